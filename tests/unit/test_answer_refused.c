@@ -1,7 +1,7 @@
 /*
- * Proves what a client does not accept from a server: every answer that is
- * not as PROTOCOL.md has it is fatal, at the packet that shows it, and the
- * decoder stays so. A client that guessed might take a failure for an "ok".
+ * Proves that a client rejects wrong answers of a server. Every answer that
+ * violates PROTOCOL.md is fatal, at the first wrong packet, and the decoder
+ * stays in error. A client that guessed might take a failure for an "ok".
  */
 #include <check.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tests/lib/suite.h"
 
 /* In the packets below "|" stands for NUL, DELIM for a delimiter, "" for a
- * flush. The last of each row is the one that must not be taken. */
+ * flush. The last packet of every row must be refused. */
 #define DELIM    "--"
 #define OID      "0123456789abcdef0123456789abcdef01234567"
 #define OID256   OID "89abcdef0123456789abcdef"
@@ -225,7 +225,7 @@ START_TEST(test_fatal)
 }
 END_TEST
 
-/* What stands close to those rows and is right. */
+/* Similar rows that are correct. */
 START_TEST(test_taken)
 {
 	static const char *const taken[][MOST] = {

@@ -1,7 +1,7 @@
 /*
- * Proves what a window does to a repository on a healthy disk: values, old
+ * Proves the effects of a batch on a repository on a healthy disk: values, old
  * values, directory/file conflicts, packed refs, deletions, reflogs, foreign
- * locks, atomic transactions, and that no lock or staged file is left.
+ * locks, and atomic transactions. No lock or staged file is left.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ START_TEST(atomic_is_all_or_nothing)
 }
 END_TEST
 
-/* Whether directories tell the types of what is in them, or not. */
+/* Directories may tell the types of their entries, or not. */
 START_TEST(directory_file_conflicts)
 {
 	memfs_hide_types(w->fs, _i == 1);
@@ -99,7 +99,7 @@ START_TEST(packed_refs)
 }
 END_TEST
 
-/* packed-refs.new is written for both; what fails behind that stays in. */
+/* packed-refs.new is written for both. A ref that fails afterwards stays. */
 START_TEST(a_deletion_that_fails_keeps_its_packed_ref)
 {
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
@@ -112,7 +112,7 @@ START_TEST(a_deletion_that_fails_keeps_its_packed_ref)
 	apply_expect("-main;-q", false, 2, REFD_CONFLICT, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
 	ck_assert_int_eq(world_ref(w, "q"), '0');
-	/* Of those that go on none was packed. */
+	/* None of the remaining deletions was packed. */
 	OK("a=1");
 	apply_expect("-main;-a", false, 2, REFD_CONFLICT, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
@@ -302,7 +302,7 @@ START_TEST(a_name_taken_during_the_flush_is_aborted)
 			world_free(fresh);
 			break;
 		}
-		/* Whatever was answered, a restart changes nothing. */
+		/* A restart does not change any answer. */
 		memfs_crash(fresh->fs);
 		world_crash(fresh);
 		ck_assert_int_eq(world_start(fresh), 0);

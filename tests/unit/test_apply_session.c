@@ -1,6 +1,6 @@
 /*
- * Proves that a session keeps its locks from prepare to its end, that other
- * writers may meanwhile change the repository, and that no lock or file is left.
+ * Proves that a session keeps its locks from prepare to its end. Other writers
+ * may change the repository meanwhile. No lock or file is left.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ START_TEST(an_aborted_session_leaves_nothing)
 }
 END_TEST
 
-/* One that is locked elsewhere is no use to hold the others for. */
+/* If a ref is locked elsewhere, holding the other refs is no use. */
 START_TEST(a_session_is_prepared_whole)
 {
 	struct txn *txn;
@@ -110,7 +110,8 @@ START_TEST(a_session_holds_no_packed_refs_of_old)
 }
 END_TEST
 
-/* A hook may run "git config"; what has another format has no loose refs. */
+/* A hook may run "git config". A repository of another format has no loose
+ * refs. */
 START_TEST(the_config_may_change_while_a_session_is_prepared)
 {
 	struct txn *txn;
@@ -133,7 +134,7 @@ START_TEST(the_config_may_change_while_a_session_is_prepared)
 }
 END_TEST
 
-/* However long it takes to lock them. */
+/* However long locking takes. */
 START_TEST(a_session_never_leaves_some_for_later)
 {
 	struct txn *txn;
@@ -147,7 +148,7 @@ START_TEST(a_session_never_leaves_some_for_later)
 }
 END_TEST
 
-/* As git tells people to do with a lock that may be stale. */
+/* As git advises for a lock that may be stale. */
 START_TEST(somebody_removes_the_lock_of_packed_refs)
 {
 	struct txn *txn, *other;

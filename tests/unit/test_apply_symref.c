@@ -1,6 +1,6 @@
 /*
- * Proves what a window does with symbolic refs: which file is written, whose
- * logs get the line, and that no lock is left.
+ * Proves the effects of a batch on symbolic refs: the written file, the logs
+ * that get the line, and that no lock is left.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #define DETAIL2(word, a, b)    DETAIL1(word, a) M b
 #define DETAIL3(word, a, b, c) DETAIL2(word, a, b) M c
 
-/* The detail that the first update gets. */
+/* The detail of the first update that did not abort. */
 static void expect_text(const char *spec, const char *text)
 {
 	struct txn *txn = world_apply(w, spec, true);
@@ -87,7 +87,7 @@ START_TEST(symbolic_refs_are_written)
 	ck_assert_int_eq(world_ref(w, "a"), '2');
 	OK("!s>nowhere");
 	ck_assert_int_eq(world_log_count(w, "s", '2', '0'), 0);
-	/* Nor is it logged for what leads there. */
+	/* The symbolic refs on the way get no line either. */
 	symref("u", "v");
 	OK("u=1");
 	OK("u>nowhere");
@@ -119,7 +119,7 @@ START_TEST(head_gets_the_line_of_its_branch)
 	ck_assert_int_eq(world_ref(w, "@HEAD"), '>');
 	ck_assert_int_eq(world_log_count(w, "@HEAD", '1', '2'), 1);
 	ck_assert_int_eq(world_log_count(w, "main", '1', '2'), 1);
-	/* Nothing is written, and git logs it for HEAD all the same. */
+	/* No ref changes, but git adds a line for HEAD. */
 	OK("main=2");
 	ck_assert_int_eq(world_log_count(w, "@HEAD", '2', '2'), 1);
 	ck_assert_int_eq(world_log_count(w, "main", '2', '2'), 0);
@@ -137,7 +137,8 @@ START_TEST(one_ref_twice)
 	symref("y", "x");
 	expect_text("s=1;a=1",
 	    DETAIL2("duplicate-symref", "refs/heads/a", "refs/heads/s"));
-	/* The later one of two symbolic refs, in the order of the request. */
+	/* The detail names the second of two symbolic refs, in the order of the
+	 * request. */
 	symref("b", "a");
 	expect_text("b=1;s=1",
 	    DETAIL2("duplicate-symref", "refs/heads/a", "refs/heads/s"));
@@ -205,14 +206,14 @@ START_TEST(links_to_directories)
 	apply_expect("out/x=1", false, 1, REFD_DENIED);
 	apply_expect("out/x/y=1;a=1", false, 2, REFD_DENIED, REFD_OK);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
-	/* A crash would leave its lock where nobody looks for it. */
+	/* After a crash, recovery would not look for the lock there. */
 	apply_expect("also-in/x=1", false, 1, REFD_UNSUPPORTED);
 	ck_assert_int_eq(world_ref(w, "in/x"), '0');
 	memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads");
 	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/logs/refs/heads/l");
 	apply_expect("l/x=1", false, 1, REFD_DENIED);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
-	/* Nor is another's log taken away. */
+	/* A foreign log is not removed either. */
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/l");
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/l/x",
 	    "3131313131313131313131313131313131313131\n");

@@ -1,11 +1,11 @@
 /*
- * Proves that a file system whose sync does not come back holds up no other:
- * what is published to another file system is synced in every round, no record
- * is forgotten that the hanging one may need, the stall names its directory,
- * and all is forgotten once the sync comes back. The checkpointer waits
- * meanwhile and does not spin; no round counts as done; and a stop waits for
- * the sync and leaves nothing to replay. A status or a reload may come at any
- * moment, of a stop too.
+ * Proves that a hanging sync of a file system delays no other file system. Refs
+ * on other file systems are synced in every round. No record is forgotten that
+ * the hanging file system may need, and the stall names its directory. Once the
+ * sync comes back, all records are forgotten. Meanwhile the checkpointer waits
+ * without spinning, and no round counts as done. A stop waits for the sync and
+ * leaves nothing to replay. A status or a reload may come at any moment, also
+ * during a stop.
  */
 #include <check.h>
 #include <pthread.h>
@@ -139,7 +139,8 @@ START_TEST(the_others_are_synced)
 	update(sr_other, names[0], sr_commit);
 	wait_until_forgotten(stats().last_lsn);
 	holds = true;
-	/* A deletion needs no object, and so no sync before its commit. */
+	/* A deletion needs no object, and therefore no sync before its
+	 * commit. */
 	update(sr_other, names[0], zeroes);
 	held = stats().last_lsn;
 	sr_await(&is_held);
@@ -157,7 +158,8 @@ START_TEST(the_others_are_synced)
 }
 END_TEST
 
-/* As the checkpointer of mode none would: a promise came, and its sync hangs. */
+/* As the checkpointer of mode none would: a durable update came, and its sync
+ * hangs. */
 static void hang(void)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
@@ -188,7 +190,8 @@ START_TEST(it_does_not_spin)
 	done = stats().checkpoints;
 	before = rounds;
 	nanosleep(&pause, NULL);
-	/* Twenty milliseconds each, if it is not held up. */
+	/* A round takes twenty milliseconds if nothing delays the
+	 * checkpointer. */
 	ck_assert_uint_le(rounds - before, 40);
 	ck_assert_uint_eq(stats().checkpoints, done);
 	let_it_go();
@@ -210,7 +213,7 @@ START_TEST(a_stop_waits_and_leaves_nothing)
 	pthread_t later;
 
 	hang();
-	/* In a store of mode none nothing is promised, and no round begins. */
+	/* A store of mode none promises nothing, so no round begins. */
 	update_as(REFD_DURABILITY_NONE, sr_other, "refs/heads/b", zeroes);
 	last = stats().last_lsn;
 	ck_assert_int_eq(pthread_create(&later, NULL, let_go_later, NULL), 0);
@@ -238,7 +241,7 @@ static void *ask_and_reload(void *arg)
 	return arg;
 }
 
-/* The sanitizers say more of it than the assertions. */
+/* The sanitizers find more here than the assertions. */
 START_TEST(a_status_and_a_reload_meet_no_change)
 {
 	pthread_t asks;

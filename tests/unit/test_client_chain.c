@@ -1,8 +1,8 @@
 /*
  * Proves which refs go to the hook behind refd's (by receive-pack's rule for
- * receive.procReceiveRefs), what it is told, and what becomes of its answers:
- * copied with their options, in input order, and in receive-pack's words
- * where there is none.
+ * receive.procReceiveRefs), what input this hook gets, and how its answers are
+ * reported: copied with their options, in input order. Without an answer,
+ * receive-pack's words are used.
  */
 #include <check.h>
 #include <limits.h>
@@ -88,7 +88,7 @@ START_TEST(test_matches)
 }
 END_TEST
 
-/* ---- what is said and heard ---- */
+/* ---- input and answers ---- */
 
 static void takes_the_other(struct fake *f)
 {
@@ -124,7 +124,7 @@ START_TEST(test_order)
 }
 END_TEST
 
-/* A name that comes twice: each command has its own verdict. */
+/* A name comes twice: every command has its own verdict. */
 START_TEST(test_name_that_comes_twice)
 {
 	hook_serve(takes_the_other);
@@ -169,7 +169,7 @@ START_TEST(test_answers)
 }
 END_TEST
 
-/* It has said what there was to say. */
+/* The hook has sent all its verdicts. */
 START_TEST(test_bad_end)
 {
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; exit 1");
@@ -179,7 +179,7 @@ START_TEST(test_bad_end)
 }
 END_TEST
 
-/* Whom it leaves behind nobody waits for. */
+/* Nobody waits for a background process of the hook. */
 START_TEST(test_left_behind)
 {
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; sleep 30 & exit 0");
@@ -225,7 +225,7 @@ START_TEST(test_hooks)
 	hook_begin(false);
 	hook_put(Z " " A " refs/for/a");
 	switch (_i) {
-	case 0: /* itself */
+	case 0: /* the hook itself */
 		tmp_run("cd repo.git && ln -sf %s hooks/proc-receive", self);
 		hook_expect("ng refs/for/a" NOT_RUN);
 		break;

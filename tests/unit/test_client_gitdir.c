@@ -1,8 +1,8 @@
 /*
- * Proves that the client finds the repository that git finds (bare ones, work
- * trees, linked ones, .git files, ceilings; "git rev-parse" is asked), reads
- * its configuration as git resolves it, and never believes that git would
- * have nothing to say where it has.
+ * Proves that the client finds the same repository as git (bare repositories,
+ * work trees, linked work trees, .git files, ceilings), by comparison with "git
+ * rev-parse". The client reads the configuration as git resolves it, and never
+ * overlooks a message that git would print.
  */
 #include <check.h>
 #include <limits.h>
@@ -85,7 +85,7 @@ START_TEST(test_named)
 	ck_assert_int_eq(gd.path[0], '/');
 	ck_assert(gd.ino != 0);
 	gitdir_done(&gd);
-	/* A .git file, its target relative to where it stands. */
+	/* A .git file. The target is relative to its directory. */
 	tmp_put("odd/.git", "gitdir: ../bare.git\n");
 	ck_assert(gitdir_find(&gd, "../odd/.git", &why));
 	snprintf(path, sizeof(path), "%s/bare.git", tmp_root);
@@ -100,7 +100,7 @@ END_TEST
 START_TEST(test_none)
 {
 	enter("empty/x");
-	/* TMPDIR may be on a file system of its own. */
+	/* TMPDIR may be on a separate file system. */
 	setenv("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1", 1);
 	ck_assert(!gitdir_find(&gd, NULL, &why));
 	ck_assert_str_eq(why.data,
@@ -115,7 +115,7 @@ START_TEST(test_none)
 }
 END_TEST
 
-/* A file that leads nowhere ends the search, wherever it is met. */
+/* The search ends at any .git file with an invalid target. */
 START_TEST(test_bad_gitfile)
 {
 	static const struct {

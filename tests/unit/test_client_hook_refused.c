@@ -1,7 +1,7 @@
 /*
- * Proves what the hook reports when the daemon will not have the push: denied
- * is said in the daemon's words and never left to git, too busy is tried
- * again; and that a push with a name too long for refd is git's.
+ * Proves the reports of the hook when the daemon refuses the push. A denial is
+ * reported in the daemon's words and never left to git. A busy daemon is tried
+ * again. A push with a name too long for refd is left to git.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ static void turns_away(struct fake *f)
 	turn_away(f, REFD_DENIED);
 }
 
-/* Denied is not away, although git is allowed to do it then. Whether that is
- * heard before the names are judged is a matter of luck. */
+/* A denial is no absence, although git would be permitted during an absence.
+ * The order of the denial and of the check of names is not defined. */
 START_TEST(test_turned_away)
 {
 	char *got;
@@ -74,7 +74,7 @@ START_TEST(test_full_once)
 }
 END_TEST
 
-/* Names of which one would cost the request all the others. */
+/* Makes a name that would make the daemon refuse the whole request. */
 static char *long_name(size_t len, size_t component)
 {
 	struct text t = { 0 };
@@ -100,7 +100,7 @@ static void put_name(const char *oids, const char *name)
 	free(command);
 }
 
-/* Another git may take it, so this one is asked. */
+/* git may accept such names, so the hook leaves them to git. */
 START_TEST(test_long_names)
 {
 	char *fits = long_name(REFD_REFNAME_MAX, 200);

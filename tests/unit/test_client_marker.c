@@ -1,9 +1,9 @@
 /*
- * Proves when the client lets git write while the daemon is away: where the
- * repository was never served; where the marker of a recovery lies in a tmpfs,
- * or lies elsewhere and names this boot; and never where the marker lists the
- * repository. Proves that no other file at the marker's path blocks the client
- * or fills its memory.
+ * Proves when the client lets git write while the daemon is away: if the
+ * repository was never served, if the marker of a recovery lies in a tmpfs, or
+ * if the marker names this boot. The client never does so if the marker lists
+ * the repository. No other file at the marker's path blocks the client or fills
+ * its memory.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static bool may_bypass(bool in_memory, const char *content)
 
 START_TEST(test_never_served)
 {
-	/* There is nothing that could await replay. */
+	/* Nothing there could await replay. */
 	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
 	tmp_put("repo/refd/enabled", "");
 	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
@@ -90,7 +90,7 @@ START_TEST(test_in_memory)
 }
 END_TEST
 
-/* Such a marker outlives a power loss. */
+/* This marker outlives a power loss. */
 START_TEST(test_on_disk)
 {
 	char content[128];
@@ -98,7 +98,7 @@ START_TEST(test_on_disk)
 	tmp_put("repo/refd/id", "x");
 	mark_by(BOOT_ID);
 	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
-	/* Of the same form: each read has another one. */
+	/* The same form, but every read has a new value. */
 	mark_by("/proc/sys/kernel/random/uuid");
 	ck_assert(!reach_may_bypass(reach_sock, &reach_gd));
 	snprintf(content, sizeof(content), "%s\n", boot);

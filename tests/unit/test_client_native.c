@@ -1,6 +1,6 @@
 /*
- * Proves which pushes the hook leaves to git as a whole, each cause by itself
- * against a bare repository that has none of them.
+ * Proves which pushes the hook leaves to git as a whole. Every cause is tested
+ * alone, in a bare repository without any other cause.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static const char *reason(const char *old, const char *new)
 	return native;
 }
 
-/* From here on a cause names its variable. */
+/* From this index on, a cause names its variable. */
 #define NAMED_CAUSES 5
 
 START_TEST(test_causes)
@@ -103,7 +103,7 @@ START_TEST(test_causes)
 }
 END_TEST
 
-/* What has other rules to keep is refd's all the same. */
+/* Other rules of the repository don't leave the push to git. */
 START_TEST(test_no_causes)
 {
 	tmp_run("cd repo.git && touch hooks/update && chmod +x hooks/update && "
@@ -142,7 +142,7 @@ static char *value_of(const char *ref)
 	return t.data;
 }
 
-/* git asks less of the old value when it can't read it. */
+/* git checks the old value less strictly if it can't read the value. */
 START_TEST(test_deletions)
 {
 	char *c;
@@ -158,7 +158,7 @@ START_TEST(test_deletions)
 	c = value_of("seen");
 	ck_assert_ptr_null(reason(c, Z));
 	free(c);
-	/* A name that leads out is not looked up. */
+	/* A name that leads out of the repository is not looked up. */
 	command.name = command.ref = (char *)"refs/../../fifo";
 	tmp_run("mkfifo fifo");
 	ck_assert_ptr_null(reason(A, Z));

@@ -1,8 +1,9 @@
 /*
- * Proves that the hook reads what receive-pack writes, byte by byte and in
- * one piece, and writes what receive-pack reads: versions, features, names
- * that can't be reported, ids of another length, push options, namespaces;
- * verdicts in input order on one line each, and another hook's as they are.
+ * Proves that the hook understands receive-pack, byte by byte and in one piece,
+ * and that receive-pack understands the hook: versions, features, names that
+ * can't be reported, ids of a different length, push options and namespaces.
+ * Verdicts come in input order on one line each. Verdicts of a further hook are
+ * copied.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ static void teardown(void)
 		close(in.fd);
 }
 
-/* What BUF holds becomes the hook's standard input. */
+/* The content of BUF becomes the hook's standard input. */
 static void serve(void)
 {
 	int ends[2], size = 1 << 20;
@@ -297,7 +298,7 @@ START_TEST(test_long_reason)
 }
 END_TEST
 
-/* Another hook's packets, as they are. */
+/* Packets of a further hook are copied. */
 START_TEST(test_said)
 {
 	static const char wanted[] =
@@ -317,7 +318,7 @@ START_TEST(test_said)
 }
 END_TEST
 
-/* As packets, an empty one and one with a newline among them. */
+/* As packets, with an empty option and an option with a newline. */
 START_TEST(test_options)
 {
 	static const char three[] = "0008one\n00040007a\nb0000";

@@ -1,8 +1,7 @@
 /*
- * Proves which commands of a push are refused by what rule and for what
- * reason: names, what is checked out where, deletions, fast forwards, the
- * update hook. What git itself does with the same pushes is compared in
- * tests/scenario/push_rules.sh; here it is each rule by itself.
+ * Proves which rule refuses which command of a push, and why: names, checked
+ * out branches, deletions, fast forwards, the update hook. Every rule is tested
+ * alone here. tests/scenario/push_rules.sh compares with git.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -128,7 +127,7 @@ START_TEST(test_current)
 		  "git symbolic-ref HEAD refs/heads/s && "
 		  "git symbolic-ref refs/heads/s refs/heads/main",
 		    "branch is currently checked out" },
-		/* It leads nowhere. */
+		/* The symbolic ref leads nowhere. */
 		{ "git config core.bare false && "
 		  "echo ref: refs/heads/main >refs/heads/main",
 		    NULL },
@@ -147,7 +146,7 @@ START_TEST(test_deletions)
 
 	expect(current, refuse(A, Z, "refs/heads/main"));
 	expect(NULL, refuse(A, Z, "refs/heads/a"));
-	/* HEAD is that of the repository, not of the namespace. */
+	/* HEAD belongs to the repository, not to the namespace. */
 	command.ref = (char *)"refs/namespaces/t/refs/heads/main";
 	expect(NULL, refuse(A, Z, "refs/heads/main"));
 	command.ref = (char *)"refs/heads/main";
@@ -192,7 +191,7 @@ START_TEST(test_update_hook)
 	    "chmod +x hooks/update");
 	expect(NULL, refuse(A, B, "refs/heads/a"));
 	expect("hook declined", refuse(A, B, "refs/heads/b"));
-	/* The rules before it come first. */
+	/* Earlier rules come first. */
 	expect("funny refname", refuse(A, B, "refs/a"));
 	tmp_run("cd repo.git && mkdir h && mv hooks/update h && "
 		"git config core.hooksPath h");

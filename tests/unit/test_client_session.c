@@ -1,8 +1,8 @@
 /*
- * Proves what librefd does with sessions: a session and its end go over one
- * connection or not at all, what is lost with the connection is told as not
- * done, and only a commit that may have arrived is asked for, and never sent
- * again.
+ * Proves the work of librefd with sessions. A session and its end use one
+ * connection. If the connection is lost, librefd reports the session as not
+ * done. Only after a commit that may have arrived, librefd asks for the
+ * outcome, and it never sends the commit again.
  */
 #include <check.h>
 #include <errno.h>
@@ -84,7 +84,7 @@ static void check_all(enum refd_status status)
 		ck_assert_int_eq(ans.results[i].status, status);
 }
 
-/* ---- what the server does ---- */
+/* ---- servers of the tests ---- */
 
 /* Reads a request, which must be of VERB and of the session. */
 static void take(struct fake *f, enum refd_verb verb, struct refd_request *got)
@@ -188,8 +188,8 @@ static void knows_none(struct fake *f)
 	refd_request_done(&got);
 }
 
-/* The end of a session that the daemon does not know any more is answered as
- * a question is. */
+/* The answer to the end of an unknown session looks like the answer to a
+ * query. */
 START_TEST(test_commit_of_none)
 {
 	begin(knows_none);
@@ -252,7 +252,7 @@ static void returns_for_a_ping(struct fake *f)
 	refd_request_done(&got);
 }
 
-/* Another connection to the same daemon is no better than none. */
+/* A new connection to the same daemon does not help. */
 START_TEST(test_not_on_another_connection)
 {
 	struct refd_request ping = { .verb = REFD_VERB_PING };

@@ -99,7 +99,7 @@ START_TEST(test_lost)
 }
 END_TEST
 
-/* ---- what the client's configuration says ---- */
+/* ---- settings of the client's configuration ---- */
 
 static void reads_settings(struct fake *f)
 {
@@ -243,7 +243,7 @@ END_TEST
 
 /* ---- a refusal ---- */
 
-/* As for a repository with such a name. */
+/* As for a repository with an escape sequence in its name. */
 static void refuses_with_escapes(struct fake *f)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
@@ -269,7 +269,7 @@ START_TEST(test_refusal_steers_no_terminal)
 }
 END_TEST
 
-/* Where git is refd itself nobody would do it. */
+/* If git is refd itself, nobody does the work. */
 START_TEST(test_left_to_nobody)
 {
 	setenv("REFD_GIT_DEPTH", "4", 1);

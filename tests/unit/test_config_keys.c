@@ -1,8 +1,7 @@
 /*
- * Proves: refd.conf(5) and the table of keys say the same. Each key of the one
- * is in the other, with the same default and the same word on whether a reload
- * applies it; the fields of a section go down to the sections inside it; and
- * where each value comes from is known.
+ * Proves that refd.conf(5) and the table of keys agree: the same keys, the same
+ * defaults, and the same statement on reload. The fields of a section also hold
+ * for sections inside. The origin of every value is known.
  */
 #include <check.h>
 #include <stdio.h>
@@ -32,13 +31,13 @@ static char *read_manual(void)
 	return text;
 }
 
-/* The key's name in the manual: those of a section stand without "root.". */
+/* The key's name in the manual, without "root." for keys of a section. */
 static const char *shown_name(const struct config_key *key)
 {
 	return key->in_root ? strchr(key->name, '.') + 1 : key->name;
 }
 
-/* The paragraph of KEY: from its .It line to the next one of a key. */
+/* The paragraph of KEY: its .It line and the text up to the next key. */
 static char *paragraph(const char *manual, const struct config_key *key)
 {
 	const char *name = shown_name(key), *at = manual, *end, *from;
@@ -149,7 +148,7 @@ static void remove_dirs(void)
 	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
 }
 
-/* FORMAT has up to four %s, each of them DIR. */
+/* FORMAT has up to four %s, all for DIR. */
 static enum options_result load(struct config *cfg, char **why,
     const char *format, char *root)
 {
@@ -228,7 +227,8 @@ START_TEST(a_section_is_of_a_root)
 	expect_refusal("[daemon]\nroot=%s\n[root \"%s/a\"]\nallowUser=1\n"
 		       "[root \"%s/b/../a\"]\nallowUser=1\n",
 	    "two sections name the directory");
-	/* Where options name the roots, the file's sections may lack theirs. */
+	/* If options name the roots, the file's sections may lack a
+	 * directory. */
 	ck_assert_int_eq(load(&cfg, &why,
 			     "[root \"%s/b\"]\nallowUser=1\n"
 			     "[root \"%s/gone\"]\nallowUser=1\n"
@@ -241,7 +241,7 @@ START_TEST(a_section_is_of_a_root)
 }
 END_TEST
 
-/* ---- origins, and what changed ---- */
+/* ---- origins and changes ---- */
 
 static void expect_origin(const struct config *cfg, const char *words,
     const char *origin)

@@ -1,14 +1,15 @@
 /*
  * Proves that no single wrong bit in the journal loses an acknowledged ref
  * silently. A power loss takes the last refs of a repository, and one bit of
- * the journal is wrong. Then either the start brings back every ref, and every
- * transaction has its outcome; or the start fails, or reports what it could not
- * redo, and with the right bit the next start brings everything back.
+ * the journal is wrong. Then there are two permitted results. Either the start
+ * brings back every ref, and every transaction has its outcome. Or the start
+ * fails or reports the records that it could not redo, and after a repair of
+ * the bit the next start brings everything back.
  *
- * The records are in the WAL, or in the database. Each byte of the WAL's
- * header, of the frames' headers and of the database's header is tried, and
- * each 211th of the others; with REFD_TEST_LONG all bytes, with SWEEP_FEW a
- * tenth of them.
+ * The records are in the WAL, or in the database. The test tries every byte of
+ * the WAL's header, of the frames' headers and of the database's header, and
+ * one in 211 of all other bytes. With REFD_TEST_LONG all bytes are tried, with
+ * SWEEP_FEW a tenth of them.
  */
 #include <check.h>
 #include <errno.h>
@@ -28,7 +29,7 @@
 
 static struct refd_txid ids[REFS];
 
-/* ---- what the power loss leaves ---- */
+/* ---- state after the power loss ---- */
 
 /* Refs 0 and 1 are on the repository's disk, by a checkpoint. */
 static void update_and_cut(void)
@@ -50,7 +51,7 @@ static void update_and_cut(void)
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 }
 
-/* As a start does that is cut off right after it has opened the journal. */
+/* As a start that is cut off right after opening the journal. */
 static void bring_into_database(void)
 {
 	struct journal_config cfg = { .sys = w->sys,
@@ -77,7 +78,7 @@ static void flip(const char *path, size_t at, unsigned bit)
 	free(bytes);
 }
 
-/* ---- what the start makes of it ---- */
+/* ---- results of the start ---- */
 
 static bool refs_are_there(void)
 {

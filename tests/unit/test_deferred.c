@@ -1,8 +1,9 @@
 /*
- * Proves what a note of deferred redo does to a repository: which state holds
- * up writes, that a note never lowers the state, that the end of a retry leaves
- * what came during the retry, whose turn is next, and which list the others are
- * told. Of updates: the lowest LSN stays, and an end takes only that update.
+ * Proves the effects of a note of deferred redo on a repository: the states
+ * that block writes, the order of retries, and the list for clients. A note
+ * never lowers the state. The end of a retry keeps notes that came during the
+ * retry. For updates, the lowest LSN stays, and an end removes only its own
+ * update.
  */
 #include <check.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ static const struct journal_repo one = { .id = 1,
 static const struct journal_repo two = { .id = 2,
 	.uuid = { 0x22 },
 	.path = path_2 };
-/* ONE, as a committer has it. */
+/* ONE, as opened by a committer. */
 static struct repo open_one = { .id = 1, .path = path_1 };
 
 static int64_t fake_now_mono(const struct sys *unused)
@@ -79,7 +80,7 @@ static void teardown(void)
 	ck_assert_uint_eq(nr_fatal, 0);
 }
 
-/* A retry in REPO, which meets LEFT members at its end, and no lock. */
+/* A retry in REPO that meets LEFT members at its end, and no lock. */
 static bool retry(uint64_t repo, uint64_t left)
 {
 	uint64_t members, *tokens;
@@ -177,7 +178,7 @@ START_TEST(what_comes_during_a_retry_stays)
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(tokens[0], 8);
 	free(tokens);
-	/* The lock stays: it holds up nobody. */
+	/* The lock stays and blocks no write. */
 	ck_assert(deferred_end_retry(d, 1, members, 0));
 	ck_assert(!deferred_blocks_writes(d, 1));
 	ck_assert_uint_eq(nr_next(), 1);
@@ -247,7 +248,7 @@ START_TEST(one_thread_has_the_turn)
 }
 END_TEST
 
-/* ---- those outside ---- */
+/* ---- clients outside ---- */
 
 START_TEST(it_is_told_once_until_it_is_over)
 {
@@ -302,7 +303,7 @@ START_TEST(the_lowest_row_is_kept)
 	deferred_add_update(d, 5, 0);
 	deferred_add_update(d, 6, 0);
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 5);
-	/* Other updates of the row may need it. */
+	/* Other updates of the row may need the record. */
 	deferred_end_update(d, 5, 0);
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 5);
 }

@@ -1,7 +1,7 @@
 /*
- * Proves that a delta is applied as gitformat-pack(5) says: copies with all
- * operands and with those left out, insertions, sizes; and that a delta which
- * does not fit its base, or its own sizes, is refused.
+ * Proves that a delta is applied as in gitformat-pack(5): copies with all
+ * operands and with missing operands, insertions, sizes. A delta that does not
+ * fit its base or its sizes is refused.
  */
 #include <check.h>
 #include <errno.h>
@@ -83,22 +83,22 @@ END_TEST
 
 START_TEST(what_does_not_fit_is_refused)
 {
-	/* Another base; no result; sizes without an end. */
+	/* A wrong base; no result; sizes without an end. */
 	ck_assert_int_eq(REFUSE(3, 1, 1, 'a'), -EBADMSG);
 	ck_assert_int_eq(REFUSE(BASE_SIZE), -EBADMSG);
 	ck_assert_int_eq(REFUSE(0x80), -EBADMSG);
-	/* Too little, too much, an instruction cut short, and none. */
+	/* Too little, too much, a truncated instruction, no instruction. */
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 2, 1, 'a'), -EBADMSG);
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 1, 2, 'a', 'b'), -EBADMSG);
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 2, 2, 'a'), -EBADMSG);
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 1, 0x91, 0), -EBADMSG);
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 1, 0, 'a'), -EBADMSG);
-	/* The last byte of the base, and one behind it. */
+	/* The last byte of the base, and the byte after. */
 	EXPECT(base + BASE - 1, 1, 1, 0x97, 0xff, 0xff, 1, 1);
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 2, 0x97, 0xff, 0xff, 1, 2),
 	    -EBADMSG);
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 1, 0x98, 0xff, 1), -EBADMSG);
-	/* One byte more than MAX. */
+	/* MAX plus one byte. */
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 0x81, 0x80, 0x10), -EFBIG);
 }
 END_TEST

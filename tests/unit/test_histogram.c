@@ -1,8 +1,8 @@
 /*
- * Proves: a histogram counts every value once, in the bucket whose limits it
- * lies between; its quantiles lie within the bucket of the value that a sorted
- * list has there, and never beyond the largest; and what two have together is
- * what one would have had.
+ * Proves that a histogram counts every value once, in the bucket between whose
+ * limits the value lies. A quantile lies in the bucket of the value at that
+ * place of the sorted list, and never beyond the largest value. The sum of two
+ * histograms equals one histogram of all values.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ START_TEST(test_limits)
 		histogram_add(&h, histogram_limit(i) + 1);
 	}
 	ck_assert_uint_eq(h.count, 2 * (HISTOGRAM_BUCKETS - 1));
-	/* 1; then of each limit the one above and the next; what is beyond.
-	 * 2 is the one above 1, and a limit. */
+	/* The value 1; for every limit the limit plus 1 and the next limit; the
+	 * values beyond. 2 is a limit and also 1 plus 1. */
 	ck_assert_uint_eq(h.buckets[0], 1);
 	for (i = 1; i + 1 < HISTOGRAM_BUCKETS; i++)
 		ck_assert_uint_eq(h.buckets[i], 2);
@@ -91,7 +91,7 @@ START_TEST(test_empty_and_single)
 }
 END_TEST
 
-/* Half of them are no more than 1, so it is not 0. */
+/* Half of the values are at most 1, so the median is not 0. */
 START_TEST(test_ones)
 {
 	struct histogram h = { 0 };

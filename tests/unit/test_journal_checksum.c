@@ -1,7 +1,7 @@
 /*
- * Proves that a row is not read when any of its columns was changed, in the
- * table of records or in that of trimmed ones; that the sentence names it; and
- * that other rows are read, and rows written, as before.
+ * Proves that a row with a changed column is not read, in the table of records
+ * and in the table of trimmed rows. The sentence names the row. Other rows are
+ * read, and new rows are written.
  */
 #include <check.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static int count_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* Row 4, which has LSN 5: what is before it is read, and it is named. */
+/* Row 4 has LSN 5. Earlier rows are read, and the sentence names row 4. */
 static void assert_found(const char *when)
 {
 	struct journal_row good = help_row(2, 16), bad = help_row(4, 16);
@@ -64,7 +64,7 @@ static void assert_found(const char *when)
 	text = journal_damage(j);
 	ck_assert_ptr_nonnull(strstr(text, "journal.db is damaged: record 5"));
 	free(text);
-	/* It goes on. */
+	/* The journal goes on. */
 	ck_assert_int_eq(help_commit(j, 100, 1, 16), 0);
 	journal_reader_close(reader);
 	help_close(j);
@@ -73,7 +73,7 @@ static void assert_found(const char *when)
 	help_ask("DELETE FROM record WHERE lsn > 10");
 }
 
-/* Somewhere in the body, and at its end. */
+/* In the middle of the body, and at the end. */
 START_TEST(a_byte_of_a_body)
 {
 	help_ask(_i == 0 ?

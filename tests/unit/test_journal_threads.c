@@ -1,16 +1,16 @@
 /*
- * All threads of the journal at once, on a real file system with SQLite's own
- * VFS, for a few seconds: commits without a pause, checkpoints without a
- * pause, look-ups, forgetting. Afterwards the database is sound, every row
- * that was acknowledged is there once, a row was found as soon as it was
- * acknowledged, and the WAL begins anew once nobody reads. What this would show
- * is a checkpoint that starts when it must not ("WAL-reset bug"); on a real disk
- * that is rare, so test_journal_checkpoint.c has the rule itself.
+ * Proves that the journal's threads work together, on a real file system with
+ * SQLite's own VFS, for a few seconds: commits and checkpoints without a pause,
+ * look-ups, forgetting. Afterwards the database is sound, every acknowledged
+ * row is there once, look-ups found every row as soon as it was acknowledged,
+ * and the WAL begins a new round once nobody reads. The test could show a
+ * checkpoint that starts at a wrong moment ("WAL-reset bug"). On a real disk
+ * this is rare, so test_journal_checkpoint.c tests the rule.
  *
- * A second run opens the journal again and again under the same load: a call
- * says JOURNAL_UNKNOWN then, and nothing acknowledged is lost.
+ * A second run reopens the journal again and again under the same load. A call
+ * may then return JOURNAL_UNKNOWN, and no acknowledged row is lost.
  *
- * REFD_TEST_SECONDS makes the first longer.
+ * REFD_TEST_SECONDS makes the first run longer.
  */
 #include <check.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void assert_done(int r)
 	ck_assert_msg(r == 0 || (reopening && r == JOURNAL_UNKNOWN), "%d", r);
 }
 
-/* A row that is unknown has its number for itself. */
+/* No other row gets the number of an unknown row. */
 static void *commit_on(void *arg)
 {
 	unsigned row = 0, nr;
@@ -96,7 +96,7 @@ static void *look_up_on(void *arg)
 		nr = atomic_load(&acknowledged);
 		if (nr == 0)
 			continue;
-		/* The last one, or any, where none can be unknown. */
+		/* The last row, or any row if no row can be unknown. */
 		row =
 		    help_row(turn++ % 2 && !reopening ? turn % nr : nr - 1, 16);
 		found = false;
@@ -141,7 +141,7 @@ static void let_run(void)
 	stop = true;
 }
 
-/* ROWS there, none twice. */
+/* ROWS rows are there, each only once. */
 static void assert_sound(size_t rows)
 {
 	char path[4200];
@@ -190,7 +190,7 @@ static void join_all(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* How far the WAL grows meanwhile depends on when a reader gets a processor. */
+/* The growth of the WAL depends on when a reader gets a processor. */
 static void begins_anew(void)
 {
 	struct journal_stats stats;

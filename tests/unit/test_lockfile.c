@@ -1,8 +1,8 @@
 /*
- * Locks made of links: git takes them for its own kind and gives up on the
- * ref; they share the token's inode, so they can be told from foreign ones;
- * pruned directories, full tokens and parents that are files end as the
- * header says.
+ * Proves that locks made of links work: git accepts these files as locks and
+ * gives up on the ref. A lock shares the token's inode, so refd can tell its
+ * own locks from foreign locks. Pruned directories, full tokens and parents
+ * that are files end as the header says.
  */
 #include <check.h>
 #include <errno.h>
@@ -20,12 +20,12 @@
 
 static int stage_fd;
 
-/* A table of its own, whose link(2) a test may spoil. */
+/* A separate table of calls, so that a test may change link(2). */
 static struct sys faulty;
-static int fail_with;       /* what linkat answers, */
+static int fail_with;       /* result of linkat */
 static unsigned fail_times; /* and how often */
 static unsigned nr_links;
-static int open_fails_with; /* what openat answers once; 0: nothing */
+static int open_fails_with; /* one-time result of openat; 0: none */
 
 static int faulty_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
@@ -243,7 +243,7 @@ START_TEST(a_full_token_is_followed_by_the_next)
 }
 END_TEST
 
-/* What is locked stays so, and what comes after can be locked. */
+/* Locked refs stay locked, and further refs can be locked. */
 START_TEST(a_next_file_that_cannot_be_made_changes_nothing)
 {
 	struct token tok;
@@ -262,7 +262,7 @@ START_TEST(a_next_file_that_cannot_be_made_changes_nothing)
 }
 END_TEST
 
-/* A file system whose limit is nought must not be asked for ever. */
+/* On a file system with a limit of zero links, refd must not try for ever. */
 START_TEST(a_token_that_takes_no_link_at_all_is_emlink)
 {
 	struct token tok;
@@ -315,7 +315,7 @@ START_TEST(a_path_that_is_too_long_is_told)
 }
 END_TEST
 
-/* The clock of the file system, not ours: compared with a file of its own. */
+/* The time comes from the file system's clock: compared with a new file. */
 START_TEST(the_time_of_locking_is_the_file_systems)
 {
 	struct sys_stat before, after;

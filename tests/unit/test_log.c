@@ -1,9 +1,9 @@
 /*
- * Proves: a log line is one line whatever it quotes, is cut at its limit, and
- * begins with the time, or with a priority where journald reads; what comes
- * again and again is cut short, and how often is said; the last errors and
- * warnings are kept for who asks; and the service manager is told what it is to be told, over a path and over an
- * abstract name.
+ * Proves that a log line is one line whatever it quotes, is cut at its limit,
+ * and begins with the time, or with a priority for journald. Repeated lines are
+ * limited, and the log tells their number. The last errors and warnings are
+ * kept for queries. The service manager gets its messages, over a path and over
+ * an abstract name.
  */
 #include <check.h>
 #include <regex.h>
@@ -42,7 +42,7 @@ static void teardown(void)
 	fclose(captured);
 }
 
-/* The only line that was logged. */
+/* Reads the only line of the log. */
 static void read_line(void)
 {
 	size_t len;
@@ -158,7 +158,7 @@ START_TEST(the_service_manager_is_told)
 {
 	expect_notice(false);
 	expect_notice(true);
-	/* And where there is none, nothing happens. */
+	/* Without a service manager, nothing happens. */
 	setenv("NOTIFY_SOCKET", "/nowhere/socket", 1);
 	notify_manager("READY=1");
 	unsetenv("NOTIFY_SOCKET");

@@ -1,7 +1,7 @@
 /*
- * Proves that what recovery replaces though it was no ref is kept aside, with
- * a name that says which ref it was, and told of; that there is an end to
- * that; and that a ref is redone whether it could be kept or not.
+ * Proves that recovery saves and reports malformed files before it replaces
+ * them, under a name that shows the ref. The number of saved files is limited.
+ * A ref is redone also if its old file could not be saved.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ START_TEST(an_empty_ref_is_kept)
 	ck_assert(strncmp(w->evidence, LOST "/", strlen(LOST "/")) == 0);
 	ck_assert_str_eq(name + strlen(name) - strlen("-refs%2Fheads%2Fa%2Fx"),
 	    "-refs%2Fheads%2Fa%2Fx");
-	/* A second start has nothing to say of it. */
+	/* A second start has nothing to report. */
 	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 1000), 0);
 	ck_assert_uint_eq(count_lost(), 1);
 }
@@ -127,7 +127,7 @@ START_TEST(there_is_an_end_to_it)
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "a/x"), '2');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	/* But packed-refs: it may be all there is of what nobody moved. */
+	/* Except packed-refs: this file may have the only copy of many refs. */
 	ck_assert_str_eq(w->evidence, LOST "/packed-refs");
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
 	ck_assert_uint_eq(count_lost(), LOST_FILES + 1);

@@ -1,9 +1,9 @@
 /*
- * What becomes of data that was not synced, or whose sync failed. How the fake
- * machine comes to an end: a crash keeps what was written, the n-th change is
- * the last one, a mount goes alone. And for random scripts on two mounts: what
- * was synced is all there after a power loss, links are counted right, and what
- * one power loss has left the next one leaves.
+ * Proves how the model loses data without a sync or after a failed sync. The
+ * model also ends in other ways: a crash keeps all writes, the n-th change is
+ * the last change, or a single mount goes away. Random scripts on two mounts
+ * show that synced data survives a power loss, that links are counted
+ * correctly, and that data that survived one power loss survives the next.
  */
 #include <check.h>
 #include <errno.h>
@@ -339,7 +339,7 @@ static void random_step(void)
 	}
 }
 
-/* Every line "... links N as P" must be one of N with that P. */
+/* Every line "... links N as P" must belong to N lines with this P. */
 static void links_are_right(const char *tree)
 {
 	const char *line, *other, *as, *end;

@@ -1,12 +1,11 @@
 /*
- * Proves that out of memory is an answer like any other: whichever
- * allocation fails, a request is refused as busy with its framing intact, an
- * answer's decoder gives up, an encoder's buffer says that it failed, and
- * nothing leaks. Also that decoding is linear: 100,000 updates take few
- * allocations.
+ * Proves that lack of memory is reported like any other error. If any
+ * allocation fails, a request is refused as busy with its framing intact, a
+ * decoder of answers gives up, the buffer of an encoder reports the failure,
+ * and nothing leaks. Decoding is linear: 100,000 updates take few allocations.
  *
- * The two files that allocate are compiled into this program once more, over
- * an allocator that fails when told to.
+ * The two files with allocations are compiled into this program a second time,
+ * over an allocator that fails on demand.
  */
 #include <check.h>
 #include <stdbool.h>
@@ -107,7 +106,7 @@ START_TEST(test_request)
 			ck_assert_ptr_null(back.arena);
 			refused++;
 		}
-		/* The last one of the sweep met no failure. */
+		/* The last run of the sweep met no failure. */
 		ck_assert_int_eq(r, REFD_DECODE_DONE);
 		ck_assert(request_eq(&req, &back));
 		refd_request_done(&req);
@@ -195,7 +194,7 @@ START_TEST(test_encoders)
 		pkt_buf_done(&buf);
 	}
 	ck_assert(!pkt_buf_failed(&buf));
-	/* It had to grow at least once in between. */
+	/* The buffer had to grow at least once in between. */
 	ck_assert_int_ge(n, 2);
 	pkt_buf_done(&buf);
 }

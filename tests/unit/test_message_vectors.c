@@ -1,9 +1,9 @@
 /*
- * Proves that proto/vectors.json says what the code of proto/ does: each
- * message there has the bytes, and the decoded fields or the refusal, that are
- * found here anew; and what is decoded is encoded to the same bytes.
+ * Proves that proto/vectors.json agrees with the code of proto/. Every message
+ * in the file has the bytes, and the decoded fields or the refusal, that the
+ * test computes. Decoded messages are encoded to the same bytes.
  *
- * With REFD_WRITE_VECTORS in the environment the file is written instead.
+ * With REFD_WRITE_VECTORS in the environment, the test writes the file.
  */
 #include <check.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void check_same(const struct message_vector *v,
 	pkt_buf_done(said);
 }
 
-/* The name says what becomes of it, so that nothing is refused unnoticed. */
+/* The name shows the expected result, so no refusal goes unnoticed. */
 static void check_name(const struct message_vector *v, const char *prefix,
     bool is_so)
 {
@@ -198,7 +198,7 @@ static void put_all(FILE *f)
 	fputc('\n', f);
 }
 
-/* The number of the first line that differs; 0: none does. */
+/* The number of the first line that differs, or 0. */
 static size_t compare(FILE *a, FILE *b)
 {
 	char line_a[1024], line_b[1024];

@@ -1,10 +1,10 @@
 /*
- * The harness can fail: twelve mistakes are planted in a small routine that
- * updates a ref durably, and each is caught by the sweeps that ought to catch
- * it, and by no other; the routine without a mistake is caught by none. The
- * failing calls alone let six through, all about durability; the power losses
- * alone let four through, all about what an error leaves behind; together they
- * let none. And a mistake in recovery that only a second power loss shows.
+ * Proves that the sweeps find mistakes. Twelve mistakes are planted in a small
+ * routine that updates a ref durably. Exactly the expected sweeps find every
+ * mistake, and no sweep complains about the correct routine. Failing calls
+ * alone miss six mistakes of durability. Power losses alone miss four mistakes
+ * of cleaning up after an error. Together they miss no mistake. A further
+ * mistake, in recovery, shows only after a second power loss.
  */
 #include <check.h>
 #include <errno.h>
@@ -62,7 +62,7 @@ static int sync_dir(const struct sys *sys, int heads, const char *path)
 	return r;
 }
 
-/* REF is a name or DIR/name; DIR is made where it is missing. */
+/* REF is a name or DIR/name. A missing DIR is made. */
 static int make_dir(const struct sys *sys, int heads, const char *dir,
     enum bug bug)
 {
@@ -161,7 +161,7 @@ static int update_ref(const struct sys *sys, const char *dir, const char *lock,
 	return r;
 }
 
-/* ---- what the sweeps are told ---- */
+/* ---- callbacks of the sweeps ---- */
 
 struct model_world {
 	struct memfs *fs;
@@ -230,11 +230,11 @@ static void world_done(void *state)
 	free(state);
 }
 
-/* ---- who catches what ---- */
+/* ---- sweeps that find the mistakes ---- */
 
 enum {
 	BY_ERRNO = 1,     /* failing calls, the living process alone */
-	BY_ERRNO_CUT = 2, /* and a power loss after each */
+	BY_ERRNO_CUT = 2, /* with a power loss after every call */
 	BY_DEAD = 4,
 	BY_KILL = 8,
 	BY_CUT = 16,
@@ -396,7 +396,7 @@ int main(void)
 	Suite *s = suite_create("model_catches");
 	TCase *tc = tcase_create("mistakes");
 
-	/* What the sweeps find is what this is about. */
+	/* This test is about the full sweeps. */
 	unsetenv("SWEEP_FEW");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, caught, 0,

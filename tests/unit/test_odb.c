@@ -1,9 +1,9 @@
 /*
- * Proves that refd's object reader tells the type of any object known to git,
- * loose or packed, with deltas and alternates, by comparison with git cat-file;
- * that the target of a tag is found, and that a large tag is not read (finding
- * F7); that many packs take few descriptors; and that only alternates allowed
- * by the rule are read, with the same answer for all others (finding F9).
+ * Proves that refd's object reader tells the type of any object that git knows,
+ * loose or packed, with deltas and alternates, by comparison with git cat-file.
+ * The target of a tag is found, and a large tag is not read (finding F7). Many
+ * packs take few descriptors. Only permitted alternates are read, and all
+ * others get the same answer (finding F9).
  */
 #include <check.h>
 #include <errno.h>
@@ -278,7 +278,7 @@ START_TEST(alternates_have_rules)
 	ck_assert_int_eq(with_alternates("\"../../served/r/objects\"\n"),
 	    -EXDEV);
 	ck_assert_int_eq(with_alternates("../../../../../../../etc\n"), -EXDEV);
-	/* Another owner's. */
+	/* An alternate of another owner. */
 	odb_rig_owner = odb_rig_group = 4711;
 	ck_assert_int_eq(with_alternates(text), -EXDEV);
 	odb_rig_group = (uint32_t)getegid();

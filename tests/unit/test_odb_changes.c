@@ -1,7 +1,7 @@
 /*
- * Proves that refd's object reader notices added, removed and moved objects
- * and alternates: also in a directory that changed twice within one tick of the
- * file system's clock, and in a directory that took the place of another.
+ * Proves that refd's object reader notices added, removed and moved objects and
+ * alternates, also in a directory that changed twice within one tick of the
+ * file system's clock, and in a directory that replaced an earlier directory.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-/* In a pack of its own, in r. */
+/* Writes a blob into a new pack in r. */
 static struct refd_oid pack_a_blob(void)
 {
 	struct refd_oid oid;
@@ -75,7 +75,7 @@ static int64_t later_than_tick(const struct sys *sys)
 	return TICK + 4000000;
 }
 
-/* Its directory looks as it did when it was listed. */
+/* The directory looks as at the last listing. */
 START_TEST(a_pack_of_the_same_tick_is_found)
 {
 	struct sys sys = sys_kernel;

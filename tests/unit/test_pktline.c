@@ -1,9 +1,9 @@
 /*
- * Proves that pkt-lines are taken apart and put together byte for byte as
- * gitprotocol-common(5) has them: the same packets from the same bytes
- * however these arrive, what can never be a packet refused as soon as it
- * shows, nothing read beyond what is there, and failures of the output
- * buffer kept until it is empty again.
+ * Proves that pkt-lines are read and written byte for byte as in
+ * gitprotocol-common(5). The packets do not depend on the way in which the
+ * bytes arrive. Impossible packets are refused at once. Nothing is read beyond
+ * the input. A failure of the output buffer stays until the buffer is empty
+ * again.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "proto/pktline.h"
 #include "tests/lib/suite.h"
 
-/* From a copy of exactly its size, so that a sanitizer sees an overrun. */
+/* Parses a copy of exactly LEN bytes, so that a sanitizer sees an overrun. */
 static long parse_copy(const char *data, size_t len, struct pkt *pkt)
 {
 	char *copy = malloc(len != 0 ? len : 1);
@@ -73,7 +73,7 @@ START_TEST(test_refused_at_once)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(parse_copy(bad[i], strlen(bad[i]), &pkt) == -1,
 		    "%s", bad[i]);
-	/* The longest that is allowed is waited for. */
+	/* The parser waits for a packet of the largest size. */
 	ck_assert_int_eq(parse_copy("fff0", 4, &pkt), 0);
 	ck_assert_int_eq(parse_copy("0\0005", 4, &pkt), -1);
 }
@@ -165,7 +165,7 @@ START_TEST(test_failure_is_sticky)
 	check_failed(&buf);
 	pkt_putf(&buf, "%s", text);
 	check_failed(&buf);
-	/* 0004 is what the other side would hang up for. */
+	/* The other side would hang up after 0004. */
 	pkt_put(&buf, "", 0);
 	check_failed(&buf);
 	pkt_putf(&buf, "%s", "");

@@ -1,8 +1,8 @@
 /*
- * Proves recovery against other writers: after a crash nothing of theirs is
- * undone, after a power loss nothing that was acknowledged is lost and nothing
- * that they wrote later is overwritten; and what it does when their lock
- * stands, an object was pruned, a repository moved, was replaced or is gone.
+ * Proves recovery against other writers. After a crash, no foreign write is
+ * undone. After a power loss, no acknowledged update is lost and no later
+ * foreign write is overwritten. The tests also cover foreign locks, pruned
+ * objects, and repositories that were moved, replaced or removed.
  */
 #include <check.h>
 #include <errno.h>
@@ -62,7 +62,7 @@ START_TEST(crash_leaves_a_foreign_lock)
 }
 END_TEST
 
-/* Found also where directories don't tell the types of what is in them. */
+/* Locks are found also if directories don't tell the types of their entries. */
 START_TEST(crash_finds_its_locks)
 {
 	struct record_member m =
@@ -79,8 +79,8 @@ START_TEST(crash_finds_its_locks)
 }
 END_TEST
 
-/* A line that an earlier transaction wrote, byte for byte, is not this one's:
- * a client that goes to and fro within a second makes such. */
+/* An equal line of an earlier transaction does not count. A client that moves a
+ * ref back and forth within a second makes equal lines. */
 START_TEST(crash_adds_a_line_that_was_there_before)
 {
 	unsigned long n;
@@ -113,7 +113,7 @@ START_TEST(power_loss_with_an_unsynced_predecessor)
 	static const char older[] =
 	    "3030303030303030303030303030303030303030\n";
 
-	/* The first update of a repository syncs its file system. */
+	/* The first update of a repository syncs the file system. */
 	wr_ok("first=1");
 	memfs_write(w->fs, REF, older);
 	scripted_git_writes(w, REF, ONES);
@@ -131,7 +131,7 @@ START_TEST(power_loss_empties_the_file)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 1000);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	/* And nothing is left to do at the next one. */
+	/* The next start has nothing left to do. */
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(touched(), 0);
@@ -303,7 +303,7 @@ START_TEST(power_loss_with_a_later_foreign_pack)
 }
 END_TEST
 
-/* A confirmed value may be another's, not on disk yet. */
+/* A confirmed value may belong to another writer, and not be on disk yet. */
 START_TEST(power_loss_after_a_no_op)
 {
 	wr_ok("first=1");
@@ -331,7 +331,7 @@ START_TEST(power_loss_doubles_no_log_line)
 }
 END_TEST
 
-/* ---- what can't be redone ---- */
+/* ---- records that can't be redone ---- */
 
 START_TEST(foreign_lock_parks_the_record)
 {
@@ -342,7 +342,8 @@ START_TEST(foreign_lock_parks_the_record)
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert(memfs_exists(w->fs, REF ".lock"));
 	ck_assert_int_eq(world_ref(w, "z"), '1');
-	/* Once it is gone the next start redoes it, after a crash too. */
+	/* Once the lock is gone, the next start redoes the record, after a
+	 * crash too. */
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);

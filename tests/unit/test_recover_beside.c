@@ -1,6 +1,6 @@
 /*
- * Proves that recovery and a stock git at work beside it, packing, moving and
- * deleting refs between any two calls of it, lose nothing of each other's.
+ * Proves that recovery and a stock git lose nothing when git packs, moves and
+ * deletes refs between any two calls of recovery.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void close_git(void)
 }
 
 static bool came; /* git's turn */
-static bool did;  /* its refs were not locked */
+static bool did;  /* the refs were not locked */
 
 static void pack(struct memfs *fs, void *arg)
 {
@@ -51,7 +51,7 @@ static void move_and_pack(struct memfs *fs, void *arg)
 	close_git();
 }
 
-/* What is to be redone: a deletion, a move, a creation. */
+/* Leaves a deletion, a move and a creation to be redone. */
 static void lose_some(void)
 {
 	wr_ok("x=1;y=1");
@@ -85,7 +85,7 @@ START_TEST(git_packs_anywhere)
 		memfs_between(w->fs, n, pack, NULL);
 		ck_assert_int_eq(world_start(w), 0);
 		packed += did;
-		/* What git had locked is tried again. */
+		/* Refs that git had locked are tried again. */
 		ck_assert_int_eq(world_retry(w), 0);
 		ck_assert_uint_eq(w->parked, 0);
 		assert_ours_is_there('2');
@@ -94,7 +94,7 @@ START_TEST(git_packs_anywhere)
 }
 END_TEST
 
-/* Later than ours it is the one that counts. */
+/* git's later value counts. */
 START_TEST(git_moves_and_packs_anywhere)
 {
 	unsigned long n;

@@ -1,6 +1,6 @@
 /*
- * Reflogs, byte for byte against git's own: lines, messages, policies; what
- * is made and refused beforehand; and that a failed append leaves nothing.
+ * Proves that reflogs equal git's byte for byte: lines, messages, policies,
+ * created files and refusals. A failed append leaves nothing.
  */
 #include <check.h>
 #include <errno.h>
@@ -146,7 +146,7 @@ START_TEST(a_policy_is_parsed_as_git_parses_it)
 }
 END_TEST
 
-/* For each name: does git make a log of its own accord? */
+/* For each name: does git create the log without a request? */
 START_TEST(a_policy_creates_what_git_creates)
 {
 	static const char *const names[] = {
@@ -248,8 +248,8 @@ START_TEST(what_is_in_the_way)
 }
 END_TEST
 
-/* git reads what was appended; and so it does after its own expire has put
- * another file in the log's place. */
+/* git reads the appended lines, also after its own expire has replaced the log
+ * by a new file. */
 START_TEST(git_reads_what_was_appended)
 {
 	char *hex, *line, *out;
@@ -282,7 +282,7 @@ START_TEST(git_reads_what_was_appended)
 }
 END_TEST
 
-/* What git never synced may end in half a line, or in what ext4 makes of it. */
+/* A line that git never synced may end early, or in NULs as on ext4. */
 START_TEST(git_reads_what_was_appended_to_a_torn_end)
 {
 	static const char *const ends[] = { "0000", "\\0\\0\\0" };
@@ -364,7 +364,7 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 	text = tmp_get("secret");
 	ck_assert_str_eq(text, "first\nline\ntorn");
 	free(text);
-	/* Git replaces the log by a new file, and that is written to again. */
+	/* git replaces the log by a new file, and refd writes to this file. */
 	ck_assert_int_eq(unlinkat(tmp_fd, "secret", 0), 0);
 	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), 0);
 }

@@ -1,8 +1,8 @@
 /*
- * Proves: of the directories that a repository lies in the longest has the
- * word, on who may use it and on what is durable there at the least; a name
- * that only begins alike is another directory; what is set takes the place of
- * all there was; and the weakest mode is that of all of them.
+ * Proves that the longest directory above a repository decides on users and on
+ * the least durability. A name with the same beginning is a different
+ * directory. New settings replace all earlier settings. The weakest mode is the
+ * weakest of all directories.
  */
 #include <check.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static struct rights_rule rule(const char *dir, enum refd_durability mode,
 		{ .requests = nr_uids + 1 } };
 }
 
-/* Of the repository that was asked for last. */
+/* Of the repository of the last call. */
 static uint64_t requests;
 
 static bool may(struct rights *rights, const char *path, uint32_t uid,

@@ -1,7 +1,8 @@
 /*
- * Proves of the object barrier, while a syncfs hangs: the transactions of a
- * repository keep their order, also when the syncfs takes so long that other
- * transactions get another thread; and the file system holds few threads.
+ * Proves the order of transactions at the object barrier while a syncfs hangs.
+ * The transactions of a repository keep their order, even if the syncfs takes
+ * so long that a second thread serves the file system. The file system holds
+ * few threads.
  */
 #include <check.h>
 #include <poll.h>
@@ -16,11 +17,11 @@
 #include "tests/lib/tmp.h"
 
 #define S 1000000000LL
-/* Time in which a transaction would pass an earlier one. */
+/* Time in which a transaction would overtake an earlier transaction. */
 #define PASS_MS 300
 
 static struct sys disk;
-/* What looks as if it had changed just now; everything else is old. */
+/* Files that seem to have changed just now. All other files are old. */
 static _Atomic bool loose_new, ids_new;
 static _Atomic bool syncfs_hangs;
 static sem_t has_begun, goes_on;
@@ -83,7 +84,7 @@ static void take_back(const struct txn *expected)
 	sr_done_with(txn);
 }
 
-/* File systems that a thread is at. */
+/* Number of slots that serve a file system. */
 static int nr_serving(void)
 {
 	int i, nr = 0;
@@ -105,7 +106,7 @@ static bool one_waits(void)
 	return waits;
 }
 
-/* The repository is known, and nothing is new in it. */
+/* The repository is known and has no new object. */
 static void setup(void)
 {
 	disk = sys_kernel;
@@ -126,7 +127,7 @@ static void setup(void)
 		sched_yield();
 }
 
-/* The first transaction waits for a syncfs, the second needs none. */
+/* The first transaction waits for a syncfs. The second needs no syncfs. */
 START_TEST(one_repository_keeps_its_order)
 {
 	struct txn *first, *second;
@@ -144,8 +145,8 @@ START_TEST(one_repository_keeps_its_order)
 }
 END_TEST
 
-/* Copies of the repository that the daemon never served; the sync before the
- * first update there hangs. */
+/* Makes copies of the repository that the daemon never served. The sync before
+ * the first update there hangs. */
 static void make_new_repos(void)
 {
 	tmp_run("for i in 0 1 2; do cp -r r.git r.git$i && "

@@ -1,9 +1,8 @@
 /*
- * Proves that the store applies the window that came with a transaction if it
- * admits the transaction as it is, also after a barrier; and that the
- * transaction comes back without its window being applied if anything is wrong:
- * the repository is another one, the transaction is refused, replayed, or given
- * up.
+ * Proves that the store applies the batch that came with a transaction, if it
+ * admits the transaction unchanged, also after a barrier. The transaction comes
+ * back without its batch being applied if the repository is a different one, or
+ * if the transaction is refused, replayed, or given up.
  */
 #include <check.h>
 #include <stdio.h>
@@ -43,7 +42,7 @@ static struct txn *submit(const struct refd_txid *id, const char *name,
 	return txn;
 }
 
-/* TXN, its window and a ref of NAME are back. */
+/* TXN, its batch and a ref of NAME are back. */
 static void expect_applied(struct txn *txn, const char *name)
 {
 	struct store_done done = sr_wait_done();

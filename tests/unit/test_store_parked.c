@@ -1,8 +1,8 @@
 /*
- * Proves that while a ref is parked nobody writes it, by its own name or
- * through a symbolic ref, of the repository or of a linked worktree, while
- * everything else is written; that it is redone as soon as it can be; and that
- * nothing at all is written where the disk did not let recovery look.
+ * Proves that no client can write a deferred ref, by its name or through a
+ * symbolic ref, in the repository or in a linked worktree. Other refs are
+ * written meanwhile. The ref is redone as soon as possible. If the disk stopped
+ * recovery from looking, no ref of the repository is written.
  */
 #include <check.h>
 #include <errno.h>
@@ -20,8 +20,8 @@ static struct sys faulty;
 static bool is_broken; /* the stage can't be looked through */
 static char worktree_dir[4096], second[REFD_OID_HEX + 1];
 
-/* What admission makes of an update of NAME to the second commit, or of the
- * whole. */
+/* The status after admission of an update of NAME to the second commit, or of
+ * the whole transaction. */
 static enum refd_status admit(const char *git_dir, const char *name,
     bool no_deref)
 {
@@ -72,7 +72,7 @@ static void setup(void)
 	faulty.dir_open = faulty_dir_open;
 	is_broken = false;
 	sr_sys = &faulty;
-	/* Only those who want to write try again. */
+	/* Only writers try again. */
 	sr_interval_ns = INT64_C(3600) * 1000000000;
 	snprintf(worktree_dir, sizeof(worktree_dir), "%s/r.git/worktrees/w",
 	    tmp_root);
@@ -107,7 +107,7 @@ START_TEST(whoever_would_write_it_waits)
 	ck_assert_int_eq(admit(sr_repo, "HEAD", false), REFD_LOCKED);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/s", false), REFD_LOCKED);
 	ck_assert_int_eq(admit(worktree_dir, "HEAD", false), REFD_LOCKED);
-	/* The symbolic ref itself is another matter. */
+	/* The symbolic ref itself may be written. */
 	ck_assert_int_eq(admit(sr_repo, "HEAD", true), REFD_PENDING);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	assert_ref("git -C r.git rev-parse main", sr_commit);

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The feed as it is used: what README.md shows of it drives a webhook, a mirror
-# and a cache, through kills of all; in weak modes, too, it tells soon what is
-# known to last; a tenant hears of his own repositories alone, as long as he
-# may read them.
+# Proves that the recipes of docs/operations.md drive a webhook, a mirror and a
+# cache, through kills of all. In weak modes, too, the feed reports a change as
+# soon as the change is durable. A tenant gets the changes of his own
+# repositories only, as long as he may read them.
 
 # shellcheck disable=SC2317 # the functions that await calls
 # shellcheck source=tests/lib/scenario.sh
@@ -23,11 +23,11 @@ two=$(new_commit a.git 2 "$one")
 other=$(new_commit b.git 1)
 up a refs/heads/main "$one"
 
-# ---- as README.md has it ----
+# ---- as docs/operations.md has it ----
 
 # The line of it that gives DELIVER, with places of this run.
 deliver() { # WORD
-	sed -n '/^## History/,/^## Backup/p' "$ROOT/README.md" |
+	sed -n '/^## History/,/^## Backup/p' "$ROOT/docs/operations.md" |
 		grep -m1 "^deliver() .*# .*$1" | sed "s,/srv/git/a.git,$T/a.git,g
 		s,/srv/mirror.git,$T/mirror.git,g
 		s,/var/cache/web,$T/cache,g
@@ -40,7 +40,7 @@ recipe() { # WORD
 	{
 		printf 'cd %q\nwhile sleep 0.1; do\n' "$T/$1"
 		deliver "$1"
-		sed -n '/^## History/,/^## Backup/p' "$ROOT/README.md" |
+		sed -n '/^## History/,/^## Backup/p' "$ROOT/docs/operations.md" |
 			sed -n '/^at=/,/^done/p' | sed "s,/srv/git/a.git,$T/a.git,"
 		echo 'done'
 	} >"$T/$1.sh"
@@ -112,7 +112,7 @@ PYTHON
 	check 'a mirror, too, and what was deleted' await 10 mirrored
 	end_recipes
 else
-	skip 'as README.md has it' 'no jq or no curl'
+	skip 'as docs/operations.md has it' 'no jq or no curl'
 fi
 
 # ---- weak modes ----

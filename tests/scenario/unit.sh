@@ -4,7 +4,7 @@
 # the one older than the other and the other way round, on this machine or on
 # another. Where the two don't belong together it is said, nothing is written,
 # and one command is the administrator's word: `refd recover --adopt`, `refd
-# recover --discard`, `refd disown`. These are the README's recipes.
+# recover --discard`, `refd disown`. These are the recipes of docs/operations.md.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,9 +1,8 @@
 /*
- * Shows that the doctor tells file systems by their lines in
- * /proc/self/mountinfo, also those that a test machine does not have, each
- * once; and that a value of receive.procReceiveRefs means what receive-pack
- * takes it to mean; and that a kernel is named which lets users
- * link files of others.
+ * Proves that the doctor recognizes file systems by their lines in
+ * /proc/self/mountinfo, also file systems that a test machine does not have. A
+ * value of receive.procReceiveRefs has the same meaning as in receive-pack. The
+ * doctor reports a kernel that lets users link files of other users.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -83,7 +82,7 @@ START_TEST(patterns)
 	ck_assert(!matches("a:refs", "refs/tags/a", false, false));
 	ck_assert(!matches("a:refs", "refs/tags/a", false, true));
 	ck_assert(matches("d:refs", "refs/tags/a", false, true));
-	/* A deletion of what is not there wants both. */
+	/* A deletion of a missing ref needs both flags. */
 	ck_assert(!matches("d:refs", "refs/tags/a", true, true));
 	ck_assert(matches("ad:refs", "refs/tags/a", true, true));
 	ck_assert(!matches("refs/heads refs/tags", "refs/tags/a", true, false));

@@ -1,9 +1,8 @@
 /*
- * Proves that enable sets up hook and configuration in a repository and that
- * disable takes back exactly that: to the byte where nobody else wrote, and
- * around what somebody else did write; that a foreign hook is refused and
- * nothing changed; and that both can be repeated, and finished after they
- * were cut short.
+ * Proves that enable sets up the hook and the configuration of a repository,
+ * and that disable removes exactly this: to the byte without other changes, and
+ * around changes by others. A foreign hook is refused without any change. Both
+ * commands can be repeated, and completed after an interruption.
  */
 #include <check.h>
 #include <errno.h>
@@ -109,7 +108,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* What was set stays set, and comes back where it was replaced. */
+/* Earlier settings stay, and replaced settings come back. */
 START_TEST(test_what_was_there)
 {
 	tmp_run("cd r.git && git config refd.socket /old && "
@@ -187,7 +186,7 @@ START_TEST(test_no_hooks_dir)
 }
 END_TEST
 
-/* The record is first: what it names may be done, or half done, or not. */
+/* The record comes first. Its steps may be done, half done, or not done. */
 START_TEST(test_cut_short)
 {
 	ck_assert_int_eq(enable(), 0);
@@ -219,7 +218,7 @@ START_TEST(test_damaged_record)
 }
 END_TEST
 
-/* What the owner of a repository may put in the place of its record. */
+/* The owner of a repository may put any file in place of its record. */
 START_TEST(test_record_that_is_no_file)
 {
 	static const char *const makes[] = { "mkfifo", "mkdir",
@@ -233,7 +232,7 @@ START_TEST(test_record_that_is_no_file)
 }
 END_TEST
 
-/* As on a file system that has none. */
+/* As on a file system without hard links. */
 static void forbid_links(void)
 {
 	struct sock_filter code[] = {
@@ -261,8 +260,8 @@ START_TEST(test_no_hard_links)
 }
 END_TEST
 
-/* What git config would not bring back: a section that was empty, a last line
- * that did not end, what stands behind a section's name. */
+/* Text that git config would not restore: an empty section, a last line without
+ * an end, text behind the name of a section. */
 START_TEST(test_odd_configuration)
 {
 	static const char *const ends[] = { "[receive]\n[other]\n",
@@ -280,7 +279,7 @@ START_TEST(test_odd_configuration)
 }
 END_TEST
 
-/* It is not brought back where somebody has written since. */
+/* After a later change, the old text is not restored. */
 START_TEST(test_written_since)
 {
 	tmp_run(
@@ -310,7 +309,7 @@ START_TEST(test_locked)
 }
 END_TEST
 
-/* Words, names with blanks and signs, and what replaced them. */
+/* Words, names with spaces and signs, and replaced values. */
 START_TEST(test_record)
 {
 	tmp_run("git -C r.git config refd.socket '/a %%20b\n%%c' && "

@@ -1,9 +1,8 @@
 /*
- * Proves that enable and disable can be killed before any system call of
- * theirs that changes something, and that the next enable then ends with a
- * repository that is enabled, the next disable with one that is as it was, to
- * the byte of its configuration and down to the last file; and that at no
- * such moment the configuration asks for a hook that isn't there.
+ * Proves that enable and disable can be killed before any of their changing
+ * system calls. The next enable then leaves an enabled repository. The next
+ * disable restores the repository, to the byte of its configuration and to the
+ * last file. At no moment does the configuration name a missing hook.
  */
 #include <check.h>
 #include <errno.h>
@@ -27,7 +26,7 @@
 
 #define STOPS_MAX 2000
 
-/* With another proc-receive hook, so that enable has all it can do. */
+/* With a foreign proc-receive hook, so that enable does all its work. */
 static void setup(void)
 {
 	char path[700];
@@ -78,7 +77,7 @@ static int run(bool enables, enum way way)
 			 command_disable(argc, (char **)argv);
 }
 
-/* ---- a run that ends before its nth change ---- */
+/* ---- a run that ends before change N ---- */
 
 static bool changes_something(const struct user_regs_struct *regs)
 {
@@ -108,8 +107,8 @@ static bool changes_something(const struct user_regs_struct *regs)
 	return false;
 }
 
-/* The child is killed when its nth change is about to be made. True: it ran
- * to its end, in which case its status has to be 0. */
+/* Kills the child before its change N. True: the child ran to its end; its
+ * status must be 0. */
 static bool runs_to_end(pid_t pid, int n)
 {
 	struct user_regs_struct regs;
@@ -165,9 +164,9 @@ static bool run_until(int n, bool enables, enum way way)
 	return runs_to_end(pid, n);
 }
 
-/* ---- what has to be so ---- */
+/* ---- required results ---- */
 
-/* The hook that git would run, if it is told to ask one. */
+/* The hook that git would run, if the configuration names a hook. */
 static void check_hook_is_there(enum way way, int n)
 {
 	int status = tmp_status("cd r.git && "
@@ -224,8 +223,8 @@ static void start_again(void)
 	tmp_run("rm -rf r.git etc/* share state && cp -a before r.git");
 }
 
-/* The other ways are mostly parts of the chained one, and in that the many
- * changes in the middle are forwarders, all alike. SWEEP_FEW: see sweep.h. */
+/* The other ways are mostly parts of CHAINED. In CHAINED, the many changes in
+ * the middle are equal forwarders. SWEEP_FEW: see sweep.h. */
 static int stride(enum way way, int n)
 {
 	return !getenv("SWEEP_FEW") && way == CHAINED && (n < 15 || n > 66) ?
@@ -233,8 +232,8 @@ static int stride(enum way way, int n)
 	    7;
 }
 
-/* A configuration that git config wrote to, and refd did not see whole, comes
- * back as what it says; the rest to the byte. */
+/* If git config changed the configuration and refd did not see the result, its
+ * contents come back. In all other cases every byte comes back. */
 static void sweep_enable(enum way way)
 {
 	bool ended = false;

@@ -1,7 +1,8 @@
 /*
- * Questions about history: each kind of filter finds what it should and no
- * more, forward and backward, page by page, with the index, with half of it
- * and without; all of a record is told; what was taken back is told as it ended.
+ * Proves that questions about history are answered correctly. Every filter
+ * finds the right rows, forward and backward, page by page, with the index,
+ * with half of the index and without. All members of a record are reported.
+ * Updates that were taken back are reported with their final state.
  */
 #include <check.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ START_TEST(pages_join)
 }
 END_TEST
 
-/* Time is up after each row: an answer may come in very many parts. */
+/* The time is over after every row: an answer may come in very many parts. */
 START_TEST(slow_reading_loses_nothing)
 {
 	unsigned pages;
@@ -251,7 +252,7 @@ START_TEST(what_was_taken_back_at_once_is_no_change)
 }
 END_TEST
 
-/* By recovery: of the row itself, and of a copy that was parked first. */
+/* By recovery: from the row itself, or from a copy that was deferred first. */
 START_TEST(what_was_taken_back_later_is_told_by_itself)
 {
 	struct store_history *ask;
@@ -278,7 +279,8 @@ START_TEST(what_was_taken_back_later_is_told_by_itself)
 }
 END_TEST
 
-/* Of one row several, in any order, one of them twice: the last word counts. */
+/* Several updates of a row, in any order, one of them twice: the last record
+ * counts. */
 START_TEST(several_are_taken_back)
 {
 	static const uint32_t order[] = { 3, 1, 2, 1 };
@@ -358,7 +360,7 @@ START_TEST(a_pattern_may_mean_very_many_names)
 }
 END_TEST
 
-/* One record may have 100,000 refs: a turn ends between two of them. */
+/* A record may have 100,000 refs: a turn ends within a record. */
 START_TEST(a_turn_ends_within_a_record)
 {
 	const char *told;
@@ -384,8 +386,8 @@ START_TEST(a_turn_ends_within_a_record)
 }
 END_TEST
 
-/* Which repositories there are can't be read: that is no answer, and no empty
- * one above all. */
+/* The list of repositories is unreadable. The answer is an error, and never an
+ * empty list. */
 START_TEST(no_repositories_no_answer)
 {
 	struct store_history *ask;

@@ -1,9 +1,9 @@
 /*
- * History kept up. The index is begun anew where it is missing, damaged,
- * torn, another journal's, or ahead of this one, and finds the same then.
- * Rows go by age and by size, in slices, never beyond what was forgotten nor
- * while they are parked; what a look-up by id needs of them stays until the id
- * expires, and the space is used again.
+ * Proves that history is kept up. A missing, damaged, torn or foreign index, or
+ * an index ahead of the journal, is built again and finds the same rows. Rows
+ * go by age and by size, in slices, but never unforgotten or deferred rows. The
+ * data for look-ups by id stays until the id expires, and the space is used
+ * again.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -98,7 +98,7 @@ static void damage(enum damage how)
 		tmp_run("truncate -s 8192 history.db");
 		break;
 	case OVERWRITTEN:
-		/* The root page of the keys, and what is below it. */
+		/* The root page of the keys, and pages below. */
 		overwrite("history.db", 4096, 3 * 4096);
 		break;
 	case WAL_LOST:
@@ -135,7 +135,7 @@ START_TEST(whatever_befell_it_it_finds_the_same)
 	fixture.h = NULL;
 	damage((enum damage)_i);
 	fixture_history();
-	/* While it is behind, or broken and not known to be. */
+	/* While the index is behind, or damaged without notice. */
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 200);
 	fixture_index();
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 200);
@@ -147,7 +147,7 @@ START_TEST(whatever_befell_it_it_finds_the_same)
 }
 END_TEST
 
-/* Seen only when it is read: the question is answered all the same. */
+/* The damage is seen only by a read. The question is answered anyway. */
 START_TEST(damage_under_way_costs_no_answer)
 {
 	add_rows(600);
@@ -158,7 +158,7 @@ START_TEST(damage_under_way_costs_no_answer)
 	fixture_history();
 	add_rows(3);
 	fixture_index();
-	/* Its pages in memory are dropped with the connection. */
+	/* The pages in memory are dropped with the connection. */
 	history_free(fixture.h);
 	fixture.h = NULL;
 	fixture_history();
@@ -230,7 +230,7 @@ static unsigned rows_left(void)
 	return nr;
 }
 
-/* What a look-up by id finds: the number of members, or -1. */
+/* Result of a look-up by id: the number of members, or -1. */
 struct remembered {
 	int members;
 	enum refd_status status;
@@ -283,7 +283,7 @@ START_TEST(what_is_old_goes)
 	ck_assert_uint_eq(rows_left(), 300);
 	ck_assert_uint_eq(journal_trimmed(fixture.j), 300);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 100);
-	/* Who was there before is told so. */
+	/* A client with an earlier position learns of the gap. */
 	ask = fixture_ask(REFD_VERB_WATCH);
 	ask->req.select.has_after = true;
 	ask->req.select.after.lsn = 200;
@@ -326,7 +326,7 @@ START_TEST(what_recovery_may_want_stays)
 	    journal_trim(fixture.j, 6, NULL, 0, &(struct refd_txid){ 0 }), -16);
 	forget(21);
 	trim_all();
-	/* The parked one alone, until it is taken off the list. */
+	/* Only the deferred row stays, until it is removed from the list. */
 	ck_assert_uint_eq(rows_left(), 1);
 	end = parked.row;
 	end.kind = JOURNAL_DEFERRED_END;
@@ -337,7 +337,7 @@ START_TEST(what_recovery_may_want_stays)
 }
 END_TEST
 
-/* By size, as much as that takes; the ids stay for their time, and on top. */
+/* As many rows go as the size requires. The ids stay for their time. */
 START_TEST(what_is_too_much_goes_and_its_ids_stay)
 {
 	struct fixture_record first, again;
@@ -379,7 +379,7 @@ START_TEST(what_is_too_much_goes_and_its_ids_stay)
 	ck_assert_int_eq(found.members, 2);
 	ck_assert_int_eq(found.status, REFD_STALE);
 	ck_assert_uint_eq(found.digest, 77);
-	/* Until they expire, and no row is left that could say otherwise. */
+	/* The ids stay until they expire, although no row is left. */
 	fixture.wall_ms += 8 * DAY_MS;
 	for (i = 0; i < 10; i++) {
 		fixture_begin(&again, repo, "refs/heads/again");
@@ -391,8 +391,8 @@ START_TEST(what_is_too_much_goes_and_its_ids_stay)
 }
 END_TEST
 
-/* Of an id born AHEAD_MS after now: the members that a look-up finds
- * LATER_MS from now, behind NR_OTHERS rows that were trimmed. */
+/* For an id born AHEAD_MS after now: the number of members that a look-up finds
+ * LATER_MS from now, behind NR_OTHERS trimmed rows. */
 static int look_up_late(int64_t ahead_ms, int64_t later_ms, unsigned nr_others)
 {
 	uint64_t birth_ms = (uint64_t)(fixture.wall_ms + ahead_ms);
@@ -414,7 +414,7 @@ static int look_up_late(int64_t ahead_ms, int64_t later_ms, unsigned nr_others)
 	return look_up(&r.row.txid).members;
 }
 
-/* Retention, and an hour for clocks that differ, whatever the size. */
+/* Retention, plus an hour for different clocks, whatever the size. */
 START_TEST(an_id_near_the_horizon_is_kept)
 {
 	fixture.retention_bytes = 300 * 1024;
@@ -422,7 +422,7 @@ START_TEST(an_id_near_the_horizon_is_kept)
 }
 END_TEST
 
-/* An id that is younger than its row says: a client's clock goes ahead. */
+/* An id that is later than its row: a client's clock is ahead. */
 START_TEST(an_id_from_the_future_is_kept)
 {
 	ck_assert_int_eq(look_up_late(5 * DAY_MS, 9 * DAY_MS, 0), 1);
@@ -430,7 +430,7 @@ START_TEST(an_id_from_the_future_is_kept)
 }
 END_TEST
 
-/* What is free is used again: the file stops growing. */
+/* Free space is used again: the file stops growing. */
 START_TEST(the_file_is_bounded)
 {
 	struct sys_stat first, last;

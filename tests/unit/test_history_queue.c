@@ -5,8 +5,8 @@
  * are found among all questions. A question without memory is given back, and
  * nothing of it stays.
  *
- * The queue is compiled into this program once more, over an allocator that
- * fails when told to.
+ * The queue is compiled into this program a second time, over an allocator that
+ * fails on demand.
  */
 #include <check.h>
 #include <errno.h>

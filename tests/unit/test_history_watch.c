@@ -1,7 +1,8 @@
 /*
- * A watch tells changes alone, waits where there is none, and is woken for
- * what concerns it and nothing else; a position that is not of this journal is
- * a gap; who may not read a repository hears nothing of it, by watch or log.
+ * Proves that a watch reports only changes, waits if there are none, and is
+ * woken only for matching changes. A position of a different journal is a gap.
+ * A user without the right to read a repository gets nothing about it, by watch
+ * or by log.
  */
 #include <check.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static void concerned(void *arg, struct store_history *ask)
 	nr_concerned++;
 }
 
-/* Is a watch of REPO and PATTERN woken by what comes behind the last row? */
+/* Do rows after AFTER wake a watch of REPO and PATTERN? */
 static bool wakes(struct store_history *ask, uint64_t after)
 {
 	struct store_history *list = ask;
@@ -91,7 +92,7 @@ START_TEST(a_watch_waits_for_what_concerns_it)
 }
 END_TEST
 
-/* A repository that has no history yet. */
+/* A repository without history. */
 START_TEST(a_watch_waits_for_a_new_repository)
 {
 	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
@@ -111,7 +112,7 @@ START_TEST(a_watch_waits_for_a_new_repository)
 }
 END_TEST
 
-/* Nothing beyond what is published is told. */
+/* Only published rows are reported. */
 START_TEST(what_is_not_visible_is_not_told)
 {
 	struct store_history *ask = watch_from(0);
@@ -162,8 +163,8 @@ START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 }
 END_TEST
 
-/* With many that wait, a turn is not enough to look whether a name is of
- * interest to each: the others ask for themselves. */
+/* If many watches wait, one turn cannot compare every name with every watch.
+ * The remaining watches are answered by a question. */
 START_TEST(a_turn_of_listening_ends)
 {
 	struct store_history *ask = fixture_ask(REFD_VERB_WATCH), *list = ask;
@@ -182,7 +183,7 @@ START_TEST(a_turn_of_listening_ends)
 	    0);
 	ck_assert_uint_eq(heard, 1000);
 	ck_assert_uint_eq(nr_concerned, 0);
-	/* Some looks at the clock, two for each row. */
+	/* Some looks at the clock, two for every row. */
 	fixture.mono_step_ns = 1000000;
 	heard = 1;
 	ck_assert_int_eq(history_listen(fixture.h, &heard, 1000, &list,
@@ -190,7 +191,7 @@ START_TEST(a_turn_of_listening_ends)
 	    0);
 	ck_assert_uint_gt(heard, 2);
 	ck_assert_uint_lt(heard, 20);
-	/* It is late before the first is asked for. */
+	/* The time is over before the first watch is compared. */
 	fixture.mono_step_ns = 10000000;
 	heard = 1;
 	nr_concerned = 0;
@@ -238,7 +239,7 @@ START_TEST(a_tenant_sees_his_own_alone)
 	snprintf(path, sizeof(path), "%s/b.git/refs", fixture.root);
 	ck_assert_int_eq(chown(path, 2000, 3000), 0);
 	ck_assert_ptr_nonnull(strstr(told_to(2000, 1, false), "topic/y@4"));
-	/* Its group may not. */
+	/* The group has no right. */
 	ck_assert_ptr_null(strstr(told_to(2001, 3000, false), "topic/y@4"));
 	ck_assert_int_eq(chmod(path, 0750), 0);
 	ck_assert_ptr_nonnull(strstr(told_to(2001, 3000, false), "topic/y@4"));
@@ -246,20 +247,20 @@ START_TEST(a_tenant_sees_his_own_alone)
 	/* Names alone are not enough. */
 	ck_assert_int_eq(chmod(path, 0744), 0);
 	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
-	/* What is closed further up is closed. */
+	/* A closed directory further up closes everything below. */
 	ck_assert_int_eq(chmod(path, 0755), 0);
 	ck_assert_ptr_nonnull(strstr(told_to(2001, 3001, false), "topic/y@4"));
 	ck_assert_int_eq(chmod(tmp_root, 0750), 0);
 	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
-	/* Nobody but root learns what had no repository. */
+	/* Only root learns of records without a repository. */
 	ck_assert_ptr_null(strstr(told_to(2000, 2000, false), "nowhere"));
 	ck_assert_ptr_nonnull(
 	    strstr(fixture_log(NULL, NULL, false, 0, NULL), "nowhere"));
 }
 END_TEST
 
-/* ---- which repository it is ---- */
+/* ---- identity of a repository ---- */
 
 static void expect_told(const char *to_reader, const char *to_root)
 {
@@ -268,7 +269,7 @@ static void expect_told(const char *to_reader, const char *to_root)
 	ck_assert_str_eq(fixture_log("a.git", NULL, false, 0, NULL), to_root);
 }
 
-/* One record in a.git, which everybody may read. Its path. */
+/* Makes one record in a.git, which everybody may read. Returns the path. */
 static const char *one_record(int way)
 {
 	static char path[4200];
@@ -282,7 +283,7 @@ static const char *one_record(int way)
 	return path;
 }
 
-/* The readers of the new repository learn nothing of the old one. */
+/* The readers of the new repository learn nothing about the old one. */
 START_TEST(another_repository_at_the_path_is_another)
 {
 	const char *path;
@@ -296,8 +297,8 @@ START_TEST(another_repository_at_the_path_is_another)
 }
 END_TEST
 
-/* A deleted repository's inode number is free, and soon that of another
- * repository at the same path. */
+/* The inode number of a deleted repository is free, and a new repository at the
+ * same path may soon get this number. */
 START_TEST(an_inode_number_does_not_say_which_it_is)
 {
 	static const uint8_t other[16] = { 1, 2, 3 };
@@ -313,7 +314,7 @@ START_TEST(an_inode_number_does_not_say_which_it_is)
 }
 END_TEST
 
-/* Who may write in a repository may write in its refd/. */
+/* A user with write access to a repository may write in its refd/. */
 START_TEST(an_id_counts_only_as_the_daemon_wrote_it)
 {
 	const char *path;
@@ -333,7 +334,7 @@ START_TEST(an_id_counts_only_as_the_daemon_wrote_it)
 }
 END_TEST
 
-/* Another number for its disk is all that a start of the machine may change. */
+/* A start of the machine may only change the device number. */
 START_TEST(it_is_known_by_its_id_whatever_its_device)
 {
 	struct journal_repo known = { .id = 0 };
@@ -353,7 +354,7 @@ START_TEST(it_is_known_by_its_id_whatever_its_device)
 }
 END_TEST
 
-/* Until somebody writes in a copy it has the id of the original. */
+/* A copy has the id of the original until the first write through refd. */
 START_TEST(a_copy_has_no_history_and_what_was_moved_has)
 {
 	const char *path;
@@ -364,16 +365,16 @@ START_TEST(a_copy_has_no_history_and_what_was_moved_has)
 	tmp_run("cp -a %s %s/copy.git", path, fixture.root);
 	ck_assert_str_eq(fixture_log("copy.git", NULL, false, 0, NULL), "");
 	tmp_run("rm -r %s", path);
-	/* It may as well have been moved. */
+	/* The copy may just as well be the moved original. */
 	ck_assert_str_eq(fixture_log("copy.git", NULL, false, 0, NULL),
 	    " refs/heads/main@1");
-	/* Where it was nothing says who may read it. */
+	/* At the old path, nothing tells who may read the history. */
 	expect_told("", " refs/heads/main@1");
 }
 END_TEST
 
-/* Who owns a directory on the way puts another in the place of one that is
- * closed to him, and a link to what is behind it. */
+/* The owner of a directory on the way replaces a closed directory by a link to
+ * its contents. */
 START_TEST(a_link_leads_nowhere)
 {
 	if (!suite_is_root(__func__))

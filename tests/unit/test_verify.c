@@ -1,8 +1,7 @@
 /*
- * Proves what refd verify finds in a repository of git's own making: each
- * thing that git stumbles over, that is left behind, or that disagrees; that
- * a sound one has none of it; and that what is gone at a second look was
- * nothing.
+ * Proves the findings of refd verify in a repository made by git: files that
+ * stop git, leftovers, and contradictions. A sound repository has no findings.
+ * A finding that is gone at a second look does not count.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -27,8 +26,8 @@
 		    vh_lines());                                               \
 	} while (0)
 
-/* r: two commits; main, loose; a, packed, and t, a packed tag of a tag; an
- * empty log of none. */
+/* r has two commits, main (loose), a (packed), t (a packed tag of a tag), and
+ * an empty log without a ref. */
 static void setup(void)
 {
 	tmp_setup();
@@ -56,7 +55,7 @@ START_TEST(nothing)
 		"git stash list && git gc -q && git pack-refs --all &&"
 		"git branch b/c && git branch -d b/c");
 	FINDS(0);
-	/* By any of its names. */
+	/* By every name of the repository. */
 	ck_assert_uint_eq(vh_look("r/.git"), 0);
 	ck_assert_uint_eq(vh_look("r/.git/worktrees/w"), 0);
 	ck_assert_ptr_null(vh_why());
@@ -162,7 +161,7 @@ START_TEST(objects)
 	FINDS(2);
 	HAS("object-missing refs/heads/z", "0009");
 	HAS("packed-unsorted refs/heads/z", "");
-	/* What a loose ref hides counts for nobody. */
+	/* A value that a loose ref hides does not count. */
 	tmp_run("cd r/.git && cp refs/heads/main refs/heads/z");
 	FINDS(1);
 }
@@ -265,7 +264,7 @@ START_TEST(logs)
 	HAS("log-empty refs/heads/never", "no such ref");
 	HAS("log-empty refs/heads/up/x", "no such ref");
 	HAS("log-blocked refs/heads/up", "below");
-	/* An empty log of a ref, and one that is expired, are fine. */
+	/* An empty log of a ref and an expired log are fine. */
 	tmp_run("cd r && rm -r .git/logs/refs/heads/* && "
 		": >.git/logs/refs/heads/main");
 	FINDS(0);
@@ -279,7 +278,7 @@ static void finish_writing(void)
 		"rm refs/heads/g logs/refs/heads/g");
 }
 
-/* Who is at work is not accused. */
+/* A writer at work is no finding. */
 START_TEST(looks_twice)
 {
 	tmp_run("cd r/.git && : >refs/heads/b && : >refs/heads/c.lock && "

@@ -1,9 +1,9 @@
 /*
- * Proves what refd verify makes of a journal beside a repository: what was
- * recorded last and does not stand; what another wrote later and is let be;
- * what awaits recovery or is parked; locks of refd's own; a journal that is
- * another's, older, or can't be read; many refs in little memory. And that it
- * runs beside the store whose journal that is.
+ * Proves the findings of refd verify about a journal and a repository: the last
+ * recorded value is missing, a later foreign value is accepted, records await
+ * recovery or are deferred, refd's own locks, a foreign, older or unreadable
+ * journal, and many refs in little memory. refd verify runs beside the store
+ * that owns the journal.
  */
 #include <check.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void setup(void)
 
 	sr_setup();
 	vh_reset();
-	/* It outlives the store. */
+	/* The file outlives the store. */
 	out = tmp_output("GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
 			 "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
 			 "git commit-tree -m y %s^{tree}",
@@ -94,7 +94,7 @@ START_TEST(another_later)
 	HAS("ref-gone refs/heads/b", sr_commit);
 	tmp_run("git -C r.git pack-refs --all");
 	FINDS(1);
-	/* Back, and another way. */
+	/* Moved back, and as a symbolic ref. */
 	tmp_run("git -C r.git symbolic-ref refs/heads/b refs/heads/a");
 	FINDS(0);
 }
@@ -111,7 +111,7 @@ START_TEST(older_files)
 	HAS("log-disagrees refs/heads/a", older);
 	HAS("ref-lost refs/heads/b", sr_commit);
 	HAS("log-orphan refs/heads/b", "");
-	/* A value that was packed before. */
+	/* A value that was packed earlier. */
 	tmp_run("cd r.git && rm refs/heads/a logs/refs/heads/* && "
 		"echo '%s refs/heads/a' >packed-refs",
 	    older);
@@ -135,7 +135,7 @@ START_TEST(deleted_and_there)
 }
 END_TEST
 
-/* A daemon may be about to publish it, or to take it back. */
+/* A daemon may be about to publish the update, or to take it back. */
 START_TEST(just_recorded)
 {
 	tmp_run("cd r.git/refs/heads && rm ../../logs/refs/heads/* && "
@@ -148,7 +148,7 @@ START_TEST(just_recorded)
 }
 END_TEST
 
-/* In passes, as many as it takes. */
+/* In as many passes as needed. */
 START_TEST(more_than_fit)
 {
 	char name[64];
@@ -198,7 +198,7 @@ static void commit_row(enum journal_kind kind, const char *name)
 	ck_assert_int_eq(journal_close(j), 0);
 }
 
-/* A lock as a crashed window leaves it. */
+/* A lock as a crashed batch leaves it. */
 static void make_lock(uint64_t window, const char *ref)
 {
 	char name[TOKEN_NAME_MAX];
@@ -215,7 +215,8 @@ START_TEST(what_awaits_recovery)
 	FINDS(1);
 	HAS("parked refs/heads/p", "could not be redone");
 	commit_row(JOURNAL_PART, "refs/heads/p");
-	/* What does not stand is no wonder then, and not to be mended. */
+	/* In this state, a missing value is expected and must not be
+	 * repaired. */
 	tmp_run(": >r.git/refs/heads/a");
 	make_lock(77, "refs/heads/b");
 	ck_assert_uint_eq(vh_repair("r.git"), 4);
@@ -223,7 +224,7 @@ START_TEST(what_awaits_recovery)
 	HAS("parked refs/heads/p", "");
 	HAS("ref-broken refs/heads/a", "empty");
 	ck_assert(vh_did("ref-broken refs/heads/a", "recovery comes first"));
-	/* The lock says to recovery that the update is unfinished. */
+	/* The lock tells recovery that the update is unfinished. */
 	ck_assert(vh_did("lock-ours refs/heads/b", "recovery comes first"));
 	tmp_run("test -e r.git/refs/heads/b.lock");
 }

@@ -1,10 +1,10 @@
 /*
- * Proves what refd verify --repair does: a broken ref gets the journal's last
- * value, or its log's where that is newer or alone, always one whose object
- * is there; torn logs are cut; what is left behind is moved aside; what was
- * there is kept; all as the repository's owner. And what it does not: touch a
- * well-formed value, another's lock, or what waits for recovery. A daemon may
- * serve the repository.
+ * Proves the repairs of refd verify --repair. A broken ref gets the last value
+ * of the journal, or the value of its log if the log is newer or the only
+ * source. The object of the value always exists. Torn logs are cut, leftovers
+ * are moved aside, and old contents are saved, all as the owner of the
+ * repository. Well-formed values, foreign locks and work for recovery are not
+ * touched. A daemon may serve the repository.
  */
 #include <check.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static void setup(void)
 {
 	sr_setup();
 	vh_reset();
-	/* It outlives the store. */
+	/* The file outlives the store. */
 	tmp_run("git config --global user.name a && "
 		"git config --global user.email a@b && "
 		"git -C r.git config core.logAllRefUpdates true");
@@ -79,7 +79,7 @@ static void teardown(void)
 	sr_teardown();
 }
 
-/* Beside the daemon whose journal it is. */
+/* Beside the daemon that owns the journal. */
 START_TEST(from_the_journal)
 {
 	tmp_run("cd r.git && rm logs/refs/heads/a && : >refs/heads/a && "
@@ -99,7 +99,7 @@ START_TEST(from_the_journal)
 }
 END_TEST
 
-/* Each gets its own value, though the journal is read once for all. */
+/* Every ref gets its own value, although the journal is read once. */
 START_TEST(several_at_once)
 {
 	update("refs/heads/b", third);
@@ -118,7 +118,7 @@ START_TEST(several_at_once)
 }
 END_TEST
 
-/* What git wrote later is in the log alone. */
+/* Only the log has the later value of git. */
 START_TEST(from_the_log)
 {
 	tmp_run("cd r.git && git update-ref -m m refs/heads/a %s && "
@@ -138,7 +138,7 @@ START_TEST(from_the_log)
 }
 END_TEST
 
-/* Git's lock needs nothing that refd made. */
+/* git's lock needs no file of refd. */
 START_TEST(where_refd_never_served)
 {
 	char *out;
@@ -155,7 +155,7 @@ START_TEST(where_refd_never_served)
 }
 END_TEST
 
-/* The last value whose object is there; for a branch, a commit. */
+/* The last value with an existing object; for a branch, a commit. */
 START_TEST(objects_that_are_gone)
 {
 	tmp_run("cd r.git && rm objects/%.2s/%s && : >refs/heads/a", sr_commit,
@@ -212,7 +212,7 @@ START_TEST(a_lock_taken_after_the_value)
 }
 END_TEST
 
-/* A value that is no good is somebody's all the same. */
+/* A useless value may still be intended. */
 START_TEST(well_formed_values)
 {
 	update("refs/heads/b", sr_commit);

@@ -1,9 +1,10 @@
 /*
- * Proves of the queues of admission: users take turns, regardless of the number
- * of paths of a user, and so do the paths of a user; transactions of one path
- * keep their order; a repository, a file system and a user have no more workers
- * than allowed; a removed transaction is not handed out any more; and a queue
- * waiting for a repository is ready when the repository is free.
+ * Proves the rules of the queues of admission. Users take turns, regardless of
+ * the number of paths of a user, and so do the paths of a user. Transactions of
+ * one path keep their order. A repository, a file system and a user have no
+ * more workers than permitted. A removed transaction is not handed out any
+ * more. A queue that waits for a repository is ready when the repository is
+ * free.
  */
 #include <check.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * Proves: the busiest are told in order, with what they did in the last
- * moments and nothing of what is longer ago; one who is busy is not pushed out
- * by any number of others who come once; a long name keeps its end.
+ * Proves that the list of the busiest is in order, with their recent work and
+ * nothing older. Any number of users who come once do not push out a busy user.
+ * A long name keeps its end.
  */
 #include <check.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Proves that the manual lists each cause of "busy" and nothing else, that each
- * cause has a name and a text of its own, and that each is counted by itself.
+ * Proves that the manual lists exactly the causes of "busy", that every cause
+ * has its own name and text, and that causes are counted separately.
  */
 #include <check.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Proves that who is told that a file system is synced was not told so while
- * another thread's sync of it was still under way, or had failed.
+ * Proves that a sync of a file system never counts as done while another
+ * thread's sync of this file system is under way, or after it has failed.
  */
 #include <check.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static void *sync_too(void *arg)
 	return NULL;
 }
 
-/* The other one gets the time that it would need to come back at once. */
+/* Gives the second thread enough time to return too early. */
 static int slow_syncfs(const struct sys *sys, int fd)
 {
 	struct timespec until;
@@ -66,7 +66,7 @@ START_TEST(the_second_waits_for_the_first)
 }
 END_TEST
 
-/* The kernel would say yes to it, and would have dropped the data. */
+/* The kernel would report success, although it has dropped the data. */
 START_TEST(what_failed_is_not_tried_again)
 {
 	run(-EIO);

@@ -1,9 +1,9 @@
 /*
- * Proves: rows are told apart in an answer of pairs; times, names and rates
- * look as they should, and no name moves a cursor; a frame of refd top has no
- * line longer and no more lines than the screen, of whatever size it is, and
- * shows the busiest first. And what was slow is kept, the newest of it, with
- * parts that make up the whole.
+ * Proves the output of the administrator's commands. Rows in an answer of pairs
+ * are told apart. Times, names and rates have the right form, and no name moves
+ * a cursor. A frame of refd top fits the screen, whatever its size, and shows
+ * the busiest first. The slow log keeps the newest entries, with parts that add
+ * up to the whole.
  */
 #include <check.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ START_TEST(test_frame)
 	ck_assert_ptr_nonnull(s);
 	ck_assert_ptr_nonnull(strstr(s, "/srv/b.git"));
 	ck_assert_ptr_nonnull(strstr(t.data, "4294967294 alice"));
-	/* Numbers stand beside the names, and each table has a row. */
+	/* Numbers stand beside the names, and every table has a row. */
 	ck_assert_ptr_nonnull(
 	    strstr(t.data, "\n4294967294 alice      24.6     246.0\n"));
 	text_clear(&t);

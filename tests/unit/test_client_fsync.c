@@ -1,7 +1,6 @@
 /*
- * Proves that core.fsync is read as git reads it: what the table says of a
- * value, and what the machine's git flushes with it, where it knows the
- * variable.
+ * Proves that core.fsync is read as in git: the table agrees with the flushes
+ * of the machine's git, if this git knows the variable.
  */
 #include "client/enable/fsync.h"
 
@@ -30,7 +29,7 @@ static const struct {
 	{ "none", false, false },
 	{ "", false, false },
 	{ "unknown", false, false },
-	/* What is taken away is git's default's. */
+	/* A removed component gets git's default. */
 	{ "committed,-loose-object", true, true },
 	{ "-loose-object,committed", true, true },
 	{ "all,-reference,-objects", true, true },
@@ -49,7 +48,7 @@ static const struct {
 	{ "reference,-,objects", true, false },
 	{ "--reference", false, false },
 	{ "- reference,l", false, true },
-	/* A part of a name is enough, not more than one. */
+	/* The beginning of a name is enough, a longer name is wrong. */
 	{ "r", true, false },
 	{ "o", false, true },
 	{ "c", true, true },

@@ -1,6 +1,6 @@
 /*
- * Proves that versions of git are told apart as numbers, whatever stands
- * behind them, and that a git that says nothing counts as new.
+ * Proves that versions of git are compared as numbers, with any text after the
+ * numbers, and that a git without a version counts as new.
  */
 #include "client/git/gitversion.h"
 

@@ -1,8 +1,8 @@
 /*
- * Proves that the committer of a reflog line is the one that git would write:
- * the same answer as "git var GIT_COMMITTER_IDENT" for names, addresses and
- * dates from environment, configuration and password file; and that a date
- * in a form of git's own is left to git.
+ * Proves that the committer of a reflog line is the same as in git: the answer
+ * of "git var GIT_COMMITTER_IDENT" for names, addresses and dates from
+ * environment, configuration and password file. A date in git's special forms
+ * is left to git.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ START_TEST(test_sources)
 }
 END_TEST
 
-/* "git var" refuses that; a reflog gets the account's name. */
+/* "git var" refuses an empty name; a reflog gets the account's name. */
 START_TEST(test_empty_name)
 {
 	struct gitconfig config = { 0 };

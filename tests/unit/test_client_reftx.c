@@ -1,7 +1,7 @@
 /*
- * Proves which calls the reference-transaction hook gets from "refd update",
- * in which order and with what input, against a server with a script, and
- * that nothing is committed when it says no.
+ * Proves which calls the reference-transaction hook gets from "refd update", in
+ * which order and with which input, against a server with a script. If the hook
+ * says no, no update is committed.
  */
 #include <check.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * Proves that a FIFO in a repository does not block a client that reads the
- * repository's files, whether the FIFO has a writer or not; and that files of
- * the kernel and devices are read as before.
+ * repository's files, with or without a writer. Files of the kernel and devices
+ * are read as before.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * Proves: the configuration file is read as git reads it (`git config -f
- * FILE --list -z` is the oracle, on hand-made files and on random ones); what
- * git refuses is refused; an unknown key names file, line and the nearest
- * known key if one is near; what cannot be a socket or the state is refused;
- * and an option beats the environment, which beats the file,
- * which beats the default.
+ * Proves that the configuration file is read as git reads it (`git config -f
+ * FILE --list -z` is the oracle, on chosen and on random files). A file that
+ * git refuses is refused. An error about an unknown key names file, line and
+ * the nearest key. An invalid socket or state is refused. An option beats the
+ * environment, the environment beats the file, and the file beats the default.
  */
 #include <check.h>
 #include <errno.h>
@@ -334,7 +333,7 @@ START_TEST(what_is_wrong_is_named)
 }
 END_TEST
 
-/* ---- who wins ---- */
+/* ---- precedence ---- */
 
 #define ARGS_MAX 8
 

@@ -1,6 +1,6 @@
 /*
- * Proves that a duration or a size of the configuration means the same in each
- * unit, is shown in one form, and is refused where it does not fit.
+ * Proves that a duration or a size of the configuration means the same in every
+ * unit, is shown in one form, and is refused if it does not fit.
  */
 #include <check.h>
 #include <stdio.h>

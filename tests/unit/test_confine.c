@@ -1,9 +1,9 @@
 /*
  * Proves that a confined process cannot run a program, make a process, use the
- * network, reach other processes, or make kernel calls that refd does not need;
- * that the process opens files below the allowed directories alone, also
- * through links; that all needed calls still work; and that a kernel without
- * one of these means is reported, while the other means stay in force.
+ * network, reach other processes, or make kernel calls without need. The
+ * process opens files only below the permitted directories, also through links.
+ * All needed calls still work. If a kernel lacks some means of confinement, the
+ * lack is reported and the other means stay in force.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
- * Proves that half-sent requests take no more memory than one and a half times
- * the counted bytes, over a socketpair: many tiny updates, long names, half a
- * packet, and requests that wait for their turn.
+ * Proves that half-sent requests take at most one and a half times the counted
+ * bytes of memory, over a socketpair: many tiny updates, long names, half a
+ * packet, and waiting requests.
  *
  * The files that allocate for a request are compiled into this program a second
- * time, over an allocator that counts the usable bytes of each block.
+ * time, over an allocator that counts the usable bytes of every block.
  */
 #include <check.h>
 #include <malloc.h>
@@ -94,7 +94,7 @@ static void expect_counted(size_t before)
 	ck_assert_uint_le(counted, allocated - before);
 }
 
-/* NR updates of LEN bytes each, all but the last flush. */
+/* Sends NR updates of LEN bytes without the final flush. */
 static void half_send(size_t nr, const char *update, size_t len)
 {
 	size_t before = begin_counted(), i, per_turn = 32000 / len;

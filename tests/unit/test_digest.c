@@ -1,6 +1,6 @@
 /*
- * The digest of a request tells what is asked for from when and how, and is
- * the same number in every build.
+ * Proves that the digest of a request covers its changes and options but not
+ * its way to the daemon, and is the same number in every build.
  */
 #include <check.h>
 
@@ -163,7 +163,7 @@ START_TEST(a_digest_is_of_what_is_asked_for)
 }
 END_TEST
 
-/* It is in journals: another build must come to the same number. */
+/* Journals contain digests: every build must compute the same number. */
 START_TEST(a_digest_stays_the_same_for_ever)
 {
 	ck_assert_uint_eq(digest_of(NULL), 0xe96a6f5d158dfb71ULL);

@@ -1,8 +1,8 @@
 /*
- * Proves that scheduler and store agree on the direct way: a transaction that
+ * Proves that scheduler and store agree on the direct way. A transaction that
  * waits at the barrier while the scheduler is paused is not applied before the
- * scheduler is resumed; a deletion does not wait for the barrier of a
- * transaction that also deletes; and each outcome agrees with the ref's file,
+ * scheduler is resumed. A deletion does not wait for the barrier of a
+ * transaction that also deletes. Every outcome agrees with the ref's file,
  * whenever a transaction is cancelled or the scheduler is paused.
  */
 #include <check.h>

@@ -1,8 +1,8 @@
 /*
- * Proves the steps of a ref edit on a real directory: which progress may
- * follow which, and for each evidence what the value, the lock, placing,
- * linking and removing leave on disk, also where they fail. Log lines are in
- * test_edit_lines.c, git's lock in test_edit_git.c.
+ * Proves the steps of a ref edit on a real directory. The tests cover the
+ * permitted order of states, and for each evidence the files after staging,
+ * locking, placing, linking and removing, also after a failure. Log lines are
+ * in test_edit_lines.c, git's lock in test_edit_git.c.
  */
 #include <check.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 static const char *const names[PROGRESS_STATES] = { "PLANNED", "STAGED",
 	"LOCKED", "LINKED", "PUBLISHED", "DONE", "RELEASED", "DEFERRED" };
 
-/* All that is allowed. */
+/* All permitted transitions. */
 static const char *const rows[] = {
 	"PLANNED -> STAGED",
 	"PLANNED -> LOCKED",
@@ -117,7 +117,7 @@ START_TEST(a_value_is_staged_and_discarded)
 	ck_assert_int_ge(fd, 0);
 	close(fd);
 	er_check_text(ER_STAGED, "ref: refs/heads/y\n");
-	/* Somebody else removed it. */
+	/* Another program removed the file. */
 	tmp_run("rm " ER_STAGED);
 	ck_assert_int_eq(edit_discard(&e), 0);
 	ck_assert(!e.has_value);

@@ -1,7 +1,7 @@
 /*
- * Proves what repairing does with git's lock: it leaves a lock of refd and of
- * any other writer alone, becomes the ref only with a value in it, and leaves
- * nothing behind.
+ * Proves how a repair handles git's lock. A repair leaves locks of refd and of
+ * any other writer alone. Its own lock becomes the ref only with a value.
+ * Nothing is left behind.
  */
 #include <check.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ START_TEST(git_s_lock_leaves_a_token_s_alone)
 }
 END_TEST
 
-/* The lock was renamed, so a lock there is of another writer. */
+/* The lock was renamed, so a new lock there belongs to another writer. */
 START_TEST(after_placing_git_s_lock_is_another_s)
 {
 	struct edit e = er_locked(EVIDENCE_REPAIR);

@@ -1,7 +1,7 @@
 /*
- * Proves for each evidence which log lines an edit appends and takes back: a
- * live edit its own, wherever the log is by now; after a crash the last equal
- * line only; after a power loss none.
+ * Proves for each evidence which log lines an edit appends and takes back. A
+ * live edit takes back its own line, wherever the log is by now. After a crash
+ * only the last equal line is taken back, after a power loss none.
  */
 #include <check.h>
 #include <errno.h>
@@ -38,8 +38,8 @@ START_TEST(appends)
 }
 END_TEST
 
-/* What is left of a log after retracting the line (=) among others (-). With
- * IS_OURS the edit has appended the last one itself. */
+/* The rest of a log after retracting the line (=) among other lines (-). With
+ * IS_OURS, the edit itself has appended the last line. */
 static const struct {
 	enum evidence evidence;
 	bool is_ours;
@@ -85,7 +85,7 @@ START_TEST(retracts)
 }
 END_TEST
 
-/* `git reflog expire` puts a new file in its place. */
+/* `git reflog expire` replaces the log by a new file. */
 START_TEST(a_moved_log_loses_the_line_through_its_descriptor)
 {
 	struct edit e = er_locked(EVIDENCE_LIVE);
@@ -115,7 +115,7 @@ START_TEST(a_line_that_is_not_to_be_had_closes_the_log)
 }
 END_TEST
 
-/* The log of a creation would keep the name from its new owner. */
+/* An empty log of the creation would block the name for its new owner. */
 START_TEST(a_crashed_creation_leaves_no_empty_log)
 {
 	struct edit e = er_locked(EVIDENCE_CRASHED);

@@ -1,8 +1,9 @@
 /*
- * The journal on a real file system, with SQLite's own VFS: what is committed
- * is found by scan and look-up, also after a kill -9; LSNs go on for ever;
- * starts, repositories and the forgotten LSN last; a WAL is gone after a clean
- * end; a journal that can't be opened again refuses all work.
+ * Proves the work of the journal on a real file system, with SQLite's own VFS.
+ * Committed rows are found by scan and look-up, also after a kill -9. LSNs are
+ * never used twice. Starts, repositories and the forgotten LSN last. The WAL is
+ * gone after a clean end. A journal that can't be opened again refuses all
+ * work.
  */
 #include <check.h>
 #include <errno.h>
@@ -384,8 +385,8 @@ START_TEST(after_a_crash_everything_committed_is_there)
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	ck_assert(tmp_exists("journal.db-wal"));
 	j = help_open_here();
-	/* All of it is in the synced database, the WAL holds this start and
-	 * the room for others. */
+	/* All rows are in the synced database. The WAL holds this start and the
+	 * free room. */
 	journal_stats(j, &stats);
 	ck_assert_uint_lt(stats.wal_bytes, 4 * 4200);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 20);
@@ -397,7 +398,7 @@ START_TEST(after_a_crash_everything_committed_is_there)
 }
 END_TEST
 
-/* A failed reopening can be tried again; a reader lives through it. */
+/* A failed reopening can be tried again, and a reader survives it. */
 START_TEST(it_is_opened_again)
 {
 	struct journal *j = help_open_here();

@@ -1,8 +1,9 @@
 /*
- * The journal on a disk that fails and forgets: each system call of a
- * checkpoint and of an opening fails in turn, or tears, the power goes at each change of
- * an opening. What was committed before is there, what is committed after
- * stays, a journal that could not be made is made the next time.
+ * Proves that the journal survives failures of checkpoints and openings, on a
+ * disk that fails and forgets. Every system call fails in turn, or tears, and
+ * the power is lost at every change of an opening. Earlier commits are there
+ * and later commits stay. A journal that could not be made is made the next
+ * time.
  */
 #include <check.h>
 #include <errno.h>
@@ -66,7 +67,7 @@ END_TEST
 
 /* ---- opening ---- */
 
-/* A journal with rows in the WAL that a killed process left. */
+/* A journal with rows in the WAL after a crash. */
 static void leave_wal(struct journal_world *w, bool is_fresh)
 {
 	size_t bytes;
@@ -117,7 +118,7 @@ START_TEST(each_call_of_an_opening_fails)
 }
 END_TEST
 
-/* The room in the WAL too: it is given up then. */
+/* Also the room in the WAL, which is then given up. */
 START_TEST(each_write_of_an_opening_tears)
 {
 	enum fault fault = _i % 2 ? WRITE_TEARS_AT_PAGE : WRITE_TEARS;

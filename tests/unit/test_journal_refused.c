@@ -1,8 +1,9 @@
 /*
- * What journal_open() refuses: no database, another program's, a newer
- * schema, another machine's, a WAL on its own, a damaged file. Each with an
- * errno and a sentence, and nothing is touched; what a crash left half-made is
- * made again.
+ * Proves that journal_open() refuses wrong files: no database, the database of
+ * another program, a newer schema, the journal of another machine, a WAL
+ * without a database, a damaged file. Every refusal has an errno and a
+ * sentence, and changes no file. A journal that a crash left half made is made
+ * again.
  */
 #include <check.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-/* Refused with R and a sentence that holds WORD; no byte or name changes. */
+/* Refused with R and a sentence with WORD in it. No byte or name changes. */
 static void assert_refused(int r, const char *word)
 {
 	char *before = tmp_output("ls; sha256sum -- journal.db*"), *after;

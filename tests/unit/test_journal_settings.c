@@ -1,10 +1,10 @@
 /*
- * How the journal uses SQLite, on a real file system with SQLite's own VFS:
- * a commit never checkpoints in its path, however long the WAL; the database
- * is never mapped, so that a disk that fails to read is an error and no
- * SIGBUS; and its own locks on the database outlive whatever the journal does
- * with the file beside SQLite (closing any descriptor of a file gives up all
- * of a process's POSIX locks on it).
+ * Proves how the journal uses SQLite, on a real file system with SQLite's own
+ * VFS. A commit never checkpoints in its path, however long the WAL. The
+ * database is never mapped, so a read error is an error and no SIGBUS. SQLite's
+ * locks on the database survive all work of the journal with the file beside
+ * SQLite. (Closing any descriptor of a file releases all POSIX locks of the
+ * process on this file.)
  */
 #include <check.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static void teardown(void)
 	tmp_teardown();
 }
 
-/* SQLite would by itself at 1000 pages. */
+/* By default, SQLite would checkpoint at 1000 pages. */
 START_TEST(no_commit_checkpoints)
 {
 	struct journal_stats stats;
@@ -75,7 +75,8 @@ START_TEST(the_database_is_not_mapped)
 }
 END_TEST
 
-/* Asked by another process, as locks of one's own are never in the way. */
+/* A second process asks, because a process does not conflict with its own
+ * locks. */
 static bool is_locked(void)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -1,8 +1,8 @@
 /*
- * The journal is viewed, as by refd verify, while a sync fails and it is
- * opened again: the WAL's index lives on, and tells of frames that the disk
- * never got. And a viewer has just begun to open it, and has the lock that goes
- * with that.
+ * Proves that the journal survives a viewer such as refd verify. First, a sync
+ * fails and the journal is opened again while it is viewed: the index of the
+ * WAL stays, and lists frames that the disk never got. Second, a viewer has
+ * just begun to open the journal and holds the lock for opening.
  */
 #include <check.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ END_TEST
 #define DMS_BYTE 128 /* os_unix.c: UNIX_SHM_DMS */
 #define HOLD_US  200000
 
-/* In a process of its own, since the locks of one process are one. */
+/* In a separate process, because all locks of a process are shared. */
 static void hold_lock(int told)
 {
 	struct flock lock = { .l_type = F_WRLCK,

@@ -72,7 +72,7 @@ START_TEST(a_content_reads_as_git_reads_it)
 	ck_assert_int_eq(loose_read(sys, tmp_fd, "r/refs/heads/x", &v), 0);
 	ck_assert_int_eq(v.kind, c->kind);
 	ck_assert_int_gt(v.mtime_ns, 0);
-	/* one of the two commands answers, or neither where it is broken */
+	/* only one of the commands answers, or none if the ref is broken */
 	out = tmp_output("cd r; git symbolic-ref -q refs/heads/x "
 			 "2>/dev/null || "
 			 "git rev-parse -q --verify refs/heads/x "
@@ -100,7 +100,7 @@ START_TEST(a_content_reads_as_git_reads_it)
 }
 END_TEST
 
-/* From an exact allocation, so that a sanitizer sees a byte too many. */
+/* From an exact allocation, so that a sanitizer sees any longer read. */
 START_TEST(parsing_stays_inside_its_bytes)
 {
 	const struct content *c = &contents[_i];
@@ -351,7 +351,7 @@ START_TEST(a_tree_with_something_in_it_stays)
 }
 END_TEST
 
-/* Whoever makes them has one look at them at a time, and not for long. */
+/* A search of many directories ends at a limit. */
 START_TEST(of_very_many_directories_not_all_are_walked)
 {
 	char *found = NULL;

@@ -1,9 +1,8 @@
 /*
- * The fake file system behaves as the kernel does: one random script of
- * calls, thousands of steps long, runs on both, and every result, every errno
- * and the trees at the end must be the same. A mismatch names seed and step.
- * What
- * only the fake has, faults and power losses, is in test_memfs_rules.c.
+ * Proves that the fake file system behaves as the kernel does. A random script
+ * of thousands of calls runs on both. Every result, every errno and the final
+ * trees must be the same. A mismatch names seed and step. Faults and power
+ * losses, which only the fake has, are in test_memfs_rules.c.
  */
 #include <check.h>
 #include <errno.h>
@@ -78,7 +77,7 @@ static unsigned pick(unsigned n)
 	return (unsigned)((rng >> 11) % n);
 }
 
-/* Mostly a path that a call below a descriptor takes. */
+/* Mostly a path that a call below a descriptor accepts. */
 static void pick_path(char *path)
 {
 	static const char *const names[] = { "a", "b", "c", "d.lock" };
@@ -117,7 +116,7 @@ static int pick_slot(void)
 	return (int)slot;
 }
 
-/* Mostly the work directory: that is where something is. */
+/* Mostly the work directory, because most files are there. */
 static int pick_dir(void)
 {
 	return pick(3) == 0 ? pick_slot() : 0;
@@ -190,12 +189,12 @@ static void same_stat(const struct sys_stat *k, const struct sys_stat *m)
 {
 	same("mode", k->mode, m->mode);
 	if (S_ISDIR(k->mode))
-		return; /* size and links of a directory are each system's */
+		return; /* size and links of a directory differ */
 	same("size", (long long)k->size, (long long)m->size);
 	same("nlink", k->nlink, m->nlink);
 }
 
-/* One call on both sides, for its result alone. */
+/* Makes one call on both sides and compares the results. */
 #define BOTH(call, slot, ...)                                                  \
 	same("result",                                                         \
 	    SYS(kernel.sys, call, kernel.slots[slot], ##__VA_ARGS__),          \

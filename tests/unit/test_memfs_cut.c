@@ -1,7 +1,7 @@
 /*
- * What the fake file system leaves after a power loss: for each little script
- * exactly the states that its syncs allow come about over many seeds, and no
- * other.
+ * Proves the states that the fake file system leaves after a power loss. For
+ * every little script, many seeds give exactly the states that its syncs
+ * permit.
  */
 #include <check.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static void setup(void)
 	memfs_mkdirs(mr_fs, "/e");
 }
 
-/* ---- small steps; each must work ---- */
+/* ---- small steps without failures ---- */
 
 static void put(const char *path, int flags, const char *text)
 {
@@ -87,7 +87,7 @@ static unsigned state_of(const char *path)
 	return state;
 }
 
-/* All states of PATH that cuts after SCRIPT have left. */
+/* All states of PATH that power losses after SCRIPT have left. */
 static unsigned states(enum memfs_mode mode, void (*script)(void),
     const char *path)
 {
@@ -160,7 +160,7 @@ START_TEST(a_rename_of_a_synced_file_leaves_old_or_new)
 	expect_both(replace_with_file_synced, "/d/x", IS_OLD | IS_NEW);
 	expect(MEMFS_STRICT, replace_with_file_synced, "/d/x.lock",
 	    IS_ABSENT | IS_NEW);
-	/* The file's fsync took its name along. */
+	/* The fsync of the file made its name durable. */
 	expect(MEMFS_ORDERED, replace_with_file_synced, "/d/x.lock",
 	    IS_ABSENT | IS_NEW);
 }

@@ -1,7 +1,8 @@
 /*
- * What the fake file system has and the kernel can't be asked for: when the
- * times of files move (the kernel is asked, by hand), inode numbers, mounts,
- * room, faults, other processes, the clock. Power cuts: test_memfs_cut.c.
+ * Proves properties of the fake file system that a comparison with the kernel
+ * can't show: changes of file times (compared with the kernel, by hand), inode
+ * numbers, mounts, room, faults, other processes, the clock. Power losses:
+ * test_memfs_cut.c.
  */
 #include <check.h>
 #include <errno.h>
@@ -44,11 +45,11 @@ static void teardown(void)
 	tmp_teardown();
 }
 
-/* ---- what moves the time of last change ---- */
+/* ---- changes of the time of last change ---- */
 
 static const char *const watched[] = { "t/f", "t", "t/sub" };
 
-/* Which of the three have another mtime than BEFORE. */
+/* Which of the three files have a new mtime since BEFORE, as bits. */
 static unsigned moved(const struct rules_side *s, const int64_t before[3])
 {
 	struct sys_stat st;
@@ -226,7 +227,7 @@ START_TEST(room_ends_in_the_middle_of_a_write)
 	ck_assert_uint_eq(st.size, 4096);
 	ck_assert_int_eq(SYS(sys, pwrite, fd, page, 10, 4090), 6);
 	ck_assert_int_eq(SYS(sys, pwrite, fd, page, 10, 4096), -ENOSPC);
-	/* What is unlinked makes room only when it is closed too. */
+	/* An unlinked file uses room until the last close. */
 	SYS(sys, unlinkat, AT_FDCWD, "/w/f");
 	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/w/d", 0777), -ENOSPC);
 	SYS(sys, close, fd);
@@ -337,7 +338,7 @@ START_TEST(the_clock_is_virtual)
 }
 END_TEST
 
-/* Each in a directory of its own, which is empty at the end. */
+/* Every thread has its own directory, which is empty at the end. */
 static void *busy(void *arg)
 {
 	const struct sys *sys = model.sys;

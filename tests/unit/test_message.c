@@ -1,6 +1,6 @@
 /*
- * Proves that what is encoded is decoded to the same and encoded to the same
- * bytes again, for thousands of random requests and answers.
+ * Proves that decoding reverses encoding, and that a second encoding gives the
+ * same bytes, for thousands of random requests and answers.
  */
 #include <check.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define ROUNDS 5000
 
-/* The one request in BUF, which must be whole. */
+/* Decodes the only request in BUF, which must be whole. */
 static enum refd_decoded decode_request(struct refd_request_decoder *dec,
     const struct pkt_buf *buf, struct refd_request *req, const char **why)
 {
@@ -112,7 +112,7 @@ START_TEST(test_answers)
 }
 END_TEST
 
-/* However much there is to say of a ref, it is said that the ref failed. */
+/* However long the text about a ref, the failure is reported. */
 START_TEST(test_long_text)
 {
 	static char name[REFD_REFNAME_MAX + 1], text[100000];

@@ -1,7 +1,7 @@
 /*
- * Proves what the request decoder refuses as too long, too many or too large:
- * what stands exactly at a limit passes, one more is refused with its status,
- * and costs nothing but itself.
+ * Proves the limits of the request decoder. A request exactly at a limit
+ * passes. A larger request is refused with its status, and the next request is
+ * accepted.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -176,7 +176,7 @@ static enum refd_decoded feed_many(struct refd_request_decoder *dec, size_t nr,
 	return feed(dec, "", req, status, &why);
 }
 
-/* Headers that may be repeated have a limit each. */
+/* Every header that may be repeated has a limit. */
 START_TEST(test_too_many_headers)
 {
 	static const char *const names[] = { "identity A=a", "identity B=a",

@@ -1,7 +1,6 @@
 /*
- * Proves what the request decoder refuses, and how: each malformed request
- * gets its status and costs nothing but itself: the next one on the connection
- * is taken.
+ * Proves how the request decoder refuses malformed requests. Every malformed
+ * request gets its status, and the next request on the connection is accepted.
  */
 #include <check.h>
 #include <string.h>
@@ -218,7 +217,7 @@ START_TEST(test_badrequest)
 }
 END_TEST
 
-/* The id that a refusal can name is kept with it. */
+/* A refusal keeps the id of the transaction. */
 START_TEST(test_refused_is_named)
 {
 	static const char *const packets[] = { OPEN, "nonsense", DELIM, "more",

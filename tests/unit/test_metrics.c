@@ -1,7 +1,6 @@
 /*
- * Proves that both forms of the metrics have the same values, and that the HTTP
- * endpoint answers GET and HEAD of /metrics and nothing else, even without
- * memory.
+ * Proves that both forms of the metrics have the same values. The HTTP endpoint
+ * answers only GET and HEAD of /metrics, even without memory.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -77,7 +76,7 @@ START_TEST(both_forms_have_the_same_values)
 	ck_assert_ptr_nonnull(strstr(value_of(&text, "refd_loop_turn_seconds"),
 	    "_bucket{le=\"+Inf\"} 1\n"));
 	expect_value(&keys, "stage_stuck_commit", "2");
-	/* Only statuses that occurred, and refs_ok is another metric. */
+	/* Only statuses that occurred. refs_ok is a separate metric. */
 	expect_value(&keys, "refs_stale", "1");
 	expect_value(&keys, "refs_ok", "0");
 	ck_assert_ptr_null(value_of(&keys, "refs_io"));

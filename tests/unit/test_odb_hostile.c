@@ -70,7 +70,7 @@ END_TEST
 
 static const char *const suffixes[] = { "idx", "pack" };
 
-/* F2: while the files are open, each file is cut to every possible size. A
+/* F2: while the files are open, every file is cut to every possible size. A
  * mapping of the files would end the process. */
 START_TEST(a_pack_is_truncated_meanwhile)
 {
@@ -294,8 +294,8 @@ START_TEST(deltas_without_an_end)
 	memset(ref + 1, 0x22, 20);
 	made_pack_add(&h, ref, sizeof(ref)); /* 3: on 2 */
 	memset(ref + 1, 0x44, 20);
-	made_pack_add(&h, ref, sizeof(ref)); /* 4: on itself */
-	made_pack_add(&h, ofs, sizeof(ofs)); /* 5: on itself */
+	made_pack_add(&h, ref, sizeof(ref)); /* 4: on 4 */
+	made_pack_add(&h, ofs, sizeof(ofs)); /* 5: on 5 */
 	ofs[1] = 0x7f;
 	made_pack_add(&h, ofs, sizeof(ofs)); /* 6: before the pack begins */
 	memset(ref + 1, 0x99, 20);
@@ -350,7 +350,7 @@ START_TEST(indexes_that_lie)
 	for (i = 0x33; i < 256; i++)
 		put32(h.idx + 8 + 4 * i, 0xffffffff);
 	ck_assert_int_eq(made_pack_type(&h, 3), OBJECT_ERROR);
-	/* Another version; the check sum of another pack; another number of
+	/* A wrong version; a wrong check sum of the pack; a wrong number of
 	 * objects. */
 	h = good;
 	h.idx[7] = 3;

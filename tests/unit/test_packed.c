@@ -1,6 +1,7 @@
 /*
- * packed-refs as git writes it is read whole; what git dies of is refused; a
- * replaced file is never mistaken for the cached one, however much alike.
+ * Proves that refd reads packed-refs as git writes it, and refuses files that
+ * stop git. A replaced file is never mistaken for the cached file, however
+ * similar both are.
  */
 #include <check.h>
 #include <errno.h>
@@ -141,7 +142,7 @@ START_TEST(an_unsorted_file_is_sorted_in_memory)
 {
 	struct packed_snapshot *snap;
 
-	/* the second claims what is not so */
+	/* the second file has a wrong header */
 	replace(B " refs/z\n" A " refs/m\n^" B "\n" B " refs/a\n");
 	ck_assert_str_eq(value("refs/a"), B);
 	ck_assert_str_eq(value("refs/m"), A);
@@ -163,7 +164,7 @@ START_TEST(names_are_compared_as_unsigned_bytes)
 }
 END_TEST
 
-/* Same length, same second, and, where the file system gives it back at
+/* Same length, same second, and, if the file system reuses inode numbers at
  * once, the same inode number. */
 START_TEST(a_replaced_file_is_never_taken_for_the_cached_one)
 {

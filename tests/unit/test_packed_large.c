@@ -1,8 +1,8 @@
 /*
- * Proves that the cost of a packed-refs is bounded: a look-up reads some
- * blocks, whatever the size of the file; a rewrite holds some blocks; and a
- * file that is sparse, shortened meanwhile, or sorted otherwise than its header
- * says is an error of the request alone. (Finding F6.)
+ * Proves that the cost of a packed-refs is bounded. A look-up reads some
+ * blocks, whatever the size of the file. A rewrite holds some blocks. A file
+ * that is sparse, shortened meanwhile, or sorted against its header fails only
+ * the request. (Finding F6.)
  */
 #include <check.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
- * Proves of a window with a large transaction of new refs, which go to
- * packed-refs, and another's deletion in the same packed-refs.new: whatever
- * call fails, and wherever it is killed or the power loss, refs and journal
- * agree after the next start, what was answered holds, an atomic transaction
- * is whole, and nothing is left behind.
+ * Proves the safety of a batch with a large transaction of new refs, which go
+ * to packed-refs, and with a foreign deletion in the same packed-refs.new.
+ * After any failed call, any crash and any power loss, refs and journal agree
+ * after the next start, answers hold, an atomic transaction is whole, and no
+ * file is left behind.
  */
 #include <check.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static const struct variant {
 };
 #define NR_VARIANTS ((int)(sizeof(variants) / sizeof(*variants)))
 
-/* Made by the one transaction; the other deletes "p". */
+/* The first transaction makes these refs; the second deletes "p". */
 static const char *const made[] = { "b", "q/r", "@refs/tags/t" };
 #define NR_MADE (sizeof(made) / sizeof(*made))
 
@@ -116,8 +116,8 @@ static const char *look(void *state, const struct sweep_now *now)
 	gone = world_ref(s->w, "p") == '0';
 	if (gone != is_ok || (s->was_ok[NR_MADE] && !is_ok))
 		return "the deletion is not what the journal says";
-	/* That a lock's name lasts and its token's does not is strict mode's:
-	 * no file system does it. */
+	/* In strict mode, a lock's name can last without the name of its token.
+	 * No real file system does this. */
 	if (now->kind == SWEEP_ERRNO && now->mode == MEMFS_STRICT)
 		return NULL;
 	return world_litter(s->w);

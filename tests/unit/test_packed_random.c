@@ -1,9 +1,9 @@
 /*
- * Proves that refd reads and rewrites packed-refs as git does: random files,
- * sorted and unsorted, with and without headers and peeled lines, some broken.
- * Every ref listed by git has the same value in refd, no other ref is found,
- * and after a rewrite git lists exactly the remaining refs. Where git dies,
- * refd refuses.
+ * Proves that refd reads and rewrites packed-refs as git does, with random
+ * files: sorted and unsorted, with and without headers and peeled lines, some
+ * broken. Every ref listed by git has the same value in refd, and refd finds no
+ * other ref. After a rewrite, git lists exactly the remaining refs. If git
+ * dies, refd refuses.
  */
 #include <check.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Distinct names, none a directory of another name. */
+/* Distinct names. No name is a directory of another name. */
 static void make_names(size_t nr, bool sorted)
 {
 	static const char *const dirs[] = { "heads/", "heads/a/", "heads/a-/",

@@ -1,8 +1,8 @@
 /*
- * Proves that a repository whose disk hangs while its parked records are redone
- * holds up nobody else: the journal fails meanwhile, is opened again, and takes
- * the updates of other repositories. Once the disk comes back, the retry writes
- * its notes to the journal that is open by then, and nothing is redone twice.
+ * Proves that a hanging disk during the redo of deferred records delays no
+ * other repository. Meanwhile the journal fails, is opened again, and takes the
+ * updates of other repositories. Once the disk comes back, the retry writes its
+ * notes to the reopened journal, and nothing is redone twice.
  */
 #include <check.h>
 #include <errno.h>
@@ -121,8 +121,8 @@ START_TEST(the_journal_is_mended_while_a_retry_hangs)
 	ck_assert_int_eq(update(sr_repo, "refs/heads/c"), REFD_OK);
 	sem_post(&let_go);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
-	/* The update itself may be refused: the repository was registered in
-	 * the journal before that was opened again. */
+	/* The update itself may be refused: the repository was registered
+	 * before the journal was opened again. */
 	sr_done_with(txn);
 	assert_redone();
 	store_stats(sr_store, &stats);

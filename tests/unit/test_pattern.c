@@ -1,7 +1,7 @@
 /*
- * Proves that a pattern matches the right refs: by examples, against the rule
- * spelled out for all short patterns and names, and for patterns made to take
- * long.
+ * Proves that a pattern matches the right refs: by examples, against the
+ * written rule for all short patterns and names, and for patterns that are
+ * designed to take long.
  */
 #include <check.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static void spell(char *text, unsigned nr, unsigned len, const char *bytes,
 	text[pads + len] = '\0';
 }
 
-/* Also where the name starts at another offset in a machine word. */
+/* Also if the name starts at another offset in a machine word. */
 START_TEST(each_means_what_the_rule_says)
 {
 	char pattern[100], name[100];

@@ -1,7 +1,7 @@
 /*
- * The stand-in for stock git does to refs what the installed git does: two
- * copies of a repository, one treated by each, are the same afterwards, byte
- * for byte; and it keeps to git's locks in memfs as well.
+ * Proves that the stand-in for stock git changes refs as the installed git
+ * does. Both treat a copy of a repository, and the copies are equal byte for
+ * byte. The stand-in also respects git's locks in memfs.
  */
 #include <check.h>
 #include <errno.h>
@@ -137,7 +137,8 @@ START_TEST(locks_are_kept_in_memfs)
 }
 END_TEST
 
-/* What `pack-refs` without "reference" in core.fsync does to durable refs. */
+/* The effect of `pack-refs` without "reference" in core.fsync on durable
+ * refs. */
 START_TEST(an_unsynced_pack_refs_may_lose_them)
 {
 	struct memfs_choice choice = memfs_choose(0);

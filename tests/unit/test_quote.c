@@ -1,7 +1,7 @@
 /*
- * Proves: what a log quotes is one line of printable characters whatever the
- * name is, with no escape sequence and no control character of either set left
- * in it, closed by its quote even where it is cut, and never cut within an
+ * Proves that a quoted name in a log is one line of printable characters,
+ * whatever the name is. No escape sequence and no control character of either
+ * set is left. The quote is closed even after a cut, and no cut is within an
  * escape or a character.
  */
 #include <check.h>

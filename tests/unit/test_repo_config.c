@@ -1,8 +1,8 @@
 /*
  * Proves which repositories refd accepts, which repositories refd leaves to git
- * and why, and which settings refd reads; that includes have bounds and lead
- * nowhere else, and that no file keeps the reader waiting (findings F3 and F4).
- * The repositories are made by git.
+ * and why, and which settings refd reads. Includes have bounds and lead nowhere
+ * else, and no file keeps the reader waiting (findings F3 and F4). The
+ * repositories are made by git.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -298,7 +298,7 @@ static void put_includes(const char *name, const char *first,
 	tmp_put(path, text);
 }
 
-/* F4: a tree of includes; each file reads the next file twice. */
+/* F4: a tree of includes. Every file reads the next file twice. */
 START_TEST(includes_have_bounds)
 {
 	char name[16], next[16];

@@ -1,7 +1,7 @@
 /*
- * Proves that refd accepts the values of HEAD that git accepts, and no others,
- * and that a HEAD which the machine cannot read does not count as missing. The
- * repositories are made by git.
+ * Proves that refd accepts exactly the values of HEAD that git accepts. A HEAD
+ * that the machine cannot read does not count as missing. The repositories are
+ * made by git.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * Proves that trimming closes a replaced packed-refs without the mutex of the
- * repositories. The last close of a removed file may block, on a file system
- * that is frozen or hangs, and the loop thread takes that mutex.
+ * repositories. The last close of a removed file may block on a frozen or
+ * hanging file system, and the loop thread takes this mutex.
  */
 #include <check.h>
 #include <sys/stat.h>

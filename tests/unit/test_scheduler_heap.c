@@ -1,6 +1,7 @@
 /*
- * The heap gives keys in order whatever was added and taken out of its
- * middle, and a hundred thousand equal or sorted ones don't make it recurse.
+ * Proves that the heap returns keys in order after any insertions and removals,
+ * also from its middle. A hundred thousand equal or sorted keys cause no
+ * recursion.
  */
 #include <check.h>
 #include <stdbool.h>

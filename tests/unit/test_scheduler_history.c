@@ -1,8 +1,9 @@
 /*
- * Questions about history pass through the scheduler to the store and back,
- * each to its waiter under its request's id; those of a client that is gone are
- * marked, and answered to nobody; stopping awaits them, and asks for it; very
- * many at once are turned away.
+ * Proves that questions about history pass through the scheduler to the store
+ * and back. Every answer goes to its client under the id of the request.
+ * Questions of a vanished client are marked, and nobody gets the answers. A
+ * stop asks for the end of all questions and waits. Too many questions are
+ * refused.
  */
 #include <check.h>
 #include <string.h>

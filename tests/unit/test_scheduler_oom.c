@@ -1,10 +1,11 @@
 /*
- * Whichever allocation of the scheduler fails, every request is answered once,
- * nothing is lost or leaked, and when there is memory again all goes on: out
- * of memory is busy, or a window a little later.
+ * Proves that the scheduler survives a failure of any allocation. Every request
+ * is answered once, and nothing is lost or leaked. When there is memory again,
+ * all work goes on. Lack of memory means the answer busy, or a slightly later
+ * batch.
  *
- * The files that allocate are compiled into this program once more, over an
- * allocator that fails when told to.
+ * The files with allocations are compiled into this program a second time, over
+ * an allocator that fails on demand.
  */
 #include <check.h>
 #include <stdbool.h>
@@ -87,11 +88,11 @@ static void load(void)
 			rig_admit_all();
 		if (rig_windows != NULL)
 			rig_back_all();
-		/* Where there is no memory for it, it stays prepared. */
+		/* Without memory for the commit, the session stays prepared. */
 		rig_commit(0, 5);
 		if (rig_lookups != NULL)
 			rig_found(rig_lookups, false);
-		/* It says itself when it wants to try again. */
+		/* The scheduler gives the time of its next try. */
 		if (rig_next - rig_now < 1000 * RIG_MS)
 			rig_pass(rig_next - rig_now);
 	}
@@ -125,7 +126,7 @@ static bool run_once(long at, long nr)
 	return start > at;
 }
 
-/* One fails, or several in a row. */
+/* A single allocation fails, or several in a row. */
 START_TEST(test_every_allocation_fails_once)
 {
 	static const long in_a_row[] = { 1, 3, 50 };

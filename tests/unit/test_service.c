@@ -58,8 +58,8 @@ static void teardown(void)
 	unsetenv("NOTIFY_SOCKET");
 }
 
-/* TEXT is the next message, or its beginning if TEXT ends with "=". NULL: no
- * message is left. */
+/* Expects TEXT as the next message, or as its beginning if TEXT ends with "=".
+ * NULL: no message is left. */
 static void expect_message(const char *text)
 {
 	char got[1024] = "";

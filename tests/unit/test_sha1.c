@@ -1,6 +1,6 @@
 /*
- * Proves that sha1 gives the sums that FIPS 180-4 and git know, however the
- * bytes come in parts.
+ * Proves that sha1 gives the sums of FIPS 180-4 and of git, in whatever parts
+ * the bytes come.
  */
 #include <check.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ START_TEST(known_sums)
 }
 END_TEST
 
-/* At every length the padding is another; sums of zeros, by sha1sum(1). */
+/* The padding differs at every length. Sums of zeros, by sha1sum(1). */
 START_TEST(around_a_block)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /*
  * Proves when a stall ends the daemon: only if all threads of a stage that
- * every update passes are stuck. A single free thread still serves somebody.
+ * every update passes are stuck. A single free thread still serves clients.
  */
 #include <check.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "daemon/service/stall.h"
 #include "tests/lib/suite.h"
 
-/* The answer of store_progress() for stages of so many threads, with no thread
+/* The answer of store_progress() for stages of three threads, with no thread
  * stuck. */
 static void no_stall(struct store_progress progress[STORE_STAGES])
 {

@@ -1,7 +1,7 @@
 /*
- * Proves that no barrier believes a sync if the kernel reported the failure to
+ * Proves that no barrier trusts a sync if the kernel reported the failure to
  * another barrier. Two repositories on separate file systems share the objects
- * of one of the two. The sync of these objects fails, and the transactions of
+ * of one repository. The sync of these objects fails, and the transactions of
  * both repositories that need the objects are refused.
  */
 #include <check.h>

@@ -1,9 +1,9 @@
 /*
- * Proves that a transaction whose repository is moved away or removed during
- * its admission is answered norepo, whichever call fails then: of the opening,
- * of the list of object stores, of an object, of the barrier. The same errors
- * without a move keep their own status, and a directory that was moved out of
- * the roots is not opened.
+ * Proves that a transaction gets the answer norepo if its repository is moved
+ * away or removed during admission. The failing call may belong to the opening,
+ * the list of object stores, an object, or the barrier. The same errors without
+ * a move keep their own status. A directory that was moved out of the roots is
+ * not opened.
  */
 #include <check.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
-/* All threads of the store look at these. MOMENT: the name whose opening runs
- * COMMAND. COMMAND is NULL: nothing happens any more. */
+/* All threads of the store read these. MOMENT: the name whose opening runs
+ * COMMAND. COMMAND is NULL after its run. */
 static const char *_Atomic moment;
 static const char *_Atomic command;
 

@@ -1,7 +1,7 @@
 /*
- * Proves that a log line which is owed is written while the daemon runs, also
- * if it is deferred during the try that writes the deferred line of another
- * ref; and that the status counts what is still deferred, and nothing else.
+ * Proves that a deferred log line is written while the daemon runs, even if the
+ * line is deferred during a retry for another ref. The status counts exactly
+ * the refs that are still deferred.
  */
 #include <check.h>
 #include <errno.h>
@@ -132,7 +132,7 @@ START_TEST(a_line_that_comes_during_a_try_is_written)
 	is_full = holds = true;
 	apply(x);
 	sr_await(&is_held);
-	/* The try has read that x lacks a line, and nothing of y. */
+	/* The retry has read that x lacks a line, and nothing of y. */
 	apply(y);
 	ck_assert_uint_eq(nr_awaiting(), 2);
 	is_full = false;

@@ -24,7 +24,7 @@ static struct scheduler *scheduler;
 static int nr_answers;
 static struct refd_answer last;
 
-/* The row is committed by now, the window not back yet. */
+/* The row is committed, and the batch is not back yet. */
 static int held_renameat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath)
 {
@@ -116,8 +116,8 @@ START_TEST(a_rejection_is_asked_for_while_it_is_recorded)
 }
 END_TEST
 
-/* The later transactions go the direct way: the store admits and applies each
- * of them while the scheduler holds its names. */
+/* The later transactions go the direct way: the store admits and applies every
+ * transaction while the scheduler holds its names. */
 START_TEST(one_after_the_other)
 {
 	struct refd_txid id;

@@ -1,6 +1,6 @@
 /*
- * Proves that the filter never calls an id new that was seen or that the
- * journal may have, for any number and any choice of ids; and that new ids are
+ * Proves that the filter never calls an id new if the filter has seen the id or
+ * the journal may have it, for any number and any choice of ids. New ids are
  * called new, as long as nobody sends ids from the future.
  */
 #include "daemon/store/admission/txid_filter.h"
@@ -61,7 +61,7 @@ START_TEST(an_id_the_journal_may_have_is_not_new)
 }
 END_TEST
 
-/* Beyond what is remembered the floor has risen over them. */
+/* The floor has risen over ids that the table no longer holds. */
 START_TEST(a_seen_id_is_never_new_again)
 {
 	struct txid_filter f = begin(1000);
@@ -76,7 +76,7 @@ START_TEST(a_seen_id_is_never_new_again)
 }
 END_TEST
 
-/* All in one place of the table, and in the order of their age or not. */
+/* All ids use the same place of the table, in order of age or not. */
 START_TEST(ids_that_are_all_alike)
 {
 	struct txid_filter f = begin(0);
@@ -98,7 +98,8 @@ START_TEST(one_from_the_future_costs_time_alone)
 	ck_assert(see(&f, 1u << 30, 1));
 	for (i = 0; i < 40000; i++)
 		see(&f, 2000 + i, i);
-	/* It was let go of, and so everybody's is asked for. */
+	/* The table dropped the future id and raised the floor: every earlier
+	 * id needs a look-up. */
 	ck_assert(!see(&f, 1u << 30, 1));
 	ck_assert(!see(&f, 90000, 1));
 	txid_filter_done(&f);

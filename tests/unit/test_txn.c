@@ -1,6 +1,6 @@
 /*
- * A transaction takes its request over, each update is decided once, and the
- * outcome is counted from the updates.
+ * Proves that a transaction takes its request over, decides every update once,
+ * and counts the outcome from its updates.
  */
 #include <check.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ START_TEST(test_decides)
 	txn_decidef(&txn->updates[1], REFD_STALE, "at %d", 7);
 	ck_assert_str_eq(txn->updates[1].text, "at 7");
 	ck_assert_uint_eq(txn->nr_decided, 2);
-	/* What is decided stays. */
+	/* A decided update stays. */
 	txn_lay_out(txn);
 	ck_assert_int_eq(txn->updates[1].status, REFD_STALE);
 	txn_acknowledge(&txn->updates[2]);

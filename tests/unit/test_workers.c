@@ -1,8 +1,9 @@
 /*
- * Proves that the pool of workers overlooks no work, gives a source no more
- * threads than its limit, keeps the reserved threads of every source free while
- * other sources hang, tells how many threads a source can get, serves the first source first, calls a source at the
- * appointed time, and ends only after all work.
+ * Proves the promises of the pool of workers. No work is overlooked. A source
+ * gets no more threads than its limit. The reserved threads of every source
+ * stay free while other sources hang. The pool tells how many threads a source
+ * can get, serves the first source first, calls a source at the appointed time,
+ * and ends only after all work.
  */
 #include <check.h>
 #include <pthread.h>
@@ -137,7 +138,7 @@ START_TEST(test_reserved)
 	ck_assert_uint_eq(workers_reach(w, &late.source), 2);
 	gated_put(&late, 9);
 	wait_running(&late, 2);
-	/* A third thread would have to be one of the five. */
+	/* A third thread would have to be one of the five busy threads. */
 	ck_assert_uint_eq(running(&early), 3);
 	ck_assert_uint_eq(workers_reach(w, &early.source), 3);
 	ck_assert_uint_eq(workers_reach(w, &late.source), 2);
@@ -199,7 +200,7 @@ START_TEST(test_time)
 	workers_wake_at(w, &g.source, at_ns);
 	wait_done(&g, 1);
 	ck_assert_int_ge(now_ns(), at_ns);
-	/* A time that has not come keeps nobody. */
+	/* A future wake time does not delay the stop. */
 	workers_wake_at(w, &g.source, at_ns + INT64_C(3600) * 1000000000);
 	workers_stop(w);
 	workers_free(w);

@@ -3,7 +3,7 @@
 
 #include "client/librefd/conn.h"
 #include "client/request/context.h"
-#include "client/update/leave.h"
+#include "client/update/exec_git.h"
 #include "client/update/update.h"
 
 static const char *named_repository(const struct update_options *opt)
@@ -26,7 +26,7 @@ static void find_daemon(struct updater *up)
 	case REACHED:
 		break;
 	case REACHED_NOBODY:
-		leave_to_git(up->opt, why.data, EXIT_AWAY, NULL);
+		exec_git(up->opt, why.data, EXIT_AWAY, NULL);
 	case REACHED_NOTHING:
 		die_with(EXIT_AWAY, "%s", why.data);
 	case REACHED_DENIED:
@@ -47,9 +47,9 @@ void updater_open(struct updater *up, const struct update_options *opt)
 	if (!gitdir_find(&up->gd, named, &why))
 		die("%s", why.data);
 	context_config(&up->config, &up->gd);
-	reason = leave_reason(opt, &up->gd, &up->config);
+	reason = exec_git_reason(opt, &up->gd, &up->config);
 	if (reason)
-		leave_to_git(opt, reason, EXIT_FATAL, NULL);
+		exec_git(opt, reason, EXIT_FATAL, NULL);
 	up->committer = context_committer(&up->config, &up->gd);
 	reftx_find(&up->hook, &up->gd, &up->config, named,
 	    opt->words == GIT_2_39);

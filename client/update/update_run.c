@@ -5,7 +5,7 @@
 #include "client/request/carry.h"
 #include "client/request/context.h"
 #include "client/request/unserved.h"
-#include "client/update/leave.h"
+#include "client/update/exec_git.h"
 #include "client/update/update.h"
 #include "client/update/update_report.h"
 
@@ -103,7 +103,7 @@ static void call(struct updater *up, struct refd_request *req,
 		answer_nothing(req, ans);
 	why = unserved_answer(ans);
 	if (why)
-		leave_to_git(up->opt, why, EXIT_FATAL, up->input);
+		exec_git(up->opt, why, EXIT_FATAL, up->input);
 }
 
 static void back(const struct updater *up, const struct changes *changes,

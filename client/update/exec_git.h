@@ -3,8 +3,8 @@
  * update-ref does, with the same arguments and the same standard input.
  * Nothing was submitted to a daemon before.
  */
-#ifndef CLIENT_UPDATE_LEAVE_H
-#define CLIENT_UPDATE_LEAVE_H
+#ifndef CLIENT_UPDATE_EXEC_GIT_H
+#define CLIENT_UPDATE_EXEC_GIT_H
 
 #include "client/base/cli.h"
 #include "client/git/gitconfig.h"
@@ -12,7 +12,7 @@
 #include "client/update/update.h"
 
 /* Why it is plain beforehand that only git can do it, or NULL. Static. */
-const char *leave_reason(const struct update_options *opt,
+const char *exec_git_reason(const struct update_options *opt,
     const struct gitdir *gd, const struct gitconfig *config);
 
 /*
@@ -21,7 +21,7 @@ const char *leave_reason(const struct update_options *opt,
  * program ends with STATUS instead. READ is what was read of standard input and git
  * must read again; NULL: nothing was.
  */
-void leave_to_git(const struct update_options *opt, const char *why, int status,
+void exec_git(const struct update_options *opt, const char *why, int status,
     const struct text *read) __attribute__((noreturn));
 
 #endif

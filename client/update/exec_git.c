@@ -1,4 +1,4 @@
-#include "client/update/leave.h"
+#include "client/update/exec_git.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #define DEPTH_ENV "REFD_GIT_DEPTH"
 #define DEPTH_MAX 4
 
-const char *leave_reason(const struct update_options *opt,
+const char *exec_git_reason(const struct update_options *opt,
     const struct gitdir *gd, const struct gitconfig *config)
 {
 	const char *why = unserved_reason(gd, config);
@@ -80,7 +80,7 @@ static void count_depth(void)
 	free(next);
 }
 
-static void __attribute__((noreturn)) exec_git(const struct update_options *opt)
+static void __attribute__((noreturn)) run_git(const struct update_options *opt)
 {
 	const char *real = getenv("REFD_SHIM_REAL");
 	const char **argv = arguments(opt);
@@ -131,7 +131,7 @@ static void feed(int fd, const struct text *read, char end)
 
 /* git takes this process, and so its status and its number; a child feeds it
  * and holds nothing open that somebody may wait for the end of. */
-static void exec_git_fed(const struct update_options *opt,
+static void run_git_fed(const struct update_options *opt,
     const struct text *read)
 {
 	pid_t parent = getpid(), child;
@@ -156,10 +156,10 @@ static void exec_git_fed(const struct update_options *opt,
 	if (dup2(ends[0], 0) < 0)
 		die("cannot feed git: %s", strerror(errno));
 	close(ends[0]);
-	exec_git(opt);
+	run_git(opt);
 }
 
-void leave_to_git(const struct update_options *opt, const char *why, int status,
+void exec_git(const struct update_options *opt, const char *why, int status,
     const struct text *read)
 {
 	if (opt->never_git)
@@ -170,6 +170,6 @@ void leave_to_git(const struct update_options *opt, const char *why, int status,
 	if (opt->verbose)
 		say("%s; git does it", why);
 	if (read)
-		exec_git_fed(opt, read);
-	exec_git(opt);
+		run_git_fed(opt, read);
+	run_git(opt);
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/librefd/conn.h"
-#include "client/request/carry.h"
+#include "client/request/encodable.h"
 #include "client/request/context.h"
 #include "client/request/unserved.h"
 #include "client/update/exec_git.h"
@@ -76,7 +76,7 @@ static void make_request(struct updater *up, enum refd_verb verb,
 	req->create_reflog = up->opt->create_reflog;
 	req->message = up->opt->message;
 	req->committer = up->committer;
-	carry(changes, req->atomic, req);
+	encodable_request(changes, req->atomic, req);
 	set_txid(up, req);
 }
 
@@ -110,7 +110,7 @@ static void back(const struct updater *up, const struct changes *changes,
     const struct refd_request *req, const struct refd_answer *ans,
     struct refd_answer *whole)
 {
-	if (!carry_back(changes, !up->opt->batch, req, ans, whole))
+	if (!encodable_answer(changes, !up->opt->batch, req, ans, whole))
 		die("the daemon's answer is not that to this transaction");
 }
 

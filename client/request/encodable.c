@@ -1,4 +1,4 @@
-#include "client/request/carry.h"
+#include "client/request/encodable.h"
 
 #include <string.h>
 
@@ -14,7 +14,8 @@ static bool is_carried(const struct refd_update *u)
 	return fits(u->name) && fits(u->target) && fits(u->old_target);
 }
 
-void carry(const struct changes *all, bool atomic, struct refd_request *req)
+void encodable_request(const struct changes *all, bool atomic,
+    struct refd_request *req)
 {
 	struct refd_update *carried = xcalloc(all->nr, sizeof(*carried));
 	size_t i, nr = 0;
@@ -28,7 +29,7 @@ void carry(const struct changes *all, bool atomic, struct refd_request *req)
 	req->nr_updates = nr;
 }
 
-bool carry_back(const struct changes *all, bool atomic,
+bool encodable_answer(const struct changes *all, bool atomic,
     const struct refd_request *req, const struct refd_answer *ans,
     struct refd_answer *whole)
 {

@@ -12,7 +12,7 @@
 #include "client/enable/system.h"
 #include "client/refd.h"
 #include "client/request/probe.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 
 #define ASK_MS 5000
 
@@ -147,7 +147,7 @@ void look_at_daemon(struct doctor *d)
 	struct refd *r;
 	int err;
 
-	d->socket = reach_socket(d->socket_option, NULL);
+	d->socket = connect_socket(d->socket_option, NULL);
 	r = refd_new(d->socket);
 	err = r ? refd_connect(r, ASK_MS) : -ENOMEM;
 	if (err < 0) {

@@ -11,7 +11,7 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
 #include "client/request/probe.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 #include "client/request/unserved.h"
 
 static bool load_config(struct patient *p)
@@ -132,7 +132,7 @@ static void look_at_distance(struct patient *p)
 
 static void look_at_service(struct patient *p)
 {
-	char *socket = reach_socket(p->d->socket_option, &p->all);
+	char *socket = connect_socket(p->d->socket_option, &p->all);
 	struct text why = { 0 };
 	enum probe probe;
 

@@ -9,7 +9,7 @@
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
 #include "client/request/probe.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 
 static bool find_owner(const char *dir, struct stat *st)
 {
@@ -53,7 +53,7 @@ static bool carry_out(struct plan *p, const struct stat *st)
 /* A warning only: the daemon may be started, or get another root, later. */
 static void ask_daemon(const struct plan *p, const struct stat *st)
 {
-	char *socket = reach_socket(p->w->socket, &p->all);
+	char *socket = connect_socket(p->w->socket, &p->all);
 	struct text why = { 0 };
 	enum probe probe = probe_as(st->st_uid, socket, p->gd, &why);
 

@@ -7,7 +7,7 @@
 #include "client/librefd/conn.h"
 #include "client/push/parcel.h"
 #include "client/request/context.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 #include "client/request/unserved.h"
 
 /* All that the push may take from here on; the daemon is asked to be done a
@@ -142,7 +142,7 @@ static bool refuse_duplicates(struct delivery *d)
 static void call(const struct delivery *d, struct parcel *p,
     struct refd_answer *ans)
 {
-	reach_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
+	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
 }
 
 /* Does the daemon not serve the transaction, of which it has done nothing? */
@@ -197,7 +197,7 @@ static void refuse_by_hook(const struct delivery *d, const struct parcel *p)
 static void end_session(const struct delivery *d, struct parcel *p,
     enum refd_verb verb, struct refd_answer *ans)
 {
-	int left = (int)reach_ms_left(d->deadline);
+	int left = (int)connect_ms_left(d->deadline);
 
 	p->req.verb = verb;
 	if (verb == REFD_VERB_ABORT)
@@ -310,8 +310,8 @@ static bool is_too_large(const struct delivery *d,
 	return d->nr > hello->max_updates || bytes > hello->max_bytes;
 }
 
-/* Not for git to do: see reach_daemon(). */
-static void refuse_unreached(struct delivery *d, const char *what,
+/* Not for git to do: see connect_daemon(). */
+static void refuse_unserved(struct delivery *d, const char *what,
     const char *why)
 {
 	char *reason = xasprintf("failed to update ref: refd: %s%s", what, why);
@@ -320,35 +320,35 @@ static void refuse_unreached(struct delivery *d, const char *what,
 	free(reason);
 }
 
-static enum deliverer reach(struct delivery *d, const char **gits)
+static enum deliverer connect_and_choose(struct delivery *d, const char **gits)
 {
-	char *socket = reach_socket(NULL, d->config);
+	char *socket = connect_socket(NULL, d->config);
 	enum deliverer by = DELIVER_BY_NOBODY;
 	struct text why = { 0 };
 
 	d->daemon = refd_new(socket);
 	if (!d->daemon)
 		die("out of memory");
-	switch (reach_daemon(d->daemon, socket,
-	    reach_fallback(d->config, FALLBACK_GIT), d->gd,
+	switch (connect_daemon(d->daemon, socket,
+	    connect_fallback(d->config, FALLBACK_GIT), d->gd,
 	    refd_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
-	case REACHED:
+	case CONNECT_SERVED:
 		by = DELIVER_BY_DAEMON;
 		if (is_too_large(d, refd_hello(d->daemon))) {
 			*gits = "the push is more than one transaction holds";
 			by = DELIVER_BY_GIT;
 		}
 		break;
-	case REACHED_NOBODY:
+	case CONNECT_USE_GIT:
 		say("%s; git updates the refs itself", why.data);
 		by = DELIVER_BY_GIT;
 		break;
-	case REACHED_NOTHING:
+	case CONNECT_FAILED:
 		say("%s", why.data);
-		refuse_unreached(d, "the daemon is away: ", why.data);
+		refuse_unserved(d, "the daemon is away: ", why.data);
 		break;
-	case REACHED_DENIED:
-		refuse_unreached(d, "", why.data);
+	case CONNECT_DENIED:
+		refuse_unserved(d, "", why.data);
 		break;
 	}
 	text_done(&why);
@@ -367,7 +367,7 @@ enum deliverer deliver_open(struct delivery *d, struct push *push,
 	d->left_ms = DEADLINE_MS;
 	reftx_find_here(&d->hook, gd, config);
 	arrange(d, push, has_rules);
-	return reach(d, why);
+	return connect_and_choose(d, why);
 }
 
 static bool put(struct delivery *d, size_t nr)
@@ -380,7 +380,7 @@ static bool put(struct delivery *d, size_t nr)
 	}
 	d->deadline = refd_deadline_ms((int)d->left_ms);
 	done = reftx_exists(&d->hook) ? put_session(d, nr) : put_whole(d, nr);
-	d->left_ms = reach_ms_left(d->deadline);
+	d->left_ms = connect_ms_left(d->deadline);
 	if (done || is_first)
 		return done;
 	parcel_refuse(d->commands + d->at, nr, "failed to update ref");

@@ -9,7 +9,7 @@ static bool fits(const char *name)
 	return !name || strlen(name) <= REFD_REFNAME_MAX;
 }
 
-static bool is_carried(const struct refd_update *u)
+static bool is_encodable(const struct refd_update *u)
 {
 	return fits(u->name) && fits(u->target) && fits(u->old_target);
 }
@@ -17,15 +17,15 @@ static bool is_carried(const struct refd_update *u)
 void encodable_request(const struct changes *all, bool atomic,
     struct refd_request *req)
 {
-	struct refd_update *carried = xcalloc(all->nr, sizeof(*carried));
+	struct refd_update *encodable = xcalloc(all->nr, sizeof(*encodable));
 	size_t i, nr = 0;
 
 	for (i = 0; i < all->nr; i++)
-		if (is_carried(&all->updates[i]))
-			carried[nr++] = all->updates[i];
+		if (is_encodable(&all->updates[i]))
+			encodable[nr++] = all->updates[i];
 	if (nr < all->nr && atomic)
 		nr = 0;
-	req->updates = carried;
+	req->updates = encodable;
 	req->nr_updates = nr;
 }
 
@@ -43,7 +43,7 @@ bool encodable_answer(const struct changes *all, bool atomic,
 		const struct refd_update *u = &all->updates[i];
 
 		results[i].name = u->name;
-		if (!is_carried(u)) {
+		if (!is_encodable(u)) {
 			results[i].status = REFD_BADNAME;
 			results[i].text = "refname is too long";
 		} else if (req->nr_updates < all->nr && atomic) {

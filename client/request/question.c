@@ -7,7 +7,7 @@
 
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 
 #define NAP_MS  50
 #define TELL_MS 1000
@@ -25,11 +25,11 @@ static char *find_socket(const char *option)
 	char *path;
 
 	if (option || (env && *env))
-		return reach_socket(option, NULL);
+		return connect_socket(option, NULL);
 	in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
 	if (gitconfig_might_say(in_repo ? &gd : NULL, words))
 		gitconfig_load(&config, in_repo ? &gd : NULL);
-	path = reach_socket(NULL, &config);
+	path = connect_socket(NULL, &config);
 	gitconfig_done(&config);
 	gitdir_done(&gd);
 	text_done(&why);

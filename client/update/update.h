@@ -12,7 +12,7 @@
 #include "client/git/revision.h"
 #include "client/hooks/reftx.h"
 #include "client/request/changes.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 #include "client/request/words.h"
 
 enum update_output { OUTPUT_GIT, OUTPUT_PORCELAIN, OUTPUT_JSON };

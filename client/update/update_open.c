@@ -16,20 +16,20 @@ static void find_daemon(struct updater *up)
 {
 	struct text why = { 0 };
 
-	up->socket = reach_socket(up->opt->socket, &up->config);
+	up->socket = connect_socket(up->opt->socket, &up->config);
 	up->daemon = refd_new(up->socket);
 	if (!up->daemon)
 		die("out of memory");
-	switch (reach_daemon(up->daemon, up->socket,
-	    reach_fallback(&up->config, FALLBACK_REFUSE), &up->gd, up->deadline,
-	    &why)) {
-	case REACHED:
+	switch (connect_daemon(up->daemon, up->socket,
+	    connect_fallback(&up->config, FALLBACK_REFUSE), &up->gd,
+	    up->deadline, &why)) {
+	case CONNECT_SERVED:
 		break;
-	case REACHED_NOBODY:
+	case CONNECT_USE_GIT:
 		exec_git(up->opt, why.data, EXIT_AWAY, NULL);
-	case REACHED_NOTHING:
+	case CONNECT_FAILED:
 		die_with(EXIT_AWAY, "%s", why.data);
-	case REACHED_DENIED:
+	case CONNECT_DENIED:
 		die("%s", why.data);
 	}
 	text_done(&why);

@@ -97,7 +97,7 @@ static void call(struct updater *up, struct refd_request *req,
 	const char *why;
 
 	if (req->nr_updates)
-		reach_call(up->daemon, req,
+		connect_call(up->daemon, req,
 		    refd_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
 	else
 		answer_nothing(req, ans);

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/request/reach.h"
-#include "tests/lib/reach_rig.h"
+#include "client/request/connect.h"
+#include "tests/lib/connect_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -30,14 +30,14 @@ static void setup(void)
 	ck_assert_ptr_nonnull(f);
 	ck_assert_int_eq(fscanf(f, "%63s", boot), 1);
 	fclose(f);
-	reach_setup();
+	connect_setup();
 }
 
 static void mark_by(const char *target)
 {
 	char path[700];
 
-	snprintf(path, sizeof(path), "%s.replayed", reach_sock);
+	snprintf(path, sizeof(path), "%s.replayed", connect_sock);
 	unlink(path);
 	ck_assert_int_eq(symlink(target, path), 0);
 }
@@ -66,17 +66,17 @@ static void mark(bool in_memory, const char *content)
 static bool may_bypass(bool in_memory, const char *content)
 {
 	mark(in_memory, content);
-	return reach_may_bypass(reach_sock, &reach_gd);
+	return connect_may_bypass(connect_sock, &connect_gd);
 }
 
 START_TEST(test_never_served)
 {
 	/* Nothing there could await replay. */
-	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
 	tmp_put("repo/refd/enabled", "");
-	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
 	tmp_put("repo/refd/id", "x");
-	ck_assert(!reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 }
 END_TEST
 
@@ -97,10 +97,10 @@ START_TEST(test_on_disk)
 
 	tmp_put("repo/refd/id", "x");
 	mark_by(BOOT_ID);
-	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
 	/* The same form, but every read has a new value. */
 	mark_by("/proc/sys/kernel/random/uuid");
-	ck_assert(!reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	snprintf(content, sizeof(content), "%s\n", boot);
 	ck_assert(may_bypass(false, content));
 	snprintf(content, sizeof(content), "%.20s\n", boot);
@@ -142,12 +142,12 @@ START_TEST(test_fifo)
 	int writer;
 
 	tmp_put("repo/refd/id", "x");
-	snprintf(path, sizeof(path), "%s.replayed", reach_sock);
+	snprintf(path, sizeof(path), "%s.replayed", connect_sock);
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
-	ck_assert(!reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	writer = open(path, O_RDWR | O_CLOEXEC);
 	ck_assert_int_ge(writer, 0);
-	ck_assert(!reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	close(writer);
 }
 END_TEST
@@ -162,9 +162,9 @@ START_TEST(test_endless)
 	ck_assert_int_eq(write(fd, "boot\n", 5), 5);
 	snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
 	mark_by(target);
-	ck_assert(reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
 	ck_assert_int_eq(ftruncate(fd, 32 << 20), 0);
-	ck_assert(!reach_may_bypass(reach_sock, &reach_gd));
+	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	close(fd);
 }
 END_TEST
@@ -174,7 +174,7 @@ int main(void)
 	Suite *s = suite_create("client_marker");
 	TCase *tc = tcase_create("marker");
 
-	tcase_add_checked_fixture(tc, setup, reach_teardown);
+	tcase_add_checked_fixture(tc, setup, connect_teardown);
 	tcase_add_test(tc, test_never_served);
 	tcase_add_test(tc, test_in_memory);
 	tcase_add_test(tc, test_on_disk);

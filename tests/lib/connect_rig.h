@@ -2,16 +2,16 @@
  * A repository "repo" in tmp_root, as the client sees the repository, and the
  * path of a socket, where nobody listens. One thread.
  */
-#ifndef TESTS_LIB_REACH_RIG_H
-#define TESTS_LIB_REACH_RIG_H
+#ifndef TESTS_LIB_CONNECT_RIG_H
+#define TESTS_LIB_CONNECT_RIG_H
 
 #include "client/git/gitdir.h"
 
-extern struct gitdir reach_gd;
-extern char reach_sock[600]; /* "sock" in tmp_root */
+extern struct gitdir connect_gd;
+extern char connect_sock[600]; /* "sock" in tmp_root */
 
 /* No variable of the environment names a socket. */
-void reach_setup(void);
-void reach_teardown(void);
+void connect_setup(void);
+void connect_teardown(void);
 
 #endif

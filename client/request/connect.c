@@ -1,4 +1,4 @@
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #define HELLO_MS 10000
 #define NAP_MS   50
 
-char *reach_socket(const char *option, const struct gitconfig *config)
+char *connect_socket(const char *option, const struct gitconfig *config)
 {
 	const char *env = getenv("REFD_SOCKET");
 	const char *run = getenv("XDG_RUNTIME_DIR");
@@ -40,7 +40,7 @@ char *reach_socket(const char *option, const struct gitconfig *config)
 	return xstrdup(SYSTEM_SOCKET);
 }
 
-enum fallback reach_fallback(const struct gitconfig *config,
+enum fallback connect_fallback(const struct gitconfig *config,
     enum fallback unset)
 {
 	const char *value = gitconfig_get(config, "refd.fallback");
@@ -127,7 +127,7 @@ static bool is_replayed(const char *socket, const char *id_path)
 	return may;
 }
 
-bool reach_may_bypass(const char *socket, const struct gitdir *gd)
+bool connect_may_bypass(const char *socket, const struct gitdir *gd)
 {
 	char *id = xasprintf("%s/refd/id", gd->common);
 	bool may =
@@ -138,7 +138,7 @@ bool reach_may_bypass(const char *socket, const struct gitdir *gd)
 	return may;
 }
 
-uint32_t reach_ms_left(uint64_t deadline)
+uint32_t connect_ms_left(uint64_t deadline)
 {
 	uint64_t now = refd_now_ms();
 	uint64_t left = deadline > now ? deadline - now : 1;
@@ -149,12 +149,12 @@ uint32_t reach_ms_left(uint64_t deadline)
 
 static int hello_timeout(uint64_t deadline)
 {
-	uint32_t left = reach_ms_left(deadline);
+	uint32_t left = connect_ms_left(deadline);
 
 	return left > HELLO_MS ? HELLO_MS : (int)left;
 }
 
-enum reached reach_daemon(struct refd *r, const char *socket,
+enum connect_result connect_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,
     struct text *why)
 {
@@ -165,11 +165,11 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 		ms = hello_timeout(deadline);
 		err = refd_connect(r, ms);
 		if (err == 0 && refd_hello(r)->state == REFD_SERVING)
-			return REACHED;
+			return CONNECT_SERVED;
 		/* What it said before is the reason, and not that the rest
 		 * of the time was too short. */
 		if (err == -ETIMEDOUT && is_there && ms < HELLO_MS)
-			return REACHED_NOTHING;
+			return CONNECT_FAILED;
 		is_there = err == 0 || err == -EBUSY;
 		text_clear(why);
 		if (err == 0)
@@ -178,9 +178,9 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 		else
 			text_adds(why, refd_error(r));
 		if (err == -EPROTO)
-			return REACHED_NOTHING;
+			return CONNECT_FAILED;
 		if (err == -EPERM || err == -EACCES)
-			return REACHED_DENIED;
+			return CONNECT_DENIED;
 		/* Too busy is not away. */
 		if (err == -EBUSY)
 			err = 0;
@@ -188,22 +188,22 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 			text_adds(why,
 			    " (refd.fallback=git would let git do "
 			    "it)");
-			return REACHED_NOTHING;
+			return CONNECT_FAILED;
 		}
-		if (err < 0 && reach_may_bypass(socket, gd))
-			return REACHED_NOBODY;
+		if (err < 0 && connect_may_bypass(socket, gd))
+			return CONNECT_USE_GIT;
 		if (err < 0)
 			text_addf(why,
 			    "; refs await recovery, so "
 			    "refd.fallback=git has to wait too");
 		/* A daemon that cannot start waits for its administrator. */
 		if (err == -EHOSTDOWN)
-			return REACHED_NOTHING;
+			return CONNECT_FAILED;
 		/* Not once more when the time is up: the reason would only
 		 * be that there was no time. */
 		refd_nap(NAP_MS, deadline);
 		if (refd_now_ms() >= deadline)
-			return REACHED_NOTHING;
+			return CONNECT_FAILED;
 	}
 }
 
@@ -239,13 +239,13 @@ static void answer_failure(struct refd *r, const struct refd_request *req,
 		die("out of memory");
 }
 
-void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,
+void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans)
 {
 	int err;
 
 	for (;;) {
-		req->deadline_ms = reach_ms_left(deadline);
+		req->deadline_ms = connect_ms_left(deadline);
 		err = refd_call(r, req, (int)req->deadline_ms + grace_ms, ans);
 		if (err < 0)
 			answer_failure(r, req, ans);

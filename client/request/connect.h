@@ -4,8 +4,8 @@
  *
  * Blocking, within deadlines of refd_now_ms()'s clock; one thread.
  */
-#ifndef CLIENT_REQUEST_REACH_H
-#define CLIENT_REQUEST_REACH_H
+#ifndef CLIENT_REQUEST_CONNECT_H
+#define CLIENT_REQUEST_CONNECT_H
 
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
@@ -21,11 +21,11 @@ enum fallback {
  * if it exists, else /run/refd/refd.sock. CONFIG may be NULL. Owned by the
  * caller.
  */
-char *reach_socket(const char *option, const struct gitconfig *config);
+char *connect_socket(const char *option, const struct gitconfig *config);
 
 /* refd.fallback, or UNSET; any value but "git" and "refuse" ends the
  * program. */
-enum fallback reach_fallback(const struct gitconfig *config,
+enum fallback connect_fallback(const struct gitconfig *config,
     enum fallback unset);
 
 /*
@@ -38,13 +38,13 @@ enum fallback reach_fallback(const struct gitconfig *config,
  * not list the repository by its uuid: some of its records could not be redone
  * yet. See docs/decisions/008-replayed-marker.md.
  */
-bool reach_may_bypass(const char *socket, const struct gitdir *gd);
+bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 
-enum reached {
-	REACHED,         /* connected, and it serves */
-	REACHED_NOBODY,  /* the daemon is away and git may do it */
-	REACHED_NOTHING, /* *WHY says why nothing can be done */
-	REACHED_DENIED   /* nor later; *WHY says why */
+enum connect_result {
+	CONNECT_SERVED,  /* connected, and it serves */
+	CONNECT_USE_GIT, /* the daemon is away and git may do it */
+	CONNECT_FAILED,  /* *WHY says why nothing can be done */
+	CONNECT_DENIED   /* nor later; *WHY says why */
 };
 
 /*
@@ -53,7 +53,7 @@ enum reached {
  * are to be written through it, and what is wrong is the configuration. Were
  * git to step in, nobody would notice that updates have stopped being durable.
  */
-enum reached reach_daemon(struct refd *r, const char *socket,
+enum connect_result connect_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,
     struct text *why);
 
@@ -65,10 +65,10 @@ enum reached reach_daemon(struct refd *r, const char *socket,
  * "unknown" where nothing could be learnt, or, of a session, that it was given
  * up.
  */
-void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,
+void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);
 
 /* How much of DEADLINE is left, at least 1. */
-uint32_t reach_ms_left(uint64_t deadline);
+uint32_t connect_ms_left(uint64_t deadline);
 
 #endif

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "client/librefd/conn.h"
-#include "client/request/reach.h"
+#include "client/request/connect.h"
 #include "tests/lib/fake_refd.h"
-#include "tests/lib/reach_rig.h"
+#include "tests/lib/connect_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -32,7 +32,7 @@ static void check_socket(const char *option, const char *list,
 
 	if (list)
 		text_add(&config.list, list, strlen(list) + 1);
-	got = reach_socket(option, &config);
+	got = connect_socket(option, &config);
 	ck_assert_str_eq(got, wanted);
 	free(got);
 	gitconfig_done(&config);
@@ -62,40 +62,40 @@ static void mark_by(const char *target)
 {
 	char path[700];
 
-	snprintf(path, sizeof(path), "%s.replayed", reach_sock);
+	snprintf(path, sizeof(path), "%s.replayed", connect_sock);
 	unlink(path);
 	ck_assert_int_eq(symlink(target, path), 0);
 }
 
-static enum reached reach(enum fallback fallback, int timeout_ms,
+static enum connect_result try_connect(enum fallback fallback, int timeout_ms,
     const char *says)
 {
-	struct refd *r = refd_new(reach_sock);
+	struct refd *r = refd_new(connect_sock);
 	struct text why = { 0 };
-	enum reached reached;
+	enum connect_result result;
 
-	reached = reach_daemon(r, reach_sock, fallback, &reach_gd,
+	result = connect_daemon(r, connect_sock, fallback, &connect_gd,
 	    refd_deadline_ms(timeout_ms), &why);
 	if (says)
 		ck_assert_msg(strstr(why.data, says), "%s", why.data);
 	text_done(&why);
 	refd_free(r);
-	return reached;
+	return result;
 }
 
 START_TEST(test_away)
 {
-	ck_assert_int_eq(reach(FALLBACK_REFUSE, 60000, "refd.fallback"),
-	    REACHED_NOTHING);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
-	    REACHED_NOBODY);
+	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 60000, "refd.fallback"),
+	    CONNECT_FAILED);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
+	    CONNECT_USE_GIT);
 	/* While refs may await replay, the client waits and then refuses. */
 	tmp_put("repo/refd/id", "x");
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60, "await recovery"),
-	    REACHED_NOTHING);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60, "await recovery"),
+	    CONNECT_FAILED);
 	mark_by("/proc/sys/kernel/random/boot_id");
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
-	    REACHED_NOBODY);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
+	    CONNECT_USE_GIT);
 }
 END_TEST
 
@@ -111,7 +111,8 @@ static void recovers(struct fake *f)
 START_TEST(test_waits_for_recovery)
 {
 	fake_start(&fake, recovers);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, NULL), REACHED);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, NULL),
+	    CONNECT_SERVED);
 	fake_stop(&fake);
 }
 END_TEST
@@ -128,7 +129,7 @@ START_TEST(test_recovery_never_ends)
 	mark_by("/proc/sys/kernel/random/uuid");
 	tmp_put("repo/refd/id", "x");
 	fake_start(&fake, recovers_and_dies);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 2000, NULL), REACHED_NOTHING);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 2000, NULL), CONNECT_FAILED);
 	fake_stop(&fake);
 }
 END_TEST
@@ -142,8 +143,8 @@ static void is_something_else(struct fake *f)
 START_TEST(test_something_else)
 {
 	fake_start(&fake, is_something_else);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
-	    REACHED_NOTHING);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
+	    CONNECT_FAILED);
 	fake_stop(&fake);
 }
 END_TEST
@@ -158,11 +159,12 @@ static void denies(struct fake *f)
 START_TEST(test_denied)
 {
 	fake_start(&fake, denies);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, "because"), REACHED_DENIED);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "because"),
+	    CONNECT_DENIED);
 	fake_stop(&fake);
 	fake_start(&fake, denies);
-	ck_assert_int_eq(reach(FALLBACK_REFUSE, 60000, "because"),
-	    REACHED_DENIED);
+	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 60000, "because"),
+	    CONNECT_DENIED);
 	fake_stop(&fake);
 }
 END_TEST
@@ -177,11 +179,11 @@ START_TEST(test_no_entry)
 	if (!suite_is_root(__func__))
 		return;
 	fake_start(&fake, never_asked);
-	ck_assert_int_eq(chmod(reach_sock, 0600), 0);
+	ck_assert_int_eq(chmod(connect_sock, 0600), 0);
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
 	ck_assert_int_eq(seteuid(65534), 0);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, "Permission denied"),
-	    REACHED_DENIED);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "Permission denied"),
+	    CONNECT_DENIED);
 	ck_assert_int_eq(seteuid(0), 0);
 	fake_stop(&fake);
 }
@@ -199,13 +201,16 @@ static void is_full_twice(struct fake *f)
 START_TEST(test_full)
 {
 	fake_start(&fake, is_full_twice);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, NULL), REACHED);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, NULL),
+	    CONNECT_SERVED);
 	fake_stop(&fake);
 	fake_start(&fake, is_full_twice);
-	ck_assert_int_eq(reach(FALLBACK_REFUSE, 60000, NULL), REACHED);
+	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 60000, NULL),
+	    CONNECT_SERVED);
 	fake_stop(&fake);
 	fake_start(&fake, fake_is_full_and_hangs);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 2000, "because"), REACHED_NOTHING);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 2000, "because"),
+	    CONNECT_FAILED);
 	fake_stop(&fake);
 }
 END_TEST
@@ -220,22 +225,24 @@ static void cannot_start(struct fake *f)
 START_TEST(test_cannot_start)
 {
 	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(reach(FALLBACK_REFUSE, 600000,
+	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 600000,
 			     "cannot start: because"),
-	    REACHED_NOTHING);
+	    CONNECT_FAILED);
 	fake_stop(&fake);
 	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 600000, NULL), REACHED_NOBODY);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 600000, NULL),
+	    CONNECT_USE_GIT);
 	fake_stop(&fake);
 	tmp_put("repo/refd/id", "x");
 	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 600000,
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 600000,
 			     "cannot start: because of you; refs await"),
-	    REACHED_NOTHING);
+	    CONNECT_FAILED);
 	fake_stop(&fake);
 	mark_by("/proc/sys/kernel/random/boot_id");
 	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 600000, NULL), REACHED_NOBODY);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 600000, NULL),
+	    CONNECT_USE_GIT);
 	fake_stop(&fake);
 }
 END_TEST
@@ -257,7 +264,7 @@ static struct refd_answer call(void (*script)(struct fake *f), int ms)
 	fake_start(&fake, script);
 	r = refd_new(fake.path);
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
-	reach_call(r, &req, refd_deadline_ms(ms), 20, &ans);
+	connect_call(r, &req, refd_deadline_ms(ms), 20, &ans);
 	refd_free(r);
 	fake_stop(&fake);
 	return ans;
@@ -405,10 +412,10 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("client_reach");
-	TCase *tc = tcase_create("reach");
+	TCase *tc = tcase_create("connect");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, reach_setup, reach_teardown);
+	tcase_add_checked_fixture(tc, connect_setup, connect_teardown);
 	tcase_add_test(tc, test_socket);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_waits_for_recovery);

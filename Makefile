@@ -129,7 +129,7 @@ FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # What a fuzzer may call; the rest is not built for it.
 FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) \
 	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
-	$(addprefix client/,base/cli.c push/push.c request/words.c \
+	$(addprefix client/,base/cli.c push/push.c request/git_messages.c \
 	update/stdin.c update/stdin_fields.c git/unquote.c)
 
 quote   = '$(subst ','\'',$(1))'

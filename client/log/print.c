@@ -6,7 +6,7 @@
 
 #include "client/log/when.h"
 #include "client/request/output.h"
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 
 /* Hex digits that a reader needs to tell objects apart. */
 #define SHORT_OID 12
@@ -55,7 +55,7 @@ static void put_reason(const struct refd_change *c)
 	struct text text = { 0 };
 
 	if (c->status != REFD_OK && c->text)
-		words_text(c->status, c->text, &text);
+		git_messages_text(c->status, c->text, &text);
 	else
 		text_adds(&text, message ? message : "");
 	output_visible(text.data);
@@ -177,7 +177,7 @@ static void print_json(const struct refd_answer *ans,
 		    refd_oid_hex_as(&c->new_oid, rec->object_format, hex));
 	put_json_some("target", c->target);
 	if (c->text) {
-		words_text(c->status, c->text, &text);
+		git_messages_text(c->status, c->text, &text);
 		put_json("text", text.data);
 	}
 	text_done(&text);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/request/context.h"
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 
 /* ---- the request ---- */
 
@@ -101,7 +101,7 @@ static void say_detail(const struct refd_update *u,
 		    refd_oid_hex(&u->new_oid, hex));
 		return;
 	}
-	words_detail(u, res, GIT_2_55, NULL, &detail);
+	git_messages_detail(u, res, GIT_2_55, NULL, &detail);
 	say_error("%s", detail.data);
 	text_done(&detail);
 }
@@ -121,7 +121,7 @@ static size_t find_culprit(const struct parcel *p,
 			first = i;
 	}
 	for (i = 0; i < ans->nr_results; i++)
-		if (words_is_bad_value(ans->results[i].status))
+		if (git_messages_is_bad_value(ans->results[i].status))
 			return i;
 	return first;
 }
@@ -137,9 +137,9 @@ static void take_rejection(const struct parcel *p,
 		const struct refd_result *res = &ans->results[culprit];
 
 		say_detail(&p->changes.updates[culprit], res);
-		if (words_is_bad_value(res->status)) {
+		if (git_messages_is_bad_value(res->status)) {
 			p->commands[culprit]->ng =
-			    xstrdup(words_push(res->status));
+			    xstrdup(git_messages_push(res->status));
 			rest = "atomic push failure";
 		}
 	}
@@ -165,7 +165,7 @@ static void take_each(const struct parcel *p, const struct refd_answer *ans)
 			*ng = unknown_text(p);
 			continue;
 		}
-		*ng = xstrdup(words_push(res->status));
+		*ng = xstrdup(git_messages_push(res->status));
 		say_detail(&p->changes.updates[i], res);
 		failed++;
 	}

@@ -1,21 +1,22 @@
 /*
- * What the protocol can carry of a transaction. A name that is too long for
- * it would have the whole request refused, so it is not sent, and its refusal
- * is put among the answers. Pure.
+ * The updates of a transaction that the protocol can encode. The daemon would
+ * refuse a whole request for one name that is too long. So the client leaves
+ * out such an update, and adds its refusal to the answer. Pure.
  */
 #ifndef CLIENT_REQUEST_ENCODABLE_H
 #define CLIENT_REQUEST_ENCODABLE_H
 
 #include "client/request/changes.h"
 
-/* What is asked for: all but those; of what is all or nothing (ATOMIC) nothing
- * then. Owned array, borrowed strings: free(req->updates). */
+/* Sets the updates of REQ to the encodable updates of ALL. An ATOMIC request
+ * is empty if any update is not encodable. The array is owned: free it with
+ * free(req->updates). Its strings are borrowed. */
 void encodable_request(const struct changes *all, bool atomic,
     struct refd_request *req);
 
-/* The answer as if all had been sent, from ANS, results or prepared, to the
- * request that encodable_request() made. It borrows from both, but for its own array:
- * free(whole->results). False: ANS has another number of results. */
+/* Makes the answer to ALL from ANS (results or prepared), the answer to REQ.
+ * WHOLE borrows from both, except for its own array: free(whole->results).
+ * False: ANS has another number of results than REQ has updates. */
 bool encodable_answer(const struct changes *all, bool atomic,
     const struct refd_request *req, const struct refd_answer *ans,
     struct refd_answer *whole);

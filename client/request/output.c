@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 
 /* A text of one line: it ends where the next line would begin. */
 static void print_line(const char *s)
@@ -39,7 +39,7 @@ void output_porcelain(const struct refd_answer *ans)
 		print_name(res->name);
 		printf(" %s ", refd_status_name(res->status));
 		text_clear(&text);
-		words_text(res->status, res->text, &text);
+		git_messages_text(res->status, res->text, &text);
 		print_line(text.data);
 	}
 	text_done(&text);
@@ -133,7 +133,7 @@ static void json_result(const struct refd_result *res,
 		    refd_oid_hex_as(&res->found, format, hex));
 	if (res->status != REFD_OK) {
 		fputs(",\"text\":", stdout);
-		words_text(res->status, res->text, &text);
+		git_messages_text(res->status, res->text, &text);
 		output_json_string(text.data);
 	}
 	text_done(&text);
@@ -256,10 +256,10 @@ void output_rejected(const struct refd_update *u, const char *name,
 	bool has_old = says_old(u);
 
 	/* git refuses objects before it thinks of what "create" means. */
-	if (u->action == REFD_CREATE && words_is_bad_value(res->status))
+	if (u->action == REFD_CREATE && git_messages_is_bad_value(res->status))
 		has_old = false;
 	printf("rejected %s %s %s ", name,
 	    or_null(has_new, &u->new_oid, new_hex),
 	    or_null(has_old, &u->old_oid, old_hex));
-	print_line(words_reason(res->status));
+	print_line(git_messages_reason(res->status));
 }

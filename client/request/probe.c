@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "client/refd.h"
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 
 #define PROBE_MS 5000
 /* Nothing that has to be made for it lies on the way to its lock. */
@@ -84,7 +84,7 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 		text = ans.results[0].text;
 	}
 	if (is_refusal(status))
-		words_text(status, text, why);
+		git_messages_text(status, text, why);
 	refd_answer_done(&ans);
 	return is_refusal(status) ? PROBE_REFUSED : PROBE_OK;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "client/base/cli.h"
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 #include "proto/message.h"
 
 enum stdin_event {
@@ -31,7 +31,7 @@ struct stdin_parser {
 	FILE *in;
 	char end;      /* '\n', or '\0' for -z */
 	bool no_deref; /* for every command */
-	enum git_words words;
+	enum git_messages_version messages;
 	bool (*resolve)(void *ctx, const char *name, struct refd_oid *oid);
 	void *ctx;
 

@@ -101,7 +101,7 @@ bool stdin_take_end(struct stdin_parser *p, const char *command)
 		return stdin_fail(p, "%s %s: extra input: %s", command,
 		    p->ref.data, p->at);
 	text_clear(&p->error);
-	return words_take_name(&p->update, &p->error);
+	return git_messages_take_name(&p->update, &p->error);
 }
 
 /* ---- object ids ---- */
@@ -110,7 +110,7 @@ const char *stdin_oid_word(const struct stdin_parser *p, enum stdin_oid which)
 {
 	bool is_old = which == STDIN_OLD_OID;
 
-	switch (p->words) {
+	switch (p->messages) {
 	case GIT_2_55:
 		break;
 	case GIT_2_39:

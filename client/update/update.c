@@ -10,9 +10,9 @@
 #include "proto/refname.h"
 
 /* The first lines of it, as git has them. */
-static const char *usage_head(enum git_words words)
+static const char *usage_head(enum git_messages_version version)
 {
-	switch (words) {
+	switch (version) {
 	case GIT_2_55:
 		break;
 	case GIT_2_39:
@@ -49,9 +49,9 @@ static const char usage_options[] =
     "    --compat <version>    words as in git 2.39, or 2.55\n"
     "    -v, --verbose         say what was done\n";
 
-static void print_usage(FILE *out, enum git_words words)
+static void print_usage(FILE *out, enum git_messages_version version)
 {
-	fprintf(out, "%s\n%s\n", usage_head(words), usage_options);
+	fprintf(out, "%s\n%s\n", usage_head(version), usage_options);
 }
 
 /* git looks for its repository before it looks at its arguments. */
@@ -70,7 +70,7 @@ static void require_repository(const struct update_options *opt)
 static void __attribute__((noreturn)) usage(const struct update_options *opt)
 {
 	require_repository(opt);
-	print_usage(stderr, opt->words);
+	print_usage(stderr, opt->messages);
 	exit(EXIT_USAGE);
 }
 
@@ -144,7 +144,7 @@ static const char *parse_txid(const struct update_options *opt, const char *s)
 static void parse_words(struct update_options *opt, const char *what,
     const char *version)
 {
-	if (words_parse(version, &opt->words))
+	if (git_messages_parse(version, &opt->messages))
 		return;
 	say_error("%s takes 2.39 or 2.55, not '%s'", what, version);
 	usage(opt);
@@ -290,7 +290,7 @@ static void parse_options(struct update_options *opt, int argc, char **argv)
 			argv[--optind] = dashes;
 			break;
 		case 'h':
-			print_usage(stdout, opt->words);
+			print_usage(stdout, opt->messages);
 			exit(0);
 		case '?':
 		case ':':
@@ -342,7 +342,7 @@ static void check_name(const struct updater *up, const struct refd_update *u)
 {
 	struct text t = { 0 };
 
-	if (!words_take_name(u, &t))
+	if (!git_messages_take_name(u, &t))
 		exit(update_failed(up, u->name, t.data));
 }
 

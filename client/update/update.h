@@ -13,7 +13,7 @@
 #include "client/hooks/reftx.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 
 enum update_output { OUTPUT_GIT, OUTPUT_PORCELAIN, OUTPUT_JSON };
 
@@ -24,7 +24,7 @@ enum update_form { FORM_UPDATE, FORM_DELETE, FORM_STDIN };
 struct update_options {
 	enum update_form form;
 	enum update_output output;
-	enum git_words words;
+	enum git_messages_version messages;
 	const char *git_dir, *socket, *message, *txid;
 	bool no_deref, create_reflog, batch, end_null, verbose;
 	bool atomic; /* said, not only meant */

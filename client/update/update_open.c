@@ -52,7 +52,7 @@ void updater_open(struct updater *up, const struct update_options *opt)
 		exec_git(opt, reason, EXIT_FATAL, NULL);
 	up->committer = context_committer(&up->config, &up->gd);
 	reftx_find(&up->hook, &up->gd, &up->config, named,
-	    opt->words == GIT_2_39);
+	    opt->messages == GIT_2_39);
 	find_daemon(up);
 }
 

@@ -8,7 +8,7 @@
 #include "client/git/symref.h"
 #include "client/librefd/conn.h"
 #include "client/request/output.h"
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 #include "proto/detail.h"
 
 static int failed_unknown(const struct refd_answer *ans)
@@ -66,7 +66,8 @@ static char *rejected_name(const struct updater *up,
 	char *name = xstrdup(u->name), *next;
 	unsigned links;
 
-	if (u->no_deref || words_is_bad_value(res->status) || is_duplicate(res))
+	if (u->no_deref || git_messages_is_bad_value(res->status) ||
+	    is_duplicate(res))
 		return name;
 	for (links = 0; links < SYMREF_LINKS_MAX; links++) {
 		next =
@@ -82,7 +83,7 @@ static char *rejected_name(const struct updater *up,
 /* 2.39 has no batches, and said everything in order. */
 static bool is_in_order(const struct update_options *opt)
 {
-	return opt->words == GIT_2_39 && !opt->batch;
+	return opt->messages == GIT_2_39 && !opt->batch;
 }
 
 static enum when when_said(const struct updater *up,
@@ -91,9 +92,9 @@ static enum when when_said(const struct updater *up,
 {
 	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
 		return NEVER;
-	if (words_is_bad_value(res->status) && !is_in_order(up->opt))
+	if (git_messages_is_bad_value(res->status) && !is_in_order(up->opt))
 		return AT_ONCE;
-	if (words_is_said_last(res) && !is_in_order(up->opt))
+	if (git_messages_is_said_last(res) && !is_in_order(up->opt))
 		return AT_LAST;
 	return strcmp(name, u->name) ? BEHIND_SYMREF : UNDER_LOCK;
 }
@@ -133,8 +134,8 @@ static size_t find_culprit(const struct updater *up,
 static int failed_ref(const struct updater *up, const struct refd_update *u,
     const struct refd_result *res, const char *detail)
 {
-	if (up->opt->form == FORM_STDIN && up->opt->words == GIT_2_55 &&
-	    words_is_bad_value(res->status)) {
+	if (up->opt->form == FORM_STDIN && up->opt->messages == GIT_2_55 &&
+	    git_messages_is_bad_value(res->status)) {
 		say_fatal("%s", detail);
 		return EXIT_FATAL;
 	}
@@ -145,10 +146,11 @@ static int failed_ref(const struct updater *up, const struct refd_update *u,
 static void add_detail(const struct updater *up, const struct refd_update *u,
     const struct refd_result *res, struct text *t)
 {
-	struct words_place place = { .from = up->gd.common };
+	struct git_messages_place place = { .from = up->gd.common };
 	bool is_other = place_spells(&up->hook.place, &up->gd, &place.to);
 
-	words_detail(u, res, up->opt->words, is_other ? &place : NULL, t);
+	git_messages_detail(u, res, up->opt->messages, is_other ? &place : NULL,
+	    t);
 }
 
 static int failed_whole(const struct updater *up, const struct changes *changes,
@@ -161,7 +163,7 @@ static int failed_whole(const struct updater *up, const struct changes *changes,
 	if (i == ans->nr_results)
 		die("the daemon rejects the transaction and names no ref");
 	add_detail(up, &changes->updates[i], &ans->results[i], &t);
-	if (words_is_busy(ans->results[i].status)) {
+	if (git_messages_is_busy(ans->results[i].status)) {
 		say_error("%s", t.data);
 		rc = EXIT_AWAY;
 	} else {
@@ -249,7 +251,7 @@ static int report_batch(const struct updater *up, const struct changes *changes,
 	report_rejected(up, changes, ans,
 	    bad_values_told ? UNDER_LOCK : AT_ONCE, NEVER);
 	for (i = 0; i < ans->nr_results; i++)
-		nr_busy += words_is_busy(ans->results[i].status);
+		nr_busy += git_messages_is_busy(ans->results[i].status);
 	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
 }
 
@@ -304,7 +306,7 @@ int report_refused(const struct updater *up, const struct changes *changes,
 	free(results);
 	if (ans->status == REFD_UNKNOWN)
 		return failed_unknown(ans);
-	busy = words_is_busy(ans->status) || ans->status == REFD_ABORTED;
+	busy = git_messages_is_busy(ans->status) || ans->status == REFD_ABORTED;
 	(busy ? say_error : say_fatal)("refd: %s: %s",
 	    refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :

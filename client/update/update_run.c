@@ -206,7 +206,7 @@ static int hold(struct updater *up, const struct changes *changes)
 		back(up, changes, &h->req, &h->sent, &h->ans);
 	h->is_prepared = is_prepared(up, h);
 	if (!h->is_prepared) {
-		/* A name that can't be carried fails the others unsent. */
+		/* A name that is not encodable fails the other updates unsent. */
 		if (h->sent.kind == REFD_ANSWER_PREPARED)
 			h->sent.kind = REFD_ANSWER_RESULTS;
 		rc = report(up, changes, &h->req, &h->sent);

@@ -117,7 +117,7 @@ int update_stdin(struct updater *up)
 		.parser = { .in = stdin,
 		    .end = up->opt->end_null ? '\0' : '\n',
 		    .no_deref = up->opt->no_deref,
-		    .words = up->opt->words,
+		    .messages = up->opt->messages,
 		    .resolve = resolve,
 		    .ctx = &up->revs } };
 	int rc = 0;

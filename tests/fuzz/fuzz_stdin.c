@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	p.end = data[0] & 1 ? '\0' : '\n';
 	p.no_deref = data[0] & 2;
-	p.words = data[0] & 4 ? GIT_2_39 : GIT_2_55;
+	p.messages = data[0] & 4 ? GIT_2_39 : GIT_2_55;
 	p.resolve = resolve;
 	p.in = fmemopen((void *)(uintptr_t)(data + 1), size - 1, "r");
 	expect(p.in != NULL);

@@ -396,7 +396,7 @@ START_TEST(test_errors_239)
 	};
 
 	open_text(cases[_i].input);
-	p.words = GIT_2_39;
+	p.messages = GIT_2_39;
 	expect(STDIN_ERROR);
 	ck_assert_str_eq(p.error.data, cases[_i].error);
 	close_input();

@@ -1,11 +1,11 @@
-#include "client/request/words.h"
+#include "client/request/git_messages.h"
 
 #include <string.h>
 
 #include "proto/detail.h"
 #include "proto/refname.h"
 
-/* What is said of a lock that stands in the way. */
+/* git adds this text when a lock file exists. */
 #define RUNNING_2_55                                                           \
 	"\n\nAnother git process seems to be running in this repository, or "  \
 	"the lock file may be stale"
@@ -16,8 +16,8 @@
 	"process\nmay have crashed in this repository earlier:\nremove the "   \
 	"file manually to continue."
 
-/* %1 to %3 are the arguments, as proto/PROTOCOL.md has them under "Details".
- * What 2.39 said otherwise comes second. */
+/* %1 to %3 are the arguments of the detail: see "Details" in
+ * proto/PROTOCOL.md. SAID has a different sentence for git 2.39. */
 #define SAYS(symbol, says) [REFD_DETAIL_##symbol] = { .git_2_55 = (says) }
 #define SAID(symbol, says, said)                                               \
 	[REFD_DETAIL_##symbol] = { .git_2_55 = (says), .git_2_39 = (said) }
@@ -46,13 +46,13 @@ static const struct sentence {
 	    CANT_LOCK "Unable to create '%2': File exists." RUNNING_2_39),
 	SAID(PACKED_LOCKED, "Unable to create '%1': File exists." RUNNING_2_55,
 	    "Unable to create '%1': File exists." RUNNING_2_39),
-	/* 2.39 did not look for all names at once, but under each lock. */
+	/* git 2.39 checked the names of each ref under its lock. */
 	SAID(NAME_TAKEN, "'%2' exists; cannot create '%3'",
 	    CANT_LOCK "'%2' exists; cannot create '%3'"),
 	SAYS(NAME_TAKEN_EARLY, CANT_LOCK "'%2' exists; cannot create '%3'"),
 	SAID(NAMES_CLASH, "cannot process '%2' and '%3' at the same time",
 	    CANT_LOCK "cannot process '%2' and '%3' at the same time"),
-	/* There 2.39 named the other one first, since it came first. */
+	/* git 2.39 named both refs in the order of the input. */
 	SAID(NAMES_CLASH_EARLY,
 	    CANT_LOCK "cannot process '%2' and '%3' at the same time",
 	    "cannot lock ref '%3': cannot process '%3' and '%2' at the same "
@@ -75,7 +75,7 @@ static const struct sentence {
 	SAYS(DUPLICATE_SYMREF,
 	    "multiple updates for '%1' (including one via symref '%2') are "
 	    "not allowed"),
-	/* 2.39 looked at objects under the lock. */
+	/* git 2.39 checked objects under the lock of the ref. */
 	SAID(NO_OBJECT, "trying to write ref '%1' with nonexistent object %2",
 	    "cannot update ref '%1': trying to write ref '%1' with "
 	    "nonexistent object %2"),
@@ -91,7 +91,7 @@ _Static_assert(sizeof(sentences) / sizeof(sentences[0]) == REFD_DETAIL_UNKNOWN,
     "a detail without a sentence");
 
 static void add_path(const struct refd_detail_arg *path,
-    const struct words_place *place, struct text *out)
+    const struct git_messages_place *place, struct text *out)
 {
 	size_t len = place ? strlen(place->from) : 0;
 
@@ -104,14 +104,15 @@ static void add_path(const struct refd_detail_arg *path,
 	text_add(out, path->data + len, path->len - len);
 }
 
-static void add_sentence(const struct refd_detail *detail, enum git_words words,
-    const struct words_place *place, struct text *out)
+static void add_sentence(const struct refd_detail *detail,
+    enum git_messages_version version, const struct git_messages_place *place,
+    struct text *out)
 {
 	const struct sentence *sentence = &sentences[detail->kind];
 	const char *s = sentence->git_2_55;
 	const struct refd_detail_arg *arg;
 
-	if (words == GIT_2_39 && sentence->git_2_39)
+	if (version == GIT_2_39 && sentence->git_2_39)
 		s = sentence->git_2_39;
 	for (; *s; s++) {
 		if (*s != '%') {
@@ -126,10 +127,11 @@ static void add_sentence(const struct refd_detail *detail, enum git_words words,
 	}
 }
 
-/* Adds the result of update U, or of an unknown update, in words. false: only
- * the status says the result. */
+/* Appends the sentence for TEXT. U may be NULL. False: TEXT is empty or of an
+ * unknown kind, so the caller uses the status instead. */
 static bool add_text(const struct refd_update *u, const char *text,
-    enum git_words words, const struct words_place *place, struct text *out)
+    enum git_messages_version version, const struct git_messages_place *place,
+    struct text *out)
 {
 	struct refd_detail detail;
 
@@ -143,38 +145,40 @@ static bool add_text(const struct refd_update *u, const char *text,
 		return false;
 	/* Where HEAD is locked for its log, 2.39 names HEAD, and 2.55 names
 	 * the ref of the update. */
-	if (u && words == GIT_2_55 && detail.kind == REFD_DETAIL_LOCKED)
+	if (u && version == GIT_2_55 && detail.kind == REFD_DETAIL_LOCKED)
 		detail.args[0] =
 		    (struct refd_detail_arg){ u->name, strlen(u->name) };
-	add_sentence(&detail, words, place, out);
+	add_sentence(&detail, version, place, out);
 	return true;
 }
 
-void words_text(enum refd_status status, const char *text, struct text *out)
+void git_messages_text(enum refd_status status, const char *text,
+    struct text *out)
 {
 	if (!add_text(NULL, text, GIT_2_55, NULL, out))
 		text_adds(out, refd_status_text(status));
 }
 
-void words_detail(const struct refd_update *u, const struct refd_result *res,
-    enum git_words words, const struct words_place *place, struct text *out)
+void git_messages_detail(const struct refd_update *u,
+    const struct refd_result *res, enum git_messages_version version,
+    const struct git_messages_place *place, struct text *out)
 {
-	if (!add_text(u, res->text, words, place, out))
+	if (!add_text(u, res->text, version, place, out))
 		text_addf(out, "cannot update ref '%s': %s", u->name,
 		    refd_status_text(res->status));
 }
 
-bool words_is_busy(enum refd_status status)
+bool git_messages_is_busy(enum refd_status status)
 {
 	return status == REFD_BUSY || status == REFD_DEADLINE;
 }
 
-bool words_is_bad_value(enum refd_status status)
+bool git_messages_is_bad_value(enum refd_status status)
 {
 	return status == REFD_NOOBJECT || status == REFD_NOTCOMMIT;
 }
 
-bool words_is_said_last(const struct refd_result *res)
+bool git_messages_is_said_last(const struct refd_result *res)
 {
 	struct refd_detail detail;
 
@@ -183,21 +187,12 @@ bool words_is_said_last(const struct refd_result *res)
 		detail.kind == REFD_DETAIL_NAMES_CLASH);
 }
 
-bool words_parse(const char *version, enum git_words *words)
+bool git_messages_parse(const char *text, enum git_messages_version *version)
 {
-	static const struct {
-		const char *version;
-		enum git_words words;
-	} known[] = { { "2.55", GIT_2_55 }, { "2.39", GIT_2_39 } };
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (!strcmp(version, known[i].version)) {
-			*words = known[i].words;
-			return true;
-		}
-	}
-	return false;
+	if (strcmp(text, "2.39") != 0 && strcmp(text, "2.55") != 0)
+		return false;
+	*version = !strcmp(text, "2.39") ? GIT_2_39 : GIT_2_55;
+	return true;
 }
 
 /* ---- names ---- */
@@ -207,7 +202,7 @@ static bool is_pseudoref(const char *name)
 	return !strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD");
 }
 
-/* What is too long is the daemon's to refuse. */
+/* The daemon refuses names that are too long. */
 static bool is_good_name(const struct refd_update *u)
 {
 	bool too_long = false;
@@ -217,7 +212,7 @@ static bool is_good_name(const struct refd_update *u)
 	return refd_refname_format_ok(u->name);
 }
 
-bool words_take_name(const struct refd_update *u, struct text *out)
+bool git_messages_take_name(const struct refd_update *u, struct text *out)
 {
 	if (is_pseudoref(u->name))
 		text_addf(out, "refusing to update pseudoref '%s'", u->name);
@@ -231,7 +226,7 @@ bool words_take_name(const struct refd_update *u, struct text *out)
 
 /* ---- reasons ---- */
 
-/* git's own words, where it has some. */
+/* NULL: git has no text for STATUS. */
 static const char *git_reason(enum refd_status status)
 {
 	switch (status) {
@@ -272,14 +267,14 @@ static const char *git_reason(enum refd_status status)
 	return NULL;
 }
 
-const char *words_reason(enum refd_status status)
+const char *git_messages_reason(enum refd_status status)
 {
 	const char *reason = git_reason(status);
 
 	return reason != NULL ? reason : refd_status_text(status);
 }
 
-const char *words_push(enum refd_status status)
+const char *git_messages_push(enum refd_status status)
 {
 	const char *reason = git_reason(status);
 

@@ -1,9 +1,7 @@
 /*
- * Proves that the outcome of a ref is reported in git's words: the details of
- * update-ref (as real gits of both versions printed them), with the
- * repository's path in git's spelling, messages about names, the reasons of a
- * batch and of a push, and the lines and JSON for programs, with any bytes in
- * names and texts.
+ * Proves that refd prints git's messages (recorded from real gits of both
+ * versions): details with the path that git prints, names, the reasons of a
+ * batch and of a push, and lines and JSON for programs with arbitrary bytes.
  */
 #include <check.h>
 #include <stdio.h>
@@ -11,8 +9,8 @@
 #include <string.h>
 
 #include "client/hooks/place.h"
+#include "client/request/git_messages.h"
 #include "client/request/output.h"
-#include "client/request/words.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -198,14 +196,15 @@ START_TEST(test_words)
 	struct refd_result res = result(cases[_i].status, NULL, cases[_i].text);
 	struct text t = { 0 };
 
-	words_detail(&u, &res, GIT_2_55, NULL, &t);
+	git_messages_detail(&u, &res, GIT_2_55, NULL, &t);
 	ck_assert_str_eq(t.data, cases[_i].detail);
 	text_clear(&t);
-	words_detail(&u, &res, GIT_2_39, NULL, &t);
+	git_messages_detail(&u, &res, GIT_2_39, NULL, &t);
 	ck_assert_str_eq(t.data,
 	    cases[_i].detail_239 ? cases[_i].detail_239 : cases[_i].detail);
-	ck_assert_str_eq(words_reason(cases[_i].status), cases[_i].reason);
-	ck_assert_str_eq(words_push(cases[_i].status), cases[_i].push);
+	ck_assert_str_eq(git_messages_reason(cases[_i].status),
+	    cases[_i].reason);
+	ck_assert_str_eq(git_messages_push(cases[_i].status), cases[_i].push);
 	text_done(&t);
 }
 END_TEST
@@ -231,7 +230,8 @@ START_TEST(test_said_last)
 
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		res = result(REFD_CONFLICT, NULL, told[i].text);
-		ck_assert_msg(words_is_said_last(&res) == told[i].is_last,
+		ck_assert_msg(git_messages_is_said_last(&res) ==
+			told[i].is_last,
 		    "case %zu", i);
 	}
 }
@@ -239,16 +239,16 @@ END_TEST
 
 START_TEST(test_versions)
 {
-	enum git_words words = GIT_2_55;
+	enum git_messages_version version = GIT_2_55;
 
-	ck_assert(words_parse("2.39", &words));
-	ck_assert_int_eq(words, GIT_2_39);
-	ck_assert(!words_parse("", &words));
-	ck_assert(!words_parse("2.39.5", &words));
-	ck_assert(!words_parse("2.47", &words));
-	ck_assert_int_eq(words, GIT_2_39);
-	ck_assert(words_parse("2.55", &words));
-	ck_assert_int_eq(words, GIT_2_55);
+	ck_assert(git_messages_parse("2.39", &version));
+	ck_assert_int_eq(version, GIT_2_39);
+	ck_assert(!git_messages_parse("", &version));
+	ck_assert(!git_messages_parse("2.39.5", &version));
+	ck_assert(!git_messages_parse("2.47", &version));
+	ck_assert_int_eq(version, GIT_2_39);
+	ck_assert(git_messages_parse("2.55", &version));
+	ck_assert_int_eq(version, GIT_2_55);
 }
 END_TEST
 
@@ -258,7 +258,7 @@ static void expect_name(struct refd_update u, const char *name,
 	struct text t = { 0 };
 
 	u.name = name;
-	ck_assert(words_take_name(&u, &t) == !wanted);
+	ck_assert(git_messages_take_name(&u, &t) == !wanted);
 	if (wanted)
 		ck_assert_str_eq(t.data, wanted);
 	text_done(&t);
@@ -308,10 +308,10 @@ START_TEST(test_all)
 
 		res = result((enum refd_status)code, NULL, NULL);
 		text_clear(&t);
-		words_detail(&u, &res, GIT_2_39, NULL, &t);
+		git_messages_detail(&u, &res, GIT_2_39, NULL, &t);
 		ck_assert_uint_gt(t.len, 0);
-		ck_assert_uint_gt(strlen(words_reason(res.status)), 0);
-		ck_assert_uint_gt(strlen(words_push(res.status)), 0);
+		ck_assert_uint_gt(strlen(git_messages_reason(res.status)), 0);
+		ck_assert_uint_gt(strlen(git_messages_push(res.status)), 0);
 	}
 	text_done(&t);
 }
@@ -397,13 +397,13 @@ static void spell(char *git_dir, const char *text, const char *wanted)
 {
 	struct place p = { .git_dir = git_dir };
 	struct gitdir gd = { .path = "/a/r", .common = "/a/r" };
-	struct words_place place = { .from = gd.common };
+	struct git_messages_place place = { .from = gd.common };
 	struct refd_update u = update(REFD_UPDATE, NULL);
 	struct refd_result res = result(REFD_CONFLICT, NULL, text);
 	struct text t = { 0 };
 
 	ck_assert(place_spells(&p, &gd, &place.to));
-	words_detail(&u, &res, GIT_2_55, &place, &t);
+	git_messages_detail(&u, &res, GIT_2_55, &place, &t);
 	ck_assert_str_eq(t.data, wanted);
 	text_done(&t);
 	gd.path = "/a/r/worktrees/w";
@@ -482,7 +482,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("client_words");
-	TCase *tc = tcase_create("words");
+	TCase *tc = tcase_create("git_messages");
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_words, 0,

@@ -5,7 +5,7 @@
 
 #include "client/git/gitversion.h"
 #include "client/librefd/conn.h"
-#include "client/push/parcel.h"
+#include "client/push/push_request.h"
 #include "client/request/context.h"
 #include "client/request/connect.h"
 #include "client/request/unserved.h"
@@ -139,7 +139,7 @@ static bool refuse_duplicates(struct delivery *d)
 
 /* ---- in one go ---- */
 
-static void call(const struct delivery *d, struct parcel *p,
+static void call(const struct delivery *d, struct push_request *p,
     struct refd_answer *ans)
 {
 	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
@@ -160,16 +160,16 @@ static bool is_unserved(struct delivery *d, const struct refd_answer *ans)
 static bool put_whole(struct delivery *d, size_t nr)
 {
 	struct refd_answer ans;
-	struct parcel p;
+	struct push_request p;
 	bool done;
 
-	parcel_pack(&p, d, REFD_VERB_TRANSACTION, d->at, nr);
+	push_request_pack(&p, d, REFD_VERB_TRANSACTION, d->at, nr);
 	call(d, &p, &ans);
 	done = !is_unserved(d, &ans);
 	if (done)
-		parcel_take(&p, &ans);
+		push_request_take(&p, &ans);
 	refd_answer_done(&ans);
-	parcel_done(&p);
+	push_request_done(&p);
 	return done;
 }
 
@@ -183,18 +183,19 @@ static const char *hooks_reason(const struct delivery *d)
 					    "failed to update ref";
 }
 
-static void refuse_by_hook(const struct delivery *d, const struct parcel *p)
+static void refuse_by_hook(const struct delivery *d,
+    const struct push_request *p)
 {
 	struct text why = { 0 };
 
 	reftx_why(&d->hook, &why);
 	say_error("%s", why.data);
 	text_done(&why);
-	parcel_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
+	push_request_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
 }
 
 /* COMMIT or ABORT. Whatever the answer, it is over. */
-static void end_session(const struct delivery *d, struct parcel *p,
+static void end_session(const struct delivery *d, struct push_request *p,
     enum refd_verb verb, struct refd_answer *ans)
 {
 	int left = (int)connect_ms_left(d->deadline);
@@ -208,7 +209,7 @@ static void end_session(const struct delivery *d, struct parcel *p,
 	p->req.nr_updates = p->changes.nr;
 }
 
-static void abort_session(struct delivery *d, struct parcel *p)
+static void abort_session(struct delivery *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
@@ -233,7 +234,7 @@ static bool is_known(const struct refd_answer *ans)
 	    ans->status != REFD_UNKNOWN;
 }
 
-static void commit_session(struct delivery *d, struct parcel *p)
+static void commit_session(struct delivery *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
@@ -242,17 +243,17 @@ static void commit_session(struct delivery *d, struct parcel *p)
 		reftx_committed(&d->hook);
 	else if (is_known(&ans))
 		reftx_aborted(&d->hook);
-	parcel_take(p, &ans);
+	push_request_take(p, &ans);
 	refd_answer_done(&ans);
 }
 
 /* All of it failed, each by itself; to the hook it is a transaction still. */
-static void tell_of_nothing(struct delivery *d, const struct parcel *p,
+static void tell_of_nothing(struct delivery *d, const struct push_request *p,
     const struct refd_answer *ans)
 {
 	if (reftx_prepared(&d->hook, &p->changes, ans)) {
 		reftx_committed(&d->hook);
-		parcel_take(p, ans);
+		push_request_take(p, ans);
 	} else {
 		reftx_aborted(&d->hook);
 		refuse_by_hook(d, p);
@@ -260,7 +261,7 @@ static void tell_of_nothing(struct delivery *d, const struct parcel *p,
 }
 
 /* The hook was asked already; what the daemon makes of it. */
-static bool hold(struct delivery *d, struct parcel *p)
+static bool hold(struct delivery *d, struct push_request *p)
 {
 	struct refd_answer ans;
 	bool done = true;
@@ -277,22 +278,22 @@ static bool hold(struct delivery *d, struct parcel *p)
 	    d->way == DELIVERY_BY_KIND)
 		tell_of_nothing(d, p, &ans);
 	else
-		parcel_take(p, &ans);
+		push_request_take(p, &ans);
 	refd_answer_done(&ans);
 	return done;
 }
 
 static bool put_session(struct delivery *d, size_t nr)
 {
-	struct parcel p;
+	struct push_request p;
 	bool done = true;
 
-	parcel_pack(&p, d, REFD_VERB_SESSION, d->at, nr);
+	push_request_pack(&p, d, REFD_VERB_SESSION, d->at, nr);
 	if (reftx_preparing(&d->hook, &p.changes))
 		done = hold(d, &p);
 	else
 		refuse_by_hook(d, &p);
-	parcel_done(&p);
+	push_request_done(&p);
 	return done;
 }
 
@@ -316,7 +317,7 @@ static void refuse_unserved(struct delivery *d, const char *what,
 {
 	char *reason = xasprintf("failed to update ref: refd: %s%s", what, why);
 
-	parcel_refuse(d->commands, d->nr, reason);
+	push_request_refuse(d->commands, d->nr, reason);
 	free(reason);
 }
 
@@ -383,7 +384,7 @@ static bool put(struct delivery *d, size_t nr)
 	d->left_ms = connect_ms_left(d->deadline);
 	if (done || is_first)
 		return done;
-	parcel_refuse(d->commands + d->at, nr, "failed to update ref");
+	push_request_refuse(d->commands + d->at, nr, "failed to update ref");
 	return true;
 }
 

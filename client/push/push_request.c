@@ -1,4 +1,4 @@
-#include "client/push/parcel.h"
+#include "client/push/push_request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void add_change(struct changes *changes, const struct push_command *c)
 	changes_add(changes, &u);
 }
 
-void parcel_pack(struct parcel *p, const struct delivery *d,
+void push_request_pack(struct push_request *p, const struct delivery *d,
     enum refd_verb verb, size_t at, size_t nr)
 {
 	size_t i;
@@ -51,14 +51,14 @@ void parcel_pack(struct parcel *p, const struct delivery *d,
 		die("cannot make a transaction id");
 }
 
-void parcel_done(struct parcel *p)
+void push_request_done(struct push_request *p)
 {
 	changes_done(&p->changes);
 }
 
 /* ---- the answer ---- */
 
-void parcel_refuse(struct push_command *const *commands, size_t nr,
+void push_request_refuse(struct push_command *const *commands, size_t nr,
     const char *why)
 {
 	size_t i;
@@ -67,7 +67,7 @@ void parcel_refuse(struct push_command *const *commands, size_t nr,
 		commands[i]->ng = xstrdup(why);
 }
 
-static void say_failed(const struct parcel *p, size_t failed)
+static void say_failed(const struct push_request *p, size_t failed)
 {
 	char id[REFD_TXID_HEX + 1];
 
@@ -79,7 +79,7 @@ static void say_failed(const struct parcel *p, size_t failed)
 		    failed, p->req.nr_updates, id);
 }
 
-static char *unknown_text(const struct parcel *p)
+static char *unknown_text(const struct push_request *p)
 {
 	char id[REFD_TXID_HEX + 1];
 
@@ -108,7 +108,7 @@ static void say_detail(const struct refd_update *u,
 
 /* Whose fault it is that all of it failed; none: the number of updates. Bad
  * values are found before anything is locked. */
-static size_t find_culprit(const struct parcel *p,
+static size_t find_culprit(const struct push_request *p,
     const struct refd_answer *ans)
 {
 	size_t i, first = p->req.nr_updates;
@@ -127,7 +127,7 @@ static size_t find_culprit(const struct parcel *p,
 }
 
 /* Of an atomic push git names one cause. */
-static void take_rejection(const struct parcel *p,
+static void take_rejection(const struct push_request *p,
     const struct refd_answer *ans)
 {
 	size_t culprit = find_culprit(p, ans), i;
@@ -149,7 +149,8 @@ static void take_rejection(const struct parcel *p,
 	say_failed(p, p->req.nr_updates);
 }
 
-static void take_each(const struct parcel *p, const struct refd_answer *ans)
+static void take_each(const struct push_request *p,
+    const struct refd_answer *ans)
 {
 	static const struct refd_result none = { .status = REFD_UNKNOWN };
 	size_t i, failed = 0;
@@ -173,7 +174,8 @@ static void take_each(const struct parcel *p, const struct refd_answer *ans)
 		say_failed(p, failed);
 }
 
-static void take_results(const struct parcel *p, const struct refd_answer *ans)
+static void take_results(const struct push_request *p,
+    const struct refd_answer *ans)
 {
 	if (p->req.atomic && ans->outcome == REFD_REJECTED)
 		take_rejection(p, ans);
@@ -181,7 +183,8 @@ static void take_results(const struct parcel *p, const struct refd_answer *ans)
 		take_each(p, ans);
 }
 
-static void take_refusal(const struct parcel *p, const struct refd_answer *ans)
+static void take_refusal(const struct push_request *p,
+    const struct refd_answer *ans)
 {
 	char *why;
 
@@ -194,11 +197,12 @@ static void take_refusal(const struct parcel *p, const struct refd_answer *ans)
 					      refd_status_text(ans->status));
 	if (ans->kind == REFD_ANSWER_REFUSED && ans->status != REFD_UNKNOWN)
 		say_failed(p, p->changes.nr);
-	parcel_refuse(p->commands, p->req.nr_updates, why);
+	push_request_refuse(p->commands, p->req.nr_updates, why);
 	free(why);
 }
 
-void parcel_take(const struct parcel *p, const struct refd_answer *ans)
+void push_request_take(const struct push_request *p,
+    const struct refd_answer *ans)
 {
 	if (ans->kind == REFD_ANSWER_RESULTS)
 		take_results(p, ans);

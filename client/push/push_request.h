@@ -4,30 +4,31 @@
  *
  * One thread. Packing may run git, for the committer's date.
  */
-#ifndef CLIENT_PUSH_PARCEL_H
-#define CLIENT_PUSH_PARCEL_H
+#ifndef CLIENT_PUSH_PUSH_REQUEST_H
+#define CLIENT_PUSH_PUSH_REQUEST_H
 
 #include "client/push/deliver.h"
 #include "client/request/changes.h"
 
 /* Borrows its commands, and what the request borrows from the delivery. */
-struct parcel {
+struct push_request {
 	struct push_command **commands;
 	struct changes changes;
 	struct refd_request req;
 };
 
 /* NR commands of D from AT on. */
-void parcel_pack(struct parcel *p, const struct delivery *d,
+void push_request_pack(struct push_request *p, const struct delivery *d,
     enum refd_verb verb, size_t at, size_t nr);
-void parcel_done(struct parcel *p);
+void push_request_done(struct push_request *p);
 
 /* Gives each command its verdict, and says at length on standard error what
  * went wrong. */
-void parcel_take(const struct parcel *p, const struct refd_answer *ans);
+void push_request_take(const struct push_request *p,
+    const struct refd_answer *ans);
 
 /* The same reason for NR commands that have none yet. */
-void parcel_refuse(struct push_command *const *commands, size_t nr,
+void push_request_refuse(struct push_command *const *commands, size_t nr,
     const char *why);
 
 #endif

@@ -23,7 +23,7 @@
 #include "client/base/cli.h"
 #include "client/push/chain.h"
 #include "client/push/deliver.h"
-#include "client/push/native.h"
+#include "client/push/push_fallback.h"
 #include "client/push/push.h"
 #include "client/push/rules.h"
 
@@ -130,7 +130,7 @@ static void serve(struct hook *h)
 	bool is_gits;
 
 	rules_load(&rules, &h->gd, &h->config);
-	why = native_reason(&h->push, &h->config, &h->gd, &rules);
+	why = push_fallback_reason(&h->push, &h->config, &h->gd, &rules);
 	is_gits = why != NULL;
 	if (!is_gits)
 		switch (deliver_open(&d, &h->push, &h->gd, &h->config,

@@ -1,4 +1,4 @@
-#include "client/push/native.h"
+#include "client/push/push_fallback.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static const char *reason_of(const struct push_command *c,
 	return NULL;
 }
 
-const char *native_reason(const struct push *push,
+const char *push_fallback_reason(const struct push *push,
     const struct gitconfig *config, const struct gitdir *gd,
     const struct rules *rules)
 {

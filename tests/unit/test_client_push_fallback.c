@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/push/native.h"
+#include "client/push/push_fallback.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -53,7 +53,7 @@ static const char *reason(const char *old, const char *new)
 	ck_assert(gitdir_find(&gd, ".", &why));
 	gitconfig_load(&config, &gd);
 	rules_load(&rules, &gd, &config);
-	native = native_reason(&push, &config, &gd, &rules);
+	native = push_fallback_reason(&push, &config, &gd, &rules);
 	rules_done(&rules);
 	gitconfig_done(&config);
 	gitdir_done(&gd);

@@ -5,7 +5,7 @@
  *	-> another hook's are set apart (refd.chain)
  *	-> what refd can't do is left to git, whole
  *	-> each command against the rules that receive-pack has for it, then one
- *	   transaction, atomic when the push is (deliver.h: or some, for hooks)
+ *	   transaction, atomic when the push is (push_send.h: or some, for hooks)
  *	-> the other hook
  *	-> a verdict for each command, in order
  *
@@ -22,7 +22,7 @@
 
 #include "client/base/cli.h"
 #include "client/push/chain.h"
-#include "client/push/deliver.h"
+#include "client/push/push_send.h"
 #include "client/push/push_fallback.h"
 #include "client/push/push.h"
 #include "client/push/rules.h"
@@ -110,11 +110,12 @@ static void apply_rules(struct rules *rules, struct push *push,
 	}
 }
 
-static bool put_batches(struct hook *h, struct delivery *d, struct rules *rules)
+static bool put_batches(struct hook *h, struct push_send *d,
+    struct rules *rules)
 {
-	while (deliver_next(d)) {
+	while (push_send_next(d)) {
 		apply_rules(rules, &h->push, d->commands + d->at, d->nr_batch);
-		if (!deliver_put(d))
+		if (!push_send_put(d))
 			return false;
 	}
 	return true;
@@ -124,7 +125,7 @@ static bool put_batches(struct hook *h, struct delivery *d, struct rules *rules)
  * rules too, and they are not to be heard twice. */
 static void serve(struct hook *h)
 {
-	struct delivery d = { 0 };
+	struct push_send d = { 0 };
 	struct rules rules;
 	const char *why;
 	bool is_gits;
@@ -133,22 +134,22 @@ static void serve(struct hook *h)
 	why = push_fallback_reason(&h->push, &h->config, &h->gd, &rules);
 	is_gits = why != NULL;
 	if (!is_gits)
-		switch (deliver_open(&d, &h->push, &h->gd, &h->config,
+		switch (push_send_open(&d, &h->push, &h->gd, &h->config,
 		    rules.update.exists, &why)) {
-		case DELIVER_BY_DAEMON:
+		case PUSH_BY_DAEMON:
 			is_gits = !put_batches(h, &d, &rules);
 			if (is_gits)
 				why = d.unserved;
 			break;
-		case DELIVER_BY_GIT:
+		case PUSH_BY_GIT:
 			is_gits = true;
 			break;
-		case DELIVER_BY_NOBODY:
+		case PUSH_BY_NOBODY:
 			break;
 		}
 	if (is_gits)
 		leave_to_git(h, why);
-	deliver_close(&d);
+	push_send_close(&d);
 	rules_done(&rules);
 }
 

@@ -24,7 +24,7 @@ static void add_change(struct changes *changes, const struct push_command *c)
 	changes_add(changes, &u);
 }
 
-void push_request_pack(struct push_request *p, const struct delivery *d,
+void push_request_pack(struct push_request *p, const struct push_send *d,
     enum refd_verb verb, size_t at, size_t nr)
 {
 	size_t i;

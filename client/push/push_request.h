@@ -7,10 +7,10 @@
 #ifndef CLIENT_PUSH_PUSH_REQUEST_H
 #define CLIENT_PUSH_PUSH_REQUEST_H
 
-#include "client/push/deliver.h"
+#include "client/push/push_send.h"
 #include "client/request/changes.h"
 
-/* Borrows its commands, and what the request borrows from the delivery. */
+/* Borrows its commands, and what the request borrows from the push_send. */
 struct push_request {
 	struct push_command **commands;
 	struct changes changes;
@@ -18,7 +18,7 @@ struct push_request {
 };
 
 /* NR commands of D from AT on. */
-void push_request_pack(struct push_request *p, const struct delivery *d,
+void push_request_pack(struct push_request *p, const struct push_send *d,
     enum refd_verb verb, size_t at, size_t nr);
 void push_request_done(struct push_request *p);
 

@@ -46,19 +46,19 @@ static const char *reason(const char *old, const char *new)
 	struct gitdir gd = { 0 };
 	struct text why = { 0 };
 	struct rules rules;
-	const char *native;
+	const char *reason;
 
 	ck_assert_int_eq(refd_oid_parse(old, &command.old_oid), 0);
 	ck_assert_int_eq(refd_oid_parse(new, &command.new_oid), 0);
 	ck_assert(gitdir_find(&gd, ".", &why));
 	gitconfig_load(&config, &gd);
 	rules_load(&rules, &gd, &config);
-	native = push_fallback_reason(&push, &config, &gd, &rules);
+	reason = push_fallback_reason(&push, &config, &gd, &rules);
 	rules_done(&rules);
 	gitconfig_done(&config);
 	gitdir_done(&gd);
 	text_done(&why);
-	return native;
+	return reason;
 }
 
 /* From this index on, a cause names its variable. */
@@ -175,7 +175,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("client_native");
-	TCase *tc = tcase_create("native");
+	TCase *tc = tcase_create("push_fallback");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);

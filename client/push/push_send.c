@@ -1,4 +1,4 @@
-#include "client/push/deliver.h"
+#include "client/push/push_send.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool deletes(const struct push_command *c)
 }
 
 /* Those that come FIRST, and then the rest. */
-static void gather(struct delivery *d, struct push *push,
+static void gather(struct push_send *d, struct push *push,
     bool (*first)(const struct push_command *c))
 {
 	size_t i;
@@ -62,7 +62,7 @@ static bool is_mixed(const struct push *push)
  * git 2.51 and later put deletions first, as they make room for names; what
  * is older takes one command after the other, which only hooks can tell.
  */
-static void arrange(struct delivery *d, struct push *push, bool has_rules)
+static void arrange(struct push_send *d, struct push *push, bool has_rules)
 {
 	bool is_told = reftx_exists(&d->hook);
 	bool is_seen = is_told || (has_rules && is_mixed(push));
@@ -70,12 +70,12 @@ static void arrange(struct delivery *d, struct push *push, bool has_rules)
 
 	gather(d, push, d->atomic || is_old ? any : deletes);
 	if (d->atomic || !is_told)
-		d->way = DELIVERY_WHOLE;
+		d->way = PUSH_SEND_WHOLE;
 	else
-		d->way = is_old ? DELIVERY_ONE_BY_ONE : DELIVERY_BY_KIND;
+		d->way = is_old ? PUSH_SEND_ONE_BY_ONE : PUSH_SEND_BY_KIND;
 }
 
-bool deliver_next(struct delivery *d)
+bool push_send_next(struct push_send *d)
 {
 	struct push_command **batch;
 
@@ -85,15 +85,15 @@ bool deliver_next(struct delivery *d)
 		return false;
 	batch = d->commands + d->at;
 	switch (d->way) {
-	case DELIVERY_WHOLE:
+	case PUSH_SEND_WHOLE:
 		d->nr_batch = d->nr;
 		break;
-	case DELIVERY_BY_KIND:
+	case PUSH_SEND_BY_KIND:
 		while (d->at + d->nr_batch < d->nr &&
 		    deletes(batch[d->nr_batch]) == deletes(batch[0]))
 			d->nr_batch++;
 		break;
-	case DELIVERY_ONE_BY_ONE:
+	case PUSH_SEND_ONE_BY_ONE:
 		d->nr_batch = 1;
 		break;
 	}
@@ -116,7 +116,7 @@ static size_t sort_out(struct push_command **commands, size_t nr)
 }
 
 /* A transaction can't have them; and all of it fails, as git has it. */
-static bool refuse_duplicates(struct delivery *d)
+static bool refuse_duplicates(struct push_send *d)
 {
 	const char **names = xcalloc(d->nr, sizeof(*names)), *found;
 	size_t i, nr = 0;
@@ -139,14 +139,14 @@ static bool refuse_duplicates(struct delivery *d)
 
 /* ---- in one go ---- */
 
-static void call(const struct delivery *d, struct push_request *p,
+static void call(const struct push_send *d, struct push_request *p,
     struct refd_answer *ans)
 {
 	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
 }
 
 /* Does the daemon not serve the transaction, of which it has done nothing? */
-static bool is_unserved(struct delivery *d, const struct refd_answer *ans)
+static bool is_unserved(struct push_send *d, const struct refd_answer *ans)
 {
 	const char *why = unserved_answer(ans);
 
@@ -157,7 +157,7 @@ static bool is_unserved(struct delivery *d, const struct refd_answer *ans)
 	return true;
 }
 
-static bool put_whole(struct delivery *d, size_t nr)
+static bool put_whole(struct push_send *d, size_t nr)
 {
 	struct refd_answer ans;
 	struct push_request p;
@@ -175,15 +175,15 @@ static bool put_whole(struct delivery *d, size_t nr)
 
 /* ---- in sessions ---- */
 
-static const char *hooks_reason(const struct delivery *d)
+static const char *hooks_reason(const struct push_send *d)
 {
 	if (d->atomic)
 		return "atomic transaction failed";
-	return d->way == DELIVERY_BY_KIND ? "failed to update refs" :
-					    "failed to update ref";
+	return d->way == PUSH_SEND_BY_KIND ? "failed to update refs" :
+					     "failed to update ref";
 }
 
-static void refuse_by_hook(const struct delivery *d,
+static void refuse_by_hook(const struct push_send *d,
     const struct push_request *p)
 {
 	struct text why = { 0 };
@@ -195,7 +195,7 @@ static void refuse_by_hook(const struct delivery *d,
 }
 
 /* COMMIT or ABORT. Whatever the answer, it is over. */
-static void end_session(const struct delivery *d, struct push_request *p,
+static void end_session(const struct push_send *d, struct push_request *p,
     enum refd_verb verb, struct refd_answer *ans)
 {
 	int left = (int)connect_ms_left(d->deadline);
@@ -209,7 +209,7 @@ static void end_session(const struct delivery *d, struct push_request *p,
 	p->req.nr_updates = p->changes.nr;
 }
 
-static void abort_session(struct delivery *d, struct push_request *p)
+static void abort_session(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
@@ -234,7 +234,7 @@ static bool is_known(const struct refd_answer *ans)
 	    ans->status != REFD_UNKNOWN;
 }
 
-static void commit_session(struct delivery *d, struct push_request *p)
+static void commit_session(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
@@ -248,7 +248,7 @@ static void commit_session(struct delivery *d, struct push_request *p)
 }
 
 /* All of it failed, each by itself; to the hook it is a transaction still. */
-static void tell_of_nothing(struct delivery *d, const struct push_request *p,
+static void tell_of_nothing(struct push_send *d, const struct push_request *p,
     const struct refd_answer *ans)
 {
 	if (reftx_prepared(&d->hook, &p->changes, ans)) {
@@ -261,7 +261,7 @@ static void tell_of_nothing(struct delivery *d, const struct push_request *p,
 }
 
 /* The hook was asked already; what the daemon makes of it. */
-static bool hold(struct delivery *d, struct push_request *p)
+static bool hold(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
 	bool done = true;
@@ -275,7 +275,7 @@ static bool hold(struct delivery *d, struct push_request *p)
 	else if (is_unserved(d, &ans))
 		done = false;
 	else if (ans.kind == REFD_ANSWER_RESULTS && !d->atomic &&
-	    d->way == DELIVERY_BY_KIND)
+	    d->way == PUSH_SEND_BY_KIND)
 		tell_of_nothing(d, p, &ans);
 	else
 		push_request_take(p, &ans);
@@ -283,7 +283,7 @@ static bool hold(struct delivery *d, struct push_request *p)
 	return done;
 }
 
-static bool put_session(struct delivery *d, size_t nr)
+static bool put_session(struct push_send *d, size_t nr)
 {
 	struct push_request p;
 	bool done = true;
@@ -301,7 +301,7 @@ static bool put_session(struct delivery *d, size_t nr)
 
 /* A mirror's push may be more than one transaction holds. Its parts must not
  * come apart, so it is git's to do. */
-static bool is_too_large(const struct delivery *d,
+static bool is_too_large(const struct push_send *d,
     const struct refd_hello *hello)
 {
 	size_t i, bytes = REFD_PATH_MAX;
@@ -312,7 +312,7 @@ static bool is_too_large(const struct delivery *d,
 }
 
 /* Not for git to do: see connect_daemon(). */
-static void refuse_unserved(struct delivery *d, const char *what,
+static void refuse_unserved(struct push_send *d, const char *what,
     const char *why)
 {
 	char *reason = xasprintf("failed to update ref: refd: %s%s", what, why);
@@ -321,10 +321,11 @@ static void refuse_unserved(struct delivery *d, const char *what,
 	free(reason);
 }
 
-static enum deliverer connect_and_choose(struct delivery *d, const char **gits)
+static enum push_writer connect_and_choose(struct push_send *d,
+    const char **gits)
 {
 	char *socket = connect_socket(NULL, d->config);
-	enum deliverer by = DELIVER_BY_NOBODY;
+	enum push_writer by = PUSH_BY_NOBODY;
 	struct text why = { 0 };
 
 	d->daemon = refd_new(socket);
@@ -334,15 +335,15 @@ static enum deliverer connect_and_choose(struct delivery *d, const char **gits)
 	    connect_fallback(d->config, FALLBACK_GIT), d->gd,
 	    refd_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
 	case CONNECT_SERVED:
-		by = DELIVER_BY_DAEMON;
+		by = PUSH_BY_DAEMON;
 		if (is_too_large(d, refd_hello(d->daemon))) {
 			*gits = "the push is more than one transaction holds";
-			by = DELIVER_BY_GIT;
+			by = PUSH_BY_GIT;
 		}
 		break;
 	case CONNECT_USE_GIT:
 		say("%s; git updates the refs itself", why.data);
-		by = DELIVER_BY_GIT;
+		by = PUSH_BY_GIT;
 		break;
 	case CONNECT_FAILED:
 		say("%s", why.data);
@@ -357,7 +358,7 @@ static enum deliverer connect_and_choose(struct delivery *d, const char **gits)
 	return by;
 }
 
-enum deliverer deliver_open(struct delivery *d, struct push *push,
+enum push_writer push_send_open(struct push_send *d, struct push *push,
     const struct gitdir *gd, const struct gitconfig *config, bool has_rules,
     const char **why)
 {
@@ -371,7 +372,7 @@ enum deliverer deliver_open(struct delivery *d, struct push *push,
 	return connect_and_choose(d, why);
 }
 
-static bool put(struct delivery *d, size_t nr)
+static bool put(struct push_send *d, size_t nr)
 {
 	bool is_first = d->at == 0, done;
 
@@ -388,7 +389,7 @@ static bool put(struct delivery *d, size_t nr)
 	return true;
 }
 
-bool deliver_put(struct delivery *d)
+bool push_send_put(struct push_send *d)
 {
 	size_t nr;
 
@@ -398,7 +399,7 @@ bool deliver_put(struct delivery *d)
 	return !nr || put(d, nr);
 }
 
-void deliver_close(struct delivery *d)
+void push_send_close(struct push_send *d)
 {
 	reftx_done(&d->hook);
 	refd_free(d->daemon);

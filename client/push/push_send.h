@@ -12,8 +12,8 @@
  * Once something was submitted the answer is the daemon's own or "unknown".
  * All steps block, the puts within the hook's deadline; one thread.
  */
-#ifndef CLIENT_PUSH_DELIVER_H
-#define CLIENT_PUSH_DELIVER_H
+#ifndef CLIENT_PUSH_PUSH_SEND_H
+#define CLIENT_PUSH_PUSH_SEND_H
 
 #include "client/git/gitconfig.h"
 #include "client/hooks/reftx.h"
@@ -21,14 +21,14 @@
 
 struct refd;
 
-enum delivery_way { DELIVERY_WHOLE, DELIVERY_BY_KIND, DELIVERY_ONE_BY_ONE };
+enum push_send_way { PUSH_SEND_WHOLE, PUSH_SEND_BY_KIND, PUSH_SEND_ONE_BY_ONE };
 
 /* Borrows from the push, which must not grow, and from the others. */
-struct delivery {
+struct push_send {
 	struct push_command **commands; /* what is to be done, in its order */
 	size_t nr;
 	size_t at, nr_batch; /* the batch */
-	enum delivery_way way;
+	enum push_send_way way;
 	bool atomic;
 	const struct gitdir *gd;
 	const struct gitconfig *config;
@@ -40,10 +40,10 @@ struct delivery {
 	char *unserved;    /* why the daemon does not serve the push, or NULL */
 };
 
-enum deliverer {
-	DELIVER_BY_DAEMON,
-	DELIVER_BY_GIT,   /* it is away, or the push is too much for it */
-	DELIVER_BY_NOBODY /* which each command has as its verdict */
+enum push_writer {
+	PUSH_BY_DAEMON,
+	PUSH_BY_GIT,   /* it is away, or the push is too much for it */
+	PUSH_BY_NOBODY /* which each command has as its verdict */
 };
 
 /*
@@ -51,14 +51,14 @@ enum deliverer {
  * looks on as they are judged, one after the other. *WHY is set for BY_GIT
  * unless it was said; static.
  */
-enum deliverer deliver_open(struct delivery *d, struct push *push,
+enum push_writer push_send_open(struct push_send *d, struct push *push,
     const struct gitdir *gd, const struct gitconfig *config, bool has_rules,
     const char **why);
 /* The batch is at commands + at. */
-bool deliver_next(struct delivery *d);
+bool push_send_next(struct push_send *d);
 /* Puts through what has no verdict by now. False: nothing was done of the
  * push, and git is to do it; D->unserved is the reason. */
-bool deliver_put(struct delivery *d);
-void deliver_close(struct delivery *d);
+bool push_send_put(struct push_send *d);
+void push_send_close(struct push_send *d);
 
 #endif

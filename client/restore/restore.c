@@ -1,6 +1,6 @@
 /*
- * The refs are read before history: what is changed meanwhile then differs from
- * the old value that is asked for, and is refused rather than undone.
+ * The refs are read before history. If a ref changes meanwhile, its old value
+ * does not match, and the update is refused.
  */
 #include "client/restore/restore.h"
 
@@ -12,28 +12,28 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "client/restore/moment.h"
-#include "client/restore/undo.h"
-#include "client/restore/tell.h"
+#include "client/restore/point_in_time.h"
+#include "client/restore/restore_plan.h"
+#include "client/restore/restore_print.h"
 #include "client/update/update.h"
 
-/* Beyond what an update may take: many refs are made anew, a file each. */
+/* Additional time per ref: each restored ref is a new file. */
 #define REF_MS 10
-/* Of a batch: with the longest of names these are within the protocol's limit
- * of bytes. */
+/* The size of a batch: updates with the longest names then fit the protocol's
+ * limit of bytes. */
 #define BATCH_MAX 50000
 
 struct restoring {
 	struct update_options update;
 	struct updater up;
-	struct moment moment;
+	struct point_in_time point;
 	const char *at;
 	const char *patterns[REFD_PATTERNS_MAX];
 	size_t nr_patterns;
 	bool dry_run, force, undo_git, has_timeout;
-	struct former former;
-	struct present now;
-	struct undo undo;
+	struct refs_then then;
+	struct refs_now now;
+	struct restore_plan plan;
 };
 
 static const char usage_text[] =
@@ -146,32 +146,32 @@ static void parse(struct restoring *rs, int argc, char **argv)
 		take(rs, c, optarg);
 	if (optind < argc || !rs->at || (rs->dry_run && rs->force))
 		usage(stderr, EXIT_USAGE);
-	if (!moment_parse(rs->at, &rs->moment, &why))
+	if (!point_in_time_parse(rs->at, &rs->point, &why))
 		die("%s", why.data);
 	text_done(&why);
 }
 
-/* ---- what was ---- */
+/* ---- history ---- */
 
-static void read_former(struct restoring *rs)
+static void read_refs_then(struct restoring *rs)
 {
 	struct refd_request req;
 	struct refd_answer ans;
 	bool more;
 	size_t i;
 
-	moment_request(&req, &rs->up.gd);
+	point_in_time_request(&req, &rs->up.gd);
 	memcpy(req.select.patterns, rs->patterns, sizeof(rs->patterns));
 	req.select.nr_patterns = rs->nr_patterns;
-	req.select.after.lsn = rs->moment.begin;
+	req.select.after.lsn = rs->point.begin;
 	do {
-		moment_ask(rs->up.daemon, &req, &ans);
-		if (ans.has_gap && ans.gap > rs->moment.position.at.lsn)
+		point_in_time_ask(rs->up.daemon, &req, &ans);
+		if (ans.has_gap && ans.gap > rs->point.position.at.lsn)
 			die("what happened up to record %" PRIu64
 			    " was forgotten meanwhile",
 			    ans.gap);
 		for (i = 0; i < ans.nr_changes; i++)
-			former_add(&rs->former, &ans.changes[i]);
+			refs_then_add(&rs->then, &ans.changes[i]);
 		more = ans.more;
 		refd_answer_done(&ans);
 	} while (more);
@@ -194,12 +194,12 @@ static void set_timeout(struct restoring *rs, size_t nr)
 	    (int)(nr < most / REF_MS ? nr * REF_MS : most);
 }
 
-/* Deletions by themselves: a name that comes back may need their room, which
- * no transaction gives it. */
+/* Deletions come in batches of their own, because a new name may conflict with
+ * a name that is deleted in the same transaction. */
 static int commit_batches(struct restoring *rs, const struct changes *changes)
 {
 	size_t max = updates_max(rs) < BATCH_MAX ? updates_max(rs) : BATCH_MAX;
-	size_t at = 0, end = rs->undo.nr_deleted;
+	size_t at = 0, end = rs->plan.nr_deleted;
 	struct changes some = { 0 };
 	int rc = EXIT_DONE, one;
 
@@ -230,14 +230,14 @@ static int commit(struct restoring *rs, const struct changes *changes)
 
 static void require_force(const struct restoring *rs)
 {
-	if (rs->moment.is_before_first)
+	if (rs->point.is_before_first)
 		die("history has no record of this repository up to that "
 		    "moment: check --at, or restore the state before the "
 		    "first record by --force");
-	if (rs->undo.nr_deleted)
+	if (rs->plan.nr_deleted)
 		die("this would delete %zu ref%s: see --dry-run, and delete by "
 		    "--force",
-		    rs->undo.nr_deleted, rs->undo.nr_deleted > 1 ? "s" : "");
+		    rs->plan.nr_deleted, rs->plan.nr_deleted > 1 ? "s" : "");
 }
 
 static bool is_yes(const char *line)
@@ -245,15 +245,15 @@ static bool is_yes(const char *line)
 	return !strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n");
 }
 
-/* Standard input that is not the terminal has other uses: a script reads the
- * list of its repositories there. */
+/* Asks only on a terminal: a script may use standard input for a list of
+ * repositories. */
 static bool ask(const struct changes *changes)
 {
 	char line[8];
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return true;
-	tell_plan(changes);
+	restore_print_plan(changes);
 	fprintf(stderr, "Restore %zu ref%s? [y/N] ", changes->nr,
 	    changes->nr > 1 ? "s" : "");
 	return fgets(line, sizeof(line), stdin) && is_yes(line);
@@ -280,16 +280,17 @@ static int run(struct restoring *rs)
 	struct changes changes = { 0 };
 	int rc;
 
-	undo_changes(&rs->undo, &changes);
+	restore_plan_changes(&rs->plan, &changes);
 	if (json) {
-		tell_json(&rs->undo, &rs->moment, rs->up.gd.path, rs->dry_run);
+		restore_print_json(&rs->plan, &rs->point, rs->up.gd.path,
+		    rs->dry_run);
 	} else {
-		tell_notes(&rs->undo);
-		tell_summary(&rs->undo, &rs->moment,
+		restore_print_notes(&rs->plan);
+		restore_print_summary(&rs->plan, &rs->point,
 		    rs->dry_run ? stderr : stdout);
 	}
 	if (rs->dry_run && !json)
-		tell_commands(&changes);
+		restore_print_commands(&changes);
 	flush_output();
 	rc = commit_if_allowed(rs, &changes);
 	changes_done(&changes);
@@ -306,19 +307,19 @@ int command_restore(int argc, char **argv)
 
 	parse(&rs, argc, argv);
 	updater_open(&rs.up, &rs.update);
-	moment_find(&rs.moment, rs.up.daemon, &rs.up.gd);
-	message =
-	    xasprintf("restore: to %s", moment_number(&rs.moment, number));
+	point_in_time_find(&rs.point, rs.up.daemon, &rs.up.gd);
+	message = xasprintf("restore: to %s",
+	    point_in_time_number(&rs.point, number));
 	rs.update.message = message;
-	present_load(&rs.now, &rs.up.gd);
-	rs.former.moment = rs.moment.position.at;
-	read_former(&rs);
-	undo_make(&rs.undo, &rs.former, &rs.now, rs.undo_git, rs.patterns,
+	refs_now_load(&rs.now, &rs.up.gd);
+	rs.then.point = rs.point.position.at;
+	read_refs_then(&rs);
+	restore_plan_make(&rs.plan, &rs.then, &rs.now, rs.undo_git, rs.patterns,
 	    rs.nr_patterns);
 	rc = run(&rs);
-	undo_done(&rs.undo);
-	former_done(&rs.former);
-	present_done(&rs.now);
+	restore_plan_done(&rs.plan);
+	refs_then_done(&rs.then);
+	refs_now_done(&rs.now);
 	updater_close(&rs.up);
 	free(message);
 	flush_output();

@@ -1,6 +1,6 @@
 /*
- * refd restore: a repository's refs as they were at a moment, in one
- * transaction. Gets its own name as argv[0] and returns the exit status.
+ * refd restore: give the refs of a repository their values at a point in time,
+ * in one transaction. argv[0] is the command's name; returns the exit status.
  */
 #ifndef CLIENT_RESTORE_RESTORE_H
 #define CLIENT_RESTORE_RESTORE_H

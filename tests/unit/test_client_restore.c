@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/restore/moment.h"
-#include "client/restore/undo.h"
+#include "client/restore/point_in_time.h"
+#include "client/restore/restore_plan.h"
 #include "tests/lib/suite.h"
 
 /* Values are letters; "-" means no ref. */
@@ -28,20 +28,20 @@ static char letter(const struct refd_oid *oid)
 	return refd_oid_is_null(oid) ? '-' : (char)oid->bytes[0];
 }
 
-static struct former former;
-static struct present now;
+static struct refs_then then;
+static struct refs_now now;
 static struct text list;
 
 static void setup(void)
 {
-	memset(&former, 0, sizeof(former));
-	former.moment.lsn = 10;
+	memset(&then, 0, sizeof(then));
+	then.point.lsn = 10;
 }
 
 static void teardown(void)
 {
-	former_done(&former);
-	present_done(&now);
+	refs_then_done(&then);
+	refs_now_done(&now);
 }
 
 static void add(uint64_t lsn, uint32_t nr, const char *name, const char *old,
@@ -57,7 +57,7 @@ static void add(uint64_t lsn, uint32_t nr, const char *name, const char *old,
 		.old_oid = value(old),
 		.new_oid = value(new) };
 
-	former_add(&former, &c);
+	refs_then_add(&then, &c);
 }
 
 static void is_now(const char *name, const char *at)
@@ -71,27 +71,27 @@ static void is_now(const char *name, const char *at)
 static const char *undone(bool undo_git)
 {
 	static char out[400];
-	struct undo undo;
+	struct restore_plan plan;
 	size_t i, len = 0;
 
-	ck_assert(present_parse(&now, &list));
-	undo_make(&undo, &former, &now, undo_git, NULL, 0);
+	ck_assert(refs_now_parse(&now, &list));
+	restore_plan_make(&plan, &then, &now, undo_git, NULL, 0);
 	out[0] = '\0';
-	for (i = 0; i < undo.nr; i++)
+	for (i = 0; i < plan.nr; i++)
 		len += (size_t)snprintf(out + len, sizeof(out) - len,
 		    "%s%s %s %c%c%s%s", len ? ", " : "",
-		    strrchr(undo.refs[i].name, '/') ?
-			strrchr(undo.refs[i].name, '/') + 1 :
-			undo.refs[i].name,
-		    undo.refs[i].verdict == UNDO_RESTORE      ? "restore" :
-			undo.refs[i].verdict == UNDO_LEFT_GIT ? "git" :
-			undo.refs[i].verdict == UNDO_LEFT_SYMBOLIC ?
+		    strrchr(plan.refs[i].name, '/') ?
+			strrchr(plan.refs[i].name, '/') + 1 :
+			plan.refs[i].name,
+		    plan.refs[i].verdict == PLAN_RESTORE      ? "restore" :
+			plan.refs[i].verdict == PLAN_LEFT_GIT ? "git" :
+			plan.refs[i].verdict == PLAN_LEFT_SYMBOLIC ?
 								"symbolic" :
 								"worktree",
-		    letter(&undo.refs[i].now), letter(&undo.refs[i].then),
-		    undo.refs[i].git_since ? " since" : "",
-		    undo.refs[i].git_around ? " around" : "");
-	undo_done(&undo);
+		    letter(&plan.refs[i].now), letter(&plan.refs[i].then),
+		    plan.refs[i].git_since ? " since" : "",
+		    plan.refs[i].git_around ? " around" : "");
+	restore_plan_done(&plan);
 	return out;
 }
 
@@ -170,7 +170,7 @@ END_TEST
 
 START_TEST(test_position_in_record)
 {
-	former.moment.nr = 2;
+	then.point.nr = 2;
 	add(10, 2, "refs/heads/x", "a", "b");
 	add(10, 3, "refs/heads/y", "a", "b");
 	is_now("refs/heads/x", "b");
@@ -188,7 +188,7 @@ START_TEST(test_rejected)
 		.has_old = true,
 		.old_oid = value("z") };
 
-	former_add(&former, &c);
+	refs_then_add(&then, &c);
 	add(13, 1, X, "a", "b");
 	is_now(X, "b");
 	ck_assert_str_eq(undone(false), "x restore ba");
@@ -208,7 +208,7 @@ START_TEST(test_symbolic)
 		.new_oid = value("b"),
 		.target = X };
 
-	former_add(&former, &c);
+	refs_then_add(&then, &c);
 	add(12, 2, "refs/heads/is", "a", "b");
 	add(12, 3, "refs/remotes/o/HEAD", "a", "-");
 	text_addf(&list, "%s refs/heads/is refs/heads/x\n",
@@ -235,20 +235,20 @@ END_TEST
 START_TEST(test_unknown)
 {
 	static const char *const patterns[] = { "refs/tags/" };
-	struct undo undo;
+	struct restore_plan plan;
 
 	add(9, 1, X, "-", "a");
 	is_now(X, "a");
 	is_now("refs/heads/y", "a");
 	is_now("refs/tags/z", "a");
 	is_now("refs/bisect/z", "a");
-	ck_assert(present_parse(&now, &list));
-	undo_make(&undo, &former, &now, false, NULL, 0);
-	ck_assert_uint_eq(undo.nr_unknown, 2);
-	undo_done(&undo);
-	undo_make(&undo, &former, &now, false, patterns, 1);
-	ck_assert_uint_eq(undo.nr_unknown, 1);
-	undo_done(&undo);
+	ck_assert(refs_now_parse(&now, &list));
+	restore_plan_make(&plan, &then, &now, false, NULL, 0);
+	ck_assert_uint_eq(plan.nr_unknown, 2);
+	restore_plan_done(&plan);
+	restore_plan_make(&plan, &then, &now, false, patterns, 1);
+	ck_assert_uint_eq(plan.nr_unknown, 1);
+	restore_plan_done(&plan);
 }
 END_TEST
 
@@ -257,19 +257,19 @@ START_TEST(test_changes)
 {
 	struct changes changes = { 0 };
 	const struct refd_update *u;
-	struct undo undo;
+	struct restore_plan plan;
 
 	add(11, 1, "refs/heads/a", "a", "-");
 	add(11, 2, "refs/heads/a/x", "-", "b");
 	add(11, 3, "refs/heads/m", "a", "b");
 	is_now("refs/heads/a/x", "b");
 	is_now("refs/heads/m", "c");
-	ck_assert(present_parse(&now, &list));
-	undo_make(&undo, &former, &now, false, NULL, 0);
-	ck_assert_uint_eq(undo.nr_made, 1);
-	ck_assert_uint_eq(undo.nr_moved, 1);
-	ck_assert_uint_eq(undo.nr_deleted, 1);
-	undo_changes(&undo, &changes);
+	ck_assert(refs_now_parse(&now, &list));
+	restore_plan_make(&plan, &then, &now, false, NULL, 0);
+	ck_assert_uint_eq(plan.nr_made, 1);
+	ck_assert_uint_eq(plan.nr_moved, 1);
+	ck_assert_uint_eq(plan.nr_deleted, 1);
+	restore_plan_changes(&plan, &changes);
 	u = changes.updates;
 	ck_assert_uint_eq(changes.nr, 3);
 	ck_assert_int_eq(u[0].action, REFD_DELETE);
@@ -282,14 +282,14 @@ START_TEST(test_changes)
 	ck_assert(u[2].has_old && letter(&u[2].old_oid) == 'c');
 	ck_assert_int_eq(letter(&u[2].new_oid), 'a');
 	changes_done(&changes);
-	undo_done(&undo);
+	restore_plan_done(&plan);
 }
 END_TEST
 
 START_TEST(test_present)
 {
 	text_adds(&list, "no line of git's\n");
-	ck_assert(!present_parse(&now, &list));
+	ck_assert(!refs_now_parse(&now, &list));
 }
 END_TEST
 
@@ -324,12 +324,12 @@ static const struct {
 START_TEST(test_times)
 {
 	struct text why = { 0 };
-	struct moment m;
+	struct point_in_time m;
 	bool ok;
 
 	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
 	tzset();
-	ok = moment_parse(times[_i].text, &m, &why);
+	ok = point_in_time_parse(times[_i].text, &m, &why);
 	if (times[_i].ms > (uint64_t)time(NULL) * 1000)
 		ck_assert(!ok && strstr(why.data, "not come yet"));
 	else if (times[_i].ms)
@@ -343,18 +343,18 @@ END_TEST
 START_TEST(test_positions)
 {
 	struct text why = { 0 };
-	struct moment m;
+	struct point_in_time m;
 	char number[32];
 
-	ck_assert(moment_parse("4711", &m, &why));
+	ck_assert(point_in_time_parse("4711", &m, &why));
 	ck_assert(m.ms == 0 && m.position.at.lsn == 4711);
-	ck_assert_str_eq(moment_number(&m, number), "4711");
-	ck_assert(
-	    moment_parse("000102030405060708090a0b0c0d0e0f:4711.2", &m, &why));
+	ck_assert_str_eq(point_in_time_number(&m, number), "4711");
+	ck_assert(point_in_time_parse("000102030405060708090a0b0c0d0e0f:4711.2",
+	    &m, &why));
 	ck_assert(m.position.has_journal && m.position.journal[15] == 15);
-	ck_assert_str_eq(moment_number(&m, number), "4711.2");
-	ck_assert(!moment_parse("00:4711", &m, &why));
-	ck_assert(!moment_parse("4711.", &m, &why));
+	ck_assert_str_eq(point_in_time_number(&m, number), "4711.2");
+	ck_assert(!point_in_time_parse("00:4711", &m, &why));
+	ck_assert(!point_in_time_parse("4711.", &m, &why));
 	text_done(&why);
 }
 END_TEST
@@ -363,9 +363,9 @@ START_TEST(test_ago)
 {
 	time_t before = time(NULL);
 	struct text why = { 0 };
-	struct moment m;
+	struct point_in_time m;
 
-	ck_assert(moment_parse("10 minutes ago", &m, &why));
+	ck_assert(point_in_time_parse("10 minutes ago", &m, &why));
 	ck_assert_uint_ge(m.ms, (uint64_t)(before - 600) * 1000);
 	ck_assert_uint_le(m.ms, (uint64_t)(time(NULL) + 1 - 600) * 1000);
 }

@@ -1,4 +1,4 @@
-#include "client/restore/former.h"
+#include "client/restore/refs_then.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -8,22 +8,23 @@
 
 static int compare(const void *a, const void *b)
 {
-	const struct former_ref *x = a, *y = b;
+	const struct ref_then *x = a, *y = b;
 
 	return strcmp(x->name, y->name);
 }
 
-const struct former_ref *former_find(const struct former *p, const char *name)
+const struct ref_then *refs_then_find(const struct refs_then *p,
+    const char *name)
 {
-	struct former_ref key = { .name = (char *)name };
+	struct ref_then key = { .name = (char *)name };
 	void *const *found = tfind(&key, &p->tree, compare);
 
 	return found ? *found : NULL;
 }
 
-static struct former_ref *get(struct former *p, const char *name)
+static struct ref_then *get(struct refs_then *p, const char *name)
 {
-	struct former_ref *ref = (struct former_ref *)former_find(p, name);
+	struct ref_then *ref = (struct ref_then *)refs_then_find(p, name);
 
 	if (ref)
 		return ref;
@@ -39,16 +40,16 @@ static struct former_ref *get(struct former *p, const char *name)
 	return ref;
 }
 
-static bool is_since(const struct former *p, const struct refd_change *c)
+static bool is_since(const struct refs_then *p, const struct refd_change *c)
 {
-	if (c->record->lsn != p->moment.lsn)
-		return c->record->lsn > p->moment.lsn;
-	return p->moment.nr && c->nr > p->moment.nr;
+	if (c->record->lsn != p->point.lsn)
+		return c->record->lsn > p->point.lsn;
+	return p->point.nr && c->nr > p->point.nr;
 }
 
-void former_add(struct former *p, const struct refd_change *c)
+void refs_then_add(struct refs_then *p, const struct refd_change *c)
 {
-	struct former_ref *ref;
+	struct ref_then *ref;
 
 	if (c->status != REFD_OK)
 		return;
@@ -67,10 +68,10 @@ void former_add(struct former *p, const struct refd_change *c)
 
 static void keep(void *ref)
 {
-	(void)ref; /* the array's */
+	(void)ref; /* owned by the array */
 }
 
-void former_done(struct former *p)
+void refs_then_done(struct refs_then *p)
 {
 	size_t i;
 

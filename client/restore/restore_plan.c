@@ -1,4 +1,4 @@
-#include "client/restore/undo.h"
+#include "client/restore/restore_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 
 static int compare(const void *a, const void *b)
 {
-	const struct undo_ref *x = a, *y = b;
+	const struct plan_ref *x = a, *y = b;
 
 	return strcmp(x->name, y->name);
 }
 
-/* refs/remotes/<name>/HEAD is made by git as a symbolic ref, and deleted
- * through the daemon it leaves nothing that says so. */
+/* git makes refs/remotes/<name>/HEAD as a symbolic ref. The record of its
+ * deletion does not say that the ref was symbolic. */
 static bool is_remote_head(const char *name)
 {
 	static const char remotes[] = "refs/remotes/", head[] = "/HEAD";
@@ -29,45 +29,45 @@ static bool is_worktrees(const char *name)
 	return !has_prefix(name, "refs/") || refd_refname_is_per_worktree(name);
 }
 
-/* False: it is as it was. */
-static bool judge(const struct former_ref *ref, const struct present_ref *now,
-    bool undo_git, struct undo_ref *out)
+/* False: the ref needs no change. */
+static bool judge(const struct ref_then *ref, const struct ref_now *now,
+    bool undo_git, struct plan_ref *out)
 {
-	*out = (struct undo_ref){ .name = ref->name };
+	*out = (struct plan_ref){ .name = ref->name };
 	if (now)
 		out->now = now->oid;
 	out->then = ref->has_since ? ref->at : ref->before;
-	out->verdict = UNDO_RESTORE;
+	out->verdict = PLAN_RESTORE;
 	if (is_worktrees(ref->name)) {
-		/* What it is now, is not among refs that all share. */
-		out->verdict = UNDO_LEFT_WORKTREE;
+		/* Its value now is not in the list of shared refs. */
+		out->verdict = PLAN_LEFT_WORKTREE;
 		return ref->has_since && !refd_oid_eq(&ref->at, &ref->last);
 	}
 	if (ref->is_symbolic || (now && now->is_symbolic) ||
 	    is_remote_head(ref->name)) {
-		out->verdict = UNDO_LEFT_SYMBOLIC;
+		out->verdict = PLAN_LEFT_SYMBOLIC;
 		return ref->has_since;
 	}
 	if (refd_oid_eq(&out->now, &out->then))
 		return false;
 	if (!ref->has_since && !undo_git)
-		out->verdict = UNDO_LEFT_GIT;
+		out->verdict = PLAN_LEFT_GIT;
 	out->git_since = !refd_oid_eq(&out->now, &ref->last);
 	out->git_around = ref->has_since && ref->has_before &&
 	    !refd_oid_eq(&ref->before, &ref->at);
 	return true;
 }
 
-static void count(struct undo *undo, const struct undo_ref *ref)
+static void count(struct restore_plan *plan, const struct plan_ref *ref)
 {
-	if (ref->verdict != UNDO_RESTORE)
+	if (ref->verdict != PLAN_RESTORE)
 		return;
 	if (refd_oid_is_null(&ref->now))
-		undo->nr_made++;
+		plan->nr_made++;
 	else if (refd_oid_is_null(&ref->then))
-		undo->nr_deleted++;
+		plan->nr_deleted++;
 	else
-		undo->nr_moved++;
+		plan->nr_moved++;
 }
 
 static bool is_meant(const char *name, const char *const *patterns, size_t nr)
@@ -80,30 +80,30 @@ static bool is_meant(const char *name, const char *const *patterns, size_t nr)
 	return nr == 0;
 }
 
-void undo_make(struct undo *undo, const struct former *former,
-    const struct present *now, bool undo_git, const char *const *patterns,
+void restore_plan_make(struct restore_plan *plan, const struct refs_then *then,
+    const struct refs_now *now, bool undo_git, const char *const *patterns,
     size_t nr_patterns)
 {
 	size_t i;
 
-	memset(undo, 0, sizeof(*undo));
-	undo->refs = xcalloc(former->nr + 1, sizeof(*undo->refs));
-	for (i = 0; i < former->nr; i++)
-		if (judge(former->refs[i],
-			present_find(now, former->refs[i]->name), undo_git,
-			&undo->refs[undo->nr]))
-			count(undo, &undo->refs[undo->nr++]);
-	qsort(undo->refs, undo->nr, sizeof(*undo->refs), compare);
+	memset(plan, 0, sizeof(*plan));
+	plan->refs = xcalloc(then->nr + 1, sizeof(*plan->refs));
+	for (i = 0; i < then->nr; i++)
+		if (judge(then->refs[i],
+			refs_now_find(now, then->refs[i]->name), undo_git,
+			&plan->refs[plan->nr]))
+			count(plan, &plan->refs[plan->nr++]);
+	qsort(plan->refs, plan->nr, sizeof(*plan->refs), compare);
 	for (i = 0; i < now->nr; i++)
-		undo->nr_unknown += !now->refs[i].is_symbolic &&
+		plan->nr_unknown += !now->refs[i].is_symbolic &&
 		    !is_worktrees(now->refs[i].name) &&
-		    !former_find(former, now->refs[i].name) &&
+		    !refs_then_find(then, now->refs[i].name) &&
 		    is_meant(now->refs[i].name, patterns, nr_patterns);
 }
 
-static void add(struct changes *changes, const struct undo_ref *ref)
+static void add(struct changes *changes, const struct plan_ref *ref)
 {
-	/* None is symbolic, and one that becomes it is not followed. */
+	/* If the ref becomes symbolic meanwhile, do not follow it. */
 	struct refd_update u = { .action = REFD_UPDATE,
 		.no_deref = true,
 		.name = ref->name,
@@ -120,20 +120,21 @@ static void add(struct changes *changes, const struct undo_ref *ref)
 	changes_add(changes, &u);
 }
 
-void undo_changes(const struct undo *undo, struct changes *changes)
+void restore_plan_changes(const struct restore_plan *plan,
+    struct changes *changes)
 {
 	int deletes;
 	size_t i;
 
 	for (deletes = 1; deletes >= 0; deletes--)
-		for (i = 0; i < undo->nr; i++)
-			if (undo->refs[i].verdict == UNDO_RESTORE &&
-			    refd_oid_is_null(&undo->refs[i].then) == deletes)
-				add(changes, &undo->refs[i]);
+		for (i = 0; i < plan->nr; i++)
+			if (plan->refs[i].verdict == PLAN_RESTORE &&
+			    refd_oid_is_null(&plan->refs[i].then) == deletes)
+				add(changes, &plan->refs[i]);
 }
 
-void undo_done(struct undo *undo)
+void restore_plan_done(struct restore_plan *plan)
 {
-	free(undo->refs);
-	memset(undo, 0, sizeof(*undo));
+	free(plan->refs);
+	memset(plan, 0, sizeof(*plan));
 }

@@ -1,4 +1,4 @@
-#include "client/restore/tell.h"
+#include "client/restore/restore_print.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void add_command(struct text *line, const struct refd_update *u)
 		text_addf(line, "update %s %s %s", u->name, new, old);
 }
 
-void tell_commands(const struct changes *changes)
+void restore_print_commands(const struct changes *changes)
 {
 	struct text line = { 0 };
 	size_t i;
@@ -33,7 +33,7 @@ void tell_commands(const struct changes *changes)
 	text_done(&line);
 }
 
-void tell_plan(const struct changes *changes)
+void restore_print_plan(const struct changes *changes)
 {
 	struct text line = { 0 };
 	size_t i;
@@ -48,10 +48,10 @@ void tell_plan(const struct changes *changes)
 
 /* ---- notes ---- */
 
-static void note(const struct undo_ref *ref)
+static void note(const struct plan_ref *ref)
 {
 	switch (ref->verdict) {
-	case UNDO_RESTORE:
+	case PLAN_RESTORE:
 		if (ref->git_since)
 			say_warning("%s: git %s it since its last record; that "
 				    "is undone, too",
@@ -64,58 +64,58 @@ static void note(const struct undo_ref *ref)
 				    "it was by then is taken",
 			    ref->name);
 		break;
-	case UNDO_LEFT_GIT:
+	case PLAN_LEFT_GIT:
 		say_warning("%s: git alone %s it after its last record, when "
 			    "is not known: left as it is (--undo-git)",
 		    ref->name,
 		    refd_oid_is_null(&ref->now) ? "deleted" : "changed");
 		break;
-	case UNDO_LEFT_SYMBOLIC:
+	case PLAN_LEFT_SYMBOLIC:
 		say_warning("%s: it is, or was, symbolic: left as it is",
 		    ref->name);
 		break;
-	case UNDO_LEFT_WORKTREE:
+	case PLAN_LEFT_WORKTREE:
 		say_warning("%s: belongs to a work tree: left as it is",
 		    ref->name);
 		break;
 	}
 }
 
-void tell_notes(const struct undo *undo)
+void restore_print_notes(const struct restore_plan *plan)
 {
 	size_t i;
 
-	for (i = 0; i < undo->nr; i++)
-		note(&undo->refs[i]);
-	if (undo->nr_made)
+	for (i = 0; i < plan->nr; i++)
+		note(&plan->refs[i]);
+	if (plan->nr_made)
 		say_warning("%zu deleted: what their reflogs had is gone",
-		    undo->nr_made);
+		    plan->nr_made);
 }
 
 /* ---- forms ---- */
 
-static const char *left_name(enum undo_verdict verdict)
+static const char *left_name(enum restore_verdict verdict)
 {
 	switch (verdict) {
-	case UNDO_RESTORE:
+	case PLAN_RESTORE:
 		break;
-	case UNDO_LEFT_GIT:
+	case PLAN_LEFT_GIT:
 		return "git";
-	case UNDO_LEFT_SYMBOLIC:
+	case PLAN_LEFT_SYMBOLIC:
 		return "symbolic";
-	case UNDO_LEFT_WORKTREE:
+	case PLAN_LEFT_WORKTREE:
 		return "worktree";
 	}
 	return NULL;
 }
 
-static void json_ref(const struct undo_ref *ref)
+static void json_ref(const struct plan_ref *ref)
 {
 	char hex[REFD_OID_HEX + 1];
 
 	fputs("{\"ref\":", stdout);
 	output_json_string(ref->name);
-	if (ref->verdict == UNDO_RESTORE) {
+	if (ref->verdict == PLAN_RESTORE) {
 		printf(",\"old\":\"%s\"", refd_oid_hex(&ref->now, hex));
 		printf(",\"new\":\"%s\"", refd_oid_hex(&ref->then, hex));
 		if (ref->git_since || ref->git_around)
@@ -126,54 +126,55 @@ static void json_ref(const struct undo_ref *ref)
 	putchar('}');
 }
 
-static void json_list(const struct undo *undo, bool is_left)
+static void json_list(const struct restore_plan *plan, bool is_left)
 {
 	const char *sep = "";
 	size_t i;
 
-	for (i = 0; i < undo->nr; i++) {
-		if ((undo->refs[i].verdict != UNDO_RESTORE) != is_left)
+	for (i = 0; i < plan->nr; i++) {
+		if ((plan->refs[i].verdict != PLAN_RESTORE) != is_left)
 			continue;
 		fputs(sep, stdout);
-		json_ref(&undo->refs[i]);
+		json_ref(&plan->refs[i]);
 		sep = ",";
 	}
 }
 
-void tell_json(const struct undo *undo, const struct moment *m,
-    const char *repo, bool dry_run)
+void restore_print_json(const struct restore_plan *plan,
+    const struct point_in_time *m, const char *repo, bool dry_run)
 {
 	char number[32];
 
 	fputs("{\"repo\":", stdout);
 	output_json_string(repo);
-	printf(",\"to\":\"%s\"", moment_number(m, number));
+	printf(",\"to\":\"%s\"", point_in_time_number(m, number));
 	if (m->ms)
 		printf(",\"time_ms\":%" PRIu64, m->ms);
 	printf(",\"dry_run\":%s,\"updates\":[", dry_run ? "true" : "false");
-	json_list(undo, false);
+	json_list(plan, false);
 	fputs("],\"left\":[", stdout);
-	json_list(undo, true);
-	printf("],\"unknown\":%zu}\n", undo->nr_unknown);
+	json_list(plan, true);
+	printf("],\"unknown\":%zu}\n", plan->nr_unknown);
 }
 
-void tell_summary(const struct undo *undo, const struct moment *m, FILE *to)
+void restore_print_summary(const struct restore_plan *plan,
+    const struct point_in_time *m, FILE *to)
 {
 	char number[32], when[64];
 
-	fprintf(to, "to record %s", moment_number(m, number));
+	fprintf(to, "to record %s", point_in_time_number(m, number));
 	if (m->ms)
 		fprintf(to, " (%s)", when_text(m->ms, when));
-	if (undo->nr_moved + undo->nr_made + undo->nr_deleted)
+	if (plan->nr_moved + plan->nr_made + plan->nr_deleted)
 		fprintf(to,
 		    ": %zu to move back, %zu to make again, %zu to delete",
-		    undo->nr_moved, undo->nr_made, undo->nr_deleted);
+		    plan->nr_moved, plan->nr_made, plan->nr_deleted);
 	else
 		fputs(": nothing to do", to);
-	if (undo->nr_unknown)
+	if (plan->nr_unknown)
 		fprintf(to,
 		    "; %zu of which history knows nothing are left as they "
 		    "are",
-		    undo->nr_unknown);
+		    plan->nr_unknown);
 	putc('\n', to);
 }

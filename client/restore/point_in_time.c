@@ -1,4 +1,4 @@
-#include "client/restore/moment.h"
+#include "client/restore/point_in_time.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,9 +10,9 @@
 #include "client/git/gitdate.h"
 #include "client/request/question.h"
 
-/* ---- from an argument ---- */
+/* ---- parsing ---- */
 
-/* Takes ".123" out of S, behind the first digits that a dot follows. */
+/* Removes a fraction such as ".123" from S and returns its milliseconds. */
 static uint64_t cut_fraction(char *s)
 {
 	char *dot = strchr(s, '.'), *end;
@@ -40,8 +40,8 @@ static bool has_zone(const char *s)
 	return has;
 }
 
-/* Does the clock here show it twice, when summer ends? By an hour, or half of
- * one. */
+/* Did the local clock show this time twice, at the end of summer time? Clocks
+ * are set back by an hour or by half an hour. */
 static bool is_twice(int64_t secs)
 {
 	static const int shifts[] = { -3600, -1800, 1800, 3600 };
@@ -60,7 +60,7 @@ static bool is_twice(int64_t secs)
 	return false;
 }
 
-static bool parse_date(const char *s, struct moment *m, struct text *why)
+static bool parse_date(const char *s, struct point_in_time *m, struct text *why)
 {
 	char *copy = xstrdup(s);
 	uint64_t ms = cut_fraction(copy), secs;
@@ -99,7 +99,8 @@ static bool is_ago(const char *s)
 	    !strcmp(s + len - (sizeof(ago) - 1), ago);
 }
 
-bool moment_parse(const char *s, struct moment *m, struct text *why)
+bool point_in_time_parse(const char *s, struct point_in_time *m,
+    struct text *why)
 {
 	memset(m, 0, sizeof(*m));
 	if (when_position(s, &m->position))
@@ -115,7 +116,7 @@ bool moment_parse(const char *s, struct moment *m, struct text *why)
 	return false;
 }
 
-const char *moment_number(const struct moment *m, char buf[32])
+const char *point_in_time_number(const struct point_in_time *m, char buf[32])
 {
 	const struct refd_position *at = &m->position.at;
 
@@ -126,9 +127,9 @@ const char *moment_number(const struct moment *m, char buf[32])
 	return buf;
 }
 
-/* ---- in history ---- */
+/* ---- look-up in history ---- */
 
-void moment_request(struct refd_request *req, const struct gitdir *gd)
+void point_in_time_request(struct refd_request *req, const struct gitdir *gd)
 {
 	*req = (struct refd_request){ .verb = REFD_VERB_LOG,
 		.git_dir = gd->path,
@@ -137,7 +138,7 @@ void moment_request(struct refd_request *req, const struct gitdir *gd)
 	req->select.has_after = true;
 }
 
-void moment_ask(struct refd *r, struct refd_request *req,
+void point_in_time_ask(struct refd *r, struct refd_request *req,
     struct refd_answer *ans)
 {
 	int err = refd_log(r, req, QUESTION_MS, ans);
@@ -148,7 +149,7 @@ void moment_ask(struct refd *r, struct refd_request *req,
 	question_refused(ans);
 }
 
-/* The first change that fits; false: there is none. */
+/* Gets the record of the first matching change. False: there is none. */
 static bool find_one(struct refd *r, struct refd_request *req,
     struct refd_record *record)
 {
@@ -157,9 +158,9 @@ static bool find_one(struct refd *r, struct refd_request *req,
 
 	req->select.limit = 1;
 	while (more && !found) {
-		moment_ask(r, req, &ans);
+		point_in_time_ask(r, req, &ans);
 		found = ans.nr_changes > 0;
-		/* Its number and its time; the rest goes with the answer. */
+		/* Only its number and time stay valid after the answer. */
 		if (found)
 			*record = *ans.changes[0].record;
 		more = ans.more;
@@ -168,20 +169,21 @@ static bool find_one(struct refd *r, struct refd_request *req,
 	return found;
 }
 
-static void find_begin(struct moment *m, struct refd *r,
+static void find_begin(struct point_in_time *m, struct refd *r,
     const struct gitdir *gd)
 {
 	struct refd_request req;
 	struct refd_answer ans;
 
-	moment_request(&req, gd);
+	point_in_time_request(&req, gd);
 	req.select.limit = 1;
-	moment_ask(r, &req, &ans);
+	point_in_time_ask(r, &req, &ans);
 	m->begin = ans.has_gap ? ans.gap : 0;
 	refd_answer_done(&ans);
 }
 
-static void __attribute__((noreturn)) die_forgotten(const struct moment *m)
+static void __attribute__((noreturn)) die_forgotten(
+    const struct point_in_time *m)
 {
 	die("what happened up to record %" PRIu64
 	    " is not known any more: the first moment that can be had is "
@@ -189,21 +191,21 @@ static void __attribute__((noreturn)) die_forgotten(const struct moment *m)
 	    m->begin, m->begin);
 }
 
-static void check_position(struct moment *m, struct refd *r,
+static void check_position(struct point_in_time *m, struct refd *r,
     const struct gitdir *gd)
 {
 	struct refd_request req;
 	struct refd_answer ans;
 	char number[32];
 
-	moment_request(&req, gd);
+	point_in_time_request(&req, gd);
 	req.select.limit = 1;
 	req.select.after = m->position.at;
 	req.select.has_journal = m->position.has_journal;
 	memcpy(req.select.journal, m->position.journal,
 	    sizeof(req.select.journal));
-	moment_ask(r, &req, &ans);
-	moment_number(m, number);
+	point_in_time_ask(r, &req, &ans);
+	point_in_time_number(m, number);
 	if (ans.has_gap && m->position.has_journal &&
 	    memcmp(ans.journal, m->position.journal, sizeof(ans.journal)) != 0)
 		die("that position is of another journal than this daemon's");
@@ -217,9 +219,9 @@ static void check_position(struct moment *m, struct refd *r,
 	refd_answer_done(&ans);
 }
 
-/* What is left may begin later than that. It doesn't where there is anything
- * older, be it of another repository. */
-static void check_time(const struct moment *m, struct refd *r)
+/* The history that is left may begin after the point. It does not if any
+ * repository has an older record. */
+static void check_time(const struct point_in_time *m, struct refd *r)
 {
 	struct refd_request req = { .verb = REFD_VERB_LOG };
 	struct refd_record first = { 0 };
@@ -236,14 +238,16 @@ static void check_time(const struct moment *m, struct refd *r)
 	die_forgotten(m);
 }
 
-/* Behind the last record of the repository up to then: clocks are set, and
- * what would be undone by mistake is worse than what would not. */
-static void find_time(struct moment *m, struct refd *r, const struct gitdir *gd)
+/* The point is after the last record of the repository up to the time. Clocks
+ * may be set back, and an update undone by mistake is worse than an update that
+ * stays. */
+static void find_time(struct point_in_time *m, struct refd *r,
+    const struct gitdir *gd)
 {
 	struct refd_record record = { 0 };
 	struct refd_request req;
 
-	moment_request(&req, gd);
+	point_in_time_request(&req, gd);
 	req.select.has_after = false;
 	req.select.reverse = true;
 	req.select.until_ms = m->ms;
@@ -254,19 +258,20 @@ static void find_time(struct moment *m, struct refd *r, const struct gitdir *gd)
 		check_time(m, r);
 }
 
-static void find_first(struct moment *m, struct refd *r,
+static void find_first(struct point_in_time *m, struct refd *r,
     const struct gitdir *gd)
 {
 	struct refd_record first = { 0 };
 	struct refd_request req;
 
-	moment_request(&req, gd);
+	point_in_time_request(&req, gd);
 	req.select.after.lsn = m->begin;
 	m->is_before_first =
 	    !find_one(r, &req, &first) || first.lsn > m->position.at.lsn;
 }
 
-void moment_find(struct moment *m, struct refd *r, const struct gitdir *gd)
+void point_in_time_find(struct point_in_time *m, struct refd *r,
+    const struct gitdir *gd)
 {
 	find_begin(m, r, gd);
 	if (m->ms)

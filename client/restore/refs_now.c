@@ -1,4 +1,4 @@
-#include "client/restore/present.h"
+#include "client/restore/refs_now.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 
 static int compare(const void *a, const void *b)
 {
-	const struct present_ref *x = a, *y = b;
+	const struct ref_now *x = a, *y = b;
 
 	return strcmp(x->name, y->name);
 }
 
-static bool take_line(struct present *now, char *line)
+static bool take_line(struct refs_now *now, char *line)
 {
-	struct present_ref ref = { 0 };
+	struct ref_now ref = { 0 };
 	char *name = strchr(line, ' '), *target;
 
 	if (!name)
@@ -34,7 +34,7 @@ static bool take_line(struct present *now, char *line)
 	return true;
 }
 
-bool present_parse(struct present *now, struct text *list)
+bool refs_now_parse(struct refs_now *now, struct text *list)
 {
 	char *line, *rest;
 
@@ -49,29 +49,29 @@ bool present_parse(struct present *now, struct text *list)
 	return true;
 }
 
-void present_load(struct present *now, const struct gitdir *gd)
+void refs_now_load(struct refs_now *now, const struct gitdir *gd)
 {
 	char *dir = xasprintf("--git-dir=%s", gd->path);
 	const char *argv[] = { "git", dir, "for-each-ref",
 		"--format=%(objectname) %(refname) %(symref)", NULL };
 	struct text list = { 0 };
 
-	if (child_capture(argv, &list) || !present_parse(now, &list))
+	if (child_capture(argv, &list) || !refs_now_parse(now, &list))
 		die("git could not list the refs of '%s'", gd->path);
 	free(dir);
 }
 
-const struct present_ref *present_find(const struct present *now,
+const struct ref_now *refs_now_find(const struct refs_now *now,
     const char *name)
 {
-	struct present_ref key = { .name = name };
+	struct ref_now key = { .name = name };
 
 	if (!now->nr)
 		return NULL;
 	return bsearch(&key, now->refs, now->nr, sizeof(key), compare);
 }
 
-void present_done(struct present *now)
+void refs_now_done(struct refs_now *now)
 {
 	free(now->refs);
 	text_done(&now->list);

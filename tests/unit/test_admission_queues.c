@@ -97,7 +97,7 @@ START_TEST(one_path_keeps_its_order)
 }
 END_TEST
 
-/* Hanging repositories hold no more workers than allowed. */
+/* Hanging repositories hold no more workers than permitted. */
 START_TEST(a_file_system_has_few_workers)
 {
 	char path[8];

@@ -62,7 +62,7 @@ static const char *const refused[][MOST] = {
 	{ "answer 4294967296 pong" },
 	{ "Answer 7 pong" },
 	{ "reply 7 pong" },
-	/* Only a refusal may be nobody's. */
+	/* Only a refusal may have request number 0. */
 	{ "answer 0 pong" },
 	{ "answer 0 results" },
 	{ "answer 7 pong", TXID },
@@ -259,7 +259,7 @@ START_TEST(test_taken)
 }
 END_TEST
 
-/* A server can't make a client keep more results than there are updates. */
+/* A server can't make a client keep more results than updates. */
 START_TEST(test_too_many_results)
 {
 	struct refd_answer_decoder *dec = refd_answer_decoder_new();

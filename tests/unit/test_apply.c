@@ -74,7 +74,7 @@ START_TEST(directory_file_conflicts)
 	apply_expect("pk/x/y=1", false, 1, REFD_CONFLICT);
 	OK("-d/f");
 	OK("d=1");
-	/* Directories alone are in nobody's way. */
+	/* Directories without a ref block no ref. */
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/e/f/g");
 	OK("e=1");
 	ck_assert_int_eq(world_ref(w, "d"), '1');
@@ -157,7 +157,7 @@ static void look_at_locks(struct memfs *fs, void *arg)
 	    !memfs_exists(fs, WORLD_REPO "/refs/heads/b");
 }
 
-/* No ref stays locked while the next one is published. */
+/* No ref stays locked while the next ref is published. */
 START_TEST(each_ref_is_unlocked_by_itself)
 {
 	unsigned long n, calls = 1;
@@ -249,7 +249,7 @@ START_TEST(a_head_that_left_its_branch_gets_no_line)
 }
 END_TEST
 
-/* A no-op leaves the file alone and is recorded all the same. */
+/* A no-op leaves the file unchanged and is still recorded. */
 START_TEST(no_op_is_recorded)
 {
 	uint64_t before;

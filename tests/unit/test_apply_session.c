@@ -182,7 +182,7 @@ START_TEST(a_session_that_dies_prepared_never_was)
 	txn = world_session(w, "a=2;@HEAD=2;-a3", true);
 	ck_assert_ptr_nonnull(txn->prepared);
 	memfs_crash(w->fs);
-	/* The dead can't unlock. */
+	/* A crashed daemon can't unlock. */
 	world_session_end(w, txn, false);
 	world_done(w, txn);
 	world_crash(w);

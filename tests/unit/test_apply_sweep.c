@@ -187,7 +187,8 @@ static const struct variant variants[] = {
 	{ .atomic = true, .mode = REFD_DURABILITY_NONE },
 	{ .state_elsewhere = true, .mode = REFD_DURABILITY_PERIODIC },
 };
-/* The last two promise nothing of a power loss; see test_durability_weak. */
+/* The last two variants promise nothing after a power loss; see
+ * test_durability_weak. */
 #define NR_LASTING ((int)(sizeof(variants) / sizeof(*variants)) - 2)
 
 START_TEST(errno_sweep)
@@ -351,7 +352,7 @@ static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed,
 	return hit;
 }
 
-/* Of NR ways for a power loss to end, how many are tried at a point
+/* Of NR ways for a power loss to end, the number to try at a point
  * (sweep.h). */
 static unsigned long ways(unsigned long nr)
 {
@@ -379,7 +380,7 @@ START_TEST(power_loss_sweep)
 			    cut_once(v, n, n * 1000 + seed, seed % 4 == 3, -1);
 		}
 	ck_assert_uint_gt(n, 15);
-	/* After the answer, many ways to lose. */
+	/* After the answer, many ways to lose data. */
 	for (seed = 0; seed < 400; seed += sweep_step())
 		cut_once(v, 1000000, seed, seed % 4 == 3, -1);
 }

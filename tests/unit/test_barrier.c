@@ -78,7 +78,7 @@ static void make_clean(void)
 	ck_assert(is_clean());
 }
 
-/* What git wrote before the daemon started may not be on disk. */
+/* Objects that git wrote before the start may not be on disk. */
 START_TEST(nothing_is_clean_before_the_first_sync)
 {
 	ck_assert(!is_clean());
@@ -105,8 +105,8 @@ START_TEST(a_new_object_anywhere_is_not_clean)
 }
 END_TEST
 
-/* A small step back of the clock is taken for no step. The margin of a tenth
- * of a second covers the step: the object looks older than the sync. */
+/* A small step back of the clock goes unnoticed. The margin of a tenth of a
+ * second covers the step: the object looks older than the sync. */
 START_TEST(one_that_looks_a_little_older_is_not_clean)
 {
 	make_clean();
@@ -153,7 +153,7 @@ START_TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
 		ck_assert(memfs_exists(w->fs, OBJECTS "/11/new"));
 		world_crash(w);
 	}
-	/* Before the clock is read, and behind the syncfs at least. */
+	/* Clean before the clock is read, and after the syncfs at least. */
 	ck_assert_int_gt(nr_clean, 0);
 	ck_assert_uint_gt(n, 3);
 }
@@ -210,7 +210,7 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 	for (n = 0; n < calls; n++) {
 		memfs_fail(w->fs, n, -EIO);
 		clean = barrier_is_clean(&w->store.barriers, repo);
-		/* Closing is no look. */
+		/* A failed close does not count. */
 		if (strncmp(memfs_hit(w->fs), "close", 5) != 0)
 			ck_assert_msg(!clean, "call %lu: %s", n,
 			    memfs_hit(w->fs));
@@ -235,7 +235,7 @@ START_TEST(stores_that_can_not_be_seen_are_no_list)
 		r = object_stores_refresh(&stores);
 		hit = memfs_hit(w->fs);
 		memfs_fail_none(w->fs);
-		/* Closing is no look. */
+		/* A failed close does not count. */
 		if (r > 0 && hit != NULL && strncmp(hit, "close", 5) == 0)
 			r = -1;
 		else if (r > 0)

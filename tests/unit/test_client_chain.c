@@ -24,7 +24,7 @@ static void setup(void)
 	tmp_run("git -C repo.git config refd.chain refs/for");
 }
 
-/* Bash, with which to say and hear packets. */
+/* Uses bash to send and receive packets. */
 static void chain_to(const char *shell)
 {
 	tmp_run("cd repo.git && cat >hooks/proc-receive <<'END'\n"
@@ -142,7 +142,7 @@ START_TEST(test_name_that_comes_twice)
 }
 END_TEST
 
-/* receive-pack asks nobody else either. */
+/* Like receive-pack, which asks no other hook. */
 START_TEST(test_answers)
 {
 	static const struct {
@@ -240,7 +240,7 @@ START_TEST(test_hooks)
 		    self);
 		hook_expect("ok refs/for/a\n");
 		break;
-	case 3: /* by way of a script */
+	case 3: /* through a script */
 		ck_assert_ptr_nonnull(realpath(".", self));
 		setenv("REFD_CHAINED", self, 1);
 		hook_expect("ng refs/for/a" NOT_RUN);

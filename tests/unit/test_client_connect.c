@@ -347,7 +347,7 @@ START_TEST(test_drains)
 }
 END_TEST
 
-/* These are answers, and nothing more is to be sent. */
+/* These are final answers, and no request may follow. */
 static void did_something(struct fake *f)
 {
 	struct refd_request got;

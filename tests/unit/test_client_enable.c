@@ -295,7 +295,7 @@ START_TEST(test_written_since)
 }
 END_TEST
 
-/* A lock of git's own stops disable, is not touched, and then does not. */
+/* git's lock stops disable and stays. Without the lock, disable succeeds. */
 START_TEST(test_locked)
 {
 	ck_assert_int_eq(enable(), 0);

@@ -38,7 +38,7 @@ static const struct {
 	{ "committed,none", true, true },
 	{ "none,reference", true, false },
 	{ "none,objects", false, true },
-	/* Commas alone end a word. */
+	/* Only commas end a word. */
 	{ " \t,, reference,\n objects", true, true },
 	{ "reference objects", false, false },
 	{ "reference ,objects", false, true },

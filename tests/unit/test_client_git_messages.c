@@ -68,7 +68,7 @@ static struct refd_result result(enum refd_status status, const char *found,
 	"process\nmay have crashed in this repository earlier:\nremove the "   \
 	"file manually to continue."
 
-/* Where DETAIL_239 is NULL both say the same. */
+/* If DETAIL_239 is NULL, both versions print the same. */
 static const struct {
 	enum refd_status status;
 	const char *text, *detail, *detail_239, *reason, *push;
@@ -176,7 +176,7 @@ static const struct {
 	{ REFD_DUPLICATE, D1("duplicate", X),
 	    "multiple updates for ref 'refs/heads/x' not allowed", NULL,
 	    "refname conflict", "refname conflict" },
-	/* A later daemon's. */
+	/* From a later daemon. */
 	{ REFD_STALE, D2("later-word", X, "y"),
 	    "cannot update ref 'refs/heads/x': is at a different value", NULL,
 	    "incorrect old value provided", "incorrect old value provided" },

@@ -208,7 +208,7 @@ START_TEST(test_booleans)
 }
 END_TEST
 
-/* git dies of these. */
+/* git fails on these values. */
 START_TEST(test_no_booleans)
 {
 	static const char *const values[] = { "nonsense", "1x", "k", "1kk",

@@ -174,7 +174,7 @@ START_TEST(test_lost)
 }
 END_TEST
 
-/* Not even for "unsupported", when something was done all the same. */
+/* Not even after "unsupported", if some updates were done. */
 static void does_half(struct fake *f)
 {
 	static const enum refd_status each[] = { REFD_OK, REFD_UNSUPPORTED };

@@ -135,7 +135,7 @@ START_TEST(test_lists)
 }
 END_TEST
 
-/* The last case has a writer that writes nothing. */
+/* In the last case, the FIFO has a silent writer. */
 START_TEST(test_fifo)
 {
 	char path[700];

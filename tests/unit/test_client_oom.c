@@ -152,7 +152,7 @@ static bool is_whole(const struct refd_answer *ans)
 	    ans->results[1].status == REFD_OK;
 }
 
-/* Found while libcheck may not allocate. */
+/* The result of checks at a time when libcheck may not allocate. */
 static bool all_said, all_whole;
 
 static bool is_sent[NR_REQUESTS], is_answered[NR_REQUESTS];

@@ -138,8 +138,8 @@ START_TEST(test_hook_says_no)
 }
 END_TEST
 
-/* The daemon ends after COMMIT, and the next daemon does not know the
- * transaction any more. */
+/* The daemon ends after COMMIT, and the next daemon no longer knows the
+ * transaction. */
 static void forgets_the_commit(struct fake *f)
 {
 	struct refd_request req;
@@ -184,7 +184,7 @@ START_TEST(test_hook_hears_no_unknown_outcome)
 }
 END_TEST
 
-/* Called without a session, where there was nothing to hold. */
+/* Called without a session, because no lock was needed. */
 START_TEST(test_hook_without_daemon)
 {
 	make_hook("none");

@@ -120,7 +120,7 @@ static void puts_off(struct fake *f)
 	refd_request_done(&again);
 }
 
-/* For longer than there is time. */
+/* Longer than the client's time. */
 static void puts_off_too_long(struct fake *f)
 {
 	struct refd_answer busy = { .kind = REFD_ANSWER_REFUSED,

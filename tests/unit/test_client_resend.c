@@ -215,7 +215,7 @@ static void is_busy_then_denies(struct fake *f)
 	refd_request_done(&got);
 }
 
-/* A refused question is no refused transaction. */
+/* A refused query does not refuse the transaction. */
 START_TEST(test_question_refused)
 {
 	ck_assert_int_eq(run_for(is_busy_then_denies, 100000), 0);
@@ -370,7 +370,7 @@ START_TEST(test_half_done)
 }
 END_TEST
 
-/* Results of other refs: somebody else's transaction under this id. */
+/* Results of other refs: a different transaction under this id. */
 static void tells_of_another(struct fake *f)
 {
 	struct refd_request got;

@@ -125,9 +125,9 @@ static const struct {
 	{ { "09-a", "11bc" }, "d", "x restore db since around" },
 	{ { "09-a", "11-c" }, "c", "x restore c- around" },
 	{ { "11ab" }, "a", "" },
-	/* git between two records since: no matter */
+	/* git, between two records since: does not matter */
 	{ { "11ab", "12cd" }, "d", "x restore da" },
-	/* git alone: nobody knows when */
+	/* only git: the time is unknown */
 	{ { "09-a" }, "b", "x git ba since" },
 	{ { "09-a" }, "-", "x git -a since" },
 	{ { "09a-" }, "b", "x git b- since" },
@@ -231,7 +231,7 @@ START_TEST(test_worktrees)
 }
 END_TEST
 
-/* Counted, as far as they are meant. */
+/* Counted if the selection covers them. */
 START_TEST(test_unknown)
 {
 	static const char *const patterns[] = { "refs/tags/" };
@@ -305,7 +305,7 @@ static const struct {
 	{ "2024-08-01 12:00:00 +0200", 1722506400000 },
 	{ "2024-08-01T12:00:00.123+0200", 1722506400123 },
 	{ "2024-08-01T12:00:00.1239+02:00", 1722506400123 },
-	/* of Berlin */
+	/* in the time zone of Berlin */
 	{ "2024-08-01T12:00:00", 1722506400000 },
 	{ "2024-12-01T12:00:00", 1733050800000 },
 	{ "2024-10-27T01:59:59", 1729987199000 },

@@ -105,7 +105,7 @@ START_TEST(test_current)
 		{ "mkdir -p worktrees/w && echo x >worktrees/w/gitdir && "
 		  "echo ref: refs/heads/main >worktrees/w/HEAD",
 		    "branch is currently checked out" },
-		/* No work tree without a gitdir. */
+		/* A worktree without a gitdir file does not count. */
 		{ "mkdir -p worktrees/w && "
 		  "echo ref: refs/heads/main >worktrees/w/HEAD",
 		    NULL },

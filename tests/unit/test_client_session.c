@@ -57,7 +57,7 @@ static int finish_by(enum refd_verb verb, int timeout_ms)
 	return refd_call(r, &end, timeout_ms, &ans);
 }
 
-/* As long as the daemon has not gone, there is no answer in time. */
+/* While the daemon lives, there is no answer in time. */
 static int commit_in_vain(void)
 {
 	int err = finish_by(REFD_VERB_COMMIT, 300);
@@ -220,7 +220,7 @@ START_TEST(test_session_lost)
 }
 END_TEST
 
-/* Nobody is there any more, and nobody is looked for. */
+/* The daemon is gone, and the client does not search for a new one. */
 START_TEST(test_prepared_lost)
 {
 	begin(take_session);

@@ -18,7 +18,7 @@
 
 static struct stdin_parser p;
 
-/* Knows forty digits, and "tip". */
+/* Resolves forty digits, and "tip". */
 static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 {
 	(void)ctx;
@@ -415,7 +415,7 @@ START_TEST(test_errors_z)
 	expect(STDIN_ERROR);
 	ck_assert_str_eq(p.error.data, "invalid ref format: refs/heads/a\nb");
 	close_input();
-	/* Quotes are part of the name there. */
+	/* With -z, quotes are part of the name. */
 	open_z("update \"a\"\0" A "\0\0");
 	expect_change(REFD_UPDATE, "\"a\"", A, NULL);
 	close_input();

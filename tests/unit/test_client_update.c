@@ -42,8 +42,8 @@ START_TEST(test_abort)
 }
 END_TEST
 
-/* The end of input lets go of the locks before the program ends, and so does
- * an error. */
+/* The end of input releases the locks before the program ends, and so does an
+ * error. */
 START_TEST(test_end_when_prepared)
 {
 	update_start_stdin(update_aborts);

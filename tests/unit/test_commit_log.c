@@ -268,7 +268,7 @@ START_TEST(local_rows_last_when_they_are_waited_for)
 }
 END_TEST
 
-/* Another's flush made the row last before a later sync failed. */
+/* A flush by another thread made the row durable before a later sync failed. */
 START_TEST(a_durable_row_is_found_after_a_failed_sync)
 {
 	struct journal_row row = help_row(FIRST, BYTES);
@@ -315,7 +315,7 @@ START_TEST(equal_rows_keep_their_lsns)
 }
 END_TEST
 
-/* The same row was appended before, and is durable. */
+/* An equal row was appended before, and is durable. */
 START_TEST(an_equal_row_is_not_taken_for_a_lost_one)
 {
 	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_DURABLE), 0);
@@ -325,8 +325,8 @@ START_TEST(an_equal_row_is_not_taken_for_a_lost_one)
 }
 END_TEST
 
-/* Call N of the disk fails: the answer, the log and the log after a power loss
- * agree, and nothing needs a new process. */
+/* Call N of the disk fails. The answer, the log and the log after a power loss
+ * agree, and no new process is needed. */
 static bool a_call_fails(enum fault fault, unsigned long n, int err,
     enum commit_log_level level, bool begins_anew)
 {
@@ -416,8 +416,8 @@ START_TEST(a_failed_wait_for_all_rows)
 }
 END_TEST
 
-/* From call N of a commit on nothing works. When the disk is back, the log can
- * be opened again. */
+/* From call N of a commit on, every call fails. When the disk is back, the log
+ * can be opened again. */
 static bool the_disk_dies(unsigned long n, bool *was_dead)
 {
 	bool hit;

@@ -434,7 +434,7 @@ START_TEST(an_unpark_is_found_out)
 	rows[1].mount = 0;
 	ck_assert_int_eq(
 	    commit_log_append(the_log, rows, has_copy ? 2 : 1, &mark), 0);
-	/* They are durable before a later sync fails. */
+	/* The rows are durable before a later sync fails. */
 	if ((_i & 4) != 0) {
 		ck_assert_int_eq(
 		    commit_log_wait(the_log, NULL, COMMIT_LOG_DURABLE), 0);

@@ -79,7 +79,7 @@ static int list_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-/* Entries as git prints them; false when git refuses the file. */
+/* Entries as git prints them. False if git refuses the file. */
 static bool ask_git(struct listing *list)
 {
 	char command[256];
@@ -162,8 +162,8 @@ START_TEST(hand_made_files)
 }
 END_TEST
 
-/* Pieces chosen so that most files are nearly right. A tab inside a value is
- * left out: git gave it back as a blank until 2.45. */
+/* Pieces that make most files nearly correct. No value contains a tab: until
+ * 2.45, git returned a blank for a tab. */
 static const char *const pieces[] = { "[a]", "[b.c]", "[a \"s\"]", "[", "]",
 	"\n", "\n", "\n", "\r\n", "\n\t", " ", "  ", "key", "k-2", "=", " = ",
 	"=", "value", "\"", "\"quoted # \"", "\\\\", "\\n", "\\\"", "\\\n",

@@ -88,7 +88,7 @@ static bool is_key(const char *word, size_t len)
 	return false;
 }
 
-/* Items of the list of modes are no keys; they end before the next .El. */
+/* Items of the list of modes are no keys. The list ends at the next .El. */
 START_TEST(nothing_else_is_in_the_manual)
 {
 	const char *at = read_manual(), *end, *word;

@@ -160,8 +160,8 @@ START_TEST(large_requests_share_a_limit)
 }
 END_TEST
 
-/* A question of a line has an answer of megabytes, and hundreds of them are in
- * flight before the first is answered. */
+/* A request of one line has an answer of megabytes, and hundreds of requests
+ * are in flight before the first answer. */
 START_TEST(answers_that_nobody_takes_are_bounded)
 {
 	static struct refd_result many[60000];

@@ -74,11 +74,11 @@ static size_t begin_counted(void)
 {
 	size_t before;
 
-	/* No even share is left. */
+	/* The even share of the memory is zero. */
 	conn_rig.host.connections_max = SIZE_MAX;
 	conn_rig_greet();
 	before = allocated;
-	/* As far as the delimiter. */
+	/* Up to the delimiter. */
 	conn_rig_say(conn_rig_transaction,
 	    (size_t)(strstr(conn_rig_transaction, "0044create") -
 		conn_rig_transaction));

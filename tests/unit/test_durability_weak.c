@@ -69,7 +69,7 @@ START_TEST(periodic_lasts_after_its_sync)
 		dw_check_at("c", "0");
 		dw_check_at("p", "0");
 		dw_restart();
-		/* Here writing out is no more than a wish. */
+		/* Here writing out is only a hint. */
 		dw_check_at("a", seed & 2 ? "27?" : "27");
 		world_free(dw);
 	}
@@ -171,7 +171,7 @@ START_TEST(each_share_gets_its_own)
 		dw_fresh(NONE, seed & 1);
 		dw_set_disk(seed & 2);
 		for (i = 0; i < 2; i++) {
-			/* Whichever comes first. */
+			/* In both orders. */
 			k = _i & 2 ? i : 1 - i;
 			dw->asked = modes[k];
 			txns[i] = world_begin(dw, specs[k], false);

@@ -49,7 +49,7 @@ START_TEST(git_s_lock_leaves_nothing_behind)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(!tmp_exists("r/refs/heads/d"));
 	ck_assert(tmp_exists("r/refs/heads"));
-	/* With the value lost on the way. */
+	/* The value is lost on the way. */
 	e = er_locked(EVIDENCE_REPAIR);
 	er_fails_with = -ENOSPC;
 	ck_assert_int_eq(edit_stage(&e, &er_two, NULL, 0644), -ENOSPC);

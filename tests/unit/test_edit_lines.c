@@ -100,7 +100,7 @@ START_TEST(a_moved_log_loses_the_line_through_its_descriptor)
 }
 END_TEST
 
-/* The edit is deferred then, and nobody else closes the log. */
+/* Then the edit is deferred, so the edit itself must close the log. */
 START_TEST(a_line_that_is_not_to_be_had_closes_the_log)
 {
 	struct edit e = er_locked(EVIDENCE_LIVE);

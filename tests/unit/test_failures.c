@@ -95,7 +95,7 @@ static const struct stage {
 	{ "linkat refs/heads/*", ONE },
 	{ "renameat refs/heads/d", UNKNOWN_ONE },
 	{ "renameat refs/heads/*", ONE },
-	/* Unlocked, and HEAD, which git would not insist on either. */
+	/* Unlocked, and HEAD, which git would ignore, too. */
 	{ "unlinkat *", NOBODY },
 	{ "openat HEAD", NOBODY },
 	{ "fstat HEAD", NOBODY },
@@ -115,7 +115,7 @@ static void start(void)
 	size_t i;
 
 	w = world_new(memfs_new(), true);
-	/* Empty directories where a ref is to be made. */
+	/* Empty directories at the place of a new ref. */
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/e/e");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
@@ -124,7 +124,7 @@ static void start(void)
 	    "3131313131313131313131313131313131313131 refs/heads/q\n");
 	ck_assert_int_eq(world_start(w), 0);
 	world_done(w, world_apply(w, "a=1;c=1;d=1", false));
-	/* In the way of a new ref, and empty. */
+	/* An empty directory at the place of a new ref. */
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/e");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	for (i = 0; i < NR_TXNS; i++) {

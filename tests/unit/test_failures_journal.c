@@ -112,8 +112,8 @@ START_TEST(what_was_not_synced_is_not_forgotten)
 }
 END_TEST
 
-/* The state directory takes no mark: then there is no sync, and no failure of
- * the repositories' disk either. */
+/* The state directory takes no mark. Then no sync happens, and the disk of the
+ * repositories has not failed either. */
 START_TEST(a_sync_that_can_not_be_marked_is_none)
 {
 	uint64_t before = forgotten();
@@ -341,7 +341,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	    flush);
 }
 
-/* git made x/y during the flush of our x; and there is no room to say so. */
+/* git made x/y during the flush of our x, and the abort record has no room. */
 START_TEST(an_abort_that_is_not_recorded_is_unknown)
 {
 	struct refd_txid id;

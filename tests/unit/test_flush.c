@@ -125,7 +125,7 @@ static void flush_many(struct mine *mine, enum flush_how how, int bad)
 		if (i == bad)
 			bad_fd = fd;
 		flush_add(&flush, fd, how, &mine->errs[i]);
-		/* Numbers come again. */
+		/* Descriptor numbers are used again. */
 		if (flush.nr == 0)
 			bad_fd = -1;
 	}

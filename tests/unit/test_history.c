@@ -39,7 +39,7 @@ START_TEST(what_is_asked_for_is_found)
 }
 END_TEST
 
-/* However small the pages, all comes once and in order. */
+/* Pages of any size give every row once and in order. */
 START_TEST(pages_join)
 {
 	unsigned pages;
@@ -336,7 +336,7 @@ static void commit_many(uint64_t repo, unsigned row, const char *last)
 	fixture_commit(&r);
 }
 
-/* Too many names to be gone through in a turn: the rows are read instead. */
+/* Too many names for one turn: the rows are read instead. */
 START_TEST(a_pattern_may_mean_very_many_names)
 {
 	unsigned i;
@@ -378,7 +378,7 @@ START_TEST(a_turn_ends_within_a_record)
 	snprintf(whole, sizeof(whole), "%s",
 	    fixture_log("a.git", "refs/*/last", true, 0, NULL));
 	ck_assert_str_eq(whole, " refs/heads/1/last@1");
-	/* And nothing comes twice, or not at all. */
+	/* No row comes twice, and no row is missing. */
 	told = fixture_log("a.git", "refs/*/9?", true, 0, NULL);
 	ck_assert_uint_eq(strlen(told), 10 * strlen(" refs/heads/1/90@1"));
 	told = fixture_log("a.git", "refs/*/9?", false, 0, NULL);

@@ -171,7 +171,7 @@ START_TEST(damage_under_way_costs_no_answer)
 }
 END_TEST
 
-/* More rows than a segment has, and than one key gives at once. */
+/* More rows than a segment has, and more than a key returns at once. */
 START_TEST(segments_join)
 {
 	const uint64_t many =
@@ -363,7 +363,7 @@ START_TEST(what_is_too_much_goes_and_its_ids_stay)
 	ck_assert_int_eq(journal_used_bytes(reader, &used), 0);
 	ck_assert_uint_lt(used, before);
 	ck_assert_uint_gt(journal_trimmed(fixture.j), 1000);
-	/* However many ids there are, they leave room for history. */
+	/* Any number of ids leaves room for history. */
 	for (i = 0; i < 5; i++) {
 		add_rows(3000);
 		fixture_index();
@@ -455,7 +455,7 @@ START_TEST(the_file_is_bounded)
 }
 END_TEST
 
-/* A slice of trimming is not synced, and needs not be. */
+/* A slice of trimming needs no sync. */
 START_TEST(trimming_costs_no_flush)
 {
 	struct journal_stats before, after;
@@ -470,7 +470,7 @@ START_TEST(trimming_costs_no_flush)
 	journal_stats(fixture.j, &after);
 	ck_assert_uint_eq(rows_left(), 0);
 	ck_assert_uint_eq(after.flushes, before.flushes);
-	/* Commits are, as before. */
+	/* Commits are synced as before. */
 	add_rows(1);
 	journal_stats(fixture.j, &after);
 	ck_assert_uint_eq(after.flushes, before.flushes + 1);

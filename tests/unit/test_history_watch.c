@@ -73,7 +73,7 @@ START_TEST(a_watch_waits_for_what_concerns_it)
 	ask->req.git_dir = path;
 	ask->req.select.patterns[0] = "refs/heads/";
 	ask->req.select.nr_patterns = 1;
-	/* From now on. */
+	/* Only later changes. */
 	ck_assert(!fixture_answer(ask));
 	ck_assert_uint_eq(ask->req.select.after.lsn, 6);
 	ck_assert(!wakes(ask, 0));
@@ -244,7 +244,7 @@ START_TEST(a_tenant_sees_his_own_alone)
 	ck_assert_int_eq(chmod(path, 0750), 0);
 	ck_assert_ptr_nonnull(strstr(told_to(2001, 3000, false), "topic/y@4"));
 	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
-	/* Names alone are not enough. */
+	/* The right to list names is not enough. */
 	ck_assert_int_eq(chmod(path, 0744), 0);
 	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
 	/* A closed directory further up closes everything below. */

@@ -204,7 +204,7 @@ START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
 	ck_assert_int_eq(journal_forget(j, 3, true), 0);
 	journal_stats(j, &after);
 	ck_assert_uint_eq(after.commits, before.commits);
-	/* Rows to come are not forgotten before they are written. */
+	/* Future rows are not forgotten before they are written. */
 	ck_assert_int_eq(journal_forget(j, 1000, false), 0);
 	ck_assert_uint_eq(journal_forgotten(j), 6);
 	help_close(j);

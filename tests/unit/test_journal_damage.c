@@ -205,7 +205,7 @@ START_TEST(a_bit_of_each_frame)
 			assert_refused(0, -EBADMSG, "journal.db-wal is damaged",
 			    when);
 			wal.bytes[at] ^= 4;
-			/* More than a bit, as a torn end has. */
+			/* More than one bit, as after a torn end. */
 			change(at);
 			if (rows_at[frame] < ROWS - 1) {
 				assert_refused(0, -EBADMSG, "was on disk",
@@ -444,7 +444,7 @@ START_TEST(format_1_that_was_not_stopped_is_refused)
 }
 END_TEST
 
-/* The WAL says 2, the first page of the database 1 still. */
+/* The WAL says format 2, the first page of the database still says 1. */
 START_TEST(format_1_that_was_just_converted)
 {
 	char path[4200];

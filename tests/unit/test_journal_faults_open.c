@@ -149,8 +149,8 @@ START_TEST(each_write_of_an_opening_tears)
 }
 END_TEST
 
-/* SQLite passes over the failed sync of a directory; the names of database and
- * WAL must last all the same. */
+/* SQLite ignores a failed sync of a directory, but the names of database and
+ * WAL must last. */
 START_TEST(a_directory_that_was_not_synced_is_told)
 {
 	bool is_fresh = _i, was_hit = true;

@@ -90,7 +90,8 @@ START_TEST(another_machines_journal_is_refused)
 	ck_assert_int_eq(help_try_open(&sys, tmp_root, NULL, &why), -EXDEV);
 	ck_assert_ptr_nonnull(strstr(why, "another machine"));
 	free(why);
-	/* A journal, or a machine, without an id is no reason. */
+	/* A missing id of the journal, or of the machine, is no reason to
+	 * refuse. */
 	tmp_put("machine-id", "");
 	help_close(help_open(&sys, tmp_root, NULL));
 	help_ask("UPDATE meta SET machine=''");
@@ -148,7 +149,7 @@ START_TEST(a_half_made_journal_is_made_again)
 }
 END_TEST
 
-/* Somebody with the sqlite3 shell in a write transaction. */
+/* A user of the sqlite3 shell is in a write transaction. */
 START_TEST(another_writer_is_told)
 {
 	struct journal *j = help_open_here();

@@ -37,7 +37,7 @@
 #define LOOK_EVERY      5000
 #define NO_BOUND        UINT64_MAX
 
-/* Nothing waits for the disk: SQLite's syncs are these. */
+/* Nothing waits for the disk: SQLite calls these functions to sync. */
 int fsync(int fd)
 {
 	(void)fd;

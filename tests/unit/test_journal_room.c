@@ -214,7 +214,7 @@ static ssize_t note_pwrite(int fd, const void *buf, size_t len, off_t offset)
 	return kernel_pwrite(fd, buf, len, offset);
 }
 
-/* Beneath the journal's own. */
+/* Below the journal's own replacement. */
 static void replace_pwrite(void)
 {
 	vfs = sqlite3_vfs_find("unix");

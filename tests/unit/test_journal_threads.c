@@ -122,8 +122,8 @@ static void *forget_on(void *arg)
 	return arg;
 }
 
-/* Until the time is over, and longer where the machine is busy: enough has
- * to have happened. */
+/* Runs until the time is over, or longer on a busy machine, until enough has
+ * happened. */
 static void let_run(void)
 {
 	const char *set = getenv("REFD_TEST_SECONDS");

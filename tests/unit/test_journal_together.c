@@ -31,7 +31,7 @@
 static struct sys sys;
 static struct sysvfs *vfs;
 static struct journal *j;
-static atomic_int syncs;         /* since they were set to 0 */
+static atomic_int syncs;         /* since the last reset to 0 */
 static atomic_int holds;         /* number of the sync; 0: no sync */
 static atomic_bool held, let_go; /* a sync is held; it may go on */
 static atomic_int fails;         /* number of the sync; 0: no sync */
@@ -181,7 +181,7 @@ START_TEST(few_flushes_for_all_that_wait)
 }
 END_TEST
 
-/* The second one's sync is over, and nobody is told. */
+/* The second sync is over first, and no caller is told. */
 static void second_first(struct caller *first, struct caller *second, int fail)
 {
 	struct journal_stats stats;

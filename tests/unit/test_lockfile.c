@@ -23,7 +23,7 @@ static int stage_fd;
 /* A separate table of calls, so that a test may change link(2). */
 static struct sys faulty;
 static int fail_with;       /* result of linkat */
-static unsigned fail_times; /* and how often */
+static unsigned fail_times; /* number of failing calls */
 static unsigned nr_links;
 static int open_fails_with; /* one-time result of openat; 0: none */
 

@@ -1,7 +1,7 @@
 /*
- * Loose refs: file contents read as git reads them, side by side with git;
- * links, directories and special files; staging with an exact mode; clearing,
- * searching and pruning directories.
+ * Proves that refd reads loose refs as git does: file contents compared with
+ * git, links, directories and special files. Also proves staging with an exact
+ * mode, and clearing, searching and pruning of directories.
  */
 #include <check.h>
 #include <errno.h>
@@ -257,7 +257,7 @@ START_TEST(a_value_is_staged_with_its_mode)
 	ck_assert_int_eq(refd_oid_parse(UPPER, &oid), 0);
 	len = loose_format(&oid, NULL, content);
 	ck_assert_int_eq(len, 41);
-	/* As the daemon runs. */
+	/* Umask of the daemon. */
 	umask(0);
 	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		snprintf(name, sizeof(name), "s%zu", i);
@@ -368,7 +368,7 @@ START_TEST(of_very_many_directories_not_all_are_walked)
 }
 END_TEST
 
-/* A link in the way is not a directory to be emptied. */
+/* A link is not a directory that may be emptied. */
 START_TEST(clearing_does_not_follow_links)
 {
 	tmp_mkdir("outside/empty");
@@ -380,7 +380,7 @@ START_TEST(clearing_does_not_follow_links)
 }
 END_TEST
 
-/* Some file systems tell no type in readdir(3). */
+/* Some file systems return no type in readdir(3). */
 static int untyped(const struct sys *s, struct sys_dir *dir,
     struct sys_dirent *entry)
 {

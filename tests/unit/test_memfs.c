@@ -24,7 +24,7 @@
 #define STEPS    4000
 #define SEEDS    12
 #define NR_SLOTS 12
-/* ".." and symbolic links may lead out of the work directory, this deep. */
+/* So deep that ".." and symbolic links may leave the work directory. */
 #define WORK "n/n/n/n/n/n"
 
 struct side {
@@ -312,7 +312,7 @@ static void step_two_names(void)
 
 	pick_path(old);
 	pick_path(new);
-	/* Which of two errors comes first does not matter. */
+	/* The order of two errors does not matter. */
 	if (strlen(old) > 200 || strlen(new) > 200)
 		return;
 	if (pick(3) == 0) {
@@ -367,7 +367,7 @@ static void step_readlink(void)
 		same("target", 0, memcmp(k, m, (size_t)r));
 }
 
-/* struct sys makes no symbolic links; there are some all the same. */
+/* struct sys makes no symbolic links, so the test makes them directly. */
 static void step_symlink(void)
 {
 	static const char *const targets[] = { "a", "b/c", "./b", "c/", "a/..",

@@ -58,7 +58,7 @@ enum {
 	IS_NEW = 4,
 	IS_EMPTY = 8,
 	IS_NULS = 16,
-	IS_BEGINNING = 32, /* of the new value, perhaps followed by NULs */
+	IS_BEGINNING = 32, /* of the new value, perhaps with NULs after */
 	IS_OTHER = 64,
 	IS_ANY_NEW = IS_NEW | IS_EMPTY | IS_NULS | IS_BEGINNING
 };

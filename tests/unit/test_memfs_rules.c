@@ -287,7 +287,7 @@ START_TEST(misuse_is_counted)
 	ck_assert_uint_eq(memfs_bad_fds(fs), 0);
 	ck_assert_int_eq(SYS(sys, fstat, fd, &st), -EBADF);
 	ck_assert_uint_eq(memfs_bad_fds(fs), 1);
-	/* After a crash the dead process may still unwind. */
+	/* After a crash, the dead process may still close files. */
 	fd = SYS(sys, openat, AT_FDCWD, "/w/f", O_RDWR, 0);
 	memfs_crash(fs);
 	ck_assert_int_eq(SYS(sys, close, fd), -EBADF);

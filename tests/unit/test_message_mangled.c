@@ -239,7 +239,7 @@ START_TEST(test_flipped)
 		}
 		buf.data[at] = was;
 	}
-	/* Most damage does not pass. */
+	/* Most damage is refused. */
 	ck_assert_uint_gt(refused + dead, buf.len);
 	pkt_buf_done(&buf);
 }
@@ -299,7 +299,7 @@ static void hear_mangled(struct frame_listener *l, const struct pkt *pkts,
 	}
 }
 
-/* Packets cut out, doubled, or changed in order. */
+/* Packets removed, doubled, or exchanged. */
 START_TEST(test_shuffled)
 {
 	struct pkt_buf buf = { 0 };

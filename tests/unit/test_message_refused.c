@@ -235,7 +235,7 @@ START_TEST(test_refused_is_named)
 }
 END_TEST
 
-/* Out of step: said again and again, and nothing else. */
+/* Out of step: the same error again and again. */
 START_TEST(test_fatal)
 {
 	static const char *const first[] = { "", DELIM };

@@ -56,7 +56,7 @@ static size_t compare_with_git(const char *name)
 }
 
 struct odb_way {
-	const char *what, *command; /* in r */
+	const char *what, *command; /* the command runs in r */
 };
 
 static const struct odb_way ways[] = {
@@ -302,7 +302,7 @@ START_TEST(alternates_have_rules)
 }
 END_TEST
 
-/* An alternate that is moved away is not read any more. */
+/* An alternate that was moved away is not read any more. */
 START_TEST(an_alternate_that_goes_is_noticed)
 {
 	odb_rig_make_objects();

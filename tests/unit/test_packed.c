@@ -155,7 +155,7 @@ START_TEST(an_unsorted_file_is_sorted_in_memory)
 }
 END_TEST
 
-/* Bytes from 0x80 sort behind ASCII, as git has them. */
+/* Bytes from 0x80 on sort after ASCII, as in git. */
 START_TEST(names_are_compared_as_unsigned_bytes)
 {
 	replace(HEADER A " refs/heads/a\n" B " refs/heads/\xc3\xa9\n");

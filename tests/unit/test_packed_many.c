@@ -78,7 +78,7 @@ START_TEST(many_go_to_packed_refs)
 	    HEADER ONES " refs/heads/b\n" KEEP ONES " refs/heads/x/y\n" TWOS
 			" refs/tags/v\n^" CS "\n"));
 	ck_assert(!is_loose("heads/b") && !is_loose("tags/v"));
-	/* No directory is left where nothing is. */
+	/* No empty directory is left. */
 	ck_assert(!is_loose("heads/x"));
 	stop();
 }

@@ -80,7 +80,7 @@ static void make_file(void)
 	tmp_run("mv repo/other repo/packed-refs");
 }
 
-/* The refs listed by git, or NULL where git dies. */
+/* The refs listed by git, or NULL if git dies. */
 static char *git_list(void)
 {
 	if (tmp_status("git -C repo for-each-ref --format="

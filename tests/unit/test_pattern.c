@@ -54,7 +54,7 @@ START_TEST(examples)
 }
 END_TEST
 
-/* The rule of PROTOCOL.md, spelled out; slow. */
+/* The rule of PROTOCOL.md, written out; slow. */
 static bool glob_means(const char *pattern, const char *name)
 {
 	if (*pattern == '\0')

@@ -78,7 +78,7 @@ START_TEST(test_no_such_status)
 	ck_assert_int_eq(refd_status_from_name("", &status), -1);
 	ck_assert_int_eq(refd_status_from_name("OK", &status), -1);
 	ck_assert_int_eq(refd_status_from_name("okay", &status), -1);
-	/* Undecided is nothing to tell anybody. */
+	/* An undecided update has no status for clients. */
 	ck_assert_int_eq(refd_status_from_name("pending", &status), -1);
 	ck_assert_int_eq(status, REFD_IO);
 	ck_assert_str_eq(refd_status_name(REFD_PENDING), "pending");
@@ -139,7 +139,7 @@ START_TEST(test_oid)
 	ck_assert_uint_eq(oid.bytes[19], 0x98);
 	ck_assert_str_eq(refd_oid_hex(&oid, hex), text);
 	ck_assert(!refd_oid_is_null(&oid));
-	/* Either case, and more may follow. */
+	/* Upper or lower case, and with more characters after. */
 	ck_assert_int_eq(
 	    refd_oid_parse("0123456789ABCDEF" DIGITS "FEDCBA98\n", &other), 0);
 	ck_assert(refd_oid_eq(&oid, &other));

@@ -89,7 +89,7 @@ static const char *put_loose(size_t len)
 	return name;
 }
 
-/* LEN bytes and their sum. */
+/* Writes LEN bytes and their sum. */
 static void put_pack(const char *name, size_t len)
 {
 	static unsigned char out[LARGE + SHA1_BYTES];
@@ -159,7 +159,7 @@ static void put_all(void)
 		snprintf(name, sizeof(name), OBJECTS "/pack/%s", others[i]);
 		put_pack(name, 1000);
 	}
-	/* Of these nobody knows the sum. */
+	/* These files have no sum. */
 	put(OBJECTS "/pack/pack-1.keep", "", 0);
 	put(OBJECTS "/pack/tmp_pack_1", "x", 1);
 	put(OBJECTS "/00", "a file", 6);
@@ -392,7 +392,7 @@ START_TEST(what_is_replaced_meanwhile)
 }
 END_TEST
 
-/* As the kernel does, of which some also say so behind the end. */
+/* As in the kernel. Some kernels also fail after the end of the file. */
 static ssize_t aligned_pread(const struct sys *self, int fd, void *buf,
     size_t len, off_t offset)
 {

@@ -40,7 +40,7 @@ static struct refd_oid random_oid(struct gen *g)
 	return oid;
 }
 
-/* SLOT: the first of two. */
+/* SLOT is the first of two slots. */
 static void random_ok(struct gen *g, struct record_member *m, size_t slot)
 {
 	static const enum record_action actions[] = { RECORD_NOTHING,
@@ -251,7 +251,7 @@ static struct record small = { .committer = "ab",
 	.members = &one,
 	.nr_members = 1 };
 
-/* Where things stand in the encoding of SMALL. */
+/* Offsets in the encoding of SMALL. */
 enum {
 	AT_VERSION = 0,
 	AT_FLAGS = 1,
@@ -299,7 +299,7 @@ START_TEST(what_is_unknown_is_refused)
 }
 END_TEST
 
-/* The two strings that a member may have before its ids. */
+/* The two strings that come before a member's ids. */
 START_TEST(only_what_is_written_has_a_target)
 {
 	struct record back;

@@ -46,7 +46,7 @@ START_TEST(crash_leaves_a_foreign_deletion)
 }
 END_TEST
 
-/* Beside locks of ours, which recovery looks for and removes. */
+/* Beside our own locks, which recovery searches and removes. */
 START_TEST(crash_leaves_a_foreign_lock)
 {
 	struct record_member m =
@@ -283,7 +283,7 @@ START_TEST(power_loss_after_a_foreign_pack_of_ours)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
-	/* The packed value will do. */
+	/* The packed value is enough. */
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 	ck_assert(!memfs_exists(w->fs, REF));
 }

@@ -77,7 +77,7 @@ static void die(struct memfs *fs, void *arg)
 	memfs_set_dead(fs, wr_home, -EIO);
 }
 
-/* The repository's disk is gone from any call on. */
+/* The repository's disk is gone from call N on. */
 START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
 {
 	unsigned long n, calls = 1;
@@ -211,7 +211,7 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 	locks = memfs_list_locks(w->fs, WORLD_REPO);
 	ck_assert_str_eq(locks, "");
 	free(locks);
-	/* And not again. */
+	/* The update is not redone again. */
 	wr_unlink(WORLD_REPO "/refs/heads/y");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
@@ -316,7 +316,7 @@ START_TEST(each_parked_member_is_finished_by_itself)
 	memfs_write(w->fs, HEAD ".lock", "");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
-	/* A line is in nobody's way. */
+	/* A missing line blocks no update. */
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	/* main is finished for good, so a later change by git stays. */
@@ -338,7 +338,7 @@ START_TEST(each_parked_member_is_finished_by_itself)
 }
 END_TEST
 
-/* Of two HEADs too. */
+/* The same with two HEADs. */
 START_TEST(each_worktrees_member_is_finished_by_itself)
 {
 	static const char log[] = WORLD_REPO "/worktrees/wt/logs/HEAD";

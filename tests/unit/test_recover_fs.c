@@ -17,7 +17,7 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
-/* In memory all is well and clean; on the disk there is nothing. */
+/* The memory has everything, as clean pages. The disk has nothing. */
 static void fail_to_sync(void)
 {
 	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
@@ -335,7 +335,7 @@ static void come_back(void)
 	ck_assert_uint_eq(w->parked, 0);
 }
 
-/* And somebody is at work there. */
+/* The same, and another writer is at work there. */
 static void come_back_locked(void)
 {
 	static const char lock[] = WORLD_REPO "/refs/heads/z.lock";

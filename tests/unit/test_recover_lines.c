@@ -69,7 +69,7 @@ START_TEST(power_loss_loses_lines_of_what_was_followed)
 }
 END_TEST
 
-/* Through HEAD, to nothing: HEAD's log lives on where the branch's goes. */
+/* Through HEAD, to nothing: HEAD's log stays, the branch's log goes. */
 START_TEST(power_loss_undoes_a_deletion_that_head_tells_of)
 {
 	struct record_member m[] = { scripted_member(RECORD_DELETE,
@@ -127,7 +127,7 @@ START_TEST(a_log_since_a_deletion_is_left)
 }
 END_TEST
 
-/* HEAD detached by a record, and then a branch again, by git. */
+/* A record detached HEAD, then git made HEAD point to a branch again. */
 START_TEST(power_loss_of_a_head_that_was_written_and_then_followed)
 {
 	one(scripted_member(RECORD_WRITE, "HEAD", '1', '2'));
@@ -173,8 +173,8 @@ START_TEST(power_loss_tears_a_line_that_is_not_ours)
 }
 END_TEST
 
-/* After a crash only the last record of a ref is unfinished; an earlier, finished
- * deletion removes nothing from the present log. */
+/* After a crash, only the last record of a ref is unfinished. An earlier,
+ * finished deletion removes nothing from the present log. */
 START_TEST(crash_keeps_the_log_since_a_deletion)
 {
 	static const char name[] = "refs/heads/x";
@@ -254,7 +254,7 @@ START_TEST(each_line_keeps_the_rule_of_its_record)
 }
 END_TEST
 
-/* All of them, not only the newest. */
+/* All lines wait, not only the newest. */
 START_TEST(every_line_waits_for_a_foreign_lock)
 {
 	follow('1', '2');
@@ -438,7 +438,7 @@ START_TEST(a_deleted_log_leaves_its_name_to_another)
 }
 END_TEST
 
-/* Repositories are copied with cp -al: the same file has two names then. */
+/* Repositories are copied with cp -al: then a file has two names. */
 START_TEST(what_is_taken_back_is_ours)
 {
 	struct record_member m[] = { scripted_member(RECORD_WRITE,

@@ -259,7 +259,7 @@ START_TEST(a_line_waits_for_room)
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	wr_rename(AWAY, WORLD_REPO);
-	/* The value's; then the lines. */
+	/* First the value's row, then the rows of the lines. */
 	memfs_fail_call(w->fs, MEMFS_PWRITE, 1, -ENOSPC);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert(memfs_was_hit(w->fs));
@@ -419,7 +419,7 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 }
 END_TEST
 
-/* Migrated by git, after a power loss and after a crash, which leaves a
+/* git migrated the repository after a power loss, or after a crash that left a
  * lock. */
 START_TEST(nothing_is_written_beside_a_reftable)
 {

@@ -55,7 +55,7 @@ struct recovered_state {
 
 static const struct variant {
 	bool atomic, state_elsewhere;
-	bool by_hand; /* else by the applier */
+	bool by_hand; /* or by the applier */
 } variants[] = { { false, true, true }, { true, false, true },
 	{ false, true, false }, { true, false, false } };
 #define NR_VARIANTS ((int)(sizeof(variants) / sizeof(*variants)))
@@ -265,7 +265,7 @@ END_TEST
 
 /* ---- failing starts ---- */
 
-/* Killed with all locks standing, or cut with all lost. */
+/* A crash with all locks left, or a power loss without any file. */
 static struct recovered_state *stopped(bool by_cut)
 {
 	struct recovered_state *s =

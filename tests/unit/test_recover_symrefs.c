@@ -248,7 +248,7 @@ START_TEST(a_foreign_lock_in_a_worktree_parks)
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	memfs_write(w->fs, WT "/HEAD.lock", "");
 	memfs_write(w->fs, WT "/refs/bisect/bad.lock", "");
-	/* The other HEAD's is nobody's business. */
+	/* A lock of the other HEAD does not matter. */
 	memfs_write(w->fs, HEAD ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 2);

@@ -341,7 +341,7 @@ START_TEST(a_failed_append_leaves_nothing)
 }
 END_TEST
 
-/* The other name may be any file of the daemon's account. */
+/* The second name may be any file of the daemon's account. */
 START_TEST(a_log_with_a_second_name_is_left_alone)
 {
 	const char *const lines[] = { "line\n" };

@@ -38,7 +38,7 @@ struct damage {
 #define D(what, before, after, added, cut)                                     \
 	{ what, before, sizeof(before) - 1, after, added, cut }
 
-/* Repaired with L1, L2 and L3 wanted. */
+/* Repairs that should add L1, L2 and L3. */
 static const struct damage damages[] = {
 	D("whole", L1 L2 L3, L1 L2 L3, 0, 0),
 	D("empty", "", L1 L2 L3, 3, 0),

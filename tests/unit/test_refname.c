@@ -178,7 +178,7 @@ START_TEST(test_lengths)
 	make_long(name, 5 + 2 * REFD_COMPONENT_MAX + 2, REFD_COMPONENT_MAX + 1);
 	ck_assert(!refd_refname_may_write(name, &too_long));
 	ck_assert(too_long);
-	/* The last component too. */
+	/* Also the last component. */
 	make_long(name, 5 + REFD_COMPONENT_MAX, REFD_REFNAME_MAX);
 	ck_assert(refd_refname_may_write(name, &too_long));
 	make_long(name, 5 + REFD_COMPONENT_MAX + 1, REFD_REFNAME_MAX);
@@ -324,7 +324,7 @@ static void random_name(struct gen *g, char *name)
 	static const char *const tame[] = { "a", "b", "/x", "/y", ".c", "@",
 		"{", "-", "\xc3\xa9", ".lock", "/" };
 	uint32_t i, nr = 1 + gen_below(g, 6);
-	/* Half of them tame, or hardly any would be valid. */
+	/* Half of the names are harmless. Otherwise very few would be valid. */
 	bool is_tame = gen_below(g, 2) == 0;
 
 	name[0] = '\0';
@@ -350,7 +350,7 @@ START_TEST(test_format_like_git)
 		ck_assert_msg(ok == git_format_ok(name, true), "'%s'", name);
 		valid += ok;
 	}
-	/* Both answers must have had their share. */
+	/* Both answers must be frequent. */
 	ck_assert_uint_gt(valid, NR_RANDOM / 10);
 	ck_assert_uint_lt(valid, NR_RANDOM * 9 / 10);
 	for (i = 0; i < (int)COUNT(good); i++)

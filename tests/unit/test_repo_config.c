@@ -102,7 +102,7 @@ END_TEST
 struct format {
 	const char *config;
 	bool ok;
-	const char *names; /* in the sentence */
+	const char *names; /* a word in the sentence */
 	bool git_too;      /* git agrees, 2.39 and later */
 };
 
@@ -376,7 +376,8 @@ START_TEST(includes_lead_nowhere_else)
 	tmp_put("r/config", text);
 	must_open("r");
 	ck_assert_str_eq(config.log_all_ref_updates, "always");
-	/* The path of a sibling whose name begins with the repository's. */
+	/* The path of another directory that begins with the repository's
+	 * path. */
 	snprintf(text, sizeof(text), "[include]\npath=%s/rrefd/gitconfig\n",
 	    tmp_root);
 	tmp_put("r/config", text);

@@ -185,7 +185,7 @@ START_TEST(commondir_outside_of_the_roots)
 }
 END_TEST
 
-/* Somebody's git-dir, with the common directory of somebody else. */
+/* A git-dir whose common directory has a different owner. */
 START_TEST(commondir_of_another)
 {
 	struct repo_place place;
@@ -219,7 +219,7 @@ static int path_elsewhere(const struct sys *sys, int fd, char *path,
 								      -ERANGE;
 }
 
-/* Somebody moves the directory out of the roots once it is open. */
+/* The directory is moved out of the roots after the opening. */
 START_TEST(one_that_is_moved_out_of_the_roots)
 {
 	struct sys sys = *w->store.repos.sys;
@@ -267,7 +267,7 @@ END_TEST
 
 static bool is_away;
 
-/* Out of the roots; the daemon's sandbox lets it link nothing there. */
+/* Out of the roots. The daemon's sandbox forbids links there. */
 static void move_away(void)
 {
 	const struct sys *sys = memfs_other(w->fs);

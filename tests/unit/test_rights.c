@@ -45,7 +45,7 @@ static bool may(struct rights *rights, const char *path, uint32_t uid,
 START_TEST(the_longest_directory_has_the_word)
 {
 	const struct rights_rule list[] = {
-		/* In no order of length. */
+		/* Not in the order of length. */
 		rule("/", REFD_DURABILITY_PERIODIC, 0, 0),
 		rule("/srv/git/closed", REFD_DURABILITY_FSYNC, 0, 1),
 		rule("/srv/git", REFD_DURABILITY_NONE, 1, 0),

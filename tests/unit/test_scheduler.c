@@ -71,7 +71,7 @@ START_TEST(test_rejected_at_admission)
 		ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 		ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
 	} else {
-		/* The rejection rides along to be recorded. */
+		/* The rejection goes along to be recorded. */
 		ck_assert_uint_eq(rig_count(rig_windows), 2);
 		rig_back_all();
 		ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
@@ -93,7 +93,7 @@ START_TEST(test_replayed_is_not_executed)
 	ck_assert_ptr_null(rig_windows);
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
-	/* Where the journal knows a part only, the rest is not done now. */
+	/* If the journal knows only a part, the rest is not done now. */
 	ask = rig_submit(&both);
 	rig_admissions->replayed = true;
 	txn_acknowledge(&rig_admissions->updates[0]);
@@ -236,7 +236,7 @@ START_TEST(test_expired_is_never_executed)
 	t.born_ms += 1;
 	rig_submit(&t);
 	ck_assert_ptr_nonnull(rig_admissions);
-	/* The clock goes on between two runs too. */
+	/* The clock also runs between two runs. */
 	rig_now += 1 * RIG_MS;
 	ask = rig_submit(&t);
 	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
@@ -280,7 +280,7 @@ START_TEST(test_queries)
 	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
 	rig_back(rig_windows);
 	rig_run();
-	/* Answered, not recorded yet. */
+	/* Answered, but not yet recorded. */
 	ask = rig_query(5, id, 0);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(ask->statuses[0], REFD_STALE);
@@ -309,7 +309,7 @@ START_TEST(test_look_up_races_with_submit)
 {
 	struct rig_ask *ask = rig_query(0, 1, 0);
 
-	/* Not in the journal, but here by now. */
+	/* Not in the journal, but now in the scheduler. */
 	rig_submit(&one);
 	ck_assert_uint_eq(rig_last_id(), 1);
 	rig_found(rig_lookups, false);

@@ -86,7 +86,7 @@ START_TEST(test_too_much_is_busy)
 	struct rig_txn t = both;
 	struct rig_ask *ask;
 
-	t.bytes = 2000000; /* alone, of any size */
+	t.bytes = 2000000; /* permitted alone, at any size */
 	rig_go(&t);
 	t.bytes = 1;
 	ask = rig_submit(&t);
@@ -103,7 +103,7 @@ START_TEST(test_too_much_is_busy)
 }
 END_TEST
 
-/* Where memory ran out, the store has no text to give. */
+/* After a lack of memory, the store has no text. */
 START_TEST(test_no_memory_is_a_cause)
 {
 	struct rig_txn t = both;
@@ -147,7 +147,7 @@ START_TEST(test_deep_names_are_busy_not_eaten)
 	ck_assert_int_eq(ask->statuses[99], REFD_BUSY);
 	for (i = 0; i < 100; i++)
 		free((char *)(uintptr_t)names[i]);
-	/* And there is room again. */
+	/* Now there is room again. */
 	ask = rig_go(&both);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);

@@ -75,7 +75,7 @@ START_TEST(refused)
 
 	rig_refuse(rig_admissions, REFD_DENIED, "not today");
 	expect(ask, REFD_DENIED);
-	/* The name is free, and no name rests. */
+	/* The name is free, and no name was used recently. */
 	submit_direct("refs/heads/a");
 }
 END_TEST

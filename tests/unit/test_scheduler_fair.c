@@ -190,7 +190,7 @@ START_TEST(test_repositories_in_turn)
 	struct rig_ask *asks[8];
 	unsigned seen[16] = { 0 }, i, k;
 
-	/* Fifteen repositories share windows of ten. */
+	/* Fifteen repositories share batches of ten. */
 	rig_go_one("refs/heads/x");
 	for (i = 0; i < 15; i++) {
 		struct rig_ask *ask = rig_go_many(i, false, "refs/heads/", 20);
@@ -306,7 +306,7 @@ START_TEST(test_later_goes_first)
 	while (ask->nr_answers == 0)
 		rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
-	/* Windows grow again while the store has time for all of them. */
+	/* Batches grow again while the store has time for all updates. */
 	for (i = 0; i < 16; i++)
 		rig_back_all();
 	ck_assert_uint_eq(rig_count(rig_windows), 1000);
@@ -368,7 +368,7 @@ START_TEST(test_hundred_thousand_end_at_once)
 	struct rig_ask *ask;
 	double start;
 
-	rig_go_one("refs/heads"); /* in the way of all of them */
+	rig_go_one("refs/heads"); /* conflicts with all of them */
 	ask = rig_go_many(0, _i, "refs/heads/", 100000);
 	start = seconds();
 	rig_pass(30000 * RIG_MS);

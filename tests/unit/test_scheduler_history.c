@@ -151,7 +151,7 @@ START_TEST(stopping_awaits_them)
 	ck_assert(!scheduler_is_idle(e));
 	give_back(0);
 	ck_assert(scheduler_is_idle(e));
-	/* Nobody stays for more. */
+	/* No client asks for more. */
 	ask(2, 0, &client);
 	ck_assert_int_eq(answered_kind, REFD_ANSWER_REFUSED);
 	ck_assert_uint_eq(nr_answered, 2);
@@ -191,7 +191,7 @@ START_TEST(one_user_leaves_room_for_others)
 		ask((uint32_t)i, 0, &client);
 	ck_assert_uint_eq(nr_given, nr + 1000);
 	ck_assert_uint_eq(nr_answered, 1);
-	/* Half of them is not all. */
+	/* The limit of a user is still large. */
 	ck_assert_uint_gt(nr, 10000);
 	for (i = 0; i < nr_given; i++)
 		give_back(i);

@@ -44,7 +44,7 @@ END_TEST
 #define LOCKED(name, path) "\1locked\1" name "\1" path
 #define PACKED(path)       "\1packed-locked\1" path
 
-/* NAME is given back because PATH is locked. */
+/* Returns NAME because PATH is locked. */
 static void locked_at(const char *name, const char *path)
 {
 	struct txn_update *u = rig_find(rig_windows, name);
@@ -54,7 +54,7 @@ static void locked_at(const char *name, const char *path)
 	locked(name);
 }
 
-/* Retries as long as the scheduler wants to; returns for how long. */
+/* Retries as long as the scheduler does; returns the time. */
 static int64_t retry_until_answered(struct rig_ask *ask, const char *name)
 {
 	int64_t start = rig_now;
@@ -99,7 +99,7 @@ static const struct {
 	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
 	{ 101, 51, "packed-refs", 50, PACKED("/srv/0.git/packed-refs.lock") },
 	{ 101, 0, "packed-refs", 1000, PACKED("/srv/0.git/packed-refs.lock") },
-	/* Once is enough. */
+	/* A single try. */
 	{ 1, 0, "refs/heads/a", 0,
 	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
 	{ 0, 1, "packed-refs", 0, PACKED("/srv/0.git/packed-refs.lock") },

@@ -34,7 +34,7 @@ static void *test_realloc(void *p, size_t size);
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
-/* From the FAIL_AT-th on FAIL_NR of them fail. */
+/* From number FAIL_AT on, FAIL_NR allocations fail. */
 static bool may_allocate(void)
 {
 	long n = allocations++;
@@ -102,7 +102,7 @@ static void load(void)
 	ck_assert_uint_eq(stats.waiting + stats.in_store + stats.prepared, 0);
 }
 
-/* true: the failure came. */
+/* True: the failure happened. */
 static bool run_once(long at, long nr)
 {
 	static const struct rig_config cfg = { .committers = 2,

@@ -40,7 +40,7 @@ START_TEST(test_related_names_never_meet)
 	asks[1] = rig_go_one("refs/heads/a");
 	asks[2] = rig_go_one("refs/heads/a/b/c");
 	asks[3] = rig_go_one("refs/heads/a-b");
-	/* a waits for a/b, and a/b/c for both; a-b is no relation. */
+	/* a waits for a/b, and a/b/c waits for both. a-b is not related. */
 	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/a-b"));
 	ck_assert_ptr_null(rig_windows->next->next);
 	rig_back_all();
@@ -187,7 +187,7 @@ START_TEST(test_no_memory_of_names_gone)
 {
 	rig_go_one("refs/heads/a");
 	rig_back_all();
-	/* A file where a directory was. */
+	/* A ref where a directory was. */
 	rig_go_one("refs/heads");
 	ck_assert_uint_eq(rig_count(rig_windows), 1);
 	rig_back_all();

@@ -76,7 +76,7 @@ START_TEST(test_requests_of_a_user)
 	rig_back_all();
 	rig_back_all();
 	ck_assert_uint_eq(first->nr_answers, 1);
-	/* The same id, which is as unused as before. */
+	/* The same id, which is still unused. */
 	more = rig_go(&again);
 	rig_back_all();
 	ck_assert_int_eq(more->outcome, REFD_COMMITTED);
@@ -171,7 +171,7 @@ START_TEST(test_half_of_the_memory)
 {
 	ck_assert_uint_eq(go_bytes(5, 4500)->nr_answers, 0);
 	ck_assert_uint_eq(go_bytes(6, 2000)->nr_answers, 0);
-	/* More than half is 5's, and this would be the last eighth. */
+	/* User 5 has more than half, and this would need the last eighth. */
 	check_put_off(go_bytes(5, 1000));
 	ck_assert_uint_eq(go_bytes(6, 1000)->nr_answers, 0);
 }

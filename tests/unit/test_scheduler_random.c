@@ -31,7 +31,7 @@ static const char *const pool[] = { "HEAD", "refs/heads", "refs/heads/a",
 struct known {
 	struct rig_txn t;
 	const char *names[NR_MAX];
-	enum refd_status recorded[NR_MAX]; /* PENDING: not */
+	enum refd_status recorded[NR_MAX]; /* PENDING: no record */
 	unsigned nr_ok[NR_MAX];
 	struct rig_ask *first;
 	struct rig_ask *commit; /* first of a prepared session */
@@ -129,7 +129,7 @@ static void session_step(void)
 	end_session(k, chance(70));
 }
 
-/* Some clients answer at once, and some are never heard of again. */
+/* Some clients answer at once, and some never come back. */
 static void prepared_is_told(struct rig_ask *ask)
 {
 	if (ask->kind != REFD_ANSWER_PREPARED)

@@ -231,7 +231,7 @@ START_TEST(test_some_are_rejected)
 	rig_expect_window(WINDOW_COMMIT, 1);
 	ck_assert_int_eq(commit->outcome, REFD_PARTIAL);
 	ck_assert_int_eq(commit->statuses[0], REFD_BADNAME);
-	/* While preparing too. */
+	/* Also during preparation. */
 	ask = rig_go(&both);
 	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
 	rig_apply(rig_windows);

@@ -41,7 +41,7 @@ START_TEST(test_ended_too_early)
 	struct rig_ask *ask, *end;
 	int i;
 
-	/* Being admitted, waiting, being prepared. */
+	/* During admission, while waiting, during preparation. */
 	rig_go_one("refs/heads/a");
 	ask = rig_submit(&both);
 	for (i = 0; i < 3; i++) {
@@ -80,7 +80,7 @@ START_TEST(test_ended_twice)
 	struct rig_ask *ends[3];
 	size_t i;
 
-	/* The first word counts, and all get the answer. */
+	/* The first end counts, and all clients get its answer. */
 	rig_prepare(&both);
 	ends[0] = (_i == 0 ? rig_commit : rig_abort)(0, rig_last_id());
 	ends[1] = rig_commit(0, rig_last_id());
@@ -119,7 +119,7 @@ START_TEST(test_commit_fails)
 	rig_back(rig_windows);
 	rig_run();
 	rig_expect_results(commit, REFD_REJECTED, REFD_NOSPACE);
-	/* To be recorded once more, and then no more. */
+	/* Tried once more, then given up. */
 	scheduler_drain(rig_scheduler);
 	rig_run();
 	ck_assert_uint_eq(rig_count(rig_windows), 2);
@@ -185,7 +185,7 @@ START_TEST(test_cancelled)
 	rig_expect_window(WINDOW_ABORT, 2);
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(ask->text, "cancelled");
-	/* And afterwards. */
+	/* After preparation. */
 	rig_prepare(&both);
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);

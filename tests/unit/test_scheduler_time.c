@@ -224,7 +224,7 @@ START_TEST(test_notes_that_hold_much_memory)
 	t.bytes = 600000;
 	rig_go(&t);
 	reject_window();
-	/* They would keep everybody else out. */
+	/* Unrecorded outcomes would leave no room for other work. */
 	ck_assert_ptr_nonnull(rig_windows);
 	rig_back_all();
 	ask = rig_go(&t);

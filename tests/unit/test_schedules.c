@@ -328,7 +328,7 @@ static void ok_in(const char *spec, enum refd_durability asked)
 	w->asked = REFD_DURABILITY_DEFAULT;
 }
 
-/* There and back: the record of the way there must not be the last word. */
+/* To a new value and back: the first record must not have the last word. */
 START_TEST(a_stronger_mode_goes_through_the_journal)
 {
 	static const enum refd_durability modes[] = { REFD_DURABILITY_BATCH,

@@ -30,13 +30,13 @@ START_TEST(one_and_its_id_again)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	ck_assert(txn->updates[0].recorded);
 	sr_done_with(txn);
-	/* The same again is answered by the first outcome. */
+	/* A resend gets the first outcome. */
 	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
 	ck_assert(txn->replayed);
 	ck_assert_uint_gt(txn->lsn, 0);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
-	/* Something else under the id is refused. */
+	/* Other content under the id is refused. */
 	txn = sr_admit(&id, sr_repo, "refs/heads/b", sr_commit);
 	ck_assert_int_eq(txn->refused, REFD_BADREQUEST);
 	/* The token of the first transaction is not returned. */
@@ -154,7 +154,8 @@ START_TEST(sessions_leave_room_to_prepare)
 }
 END_TEST
 
-/* Many in flight at once, windows on both committers, checkpoints between. */
+/* Many transactions in flight at once, batches on both committers, checkpoints
+ * in between. */
 START_TEST(many_at_once)
 {
 	enum { NR = 300, ROUNDS = 3 };
@@ -290,7 +291,7 @@ START_TEST(copy_of_what_another_account_has)
 }
 END_TEST
 
-/* Neither is ever written to. */
+/* Nothing is ever written to either repository. */
 static uint64_t a_type;
 static const char *type_of;
 

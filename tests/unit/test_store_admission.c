@@ -70,7 +70,7 @@ START_TEST(a_giant_keeps_its_own_waiting_alone)
 
 	tmp_run("cp -r r.git other.git");
 	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
-	/* Open, both. */
+	/* Both repositories are open. */
 	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 1 } }, sr_repo,
 	    "refs/heads/x", sr_commit));
 	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 2 } }, other,

@@ -207,7 +207,7 @@ START_TEST(packs_where_a_syncfs_is_cheaper)
 	fsync_ns = 40 * S;
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
-	/* They are not given up for ever. */
+	/* The fsyncs are tried again later. */
 	for (i = 0; nr_fsync == 3 && i < 10; i++)
 		cost_of(i == 0, i == 0 ? 0 : 3);
 	ck_assert_int_eq(nr_fsync, 6);
@@ -465,7 +465,7 @@ START_TEST(alternates_are_synced_too)
 	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
 	alternates_new = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
-	/* Left to git. */
+	/* Refused, so git does the work. */
 	ck_assert_int_eq(refused_for("/nowhere/objects\n"), REFD_UNSUPPORTED);
 	ck_assert_int_eq(refused_for("\"/quoted/objects\"\n"),
 	    REFD_UNSUPPORTED);

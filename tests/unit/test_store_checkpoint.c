@@ -26,11 +26,11 @@ static const char ref_a[] = "refs/heads/a";
 /* ---- the disk ---- */
 
 static struct sys disk;
-static _Atomic bool holds;   /* a syncfs waits to be let go */
+static _Atomic bool holds;   /* a syncfs waits for the test */
 static _Atomic bool holds_b; /* so does the publishing of refs/heads/b */
 static sem_t is_held, let_go;
 static _Atomic int syncfs_fails, marker_fails;
-static _Atomic int64_t ahead_ns; /* the clock is */
+static _Atomic int64_t ahead_ns; /* offset of the clock */
 
 static int disk_syncfs(const struct sys *sys, int fd)
 {
@@ -160,7 +160,7 @@ START_TEST(a_commit_does_not_wait_for_it)
 }
 END_TEST
 
-/* The rounds forget the record before, and no more. */
+/* The rounds forget only the record before. */
 START_TEST(what_is_not_published_is_not_forgotten)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
@@ -290,7 +290,7 @@ static void fails_with(_Atomic int *what, const char *words)
 	ck_assert_ptr_nonnull(strstr(cp.why, words));
 	ck_assert_ptr_nonnull(strstr(cp.why, sr_repo));
 	free(cp.why);
-	/* The same again once the disk is mended. */
+	/* The same again after a repair of the disk. */
 	*what = 0;
 	do {
 		/* Until another thread has redone the records. */

@@ -211,7 +211,7 @@ static void event(enum store_event event, const char *place, const char *why)
 {
 	ck_assert_int_eq(event, STORE_JOURNAL_DAMAGED);
 	ck_assert_str_eq(place, sr_state);
-	/* Once. */
+	/* Reported once. */
 	ck_assert_ptr_null(told_why);
 	told_why = strdup(why);
 	sem_post(&told);

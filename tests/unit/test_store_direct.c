@@ -161,7 +161,7 @@ START_TEST(given_up)
 }
 END_TEST
 
-/* The next transaction is admitted while nothing is left of the former. */
+/* The next transaction is admitted when the earlier one is completely gone. */
 START_TEST(one_after_the_other)
 {
 	struct refd_txid id;

@@ -164,7 +164,8 @@ static void wait_for(const _Atomic unsigned *count)
 		serve(other);
 }
 
-/* Is searched once, and then once a minute, until the entries are gone. */
+/* The repository is searched once, and then once a minute, until the entries
+ * are gone. */
 static void flooded(unsigned searches)
 {
 	unsigned i;

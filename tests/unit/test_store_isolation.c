@@ -254,7 +254,7 @@ static void expect_service(int64_t limit_ns)
 		sched_yield();
 }
 
-/* NR windows hang while they publish their first ref. */
+/* NR batches hang while they publish their first ref. */
 static void hold_windows(size_t nr)
 {
 	struct txn *txn;

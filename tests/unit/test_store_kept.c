@@ -168,7 +168,7 @@ static void wait_checkpoints(uint64_t nr)
 	}
 }
 
-/* Checkpoints come and go, and so does the daemon. */
+/* After checkpoints and after a restart. */
 START_TEST(what_could_not_be_renamed)
 {
 	char *value;
@@ -196,7 +196,8 @@ START_TEST(what_could_not_be_renamed)
 }
 END_TEST
 
-/* packed-refs comes first: nothing was out yet, and all is taken back. */
+/* packed-refs comes first: nothing was published, and everything is taken
+ * back. */
 START_TEST(what_could_not_be_deleted)
 {
 	char *value;

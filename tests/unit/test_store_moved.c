@@ -156,7 +156,7 @@ START_TEST(norepo_of_one_that_is_open)
 }
 END_TEST
 
-/* The errors themselves, without a move. */
+/* The same errors without a move. */
 START_TEST(others_keep_their_status)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";

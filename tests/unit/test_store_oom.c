@@ -228,7 +228,7 @@ START_TEST(a_window)
 }
 END_TEST
 
-/* Of a start after a crash in the middle, or a power loss after the end. */
+/* A start after a crash in the middle, or after a power loss at the end. */
 START_TEST(a_recovery)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };

@@ -17,7 +17,7 @@
 #include "tests/lib/txn_help.h"
 
 static struct sys faulty;
-static bool is_broken; /* the stage can't be looked through */
+static bool is_broken; /* the stage directory can't be searched */
 static char worktree_dir[4096], second[REFD_OID_HEX + 1];
 
 /* The status after admission of an update of NAME to the second commit, or of
@@ -147,7 +147,7 @@ START_TEST(a_repository_with_a_failing_disk_is_not_written)
 }
 END_TEST
 
-/* Without a record there may be locks all the same. */
+/* Without a record, locks may still be there. */
 START_TEST(a_repository_that_could_not_be_searched_is_not_written)
 {
 	is_broken = true;

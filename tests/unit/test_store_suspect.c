@@ -60,7 +60,7 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 	return sys_kernel.openat(sys, dirfd, path, flags & ~O_DIRECT, mode);
 }
 
-/* Lines of <state>/syncs; a marker's are shorter. */
+/* Lines of <state>/syncs. Lines of a marker are shorter. */
 static ssize_t disk_pwrite(const struct sys *sys, int fd, const void *buf,
     size_t len, off_t offset)
 {
@@ -188,7 +188,7 @@ START_TEST(what_was_not_lost_is_served)
 	is_served("refs/heads/a", second);
 	read = nr_read;
 	ck_assert_int_gt(read, 0);
-	/* Read once. */
+	/* Every object is read once. */
 	ck_assert_int_eq(update("refs/heads/b", second), REFD_OK);
 	ck_assert_int_eq(nr_read, read);
 	/* A second failure, reported to any thread, causes a second read. */
@@ -286,8 +286,8 @@ START_TEST(what_is_lost_is_not_read_again)
 }
 END_TEST
 
-/* In mode periodic nothing waits for objects, and the next syncfs is to make
- * them last. */
+/* In mode periodic nothing waits for objects, and the next syncfs makes them
+ * durable. */
 START_TEST(no_mode_is_let_through)
 {
 	sr_close();
@@ -355,7 +355,7 @@ START_TEST(what_a_new_repository_is_known_by)
 	uint64_t ino;
 	int i;
 
-	/* All before is durable, for a second repository to be new. */
+	/* Everything before is durable: the second repository is new. */
 	ck_assert_int_eq(update("refs/heads/a", sr_commit), REFD_OK);
 	tmp_run("git clone -q --bare --shared r.git new.git");
 	snprintf(sr_repo, sizeof(sr_repo), "%s/new.git", tmp_root);
@@ -381,7 +381,7 @@ START_TEST(what_a_new_repository_is_known_by)
 	ck_assert_str_eq(after, before);
 	free(before);
 	free(after);
-	/* Once; and never where nothing is suspect. */
+	/* The id file is replaced once, and never without suspect objects. */
 	ino = id_ino("new.git");
 	ck_assert_int_eq(update("refs/heads/c", sr_commit), REFD_OK);
 	ck_assert(id_ino("new.git") == ino);

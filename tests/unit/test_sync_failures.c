@@ -115,7 +115,7 @@ END_TEST
 START_TEST(crashed_in_a_sync)
 {
 	ck_assert_int_eq(sync_failures_begin(d, A, 50), 0);
-	/* Two at once: the later says more. */
+	/* Two syncs at once: the later sync says more. */
 	ck_assert_int_eq(sync_failures_begin(d, A, 60), 0);
 	sync_failures_end(d, A);
 	kill_it();

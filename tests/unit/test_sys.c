@@ -138,7 +138,7 @@ static void *rename_to_and_fro(void *arg)
 	return arg;
 }
 
-/* The kernel gives up a path with ".." when anybody renames anything. */
+/* The kernel gives up on a path with ".." if any rename happens meanwhile. */
 START_TEST(renames_stop_no_path_with_dots)
 {
 	pthread_t thread;
@@ -336,7 +336,7 @@ START_TEST(a_file_is_read_whole_and_terminated)
 }
 END_TEST
 
-/* /proc files have size 0 for fstat: only reading tells. */
+/* /proc files have size 0 for fstat: only a read shows the size. */
 START_TEST(a_size_that_lies_does_not_matter)
 {
 	char *buf;

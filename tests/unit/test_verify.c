@@ -198,7 +198,7 @@ START_TEST(packed_doubles_and_peels)
 		"sed -i '/refs.heads.a$/{p}' packed-refs");
 	FINDS(1);
 	HAS("packed-duplicate refs/heads/a", "line 3");
-	/* The tag of a tag is of the commit. */
+	/* Both peeled lines name the commit. */
 	tmp_run("cd r/.git && sed \"s/^^.*/^$(cat refs/heads/main)/\" p "
 		">packed-refs");
 	FINDS(2);
@@ -253,7 +253,7 @@ START_TEST(logs)
 		"rm refs/heads/gone && : >logs/refs/heads/never && "
 		"rm logs/refs/heads/up && mkdir logs/refs/heads/up && "
 		": >logs/refs/heads/up/x && "
-		/* Somebody is at work. */
+		/* A writer is at work. */
 		": >logs/refs/heads/begun && : >refs/heads/begun.lock");
 	FINDS(8);
 	HAS("log-torn refs/heads/torn", "cut off");

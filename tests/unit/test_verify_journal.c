@@ -44,7 +44,7 @@ static void update(const char *name, const char *hex)
 	sr_done_with(txn);
 }
 
-/* r.git: a and b, by refd; logs are kept. */
+/* r.git has a and b, made by refd. Logs are kept. */
 static void setup(void)
 {
 	char *out;

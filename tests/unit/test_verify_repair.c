@@ -93,7 +93,7 @@ START_TEST(from_the_journal)
 		"test ! -s r.git/refd/kept/*refs%%heads%%a && "
 		"test ! -e r.git/refs/heads/a.lock");
 	REPAIRS(0);
-	/* The daemon goes on from there. */
+	/* The daemon continues with this value. */
 	update("refs/heads/a", older);
 	is_at("refs/heads/a", older);
 }
@@ -253,7 +253,7 @@ START_TEST(logs)
 }
 END_TEST
 
-/* They are told, and nothing behind them is looked at or changed. */
+/* Links are reported. Nothing behind them is read or changed. */
 START_TEST(links_on_the_way)
 {
 	tmp_run("mv r.git/refs/heads away && ln -s ../../away "

@@ -266,7 +266,7 @@ START_TEST(test_nothing_is_overlooked)
 		    0);
 	for (i = 0; i < PRODUCERS; i++)
 		pthread_join(threads[i], NULL);
-	/* Without workers_stop(), which would look at every source once more. */
+	/* Without workers_stop(), which would look at every source again. */
 	for (i = 0; i < 2; i++)
 		while (atomic_load(&c[i].done) < PRODUCERS * PIECES / 2)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 },

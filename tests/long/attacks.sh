@@ -20,7 +20,7 @@
 # is a few milliseconds. A single turn of the scheduler, or a flush of a shared
 # disk, multiplies such a small value. A push that runs git and its hooks takes
 # longer than 50 ms even without an attack.
-# Alone: it looks at how long things take.
+# Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SOAK_SECONDS (300; `make soak`: 1800) of everything at once: tests/soak/soak.py
 # says what, and what must be so in the end.
-# Alone: it looks at how long things take.
+# Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

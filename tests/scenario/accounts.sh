@@ -1,9 +1,9 @@
 #!/bin/bash
 # Proves that refd enable --service sets up a daemon of one account, can be
-# repeated, and is undone by refd disable --service; and that the documented
-# change from one root daemon to one daemon per account loses no acknowledged
-# update. /etc and /run are copies here, and systemctl is a script that records
-# its arguments.
+# repeated, and is undone by refd disable --service. The documented change from
+# one root daemon to one daemon per account loses no acknowledged update. /etc
+# and /run are copies here, and systemctl is a script that records its
+# arguments.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

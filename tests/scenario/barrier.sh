@@ -1,9 +1,9 @@
 #!/bin/bash
-# The object barrier across file systems: a repository whose alternates lie on
-# another one. Objects that are new there are made durable there before a ref
-# names them, also those that a pack holds; once they are known to be, they
-# cost nothing; and a cut of that file system right after the answer leaves
-# them. Objects that nobody has are refused.
+# Proves that the object barrier works across file systems: the alternates of a
+# repository lie on a second file system. New objects there, loose or packed,
+# become durable there before a ref names them. Known durable objects cost
+# nothing. A power loss of that file system right after the answer keeps the
+# objects. Missing objects are refused.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# What git reads after a power cut before anything is recovered, by mode of
-# durability: of 300 refs that were just answered, half of them moved and half
-# made, each with a log, how many are right, stale (at the old value, or not
-# there), and empty or broken. The file system is shut down at once, its own
-# log written at the last moment or not, and no checkpoint came in between.
-# batch and fsync have to leave none but right ones; after recovery, journal
-# has, too. REFS=1000 is the table in docs/durability.md.
+# Proves the state of refs after a power loss and before recovery, by mode of
+# durability. 300 refs were just answered, half of them moved and half created,
+# each with a log. The test counts right refs, stale refs (at the old value, or
+# missing), and empty or broken refs. The file system is shut down at once, with
+# or without a last write of its own log, and no checkpoint came in between. In
+# modes batch and fsync all refs must be right. In mode journal all refs must be
+# right after recovery. REFS=1000 gives the table in docs/durability.md.
 # Slow: it cuts the power for each mode on two file systems.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The bench can be believed: everybody in it does what it says, which is looked
-# for afterwards, and one that claims a ref more than it made is found out; what
-# it writes is JSON. And refd bench measures, and leaves nothing behind.
+# Proves that the bench can be trusted. The results of every participant are
+# checked afterwards, and a participant that claims too many refs is found out.
+# The output is JSON. refd bench measures, and leaves nothing behind.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,10 +1,9 @@
 #!/bin/bash
-# Real git at its everyday work in the repositories that clients of refd write
-# all the time: pack-refs and gc, reflogs expired, worktrees come and go,
-# branches renamed, fetches into it and clones of it, HEAD moved from branch to
+# Proves that real git can do its everyday work while clients of refd write to
+# the same repositories: pack-refs and gc, expiry of reflogs, worktrees that
+# come and go, renamed branches, fetches and clones, HEAD moved from branch to
 # branch, commits and stashes in the work tree. Afterwards the repository is
-# sound, each side has every value that it was told it has, and nothing is
-# locked.
+# sound, both sides have every acknowledged value, and no lock is left.
 # Alone: it is a storm.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,10 +1,11 @@
 #!/bin/bash
-# The checkpoint: how much may await replay is bounded, also under load that
-# never pauses; `refd checkpoint` returns when what was answered before needs
-# no replay, so that after a cut all of it is there before anything is replayed; only root and the daemon's user may ask;
-# one that can't be done says so; and what others did to a ref between its
-# publication and its checkpoint is what a cut leaves.
-# Alone: it looks at how long things take.
+# Proves the promises of the checkpoint. The amount of work that may await
+# replay is bounded, also under load without a pause. `refd checkpoint` returns
+# when no earlier answer needs replay: after a power loss all of it is there
+# before any replay. Only root and the daemon's user may ask. A failed
+# checkpoint is reported. A power loss keeps foreign changes to a ref between
+# its publication and its checkpoint.
+# Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

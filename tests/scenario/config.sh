@@ -1,8 +1,8 @@
 #!/bin/bash
-# The configuration: check-config says what the daemon would do with it, and
-# where each value is from. SIGHUP applies what can be applied and names what
-# can't; a bad file changes nothing. Sections of roots: who may use one, and
-# how durable it is. A second daemon is told what it runs into.
+# Proves the handling of the configuration. check-config shows the effective
+# values and their origins. SIGHUP applies the keys that can change and names
+# the others; a bad file changes nothing. Sections of roots set the permitted
+# users and the durability. A second daemon is told the conflict.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A fixed piece of work costs refd no more flushes, system calls and
-# instructions than tests/bench/limits says. Counts, never times, so that it is
-# the same on a machine that is busy.
+# Proves that a fixed piece of work costs refd no more flushes, system calls and
+# instructions than tests/bench/limits permits. The test compares counts, never
+# times, so that a busy machine gives the same result.
 # Slow: strace and callgrind slow the daemon down.
 
 # shellcheck source=tests/lib/scenario.sh

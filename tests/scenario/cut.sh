@@ -1,12 +1,12 @@
 #!/bin/bash
-# A real power cut: repositories and journal lie on loop-mounted file systems
-# that are shut down (FS_IOC_SHUTDOWN) in the middle of the load, once with
-# the file system's own journal written at the last moment, which leaves refs
-# that are named and empty, once without. The daemon dies, they are mounted
-# again, recovery runs. Every acknowledged value must be there, or the one its
-# client had already asked for; symbolic refs and HEAD's log are as they were
-# acknowledged; no ref is empty, what was deleted stays deleted, reflogs are
-# whole, the objects are there and no lock is left.
+# Proves that real power losses lose no acknowledged update. Repositories and
+# journal lie on loop-mounted file systems that are shut down (FS_IOC_SHUTDOWN)
+# in the middle of the load: once with a last write of the file system's
+# journal, which leaves named but empty refs, and once without. The daemon dies,
+# the file systems are mounted again, and recovery runs. Every ref has its
+# acknowledged value, or a value that its client had already requested. Symbolic
+# refs and HEAD's log are as acknowledged. No ref is empty, deleted refs stay
+# deleted, reflogs and objects are whole, and no lock is left.
 # Slow: it cuts the power on two file systems.
 
 # shellcheck source=tests/lib/scenario.sh

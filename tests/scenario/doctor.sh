@@ -1,9 +1,9 @@
 #!/bin/bash
-# refd doctor: every trap that it knows is made, and found by its id; where
-# --fix mends it it is gone then, and a second --fix has nothing to do; what it
-# does not mend is gone once it is undone. On a repository as it should be it
-# finds nothing and says what it looked at. Every id is in the manual page, and
-# is shown here or in the unit test.
+# Proves that refd doctor finds every problem that it knows. The test makes each
+# problem and looks for its id. A problem that --fix repairs is gone afterwards,
+# and a second --fix has nothing to do. Other problems are gone when the test
+# undoes them. On a sound repository the doctor finds nothing and lists its
+# checks. Every id is in the manual page, and is shown here or in the unit test.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

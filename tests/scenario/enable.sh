@@ -1,11 +1,11 @@
 #!/bin/bash
-# refd enable and disable with real git: a push is served after enable and
-# git's own again after disable, which leaves configuration and hooks as they
-# were to the byte; a repository that it would break is refused and left
-# alone, with the remedy said; another's proc-receive hook keeps its refs; all
-# repositories below a directory are enabled without being touched, and their
-# own hooks run as ever, in plain, bare and linked work trees; a template
-# enables those to come; the list tells what is enabled.
+# Proves refd enable and disable with real git. After enable, refd serves a
+# push; after disable, git does. disable restores configuration and hooks to the
+# byte. A repository that enable would break is refused unchanged, with a
+# remedy. A foreign proc-receive hook keeps its refs. All repositories below a
+# directory can be enabled without a change in them, and their own hooks run as
+# before, in plain, bare and linked work trees. A template enables new
+# repositories. The list shows all enabled repositories.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

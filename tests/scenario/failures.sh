@@ -1,11 +1,12 @@
 #!/bin/bash
-# What a failing disk costs, with the real programs. First by strace, one
-# system call of the daemon's at a time, EIO, ENOSPC and EDQUOT: lockfile,
-# directories, packed-refs, journal, barrier; the ref that it hits says so and
-# keeps its value, the same daemon goes on, and the journal says of the id what
-# the refs say. A journal that can't come back ends it with 74. Then a disk that
-# really takes no more: the kernel calls the pages clean that it could not
-# write, and what is asked by id is still the truth, also after a cut.
+# Proves that a failing disk costs only the affected updates, with the real
+# programs. First, strace makes one system call of the daemon fail at a time,
+# with EIO, ENOSPC and EDQUOT: lockfile, directories, packed-refs, journal,
+# barrier. The affected ref reports the failure and keeps its value, the daemon
+# goes on, and the journal agrees with the refs. If the journal cannot be
+# reopened, the daemon ends with status 74. Then a real disk takes no more
+# writes. The kernel marks the unwritten pages clean, and the answer by id is
+# still true, also after a power loss.
 # Slow: a client waits ten seconds for a daemon.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,9 +1,9 @@
 #!/bin/bash
-# What durability costs, counted and not timed: the daemon runs under strace,
-# and each of its flushes is put down to what it was for. However many refs a
-# transaction, a push or a crowd of clients brings, a window costs one flush
-# of the journal; objects that are new cost one syncfs, or a few fsyncs where
-# they are a pack; deletions one packed-refs.new.
+# Proves the cost of durability in flushes, counted and not timed. The daemon
+# runs under strace, and every flush is attributed to its purpose. A batch costs
+# one flush of the journal, however many refs come from a transaction, a push or
+# many clients. New objects cost one syncfs, or a few fsyncs for a pack.
+# Deletions cost one packed-refs.new.
 # Alone: how many share a flush depends on what else runs.
 
 # shellcheck source=tests/lib/scenario.sh

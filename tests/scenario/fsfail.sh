@@ -1,8 +1,9 @@
 #!/bin/bash
-# A file system that dies under a running daemon, is unmounted, and comes back
-# with what it had on disk: nothing is acknowledged there meanwhile, others are
-# served, the daemon lets go of it, and once it is back all that was
-# acknowledged is redone without anybody asking, and it is served again.
+# Proves the handling of a file system that dies under a running daemon, is
+# unmounted, and comes back with its old contents. Meanwhile no update there is
+# acknowledged, other repositories are served, and the daemon closes its files
+# there. Once the file system is back, refd redoes all acknowledged updates by
+# itself and serves the repositories again.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# What `refd update` says is what git's update-ref says: the inputs of
-# tests/golden/ are given to it, and standard output, standard error and exit
-# status must be those of git 2.55, and with --compat=2.39 those of 2.39, line
-# by line. Where refd answers otherwise it does so on purpose: each such answer
-# stands here, whole, with its reason. Any other difference fails, and so does
-# one of these that is no more.
+# Proves that `refd update` prints the same as git's update-ref. For the inputs
+# of tests/golden/, standard output, standard error and exit status must be
+# those of git 2.55, or with --compat=2.39 those of git 2.39, line by line.
+# Every intended difference is listed here in full, with its reason. Any other
+# difference fails the test, and so does a listed difference that no longer
+# exists.
 # Slow: it runs hundreds of commands, one after the other.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What happened is found again, by repository, ref, time, user and
-# transaction; a feed of changes is complete and in order, whatever is killed
-# meanwhile; a waiting watch costs nothing; a tenant sees his own alone.
+# Proves that history finds past changes by repository, ref, time, user and
+# transaction. A feed of changes is complete and in order, whatever is killed
+# meanwhile. A waiting watch costs nothing. A tenant sees only his own changes.
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/server.sh
 . "$ROOT/tests/lib/server.sh"

@@ -1,11 +1,12 @@
 #!/bin/bash
-# Clients that mean no good, all kinds at once (tests/hostile/hostile.py): slow,
-# huge, half-closed, out of order, mangled, deaf, thousands at once. The daemon
-# stays up, its memory and descriptors stay bounded, others are served, and
-# nothing is left behind. With BUILD of PROFILE=asan under the sanitizers.
-# HOSTILE_SECONDS (6; tests/long/hostile.sh: 120), and HOSTILE_MANY (50; 200)
-# connections at once of each kind, of one twenty times as many.
-# Alone: it looks at how long things take.
+# Proves that hostile clients, all kinds at once (tests/hostile/hostile.py), do
+# no harm: slow, huge, half-closed, out of order, mangled, deaf, thousands at
+# once. The daemon stays up, its memory and descriptors stay bounded, other
+# clients are served, and nothing is left behind. A BUILD of PROFILE=asan runs
+# under the sanitizers. HOSTILE_SECONDS is 6 (tests/long/hostile.sh: 120).
+# HOSTILE_MANY is the number of connections of each kind at once, 50 (200); one
+# kind has twenty times as many.
+# Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

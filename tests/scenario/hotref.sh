@@ -1,8 +1,8 @@
 #!/bin/bash
-# One ref that everybody wants. git update-ref in a loop sets it while sixteen
-# clients of refd swap it, and while sixteen loops of plain git do: git must
-# not find the lock taken more often beside refd than beside git, and no
-# client of refd may hear of a lock at all.
+# Proves that refd is fair to git on a single busy ref. git update-ref sets the
+# ref in a loop, while sixteen clients of refd swap it, and then while sixteen
+# loops of plain git do. git must not find the lock taken more often beside refd
+# than beside git. No client of refd may see a lock at all.
 # Alone: it counts what two storms get done, side by side.
 
 # shellcheck source=tests/lib/scenario.sh

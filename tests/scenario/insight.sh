@@ -1,11 +1,11 @@
 #!/bin/bash
-# What an administrator sees, and does: refd status says by its exit status
-# whether the daemon serves; refd stats counts what happened, in text, JSON and
-# for Prometheus, also over HTTP on a Unix socket; the slow log says where a
-# transaction's time went, under its git trace2 id; refd locks names the process
-# that holds a lock; refd top shows who is busy; pause makes everybody wait,
-# drain finishes what there is, resume goes on; and all of that but the numbers
-# is for those alone whom the socket for administration lets in.
+# Proves the commands of an administrator. The exit status of refd status tells
+# whether the daemon serves. refd stats counts events in text, JSON and for
+# Prometheus, also over HTTP on a Unix socket. The slow log shows the parts of a
+# transaction's time, under its git trace2 id. refd locks names the process that
+# holds a lock. refd top shows the busiest. pause makes all clients wait, drain
+# finishes the present work, resume goes on. Only users of the administration
+# socket may do this, except reading the numbers.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

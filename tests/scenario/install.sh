@@ -1,7 +1,7 @@
 #!/bin/bash
-# What `make install` puts in place serves: the programs, the library under
-# its versioned names and no others, the headers, pkg-config, the manual pages,
-# completion in bash and zsh. `make uninstall` takes all of it away.
+# Proves that the files of `make install` work: the programs, the library under
+# its versioned names only, the headers, pkg-config, the manual pages, and
+# completion in bash and zsh. `make uninstall` removes all of them.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,10 +1,9 @@
 #!/bin/bash
-# kill -9 of the daemon, again and again, under clients that never stop
-# asking. Nothing that was acknowledged may be missing, nothing may have
-# happened twice, an atomic transaction is there whole or not at all, and no
-# lock is left. Exactly once is counted: each ref's reflog must have as many
-# lines as its client had acknowledgements, each beginning where the one
-# before ended.
+# Proves that kill -9 of the daemon, again and again, loses and repeats nothing,
+# while clients never stop asking. No acknowledged update is missing, an atomic
+# transaction is there as a whole or not at all, and no lock is left. The test
+# counts: every reflog must have as many lines as its client had
+# acknowledgements, and every line begins where the line before ended.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

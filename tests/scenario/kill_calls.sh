@@ -1,10 +1,10 @@
 #!/bin/bash
-# kill -9 of the real daemon at the system calls of a transaction: before the
-# first, the second, ... of each kind, counted by strace. Whatever the client
-# was told, after the next start the refs are what the journal says of the id:
-# all of an atomic transaction or nothing; sent again under the same id it has
-# happened once, each ref's log has one line of it, and no lock is left and
-# nothing is staged.
+# Proves that kill -9 of the real daemon at any system call of a transaction
+# does no harm. strace counts the calls: the daemon dies before the first, the
+# second, ... of each kind. Whatever the client was told, after the next start
+# the refs agree with the journal: an atomic transaction is whole or absent.
+# After a resend under the same id it has happened once, each log has one line
+# of it, and no lock and no staged file is left.
 #
 # KILL_CALLS=all: every call of every kind (tests/long/kill_calls.sh).
 

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Nobody starves: while one user sends as much as he can, another's updates
-# have their turn; he is told to come later, does, and nothing
-# of his is lost; the same for a repository, also where a root has limits of its
-# own, and of connections. And prefixes that are reserved, and a reload that
-# changes it all.
+# Proves that no user starves. While one user sends as much as possible, updates
+# of another user get their turn. The busy user is told to come later, does so,
+# and loses nothing. The same holds for repositories, also below a root with its
+# own limits, and for connections. The test also covers reserved prefixes, and a
+# reload that changes all limits.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

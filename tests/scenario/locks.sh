@@ -1,11 +1,11 @@
 #!/bin/bash
-# A lock that somebody else holds: every other ref goes on at once, the one it
-# guards waits as long as foreign locks are waited for and then is `locked`,
-# or is done as soon as the lock goes. The lock itself is never touched. The
-# same for packed-refs.lock, which deletions need, and HEAD.lock. Clients of
-# refd never see each other's locks: they are served in turn, also those that
-# rewrite packed-refs.
-# Alone: it looks at how long things take.
+# Proves that a foreign lock stops only its own ref. Every other ref goes on at
+# once. The locked ref waits for the time limit of foreign locks and then is
+# `locked`, or is done as soon as the lock goes. refd never touches the lock.
+# The same holds for packed-refs.lock, which deletions need, and for HEAD.lock.
+# Clients of refd never see each other's locks: they take turns, also in
+# rewrites of packed-refs.
+# Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Objects that have their names on disk before their content. A push is refused
-# after git moved its objects to the others, somebody's fsync on that file
-# system makes their names last, and the power is cut. Then it is pushed again,
-# better, so that git sends no more than it must. With what `refd enable` sets
-# each object is there whole or not at all, and what is acknowledged is there,
-# after another cut too. Without loose objects in core.fsync empty files are
-# left, which git takes for the objects, and refd makes them last: that is
-# shown where the kernel lets it be, and refd doctor says so beforehand.
+# Proves that no acknowledged object is lost if its name reaches the disk before
+# its content. A push is refused after git moved the new objects to their place.
+# A foreign fsync on the file system makes their names durable, and the power is
+# lost. A corrected push follows, and git sends only missing objects. With the
+# settings of `refd enable`, every object is there as a whole or not at all, and
+# acknowledged objects are there, after a second power loss too. Without loose
+# objects in core.fsync, empty files are left, git takes these files for
+# objects, and refd makes them durable. The test shows this on kernels that
+# permit it. refd doctor warns beforehand.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,11 +1,10 @@
 #!/bin/bash
-# What each mode of durability costs, counted by strace and put down to what it
-# was for: transactions of 1 to 1000 refs, with directories that have to be
-# made, with log lines, and deletions of loose and of packed refs, on a file
-# system whose journal carries many files in one flush (ext4) and on one that
-# needs syncfs for that (btrfs). The daemon promises nothing by itself; each
-# transaction asks for its mode, by git's configuration. The sums are the table
-# in docs/durability.md.
+# Proves the cost of every mode of durability, counted by strace and attributed
+# to its purpose: transactions of 1 to 1000 refs, with new directories, with log
+# lines, and with deletions of loose and packed refs. One file system makes many
+# files durable in one flush (ext4), another needs syncfs for this (btrfs). The
+# daemon itself promises nothing; every transaction asks for its mode through
+# git's configuration. The sums are the table in docs/durability.md.
 # Slow: each mode runs on three file systems.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,14 +1,14 @@
 #!/bin/bash
-# What ended the last run, a kill or a cut, is told by the life of the file
-# system and not by its mount: a daemon that is started again in a mount
-# namespace of its own, as a hardened service is, or that reaches its
-# repositories by a bind mount, takes a kill for a kill, and leaves alone what
-# others did; one whose file system was mounted anew within the same boot
-# takes it for a cut. Two mounts of one file system are one to it. A client in
-# a namespace where the path is another directory than for the daemon is
-# refused, and told so. A client that sees another boot id than the daemon, as in
-# a container, may leave the work to git while the daemon is away if the marker
-# lies in memory, and may not if the marker lies on a disk.
+# Proves that the life of the file system, and not its mount, tells a crash from
+# a power loss. A daemon that restarts in a new mount namespace, as a hardened
+# service does, or that uses a bind mount, recovers from a crash and leaves
+# foreign changes alone. A new mount of the file system within the same boot
+# counts as a power loss. Two mounts of one file system count as one.
+#
+# A client is refused with a reason if its path is a different directory than
+# the daemon's. A client may see another boot id than the daemon, as in a
+# container. Then it may leave the work to git while the daemon is away if the
+# marker lies in memory, but not if the marker lies on a disk.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,7 +1,8 @@
 #!/bin/bash
-# A full disk, once the repository's and once the journal's: each ref that
-# can't be written says `nospace` and keeps its value, no lock and no empty
-# ref is left, and the same daemon goes on by itself once there is room.
+# Proves that a full disk does no lasting harm, once on the repository's disk
+# and once on the journal's. Every ref that cannot be written says `nospace` and
+# keeps its value. No lock and no empty ref is left. The daemon goes on by
+# itself once there is room.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

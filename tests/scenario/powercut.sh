@@ -1,7 +1,7 @@
 #!/bin/bash
-# A dozen power cuts of real file systems under load, and kills, from fixed
-# seeds (tests/powercut/README.md): everything that was acknowledged is there
-# afterwards. tests/long/powercut.sh has hundreds from new ones.
+# Proves that a dozen power losses of real file systems under load, and crashes,
+# take no acknowledged update. The seeds are fixed (tests/powercut/README.md).
+# tests/long/powercut.sh has hundreds with new seeds.
 # Slow: it cuts the power a dozen times.
 
 # shellcheck source=tests/lib/scenario.sh

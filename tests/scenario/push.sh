@@ -1,10 +1,10 @@
 #!/bin/bash
-# A real `git push` through receive-pack, hook and daemon: a hundred branches
-# of which three can't be had, and the others land as they do with git alone;
-# atomic pushes, deletions, reflogs. Then what the hook leaves to git, whole,
-# and, in tests/long/push.sh, what it must never leave to git: refs that may
-# await recovery, and a push whose outcome is not known. The hook says so, and
-# does not call the push a failure.
+# Proves a real `git push` through receive-pack, hook and daemon. Of a hundred
+# branches three fail, and the others land as with git alone. The test covers
+# atomic pushes, deletions and reflogs, and pushes that the hook leaves to git
+# as a whole. tests/long/push.sh adds the cases that must never be left to git:
+# refs that may await recovery, and a push with an unknown outcome. The hook
+# reports these cases, and does not call the push a failure.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Another proc-receive hook behind refd's: what refd.chain names goes to it and
-# its answers come back as it gave them, beside refs that refd serves. Compared
-# with a copy that has that hook alone, and git for the rest. refd's own hook is
-# in a central core.hooksPath, the other one in the repository. In
-# tests/long/push_chain.sh: a hook that does not answer is ended after a minute.
+# Proves that a proc-receive hook behind refd's works. The refs of refd.chain go
+# to this hook, and its answers are copied, beside refs that refd serves. The
+# result is compared with a copy of the repository that has only this hook.
+# refd's own hook is in a central core.hooksPath, the other hook in the
+# repository. tests/long/push_chain.sh adds: a hook that does not answer is
+# ended after a minute.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

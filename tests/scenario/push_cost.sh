@@ -1,8 +1,9 @@
 #!/bin/bash
-# What a push costs beside git's own: one connection to the daemon, one
-# transaction, and one git process, for the configuration. There are more only
-# for what a process of git's has to tell: whether a branch was moved forward
-# (receive.denyNonFastForwards), a process each.
+# Proves that a push through refd costs little beside git's own work: one
+# connection to the daemon, one transaction, and one git process for the
+# configuration. Additional processes are needed only for questions that git
+# must answer: whether a branch moved forward (receive.denyNonFastForwards)
+# takes one process for every branch.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,12 +1,12 @@
 #!/bin/bash
-# kill -9 of the daemon, again and again, under pushes and under `refd update`,
-# by clients that count; their hooks, receive-packs and they themselves are
-# killed, too. Each change that anybody was told of happened once and no other
-# did: refs, reflogs, the journal and what was told agree (what exactly is
-# compared: tests/lib/push_count.py).
+# Proves that kill -9 loses and repeats no change, under pushes and under
+# `refd update` by clients that count. The daemon is killed again and again;
+# hooks, receive-packs and clients are killed, too. Every reported change
+# happened once, and no other change happened. Refs, reflogs, journal and
+# reports agree (tests/lib/push_count.py describes the comparison).
 #
-# SECONDS_OF_IT and SEED to choose; tests/long/push_count.sh runs it for long,
-# from a new seed.
+# SECONDS_OF_IT and SEED select the run; tests/long/push_count.sh runs it for
+# long, with a new seed.
 # Slow: it kills the daemon again and again.
 
 # shellcheck source=tests/lib/scenario.sh

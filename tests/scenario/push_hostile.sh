@@ -1,10 +1,10 @@
 #!/bin/bash
-# Pushes that no git would send, spoken to receive-pack by hand: names that
-# lead out of the repository or break a report apart, NUL bytes, ids of nothing,
-# the same ref twice, thousands of refs, and a hang-up at every packet and
-# every few bytes, also of receive-pack itself. Whatever comes: nothing beside
-# the repository's refs is touched, what is reported is so, nothing is half
-# done that is all or nothing, no lock stays, and the daemon serves on.
+# Proves that pushes that no git would send do no harm. The test speaks to
+# receive-pack by hand: names that lead out of the repository or break a report
+# apart, NUL bytes, ids of nothing, duplicate refs, thousands of refs, and a
+# hang-up at every packet and every few bytes, also of receive-pack itself. No
+# file outside the repository's refs changes. Reports are true, an atomic push
+# is never half done, no lock stays, and the daemon goes on.
 # Slow: it hangs up after every few bytes.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,10 +1,10 @@
 #!/bin/bash
-# kill -9 of the daemon under a push of a hundred refs, again and again, at
-# moments spread over the push, and a new daemon at once. Whatever git push
-# says of a ref is true: what it calls done is at the new value, what it calls
-# refused is at the old one, and there is nothing in between to be found
-# later. Creations, updates, deletions; every third push atomic. An outcome
-# that is not known may be either, and is said to be so.
+# Proves that git push reports the truth while the daemon is killed. kill -9
+# comes again and again during pushes of a hundred refs, at moments spread over
+# the push, and a new daemon starts at once. A ref that git push calls done has
+# the new value, a refused ref has the old value, and no later start finds
+# unfinished work. The pushes create, update and delete; every third push is
+# atomic. An unknown outcome may be either, and is reported as unknown.
 # Alone: it kills at moments it has measured.
 
 # shellcheck source=tests/lib/scenario.sh

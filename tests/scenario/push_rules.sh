@@ -1,11 +1,10 @@
 #!/bin/bash
-# Every rule that receive-pack has for a ref, once refd's hook has it to keep:
+# Proves that refd's hook keeps every rule that receive-pack has for a ref:
 # names, the branch that is checked out in any work tree, deletions, fast
-# forwards, the update hook, namespaces, symbolic refs, the reference-
-# transaction hook; atomic and not. Each push goes to two servers that are
-# alike, one served by refd, one by git alone, and has to come to the same, in
-# status, report, words, refs and reflogs. GIT names another git to be the
-# measure.
+# forwards, the update hook, namespaces, symbolic refs, the
+# reference-transaction hook; atomic and not. Every push goes to two equal
+# servers, one with refd, one with git alone. Status, report, messages, refs and
+# reflogs must be the same. GIT names a different git to compare with.
 # Slow: it pushes hundreds of times, to two servers.
 
 # shellcheck source=tests/lib/scenario.sh

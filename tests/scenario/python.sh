@@ -1,7 +1,7 @@
 #!/bin/bash
-# A client in another language, written from proto/PROTOCOL.md alone
-# (tests/python/refd.py), asks for everything that document promises: it
-# suffices, and the daemon keeps to it.
+# Proves that proto/PROTOCOL.md is sufficient and true: a client in another
+# language, written from this document alone (tests/python/refd.py), uses
+# everything that the document promises.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

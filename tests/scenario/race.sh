@@ -1,8 +1,8 @@
 #!/bin/bash
-# Real git in the same repository at the same time: git update-ref, git
-# pack-refs --all --prune and git gc run in loops while eight clients of refd
-# and two of git compare-and-swap the same fifty refs. tests/lib/chain.sh says
-# how they are counted.
+# Proves that refd and real git lose no update in the same repository at the
+# same time. git update-ref, git pack-refs --all --prune and git gc run in
+# loops, while eight clients of refd and two of git compare-and-swap the same
+# fifty refs. tests/lib/chain.sh describes the counting.
 # Alone: it is a storm.
 
 # shellcheck source=tests/lib/scenario.sh

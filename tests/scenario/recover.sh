@@ -1,10 +1,10 @@
 #!/bin/bash
-# refd recover and the daemon's start, and what they say: on a file system that
-# was mounted anew, as after a power cut, with a ref that is empty, one that
-# another wrote later, one under a foreign lock, one whose name was taken, and
-# a repository that is gone. The report for people, the one in JSON, evidence,
-# the log, status; the way on, refd recover --forget; and a journal with a torn
-# end.
+# Proves the work and the reports of refd recover and of the daemon's start. The
+# file system was mounted again, as after a power loss. The refs are empty,
+# written later by another writer, under a foreign lock, or under a name that
+# was taken; one repository is gone. The test checks the report for people and
+# in JSON, evidence, log and status. It also checks the way on, refd recover
+# --forget, and a journal with a torn end.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# The reference-transaction hook, which `refd update` runs: the transactions of
-# tests/golden/hk.sh are given to it, and the hook must be called in the phases,
-# in the place, with the input and while the locks stand as git calls it, and
-# what is said and the exit status must be git's: those of 2.55, and with
-# --compat=2.39 those of 2.39. Then the hooks of git's configuration, and a
-# client that is killed while its hook runs.
+# Proves that `refd update` runs the reference-transaction hook as git does. For
+# the transactions of tests/golden/hk.sh, the hook's phases, place, input and
+# the locks at that time must be as in git. Messages and exit status must be
+# those of git 2.55, or with --compat=2.39 those of 2.39. Further parts cover
+# the hooks of git's configuration, and a client that is killed while its hook
+# runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Who is turned away learns why: a daemon with too many connections is waited
-# for until there is no time left (75), one that denies the caller is not (128,
-# and every ref of a push with the reason, never left to git). A refname that
-# is too long for refd fails by itself and takes no other with it.
+# Proves that a refused client learns the reason. A client waits for a daemon
+# with too many connections until the time is over (75). It does not wait for a
+# daemon that denies the caller (128): every ref of a push gets the reason, and
+# the work is never left to git. A refname that is too long for refd fails
+# alone.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What a repository must be for refd to write in it, and what becomes of one
-# that is moved, replaced, copied or reached by two paths. Bad names and
-# objects are refused one by one. Nothing is ever written outside the roots,
-# nor in a repository of a kind that refd can't write.
+# Proves which repositories refd writes to, and what happens to repositories
+# that are moved, replaced, copied or reached by two paths. Bad names and
+# objects are refused one by one. refd never writes outside the roots, nor in a
+# repository of an unsupported kind.
 # Slow: a storm runs while repositories are moved.
 
 # shellcheck source=tests/lib/scenario.sh

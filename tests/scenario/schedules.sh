@@ -1,8 +1,9 @@
 #!/bin/bash
-# Schedules that a plausible design loses (tests/SCHEDULES.md), with the real
-# programs on real file systems whose power is cut (FS_IOC_SHUTDOWN): one at a
-# time and on purpose, where cut.sh leaves it to chance. Where it is git's
-# doing, git alone is seen to lose it too, so that the test is known to look.
+# Proves that refd survives schedules that a plausible design loses
+# (tests/SCHEDULES.md), with the real programs on real file systems with power
+# losses (FS_IOC_SHUTDOWN). The schedules come one at a time and on purpose;
+# cut.sh leaves them to chance. If git causes the loss, the test shows that git
+# alone loses the update too: so the test works.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

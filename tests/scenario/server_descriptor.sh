@@ -1,7 +1,7 @@
 #!/bin/bash
-# A client that sends a descriptor along is refused it by the kernel. The
-# daemon's loop would have to close a TCP socket with SO_LINGER, and wait as
-# long as its sender likes; everybody else would wait with it.
+# Proves that the kernel refuses a descriptor that a client sends along.
+# Otherwise the daemon's loop would have to close, for example, a TCP socket
+# with SO_LINGER. The sender could make the loop, and every other client, wait.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

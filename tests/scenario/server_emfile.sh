@@ -1,6 +1,7 @@
 #!/bin/bash
-# Out of descriptors the daemon does not spin: it says so once, serves those
-# who are connected, and takes the others when there are descriptors again.
+# Proves that the daemon does not spin without free descriptors. It reports the
+# state once, serves the connected clients, and accepts new clients when there
+# are descriptors again.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

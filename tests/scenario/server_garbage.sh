@@ -1,6 +1,6 @@
 #!/bin/bash
-# What is no request is refused and hung up on; it costs nobody else anything,
-# and leaves no trace in the daemon.
+# Proves that bytes that are no request are refused and the connection is
+# closed, without cost for other clients and without a trace in the daemon.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

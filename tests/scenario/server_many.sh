@@ -1,6 +1,7 @@
 #!/bin/bash
-# 10,000 connections: all are greeted and answered, in less than 100 MB; one
-# more is told that the daemon is busy; when they leave, others come in.
+# Proves that 10,000 connections are greeted and answered in less than 100 MB. A
+# further client is told that the daemon is busy. When clients leave, new
+# clients come in.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

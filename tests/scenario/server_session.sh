@@ -1,7 +1,7 @@
 #!/bin/bash
-# Sessions over the wire: what is prepared is locked, for git and for other
-# clients, until commit or abort; or until its client is gone, its time is
-# over, or the daemon stops or dies. No lock is left by any of that.
+# Proves sessions over the wire. A prepared ref is locked, for git and for other
+# clients, until commit or abort; or until the client is gone, its time is over,
+# or the daemon stops or dies. No lock is left in any of these cases.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

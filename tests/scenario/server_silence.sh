@@ -1,6 +1,6 @@
 #!/bin/bash
-# Half a packet, or half a request, and then silence: nobody else waits, and
-# when the rest comes it is answered as if nothing had been.
+# Proves that half a packet, or half a request, followed by silence delays no
+# other client. When the rest comes, the request is answered as usual.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

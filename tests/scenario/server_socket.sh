@@ -1,6 +1,7 @@
 #!/bin/bash
-# The socket: a dead daemon's is taken over, a live one's is not; nothing else
-# is ever removed; who may connect. And what else can be wrong at the start.
+# Proves that a daemon takes over the socket of a dead daemon, but not of a
+# living one, and never removes any other file. The test also checks the users
+# who may connect, and other errors at the start.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# SIGTERM: what is in flight is finished and answered, half-closed clients
-# too; new transactions are refused. A second one gives up what waits; any
-# number of them is no failure. While it recovers the daemon says so, and can be
-# stopped.
+# Proves that SIGTERM finishes and answers all work in flight, also for
+# half-closed clients, and refuses new transactions. A second SIGTERM gives up
+# waiting work; any number of signals is no failure. During recovery the daemon
+# reports its state and can be stopped.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Clients that ask and never read their answers: the daemon's memory stays
-# bounded, it does not spin, and the others are served.
+# Proves that clients that never read their answers do no harm: the daemon's
+# memory stays bounded, the daemon does not spin, and other clients are served.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

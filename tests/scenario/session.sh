@@ -1,11 +1,11 @@
 #!/bin/bash
-# `refd update --stdin` as a dialogue: every one is held with refd in one
-# repository and with git in its copy, and what is said, the exit status and
-# the refs must be the same. Then what a prepared transaction does to others,
-# and they to it: locks that git and other clients find, clients and daemons
-# that are killed, time that runs out; what the client's configuration and
-# environment say; and what is left to git.
-# Alone: it looks at how long things take.
+# Proves that `refd update --stdin` works as a dialogue. Every dialogue is held
+# with refd in one repository and with git in a copy. Messages, exit status and
+# refs must be the same. Then come the effects of a prepared transaction on
+# other writers and back: locks that git and other clients meet, clients and
+# daemons that are killed, and time limits. The last parts cover the client's
+# configuration and environment, and work that is left to git.
+# Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

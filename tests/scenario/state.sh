@@ -1,10 +1,10 @@
 #!/bin/bash
-# The state directory: one that can't be written, one that another daemon
-# uses, a journal that is damaged, newer or somebody else's, and a repository
-# that belongs to another journal. Each is refused at once with a sentence
-# that says what and where; a journal that is not understood is never touched,
-# and `refd recover --discard` is the way on. What root does there by hand an
-# account's own daemon can start from.
+# Proves that a bad state directory is refused at once, with a sentence that
+# names the reason and the place: a directory that cannot be written or that
+# another daemon uses, a journal that is damaged, newer or foreign, and a
+# repository of another journal. refd never changes a journal that it does not
+# understand, and `refd recover --discard` is the way on. After work of root
+# there, a daemon of an unprivileged account can still start.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,13 +1,12 @@
 #!/bin/bash
-# Four refs that everybody wants: two clients of refd and two loops of git
-# update-ref compare-and-swap them, one of each deletes them and makes them
-# again, and git pack-refs --all --prune runs all the time; first in peace,
-# then with the daemon killed every few seconds. No update may be lost, no
-# deleted ref may come back by itself, no lock may stay. tests/lib/chain.sh
-# says how that is counted.
+# Proves that no update is lost on four refs that everybody wants. Two clients
+# of refd and two loops of git update-ref compare-and-swap the refs. A further
+# client of each kind deletes and recreates them, and git pack-refs --all
+# --prune runs all the time. The first part runs in peace, the second with the
+# daemon killed every few seconds. No deleted ref may come back by itself, and
+# no lock may stay. tests/lib/chain.sh describes the counting.
 #
-# STRESS_SECONDS: how long each of the two takes; tests/long/stress.sh has it
-# run longer.
+# STRESS_SECONDS is the time of each part; tests/long/stress.sh runs longer.
 # Alone: it is a storm.
 
 # shellcheck source=tests/lib/scenario.sh

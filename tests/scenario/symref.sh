@@ -1,8 +1,8 @@
 #!/bin/bash
-# Symbolic refs and HEAD, the plain facts one by one: which file is written,
-# which logs get a line, what is refused. REFD_BY_GIT=1 asks git itself the
-# same questions, to see that they are the right ones; what git answers
-# otherwise, and is refused by refd for that, is left out then.
+# Proves plain facts about symbolic refs and HEAD one by one: the written file,
+# the logs that get a line, and refusals. REFD_BY_GIT=1 puts the same questions
+# to git, to check the test. Questions that refd refuses because git answers
+# differently are then left out.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

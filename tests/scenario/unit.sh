@@ -1,10 +1,10 @@
 #!/bin/bash
-# Journal and repositories are one unit: what becomes of repositories that are
-# copied, restored, renamed or swapped, with the state directory and without,
-# the one older than the other and the other way round, on this machine or on
-# another. Where the two don't belong together it is said, nothing is written,
-# and one command is the administrator's word: `refd recover --adopt`, `refd
-# recover --discard`, `refd disown`. These are the recipes of docs/operations.md.
+# Proves that journal and repositories are one unit. Repositories are copied,
+# restored, renamed or swapped, with or without the state directory, older or
+# newer, on this machine or on another. If the two do not belong together, refd
+# reports this and writes nothing, and one command of the administrator decides:
+# `refd recover --adopt`, `refd recover --discard`, `refd disown`. These are the
+# recipes of docs/operations.md.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

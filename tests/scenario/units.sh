@@ -1,10 +1,9 @@
 #!/bin/bash
-# systemd's units, without booting them (tests/long/boot.sh does that): systemd
-# finds nothing wrong, what they expose is 0.7 at most; every trap is still
-# named. And what the daemon does with a service manager's words, under none:
-# passed sockets, readiness, the watchdog's beat, disks and repositories that
-# hang, reload and stop; --ready-fd. Proves that clients of a daemon that cannot
-# start are told its error.
+# Proves systemd's units without booting (tests/long/boot.sh boots). systemd
+# finds nothing wrong, the exposure is 0.7 at most, and every trap is still
+# named. The test also plays a service manager: passed sockets, readiness, the
+# watchdog, disks and repositories that hang, reload and stop, --ready-fd.
+# Clients of a daemon that cannot start are told its error.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
-# `refd update` in git update-ref's place: each command is given to both, to
-# refd in one repository and to git in its copy, and afterwards the exit
-# status, what was said, every ref, packed-refs and every reflog must be the
-# same. Then what git 2.39 has no counterpart for: --porcelain, --json,
-# --batch-updates, --txid.
+# Proves that `refd update` can replace git update-ref. Every command is given
+# to refd in one repository and to git in a copy. Afterwards exit status,
+# messages, refs, packed-refs and reflogs must be the same. Then come options
+# without a counterpart in git 2.39: --porcelain, --json, --batch-updates,
+# --txid.
 # Slow: each case runs with git and with refd.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,11 +1,11 @@
 #!/bin/bash
-# The upgrade from journal format 1, whose rows have no checksum, and from
-# version 1 of the wire. A journal of this release is turned into one of the
-# former: tests/long/upgrade.sh has the former release itself.
+# Proves the upgrade from journal format 1, whose rows have no checksum, and
+# from version 1 of the wire. The test turns a journal of this release into the
+# older format. tests/long/upgrade.sh uses the former release itself.
 #
-# A journal that was stopped is converted: what is sent again gets its first
-# answer, the history is the same. One that was not stopped is refused, byte for
-# byte unchanged. A client that meets a daemon of version 1 says so, and a push
+# A stopped journal is converted: a resend gets its first answer, and the
+# history is the same. A journal that was not stopped is refused, byte for byte
+# unchanged. A client that meets a daemon of version 1 reports this, and a push
 # changes nothing.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
-# refd verify with the real programs: what git says of a repository, and what
-# verify says of it, beside a serving daemon and without one; its words for
-# programs and its exit status; after --repair git is happy, and the daemon
-# goes on.
+# Proves refd verify with the real programs. Its findings are compared with
+# git's, beside a serving daemon and without a daemon. The test checks the
+# output for programs and the exit status. After --repair git finds no error,
+# and the daemon goes on.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

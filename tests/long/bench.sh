@@ -1,6 +1,7 @@
 #!/bin/bash
-# Every workload of the bench at its smallest: all of them run, everybody's refs
-# are really there, and every figure has its place in the tables.
+# Proves that every workload of the bench works, at its smallest size: all of
+# them run, all refs are really there, and every figure has its place in the
+# tables.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

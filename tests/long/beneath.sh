@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/scenario/beneath.sh for a minute, and for another minute with the daemon
-# under ThreadSanitizer if that build exists (make check-long builds it).
+# Runs tests/scenario/beneath.sh for a minute, and for a second minute with the
+# daemon under ThreadSanitizer if this build exists (make check-long builds it).
 export BENEATH_SECONDS=60
 BUILD=${BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
 scenario=$(dirname "$0")/../scenario/beneath.sh

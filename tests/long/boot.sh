@@ -1,9 +1,9 @@
 #!/bin/bash
-# refd's units, as `make install` puts them in place, in a machine that boots:
-# activation, ready after recovery, restart and crash under load with clients
-# that count, reload, watchdog, stop, starts that fail; several accounts;
-# numbers over TCP. Every trap that the units name is sprung once.
-# in_boot.sh is what runs inside.
+# Proves that refd's units work in a machine that boots, as `make install`
+# installs them: activation, ready after recovery, restart and crash under load
+# with clients that count, reload, watchdog, stop, failing starts, several
+# accounts, numbers over TCP. Every trap of the units is sprung once. in_boot.sh
+# runs inside the machine.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# The Debian packages: they build, twice to the same bytes, lintian has nothing
-# to say, and in a machine that boots they are installed, used over ssh,
-# upgraded under load, have the power cut, are not removed while repositories are
-# enabled, and purged without residue (tests/lib/in_package.sh is what runs
-# there). The machine lacks the libraries that refd needs, as a fresh server
-# does.
-# STACKS_CACHE=DIR keeps the Debian it boots between runs.
+# Proves that the Debian packages work. Two builds give the same bytes, and
+# lintian reports nothing. In a machine that boots, the packages are installed,
+# used over ssh, upgraded under load, and lose the power. They are not removed
+# while repositories are enabled, and are purged without residue
+# (tests/lib/in_package.sh runs there). The machine lacks the libraries that
+# refd needs, as a fresh server does. STACKS_CACHE=DIR keeps the Debian between
+# runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Proves that refd builds without a warning, and that scripts/quickstart keeps
-# all of its promises, in minimal roots of Debian 12, Debian 13 and sid, which
-# have the packages of "scripts/deps --build" and no others. Each root has
-# mounts, processes and a network (nothing at all) of its own.
-# STACKS_CACHE=DIR keeps the roots between runs.
+# all of its promises, in minimal roots of Debian 12, Debian 13 and sid. The
+# roots have the packages of `scripts/deps --build` and no others, and separate
+# mounts, processes and (empty) networks. STACKS_CACHE=DIR keeps the roots
+# between runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

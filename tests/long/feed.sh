@@ -1,9 +1,11 @@
 #!/bin/bash
-# A reader of the feed that is killed again and again, and goes on where it
-# was, misses none of a million changes, through daemons that are killed, too.
+# Proves that a reader of the feed misses none of a million changes, although
+# reader and daemon are killed again and again. The reader continues at its last
+# position.
 #
-# Takes some minutes where renames are cheap (TMPDIR on a tmpfs), much longer
-# elsewhere. TRANSACTIONS=N of a thousand changes each.
+# Takes some minutes if renames are cheap (TMPDIR on a tmpfs), much longer
+# elsewhere. TRANSACTIONS=N sets the number of transactions, with a thousand
+# changes each.
 . "$(dirname "$0")/../lib/scenario.sh"
 TRANSACTIONS=${TRANSACTIONS:-1000}
 REFS=1000

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Proves that no fuzzer finds a crash, a leak or a hang. Each fuzzer runs for
-# FUZZ_SECONDS (60; 600 to go deep) and begins with its corpus, if the fuzzer
-# has one. If FUZZ_KEEP is set, each fuzzer keeps the inputs that reached new
-# code in a directory there, and begins with these inputs the next time.
+# FUZZ_SECONDS (60; 600 to go deep) and begins with its corpus, if there is one.
+# If FUZZ_KEEP is set, each fuzzer keeps the inputs that reached new code in a
+# directory there, and begins with these inputs the next time.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Git's own tests of pushing pass with refd's hook under each receive-pack, by
-# path, by HTTP and by hand, and the pushes left to git are those expected.
+# Proves that git's own tests of pushing pass with refd's hook under each
+# receive-pack, by path, by HTTP and by hand. Exactly the expected pushes are
+# left to git.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Each of git's own test files that calls update-ref passes with refd update
-# in its place, and the harness finds out a refd that does not do its work.
+# Proves that each of git's own test files with update-ref passes with refd
+# update in its place. The harness notices a refd that does not do its work.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

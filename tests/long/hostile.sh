@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/scenario/hostile.sh for two minutes, with 4,000 connections at once, under
-# the sanitizers where they are built: make PROFILE=asan tests.
+# Runs tests/scenario/hostile.sh for two minutes, with 4,000 connections at
+# once, under the sanitizers if they are built: make PROFILE=asan tests.
 
 BUILD=${BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
 [ ! -x "$BUILD/asan/bin/refd-daemon" ] || BUILD=$BUILD/asan

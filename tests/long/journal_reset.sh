@@ -1,7 +1,7 @@
 #!/bin/bash
-# SQLite's WAL-reset bug: three minutes of the race that brings it about, in
-# which the journal must stay sound, and a plain database that must not
-# (tests/unit/test_journal_reset.c).
+# Proves that the journal avoids SQLite's WAL-reset bug, in three minutes of the
+# race that causes the bug. The journal must stay sound, and a plain database
+# must break (tests/unit/test_journal_reset.c).
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

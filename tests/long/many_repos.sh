@@ -1,9 +1,9 @@
 #!/bin/bash
 # Proves that one daemon serves very many repositories: 10,000 bare repositories
 # are enabled, each takes its first update, the daemon is started again, and
-# `refd doctor --all` looks at all of them. Each update is ok and stands in git,
-# and the daemon's descriptors and memory stay bounded. Prints the seconds of
-# each step, the memory and the descriptors.
+# `refd doctor --all` checks all of them. Each update is ok and is in git, and
+# the daemon's descriptors and memory stay bounded. Prints the seconds of each
+# step, the memory and the descriptors.
 #
 # Takes some minutes and 1 GB below TMPDIR. REPOS=N for fewer.
 

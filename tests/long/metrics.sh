@@ -1,11 +1,10 @@
 #!/bin/bash
-# Prometheus' own tools have nothing to say of what it is given: the text that
-# the daemon answers with, under load, and the rules for alerts. One of these
-# fires where it should: promtool runs them over numbers that were made up. And
-# the dashboard: it is what Grafana's own types take for one, and a Prometheus
-# that scraped a daemon at work has an answer to each of its queries. Both
-# programs are taken out of Debian's package, which is not installed: that would
-# start a server.
+# Proves that the metrics fit Prometheus and Grafana. Prometheus' own tools
+# accept the text of a daemon under load, and the rules for alerts. promtool
+# runs the rules over invented numbers, and the right alert fires. Grafana's own
+# types accept the dashboard, and a Prometheus that scraped a busy daemon
+# answers each of its queries. Both programs are unpacked from Debian's packages
+# without installation, because an installation would start a server.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

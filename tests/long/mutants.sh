@@ -1,4 +1,4 @@
 #!/bin/bash
-# The named tests notice every bug of tests/mutants.
+# Proves that the named tests notice every bug of tests/mutants.
 
 exec "$(dirname "$0")/../../scripts/mutants"

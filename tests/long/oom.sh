@@ -1,8 +1,8 @@
 #!/bin/bash
-# The command line out of memory: every allocation of the program fails once,
-# in updates, in what asks the daemon, and in the hook of a push. Each time it
-# ends with a message and an exit code of its own, by no signal, and says `ok`
-# of nothing that is not there.
+# Proves that the command line survives lack of memory. Every allocation of the
+# program fails once: in updates, in questions to the daemon, and in the hook of
+# a push. Each time the program ends with a message and its own exit code,
+# without a signal, and never says a false `ok`.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

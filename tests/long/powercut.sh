@@ -1,6 +1,7 @@
 #!/bin/bash
-# Hundreds of power cuts (tests/powercut/README.md), from a seed that is
-# printed; and before that, whether the rig sees what it is there to see.
+# Proves that hundreds of power losses (tests/powercut/README.md) take no
+# acknowledged update. The seed is printed. A first part checks that the rig
+# notices planted losses.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

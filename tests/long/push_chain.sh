@@ -1,4 +1,5 @@
 #!/bin/bash
-# tests/scenario/push_chain.sh with a chained hook that does not answer for a minute.
+# Runs tests/scenario/push_chain.sh including a chained hook that does not
+# answer for a minute.
 export LONG_PARTS=yes
 exec "$(dirname "$0")/../scenario/push_chain.sh"

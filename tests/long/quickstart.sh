@@ -1,8 +1,8 @@
 #!/bin/bash
-# Proves that scripts/quickstart keeps all promises that it prints; in a tree
-# below a name with a space, too. It shows progress while the build runs, and the
-# words of a build that fails. Where packages are missing it says how to get
-# them, and nothing else.
+# Proves that scripts/quickstart keeps all promises that it prints, also in a
+# tree below a name with a space. The script shows progress during the build,
+# and the messages of a failed build. If packages are missing, it prints only
+# how to get them.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

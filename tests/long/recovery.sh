@@ -1,10 +1,11 @@
 #!/bin/bash
-# Recovery from a hundred thousand records, none of them checkpointed, after a
-# power cut: how long it takes and how much memory, that it tells how far it
-# is, and that it may be killed half-way, and cut off half-way again, and then
-# finishes. Every acknowledged ref is there, with its value and its log line.
+# Proves recovery from a hundred thousand records without a checkpoint, after a
+# power loss. The test measures time and memory, and checks the reports of
+# progress. Recovery may be killed halfway, and interrupted by a power loss
+# halfway, and then finishes. Every acknowledged ref is there, with its value
+# and its log line.
 #
-# Takes some minutes and 3 GB below TMPDIR. RECORDS=N for fewer.
+# Takes some minutes and 3 GB below TMPDIR. RECORDS=N for fewer records.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The minute that a client has: half a request and then silence is refused, a
-# client that takes none of its answers is hung up on, and one that is merely
-# idle stays.
+# Proves the time limit of one minute for clients. Half a request followed by
+# silence is refused. A client that takes no answers is disconnected. A client
+# that is only idle stays.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# SOAK_SECONDS (300; `make soak`: 1800) of everything at once: tests/soak/soak.py
-# says what, and what must be so in the end.
+# Runs everything at once for SOAK_SECONDS (300; `make soak`: 1800).
+# tests/soak/soak.py describes the load and the required results.
 # Alone: it measures times.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pushes through real servers (tests/stacks/), each in a throw-away Debian that
-# is made once for all of them.
+# Proves that pushes work through real servers (tests/stacks/), each in a
+# temporary Debian. All of them share one base system.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The sweeps of the unit tests that are cut short every day: out of memory at
-# every allocation of the store; sessions, aborts and checkpoints killed, cut
-# and failing at every change, with a second cut in recovery; a wrong bit in
-# every byte of the journal.
+# Runs in full the sweeps of the unit tests that are shortened every day: lack
+# of memory at every allocation of the store; crash, power loss and failure at
+# every change of sessions, aborts and checkpoints, with a second power loss in
+# recovery; a wrong bit in every byte of the journal.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

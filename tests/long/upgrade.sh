@@ -1,13 +1,16 @@
 #!/bin/bash
-# The upgrade from the release with journal format 1 and version 1 of the wire,
-# for real: eight clients and a pusher go on while the former daemon is stopped
-# and this one starts on its journal. Every acknowledged update is in git, and
-# once in the log. An id that is sent again gets its first answer. A journal that
-# was not stopped is refused, byte for byte unchanged; once the former daemon has
-# recovered it and was stopped, this one takes it. What awaits recovery is
-# recovered by this daemon. The two releases refuse each other, and say why.
+# Proves the upgrade from the release with journal format 1 and version 1 of the
+# wire, with the real programs. Eight clients and a pusher go on while the
+# former daemon is stopped and this daemon starts on its journal. Every
+# acknowledged update is in git, and once in the log. An id that is sent again
+# gets its first answer.
 #
-# The former release is built from git's history. Without that history:
+# A journal that was not stopped is refused, byte for byte unchanged. After the
+# former daemon has recovered the journal and was stopped, this daemon accepts
+# it. This daemon recovers deferred records. The two releases refuse each other,
+# and give the reason.
+#
+# The former release is built from git's history. Without this history:
 # FORMER=DIR names a directory with refd, refd-daemon and refd-admin.
 
 # shellcheck source=tests/lib/scenario.sh

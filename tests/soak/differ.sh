@@ -1,7 +1,7 @@
 #!/bin/bash
 # Looks for new differences between refd update and git update-ref
 # (tests/differ/README.md): ten minutes of new random cases with the machine's
-# git, and ten with the newest git. The report names the seed of each
+# git, and ten minutes with the newest git. The report names the seed of each
 # difference.
 
 # shellcheck source=tests/lib/scenario.sh

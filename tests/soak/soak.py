@@ -1,11 +1,11 @@
 """Mixed load for a long time: updates, pushes, deletions, sessions, nonsense,
 git's housekeeping, repositories that come, move and go. For the first two
 thirds the daemon runs undisturbed, and its memory, descriptors and latency must
-stay as they are; then it is stopped, restarted and killed again and again. In
-the end every ref must be where those who changed it were told it is.
+not grow. Then the daemon is stopped, restarted and killed again and again. In
+the end every ref must have a value that its writers were told.
 
 Arguments: the build directory, a directory to work in, seconds. Prints `ok` and
-`not ok` lines, and what was seen."""
+`not ok` lines, and the measurements."""
 import os
 import signal
 import subprocess

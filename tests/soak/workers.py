@@ -1,5 +1,5 @@
-"""Those who use refd for half an hour. Each owns some refs, so it knows what
-they must be at, and counts what it was told; nobody stops for an error that a
+"""Users of refd for half an hour. Each worker owns some refs, so the worker
+knows their values, and counts the answers. No worker stops for an error that a
 restart of the daemon explains."""
 import os
 import random

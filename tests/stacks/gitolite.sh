@@ -1,7 +1,8 @@
 #!/bin/bash
-# gitolite3: its update hook still denies (by branch, by path, by who), a push
-# to its administration still takes effect, and the repositories it makes are
-# served at once. The daemon runs as its account, with its umask of 077.
+# Proves that gitolite3 works with refd. Its update hook still denies (by
+# branch, by path, by user). A push to its administration still takes effect,
+# and new repositories are served at once. The daemon runs as gitolite's
+# account, with umask 077.
 
 # shellcheck source=tests/lib/stack.sh
 . "$(dirname "$0")/../lib/stack.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# git-http-backend behind lighttpd's CGI: as www-data, while the repositories
-# belong to the account git and www-data is of its group. The daemon runs as
-# git and lets www-data in.
+# Proves that git-http-backend behind lighttpd's CGI works with refd. The CGI
+# runs as www-data, while the repositories belong to the account git, and
+# www-data is in its group. The daemon runs as git and permits www-data.
 
 # shellcheck source=tests/lib/stack.sh
 . "$(dirname "$0")/../lib/stack.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# git-http-backend behind nginx and fcgiwrap, as www-data, who owns the
-# repositories; the daemon runs as www-data too.
+# Proves that git-http-backend behind nginx and fcgiwrap works with refd. Server
+# and daemon run as www-data, the owner of the repositories.
 
 # shellcheck source=tests/lib/stack.sh
 . "$(dirname "$0")/../lib/stack.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Several accounts with one repository of `git init --shared=group`: they push
-# by its path and, each as himself, by ssh. The daemon runs as an account of
-# that group; who is outside of it is denied. What the daemon makes is of the
-# group and mode that git would give it.
+# Proves that several accounts can share a repository of
+# `git init --shared=group`. They push by path and by ssh, under their own
+# names. The daemon runs as an account of the group; users outside the group are
+# denied. New files have the group and mode that git would give.
 
 # shellcheck source=tests/lib/stack.sh
 . "$(dirname "$0")/../lib/stack.sh"

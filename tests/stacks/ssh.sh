@@ -1,6 +1,7 @@
 #!/bin/bash
-# sshd with bare repositories of one account: people push by their keys. The
-# daemon runs as that account, and another one as another owner.
+# Proves that refd works with sshd and bare repositories of one account. Users
+# push by their keys. The daemon runs as this account, and a second daemon as a
+# different owner.
 
 # shellcheck source=tests/lib/stack.sh
 . "$(dirname "$0")/../lib/stack.sh"

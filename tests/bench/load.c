@@ -7,8 +7,8 @@
  *	     [--input FILE] [--atomic] [-- COMMAND...]
  *
  * NAME is refd or ping (PATH: the daemon's socket), git, kept, rename, raw,
- * sqlite, redis or command; client/bench/load.h says what the rest means, and
- * tests/bench/peer.h who they are. Prints one line of JSON.
+ * sqlite, redis or command. client/bench/load.h describes the other options,
+ * and tests/bench/peer.h the contestants. Prints a line of JSON.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * git as a contestant: a process for an update, a process kept alive, and any
- * command at all. Where git ends in the middle of a transaction, as it does
- * when a lock is taken, that transaction failed, and the next one has another.
+ * git as a contestant: a process for each update, a process kept alive, or any
+ * command. git exits in the middle of a transaction when a lock is taken. The
+ * transaction then fails, and the next transaction gets a new process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct git {
 	char *repo;
 	char *argv[ARGS_MAX];
 	unsigned nr_args;
-	/* Of one kept alive. */
+	/* Of the process kept alive. */
 	pid_t pid;
 	FILE *to, *from;
 	struct refd_oid found;
@@ -57,7 +57,8 @@ static struct git *new_git(const struct peer *p, unsigned client)
 	return g;
 }
 
-/* A git that is beaten to a lock says so, which is counted and not read. */
+/* A git that loses a race for a lock prints an error. The error is counted and
+ * not shown. */
 static enum load_outcome run(struct git *g, const char *input, bool is_quiet)
 {
 	posix_spawn_file_actions_t files;
@@ -100,10 +101,10 @@ struct load_contestant peer_command(struct peer *p)
 		.transaction = command_transaction };
 }
 
-/* ---- a process for each ---- */
+/* ---- a process for each update ---- */
 
-/* As a script would: what is there, and then from that to the next. A ref
- * that is being renamed over is there all the time. */
+/* As in a script: reads the value, and updates from this value to the next. A
+ * ref exists all the time, also during a rename. */
 static void look(const struct git *g, const char *name,
     char old[REFD_OID_HEX + 1])
 {
@@ -157,7 +158,7 @@ struct load_contestant peer_git(struct peer *p)
 		.transaction = git_transaction };
 }
 
-/* ---- one kept alive ---- */
+/* ---- a process kept alive ---- */
 
 static void start(struct git *g)
 {

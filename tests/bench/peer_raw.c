@@ -1,10 +1,10 @@
 /*
- * The least that a journal can do: append, and flush once for everybody who
- * has appended meanwhile. The file's blocks are written before the clients
- * begin, so that a flush carries data and no metadata.
+ * The minimal work of a journal: append, and flush once for all clients that
+ * have appended meanwhile. The blocks of the file are written before the
+ * clients begin, so a flush has data and no metadata.
  *
- * A client appends under the lock, and then either finds that a flush which
- * began later has ended, or waits for one, or makes it.
+ * A client appends under the lock. It then waits for a flush that began after
+ * the append, or starts this flush itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct log {
 
 struct raw {
 	const struct peer *peer;
-	struct log *log; /* all clients' */
+	struct log *log; /* shared by all clients */
 	int fd;
 	unsigned client;
 	struct text lines;
@@ -92,7 +92,7 @@ static void fill(struct raw *r, unsigned nr)
 	}
 }
 
-/* Under the lock, and again when it returns. */
+/* Called with the lock held; the lock is held again on return. */
 static bool flush(struct raw *r, uint64_t upto)
 {
 	struct log *log = r->log;

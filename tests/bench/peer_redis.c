@@ -1,6 +1,6 @@
 /*
- * A client of Redis, by hand: one command, one answer. SET for one ref, MSET
- * for more, which Redis does whole as well.
+ * A minimal client of Redis: one command, one answer. SET for a single ref, and
+ * MSET for several refs, which is atomic in Redis.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * A loose ref as cheap as it can be had: create, write, rename. Directories
- * are made beforehand.
+ * A loose ref at the lowest cost: create, write, rename. Directories are made
+ * beforehand.
  */
 #include <errno.h>
 #include <fcntl.h>

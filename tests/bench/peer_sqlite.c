@@ -1,7 +1,7 @@
 /*
- * SQLite by itself, as its manual has it for data that has to last: WAL and
- * synchronous=FULL, checkpoints where it does them by default. A client is a
- * connection; who finds it locked waits in SQLite's own way.
+ * SQLite alone, with the settings that its manual recommends for durable data:
+ * WAL and synchronous=FULL, and checkpoints at the default times. A client is a
+ * connection, and waits for locks in SQLite's own way.
  */
 #include <sqlite3.h>
 #include <string.h>
@@ -95,7 +95,8 @@ static enum load_outcome user_transaction(void *opened, unsigned nr)
 	return LOAD_FAILED;
 }
 
-/* Without a last checkpoint by whoever is the last: it is not in question. */
+/* Avoids a checkpoint when the last client closes, because this checkpoint is
+ * not measured. */
 static void user_close(void *opened)
 {
 	struct sqlite_user *u = opened;
@@ -107,8 +108,9 @@ static void user_close(void *opened)
 	sqlite3_close(u->db);
 }
 
-/* It must not be open here while the clients part. The first commit after the
- * WAL was made flushes its header as well, which is not in question either. */
+/* The database must not be open here while the processes are made. The first
+ * commit after the creation of the WAL also flushes its header, which is not
+ * measured either. */
 struct load_contestant peer_sqlite(struct peer *p)
 {
 	sqlite3 *db = connect_to(p->path);

@@ -1,9 +1,8 @@
 /*
- * Any bytes as what a server sends: as its hello and, independent of that,
- * as its answers. What is taken must be what the encoder writes (of a hello,
- * which may have lines that are passed over, what was understood of it must
- * survive a second time); nothing is read outside of the input or left
- * behind.
+ * Any bytes as the messages of a server: as hello and, independently, as
+ * answers. The encoder must write accepted answers with the same bytes. An
+ * accepted hello may have ignored lines, so its content must survive encoding
+ * and decoding. No read beyond the input, and no leaks.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@ static void expect(bool ok)
 		abort();
 }
 
-/* Reads one hello off the front; true if it was whole and taken. */
+/* Reads a hello from the front. Returns true if it is complete and accepted. */
 static bool read_hello(const char *data, size_t size, struct refd_hello *hello)
 {
 	struct refd_hello_decoder dec = { 0 };
@@ -80,7 +79,7 @@ static void check_answers(const char *data, size_t size)
 		n = pkt_parse(data, size, &pkt);
 		if (n <= 0)
 			break;
-		/* No answer that is taken has a delimiter in it. */
+		/* No accepted answer contains a delimiter. */
 		if (pkt.kind == PKT_FLUSH)
 			pkt_flush(&heard);
 		else if (pkt.kind == PKT_DATA)

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a configuration file: it is read or refused with a line that it
- * has, and what was read, written down anew as git config would, is read as the
- * same.
+ * Any bytes as a configuration file. The file is either read, or refused with
+ * the number of an existing line. The content, written in the format of git
+ * config, must give the same result when read again.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,8 @@
 /*
- * A journal that was changed on its disk: input is a list of patches (where in
- * which file, and a byte each) to a good one, with a WAL, whose daemon was
- * killed with work to redo. The next start refuses it with a sentence or
- * recovers; it ends, and it writes nothing outside the repository and its own
- * directory.
+ * A journal that was changed on its disk. The input is a list of patches (file,
+ * offset and byte) to a good journal with a WAL, whose daemon was killed with
+ * work to redo. The next start refuses the journal with a message, or recovers.
+ * The start ends, and writes only to the repository and the state directory.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -12,7 +11,7 @@
 
 #include "tests/lib/world.h"
 
-#define PATCH_BYTES 5 /* file and offset in four, the byte */
+#define PATCH_BYTES 5 /* file and offset (4), byte (1) */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /*
- * Any bytes as the content of a loose ref, read twice: by loose_parse and by
- * git's rules spelt out slowly. The bytes are an exact allocation, so that a
- * read past their end is seen.
+ * Any bytes as the content of a loose ref, read twice: by loose_parse and by a
+ * plain and slow implementation of git's rules. The allocation has the exact
+ * size, so the sanitizer detects a read past the end.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static void expect(bool ok)
 		abort();
 }
 
-/* strbuf_rtrim() and skipping blanks, as files_read_raw_ref() does it; TEXT
- * has a NUL behind it. Returns the target, inside TEXT. */
+/* strbuf_rtrim() and skipping of blanks, as in files_read_raw_ref(). TEXT has a
+ * NUL behind it. Returns the target, inside TEXT. */
 static char *slow_target(char *text, size_t len)
 {
 	char *target = text + 4;

@@ -1,9 +1,9 @@
 /*
- * Any bytes as packed-refs. The first byte says which of its refs a rewrite
- * takes out. A second, plainer reading of the file must agree on whether it is
- * well formed, on every value, and on what the rewrite leaves. One input in
- * three is the end of a file that is too large to be read whole: the search in
- * blocks and the rewrite of such files see it.
+ * Any bytes as packed-refs. The first byte selects the refs that a rewrite
+ * removes. A second, plainer reader must agree on the validity of the file, on
+ * every value, and on the result of the rewrite. In one input of three, the
+ * bytes are the end of a file too large to be read whole: this covers the
+ * search in blocks and the rewrite of large files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +19,14 @@
 #define HEADER_MAX 1024
 #define RECORD_MAX 4096
 
-/* What comes before the input in a large file: refs/!0000 and so on. */
+/* The beginning of a large file: refs/!0000 and so on. */
 #define FILLER_HEADER "# pack-refs with: peeled fully-peeled sorted \n"
 #define FILLER_LINE   "%040x refs/!%04u\n"
 #define FILLER_BYTES  (40 + 1 + 10 + 1)
 #define NR_FILLERS    1500u
 
 struct ref {
-	const char *line; /* with its LF, and the peeled line's */
+	const char *line; /* with LF and the peeled line */
 	size_t len;
 	const char *name;
 	bool taken_out;
@@ -36,7 +36,7 @@ struct fuzzed_file {
 	size_t header;
 	struct ref refs[REFS_MAX];
 	size_t nr;
-	bool sorted; /* as it is in the file, and behind the fillers */
+	bool sorted; /* in the file, and behind the fillers */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -60,7 +60,7 @@ static bool starts_with_hex(const char *s, const char *end)
 	    strspn(s, "0123456789abcdefABCDEF") >= REFD_OID_HEX;
 }
 
-/* One ref off *P; NAMES is where its name goes. */
+/* Reads one ref from *P. The name is written to NAMES. */
 static bool read_ref(const char **p, const char *end, struct ref *ref,
     char **names)
 {
@@ -90,7 +90,7 @@ static bool read_ref(const char **p, const char *end, struct ref *ref,
 	return ref->len <= RECORD_MAX;
 }
 
-/* 0 malformed, 1 well formed, -1 more refs than there is room for. */
+/* 0: malformed; 1: well formed; -1: more than REFS_MAX refs. */
 static int read_slowly(const char *text, size_t len, char *names,
     struct fuzzed_file *file)
 {
@@ -150,7 +150,7 @@ static void check_lookups(const struct packed_snapshot *snap,
 	}
 }
 
-/* Takes out the refs whose place in the order PATTERN has a bit for. */
+/* Takes out the refs whose position has a bit in PATTERN. */
 static size_t choose(struct fuzzed_file *file, uint8_t pattern,
     struct packed_edit *edits)
 {
@@ -182,9 +182,9 @@ static bool says_fully_peeled(const char *text, size_t header)
 	return false;
 }
 
-/* The header is git's own where the old file was fully peeled, and stays
- * where it was not. Refs of one name keep no order among themselves: then only
- * the length. */
+/* If the old file was fully peeled, the new header is git's own; otherwise the
+ * header stays. Refs with equal names have no defined order, so only the length
+ * is compared then. */
 static void check_file(const struct sys *sys, int dirfd, const char *text,
     const struct fuzzed_file *file)
 {
@@ -324,7 +324,7 @@ static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
 	const struct sys *sys = memfs_sys(fs);
 	struct packed_snapshot *snap;
 	bool is_large = pattern % 3 == 2 && *text != '#' &&
-	    *text != '^'; /* or else the last filler is peeled */
+	    *text != '^'; /* otherwise the last filler is peeled */
 	struct fuzzed_file file = { 0 };
 	struct packed *packed;
 	int dirfd, fd, verdict, r;

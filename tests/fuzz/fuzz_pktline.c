@@ -1,7 +1,7 @@
 /*
- * Any bytes as pkt-lines: what is taken is put again as the same bytes (but
- * for the case of the digits), a part of a packet asks for more and for
- * nothing else, and nothing beyond the input is looked at.
+ * Any bytes as pkt-lines. An accepted packet is encoded as the same bytes
+ * (except the case of the digits). An incomplete packet needs more input and
+ * gives no error. No read beyond the input.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -36,7 +36,8 @@ static void put(const struct pkt *pkt, struct pkt_buf *out)
 	}
 }
 
-/* At a place of its own, so that the sanitizer sees what lies beyond it. */
+/* Copies DATA to an allocation of the exact size, so the sanitizer detects a
+ * read beyond the end. */
 static long parse_exactly(const char *data, size_t len)
 {
 	char *exact = malloc(len > 0 ? len : 1);

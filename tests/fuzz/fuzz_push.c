@@ -1,8 +1,8 @@
 /*
- * Any bytes as what receive-pack says to the hook: they are taken or refused,
- * each command in one packet of its own; and whatever names were in them, the
- * report has one verdict for each that can be named, in one packet that ends
- * where the name or its reason ends.
+ * Any bytes as the messages of receive-pack to the hook. The messages are
+ * accepted, with every command in its own packet, or refused. The report has a
+ * result for every name that the protocol can express, in one packet that ends
+ * with the name or the reason.
  */
 #include <stdint.h>
 #include <stdlib.h>

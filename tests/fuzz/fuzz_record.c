@@ -1,6 +1,7 @@
 /*
- * Any bytes as a journal row's body: the decoder takes them or refuses them,
- * reads nothing beyond them, and what it takes encodes to the same bytes.
+ * Any bytes as the body of a journal row. The decoder accepts or refuses the
+ * bytes and reads nothing beyond them. An accepted body is encoded as the same
+ * bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* So that the sanitizer sees a string that is not terminated. */
+/* Makes the sanitizer detect a string without terminator. */
 static size_t touch(const struct record *rec)
 {
 	size_t i, sum;

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a reflog that recovery makes whole: what it adds is there
- * afterwards, every line that was whole is still there in its place, nothing
- * ends in half a line, and a second repair changes nothing.
+ * Any bytes as a reflog that recovery repairs. Added lines are there
+ * afterwards, every complete line is still in its place, the file ends with a
+ * complete line, and a second repair changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>

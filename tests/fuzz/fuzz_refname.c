@@ -1,6 +1,6 @@
 /*
- * Any bytes as a refname. The checks must agree with each other, and with
- * the rules as git-check-ref-format(1) counts them, tried here one by one.
+ * Any bytes as a refname. The checks must agree with each other, and with the
+ * numbered rules of git-check-ref-format(1), which are tested separately here.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool ends_with(const char *s, const char *end)
 	return len >= end_len && strcmp(s + len - end_len, end) == 0;
 }
 
-/* The manual's rules 1 and 3 to 10; 2 is waived by --allow-onelevel. */
+/* Rules 1 and 3 to 10 of the manual; --allow-onelevel waives rule 2. */
 static bool manual_says(const char *name)
 {
 	const char *s;
@@ -33,7 +33,7 @@ static bool manual_says(const char *name)
 	if (name[0] == '.' || strstr(name, "/.") != NULL ||
 	    strstr(name, ".lock/") != NULL || ends_with(name, ".lock"))
 		return false;
-	/* 3, 4, 5, 10: bytes, and pairs of them */
+	/* 3, 4, 5, 10: bytes, and pairs of bytes */
 	for (s = name; *s != '\0'; s++) {
 		if ((unsigned char)*s < 040 || *s == 0177)
 			return false;
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(!may_write || strncmp(bare, "refs/", 5) == 0 ||
 	    (strchr(bare, '/') == NULL && !refd_refname_is_reserved(bare)));
 	expect(strlen(name) <= REFD_REFNAME_MAX || long_write);
-	/* Whatever may be written there may be deleted, but for A-B. */
+	/* Every name below refs/ that may be written may also be deleted. */
 	if (may_write && strncmp(name, "refs/", 5) == 0)
 		expect(refd_refname_may_delete(name, &long_delete));
 	refd_refname_may_delete(name, &long_delete);

@@ -1,16 +1,16 @@
 /*
- * A repository of which any file may be anything: the input changes the files
- * of one (tests/lib/hostile_entries.h) before a store starts, after it has
- * recovered, and between admission and publishing. The store serves another
- * repository too. Proves that recovery, admission and publishing end, that the
- * other one is served, that nothing beside the repositories is changed or
- * told, and that no descriptor is lost.
+ * A repository in which any file may have any content: the input changes the
+ * files (tests/lib/hostile_entries.h) before a store starts, after recovery,
+ * and between admission and publishing. The store also serves a second
+ * repository. Proves that recovery, admission and publishing end, that the
+ * second repository is served, that nothing outside the repositories is changed
+ * or revealed, and that no descriptor is lost.
  *
  *	input = options (1), updates (1), entries
  *
  * options: 1: a daemon was killed between the flush and the renames; 2: the
- * machine was started since, which is the same without the page cache; 4: one
- * atomic transaction; 8: from a linked worktree too.
+ * machine was restarted since, which is the same without the page cache; 4: one
+ * atomic transaction; 8: also from a linked worktree.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -46,7 +46,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 
 const char *__asan_default_options(void);
 
-/* A run starts some 30 threads; that costs each of them a mapping. */
+/* A run starts some 30 threads, and this option would need a mapping for each
+ * thread. */
 const char *__asan_default_options(void)
 {
 	return "detect_stack_use_after_return=0";
@@ -67,7 +68,7 @@ static char repo[4096], state[4096], other_repo[4096], worktree[4096],
     root[4096];
 
 static struct sys machine;
-static atomic_int boot; /* which start of it */
+static atomic_int boot; /* number of the present boot */
 static char boot_path[4096];
 static int repo_fd, state_fd, other_fd, outside_fd, canary_fd;
 static struct images {
@@ -99,7 +100,7 @@ static void take_images(struct images *images)
 	images->other = tree_image_take(other_fd);
 }
 
-/* The first one to the name of a ref comes after the flush. */
+/* The first rename to the name of a ref comes after the flush. */
 static int machine_renameat(const struct sys *sys, int old_fd, const char *old,
     int new_fd, const char *new)
 {
@@ -128,7 +129,7 @@ static void start_machine(int nr)
 /* ---- the store ---- */
 
 static int wake_fd;
-static bool may_say; /* the secret: the input has it */
+static bool may_say; /* the input contains the secret */
 
 static void hear(const char *text)
 {
@@ -199,7 +200,7 @@ static struct store_done wait_done(struct store *store)
 	struct store_done done;
 	eventfd_t value;
 
-	/* libFuzzer's clock interrupts. */
+	/* libFuzzer's timer interrupts poll(). */
 	while (!store_reap(store, &done)) {
 		expect(poll(&pfd, 1, WAIT_MS) != 0, "all comes back in time");
 		eventfd_read(wake_fd, &value);
@@ -207,7 +208,7 @@ static struct store_done wait_done(struct store *store)
 	return done;
 }
 
-/* ---- what is asked ---- */
+/* ---- the updates ---- */
 
 static const struct wish {
 	const char *name, *hex, *old, *target;
@@ -260,7 +261,7 @@ static struct txn *make_txn(const char *git_dir, const struct wish *of,
 	return txn_help_own(&req);
 }
 
-/* NULL: admission has decided all of it. */
+/* Returns NULL if admission has decided all updates. */
 static struct window *make_window(struct txn *txn)
 {
 	struct window *w = calloc(1, sizeof(*w));
@@ -339,7 +340,8 @@ static const struct wish others_wish = { "refs/heads/main", HOSTILE_PACKED,
 static const struct wish worktrees_wish = { "HEAD", HOSTILE_PACKED, NULL,
 	NULL };
 
-/* The two of one window each, at once; then that of the worktree. */
+/* Serves a transaction of each repository, in separate windows at the same
+ * time, then the transaction of the worktree. */
 static void serve(struct store *store, const uint8_t *data, size_t size)
 {
 	unsigned options = data[0];
@@ -445,8 +447,8 @@ static int open_at(const char *below)
 	return fd;
 }
 
-/* States to begin with: of a store that was stopped, and of one that was killed
- * at its first rename. */
+/* Two initial states: of a stopped store, and of a store that was killed at its
+ * first rename. */
 static void make_states(void)
 {
 	static const uint8_t nothing[OPTIONS] = { WORKTREE, 0x10 };

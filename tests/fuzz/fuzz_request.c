@@ -1,7 +1,7 @@
 /*
- * Any bytes as what a client sends. What the decoder takes must be what the
- * encoder writes; what it refuses has a reason; whatever it says, nothing is
- * read outside of the input or left behind.
+ * Any bytes as the messages of a client. The encoder must write accepted
+ * requests with the same bytes, and a refusal has a reason. No read beyond the
+ * input, and no leaks.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* ---- what is tried ---- */
+/* ---- the mutator ---- */
 
 #define PACKETS_MAX 64
 
@@ -93,7 +93,7 @@ static size_t take_over(struct pkt_buf *made, uint8_t *data, size_t max,
 	return size;
 }
 
-/* Whole messages that the decoder takes. */
+/* Makes complete messages that the decoder accepts. */
 static size_t put_request(struct gen *g, uint8_t *data, size_t size, size_t max)
 {
 	struct pkt_buf made = { 0 };
@@ -116,8 +116,8 @@ static void put_mutated(struct pkt_buf *to, const struct pkt *pkt)
 		pkt_put(to, payload, len);
 }
 
-/* Changes, drops or doubles one packet; the framing stays right, which bytes
- * changed at random hardly ever leave so. */
+/* Changes, drops or doubles a packet. The framing stays valid; random changes
+ * of bytes hardly ever leave a valid framing. */
 static size_t change_packet(struct gen *g, uint8_t *data, size_t size,
     size_t max)
 {

@@ -1,7 +1,7 @@
 /*
- * Any bytes as the input of `refd update --stdin`, the first byte saying how
- * it is read: it comes to an end, an error has a sentence, and what is taken
- * for a change is one that the protocol can carry, or its name is too long.
+ * Any bytes as the input of `refd update --stdin`; the first byte selects the
+ * format. Reading ends, an error has a message, and the protocol can carry
+ * every accepted change, unless a name is too long.
  */
 #include <stdint.h>
 #include <stdio.h>

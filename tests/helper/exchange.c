@@ -1,7 +1,7 @@
 /*
- * exchange SECONDS A B [A B ...]: exchanges the names of each pair, pair after
- * pair, by renameat2(RENAME_EXCHANGE), as often as possible. At the end each
- * pair is in the original order. Prints the number of exchanges.
+ * exchange SECONDS A B [A B ...]: exchanges the names of all pairs in turn, by
+ * renameat2(RENAME_EXCHANGE), as often as possible. At the end every pair is in
+ * the original order. Prints the number of exchanges.
  *
  * For tests in which a directory becomes a symbolic link at every moment of the
  * daemon's work.
@@ -21,7 +21,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* A directory that the daemon has pruned is made again. */
+/* If the daemon has pruned a directory, makes the directory again. */
 static int exchange(const char *a, const char *b)
 {
 	while (renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) < 0) {

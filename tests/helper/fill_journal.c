@@ -1,13 +1,14 @@
 /*
- * Fills a journal with history, fast: no flushes, no refs. For tests of what is
- * searched in very much of it. The daemon must not run.
+ * Fills a journal with history, fast: without flushes and refs. For tests that
+ * search a very large history. The daemon must not run.
  *
  *	fill_journal STATE NUMBER REPOSITORY
  *
- * NUMBER records, the newest now and each a tenth of a second older: nine of
- * ten of repositories that nobody has any more, the rest of REPOSITORY (a
- * common dir, known to the journal). There refs/heads/b0 to b9999 take turns,
- * refs/heads/rare comes ten times, a user "seldom" twenty times.
+ * Writes NUMBER records. The newest record is from now, and the interval is a
+ * tenth of a second. Nine of ten records belong to repositories that do not
+ * exist any more. The rest belongs to REPOSITORY (a common dir that the journal
+ * knows). There refs/heads/b0 to b9999 take turns, refs/heads/rare occurs ten
+ * times, and the user "seldom" twenty times.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #define STEP_US      100000
 #define WAL_MAX      (64 * 1024 * 1024)
 #define OTHERS       100
-#define OTHERS_FIRST 1000000 /* their numbers */
+#define OTHERS_FIRST 1000000 /* repository numbers */
 
 static const char *wanted_path;
 

@@ -1,6 +1,6 @@
 /*
- * A proc-receive hook that says `ok` to every ref and writes none: what a
- * push costs before anybody touches a ref. For measurements only.
+ * A proc-receive hook that answers `ok` for every ref and writes nothing: the
+ * cost of a push without any ref update. For measurements only.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #define PACKET_MAX 65520
 
-/* The payload's length; 0 for a flush; ends the program at the end of input. */
+/* Reads a packet. Returns the length of the payload, or 0 for a flush. Exits at
+ * the end of input. */
 static size_t read_packet(char *payload)
 {
 	char head[5] = "";

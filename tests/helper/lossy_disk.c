@@ -1,18 +1,18 @@
 /*
- * lossy_disk IMAGE FILE: a disk with a cache that forgets.
+ * lossy_disk IMAGE FILE: a disk with a volatile cache.
  *
- * Serves IMAGE as FILE, an existing file that it mounts itself on (FUSE), to
- * be used through a loop device. What is written can be read at once, but
- * gets into IMAGE only by a flush, which the loop device asks for by fsync.
+ * Serves IMAGE as FILE, an existing file on which it mounts itself (FUSE), for
+ * use through a loop device. Written data can be read at once, but gets into
+ * IMAGE only by a flush, which the loop device requests by fsync.
  *
  *	stdout "ready"          FILE can be used
- *	stdin  "cut KEEP SEED"  the power goes: of every 100 blocks in the cache
- *	                        KEEP get into IMAGE, SEED says which; nothing
- *	                        that is written from now on does
+ *	stdin  "cut KEEP SEED"  power cut: KEEP of every 100 blocks in the cache
+ *	                        get into IMAGE, chosen by SEED; later writes
+ *	                        do not
  *	stdout "cut"            done
  *
- * It ends with status 0 once FILE is unmounted. IMAGE has to lie on a file
- * system with reflinks.
+ * Exits with status 0 when FILE is unmounted. IMAGE must be on a file system
+ * with reflinks.
  */
 #include <err.h>
 #include <errno.h>
@@ -44,8 +44,8 @@ struct pending {
 
 struct disk {
 	int fuse;
-	int image; /* what survives */
-	int view;  /* what is read: IMAGE with the cache over it */
+	int image; /* the data that survives */
+	int view;  /* for reading: IMAGE and the cache */
 	struct stat stat;
 	struct pending *first, **last;
 	bool is_off;
@@ -68,7 +68,7 @@ static uint64_t next_random(struct disk *d)
 	return d->random;
 }
 
-/* Blocks, not whole requests: a disk need not take those in one piece. */
+/* Decides per block, because a disk may write a part of a request. */
 static void write_back(struct disk *d, unsigned keep)
 {
 	struct pending *p;
@@ -115,7 +115,7 @@ static void take_command(struct disk *d)
 	ssize_t n = read(STDIN_FILENO, line, sizeof(line) - 1);
 
 	if (n <= 0) {
-		/* Whoever started this one is gone, and the disk with it. */
+		/* The parent is gone, so the disk is not needed any more. */
 		exit(n < 0);
 	}
 	line[n] = '\0';
@@ -128,7 +128,7 @@ static void take_command(struct disk *d)
 	fflush(stdout);
 }
 
-/* ---- FUSE, as much of it as one file needs ---- */
+/* ---- the part of FUSE that a single file needs ---- */
 
 static void reply(struct disk *d, uint64_t unique, int error, const void *body,
     size_t size)
@@ -143,7 +143,7 @@ static void reply(struct disk *d, uint64_t unique, int error, const void *body,
 	memcpy(out, &head, sizeof(head));
 	if (size > 0)
 		memcpy(out + sizeof(head), body, size);
-	/* ENOENT: whoever asked was killed meanwhile. */
+	/* ENOENT: the caller was killed meanwhile. */
 	if (write(d->fuse, out, head.len) < 0 && errno != ENOENT)
 		err(1, "answer to /dev/fuse");
 }

@@ -3,10 +3,10 @@
  *
  *	many_conns SOCKET N
  *
- * Opens N, reads the greeting of each, asks a ping on each, and prints
- * "N connected", "N greeted", "N answered" as it goes; a connection that is
- * hung up on counts no further. Then it keeps them all open until its
- * standard input ends. Whoever has to wait, waits: there is no time limit.
+ * Opens N connections, reads the greetings, sends a ping on every connection,
+ * and prints "N connected", "N greeted", "N answered" after these steps. A
+ * closed connection is not counted further. All connections then stay open
+ * until the end of standard input. There is no time limit.
  */
 #include <err.h>
 #include <errno.h>
@@ -37,7 +37,8 @@ static void raise_limit(rlim_t wanted)
 		err(1, "setrlimit");
 }
 
-/* Up to and with a flush. False: hung up on, or refused. */
+/* Reads up to and including a flush. Returns false if the connection is closed
+ * or refused. */
 static bool read_message(int fd)
 {
 	char buf[4096];
@@ -66,7 +67,7 @@ static void say(size_t count, const char *what)
 	fflush(stdout);
 }
 
-/* Those that are over become -1. */
+/* Closes failed connections and sets their descriptors to -1. */
 static void greet(int *fds, size_t nr)
 {
 	size_t i, greeted = 0;

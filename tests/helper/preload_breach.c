@@ -1,9 +1,9 @@
 /*
  * Foreign code inside the daemon, loaded by LD_PRELOAD. When the daemon first
- * asks for its resource usage (for refd stats), the code tries to open each
- * path of REFD_BREACH_PATHS (separated by colons) for reading and then for
+ * asks for its resource usage (for refd stats), the code tries to open all
+ * paths of REFD_BREACH_PATHS (separated by colons) for reading and then for
  * writing, to make a process, to run a program, and to connect by TCP. The code
- * writes each result into the file REFD_BREACH_LOG, opened at the start: "read
+ * writes the results into the file REFD_BREACH_LOG, opened at the start: "read
  * PATH 13", an errno, 0 for a success.
  */
 #include <dlfcn.h>

@@ -1,14 +1,14 @@
 /*
- * Makes flushes dear: loaded into a program by LD_PRELOAD, it adds
- * REFD_FLUSH_DELAY_US microseconds (5000) to each fsync, fdatasync, syncfs and
- * sync_file_range, so that a disk whose flush costs nothing can stand for one
- * whose flush is real. The delay comes after the call, on the thread that
- * made it, as a slow disk's would. 0 adds nothing. While there
- * is a file REFD_FLUSH_HANGS none comes back, or, where that names a directory,
- * none of what lies in there.
+ * Makes flushes expensive, loaded by LD_PRELOAD: adds REFD_FLUSH_DELAY_US
+ * microseconds (5000) to fsync, fdatasync, syncfs and sync_file_range. A disk
+ * with free flushes can then replace a disk with real flushes. As on a slow
+ * disk, the delay comes after the call, on the calling thread. 0 adds nothing.
  *
- * REFD_FLUSH_COUNT names a file that begins with a 64-bit number: it is the
- * calls of all who have it loaded, in all their threads.
+ * While the file REFD_FLUSH_HANGS exists, no flush returns. If the file names a
+ * directory, only flushes of files in this directory hang.
+ *
+ * The file REFD_FLUSH_COUNT begins with a 64-bit number: the count of calls in
+ * all threads of all processes with this library.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -75,7 +75,8 @@ static int slowly(int fd, int result)
 		__atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
 	while (hangs_now(fd))
 		nanosleep(&look_again, NULL);
-	/* What is left of a nap grows with each signal that breaks into it. */
+	/* A relative sleep would become longer with every signal that
+	 * interrupts it. */
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += us / 1000000;
 	until.tv_nsec += us % 1000000 * 1000;

@@ -1,6 +1,6 @@
 /*
- * A SIGTERM and a SIGINT that come as late as they can: loaded into a program
- * by LD_PRELOAD, it sends them when main() has returned.
+ * The latest possible SIGTERM and SIGINT, loaded by LD_PRELOAD: sends both
+ * signals after main() has returned.
  */
 #include <signal.h>
 #include <unistd.h>

@@ -1,8 +1,7 @@
 /*
- * Memory that is not to be had: loaded into refd by LD_PRELOAD, it has the
- * REFD_OOM_AT-th allocation of the program fail, and makes the file
- * REFD_OOM_HIT to say that there was one; as a hook too. Programs of other names, git on the
- * way, have all they want.
+ * Lack of memory, loaded into refd by LD_PRELOAD: the REFD_OOM_AT-th allocation
+ * of the program fails, and the file REFD_OOM_HIT is made as a sign. This also
+ * works in a hook. Programs with other names, such as git, are not affected.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* glibc's own, which dlsym() would allocate to find. */
+/* glibc's own functions, because dlsym() allocates memory. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t nr, size_t size);
 void *__libc_realloc(void *old, size_t size);
 
-static long left; /* 0: none fails */
+static long left; /* 0: none */
 
 __attribute__((constructor)) static void begin(void)
 {

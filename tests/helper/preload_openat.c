@@ -1,8 +1,8 @@
 /*
  * For valgrind, loaded into the daemon by LD_PRELOAD. valgrind does not know
- * openat2(2): openat(2) takes its place, without the checks of openat2. A
- * filter of system calls would stop valgrind's own calls: there is none. Only
- * for counting instructions in the test's own repositories.
+ * openat2(2), so openat(2) replaces openat2, without the additional checks.
+ * There is no filter of system calls, because a filter would stop valgrind's
+ * own calls. Only for counting instructions in the test's own repositories.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static long (*next_syscall)(long, ...);
 
-/* Once: a dlsym() for each call would be counted with the daemon's own. */
+/* Only once: the instructions of a dlsym() per call would be counted. */
 static void __attribute__((constructor)) find_syscall(void)
 {
 	next_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");

@@ -1,10 +1,10 @@
 /*
- * How long a loop stands still: loaded into a program by LD_PRELOAD, it
- * measures each turn, from one epoll_wait(2) to the next, and at the end writes
- * a line of JSON to the file REFD_STALL_LOG: of all threads that wait there,
- * the longest turn in processor time, which a busy machine does not lengthen,
- * and by the clock, in microseconds, and how many took more than a millisecond
- * of the processor.
+ * Measures how long a loop blocks, loaded by LD_PRELOAD. A turn is the time
+ * from the end of an epoll_wait(2) to the next call. At the end, writes a line
+ * of JSON to the file REFD_STALL_LOG, for all threads together: the longest
+ * turn in processor time, which does not depend on the load of the machine, and
+ * in real time, in microseconds; and the number of turns with more than a
+ * millisecond of processor time.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

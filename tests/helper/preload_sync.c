@@ -1,12 +1,12 @@
 /*
- * A hand on every flush of a program, for whoever kills it or cuts its power:
- * loaded by LD_PRELOAD, it looks before each fsync, fdatasync, syncfs and
- * sync_file_range at a page of memory that it shares with a test (the file
- * that REFD_SYNC_PAGE names), and then waits, fails, never comes back, or says
- * that it was done and does nothing.
+ * Control of every flush of a program, for tests that kill the program or cut
+ * its power. Loaded by LD_PRELOAD. Before fsync, fdatasync, syncfs and
+ * sync_file_range, the code reads a page of memory that it shares with the test
+ * (the file REFD_SYNC_PAGE). The call then waits, fails, never returns, or does
+ * nothing and succeeds.
  *
- * All are 32-bit numbers of this machine, in the order of struct page. A call
- * counts if its kind is in KINDS; the Nth is the one that makes CALLS N.
+ * All members are 32-bit numbers of this machine, in the order of struct page.
+ * A call counts if its kind is in KINDS. The Nth call makes CALLS N.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,13 +25,14 @@ enum kind {
 };
 
 struct page {
-	uint32_t kinds;    /* which ones CALLS, HOLD_AT and FAIL_AT mean */
-	uint32_t calls;    /* counted here */
+	uint32_t kinds;    /* kinds for CALLS, HOLD_AT and FAIL_AT */
+	uint32_t calls;    /* set by this library */
 	uint32_t hold_at;  /* the call that never returns; 0: none */
-	uint32_t held;     /* set here as soon as one is held */
-	uint32_t fail_at;  /* the call that fails with EIO, undone; 0: none */
-	uint32_t drop;     /* the kinds that do nothing and succeed */
-	uint32_t delay_us; /* before each call */
+	uint32_t held;     /* set here as soon as a call is held */
+	uint32_t fail_at;  /* the call that does nothing and fails with EIO; 0:
+			      none */
+	uint32_t drop;     /* kinds that do nothing and succeed */
+	uint32_t delay_us; /* before every call */
 };
 
 static struct page *page;

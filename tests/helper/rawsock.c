@@ -1,15 +1,15 @@
 /*
- * A client without manners, for scenarios: sends standard input to the
- * daemon's socket byte for byte, and prints each packet that comes back as a
- * line (NUL as "|"), "." for a flush, and at the end "(closed)" if the daemon
- * hung up, "(open)" if it did not.
+ * A client without checks, for scenarios. Sends standard input to the daemon's
+ * socket verbatim, and prints each packet of the answer as a line (NUL as "|"),
+ * "." for a flush, and at the end "(closed)" if the daemon hung up, or
+ * "(open)".
  *
  *	rawsock SOCKET [--answers N] [--wait MS] [--half-close] [--unread]
  *
- * It ends when the daemon hangs up, after N answers (0: after the greeting),
- * or after MS milliseconds (120000) in which nothing came although its input
- * had ended. --half-close shuts its side down at the end of the input;
- * --unread never reads, and stays until it is killed.
+ * Exits when the daemon hangs up, after N answers (0: after the greeting), or
+ * if nothing came for MS milliseconds (120000) after the end of input.
+ * --half-close shuts down the sending side at the end of input; --unread never
+ * reads, and stays until it is killed.
  */
 #include <err.h>
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 struct rawsock {
 	int fd, wait_ms;
-	long answers_left; /* hello counts as one */
+	long answers_left; /* hello counts */
 	bool half_close, unread;
 
 	bool input_ended;
@@ -113,7 +113,7 @@ static void read_input(struct rawsock *rs)
 		shutdown(rs->fd, SHUT_WR);
 }
 
-/* A daemon that has hung up may still have said why. */
+/* A daemon that has hung up may have sent the reason before. */
 static void send_output(struct rawsock *rs)
 {
 	ssize_t n = send(rs->fd, rs->out + rs->out_sent,

@@ -1,9 +1,9 @@
 /*
- * shutdown_fs [logflush|nologflush] MOUNT: cuts the power of one mounted file
- * system. From then on nothing more of it reaches the disk and every call on
- * it fails, until it is unmounted. With logflush its journal, that is names
- * and sizes but not the contents of files, is still written first: the cut
- * that leaves empty files behind.
+ * shutdown_fs [logflush|nologflush] MOUNT: cuts the power of a mounted file
+ * system. From then on nothing reaches the disk and every call fails, until the
+ * file system is unmounted. With logflush, its journal is written first: names
+ * and sizes, but not the contents of files. Such a cut leaves empty files
+ * behind.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* The same numbers in ext4, XFS, btrfs (since 6.16) and f2fs; no header for
- * programs has them all. */
+/* The numbers are the same in ext4, XFS, btrfs (since 6.16) and f2fs. No header
+ * for programs defines all of them. */
 #define FS_SHUTDOWN  _IOR('X', 125, uint32_t)
 #define LOG_FLUSH    1
 #define NO_LOG_FLUSH 2

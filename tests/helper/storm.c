@@ -1,22 +1,22 @@
 /*
- * Many clients at once, for scenarios and measurements: each is a process of
- * its own with one connection, and keeps the daemon busy until it has done
- * its share, through every restart of the daemon.
+ * Many clients at once, for scenarios and measurements. A client is a process
+ * with one connection. It keeps the daemon busy until its share is done, across
+ * every restart of the daemon.
  *
  *	storm --socket PATH --repo DIR --oid A --oid B [--clients N] [--txns M]
  *	      [--refs R] [--prefix refs/heads/storm] [--create | --same-ref]
  *	      [--atomic] [--durability MODE] [--timeout MS] [--log FILE]
  *
- * A client moves refs of its own (<prefix>/<client>/<n>) from one --oid to the
- * next and round again, always from the value it knows to be there; with
- * --create every transaction makes new ones (<prefix>/<client>/<txn>-<n>);
- * with --same-ref all swap the one ref <prefix>/same, and a client goes on
- * until it has done its share of swaps, so their total is known.
+ * A client moves its own refs (<prefix>/<client>/<n>) from each --oid to the
+ * next in a circle, always from the last known value. With --create every
+ * transaction makes new refs (<prefix>/<client>/<txn>-<n>). With --same-ref all
+ * clients swap the ref <prefix>/same, and a client continues until it has done
+ * its share of swaps, so the total is known.
  *
- * --log gets a line "<ref> <oid>" for every update as soon as it was
- * acknowledged, by one write each. At the end one line of JSON says what was
- * seen; "ok" counts updates, "stale" of --same-ref are "retries". Times are of
- * transactions, from asking to the answer.
+ * --log gets a line "<ref> <oid>" for every update as soon as it is
+ * acknowledged, with a single write per line. At the end storm prints a line of
+ * JSON with the results; "ok" counts updates, and "retries" counts "stale" with
+ * --same-ref. Times are of transactions, from the request to the answer.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ struct client {
 	int log_fd;
 	char **names;
 	struct refd_update *updates;
-	/* The index of each ref's value, or -1 where it isn't known. */
+	/* The index of each ref's value, or -1 if unknown. */
 	int *values;
 };
 
@@ -124,7 +124,8 @@ static void name_refs(struct client *c, unsigned txn)
 	}
 }
 
-/* From the value that is known to the next; without one, to the first. */
+/* From the known value to the next value; without a known value, to the
+ * first. */
 static void plan_update(const struct client *c, unsigned i)
 {
 	const struct storm_plan *plan = c->plan;
@@ -141,7 +142,7 @@ static void plan_update(const struct client *c, unsigned i)
 		u->has_old = true;
 		u->old_oid = plan->oids[old];
 	} else if (plan->same_ref) {
-		u->has_old = true; /* null: it must not exist */
+		u->has_old = true; /* null: the ref must not exist */
 	}
 }
 
@@ -166,7 +167,7 @@ static void count(struct client *c, unsigned i, const struct refd_result *res)
 		c->tally->failed[res->status]++;
 }
 
-/* False: the daemon has no room now, and nothing was done. */
+/* Returns false if the daemon has no room now and did nothing. */
 static bool take_answer(struct client *c, const struct refd_answer *ans)
 {
 	struct refd_result whole = { .status = ans->status };
@@ -216,7 +217,7 @@ static void fill_request(const struct client *c, struct refd_request *req)
 	req->nr_updates = plan->refs;
 }
 
-/* One transaction, until it is answered by more than "busy". */
+/* Sends a transaction until the answer is not "busy". */
 static void do_txn(struct client *c, unsigned txn)
 {
 	struct refd_request req;
@@ -267,7 +268,7 @@ static void run_client(struct client *c)
 		uint64_t before = c->tally->retries;
 
 		do_txn(c, txn);
-		/* A swap that lost against another is tried again. */
+		/* A swap that lost against a concurrent swap is tried again. */
 		if (!plan->same_ref || c->tally->retries == before)
 			txn++;
 		c->tally->txns++;
@@ -275,7 +276,7 @@ static void run_client(struct client *c)
 	refd_free(c->daemon);
 }
 
-/* ---- all of them ---- */
+/* ---- all clients ---- */
 
 static void *shared(size_t size)
 {
@@ -330,7 +331,8 @@ static void report(const struct storm_plan *plan,
 	    times[nr - 1]);
 }
 
-/* Clients wait at the gate, which opens for all at once; they end with us. */
+/* Clients wait for the gate, so all begin at the same time. They end with the
+ * parent. */
 static void start_client(const struct storm_plan *plan, unsigned id,
     int gate[2], struct storm_tally *tally, uint32_t *times)
 {
@@ -395,7 +397,7 @@ static void add_oid(struct storm_plan *plan, const char *hex)
 		errx(2, "--oid '%s': forty digits, %d at most", hex, OIDS_MAX);
 }
 
-/* A bare repository, or what stands in a work tree's .git. */
+/* A bare repository, or the directory of a work tree's .git. */
 static void find_repo(struct storm_plan *plan)
 {
 	char dot[PATH_MAX + 8];
@@ -493,7 +495,7 @@ int main(int argc, char **argv)
 		.clients = 8,
 		.txns = 100,
 		.refs = 1,
-		.timeout_ms = 300000 }; /* it ends what hangs */
+		.timeout_ms = 300000 }; /* ends hanging clients */
 
 	parse(&plan, argc, argv);
 	return storm(&plan);

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Proves the work and the reports of refd recover and of the daemon's start. The
-# file system was mounted again, as after a power loss. The refs are empty,
-# written later by another writer, under a foreign lock, or under a name that
-# was taken; one repository is gone. The test checks the report for people and
-# in JSON, evidence, log and status. It also checks the way on, refd recover
-# --forget, and a journal with a torn end.
+# file system was mounted again, as after a power loss. One ref is empty, one has
+# a later foreign value, one has a foreign lock, and one has lost its name to
+# another ref; one repository is gone. The test checks the report for people and
+# in JSON, evidence, log and status, the way on with refd recover --forget, and
+# a journal with a torn end.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

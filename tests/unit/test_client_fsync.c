@@ -29,7 +29,7 @@ static const struct {
 	{ "none", false, false },
 	{ "", false, false },
 	{ "unknown", false, false },
-	/* A removed component gets git's default. */
+	/* A minus sign removes a component only from git's default. */
 	{ "committed,-loose-object", true, true },
 	{ "-loose-object,committed", true, true },
 	{ "all,-reference,-objects", true, true },
@@ -48,7 +48,7 @@ static const struct {
 	{ "reference,-,objects", true, false },
 	{ "--reference", false, false },
 	{ "- reference,l", false, true },
-	/* The beginning of a name is enough, a longer name is wrong. */
+	/* The beginning of a name is enough. A longer word is no name. */
 	{ "r", true, false },
 	{ "o", false, true },
 	{ "c", true, true },

@@ -164,7 +164,7 @@ START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 END_TEST
 
 /* If many watches wait, one turn cannot compare every name with every watch.
- * The remaining watches are answered by a question. */
+ * Watches without a comparison are woken, and become questions. */
 START_TEST(a_turn_of_listening_ends)
 {
 	struct store_history *ask = fixture_ask(REFD_VERB_WATCH), *list = ask;

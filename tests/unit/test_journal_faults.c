@@ -5,9 +5,9 @@
  * is reopened, the process is killed, or the power is lost.
  *
  * After 0, the rows are there for ever. After a negative errno, they are never
- * there. After JOURNAL_UNKNOWN, both is possible; but a power loss right after
- * the next opening changes nothing that this opening has shown. Earlier and
- * later commits are there.
+ * there. After JOURNAL_UNKNOWN, both outcomes are possible; but a power loss
+ * right after the next opening takes no row that this opening has shown.
+ * Earlier and later commits are there.
  */
 #include <check.h>
 #include <errno.h>

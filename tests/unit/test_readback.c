@@ -392,7 +392,8 @@ START_TEST(what_is_replaced_meanwhile)
 }
 END_TEST
 
-/* As in the kernel. Some kernels also fail after the end of the file. */
+/* Direct reads must be aligned, as in the kernel. Some kernels require this
+ * also after the end of the file. */
 static ssize_t aligned_pread(const struct sys *self, int fd, void *buf,
     size_t len, off_t offset)
 {

@@ -286,7 +286,7 @@ START_TEST(test_oversize_atomic_is_not_starved)
 }
 END_TEST
 
-/* ---- with windows of a thousand ---- */
+/* ---- with batches of a thousand ---- */
 
 START_TEST(test_later_goes_first)
 {

@@ -238,7 +238,7 @@ START_TEST(test_nobody_rests_for_ever)
 }
 END_TEST
 
-/* ---- windows ---- */
+/* ---- batches ---- */
 
 START_TEST(test_idle_starts_at_once_and_load_gathers)
 {

@@ -1,7 +1,7 @@
 /*
- * One connection of the daemon (daemon/server/conn) over a socketpair, with a host that
- * answers when told to and a clock that stands still: what the tests of conn
- * share. One at a time, in `conn_rig`.
+ * One connection of the daemon (daemon/server/conn) over a socketpair, for the
+ * tests of conn. The host answers only on command, and the clock stands still.
+ * There is one rig at a time, in `conn_rig`.
  */
 #ifndef TESTS_LIB_CONN_RIG_H
 #define TESTS_LIB_CONN_RIG_H
@@ -20,16 +20,16 @@ struct conn_rig {
 	struct sys sys;
 	int64_t clock_ns;
 	struct conn_host host;
-	struct conn *conn; /* NULL: it is over */
-	int client;        /* the other end */
+	struct conn *conn; /* NULL: the connection is over */
+	int client;        /* the client's end */
 	bool answers_at_once;
-	bool has_said_all; /* the host was told so */
+	bool has_said_all; /* said_all() was called */
 
-	/* What the host was asked and has not answered. */
+	/* Requests that the host has not answered. */
 	struct refd_request asked[CONN_RIG_ASKED_MAX];
 	size_t nr_asked;
 
-	/* What the client has read and not decoded. */
+	/* Bytes that the client has read and not decoded. */
 	char *got;
 	size_t got_len;
 	bool at_end;
@@ -45,23 +45,24 @@ extern const size_t conn_rig_transaction_len;
 void conn_rig_setup(void);
 void conn_rig_teardown(void);
 
-/* The loop, until nothing more happens. False: the connection is over, and
- * has been freed. */
+/* Runs the loop until nothing more happens. Returns false if the connection is
+ * over and freed. */
 bool conn_rig_turn(void);
-/* The clock goes on, and the connection is looked at. */
+/* Advances the clock, and services the connection. */
 void conn_rig_wait(int64_t ns);
 
-/* The client: says, reads all there is now, reads until nothing is owed. */
+/* The client: sends; reads all available bytes; reads until the server owes
+ * nothing. */
 void conn_rig_say(const char *data, size_t len);
 void conn_rig_read(void);
 void conn_rig_read_all(void);
-/* Takes hello out of what it has read. */
+/* Removes hello from the bytes read. */
 void conn_rig_greet(void);
-/* Decodes what it has read, which must be whole answers, and returns how
- * many. IDS, if not NULL, gets their ids, and *LAST the last one. */
+/* Decodes the bytes read, which must be complete answers, and returns their
+ * number. IDS (may be NULL) gets their ids, and *LAST the last answer. */
 size_t conn_rig_answers(uint32_t *ids, struct refd_answer *last);
 void conn_rig_ping(uint32_t id);
-/* Pings until no more of them are taken; goes on where it stopped. */
+/* Sends pings until the socket is full; continues where it stopped. */
 void conn_rig_flood(void);
 
 /* The host answers a ping. */

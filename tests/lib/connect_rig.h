@@ -1,6 +1,6 @@
 /*
- * A repository "repo" in tmp_root, as the client sees the repository, and the
- * path of a socket, where nobody listens. One thread.
+ * A repository "repo" in tmp_root, from the client's view, and the path of a
+ * socket without a listener. One thread.
  */
 #ifndef TESTS_LIB_CONNECT_RIG_H
 #define TESTS_LIB_CONNECT_RIG_H

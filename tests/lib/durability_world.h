@@ -1,7 +1,7 @@
 /*
- * A world (world.h) for tests of the modes of durability: refs a, c and d that
- * last, p and keep packed, a transaction that does a bit of everything, and
- * what is to be there after it.
+ * A world (world.h) for tests of the durability modes: durable loose refs a, c
+ * and d, packed refs p and keep, a transaction with updates of all kinds, and
+ * checks of its result.
  */
 #ifndef TESTS_LIB_DURABILITY_WORLD_H
 #define TESTS_LIB_DURABILITY_WORLD_H
@@ -15,11 +15,12 @@
 #define FSYNC    REFD_DURABILITY_FSYNC
 
 extern struct world *dw;
-/* What is being tried, for messages. */
+/* Description of the current attempt, for messages. */
 extern char dw_context[256];
 void dw_say(const char *what, int i, uint64_t seed);
 
-/* A daemon of MODE. Its disk is one of memfs's two kinds, from then on. */
+/* Starts a daemon with MODE. set_disk() selects one of memfs's two modes for
+ * later calls. */
 void dw_fresh(enum refd_durability mode, bool state_elsewhere);
 void dw_set_disk(bool strict);
 
@@ -29,9 +30,10 @@ bool dw_all_ok(const struct txn *txn);
 void dw_power_loss(uint64_t seed);
 void dw_restart(void);
 
-/* Is NAME at one of the values in ALLOWED, as world_ref() has them? */
+/* Checks that the value of NAME is one of ALLOWED, in the notation of
+ * world_ref(). */
 void dw_check_at(const char *name, const char *allowed);
-/* Is all of DW_SPEC there, and nothing else changed? */
+/* Checks that all of DW_SPEC is done, and that nothing else has changed. */
 void dw_check_there(void);
 void dw_no_locks(void);
 

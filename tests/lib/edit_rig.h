@@ -1,5 +1,5 @@
 /*
- * A bare repository on the real file system and edits of one ref in it, for
+ * A bare repository on the real file system, and edits of one ref in it, for
  * unit tests of daemon/store/publish/edit.h. One per test: er_setup() and
  * er_teardown() are a checked fixture of libcheck. Paths are relative to
  * tmp_root.
@@ -34,14 +34,14 @@ extern const enum evidence er_all[ER_ALL];
 extern struct record_member er_member;
 extern struct record er_plan;
 extern struct refd_oid er_two;
-/* Negative: what unlinkat() and write_all() of an edit answer. */
+/* Negative: the result of unlinkat() and write_all() of an edit. */
 extern int er_fails_with;
 
 void er_setup(void);
 void er_teardown(void);
 
 struct edit er_edit(enum evidence evidence);
-/* The same with its lock. */
+/* The same with the lock taken. */
 struct edit er_locked(enum evidence evidence);
 /* Stages er_two with mode 0640. */
 void er_stage(struct edit *e);

@@ -1,5 +1,5 @@
 /*
- * Requests, packet by packet, as tests write them down: "|" stands for NUL,
+ * Requests, packet by packet, in the notation of tests: "|" stands for NUL,
  * DELIM for a delimiter, "" for a flush.
  */
 #ifndef TESTS_LIB_FEED_H
@@ -21,12 +21,12 @@
 
 enum refd_decoded feed(struct refd_request_decoder *dec, const char *packet,
     struct refd_request *req, enum refd_status *status, const char **why);
-/* The decoder's word on the whole request of PACKETS, up to NULL; the flush
- * is added. */
+/* Returns the decoder's result for the whole request of PACKETS, up to NULL.
+ * The flush is added. */
 enum refd_decoded feed_all(struct refd_request_decoder *dec,
     const char *const *packets, struct refd_request *req,
     enum refd_status *status, const char **why);
-/* A request goes through, whatever came before it. */
+/* Checks that a request is accepted, after any earlier input. */
 void check_in_step(struct refd_request_decoder *dec);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The proc-receive hook with this process as its receive-pack: it runs in a
- * bare repository of its own, on the commands that the test puts together,
- * against a server with a script or none. One push per test.
+ * The proc-receive hook, with this process as its receive-pack. The hook runs
+ * in a new bare repository, with commands from the test, against a scripted
+ * server or none. One push per test.
  */
 #ifndef TESTS_LIB_HOOK_RIG_H
 #define TESTS_LIB_HOOK_RIG_H
@@ -17,13 +17,13 @@
 void hook_setup(void);
 void hook_teardown(void);
 
-/* Without it the daemon is away. */
+/* Without a call of hook_serve(), the daemon is away. */
 void hook_serve(void (*script)(struct fake *f));
 
 void hook_begin(bool atomic);
 void hook_put(const char *command);
-/* Runs the hook on what was put; its report's packets, a line each. Owned by
- * the caller. */
+/* Runs the hook on the commands. Returns the packets of its report, one per
+ * line. The caller frees the text. */
 char *hook_run(void);
 void hook_expect(const char *wanted);
 

@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When an entry is made: the rounds of one run. */
+/* Rounds of a run: times for making entries. */
 #define HOSTILE_ROUNDS 3
 
-/* Objects of the repository, and of the table of paths. */
+/* Objects of the repository and of the table of paths. */
 #define HOSTILE_COMMIT "c29b3412b24ec135f9768f86f67e8fec1e3fa62e" /* loose */
 #define HOSTILE_TAG    "b771479340f9bab3e291b7e3d31e9149a4aff975" /* loose */
 #define HOSTILE_ABSENT "cccccccccccccccccccccccccccccccccccccccc"
@@ -26,7 +26,7 @@
 	"objects/pack/pack-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 /* Makes the entries of ROUND below REPO_FD. In the text of a link or a file, an
- * "@" at the beginning stands for ROOT. */
+ * initial "@" stands for ROOT. */
 void hostile_entries_make(int repo_fd, const char *root, unsigned round,
     const uint8_t *data, size_t size);
 

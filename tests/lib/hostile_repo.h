@@ -5,18 +5,18 @@
 #ifndef TESTS_LIB_HOSTILE_REPO_H
 #define TESTS_LIB_HOSTILE_REPO_H
 
-/* Only files of out/ contain this text; no message of the daemon may contain
- * the text. */
+/* Only files of out/ contain this text. No message of the daemon may contain
+ * it. */
 #define HOSTILE_SECRET "sesame-7c1f"
-/* The repository beside the hostile one, in srv/. */
+/* The second repository, in srv/. */
 #define HOSTILE_OTHER "other-41d6.git"
 
 /*
  * A new directory, removed at exit; borrowed:
  *	srv/r.git	with the objects of hostile_entries.h, loose and packed,
  *			refs, reflogs, a linked worktree w
- *	srv/OTHER	the same, but for the reflogs and the worktree
- *	srv/canary, out	what nobody may change
+ *	srv/OTHER	the same, without the reflogs and the worktree
+ *	srv/canary, out	must never change
  *	state		empty
  */
 const char *hostile_repo_make(void);

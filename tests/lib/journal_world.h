@@ -1,8 +1,8 @@
 /*
- * A journal on a disk that fails and forgets (memfs.h), with SQLite on a VFS
- * over it: what is done to it, and what is left afterwards. Rows are those of
- * journal_help.h, numbered from 0. Every call fails the test rather than
- * returning an error, unless it says otherwise.
+ * A journal on a disk that fails and loses data (memfs.h), with SQLite on a VFS
+ * over the disk: faults, and checks of the result. Rows are those of
+ * journal_help.h, numbered from 0. Every call fails the test instead of
+ * returning an error, unless stated otherwise.
  */
 #ifndef TESTS_LIB_JOURNAL_WORLD_H
 #define TESTS_LIB_JOURNAL_WORLD_H
@@ -13,18 +13,18 @@
 
 #define WORLD_DIR  "/state"
 #define WORLD_VFS  "world"
-#define WORLD_ROWS 64 /* more are not looked at by world_check() */
-#define WORLD_FEW  5  /* rows that world_prepare() makes where it may */
+#define WORLD_ROWS 64 /* world_check() ignores further rows */
+#define WORLD_FEW  5  /* rows that world_prepare() usually makes */
 
 struct journal_world {
 	struct memfs *fs;
-	struct sys sys; /* memfs's, with writes that tear */
+	struct sys sys; /* memfs's calls, with torn writes */
 	struct sysvfs *vfs;
 	struct journal *j;
 	unsigned next; /* number of the next row */
 
-	/* Write number TEAR_AT from now, 0 being the next, fails with TEAR_ERR
-	 * when half of it has arrived, or what is in its first page. */
+	/* Write number TEAR_AT from now (0: the next) fails with TEAR_ERR after
+	 * half of the data, or after the part in the first page. */
 	long tear_at;
 	int tear_err;
 	bool tear_at_page;
@@ -34,20 +34,20 @@ struct journal_world {
 };
 
 struct journal_world *journal_world_new(void);
-/* Looks for what must never be done: a closed descriptor used, a failed sync
- * tried again. */
+/* Fails after forbidden calls: use of a closed descriptor, or a second attempt
+ * after a failed sync. */
 void journal_world_free(struct journal_world *w);
 void world_open(struct journal_world *w);
 void world_reopen(struct journal_world *w);
-/* What journal_commit() answers for NR rows of BYTES each. */
+/* Returns the result of journal_commit() for NR rows of BYTES each. */
 int world_add(struct journal_world *w, unsigned nr, size_t bytes);
 
-/* Killed; connections are given back without a trace. */
+/* A crash of the process. Connections leave no trace. */
 void world_end_process(struct journal_world *w);
-/* Killed, and the power is cut. */
+/* A crash of the process and a power loss. */
 void world_power_loss(struct journal_world *w, enum memfs_data data);
 
-/* Call number N of that kind fails with ERR, 0 being the next. */
+/* Call number N of this kind fails with ERR (0: the next). */
 enum fault {
 	WRITE_FAILS,
 	WRITE_TEARS,
@@ -58,15 +58,15 @@ enum fault {
 };
 void world_arm(struct journal_world *w, enum fault fault, unsigned long n,
     int err);
-/* Did it come about? */
+/* Disarms the fault. Returns whether the fault occurred. */
 bool world_disarm(struct journal_world *w);
 
-/* Opens the journal, with rows so far, in the state that BEFORE names; *BYTES:
- * how large the rows to come should be. */
+/* Opens the journal with rows, in the state BEFORE. *BYTES is the size for
+ * further rows. */
 enum before { APPENDS, BEGINS_ANEW, FORGETS_TOO, LARGE, NR_BEFORE };
 void world_prepare(struct journal_world *w, enum before before, size_t *bytes);
 
-/* What comes after a call that answered R. */
+/* The next step after a call that returned R. */
 enum after {
 	REOPEN,
 	KILL,
@@ -79,8 +79,9 @@ enum after {
 };
 void world_go_on(struct journal_world *w, enum after after, int r);
 
-/* All rows before ROW are there, and the NR from ROW as R, the answer to their
- * commit, demands: all, none, or either. Returns which. */
+/* Checks that all rows before ROW are there, and the NR rows from ROW as
+ * required by R, the result of their commit: all, none, or either. Returns
+ * whether these rows are there. */
 bool world_check(struct journal_world *w, unsigned row, unsigned nr, int r,
     const char *when);
 

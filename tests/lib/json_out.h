@@ -1,6 +1,7 @@
 /*
- * JSON, written member by member. A string is bytes: each byte is the Unicode
- * character of its number (Latin-1), so that any bytes can be said.
+ * Writes JSON, member by member. A string is bytes: each byte becomes the
+ * Unicode character with the same number (Latin-1), so all bytes can be
+ * written.
  */
 #ifndef TESTS_LIB_JSON_OUT_H
 #define TESTS_LIB_JSON_OUT_H
@@ -13,8 +14,8 @@
 struct json_out {
 	FILE *f;
 	unsigned depth;
-	unsigned inline_from; /* 0: each member has its own line */
-	bool has_before;      /* a member of the same object or array */
+	unsigned inline_from; /* 0: every member has its own line */
+	bool has_before;      /* after a member of the same object */
 };
 
 /* KEY is NULL in an array, and for the outermost value. */
@@ -23,7 +24,7 @@ void json_bytes(struct json_out *j, const char *key, const void *data,
 void json_string(struct json_out *j, const char *key, const char *s);
 void json_number(struct json_out *j, const char *key, uint64_t number);
 void json_true(struct json_out *j, const char *key);
-/* BRACKET: '{' or '['. What is within an inline one is on one line. */
+/* BRACKET: '{' or '['. The content of an inline object is on one line. */
 void json_open(struct json_out *j, const char *key, char bracket);
 void json_open_inline(struct json_out *j, const char *key, char bracket);
 void json_close(struct json_out *j, char bracket);

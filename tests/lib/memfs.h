@@ -1,23 +1,24 @@
 /*
- * A file system in memory behind struct sys, on a disk that forgets: a fake
- * for unit tests that fails calls, kills the process and cuts the power.
+ * A file system in memory behind struct sys, on a disk that loses unsynced
+ * data: a fake for unit tests with failing calls, crashes and power losses.
  *
- * What it answers is what Linux answers (tests/unit/test_memfs.c compares the
- * two), with these exceptions: nobody is denied anything, there is no umask,
- * no access time, no special file, and a directory is read as it was when it
- * was opened. Descriptors are never used twice, so that a closed one can't
- * pass for another. An inode number is used again at once, as on ext4.
+ * Calls return the same results as in Linux (tests/unit/test_memfs.c compares
+ * both), with these exceptions: there is no permission check, no umask, no
+ * access time and no special file, and a directory stream shows the names at
+ * the time of opening. A descriptor number is never used again, so a closed
+ * descriptor is always detected. An inode number is used again at once, as on
+ * ext4.
  *
- * What lasts. Data of a file is on disk after fsync or fdatasync of that
- * file, a name after fsync of its directory (for a rename: of the new name's),
- * and everything of a mount after syncfs. The rest is pending: changes of
- * names and modes in one ordered list per mount, data per file. A power loss
- * keeps a prefix of each list, and of each file's pending data all, none,
- * NULs of the right size, a part, or a mixture of sectors. What was written
- * and written over between two syncs is not remembered.
+ * Durability. The data of a file is on disk after fsync or fdatasync of the
+ * file, a name after fsync of its directory (for a rename: of the new
+ * directory), and a whole mount after syncfs. Other changes are pending: names
+ * and modes in one ordered list per mount, data per file. A power loss keeps a
+ * prefix of the list. Of the pending data of a file it keeps all, none, NULs of
+ * the right size, a part, or a mixture of sectors. Data that is overwritten
+ * between two syncs is not remembered.
  *
- * Calls on one memfs may come from any thread. Nothing blocks: sleeping moves
- * the clock.
+ * Calls on one memfs may come from any thread. Nothing blocks: sleeping
+ * advances the clock.
  */
 #ifndef TESTS_LIB_MEMFS_H
 #define TESTS_LIB_MEMFS_H
@@ -30,62 +31,62 @@
 
 struct memfs;
 
-/* One empty directory, "/", which is also what AT_FDCWD names. */
+/* Makes an empty directory, "/", to which AT_FDCWD also refers. */
 struct memfs *memfs_new(void);
 void memfs_free(struct memfs *fs);
 
-/* The process under test; the rest of this file speaks of its calls. */
+/* Calls of the process under test. The rest of this file is about these
+ * calls. */
 const struct sys *memfs_sys(struct memfs *fs);
-/* Another process: faults, kills and counters pass it by, a power loss does
- * not. */
+/* Calls of a different process. Faults, crashes and counters do not apply to
+ * it, but power losses do. */
 const struct sys *memfs_other(struct memfs *fs);
 
 /* ---- mounts and modes ---- */
 
 #define MEMFS_MOUNTS_MAX 4
 
-/* Another file system at the empty directory PATH, made if need be. "/" is
- * mount 0, the first one mounted here is 1, and so on. */
+/* Mounts a file system on the empty directory PATH, which is made if necessary.
+ * "/" is mount 0; the first call returns 1, the next 2, and so on. */
 unsigned memfs_mount(struct memfs *fs, const char *path);
 unsigned memfs_nr_mounts(struct memfs *fs);
 
 enum memfs_mode {
-	/* fsync of a directory makes its own names last and no other's; fsync
-	 * of a file makes no name last. */
+	/* fsync of a directory makes only its own names durable; fsync of a
+	 * file makes no name durable. */
 	MEMFS_STRICT,
-	/* Any fsync makes all names of the mount last that came before it, as
-	 * the journals of ext4 and XFS do. fdatasync makes none last. Data
-	 * that was written out and waited for lasts with its file's name; in
-	 * STRICT writing out does nothing. */
+	/* As the journals of ext4 and XFS: any fsync makes all earlier names of
+	 * the mount durable; fdatasync makes no name durable. Data after
+	 * write-out and wait is durable together with the name of its file. In
+	 * STRICT, write-out has no effect. */
 	MEMFS_ORDERED
 };
 void memfs_set_mode(struct memfs *fs, enum memfs_mode mode);
 
-/* Room left on a mount; negative (the default) is without end. Data counts in
- * blocks of 4096 bytes, each file and directory as one inode. */
+/* Sets the free room of a mount; negative (the default) means no limit. Data
+ * counts in blocks of 4096 bytes; a file or directory is one inode. */
 void memfs_set_room(struct memfs *fs, unsigned mount, int64_t bytes,
     int64_t inodes);
-/* Every call that touches the mount fails with ERR, a negative errno; 0: it
- * works again. */
+/* All calls on the mount fail with ERR, a negative errno; 0 ends this. */
 void memfs_set_dead(struct memfs *fs, unsigned mount, int err);
-/* -EMFILE beyond NR descriptors. */
+/* -EMFILE after NR descriptors. */
 void memfs_set_max_fds(struct memfs *fs, unsigned nr);
-/* Directories tell DT_UNKNOWN, as XFS without ftype does. */
+/* Directories return DT_UNKNOWN, as in XFS without ftype. */
 void memfs_hide_types(struct memfs *fs, bool hide);
 
 /* ---- time ---- */
 
-/* Both clocks go on by 1 us with every call. */
-/* Files get the wall clock rounded down to a multiple of this (1: exact; 4 ms
- * is what ext4 does before Linux 6.13). */
+/* Both clocks advance by 1 us with every call. */
+/* File times are the wall clock rounded down to a multiple of TICK_NS (1:
+ * exact; 4 ms: ext4 before Linux 6.13). */
 void memfs_set_tick(struct memfs *fs, int64_t tick_ns);
 void memfs_advance(struct memfs *fs, int64_t ns);
-/* Somebody sets the wall clock alone: forward, or back where NS < 0. */
+/* Sets only the wall clock: forward, or back if NS < 0. */
 void memfs_shift_wall(struct memfs *fs, int64_t ns);
 
 /* ---- faults ---- */
 
-/* Every call of struct sys that can fail; close and dir_next too. */
+/* All calls of struct sys that can fail; also close and dir_next. */
 #define MEMFS_CALLS(X)                                                         \
 	X(OPENAT, openat)                                                      \
 	X(CLOSE, close)                                                        \
@@ -124,50 +125,52 @@ enum memfs_call { MEMFS_CALLS(X) MEMFS_NR_CALLS };
 #undef X
 
 /*
- * The call after N more fails with ERR, a negative errno: any call but close,
- * or one of the kind CALL alone. One fault is armed at a time.
+ * The call after N further calls fails with ERR, a negative errno: any call
+ * except close, or only calls of the kind CALL. One fault is armed at a time.
  *
- * A failed write_all leaves the first half written. A failed fsync, fdatasync
- * or syncfs has written nothing, and the next one answers 0 all the same: the
- * data stays in memory, clean, until drop_cache. A failed close has closed.
+ * After a failed write_all, the first half is written. A failed fsync,
+ * fdatasync or syncfs writes nothing, and the next sync returns 0 all the same:
+ * the data stays in memory, clean, until drop_cache. A failed close has closed.
  */
 void memfs_fail(struct memfs *fs, unsigned long n, int err);
 void memfs_fail_call(struct memfs *fs, enum memfs_call call, unsigned long n,
     int err);
-/* The same, and every call after it fails too: the disk is gone. */
+/* The same, but all later calls fail, too: the disk is gone. */
 void memfs_die(struct memfs *fs, unsigned long n, int err);
 void memfs_fail_none(struct memfs *fs);
 
-/* Runs FN just before the call after N more, once: what another process does
- * in between. FN may use memfs_other(). */
+/* Runs FN once, just before the call after N further calls. FN acts as a
+ * concurrent process, and may use memfs_other(). */
 void memfs_between(struct memfs *fs, unsigned long n,
     void (*fn)(struct memfs *fs, void *arg), void *arg);
 
-/* Calls made so far that memfs_fail counts; those that changed something. */
+/* Number of calls so far as memfs_fail() counts them, and of calls that changed
+ * the disk. */
 unsigned long memfs_nr_calls(struct memfs *fs);
 unsigned long memfs_nr_changes(struct memfs *fs);
-/* Has the armed fault, cut or kill come about? */
+/* Has the armed fault, power loss or crash occurred? */
 bool memfs_was_hit(struct memfs *fs);
-/* The first call it came about at, for a message: "renameat a.lock". Valid until
- * the next one is armed. */
+/* The first call that was hit, for a message: "renameat a.lock". Valid until
+ * the next fault is armed. */
 const char *memfs_hit(struct memfs *fs);
 
-/* What no program should do, counted since memfs_new(): use a descriptor
- * that it has closed; sync one again whose sync has failed. */
+/* Number of forbidden calls since memfs_new(): use of a closed descriptor; a
+ * second sync after a failed sync. */
 unsigned long memfs_bad_fds(struct memfs *fs);
 unsigned long memfs_bad_syncs(struct memfs *fs);
 unsigned long memfs_open_fds(struct memfs *fs);
 
-/* ---- kill -9 and power losses ---- */
+/* ---- crashes and power losses ---- */
 
-/* Before the change after N more the process, or the machine, stops: every
- * call fails with -EIO and changes nothing, so that the caller unwinds. Then
- * memfs_crash() or memfs_power_loss() makes the state that the next start finds. */
+/* The process, or the machine, stops before the change after N further changes.
+ * All later calls fail with -EIO and change nothing, so the caller unwinds.
+ * memfs_crash() or memfs_power_loss() then makes the state for the next
+ * start. */
 void memfs_crash_at(struct memfs *fs, unsigned long n);
 void memfs_power_loss_at(struct memfs *fs, unsigned long n);
 
 enum memfs_data {
-	MEMFS_DATA_MIXED, /* each file fares as the seed says */
+	MEMFS_DATA_MIXED, /* chosen for each file by the seed */
 	MEMFS_DATA_NONE,
 	MEMFS_DATA_ALL,
 	MEMFS_DATA_NULS,
@@ -177,29 +180,29 @@ enum memfs_data {
 struct memfs_choice {
 	uint64_t seed;
 	enum memfs_data data;
-	/* Pending changes of names kept; negative: as the seed says. */
+	/* Pending changes of names to keep; negative: chosen by the seed. */
 	long keep[MEMFS_MOUNTS_MAX];
 };
-/* Everything as SEED says. */
+/* Chooses everything by SEED. */
 struct memfs_choice memfs_choose(uint64_t seed);
-/* How many changes of names a power loss could lose on MOUNT. */
+/* Number of changes of names on MOUNT that a power loss could lose. */
 size_t memfs_nr_pending(struct memfs *fs, unsigned mount);
 
-/* Descriptors and locks of the process are gone; nothing else is. */
+/* Loses only the descriptors and locks of the process. */
 void memfs_crash(struct memfs *fs);
-/* Memory is gone: of what was pending, CHOICE says what is left. Another boot
- * id; mount ids are the same numbers again. */
+/* Loses the memory. CHOICE selects the pending changes that survive. The boot
+ * id is new; mount ids are the same as before. */
 void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice);
-/* The same for one mount, which comes back under another mount id while the
- * machine lives; descriptors on it answer -EIO for ever. */
+/* The same for one mount of a running machine. The mount comes back with a new
+ * mount id, and its old descriptors return -EIO. */
 void memfs_remount(struct memfs *fs, unsigned mount,
     const struct memfs_choice *choice);
-/* In the form of /proc/sys/kernel/random/boot_id. */
+/* In the format of /proc/sys/kernel/random/boot_id. */
 const char *memfs_boot_id(struct memfs *fs);
 
-/* ---- for setting up and for looking; these can't fail ---- */
+/* ---- setup and inspection; these calls can't fail ---- */
 
-/* What these make lasts at once. Missing parents are made, mode 0777. */
+/* The results are durable at once. Missing parents are made, with mode 0777. */
 void memfs_mkdirs(struct memfs *fs, const char *path);
 void memfs_write(struct memfs *fs, const char *path, const char *text);
 void memfs_write_bytes(struct memfs *fs, const char *path, const void *buf,
@@ -208,21 +211,21 @@ void memfs_symlink(struct memfs *fs, const char *target, const char *path);
 void memfs_set_owner(struct memfs *fs, const char *path, uint32_t uid,
     uint32_t gid);
 
-/* Another process has PATH mapped, or has not any more: nothing of it is
- * dropped from memory. */
+/* While another process has PATH mapped, none of its pages are dropped from
+ * memory. */
 void memfs_map(struct memfs *fs, const char *path, bool mapped);
 
-/* The content, NUL-terminated, to be freed; NULL when there is no such file.
- * LEN may be NULL. */
+/* The content, NUL-terminated, to be freed; NULL if there is no such file. LEN
+ * may be NULL. */
 char *memfs_read(struct memfs *fs, const char *path, size_t *len);
 bool memfs_exists(struct memfs *fs, const char *path);
-/* Does PATH hold exactly TEXT? NULL: is there nothing? */
+/* Is the content of PATH exactly TEXT? If TEXT is NULL: is PATH absent? */
 bool memfs_holds(struct memfs *fs, const char *path, const char *text);
 /* Every path below PATH that ends in ".lock", sorted, each with a newline; to
  * be freed. */
 char *memfs_list_locks(struct memfs *fs, const char *path);
-/* The tree, what is pending, what was hit, for a message of libcheck; cut off
- * where that would be too long; to be freed. */
+/* The tree, the pending changes and the last fault, for a message of libcheck.
+ * Cut to a limited length; to be freed. */
 char *memfs_dump(struct memfs *fs);
 
 #endif

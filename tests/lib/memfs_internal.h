@@ -1,18 +1,18 @@
 /*
- * Between the files of memfs: nothing else includes this.
+ * Shared by the files of memfs; no other file includes this header.
  *
  *	memfs.c		the machine: clock, descriptors, faults, power
- *	memfs_set.c	what a test arms, sets and counts
+ *	memfs_set.c	settings and counters for tests
  *	memfs_tree.c	inodes, directories, the list of pending changes
  *	memfs_walk.c	paths
- *	memfs_data.c	what a file holds, in memory and on the disk
+ *	memfs_data.c	content of files, in memory and on the disk
  *	memfs_names.c	calls of struct sys that make names
- *	memfs_inodes.c	calls of struct sys that look, or set modes
+ *	memfs_inodes.c	calls of struct sys that read inodes or set modes
  *	memfs_fds.c	calls of struct sys that take a descriptor
- *	memfs_cut.c	kill, power loss, remount
- *	memfs_help.c	for tests: setting up and looking
+ *	memfs_cut.c	crash, power loss, remount
+ *	memfs_help.c	for tests: setup and inspection
  *
- * All but the functions of memfs.h run with the lock held.
+ * All functions except those of memfs.h run with the lock held.
  */
 #ifndef TESTS_LIB_MEMFS_INTERNAL_H
 #define TESTS_LIB_MEMFS_INTERNAL_H
@@ -30,7 +30,7 @@
 #define MEMFS_NAME_MAX 255
 #define MEMFS_PATH_MAX 4096
 #define MEMFS_SHOWN    64
-#define MEMFS_FIRST_FD 100000 /* so that no kernel's passes for one */
+#define MEMFS_FIRST_FD 100000 /* above all kernel descriptors */
 
 struct bytes {
 	unsigned char *p;
@@ -39,9 +39,9 @@ struct bytes {
 
 /* Flags of a file's page. */
 enum {
-	PAGE_TAKEN = 1, /* it counts as a block */
+	PAGE_TAKEN = 1, /* counts as a block */
 	PAGE_DIRTY = 2, /* not written to the disk yet */
-	PAGE_GHOST = 4  /* the writing failed, and the kernel calls it clean */
+	PAGE_GHOST = 4  /* write-out failed; clean for the kernel */
 };
 
 struct dentry {
@@ -67,7 +67,7 @@ struct inode {
 	size_t nr_slots, nr_names;
 	unsigned nr_subdirs;
 	struct inode *parent, *kept_parent;
-	struct memfs_mount *covered; /* mounted here */
+	struct memfs_mount *covered; /* the mount here */
 	/* symbolic link */
 	char *target;
 	/* file */
@@ -77,19 +77,19 @@ struct inode {
 	size_t cut_to; /* the smallest size since the last sync */
 	int64_t disk_mtime;
 	bool data_dirty, time_dirty, has_ghosts, is_listed;
-	bool is_mapped; /* its pages stay */
+	bool is_mapped; /* pages are never dropped */
 	unsigned sync_errors;
-	TAILQ_ENTRY(inode) dirty_link; /* where any of these is so */
+	TAILQ_ENTRY(inode) dirty_link; /* in the list of dirty inodes */
 };
 
-/* One name that changes. */
+/* The change of one name. */
 struct mem_half {
 	struct inode *dir, *old, *new;
-	struct dentry *name; /* a copy of its own, for name, len and hash */
+	struct dentry *name; /* a copy, for name, len and hash */
 };
 
-/* One pending change: of one name, of two by a rename (the new one first), or
- * of a mode. HOME is what an fsync of makes it last. */
+/* A pending change: of one name, of two names by a rename (the new name first),
+ * or of a mode. An fsync of HOME makes the change durable. */
 struct mem_change {
 	struct inode *home;
 	unsigned nr;
@@ -125,17 +125,17 @@ struct memfs_open {
 	struct memfs_proc *proc;
 	struct inode *node;
 	int flags;
-	bool is_dead; /* its mount went away */
+	bool is_dead; /* the mount is gone */
 	bool sync_failed;
 	unsigned errors_seen; /* of node->sync_errors */
 	off_t pos;
-	char path[MEMFS_SHOWN]; /* the end of it, for memfs_hit() */
+	char path[MEMFS_SHOWN]; /* end of the path, for memfs_hit() */
 };
 
 struct sys_dir {
 	TAILQ_ENTRY(sys_dir) link;
 	struct memfs_proc *proc;
-	struct inode *node; /* NULL: died under it */
+	struct inode *node; /* NULL: the mount is gone */
 	size_t nr, pos;
 	struct dir_name {
 		char *name;
@@ -148,7 +148,7 @@ enum memfs_power { POWER_ON, POWER_KILLED, POWER_CUT };
 
 struct memfs_fault {
 	bool is_armed, stays;
-	int call; /* MEMFS_NR_CALLS: any but close */
+	int call; /* MEMFS_NR_CALLS: any except close */
 	unsigned long left;
 	int err;
 };
@@ -156,7 +156,7 @@ struct memfs_fault {
 struct memfs {
 	pthread_mutex_t lock;
 	struct memfs_proc proc[2];
-	struct memfs_proc *cur; /* whose call this is */
+	struct memfs_proc *cur; /* the process of the call */
 	struct memfs_mount *mounts[MEMFS_MOUNTS_MAX];
 	unsigned nr_mounts;
 	enum memfs_mode mode;
@@ -191,18 +191,18 @@ struct memfs {
 /* ---- memfs.c ---- */
 
 void *memfs_grow(void *array, size_t *room, size_t need, size_t size);
-/* Takes the lock whatever it returns; memfs_leave() lets go. */
+/* Always takes the lock; memfs_leave() releases it. */
 int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
     struct memfs **out);
-/* For a path below DIRFD: shown behind the path that DIRFD was opened by, if
- * that is a directory that was opened for such calls alone (O_PATH). */
+/* For a path below DIRFD. Messages show the path of DIRFD in front, if DIRFD
+ * was opened only for such calls (O_PATH). */
 int memfs_enter_at(const struct sys *sys, enum memfs_call call, int dirfd,
     const char *path, struct memfs **out);
-/* For a call that has no path: the descriptor's names it. */
+/* For a call without a path: messages show the path of the descriptor. */
 int memfs_enter_fd(const struct sys *sys, enum memfs_call call, int fd,
     struct memfs **out);
 int memfs_leave(struct memfs *fs, int r);
-/* To be asked before anything on disk changes; negative: the machine stops
+/* Call before every change of the disk. A negative result stops the machine
  * here. */
 int memfs_change_begins(struct memfs *fs);
 int64_t memfs_file_time(struct memfs *fs);
@@ -220,34 +220,36 @@ struct memfs_mount *memfs_mount_new(struct memfs *fs, struct inode *point);
 struct inode *inode_new(struct memfs_mount *mnt, uint32_t mode);
 void inode_get(struct inode *node);
 void inode_put(struct inode *node);
-/* After a name or a descriptor went: is it gone? */
+/* After a name or a descriptor went: frees the inode if it is gone. */
 void inode_settle(struct inode *node);
 uint32_t inode_nlink(const struct inode *node);
 struct dentry *dir_find(const struct inode *dir, const char *name, size_t len);
-/* Sets or, NODE being NULL, takes away a name; pends nothing. */
+/* Sets a name, or removes it if NODE is NULL. Adds no pending change. */
 void dir_set(struct inode *dir, const struct dentry *name, struct inode *node);
 struct dentry *dentry_new(const char *name, size_t len);
-/* Does it, and puts it on the list. The halves' names are taken over. */
+/* Makes the change and adds it to the list. Takes over the names of the
+ * halves. */
 void change_names(struct inode *home, unsigned nr, struct mem_half *half);
 void change_mode(struct inode *node, uint32_t mode);
-/* Takes what is marked off the list, with all that must come before it. */
+/* Removes marked changes from the list, with all changes that must come before
+ * them. */
 void changes_last(struct memfs_mount *mnt);
 void changes_mark_home(struct memfs_mount *mnt, const struct inode *home);
 void changes_mark_from(struct memfs_mount *mnt, size_t first);
-/* Undoes the newest until KEEP are left, and forgets those. */
+/* Undoes the newest changes until KEEP are left, and makes these durable. */
 void changes_cut(struct memfs_mount *mnt, size_t keep);
 
 /* ---- memfs_walk.c ---- */
 
 enum walk_how {
-	WALK_PARENT,   /* for a name to be made or taken away: never followed */
-	WALK_NOFOLLOW, /* for what is there; "link/" is followed all the same */
+	WALK_PARENT,   /* parent of a new or removed name; not followed */
+	WALK_NOFOLLOW, /* an existing entry; still follows "link/" */
 	WALK_FOLLOW,
 	WALK_CREATE /* as WALK_FOLLOW; -EISDIR at "name/" */
 };
 
-/* Where a path leads: to NAME in DIR, which is NODE or absent. Where the last
- * component is ".", ".." or "/" DIR is NULL and KIND says which. */
+/* The result of a path: NAME in DIR, with inode NODE or absent. If the last
+ * component is ".", ".." or "/", DIR is NULL, and KIND is the component. */
 struct where {
 	struct inode *dir, *node;
 	const char *name;
@@ -258,12 +260,12 @@ struct where {
 
 int walk(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
     struct where *w);
-/* Below any descriptor, links followed wherever they lead. */
+/* Starts at any descriptor, and follows links anywhere. */
 int walk_freely(struct memfs *fs, int dirfd, const char *path, struct where *w);
-/* A call with two names, or with other arguments to check, looks for the
+/* A call with two names, or with other arguments to check, looks up the
  * directories first, as sys_path.c does. */
 int walk_parent(struct memfs *fs, int dirfd, const char *path);
-/* To what exists; "name/" must be a directory. */
+/* To an existing inode; "name/" must be a directory. */
 int walk_to(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
     struct inode **node);
 int inode_path(struct inode *node, char *buf, size_t size);
@@ -271,10 +273,10 @@ int inode_path(struct inode *node, char *buf, size_t size);
 /* ---- memfs_data.c ---- */
 
 size_t data_read(const struct inode *node, void *buf, size_t len, size_t off);
-/* What O_DIRECT reads: dirty pages are written out before. */
+/* Reads as O_DIRECT: writes dirty pages out first. */
 size_t data_read_disk(const struct inode *node, void *buf, size_t len,
     size_t off);
-/* Bytes written, fewer where the room ends; -ENOSPC, -EFBIG. */
+/* Returns the bytes written, fewer if the room ends; -ENOSPC, -EFBIG. */
 ssize_t data_write(struct inode *node, const void *buf, size_t len, size_t off);
 void data_truncate(struct inode *node, size_t size);
 void data_touch(struct inode *node);
@@ -295,7 +297,7 @@ void memfs_names_table(struct sys *sys);
 void memfs_inodes_table(struct sys *sys);
 void memfs_fds_table(struct sys *sys);
 void memfs_out_table(struct sys *sys);
-/* The directory goes away under the stream, or the stream goes. */
+/* The directory disappears under the stream; the stream is freed. */
 void memfs_dir_strand(struct memfs *fs, struct sys_dir *dir);
 void memfs_dir_free(struct memfs *fs, struct sys_dir *dir);
 

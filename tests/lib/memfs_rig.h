@@ -1,6 +1,6 @@
 /*
- * For tests of the fake file system itself: one for each test, and steps that
- * must work.
+ * For tests of the fake file system itself: a file system for each test, and
+ * steps that must succeed.
  */
 #ifndef TESTS_LIB_MEMFS_RIG_H
 #define TESTS_LIB_MEMFS_RIG_H
@@ -8,11 +8,11 @@
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
 
-/* Of one length. */
+/* Of equal length. */
 #define MR_OLD "the old value, forty bytes long or so...\n"
 #define MR_NEW "and the new one, which is not the same!!\n"
 
-/* The running test's. */
+/* Of the running test. */
 extern struct memfs *mr_fs;
 extern const struct sys *mr_sys;
 
@@ -20,11 +20,11 @@ extern const struct sys *mr_sys;
 void mr_setup(void);
 void mr_teardown(void);
 
-/* The power goes; SEED says what is left. */
+/* A power loss; SEED selects the surviving changes. */
 void mr_power_loss(uint64_t seed);
 
 int mr_open(const char *path, int flags);
-/* The file, or the directory, is on the disk. */
+/* Syncs the file or the directory. */
 void mr_sync(const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Decoded messages as JSON, for proto/vectors.json. A field that was not sent
- * is left out. The names are those of PROTOCOL.md.
+ * Decoded messages as JSON, for proto/vectors.json. Fields that were not sent
+ * are absent. The names are those of PROTOCOL.md.
  */
 #ifndef TESTS_LIB_MESSAGE_JSON_H
 #define TESTS_LIB_MESSAGE_JSON_H

@@ -1,7 +1,7 @@
 /*
- * Messages of the protocol, packet by packet, of which proto/vectors.json is
- * made. "|" stands for NUL, "--" for a delimiter; the flush at the end is not
- * written down.
+ * Messages of the protocol, packet by packet, as the source of
+ * proto/vectors.json. "|" stands for NUL, "--" for a delimiter; the flush at
+ * the end is implied.
  */
 #ifndef TESTS_LIB_MESSAGE_VECTORS_H
 #define TESTS_LIB_MESSAGE_VECTORS_H

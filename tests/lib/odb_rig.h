@@ -16,8 +16,8 @@ extern uint32_t odb_rig_owner, odb_rig_group;
 void odb_rig_setup(void);
 void odb_rig_teardown(void);
 
-/* Opens the repository whose common dir is NAME. The error of odb_refresh(), or
- * 0. */
+/* Opens the repository whose common dir is NAME. Returns the error of
+ * odb_refresh(), or 0. */
 int odb_rig_refresh_of(const char *name);
 void odb_rig_open(const char *name);
 
@@ -30,8 +30,8 @@ enum object_type odb_rig_type(const char *revision);
 void odb_rig_make_objects(void);
 void odb_rig_check_objects(void);
 
-/* A command that makes r with similar files, so that packs have chains of
- * deltas; tags t1 to t30, tt of t1 and ttt of tt. */
+/* A command that makes r with similar files, so packs have chains of deltas;
+ * tags t1 to t30, tt of t1 and ttt of tt. */
 #define ODB_RIG_HISTORY                                                          \
 	"git init -q r && cd r && for i in $(seq 30); do seq $i 400 >f; "        \
 	"seq $((i / 3)) 300 >g; mkdir -p d$((i %% 4)); echo $i "                 \

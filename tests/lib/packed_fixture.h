@@ -1,6 +1,6 @@
 /*
- * What the tests of packed-refs share: a struct packed on a temporary
- * directory, with a clock of its own.
+ * Shared by the tests of packed-refs: a struct packed on a temporary directory,
+ * with a fake clock.
  */
 #ifndef TESTS_LIB_PACKED_FIXTURE_H
 #define TESTS_LIB_PACKED_FIXTURE_H
@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-extern struct sys sys; /* the kernel's, with now_ns for a clock */
+extern struct sys sys; /* the kernel's, but the clock is now_ns */
 extern int64_t now_ns;
 extern struct packed *packed; /* of tmp_fd */
 
@@ -22,20 +22,21 @@ void packed_setup(void);
 void packed_teardown(void);
 
 struct packed_snapshot *take(void);
-/* The value of NAME as hex, "" when it is not there. */
+/* The value of NAME as hex, or "" if NAME is absent. */
 const char *value(const char *name);
 /* Begins a rewrite without NAMES. */
 int begin_without(const char *const *names, size_t nr, mode_t mode,
     bool *changed);
-/* Another file takes the place of packed-refs, as git does it. */
+/* Replaces packed-refs by a new file, as git does. */
 void replace(const char *text);
 
-/* A bare "repo" with 405 refs, annotated tags among them, packed by git. */
+/* Makes a bare "repo" with 405 refs, some of them annotated tags, packed by
+ * git. */
 void make_packed_repo(void);
-/* From here on tmp_fd, and so packed, is the directory NAME. */
+/* From now on tmp_fd, and so packed, is the directory NAME. */
 void use_repo(const char *name);
 
-/* openat() that counts. */
+/* An openat() that counts its calls. */
 extern unsigned nr_opens;
 int counting_openat(const struct sys *table, int dirfd, const char *path,
     int flags, mode_t mode);

@@ -1,12 +1,11 @@
 /*
- * The other writer: what a stock git process does to refs, in the same order
- * of system calls, through any struct sys, so that it can work in memfs
- * beside the code under test (memfs_other()) or on a real disk.
+ * The foreign writer: changes refs like a stock git process, with the same
+ * order of system calls, through any struct sys. So it can work in memfs beside
+ * the code under test (memfs_other()) or on a real disk.
  *
- * As git 2.39 to 2.55 with the files backend do it (lock_raw_ref,
- * files_transaction_finish, files_pack_refs, prune_ref), without reflogs,
- * symbolic refs, object checks and waiting: a lock that is taken is -EEXIST
- * at once.
+ * As in git 2.39 to 2.55 with the files backend (lock_raw_ref,
+ * files_transaction_finish, files_pack_refs, prune_ref), but without reflogs,
+ * symbolic refs, object checks and waiting: a taken lock is -EEXIST at once.
  */
 #ifndef TESTS_LIB_PLAINGIT_H
 #define TESTS_LIB_PLAINGIT_H
@@ -20,11 +19,11 @@
 struct plaingit {
 	const struct sys *sys;
 	int dirfd;  /* the common dir */
-	bool syncs; /* is "reference" in core.fsync? Not by default. */
+	bool syncs; /* "reference" in core.fsync; off by default */
 };
 
-/* All return 0 or a negative errno. What failed leaves no lock behind where
- * unlinking it works. HEX has PLAINGIT_HEX digits. */
+/* All functions return 0 or a negative errno. A failed call leaves no lock
+ * behind unless unlinking fails. HEX has PLAINGIT_HEX digits. */
 int plaingit_update(const struct plaingit *git, const char *ref,
     const char *hex);
 /* -ENOENT: no such ref. */
@@ -35,7 +34,7 @@ int plaingit_pack_refs(const struct plaingit *git);
 int plaingit_read(const struct plaingit *git, const char *ref,
     char hex[PLAINGIT_HEX + 1]);
 
-/* A process that has stopped while it holds <ref>.lock. */
+/* A process that stops while holding <ref>.lock. */
 int plaingit_lock(const struct plaingit *git, const char *ref);
 int plaingit_unlock(const struct plaingit *git, const char *ref);
 

@@ -1,13 +1,13 @@
 /*
- * What scheduler_rig.c, scheduler_rig_store.c and scheduler_rig_check.c share.
+ * Shared by scheduler_rig.c, scheduler_rig_store.c and scheduler_rig_check.c.
  */
 #ifndef TESTS_LIB_SCHEDULER_RIG_INTERNAL_H
 #define TESTS_LIB_SCHEDULER_RIG_INTERNAL_H
 
 #include "tests/lib/scheduler_rig.h"
 
-/* Each of libcheck's assertions writes to a file, which a check of every
- * update of every window can't afford. */
+/* A replacement for libcheck's assertions: each of these writes to a file,
+ * which is too slow for a check of every update of every window. */
 #define MUST(condition)                                                        \
 	do {                                                                   \
 		if (!(condition))                                              \
@@ -18,16 +18,16 @@ extern struct rig_config rig_config;
 extern struct rig_ask *rig_asks; /* in the order of the requests */
 extern size_t rig_nr_asks;
 
-extern size_t rig_nr_repos; /* references that are out */
-/* Fills STORE in for rig_config. */
+extern size_t rig_nr_repos; /* references not given back */
+/* Fills in STORE for rig_config. */
 void rig_store_setup(struct scheduler_store *store);
 
 unsigned rig_repo_of(const struct txn *txn);
 /* W is not among rig_windows yet. */
 void rig_check_window(const struct window *w);
-/* The store has room for W, which is not among rig_windows yet. */
+/* Checks that the store has room for W, which is not in rig_windows yet. */
 void rig_check_room(const struct window *w);
-/* W is about to be given back. */
+/* Checks W before it is given back. */
 void rig_check_back(const struct window *w);
 
 #endif

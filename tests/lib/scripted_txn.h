@@ -1,9 +1,9 @@
 /*
- * A transaction that a test scripts: recorded and published on a world, with
- * any members, also with members that no request leads to. The steps are those
- * of publish/edit.h, in the order of prepare.c, commit.c and publish.c, one
- * member after the other. So a crash or a power loss can come at each change of
- * the disk, as in these files.
+ * A scripted transaction, recorded and published on a world. It may have any
+ * members, including members that no request produces. The steps are those of
+ * publish/edit.h, in the order of prepare.c, commit.c and publish.c, one member
+ * after the other. So a crash or a power loss can come at each change of the
+ * disk, as in these files.
  */
 #ifndef TESTS_LIB_SCRIPTED_TXN_H
 #define TESTS_LIB_SCRIPTED_TXN_H
@@ -17,9 +17,10 @@ struct scripted_txn {
 	struct world *w;
 	const char *repo; /* the path; NULL: WORLD_REPO */
 	bool atomic;      /* creations are published first, by link(2) */
-	size_t publish;   /* so many members, up to the end of an update; the
-			     rest keeps its locks, as after a crash */
-	/* Filled in. */
+	size_t publish;   /* number of members to publish, up to the end of an
+			     update; the rest keeps its locks, as after a
+			     crash */
+	/* Output. */
 	struct refd_txid txid;
 	uint64_t lsn;
 };
@@ -32,17 +33,18 @@ struct record_member scripted_member(enum record_action action,
 struct record_member scripted_symref(const char *name, const char *target);
 struct record_member scripted_in(const char *worktree, struct record_member m);
 
-/* 0: "ok" was answered. Negative errno of the failed call. */
+/* Returns 0 if "ok" was answered, or the negative errno of the failed call. */
 int scripted_apply(struct scripted_txn *h, const struct record_member *members,
     size_t nr);
 /* The same for an array of members. */
 #define SCRIPTED_APPLY(h, members)                                             \
 	scripted_apply(h, members, sizeof(members) / sizeof(*(members)))
 
-/* How many lines of the log at PATH go OLD to NEW; -1: it is malformed. */
+/* Number of lines from OLD to NEW in the log at PATH; -1: the log is
+ * malformed. */
 int scripted_log_lines(struct world *w, const char *path, char old, char new_c);
 
-/* The status of H's update INDEX in the journal; PENDING: none. */
+/* The status of H's update INDEX in the journal; PENDING if there is none. */
 enum refd_status scripted_status(const struct scripted_txn *h, uint32_t index);
 
 /* Writes PATH as plain git does, a second later: lock, rename, no sync. */

@@ -1,4 +1,4 @@
-/* What the two files of the VFS share; nobody else includes this. */
+/* Shared by the two files of the VFS; no other file includes this header. */
 #ifndef TESTS_LIB_SYSVFS_INTERNAL_H
 #define TESTS_LIB_SYSVFS_INTERNAL_H
 
@@ -16,21 +16,21 @@ struct sysvfs {
 	_Atomic unsigned long db_syncs, wal_syncs;
 };
 
-/* Begins with SQLite's own part. */
+/* SQLite's own part is first. */
 struct sysvfs_file {
 	sqlite3_file base;
 	struct sysvfs *vfs;
 	int fd;
 	int type;              /* one of SQLITE_OPEN_* */
-	bool is_new;           /* its name is not synced yet */
+	bool is_new;           /* the name is not synced yet */
 	char *path;            /* owned */
 	struct shm_node *node; /* of a main database */
-	int level;             /* SQLITE_LOCK_* that it holds */
+	int level;             /* the held SQLITE_LOCK_* */
 	bool has_shm;
-	unsigned shm_shared, shm_exclusive; /* bits of the locks it holds */
+	unsigned shm_shared, shm_exclusive; /* bits of the held locks */
 };
 
-/* What the connections to one database share: locks, WAL index. */
+/* Shared by the connections to one database: locks, WAL index. */
 struct shm_node *sysvfs_node_get(struct sysvfs *vfs, const char *path);
 void sysvfs_node_put(struct shm_node *node);
 

@@ -1,5 +1,5 @@
 /*
- * The content of a directory kept in memory, to be laid out again and again:
+ * The content of a directory, kept in memory for laying out again and again:
  * regular files (also with several names), directories and symbolic links. One
  * thread. An error ends the program.
  */
@@ -16,8 +16,8 @@ void tree_image_lay_out(const struct tree_image *image, int dir_fd);
 void tree_image_free(struct tree_image *image);
 
 /* The result of lstat(2) for every entry below DIR_FD, without the access time;
- * to be freed. Only directories are opened. Two equal descriptions: no entry
- * was changed in between. */
+ * to be freed. Only directories are opened. If two descriptions are equal, no
+ * entry was changed in between. */
 char *tree_image_describe(int dir_fd);
 
 #endif

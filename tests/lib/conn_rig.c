@@ -109,8 +109,6 @@ void conn_rig_teardown(void)
 	event_base_free(conn_rig.base);
 }
 
-/* The loop, until nothing more happens. False: the connection is over, and
- * has been freed. */
 bool conn_rig_turn(void)
 {
 	int quiet = 0;
@@ -126,7 +124,6 @@ bool conn_rig_turn(void)
 	return conn_rig.conn != NULL;
 }
 
-/* All that there is to read now. */
 void conn_rig_read(void)
 {
 	ssize_t n;
@@ -152,7 +149,6 @@ void conn_rig_say(const char *data, size_t len)
 	    (ssize_t)len);
 }
 
-/* Takes hello out of what was read. */
 static void expect_hello(void)
 {
 	struct refd_hello_decoder dec = { 0 };
@@ -176,8 +172,6 @@ static void expect_hello(void)
 	conn_rig.got_len -= used;
 }
 
-/* Decodes what was read, which must be whole answers; returns how many. IDS,
- * if not NULL, gets their ids, and *LAST the last one. */
 size_t conn_rig_answers(uint32_t *ids, struct refd_answer *last)
 {
 	struct refd_answer_decoder *dec = refd_answer_decoder_new();
@@ -228,8 +222,7 @@ void conn_rig_ping(uint32_t id)
 	conn_rig_say(text, strlen(text));
 }
 
-/* Pings, numbered from CONN_RIG_FLOOD_FROM, until no more of them are taken; goes on
- * where it stopped. */
+/* Makes the next batch of pings, numbered from CONN_RIG_FLOOD_FROM. */
 static void make_batch(void)
 {
 	size_t i,

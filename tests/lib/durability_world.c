@@ -67,7 +67,7 @@ void dw_fresh(enum refd_durability mode, bool state_elsewhere)
 void dw_set_disk(bool strict)
 {
 	memfs_set_mode(dw->fs, strict ? MEMFS_STRICT : MEMFS_ORDERED);
-	/* Which the daemon asks at the start. */
+	/* The daemon checks this at the start. */
 	dw->store.repos.fs->fsync_covers_all = !strict;
 }
 

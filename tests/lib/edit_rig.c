@@ -17,7 +17,7 @@ struct refd_oid er_two;
 struct record_member er_member;
 struct record er_plan;
 
-/* The kernel, except that one call fails. */
+/* The kernel's calls with failing unlinkat() and write_all(). */
 static struct sys faulty;
 int er_fails_with;
 

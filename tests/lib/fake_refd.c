@@ -49,7 +49,8 @@ void fake_start(struct fake *f, void (*script)(struct fake *f))
 	ck_assert_int_eq(pthread_create(&f->thread, NULL, run, f), 0);
 }
 
-/* A client that did not come in the end would be waited for: this one does. */
+/* Connects in the place of a client that never came, so the script's accept()
+ * returns. */
 static void come(struct fake *f)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -57,7 +58,7 @@ static void come(struct fake *f)
 
 	ck_assert_int_ge(fd, 0);
 	strcpy(addr.sun_path, f->path);
-	/* Nobody listens any more, or enough others came. */
+	/* Nobody listens any more, or enough clients wait. */
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		ck_assert(errno == ENOENT || errno == ECONNREFUSED ||
 		    errno == EAGAIN);

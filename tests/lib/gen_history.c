@@ -1,4 +1,4 @@
-/* Random questions about history and answers to them. */
+/* Random requests for history, and answers. */
 #include <string.h>
 
 #include "proto/arena.h"
@@ -132,7 +132,7 @@ void gen_records(struct gen *g, struct refd_answer *ans)
 		c = &ans->changes[i];
 		*c = (struct refd_change){ .record = rec };
 		gen_change(g, ans->arena, format, c);
-		/* Without an oid nothing says which it is. */
+		/* Without an oid, the wire does not show the format. */
 		if (c->has_old || c->has_new)
 			rec->object_format = format;
 	}

@@ -190,7 +190,8 @@ void gen_request(struct gen *g, struct refd_request *req)
 {
 	memset(req, 0, sizeof(*req));
 	req->arena = refd_arena_new();
-	/* As often a transaction or session as all the others together. */
+	/* Transactions and sessions are as frequent as all other verbs
+	 * together. */
 	req->verb = (enum refd_verb)gen_below(g, 2);
 	if (gen_bool(g))
 		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_RESUME + 1);
@@ -208,7 +209,7 @@ static void gen_results(struct gen *g, struct refd_answer *ans)
 	size_t i;
 	struct refd_result *res;
 
-	/* Without an oid nothing says which it is. */
+	/* Without an oid, the wire does not show the format. */
 	enum refd_object_format format =
 	    (enum refd_object_format)gen_below(g, 2);
 

@@ -225,7 +225,7 @@ void fixture_updates(uint64_t repo, unsigned nr, const char *x, const char *y)
 	}
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 struct store_history *fixture_ask(enum refd_verb verb)
 {
@@ -309,7 +309,7 @@ const char *fixture_told(struct store_history *ask, unsigned *pages)
 	return said;
 }
 
-/* ---- a history to ask about ---- */
+/* ---- six records ---- */
 
 uint64_t fixture_a, fixture_b;
 

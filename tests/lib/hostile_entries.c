@@ -16,8 +16,8 @@
 #define ENTRIES_MAX  64
 #define BYTES_MAX    8192
 
-/* The path, and what stands there for a beginning, where that is a text that a
- * mutation can begin with. Append only: the corpus has the numbers. */
+/* The path, and a text with which a mutation can begin, if there is any. Append
+ * only: the corpus has the numbers. */
 static const struct {
 	const char *path, *sample;
 } places[] = {
@@ -107,7 +107,7 @@ static const struct {
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
-/* Where links lead. "@" is the root. */
+/* Targets of links. "@" is the root. */
 static const char *const targets[] = { "@/out/secret", "@/out/ref",
 	"@/out/tree", "@/out/fifo", "@/srv/canary", "@/srv/canary/file",
 	"@/srv/canary/tree", "@/state", "/dev/zero", "/dev/null", "/proc/self",
@@ -120,11 +120,12 @@ enum what {
 	A_LINK,
 	A_FIFO,
 	A_DIRECTORY,
-	A_SPARSE,   /* first byte: how large, as a power of two; then content */
-	A_DEFLATED, /* a file, as objects are; the first "|" is their NUL */
+	A_SPARSE,   /* first byte: size as a power of two; then content */
+	A_DEFLATED, /* a deflated file like an object; the first "|" stands for
+		       NUL */
 	NOTHING,
-	A_PATCH, /* of the file that is there: where (2 bytes), a byte */
-	A_CUT,   /* to a length (2 bytes) */
+	A_PATCH, /* of an existing file: offset (2 bytes), a byte */
+	A_CUT,   /* to a size (2 bytes) */
 	AN_APPENDIX
 };
 #define WHATS (AN_APPENDIX + 1)
@@ -135,7 +136,7 @@ struct hostile_entry {
 	size_t len;
 };
 
-/* Takes one off the front; false: there is none. */
+/* Takes an entry from the front. Returns false if there is none. */
 static bool take(const uint8_t **data, size_t *size, struct hostile_entry *e)
 {
 	const uint8_t *p = *data;
@@ -156,7 +157,8 @@ static bool take(const uint8_t **data, size_t *size, struct hostile_entry *e)
 
 /* ---- making ---- */
 
-/* The directory NAME of DIR_FD, made if need be, or negative. Closes DIR_FD. */
+/* Opens the directory NAME in DIR_FD, and makes it if necessary. Returns a
+ * negative number on failure. Closes DIR_FD. */
 static int step_into(int dir_fd, const char *name)
 {
 	int fd;
@@ -168,8 +170,8 @@ static int step_into(int dir_fd, const char *name)
 	return fd;
 }
 
-/* The directory of PATH, and in NAME what is left. -1: something that is no
- * directory is in the way. */
+/* Opens the directory of PATH, and sets NAME to the last component. Returns -1
+ * if a component in the middle is not a directory. */
 static int open_parent(int repo_fd, const char *path, char name[256])
 {
 	int fd = openat(repo_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -223,7 +225,7 @@ static void make_link(int dir_fd, const char *name, const char *root,
 		    (const char *)e->bytes);
 	snprintf(to, sizeof(to), "%s%s", text[0] == '@' ? root : "",
 	    text[0] == '@' ? text + 1 : text);
-	/* An empty one can't be made. */
+	/* A link with an empty target is impossible. */
 	if (symlinkat(to, dir_fd, name) < 0 && errno != ENOENT)
 		abort();
 }
@@ -361,7 +363,7 @@ static unsigned pick(struct hostile_list *l, size_t nr)
 	return (l->seed >> 8) % (unsigned)nr;
 }
 
-/* A new one; of a text or an object it begins with what is usual there. */
+/* Makes a new entry. A text or an object begins with the sample of its path. */
 static void begin(struct hostile_list *l, struct hostile_entry *e)
 {
 	const char *sample;

@@ -37,7 +37,7 @@ static void remove_all(void)
 	run("cd /; rm -rf \"$OLDPWD\"");
 }
 
-/* Objects loose, in a pack, and in a pack as a difference to another. */
+/* Makes loose objects, objects in a pack, and a delta in a pack. */
 static void make_objects(void)
 {
 	run("git init -q --bare srv/r.git; cd srv/r.git; "
@@ -91,7 +91,7 @@ const char *hostile_repo_make(void)
 	const char *base = getenv("TMPDIR");
 	char made[4096];
 
-	/* A run syncs, and need not wait for a disk. */
+	/* A run syncs, so a file system in memory is faster. */
 	if (base == NULL)
 		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 	snprintf(made, sizeof(made), "%s/refd-fuzz-XXXXXX", base);

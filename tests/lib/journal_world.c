@@ -8,7 +8,7 @@
 
 static struct journal_world *world_of(const struct sys *sys)
 {
-	/* SYS is the member of that name. */
+	/* sys is embedded in struct journal_world. */
 	return (struct journal_world *)(uintptr_t)((const char *)sys -
 	    offsetof(struct journal_world, sys));
 }
@@ -59,8 +59,8 @@ void world_open(struct journal_world *w)
 void journal_world_free(struct journal_world *w)
 {
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
-	/* What fails while it is made is thrown away, so SQLite may do there
-	 * what it likes. */
+	/* A journal that fails during its creation is thrown away, so SQLite
+	 * may do anything there. */
 	if (!w->was_made_under_fault)
 		ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
 	journal_close(w->j);
@@ -78,7 +78,6 @@ int world_add(struct journal_world *w, unsigned nr, size_t bytes)
 	return r;
 }
 
-/* The process is gone; connections are given back without a trace. */
 void world_end_process(struct journal_world *w)
 {
 	memfs_die(w->fs, 0, -EIO);
@@ -128,7 +127,6 @@ void world_arm(struct journal_world *w, enum fault fault, unsigned long n,
 	ck_abort();
 }
 
-/* Did it come about? */
 bool world_disarm(struct journal_world *w)
 {
 	bool was_hit = memfs_was_hit(w->fs) || w->was_torn;
@@ -138,7 +136,6 @@ bool world_disarm(struct journal_world *w)
 	return was_hit;
 }
 
-/* Rows so far, in the state that BEFORE names; the rows to come in BYTES. */
 void world_prepare(struct journal_world *w, enum before before, size_t *bytes)
 {
 	bool begins_anew = before == BEGINS_ANEW || before == FORGETS_TOO;
@@ -146,8 +143,8 @@ void world_prepare(struct journal_world *w, enum before before, size_t *bytes)
 
 	*bytes = before == LARGE ? 9000 : 200;
 	world_open(w);
-	/* Where the WAL begins anew: an index page whose tail is the same in
-	 * one WAL as in the next. */
+	/* If the WAL begins anew, an index page needs equal tails in both
+	 * WALs. */
 	for (i = 0; i < (begins_anew ? 12 : WORLD_FEW); i++) {
 		ck_assert_int_eq(world_add(w, 1, 20), 0);
 		if (begins_anew)
@@ -169,7 +166,7 @@ void world_go_on(struct journal_world *w, enum after after, int r)
 {
 	switch (after) {
 	case CARRY_ON:
-		/* Without any reopening, where that is allowed. */
+		/* Without reopening, if that is allowed. */
 		if (r != JOURNAL_UNKNOWN)
 			return;
 		world_reopen(w);
@@ -194,7 +191,8 @@ void world_go_on(struct journal_world *w, enum after after, int r)
 	world_open(w);
 }
 
-/* ROW is there or not as R and what was seen before demand. */
+/* Checks that R and the earlier observation allow the presence or absence of
+ * ROW. */
 bool world_check(struct journal_world *w, unsigned row, unsigned nr, int r,
     const char *when)
 {

@@ -1,5 +1,5 @@
 /*
- * The machine: its clock, descriptors, faults, and the moment it stops.
+ * The machine: clock, descriptors, faults, and the moment of the stop.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "tests/lib/memfs_internal.h"
 
-/* A caller that is told "the machine is off" this often will never stop. */
+/* A caller that continues after so many failures never stops. */
 #define CALLS_WHEN_OFF_MAX 1000000
 
 static const char *const call_names[] = {
@@ -18,7 +18,8 @@ static const char *const call_names[] = {
 #undef X
 };
 
-/* New elements are zero. There is no test to go on with when memory is out. */
+/* New elements are zero. A test can't continue without memory, so this
+ * aborts. */
 void *memfs_grow(void *array, size_t *room, size_t need, size_t size)
 {
 	size_t had = room != NULL ? *room : 0, has = had;
@@ -38,7 +39,7 @@ void *memfs_grow(void *array, size_t *room, size_t need, size_t size)
 	return array;
 }
 
-/* ---- the call's way in and out ---- */
+/* ---- begin and end of a call ---- */
 
 static void note_hit(struct memfs *fs)
 {
@@ -88,7 +89,7 @@ static void run_between(struct memfs *fs)
 	fs->call_path = path;
 }
 
-/* With the lock held; what CALL_PATH and CALL_NAME say is being called. */
+/* Called with the lock held. CALL_PATH and CALL_NAME describe the call. */
 static int may_go_on(struct memfs *fs, struct memfs_proc *proc,
     enum memfs_call call)
 {
@@ -248,7 +249,7 @@ void memfs_fd_drop(struct memfs *fs, size_t index)
 	fs->fds[index] = NULL;
 }
 
-/* Using one of them is not held against a caller that still unwinds. */
+/* The caller still unwinds, so a later use of these descriptors is no error. */
 void memfs_drop_all_fds(struct memfs *fs, struct memfs_proc *only)
 {
 	struct sys_dir *dir;
@@ -316,7 +317,7 @@ void memfs_advance(struct memfs *fs, int64_t ns)
 	pthread_mutex_unlock(&fs->lock);
 }
 
-/* ---- making one ---- */
+/* ---- making a memfs ---- */
 
 static void init_proc(struct memfs *fs, struct memfs_proc *proc, bool other)
 {

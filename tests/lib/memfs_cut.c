@@ -1,5 +1,5 @@
 /*
- * How a process or a machine comes to its end, and what the next one finds.
+ * The end of a process or of a machine, and the state for the next start.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,8 @@ struct memfs_choice memfs_choose(uint64_t seed)
 	return choice;
 }
 
-/* All and nothing are likelier than any one number between them: that is
- * where most mistakes show. */
+/* All and nothing are more likely than any number in between, because they show
+ * most bugs. */
 static size_t pick_prefix(size_t nr, long keep, uint64_t *rng)
 {
 	uint64_t way = memfs_random(rng) % 4;
@@ -82,7 +82,7 @@ void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice)
 	pthread_mutex_unlock(&fs->lock);
 }
 
-/* The descriptors stay open, on nothing. */
+/* The descriptors stay open without a file. */
 static void strand_fds(struct memfs *fs, const struct memfs_mount *mnt)
 {
 	struct memfs_open *open;

@@ -1,10 +1,10 @@
 /*
- * What a file holds: in memory (NOW), on the disk (DISK), and page by page
- * how the two differ.
+ * The content of a file: in memory (NOW), on the disk (DISK), and the
+ * differences page by page.
  *
- * A page that was written is dirty until a sync copies it to DISK. Where the
- * sync fails it becomes a ghost: the kernel calls it clean, so that no later
- * sync writes it, and memory and disk differ until something drops it.
+ * A written page is dirty until a sync copies the page to DISK. If the sync
+ * fails, the page becomes a ghost: the kernel regards the page as clean, so no
+ * later sync writes it. Memory and disk then differ until the page is dropped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static size_t pages_of(size_t size)
 	return (size + MEMFS_PAGE - 1) / MEMFS_PAGE;
 }
 
-/* New bytes are zeros, also where there were others before. */
+/* New bytes are zeros, even if there were other bytes before. */
 static void resize(struct bytes *b, size_t len)
 {
 	b->p = memfs_grow(b->p, &b->room, len, 1);
@@ -65,7 +65,7 @@ static void copy(struct bytes *to, const struct bytes *from, size_t len)
 		memcpy(to->p, from->p, len);
 }
 
-/* Keeps the mount's list of files that a power loss would change. */
+/* Updates the mount's list of files that a power loss would change. */
 static void relist(struct inode *node)
 {
 	bool belongs = node->data_dirty || node->time_dirty || node->has_ghosts;
@@ -101,8 +101,8 @@ void data_touch(struct inode *node)
 		mark_dirty(node, false);
 }
 
-/* Takes blocks for the pages of [OFF, OFF + LEN) until the room ends; how
- * many of the bytes have one. */
+/* Takes blocks for the pages of [OFF, OFF + LEN) until the room ends. Returns
+ * the number of bytes with a block. */
 static size_t take_blocks(struct inode *node, size_t len, size_t off)
 {
 	struct memfs_mount *mnt = node->mnt;
@@ -163,7 +163,7 @@ void data_truncate(struct inode *node, size_t size)
 	mark_dirty(node, true);
 }
 
-/* How much of what is on the disk was not cut off since. */
+/* Size of the content on the disk that was not cut off later. */
 static size_t base_of(const struct inode *node)
 {
 	return smaller(node->disk.len, node->cut_to);
@@ -191,7 +191,8 @@ void data_sync(struct inode *node, bool with_time)
 		mark_clean(node, with_time);
 }
 
-/* The file stays on the list of dirty ones: its size is not on the disk. */
+/* The file stays in the list of dirty files, because its size is not on the
+ * disk. */
 void data_sync_fails(struct inode *node)
 {
 	size_t page;
@@ -207,7 +208,7 @@ void data_sync_fails(struct inode *node)
 	relist(node);
 }
 
-/* Ghosts become what is on the disk, zeros beyond its end. */
+/* Ghosts become the content of the disk, and zeros beyond its end. */
 static void forget_ghosts(struct inode *node)
 {
 	size_t page, i, base = base_of(node);
@@ -261,7 +262,8 @@ static enum fate fate_of(const struct inode *node, enum memfs_data how,
 	return (enum fate)(memfs_random(rng) % (ALL + 1));
 }
 
-/* Sectors of NOW that did not get to the disk are what they were there. */
+/* Some sectors of NOW did not reach the disk: they get their content on the
+ * disk. */
 static void mix_sectors(struct inode *node, uint64_t *rng)
 {
 	size_t off, i, base = base_of(node);
@@ -274,7 +276,7 @@ static void mix_sectors(struct inode *node, uint64_t *rng)
 	}
 }
 
-/* An append that stopped in the middle: there the file ends, or NULs begin. */
+/* An interrupted append: at a random place the file ends, or NULs begin. */
 static void tear(struct inode *node, uint64_t *rng)
 {
 	size_t base = base_of(node), size = node->now.len, at = base;
@@ -315,8 +317,7 @@ static void apply(struct inode *node, enum fate fate, uint64_t *rng)
 	}
 }
 
-/* Blocks and flags of what the power loss has left: all of it is on the
- * disk. */
+/* Sets blocks and flags after a power loss: all content is on the disk. */
 static void recount(struct inode *node)
 {
 	size_t page, nr = pages_of(node->now.len);

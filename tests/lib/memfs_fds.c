@@ -207,8 +207,8 @@ static void sync_fails(struct inode *node, enum sync_what what)
 	}
 }
 
-/* As errseq_t does: each descriptor that was open when the writing failed is
- * told once, by its own next sync. */
+/* As with errseq_t: every descriptor that was open during the failure gets the
+ * error once, from its next sync. */
 static int do_sync(struct memfs *fs, struct memfs_open *open,
     enum sync_what what)
 {
@@ -231,8 +231,8 @@ static int do_sync(struct memfs *fs, struct memfs_open *open,
 	return 0;
 }
 
-/* A fault, or a dead mount: nothing gets to the disk, and the pages are clean
- * all the same. */
+/* A fault, or a dead mount: nothing reaches the disk, but the pages are
+ * clean. */
 static void note_sync_failure(struct memfs *fs, int fd, enum sync_what what)
 {
 	size_t i = (size_t)(fd - fs->first_fd);
@@ -292,7 +292,7 @@ static int m_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	return memfs_leave(fs, r);
 }
 
-/* What it is most like. */
+/* The most similar real file system. */
 static int m_fs_type(const struct sys *sys, int fd, uint64_t *type)
 {
 	struct memfs *fs;

@@ -1,6 +1,6 @@
 /*
- * Setting up and looking, for tests. What a test sets up is on disk at once;
- * looking needs no power and counts as no call.
+ * Setup and inspection for tests. Changes by the setup are on disk at once.
+ * Inspection also works on a stopped machine, and does not count as a call.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 
 #include "tests/lib/memfs_internal.h"
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 struct marks {
 	size_t first[MEMFS_MOUNTS_MAX];
 };
 
-/* Where the lists of pending changes end now. */
+/* The present ends of the lists of pending changes. */
 static struct marks mark(struct memfs *fs)
 {
 	struct marks m;
@@ -30,7 +30,7 @@ static struct marks mark(struct memfs *fs)
 	return m;
 }
 
-/* What came after the marks is on disk, and the data of PATH. */
+/* Makes all changes after the marks durable, and the data of PATH. */
 static void make_last(struct memfs *fs, const struct marks *m, const char *path)
 {
 	struct inode *node;
@@ -55,8 +55,8 @@ static int must(int r, const char *what, const char *path)
 	abort();
 }
 
-/* Every directory that PATH goes through; PATH itself ends with a slash or is
- * not made. */
+/* Makes all directories on the way to PATH, and PATH itself if PATH ends with a
+ * slash. */
 static void make_dirs(struct memfs *fs, const char *path)
 {
 	const struct sys *sys = memfs_other(fs);
@@ -137,7 +137,7 @@ void memfs_symlink(struct memfs *fs, const char *target, const char *path)
 	make_last(fs, &m, path);
 }
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
 static struct inode *find(struct memfs *fs, const char *path)
 {
@@ -315,7 +315,7 @@ static void print_change(FILE *out, const struct mem_change *c)
 	fputc('\n', out);
 }
 
-/* libcheck ends the program at messages beyond 8 KiB. */
+/* libcheck ends the program at messages longer than 8 KiB. */
 #define DUMP_MAX 6000
 
 char *memfs_dump(struct memfs *fs)

@@ -1,5 +1,5 @@
 /*
- * The calls of struct sys that look at an inode, or change its mode.
+ * The calls of struct sys that read an inode or change its mode.
  */
 #include <errno.h>
 #include <fcntl.h>

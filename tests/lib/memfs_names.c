@@ -1,6 +1,6 @@
 /*
- * The calls of struct sys that make names, or take them away. The order of the checks is the
- * kernel's (fs/namei.c), so that the errors are.
+ * The calls of struct sys that make or remove names. The order of the checks is
+ * the kernel's (fs/namei.c), so the errors are the same.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "tests/lib/memfs_internal.h"
 
-/* W's name comes to be NEW, or goes. */
+/* W's name gets the inode NEW, or is removed. */
 static struct mem_half half_of(const struct where *w, struct inode *new)
 {
 	struct dentry *d = dir_find(w->dir, w->name, w->len);
@@ -20,7 +20,7 @@ static struct mem_half half_of(const struct where *w, struct inode *new)
 		.name = dentry_new(w->name, w->len) };
 }
 
-/* Nothing can be made in it any more. */
+/* Nothing can be made in a removed directory. */
 static bool is_removed(const struct inode *dir)
 {
 	return dir->links == 0;
@@ -163,7 +163,8 @@ static int leads_below(struct memfs *fs, const char *top, int dirfd,
 	return strcmp(there + len + 1, path) == 0 ? 0 : -ELOOP;
 }
 
-/* Step by step: what leads out is found before what is not there. */
+/* Step by step, so a component that leads out is found before a missing
+ * component. */
 static int stays_below(struct memfs *fs, int dirfd, const char *path)
 {
 	char top[4096], part[4096];
@@ -186,7 +187,7 @@ static int stays_below(struct memfs *fs, int dirfd, const char *path)
 	return linked && r != -EXDEV ? -ELOOP : r;
 }
 
-/* Where it ends is looked at, not the way there. */
+/* Checks the end of the path, and not the way. */
 static int open_below(struct memfs *fs, int dirfd, const char *path)
 {
 	char top[4096], there[4096];
@@ -229,7 +230,7 @@ static int m_stays_below(const struct sys *sys, int dirfd, const char *path)
 	return memfs_leave(fs, r);
 }
 
-/* ---- making and taking away ---- */
+/* ---- making and removing ---- */
 
 static int m_mkdirat(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)

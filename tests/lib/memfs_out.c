@@ -1,14 +1,14 @@
 /*
- * The calls of struct sys that write data out without a flush,
- * and of those about the page cache.
+ * The calls of struct sys that write data out without a flush, and the calls
+ * for the page cache.
  */
 #include <errno.h>
 #include <fcntl.h>
 
 #include "tests/lib/memfs_internal.h"
 
-/* Once written out only the drive's own memory could lose it, and that is
- * flushed before any name lasts. */
+/* After the write-out, only the drive's cache could lose the data. The drive
+ * flushes this cache before any name becomes durable. */
 static int write_out(const struct sys *sys, enum memfs_call call, int fd)
 {
 	struct memfs *fs;

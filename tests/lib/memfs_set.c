@@ -1,5 +1,5 @@
 /*
- * What a test arms, sets and counts.
+ * Settings, faults and counters for tests.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
  * Inodes, directories, and the list of changes that are not on disk yet.
  *
- * The tree in memory is the one truth; the list can take it back, newest
- * change first, to what it was before any of them. That a change is on disk
- * means that it has left the list. Two changes of the same name are never
- * taken out of order: changes_last() takes the earlier one with the later.
+ * The tree in memory is the present state. The list can undo the changes, the
+ * newest first. A change on disk has left the list. Two changes of the same
+ * name stay in order: changes_last() takes the earlier change with the later
+ * change.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ static void put_or_none(struct inode *node)
 		inode_put(node);
 }
 
-/* Names or descriptors have come back to what was gone: a power loss undid the
- * unlink. Another file may have got the number meanwhile. */
+/* An inode that was gone has names or descriptors again, because a power loss
+ * undid the unlink. A new file may have the number meanwhile. */
 static void inode_revive(struct inode *node)
 {
 	struct memfs_mount *mnt = node->mnt;
@@ -91,7 +91,7 @@ uint32_t inode_nlink(const struct inode *node)
 	return node->links == 0 ? 0 : 2 + node->nr_subdirs;
 }
 
-/* A directory without a name keeps its parent: ".." still leads there. */
+/* A directory without a name keeps its parent for "..". */
 static void link_down(struct inode *dir, struct inode *node)
 {
 	node->links--;
@@ -120,8 +120,8 @@ static void link_up(struct inode *dir, struct inode *node)
 	}
 }
 
-/* A directory that nothing leads to any more may still have names in it:
- * those that an fsync of it made last before its own name did. */
+/* A directory without any reference may still contain names, if an fsync of the
+ * directory made them durable before its own name. */
 static void free_names(struct inode *dir)
 {
 	struct dentry *d, *next;
@@ -173,7 +173,7 @@ struct dentry *dentry_new(const char *name, size_t len)
 	return d;
 }
 
-/* Where the pointer to the entry is, or would be. */
+/* The place of the pointer to the entry, also if there is no entry yet. */
 static struct dentry **slot_of(const struct inode *dir, uint32_t hash,
     const char *name, size_t len)
 {
@@ -345,7 +345,7 @@ static bool touches_any(const struct touched *t, const struct mem_change *c)
 	return c->node != NULL && t->dir[touched_slot(t, c->node, NULL)];
 }
 
-/* What comes before a marked change of the same name is marked too. */
+/* Also marks earlier changes of the same names. */
 static void mark_what_precedes(struct memfs_mount *mnt)
 {
 	struct touched t = { .room = 8 };

@@ -1,5 +1,5 @@
 /*
- * Paths: the rules of path_resolution(7), mounts and symbolic links included.
+ * Paths: the rules of path_resolution(7), including mounts and symbolic links.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static struct inode *dotdot(struct inode *dir)
 	return dir == dir->mnt->root ? dir : top_mount(dir->parent);
 }
 
-/* One component in DIR. */
+/* Looks up one component in DIR. */
 static int look(struct inode *dir, const char *name, size_t len,
     struct where *w)
 {
@@ -59,7 +59,7 @@ static int look(struct inode *dir, const char *name, size_t len,
 	return 0;
 }
 
-/* IS_FINAL: where PATH ends the caller's own path does. */
+/* IS_FINAL: the end of PATH is the end of the caller's path. */
 static int walk_from(struct walker *wk, struct inode *dir, const char *path,
     bool follows, bool is_final, struct where *w)
 {

@@ -43,7 +43,6 @@ void odb_rig_teardown(void)
 	tmp_teardown();
 }
 
-/* Returns the result of odb_refresh(). */
 int odb_rig_refresh_of(const char *name)
 {
 	const struct object_rule rule = { repo_open_root, &repos,
@@ -72,7 +71,6 @@ struct refd_oid odb_rig_oid(const char *hex)
 	return oid;
 }
 
-/* REVISION of the repository r. */
 struct refd_oid odb_rig_named(const char *revision)
 {
 	char *hex = tmp_output("git -C r rev-parse %s", revision);

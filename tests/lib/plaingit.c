@@ -18,7 +18,7 @@ static void lock_path(char path[PATH_MAX], const char *ref)
 	snprintf(path, PATH_MAX, "%s.lock", ref);
 }
 
-/* A new file with TEXT; not there any more where that fails. */
+/* Makes a file with TEXT. Removes the file on failure. */
 static int write_new(const struct plaingit *git, const char *path,
     const char *text, size_t len)
 {
@@ -62,7 +62,7 @@ int plaingit_unlock(const struct plaingit *git, const char *ref)
 	return SYS(git->sys, unlinkat, git->dirfd, lock);
 }
 
-/* Only a value, with its newline or without. */
+/* Reads a value, with or without newline, and nothing else. */
 static int read_loose(const struct plaingit *git, const char *ref,
     char hex[PLAINGIT_HEX + 1])
 {
@@ -128,7 +128,7 @@ static struct packed_line *lines_add(struct lines *lines, const char *name)
 	return line;
 }
 
-/* Nothing is known of the peeled value. */
+/* The peeled value is unknown. */
 static void line_set(struct packed_line *line, const char *hex)
 {
 	snprintf(line->hex, sizeof(line->hex), "%.*s", PLAINGIT_HEX, hex);
@@ -173,7 +173,7 @@ static int read_packed(const struct plaingit *git, struct lines *lines)
 		if (r == 0)
 			r = parse_line(lines, line);
 	}
-	/* NULs, which a power loss may leave, end the text early. */
+	/* NULs after a power loss end the text early. */
 	if (r == 0 && line != buf + len)
 		r = -EBADMSG;
 	free(buf);
@@ -188,7 +188,7 @@ static int by_name(const void *a, const void *b)
 	    ((const struct packed_line *)b)->name);
 }
 
-/* By the holder of packed-refs.lock. */
+/* Called by the holder of packed-refs.lock. */
 static int write_packed(const struct plaingit *git, struct lines *lines)
 {
 	size_t i, size;
@@ -233,7 +233,7 @@ int plaingit_update(const struct plaingit *git, const char *ref,
 	if (r < 0)
 		return r;
 	r = SYS(git->sys, renameat, git->dirfd, lock, git->dirfd, ref);
-	/* An empty directory gives way. */
+	/* An empty directory is removed. */
 	if (r == -EISDIR && SYS(git->sys, rmdirat, git->dirfd, ref) == 0)
 		r = SYS(git->sys, renameat, git->dirfd, lock, git->dirfd, ref);
 	if (r < 0)
@@ -241,7 +241,7 @@ int plaingit_update(const struct plaingit *git, const char *ref,
 	return r;
 }
 
-/* Never refs/x itself. */
+/* Keeps refs/x. */
 static void prune_parents(const struct plaingit *git, const char *ref)
 {
 	char dir[PATH_MAX];
@@ -277,7 +277,7 @@ static int delete_packed(const struct plaingit *git, const char *ref)
 	return r;
 }
 
-/* The caller holds the ref's own lock. */
+/* Called by the holder of the ref's lock. */
 static int delete_locked(const struct plaingit *git, const char *ref)
 {
 	char hex[PLAINGIT_HEX + 1];
@@ -338,7 +338,7 @@ static bool is_lock(const char *name)
 	return len >= 5 && strcmp(name + len - 5, ".lock") == 0;
 }
 
-/* Every loose ref below DIR with a value goes into LOOSE. */
+/* Adds all loose refs below DIR that have a value to LOOSE. */
 static int collect(const struct plaingit *git, const char *dir_path,
     struct lines *loose)
 {

@@ -74,7 +74,7 @@ void rig_setup_roomy(void)
 	setup(2, 100);
 }
 
-/* One count that some way out forgets is room that is never there again. */
+/* If a count is not decremented on some path, the room is lost forever. */
 static void check_nothing_held(void)
 {
 	const struct scheduler *e = rig_scheduler;
@@ -126,7 +126,7 @@ void rig_teardown(void)
 	free(rig_asks);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void rig_answered(void *arg, const struct refd_answer *ans)
 {
@@ -286,7 +286,7 @@ void rig_forget(struct rig_client *client)
 	scheduler_forget_client(rig_scheduler, client);
 }
 
-/* ---- time, and all at once ---- */
+/* ---- time, and combined steps ---- */
 
 void rig_run(void)
 {

@@ -1,5 +1,5 @@
 /*
- * What scheduler and store have agreed on, checked of every window.
+ * Checks the contract between scheduler and store for every window.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -30,22 +30,22 @@ static bool meet(const struct txn_update *a, const struct txn_update *b)
 	    related(a->ask->name, b->ask->name);
 }
 
-/* Its names are in each other's way, if they are related. */
+/* In a push that is not atomic, related names must keep their order. */
 static bool goes_in_order(const struct txn *txn)
 {
 	return txn->req.push && !txn->req.atomic &&
 	    txn->req.verb == REFD_VERB_TRANSACTION;
 }
 
-/* Of one transaction they go together, but no name twice. */
+/* In other transactions, related names go together, but no name twice. */
 static bool may_meet(const struct txn_update *u, const struct txn_update *v)
 {
 	return u->txn == v->txn && !goes_in_order(u->txn) &&
 	    strcmp(u->ask->name, v->ask->name) != 0;
 }
 
-/* No live update of W, from part I, index K on, meets U. Locks that a session
- * holds are none of the scheduler's business. */
+/* Fails if a live update of W, from part I and index K on, has the same or a
+ * related name as U. The scheduler is not responsible for locks of sessions. */
 static void check_apart(const struct window *w, size_t i, size_t k,
     const struct txn_update *u)
 {
@@ -79,8 +79,8 @@ static bool deletes_in(const struct window *w, unsigned repo)
 	return false;
 }
 
-/* Others of its repository are on their way, and U is one too. What a session
- * holds is none of the scheduler's business. */
+/* U deletes, and a deletion of the same repository is in a window. The
+ * scheduler is not responsible for sessions. */
 static bool waits_to_delete(const struct txn_update *u)
 {
 	const struct window *w;
@@ -114,7 +114,8 @@ static void check_order(const struct txn_update *u)
 			continue;
 		for (k = 0; k < rig_asks[i].txn->nr_updates; k++) {
 			v = &rig_asks[i].txn->updates[k];
-			/* One that is admitted again is away till then. */
+			/* While it is readmitted, a transaction is not in the
+			 * queues. */
 			if (v->txn->readmitted && v->ref_queue == NULL)
 				continue;
 			if (v->status != REFD_PENDING || v->in_window ||
@@ -169,7 +170,7 @@ static struct rig_ask *ask_of(const struct txn *txn)
 	return &rig_asks[txn->req.request_id];
 }
 
-/* All that is undecided of one session, and nothing else. */
+/* The window has all undecided updates of a session, and nothing else. */
 static void check_session(const struct window *w)
 {
 	const struct txn_part *part = &w->parts[0];
@@ -191,8 +192,8 @@ static void check_session(const struct window *w)
 	}
 }
 
-/* Once, behind its preparation, with the locks that took. It holds no name
- * in the scheduler. */
+/* A session ends once, after its preparation, with the locks of the
+ * preparation. It has no names in the scheduler. */
 static void check_end(const struct window *w)
 {
 	const struct txn_part *part = &w->parts[0];
@@ -270,7 +271,7 @@ static bool stands_in_the_way(const struct txn_update *v,
 	    !may_meet(u, v) && (v->in_window || came_before(v, u));
 }
 
-/* The window of a transaction that the store admits is in the way of U. */
+/* The direct window of a transaction in admission blocks U. */
 static bool waits_for_direct(const struct txn_update *u)
 {
 	const struct txn *txn;
@@ -306,7 +307,7 @@ static bool could_go(const struct txn_update *u)
 	return true;
 }
 
-/* All that is undecided goes together. */
+/* All undecided updates go together. */
 static bool goes_whole(const struct txn *txn)
 {
 	const struct txn_update *u = txn->updates;

@@ -28,7 +28,7 @@ static struct txn *admitted;
 static struct window *applied;
 static struct store_query *answered;
 
-/* ---- what the scheduler calls ---- */
+/* ---- calls of the scheduler ---- */
 
 static void store_fake_admit(void *ctx, struct txn *txn)
 {
@@ -138,7 +138,7 @@ void rig_store_setup(struct scheduler_store *store)
 	rig_nr_windows = rig_nr_released = rig_nr_repos = 0;
 }
 
-/* ---- what a test makes of it ---- */
+/* ---- actions of a test ---- */
 
 void rig_admit(struct txn *txn)
 {
@@ -190,7 +190,7 @@ void rig_refuse(struct txn *txn, enum refd_status status, const char *why)
 {
 	txn->refused = status;
 	txn->why = why != NULL ? strdup(why) : NULL;
-	/* A repository may have been opened before, or not. */
+	/* The repository may have been opened before the refusal. */
 	if (status == REFD_NOREPO)
 		rig_admit(txn);
 	else
@@ -198,7 +198,7 @@ void rig_refuse(struct txn *txn, enum refd_status status, const char *why)
 	rig_run();
 }
 
-/* All of it, or nothing where some of it has to be tried again. */
+/* Prepares all updates, or none if any must be tried again. */
 static void prepare(struct txn_part *part)
 {
 	size_t i, nr = 0, nr_again = 0;

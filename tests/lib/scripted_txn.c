@@ -136,8 +136,8 @@ static int place(struct scripted_work *k, size_t i)
 	return r;
 }
 
-/* From the member FIRST up to END: one update. No lock of it goes before its
- * value is in place. */
+/* Publishes the members from FIRST up to END: one update. All values are in
+ * place before any lock is removed. */
 static int publish(struct scripted_work *k, size_t first, size_t end)
 {
 	size_t i;

@@ -66,7 +66,7 @@ uint64_t sr_open_parked(void)
 	char *why;
 
 	ck_assert_msg(store_open(&cfg, &sr_store, &why) == 0, "%s", why);
-	/* A warning. */
+	/* Only a warning. */
 	free(why);
 	ck_assert_int_eq(store_recover(sr_store, &report, &parked), 0);
 	ck_assert_int_eq(store_start(sr_store), 0);

@@ -18,7 +18,7 @@ int suite_run(Suite *s)
 void suite_skip(const char *test, const char *why)
 {
 	printf("skip %s: %s\n", test, why);
-	/* libcheck ends a test that runs into its limit by a signal. */
+	/* libcheck kills a test at its time limit by a signal. */
 	fflush(stdout);
 }
 

@@ -114,14 +114,14 @@ static bool cut_and_look(struct pass *p, const struct memfs_choice *choice)
 
 #define NOTHING_LASTS 1
 
-/* Of NR outcomes of a power loss, how many are tried at a point: FEW where
- * there is no time for all. */
+/* Number of outcomes of a power loss to try at a point, out of NR: FEW if there
+ * is no time for all. */
 static unsigned nr_tried(unsigned nr, unsigned few)
 {
 	return getenv("SWEEP_FEW") != NULL && few < nr ? few : nr;
 }
 
-/* The I-th of NR; where only FEW are tried, the next point has others. */
+/* The I-th outcome of NR. With FEW, the next point has different outcomes. */
 static unsigned tried(const struct pass *p, unsigned i, unsigned nr,
     unsigned few)
 {
@@ -129,7 +129,7 @@ static unsigned tried(const struct pass *p, unsigned i, unsigned nr,
 					 (unsigned)((p->now.n * few + i) % nr);
 }
 
-/* The I-th of those that most mistakes show in, then random ones. */
+/* The first outcomes show most bugs; then random outcomes follow. */
 static struct memfs_choice corner(unsigned i)
 {
 	static const struct {
@@ -151,7 +151,8 @@ static struct memfs_choice corner(unsigned i)
 
 #define KINDS_OF_DATA 4
 
-/* What is pending on each mount, and so how many prefixes there are. */
+/* The number of pending changes on each mount, and of all combinations of
+ * prefixes. */
 struct prefixes {
 	size_t pending[MEMFS_MOUNTS_MAX];
 	unsigned nr_mounts;
@@ -170,7 +171,7 @@ static struct prefixes count_prefixes(struct memfs *fs)
 	return pre;
 }
 
-/* The I-th when all are tried: every prefix with each kind of data. */
+/* The I-th outcome if all are tried: every prefix with each kind of data. */
 static struct memfs_choice enumerated(const struct prefixes *pre, unsigned i)
 {
 	static const enum memfs_data data[KINDS_OF_DATA] = { MEMFS_DATA_NONE,
@@ -206,7 +207,7 @@ static void run_with_fault(struct pass *p)
 	run(p);
 }
 
-/* The process at the end of the run, with the disk back. */
+/* Checks the process at the end of the run, with a working disk. */
 static bool look_after_fault(struct pass *p)
 {
 	if (p->now.kind == SWEEP_ERRNO)
@@ -281,7 +282,7 @@ bool sweep_dead(const struct sweep *s, int err, struct sweep_report *report)
 	return each_point(&p, fault_point);
 }
 
-/* ---- kills ---- */
+/* ---- crashes ---- */
 
 static bool kill_run(struct pass *p)
 {
@@ -315,7 +316,7 @@ bool sweep_crash(const struct sweep *s, struct sweep_report *report)
 	return each_point(&p, kill_point);
 }
 
-/* ---- cuts ---- */
+/* ---- power losses ---- */
 
 static void run_to_cut(struct pass *p)
 {
@@ -324,7 +325,8 @@ static void run_to_cut(struct pass *p)
 	run(p);
 }
 
-/* The same once more, and recovery is cut in its turn, at its change K. */
+/* Runs again to the same point, with a second power loss at change K of
+ * recovery. */
 static bool cut_recovery(struct pass *p, const struct memfs_choice *choice,
     unsigned long k, const struct memfs_choice *then)
 {
@@ -343,8 +345,9 @@ static bool cut_recovery(struct pass *p, const struct memfs_choice *choice,
 #define SECOND_MAX 12
 #define FEW_SECOND 2
 
-/* At each of the NR changes that recovery made and after the last, or at some
- * of them; the end where nothing of it lasts, and a random one. */
+/* A second power loss at each of the NR changes of recovery and after the last,
+ * or at some of them. At each place, the outcome without any pending change,
+ * and a random outcome. */
 static bool cut_recovery_anywhere(struct pass *p,
     const struct memfs_choice *choice, unsigned long nr)
 {

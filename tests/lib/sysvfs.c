@@ -1,6 +1,6 @@
 /*
- * The VFS proper: opening and deleting, and the files' own methods. Locks and
- * shared memory are in sysvfs_shm.c.
+ * The VFS: open, delete, and the methods of a file. Locks and shared memory are
+ * in sysvfs_shm.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +138,8 @@ static int file_sector(sqlite3_file *base)
 	return 4096;
 }
 
-/* As SQLite's own on Linux: a write leaves its neighbours alone. */
+/* As in SQLite's own VFS on Linux: a write does not change neighbouring
+ * bytes. */
 static int file_traits(sqlite3_file *base)
 {
 	(void)base;
@@ -220,7 +221,7 @@ static int vfs_delete(sqlite3_vfs *base, const char *path, int sync_dir)
 	return SQLITE_OK;
 }
 
-/* An empty file counts as none, as in SQLite's own. */
+/* An empty file counts as absent, as in SQLite's own VFS. */
 static int vfs_access(sqlite3_vfs *base, const char *path, int flags,
     int *result)
 {

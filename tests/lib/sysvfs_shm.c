@@ -1,6 +1,6 @@
 /*
  * Locks and shared memory of the VFS, for connections of this process. One
- * mutex guards all of it.
+ * mutex guards everything.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct shm_node {
 	unsigned refs;
 
 	unsigned nr_shared;
-	struct sysvfs_file *reserved, *pending; /* who holds that, or more */
+	struct sysvfs_file *reserved, *pending; /* holders at this level */
 
 	unsigned nr_mapped;
 	void *regions[REGIONS_MAX];
@@ -65,7 +65,7 @@ void sysvfs_node_put(struct shm_node *node)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- of the database file ---- */
+/* ---- locks of the database file ---- */
 
 static int take(struct shm_node *node, struct sysvfs_file *f, int level)
 {
@@ -133,7 +133,7 @@ int sysvfs_check_reserved(sqlite3_file *base, int *is_reserved)
 	return SQLITE_OK;
 }
 
-/* ---- of the WAL's index ---- */
+/* ---- the WAL's index ---- */
 
 int sysvfs_shm_map(sqlite3_file *base, int region, int size, int extend,
     void volatile **out)

@@ -19,7 +19,7 @@
 char tmp_root[PATH_MAX];
 int tmp_fd = -1;
 
-/* Under umask 0, as the daemon runs. */
+/* The umask is 0, as in the daemon. */
 void tmp_setup(void)
 {
 	static const char *const leaks[] = {

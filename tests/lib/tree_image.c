@@ -14,9 +14,9 @@
 
 struct node {
 	char *name;
-	ino_t linked; /* of a file with several names; 0: it has one */
+	ino_t linked; /* of a file with several names, or 0 */
 	mode_t mode;
-	char *data; /* of a file; of a link, where it leads */
+	char *data; /* of a file; target of a link */
 	size_t len;
 	struct tree_image *below; /* of a directory */
 };
@@ -154,7 +154,7 @@ static void remove_entry(void *arg, const char *name)
 	expect(unlinkat(dir_fd, name, AT_REMOVEDIR) == 0, name);
 }
 
-/* Files with several names, laid out under one of them. */
+/* Files with several names, made under their first name. */
 struct linked {
 	struct {
 		ino_t was;
@@ -163,7 +163,7 @@ struct linked {
 	size_t nr;
 };
 
-/* NODE is another name for one of them. */
+/* Makes NODE as a further name of such a file, if there is one. */
 static bool lay_out_link(const struct node *node, int dir_fd,
     const struct linked *linked)
 {

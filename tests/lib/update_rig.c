@@ -58,8 +58,8 @@ static void __attribute__((noreturn)) run_child(int in, int out, int go,
 	exit(command_update(argc, argv));
 }
 
-/* The child is made before the server's thread: who forks beside a thread may
- * take along a lock that it holds. */
+/* The child is made before the server's thread: a fork beside a thread could
+ * copy a locked mutex. */
 void update_start(void (*script)(struct fake *f), char **argv)
 {
 	int in[2], out[2], go[2];
@@ -105,7 +105,6 @@ static void read_line(char *line, int size)
 	line[strcspn(line, "\n")] = '\0';
 }
 
-/* The next line is LINE, and is there without anything more being put. */
 void update_expect(const char *line)
 {
 	char got[4096];
@@ -155,7 +154,6 @@ void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req)
 static struct refd_update held[4];
 static size_t nr_held;
 
-/* Takes a session and prepares it; HEAD leads to main. */
 void update_take_session(struct fake *f, bool rewrites_packed)
 {
 	struct refd_result results[4] = { 0 };

@@ -71,7 +71,7 @@ void world_free(struct world *w)
 	free(w);
 }
 
-/* ---- what the store around it would do ---- */
+/* ---- replacements for the rest of the store ---- */
 
 static void wake(void *arg)
 {
@@ -126,7 +126,7 @@ static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 {
 	(void)arg;
 	(void)repo;
-	/* 'p' was pruned. */
+	/* Objects 'p' are pruned. */
 	return oid->bytes[0] != 'p';
 }
 
@@ -278,7 +278,7 @@ int world_start(struct world *w)
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	if (w->vfs == NULL)
 		return -ENOMEM;
-	w->store.workers = workers_new(0); /* none ever runs */
+	w->store.workers = workers_new(0); /* no worker ever runs */
 	r = commit_log_open(&log, &w->store.log, &why);
 	if (r == 0)
 		r = commit_log_claim(w->store.log, &why);
@@ -324,7 +324,7 @@ int world_checkpoint(struct world *w)
 {
 	struct journal_stats stats;
 
-	/* Without SQLite's own, which world_tick() has. */
+	/* Without SQLite's own checkpoint, which only world_tick() makes. */
 	journal_stats(w->store.journal, &stats);
 	w->store.checkpointer->repos_copied = stats.repos;
 	w->store.checkpointer->wal_copied_ns = SYS(w->sys, now_mono);
@@ -348,7 +348,7 @@ int world_stop(struct world *w)
 	return r;
 }
 
-/* ---- one transaction ---- */
+/* ---- transactions ---- */
 
 static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 {
@@ -369,7 +369,7 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	return txn_help_of(&req, spec);
 }
 
-/* All undecided updates of TXNS as one window. */
+/* Applies all undecided updates of TXNS as one window. */
 static void apply(struct world *w, struct txn *const *txns, size_t nr,
     enum window_session session)
 {
@@ -396,7 +396,8 @@ static void apply(struct world *w, struct txn *const *txns, size_t nr,
 	free(win.parts);
 }
 
-/* All are commits but those of tags' names, which are tags of commits. */
+/* A ref below refs/tags names a tag of a commit; all other refs name
+ * commits. */
 static void look_at_objects(struct txn *txn)
 {
 	struct txn_update *u;
@@ -427,7 +428,7 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 		free(why);
 		return NULL;
 	}
-	/* What the barrier would do. */
+	/* The work of the barrier. */
 	if (!barrier_is_settled(&s->barriers, repo)) {
 		r = fs_sync(&s->repos, repo->fs, repo->fs->objects_fd);
 		if (r == 0)
@@ -449,7 +450,7 @@ struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 		return NULL;
 	}
 	look_at_objects(txn);
-	/* As admission does, for windows to have later numbers. */
+	/* As in admission, so that windows get later numbers. */
 	deferred_fs_first_window(w->store.deferred, txn->repo);
 	return txn;
 }

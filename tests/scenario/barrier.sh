@@ -10,7 +10,7 @@
 
 printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 
-# What a command cost: $syncs and $fsyncs.
+# Runs a command and counts its cost: $syncs and $fsyncs.
 cost_of() { # COMMAND...
 	local status=0
 	syncs=$(stat_of barrier_syncs) fsyncs=$(stat_of barrier_fsyncs)
@@ -41,7 +41,7 @@ across() { # FILE-SYSTEM SIZE
 	git init -q --bare "$repo"
 	echo "$pool/objects" >"$repo/objects/info/alternates"
 	one=$(there one)
-	# What came within a tenth of a second of a syncfs counts as new.
+	# A file from the last tenth of a second before a syncfs counts as new.
 	sleep 0.3
 	check "$1: the daemon starts" start_daemon --config "$T/config" \
 		--root "$FS"
@@ -81,7 +81,7 @@ across() { # FILE-SYSTEM SIZE
 	check "$1: it stops" stop_daemon
 }
 
-# The power of the alternates' file system alone is cut.
+# Only the alternates' file system loses the power.
 cut_pool() { # FILE-SYSTEM
 	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS" || return 1
 	kill_daemon

@@ -20,7 +20,7 @@ fi
 printf '[durability]\n\tinterval = 1h\n[checkpoint]\n\tinterval = 1h\n' \
 	>"$T/config"
 
-# By one who stands still: a machine without power answers nobody.
+# The daemon is stopped: a machine without power answers nobody.
 cut() { # logflush|nologflush
 	kill -STOP "$DAEMON"
 	"$BUILD/tests/helper/shutdown_fs" "$1" "$FS"
@@ -45,7 +45,8 @@ read_refs() {
 	echo "$right right, $stale stale, $empty empty"
 }
 
-# The daemon is started, what it moves and makes is answered, the power is cut.
+# Starts the daemon, moves and creates refs, and loses the power after the
+# answers.
 one_cut() { # logflush|nologflush
 	local i
 	for ((i = 0; i < half; i++)); do
@@ -54,7 +55,7 @@ one_cut() { # logflush|nologflush
 	sync -f "$FS"
 	check "$on, $1, $mode: a daemon" start_daemon --config "$T/config" \
 		--durability "$mode"
-	# Its repository is known, and its objects are old.
+	# The repository is known, and its objects are old.
 	"$REFD" update -C "$repo" "refs/heads/first-$mode" "$one"
 	sync -f "$FS"
 	for ((i = 0; i < 2 * half; i++)); do
@@ -73,14 +74,14 @@ one_mode() { # logflush|nologflush
 		}
 		found=$(read_refs)
 		echo "# $on, $1, $mode: $found"
-		# Unless somebody else's sync(2) came between.
+		# Except after a foreign sync(2) in between.
 		[[ $mode = [jn]* && $found = "$all" && $try -lt 3 ]] || break
 		check "$on, $1, $mode: recovered, to be cut again" start_daemon
 		stop_daemon
 	done
 	case $mode in
 	batch | fsync) is "$on, $1, $mode: what git reads" "$all" "$found" ;;
-	# Or this would prove nothing of the others.
+	# Otherwise the test would prove nothing about the other modes.
 	journal | none) check "$on, $1, $mode: git needs a recovery" \
 		test "$found" != "$all" ;;
 	esac

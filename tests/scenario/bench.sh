@@ -92,7 +92,7 @@ reap $bench
 is 'nor when it is interrupted: status' 143 $?
 prints_nothing 'nor when it is interrupted: files' find "$T/here" -mindepth 1
 
-# As that daemon does after a checkpoint, but all the time.
+# As the daemon under test does after a checkpoint, but all the time.
 write_notes() {
 	local dir
 	while [ ! -e "$T/over" ]; do

@@ -17,7 +17,7 @@ OWNER=64001 MEMBER=64002 GROUP=64009
 export GROUPS_OF=$GROUP
 refs=8
 
-# ---- what there is ----
+# ---- the repository ----
 
 install -d -o $OWNER -g $GROUP -m 2775 "$SERVED/of$OWNER"
 install -d -o $MEMBER -g $MEMBER "$SERVED/of$MEMBER"

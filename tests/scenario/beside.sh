@@ -14,8 +14,8 @@
 refs=12
 seconds=20
 
-# Each of these does one kind of work until it is time, and writes a line for
-# each time it went well to $T/did.NAME and its complaints to $T/said.NAME.
+# Does one kind of work until the time is over. Writes a line for every success
+# to $T/did.NAME, and error messages to $T/said.NAME.
 busy() { # NAME
 	local name=$1 round=0
 	while [ ! -e "$T/over" ]; do
@@ -36,7 +36,7 @@ in_tree() { # GIT-ARGUMENT...
 }
 
 pack() { in_repo pack-refs --all --prune; }
-# Not --prune=now: git's own new objects are lost by that while it works.
+# Not --prune=now, which loses new objects of a git that is at work.
 collect() { in_repo gc --quiet; }
 expire() { in_repo reflog expire --expire=now --all; }
 
@@ -55,7 +55,7 @@ rename() { # ROUND
 	in_repo branch -m "$(renamed)" "renamed/$1"
 }
 
-# What others made, under names of its own, and gone again.
+# Fetches refs of another repository, under separate names, and removes them.
 fetch() { # ROUND
 	git -C "$T/other" commit -q --allow-empty -m "$1" &&
 		git -C "$T/other" branch -f -q "for/$(($1 % 3))" &&
@@ -65,7 +65,7 @@ fetch() { # ROUND
 			git -C "$T/other" branch -q -D "for/$(($1 % 3))"; }
 }
 
-# A clone that has a branch has all it needs of it.
+# A clone with a branch has all objects of the branch.
 clone() { # ROUND
 	rm -rf "$T/clone"
 	git clone -q --bare --no-local "$T/repo.git" "$T/clone" &&
@@ -91,7 +91,7 @@ commit() { # ROUND
 		in_tree checkout -q -- file
 }
 
-# refd in that one: a branch of its own for each round.
+# refd in this work tree: a new branch for each round.
 by_refd_in_tree() { # ROUND
 	"$REFD" update -C "$T/tree" -m tree "refs/heads/refd/$1" HEAD &&
 		"$REFD" update -C "$T/tree" -d "refs/heads/refd/$(($1 - 7))"
@@ -108,7 +108,7 @@ in_repo update-ref refs/heads/main "$(head -n 1 "$T/chain")"
 in_repo branch renamed/0 main
 git clone -q "$T/repo.git" "$T/other" 2>/dev/null
 new_repo tree
-# Each of it has to go well, however long another has packed-refs.lock.
+# All work has to succeed, however long packed-refs.lock is held.
 in_tree config core.packedRefsTimeout 60000
 works='pack collect expire worktrees rename fetch clone move_head commit'
 works+=' by_refd_in_tree'

@@ -63,7 +63,7 @@ bounded() {
 	check 'the daemon stops' stop_daemon
 }
 
-# ---- who may ask ----
+# ---- users who may ask ----
 
 asked_by_others() {
 	with_people 'asked for by others' || return
@@ -73,8 +73,8 @@ asked_by_others() {
 
 # ---- on real disks ----
 
-# The file system of the repository is cut; what is on it is looked at before
-# anything is replayed.
+# The file system of the repository loses the power. The refs are checked before
+# any replay.
 cut_alone() {
 	local name="$1: cut and mounted again"
 	kill -STOP "$DAEMON"
@@ -116,7 +116,7 @@ on_disk() { # FILE-SYSTEM SIZE
 	is "$1: all is there" "$asked" "$(git -C "$repo" for-each-ref)"
 	check "$1: git fsck" git -C "$repo" fsck --no-dangling
 
-	# Of what replay there still is, nothing undoes what others did.
+	# The remaining replay undoes no foreign change.
 	check "$1: it starts again" start_daemon --config "$T/config"
 	is "$1: and leaves it so" "$asked" "$(git -C "$repo" for-each-ref)"
 	"$REFD" update -C "$repo" refs/heads/c "$one"

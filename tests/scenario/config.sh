@@ -14,7 +14,7 @@ unset REFD_SOCKET REFD_STATE
 
 config=$T/config
 mkdir "$T/srv" "$T/srv/closed" "$T/srv/scratch" "$T/other"
-# A checkpoint flushes what nobody was promised, too: flushes are counted.
+# The test counts flushes, and a checkpoint flushes unpromised rows, too.
 write_config() { # LINES...
 	printf '%s\n' '[daemon]' "root = $T/srv" "state = $STATE" \
 		"socket = $SOCKET" "$@" '[checkpoint]' 'interval = 1h' \
@@ -77,7 +77,7 @@ is mode-in-force batch "$("$REFD" status --socket "$SOCKET" |
 	sed -n 's/^durability: //p')"
 is socket-mode 666 "$(stat -c %a "$SOCKET")"
 
-# Seven refs a window, whatever waits.
+# Seven refs in a batch, however many wait.
 for i in $(seq 50); do echo "create refs/heads/w$i $commit"; done |
 	"$REFD" update -C "$T/srv/a.git" --socket "$SOCKET" --batch-updates \
 		--stdin >/dev/null
@@ -139,8 +139,8 @@ if with_people sections; then
 	prints_nothing not-in-the-history as 10001 "$REFD" log \
 		--socket "$SOCKET" --repo "$T/srv/closed/b.git"
 
-	# One commit each, with a flush where it is promised something. The
-	# first one in a repository makes that known, durably.
+	# One commit for each update, with a flush if the mode promises one. The
+	# first update in a repository registers the repository durably.
 	scratch() { # NAME
 		"$REFD" update -C "$T/srv/scratch/c.git" --socket "$SOCKET" \
 			"refs/heads/$1" "$scratch"
@@ -160,7 +160,7 @@ if with_people sections; then
 	check taken-away-is-said grep -q 'Permission denied' "$T/out"
 fi
 
-# ---- another one runs ----
+# ---- a second daemon ----
 
 write_config
 timeout 120 "$REFD" daemon --config "$config" >"$T/out" 2>&1 </dev/null

@@ -76,7 +76,7 @@ breach() {
 	check 'and stops' stop_daemon
 }
 
-# ---- what it needs ----
+# ---- permitted work ----
 
 reloads=0
 reloaded() {
@@ -121,7 +121,7 @@ at_work() {
 
 # ---- neighbours ----
 
-# Linux shows a process that may not be dumped as root's.
+# In /proc, root owns the files of a process that may not be dumped.
 untraceable() {
 	if [ "$(id -u)" -ne 0 ]; then
 		is 'nobody traces it' '' \
@@ -169,7 +169,7 @@ lacking() {
 	check 'it stops' stop_daemon
 }
 
-# ---- a root that is mounted anew ----
+# ---- a root with a new mount ----
 
 mounted_anew() {
 	with_fs ext4 64M || return

@@ -30,12 +30,11 @@ mount_both() {
 	done
 }
 
-# The repository's goes first: then no answer comes out after the cut. The
-# other way round ext4 may report a flush as done that it was to write when
-# it was shut down, and the daemon would believe it.
-# A machine without power answers nobody, so everybody stops first: a file
-# system that is being shut down may still say yes to a sync that it then
-# drops.
+# The repository's file system stops first, so no answer comes after the power
+# loss. In the other order, ext4 may report a flush as done although the
+# shutdown prevented it, and the daemon would believe the report. All processes
+# are stopped before that, because a machine without power answers nobody: a
+# file system in shutdown may still confirm a sync and then drop the data.
 cut_power() { # logflush|nologflush
 	local fs
 	kill -STOP "$DAEMON"
@@ -52,8 +51,8 @@ cut_power() { # logflush|nologflush
 	done
 }
 
-# Where it lives on in another namespace, what is mounted next is it again, and
-# every call fails.
+# If the file system lives on in another namespace, the next mount shows the
+# same file system, and every call fails.
 is_gone() { # FILE-SYSTEM
 	await 5 has_no_device "$1.img" && return
 	echo "# somebody else has $1 still mounted"
@@ -64,15 +63,15 @@ has_no_device() { # IMAGE
 	[ -z "$(losetup -j "$1")" ]
 }
 
-# ---- before the cut ----
+# ---- before the power loss ----
 
 prepare() {
 	local i
 	git init -q --bare "$repo"
 	git -C "$repo" config core.logAllRefUpdates always
 	"$REFD" enable --socket "$SOCKET" "$repo" >/dev/null
-	# So many that no two lines of a reflog are alike: recovery counts
-	# lines, and can't tell those apart.
+	# So many commits that no two lines of a reflog are equal: recovery
+	# counts lines, and cannot tell equal lines apart.
 	for ((i = 1; i <= 2000; i++)); do
 		printf 'commit refs/heads/values\nmark :%d\n' "$i"
 		printf 'committer A U Thor <author@example.com> %d +0000\n' "$i"
@@ -80,11 +79,11 @@ prepare() {
 	done | git -C "$repo" fast-import --quiet --export-marks="$T/marks"
 	mapfile -t values < <(cut -d' ' -f2 "$T/marks")
 	git -C "$repo" update-ref refs/heads/main "${values[0]}"
-	# Making a repository is not refd's business, so it is not its promise.
+	# refd does not promise the creation of a repository.
 	sync -f "$repo"
 }
 
-# A group of processes of its own, so that all of it can be ended.
+# In a separate process group, so that all of its processes can be ended.
 start_storm() {
 	setsid "$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$repo" \
 		--clients 4 --refs 5 --txns 100000 --log "$T/log" \
@@ -94,7 +93,7 @@ start_storm() {
 	own "$storm"
 }
 
-# A push with objects of its own, moves and deletions of what is packed.
+# A push with new objects, moves, and deletions of packed refs.
 push_and_delete() {
 	local i
 	rm -rf "$T/work"
@@ -115,14 +114,14 @@ push_and_delete() {
 	done | "$REFD" update -C "$repo" --stdin
 }
 
-# The branch that HEAD points to, by HEAD; and a symbolic ref.
+# Updates HEAD's branch through HEAD, and a symbolic ref.
 follow() {
 	"$REFD" update -C "$repo" -m "round $round" HEAD "${values[round]}" &&
 	echo "symref-update refs/heads/way$round refs/heads/main" |
 		"$REFD" update -C "$repo" --no-deref -m way --stdin
 }
 
-# So many at once, and without logs, that packed-refs is where they are.
+# Many at once and without logs, so that they go to packed-refs.
 make_many() {
 	local i
 	for ((i = 0; i < 300; i++)); do
@@ -133,9 +132,9 @@ make_many() {
 	test "$(grep -c " refs/heads/many$round/" "$repo/packed-refs")" -eq 300
 }
 
-# ---- after it ----
+# ---- after the power loss ----
 
-# The value of each of the storm's refs: the last one it logged, or the next.
+# The value of each ref of the storm is the last logged value, or the next.
 storm_refs() {
 	printf '%s\n' "${values[@]}" >"$T/values"
 	git -C "$repo" for-each-ref "refs/heads/storm$round" \
@@ -154,8 +153,8 @@ storm_refs() {
 		}' "$T/values" "$T/there" <(grep "/storm$round/" "$T/log")
 }
 
-# Each line whole and beginning where the one before ended, the last one
-# ending at the ref's value; as many as were acknowledged, or one more.
+# Every line is whole and begins where the line before ended. The last line ends
+# at the ref's value. There are as many lines as acknowledgements, or one more.
 storm_logs() {
 	local ref value log
 	grep "/storm$round/" "$T/log" | cut -d' ' -f1 | sort | uniq -c |
@@ -246,7 +245,7 @@ cut_on() { # FILE-SYSTEM SIZE [STATE-FILE-SYSTEM SIZE]
 	if [ -n "${3:-}" ]; then
 		with_fs "$3" "$4" || return
 		state_on=$FS
-		# And no checkpoint comes to its help.
+		# No checkpoint comes before the power loss.
 		printf '[checkpoint]\n\tinterval = 10min\n' >"$T/config"
 		options=(--config "$T/config")
 	fi

@@ -10,7 +10,7 @@
 # shellcheck source=tests/lib/people.sh
 . "$ROOT/tests/lib/people.sh"
 
-# git's system configuration is one of this test's own.
+# The test has a separate system configuration of git.
 unset GIT_CONFIG_NOSYSTEM
 export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
 mkdir "$T/etc"
@@ -67,12 +67,12 @@ mends() { # ID ARGUMENT...
 	sees_no "$id" --fix "$@"
 }
 
-# The daemon may be writing to it.
+# The daemon may be writing to the directory.
 remove() { # DIRECTORY
 	await 10 rm -rf "$1" || not_ok "$1" 'could not be removed'
 }
 
-# An enabled one, made anew.
+# Makes a new, enabled repository.
 fresh() {
 	remove "$T/a.git"
 	new_repo a.git bare
@@ -99,7 +99,7 @@ healthy() {
 	is 'a wrong option' 129 $?
 	sees not-a-repository "$T/none"
 	is 'an error: 1' 1 "$("$REFD" doctor "$T/none" >"$T/said"; echo $?)"
-	# A state directory in memory is another one.
+	# A state directory in memory is a second error.
 	check 'one error, not one errors' \
 		grep -qE '^0 repositories: (1 error|2 errors), ' "$T/said"
 }
@@ -366,8 +366,8 @@ gits() {
 
 # ---- the daemon ----
 
-# One that says HELLO and, where there is a "--", what follows as its answer to
-# the first request.
+# Starts a server that says HELLO and, if there is a "--", sends the rest as the
+# answer to the first request.
 pretend() { # HELLO... [-- ANSWER...]
 	python3 - "$T/fake.sock" "$@" <<'PYTHON' &
 import os, socket, sys
@@ -450,7 +450,8 @@ daemons() {
 
 # ---- file systems ----
 
-# One with refd's own repository on it, and a word for each option.
+# Makes a file system with these options and a repository, and expects the
+# finding ID.
 disk() { # ID MOUNT-OPTIONS MKFS-OPTION...
 	local id=$1 how=$2 image=$T/disk.img dir=$T/disk why
 	shift 2
@@ -493,7 +494,7 @@ other_disk() { # ID TYPE [OPTION]
 		"$REFD" enable "$dir/d.git" >"$T/enabled"
 		sees state-elsewhere "$dir/d.git"
 	fi
-	# The daemon has it open.
+	# The daemon has open files there.
 	umount -l "$dir"
 	unset 'scenario_mounts[-1]'
 }
@@ -515,7 +516,7 @@ disks() {
 		"lowerdir=$T/lower,upperdir=$T/upper,workdir=$T/work"
 }
 
-# A path that is another thing for the daemon.
+# A path that is a different directory for the daemon.
 views() {
 	local dir=$T/view
 	mkdir "$dir"
@@ -577,7 +578,7 @@ own_config() {
 		"$(grep -cF "the configuration $T/own" "$T/said")"
 }
 
-# ---- what there is to be shown ----
+# ---- coverage of all ids ----
 
 all_ids() {
 	local id missing=
@@ -615,8 +616,8 @@ daemons
 disks
 views
 own_config
-# The unit test shows these, of what this machine has not; units.sh shows
-# daemon-cannot-start.
+# The unit test covers these ids, because this machine lacks the causes;
+# units.sh covers daemon-cannot-start.
 all_ids 'fs-network fs-fuse fs-no-links fs-untried hardlinks-unprotected '\
 'daemon-cannot-start'
 finish

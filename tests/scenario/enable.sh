@@ -12,13 +12,14 @@
 # shellcheck source=tests/lib/people.sh
 . "$ROOT/tests/lib/people.sh"
 
-# git's system configuration is one of this test's own.
+# The test has a separate system configuration of git.
 unset GIT_CONFIG_NOSYSTEM
 export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
 mkdir "$T/etc" "$T/srv"
 hooks=$T/share/hooks
 
-# What a repository has but for its refs and objects, links as such.
+# Lists all files of a repository except refs and objects, without following
+# links.
 picture() { # NAME
 	(cd "$T/$1" && find . \( -name objects -o -name refs -o -name logs \) \
 		-prune -o -printf '%p %y %m %l\n' | sort &&
@@ -48,7 +49,7 @@ says() { # REPORTED-AS WORDS
 	fi
 }
 
-# ---- one repository ----
+# ---- a single repository ----
 
 there_and_back() {
 	new_repo one.git bare
@@ -95,7 +96,7 @@ assert sorted(e["state"] for e in json.load(sys.stdin)) == \
 		"$(git -C "$T/half.git" config refd.socket)"
 }
 
-# The daemon says of each repository whether it would serve pushes.
+# The daemon tells for each repository whether pushes would be served.
 asks_the_daemon() {
 	new_repo ask.git bare
 	is 'served: no warning' '' "$("$REFD" enable "$T/ask.git" 2>&1 >/dev/null)"
@@ -208,7 +209,7 @@ warnings() {
 	"$REFD" disable "$T/weak.git" >/dev/null
 }
 
-# ---- beside another hook ----
+# ---- with a foreign hook ----
 
 chained() {
 	new_repo chain.git bare
@@ -237,7 +238,7 @@ chained() {
 
 # ---- all below a directory ----
 
-# Each hook tells where it is run and with what.
+# Each hook reports its directory and input.
 tell_tale() { # HOOKS-DIRECTORY HOOK...
 	local dir=$1 hook
 	shift
@@ -314,7 +315,7 @@ $(git -C "$T/srv/plain" rev-parse HEAD) 1"
 	told 'system: pre-commit, GIT_DIR named' 'pre-commit args: '
 }
 
-# A forwarder must not take from git what it does where there is no hook.
+# A forwarder must not disable git's behaviour without a hook.
 system_update_instead() {
 	git clone -q "$T/work" "$T/srv/instead"
 	git -C "$T/srv/instead" config receive.denyCurrentBranch updateInstead
@@ -337,7 +338,7 @@ system_update_instead() {
 $(git -C "$T/work" rev-parse HEAD)"
 }
 
-# Proves that a second root leaves the first root its socket.
+# Proves that a second root leaves the socket of the first root alone.
 system_second() {
 	mkdir -p "$T/srv2"
 	cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig" >"$T/before.second"
@@ -407,7 +408,7 @@ system_wide() {
 		"$GIT_CONFIG_SYSTEM: not enabled" "$("$REFD" disable --system)"
 }
 
-# ---- those to come ----
+# ---- new repositories ----
 
 template() {
 	mkdir "$T/template"
@@ -430,7 +431,7 @@ template() {
 	"$REFD" disable "$T/cloned.git" >/dev/null
 }
 
-# ---- what core.fsync means to git ----
+# ---- the effect of core.fsync on git ----
 
 fsync_is_meant() {
 	local said

@@ -25,7 +25,8 @@ new_id() {
 
 timeout_ms=60000
 
-# Sets $status: of the ref, or the transaction's outcome where there is none.
+# Sets $status to the status of the ref, or to the transaction's outcome without
+# a ref.
 update() { # ARGUMENT...
 	id=$(new_id)
 	"$REFD" update -C "$repo" --porcelain --txid "$id" \
@@ -58,7 +59,7 @@ prepare() { # REPOSITORY
 	"$REFD" update -C "$repo" refs/heads/first "$one"
 }
 
-# The NTH (1) such call of the daemon's fails; or NTH+: it and all later.
+# Call number NTH (1) of the daemon fails; NTH+: this call and all later calls.
 failing() { # CALL ERRNO [NTH]
 	strace -f -q -o "$T/trace" -e trace="$1" \
 		-e inject="$1:error=$2:when=${3:-1}" -p "$DAEMON" 2>/dev/null &
@@ -77,8 +78,8 @@ no_litter() { # NAME
 		find "$repo" -name '*.lock' -o -path '*/refd/stage/*'
 }
 
-# WANTED of `refd update ARGUMENT...` while CALL fails. REF is the one it
-# would change; another's goes on at once.
+# Expects WANTED from `refd update ARGUMENT...` while CALL fails. The update is
+# about REF. An update of another ref goes on at once.
 costs() { # CALL ERRNO WANTED REF ARGUMENT...
 	local what="$1 $2" wanted=$3 ref=$4 before
 	before=$(at "$ref")
@@ -110,13 +111,14 @@ one_by_one() {
 	costs mkdirat EIO io refs/heads/l/x refs/heads/l/x "$two"
 	costs mkdirat ENOSPC nospace refs/heads/n/x refs/heads/n/x "$two"
 	costs mkdirat EDQUOT nospace refs/heads/m/x refs/heads/m/x "$two"
-	# packed-refs.new, and what is renamed.
+	# packed-refs.new, and renamed files.
 	costs fsync EIO io refs/heads/packed/a -d refs/heads/packed/a
 	costs fsync ENOSPC nospace refs/heads/packed/b -d refs/heads/packed/b
 	costs fsync EDQUOT nospace refs/heads/packed/d -d refs/heads/packed/d
 	costs renameat EIO io refs/heads/packed/c -d refs/heads/packed/c
 	costs renameat EDQUOT nospace refs/heads/d refs/heads/d "$two"
-	# The journal's write is definite; its sync is found out.
+	# A failed write of the journal is definite. The result of a failed sync
+	# is found out.
 	costs pwrite64 EIO io refs/heads/e refs/heads/e "$two"
 	costs pwrite64 ENOSPC nospace refs/heads/f refs/heads/f "$two"
 	costs pwrite64 EDQUOT nospace refs/heads/f refs/heads/f "$one"
@@ -127,8 +129,8 @@ one_by_one() {
 	check 'it is alive' kill -0 "$DAEMON"
 }
 
-# One of two that go together is out, and the disk does not take the other:
-# nobody knows, whoever asks and however, until a start has finished it.
+# One of two refs in a transaction is published, and the disk refuses the other.
+# Every answer is unknown until a start has finished the transaction.
 unfinished() {
 	local both="update refs/heads/a $one
 update refs/heads/b $one"
@@ -151,7 +153,7 @@ update refs/heads/b $one"
 }
 
 gone_for_good() {
-	# The client waits so long for a daemon that does not come back.
+	# The time that a client waits for a daemon that does not come back.
 	local said=0 wanted timeout_ms=10000
 	failing fdatasync EIO 1+
 	update refs/heads/late "$two"
@@ -167,8 +169,8 @@ gone_for_good() {
 	no_litter 'started again'
 }
 
-# All that was published there may be lost: it is redone before the next update,
-# however far off the next checkpoint.
+# All published refs there may be lost. They are redone before the next update,
+# however late the next checkpoint is.
 barrier_fails() { # ERRNO WANTED
 	local before what="syncfs $1"
 	three=$(new_commit repo.git "$what" "$two")
@@ -185,12 +187,12 @@ barrier_fails() { # ERRNO WANTED
 		"$("$REFD" status | sed -n 's/^awaiting_refs: //p')"
 }
 
-# ---- a disk that takes no more ----
+# ---- a disk without room for writes ----
 
-# A file system in an image without room of its own, on a full one: what is
-# written to blocks that it has is written, everything else fails, after the
-# call that wrote it. Blocks are as large as pages: with smaller ones ext4 (seen
-# with Linux 6.18) also loses what it had synced before, whoever asks for it.
+# A file system in a sparse image on a full disk. Writes to existing blocks
+# succeed. All other writes fail, after the write call has returned. Blocks are
+# as large as pages: with smaller blocks, ext4 (seen with Linux 6.18) also loses
+# data that was synced before.
 with_thin_fs() {
 	local outer
 	with_fs ext4 40M || return
@@ -237,7 +239,7 @@ thin_disk() {
 	check 'thin: the daemon lives' kill -0 "$DAEMON"
 	rm "$outer/filler"
 	sync -f "$outer"
-	# What failed is known not to be, or is there.
+	# A failed update has not happened, or is there.
 	for i in ${failed[@]+"${failed[@]}"}; do
 		read -r n id status <<<"$i"
 		asked+=("$(ask)")

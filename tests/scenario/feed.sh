@@ -23,9 +23,9 @@ two=$(new_commit a.git 2 "$one")
 other=$(new_commit b.git 1)
 up a refs/heads/main "$one"
 
-# ---- as docs/operations.md has it ----
+# ---- the recipes of docs/operations.md ----
 
-# The line of it that gives DELIVER, with places of this run.
+# Prints the line of the recipe that delivers WORD, with paths of this run.
 deliver() { # WORD
 	sed -n '/^## History/,/^## Backup/p' "$ROOT/docs/operations.md" |
 		grep -m1 "^deliver() .*# .*$1" | sed "s,/srv/git/a.git,$T/a.git,g
@@ -36,7 +36,7 @@ deliver() { # WORD
 
 recipe() { # WORD
 	mkdir -p "$T/$1"
-	# As who supervises it would: it is started again.
+	# Restarted, as a supervisor would do.
 	{
 		printf 'cd %q\nwhile sleep 0.1; do\n' "$T/$1"
 		deliver "$1"
@@ -44,7 +44,7 @@ recipe() { # WORD
 			sed -n '/^at=/,/^done/p' | sed "s,/srv/git/a.git,$T/a.git,"
 		echo 'done'
 	} >"$T/$1.sh"
-	# All of it can be ended at once.
+	# All processes of the recipe can be ended at once.
 	PATH=$BUILD/bin:$PATH setsid bash "$T/$1.sh" 2>>"$T/$1.err" &
 	own $!
 	feeds+=($!)
@@ -129,7 +129,7 @@ for mode in none periodic; do
 		await 4 grep -q "refs/heads/$mode" "told.$mode"
 	up b "refs/heads/$mode-2" "$other"
 	check "mode $mode: and logged" await 4 is_logged $mode-2
-	# It would come back to the next daemon, as one watcher too many.
+	# The watcher would reconnect to the next daemon and change the count.
 	kill $watch
 	reap $watch
 done

@@ -16,7 +16,7 @@ if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; the
 	finish
 fi
 
-# Checkpoints flush too, in nobody's way: here they would only blur the count.
+# Flushes of checkpoints would only blur the count.
 cat >"$T/config" <<'CONFIG'
 [checkpoint]
 	interval = 1h
@@ -31,7 +31,7 @@ attach() { # OPTION...
 	await_tracer "$tracer"
 }
 
-# Runs a command and counts what it cost: $journal, $barriers, $packed, $others.
+# Runs a command and counts its flushes: $journal, $barriers, $packed, $others.
 cost_of() { # COMMAND...
 	local from
 	from=$(wc -l <"$flushes")
@@ -92,8 +92,8 @@ costs '300 packed refs deleted in one transaction' 1 0 1
 is 'all of it happened' 400 \
 	"$(git -C "$T/repo.git" for-each-ref refs/heads/many | wc -l)"
 
-# A window ends after 10 ms of preparing, under strace perhaps before it has all
-# hundred. Sets $windows to those of the last command.
+# A batch ends after 10 ms of preparing, under strace perhaps before all hundred
+# updates. Sets $windows to the number of batches of the last command.
 few_windows() {
 	local before=${windows_before:-0}
 	windows_before=$(stat_of windows)
@@ -115,8 +115,8 @@ few_windows
 check "a push of the same objects under 90 other names: $barriers syncfs" \
 	test "$journal $packed $others" = "$windows 0 0" -a "$barriers" -le 1
 
-# Kept as a pack: its two files and their directory are synced by themselves,
-# or all of the file system, whichever took less time lately.
+# Objects kept as a pack: refd syncs the two files and their directory, or the
+# whole file system, by the shorter recent duration.
 git -C "$T/repo.git" config receive.unpackLimit 1
 "$REFD" update -C "$T/repo.git" refs/heads/settled \
 	"$(new_commit repo.git settled)"
@@ -131,7 +131,7 @@ storm() { # CLIENTS TRANSACTIONS
 	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
 		--oid "$one" --oid "$two" --clients "$1" --txns "$2"
 }
-# Where a flush costs nothing nobody waits for one, and few share it.
+# If a flush costs nothing, nobody waits for a flush, and few updates share it.
 kill -INT "$tracer"
 reap "$tracer"
 check 'strace watches on, and makes the journal slow' \
@@ -143,15 +143,15 @@ windows=$(stat_of windows)
 cost_of storm 32 20
 windows=$(($(stat_of windows) - windows))
 check "32 clients, 640 updates: all acknowledged" grep -q '"ok":640' "$T/out"
-# Windows that have their locks while another's flush is under way share the
-# next, where the machine is quick enough to have two at a time.
+# Batches that get their locks during a flush share the next flush, if the
+# machine is fast enough for two batches at a time.
 check "32 clients: $journal flushes for $windows windows" \
 	test "$journal" -ge 1 -a "$journal" -le "$windows" -a "$journal" -le 320
 check "32 clients: no other flush, but for $barriers syncfs at most" \
 	test "$barriers" -le 1 -a "$packed $others" = '0 0'
 
-# Their ids, their names in the journal and their objects, then their refs; one
-# who comes while others are synced waits for the next.
+# Syncs for ids, names in the journal, and objects, then for refs. A repository
+# that comes during a sync waits for the next sync.
 for i in {1..40}; do cp -r "$T/repo.git" "$T/new$i.git"; done
 rm -r "$T"/new*/refd
 crowd() {
@@ -172,7 +172,7 @@ is '... and each has its ref' 40 \
 kill -INT "$tracer"
 reap "$tracer"
 
-# Whether one of them begins while the other is under way, whichever is first.
+# Whether either flush begins while the other is under way.
 beside() {
 	awk '/packed-refs.new>/ { if (journal) found = 1
 			packed = /unfinished/ }
@@ -183,7 +183,7 @@ beside() {
 		END { print found + 0 }' "$flushes"
 }
 
-# A sync of packed-refs.new that takes its time does so beside the journal's.
+# A slow sync of packed-refs.new runs beside the journal's flush.
 new_repo beside.git bare
 three=$(new_commit beside.git three)
 "$REFD" enable "$T/beside.git" >/dev/null

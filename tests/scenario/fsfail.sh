@@ -30,7 +30,7 @@ die_and_return() { # FILE-SYSTEM SIZE
 	one=$(git -C "$repo" commit-tree -m one "$(git -C "$repo" mktree </dev/null)")
 	two=$(git -C "$repo" commit-tree -m two "$(git -C "$repo" mktree </dev/null)")
 	sync -f "$repo"
-	# No checkpoint comes to its help before it dies.
+	# No checkpoint comes before the failure.
 	printf '[checkpoint]\n\tinterval = 2s\n' >"$T/config"
 	check "$name: the daemon starts" start_daemon --config "$T/config" \
 		--socket "$SOCKET"
@@ -39,7 +39,7 @@ die_and_return() { # FILE-SYSTEM SIZE
 	check "$name: acknowledged again" "$REFD" update -C "$repo" -m two \
 		refs/heads/a "$two"
 	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS"
-	# By the first checkpoint, or by its own lock file.
+	# The first checkpoint notices the failure, or the lock file does.
 	"$REFD" update -C "$repo" refs/heads/b "$one" >/dev/null 2>&1
 	is "$name: no more" no "$(test $? -eq 0 || echo no)"
 	check "$name: others are served" "$REFD" update -C "$T/other.git" \

@@ -12,7 +12,7 @@
 
 golden=$ROOT/tests/golden
 
-# In git's place: its update-ref is refd's.
+# Takes git's place: update-ref goes to refd.
 mkdir "$T/shim"
 cat >"$T/shim/git" <<END
 #!/bin/sh
@@ -22,22 +22,23 @@ exec '$REFD' update \$SHIM_OPTION "\$@"
 END
 chmod +x "$T/shim/git"
 
-# ---- what is expected ----
+# ---- expected output ----
 
-# Begins with what git said. In its usage refd names itself.
+# Begins with git's output. In its usage, refd names itself.
 expect_as() { # FILE
 	sed 's/git update-ref \[<options>\]/refd update [<options>]/' \
 		"$golden/$1" | without_options >"$T/expected"
 }
 
-# Of the answer to -h only the first lines: refd has options of its own.
+# Keeps only the first lines of the answer to -h: refd has its own options.
 without_options() {
 	awk '/^--- / { help = /^--- cli: -h/; blank = 0 }
 		help && /^  out: $/ { blank = 1 }
 		!blank { print }'
 }
 
-# The answer to the input that begins so is the one on standard input instead.
+# Replaces the expected answer to the input that begins with INPUT by standard
+# input.
 instead() { # INPUT REASON
 	local found
 	cat >"$T/block"
@@ -56,7 +57,7 @@ instead() { # INPUT REASON
 	mv "$T/expected.new" "$T/expected"
 }
 
-# ---- what came ----
+# ---- comparison ----
 
 compare() { # SCRIPT [OPTION]
 	export SHIM_OPTION=${2:-}
@@ -98,7 +99,7 @@ symref 'HEAD') are not allowed
 END
 compare batch.sh
 
-# What git tells from the file that is there, if it is there.
+# git's message about an existing file with this name.
 not_config() {
 	local why="refusing to update 'config', which git keeps something else"
 	instead "in: update config $first|" 'some names are never refs' <<-END

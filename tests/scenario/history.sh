@@ -62,7 +62,8 @@ is 'old and new' "$a_1 $a_2" "$("$REFD" log --repo a.git \
 	--ref refs/heads/main --reverse --json -n 2 | fields old new | tail -1)"
 is 'fields for programs' refs/tags/v1 "$("$REFD" log -z --ref refs/tags/v1 |
 	tr '\0' '\n' | sed -n 7p)"
-# A name may have a terminal's controls in it, and bytes that are no UTF-8.
+# A name may contain control characters of a terminal, and bytes that are not
+# UTF-8.
 evil=$(printf 'refs/heads/evil\xc2\x9b31m\xff')
 up a "$evil" "$a_1"
 prints_no 'no terminal is told anything' $'\xc2\x9b|\xff' \
@@ -75,7 +76,7 @@ is 'for programs it is as it is' "$evil" "$("$REFD" log -z --repo a.git -n 1 |
 prints_nothing 'an unknown repository has none' \
 	"$REFD" log --repo "$T/c.git"
 
-# Who pushes, as whatever let him in says it.
+# The pusher's name comes from the program that authenticated the pusher.
 "$REFD" enable --socket "$SOCKET" a.git >/dev/null
 new_repo work
 for who in 'REMOTE_USER=carol' 'GITEA_PUSHER_NAME=dave' 'GL_USER=erin' \
@@ -109,7 +110,7 @@ is 'changes alone, in order' \
 	"main topic/x main main v1 topic/x $(printf 'evil\xc2\x9b31m\xef\xbf\xbd') f1 f2 f3 f4 f5" \
 	"$(fields ref <feed | sed 's:refs/[a-z]*/::' | paste -sd' ')"
 
-# A reader that is killed goes on where it was, and so does one whose daemon is.
+# A reader continues after a kill of the reader, and after a kill of the daemon.
 kill $watcher
 reap $watcher
 last=$(tail -1 feed | fields position)
@@ -118,7 +119,7 @@ kill_daemon
 start_daemon
 "$REFD" watch --since "$last" --json >>feed &
 own $!
-# Who finds no daemon when he begins does not wait for one.
+# A watch that finds no daemon at its start does not wait.
 await 5 watching -ge 2
 up b refs/heads/g2 "$b_2"
 kill_daemon
@@ -142,7 +143,7 @@ is 'a number that no record has yet is refused' \
 is 'a time that is none is, without words of git' "128 fatal: 'nonsense' is not a \
 time that git understands, such as '2 hours ago' or 2026-08-01T12:00:00+0200" \
 	"$? $(cat out)"
-# Standard output is a pipe whose reader has ended.
+# Standard output is a pipe with a dead reader.
 unread() { # COMMAND...
 	exec 4> >(exit)
 	wait $!
@@ -157,7 +158,7 @@ is 'so does refd restore' 141 "$(unread restore --repo a.git \
 
 # ---- two committers ----
 
-# Each ref is there when it is told, and the records come in order.
+# Every reported ref is there, and the records come in order.
 cat >reader.py <<'PYTHON'
 import json, os, sys
 lsn, seen = 0, 0
@@ -191,7 +192,7 @@ done
 wait $reader
 is 'two committers: in order, and there when told' 160 "$(tail -1 told)"
 
-# ---- a thousand that wait cost next to nothing ----
+# ---- a thousand waiting watches cost almost nothing ----
 
 python3 - "$SOCKET" "$T/b.git" <<'PYTHON' &
 import socket, sys, time

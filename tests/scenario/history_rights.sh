@@ -53,9 +53,8 @@ told() { # UID [OPTION...]
 	echo "status $?"
 }
 
-# Makes another repository of bob's at alice's path, with the same inode number
-# if possible: directories with other numbers are kept until the number comes
-# free.
+# Makes a repository of bob at alice's path, with the same inode number if
+# possible: directories with wrong numbers are kept until the number is free.
 take_place() { # INODE
 	local i
 	for ((i = 0; i < 2000; i++)); do
@@ -97,7 +96,7 @@ is 'nor of it anywhere' "$nothing" "$(told $BOB)"
 prints_no 'nor by its name' secret as $BOB "$REFD" log --ref 'refs/*'
 is 'root is' 1 "$("$REFD" log | grep -c refs/heads/secret)"
 
-# ---- what a refusal says ----
+# ---- texts of refusals ----
 
 # A raw client asks, because refd checks the path before asking.
 raw() { # UID PATH
@@ -156,8 +155,8 @@ done
 as $BOB ln -sf "$C/secret" "$SERVED/all/w.git/commondir"
 prints_no 'no file is quoted' secret raw $BOB "$SERVED/all/w.git"
 
-# Nor by a link that a member of the group makes in alice's repository: alice's
-# daemon may read her secret, the member may not.
+# Nor through a link that a member of the group makes in alice's repository:
+# alice's daemon may read her secret, the member may not.
 S=$SERVED/hers/shared.git
 as $ALICE git init -q --bare --shared=group "$S"
 chown -R $ALICE:$BOB "$S"

@@ -17,7 +17,8 @@ seconds=${HOSTILE_SECONDS:-6}
 many=${HOSTILE_MANY:-50}
 kinds=(slow huge half disorder mangled deaf crowd gifts)
 
-# They are another user's; who is not root can't be two.
+# The hostile clients run as a second user. Only root can start processes of two
+# users.
 BAD=64001
 [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null || BAD=
 as_bad() { # COMMAND...
@@ -31,7 +32,7 @@ cp -r "$ROOT/tests/hostile" "$ROOT/tests/python" "$T"
 chmod -R a+rX "$T/hostile" "$T/python"
 mkdir "$T/bad"
 [ -z "$BAD" ] || chown $BAD:$BAD "$T/bad"
-# Their repository belongs to the daemon's account; their group may write it.
+# The daemon's account owns their repository, and their group may write there.
 new_repo bad/repo.git bare
 theirs=$(new_commit bad/repo.git one)
 git -C "$T/bad/repo.git" config core.sharedRepository group
@@ -40,7 +41,7 @@ chmod -R g+rwX "$T/bad/repo.git"
 new_repo good.git bare
 ours=$(new_commit good.git one)
 
-# A sanitizer keeps what was freed, which is memory too: little of it.
+# A sanitizer keeps freed memory, which counts as used: keep only a little.
 export ASAN_OPTIONS=quarantine_size_mb=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 printf '[daemon]\nallowUser = %s\n' "${BAD:-$(id -u)}" >"$T/config"
 start_daemon --config "$T/config" || finish
@@ -67,7 +68,7 @@ client good "$T/good.git" "$ours" >"$T/said.good" 2>&1 &
 own $!
 pids+=($!)
 
-# The most of each third.
+# The highest value of each third.
 most=(0 0 0)
 for ((third = 0; third < 3; third++)); do
 	end=$((SECONDS + (seconds + 2) / 3))
@@ -79,14 +80,14 @@ for ((third = 0; third < 3; third++)); do
 done
 for i in "${pids[@]}"; do reap "$i"; done
 
-# ---- what is left ----
+# ---- leftovers ----
 
 for kind in "${kinds[@]}"; do
 	turns=$(sed -n 's/^turns //p' "$T/said.$kind")
 	check "$kind: ${turns:-no} turns" test "${turns:-0}" -gt 0
 	grep -v '^turns ' "$T/said.$kind"
 done
-# What these kinds spoil is a request that the daemon would take.
+# These kinds damage a request that the daemon would accept.
 for kind in half mangled; do
 	check "$kind: some requests are taken" test -n \
 		"$(git -C "$T/bad/repo.git" for-each-ref "refs/heads/hostile/$kind")"
@@ -101,7 +102,7 @@ check "each time: $served, half of them in $median ms, the slowest in $worst" \
 	test "${worst:-99999}" -lt $slowest
 is 'it is the same daemon' "$pid" "$(sed -n 's/.* pid \([0-9]*\) .*/\1/p' \
 	<<<"$("$REFD" ping)")"
-# What is in work at once may be half a GiB of 64 MiB each, and no more.
+# Requests at work may take half a GiB, 64 MiB each, and no more.
 check "memory: at most ${most[*]} kB in each third" \
 	test "${most[2]}" -le $((most[0] > most[1] ? most[0] * 2 + 20000 : \
 		most[1] * 2 + 20000))
@@ -109,7 +110,7 @@ has_no_more_fds() {
 	[ "$(daemon_fds)" -le $((before + 20)) ]
 }
 check 'descriptors come back' await 60 has_no_more_fds
-# A session is ended behind its connection, in its turn.
+# The end of a session follows the end of its connection, when its turn comes.
 has_no_locks() {
 	[ -z "$(find "$T/bad" -name '*.lock')" ]
 }

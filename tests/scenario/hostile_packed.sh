@@ -17,7 +17,7 @@ peak_kb() {
 	awk '/^VmHWM/ { print $2 }' "/proc/$DAEMON/status"
 }
 
-# The size of FILE and the space it takes.
+# Prints the size of FILE and its space on disk.
 size_of() { # FILE
 	stat -c '%s %b' "$1"
 }

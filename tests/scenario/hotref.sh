@@ -11,14 +11,15 @@
 ref=refs/heads/storm/same
 clients=16
 seconds=8
-# git beside git fails so seldom that it may be chance: so many of a thousand,
-# and so many in all. And on a busy machine who has the lock may have to wait
-# for a processor: it is tried again. More often is more often each time.
+# Failures of git beside git are rare and may be chance: hence an allowance per
+# thousand, and an allowance in total. On a busy machine, the holder of the lock
+# may wait for a processor, so the test is tried again. A real difference shows
+# each time.
 slack=5
 few=3
 
-# Sets the ref to one commit and the other until it is time, and counts in
-# FILE, a line each, how that went: "ok", or what git says.
+# Sets the ref to two commits in turn until the time is over. Counts the results
+# in FILE, a line each: "ok", or git's message.
 set_by_git() { # FILE
 	local oid=$one why
 	while [ ! -e "$T/over" ]; do
@@ -31,7 +32,7 @@ set_by_git() { # FILE
 	done
 }
 
-# COMMAND, sixteen times, beside the git that is watched.
+# Runs COMMAND sixteen times beside the observed git.
 beside() { # NAME COMMAND...
 	local name=$1 i pid pids=()
 	shift
@@ -105,7 +106,7 @@ is 'and git for no other reason' '' \
 	"$(grep -hv '^ok$' "$T"/watched.* | grep -v 'Unable to create' |
 		head -n 3)"
 
-# As fast as they can, without a process for each.
+# As fast as possible, without a process for each update.
 beside_storm() {
 	local loop
 	rm -f "$T/over" "$T/watched.storm"

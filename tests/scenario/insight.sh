@@ -57,7 +57,8 @@ is 'only looked at' 405 "$(curl -s -o "$T/out" -w '%{http_code}' -X POST \
 is 'its head' '200 0' "$(curl -sI -o "$T/head" \
 	-w '%{http_code} %{size_download}' --unix-socket "$T/metrics.sock" \
 	http://refd/metrics)"
-# Who may ask takes no descriptors from those who write refs.
+# Silent clients of the administration socket take no descriptors from writers
+# of refs.
 is 'of many who say nothing few are kept' True "$(python3 - <<-END
 	import os, socket, time
 	def count(): return len(os.listdir("/proc/$DAEMON/fd"))
@@ -76,14 +77,14 @@ is 'of many who say nothing few are kept' True "$(python3 - <<-END
 	print(closed == 80 and count() < before + 40)
 	END
 )"
-# A name that is misspelt there is an alert that never fires.
+# An alert with a misspelt name never fires.
 unknown=$(grep -oh 'refd_[a-z_]*[a-z]' "$ROOT"/daemon/metrics/*.{yml,json} | sort -u |
 	grep -vxFf <(sed -n 's/^\(refd_[a-z_]*\)[ {].*/\1/p' "$T/text"))
 is 'rules and dashboard name what there is' '' "$unknown"
 
 # ---- the log ----
 
-# Each event is in refd-daemon(8), and no other.
+# refd-daemon(8) lists exactly the events.
 cat "$ROOT"/daemon/*.c "$ROOT"/daemon/{server,service,metrics}/*.c | tr -d '\n\t' |
 	grep -oE 'log_(event|limited|flush|admin)\([^"]*, *"[a-z-]+"' |
 	sed 's/.*"\(.*\)"/\1/' | sort -u >"$T/events"
@@ -100,7 +101,7 @@ is 'each line of the log is one of pairs' '' "$(python3 - "$LOG" <<-'END'
 	END
 )"
 
-# ---- who waits for which lock, and what was slow ----
+# ---- holders of locks, and slow work ----
 
 : >"$T/a.git/refs/heads/x.lock"
 sleep 300 3<"$T/a.git/refs/heads/x.lock" &
@@ -190,7 +191,7 @@ waiter=$!
 own $waiter
 await 10 one_waits
 
-# ---- whose it is ----
+# ---- owners and rights ----
 
 is 'the socket is its owner'"'"'s' 600 "$(stat -c %a "$SOCKET.admin")"
 is 'asked on the other one' 'refused denied' "$(printf '%s' \
@@ -203,7 +204,7 @@ check_fails 'the sockets are gone' ls "$SOCKET.admin" "$T/metrics.sock"
 
 # ---- sockets of the service manager's ----
 
-# Becomes a daemon that has those.
+# Becomes a daemon with these sockets.
 passing() { # NAME=PATH...
 	exec python3 - "$REFD" daemon --socket "$SOCKET" --state "$STATE" \
 		--root "$SERVED" -- "$@" <<'PY' >>"$LOG" 2>&1

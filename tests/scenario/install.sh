@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 to=$T/root
-# Of what is built: whatever its flags were, they are not looked at.
+# Uses the built files: make does not compare their flags.
 mk() {
 	make -s -C "$ROOT" -o all BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr "$@" \
 		>"$T/make.log" 2>&1
@@ -104,7 +104,7 @@ is 'bash: a command' update "$(complete_line refd upd)"
 is 'bash: an option' '--batch-updates' "$(complete_line refd update --batch)"
 is 'bash: an option that may be negated' '--deref --no-deref' \
 	"$(complete_line refd update --deref) $(complete_line refd update --no-d)"
-# What is offered is taken by the command.
+# The command accepts every completion.
 bad=
 mkdir "$T/empty"
 for command in $(complete_line refd ''); do

@@ -36,11 +36,11 @@ kill_under_load() { # STORM-PID
 	done
 }
 
-# What was acknowledged, and what is there.
+# Compares the acknowledgements with the refs.
 compare() { # ROUND
 	local prefix=refs/heads/round$1 wanted got
-	# One that is not atomic and was killed between two windows is not begun
-	# again: what had not had its turn is said to be aborted.
+	# A transaction that is not atomic and was killed between two batches is
+	# not begun again: its remaining updates are reported as aborted.
 	is "round $1: nothing failed, nothing is unknown" \
 		'"failed":{},"unknown":0' \
 		"$(sed -E 's/.*("failed":\{)("aborted":[0-9]+)?(\},"unknown":[0-9]+).*/\1\3/' \

@@ -16,7 +16,7 @@ if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; the
 	finish
 fi
 
-# The kinds that tell the stages apart.
+# Kinds of calls that mark the stages.
 kinds='linkat pwrite64 fdatasync renameat unlinkat'
 max=1000
 
@@ -38,15 +38,15 @@ is_attached() {
 	! kill -0 "$DAEMON" || is_traced "$tracer"
 }
 
-# Transaction number $round: a new ref below a new directory, a move of what
-# is packed, one through HEAD, a deletion of what is packed.
+# Transaction number $round: a new ref in a new directory, a move of a packed
+# ref, an update through HEAD, a deletion of a packed ref.
 commands() {
 	local in=refs/heads/r$round
 	printf '%s\n' "create $in/n/new $one" "update $in/moved $two $one" \
 		"update $in/at $two $one" "delete $in/gone $one"
 }
 
-# Its pid in $client.
+# Its pid is in $client.
 send() {
 	commands >"$T/commands"
 	"$REFD" update -C "$repo" --stdin --atomic --txid "$id" \
@@ -59,7 +59,7 @@ ask() {
 	"$REFD" query "$id" 2>/dev/null | awk '$1 == "txn" { print $3 }'
 }
 
-# "old", "new", or what it is instead.
+# Prints "old", "new", or the unexpected state.
 state() {
 	local in=refs/heads/r$round got
 	got=$(git -C "$repo" for-each-ref --format='%(refname) %(objectname)' \
@@ -71,7 +71,7 @@ state() {
 	esac
 }
 
-# Lines of this round that are not one for each log.
+# Lines of this round beyond one for each log.
 odd_lines() {
 	local in=refs/heads/r$round log
 	for log in "logs/$in/n/new" "logs/$in/moved" "logs/$in/at"; do
@@ -85,7 +85,7 @@ complain() { # TEXT
 	not_ok "killed at $call number $nth" "$1"
 }
 
-# 1: it was over before the NTH CALL.
+# 1: the transaction was over before the NTH CALL.
 one_kill() { # CALL NTH
 	local said found
 	call=$1
@@ -105,11 +105,12 @@ one_kill() { # CALL NTH
 		reap "$client"
 		return 1
 	fi
-	# It would ask again; this one is for us to ask.
+	# The client would ask again, but here the test asks.
 	kill -KILL "$client" 2>/dev/null
 	reap "$client"
 	said=$?
-	# It has been seen to wait for a thread that it does not let die.
+	# strace sometimes waits for a thread that strace itself keeps from
+	# dying.
 	for _ in {1..100}; do
 		kill -0 "$tracer" 2>/dev/null || break
 		sleep 0.01
@@ -157,7 +158,7 @@ git -C "$repo" pack-refs --all
 rm -rf "$repo/logs"
 "$REFD" update -C "$repo" refs/heads/first "$one"
 
-# What one transaction does, whatever it is.
+# Prints all kinds of calls of one transaction.
 all_kinds() {
 	round=$((round + 1))
 	id=$(new_id)
@@ -172,7 +173,7 @@ round=0 points=0 bad=0 committed=0
 [ "${KILL_CALLS:-few}" != all ] || round=1
 for kind in $kinds; do
 	for ((n = 1; ; n++)); do
-		# The shell would tell of each that was killed.
+		# The shell would report each killed process.
 		one_kill "$kind" $n 2>/dev/null
 		status=$?
 		[ $status -lt 2 ] || not_ok "$kind $n" 'could not be tried'

@@ -38,8 +38,8 @@ has_reloaded() { # TIMES-BEFORE
 	[ "$(grep -c 'event=reloaded' "$LOG")" -gt "$1" ]
 }
 
-# Between one of PREFIX and the next, in the order of the journal: how many of the
-# other's came there, in the middle one of all such gaps.
+# Counts the other user's updates between two successive updates of PREFIX, in
+# the order of the journal. Prints the median of these gaps.
 between_two() { # PREFIX
 	"$REFD" log --reverse --json --ref refs/heads/ | python3 -c '
 import json, statistics, sys
@@ -54,7 +54,7 @@ for line in sys.stdin:
 print(int(statistics.median(gaps)) if len(gaps) == 19 else 99999)' "$1/"
 }
 
-# While 200 clients ask for 20 each of the other's.
+# While 200 clients send 20 updates each for the greedy user.
 beside_greedy() { # TRY
 	storm $GREEDY "$G" "$hers" "refs/heads/g$1" --clients 200 --txns 20 \
 		>"$T/greedy.$1" 2>&1 &
@@ -74,10 +74,11 @@ M=$T/of$MODEST/m.git
 G=$T/of$GREEDY/g.git
 start_daemon --config "$T/config" || exit 1
 
-# ---- one user and another ----
+# ---- two users ----
 
-# His turn comes after those few of the other's that are let in, not after those
-# of all two hundred. Unless it was his client that did not get a processor.
+# The turn comes after the few admitted updates of the other user, not after
+# those of all two hundred clients. An exception is a client that did not get a
+# processor.
 for try in 1 2 3; do
 	beside_greedy $try
 	[ "$between" -ge 12 ] || break
@@ -89,7 +90,7 @@ check 'he was put off, and lost nothing' grep -q '"ok":4000' "$T/greedy.$try"
 is 'all of his is there' $((4000 * try)) \
 	"$(git --git-dir="$G" for-each-ref | wc -l)"
 
-# ---- one repository and another, of the same user ----
+# ---- two repositories of the same user ----
 
 config 'user-requests = 0' 'repository-requests = 8' \
 	'reserved = refs/pull/' 'reserved = refs/keep'

@@ -10,7 +10,7 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
-# The same commit in two repositories, however long it takes.
+# The same commit in two repositories, at any time.
 export GIT_COMMITTER_DATE='1700000000 +0000' GIT_AUTHOR_DATE='1700000000 +0000'
 
 repo=$T/repo.git
@@ -23,7 +23,8 @@ update() {
 	"$REFD" update -C "$repo" --porcelain "$@" 2>/dev/null
 }
 
-# For as long as it takes: what is done beside it did not wait for the lock.
+# With a very long time limit: updates that finish beside it did not wait for
+# the lock.
 patiently() {
 	GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.filesRefLockTimeout \
 		GIT_CONFIG_VALUE_0=300000 \
@@ -35,7 +36,7 @@ somebody_waits() {
 	"$REFD" locks | grep -qF "$held"
 }
 
-# Holds a lock as another program would, and remembers what it is.
+# Holds a lock as a foreign program would, and remembers its inode.
 hold() { # PATH
 	held=$1
 	echo 'somebody else' >"$held"
@@ -47,8 +48,8 @@ still_held() { # REPORTED-AS
 		"$(stat -c '%i %Y %s' "$held" 2>&1)"
 }
 
-# Sets $status to that of REF, which may be one of several that the command
-# names, and $took to the milliseconds it took.
+# Sets $status to the status of REF, which may be one of several in the command,
+# and $took to the milliseconds of the command.
 timed() { # REF COMMAND...
 	local ref=$1 begun
 	shift
@@ -77,7 +78,7 @@ for ref in held free1 free2 free3; do
 	echo "create refs/heads/$ref $one"
 done | "$REFD" update -C "$repo" --stdin
 
-# ---- one ref ----
+# ---- a single ref ----
 
 hold "$repo/refs/heads/held.lock"
 timed refs/heads/held batch
@@ -96,7 +97,7 @@ check 'in git'"'"'s words: the lock is named' \
 	"$T/err"
 still_held 'after all that'
 
-# One that waits until it is told otherwise.
+# This update waits until the lock goes.
 patiently refs/heads/held "$two" >"$T/waits" &
 waits=$!
 own $waits
@@ -112,7 +113,7 @@ reap $waits
 is 'the lock goes, the ref is done' "0 $two" \
 	"$? $(ref_of repo.git refs/heads/held)"
 
-# ---- all or none ----
+# ---- atomic ----
 
 hold "$repo/refs/heads/held.lock"
 timed refs/heads/held update --stdin <<-END
@@ -143,7 +144,7 @@ rm "$held"
 reap $waits
 is 'the lock goes, the ref too' '' "$(ref_of repo.git refs/heads/free1)"
 
-# ---- HEAD.lock: the branch that is checked out ----
+# ---- HEAD.lock: the checked out branch ----
 
 new_repo work
 three=$(new_commit work three HEAD)
@@ -164,8 +165,8 @@ repo=$T/repo.git
 check 'sixteen clients on one ref: no lock failures' \
 	grep -q '"ok":160,"failed":{},"unknown":0' "$T/storm"
 
-# Each deletion rewrites packed-refs under its lock, and a flush takes long
-# enough for the next windows to find it held.
+# Each deletion rewrites packed-refs under its lock. A flush takes long enough
+# that the next batches find the lock held.
 stop_daemon
 LD_PRELOAD=$BUILD/tests/helper/preload_flush.so REFD_FLUSH_DELAY_US=20000 \
 	start_daemon

@@ -32,8 +32,8 @@ cut() {
 	mount_again || not_ok "$on: cut" 'not mounted again'
 }
 
-# From a copy of the image: where another mount namespace still has the old
-# one, its file system lives on in there, and would only be mounted once more.
+# From a copy of the image: if another mount namespace still has the old mount,
+# its file system lives on there, and a mount would show the same file system.
 mount_again() {
 	local how=loop
 	[ "$on" != xfs ] || how=loop,nouuid
@@ -45,8 +45,8 @@ mount_again() {
 		rm "$FS.cut" && mount -o "$how" "$FS.img" "$FS"
 }
 
-# Of the objects of the refused push, which are in $objects: "N there, N empty,
-# N broken", where git does not read what it should.
+# Counts the objects of the refused push, which are in $objects: "N there, N
+# empty, N broken". Broken means that git cannot read the object.
 count_objects() {
 	local id kind file there=0 empty=0 broken=0
 	for id in $objects; do
@@ -64,7 +64,7 @@ count_objects() {
 	echo "$there there, $empty empty, $broken broken"
 }
 
-# $repo, enabled, with one commit, all of it on disk; and $work to push from.
+# Makes $repo, enabled, with one commit, all on disk, and $work to push from.
 prepare() { # NAME [CORE.FSYNC]
 	repo=$FS/$1.git
 	work=$T/$on-$1
@@ -80,7 +80,8 @@ prepare() { # NAME [CORE.FSYNC]
 	sync -f "$FS"
 }
 
-# Refused, and all names of it are on disk; then the power goes.
+# The push is refused, and all names of its objects are on disk. Then the power
+# is lost.
 refused_and_cut() { # NAME
 	echo "pushed to $1" >"$work/file"
 	git -C "$work" add file
@@ -93,7 +94,7 @@ refused_and_cut() { # NAME
 	cut
 }
 
-# The same blob in another commit and tree.
+# The same blob in a new commit and tree.
 push_better() {
 	rm "$repo/hooks/update"
 	echo more >"$work/more"
@@ -111,7 +112,7 @@ is_all_there() { # REPORTED-AS
 		"$(git -C "$repo" cat-file -p topic:file 2>&1)"
 }
 
-# ---- as refd enable has it ----
+# ---- with the settings of refd enable ----
 
 guarded() {
 	local found
@@ -145,7 +146,7 @@ unguarded() {
 		found=$(count_objects)
 		echo "# $on, unguarded: $found"
 		check "$on, unguarded: recovered" start
-		# Unless somebody else's sync(2) came between.
+		# Except after a foreign sync(2) in between.
 		[[ $found = *', 0 empty,'* ]] || break
 	done
 	if [[ $found = *', 0 empty,'* ]]; then

@@ -40,9 +40,9 @@ count() { # [-e] PATTERN...
 	grep -c "$@" "$T/cost"
 }
 
-# Runs refd update --stdin in MODE and says what it cost: flushes of the
-# journal, of values, of logs, of directories, of packed-refs.new, of many
-# files at once, and anything else.
+# Runs refd update --stdin in MODE and prints its cost: flushes of the journal,
+# of values, of logs, of directories, of packed-refs.new, of many files at once,
+# and of other files.
 cost_of() { # MODE COUNT COMMAND-WITH-#-FOR-THE-NUMBER
 	local from i all
 	from=$(wc -l <"$flushes")
@@ -70,9 +70,9 @@ costs() { # MODE WHAT WANTED COUNT COMMAND
 		"$3 0" "$(cost_of "$1" "$4" "$5")"
 }
 
-# Of 1, 10, 90, 100, 1000 refs, by what does not depend on how many there are,
-# and whether each value is one more; of 100 new ones and more none is, since
-# they go to packed-refs.
+# The cost for 1, 10, 90, 100 and 1000 refs: the parts that do not depend on the
+# number, and whether each value needs a flush. For 100 new refs and more, no
+# value does, because the refs go to packed-refs.
 per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	local mode=$1 journal=$2 each=$3 logs=$4 dir=$5 many=$6 n d=refs/heads/$1
 	"$REFD" update -C "$repo" "$d/warm" "$one"
@@ -86,7 +86,8 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	costs "$mode" '10 created, two directories made' \
 		"$journal+$((each * 10))+0+$((dir * 3))+0+$many" \
 		10 "create $d/x/y/# $one"
-	# It is opened anew for that, and its id has to be older than some sync.
+	# refd opens the repository again for this, and the id must be older
+	# than some sync.
 	"$REFD" checkpoint >/dev/null
 	git -C "$repo" config core.logAllRefUpdates always
 	costs "$mode" '10 moved, with new logs' \
@@ -96,7 +97,7 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 		"$journal+$((each * 10))+$((logs * 10))+$dir+0+$many" \
 		10 "update $d/90-# $one $two"
 	git -C "$repo" config core.logAllRefUpdates false
-	# The refs' directory, that of their logs, and packed-refs'.
+	# The directories of the refs, of their logs, and of packed-refs.
 	costs "$mode" '10 loose deleted' "$journal+0+0+$((dir * 3))+0+$(((many + 1) / 2))" \
 		10 "delete $d/90-#"
 	for n in 100 1000; do
@@ -104,7 +105,7 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 			"$journal+0+0+$((dir * 2))+1+$(((many + 1) / 2))" \
 			"$n" "create $d/$n-# $one"
 	done
-	# Loose by that.
+	# The refs are loose now.
 	costs "$mode" '1000 moved' "$journal+$((each * 1000))+0+$dir+0+$many" \
 		1000 "update $d/1000-# $two $one"
 	git -C "$repo" pack-refs --all
@@ -116,7 +117,7 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 		git -C "$repo" update-ref --stdin
 }
 
-# 1 where there can be none.
+# Returns 1 if this file system is not available.
 modes_on() { # FILE-SYSTEM SIZE
 	on=$1
 	with_fs "$1" "$2" || return
@@ -133,7 +134,7 @@ modes_on() { # FILE-SYSTEM SIZE
 	sleep 0.3
 	git -C "$repo" config refd.durability journal
 	"$REFD" update -C "$repo" refs/heads/first "$one"
-	# A new repository makes the WAL begin anew, which costs a flush.
+	# A new repository starts a new round of the WAL, which costs a flush.
 	"$REFD" checkpoint >/dev/null
 	git -C "$repo" config --unset refd.durability
 	check "$on: strace watches" attach
@@ -147,14 +148,14 @@ modes_on() { # FILE-SYSTEM SIZE
 	check "$on: the daemon stops" stop_daemon
 }
 
-# In mode none nothing ever is.
+# Mode none never checkpoints anything.
 is_checkpointed() { # MODE
 	[ "$1" = none ] || "$REFD" status | awk '/^last_lsn/ { last = $2 }
 		/^forgotten_lsn/ { forgotten = $2 }
 		END { exit last != forgotten }'
 }
 
-# What the daemon itself promises, and does in the background.
+# The daemon's own mode, and its work in the background.
 in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	local from
 	printf '[durability]\n\tmode = %s\n\tinterval = 300ms\n' "$1" \
@@ -169,7 +170,7 @@ in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	from=$(wc -l <"$flushes")
 	"$REFD" update -C "$repo" "refs/heads/background-$1" "$one"
 	await 5 is_checkpointed "$1"
-	# More than one interval, in which there is nothing more to do.
+	# More than one interval, without further work.
 	sleep 1
 	tail -n +$((from + 1)) "$flushes" | grep -v resumed >"$T/cost"
 	is "$1: the checkpoint's syncfs" "$2" "$(count 'syncfs(')"
@@ -180,7 +181,7 @@ in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	check "$1: the daemon stops" stop_daemon
 }
 
-# Git's configuration is what a client asks by.
+# A client asks for a mode through git's configuration.
 wishes() {
 	git -C "$repo" config refd.durability always
 	check 'a wish that means nothing is an error' \

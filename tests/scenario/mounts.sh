@@ -23,7 +23,7 @@ made_and_deleted() { # BRANCH
 		kill_daemon
 }
 
-# As start_daemon, but in a mount namespace of its own.
+# As start_daemon, but in a new mount namespace.
 start_apart() {
 	unshare -m "$REFD" daemon --socket "$SOCKET" --state "$STATE" \
 		--root "$SERVED" --config "$T/config" >>"$LOG" 2>&1 </dev/null &
@@ -53,7 +53,8 @@ lives() { # FILE-SYSTEM SIZE
 	check "$1: and it stops" stop_daemon
 }
 
-# The exit code of an update of $repo by who finds DIRECTORY there.
+# The exit code of an update of $repo by a client that has DIRECTORY at this
+# path.
 beside_mount() { # DIRECTORY
 	# shellcheck disable=SC2016
 	unshare -m sh -c 'mount --bind "$1" "$2" &&
@@ -61,7 +62,7 @@ beside_mount() { # DIRECTORY
 		echo $?' sh "$1" "$repo" "$REFD" "$one"
 }
 
-# One repository by two mounts, of a file system that is nowhere in /sys/fs.
+# One repository through two mounts, on a file system that is not in /sys/fs.
 two_mounts() {
 	local i before said=
 	mkdir "$T/memory" "$T/bound"
@@ -93,7 +94,7 @@ two_mounts() {
 	check 'two mounts: it stops' stop_daemon
 }
 
-# A client that is somewhere else, and means another repository by that path.
+# A client in another namespace means a different repository by the same path.
 apart() {
 	STATE=$T/state repo=$T/one.git
 	new_repo one.git bare
@@ -110,7 +111,7 @@ apart() {
 	check 'stopped' stop_daemon
 }
 
-# The exit code of an update by git, of who sees another boot id.
+# The exit code of an update by git, for a client with a different boot id.
 in_another_boot() { # BRANCH
 	cat /proc/sys/kernel/random/uuid >"$T/boot_id"
 	# shellcheck disable=SC2016

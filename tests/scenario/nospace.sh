@@ -7,7 +7,7 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
-# What is left of the file system, to the last block.
+# Fills the file system, to the last block.
 fill() { # DIRECTORY
 	dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null
 	dd if=/dev/zero of="$1/filler2" bs=1k 2>/dev/null
@@ -24,7 +24,7 @@ many() { # COMMAND-WITH-#-FOR-THE-NUMBER
 	for ((i = 1; i <= 100; i++)); do echo "${1//#/$i}"; done
 }
 
-# One by one; the statuses and how often there were which.
+# Updates refs one by one; prints each status and its number.
 statuses() { # COMMAND [NUMBER]
 	many "$1" | head -n "${2:-100}" | "$REFD" update -C "$repo" --porcelain --batch-updates \
 		--stdin 2>/dev/null |
@@ -32,7 +32,7 @@ statuses() { # COMMAND [NUMBER]
 			END { for (s in n) printf "%s %d\n", s, n[s] }'
 }
 
-# The disk of WHAT has room again, and the daemon was never restarted.
+# The disk of WHAT has room again. The daemon was not restarted.
 back_again() { # WHAT
 	is "$1: room again: moved" 'ok 100' \
 		"$(statuses "update refs/heads/old/# $two $one")"
@@ -67,14 +67,14 @@ prepare() { # DIRECTORY-OF-THE-REPOSITORY
 # Room for some of them: as many refs as were said to be made.
 some_room() {
 	local said made
-	# The directory is there: values are staged first, and would leave no
-	# room for it.
+	# The directory exists: values are staged first, and would leave no room
+	# for a directory.
 	"$REFD" update -C "$repo" refs/heads/some/first "$one"
 	fill "$FS"
 	truncate -s -50k "$FS/filler"
 	sync -f "$FS"
 	git -C "$repo" config core.logAllRefUpdates false
-	# A hundred without logs would be lines of packed-refs, all or none.
+	# A hundred refs without logs would go to packed-refs, all or none.
 	said=$(statuses "create refs/heads/some/# $one" 99)
 	made=$(awk '$1 == "ok" { print $2 }' <<<"$said")
 	check "room for some: ${said//$'\n'/, }" \
@@ -99,7 +99,7 @@ full_repository() {
 	"$REFD" update -C "$repo" refs/heads/one "$one" 2>"$T/err"
 	is 'repository: full: in words, status' 128 $?
 	check 'repository: full: in words' grep -qi 'no space' "$T/err"
-	# Another repository has a disk of its own.
+	# A second repository has a separate disk.
 	new_repo elsewhere.git bare
 	check 'repository: full: others go on' "$REFD" update \
 		-C "$T/elsewhere.git" refs/heads/x \
@@ -116,8 +116,8 @@ full_journal() {
 	check 'journal: the daemon starts' start_daemon
 	prepare "$T"
 	fill "$FS"
-	# The WAL has room of its own; it is used up sooner or later, by the
-	# small windows of a slow machine too.
+	# The WAL has its own room, which is used up sooner or later, also by
+	# the small batches of a slow machine.
 	for _ in {1..200}; do
 		said=$(statuses "update refs/heads/other/# $one"
 			statuses "update refs/heads/other/# $two")

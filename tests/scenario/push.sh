@@ -11,7 +11,7 @@
 
 work=$T/work
 
-# git push's own lines, one per ref, sorted; the status goes to $pushed.
+# Prints git push's lines, one per ref, sorted. Its status goes to $pushed.
 push() { # ARGUMENT...
 	git -C "$work" push --porcelain "$@" >"$T/push.out" 2>"$T/push.err"
 	pushed=$?
@@ -34,8 +34,8 @@ refused() { # REPORTED-AS REMOTE-REF WORDS
 
 # ---- a hundred branches ----
 
-# $T/NAME.git with a ref that stands where a directory is wanted, one that
-# pre-receive moves when it is pushed, and the hook enabled.
+# Makes $T/NAME.git with an enabled hook, with a ref at the place of a
+# directory, and with a ref that pre-receive moves during the push.
 new_server() { # NAME
 	git clone -q --bare "$work" "$T/$1.git"
 	git -C "$T/$1.git" update-ref refs/heads/taken/already "$base"
@@ -134,7 +134,7 @@ push" "$(git -C "$T/refd.git" log -g --format=%gs refs/heads/logged)"
 	git -C "$T/refd.git" config --unset core.logAllRefUpdates
 }
 
-# The hook itself, with names that git push would not send.
+# Calls the hook itself, with names that git push would not send.
 pkt() { # TEXT
 	printf '%04x%s' $((${#1} + 4)) "$1"
 }
@@ -166,7 +166,7 @@ odd_names() {
 		test ! -e "$T/escape" -a ! -e "$T/refd.git/escape"
 }
 
-# ---- what is left to git ----
+# ---- pushes that are left to git ----
 
 # The push is done, and not by the daemon.
 left_to_git() { # REPORTED-AS REF PUSH-ARGUMENT...
@@ -240,7 +240,7 @@ daemon_away() {
 		"$pushed $(ref_of refd.git refs/heads/away2)"
 }
 
-# Its daemon dies in mid-transaction and is soon there again.
+# The daemon dies in the middle of a transaction and soon returns.
 dies_and_returns() {
 	local pid
 	: >"$T/refd.git/refs/heads/again.lock"
@@ -267,10 +267,11 @@ has_something() { # SOCKET
 		awk '/^(waiting|in_store):/ { n += $2 } END { print n + 0 }')" -gt 0 ]
 }
 
-# ---- parts that wait for the minute of a hook, beside all the rest ----
+# ---- parts that wait for the minute of a hook, beside all other parts ----
 
 slow_start() {
-	# Served once; since this machine started nobody has recovered it.
+	# The repository was served once. No recovery ran since the start of the
+	# machine.
 	git clone -q --bare "$work" "$T/await.git"
 	"$REFD" enable --socket "$T/nobody" "$T/await.git" >/dev/null
 	mkdir -p "$T/await.git/refd"
@@ -280,7 +281,8 @@ slow_start() {
 	await_pid=$!
 	own $await_pid
 
-	# Its daemon dies in mid-transaction and does not come back in time.
+	# The daemon dies in the middle of a transaction and does not return in
+	# time.
 	git clone -q --bare "$work" "$T/lost.git"
 	: >"$T/lost.git/refs/heads/l.lock"
 	git -C "$T/lost.git" config core.filesRefLockTimeout 300000

@@ -11,7 +11,7 @@
 # shellcheck source=tests/lib/push_pair.sh
 . "$(dirname "$0")/../lib/push_pair.sh"
 
-# It writes down what it reads, and answers for each ref by its name.
+# This hook writes down its input, and answers for each ref by name.
 chained_hook() {
 	cat <<'END'
 #!/bin/bash
@@ -107,7 +107,8 @@ answers() {
 	push_pair 'a name that only begins alike' @ "$one:refs/fork/x"
 }
 
-# git reports that of every ref, its own too; here those stand.
+# git reports a crash for every ref, also for its own refs. With refd, refs
+# outside refd.chain succeed.
 crashes() {
 	push_one refd @ "$one:refs/for/crash" "$one:refs/heads/beside"
 	check 'it crashes: that is said' grep -q \
@@ -126,7 +127,7 @@ mixed() {
 		"$(git -C "$T/refd/s" for-each-ref)"
 }
 
-# What refd hands on when it can't have the rest done by the daemon.
+# refd hands these refs on if the daemon can't do the rest.
 away() {
 	kill_daemon
 	push_one refd @ "$one:refs/for/made" "$two:refs/heads/away"
@@ -161,7 +162,7 @@ which_hook() {
 		grep -q 'refd.chainHook can name another' "$T/refd.err"
 }
 
-# Takes the minute that a hook has, beside all the rest.
+# Takes the minute that a hook has, beside all other parts.
 late_begin() {
 	cp -r "$T/refd/s" "$T/late.git"
 	HOOK_LOG=$T/late.log git -C "$T/work" push --porcelain "$T/late.git" \

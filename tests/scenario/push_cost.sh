@@ -13,7 +13,7 @@ if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; the
 	finish
 fi
 
-# From the hook's start to its end: programs that it and its children ran.
+# Lists the programs of the hook and its children, from its start to its end.
 hook_ran() {
 	awk '/execve\(".*proc-receive"/ && / = 0/ { hook = $1; next }
 		hook != "" && /execve\(/ && / = 0/ { print }

@@ -33,7 +33,7 @@ git -C "$T/server.git" config receive.denyDeletes false
 git -C "$T/work" log --format=%H refs/heads/values >"$T/work/values"
 git -C "$T/work" push -q "$T/server.git" refs/heads/values:refs/tags/values
 "$REFD" enable --socket "$SOCKET" "$T/server.git" >/dev/null
-# A push that finds no daemon is not git's to do: it would be in no journal.
+# A push without a daemon must not go to git: the journal would miss it.
 git -C "$T/server.git" config refd.fallback refuse
 
 # Every other time just when the journal was written: about when a client is

@@ -24,7 +24,7 @@ create() { # NAME...
 	for name; do printf '%s %s %s\0' "$ZERO" "$one" "$name"; done
 }
 
-# All there is, but for what a push may change: names and contents.
+# Lists names and contents of all files, except files that a push may change.
 outside() {
 	find "$T" -path "$T/s.git/objects" -prune -o -path "$T/s.git/refs" \
 		-prune -o -path "$T/s.git/refd" -prune -o -path "$T/state" \
@@ -38,7 +38,7 @@ refs() {
 	git -C "$T/s.git" for-each-ref --format='%(objectname) %(refname)'
 }
 
-# Nothing was touched, nothing is left behind, and it serves.
+# Nothing was changed, nothing is left behind, and the daemon serves.
 unharmed() { # REPORTED-AS
 	outside >"$T/outside.now"
 	if ! diff "$T/outside.before" "$T/outside.now" >"$T/outside.diff"; then
@@ -139,7 +139,7 @@ many() {
 
 # ---- hang-ups ----
 
-# Three refs, atomic: all at the new value or none.
+# Three refs, atomic: all have the new value or none.
 trio() {
 	local name
 	for name in a b c; do
@@ -154,7 +154,7 @@ is_idle() {
 
 all_or_none() { # NAME
 	local n
-	# A hook that was killed may have asked for it already.
+	# A killed hook may have sent the transaction already.
 	await 10 is_idle
 	n=$(refs | grep -c refs/trio/)
 	[ "$n" -eq 0 ] || [ "$n" -eq 3 ] || {
@@ -211,7 +211,7 @@ one=$(git -C "$T/s.git" rev-parse HEAD)
 two=$(new_commit s.git two "$one")
 echo mine >"$T/victim"
 "$REFD" enable --socket "$SOCKET" "$T/s.git" >/dev/null
-# What the first push makes for itself is not of interest.
+# Files that the first push makes do not count.
 create refs/heads/first | raw
 outside >"$T/outside.before"
 bad_names

@@ -26,7 +26,7 @@ make_repos() {
 	git clone -q --bare "$T/work" "$T/server.git"
 	git -C "$T/server.git" config core.logAllRefUpdates true
 	"$REFD" enable --socket "$SOCKET" "$T/server.git" >/dev/null
-	# Two values that every ref is moved between, or created and deleted.
+	# Every ref moves between these two values, or is created and deleted.
 	one=$(new_commit work one "$base")
 	two=$(new_commit work two "$base")
 	git -C "$T/work" push -q "$T/server.git" "$one:refs/tags/one" \
@@ -36,8 +36,8 @@ make_repos() {
 	done | git -C "$T/server.git" update-ref --stdin
 }
 
-# A refspec for each ref: to the other value, to nothing, or from nothing.
-# What is wanted goes to $T/wanted as "REF OLD NEW", "-" for no ref.
+# Prints a refspec for each ref: to the other value, to nothing, or from
+# nothing. The plan goes to $T/wanted as "REF OLD NEW", "-" for no ref.
 plan() {
 	local i old new
 	git -C "$T/server.git" for-each-ref \
@@ -57,7 +57,7 @@ plan() {
 		"$T/wanted"
 }
 
-# How long a push takes that nobody disturbs, at most 999.
+# Measures a push without disturbance, in milliseconds, at most 999.
 measure() {
 	local specs begin
 	mapfile -t specs < <(plan)
@@ -71,7 +71,7 @@ value() { # REF
 	ref_of server.git "$1" || echo -
 }
 
-# What was said of each ref against what is there.
+# Compares the report about each ref with the ref.
 judge() { # ROUND
 	local ref old new line now
 	while read -r ref old new; do
@@ -98,7 +98,7 @@ judge() { # ROUND
 	done <"$T/wanted"
 }
 
-# Nothing of an atomic push that is done differs from the rest of it.
+# All refs of an atomic push have the same fate.
 one_fate() {
 	local ref old new now fates=''
 	while read -r ref old new; do
@@ -117,7 +117,8 @@ push_and_kill() { # ROUND
 	pid=$!
 	own $pid
 	sleep "$(printf '0.%03d' $((took_ms * (($1 - 1) % rounds + 1) / rounds)))"
-	# Where it was over the machine has become quicker since it was measured.
+	# If the push was over, the machine has become faster since the
+	# measurement.
 	if kill -0 $pid 2>/dev/null; then
 		struck=$((struck + 1))
 	else

@@ -47,7 +47,7 @@ plain() {
 		"$one:refs/heads/main/x" "$one:refs/heads/finer"
 	served_pair 'a tree for a branch' @ "$tree:refs/heads/tree" \
 		"$one:refs/heads/tree2"
-	# Before 2.51 it was found out later, and called by another name.
+	# git before 2.51 found this error later, under a different name.
 	is_old || served_pair 'atomic: a tree for a branch' --atomic @ \
 		"$tree:refs/heads/tree3" "$one:refs/heads/tree4"
 	push_pair 'a name that is funny' @ "$one:refs/x" "$one:refs/heads/y"
@@ -200,7 +200,7 @@ worktrees() {
 		"$two:refs/heads/bisected" "$two:refs/heads/main"
 }
 
-# ---- names that lead elsewhere ----
+# ---- names that lead to other refs ----
 
 namespaces() {
 	make_server() {
@@ -231,7 +231,7 @@ namespaces() {
 		"$(GIT_NAMESPACE=t update_hook_log)"
 }
 
-# The names that an update hook got by the two, as a difference.
+# Compares the names that an update hook got on both servers.
 update_hook_log() {
 	make_server() {
 		bare_server "$1"
@@ -362,7 +362,7 @@ reference_transaction() {
 		"$one:refs/heads/no"
 }
 
-# Each is asked when git would ask it.
+# Each hook is called at the same point as in git.
 both_hooks() {
 	reftx_hook prepared
 	eval "reftx_$(declare -f make_server)"
@@ -384,7 +384,7 @@ both_hooks() {
 
 # ---- cost ----
 
-# The git processes of a push, the one that pushes among them.
+# Counts the git processes of a push, including the push itself.
 gits_of() { # refd|git ARGUMENT...
 	rm -f "$T/trace"
 	GIT_TRACE2_EVENT=$T/trace push_one "$@"

@@ -23,7 +23,7 @@ new_repo repo.git bare
 git -C "$T/repo.git" config core.logAllRefUpdates always
 "$REFD" enable "$T/repo.git" >/dev/null
 make_chain $length
-# The last one is never swapped.
+# The last ref is never swapped.
 make_refs $((refs + 1))
 
 for ((i = 1; i <= clients; i++)); do in_background swap $i by_refd $refs; done
@@ -37,7 +37,7 @@ for ((round = 1; round <= 10; round++)); do
 	sleep "$seconds"
 	ours=$(cat "$T"/acked.? | wc -l)
 	theirs=$(cat "$T"/acked.10? | wc -l)
-	# A machine that is busy with others gets on more slowly.
+	# A busy machine makes slower progress.
 	[ "$ours" -le $enough ] || [ "$theirs" -le $enough_of_git ] || break
 done
 end_loops
@@ -54,8 +54,8 @@ for ((i = 0; i <= refs; i++)); do
 	echo "refs/heads/race/$i $((log - 1))"
 done | sort >"$T/logged"
 check 'as many lines in its reflog' diff "$T/wanted" "$T/logged"
-# A swap that comes second may be told that it is stale, or, by git and of
-# git's locks, that the ref is locked; nothing else.
+# A swap that comes second may be stale. With git, and for git's locks, the ref
+# may also be locked. No other error is permitted.
 is 'refused for no other reason than a newer value' '' \
 	"$(cat "$T"/why.? | grep . | grep -v 'but expected' | head -n 5)"
 no_locks 'no lock is left' repo.git

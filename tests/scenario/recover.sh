@@ -43,7 +43,7 @@ update "$FS/other.git" refs/heads/x "$one"
 other=$(grep -o '[0-9a-f]\{32\}' "$FS/other.git/refd/id" | head -n 1)
 kill_daemon
 
-# As a cut could have left it.
+# As a power loss could have left it.
 mounted_anew() {
 	umount "$FS" && mount -o loop "$FS.img" "$FS"
 }
@@ -122,7 +122,7 @@ check 'the log tells of it' \
 is 'one waits' 1 "$(status_of awaiting_repos)"
 check 'it stops' stop_daemon
 
-# ---- what will not come back ----
+# ---- repositories that will not come back ----
 
 recover --forget "$FS/nothing.git" >/dev/null
 is 'a repository that nobody knows' 1 $?
@@ -168,7 +168,7 @@ update "$repo" refs/heads/torn "$one"
 kill_daemon
 check 'mounted anew, as after a cut' mounted_anew
 : >"$repo/refs/heads/whole"
-# Within the last frame: behind it is only room.
+# Within the last frame. Behind it is only free room.
 python3 - "$STATE/journal.db-wal" <<'EOF'
 import sys
 with open(sys.argv[1], "r+b") as f:

@@ -20,9 +20,9 @@ exec '$REFD' update \$SHIM_OPTION "\$@"
 END
 chmod +x "$T/shim/git"
 
-# The calls for packed-refs come right before those for the whole: git has not
-# written packed-refs.new when it is about to, and still has its locks when
-# that is done, or given up. Nothing else may differ.
+# The calls for packed-refs come right before the calls for all refs. When git
+# is about to write packed-refs.new, the file does not yet exist. After the end
+# or the failure, git still has its locks. Nothing else may differ.
 without() { # SECTION PHASE LOCK
 	awk -v section="$1" -v phase="$2" -v lock="$3" '
 		/^#####/ { here = section == "" || index($0, section) }
@@ -46,7 +46,7 @@ compare() { # GOLDEN [OPTION]
 	fi
 }
 
-# A git that knows hooks of its configuration, where the machine's may not.
+# A git that supports hooks of its configuration. The machine's git may not.
 configured() {
 	mkdir "$T/newer"
 	cat >"$T/newer/git" <<-END

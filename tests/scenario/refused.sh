@@ -85,7 +85,8 @@ denied() { # REPORTED-AS WORDS
 
 strangers() {
 	with_people strangers || return
-	# As the other sees it: the repository is his, and git may do it.
+	# From the view of the other user: this user owns the repository, and
+	# git could do the work.
 	mkdir "$T/of65534" "$T/bin"
 	cp "$REFD" "$T/bin/refd"
 	bin=$T/bin/refd

@@ -9,13 +9,14 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 SERVED=$T/srv
-# The daemon may remove what stands beside its socket: nothing else is there.
+# The daemon may remove files beside its socket, so the socket has an empty
+# directory.
 SOCKET=$T/socket/refd.sock
 export REFD_SOCKET=$SOCKET
 mkdir "$SERVED" "${SOCKET%/*}"
 
-# What the daemon itself says of a one-ref transaction: the client's own
-# checks are passed by.
+# The daemon's answer to a transaction with one ref, without the client's own
+# checks.
 ask() { # REPOSITORY OID [PREFIX]
 	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$1" --oid "$2" \
 		--clients 1 --txns 1 --create \
@@ -30,12 +31,12 @@ update() { # NAME ARGUMENT...
 	"$REFD" update -C "$repo" --porcelain "$@" 2>"$T/err"
 }
 
-# Every file below a directory, with its size and content.
+# Lists every file below a directory, with its size and content.
 contents() { # DIRECTORY
 	(cd "$1" && find . -type f -exec sha1sum {} + | sort && find . -type d)
 }
 
-# The daemon says STATUS and leaves the repository exactly as it was.
+# The daemon answers STATUS and leaves the repository unchanged.
 turned_away() { # REPORTED-AS STATUS REPOSITORY OID
 	local before
 	before=$(contents "$3")
@@ -76,7 +77,7 @@ kinds() {
 	turned_away SHA-256 unsupported "$SERVED/sha256.git" "$one"
 }
 
-# A push into what refd can't write is git's.
+# git does a push to a repository that refd can't write.
 sha256_push() {
 	git init -q --object-format=sha256 "$T/work256"
 	git -C "$T/work256" commit -q --allow-empty -m one
@@ -115,7 +116,7 @@ names_and_objects() {
 		-a ! -e "$SERVED/escape" -a ! -e "$T/absolute"
 	is 'a tag may name a tree' ok \
 		"$(ask "$SERVED/repo.git" "$tree" refs/tags/tree)"
-	# The good one among the bad is done.
+	# The valid update among the invalid ones is done.
 	update srv/repo.git --batch-updates --stdin >"$T/out" <<-END
 		create refs/heads/bad $absent
 		create refs/heads/good $one
@@ -129,7 +130,7 @@ ng refs/heads/asked conflict' "$(head -n 3 "$T/out" | cut -d' ' -f1-3 |
 
 # ---- no files ----
 
-# A FIFO would be waited for until somebody writes to it.
+# A reader of a FIFO would wait until somebody writes.
 fifos() {
 	local one name answer
 	new_repo srv/fifo.git bare
@@ -143,9 +144,9 @@ fifos() {
 		rm -f "$SERVED/fifo.git/$name"
 		mkfifo "$SERVED/fifo.git/$name"
 		case $name in
-		# Only extensions.worktreeConfig has it read.
+		# git reads this file only with extensions.worktreeConfig.
 		config.worktree) answer=ok ;;
-		# git does it, in its own way.
+		# git does the work in its own way.
 		objects/info/alternates) answer=unsupported ;;
 		*) answer=norepo ;;
 		esac
@@ -164,15 +165,15 @@ fifos() {
 		"$(ask "$SERVED/fifo.git" "$one" refs/heads/mended)"
 }
 
-# ---- one that goes away and comes back ----
+# ---- a repository that goes away and comes back ----
 
-# A storm that ran meanwhile has ended.
+# The storm during the absence has ended with an error.
 was_missed() {
 	grep -q '"failed":{"norepo":' "$T/storm"
 }
 
-# Eight clients, one storm after the other, until the repository is back. None
-# begins while it is away, so the first one is long enough to be told.
+# Eight clients, storm after storm, until the repository is back. No storm
+# begins during the absence, so the first storm must be long enough to meet it.
 storms() { # PREFIX OID OID
 	local round=0
 	while [ ! -e "$T/back" ]; do
@@ -192,7 +193,7 @@ has_no_locks() { # NAME
 	[ -z "$(find "$T/$1" -name '*.lock')" ]
 }
 
-# Refs whose log does not end in their value.
+# Lists refs whose log does not end in their value.
 wrong_logs() {
 	local log ref
 	(cd "$SERVED/away.git/logs" && find . -type f -size +0) |
@@ -211,8 +212,8 @@ git_updates_all() { # OID
 		git -C "$SERVED/away.git" update-ref --stdin
 }
 
-# The daemon may remove nothing in it while it is away: what it leaves behind
-# goes when it is back.
+# The daemon may remove no file in the repository during its absence. Leftovers
+# go when the repository is back.
 away_round() { # ROUND OID OID
 	local before prefix=refs/heads/storm/$1
 	: >"$T/log"
@@ -254,9 +255,9 @@ away_and_back() {
 	is 'it is served again' ok "$(ask "$SERVED/away.git" "$one")"
 }
 
-# ---- one that is replaced under load ----
+# ---- a repository that is replaced under load ----
 
-# Creates ref after ref, with the time at which each was asked for.
+# Creates ref after ref, with the time of each request.
 creator() { # ID OID
 	local n=0 begun
 	while [ ! -e "$T/enough" ]; do
@@ -268,7 +269,7 @@ creator() { # ID OID
 	done
 }
 
-# One is done that was begun later than that.
+# An update that began after this time is done.
 goes_on() { # MICROSECONDS
 	cat "$T"/acked.? |
 		awk -v t="$1" '$1 > t { late = 1 } END { exit !late }'

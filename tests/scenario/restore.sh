@@ -38,11 +38,11 @@ git -C a.git symbolic-ref refs/heads/alias refs/heads/main
 } | up --stdin
 up refs/heads/main "$two"
 git -C a.git pack-refs --all
-# git has moved it when the moment comes.
+# git has moved this ref before the moment.
 git -C a.git update-ref refs/heads/shared "$two"
 refs >before
 moment=$(last)
-# The time has milliseconds: the accident begins in a later one.
+# Times have milliseconds. The accident begins in a later millisecond.
 sleep 0.01
 time=$(date +%Y-%m-%dT%H:%M:%S.%3N%z)
 sleep 0.01
@@ -60,7 +60,7 @@ up refs/heads/shared "$bad"
 up refs/heads/new "$bad"
 refs >accident
 
-# ---- what would be done ----
+# ---- a dry run ----
 
 restore --at "$time" --dry-run >commands 2>notes
 is 'a dry run is for git to read' \
@@ -111,7 +111,7 @@ is 'there is nothing to do then' "to record $moment: nothing to do; 1 of which \
 history knows nothing are left as they are" "$(restore --at "$moment" 2>&1)"
 is 'nor to show' '' "$(restore --at "$time" -n 2>/dev/null)"
 
-# ---- some of it, and what can't be had ----
+# ---- a part of the refs, and refs that can't be restored ----
 
 at=$(last)
 up refs/heads/main "$bad"
@@ -220,7 +220,7 @@ refused 'what is no time' 'is no moment' --at yesterday
 TZ=Europe/Berlin refused 'a time that was there twice' 'which zone' \
 	--at 2025-10-26T02:30:00
 
-# Somebody made room for himself meanwhile.
+# Another writer took the place of the ref meanwhile.
 up refs/heads/topic "$one"
 at=$(last)
 up -d refs/heads/topic
@@ -243,7 +243,7 @@ if with_people 'who may only read may not restore'; then
 		"$? $(ref_of a.git refs/heads/main)"
 	check 'which says so' grep -q 'main.*may not write' out
 fi
-# ---- what was forgotten ----
+# ---- forgotten records ----
 
 stop_daemon
 printf '[journal]\n\tretention = 1s\n' >>"$T/config"

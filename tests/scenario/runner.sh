@@ -8,7 +8,7 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
-# Where it is a failure to skip, this is tried below.
+# A later part tests CI=true, where a skip is a failure.
 unset CI
 
 plant() { # NAME: its text on standard input
@@ -23,7 +23,7 @@ says() { # PATTERN
 	grep -qE "$1" "$T/said"
 }
 
-# Nobody may have waited for it yet.
+# The process may still be a zombie.
 is_over() { # PID
 	! grep '^State:' "/proc/$1/status" 2>/dev/null | grep -qv '[ZX] ('
 }
@@ -64,7 +64,7 @@ for jobs in 1 3; do
 		says '/littering.sh:.*left processes'
 	check "$jobs at a time: which is ended" \
 		await 5 is_over "$(cat "$T/littering.sh.pid")"
-	# What hangs may have been ended before it said its one ok.
+	# A hanging program may have been ended before it reported its only ok.
 	check "$jobs at a time: the counts" \
 		says '^[67] passed, 7 failed, 1 skipped$'
 done
@@ -81,7 +81,7 @@ check "libcheck's own limits are not in the way" says '^1 passed, 0 failed'
 run_tests --unit "$T"
 check "a unit test that was not built has failed" test $? -eq 1
 
-# A directory of unit tests in the place of the real ones.
+# A tree with a directory of invented unit tests.
 mkdir -p "$T/tree/scripts" "$T/tree/tests/unit" "$T/built"
 cp "$ROOT/scripts/run-tests" "$T/tree/scripts"
 : >"$T/tree/tests/unit/test_it.c"
@@ -136,7 +136,7 @@ check "an option without its argument" test $? -eq 129
 
 # ---- scripts/check ----
 
-# A tree with one scenario, in which the stages have nothing to do.
+# A tree with one scenario, in which the other stages have no work.
 mkdir -p "$T/bin" "$T/tree/tests/scenario"
 rm "$T/tree/tests/unit/test_it.c"
 cp "$ROOT/scripts/check" "$T/tree/scripts"
@@ -212,7 +212,7 @@ run_tests --scenario "$T/silent.sh"
 check "a command that fails has not printed nothing" \
 	says '/silent.sh: 5 of 7, '
 
-# Each says who began and who ended.
+# Each scenario logs its begin and its end.
 for name in a b; do
 	plant $name <<-'END'
 		echo "begin $0" >>"${0%/*}/log"

@@ -33,8 +33,8 @@ cut() { # logflush|nologflush DIRECTORY...
 	for fs; do mount_again "$fs" || not_ok "cut $fs" 'not mounted again'; done
 }
 
-# From a copy of the image: where another mount namespace still has the old
-# one, its file system lives on in there, and would only be mounted once more.
+# From a copy of the image: if another mount namespace still has the old mount,
+# its file system lives on there, and a mount would show the same file system.
 mount_again() { # DIRECTORY
 	local how=loop
 	[ "$(findmnt -n -o FSTYPE "$1")" != xfs ] || how=loop,nouuid
@@ -46,7 +46,7 @@ mount_again() { # DIRECTORY
 		rm "$1.cut" && mount -o "$how" "$1.img" "$1"
 }
 
-# In $repo, $one and $two, durable.
+# Makes $repo, $one and $two, durable.
 prepare() { # NAME
 	repo=$FS/$1.git
 	new_repo "${repo#"$T/"}" bare
@@ -68,7 +68,7 @@ many() { # COUNT COMMAND-WITH-#-FOR-THE-NUMBER
 	for ((i = 1; i <= $1; i++)); do echo "${2//#/$i}"; done
 }
 
-# ---- 1: the cut takes ours and the one below it ----
+# ---- 1: the power loss takes our value and the value below ----
 
 predecessor() {
 	local journal=$FS try
@@ -79,8 +79,8 @@ predecessor() {
 		three=$(new_commit "${repo#"$T/"}" three "$two")
 		git -C "$repo" update-ref refs/heads/x "$one"
 		check '1: the daemon starts' start
-		# Objects a tenth of a second older than a barrier need none
-		# again.
+		# Objects that are a tenth of a second older than a barrier need
+		# no further barrier.
 		sleep 0.3
 		"$REFD" update -C "$repo" refs/heads/first "$one"
 		sync -f "$FS"
@@ -88,7 +88,7 @@ predecessor() {
 		check '1: acknowledged' "$REFD" update -C "$repo" \
 			refs/heads/x "$three" "$two"
 		cut nologflush "$FS"
-		# Unless somebody else's sync(2) came between.
+		# Except after a foreign sync(2) in between.
 		[ "$(at x)" != "$one" ] || break
 	done
 	is '1: the cut has taken both' "$one" "$(at x)"
@@ -97,7 +97,7 @@ predecessor() {
 	kill_daemon
 }
 
-# ---- 3: journal frames that were never synced ----
+# ---- 3: unsynced journal frames ----
 
 unsynced_frames() { # FILE-SYSTEM
 	local id pid
@@ -105,7 +105,7 @@ unsynced_frames() { # FILE-SYSTEM
 	STATE=$FS/state
 	check "3, $1: the daemon starts" start
 	"$REFD" update -C "$repo" refs/heads/first "$one"
-	# History is indexed, which has flushes of its own.
+	# Builds the index of history now, because this causes flushes.
 	"$REFD" log --repo "$repo" >/dev/null
 	id=$(printf '%012x%020d' "$(date +%s%3N)" 0)
 	strace -f -q -o /dev/null -e trace=fdatasync \
@@ -151,7 +151,8 @@ rewritten() { # FILE-SYSTEM
 	kill_daemon
 }
 
-# By one who wants nothing of it to last: the others in there were promised it.
+# The rewrite comes from a client of mode none. The other refs in the file were
+# promised durability.
 rewritten_in_none() { # FILE-SYSTEM
 	prepare "none-$1"
 	STATE=$FS/state
@@ -189,7 +190,7 @@ packed_by_git() { # FILE-SYSTEM enabled|stock
 			"$repo" >/dev/null
 		git -C "$repo" pack-refs --all --prune
 		cut logflush "$FS"
-		# Unless somebody else's sync(2) came between.
+		# Except after a foreign sync(2) in between.
 		[ "$2" != stock ] || [ "$(refs_left old)" -eq 0 ] && break
 	done
 	if [ "$2" = stock ]; then
@@ -202,7 +203,7 @@ packed_by_git() { # FILE-SYSTEM enabled|stock
 
 # ---- 8: locks and the barrier ----
 
-# No lock stands while objects are made durable, however long that takes.
+# No lock stands while objects are made durable, however long the sync takes.
 barrier() {
 	local pid tracer lock=no
 	prepare barrier
@@ -222,19 +223,19 @@ barrier() {
 	[ -z "$(find "$repo" -name '*.lock')" ] || lock=yes
 	is '8: no lock while the barrier is under way' no $lock
 	check '8: it was under way' kill -0 $pid
-	# Who is no longer traced is no longer held up.
+	# Without the tracer, the daemon goes on.
 	kill -INT $tracer
 	reap $tracer
 	check '8: and then it is acknowledged' reap $pid
 	kill_daemon
 }
 
-# ---- 10: a git that runs while we rewrite packed-refs ----
+# ---- 10: a git that runs while refd rewrites packed-refs ----
 
-# It knows packed-refs by size, inode and second. Deleting one name and
-# packing another of the same length could give it back what it knows.
-# Two files from now the next one made here has this inode number, if that is
-# free: one is for packed-refs.lock.
+# git knows packed-refs by size, inode and second. If one name is deleted and
+# another name of the same length is packed, git could see the file that it
+# knows. The function makes the second next new file get this inode number, if
+# the number is free. The next new file is packed-refs.lock.
 occupy_below() { # INODE
 	local i
 	for ((i = 0; i < 500; i++)); do
@@ -244,7 +245,7 @@ occupy_below() { # INODE
 	rm -f "$repo/filler$i" "$repo/spare"
 }
 
-# What comes next has a second for itself.
+# The next step has a whole second for itself.
 wait_for_second() {
 	sleep "$(printf '0.%09d' $((1000000000 - 10#$(date +%N))))"
 }
@@ -266,7 +267,7 @@ fooled() {
 		git=$GIT_PID
 		own "$git"
 		exec {to}>&"${GIT[1]}"- {from}<&"${GIT[0]}"-
-		# With this it has read packed-refs.
+		# After this, git has read packed-refs.
 		printf '%s\n' start "create refs/heads/none $one" prepare abort \
 			>&$to
 		for _ in 1 2 3; do read -r _ <&$from; done
@@ -315,7 +316,7 @@ if with_fs ext4 96M; then
 	empty_head
 	predecessor
 fi
-# predecessor's, or none.
+# The file system of predecessor, if there is any.
 if [ -n "${FS:-}" ] && mountpoint -q "$FS" && [ -n "${has_strace:-}" ]; then
 	unsynced_frames xfs
 	rewritten xfs

@@ -8,7 +8,7 @@
 . "$ROOT/tests/lib/server.sh"
 
 start_daemon || finish
-# The journal keeps open what its first look-up opened, and history its index.
+# The journal keeps the files of its first look-up open, and history its index.
 "$REFD" query 0123456789abcdef0123456789abcdef >/dev/null 2>&1
 "$REFD" log -n 1 >/dev/null
 before=$(daemon_fds)
@@ -32,8 +32,8 @@ refused four-GiB-length 'ffffffff'
 refused flush-first '0000'
 refused delim-first '0001'
 
-# Packets of what requests are made of, in any order, some of them cut short
-# or with a false length. Whatever comes of it, the daemon goes on.
+# Parts of requests as packets, in any order, some truncated or with a wrong
+# length. The daemon must go on.
 babble() { # SEED
 	awk -v seed="$1" 'BEGIN {
 		srand(seed)
@@ -65,7 +65,7 @@ done | sort -u >"$T/ends"
 is babble '(closed)' "$(cat "$T/ends")"
 check babble-was-answered grep -q '^answer' "$T/babble"
 
-# The framing is intact: that request alone is refused.
+# The framing is intact: only this request is refused.
 got=$(raw '0010frobnicate 70000000aping 80000' --answers 2 | answers)
 is unknown-verb \
 	$'answer 7 refused\nstatus badrequest\ntext unknown verb\n.\nanswer 8 pong\n.\n(open)' \
@@ -75,8 +75,8 @@ is no-request-id \
 	$'answer 0 refused\nstatus badrequest\ntext malformed request id\n.\nanswer 8 pong\n.\n(open)' \
 	"$got"
 
-# More than a transaction may have, in updates that are fine in themselves:
-# refused once it has ended, and not kept. 66,000 of 1,036 bytes.
+# More updates than a transaction may have, all correct: the transaction is
+# refused at its end and not kept. 66,000 updates of 1,036 bytes.
 new_repo a.git bare
 ref=refs/heads/$(printf '%01013d' 0)
 for ((i = 0; i < 1000; i++)); do

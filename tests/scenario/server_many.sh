@@ -40,7 +40,7 @@ if [ "$many" -eq 10000 ]; then
 	is said-once-in-the-log 1 "$(grep -c 'event=connections-full' "$LOG")"
 fi
 
-# A loop that is awakened for nothing would show here.
+# A loop that wakes up without work would show here.
 check idle-cpu await 1 is_quiet 5 1
 
 exec 9>&-

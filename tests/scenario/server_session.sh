@@ -12,8 +12,8 @@ new_repo a.git bare
 one=$(new_commit a.git one)
 lock=$T/a.git/refs/heads/s.lock
 
-# A client called NAME: what is written to descriptor 9 is said, what comes
-# back is in $T/NAME.
+# Starts a client NAME. It sends everything that is written to descriptor 9, and
+# writes the answers to $T/NAME.
 dial() { # NAME
 	rm -f "$T/in"
 	mkfifo "$T/in"
@@ -39,7 +39,7 @@ prepare() { # NAME
 	await 10 heard "$1" 'answer 1 prepared'
 }
 
-# Request 2 of the client that is connected.
+# Ends the session, as request 2 of the connected client.
 end() { # commit|abort
 	local verb="$1 2"
 	printf '%04x%s0029txid %s0000' $((${#verb} + 4)) "$verb" "$id" >&9
@@ -73,7 +73,7 @@ is written "$one" "$(ref_of a.git refs/heads/s)"
 check unlocked is_unlocked
 "$REFD" update -C "$T/a.git" -d refs/heads/s
 
-# A session under the id of a transaction that was done.
+# A session under the id of a finished transaction.
 id=$(new_txid)
 for verb in '0011transaction 1' '000dsession 1'; do
 	dial "$verb"
@@ -123,7 +123,7 @@ kill -TERM "$DAEMON"
 await 10 grep -q 'event=stopping .*transactions=1 ' "$LOG"
 end commit
 check drain-commits await 10 grep -q '^outcome committed' "$T/drained"
-# It stops by itself now; another signal could come when nobody catches it.
+# The daemon is stopping by itself. A signal could come too late to be caught.
 reap "$DAEMON"
 is drain-exit-status 0 $?
 is drain-writes "$one" "$(ref_of a.git refs/heads/s)"

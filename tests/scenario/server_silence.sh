@@ -11,7 +11,7 @@ start_daemon || finish
 new_repo a.git bare
 commit=$(new_commit a.git one)
 
-# A client that says what is written into $T/in.NAME, and no more until then.
+# Starts a client that sends only the bytes written into $T/in.NAME.
 say_into() { # NAME FD
 	mkfifo "$T/in.$1"
 	"$RAWSOCK" "$SOCKET" --answers 1 <"$T/in.$1" >"$T/out.$1" 2>&1 &
@@ -43,7 +43,7 @@ is packet $'answer 1 pong\n.\n(open)' "$(answers <"$T/out.packet")"
 is request 'ok|refs/heads/topic||' "$(grep '^ok' "$T/out.request")"
 is ref-written "$commit" "$(ref_of a.git refs/heads/topic)"
 
-# Vanishing in the middle of a request leaves nothing of it.
+# A client that vanishes in the middle of a request leaves nothing behind.
 printf '000apin' | "$RAWSOCK" "$SOCKET" --wait 100 >/dev/null
 transaction_head "$(new_txid)" "$T/a.git" |
 	"$RAWSOCK" "$SOCKET" --half-close >"$T/out" 2>&1

@@ -12,7 +12,8 @@
 
 boot_id=$(cat /proc/sys/kernel/random/boot_id)
 
-# A daemon that is to refuse: prints its status and its complaint.
+# Starts a daemon that must refuse to start, and prints its status and error
+# message.
 refuses() { # NAME STATUS TEXT OPTION...
 	local name=$1 status=$2 text=$3 got
 	shift 3
@@ -78,7 +79,7 @@ refuses durability 64 "'nnoe' is not a durability mode" --durability nnoe
 is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |
 	head -n 1)" "$("$REFD" daemon --version)"
 
-# Another uid: not even where the mode lets it.
+# Another uid is refused even if the mode permits access.
 start_daemon
 if with_people another-uid; then
 	chmod 777 "$SOCKET"
@@ -93,7 +94,7 @@ if with_people another-uid; then
 	done
 	is another-uid-is-logged-once 1 "$(grep -c 'uid=65534' "$LOG")"
 
-	# By name or number, of a user or a group: then it is let in.
+	# A user or group, by name or number, gives access.
 	for key in 'allowUser = nobody' 'allowUser = 65534' 'allowGroup = 65534'
 	do
 		stop_daemon

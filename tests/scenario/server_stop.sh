@@ -19,7 +19,7 @@ start_preloaded() { # LIBRARY
 	own "$DAEMON"
 }
 
-# A daemon none of whose flushes comes back while there is a file $T/hang.
+# Starts a daemon whose flushes do not return while the file $T/hang exists.
 start_hanging() {
 	REFD_FLUSH_DELAY_US=0 REFD_FLUSH_HANGS=$T/hang \
 		start_preloaded "$SLOW_FLUSH"
@@ -78,7 +78,7 @@ is exit-status 0 $?
 logged stopped 'info: event=stopped '
 is nothing-of-the-late-one '' "$(ref_of a.git refs/heads/late)"
 
-# ---- a second one hurries ----
+# ---- a second signal hurries ----
 
 start_daemon
 : >"$T/a.git/refs/heads/held.lock"
@@ -101,7 +101,7 @@ between hurried-seconds 0 $((SECONDS - began)) 100
 is held-ref-is-not-written '' "$(ref_of a.git refs/heads/held)"
 rm "$T/a.git/refs/heads/held.lock"
 
-# ---- again and again, until it is gone ----
+# ---- again and again, until the daemon is gone ----
 
 deaths=0
 for i in {1..20}; do
@@ -123,7 +123,7 @@ printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 start_daemon --config "$T/config"
 "$REFD" update -C "$T/a.git" refs/heads/last "$commit"
 kill_daemon
-# Not the journal's: it listens once that is open.
+# Not the journal's flush: the daemon listens when the journal is open.
 printf %s "$T/a.git" >"$T/hang"
 start_hanging
 await 20 [ ! -e "$SOCKET.replayed" ]

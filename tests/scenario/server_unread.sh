@@ -13,7 +13,7 @@ commit=$(new_commit a.git one)
 serves
 base=$(daemon_rss_kb)
 
-# What makes long answers: 40,000 of them would be 50 MB.
+# Requests with long answers: 40,000 answers would be 50 MB.
 for ((i = 0; i < 40000; i++)); do printf '000bstats 10000'; done >"$T/asks"
 for i in 1 2 3 4 5 6 7 8; do
 	"$RAWSOCK" "$SOCKET" --unread <"$T/asks" >/dev/null 2>&1 &
@@ -24,14 +24,14 @@ check it-does-not-spin await 3 is_quiet 2 0.5
 if is_sanitized; then
 	skip memory "a sanitizer's memory is not ours"
 else
-	# 1 MiB each, in buffers that grow by doubling.
+	# 1 MiB for each client, in buffers that double.
 	between memory-kb 1 "$(daemon_rss_kb)" $((base + 8 * 4096))
 fi
 for i in 1 2 3; do
 	check "others-are-served-$i" "$REFD" update -C "$T/a.git" \
 		--timeout 60000 "refs/heads/b$i" "$commit"
 done
-# It does not wait for them when it is told to stop, either.
+# A stop does not wait for these clients either.
 began=$SECONDS
 stop_daemon
 is exit-status 0 $?

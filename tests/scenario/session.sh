@@ -100,9 +100,9 @@ delete refs/heads/d/e F\nprepare\ncommit\n"
 commit\n"
 }
 
-# ---- a prepared one among others ----
+# ---- a prepared transaction among other writers ----
 
-# One client that holds a dialogue, as ${TALK[0]} and ${TALK[1]}.
+# Starts a client for a dialogue, as ${TALK[0]} and ${TALK[1]}.
 talk() { # ARGUMENT...
 	coproc TALK { exec "$REFD" update --stdin "$@" 2>"$T/talk.err"; }
 	# shellcheck disable=SC2153
@@ -227,7 +227,7 @@ commit: ok" "$said"
 abort: ok" "$said"
 }
 
-# ---- what the client brings along ----
+# ---- the client's configuration and environment ----
 
 context() {
 	local began
@@ -291,9 +291,9 @@ worktrees() {
 		"$(ref_of tree refs/heads/common)"
 }
 
-# ---- what git has to do ----
+# ---- work that is left to git ----
 
-# By git if it is done though refd's daemon has nothing of it.
+# git did the work if the update is done and refd's daemon has no record.
 left_to_git() { # NAME REPO ID
 	local before said
 	before=$(stat_of transactions.committed)

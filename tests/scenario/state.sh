@@ -11,7 +11,7 @@
 # shellcheck source=tests/lib/people.sh
 . "$ROOT/tests/lib/people.sh"
 
-# The daemon ends by itself, says why, and leaves no socket behind.
+# The daemon ends by itself, prints the reason, and leaves no socket behind.
 refused() { # REPORTED-AS WORDS OPTION...
 	local name=$1 words=$2 status
 	shift 2
@@ -63,7 +63,7 @@ is 'recovery by hand beside it' 75 $?
 check 'the first one serves on' "$REFD" update -C "$T/repo.git" \
 	refs/heads/two "$one"
 
-# ---- two daemons, one repository ----
+# ---- two daemons and a repository ----
 
 second() { # COMMAND...
 	SOCKET=$T/second.sock STATE=$T/second REFD_SOCKET=$T/second.sock "$@"
@@ -88,9 +88,10 @@ check 'nothing was written' test -z "$(ref_of repo.git refs/heads/three)"
 DAEMON=$DAEMON_TWO
 check 'the second one stops' stop_daemon
 
-# ---- a journal that is not one ----
+# ---- damaged journals ----
 
-# A copy of the state, damaged by a command that gets its journal's name.
+# Makes a copy of the state and damages it with a command that gets the
+# journal's name.
 damaged() { # REPORTED-AS WORDS COMMAND...
 	local name=$1 words=$2 before
 	shift 2
@@ -143,7 +144,7 @@ check 'refd disown' "$REFD" disown "$T/repo.git"
 check 'until it is given free' "$REFD" update -C "$T/repo.git" \
 	refs/heads/three "$one"
 
-# ---- root by hand, in the state of another account ----
+# ---- work by root in the state of another account ----
 
 with_people 'root by hand' || finish
 stop_daemon
@@ -152,7 +153,7 @@ GIT=64001
 hers=$(repo_for $GIT a.git)
 install -d -o $GIT -g $GIT -m 700 "$T/theirs"
 
-# Its daemon, from what root has left there.
+# The account's daemon starts from the state that root has left.
 serves() { # REPORTED-AS
 	local others daemon
 	others=$(find "$T/theirs" ! -uid $GIT)

@@ -30,8 +30,8 @@ start_loops() {
 		pack-refs --all --prune
 }
 
-# Each has done what is looked for in the end. A machine that is busy with
-# others gets there more slowly.
+# All loops have done the work that the test compares. A busy machine takes
+# longer.
 all_got_through() {
 	[ "$(cat "$T"/acked.[0-9] | wc -l)" -gt "$enough" ] &&
 		[ -s "$T/deleted.3" ] && [ -s "$T/deleted.103" ] &&
@@ -55,7 +55,7 @@ under_kills() {
 	done
 }
 
-# What the loops left, whatever happened meanwhile.
+# Compares the results of the loops, whatever happened meanwhile.
 compare() { # ROUND
 	local round=$1 ours theirs deleted away=
 	[ "$kills" -eq 0 ] || away='cannot connect to|no greeting'
@@ -69,7 +69,8 @@ compare() { # ROUND
 	compare_steps "$round: "
 	is "$round: no deleted ref came back" '' \
 		"$(cat "$T/resurrected" 2>/dev/null)"
-	# One that finds the daemon away is told so: nothing was asked of it yet.
+	# A client that finds no daemon gets this error: nothing was submitted
+	# yet.
 	is "$round: a client of refd hears of nothing but newer values" '' \
 		"$(cat "$T"/why.[0-9] | grep . | grep -vE \
 			"but expected|unable to resolve${away:+|$away}" | head -n 5)"
@@ -99,8 +100,8 @@ check 'it starts after all is quiet' start_daemon
 prints_nothing 'nothing is left in the stage' \
 	find "$T/repo.git/refd/stage" -type f
 no_locks 'nor a lock' repo.git
-# A kill in the midst of a syncfs makes its records unsure: what git did since
-# is left, and told of.
+# A kill in the middle of a syncfs makes its records unsure: recovery leaves and
+# reports git's later changes.
 is 'nothing to complain of' '' "$(complaints | grep -vE \
 	' finding="left" .*text="another writer (changed|deleted) it later"')"
 finish

@@ -38,7 +38,7 @@ file() { # PATH-BELOW-THE-GIT-DIR
 	cat "$T/$gitdir/$1"
 }
 
-# "OLD NEW MESSAGE" of the last line of a log; nothing if there is none.
+# Prints "OLD NEW MESSAGE" of the last line of a log, or nothing.
 logged() { # REF [WORKTREE'S-PATH-BELOW-THE-GIT-DIR]
 	local log=$T/$gitdir/${2:+$2/}logs/$1
 	[ ! -e "$log" ] || tail -n 1 "$log" |
@@ -187,8 +187,8 @@ create refs/heads/q/r $one"
 	is 'the other is as it was' "$one" "$(ref_of repo refs/heads/q/r)"
 }
 
-# As old gits made them: symbolic links. They are read, and not written
-# through; without --no-deref the ref that they name is meant.
+# Symbolic links, as made by old versions of git. They are read, and not written
+# through. Without --no-deref an update changes the ref behind the link.
 links() {
 	update repo refs/heads/real "$one"
 	ln -s refs/heads/real "$T/$gitdir/refs/heads/link"
@@ -236,7 +236,7 @@ packed
 links
 [ -n "${REFD_BY_GIT:-}" ] || refusals
 no_locks 'no lock is left' repo
-# To fsck, what points to nothing is broken.
+# For fsck, a symbolic ref to nothing is broken.
 printf 'option no-deref
 delete refs/heads/%s
 ' b q2 s |

@@ -16,21 +16,21 @@
 with_people tenants || finish
 ALICE=64001 BOB=64002
 with_account 64000
-# One commit, whichever repository it is made in.
+# The same commit in every repository.
 export GIT_AUTHOR_DATE='1785542400 +0000' GIT_COMMITTER_DATE='1785542400 +0000'
 
 start() {
 	start_daemon --config "$T/config"
 }
 
-# The daemon's answer for one ref.
+# The daemon's answer to an update of one ref.
 update() { # UID NAME REF OID
 	as "$1" "$REFD" update --git-dir "$T/of$1/$2" --porcelain "$3" "$4" \
 		2>/dev/null | sed -n '1s/ refs.* / /p;1s/^ok .*/ok/p' |
 		cut -d' ' -f1
 }
 
-# ---- root's daemon and the repositories of others ----
+# ---- root's daemon and the repositories of other users ----
 
 roots_daemon() {
 	local own=$T/of$BOB/own.git mode
@@ -53,7 +53,8 @@ roots_daemon() {
 	done
 	check 'nothing is left in it' test ! -e "$own/refd"
 	chown -R $BOB "$own"
-	# A git-dir of another account is not read: not its commondir either.
+	# A git-dir of another account is not read, and neither is its
+	# commondir.
 	as $BOB mkdir "$T/of$BOB/w.git"
 	as $BOB sh -c "echo /etc >'$T/of$BOB/w.git/commondir'"
 	check 'nothing is told of its commondir' grep -q 'is no repository that' \
@@ -65,7 +66,7 @@ roots_daemon() {
 	check 'and says so' grep -q 'state.*belongs to uid' "$T/out"
 }
 
-# ---- to be given another's records ----
+# ---- attempts to get the records of another user ----
 
 # His id in her repository, with her own path.
 another_s_id() {
@@ -73,7 +74,7 @@ another_s_id() {
 	is 'his' ok "$(update $BOB b.git refs/heads/a "$his")"
 	is 'hers' ok "$(update $ALICE y.git refs/heads/a "$one")"
 	as $ALICE sed -i "1s/.*/$(head -n 1 "$T/of$BOB/b.git/refd/id")/" "$id"
-	# It is opened anew.
+	# The daemon opens the repository again.
 	as $ALICE git -C "$T/of$ALICE/y.git" config some.thing else
 	is 'with his id' ok "$(update $ALICE y.git refs/heads/b "$one")"
 	check 'it was not believed' test "$(head -n 1 "$id")" != \
@@ -87,7 +88,8 @@ print(sqlite3.connect(sys.argv[1]).execute(
 		"$(sed -n 's/^uuid //p' "$T/of$BOB/b.git/refd/id")")"
 }
 
-# The same while his is away: nobody is to be found where the journal knows it.
+# The same while his repository is away: nothing is at the path that the journal
+# knows.
 an_id_of_one_who_is_away() {
 	local id=$T/of$ALICE/y.git/refd/id his_id
 	his_id=$(head -n 1 "$T/of$BOB/b.git/refd/id")
@@ -105,9 +107,9 @@ an_id_of_one_who_is_away() {
 	is 'his, back' ok "$(update $BOB b.git refs/heads/n "$his")"
 }
 
-# ---- to write what one can't reach ----
+# ---- attempts to write without access ----
 
-# What the daemon says to UID who knows a path, and may not look there.
+# The daemon's answer to a user who knows a path without access to it.
 by_wire() { # UID REPOSITORY REF OID
 	python3 - "$ROOT/tests/powercut" "$SOCKET" "$@" <<'PYTHON'
 import os, sys
@@ -138,9 +140,9 @@ closed_above() {
 	chmod 2775 "$T/of$BOB"
 }
 
-# ---- a daemon of his own ----
+# ---- a user's own daemon ----
 
-# Root finds an older copy of its state out as well as the daemon itself.
+# Root notices an older copy of its state as the daemon does.
 his_own_daemon() {
 	local own=$T/of$BOB
 	STATE=$own/state SERVED=$own SOCKET=$own/sock
@@ -179,9 +181,9 @@ his_daemon() {
 	check 'it serves' "$REFD" ping --socket "$SOCKET" --wait 120
 }
 
-# ---- to stop the others ----
+# ---- attempts to stop other users ----
 
-# All the connections there are. He who asks again is not told of that.
+# Alice takes all connections that she can get. Bob still gets a connection.
 all_connections() {
 	local holder
 	mkfifo "$T/hold"
@@ -199,12 +201,13 @@ all_connections() {
 	exec 9>&-
 }
 
-# Lists of alternates, each of which names the next one very often.
+# Lists of alternates. Each list names the next list very often.
 many_alternates() {
 	local i dir=$T/of$ALICE/alternates
 	for i in 1 2 3 4 5; do
 		as $ALICE mkdir -p "$dir/$i/info" "$dir/$i/pack"
-		# The last one has none: too deep is found out at once.
+		# The last list is missing: a deeper chain would be noticed at
+		# once.
 		[ $i -eq 5 ] || yes "$dir/$((i + 1))" 2>/dev/null | head -c 60000 |
 			sed '$d' >"$dir/$i/info/alternates"
 	done
@@ -225,7 +228,7 @@ many_alternates() {
 	check 'and she is told' grep -q '"unsupported":1' "$T/z"
 }
 
-# A packed-refs with nothing in it, larger than memory.
+# A sparse packed-refs, larger than memory.
 large_file() {
 	as $ALICE truncate -s 64G "$T/of$ALICE/x.git/packed-refs"
 	as $ALICE "$REFD" update --git-dir "$T/of$ALICE/x.git" refs/heads/l \

@@ -20,7 +20,7 @@ update() { # UID REPO REF NEW [OLD]
 		2>"$T/err" | sed -n '1s/^ok .*/ok/p;1s/^ng [^ ]* \([a-z]*\).*/\1/p'
 }
 
-# What the daemon says to a request of one's own making.
+# The daemon's answer to a hand-made request.
 say() { # UID VERB HEADERS [UPDATES], as python has them
 	as "$1" python3 - "$SOCKET" "$2" "$3" "${4:-None}" <<'PYTHON'
 import sys
@@ -75,7 +75,7 @@ another_uid() {
 		"$REFD" checkpoint 2>&1 | grep -o denied | head -n 1)"
 }
 
-# Of his transactions and sessions she knows the ids.
+# She knows the ids of his transactions and sessions.
 ids_of_another() {
 	local id other
 	id=$(as $BOB "$REFD" update --git-dir "$B" --porcelain refs/heads/i \
@@ -147,7 +147,7 @@ namespaces() {
 		skip mount-namespace 'only root can mount'
 		return
 	fi
-	# Where she has another directory at the path of a repository.
+	# She has a different directory at the path of a repository.
 	cp -a "$A" "$other"
 	unshare -m sh -c "mount --make-rprivate / &&
 		mount --bind '$other' '$A' &&
@@ -156,7 +156,7 @@ namespaces() {
 		grep -q 'is another directory for the daemon' "$T/err"
 	prints_nothing 'nothing is written' \
 		git --git-dir="$A" for-each-ref refs/heads/v
-	# A daemon's socket is a file as any other, wherever it is mounted.
+	# A daemon's socket is an ordinary file at any mount.
 	mkdir "$T/box"
 	is 'its socket in another mount namespace' ok "$(unshare -m sh -c "
 		mount --make-rprivate / && mount --bind '$T' '$T/box' &&
@@ -166,7 +166,7 @@ namespaces() {
 		2>"$T/err" | sed -n '1s/ .*//p')"
 }
 
-# ---- what is not below a root ----
+# ---- paths outside the roots ----
 
 elsewhere() {
 	local there=$T/secret
@@ -195,8 +195,8 @@ elsewhere() {
 
 # ---- links ----
 
-# At each place that is written to, one that leads to what is only the daemon's
-# account's.
+# At each place that refd writes to, a link leads to files that only the
+# daemon's account may change.
 planted() {
 	local name repo=$SERVED/of$ALICE/l.git oid before
 	install -d -m 700 "$T/prey" "$T/prey/heads"
@@ -238,7 +238,7 @@ planted() {
 	is 'for him as well' ok "$(update $BOB "$B" refs/heads/p "$his")"
 }
 
-# ---- what is echoed ----
+# ---- echoed text ----
 
 echoed() {
 	local esc=$'\e]0;owned\a\e[31m\xc2\x9b1m'

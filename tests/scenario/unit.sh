@@ -14,7 +14,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	finish
 fi
 with_fs ext4 96M || finish
-# This machine may have no id of its own, as a container has none.
+# This machine may have no id, like a container.
 echo fedcba9876543210fedcba9876543210 >"$T/this-machine"
 if [ -e /etc/machine-id ]; then
 	mount --bind "$T/this-machine" /etc/machine-id
@@ -23,10 +23,10 @@ fi
 SERVED=$FS/srv
 STATE=$FS/state
 mkdir "$SERVED"
-# Only what is asked for is checkpointed.
+# Checkpoints come only on request.
 printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 
-# The same commits in each repository.
+# The same commits in every repository.
 export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'
 
 start() {
@@ -88,7 +88,7 @@ check 'it starts again' start
 update a.git main "$two"
 update b.git main "$two"
 check 'new: refd checkpoint' "$REFD" checkpoint
-# What follows is in the journal alone, as far as a cut is concerned.
+# From here on, a power loss would leave the updates only in the journal.
 update a.git late "$one"
 check 'new: all of it is copied at a moment' cp -a "$SERVED" "$STATE" "$T/new"
 update a.git later "$one"
@@ -103,17 +103,17 @@ restore() { # FROM srv|state...
 	done
 }
 
-# As a power cut would have: the value did not reach the disk.
+# As after a power loss: the value did not reach the disk.
 lose() { # REPOSITORY BRANCH
 	rm -f "$SERVED/$1/refs/heads/$2"
 }
 
-# What was written before it counts as after a power cut.
+# For earlier writes this counts as a power loss.
 remount() {
 	umount "$FS" && mount -o loop "$FS.img" "$FS"
 }
 
-# ---- both, of one moment ----
+# ---- both from the same moment ----
 
 restore new srv state
 lose a.git late
@@ -134,7 +134,7 @@ is 'older repositories: nothing of later is in them' '' "$(at a.git late)"
 check 'older repositories: served' update a.git y "$one"
 is 'older repositories: under their id' "$uuid" "$(kept_uuid a.git)"
 
-# ---- one restored over itself while it is served ----
+# ---- a repository restored over itself while it is served ----
 
 update a.git main "$three"
 rm -rf "$SERVED/a.git"
@@ -146,7 +146,7 @@ check 'restored under the daemon, and killed: it starts' start
 is 'restored under the daemon, and killed: still so' "$one" "$(at a.git main)"
 check 'restored under the daemon: it stops' stop_daemon
 
-# ---- renamed and swapped while nobody looks ----
+# ---- repositories renamed and swapped while no daemon runs ----
 
 restore new srv state
 lose a.git late
@@ -187,7 +187,7 @@ refused 'then each repository is' 'has seen more of the journal' \
 	"$REFD" update -C "$SERVED/a.git" refs/heads/x "$one"
 check 'and it stops' stop_daemon
 
-# The word for it: give the journal up, and the repositories free.
+# The administrator's command: give the journal up, and free the repositories.
 restore old state
 "$REFD" recover --state "$STATE" --discard >"$T/said"
 is 'an older state: given up' 0 $?
@@ -204,9 +204,9 @@ refused 'refd disown beside the daemon' 'is served by a refd that runs' \
 	"$REFD" disown "$SERVED/a.git"
 kill_daemon
 
-# ---- copied in the middle of it: locks ----
+# ---- copied while in use: locks ----
 
-# A window's locks, as a copy of repositories that are in use may have them.
+# Locks of a batch, as in a copy of repositories that are in use.
 restore new srv
 : >"$SERVED/a.git/refd/stage/0000010000000001.0"
 ln "$SERVED/a.git/refd/stage/0000010000000001.0" "$SERVED/a.git/refs/heads/main.lock"

@@ -41,7 +41,7 @@ if command -v systemd-analyze >/dev/null; then
 	check 'and started by the service' [ -L \
 		"$to/etc/systemd/system/refd.service.wants/refd-metrics.socket" ]
 	systemctl -q --root="$to" disable refd-metrics.socket
-	# With the comment that says why, in the paragraph before it.
+	# Every trap has a comment with its reason, in the paragraph before.
 	for trap in StartLimitIntervalSec=0 RuntimeDirectoryPreserve=yes \
 		ProtectHome=read-only PrivateUsers=no RestrictSUIDSGID=no \
 		ProcSubset=all; do
@@ -56,7 +56,7 @@ else
 	skip units 'no systemd-analyze'
 fi
 
-# ---- what the manager is told ----
+# ---- messages to the manager ----
 
 python3 - "$T/notify" >>"$T/told" <<'PYTHON' &
 import socket, sys, time
@@ -75,7 +75,7 @@ unset REFD_SOCKET
 mkfifo "$T/ready"
 read -r _ <"$T/ready" &
 reader=$!
-# The socket is made here and passed to it, as systemd does.
+# The test makes the socket and passes it to the daemon, as systemd does.
 python3 - "$SOCKET" "$REFD" "$T" "$STATE" >>"$LOG" 2>&1 <<'PYTHON' &
 import os, socket, sys
 path, refd, tmp, state = sys.argv[1:]
@@ -111,7 +111,7 @@ one=$(new_commit srv/a.git one)
 check 'the watchdog is fed' await 5 told '^WATCHDOG=1'
 check 'and the status goes on' await 10 told 'STATUS=serving: 1 transactions'
 
-# ---- disks that hang ----
+# ---- hanging disks ----
 
 status_of() { "$REFD" status --socket "$SOCKET" | sed -n "s/^$1: //p"; }
 logs() { grep -q "event=$1 " "$LOG"; }
@@ -146,7 +146,7 @@ update srv/b.git -d refs/heads/b "$two" &
 waits=$!
 own $waits
 check 'a commit that hangs is logged' await 5 logs journal-hangs
-# What was told before may be read only now.
+# Earlier messages may be read only now.
 is_starved() {
 	: >"$T/told"
 	sleep 1
@@ -158,7 +158,7 @@ check 'until it is back' await 5 told '^WATCHDOG=1'
 check 'who waited is served, too' wait $waits
 reap $waits
 
-# ---- a repository that hangs while its locks are taken ----
+# ---- a repository that hangs while refd takes its locks ----
 
 new_repo srv/c.git bare
 three=$(new_commit srv/c.git one)
@@ -274,7 +274,7 @@ kill -TERM "$(cat "$T/pid")"
 check 'and stops' wait $manager
 reap $manager
 
-# ---- what is no socket ----
+# ---- a descriptor that is no socket ----
 
 LISTEN_PID=$$ LISTEN_FDS=1 bash -c 'export LISTEN_PID=$$
 	exec "$@" 3</dev/null' - "$REFD" daemon --config "$T/config" \

@@ -19,7 +19,7 @@ absent=1234567890123456789012345678901234567890
 
 # ---- the pair ----
 
-# Everything git would say about the refs, and the files that stand for them.
+# Prints all that git reports about the refs, and the files of the refs.
 picture() { # GIT-DIR
 	(
 		cd "$1" || exit 1
@@ -31,7 +31,7 @@ picture() { # GIT-DIR
 	)
 }
 
-# Directories of refs and logs that only refd left.
+# Prints directories of refs and logs that only refd left.
 litter() {
 	local dir
 	for dir in refd git; do
@@ -43,9 +43,9 @@ litter() {
 	comm -23 "$T/dirs.refd" "$T/dirs.git"
 }
 
-# What went to standard error, where the installed git is the one whose words
-# refd can speak. The two have names of their own, and so have the programs;
-# refd has options of its own.
+# Compares standard error, if refd can print the messages of the installed git.
+# The two repositories have different names, and so have the programs; refd has
+# additional options.
 same_words() {
 	[[ $(git version) == *" 2.39."* ]] || return 0
 	diff <(plain_words theirs) <(plain_words ours) >"$T/diff"
@@ -56,7 +56,7 @@ plain_words() { # WHOSE
 		-e '/^usage:/,$ { /^$/,$d; }' "$T/$1.err"
 }
 
-# Runs WHAT for both of the pair, with the same standard input, and compares.
+# Runs WHAT on both sides, with the same standard input, and compares.
 both() { # NAME STATUS ARGUMENT...
 	local name=$1 wanted=$2 ours theirs
 	shift 2
@@ -107,7 +107,7 @@ make_pair() { # NAME [bare]
 	cp -r "$T/$pair-refd" "$T/$pair-git"
 }
 
-# ---- what both must do alike ----
+# ---- equal behaviour of both ----
 
 argument_forms() {
 	both 'create' 0 refs/heads/a "$first" </dev/null
@@ -165,7 +165,7 @@ argument_forms() {
 	both '-z without --stdin' 129 -z refs/heads/a "$first" </dev/null
 }
 
-# Gitaly ends the options of each git command by --end-of-options.
+# Gitaly ends the options of every git command with --end-of-options.
 ends_of_options() {
 	both 'the options end' 0 --no-deref --end-of-options \
 		refs/heads/a "$first" </dev/null
@@ -319,7 +319,7 @@ when_packed() {
 	packed_is_a_link
 }
 
-# The deletion follows the link, and leaves it in place.
+# The deletion follows the link, and leaves the link in place.
 packed_is_a_link() {
 	local dir
 	for dir in "$T/$pair-refd/$gitdir" "$T/$pair-git/$gitdir"; do
@@ -343,7 +343,7 @@ all_of_it() {
 		git --git-dir "$T/$pair-refd/$gitdir" fsck --no-dangling 2>/dev/null
 }
 
-# ---- what is refd's own ----
+# ---- additions of refd ----
 
 # An id begins with the milliseconds of its birth.
 new_txid() {
@@ -458,7 +458,8 @@ rejected refs/heads/to-none $first $zero reference already exists" \
 	is 'the words of a version that is not known' 129 $?
 	check 'and those that are' \
 		grep -q "^error: --compat takes 2.39 or 2.55, not '2.47'" "$T/err"
-	# Which is read before -C is: it is to be a repository's.
+	# The command reads REFD_COMPAT before -C, so it must start in a
+	# repository.
 	(cd "$repo" && REFD_COMPAT=git "$REFD" update refs/heads/x "$first") \
 		2>"$T/err"
 	is 'said by the environment' 129 $?

@@ -11,7 +11,8 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
-# As the former release leaves it: stopped, or killed with a commit in the WAL.
+# Leaves a journal as the former release does: stopped, or killed with a commit
+# in the WAL.
 make_former() { # stopped|killed
 	python3 - "$STATE/journal.db" "$1" <<'PYTHON'
 import os, sqlite3, sys
@@ -33,9 +34,8 @@ for row in sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True).execute(
         sys.argv[2]): print(*row)' "$STATE/journal.db" "$1"
 }
 
-# Twenty creations, a move that is refused, one that is not; each under an id of
-# its own. The history ends with what a flush has followed, as it follows the
-# last.
+# Twenty creations, a refused move and a successful move, each under its own id.
+# The history ends with a row that a flush has followed.
 ids=$(printf '%012x' "$(date +%s%3N)")
 send_all() {
 	local n
@@ -78,7 +78,7 @@ is 'and changes nothing' '' "$(refs | diff "$T/refs" -)"
 check 'it serves' "$REFD" update -C "$T/repo.git" refs/heads/new "$one"
 check 'it stops again' stop_daemon
 is 'it is of format 2' 2 "$(ask_journal 'PRAGMA user_version')"
-# One row of the former journal is the question of refd enable.
+# One row of the former journal comes from refd enable.
 is 'its rows, and the new one with a checksum' '23 1' "$(ask_journal \
 	'SELECT sum(checksum IS NULL), count(checksum) FROM record')"
 check 'refd verify' "$REFD" verify --state "$STATE" "$T/repo.git" >/dev/null

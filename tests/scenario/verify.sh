@@ -12,7 +12,8 @@ verify() { # [OPTION] REPOSITORY
 	echo $? >"$T/status"
 }
 
-# The exit status, and the ids of what was found, in order, with their refs.
+# Prints the exit status, and the ids of the findings, in order, with their
+# refs.
 said_json() {
 	python3 - "$T/said" "$T/status" <<'PYTHON'
 import json, sys
@@ -70,7 +71,7 @@ is 'no repository' 128 "$(cat "$T/status")"
 verify
 is 'none named' 129 "$(cat "$T/status")"
 
-# ---- what git stumbles over ----
+# ---- damage that stops git ----
 
 cd "$T/r.git" || exit
 : >refs/heads/a
@@ -132,7 +133,7 @@ finds 'lost, and older' \
 	'1 journal-disagrees:refs/heads/c log-orphan:refs/heads/a ref-gone:refs/heads/b ref-lost:refs/heads/a' \
 	"$T/r.git"
 
-# ---- beside those who write ----
+# ---- beside writers ----
 
 check 'the daemon starts again' start_daemon
 "$REFD" update -C "$T/r.git" refs/heads/a "$one"

@@ -79,8 +79,7 @@ shared_repo() { # UID GROUP PATH
 	find "$3" -type d -exec chmod g+s {} +
 }
 
-# The tree that nobody may touch: closed, with the target names of the links of
-# M5.
+# A closed tree that nobody may touch, with the target names of the links of M5.
 make_outside() { # UID DIRECTORY
 	local nr
 	as "$1" git init -q --bare "$2"
@@ -136,7 +135,7 @@ leave_arena() {
 	[ "$scenario_bad" -gt 0 ] || rm -rf "$A"
 }
 
-# ---- who is there ----
+# ---- users ----
 
 innocent() { # KIND RATE SECONDS
 	become $INNOCENT $I_GROUP python3 -B "$T/hostile/innocent.py" "$1" \
@@ -257,7 +256,7 @@ attack_O1() {
 	done
 }
 
-# ---- what came of it ----
+# ---- results ----
 
 # Judges the answers to one kind of requests of the innocent user.
 judge_kind() { # NAME KIND

@@ -32,7 +32,7 @@ StandardOutput=append:/out/report
 StandardError=append:/out/errors
 TimeoutStartSec=150
 UNIT
-# It would ask who sits there.
+# systemd-firstboot would ask questions.
 ln -s /dev/null "$to/usr/local/lib/systemd/system/systemd-firstboot.service"
 cat >"$to/usr/local/lib/systemd/system/in-boot.target" <<'UNIT'
 [Unit]
@@ -40,7 +40,7 @@ Requires=basic.target
 Wants=in-boot.service
 UNIT
 
-# systemd-nspawn denies its machine Landlock unless told otherwise.
+# By default, systemd-nspawn denies Landlock to its machine.
 timeout 180 systemd-nspawn -q -D / --volatile=yes --boot --private-network --register=no \
 	--keep-unit --machine="refd-$$" --system-call-filter="$landlock" \
 	--bind-ro="$to/usr/local:/usr/local" --bind="$T/srv:/srv/git" \

@@ -16,7 +16,7 @@ root_needs debian --package
 
 # ---- built, twice ----
 
-# As a clone of what is here, changes that are not committed too.
+# As a clone of this tree, with uncommitted changes.
 build() { # DIRECTORY
 	mkdir -p "$T/$1/refd" "$T/$1/home" &&
 		git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
@@ -36,13 +36,13 @@ umask 0002
 check 'once more' build another-place
 umask 0022
 is 'to the same bytes' "$(sums first)" "$(sums another-place)"
-# The project has no address of its own: the maintainer's is of the machine that
-# builds the package. lintian leaves files in TMPDIR.
+# The project has no mail address: the maintainer's address belongs to the
+# machine that builds the package. lintian leaves files in TMPDIR.
 is 'lintian' '' "$(TMPDIR=$T lintian --allow-root --fail-on none \
 	--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 	"$T"/first/refd_*.changes 2>&1)"
 
-# A later one, of the same files.
+# A later version with the same files.
 mkdir "$T/second"
 dpkg-deb -R "$T"/first/refd_*_*.deb "$T/second/x"
 sed -i 's/^Version: .*/&+later/' "$T/second/x/DEBIAN/control"
@@ -51,8 +51,8 @@ rm -r "$T/second/x"
 
 # ---- booted ----
 
-# apt has a mirror in reach here, and none in the machine: it fetches the
-# libraries now, and installs none.
+# apt can reach a mirror here, but not in the machine: it fetches the libraries
+# now, without an installation.
 suite=$(apt_private_codename)
 packages=dbus,git,openssh-client,openssh-server,procps,systemd,systemd-sysv
 # shellcheck disable=SC2016 # mmdebstrap's shell knows the root
@@ -89,12 +89,12 @@ ln -s ../in-package.service \
 	"$root/etc/systemd/system/multi-user.target.wants/in-package.service"
 ln -sf /dev/null "$root/etc/systemd/system/systemd-firstboot.service"
 
-# What is cut: repositories and what packages write, on a disk of their own.
+# The disk that loses the power: repositories, and files that packages write.
 with_fs ext4 1G || finish
 mkdir "$FS/srv"
 cp -a "$ROOT_BASE/var/lib" "$FS/lib"
 
-# systemd-nspawn denies its machine Landlock unless told otherwise.
+# By default, systemd-nspawn denies Landlock to its machine.
 landlock='landlock_create_ruleset landlock_add_rule landlock_restrict_self'
 boot() {
 	timeout 240 systemd-nspawn -q -D "$root" --boot --register=no \
@@ -105,7 +105,8 @@ boot() {
 	NSPAWN=$!
 	own "$NSPAWN"
 }
-# Nothing runs on while the disk goes, or it could be told that all is well.
+# All processes are stopped first: a process that ran on could be told that its
+# writes succeeded.
 cut_power() {
 	local init
 	init=$(pgrep -P "$(pgrep -P "$NSPAWN")" | head -n 1)

@@ -12,12 +12,12 @@
 
 root_needs debians --stacks
 
-# Changes that are not committed too. Nothing of a build/ goes along.
+# With uncommitted changes, without build/.
 mkdir "$T/refd"
 (cd "$ROOT" && git -c safe.directory='*' ls-files -z --cached --others \
 	--exclude-standard | xargs -0 cp --parents -t "$T/refd")
 
-# What runs in the new namespaces.
+# Runs in the new namespaces.
 quickstart() {
 	set -e
 	root_mount "$T/root"

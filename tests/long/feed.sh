@@ -16,7 +16,7 @@ cd "$T" || exit 1
 one=$(new_commit a.git 1)
 other=$(new_commit a.git 2)
 
-# Sends each transaction until it is known to be committed.
+# Sends each transaction until its commit is known.
 cat >writer.py <<'PYTHON'
 import os, subprocess, sys, time
 refd, repo, transactions, refs, *values = sys.argv[1:]
@@ -35,7 +35,7 @@ for n in range(int(transactions)):
 print('end', file=made, flush=True)
 PYTHON
 
-# Reads some, is killed (what it has read and not dealt with is lost), reads on.
+# Reads some changes, is killed (unhandled changes are lost), reads on.
 cat >reader.py <<'PYTHON'
 import json, random, subprocess, sys
 refd, refs = sys.argv[1], int(sys.argv[2])

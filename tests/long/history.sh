@@ -19,15 +19,15 @@ check "filled" "$BUILD/tests/helper/fill_journal" "$STATE" "$RECORDS" \
 	"$T/a.git"
 echo "# filled in $SECONDS s: $(du -m "$STATE/journal.db" | cut -f1) MB"
 
-# Keeps all of it; then 1 MiB, to be trimmed.
+# Keeps all history; then only 1 MiB, so that history is trimmed.
 configure() { # MIB
 	printf '[journal]\n\tretention = 3650 days\n\tretention-size = %sMiB\n' "$1"
 }
 configure 1000000 >config
 start_daemon --config "$T/config"
 
-# Milliseconds of the slowest of a thousand updates, one after the other, and
-# of the middle one.
+# Prints the milliseconds of the slowest of a thousand successive updates, and
+# of the median.
 commits() {
 	python3 - "$REFD" "$T/a.git" "$commit" <<'PYTHON'
 import subprocess, sys, time
@@ -60,9 +60,9 @@ echo "# indexed in $SECONDS s: $(du -m "$STATE/history.db" | cut -f1) MB"
 check 'indexed' test "$(status indexed_lsn)" -ge "$last"
 echo "# commits with nothing beside them: $(commits)"
 
-# ok if COMMAND finds NUMBER lines in less than LIMIT milliseconds (the
-# program's own start, and its asking git what a time means, in it); the best
-# of three.
+# ok if COMMAND finds NUMBER lines in less than LIMIT milliseconds, in the best
+# of three runs. The time includes the program's start, and git's answer about a
+# time.
 LIMIT=250
 quickly() { # NAME NUMBER COMMAND...
 	local name=$1 number=$2 found best=99999999 from took _

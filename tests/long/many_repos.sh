@@ -16,7 +16,7 @@ MAX_DESCRIPTORS=2048
 ulimit -n 4096
 MAX_KB=100000
 
-# Runs a step, and prints what it took.
+# Runs a step, and prints its time.
 step() { # NAME COMMAND...
 	local name=$1 began=$EPOCHREALTIME
 	shift
@@ -93,7 +93,7 @@ each_has_it() {
 	done
 }
 
-# Looks at all repositories. The only finding is that TMPDIR may be in memory.
+# Checks all repositories. The only finding is that TMPDIR may be in memory.
 doctor_all() {
 	"$REFD" doctor --all >"$T/doctor"
 	grep -q "^$REPOS repositories:" "$T/doctor" &&

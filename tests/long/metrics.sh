@@ -99,7 +99,7 @@ check 'the rules fire, and do not' "$promtool" test rules "$T/cases.yml"
 
 # ---- the dashboard ----
 
-# Its queries, as Grafana fills them in, one to a line.
+# The dashboard's queries, with Grafana's variables filled in, one on a line.
 python3 - "$ROOT/daemon/metrics/dashboard.json" >"$T/queries" <<'PY'
 import json, sys
 for panel in json.load(open(sys.argv[1]))["panels"]:

@@ -13,7 +13,8 @@ if [ ! -e "$OOM" ] || ldd "$REFD" | grep -q 'lib[at]san'; then
 	finish
 fi
 
-# Runs COMMAND... with the NTH allocation failing. Sets $code; 1: it had less.
+# Runs COMMAND... with the NTH allocation failing. Sets $code; 1: fewer
+# allocations.
 short_of() { # NTH COMMAND...
 	local nth=$1
 	shift
@@ -34,7 +35,7 @@ complain() { # NAME NTH WHY
 		echo "# $1, allocation $2: $3, code $code: $(head -c 300 "$T/err")"
 }
 
-# What every one of them has to do.
+# Checks the rules for every command.
 ends_well() { # NAME NTH
 	case $code in
 	0) ;;
@@ -56,7 +57,8 @@ sweep() { # NAME REF COMMAND...
 		[ "$code" = 0 ] || failed=$((failed + 1))
 		[ -z "$ref" ] || [ "$code" != 0 ] || [ "$(at "$this")" = "$one" ] ||
 			complain "$name" "$nth" 'a false ok'
-		# Nor of one ref among others, as scripts read it.
+		# Scripts read the lines of single refs: these must be true,
+		# too.
 		! grep -q "^ok $this\$" "$T/said" || [ "$(at "$this")" = "$one" ] ||
 			complain "$name" "$nth" 'a false line'
 	done

@@ -26,7 +26,7 @@ rm -f "$T/a tree/build"
 shows 'the same below a name with a space' \
 	env -u BUILD "$T/a tree/scripts/quickstart"
 
-# A build that goes on only after its progress was seen.
+# A build that waits until its progress was seen.
 mkdir "$T/bin"
 cat >"$T/bin/make" <<MAKE
 #!/bin/sh

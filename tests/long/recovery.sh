@@ -24,7 +24,7 @@ cat >"$T/config" <<'CONFIG'
 	interval = 1h
 CONFIG
 
-# Without waiting for it: that it recovers is what is looked at.
+# Does not wait until the daemon serves: the test observes its recovery.
 begin_daemon() {
 	"$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$SERVED" \
 		--config "$T/config" >>"$LOG" 2>&1 </dev/null &
@@ -45,7 +45,7 @@ cut_power() {
 	mount -o loop "$FS.img" "$FS"
 }
 
-# Half of it is done, as it says itself.
+# Waits until the daemon reports that half of the work is done.
 half_way() {
 	local seen of total
 	for _ in {1..3000}; do
@@ -101,7 +101,7 @@ check 'in less than 4 KB for each record, and 100 MB' \
 check 'it told how far it was' grep -q 'event=recovering done=[0-9]* total=[0-9]*' "$LOG"
 grep -o 'event=recovering done=[0-9]* total=[0-9]*' "$LOG" | sed 's/^/# /'
 
-# ---- what is there ----
+# ---- refs and logs ----
 
 sort "$T/acked" >"$T/wanted"
 git -C "$repo" for-each-ref --format='%(refname) %(objectname)' \

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 export STACKS_CACHE=${STACKS_CACHE:-$T/cache} BUILD TMPDIR=$T
-# What they report goes on as it is.
+# The output of the scripts is copied.
 for script in "$ROOT"/tests/stacks/*.sh; do
 	check "$(basename "$script")" bash "$script"
 done

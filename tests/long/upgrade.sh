@@ -41,7 +41,7 @@ elif [ -z "${FORMER:-}" ] && ! build_former; then
 fi
 FORMER=${FORMER:-$T/former/build/bin}
 
-# As a package does: file by file, each of them at once.
+# Replaces each file atomically, as a package manager does.
 install_release() { # DIRECTORY
 	local file
 	for file in "$1"/*; do
@@ -80,8 +80,8 @@ new_repo work
 git init -q --bare "$T/pushed.git"
 git -C "$T/pushed.git" config core.logAllRefUpdates always
 
-# Each push has ten refs. Its word for each goes to `told`: what it calls done
-# is there, what it calls refused is not.
+# Each push has ten refs. The report about each ref goes to `told`: a ref that
+# is reported as done must be there, and a refused ref must not.
 pusher() {
 	local n=0 i refs line
 	while [ ! -e "$T/enough" ]; do
@@ -136,7 +136,7 @@ check 'refd verify' "$REFD" verify --state "$STATE" "${repos[@]}" \
 is 'no lock' '' "$(find "${repos[@]}" "$T/pushed.git" -name '*.lock')"
 is 'no complaint' '' "$(complaints)"
 
-# ---- releases that do not know each other ----
+# ---- different releases ----
 
 one=$(head -n 1 "$T/r1.git.oids")
 told() { # REPORTED-AS WORDS REF
@@ -207,7 +207,7 @@ is 'nothing is lost of it' '' \
 	"$(cd "$T" && upgrade check "$REFD" "$T/killed.git" 2>&1)"
 check 'it stops' stop_daemon
 
-# ---- what awaits recovery ----
+# ---- deferred records ----
 
 if with_fs ext4 64M; then
 	git init -q --bare "$FS/r.git"

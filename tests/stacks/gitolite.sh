@@ -9,7 +9,7 @@
 # shellcheck source=tests/lib/stack_push.sh
 . "$ROOT/tests/lib/stack_push.sh"
 
-# gitolite's own repository knows one branch.
+# gitolite's own repository expects this branch.
 git config --system init.defaultBranch master
 home=/var/lib/gitolite3
 getent passwd gitolite3 >/dev/null ||
@@ -95,7 +95,7 @@ both 'the daemon is back' 1 side:refs/heads/a/3
 check "$stack: disabled" quietly \
 	as gitolite3 refd disable $repositories/served.git
 
-# All of them, gitolite's own too, and those that it makes from now on.
+# All repositories, including gitolite's own and future ones.
 stack='gitolite, all by the system'
 check "$stack: enabled" quietly refd enable --system --root $repositories
 before=$(transactions)

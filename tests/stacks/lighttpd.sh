@@ -16,7 +16,7 @@ usermod -a -G git www-data
 install -d -o git -g git /srv/git
 daemon_user=git
 stack_web_repos git --shared=group
-# git wants to be told that somebody else's repositories are all right.
+# git refuses repositories of other users unless they are listed.
 git config --system safe.directory '*'
 
 cat >/etc/lighttpd/git.conf <<'CONF'
@@ -44,7 +44,7 @@ install -d /var/empty
 serve "$T/lighttpd.log" lighttpd -D -f /etc/lighttpd/git.conf
 check 'lighttpd serves' await_web
 
-# What the daemon makes is git's, and of the same group and mode.
+# Files that the daemon makes belong to git, with the same group and mode.
 COMPARE_OWNERS=no
 stack='lighttpd'
 start_refd /srv/git allowUser=www-data

@@ -19,7 +19,7 @@ done
 usermod -a -G dev alice
 usermod -a -G dev bob
 start_sshd
-# git wants to be told that somebody else's repositories are all right.
+# git refuses repositories of other users unless they are listed.
 git config --system safe.directory '*'
 
 new_pair() { # OWNER
@@ -67,7 +67,8 @@ outsider() {
 	is "$stack: nothing is done" "$before" "$(state_of refd)"
 }
 
-# What an account of the group makes is its own, as it would be by git.
+# With git, each account owns the files that it makes. With refd, the daemon's
+# account owns them.
 COMPARE_OWNERS=no
 daemon_user=keeper
 new_pair alice

@@ -61,7 +61,7 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key)
 	return last;
 }
 
-/* A number, which may end with a k, m or g. */
+/* A number with an optional suffix k, m or g. */
 static bool is_number(const char *value, long *n)
 {
 	char *end;
@@ -91,7 +91,7 @@ bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
 	return n != 0;
 }
 
-/* ---- what the files could say ---- */
+/* ---- possible content of the files ---- */
 
 static bool file_might_say(const char *path, const char *const words[])
 {
@@ -122,8 +122,8 @@ static bool under_might_say(const char *dir, const char *name,
 	return might;
 }
 
-/* A git built with another prefix has its own system file: ../etc of where
- * PATH finds it. */
+/* A git built with a different prefix has a different system file: ../etc,
+ * relative to the directory of git in PATH. */
 static bool prefix_might_say(const char *const words[])
 {
 	const char *at = getenv("PATH");

@@ -1,7 +1,7 @@
 /*
- * git's configuration as git itself resolves it, from one run of
- * "git config -z --list" (system, user, repository, worktree, includes,
- * environment). Blocking; one thread.
+ * git's configuration as resolved by git, from one run of "git config -z
+ * --list" (system, user, repository, worktree, includes, environment).
+ * Blocking; one thread.
  */
 #ifndef CLIENT_GIT_GITCONFIG_H
 #define CLIENT_GIT_GITCONFIG_H
@@ -12,28 +12,28 @@
 #include "client/base/cli.h"
 #include "client/git/gitdir.h"
 
-/* Zero-initialised says nothing on anything. */
+/* Zero-initialised is an empty configuration. */
 struct gitconfig {
 	struct text list;
 };
 
-/* Runs git; its failure ends the program. GD may be NULL: no repository. */
+/* Runs git; a failure ends the program. GD may be NULL: no repository. */
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
 void gitconfig_done(struct gitconfig *config);
 
 /*
- * Whether loading could bring up any of WORDS (parts of keys, lower case,
- * NULL at the end): false only where none stands in any file that git would
- * read, nor may one be included or come from the environment. That costs a
- * few small reads where a process costs a millisecond.
+ * Could gitconfig_load() find any of WORDS (parts of keys, lower case, NULL at
+ * the end)? False only if no file that git would read contains any of them, and
+ * nothing is included or comes from the environment. The check needs a few
+ * small reads; a process would need a millisecond.
  */
 bool gitconfig_might_say(const struct gitdir *gd, const char *const words[]);
 
-/* The last value of KEY (spelled as git lists it: section and variable in
- * lower case), borrowed; NULL when unset, "true" for a key without "=". */
+/* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".
+ * KEY is spelled as in git's list: section and variable in lower case. */
 const char *gitconfig_get(const struct gitconfig *config, const char *key);
-/* As git reads a boolean, dying of what is none; UNSET when it isn't
- * there. */
+/* As git reads a boolean: an invalid value ends the program. Returns UNSET if
+ * there is no value. */
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
 /* Walks all entries; *AT starts at 0. */

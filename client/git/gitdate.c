@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Of a date without a zone, or of now: what this machine says. */
+/* The local zone, for a date without a zone and for the present. */
 static int local_zone(time_t t)
 {
 	struct tm tm;
@@ -21,7 +21,7 @@ void gitdate_now(struct gitdate *date)
 	date->zone = local_zone(now);
 }
 
-/* Exactly NR digits. */
+/* Reads exactly NR digits. */
 static bool take_digits(const char **s, int nr, int *number)
 {
 	int n = 0;
@@ -74,7 +74,7 @@ static bool parse_raw(const char *s, struct gitdate *date)
 	if (*s < '0' || *s > '9')
 		return false;
 	secs = strtoll(s, &end, 10);
-	/* A bare number below this is a year, a day, ... to git. */
+	/* git takes a smaller bare number for a year, a day, ... */
 	if (!marked && secs < 100000000)
 		return false;
 	if (secs > INT64_MAX / 2 || *end++ != ' ' ||
@@ -84,7 +84,7 @@ static bool parse_raw(const char *s, struct gitdate *date)
 	return true;
 }
 
-/* From broken-down time in the zone that REST names, or in the local one. */
+/* Converts broken-down time in the zone REST, or in the local zone. */
 static bool finish(struct tm *tm, const char *rest, struct gitdate *date)
 {
 	struct tm wanted = *tm;
@@ -101,7 +101,7 @@ static bool finish(struct tm *tm, const char *rest, struct gitdate *date)
 		d.secs = mktime(tm);
 		d.zone = local_zone((time_t)d.secs);
 	}
-	/* 31 February and the like were normalised: not ours to guess. */
+	/* 31 February and similar dates were normalised: let git decide. */
 	if (tm->tm_mday != wanted.tm_mday || tm->tm_mon != wanted.tm_mon ||
 	    d.secs < 0)
 		return false;

@@ -1,7 +1,7 @@
 /*
- * The forms of GIT_COMMITTER_DATE that scripts write: "@secs zone", "secs
- * zone", ISO 8601 and RFC 2822. git's parse_date() takes many more; those are
- * git's to read. Pure but for the time zone of the process.
+ * The usual formats of GIT_COMMITTER_DATE: "@secs zone", "secs zone", ISO 8601
+ * and RFC 2822. git's parse_date() accepts many more formats, and these are
+ * left to git. Pure, except for the time zone of the process.
  */
 #ifndef CLIENT_GIT_GITDATE_H
 #define CLIENT_GIT_GITDATE_H
@@ -14,9 +14,9 @@ struct gitdate {
 	int zone;     /* minutes east of Greenwich */
 };
 
-/* False for any other form; *DATE is then untouched. */
+/* Returns false for any other format; *DATE is then unchanged. */
 bool gitdate_parse(const char *s, struct gitdate *date);
-/* The present, and the zone it has here. */
+/* The present time, and the local zone. */
 void gitdate_now(struct gitdate *date);
 
 #endif

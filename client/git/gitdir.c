@@ -42,7 +42,7 @@ static char *common_of(const char *dir)
 	return common;
 }
 
-/* git asks no more of HEAD than to look like one (validate_headref). */
+/* git only checks that HEAD looks valid (validate_headref). */
 static bool has_head(const char *dir)
 {
 	char *head = join(dir, "HEAD");
@@ -98,8 +98,8 @@ static bool is_git_directory(const char *dir)
 	return ok;
 }
 
-/* What a gitfile says, as read_gitfile_gently() of git's setup.c reads it;
- * NULL with *WHY. */
+/* The target of a gitfile, as in read_gitfile_gently() of git's setup.c; NULL
+ * with *WHY. */
 static char *parse_git_file(const char *path, const struct text *t,
     struct text *why)
 {
@@ -127,8 +127,8 @@ static char *parse_git_file(const char *path, const struct text *t,
 	return NULL;
 }
 
-/* The repository that a ".git" file at PATH points to. NULL: PATH is no such
- * file, or, with *WHY, a bad one. */
+/* The repository behind a ".git" file at PATH. NULL: PATH is no such file, or,
+ * with *WHY, an invalid file. */
 static char *follow_git_file(const char *path, struct text *why)
 {
 	struct text t = { 0 };
@@ -169,8 +169,8 @@ static bool settle(struct gitdir *gd, const char *dir, struct text *why)
 	return true;
 }
 
-/* DIR/.git (a directory or a file), then DIR itself. NULL: neither, or, with
- * *WHY, a file that can't be followed. */
+/* Checks DIR/.git (a directory or a file), then DIR. NULL: neither is a
+ * repository, or, with *WHY, a file can't be followed. */
 static char *repository_in(const char *dir, struct text *why)
 {
 	char *dot = join(dir, ".git");
@@ -186,7 +186,8 @@ static char *repository_in(const char *dir, struct text *why)
 	return is_git_directory(dir) ? xstrdup(dir) : NULL;
 }
 
-/* The length of the longest of GIT_CEILING_DIRECTORIES above PATH, or 0. */
+/* Length of the longest directory in GIT_CEILING_DIRECTORIES above PATH, or
+ * 0. */
 static size_t ceiling_of(const char *path)
 {
 	const char *at = getenv("GIT_CEILING_DIRECTORIES");
@@ -220,8 +221,8 @@ static bool may_cross_devices(void)
 	return env && *env && strcmp(env, "0") && strcmp(env, "false");
 }
 
-/* DIR becomes where it was found. NULL: nowhere, with *WHY where that is not
- * all there is to say. */
+/* Changes DIR to the directory where the repository was found. NULL: not found;
+ * *WHY is set if there is a special reason. */
 static char *search_upwards(char *dir, struct text *why)
 {
 	size_t ceiling = ceiling_of(dir), len;
@@ -249,7 +250,7 @@ static char *search_upwards(char *dir, struct text *why)
 	}
 }
 
-/* FOUND is DIR or DIR/.git by its name, not by what a file says. */
+/* FOUND has the name DIR or DIR/.git, and is not from a gitfile. */
 static bool is_directly_in(const char *found, const char *dir)
 {
 	char *dot = join(dir, ".git");

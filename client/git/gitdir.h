@@ -1,6 +1,6 @@
 /*
- * Which repository is meant: what setup_git_directory_gently() of git's
- * setup.c finds, without reading any configuration.
+ * Finds the repository, as setup_git_directory_gently() of git's setup.c,
+ * without reading any configuration.
  */
 #ifndef CLIENT_GIT_GITDIR_H
 #define CLIENT_GIT_GITDIR_H
@@ -10,19 +10,20 @@
 
 #include "client/base/cli.h"
 
-/* Zero-initialised is none; owns its strings, which are real paths. */
+/* Zero-initialised is empty. Owns its strings, which are real paths. */
 struct gitdir {
-	char *path; /* of a linked worktree: its own */
+	char *path; /* a linked worktree has its own */
 	char *common;
 	uint64_t dev, ino; /* of common */
-	char *top;         /* where it was found, by looking; else NULL */
-	bool is_linked;    /* through a ".git" that is a file */
+	char *top;         /* if searched: where it was found; else NULL */
+	bool is_linked;    /* through a file ".git" */
 };
 
-/* DIR as --git-dir or GIT_DIR name it; NULL: from the current directory up.
- * False, and *WHY (what was there is cleared) in git's words. */
+/* DIR is the value of --git-dir or GIT_DIR. NULL: searches from the current
+ * directory upwards. On failure returns false and *WHY (cleared first) in git's
+ * words. */
 bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why);
-/* DIR is a repository or a work tree's top; nothing above it is looked at. */
+/* DIR is a repository or the top of a work tree; parents are not searched. */
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);
 void gitdir_done(struct gitdir *gd);
 

@@ -1,6 +1,6 @@
 /*
- * Which git there is, for what its versions do differently.
- * One thread; blocks while git runs, each time.
+ * The version of the installed git, for differences between versions. One
+ * thread; every call blocks while git runs.
  */
 #ifndef CLIENT_GIT_GITVERSION_H
 #define CLIENT_GIT_GITVERSION_H
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * Is PATH's git, which for a hook is the one that runs it, older than
- * MAJOR.MINOR? One that does not tell is not.
+ * Is the git in PATH older than MAJOR.MINOR? For a hook, this is the git that
+ * runs the hook. False if the version is unknown.
  */
 bool gitversion_before(unsigned major, unsigned minor);
 

@@ -9,7 +9,7 @@
 #include "proto/oid.h"
 #include "proto/refname.h"
 
-/* Readers of symbolic refs stop here too (SYMREF_MAXDEPTH). */
+/* Readers of symbolic refs stop at this depth (SYMREF_MAXDEPTH). */
 #define LINKS_MAX 5
 
 static void add(struct heads *h, char *name)
@@ -24,12 +24,12 @@ static void add(struct heads *h, char *name)
 /* ---- HEAD ---- */
 
 enum link {
-	LINK_NONE, /* it is a value, or not there */
-	LINK_REF,  /* *NAME is what it points to */
+	LINK_NONE, /* a value, or absent */
+	LINK_REF,  /* *NAME is the target */
 	LINK_BROKEN
 };
 
-/* "ref: <name>", as the files backend reads it. */
+/* Parses "ref: <name>", as the files backend does. */
 static enum link parse_link(const struct text *t, struct text *name)
 {
 	struct refd_oid oid;
@@ -68,8 +68,8 @@ static enum link read_link(const char *path, struct text *name)
 	return link;
 }
 
-/* Where HEAD leads to, from the work tree whose directory is DIR; NULL where
- * git would not know either. */
+/* The final ref of HEAD in the work tree with directory DIR; NULL if git could
+ * not resolve HEAD either. */
 static char *resolve_head(const char *dir, const char *common, bool *is_symref)
 {
 	struct text name = { 0 };
@@ -95,7 +95,7 @@ static char *resolve_head(const char *dir, const char *common, bool *is_symref)
 	return link == LINK_NONE ? name.data : NULL;
 }
 
-/* ---- what goes on with a detached one ---- */
+/* ---- a detached HEAD during a rebase or bisect ---- */
 
 static bool exists(const char *dir, const char *name)
 {
@@ -106,7 +106,7 @@ static bool exists(const char *dir, const char *name)
 	return does;
 }
 
-/* A branch, named in DIR/NAME with or without its refs/heads/. */
+/* Adds the branch in the file DIR/NAME, with or without refs/heads/. */
 static void add_branch_in(struct heads *h, const char *dir, const char *name)
 {
 	static const char heads[] = "refs/heads/";
@@ -154,7 +154,7 @@ static void add_worktree(struct heads *h, const char *dir, const char *common)
 	free(head);
 }
 
-/* git knows a linked one by the file "gitdir", and that it is not empty. */
+/* git recognises a linked work tree by a non-empty file "gitdir". */
 static bool is_linked(const char *dir)
 {
 	char *path = xasprintf("%s/gitdir", dir);

@@ -1,7 +1,7 @@
 /*
- * What is checked out in a repository's work trees: what find_shared_symref()
- * of git's worktree.c finds for HEAD. A branch that is being rebased or
- * bisected on a detached HEAD is checked out too.
+ * The branches that are checked out in a repository's work trees, as in
+ * find_shared_symref() of git's worktree.c for HEAD. A branch that is being
+ * rebased or bisected on a detached HEAD is also checked out.
  *
  * Reads a few small files; one thread.
  */
@@ -14,8 +14,8 @@
 struct heads {
 	char **names; /* refs/heads/..., one or two for a work tree */
 	size_t nr, size;
-	/* Where the HEAD of gd->path leads to at last, be it born or not;
-	 * "HEAD" when it is detached; NULL when it can't be read. */
+	/* The final ref of the HEAD of gd->path, also of an unborn branch;
+	 * "HEAD" if detached; NULL if unreadable. */
 	char *own;
 	bool own_is_symlink;
 };
@@ -23,7 +23,7 @@ struct heads {
 /* IS_BARE: there is no main work tree. */
 void heads_find(struct heads *h, const struct gitdir *gd, bool is_bare);
 void heads_done(struct heads *h);
-/* Is NAME checked out somewhere? */
+/* Is NAME checked out in any work tree? */
 bool heads_have(const struct heads *h, const char *name);
 
 #endif

@@ -25,7 +25,7 @@ static const char *user_name(const struct passwd *pw)
 	return pw ? pw->pw_name : "unknown";
 }
 
-/* The password file's real name, where "&" stands for the account's. */
+/* Adds the real name from the password file; "&" stands for the account. */
 static void add_gecos_name(struct text *t, const struct passwd *pw)
 {
 	const char *s = pw && pw->pw_gecos ? pw->pw_gecos : "";
@@ -80,7 +80,7 @@ static void find_name(struct text *t, const struct gitconfig *config)
 	const char *name = getenv("GIT_COMMITTER_NAME");
 	struct passwd *pw;
 
-	/* An empty one is given, too: it stands for the account. */
+	/* An empty name counts as given, and stands for the account. */
 	if (name && !*name)
 		name = user_name(getpwuid(getuid()));
 	if (!name)
@@ -113,7 +113,7 @@ static void find_mail(struct text *t, const struct gitconfig *config)
 		add_account_mail(t, getpwuid(getuid()));
 }
 
-/* What git strips from both ends. */
+/* Characters that git strips from both ends. */
 static bool is_crud(char c)
 {
 	return (unsigned char)c <= ' ' || strchr(",:;<>\"\\'", c) != NULL;

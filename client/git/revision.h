@@ -1,8 +1,7 @@
 /*
- * Names of objects into ids. Forty hex digits are taken as they are, without
- * asking whether there is such an object; anything else is git's to resolve
- * ("git cat-file --batch-check", started once, when first needed).
- * Blocking; one thread.
+ * Resolves names of objects. Forty hex digits are used verbatim, without a
+ * check that the object exists. git resolves all other names ("git cat-file
+ * --batch-check", started at the first need). Blocking; one thread.
  */
 #ifndef CLIENT_GIT_REVISION_H
 #define CLIENT_GIT_REVISION_H
@@ -11,13 +10,13 @@
 #include "client/git/gitdir.h"
 #include "proto/oid.h"
 
-/* GD is borrowed; the rest is zero at first. */
+/* GD is borrowed; the rest is zero initially. */
 struct revisions {
 	const struct gitdir *gd;
 	struct coprocess git;
 };
 
-/* False: no such object, or ambiguous. */
+/* False: no such object, or an ambiguous name. */
 bool revision_resolve(struct revisions *revs, const char *name,
     struct refd_oid *oid);
 void revisions_done(struct revisions *revs);

@@ -7,7 +7,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* Three octal digits, at most 377; no name has a NUL in it. */
+/* Three octal digits, at most 377; a name contains no NUL. */
 static const char *take_octal(const char *s, struct text *out)
 {
 	if (s[0] > '3' || !is_octal(s[0]) || !is_octal(s[1]) ||

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* fsmonitor-watchman is not among them: git runs it by the path that
- * core.fsmonitor gives. */
+/* Without fsmonitor-watchman, which git runs by the path in core.fsmonitor. */
 const char *const forward_names[] = { "applypatch-msg", "commit-msg",
 	"p4-changelist", "p4-post-changelist", "p4-pre-submit",
 	"p4-prepare-changelist", "post-applypatch", "post-checkout",
@@ -15,8 +14,8 @@ const char *const forward_names[] = { "applypatch-msg", "commit-msg",
 	"reference-transaction", "sendemail-validate", "update", NULL };
 
 /*
- * git leaves GIT_DIR unset in a work tree that it found by itself; .git may
- * be a file there (a linked worktree that was just added).
+ * git leaves GIT_DIR unset if it found the work tree itself. .git may then be a
+ * file, in a new linked worktree.
  */
 #define HEAD                                                                   \
 	"#!/bin/sh\n"                                                          \
@@ -40,8 +39,8 @@ const char *const forward_names[] = { "applypatch-msg", "commit-msg",
 	"[ -x \"$hook\" ] || exit 0\n"                                         \
 	"exec \"$hook\" \"$@\"\n"
 
-/* With a hook of this name there, git leaves to it what it else does itself:
- * see githooks(5). */
+/* If a hook of this name exists, git expects the hook to do git's default
+ * action: see githooks(5). */
 #define TAIL_CHECKOUT                                                           \
 	"[ ! -x \"$hook\" ] || exec \"$hook\" \"$@\"\n"                         \
 	"refuse() {\n"                                                          \

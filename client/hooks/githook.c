@@ -12,7 +12,7 @@
 
 #define ARGS_MAX 4
 
-/* ---- finding it ---- */
+/* ---- finding a hook ---- */
 
 /* "~/..." and "~user/...", as git expands a path of its configuration. */
 static char *expand_home(const char *path)
@@ -32,7 +32,8 @@ static char *expand_home(const char *path)
 	return xasprintf("%s%s", home, slash);
 }
 
-/* The repository's own, as git spells it: a hook sees that as its $0. */
+/* The repository's own directory of hooks, spelled as by git, because a hook
+ * sees it as $0. */
 static char *own_hooks_dir(const struct gitdir *gd, const struct place *place)
 {
 	const char *base = place->git_dir ? place->git_dir : ".git";
@@ -58,7 +59,8 @@ static char *absolute(const struct githook *h, const struct place *place)
 				   xasprintf("%s/%s", place->dir, h->path);
 }
 
-/* What refd's own hooks forward to is run at once, if it is there at all. */
+/* If the hook is a forwarder of refd, the target is run directly, if it
+ * exists. */
 static void follow_forwarder(struct githook *h, const struct gitdir *gd,
     const struct place *place)
 {
@@ -84,7 +86,7 @@ static bool is_executable(const struct githook *h, const struct place *place)
 	return is;
 }
 
-/* hook.<name>.event, which git 2.54 and later know. */
+/* hook.<name>.event, for git 2.54 and later. */
 static bool is_configured(const struct gitconfig *config, const char *name)
 {
 	const char *key, *value;
@@ -151,7 +153,7 @@ void githook_warn(struct githook *h, bool as_2_39)
 	h->is_ignored = false;
 }
 
-/* ---- running it ---- */
+/* ---- running a hook ---- */
 
 bool githook_run(const struct githook *h, const struct place *place,
     const char *const args[], const struct text *input)

@@ -1,7 +1,7 @@
 /*
- * The hooks that git itself would run in its place: found as git finds them
- * (core.hooksPath, the hooks directory, the configuration of 2.54 and later),
- * run as git runs them. One thread; blocks while a hook runs.
+ * Finds and runs the hooks that git would run, in the same way: core.hooksPath,
+ * the directory of hooks, and the configuration of git 2.54 and later. One
+ * thread; blocks while a hook runs.
  */
 #ifndef CLIENT_HOOKS_GITHOOK_H
 #define CLIENT_HOOKS_GITHOOK_H
@@ -12,28 +12,28 @@
 /* Owns its path; the rest is borrowed. */
 struct githook {
 	const char *name; /* such as "update" */
-	char *path;       /* as git runs it, from the place's directory */
+	char *path;       /* path for git, from the place's directory */
 	bool exists;
-	bool by_git;     /* "git hook run" runs it: configuration has some */
-	bool is_ignored; /* it is there, and not executable */
+	bool by_git;     /* the configuration has hooks: run "git hook run" */
+	bool is_ignored; /* exists, but is not executable */
 };
 
-/* Costs an access(2) where there is none, and a git only where configuration
- * names one (WITH_CONFIGURED). */
+/* Needs an access(2) if there is no hook. Runs git only if the configuration
+ * names a hook (WITH_CONFIGURED). */
 void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
     const struct gitconfig *config, const struct place *place,
     bool with_configured);
 void githook_done(struct githook *h);
 
-/* Does git know hooks from the configuration? An older one fails at the
- * question, and would not run them either. Runs it. */
+/* Does git support hooks in the configuration? An older git fails here, and
+ * would not run such hooks either. Runs git. */
 bool githook_git_lists(const struct gitdir *gd, const char *name);
 
-/* In git's words, of one that is ignored; once. */
+/* If the hook is ignored, prints git's warning once. */
 void githook_warn(struct githook *h, bool as_2_39);
 
-/* PLACE has its environment. ARGS ends with NULL. True: the hook ended with
- * success. */
+/* Needs PLACE's environment. ARGS ends with NULL. Returns whether the hook
+ * succeeded. */
 bool githook_run(const struct githook *h, const struct place *place,
     const char *const args[], const struct text *input);
 

@@ -7,7 +7,8 @@
 
 extern char **environ;
 
-/* What of PATH is below TOP, with a slash at its end; NULL: it is not. */
+/* The part of PATH below TOP, with a final slash; NULL if PATH is not below
+ * TOP. */
 static char *below(const char *path, const char *top)
 {
 	size_t len = strlen(top);
@@ -31,7 +32,8 @@ static char *current_directory(void)
 	return cwd;
 }
 
-/* TOP is the work tree's; outside of it git stays where it is. */
+/* TOP is the top of the work tree. Outside it, git does not change the
+ * directory. */
 static void in_work_tree(struct place *p, char *cwd, const char *top)
 {
 	p->prefix = below(cwd, top);
@@ -76,7 +78,7 @@ void place_here(struct place *p)
 	p->git_dir = dir ? xstrdup(dir) : NULL;
 }
 
-/* Puts KEY=VALUE where KEY was; there is room for another one. */
+/* Replaces or adds KEY=VALUE; there is room for an additional variable. */
 static void set(struct place *p, const char *key, const char *value)
 {
 	size_t len = strlen(key), i = 0;

@@ -1,6 +1,6 @@
 /*
- * Where git runs a repository's hooks: the directory, and what it sets in
- * their environment, as setup_git_directory() of git's setup.c leaves them.
+ * The place where git runs a repository's hooks: the directory and the
+ * environment variables, as setup_git_directory() of git's setup.c sets them.
  * One thread.
  */
 #ifndef CLIENT_HOOKS_PLACE_H
@@ -11,23 +11,24 @@
 /* Owns its strings. */
 struct place {
 	char *dir;     /* absolute */
-	char *git_dir; /* GIT_DIR there; NULL: unset, it is .git */
-	char *prefix;  /* GIT_PREFIX; NULL: as it is */
-	bool is_bare;  /* found from inside of the repository itself */
+	char *git_dir; /* GIT_DIR; NULL: unset, the directory is .git */
+	char *prefix;  /* GIT_PREFIX; NULL: unchanged */
+	bool is_bare;  /* found from a directory inside the repository */
 
-	char **env;   /* the environment as it is there */
-	char *set[3]; /* what of it is not borrowed */
+	char **env;   /* the environment for hooks */
+	char *set[3]; /* strings in env that are not borrowed */
 	size_t nr_set;
 };
 
-/* NAMED: as --git-dir or GIT_DIR name the repository, or NULL. */
+/* NAMED: the repository as in --git-dir or GIT_DIR, or NULL. */
 void place_find(struct place *p, const struct gitdir *gd, const char *named);
-/* Of a program that git runs as a hook: here, and all is set as it is. */
+/* For a program that git runs as a hook: the present directory and
+ * environment. */
 void place_here(struct place *p);
 /* Makes p->env. */
 void place_make_environment(struct place *p);
-/* Does git name files of GD's, but locks, by its directory as it was found, and
- * not by its whole path? That is *SPELLED, borrowed. */
+/* Does git name GD's files, except locks, with the directory as it was found,
+ * and not with the real path? *SPELLED is this directory, borrowed. */
 bool place_spells(const struct place *p, const struct gitdir *gd,
     const char **spelled);
 void place_done(struct place *p);

@@ -1,7 +1,7 @@
 /*
- * A value of receive.procReceiveRefs, or refd.chain, as receive-pack reads it:
- * a prefix of whole components, before which "adm!:" may say which changes,
- * and that it is all but the prefix. Pure; any thread.
+ * A value of receive.procReceiveRefs or refd.chain, as receive-pack reads it: a
+ * prefix of whole components. An optional "adm!:" in front selects kinds of
+ * changes; "!" negates the prefix. Pure; any thread.
  */
 #ifndef CLIENT_HOOKS_REFPATTERN_H
 #define CLIENT_HOOKS_REFPATTERN_H
@@ -17,7 +17,7 @@ struct refpattern {
 };
 
 void refpattern_parse(struct refpattern *p, const char *value);
-/* FROM_NOTHING: there is no old value; TO_NOTHING: no new one. */
+/* FROM_NOTHING: there is no old value. TO_NOTHING: there is no new value. */
 bool refpattern_matches(const struct refpattern *p, const char *name,
     bool from_nothing, bool to_nothing);
 

@@ -6,7 +6,7 @@
 
 #define HOOK "reference-transaction"
 
-/* ---- finding it ---- */
+/* ---- finding the hook ---- */
 
 static void find(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config, bool as_2_39)
@@ -55,9 +55,9 @@ void reftx_warn(struct reftx *tx)
 	githook_warn(&tx->hook, tx->as_2_39);
 }
 
-/* ---- running it ---- */
+/* ---- running the hook ---- */
 
-/* True: it has nothing against it. */
+/* Returns whether the hook agrees. */
 static bool run(struct reftx *tx, const char *phase, const struct text *input)
 {
 	const char *args[] = { phase, NULL };
@@ -65,7 +65,7 @@ static bool run(struct reftx *tx, const char *phase, const struct text *input)
 	return githook_run(&tx->hook, &tx->place, args, input);
 }
 
-/* The same, of a phase in which it is asked. */
+/* The same, for a phase in which the hook may refuse. */
 static bool ask(struct reftx *tx, const char *phase, const struct text *input)
 {
 	if (run(tx, phase, input))
@@ -91,7 +91,7 @@ bool reftx_preparing(struct reftx *tx, const struct changes *changes)
 	return ok;
 }
 
-/* packed-refs' own transaction, where there is one. */
+/* packed-refs' own transaction, if there is any. */
 static bool prepare_packed(struct reftx *tx)
 {
 	if (tx->deleted.len && !tx->rewrites_packed)
@@ -139,7 +139,8 @@ void reftx_aborted(struct reftx *tx)
 	if (!reftx_exists(tx))
 		return;
 	finish_packed(tx, "aborted");
-	/* Refused there, git comes to no end with the whole. */
+	/* After a refusal of packed-refs' transaction, git makes no final call
+	 * for the whole transaction. */
 	if (!tx->in_packed)
 		run(tx, "aborted", &tx->all);
 }

@@ -1,16 +1,17 @@
 /*
- * The reference-transaction hook (githooks(5)), run by the client, as the
- * client. A transaction whose repository has one goes through a session:
+ * The reference-transaction hook (githooks(5)), run by the client with the
+ * client's rights. If a repository has this hook, a transaction is sent as a
+ * session:
  *
- *	preparing	before anything is locked (not in 2.39's way)
+ *	preparing	before any lock is taken (not in git 2.39)
  *	prepared	while the daemon holds the locks
- *	committed	when it is durable
- *	aborted		when it did not come to that
+ *	committed	when the transaction is durable
+ *	aborted		after any failure
  *
- * Deletions have git rewrite packed-refs in a transaction of its own, for
- * which the hook is called as well, in between. Here these calls come right
- * before those of the whole: then packed-refs.new exists already, or the
- * locks are gone.
+ * For deletions, git rewrites packed-refs in a separate transaction, and also
+ * calls the hook for this transaction, in between. Here these calls come right
+ * before the calls for the whole transaction: packed-refs.new then already
+ * exists, or the locks are gone.
  *
  * One thread; blocks while the hook runs.
  */
@@ -24,39 +25,40 @@
 struct reftx {
 	struct githook hook;
 	bool as_2_39;
-	const char *failed_in; /* the phase in which the hook said no */
-	bool in_packed;        /* and that was packed-refs' */
+	const char *failed_in; /* phase in which the hook refused */
+	bool in_packed;        /* in the transaction of packed-refs */
 	struct place place;
-	struct text all, deleted; /* its input, since it is prepared */
+	struct text all, deleted; /* input of the hook since prepared */
 	bool rewrites_packed;
 	const struct gitdir *gd; /* borrowed */
 };
 
-/* NAMED: the repository, as the options or GIT_DIR have it, or NULL. Costs an
- * access(2) where there is none. */
+/* NAMED: the repository as in the options or GIT_DIR, or NULL. Needs an
+ * access(2) if there is no hook. */
 void reftx_find(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config, const char *named, bool as_2_39);
-/* Of a program that is itself one of git's hooks; where there is one to run,
- * asks git whether it is of 2.39's kind. */
+/* For a program that git runs as a hook. If there is a reference-transaction
+ * hook, asks git for its version (as_2_39). */
 void reftx_find_here(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config);
 void reftx_done(struct reftx *tx);
 bool reftx_exists(const struct reftx *tx);
 
-/* Of a hook that is there and not executable, once, in git's words. */
+/* If the hook is not executable, prints git's warning once. */
 void reftx_warn(struct reftx *tx);
-/* False: the hook says no, and was told that it is aborted. */
+/* Returns false if the hook refuses; the hook was also called with
+ * "aborted". */
 bool reftx_preparing(struct reftx *tx, const struct changes *changes);
-/* False: the hook says no; reftx_aborted() it, when the locks are gone. ANS
- * has a result for each of CHANGES. */
+/* Returns false if the hook refuses; call reftx_aborted() when the locks are
+ * gone. ANS has a result for each of CHANGES. */
 bool reftx_prepared(struct reftx *tx, const struct changes *changes,
     const struct refd_answer *ans);
-/* What was prepared last came to this end. */
+/* The result of the last prepared transaction. */
 void reftx_committed(struct reftx *tx);
 void reftx_aborted(struct reftx *tx);
-/* It is aborted without having been prepared. */
+/* The transaction was aborted before it was prepared. */
 void reftx_given_up(struct reftx *tx, const struct changes *changes);
-/* git's words for a hook that said no. */
+/* git's message for a refusal. */
 void reftx_why(const struct reftx *tx, struct text *why);
 
 #endif

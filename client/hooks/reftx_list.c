@@ -8,10 +8,10 @@
 struct reftx_entry {
 	const struct refd_update *u;
 	char *name;           /* owned */
-	const char *leads_to; /* at last; NULL: nowhere else */
-	unsigned links;       /* that led here */
-	bool via_head;        /* one of them was HEAD */
-	bool only_log;        /* its log is written, not the ref itself */
+	const char *leads_to; /* final ref; NULL: not symbolic */
+	unsigned links;       /* links before this ref */
+	bool via_head;        /* HEAD is one of these links */
+	bool only_log;        /* only the log is written */
 	bool is_rejected;
 };
 
@@ -74,8 +74,8 @@ static void append_asked(struct reftx_list *list, const struct refd_update *u,
 		e->leads_to = res->text;
 }
 
-/* What E leads to; where that can't be read, the last of the links. Of one
- * that is rejected nobody said which that is. NULL: nowhere. */
+/* The target of E. If the link can't be read, the final ref. For a rejected
+ * update, the final ref is unknown. NULL: not symbolic. */
 static char *next_link(const struct gitdir *gd, const struct reftx_entry *e)
 {
 	bool may_read = e->links < SYMREF_LINKS_MAX;
@@ -109,8 +109,8 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 	e->is_rejected = from.is_rejected;
 }
 
-/* git's list grows while it is walked: what an entry leads to, and the HEAD
- * that points to it, come behind all that are there by then. */
+/* As in git, the list grows during the walk: the target of an entry, and the
+ * HEAD that points to an entry, are appended at the end. */
 void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
     const struct changes *changes, const struct refd_answer *ans, bool as_2_39)
 {

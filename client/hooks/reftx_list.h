@@ -1,7 +1,7 @@
 /*
- * What the reference-transaction hook reads: a line for each ref of a
- * transaction, "<old> SP <new> SP <ref>", in the order that git's files
- * backend has them. One thread.
+ * The input of the reference-transaction hook: a line for each ref of a
+ * transaction, "<old> SP <new> SP <ref>", in the order of git's files backend.
+ * One thread.
  */
 #ifndef CLIENT_HOOKS_REFTX_LIST_H
 #define CLIENT_HOOKS_REFTX_LIST_H
@@ -10,14 +10,13 @@
 #include "client/git/gitdir.h"
 #include "client/request/changes.h"
 
-/* As they were asked for. */
+/* The updates as requested. */
 void reftx_list_asked(const struct changes *changes, struct text *out);
 
 /*
- * As they are prepared. Where a symbolic ref leads to another, that one comes
- * in its place, behind all the others; link by link, as it is read here, while
- * the locks stand. 2.39 lists all the links, and HEAD behind the branch that
- * it points to.
+ * The updates as prepared. A symbolic ref is replaced by its target, at the end
+ * of the list. The links are read here, one by one, while the locks are held.
+ * git 2.39 lists all links, and HEAD behind the branch to which HEAD points.
  */
 struct reftx_list {
 	struct reftx_entry *entries; /* owned */
@@ -31,7 +30,7 @@ void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
 void reftx_list_done(struct reftx_list *list);
 
 void reftx_list_all(const struct reftx_list *list, struct text *out);
-/* Those that are deleted. */
+/* Only the deletions. */
 void reftx_list_deleted(const struct reftx_list *list, struct text *out);
 
 #endif

@@ -7,8 +7,8 @@
 #include "client/refd.h"
 
 /*
- * An answer owns what it points to, and only a decoder makes such a one. So
- * what was put together from borrowed strings goes through the wire form.
+ * Only a decoder makes an answer that owns its content. So an answer of
+ * borrowed strings is encoded and decoded.
  */
 static int own(const struct refd_answer *borrowed, struct refd_answer *ans)
 {
@@ -55,7 +55,7 @@ static size_t count(const struct refd_result *results, size_t nr,
 	return n;
 }
 
-/* PART: what was told of it, or NULL. */
+/* PART: the known results, or NULL. */
 static int own_results(const struct refd_request *req,
     struct refd_result *results, const struct refd_answer *part,
     struct refd_answer *ans)

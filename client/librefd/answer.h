@@ -1,24 +1,23 @@
 /*
- * Answers that the client has to make itself, because the server could not:
- * for a transaction whose outcome can't be learnt, and for the refs that a
- * daemon which stopped half way never came to.
+ * Answers made by the client in place of the server: for a transaction with an
+ * unknown outcome, and for refs that a stopped daemon did not process.
  *
- * Any thread; nothing blocks. 0, -ENOMEM, or -EPROTO where the results are
- * not those of the request.
+ * Any thread; nothing blocks. Returns 0, -ENOMEM, or -EPROTO if the results do
+ * not belong to the request.
  */
 #ifndef CLIENT_LIBREFD_ANSWER_H
 #define CLIENT_LIBREFD_ANSWER_H
 
 #include "proto/message.h"
 
-/* REFUSED with a status of the client's own finding. */
+/* Makes REFUSED with a status found by the client. */
 int refd_answer_refusal(const struct refd_request *req, enum refd_status status,
     const char *text, struct refd_answer *ans);
 
 /*
- * Puts REFD_ABORTED where *ANS, the results of REQ, has nothing on an update:
- * those never happened. What is there keeps its order. *ANS is replaced, or
- * left alone on failure.
+ * Adds REFD_ABORTED for each update without a result in *ANS, the results of
+ * REQ: these updates never happened. Present results keep their order. *ANS is
+ * replaced, or unchanged on failure.
  */
 int refd_answer_complete(const struct refd_request *req,
     struct refd_answer *ans);

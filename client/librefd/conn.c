@@ -13,7 +13,7 @@
 
 #include "proto/limits.h"
 
-/* Room for at least one whole packet behind what was read. */
+/* Room for at least one whole packet behind the bytes read. */
 #define READ_BYTES (2 * REFD_PACKET_MAX)
 
 uint64_t refd_now_ms(void)
@@ -31,7 +31,7 @@ uint64_t refd_deadline_ms(int timeout_ms)
 	return refd_now_ms() + (unsigned)timeout_ms;
 }
 
-/* What poll(2) wants: -1 for ever, 0 when it is over. */
+/* The timeout for poll(2): -1 for no limit, 0 after the deadline. */
 static int ms_left(uint64_t deadline)
 {
 	uint64_t now = refd_now_ms();
@@ -84,9 +84,9 @@ void refd_conn_close(struct refd_conn *conn)
 }
 
 /*
- * Blocking, with a timeout on the socket: without blocking, connect(2) on a
- * Unix socket whose backlog is full fails with EAGAIN, and nothing can be
- * polled for. SO_SNDTIMEO bounds connect(2) as well (socket(7)).
+ * Blocking, with a timeout on the socket: a non-blocking connect(2) on a Unix
+ * socket with a full backlog fails with EAGAIN, and poll(2) can't wait for it.
+ * SO_SNDTIMEO also limits connect(2) (socket(7)).
  */
 static int connect_by(int fd, const struct sockaddr_un *addr, uint64_t deadline)
 {
@@ -158,8 +158,8 @@ uint64_t refd_conn_written(const struct refd_conn *conn)
 	return conn->out_base + conn->sent;
 }
 
-/* A server that listens no more may have said why: what it said before is
- * still there to be read, and the end of it is the end of the connection. */
+/* A server that has closed its end may have sent the reason before. The reason
+ * can still be read, and the connection ends after it. */
 static int write_some(struct refd_conn *conn)
 {
 	ssize_t n;
@@ -191,7 +191,8 @@ static int make_room(struct refd_conn *conn)
 		conn->in_start = 0;
 		conn->in_end = held;
 	}
-	/* No packet is longer than half of this, so it never grows again. */
+	/* No packet is longer than half of the buffer, so the buffer never
+	 * grows. */
 	if (conn->in_size)
 		return 0;
 	grown = malloc(READ_BYTES);
@@ -202,7 +203,8 @@ static int make_room(struct refd_conn *conn)
 	return 0;
 }
 
-/* Packets that wait are to be taken first: a full buffer reads nothing. */
+/* The caller must take waiting packets first: nothing is read into a full
+ * buffer. */
 static int read_some(struct refd_conn *conn)
 {
 	ssize_t n;
@@ -237,7 +239,7 @@ int refd_conn_pump(struct refd_conn *conn, uint64_t deadline)
 		return -errno;
 	if (n == 0)
 		return -ETIMEDOUT;
-	/* Read first: a server that hangs up has said why before. */
+	/* Reads first, because a server sends the reason before it hangs up. */
 	if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
 		err = read_some(conn);
 	if (err == 0 && (pfd.revents & POLLOUT))

@@ -1,12 +1,12 @@
 /*
- * One connection to the daemon's socket: bytes out, packets in.
+ * A connection to the daemon's socket: bytes out, packets in.
  *
- * One thread at a time. Only open and pump block, and not beyond their
- * deadline (milliseconds of CLOCK_MONOTONIC; UINT64_MAX: for ever). While
- * anything is unsent, pump also reads: two sides that only write would wait
- * for each other. Errors are negative errnos; after any of them the
- * connection is of no more use. That the server hung up is told only when all
- * that it said was read.
+ * One thread at a time. Only open and pump block, and only until their deadline
+ * (milliseconds of CLOCK_MONOTONIC; UINT64_MAX: no limit). While there are
+ * unsent bytes, pump also reads: if both sides only wrote, they would wait for
+ * each other. Errors are negative errnos; after an error the connection is
+ * unusable. The end of the connection is reported only after all received bytes
+ * were read.
  */
 #ifndef CLIENT_LIBREFD_CONN_H
 #define CLIENT_LIBREFD_CONN_H
@@ -21,7 +21,7 @@
 
 struct refd_conn {
 	int fd;       /* -1: closed */
-	bool is_deaf; /* takes no more, but what it said may be there */
+	bool is_deaf; /* takes no more bytes, but may have sent some */
 	struct pkt_buf out;
 	size_t sent;       /* of out */
 	uint64_t out_base; /* bytes queued before out was last empty */
@@ -30,33 +30,33 @@ struct refd_conn {
 };
 
 uint64_t refd_now_ms(void);
-/* TIMEOUT_MS from now; negative: for ever. */
+/* TIMEOUT_MS from now; negative: no limit. */
 uint64_t refd_deadline_ms(int timeout_ms);
-/* Sleeps MS, but not beyond DEADLINE. */
+/* Sleeps for MS, but not beyond DEADLINE. */
 void refd_nap(unsigned ms, uint64_t deadline);
 
 void refd_conn_init(struct refd_conn *conn);
 void refd_conn_done(struct refd_conn *conn);
 bool refd_conn_is_open(const struct refd_conn *conn);
 
-/* -ENOENT, -ECONNREFUSED: nobody listens. -ETIMEDOUT. -ENAMETOOLONG. */
+/* -ENOENT, -ECONNREFUSED: no listener. -ETIMEDOUT. -ENAMETOOLONG. */
 int refd_conn_open(struct refd_conn *conn, const char *path, uint64_t deadline);
 void refd_conn_close(struct refd_conn *conn);
 
-/* Copies LEN bytes behind what waits; *BEGIN is their place in the stream,
- * to be compared with refd_conn_written(). -ENOMEM. */
+/* Copies LEN bytes behind the unsent bytes. *BEGIN is their place in the
+ * stream, for comparison with refd_conn_written(). -ENOMEM. */
 int refd_conn_queue(struct refd_conn *conn, const void *data, size_t len,
     uint64_t *begin);
 /* Bytes that the kernel has taken since the connection was opened. */
 uint64_t refd_conn_written(const struct refd_conn *conn);
 
-/* Waits until something could be read or written, and does it. */
+/* Waits until the socket is readable or writable, and reads or writes. */
 int refd_conn_pump(struct refd_conn *conn, uint64_t deadline);
-/* Writes what can be written at once. Errors are left for pump to find. */
+/* Writes as much as possible without blocking. pump reports errors. */
 void refd_conn_flush(struct refd_conn *conn);
 
-/* 1 and a packet, borrowed until the next pump; 0: none is complete;
- * -EPROTO: not pkt-lines. */
+/* Returns 1 and a packet, borrowed until the next pump; 0 if no packet is
+ * complete; -EPROTO if the bytes are not pkt-lines. */
 int refd_conn_packet(struct refd_conn *conn, struct pkt *pkt);
 
 #endif

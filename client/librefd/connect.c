@@ -10,7 +10,7 @@ void refd_hang_up(struct refd *r)
 	uint64_t written = refd_conn_written(&r->conn);
 	size_t i;
 
-	/* It is said before a byte is read, or never. */
+	/* A denial comes before the server reads any byte, or never. */
 	if (r->refusal == REFD_DENIED)
 		written = 0;
 	for (i = 0; i < r->nr_flights; i++)
@@ -43,7 +43,7 @@ static int read_hello(struct refd *r, uint64_t deadline)
 			return refd_fail(r, got, "%s: no greeting: %s", r->path,
 			    strerror(-got));
 	}
-	/* Another version may have other lines behind the first. */
+	/* A different version may have different lines behind the first. */
 	is_refd =
 	    state == REFD_DECODE_DONE || (dec.begun && r->hello.version > 0);
 	if (is_refd && r->hello.version != REFD_PROTOCOL_VERSION)
@@ -73,7 +73,8 @@ static int connect_once(struct refd *r, uint64_t deadline)
 		err = refd_fail(r, -ENOMEM, "out of memory");
 	else
 		err = read_hello(r, deadline);
-	/* Who is turned away finds that right behind the greeting. */
+	/* A server that turns the connection away sends the refusal right
+	 * behind hello. */
 	if (err == 0)
 		err = refd_take_packets(r);
 	if (err == 0)
@@ -113,9 +114,9 @@ int refd_connect(struct refd *r, int timeout_ms)
 	return err < 0 ? err : send_flights(r);
 }
 
-/* Errors that time can heal: a daemon that restarts, and has not set the mode
- * of its socket yet; a daemon that has too much to do; a daemon that cannot
- * start until its configuration is corrected. */
+/* Temporary errors: a daemon that restarts and has not set the mode of its
+ * socket yet; an overloaded daemon; a daemon that cannot start until its
+ * configuration is corrected. */
 static bool is_passing(int err)
 {
 	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET ||
@@ -130,8 +131,8 @@ void refd_back_off(struct refd *r, uint64_t deadline)
 		r->nap_ms *= 2;
 }
 
-/* Of a try that the time was not enough for, what the daemon said before tells
- * more than that it said nothing. */
+/* If an attempt fails only because of the time, the earlier message of the
+ * daemon is more useful than the timeout. */
 static int connect_again(struct refd *r, uint64_t deadline)
 {
 	enum refd_status refusal = r->refusal;
@@ -162,7 +163,7 @@ int refd_reconnect(struct refd *r, uint64_t deadline)
 			    refd_server_state_name(r->hello.state));
 			refd_hang_up(r);
 		}
-		/* Not once more when the time is up: the reason would only
+		/* No further attempt after the deadline: the error would only
 		 * be that there was no time. */
 		refd_back_off(r, deadline);
 		if (refd_now_ms() >= deadline)

@@ -31,8 +31,8 @@ void refd_flight_free(struct flight *f)
 	free(f);
 }
 
-/* What becomes of a request when its connection is lost; ALL_SENT: the daemon
- * may have taken it. */
+/* State of a request after its connection is lost. ALL_SENT: the daemon may
+ * have received the whole request. */
 static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 {
 	switch (verb) {
@@ -89,7 +89,7 @@ static int queue(struct flight *f, const struct refd_request *req,
 	return err;
 }
 
-/* A deadline counts from the first arrival, so a resend has less left. */
+/* A deadline counts from the first arrival, so a resend has less time left. */
 static int send_request(struct flight *f, struct refd_conn *conn)
 {
 	struct refd_request req = *f->req;
@@ -157,7 +157,7 @@ bool refd_flight_awaits(const struct flight *f, uint32_t request_id)
 	    (f->state == FLIGHT_SENT || f->state == FLIGHT_ASKING);
 }
 
-/* A result for each update, where updates were sent. */
+/* If the request had updates, there must be a result for each of them. */
 static int check_results(const struct refd_request *req,
     struct refd_answer *ans)
 {
@@ -187,7 +187,7 @@ static int settle(struct flight *f, struct refd_answer *ans)
 	return 0;
 }
 
-/* For each update, where it is known which those are. */
+/* A result for each update, if the request names its updates. */
 static int unknown(const struct refd_request *req, struct refd_answer *ans)
 {
 	if (req->nr_updates > 0)
@@ -196,7 +196,7 @@ static int unknown(const struct refd_request *req, struct refd_answer *ans)
 	    "the daemon does not know any more", ans);
 }
 
-/* The daemon can't tell, now or ever. */
+/* The daemon can never tell the outcome. */
 static int settle_unknown(struct flight *f)
 {
 	struct refd_answer ans;
@@ -260,8 +260,8 @@ static int told(struct flight *f, struct refd_answer *ans,
 	return -EPROTO;
 }
 
-/* By when it must have come in, where the request names no time, is the
- * daemon's to say: it says 30 s. */
+/* Can the request still be sent before its deadline? Without a deadline in the
+ * request, the daemon's default of 30 s counts. */
 static bool may_come_later(const struct flight *f,
     const struct refd_answer *ans)
 {
@@ -369,6 +369,6 @@ int refd_flight_take(struct flight *f, struct refd_answer *ans)
 	if (f->state != FLIGHT_ANSWERED)
 		return 0;
 	*ans = f->ans;
-	f->state = FLIGHT_UNSENT; /* nothing here to free any more */
+	f->state = FLIGHT_UNSENT; /* ANS owns the content now */
 	return 1;
 }

@@ -1,4 +1,4 @@
-/* Questions about history that go on where the last answer ended. */
+/* Requests for history that continue behind the last answer. */
 #include <errno.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* About the connection, not about a request. It is read to its end all the
- * same: what is in flight is still answered. */
+/* A refusal of the connection, not of a request. Reading continues to the end,
+ * because requests in flight are still answered. */
 static void take_refusal(struct refd *r, struct refd_answer *ans)
 {
 	r->refusal = ans->status;

@@ -102,7 +102,7 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	if (needs_txid(req) && (err = refd_txid_make(&req->txid)) < 0)
 		return refd_fail(r, err, "cannot make a transaction id: %s",
 		    strerror(-err));
-	if (++r->last_id == 0) /* means "none" on the wire */
+	if (++r->last_id == 0) /* 0 has another meaning on the wire */
 		r->last_id = 1;
 	req->request_id = r->last_id;
 	f = refd_flight_new(req);
@@ -124,7 +124,7 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	return 0;
 }
 
-/* Questions about what is pending, when it is time to ask again. */
+/* Sends queries for pending requests when their time has come. */
 static int ask_again(struct refd *r, uint64_t *until)
 {
 	size_t i;
@@ -138,7 +138,7 @@ static int ask_again(struct refd *r, uint64_t *until)
 	return 0;
 }
 
-/* 0: another connection may do better. */
+/* Returns 0 if a new connection may help. */
 static int connection_broke(struct refd *r, int err, uint64_t deadline)
 {
 	if (r->refusal == REFD_OK)
@@ -154,9 +154,9 @@ static int connection_broke(struct refd *r, int err, uint64_t deadline)
 }
 
 /*
- * One round: connect if need be, write, read, sort what came. 0 also when
- * only time has passed. A connection that breaks is no error here: the next
- * round connects again.
+ * One step: connects if necessary, writes, reads, and assigns answers. Also
+ * returns 0 if only time has passed, or if the connection broke: the next step
+ * connects again.
  */
 static int turn(struct refd *r, uint64_t deadline)
 {
@@ -179,12 +179,12 @@ static int turn(struct refd *r, uint64_t deadline)
 	err = refd_take_packets(r);
 	if (err < 0)
 		refd_hang_up(r);
-	/* An answer that can't be understood says nothing, for or against:
-	 * it is asked for again on another connection. */
+	/* An answer that can't be understood shows neither success nor failure.
+	 * The next step asks again on a new connection. */
 	return err == -EPROTO && ++r->nr_misfits < MISFITS_MAX ? 0 : err;
 }
 
-/* The daemon is lost, or denies itself, and no more can be learnt. */
+/* The daemon is lost or denies this peer, so nothing more can be learnt. */
 static int give_up(struct refd *r, size_t i, int err, struct refd_answer *ans)
 {
 	struct flight *f = r->flights[i];

@@ -1,8 +1,9 @@
 /*
- * A struct refd, for the files that share it: refd.c (requests), connect.c
- * (connections come and go), receive.c (what the daemon says).
+ * Shared by refd.c (requests), connect.c (connections) and receive.c (messages
+ * of the daemon).
  *
- * One thread at a time. 0 or a negative errno, whose text refd_error() has.
+ * One thread at a time. Functions return 0 or a negative errno; refd_error()
+ * has the text.
  */
 #ifndef CLIENT_LIBREFD_REFD_INTERNAL_H
 #define CLIENT_LIBREFD_REFD_INTERNAL_H
@@ -12,7 +13,7 @@
 #include "client/librefd/sessions.h"
 #include "client/refd.h"
 
-/* Before another attempt to connect, the first time. */
+/* Before the second attempt to connect. */
 #define NAP_MIN_MS 5
 
 struct refd {
@@ -27,26 +28,26 @@ struct refd {
 	size_t nr_flights;
 	uint32_t last_id;
 	unsigned nap_ms;     /* before the next attempt to connect */
-	unsigned nr_misfits; /* answers not understood, in a row */
+	unsigned nr_misfits; /* consecutive malformed answers */
 	char error[512];
 };
 
-/* Returns ERR. */
+/* Sets the text of refd_error(). Returns ERR. */
 int refd_fail(struct refd *r, int err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Takes all packets that are there to what they answer. */
+/* Assigns all received packets to their requests. */
 int refd_take_packets(struct refd *r);
-/* What it means that the daemon has turned this connection away; 0 if it has
- * not. The text is told already. */
+/* The errno if the daemon has turned this connection away, otherwise 0.
+ * refd_error() already has the text. */
 int refd_refusal_error(const struct refd *r);
 
 void refd_hang_up(struct refd *r);
-/* Once lost: until the daemon serves again, or the time is up. -EPERM where
- * it does not want us, -ECONNRESET whatever else the reason. Sends again what
- * is in flight. Blocks until DEADLINE. */
+/* After a lost connection: waits until the daemon serves again, and sends all
+ * requests in flight again. Blocks until DEADLINE. -EPERM if the daemon denies
+ * this peer, -ECONNRESET for every other reason. */
 int refd_reconnect(struct refd *r, uint64_t deadline);
-/* Blocks for a while, longer each time nothing came of it. */
+/* Blocks for a while, longer after each failure. */
 void refd_back_off(struct refd *r, uint64_t deadline);
 
 #endif

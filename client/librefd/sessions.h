@@ -1,8 +1,8 @@
 /*
- * The sessions that are prepared on one connection. They end with it, so a
- * commit must never go out on another.
+ * The sessions that are prepared on a connection. They end with the connection,
+ * so a commit must never be sent on another connection.
  *
- * One thread at a time; nothing blocks. Zero-initialised is none.
+ * One thread at a time; nothing blocks. Zero-initialised is empty.
  */
 #ifndef CLIENT_LIBREFD_SESSIONS_H
 #define CLIENT_LIBREFD_SESSIONS_H
@@ -19,7 +19,7 @@ struct sessions {
 
 /* -ENOMEM. */
 int refd_sessions_add(struct sessions *s, const struct refd_txid *id);
-/* True, once, if it was there. */
+/* Removes ID. Returns true if it was there. */
 bool refd_sessions_take(struct sessions *s, const struct refd_txid *id);
 void refd_sessions_clear(struct sessions *s);
 void refd_sessions_done(struct sessions *s);

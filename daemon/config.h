@@ -73,7 +73,7 @@ struct config {
 	uint64_t checkpoint_interval_ms;
 	uint64_t durability_interval_ms;
 	uint64_t session_timeout_ms;
-	uint64_t window_refs;
+	uint64_t batch_refs;
 	uint64_t slow_ms; /* 0: nothing is slow */
 	uint64_t connections_max;
 	struct quota_limits of_user, of_repository;

@@ -56,7 +56,7 @@ const struct config_key config_keys[] = {
 	    .offset = AT(retention_bytes), FROM(1 << 20, 1ULL << 50) },
 	{ "session.timeout", "30s", CONFIG_DURATION,
 	    .offset = AT(session_timeout_ms), ON_RELOAD, FROM(1, HOUR_MS) },
-	{ "window.refs", "1000", CONFIG_NUMBER, .offset = AT(window_refs),
+	{ "batch.refs", "1000", CONFIG_NUMBER, .offset = AT(batch_refs),
 	    ON_RELOAD, FROM(1, REFD_UPDATES_MAX) },
 	{ "limits.connections", "10000", CONFIG_NUMBER,
 	    .offset = AT(connections_max), ON_RELOAD, FROM(1, 1000000) },
@@ -164,6 +164,9 @@ const struct config_key *config_key_nearest(const char *name, bool in_root)
 	const struct config_key *best = NULL, *key;
 	size_t i, far, best_far = 0;
 
+	/* The name of the key until version 0.2. */
+	if (strcmp(name, "window.refs") == 0)
+		name = "batch.refs";
 	for (i = 0; i < config_nr_keys; i++) {
 		key = &config_keys[i];
 		if (key->in_root != in_root)

@@ -41,7 +41,7 @@ void live_config_settings(const struct config *cfg, rlim_t descriptors,
 			.nr_gids = cfg->any_groups.nr,
 		},
 		.scheduler = {
-			.window_refs = cfg->window_refs,
+			.batch_refs = cfg->batch_refs,
 			.session_ns =
 			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
 			.slow_ns = (int64_t)cfg->slow_ms * NS_PER_MS,

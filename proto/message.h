@@ -93,7 +93,7 @@ enum refd_verb {
 	REFD_VERB_TOP,   /* the recent load */
 	REFD_VERB_SLOW,  /* the slow log */
 	REFD_VERB_LOCKS, /* locks that are held or waited for */
-	REFD_VERB_PAUSE, /* begin no further windows */
+	REFD_VERB_PAUSE, /* begin no further batches */
 	REFD_VERB_DRAIN, /* take nothing new; answered when nothing waits */
 	REFD_VERB_RESUME /* end pause and drain */
 };

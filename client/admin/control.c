@@ -16,7 +16,7 @@ static int change(int argc, char **argv, const char *usage, enum refd_verb verb,
 
 	ask_admin_parse(&q, argc, argv, "");
 	ask_admin_once(&q, verb, QUESTION_MS, &ans);
-	printf("%s; %" PRIu64 " waiting, %" PRIu64 " in windows\n", done,
+	printf("%s; %" PRIu64 " waiting, %" PRIu64 " in batches\n", done,
 	    rows_number(&ans, "waiting"), rows_number(&ans, "in_store"));
 	refd_answer_done(&ans);
 	return EXIT_DONE;

@@ -66,8 +66,8 @@ static void add_head(struct text *t, const struct refd_answer *ans,
 	end_line(t, begin, columns);
 
 	begin = t->len;
-	text_adds(t, "windows/s ");
-	show_rate(t, rows_number(ans, "windows"), ms);
+	text_adds(t, "batches/s ");
+	show_rate(t, rows_number(ans, "batches"), ms);
 	text_adds(t, "  transactions/s ");
 	show_rate(t, rows_number(ans, "transactions"), ms);
 	text_adds(t, "  refs/s ");
@@ -76,11 +76,11 @@ static void add_head(struct text *t, const struct refd_answer *ans,
 
 	begin = t->len;
 	text_addf(t,
-	    "window      p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
+	    "batch      p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
 	    " transactions",
-	    rows_number(ans, "window_txns_p50"),
-	    rows_number(ans, "window_txns_p99"),
-	    rows_number(ans, "window_txns_max"));
+	    rows_number(ans, "batch_txns_p50"),
+	    rows_number(ans, "batch_txns_p99"),
+	    rows_number(ans, "batch_txns_max"));
 	end_line(t, begin, columns);
 
 	begin = t->len;
@@ -93,7 +93,7 @@ static void add_head(struct text *t, const struct refd_answer *ans,
 	end_line(t, begin, columns);
 	begin = t->len;
 	text_addf(t,
-	    "queue: %" PRIu64 " waiting, %" PRIu64 " in windows, %" PRIu64
+	    "queue: %" PRIu64 " waiting, %" PRIu64 " in batches, %" PRIu64
 	    " sessions prepared",
 	    rows_number(ans, "waiting"), rows_number(ans, "in_store"),
 	    rows_number(ans, "prepared"));

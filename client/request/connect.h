@@ -33,7 +33,7 @@ enum fallback connect_fallback(const struct gitconfig *config,
  * may await replay: then git would compare with stale values, and recovery
  * would take its writes for the truth. It may where the repository was never
  * served (<common-dir>/refd/id, which the daemon makes before its first
- * window there, is missing). It may also where <socket>.replayed, which the
+ * batch there, is missing). It may also where <socket>.replayed, which the
  * daemon writes after recovery, lies in a tmpfs or names this boot, and does
  * not list the repository by its uuid: some of its records could not be redone
  * yet. See docs/decisions/008-replayed-marker.md.

@@ -143,7 +143,7 @@ static int each_member(void *arg, const struct journal_row *row)
 	int r;
 
 	rd->last = row->lsn;
-	if (row->kind != JOURNAL_PART || row->repo != rd->v->journal_repo)
+	if (row->kind != JOURNAL_SLICE || row->repo != rd->v->journal_repo)
 		return 0;
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
@@ -250,7 +250,7 @@ static int count_row(void *arg, const struct journal_row *row)
 {
 	struct verify *v = arg;
 
-	if (row->repo != v->journal_repo || row->kind != JOURNAL_PART)
+	if (row->repo != v->journal_repo || row->kind != JOURNAL_SLICE)
 		return 0;
 	v->awaits = true;
 	return 1;

@@ -2,7 +2,7 @@
  * Locks, and whose they are.
  *
  * The happy path: none; or one that is young, since somebody is at work, or
- * of a window of the daemon that runs.
+ * of a batch of the daemon that runs.
  *
  * Otherwise: one of ours that no daemon will take away; another's, with the
  * process that has it open where one is seen; packed-refs.new, which git
@@ -102,8 +102,8 @@ static long opener(struct verify *v, const struct sys_stat *wanted)
 
 /* ---- one lock ---- */
 
-/* The window whose token it is; 0: it is not ours. */
-static uint64_t window_of(struct verify *v, const struct sys_stat *lock)
+/* The batch whose token it is; 0: it is not ours. */
+static uint64_t batch_of(struct verify *v, const struct sys_stat *lock)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -124,11 +124,11 @@ static uint64_t window_of(struct verify *v, const struct sys_stat *lock)
 	return found;
 }
 
-static bool is_live(struct verify *v, uint64_t window)
+static bool is_live(struct verify *v, uint64_t batch)
 {
 	if (v->journal == NULL)
 		return verify_flock_holder(v, v->repo.refd_fd, "lock") > 0;
-	return v->is_daemon_up && window >> JOURNAL_TOKEN_BITS == v->last_start;
+	return v->is_daemon_up && batch >> JOURNAL_TOKEN_BITS == v->last_start;
 }
 
 static void format_age(int64_t ns, char age[32])
@@ -147,17 +147,17 @@ static void look_at_lock(struct verify *v, const char *ref, const char *path,
     const struct sys_stat *st)
 {
 	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
-	uint64_t window = window_of(v, st);
+	uint64_t batch = batch_of(v, st);
 	char age[32];
 	long pid;
 
 	format_age(age_ns, age);
-	if (window != 0) {
-		if (!is_live(v, window))
+	if (batch != 0) {
+		if (!is_live(v, batch))
 			verify_found(v, VERIFY_LOCK_OURS, ref, path,
-			    "a lock of refd's window %016llx, %s old: the run "
+			    "a lock of refd's batch %016llx, %s old: the run "
 			    "that took it has ended",
-			    (unsigned long long)window, age);
+			    (unsigned long long)batch, age);
 		return;
 	}
 	if (age_ns < YOUNG_NS)

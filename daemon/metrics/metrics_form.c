@@ -48,7 +48,7 @@ static size_t labels_of(const struct metric *metric)
 		return STORE_STAGES;
 	if (metric->kind == BY_CAUSE)
 		return BUSY_CAUSES;
-	return metric->kind == BY_CLOSE ? WINDOW_CLOSES : REFD_STATUSES;
+	return metric->kind == BY_CLOSE ? BATCH_CLOSES : REFD_STATUSES;
 }
 
 static void add_suffixed(struct key_values *kv, const char *key,

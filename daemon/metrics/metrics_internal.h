@@ -14,7 +14,7 @@ enum metric_kind {
 	DURATION,     /* a gauge of microseconds */
 	TIMES,        /* a histogram of microseconds */
 	SIZES,        /* a histogram of sizes */
-	BY_CLOSE,     /* a counter for each reason to close a window */
+	BY_CLOSE,     /* a counter for each reason to close a batch */
 	BY_STATUS,    /* a counter for each status of a ref */
 	BY_CAUSE,     /* a counter for each cause of busy */
 	BY_STAGE      /* a gauge for each stage of the store */

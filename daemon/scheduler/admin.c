@@ -2,7 +2,7 @@
  * What an administrator does and asks.
  *
  * Happy path:
- *	pause	windows are begun no more; what was begun comes back, and what
+ *	pause	batches are begun no more; what was begun comes back, and what
  *		waits goes on waiting
  *	drain	nothing new is taken; who asked is answered when nothing waits
  *	resume	both are over
@@ -11,7 +11,7 @@
  *
  * Failure modes:
  *	the deadline passes while paused	busy
- *	a stop while paused	what waits is finished: windows begin again
+ *	a stop while paused	what waits is finished: batches begin again
  *	resumed while draining	who asked is told that it was given up
  *	out of memory		refused; it drains all the same
  */
@@ -76,7 +76,7 @@ void admin_look_drained(struct scheduler *e)
 		.nr_pairs = 1 };
 
 	if (e->is_closed && e->closers != NULL && e->table.head == NULL &&
-	    e->nr_windows == 0)
+	    e->nr_batches == 0)
 		answer_closers(e, &ans);
 }
 
@@ -106,7 +106,7 @@ static void tell(struct locks *l, const struct entry *ent, const char *path,
 	l->fn(l->arg, &lock);
 }
 
-/* While a window has it, no more than what the scheduler keeps of it is ours to
+/* While a batch has it, no more than what the scheduler keeps of it is ours to
  * look at. */
 static void tell_waiting(struct locks *l, const struct entry *ent)
 {
@@ -119,7 +119,7 @@ static void tell_waiting(struct locks *l, const struct entry *ent)
 		if (u->locked_since_ns == 0)
 			continue;
 		path = u->ask->name;
-		if (entry_is_lent(ent) ? !u->in_window :
+		if (entry_is_lent(ent) ? !u->in_batch :
 					 u->status != REFD_PENDING)
 			continue;
 		if (!entry_is_lent(ent) && u->locked_path != NULL)

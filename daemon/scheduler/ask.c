@@ -192,7 +192,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 /* ---- the end of a session ---- */
 
 static void end(struct scheduler *e, struct entry *ent,
-    const struct refd_request *req, enum window_session how,
+    const struct refd_request *req, enum batch_session how,
     scheduler_answer_fn *fn, void *arg)
 {
 	struct waiter *a;
@@ -210,13 +210,13 @@ static void end(struct scheduler *e, struct entry *ent,
 	waiter_push(&ent->waiters, a);
 	if (ent->state != ENTRY_PREPARED)
 		return;
-	if (how == WINDOW_ABORT)
+	if (how == BATCH_ABORT)
 		entry_give_up(ent, REFD_ABORTED, "its client aborted it");
 	session_end(e, ent, how);
 }
 
 static void end_or_query(struct scheduler *e, const struct refd_request *req,
-    uint32_t uid, int64_t now_ns, enum window_session how,
+    uint32_t uid, int64_t now_ns, enum batch_session how,
     scheduler_answer_fn *fn, void *arg)
 {
 	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
@@ -230,11 +230,11 @@ static void end_or_query(struct scheduler *e, const struct refd_request *req,
 void scheduler_commit(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
 {
-	end_or_query(e, req, uid, now_ns, WINDOW_COMMIT, fn, arg);
+	end_or_query(e, req, uid, now_ns, BATCH_COMMIT, fn, arg);
 }
 
 void scheduler_abort(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
 {
-	end_or_query(e, req, uid, now_ns, WINDOW_ABORT, fn, arg);
+	end_or_query(e, req, uid, now_ns, BATCH_ABORT, fn, arg);
 }

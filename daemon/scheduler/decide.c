@@ -8,7 +8,7 @@
  *	forget	recorded: the journal answers from now on
  *
  * Failure modes, each a status:
- *	deadline, cancel, stop		what is undecided, if no window has it
+ *	deadline, cancel, stop		what is undecided, if no batch has it
  *	a lock held for too long	locked
  *	an atomic sibling failed	aborted
  * Answers are given from scheduler_run() alone, when all else is in order: a

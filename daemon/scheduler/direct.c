@@ -1,8 +1,8 @@
 /*
  * Happy path:
- *	begin	the names are queued, and the window is formed, as for an
+ *	begin	the names are queued, and the batch is formed, as for an
  *		admitted transaction; the store gets both
- *	applied	the window comes back as any other window does
+ *	applied	the batch comes back as any other batch does
  *
  * Failure modes:
  *	another transaction is at work or counts in its repository's quota, the
@@ -68,7 +68,7 @@ static bool may_begin(const struct scheduler *e, const struct entry *ent)
 {
 	size_t nr = ent->txn->nr_updates;
 
-	return e->nr_windows + e->nr_admitting == 0 &&
+	return e->nr_batches + e->nr_admitting == 0 &&
 	    e->fairness.ready == NULL && e->fairness.arriving == NULL &&
 	    e->unrecorded.nr == 0 && !ref_queue_is_full(&e->ref_queues) &&
 	    nr > 0 && nr <= UPDATES_MAX && !entry_is_session(ent);
@@ -91,20 +91,20 @@ static bool queue_names(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	return true;
 }
 
-/* ENT is in no queue any more. W, which holds names of ENT, is gone. */
-static void undo(struct scheduler *e, struct entry *ent, struct window *w,
+/* ENT is in no queue any more. B, which holds names of ENT, is gone. */
+static void undo(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
 	size_t i;
 
-	if (w != NULL) {
-		e->nr_windows--;
-		on_batch_done_deletions(w);
-		window_free(w);
+	if (b != NULL) {
+		e->nr_batches--;
+		on_batch_done_deletions(b);
+		batch_free(b);
 	}
 	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].in_window)
+		if (txn->updates[i].in_batch)
 			ref_queue_let_go(&e->ref_queues, &txn->updates[i],
 			    now_ns);
 		else if (txn->updates[i].ref_queue != NULL)
@@ -116,7 +116,7 @@ static void undo(struct scheduler *e, struct entry *ent, struct window *w,
 bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
-	struct window *w = NULL;
+	struct batch *b = NULL;
 	uint64_t key;
 
 	if (!may_begin(e, ent))
@@ -133,16 +133,16 @@ bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	entry_move(ent, ENTRY_WAITING);
 	if (queue_names(e, ent, now_ns)) {
 		fairness_arrived(ent);
-		w = scheduler_next_window(e);
+		b = scheduler_next_batch(e);
 	}
-	if (w == NULL || w->parts[0].nr < txn->nr_updates) {
-		if (w != NULL)
+	if (b == NULL || b->slices[0].nr < txn->nr_updates) {
+		if (b != NULL)
 			entry_move(ent, ENTRY_WAITING);
-		undo(e, ent, w, now_ns);
+		undo(e, ent, b, now_ns);
 		entry_move(ent, ENTRY_ADMITTING);
 		return false;
 	}
-	txn->direct = w;
+	txn->direct = b;
 	txn->direct_repo = key;
 	e->direct.entry = ent;
 	e->direct.is_stopped = false;
@@ -170,17 +170,17 @@ void direct_applied(struct scheduler *e, struct entry *ent)
 {
 	ent->txn->direct = NULL;
 	e->direct.entry = NULL;
-	e->stats.windows++;
+	e->stats.batches++;
 	on_admitted_directly(e, ent);
-	entry_move(ent, ENTRY_IN_WINDOW);
+	entry_move(ent, ENTRY_IN_BATCH);
 }
 
 void direct_refused(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
-	struct window *w = ent->txn->direct;
+	struct batch *b = ent->txn->direct;
 
 	ent->txn->direct = NULL;
 	e->direct.entry = NULL;
-	undo(e, ent, w, now_ns);
+	undo(e, ent, b, now_ns);
 	entry_move(ent, ENTRY_ADMITTING);
 }

@@ -1,9 +1,9 @@
 /*
  * The direct way: while nothing else is at work, a transaction goes to the store
- * together with its window. One thread of the store then admits and applies the
+ * together with its batch. One thread of the store then admits and applies the
  * transaction. The ordinary way takes two more hand-overs between threads.
  *
- * A window needs the number of its repository, which only admission knows.
+ * A batch needs the number of its repository, which only admission knows.
  * Therefore the scheduler remembers the numbers of repositories that were
  * admitted, by path. The store compares the number, so a wrong number costs only
  * the direct way.

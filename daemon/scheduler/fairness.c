@@ -7,7 +7,7 @@
  *
  * Failure modes:
  *	out of memory	at join alone
- *	a window had no room for it after all	goes_first: it is served
+ *	a batch had no room for it after all	goes_first: it is served
  *			before those that had their turn
  */
 #include "daemon/scheduler/fairness.h"

@@ -3,7 +3,7 @@
  * something to try, and the repositories in turn.
  *
  * A repository that was served goes to the end of the round, a transaction
- * that comes back from a window to the end of its repository's queue; so
+ * that comes back from a batch to the end of its repository's queue; so
  * neither a repository nor a transaction with very many updates is served
  * twice while another waits. Loop thread only; nothing blocks.
  */
@@ -18,11 +18,11 @@ struct repo_queue {
 	uint64_t key;
 	UT_hash_handle hh;
 	size_t nr_entries;
-	/* The first deletion in DELETING_IN, a window in the store's hands or
+	/* The first deletion in DELETING_IN, a batch in the store's hands or
 	 * being formed; NULL: there is none in any. */
 	const struct txn_update *deleting;
-	const struct window *deleting_in;
-	bool goes_alone;        /* TXN_AGAIN_ALONE: in windows of its own */
+	const struct batch *deleting_in;
+	bool goes_alone;        /* TXN_AGAIN_ALONE: in batches of its own */
 	struct entry *ready;    /* something may be tried; next, prev */
 	struct entry *arriving; /* not all updates queued yet */
 	struct repo_queue *next, *prev;

@@ -4,11 +4,11 @@
 
 #define NR_DONE (sizeof(((struct measure *)0)->done_ns) / sizeof(int64_t))
 
-const char *measure_close_name(enum window_close closed)
+const char *measure_close_name(enum batch_close closed)
 {
 	static const char *const names[] = {
-#define X(symbol, name) [WINDOW_CLOSE_##symbol] = name,
-		WINDOW_CLOSE_TABLE(X)
+#define X(symbol, name) [BATCH_CLOSE_##symbol] = name,
+		BATCH_CLOSE_TABLE(X)
 #undef X
 	};
 
@@ -37,43 +37,43 @@ void measure_recent(struct measure *m, int64_t now_ns,
 {
 	turn_page(m, now_ns);
 	*recent = m->before;
-	recent->windows += m->now.windows;
+	recent->batches += m->now.batches;
 	recent->transactions += m->now.transactions;
 	recent->refs += m->now.refs;
 	histogram_merge(&recent->flush, &m->now.flush);
 	histogram_merge(&recent->total, &m->now.total);
-	histogram_merge(&recent->window_txns, &m->now.window_txns);
+	histogram_merge(&recent->batch_txns, &m->now.batch_txns);
 	*span_ns = MEASURE_PERIOD_NS + (now_ns - m->period_ns);
 }
 
-void measure_window(struct measure *m, struct window *w, size_t nr_live,
+void measure_batch(struct measure *m, struct batch *b, size_t nr_live,
     bool gave_back, int64_t now_ns)
 {
 	struct txn_times *times;
 	size_t i;
 
 	turn_page(m, now_ns);
-	m->closed[gave_back ? WINDOW_CLOSE_TIME : w->closed]++;
-	m->now.windows++;
-	histogram_add(&m->window_txns, w->nr_parts);
-	histogram_add(&m->now.window_txns, w->nr_parts);
-	histogram_add(&m->window_refs, nr_live);
-	histogram_add_ns(&m->lock, w->lock_ns);
-	histogram_add_ns(&m->publish, w->publish_ns);
+	m->closed[gave_back ? BATCH_CLOSE_TIME : b->closed]++;
+	m->now.batches++;
+	histogram_add(&m->batch_txns, b->nr_slices);
+	histogram_add(&m->now.batch_txns, b->nr_slices);
+	histogram_add(&m->batch_refs, nr_live);
+	histogram_add_ns(&m->lock, b->lock_ns);
+	histogram_add_ns(&m->publish, b->publish_ns);
 	/* What only takes locks, or lets go of them, commits nothing. */
-	if (w->session == WINDOW_WHOLE || w->session == WINDOW_COMMIT) {
-		histogram_add_ns(&m->flush, w->flush_ns);
-		histogram_add_ns(&m->now.flush, w->flush_ns);
+	if (b->session == BATCH_WHOLE || b->session == BATCH_COMMIT) {
+		histogram_add_ns(&m->flush, b->flush_ns);
+		histogram_add_ns(&m->now.flush, b->flush_ns);
 	}
-	for (i = 0; i < w->nr_parts; i++) {
-		times = &w->parts[i].txn->times;
-		times->lock_ns += w->lock_ns;
-		times->flush_ns += w->flush_ns;
-		times->publish_ns += w->publish_ns;
-		times->done_ns = w->done_ns;
+	for (i = 0; i < b->nr_slices; i++) {
+		times = &b->slices[i].txn->times;
+		times->lock_ns += b->lock_ns;
+		times->flush_ns += b->flush_ns;
+		times->publish_ns += b->publish_ns;
+		times->done_ns = b->done_ns;
 	}
 	if (m->nr_done < NR_DONE)
-		m->done_ns[m->nr_done++] = w->done_ns;
+		m->done_ns[m->nr_done++] = b->done_ns;
 }
 
 int64_t measure_queue_ns(const struct txn_times *times, int64_t end_ns)

@@ -1,6 +1,6 @@
 /*
  * What the scheduler has counted and timed. All of it is the loop thread's:
- * times that other threads took come back with their windows and
+ * times that other threads took come back with their batches and
  * transactions, so that counting costs an addition and shares nothing.
  *
  * Times are in microseconds where a histogram has them, else nanoseconds
@@ -21,16 +21,16 @@
 
 /* Of the last moments, for those who watch. */
 struct measure_period {
-	uint64_t windows, transactions, refs;
-	struct histogram flush, total, window_txns;
+	uint64_t batches, transactions, refs;
+	struct histogram flush, total, batch_txns;
 };
 
 struct measure {
-	uint64_t closed[WINDOW_CLOSES];
+	uint64_t closed[BATCH_CLOSES];
 	uint64_t refs[REFD_STATUSES]; /* by what became of them */
 
-	/* Of windows. */
-	struct histogram window_txns, window_refs;
+	/* Of batches. */
+	struct histogram batch_txns, batch_refs;
 	struct histogram lock, flush, publish;
 	struct histogram reply; /* from done to what the socket took */
 	/* Of transactions. */
@@ -44,9 +44,9 @@ struct measure {
 	size_t nr_done;
 };
 
-/* A window is back: NR_LIVE refs of it were tried, and some of them given
+/* A batch is back: NR_LIVE refs of it were tried, and some of them given
  * back for want of time. */
-void measure_window(struct measure *m, struct window *w, size_t nr_live,
+void measure_batch(struct measure *m, struct batch *b, size_t nr_live,
     bool gave_back, int64_t now_ns);
 /* TXN is decided. */
 void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns);
@@ -60,6 +60,6 @@ int64_t measure_queue_ns(const struct txn_times *times, int64_t end_ns);
 void measure_recent(struct measure *m, int64_t now_ns,
     struct measure_period *recent, int64_t *span_ns);
 
-const char *measure_close_name(enum window_close closed);
+const char *measure_close_name(enum batch_close closed);
 
 #endif

@@ -1,20 +1,20 @@
 /*
- * Happy path: every update of the window is decided and recorded; its name
+ * Happy path: every update of the batch is decided and recorded; its name
  * rests for as long as its lock was held, so that plain git gets through;
  * transactions without undecided updates are decided.
  *
  * What comes back undecided keeps its place:
  *	later	the store had no time for it. It goes first in the next
- *		window, and windows are made as small as what the store had
+ *		batch, and batches are made as small as what the store had
  *		time for, growing again by an eighth: the store prepares in an
  *		order of its own, and the same ones would always come last
  *	alone	again after 10 ms; from then on, as long as its repository has
- *		something to do, in windows of that repository alone
+ *		something to do, in batches of that repository alone
  *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
  *		locks ends; then it gets locked. What is given back with it,
  *		and names no lock itself, only goes along
  *	reopen	admitted again, all that is undecided of it
- * What is decided and not recorded becomes a note (unrecorded.c). Windows of
+ * What is decided and not recorded becomes a note (unrecorded.c). Batches of
  * sessions are session.c's, but for one that could not be prepared: that waits
  * as any other.
  *
@@ -31,7 +31,7 @@
 #define BACKOFF_MAX_NS (50 * MS)
 #define ALONE_AFTER_NS (10 * MS)
 
-/* One window's return. */
+/* One batch's return. */
 struct back {
 	struct scheduler *e;
 	int64_t now_ns, rest_until_ns;
@@ -55,25 +55,25 @@ static int64_t lock_wait_ns(const struct scheduler *e,
 
 /* Next time after as long as it has waited already, which doubles each time.
  * true: it has waited long enough. */
-static bool lock_was_held(struct back *b, struct txn_update *u)
+static bool lock_was_held(struct back *back, struct txn_update *u)
 {
 	int64_t wait_ns, end_ns;
 
 	if (u->locked_since_ns == 0)
-		u->locked_since_ns = b->now_ns;
-	wait_ns = b->now_ns - u->locked_since_ns;
-	end_ns = u->locked_since_ns + lock_wait_ns(b->e, u);
+		u->locked_since_ns = back->now_ns;
+	wait_ns = back->now_ns - u->locked_since_ns;
+	end_ns = u->locked_since_ns + lock_wait_ns(back->e, u);
 	if (wait_ns < BACKOFF_MIN_NS)
 		wait_ns = BACKOFF_MIN_NS;
 	if (wait_ns > BACKOFF_MAX_NS)
 		wait_ns = BACKOFF_MAX_NS;
-	u->retry_ns = b->now_ns + wait_ns;
+	u->retry_ns = back->now_ns + wait_ns;
 	if (u->retry_ns > end_ns)
 		u->retry_ns = end_ns;
-	return end_ns <= b->now_ns;
+	return end_ns <= back->now_ns;
 }
 
-static void undecided_back(struct back *b, struct txn_update *u,
+static void undecided_back(struct back *back, struct txn_update *u,
     bool goes_along)
 {
 	struct entry *ent = entry_of(u);
@@ -85,14 +85,14 @@ static void undecided_back(struct back *b, struct txn_update *u,
 	switch (u->again) {
 	case TXN_AGAIN_LATER:
 		ent->goes_first = true;
-		b->nr_later++;
+		back->nr_later++;
 		break;
 	case TXN_AGAIN_ALONE:
 		ent->queue->goes_alone = true;
-		u->retry_ns = b->now_ns + ALONE_AFTER_NS;
+		u->retry_ns = back->now_ns + ALONE_AFTER_NS;
 		break;
 	case TXN_AGAIN_LOCKED:
-		has_given_up = lock_was_held(b, u);
+		has_given_up = lock_was_held(back, u);
 		break;
 	case TXN_AGAIN_REOPEN:
 		ent->is_misplaced = true;
@@ -101,56 +101,56 @@ static void undecided_back(struct back *b, struct txn_update *u,
 		assert(goes_along);
 		break;
 	}
-	ref_queue_back(&b->e->ref_queues, u, 0, b->now_ns);
+	ref_queue_back(&back->e->ref_queues, u, 0, back->now_ns);
 	if (has_given_up && u->txn->req.atomic)
 		ent->has_given_up = true;
 	else if (has_given_up)
-		decide_locked(b->e, u, b->now_ns);
+		decide_locked(back->e, u, back->now_ns);
 }
 
 /* Is it known which of PART's updates are locked, and not only given back
  * together with those? */
-static bool names_locks(const struct txn_part *part)
+static bool names_locks(const struct txn_slice *slice)
 {
 	size_t i;
 
-	for (i = 0; i < part->nr; i++)
-		if (part->updates[i]->status == REFD_PENDING &&
-		    part->updates[i]->again == TXN_AGAIN_LOCKED &&
-		    part->updates[i]->locked_path != NULL)
+	for (i = 0; i < slice->nr; i++)
+		if (slice->updates[i]->status == REFD_PENDING &&
+		    slice->updates[i]->again == TXN_AGAIN_LOCKED &&
+		    slice->updates[i]->locked_path != NULL)
 			return true;
 	return false;
 }
 
-void on_batch_done_lsn(const struct txn_part *part)
+void on_batch_done_lsn(const struct txn_slice *slice)
 {
-	if (part->lsn > part->txn->lsn)
-		part->txn->lsn = part->lsn;
+	if (slice->lsn > slice->txn->lsn)
+		slice->txn->lsn = slice->lsn;
 }
 
-static void part_back(struct back *b, struct txn_part *part)
+static void slice_back(struct back *back, struct txn_slice *slice)
 {
-	struct entry *ent = part->txn->scheduler;
+	struct entry *ent = slice->txn->scheduler;
 	bool all_recorded = true;
-	bool named = ent->goes_whole && names_locks(part);
+	bool named = ent->goes_whole && names_locks(slice);
 	size_t i;
 
-	on_batch_done_lsn(part);
-	for (i = 0; i < part->nr; i++) {
-		struct txn_update *u = part->updates[i];
-		bool is_unrecorded = !u->in_window;
+	on_batch_done_lsn(slice);
+	for (i = 0; i < slice->nr; i++) {
+		struct txn_update *u = slice->updates[i];
+		bool is_unrecorded = !u->in_batch;
 
-		b->nr_live += !is_unrecorded;
+		back->nr_live += !is_unrecorded;
 		if (u->status != REFD_PENDING && !u->recorded)
 			all_recorded = false;
 		if (is_unrecorded) {
 			unrecorded_add(u);
 		} else if (u->status != REFD_PENDING) {
-			ref_queue_back(&b->e->ref_queues, u, b->rest_until_ns,
-			    b->now_ns);
+			ref_queue_back(&back->e->ref_queues, u,
+			    back->rest_until_ns, back->now_ns);
 			decide_count(u);
 		} else {
-			undecided_back(b, u,
+			undecided_back(back, u,
 			    named && u->again == TXN_AGAIN_LOCKED &&
 				u->locked_path == NULL);
 		}
@@ -159,10 +159,10 @@ static void part_back(struct back *b, struct txn_part *part)
 }
 
 /* What is to become of the rest of ENT. */
-static void judge(struct back *b, struct entry *ent)
+static void judge(struct back *back, struct entry *ent)
 {
-	struct scheduler *e = b->e;
-	int64_t now_ns = b->now_ns;
+	struct scheduler *e = back->e;
+	int64_t now_ns = back->now_ns;
 
 	if (decide_siblings(e, ent, now_ns))
 		return;
@@ -174,9 +174,9 @@ static void judge(struct back *b, struct entry *ent)
 		decide_late(e, ent, now_ns);
 }
 
-static void entry_back(struct back *b, struct entry *ent)
+static void entry_back(struct back *back, struct entry *ent)
 {
-	struct scheduler *e = b->e;
+	struct scheduler *e = back->e;
 
 	if (ent->state == ENTRY_DECIDED) {
 		if (!unrecorded_keep(&e->unrecorded, ent))
@@ -184,111 +184,111 @@ static void entry_back(struct back *b, struct entry *ent)
 		return;
 	}
 	entry_move(ent, ENTRY_WAITING);
-	judge(b, ent);
+	judge(back, ent);
 	if (ent->nr_undecided == 0) {
 		decide_finish(e, ent);
 	} else if (ent->is_misplaced) {
 		ent->is_misplaced = false;
-		on_admitted_again(e, ent, b->now_ns);
+		on_admitted_again(e, ent, back->now_ns);
 	} else {
 		on_admitted_time(e, ent, true);
 		fairness_refresh(ent);
 	}
 }
 
-static void set_limit(struct back *b)
+static void set_limit(struct back *back)
 {
-	struct scheduler *e = b->e;
-	size_t nr = b->nr_live - b->nr_later;
+	struct scheduler *e = back->e;
+	size_t nr = back->nr_live - back->nr_later;
 
-	if (b->nr_later > 0)
-		e->window_refs = nr > 0 ? nr : 1;
-	else if (nr >= e->window_refs)
-		e->window_refs += e->window_refs / 8 + 1;
-	if (e->window_refs > e->cfg.window_refs)
-		e->window_refs = e->cfg.window_refs;
+	if (back->nr_later > 0)
+		e->batch_refs = nr > 0 ? nr : 1;
+	else if (nr >= e->batch_refs)
+		e->batch_refs += e->batch_refs / 8 + 1;
+	if (e->batch_refs > e->cfg.batch_refs)
+		e->batch_refs = e->cfg.batch_refs;
 }
 
-/* How many of W's updates it was to try, and whether some were given back for
+/* How many of B's updates it was to try, and whether some were given back for
  * want of time. */
-static void measure(struct scheduler *e, struct window *w, int64_t now_ns)
+static void measure(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
 	const struct txn_update *u;
 	bool gave_back = false;
 	size_t i, k, nr_live = 0;
 
-	for (i = 0; i < w->nr_parts; i++) {
-		for (k = 0; k < w->parts[i].nr; k++) {
-			u = w->parts[i].updates[k];
-			nr_live += u->in_window;
+	for (i = 0; i < b->nr_slices; i++) {
+		for (k = 0; k < b->slices[i].nr; k++) {
+			u = b->slices[i].updates[k];
+			nr_live += u->in_batch;
 			gave_back = gave_back ||
 			    (u->status == REFD_PENDING &&
 				u->again == TXN_AGAIN_LATER);
 		}
 	}
-	measure_window(&e->measure, w, nr_live, gave_back, now_ns);
+	measure_batch(&e->measure, b, nr_live, gave_back, now_ns);
 }
 
-static void take_back(struct scheduler *e, struct window *w, int64_t now_ns)
+static void take_back(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
-	struct back b = { .e = e, .now_ns = now_ns };
+	struct back back = { .e = e, .now_ns = now_ns };
 	struct entry *ent;
 	size_t i;
 
-	if (w->locked_ns != 0)
-		b.rest_until_ns =
-		    w->unlocked_ns + (w->unlocked_ns - w->locked_ns);
-	for (i = 0; i < w->nr_parts; i++)
-		part_back(&b, &w->parts[i]);
-	for (i = 0; i < w->nr_parts; i++) {
-		ent = w->parts[i].txn->scheduler;
+	if (b->locked_ns != 0)
+		back.rest_until_ns =
+		    b->unlocked_ns + (b->unlocked_ns - b->locked_ns);
+	for (i = 0; i < b->nr_slices; i++)
+		slice_back(&back, &b->slices[i]);
+	for (i = 0; i < b->nr_slices; i++) {
+		ent = b->slices[i].txn->scheduler;
 		if (ent->goes_first)
 			continue;
-		w->parts[i].txn = NULL;
-		entry_back(&b, ent);
+		b->slices[i].txn = NULL;
+		entry_back(&back, ent);
 	}
 	/* Each goes ahead of the others: the last one first. */
 	while (i-- > 0)
-		if (w->parts[i].txn != NULL)
-			entry_back(&b, w->parts[i].txn->scheduler);
-	if (w->session == WINDOW_WHOLE)
-		set_limit(&b);
-	window_free(w);
+		if (b->slices[i].txn != NULL)
+			entry_back(&back, b->slices[i].txn->scheduler);
+	if (b->session == BATCH_WHOLE)
+		set_limit(&back);
+	batch_free(b);
 }
 
-void on_batch_done_deletions(const struct window *w)
+void on_batch_done_deletions(const struct batch *b)
 {
 	struct repo_queue *q;
 	size_t i;
 
-	for (i = 0; i < w->nr_parts; i++) {
-		q = ((struct entry *)w->parts[i].txn->scheduler)->queue;
-		if (q == NULL || q->deleting_in != w)
+	for (i = 0; i < b->nr_slices; i++) {
+		q = ((struct entry *)b->slices[i].txn->scheduler)->queue;
+		if (q == NULL || q->deleting_in != b)
 			continue;
 		q->deleting = NULL;
 		q->deleting_in = NULL;
 	}
 }
 
-void on_batch_done(struct scheduler *e, struct window *w, int64_t now_ns)
+void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
-	if (w->parts[0].txn->direct == w)
-		direct_applied(e, w->parts[0].txn->scheduler);
-	e->nr_windows--;
-	measure(e, w, now_ns);
-	on_batch_done_deletions(w);
-	switch (w->session) {
-	case WINDOW_PREPARE:
-		if (w->parts[0].txn->prepared == NULL)
+	if (b->slices[0].txn->direct == b)
+		direct_applied(e, b->slices[0].txn->scheduler);
+	e->nr_batches--;
+	measure(e, b, now_ns);
+	on_batch_done_deletions(b);
+	switch (b->session) {
+	case BATCH_PREPARE:
+		if (b->slices[0].txn->prepared == NULL)
 			break;
-		session_prepared(e, w, now_ns);
+		session_prepared(e, b, now_ns);
 		return;
-	case WINDOW_COMMIT:
-	case WINDOW_ABORT:
-		session_ended(e, w);
+	case BATCH_COMMIT:
+	case BATCH_ABORT:
+		session_ended(e, b);
 		return;
-	case WINDOW_WHOLE:
+	case BATCH_WHOLE:
 		break;
 	}
-	take_back(e, w, now_ns);
+	take_back(e, b, now_ns);
 }

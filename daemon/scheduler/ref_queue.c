@@ -2,7 +2,7 @@
  * Happy path:
  *	add	the name and those above it are made, the update waits there
  *	up	first of its name, awake: its entry may try it
- *	hold	nothing in the way: it goes into a window
+ *	hold	nothing in the way: it goes into a batch
  *	back	decided: the next one of the name is first, after a rest
  *	drop	a name that nobody waits at, holds, rests or parks at is gone,
  *		and so are names above it that were only there for it
@@ -29,7 +29,7 @@ enum name_place {
 	NAME_UP,     /* in up_of->up */
 	NAME_PARKED, /* in parked_on->parked */
 	NAME_ASLEEP, /* in names.asleep */
-	NAME_HELD    /* its first update is in a window */
+	NAME_HELD    /* its first update is in a batch */
 };
 
 /* One component of a name. A name itself is the path from its root; the
@@ -224,7 +224,7 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 	n->place = NAME_IDLE;
 }
 
-/* Where N belongs, now that no window holds it. */
+/* Where N belongs, now that no batch holds it. */
 static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	int64_t wake_ns = n->rest_until_ns;
@@ -299,13 +299,13 @@ static void unlink_update(struct txn_update *u)
 }
 
 /* Behind which U belongs: nearly always the last. One that was admitted
- * again goes back to where it was, but not ahead of one in a window. */
+ * again goes back to where it was, but not ahead of one in a batch. */
 static struct txn_update *place_for(const struct ref_queue *n,
     const struct txn_update *u)
 {
 	struct txn_update *after = n->last;
 
-	while (after != NULL && !after->in_window &&
+	while (after != NULL && !after->in_batch &&
 	    arrival_of(after) > arrival_of(u))
 		after = after->prev_waiting;
 	return after;
@@ -369,7 +369,7 @@ void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
 	struct ref_queue *n = u->ref_queue;
 	bool was_first = n->first == u;
 
-	assert(!u->in_window);
+	assert(!u->in_batch);
 	if (was_first)
 		leave(ns, n);
 	unlink_update(u);
@@ -445,7 +445,7 @@ void ref_queue_hold(struct ref_queues *ns, struct txn_update *u)
 	assert(n->place == NAME_UP && n->first == u);
 	leave(ns, n);
 	n->place = NAME_HELD;
-	u->in_window = true;
+	u->in_batch = true;
 }
 
 void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
@@ -455,7 +455,7 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 
 	assert(n->place == NAME_HELD && n->first == u);
 	n->place = NAME_IDLE;
-	u->in_window = false;
+	u->in_batch = false;
 	if (u->status != REFD_PENDING) {
 		unlink_update(u);
 		n->rest_until_ns = rest_until_ns;
@@ -477,7 +477,7 @@ void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
 
 	assert(n->place == NAME_HELD && n->first == u);
 	n->place = NAME_IDLE;
-	u->in_window = false;
+	u->in_batch = false;
 	unlink_update(u);
 	changed(ns, n, now_ns);
 }

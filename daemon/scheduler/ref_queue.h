@@ -3,7 +3,7 @@
  * queue in arrival order, in a tree by "/", so that a name knows what stands
  * above and below it.
  *
- * An update may go when it is the first of its name, no window holds the
+ * An update may go when it is the first of its name, no batch holds the
  * name, and no name above or below it (a directory/file relation) is held or
  * has an update that came before. So names in the store's hands are disjoint
  * and unrelated, per ref the order is that of arrival, and related names
@@ -55,7 +55,7 @@ enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns);
 /* Is more memory in use than the limit, so that no name is added? */
 bool ref_queue_is_full(const struct ref_queues *ns);
-/* U was decided, or waits no more; not while a window holds it. */
+/* U was decided, or waits no more; not while a batch holds it. */
 void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
@@ -66,13 +66,13 @@ const struct txn_update *ref_queue_in_the_way(const struct txn_update *u);
 /* U is up. It is up again when what is in its way has changed. */
 void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
     const struct txn_update *in_the_way);
-/* U is up and goes into a window. */
+/* U is up and goes into a batch. */
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
-/* Its window is back. Decided: it is gone, and nobody gets the name before
+/* Its batch is back. Decided: it is gone, and nobody gets the name before
  * REST_UNTIL_NS. Undecided: it is first again, not before u->retry_ns. */
 void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
     int64_t rest_until_ns, int64_t now_ns);
-/* Its window is back, decided or not, and it waits at its name no more. */
+/* Its batch is back, decided or not, and it waits at its name no more. */
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 

@@ -1,30 +1,30 @@
 /*
  * A transaction's states, and what moves it (table.c has the table):
  *
- *	ADMITTING <-> WAITING <-> IN_WINDOW
+ *	ADMITTING <-> WAITING <-> IN_BATCH
  *	                 \-> DECIDED
  *
  * or, where no other transaction is at work, the direct way (direct.c):
  *
- *	ADMITTING -> DIRECT -> IN_WINDOW
+ *	ADMITTING -> DIRECT -> IN_BATCH
  *
- * and a session's, which has all its updates in its windows:
+ * and a session's, which has all its updates in its batches:
  *
- *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED
+ *	... IN_BATCH -> PREPARED -> IN_BATCH -> DECIDED
  *
  * Happy path:
  *	submit	a new id is entered in the table and given to the store
  *	arrive	admitted, it is queued at its names (on_admitted.c,
  *		ref_queue.c)
- *	window	whenever the store takes a window, all runnable updates go into
- *		the window. Otherwise they gather, which needs no timer
+ *	batch	whenever the store takes a batch, all runnable updates go into
+ *		the batch. Otherwise they gather, which needs no timer
  *	back	outcomes are answered (on_batch_done.c, decide.c), rejections
- *		ride in the next window to be recorded (unrecorded.c)
+ *		ride in the next batch to be recorded (unrecorded.c)
  *	session	prepared, it keeps its locks but no name here, until it is
  *		committed, aborted or given up (session.c)
  *
  * What there is goes as soon as the store can prepare it, however little it
- * is: windows that wait for a flush are flushed together. While the store
+ * is: batches that wait for a flush are flushed together. While the store
  * can't, the rest gathers by itself.
  *
  * Failure modes:
@@ -33,8 +33,8 @@
  *	too much waits, or stopping	busy; nothing is kept of it
  *	... of one user or repository	busy, and when to retry (quota.c)
  *	out of memory		busy, at submit; later on nothing needs any but
- *				a name (busy) or a window (tried again)
- *	the deadline passes	what no window has gets deadline. While the
+ *				a name (busy) or a batch (tried again)
+ *	the deadline passes	what no batch has gets deadline. While the
  *				store admits it, the store is asked to give it
  *				back first: its id may turn out to be known
  *	a session's client or time is gone	it is aborted
@@ -48,13 +48,13 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
-#include "daemon/scheduler/window.h"
+#include "daemon/scheduler/batch.h"
 
 /* Notes that are worth a flush of their own. */
 #define UNRECORDED_MAX 1000
 /* Memory for names, in requests' worth. */
 #define REF_QUEUE_FACTOR 4
-/* Of a window, while several repositories wait, none gets more than one. */
+/* Of a batch, while several repositories wait, none gets more than one. */
 #define SHARES       8
 #define NO_MEMORY_NS (10 * 1000000)
 
@@ -63,13 +63,13 @@ struct scheduler *scheduler_new(const struct scheduler_config *cfg,
 {
 	struct scheduler *e;
 
-	assert(cfg->window_refs > 0 && store->max_windows > 0);
+	assert(cfg->batch_refs > 0 && store->max_batches > 0);
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return NULL;
 	e->cfg = *cfg;
 	e->store = *store;
-	e->window_refs = cfg->window_refs;
+	e->batch_refs = cfg->batch_refs;
 	e->slow.limit_ns = cfg->slow_ns;
 	e->ref_queues.max_bytes = SIZE_MAX;
 	if (cfg->max_waiting_bytes < SIZE_MAX / REF_QUEUE_FACTOR)
@@ -81,8 +81,8 @@ struct scheduler *scheduler_new(const struct scheduler_config *cfg,
 void scheduler_set_limits(struct scheduler *e,
     const struct scheduler_limits *limits)
 {
-	assert(limits->window_refs > 0);
-	e->cfg.window_refs = e->window_refs = limits->window_refs;
+	assert(limits->batch_refs > 0);
+	e->cfg.batch_refs = e->batch_refs = limits->batch_refs;
 	e->cfg.session_ns = limits->session_ns;
 	e->slow.limit_ns = limits->slow_ns;
 	e->cfg.quotas.of_user = limits->of_user;
@@ -96,7 +96,7 @@ void scheduler_free(struct scheduler *e)
 	if (e == NULL)
 		return;
 	assert(
-	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0);
+	    e->nr_batches + e->nr_admitting + e->nr_lookups + e->nr_asks == 0);
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
 		while ((a = waiter_pop(&ent->waiters)) != NULL)
 			waiter_drop(&e->waiters, a);
@@ -327,59 +327,59 @@ static bool unrecorded_is_due(const struct scheduler *e)
 		e->held_bytes > e->cfg.max_waiting_bytes / 2);
 }
 
-static void lend(struct scheduler *e, struct window *w, size_t nr_live)
+static void lend(struct scheduler *e, struct batch *b, size_t nr_live)
 {
 	struct entry *ent;
 	size_t i, k;
 
-	for (i = 0; i < w->nr_parts; i++) {
-		ent = w->parts[i].txn->scheduler;
+	for (i = 0; i < b->nr_slices; i++) {
+		ent = b->slices[i].txn->scheduler;
 		on_admitted_time(e, ent, false);
-		for (k = 0; k < w->parts[i].nr; k++) {
-			struct txn_update *u = w->parts[i].updates[k];
+		for (k = 0; k < b->slices[i].nr; k++) {
+			struct txn_update *u = b->slices[i].updates[k];
 
 			u->again = TXN_AGAIN_NO;
 			free(u->locked_path);
 			u->locked_path = NULL;
 		}
 	}
-	e->nr_windows++;
-	if (nr_live > e->stats.window_refs_max)
-		e->stats.window_refs_max = nr_live;
+	e->nr_batches++;
+	if (nr_live > e->stats.batch_refs_max)
+		e->stats.batch_refs_max = nr_live;
 }
 
 static bool may_hand_over(const struct scheduler *e)
 {
-	return !e->is_paused && e->nr_windows < e->store.max_windows &&
+	return !e->is_paused && e->nr_batches < e->store.max_batches &&
 	    e->store.takes(e->store.ctx);
 }
 
-struct window *scheduler_next_window(struct scheduler *e)
+struct batch *scheduler_next_batch(struct scheduler *e)
 {
-	struct window_former f = { .max_refs = e->window_refs,
-		.max_unrecorded = e->cfg.window_refs,
-		.max_share = e->cfg.window_refs / SHARES,
+	struct batch_former f = { .max_refs = e->batch_refs,
+		.max_unrecorded = e->cfg.batch_refs,
+		.max_share = e->cfg.batch_refs / SHARES,
 		.unrecorded_due = unrecorded_is_due(e),
 		.fairness = &e->fairness,
 		.ref_queues = &e->ref_queues,
 		.unrecorded = &e->unrecorded };
-	struct window *w = NULL;
+	struct batch *b = NULL;
 	size_t nr_live;
 
 	if (may_hand_over(e))
-		w = window_form(&f, &nr_live);
-	if (w != NULL)
-		lend(e, w, nr_live);
-	return w;
+		b = batch_form(&f, &nr_live);
+	if (b != NULL)
+		lend(e, b, nr_live);
+	return b;
 }
 
-static void form_windows(struct scheduler *e)
+static void form_batches(struct scheduler *e)
 {
-	struct window *w;
+	struct batch *b;
 
-	while ((w = scheduler_next_window(e)) != NULL) {
-		e->stats.windows++;
-		e->store.apply(e->store.ctx, w);
+	while ((b = scheduler_next_batch(e)) != NULL) {
+		e->stats.batches++;
+		e->store.apply(e->store.ctx, b);
 	}
 }
 
@@ -410,10 +410,10 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	expire(e, now_ns);
 	ref_queue_wake(&e->ref_queues, now_ns);
 	on_admitted_enqueue(e, now_ns);
-	form_windows(e);
+	form_batches(e);
 	decide_answer_all(e);
 	/* Answering may have left notes that are due. */
-	form_windows(e);
+	form_batches(e);
 	admin_look_drained(e);
 	e->is_running = false;
 	return next_time(e, now_ns);
@@ -452,7 +452,7 @@ void scheduler_hurry(struct scheduler *e)
 bool scheduler_is_idle(const struct scheduler *e)
 {
 	return e->table.head == NULL &&
-	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0;
+	    e->nr_batches + e->nr_admitting + e->nr_lookups + e->nr_asks == 0;
 }
 
 void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
@@ -462,7 +462,7 @@ void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
 	*stats = e->stats;
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
 		stats->in_store +=
-		    ent->state == ENTRY_IN_WINDOW || direct_is_applied(e, ent);
+		    ent->state == ENTRY_IN_BATCH || direct_is_applied(e, ent);
 		stats->prepared += ent->state == ENTRY_PREPARED;
 		stats->waiting += ent->state == ENTRY_WAITING ||
 		    (entry_is_admitting(ent) && !direct_is_applied(e, ent));

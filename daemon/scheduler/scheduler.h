@@ -1,20 +1,20 @@
 /*
  * The scheduler: which transaction goes when. Tables of transactions by id,
- * a queue per repository in arrival order, windows, deadlines. No disk, no
+ * a queue per repository in arrival order, batches, deadlines. No disk, no
  * sockets, no clock of its own: it is told the time.
  *
  * A transaction's states (scheduler.c has the table of allowed moves):
  *
- *	ADMITTING <-> WAITING <-> IN_WINDOW
+ *	ADMITTING <-> WAITING <-> IN_BATCH
  *	                 \-> DECIDED
  *
  * or, where no other transaction is at work:
  *
- *	ADMITTING -> DIRECT -> IN_WINDOW
+ *	ADMITTING -> DIRECT -> IN_BATCH
  *
  * and a session's:
  *
- *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED
+ *	... IN_BATCH -> PREPARED -> IN_BATCH -> DECIDED
  *
  * Loop thread only; nothing blocks; nothing logs. Callbacks are called from
  * scheduler_run() and from the submit functions, and may call back in.
@@ -31,7 +31,7 @@
 struct scheduler;
 
 struct scheduler_config {
-	size_t window_refs;       /* 1,000 */
+	size_t batch_refs;        /* 1,000 */
 	int64_t lock_wait_ns;     /* a foreign lock, where the client names
 				     no time; 1 s */
 	int64_t deadline_ns;      /* for requests that name none */
@@ -47,7 +47,7 @@ struct scheduler_store {
 	void *ctx;
 	void (*admit)(void *ctx, struct txn *txn);
 	void (*give_up)(void *ctx, struct txn *txn); /* store_give_up() */
-	void (*apply)(void *ctx, struct window *w);
+	void (*apply)(void *ctx, struct batch *b);
 	bool (*takes)(void *ctx); /* store_takes() */
 	void (*lookup)(void *ctx, struct store_query *query);
 	void (*history)(void *ctx, struct store_history *ask);
@@ -58,7 +58,7 @@ struct scheduler_store {
 	void (*discard)(void *ctx, struct txn *txn);
 	uint64_t (*repo_key)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
-	size_t max_windows;                     /* store_max_windows() */
+	size_t max_batches;                     /* store_max_batches() */
 	uint8_t journal[REFD_JOURNAL_ID_BYTES]; /* its id: of every LSN */
 };
 
@@ -66,10 +66,10 @@ struct scheduler *scheduler_new(const struct scheduler_config *cfg,
     const struct scheduler_store *store);
 /* Nothing may be in the store's hands, and no session prepared. */
 void scheduler_free(struct scheduler *e);
-/* What may change while it runs: of windows that are formed, sessions that are
+/* What may change while it runs: of batches that are formed, sessions that are
  * prepared, and requests that come from now on. */
 struct scheduler_limits {
-	size_t window_refs;
+	size_t batch_refs;
 	int64_t session_ns, slow_ns;
 	struct quota_limits of_user;
 };
@@ -107,11 +107,11 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
 void scheduler_end_sessions(struct scheduler *e, void *arg);
 /* ARG's connection is gone: its answers are dropped, its transactions go on
  * (they may be in the journal already; it can ask by id). Those that no
- * window has taken yet go on too: the client may only be reconnecting. And
+ * batch has taken yet go on too: the client may only be reconnecting. And
  * scheduler_end_sessions(). */
 void scheduler_forget_client(struct scheduler *e, void *arg);
 
-/* Takes completions, answers, forms windows. Call when the store woke the
+/* Takes completions, answers, forms batches. Call when the store woke the
  * loop, after submits, and at the time it returned last. Returns when it
  * wants to be called again at the latest (monotonic ns), or INT64_MAX. To be
  * called once before the first submit: WALL_MS tells which ids are too old. */
@@ -120,7 +120,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms);
 /* No further transactions (REFD_BUSY); what is there is finished, and a
  * session that is prepared may still be committed. */
 void scheduler_drain(struct scheduler *e);
-/* Everything waiting gets REFD_ABORTED, and so does what is prepared; windows
+/* Everything waiting gets REFD_ABORTED, and so does what is prepared; batches
  * in the store are awaited. */
 void scheduler_hurry(struct scheduler *e);
 /* Nothing waits, nothing is in the store's hands, all is recorded. */
@@ -128,13 +128,13 @@ bool scheduler_is_idle(const struct scheduler *e);
 
 struct scheduler_stats {
 	uint64_t transactions, committed, partial, rejected, unknown;
-	uint64_t refs_ok, refs_failed, windows;
-	uint64_t waiting;  /* transactions that no window has */
+	uint64_t refs_ok, refs_failed, batches;
+	uint64_t waiting;  /* transactions that no batch has */
 	uint64_t in_store; /* and those that one has */
 	uint64_t prepared; /* and those that hold their locks */
 	/* Sessions: how many came so far, and how they were ended. */
 	uint64_t sessions_prepared, sessions_committed, sessions_aborted;
-	uint64_t window_refs_max;
+	uint64_t batch_refs_max;
 };
 void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats);
 /* Borrowed until the scheduler is freed; changes with every call. */
@@ -147,7 +147,7 @@ struct slow *scheduler_slow(struct scheduler *e);
 
 /* ---- for an administrator (admin.c); then scheduler_run is wanted ---- */
 
-/* No further windows but those that end sessions; whose deadline passes
+/* No further batches but those that end sessions; whose deadline passes
  * meanwhile is BUSY. */
 void scheduler_pause(struct scheduler *e);
 /* Nothing new is taken. Answered when nothing is left of what was. */

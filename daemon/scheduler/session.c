@@ -4,21 +4,21 @@
  *
  * Happy path:
  *	begin		admitted and queued as any transaction
- *	prepared	its window, which held nothing else, took all its
+ *	prepared	its batch, which held nothing else, took all its
  *			locks; the names are let go of, and others that want
  *			them run into the locks
  *	tell		its client gets the word
- *	end		committed: the same window goes to the store once more,
+ *	end		committed: the same batch goes to the store once more,
  *			at once, however busy that is: locks are held
  *	ended		all of it is decided
- * The window is kept in between, so that ending a session needs no memory.
+ * The batch is kept in between, so that ending a session needs no memory.
  * One without updates has none, and nothing to wait for.
  *
  * Failure modes:
  *	what is locked, or has to be tried again	it waits as any other,
  *			and no lock is held (on_batch_done.c)
  *	everything is decided without a lock	so is the session
- *	abort, cancel	the window lets go of the locks; what it held gets
+ *	abort, cancel	the batch lets go of the locks; what it held gets
  *			aborted
  *	the client is gone, or the daemon is told twice to stop	the same, also
  *			where it comes to be prepared only then
@@ -45,16 +45,16 @@ void session_over(struct scheduler *e, struct entry *ent)
 
 bool session_is_ending(const struct entry *ent)
 {
-	return ent->phase == WINDOW_COMMIT || ent->phase == WINDOW_ABORT;
+	return ent->phase == BATCH_COMMIT || ent->phase == BATCH_ABORT;
 }
 
 /* ---- prepared ---- */
 
-void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
+void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns)
 {
 	entry_move(ent, ENTRY_PREPARED);
-	ent->window = w;
+	ent->batch = b;
 	fairness_leave(ent);
 	e->stats.sessions_prepared++;
 	ent->is_untold = true;
@@ -66,28 +66,28 @@ void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
 	if (e->is_hurrying)
 		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (ent->end_status != REFD_OK)
-		session_end(e, ent, WINDOW_ABORT);
+		session_end(e, ent, BATCH_ABORT);
 }
 
-void session_prepared(struct scheduler *e, struct window *w, int64_t now_ns)
+void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
-	struct txn_part *part = &w->parts[0];
+	struct txn_slice *slice = &b->slices[0];
 	struct txn_update *u;
 	size_t i, nr = 0;
 
-	assert(w->nr_parts == 1);
-	for (i = 0; i < part->nr; i++) {
-		u = part->updates[i];
+	assert(b->nr_slices == 1);
+	for (i = 0; i < slice->nr; i++) {
+		u = slice->updates[i];
 		ref_queue_let_go(&e->ref_queues, u, now_ns);
 		if (u->status != REFD_PENDING) {
 			decide_count(u);
 			continue;
 		}
 		assert(u->again == TXN_AGAIN_NO);
-		part->updates[nr++] = u;
+		slice->updates[nr++] = u;
 	}
-	part->nr = nr;
-	session_hold(e, part->txn->scheduler, w, now_ns);
+	slice->nr = nr;
+	session_hold(e, slice->txn->scheduler, b, now_ns);
 }
 
 static void told(struct scheduler *e, struct entry *ent)
@@ -114,59 +114,58 @@ void session_tell_all(struct scheduler *e)
 
 /* ---- the end ---- */
 
-void session_end(struct scheduler *e, struct entry *ent,
-    enum window_session how)
+void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 {
-	struct window *w = ent->window;
+	struct batch *b = ent->batch;
 	size_t i;
 
 	assert(ent->state == ENTRY_PREPARED);
 	on_admitted_time(e, ent, false);
 	if (ent->is_untold)
 		told(e, ent);
-	if (how == WINDOW_COMMIT)
+	if (how == BATCH_COMMIT)
 		e->stats.sessions_committed++;
 	else
 		e->stats.sessions_aborted++;
 	ent->phase = how;
-	if (w == NULL) {
+	if (b == NULL) {
 		decide_finish(e, ent);
 		return;
 	}
-	ent->window = NULL;
-	w->session = how;
-	w->locked_ns = w->unlocked_ns = 0;
-	w->lock_ns = w->flush_ns = w->publish_ns = 0;
-	for (i = 0; i < w->parts[0].nr; i++)
-		w->parts[0].updates[i]->in_window = true;
-	entry_move(ent, ENTRY_IN_WINDOW);
-	e->nr_windows++;
-	e->stats.windows++;
-	e->store.apply(e->store.ctx, w);
+	ent->batch = NULL;
+	b->session = how;
+	b->locked_ns = b->unlocked_ns = 0;
+	b->lock_ns = b->flush_ns = b->publish_ns = 0;
+	for (i = 0; i < b->slices[0].nr; i++)
+		b->slices[0].updates[i]->in_batch = true;
+	entry_move(ent, ENTRY_IN_BATCH);
+	e->nr_batches++;
+	e->stats.batches++;
+	e->store.apply(e->store.ctx, b);
 }
 
-void session_ended(struct scheduler *e, struct window *w)
+void session_ended(struct scheduler *e, struct batch *b)
 {
-	struct txn_part *part = &w->parts[0];
-	struct entry *ent = part->txn->scheduler;
+	struct txn_slice *slice = &b->slices[0];
+	struct entry *ent = slice->txn->scheduler;
 	bool all_recorded = true;
 	struct txn_update *u;
 	size_t i;
 
-	on_batch_done_lsn(part);
-	for (i = 0; i < part->nr; i++) {
-		u = part->updates[i];
-		u->in_window = false;
-		if (w->session == WINDOW_ABORT)
+	on_batch_done_lsn(slice);
+	for (i = 0; i < slice->nr; i++) {
+		u = slice->updates[i];
+		u->in_batch = false;
+		if (b->session == BATCH_ABORT)
 			txn_decide(u, ent->end_status, ent->end_text);
 		assert(u->status != REFD_PENDING);
 		all_recorded = all_recorded && u->recorded;
 		decide_count(u);
 	}
-	if (w->session == WINDOW_COMMIT)
+	if (b->session == BATCH_COMMIT)
 		unrecorded_rode(ent, all_recorded);
 	decide_finish(e, ent);
-	window_free(w);
+	batch_free(b);
 }
 
 void session_give_up(struct scheduler *e, struct entry *ent,
@@ -180,13 +179,13 @@ void session_give_up(struct scheduler *e, struct entry *ent,
 		decide_finish(e, ent);
 		break;
 	case ENTRY_PREPARED:
-		session_end(e, ent, WINDOW_ABORT);
+		session_end(e, ent, BATCH_ABORT);
 		break;
 	case ENTRY_ADMITTING:
 	case ENTRY_DIRECT:
 		on_admitted_give_up(e, ent, status, text);
 		break;
-	case ENTRY_IN_WINDOW:
+	case ENTRY_IN_BATCH:
 	case ENTRY_DECIDED:
 		break;
 	}

@@ -36,9 +36,9 @@ struct scheduler {
 	struct entry *untold;   /* that are prepared, to be answered */
 
 	uint64_t arrivals;
-	size_t held_bytes;  /* of requests in the table */
-	size_t window_refs; /* the present limit, see on_batch_done.c */
-	size_t nr_windows, nr_admitting, nr_lookups; /* in the store's hands */
+	size_t held_bytes; /* of requests in the table */
+	size_t batch_refs; /* the present limit, see on_batch_done.c */
+	size_t nr_batches, nr_admitting, nr_lookups; /* in the store's hands */
 	LIST_HEAD(, store_history) asks;             /* and these */
 	size_t nr_asks;
 	struct ask_user *ask_users; /* whose they are */
@@ -56,34 +56,34 @@ struct scheduler {
 
 /* ---- scheduler.c ---- */
 
-/* The next window for the store, which counts as the store's. NULL: nothing may
+/* The next batch for the store, which counts as the store's. NULL: nothing may
  * go, or the store takes none. */
-struct window *scheduler_next_window(struct scheduler *e);
+struct batch *scheduler_next_batch(struct scheduler *e);
 
-/* ---- direct.c: a transaction with its window, when nothing else is at work
+/* ---- direct.c: a transaction with its batch, when nothing else is at work
  * ---- */
 
-/* ENT is new. True: the store has ENT, with its window. False: nothing has
+/* ENT is new. True: the store has ENT, with its batch. False: nothing has
  * happened. */
 bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns);
-/* No window of a DIRECT entry is applied from now on, unless the store has begun
+/* No batch of a DIRECT entry is applied from now on, unless the store has begun
  * with it. */
 void direct_stop(struct scheduler *e);
-/* Does the store apply the window of ENT? */
+/* Does the store apply the batch of ENT? */
 bool direct_is_applied(const struct scheduler *e, const struct entry *ent);
-/* ENT, which is DIRECT, is back, and its window was applied: ENT is IN_WINDOW.
+/* ENT, which is DIRECT, is back, and its batch was applied: ENT is IN_BATCH.
  */
 void direct_applied(struct scheduler *e, struct entry *ent);
-/* ENT, which is DIRECT, is back, and its window was not applied: ENT is
- * ADMITTING, without a window. */
+/* ENT, which is DIRECT, is back, and its batch was not applied: ENT is
+ * ADMITTING, without a batch. */
 void direct_refused(struct scheduler *e, struct entry *ent, int64_t now_ns);
 
 /* ---- decide.c: what the scheduler decides by itself, and answers ---- */
 
-/* One undecided update that no window holds. */
+/* One undecided update that no batch holds. */
 void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
     const char *text, int64_t now_ns);
-/* U, which no window holds, found its lock held for too long. */
+/* U, which no batch holds, found its lock held for too long. */
 void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns);
 /* U has just got its status; its entry's counts follow. */
 void decide_count(struct txn_update *u);
@@ -112,7 +112,7 @@ void decide_forget(struct scheduler *e, struct entry *ent);
 
 void on_admitted_await(struct scheduler *e, struct entry *ent);
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
-/* The store has admitted ENT and applied its window. */
+/* The store has admitted ENT and applied its batch. */
 void on_admitted_directly(struct scheduler *e, struct entry *ent);
 /* ENT, which the store admits, is not to be done any more. */
 void on_admitted_give_up(struct scheduler *e, struct entry *ent,
@@ -126,12 +126,12 @@ void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed);
 
 /* ---- on_batch_done.c: what the store gives back ---- */
 
-void on_batch_done(struct scheduler *e, struct window *w, int64_t now_ns);
+void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns);
 /* The number of PART's record, which is back, is its transaction's too. */
-void on_batch_done_lsn(const struct txn_part *part);
-/* The deletions of W, which is back, are in no other deletion's way any more.
+void on_batch_done_lsn(const struct txn_slice *slice);
+/* The deletions of B, which is back, are in no other deletion's way any more.
  * The updates that wait for them are woken with their names. */
-void on_batch_done_deletions(const struct window *w);
+void on_batch_done_deletions(const struct batch *b);
 
 /* ---- ask.c: what a client asks of a transaction by its id ---- */
 
@@ -167,16 +167,16 @@ void admin_look_drained(struct scheduler *e);
 
 /* ENT, a session, is new, and CLIENT's. */
 void session_begin(struct scheduler *e, struct entry *ent, void *client);
-/* ENT is PREPARED. W prepared it and is kept; NULL: it is empty. */
-void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
+/* ENT is PREPARED. B prepared it and is kept; NULL: it is empty. */
+void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns);
-/* The window that prepared it, or ended it, is back. */
-void session_prepared(struct scheduler *e, struct window *w, int64_t now_ns);
-void session_ended(struct scheduler *e, struct window *w);
-/* ENT is PREPARED. HOW is WINDOW_COMMIT, or WINDOW_ABORT for the reason that
+/* The batch that prepared it, or ended it, is back. */
+void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns);
+void session_ended(struct scheduler *e, struct batch *b);
+/* ENT is PREPARED. HOW is BATCH_COMMIT, or BATCH_ABORT for the reason that
  * entry_give_up() was told. */
 void session_end(struct scheduler *e, struct entry *ent,
-    enum window_session how);
+    enum batch_session how);
 /* ENT, in any state but DECIDED, is not to be committed any more, unless that
  * is under way. */
 void session_give_up(struct scheduler *e, struct entry *ent,

@@ -2,25 +2,25 @@
  * Happy path of an entry:
  *	ADMITTING	the store looks id, repository and objects up
  *	WAITING		its updates are in their names' queues
- *	IN_WINDOW	some of them are in the store's hands; then WAITING
+ *	IN_BATCH	some of them are in the store's hands; then WAITING
  *			again, until none is undecided
  *	DECIDED		answered; stays until all of it is recorded
  * and of an entry that goes the direct way (direct.c), from ADMITTING through
- * WAITING and IN_WINDOW at once to
- *	DIRECT		the store admits and applies; then IN_WINDOW, or
+ * WAITING and IN_BATCH at once to
+ *	DIRECT		the store admits and applies; then IN_BATCH, or
  *			ADMITTING if nothing was applied
- * and of a session's, behind its first IN_WINDOW (or, without updates, behind
+ * and of a session's, behind its first IN_BATCH (or, without updates, behind
  * ADMITTING):
  *	PREPARED	the store holds its locks, the client has the word
- *	IN_WINDOW	being committed; then DECIDED
+ *	IN_BATCH	being committed; then DECIDED
  *
  * Failure modes:
  *	refused or replayed at admission	ADMITTING -> DECIDED
  *	its repository was replaced	WAITING -> ADMITTING
  *	deadline, cancel, stop		WAITING -> DECIDED
- *	abort, or its client or time is gone	PREPARED -> IN_WINDOW, to let
+ *	abort, or its client or time is gone	PREPARED -> IN_BATCH, to let
  *			go of its locks, -> DECIDED; straight there if empty
- * A decided one whose rejections ride in another's window stays DECIDED and
+ * A decided one whose rejections ride in another's batch stays DECIDED and
  * is lent (is_kept is false, no waiter is left): see unrecorded.c.
  */
 #include "daemon/scheduler/table.h"
@@ -32,10 +32,10 @@
 
 static const unsigned allowed[] = {
 	[ENTRY_ADMITTING] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
-	[ENTRY_DIRECT] = TO(ADMITTING) | TO(IN_WINDOW),
-	[ENTRY_WAITING] = TO(ADMITTING) | TO(IN_WINDOW) | TO(DECIDED),
-	[ENTRY_PREPARED] = TO(IN_WINDOW) | TO(DECIDED),
-	[ENTRY_IN_WINDOW] =
+	[ENTRY_DIRECT] = TO(ADMITTING) | TO(IN_BATCH),
+	[ENTRY_WAITING] = TO(ADMITTING) | TO(IN_BATCH) | TO(DECIDED),
+	[ENTRY_PREPARED] = TO(IN_BATCH) | TO(DECIDED),
+	[ENTRY_IN_BATCH] =
 	    TO(DIRECT) | TO(WAITING) | TO(PREPARED) | TO(DECIDED),
 	[ENTRY_DECIDED] = 0,
 };
@@ -51,7 +51,7 @@ bool entry_is_lent(const struct entry *ent)
 	switch (ent->state) {
 	case ENTRY_ADMITTING:
 	case ENTRY_DIRECT:
-	case ENTRY_IN_WINDOW:
+	case ENTRY_IN_BATCH:
 		return true;
 	case ENTRY_WAITING:
 	case ENTRY_PREPARED:
@@ -83,7 +83,7 @@ static void entry_free(struct entry *ent)
 	if (ent == NULL)
 		return;
 	txn_free(ent->txn);
-	window_free(ent->window);
+	batch_free(ent->batch);
 	free(ent);
 }
 

@@ -25,10 +25,10 @@ struct repo_queue;
 
 enum entry_state {
 	ENTRY_ADMITTING, /* the store looks at it */
-	ENTRY_DIRECT,    /* the same, and the store has its window already */
-	ENTRY_WAITING,   /* something undecided waits for a window */
+	ENTRY_DIRECT,    /* the same, and the store has its batch already */
+	ENTRY_WAITING,   /* something undecided waits for a batch */
 	ENTRY_PREPARED,  /* a session whose locks the store holds */
-	ENTRY_IN_WINDOW, /* the store has it */
+	ENTRY_IN_BATCH,  /* the store has it */
 	ENTRY_DECIDED    /* all of it; its answer is given */
 };
 
@@ -51,7 +51,7 @@ struct entry {
 	 * cancel, say, with TEXT (static). REFD_OK: nothing else. */
 	enum refd_status end_status;
 	const char *end_text;
-	bool has_given_up; /* on a lock: the window's last word */
+	bool has_given_up; /* on a lock: the batch's last word */
 	bool is_misplaced; /* its repository is another one now */
 	unsigned reopens;
 
@@ -67,10 +67,10 @@ struct entry {
 	bool is_timed;       /* it is in the heap of deadlines */
 
 	/* session.c: of a session, until it is decided. */
-	void *client;              /* whose it is; NULL: gone */
-	struct window *window;     /* PREPARED: what ends it. NULL: empty */
-	enum window_session phase; /* of the window it was in last */
-	bool is_untold;            /* PREPARED, and its client is to be told */
+	void *client;             /* whose it is; NULL: gone */
+	struct batch *batch;      /* PREPARED: what ends it. NULL: empty */
+	enum batch_session phase; /* of the batch it was in last */
+	bool is_untold;           /* PREPARED, and its client is to be told */
 	struct entry *next_session, *prev_session;
 
 	/* ref_queue.c: names whose first update is ours and that may be tried.

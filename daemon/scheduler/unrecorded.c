@@ -1,9 +1,9 @@
 /*
  * Happy path:
- *	add	an update was decided outside of a window, or in one that did
+ *	add	an update was decided outside of a batch, or in one that did
  *		not commit anything
- *	ride	in the next part of its own transaction, else in any window
- *	rode	the window's commit recorded it
+ *	ride	in the next slice of its own transaction, else in any batch
+ *	rode	the batch's commit recorded it
  *
  * Failure modes:
  *	the commit failed	rides once more, then it is given up: asked
@@ -52,7 +52,7 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 	const struct txn *txn = ent->txn;
 
 	/* Refused as a whole: nothing was looked up or done under its id. An
-	 * atomic one's part must be all of it or nothing. */
+	 * atomic one's slice must be all of it or nothing. */
 	if (txn->replayed || txn->refused != REFD_OK ||
 	    (txn->req.atomic && ent->nr_unrecorded != txn->nr_updates))
 		drop_all(ent);
@@ -78,7 +78,7 @@ size_t unrecorded_nr(const struct entry *ent, size_t max)
 	return max;
 }
 
-void unrecorded_ride(struct entry *ent, struct txn_part *part, size_t nr)
+void unrecorded_ride(struct entry *ent, struct txn_slice *slice, size_t nr)
 {
 	struct txn_update *u;
 
@@ -87,7 +87,7 @@ void unrecorded_ride(struct entry *ent, struct txn_part *part, size_t nr)
 		ent->unrecorded = u->next_waiting;
 		ent->nr_unrecorded--;
 		u->next_waiting = NULL;
-		part->updates[part->nr++] = u;
+		slice->updates[slice->nr++] = u;
 	}
 }
 

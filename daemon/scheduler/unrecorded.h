@@ -1,6 +1,6 @@
 /*
  * Outcomes that are decided and not in the journal yet, and their way there:
- * they ride in windows that go anyway, so that a rejection costs no flush.
+ * they ride in batches that go anyway, so that a rejection costs no flush.
  *
  * An entry's notes are its updates that are decided and not recorded, but
  * for those of unknown outcome: what became of these only the journal knows.
@@ -34,8 +34,8 @@ void unrecorded_unkeep(struct unrecorded *unrecorded, struct entry *ent);
  * together. */
 size_t unrecorded_nr(const struct entry *ent, size_t max);
 /* Moves so many into PART, which has room. */
-void unrecorded_ride(struct entry *ent, struct txn_part *part, size_t nr);
-/* A part of ENT's came back and some of what it decided, or carried, was
+void unrecorded_ride(struct entry *ent, struct txn_slice *slice, size_t nr);
+/* A slice of ENT's came back and some of what it decided, or carried, was
  * (or was not) RECORDED. What failed rides once more and is then dropped:
  * the journal fails, and has been told of the transaction or never heard. */
 void unrecorded_rode(struct entry *ent, bool recorded);

@@ -62,12 +62,12 @@ static void add_recent(struct key_values *kv, struct server *server,
 	    &span_ns);
 	scheduler_stats(server->scheduler, &stats);
 	key_values_add_number(kv, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
-	key_values_add_number(kv, "windows", recent.windows);
+	key_values_add_number(kv, "batches", recent.batches);
 	key_values_add_number(kv, "transactions", recent.transactions);
 	key_values_add_number(kv, "refs", recent.refs);
 	add_times(kv, "flush_us", &recent.flush);
 	add_times(kv, "total_us", &recent.total);
-	add_times(kv, "window_txns", &recent.window_txns);
+	add_times(kv, "batch_txns", &recent.batch_txns);
 	key_values_add_number(kv, "waiting", stats.waiting);
 	key_values_add_number(kv, "in_store", stats.in_store);
 	key_values_add_number(kv, "prepared", stats.prepared);
@@ -238,7 +238,7 @@ static void log_admin(const struct conn *conn, const char *what)
 	    LOG_NUM("pid", conn->peer.pid), LOG_TEXT("by an administrator"));
 }
 
-static void pause_windows(struct server *server, struct conn *conn,
+static void pause_batches(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	scheduler_pause(server->scheduler);
@@ -246,7 +246,7 @@ static void pause_windows(struct server *server, struct conn *conn,
 	answer_state(server, conn, req);
 }
 
-static void resume_windows(struct server *server, struct conn *conn,
+static void resume_batches(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	scheduler_resume(server->scheduler);
@@ -290,13 +290,13 @@ void admin_take(struct server *server, struct conn *conn,
 		answer_locks(server, conn, req->request_id);
 		break;
 	case REFD_VERB_PAUSE:
-		pause_windows(server, conn, req);
+		pause_batches(server, conn, req);
 		break;
 	case REFD_VERB_DRAIN:
 		drain_daemon(server, conn, req);
 		break;
 	case REFD_VERB_RESUME:
-		resume_windows(server, conn, req);
+		resume_batches(server, conn, req);
 		break;
 	case REFD_VERB_TOP:
 	case REFD_VERB_TRANSACTION:

@@ -12,9 +12,9 @@ static void hand_give_up(void *ctx, struct txn *txn)
 	store_give_up(ctx, txn);
 }
 
-static void hand_apply(void *ctx, struct window *w)
+static void hand_apply(void *ctx, struct batch *b)
 {
-	store_apply(ctx, w);
+	store_apply(ctx, b);
 }
 
 static bool hand_takes(void *ctx)
@@ -73,7 +73,7 @@ struct scheduler_store handover(struct store *store)
 		.discard = hand_discard,
 		.repo_key = store_repo_key,
 		.repo_path = store_repo_path,
-		.max_windows = store_max_windows(store) };
+		.max_batches = store_max_batches(store) };
 
 	memcpy(handed.journal, store_journal_id(store), sizeof(handed.journal));
 	return handed;

@@ -2,7 +2,7 @@
  * One turn: connections with input have decoded their requests before and given
  * them to the scheduler. The turn runs the scheduler once for all of them, and
  * then serves each connection with work. Requests that arrive together thus
- * share windows, and their answers leave together.
+ * share batches, and their answers leave together.
  */
 #include "daemon/server/server.h"
 
@@ -140,8 +140,8 @@ static void begin_serving(struct server *server)
 {
 	const struct scheduler_store store = handover(server->store);
 
-	server->cfg.scheduler.window_refs =
-	    server->cfg.settings.scheduler.window_refs;
+	server->cfg.scheduler.batch_refs =
+	    server->cfg.settings.scheduler.batch_refs;
 	server->scheduler = scheduler_new(&server->cfg.scheduler, &store);
 	if (server->scheduler == NULL) {
 		log_event(LOG_LEVEL_ERROR, "start-failed",

@@ -35,11 +35,11 @@ static void end_put(struct completions *c, bool wake)
 		c->wake(c->wake_arg);
 }
 
-void completions_put_window(struct completions *c, struct window *w)
+void completions_put_batch(struct completions *c, struct batch *b)
 {
 	bool wake = begin_put(c);
 
-	window_fifo_put(&c->applied, w);
+	batch_fifo_put(&c->applied, b);
 	end_put(c, wake);
 }
 
@@ -67,8 +67,7 @@ static struct txn *take_direct(struct txn_fifo *txns)
 	return direct;
 }
 
-struct window *completions_put_txns(struct completions *c,
-    struct txn_fifo *txns)
+struct batch *completions_put_txns(struct completions *c, struct txn_fifo *txns)
 {
 	struct txn *direct = take_direct(txns);
 	bool wake;
@@ -101,7 +100,7 @@ void completions_put_checkpoint(struct completions *c,
 bool completions_take(struct completions *c, struct store_done *done)
 {
 	pthread_mutex_lock(&c->mutex);
-	if ((done->applied = window_fifo_take(&c->applied)) == NULL &&
+	if ((done->applied = batch_fifo_take(&c->applied)) == NULL &&
 	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL &&
 	    (done->answered = query_fifo_take(&c->answered)) == NULL)
 		done->checkpointed = checkpoint_fifo_take(&c->checkpointed);

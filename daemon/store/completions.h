@@ -22,7 +22,7 @@ struct completions {
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
-	struct window_fifo applied;
+	struct batch_fifo applied;
 	struct txn_fifo admitted;
 	struct query_fifo answered;
 	struct checkpoint_fifo checkpointed;
@@ -32,18 +32,18 @@ void completions_init(struct completions *c, void (*wake)(void *arg),
     void *wake_arg);
 void completions_done(struct completions *c);
 
-void completions_put_window(struct completions *c, struct window *w);
+void completions_put_batch(struct completions *c, struct batch *b);
 /* All of TXNS, which is empty then, but one: if a transaction was admitted as it
- * is and goes the direct way (txn.direct), its window is returned. The caller
+ * is and goes the direct way (txn.direct), its batch is returned. The caller
  * then owns both, and calls pipeline_apply_here() without a lock. NULL: there is
  * no such transaction. */
-struct window *completions_put_txns(struct completions *c,
+struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
 void completions_put_query(struct completions *c, struct store_query *query);
 void completions_put_checkpoint(struct completions *c,
     struct store_checkpoint *cp);
 
-/* Sets one pointer of DONE, which is all zero. Windows come first, then
+/* Sets one pointer of DONE, which is all zero. Batches come first, then
  * admissions, answers and checkpoints. False: all queues are empty. */
 bool completions_take(struct completions *c, struct store_done *done);
 

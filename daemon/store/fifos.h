@@ -44,7 +44,7 @@
 	}
 
 STORE_FIFO(txn_fifo, txn)
-STORE_FIFO(window_fifo, window)
+STORE_FIFO(batch_fifo, batch)
 STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
 

@@ -2,7 +2,7 @@
  * The store's threads and the hand-over to and from the scheduler.
  *
  * The happy path of a transaction: store_admit -> admissions -> (barrier) ->
- * completions. The happy path of its windows: store_apply -> pipeline ->
+ * completions. The happy path of its batches: store_apply -> pipeline ->
  * completions.
  *
  * What fails: a thread that cannot be started fails store_start. A journal that
@@ -59,9 +59,9 @@ void store_checkpoint(struct store *s, struct store_checkpoint *cp)
 	checkpointer_ask(s->checkpointer, cp);
 }
 
-void store_apply(struct store *s, struct window *w)
+void store_apply(struct store *s, struct batch *b)
 {
-	pipeline_apply(s->pipeline, w);
+	pipeline_apply(s->pipeline, b);
 }
 
 bool store_takes(struct store *s)
@@ -84,10 +84,10 @@ const uint8_t *store_journal_id(const struct store *s)
 	return journal_uuid(s->journal);
 }
 
-size_t store_max_windows(const struct store *s)
+size_t store_max_batches(const struct store *s)
 {
 	(void)s;
-	return PIPELINE_WINDOWS;
+	return PIPELINE_BATCHES;
 }
 
 void store_release(struct store *s, struct repo *repo)
@@ -195,7 +195,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 	struct journal_stats journal;
 
 	memset(stats, 0, sizeof(*stats));
-	stats->windows = pipeline_windows(s->pipeline);
+	stats->batches = pipeline_batches(s->pipeline);
 	deferred_count(s->deferred, &stats->awaiting_repos,
 	    &stats->awaiting_refs);
 	barriers_count(&s->barriers, stats);

@@ -2,7 +2,7 @@
  * The hand-over between the scheduler, which must never block, and the threads
  * that do the disk's work: all that the scheduler knows of the store.
  *
- * The scheduler gives transactions, windows and look-ups; each comes back once,
+ * The scheduler gives transactions, batches and look-ups; each comes back once,
  * in a completion. Between the two the store owns it. Given in any order,
  * they come back in any order, but admissions of one repository keep theirs.
  *
@@ -83,7 +83,7 @@ struct store_config {
 	int64_t checkpoint_interval_ns;
 	/* What was answered in mode periodic lasts after so long. */
 	int64_t durability_interval_ns;
-	int64_t prepare_max_ns;   /* of a window; 10 ms */
+	int64_t prepare_max_ns;   /* of a batch; 10 ms */
 	int64_t retention_ms;     /* history and ids; 0: for ever */
 	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
@@ -156,9 +156,9 @@ void store_admit(struct store *store, struct txn *txn);
  * as it was: cancelled, or too late. Only a worker that the disk keeps, and
  * that has just this one in hand, makes it wait; and the look-up of its id. */
 void store_give_up(struct store *store, struct txn *txn);
-void store_apply(struct store *store, struct window *w);
-/* How many windows the store works on at once. */
-size_t store_max_windows(const struct store *store);
+void store_apply(struct store *store, struct batch *b);
+/* How many batches the store works on at once. */
+size_t store_max_batches(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
 /* Would one be prepared at once? Where not, what there is had better gather:
@@ -214,7 +214,7 @@ void store_checkpoint(struct store *store, struct store_checkpoint *cp);
 /* One thing done. Exactly one pointer is set. */
 struct store_done {
 	struct txn *admitted;
-	struct window *applied;
+	struct batch *applied;
 	struct store_query *answered;
 	struct store_checkpoint *checkpointed;
 	struct store_history *told;
@@ -234,7 +234,7 @@ const char *store_repo_path(const struct repo *repo);
 struct store_stats {
 	/* Barriers: transactions that waited; for how many syncfs, and fsyncs
 	 * of single packs. */
-	uint64_t windows, flushes, barriers, barrier_syncs, barrier_fsyncs;
+	uint64_t batches, flushes, barriers, barrier_syncs, barrier_fsyncs;
 	uint64_t checkpoints, checkpoint_failures;
 	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */
@@ -262,8 +262,8 @@ int64_t store_stuck_ns(struct store *store);
 	X(ADMISSION, "admission", ADMISSION_WORKERS)                           \
 	X(BARRIER, "barrier", BARRIERS_WORKERS)                                \
 	X(PREPARE, "prepare",                                                  \
-	    PIPELINE_PREPARERS)               /* a window takes its locks */   \
-	X(COMMIT, "commit", PIPELINE_WINDOWS) /* and from then on */           \
+	    PIPELINE_PREPARERS)               /* a batch takes its locks */    \
+	X(COMMIT, "commit", PIPELINE_BATCHES) /* and from then on */           \
 	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINTER_SYNCS)                    \
 	X(HISTORY, "history", 1)
 enum store_stage {

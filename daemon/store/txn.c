@@ -169,16 +169,16 @@ enum refd_outcome txn_outcome(const struct txn *txn)
 	    txn->nr_of[REFD_UNKNOWN]);
 }
 
-void window_free(struct window *w)
+void batch_free(struct batch *b)
 {
 	size_t i;
 
-	if (w == NULL)
+	if (b == NULL)
 		return;
-	for (i = 0; i < w->nr_parts; i++)
-		free(w->parts[i].updates);
-	free(w->parts);
-	free(w);
+	for (i = 0; i < b->nr_slices; i++)
+		free(b->slices[i].updates);
+	free(b->slices);
+	free(b);
 }
 
 bool txn_update_deletes(const struct txn_update *u)

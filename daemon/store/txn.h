@@ -1,5 +1,5 @@
 /*
- * A transaction on its way through the daemon, and the window it travels in.
+ * A transaction on its way through the daemon, and the batch it travels in.
  *
  * One owner at a time: the connection that decoded it, the scheduler while it
  * waits, the store from a hand-over (store.h) to its completion. Whoever owns
@@ -25,8 +25,8 @@ struct txn;
 /* Why the store gave an update back undecided. */
 enum txn_again {
 	TXN_AGAIN_NO,
-	TXN_AGAIN_LATER,  /* the window was full; nothing is wrong */
-	TXN_AGAIN_ALONE,  /* its repository wants a window of its own, or there
+	TXN_AGAIN_LATER,  /* the batch was full; nothing is wrong */
+	TXN_AGAIN_ALONE,  /* its repository wants a batch of its own, or there
 			     are too many that take long */
 	TXN_AGAIN_LOCKED, /* somebody holds the lock */
 	TXN_AGAIN_REOPEN  /* the repository at its path is another now */
@@ -49,7 +49,7 @@ struct txn_update {
 	struct refd_oid found;
 	char *text; /* owned; for people or a detail (detail.h), or NULL */
 
-	enum txn_again again;   /* with PENDING, after a window */
+	enum txn_again again;   /* with PENDING, after a batch */
 	char *locked_path;      /* owned; with TXN_AGAIN_LOCKED: what is locked,
 				 below the common dir, without ".lock" */
 	enum txn_object object; /* what the new value is, by admission */
@@ -65,7 +65,7 @@ struct txn_update {
 	struct txn_update *next_waiting, *prev_waiting;
 	int64_t retry_ns;        /* not before (monotonic) */
 	int64_t locked_since_ns; /* first TXN_AGAIN_LOCKED, or 0 */
-	bool in_window;          /* undecided, and in the store's hands */
+	bool in_batch;           /* undecided, and in the store's hands */
 	void *ref_queue;         /* where it waits (scheduler/ref_queue.h) */
 };
 
@@ -79,14 +79,14 @@ struct txn_peer {
 	size_t nr_gids;
 };
 
-/* Where its time goes: monotonic moments, and sums over its windows. For the
+/* Where its time goes: monotonic moments, and sums over its batches. For the
  * numbers alone; nothing is decided by them. */
 struct txn_times {
 	int64_t arrived_ns;  /* the scheduler took it */
 	int64_t admitted_ns; /* it came back from admission, and the barrier */
 	int64_t barrier_ns;  /* how much of that was for its objects */
 	int64_t lock_ns, flush_ns, publish_ns;
-	int64_t done_ns; /* its last window was done; 0: it had none */
+	int64_t done_ns; /* its last batch was done; 0: it had none */
 };
 
 struct txn {
@@ -101,7 +101,7 @@ struct txn {
 
 	/* Admitted before; the repository at its path was replaced since.
 	 * What is decided stays, and its id is not looked up again: the
-	 * journal may hold parts of this very transaction. */
+	 * journal may hold slices of this very transaction. */
 	bool readmitted;
 
 	/* Its id was born long after the present. The scheduler's; admission
@@ -121,15 +121,15 @@ struct txn {
 	enum refd_status refused;   /* REFD_OK, or the whole is refused */
 	char *why;                  /* owned; with refused */
 
-	/* Highest of its recorded parts; 0: none. After admission the
+	/* Highest of its recorded slices; 0: none. After admission the
 	 * scheduler's alone: it may answer from here while a rejection is being
-	 * recorded, so the store fills in the part's. */
+	 * recorded, so the store fills in the slice's. */
 	uint64_t lsn;
 
-	/* The window that the store applies at once if it admits the
+	/* The batch that the store applies at once if it admits the
 	 * transaction as it is, into the repository DIRECT_REPO
 	 * (store_repo_key()). NULL: the store only admits it. */
-	struct window *direct;
+	struct batch *direct;
 	uint64_t direct_repo;
 	/* Set once: by the store, which then applies DIRECT; or by the
 	 * scheduler, and then the store only admits. */
@@ -186,8 +186,8 @@ enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least);
 enum refd_outcome txn_outcome(const struct txn *txn);
 
-/* A transaction's share of a window. */
-struct txn_part {
+/* A transaction's share of a batch. */
+struct txn_slice {
 	struct txn *txn;
 	struct txn_update **updates; /* owned array; pointers borrowed */
 	size_t nr;
@@ -196,7 +196,7 @@ struct txn_part {
 };
 
 /*
- * A session's window holds its one transaction and nothing else. PREPARE
+ * A session's batch holds its one transaction and nothing else. PREPARE
  * takes all its locks: it comes back with every update decided or PENDING
  * with TXN_AGAIN_NO, which are prepared (txn->prepared is set), or, where any
  * must be tried again, with all undecided ones given back and no lock held.
@@ -204,56 +204,56 @@ struct txn_part {
  * nothing. Between them the scheduler's names do not hold the session's refs:
  * its lock files do, and whoever runs into them finds them locked.
  */
-enum window_session {
-	WINDOW_WHOLE, /* no session: from lock to unlock */
-	WINDOW_PREPARE,
-	WINDOW_COMMIT,
-	WINDOW_ABORT
+enum batch_session {
+	BATCH_WHOLE, /* no session: from lock to unlock */
+	BATCH_PREPARE,
+	BATCH_COMMIT,
+	BATCH_ABORT
 };
 
-/* Why nothing more was put into a window. */
-#define WINDOW_CLOSE_TABLE(X)                                                  \
+/* Why nothing more was put into a batch. */
+#define BATCH_CLOSE_TABLE(X)                                                   \
 	X(ALL, "all")         /* nothing else could go */                      \
-	X(REFS, "refs")       /* as many refs as a window may have */          \
+	X(REFS, "refs")       /* as many refs as a batch may have */           \
 	X(SHARES, "shares")   /* each repository had its share of them */      \
 	X(WHOLE, "whole")     /* what goes whole did not fit */                \
 	X(SESSION, "session") /* it prepares or ends one, which goes alone */  \
 	X(MEMORY, "memory")   /* there was none */                             \
 	X(TIME, "time")       /* it took too long to lock, others went back */
 
-enum window_close {
-#define X(symbol, name) WINDOW_CLOSE_##symbol,
-	WINDOW_CLOSE_TABLE(X)
+enum batch_close {
+#define X(symbol, name) BATCH_CLOSE_##symbol,
+	BATCH_CLOSE_TABLE(X)
 #undef X
 };
 enum {
 #define X(symbol, name) +1
-	WINDOW_CLOSES = WINDOW_CLOSE_TABLE(X)
+	BATCH_CLOSES = BATCH_CLOSE_TABLE(X)
 #undef X
 };
 
 /*
  * What a worker makes durable with one flush. Names of different
  * transactions in it are disjoint and free of directory/file relations, and so
- * are those of any other window in the store's hands; what symbolic refs lead
+ * are those of any other batch in the store's hands; what symbolic refs lead
  * to, and one transaction's own names among each other, the store sees to. An
- * atomic transaction's part holds all its updates.
+ * atomic transaction's slice holds all its updates.
  * Updates that are decided already (a rejection at admission, a deadline) may
  * ride along to be recorded.
  */
-struct window {
-	struct txn_part *parts; /* owned array */
-	size_t nr_parts;
-	enum window_session session;
+struct batch {
+	struct txn_slice *slices; /* owned array */
+	size_t nr_slices;
+	enum batch_session session;
 	bool is_prepared; /* the store's: takes no locks, or has them */
 	/* Filled in by the store: how long locks were held (monotonic). */
 	int64_t locked_ns, unlocked_ns;
 	/* And where its time went; DONE is a moment. */
 	int64_t lock_ns, flush_ns, publish_ns, done_ns;
-	enum window_close closed;
-	struct window *next;
+	enum batch_close closed;
+	struct batch *next;
 };
 
-void window_free(struct window *w); /* not the transactions */
+void batch_free(struct batch *b); /* not the transactions */
 
 #endif

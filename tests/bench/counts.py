@@ -82,7 +82,7 @@ def over(stage, one, turn, point):
 
 
 def count_flushes(stage, flushes, one, point):
-    """Not traced, which makes a daemon so slow that a window has less."""
+    """Not traced, which makes a daemon so slow that a batch has less."""
     turn, command, path = ready(stage, one, point)
     before = flushes.now()
     env = getattr(turn, "env", None) or stage.place.env

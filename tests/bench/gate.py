@@ -26,7 +26,7 @@ MOST_TURNS = 16
 
 
 def work(stage, daemon, repo, txns, refs, action, prefix):
-    """Atomic, so that it is one window however slow this machine is."""
+    """Atomic, so that it is one batch however slow this machine is."""
     got = load(stage.place, "refd",
                {"txns": txns, "refs": refs, "action": action}, 0, "--atomic",
                "--path", daemon.socket, "--repo", repo, "--prefix", prefix,
@@ -46,7 +46,7 @@ def keep_least(measured, name, value):
 
 
 def kernel_turn(stage, flushes, turn, measured):
-    """One turn: flushes of a window, then calls for a ref. A daemon under
+    """One turn: flushes of a batch, then calls for a ref. A daemon under
     strace is slow, so that no run counts both."""
     daemon = stage.daemon
     for way in ("flushes", "calls"):

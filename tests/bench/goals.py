@@ -144,7 +144,7 @@ def dear_flush(c):
                 r["point"]["clients"] == most]
         each = [run["seconds"] * 1000 / run["flushes"] / (delay + c.flush_ms(
             CHEAP)) for r in runs for run in r["runs"] if run["flushes"]]
-        c.add("B6", f"time of a window : flush, {delay} ms, {most} clients",
+        c.add("B6", f"time of a batch : flush, {delay} ms, {most} clients",
               median(each) if each else None, goal=1.5, most=True)
         one, many = (c.median("B6", "per_second", contestant="refd",
                               delay_ms=delay, clients=n) for n in (1, most))

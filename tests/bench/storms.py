@@ -20,7 +20,7 @@ def stormy(kind):
                 "failed": full["failed"], "seconds": full["seconds"],
                 "closed_p50_ms": full["p50_us"] / 1000,
                 "closed_p99_ms": full["p99_us"] / 1000,
-                "windows": after["store_windows"] - before["store_windows"],
+                "batches": after["store_batches"] - before["store_batches"],
                 "flushes": after["flushes"] - before["flushes"],
             }
             if turn.point.get("open", True) and full["done"]:

@@ -262,24 +262,24 @@ static struct txn *make_txn(const char *git_dir, const struct wish *of,
 }
 
 /* Returns NULL if admission has decided all updates. */
-static struct window *make_window(struct txn *txn)
+static struct batch *make_batch(struct txn *txn)
 {
-	struct window *w = calloc(1, sizeof(*w));
-	struct txn_part *part = w == NULL ? NULL : calloc(1, sizeof(*part));
+	struct batch *b = calloc(1, sizeof(*b));
+	struct txn_slice *slice = b == NULL ? NULL : calloc(1, sizeof(*slice));
 	size_t i;
 
-	expect(part != NULL, "memory");
-	w->parts = part;
-	w->nr_parts = 1;
-	part->txn = txn;
-	part->updates = calloc(txn->nr_updates, sizeof(struct txn_update *));
-	expect(part->updates != NULL, "memory");
+	expect(slice != NULL, "memory");
+	b->slices = slice;
+	b->nr_slices = 1;
+	slice->txn = txn;
+	slice->updates = calloc(txn->nr_updates, sizeof(struct txn_update *));
+	expect(slice->updates != NULL, "memory");
 	for (i = 0; i < txn->nr_updates && txn->refused == REFD_OK; i++)
 		if (txn->updates[i].status == REFD_PENDING)
-			part->updates[part->nr++] = &txn->updates[i];
-	if (part->nr > 0)
-		return w;
-	window_free(w);
+			slice->updates[slice->nr++] = &txn->updates[i];
+	if (slice->nr > 0)
+		return b;
+	batch_free(b);
 	return NULL;
 }
 
@@ -307,20 +307,20 @@ static void admit(struct store *store, struct txn *const *txns, size_t nr)
 static void apply(struct store *store, struct txn *const *txns, size_t nr)
 {
 	struct store_done done;
-	struct window *w;
+	struct batch *b;
 	size_t i, given = 0;
 
 	for (i = 0; i < nr; i++) {
-		w = make_window(txns[i]);
-		if (w == NULL)
+		b = make_batch(txns[i]);
+		if (b == NULL)
 			continue;
-		store_apply(store, w);
+		store_apply(store, b);
 		given++;
 	}
 	for (; given > 0; given--) {
 		done = wait_done(store);
-		expect(done.applied != NULL, "a window");
-		window_free(done.applied);
+		expect(done.applied != NULL, "a batch");
+		batch_free(done.applied);
 	}
 }
 
@@ -340,7 +340,7 @@ static const struct wish others_wish = { "refs/heads/main", HOSTILE_PACKED,
 static const struct wish worktrees_wish = { "HEAD", HOSTILE_PACKED, NULL,
 	NULL };
 
-/* Serves a transaction of each repository, in separate windows at the same
+/* Serves a transaction of each repository, in separate batches at the same
  * time, then the transaction of the worktree. */
 static void serve(struct store *store, const uint8_t *data, size_t size)
 {

@@ -64,7 +64,7 @@ static void make_row(struct journal_row *row, uint64_t n, uint64_t all,
 	int i;
 
 	memset(row, 0, sizeof(*row));
-	row->kind = JOURNAL_PART;
+	row->kind = JOURNAL_SLICE;
 	row->uid = is_seldom ? 4242 : 1000;
 	row->pid = 1;
 	row->final = true;

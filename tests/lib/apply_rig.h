@@ -1,5 +1,5 @@
 /*
- * For tests of a single window: runs transactions on the world of the running
+ * For tests of a single batch: runs transactions on the world of the running
  * test (world_rig.h), and checks their statuses and that no lock is left.
  */
 #ifndef TESTS_LIB_APPLY_RIG_H

@@ -234,7 +234,7 @@ static void gen_results(struct gen *g, struct refd_answer *ans)
 
 static void gen_pairs(struct gen *g, struct refd_answer *ans)
 {
-	static const char *const keys[] = { "k", "windows", "a.b{c=\"d\"}" };
+	static const char *const keys[] = { "k", "batches", "a.b{c=\"d\"}" };
 	size_t i;
 
 	ans->nr_pairs = gen_below(g, 12);

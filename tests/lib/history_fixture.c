@@ -157,7 +157,7 @@ void fixture_begin(struct fixture_record *r, uint64_t repo, const char *ref)
 	int i;
 
 	memset(r, 0, sizeof(*r));
-	r->row.kind = JOURNAL_PART;
+	r->row.kind = JOURNAL_SLICE;
 	r->row.uid = 1000;
 	r->row.pid = 42;
 	r->row.repo = repo;

@@ -145,11 +145,11 @@ is 'no locks' '' "$(find /srv/git -name '*.lock')"
 
 # ---- reload ----
 
-configure '[window]' 'refs = 77'
+configure '[batch]' 'refs = 77'
 check 'reload' systemctl reload refd.service
-check 'is applied' await 5 logged 'key=window.refs was="1000" is="77"'
+check 'is applied' await 5 logged 'key=batch.refs was="1000" is="77"'
 pid=$(show MainPID)
-configure '[window]' 'ref = 77'
+configure '[batch]' 'ref = 77'
 systemctl reload refd.service 2>/dev/null
 is 'a bad file is refused before it is read' 1 $?
 is 'and all goes on' "active $pid" "$(show ActiveState) $(show MainPID)"

@@ -93,7 +93,7 @@ int help_try_open(const struct sys *sys, const char *dir, const char *vfs,
 struct journal_row help_row(unsigned number, size_t bytes)
 {
 	struct journal_row row = {
-		.kind = JOURNAL_PART,
+		.kind = JOURNAL_SLICE,
 		.uid = HELP_UID,
 		.pid = number,
 		.repo = 7,

@@ -30,7 +30,7 @@ static uint64_t last_id;
 void rig_setup(const struct rig_config *cfg)
 {
 	struct scheduler_store store;
-	struct scheduler_config ec = { .window_refs = cfg->window_refs,
+	struct scheduler_config ec = { .batch_refs = cfg->batch_refs,
 		.lock_wait_ns = 1000 * RIG_MS,
 		.deadline_ns = 30000 * RIG_MS,
 		.session_ns = 20000 * RIG_MS,
@@ -50,10 +50,10 @@ void rig_setup(const struct rig_config *cfg)
 	rig_run();
 }
 
-static void setup(size_t committers, size_t window_refs)
+static void setup(size_t committers, size_t batch_refs)
 {
 	struct rig_config cfg = { .committers = committers,
-		.window_refs = window_refs,
+		.batch_refs = batch_refs,
 		.max_bytes = 1000000 };
 
 	rig_setup(&cfg);

@@ -2,14 +2,14 @@
  * A scheduler with a store that a test controls, and a clock that advances only
  * on command.
  *
- * The store keeps windows and transactions until the test gives them back. It
- * checks the contract between scheduler and store for every window:
- * - The names of all windows in its hands are disjoint and unrelated. Related
+ * The store keeps batches and transactions until the test gives them back. It
+ * checks the contract between scheduler and store for every batch:
+ * - The names of all batches in its hands are disjoint and unrelated. Related
  *   names of the same transaction are together.
- * - An atomic transaction is whole. A transaction is in one window at a time,
+ * - An atomic transaction is whole. A transaction is in one batch at a time,
  *   and so are the deletions of a repository.
  * - Nothing overtakes an earlier update of the same or a related name.
- * - A session is alone in its windows, and is ended once after it was prepared,
+ * - A session is alone in its batches, and is ended once after it was prepared,
  *   with all its updates.
  * The rig also checks that no request is answered twice.
  */
@@ -44,26 +44,26 @@ struct rig_ask {
 };
 
 struct rig_config {
-	size_t committers, window_refs, max_bytes;
+	size_t committers, batch_refs, max_bytes;
 	struct quota_config quotas;
 	struct quota_limits of_repo;
 	bool large; /* skips the checks with quadratic cost */
 };
 
-/* Whether the store would begin a window at once. */
+/* Whether the store would begin a batch at once. */
 extern bool rig_takes;
 extern struct scheduler *rig_scheduler;
 extern int64_t rig_now, rig_wall_ms, rig_next;
-extern struct window *rig_windows; /* in the store, oldest first */
+extern struct batch *rig_batches;  /* in the store, oldest first */
 extern struct txn *rig_admissions; /* in the store, oldest first */
 extern struct store_query *rig_lookups;
-extern uint64_t rig_nr_windows, rig_nr_released;
+extern uint64_t rig_nr_batches, rig_nr_released;
 /* Called in the callback of an answer; may be NULL. */
 extern void (*rig_on_answer)(struct rig_ask *ask);
 
 void rig_setup(const struct rig_config *cfg);
-/* Fixtures. One committer, or three, and windows of ten refs; or two committers
- * and windows of a hundred, for tests that do not depend on these numbers. */
+/* Fixtures. One committer, or three, and batches of ten refs; or two committers
+ * and batches of a hundred, for tests that do not depend on these numbers. */
 void rig_setup_one_committer(void);
 void rig_setup_committers(void);
 void rig_setup_roomy(void);
@@ -105,29 +105,29 @@ void rig_forget(struct rig_client *client);
 void rig_run(void);
 void rig_pass(int64_t ns); /* advances the clock, then runs */
 
-/* The store gives transactions and windows back. */
+/* The store gives transactions and batches back. */
 void rig_admit(struct txn *txn);     /* unchanged; removes it from the list */
 void rig_admit_one(struct txn *txn); /* with a repository */
 void rig_admit_all(void);            /* with a repository; then run */
-/* With a repository, and the window goes to the store. Returns false, without
+/* With a repository, and the batch goes to the store. Returns false, without
  * any change, if TXN can't go the direct way. The other three functions take no
- * window. */
+ * batch. */
 bool rig_admit_directly(struct txn *txn);
 /* Refuses TXN, with a repository unless STATUS is REFD_NOREPO; then runs. */
 void rig_refuse(struct txn *txn, enum refd_status status, const char *why);
 /* Decides all pending updates as ok; or prepares or ends a session. */
-void rig_apply(struct window *w);
-void rig_back(struct window *w); /* unchanged */
-void rig_back_all(void);         /* rig_apply, rig_back, run */
-/* Checks that the waiting window is this step of a session with NR refs, and
+void rig_apply(struct batch *w);
+void rig_back(struct batch *w); /* unchanged */
+void rig_back_all(void);        /* rig_apply, rig_back, run */
+/* Checks that the waiting batch is this step of a session with NR refs, and
  * alone; then rig_apply, rig_back, run. */
-void rig_expect_window(enum window_session session, size_t nr);
-/* NAME in the oldest window will be given back undone, with the reason
+void rig_expect_batch(enum batch_session session, size_t nr);
+/* NAME in the oldest batch will be given back undone, with the reason
  * AGAIN. */
 void rig_give_back(const char *name, enum txn_again again);
 /* The update of NAME in W, or NULL. */
-struct txn_update *rig_find(struct window *w, const char *name);
-size_t rig_count(const struct window *w);
+struct txn_update *rig_find(struct batch *w, const char *name);
+size_t rig_count(const struct batch *w);
 void rig_found(struct store_query *q, bool found);
 
 /* Checks that ASK has one answer: OUTCOME, and STATUS for both of two refs. */

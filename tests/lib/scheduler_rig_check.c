@@ -1,5 +1,5 @@
 /*
- * Checks the contract between scheduler and store for every window.
+ * Checks the contract between scheduler and store for every batch.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -46,32 +46,32 @@ static bool may_meet(const struct txn_update *u, const struct txn_update *v)
 
 /* Fails if a live update of W, from part I and index K on, has the same or a
  * related name as U. The scheduler is not responsible for locks of sessions. */
-static void check_apart(const struct window *w, size_t i, size_t k,
+static void check_apart(const struct batch *b, size_t i, size_t k,
     const struct txn_update *u)
 {
 	const struct txn_update *v;
 
-	if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT)
+	if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT)
 		return;
-	for (; i < w->nr_parts; i++, k = 0) {
-		for (; k < w->parts[i].nr; k++) {
-			v = w->parts[i].updates[k];
-			if (v->in_window && meet(u, v) && !may_meet(u, v))
+	for (; i < b->nr_slices; i++, k = 0) {
+		for (; k < b->slices[i].nr; k++) {
+			v = b->slices[i].updates[k];
+			if (v->in_batch && meet(u, v) && !may_meet(u, v))
 				ck_abort_msg("%s and %s are both on their way",
 				    u->ask->name, v->ask->name);
 		}
 	}
 }
 
-static bool deletes_in(const struct window *w, unsigned repo)
+static bool deletes_in(const struct batch *b, unsigned repo)
 {
 	const struct txn_update *u;
 	size_t i, k;
 
-	for (i = 0; i < w->nr_parts; i++) {
-		for (k = 0; k < w->parts[i].nr; k++) {
-			u = w->parts[i].updates[k];
-			if (u->in_window && txn_update_deletes(u) &&
+	for (i = 0; i < b->nr_slices; i++) {
+		for (k = 0; k < b->slices[i].nr; k++) {
+			u = b->slices[i].updates[k];
+			if (u->in_batch && txn_update_deletes(u) &&
 			    rig_repo_of(u->txn) == repo)
 				return true;
 		}
@@ -79,17 +79,17 @@ static bool deletes_in(const struct window *w, unsigned repo)
 	return false;
 }
 
-/* U deletes, and a deletion of the same repository is in a window. The
+/* U deletes, and a deletion of the same repository is in a batch. The
  * scheduler is not responsible for sessions. */
 static bool waits_to_delete(const struct txn_update *u)
 {
-	const struct window *w;
+	const struct batch *b;
 
 	if (!txn_update_deletes(u))
 		return false;
-	LL_FOREACH(rig_windows, w)
-		if (w->session != WINDOW_COMMIT && w->session != WINDOW_ABORT &&
-		    deletes_in(w, rig_repo_of(u->txn)))
+	LL_FOREACH(rig_batches, b)
+		if (b->session != BATCH_COMMIT && b->session != BATCH_ABORT &&
+		    deletes_in(b, rig_repo_of(u->txn)))
 			return true;
 	return false;
 }
@@ -118,7 +118,7 @@ static void check_order(const struct txn_update *u)
 			 * queues. */
 			if (v->txn->readmitted && v->ref_queue == NULL)
 				continue;
-			if (v->status != REFD_PENDING || v->in_window ||
+			if (v->status != REFD_PENDING || v->in_batch ||
 			    rig_asks[i].is_prepared || !meet(u, v))
 				continue;
 			if (came_before(v, u) || may_meet(u, v))
@@ -128,41 +128,41 @@ static void check_order(const struct txn_update *u)
 	}
 }
 
-static void check_part(const struct window *w, size_t i)
+static void check_slice(const struct batch *b, size_t i)
 {
-	const struct txn_part *part = &w->parts[i];
-	const struct window *other;
+	const struct txn_slice *slice = &b->slices[i];
+	const struct batch *other;
 	size_t k, nr_live = 0;
 
-	MUST(part->nr > 0);
-	for (k = 0; k < part->nr; k++) {
-		struct txn_update *u = part->updates[k];
+	MUST(slice->nr > 0);
+	for (k = 0; k < slice->nr; k++) {
+		struct txn_update *u = slice->updates[k];
 
-		MUST(u->txn == part->txn);
+		MUST(u->txn == slice->txn);
 		MUST(u->again == TXN_AGAIN_NO);
-		MUST(u->in_window == (u->status == REFD_PENDING));
-		MUST(u->in_window || !u->recorded);
-		nr_live += u->in_window;
-		if (rig_config.large || !u->in_window)
+		MUST(u->in_batch == (u->status == REFD_PENDING));
+		MUST(u->in_batch || !u->recorded);
+		nr_live += u->in_batch;
+		if (rig_config.large || !u->in_batch)
 			continue;
-		check_apart(w, i, k + 1, u);
-		LL_FOREACH(rig_windows, other)
+		check_apart(b, i, k + 1, u);
+		LL_FOREACH(rig_batches, other)
 			check_apart(other, 0, 0, u);
 		check_order(u);
 		MUST(!waits_to_delete(u));
 	}
-	if (part->txn->req.atomic && nr_live == 0)
-		MUST(part->nr == part->txn->nr_updates);
-	if (part->txn->req.atomic && nr_live > 0)
-		MUST(part->nr == nr_live && nr_live == part->txn->nr_updates);
-	for (k = 0; k < part->txn->nr_updates && nr_live > 0; k++)
-		MUST(part->txn->updates[k].status != REFD_PENDING ||
-		    part->txn->updates[k].ref_queue != NULL);
-	for (k = i + 1; k < w->nr_parts; k++)
-		MUST(w->parts[k].txn != part->txn);
-	LL_FOREACH(rig_windows, other)
-		for (k = 0; k < other->nr_parts; k++)
-			MUST(other->parts[k].txn != part->txn);
+	if (slice->txn->req.atomic && nr_live == 0)
+		MUST(slice->nr == slice->txn->nr_updates);
+	if (slice->txn->req.atomic && nr_live > 0)
+		MUST(slice->nr == nr_live && nr_live == slice->txn->nr_updates);
+	for (k = 0; k < slice->txn->nr_updates && nr_live > 0; k++)
+		MUST(slice->txn->updates[k].status != REFD_PENDING ||
+		    slice->txn->updates[k].ref_queue != NULL);
+	for (k = i + 1; k < b->nr_slices; k++)
+		MUST(b->slices[k].txn != slice->txn);
+	LL_FOREACH(rig_batches, other)
+		for (k = 0; k < other->nr_slices; k++)
+			MUST(other->slices[k].txn != slice->txn);
 }
 
 static struct rig_ask *ask_of(const struct txn *txn)
@@ -170,96 +170,96 @@ static struct rig_ask *ask_of(const struct txn *txn)
 	return &rig_asks[txn->req.request_id];
 }
 
-/* The window has all undecided updates of a session, and nothing else. */
-static void check_session(const struct window *w)
+/* The batch has all undecided updates of a session, and nothing else. */
+static void check_session(const struct batch *b)
 {
-	const struct txn_part *part = &w->parts[0];
+	const struct txn_slice *slice = &b->slices[0];
 	size_t i, nr = 0;
 
-	MUST(w->nr_parts == 1);
-	MUST(part->txn->req.verb == REFD_VERB_SESSION);
-	MUST(part->nr > 0);
-	MUST(w->locked_ns == 0 && w->unlocked_ns == 0);
-	for (i = 0; i < part->txn->nr_updates; i++)
-		nr += part->txn->updates[i].status == REFD_PENDING;
-	MUST(part->nr == nr);
-	for (i = 0; i < part->nr; i++) {
-		MUST(part->updates[i]->txn == part->txn);
-		MUST(part->updates[i]->status == REFD_PENDING);
-		MUST(part->updates[i]->again == TXN_AGAIN_NO);
-		MUST(part->updates[i]->in_window);
-		MUST(i == 0 || part->updates[i] > part->updates[i - 1]);
+	MUST(b->nr_slices == 1);
+	MUST(slice->txn->req.verb == REFD_VERB_SESSION);
+	MUST(slice->nr > 0);
+	MUST(b->locked_ns == 0 && b->unlocked_ns == 0);
+	for (i = 0; i < slice->txn->nr_updates; i++)
+		nr += slice->txn->updates[i].status == REFD_PENDING;
+	MUST(slice->nr == nr);
+	for (i = 0; i < slice->nr; i++) {
+		MUST(slice->updates[i]->txn == slice->txn);
+		MUST(slice->updates[i]->status == REFD_PENDING);
+		MUST(slice->updates[i]->again == TXN_AGAIN_NO);
+		MUST(slice->updates[i]->in_batch);
+		MUST(i == 0 || slice->updates[i] > slice->updates[i - 1]);
 	}
 }
 
 /* A session ends once, after its preparation, with the locks of the
  * preparation. It has no names in the scheduler. */
-static void check_end(const struct window *w)
+static void check_end(const struct batch *b)
 {
-	const struct txn_part *part = &w->parts[0];
-	struct rig_ask *ask = ask_of(part->txn);
+	const struct txn_slice *slice = &b->slices[0];
+	struct rig_ask *ask = ask_of(slice->txn);
 	size_t i;
 
-	check_session(w);
-	MUST(ask->is_prepared && part->txn->prepared != NULL);
+	check_session(b);
+	MUST(ask->is_prepared && slice->txn->prepared != NULL);
 	ask->is_prepared = false;
-	for (i = 0; i < part->nr; i++)
-		MUST(part->updates[i]->ref_queue == NULL);
+	for (i = 0; i < slice->nr; i++)
+		MUST(slice->updates[i]->ref_queue == NULL);
 }
 
-void rig_check_window(const struct window *w)
+void rig_check_batch(const struct batch *b)
 {
 	size_t i;
 
-	MUST(w->nr_parts > 0);
-	if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT) {
-		check_end(w);
+	MUST(b->nr_slices > 0);
+	if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT) {
+		check_end(b);
 		return;
 	}
-	if (w->session == WINDOW_PREPARE) {
-		check_session(w);
-		MUST(w->parts[0].txn->prepared == NULL);
+	if (b->session == BATCH_PREPARE) {
+		check_session(b);
+		MUST(b->slices[0].txn->prepared == NULL);
 	}
-	for (i = 0; i < w->nr_parts; i++) {
-		check_part(w, i);
-		if (w->session == WINDOW_WHOLE)
-			MUST(w->parts[i].txn->req.verb ==
+	for (i = 0; i < b->nr_slices; i++) {
+		check_slice(b, i);
+		if (b->session == BATCH_WHOLE)
+			MUST(b->slices[i].txn->req.verb ==
 				REFD_VERB_TRANSACTION ||
-			    !w->parts[i].updates[0]->in_window);
+			    !b->slices[i].updates[0]->in_batch);
 	}
 }
 
-void rig_check_room(const struct window *w)
+void rig_check_room(const struct batch *b)
 {
-	const struct window *other;
+	const struct batch *other;
 	size_t nr = 0;
 
-	if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT)
+	if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT)
 		return;
-	LL_FOREACH(rig_windows, other)
-		nr += other->session == WINDOW_WHOLE ||
-		    other->session == WINDOW_PREPARE;
+	LL_FOREACH(rig_batches, other)
+		nr += other->session == BATCH_WHOLE ||
+		    other->session == BATCH_PREPARE;
 	MUST(nr < rig_config.committers && rig_takes);
 }
 
-void rig_check_back(const struct window *w)
+void rig_check_back(const struct batch *b)
 {
-	const struct txn *txn = w->parts[0].txn;
+	const struct txn *txn = b->slices[0].txn;
 
-	if (w->session == WINDOW_PREPARE)
+	if (b->session == BATCH_PREPARE)
 		ask_of(txn)->is_prepared = txn->prepared != NULL;
 	else
-		MUST(w->session == WINDOW_WHOLE || txn->prepared == NULL);
+		MUST(b->session == BATCH_WHOLE || txn->prepared == NULL);
 }
 
 static bool is_in_store(const struct txn *txn)
 {
-	const struct window *w;
+	const struct batch *b;
 	size_t i;
 
-	LL_FOREACH(rig_windows, w)
-		for (i = 0; i < w->nr_parts; i++)
-			if (w->parts[i].txn == txn)
+	LL_FOREACH(rig_batches, b)
+		for (i = 0; i < b->nr_slices; i++)
+			if (b->slices[i].txn == txn)
 				return true;
 	return false;
 }
@@ -268,10 +268,10 @@ static bool stands_in_the_way(const struct txn_update *v,
     const struct txn_update *u)
 {
 	return v != u && v->status == REFD_PENDING && meet(u, v) &&
-	    !may_meet(u, v) && (v->in_window || came_before(v, u));
+	    !may_meet(u, v) && (v->in_batch || came_before(v, u));
 }
 
-/* The direct window of a transaction in admission blocks U. */
+/* The direct batch of a transaction in admission blocks U. */
 static bool waits_for_direct(const struct txn_update *u)
 {
 	const struct txn *txn;
@@ -324,11 +324,11 @@ static bool goes_whole(const struct txn *txn)
 
 void rig_check_nothing_idles(void)
 {
-	const struct window *w;
+	const struct batch *b;
 	const struct txn *txn;
 	size_t i, k, nr, nr_undecided;
 
-	LL_COUNT(rig_windows, w, nr);
+	LL_COUNT(rig_batches, b, nr);
 	LL_FOREACH(rig_admissions, txn)
 		nr += txn->direct != NULL;
 	if (!rig_takes)

@@ -7,7 +7,7 @@
 #include "tests/lib/scheduler_rig.h"
 
 /* A replacement for libcheck's assertions: each of these writes to a file,
- * which is too slow for a check of every update of every window. */
+ * which is too slow for a check of every update of every batch. */
 #define MUST(condition)                                                        \
 	do {                                                                   \
 		if (!(condition))                                              \
@@ -23,11 +23,11 @@ extern size_t rig_nr_repos; /* references not given back */
 void rig_store_setup(struct scheduler_store *store);
 
 unsigned rig_repo_of(const struct txn *txn);
-/* W is not among rig_windows yet. */
-void rig_check_window(const struct window *w);
-/* Checks that the store has room for W, which is not in rig_windows yet. */
-void rig_check_room(const struct window *w);
+/* W is not among rig_batches yet. */
+void rig_check_batch(const struct batch *w);
+/* Checks that the store has room for W, which is not in rig_batches yet. */
+void rig_check_room(const struct batch *w);
 /* Checks W before it is given back. */
-void rig_check_back(const struct window *w);
+void rig_check_back(const struct batch *w);
 
 #endif

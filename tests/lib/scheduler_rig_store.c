@@ -1,5 +1,5 @@
 /*
- * The store of the rig. Holds transactions, windows and look-ups until the test
+ * The store of the rig. Holds transactions, batches and look-ups until the test
  * returns them to the scheduler.
  */
 #include <check.h>
@@ -18,14 +18,14 @@ struct repo {
 };
 
 bool rig_takes;
-struct window *rig_windows;
+struct batch *rig_batches;
 struct txn *rig_admissions;
 struct store_query *rig_lookups;
-uint64_t rig_nr_windows, rig_nr_released;
+uint64_t rig_nr_batches, rig_nr_released;
 size_t rig_nr_repos;
 
 static struct txn *admitted;
-static struct window *applied;
+static struct batch *applied;
 static struct store_query *answered;
 
 /* ---- calls of the scheduler ---- */
@@ -51,18 +51,18 @@ static void store_fake_discard(void *ctx, struct txn *txn)
 	txn_free(txn);
 }
 
-static void take_window(struct window *w)
+static void take_batch(struct batch *b)
 {
-	rig_check_window(w);
-	LL_APPEND(rig_windows, w);
-	rig_nr_windows++;
+	rig_check_batch(b);
+	LL_APPEND(rig_batches, b);
+	rig_nr_batches++;
 }
 
-static void store_fake_apply(void *ctx, struct window *w)
+static void store_fake_apply(void *ctx, struct batch *b)
 {
 	(void)ctx;
-	rig_check_room(w);
-	take_window(w);
+	rig_check_room(b);
+	take_batch(b);
 }
 
 static bool store_fake_takes(void *ctx)
@@ -133,9 +133,9 @@ void rig_store_setup(struct scheduler_store *store)
 		.discard = store_fake_discard,
 		.repo_key = store_fake_key,
 		.repo_path = store_fake_path,
-		.max_windows = rig_config.committers };
+		.max_batches = rig_config.committers };
 	rig_takes = true;
-	rig_nr_windows = rig_nr_released = rig_nr_repos = 0;
+	rig_nr_batches = rig_nr_released = rig_nr_repos = 0;
 }
 
 /* ---- actions of a test ---- */
@@ -173,7 +173,7 @@ bool rig_admit_directly(struct txn *txn)
 	open_repo(txn);
 	MUST(txn->direct_repo == txn->repo->key);
 	LL_DELETE(rig_admissions, txn);
-	take_window(txn->direct);
+	take_batch(txn->direct);
 	return true;
 }
 
@@ -199,35 +199,35 @@ void rig_refuse(struct txn *txn, enum refd_status status, const char *why)
 }
 
 /* Prepares all updates, or none if any must be tried again. */
-static void prepare(struct txn_part *part)
+static void prepare(struct txn_slice *slice)
 {
 	size_t i, nr = 0, nr_again = 0;
 
-	for (i = 0; i < part->nr; i++) {
-		nr += part->updates[i]->status == REFD_PENDING;
-		nr_again += part->updates[i]->again != TXN_AGAIN_NO;
+	for (i = 0; i < slice->nr; i++) {
+		nr += slice->updates[i]->status == REFD_PENDING;
+		nr_again += slice->updates[i]->again != TXN_AGAIN_NO;
 	}
-	for (i = 0; i < part->nr && nr_again > 0; i++)
-		if (part->updates[i]->status == REFD_PENDING &&
-		    part->updates[i]->again == TXN_AGAIN_NO)
-			part->updates[i]->again = TXN_AGAIN_LATER;
+	for (i = 0; i < slice->nr && nr_again > 0; i++)
+		if (slice->updates[i]->status == REFD_PENDING &&
+		    slice->updates[i]->again == TXN_AGAIN_NO)
+			slice->updates[i]->again = TXN_AGAIN_LATER;
 	if (nr > 0 && nr_again == 0)
-		part->txn->prepared = part;
+		slice->txn->prepared = slice;
 }
 
-void rig_apply(struct window *w)
+void rig_apply(struct batch *b)
 {
 	size_t i, k;
 
-	if (w->session == WINDOW_PREPARE)
-		prepare(&w->parts[0]);
-	else if (w->session != WINDOW_WHOLE)
-		w->parts[0].txn->prepared = NULL;
-	if (w->session == WINDOW_PREPARE || w->session == WINDOW_ABORT)
+	if (b->session == BATCH_PREPARE)
+		prepare(&b->slices[0]);
+	else if (b->session != BATCH_WHOLE)
+		b->slices[0].txn->prepared = NULL;
+	if (b->session == BATCH_PREPARE || b->session == BATCH_ABORT)
 		return;
-	for (i = 0; i < w->nr_parts; i++) {
-		for (k = 0; k < w->parts[i].nr; k++) {
-			struct txn_update *u = w->parts[i].updates[k];
+	for (i = 0; i < b->nr_slices; i++) {
+		for (k = 0; k < b->slices[i].nr; k++) {
+			struct txn_update *u = b->slices[i].updates[k];
 
 			if (u->status == REFD_PENDING &&
 			    u->again == TXN_AGAIN_NO)
@@ -237,59 +237,59 @@ void rig_apply(struct window *w)
 	}
 }
 
-void rig_back(struct window *w)
+void rig_back(struct batch *b)
 {
-	rig_check_back(w);
-	LL_DELETE(rig_windows, w);
-	w->next = NULL;
-	LL_APPEND(applied, w);
+	rig_check_back(b);
+	LL_DELETE(rig_batches, b);
+	b->next = NULL;
+	LL_APPEND(applied, b);
 }
 
 void rig_back_all(void)
 {
-	struct window *w;
+	struct batch *b;
 
-	while ((w = rig_windows) != NULL) {
-		rig_apply(w);
-		rig_back(w);
+	while ((b = rig_batches) != NULL) {
+		rig_apply(b);
+		rig_back(b);
 	}
 	rig_run();
 }
 
-void rig_expect_window(enum window_session session, size_t nr)
+void rig_expect_batch(enum batch_session session, size_t nr)
 {
-	ck_assert_ptr_nonnull(rig_windows);
-	ck_assert_int_eq(rig_windows->session, session);
-	ck_assert_uint_eq(rig_windows->nr_parts, 1);
-	ck_assert_uint_eq(rig_count(rig_windows), nr);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
+	ck_assert_ptr_nonnull(rig_batches);
+	ck_assert_int_eq(rig_batches->session, session);
+	ck_assert_uint_eq(rig_batches->nr_slices, 1);
+	ck_assert_uint_eq(rig_count(rig_batches), nr);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
 	rig_run();
 }
 
 void rig_give_back(const char *name, enum txn_again again)
 {
-	rig_find(rig_windows, name)->again = again;
+	rig_find(rig_batches, name)->again = again;
 }
 
-struct txn_update *rig_find(struct window *w, const char *name)
+struct txn_update *rig_find(struct batch *b, const char *name)
 {
 	size_t i, k;
 
-	for (i = 0; w != NULL && i < w->nr_parts; i++)
-		for (k = 0; k < w->parts[i].nr; k++)
-			if (strcmp(w->parts[i].updates[k]->ask->name, name) ==
+	for (i = 0; b != NULL && i < b->nr_slices; i++)
+		for (k = 0; k < b->slices[i].nr; k++)
+			if (strcmp(b->slices[i].updates[k]->ask->name, name) ==
 			    0)
-				return w->parts[i].updates[k];
+				return b->slices[i].updates[k];
 	return NULL;
 }
 
-size_t rig_count(const struct window *w)
+size_t rig_count(const struct batch *b)
 {
 	size_t i, nr = 0;
 
-	for (i = 0; w != NULL && i < w->nr_parts; i++)
-		nr += w->parts[i].nr;
+	for (i = 0; b != NULL && i < b->nr_slices; i++)
+		nr += b->slices[i].nr;
 	return nr;
 }
 

@@ -85,7 +85,7 @@ static int prepare(struct scripted_work *k)
 
 static int commit(struct scripted_work *k)
 {
-	struct journal_row row = { .kind = JOURNAL_PART,
+	struct journal_row row = { .kind = JOURNAL_SLICE,
 		.repo = k->repo->id,
 		.mount = k->repo->fs->mount,
 		.token = k->token.id,

@@ -204,17 +204,17 @@ void sr_done_with_replayed(struct txn *txn)
 	sr_done_with(txn);
 }
 
-struct window *sr_make_window(struct txn *txn)
+struct batch *sr_make_batch(struct txn *txn)
 {
-	struct window *w = calloc(1, sizeof(*w));
+	struct batch *b = calloc(1, sizeof(*b));
 
-	w->parts = calloc(1, sizeof(*w->parts));
-	w->nr_parts = 1;
-	w->parts[0].txn = txn;
-	w->parts[0].updates = calloc(1, sizeof(*w->parts[0].updates));
-	w->parts[0].updates[0] = &txn->updates[0];
-	w->parts[0].nr = 1;
-	return w;
+	b->slices = calloc(1, sizeof(*b->slices));
+	b->nr_slices = 1;
+	b->slices[0].txn = txn;
+	b->slices[0].updates = calloc(1, sizeof(*b->slices[0].updates));
+	b->slices[0].updates[0] = &txn->updates[0];
+	b->slices[0].nr = 1;
+	return b;
 }
 
 void sr_apply(struct txn *txn)
@@ -222,10 +222,10 @@ void sr_apply(struct txn *txn)
 	struct store_done done;
 
 	ck_assert_int_eq(txn->refused, REFD_OK);
-	store_apply(sr_store, sr_make_window(txn));
+	store_apply(sr_store, sr_make_batch(txn));
 	done = sr_wait_done();
 	ck_assert_ptr_nonnull(done.applied);
-	window_free(done.applied);
+	batch_free(done.applied);
 }
 
 void sr_await(sem_t *sem)

@@ -44,7 +44,7 @@ void sr_close(void);
  * content, like a transaction from the wire. */
 struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
     const char *name, const char *hex);
-struct window *sr_make_window(struct txn *txn);
+struct batch *sr_make_batch(struct txn *txn);
 /* The next result of the store. */
 struct store_done sr_wait_done(void);
 /* Waits until another thread posts SEM. The test fails after 30 seconds. */
@@ -59,7 +59,7 @@ void sr_park(const char *path, const char *worktree, const char *name,
 /* Makes a transaction and waits for its admission. */
 struct txn *sr_admit(const struct refd_txid *id, const char *git_dir,
     const char *name, const char *hex);
-/* Applies an admitted transaction in its own window. */
+/* Applies an admitted transaction in its own batch. */
 void sr_apply(struct txn *txn);
 void sr_done_with(struct txn *txn);
 /* The same for an admitted transaction whose answer is the first outcome,

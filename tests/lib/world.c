@@ -194,7 +194,7 @@ int world_retry(struct world *w)
 		free(why);
 		return -EIO;
 	}
-	rec.live = deferred_fs_first_window(w->store.deferred, repo);
+	rec.live = deferred_fs_first_batch(w->store.deferred, repo);
 	r = recover_deferred(&rec, repo, &w->parked);
 	repo_put(&w->store.repos, repo);
 	return r;
@@ -226,7 +226,7 @@ static void init_repos(struct world *w)
 	w->store.repos.configure = configure;
 }
 
-/* The pipeline has no threads, so no window is handed over to it. */
+/* The pipeline has no threads, so no batch is handed over to it. */
 static void init_applier(struct world *w)
 {
 	struct applier *ap = &w->store.pipeline->applier;
@@ -369,31 +369,31 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	return txn_help_of(&req, spec);
 }
 
-/* Applies all undecided updates of TXNS as one window. */
+/* Applies all undecided updates of TXNS as one batch. */
 static void apply(struct world *w, struct txn *const *txns, size_t nr,
-    enum window_session session)
+    enum batch_session session)
 {
-	struct window win = { .nr_parts = nr, .session = session };
-	struct txn_part *part;
+	struct batch win = { .nr_slices = nr, .session = session };
+	struct txn_slice *slice;
 	size_t i, k;
 
-	win.parts = calloc(nr, sizeof(*win.parts));
-	assert(win.parts != NULL);
+	win.slices = calloc(nr, sizeof(*win.slices));
+	assert(win.slices != NULL);
 	for (i = 0; i < nr; i++) {
-		part = &win.parts[i];
-		part->txn = txns[i];
-		part->updates =
-		    calloc(part->txn->nr_updates, sizeof(*part->updates));
-		assert(part->updates != NULL);
-		for (k = 0; k < part->txn->nr_updates; k++)
-			if (part->txn->updates[k].status == REFD_PENDING)
-				part->updates[part->nr++] =
-				    &part->txn->updates[k];
+		slice = &win.slices[i];
+		slice->txn = txns[i];
+		slice->updates =
+		    calloc(slice->txn->nr_updates, sizeof(*slice->updates));
+		assert(slice->updates != NULL);
+		for (k = 0; k < slice->txn->nr_updates; k++)
+			if (slice->txn->updates[k].status == REFD_PENDING)
+				slice->updates[slice->nr++] =
+				    &slice->txn->updates[k];
 	}
-	apply_window(&w->store.pipeline->applier, &win);
+	apply_batch(&w->store.pipeline->applier, &win);
 	for (i = 0; i < nr; i++)
-		free(win.parts[i].updates);
-	free(win.parts);
+		free(win.slices[i].updates);
+	free(win.slices);
 }
 
 /* A ref below refs/tags names a tag of a commit; all other refs name
@@ -450,8 +450,8 @@ struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 		return NULL;
 	}
 	look_at_objects(txn);
-	/* As in admission, so that windows get later numbers. */
-	deferred_fs_first_window(w->store.deferred, txn->repo);
+	/* As in admission, so that batches get later numbers. */
+	deferred_fs_first_batch(w->store.deferred, txn->repo);
 	return txn;
 }
 
@@ -460,13 +460,13 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic)
 	struct txn *txn = world_begin(w, spec, atomic);
 
 	if (txn != NULL)
-		apply(w, &txn, 1, WINDOW_WHOLE);
+		apply(w, &txn, 1, BATCH_WHOLE);
 	return txn;
 }
 
-void world_window(struct world *w, struct txn *const *txns, size_t nr)
+void world_batch(struct world *w, struct txn *const *txns, size_t nr)
 {
-	apply(w, txns, nr, WINDOW_WHOLE);
+	apply(w, txns, nr, BATCH_WHOLE);
 }
 
 struct txn *world_session(struct world *w, const char *spec, bool atomic)
@@ -476,13 +476,13 @@ struct txn *world_session(struct world *w, const char *spec, bool atomic)
 	if (txn == NULL)
 		return NULL;
 	txn->req.verb = REFD_VERB_SESSION;
-	apply(w, &txn, 1, WINDOW_PREPARE);
+	apply(w, &txn, 1, BATCH_PREPARE);
 	return txn;
 }
 
 void world_session_end(struct world *w, struct txn *txn, bool commit)
 {
-	apply(w, &txn, 1, commit ? WINDOW_COMMIT : WINDOW_ABORT);
+	apply(w, &txn, 1, commit ? BATCH_COMMIT : BATCH_ABORT);
 }
 
 void world_stop_clock(struct world *w, bool stop)

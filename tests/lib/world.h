@@ -6,7 +6,7 @@
  *
  *	struct world *w = world_new(seed file system);
  *	world_start(w)		journal, recovery
- *	world_apply(w, ...)	one transaction as one window
+ *	world_apply(w, ...)	one transaction as one batch
  *	world_stop(w)		or memfs_crash(), memfs_power_loss(); then
  *				world_crash(w)
  */
@@ -87,10 +87,10 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic);
 /* Opens the repository at GIT_DIR, which stays known. Returns a reference, or
  * NULL. */
 struct repo *world_repo(struct world *w, const char *git_dir);
-/* Several transactions as one window: begin each, which may fail as above, then
+/* Several transactions as one batch: begin each, which may fail as above, then
  * apply all. */
 struct txn *world_begin(struct world *w, const char *spec, bool atomic);
-void world_window(struct world *w, struct txn *const *txns, size_t nr);
+void world_batch(struct world *w, struct txn *const *txns, size_t nr);
 /* The same for a session: on return its locks are held, unless none of it could
  * be prepared. */
 struct txn *world_session(struct world *w, const char *spec, bool atomic);

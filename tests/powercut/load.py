@@ -1,7 +1,7 @@
 """Those who work in the repositories until the power goes.
 
 Each actor is a thread that owns its families, so the history of each has one
-order; they meet in windows, in packed-refs and on the disk. What was
+order; they meet in batches, in packed-refs and on the disk. What was
 acknowledged is written down here, outside of what is cut, under the gate: once
 that is shut nothing counts as acknowledged any more.
 """

@@ -23,7 +23,7 @@ write_config() { # LINES...
 
 # ---- check-config ----
 
-write_config '[window]' 'refs = 500'
+write_config '[batch]' 'refs = 500'
 is in-order "$config: in order" "$("$REFD" check-config "$config")"
 origins=$(REFD_STATE=/env "$REFD" check-config --show-origin \
 	--socket /given "$config")
@@ -31,18 +31,18 @@ origin_of() { # KEY=VALUE
 	sed -n "s|	$1\$||p" <<<"$origins"
 }
 is origin-default default "$(origin_of limits.connections=10000)"
-is origin-file "file $config:6" "$(origin_of window.refs=500)"
+is origin-file "file $config:6" "$(origin_of batch.refs=500)"
 is origin-environment 'environment REFD_STATE' "$(origin_of daemon.state=/env)"
 is origin-option 'command line --socket' "$(origin_of daemon.socket=/given)"
 is each-once '' "$(cut -f 2 <<<"$origins" | cut -d= -f1 | sort | uniq -d)"
 
 is units-are-shown "file $config:8 file $config:10" "$(origin_of \
 	checkpoint.interval=1h) $(origin_of durability.interval=1h)"
-printf '[windows]\n\tref = 1\n' >"$T/bad"
+printf '[batchs]\n\tref = 1\n' >"$T/bad"
 got=$("$REFD" check-config "$T/bad" 2>&1)
 is bad-status 1 $?
-is bad-nearest "refd: $T/bad:2: unknown key 'windows.ref': did you mean \
-'window.refs'?" "$got"
+is bad-nearest "refd: $T/bad:2: unknown key 'batchs.ref': did you mean \
+'batch.refs'?" "$got"
 "$REFD" check-config --frob >"$T/out" 2>&1
 is usage-status 129 $?
 
@@ -68,10 +68,10 @@ reload() {
 new_repo srv/a.git bare
 commit=$(new_commit srv/a.git one)
 check starts start_plain
-write_config '[window]' 'refs = 7' '[durability]' 'mode = batch' \
+write_config '[batch]' 'refs = 7' '[durability]' 'mode = batch' \
 	'[daemon]' 'allowGroup = 54321'
 check reloads reload
-logged applied 'event=setting-changed key=window.refs was="500" is="7"'
+logged applied 'event=setting-changed key=batch.refs was="500" is="7"'
 logged applied-mode 'key=durability.mode was="journal" is="batch"'
 is mode-in-force batch "$("$REFD" status --socket "$SOCKET" |
 	sed -n 's/^durability: //p')"
@@ -81,7 +81,7 @@ is socket-mode 666 "$(stat -c %a "$SOCKET")"
 for i in $(seq 50); do echo "create refs/heads/w$i $commit"; done |
 	"$REFD" update -C "$T/srv/a.git" --socket "$SOCKET" --batch-updates \
 		--stdin >/dev/null
-between window-refs 8 "$(REFD_SOCKET=$SOCKET stat_of windows)" 100
+between batch-refs 8 "$(REFD_SOCKET=$SOCKET stat_of batches)" 100
 
 write_config '[journal]' 'retention = 5s' '[daemon]' "root = $T/other" \
 	'socket = /elsewhere'

@@ -553,7 +553,7 @@ views() {
 # does not judge the file without refd-admin, which has check-config.
 own_config() {
 	mkdir -p "$T/own/refd"
-	printf '[window]\n\trefs = 0\n' >"$T/own/refd/config"
+	printf '[batch]\n\trefs = 0\n' >"$T/own/refd/config"
 	with_people daemon-config || return
 	chown 65534 "$T/own/refd/config"
 	own_doctor() { # PROGRAM
@@ -565,7 +565,7 @@ own_config() {
 	shown+=(daemon-config)
 	check 'daemon-config is seen' has daemon-config
 	check 'with the line' grep -qF \
-		"\"$T/own/refd/config:2: window.refs is '0'" "$T/said"
+		"\"$T/own/refd/config:2: batch.refs is '0'" "$T/said"
 	printf '[daemon]\n\troot = %s\n' "$T" >"$T/own/refd/config"
 	own_doctor "$REFD"
 	check 'daemon-config is gone' not_has daemon-config

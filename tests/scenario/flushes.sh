@@ -93,27 +93,27 @@ is 'all of it happened' 400 \
 	"$(git -C "$T/repo.git" for-each-ref refs/heads/many | wc -l)"
 
 # A batch ends after 10 ms of preparing, under strace perhaps before all hundred
-# updates. Sets $windows to the number of batches of the last command.
-few_windows() {
-	local before=${windows_before:-0}
-	windows_before=$(stat_of windows)
-	windows=$((windows_before - before))
-	check "in $windows window(s)" test "$windows" -ge 1 -a "$windows" -le 25
+# updates. Sets $batches to the number of batches of the last command.
+few_batches() {
+	local before=${batches_before:-0}
+	batches_before=$(stat_of batches)
+	batches=$((batches_before - before))
+	check "in $batches batch(s)" test "$batches" -ge 1 -a "$batches" -le 25
 }
 
-windows_before=$(stat_of windows)
+batches_before=$(stat_of batches)
 new_repo work
 many 90 "create refs/heads/push/# $(git -C "$T/work" rev-parse HEAD)" |
 	git -C "$T/work" update-ref --stdin
 cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*'
-few_windows
-costs 'a push of 90 branches with new objects' "$windows" 1 0
+few_batches
+costs 'a push of 90 branches with new objects' "$batches" 1 0
 # They came within a tenth of a second of the last syncfs, or not.
 sleep 0.3
 cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*:refs/heads/p2/*'
-few_windows
+few_batches
 check "a push of the same objects under 90 other names: $barriers syncfs" \
-	test "$journal $packed $others" = "$windows 0 0" -a "$barriers" -le 1
+	test "$journal $packed $others" = "$batches 0 0" -a "$barriers" -le 1
 
 # Objects kept as a pack: refd syncs the two files and their directory, or the
 # whole file system, by the shorter recent duration.
@@ -139,14 +139,14 @@ check 'strace watches on, and makes the journal slow' \
 "$REFD" update -C "$T/repo.git" refs/heads/fourth \
 	"$(new_commit repo.git fourth)"
 sleep 0.3
-windows=$(stat_of windows)
+batches=$(stat_of batches)
 cost_of storm 32 20
-windows=$(($(stat_of windows) - windows))
+batches=$(($(stat_of batches) - batches))
 check "32 clients, 640 updates: all acknowledged" grep -q '"ok":640' "$T/out"
 # Batches that get their locks during a flush share the next flush, if the
 # machine is fast enough for two batches at a time.
-check "32 clients: $journal flushes for $windows windows" \
-	test "$journal" -ge 1 -a "$journal" -le "$windows" -a "$journal" -le 320
+check "32 clients: $journal flushes for $batches batches" \
+	test "$journal" -ge 1 -a "$journal" -le "$batches" -a "$journal" -le 320
 check "32 clients: no other flush, but for $barriers syncfs at most" \
 	test "$barriers" -le 1 -a "$packed $others" = '0 0'
 

@@ -37,8 +37,8 @@ check 'a ref is made' update refs/heads/x "$one"
 check_fails 'one that is stale' update refs/heads/x "$two" "$two"
 is 'transactions' 2 "$(stat_of transactions)"
 is 'stale ones' 1 "$(stat_of refs_stale)"
-is 'windows that took all there was' "$(stat_of windows)" \
-	"$(stat_of window_closed_all)"
+is 'batches that took all there was' "$(stat_of batches)" \
+	"$(stat_of batch_closed_all)"
 is 'each flush is timed' "$(stat_of flush_us_count)" \
 	"$("$REFD" stats --json | json 'D["flush_us_count"]')"
 check 'status says that it serves' "$REFD" status >/dev/null

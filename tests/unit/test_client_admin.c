@@ -17,7 +17,7 @@
 
 static struct refd_pair pairs[] = { { "state", "serving" },
 	{ "uptime_s", "3725" }, { "connections", "7" }, { "span_ms", "5000" },
-	{ "windows", "50" }, { "transactions", "123" }, { "refs", "1230" },
+	{ "batches", "50" }, { "transactions", "123" }, { "refs", "1230" },
 	{ "flush_us_p50", "850" }, { "flush_us_p99", "1250" },
 	{ "flush_us_max", "3400000" }, { "repo.name", "/srv/a\033[2J.git" },
 	{ "repo.transactions", "100" }, { "repo.refs", "1000" },
@@ -35,7 +35,7 @@ START_TEST(test_rows)
 {
 	struct row row = { 0 };
 
-	ck_assert_uint_eq(rows_number(&ans, "windows"), 50);
+	ck_assert_uint_eq(rows_number(&ans, "batches"), 50);
 	ck_assert_str_eq(rows_value(&ans, "nothing"), "");
 	ck_assert(row_next(&ans, "repo", &row));
 	ck_assert_uint_eq(row_number(&row, "refs"), 1000);
@@ -108,7 +108,7 @@ START_TEST(test_frame)
 	frame_render(&ans, 0, 80, &t);
 	ck_assert_ptr_nonnull(strstr(t.data,
 	    "refd serving, up 1:02:05, 7 connections, over the last 5 s\n"
-	    "windows/s 10.0  transactions/s 24.6  refs/s 246.0\n"));
+	    "batches/s 10.0  transactions/s 24.6  refs/s 246.0\n"));
 	ck_assert_ptr_nonnull(
 	    strstr(t.data, "p50 850 us p99 1.2 ms max 3.4 s\n"));
 	s = strstr(t.data, "/srv/a?[2J.git");

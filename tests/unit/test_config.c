@@ -240,7 +240,7 @@ START_TEST(every_key_is_taken)
 	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"
 	    "root=/r2\nallowUser=root\nallowUser=1234\nallowGroup=root\n"
 	    "[Durability]\nMode=journal\n[checkpoint]\n"
-	    "interval=250ms\n[session]\ntimeout=5 s\n[window]\nrefs=42\n"
+	    "interval=250ms\n[session]\ntimeout=5 s\n[batch]\nrefs=42\n"
 	    "[limits]\nconnections=7\n";
 	struct config cfg;
 	char *why;
@@ -263,7 +263,7 @@ START_TEST(every_key_is_taken)
 	ck_assert_int_eq(cfg.durability, REFD_DURABILITY_JOURNAL);
 	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 250);
 	ck_assert_uint_eq(cfg.session_timeout_ms, 5000);
-	ck_assert_uint_eq(cfg.window_refs, 42);
+	ck_assert_uint_eq(cfg.batch_refs, 42);
 	ck_assert_uint_eq(cfg.connections_max, 7);
 	config_done(&cfg);
 }
@@ -283,9 +283,12 @@ START_TEST(what_is_wrong_is_named)
 	    "2: daemon.allowUser is 'no such one': there is no such user");
 	expect_error("[daemon]\nallowGroup = 4294967295\n",
 	    "2: daemon.allowGroup is '4294967295': there is no such group");
-	expect_error("[windows]\nref=1\n",
-	    "2: unknown key 'windows.ref': "
-	    "did you mean 'window.refs'?");
+	expect_error("[batchs]\nref=1\n",
+	    "2: unknown key 'batchs.ref': "
+	    "did you mean 'batch.refs'?");
+	expect_error("[window]\nrefs=1\n",
+	    "2: unknown key 'window.refs': "
+	    "did you mean 'batch.refs'?");
 	expect_error("[include]\npath=/x\n",
 	    "2: unknown key 'include.path': refd.conf(5) lists the keys");
 	expect_error("[root \"/srv\"]\nmode=fsync\n",
@@ -308,17 +311,17 @@ START_TEST(what_is_wrong_is_named)
 	    "must be an absolute path");
 	expect_error("[daemon]\nsocket\n", "2: daemon.socket has no value");
 	expect_error("[daemon]\nsocket=\n", "2: daemon.socket has no value");
-	expect_error("[window]\nrefs = 0\n",
-	    "2: window.refs is '0': it must "
+	expect_error("[batch]\nrefs = 0\n",
+	    "2: batch.refs is '0': it must "
 	    "be a number from 1 to 100000");
-	expect_error("[window]\nrefs = -1\n",
-	    "2: window.refs is '-1': it "
+	expect_error("[batch]\nrefs = -1\n",
+	    "2: batch.refs is '-1': it "
 	    "must be a number from 1 to 100000");
-	expect_error("[window]\nrefs = 1k\n",
-	    "2: window.refs is '1k': it "
+	expect_error("[batch]\nrefs = 1k\n",
+	    "2: batch.refs is '1k': it "
 	    "must be a number from 1 to 100000");
-	expect_error("[window]\nrefs = 99999999999999999999999\n",
-	    "2: window.refs is '99999999999999999999999': it must be a "
+	expect_error("[batch]\nrefs = 99999999999999999999999\n",
+	    "2: batch.refs is '99999999999999999999999': it must be a "
 	    "number from 1 to 100000");
 	expect_error("[session]\ntimeout = 0\n",
 	    "2: session.timeout is '0'" TIME "from 1ms to 1h");
@@ -359,7 +362,7 @@ START_TEST(option_environment_file_default)
 
 	snprintf(text, sizeof(text),
 	    "[daemon]\nsocket=/file/s\n"
-	    "state=/file/t\nroot=%s\n[window]\nrefs=5\n",
+	    "state=/file/t\nroot=%s\n[batch]\nrefs=5\n",
 	    root_a);
 	write_file(text, strlen(text));
 
@@ -368,7 +371,7 @@ START_TEST(option_environment_file_default)
 	ck_assert_str_eq(cfg.state_dir, "/file/t");
 	ck_assert_uint_eq(cfg.nr_roots, 1);
 	ck_assert_str_eq(cfg.roots[0], root_a);
-	ck_assert_uint_eq(cfg.window_refs, 5);
+	ck_assert_uint_eq(cfg.batch_refs, 5);
 	ck_assert_uint_eq(cfg.connections_max, 10000);
 	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 1000);
 	ck_assert_uint_eq(cfg.durability_interval_ms, 1000);

@@ -270,7 +270,7 @@ START_TEST(the_origin_is_known)
 
 	setenv("REFD_STATE", "/env", 1);
 	ck_assert_int_eq(load(&cfg, &why,
-			     "[daemon]\nroot=%s\n[window]\nrefs=1\nrefs=7\n"
+			     "[daemon]\nroot=%s\n[batch]\nrefs=1\nrefs=7\n"
 			     "[root \"/x.y\"]\nallowUser=8\n",
 			     in_dir("a")),
 	    OPTIONS_RUN);
@@ -280,7 +280,7 @@ START_TEST(the_origin_is_known)
 	snprintf(origin, sizeof(origin), "daemon.root=%s", in_dir("a"));
 	expect_origin(&cfg, origin, "command line --root");
 	snprintf(origin, sizeof(origin), "file %s:5", in_dir("config"));
-	expect_origin(&cfg, "window.refs=7", origin);
+	expect_origin(&cfg, "batch.refs=7", origin);
 	snprintf(origin, sizeof(origin), "file %s:7", in_dir("config"));
 	expect_origin(&cfg, "root./x.y.allowUser=8", origin);
 	config_done(&cfg);
@@ -304,7 +304,7 @@ START_TEST(what_changed_is_told_once)
 
 	ck_assert_int_eq(load(&before, &why,
 			     "[daemon]\nroot=%s\nallowUser=7\nallowUser=8\n"
-			     "[window]\nrefs=5\n",
+			     "[batch]\nrefs=5\n",
 			     NULL),
 	    OPTIONS_RUN);
 	ck_assert_int_eq(load(&now, &why,
@@ -314,12 +314,12 @@ START_TEST(what_changed_is_told_once)
 	    OPTIONS_RUN);
 	ck_assert(config_compare(&before, &now, note_change, text));
 	ck_assert_str_eq(text,
-	    "window.refs - [5]->[1000]\ndaemon.allowUser - [7 8]->[7]\n"
+	    "batch.refs - [5]->[1000]\ndaemon.allowUser - [7 8]->[7]\n"
 	    "root.durability in root []->[none]\n");
 	text[0] = '\0';
 	ck_assert(config_compare(&now, &before, note_change, text));
 	ck_assert_str_eq(text,
-	    "daemon.allowUser - [7]->[7 8]\nwindow.refs - [1000]->[5]\n"
+	    "daemon.allowUser - [7]->[7 8]\nbatch.refs - [1000]->[5]\n"
 	    "root.durability in root [none]->[]\n");
 	text[0] = '\0';
 	ck_assert(config_compare(&now, &now, note_change, text));

@@ -278,7 +278,7 @@ END_TEST
 
 START_TEST(an_update_is_unknown_until_it_ends)
 {
-	const struct journal_row row = { .kind = JOURNAL_PART, .lsn = 5 };
+	const struct journal_row row = { .kind = JOURNAL_SLICE, .lsn = 5 };
 	const struct journal_row copy = { .kind = JOURNAL_DEFERRED,
 		.lsn = 8,
 		.refers_to = 5 };

@@ -106,7 +106,7 @@ static void expect_committed(const struct answers *answers)
 /* A first transaction tells the scheduler the number of the repository. */
 static void setup(void)
 {
-	const struct scheduler_config cfg = { .window_refs = 1000,
+	const struct scheduler_config cfg = { .batch_refs = 1000,
 		.lock_wait_ns = INT64_C(1000000000),
 		.deadline_ns = INT64_C(600000000000),
 		.session_ns = INT64_C(600000000000),
@@ -156,7 +156,7 @@ static void release(void)
 		sem_post(&let_go);
 }
 
-START_TEST(a_pause_begins_no_window)
+START_TEST(a_pause_begins_no_batch)
 {
 	struct answers answers = { 0 };
 	struct scheduler_stats stats;
@@ -249,7 +249,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_pause_begins_no_window);
+	tcase_add_test(tc, a_pause_begins_no_batch);
 	tcase_add_test(tc, deletions_pass_the_barrier);
 	tcase_add_test(tc, each_outcome_agrees_with_the_file);
 	suite_add_tcase(suite, tc);

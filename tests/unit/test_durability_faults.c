@@ -43,7 +43,7 @@ static bool run(enum refd_durability mode, unsigned long n, int err,
 	ck_assert_ptr_nonnull(txn);
 	id = txn->req.txid;
 	memfs_fail(dw->fs, n, err);
-	world_window(dw, &txn, 1);
+	world_batch(dw, &txn, 1);
 	hit = memfs_was_hit(dw->fs);
 	snprintf(dw_context, sizeof(dw_context), "mode %d, call %lu (%s), %s",
 	    (int)mode, n, memfs_hit(dw->fs), strerror(-err));

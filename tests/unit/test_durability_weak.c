@@ -177,7 +177,7 @@ START_TEST(each_share_gets_its_own)
 			txns[i] = world_begin(dw, specs[k], false);
 			ck_assert_ptr_nonnull(txns[i]);
 		}
-		world_window(dw, txns, 2);
+		world_batch(dw, txns, 2);
 		ck_assert(dw_all_ok(txns[0]) && dw_all_ok(txns[1]));
 		world_done(dw, txns[0]);
 		world_done(dw, txns[1]);
@@ -210,7 +210,7 @@ static bool hits(enum memfs_call call, unsigned long n,
 	if (beside_none)
 		txns[nr++] = world_begin(dw, "a=2:1;n/z=5;-c:1", false);
 	memfs_fail_call(dw->fs, call, n, -EIO);
-	world_window(dw, txns, nr);
+	world_batch(dw, txns, nr);
 	hit = memfs_was_hit(dw->fs);
 	memfs_fail_none(dw->fs);
 	for (i = 0; i < nr; i++)

@@ -152,7 +152,7 @@ static bool run(unsigned long n, int err)
 
 	start();
 	memfs_fail(w->fs, n, err);
-	world_window(w, txns, NR_TXNS);
+	world_batch(w, txns, NR_TXNS);
 	hit = memfs_was_hit(w->fs);
 	snprintf(at, sizeof(at), "%s", memfs_hit(w->fs));
 	snprintf(context, sizeof(context), "call %lu (%s), %s", n, at,
@@ -278,7 +278,7 @@ static void come_back(bool after_cut)
 	ck_assert_int_eq(world_start(w), 0);
 }
 
-START_TEST(each_call_of_a_window_fails)
+START_TEST(each_call_of_a_batch_fails)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
 	bool seen[NR_STAGES] = { false }, hit = true;
@@ -314,7 +314,7 @@ int main(void)
 	TCase *tc = tcase_create("failures");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, each_call_of_a_window_fails, 0, 6);
+	tcase_add_loop_test(tc, each_call_of_a_batch_fails, 0, 6);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -263,7 +263,7 @@ static bool disks_die(unsigned long n, bool by_cut, bool *was_fatal,
 	for (i = 0; i < 2; i++)
 		txns[i] = world_begin(w, specs[i], false);
 	memfs_die(w->fs, n, -EIO);
-	world_window(w, txns, 2);
+	world_batch(w, txns, 2);
 	hit = memfs_was_hit(w->fs);
 	if (store_fatal(&w->store) != NULL)
 		*was_fatal = true;
@@ -441,7 +441,7 @@ START_TEST(what_does_not_fit_fails_alone)
 	txns[1] = world_begin(w,
 	    "b1=1;b2=1;b3=1;b4=1;b5=1;b6=1;b7=1;b8=1;b9=1;bb=1", false);
 	txns[2] = world_begin(w, "c=1", false);
-	world_window(w, txns, 3);
+	world_batch(w, txns, 3);
 	ck_assert_int_eq(txns[0]->updates[0].status, REFD_OK);
 	for (i = 0; i < txns[1]->nr_updates; i++)
 		ck_assert_int_eq(txns[1]->updates[i].status, REFD_NOSPACE);

@@ -110,7 +110,7 @@ START_TEST(a_transaction_is_looked_up_with_its_aborts)
 
 	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 2);
 	ck_assert_uint_eq(found.rows[0].lsn, row.lsn);
-	ck_assert_int_eq(found.rows[0].kind, JOURNAL_PART);
+	ck_assert_int_eq(found.rows[0].kind, JOURNAL_SLICE);
 	ck_assert(!found.rows[0].final);
 	ck_assert_uint_eq(found.rows[1].kind, JOURNAL_ABORT);
 	ck_assert_uint_eq(found.rows[1].refers_to, row.lsn);

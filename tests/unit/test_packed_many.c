@@ -211,7 +211,7 @@ START_TEST(one_rewrite_with_deletions_of_others)
 	txns[0] = world_begin(w, "b=1:0;c=1:0", true);
 	txns[1] = world_begin(w, "-p:1", false);
 	txns[2] = world_begin(w, "old=2:1", false);
-	world_window(w, txns, 3);
+	world_batch(w, txns, 3);
 	for (i = 0; i < 3; i++) {
 		ck_assert_int_eq(txns[i]->updates[0].status, REFD_OK);
 		world_done(w, txns[i]);

@@ -63,7 +63,7 @@ static int apply(void *state)
 	    world_begin(s->w, "b=3:0;q/r=3:0;@refs/tags/t=3:0", s->v->atomic);
 	txns[1] = world_begin(s->w, "-p:1", false);
 	if (txns[0] != NULL && txns[1] != NULL)
-		world_window(s->w, txns, 2);
+		world_batch(s->w, txns, 2);
 	for (i = 0; i < 2; i++)
 		if (txns[i] != NULL)
 			s->ids[i] = txns[i]->req.txid;

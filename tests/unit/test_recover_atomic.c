@@ -114,7 +114,7 @@ static void take_back(void)
 		    " refs/heads/p\n");
 		txn = world_begin(w, "x=1:0;-p:1", true);
 		memfs_fail_call(w->fs, MEMFS_RENAMEAT, n, -ENOSPC);
-		world_window(w, &txn, 1);
+		world_batch(w, &txn, 1);
 		memfs_fail_none(w->fs);
 		ck_assert_int_eq(txn->updates[0].status == REFD_OK,
 		    txn->updates[1].status == REFD_OK);

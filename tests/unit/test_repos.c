@@ -69,8 +69,8 @@ static enum refd_status create_at(const char *git_dir, const char *name,
 		.nr_updates = 1 };
 	enum refd_status status;
 	struct txn_update *u;
-	struct txn_part part;
-	struct window win = { .parts = &part, .nr_parts = 1 };
+	struct txn_slice slice;
+	struct batch win = { .slices = &slice, .nr_slices = 1 };
 	struct txn *txn;
 
 	refd_txid_make(&req.txid);
@@ -80,8 +80,8 @@ static enum refd_status create_at(const char *git_dir, const char *name,
 	if (before != NULL)
 		before();
 	u = &txn->updates[0];
-	part = (struct txn_part){ .txn = txn, .updates = &u, .nr = 1 };
-	apply_window(&w->store.pipeline->applier, &win);
+	slice = (struct txn_slice){ .txn = txn, .updates = &u, .nr = 1 };
+	apply_batch(&w->store.pipeline->applier, &win);
 	status = u->status;
 	world_done(w, txn);
 	return status;

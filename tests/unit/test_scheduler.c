@@ -23,8 +23,8 @@ START_TEST(test_results_are_per_ref_in_input_order)
 	struct rig_ask *ask = rig_go(&t);
 
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	ck_assert_uint_eq(rig_count(rig_windows), 3);
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, "was x");
+	ck_assert_uint_eq(rig_count(rig_batches), 3);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_STALE, "was x");
 	rig_back_all();
 	ck_assert_uint_eq(ask->nr_answers, 1);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
@@ -67,12 +67,12 @@ START_TEST(test_rejected_at_admission)
 	txn_decide(&rig_admissions->updates[0], REFD_BADNAME, "funny");
 	rig_admit_all();
 	if (t.atomic) {
-		ck_assert_ptr_null(rig_windows);
+		ck_assert_ptr_null(rig_batches);
 		ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 		ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
 	} else {
 		/* The rejection goes along to be recorded. */
-		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		ck_assert_uint_eq(rig_count(rig_batches), 2);
 		rig_back_all();
 		ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
 		ck_assert_int_eq(ask->statuses[1], REFD_OK);
@@ -90,7 +90,7 @@ START_TEST(test_replayed_is_not_executed)
 	txn_acknowledge(&rig_admissions->updates[0]);
 	txn_acknowledge(&rig_admissions->updates[1]);
 	rig_admit_all();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 	/* If the journal knows only a part, the rest is not done now. */
@@ -98,7 +98,7 @@ START_TEST(test_replayed_is_not_executed)
 	rig_admissions->replayed = true;
 	txn_acknowledge(&rig_admissions->updates[0]);
 	rig_admit_all();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_UNKNOWN);
 }
@@ -108,9 +108,9 @@ START_TEST(test_atomic_failure_aborts_siblings)
 {
 	struct rig_ask *ask = rig_go(&both);
 
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
-	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_LATER;
-	rig_back(rig_windows);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_STALE, NULL);
+	rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_LATER;
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
@@ -124,7 +124,7 @@ START_TEST(test_empty_transaction_is_committed)
 	struct rig_ask *ask = rig_go(&t);
 
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 }
 END_TEST
 
@@ -185,10 +185,10 @@ START_TEST(test_resend_joins)
 	ck_assert_uint_eq(again->nr_answers, 0);
 	rig_admit_all();
 	third = rig_submit(&t);
-	ck_assert_uint_eq(rig_nr_windows, 1);
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
-	rig_back(rig_windows);
+	ck_assert_uint_eq(rig_nr_batches, 1);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_int_eq(first->outcome, REFD_REJECTED);
 	ck_assert_int_eq(again->outcome, REFD_REJECTED);
@@ -276,9 +276,9 @@ START_TEST(test_queries)
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
 	rig_admit_all();
 	ck_assert_int_eq(rig_query(5, id, 0)->kind, REFD_ANSWER_PENDING);
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
-	rig_back(rig_windows);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_batches);
 	rig_run();
 	/* Answered, but not yet recorded. */
 	ask = rig_query(5, id, 0);
@@ -347,7 +347,7 @@ START_TEST(test_cancel_of_one_in_the_store)
 	ask = rig_go(&(struct rig_txn){ RIG_NAMES("refs/x", "refs/y") });
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
-	rig_find(rig_windows, "refs/y")->again = TXN_AGAIN_LATER;
+	rig_find(rig_batches, "refs/y")->again = TXN_AGAIN_LATER;
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);

@@ -32,7 +32,7 @@ START_TEST(test_forgotten_client)
 	ask = rig_submit(&t);
 	rig_forget(&gone);
 	rig_admit_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	rig_forget(&gone);
@@ -123,7 +123,7 @@ END_TEST
 START_TEST(test_deep_names_are_busy_not_eaten)
 {
 	static const struct rig_config cfg = { .committers = 1,
-		.window_refs = 100,
+		.batch_refs = 100,
 		.max_bytes = 1000000 };
 	const char *names[100];
 	struct rig_txn t = { .names = names, .nr = 100 };
@@ -163,7 +163,7 @@ START_TEST(test_reopened)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		rig_find(rig_windows, "refs/y")->again = TXN_AGAIN_REOPEN;
+		rig_find(rig_batches, "refs/y")->again = TXN_AGAIN_REOPEN;
 		rig_back_all();
 		ck_assert_ptr_nonnull(rig_admissions);
 		ck_assert(rig_admissions->readmitted);
@@ -171,7 +171,7 @@ START_TEST(test_reopened)
 		rig_admit_all();
 	}
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
-	rig_find(rig_windows, "refs/y")->again = TXN_AGAIN_REOPEN;
+	rig_find(rig_batches, "refs/y")->again = TXN_AGAIN_REOPEN;
 	rig_back_all();
 	ck_assert_ptr_null(rig_admissions);
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
@@ -184,17 +184,17 @@ START_TEST(test_reopened_keeps_its_place)
 	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
 	struct rig_ask *first = rig_go(&t), *second = rig_go(&t);
 
-	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
-	rig_back(rig_windows);
+	rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
+	rig_back(rig_batches);
 	rig_run();
 	/* The second update could go while the first was away, but not when
 	 * both are back. */
-	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
-	rig_back(rig_windows);
+	rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_ptr_nonnull(rig_admissions->next);
 	rig_admit_all();
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, first->txn);
+	ck_assert_ptr_eq(rig_batches->slices[0].txn, first->txn);
 	rig_back_all();
 	rig_pass(100 * RIG_MS);
 	rig_back_all();
@@ -256,7 +256,7 @@ START_TEST(test_hurry_aborts_what_waits)
 	ck_assert_int_eq(waits->statuses[0], REFD_ABORTED);
 	rig_admit_all();
 	ck_assert_int_eq(comes->statuses[0], REFD_ABORTED);
-	rig_find(rig_windows->next, "refs/y")->again = TXN_AGAIN_LATER;
+	rig_find(rig_batches->next, "refs/y")->again = TXN_AGAIN_LATER;
 	rig_back_all();
 	ck_assert_int_eq(in->outcome, REFD_COMMITTED);
 	ck_assert_int_eq(half->statuses[0], REFD_OK);
@@ -274,10 +274,10 @@ START_TEST(test_free_with_transactions_waiting)
 	/* A lock is held, so nothing is in the store. */
 	rig_go(&one);
 	rig_go(&both);
-	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
-	rig_back(rig_windows);
+	rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
+	rig_back(rig_batches);
 	rig_run();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	scheduler_stats(rig_scheduler, &stats);
 	ck_assert_uint_eq(stats.waiting, 2);
 	scheduler_free(rig_scheduler);
@@ -303,8 +303,8 @@ START_TEST(test_stats)
 	ck_assert_uint_eq(stats.rejected, 1);
 	ck_assert_uint_eq(stats.refs_ok, 2);
 	ck_assert_uint_eq(stats.refs_failed, 2);
-	ck_assert_uint_eq(stats.windows, 1);
-	ck_assert_uint_eq(stats.window_refs_max, 2);
+	ck_assert_uint_eq(stats.batches, 1);
+	ck_assert_uint_eq(stats.batch_refs_max, 2);
 	/* A replayed transaction was counted the first time. */
 	rig_submit(&one);
 	rig_admissions->replayed = true;

@@ -62,8 +62,8 @@ START_TEST(not_applied)
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 
 	rig_admit_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
-	ck_assert_ptr_null(rig_windows->parts[0].txn->direct);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
+	ck_assert_ptr_null(rig_batches->slices[0].txn->direct);
 	rig_back_all();
 	expect(ask, REFD_OK);
 }
@@ -95,8 +95,8 @@ START_TEST(names_are_held)
 	rig_admit_one(direct->next);
 	rig_run();
 	/* C may go, and B waits for A. */
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/c"));
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/c"));
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	rig_back_all();
 	expect(third, REFD_OK);
 	if (_i)
@@ -104,8 +104,8 @@ START_TEST(names_are_held)
 	else
 		rig_admit_one(direct);
 	rig_run();
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a"));
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a"));
+	ck_assert_ptr_null(rig_batches->next);
 	rig_back_all();
 	expect(first, REFD_OK);
 	rig_pass(1000 * RIG_MS);
@@ -128,7 +128,7 @@ START_TEST(deletions_wait)
 	    RIG_NAMES("refs/heads/b") });
 	rig_admit_one(direct->next);
 	rig_run();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	if (_i)
 		ck_assert(rig_admit_directly(direct));
 	else
@@ -189,7 +189,7 @@ START_TEST(given_back)
 
 	ck_assert(rig_admit_directly(rig_admissions));
 	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
-	rig_back(rig_windows);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_uint_eq(ask->nr_answers, 0);
 	rig_pass(1000 * RIG_MS);
@@ -230,7 +230,7 @@ END_TEST
 static void setup_quota(void)
 {
 	static const struct rig_config cfg = { .committers = 2,
-		.window_refs = 10,
+		.batch_refs = 10,
 		.max_bytes = 8000,
 		.quotas = { .own_uid = 77 },
 		.of_repo = { .requests = 1 } };
@@ -248,7 +248,7 @@ START_TEST(quota_is_kept)
 
 	ck_assert(rig_admit_directly(rig_admissions));
 	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
-	rig_back(rig_windows);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_uint_eq(locked->nr_answers, 0);
 	more = rig_submit(

@@ -16,7 +16,7 @@
 static void setup_wide(void)
 {
 	static const struct rig_config cfg = { .committers = 2,
-		.window_refs = 1000,
+		.batch_refs = 1000,
 		.max_bytes = 64 * 1024 * 1024,
 		.large = true };
 
@@ -45,10 +45,10 @@ START_TEST(test_long_answers_go_in_parts)
 	t.repo = 1;
 	t.id = 8;
 	second = rig_go(&t);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
 	scheduler_run(rig_scheduler, rig_now, rig_wall_ms);
 	ck_assert_uint_eq(large->nr_parts, 1);
 	ck_assert_uint_eq(second->nr_parts, 0);
@@ -82,9 +82,9 @@ START_TEST(test_large_push_holds_up_nobody)
 		t.repo = i % 2;
 		t.names = &(const char *){ i % 2 ? "refs/x" : "refs/y" };
 		small = rig_go(&t);
-		ck_assert_ptr_null(rig_windows->next);
+		ck_assert_ptr_null(rig_batches->next);
 		rig_back_all();
-		ck_assert_ptr_nonnull(rig_find(rig_windows, t.names[0]));
+		ck_assert_ptr_nonnull(rig_find(rig_batches, t.names[0]));
 		rig_back_all();
 		ck_assert_uint_eq(small->nr_answers, 1);
 		ck_assert_uint_eq(large->nr_answers, 0);
@@ -99,12 +99,12 @@ START_TEST(test_later_goes_first_but_once)
 	size_t i;
 
 	for (i = 2; i < 10; i++)
-		rig_windows->parts[0].updates[i]->again = TXN_AGAIN_LATER;
+		rig_batches->slices[0].updates[i]->again = TXN_AGAIN_LATER;
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	ck_assert_uint_eq(rig_count(rig_batches), 2);
 	small = rig_go_one("refs/x");
 	rig_back_all();
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/x"));
 	rig_back_all();
 	ck_assert_uint_eq(small->nr_answers, 1);
 	ck_assert_uint_eq(large->nr_answers, 0);
@@ -128,9 +128,9 @@ START_TEST(test_many_small_of_one_repository)
 	rig_back_all();
 	/* Behind a hundred updates of another repository, but the next in
 	 * turn. */
-	ck_assert_uint_eq(rig_count(rig_windows), 3);
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
-	ck_assert_str_eq(rig_windows->parts[2].txn->req.git_dir, "2");
+	ck_assert_uint_eq(rig_count(rig_batches), 3);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/x"));
+	ck_assert_str_eq(rig_batches->slices[2].txn->req.git_dir, "2");
 }
 END_TEST
 
@@ -138,10 +138,10 @@ START_TEST(test_large_push_leaves_a_committer)
 {
 	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500);
 
-	ck_assert_uint_eq(rig_count(rig_windows), 10);
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_uint_eq(rig_count(rig_batches), 10);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_go_one("refs/x");
-	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/x"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches->next, "refs/x"));
 	ck_assert_uint_eq(large->nr_answers, 0);
 }
 END_TEST
@@ -159,11 +159,11 @@ START_TEST(test_a_repository_goes_alone)
 	first = rig_go(&t);
 	ask = rig_go(&large);
 	rig_back_all();
-	ck_assert_uint_eq(rig_windows->nr_parts, 2);
+	ck_assert_uint_eq(rig_batches->nr_slices, 2);
 	rig_give_back("refs/large", TXN_AGAIN_ALONE);
 	rig_back_all();
 	ck_assert_uint_eq(first->nr_answers, 1);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	rig_go_one("refs/y");
 	for (i = 2; i < 5; i++) {
 		t.repo = i;
@@ -171,11 +171,11 @@ START_TEST(test_a_repository_goes_alone)
 	}
 	rig_pass(10 * RIG_MS);
 	rig_back_all();
-	ck_assert_uint_eq(rig_windows->nr_parts, 3);
-	ck_assert_ptr_null(rig_find(rig_windows, "refs/large"));
+	ck_assert_uint_eq(rig_batches->nr_slices, 3);
+	ck_assert_ptr_null(rig_find(rig_batches, "refs/large"));
 	rig_back_all();
-	ck_assert_uint_eq(rig_windows->nr_parts, 1);
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/large"));
+	ck_assert_uint_eq(rig_batches->nr_slices, 1);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/large"));
 	t.repo = 2;
 	rig_go(&t);
 	rig_back_all();
@@ -200,8 +200,8 @@ START_TEST(test_repositories_in_turn)
 	}
 	for (k = 0; k < 15; k++) {
 		rig_back_all();
-		for (i = 0; i < rig_windows->nr_parts; i++)
-			seen[strtoul(rig_windows->parts[i].txn->req.git_dir,
+		for (i = 0; i < rig_batches->nr_slices; i++)
+			seen[strtoul(rig_batches->slices[i].txn->req.git_dir,
 			    NULL, 10)]++;
 	}
 	for (i = 0; i < 15; i++) {
@@ -213,13 +213,13 @@ START_TEST(test_repositories_in_turn)
 END_TEST
 
 /* Both repositories already have half of the first batch. */
-START_TEST(test_two_repositories_share_a_window)
+START_TEST(test_two_repositories_share_a_batch)
 {
 	rig_go_one("refs/heads/x");
 	rig_go_many(1, false, "refs/heads/", 20);
 	rig_go_many(2, false, "refs/heads/", 20);
 	rig_back_all();
-	ck_assert_uint_eq(rig_windows->nr_parts, 2);
+	ck_assert_uint_eq(rig_batches->nr_slices, 2);
 }
 END_TEST
 
@@ -232,10 +232,10 @@ START_TEST(test_ten_thousand_on_one_ref_hold_up_nobody)
 		rig_submit(&(struct rig_txn){ RIG_NAMES("refs/heads/hot") });
 	rig_admit_all();
 	other = rig_go_one("refs/heads/b");
-	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/b"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches->next, "refs/heads/b"));
 	rig_back_all();
 	ck_assert_uint_eq(other->nr_answers, 1);
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 }
 END_TEST
 
@@ -252,8 +252,8 @@ START_TEST(test_large_push_arrives_in_pieces)
 	/* A call of the loop queues only a part of the transaction. */
 	ck_assert(
 	    scheduler_run(rig_scheduler, rig_now, rig_wall_ms) <= rig_now);
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/x"));
 	rig_names_free(names, 100000);
 	rig_run();
 }
@@ -278,9 +278,9 @@ START_TEST(test_oversize_atomic_is_not_starved)
 	rig_back_all();
 	/* Other transactions came first and have more left, but the atomic one
 	 * is next. */
-	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	ck_assert_uint_eq(rig_count(rig_batches), 2);
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	ck_assert_uint_eq(rig_count(rig_batches), 25);
 	rig_back_all();
 	ck_assert_int_eq(atomic->outcome, REFD_COMMITTED);
 }
@@ -296,20 +296,20 @@ START_TEST(test_later_goes_first)
 	rig_go_many(1, false, "refs/heads/", 20000);
 	/* The store had time for the first four hundred. */
 	for (i = 400; i < 1000; i++)
-		rig_windows->parts[0].updates[i]->again = TXN_AGAIN_LATER;
-	rig_find(rig_windows->next, "refs/heads/7")->again = TXN_AGAIN_LATER;
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
+		rig_batches->slices[0].updates[i]->again = TXN_AGAIN_LATER;
+	rig_find(rig_batches->next, "refs/heads/7")->again = TXN_AGAIN_LATER;
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
 	rig_run();
-	ck_assert_ptr_eq(rig_windows->next->parts[0].txn, ask->txn);
-	ck_assert_uint_eq(rig_count(rig_windows->next), 400);
+	ck_assert_ptr_eq(rig_batches->next->slices[0].txn, ask->txn);
+	ck_assert_uint_eq(rig_count(rig_batches->next), 400);
 	while (ask->nr_answers == 0)
 		rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	/* Batches grow again while the store has time for all updates. */
 	for (i = 0; i < 16; i++)
 		rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 1000);
+	ck_assert_uint_eq(rig_count(rig_batches), 1000);
 }
 END_TEST
 
@@ -327,7 +327,7 @@ static double cost_of(size_t nr, bool atomic)
 	struct rig_txn t = { .atomic = atomic, .names = names, .nr = nr };
 	struct rig_ask *ask = rig_submit(&t);
 	double start = seconds();
-	uint64_t windows = rig_nr_windows;
+	uint64_t batches = rig_nr_batches;
 
 	rig_admit_all();
 	while (ask->nr_answers == 0)
@@ -335,7 +335,7 @@ static double cost_of(size_t nr, bool atomic)
 	start = seconds() - start;
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	ck_assert_uint_eq(ask->nr, nr);
-	ck_assert_uint_eq(rig_nr_windows - windows,
+	ck_assert_uint_eq(rig_nr_batches - batches,
 	    atomic ? 1 : (nr + 999) / 1000);
 	rig_names_free(names, nr);
 	return start;
@@ -387,7 +387,7 @@ static TCase *turns(void)
 	tcase_add_test(tc, test_many_small_of_one_repository);
 	tcase_add_test(tc, test_a_repository_goes_alone);
 	tcase_add_test(tc, test_repositories_in_turn);
-	tcase_add_test(tc, test_two_repositories_share_a_window);
+	tcase_add_test(tc, test_two_repositories_share_a_batch);
 	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
 	return tc;
 }
@@ -395,18 +395,18 @@ static TCase *turns(void)
 START_TEST(test_what_the_store_does_not_take_gathers)
 {
 	rig_go_one("refs/heads/a");
-	ck_assert_uint_eq(rig_nr_windows, 1);
+	ck_assert_uint_eq(rig_nr_batches, 1);
 	rig_takes = false;
 	rig_go_one("refs/heads/b");
 	rig_go_one("refs/heads/c");
 	rig_go_one("refs/heads/d");
-	ck_assert_uint_eq(rig_nr_windows, 1);
+	ck_assert_uint_eq(rig_nr_batches, 1);
 	/* The store is not asked again before it calls back. */
 	ck_assert_int_gt(rig_next, rig_now + 1000 * RIG_MS);
 	rig_takes = true;
 	rig_run();
-	ck_assert_uint_eq(rig_nr_windows, 2);
-	ck_assert_uint_eq(rig_count(rig_windows->next), 3);
+	ck_assert_uint_eq(rig_nr_batches, 2);
+	ck_assert_uint_eq(rig_count(rig_batches->next), 3);
 	rig_back_all();
 }
 END_TEST
@@ -423,7 +423,7 @@ static TCase *committers(void)
 
 static TCase *cost(void)
 {
-	TCase *tc = tcase_create("windows of a thousand");
+	TCase *tc = tcase_create("batches of a thousand");
 
 	tcase_add_checked_fixture(tc, setup_wide, rig_teardown);
 	tcase_set_timeout(tc, 60);

@@ -61,13 +61,13 @@ static uint32_t asking_uid;
 
 static void setup(void)
 {
-	const struct scheduler_config cfg = { .window_refs = 10,
+	const struct scheduler_config cfg = { .batch_refs = 10,
 		.max_waiting_bytes = 1000000 };
 	const struct scheduler_store store = { .takes = takes,
 		.history = take_history,
 		.history_stop = take_stop,
 		.reap = reap,
-		.max_windows = 1 };
+		.max_batches = 1 };
 
 	nr_given = nr_stops = nr_answered = 0;
 	asking_uid = 5;

@@ -30,10 +30,10 @@ START_TEST(test_lock_is_tried_again)
 
 	for (i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
 		locked("refs/heads/a");
-		ck_assert_ptr_null(rig_windows);
+		ck_assert_ptr_null(rig_batches);
 		ck_assert_int_eq(rig_next, rig_now + waits_ms[i] * RIG_MS);
 		rig_pass(waits_ms[i] * RIG_MS);
-		ck_assert_ptr_nonnull(rig_windows);
+		ck_assert_ptr_nonnull(rig_batches);
 	}
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
@@ -47,7 +47,7 @@ END_TEST
 /* Returns NAME because PATH is locked. */
 static void locked_at(const char *name, const char *path)
 {
-	struct txn_update *u = rig_find(rig_windows, name);
+	struct txn_update *u = rig_find(rig_batches, name);
 
 	ck_assert_ptr_null(u->locked_path);
 	u->locked_path = strdup(path);
@@ -152,7 +152,7 @@ START_TEST(test_lock_of_an_atomic)
 	t.atomic = true;
 	ask = rig_go(&t);
 	while (ask->nr_answers == 0) {
-		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		ck_assert_uint_eq(rig_count(rig_batches), 2);
 		rig_give_back("refs/heads/a", TXN_AGAIN_LATER);
 		rig_give_back("refs/heads/b", TXN_AGAIN_LOCKED);
 		rig_back_all();
@@ -175,10 +175,10 @@ START_TEST(test_given_back_with_one_that_is_locked)
 	t.atomic = _i == 0;
 	t.session = _i == 1;
 	ask = rig_go(&t);
-	while (ask->nr_answers == 0 && rig_count(rig_windows) == 2) {
+	while (ask->nr_answers == 0 && rig_count(rig_batches) == 2) {
 		rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
 		locked_at("refs/heads/b", "HEAD");
-		if (rig_windows == NULL && ask->nr_answers == 0)
+		if (rig_batches == NULL && ask->nr_answers == 0)
 			rig_pass(rig_next - rig_now);
 	}
 	ck_assert_int_eq(rig_now - start, 1000 * RIG_MS);
@@ -201,7 +201,7 @@ START_TEST(test_lock_that_was_let_go_of)
 	locked("refs/heads/a");
 	while (ask->nr_answers == 0) {
 		rig_pass(rig_next - rig_now);
-		if (rig_windows == NULL)
+		if (rig_batches == NULL)
 			continue;
 		rig_give_back("refs/heads/a", TXN_AGAIN_LATER);
 		locked("refs/heads/b");
@@ -217,13 +217,13 @@ START_TEST(test_lock_holds_up_nobody_else)
 
 	locked("refs/heads/a");
 	other = rig_go(&(struct rig_txn){ RIG_NAMES("refs/heads/b") });
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	rig_back_all();
 	ck_assert_uint_eq(other->nr_answers, 1);
 	/* A later update doesn't overtake. */
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	rig_pass(1 * RIG_MS);
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, held->txn);
+	ck_assert_ptr_eq(rig_batches->slices[0].txn, held->txn);
 	rig_back_all();
 	ck_assert_uint_eq(behind->nr_answers, 0);
 	rig_back_all();
@@ -242,7 +242,7 @@ START_TEST(test_cancel_wakes_the_next)
 	rig_run();
 	ck_assert_int_eq(held->statuses[0], REFD_ABORTED);
 	/* The later update never met the lock and does not wait. */
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, behind->txn);
+	ck_assert_ptr_eq(rig_batches->slices[0].txn, behind->txn);
 	rig_back_all();
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
 }

@@ -26,7 +26,7 @@ static void *test_realloc(void *p, size_t size);
 #include "daemon/scheduler/ref_queue.c"
 #include "daemon/scheduler/table.c"
 #include "daemon/scheduler/fairness.c"
-#include "daemon/scheduler/window.c"
+#include "daemon/scheduler/batch.c"
 #undef malloc
 #undef calloc
 #undef realloc
@@ -81,12 +81,12 @@ static void load(void)
 	rig_query(0, 1, 0);
 	if (rig_lookups != NULL)
 		rig_found(rig_lookups, false);
-	if (rig_windows != NULL && rig_find(rig_windows, "refs/x") != NULL)
-		txn_decide(rig_find(rig_windows, "refs/x"), REFD_STALE, NULL);
+	if (rig_batches != NULL && rig_find(rig_batches, "refs/x") != NULL)
+		txn_decide(rig_find(rig_batches, "refs/x"), REFD_STALE, NULL);
 	for (i = 0; i < 80; i++) {
 		if (rig_admissions != NULL)
 			rig_admit_all();
-		if (rig_windows != NULL)
+		if (rig_batches != NULL)
 			rig_back_all();
 		/* Without memory for the commit, the session stays prepared. */
 		rig_commit(0, 5);
@@ -106,7 +106,7 @@ static void load(void)
 static bool run_once(long at, long nr)
 {
 	static const struct rig_config cfg = { .committers = 2,
-		.window_refs = 20,
+		.batch_refs = 20,
 		.max_bytes = 1000000 };
 	struct rig_ask *ask;
 	long start;
@@ -140,8 +140,8 @@ END_TEST
 
 START_TEST(test_no_scheduler_without_memory)
 {
-	static const struct scheduler_config cfg = { .window_refs = 1 };
-	static const struct scheduler_store store = { .max_windows = 1 };
+	static const struct scheduler_config cfg = { .batch_refs = 1 };
+	static const struct scheduler_store store = { .max_batches = 1 };
 
 	fail_at = allocations;
 	fail_nr = 1;

@@ -22,13 +22,13 @@ START_TEST(test_64_clients_on_one_ref)
 	for (i = 0; i < 64; i++)
 		asks[i] = rig_go_one("refs/heads/main");
 	for (i = 0; i < 64; i++) {
-		ck_assert_uint_eq(rig_count(rig_windows), 1);
-		ck_assert_ptr_null(rig_windows->next);
+		ck_assert_uint_eq(rig_count(rig_batches), 1);
+		ck_assert_ptr_null(rig_batches->next);
 		rig_back_all();
 		for (k = 0; k < 64; k++)
 			ck_assert_uint_eq(asks[k]->nr_answers, k <= i);
 	}
-	ck_assert_uint_eq(rig_nr_windows, 64);
+	ck_assert_uint_eq(rig_nr_batches, 64);
 }
 END_TEST
 
@@ -41,11 +41,11 @@ START_TEST(test_related_names_never_meet)
 	asks[2] = rig_go_one("refs/heads/a/b/c");
 	asks[3] = rig_go_one("refs/heads/a-b");
 	/* a waits for a/b, and a/b/c waits for both. a-b is not related. */
-	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/a-b"));
-	ck_assert_ptr_null(rig_windows->next->next);
+	ck_assert_ptr_nonnull(rig_find(rig_batches->next, "refs/heads/a-b"));
+	ck_assert_ptr_null(rig_batches->next->next);
 	rig_back_all();
 	ck_assert_uint_eq(asks[0]->nr_answers, 1);
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a"));
 	rig_back_all();
 	ck_assert_uint_eq(asks[1]->nr_answers, 1);
 	ck_assert_uint_eq(asks[2]->nr_answers, 0);
@@ -61,9 +61,9 @@ START_TEST(test_related_names_of_a_push)
 		    "refs/heads/c") };
 	struct rig_ask *ask = rig_go(&t);
 
-	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	ck_assert_uint_eq(rig_count(rig_batches), 2);
 	rig_back_all();
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a/b"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a/b"));
 	rig_back_all();
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
@@ -82,7 +82,7 @@ START_TEST(test_related_names_go_together)
 
 	t.atomic = t.push = _i >= 2;
 	ask = rig_go(&t);
-	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	ck_assert_uint_eq(rig_count(rig_batches), 3);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
@@ -97,15 +97,15 @@ START_TEST(test_related_names_wait_for_each_other)
 	/* q is in use, so q/r doesn't go alone. */
 	ask = rig_go(&t);
 	behind = rig_go_one("refs/heads/q/r/s");
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_back_all();
 	ck_assert_uint_eq(first->nr_answers, 1);
-	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	ck_assert_uint_eq(rig_count(rig_batches), 3);
 	/* A returned update goes alone: the store has seen both. */
-	rig_find(rig_windows, "refs/heads/q/r")->again = TXN_AGAIN_LATER;
+	rig_find(rig_batches, "refs/heads/q/r")->again = TXN_AGAIN_LATER;
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, ask->txn);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
+	ck_assert_ptr_eq(rig_batches->slices[0].txn, ask->txn);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	rig_back_all();
@@ -123,7 +123,7 @@ START_TEST(test_related_names_are_not_cut)
 	free((char *)(uintptr_t)names[24]);
 	names[24] = strdup("refs/heads/x");
 	ask = rig_go(&t);
-	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	ck_assert_uint_eq(rig_count(rig_batches), 25);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	rig_names_free(names, 25);
@@ -137,7 +137,7 @@ START_TEST(test_other_repositories_are_no_relation)
 	rig_go_one("refs/heads/a");
 	t.repo = 1;
 	rig_go(&t);
-	ck_assert_ptr_nonnull(rig_windows->next);
+	ck_assert_ptr_nonnull(rig_batches->next);
 }
 END_TEST
 
@@ -151,10 +151,10 @@ START_TEST(test_atomic_waits_whole_and_keeps_its_place)
 	atomic = rig_go(&t);
 	behind = rig_go_one("refs/heads/a");
 	/* a is free, but the atomic transaction came first. */
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 2);
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_uint_eq(rig_count(rig_batches), 2);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_back_all();
 	ck_assert_uint_eq(atomic->nr_answers, 1);
 	ck_assert_uint_eq(behind->nr_answers, 0);
@@ -175,7 +175,7 @@ START_TEST(test_crossed_atomics_do_not_deadlock)
 		last = rig_go(&ba);
 	}
 	for (i = 0; i < 20; i++) {
-		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		ck_assert_uint_eq(rig_count(rig_batches), 2);
 		ck_assert_uint_eq(last->nr_answers, 0);
 		rig_back_all();
 	}
@@ -189,10 +189,10 @@ START_TEST(test_no_memory_of_names_gone)
 	rig_back_all();
 	/* A ref where a directory was. */
 	rig_go_one("refs/heads");
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	rig_back_all();
 	rig_go_one("refs/heads/a");
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 }
 END_TEST
 
@@ -205,19 +205,19 @@ START_TEST(test_rest_after_use)
 	rig_go_one("refs/heads/a");
 	next = rig_go_one("refs/heads/a");
 	rig_now += 7 * RIG_MS;
-	rig_windows->locked_ns = rig_now - 5 * RIG_MS;
-	rig_windows->unlocked_ns = rig_now - 1 * RIG_MS;
+	rig_batches->locked_ns = rig_now - 5 * RIG_MS;
+	rig_batches->unlocked_ns = rig_now - 1 * RIG_MS;
 	rig_back_all();
 	/* Held for 4 ms, 1 ms ago. */
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	ck_assert_int_eq(rig_next, rig_now + 3 * RIG_MS);
 	rig_go_one("refs/heads/b");
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/b"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/b"));
 	rig_back_all();
 	rig_pass(3 * RIG_MS - 1);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	rig_pass(1);
-	ck_assert_ptr_nonnull(rig_windows);
+	ck_assert_ptr_nonnull(rig_batches);
 	rig_back_all();
 	ck_assert_int_eq(next->outcome, REFD_COMMITTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
@@ -228,8 +228,8 @@ START_TEST(test_nobody_rests_for_ever)
 {
 	rig_pass(20 * RIG_MS);
 	rig_go_one("refs/heads/a");
-	rig_windows->locked_ns = rig_now - 5 * RIG_MS;
-	rig_windows->unlocked_ns = rig_now;
+	rig_batches->locked_ns = rig_now - 5 * RIG_MS;
+	rig_batches->unlocked_ns = rig_now;
 	rig_back_all();
 	ck_assert_int_eq(rig_next, rig_now + 5 * RIG_MS);
 	rig_pass(5 * RIG_MS);
@@ -245,26 +245,26 @@ START_TEST(test_idle_starts_at_once_and_load_gathers)
 	size_t i;
 
 	rig_go_one("refs/heads/first");
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	for (i = 0; i < 8; i++) {
 		char name[32];
 
 		snprintf(name, sizeof(name), "refs/heads/%zu", i);
 		rig_go_one(name);
 	}
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 8);
+	ck_assert_uint_eq(rig_count(rig_batches), 8);
 }
 END_TEST
 
-START_TEST(test_cut_where_the_window_is_full)
+START_TEST(test_cut_where_the_batch_is_full)
 {
 	struct rig_ask *ask = rig_go_many(0, false, "refs/heads/", 25);
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		ck_assert_uint_eq(rig_count(rig_windows), i < 2 ? 10 : 5);
+		ck_assert_uint_eq(rig_count(rig_batches), i < 2 ? 10 : 5);
 		rig_back_all();
 	}
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
@@ -283,13 +283,13 @@ START_TEST(test_atomic_may_exceed_alone)
 	rig_back_all();
 	/* The transaction does not fit behind y, so the next batch begins with
 	 * it. */
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/y"));
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/y"));
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	ck_assert_uint_eq(rig_count(rig_batches), 25);
 	rig_back_all();
 	ck_assert_int_eq(atomic->outcome, REFD_COMMITTED);
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/z"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/z"));
 }
 END_TEST
 
@@ -303,18 +303,18 @@ START_TEST(test_later_keep_their_order)
 		asks[i] = rig_go_many(i + 1, false, "refs/heads/", 1);
 	rig_back_all();
 	for (i = 1; i < 4; i++)
-		rig_windows->parts[i].updates[0]->again = TXN_AGAIN_LATER;
+		rig_batches->slices[i].updates[0]->again = TXN_AGAIN_LATER;
 	rig_go_many(5, false, "refs/heads/", 1);
 	rig_back_all();
 	ck_assert_uint_eq(asks[0]->nr_answers, 1);
 	/* The batch had time for one update, so the next batches have one, then
 	 * two. */
-	ck_assert_uint_eq(rig_windows->nr_parts, 1);
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, asks[1]->txn);
+	ck_assert_uint_eq(rig_batches->nr_slices, 1);
+	ck_assert_ptr_eq(rig_batches->slices[0].txn, asks[1]->txn);
 	rig_back_all();
-	ck_assert_uint_eq(rig_windows->nr_parts, 2);
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, asks[2]->txn);
-	ck_assert_ptr_eq(rig_windows->parts[1].txn, asks[3]->txn);
+	ck_assert_uint_eq(rig_batches->nr_slices, 2);
+	ck_assert_ptr_eq(rig_batches->slices[0].txn, asks[2]->txn);
+	ck_assert_ptr_eq(rig_batches->slices[1].txn, asks[3]->txn);
 }
 END_TEST
 
@@ -336,21 +336,21 @@ START_TEST(test_deletions_wait_for_each_other)
 	some.names = (const char *const[]){ "refs/heads/e", "refs/heads/f" };
 	asks[1] = rig_go(&some);
 	asks[2] = rig_go(&whole);
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_go_one("refs/heads/c/d");
 	rig_go_one("refs/heads/g");
-	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/g"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches->next, "refs/heads/g"));
 	rig_go(&elsewhere);
-	ck_assert_ptr_nonnull(rig_windows->next->next);
-	ck_assert_uint_eq(rig_count(rig_windows->next->next), 1);
-	ck_assert_ptr_null(rig_windows->next->next->next);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
+	ck_assert_ptr_nonnull(rig_batches->next->next);
+	ck_assert_uint_eq(rig_count(rig_batches->next->next), 1);
+	ck_assert_ptr_null(rig_batches->next->next->next);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_uint_eq(asks[0]->nr_answers, 1);
 	/* All waiting deletions go together. */
-	ck_assert_ptr_nonnull(rig_windows->next->next);
-	ck_assert_uint_eq(rig_count(rig_windows->next->next), 4);
+	ck_assert_ptr_nonnull(rig_batches->next->next);
+	ck_assert_uint_eq(rig_count(rig_batches->next->next), 4);
 	rig_back_all();
 	rig_back_all();
 	ck_assert_int_eq(asks[1]->outcome, REFD_COMMITTED);
@@ -369,9 +369,9 @@ START_TEST(test_deletions_come_back)
 	t.names = (const char *const[]){ "refs/heads/b" };
 	ask = rig_go(&t);
 	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
-	rig_back(rig_windows);
+	rig_back(rig_batches);
 	rig_run();
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/b"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/b"));
 	rig_back_all();
 	ck_assert_uint_eq(ask->nr_answers, 1);
 	rig_pass(60 * RIG_MS);
@@ -382,7 +382,7 @@ START_TEST(test_deletions_come_back)
 	t.session = false;
 	t.names = (const char *const[]){ "refs/heads/d" };
 	ask = rig_go(&t);
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/d"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/d"));
 	rig_back_all();
 	ck_assert_uint_eq(ask->nr_answers, 1);
 }
@@ -410,13 +410,13 @@ static TCase *order(void)
 	return tc;
 }
 
-static TCase *windows(void)
+static TCase *batches(void)
 {
-	TCase *tc = tcase_create("windows");
+	TCase *tc = tcase_create("batches");
 
 	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_test(tc, test_idle_starts_at_once_and_load_gathers);
-	tcase_add_test(tc, test_cut_where_the_window_is_full);
+	tcase_add_test(tc, test_cut_where_the_batch_is_full);
 	tcase_add_test(tc, test_atomic_may_exceed_alone);
 	tcase_add_test(tc, test_later_keep_their_order);
 	return tc;
@@ -427,6 +427,6 @@ int main(void)
 	Suite *s = suite_create("scheduler, order");
 
 	suite_add_tcase(s, order());
-	suite_add_tcase(s, windows());
+	suite_add_tcase(s, batches());
 	return suite_run(s);
 }

@@ -12,7 +12,7 @@
 static void setup(void)
 {
 	static const struct rig_config cfg = { .committers = 2,
-		.window_refs = 10,
+		.batch_refs = 10,
 		.max_bytes = 8000,
 		.quotas = { .of_user = { .requests = 3,
 				.refs = 5,
@@ -264,10 +264,10 @@ START_TEST(test_time_of_a_session)
 	rig_back_all();
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	rig_pass(499 * RIG_MS);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	rig_pass(1 * RIG_MS);
-	ck_assert_ptr_nonnull(rig_windows);
-	ck_assert_int_eq(rig_windows->session, WINDOW_ABORT);
+	ck_assert_ptr_nonnull(rig_batches);
+	ck_assert_int_eq(rig_batches->session, BATCH_ABORT);
 	rig_back_all();
 }
 END_TEST

@@ -250,25 +250,25 @@ static void fate(struct txn_update *u, bool calm)
 }
 
 /* All updates share the fate of an update that fails or goes again. */
-static void atomic_fate(struct txn_part *part)
+static void atomic_fate(struct txn_slice *slice)
 {
 	enum txn_again again = TXN_AGAIN_NO;
 	bool failed = false;
 	size_t i;
 
-	for (i = 0; i < part->nr; i++) {
-		failed = failed || part->updates[i]->status != REFD_PENDING;
-		if (part->updates[i]->again > again)
-			again = part->updates[i]->again;
+	for (i = 0; i < slice->nr; i++) {
+		failed = failed || slice->updates[i]->status != REFD_PENDING;
+		if (slice->updates[i]->again > again)
+			again = slice->updates[i]->again;
 	}
-	for (i = 0; i < part->nr; i++) {
-		if (part->updates[i]->status != REFD_PENDING)
+	for (i = 0; i < slice->nr; i++) {
+		if (slice->updates[i]->status != REFD_PENDING)
 			continue;
 		if (failed)
-			txn_decide(part->updates[i], REFD_ABORTED, NULL);
-		else if (part->updates[i]->again == TXN_AGAIN_NO &&
+			txn_decide(slice->updates[i], REFD_ABORTED, NULL);
+		else if (slice->updates[i]->again == TXN_AGAIN_NO &&
 		    again != TXN_AGAIN_NO)
-			part->updates[i]->again = TXN_AGAIN_LATER;
+			slice->updates[i]->again = TXN_AGAIN_LATER;
 	}
 }
 
@@ -294,28 +294,29 @@ static void let_go(struct txn *txn)
 }
 
 /* All or nothing. True: there is something to prepare. */
-static bool prepares(const struct txn_part *part)
+static bool prepares(const struct txn_slice *slice)
 {
 	bool any = false, again = false;
 	size_t i;
 
-	for (i = 0; i < part->nr; i++) {
-		any = any || part->updates[i]->status == REFD_PENDING;
-		again = again || part->updates[i]->again != TXN_AGAIN_NO;
+	for (i = 0; i < slice->nr; i++) {
+		any = any || slice->updates[i]->status == REFD_PENDING;
+		again = again || slice->updates[i]->again != TXN_AGAIN_NO;
 	}
-	for (i = 0; i < part->nr && again; i++)
-		if (part->updates[i]->status == REFD_PENDING &&
-		    part->updates[i]->again == TXN_AGAIN_NO)
-			part->updates[i]->again = TXN_AGAIN_LATER;
+	for (i = 0; i < slice->nr && again; i++)
+		if (slice->updates[i]->status == REFD_PENDING &&
+		    slice->updates[i]->again == TXN_AGAIN_NO)
+			slice->updates[i]->again = TXN_AGAIN_LATER;
 	return any && !again;
 }
 
-static void commit_part(const struct txn_part *part, bool fails, bool unknown)
+static void commit_slice(const struct txn_slice *slice, bool fails,
+    bool unknown)
 {
 	size_t i;
 
-	for (i = 0; i < part->nr; i++) {
-		struct txn_update *u = part->updates[i];
+	for (i = 0; i < slice->nr; i++) {
+		struct txn_update *u = slice->updates[i];
 		bool is_live =
 		    u->status == REFD_PENDING && u->again == TXN_AGAIN_NO;
 
@@ -328,54 +329,54 @@ static void commit_part(const struct txn_part *part, bool fails, bool unknown)
 	}
 }
 
-static void fates(struct txn_part *part, bool calm)
+static void fates(struct txn_slice *slice, bool calm)
 {
 	size_t i;
 
-	for (i = 0; i < part->nr; i++)
-		if (part->updates[i]->in_window)
-			fate(part->updates[i], calm);
-	if (part->txn->req.atomic)
-		atomic_fate(part);
+	for (i = 0; i < slice->nr; i++)
+		if (slice->updates[i]->in_batch)
+			fate(slice->updates[i], calm);
+	if (slice->txn->req.atomic)
+		atomic_fate(slice);
 }
 
-static void window_step(struct window *w, bool calm)
+static void batch_step(struct batch *b, bool calm)
 {
 	bool fails = !calm && chance(4), unknown = fails && chance(50);
 	size_t i;
 
-	for (i = 0; i < w->nr_parts; i++) {
-		struct txn_part *part = &w->parts[i];
+	for (i = 0; i < b->nr_slices; i++) {
+		struct txn_slice *slice = &b->slices[i];
 
-		if (w->session == WINDOW_WHOLE || w->session == WINDOW_PREPARE)
-			fates(part, calm);
-		if (w->session == WINDOW_WHOLE || w->session == WINDOW_COMMIT)
-			commit_part(part, fails, unknown);
-		if (w->session == WINDOW_PREPARE && prepares(part))
-			hold(part->txn);
-		if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT)
-			let_go(part->txn);
+		if (b->session == BATCH_WHOLE || b->session == BATCH_PREPARE)
+			fates(slice, calm);
+		if (b->session == BATCH_WHOLE || b->session == BATCH_COMMIT)
+			commit_slice(slice, fails, unknown);
+		if (b->session == BATCH_PREPARE && prepares(slice))
+			hold(slice->txn);
+		if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT)
+			let_go(slice->txn);
 	}
 	if (with_rest) {
-		w->locked_ns = rig_now - rnd(5) * RIG_MS;
-		w->unlocked_ns = rig_now;
+		b->locked_ns = rig_now - rnd(5) * RIG_MS;
+		b->unlocked_ns = rig_now;
 	}
-	rig_back(w);
+	rig_back(b);
 }
 
 static void store_step(bool calm)
 {
-	struct window *w = rig_windows;
+	struct batch *b = rig_batches;
 	unsigned i;
 
 	if (rig_lookups != NULL && chance(50))
 		rig_found(rig_lookups, false);
 	if (chance(50))
 		admission_step(rig_admissions);
-	for (i = rnd(3); w != NULL && i > 0; i--)
-		w = w->next != NULL ? w->next : w;
-	if (w != NULL && chance(60))
-		window_step(w, calm);
+	for (i = rnd(3); b != NULL && i > 0; i--)
+		b = b->next != NULL ? b->next : b;
+	if (b != NULL && chance(60))
+		batch_step(b, calm);
 }
 
 /* ---- judging ---- */
@@ -443,7 +444,7 @@ static void run_to_the_end(void)
 START_TEST(test_random_load)
 {
 	struct rig_config cfg = { .committers = 1 + (size_t)_i % 3,
-		.window_refs = 1 + (size_t)_i % 5 * 4,
+		.batch_refs = 1 + (size_t)_i % 5 * 4,
 		.max_bytes = _i % 4 == 0 ? 5000 : 1000000 };
 	size_t i;
 
@@ -467,7 +468,7 @@ START_TEST(test_random_load)
 	rig_on_answer = prepared_is_told;
 	with_rest = _i % 2 == 0;
 	for (i = 0; i < STEPS; i++) {
-		if (chance(40) && (i % 200 < 120 || rig_windows == NULL))
+		if (chance(40) && (i % 200 < 120 || rig_batches == NULL))
 			client_step();
 		else
 			store_step(i % 1000 > 800);

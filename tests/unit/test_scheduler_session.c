@@ -25,10 +25,10 @@ START_TEST(test_prepared_and_committed)
 	t.atomic = _i;
 	ask = rig_go(&t);
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	rig_windows->parts[0].txn->rewrites_packed = true;
-	rig_find(rig_windows, "refs/heads/b")->final_name =
+	rig_batches->slices[0].txn->rewrites_packed = true;
+	rig_find(rig_batches, "refs/heads/b")->final_name =
 	    strdup("refs/heads/c");
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_uint_eq(ask->nr, 2);
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
@@ -39,7 +39,7 @@ START_TEST(test_prepared_and_committed)
 
 	commit = rig_commit(0, rig_last_id());
 	ck_assert_uint_eq(commit->nr_answers, 0);
-	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(commit, REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -53,14 +53,14 @@ START_TEST(test_prepared_and_aborted)
 	rig_prepare(&both);
 	id = rig_last_id();
 	end = rig_abort(0, id);
-	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_batch(BATCH_ABORT, 2);
 	rig_expect_results(end, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(end->text, "its client aborted it");
 	/* The outcome is not yet recorded, and the scheduler answers. */
 	rig_expect_results(rig_commit(0, id), REFD_REJECTED, REFD_ABORTED);
 	rig_expect_results(rig_query(0, id, 0), REFD_REJECTED, REFD_ABORTED);
 	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
-	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	ck_assert_uint_eq(rig_count(rig_batches), 3);
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -82,9 +82,9 @@ START_TEST(test_what_it_holds_is_told)
 	char all[100] = "";
 
 	rig_go(&both);
-	rig_find(rig_windows, "refs/heads/b")->final_name =
+	rig_find(rig_batches, "refs/heads/b")->final_name =
 	    strdup("refs/heads/c");
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	scheduler_locks(rig_scheduler, rig_now + 3 * RIG_MS, note_lock, all);
 	ck_assert_str_eq(all, " refs/heads/a refs/heads/c");
 	rig_abort(0, rig_last_id());
@@ -101,13 +101,13 @@ START_TEST(test_names_are_let_go_of)
 
 	rig_go(&both);
 	behind = rig_go_one("refs/heads/a/x");
-	ck_assert_ptr_null(rig_windows->next);
-	rig_expect_window(WINDOW_PREPARE, 2);
+	ck_assert_ptr_null(rig_batches->next);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	/* No update waits in a queue for the session: its locks suffice. */
-	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a/x"));
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a/x"));
 	later = rig_go_one("refs/heads/b");
-	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/b"));
-	rig_find(rig_windows, "refs/heads/a/x")->again = TXN_AGAIN_LOCKED;
+	ck_assert_ptr_nonnull(rig_find(rig_batches->next, "refs/heads/b"));
+	rig_find(rig_batches, "refs/heads/a/x")->again = TXN_AGAIN_LOCKED;
 	rig_back_all();
 	rig_commit(0, rig_last_id() - 2);
 	rig_back_all();
@@ -126,19 +126,19 @@ START_TEST(test_ending_waits_for_no_committer)
 	rig_prepare(&both);
 	for (i = 0; i < 3; i++)
 		rig_go_many((unsigned)i, false, "refs/tags/", 1);
-	ck_assert_ptr_nonnull(rig_windows->next);
-	ck_assert_ptr_null(rig_windows->next->next);
+	ck_assert_ptr_nonnull(rig_batches->next);
+	ck_assert_ptr_null(rig_batches->next->next);
 	commit = rig_commit(0, rig_last_id() - 3);
-	ck_assert_ptr_nonnull(rig_windows->next->next);
-	ck_assert_int_eq(rig_windows->next->next->session, WINDOW_COMMIT);
-	rig_apply(rig_windows->next->next);
-	rig_back(rig_windows->next->next);
+	ck_assert_ptr_nonnull(rig_batches->next->next);
+	ck_assert_int_eq(rig_batches->next->next->session, BATCH_COMMIT);
+	rig_apply(rig_batches->next->next);
+	rig_back(rig_batches->next->next);
 	rig_run();
 	rig_expect_results(commit, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
 
-START_TEST(test_alone_in_its_window)
+START_TEST(test_alone_in_its_batch)
 {
 	struct rig_txn t = both;
 
@@ -150,9 +150,9 @@ START_TEST(test_alone_in_its_window)
 	rig_go(&t);
 	rig_go_many(1, false, "refs/y", 1);
 	rig_back_all();
-	while (rig_windows != NULL) {
-		ck_assert(rig_windows->session == WINDOW_PREPARE ||
-		    rig_find(rig_windows, "refs/heads/a") == NULL);
+	while (rig_batches != NULL) {
+		ck_assert(rig_batches->session == BATCH_PREPARE ||
+		    rig_find(rig_batches, "refs/heads/a") == NULL);
 		rig_back_all();
 	}
 	ck_assert(!scheduler_is_idle(rig_scheduler));
@@ -166,9 +166,9 @@ START_TEST(test_goes_whole)
 	rig_go_one("refs/heads/b");
 	ask = rig_go(&both);
 	/* a is free, but not taken without b. */
-	ck_assert_ptr_null(rig_windows->next);
+	ck_assert_ptr_null(rig_batches->next);
 	rig_back_all();
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 }
 END_TEST
@@ -198,7 +198,7 @@ START_TEST(test_empty_session)
 	rig_forget(&gone);
 	rig_run();
 	ck_assert(scheduler_is_idle(rig_scheduler));
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 }
 END_TEST
 
@@ -208,8 +208,8 @@ START_TEST(test_decided_without_locks)
 {
 	struct rig_ask *ask = rig_go(&both);
 
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_STALE, NULL);
 	rig_back_all();
 	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
 }
@@ -222,25 +222,25 @@ START_TEST(test_some_are_rejected)
 	txn_decide(&rig_admissions->updates[0], REFD_BADNAME, "funny");
 	rig_admit_all();
 	/* The preparation records nothing. */
-	rig_expect_window(WINDOW_PREPARE, 1);
+	rig_expect_batch(BATCH_PREPARE, 1);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_int_eq(ask->statuses[0], REFD_BADNAME);
 	ck_assert_int_eq(ask->statuses[1], REFD_OK);
 	ck_assert_str_eq(ask->text, "funny");
 	commit = rig_commit(0, rig_last_id());
-	rig_expect_window(WINDOW_COMMIT, 1);
+	rig_expect_batch(BATCH_COMMIT, 1);
 	ck_assert_int_eq(commit->outcome, REFD_PARTIAL);
 	ck_assert_int_eq(commit->statuses[0], REFD_BADNAME);
 	/* Also during preparation. */
 	ask = rig_go(&both);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_STALE, NULL);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
 	rig_commit(0, rig_last_id());
-	rig_expect_window(WINDOW_COMMIT, 1);
+	rig_expect_batch(BATCH_COMMIT, 1);
 }
 END_TEST
 
@@ -254,19 +254,19 @@ START_TEST(test_locked_waits)
 	t.ref_lock_timeout_ms = 101;
 	ask = rig_go(&t);
 	while (rig_now - start < 100 * RIG_MS) {
-		rig_find(rig_windows, "refs/heads/b")->again = TXN_AGAIN_LOCKED;
-		rig_expect_window(WINDOW_PREPARE, 2);
+		rig_find(rig_batches, "refs/heads/b")->again = TXN_AGAIN_LOCKED;
+		rig_expect_batch(BATCH_PREPARE, 2);
 		ck_assert_uint_eq(ask->nr_answers, 0);
 		rig_pass(rig_next - rig_now);
 	}
-	rig_find(rig_windows, "refs/heads/b")->again = TXN_AGAIN_LOCKED;
+	rig_find(rig_batches, "refs/heads/b")->again = TXN_AGAIN_LOCKED;
 	rig_back_all();
 	if (t.atomic) {
 		ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 		ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
 	} else {
 		/* The other update goes on, as without a session. */
-		rig_expect_window(WINDOW_PREPARE, 1);
+		rig_expect_batch(BATCH_PREPARE, 1);
 		ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 		ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	}
@@ -278,11 +278,11 @@ START_TEST(test_admitted_again)
 {
 	struct rig_ask *ask = rig_go(&both);
 
-	rig_find(rig_windows, "refs/heads/b")->again = TXN_AGAIN_REOPEN;
+	rig_find(rig_batches, "refs/heads/b")->again = TXN_AGAIN_REOPEN;
 	rig_back_all();
 	ck_assert(rig_admissions->readmitted);
 	rig_admit_all();
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 }
 END_TEST
@@ -313,7 +313,7 @@ START_TEST(test_replayed)
 	txn_acknowledge(&rig_admissions->updates[1]);
 	rig_admit_all();
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 }
 END_TEST
 
@@ -328,8 +328,8 @@ START_TEST(test_another_verb)
 	t.session = false;
 	ck_assert_int_eq(rig_submit(&t)->refused, REFD_BADREQUEST);
 	rig_admit_all();
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_STALE, NULL);
 	rig_back_all();
 	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
 	ck_assert_int_eq(rig_submit(&t)->refused, REFD_BADREQUEST);
@@ -347,7 +347,7 @@ static TCase *preparing(void)
 	tcase_add_test(tc, test_what_it_holds_is_told);
 	tcase_add_test(tc, test_names_are_let_go_of);
 	tcase_add_test(tc, test_ending_waits_for_no_committer);
-	tcase_add_test(tc, test_alone_in_its_window);
+	tcase_add_test(tc, test_alone_in_its_batch);
 	tcase_add_test(tc, test_goes_whole);
 	tcase_add_test(tc, test_empty_session);
 	tcase_add_test(tc, test_decided_without_locks);

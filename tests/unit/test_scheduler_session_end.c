@@ -31,7 +31,7 @@ START_TEST(test_ended_by_whom)
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
 	ask = rig_commit(_i == 0 ? 5 : 0, id);
-	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
@@ -54,7 +54,7 @@ START_TEST(test_ended_too_early)
 		else if (i == 1)
 			rig_back_all();
 	}
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	/* A transaction without a session can't be ended. */
 	rig_go_one("refs/x");
@@ -89,7 +89,7 @@ START_TEST(test_ended_twice)
 	    REFD_ANSWER_PENDING);
 	ck_assert_int_eq(rig_cancel(0, rig_last_id())->kind,
 	    REFD_ANSWER_PENDING);
-	rig_expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
+	rig_expect_batch(_i == 0 ? BATCH_COMMIT : BATCH_ABORT, 2);
 	if (_i == 1)
 		ck_assert_str_eq(ends[0]->text, "its client aborted it");
 	for (i = 0; i < 3; i++)
@@ -113,17 +113,17 @@ START_TEST(test_commit_fails)
 
 	rig_prepare(&both);
 	commit = rig_commit(0, rig_last_id());
-	rig_windows->parts[0].txn->prepared = NULL;
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_NOSPACE, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_NOSPACE, NULL);
-	rig_back(rig_windows);
+	rig_batches->slices[0].txn->prepared = NULL;
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_NOSPACE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_NOSPACE, NULL);
+	rig_back(rig_batches);
 	rig_run();
 	rig_expect_results(commit, REFD_REJECTED, REFD_NOSPACE);
 	/* Tried once more, then given up. */
 	scheduler_drain(rig_scheduler);
 	rig_run();
-	ck_assert_uint_eq(rig_count(rig_windows), 2);
-	rig_back(rig_windows);
+	ck_assert_uint_eq(rig_count(rig_batches), 2);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -146,7 +146,7 @@ START_TEST(test_resend)
 	ck_assert_int_eq(again->kind, REFD_ANSWER_PREPARED);
 	/* The session now belongs to the second client. */
 	rig_forget(&first);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	t.client = &first;
 	again = rig_submit(&t);
 	ck_assert_uint_eq(again->nr_answers, 1);
@@ -159,7 +159,7 @@ START_TEST(test_resend)
 	rig_commit(0, t.id);
 	t.session = true;
 	again = rig_submit(&t);
-	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(again, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
@@ -180,16 +180,16 @@ START_TEST(test_cancelled)
 	ask = rig_go(&both);
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_batch(BATCH_ABORT, 2);
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(ask->text, "cancelled");
 	/* After preparation. */
 	rig_prepare(&both);
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
-	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_batch(BATCH_ABORT, 2);
 }
 END_TEST
 
@@ -207,8 +207,8 @@ START_TEST(test_client_is_gone)
 	t.repo = 1;
 	rig_prepare(&t);
 	rig_forget(&gone);
-	rig_expect_window(WINDOW_ABORT, 2);
-	ck_assert_ptr_null(rig_windows);
+	rig_expect_batch(BATCH_ABORT, 2);
+	ck_assert_ptr_null(rig_batches);
 	ask = rig_commit(0, rig_last_id() - 1);
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(ask->text, "its client is gone");
@@ -229,24 +229,24 @@ START_TEST(test_client_goes_before_it_is_prepared)
 	rig_submit(&t);
 	rig_forget(&gone);
 	rig_admit_all();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	/* While the session waits. */
 	rig_go_one("refs/heads/a");
 	rig_go(&t);
 	rig_forget(&gone);
 	rig_back_all();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	/* During preparation: a prepared session is aborted ... */
 	rig_go(&t);
 	rig_forget(&gone);
-	rig_expect_window(WINDOW_PREPARE, 2);
-	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
+	rig_expect_batch(BATCH_ABORT, 2);
 	/* ... and a session that was not prepared is not tried again. */
 	rig_go(&t);
 	rig_forget(&gone);
-	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
+	rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
 	rig_back_all();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	ask = rig_commit(0, rig_last_id());
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 }
@@ -263,7 +263,7 @@ START_TEST(test_client_goes_while_it_is_committed)
 	rig_commit(0, rig_last_id());
 	rig_forget(&gone);
 	ask = rig_commit(0, rig_last_id());
-	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
@@ -278,11 +278,11 @@ START_TEST(test_prepared_for_too_long)
 	rig_prepare(&t);
 	ck_assert_int_eq(rig_next, rig_now + 20000 * RIG_MS);
 	rig_pass(20000 * RIG_MS - 1);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	rig_pass(1);
 	/* The commit comes too late. */
 	ask = rig_commit(0, rig_last_id());
-	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_batch(BATCH_ABORT, 2);
 	rig_expect_results(ask, REFD_REJECTED, REFD_DEADLINE);
 	ck_assert_str_eq(ask->text, "it was prepared for too long");
 	rig_expect_results(rig_commit(0, rig_last_id()), REFD_REJECTED,
@@ -313,7 +313,7 @@ START_TEST(test_drain)
 	waits = rig_submit(&both);
 	ck_assert_int_eq(waits->statuses[0], REFD_BUSY);
 	ask = rig_commit(0, rig_last_id() - 1);
-	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -336,7 +336,7 @@ START_TEST(test_hurry)
 	asks[2] = rig_submit(&empty);
 	scheduler_hurry(rig_scheduler);
 	rig_admit_all();
-	while (rig_windows != NULL)
+	while (rig_batches != NULL)
 		rig_back_all();
 	rig_expect_results(asks[0], REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(asks[0]->text, "the daemon is stopping");
@@ -380,9 +380,9 @@ START_TEST(test_callbacks_may_end_it)
 	rig_submit(&t);
 	rig_on_answer = _i == 0 ? commits_when_told : goes_when_told;
 	rig_admit_all();
-	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	rig_expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
+	rig_expect_batch(_i == 0 ? BATCH_COMMIT : BATCH_ABORT, 2);
 	rig_expect_results(ask, _i == 0 ? REFD_COMMITTED : REFD_REJECTED,
 	    _i == 0 ? REFD_OK : REFD_ABORTED);
 }

@@ -46,7 +46,7 @@ START_TEST(test_default_deadline)
 }
 END_TEST
 
-START_TEST(test_deadline_counts_until_the_window_closes)
+START_TEST(test_deadline_counts_until_the_batch_closes)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -76,7 +76,7 @@ START_TEST(test_deadline_during_admission)
 	ck_assert_uint_eq(ask->nr_answers, 0);
 	rig_admit_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	/* The next id is known: the first outcome counts. */
 	ask = rig_submit(&t);
 	rig_pass(50 * RIG_MS);
@@ -90,35 +90,35 @@ END_TEST
 /* ---- unrecorded outcomes ---- */
 
 /* Rejects the whole batch without a commit, as the store would do. */
-static void reject_window(void)
+static void reject_batch(void)
 {
-	struct window *w = rig_windows;
+	struct batch *b = rig_batches;
 	size_t i, k;
 
-	for (i = 0; i < w->nr_parts; i++)
-		for (k = 0; k < w->parts[i].nr; k++)
-			if (w->parts[i].updates[k]->in_window)
-				txn_decide(w->parts[i].updates[k], REFD_STALE,
+	for (i = 0; i < b->nr_slices; i++)
+		for (k = 0; k < b->slices[i].nr; k++)
+			if (b->slices[i].updates[k]->in_batch)
+				txn_decide(b->slices[i].updates[k], REFD_STALE,
 				    NULL);
-	rig_back(w);
+	rig_back(b);
 	rig_run();
 }
 
-START_TEST(test_notes_ride_in_the_next_window)
+START_TEST(test_notes_ride_in_the_next_batch)
 {
 	struct rig_ask *ask = rig_go(&both);
 	uint64_t id = rig_last_id();
 
-	reject_window();
+	reject_batch();
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 	/* The outcomes get no batch of their own, but stay. They hold nothing
 	 * of their repository. */
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	ck_assert_uint_eq(rig_nr_released, 1);
 	ck_assert(!scheduler_is_idle(rig_scheduler));
 	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
-	ck_assert_uint_eq(rig_windows->nr_parts, 2);
-	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	ck_assert_uint_eq(rig_batches->nr_slices, 2);
+	ck_assert_uint_eq(rig_count(rig_batches), 3);
 	/* On the way to the journal, the outcomes still answer queries. */
 	ck_assert_int_eq(rig_query(0, id, 0)->kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(rig_cancel(0, id)->kind, REFD_ANSWER_RESULTS);
@@ -142,18 +142,18 @@ START_TEST(test_unknown_is_not_noted)
 	struct rig_txn t = both;
 	struct rig_ask *ask = rig_go(&t);
 
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_UNKNOWN, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_UNKNOWN, NULL);
-	rig_back(rig_windows);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_UNKNOWN, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_UNKNOWN, NULL);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 	/* The same for the other updates of an atomic transaction. */
 	t.atomic = true;
 	rig_go(&t);
-	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_UNKNOWN, NULL);
-	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
-	rig_back(rig_windows);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"), REFD_UNKNOWN, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_batches);
 	rig_run();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -164,17 +164,17 @@ START_TEST(test_failing_journal_is_not_tried_for_ever)
 	size_t i;
 
 	rig_go(&both);
-	reject_window();
+	reject_batch();
 	scheduler_drain(rig_scheduler);
 	rig_run();
 	/* Tried once in its batch, once more alone; not recorded either
 	 * time. */
-	ck_assert_uint_eq(rig_count(rig_windows), 2);
-	rig_back(rig_windows);
+	ck_assert_uint_eq(rig_count(rig_batches), 2);
+	rig_back(rig_batches);
 	rig_run();
 	for (i = 0; i < 3; i++)
 		rig_run();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
 END_TEST
@@ -192,20 +192,20 @@ static void reject_ten(void)
 	rig_admit_all();
 }
 
-START_TEST(test_notes_of_their_own_window)
+START_TEST(test_notes_of_their_own_batch)
 {
 	size_t i;
 
 	for (i = 0; i < 100; i++) {
 		reject_ten();
-		ck_assert_ptr_null(rig_windows);
+		ck_assert_ptr_null(rig_batches);
 	}
 	/* More than 1,000 outcomes wait: the surplus gets a batch. */
 	reject_ten();
-	ck_assert_uint_eq(rig_count(rig_windows), 10);
-	ck_assert(!rig_windows->parts[0].updates[0]->in_window);
+	ck_assert_uint_eq(rig_count(rig_batches), 10);
+	ck_assert(!rig_batches->slices[0].updates[0]->in_batch);
 	rig_back_all();
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 	scheduler_drain(rig_scheduler);
 	rig_run();
 	for (i = 0; i < 100; i++) {
@@ -223,9 +223,9 @@ START_TEST(test_notes_that_hold_much_memory)
 
 	t.bytes = 600000;
 	rig_go(&t);
-	reject_window();
+	reject_batch();
 	/* Unrecorded outcomes would leave no room for other work. */
-	ck_assert_ptr_nonnull(rig_windows);
+	ck_assert_ptr_nonnull(rig_batches);
 	rig_back_all();
 	ask = rig_go(&t);
 	rig_back_all();
@@ -242,10 +242,10 @@ START_TEST(test_rejections_of_a_cut_transaction_ride_with_it)
 	rig_submit(&t);
 	txn_decide(&rig_admissions->updates[11], REFD_NOOBJECT, NULL);
 	rig_admit_all();
-	ck_assert_uint_eq(rig_windows->nr_parts, 1);
-	ck_assert_uint_eq(rig_count(rig_windows), 11);
+	ck_assert_uint_eq(rig_batches->nr_slices, 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 11);
 	rig_back_all();
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_uint_eq(rig_count(rig_batches), 1);
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -271,7 +271,7 @@ START_TEST(late_while_it_is_admitted)
 	rig_run();
 	ck_assert_uint_eq(ask->nr_answers, 1);
 	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
-	ck_assert_ptr_null(rig_windows);
+	ck_assert_ptr_null(rig_batches);
 }
 END_TEST
 
@@ -295,7 +295,7 @@ static TCase *times(void)
 	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_loop_test(tc, test_deadline_of_one_that_waits, 0, 2);
 	tcase_add_test(tc, test_default_deadline);
-	tcase_add_test(tc, test_deadline_counts_until_the_window_closes);
+	tcase_add_test(tc, test_deadline_counts_until_the_batch_closes);
 	tcase_add_test(tc, test_deadline_during_admission);
 	tcase_add_loop_test(tc, late_while_it_is_admitted, 0, 2);
 	tcase_add_test(tc, cancelled_while_it_is_admitted);
@@ -307,11 +307,11 @@ static TCase *notes(void)
 	TCase *tc = tcase_create("notes");
 
 	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
-	tcase_add_test(tc, test_notes_ride_in_the_next_window);
+	tcase_add_test(tc, test_notes_ride_in_the_next_batch);
 	tcase_add_test(tc, test_recorded_leaves_nothing);
 	tcase_add_test(tc, test_unknown_is_not_noted);
 	tcase_add_test(tc, test_failing_journal_is_not_tried_for_ever);
-	tcase_add_test(tc, test_notes_of_their_own_window);
+	tcase_add_test(tc, test_notes_of_their_own_batch);
 	tcase_add_test(tc, test_notes_that_hold_much_memory);
 	tcase_add_test(tc, test_rejections_of_a_cut_transaction_ride_with_it);
 	return tc;

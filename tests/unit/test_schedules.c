@@ -397,7 +397,7 @@ START_TEST(no_update_waits_for_packed_refs)
 		was_packed_locked = was_other_locked = false;
 		calls = memfs_nr_calls(w->fs);
 		memfs_between(w->fs, n, look_at_locks, NULL);
-		world_window(w, txns, 2);
+		world_batch(w, txns, 2);
 		calls = memfs_nr_calls(w->fs) - calls;
 		ck_assert(!was_packed_locked || !was_other_locked);
 		packed += was_packed_locked;

@@ -121,21 +121,21 @@ static void delete_by_session(const char *name)
 {
 	static const char none[] = "0000000000000000000000000000000000000000";
 	struct refd_txid id;
-	struct window *w;
+	struct batch *b;
 	struct txn *txn;
 
 	refd_txid_make(&id);
 	txn = sr_admit(&id, sr_repo, name, none);
-	w = sr_make_window(txn);
-	w->session = WINDOW_PREPARE;
-	store_apply(sr_store, w);
-	ck_assert_ptr_eq(sr_wait_done().applied, w);
+	b = sr_make_batch(txn);
+	b->session = BATCH_PREPARE;
+	store_apply(sr_store, b);
+	ck_assert_ptr_eq(sr_wait_done().applied, b);
 	ck_assert_ptr_nonnull(txn->prepared);
-	w->session = WINDOW_COMMIT;
-	store_apply(sr_store, w);
-	ck_assert_ptr_eq(sr_wait_done().applied, w);
+	b->session = BATCH_COMMIT;
+	store_apply(sr_store, b);
+	ck_assert_ptr_eq(sr_wait_done().applied, b);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	window_free(w);
+	batch_free(b);
 	sr_done_with(txn);
 }
 
@@ -180,13 +180,14 @@ START_TEST(many_at_once)
 				ck_assert_int_eq(done.admitted->refused,
 				    REFD_OK);
 				store_apply(sr_store,
-				    sr_make_window(done.admitted));
+				    sr_make_batch(done.admitted));
 				continue;
 			}
 			ck_assert_int_eq(
-			    done.applied->parts[0].updates[0]->status, REFD_OK);
-			sr_done_with(done.applied->parts[0].txn);
-			window_free(done.applied);
+			    done.applied->slices[0].updates[0]->status,
+			    REFD_OK);
+			sr_done_with(done.applied->slices[0].txn);
+			batch_free(done.applied);
 			applied++;
 		}
 		ck_assert_uint_eq(admitted, NR);

@@ -173,7 +173,7 @@ START_TEST(what_is_not_published_is_not_forgotten)
 	before = last_lsn();
 	txn = admit("refs/heads/b", sr_commit);
 	holds_b = true;
-	store_apply(sr_store, sr_make_window(txn));
+	store_apply(sr_store, sr_make_batch(txn));
 	sem_wait(&is_held);
 	ck_assert_uint_gt(last_lsn(), before);
 	store_checkpoint(sr_store, &cp);
@@ -184,7 +184,7 @@ START_TEST(what_is_not_published_is_not_forgotten)
 	sem_post(&let_go);
 	for (i = 0; i < 2; i++)
 		done[i] = sr_wait_done();
-	window_free(done[done[0].applied == NULL].applied);
+	batch_free(done[done[0].applied == NULL].applied);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
 	ck_assert_int_eq(cp.status, REFD_OK);

@@ -36,7 +36,7 @@ static struct txn *submit(const struct refd_txid *id, const char *name,
 	struct txn *txn = sr_make_txn(id, sr_repo, name, hex);
 
 	txn_lay_out(txn);
-	txn->direct = sr_make_window(txn);
+	txn->direct = sr_make_batch(txn);
 	txn->direct_repo = key;
 	store_admit(sr_store, txn);
 	return txn;
@@ -51,7 +51,7 @@ static void expect_applied(struct txn *txn, const char *name)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	ck_assert_int_ne(txn->times.admitted_ns, 0);
 	tmp_run("git -C r.git rev-parse -q --verify %s", name);
-	window_free(done.applied);
+	batch_free(done.applied);
 	sr_done_with(txn);
 }
 
@@ -60,7 +60,7 @@ static void expect_not_applied(struct txn *txn)
 	struct store_done done = sr_wait_done();
 
 	ck_assert_ptr_eq(done.admitted, txn);
-	window_free(txn->direct);
+	batch_free(txn->direct);
 }
 
 START_TEST(applied)
@@ -151,7 +151,7 @@ START_TEST(given_up)
 	refd_txid_make(&id);
 	txn = sr_make_txn(&id, sr_repo, "refs/heads/a", sr_commit);
 	txn_lay_out(txn);
-	txn->direct = sr_make_window(txn);
+	txn->direct = sr_make_batch(txn);
 	txn->direct_repo = repo_key;
 	atomic_store(&txn->is_given_up, true);
 	store_admit(sr_store, txn);

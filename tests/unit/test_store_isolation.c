@@ -159,20 +159,20 @@ static struct txn *admit_nr(const char *repo, const char *name, size_t nr)
 	return admit(repo, numbered);
 }
 
-static struct window *make_window(struct txn *txn)
+static struct batch *make_batch(struct txn *txn)
 {
-	struct window *w = calloc(1, sizeof(*w));
+	struct batch *b = calloc(1, sizeof(*b));
 	size_t i;
 
-	w->parts = calloc(1, sizeof(*w->parts));
-	w->nr_parts = 1;
-	w->parts[0].txn = txn;
-	w->parts[0].nr = txn->nr_updates;
-	w->parts[0].updates =
-	    calloc(txn->nr_updates, sizeof(*w->parts[0].updates));
+	b->slices = calloc(1, sizeof(*b->slices));
+	b->nr_slices = 1;
+	b->slices[0].txn = txn;
+	b->slices[0].nr = txn->nr_updates;
+	b->slices[0].updates =
+	    calloc(txn->nr_updates, sizeof(*b->slices[0].updates));
 	for (i = 0; i < txn->nr_updates; i++)
-		w->parts[0].updates[i] = &txn->updates[i];
-	return w;
+		b->slices[0].updates[i] = &txn->updates[i];
+	return b;
 }
 
 /* NR transactions come back, admitted or applied. */
@@ -185,10 +185,10 @@ static void take_back(size_t nr)
 		done = sr_wait_done();
 		txn = done.admitted;
 		if (done.applied != NULL) {
-			txn = done.applied->parts[0].txn;
+			txn = done.applied->slices[0].txn;
 			ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 			ck_assert_int_eq(txn->updates[1].status, REFD_OK);
-			window_free(done.applied);
+			batch_free(done.applied);
 		}
 		ck_assert_ptr_nonnull(txn);
 		ck_assert_int_eq(txn->refused, REFD_OK);
@@ -211,19 +211,19 @@ static void come_back(size_t nr)
 
 /* A disk hangs in fsync, in all workers that batches and the flusher get, and
  * then in admissions. */
-START_TEST(others_are_admitted_while_windows_hang)
+START_TEST(others_are_admitted_while_batches_hang)
 {
 	const size_t nr_held = STORE_WORKERS - BARRIERS_RESERVED -
 	    CHECKPOINTER_RESERVED - ADMISSION_RESERVED;
-	struct txn *txns[PIPELINE_WINDOWS], *other;
+	struct txn *txns[PIPELINE_BATCHES], *other;
 	size_t i;
 
 	sr_done_with(admit("r.git", "first"));
-	for (i = 0; i < PIPELINE_WINDOWS; i++)
+	for (i = 0; i < PIPELINE_BATCHES; i++)
 		txns[i] = admit_nr("hung0.git", "a", i);
 	fsyncs_hang = opens_hang = true;
-	for (i = 0; i < PIPELINE_WINDOWS; i++)
-		store_apply(sr_store, make_window(txns[i]));
+	for (i = 0; i < PIPELINE_BATCHES; i++)
+		store_apply(sr_store, make_batch(txns[i]));
 	await_held(nr_held);
 	store_admit(sr_store, make("hung1.git", "a", sr_commit));
 	store_admit(sr_store, make("hung2.git", "a", sr_commit));
@@ -233,7 +233,7 @@ START_TEST(others_are_admitted_while_windows_hang)
 	ck_assert_ptr_eq(sr_wait_done().admitted, other);
 	ck_assert_int_eq(other->refused, REFD_OK);
 	sr_done_with(other);
-	come_back(PIPELINE_WINDOWS + 2);
+	come_back(PIPELINE_BATCHES + 2);
 }
 END_TEST
 
@@ -255,7 +255,7 @@ static void expect_service(int64_t limit_ns)
 }
 
 /* NR batches hang while they publish their first ref. */
-static void hold_windows(size_t nr)
+static void hold_batches(size_t nr)
 {
 	struct txn *txn;
 	size_t i;
@@ -263,21 +263,21 @@ static void hold_windows(size_t nr)
 	renames_hang = true;
 	for (i = 0; i < nr; i++) {
 		txn = admit_nr("r.git", "held", i);
-		store_apply(sr_store, make_window(txn));
+		store_apply(sr_store, make_batch(txn));
 		await_held(1);
 	}
 }
 
-START_TEST(all_workers_of_windows_hang)
+START_TEST(all_workers_of_batches_hang)
 {
-	hold_windows(PIPELINE_WINDOWS - 1);
+	hold_batches(PIPELINE_BATCHES - 1);
 	expect_service(0);
-	store_apply(sr_store, make_window(admit("r.git", "a")));
+	store_apply(sr_store, make_batch(admit("r.git", "a")));
 	take_back(1);
-	store_apply(sr_store, make_window(admit("r.git", "held-too")));
+	store_apply(sr_store, make_batch(admit("r.git", "held-too")));
 	await_held(1);
 	ck_assert(stops_all(0));
-	come_back(PIPELINE_WINDOWS);
+	come_back(PIPELINE_BATCHES);
 	expect_service(0);
 }
 END_TEST
@@ -286,8 +286,8 @@ END_TEST
  * and have all workers of batches. */
 START_TEST(one_disk_hangs_while_another_is_busy)
 {
-	struct txn *txns[PIPELINE_WINDOWS];
-	const size_t nr = PIPELINE_WINDOWS;
+	struct txn *txns[PIPELINE_BATCHES];
+	const size_t nr = PIPELINE_BATCHES;
 	size_t i;
 
 	for (i = 0; i < nr; i++)
@@ -299,7 +299,7 @@ START_TEST(one_disk_hangs_while_another_is_busy)
 	now_ns += 600 * NS_PER_S;
 	renames_hang = true;
 	for (i = 0; i < nr; i++)
-		store_apply(sr_store, make_window(txns[i]));
+		store_apply(sr_store, make_batch(txns[i]));
 	await_held(nr);
 	expect_service(300 * NS_PER_S);
 	come_back(ADMISSION_PER_PLACE + nr);
@@ -308,20 +308,20 @@ END_TEST
 
 /* A batch waits for the locks of other batches before it goes to the log. A
  * batch without a worker can't take locks, so no batch waits for it. */
-START_TEST(a_window_without_a_worker_delays_no_flush)
+START_TEST(a_batch_without_a_worker_delays_no_flush)
 {
 	struct pipeline *p = sr_store->pipeline;
-	struct window *queued;
+	struct batch *queued;
 
-	hold_windows(PIPELINE_WINDOWS);
-	queued = make_window(admit("r.git", "a"));
+	hold_batches(PIPELINE_BATCHES);
+	queued = make_batch(admit("r.git", "a"));
 	store_apply(sr_store, queued);
 	pthread_mutex_lock(&p->mutex);
 	ck_assert_ptr_eq(p->to_apply.head, queued);
 	ck_assert_uint_eq(p->nr_preparing, 1);
 	ck_assert_uint_eq(p->nr_locking, 0);
 	pthread_mutex_unlock(&p->mutex);
-	come_back(PIPELINE_WINDOWS + 1);
+	come_back(PIPELINE_BATCHES + 1);
 }
 END_TEST
 
@@ -350,7 +350,7 @@ START_TEST(the_barrier_goes_on)
 	syncs_hang = renames_hang = true;
 	direct = make("r.git", "held", hex);
 	txn_lay_out(direct);
-	direct->direct = make_window(direct);
+	direct->direct = make_batch(direct);
 	direct->direct_repo = store_repo_key(first->repo);
 	sr_done_with(first);
 	store_admit(sr_store, direct);
@@ -375,14 +375,14 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_fsync, sr_teardown);
-	tcase_add_test(tc, others_are_admitted_while_windows_hang);
+	tcase_add_test(tc, others_are_admitted_while_batches_hang);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("journal");
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_journal, sr_teardown);
-	tcase_add_test(tc, all_workers_of_windows_hang);
+	tcase_add_test(tc, all_workers_of_batches_hang);
 	tcase_add_test(tc, one_disk_hangs_while_another_is_busy);
-	tcase_add_test(tc, a_window_without_a_worker_delays_no_flush);
+	tcase_add_test(tc, a_batch_without_a_worker_delays_no_flush);
 	tcase_add_test(tc, the_barrier_goes_on);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -89,7 +89,7 @@ static struct txn *make_txn(const char *hex, const struct refd_txid *id)
 /* Returns the status of the last update. */
 static enum refd_status apply(const char *hex)
 {
-	struct window *w = calloc(1, sizeof(*w));
+	struct batch *b = calloc(1, sizeof(*b));
 	enum refd_status status;
 	struct txn *txn;
 	size_t i;
@@ -99,15 +99,15 @@ static enum refd_status apply(const char *hex)
 	store_admit(sr_store, txn);
 	sr_wait_done();
 	ck_assert_int_eq(txn->refused, REFD_OK);
-	w->parts = calloc(1, sizeof(*w->parts));
-	w->nr_parts = 1;
-	w->parts[0].txn = txn;
-	w->parts[0].nr = 2;
-	w->parts[0].updates = calloc(2, sizeof(*w->parts[0].updates));
+	b->slices = calloc(1, sizeof(*b->slices));
+	b->nr_slices = 1;
+	b->slices[0].txn = txn;
+	b->slices[0].nr = 2;
+	b->slices[0].updates = calloc(2, sizeof(*b->slices[0].updates));
 	for (i = 0; i < 2; i++)
-		w->parts[0].updates[i] = &txn->updates[i];
-	store_apply(sr_store, w);
-	window_free(sr_wait_done().applied);
+		b->slices[0].updates[i] = &txn->updates[i];
+	store_apply(sr_store, b);
+	batch_free(sr_wait_done().applied);
 	status = txn->updates[1].status;
 	store_release(sr_store, txn->repo);
 	txn->repo = NULL;

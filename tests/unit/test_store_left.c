@@ -200,26 +200,26 @@ END_TEST
 START_TEST(a_session_keeps_its_locks)
 {
 	struct refd_txid id;
-	struct window *w;
+	struct batch *b;
 	struct txn *txn;
 
 	ck_assert_int_eq(apply("refs/heads/x", sr_commit), REFD_OK);
 	refd_txid_make(&id);
 	txn = sr_admit(&id, sr_repo, "refs/heads/held", second);
-	w = sr_make_window(txn);
-	w->session = WINDOW_PREPARE;
-	store_apply(sr_store, w);
-	window_free(sr_wait_done().applied);
+	b = sr_make_batch(txn);
+	b->session = BATCH_PREPARE;
+	store_apply(sr_store, b);
+	batch_free(sr_wait_done().applied);
 	ck_assert(exists("r.git/refs/heads/held.lock"));
 	moves = true;
 	ck_assert_int_eq(apply("refs/heads/x", second), REFD_IO);
 	moves = is_away = false;
 	await_unlocked();
 	ck_assert(exists("r.git/refs/heads/held.lock"));
-	w = sr_make_window(txn);
-	w->session = WINDOW_COMMIT;
-	store_apply(sr_store, w);
-	window_free(sr_wait_done().applied);
+	b = sr_make_batch(txn);
+	b->session = BATCH_COMMIT;
+	store_apply(sr_store, b);
+	batch_free(sr_wait_done().applied);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
 	ck_assert(!exists("r.git/refs/heads/held.lock"));

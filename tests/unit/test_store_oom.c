@@ -148,8 +148,8 @@ static void stop(void)
 static void apply(long n)
 {
 	struct txn_update *updates[NR_TXNS][2];
-	struct txn_part parts[NR_TXNS];
-	struct window win = { .parts = parts, .nr_parts = NR_TXNS };
+	struct txn_slice slices[NR_TXNS];
+	struct batch win = { .slices = slices, .nr_slices = NR_TXNS };
 	size_t i, k;
 
 	for (i = 0; i < NR_TXNS; i++) {
@@ -157,12 +157,12 @@ static void apply(long n)
 		ids[i] = txns[i]->req.txid;
 		for (k = 0; k < txns[i]->nr_updates; k++)
 			updates[i][k] = &txns[i]->updates[k];
-		parts[i] = (struct txn_part){ .txn = txns[i],
+		slices[i] = (struct txn_slice){ .txn = txns[i],
 			.updates = updates[i],
 			.nr = txns[i]->nr_updates };
 	}
 	begin_failing(n);
-	apply_window(&w->store.pipeline->applier, &win);
+	apply_batch(&w->store.pipeline->applier, &win);
 	end_failing();
 }
 
@@ -196,7 +196,7 @@ static void check_refs(const enum refd_status *said, long n)
 	free(locks);
 }
 
-START_TEST(a_window)
+START_TEST(a_batch)
 {
 	enum refd_status said[NR_REFS];
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
@@ -315,7 +315,7 @@ int main(void)
 
 	step = getenv("REFD_TEST_LONG") != NULL ? 1 : 13;
 	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, a_window, 0, 2);
+	tcase_add_loop_test(tc, a_batch, 0, 2);
 	tcase_add_loop_test(tc, a_recovery, 0, 2);
 	tcase_add_test(tc, a_checkpoint);
 	tcase_add_test(tc, an_update_that_cannot_be_deferred);

@@ -38,7 +38,7 @@ static int held_renameat(const struct sys *sys, int olddirfd,
 
 static void setup(void)
 {
-	const struct scheduler_config cfg = { .window_refs = 1000,
+	const struct scheduler_config cfg = { .batch_refs = 1000,
 		.lock_wait_ns = INT64_C(1000000000),
 		.deadline_ns = INT64_C(600000000000),
 		.session_ns = INT64_C(600000000000),

@@ -312,7 +312,7 @@ END_TEST
 START_TEST(others_are_opened_while_packed_refs_hangs)
 {
 	struct txn *txn = make_at("r.git"), *another;
-	struct window *w;
+	struct batch *b;
 	char name[32];
 	int i;
 
@@ -322,8 +322,8 @@ START_TEST(others_are_opened_while_packed_refs_hangs)
 	store_admit(sr_store, txn);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
 	hangs = packed_hangs = true;
-	w = sr_make_window(txn);
-	store_apply(sr_store, w);
+	b = sr_make_batch(txn);
+	store_apply(sr_store, b);
 	sem_wait(&is_held);
 	hangs = false;
 	for (i = 0; i < 5; i++) {
@@ -335,9 +335,9 @@ START_TEST(others_are_opened_while_packed_refs_hangs)
 		sr_done_with(another);
 	}
 	sem_post(&let_go);
-	ck_assert_ptr_eq(sr_wait_done().applied, w);
+	ck_assert_ptr_eq(sr_wait_done().applied, b);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	window_free(w);
+	batch_free(b);
 	sr_done_with(txn);
 }
 END_TEST

@@ -91,7 +91,7 @@ static int send(struct state *s)
 	s->id = txn->req.txid;
 	s->is_sent = true;
 	if (!s->work->is_session)
-		world_window(s->w, &txn, 1);
+		world_batch(s->w, &txn, 1);
 	else if (txn->prepared != NULL)
 		world_session_end(s->w, txn, true);
 	note(s, txn);

@@ -117,15 +117,15 @@ START_TEST(test_twice_is_a_programming_error)
 }
 END_TEST
 
-START_TEST(test_window_free)
+START_TEST(test_batch_free)
 {
-	struct window *w = calloc(1, sizeof(*w));
+	struct batch *b = calloc(1, sizeof(*b));
 
-	w->parts = calloc(2, sizeof(*w->parts));
-	w->nr_parts = 2;
-	w->parts[0].updates = calloc(3, sizeof(*w->parts[0].updates));
-	window_free(w);
-	window_free(NULL);
+	b->slices = calloc(2, sizeof(*b->slices));
+	b->nr_slices = 2;
+	b->slices[0].updates = calloc(3, sizeof(*b->slices[0].updates));
+	batch_free(b);
+	batch_free(NULL);
 }
 END_TEST
 
@@ -138,7 +138,7 @@ int main(void)
 	tcase_add_test(tc, test_decides);
 	tcase_add_loop_test(tc, test_outcomes, 0, 4);
 	tcase_add_test_raise_signal(tc, test_twice_is_a_programming_error, 6);
-	tcase_add_test(tc, test_window_free);
+	tcase_add_test(tc, test_batch_free);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

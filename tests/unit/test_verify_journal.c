@@ -199,11 +199,11 @@ static void commit_row(enum journal_kind kind, const char *name)
 }
 
 /* A lock as a crashed batch leaves it. */
-static void make_lock(uint64_t window, const char *ref)
+static void make_lock(uint64_t batch, const char *ref)
 {
 	char name[TOKEN_NAME_MAX];
 
-	token_name(name, window, 0);
+	token_name(name, batch, 0);
 	tmp_run("cd r.git && : >refd/stage/%s && ln refd/stage/%s %s.lock",
 	    name, name, ref);
 }
@@ -214,7 +214,7 @@ START_TEST(what_awaits_recovery)
 	commit_row(JOURNAL_DEFERRED, "refs/heads/p");
 	FINDS(1);
 	HAS("parked refs/heads/p", "could not be redone");
-	commit_row(JOURNAL_PART, "refs/heads/p");
+	commit_row(JOURNAL_SLICE, "refs/heads/p");
 	/* In this state, a missing value is expected and must not be
 	 * repaired. */
 	tmp_run(": >r.git/refs/heads/a");

@@ -186,7 +186,7 @@ static bool work_some(void *arg)
 {
 	struct admissions *a = arg;
 	struct admission_worker *w;
-	struct window *direct;
+	struct batch *direct;
 	bool did;
 
 	pthread_mutex_lock(&a->mutex);
@@ -196,7 +196,7 @@ static bool work_some(void *arg)
 	    discard_some(a) || trim_some(a);
 	direct = w->direct;
 	w->direct = NULL;
-	/* This worker looks for more work only after the window. */
+	/* This worker looks for more work only after the batch. */
 	if (direct != NULL)
 		workers_wake(a->cfg.workers, &a->source);
 	w->next = a->free;

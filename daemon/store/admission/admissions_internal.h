@@ -58,7 +58,7 @@ struct admission_worker {
 	char *why;
 	/* Results of this turn. */
 	struct txn_fifo admitted, to_barrier;
-	struct window *direct; /* to be applied after the turn; or NULL */
+	struct batch *direct; /* to be applied after the turn; or NULL */
 
 	/* Of the current run: the objects that were read in it. The first bytes
 	 * of an id choose the place. */

@@ -80,9 +80,9 @@ static const struct fs *take_batch(struct barriers *bs, struct txn_fifo *txns,
 
 /* The completion queue gets the transactions before MUTEX is released.
  * Otherwise an admission could see that no transaction of the repository waits
- * any more, and a later transaction could overtake. Returns the window that is to
+ * any more, and a later transaction could overtake. Returns the batch that is to
  * be applied after MUTEX is released, or NULL. */
-static struct window *give_back(struct barriers *bs, struct txn_fifo *txns)
+static struct batch *give_back(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;
 
@@ -141,7 +141,7 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 
 /* False: no transaction can be served now. *DIRECT is as give_back() says. */
 static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
-    struct window **direct)
+    struct batch **direct)
 {
 	struct barrier_batch b = { .barriers = bs, .cfg = &bs->cfg },
 			     **at = &bs->batches;
@@ -181,7 +181,7 @@ static bool barrier_work(void *arg)
 {
 	struct barriers *bs = arg;
 	struct barrier_slot *slot = bs->slots;
-	struct window *direct = NULL;
+	struct batch *direct = NULL;
 	bool did;
 
 	pthread_mutex_lock(&bs->mutex);
@@ -192,7 +192,7 @@ static bool barrier_work(void *arg)
 	if (!did && bs->waiting.head != NULL)
 		workers_wake_at(bs->cfg.workers, &bs->source,
 		    SYS(bs->cfg.sys, now_mono) + LOOK_NS);
-	/* This worker looks for the next batch only after the window. */
+	/* This worker looks for the next barrier batch only after DIRECT. */
 	if (direct != NULL && bs->waiting.head != NULL)
 		workers_wake(bs->cfg.workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);

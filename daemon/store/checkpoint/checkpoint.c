@@ -3,7 +3,7 @@
  * its records need no replay, and the records are forgotten.
  *
  * The happy path; no commit ever waits for it:
- *	floor	the highest LSN up to which every window has ended, and every
+ *	floor	the highest LSN up to which every batch has ended, and every
  *		update is finished
  *	note	in each repository published to: how far the journal has come
  *	sync	each file system published to, by syncfs (checkpoint_sync.c)
@@ -48,8 +48,8 @@ static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
 	return lowest != 0 && lowest - 1 < lsn ? lowest - 1 : lsn;
 }
 
-/* The highest LSN that may be forgotten once everything is synced. A window
- * defers its updates before it ends, so the windows are asked first. */
+/* The highest LSN that may be forgotten once everything is synced. A batch
+ * defers its updates before it ends, so the batches are asked first. */
 static uint64_t highest_ended(struct checkpointer *c)
 {
 	uint64_t ended = pipeline_ended_lsn(c->cfg.pipeline);
@@ -118,7 +118,7 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	deferred_fs_let_go(c->cfg.deferred);
 	lsn = ended = highest_ended(c);
 	/* After that: without memory for the note of an unfinished update the
-	 * store is fatal before the window ends. */
+	 * store is fatal before the batch ends. */
 	if (c->cfg.is_fatal(c->cfg.arg))
 		return -EIO;
 	/* First the rows: no repository may note more records than a power loss

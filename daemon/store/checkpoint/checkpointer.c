@@ -15,8 +15,8 @@
 
 #include "daemon/store/deferred/deferred_fs.h"
 
-/* The end of a window may take so long. */
-#define WINDOW_NS (2 * 1000 * 1000)
+/* The end of a batch may take so long. */
+#define BATCH_NS (2 * 1000 * 1000)
 
 /* ---- the time ---- */
 
@@ -53,31 +53,31 @@ static void wait_for_round(struct checkpointer *c, struct timespec *next)
 	*next = checkpointer_deadline(c);
 }
 
-/* The questions wait for a window to end. Under MUTEX. */
-static void wait_for_windows(struct checkpointer *c)
+/* The questions wait for a batch to end. Under MUTEX. */
+static void wait_for_batches(struct checkpointer *c)
 {
-	const struct timespec until = checkpointer_after(WINDOW_NS);
+	const struct timespec until = checkpointer_after(BATCH_NS);
 
 	pthread_cond_timedwait(&c->cond, &c->mutex, &until);
 }
 
 /* ---- the thread ---- */
 
-/* *WINDOWS: how many had ended when the last round began. If none has ended
+/* *BATCHES: how many had ended when the last round began. If none has ended
  * since, there was no commit that could carry the note of what is forgotten. */
-static void run_round(struct checkpointer *c, bool asked, uint64_t *windows)
+static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 {
-	uint64_t before = *windows;
+	uint64_t before = *batches;
 	int r = 0;
 
-	*windows = pipeline_windows(c->cfg.pipeline);
+	*batches = pipeline_batches(c->cfg.pipeline);
 
 	if (deferred_begin_turn(c->cfg.deferred))
 		c->cfg.retry(c->cfg.arg);
 	checkpointer_set_work(c, &c->work, c->cfg.state_dir);
 	fs_sync_watch_clock(c->cfg.repos);
 	if (asked || !checkpoint_may_wait(c))
-		r = checkpointer_once(c, asked || *windows == before);
+		r = checkpointer_once(c, asked || *batches == before);
 	if (asked)
 		checkpoint_answer(c, r);
 	fs_sync_tell_unmarked(c->cfg.repos);
@@ -93,19 +93,19 @@ static void *checkpointer_main(void *arg)
 	struct checkpointer *c = arg;
 	bool asked, waits = false;
 	struct timespec next = { 0 };
-	uint64_t windows = 0;
+	uint64_t batches = 0;
 
 	pthread_mutex_lock(&c->mutex);
 	while (!c->stopping) {
 		if (waits)
-			wait_for_windows(c);
+			wait_for_batches(c);
 		else
 			wait_for_round(c, &next);
 		if (c->stopping)
 			break;
 		asked = c->asked.head != NULL;
 		pthread_mutex_unlock(&c->mutex);
-		run_round(c, asked, &windows);
+		run_round(c, asked, &batches);
 		pthread_mutex_lock(&c->mutex);
 		waits = c->asked.head != NULL;
 	}

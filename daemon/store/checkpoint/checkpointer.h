@@ -46,7 +46,7 @@ struct checkpointer_config {
 	struct deferred *deferred;
 	struct pipeline *pipeline;
 	struct completions *completions;
-	/* Must nothing be forgotten any more? True before the window ends that
+	/* Must nothing be forgotten any more? True before the batch ends that
 	 * is the reason. */
 	bool (*is_fatal)(void *arg);
 	/* An admission thread shall take the turn of DEFERRED. */

@@ -66,7 +66,7 @@ struct timespec checkpointer_deadline(struct checkpointer *c);
 struct timespec checkpointer_after(int64_t ns);
 
 /* checkpoint.c: answers the questions that the last round, which came to R,
- * decides. A question that only waits for a window to end stays. */
+ * decides. A question that only waits for a batch to end stays. */
 void checkpoint_answer(struct checkpointer *c, int r);
 /* Need nothing be made durable now? */
 bool checkpoint_may_wait(struct checkpointer *c);

@@ -29,7 +29,7 @@ struct deferred_repo {
 	char *path;
 	int err; /* of the last try; 0: it did not fail, or there was none */
 	int64_t tried_ns; /* when that ended; monotonic */
-	/* Windows of this run that are over and left locks there. */
+	/* Batches of this run that are over and left locks there. */
 	uint64_t *left;
 	size_t nr_left;
 	UT_hash_handle hh;

@@ -43,7 +43,7 @@
  * retry lowers it, to what the retry left.
  *
  *	event				NOTHING	LOCKS	SEARCH	REDO
- *	a window left locks		LOCKS	-	-	-
+ *	a batch left locks		LOCKS	-	-	-
  *	locks could not be searched for	SEARCH	SEARCH	-	-
  *	members were deferred		REDO	REDO	REDO	-
  *	a retry ended; left: members	n/a	REDO	REDO	REDO
@@ -55,7 +55,7 @@
  */
 enum deferred_state {
 	DEFERRED_NOTHING,
-	DEFERRED_LOCKS,  /* of windows that are over; nothing waits for it */
+	DEFERRED_LOCKS,  /* of batches that are over; nothing waits for it */
 	DEFERRED_SEARCH, /* no member is deferred, but locks may stand */
 	DEFERRED_REDO    /* members are deferred */
 };
@@ -98,7 +98,7 @@ void deferred_add(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, const char *why);
 /* One log line of REPO was deferred. */
 void deferred_add_line(struct deferred *d, const struct repo *repo);
-/* Window TOKEN is over and left locks in REPO. The locks hold up only writers
+/* Batch TOKEN is over and left locks in REPO. The locks hold up only writers
  * of those names; the retry after the next checkpoint removes them. */
 void deferred_add_locks(struct deferred *d, const struct repo *repo,
     uint64_t token);

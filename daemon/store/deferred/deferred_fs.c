@@ -14,7 +14,7 @@
  *		(deferred_retry.c): the file system is opened anew, by path,
  *		and must sync. The page cache is dropped, and every value is
  *		written again. Locks that came back with the disk are removed:
- *		windows that began before the new opening are over
+ *		batches that began before the new opening are over
  *
  * The same happens where a repository is opened that has records of another
  * life of its file system: it was unmounted in between, or somebody mounted
@@ -53,7 +53,7 @@ static bool is_wanted(const struct deferring *p, const struct replay_row *row)
 {
 	/* Once is enough: what was redone may have been changed since by
 	 * records that are not deferred. */
-	if (row->row.kind != JOURNAL_PART || row->is_aside)
+	if (row->row.kind != JOURNAL_SLICE || row->is_aside)
 		return false;
 	return p->fs != NULL ? row->row.mount == p->fs->mount :
 			       row->row.mount != p->repo->fs->mount;
@@ -118,27 +118,26 @@ static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
 	return other != NULL;
 }
 
-uint64_t deferred_fs_first_window(struct deferred *d, struct repo *repo)
+uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 {
 	struct repos *repos = d->cfg.repos;
 	uint64_t first;
 
 	pthread_mutex_lock(&repos->mutex);
-	if (repo->fs->first_window == 0)
-		repo->fs->first_window = d->cfg.next_token(d->cfg.arg);
-	first = repo->fs->first_window;
+	if (repo->fs->first_batch == 0)
+		repo->fs->first_batch = d->cfg.next_token(d->cfg.arg);
+	first = repo->fs->first_batch;
 	pthread_mutex_unlock(&repos->mutex);
 	/* By another path, where mounts are all that tells file systems
-	 * apart: those windows may be at work in these very directories. */
+	 * apart: those batches may be at work in these very directories. */
 	return is_open_elsewhere(repos, repo) ? 0 : first;
 }
 
-/* Locks that came back with the disk, of windows that left no record. */
+/* Locks that came back with the disk, of batches that left no record. */
 static int look_for_locks(struct deferred *d, struct repo *repo)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
-	struct live_batches live = { .from =
-					 deferred_fs_first_window(d, repo) };
+	struct live_batches live = { .from = deferred_fs_first_batch(d, repo) };
 	int r;
 
 	if (live.from == 0 || deferred_is_endless(d, repo->id))

@@ -18,9 +18,9 @@ void deferred_fs_let_go(struct deferred *d);
  * were written on another mount? Then these records are deferred. -EAGAIN:
  * another thread still uses the repository on the other mount. */
 int deferred_fs_check(struct deferred *d, struct repo *repo);
-/* The admission thread of REPO: the first window that may have locks in REPO;
- * 0: any window may. The first call takes the number for a file system, so a
- * call must precede every window there. Blocks only for repos->mutex. */
-uint64_t deferred_fs_first_window(struct deferred *d, struct repo *repo);
+/* The admission thread of REPO: the first batch that may have locks in REPO;
+ * 0: any batch may. The first call takes the number for a file system, so a
+ * call must precede every batch there. Blocks only for repos->mutex. */
+uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo);
 
 #endif

@@ -32,7 +32,7 @@ void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index);
 void deferred_free_updates(struct deferred *d);
 
 /* A retry in REPO begins, before it reads the journal. MEMBERS: how many are
- * noted as deferred. TOKENS: the windows that left locks, sorted; the caller
+ * noted as deferred. TOKENS: the batches that left locks, sorted; the caller
  * frees them. 0, -ENOMEM. */
 int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
     uint64_t **tokens, size_t *nr);

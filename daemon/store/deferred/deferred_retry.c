@@ -298,7 +298,7 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		.still_deferred = refuse_name,
 		.rows_mutex = &d->rows,
 		.ended = ended,
-		.live = deferred_fs_first_window(d, repo),
+		.live = deferred_fs_first_batch(d, repo),
 		.arg = &retry };
 	uint64_t members, left, *over;
 	int r;

@@ -55,7 +55,7 @@ int history_look_at(struct history_question *q, const struct journal_row *row)
 	return history_look_at_time(q);
 }
 
-struct slice {
+struct history_slice {
 	struct history_question *q;
 	unsigned nr;
 	uint64_t last;
@@ -63,7 +63,7 @@ struct slice {
 
 static int slice_row(void *arg, const struct journal_row *row)
 {
-	struct slice *slice = arg;
+	struct history_slice *slice = arg;
 
 	slice->nr++;
 	slice->last = row->lsn;
@@ -78,7 +78,7 @@ void history_begin_time(struct history_question *q)
 int history_scan_range(struct history_question *q, uint64_t after,
     uint64_t before)
 {
-	struct slice slice = { .q = q, .nr = SLICE_ROWS };
+	struct history_slice slice = { .q = q, .nr = SLICE_ROWS };
 	int r = 0;
 
 	while (r == 0 && slice.nr == SLICE_ROWS) {

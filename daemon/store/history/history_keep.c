@@ -123,7 +123,7 @@ static int index_one(void *arg, const struct journal_row *row)
 	struct indexing *in = arg;
 	int r = 0;
 
-	if (row->kind == JOURNAL_PART || row->kind == JOURNAL_ABORT)
+	if (row->kind == JOURNAL_SLICE || row->kind == JOURNAL_ABORT)
 		r = index_row(in, row);
 	if (r != 0)
 		return r;
@@ -218,7 +218,7 @@ static int trim_one(void *arg, const struct journal_row *row)
 	if (row->time_us >= t->before_us && !t->is_too_much)
 		return HISTORY_STOP;
 	if (refd_txid_birth_ms(&row->txid) >= t->horizon_ms &&
-	    (row->kind == JOURNAL_PART || row->kind == JOURNAL_ABORT))
+	    (row->kind == JOURNAL_SLICE || row->kind == JOURNAL_ABORT))
 		r = keep_id(t, row);
 	if (r != 0)
 		return r;

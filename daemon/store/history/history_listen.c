@@ -52,7 +52,7 @@ static int listen_to(void *arg, const struct journal_row *row)
 
 	l->nr++;
 	l->last = row->lsn;
-	if (row->kind != JOURNAL_PART && row->kind != JOURNAL_ABORT)
+	if (row->kind != JOURNAL_SLICE && row->kind != JOURNAL_ABORT)
 		return 0;
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)

@@ -57,7 +57,7 @@ bool history_wants_row(const struct history *h, const struct store_history *ask,
 	static const struct refd_txid any;
 	const struct refd_request *req = &ask->req;
 
-	if (row->kind != JOURNAL_PART &&
+	if (row->kind != JOURNAL_SLICE &&
 	    (row->kind != JOURNAL_ABORT || req->verb != REFD_VERB_WATCH))
 		return false;
 	return row->lsn > h->trimmed &&
@@ -385,7 +385,7 @@ int history_tell(struct history_telling *t, const struct journal_row *row)
 	}
 	if (row->kind == JOURNAL_ABORT)
 		r = find_target(t->h, row, &rt.refers_to);
-	if (r == 0 && (row->kind == JOURNAL_PART || rt.refers_to != 0))
+	if (r == 0 && (row->kind == JOURNAL_SLICE || rt.refers_to != 0))
 		r = tell_members(&rt);
 	history_takings_done(&rt.takings);
 	record_done(&rec);

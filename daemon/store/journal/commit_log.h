@@ -49,7 +49,7 @@ struct journal_config;
 #define JOURNAL_UNKNOWN 1
 
 enum journal_kind {
-	JOURNAL_PART = 1,  /* a transaction's slice of a batch */
+	JOURNAL_SLICE = 1, /* a transaction's slice of a batch */
 	JOURNAL_ABORT = 2, /* abort record: takes back members of an earlier
 			      row */
 	/* A copy of members that recovery could not redo yet. The row stays

@@ -315,7 +315,7 @@ int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
 		sqlite3_bind_int64(scan.stmt, 1,
 		    (sqlite3_int64)journal_forgotten(j));
 		sqlite3_bind_int64(scan.stmt, 2, (sqlite3_int64)repo);
-		sqlite3_bind_int(scan.stmt, 3, JOURNAL_PART);
+		sqlite3_bind_int(scan.stmt, 3, JOURNAL_SLICE);
 		sqlite3_bind_int64(scan.stmt, 4, (sqlite3_int64)mount);
 		more = scan_next(&scan);
 	}

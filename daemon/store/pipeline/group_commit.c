@@ -1,5 +1,5 @@
 /*
- * Committing together: when the rows of a window go to the commit log.
+ * Committing together: when the rows of a batch go to the commit log.
  *
  * Happy path: gather, append, wait.
  *
@@ -11,7 +11,7 @@
 
 #define GATHER_MAX_NS (10 * 1000 * 1000)
 
-/* One flush serves all rows that precede it. So a window waits for the windows
+/* One flush serves all rows that precede it. So a batch waits for the batches
  * that take their locks, but no longer than a flush takes. */
 static void gather(struct pipeline *p)
 {

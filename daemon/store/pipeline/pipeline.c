@@ -1,11 +1,11 @@
 /*
- * The windows in work, and the hand-over to the workers.
+ * The batches in work, and the hand-over to the workers.
  *
- * Happy path of a window: pipeline_apply() puts it into the queue; begin_window()
- * sets the floor; apply_window() locks, commits and publishes; end_window()
- * clears the floor and hands the window back.
+ * Happy path of a batch: pipeline_apply() puts it into the queue; begin_batch()
+ * sets the floor; apply_batch() locks, commits and publishes; end_batch()
+ * clears the floor and hands the batch back.
  *
- * Failures: none. No worker is free: the window waits.
+ * Failures: none. No worker is free: the batch waits.
  */
 #include "daemon/store/pipeline/pipeline_internal.h"
 
@@ -14,31 +14,31 @@
 
 #include "daemon/store/refs/packed.h"
 
-/* ---- one window ---- */
+/* ---- one batch ---- */
 
-/* Under MUTEX. There is a slot: the source permits PIPELINE_WINDOWS workers, and
- * the scheduler sends one window at a time the direct way. */
-static struct commit_slot *begin_window(struct pipeline *p, struct window *w)
+/* Under MUTEX. There is a slot: the source permits PIPELINE_BATCHES workers, and
+ * the scheduler sends one batch at a time the direct way. */
+static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 {
-	/* A rejection has no repository: its window only writes to the log.
-	 * The paths stay valid until the window has come back. */
-	const struct repo *repo = w->parts[0].txn->repo;
+	/* A rejection has no repository: its batch only writes to the log.
+	 * The paths stay valid until the batch has come back. */
+	const struct repo *repo = b->slices[0].txn->repo;
 	struct commit_slot *slot = p->slots;
 	size_t i;
 
-	while (slot->window != NULL)
+	while (slot->batch != NULL)
 		slot++;
 	*slot = (struct commit_slot){
-		.window = w,
-		/* No record of the window exists yet. */
+		.batch = b,
+		/* No record of the batch exists yet. */
 		.floor = journal_last_lsn(p->journal) + 1,
 		.work = { repo != NULL ? repo->path : p->cfg.state_dir,
 		    SYS(p->cfg.sys, now_mono) },
-		.is_prepared = w->is_prepared,
+		.is_prepared = b->is_prepared,
 	};
-	for (i = 1; i < w->nr_parts && !slot->has_more; i++)
-		slot->has_more = w->parts[i].txn->repo != repo;
-	p->nr_locking += !w->is_prepared;
+	for (i = 1; i < b->nr_slices && !slot->has_more; i++)
+		slot->has_more = b->slices[i].txn->repo != repo;
+	p->nr_locking += !b->is_prepared;
 	return slot;
 }
 
@@ -51,7 +51,7 @@ static bool one_less_prepares(struct pipeline *p)
 }
 
 /* applier.prepared */
-static void window_prepared(void *arg, struct window *w)
+static void batch_prepared(void *arg, struct batch *b)
 {
 	struct pipeline *p = arg;
 	bool wake;
@@ -59,8 +59,8 @@ static void window_prepared(void *arg, struct window *w)
 
 	pthread_mutex_lock(&p->mutex);
 	wake = one_less_prepares(p);
-	for (i = 0; i <= PIPELINE_WINDOWS; i++) {
-		if (p->slots[i].window != w)
+	for (i = 0; i <= PIPELINE_BATCHES; i++) {
+		if (p->slots[i].batch != b)
 			continue;
 		p->slots[i].is_prepared = true;
 		p->slots[i].work.since_ns = SYS(p->cfg.sys, now_mono);
@@ -70,19 +70,19 @@ static void window_prepared(void *arg, struct window *w)
 		p->cfg.wake(p->cfg.arg);
 }
 
-/* The floor is cleared before the window is handed back, so that a client finds
+/* The floor is cleared before the batch is handed back, so that a client finds
  * an answered update in history. */
-static void end_window(struct pipeline *p, struct commit_slot *slot,
-    struct window *w)
+static void end_batch(struct pipeline *p, struct commit_slot *slot,
+    struct batch *b)
 {
-	w->done_ns = SYS(p->cfg.sys, now_mono);
+	b->done_ns = SYS(p->cfg.sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
-	if (!w->is_prepared)
+	if (!b->is_prepared)
 		one_less_prepares(p);
 	memset(slot, 0, sizeof(*slot));
 	p->nr_ended++;
 	pthread_mutex_unlock(&p->mutex);
-	completions_put_window(p->cfg.completions, w);
+	completions_put_batch(p->cfg.completions, b);
 	p->cfg.committed(p->cfg.arg);
 }
 
@@ -91,19 +91,19 @@ static bool apply_next(void *arg)
 {
 	struct commit_slot *slot = NULL;
 	struct pipeline *p = arg;
-	struct window *w;
+	struct batch *b;
 
 	pthread_mutex_lock(&p->mutex);
-	w = window_fifo_take(&p->to_apply);
-	if (w != NULL)
-		slot = begin_window(p, w);
+	b = batch_fifo_take(&p->to_apply);
+	if (b != NULL)
+		slot = begin_batch(p, b);
 	if (p->to_apply.head != NULL)
 		workers_wake(p->cfg.workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
-	if (w == NULL)
+	if (b == NULL)
 		return false;
-	apply_window(&p->applier, w);
-	end_window(p, slot, w);
+	apply_batch(&p->applier, b);
+	end_batch(p, slot, b);
 	return true;
 }
 
@@ -134,13 +134,13 @@ static void init_applier(struct pipeline *p)
 	ap->durability = p->cfg.durability;
 	ap->prepare_max_ns = p->cfg.prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
-	/* Without memory each window syncs its files one after the other. */
+	/* Without memory each batch syncs its files one after the other. */
 	ap->flusher = flusher_new(p->cfg.sys, p->cfg.workers);
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = group_commit;
-	ap->prepared = window_prepared;
+	ap->prepared = batch_prepared;
 	ap->defer_line = defer_line;
 	ap->left = left;
 	ap->defer_update = defer_update;
@@ -165,7 +165,7 @@ struct pipeline *pipeline_new(const struct pipeline_config *cfg)
 	pthread_condattr_destroy(&attr);
 	p->source = (struct work_source){ .work = apply_next,
 		.arg = p,
-		.most = PIPELINE_WINDOWS,
+		.most = PIPELINE_BATCHES,
 		.reserved = PIPELINE_RESERVED };
 	workers_add(cfg->workers, &p->source);
 	return p;
@@ -183,16 +183,16 @@ void pipeline_free(struct pipeline *p)
 
 /* ---- handing over ---- */
 
-void pipeline_apply(struct pipeline *p, struct window *w)
+void pipeline_apply(struct pipeline *p, struct batch *b)
 {
-	/* The end of a session takes no locks. The window was here before and
+	/* The end of a session takes no locks. The batch was here before and
 	 * may still be marked. */
-	w->is_prepared =
-	    w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT;
+	b->is_prepared =
+	    b->session == BATCH_COMMIT || b->session == BATCH_ABORT;
 	pthread_mutex_lock(&p->mutex);
-	if (!w->is_prepared)
+	if (!b->is_prepared)
 		p->nr_preparing++;
-	window_fifo_put(&p->to_apply, w);
+	batch_fifo_put(&p->to_apply, b);
 	workers_wake(p->cfg.workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
 }
@@ -212,17 +212,17 @@ uint64_t pipeline_next_token(struct pipeline *p)
 	return atomic_fetch_add(&p->applier.next_token, 1);
 }
 
-void pipeline_apply_here(struct pipeline *p, struct window *w)
+void pipeline_apply_here(struct pipeline *p, struct batch *b)
 {
 	struct commit_slot *slot;
 
-	w->parts[0].txn->times.admitted_ns = SYS(p->cfg.sys, now_mono);
+	b->slices[0].txn->times.admitted_ns = SYS(p->cfg.sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
 	p->nr_preparing++;
-	slot = begin_window(p, w);
+	slot = begin_batch(p, b);
 	pthread_mutex_unlock(&p->mutex);
-	apply_window(&p->applier, w);
-	end_window(p, slot, w);
+	apply_batch(&p->applier, b);
+	end_batch(p, slot, b);
 }
 
 /* ---- questions ---- */
@@ -232,7 +232,7 @@ static uint64_t below_floors(const struct pipeline *p, uint64_t lsn)
 {
 	size_t i;
 
-	for (i = 0; i <= PIPELINE_WINDOWS; i++)
+	for (i = 0; i <= PIPELINE_BATCHES; i++)
 		if (p->slots[i].floor != 0 && p->slots[i].floor - 1 < lsn)
 			lsn = p->slots[i].floor - 1;
 	return lsn;
@@ -248,7 +248,7 @@ uint64_t pipeline_visible_lsn(struct pipeline *p)
 	return lsn;
 }
 
-/* The last LSN and the floors in one section: a window that begins later gets
+/* The last LSN and the floors in one section: a batch that begins later gets
  * higher LSNs. */
 uint64_t pipeline_ended_lsn(struct pipeline *p)
 {
@@ -260,7 +260,7 @@ uint64_t pipeline_ended_lsn(struct pipeline *p)
 	return lsn;
 }
 
-uint64_t pipeline_windows(struct pipeline *p)
+uint64_t pipeline_batches(struct pipeline *p)
 {
 	uint64_t nr;
 
@@ -280,7 +280,7 @@ void pipeline_progress(struct pipeline *p, int64_t before_ns,
 	struct store_progress *of;
 
 	pthread_mutex_lock(&p->mutex);
-	for (slot = p->slots; slot <= p->slots + PIPELINE_WINDOWS; slot++) {
+	for (slot = p->slots; slot <= p->slots + PIPELINE_BATCHES; slot++) {
 		of = slot->is_prepared ? commit : prepare;
 		if (stage_add(of, &slot->work, before_ns))
 			of->has_more = slot->has_more;

@@ -1,17 +1,17 @@
 /*
- * The pipeline: a worker per window applies the window (window/apply.h). One
+ * The pipeline: a worker per batch applies the batch (batch/apply.h). One
  * struct pipeline belongs to one store.
  *
  *	pipeline_apply() -> queue -> a worker -> completions
  *
- * A window prepares first: it takes its locks. Preparing takes a processor, so
- * few windows prepare at once, and the scheduler asks pipeline_takes() before
- * it forms the next one. From then on the windows wait for the log. All of
+ * A batch prepares first: it takes its locks. Preparing takes a processor, so
+ * few batches prepare at once, and the scheduler asks pipeline_takes() before
+ * it forms the next one. From then on the batches wait for the log. All of
  * them wait for the same flush (group_commit.c).
  *
- * Each window in work has a floor: no record of the window gets a lower LSN.
- * The floor is set before the window can append a record, and is cleared when
- * all records of the window are published, aborted or deferred. So history may
+ * Each batch in work has a floor: no record of the batch gets a lower LSN.
+ * The floor is set before the batch can append a record, and is cleared when
+ * all records of the batch are published, aborted or deferred. So history may
  * show the records below the lowest floor, and the checkpoint may forget them
  * unless they are deferred.
  *
@@ -21,7 +21,7 @@
  * only locks of the journal and of the pool are taken, and no callback is
  * called.
  *
- * A window belongs to the pipeline from pipeline_apply() until it is in the
+ * A batch belongs to the pipeline from pipeline_apply() until it is in the
  * completions.
  *
  * Failures: each update holds its own result (apply.h). A hand-over allocates
@@ -40,9 +40,9 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
 
-/* Windows in work at once, those of them that prepare, and the workers that
- * other work leaves to windows. */
-#define PIPELINE_WINDOWS   7
+/* Batches in work at once, those of them that prepare, and the workers that
+ * other work leaves to batches. */
+#define PIPELINE_BATCHES   7
 #define PIPELINE_PREPARERS 2
 #define PIPELINE_RESERVED  3
 
@@ -60,9 +60,9 @@ struct pipeline_config {
 	int64_t prepare_max_ns;          /* the same */
 	/* The log must take no more rows. */
 	bool (*is_fatal)(void *arg);
-	/* pipeline_takes() has become true, and no window came back. */
+	/* pipeline_takes() has become true, and no batch came back. */
 	void (*wake)(void *arg);
-	/* A window came back: pipeline_visible_lsn() may have become higher. */
+	/* A batch came back: pipeline_visible_lsn() may have become higher. */
 	void (*committed)(void *arg);
 	void *arg;
 };
@@ -71,28 +71,28 @@ struct pipeline;
 
 /* Before workers_start(). NULL: out of memory. */
 struct pipeline *pipeline_new(const struct pipeline_config *cfg);
-/* P may be NULL. After workers_stop(), which waits until all windows have come
+/* P may be NULL. After workers_stop(), which waits until all batches have come
  * back. */
 void pipeline_free(struct pipeline *p);
 
-/* W comes back once, in the completions. */
-void pipeline_apply(struct pipeline *p, struct window *w);
-/* The same. The calling worker applies W. */
-void pipeline_apply_here(struct pipeline *p, struct window *w);
-/* Would a window be prepared at once? */
+/* B comes back once, in the completions. */
+void pipeline_apply(struct pipeline *p, struct batch *b);
+/* The same. The calling worker applies B. */
+void pipeline_apply_here(struct pipeline *p, struct batch *b);
+/* Would a batch be prepared at once? */
 bool pipeline_takes(struct pipeline *p);
-/* The number of a window or a retry, unique for the life of the journal. */
+/* The number of a batch or a retry, unique for the life of the journal. */
 uint64_t pipeline_next_token(struct pipeline *p);
 
-/* The highest LSN up to which every window has ended and every row is durable
+/* The highest LSN up to which every batch has ended and every row is durable
  * or rejected. */
 uint64_t pipeline_visible_lsn(struct pipeline *p);
-/* The highest LSN up to which every window has ended. A window notes what it
+/* The highest LSN up to which every batch has ended. A batch notes what it
  * defers before it ends: call deferred_lowest_lsn() after this function. */
 uint64_t pipeline_ended_lsn(struct pipeline *p);
-/* How many windows have ended. */
-uint64_t pipeline_windows(struct pipeline *p);
-/* Adds the windows in work to PROGRESS (store_progress()). */
+/* How many batches have ended. */
+uint64_t pipeline_batches(struct pipeline *p);
+/* Adds the batches in work to PROGRESS (store_progress()). */
 void pipeline_progress(struct pipeline *p, int64_t before_ns,
     struct store_progress progress[STORE_STAGES]);
 

@@ -8,12 +8,12 @@
 
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/stages.h"
-#include "daemon/store/window/apply.h"
+#include "daemon/store/batch/apply.h"
 
-/* A window in work. All zero: none. */
+/* A batch in work. All zero: none. */
 struct commit_slot {
-	const struct window *window;
-	uint64_t floor; /* no record of WINDOW gets a lower LSN */
+	const struct batch *batch;
+	uint64_t floor; /* no record of BATCH gets a lower LSN */
 	struct stage_work work;
 	bool has_more;    /* repositories besides the one in WORK */
 	bool is_prepared; /* WORK is the stage commit, not prepare */
@@ -24,18 +24,18 @@ struct pipeline {
 	struct journal *journal; /* of cfg.log */
 	struct applier applier;
 
-	struct work_source source; /* a window */
+	struct work_source source; /* a batch */
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
 	pthread_cond_t gathered; /* NR_LOCKING is 0 */
-	struct window_fifo to_apply;
-	/* Windows that have not taken their locks yet: that were handed over;
+	struct batch_fifo to_apply;
+	/* Batches that have not taken their locks yet: that were handed over;
 	 * that are in work. */
 	size_t nr_preparing, nr_locking;
 	uint64_t nr_ended;
 	/* One is for pipeline_apply_here(). */
-	struct commit_slot slots[PIPELINE_WINDOWS + 1];
+	struct commit_slot slots[PIPELINE_BATCHES + 1];
 };
 
 /* group_commit.c: applier.commit; ARG is the pipeline. */

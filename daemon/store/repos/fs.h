@@ -39,7 +39,7 @@ struct repos;
 enum fs_state {
 	FS_OPEN,
 	/* What is in memory need not be on disk. Nobody gets a repository
-	 * there, and no sync begins. Syncs and windows that have begun end. */
+	 * there, and no sync begins. Syncs and batches that have begun end. */
 	FS_FAILED,
 	FS_GONE /* the descriptors are closed; no record needs a sync of it */
 };
@@ -73,9 +73,9 @@ struct fs {
 	pthread_mutex_t objects_sync;
 	_Atomic enum fs_state state; /* changed under repos->mutex */
 	unsigned nr_syncing;         /* threads; under repos->mutex */
-	/* The first window that may have locks there; 0: not asked for yet.
+	/* The first batch that may have locks there; 0: not asked for yet.
 	 * Under repos->mutex. */
-	uint64_t first_window;
+	uint64_t first_batch;
 	struct fs *next;
 };
 

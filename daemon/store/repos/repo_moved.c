@@ -15,7 +15,7 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"
 
-/* Results of an earlier window are final. */
+/* Results of an earlier batch are final. */
 static bool has_doubtful_update(const struct txn *txn)
 {
 	size_t i;

@@ -1,5 +1,5 @@
 /*
- * Creates the log files for the lines of a batch.
+ * Creates the log files for the lines of a pass.
  *
  * The happy path: the log of a ref gets a line if the ref is written. The logs
  * of symbolic refs that lead to the ref, and of HEAD, always get the line, as
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
 bool change_forces_log(const struct change *c)
 {
-	if (!c->share->txn->req.create_reflog)
+	if (!c->slice->txn->req.create_reflog)
 		return false;
 	switch (c->u->ask->action) {
 	case REFD_UPDATE:
@@ -57,49 +57,49 @@ static bool is_logged(const struct change *c)
 	return false;
 }
 
-static int share_file(struct batch *b, struct change *c, int fd)
+static int slice_file(struct pass *p, struct change *c, int fd)
 {
 	struct sys_stat st;
 	mode_t mode;
 	int r;
 
-	r = SYS(b->sys, fstat, fd, &st);
+	r = SYS(p->sys, fstat, fd, &st);
 	if (r == 0 && !S_ISREG(st.mode))
 		r = -EINVAL;
 	if (r == 0 && st.nlink > 1)
 		r = -EMLINK;
 	if (r < 0)
 		return r;
-	mode = repo_shared_mode(c->share->shared_perm, st.mode & 07777);
+	mode = repo_shared_mode(c->slice->shared_perm, st.mode & 07777);
 	if (mode == (st.mode & 07777))
 		return 0;
-	return SYS(b->sys, fchmod, fd, mode);
+	return SYS(p->sys, fchmod, fd, mode);
 }
 
 /* As git does, sets the mode of every log that gets a line. */
-static int share_log(struct batch *b, struct change *c, const char *path)
+static int slice_log(struct pass *p, struct change *c, const char *path)
 {
 	int fd, r;
 
-	if (c->share->shared_perm == 0)
+	if (c->slice->shared_perm == 0)
 		return 0;
-	fd = SYS(b->sys, openat, c->edit.dirfd, path, O_RDONLY, 0);
+	fd = SYS(p->sys, openat, c->edit.dirfd, path, O_RDONLY, 0);
 	if (fd < 0)
 		return fd;
-	r = share_file(b, c, fd);
-	SYS(b->sys, close, fd);
+	r = slice_file(p, c, fd);
+	SYS(p->sys, close, fd);
 	return r;
 }
 
 /* All refs are locked, so no other writer creates their logs. */
-static bool has_no_logs(struct batch *b, struct group *g)
+static bool has_no_logs(struct pass *p, struct repo_slice *g)
 {
 	struct sys_stat st;
 
 	if (!g->logs_looked) {
 		g->logs_looked = true;
 		g->has_no_logs =
-		    SYS(b->sys, lstatat, g->repo->fd, "logs", &st) == -ENOENT;
+		    SYS(p->sys, lstatat, g->repo->fd, "logs", &st) == -ENOENT;
 	}
 	return g->has_no_logs;
 }
@@ -107,19 +107,20 @@ static bool has_no_logs(struct batch *b, struct group *g)
 static bool may_create_log(const struct change *c)
 {
 	return change_forces_log(c) ||
-	    reflog_policy_creates(c->share->log_policy, change_shown_name(c));
+	    reflog_policy_creates(c->slice->log_policy, change_shown_name(c));
 }
 
 /* True for most refs in bare repositories. */
-static bool is_surely_unlogged(struct batch *b, const struct change *c)
+static bool is_surely_unlogged(struct pass *p, const struct change *c)
 {
 	return c->action != CHANGE_DELETE && !may_create_log(c) &&
-	    c->edit.dirfd == c->group->repo->fd && has_no_logs(b, c->group);
+	    c->edit.dirfd == c->repo_slice->repo->fd &&
+	    has_no_logs(p, c->repo_slice);
 }
 
 /* C creates no log, and the directory of the log does not exist. */
-static bool has_no_log(struct batch *b, const struct change *c,
-    const char *path, bool may_create)
+static bool has_no_log(struct pass *p, const struct change *c, const char *path,
+    bool may_create)
 {
 	size_t len = change_dir_len(c);
 	char dir[REFD_PATH_MAX];
@@ -127,16 +128,16 @@ static bool has_no_log(struct batch *b, const struct change *c,
 
 	if (may_create)
 		return false;
-	if (c->edit.dirfd == b->logless_fd && len == b->logless_len &&
-	    memcmp(c->edit.name, b->logless_dir, len) == 0)
+	if (c->edit.dirfd == p->logless_fd && len == p->logless_len &&
+	    memcmp(c->edit.name, p->logless_dir, len) == 0)
 		return true;
 	strcpy(dir, path);
 	*strrchr(dir, '/') = '\0';
-	if (SYS(b->sys, lstatat, c->edit.dirfd, dir, &st) != -ENOENT)
+	if (SYS(p->sys, lstatat, c->edit.dirfd, dir, &st) != -ENOENT)
 		return false;
-	b->logless_fd = c->edit.dirfd;
-	b->logless_dir = c->edit.name;
-	b->logless_len = len;
+	p->logless_fd = c->edit.dirfd;
+	p->logless_dir = c->edit.name;
+	p->logless_len = len;
 	return true;
 }
 
@@ -162,7 +163,7 @@ static void log_has_two_names(struct change *c, const char *path)
 	    change_shown_name(c), whole);
 }
 
-void batch_prepare_logs(struct batch *b)
+void pass_prepare_logs(struct pass *p)
 {
 	char path[REFD_PATH_MAX];
 	struct change *c;
@@ -170,22 +171,22 @@ void batch_prepare_logs(struct batch *b)
 	size_t i;
 	int r;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (!change_is_live(c) ||
 		    (!is_logged(c) && c->action != CHANGE_DELETE) ||
-		    is_surely_unlogged(b, c))
+		    is_surely_unlogged(p, c))
 			continue;
 		edit_log_path(&c->edit, path);
 		may_create = may_create_log(c);
-		if (!change_stays_inside(b, c, path) || !is_logged(c) ||
-		    has_no_log(b, c, path, may_create))
+		if (!change_stays_inside(p, c, path) || !is_logged(c) ||
+		    has_no_log(p, c, path, may_create))
 			continue;
-		r = reflog_prepare(b->sys, c->edit.dirfd, path, may_create,
-		    c->share->file_mode, c->share->dir_mode, &c->log,
+		r = reflog_prepare(p->sys, c->edit.dirfd, path, may_create,
+		    c->slice->file_mode, c->slice->dir_mode, &c->log,
 		    &c->log_made, &c->log_made_dirs);
 		if (r == 0 && c->log && !c->log_made)
-			r = share_log(b, c, path);
+			r = slice_log(p, c, path);
 		if (r == -EISDIR)
 			cant_log(c, REFD_DETAIL_LOGS_BELOW, path);
 		else if (r == -ENOTDIR)

@@ -12,31 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 
 #define RESOLVE_MAX 5 /* git's SYMREF_MAXDEPTH */
 
 /* ---- packed-refs ---- */
 
-static void fail_group_packed(struct batch *b, struct group *g, int err)
+static void fail_group_packed(struct pass *p, struct repo_slice *g, int err)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->group == g)
-			change_fail_packed(b->changes[i], err,
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->repo_slice == g)
+			change_fail_packed(p->changes[i], err,
 			    "can't read packed-refs");
 }
 
-static void fail_group(struct batch *b, struct group *g, int err,
+static void fail_group(struct pass *p, struct repo_slice *g, int err,
     const char *doing)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->group == g)
-			change_fail_errno(b->changes[i], err, doing);
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->repo_slice == g)
+			change_fail_errno(p->changes[i], err, doing);
 }
 
 static void packed_failed(struct change *c, int err)
@@ -46,7 +46,8 @@ static void packed_failed(struct change *c, int err)
 
 static void look_up_packed(struct change *c)
 {
-	int r = packed_lookup(c->group->snap, c->edit.name, &c->packed_oid);
+	int r =
+	    packed_lookup(c->repo_slice->snap, c->edit.name, &c->packed_oid);
 
 	if (r < 0)
 		packed_failed(c, r);
@@ -57,31 +58,32 @@ static void look_up_packed(struct change *c)
 	}
 }
 
-static void read_packed(struct batch *b)
+static void read_packed(struct pass *p)
 {
 	struct change *c;
-	struct group *g;
+	struct repo_slice *g;
 	size_t i;
 	int r;
 
-	for (i = 0; i < b->nr_groups; i++) {
-		g = &b->groups[i];
+	for (i = 0; i < p->nr_repo_slices; i++) {
+		g = &p->repo_slices[i];
 		if (!g->has_token)
 			continue;
 		/* Without this time, recovery from a power loss would take
 		 * every older file for a later write. */
 		r = token_locked_at(&g->token, &g->locked_at_ns);
 		if (r < 0) {
-			fail_group(b, g, r, "can't look at the lock file");
+			fail_group(p, g, r, "can't look at the lock file");
 			continue;
 		}
 		r = packed_snapshot(g->repo->packed, &g->snap);
 		if (r < 0)
-			fail_group_packed(b, g, r);
+			fail_group_packed(p, g, r);
 	}
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (change_is_live(c) && c->edit.dirfd == c->group->repo->fd)
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (change_is_live(c) &&
+		    c->edit.dirfd == c->repo_slice->repo->fd)
 			look_up_packed(c);
 	}
 }
@@ -98,22 +100,21 @@ static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
 
 /* The change of the same transaction that writes the ref NAME before C, or
  * NULL. */
-static const struct change *find_earlier(struct batch *b, struct change *c,
+static const struct change *find_earlier(struct pass *p, struct change *c,
     const char *name)
 {
-	struct change at = { .share = c->share };
+	struct change at = { .slice = c->slice };
 	const struct change *other;
 	size_t i;
 
-	if (batch_place(b, c->share, name, &at) < 0)
+	if (pass_place(p, c->slice, name, &at) < 0)
 		return NULL;
-	for (i = batch_first_asked(b, &at, at.edit.name); i < b->nr_asked;
-	    i++) {
-		other = b->changes[i];
+	for (i = pass_first_asked(p, &at, at.edit.name); i < p->nr_asked; i++) {
+		other = p->changes[i];
 		if (strcmp(other->edit.name, at.edit.name) != 0 ||
 		    other->edit.dirfd != at.edit.dirfd)
 			break;
-		if (other->share == c->share && other->u < c->u &&
+		if (other->slice == c->slice && other->u < c->u &&
 		    change_is_live(other) && other->action == CHANGE_WRITE &&
 		    strcmp(other->u->ask->name, name) == 0)
 			return other;
@@ -125,10 +126,10 @@ static const struct change *find_earlier(struct batch *b, struct change *c,
  * compared and logged. With EARLIER, the values are those after the earlier
  * changes of the transaction. false: a value may exist but can't be read. If
  * TARGET does not exist, OID is unchanged. */
-static bool resolve(struct batch *b, struct change *c, const char *target,
+static bool resolve(struct pass *p, struct change *c, const char *target,
     bool earlier, struct refd_oid *oid)
 {
-	struct change at = { .share = NULL };
+	struct change at = { .slice = NULL };
 	char name[REFD_REFNAME_MAX + 1];
 	const struct change *other;
 	struct loose_value value;
@@ -139,9 +140,9 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 		return false;
 	for (depth = 0; depth < RESOLVE_MAX; depth++) {
 		if (!refd_refname_may_write(name, NULL) ||
-		    batch_place(b, c->share, name, &at) < 0)
+		    pass_place(p, c->slice, name, &at) < 0)
 			return false;
-		other = earlier ? find_earlier(b, c, name) : NULL;
+		other = earlier ? find_earlier(p, c, name) : NULL;
 		if (other != NULL && change_new_target(other) == NULL) {
 			*oid = other->u->ask->new_oid;
 			return true;
@@ -151,7 +152,7 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 				return false;
 			continue;
 		}
-		if (loose_read(b->sys, at.edit.dirfd, at.edit.name, &value) < 0)
+		if (loose_read(p->sys, at.edit.dirfd, at.edit.name, &value) < 0)
 			return false;
 		kind = value.kind;
 		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
@@ -160,9 +161,9 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 			*oid = value.oid;
 		loose_value_done(&value);
 		if (kind == LOOSE_ABSENT || kind == LOOSE_DIR) {
-			return at.edit.dirfd != c->group->repo->fd ||
-			    packed_lookup(c->group->snap, at.edit.name, oid) >=
-			    0;
+			return at.edit.dirfd != c->repo_slice->repo->fd ||
+			    packed_lookup(c->repo_slice->snap, at.edit.name,
+				oid) >= 0;
 		}
 		if (kind != LOOSE_SYMREF)
 			return kind == LOOSE_OID;
@@ -170,7 +171,7 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 	return false;
 }
 
-static void find_new_value(struct batch *b, struct change *c)
+static void find_new_value(struct pass *p, struct change *c)
 {
 	const char *target = change_new_target(c);
 
@@ -178,7 +179,7 @@ static void find_new_value(struct batch *b, struct change *c)
 		return;
 	c->new_oid = c->u->ask->new_oid;
 	if (target != NULL)
-		resolve(b, c, target, true, &c->new_oid);
+		resolve(p, c, target, true, &c->new_oid);
 }
 
 /* ---- old values ---- */
@@ -275,8 +276,8 @@ static void check_old_value(struct change *c)
 /* ---- directories and files ---- */
 
 /* Two names of one transaction that can't both exist. Conflicting names of
- * different transactions are never in one batch. */
-static void check_siblings(struct batch *b, struct change *c)
+ * different transactions are never in one pass. */
+static void check_siblings(struct pass *p, struct change *c)
 {
 	char below[REFD_REFNAME_MAX + 2];
 	struct change *other;
@@ -284,11 +285,11 @@ static void check_siblings(struct batch *b, struct change *c)
 
 	strcpy(below, c->edit.name);
 	strcat(below, "/");
-	i = batch_first_asked(b, c, below);
-	if (i == b->nr_asked)
+	i = pass_first_asked(p, c, below);
+	if (i == p->nr_asked)
 		return;
-	other = b->changes[i];
-	if (other->share != c->share || other->edit.dirfd != c->edit.dirfd ||
+	other = p->changes[i];
+	if (other->slice != c->slice || other->edit.dirfd != c->edit.dirfd ||
 	    strncmp(other->edit.name, below, strlen(below)) != 0)
 		return;
 	change_fail_detail(c, REFD_CONFLICT,
@@ -301,7 +302,7 @@ static void check_siblings(struct batch *b, struct change *c)
  * this name is impossible: the lock of C already needed the directory. */
 static int find_packed_prefix(struct change *c, char *prefix)
 {
-	struct group *g = c->group;
+	struct repo_slice *g = c->repo_slice;
 	size_t len = change_dir_len(c);
 	char *slash;
 	int r = 0;
@@ -309,7 +310,7 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	strcpy(prefix, c->edit.name);
 	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
 		*slash = '\0';
-		/* Most names of a batch are in one directory. */
+		/* Most names of a pass are in one directory. */
 		if ((size_t)(slash - prefix) == g->clear_len &&
 		    memcmp(prefix, g->clear_dir, g->clear_len) == 0)
 			break;
@@ -334,7 +335,7 @@ static void dirs_failed(struct change *c, int err, const char *doing)
 }
 
 /* Fails C with PACKED if the conflicting ref is packed. */
-static void check_below(struct batch *b, struct change *c,
+static void check_below(struct pass *p, struct change *c,
     enum refd_detail_kind packed)
 {
 	char path[REFD_REFNAME_MAX + 2], below[REFD_PATH_MAX];
@@ -342,7 +343,7 @@ static void check_below(struct batch *b, struct change *c,
 	int r = 0;
 
 	if (!c->is_vacant)
-		r = loose_find_below(b->sys, c->edit.dirfd, c->edit.name,
+		r = loose_find_below(p->sys, c->edit.dirfd, c->edit.name,
 		    &loose);
 	if (r > 0) {
 		change_fail_detail(c, REFD_CONFLICT,
@@ -350,10 +351,10 @@ static void check_below(struct batch *b, struct change *c,
 		    change_shown_name(c));
 	} else if (r < 0) {
 		dirs_failed(c, r, "can't look for conflicting names");
-	} else if (c->edit.dirfd == c->group->repo->fd) {
+	} else if (c->edit.dirfd == c->repo_slice->repo->fd) {
 		strcpy(path, c->edit.name);
 		strcat(path, "/");
-		r = packed_find_below(c->group->snap, path, below);
+		r = packed_find_below(c->repo_slice->snap, path, below);
 		if (r > 0)
 			change_fail_detail(c, REFD_CONFLICT, packed,
 			    c->u->ask->name, below, change_shown_name(c));
@@ -372,7 +373,7 @@ static void directory_blocks(struct change *c)
 	    c->u->ask->name, path, change_shown_name(c));
 }
 
-static void check_conflicts(struct batch *b, struct change *c)
+static void check_conflicts(struct pass *p, struct change *c)
 {
 	enum refd_detail_kind packed = REFD_DETAIL_NAME_TAKEN;
 	char path[REFD_REFNAME_MAX + 2];
@@ -380,11 +381,11 @@ static void check_conflicts(struct batch *b, struct change *c)
 
 	if (c->action == CHANGE_WRITE && !c->is_vacant)
 		dirs =
-		    loose_clear_dirs(b->sys, c->edit.dirfd, c->edit.name, NULL);
+		    loose_clear_dirs(p->sys, c->edit.dirfd, c->edit.name, NULL);
 	/* If the directory stays, git looks for conflicts at once. */
 	if (dirs == -ENOTEMPTY)
 		packed = REFD_DETAIL_NAME_TAKEN_EARLY;
-	if (c->edit.dirfd == c->group->repo->fd)
+	if (c->edit.dirfd == c->repo_slice->repo->fd)
 		r = find_packed_prefix(c, path);
 	if (r < 0) {
 		packed_failed(c, r);
@@ -395,8 +396,8 @@ static void check_conflicts(struct batch *b, struct change *c)
 		    path, change_shown_name(c));
 		return;
 	}
-	check_below(b, c, packed);
-	check_siblings(b, c);
+	check_below(p, c, packed);
+	check_siblings(p, c);
 	if (!change_is_live(c))
 		return;
 	if (dirs == -ENOTEMPTY)
@@ -458,9 +459,9 @@ static bool is_confirmed(const struct change *c)
 }
 
 /* Reads the value of a symbolic ref that is not followed. */
-static void read_target(struct batch *b, struct change *c)
+static void read_target(struct pass *p, struct change *c)
 {
-	if (c->target == NULL || resolve(b, c, c->target, false, &c->old_oid))
+	if (c->target == NULL || resolve(p, c, c->target, false, &c->old_oid))
 		return;
 	if (change_needs_value(c) || must_be_absent(c) ||
 	    c->u->ask->old_target != NULL)
@@ -468,28 +469,28 @@ static void read_target(struct batch *b, struct change *c)
 		    c->u->ask->name, NULL, NULL);
 }
 
-static void check(struct batch *b, struct change *c)
+static void check(struct pass *p, struct change *c)
 {
-	read_target(b, c);
+	read_target(p, c);
 	if (change_is_live(c))
 		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)
-		check_conflicts(b, c);
+		check_conflicts(p, c);
 	if (!change_is_live(c))
 		return;
-	find_new_value(b, c);
+	find_new_value(p, c);
 	if (is_confirmed(c))
 		c->action = CHANGE_NOTHING;
 	check_object(c);
 }
 
-void batch_check(struct batch *b)
+void pass_check(struct pass *p)
 {
 	size_t i;
 
-	read_packed(b);
-	for (i = 0; i < b->nr_changes; i++)
-		if (change_is_live(b->changes[i]) && b->changes[i]->is_end)
-			check(b, b->changes[i]);
+	read_packed(p);
+	for (i = 0; i < p->nr_changes; i++)
+		if (change_is_live(p->changes[i]) && p->changes[i]->is_end)
+			check(p, p->changes[i]);
 }

@@ -1,14 +1,14 @@
 /*
- * Creates a batch, decides its changes, and frees the batch.
+ * Creates a pass, decides its changes, and frees the pass.
  *
- * The happy path: the updates of a window become changes, sorted by repository,
- * directory and name. Thus two windows never take locks in opposite order.
+ * The happy path: the updates of a batch become changes, sorted by repository,
+ * directory and name. Thus two batches never take locks in opposite order.
  * Found changes are appended.
  *
- * What fails: an allocation. batch_init() returns false, and batch_done() frees
- * the partial batch.
+ * What fails: an allocation. pass_init() returns false, and pass_done() frees
+ * the partial pass.
  */
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 bool change_is_moved(const struct change *c, enum refd_status status)
 {
 	return repo_move_may_cause(status) &&
-	    repo_is_moved(c->share->repos, c->share->repo);
+	    repo_is_moved(c->slice->repos, c->slice->repo);
 }
 
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
@@ -41,10 +41,10 @@ void change_fail(struct change *c, enum refd_status status, const char *fmt,
 		snprintf(text, sizeof(text),
 		    "cannot update ref '%s': the repository '%s' was moved or "
 		    "replaced meanwhile",
-		    c->u->ask->name, c->share->repo->path);
+		    c->u->ask->name, c->slice->repo->path);
 	}
 	txn_decide(c->u, status, text);
-	c->share->broken = true;
+	c->slice->broken = true;
 }
 
 void change_fail_detail(struct change *c, enum refd_status status,
@@ -54,7 +54,7 @@ void change_fail_detail(struct change *c, enum refd_status status,
 	if (!change_is_live(c))
 		return;
 	txn_decide_detail(c->u, status, kind, arg0, arg1, arg2);
-	c->share->broken = true;
+	c->slice->broken = true;
 }
 
 void change_cant_lock(struct change *c, enum refd_status status,
@@ -102,12 +102,12 @@ void change_fail_packed(struct change *c, int err, const char *doing)
 	}
 }
 
-void change_defer(struct batch *b, const struct change *c)
+void change_defer(struct pass *p, const struct change *c)
 {
 	const struct txn_update *u = c->u;
 
-	if (b->ap->defer_update != NULL)
-		b->ap->defer_update(b->ap->arg, c->share->lsn,
+	if (p->ap->defer_update != NULL)
+		p->ap->defer_update(p->ap->arg, c->slice->lsn,
 		    (uint32_t)(u - u->txn->updates));
 }
 
@@ -116,24 +116,24 @@ void change_again(struct change *c, enum txn_again why)
 	if (!change_is_live(c))
 		return;
 	c->u->again = why;
-	c->share->broken = true;
+	c->slice->broken = true;
 }
 
-void batch_settle(struct batch *b)
+void pass_settle(struct pass *p)
 {
 	enum txn_again again;
-	struct share *s;
+	struct slice *s;
 	size_t i, k;
 
-	for (i = 0; i < b->nr_shares; i++) {
-		s = &b->shares[i];
+	for (i = 0; i < p->nr_slices; i++) {
+		s = &p->slices[i];
 		if (!s->broken || !s->txn->req.atomic)
 			continue;
 		/* If one update is decided, abort the others. If none is
 		 * decided, give all of them back together. */
 		again = TXN_AGAIN_NO;
-		for (k = 0; k < s->part->nr; k++) {
-			struct txn_update *u = s->part->updates[k];
+		for (k = 0; k < s->txn_slice->nr; k++) {
+			struct txn_update *u = s->txn_slice->updates[k];
 
 			if (u->status != REFD_PENDING) {
 				again = TXN_AGAIN_NO;
@@ -142,8 +142,8 @@ void batch_settle(struct batch *b)
 			if (u->again > again)
 				again = u->again;
 		}
-		for (k = 0; k < s->part->nr; k++) {
-			struct txn_update *u = s->part->updates[k];
+		for (k = 0; k < s->txn_slice->nr; k++) {
+			struct txn_update *u = s->txn_slice->updates[k];
 
 			if (u->status != REFD_PENDING)
 				continue;
@@ -154,34 +154,34 @@ void batch_settle(struct batch *b)
 	}
 }
 
-/* ---- setting a batch up ---- */
+/* ---- setting a pass up ---- */
 
 /* Can PART change packed-refs? */
-static bool rewrites_packed(const struct txn_part *part)
+static bool rewrites_packed(const struct txn_slice *txn_slice)
 {
 	size_t i;
 
-	if (part->to_packed)
+	if (txn_slice->to_packed)
 		return true;
-	for (i = 0; i < part->nr; i++)
-		if (part->updates[i]->status == REFD_PENDING &&
-		    txn_update_deletes(part->updates[i]))
+	for (i = 0; i < txn_slice->nr; i++)
+		if (txn_slice->updates[i]->status == REFD_PENDING &&
+		    txn_update_deletes(txn_slice->updates[i]))
 			return true;
 	return false;
 }
 
-bool batch_takes(const struct txn_part *part, enum parts parts)
+bool pass_takes(const struct txn_slice *txn_slice, enum slices slices)
 {
-	return parts == PARTS_ALL ||
-	    rewrites_packed(part) == (parts == PARTS_PACKED);
+	return slices == SLICES_ALL ||
+	    rewrites_packed(txn_slice) == (slices == SLICES_PACKED);
 }
 
 /* The order of the asked changes. */
 static int change_compare(const struct change *c, const struct repo *repo,
     int dirfd, const char *name)
 {
-	if (c->share->repo != repo)
-		return c->share->repo < repo ? -1 : 1;
+	if (c->slice->repo != repo)
+		return c->slice->repo < repo ? -1 : 1;
 	if (c->edit.dirfd != dirfd)
 		return c->edit.dirfd < dirfd ? -1 : 1;
 	return strcmp(c->edit.name, name);
@@ -189,10 +189,10 @@ static int change_compare(const struct change *c, const struct repo *repo,
 
 static int by_place(const void *va, const void *vb)
 {
-	const struct change *const *a = va, *const *b = vb;
+	const struct change *const *a = va, *const *p = vb;
 
-	return change_compare(*a, (*b)->share->repo, (*b)->edit.dirfd,
-	    (*b)->edit.name);
+	return change_compare(*a, (*p)->slice->repo, (*p)->edit.dirfd,
+	    (*p)->edit.name);
 }
 
 /*
@@ -200,32 +200,32 @@ static int by_place(const void *va, const void *vb)
  * path, and the path may lead elsewhere since admission. The opened directory
  * must be at the place where recovery looks for the worktree.
  */
-static int find_git_dir(struct batch *b, struct share *s)
+static int find_git_dir(struct pass *p, struct slice *s)
 {
 	char path[REFD_PATH_MAX];
 	size_t len = strlen(s->repo->path);
-	const struct worktree *w;
+	const struct worktree *b;
 	int fd, r;
 
 	s->git_fd = s->repo->fd;
 	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
 		return 0;
-	fd = repo_open_below_root(b->ap->repos, s->txn->req.git_dir);
+	fd = repo_open_below_root(p->ap->repos, s->txn->req.git_dir);
 	if (fd < 0)
 		return fd;
-	r = SYS(b->sys, fd_path, fd, path, sizeof(path));
-	SYS(b->sys, close, fd);
+	r = SYS(p->sys, fd_path, fd, path, sizeof(path));
+	SYS(p->sys, close, fd);
 	if (r < 0 || strcmp(path, s->repo->path) == 0)
 		return r;
 	if (strncmp(path, s->repo->path, len) != 0 ||
 	    strncmp(path + len, "/worktrees/", 11) != 0 ||
 	    strchr(path + len + 11, '/') != NULL)
 		return -ENOENT;
-	r = batch_worktree(b, s->repo, path + len + 11, &w);
+	r = pass_worktree(p, s->repo, path + len + 11, &b);
 	if (r < 0)
 		return r;
-	s->git_fd = w->fd;
-	s->worktree = w->id;
+	s->git_fd = b->fd;
+	s->worktree = b->id;
 	return 0;
 }
 
@@ -241,16 +241,17 @@ enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
 	return policy;
 }
 
-static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
+static bool slice_init(struct pass *p, struct slice *s,
+    struct txn_slice *txn_slice)
 {
-	const struct refd_request *req = &part->txn->req;
+	const struct refd_request *req = &txn_slice->txn->req;
 
-	s->part = part;
-	s->txn = part->txn;
-	s->repos = b->ap->repos;
-	s->repo = part->txn->repo;
+	s->txn_slice = txn_slice;
+	s->txn = txn_slice->txn;
+	s->repos = p->ap->repos;
+	s->repo = txn_slice->txn->repo;
 	s->worktree = "";
-	s->mode = txn_durability(part->txn, b->ap->durability);
+	s->mode = txn_durability(txn_slice->txn, p->ap->durability);
 	s->committer = req->committer != NULL ? req->committer :
 						"unknown <unknown> 0 +0000";
 	s->message = reflog_normalise(req->message != NULL ? req->message : "");
@@ -262,21 +263,21 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 		    &s->shared_perm);
 	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
 	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
-	s->git_err = find_git_dir(b, s);
+	s->git_err = find_git_dir(p, s);
 	s->log_policy = txn_log_policy(s->txn, s->worktree[0] != '\0');
 	return s->message != NULL;
 }
 
-static void change_init(struct batch *b, struct change *c, struct share *s,
+static void change_init(struct pass *p, struct change *c, struct slice *s,
     struct txn_update *u)
 {
 	int r;
 
 	c->u = u;
-	c->share = s;
-	c->edit.sys = b->sys;
+	c->slice = s;
+	c->edit.sys = p->sys;
 	c->is_asked = c->is_end = true;
-	r = batch_place(b, s, u->ask->name, c);
+	r = pass_place(p, s, u->ask->name, c);
 	/* check_places() reports the error. */
 	if (r < 0)
 		c->edit.dirfd = r;
@@ -287,40 +288,39 @@ static void change_init(struct batch *b, struct change *c, struct share *s,
 	else if (txn_update_deletes(u))
 		c->action = CHANGE_DELETE;
 	c->to_packed =
-	    s->part->to_packed && update_may_be_packed(u, s->log_policy);
+	    s->txn_slice->to_packed && update_may_be_packed(u, s->log_policy);
 }
 
-static void attach_groups(struct batch *b)
+static void attach_groups(struct pass *p)
 {
-	struct group *g = NULL;
+	struct repo_slice *g = NULL;
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		c->edit.value_nr = (unsigned)i;
-		if (g == NULL || g->repo != c->share->repo) {
-			g = &b->groups[b->nr_groups++];
-			g->repo = c->share->repo;
+		if (g == NULL || g->repo != c->slice->repo) {
+			g = &p->repo_slices[p->nr_repo_slices++];
+			g->repo = c->slice->repo;
 		}
-		c->group = g;
+		c->repo_slice = g;
 		c->edit.token = &g->token;
 	}
 }
 
-struct change *batch_found(struct batch *b, struct change *from,
-    const char *name)
+struct change *pass_found(struct pass *p, struct change *from, const char *name)
 {
 	struct change **more, *c;
 	size_t size;
 
-	if (b->nr_changes == b->size) {
-		size = 2 * b->size + 16;
-		more = realloc(b->changes, size * sizeof(struct change *));
+	if (p->nr_changes == p->size) {
+		size = 2 * p->size + 16;
+		more = realloc(p->changes, size * sizeof(struct change *));
 		if (more == NULL)
 			return NULL;
-		b->changes = more;
-		b->size = size;
+		p->changes = more;
+		p->size = size;
 	}
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
@@ -331,37 +331,37 @@ struct change *batch_found(struct batch *b, struct change *from,
 		return NULL;
 	}
 	c->u = from->u;
-	c->share = from->share;
-	c->group = from->group;
-	c->edit.sys = b->sys;
-	c->edit.token = &c->group->token;
+	c->slice = from->slice;
+	c->repo_slice = from->repo_slice;
+	c->edit.sys = p->sys;
+	c->edit.token = &c->repo_slice->token;
 	c->worktree = "";
-	b->changes[b->nr_changes++] = c;
+	p->changes[p->nr_changes++] = c;
 	return c;
 }
 
-bool batch_enlist(struct batch *b, struct change *c)
+bool pass_enlist(struct pass *p, struct change *c)
 {
 	struct change *first;
 
-	HASH_FIND_STR(b->found, c->edit.name, first);
+	HASH_FIND_STR(p->found, c->edit.name, first);
 	if (first != NULL) {
 		c->next_same = first->next_same;
 		first->next_same = c;
 		return true;
 	}
-	HASH_ADD_KEYPTR(hh, b->found, c->edit.name, strlen(c->edit.name), c);
+	HASH_ADD_KEYPTR(hh, p->found, c->edit.name, strlen(c->edit.name), c);
 	return c->hh.tbl != NULL;
 }
 
-size_t batch_first_asked(const struct batch *b, const struct change *c,
+size_t pass_first_asked(const struct pass *p, const struct change *c,
     const char *name)
 {
-	size_t low = 0, high = b->nr_asked, mid;
+	size_t low = 0, high = p->nr_asked, mid;
 
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		if (change_compare(b->changes[mid], c->share->repo,
+		if (change_compare(p->changes[mid], c->slice->repo,
 			c->edit.dirfd, name) < 0)
 			low = mid + 1;
 		else
@@ -372,88 +372,88 @@ size_t batch_first_asked(const struct batch *b, const struct change *c,
 
 static bool is_same(const struct change *c, const struct change *other)
 {
-	return other != c && other->share == c->share &&
+	return other != c && other->slice == c->slice &&
 	    other->edit.dirfd == c->edit.dirfd &&
 	    strcmp(other->edit.name, c->edit.name) == 0;
 }
 
-struct change *batch_find_same(struct batch *b, const struct change *c)
+struct change *pass_find_same(struct pass *p, const struct change *c)
 {
 	struct change *other;
 	size_t i;
 
-	for (i = batch_first_asked(b, c, c->edit.name); i < b->nr_asked; i++) {
-		other = b->changes[i];
+	for (i = pass_first_asked(p, c, c->edit.name); i < p->nr_asked; i++) {
+		other = p->changes[i];
 		if (is_same(c, other))
 			return other;
-		if (change_compare(other, c->share->repo, c->edit.dirfd,
+		if (change_compare(other, c->slice->repo, c->edit.dirfd,
 			c->edit.name) != 0)
 			break;
 	}
-	HASH_FIND_STR(b->found, c->edit.name, other);
+	HASH_FIND_STR(p->found, c->edit.name, other);
 	while (other != NULL && !is_same(c, other))
 		other = other->next_same;
 	return other;
 }
 
-static size_t count_updates(const struct window *w)
+static size_t count_updates(const struct batch *b)
 {
 	size_t i, nr = 0;
 
-	for (i = 0; i < w->nr_parts; i++)
-		nr += w->parts[i].nr;
+	for (i = 0; i < b->nr_slices; i++)
+		nr += b->slices[i].nr;
 	return nr;
 }
 
-static bool take_part(struct batch *b, struct txn_part *part)
+static bool take_slice(struct pass *p, struct txn_slice *txn_slice)
 {
-	struct share *s = &b->shares[b->nr_shares++];
+	struct slice *s = &p->slices[p->nr_slices++];
 	struct change *c;
 	size_t i;
 
-	if (!share_init(b, s, part))
+	if (!slice_init(p, s, txn_slice))
 		return false;
-	if (s->mode > b->strongest)
-		b->strongest = s->mode;
-	for (i = 0; i < part->nr; i++) {
-		if (part->updates[i]->status != REFD_PENDING) {
-			b->has_notes = true;
+	if (s->mode > p->strongest)
+		p->strongest = s->mode;
+	for (i = 0; i < txn_slice->nr; i++) {
+		if (txn_slice->updates[i]->status != REFD_PENDING) {
+			p->has_notes = true;
 			continue;
 		}
-		c = &b->asked[b->nr_changes];
-		change_init(b, c, s, part->updates[i]);
-		b->changes[b->nr_changes++] = c;
+		c = &p->asked[p->nr_changes];
+		change_init(p, c, s, txn_slice->updates[i]);
+		p->changes[p->nr_changes++] = c;
 	}
 	return true;
 }
 
-bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    enum parts parts)
+bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
+    enum slices slices)
 {
-	size_t i, nr = count_updates(w);
+	size_t i, nr = count_updates(b);
 
-	memset(b, 0, sizeof(*b));
-	b->ap = ap;
-	b->window = w;
-	sys_dirs_init(&b->dirs, ap->sys);
-	b->sys = &b->dirs.sys;
-	b->logless_fd = -1;
-	durability_init(b);
-	b->size = nr + 1;
-	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
-	b->groups = calloc(w->nr_parts + 1, sizeof(*b->groups));
-	b->asked = calloc(nr + 1, sizeof(*b->asked));
-	b->changes = calloc(b->size, sizeof(struct change *));
-	if (b->shares == NULL || b->groups == NULL || b->asked == NULL ||
-	    b->changes == NULL)
+	memset(p, 0, sizeof(*p));
+	p->ap = ap;
+	p->batch = b;
+	sys_dirs_init(&p->dirs, ap->sys);
+	p->sys = &p->dirs.sys;
+	p->logless_fd = -1;
+	durability_init(p);
+	p->size = nr + 1;
+	p->slices = calloc(b->nr_slices + 1, sizeof(*p->slices));
+	p->repo_slices = calloc(b->nr_slices + 1, sizeof(*p->repo_slices));
+	p->asked = calloc(nr + 1, sizeof(*p->asked));
+	p->changes = calloc(p->size, sizeof(struct change *));
+	if (p->slices == NULL || p->repo_slices == NULL || p->asked == NULL ||
+	    p->changes == NULL)
 		return false;
-	for (i = 0; i < w->nr_parts; i++)
-		if (batch_takes(&w->parts[i], parts) &&
-		    !take_part(b, &w->parts[i]))
+	for (i = 0; i < b->nr_slices; i++)
+		if (pass_takes(&b->slices[i], slices) &&
+		    !take_slice(p, &b->slices[i]))
 			return false;
-	b->nr_asked = b->nr_changes;
-	qsort(b->changes, b->nr_changes, sizeof(*b->changes), by_place);
-	attach_groups(b);
+	p->nr_asked = p->nr_changes;
+	qsort(p->changes, p->nr_changes, sizeof(*p->changes), by_place);
+	attach_groups(p);
 	return true;
 }
 
@@ -466,28 +466,28 @@ static void change_done(struct change *c)
 		free(c);
 }
 
-void batch_done(struct batch *b)
+void pass_done(struct pass *p)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_shares && b->shares != NULL; i++) {
-		free(b->shares[i].head.target);
-		free(b->shares[i].message);
-		free(b->shares[i].plan.members);
+	for (i = 0; i < p->nr_slices && p->slices != NULL; i++) {
+		free(p->slices[i].head.target);
+		free(p->slices[i].message);
+		free(p->slices[i].plan.members);
 	}
-	HASH_CLEAR(hh, b->found);
-	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
-		change_done(b->changes[i]);
-	for (i = 0; i < b->nr_groups && b->groups != NULL; i++) {
-		free(b->groups[i].head.target);
-		packed_snapshot_put(b->groups[i].snap);
-		if (b->groups[i].has_sync_fd)
-			SYS(b->sys, close, b->groups[i].sync_fd);
+	HASH_CLEAR(hh, p->found);
+	for (i = 0; i < p->nr_changes && p->changes != NULL; i++)
+		change_done(p->changes[i]);
+	for (i = 0; i < p->nr_repo_slices && p->repo_slices != NULL; i++) {
+		free(p->repo_slices[i].head.target);
+		packed_snapshot_put(p->repo_slices[i].snap);
+		if (p->repo_slices[i].has_sync_fd)
+			SYS(p->sys, close, p->repo_slices[i].sync_fd);
 	}
-	sys_dirs_forget(&b->dirs);
-	batch_close_worktrees(b);
-	free(b->shares);
-	free(b->groups);
-	free(b->asked);
-	free(b->changes);
+	sys_dirs_forget(&p->dirs);
+	pass_close_worktrees(p);
+	free(p->slices);
+	free(p->repo_slices);
+	free(p->asked);
+	free(p->changes);
 }

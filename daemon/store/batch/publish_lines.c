@@ -17,13 +17,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
 static void append_line(struct change *c)
 {
 	if (c->log)
 		c->lacks_line =
-		    edit_append(&c->edit, &c->share->plan, c->plan) < 0;
+		    edit_append(&c->edit, &c->slice->plan, c->plan) < 0;
 }
 
 void change_append_lines(struct change *c)
@@ -35,46 +35,46 @@ void change_append_lines(struct change *c)
 		append_line(l);
 }
 
-static void close_log(struct batch *b, struct change *c)
+static void close_log(struct pass *p, struct change *c)
 {
 	if (!c->edit.has_log_fd)
 		return;
 	c->edit.has_log_fd = false;
 	if (durability_wants_log(c))
-		durability_log(b, c, c->edit.log_fd);
+		durability_log(p, c, c->edit.log_fd);
 	else
-		c->lacks_line = SYS(b->sys, close, c->edit.log_fd) < 0;
+		c->lacks_line = SYS(p->sys, close, c->edit.log_fd) < 0;
 }
 
-static int defer_line(struct batch *b, struct change *c)
+static int defer_line(struct pass *p, struct change *c)
 {
 	int r;
 
-	close_log(b, c);
+	close_log(p, c);
 	if (!c->lacks_line)
 		return 0;
-	r = batch_defer_line(b, c);
+	r = pass_defer_line(p, c);
 	if (r == 0)
-		b->ap->defer_line(b->ap->arg, c->share->repo);
+		p->ap->defer_line(p->ap->arg, c->slice->repo);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
-void change_close_logs(struct batch *b, struct change *c)
+void change_close_logs(struct pass *p, struct change *c)
 {
 	struct change *l;
 
-	close_log(b, c);
+	close_log(p, c);
 	for (l = c->lines; l != NULL; l = l->next_line)
-		close_log(b, l);
+		close_log(p, l);
 }
 
-int change_defer_lines(struct batch *b, struct change *c)
+int change_defer_lines(struct pass *p, struct change *c)
 {
 	struct change *l;
-	int r = defer_line(b, c), err;
+	int r = defer_line(p, c), err;
 
 	for (l = c->lines; l != NULL; l = l->next_line) {
-		err = defer_line(b, l);
+		err = defer_line(p, l);
 		if (r == 0)
 			r = err;
 	}
@@ -85,7 +85,7 @@ int change_defer_lines(struct batch *b, struct change *c)
  * moved out of the roots can't be opened again. */
 static int retract_line(struct change *c)
 {
-	return c->log ? edit_retract(&c->edit, &c->share->plan, c->plan) : 0;
+	return c->log ? edit_retract(&c->edit, &c->slice->plan, c->plan) : 0;
 }
 
 int change_retract_lines(struct change *c)

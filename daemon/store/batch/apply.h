@@ -1,7 +1,7 @@
 /*
- * Applies a window: takes the locks, commits, publishes, decides.
+ * Applies a batch: takes the locks, commits, publishes, decides.
  *
- * Several threads may apply different windows at once. Windows with a common
+ * Several threads may apply different batches at once. Batches with a common
  * ref only lose time: the second finds the locks of the first. Blocks for as
  * long as the disk does. Nothing is logged; a failure is stored in the update.
  * After the call each update is decided, or given back with the reason in
@@ -17,7 +17,7 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"
 
-/* The most windows that rewrite a packed-refs of more than PACKED_LARGE bytes
+/* The most batches that rewrite a packed-refs of more than PACKED_LARGE bytes
  * at once. Each user has at most one. */
 #define APPLY_LARGE_MAX 4
 
@@ -42,12 +42,12 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
-	/* W has all locks it can get and waits only for the journal from now
-	 * on. Called once for each window at most. May be NULL. */
-	void (*prepared)(void *arg, struct window *w);
+	/* B has all locks it can get and waits only for the journal from now
+	 * on. Called once for each batch at most. May be NULL. */
+	void (*prepared)(void *arg, struct batch *b);
 	/* A reflog line could not be written and was recorded as missing. */
 	void (*defer_line)(void *arg, const struct repo *repo);
-	/* Window TOKEN has ended and left locks or staged values in REPO. The
+	/* Batch TOKEN has ended and left locks or staged values in REPO. The
 	 * callee removes these files. */
 	void (*left)(void *arg, const struct repo *repo, uint64_t token);
 	/* Update INDEX of row LSN is answered `unknown`, and its locks stay.
@@ -57,6 +57,6 @@ struct applier {
 	void *arg;
 };
 
-void apply_window(struct applier *ap, struct window *w);
+void apply_batch(struct applier *ap, struct batch *b);
 
 #endif

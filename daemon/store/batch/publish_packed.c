@@ -21,94 +21,96 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
-static void rewrite_failed(struct batch *b, struct group *g, int err)
+static void rewrite_failed(struct pass *p, struct repo_slice *g, int err)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group == g && c->in_rewrite && change_is_committed(c))
-			change_take_back(b, c, err);
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice == g && c->in_rewrite &&
+		    change_is_committed(c))
+			change_take_back(p, c, err);
 	}
 }
 
 /* 0: the name of C is free. Empty directories are removed. */
-static int look_at(struct batch *b, struct change *c)
+static int look_at(struct pass *p, struct change *c)
 {
 	struct sys_stat st;
 	int r;
 
-	r = SYS(b->sys, lstatat, c->edit.dirfd, c->edit.name, &st);
+	r = SYS(p->sys, lstatat, c->edit.dirfd, c->edit.name, &st);
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 	if (!S_ISDIR(st.mode))
 		return -EEXIST;
-	return loose_clear_dirs(b->sys, c->edit.dirfd, c->edit.name, NULL);
+	return loose_clear_dirs(p->sys, c->edit.dirfd, c->edit.name, NULL);
 }
 
-static bool goes_back(const struct change *c, const struct group *g)
+static bool goes_back(const struct change *c, const struct repo_slice *g)
 {
-	return c->group == g && c->to_packed && change_is_committed(c) &&
-	    (c->taken < 0 || (c->share->txn->req.atomic && c->share->is_taken));
+	return c->repo_slice == g && c->to_packed && change_is_committed(c) &&
+	    (c->taken < 0 || (c->slice->txn->req.atomic && c->slice->is_taken));
 }
 
-static int take_out(struct batch *b, struct group *g)
+static int take_out(struct pass *p, struct repo_slice *g)
 {
 	struct packed_edit *edits;
 	size_t i, nr = 0;
 	int r;
 
-	edits = calloc(b->nr_changes + 1, sizeof(*edits));
+	edits = calloc(p->nr_changes + 1, sizeof(*edits));
 	if (edits == NULL)
 		return -ENOMEM;
-	for (i = 0; i < b->nr_changes; i++)
-		if (goes_back(b->changes[i], g))
-			edits[nr++].name = b->changes[i]->edit.name;
+	for (i = 0; i < p->nr_changes; i++)
+		if (goes_back(p->changes[i], g))
+			edits[nr++].name = p->changes[i]->edit.name;
 	r = packed_rewrite(g->repo->packed, edits, nr, g->packed_mode);
 	free(edits);
 	return r;
 }
 
-static void take_back(struct batch *b, struct group *g)
+static void take_back(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
 	size_t i;
 	int r;
 
-	r = take_out(b, g);
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	r = take_out(p, g);
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (!goes_back(c, g))
 			continue;
 		if (r < 0)
-			change_keep(b, c, r);
+			change_keep(p, c, r);
 		else if (c->taken < 0)
-			change_take_back(b, c, c->taken);
+			change_take_back(p, c, c->taken);
 	}
 }
 
-static void look(struct batch *b, struct group *g)
+static void look(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
 	bool any = false;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group != g || !c->to_packed || !change_is_committed(c))
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice != g || !c->to_packed ||
+		    !change_is_committed(c))
 			continue;
-		c->taken = look_at(b, c);
+		c->taken = look_at(p, c);
 		if (c->taken < 0)
-			any = c->share->is_taken = true;
+			any = c->slice->is_taken = true;
 	}
 	if (any)
-		take_back(b, g);
+		take_back(p, g);
 }
 
-void batch_publish_packed(struct batch *b, struct group *g)
+void pass_publish_packed(struct pass *p, struct repo_slice *g)
 {
 	int r;
 
@@ -116,13 +118,13 @@ void batch_publish_packed(struct batch *b, struct group *g)
 		return;
 	r = g->packed_err;
 	if (r == 0)
-		r = batch_refit_packed(b, g);
+		r = pass_refit_packed(p, g);
 	if (r == 0 && g->packed_changed) {
 		r = packed_rewrite_finish(g->repo->packed);
 		g->packed_changed = r < 0;
 	}
 	if (r < 0)
-		rewrite_failed(b, g, r);
+		rewrite_failed(p, g, r);
 	else
-		look(b, g);
+		look(p, g);
 }

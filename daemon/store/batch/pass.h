@@ -1,8 +1,8 @@
 /*
- * The state that prepare*.c, commit.c and publish.c share for one window.
+ * The state that prepare*.c, commit.c and publish.c share for one batch.
  * Private to these files and apply.c.
  *
- * A batch is the part of a window that one journal commit covers. A change is
+ * A pass is the slice of a batch that one journal commit covers. A change is
  * one ref file. The first changes are the refs that the updates name. Under
  * the locks, more changes are found: the target of a symbolic ref, and HEAD
  * where HEAD points to the branch. All changes of an update succeed or fail
@@ -18,7 +18,7 @@
 
 #include "daemon/base/sys_dirs.h"
 #include "daemon/store/publish/edit.h"
-#include "daemon/store/window/apply.h"
+#include "daemon/store/batch/apply.h"
 #include "daemon/store/refs/token.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/journal/record.h"
@@ -38,9 +38,9 @@ struct head {
 };
 
 /* The slice of one transaction: one journal row. */
-struct share {
+struct slice {
 	const struct repos *repos; /* borrowed */
-	struct txn_part *part;
+	struct txn_slice *txn_slice;
 	struct txn *txn;
 	struct repo *repo; /* NULL: a rejection that is only recorded */
 	/* The git-dir of the client: the common dir, or a linked worktree. */
@@ -61,7 +61,7 @@ struct share {
 };
 
 /* The slice of one repository: one token. */
-struct group {
+struct repo_slice {
 	struct repo *repo;
 	struct token token;
 	bool has_token;
@@ -99,8 +99,8 @@ enum change_action {
 
 struct change {
 	struct txn_update *u;
-	struct share *share;
-	struct group *group;
+	struct slice *slice;
+	struct repo_slice *repo_slice;
 	const char *worktree; /* the id of EDIT's directory, or "" */
 	enum change_action action;
 	struct edit edit; /* its name is the refname */
@@ -147,15 +147,15 @@ struct change {
 	char *void_text; /* owned */
 };
 
-struct batch {
+struct pass {
 	struct applier *ap;
-	struct window *window;
+	struct batch *batch;
 	const struct sys *sys; /* points into DIRS */
 	struct sys_dirs dirs;
-	struct share *shares;
-	size_t nr_shares;
-	struct group *groups;
-	size_t nr_groups;
+	struct slice *slices;
+	size_t nr_slices;
+	struct repo_slice *repo_slices;
+	size_t nr_repo_slices;
 	/* First the asked changes, sorted by repository, directory and name.
 	 * The found changes follow. */
 	struct change **changes;
@@ -169,7 +169,7 @@ struct batch {
 	const char *logless_dir;
 	size_t logless_len;
 	bool has_notes; /* some updates were decided earlier: record them */
-	enum refd_durability strongest; /* the strongest mode of the shares */
+	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
 };
@@ -183,11 +183,11 @@ static inline bool change_is_live(const struct change *c)
 /* The change is in the journal and not taken back. */
 static inline bool change_is_committed(const struct change *c)
 {
-	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
+	return change_is_live(c) && c->slice->lsn != 0 && c->void_status == 0;
 }
 
 /* Is the record of S durable before the answer? */
-static inline bool share_lasts(const struct share *s)
+static inline bool slice_lasts(const struct slice *s)
 {
 	return s->mode >= REFD_DURABILITY_JOURNAL;
 }
@@ -207,7 +207,7 @@ static inline const char *change_new_target(const struct change *c)
 	    NULL;
 }
 
-/* The length of the directory part of the name; 0: no directory part. */
+/* The length of the directory slice of the name; 0: no directory slice. */
 static inline size_t change_dir_len(const struct change *c)
 {
 	const char *slash = strrchr(c->edit.name, '/');
@@ -224,7 +224,7 @@ static inline const char *change_shown_name(const struct change *c)
 
 /* Did STATUS happen because the repository is no longer at its path? */
 bool change_is_moved(const struct change *c, enum refd_status status);
-/* Decides the update of C and breaks an atomic share. The status is NOREPO in
+/* Decides the update of C and breaks an atomic slice. The status is NOREPO in
  * place of STATUS if the repository was moved. */
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
@@ -246,139 +246,140 @@ bool change_needs_value(const struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
 /* C is committed. Recovery decides the outcome. */
-void change_defer(struct batch *b, const struct change *c);
-/* Settles each broken atomic share. If an update of the share is decided, the
+void change_defer(struct pass *p, const struct change *c);
+/* Settles each broken atomic slice. If an update of the slice is decided, the
  * other updates are aborted. Otherwise all updates are given back. */
-void batch_settle(struct batch *b);
+void pass_settle(struct pass *p);
 
-/* ---- batch.c ---- */
+/* ---- pass.c ---- */
 
-/* The parts of a window that one batch takes. */
-enum parts { PARTS_LOOSE, PARTS_PACKED, PARTS_ALL };
+/* The slices of a batch that one pass takes. */
+enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL };
 
 /* The rule by which TXN creates logs. A linked worktree can have another. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
-bool batch_takes(const struct txn_part *part, enum parts parts);
-/* false: out of memory. Call batch_done() in this case too. */
-bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    enum parts parts);
-/* Frees B. Call batch_release() first. */
-void batch_done(struct batch *b);
+bool pass_takes(const struct txn_slice *txn_slice, enum slices slices);
+/* false: out of memory. Call pass_done() in this case too. */
+bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
+    enum slices slices);
+/* Frees P. Call pass_release() first. */
+void pass_done(struct pass *p);
 /* The index of the first asked change that is not less than NAME in C's
  * directory. */
-size_t batch_first_asked(const struct batch *b, const struct change *c,
+size_t pass_first_asked(const struct pass *p, const struct change *c,
     const char *name);
 /* A change of C's transaction at the same place, other than C. */
-struct change *batch_find_same(struct batch *b, const struct change *c);
+struct change *pass_find_same(struct pass *p, const struct change *c);
 
 /* place.c: sets C's directory, worktree and name to the file of ref NAME, as
  * the client of S sees the name. 0; -ENOENT: no such worktree. */
-int batch_place(struct batch *b, struct share *s, const char *name,
+int pass_place(struct pass *p, struct slice *s, const char *name,
     struct change *c);
-/* The git-dir of worktree ID of REPO, open: *W; 0 or negative errno. */
-int batch_worktree(struct batch *b, struct repo *repo, const char *id,
-    const struct worktree **w);
-void batch_close_worktrees(struct batch *b);
+/* The git-dir of worktree ID of REPO, open: *B; 0 or negative errno. */
+int pass_worktree(struct pass *p, struct repo *repo, const char *id,
+    const struct worktree **b);
+void pass_close_worktrees(struct pass *p);
 
 /* Returns false and fails C if PATH, a file of C, has a symbolic link in its
- * directory part. */
-bool change_stays_inside(struct batch *b, struct change *c, const char *path);
+ * directory slice. */
+bool change_stays_inside(struct pass *p, struct change *c, const char *path);
 
 /* Adds a found change to the update of FROM. Copies NAME. The caller sets the
- * directory and calls batch_enlist(). NULL: out of memory. */
-struct change *batch_found(struct batch *b, struct change *from,
+ * directory and calls pass_enlist(). NULL: out of memory. */
+struct change *pass_found(struct pass *p, struct change *from,
     const char *name);
 /* false: out of memory. */
-bool batch_enlist(struct batch *b, struct change *c);
+bool pass_enlist(struct pass *p, struct change *c);
 
-/* apply.c: tells the store that W has all locks it can get, or that other
- * windows must not wait for W's slow preparation. */
-void apply_is_prepared(struct applier *ap, struct window *w);
+/* apply.c: tells the store that B has all locks it can get, or that other
+ * batches must not wait for B's slow preparation. */
+void apply_is_prepared(struct applier *ap, struct batch *b);
 
 /* prepare.c: everything up to the commit point. */
-void batch_prepare(struct batch *b);
-/* The steps of batch_prepare(). prepare_lock.c: takes the locks, reads the
+void pass_prepare(struct pass *p);
+/* The steps of pass_prepare(). prepare_lock.c: takes the locks, reads the
  * values and follows symbolic refs. */
-void batch_lock(struct batch *b);
+void pass_lock(struct pass *p);
 /* prepare_check.c: old values, directory/file conflicts. */
-void batch_check(struct batch *b);
+void pass_check(struct pass *p);
 /* prepare_logs.c */
-void batch_prepare_logs(struct batch *b);
+void pass_prepare_logs(struct pass *p);
 /* prepare.c: writes the new value to a staged file. 0 or negative errno. */
-int batch_stage_value(struct batch *b, struct change *c);
+int pass_stage_value(struct pass *p, struct change *c);
 /* prepare_packed.c: is a rewrite of packed-refs faster for PART? May the new
  * ref of U be in packed-refs? */
-bool part_goes_packed(const struct applier *ap, const struct txn_part *part);
+bool slice_goes_packed(const struct applier *ap,
+    const struct txn_slice *txn_slice);
 bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
-/* packed-refs.lock, packed-refs.new. Waits for another window's. */
-void batch_prepare_packed(struct batch *b);
-/* Lets other windows try for packed-refs.lock and for a large file. */
-void batch_give_turn(struct group *g);
+/* packed-refs.lock, packed-refs.new. Waits for another batch's. */
+void pass_prepare_packed(struct pass *p);
+/* Lets other batches try for packed-refs.lock and for a large file. */
+void pass_give_turn(struct repo_slice *g);
 /* Begins to sync packed-refs.new, before the commit; waits for the end. */
-void batch_sync_packed(struct batch *b);
-void batch_synced_packed(struct batch *b);
+void pass_sync_packed(struct pass *p);
+void pass_synced_packed(struct pass *p);
 /* Writes packed-refs.new again if some of its changes failed since. 0 or
  * negative errno: then there is no packed-refs.new. */
-int batch_refit_packed(struct batch *b, struct group *g);
+int pass_refit_packed(struct pass *p, struct repo_slice *g);
 
-/* commit.c: the journal record of the batch. */
-void batch_commit(struct batch *b);
+/* commit.c: the journal record of the pass. */
+void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with void_status and void_text of each.
  * Durable on success. 0; otherwise the outcome of FAILED is unknown. */
-int batch_void(struct batch *b, struct change **failed, size_t nr);
-/* Records that the log line of C is missing. 0, or as batch_void(). */
-int batch_defer_line(struct batch *b, const struct change *c);
+int pass_void(struct pass *p, struct change **failed, size_t nr);
+/* Records that the log line of C is missing. 0, or as pass_void(). */
+int pass_defer_line(struct pass *p, const struct change *c);
 /* publish.c: publishes all committed changes. Aborts a change that can't be
  * published. */
-void batch_publish(struct batch *b);
-/* The steps of batch_publish(). publish_packed.c: packed-refs. */
-void batch_publish_packed(struct batch *b, struct group *g);
+void pass_publish(struct pass *p);
+/* The steps of pass_publish(). publish_packed.c: packed-refs. */
+void pass_publish_packed(struct pass *p, struct repo_slice *g);
 /* publish_lines.c: appends C's line to the log of the ref and to the logs of
  * C->lines. The logs stay open until the next call of the three below. */
 void change_append_lines(struct change *c);
 /* Keeps the lines. Records each line that could not be written. Call before
  * the locks go: the locks tell the next start about the missing line. 0, or a
  * negative errno: a line is neither written nor recorded. */
-int change_defer_lines(struct batch *b, struct change *c);
+int change_defer_lines(struct pass *p, struct change *c);
 /* Keeps the lines. Recovery checks the logs. */
-void change_close_logs(struct batch *b, struct change *c);
+void change_close_logs(struct pass *p, struct change *c);
 /* Removes the lines. 0; negative errno: a line may be left. */
 int change_retract_lines(struct change *c);
 /* ERR stops C. Aborts C, or C's atomic transaction if all its published
  * changes can be taken back. */
-void change_take_back(struct batch *b, struct change *c, int err);
+void change_take_back(struct pass *p, struct change *c, int err);
 /* C is neither published nor aborted. The record and the locks stay for
  * recovery. */
-void change_keep(struct batch *b, struct change *c, int err);
+void change_keep(struct pass *p, struct change *c, int err);
 /* Removes all locks and staged files. */
-void batch_release(struct batch *b);
+void pass_release(struct pass *p);
 
 /*
  * durability.c: the stronger modes make files durable without the journal.
  */
-void durability_init(struct batch *b);
+void durability_init(struct pass *p);
 /* Call before C's value is staged. 0 or negative errno. */
-int durability_begin(struct batch *b, const struct change *c);
+int durability_begin(struct pass *p, const struct change *c);
 /* C's value was staged through FD. Takes FD over. */
-void durability_staged(struct batch *b, struct change *c, int fd);
+void durability_staged(struct pass *p, struct change *c, int fd);
 /* Makes all staged values durable. Call before any lock is taken. */
-void durability_values(struct batch *b);
+void durability_values(struct pass *p);
 /* Call before C's staged value becomes the ref. */
-void durability_placing(struct batch *b, const struct change *c);
+void durability_placing(struct pass *p, const struct change *c);
 /* Does C's mode make the log durable? If so, pass the descriptor of the log to
  * durability_log(), which closes the descriptor. */
 bool durability_wants_log(const struct change *c);
-void durability_log(struct batch *b, struct change *c, int fd);
+void durability_log(struct pass *p, struct change *c, int fd);
 /* C confirms a value that another writer may not have synced. Syncs it. */
-void durability_confirmed(struct batch *b, struct change *c);
+void durability_confirmed(struct pass *p, struct change *c);
 /* Syncs the names and logs of all published changes. Then decides the
  * updates. */
-void durability_finish(struct batch *b);
+void durability_finish(struct pass *p);
 /* C is published but can't be made durable. The first error counts. */
 void durability_failed(struct change *c, int err);
-/* durability_dirs.c: syncs the directories that shares of mode fsync changed. */
-void durability_dirs(struct batch *b);
+/* durability_dirs.c: syncs the directories that slices of mode fsync changed. */
+void durability_dirs(struct pass *p);
 
 /* Did the client ask for a log? Git passes --create-reflog on only with new
  * values. */

@@ -16,17 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 
-int batch_worktree(struct batch *b, struct repo *repo, const char *id,
+int pass_worktree(struct pass *p, struct repo *repo, const char *id,
     const struct worktree **out)
 {
 	struct worktree *w;
 	size_t len = strlen(id);
 	int r;
 
-	for (w = b->worktrees; w != NULL; w = w->next)
+	for (w = p->worktrees; w != NULL; w = w->next)
 		if (w->repo == repo && strcmp(w->id, id) == 0) {
 			*out = w;
 			return 0;
@@ -36,30 +36,30 @@ int batch_worktree(struct batch *b, struct repo *repo, const char *id,
 		return -ENOMEM;
 	w->repo = repo;
 	memcpy(w->id, id, len + 1);
-	w->fd = repo_open_worktree(b->sys, repo, id);
+	w->fd = repo_open_worktree(p->sys, repo, id);
 	if (w->fd < 0) {
 		r = w->fd;
 		free(w);
 		return r;
 	}
-	w->next = b->worktrees;
-	b->worktrees = w;
+	w->next = p->worktrees;
+	p->worktrees = w;
 	*out = w;
 	return 0;
 }
 
-void batch_close_worktrees(struct batch *b)
+void pass_close_worktrees(struct pass *p)
 {
 	struct worktree *w;
 
-	while ((w = b->worktrees) != NULL) {
-		b->worktrees = w->next;
-		SYS(b->sys, close, w->fd);
+	while ((w = p->worktrees) != NULL) {
+		p->worktrees = w->next;
+		SYS(p->sys, close, w->fd);
 		free(w);
 	}
 }
 
-static int place_in_worktree(struct batch *b, struct share *s, const char *id,
+static int place_in_worktree(struct pass *p, struct slice *s, const char *id,
     size_t id_len, const char *name, struct change *c)
 {
 	char copy[REFD_REFNAME_MAX + 1];
@@ -68,7 +68,7 @@ static int place_in_worktree(struct batch *b, struct share *s, const char *id,
 
 	memcpy(copy, id, id_len);
 	copy[id_len] = '\0';
-	r = batch_worktree(b, s->repo, copy, &w);
+	r = pass_worktree(p, s->repo, copy, &w);
 	if (r < 0)
 		return r;
 	c->edit.dirfd = w->fd;
@@ -77,7 +77,7 @@ static int place_in_worktree(struct batch *b, struct share *s, const char *id,
 	return 0;
 }
 
-int batch_place(struct batch *b, struct share *s, const char *name,
+int pass_place(struct pass *p, struct slice *s, const char *name,
     struct change *c)
 {
 	const char *id, *bare;
@@ -97,12 +97,12 @@ int batch_place(struct batch *b, struct share *s, const char *name,
 		c->edit.name = bare;
 		return 0;
 	case REFD_PLACE_LINKED:
-		return place_in_worktree(b, s, id, id_len, bare, c);
+		return place_in_worktree(p, s, id, id_len, bare, c);
 	}
 	return -EINVAL;
 }
 
-bool change_stays_inside(struct batch *b, struct change *c, const char *path)
+bool change_stays_inside(struct pass *p, struct change *c, const char *path)
 {
 	char dir[REFD_PATH_MAX];
 	char *slash;
@@ -113,8 +113,8 @@ bool change_stays_inside(struct batch *b, struct change *c, const char *path)
 	if (slash == NULL)
 		return true;
 	*slash = '\0';
-	r = SYS(b->sys, stays_below, c->edit.dirfd, dir);
-	/* A missing directory is fine: the existing part was checked. */
+	r = SYS(p->sys, stays_below, c->edit.dirfd, dir);
+	/* A missing directory is fine: the existing slice was checked. */
 	if (r == 0 || r == -ENOENT || r == -ENOTDIR)
 		return true;
 	if (r == -EXDEV)

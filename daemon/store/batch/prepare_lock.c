@@ -1,5 +1,5 @@
 /*
- * Takes the locks of a batch, reads the loose values, and follows symbolic
+ * Takes the locks of a pass, reads the loose values, and follows symbolic
  * refs.
  *
  * The happy path, for each asked change in order, then for each found change:
@@ -16,14 +16,14 @@
  *	reached twice by symbolic	transaction
  *	refs, a broken file
  *	locking takes too long		the remaining non-atomic changes go to
- *					the next window
+ *					the next batch
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 
 /* The most symbolic refs that one update locks. In git, readers stop after 5
@@ -35,9 +35,9 @@
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX])
 {
-	snprintf(path, 2 * REFD_PATH_MAX, "%s/%s%s%s%s%s", c->group->repo->path,
-	    *c->worktree ? "worktrees/" : "", c->worktree,
-	    *c->worktree ? "/" : "", name, suffix);
+	snprintf(path, 2 * REFD_PATH_MAX, "%s/%s%s%s%s%s",
+	    c->repo_slice->repo->path, *c->worktree ? "worktrees/" : "",
+	    c->worktree, *c->worktree ? "/" : "", name, suffix);
 }
 
 static void file_blocks(struct change *c)
@@ -51,7 +51,7 @@ static void file_blocks(struct change *c)
 
 /* Fails C: a parent of the name is a file. As in git, a ref with an expected
  * old value is missing if the parent is a ref. */
-static void conflicts_with_parent(struct batch *b, struct change *c)
+static void conflicts_with_parent(struct pass *p, struct change *c)
 {
 	char parent[REFD_REFNAME_MAX + 1];
 	struct loose_value value;
@@ -61,7 +61,7 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 	strcpy(parent, c->edit.name);
 	while ((slash = strrchr(parent, '/')) != NULL) {
 		*slash = '\0';
-		if (loose_read(b->sys, c->edit.dirfd, parent, &value) < 0 ||
+		if (loose_read(p->sys, c->edit.dirfd, parent, &value) < 0 ||
 		    value.kind == LOOSE_ABSENT)
 			continue;
 		is_ref = value.kind == LOOSE_OID || value.kind == LOOSE_SYMREF;
@@ -90,12 +90,12 @@ void change_locked(struct change *c, const char *path)
 	change_again(c, TXN_AGAIN_LOCKED);
 }
 
-static void lock_failed(struct batch *b, struct change *c, int err)
+static void lock_failed(struct pass *p, struct change *c, int err)
 {
 	if (err == -EEXIST)
 		change_locked(c, c->edit.name);
 	else if (err == -ENOTDIR)
-		conflicts_with_parent(b, c);
+		conflicts_with_parent(p, c);
 	else if (err == -EXDEV || err == -EPERM || err == -EOPNOTSUPP)
 		change_fail(c, REFD_UNSUPPORTED,
 		    "the file system can't link lock files: %s",
@@ -107,29 +107,29 @@ static void lock_failed(struct batch *b, struct change *c, int err)
 /* May C be given back alone? An atomic transaction needs all of its locks. */
 static bool may_go_later(const struct change *c)
 {
-	const struct refd_request *req = &c->share->txn->req;
+	const struct refd_request *req = &c->slice->txn->req;
 
 	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked;
 }
 
 /* false: C failed, or was given back. */
-static bool lock(struct batch *b, struct change *c)
+static bool lock(struct pass *p, struct change *c)
 {
-	int64_t now = SYS(b->sys, now_mono);
+	int64_t now = SYS(p->sys, now_mono);
 	int r;
 
-	if (b->locked_ns == 0)
-		b->locked_ns = now;
-	if (may_go_later(c) && now - b->locked_ns > b->ap->prepare_max_ns) {
+	if (p->locked_ns == 0)
+		p->locked_ns = now;
+	if (may_go_later(c) && now - p->locked_ns > p->ap->prepare_max_ns) {
 		change_again(c, TXN_AGAIN_LATER);
 		return false;
 	}
-	if (!change_stays_inside(b, c, c->edit.name))
+	if (!change_stays_inside(p, c, c->edit.name))
 		return false;
-	r = edit_lock(&c->edit, c->share->dir_mode);
-	c->made_dirs = c->group->token.made_dirs;
+	r = edit_lock(&c->edit, c->slice->dir_mode);
+	c->made_dirs = c->repo_slice->token.made_dirs;
 	if (r < 0)
-		lock_failed(b, c, r);
+		lock_failed(p, c, r);
 	return r == 0;
 }
 
@@ -198,7 +198,7 @@ static bool may_follow(const struct change *c)
 	return refd_refname_may_write(c->target, NULL);
 }
 
-static void follow(struct batch *b, struct change *c)
+static void follow(struct pass *p, struct change *c)
 {
 	struct change *d, *other;
 	int r;
@@ -215,22 +215,22 @@ static void follow(struct batch *b, struct change *c)
 		    "too many symbolic references lead to '%s'", c->edit.name);
 		return;
 	}
-	d = batch_found(b, c, c->target);
+	d = pass_found(p, c, c->target);
 	if (d == NULL) {
 		change_fail_errno(c, -ENOMEM, "can't follow a reference");
 		return;
 	}
-	r = batch_place(b, c->share, d->own_name, d);
+	r = pass_place(p, c->slice, d->own_name, d);
 	if (r < 0) {
 		change_cant_lock(c, REFD_BROKEN, "there is no worktree of '%s'",
 		    d->own_name);
 		return;
 	}
-	if (!batch_enlist(b, d)) {
+	if (!pass_enlist(p, d)) {
 		change_fail_errno(c, -ENOMEM, "can't follow a reference");
 		return;
 	}
-	other = batch_find_same(b, d);
+	other = pass_find_same(p, d);
 	pass_on(c, d);
 	if (other != NULL)
 		fail_twice(d, c, other);
@@ -240,16 +240,16 @@ static void follow(struct batch *b, struct change *c)
 
 /* The target of HEAD in the client's worktree, or "". As in git, HEAD is read
  * once and without a lock. */
-static const char *head_target(struct batch *b, const struct change *c)
+static const char *head_target(struct pass *p, const struct change *c)
 {
-	struct share *s = c->share;
+	struct slice *s = c->slice;
 	struct head *head =
-	    s->git_fd == s->repo->fd ? &c->group->head : &s->head;
+	    s->git_fd == s->repo->fd ? &c->repo_slice->head : &s->head;
 	struct loose_value value;
 
 	if (!head->is_known) {
 		head->is_known = true;
-		if (loose_read(b->sys, s->git_fd, "HEAD", &value) == 0) {
+		if (loose_read(p->sys, s->git_fd, "HEAD", &value) == 0) {
 			head->target = value.target;
 			value.target = NULL;
 			loose_value_done(&value);
@@ -262,43 +262,43 @@ static bool is_reached_by_head(const struct change *c)
 {
 	for (; c != NULL; c = c->from)
 		if (strcmp(c->edit.name, "HEAD") == 0 &&
-		    c->edit.dirfd == c->share->git_fd)
+		    c->edit.dirfd == c->slice->git_fd)
 			return true;
 	return false;
 }
 
 /* Does the log of HEAD get a line? It does if the log exists or is to be
  * created. 1, 0, or negative errno. */
-static int wants_head_log(struct batch *b, const struct change *c)
+static int wants_head_log(struct pass *p, const struct change *c)
 {
-	struct share *s = c->share;
+	struct slice *s = c->slice;
 	struct sys_stat st;
 	int r;
 
 	if (change_forces_log(c) ||
 	    reflog_policy_creates(s->log_policy, "HEAD"))
 		return 1;
-	r = SYS(b->sys, lstatat, s->git_fd, "logs/HEAD", &st);
+	r = SYS(p->sys, lstatat, s->git_fd, "logs/HEAD", &st);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
 	return r < 0 ? r : 1;
 }
 
-static void find_head(struct batch *b, struct change *c)
+static void find_head(struct pass *p, struct change *c)
 {
-	struct share *s = c->share;
+	struct slice *s = c->slice;
 	struct change *h, *other;
 	int r;
 
 	if (change_only_looks(c) ||
-	    strcmp(head_target(b, c), c->edit.name) != 0 ||
+	    strcmp(head_target(p, c), c->edit.name) != 0 ||
 	    (c->edit.dirfd != s->repo->fd && c->edit.dirfd != s->git_fd) ||
 	    is_reached_by_head(c))
 		return;
-	r = wants_head_log(b, c);
+	r = wants_head_log(p, c);
 	if (r == 0)
 		return;
-	h = r > 0 ? batch_found(b, c, "HEAD") : NULL;
+	h = r > 0 ? pass_found(p, c, "HEAD") : NULL;
 	if (h == NULL) {
 		change_fail_errno(c, r < 0 ? r : -ENOMEM, "can't log to HEAD");
 		return;
@@ -312,9 +312,9 @@ static void find_head(struct batch *b, struct change *c)
 	h->of = c;
 	h->next_line = c->lines;
 	c->lines = h;
-	if (!batch_enlist(b, h))
+	if (!pass_enlist(p, h))
 		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
-	other = batch_find_same(b, h);
+	other = pass_find_same(p, h);
 	if (other != NULL)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DUPLICATE_HEAD,
 		    c->edit.name, NULL, NULL);
@@ -322,7 +322,7 @@ static void find_head(struct batch *b, struct change *c)
 
 /* ---- reading ---- */
 
-static void read_symref(struct batch *b, struct change *c, char *target)
+static void read_symref(struct pass *p, struct change *c, char *target)
 {
 	c->target = target;
 	c->is_loose = true;
@@ -331,13 +331,13 @@ static void read_symref(struct batch *b, struct change *c, char *target)
 		if (strcmp(target, c->from->edit.name) != 0)
 			c->action = CHANGE_NOTHING;
 	} else if (!c->u->ask->no_deref) {
-		follow(b, c);
+		follow(p, c);
 	} else {
 		c->exists = true;
 	}
 }
 
-static void read_loose(struct batch *b, struct change *c)
+static void read_loose(struct pass *p, struct change *c)
 {
 	struct loose_value value;
 	int r;
@@ -357,7 +357,7 @@ static void read_loose(struct batch *b, struct change *c)
 		c->old_oid = value.oid;
 		break;
 	case LOOSE_SYMREF:
-		read_symref(b, c, value.target);
+		read_symref(p, c, value.target);
 		value.target = NULL;
 		break;
 	case LOOSE_BROKEN:
@@ -370,19 +370,19 @@ static void read_loose(struct batch *b, struct change *c)
 	loose_value_done(&value);
 }
 
-void batch_lock(struct batch *b)
+void pass_lock(struct pass *p)
 {
 	struct change *c;
 	size_t i;
 
 	/* The loop appends found changes. */
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (!change_is_live(c) || !lock(b, c))
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (!change_is_live(c) || !lock(p, c))
 			continue;
 		if (!c->is_head)
-			find_head(b, c);
+			find_head(p, c);
 		if (change_is_live(c))
-			read_loose(b, c);
+			read_loose(p, c);
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * Prepares a batch for its commit.
+ * Prepares a pass for its commit.
  *
  * The happy path:
  *	same	check that each repository is still at its path
@@ -18,28 +18,28 @@
  *	one file under two names	both updates fail
  *	no space			the update fails, or its atomic
  *					transaction
- * batch_release() undoes all completed steps.
+ * pass_release() undoes all completed steps.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
-static void check_same(struct batch *b)
+static void check_same(struct pass *p)
 {
-	struct group *g = NULL;
+	struct repo_slice *g = NULL;
 	bool same = true;
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group != g) {
-			g = c->group;
-			same = repo_is_same(b->ap->repos, g->repo);
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice != g) {
+			g = c->repo_slice;
+			same = repo_is_same(p->ap->repos, g->repo);
 			if (!same)
-				repo_doom(b->ap->repos, g->repo);
+				repo_doom(p->ap->repos, g->repo);
 		}
 		if (!same)
 			change_again(c, TXN_AGAIN_REOPEN);
@@ -47,19 +47,19 @@ static void check_same(struct batch *b)
 }
 
 /* Fails updates in a removed worktree: they must not reach the main one. */
-static void check_places(struct batch *b)
+static void check_places(struct pass *p)
 {
 	struct change *c;
 	size_t i;
 	int r;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		r = c->share->git_err;
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		r = c->slice->git_err;
 		if (r == -ENOENT)
 			change_fail(c, REFD_NOREPO,
 			    "'%s' is no longer a git directory of '%s'",
-			    c->share->txn->req.git_dir, c->share->repo->path);
+			    c->slice->txn->req.git_dir, c->slice->repo->path);
 		else if (r < 0)
 			change_fail_errno(c, r, "can't open the worktree");
 		else if (c->edit.dirfd == -ENOENT)
@@ -72,15 +72,15 @@ static void check_places(struct batch *b)
 }
 
 /* HEAD, main-worktree/HEAD and worktrees/<id>/HEAD can be the same file. */
-static void check_twice(struct batch *b)
+static void check_twice(struct pass *p)
 {
 	struct change *c, *before;
 	size_t i;
 
-	for (i = 1; i < b->nr_changes; i++) {
-		before = b->changes[i - 1];
-		c = b->changes[i];
-		if (c->share != before->share ||
+	for (i = 1; i < p->nr_changes; i++) {
+		before = p->changes[i - 1];
+		c = p->changes[i];
+		if (c->slice != before->slice ||
 		    c->edit.dirfd != before->edit.dirfd ||
 		    strcmp(c->edit.name, before->edit.name) != 0)
 			continue;
@@ -91,65 +91,65 @@ static void check_twice(struct batch *b)
 	}
 }
 
-/* Makes the group's token at the first change that needs the token. */
-static int need_token(struct batch *b, struct group *g)
+/* Makes the repository's token at the first change that needs the token. */
+static int need_token(struct pass *p, struct repo_slice *g)
 {
 	int r;
 
 	if (g->has_token)
 		return 0;
-	r = token_init(&g->token, b->sys, g->repo->stage_fd,
-	    atomic_fetch_add(&b->ap->next_token, 1));
+	r = token_init(&g->token, p->sys, g->repo->stage_fd,
+	    atomic_fetch_add(&p->ap->next_token, 1));
 	g->has_token = r == 0;
 	return r;
 }
 
-int batch_stage_value(struct batch *b, struct change *c)
+int pass_stage_value(struct pass *p, struct change *c)
 {
 	int fd = edit_stage(&c->edit, &c->u->ask->new_oid, change_new_target(c),
-	    c->share->file_mode);
+	    c->slice->file_mode);
 
 	if (fd < 0)
 		return fd;
-	durability_staged(b, c, fd);
+	durability_staged(p, c, fd);
 	return 0;
 }
 
-static void stage_values(struct batch *b)
+static void stage_values(struct pass *p)
 {
 	struct change *c;
 	size_t i;
 	int r;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (!change_is_live(c))
 			continue;
-		r = need_token(b, c->group);
+		r = need_token(p, c->repo_slice);
 		if (r == 0)
-			r = durability_begin(b, c);
+			r = durability_begin(p, c);
 		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
-			r = batch_stage_value(b, c);
+			r = pass_stage_value(p, c);
 		if (r < 0)
 			change_fail_errno(c, r, "can't write the new value");
 	}
-	durability_values(b);
+	durability_values(p);
 }
 
-void batch_prepare(struct batch *b)
+void pass_prepare(struct pass *p)
 {
-	check_same(b);
-	check_places(b);
-	check_twice(b);
-	batch_settle(b);
-	stage_values(b);
-	batch_settle(b);
-	batch_lock(b);
-	batch_settle(b);
-	batch_check(b);
-	batch_settle(b);
-	batch_prepare_logs(b);
-	batch_settle(b);
-	batch_prepare_packed(b);
-	batch_settle(b);
+	check_same(p);
+	check_places(p);
+	check_twice(p);
+	pass_settle(p);
+	stage_values(p);
+	pass_settle(p);
+	pass_lock(p);
+	pass_settle(p);
+	pass_check(p);
+	pass_settle(p);
+	pass_prepare_logs(p);
+	pass_settle(p);
+	pass_prepare_packed(p);
+	pass_settle(p);
 }

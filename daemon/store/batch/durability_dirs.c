@@ -1,5 +1,5 @@
 /*
- * Syncs the directories that shares of mode fsync changed.
+ * Syncs the directories that slices of mode fsync changed.
  *
  * The happy path: sync the directory of each created or removed file. Also sync
  * the new directories above, up to the first old one. Each directory is synced
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
 struct dir {
 	int dirfd;
@@ -29,7 +29,7 @@ struct dir {
 };
 
 struct dirs {
-	struct batch *b;
+	struct pass *p;
 	struct dir *dirs;
 	size_t nr, size;
 	int err; /* the list is incomplete */
@@ -85,7 +85,7 @@ static void add_parents(struct dirs *d, const struct change *c,
 
 static bool is_synced(const struct change *c)
 {
-	return c->share->mode == REFD_DURABILITY_FSYNC &&
+	return c->slice->mode == REFD_DURABILITY_FSYNC &&
 	    change_is_committed(c);
 }
 
@@ -104,16 +104,16 @@ static void add_published(struct dirs *d, const struct change *c)
 	switch (c->action) {
 	case CHANGE_WRITE:
 		if (c->to_packed)
-			add(d, c->group->repo->fd, "");
+			add(d, c->repo_slice->repo->fd, "");
 		break;
 	case CHANGE_DELETE:
 		add_log(d, c);
 		/* The directory of packed-refs and of its lock. */
-		add(d, c->group->repo->fd, "");
+		add(d, c->repo_slice->repo->fd, "");
 		break;
 	case CHANGE_NOTHING:
 		if (!c->is_loose && c->had_packed)
-			add(d, c->group->repo->fd, "");
+			add(d, c->repo_slice->repo->fd, "");
 		break;
 	case CHANGE_LOG:
 		break;
@@ -122,24 +122,24 @@ static void add_published(struct dirs *d, const struct change *c)
 		add_log(d, c);
 }
 
-static bool group_is_synced(const struct batch *b, const struct group *g)
+static bool group_is_synced(const struct pass *p, const struct repo_slice *g)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->group == g && is_synced(b->changes[i]))
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->repo_slice == g && is_synced(p->changes[i]))
 			return true;
 	return false;
 }
 
-static void add_all(struct dirs *d, const struct group *g)
+static void add_all(struct dirs *d, const struct repo_slice *g)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < d->b->nr_changes; i++) {
-		c = d->b->changes[i];
-		if (c->group != g)
+	for (i = 0; i < d->p->nr_changes; i++) {
+		c = d->p->changes[i];
+		if (c->repo_slice != g)
 			continue;
 		if (is_synced(c) && !change_only_looks(c)) {
 			add_published(d, c);
@@ -156,11 +156,11 @@ static void add_all(struct dirs *d, const struct group *g)
 
 static int by_path(const void *va, const void *vb)
 {
-	const struct dir *a = va, *b = vb;
+	const struct dir *a = va, *p = vb;
 
-	if (a->dirfd != b->dirfd)
-		return a->dirfd < b->dirfd ? -1 : 1;
-	return strcmp(a->path, b->path);
+	if (a->dirfd != p->dirfd)
+		return a->dirfd < p->dirfd ? -1 : 1;
+	return strcmp(a->path, p->path);
 }
 
 static void sort_out_twins(struct dirs *d)
@@ -214,7 +214,7 @@ static void dir_failed(void *arg, void *what, int err)
 
 static void sync_all(struct dirs *d)
 {
-	struct batch *b = d->b;
+	struct pass *p = d->p;
 	struct flush flush;
 	struct dir *dir;
 	size_t i;
@@ -222,12 +222,12 @@ static void sync_all(struct dirs *d)
 
 	sort_out_twins(d);
 	for (i = 0; i < d->nr; i++)
-		find_standing(b->sys, &d->dirs[i]);
+		find_standing(p->sys, &d->dirs[i]);
 	sort_out_twins(d);
-	flush_init(&flush, b->sys, b->ap->flusher, dir_failed, NULL);
+	flush_init(&flush, p->sys, p->ap->flusher, dir_failed, NULL);
 	for (i = 0; i < d->nr; i++) {
 		dir = &d->dirs[i];
-		fd = open_standing(b->sys, dir);
+		fd = open_standing(p->sys, dir);
 		if (fd < 0)
 			dir->err = fd;
 		else
@@ -247,7 +247,7 @@ static bool went_through(const struct change *c, const struct dir *dir)
 {
 	char log[REFD_PATH_MAX];
 
-	if (dir->path[0] == '\0' && dir->dirfd == c->group->repo->fd)
+	if (dir->path[0] == '\0' && dir->dirfd == c->repo_slice->repo->fd)
 		return true;
 	edit_log_path(&c->edit, log);
 	return c->edit.dirfd == dir->dirfd &&
@@ -259,8 +259,8 @@ static void mark(struct dirs *d)
 	struct change *c;
 	size_t i, k;
 
-	for (i = 0; i < d->b->nr_changes; i++) {
-		c = d->b->changes[i];
+	for (i = 0; i < d->p->nr_changes; i++) {
+		c = d->p->changes[i];
 		if (!is_synced(c))
 			continue;
 		for (k = 0; k < d->nr; k++)
@@ -271,17 +271,17 @@ static void mark(struct dirs *d)
 	}
 }
 
-void durability_dirs(struct batch *b)
+void durability_dirs(struct pass *p)
 {
-	struct dirs d = { .b = b };
+	struct dirs d = { .p = p };
 	bool failed = false;
 	size_t i;
 
-	if (b->strongest < REFD_DURABILITY_FSYNC)
+	if (p->strongest < REFD_DURABILITY_FSYNC)
 		return;
-	for (i = 0; i < b->nr_groups; i++)
-		if (group_is_synced(b, &b->groups[i]))
-			add_all(&d, &b->groups[i]);
+	for (i = 0; i < p->nr_repo_slices; i++)
+		if (group_is_synced(p, &p->repo_slices[i]))
+			add_all(&d, &p->repo_slices[i]);
 	sync_all(&d);
 	for (i = 0; i < d.nr; i++)
 		failed = failed || d.dirs[i].err < 0;

@@ -1,5 +1,5 @@
 /*
- * Publishes the committed changes of a batch, and releases the batch.
+ * Publishes the committed changes of a pass, and releases the pass.
  *
  * The happy path:
  *	link the new refs of an atomic transaction with link(2)
@@ -33,7 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
 /* Marks the committed change C as aborted, if C is the end of its chain. */
 static void void_change(struct change *c, enum refd_status status, int err)
@@ -65,7 +65,7 @@ static void void_errno(struct change *c, int err)
 
 /* ---- one ref ---- */
 
-/* A lock that can't be removed is tried again at the end of the batch. After a
+/* A lock that can't be removed is tried again at the end of the pass. After a
  * second failure the token stays and identifies the lock. */
 static void unlock(struct change *c)
 {
@@ -77,54 +77,54 @@ static void unlock(struct change *c)
 }
 
 /* Keeps the record and the locks. Recovery settles C. */
-static void keep_locks(struct batch *b, struct change *c)
+static void keep_locks(struct pass *p, struct change *c)
 {
 	struct change *l;
 
 	edit_to(&c->edit, PROGRESS_DEFERRED);
 	for (l = c->lines; l != NULL; l = l->next_line)
 		edit_to(&l->edit, PROGRESS_DEFERRED);
-	change_defer(b, c);
+	change_defer(p, c);
 }
 
 /* C can't be taken back any more. Recovery finishes C. */
-void change_keep(struct batch *b, struct change *c, int err)
+void change_keep(struct pass *p, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
 	    c->edit.name, strerror(-err));
-	keep_locks(b, c);
+	keep_locks(p, c);
 }
 
 /* Does C have siblings, which may be published already? */
 static bool is_atomic_among_others(const struct change *c)
 {
-	return c->share->txn->req.atomic && c->share->part->nr > 1;
+	return c->slice->txn->req.atomic && c->slice->txn_slice->nr > 1;
 }
 
-static void publish_write(struct batch *b, struct change *c)
+static void publish_write(struct pass *p, struct change *c)
 {
 	int r, err;
 
 	change_append_lines(c);
 	if (c->edit.progress != PROGRESS_LINKED)
-		durability_placing(b, c);
+		durability_placing(p, c);
 	r = edit_place(&c->edit);
 	if (r < 0 && is_atomic_among_others(c)) {
-		change_close_logs(b, c);
-		change_keep(b, c, r);
+		change_close_logs(p, c);
+		change_keep(p, c, r);
 		return;
 	}
 	if (r < 0) {
 		err = change_retract_lines(c);
 		if (err < 0)
-			change_keep(b, c, err);
+			change_keep(p, c, err);
 		else
 			void_errno(c, r);
 		return;
 	}
-	r = change_defer_lines(b, c);
+	r = change_defer_lines(p, c);
 	if (r < 0)
-		change_keep(b, c, r);
+		change_keep(p, c, r);
 	else
 		unlock(c);
 }
@@ -136,32 +136,32 @@ static void publish_packed(struct change *c)
 }
 
 /* C confirms a value. Symbolic refs that lead to C may get a log line. */
-static void publish_nothing(struct batch *b, struct change *c)
+static void publish_nothing(struct pass *p, struct change *c)
 {
 	int r;
 
 	change_append_lines(c);
-	r = change_defer_lines(b, c);
+	r = change_defer_lines(p, c);
 	if (r < 0) {
-		change_keep(b, c, r);
+		change_keep(p, c, r);
 		return;
 	}
-	durability_confirmed(b, c);
+	durability_confirmed(p, c);
 	unlock(c);
 }
 
 /* ---- atomic transactions ---- */
 
 /* Removes all links of S. Negative errno: a link stays and is visible. */
-static int unlink_creations(struct batch *b, const struct share *s)
+static int unlink_creations(struct pass *p, const struct slice *s)
 {
 	struct change *c;
 	int err, r = 0;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->share != s || c->edit.progress != PROGRESS_LINKED)
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->slice != s || c->edit.progress != PROGRESS_LINKED)
 			continue;
 		err = edit_take_back(&c->edit);
 		if (err < 0)
@@ -170,98 +170,98 @@ static int unlink_creations(struct batch *b, const struct share *s)
 	return r;
 }
 
-static void void_share(struct batch *b, const struct share *s,
+static void void_share(struct pass *p, const struct slice *s,
     const struct change *failed, int err)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->share == s && c == failed)
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->slice == s && c == failed)
 			void_errno(c, err);
-		else if (c->share == s)
+		else if (c->slice == s)
 			void_change(c, REFD_ABORTED, 0);
 	}
 }
 
 /* S can be neither finished nor taken back. */
-static void keep_share(struct batch *b, const struct share *s, int err)
+static void keep_share(struct pass *p, const struct slice *s, int err)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->share == s && b->changes[i]->is_end &&
-		    change_is_committed(b->changes[i]))
-			change_keep(b, b->changes[i], err);
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->slice == s && p->changes[i]->is_end &&
+		    change_is_committed(p->changes[i]))
+			change_keep(p, p->changes[i], err);
 }
 
-void change_take_back(struct batch *b, struct change *c, int err)
+void change_take_back(struct pass *p, struct change *c, int err)
 {
 	if (!is_atomic_among_others(c))
 		void_errno(c, err);
-	else if (unlink_creations(b, c->share) == 0)
-		void_share(b, c->share, c, err);
+	else if (unlink_creations(p, c->slice) == 0)
+		void_share(p, c->slice, c, err);
 	else
-		keep_share(b, c->share, err);
+		keep_share(p, c->slice, err);
 }
 
 /* Links the new refs of S first. Only a creation can fail because of another
  * writer, and a link can be removed while refd has the lock. */
-static void link_creations(struct batch *b, struct share *s)
+static void link_creations(struct pass *p, struct slice *s)
 {
 	struct change *c, *failed = NULL;
 	size_t i;
 	int r = 0;
 
-	for (i = 0; i < b->nr_changes && failed == NULL; i++) {
-		c = b->changes[i];
-		if (c->share != s || !change_is_committed(c) || c->is_loose ||
+	for (i = 0; i < p->nr_changes && failed == NULL; i++) {
+		c = p->changes[i];
+		if (c->slice != s || !change_is_committed(c) || c->is_loose ||
 		    c->action != CHANGE_WRITE || c->to_packed)
 			continue;
-		durability_placing(b, c);
+		durability_placing(p, c);
 		r = edit_link(&c->edit);
 		if (r < 0)
 			failed = c;
 	}
 	if (failed != NULL)
-		change_take_back(b, failed, r);
+		change_take_back(p, failed, r);
 }
 
 /* ---- deletions ---- */
 
 /* packed-refs no longer has the ref. */
-static void publish_delete(struct batch *b, struct change *c)
+static void publish_delete(struct pass *p, struct change *c)
 {
 	int r = edit_remove_log(&c->edit);
 
 	if (r == 0)
 		r = edit_remove(&c->edit, c->is_loose);
 	if (r < 0) {
-		change_keep(b, c, r);
+		change_keep(p, c, r);
 		return;
 	}
 	change_append_lines(c);
-	r = change_defer_lines(b, c);
+	r = change_defer_lines(p, c);
 	if (r < 0)
-		change_keep(b, c, r);
+		change_keep(p, c, r);
 }
 
-static void publish_deletions(struct batch *b)
+static void publish_deletions(struct pass *p)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (c->action == CHANGE_DELETE && change_is_committed(c))
-			publish_delete(b, c);
+			publish_delete(p, c);
 	}
 }
 
 /* ---- aborted changes ---- */
 
-static void end_void(struct batch *b, struct change *c, int r)
+static void end_void(struct pass *p, struct change *c, int r)
 {
 	if (r == 0) {
 		txn_decide(c->u, c->void_status, c->void_text);
@@ -270,82 +270,82 @@ static void end_void(struct batch *b, struct change *c, int r)
 	txn_decide(c->u, REFD_UNKNOWN,
 	    "it could not be written, nor that be recorded");
 	/* The record still says that the update happened. */
-	keep_locks(b, c);
+	keep_locks(p, c);
 }
 
-static void record_voids(struct batch *b)
+static void record_voids(struct pass *p)
 {
 	struct change **failed;
 	size_t i, nr = 0;
 	int r = -ENOMEM;
 
-	failed = calloc(b->nr_changes + 1, sizeof(*failed));
-	for (i = 0; i < b->nr_changes && failed != NULL; i++)
-		if (b->changes[i]->void_status != 0)
-			failed[nr++] = b->changes[i];
+	failed = calloc(p->nr_changes + 1, sizeof(*failed));
+	for (i = 0; i < p->nr_changes && failed != NULL; i++)
+		if (p->changes[i]->void_status != 0)
+			failed[nr++] = p->changes[i];
 	if (nr > 0)
-		r = batch_void(b, failed, nr);
+		r = pass_void(p, failed, nr);
 	free(failed);
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->void_status != 0)
-			end_void(b, b->changes[i], r);
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->void_status != 0)
+			end_void(p, p->changes[i], r);
 }
 
-void batch_publish(struct batch *b)
+void pass_publish(struct pass *p)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_shares; i++)
-		if (b->shares[i].txn->req.atomic && b->shares[i].lsn != 0 &&
-		    b->shares[i].part->nr > 1)
-			link_creations(b, &b->shares[i]);
-	for (i = 0; i < b->nr_groups; i++)
-		batch_publish_packed(b, &b->groups[i]);
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	for (i = 0; i < p->nr_slices; i++)
+		if (p->slices[i].txn->req.atomic && p->slices[i].lsn != 0 &&
+		    p->slices[i].txn_slice->nr > 1)
+			link_creations(p, &p->slices[i]);
+	for (i = 0; i < p->nr_repo_slices; i++)
+		pass_publish_packed(p, &p->repo_slices[i]);
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (!c->is_end || !change_is_committed(c))
 			continue;
 		if (c->to_packed)
 			publish_packed(c);
 		else if (c->action == CHANGE_WRITE)
-			publish_write(b, c);
+			publish_write(p, c);
 		else if (c->action == CHANGE_NOTHING)
-			publish_nothing(b, c);
+			publish_nothing(p, c);
 	}
-	publish_deletions(b);
-	record_voids(b);
+	publish_deletions(p);
+	record_voids(p);
 }
 
 /* ---- the end ---- */
 
 /* Does recovery need the locks of G? */
-static bool group_is_kept(const struct batch *b, const struct group *g)
+static bool group_is_kept(const struct pass *p, const struct repo_slice *g)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->group == g &&
-		    b->changes[i]->edit.progress == PROGRESS_DEFERRED)
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->repo_slice == g &&
+		    p->changes[i]->edit.progress == PROGRESS_DEFERRED)
 			return true;
 	return false;
 }
 
-static bool group_has_rest(const struct batch *b, const struct group *g)
+static bool group_has_rest(const struct pass *p, const struct repo_slice *g)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->group == g &&
-		    (edit_is_locked(&b->changes[i]->edit) ||
-			b->changes[i]->edit.has_value))
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->repo_slice == g &&
+		    (edit_is_locked(&p->changes[i]->edit) ||
+			p->changes[i]->edit.has_value))
 			return true;
 	return false;
 }
 
-static void release_group(const struct batch *b, struct group *g)
+static void release_group(const struct pass *p, struct repo_slice *g)
 {
-	bool has_rest = group_has_rest(b, g);
+	bool has_rest = group_has_rest(p, g);
 
 	/* A deferred deletion keeps its own lock, and recovery rewrites
 	 * packed-refs. packed-refs itself need not stay locked. */
@@ -354,15 +354,15 @@ static void release_group(const struct batch *b, struct group *g)
 	if (g->packed_locked &&
 	    token_unlock(&g->token, g->repo->fd, "packed-refs") < 0)
 		has_rest = true;
-	batch_give_turn(g);
-	if (!g->has_token || group_is_kept(b, g))
+	pass_give_turn(g);
+	if (!g->has_token || group_is_kept(p, g))
 		return;
 	if (has_rest || token_done(&g->token) < 0)
-		b->ap->left(b->ap->arg, g->repo, g->token.id);
+		p->ap->left(p->ap->arg, g->repo, g->token.id);
 }
 
 /* Removes the log that was created for C, if C failed. */
-static void unmake_log(struct batch *b, const struct change *c)
+static void unmake_log(struct pass *p, const struct change *c)
 {
 	char path[REFD_PATH_MAX];
 
@@ -370,7 +370,7 @@ static void unmake_log(struct batch *b, const struct change *c)
 	    c->u->status == REFD_UNKNOWN)
 		return;
 	edit_log_path(&c->edit, path);
-	reflog_unmake(b->sys, c->edit.dirfd, path);
+	reflog_unmake(p->sys, c->edit.dirfd, path);
 }
 
 static bool leaves_no_file(const struct change *c)
@@ -380,14 +380,14 @@ static bool leaves_no_file(const struct change *c)
 }
 
 /* Is the next change in the same directory, without a file of its own? */
-static bool is_before_neighbour(const struct batch *b, size_t i)
+static bool is_before_neighbour(const struct pass *p, size_t i)
 {
-	const struct change *c = b->changes[i], *next;
+	const struct change *c = p->changes[i], *next;
 	size_t len;
 
-	if (i + 1 == b->nr_changes)
+	if (i + 1 == p->nr_changes)
 		return false;
-	next = b->changes[i + 1];
+	next = p->changes[i + 1];
 	len = strlen(c->edit.name);
 	while (len > 0 && c->edit.name[len - 1] != '/')
 		len--;
@@ -396,24 +396,24 @@ static bool is_before_neighbour(const struct batch *b, size_t i)
 	    strchr(next->edit.name + len, '/') == NULL;
 }
 
-void batch_release(struct batch *b)
+void pass_release(struct pass *p)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (c->edit.progress == PROGRESS_DEFERRED)
 			continue;
-		unmake_log(b, c);
+		unmake_log(p, c);
 		edit_discard(&c->edit);
 		edit_unlock(&c->edit);
 	}
-	for (i = 0; i < b->nr_groups; i++)
-		release_group(b, &b->groups[i]);
-	b->unlocked_ns = SYS(b->sys, now_mono);
-	for (i = 0; i < b->nr_changes; i++)
-		if (leaves_no_file(b->changes[i]) && !is_before_neighbour(b, i))
-			loose_prune_parents(b->sys, b->changes[i]->edit.dirfd,
-			    b->changes[i]->edit.name, 2);
+	for (i = 0; i < p->nr_repo_slices; i++)
+		release_group(p, &p->repo_slices[i]);
+	p->unlocked_ns = SYS(p->sys, now_mono);
+	for (i = 0; i < p->nr_changes; i++)
+		if (leaves_no_file(p->changes[i]) && !is_before_neighbour(p, i))
+			loose_prune_parents(p->sys, p->changes[i]->edit.dirfd,
+			    p->changes[i]->edit.name, 2);
 }

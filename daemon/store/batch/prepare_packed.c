@@ -6,7 +6,7 @@
  * The happy path: one rewrite for all deletions and new refs of a repository.
  * No rewrite happens if packed-refs has none of the deleted refs. The lock is
  * taken all the same: a running pack-refs would bring a deleted ref back.
- * Windows of this daemon queue before they try to take the lock.
+ * Batches of this daemon queue before they try to take the lock.
  *
  * Only a new ref with a plain value may go to packed-refs. The ref gets no log
  * line, no symbolic ref leads to it, and the peeled object of an annotated tag
@@ -21,18 +21,18 @@
  * What fails: a ref that can't go to packed-refs becomes a loose ref, staged
  * under the locks. The same happens to new refs if the lock is held or the file
  * can't be read or written; deletions are then given back, or fail. If a change
- * fails later and others of the batch continue, packed-refs.new is written
+ * fails later and others of the pass continue, packed-refs.new is written
  * again without the failed change.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 
-/* A window holds the turn for about one flush. A longer wait means that the
- * disk hangs. Other windows must not hang with that disk. */
+/* A batch holds the turn for about one flush. A longer wait means that the
+ * disk hangs. Other batches must not hang with that disk. */
 #define PACKED_TURN_MS 10000
 
 /* ---- which ---- */
@@ -71,21 +71,22 @@ bool update_may_be_packed(const struct txn_update *u, enum reflog_policy policy)
 	    !reflog_policy_creates(policy, name);
 }
 
-bool part_goes_packed(const struct applier *ap, const struct txn_part *part)
+bool slice_goes_packed(const struct applier *ap,
+    const struct txn_slice *txn_slice)
 {
-	const struct txn *txn = part->txn;
+	const struct txn *txn = txn_slice->txn;
 	enum reflog_policy policy;
 	size_t i, nr = 0;
 
-	if (part->nr < ap->packed_least || txn->repo == NULL ||
+	if (txn_slice->nr < ap->packed_least || txn->repo == NULL ||
 	    txn->req.create_reflog)
 		return false;
 	/* A git-dir with another path is taken for a linked worktree, which has
 	 * logs. */
 	policy =
 	    txn_log_policy(txn, strcmp(txn->req.git_dir, txn->repo->path) != 0);
-	for (i = 0; i < part->nr; i++)
-		nr += update_may_be_packed(part->updates[i], policy);
+	for (i = 0; i < txn_slice->nr; i++)
+		nr += update_may_be_packed(txn_slice->updates[i], policy);
 	if (txn->req.atomic && nr < txn->nr_updates)
 		return false;
 	return packed_pays(txn->repo->packed, nr, ap->packed_least);
@@ -99,7 +100,7 @@ struct above {
 	bool is_locked;
 };
 
-static bool is_locked_above(const struct batch *b, const struct change *c,
+static bool is_locked_above(const struct pass *p, const struct change *c,
     struct above *above)
 {
 	char path[REFD_PATH_MAX + sizeof(".lock")];
@@ -116,54 +117,54 @@ static bool is_locked_above(const struct batch *b, const struct change *c,
 
 		strcat(path, ".lock");
 		above->is_locked =
-		    SYS(b->sys, lstatat, c->edit.dirfd, path, &st) != -ENOENT;
+		    SYS(p->sys, lstatat, c->edit.dirfd, path, &st) != -ENOENT;
 		*slash = '\0';
 	}
 	return above->is_locked;
 }
 
-static void make_loose(struct batch *b, struct change *c)
+static void make_loose(struct pass *p, struct change *c)
 {
 	int r = 0;
 
 	c->to_packed = false;
 	if (change_is_live(c))
-		r = batch_stage_value(b, c);
+		r = pass_stage_value(p, c);
 	if (r < 0)
 		change_fail_errno(c, r, "can't write the new value");
 }
 
 /* All refs of an atomic transaction become loose together. */
-static void keep_out(struct batch *b, struct change *c)
+static void keep_out(struct pass *p, struct change *c)
 {
 	size_t i;
 
-	if (!c->share->txn->req.atomic) {
-		make_loose(b, c);
+	if (!c->slice->txn->req.atomic) {
+		make_loose(p, c);
 		return;
 	}
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->share == c->share &&
-		    b->changes[i]->to_packed)
-			make_loose(b, b->changes[i]);
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->slice == c->slice &&
+		    p->changes[i]->to_packed)
+			make_loose(p, p->changes[i]);
 }
 
 /* true: values were staged. */
-static bool keep_some_out(struct batch *b, struct group *g)
+static bool keep_some_out(struct pass *p, struct repo_slice *g)
 {
 	struct above above = { .dir = "" };
 	bool any = false;
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group != g || !c->to_packed || !change_is_live(c))
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice != g || !c->to_packed || !change_is_live(c))
 			continue;
 		if (c->is_end && !c->exists && !c->log && c->lines == NULL &&
-		    !is_locked_above(b, c, &above))
+		    !is_locked_above(p, c, &above))
 			continue;
-		keep_out(b, c);
+		keep_out(p, c);
 		any = true;
 	}
 	return any;
@@ -171,23 +172,24 @@ static bool keep_some_out(struct batch *b, struct group *g)
 
 /* ---- the file ---- */
 
-static bool is_deletion(const struct change *c, const struct group *g)
+static bool is_deletion(const struct change *c, const struct repo_slice *g)
 {
-	return c->group == g && c->action == CHANGE_DELETE && change_is_live(c);
+	return c->repo_slice == g && c->action == CHANGE_DELETE &&
+	    change_is_live(c);
 }
 
 /* true: values were staged. */
-static bool rewrite_failed(struct batch *b, struct group *g, int err)
+static bool rewrite_failed(struct pass *p, struct repo_slice *g, int err)
 {
 	struct change *c;
 	bool any = false;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		c->in_rewrite = c->in_rewrite && c->group != g;
-		if (c->group == g && c->to_packed) {
-			make_loose(b, c);
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		c->in_rewrite = c->in_rewrite && c->repo_slice != g;
+		if (c->repo_slice == g && c->to_packed) {
+			make_loose(p, c);
 			any = true;
 		}
 		if (!is_deletion(c, g))
@@ -200,34 +202,34 @@ static bool rewrite_failed(struct batch *b, struct group *g, int err)
 	return any;
 }
 
-static int write_packed(struct group *g, struct packed_edit *edits, size_t nr,
-    bool sync, int64_t until_ns)
+static int write_packed(struct repo_slice *g, struct packed_edit *edits,
+    size_t nr, bool sync, int64_t until_ns)
 {
 	return packed_rewrite_begin(g->repo->packed, edits, nr, g->packed_mode,
 	    sync, until_ns, &g->packed_changed);
 }
 
-void batch_sync_packed(struct batch *b)
+void pass_sync_packed(struct pass *p)
 {
-	struct group *g;
+	struct repo_slice *g;
 	size_t i;
 
-	for (i = 0; i < b->nr_groups; i++) {
-		g = &b->groups[i];
+	for (i = 0; i < p->nr_repo_slices; i++) {
+		g = &p->repo_slices[i];
 		g->packed_flushing = g->packed_changed;
 		if (g->packed_flushing)
-			flush_ahead(&g->packed_flush, b->sys, b->ap->flusher,
+			flush_ahead(&g->packed_flush, p->sys, p->ap->flusher,
 			    packed_rewrite_fd(g->repo->packed));
 	}
 }
 
-void batch_synced_packed(struct batch *b)
+void pass_synced_packed(struct pass *p)
 {
-	struct group *g;
+	struct repo_slice *g;
 	size_t i;
 
-	for (i = 0; i < b->nr_groups; i++) {
-		g = &b->groups[i];
+	for (i = 0; i < p->nr_repo_slices; i++) {
+		g = &p->repo_slices[i];
 		if (g->packed_flushing)
 			g->packed_err = flush_wait(&g->packed_flush);
 		g->packed_flushing = false;
@@ -247,24 +249,24 @@ static struct packed_edit edit_of(const struct change *c)
 
 /* ---- a large file ---- */
 
-/* Is G the only repository of the window? Rejections without a repository do
+/* Is G the only repository of the batch? Rejections without a repository do
  * not count. */
-static bool is_alone(const struct batch *b, const struct group *g)
+static bool is_alone(const struct pass *p, const struct repo_slice *g)
 {
-	const struct window *w = b->window;
+	const struct batch *b = p->batch;
 	size_t i;
 
-	for (i = 0; i < w->nr_parts; i++)
-		if (w->parts[i].txn->repo != NULL &&
-		    w->parts[i].txn->repo != g->repo)
+	for (i = 0; i < b->nr_slices; i++)
+		if (b->slices[i].txn->repo != NULL &&
+		    b->slices[i].txn->repo != g->repo)
 			return false;
 	return true;
 }
 
 /* Takes one of the few slots for large files. A user gets one slot at most. */
-static bool take_large(const struct batch *b, struct group *g, uint32_t uid)
+static bool take_large(const struct pass *p, struct repo_slice *g, uint32_t uid)
 {
-	atomic_uint_fast64_t *users = b->ap->large_users;
+	atomic_uint_fast64_t *users = p->ap->large_users;
 	uint_fast64_t nobody = 0, user = (uint_fast64_t)uid + 1;
 	size_t i, mine = APPLY_LARGE_MAX;
 
@@ -278,63 +280,66 @@ static bool take_large(const struct batch *b, struct group *g, uint32_t uid)
 	g->large_user = &users[mine];
 	for (i = 0; i < APPLY_LARGE_MAX; i++)
 		if (i != mine && atomic_load(&users[i]) == user) {
-			batch_give_turn(g);
+			pass_give_turn(g);
 			return false;
 		}
 	return true;
 }
 
 /*
- * The rewrite of a large file may take seconds. So the window has no other
+ * The rewrite of a large file may take seconds. So the batch has no other
  * repository, does not count as preparing, and does not wait for the turn. Few
- * such windows run at once. false: the changes were given back.
+ * such batches run at once. false: the changes were given back.
  */
-static bool may_rewrite_large(struct batch *b, struct group *g, uint32_t uid)
+static bool may_rewrite_large(struct pass *p, struct repo_slice *g,
+    uint32_t uid)
 {
 	struct change *c;
 	size_t i;
 
-	if (is_alone(b, g) && take_large(b, g, uid)) {
-		apply_is_prepared(b->ap, b->window);
+	if (is_alone(p, g) && take_large(p, g, uid)) {
+		apply_is_prepared(p->ap, p->batch);
 		return true;
 	}
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group == g && c->in_rewrite)
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice == g && c->in_rewrite)
 			change_again(c, TXN_AGAIN_ALONE);
 	}
 	return false;
 }
 
 /* The latest deadline of the changes in the rewrite. */
-static int64_t rewrite_until(const struct batch *b, const struct group *g)
+static int64_t rewrite_until(const struct pass *p, const struct repo_slice *g)
 {
 	const struct refd_request *req;
 	int64_t wait_ms = 0;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		req = &b->changes[i]->share->txn->req;
-		if (b->changes[i]->group != g || !b->changes[i]->in_rewrite)
+	for (i = 0; i < p->nr_changes; i++) {
+		req = &p->changes[i]->slice->txn->req;
+		if (p->changes[i]->repo_slice != g ||
+		    !p->changes[i]->in_rewrite)
 			continue;
 		if (req->deadline_ms == 0)
 			wait_ms = REFD_DEADLINE_MAX_MS;
 		else if (req->deadline_ms > wait_ms)
 			wait_ms = req->deadline_ms;
 	}
-	return SYS(b->sys, now_mono) + wait_ms * 1000000;
+	return SYS(p->sys, now_mono) + wait_ms * 1000000;
 }
 
-/* Waits for other windows of this daemon, but not while this window has the
- * turn of another repository: two windows could wait for each other. */
-static int lock_packed(const struct batch *b, struct group *g, mode_t dir_mode)
+/* Waits for other batches of this daemon, but not while this batch has the
+ * turn of another repository: two batches could wait for each other. */
+static int lock_packed(const struct pass *p, struct repo_slice *g,
+    mode_t dir_mode)
 {
 	unsigned wait_ms = g->large_user == NULL ? PACKED_TURN_MS : 0;
 	size_t i;
 	int r;
 
-	for (i = 0; i < b->nr_groups; i++)
-		if (b->groups[i].packed_turn)
+	for (i = 0; i < p->nr_repo_slices; i++)
+		if (p->repo_slices[i].packed_turn)
 			wait_ms = 0;
 	g->packed_turn = packed_turn_take(g->repo->packed, wait_ms);
 	if (!g->packed_turn)
@@ -342,63 +347,63 @@ static int lock_packed(const struct batch *b, struct group *g, mode_t dir_mode)
 	r = token_lock(&g->token, g->repo->fd, "packed-refs", dir_mode);
 	g->packed_locked = r == 0;
 	if (r < 0)
-		batch_give_turn(g);
+		pass_give_turn(g);
 	return r;
 }
 
 /* true: values were staged. */
-static bool prepare_group(struct batch *b, struct group *g,
+static bool prepare_group(struct pass *p, struct repo_slice *g,
     struct packed_edit *edits)
 {
-	struct share *s = NULL;
+	struct slice *s = NULL;
 	struct change *c;
 	size_t i, nr = 0;
 	int r;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group != g || !change_is_live(c) ||
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice != g || !change_is_live(c) ||
 		    c->edit.dirfd != g->repo->fd ||
 		    (c->action != CHANGE_DELETE && !c->to_packed))
 			continue;
-		s = c->share;
+		s = c->slice;
 		c->in_rewrite = true;
 		edits[nr++] = edit_of(c);
 	}
 	if (nr == 0)
 		return false;
 	if (packed_is_large(g->repo->packed) &&
-	    !may_rewrite_large(b, g, s->txn->peer.uid))
+	    !may_rewrite_large(p, g, s->txn->peer.uid))
 		return false;
-	r = lock_packed(b, g, s->dir_mode);
+	r = lock_packed(p, g, s->dir_mode);
 	g->packed_mode = s->file_mode;
 	if (r == 0)
-		r = write_packed(g, edits, nr, false, rewrite_until(b, g));
-	return r < 0 && rewrite_failed(b, g, r);
+		r = write_packed(g, edits, nr, false, rewrite_until(p, g));
+	return r < 0 && rewrite_failed(p, g, r);
 }
 
-void batch_prepare_packed(struct batch *b)
+void pass_prepare_packed(struct pass *p)
 {
 	struct packed_edit *edits;
 	bool staged = false;
-	struct group *g;
+	struct repo_slice *g;
 	size_t i;
 
-	edits = calloc(b->nr_changes + 1, sizeof(*edits));
-	for (i = 0; i < b->nr_groups; i++) {
-		g = &b->groups[i];
-		staged |= keep_some_out(b, g);
+	edits = calloc(p->nr_changes + 1, sizeof(*edits));
+	for (i = 0; i < p->nr_repo_slices; i++) {
+		g = &p->repo_slices[i];
+		staged |= keep_some_out(p, g);
 		if (edits != NULL)
-			staged |= prepare_group(b, g, edits);
+			staged |= prepare_group(p, g, edits);
 		else
-			staged |= rewrite_failed(b, g, -ENOMEM);
+			staged |= rewrite_failed(p, g, -ENOMEM);
 	}
 	free(edits);
 	if (staged)
-		durability_values(b);
+		durability_values(p);
 }
 
-void batch_give_turn(struct group *g)
+void pass_give_turn(struct repo_slice *g)
 {
 	if (g->packed_turn)
 		packed_turn_give(g->repo->packed);
@@ -408,7 +413,7 @@ void batch_give_turn(struct group *g)
 	g->large_user = NULL;
 }
 
-int batch_refit_packed(struct batch *b, struct group *g)
+int pass_refit_packed(struct pass *p, struct repo_slice *g)
 {
 	struct packed_edit *edits;
 	bool fits = true;
@@ -416,19 +421,21 @@ int batch_refit_packed(struct batch *b, struct group *g)
 	size_t i, nr = 0;
 	int r = 0;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group == g && c->in_rewrite && !change_is_committed(c))
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice == g && c->in_rewrite &&
+		    !change_is_committed(c))
 			fits = false;
 	}
 	if (fits)
 		return 0;
-	edits = calloc(b->nr_changes + 1, sizeof(*edits));
+	edits = calloc(p->nr_changes + 1, sizeof(*edits));
 	if (edits == NULL)
 		return -ENOMEM;
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->group == g && c->in_rewrite && change_is_committed(c))
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice == g && c->in_rewrite &&
+		    change_is_committed(c))
 			edits[nr++] = edit_of(c);
 	}
 	packed_rewrite_abandon(g->repo->packed);

@@ -1,5 +1,5 @@
 /*
- * Commits a batch to the log: one row per transaction, and one flush. There is
+ * Commits a pass to the log: one row per transaction, and one flush. There is
  * no flush if all transactions have mode none or periodic. packed-refs.new is
  * synced at the same time.
  *
@@ -10,7 +10,7 @@
  *	a failed sync			the outcome is unknown: the applier's
  *					commit reopens the journal and looks;
  *					if that fails, every update of the
- *					batch is answered `unknown`
+ *					pass is answered `unknown`
  * Transactions of one repository that share a packed-refs.new are committed
  * together or fail together, because the file is already written.
  */
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/window/batch.h"
+#include "daemon/store/batch/pass.h"
 
 static void member_of_update(const struct txn_update *u,
     struct record_member *m)
@@ -97,94 +97,94 @@ static void add_change(struct change *c, struct record_member *members,
 
 /* The plan has every live change of SHARE, and every decided update that is
  * not recorded yet. The plan never changes after the commit. */
-static int make_plan(struct batch *b, struct share *share)
+static int make_plan(struct pass *p, struct slice *slice)
 {
-	const struct txn *txn = share->txn;
-	struct record *plan = &share->plan;
-	size_t i, room = share->part->nr + 1;
+	const struct txn *txn = slice->txn;
+	struct record *plan = &slice->plan;
+	size_t i, room = slice->txn_slice->nr + 1;
 
 	*plan = (struct record){
-		.committer = share->committer,
-		.message = share->message != NULL ? share->message : "",
-		.file_mode = share->file_mode,
-		.dir_mode = share->dir_mode,
+		.committer = slice->committer,
+		.message = slice->message != NULL ? slice->message : "",
+		.file_mode = slice->file_mode,
+		.dir_mode = slice->dir_mode,
 		.nr_updates = (uint32_t)txn->nr_updates,
 		.atomic = txn->req.atomic,
 		.digest = txn->req.digest,
 		.nr_identities = txn->req.nr_identities,
 	};
 	memcpy(plan->identities, txn->req.identities, sizeof(plan->identities));
-	for (i = 0; i < b->nr_changes; i++)
-		room += b->changes[i]->share == share ? 2 : 0;
+	for (i = 0; i < p->nr_changes; i++)
+		room += p->changes[i]->slice == slice ? 2 : 0;
 	plan->members = calloc(room, sizeof(*plan->members));
 	if (plan->members == NULL)
 		return -ENOMEM;
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->share == share &&
-		    change_is_live(b->changes[i]))
-			add_change(b->changes[i], plan->members,
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->slice == slice &&
+		    change_is_live(p->changes[i]))
+			add_change(p->changes[i], plan->members,
 			    &plan->nr_members);
-	for (i = 0; i < share->part->nr; i++)
-		if (share->part->updates[i]->status != REFD_PENDING)
-			member_of_update(share->part->updates[i],
+	for (i = 0; i < slice->txn_slice->nr; i++)
+		if (slice->txn_slice->updates[i]->status != REFD_PENDING)
+			member_of_update(slice->txn_slice->updates[i],
 			    &plan->members[plan->nr_members++]);
 	return 0;
 }
 
-static bool is_final(const struct share *share)
+static bool is_final(const struct slice *slice)
 {
 	size_t i, decided = 0, nr_decided = 0;
 
-	for (i = 0; i < share->plan.nr_members; i++)
-		nr_decided += share->plan.members[i].answers;
-	for (i = 0; i < share->txn->nr_updates; i++)
-		if (share->txn->updates[i].status != REFD_PENDING)
+	for (i = 0; i < slice->plan.nr_members; i++)
+		nr_decided += slice->plan.members[i].answers;
+	for (i = 0; i < slice->txn->nr_updates; i++)
+		if (slice->txn->updates[i].status != REFD_PENDING)
 			decided++;
 	/* This row decides its own live updates. */
-	for (i = 0; i < share->part->nr; i++)
-		if (share->part->updates[i]->status != REFD_PENDING)
+	for (i = 0; i < slice->txn_slice->nr; i++)
+		if (slice->txn_slice->updates[i]->status != REFD_PENDING)
 			nr_decided--;
-	return decided + nr_decided == share->txn->nr_updates;
+	return decided + nr_decided == slice->txn->nr_updates;
 }
 
-static struct group *group_of(struct batch *b, const struct share *share)
+static struct repo_slice *group_of(struct pass *p, const struct slice *slice)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_groups; i++)
-		if (b->groups[i].repo == share->repo)
-			return &b->groups[i];
+	for (i = 0; i < p->nr_repo_slices; i++)
+		if (p->repo_slices[i].repo == slice->repo)
+			return &p->repo_slices[i];
 	return NULL;
 }
 
 /* Sets the fields that all rows of SHARE have in common. */
-static void start_row(struct batch *b, const struct share *share,
+static void start_row(struct pass *p, const struct slice *slice,
     enum journal_kind kind, struct journal_row *row)
 {
-	const struct txn *txn = share->txn;
+	const struct txn *txn = slice->txn;
 
 	memset(row, 0, sizeof(*row));
 	row->kind = kind;
 	row->txid = txn->req.txid;
 	row->uid = txn->peer.uid;
 	row->pid = txn->peer.pid;
-	row->repo = share->repo != NULL ? share->repo->id : txn->repo_id;
-	row->time_us = SYS(b->sys, now_wall) / 1000;
+	row->repo = slice->repo != NULL ? slice->repo->id : txn->repo_id;
+	row->time_us = SYS(p->sys, now_wall) / 1000;
 }
 
 /* The body is owned by the caller. */
-static int make_row(struct batch *b, struct share *share,
+static int make_row(struct pass *p, struct slice *slice,
     struct journal_row *row)
 {
-	struct group *g = group_of(b, share);
+	struct repo_slice *g = group_of(p, slice);
 
-	start_row(b, share, JOURNAL_PART, row);
-	row->body = record_encode(&share->plan, &row->len);
-	row->mount = share->repo != NULL ? share->repo->fs->mount :
-					   share->txn->repo_mount;
+	start_row(p, slice, JOURNAL_SLICE, row);
+	row->body = record_encode(&slice->plan, &row->len);
+	row->mount = slice->repo != NULL ? slice->repo->fs->mount :
+					   slice->txn->repo_mount;
 	row->token = g != NULL && g->has_token ? g->token.id : 0;
 	row->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
-	row->final = is_final(share);
+	row->final = is_final(slice);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 
@@ -195,32 +195,32 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 }
 
 /* The row is in the journal. The live changes of SHARE may be published. */
-static void share_committed(struct share *share, uint64_t lsn)
+static void slice_committed(struct slice *slice, uint64_t lsn)
 {
-	struct txn_part *part = share->part;
+	struct txn_slice *txn_slice = slice->txn_slice;
 	size_t i;
 
-	share->lsn = lsn;
-	part->lsn = lsn;
-	for (i = 0; i < part->nr; i++)
-		if (part->updates[i]->again == TXN_AGAIN_NO)
-			part->updates[i]->recorded = true;
+	slice->lsn = lsn;
+	txn_slice->lsn = lsn;
+	for (i = 0; i < txn_slice->nr; i++)
+		if (txn_slice->updates[i]->again == TXN_AGAIN_NO)
+			txn_slice->updates[i]->recorded = true;
 }
 
-static void share_failed(struct batch *b, const struct share *share, int err)
+static void slice_failed(struct pass *p, const struct slice *slice, int err)
 {
 	struct change *c;
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->share == share && err == JOURNAL_UNKNOWN &&
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->slice == slice && err == JOURNAL_UNKNOWN &&
 		    change_is_live(c))
 			edit_to(&c->edit, PROGRESS_DEFERRED);
 	}
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->share != share)
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->slice != slice)
 			continue;
 		if (err == JOURNAL_UNKNOWN)
 			change_fail(c, REFD_UNKNOWN,
@@ -233,20 +233,20 @@ static void share_failed(struct batch *b, const struct share *share, int err)
 }
 
 /* Does SHARE have a change in a packed-refs.new? */
-static bool is_bound(struct batch *b, const struct share *share)
+static bool is_bound(struct pass *p, const struct slice *slice)
 {
-	struct group *g = group_of(b, share);
+	struct repo_slice *g = group_of(p, slice);
 	size_t i;
 
 	if (g == NULL || !g->packed_changed)
 		return false;
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->share == share && b->changes[i]->in_rewrite)
+	for (i = 0; i < p->nr_changes; i++)
+		if (p->changes[i]->slice == slice && p->changes[i]->in_rewrite)
 			return true;
 	return false;
 }
 
-static void commit_rows(struct batch *b, struct share **shares,
+static void commit_rows(struct pass *p, struct slice **slices,
     struct journal_row *rows, size_t nr)
 {
 	bool flush = false;
@@ -254,141 +254,141 @@ static void commit_rows(struct batch *b, struct share **shares,
 	int r;
 
 	for (i = 0; i < nr; i++)
-		flush = flush || share_lasts(shares[i]);
-	r = b->ap->commit(b->ap->arg, rows, nr, flush);
+		flush = flush || slice_lasts(slices[i]);
+	r = p->ap->commit(p->ap->arg, rows, nr, flush);
 	for (i = 0; i < nr; i++) {
-		if (r < 0 && nr > 1 && !is_bound(b, shares[i]))
-			commit_rows(b, &shares[i], &rows[i], 1);
+		if (r < 0 && nr > 1 && !is_bound(p, slices[i]))
+			commit_rows(p, &slices[i], &rows[i], 1);
 		else if (r != 0)
-			share_failed(b, shares[i], r);
+			slice_failed(p, slices[i], r);
 		else
-			share_committed(shares[i], rows[i].lsn);
+			slice_committed(slices[i], rows[i].lsn);
 	}
 }
 
-static bool is_worth_a_flush(const struct batch *b)
+static bool is_worth_a_flush(const struct pass *p)
 {
 	size_t i;
 
-	for (i = 0; i < b->nr_changes; i++)
-		if (change_is_live(b->changes[i]))
+	for (i = 0; i < p->nr_changes; i++)
+		if (change_is_live(p->changes[i]))
 			return true;
-	return b->has_notes;
+	return p->has_notes;
 }
 
-/* Makes the rows of all shares; *NR is their number. */
-static void make_rows(struct batch *b, struct share **shares,
+/* Makes the rows of all slices; *NR is their number. */
+static void make_rows(struct pass *p, struct slice **slices,
     struct journal_row *rows, size_t *nr)
 {
-	struct share *share;
+	struct slice *slice;
 	size_t i;
 	int r;
 
-	for (i = 0; i < b->nr_shares; i++) {
-		share = &b->shares[i];
-		r = make_plan(b, share);
-		if (r == 0 && share->plan.nr_members == 0)
+	for (i = 0; i < p->nr_slices; i++) {
+		slice = &p->slices[i];
+		r = make_plan(p, slice);
+		if (r == 0 && slice->plan.nr_members == 0)
 			continue;
 		if (r == 0)
-			r = make_row(b, share, &rows[*nr]);
+			r = make_row(p, slice, &rows[*nr]);
 		if (r == 0)
-			shares[(*nr)++] = share;
+			slices[(*nr)++] = slice;
 		else
-			share_failed(b, share, r);
+			slice_failed(p, slice, r);
 	}
 }
 
-void batch_commit(struct batch *b)
+void pass_commit(struct pass *p)
 {
 	struct journal_row *rows;
-	struct share **shares;
+	struct slice **slices;
 	size_t i, nr = 0;
 
-	if (!is_worth_a_flush(b))
+	if (!is_worth_a_flush(p))
 		return;
-	shares = calloc(b->nr_shares, sizeof(*shares));
-	rows = calloc(b->nr_shares, sizeof(*rows));
-	if (shares != NULL && rows != NULL)
-		make_rows(b, shares, rows, &nr);
+	slices = calloc(p->nr_slices, sizeof(*slices));
+	rows = calloc(p->nr_slices, sizeof(*rows));
+	if (slices != NULL && rows != NULL)
+		make_rows(p, slices, rows, &nr);
 	else
-		for (i = 0; i < b->nr_changes; i++)
-			change_fail_errno(b->changes[i], -ENOMEM,
+		for (i = 0; i < p->nr_changes; i++)
+			change_fail_errno(p->changes[i], -ENOMEM,
 			    "can't write the journal");
-	batch_sync_packed(b);
+	pass_sync_packed(p);
 	if (nr > 0)
-		commit_rows(b, shares, rows, nr);
-	batch_synced_packed(b);
+		commit_rows(p, slices, rows, nr);
+	pass_synced_packed(p);
 	free_bodies(rows, nr);
 	free(rows);
-	free(shares);
-	batch_settle(b);
+	free(slices);
+	pass_settle(p);
 }
 
 /* ---- taking back ---- */
 
-static int void_row(struct batch *b, struct share *share,
-    struct change **failed, size_t nr, struct journal_row *out)
+static int void_row(struct pass *p, struct slice *slice, struct change **failed,
+    size_t nr, struct journal_row *out)
 {
 	struct record_member *members;
 	struct record rec = { .committer = "",
 		.message = "",
-		.nr_updates = (uint32_t)share->txn->nr_updates,
-		.atomic = share->txn->req.atomic,
-		.digest = share->txn->req.digest };
+		.nr_updates = (uint32_t)slice->txn->nr_updates,
+		.atomic = slice->txn->req.atomic,
+		.digest = slice->txn->req.digest };
 	size_t i;
 
 	members = calloc(nr, sizeof(*members));
 	if (members == NULL)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++) {
-		if (failed[i]->share != share)
+		if (failed[i]->slice != slice)
 			continue;
 		member_of_update(failed[i]->u, &members[rec.nr_members]);
 		members[rec.nr_members].status = failed[i]->void_status;
 		members[rec.nr_members++].text = failed[i]->void_text;
 	}
 	rec.members = members;
-	start_row(b, share, JOURNAL_ABORT, out);
+	start_row(p, slice, JOURNAL_ABORT, out);
 	out->body = record_encode(&rec, &out->len);
 	free(members);
 	if (out->body == NULL)
 		return -ENOMEM;
-	out->mount = share->repo->fs->mount;
-	out->refers_to = share->lsn;
+	out->mount = slice->repo->fs->mount;
+	out->refers_to = slice->lsn;
 	return 0;
 }
 
-int batch_void(struct batch *b, struct change **failed, size_t nr)
+int pass_void(struct pass *p, struct change **failed, size_t nr)
 {
 	struct journal_row *out;
 	size_t i, k, rows = 0;
 	bool flush = false;
 	int r = 0;
 
-	out = calloc(b->nr_shares, sizeof(*out));
+	out = calloc(p->nr_slices, sizeof(*out));
 	if (out == NULL)
 		return -ENOMEM;
-	for (i = 0; i < b->nr_shares && r == 0; i++)
+	for (i = 0; i < p->nr_slices && r == 0; i++)
 		for (k = 0; k < nr; k++)
-			if (failed[k]->share == &b->shares[i]) {
-				r = void_row(b, &b->shares[i], failed, nr,
+			if (failed[k]->slice == &p->slices[i]) {
+				r = void_row(p, &p->slices[i], failed, nr,
 				    &out[rows]);
 				rows += r == 0;
-				flush = flush || share_lasts(&b->shares[i]);
+				flush = flush || slice_lasts(&p->slices[i]);
 				break;
 			}
 	if (r == 0)
-		r = b->ap->commit(b->ap->arg, out, rows, flush);
+		r = p->ap->commit(p->ap->arg, out, rows, flush);
 	free_bodies(out, rows);
 	free(out);
 	return r;
 }
 
-int batch_defer_line(struct batch *b, const struct change *c)
+int pass_defer_line(struct pass *p, const struct change *c)
 {
-	const struct share *share = c->share;
+	const struct slice *slice = c->slice;
 	struct record_member line = *c->plan;
-	struct record rec = share->plan;
+	struct record rec = slice->plan;
 	struct journal_row row;
 	int r;
 
@@ -400,12 +400,12 @@ int batch_defer_line(struct batch *b, const struct change *c)
 	rec.nr_identities = 0;
 	rec.members = &line;
 	rec.nr_members = 1;
-	start_row(b, share, JOURNAL_DEFERRED, &row);
-	row.refers_to = share->lsn;
+	start_row(p, slice, JOURNAL_DEFERRED, &row);
+	row.refers_to = slice->lsn;
 	row.body = record_encode(&rec, &row.len);
 	if (row.body == NULL)
 		return -ENOMEM;
-	r = b->ap->commit(b->ap->arg, &row, 1, share_lasts(share));
+	r = p->ap->commit(p->ap->arg, &row, 1, slice_lasts(slice));
 	free_bodies(&row, 1);
 	return r;
 }

@@ -5,49 +5,49 @@
  *	take	of each of its transactions what is free, up to its share
  *	notes	what was decided elsewhere and is to be recorded rides along
  *
- * A repository alone may fill the window. Where several have something each
- * gets its part and none more than max_share: a window takes as long as it
+ * A repository alone may fill the batch. Where several have something each
+ * gets its slice and none more than max_share: a batch takes as long as it
  * has refs, and a push of very many would make all that travel with it as
  * slow.
  *
  * A repository with a large packed-refs, once the store has given something
- * back for that, has windows of its own: what others have in them would wait
+ * back for that, has batches of its own: what others have in them would wait
  * for the file's rewriting.
  *
- * A repository's deletions are in one window at a time: each needs
- * packed-refs.lock until it is published, and a window that waited for it
+ * A repository's deletions are in one batch at a time: each needs
+ * packed-refs.lock until it is published, and a batch that waited for it
  * would keep everybody's. The others are parked behind the first.
  *
- * A transaction is in one window at a time, since whoever has it owns all of
+ * A transaction is in one batch at a time, since whoever has it owns all of
  * it. A transaction of very many refs then leaves the other workers free.
  *
  * Failure modes:
  *	something is in the way		parked (ref_queue.c); others go
- *	what goes whole does not fit	closes the window and begins the next,
+ *	what goes whole does not fit	closes the batch and begins the next,
  *			which it may exceed
  *	a session	the same, and nothing goes with it
- *	out of memory	the window closes with what it has
+ *	out of memory	the batch closes with what it has
  */
-#include "daemon/scheduler/window.h"
+#include "daemon/scheduler/batch.h"
 
 #include <stdlib.h>
 
 enum taken {
 	TAKEN, /* or parked: it is not ready any more */
-	CLOSED /* no more in this window */
+	CLOSED /* no more in this batch */
 };
 
 struct forming {
-	struct window_former *f;
-	struct window *w;
-	size_t parts_room;
+	struct batch_former *f;
+	struct batch *b;
+	size_t slices_room;
 	size_t nr_live, nr_unrecorded;
 };
 
-/* No more in this window. */
-static enum taken closed(struct forming *g, enum window_close why)
+/* No more in this batch. */
+static enum taken closed(struct forming *g, enum batch_close why)
 {
-	g->w->closed = why;
+	g->b->closed = why;
 	return CLOSED;
 }
 
@@ -56,27 +56,27 @@ static size_t min_of(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A part with room for NR updates, not counted yet; NULL: no memory. */
-static struct txn_part *part_new(struct forming *g, struct entry *ent,
+/* A slice with room for NR updates, not counted yet; NULL: no memory. */
+static struct txn_slice *slice_new(struct forming *g, struct entry *ent,
     size_t nr)
 {
-	struct window *w = g->w;
-	struct txn_part *part, *more;
-	size_t room = g->parts_room;
+	struct batch *b = g->b;
+	struct txn_slice *slice, *more;
+	size_t room = g->slices_room;
 
-	if (w->nr_parts == room) {
+	if (b->nr_slices == room) {
 		room = room > 0 ? 2 * room : 16;
-		more = realloc(w->parts, room * sizeof(*more));
+		more = realloc(b->slices, room * sizeof(*more));
 		if (more == NULL)
 			return NULL;
-		w->parts = more;
-		g->parts_room = room;
+		b->slices = more;
+		g->slices_room = room;
 	}
-	part = &w->parts[w->nr_parts];
-	part->txn = ent->txn;
-	part->nr = 0;
-	part->updates = calloc(nr, sizeof(struct txn_update *));
-	return part->updates != NULL ? part : NULL;
+	slice = &b->slices[b->nr_slices];
+	slice->txn = ent->txn;
+	slice->nr = 0;
+	slice->updates = calloc(nr, sizeof(struct txn_update *));
+	return slice->updates != NULL ? slice : NULL;
 }
 
 static const struct txn_update *in_the_way(const struct forming *g,
@@ -84,35 +84,35 @@ static const struct txn_update *in_the_way(const struct forming *g,
 {
 	const struct repo_queue *q = entry_of(u)->queue;
 
-	if (q->deleting != NULL && q->deleting_in != g->w &&
+	if (q->deleting != NULL && q->deleting_in != g->b &&
 	    txn_update_deletes(u))
 		return q->deleting;
 	return ref_queue_in_the_way(u);
 }
 
-static void part_hold(struct forming *g, struct txn_part *part,
+static void slice_hold(struct forming *g, struct txn_slice *slice,
     struct txn_update *u)
 {
 	struct repo_queue *q = entry_of(u)->queue;
 
 	if (q->deleting == NULL && txn_update_deletes(u)) {
 		q->deleting = u;
-		q->deleting_in = g->w;
+		q->deleting_in = g->b;
 	}
 	ref_queue_hold(g->f->ref_queues, u);
-	part->updates[part->nr++] = u;
+	slice->updates[slice->nr++] = u;
 	g->nr_live++;
 }
 
 /* PART has something: it goes, with what its transaction has to note. */
-static void part_close(struct forming *g, struct txn_part *part,
+static void slice_close(struct forming *g, struct txn_slice *slice,
     struct entry *ent, size_t nr_unrecorded)
 {
-	unrecorded_ride(ent, part, nr_unrecorded);
+	unrecorded_ride(ent, slice, nr_unrecorded);
 	g->nr_unrecorded += nr_unrecorded;
-	g->w->nr_parts++;
+	g->b->nr_slices++;
 	ent->goes_first = false;
-	entry_move(ent, ENTRY_IN_WINDOW);
+	entry_move(ent, ENTRY_IN_BATCH);
 	fairness_refresh(ent);
 }
 
@@ -122,22 +122,22 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 	size_t nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
 	const struct txn_update *other;
 	struct txn_update *u;
-	struct txn_part *part;
+	struct txn_slice *slice;
 
-	part = part_new(g, ent, nr + nr_unrecorded);
-	if (part == NULL)
-		return closed(g, WINDOW_CLOSE_MEMORY);
-	while (part->nr < nr && (u = ref_queue_first_up(ent)) != NULL) {
+	slice = slice_new(g, ent, nr + nr_unrecorded);
+	if (slice == NULL)
+		return closed(g, BATCH_CLOSE_MEMORY);
+	while (slice->nr < nr && (u = ref_queue_first_up(ent)) != NULL) {
 		other = in_the_way(g, u);
 		if (other != NULL)
 			ref_queue_park(g->f->ref_queues, u, other);
 		else
-			part_hold(g, part, u);
+			slice_hold(g, slice, u);
 	}
-	if (part->nr > 0)
-		part_close(g, part, ent, nr_unrecorded);
+	if (slice->nr > 0)
+		slice_close(g, slice, ent, nr_unrecorded);
 	else
-		free(part->updates);
+		free(slice->updates);
 	return TAKEN;
 }
 
@@ -173,31 +173,31 @@ static bool fits_whole(const struct forming *g, const struct entry *ent)
 static enum taken take_whole(struct forming *g, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
-	struct txn_part *part;
+	struct txn_slice *slice;
 	size_t i, nr_unrecorded = 0;
 
 	if (!fits_whole(g, ent)) {
 		fairness_again(ent->queue);
 		return closed(g,
-		    entry_is_session(ent) ? WINDOW_CLOSE_SESSION :
-					    WINDOW_CLOSE_WHOLE);
+		    entry_is_session(ent) ? BATCH_CLOSE_SESSION :
+					    BATCH_CLOSE_WHOLE);
 	}
 	if (!whole_is_free(g, ent))
 		return TAKEN;
 	/* To prepare a session commits nothing, so nothing is noted. */
 	if (!entry_is_session(ent))
 		nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
-	part = part_new(g, ent, ent->nr_undecided + nr_unrecorded);
-	if (part == NULL)
-		return closed(g, WINDOW_CLOSE_MEMORY);
+	slice = slice_new(g, ent, ent->nr_undecided + nr_unrecorded);
+	if (slice == NULL)
+		return closed(g, BATCH_CLOSE_MEMORY);
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
-			part_hold(g, part, &txn->updates[i]);
-	part_close(g, part, ent, nr_unrecorded);
+			slice_hold(g, slice, &txn->updates[i]);
+	slice_close(g, slice, ent, nr_unrecorded);
 	if (!entry_is_session(ent))
 		return TAKEN;
-	ent->phase = g->w->session = WINDOW_PREPARE;
-	return closed(g, WINDOW_CLOSE_SESSION);
+	ent->phase = g->b->session = BATCH_PREPARE;
+	return closed(g, BATCH_CLOSE_SESSION);
 }
 
 /* Of repository Q, up to its share. */
@@ -222,9 +222,9 @@ static bool goes_apart(const struct forming *g, const struct repo_queue *q)
 {
 	const struct entry *first;
 
-	if (g->w->nr_parts == 0)
+	if (g->b->nr_slices == 0)
 		return false;
-	first = g->w->parts[0].txn->scheduler;
+	first = g->b->slices[0].txn->scheduler;
 	return q->goes_alone || first->queue->goes_alone;
 }
 
@@ -244,22 +244,22 @@ static void take_turns(struct forming *g)
 			taken = take_share(g, q, share);
 		else if (passed == NULL)
 			passed = q;
-	/* It has the next window. */
+	/* It has the next batch. */
 	if (passed != NULL)
 		fairness_again(passed);
 	if (taken == CLOSED)
 		return;
 	if (g->nr_live >= g->f->max_refs)
-		g->w->closed = WINDOW_CLOSE_REFS;
+		g->b->closed = BATCH_CLOSE_REFS;
 	else if (g->f->fairness->ready != NULL)
-		g->w->closed = WINDOW_CLOSE_SHARES;
+		g->b->closed = BATCH_CLOSE_SHARES;
 }
 
 /* Those of decided transactions. */
 static void take_unrecorded(struct forming *g)
 {
 	struct unrecorded *unrecorded = g->f->unrecorded;
-	struct txn_part *part;
+	struct txn_slice *slice;
 	struct entry *ent;
 	size_t nr;
 
@@ -267,33 +267,32 @@ static void take_unrecorded(struct forming *g)
 	    g->nr_unrecorded < g->f->max_unrecorded) {
 		nr =
 		    unrecorded_nr(ent, g->f->max_unrecorded - g->nr_unrecorded);
-		part = part_new(g, ent, nr);
-		if (part == NULL)
+		slice = slice_new(g, ent, nr);
+		if (slice == NULL)
 			return;
 		unrecorded_unkeep(unrecorded, ent);
-		unrecorded_ride(ent, part, nr);
+		unrecorded_ride(ent, slice, nr);
 		g->nr_unrecorded += nr;
-		g->w->nr_parts++;
+		g->b->nr_slices++;
 	}
 }
 
-struct window *window_form(struct window_former *f, size_t *nr_live)
+struct batch *batch_form(struct batch_former *f, size_t *nr_live)
 {
 	struct forming g = { .f = f };
 
 	if (f->fairness->ready == NULL && !f->unrecorded_due)
 		return NULL;
-	g.w = calloc(1, sizeof(*g.w));
-	if (g.w == NULL)
+	g.b = calloc(1, sizeof(*g.b));
+	if (g.b == NULL)
 		return NULL;
 	take_turns(&g);
-	if (g.w->session == WINDOW_WHOLE &&
-	    (g.nr_live > 0 || f->unrecorded_due))
+	if (g.b->session == BATCH_WHOLE && (g.nr_live > 0 || f->unrecorded_due))
 		take_unrecorded(&g);
-	if (g.w->nr_parts == 0) {
-		window_free(g.w);
+	if (g.b->nr_slices == 0) {
+		batch_free(g.b);
 		return NULL;
 	}
 	*nr_live = g.nr_live;
-	return g.w;
+	return g.b;
 }

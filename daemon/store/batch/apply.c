@@ -1,0 +1,269 @@
+/*
+ * Applying a batch.
+ *
+ * The happy path runs once for loose refs and once more for transactions that
+ * rewrite packed-refs (deletions, and many new refs). In this way a loose ref
+ * is not locked during the rewrite of a large file:
+ *
+ *	prepare	stage new values; lock; read; check; log files; packed-refs
+ *	commit	one journal record for all of it, one flush
+ *	publish	log lines, rename, unlock
+ *	release	remove the remaining locks and staged files
+ *	durability	in the stronger modes: make files, names and logs durable
+ *		without the journal (durability.c)
+ *
+ * A failure before the commit costs its own update, or its atomic transaction.
+ * A commit that definitely failed is tried again for each transaction alone
+ * (commit.c). A committed change that can't be published is aborted by a
+ * second record (publish.c).
+ *
+ * A session stops between prepare and commit and keeps its locks until the
+ * client decides. Meanwhile the transaction holds the pass.
+ */
+#include "daemon/store/batch/apply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/store/batch/pass.h"
+
+static void fail_all(struct batch *b, enum slices slices)
+{
+	size_t i, k;
+
+	for (i = 0; i < b->nr_slices; i++) {
+		if (!pass_takes(&b->slices[i], slices))
+			continue;
+		for (k = 0; k < b->slices[i].nr; k++)
+			if (b->slices[i].updates[k]->status == REFD_PENDING)
+				txn_decide(b->slices[i].updates[k],
+				    BUSY(MEMORY));
+	}
+}
+
+static void tell_times(const struct pass *p, struct batch *b)
+{
+	if (p->locked_ns != 0 && b->locked_ns == 0)
+		b->locked_ns = p->locked_ns;
+	if (p->unlocked_ns > b->unlocked_ns)
+		b->unlocked_ns = p->unlocked_ns;
+}
+
+/* After the first round of B the store may prepare the next batch. */
+void apply_is_prepared(struct applier *ap, struct batch *b)
+{
+	if (ap->prepared == NULL || b->is_prepared)
+		return;
+	b->is_prepared = true;
+	ap->prepared(ap->arg, b);
+}
+
+/* Adds the time since *FROM to *SPENT and sets *FROM to the present. */
+static void spend(const struct pass *p, int64_t *from, int64_t *spent)
+{
+	int64_t now = SYS(p->sys, now_mono);
+
+	*spent += now - *from;
+	*from = now;
+}
+
+static void apply_some(struct applier *ap, struct batch *b, enum slices slices)
+{
+	struct pass p;
+	int64_t from;
+
+	if (!pass_init(&p, ap, b, slices)) {
+		pass_done(&p);
+		fail_all(b, slices);
+		return;
+	}
+	if (p.nr_slices > 0) {
+		from = SYS(p.sys, now_mono);
+		pass_prepare(&p);
+		apply_is_prepared(ap, b);
+		spend(&p, &from, &b->lock_ns);
+		pass_commit(&p);
+		spend(&p, &from, &b->flush_ns);
+		pass_publish(&p);
+		pass_release(&p);
+		durability_finish(&p);
+		spend(&p, &from, &b->publish_ns);
+	}
+	tell_times(&p, b);
+	pass_done(&p);
+}
+
+static void apply_whole(struct applier *ap, struct batch *b)
+{
+	bool any_packed = false;
+	size_t i;
+
+	for (i = 0; i < b->nr_slices; i++) {
+		b->slices[i].to_packed = slice_goes_packed(ap, &b->slices[i]);
+		any_packed =
+		    any_packed || pass_takes(&b->slices[i], SLICES_PACKED);
+	}
+	apply_some(ap, b, SLICES_LOOSE);
+	if (any_packed)
+		apply_some(ap, b, SLICES_PACKED);
+}
+
+/* ---- sessions ---- */
+
+/* If one update is given back, gives all of them back. A session needs all of
+ * its locks. */
+static bool give_back_together(struct txn_slice *txn_slice)
+{
+	enum txn_again again = TXN_AGAIN_NO;
+	struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < txn_slice->nr; i++) {
+		u = txn_slice->updates[i];
+		if (u->status == REFD_PENDING && u->again > again)
+			again = u->again;
+	}
+	for (i = 0; i < txn_slice->nr && again != TXN_AGAIN_NO; i++)
+		if (txn_slice->updates[i]->status == REFD_PENDING)
+			txn_slice->updates[i]->again = again;
+	return again != TXN_AGAIN_NO;
+}
+
+static bool has_undecided(const struct txn_slice *txn_slice)
+{
+	size_t i;
+
+	for (i = 0; i < txn_slice->nr; i++)
+		if (txn_slice->updates[i]->status == REFD_PENDING)
+			return true;
+	return false;
+}
+
+/* Tells the client the final names, and whether packed-refs changes. */
+static void tell_prepared(struct pass *p)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (change_is_live(c) && c->is_end && !c->is_asked) {
+			free(c->u->final_name);
+			c->u->final_name = strdup(c->own_name);
+		}
+	}
+	p->slices[0].txn->rewrites_packed = p->repo_slices[0].packed_changed;
+}
+
+static void session_prepare(struct applier *ap, struct batch *b)
+{
+	struct txn *txn = b->slices[0].txn;
+	struct pass *p = malloc(sizeof(*p));
+	int64_t from = SYS(ap->sys, now_mono);
+
+	if (p == NULL || !pass_init(p, ap, b, SLICES_ALL)) {
+		if (p != NULL)
+			pass_done(p);
+		free(p);
+		fail_all(b, SLICES_ALL);
+		return;
+	}
+	pass_prepare(p);
+	/* A session may wait for long. */
+	sys_dirs_forget(&p->dirs);
+	spend(p, &from, &b->lock_ns);
+	if (!give_back_together(&b->slices[0]) &&
+	    has_undecided(&b->slices[0])) {
+		tell_prepared(p);
+		/* All look-ups are done. Frees the snapshot of packed-refs,
+		 * because the session may last long. */
+		packed_snapshot_put(p->repo_slices[0].snap);
+		p->repo_slices[0].snap = NULL;
+		/* The session may keep packed-refs.lock for long. Other batches
+		 * wait for the lock as for a foreign one. */
+		pass_give_turn(&p->repo_slices[0]);
+		/* The batch goes, the pass stays. */
+		p->slices[0].txn_slice = NULL;
+		p->batch = NULL;
+		txn->prepared = p;
+		return;
+	}
+	pass_release(p);
+	tell_times(p, b);
+	pass_done(p);
+	free(p);
+}
+
+/* The locks are in the directory that was opened, at whatever path. The
+ * configuration may have changed, as during a hook of git. The repository must
+ * still use the files format. */
+static bool is_still_there(const struct pass *p)
+{
+	const struct repo *repo = p->slices[0].repo;
+
+	if (!repo_is_there(p->ap->repos, repo))
+		return false;
+	return repo_is_same(p->ap->repos, repo) ||
+	    !repo_has_reftable(p->sys, repo);
+}
+
+static void check_still_there(struct pass *p)
+{
+	size_t i;
+
+	if (is_still_there(p))
+		return;
+	for (i = 0; i < p->nr_changes; i++)
+		change_fail(p->changes[i], REFD_NOREPO,
+		    "cannot update ref '%s': the repository '%s' was moved or "
+		    "replaced meanwhile",
+		    p->changes[i]->u->ask->name, p->slices[0].repo->path);
+}
+
+static void session_end(struct batch *b, bool commit)
+{
+	struct txn *txn = b->slices[0].txn;
+	struct pass *p = txn->prepared;
+	int64_t from = SYS(p->sys, now_mono);
+
+	txn->prepared = NULL;
+	p->slices[0].txn_slice = &b->slices[0];
+	if (commit) {
+		check_still_there(p);
+		pass_commit(p);
+		spend(p, &from, &b->flush_ns);
+		pass_publish(p);
+	}
+	pass_release(p);
+	if (commit)
+		durability_finish(p);
+	spend(p, &from, &b->publish_ns);
+	pass_done(p);
+	free(p);
+}
+
+static void apply_session(struct applier *ap, struct batch *b)
+{
+	/* The session may last long, and packed-refs would stay locked. */
+	b->slices[0].to_packed = false;
+	if (b->session == BATCH_PREPARE)
+		session_prepare(ap, b);
+	else
+		session_end(b, b->session == BATCH_COMMIT);
+}
+
+void apply_batch(struct applier *ap, struct batch *b)
+{
+	switch (b->session) {
+	case BATCH_WHOLE:
+		apply_whole(ap, b);
+		break;
+	case BATCH_PREPARE:
+	case BATCH_COMMIT:
+	case BATCH_ABORT:
+		apply_session(ap, b);
+		break;
+	}
+}

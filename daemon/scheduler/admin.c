@@ -1,19 +1,19 @@
 /*
- * What an administrator does and asks.
+ * Requests of an administrator.
  *
  * Happy path:
- *	pause	batches are begun no more; what was begun comes back, and what
- *		waits goes on waiting
- *	drain	nothing new is taken; who asked is answered when nothing waits
- *	resume	both are over
- *	locks	whose lock is waited for, since when, by how many; and those
- *		that prepared sessions hold
+ *	pause	no batch is begun; batches in work come back, and all other
+ *		transactions wait
+ *	drain	nothing new is accepted; the answer comes when nothing waits
+ *	resume	ends both
+ *	locks	lists the locks that transactions wait for, with the time and
+ *		the number of waiters, and the locks of prepared sessions
  *
  * Failure modes:
  *	the deadline passes while paused	busy
- *	a stop while paused	what waits is finished: batches begin again
- *	resumed while draining	who asked is told that it was given up
- *	out of memory		refused; it drains all the same
+ *	a stop while paused	batches begin again, and finish the rest
+ *	resume while draining	the waiters for the drain are told
+ *	out of memory		refused; the drain goes on
  */
 #include <stdio.h>
 
@@ -106,8 +106,8 @@ static void tell(struct locks *l, const struct entry *ent, const char *path,
 	l->fn(l->arg, &lock);
 }
 
-/* While a batch has it, no more than what the scheduler keeps of it is ours to
- * look at. */
+/* While a batch holds ENT, only the members that belong to the scheduler may be
+ * read. */
 static void tell_waiting(struct locks *l, const struct entry *ent)
 {
 	const struct txn_update *u;
@@ -150,7 +150,7 @@ void scheduler_locks(const struct scheduler *e, int64_t now_ns,
 	const struct entry *ent;
 
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		/* While it is admitted nothing of it is ours. */
+		/* During admission the store owns the whole transaction. */
 		if (entry_is_admitting(ent) || ent->txn->repo == NULL)
 			continue;
 		if (ent->state == ENTRY_PREPARED)
@@ -188,7 +188,7 @@ void scheduler_sent(struct scheduler *e, int64_t now_ns)
 	slow_sent(&e->slow, now_ns);
 }
 
-/* By hand: it is done for each transaction. */
+/* Without snprintf(), for speed: called for each transaction. */
 static size_t put_number(char *to, uint32_t number)
 {
 	char digits[10];
@@ -203,7 +203,7 @@ static size_t put_number(char *to, uint32_t number)
 	return nr;
 }
 
-/* An account, and whom the client's hook says it is. */
+/* The name of the account, and the user named by the hook of the client. */
 static void name_client(const struct txn *txn, char name[BUSY_NAME])
 {
 	static const char *const telling[] = { "GL_USER", "GL_USERNAME",

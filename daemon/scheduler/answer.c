@@ -1,9 +1,9 @@
 /*
- * Happy path: every update has its status; each becomes a result, in input
- * order, and the outcome is counted from them. Of a session that is prepared
- * those without one are ok so far.
+ * Happy path: every update has a status. Every status becomes a result, in the
+ * order of the request, and the outcome follows from the counts. In a prepared
+ * session, updates without a status are ok so far.
  *
- * Failure modes: none here; a failure is a status like any other.
+ * Failure modes: none. A failure is a status like any other.
  */
 #include "daemon/scheduler/answer.h"
 

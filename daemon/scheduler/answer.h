@@ -1,32 +1,33 @@
 /*
- * What a client is told of a transaction. Pure but for what it fills in;
- * nothing is allocated, so answering can't fail. Texts stay the
- * transaction's: an answer is good for as long as that is.
+ * Builds the answers about a transaction. The functions read the transaction
+ * and fill an answer. They allocate nothing, so they cannot fail. An answer
+ * points into the transaction, and is valid as long as the transaction.
  */
 #ifndef SCHEDULER_ANSWER_H
 #define SCHEDULER_ANSWER_H
 
 #include "daemon/store/txn.h"
 
-/* The loop must not stand still for the results of very many. */
+/* Results in one part of an answer. A limit, because the loop must not stand
+ * still for the results of a large transaction. */
 #define ANSWER_PART 500
 
-/* One part of an answer after the other: told as long as ANS goes on. Begins
- * with nothing TOLD. */
+/* An answer, sent part by part while ANS goes on. TOLD is 0 before the first
+ * part. */
 struct answer {
 	struct refd_answer ans;
-	size_t told; /* results, of this part and those before it */
+	size_t told; /* results in this part and the parts before */
 	struct refd_result results[ANSWER_PART];
 };
 
-/* The next part of TXN's results, which is decided; an update that has no text
- * of its own gets TEXT, which may be NULL. JOURNAL: the id of that which has
- * its record. */
+/* Fills A with the next part of the results of TXN, which is decided. TEXT,
+ * which may be NULL, is for updates without a text. JOURNAL is the id of the
+ * journal that has the record. */
 void answer_results(struct answer *a, const struct txn *txn,
     const uint8_t journal[REFD_JOURNAL_ID_BYTES], const char *text);
-/* Of a session whose undecided updates are prepared. */
+/* For a session whose undecided updates are prepared. */
 void answer_prepared(struct answer *a, const struct txn *txn);
-/* PENDING, NEVER_SEEN, EXPIRED. */
+/* KIND is PENDING, NEVER_SEEN or EXPIRED. */
 void answer_plain(struct refd_answer *ans, enum refd_answer_kind kind,
     const struct refd_txid *txid);
 void answer_refused(struct refd_answer *ans, const struct refd_txid *txid,

@@ -1,21 +1,21 @@
 /*
- * Happy path, of what is asked by a transaction's id:
+ * Happy path of a question about a transaction id:
  *	here		answered from the table; a cancel takes effect first
- *	not here	the journal is asked (store_lookup), and the answer given
- *			when it is back
- *	commit, abort	of a prepared session: its end begins, and its results
- *			are the answer
- *	checkpoint	the store's; answered when it is back
+ *	not here	the journal is asked (store_lookup), and answers later
+ *	commit, abort	the end of a prepared session begins; the answer has
+ *			the results
+ *	checkpoint	the store does it, and answers later
  *
  * Failure modes:
  *	out of memory		refused, and nothing is done
- *	stopping, and no transaction is left	refused, by history.c too:
- *				else it would go on for as long as anybody asks
- *	it came meanwhile	not in the journal, but in the table by then
- *	a commit comes twice, or behind an abort	joins what is under way
- *	... and the session is not prepared	refused
- *	... or is decided, or not here	answered as a query: it may have been
- *			given up, or its first commit's answer lost
+ *	stopping, no transaction left	refused, also by history.c; otherwise
+ *				clients could keep the daemon from ending
+ *	the id arrives during the look-up	answered from the table
+ *	a second commit, or a commit after an abort	joins the end under way
+ *	... of a session that is not prepared	refused
+ *	... of a session that is decided or unknown	answered as a query: the
+ *			session may have been given up, or the answer of the
+ *			first commit was lost
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 
-/* Clocks may differ by that much: MARGIN_MS of history_keep.c is the same. */
+/* Allowed difference between clocks. MARGIN_MS of history_keep.c is the
+ * same. */
 #define FUTURE_MS (3600 * 1000LL)
 
 void ask_refuse(const struct refd_request *req, enum refd_status status,

@@ -1,40 +1,39 @@
 /*
  * Happy path:
- *	turn	each repository that has something, once, from the one whose
- *		turn it is
- *	take	of each of its transactions what is free, up to its share
- *	notes	what was decided elsewhere and is to be recorded rides along
+ *	turn	every ready repository gets one turn per batch
+ *	take	takes the free updates of its transactions, up to its share
+ *	unrecorded	outcomes without a record go along
  *
- * A repository alone may fill the batch. Where several have something each
- * gets its slice and none more than max_share: a batch takes as long as it
- * has refs, and a push of very many would make all that travel with it as
- * slow.
+ * A repository alone may fill the batch. Several ready repositories get equal
+ * shares of at most max_share. The time of a batch grows with its refs, so a
+ * very large push would delay all transactions of the same batch.
  *
- * A repository with a large packed-refs, once the store has given something
- * back for that, has batches of its own: what others have in them would wait
- * for the file's rewriting.
+ * A repository with a large packed-refs gets separate batches after the store
+ * has given back an update for this reason. Otherwise the updates of other
+ * repositories would wait for the rewriting of the file.
  *
- * A repository's deletions are in one batch at a time: each needs
- * packed-refs.lock until it is published, and a batch that waited for it
- * would keep everybody's. The others are parked behind the first.
+ * The deletions of a repository are in one batch at a time, because a deletion
+ * holds packed-refs.lock until it is published. A second batch would wait for
+ * the lock, together with all its other updates. The other deletions are parked
+ * behind the first deletion.
  *
- * A transaction is in one batch at a time, since whoever has it owns all of
- * it. A transaction of very many refs then leaves the other workers free.
+ * A transaction is in one batch at a time, because the batch owns the whole
+ * transaction. So a very large transaction leaves the other workers free.
  *
  * Failure modes:
- *	something is in the way		parked (ref_queue.c); others go
- *	what goes whole does not fit	closes the batch and begins the next,
- *			which it may exceed
- *	a session	the same, and nothing goes with it
- *	out of memory	the batch closes with what it has
+ *	a name is not free	parked (ref_queue.c); others go
+ *	a whole transaction does not fit	closes the batch and begins the
+ *			next batch, which it may exceed
+ *	a session	the same; its batch holds nothing else
+ *	out of memory	the batch closes with the updates so far
  */
 #include "daemon/scheduler/batch.h"
 
 #include <stdlib.h>
 
 enum taken {
-	TAKEN, /* or parked: it is not ready any more */
-	CLOSED /* no more in this batch */
+	TAKEN, /* or parked: the entry is not ready any more */
+	CLOSED /* the batch takes no more */
 };
 
 struct forming {
@@ -44,7 +43,6 @@ struct forming {
 	size_t nr_live, nr_unrecorded;
 };
 
-/* No more in this batch. */
 static enum taken closed(struct forming *g, enum batch_close why)
 {
 	g->b->closed = why;
@@ -104,7 +102,8 @@ static void slice_hold(struct forming *g, struct txn_slice *slice,
 	g->nr_live++;
 }
 
-/* PART has something: it goes, with what its transaction has to note. */
+/* SLICE has an update. Closes the slice, with the unrecorded updates of its
+ * transaction. */
 static void slice_close(struct forming *g, struct txn_slice *slice,
     struct entry *ent, size_t nr_unrecorded)
 {
@@ -141,8 +140,8 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 	return TAKEN;
 }
 
-/* All the names of one that goes whole are up; are they free too? What is not
- * is parked, all of it, so that it is looked at once per change. */
+/* ENT goes whole, and all its names are up. Are they free too? Parks every
+ * update that is not free. Then ENT is looked at only after a change. */
 static bool whole_is_free(struct forming *g, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
@@ -184,7 +183,8 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	}
 	if (!whole_is_free(g, ent))
 		return TAKEN;
-	/* To prepare a session commits nothing, so nothing is noted. */
+	/* The preparation of a session commits nothing, so it cannot record
+	 * outcomes. */
 	if (!entry_is_session(ent))
 		nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
 	slice = slice_new(g, ent, ent->nr_undecided + nr_unrecorded);
@@ -200,7 +200,7 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	return closed(g, BATCH_CLOSE_SESSION);
 }
 
-/* Of repository Q, up to its share. */
+/* Takes updates of repository Q, up to its share. */
 static enum taken take_share(struct forming *g, struct repo_queue *q,
     size_t share)
 {
@@ -244,7 +244,7 @@ static void take_turns(struct forming *g)
 			taken = take_share(g, q, share);
 		else if (passed == NULL)
 			passed = q;
-	/* It has the next batch. */
+	/* The repository that was passed over begins the next batch. */
 	if (passed != NULL)
 		fairness_again(passed);
 	if (taken == CLOSED)
@@ -255,7 +255,7 @@ static void take_turns(struct forming *g)
 		g->b->closed = BATCH_CLOSE_SHARES;
 }
 
-/* Those of decided transactions. */
+/* Takes unrecorded updates of decided transactions. */
 static void take_unrecorded(struct forming *g)
 {
 	struct unrecorded *unrecorded = g->f->unrecorded;

@@ -1,5 +1,5 @@
 /*
- * Forming batches: what goes to the store together.
+ * Forms batches: selects the updates that go to the store together.
  *
  * Loop thread only; nothing blocks.
  */
@@ -15,16 +15,16 @@ struct batch_former {
 	struct ref_queues *ref_queues;
 	struct unrecorded *unrecorded;
 	size_t max_refs;
-	size_t max_unrecorded; /* beside them */
-	size_t max_share;      /* of a repository that isn't alone */
-	bool unrecorded_due;   /* they are worth a batch of their own */
+	size_t max_unrecorded; /* besides the live refs */
+	size_t max_share;      /* for a repository while several are ready */
+	bool unrecorded_due;   /* recording them is worth a batch */
 };
 
 /*
- * A batch with at least one update, owned by the caller; *NR_LIVE of them
- * undecided. Its transactions are IN_BATCH (or DECIDED, with notes). One that
- * prepares a session holds nothing else. NULL: nothing may go, or memory is
- * out.
+ * Returns a batch with at least one update; the caller owns the batch. *NR_LIVE
+ * is the number of undecided updates. The transactions of the batch are
+ * IN_BATCH (or DECIDED, with unrecorded updates). A batch that prepares a
+ * session holds only this session. NULL: nothing can go, or memory is out.
  */
 struct batch *batch_form(struct batch_former *f, size_t *nr_live);
 

@@ -3,7 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* FNV-1a: names are short, and who makes them collide hides only himself. */
+/* FNV-1a. A client that causes a collision hides only this client's own
+ * name. */
 static uint64_t hash_of(const char *name)
 {
 	uint64_t hash = 14695981039346656037ULL;
@@ -62,7 +63,7 @@ static bool is_busier(const struct busy_one *a, const struct busy_one *b)
 	return a->txns > b->txns || (a->txns == b->txns && a->refs > b->refs);
 }
 
-/* Into LIST, which is sorted, before those that are less busy. */
+/* Inserts ONE into LIST, sorted by activity. */
 static void insert(struct busy_one *list, size_t *nr, size_t max,
     const struct busy_one *one)
 {

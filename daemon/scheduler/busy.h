@@ -1,8 +1,9 @@
 /*
- * Who has been busiest in the last moments: repositories by their path,
- * clients by their account and what they say of themselves. A fixed number of
- * each is remembered; one that is new takes the place of the least busy of
- * four, so what is told of the busiest is right and of the others may be low.
+ * The busiest repositories and clients of the last seconds. A repository is
+ * named by the path, a client by the account and the name that the client
+ * gives. The number of slots is fixed. A new name replaces the least busy of
+ * four slots. Therefore the figures of the busiest are exact, and the figures
+ * of others may be too low.
  *
  * Loop thread only; nothing blocks or allocates.
  */
@@ -15,18 +16,18 @@
 #define BUSY_SLOTS 256
 #define BUSY_WAYS  4
 #define BUSY_NAME  112 /* of a longer name the end is kept */
-/* What is told covers one to two of these. */
+/* The reported time covers between one and two periods. */
 #define BUSY_PERIOD_NS (5 * 1000000000LL)
 
 struct busy_slot {
 	char name[BUSY_NAME];
 	uint64_t hash; /* 0: empty */
 	int64_t period;
-	uint64_t txns, refs;               /* in that period */
-	uint64_t txns_before, refs_before; /* and in the one before it */
+	uint64_t txns, refs;               /* in PERIOD */
+	uint64_t txns_before, refs_before; /* in the period before */
 };
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct busy {
 	struct busy_slot slots[BUSY_SLOTS];
 };
@@ -37,7 +38,8 @@ struct busy_one {
 	const char *name; /* borrowed until the next call */
 	uint64_t txns, refs;
 };
-/* The busiest first, at most MAX; *SPAN_NS is the time they had. */
+/* Fills LIST with at most MAX names, the busiest first. *SPAN_NS is the time
+ * that the figures cover. */
 size_t busy_list(const struct busy *b, int64_t now_ns, struct busy_one *list,
     size_t max, int64_t *span_ns);
 

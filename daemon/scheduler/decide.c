@@ -1,17 +1,17 @@
 /*
  * Happy path:
- *	finish	all updates of a transaction are decided: it leaves the queue
- *	answer	everyone who asked, the first and those that joined; before
- *		that those whose session is prepared (session.c). The results
- *		of very many in parts, one each time the scheduler runs
- *	notes	what the journal does not know yet keeps it in the table
- *	forget	recorded: the journal answers from now on
+ *	finish	all updates are decided: the entry leaves the queue
+ *	answer	every waiter gets the answer, after the clients of prepared
+ *		sessions (session.c). A large result is sent in parts, one
+ *		part per run of the scheduler
+ *	keep	the table keeps an entry whose outcomes are not recorded yet
+ *	forget	all is recorded: from now on the journal answers
  *
- * Failure modes, each a status:
- *	deadline, cancel, stop		what is undecided, if no batch has it
+ * Failure modes, each with a status:
+ *	deadline, cancel, stop		undecided updates outside of a batch
  *	a lock held for too long	locked
  *	an atomic sibling failed	aborted
- * Answers are given from scheduler_run() alone, when all else is in order: a
+ * Answers are sent only by scheduler_run(), when the state is consistent: a
  * callback may submit, cancel or forget.
  */
 #include <assert.h>
@@ -51,8 +51,8 @@ void decide_rest(struct scheduler *e, struct entry *ent,
 			decide(e, &txn->updates[i], status, text, now_ns);
 }
 
-/* The ref whose lock it is, where that is a worktree's HEAD: only a line for
- * its log was wanted of it. */
+/* The name for the message. If the lock is the HEAD of a worktree, the name is
+ * HEAD: the update only adds a line to the log of HEAD. */
 static const char *locked_name(const struct txn_update *u, const char *path)
 {
 	const char *base = strrchr(path, '/');
@@ -102,7 +102,7 @@ bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns)
 
 	if (!txn->req.atomic || ent->nr_undecided == txn->nr_updates)
 		return false;
-	/* All or nothing, so nothing of it can have succeeded yet. */
+	/* An atomic transaction with a failed update cannot have an ok. */
 	assert(txn->nr_of[REFD_OK] == 0 || ent->nr_undecided == 0);
 	decide_rest(e, ent, REFD_ABORTED, NULL, now_ns);
 	return true;
@@ -110,7 +110,7 @@ bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns)
 
 /* ---- answering ---- */
 
-/* One without updates comes to nothing where it was refused or given up. */
+/* A transaction without updates is rejected if it was refused or given up. */
 static enum refd_outcome outcome_of(const struct entry *ent)
 {
 	if (ent->txn->nr_updates == 0 &&
@@ -119,7 +119,7 @@ static enum refd_outcome outcome_of(const struct entry *ent)
 	return txn_outcome(ent->txn);
 }
 
-/* A cause is not stored where memory ran out. */
+/* Running out of memory stores no text. */
 static const char *why_refused(const struct txn *txn)
 {
 	if (txn->refused == REFD_OK)
@@ -129,7 +129,7 @@ static const char *why_refused(const struct txn *txn)
 	    txn->why;
 }
 
-/* The next part of what there is to say of ENT. */
+/* Fills A with the next part of the answer about ENT. */
 static void next_part(const struct scheduler *e, const struct entry *ent,
     struct answer *a)
 {
@@ -143,7 +143,7 @@ static void next_part(const struct scheduler *e, const struct entry *ent,
 		    busy_cause_text(BUSY_REPOSITORY));
 		ans->retry_after_ms = ent->retry_after_ms;
 	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
-		/* No result could say why. */
+		/* There is no result that could have the text. */
 		answer_refused(ans, &ent->key.txid, txn->refused,
 		    why_refused(txn));
 	} else {
@@ -222,9 +222,9 @@ static void let_go(struct scheduler *e, struct txn *txn)
 	txn->repo = NULL;
 }
 
-/* Everybody was told. What only waits for its record holds no repository: it
- * may wait for long, and a file system that failed is let go of once nobody
- * uses it. */
+/* All waiters have their answer. An entry that waits only for its record
+ * releases the repository: the wait may be long, and a failed file system is
+ * closed only when nobody uses it. */
 static void all_told(struct scheduler *e, struct entry *ent)
 {
 	DL_DELETE(e->decided, ent);
@@ -234,7 +234,7 @@ static void all_told(struct scheduler *e, struct entry *ent)
 		let_go(e, ent->txn);
 }
 
-/* The next part to who asked first. */
+/* Sends the next part to the first waiter. */
 static void tell_part(struct scheduler *e, struct entry *ent)
 {
 	struct answer a;
@@ -250,10 +250,9 @@ static void tell_part(struct scheduler *e, struct entry *ent)
 	waiter_answer(&e->waiters, waiter_pop(&ent->waiters), &a.ans);
 }
 
-/* In the order in which they were decided. Of one of very many the rest of the
- * loop has its turn between the parts, and those behind it don't wait; but for
- * others of very many, since a connection gets one answer in parts at a
- * time. */
+/* Answers in the order of decision. A large result is sent in parts, and the
+ * loop runs between the parts. Meanwhile smaller answers pass, but other large
+ * results wait, because a connection gets one answer in parts at a time. */
 void decide_answer_all(struct scheduler *e)
 {
 	struct entry *ent, *next;

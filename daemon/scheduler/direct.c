@@ -5,19 +5,19 @@
  *	applied	the batch comes back as any other batch does
  *
  * Failure modes:
- *	another transaction is at work or counts in its repository's quota, the
+ *	another transaction is at work or counts in the repository's quota, the
  *	repository is not remembered, a name is not free
  *			the ordinary way: admission first
  *	paused		the store only admits, unless it has begun to apply
- *	refused		the transaction comes back from admission. Something is
- *			wrong with it, its objects are new, or its repository is
- *			another one. Its names are free again, and it goes on
+ *	refused		the transaction comes back from admission: something is
+ *			wrong, its objects are new, or the path has a different
+ *			repository. Its names become free again, and it goes
  *			the ordinary way
  */
 #include "daemon/scheduler/state.h"
 #include "proto/refname.h"
 
-/* Updates that are queued at once. */
+/* Limit for updates that are queued at once. */
 #define UPDATES_MAX 16
 
 /* ---- the numbers of repositories ---- */
@@ -51,8 +51,8 @@ static uint64_t find_key(const struct direct *d, const struct txn *txn)
 
 /* ---- the way there and back ---- */
 
-/* A deletion keeps the other deletions of its repository waiting. It needs no
- * barrier, so it must not wait for the barrier of new objects. */
+/* A deletion keeps the other deletions of its repository waiting. A deletion
+ * needs no barrier, so it must not wait for the barrier of new objects. */
 static bool mixes_deletions(const struct txn *txn)
 {
 	size_t i;
@@ -125,7 +125,8 @@ bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	if (mixes_deletions(txn))
 		return false;
 	key = find_key(&e->direct, txn);
-	/* A quota that somebody uses may have to refuse. */
+	/* If other transactions count in the quota, admission must check the
+	 * quota. */
 	if (key == 0 || quota_is_used(&e->quotas, QUOTA_REPO, key) ||
 	    fairness_join(&e->fairness, ent, key) < 0)
 		return false;

@@ -1,12 +1,13 @@
 /*
- * The direct way: while nothing else is at work, a transaction goes to the store
- * together with its batch. One thread of the store then admits and applies the
- * transaction. The ordinary way takes two more hand-overs between threads.
+ * The direct way: while nothing else is at work, a transaction goes to the
+ * store together with its batch. One thread of the store then admits and
+ * applies the transaction. The ordinary way takes two more hand-overs between
+ * threads.
  *
- * A batch needs the number of its repository, which only admission knows.
- * Therefore the scheduler remembers the numbers of repositories that were
- * admitted, by path. The store compares the number, so a wrong number costs only
- * the direct way.
+ * A batch needs the number of its repository, and only admission knows the
+ * number. Therefore the scheduler remembers the numbers of admitted
+ * repositories by path. The store compares the number, so a wrong number costs
+ * only the direct way.
  *
  * Loop thread only; nothing blocks.
  */
@@ -16,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Paths that are remembered: the last one for each hash modulo this. */
+/* Remembered paths: the latest path for each hash modulo this number. */
 #define DIRECT_PATHS 256
 
 struct entry;
@@ -32,7 +33,7 @@ struct direct {
 
 struct txn;
 
-/* TXN was admitted to the repository KEY, which is remembered. */
+/* TXN was admitted to repository KEY. Remembers KEY for the path of TXN. */
 void direct_learn(struct direct *d, uint64_t key, const struct txn *txn);
 
 #endif

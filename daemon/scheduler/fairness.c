@@ -1,14 +1,14 @@
 /*
  * Happy path:
  *	join		after admission, in the order of arrival
- *	arrived		its updates are all at their names
- *	ready, taken	as often as it takes
+ *	arrived		all updates are queued at their names
+ *	ready, taken	repeated until nothing is undecided
  *	leave		when nothing is undecided
  *
  * Failure modes:
- *	out of memory	at join alone
- *	a batch had no room for it after all	goes_first: it is served
- *			before those that had their turn
+ *	out of memory	only at join
+ *	no room in the batch	goes_first: the entry comes before entries
+ *			that had their turn
  */
 #include "daemon/scheduler/fairness.h"
 

@@ -1,64 +1,66 @@
 /*
- * Whose turn it is: per repository a queue of transactions that have
- * something to try, and the repositories in turn.
+ * The order of repositories and transactions. Every repository has a queue of
+ * transactions that are ready, and the repositories take turns.
  *
- * A repository that was served goes to the end of the round, a transaction
- * that comes back from a batch to the end of its repository's queue; so
- * neither a repository nor a transaction with very many updates is served
- * twice while another waits. Loop thread only; nothing blocks.
+ * After a turn a repository goes to the end of the round. A transaction that
+ * comes back from a batch goes to the end of the queue of its repository. So a
+ * repository or a transaction with very many updates never gets two turns while
+ * another is ready. Loop thread only; nothing blocks.
  */
 #ifndef SCHEDULER_FAIRNESS_H
 #define SCHEDULER_FAIRNESS_H
 
 #include "daemon/scheduler/table.h"
 
-/* One repository's. Lives while a transaction is in it. */
+/* The queue of a repository. Exists while a transaction is in the queue. */
 struct repo_queue {
 	struct fairness *fairness;
 	uint64_t key;
 	UT_hash_handle hh;
 	size_t nr_entries;
-	/* The first deletion in DELETING_IN, a batch in the store's hands or
-	 * being formed; NULL: there is none in any. */
+	/* The first deletion in the batch DELETING_IN, which is being formed or
+	 * is in the store. NULL: no batch holds a deletion. */
 	const struct txn_update *deleting;
 	const struct batch *deleting_in;
-	bool goes_alone;        /* TXN_AGAIN_ALONE: in batches of its own */
-	struct entry *ready;    /* something may be tried; next, prev */
+	bool goes_alone;        /* TXN_AGAIN_ALONE: in separate batches */
+	struct entry *ready;    /* ready to go; next, prev */
 	struct entry *arriving; /* not all updates queued yet */
 	struct repo_queue *next, *prev;
 	struct repo_queue *next_arriving, *prev_arriving;
 };
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct fairness {
 	struct repo_queue *table;
-	struct repo_queue *ready; /* whose turn is next comes first */
+	struct repo_queue *ready; /* in the order of their turns */
 	size_t nr_ready;
 	struct repo_queue *arriving;
 };
 
-/* The entries must be gone or never looked at again. */
+/* Call only after all entries are gone, or when no entry is used again. */
 void fairness_done(struct fairness *t);
 
-/* ENT belongs to the queue of repository KEY and is arriving there, last.
- * -1: out of memory. */
+/* Puts ENT last into the queue of repository KEY, as arriving. -1: out of
+ * memory. */
 int fairness_join(struct fairness *t, struct entry *ent, uint64_t key);
 /* All of ENT's updates are queued. */
 void fairness_arrived(struct entry *ent);
-/* ENT has nothing undecided any more. */
+/* ENT has no undecided updates left. */
 void fairness_leave(struct entry *ent);
 
-/* Puts ENT among the ready or takes it out: it must WAIT, have arrived, and
- * have names that are up; all of them if it goes whole. With goes_first it comes
- * first, its repository too. To be called whenever one of these changed. */
+/* Makes ENT ready, or not ready any more. ENT is ready if it waits, has
+ * arrived, and has names that are up; if it goes whole, all names must be up.
+ * With goes_first, ENT and its repository come first. Call this function
+ * whenever a condition changed. */
 void fairness_refresh(struct entry *ent);
 
-/* The repository whose turn it is, which thereby becomes the last. NULL:
- * nothing is ready. */
+/* Returns the repository whose turn it is, and moves it to the end of the
+ * round. NULL: nothing is ready. */
 struct repo_queue *fairness_next(struct fairness *t);
-/* It could not be served: it is the next again. */
+/* Q got nothing in its turn. Q has the next turn. */
 void fairness_again(struct repo_queue *q);
-/* Whose updates are to be queued next; it becomes the last. */
+/* Returns the entry whose updates are queued next. Its repository moves to the
+ * end of the round. */
 struct entry *fairness_next_arriving(struct fairness *t);
 
 #endif

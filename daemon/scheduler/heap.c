@@ -1,6 +1,6 @@
 /*
  * Happy path:
- *	add	the new one melds with the root: the greater key becomes the
+ *	add	the new item melds with the root: the greater key becomes the
  *		first child of the lesser
  *	remove	its children are melded in pairs from the left, the pairs
  *		together from the right, and the result with the root

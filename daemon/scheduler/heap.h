@@ -1,9 +1,9 @@
 /*
- * A pairing heap whose links lie in the things it holds, so that adding to
- * it can't fail. The least key first; equal keys in no order.
+ * A pairing heap. The links are members of the items, so adding cannot fail.
+ * The item with the least key comes first; equal keys have no order.
  *
- * Adding is O(1), removing O(log n) amortised. One thread at a time.
- * (Fredman, Sedgewick, Sleator, Tarjan: The pairing heap, 1986.)
+ * Adding is O(1), removing O(log n) amortised. Not for several threads at a
+ * time. (Fredman, Sedgewick, Sleator, Tarjan: The pairing heap, 1986.)
  */
 #ifndef SCHEDULER_HEAP_H
 #define SCHEDULER_HEAP_H
@@ -14,10 +14,10 @@
 struct heap_link {
 	int64_t key;
 	struct heap_link *child, *next;
-	struct heap_link *prev; /* the one before, or the parent */
+	struct heap_link *prev; /* previous sibling, or the parent */
 };
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct heap {
 	struct heap_link *root;
 };
@@ -26,7 +26,7 @@ void heap_add(struct heap *h, struct heap_link *l, int64_t key);
 /* L must be in H. */
 void heap_remove(struct heap *h, struct heap_link *l);
 
-/* The thing that a link is the MEMBER of. */
+/* The item whose MEMBER is the link. */
 #define HEAP_ITEM(link, type, member)                                          \
 	((type *)(void *)((char *)(link) - offsetof(type, member)))
 

@@ -1,15 +1,15 @@
 /*
- * Questions about history: handed to the store, which may keep one for as long
- * as its client wants to wait.
+ * Questions about history. The store gets a question, and may keep a watch for
+ * as long as its client wants to wait.
  *
  * Failure modes:
- *	out of memory, or very many already	busy; a user who has half of
- *						all leaves the last eighth to
- *						others
- *	the client goes first			the store is told that nobody
- *						waits, and gives it back
- *	stopping				those that wait come back, and
- *						in the end none are taken
+ *	out of memory, or very many questions	busy; a user with half of all
+ *						questions cannot use the last
+ *						eighth
+ *	the client ends first			the store is told, and gives
+ *						the question back
+ *	stopping				waiting questions come back;
+ *						in the end none is accepted
  */
 #include <stdlib.h>
 
@@ -20,10 +20,10 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 
-/* In the store's hands: some kilobytes each. */
+/* Questions in the store's hands, some kilobytes each. */
 #define ASKS_MAX 16384
 
-/* A user who has questions there. */
+/* A user with questions in the store's hands. */
 struct ask_user {
 	uint32_t uid;
 	size_t nr;

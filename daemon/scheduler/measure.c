@@ -15,7 +15,7 @@ const char *measure_close_name(enum batch_close closed)
 	return names[closed];
 }
 
-/* NOW is of this period, BEFORE of the one before it. */
+/* Makes NOW the current period and BEFORE the period before. */
 static void turn_page(struct measure *m, int64_t now_ns)
 {
 	int64_t age_ns = now_ns - m->period_ns;
@@ -60,7 +60,7 @@ void measure_batch(struct measure *m, struct batch *b, size_t nr_live,
 	histogram_add(&m->batch_refs, nr_live);
 	histogram_add_ns(&m->lock, b->lock_ns);
 	histogram_add_ns(&m->publish, b->publish_ns);
-	/* What only takes locks, or lets go of them, commits nothing. */
+	/* A batch that only takes or releases locks commits nothing. */
 	if (b->session == BATCH_WHOLE || b->session == BATCH_COMMIT) {
 		histogram_add_ns(&m->flush, b->flush_ns);
 		histogram_add_ns(&m->now.flush, b->flush_ns);

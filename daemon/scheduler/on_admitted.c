@@ -1,24 +1,24 @@
 /*
  * Happy path:
  *	admit		the store looks the id up, opens the repository, checks
- *	admitted	the entry joins its repository's queue
- *	some		its updates are queued at their names, a few hundred
- *			per call: the loop must not stand still for a push
- *			of very many. Those of one repository arrive in the
- *			order they came; others don't wait for that. It may
- *			go when all of them are there.
+ *	admitted	the entry joins the queue of its repository
+ *	enqueue		its updates are queued at their names, about a hundred
+ *			per call: the loop must not stand still for a large
+ *			push. Entries of a repository arrive in their order;
+ *			other repositories do not wait. The entry may go when
+ *			all its updates have arrived.
  *
  * Failure modes:
- *	refused		every update gets that status; nothing is recorded
+ *	refused		every update gets the status; nothing is recorded
  *	replayed	answered with the results of the first time
- *	single updates rejected	recorded with the others, or as notes; an
- *			atomic one's siblings are aborted
- *	too much of its repository waits	refused, and when to come again
- *	cancelled, stopping	decided so
+ *	single updates rejected	recorded with the other updates; the siblings
+ *			in an atomic transaction are aborted
+ *	the repository's quota is used up	refused, with a time to retry
+ *	cancelled, stopping	decided with this status
  *	the deadline passes meanwhile	the store is asked to give it back
  *	a session without updates	prepared at once
  *	no memory	busy
- *	the repository is another one by now	admitted again, a few times
+ *	a different repository at the path	admitted again, a few times
  */
 #include <assert.h>
 
@@ -26,9 +26,9 @@
 #include "daemon/scheduler/state.h"
 
 #define REOPENS_MAX 3
-/* Updates of one entry before it is another repository's turn. */
+/* Updates of one entry per turn of its repository. */
 #define ARRIVE_AT_ONCE 64
-/* Of all before the loop has another turn. */
+/* Updates of all entries per turn of the loop. */
 #define ARRIVE_MAX 128
 
 void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
@@ -58,8 +58,8 @@ void on_admitted_give_up(struct scheduler *e, struct entry *ent,
 	e->store.give_up(e->store.ctx, ent->txn);
 }
 
-/* Is there too much of its repository? One that is admitted again was let in
- * once. */
+/* Is the quota of the repository used up? An entry that is admitted again has
+ * passed this check before. */
 static void share_repo(struct scheduler *e, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
@@ -82,7 +82,7 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 		txn->refused = busy_cause_count(BUSY_MEMORY);
 }
 
-/* What ends it before it ever waits. */
+/* Decides an entry that need not wait. */
 static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
@@ -100,14 +100,14 @@ static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		decide_siblings(e, ent, now_ns);
 }
 
-/* There is nothing to lock: it is prepared as it is. */
+/* An empty session locks nothing, so it is prepared at once. */
 static bool is_empty_session(const struct entry *ent)
 {
 	return entry_is_session(ent) && ent->txn->nr_updates == 0 &&
 	    ent->txn->refused == REFD_OK && ent->end_status == REFD_OK;
 }
 
-/* Its repository may have less patience than it has itself. */
+/* The wait limit of the repository may be shorter than the deadline. */
 static void shorten(const struct scheduler *e, struct entry *ent)
 {
 	int64_t since_ns = ent->txn->times.arrived_ns;

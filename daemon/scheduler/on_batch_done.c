@@ -1,26 +1,26 @@
 /*
- * Happy path: every update of the batch is decided and recorded; its name
- * rests for as long as its lock was held, so that plain git gets through;
- * transactions without undecided updates are decided.
+ * Happy path: every update of the batch is decided and recorded. Its name rests
+ * for as long as the lock was held, so that plain git gets a turn. Transactions
+ * without undecided updates are decided.
  *
- * What comes back undecided keeps its place:
- *	later	the store had no time for it. It goes first in the next
- *		batch, and batches are made as small as what the store had
- *		time for, growing again by an eighth: the store prepares in an
- *		order of its own, and the same ones would always come last
- *	alone	again after 10 ms; from then on, as long as its repository has
- *		something to do, in batches of that repository alone
- *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
- *		locks ends; then it gets locked. What is given back with it,
- *		and names no lock itself, only goes along
- *	reopen	admitted again, all that is undecided of it
- * What is decided and not recorded becomes a note (unrecorded.c). Batches of
- * sessions are session.c's, but for one that could not be prepared: that waits
- * as any other.
+ * An update that comes back undecided keeps its place:
+ *	later	the store had no time. The update goes first in the next
+ *		batch. The size of batches falls to the number that the store
+ *		had time for, and grows again by an eighth. Otherwise the same
+ *		updates would always be last in the order of the store
+ *	alone	again after 10 ms; then, as long as the repository has
+ *		something to do, in separate batches of this repository
+ *	locked	again after 1, 2, 4 ... 50 ms, and a last time when the wait
+ *		for locks ends; then the status is locked. Updates given back
+ *		with a locked update, without a lock of their own, go along
+ *	reopen	all undecided updates are admitted again
+ * Decided updates without a record go to unrecorded.c. Batches of sessions go
+ * to session.c. If a session could not be prepared, its updates wait like
+ * others.
  *
- * Failure modes: an atomic transaction of which anything failed, or gave up,
- * is aborted as a whole. A cancel and a stop take effect here for what the
- * store gave back, a deadline right after (scheduler_run).
+ * Failure modes: if an update of an atomic transaction fails or gives up, the
+ * whole transaction is aborted. For updates that the store gave back, a cancel
+ * and a stop take effect here, and a deadline soon after (scheduler_run()).
  */
 #include <assert.h>
 
@@ -31,14 +31,14 @@
 #define BACKOFF_MAX_NS (50 * MS)
 #define ALONE_AFTER_NS (10 * MS)
 
-/* One batch's return. */
+/* The return of one batch. */
 struct back {
 	struct scheduler *e;
 	int64_t now_ns, rest_until_ns;
 	size_t nr_live, nr_later;
 };
 
-/* How long U, which is locked, may wait for that. */
+/* How long U, which is locked, may wait for the lock. */
 static int64_t lock_wait_ns(const struct scheduler *e,
     const struct txn_update *u)
 {
@@ -53,8 +53,8 @@ static int64_t lock_wait_ns(const struct scheduler *e,
 	return e->cfg.lock_wait_ns;
 }
 
-/* Next time after as long as it has waited already, which doubles each time.
- * true: it has waited long enough. */
+/* Sets the next try. The wait equals the time waited so far, so it doubles.
+ * True: the limit is reached. */
 static bool lock_was_held(struct back *back, struct txn_update *u)
 {
 	int64_t wait_ns, end_ns;
@@ -108,8 +108,8 @@ static void undecided_back(struct back *back, struct txn_update *u,
 		decide_locked(back->e, u, back->now_ns);
 }
 
-/* Is it known which of PART's updates are locked, and not only given back
- * together with those? */
+/* Does SLICE name the locked updates? Otherwise it is not known which updates
+ * found a lock, and which were only given back together with them. */
 static bool names_locks(const struct txn_slice *slice)
 {
 	size_t i;
@@ -158,7 +158,7 @@ static void slice_back(struct back *back, struct txn_slice *slice)
 	unrecorded_rode(ent, all_recorded);
 }
 
-/* What is to become of the rest of ENT. */
+/* Decides the undecided updates of ENT if they must not be tried again. */
 static void judge(struct back *back, struct entry *ent)
 {
 	struct scheduler *e = back->e;
@@ -209,8 +209,8 @@ static void set_limit(struct back *back)
 		e->batch_refs = e->cfg.batch_refs;
 }
 
-/* How many of B's updates it was to try, and whether some were given back for
- * want of time. */
+/* Measures how many updates of B were to be tried, and whether some were given
+ * back for want of time. */
 static void measure(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
 	const struct txn_update *u;
@@ -247,7 +247,8 @@ static void take_back(struct scheduler *e, struct batch *b, int64_t now_ns)
 		b->slices[i].txn = NULL;
 		entry_back(&back, ent);
 	}
-	/* Each goes ahead of the others: the last one first. */
+	/* Every entry goes ahead of the others, so the last entry must be the
+	 * first here. */
 	while (i-- > 0)
 		if (b->slices[i].txn != NULL)
 			entry_back(&back, b->slices[i].txn->scheduler);

@@ -1,19 +1,19 @@
 /*
  * Happy path:
- *	put off?	no
- *	take		counted, until it is decided
- *	give
+ *	put_off		no
+ *	take		the transaction counts until it is decided
+ *	give		it counts no more
  *
  * Failure modes:
- *	too much of his own waits	busy, with a time that grows with it
- *	out of memory			busy
+ *	the share is used up	busy, with a time that grows with the queue
+ *	out of memory		busy
  */
 #include "daemon/scheduler/quota.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* The more there is before it, the later. */
+/* The time to retry grows with the number of waiting refs. */
 #define AFTER_MIN_MS      50
 #define AFTER_MAX_MS      2000
 #define REFS_PER_MS       20
@@ -90,7 +90,7 @@ static void give_client(struct quotas *s, struct quota *quota,
 	free(of);
 }
 
-/* ---- is it too much? ---- */
+/* ---- is a limit exceeded? ---- */
 
 static bool passes(uint64_t has, uint64_t more, uint64_t limit)
 {

@@ -1,12 +1,17 @@
 /*
- * How much of what is in the scheduler's care is whose: by the peer's uid, and
- * by repository. One who has his share is told to come again later, so that
- * what others send finds room.
+ * Quotas: the waiting requests of each user (by the peer's uid) and of each
+ * repository. If the share is used up, the client is told to come again later,
+ * so that requests of other users find room.
  *
- * Two rules. A limit of each kind, which only the daemon's own user and root
- * (as users) are free of; a repository's come with each transaction. And of the
- * memory for requests who has half of it leaves the last eighth to others. The
- * only one that somebody has may be of any size, or it could never come in.
+ * There are two rules:
+ *
+ * - Every count has a limit. As users, root and the daemon's own user are
+ *   exempt. The limits of a repository come with each transaction.
+ * - A user or a repository with half of the request memory cannot use the last
+ *   eighth of this memory.
+ *
+ * The first request of a user or a repository always passes, whatever its size.
+ * Otherwise a very large request could never come in.
  *
  * Loop thread only; nothing blocks.
  */
@@ -29,7 +34,7 @@ struct quota_config {
 	uint32_t own_uid;
 };
 
-/* No padding: it is hashed as bytes. */
+/* No padding: hashed as bytes. */
 struct quota_key {
 	uint64_t kind, id;
 };
@@ -40,7 +45,7 @@ struct quota {
 	UT_hash_handle hh;
 };
 
-/* A client that has something in a repository. No padding, as above. */
+/* A client with requests in a repository. No padding, as above. */
 struct quota_client_key {
 	const struct quota *quota;
 	const void *client;
@@ -51,26 +56,27 @@ struct quota_client {
 	UT_hash_handle hh;
 };
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct quotas {
 	struct quota *head;
-	struct quota_client *clients; /* of repositories */
+	struct quota_client *clients; /* for quotas of repositories */
 };
 
-/* Milliseconds after which TXN, which CLIENT sent, may come again; 0: it may
- * come in. HELD of MAX bytes are taken, by all. */
+/* May TXN of CLIENT come in? 0: yes; otherwise the milliseconds until the next
+ * try. All requests together take HELD of MAX bytes. */
 uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
     enum quota_kind kind, uint64_t id, const struct txn *txn,
     const void *client, size_t held, size_t max);
-/* TXN is in. NULL: out of memory. */
+/* Counts TXN. NULL: out of memory. */
 struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
     const struct txn *txn, const void *client);
-/* Does any transaction count there? */
+/* Does the quota count any transaction? */
 bool quota_is_used(const struct quotas *s, enum quota_kind kind, uint64_t id);
-/* TXN is out; SHARE may be NULL. */
+/* Takes TXN off QUOTA, which may be NULL. */
 void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
     const void *client);
-/* How long TXN may wait, or be prepared, where it would like WANTED_NS. */
+/* How long TXN may wait, or stay prepared, if WANTED_NS is the wish of the
+ * client or the default. */
 int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,
     int64_t wanted_ns);
 void quota_done(struct quotas *s);

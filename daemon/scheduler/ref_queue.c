@@ -1,17 +1,17 @@
 /*
  * Happy path:
- *	add	the name and those above it are made, the update waits there
- *	up	first of its name, awake: its entry may try it
- *	hold	nothing in the way: it goes into a batch
- *	back	decided: the next one of the name is first, after a rest
- *	drop	a name that nobody waits at, holds, rests or parks at is gone,
- *		and so are names above it that were only there for it
+ *	add	makes the name and the names above, and queues the update
+ *	up	the update is first of its name and awake: it may be tried
+ *	hold	nothing blocks the update: it goes into a batch
+ *	back	decided: the next update of the name is first, after a rest
+ *	drop	removes a name that is not used any more, and unused names
+ *		above
  *
  * Failure modes:
- *	out of memory	at add alone; all that follows needs none
- *	names so deep that the tree outgrows the requests	BUSY at add,
- *			by max_bytes: a name of a kilobyte can have five
- *			hundred above it
+ *	out of memory	only at add; nothing else allocates
+ *	deep names use more memory than the requests	BUSY at add, by
+ *			max_bytes: a name of a kilobyte can have five hundred
+ *			names above
  */
 #include "daemon/scheduler/ref_queue.h"
 
@@ -29,16 +29,17 @@ enum name_place {
 	NAME_UP,     /* in up_of->up */
 	NAME_PARKED, /* in parked_on->parked */
 	NAME_ASLEEP, /* in names.asleep */
-	NAME_HELD    /* its first update is in a batch */
+	NAME_HELD    /* the first update is in a batch */
 };
 
-/* One component of a name. A name itself is the path from its root; the
- * root's parent is NULL and its component the repository's key. */
+/* One component of a name. The path from the root to this component is the
+ * name. The parent of a root is NULL, and the component of a root is the key of
+ * its repository. */
 struct ref_queue {
-	struct txn_update *first, *last; /* who waits, in arrival order */
-	size_t nr_busy_below; /* names below at which somebody waits */
-	uint64_t came_by;     /* arrival of the last entry to add one below, and
-				 1; 0: none */
+	struct txn_update *first, *last; /* waiting updates, in arrival order */
+	size_t nr_busy_below;            /* names below with waiting updates */
+	/* arrival + 1 of the last entry that added a name below; 0: none */
+	uint64_t came_by;
 	int64_t rest_until_ns;
 
 	enum name_place place;
@@ -47,7 +48,7 @@ struct ref_queue {
 	struct ref_queue *next, *prev; /* in up_of->up or parked_on->parked */
 	struct heap_link wake;
 
-	struct ref_queue *parked; /* those that this one is in the way of */
+	struct ref_queue *parked; /* names that are blocked by this name */
 	struct ref_queue *children, *next_child, *prev_child;
 	UT_hash_handle hh;
 
@@ -69,7 +70,7 @@ static size_t size_of(const struct ref_queue *n)
 	return sizeof(*n) + n->key_len - sizeof(n->parent);
 }
 
-/* By bits of the hash that the table itself does not go by. */
+/* Chooses a table by other bits of the hash than the table uses itself. */
 static struct ref_queue **table_of(struct ref_queues *ns, unsigned hash)
 {
 	return &ns->tables[hash >> 24];
@@ -118,7 +119,7 @@ static struct ref_queue *child_get(struct ref_queues *ns,
 	return n != NULL ? n : child_new(ns, parent, component, len, hash);
 }
 
-/* N, and those above it, while they are of no use. */
+/* Frees N, and the names above N, if they are unused. */
 static void drop_unused(struct ref_queues *ns, struct ref_queue *n)
 {
 	struct ref_queue *parent, **table;
@@ -160,7 +161,7 @@ static bool is_path_of(const struct ref_queue *dir, uint64_t repo_key,
 	    memcmp(dir->component, &repo_key, sizeof(repo_key)) == 0;
 }
 
-/* NULL when out of memory. */
+/* NULL: out of memory. */
 static struct ref_queue *get_queue(struct ref_queues *ns, uint64_t repo_key,
     const char *text)
 {
@@ -224,7 +225,7 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 	n->place = NAME_IDLE;
 }
 
-/* Where N belongs, now that no batch holds it. */
+/* Moves N, which no batch holds, to its right place. */
 static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	int64_t wake_ns = n->rest_until_ns;
@@ -244,7 +245,8 @@ static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 	}
 }
 
-/* N's first update, or what may be done with it, is another now. */
+/* N has a new first update, or its first update may be tried at a different
+ * time. */
 static void changed(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	settle(ns, n, now_ns);
@@ -261,7 +263,7 @@ static void count_busy(struct ref_queue *n, int by)
 		n->nr_busy_below += (size_t)by;
 }
 
-/* Behind AFTER, or first. */
+/* Inserts U behind AFTER; NULL: at the front. */
 static void insert(struct ref_queue *n, struct txn_update *u,
     struct txn_update *after)
 {
@@ -298,8 +300,9 @@ static void unlink_update(struct txn_update *u)
 		count_busy(n, -1);
 }
 
-/* Behind which U belongs: nearly always the last. One that was admitted
- * again goes back to where it was, but not ahead of one in a batch. */
+/* Returns the update behind which U belongs, nearly always the last. An update
+ * that was admitted again returns to its old place, but not ahead of an update
+ * in a batch. */
 static struct txn_update *place_for(const struct ref_queue *n,
     const struct txn_update *u)
 {
@@ -320,8 +323,9 @@ static bool waits_at(const struct ref_queue *n, const struct entry *ent)
 	return v != NULL && v->txn == ent->txn;
 }
 
-/* ENT has just come to N. Is a name of its own above or below? Entries of a
- * repository arrive one after the other, so who came by last is enough. */
+/* ENT has just come to N. Does ENT have a name above or below N? The entries of
+ * a repository arrive one after the other, so the last entry of a name is
+ * enough. */
 static bool find_siblings(struct ref_queue *n, struct entry *ent)
 {
 	bool found = n->came_by == ent->arrival + 1;
@@ -394,7 +398,7 @@ static bool is_in_the_way(const struct ref_queue *n, const struct txn_update *u)
 	return n->place == NAME_HELD || arrival_of(first) < arrival_of(u);
 }
 
-/* Depth first, through those that somebody waits below. */
+/* Searches depth first, only below names with waiting updates. */
 static const struct ref_queue *find_below(const struct ref_queue *top,
     const struct txn_update *u)
 {
@@ -461,9 +465,9 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 		n->rest_until_ns = rest_until_ns;
 	} else if (u->next_waiting != NULL &&
 	    arrival_of(u->next_waiting) < arrival_of(u)) {
-		/* An older one was admitted again meanwhile. Were the order
-		 * here another than elsewhere, two could wait for each
-		 * other. */
+		/* An older update may have been admitted again meanwhile. All
+		 * names must have the same order of entries. Otherwise two
+		 * entries could wait for each other. */
 		unlink_update(u);
 		insert(n, u, place_for(n, u));
 	}

@@ -1,24 +1,27 @@
 /*
- * Which names of a repository are taken, and who waits for them: per name a
- * queue in arrival order, in a tree by "/", so that a name knows what stands
- * above and below it.
+ * The queues of ref names. Every name has a queue of updates in the order of
+ * arrival. The names of a repository form a tree by "/", so a name finds the
+ * names above and below it (directory/file relations).
  *
- * An update may go when it is the first of its name, no batch holds the
- * name, and no name above or below it (a directory/file relation) is held or
- * has an update that came before. So names in the store's hands are disjoint
- * and unrelated, per ref the order is that of arrival, and related names
- * never overtake each other.
+ * An update may go under three conditions:
  *
- * One transaction's own names are not in each other's way, unless it goes in
- * order: they go together, and the store says what becomes of them.
+ * - The update is the first of its name.
+ * - No batch holds the name.
+ * - No name above or below is held by a batch or has an earlier update.
  *
- * What a prepared session has locked is not held here: its lock files are in
- * the way of others, as those of a foreign process are.
+ * So the names in the hands of the store are disjoint and unrelated. The
+ * updates of a ref, and of related names, never overtake each other.
  *
- * A name whose first update may be tried is `up`: in its entry's list.
- * Others sleep (until a time) or are parked at the name that is in their way
- * (until that one changes), so that nothing that can't go is ever looked at
- * twice for nothing: ten thousand updates of one ref cost what one does.
+ * The names of one transaction do not block each other, unless the transaction
+ * goes in order. They go together, and the store decides conflicts.
+ *
+ * The names of a prepared session are not held here. Its lock files block other
+ * updates, as the lock files of a foreign process do.
+ *
+ * If the first update of a name may be tried, the name is `up`, in the list of
+ * its entry. Other names sleep until a time, or are parked at the blocking name
+ * until that name changes. So a blocked update is looked at only after a
+ * change, and ten thousand updates of one ref do not slow down the others.
  *
  * Loop thread only; nothing blocks. Times are monotonic nanoseconds.
  */
@@ -28,55 +31,58 @@
 #include "daemon/scheduler/heap.h"
 #include "daemon/scheduler/table.h"
 
-/* Zero-initialised is empty; max_bytes is set by the owner. */
+/* Empty if zero-initialised; the owner sets max_bytes. */
 #define REF_QUEUE_TABLES 256
 
 struct ref_queues {
-	/* Each a hash by itself, so that none takes long to grow. */
+	/* Many hash tables, because growing a small table takes little time. */
 	struct ref_queue *tables[REF_QUEUE_TABLES];
 	struct heap asleep;
-	/* That of the last name that came, or NULL: the next one is likely to
-	 * be of the same. */
+	/* The directory of the last added name, or NULL. The next name is
+	 * likely to lie in the same directory. */
 	struct ref_queue *dir;
-	size_t bytes, max_bytes; /* what the names themselves take */
+	size_t bytes, max_bytes; /* memory of the names */
 };
 
-/* The entries must be gone or never looked at again. */
+/* Call only after all entries are gone, or when no entry is used again. */
 void ref_queue_done(struct ref_queues *ns);
 
 /*
- * U, undecided, waits at its name, behind those that arrived before it and
- * ahead of those that came later. REFD_OK, or the status it must get: BUSY
- * (memory), LIMIT (name too long), DUPLICATE (its own transaction waits there
- * already, and does not go in order). An entry one of whose names turns out
- * to be above another goes whole from then on.
+ * Queues U, which is undecided, at its name, in the order of arrival. Returns
+ * REFD_OK, or the status for U: BUSY (memory), LIMIT (name too long) or
+ * DUPLICATE (the same transaction waits at the name already and does not go in
+ * order). If a name of the entry lies above another name of the same entry, the
+ * entry goes whole from then on.
  */
 enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns);
-/* Is more memory in use than the limit, so that no name is added? */
+/* Do the names use more memory than the limit? Then no name is added. */
 bool ref_queue_is_full(const struct ref_queues *ns);
-/* U was decided, or waits no more; not while a batch holds it. */
+/* U was decided or stops waiting. U must not be in a batch. */
 void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
-/* The first update of ENT's that may be tried; NULL: none. */
+/* The first update of ENT which may be tried; NULL: none. */
 struct txn_update *ref_queue_first_up(const struct entry *ent);
-/* U is up. What is in its way (the first update there); NULL: it may go. */
+/* U is up. Returns the first update of the name that blocks U; NULL: U may
+ * go. */
 const struct txn_update *ref_queue_in_the_way(const struct txn_update *u);
-/* U is up. It is up again when what is in its way has changed. */
+/* U is up, but IN_THE_WAY blocks U. U is up again after the blocking name
+ * changed. */
 void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
     const struct txn_update *in_the_way);
 /* U is up and goes into a batch. */
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
-/* Its batch is back. Decided: it is gone, and nobody gets the name before
- * REST_UNTIL_NS. Undecided: it is first again, not before u->retry_ns. */
+/* The batch of U is back. If U is decided, U leaves the queue, and the name
+ * rests until REST_UNTIL_NS. If not, U is first again, but not before
+ * u->retry_ns. */
 void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
     int64_t rest_until_ns, int64_t now_ns);
-/* Its batch is back, decided or not, and it waits at its name no more. */
+/* The batch of U is back. U, decided or not, leaves the queue of its name. */
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
-/* Those whose time has come are up. Returns the next time, or INT64_MAX. */
+/* Wakes all names whose time has come. Returns the next time, or INT64_MAX. */
 int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns);
 
 #endif

@@ -1,43 +1,45 @@
 /*
- * A transaction's states, and what moves it (table.c has the table):
+ * The states of a transaction (table.c has the table of moves):
  *
  *	ADMITTING <-> WAITING <-> IN_BATCH
  *	                 \-> DECIDED
  *
- * or, where no other transaction is at work, the direct way (direct.c):
+ * If no other transaction is at work, the direct way (direct.c):
  *
  *	ADMITTING -> DIRECT -> IN_BATCH
  *
- * and a session's, which has all its updates in its batches:
+ * A session, which has all its updates in one batch:
  *
  *	... IN_BATCH -> PREPARED -> IN_BATCH -> DECIDED
  *
  * Happy path:
  *	submit	a new id is entered in the table and given to the store
- *	arrive	admitted, it is queued at its names (on_admitted.c,
- *		ref_queue.c)
+ *	arrive	an admitted transaction is queued at its names
+ *		(on_admitted.c, ref_queue.c)
  *	batch	whenever the store takes a batch, all runnable updates go into
- *		the batch. Otherwise they gather, which needs no timer
- *	back	outcomes are answered (on_batch_done.c, decide.c), rejections
- *		ride in the next batch to be recorded (unrecorded.c)
- *	session	prepared, it keeps its locks but no name here, until it is
- *		committed, aborted or given up (session.c)
+ *		the batch. Otherwise they gather, and no timer is needed
+ *	back	outcomes are answered (on_batch_done.c, decide.c); rejections
+ *		go along with the next batch (unrecorded.c)
+ *	session	a prepared session keeps its locks, but no name here, until it
+ *		is committed, aborted or given up (session.c)
  *
- * What there is goes as soon as the store can prepare it, however little it
- * is: batches that wait for a flush are flushed together. While the store
- * can't, the rest gathers by itself.
+ * Updates go as soon as the store can prepare them, even a single update:
+ * batches that wait for a flush are flushed together. While the store is busy,
+ * further updates gather.
  *
  * Failure modes:
- *	the id is in flight	the same content joins it, other is refused
+ *	the id is in flight	the same content joins; different content is
+ *				refused
  *	the id is too old	unknown; never executed
- *	too much waits, or stopping	busy; nothing is kept of it
- *	... of one user or repository	busy, and when to retry (quota.c)
- *	out of memory		busy, at submit; later on nothing needs any but
- *				a name (busy) or a batch (tried again)
- *	the deadline passes	what no batch has gets deadline. While the
- *				store admits it, the store is asked to give it
- *				back first: its id may turn out to be known
- *	a session's client or time is gone	it is aborted
+ *	too many requests wait, or stopping	busy; nothing is kept
+ *	... of one user or repository	busy, with a time to retry (quota.c)
+ *	out of memory		busy, at submit; later only a name (busy) or a
+ *				batch (tried again) needs memory
+ *	the deadline passes	updates outside of batches get deadline.
+ *				During admission the store is first asked to
+ *				give the transaction back: its id may turn out
+ *				to be known
+ *	the client of a session ends, or its time	the session is aborted
  */
 #include "daemon/scheduler/scheduler.h"
 
@@ -50,11 +52,12 @@
 #include "daemon/scheduler/state.h"
 #include "daemon/scheduler/batch.h"
 
-/* Notes that are worth a flush of their own. */
+/* With so many unrecorded updates a flush of their own is worth the cost. */
 #define UNRECORDED_MAX 1000
-/* Memory for names, in requests' worth. */
+/* Limit for the memory of names, as a multiple of the limit for requests. */
 #define REF_QUEUE_FACTOR 4
-/* Of a batch, while several repositories wait, none gets more than one. */
+/* While several repositories are ready, a repository gets at most one share of
+ * a batch. */
 #define SHARES       8
 #define NO_MEMORY_NS (10 * 1000000)
 
@@ -116,7 +119,7 @@ void scheduler_free(struct scheduler *e)
 
 /* ---- submitting ---- */
 
-/* Per ref, so that a hook can say so per ref. */
+/* Gives every ref the status, because a hook reports a status per ref. */
 static void reject(const struct scheduler *e, struct txn *txn,
     enum refd_status status, const char *text, scheduler_answer_fn *fn,
     void *arg)
@@ -159,11 +162,11 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 	if (a != NULL)
 		waiter_push(&ent->waiters, a);
 	else
-		/* Not busy: that says that nothing was taken. */
+		/* BUSY would say that the transaction was not accepted. */
 		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
 }
 
-/* false: out of memory; TXN is still the caller's. */
+/* False: out of memory, and the caller still owns TXN. */
 static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
     scheduler_answer_fn *fn, void *arg)
 {
@@ -202,12 +205,13 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 
 static bool is_too_much(const struct scheduler *e, const struct txn *txn)
 {
-	/* The only one may be of any size, or it could never come in. */
+	/* A first request may have any size. Otherwise a very large request
+	 * could never come in. */
 	return e->held_bytes > 0 &&
 	    e->held_bytes + txn->req.bytes > e->cfg.max_waiting_bytes;
 }
 
-/* Has its user his share? Then it is told to come again. */
+/* Is the share of the user used up? Then the client is told to come again. */
 static bool is_put_off(const struct scheduler *e, const struct txn *txn,
     scheduler_answer_fn *fn, void *arg)
 {
@@ -243,7 +247,7 @@ void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	else if (e->is_closed)
 		reject(e, txn, BUSY(DRAINED), fn, arg);
 	else if (is_put_off(e, txn, fn, arg))
-		; /* and answered */
+		; /* the client has the answer */
 	else if (is_too_much(e, txn))
 		reject(e, txn, BUSY(WAITING), fn, arg);
 	else if (take_in(e, txn, now_ns, fn, arg))
@@ -383,7 +387,7 @@ static void form_batches(struct scheduler *e)
 	}
 }
 
-/* When scheduler_run() is needed again. */
+/* When scheduler_run() must be called again. */
 static int64_t next_time(struct scheduler *e, int64_t now_ns)
 {
 	int64_t next_ns = ref_queue_wake(&e->ref_queues, now_ns);
@@ -400,7 +404,8 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 
 int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 {
-	/* Called from a callback of its own: the outer call goes on. */
+	/* A callback of this run called scheduler_run(). The outer call goes
+	 * on. */
 	if (e->is_running)
 		return now_ns;
 	e->is_running = true;
@@ -412,7 +417,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	on_admitted_enqueue(e, now_ns);
 	form_batches(e);
 	decide_answer_all(e);
-	/* Answering may have left notes that are due. */
+	/* New unrecorded updates may be due after the answers. */
 	form_batches(e);
 	admin_look_drained(e);
 	e->is_running = false;

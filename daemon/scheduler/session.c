@@ -1,30 +1,29 @@
 /*
- * Sessions: transactions that stop when all their locks are taken, until their
- * client says commit or abort.
+ * Sessions: transactions that stop when they have all locks. The client then
+ * says commit or abort.
  *
  * Happy path:
  *	begin		admitted and queued as any transaction
- *	prepared	its batch, which held nothing else, took all its
- *			locks; the names are let go of, and others that want
- *			them run into the locks
- *	tell		its client gets the word
- *	end		committed: the same batch goes to the store once more,
- *			at once, however busy that is: locks are held
- *	ended		all of it is decided
- * The batch is kept in between, so that ending a session needs no memory.
- * One without updates has none, and nothing to wait for.
+ *	prepared	its batch, which held nothing else, took all locks. The
+ *			names are released, and other updates of these names
+ *			find the locks
+ *	tell		the client is told
+ *	end		the same batch goes to the store once more, at once,
+ *			even if the store is busy: locks are held
+ *	ended		all updates are decided
+ * The batch is kept in between, so that ending a session needs no memory. A
+ * session without updates has no batch, and waits for nothing.
  *
  * Failure modes:
- *	what is locked, or has to be tried again	it waits as any other,
- *			and no lock is held (on_batch_done.c)
- *	everything is decided without a lock	so is the session
- *	abort, cancel	the batch lets go of the locks; what it held gets
- *			aborted
+ *	an update is locked or must be tried again	waits as any other
+ *			update, and no lock is held (on_batch_done.c)
+ *	everything is decided without a lock	the session is decided
+ *	abort, cancel	the batch releases the locks; its updates get aborted
  *	the client is gone, or the daemon is told twice to stop	the same, also
- *			where it comes to be prepared only then
- *	prepared for too long	the same, with deadline. Whoever commits
- *			afterwards gets these results
- *	a commit is under way	nothing of that stops it
+ *			if the session is prepared only afterwards
+ *	prepared for too long	the same, with status deadline. A later commit
+ *			gets these results
+ *	a commit is under way	the commit goes on
  */
 #include <assert.h>
 
@@ -101,8 +100,8 @@ void session_tell_all(struct scheduler *e)
 	struct entry *ent;
 	struct waiter *a;
 
-	/* A callback may end it: then it is in the list no more, and the
-	 * others who asked get its results. */
+	/* A callback may end the session. Then the session is no longer in the
+	 * list, and the other waiters get its results. */
 	while ((ent = e->untold) != NULL) {
 		a = waiter_pop(&ent->waiters);
 		if (a == NULL)
@@ -171,7 +170,7 @@ void session_ended(struct scheduler *e, struct batch *b)
 void session_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text)
 {
-	/* One that is being committed is decided by that. */
+	/* If a commit is under way, the commit decides the session. */
 	entry_give_up(ent, status, text);
 	switch (ent->state) {
 	case ENTRY_WAITING:

@@ -1,6 +1,7 @@
 /*
- * The slow log: the last transactions that took longer than a limit, and
- * where their time went. What waits on purpose, a prepared session, is none.
+ * The slow log: the last transactions that took longer than a limit, with the
+ * time of each step. The time of a prepared session is waiting on purpose and
+ * does not count.
  *
  * Loop thread only; nothing blocks.
  */
@@ -10,11 +11,11 @@
 #include "daemon/scheduler/measure.h"
 
 #define SLOW_KEPT 128
-#define SLOW_TEXT 256 /* of a name; longer ones are cut */
+#define SLOW_TEXT 256 /* maximum length of a name; longer names are cut */
 
 struct slow_one {
 	uint64_t nr;     /* 1, 2, 3, ... since the start */
-	int64_t wall_ms; /* when it was decided */
+	int64_t wall_ms; /* time of the decision */
 	struct refd_txid txid;
 	uint32_t uid;
 	int64_t pid;
@@ -25,7 +26,7 @@ struct slow_one {
 	char repo[SLOW_TEXT], ref[SLOW_TEXT], sid[SLOW_TEXT];
 };
 
-/* Zero-initialised is empty, and off. */
+/* Empty and off if zero-initialised. */
 struct slow {
 	int64_t limit_ns;      /* 0: nothing is slow */
 	uint64_t nr, sent;     /* taken; and answered */
@@ -33,12 +34,12 @@ struct slow {
 };
 
 void slow_done(struct slow *s);
-/* TXN is decided; REPO is its path. */
+/* TXN is decided. REPO is the path of its repository. */
 void slow_look(struct slow *s, const struct txn *txn, const char *repo,
     enum refd_outcome outcome, int64_t now_ns, int64_t wall_ms);
-/* What was looked at so far is sent. */
+/* All answers so far are sent. */
 void slow_sent(struct slow *s, int64_t now_ns);
-/* That of number NR, or NULL: it is not kept, or not sent yet. */
+/* The entry with number NR. NULL: the entry is gone or not sent yet. */
 const struct slow_one *slow_get(const struct slow *s, uint64_t nr);
 
 #endif

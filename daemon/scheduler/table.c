@@ -1,27 +1,27 @@
 /*
  * Happy path of an entry:
- *	ADMITTING	the store looks id, repository and objects up
- *	WAITING		its updates are in their names' queues
- *	IN_BATCH	some of them are in the store's hands; then WAITING
- *			again, until none is undecided
- *	DECIDED		answered; stays until all of it is recorded
- * and of an entry that goes the direct way (direct.c), from ADMITTING through
- * WAITING and IN_BATCH at once to
+ *	ADMITTING	the store looks up the id, the repository, the objects
+ *	WAITING		its updates are queued at their names
+ *	IN_BATCH	some updates are in the store's hands; then WAITING
+ *			again, until no update is undecided
+ *	DECIDED		answered; stays until all updates are recorded
+ * An entry on the direct way (direct.c) passes ADMITTING, WAITING and IN_BATCH
+ * at once to
  *	DIRECT		the store admits and applies; then IN_BATCH, or
  *			ADMITTING if nothing was applied
- * and of a session's, behind its first IN_BATCH (or, without updates, behind
- * ADMITTING):
- *	PREPARED	the store holds its locks, the client has the word
+ * A session, after its first IN_BATCH (without updates, after ADMITTING):
+ *	PREPARED	the store holds its locks, the client is told
  *	IN_BATCH	being committed; then DECIDED
  *
  * Failure modes:
  *	refused or replayed at admission	ADMITTING -> DECIDED
  *	its repository was replaced	WAITING -> ADMITTING
  *	deadline, cancel, stop		WAITING -> DECIDED
- *	abort, or its client or time is gone	PREPARED -> IN_BATCH, to let
- *			go of its locks, -> DECIDED; straight there if empty
- * A decided one whose rejections ride in another's batch stays DECIDED and
- * is lent (is_kept is false, no waiter is left): see unrecorded.c.
+ *	abort, client gone, time over	PREPARED -> IN_BATCH, to release the
+ *			locks, -> DECIDED; directly to DECIDED if empty
+ * If rejections of a DECIDED entry go along with a batch of others, the entry
+ * stays DECIDED and is lent (is_kept is false, no waiter is left):
+ * unrecorded.c.
  */
 #include "daemon/scheduler/table.h"
 
@@ -141,7 +141,8 @@ struct entry *table_find(const struct table *t, uint32_t uid,
 	return ent;
 }
 
-/* Root looks through all that is in flight: it seldom asks. */
+/* Root searches all transactions in flight. Root seldom asks, so this may be
+ * slow. */
 struct entry *table_find_for(const struct table *t, uint32_t peer,
     const struct refd_txid *txid)
 {

@@ -1,14 +1,14 @@
 /*
  * Happy path:
- *	add	an update was decided outside of a batch, or in one that did
- *		not commit anything
- *	ride	in the next slice of its own transaction, else in any batch
- *	rode	the batch's commit recorded it
+ *	add	an update was decided outside of a batch, or in a batch that
+ *		committed nothing
+ *	ride	goes along in the next slice of its transaction, or in any batch
+ *	rode	the commit of the batch recorded the outcome
  *
  * Failure modes:
- *	the commit failed	rides once more, then it is given up: asked
- *				again, such an id is never-seen, and nothing
- *				of it was done
+ *	the commit failed	tried once more, then dropped: later the answer
+ *				for this id is never-seen, and nothing of the
+ *				transaction was done
  */
 #include "daemon/scheduler/unrecorded.h"
 
@@ -51,8 +51,9 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 {
 	const struct txn *txn = ent->txn;
 
-	/* Refused as a whole: nothing was looked up or done under its id. An
-	 * atomic one's slice must be all of it or nothing. */
+	/* A refused transaction did nothing and was not looked up, so it gets
+	 * no record. The record of an atomic transaction must hold all its
+	 * updates. */
 	if (txn->replayed || txn->refused != REFD_OK ||
 	    (txn->req.atomic && ent->nr_unrecorded != txn->nr_updates))
 		drop_all(ent);

@@ -1,11 +1,11 @@
 /*
- * Outcomes that are decided and not in the journal yet, and their way there:
- * they ride in batches that go anyway, so that a rejection costs no flush.
+ * Decided outcomes without a record in the journal. They go along with a batch
+ * that is written anyway, so that a rejection costs no flush.
  *
- * An entry's notes are its updates that are decided and not recorded, but
- * for those of unknown outcome: what became of these only the journal knows.
- * While it has undecided updates its notes go with them; afterwards it is
- * kept for them in the table, where it still answers.
+ * An unrecorded update is decided but has no record. Updates with an unknown
+ * outcome do not count, because only the journal knows their outcome. While the
+ * entry has undecided updates, the unrecorded updates go with them. Afterwards
+ * the table keeps the entry, and answers from it, until they are recorded.
  *
  * Loop thread only; nothing blocks, nothing is allocated.
  */
@@ -14,30 +14,31 @@
 
 #include "daemon/scheduler/table.h"
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct unrecorded {
-	struct entry *first; /* decided entries kept for theirs */
-	size_t nr;           /* updates of them */
+	struct entry *first; /* decided entries, kept until recorded */
+	size_t nr;           /* unrecorded updates of kept entries */
 };
 
 /* U was decided. */
 void unrecorded_add(struct txn_update *u);
-/* After an admission: from what is decided. */
+/* Collects the updates of ENT that admission decided. */
 void unrecorded_collect(struct entry *ent);
 
-/* ENT is decided and answered. false: it has none, and may go. */
+/* ENT is decided and answered. Keeps ENT if it has unrecorded updates. False:
+ * ENT has none and can be freed. */
 bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent);
-/* Takes ENT off the list, to ride (or at the end). */
+/* Takes ENT off the list of kept entries. */
 void unrecorded_unkeep(struct unrecorded *unrecorded, struct entry *ent);
 
-/* How many of ENT's may ride where there is room for MAX; an atomic one's go
- * together. */
+/* How many unrecorded updates of ENT may go along if there is room for MAX.
+ * Those of an atomic transaction go together. */
 size_t unrecorded_nr(const struct entry *ent, size_t max);
-/* Moves so many into PART, which has room. */
+/* Moves NR unrecorded updates of ENT into SLICE, which has room. */
 void unrecorded_ride(struct entry *ent, struct txn_slice *slice, size_t nr);
-/* A slice of ENT's came back and some of what it decided, or carried, was
- * (or was not) RECORDED. What failed rides once more and is then dropped:
- * the journal fails, and has been told of the transaction or never heard. */
+/* A slice of ENT is back. RECORDED: the journal recorded all its outcomes.
+ * After two failures in a row the unrecorded updates of ENT are dropped,
+ * because the journal fails. */
 void unrecorded_rode(struct entry *ent, bool recorded);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * Failure modes:
  *	out of memory at add	the request is refused at once
- *	the client goes first	forget: the waiter stays in its list, mute
+ *	the client ends first	forget: the waiter stays in its list, mute
  */
 #include "daemon/scheduler/waiter.h"
 
@@ -117,7 +117,7 @@ void waiter_answer(struct waiters *all, struct waiter *a,
 {
 	struct asked asked;
 
-	/* Freed first: the callback may forget its client. */
+	/* A is freed first, because the callback may forget its client. */
 	if (!waiter_take(all, a, &asked))
 		return;
 	ans->request_id = asked.request_id;

@@ -1,9 +1,9 @@
 /*
- * Who waits for an answer: one waiter per request, so that a connection that
- * goes away takes its questions with it and not the transactions.
+ * Waiters for answers: one waiter per request. If a connection ends, its
+ * waiters are forgotten, but its transactions go on.
  *
- * Loop thread only. ARG is what the connection gave scheduler_submit(); it is
- * compared and handed back, never looked into.
+ * Loop thread only. ARG is the value that the connection gave to
+ * scheduler_submit(). ARG is only compared and handed back.
  */
 #ifndef SCHEDULER_WAITER_H
 #define SCHEDULER_WAITER_H
@@ -14,39 +14,39 @@
 
 struct waiter;
 
-/* How somebody who asked is answered. */
+/* How to answer a request. */
 struct asked {
 	uint32_t request_id;
 	scheduler_answer_fn *fn;
 	void *arg;
 };
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct waiters {
 	struct asked_by *head;
 };
 
-/* NULL when out of memory. In no list; whoever gets it keeps it. */
+/* Returns a new waiter in no list; the caller owns the waiter. NULL: out of
+ * memory. */
 struct waiter *waiter_add(struct waiters *all, scheduler_answer_fn *fn,
     void *arg, uint32_t request_id);
-/* A list of waiters of one transaction, first come first answered. */
+/* The waiters of one transaction, answered in the order of arrival. */
 void waiter_push(struct waiter **list, struct waiter *a);
 struct waiter *waiter_pop(struct waiter **list);
 
-/* Frees A; false: it is forgotten. */
+/* Frees A. False: A was forgotten, and *ASKED is not set. */
 bool waiter_take(struct waiters *all, struct waiter *a, struct asked *asked);
-/* Frees A, then calls back with ANS under its request id, unless it was
+/* Frees A. Then calls back with ANS and its request id, unless A was
  * forgotten. */
 void waiter_answer(struct waiters *all, struct waiter *a,
     struct refd_answer *ans);
-/* The same with a part of an answer that goes on: A stays. It is not
- * forgotten. */
+/* Sends a part of an answer that goes on. A stays. A must not be forgotten. */
 void waiter_part(struct waiter *a, struct refd_answer *ans);
-/* Is it forgotten? */
+/* Was A forgotten? */
 bool waiter_is_mute(const struct waiter *a);
-/* Frees A without a word. */
+/* Frees A without an answer. */
 void waiter_drop(struct waiters *all, struct waiter *a);
-/* None of ARG's is ever called back. */
+/* Forgets all waiters of ARG: none is called back. */
 void waiter_forget(struct waiters *all, void *arg);
 
 #endif

@@ -124,8 +124,7 @@ static void name_refs(struct client *c, unsigned txn)
 	}
 }
 
-/* From the known value to the next value; without a known value, to the
- * first. */
+/* From the known value (or none) to the next (or first) value. */
 static void plan_update(const struct client *c, unsigned i)
 {
 	const struct storm_plan *plan = c->plan;
@@ -331,8 +330,7 @@ static void report(const struct storm_plan *plan,
 	    times[nr - 1]);
 }
 
-/* Clients wait for the gate, so all begin at the same time. They end with the
- * parent. */
+/* Clients begin together at the gate, and end with the parent. */
 static void start_client(const struct storm_plan *plan, unsigned id,
     int gate[2], struct storm_tally *tally, uint32_t *times)
 {

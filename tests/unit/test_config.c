@@ -1,9 +1,8 @@
 /*
- * Proves that the configuration file is read as git reads it (`git config -f
- * FILE --list -z` is the oracle, on chosen and on random files). A file that
- * git refuses is refused. An error about an unknown key names file, line and
- * the nearest key. An invalid socket or state is refused. An option beats the
- * environment, the environment beats the file, and the file beats the default.
+ * Proves that the configuration file is read as git reads it (oracle: git
+ * config -f FILE --list -z, on chosen and on random files). An error about an
+ * unknown key names the nearest key. An invalid socket or state is refused. An
+ * option beats the environment, then come the file and the default.
  */
 #include <check.h>
 #include <errno.h>
@@ -162,7 +161,7 @@ START_TEST(hand_made_files)
 }
 END_TEST
 
-/* Pieces that make most files nearly correct. No value contains a tab: until
+/* Most files of these pieces are nearly correct. No value has a tab: until
  * 2.45, git returned a blank for a tab. */
 static const char *const pieces[] = { "[a]", "[b.c]", "[a \"s\"]", "[", "]",
 	"\n", "\n", "\n", "\r\n", "\n\t", " ", "  ", "key", "k-2", "=", " = ",

@@ -417,8 +417,7 @@ static void check_answers(const struct known *k)
 	if (a->is_forgotten)
 		return;
 	ck_assert_uint_eq(a->nr_answers, 1);
-	/* The whole transaction, because this user had too much here. A later
-	 * transaction with the id may have been admitted. */
+	/* This user had too much. The id may be admitted later. */
 	if (a->kind == REFD_ANSWER_REFUSED && k->t.nr > 0) {
 		ck_assert(is_narrow);
 		ck_assert_int_eq(a->refused, REFD_BUSY);

@@ -1,16 +1,15 @@
 # shellcheck shell=bash
-# An apt of its own beside the machine's: the same mirrors, other suites or the
-# sources, and lists and cache in a directory. Sourced by scripts/git-new,
-# scripts/git-tests and tests/lib/root.sh. The machine's own apt stays as it
-# was.
+# A private apt beside the machine's apt: the same mirrors, different suites or
+# sources, with lists and cache in a directory. Sourced by scripts/git-new,
+# scripts/git-tests and tests/lib/root.sh. The machine's apt stays unchanged.
 #
 #	apt_private DIR deb|deb-src [SUITE...]
 #
-# makes and updates it, and exports APT_CONFIG, which turns each apt that
-# follows to it. Without a SUITE, those of the machine are used.
+# makes and updates the private apt, and exports APT_CONFIG, so that all later
+# calls of apt use it. The default is the machine's suites.
 
-# Prints a line "MIRROR SUITE" for each that the machine's apt knows. Without
-# lists apt knows none: then the lines are those of a new Debian.
+# Prints a line "MIRROR SUITE" for each suite that the machine's apt knows.
+# Without lists, apt knows no suite: then the lines are those of a new Debian.
 apt_private_suites() { # CODENAME
 	local debian=http://deb.debian.org/debian known
 	# shellcheck disable=SC2016 # the names are apt's
@@ -26,7 +25,8 @@ apt_private_codename() {
 	sed -n 's/^VERSION_CODENAME=//p' /etc/os-release
 }
 
-# The mirror that has the machine's own suite, CODENAME, and others.
+# Prints the mirror that has the machine's own suite, CODENAME, and other
+# suites.
 apt_private_mirror() { # CODENAME
 	apt_private_suites "$1" | sed -n "s/ $1\$//p" | head -n 1
 }

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# Compare-and-swap in loops, by refd and by git, so that nothing can be lost
-# unseen: every ref walks along one chain of commits, a step for each swap that
-# was acknowledged, and at the end its place in the chain must be the number of
-# its acknowledgements. One less, and an update was lost; one more, and
-# something happened unasked.
+# Compare-and-swap in loops, by refd and by git, in a way that shows every lost
+# update. Every ref moves along a chain of commits, one step for each
+# acknowledged swap. At the end its place in the chain must equal the number of
+# acknowledgements. A lower place shows a lost update, a higher place an update
+# without a request.
 #
 # Sourced after scenario.sh. The repository is $T/repo.git; the loops end when
-# $T/over is there. Each has an ID, and leaves its acknowledgements, a ref a
-# line, in $T/acked.ID, and what it was told instead in $T/why.ID.
+# $T/over exists. Each loop has an ID. It writes acknowledgements to
+# $T/acked.ID, one ref per line, and error messages to $T/why.ID.
 
-# Of LENGTH commits, the first of them first; one a swap.
+# Makes a chain of LENGTH commits, one for each swap.
 make_chain() { # LENGTH
 	local i
 	for ((i = 1; i <= $1; i++)); do
@@ -21,11 +21,11 @@ make_chain() { # LENGTH
 	git -C "$T/repo.git" rev-list --reverse refs/heads/chain >"$T/chain"
 }
 
-# refs/heads/race/0 and so on, at the beginning of it. And tags, so that
-# packed-refs is larger than 32 KiB: git reads a smaller one into memory, does
-# not notice when it is replaced within the second by one of the same size and
-# inode, and then loses updates all by itself (three of 2,330 swaps in half a
-# minute of nothing but git; with a larger one, which it maps, none).
+# Makes refs/heads/race/0 and so on at the first commit. Also makes tags, so
+# that packed-refs is larger than 32 KiB. git reads a smaller packed-refs into
+# memory. Then git does not notice a replacement within the same second by a
+# file of the same size and inode, and loses updates without refd: three of
+# 2,330 swaps in half a minute. git maps a larger file, and lost no update.
 make_refs() { # REFS
 	local i first
 	nr_refs=$1
@@ -39,7 +39,7 @@ make_refs() { # REFS
 	git -C "$T/repo.git" pack-refs --all
 }
 
-# Sets after[OID] to the commit that follows it.
+# Sets after[OID] to the next commit of the chain.
 read_chain() {
 	local oid old=
 	while read -r oid; do
@@ -48,8 +48,8 @@ read_chain() {
 	done <"$T/chain"
 }
 
-# It waits for a lock that git has as long as git may need, which on a busy
-# machine is longer than the second that it does by itself.
+# refd waits for git's lock as long as git may need. On a busy machine this is
+# longer than the default of one second.
 by_refd() {
 	GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.filesRefLockTimeout \
 		GIT_CONFIG_VALUE_0=60000 \
@@ -62,8 +62,8 @@ by_git() {
 	git -C "$T/repo.git" update-ref -m race "$@"
 }
 
-# Swaps until it is time: reads one of refs/heads/race/0..REFS-1, and moves it
-# one step on. HOW gets ref, new and old.
+# Swaps until the time is over: reads one of refs/heads/race/0..REFS-1, and
+# moves the ref one step. HOW gets ref, new and old.
 swap() { # ID HOW REFS
 	local ref old
 	local -A after=()
@@ -79,9 +79,9 @@ swap() { # ID HOW REFS
 	done
 }
 
-# The same, but each ref is deleted first and then made again, one step on.
-# Nobody else makes refs: one that is there all the same was resurrected, and
-# noted in $T/resurrected.
+# The same, but deletes each ref first and then creates it, one step further. No
+# other loop creates refs: a ref that still exists was resurrected, and is noted
+# in $T/resurrected.
 delete_and_make() { # ID HOW REFS
 	local ref old zero=0000000000000000000000000000000000000000
 	local -A after=()

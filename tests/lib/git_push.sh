@@ -1,32 +1,33 @@
-# shellcheck shell=bash disable=SC2034 # they are for who sources this
-# git's tests of pushing, by receive-pack's hook; sourced by scripts/git-tests.
+# shellcheck shell=bash disable=SC2034 # variables for the sourcing script
+# git's tests of pushing, with receive-pack's hook; sourced by
+# scripts/git-tests.
 #
 #	push_files
 #
-# are the tests; --quick runs those in push_quick, --all those that
+# are the tests. --quick runs the tests in push_quick, --all the tests that
 #
 #	push_all DIR
 #
-# prints: all that push, in a directory of git's tests, but for what wants more
-# of git's build than there is.
+# prints: all tests that push, in a directory of git's tests, except tests that
+# need more of git's build than there is.
 #
 #	push_stage EXEC NAME=VALUE...
 #
 # completes EXEC (tests/lib/git_source.sh), into which tests/git-shim was
-# copied: git-receive-pack there is the shim's, and what it needs is in a file
-# beside it, as a web server hands on little of its environment.
+# copied. git-receive-pack there is the shim's. Its settings are in a file
+# beside it, because a web server passes on little of its environment.
 #
 #	push_list FILE VERSION
 #	push_compare NAME PASSED SKIPPED LISTED LEFT
 #
-# take the rows of this version of git from tests/git-tests.push, and say
-# whether a row is as there; if not, push_words says what is.
+# read the rows of this version of git from tests/git-tests.push, and compare a
+# row. push_words describes a difference.
 #
 #	push_clean DIR
 #
-# ends the web servers of tests below DIR that were ended before they could.
+# ends the web servers of tests below DIR that were ended too early.
 
-# t5411 is of the hook itself.
+# t5411 tests the hook itself.
 push_files=(t1416 t5400 t5401 t5406 t5408 t5409 t5504 t5507 t5509 t5516 t5517
 	t5523 t5528 t5531 t5533 t5534 t5535 t5538 t5541 t5543 t5545 t5546 t5547
 	t5548 t5571)
@@ -40,8 +41,9 @@ push_all() { # DIR
 push_stage() { # EXEC NAME=VALUE...
 	local exec=$1 pair program
 	shift
-	# scripts/git-new leaves out what wants more libraries: the installed
-	# git's do as well. The tests' build says there is none at all.
+	# scripts/git-new leaves out programs that need more libraries. The
+	# installed git's programs serve as well. The tests' build claims that
+	# there are none.
 	for program in git-http-backend git-remote-http; do
 		[ -e "$exec/$program" ] ||
 			ln -s "$(git --exec-path)/$program" "$exec"

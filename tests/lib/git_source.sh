@@ -3,22 +3,21 @@
 #
 #	git_source CACHE [SUITE]
 #
-# The git is the installed one, or the one of a Debian suite (scripts/git-new).
-# Sets git_dir, the directory below CACHE that holds what its tests need (t/
-# with the program they are helped by, the templates, the build's options), and
-# git_version. What is there is left alone; it takes a minute or two where
-# nothing is.
+# The git is the installed git, or the git of a Debian suite (scripts/git-new).
+# Sets git_dir, the directory below CACHE with the files for its tests (t/ with
+# its helper program, the templates, the options of the build), and git_version.
+# Existing files stay unchanged; the first call takes a minute or two.
 #
 #	git_stage DIR [SUITE]
 #
-# puts it all where another user can reach it: DIR/git, the tests; DIR/exec,
-# git's programs, but for git itself. Sets real_git.
+# copies everything to a place that other users can read: DIR/git, the tests;
+# DIR/exec, git's programs, except git itself. Sets real_git.
 
 # shellcheck source=tests/lib/apt.sh
 . "$(dirname "${BASH_SOURCE[0]}")/apt.sh"
 
-# Only the programs that git's tests cannot do without, built as quickly as
-# possible: the git under test is the installed one.
+# Builds only the programs that git's tests need, as quickly as possible: the
+# git under test is the installed git.
 git_source_make=(make -s CFLAGS=-O0 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1
 	NO_PYTHON=1 NO_RUST=1 NO_TCLTK=1)
 
@@ -41,7 +40,7 @@ git_source_fetch() { # DIR VERSION [SUITE]
 	return 1
 }
 
-# A package that was built again has a version of its own.
+# A package that was built again has a new version.
 git_source_version() { # CACHE [SUITE]
 	if [ $# -gt 1 ]; then
 		scripts/git-new "$1/$2" "$2" >/dev/null &&
@@ -59,7 +58,7 @@ git_source() { # CACHE [SUITE]
 	[ ! -e "$git_dir/GIT-BUILD-OPTIONS" ] || return 0
 	echo "getting the source of git $version and building its test-tool"
 	mkdir -p "$1"
-	# Another run may be building the same.
+	# Another run may be building the same git.
 	exec {lock}>"$1/lock" && flock "$lock" || return 1
 	if [ -e "$git_dir/GIT-BUILD-OPTIONS" ]; then
 		exec {lock}>&-
@@ -94,7 +93,7 @@ git_stage() { # DIR [SUITE]
 		from=$(dirname "$git_dir")/$suite
 		cp -r "$from" "$1/new"
 		real_git=$1/new/exec/git
-		# What git starts is to be found in DIR/exec.
+		# Programs that git starts are in DIR/exec.
 		sed "s#$from/#$1/new/#g; /GIT_EXEC_PATH/d" \
 			"$from/exec/git" >"$real_git"
 		ln -s "$1"/new/exec/* "$1/exec"

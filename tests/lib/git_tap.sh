@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# Reads what one of git's test files reported; sourced by scripts/git-tests.
+# Reads the report of one of git's test files; sourced by scripts/git-tests.
 #
 #	tap_list FILE VERSION
 #	tap_listed NAME WHAT
 #
-# take the entries of this version of git from tests/git-tests.skip, and say
-# whether WHAT, a test's number or "left", is among those of the tests NAME
+# read the entries of this version of git from tests/git-tests.skip, and tell
+# whether WHAT, a test's number or "left", is an entry of the tests NAME
 # (t1400).
 #
 #	tap_read NAME FILE
 #
-# FILE is their output, in the Test Anything Protocol. Sets tap_passed,
-# tap_skipped (for what the machine lacks, or known to git to be broken),
-# tap_failed, tap_differ (failed, and listed), and tap_words: a line for each
-# test that failed or is listed in vain. A file that ended before its plan has
-# one failure more.
+# FILE is the output of the tests, in the Test Anything Protocol. Sets
+# tap_passed, tap_skipped (the machine lacks something, or git knows the test as
+# broken), tap_failed, tap_differ (failed, and listed), and tap_words: a line
+# for each test that failed or is listed without need. A file that ended before
+# its plan counts as one more failure.
 
 declare -A tap_list=()
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What tests/long/boot.sh runs in the machine it boots: refd's own units,
-# as installed, under a real service manager. Reports as a scenario does.
+# tests/long/boot.sh runs this script in the machine that it boots: refd's own
+# units, as installed, under a real service manager. Reports as a scenario does.
 
 set -u
 export LC_ALL=C TZ=UTC HOME=/root GIT_CONFIG_NOSYSTEM=1
@@ -203,7 +203,7 @@ is 'by git' 1 "$(grep -c "$by_git" /run/out)"
 quietly refd disable /srv/git/a.git
 systemctl start refd.socket
 
-# ---- what can't start ----
+# ---- configurations that cannot start ----
 
 drop_in soon 'RestartSec=100ms'
 configure 'rot = /srv/git'
@@ -223,7 +223,7 @@ check 'once it can, it serves' ping git
 check 'updates, too' update git /srv/git/a.git refs/heads/patient "$one"
 drop_out soon
 
-# ---- the traps: each of them sprung ----
+# ---- every trap is sprung ----
 
 configure 'allowUser = web'
 systemctl reload refd.service
@@ -276,7 +276,7 @@ sprung 'trap: ProcSubset=' ProcSubset=pid starts
 # ---- numbers, over TCP, to a daemon without a network ----
 
 numbers() { timeout 10 curl -s http://127.0.0.1:9718/metrics | grep '^refd_'; }
-# The first boot of this machine has enabled all that is installed.
+# The first boot of this machine has enabled all installed units.
 systemctl disable -q --now refd-metrics.socket
 systemctl restart refd.service
 is 'no numbers at first' '' "$(numbers)"
@@ -310,7 +310,7 @@ is 'and up' active "$(show ActiveState refd@alice.service)"
 check 'it serves' as alice refd update -C /srv/alice/r.git \
 	--socket /run/refd-alice/refd.sock refs/heads/x "$hers"
 is 'as her' alice "$(ps -o user= -p "$(show MainPID refd@alice.service)")"
-# A container's policy may be that no package starts anything.
+# A container's policy may forbid packages to start services.
 [ ! -x /usr/sbin/policy-rc.d ] ||
 	mount --bind /dev/null /usr/sbin/policy-rc.d
 was=$(show MainPID refd@alice.service)

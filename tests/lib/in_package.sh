@@ -1,8 +1,8 @@
 #!/bin/bash
-# What tests/long/debian.sh runs in the machine it boots, twice. At first refd's
-# packages are installed, used over ssh and exchanged under load, until the power
-# is cut; then what was acknowledged is looked for, and the packages are removed.
-# Reports as a scenario does.
+# tests/long/debian.sh runs this script twice in the machine that it boots. The
+# first run installs refd's packages, uses them over ssh and exchanges them
+# under load, until the power is lost. The second run looks for the acknowledged
+# updates, and removes the packages. Reports as a scenario does.
 
 set -u
 export LC_ALL=C TZ=UTC HOME=/root DEBIAN_FRONTEND=noninteractive
@@ -108,9 +108,9 @@ before_the_cut() {
 	check 'by a new daemon' test "$was" != "$(show MainPID)"
 	check 'a push' push HEAD:refs/heads/after
 
-	# ---- the power is cut ----
+	# ---- a power loss ----
 
-	# What is noted here was acknowledged: /out is another disk.
+	# Notes acknowledged updates: /out is on another disk.
 	until_cut() { # CLIENT
 		local n=0
 		while as_git refd update -C "$repo" "refs/heads/cut$1/$((++n))" \
@@ -139,7 +139,7 @@ after_it() {
 	is 'the push before the cut is in the log' 1 "$(refd log --repo "$repo" \
 		--ref refs/heads/after | grep -c refs/heads/after)"
 
-	# ---- another account ----
+	# ---- a second account ----
 
 	useradd keeper
 	install -d -o keeper /srv/keeper

@@ -7,14 +7,16 @@
 #	hers=$(repo_for 64001 a.git)
 #	as 64001 "$REFD" update --git-dir "$SERVED/of64001/a.git" ...
 
-# Lets them in below $T; says `skip` and returns 1 where one can't be another.
+# Opens $T to the users. Prints `skip` and returns 1 if the script cannot change
+# its user.
 with_people() { # NAME
 	if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
 		skip "$1" 'only root can be several people'
 		return 1
 	fi
 	chmod 755 "$T"
-	# Below /root, or where the umask was 077, it is root's alone.
+	# Below /root, or after a build with umask 077, only root can read the
+	# build.
 	if ! as 65534 test -x "$REFD" 2>/dev/null; then
 		mkdir -p "$T/built/tests"
 		cp -r "$BUILD/bin" "$T/built"
@@ -26,7 +28,7 @@ with_people() { # NAME
 	fi
 }
 
-# With the supplementary groups GROUPS_OF, if that is set, else with none.
+# With the supplementary groups GROUPS_OF if set, else with none.
 as() { # UID COMMAND...
 	local uid=$1 groups=--clear-groups
 	shift
@@ -35,9 +37,8 @@ as() { # UID COMMAND...
 		env HOME="$T/of$uid" "$@"
 }
 
-# From here on start_daemon starts the daemon as ACCOUNT, in the groups given,
-# and repo_for makes repositories that ACCOUNT owns and one user's group may
-# write.
+# From here on start_daemon starts the daemon as ACCOUNT, in the given groups.
+# repo_for makes repositories of ACCOUNT that one user's group may write.
 with_account() { # UID [GROUP]
 	ACCOUNT=$1
 	# shellcheck disable=SC2034 # start_daemon uses it
@@ -47,7 +48,7 @@ with_account() { # UID [GROUP]
 }
 
 # Makes a repository of a user, in a directory of the user, and prints the id of
-# a commit in it that no ref names.
+# a commit there without a ref.
 repo_for() { # UID NAME
 	local repo=$SERVED/of$1/$2 owner=${ACCOUNT:-$1}
 	if [ ! -d "$SERVED/of$1" ]; then

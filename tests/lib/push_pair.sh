@@ -1,15 +1,14 @@
 # shellcheck shell=bash
-# Two servers that are alike, one served by refd and one by git alone, and the
-# same push to both: its status, its report, what it says and what is there
-# afterwards (refs, symbolic refs, reflogs, all files that hold a value) must
-# be the same. Sourced after scenario.sh.
+# Two equal servers, one served by refd and one by git alone, and the same push
+# to both. Status, report, messages and results (refs, symbolic refs, reflogs,
+# all files with a value) must be the same. Sourced after scenario.sh.
 #
 #	make_server() { ... in the directory $1 ...; }	# for both
 #	pair NAME [daemon|git]
 #	push_pair 'what it shows' [ARGUMENT...]	# @ is the server
 #
-# GIT is the git that pushes and receives, `git` unless said. What differs
-# between versions of git is told apart by is_old (before 2.51).
+# GIT is the git that pushes and receives, `git` by default. is_old marks the
+# differences of git before 2.51.
 
 GIT=${GIT:-git}
 export GIT_COMMITTER_DATE='1700000000 +0000' GIT_AUTHOR_DATE='1700000000 +0000'
@@ -40,7 +39,7 @@ bare_server() { # DIRECTORY
 	git -C "$1" config core.logAllRefUpdates true
 }
 
-# One with a work tree, and the same refs.
+# A server with a work tree, and the same refs.
 tree_server() { # DIRECTORY
 	git init -q "$1"
 	git -C "$T/work" push -q "$1" "$side:refs/heads/other" \
@@ -49,7 +48,7 @@ tree_server() { # DIRECTORY
 	git -C "$1" branch -q -D start
 }
 
-# Hooks that are shared are set up by hand.
+# Shared hooks are set up by hand.
 enable_server() { # DIRECTORY
 	if git -C "$1" config core.hooksPath >/dev/null; then
 		git -C "$1" config refd.socket "$SOCKET"
@@ -61,7 +60,7 @@ enable_server() { # DIRECTORY
 	fi
 }
 
-# Makes both; the pushes that follow are the daemon's to do, or git's.
+# Makes both servers. The next pushes are work for the daemon, or for git.
 pair() { # NAME [daemon|git]
 	pair_name=$1
 	pair_by=${2:-daemon}
@@ -73,7 +72,7 @@ pair() { # NAME [daemon|git]
 	rm -f "$T"/hook-log.*
 }
 
-# What of a server's files a push may change.
+# Lists the files of a server that a push may change.
 snapshot() { # DIRECTORY
 	local dir=$1 file
 	[ ! -d "$1/.git" ] || dir=$1/.git
@@ -92,22 +91,23 @@ snapshot() { # DIRECTORY
 	)
 }
 
-# Where things are is not the same for the two, and 2.39 says it in another way.
+# Removes differences of paths, and of git 2.39's words for them.
 same_places() {
 	# shellcheck disable=SC2016 # they are git's
 	sed -E 's,/(refd|git)/s,/SERVER/s,g; s,/\./,/,g
 		s/`git config advice/`git config set advice/'
 }
 
-# Lines in no particular order: git says them as it goes along, ref by ref, and
-# not all of them by way of the sideband.
+# Sorts the lines: git prints them in the order of its work, ref by ref, and not
+# all of them through the sideband.
 said() { # FILE
 	sed -E 's/^remote: ?//; s/ +$//; /^refd: /d; /^To /d; /^Done$/d' "$1" |
 		grep -v -e '^$' -e "^error: failed to push" | said_then |
 		same_places | LC_ALL=C sort
 }
 
-# 2.55's words are refd's; before 2.51 git had one for most failures.
+# refd prints the messages of git 2.55. git before 2.51 had one message for most
+# failures.
 said_then() {
 	if is_old; then
 		sed -E 's/\[remote rejected\] \((refname conflict|reference already exists|reference does not exist|incorrect old value provided|invalid new value provided|failed to update refs)\)/[remote rejected] (failed to update ref)/
@@ -121,7 +121,7 @@ said_then() {
 	fi
 }
 
-# What hooks wrote down.
+# Prints the notes of the hooks.
 hook_log() { # refd|git
 	[ ! -e "$T/hook-log.$1" ] || cat "$T/hook-log.$1"
 }
@@ -168,7 +168,7 @@ push_pair() { # REPORTED-AS ARGUMENT...
 	served=$((after - before))
 }
 
-# Only what is there: git does not survive this one.
+# Compares only the state: git dies in this push.
 push_pair_state() { # REPORTED-AS ARGUMENT...
 	local name="$pair_name: $1"
 	shift
@@ -181,7 +181,7 @@ push_pair_state() { # REPORTED-AS ARGUMENT...
 	fi
 }
 
-# As push_pair, and it is known that the daemon did it.
+# As push_pair, and the daemon must have done the push.
 served_pair() { # REPORTED-AS ARGUMENT...
 	push_pair "$@"
 	[ "$served" -gt 0 ] || not_ok "$pair_name: $1: by the daemon" 'it was not'

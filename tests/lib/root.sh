@@ -8,15 +8,15 @@
 #	chroot "$T/root" ...
 #
 # STACKS_CACHE=DIR keeps the roots between runs. Otherwise each script makes its
-# roots anew below T. Nothing is installed on the machine but mmdebstrap.
+# own roots below T. The machine itself needs only mmdebstrap.
 
 # shellcheck source=tests/lib/apt.sh
 . "$ROOT/tests/lib/apt.sh"
 
 root_cache=${STACKS_CACHE:-$T/cache}
 
-# Skips NAME and ends the script, except for root on a machine that has what
-# "scripts/deps OPTION" names.
+# Skips NAME and ends the script, unless root runs it on a machine with the
+# packages of "scripts/deps OPTION".
 root_needs() { # NAME OPTION
 	if [ "$(id -u)" -ne 0 ]; then
 		skip "$1" 'only root can make a root of its own'
@@ -27,8 +27,8 @@ root_needs() { # NAME OPTION
 	fi
 }
 
-# "deb MIRROR SUITE main", a line for each that a root of SUITE is made from:
-# what the machine has, or the bare suite if the machine has another.
+# Prints "deb MIRROR SUITE main" lines for a root of SUITE: the machine's lines,
+# or only the bare suite if the machine has another suite.
 root_sources() { # SUITE
 	local mirror suite machine
 	machine=$(apt_private_codename)
@@ -43,9 +43,9 @@ root_sources() { # SUITE
 
 # Makes the root NAME of SUITE with PACKAGES (git,procps) in the cache, and sets
 # ROOT_BASE to its directory. mmdebstrap gets the OPTIONs; KEY stands for the
-# content of files that they name. A root that was made of the same suite,
-# packages and key stays as it is. Of two scripts that make one root the second
-# waits. The root's apt has the machine's proxy, and its word on the age of
+# content of files in the OPTIONs. An existing root of the same suite, packages
+# and key stays unchanged. If two scripts make one root, the second script
+# waits. The root's apt has the machine's proxy, and its setting for the age of
 # lists.
 root_make() { # NAME SUITE PACKAGES KEY [OPTION...]
 	local name=$1 suite=$2 packages=$3 key="$2 $3 $4" status=0 lines
@@ -77,8 +77,7 @@ root_why() {
 		tail -n 1 "$T/mmdebstrap")"
 }
 
-# Mounts what root_make made at DIRECTORY. What is written there goes to a tmpfs
-# at $T/over.
+# Mounts the root of root_make at DIRECTORY. Writes go to a tmpfs at $T/over.
 root_mount() { # DIRECTORY
 	mkdir -p "$T/over" "$1"
 	mount -t tmpfs -o mode=755 tmpfs "$T/over" &&
@@ -87,8 +86,8 @@ root_mount() { # DIRECTORY
 		overlay "$1"
 }
 
-# Mounts what programs in the root at DIRECTORY expect. /tmp is a tmpfs. For
-# namespaces of mounts and processes that end with the caller.
+# Makes the mounts that programs in the root at DIRECTORY expect. /tmp is a
+# tmpfs. For namespaces of mounts and processes that end with the caller.
 root_system() { # DIRECTORY
 	local dir
 	mount -t proc proc "$1/proc"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What every scenario sources: a place of its own, a daemon of its own, and
-# the words it reports in.
+# Every scenario sources this file: a private directory, a private daemon, and
+# functions for reports.
 #
 #	. "$(dirname "$0")/../lib/scenario.sh"
 #	start_daemon
@@ -9,22 +9,23 @@
 #	finish
 #
 # A scenario prints `ok NAME`, `not ok NAME: why` or `skip NAME: why`, one line
-# for each thing it shows, and ends with finish, which exits 0 only if
-# something was reported and nothing was not ok. One that ends without it has
-# failed. Whatever happens, the processes it recorded are killed, what it
-# mounted is unmounted and its directory is removed; nothing else is touched.
+# for each check, and ends with finish. finish exits 0 only if there was a
+# report and no `not ok`. A scenario that ends without finish has failed. In any
+# case, recorded processes are killed, recorded mounts are unmounted, and the
+# directory is removed; nothing else is touched.
 #
 # Variables: ROOT the source tree, BUILD the build directory (from the
 # environment, or build/), REFD the program, T the directory of this run,
-# SOCKET and STATE the daemon's, SERVED the directory whose repositories it
-# serves (T), LOG its output, DAEMON its pid, AS_ACCOUNT a command that runs it
-# as another account.
+# SOCKET and STATE the daemon's, SERVED the directory of the served repositories
+# (T), LOG the daemon's output, DAEMON its pid, AS_ACCOUNT a command that runs
+# the daemon as another account.
 
 set -u
 
-# Its mounts are its own. Where another scenario copied them into a namespace,
-# a file system that was shut down would live on behind the umount, and the next
-# mount of its image would be it again, dead.
+# The scenario has its own mount namespace. Otherwise another scenario could
+# copy its mounts into a namespace. There a file system that was shut down would
+# live on after the umount, and the next mount of its image would show the dead
+# file system again.
 if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ] &&
 	unshare -m true 2>/dev/null; then
 	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
@@ -64,7 +65,7 @@ export GIT_AUTHOR_NAME='A U Thor' GIT_AUTHOR_EMAIL=author@example.com
 export GIT_COMMITTER_NAME='C O Mitter' GIT_COMMITTER_EMAIL=committer@example.com
 mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
 chmod 700 "$XDG_RUNTIME_DIR"
-# No housekeeping behind a test's back: it asks for gc where it wants one.
+# git does no housekeeping by itself; a test calls gc if needed.
 cat >"$HOME/.gitconfig" <<'CONFIG'
 [init]
 	defaultBranch = main
@@ -92,7 +93,7 @@ skip() { # NAME WHY
 	printf 'skip %s: %s\n' "$1" "$2"
 }
 
-# ok when the command succeeds. It runs in this shell.
+# ok if the command succeeds. The command runs in this shell.
 check() { # NAME COMMAND...
 	local name=$1 status=0
 	shift
@@ -113,7 +114,7 @@ is() { # NAME WANTED GOT
 	fi
 }
 
-# ok when the command succeeds and no line of its output, messages included,
+# ok if the command succeeds and no line of its output, messages included,
 # matches the extended regular expression.
 prints_no() { # NAME PATTERN COMMAND...
 	local name=$1 pattern=$2 said status=0 found
@@ -134,10 +135,10 @@ prints_nothing() { # NAME COMMAND...
 	prints_no "$1" '' "${@:2}"
 }
 
-# Until the command succeeds. SECONDS is what it takes at most where nothing else
-# runs; ten times that is waited, and 1 returned then: a limit ends what hangs,
-# it proves nothing. Counted in tries, so that nobody's setting of the clock
-# matters.
+# Waits until the command succeeds. SECONDS is the longest expected time on an
+# idle machine. After ten times as long, await returns 1. The limit only ends a
+# hanging test and proves nothing. It is counted in tries, so that a change of
+# the clock has no effect.
 await() { # SECONDS COMMAND...
 	local tries=$(($1 * 200)) i
 	shift
@@ -148,11 +149,11 @@ await() { # SECONDS COMMAND...
 	return 1
 }
 
-# A sanitizer's report in the daemon's output fails the scenario, whatever
-# the rest of it saw.
+# A sanitizer's report in the daemon's output fails the scenario, whatever the
+# other checks found.
 finish() {
 	local report='(Address|Thread|Leak)Sanitizer|runtime error:'
-	# What gcov counted is written at a clean end alone.
+	# gcov writes its counts only at a clean end.
 	[ -z "${STOP_IN_THE_END:-}" ] || stop_daemon
 	if grep -qE "$report" "$LOG" 2>/dev/null; then
 		not_ok sanitizer "$(grep -m1 -E "$report" "$LOG")"
@@ -167,13 +168,13 @@ finish() {
 	exit
 }
 
-# True where tests/long runs a scenario: then the parts run, too, that wait for a
-# minute.
+# True if tests/long runs the scenario. Then the parts that wait for a minute
+# run, too.
 is_long() {
 	[ "${LONG_PARTS:-no}" = yes ]
 }
 
-# ---- what it started and mounted ----
+# ---- processes and mounts of the scenario ----
 
 # Records a background process, to be killed at the end.
 own() { # PID
@@ -204,8 +205,8 @@ trap 'exit 143' TERM
 
 # ---- the daemon ----
 
-# Returns once it answers; 1, with the end of its log on standard error, if it
-# does not. The arguments are added to its own.
+# Starts the daemon with the arguments, and returns once it answers. Returns 1,
+# with the end of its log on standard error, if it does not.
 start_daemon() { # [OPTION...]
 	${AS_ACCOUNT[@]+"${AS_ACCOUNT[@]}"} "$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$SERVED" "$@" \
 		>>"$LOG" 2>&1 </dev/null &
@@ -217,16 +218,16 @@ start_daemon() { # [OPTION...]
 	return 1
 }
 
-# Errors and warnings in the daemon's log, but for those that tell of a disk that
-# takes its time, or is in memory, or of a kernel without Landlock: it may.
+# Prints errors and warnings in the daemon's log. Leaves out permitted warnings:
+# about a slow disk, a disk in memory, or a kernel without Landlock.
 complaints() {
 	[ -r "$LOG" ] || echo "there is no log '$LOG'"
 	grep -E ' (error|warning): ' "$LOG" |
 		grep -vE ' event=((flush|journal)-(hangs|back)|stall|nobody-served|state-suspect|unconfined) '
 }
 
-# Forgets the recorded pid once it is gone, so that cleanup cannot hit a
-# later process of the same number. Returns the process's status.
+# Forgets the recorded pid once the process is gone, so that cleanup cannot hit
+# a later process of the same number. Returns the process's status.
 reap() { # PID
 	local pid status=0 rest=()
 	wait "$1" 2>/dev/null || status=$?
@@ -237,7 +238,8 @@ reap() { # PID
 	return "$status"
 }
 
-# SIGTERM, then as long as it takes, up to 120 s. Returns its exit status.
+# Sends SIGTERM and waits for the end, up to 120 s. Returns the daemon's exit
+# status.
 stop_daemon() {
 	local pid=$DAEMON i
 	[ -n "$pid" ] || return 0
@@ -263,8 +265,9 @@ kill_daemon() {
 	return 0
 }
 
-# Until strace has the daemon: it takes one thread after the other, and misses
-# what those do that it has not yet. It sleeps when it is through.
+# Waits until strace traces the daemon. strace attaches to one thread after the
+# other, and misses calls of threads that are not yet attached. When strace
+# sleeps, all threads are attached.
 await_tracer() { # STRACE'S-PID
 	await 10 is_traced "$1"
 }
@@ -275,14 +278,14 @@ is_traced() { # STRACE'S-PID
 			grep -q .
 }
 
-# One of the daemon's counts, as refd stats names it.
+# Prints one of the daemon's counts, by its name in refd stats.
 stat_of() { # KEY
 	"$REFD" stats --socket "$SOCKET" | sed -n "s/^$1: //p"
 }
 
 # ---- repositories ----
 
-# At $T/NAME: an empty bare one, or one with a work tree and one commit.
+# Makes $T/NAME: an empty bare repository, or one with a work tree and a commit.
 new_repo() { # NAME [bare]
 	if [ "${2:-}" = bare ]; then
 		git init -q --bare "$T/$1"
@@ -292,7 +295,7 @@ new_repo() { # NAME [bare]
 	fi
 }
 
-# Makes a commit that no ref names and prints its id; works in bare ones too.
+# Makes a commit without a ref and prints its id; also in bare repositories.
 new_commit() { # NAME MESSAGE [PARENT...]
 	local repo=$T/$1 message=$2 tree parent parents=()
 	shift 2
@@ -302,8 +305,8 @@ new_commit() { # NAME MESSAGE [PARENT...]
 			-m "$message" "$tree"
 }
 
-# Prints the value of a ref. Without such a ref: prints nothing and returns 1.
-# If git fails, prints that, so that nobody takes the ref for absent.
+# Prints the value of a ref. Without the ref: prints nothing and returns 1. If
+# git fails, prints the failure, so that nobody takes the ref for absent.
 ref_of() { # NAME REF
 	local status=0
 	git -C "$T/$1" rev-parse --verify -q "$2" || status=$?
@@ -323,8 +326,8 @@ can_mount() {
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null
 }
 
-# Mounts a new one at $FS; says `skip` and returns 1 where that can't be done.
-# mkfs.xfs wants 300M, mkfs.btrfs 128M; the image is sparse.
+# Mounts a new file system at $FS. Prints `skip` and returns 1 if this is not
+# possible. mkfs.xfs needs 300M, mkfs.btrfs 128M; the image is sparse.
 with_fs() { # ext4|xfs|btrfs SIZE
 	local image why options=(-q)
 	FS=$T/fs${#scenario_mounts[@]}-$1

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Functions for scenarios of daemon/server; sourced after scenario.sh.
 
-# A client that has left fails its own check, not the scenario.
+# A client that has left fails its own check, not the whole scenario.
 trap '' PIPE
 
 RAWSOCK=$BUILD/tests/helper/rawsock
@@ -10,7 +10,7 @@ MANY_CONNS=$BUILD/tests/helper/many_conns
 # shellcheck disable=SC2034
 SLOW_FLUSH=$BUILD/tests/helper/preload_flush.so
 
-# Sends what printf makes of FORMAT; prints what comes back (rawsock.c).
+# Sends the output of printf FORMAT and prints the answer (rawsock.c).
 raw() { # FORMAT [RAWSOCK-OPTION...]
 	local format=$1
 	shift
@@ -23,24 +23,24 @@ answers() {
 	sed '1,/^\.$/d'
 }
 
-# One answer to the daemon's being there, over a new connection.
+# Checks that the daemon answers on a new connection.
 serves() {
 	"$REFD" ping --socket "$SOCKET" >/dev/null
 }
 
-# A process of ours that ran out by itself.
+# A process of this script that has ended by itself.
 gone() { # PID
 	! kill -0 "$1" 2>/dev/null
 }
 
-# Hundredths of a second of processor time that the daemon has used.
+# Prints the processor time of the daemon, in hundredths of a second.
 daemon_cpu() {
 	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$DAEMON/stat"
 }
 
-# Whether the daemon has used at most TICKS, hundredths of a second of processor
-# time, in SECONDS. It may have something to do once, but not all the time: to be
-# awaited.
+# True if the daemon has used at most TICKS, in hundredths of a second of
+# processor time, in SECONDS. For await: the daemon may have work once, but not
+# all the time.
 is_quiet() { # TICKS SECONDS
 	local before
 	before=$(daemon_cpu)
@@ -70,12 +70,13 @@ between() { # NAME LEAST VALUE MOST
 	fi
 }
 
-# A log line that is to be there.
+# Expects a log line.
 logged() { # NAME TEXT
 	check "$1" grep -qF -- "$2" "$LOG"
 }
 
-# The packets of a transaction up to its updates: id 1, TXID of 32 digits.
+# Prints the packets of a transaction up to its updates: id 1, TXID of 32
+# digits.
 transaction_head() { # TXID REPO
 	local git_dir="git-dir $2" dev_ino
 	dev_ino=$(stat -c '%d %i' "$2")

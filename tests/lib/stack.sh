@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # Every script of tests/stacks sources this file. The script then goes on inside
-# a throw-away Debian (tests/lib/root.sh) of the machine's own release, because
-# the programs were built for that release. The root has the real packages. The
-# script runs as root, with mounts, processes and a network (the loopback alone)
-# of its own, so that everything is where an administrator has it: /srv/git,
-# /etc/gitconfig, /run/refd, /usr/local/bin. There is no systemd; daemons are
-# started by hand and end with the script.
+# a temporary Debian (tests/lib/root.sh) of the machine's own release, because
+# the programs were built for this release. The root has the real packages. The
+# script runs as root, with separate mounts, processes and network (loopback
+# only), so that all files have their usual place: /srv/git, /etc/gitconfig,
+# /run/refd, /usr/local/bin. There is no systemd; the script starts daemons by
+# hand, and they end with the script.
 #
 #	. "$(dirname "$0")/../lib/stack.sh"
 #	add_user alice; ...
@@ -14,7 +14,7 @@
 #	...
 #	finish
 #
-# Outside it does not return.
+# Outside of the root, the file does not return.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "${BASH_SOURCE[0]}")/scenario.sh"
@@ -27,7 +27,7 @@ stack_packages+=,libevent-pthreads-2.1-7,libsqlite3-0
 
 # ---- outside ----
 
-# What runs in the new namespaces until the script is in the root.
+# Runs in the new namespaces until the script is in the root.
 stack_mounts() {
 	local root=$T/root dir
 	set -e
@@ -61,7 +61,7 @@ stack_enter() {
 	fi
 	export -f stack_mounts root_mount root_system
 	export T ROOT BUILD ROOT_BASE
-	# It takes all that it started along when it is killed.
+	# If unshare is killed, all processes that it started end as well.
 	unshare -m -p -f -n --kill-child --propagation private \
 		bash -c stack_mounts "$0" &
 	pid=$!
@@ -84,15 +84,15 @@ REFD=refd
 chmod 755 "$T"
 git config --system init.defaultBranch main
 
-# An account that one can log in to by key, which pushes as itself.
+# Adds an account that permits logins by key, and pushes under its own name.
 add_user() { # NAME [USERADD-OPTION...]
 	local name=$1
 	shift
 	useradd -m -p '*' -s /bin/bash -c "$name's real name" "$@" "$name"
 }
 
-# As another account, with the environment of a login; in the place of this
-# shell, or beside it.
+# Runs a command as another account, with the environment of a login, in place
+# of this shell or beside it.
 exec_as() { # USER COMMAND...
 	local user=$1 home
 	home=$(getent passwd "$user" | cut -d: -f6)
@@ -108,7 +108,7 @@ as() { # USER COMMAND...
 	(exec_as "$@")
 }
 
-# As he says it himself, so that what the server is to note is known.
+# Sets the user's name and address in git, so that the expected notes are known.
 add_pusher() { # NAME
 	add_user "$1"
 	as "$1" git config --global user.name "$1 at home"
@@ -153,7 +153,7 @@ await() { # SECONDS COMMAND...
 
 daemon_user=root
 
-# With a configuration of its own, or that of the last time.
+# With a new configuration, or with the last configuration.
 start_refd() { # [ROOT [KEY=VALUE...]]
 	local setting
 	if [ $# -gt 0 ]; then
@@ -176,7 +176,8 @@ start_refd() { # [ROOT [KEY=VALUE...]]
 	return 1
 }
 
-# Another one as another user, on the same repositories: a new journal.
+# Prepares for a daemon of a different user on the same repositories: a new
+# journal.
 forget_refd() { # REPOSITORY...
 	local repo
 	stop_daemon

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What the stacks of git-http-backend share; sourced after stack.sh. A
-# web server whose CGI account is www-data has /git/served and /git/native
-# behind a password; people are known by its name for them.
+# Common parts of the stacks of git-http-backend; sourced after stack.sh. A web
+# server with the CGI account www-data has /git/served and /git/native behind a
+# password. The web server's user names identify the users.
 
 # shellcheck source=tests/lib/stack_push.sh
 . "$ROOT/tests/lib/stack_push.sh"
@@ -30,7 +30,7 @@ await_web() {
 	await 10 as alice git ls-remote "$(url_of git)" >/dev/null 2>&1
 }
 
-# Who is noted is whom the web server let in.
+# The reflog names the user that the web server admitted.
 pusher_is_noted() {
 	is "$stack: who is noted" 'alice <alice@http.127.0.0.1>' \
 		"$(sed -E 's/^[^ ]+ [^ ]+ (.*>) .*/\1/' \

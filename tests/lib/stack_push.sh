@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 # The same pushes for every stack: to a repository that refd serves and to its
-# copy that git serves alone, by the same way and as the same person. What the
-# client is told, the refs, who is noted in the reflogs, whose the files are
-# and their modes, and what hooks saw must be the same. Sourced after stack.sh.
+# copy that git serves alone, in the same way and as the same user. Messages to
+# the client, refs, users in the reflogs, owners and modes of files, and the
+# input of hooks must be the same. Sourced after stack.sh.
 #
-#	pusher=alice			# who pushes, from ~/work
-#	url_of() { ...; }		# of refd's or git's: $1 is refd or git
+#	pusher=alice			# pushes from ~/work
+#	url_of() { ...; }		# URL for $1, refd or git
 #	repo_of() { ...; }		# the directory
 #	make_work alice
 #	prepare_repo DIRECTORY OWNER	# both
 #	stack_pushes
 #
-# COMPARE_OWNERS=no: files may be another member's of the group.
+# COMPARE_OWNERS=no: files may belong to another member of the group.
 
 stack=
 pusher=
@@ -38,7 +38,7 @@ make_work() { # USER
 		git checkout -q main'
 }
 
-# Hooks that note what they see, and one that declines.
+# Hooks that note their input, and a hook that declines.
 stack_hooks() { # DIRECTORY-OF-HOOKS
 	local name
 	mkdir -p "$1"
@@ -71,7 +71,7 @@ prepare_repo() { # DIRECTORY OWNER
 	chown -R "$2:" "$1/hooks"
 }
 
-# ---- one push, and what came of it ----
+# ---- a push and its results ----
 
 push_to() { # refd|git ARGUMENT...
 	local who=$1 status=0
@@ -83,14 +83,14 @@ push_to() { # refd|git ARGUMENT...
 	echo "status $status" >>"$T/$who.out"
 }
 
-# In no particular order; without what only refd says.
+# Sorted, without messages that only refd prints.
 told() { # refd|git
 	cat "$T/$1.out" "$T/$1.err" | sed -E 's/^remote: ?//; s/ +$//
 		/^refd: /d; /^To /d; /^Done$/d; /^error: failed to push/d
 		s/ (served|native) / REPOSITORY /; /^$/d' | LC_ALL=C sort
 }
 
-# Refs, logs without their times, whose the files are, what hooks saw.
+# Prints refs, logs without times, owners of files, and the notes of hooks.
 state_of() { # refd|git
 	local format='%p %M %u:%g\n'
 	[ "${COMPARE_OWNERS:-yes}" = yes ] || format='%p %M %g\n'
@@ -113,7 +113,7 @@ transactions() {
 	refd stats | sed -n 's/^transactions: //p'
 }
 
-# Of the push just done to both; says not_ok itself.
+# Compares the last push on both servers; reports not_ok itself.
 same() { # NAME
 	if ! diff <(told git) <(told refd) >"$T/diff"; then
 		not_ok "$1: what is told" "git < > refd: $(head -n 12 "$T/diff")"
@@ -127,7 +127,7 @@ same() { # NAME
 	return 1
 }
 
-# To both. TRANSACTIONS: how many of refd's it is to be.
+# Pushes to both. TRANSACTIONS: the expected number of refd's transactions.
 both() { # NAME TRANSACTIONS ARGUMENT...
 	local name="$stack: $1" wanted=$2 before
 	shift 2
@@ -143,7 +143,7 @@ transactions, $(cat "$T/refd.err")"
 	fi
 }
 
-# The daemon is away: git does it, and says so once.
+# The daemon is away: git does the push and prints one warning.
 warned_once() { # NAME
 	is "$stack: $1: one warning" 1 "$(grep -c \
 		'^remote: refd: .*git updates the refs itself' "$T/refd.err")"

@@ -1,9 +1,9 @@
 /*
  * Proves that history is kept up. A missing, damaged, torn or foreign index, or
  * an index ahead of the journal, is built again and finds the same rows. Rows
- * go by age and by size, in slices, but never unforgotten or deferred rows. The
- * data for look-ups by id stays until the id expires, and the space is used
- * again.
+ * go by age and by size, in slices, but not before they are forgotten, nor
+ * while they are deferred. The data for look-ups by id stays until the id
+ * expires, and the space is used again.
  */
 #include <check.h>
 #include <fcntl.h>

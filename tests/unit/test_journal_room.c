@@ -1,10 +1,11 @@
 /*
  * Proves that an open journal has room in its WAL. Commits write into the room,
  * a larger commit makes the WAL grow, and a new WAL has room again. A full disk
- * stops no work, neither by SIGBUS nor at the opening of a journal with room. A
- * disk with less space keeps its room. SQLite's writes change only the bytes
- * that they name. A file system that has stopped, but whose fdatasync succeeds,
- * is noticed when the WAL has grown and after SQLite's checkpoint.
+ * stops no work, neither by SIGBUS nor at the opening of a journal with room.
+ * On a disk with little free space, the journal keeps its room. SQLite's writes
+ * change only the bytes that they name. A file system that has stopped, but
+ * whose fdatasync succeeds, is noticed when the WAL has grown and after
+ * SQLite's checkpoint.
  */
 #include <check.h>
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/store/refs/reflog.h"
+#include "proto/oid.h"
 #include "tests/lib/memfs.h"
 
 #define LINE(c)                                                                \
@@ -80,6 +81,19 @@ static unsigned count(const char *text, size_t len, const char *line)
 	return nr;
 }
 
+/* Does TEXT end with a line of a reflog? The input may end with another line. */
+static bool ends_with_log_line(const char *text, size_t len)
+{
+	const char *line = memrchr(text, '\n', len - 1);
+	struct refd_oid oid;
+
+	line = line != NULL ? line + 1 : text;
+	return len - (size_t)(line - text) > 2 * (REFD_OID_HEX + 1) &&
+	    refd_oid_parse(line, &oid) == 0 && line[REFD_OID_HEX] == ' ' &&
+	    refd_oid_parse(line + REFD_OID_HEX + 1, &oid) == 0 &&
+	    line[2 * REFD_OID_HEX + 1] == ' ';
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct memfs *fs = memfs_new();
@@ -100,7 +114,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (memchr(data, '\0', size) == NULL && size > 0 &&
 	    data[size - 1] == '\n')
 		expect(cut == 0 && memcmp(text, data, size) == 0);
-	expect(reflog_last(sys, AT_FDCWD, "log", &old, &new_oid) == 1);
+	expect(reflog_last(sys, AT_FDCWD, "log", &old, &new_oid) ==
+	    ends_with_log_line(text, len));
 	expect(repair(sys, &cut) == 0);
 	again = get_log(sys, &again_len);
 	expect(again_len == len && memcmp(text, again, len) == 0);

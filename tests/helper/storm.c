@@ -1,8 +1,7 @@
 /*
  * Many clients at once, for scenarios and measurements. A client is a process
- * with one connection. It keeps the daemon busy until its share is done, across
- * every restart of the daemon.
- *
+ * with one connection. The client works until its share is done, and survives
+ * restarts of the daemon.
  *	storm --socket PATH --repo DIR --oid A --oid B [--clients N] [--txns M]
  *	      [--refs R] [--prefix refs/heads/storm] [--create | --same-ref]
  *	      [--atomic] [--durability MODE] [--timeout MS] [--log FILE]
@@ -10,8 +9,7 @@
  * A client moves its own refs (<prefix>/<client>/<n>) from each --oid to the
  * next in a circle, always from the last known value. With --create every
  * transaction makes new refs (<prefix>/<client>/<txn>-<n>). With --same-ref all
- * clients swap the ref <prefix>/same, and a client continues until it has done
- * its share of swaps, so the total is known.
+ * clients swap the ref <prefix>/same until each has done its share of swaps.
  *
  * --log gets a line "<ref> <oid>" for every update as soon as it is
  * acknowledged, with a single write per line. At the end storm prints a line of

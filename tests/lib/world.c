@@ -249,8 +249,7 @@ static int open_sync_failures(struct store *s)
 	int r, fd;
 
 	r = recover_starts_read(&starts, s->journal, s->boot_id);
-	fd =
-	    SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY, 0);
 	if (r == 0)
 		r = fd < 0 ? fd :
 			     sync_failures_open(s->sys, fd, s->boot_id,
@@ -279,7 +278,9 @@ int world_start(struct world *w)
 	if (w->vfs == NULL)
 		return -ENOMEM;
 	w->store.workers = workers_new(0); /* no worker ever runs */
-	r = commit_log_open(&log, &w->store.log, &why);
+	r = w->store.workers == NULL ?
+	    -ENOMEM :
+	    commit_log_open(&log, &w->store.log, &why);
 	if (r == 0)
 		r = commit_log_claim(w->store.log, &why);
 	if (r == 0) {
@@ -290,9 +291,10 @@ int world_start(struct world *w)
 		r = store_open_deferred(&w->store);
 	if (r == 0)
 		r = store_open_pipeline(&w->store);
-	store_open_barriers(&w->store);
-	if (r == 0)
+	if (r == 0) {
+		store_open_barriers(&w->store);
 		r = store_open_checkpointer(&w->store);
+	}
 	free(why);
 	w->up = true;
 	if (r == 0) {

@@ -250,10 +250,10 @@ static int open_sync_failures(struct store *s)
 
 	r = recover_starts_read(&starts, s->journal, s->boot_id);
 	fd = SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY, 0);
+	r = r == 0 && fd < 0 ? fd : r;
 	if (r == 0)
-		r = fd < 0 ? fd :
-			     sync_failures_open(s->sys, fd, s->boot_id,
-				 starts.nr <= 1, &s->sync_failures);
+		r = sync_failures_open(s->sys, fd, s->boot_id, starts.nr <= 1,
+		    &s->sync_failures);
 	SYS(s->sys, close, fd);
 	recover_starts_done(&starts);
 	return r;
@@ -270,17 +270,16 @@ int world_start(struct world *w)
 		.failed = store_log_failed,
 		.arg = &w->store };
 	char *why = NULL;
-	int r;
+	int r = -ENOMEM;
 
 	assert(!w->up);
 	init_store(w);
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	if (w->vfs == NULL)
-		return -ENOMEM;
+		return r;
 	w->store.workers = workers_new(0); /* no worker ever runs */
-	r = w->store.workers == NULL ?
-	    -ENOMEM :
-	    commit_log_open(&log, &w->store.log, &why);
+	if (w->store.workers != NULL)
+		r = commit_log_open(&log, &w->store.log, &why);
 	if (r == 0)
 		r = commit_log_claim(w->store.log, &why);
 	if (r == 0) {
@@ -291,17 +290,16 @@ int world_start(struct world *w)
 		r = store_open_deferred(&w->store);
 	if (r == 0)
 		r = store_open_pipeline(&w->store);
-	if (r == 0) {
-		store_open_barriers(&w->store);
+	if (r == 0)
 		r = store_open_checkpointer(&w->store);
-	}
-	free(why);
 	w->up = true;
 	if (r == 0) {
+		store_open_barriers(&w->store);
 		init_repos(w);
 		init_applier(w);
 		r = recover(w);
 	}
+	free(why);
 	if (r != 0)
 		world_crash(w);
 	return r > 0 ? -EIO : r;

@@ -9,8 +9,8 @@
  *	commit	one journal record for all of it, one flush
  *	publish	log lines, rename, unlock
  *	release	remove the remaining locks and staged files
- *	durability	in the stronger modes: make files, names and logs durable
- *		without the journal (durability.c)
+ *	durability	in the stronger modes: make files, names and logs
+ *			durable without the journal (durability.c)
  *
  * A failure before the commit costs its own update, or its atomic transaction.
  * A commit that definitely failed is tried again for each transaction alone
@@ -112,8 +112,8 @@ static void apply_whole(struct applier *ap, struct batch *b)
 
 /* ---- sessions ---- */
 
-/* If one update is given back, gives all of them back. A session needs all of
- * its locks. */
+/* If one update is given back, gives all updates back: a session needs all
+ * locks. */
 static bool give_back_together(struct txn_slice *txn_slice)
 {
 	enum txn_again again = TXN_AGAIN_NO;
@@ -181,8 +181,8 @@ static void session_prepare(struct applier *ap, struct batch *b)
 		 * because the session may last long. */
 		packed_snapshot_put(p->repo_slices[0].snap);
 		p->repo_slices[0].snap = NULL;
-		/* The session may keep packed-refs.lock for long. Other batches
-		 * wait for the lock as for a foreign one. */
+		/* The session may keep packed-refs.lock for long. For other
+		 * batches, the lock is like a foreign lock from now on. */
 		pass_give_turn(&p->repo_slices[0]);
 		/* The batch goes, the pass stays. */
 		p->slices[0].txn_slice = NULL;
@@ -196,9 +196,9 @@ static void session_prepare(struct applier *ap, struct batch *b)
 	free(p);
 }
 
-/* The locks are in the directory that was opened, at whatever path. The
- * configuration may have changed, as during a hook of git. The repository must
- * still use the files format. */
+/* The locks are in the directory that was opened, even if its path changed. The
+ * configuration may have changed, for example by a hook of git. The repository
+ * must still use the files format. */
 static bool is_still_there(const struct pass *p)
 {
 	const struct repo *repo = p->slices[0].repo;

@@ -17,8 +17,8 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"
 
-/* The most batches that rewrite a packed-refs of more than PACKED_LARGE bytes
- * at once. Each user has at most one. */
+/* The maximum number of batches at a time that rewrite a packed-refs of more
+ * than PACKED_LARGE bytes. A user has at most one such batch. */
 #define APPLY_LARGE_MAX 4
 
 struct applier {
@@ -42,8 +42,8 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
-	/* B has all locks it can get and waits only for the journal from now
-	 * on. Called once for each batch at most. May be NULL. */
+	/* B has all locks it can get, and from now on waits only for the
+	 * journal. Called at most once per batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);
 	/* A reflog line could not be written and was recorded as missing. */
 	void (*defer_line)(void *arg, const struct repo *repo);

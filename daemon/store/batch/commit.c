@@ -47,14 +47,14 @@ static enum record_action action_of(const struct change *c)
 	case CHANGE_NOTHING:
 		break;
 	}
-	/* The confirmed value may be another writer's and not synced. A replay
+	/* The confirmed value may be of another writer and not synced. A replay
 	 * has to write the value. */
 	return c->is_end && !change_only_looks(c) ? RECORD_WRITE :
 						    RECORD_NOTHING;
 }
 
-/* A ref of another worktree has two names. The answer uses the asked name, and
- * the record uses the name in the worktree. */
+/* A ref of a different worktree has two names. The answer uses the name in the
+ * request, and the record uses the name in the worktree. */
 static bool has_own_answer(const struct change *c)
 {
 	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;
@@ -95,8 +95,8 @@ static void add_change(struct change *c, struct record_member *members,
 	++*nr;
 }
 
-/* The plan has every live change of SHARE, and every decided update that is
- * not recorded yet. The plan never changes after the commit. */
+/* The plan has every live change of SLICE, and every decided update that is not
+ * recorded yet. The plan never changes after the commit. */
 static int make_plan(struct pass *p, struct slice *slice)
 {
 	const struct txn *txn = slice->txn;
@@ -157,7 +157,7 @@ static struct repo_slice *group_of(struct pass *p, const struct slice *slice)
 	return NULL;
 }
 
-/* Sets the fields that all rows of SHARE have in common. */
+/* Sets the fields that all rows of SLICE have in common. */
 static void start_row(struct pass *p, const struct slice *slice,
     enum journal_kind kind, struct journal_row *row)
 {
@@ -194,7 +194,7 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 		free((void *)(uintptr_t)rows[--nr].body);
 }
 
-/* The row is in the journal. The live changes of SHARE may be published. */
+/* The row is in the journal. The live changes of SLICE may be published. */
 static void slice_committed(struct slice *slice, uint64_t lsn)
 {
 	struct txn_slice *txn_slice = slice->txn_slice;
@@ -232,7 +232,7 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 	}
 }
 
-/* Does SHARE have a change in a packed-refs.new? */
+/* Does SLICE have a change in a packed-refs.new? */
 static bool is_bound(struct pass *p, const struct slice *slice)
 {
 	struct repo_slice *g = group_of(p, slice);

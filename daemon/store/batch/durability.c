@@ -7,18 +7,18 @@
  *			power loss may lose the record too, and must not leave
  *			an empty file in place of an old durable value
  *	journal		nothing: the record is durable
- *	pass		write the values out, and flush once for all values
+ *	batch		write the values out, and flush once for all values
  *			before any lock is taken; at the end write the logs out,
  *			and flush once for all logs and names
  *	fsync		sync each value before any lock is taken, many in
  *			parallel; at the end sync each log and each changed
  *			directory once
  *
- * One flush covers many files: if the file system permits (fsync_covers_all() in sys.h),
- * a small file is created last and synced. Otherwise syncfs is called on a
- * descriptor that was opened before the writes and has no other user. The
- * kernel reports an error once to each descriptor, and the checkpoint needs its
- * own report.
+ * One flush covers many files: if the file system permits (fsync_covers_all()
+ * in sys.h), a small file is created last and synced. Otherwise syncfs is
+ * called on a descriptor that was opened before the writes and has no other
+ * user. The kernel reports an error once to each descriptor, and the checkpoint
+ * needs its own report.
  *
  * What fails:
  *	a value can't be synced		the update fails, the file is removed
@@ -99,7 +99,7 @@ void durability_staged(struct pass *p, struct change *c, int fd)
 	flush_add(&p->flush, fd, how_of_value(c->slice->mode), c);
 }
 
-/* ---- one flush for many ---- */
+/* ---- one flush for many files ---- */
 
 /* The file is created last: its sync also covers all earlier changes. */
 static int sync_small_file(struct pass *p, struct repo_slice *g)

@@ -81,7 +81,7 @@ static void add_parents(struct dirs *d, const struct change *c,
 	}
 }
 
-/* ---- which ---- */
+/* ---- selecting the directories ---- */
 
 static bool is_synced(const struct change *c)
 {

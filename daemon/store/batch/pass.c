@@ -129,8 +129,8 @@ void pass_settle(struct pass *p)
 		s = &p->slices[i];
 		if (!s->broken || !s->txn->req.atomic)
 			continue;
-		/* If one update is decided, abort the others. If none is
-		 * decided, give all of them back together. */
+		/* If one update is decided, aborts all other updates. If none
+		 * is decided, gives all of them back together. */
 		again = TXN_AGAIN_NO;
 		for (k = 0; k < s->txn_slice->nr; k++) {
 			struct txn_update *u = s->txn_slice->updates[k];
@@ -156,7 +156,7 @@ void pass_settle(struct pass *p)
 
 /* ---- setting a pass up ---- */
 
-/* Can PART change packed-refs? */
+/* Can TXN_SLICE change packed-refs? */
 static bool rewrites_packed(const struct txn_slice *txn_slice)
 {
 	size_t i;

@@ -2,10 +2,10 @@
  * The state that prepare*.c, commit.c and publish.c share for one batch.
  * Private to these files and apply.c.
  *
- * A pass is the slice of a batch that one journal commit covers. A change is
- * one ref file. The first changes are the refs that the updates name. Under
- * the locks, more changes are found: the target of a symbolic ref, and HEAD
- * where HEAD points to the branch. All changes of an update succeed or fail
+ * A pass covers the updates of a batch that one journal commit records. A
+ * change is one ref file. The first changes are the refs that the updates name.
+ * Under the locks, more changes are found: the target of a symbolic ref, and
+ * HEAD if HEAD points to the branch. All changes of an update succeed or fail
  * together. Each phase visits all changes and continues after a failure.
  */
 #ifndef STORE_BATCH_H
@@ -54,7 +54,7 @@ struct slice {
 	bool is_taken;         /* another writer took a packed name */
 	enum refd_durability mode;
 	uint64_t lsn;
-	struct record plan; /* exactly what the log stores; owns its members */
+	struct record plan; /* the content of the log row; owns its members */
 	int shared_perm;
 	mode_t file_mode, dir_mode;
 	enum reflog_policy log_policy;
@@ -74,7 +74,8 @@ struct repo_slice {
 	size_t clear_len; /* 0: no directory was checked yet */
 	bool logs_looked, has_no_logs;
 	bool packed_turn; /* packed_turn_take() */
-	/* The applier's slot of the user who rewrites a large packed-refs. */
+	/* The slot in the applier for a user who rewrites a large
+	 * packed-refs. */
 	atomic_uint_fast64_t *large_user;
 	bool packed_locked;  /* packed-refs.lock is ours */
 	bool packed_changed; /* packed-refs.new is written */
@@ -112,7 +113,7 @@ struct change {
 	 * FROM. */
 	bool is_asked;
 	bool is_head; /* found: HEAD, which points to FROM */
-	/* The ref whose value counts: not a symbolic ref that is followed. */
+	/* The ref with the value: not a symbolic ref on the way. */
 	bool is_end;
 	struct change *from;  /* the symbolic ref (for HEAD: the branch) */
 	struct change *of;    /* with CHANGE_LOG: the source of the line */
@@ -141,7 +142,7 @@ struct change {
 	bool lacks_line; /* the log line could not be written */
 	/* The number of directories made for the lock, and for the log. */
 	unsigned made_dirs, log_made_dirs;
-	int durability_err; /* errno if the file is not durable by itself, or 0 */
+	int durability_err; /* errno if the file is not durable, or 0 */
 	/* Set for a change that is committed but can't be published. */
 	enum refd_status void_status;
 	char *void_text; /* owned */
@@ -207,7 +208,7 @@ static inline const char *change_new_target(const struct change *c)
 	    NULL;
 }
 
-/* The length of the directory slice of the name; 0: no directory slice. */
+/* The length of the directory of the name; 0: no directory. */
 static inline size_t change_dir_len(const struct change *c)
 {
 	const char *slash = strrchr(c->edit.name, '/');
@@ -215,8 +216,8 @@ static inline size_t change_dir_len(const struct change *c)
 	return slash != NULL ? (size_t)(slash - c->edit.name) : 0;
 }
 
-/* The name for messages and for git's rule of which refs get a log. A ref of
- * another worktree has a prefix if the client named the ref with a prefix. */
+/* The name for messages, and for git's rule of which refs get a log. A ref of a
+ * different worktree has a prefix if the client used a prefix. */
 static inline const char *change_shown_name(const struct change *c)
 {
 	return c->is_asked ? c->u->ask->name : c->edit.name;
@@ -228,7 +229,7 @@ bool change_is_moved(const struct change *c, enum refd_status status);
  * place of STATUS if the repository was moved. */
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
-/* The same for a failure that git has words for: txn_decide_detail(). */
+/* The same for a failure with a message of git: txn_decide_detail(). */
 void change_fail_detail(struct change *c, enum refd_status status,
     enum refd_detail_kind kind, const char *arg0, const char *arg1,
     const char *arg2);
@@ -236,7 +237,7 @@ void change_fail_detail(struct change *c, enum refd_status status,
 void change_cant_lock(struct change *c, enum refd_status status,
     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void change_fail_errno(struct change *c, int err, const char *doing);
-/* The same for an error of packed-refs, as packed.h lists them. */
+/* The same for an error of packed-refs (the list is in packed.h). */
 void change_fail_packed(struct change *c, int err, const char *doing);
 void change_again(struct change *c, enum txn_again why);
 /* Gives C back: another writer has the lock of PATH in C's directory. */
@@ -253,10 +254,11 @@ void pass_settle(struct pass *p);
 
 /* ---- pass.c ---- */
 
-/* The slices of a batch that one pass takes. */
+/* The txn slices that one pass takes. */
 enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL };
 
-/* The rule by which TXN creates logs. A linked worktree can have another. */
+/* The rule by which TXN creates logs. A linked worktree can have its own
+ * rule. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
 bool pass_takes(const struct txn_slice *txn_slice, enum slices slices);
 /* false: out of memory. Call pass_done() in this case too. */
@@ -280,8 +282,8 @@ int pass_worktree(struct pass *p, struct repo *repo, const char *id,
     const struct worktree **b);
 void pass_close_worktrees(struct pass *p);
 
-/* Returns false and fails C if PATH, a file of C, has a symbolic link in its
- * directory slice. */
+/* Returns false and fails C if a directory in PATH, a file of C, is a symbolic
+ * link. */
 bool change_stays_inside(struct pass *p, struct change *c, const char *path);
 
 /* Adds a found change to the update of FROM. Copies NAME. The caller sets the
@@ -292,7 +294,7 @@ struct change *pass_found(struct pass *p, struct change *from,
 bool pass_enlist(struct pass *p, struct change *c);
 
 /* apply.c: tells the store that B has all locks it can get, or that other
- * batches must not wait for B's slow preparation. */
+ * batches must not wait for the slow preparation of B. */
 void apply_is_prepared(struct applier *ap, struct batch *b);
 
 /* prepare.c: everything up to the commit point. */
@@ -306,13 +308,14 @@ void pass_check(struct pass *p);
 void pass_prepare_logs(struct pass *p);
 /* prepare.c: writes the new value to a staged file. 0 or negative errno. */
 int pass_stage_value(struct pass *p, struct change *c);
-/* prepare_packed.c: is a rewrite of packed-refs faster for PART? May the new
- * ref of U be in packed-refs? */
+/* prepare_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the
+ * new ref of U be in packed-refs? */
 bool slice_goes_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
 bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
-/* packed-refs.lock, packed-refs.new. Waits for another batch's. */
+/* Takes packed-refs.lock and writes packed-refs.new. Waits for other
+ * batches. */
 void pass_prepare_packed(struct pass *p);
 /* Lets other batches try for packed-refs.lock and for a large file. */
 void pass_give_turn(struct repo_slice *g);
@@ -325,12 +328,12 @@ int pass_refit_packed(struct pass *p, struct repo_slice *g);
 
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
-/* Writes an abort record for FAILED, with void_status and void_text of each.
- * Durable on success. 0; otherwise the outcome of FAILED is unknown. */
+/* Writes an abort record for FAILED, with void_status and void_text of every
+ * change. Durable on success. 0; otherwise the outcome of FAILED is unknown. */
 int pass_void(struct pass *p, struct change **failed, size_t nr);
 /* Records that the log line of C is missing. 0, or as pass_void(). */
 int pass_defer_line(struct pass *p, const struct change *c);
-/* publish.c: publishes all committed changes. Aborts a change that can't be
+/* publish.c: publishes all committed changes. Aborts changes that can't be
  * published. */
 void pass_publish(struct pass *p);
 /* The steps of pass_publish(). publish_packed.c: packed-refs. */
@@ -338,9 +341,9 @@ void pass_publish_packed(struct pass *p, struct repo_slice *g);
 /* publish_lines.c: appends C's line to the log of the ref and to the logs of
  * C->lines. The logs stay open until the next call of the three below. */
 void change_append_lines(struct change *c);
-/* Keeps the lines. Records each line that could not be written. Call before
- * the locks go: the locks tell the next start about the missing line. 0, or a
- * negative errno: a line is neither written nor recorded. */
+/* Keeps the lines. Records every line that could not be written. Call before
+ * the locks are released: the locks tell the next start about the missing line.
+ * 0, or a negative errno: a line is neither written nor recorded. */
 int change_defer_lines(struct pass *p, struct change *c);
 /* Keeps the lines. Recovery checks the logs. */
 void change_close_logs(struct pass *p, struct change *c);
@@ -371,14 +374,14 @@ void durability_placing(struct pass *p, const struct change *c);
  * durability_log(), which closes the descriptor. */
 bool durability_wants_log(const struct change *c);
 void durability_log(struct pass *p, struct change *c, int fd);
-/* C confirms a value that another writer may not have synced. Syncs it. */
+/* C confirms a value. If the writer may not have synced the value, syncs it. */
 void durability_confirmed(struct pass *p, struct change *c);
 /* Syncs the names and logs of all published changes. Then decides the
  * updates. */
 void durability_finish(struct pass *p);
 /* C is published but can't be made durable. The first error counts. */
 void durability_failed(struct change *c, int err);
-/* durability_dirs.c: syncs the directories that slices of mode fsync changed. */
+/* durability_dirs.c: syncs the changed directories of slices of mode fsync. */
 void durability_dirs(struct pass *p);
 
 /* Did the client ask for a log? Git passes --create-reflog on only with new

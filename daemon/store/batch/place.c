@@ -114,7 +114,8 @@ bool change_stays_inside(struct pass *p, struct change *c, const char *path)
 		return true;
 	*slash = '\0';
 	r = SYS(p->sys, stays_below, c->edit.dirfd, dir);
-	/* A missing directory is fine: the existing slice was checked. */
+	/* A missing directory is fine: the existing directories above were
+	 * checked. */
 	if (r == 0 || r == -ENOENT || r == -ENOTDIR)
 		return true;
 	if (r == -EXDEV)

@@ -46,7 +46,8 @@ static void check_same(struct pass *p)
 	}
 }
 
-/* Fails updates in a removed worktree: they must not reach the main one. */
+/* Fails updates in a removed worktree: they must not reach the main
+ * worktree. */
 static void check_places(struct pass *p)
 {
 	struct change *c;
@@ -91,7 +92,7 @@ static void check_twice(struct pass *p)
 	}
 }
 
-/* Makes the repository's token at the first change that needs the token. */
+/* Makes the token of the repository at the first change that needs a token. */
 static int need_token(struct pass *p, struct repo_slice *g)
 {
 	int r;

@@ -275,8 +275,8 @@ static void check_old_value(struct change *c)
 
 /* ---- directories and files ---- */
 
-/* Two names of one transaction that can't both exist. Conflicting names of
- * different transactions are never in one pass. */
+/* Checks for two names of one transaction that can't both exist. Conflicting
+ * names of different transactions are never in one pass. */
 static void check_siblings(struct pass *p, struct change *c)
 {
 	char below[REFD_REFNAME_MAX + 2];
@@ -310,7 +310,8 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	strcpy(prefix, c->edit.name);
 	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
 		*slash = '\0';
-		/* Most names of a pass are in one directory. */
+		/* Most names of a pass are in one directory, so the last result
+		 * is kept. */
 		if ((size_t)(slash - prefix) == g->clear_len &&
 		    memcmp(prefix, g->clear_dir, g->clear_len) == 0)
 			break;
@@ -406,7 +407,7 @@ static void check_conflicts(struct pass *p, struct change *c)
 		dirs_failed(c, dirs, "can't remove an empty directory");
 }
 
-/* ---- all of it ---- */
+/* ---- all checks ---- */
 
 static bool is_branch(const struct change *c)
 {

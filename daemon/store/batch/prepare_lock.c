@@ -104,7 +104,7 @@ static void lock_failed(struct pass *p, struct change *c, int err)
 		change_fail_errno(c, err, "can't create the lock file");
 }
 
-/* May C be given back alone? An atomic transaction needs all of its locks. */
+/* May C be given back alone? An atomic transaction needs all its locks. */
 static bool may_go_later(const struct change *c)
 {
 	const struct refd_request *req = &c->slice->txn->req;
@@ -144,7 +144,7 @@ static unsigned depth_of(const struct change *c)
 	return depth;
 }
 
-/* Did a change of C's update come before one of OTHER's in the request? */
+/* Did a change of C's update come before a change of OTHER's in the request? */
 static bool came_before(const struct change *c, const struct change *other)
 {
 	return c->u < other->u;
@@ -156,7 +156,7 @@ static void fail_twice(struct change *c, struct change *via,
 {
 	const struct change *later = via;
 
-	/* git works in the order of the request, and also adds the HEAD that
+	/* git works in the order of the request, and also adds HEAD if HEAD
 	 * points to a branch. */
 	if (!other->is_asked && !other->is_head && came_before(c, other))
 		later = other->from;
@@ -267,8 +267,8 @@ static bool is_reached_by_head(const struct change *c)
 	return false;
 }
 
-/* Does the log of HEAD get a line? It does if the log exists or is to be
- * created. 1, 0, or negative errno. */
+/* Does the log of HEAD get a line? Yes if the log exists or is to be created.
+ * 1, 0, or negative errno. */
 static int wants_head_log(struct pass *p, const struct change *c)
 {
 	struct slice *s = c->slice;

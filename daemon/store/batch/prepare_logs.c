@@ -33,7 +33,7 @@ bool change_forces_log(const struct change *c)
 	return false;
 }
 
-/* C writes a symbolic ref to a missing ref. Neither the ref nor the symbolic
+/* C writes a symbolic ref to a missing ref. Neither this ref nor the symbolic
  * refs that lead to it get a line. */
 static bool leads_nowhere(const struct change *c)
 {
@@ -76,7 +76,7 @@ static int slice_file(struct pass *p, struct change *c, int fd)
 	return SYS(p->sys, fchmod, fd, mode);
 }
 
-/* As git does, sets the mode of every log that gets a line. */
+/* As git does, sets the mode of every log with a new line. */
 static int slice_log(struct pass *p, struct change *c, const char *path)
 {
 	int fd, r;

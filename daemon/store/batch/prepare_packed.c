@@ -31,11 +31,11 @@
 #include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 
-/* A batch holds the turn for about one flush. A longer wait means that the
- * disk hangs. Other batches must not hang with that disk. */
+/* A batch holds the turn for about one flush. A longer wait means that the disk
+ * hangs. Batches of other disks must not hang too. */
 #define PACKED_TURN_MS 10000
 
-/* ---- which ---- */
+/* ---- selecting the refs ---- */
 
 static bool is_peeled(const struct txn_update *u)
 {
@@ -94,7 +94,8 @@ bool slice_goes_packed(const struct applier *ap,
 
 /* ---- refs that must stay loose ---- */
 
-/* The last directory that was checked: is DIR or a parent locked as a ref? */
+/* The last directory that was checked: is DIR, or a directory above, locked as
+ * a ref? */
 struct above {
 	char dir[REFD_PATH_MAX];
 	bool is_locked;
@@ -263,7 +264,8 @@ static bool is_alone(const struct pass *p, const struct repo_slice *g)
 	return true;
 }
 
-/* Takes one of the few slots for large files. A user gets one slot at most. */
+/* Takes a slot for large files; there are only a few. A user gets one slot at
+ * most. */
 static bool take_large(const struct pass *p, struct repo_slice *g, uint32_t uid)
 {
 	atomic_uint_fast64_t *users = p->ap->large_users;
@@ -329,8 +331,8 @@ static int64_t rewrite_until(const struct pass *p, const struct repo_slice *g)
 	return SYS(p->sys, now_mono) + wait_ms * 1000000;
 }
 
-/* Waits for other batches of this daemon, but not while this batch has the
- * turn of another repository: two batches could wait for each other. */
+/* Waits for other batches of this daemon, but not while this batch has the turn
+ * of a different repository: two batches could wait for each other. */
 static int lock_packed(const struct pass *p, struct repo_slice *g,
     mode_t dir_mode)
 {

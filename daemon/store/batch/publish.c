@@ -347,8 +347,8 @@ static void release_group(const struct pass *p, struct repo_slice *g)
 {
 	bool has_rest = group_has_rest(p, g);
 
-	/* A deferred deletion keeps its own lock, and recovery rewrites
-	 * packed-refs. packed-refs itself need not stay locked. */
+	/* A deferred deletion keeps the lock of its ref, and recovery rewrites
+	 * packed-refs. Until then packed-refs need not stay locked. */
 	if (g->packed_changed)
 		packed_rewrite_abandon(g->repo->packed);
 	if (g->packed_locked &&
@@ -379,7 +379,7 @@ static bool leaves_no_file(const struct change *c)
 	    c->to_packed;
 }
 
-/* Is the next change in the same directory, without a file of its own? */
+/* Is the next change in the same directory, and does it leave no file? */
 static bool is_before_neighbour(const struct pass *p, size_t i)
 {
 	const struct change *c = p->changes[i], *next;

@@ -81,8 +81,8 @@ int change_defer_lines(struct pass *p, struct change *c)
 	return r;
 }
 
-/* Removes the line through the descriptor that wrote it. A repository that was
- * moved out of the roots can't be opened again. */
+/* Removes the line through the descriptor that wrote the line. A repository
+ * that was moved out of the roots can't be opened again. */
 static int retract_line(struct change *c)
 {
 	return c->log ? edit_retract(&c->edit, &c->slice->plan, c->plan) : 0;

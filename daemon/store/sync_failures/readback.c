@@ -1,15 +1,16 @@
 /*
- * The happy path, for each file that is new:
- *	open	so that reads come from the disk: with O_DIRECT, since pages that
- *		a process has mapped stay in memory, and git maps packs. Where
- *		O_DIRECT is not supported, the pages are dropped, and are seen to
- *		be gone. A file system without a disk is read as it is
+ * The happy path, for each new file:
+ *	open	in a way that reads come from the disk: with O_DIRECT, because
+ *		pages that a process has mapped stay in memory, and git maps
+ *		packs. Without O_DIRECT, the pages are dropped, and a check
+ *		shows that they are gone. A file system without a disk is read
+ *		normally
  *	loose	inflated: the checksum of the content is the name
  *	packs	and the files that git keeps beside packs: the last twenty bytes
  *		are the checksum of all bytes before
  *
- * A file is new by its own ctime, in a directory that is new: each new name in
- * a directory changes both. No file is mapped here.
+ * A file is new if its ctime and the ctime of its directory are new, because a
+ * new name changes both. No file is mapped here.
  *
  * Failures end the reading, with two exceptions. A file that is gone meanwhile
  * is ignored. After a lost file the reading goes on, to find all lost files.
@@ -30,10 +31,10 @@
 #include "proto/oid.h"
 
 #define PART  (64 * 1024)
-#define ALIGN 4096 /* O_DIRECT's wish */
-#define TRIES 3    /* to see it gone: somebody may be reading it */
+#define ALIGN 4096 /* O_DIRECT may need this alignment */
+#define TRIES 3    /* drops of pages; another process may be reading the file */
 
-/* A directory that is looked at; what is wrong goes to PATH. */
+/* A directory being read. The path of a bad file goes to PATH. */
 struct place {
 	const struct readback *readback;
 	const struct sys *sys;
@@ -55,7 +56,7 @@ static int drop(const struct sys *sys, int fd)
 		r = SYS(sys, drop_cache, fd);
 		if (r == 0)
 			r = SYS(sys, cache_holds, fd);
-		/* What was written since the last sync is dirty, and stays. */
+		/* Dirty pages are not dropped. A sync makes them clean. */
 		if (r == 1)
 			r = SYS(sys, fsync, fd) < 0 ? -EIO : 1;
 		if (r <= 0)
@@ -64,7 +65,7 @@ static int drop(const struct sys *sys, int fd)
 	return -EBUSY;
 }
 
-/* So that reads are the disk's. */
+/* Opens NAME in a way that reads come from the disk. */
 static int open_anew(const struct sys *sys, int dirfd, const char *name)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -86,8 +87,8 @@ static int open_anew(const struct sys *sys, int dirfd, const char *name)
 	return r < 0 ? r : fd;
 }
 
-/* Up to the end, or what inflate() takes for it. Behind SIZE nothing is read:
- * that offset need not be one that O_DIRECT takes. */
+/* Reads up to the end, or the end of the stream for inflate(). Never reads
+ * behind SIZE, because O_DIRECT may refuse that offset. */
 static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
     z_stream *z, struct sha1 *sha)
 {
@@ -108,7 +109,7 @@ static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
 			zr = inflate(z, Z_NO_FLUSH);
 			sha1_add(sha, out, PART - z->avail_out);
 		} while (zr == Z_OK && z->avail_out == 0);
-		/* It has had all there is, and wants more. */
+		/* inflate() has used all input and needs more. */
 		if (zr == Z_BUF_ERROR)
 			zr = Z_OK;
 	}
@@ -138,7 +139,8 @@ static int check_loose(const struct sys *sys, int fd, uint64_t size,
 	return r;
 }
 
-/* Of the N bytes at AT those before END count, the others are the sum. */
+/* Adds the bytes before offset END to SHA. The bytes from END on are the
+ * expected checksum, WANTED. */
 static void split(const unsigned char *part, uint64_t at, size_t n,
     uint64_t end, struct sha1 *sha, uint8_t wanted[SHA1_BYTES])
 {
@@ -204,7 +206,7 @@ static int say_lost(const struct place *p, const char *name,
 	return 0;
 }
 
-/* OID: the name of a loose one; NULL: it ends with its sum. */
+/* OID is the name of a loose object. NULL: the file ends with its checksum. */
 static int check_file(const struct place *p, const char *name,
     const struct refd_oid *oid)
 {
@@ -217,7 +219,8 @@ static int check_file(const struct place *p, const char *name,
 	fd = r < 0 ? r : open_anew(p->sys, p->fd, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : say(p, fd, name);
-	/* By now it may be another one: a multi-pack-index is replaced. */
+	/* The file may have been replaced meanwhile, as a multi-pack-index
+	 * is. */
 	r = SYS(p->sys, fstat, fd, &st);
 	if (r == 0)
 		r = oid != NULL ? check_loose(p->sys, fd, st.size, oid) :
@@ -230,7 +233,7 @@ static int check_file(const struct place *p, const char *name,
 
 /* ---- a directory ---- */
 
-/* Those that end with the sum of what is before. */
+/* Does the file end with the checksum of all bytes before? */
 static bool has_sum(const char *name)
 {
 	static const char *const kinds[] = { ".pack", ".idx", ".rev", ".bitmap",
@@ -325,7 +328,7 @@ int readback_objects(const struct readback *readback, int fd, const char *name,
 		path, size, &is_any_lost };
 	int r;
 
-	/* info/alternates: each of them is a store of its own. */
+	/* Alternates in info/alternates are separate stores. */
 	if (strchr(name, '/') != NULL)
 		return 0;
 	r = name[0] != '\0' ? check_entries(&top) : check_store(&top);

@@ -1,7 +1,7 @@
 /*
- * Reads back the objects of a store: are the objects that were written since
- * some time on the disk, and not in memory alone? Their contents are read from
- * the disk, and compared with the checksums that git gives them.
+ * Reads back the objects of a store: are the objects written since a given time
+ * on the disk, or in memory alone? The contents are read from the disk, and
+ * compared with the checksums of git.
  *
  * Any thread. Blocks while the objects are read. Nothing logs.
  */
@@ -10,7 +10,7 @@
 
 #include "daemon/base/sys.h"
 
-/* LOST is called for each file that is not on the disk as it was written. */
+/* LOST is called for every file with different content on the disk. */
 struct readback {
 	const struct sys *sys;
 	void (*lost)(void *arg, const char *path, const struct sys_stat *st);
@@ -19,11 +19,11 @@ struct readback {
 
 /*
  * Reads all files that changed at LIMIT or later below the directory FD. FD is
- * objects/ (NAME ""), or its directory NAME. 0, or a negative errno, and PATH is
- * the first file with that error:
- *	-EBADMSG	not on the disk as it was written; LOST was told of all
- *	-EBUSY		another process has it mapped: nobody can tell
- *	another one	could not be read
+ * objects/ (NAME ""), or its directory NAME. 0, or a negative errno, and PATH
+ * is the first file with this error:
+ *	-EBADMSG	lost files: LOST was called for every lost file
+ *	-EBUSY		another process has the file mapped: no result
+ *	otherwise	the file could not be read
  */
 int readback_objects(const struct readback *readback, int fd, const char *name,
     int64_t limit, char *path, size_t size);

@@ -1,17 +1,17 @@
 /*
  * The happy path: no sync ever failed, and no function here does anything.
  *
- * After a failed sync, once for each object store, and again after each further
- * failure of its file system: the files that are newer than the last successful
- * sync are read from the disk (readback.c). A sync comes first, so that the disk
- * has the files that other processes wrote since.
+ * After a failed sync, every object store on the file system is read back once,
+ * and again after every further failure. Files that are newer than the last
+ * successful sync are read from the disk (readback.c). Before, a sync writes
+ * the files of other processes to the disk.
  *
- * Failures: a file is not on the disk as it was written, or cannot be read from
- * the disk. Updates that name objects in that store are refused, with the name
- * of the file, until the file is removed, or the file system is mounted again.
- * All transactions of one round of the barrier get the same answer. As long as
- * the first lost file is not touched, the store is not read again: reading may
- * take minutes, and all other readers wait.
+ * Failures: the disk has different content, or cannot be read. Updates that
+ * name objects in this store are refused, with the name of the file, until the
+ * file is removed or the file system is mounted again. All transactions of one
+ * round of the barrier get the same answer. As long as the first lost file is
+ * unchanged, the store is not read again: reading may take minutes, and all
+ * other readers wait.
  */
 #include "daemon/store/sync_failures/suspect_store.h"
 
@@ -27,15 +27,15 @@
 
 struct suspect_store {
 	int fd;
-	char name[16]; /* as objects_new's */
+	char name[16]; /* as in struct objects_new */
 	uint64_t life, dev, ino;
 };
 
-/* An object store that lacks objects, and the reason that clients get. */
+/* An object store that lacks objects, and the reason for clients. */
 struct lacking {
 	uint64_t life, dev, ino, round;
 	int err;
-	struct sys_stat st; /* of the first file */
+	struct sys_stat st; /* of the first lost file */
 	char *path, *why;
 	struct lacking *next;
 };
@@ -53,7 +53,7 @@ bool suspect_store_is(struct sync_failures *d, int fd,
 	    SYNC_FAILURES_NONE;
 }
 
-/* ---- of several ---- */
+/* ---- selecting stores ---- */
 
 static int64_t limit(void *arg, int fd, const struct sys_stat *st)
 {
@@ -79,7 +79,7 @@ bool suspect_store_any_of(struct sync_failures *d,
 	    (stores->nr == 0 || objects_walk(&walk, stores) != 0);
 }
 
-/* ---- read ---- */
+/* ---- reading back ---- */
 
 int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
     struct suspect_store **out)
@@ -112,7 +112,7 @@ void suspect_store_next_round(struct sync_failures *d)
 	atomic_fetch_add(&d->round, 1);
 }
 
-/* NULL: there is no memory. */
+/* NULL: out of memory. */
 static char *text_of(int err, const char *path, size_t nr_lost)
 {
 	char *text = NULL;
@@ -195,7 +195,7 @@ static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 	    "it is not on the disk as it was written");
 }
 
-/* NULL: there is no memory. Then the store is read again. */
+/* NULL: out of memory. Then the store is read again. */
 static struct lacking *note_lacking(const struct sync_failures *d,
     const struct suspect_store *one, int err, const char *path,
     const struct reading *reading)
@@ -282,7 +282,7 @@ int suspect_store_read_back(struct sync_failures *d,
 	return r;
 }
 
-/* ---- a directory whose files are written again ---- */
+/* ---- directories whose files refd writes again ---- */
 
 int64_t suspect_store_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth)

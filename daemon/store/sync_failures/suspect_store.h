@@ -16,39 +16,38 @@
 
 struct suspect_store;
 
-/* Told of each object file that is not on the disk. */
+/* Called for every lost object file. */
 struct suspect_store_report {
 	void (*lost)(void *arg, const char *path, const char *why);
 	void *arg;
 };
 
-/* Is the directory FD, with the attributes ST, such an object store? */
+/* Is the directory FD, with the attributes ST, a suspect object store? */
 bool suspect_store_is(struct sync_failures *d, int fd,
     const struct sys_stat *st);
-/* Is one of STORES such an object store? Also if STORES is empty: then
- * nothing is known. */
+/* Is any of STORES suspect? True also if STORES is empty, because then the
+ * stores are unknown. */
 bool suspect_store_any_of(struct sync_failures *d,
     const struct object_stores *stores);
 
-/* A barrier thread. *ONE is the object store FOUND, to be read after the next
- * sync; NULL: FOUND is not suspect. Negative errno. */
+/* For a barrier worker. *ONE is a copy of FOUND, to be read after the next
+ * sync. NULL: FOUND is not suspect. Negative errno. */
 int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
     struct suspect_store **one);
 /* A round of the barrier begins: the result of a reading counts for the whole
  * round. */
 void suspect_store_next_round(struct sync_failures *d);
-/* Reads ONE, unless the last reading still counts. 0: all objects are on the
+/* Reads ONE, unless the last result still counts. 0: all objects are on the
  * disk. Otherwise negative errno, and *WHY is the reason, to be freed, or NULL:
- * out of memory. One thread at a time; the others wait. */
+ * out of memory. One thread at a time; other threads wait. */
 int suspect_store_read_back(struct sync_failures *d,
     const struct suspect_store *one, const struct suspect_store_report *report,
     char **why);
 void suspect_store_free(struct sync_failures *d, struct suspect_store *one);
 
-/* Since when the files of the directory FD, on the file system LIFE, may be in
- * memory alone; SYNC_FAILURES_NONE: they are not; 0: that is not known. *NTH
- * goes to suspect_store_dir_lasts(), after the files were written again and
- * synced. */
+/* Since when may the files of directory FD, on file system LIFE, be in memory
+ * alone? SYNC_FAILURES_NONE: no file is. 0: unknown. Pass *NTH to
+ * suspect_store_dir_lasts() after the files were written again and synced. */
 int64_t suspect_store_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth);
 void suspect_store_dir_lasts(struct sync_failures *d, int fd, uint64_t life,

@@ -1,17 +1,16 @@
 /*
- * The happy path: one line for each life that was synced, overwritten in place,
- * with a mark during the sync.
+ * The happy path: the file has one line per life with a sync. The line is
+ * overwritten in place, and has a mark during a sync.
  *
  * Failures:
  *	a mark cannot be written		the sync may not begin
- *	the end of a sync cannot be written	the mark stays, and claims more
- *		than it need
+ *	the end of a sync cannot be written	the mark stays, and reports
+ *		too much
  *	no memory to note a reading		the store is read again
- *	an earlier process of this boot wrote the file, and it is damaged or
- *		cannot be read			every life may have failed until
- *		the next boot, also a life that is new
- * A disk that brings back an older content of the file within one boot is
- * believed.
+ *	the file is damaged or unreadable, and an earlier process of this boot
+ *		wrote it	until the next boot, every life counts as
+ *		failed, also a new life
+ * A disk that brings back an older content within one boot is not noticed.
  */
 #include "daemon/store/sync_failures/sync_failures.h"
 
@@ -24,31 +23,32 @@
 
 #define NAME     "syncs"
 #define NAME_NEW "syncs.new"
-/* Which boot's. */
+/* With the id of the boot. */
 #define HEAD "refd syncs 1 %s"
-/* Syncing, records to redo, objects to read; life; since when. */
+/* Syncing, records to redo, objects to read; life; SINCE_NS. */
 #define LINE "%c%c%c %020" PRIu64 " %020" PRId64
-/* Of either: none lies in two pages, so that a kill leaves it old or new. */
+/* Length of both lines. A line never crosses a page, so after a kill a line is
+ * either old or new. */
 #define LINE_LEN 64
 #define FILE_MAX (16 * 1024 * 1024)
-/* Stands for each life without a line. */
+/* Stands for every life without a line. */
 #define EVERY 0
 
-/* A directory with objects. */
+/* An object directory that was read back. */
 struct read_back {
 	uint64_t dev, ino;
 	struct read_back *next;
 };
 
 /*
- * What may be in memory alone after a failed sync.
+ * The data that may be in memory alone after a failed sync.
  *
  *	event					NOTHING	OBJECTS	RECORDS
  *	a sync failed, or its process ended	RECORDS	RECORDS	-
  *	an earlier process noted objects	OBJECTS	-	-
  *	the records were deferred or redone	-	-	OBJECTS
  *
- * Struct read_back says which object stores were read from the disk since.
+ * Struct read_back has the object stores that were read from the disk since.
  */
 enum unsure {
 	UNSURE_NOTHING,
@@ -60,9 +60,9 @@ struct life {
 	uint64_t id;
 	unsigned nr_syncing;
 	enum unsure unsure;
-	/* Of the syncs under way; if a sync has failed, of the first. */
+	/* Of the latest sync under way; after a failure, of the first. */
 	int64_t since_ns;
-	unsigned nth; /* failure */
+	unsigned nth; /* number of the failure */
 	struct read_back *read_back;
 };
 
@@ -131,7 +131,8 @@ static struct life *add(struct sync_failures *d, uint64_t id)
 	return l;
 }
 
-/* Whoever asks must not be told that nothing is known. NULL: nothing is. */
+/* Finds the state of life ID, or the state of all lives if nothing is known
+ * about ID alone. NULL: no failure. */
 static struct life *find_failed(struct sync_failures *d, uint64_t id)
 {
 	struct life *l = find(d, id), *every;
@@ -145,7 +146,7 @@ static struct life *find_failed(struct sync_failures *d, uint64_t id)
 	return l;
 }
 
-/* 1: nothing is known against it. -EBADMSG: none that was written. */
+/* 1: the line has no failure. -EBADMSG: refd did not write the line. */
 static int read_line(struct sync_failures *d, const char *buf)
 {
 	char line[LINE_LEN + 1], flags[3];
@@ -173,7 +174,7 @@ static int read_line(struct sync_failures *d, const char *buf)
 	return 0;
 }
 
-/* Only whole lines count: who wrote another was told that he may not sync. */
+/* Only whole lines count. Without a whole line a process did not sync. */
 static int read_lives(struct sync_failures *d, const char *buf, size_t len)
 {
 	int r;
@@ -194,13 +195,13 @@ static int parse(struct sync_failures *d, const char *buf, size_t len,
 	if (len < LINE_LEN || buf[LINE_LEN - 1] != '\n' ||
 	    memcmp(buf, HEAD, sizeof(HEAD) - sizeof("%s")) != 0)
 		d->unread = -EBADMSG;
-	/* Another boot's? */
+	/* The file of a different boot is ignored. */
 	else if (memcmp(buf, head, LINE_LEN) == 0)
 		return read_lives(d, buf + LINE_LEN, len - LINE_LEN);
 	return 0;
 }
 
-/* A power loss may leave any content. It is no reason not to start. */
+/* A power loss may leave any content. The daemon starts anyway. */
 static int read_file(struct sync_failures *d, int state_fd, const char *head,
     bool is_first)
 {
@@ -231,7 +232,7 @@ static int read_file(struct sync_failures *d, int state_fd, const char *head,
 	return 0;
 }
 
-/* Without those that nothing is known against. */
+/* Writes a new file, without lives that have no failure. */
 static int make_file(struct sync_failures *d, int state_fd, const char *head)
 {
 	size_t i;
@@ -310,8 +311,8 @@ void sync_failures_free(struct sync_failures *d)
 
 /* ---- a sync ---- */
 
-/* All that is known of it holds: the latest says most. But of what failed
- * before, no later sync says anything. True: the line is another one. */
+/* After a failure the time stays: a later sync proves nothing about data lost
+ * before. Otherwise the latest SINCE_NS counts. True: the line changes. */
 static bool note_begin(struct life *l, int64_t since_ns)
 {
 	bool is_first = l->nr_syncing++ == 0;
@@ -339,7 +340,7 @@ int sync_failures_begin(struct sync_failures *d, uint64_t life,
 		r = write_life(d, l);
 		if (r < 0)
 			l->nr_syncing--;
-		/* A line that was never written is none of the file's. */
+		/* A line that was never written is not in the file. */
 		if (r < 0)
 			d->nr = nr;
 	}

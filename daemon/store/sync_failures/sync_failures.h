@@ -10,13 +10,12 @@
  * The key of a file system is its life (sys->mount_id). After the end of a life
  * the memory has the content of the disk again, and its failures are over.
  *
- * The failures are in a file of the state directory. refd writes the file and
- * never syncs it: the page cache outlives the process, and the end of the page
- * cache is the end of every life. A sync is marked before it begins, so no kill
- * can hide the result.
+ * The failures are in a file of the state directory. refd never syncs this
+ * file: the page cache outlives the process, and every life ends with the page
+ * cache. A sync is marked before it begins, so a kill cannot hide the result.
  *
- * The struct has a mutex of its own; any thread. D may be NULL: then nothing
- * has failed, and nothing is kept.
+ * The struct has a mutex; any thread. Calls block while the file is written. D
+ * may be NULL: then nothing has failed, and nothing is kept.
  */
 #ifndef STORE_SYNC_FAILURES_H
 #define STORE_SYNC_FAILURES_H
@@ -39,15 +38,16 @@ struct sync_failures {
 	int unread; /* sync_failures_unread() */
 	atomic_bool any;
 	atomic_int unmarked;      /* sync_failures_unmarked() */
-	atomic_int told_unmarked; /* the last UNMARKED that the log has */
+	atomic_int told_unmarked; /* the last UNMARKED in the log */
 	/* Under MUTEX. */
 	pthread_mutex_t mutex;
 	struct life *lives; /* in the order of their lines */
 	size_t nr;
 
 	/* Object stores that lack objects (suspect_store.c). LACKING_LOCK
-	 * protects the list, and is held while a store is read from the disk:
-	 * for minutes. MUTEX is taken under it, never the other way round. */
+	 * protects the list, and is held while a store is read from the disk,
+	 * for minutes. A thread with LACKING_LOCK may take MUTEX, but never the
+	 * other way round. */
 	pthread_mutex_t lacking_lock;
 	struct lacking *lacking;
 	atomic_uint_fast64_t round; /* of the barrier */
@@ -60,16 +60,16 @@ struct sync_failures {
  * earlier process. Negative errno: the file can't be written. */
 int sync_failures_open(const struct sys *sys, int state_fd, const char *boot_id,
     bool is_first, struct sync_failures **d);
-/* 0, or the negative errno with which the file could not be read; -EBADMSG: it
- * is damaged. Then every life may have failed. */
+/* The negative errno of reading the file, or 0. -EBADMSG: the file is damaged.
+ * After an error every life counts as failed. */
 int sync_failures_unread(const struct sync_failures *d);
 void sync_failures_free(struct sync_failures *d);
 
-/* A sync begins. Everything that changed before SINCE_NS was durable by then;
- * 0: nothing is known to be. Negative errno: the sync may not begin. */
+/* A sync begins. Changes before SINCE_NS are durable; 0: no such time is known.
+ * Negative errno: the sync may not begin. */
 int sync_failures_begin(struct sync_failures *d, uint64_t life,
     int64_t since_ns);
-/* 0, or the error with which the last sync could not be marked. */
+/* The error of marking the last sync, or 0. */
 int sync_failures_unmarked(const struct sync_failures *d);
 /* Did sync_failures_unmarked() change since the last call? *ERR: the new
  * value. */
@@ -77,7 +77,8 @@ bool sync_failures_unmarked_changed(struct sync_failures *d, int *err);
 void sync_failures_add(struct sync_failures *d, uint64_t life);
 void sync_failures_end(struct sync_failures *d, uint64_t life);
 
-/* Must records of LIFE that are not deferred be redone from the disk? */
+/* Does LIFE have records that are not deferred and must be redone from the
+ * disk? */
 bool sync_failures_has_rows(struct sync_failures *d, uint64_t life);
 void sync_failures_deferred(struct sync_failures *d, uint64_t life);
 /* A start has redone or deferred the records of all lives. */
@@ -86,9 +87,9 @@ void sync_failures_recovered(struct sync_failures *d);
 /* Did any file system fail? Takes no lock. How many did? */
 bool sync_failures_any(const struct sync_failures *d);
 size_t sync_failures_count(struct sync_failures *d);
-/* The changes on LIFE in the directory DEV and INO that may be in memory alone
- * are this old at most. SYNC_FAILURES_NONE: there are none, since LIFE never
- * failed, or the directory was read from the disk. *NTH goes to
+/* Changes in the directory DEV and INO on LIFE that may be in memory alone were
+ * made at this time or later. SYNC_FAILURES_NONE: no such changes, because LIFE
+ * never failed, or the directory was read from the disk. Pass *NTH to
  * sync_failures_read_back(), which does nothing if LIFE has failed again. */
 int64_t sync_failures_since(struct sync_failures *d, uint64_t life,
     uint64_t dev, uint64_t ino, unsigned *nth);

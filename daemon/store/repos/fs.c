@@ -1,17 +1,18 @@
 /*
- * The file systems that open repositories lie on.
+ * The file systems of open repositories.
  *
- * The happy path: the first repository on a file system opens it, or the first
- * objects there that a repository elsewhere borrows. It stays open until the
+ * The happy path: a file system is opened for its first repository, or for the
+ * first objects that a repository elsewhere borrows. It stays open until the
  * store closes. One mounted file system has one open struct fs: the kernel
- * reports a failed write-back once per descriptor, and the thread that syncs
- * next must find the failure noted. The first repository makes the marker file.
+ * reports a failed write-back once per descriptor, and the next thread that
+ * syncs must find the failure noted. The first repository makes the marker
+ * file.
  *
- * Failures: a file system that failed to sync is never believed again. Nobody
- * gets another repository there. After the last one was released, and its
- * records were deferred (deferred_fs.c), the descriptors are closed, so that the
- * file system can be unmounted. The next repository there opens it anew, and
- * must sync it first.
+ * Failures: refd never trusts a file system again after a failed sync. Nobody
+ * gets another repository there. After the last repository was released, and
+ * the records were deferred (deferred_fs.c), the descriptors are closed, so
+ * that the file system can be unmounted. The next repository there opens the
+ * file system again, and must sync it first.
  */
 #include <assert.h>
 #include <errno.h>
@@ -80,7 +81,7 @@ static int fs_try_sync(const struct repos *repos, const struct fs *fs)
 	return r == 0 && has_marker ? SYS(sys, fsync, fs->marker_fd) : r;
 }
 
-/* After a failure of any file system, FS must show that it can be synced. */
+/* After a failure of any file system, FS must prove that a sync works. */
 static int fs_try(const struct repos *repos, const struct fs *fs)
 {
 	int r;

@@ -1,8 +1,8 @@
 /*
- * The mounted file systems that open repositories, or objects of repositories,
- * lie on, and their syncs.
+ * The mounted file systems of open repositories and of their objects, and their
+ * syncs.
  *
- * A struct fs belongs to its struct repos, and is never freed before that. A
+ * A struct fs belongs to its struct repos, and is freed together with it. A
  * caller may use a struct fs without a reference, but may use its descriptors
  * only between fs_enter() and fs_leave(), or with a repository on it.
  *
@@ -24,22 +24,23 @@
 struct repos;
 
 /*
- * The state of a struct fs: of one opening of a mounted file system. The
- * mounted file system has a state of its own, which outlives the opening and
- * the process (sync_failures/sync_failures.h).
+ * The state of a struct fs: of one opening of a mounted file system. The state
+ * of the mounted file system outlives the opening and the process
+ * (sync_failures/sync_failures.h).
  *
  *	event					OPEN	FAILED	GONE
  *	a sync failed, fs_fail()		FAILED	-	n/a
  *	nobody uses it, and its records are	n/a	GONE	n/a
  *	  deferred, fs_let_go()
  *
- * A file system that is GONE may be opened anew, as another struct fs, once it
- * can be synced. No sync fails in GONE: a thread that syncs uses the opening.
+ * After GONE the file system may be opened again, as a new struct fs, once a
+ * sync succeeds. No sync fails in GONE: a thread that syncs uses the opening.
  */
 enum fs_state {
 	FS_OPEN,
-	/* What is in memory need not be on disk. Nobody gets a repository
-	 * there, and no sync begins. Syncs and batches that have begun end. */
+	/* Data in memory may be missing on the disk. Nobody gets a repository
+	 * there, and no sync begins. Syncs and batches that have begun may
+	 * end. */
 	FS_FAILED,
 	FS_GONE /* the descriptors are closed; no record needs a sync of it */
 };
@@ -50,10 +51,11 @@ struct fs {
 	 * first rename there. */
 	int fd;
 	/* A directory for the syncfs of the barrier. The kernel reports an
-	 * error to each descriptor once, and neither may miss it. */
+	 * error once to every descriptor, and both the barrier and the
+	 * checkpoint need the report. */
 	int objects_fd;
-	/* A small file, for its ctime and its fsync; -1: only objects were
-	 * needed so far. */
+	/* A small file for ctime and fsync. -1: so far only objects were
+	 * needed. */
 	atomic_int marker_fd;
 	/* The begin of the last completed syncfs, by the clock of the ctimes;
 	 * 0: none since the start, or the clock is not known. Under
@@ -82,17 +84,18 @@ struct fs {
 /* *FS is the file system of the directory FD, for objects outside of
  * repositories. Negative errno; -EIO: the file system failed to sync. */
 int fs_of(struct repos *repos, int fd, struct fs **fs);
-/* The first of all file systems. The list only grows at its head. */
+/* The first of all file systems. New file systems are added only at the
+ * head. */
 struct fs *fs_first(struct repos *repos);
-/* A repository on FS, if one is open, else a directory that the kernel knows:
- * it may know none any more. "": no path is known. */
+/* The path of an open repository on FS, or of a directory that the kernel
+ * knows. "": no path is known. */
 void fs_path(struct repos *repos, const struct fs *fs,
     char path[REFD_PATH_MAX]);
 
 /* The wall clock, which file systems use, less the monotonic clock. */
 int64_t fs_clock_offset(const struct sys *sys);
-/* Everything on DEV that changed FS_SLACK_NS before this time is durable. 0:
- * nothing is known to be, or the clock was set back. */
+/* Everything on DEV that changed FS_SLACK_NS before this time is durable. 0: no
+ * such time is known, or the clock was set back. */
 int64_t fs_synced_ns(struct repos *repos, uint64_t dev);
 
 /* FS failed to sync with ERR. From now on nobody gets a repository there. The
@@ -110,12 +113,12 @@ void fs_let_go(struct repos *repos, struct fs *fs);
 
 /* fs_sync.c */
 
-/* Touches the marker of FS and syncs FS through FD. After that all objects and
- * all other files there are durable. 0 or negative errno; a failure was passed
- * to fs_fail(). */
+/* Touches the marker of FS and syncs FS through FD. After success all objects
+ * and all other files on FS are durable. 0 or negative errno; fs_fail() was
+ * called after a failure. */
 int fs_sync(struct repos *repos, struct fs *fs, int fd);
-/* Makes durable all that was published to FS. A call that finds nothing to do
- * waits for the sync of another thread. 0 or negative errno, as above. */
+/* Makes all published refs on FS durable. If another thread is syncing, the
+ * call waits for this sync. 0 or negative errno, as above. */
 int fs_sync_published(struct repos *repos, struct fs *fs);
 /* Once an interval: notices a clock that was set back. */
 void fs_sync_watch_clock(struct repos *repos);

@@ -1,11 +1,11 @@
 /*
- * Syncs a file system: all of it, and the part that refd published.
+ * Syncs a file system, completely or only for published refs.
  *
- * The happy path: the sync is marked as begun (sync_failures.h), the marker
- * file tells the time by the clock of the file system, syncfs runs, and
+ * The happy path: the sync is marked as begun (sync_failures.h). The marker
+ * file gives the time by the clock of the file system. Then syncfs runs, and
  * everything that changed before that time is durable.
  *
- * Failures: a failed sync is noted before the next thread may sync, since the
+ * Failures: a failed sync is noted before another thread may sync, because the
  * kernel reports a lost write only once, and then counts the data as written.
  */
 #include <errno.h>
@@ -88,10 +88,10 @@ int fs_sync(struct repos *repos, struct fs *fs, int fd)
 	return r;
 }
 
-/* ---- what was published ---- */
+/* ---- published refs ---- */
 
-/* Older kernels let syncfs succeed on a file system that went read-only; an
- * fsync of the marker does not. */
+/* With older kernels, syncfs succeeds on a file system that became read-only.
+ * An fsync of the marker fails. */
 static int sync_marked(struct repos *repos, struct fs *fs)
 {
 	static const char byte[] = "refd\n";
@@ -115,9 +115,9 @@ static int sync_marked(struct repos *repos, struct fs *fs)
 	return r;
 }
 
-/* Both the checkpoint and a retry of deferred redo forget records after this. A
- * thread that finds nothing to do must not return before the sync of the other
- * thread does. */
+/* Both the checkpoint and a retry of deferred redo forget records afterwards. A
+ * thread with nothing to sync must wait until the sync of the other thread
+ * ends. */
 int fs_sync_published(struct repos *repos, struct fs *fs)
 {
 	bool promised;
@@ -141,8 +141,8 @@ int fs_sync_published(struct repos *repos, struct fs *fs)
 	return r;
 }
 
-/* refd syncs nothing meanwhile, so nothing is forgotten. Told when it begins,
- * and when it is over. */
+/* While syncs cannot be marked, refd syncs nothing and forgets no record.
+ * Reports the begin and the end of this state. */
 void fs_sync_tell_unmarked(struct repos *repos)
 {
 	int err;

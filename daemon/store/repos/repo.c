@@ -1,14 +1,14 @@
 /*
- * Opening a repository.
+ * Opens a repository.
  *
  * The happy path:
  *	find	git-dir -> common dir -> its real path (repo_find.c)
- *	trust	a repository git would open, of a kind refd writes, whose
- *		refs/ the daemon's own user may write
- *	claim	its lock, its id, its line in the journal (repo_claim.c)
+ *	trust	git would open the repository, refd can write the format, and
+ *		the daemon's own user may write refs/
+ *	claim	its lock, its id, its row in the journal (repo_claim.c)
  *
- * What fails refuses the transaction that asked, with the reason in words,
- * and leaves nothing open; the next one tries again.
+ * A failure refuses the transaction, with the reason, and leaves nothing open.
+ * The next transaction tries again.
  */
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/repos/repo_internal.h"
@@ -46,8 +46,8 @@ char *repo_why_moved(const char *git_dir)
 
 /* ---- trust ---- */
 
-/* A repository belongs to whom its refs belong, or, where they are lost, the
- * directory around them. */
+/* The owner of refs/ is the owner of the repository. If refs/ is lost, the
+ * owner of the directory counts. */
 static int learn_owner(const struct repos *repos, struct repo *repo)
 {
 	const struct sys *sys = repos->sys;
@@ -80,8 +80,8 @@ char *repo_owner_why(const char *path, uint32_t uid)
 	    path, uid, uid);
 }
 
-/* Do the refs and objects belong to an owner that is served? Of the common
- * directory repo_find() knows that. */
+/* Do refs and objects belong to a served owner? repo_find() has checked the
+ * common directory. */
 static bool is_served(const struct repos *repos, const struct repo *repo,
     uint32_t *uid)
 {
@@ -99,8 +99,7 @@ static bool is_served(const struct repos *repos, const struct repo *repo,
 }
 
 /*
- * The daemon's files belong to the daemon's account, which must be able to
- * write there by itself.
+ * The daemon's own account writes the files, so it must have the rights.
  */
 static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 {
@@ -124,8 +123,8 @@ static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 	return REFD_DENIED;
 }
 
-/* A server elsewhere may lose what was renamed and never be recovered here, and
- * another machine's daemon may not see our locks. */
+/* A file server may lose renamed files without a recovery here. A daemon on a
+ * different machine may not see the locks. */
 static enum refd_status check_fs(const struct repos *repos,
     const struct repo *repo, char **why)
 {
@@ -272,7 +271,7 @@ static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
 		return REFD_DENIED;
 	}
 	refs = learn_owner(repos, repo);
-	/* Before it is read: a later change is then noticed. */
+	/* Stat before reading: a later change is then noticed. */
 	if (SYS(repos->sys, lstatat, repo->fd, "config", &repo->config_stat) <
 	    0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
@@ -304,7 +303,7 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 	return status;
 }
 
-/* With KNOWN, or whichever it is. PLACE is closed or taken over. */
+/* Claims KNOWN; NULL: any repository. PLACE is closed or taken over. */
 static int claim_place(struct repos *repos, struct repo_place *place,
     const struct journal_repo *known, struct repo **out)
 {
@@ -368,7 +367,7 @@ void repo_close(struct repos *repos, struct repo *repo)
 	free(repo);
 }
 
-/* What is a link is no worktree: it could lead to another repository. */
+/* A link is refused as a worktree: it could lead to a different repository. */
 int repo_open_worktree(const struct sys *sys, const struct repo *repo,
     const char *id)
 {

@@ -1,17 +1,17 @@
 /*
- * A repository made the daemon's own.
+ * Claims a repository for the daemon.
  *
  * The happy path:
  *	lock	<common-dir>/refd/lock: one daemon per repository
  *	name	<common-dir>/refd/id, made at the first opening
- *	note	in the journal: recovery then knows where to look
+ *	note	in the journal: recovery then knows the path
  *	seen	<common-dir>/refd/checkpoint, for checkpoints to write to
- * Neither is synced: who writes there first waits at the barrier for both,
- * with all others that do (barrier.c).
+ * The id and the row are not synced here. The first transactions in the
+ * repository wait at the barrier for both syncs (barrier.c).
  *
- * What fails refuses the transaction that asked, with the reason in words:
- *	another daemon has the lock; it is another journal's; the id can't be
- *	read, or is not what refd wrote; the disk
+ * A failure refuses the transaction, with the reason: another daemon has the
+ * lock; the repository belongs to a different journal; the id can't be read, or
+ * refd did not write it; the disk failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +73,7 @@ static int take_lock(const struct repos *repos, struct repo *repo,
 	return 0;
 }
 
-/* Is there one of that id at PATH, beside this one? */
+/* Does PATH have a different repository with this id? */
 static bool is_also_at(const struct repos *repos, const struct repo *repo,
     const char *path, const uint8_t uuid[16])
 {
@@ -86,7 +86,7 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	if (fd < 0)
 		return false;
 	r = SYS(sys, fstat, fd, &st);
-	/* Nothing of it is read; its records must not become another's. */
+	/* Nothing is read there. Its records must not go to REPO. */
 	if (r == 0 && !repo_owner_is_served(st.uid)) {
 		SYS(sys, close, fd);
 		return st.dev != repo->dev || st.ino != repo->ino;
@@ -117,10 +117,10 @@ static int look_there(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* Is ID that of another repository? Whoever may write in refd/ can put an id
- * there, with which the records and the history of the other repository would
- * be this one's. So an id of this journal that another account wrote is not
- * believed; and the journal is asked, too, where its repository was. */
+/* Is ID a copy of the id of a different repository? An account with write
+ * access to refd/ can put any id there, and would get the records and the
+ * history of that repository. So an id of this journal which a foreign account
+ * wrote is not trusted. The path in the journal is checked too. */
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
@@ -162,7 +162,7 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	return repo_id_write(repos->sys, repo->refd_fd, id, has_one);
 }
 
-/* An older copy of the journal than the one that last wrote here? */
+/* Is the journal an older copy than at the last write to this repository? */
 static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
 	return repo_seen_read(repos->sys, repo->refd_fd, repos->journal) >
@@ -231,8 +231,8 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	if (r == 0)
 		r = note_it(repos, repo);
 	if (r == 0) {
-		/* Without the file an older copy of the journal is not noticed;
-		 * that refuses nobody. */
+		/* Without the file an older copy of the journal is not noticed.
+		 * This is no reason to refuse. */
 		repo_seen_make(repos->sys, repo->refd_fd, repos->journal);
 		return REFD_OK;
 	}
@@ -240,8 +240,8 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	return txn_status_of(r);
 }
 
-/* Opens what an earlier run set up. What brought the repository here may have
- * left out a directory that was empty. */
+/* Opens the refd/ directory of an earlier run. A copy of the repository may
+ * lack the empty directory stage/. */
 static int open_refd_dir(const struct repos *repos, struct repo *repo)
 {
 	const struct sys *sys = repos->sys;

@@ -56,7 +56,7 @@ static int unsupported(struct reading *r, const char *what)
 
 /* ---- files ---- */
 
-/* Opens NAME below the common dir, one component after the other. */
+/* Opens NAME below the common dir, component by component. */
 static int open_file(const struct reading *r, const char *name)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;

@@ -26,8 +26,8 @@
 
 struct repo_config {
 	bool bare; /* core.bare; unset: the directory is not ".git" */
-	/* core.sharedRepository as git's calc_shared_perm() uses it: 0 for
-	 * umask, positive bits to add, negative: minus the exact mode. */
+	/* core.sharedRepository as in git's calc_shared_perm(). 0: umask;
+	 * positive: bits to add; negative: minus the exact mode. */
 	int shared_perm;
 	char *log_all_ref_updates; /* NULL: unset */
 	/* An unread file may set the value. */
@@ -39,11 +39,11 @@ struct repo_config {
 int repo_config_parse_shared(const char *value, int *perm);
 
 /*
- * Reads the configuration of the directory COMMON_FD, whose path is PATH.
+ * Reads the configuration of the directory COMMON_FD, with path PATH.
  * REFD_NOREPO: a file is not a regular file. REFD_UNSUPPORTED: a format, a
- * value or a size that is left to git. REFD_IO: unreadable or malformed. *WHY
- * (to be freed; NULL when out of memory) is a sentence with the reason; *CONFIG
- * is set on success alone, for repo_config_done().
+ * value or a size that only git handles. REFD_IO: unreadable or malformed. *WHY
+ * (to be freed; NULL when out of memory) is a sentence with the reason. *CONFIG
+ * is set only on success, for repo_config_done().
  */
 enum refd_status repo_config_read(const struct sys *sys, int common_fd,
     const char *path, struct repo_config *config, char **why);

@@ -1,16 +1,16 @@
 /*
- * Which directory a git-dir is, and its common dir.
+ * Finds the directory of a git-dir, and its common dir.
  *
  * The happy path:
  *	root	the git-dir begins with the path of a root
- *	below	what is behind that is opened below the root, and nowhere
- *		else, whatever links somebody has put there
- *	common	GIT_DIR's own commondir file leads below a root again, to a
+ *	below	the rest of the path is opened below the root; no link leads
+ *		out of the root
+ *	common	the commondir file of GIT_DIR leads below a root again, to a
  *		directory of the same owner or group
  *
- * What fails is told in words, and none of them comes out of a file. Nothing is
- * looked at that is not below a root: who may connect learns nothing of what
- * the daemon sees elsewhere.
+ * A failure gets a message, without text from files. Nothing outside of the
+ * roots is opened: a client learns nothing about other directories of the
+ * daemon.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "daemon/store/repos/repo_internal.h"
 
-/* What is behind the root in PATH; NULL: it is not below that. */
+/* The path below ROOT in PATH. NULL: PATH is not below ROOT. */
 static const char *behind(const char *root, const char *path)
 {
 	size_t len = strlen(root);
@@ -60,8 +60,8 @@ int repo_open_root(const void *arg, const char *path)
 	return repo_open_below_root(arg, path);
 }
 
-/* Is PATH, which is resolved, below a root? A directory may be moved out of the
- * roots once it is open. */
+/* Is PATH, which is resolved, below a root? An open directory may be moved out
+ * of the roots. */
 static bool is_below_root(const struct repos *repos, const char *path)
 {
 	size_t i;
@@ -72,7 +72,7 @@ static bool is_below_root(const struct repos *repos, const char *path)
 	return false;
 }
 
-/* Where PATH is, and its real name. */
+/* Opens PATH and finds its real name. */
 static int open_place(const struct repos *repos, const char *path,
     struct repo_place *place)
 {
@@ -124,8 +124,8 @@ static enum refd_status cant_open(int err, const char *path,
 	return repo_open_status(err);
 }
 
-/* A git-dir of one account can't have another's repository written: whoever
- * adds a worktree owns the repository or is in its group. */
+/* Only an owner or a group member of the repository can add a worktree. So a
+ * git-dir of a foreign account must not lead to the repository. */
 static bool belong_together(const struct repo_place *own,
     const struct repo_place *common)
 {
@@ -144,7 +144,7 @@ static int open_common(const struct repos *repos, const struct repo_place *own,
 	else
 		snprintf(path, sizeof(path), "%s/%s", own->path, common);
 	r = open_place(repos, path, place);
-	/* A bad disk must not tell which of its paths exist. */
+	/* A disk error must not tell which paths exist. */
 	if (r == -EIO)
 		return -EPERM;
 	if (r < 0 || belong_together(own, place))
@@ -180,7 +180,7 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 		r = open_common(repos, &own, common, place);
 		free(common);
 	}
-	/* One text for every lasting reason: the client may not be allowed to
+	/* One text for all lasting reasons: the client may lack the right to
 	 * read the file or its directory. */
 	if (repo_open_status(r) != REFD_NOREPO)
 		*why = repo_why("can't follow '%s/commondir': %s", own.path,

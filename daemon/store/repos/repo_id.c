@@ -64,7 +64,7 @@ static bool parse(const char *buf, size_t len, struct repo_id *id)
 	return true;
 }
 
-/* As a cut leaves one that was not synced yet. */
+/* After a power loss, an unsynced file may be empty or have only zero bytes. */
 static bool is_blank(const char *buf, size_t len)
 {
 	while (len > 0 && buf[len - 1] == '\0')
@@ -102,7 +102,7 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 		return -EBADMSG;
 	if (r < 0)
 		return r;
-	/* Nothing hangs on it. */
+	/* No record refers to such an id. */
 	r = is_blank(buf, len)      ? -ENOENT :
 	    parse(buf, len, &found) ? 0 :
 				      -EBADMSG;
@@ -117,7 +117,7 @@ static int write_new(const struct sys *sys, int refd_fd, const char *text,
 {
 	int fd, r;
 
-	/* What an earlier run left, or anybody put there. */
+	/* Removes a leftover, of an earlier run or of anybody. */
 	r = SYS(sys, unlinkat, refd_fd, "id.new");
 	if (r < 0 && r != -ENOENT)
 		return r;

@@ -1,14 +1,13 @@
 /*
- * <common-dir>/refd/id: which repository this is, whatever its path, and
- * which journal its refs belong to.
+ * <common-dir>/refd/id identifies the repository, at any path, and its journal.
  *
  *	uuid <32 hex digits>
  *	journal <32 hex digits>
- *	path <where it was when this was written>
+ *	path <the path at the time of writing>
  *
- * Written once. The path tells a repository that
- * was moved from a copy that was made with the file in it: where the old path
- * still holds the same id, this one is the copy and gets an id of its own.
+ * Written once. The path tells a moved repository from a copy that contains the
+ * file: if the old path still has the same id, the repository is a copy and
+ * gets a new id.
  *
  * Any thread; blocks; 0 or negative errno; nothing logs.
  */
@@ -23,17 +22,18 @@ struct repo_id {
 	uint8_t uuid[16];
 	uint8_t journal[16];
 	char path[4096];
-	uint32_t owner; /* of the file, as it was read: a uid */
+	uint32_t owner; /* uid of the file's owner when it was read */
 };
 
-/* A link is not followed. -ENOENT: none yet, or one that a cut left empty, so
- * that it was never synced. -EBADMSG: something else is there. */
+/* Does not follow a link. -ENOENT: no file, or an empty file. After a power
+ * loss a file that was never synced is empty. -EBADMSG: the content is not an
+ * id. */
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
-/* Did this process's account, or root, write it? A group member who may write
- * in a repository can put any text into its refd/. */
+/* Did the account of this process, or root, write the file? A group member who
+ * may write in a repository can put any text into refd/. */
 bool repo_id_is_own(const struct repo_id *id);
-/* It lasts when its file system was synced; one that it REPLACES does until
- * then. */
+/* The file is durable after the next sync of its file system. If it REPLACES an
+ * old file, the old file may come back until then. */
 int repo_id_write(const struct sys *sys, int refd_fd, const struct repo_id *id,
     bool replaces);
 /* A random (version 4) uuid. */

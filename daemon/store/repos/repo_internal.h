@@ -1,50 +1,50 @@
 /*
- * Between repo.c (opening one) and repos.c (the table of the open ones). As
- * repo.h has it.
+ * Shared by the files of this folder: repo.c opens a repository, repos.c has
+ * the table of open repositories. Threads and blocking as in repo.h.
  */
 #ifndef STORE_REPO_INTERNAL_H
 #define STORE_REPO_INTERNAL_H
 
 #include "daemon/store/repos/repo.h"
 
-/* The flock on <common-dir>/refd/lock. Closing any descriptor of the file
- * would not drop it, closing the last reference does. repos->mutex. */
+/* The flock on <common-dir>/refd/lock. Ends when its last reference is dropped,
+ * not when another descriptor of the file is closed. Under repos->mutex. */
 struct repo_lock {
 	int fd;
 	unsigned refs;
 };
 
-/* What repo_open() starts from: the common dir, found but not trusted. */
+/* The begin of repo_open(): the common dir, found but not trusted. */
 struct repo_place {
 	int fd; /* taken over on success */
 	char path[4096];
 	struct sys_stat st;
 };
 
-/* 0 and *PLACE (close place->fd), or a status. GIT_DIR's own commondir file
- * is followed; both ends must lie under a root, and belong to an owner that is
- * served. */
+/* OK and *PLACE (close place->fd), or a status. Follows the commondir file of
+ * GIT_DIR. Both directories must lie under a root, and belong to a served
+ * owner. */
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
 
-/* The status of a repository that a call, which failed with ERR, could not
- * open. NOREPO is final, so it is not for a machine that lacks memory or
- * descriptors (BUSY) or for a disk that fails (IO). */
+/* The status after a failure ERR to open a repository. NOREPO is final, so it
+ * is not used if the machine lacks memory or descriptors (BUSY) or the disk
+ * fails (IO). */
 enum refd_status repo_open_status(int err);
 
-/* Why a repository of UID is not served, in words; the caller frees it. */
+/* The reason why a repository of UID is not served; the caller frees it. */
 char *repo_owner_why(const char *path, uint32_t uid);
 
 /* object_rule.open_root: ARG is a struct repos. */
 int repo_open_root(const void *arg, const char *path);
 
-/* The one at PATH, which must lie under a root. 0; -ENOENT: there is none;
- * -EKEYREJECTED: the owner is not served; another errno: the disk fails. */
+/* Finds the common dir at PATH, which must lie under a root. 0; -ENOENT: none;
+ * -EKEYREJECTED: the owner is not served; otherwise the disk failed. */
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place);
 
-/* Opens it: config, rights, flock, id, journal. LOCK is an older opening's,
- * or NULL. Everything but the table's own fields is filled in. */
+/* Opens the repository: config, rights, flock, id, journal. LOCK is the lock of
+ * an older opening, or NULL. The fields of the table are not filled in. */
 enum refd_status repo_open(struct repos *repos, struct repo_place *place,
     struct repo_lock *lock, struct repo **repo, char **why);
 /* The same for recovery: only by path and id. -EKEYREJECTED: the owner is not
@@ -53,9 +53,9 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_close(struct repos *repos, struct repo *repo);
 
-/* With its flock, whoever's it is; nothing is made, nothing read. -ENOENT: no
- * refd ever served it. -EAGAIN: one does. -EKEYREJECTED: as above. PLACE is
- * closed or taken over. */
+/* Opens a repository of any journal and takes its flock. Writes nothing, and
+ * reads no configuration. -ENOENT: never served by refd. -EAGAIN: a daemon
+ * serves it. -EKEYREJECTED: as above. PLACE is closed or taken over. */
 int repo_open_claimed(struct repos *repos, struct repo_place *place,
     struct repo **repo);
 
@@ -63,13 +63,14 @@ int repo_open_claimed(struct repos *repos, struct repo_place *place,
  * the journal. */
 enum refd_status repo_claim(struct repos *repos, struct repo *repo,
     struct repo_lock *lock, char **why);
-/* Only if it is KNOWN; makes nothing. -ESTALE: it is another. -EAGAIN. */
+/* Claims REPO only if its id is KNOWN; writes nothing. -ESTALE: a different id.
+ * -EAGAIN: locked. */
 int repo_claim_known(const struct repos *repos, struct repo *repo,
     const struct journal_repo *known);
-/* Whoever's it is. -ENOENT, -EAGAIN. */
+/* Claims REPO, of any journal. -ENOENT: never served. -EAGAIN: locked. */
 int repo_claim_any(const struct repos *repos, struct repo *repo);
 
-/* fs.c. Gives REPO its file system; -EIO: one that failed to sync. */
+/* fs.c. Gives REPO its file system. -EIO: the file system failed to sync. */
 int fs_attach(struct repos *repos, struct repo *repo);
 void fs_free_all(struct repos *repos);
 

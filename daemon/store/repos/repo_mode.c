@@ -1,5 +1,5 @@
 /*
- * Who may write a repository's refs, and the modes of what is made there.
+ * The right to write the refs of a repository, and the modes of new files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
 	return S_ISDIR(st->mode) && (st->mode >> shift & bits) == bits;
 }
 
-/* The directory NAME in DIR, which is closed, if PEER may pass through it. */
+/* Opens the directory NAME in DIR if PEER may pass through it. Closes DIR. */
 static int step(const struct sys *sys, int dir, const char *name,
     const struct txn_peer *peer, struct sys_stat *st)
 {
@@ -54,9 +54,9 @@ static int step(const struct sys *sys, int dir, const char *name,
 	return -EACCES;
 }
 
-/* Step by step and through no link: who owns one of the directories could put
- * others in the place of those below it, which are closed to him, and a link
- * to the same repository. As repo_peer_may_see(). */
+/* Goes step by step, without links. The owner of a directory could otherwise
+ * replace closed directories below by a link to the same repository. Results as
+ * in repo_peer_may_see(). */
 static enum refd_status may_reach(const struct sys *sys, const char *path,
     uint64_t dev, uint64_t ino, const struct txn_peer *peer)
 {
@@ -94,8 +94,8 @@ static bool is_no_directory(const struct sys *sys, int dir, const char *name)
 	    (r == 0 && !S_ISDIR(st.mode) && !S_ISLNK(st.mode));
 }
 
-/* Goes along PATH as far as PEER may. The directory; -ENOENT: PEER may see that
- * there is none. Another errno: PEER may not see whether there is. */
+/* Follows PATH as far as PEER may. Returns the directory. -ENOENT: PEER may see
+ * that the path is missing. Other errno: PEER may not see it. */
 static int walk_as(const struct sys *sys, const char *path,
     const struct txn_peer *peer)
 {
@@ -147,12 +147,12 @@ enum refd_status repo_peer_may_see(const struct repos *repos,
 	}
 	if (status == REFD_BUSY || status == REFD_IO)
 		return status;
-	/* A common dir that is not found may be anywhere. */
+	/* If the common dir is not found, it may be anywhere. */
 	return has_common ? REFD_NOREPO : REFD_OK;
 }
 
-/* As it is now: rights that were taken away since it was opened are gone. The
- * daemon itself has come there. */
+/* Checks the present rights, not the rights at the opening. The daemon itself
+ * can reach the repository. */
 enum refd_status repo_peer_may_write(const struct sys *sys,
     const struct repo *repo, const struct txn_peer *peer)
 {
@@ -187,7 +187,7 @@ mode_t repo_shared_mode(int shared_perm, mode_t mode)
 
 mode_t repo_file_mode(int shared_perm, uint32_t umask_bits)
 {
-	/* What the daemon can't read again it can't recover either. */
+	/* The daemon must be able to read the file, for recovery. */
 	return repo_shared_mode(shared_perm,
 	    (0666 & ~(umask_bits & 0777)) | 0600);
 }
@@ -198,7 +198,7 @@ mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits)
 
 	mode =
 	    repo_shared_mode(shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
-	/* git sets the group bit where the group is to share (path.c,
+	/* git sets the group bit if the group shares the repository (path.c,
 	 * adjust_shared_perm()). */
 	return shared_perm != 0 && (mode & 060) != 0 ? mode | 02000 : mode;
 }

@@ -8,8 +8,8 @@
 struct repos;
 struct txn;
 
-/* If TXN failed because its repository was moved away or is being removed, TXN
- * is refused with norepo. */
+/* If TXN failed because its repository was moved away or is being removed,
+ * refuses TXN with norepo. */
 void repo_moved_refuse(struct repos *repos, struct txn *txn);
 
 #endif

@@ -15,7 +15,7 @@
 #define SEEN_MAX  128
 
 /* Any member of the repository's group may put a file there. 0; -EACCES: the
- * file is of another account, and counts for nothing. */
+ * file belongs to a different account, and is ignored. */
 static int check_ours(const struct sys *sys, int fd,
     const struct journal *journal)
 {

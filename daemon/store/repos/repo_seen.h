@@ -1,18 +1,20 @@
 /*
- * <common-dir>/refd/checkpoint: how far its journal had come when the
- * repository was last checkpointed.
+ * <common-dir>/refd/checkpoint has the last LSN of the journal at the last
+ * checkpoint of the repository.
  *
  *	journal <32 hex digits>
  *	lsn <20 digits>
  *
- * A journal that ends before that is an older copy: it has forgotten what it
- * answered, and would give its numbers out again. Written in place and synced
- * by the checkpoint's own syncfs; where that is lost with the power, only this
- * is not noticed. The opening of the repository makes the file, before anything
- * is answered. A checkpoint comes later and makes no file: a client that was
- * answered may be removing the repository. The file is the journal's owner's, or root's: what another
- * member of the repository's group puts there counts for nothing. Any thread;
- * blocks; nothing logs.
+ * A journal that ends before this LSN is an older copy: it has lost answered
+ * records, and would use their numbers again.
+ *
+ * The opening of the repository makes the file, before any answer. A checkpoint
+ * makes no file, because the client may be removing the repository after its
+ * answer. The checkpoint writes the file in place, and its syncfs makes the
+ * file durable. If a power loss takes the file back, only this check is lost.
+ *
+ * Only a file of the journal's owner or of root counts: other members of the
+ * repository's group may write there too. Any thread; blocks; nothing logs.
  */
 #ifndef STORE_REPO_SEEN_H
 #define STORE_REPO_SEEN_H
@@ -20,15 +22,14 @@
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/journal.h"
 
-/* 0: never, or for another journal, or by somebody else than who has JOURNAL's
- * file, or it can't be read. */
+/* Returns the LSN. 0: no file, a different journal, a different owner than the
+ * journal's file, or an unreadable file. */
 uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
     const struct journal *journal);
-/* Makes the file if there is none, or none of the right owner. 0 or negative
- * errno. */
+/* Makes the file if it is missing or has a wrong owner. 0 or negative errno. */
 int repo_seen_make(const struct sys *sys, int refd_fd,
     const struct journal *journal);
-/* 0 or negative errno; -ENOENT: the file was removed, and stays away. */
+/* 0 or negative errno. -ENOENT: the file was removed, and is not made again. */
 int repo_seen_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn);
 

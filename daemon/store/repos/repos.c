@@ -1,10 +1,10 @@
 /*
- * The table of open repositories: found by device and inode of the common
- * dir, so that any path to one leads to the same. Short lists: a daemon
- * holds some hundreds open at most, and a look-up is a few comparisons.
+ * The table of open repositories, by device and inode of the common dir, so
+ * that all paths to a repository find the same entry. The lists are short: some
+ * hundred repositories, and a look-up compares a few numbers.
  *
- * A repository whose path leads elsewhere now, or whose config changed, is
- * doomed: who holds a reference finishes, nobody gets another.
+ * A repository is doomed if its path leads elsewhere now, or its config
+ * changed. References stay valid, but nobody gets a new reference.
  */
 #include <assert.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ void repos_done(struct repos *repos)
 	pthread_mutex_destroy(&repos->mutex);
 }
 
-/* ---- one at a time ---- */
+/* ---- one thread per repository ---- */
 
 /* Under MUTEX. */
 static bool is_busy(const struct repos *repos, uint64_t dev, uint64_t ino)
@@ -79,8 +79,9 @@ static void busy_end(struct repos *repos, const struct repo_busy *busy)
 /* ---- the table ---- */
 
 /* Gives REPO its file system, a reference and a place in the table. -EIO: the
- * file system failed to sync. It may have failed, and be closed, after
- * fs_attach() found it open: fs_fail() and fs_is_in_use() only see the table. */
+ * file system failed to sync. The check is repeated here: the file system may
+ * have failed and been closed since fs_attach(), because fs_fail() and
+ * fs_is_in_use() see only the table. */
 static int enlist(struct repos *repos, struct repo *repo)
 {
 	int r = fs_attach(repos, repo);
@@ -100,9 +101,8 @@ static int enlist(struct repos *repos, struct repo *repo)
 	return r;
 }
 
-/* Takes one out that may be closed: doomed, or idle since before BEFORE_NS; as
- * long as the table is over its size, any that nobody refers to. It is BUSY
- * then. */
+/* Takes out a repository without references: doomed, idle since before
+ * BEFORE_NS, or any while the table is full. Marks the repository as BUSY. */
 static struct repo *take_out(struct repos *repos, int64_t before_ns,
     struct repo_busy *busy)
 {
@@ -162,8 +162,8 @@ const struct fs *repos_place(struct repos *repos, const char *git_dir)
 	return place;
 }
 
-/* The open one at PLACE, with a reference; its lock when only a doomed one
- * is there. Under MUTEX. */
+/* Returns the open repository at PLACE, with a reference. If there is only a
+ * doomed repository, returns its lock. Under MUTEX. */
 static struct repo *find_open(struct repos *repos,
     const struct repo_place *place, struct repo_lock **lock)
 {
@@ -182,7 +182,8 @@ static struct repo *find_open(struct repos *repos,
 	return NULL;
 }
 
-/* Opened at PLACE, which nobody else opens or closes meanwhile. */
+/* Opens the repository at PLACE. No other thread opens or closes it
+ * meanwhile. */
 static struct repo *open_at(struct repos *repos, struct repo_place *place,
     struct repo_lock *lock, enum refd_status *status, char **why)
 {
@@ -226,7 +227,8 @@ bool repo_move_may_cause(enum refd_status status)
 	    status == REFD_UNSUPPORTED || status == REFD_NOOBJECT;
 }
 
-/* The open one at PLACE, which is the caller's from now on; LOCK as above. */
+/* Returns the open repository at PLACE, and otherwise begins the opening. LOCK
+ * as above. */
 static struct repo *begin_at(struct repos *repos,
     const struct repo_place *place, struct repo_busy *busy,
     struct repo_lock **lock, bool *is_full)
@@ -262,7 +264,7 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 		return NULL;
 	repo = begin_at(repos, &place, &busy, &lock, &is_full);
 	if (repo == NULL && is_full) {
-		/* Perhaps a doomed one goes, and its lock with it. */
+		/* Closing a doomed repository may release the lock. */
 		busy_end(repos, &busy);
 		repos_trim(repos, INT64_MAX / 2);
 		repo = begin_at(repos, &place, &busy, &lock, &is_full);
@@ -272,7 +274,7 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	else
 		repo = open_at(repos, &place, lock, status, why);
 	busy_end(repos, &busy);
-	/* A directory that was moved away may be closed to the daemon. */
+	/* The daemon may have no access to a directory that was moved away. */
 	if (repo == NULL &&
 	    leads_elsewhere(repos, place.path, place.st.dev, place.st.ino)) {
 		free(*why);
@@ -299,8 +301,8 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 	pthread_mutex_unlock(&repos->mutex);
 	r = repo_open_known(repos, known, &repo);
 	if (r == 0) {
-		/* Nothing but recovery may use it: it was not looked at by
-		 * git. */
+		/* Only recovery may use the repository: git's checks were not
+		 * done. */
 		repo->doomed = true;
 		r = enlist(repos, repo);
 		if (r < 0)

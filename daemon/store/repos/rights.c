@@ -1,9 +1,9 @@
 /*
  * The happy path:
- *	set	a copy is made, and takes the place of the one before
- *	allow	the longest directory that the path lies in has the word
+ *	set	copies the rules and replaces the old rules
+ *	allow	the rule of the longest matching directory counts
  *
- * Out of memory the rules are what they were.
+ * Out of memory, the old rules stay.
  */
 #include "daemon/store/repos/rights.h"
 
@@ -139,8 +139,8 @@ int rights_reserve(struct rights *rules, const char *const *prefixes, size_t nr)
 
 /* ---- questions ---- */
 
-/* "refs/pull" is below "refs/pull/" too: a file of that name would be in the
- * way of all that is. */
+/* "refs/pull" matches "refs/pull/" too: a file with this name would block all
+ * refs below. */
 static bool is_below(const char *name, const char *prefix)
 {
 	size_t len = strlen(prefix);

@@ -1,10 +1,9 @@
 /*
- * What is different in a root, or below a directory of one: who may use its
- * repositories, what is durable there at the least, and how much may wait for
- * each; and which refs are reserved everywhere. An administrator may
- * change it while the store works.
+ * The rules for each root, or for a directory below a root: the allowed users,
+ * the least durability, and the limits for each repository. Also the refs that
+ * are reserved everywhere. The rules may change while the store works.
  *
- * Any thread; no call blocks for longer than it takes to copy a few lists.
+ * Any thread. A call blocks only while a few lists are copied.
  */
 #ifndef STORE_RIGHTS_H
 #define STORE_RIGHTS_H
@@ -14,25 +13,24 @@
 
 #include "daemon/store/txn.h"
 
-/* Those of a list; borrowed. */
+/* The users and groups of a list; borrowed. */
 struct rights_peers {
 	const uint32_t *uids, *gids;
 	size_t nr_uids, nr_gids;
 };
 
-/* The daemon's own uid and root always are. */
+/* True also for root and for the daemon's own uid. */
 bool rights_peer_is_among(const struct rights_peers *peers,
     const struct txn_peer *peer);
 
 struct rights_rule {
-	const char *dir; /* absolute, resolved; of two that fit the longer
-			    one counts */
+	const char *dir; /* absolute, resolved; the longest match counts */
 	enum refd_durability durability;
 	struct rights_peers peers;
-	struct quota_limits limits; /* of each repository there */
+	struct quota_limits limits; /* of every repository there */
 };
 
-/* What a repository has of its rule. */
+/* The parts of a rule that a repository gets. */
 struct rights_given {
 	enum refd_durability least;
 	struct quota_limits limits;
@@ -40,33 +38,33 @@ struct rights_given {
 
 struct rights {
 	pthread_mutex_t mutex;
-	struct rights_rule *list; /* owned, and all in it */
+	struct rights_rule *list; /* owns all its members */
 	size_t nr;
-	enum refd_durability general; /* where no rule fits */
-	char **reserved;              /* the same */
+	enum refd_durability general; /* if no rule fits */
+	char **reserved;              /* owned */
 	size_t nr_reserved;
 };
 
 void rights_init(struct rights *rules, enum refd_durability general);
 void rights_done(struct rights *rules);
 
-/* Takes the place of all there was; copied. -ENOMEM: all stays as it was. */
+/* Copies LIST, which replaces all rules. -ENOMEM: the old rules stay. */
 int rights_set(struct rights *rules, enum refd_durability general,
     const struct rights_rule *list, size_t nr);
 
-/* Prefixes of refs; the same. */
+/* Replaces the reserved prefixes of refs. Copies; -ENOMEM as above. */
 int rights_reserve(struct rights *rules, const char *const *prefixes,
     size_t nr);
-/* Is NAME below one of them? */
+/* Is NAME below a reserved prefix? */
 bool rights_is_reserved(struct rights *rules, const char *name);
 
-/* May PEER use the repository at PATH? *GIVEN: what is durable there, and how
- * much may wait. Where no rule fits everybody may whom the daemon lets in, and
- * there are no limits. */
+/* May PEER use the repository at PATH? *GIVEN has the least durability and the
+ * limits there. Without a rule, every user of the daemon may, without
+ * limits. */
 bool rights_allow(struct rights *rules, const char *path,
     const struct txn_peer *peer, struct rights_given *given);
 
-/* Of all of them. */
+/* The weakest mode in all rules. */
 enum refd_durability rights_weakest(struct rights *rules);
 
 #endif

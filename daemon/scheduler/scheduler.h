@@ -58,7 +58,7 @@ struct scheduler_store {
 	uint64_t (*repo_key)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
 	size_t max_batches; /* store_max_batches() */
-	/* Id of the journal, for every LSN */
+	/* Id of the journal, for every LSN. */
 	uint8_t journal[REFD_JOURNAL_ID_BYTES];
 };
 

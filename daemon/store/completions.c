@@ -52,7 +52,7 @@ static bool goes_directly(struct txn *txn)
 	    !atomic_exchange(&txn->direct_taken, true);
 }
 
-/* Removes the transaction that goes the direct way. NULL: none. */
+/* Removes the transaction with a batch for the direct way. NULL: none. */
 static struct txn *take_direct(struct txn_fifo *txns)
 {
 	struct txn_fifo all = *txns;

@@ -1,7 +1,7 @@
 /*
- * Completions: the queues that lead from the threads of the store back to the
- * loop. A thread that puts an element gives it up: the loop owns the element
- * from then on.
+ * Completions: the queues from the threads of the store back to the loop. A
+ * thread that puts an element gives up the element: from then on the loop owns
+ * it.
  *
  * Any thread may put, and the loop thread takes. MUTEX is an innermost lock: no
  * other lock is taken and no callback is called under it. No function blocks
@@ -33,10 +33,10 @@ void completions_init(struct completions *c, void (*wake)(void *arg),
 void completions_done(struct completions *c);
 
 void completions_put_batch(struct completions *c, struct batch *b);
-/* All of TXNS, which is empty then, but one: if a transaction was admitted as it
- * is and goes the direct way (txn.direct), its batch is returned. The caller
- * then owns both, and calls pipeline_apply_here() without a lock. NULL: there is
- * no such transaction. */
+/* Takes all of TXNS. Exception: a transaction that was admitted unchanged and
+ * goes the direct way (txn.direct). The function returns its batch, and the
+ * caller then owns both, and calls pipeline_apply_here() without a lock. NULL:
+ * there is no such transaction. */
 struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
 void completions_put_query(struct completions *c, struct store_query *query);

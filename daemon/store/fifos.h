@@ -1,6 +1,6 @@
 /*
- * Queues between the threads of the store. A queue belongs to its owner, and
- * the owner's mutex protects the queue.
+ * Queues between the threads of the store. A queue belongs to its owner, and is
+ * protected by the mutex of the owner.
  */
 #ifndef STORE_FIFOS_H
 #define STORE_FIFOS_H

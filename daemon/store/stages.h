@@ -1,8 +1,8 @@
 /*
- * The current work of the store's threads, and its start, so that a status can
- * report a thread that does not come back. Private to the store.
+ * The current work of the store's threads, and its start. With these a status
+ * can report a thread that does not come back. Private to the store.
  *
- * Any thread; nothing blocks but a mutex.
+ * Any thread; blocks only for a mutex.
  */
 #ifndef STORE_STAGES_H
 #define STORE_STAGES_H
@@ -12,7 +12,7 @@
 
 struct store_progress;
 
-/* Zero-initialised: nothing. Under the mutex of the struct that holds it. */
+/* All zero: no work. Under the mutex of the struct that contains it. */
 struct stage_work {
 	const char *path; /* borrowed until the work ends; NULL: nothing */
 	int64_t since_ns; /* monotonic */

@@ -5,9 +5,9 @@
  * completions. The happy path of its batches: store_apply -> pipeline ->
  * completions.
  *
- * What fails: a thread that cannot be started fails store_start. A journal that
- * cannot be reopened makes the store fatal: every transaction still comes back,
- * as unknown or refused, and the daemon must end.
+ * What fails: if a thread cannot be started, store_start fails. If the journal
+ * cannot be reopened, the store ends: every transaction still comes back, as
+ * unknown or refused, and the daemon must exit.
  */
 #include "daemon/store/store.h"
 
@@ -138,15 +138,15 @@ int store_stop(struct store *s)
 	if (s->started) {
 		end_threads(s);
 		r = checkpointer_once(s->checkpointer, true);
-		/* If a file system turns out only now to have failed, the next
-		 * round defers its records. */
+		/* If only the last sync found that a file system failed, the
+		 * next round defers its records. */
 		if (r < 0)
 			r = checkpointer_once(s->checkpointer, true);
 	}
 	return r;
 }
 
-/* ---- what people see ---- */
+/* ---- reports for people ---- */
 
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why)

@@ -1,10 +1,10 @@
 /*
- * Inside the store: its parts. Private to them.
+ * The inner members of the store. Private to store*.c.
  *
  * Work comes from a queue. A worker of the pool (base/workers.h), the
- * checkpointer or the historian does the work. The result goes to the completions
- * (completions.h) or to the next queue. docs/architecture.md lists all threads,
- * and the order of all locks.
+ * checkpointer or the historian does the work. The result goes to the
+ * completions (completions.h) or to the next queue. docs/architecture.md lists
+ * all threads, and the order of all locks.
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
@@ -39,25 +39,25 @@ struct store {
 
 	struct workers *workers;
 	struct repos repos;
-	struct sync_failures *sync_failures; /* repos has it too */
+	struct sync_failures *sync_failures; /* shared with repos */
 	struct rights rights;
 	struct barriers barriers;
 	struct completions completions;
 
-	struct deferred *deferred; /* has locks of its own: deferred.h */
+	struct deferred *deferred; /* with its own locks: deferred.h */
 
 	struct commit_log *log;
-	struct journal *journal;       /* LOG's */
-	struct admissions *admissions; /* has its own mutex */
+	struct journal *journal;       /* of LOG */
+	struct admissions *admissions; /* with its own mutex */
 	struct pipeline *pipeline;
-	struct historian *historian; /* has its own mutex, within all others */
-	struct checkpointer *checkpointer; /* has its own mutex */
+	struct historian *historian; /* with its own mutex, an innermost lock */
+	struct checkpointer *checkpointer; /* with its own mutex */
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
 	bool started;
-	/* Why the store must not go on; "": it may. Set once. No memory is
-	 * allocated for it: the lack of memory may be the reason. */
+	/* The reason why the store must end; "": none. Set once. A fixed array,
+	 * because the reason may be a lack of memory. */
 	char fatal[512];
 };
 
@@ -70,8 +70,9 @@ void store_log_failed(void *store, const char *why);
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
-/* store_open_sync_failures.c. Makes s->sync_failures, for s->repos too. 0, or
- * negative errno and *WHY. *WARNING is freed if there is a new one. */
+/* store_open_sync_failures.c. Makes s->sync_failures, which s->repos uses too.
+ * 0, or negative errno and *WHY. *WARNING is freed if there is a new
+ * warning. */
 int store_open_sync_failures(struct store *s, char **warning, char **why);
 /* store_open.c. Make s->deferred, then s->pipeline, then s->checkpointer, once
  * the log is open. 0, -ENOMEM. */

@@ -1,10 +1,11 @@
 /*
- * Opening the store, recovering, and letting go of it.
+ * Opens the store, recovers, and closes the store.
  *
- * The happy path: the state directory and its flock, this boot's id, the
- * journal, what failed to sync in this boot; then recovery of every repository the journal knows.
+ * The happy path: the state directory and its flock, the boot id, the journal,
+ * the failed syncs of this boot. Then recovery of every repository in the
+ * journal.
  *
- * What fails: opening says why and leaves nothing held.
+ * What fails: opening returns the reason and leaves nothing open.
  */
 #include <assert.h>
 #include <errno.h>
@@ -78,7 +79,8 @@ static int open_state_dir(struct store *s, char **why)
 	return r;
 }
 
-/* What can't be relied on is refused, what will be gone is warned of. */
+/* Refuses an unreliable file system; warns if the content is lost at a
+ * reboot. */
 static int check_state_fs(struct store *s, char **warning, char **why)
 {
 	const char *network;

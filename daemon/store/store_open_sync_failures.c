@@ -1,11 +1,12 @@
 /*
- * Opens the file that says which file systems failed to sync in this boot, and
- * tells the administrator of further failures.
+ * Opens the file with the failed syncs of this boot, and tells the
+ * administrator of further failures.
  *
  * The happy path: the file has nothing in it, and no sync fails.
  *
- * Failures: a file that cannot be written is the reason not to start. A file
- * that cannot be read is a warning: every file system may have failed then.
+ * Failures: if the file cannot be written, the daemon does not start. If the
+ * file cannot be read, every file system may have failed, and there is a
+ * warning.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ int store_open_sync_failures(struct store *s, char **warning, char **why)
 	int r;
 
 	r = recover_starts_read(&starts, s->journal, s->boot_id);
-	/* One is this. */
+	/* The present start counts as one. */
 	if (r == 0)
 		r = sync_failures_open(s->sys, s->state_fd, s->boot_id,
 		    starts.nr <= 1, &s->sync_failures);

@@ -1,14 +1,14 @@
 /*
  * Happy path:
- *	new	the request's content moves in; room for a status per update
- *	lay out	all of them pending
- *	decide	each update once
- *	free	when its answer is given and its outcome is recorded
+ *	new	takes over the request; makes room for a status per update
+ *	lay out	makes all updates pending
+ *	decide	sets the status of an update, once
+ *	free	after the answer was given and the outcome recorded
  *
  * Failure modes:
- *	out of memory at new	NULL, the request is untouched
- *	... for a text		the status stands without it: a failure can
- *				always be reported
+ *	out of memory at new	NULL, and the request is unchanged
+ *	... for a text		the status has no text: a failure can always be
+ *				reported
  */
 #include "daemon/store/txn.h"
 

@@ -7,8 +7,8 @@
  *	the search for locks does not end (-EUSERS)	it takes seconds. The
  *		error is remembered, and admissions are refused without a
  *		search: searches would keep all threads busy
- *	memory	a repository might be written before its redo, so the store is
- *		of no more use
+ *	memory	a repository might be written before its redo, so the store
+ *		cannot be used any more
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,20 +24,21 @@
 struct deferred_repo {
 	uint64_t repo;
 	enum deferred_state state;
-	uint64_t nr; /* members; not 0 in DEFERRED_REDO alone */
+	uint64_t nr; /* deferred members; only in DEFERRED_REDO */
 	uint8_t uuid[16];
 	char *path;
-	int err; /* of the last try; 0: it did not fail, or there was none */
-	int64_t tried_ns; /* when that ended; monotonic */
-	/* Batches of this run that are over and left locks there. */
+	int err;          /* of the last retry; 0: no failure */
+	int64_t tried_ns; /* end of the last retry; monotonic */
+	/* Batches of this run that have ended and left locks in the
+	 * repository. */
 	uint64_t *left;
 	size_t nr_left;
 	UT_hash_handle hh;
 };
 
-/* A search that did not end is repeated so long after it at the earliest. An
- * admission is far behind the retries of checkpoints: it searches only where
- * they could not, because the repository was moved. */
+/* The least time before a search that did not end is repeated. Retries of the
+ * checkpoint come first. An admission searches only if those retries could not,
+ * because the repository was moved. */
 #define RETRY_SEARCHES_NS     (60 * INT64_C(1000000000))
 #define ADMISSION_SEARCHES_NS (10 * RETRY_SEARCHES_NS)
 
@@ -55,7 +56,7 @@ static void raise_state(struct deferred_repo *a, enum deferred_state state)
 		a->state = state;
 }
 
-/* The one of REPO, which is made if need be; NULL: out of memory. Under
+/* Returns the entry of REPO, and makes it if needed. NULL: out of memory. Under
  * MUTEX. */
 static struct deferred_repo *get(struct deferred *d,
     const struct journal_repo *repo)
@@ -266,7 +267,7 @@ bool deferred_fail_retry(struct deferred *d, uint64_t repo, int err)
 	return is_new;
 }
 
-/* The state that the counts of A say, after a retry. */
+/* The state that follows from the counts of A after a retry. */
 static enum deferred_state state_after_retry(const struct deferred_repo *a)
 {
 	if (a->nr > 0)
@@ -315,7 +316,8 @@ size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr)
 
 	pthread_mutex_lock(&d->mutex);
 	for (i = HASH_COUNT(d->repos); i > 0 && found < nr; i--) {
-		/* To the end: the others have their turn next time. */
+		/* A moves to the end, so other repositories have the next
+		 * turn. */
 		a = d->repos;
 		HASH_DEL(d->repos, a);
 		found += give(d, a, &repos[found]);
@@ -377,7 +379,7 @@ void deferred_end_turn(struct deferred *d)
 	pthread_mutex_unlock(&d->mutex);
 }
 
-/* ---- for those who would write without the daemon ---- */
+/* ---- the list for programs that write without the daemon ---- */
 
 #define LINE "awaits %s\n"
 
@@ -407,7 +409,7 @@ void deferred_publish(struct deferred *d)
 
 	if (cfg->awaiting == NULL)
 		return;
-	/* The list that was made last is told last. */
+	/* Under TELLING, so that a newer list is told after an older list. */
 	pthread_mutex_lock(&d->telling);
 	list = list_of(d);
 	if (list != NULL)
@@ -418,7 +420,7 @@ void deferred_publish(struct deferred *d)
 	free(list);
 }
 
-/* ---- from store_open() to its end ---- */
+/* ---- opening and closing ---- */
 
 struct deferred *deferred_new(const struct deferred_config *cfg)
 {

@@ -1,16 +1,16 @@
 /*
  * Deferred redo: journal records that the refs on disk do not match yet, and
- * leftover locks of refd. One struct deferred belongs to one store; it knows
+ * leftover locks of refd. One struct deferred belongs to one store. It has
  *
  *	repositories	in which a retry has work to do (enum deferred_state)
- *	updates		that were answered `unknown`, since only a retry or the
- *			next start can finish them
+ *	updates		that were answered `unknown`: only a retry or the next
+ *			start can finish them
  *	lowest LSN	of the records of such updates: the next start needs
  *			the record, so the checkpoint keeps it
  *
- * Happy path: there is nothing in it. A start redoes everything it can before
- * the daemon answers. An admission worker retries the rest before each write to
- * the repository (deferred_retry.h) and after each checkpoint.
+ * Happy path: it is empty. A start redoes everything it can before the daemon
+ * answers. An admission worker retries the rest before each write to the
+ * repository (deferred_retry.h) and after each checkpoint.
  *
  * Threads and locks: any thread may call any function here, unless the comment
  * of the function says otherwise. struct deferred has three mutexes:
@@ -21,13 +21,13 @@
  *	telling	taken after `rows`, before `mutex`. Held while the list of
  *		repositories is made and handed to store_config.awaiting.
  *	mutex	taken last: a thread may hold the mutex of the store or of the
- *		repositories. No function calls anything outside under it.
+ *		repositories. No callback is called under this mutex.
  *
  * deferred_publish() and the functions that call it block for as long as
  * store_config.awaiting does. No other function here blocks.
  *
  * Failure: only memory. A repository could then be written before its redo, or
- * an update be answered `ok` too early. So the store becomes of no more use
+ * an update be answered `ok` too early. So the store ends
  * (deferred_config.fatal).
  */
 #ifndef STORE_DEFERRED_H
@@ -38,9 +38,9 @@
 #include "daemon/store/store.h"
 
 /*
- * What a retry has to do in one repository. A note never lowers the state: the
- * state becomes the higher one of the old and the noted one. Only the end of a
- * retry lowers it, to what the retry left.
+ * The work of a retry in one repository. A note never lowers the state: the
+ * higher state of old and noted state counts. Only the end of a retry lowers
+ * the state.
  *
  *	event				NOTHING	LOCKS	SEARCH	REDO
  *	a batch left locks		LOCKS	-	-	-
@@ -51,29 +51,29 @@
  *			     nothing	n/a	NOTHING	NOTHING	NOTHING
  *	a retry failed			n/a	-	-	-
  *
- * A write to the repository waits for a retry from SEARCH on.
+ * In SEARCH and REDO a write to the repository waits for a retry.
  */
 enum deferred_state {
 	DEFERRED_NOTHING,
-	DEFERRED_LOCKS,  /* of batches that are over; nothing waits for it */
-	DEFERRED_SEARCH, /* no member is deferred, but locks may stand */
+	DEFERRED_LOCKS,  /* leftover locks; no write waits for the retry */
+	DEFERRED_SEARCH, /* no deferred members, but perhaps leftover locks */
 	DEFERRED_REDO    /* members are deferred */
 };
 
-/* All of it borrowed until deferred_free(). */
+/* All pointers are borrowed until deferred_free(). */
 struct deferred_config {
 	const struct sys *sys;
 	struct repos *repos;
 	struct commit_log *log;
 	const char *boot_id;
-	/* Its callbacks awaiting, found and event, which are not called under
-	 * `mutex`. */
+	/* For the callbacks awaiting, found and event, which are not called
+	 * under `mutex`. */
 	const struct store_config *store;
 	/* As in struct store_recovery. */
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);
-	/* The store must not go on. Not called under any lock of this. */
+	/* The store must end. Called without a lock of struct deferred. */
 	void (*fatal)(void *arg, const char *why);
 	void *arg;
 };
@@ -89,7 +89,7 @@ void deferred_free(struct deferred *d);
 
 /* At a start: NR members of REPO are deferred. 0: none, but recovery could not
  * search REPO for locks of refd. ERR: the error of the search, or 0; -EUSERS
- * (the search does not end) is remembered. Nobody outside is told. */
+ * (the search does not end) is remembered. No callback is called. */
 void deferred_note(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, int err);
 /* While the daemon works: NR members of REPO were deferred because of WHY. The
@@ -98,12 +98,12 @@ void deferred_add(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, const char *why);
 /* One log line of REPO was deferred. */
 void deferred_add_line(struct deferred *d, const struct repo *repo);
-/* Batch TOKEN is over and left locks in REPO. The locks hold up only writers
- * of those names; the retry after the next checkpoint removes them. */
+/* Batch TOKEN is over and left locks in REPO. The locks block only writers of
+ * the same names; the retry after the next checkpoint removes the locks. */
 void deferred_add_locks(struct deferred *d, const struct repo *repo,
     uint64_t token);
-/* Update INDEX of row LSN is answered `unknown`. The locks of the update stand,
- * and tell the next start nothing without the row. */
+/* Update INDEX of row LSN is answered `unknown`. The locks of the update stand.
+ * Without the row, the next start cannot use the locks. */
 void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index);
 
 /* ---- questions ---- */
@@ -115,17 +115,17 @@ bool deferred_has_update(struct deferred *d, const struct journal_row *row,
     uint32_t index);
 /* The lowest LSN that the next start needs. 0: none. */
 uint64_t deferred_lowest_lsn(struct deferred *d);
-/* Repositories in DEFERRED_REDO, and their members. */
+/* Counts the repositories in DEFERRED_REDO, and their members. */
 void deferred_count(struct deferred *d, uint64_t *repos, uint64_t *members);
-/* Tells the list of these repositories to store_config.awaiting. */
+/* Passes the list of these repositories to store_config.awaiting. */
 void deferred_publish(struct deferred *d);
 
 /* ---- turns: the retries after a checkpoint ---- */
 
-/* The checkpointer: lets one admission worker retry. False: nothing to retry. */
+/* The checkpointer: lets an admission worker retry. False: nothing to retry. */
 bool deferred_begin_turn(struct deferred *d);
-/* An admission worker: is it this worker's turn? Then deferred_end_turn()
- * follows. */
+/* For an admission worker. True: this worker has the turn, and must call
+ * deferred_end_turn(). */
 bool deferred_take_turn(struct deferred *d);
 void deferred_end_turn(struct deferred *d);
 /* The next repositories to retry, NR at most; the caller frees the paths. */

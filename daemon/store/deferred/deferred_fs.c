@@ -1,26 +1,27 @@
 /*
  * Defers the records of a file system that failed to sync.
  *
- * The kernel reports a failed write-back once, and calls the pages clean: from
- * then on the memory has one content and the disk perhaps another. So these
- * records get the recovery of a power loss, in the running daemon:
+ * The kernel reports a failed write-back once, and marks the pages clean. From
+ * then on the memory and the disk may have different contents. So the records
+ * get the recovery of a power loss, in the running daemon:
  *
- *	fail	fs_fail(): nobody gets a repository there any more; work that has
- *		begun ends. A kill does not hide the failure (sync_failures.c)
+ *	fail	fs_fail(): nobody gets a repository there any more; begun work
+ *		ends. A kill does not hide the failure (sync_failures.c)
  *	defer	once nobody has a repository there, by the next checkpoint or
- *		admission: all its records, marked as lost, durably
- *	let go	its descriptors are closed, so that it can be unmounted
+ *		admission: all records are marked as lost, durably
+ *	let go	the descriptors are closed, so that the disk can be unmounted
  *	redo	before the next write there, and after every checkpoint
- *		(deferred_retry.c): the file system is opened anew, by path,
+ *		(deferred_retry.c): the file system is opened again, by path,
  *		and must sync. The page cache is dropped, and every value is
  *		written again. Locks that came back with the disk are removed:
  *		batches that began before the new opening are over
  *
- * The same happens where a repository is opened that has records of another
- * life of its file system: it was unmounted in between, or somebody mounted
- * another. Each record is deferred once, whichever of the two comes first.
+ * The same happens at the opening of a repository with records of a different
+ * life of its file system. Then the file system was unmounted in between, or a
+ * different file system was mounted. A record is deferred once, by the first of
+ * the two.
  *
- * Objects are in no record; suspect_store.c looks for them.
+ * Records do not cover objects; suspect_store.c reads objects back.
  *
  * Failure: the journal. Then nothing is forgotten, and the next checkpoint or
  * admission tries again.
@@ -43,16 +44,16 @@ static void tell(const struct deferred *d, enum store_event event,
 
 struct deferring {
 	struct deferred *deferred;
-	const struct fs *fs;     /* all records on FS; or */
-	const struct repo *repo; /* all records of REPO on another one */
+	const struct fs *fs;     /* all records on FS; or NULL */
+	const struct repo *repo; /* all records of REPO on a different mount */
 	struct recover_rows rows;
 	struct recover_notes notes;
 };
 
 static bool is_wanted(const struct deferring *p, const struct replay_row *row)
 {
-	/* Once is enough: what was redone may have been changed since by
-	 * records that are not deferred. */
+	/* A row is deferred only once: after its redo, later records that are
+	 * not deferred may have changed the ref. */
 	if (row->row.kind != JOURNAL_SLICE || row->is_aside)
 		return false;
 	return p->fs != NULL ? row->row.mount == p->fs->mount :
@@ -83,8 +84,8 @@ static int defer_repo(void *arg, const struct journal_repo *known)
 	return r;
 }
 
-/* Nobody writes the records that are wanted any more. So all of them are
- * durable after the wait, and stay, also when the log is opened again. */
+/* Nobody appends more of the wanted records. After the wait all of them are
+ * durable, and stay even if the log is opened again. */
 static int defer(struct deferring *p)
 {
 	struct deferred *d = p->deferred;
@@ -128,12 +129,14 @@ uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 		repo->fs->first_batch = d->cfg.next_token(d->cfg.arg);
 	first = repo->fs->first_batch;
 	pthread_mutex_unlock(&repos->mutex);
-	/* By another path, where mounts are all that tells file systems
-	 * apart: those batches may be at work in these very directories. */
+	/* If REPO is open by another path, FIRST is unknown: on some file
+	 * systems only the mount tells two apart, and older batches may still
+	 * work in the same directories. */
 	return is_open_elsewhere(repos, repo) ? 0 : first;
 }
 
-/* Locks that came back with the disk, of batches that left no record. */
+/* Searches for locks that came back with the disk, of batches without a
+ * record. */
 static int look_for_locks(struct deferred *d, struct repo *repo)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };

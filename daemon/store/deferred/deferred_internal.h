@@ -1,6 +1,6 @@
 /*
- * Inside struct deferred: the members, and the calls by which a retry reports
- * its progress. Private to the files of deferred/.
+ * The members of struct deferred, and the calls for the progress of a retry.
+ * Private to the files of deferred/.
  */
 #ifndef STORE_DEFERRED_INTERNAL_H
 #define STORE_DEFERRED_INTERNAL_H
@@ -14,7 +14,7 @@ struct deferred_update;
 
 struct deferred {
 	struct deferred_config cfg;
-	pthread_mutex_t rows, telling; /* deferred.h says the order */
+	pthread_mutex_t rows, telling; /* order of locks: deferred.h */
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
@@ -31,20 +31,20 @@ bool deferred_is_endless(struct deferred *d, uint64_t repo);
 void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index);
 void deferred_free_updates(struct deferred *d);
 
-/* A retry in REPO begins, before it reads the journal. MEMBERS: how many are
- * noted as deferred. TOKENS: the batches that left locks, sorted; the caller
- * frees them. 0, -ENOMEM. */
+/* A retry in REPO begins, before it reads the journal. MEMBERS: the number of
+ * deferred members now. TOKENS: the batches that left locks, sorted; the caller
+ * frees the array. 0, -ENOMEM. */
 int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
     uint64_t **tokens, size_t *nr);
 /* No lock of the NR sorted TOKENS is left. */
 void deferred_unlocked(struct deferred *d, uint64_t repo,
     const uint64_t *tokens, size_t nr);
-/* A retry that began with MEMBERS ended, and leaves LEFT ones. A committer may
- * have deferred members after the retry read the journal: those stay noted.
+/* A retry that began with MEMBERS ended, and LEFT members are still deferred.
+ * Members that a batch deferred after the retry read the journal stay noted.
  * False: members are still deferred. */
 bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
     uint64_t left);
-/* A retry failed with ERR. False: the retry before failed with the same. */
+/* A retry failed with ERR. False: the last retry failed with the same error. */
 bool deferred_fail_retry(struct deferred *d, uint64_t repo, int err);
 
 #endif

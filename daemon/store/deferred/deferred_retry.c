@@ -1,18 +1,18 @@
 /*
- * Retries the redo that is deferred in one repository.
+ * Retries the deferred redo in one repository.
  *
- * Happy path: recovery redoes all of it. One admission worker retries, before
- * each write to the repository and after each checkpoint, since a retry looks
+ * Happy path: recovery redoes everything. One admission worker retries, before
+ * each write to the repository and after each checkpoint, because a retry looks
  * at objects.
  *
  * Failures:
- *	a foreign lock still stands	updates of that ref, also those through
- *		a symbolic ref, are answered `locked`: the later redo would undo
- *		any value that is written before it
+ *	a foreign lock still stands	updates of this ref, also through
+ *		a symbolic ref, are answered `locked`: the later redo would
+ *		replace a value written before
  *	the search for locks does not end	an admission does not repeat
  *		the search (deferred_is_endless())
  *	the disk	nothing in the repository may be written until the disk
- *		is mended
+ *		works again
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +39,8 @@ static void no_progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
-/* That an update would write a file; of one file the first has the others. */
+/* An update would write this file. Further updates of the same file are in
+ * next_same. */
 struct lead {
 	struct txn_update *u;
 	struct lead *next_same;
@@ -47,19 +48,21 @@ struct lead {
 	char key[]; /* worktree, "/", name */
 };
 
-/* One admission's retry, as recover_deferred()'s argument. */
+/* One retry of an admission: the argument of recover_deferred(). */
 struct retry {
 	struct deferred *deferred;
 	struct repo *repo;
 	struct txn *txn; /* or NULL */
-	/* Of TXN's updates, looked up once, when something is still deferred:
-	 * there may be very many of both. */
+	/* The files of TXN's updates. Made once, and only when something is
+	 * still deferred, because there may be very many updates and deferred
+	 * members. */
 	struct lead *leads;
 	bool has_leads;
 	uint64_t nr_found[STORE_FINDINGS];
 };
 
-/* What is only tried again, and fails as before, was told when it began. */
+/* A member that only fails again as before was reported at its first
+ * failure. */
 static void found(void *arg, const struct store_found *found)
 {
 	struct retry *retry = arg;
@@ -104,7 +107,7 @@ static uint64_t next_token(void *arg)
 /* git's own limit. */
 #define SYMREF_DEPTH 5
 
-/* The worktree whose names TXN means, as records have it. */
+/* The id of the worktree whose names TXN uses, as in records. */
 static const char *worktree_of(const struct txn *txn, size_t *id_len)
 {
 	static const char parent[] = "/worktrees/";
@@ -122,7 +125,7 @@ static const char *worktree_of(const struct txn *txn, size_t *id_len)
 	return id;
 }
 
-/* A file, as records have it. */
+/* A file: worktree and name, as in records. */
 struct file {
 	char worktree[REFD_REFNAME_MAX + 1];
 	const char *name;
@@ -147,7 +150,7 @@ static void file_of(const struct txn *txn, const char *name, struct file *file)
 	    len > 0 ? id : "");
 }
 
-/* Where FILE leads if it is a symbolic ref; false: it is none. */
+/* Reads the target of FILE. False: FILE is not a symbolic ref. */
 static bool follow(const struct retry *retry, const struct file *file,
     struct loose_value *value)
 {
@@ -198,8 +201,8 @@ static void add_lead(struct retry *retry, struct txn_update *u,
 	}
 }
 
-/* What U would write. Its lock, when it is taken, is on whatever the way leads
- * to by then; the way is hardly ever changed. */
+/* Adds the files that U would write. Later the batch follows the symbolic refs
+ * again under locks; they hardly ever change in between. */
 static void add_leads(struct retry *retry, struct txn_update *u)
 {
 	struct loose_value at = { .kind = LOOSE_ABSENT }, next;
@@ -305,7 +308,8 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 
 	if (txn != NULL && deferred_is_endless(d, repo->id))
 		return -EUSERS;
-	/* deferred_fs.c notes its members before they are in the journal. */
+	/* deferred_fs.c notes members before they are in the journal. ROWS
+	 * makes this retry wait until they are. */
 	pthread_mutex_lock(&d->rows);
 	r = deferred_begin_retry(d, repo->id, &members, &over, &rec.nr_over);
 	pthread_mutex_unlock(&d->rows);

@@ -1,17 +1,17 @@
 /*
- * One retry of the deferred redo in one repository.
+ * A retry of the deferred redo in one repository.
  *
- * For the one admission worker that is in the repository. Blocks for as long as
- * the disk does. The caller holds no lock.
+ * Only for the admission worker that is in the repository. Blocks for as long
+ * as the disk does. The caller holds no lock.
  */
 #ifndef STORE_DEFERRED_RETRY_H
 #define STORE_DEFERRED_RETRY_H
 
 #include "daemon/store/deferred/deferred.h"
 
-/* Retries the redo in REPO. What is still deferred stays noted, and the updates
- * of TXN (may be NULL) that would write a deferred ref are decided. Negative
- * errno: the retry failed, so nothing may be written to REPO. */
+/* Retries the redo in REPO. Members that are still deferred stay noted, and
+ * updates of TXN (may be NULL) that would write a deferred ref are decided.
+ * Negative errno: the retry failed, so nothing may be written to REPO. */
 int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn);
 
 #endif

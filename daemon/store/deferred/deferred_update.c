@@ -1,13 +1,12 @@
 /*
- * Updates that are recorded and were answered `unknown`, since they could not
- * be finished. Until a retry finishes such an update, asking by id gets the
- * same answer.
+ * Recorded updates that were answered `unknown`, because they could not be
+ * finished. Until a retry finishes the update, a query by id gets the same
+ * answer.
  *
- * Happy path: there is none. A start recovers before it answers, so it begins
- * with nothing here.
+ * Happy path: there is none. A start recovers before the daemon answers, so it
+ * begins without such updates.
  *
- * Failure: memory. Such an update might be answered `ok`, so the store is of
- * no more use.
+ * Failure: memory. Such an update might be answered `ok`, so the store ends.
  */
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
 
 #define GATHER_MAX_NS (10 * 1000 * 1000)
 
-/* One flush serves all rows that precede it. So a batch waits for the batches
- * that take their locks, but no longer than a flush takes. */
+/* One flush serves all rows before it. So a batch waits while other batches
+ * take their locks, but no longer than a flush takes. */
 static void gather(struct pipeline *p)
 {
 	int64_t ns = journal_flush_ns(p->journal);

@@ -14,9 +14,9 @@
 
 #include "daemon/store/refs/packed.h"
 
-/* ---- one batch ---- */
+/* ---- a batch in work ---- */
 
-/* Under MUTEX. There is a slot: the source permits PIPELINE_BATCHES workers, and
+/* Under MUTEX. A slot is free: the source permits PIPELINE_BATCHES workers, and
  * the scheduler sends one batch at a time the direct way. */
 static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 {
@@ -134,7 +134,8 @@ static void init_applier(struct pipeline *p)
 	ap->durability = p->cfg.durability;
 	ap->prepare_max_ns = p->cfg.prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
-	/* Without memory each batch syncs its files one after the other. */
+	/* Without memory for a flusher, a batch syncs its files one after the
+	 * other. */
 	ap->flusher = flusher_new(p->cfg.sys, p->cfg.workers);
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
@@ -248,8 +249,8 @@ uint64_t pipeline_visible_lsn(struct pipeline *p)
 	return lsn;
 }
 
-/* The last LSN and the floors in one section: a batch that begins later gets
- * higher LSNs. */
+/* Reads the last LSN and the floors under one lock: a batch that begins later
+ * gets higher LSNs. */
 uint64_t pipeline_ended_lsn(struct pipeline *p)
 {
 	uint64_t lsn;

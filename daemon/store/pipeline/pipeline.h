@@ -4,27 +4,27 @@
  *
  *	pipeline_apply() -> queue -> a worker -> completions
  *
- * A batch prepares first: it takes its locks. Preparing takes a processor, so
+ * A batch prepares first: it takes its locks. Preparing needs a processor, so
  * few batches prepare at once, and the scheduler asks pipeline_takes() before
- * it forms the next one. From then on the batches wait for the log. All of
- * them wait for the same flush (group_commit.c).
+ * it forms the next batch. After that the batches wait for the log, and all
+ * wait for the same flush (group_commit.c).
  *
- * Each batch in work has a floor: no record of the batch gets a lower LSN.
- * The floor is set before the batch can append a record, and is cleared when
- * all records of the batch are published, aborted or deferred. So history may
- * show the records below the lowest floor, and the checkpoint may forget them
- * unless they are deferred.
+ * Every batch in work has a floor: no record of the batch gets a lower LSN. The
+ * floor is set before the batch can append a record, and is cleared when all
+ * records of the batch are published, aborted or deferred. So history may show
+ * the records below the lowest floor, and the checkpoint may forget these
+ * records unless they are deferred.
  *
- * Threads and locks: any thread may call each function, except pipeline_new()
- * and pipeline_free(), which are for the thread that opens and closes the store.
- * No function blocks for longer than the mutex of the struct. Under that mutex
- * only locks of the journal and of the pool are taken, and no callback is
+ * Threads and locks: any thread may call every function, except pipeline_new()
+ * and pipeline_free(), which are for the thread that opens and closes the
+ * store. No function blocks for longer than the mutex of the struct. Under this
+ * mutex only locks of the journal and of the pool are taken, and no callback is
  * called.
  *
  * A batch belongs to the pipeline from pipeline_apply() until it is in the
  * completions.
  *
- * Failures: each update holds its own result (apply.h). A hand-over allocates
+ * Failures: every update holds its result (apply.h). A hand-over allocates
  * nothing.
  */
 #ifndef STORE_PIPELINE_H
@@ -40,8 +40,8 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
 
-/* Batches in work at once, those of them that prepare, and the workers that
- * other work leaves to batches. */
+/* The maximum of batches at a time, the maximum of batches that prepare, and
+ * the number of workers that other work leaves to batches. */
 #define PIPELINE_BATCHES   7
 #define PIPELINE_PREPARERS 2
 #define PIPELINE_RESERVED  3
@@ -87,8 +87,9 @@ uint64_t pipeline_next_token(struct pipeline *p);
 /* The highest LSN up to which every batch has ended and every row is durable
  * or rejected. */
 uint64_t pipeline_visible_lsn(struct pipeline *p);
-/* The highest LSN up to which every batch has ended. A batch notes what it
- * defers before it ends: call deferred_lowest_lsn() after this function. */
+/* The highest LSN up to which every batch has ended. Call deferred_lowest_lsn()
+ * after this function, because a batch notes its deferred updates before it
+ * ends. */
 uint64_t pipeline_ended_lsn(struct pipeline *p);
 /* How many batches have ended. */
 uint64_t pipeline_batches(struct pipeline *p);

@@ -30,11 +30,11 @@ struct pipeline {
 	pthread_mutex_t mutex;
 	pthread_cond_t gathered; /* NR_LOCKING is 0 */
 	struct batch_fifo to_apply;
-	/* Batches that have not taken their locks yet: that were handed over;
-	 * that are in work. */
+	/* Batches that have not taken their locks yet: all that were handed
+	 * over, and those in work. */
 	size_t nr_preparing, nr_locking;
 	uint64_t nr_ended;
-	/* One is for pipeline_apply_here(). */
+	/* The last slot is for pipeline_apply_here(). */
 	struct commit_slot slots[PIPELINE_BATCHES + 1];
 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Makes room for another item in ITEMS, which holds NR items of EACH bytes and
- * has room for *SIZE. Returns the array, perhaps moved; NULL: out of memory,
+ * has room for *SIZE. Returns the array, perhaps moved. NULL: out of memory,
  * and ITEMS is unchanged. */
 static inline void *array_room(void *items, size_t nr, size_t *size,
     size_t each)

@@ -1,7 +1,7 @@
 /*
- * Why the daemon answers "busy": one table with the name of each cause, the
- * text that the client reads, and a counter. refd-stats(1) lists the names;
- * test_busy_cause.c holds the two together.
+ * The causes of the answer "busy": one table with the name of every cause, the
+ * text for the client, and a counter. refd-stats(1) lists the names;
+ * test_busy_cause.c compares both lists.
  *
  * Any thread; nothing blocks or allocates.
  */
@@ -47,11 +47,11 @@ enum busy_cause {
 #define BUSY(cause)                                                            \
 	busy_cause_count(BUSY_##cause), busy_cause_text(BUSY_##cause)
 
-/* Counts one decision, of a ref or of a whole request. REFD_BUSY. */
+/* Counts a decision about a ref or a request. Returns REFD_BUSY. */
 enum refd_status busy_cause_count(enum busy_cause cause);
 const char *busy_cause_text(enum busy_cause cause);
 const char *busy_cause_name(enum busy_cause cause);
-/* How often each cause was counted since the start. */
+/* The counts of all causes since the start. */
 void busy_cause_counts(uint64_t counts[BUSY_CAUSES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* By the rules of git's config.c (git_parse_source and what it calls). */
+/* Follows the rules of git's config.c (git_parse_source()). */
 #include "daemon/base/config_file.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 
 struct parser {
 	const char *at, *end;
-	unsigned line, begin; /* where what is being read begins */
+	unsigned line, begin; /* first line of the entry being read */
 	const char *why;
-	/* One block for both; neither can outgrow the text. */
+	/* One block for both; they never need more room than the text. */
 	char *key, *value;
 	size_t key_len, section_len;
 };
@@ -116,7 +116,8 @@ static int unescape(int c)
 	}
 }
 
-/* To the end of the line: blanks at its end go, those inside stay. */
+/* Reads to the end of the line. Drops blanks at the end, keeps blanks
+ * inside. */
 static int read_value(struct parser *p)
 {
 	bool quoted = false, comment = false;

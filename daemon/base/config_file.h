@@ -12,16 +12,15 @@
 #include <stddef.h>
 
 /*
- * KEY is "section.name" or "section.sub section.name", section and name in
- * lower case as git prints them; VALUE is NULL for a key without "=". Both
- * are borrowed for the call. LINE is where it begins, from 1. Anything but 0
- * ends the reading.
+ * KEY is "section.name" or "section.sub section.name"; section and name are in
+ * lower case, as git prints them. VALUE is NULL for a key without "=". Both are
+ * borrowed for the call. LINE is the first line of the entry, from 1. A result
+ * other than 0 ends the reading.
  */
 typedef int config_entry_fn(void *arg, const char *key, const char *value,
     unsigned line);
 
-/* 0, or what FN returned, or -EINVAL with *LINE and *WHY (static), or
- * -ENOMEM. */
+/* 0, the result of FN, -EINVAL with *LINE and *WHY (static), or -ENOMEM. */
 int config_file_parse(const char *text, size_t len, config_entry_fn *fn,
     void *arg, unsigned *line, const char **why);
 

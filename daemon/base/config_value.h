@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* git_parse_int(): any base that strtoimax() accepts, with the suffix k, m or
- * g. -1: not a number, or beyond an int; *N is then untouched. */
+ * g. -1: not a number, or outside of an int, and *N is unchanged. */
 int config_value_int(const char *value, int *n);
 /* git_config_bool(). NULL, a key without "=", is true. -1: no boolean. */
 int config_value_bool(const char *value, bool *yes);

@@ -5,7 +5,7 @@
 
 #include "daemon/base/sys.h"
 
-/* Of all threads that flush at once. */
+/* For all threads together. */
 #define SLOTS 64
 
 static struct {

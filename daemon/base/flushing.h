@@ -1,6 +1,6 @@
 /*
- * Which flushes the kernel has not come back from: what is said of a disk that
- * hangs. SQLite's are not among them (store_stuck_ns()).
+ * The flushes in progress, for reports about a disk that hangs. Flushes of
+ * SQLite are not included (store_stuck_ns()).
  *
  * Any thread; nothing blocks.
  */
@@ -10,16 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Around the call. More at once than there is room for are not seen. */
+/* Call before and after a flush. If all slots are in use, the flush is not
+ * listed. */
 int flushing_begin(int fd);
 void flushing_end(int slot);
 
 struct flushing {
 	int64_t since_ns; /* monotonic */
-	int fd;           /* whoever has it open may be done with it by now */
+	int fd;           /* perhaps closed and reused by now */
 };
 
-/* The one that was begun first; false: there is none. */
+/* The flush that began first. False: there is none. */
 bool flushing_oldest(struct flushing *oldest);
 
 #endif

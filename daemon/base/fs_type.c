@@ -2,7 +2,8 @@
 
 #include <stddef.h>
 
-/* linux/magic.h, and the sources of those that are not in it. */
+/* From linux/magic.h, and from the sources of the file systems missing
+ * there. */
 static const struct {
 	uint32_t type;
 	const char *name;
@@ -44,8 +45,8 @@ bool fs_type_has_our_clock(uint64_t type)
 	return fs_type_network(type) == NULL && type != 0x65735546 /* FUSE */;
 }
 
-/* ext4; XFS; btrfs, whose compressed extents are read through memory, but are
- * there only once they were written. */
+/* ext4, XFS, and btrfs. btrfs reads compressed extents through memory, but an
+ * extent exists only after it was written. */
 bool fs_type_reads_directly(uint64_t type)
 {
 	return type == 0xef53 || type == 0x58465342 || type == 0x9123683e;

@@ -1,5 +1,5 @@
 /*
- * What is known of kinds of file systems, by statfs(2)'s f_type. Pure.
+ * Properties of file systems by f_type of statfs(2). Pure.
  */
 #ifndef BASE_FS_TYPE_H
 #define BASE_FS_TYPE_H
@@ -7,20 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Precision of a comparison of ctimes: one tick of their clock (4 ms before
- * multigrain timestamps), and some time between the reading of the clock and
- * the change of a file. */
+/* Precision of a comparison of ctimes: one tick of the clock (4 ms before
+ * multigrain timestamps), and some time between reading the clock and changing
+ * a file. */
 #define FS_SLACK_NS (100 * 1000 * 1000)
 
-/* The name of one that several machines share; NULL for any other. What a
- * FUSE file system is can't be told. */
+/* The name of a network file system; NULL for all other types. FUSE counts as
+ * local, because its kind is unknown. */
 const char *fs_type_network(uint64_t type);
-/* Are its ctimes of this machine's clock? */
+/* Do ctimes come from the clock of this machine? */
 bool fs_type_has_our_clock(uint64_t type);
-/* Does O_DIRECT read what is on the disk, whatever is in memory? Elsewhere it
- * may be taken for a plain read without a word. */
+/* Does O_DIRECT always read from the disk, also if the file is in memory? On
+ * other file systems O_DIRECT may silently be a normal read. */
 bool fs_type_reads_directly(uint64_t type);
-/* Is everything on it gone with the power? */
+/* Is all content lost at power-off? */
 bool fs_type_in_memory(uint64_t type);
 
 #endif

@@ -7,7 +7,7 @@ static const uint64_t limits[HISTOGRAM_BUCKETS] = { 1, 2, 5, 10, 20, 50, 100,
 	1000000, 2000000, 5000000, 10000000, 20000000, 50000000, 100000000,
 	UINT64_MAX };
 
-/* The first whose limit VALUE does not pass. */
+/* The first bucket with a limit of at least VALUE. */
 static size_t bucket_of(uint64_t value)
 {
 	size_t low = 0, high = HISTOGRAM_BUCKETS - 1, middle;
@@ -69,7 +69,8 @@ uint64_t histogram_quantile(const struct histogram *h, unsigned permille)
 	high = limits[i] < h->max ? limits[i] : h->max;
 	if (h->buckets[i] == 0 || high <= low)
 		return high;
-	/* What is in there is above LOW: of ones alone it is 1. */
+	/* Values of a bucket are above LOW: a bucket of ones has the quantile
+	 * 1. */
 	return high -
 	    (high - low) * (h->buckets[i] - (rank - below)) / h->buckets[i];
 }

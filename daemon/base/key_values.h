@@ -24,7 +24,7 @@ struct key_values {
 	bool failed; /* a pair is missing, because there was no memory */
 };
 
-/* Key and value are copied. A value that does not fit one packet is cut. */
+/* Copies key and value. A value that does not fit one packet is cut. */
 void key_values_add(struct key_values *kv, const char *key, const char *value);
 void key_values_addf(struct key_values *kv, const char *key, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));

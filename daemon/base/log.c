@@ -13,7 +13,7 @@
 
 #define LOG_FD 2
 
-/* What one value may take of a line. */
+/* The limit for one value in a line. */
 #define VALUE_MAX 1024
 
 static const struct {
@@ -26,8 +26,8 @@ static const struct {
 
 static bool for_journal;
 
-/* systemd.exec(5): "DEV:INO" of the stream that journald reads, inherited
- * even by those whose standard error leads elsewhere. */
+/* systemd.exec(5): "DEV:INO" of the stream that journald reads. A process
+ * inherits the variable even if its standard error leads elsewhere. */
 void log_init(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -133,7 +133,7 @@ static void add_field(struct line *line, const struct log_field *f)
 				 quote(value, sizeof(value), f->string));
 }
 
-/* False: not this one. *SUPPRESSED: so many before it. */
+/* False: the line is left out. *SUPPRESSED: lines left out before. */
 static bool may_say(struct log_limit *limit, uint64_t *suppressed)
 {
 	int64_t now_ms = SYS(&sys_kernel, now_mono) / 1000000;
@@ -177,6 +177,6 @@ void log_put(struct log_limit *limit, enum log_level level, const char *event,
 		add_field(&line, fields);
 	keep(level, line.text + head, line.len - head);
 	line.text[line.len] = '\n';
-	/* Nobody is left to be told that the log can't be written. */
+	/* A failure to write the log cannot be reported anywhere. */
 	SYS(&sys_kernel, write_all, LOG_FD, line.text, line.len + 1);
 }

@@ -8,7 +8,7 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* How many bytes the printable character at S has; 0: it is none. */
+/* The length of the printable character at S; 0: not printable. */
 static size_t printable(const char *s)
 {
 	unsigned char c = (unsigned char)s[0];
@@ -26,7 +26,8 @@ static size_t printable(const char *s)
 	return len;
 }
 
-/* What stands for the character at S, at most 4 bytes; *USED are S's. */
+/* Writes the escaped character at S to OUT, at most 4 bytes. *USED: bytes of
+ * S. */
 static size_t spell(const char *s, char out[4], size_t *used)
 {
 	static const char hex[] = "0123456789abcdef";

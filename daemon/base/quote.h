@@ -1,7 +1,7 @@
 /*
- * Names that others chose, made fit for a log and a terminal: between double
- * quotes, with \" \\ \n \t and \xNN for what is not printable or no UTF-8. The
- * control characters beyond ASCII count as not printable.
+ * Makes foreign names safe for a log and a terminal: between double quotes,
+ * with \" \\ \n \t, and \xNN for bytes that are not printable or not UTF-8.
+ * Control characters outside of ASCII count as not printable.
  *
  * Pure; any thread.
  */
@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-/* TO gets at most SIZE bytes, its NUL included, and is closed by a quote even
- * where it is cut. SIZE is at least 3. Returns TO. */
+/* Writes at most SIZE bytes to TO, with NUL. The closing quote is always there,
+ * even if the text is cut. SIZE is at least 3. Returns TO. */
 char *quote(char *to, size_t size, const char *s);
 
 #endif

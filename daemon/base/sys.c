@@ -1,6 +1,6 @@
 /*
- * The kernel's system calls behind struct sys; those that take a path are in
- * sys_path.c, those that flush in sys_flush.c.
+ * The kernel's system calls behind struct sys. sys_path.c has the calls with a
+ * path, and sys_flush.c the flushes.
  */
 #include "daemon/base/sys.h"
 #include "daemon/base/sys_kernel.h"

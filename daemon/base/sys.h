@@ -1,23 +1,23 @@
 /*
- * The system calls of the store, as a table: tests put a fault, or a model of
- * a disk that forgets, in place of the kernel.
+ * The system calls of the store, as a table. Tests replace the table, to inject
+ * faults or to model a disk that loses data.
  *
- * Every call returns what the man page of its namesake says, except that a
- * failure is a negative errno and errno itself is not used. EINTR is retried
- * inside where that is safe (read, write, open); fsync, fdatasync and syncfs
- * are retried on EINTR alone and never after another failure. Any thread; any
- * call may block. SELF is the table's own first argument so that a fake can
- * carry state.
+ * Every call returns the result of the system call with the same name, but a
+ * failure is a negative errno, and errno itself is not used. EINTR is retried
+ * inside if this is safe (read, write, open). fsync, fdatasync and syncfs are
+ * retried only on EINTR, never after another failure. Any thread; any call may
+ * block. SELF, the first argument, is the table, so that a fake table can carry
+ * state.
  *
- * Paths. Each call that takes a directory's descriptor takes a path below it:
- * names with single slashes between them, or "." for the directory itself;
- * anything else, ".." too, is -EINVAL. The path is resolved beneath the
- * descriptor without following any link, the last one included: -ELOOP, and
- * the calls that name a link (lstatat, readlinkat, unlinkat, linkat, renameat)
- * act on the link. Opening never waits for a FIFO, a device or a lease
- * (O_NONBLOCK, O_NOCTTY); what was opened is the caller's to fstat. So a
- * repository's files, which others than the daemon may change at any moment,
- * lead nowhere else (openat2(2), Linux 5.6).
+ * Paths. A call with a directory descriptor takes a path below this directory:
+ * names with single slashes in between, or "." for the directory. Any other
+ * path, also with "..", is -EINVAL. The path is resolved beneath the
+ * descriptor, and no link is followed, not even the last component: -ELOOP. The
+ * calls that name a link (lstatat, readlinkat, unlinkat, linkat, renameat) act
+ * on the link. Opening never waits for a FIFO, a device or a lease (O_NONBLOCK,
+ * O_NOCTTY); the caller must check the type with fstat. Other accounts may
+ * change the files of a repository at any moment; these rules keep every path
+ * inside (openat2(2), Linux 5.6).
  */
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
@@ -28,27 +28,28 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What fstat and statx tell that the store uses. Times in nanoseconds. */
+/* The attributes from fstat and statx that the store uses. Times in
+ * nanoseconds. */
 struct sys_stat {
 	uint64_t dev, ino, size;
 	uint32_t mode, nlink, uid, gid;
 	int64_t mtime_ns, ctime_ns;
 };
 
-/* One directory entry; name is valid until the next call. */
+/* A directory entry; NAME is valid until the next call. */
 struct sys_dirent {
 	const char *name;
 	uint64_t ino;
-	unsigned char type; /* DT_*; DT_UNKNOWN where not told */
+	unsigned char type; /* DT_*; DT_UNKNOWN if not known */
 };
 
 struct sys_dir;
 
 /*
- * In place of a descriptor, before a path that is followed wherever it leads:
- * only for what nobody but root and the daemon's account can change, that is
- * configuration, state directory, sockets, roots and /proc. scripts/check-layers
- * lists the files that may say it.
+ * Instead of a descriptor, for a path that is followed without these rules.
+ * Only for files that only root and the daemon's account can change:
+ * configuration, state directory, sockets, roots and /proc.
+ * scripts/check-layers lists the permitted files.
  */
 #define SYS_TRUSTED AT_FDCWD
 
@@ -59,7 +60,7 @@ struct sys {
 	int (*close)(const struct sys *, int fd);
 	ssize_t (*pread)(const struct sys *, int fd, void *buf, size_t len,
 	    off_t offset);
-	/* All of it or an error; a short write is carried on. */
+	/* Writes all bytes, or fails; continues after a short write. */
 	int (*write_all)(const struct sys *, int fd, const void *buf,
 	    size_t len);
 	ssize_t (*pwrite)(const struct sys *, int fd, const void *buf,
@@ -71,21 +72,22 @@ struct sys {
 	int (*fstat)(const struct sys *, int fd, struct sys_stat *st);
 	int (*lstatat)(const struct sys *, int dirfd, const char *path,
 	    struct sys_stat *st); /* never follows the last link */
-	/* Which life of which file system holds FD: the same number as long as
-	 * its page cache lives, in any mount namespace where that can be told
-	 * (sys_mount.c), and another once it was mounted anew. Bit 62 is 0. */
+	/* The life of the file system of FD: constant while its page cache
+	 * lives, in every mount namespace if possible (sys_mount.c), and
+	 * different after a new mount. Bit 62 is 0. */
 	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
 	/* f_type of statfs(2). */
 	int (*fs_type)(const struct sys *, int fd, uint64_t *type);
-	/* The absolute path of an open directory, links resolved; the kernel's
-	 * is /proc/self/fd. -ENOENT: it was removed. -ENAMETOOLONG. */
+	/* The absolute path of an open directory, with links resolved; the
+	 * kernel reads /proc/self/fd. -ENOENT: the directory was removed.
+	 * -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);
-	/* The directory PATH below DIRFD, to be read. Links are followed as long
-	 * as they, and ".." too, stay below it; else -EXDEV (the same call). */
+	/* Opens the directory PATH below DIRFD for reading. Follows links, and
+	 * "..", only inside DIRFD; otherwise -EXDEV. */
 	int (*open_below)(const struct sys *, int dirfd, const char *path);
-	/* Tells apart what the other calls have -ELOOP for. 0: PATH is a
-	 * directory below DIRFD, and no link is on the way. -EXDEV: a link
-	 * leads out; -ELOOP: one is there, and leads elsewhere below. */
+	/* Finds the reason for an -ELOOP of other calls. 0: PATH is a directory
+	 * below DIRFD, without links on the way. -EXDEV: a link leads out.
+	 * -ELOOP: a link leads to a place below DIRFD. */
 	int (*stays_below)(const struct sys *, int dirfd, const char *path);
 	int (*linkat)(const struct sys *, int olddirfd, const char *oldpath,
 	    int newdirfd, const char *newpath);
@@ -100,21 +102,22 @@ struct sys {
 	int (*fsync)(const struct sys *, int fd);
 	int (*fdatasync)(const struct sys *, int fd);
 	int (*syncfs)(const struct sys *, int fd);
-	/* Has what was written to a file go to the drive: begin does not wait
-	 * for it. After wait it has arrived there, but neither the file's size
-	 * or name nor what the drive keeps in memory lasts: that takes a flush
-	 * of another kind (sync_file_range(2)). */
+	/* Writes dirty data of a file to the drive (sync_file_range(2)). begin
+	 * does not wait; after wait the data has arrived at the drive. The size
+	 * and the name of the file, and data in the cache of the drive, may
+	 * still be lost without a flush. */
 	int (*write_out_begin)(const struct sys *, int fd);
 	int (*write_out_wait)(const struct sys *, int fd);
-	/* 1: on FD's file system an fsync of any one file that was changed
-	 * last also makes all names last that were changed before, and all
-	 * data that was written out. 0: it does not, or nobody knows. */
+	/* 1: on FD's file system an fsync of the last changed file also makes
+	 * durable all earlier changes of names, and all data that was written
+	 * out. 0: not so, or unknown. */
 	int (*fsync_covers_all)(const struct sys *, int fd);
 	int (*flock_try)(const struct sys *, int fd); /* exclusive; -EAGAIN */
-	/* Drops clean pages that nobody has mapped: what is read next is the
-	 * disk's where cache_holds says 0 then. */
+	/* Drops clean pages that no process has mapped. If cache_holds then
+	 * says 0, the next read is from the disk. */
 	int (*drop_cache)(const struct sys *, int fd);
-	/* 1: something of the file FD is in memory, or nobody may tell. */
+	/* 1: some pages of the file FD are in memory, or the kernel does not
+	 * tell. */
 	int (*cache_holds)(const struct sys *, int fd);
 
 	/* opendir, readdir (0 at the end, 1 for an entry, or negative),
@@ -131,32 +134,33 @@ struct sys {
 	void (*sleep_ns)(const struct sys *, int64_t ns);
 };
 
-/* The kernel's. */
+/* The table of the kernel. */
 extern const struct sys sys_kernel;
 
-/* Calls read better without the table's name twice:
- * SYS(sys, openat, dirfd, path, flags, mode). */
+/* For calls without naming the table twice: SYS(sys, openat, dirfd, path,
+ * flags, mode). */
 #define SYS(table, call, ...) ((table)->call((table), ##__VA_ARGS__))
 
-/* 0, or -EINVAL: PATH is not one for a call with a descriptor (above). */
+/* 0, or -EINVAL: a call with a descriptor does not accept PATH (see above). */
 int sys_path_check(const char *path);
 
-/* Of a trusted path, its last link followed. */
+/* The attributes of a trusted path. Follows the last link. */
 int sys_stat_trusted(const struct sys *sys, const char *path,
     struct sys_stat *st);
 
-/* Reads the whole of a regular file into *BUF, NUL-terminated, to be freed by
- * the caller; *LEN without the NUL. -EFBIG beyond MAX, -EISDIR for a
- * directory, -EINVAL for anything else that is no file. */
+/* Reads a whole regular file into *BUF, which ends with NUL and is freed by the
+ * caller; *LEN is without NUL. -EFBIG: larger than MAX. -EISDIR: a directory.
+ * -EINVAL: any other type. */
 int sys_read_file(const struct sys *sys, int dirfd, const char *path,
     size_t max, char **buf, size_t *len);
 int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
     size_t *len);
 
-/* mkdir -p of every parent of PATH (not PATH itself) below DIRFD; each new
- * directory gets MODE (less the process's umask, which is 0 in the daemon,
- * and plus an inherited set-group-ID bit). How many were made: the innermost
- * ones. -ENOTDIR: a parent is a file; -ENOENT: somebody pruned one meanwhile, or DIRFD itself is gone. */
+/* Makes the parents of PATH below DIRFD, as mkdir -p, but not PATH. A new
+ * directory gets MODE (without the bits of the umask, which is 0 in the daemon,
+ * and with an inherited set-group-ID bit). Returns the number of new
+ * directories, which are the innermost ones. -ENOTDIR: a parent is a file.
+ * -ENOENT: another process removed a parent meanwhile, or DIRFD. */
 int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode);
 

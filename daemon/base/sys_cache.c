@@ -1,10 +1,10 @@
 /*
- * What of a file is in memory. To drop it is only asked for: pages that
- * somebody has mapped stay (seen on ext4, XFS and btrfs), so does what is
- * dirty. To look (mincore(2)) takes a mapping, whose pages are never touched.
+ * Finds out which pages of a file are in memory, and drops them. A drop is only
+ * a request: mapped pages stay (seen on ext4, XFS and btrfs), and dirty pages
+ * stay. A look (mincore(2)) needs a mapping, but never touches its pages.
  *
- * What fails: who neither owns the file nor may write it is told, since Linux
- * 5.2, that all of it is in memory.
+ * What fails: since Linux 5.2, a process that does not own the file and may not
+ * write it is told that all pages are in memory.
  */
 #include "daemon/base/sys_cache.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGES 16384 /* looked at in one go */
+#define PAGES 16384 /* pages per look */
 
 int sys_cache_drop(const struct sys *sys, int fd)
 {
@@ -22,7 +22,7 @@ int sys_cache_drop(const struct sys *sys, int fd)
 	return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-/* 1: one of the pages of LEN bytes at AT is there. */
+/* 1: at least one page of LEN bytes at AT is in memory. */
 static int look(int fd, off_t at, size_t len, size_t page)
 {
 	unsigned char there[PAGES];

@@ -1,6 +1,6 @@
 /*
- * The kernel's calls about its page cache: sys.c's. As daemon/base/sys.h has
- * them.
+ * The page cache calls of sys_kernel; only for sys.c. The rules of
+ * daemon/base/sys.h apply.
  */
 #ifndef BASE_SYS_CACHE_H
 #define BASE_SYS_CACHE_H

@@ -1,5 +1,5 @@
 /*
- * Helpers made of the system-call table, so that they work on any table.
+ * Helpers that use only the table of system calls, so they work on any table.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +43,8 @@ int sys_stat_trusted(const struct sys *sys, const char *path,
 	return r;
 }
 
-/* Reads until end of file, not until the size that fstat told: the file may
- * have grown in between. */
+/* Reads until end of file, not until the size from fstat: the file may have
+ * grown. */
 static int read_rest(const struct sys *sys, int fd, size_t max, char **data,
     size_t *have, size_t room)
 {
@@ -98,7 +98,7 @@ int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
 	return 0;
 }
 
-/* O_NONBLOCK: a FIFO that somebody put there must not hang the caller. */
+/* O_NONBLOCK: a foreign FIFO must not hang the caller. */
 int sys_read_file(const struct sys *sys, int dirfd, const char *path,
     size_t max, char **buf, size_t *len)
 {
@@ -112,7 +112,7 @@ int sys_read_file(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
-/* mkdir(2) knows no set-group-ID bit: a mode that has one is set after. */
+/* mkdir(2) ignores the set-group-ID bit, so chmod sets it afterwards. */
 static int make_dir(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
@@ -129,8 +129,8 @@ static int make_dir(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
-/* Upwards until a parent can be made or is there, then down again: mostly
- * only the last one is missing. */
+/* Goes up until a parent exists or can be made, then down again: mostly only
+ * the last directory is missing. */
 int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {

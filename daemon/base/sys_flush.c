@@ -1,5 +1,5 @@
 /*
- * The kernel's calls that flush, and which file systems flush how.
+ * The kernel's flush calls, and the properties of file systems for flushes.
  */
 #include "daemon/base/sys_flush.h"
 
@@ -22,8 +22,8 @@ static int result(int r)
 	return r < 0 ? -errno : r;
 }
 
-/* A sync that failed has consumed the error: asking again would answer 0
- * over data that is gone. Only EINTR says that nothing was decided. */
+/* A failed sync has consumed the error: a second call would return 0 although
+ * data is lost. Only EINTR may be retried. */
 int sys_flush_fsync(const struct sys *sys, int fd)
 {
 	int slot = flushing_begin(fd), r;
@@ -69,7 +69,8 @@ int sys_flush_begin(const struct sys *sys, int fd)
 	return result(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
 }
 
-/* WRITE once more: what was being written when begin came is dirty still. */
+/* WRITE once more: a page under write-back at the time of begin is still
+ * dirty. */
 int sys_flush_wait(const struct sys *sys, int fd)
 {
 	int slot = flushing_begin(fd), r;
@@ -82,8 +83,9 @@ int sys_flush_wait(const struct sys *sys, int fd)
 	return r;
 }
 
-/* ext2 has the same number, and ext4 can do without a journal: then an fsync
- * is of one file and nothing else. With one, the kernel tells its thread. */
+/* ext2 has the same number, and ext4 can work without a journal: then an fsync
+ * covers one file and nothing else. With a journal, the kernel has a thread for
+ * it. */
 static bool ext4_has_journal(int fd)
 {
 	char link[64], target[PATH_MAX], path[PATH_MAX + 64], task[16] = "";
@@ -114,10 +116,11 @@ static bool ext4_has_journal(int fd)
 }
 
 /*
- * ext4 and XFS have one log for all names and sizes, in the order they were
- * changed, and an fsync writes it up to the file's own last change; data that
- * was written out before has its place and size in it by then. btrfs logs a
- * single file in an fsync, by design, and of others nothing is known.
+ * ext4 and XFS have one log for all names and sizes, in the order of the
+ * changes, and an fsync writes the log up to the last change of the file. Data
+ * that was written out before already has its place and size in the log. btrfs
+ * logs only a single file in an fsync, by design. Other file systems are
+ * unknown.
  */
 int sys_flush_carries(const struct sys *sys, int fd)
 {

@@ -1,6 +1,6 @@
 /*
- * The calls of sys_kernel that flush; for sys.c alone. As daemon/base/sys.h
- * has them.
+ * The flush calls of sys_kernel; only for sys.c. The rules of daemon/base/sys.h
+ * apply.
  */
 #ifndef BASE_SYS_FLUSH_H
 #define BASE_SYS_FLUSH_H

@@ -1,13 +1,12 @@
 /*
- * Landlock: the files and directories that this process may still open,
- * whatever the rights of the user (landlock(7)). A process can give such rights
- * up and never gets them back.
+ * Landlock: the files and directories that this process may still open, in
+ * addition to the rights of the user (landlock(7)). Rights that were given up
+ * never come back.
  *
  *	landlock_begin -> landlock_allow ... -> landlock_enforce
  *
- * Call before a second thread exists, since only the calling thread and later
- * threads started by the calling thread are confined. Calls return 0 or a
- * negative errno.
+ * Call before a second thread exists, because only the calling thread and its
+ * later threads are confined. Calls return 0 or a negative errno.
  */
 #ifndef BASE_SYS_LANDLOCK_H
 #define BASE_SYS_LANDLOCK_H

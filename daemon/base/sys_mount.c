@@ -1,17 +1,18 @@
 /*
- * Which life of a file system a descriptor is on: from when its superblock
- * came into memory to when it left. As long as it lives the page cache is what
- * was written last; what a new life begins with is what was on the disk.
+ * The life of a file system: from the load of its superblock into memory until
+ * its unload. During a life the page cache has the last written content. A new
+ * life begins with the content of the disk.
  *
- * The happy path: ext4, XFS, btrfs and F2FS keep a directory in /sys/fs for as
- * long as the superblock lives. Its inode number is the kernel's count of all
- * that was ever made in sysfs, so it does not come again before the next boot,
- * and it is the same in every mount namespace and for every bind mount. A tmpfs
- * gets a random id when it is made, which statfs gives (since Linux 5.13).
+ * The happy path: ext4, XFS, btrfs and F2FS have a directory in /sys/fs during
+ * the life of the superblock. The inode number of the directory is a counter of
+ * the kernel for all of sysfs. So the number does not come again before the
+ * next boot, and it is the same in every mount namespace and for every bind
+ * mount. A tmpfs has a random id from its creation, in statfs (since Linux
+ * 5.13).
  *
- * What fails: another file system, or no /sys: the id of the mount, by statx.
- * A process in a mount namespace of its own has other ids for the same mounts,
- * and before 6.8 an id that was given up is given out again.
+ * What fails: for other file systems, or without /sys, the id of the mount, by
+ * statx. In a different mount namespace the same mount has a different id, and
+ * before 6.8 the kernel reuses ids.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,19 +29,20 @@
 #include "daemon/base/sys_kernel.h"
 #include "daemon/base/sys_path.h"
 
-/* Linux 6.8; glibc 2.36 does not name it yet. */
+/* Linux 6.8; not in the headers of glibc 2.36. */
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-/* Tells ids of superblocks from those of mounts; the kernel's count stays
- * below. */
+/* Distinguishes ids of superblocks from ids of mounts. The kernel's counters
+ * stay below. */
 #define IS_SUPERBLOCK (UINT64_C(1) << 63)
-/* The bit that the journal uses for a mark. The kernel's counts stay below; a
- * random id may have it. */
+/* The journal uses this bit for a mark. The kernel's counters stay below; a
+ * random id may have the bit. */
 #define IS_RESERVED (UINT64_C(1) << 62)
 
-/* By its device's name: /sys/dev/block/7:1 leads to .../block/loop1. */
+/* Finds the directory by the device name: /sys/dev/block/7:1 leads to
+ * .../block/loop1. */
 static bool directory_by_device(const char *kind, const struct stat *st,
     char *path, size_t size)
 {
@@ -60,7 +62,7 @@ static bool directory_by_device(const char *kind, const struct stat *st,
 	return (size_t)snprintf(path, size, "/sys/fs/%s%s", kind, name) < size;
 }
 
-/* By its uuid, since it may lie on several devices. */
+/* Finds the directory by the uuid, because btrfs may lie on several devices. */
 static bool directory_of_btrfs(int fd, char *path, size_t size)
 {
 	struct btrfs_ioctl_fs_info_args info;
@@ -98,8 +100,8 @@ static bool directory_of(int fd, char *path, size_t size)
 	}
 }
 
-/* A kernel that has both answers with the unique one alone, an older one
- * ignores the bit it does not know: one call serves either. */
+/* One call for all kernels: a kernel that knows both bits returns the unique
+ * id, and an older kernel ignores the unknown bit. */
 static int mount_id(int fd, uint64_t *id)
 {
 	struct statx stx;

@@ -1,8 +1,8 @@
 /*
  * seccomp: the system calls that this process may still make (seccomp(2)). All
- * other calls fail with ENOSYS, as in a kernel that lacks them, so a C library
- * that tries a newer call first falls back to an older call. If the daemon
- * needs a new call, add the call to the table in sys_seccomp.c.
+ * other calls fail with ENOSYS, as in an older kernel. So a C library that
+ * first tries a newer call falls back to an older call. If the daemon needs a
+ * new call, add the call to the table in sys_seccomp.c.
  */
 #ifndef BASE_SYS_SECCOMP_H
 #define BASE_SYS_SECCOMP_H

@@ -102,7 +102,7 @@ static void fall_due(struct workers *w, int64_t now_ns)
 			source->has_work = true;
 			source->due_ns = 0;
 		}
-	/* This thread takes one source. Others take the rest. */
+	/* This thread takes one source. Other threads take the rest. */
 	pthread_cond_broadcast(&w->cond);
 }
 
@@ -133,7 +133,7 @@ static void *worker_main(void *arg)
 		else
 			wait_for_work(w);
 	}
-	/* Another thread may wait for the work that has just ended. */
+	/* A thread may wait for the end of this work. */
 	pthread_cond_broadcast(&w->cond);
 	pthread_mutex_unlock(&w->mutex);
 	return NULL;

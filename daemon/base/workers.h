@@ -1,16 +1,15 @@
 /*
  * A pool of threads for work that blocks.
  *
- * Each source of work has a queue and a lock of its own, which the pool does
- * not know. The pool calls work() of a source on one of its threads. A source
- * says how many threads it may have at a time, and how many threads are kept
- * free for it. Work that hangs on a disk therefore keeps the threads of its own
- * source, and never the last threads of another source.
+ * A source of work has its own queue and lock, which the pool does not know.
+ * The pool calls work() of a source on a thread of the pool. For each source
+ * there is a maximum of threads, and a number of threads that stay free for it.
+ * So work that hangs on a disk keeps the threads of its source, and never the
+ * last threads of another source.
  *
  * A source calls workers_wake() after it has queued work. Work is never
- * overlooked: the pool calls work() at least once after each workers_wake(). A
- * call of work() that finds more work than it takes calls workers_wake() for
- * the rest.
+ * overlooked: the pool calls work() at least once after each workers_wake(). If
+ * work() finds more work than it takes, it calls workers_wake() for the rest.
  *
  * Threads: workers_wake() and workers_wake_at() from any thread, also under a
  * lock of the source. They never block on work. The lock of the pool is an
@@ -42,10 +41,10 @@ struct work_source {
 
 /* Makes a pool of NR_THREADS threads, which do not run yet. NULL: no memory. */
 struct workers *workers_new(size_t nr_threads);
-/* Adds SOURCE behind the sources that were added before. The pool serves the
- * sources in that order. Before workers_start(). All reserved threads together
- * are fewer than the threads of the pool. SOURCE stays the caller's, and lives
- * until workers_free(). */
+/* Adds SOURCE behind earlier sources. The pool serves the sources in this
+ * order. Call before workers_start(). The reserved threads of all sources must
+ * be fewer than the threads of the pool. SOURCE belongs to the caller, and
+ * lives until workers_free(). */
 void workers_add(struct workers *w, struct work_source *source);
 /* 0, or -EAGAIN: not all threads could be started, and none runs. */
 int workers_start(struct workers *w);
@@ -57,8 +56,8 @@ void workers_wake(struct workers *w, struct work_source *source);
 void workers_wake_at(struct workers *w, struct work_source *source,
     int64_t time_ns);
 
-/* The threads that SOURCE has and could still get at this moment. If all of them
- * hang, SOURCE does no work. */
+/* The threads that SOURCE has and could still get now. If all of them hang,
+ * SOURCE does no work. */
 size_t workers_reach(struct workers *w, const struct work_source *source);
 
 /* Waits until no source has work, and ends the threads. Times of

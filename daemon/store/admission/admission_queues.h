@@ -12,7 +12,7 @@
  *		bounded piece of work (admission_turn.c)
  * A queue counts for the user of its first transaction.
  *
- * All functions are called with the mutex of struct admissions held; nothing blocks.
+ * Call all functions with the mutex of struct admissions held. Nothing blocks.
  */
 #ifndef STORE_ADMISSION_QUEUES_H
 #define STORE_ADMISSION_QUEUES_H
@@ -26,8 +26,9 @@
 
 #include "daemon/store/txn.h"
 
-/* Workers that admit at a time, workers that other work leaves to admissions,
- * and workers for paths that may hang together, which must be fewer. */
+/* The maximum of workers that admit at a time; the number of workers that other
+ * work leaves to admissions; and the maximum of workers for paths that may hang
+ * together, which must be smaller. */
 #define ADMISSION_WORKERS   6
 #define ADMISSION_RESERVED  3
 #define ADMISSION_PER_PLACE 2
@@ -66,8 +67,8 @@ int admission_queues_put(struct admission_queues *a, struct txn *txn,
 /* Removes TXN from its queue, if queued. */
 void admission_queues_remove(struct admission_queues *a, struct txn *txn);
 
-/* Hands the next queue to worker SLOT until admission_queues_end(). NULL: no queue is
- * ready and permitted. */
+/* Hands the next queue to worker SLOT until admission_queues_end(). NULL: no
+ * queue is ready and permitted. */
 struct admission_queue *admission_queues_begin(struct admission_queues *a,
     size_t slot, int64_t now_ns);
 /* The first transaction of SLOT's queue, if put before transaction number
@@ -77,8 +78,8 @@ struct txn *admission_queues_take(struct admission_queues *a, size_t slot,
 /* TXN continues with the next turn. */
 void admission_queues_put_back(struct admission_queues *a, size_t slot,
     struct txn *txn);
-/* SLOT works in REPO from now on. False: another worker does, and SLOT's queue
- * waits. */
+/* SLOT begins to work in REPO. False: a different worker is in REPO, and the
+ * queue of SLOT waits. */
 bool admission_queues_claim(struct admission_queues *a, size_t slot,
     uint64_t repo);
 void admission_queues_end(struct admission_queues *a, size_t slot);

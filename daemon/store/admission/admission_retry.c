@@ -2,10 +2,10 @@
  * A worker retries deferred redo after a checkpoint, a few repositories at a
  * time.
  *
- * Happy path: the checkpointer begins a turn, and one worker takes it. In each
- * repository the worker is alone.
+ * Happy path: the checkpointer begins a turn, and one worker takes the turn. No
+ * other worker is in the repository meanwhile.
  *
- * Failure: a repository that can't be opened, or in which another worker is,
+ * Failure: a repository that can't be opened, or with a different worker in it,
  * waits for the next turn.
  */
 #include "daemon/store/admission/admissions_internal.h"
@@ -17,8 +17,8 @@
 /* Repositories in one turn. Admissions wait for the turn. */
 #define RETRIES 16
 
-/* The open repository, with a reference, or else opened as the journal knows
- * it. */
+/* Returns the open repository, with a reference, or opens it by the journal's
+ * data. */
 static struct repo *get_repo(struct repos *repos,
     const struct journal_repo *known)
 {

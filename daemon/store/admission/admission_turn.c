@@ -26,17 +26,17 @@
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/sync_failures/suspect_store.h"
 
-/* Objects of one repository that are read before the turn ends: a millisecond
- * or so. */
+/* The number of objects of one repository that are read per turn: about a
+ * millisecond. */
 #define RUN_OBJECTS 128
 /* Updates whose names cost as much as an object. */
 #define NAMES_PER_OBJECT 16
 
 /* ---- the turn's repository ---- */
 
-/* False: another worker is in the repository. A failed file system serves no
- * repository before it is closed and opened again, and the checkpointer may
- * close it much later. */
+/* False: a different worker is in the repository. Closes unused repositories of
+ * a failed file system: only then can it be opened again, and the checkpointer
+ * may come much later. */
 static bool open_repo(struct admission_worker *w,
     const struct admission_queue *q)
 {
@@ -219,8 +219,8 @@ static void put_back(struct admission_worker *w, struct txn *txn)
 	pthread_mutex_unlock(&a->mutex);
 }
 
-/* Transactions that were put before transaction number BEFORE. At least one of
- * them makes progress. */
+/* Admits transactions with a number below BEFORE. At least one transaction
+ * makes progress. */
 static void admit_some(struct admission_worker *w, uint64_t before)
 {
 	struct txn_fifo through = { .head = NULL };
@@ -238,7 +238,7 @@ static void admit_some(struct admission_worker *w, uint64_t before)
 			put_back(w, txn);
 			break;
 		}
-		/* The next transaction tries for itself. */
+		/* The next transaction tries to open the repository again. */
 		if (w->repo == NULL)
 			break;
 	}

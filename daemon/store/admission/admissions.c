@@ -50,8 +50,7 @@ static const void *place_of(struct repos *repos, const char *git_dir)
 	return place != NULL ? place : root_of(repos, git_dir);
 }
 
-/* False: TXN is done. True: TXN is queued, and another worker may have it
- * already. */
+/* False: TXN is done. True: TXN is queued, and a worker may have it already. */
 static bool put(struct admissions *a, struct txn *txn)
 {
 	const void *place = place_of(a->cfg.repos, txn->req.git_dir);
@@ -92,8 +91,8 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 	completions_put_txns(a->cfg.completions, &done);
 }
 
-/* ---- pieces of work: under MUTEX, which is released meanwhile. False: there
- * is no such work for this worker. ---- */
+/* ---- pieces of work: under MUTEX, which is released meanwhile. False: no such
+ * work for this worker. ---- */
 
 static bool sort_some(struct admissions *a)
 {
@@ -180,8 +179,8 @@ static bool trim_some(struct admissions *a)
 	return true;
 }
 
-/* worker_source.work. The source permits as many workers as the list of the idle
- * ones has. */
+/* worker_source.work. The source permits as many workers as the list of idle
+ * workers has. */
 static bool work_some(void *arg)
 {
 	struct admissions *a = arg;
@@ -321,8 +320,8 @@ bool admissions_claim(struct admissions *a, size_t slot,
 	is_ours = admission_queues_claim(&a->queues, slot, repo->id);
 	if (is_ours && a->queues.slots[slot].queue != NULL)
 		a->queues.slots[slot].queue->place = repo->fs;
-	/* The queue has left its root for its file system, so another queue
-	 * below the root may be permitted now. */
+	/* The queue no longer counts for its root but for its file system. So a
+	 * different queue below the root may be permitted now. */
 	if (admission_queues_has_work(&a->queues))
 		workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);

@@ -1,6 +1,6 @@
 /*
- * Admissions: workers admit transactions, look up transaction ids and retry
- * deferred redo, and close idle repositories. This work alone reads objects, and
+ * Admissions: workers admit transactions, look up transaction ids, retry
+ * deferred redo, and close idle repositories. Only this work reads objects, and
  * opens and closes repositories.
  *
  *	admissions_admit() -> id -> queue of the path -> turn of the repository
@@ -8,12 +8,12 @@
  *	    -> a transaction that goes the direct way: the pipeline
  *	admissions_look_up() -> journal -> completions
  *
- * The struct has a mutex of its own. Of other locks, only the innermost mutexes
- * of struct deferred and of the pool are taken under the mutex.
+ * The struct has its own mutex. Of other locks, only the innermost mutexes of
+ * struct deferred and of the pool are taken under the mutex.
  *
  * Any thread may call each function, except admissions_new(), _start() and
- * _free(), which are for the thread that opens and closes the store. No function
- * but admissions_start() blocks for longer than a mutex.
+ * _free(), which are for the thread that opens and closes the store. No
+ * function but admissions_start() blocks for longer than a mutex.
  */
 #ifndef STORE_ADMISSIONS_H
 #define STORE_ADMISSIONS_H
@@ -48,8 +48,8 @@ struct admissions_config {
 struct admissions *admissions_new(const struct admissions_config *cfg);
 /* Before workers_start(). Reads the journal. */
 void admissions_start(struct admissions *a);
-/* NULL is fine. After workers_stop(), which waits until all work that was handed
- * over is done. */
+/* NULL is fine. Call after workers_stop(), which waits until all work is
+ * done. */
 void admissions_free(struct admissions *a);
 
 /* TXN comes back once, in the completions. The transactions of a repository
@@ -61,8 +61,8 @@ void admissions_give_up(struct admissions *a, struct txn *txn);
 /* Frees TXN. */
 void admissions_discard(struct admissions *a, struct txn *txn);
 /* QUERY comes back once, in the completions. The journal is read before any
- * transaction that is handed over later is admitted, since the rows of such a
- * transaction may not be durable yet. */
+ * later transaction is admitted, because rows of a later transaction may not be
+ * durable yet. */
 void admissions_look_up(struct admissions *a, struct store_query *query);
 /* After deferred_begin_turn(): a worker takes the turn. */
 void admissions_wake(struct admissions *a);

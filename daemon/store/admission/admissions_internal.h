@@ -26,14 +26,14 @@ struct admissions {
 	struct txn_fifo to_sort, to_discard;
 	struct query_fifo to_look_up;
 	struct admission_queues queues;
-	struct admission_worker *free; /* a list of the idle ones */
+	struct admission_worker *free; /* a list of idle workers */
 	bool is_sorting;               /* a worker looks ids up */
 	int64_t sorting_ns;            /* since when */
 	int64_t trim_ns; /* next time to close idle repositories */
 	struct admission_worker *workers; /* ADMISSION_WORKERS, owned */
 };
 
-/* An object that was read in RUN. */
+/* An object that was read in the run RUN. */
 struct admission_object {
 	uint64_t run;
 	struct refd_oid oid;
@@ -44,8 +44,8 @@ struct admission_object {
 
 #define ADMISSION_OBJECTS 256
 
-/* The state of one worker. Only for the thread that took it off the list of the
- * idle ones. */
+/* The state of one worker. Only for the thread that took this struct off the
+ * list of idle workers. */
 struct admission_worker {
 	struct admissions *admissions;
 	const struct admissions_config *cfg;
@@ -60,8 +60,8 @@ struct admission_worker {
 	struct txn_fifo admitted, to_barrier;
 	struct batch *direct; /* to be applied after the turn; or NULL */
 
-	/* Of the current run: the objects that were read in it. The first bytes
-	 * of an id choose the place. */
+	/* The number of the current run, and the objects read in this run. The
+	 * first bytes of an id choose the place. */
 	uint64_t run;
 	struct admission_object objects[ADMISSION_OBJECTS];
 	int objects_err; /* of odb_refresh() */
@@ -83,8 +83,8 @@ void admissions_end(struct admissions *a, size_t slot);
  * number BEFORE. */
 void admission_turn(struct admission_worker *w, const struct admission_queue *q,
     uint64_t before);
-/* The repository of this turn, with a reference of its own. NULL, *STATUS and
- * *WHY (to be freed): there is none. */
+/* The repository of this turn, with a new reference. NULL: no repository;
+ * *STATUS and *WHY (to be freed) are the reason. */
 struct repo *admission_turn_repo(struct admission_worker *w,
     enum refd_status *status, char **why);
 /* Retries the deferred redo of some repositories. */
@@ -110,7 +110,7 @@ void admit_object(struct txn_update *u, struct admission_object *object);
 /* 0, negative errno, or CB's result. */
 int lookup_rows(struct admissions *a, int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
-/* The status and *TEXT (borrowed) that member M of ROW is answered with. */
+/* The status for member M of ROW, and its *TEXT (borrowed). */
 enum refd_status lookup_status(struct admissions *a,
     const struct journal_row *row, const struct record_member *m,
     const char **text);

@@ -159,7 +159,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 
 /* ---- names ---- */
 
-/* git deletes more names than it creates. */
+/* git deletes some names that it does not create. */
 static bool is_good_name(const struct refd_update *ask, bool *too_long)
 {
 	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||

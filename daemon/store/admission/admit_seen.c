@@ -47,7 +47,7 @@ static int seen_row(void *arg, const struct journal_row *row)
 		if (!m->answers || m->index >= txn->nr_updates)
 			continue;
 		u = &txn->updates[m->index];
-		/* An abort record comes after the record that it aborts. */
+		/* An abort record has a higher LSN than the aborted record. */
 		free(u->text);
 		u->status = lookup_status(seen->admissions, row, m, &text);
 		u->text = text != NULL ? strdup(text) : NULL;
@@ -61,7 +61,7 @@ static int seen_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* TXN as it came, but for why it is refused. */
+/* Resets TXN to its first state, except for the reason of the refusal. */
 static bool refuse(struct txn *txn, enum refd_status status, char *why)
 {
 	struct txn_update *u;
@@ -92,7 +92,7 @@ bool admit_is_seen(struct admissions *a, struct txn *txn)
 	txn_lay_out(txn);
 	r = lookup_rows(a, txn->peer.uid, &txn->req.txid, seen_row, &seen);
 	if (r < 0)
-		/* It may have been done before, under this id. */
+		/* The transaction may have been done before, under this id. */
 		return refuse(txn, REFD_UNKNOWN,
 		    repo_why("can't read the journal: %s", strerror(-r)));
 	if (!seen.seen && txn->is_from_future)

@@ -1,7 +1,7 @@
 /*
  * Look-up of a transaction id in the journal.
  *
- * The happy path: reads the rows of the id, parts and abort records, in the
+ * The happy path: reads the rows of the id, slices and abort records, in the
  * order of their LSNs. The result of a later row replaces the result of an
  * earlier row.
  *

@@ -42,8 +42,8 @@ void txid_filter_done(struct txid_filter *f)
 	f->is_begun = false;
 }
 
-/* Where ID is, or would be. Clients choose their ids, all of their bytes: so
- * the hash has a key (NH: Black and others, UMAC, 1999). */
+/* The slot of ID. Clients choose all bytes of their ids, so the hash has a
+ * secret key (NH: Black and others, UMAC, 1999). */
 static struct refd_txid *slot_of(const struct txid_filter_half *half,
     const struct refd_txid *id, const uint32_t key[4])
 {
@@ -76,7 +76,7 @@ static void rise(struct txid_filter *f, const struct refd_txid *id)
 		f->floor = *id;
 }
 
-/* The older half goes, and the younger one is the older one. */
+/* Drops the older half. The younger half becomes the older half. */
 static void turn_over(struct txid_filter *f)
 {
 	struct txid_filter_half *old = &f->halves[1];

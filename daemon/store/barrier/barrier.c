@@ -1,32 +1,32 @@
 /*
- * The object barrier: no ref becomes durable before the objects it names.
+ * The object barrier: no ref becomes durable before its objects.
  *
- * The happy path: every directory that objects are in (pack, the fan-outs, and
- * the same of alternates) last changed well before the last completed syncfs
- * of its file system, so all that is in them is on disk, and nothing needs
- * doing. Otherwise transactions wait here, before any lock is taken:
- *	packs alone are new		each of their files is fsynced, then
- *					objects/pack, where the last syncfs took
- *					longer than that: it waits for all that
- *					others have written there
+ * The happy path: every directory with objects (pack, the fan-outs, also of
+ * alternates) last changed well before the last completed syncfs of its file
+ * system. Then all its objects are on disk, and nothing is to be done.
+ * Otherwise transactions wait here, before any lock is taken:
+ *	only packs are new		the files of every pack are fsynced,
+ *					then objects/pack, if the last syncfs
+ *					took longer: a syncfs also waits for
+ *					data of other processes
  *	anything else, or many packs	one syncfs of the file system serves
- *					all that wait, and makes all of it old
+ *					all waiting transactions
  *
- * A repository whose id or row in the journal may not last yet waits here too,
- * whatever its transaction names: a cut would otherwise part it from its
- * records. The same syncfs serves for its id, and one flush of the journal for
- * the rows of all.
+ * If the id of a repository, or its row in the journal, may not be durable, all
+ * its transactions wait here too. Otherwise a power loss could separate the
+ * repository from its records. The same syncfs makes the id durable, and one
+ * flush of the journal makes all rows durable.
  *
- * Why it is safe to compare times: both are the clock that the file system
- * takes its ctimes from, the marker's or the kernel's own; SLACK covers a tick
- * (4 ms before multigrain timestamps) and a directory touched while the marker
- * was. Only a syncfs makes the time advance. With none since the start, or a
- * clock that was set back since, nothing is clean.
+ * The comparison of times is safe: both times come from the clock for ctimes of
+ * the file system, of the marker or of the kernel. SLACK covers a tick (4 ms
+ * before multigrain timestamps), and a directory that changed at the time of
+ * the marker. Only a syncfs advances the time. Without a syncfs since the
+ * start, or if the clock was set back since, nothing is clean.
  *
  * Failures: a failed sync refuses the transactions that waited for it, and the
- * time does not advance. No object store on its file system is believed any more
- * (fs_sync.c, suspect_store.c). An object store that cannot be looked at is not
- * clean, and no transaction that names it passes.
+ * time does not advance. Object stores on the file system are no longer trusted
+ * (fs_sync.c, suspect_store.c). An object store that cannot be read is not
+ * clean, and no transaction of this store passes.
  */
 #include <errno.h>
 
@@ -35,7 +35,7 @@
 
 /* ---- clean? ---- */
 
-/* Of what changed on DEV before that all is durable. */
+/* Everything on DEV that changed before this time is durable. */
 static int64_t synced_before(struct barriers_config *cfg, uint64_t dev)
 {
 	int64_t ns = fs_synced_ns(cfg->repos, dev);
@@ -85,7 +85,7 @@ static bool is_id_suspect(struct barriers_config *cfg, const struct repo *repo)
 		   repo->fs->mount, &nth) != SYNC_FAILURES_NONE;
 }
 
-/* The id is the last of what was made with it. */
+/* The id file is written last, so the sync of this file covers the others. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo)
 {
 	struct barriers_config *cfg = &b->cfg;

@@ -34,8 +34,8 @@ struct barriers_config {
 	    *event)(enum store_event event, const char *place, const char *why);
 };
 
-/* Workers that serve the barrier at a time, and workers that other work leaves
- * to the barrier. One file system may keep BARRIERS_OF_FS. */
+/* The maximum of workers at the barrier, and the number of workers that other
+ * work leaves to the barrier. One file system gets at most BARRIERS_OF_FS. */
 #define BARRIERS_WORKERS  4
 #define BARRIERS_RESERVED 2
 #define BARRIERS_OF_FS    2
@@ -60,8 +60,8 @@ struct barriers {
 	uint64_t nr_served, nr_syncs, nr_fsyncs;
 };
 
-/* Before workers_start() and after workers_stop(), which waits until all waiting
- * transactions are served. */
+/* Before workers_start(), and after workers_stop(), which waits until all
+ * waiting transactions are served. */
 void barriers_init(struct barriers *b, const struct barriers_config *cfg);
 void barriers_done(struct barriers *b);
 

@@ -1,11 +1,11 @@
 /*
- * One round of the checkpointer: what was published becomes durable, so that
- * its records need no replay, and the records are forgotten.
+ * One round of the checkpointer: published refs become durable, so that their
+ * records need no replay, and the records are forgotten.
  *
  * The happy path; no commit ever waits for it:
  *	floor	the highest LSN up to which every batch has ended, and every
  *		update is finished
- *	note	in each repository published to: how far the journal has come
+ *	note	the last LSN of the journal, in each repository published to
  *	sync	each file system published to, by syncfs (checkpoint_sync.c)
  *	forget	in the journal: with the next commit, or now if none comes
  *	sqlite	SQLite's own checkpoint, and the length of its WAL
@@ -13,14 +13,14 @@
  * The weaker modes of durability need the same round. In mode periodic it makes
  * answered updates durable after each durability.interval, and also flushes the
  * rows of the journal. Mode none promises nothing: the records stay until the
- * journal is large, so that a start can mend what a power loss broke.
+ * journal is large, so that a start can repair damage of a power loss.
  *
- * The round syncs no single files. The ref may be the file of another writer by
- * now, or a line of packed-refs; syncfs covers each of these.
+ * The round syncs no single files. By now the ref may be the file of another
+ * writer, or a line of packed-refs; syncfs covers both.
  *
- * Failures: a file system that fails to sync is not believed again. Nothing is
- * forgotten until its records are deferred (deferred_fs.c). After a failed sync
- * of SQLite's the journal is opened again.
+ * Failures: refd never trusts a file system again after a failed sync. Nothing
+ * is forgotten until its records are deferred (deferred_fs.c). After a failed
+ * sync of SQLite the journal is opened again.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,19 +28,18 @@
 #include "daemon/store/checkpoint/checkpointer_internal.h"
 #include "daemon/store/deferred/deferred_fs.h"
 
-/* SQLite copies the WAL into its database when the WAL has so many bytes, or
- * after so long. Afterwards the WAL begins anew, and the next commit costs one
- * more flush. After a new repository the WAL is copied at once: the
- * repositories in the database show later whether a damaged WAL had more
- * records. */
+/* SQLite copies the WAL into its database when the WAL has this size, or after
+ * this time. Afterwards the WAL begins anew, and the next commit needs one more
+ * flush. After a new repository the WAL is copied at once: the repositories in
+ * the database show later whether a damaged WAL had more records. */
 #define WAL_COPIED_BYTES (2 * 1024 * 1024)
 #define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
 #define WAL_MAX_BYTES    (16 * 1024 * 1024)
 
 /* ---- the checkpoint ---- */
 
-/* LSN; or the LSN before the first record that the next start needs, if that is
- * lower. */
+/* LSN, or a lower LSN: the LSN before the first record that the next start
+ * needs. */
 static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
 {
 	uint64_t lowest = deferred_lowest_lsn(c->cfg.deferred);
@@ -48,8 +47,8 @@ static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
 	return lowest != 0 && lowest - 1 < lsn ? lowest - 1 : lsn;
 }
 
-/* The highest LSN that may be forgotten once everything is synced. A batch
- * defers its updates before it ends, so the batches are asked first. */
+/* The highest LSN that may be forgotten after the sync. The batches are asked
+ * first, because a batch defers its updates before it ends. */
 static uint64_t highest_ended(struct checkpointer *c)
 {
 	uint64_t ended = pipeline_ended_lsn(c->cfg.pipeline);
@@ -71,7 +70,7 @@ bool checkpoint_may_wait(struct checkpointer *c)
 	return stats.wal_bytes < WAL_MAX_BYTES;
 }
 
-/* A round that left a sync behind is neither done nor failed. */
+/* A round with unfinished syncs is neither done nor failed. */
 static void count(struct checkpointer *c, int r, bool is_whole,
     int64_t began_ns)
 {
@@ -117,12 +116,13 @@ int checkpointer_once(struct checkpointer *c, bool now)
 
 	deferred_fs_let_go(c->cfg.deferred);
 	lsn = ended = highest_ended(c);
-	/* After that: without memory for the note of an unfinished update the
-	 * store is fatal before the batch ends. */
+	/* Checked after the floor is known: if an unfinished update could not
+	 * be noted for lack of memory, the store is fatal before the batch
+	 * ends. */
 	if (c->cfg.is_fatal(c->cfg.arg))
 		return -EIO;
-	/* First the rows: no repository may note more records than a power loss
-	 * leaves. The rows that are not forgotten must be durable too. */
+	/* First the rows: a repository must not note an LSN that a power loss
+	 * can take back. The rows that stay must be durable too. */
 	unflushed = journal_is_unflushed(c->journal);
 	if (unflushed)
 		r = commit_log_wait(c->cfg.log, NULL, COMMIT_LOG_DURABLE);
@@ -141,7 +141,7 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	if (r != JOURNAL_UNKNOWN)
 		return r;
 	r = commit_log_mend(c->cfg.log);
-	/* Perhaps the note of what is forgotten was lost. */
+	/* The note of forgotten rows may have been lost. */
 	if (r == 0 && now)
 		r = journal_forget(c->journal, lsn, true);
 	return r > 0 ? -EIO : r;
@@ -165,8 +165,8 @@ static void decide(struct checkpointer *c, struct store_checkpoint *cp, int r)
 		    "daemon's log, and what is parked in 'refd status'");
 }
 
-/* A question that comes later is not for this round, so the queue is read
- * before the LSNs, and all under MUTEX. */
+/* Reads the queue before the LSNs, all under MUTEX: a later question is not
+ * answered by this round. */
 void checkpoint_answer(struct checkpointer *c, int r)
 {
 	struct store_checkpoint *asked, *cp;

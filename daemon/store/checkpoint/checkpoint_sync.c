@@ -1,12 +1,12 @@
 /*
- * The syncs of a checkpoint (checkpoint.c), a worker each.
+ * The syncs of a checkpoint (checkpoint.c), on one worker each.
  *
- * The happy path: each file system that was published to gets a worker; the
- * checkpointer waits for all syncs; all records up to its LSN are durable.
+ * The happy path: a worker syncs each file system that was published to. The
+ * checkpointer waits for all syncs. Then all records up to its LSN are durable.
  *
- * Failures: a file system hangs. The others are synced in every round
- * nevertheless, and no record is forgotten that the file system may still
- * need. A sync that fails is told, and tried again in the next round.
+ * Failures: a file system hangs. All other file systems are synced in every
+ * round, and no record is forgotten that the hanging file system may still
+ * need. A failed sync is reported, and repeated in the next round.
  */
 #include "daemon/store/checkpoint/checkpointer_internal.h"
 
@@ -16,7 +16,7 @@
 
 #include "daemon/store/repos/repo_seen.h"
 
-/* A repository on FS that was published to, with a reference; NULL: none. */
+/* A repository on FS with new published refs, with a reference; NULL: none. */
 static struct repo *take_touched(struct repos *repos, const struct fs *fs)
 {
 	struct repo *repo;
@@ -31,7 +31,7 @@ static struct repo *take_touched(struct repos *repos, const struct fs *fs)
 	return repo;
 }
 
-/* A repository that can't be written to keeps its older note. */
+/* If a repository can't be written, its older note stays. */
 static void note_seen(struct checkpointer *c, const struct fs *fs, uint64_t lsn)
 {
 	struct repo *repo;
@@ -42,7 +42,7 @@ static void note_seen(struct checkpointer *c, const struct fs *fs, uint64_t lsn)
 	}
 }
 
-/* ---- one sync ---- */
+/* ---- a sync ---- */
 
 static void run(struct fs_sync *sync)
 {
@@ -89,7 +89,7 @@ bool checkpoint_sync_next(void *arg)
 	return sync != NULL;
 }
 
-/* Its last sync has ended. */
+/* Only after the last sync of the file system has ended. */
 static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 {
 	struct checkpointer *c = sync->owner;
@@ -140,7 +140,7 @@ static struct fs_sync *find_or_add(struct checkpointer *c, struct fs *fs)
 	return sync;
 }
 
-/* All that was published there is durable, and nobody syncs it. */
+/* True if all published refs there are durable, and no sync is running. */
 static bool is_clean(struct fs *fs)
 {
 	bool is_clean;
@@ -174,7 +174,7 @@ bool checkpoint_sync_has_ended(const struct checkpointer *c)
 	return nr_running(c) == 0;
 }
 
-/* Waits until fewer than LIMIT syncs run. False: it is UNTIL. */
+/* Waits until fewer than LIMIT syncs run. False: the time UNTIL was reached. */
 static bool wait_for(struct checkpointer *c, size_t limit,
     const struct timespec *until)
 {
@@ -249,8 +249,8 @@ static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
 	return 0;
 }
 
-/* If too many syncs ran, the next round goes on from there, so that every file
- * system gets its turn. */
+/* If there are too many syncs for a round, the next round continues after the
+ * last file system. So every file system gets a turn. */
 static int sync_each(struct checkpointer *c, struct fs *first, uint64_t lsn,
     const struct timespec *until)
 {
@@ -304,7 +304,7 @@ void checkpoint_sync_end(struct checkpointer *c)
 {
 	struct fs_sync *sync;
 
-	/* A sync that hangs is told of until it comes back. */
+	/* A hanging sync stays in the reports until it ends. */
 	wait_for(c, 1, NULL);
 	while ((sync = c->syncs) != NULL) {
 		pthread_mutex_lock(&c->mutex);

@@ -1,12 +1,11 @@
 /*
  * The thread of the checkpointer, and the calls of other threads.
  *
- * The happy path: the thread sleeps for an interval, or until somebody asks.
+ * The happy path: the thread sleeps for an interval, or until a question comes.
  * Then it runs a round, and answers the questions that the round decides.
  *
- * Failures: a round that fails is tried again after the next interval; those
- * who asked for the round are told. A sync that hangs holds up neither the
- * thread nor other file systems.
+ * Failures: a failed round is repeated after the next interval, and the askers
+ * are told. A sync that hangs blocks neither the thread nor other file systems.
  */
 #include "daemon/store/checkpoint/checkpointer_internal.h"
 
@@ -31,8 +30,8 @@ struct timespec checkpointer_after(int64_t ns)
 	return until;
 }
 
-/* A weaker mode promises that an answered update waits no longer than the
- * interval of that mode. A reload changes both intervals. */
+/* A weaker mode promises that an answered update is durable after the interval
+ * of this mode. A reload changes both intervals. */
 struct timespec checkpointer_deadline(struct checkpointer *c)
 {
 	bool is_weak = rights_weakest(c->cfg.rights) < REFD_DURABILITY_JOURNAL;
@@ -63,8 +62,8 @@ static void wait_for_batches(struct checkpointer *c)
 
 /* ---- the thread ---- */
 
-/* *BATCHES: how many had ended when the last round began. If none has ended
- * since, there was no commit that could carry the note of what is forgotten. */
+/* BATCHES: the number of ended batches at the begin of the last round. If no
+ * batch has ended since, no commit could write the note of forgotten rows. */
 static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 {
 	uint64_t before = *batches;
@@ -81,8 +80,9 @@ static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 	if (asked)
 		checkpoint_answer(c, r);
 	fs_sync_tell_unmarked(c->cfg.repos);
-	/* Until the records of a failed file system are deferred, only the
-	 * marks of sync_failures.h say after a kill that the records may be lost. */
+	/* After a kill, the records of a failed file system may be lost. Until
+	 * the records are deferred, only the marks of sync_failures.h show
+	 * this. */
 	if (r < 0)
 		deferred_fs_let_go(c->cfg.deferred);
 	checkpointer_set_work(c, &c->work, NULL);
@@ -113,7 +113,7 @@ static void *checkpointer_main(void *arg)
 	return NULL;
 }
 
-/* ---- what other threads call ---- */
+/* ---- calls of other threads ---- */
 
 void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
     const char *path)
@@ -200,7 +200,7 @@ void checkpointer_free(struct checkpointer *c)
 
 int checkpointer_start(struct checkpointer *c)
 {
-	/* The thread reads it. */
+	/* The thread reads this member. */
 	c->is_started = true;
 	if (pthread_create(&c->thread, NULL, checkpointer_main, c) == 0)
 		return 0;

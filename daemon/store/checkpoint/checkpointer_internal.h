@@ -12,12 +12,12 @@
 #include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/stages.h"
 
-/* A file system, and its last sync. The thread of the checkpointer makes and
- * frees these. */
+/* A file system, and its last sync. Only the thread of the checkpointer makes
+ * and frees this struct. */
 struct fs_sync {
 	struct checkpointer *owner;
 	struct fs *fs;
-	uint64_t lsn, noted; /* of the sync that was started last */
+	uint64_t lsn, noted; /* of the latest sync */
 	char path[REFD_PATH_MAX];
 	struct fs_sync *next; /* changed under MUTEX */
 	/* Under MUTEX. */
@@ -34,7 +34,8 @@ struct checkpointer {
 	pthread_t thread;
 	struct work_source source; /* a sync */
 
-	/* Only the thread uses these, or checkpointer_once() without it. */
+	/* Only for the thread, or for checkpointer_once() without the
+	 * thread. */
 	int64_t wal_copied_ns; /* see copy_wal() */
 	uint64_t repos_copied; /* the same */
 	struct fs *sync_next;  /* the first to sync; NULL: any */
@@ -51,7 +52,7 @@ struct checkpointer {
 	struct stage_work work;
 	struct fs_sync *syncs;
 	uint64_t nr_done, nr_failed;
-	int64_t done_ns, took_ns; /* of the last one */
+	int64_t done_ns, took_ns; /* of the last sync */
 	uint64_t journal_bytes;
 };
 
@@ -60,13 +61,13 @@ struct checkpointer {
 /* WORK is at PATH from now on; NULL: WORK has ended. */
 void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
     const char *path);
-/* When the round that begins now is to end (CLOCK_MONOTONIC). Under MUTEX. */
+/* The end of the round that begins now (CLOCK_MONOTONIC). Under MUTEX. */
 struct timespec checkpointer_deadline(struct checkpointer *c);
 /* The clock NS from now. */
 struct timespec checkpointer_after(int64_t ns);
 
-/* checkpoint.c: answers the questions that the last round, which came to R,
- * decides. A question that only waits for a batch to end stays. */
+/* checkpoint.c: answers the questions that the last round, with result R,
+ * decides. A question stays if it only waits for a batch to end. */
 void checkpoint_answer(struct checkpointer *c, int r);
 /* Need nothing be made durable now? */
 bool checkpoint_may_wait(struct checkpointer *c);
@@ -74,11 +75,11 @@ bool checkpoint_may_wait(struct checkpointer *c);
 /* checkpoint_sync.c */
 
 /*
- * Syncs every file system that records up to *LSN were published to, and waits.
- * From UNTIL on (CLOCK_MONOTONIC) it waits no longer, unless the checkpointer
- * is stopping: a sync that has not ended by then goes on, and a later call
- * finds its result. Lowers *LSN to what is durable on all file systems. 0, or
- * negative errno: a file system failed to sync.
+ * Syncs every file system that has published refs of records up to *LSN, and
+ * waits. After UNTIL (CLOCK_MONOTONIC) it no longer waits, unless the
+ * checkpointer is stopping: a sync that has not ended by then goes on, and a
+ * later call finds its result. Lowers *LSN to the highest LSN that is durable
+ * on all file systems. 0, or negative errno: a file system failed to sync.
  */
 int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
     const struct timespec *until);

@@ -1,9 +1,9 @@
 /*
  * Locks that an earlier run of refd left. Their inodes identify them.
  *
- * One thread, either while nobody of this run uses the
- * repository, or beside live batches, whose locks are not touched. Blocks; 0
- * or negative errno; nothing logs.
+ * One thread, either while nobody of this run uses the repository, or beside
+ * live batches, whose locks are not touched. Blocks; 0 or negative errno;
+ * nothing logs.
  */
 #ifndef STORE_LEFTOVER_LOCKS_H
 #define STORE_LEFTOVER_LOCKS_H

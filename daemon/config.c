@@ -74,7 +74,7 @@ void config_done(struct config *cfg)
 	memset(cfg, 0, sizeof(*cfg));
 }
 
-/* ---- one value ---- */
+/* ---- a value ---- */
 
 static bool is_same_place(const struct config_value *a,
     const struct config_value *b)
@@ -83,7 +83,8 @@ static bool is_same_place(const struct config_value *a,
 	    (a->root == NULL || strcmp(a->root, b->root) == 0);
 }
 
-/* What NEW takes the place of goes: of a list, what is from a weaker source. */
+/* Removes the values that NEW replaces. In a list, NEW replaces only values of
+ * a weaker source. */
 static void drop_weaker(struct config *cfg, const struct config_value *new)
 {
 	bool is_list = config_key_is_list(new->key);
@@ -97,7 +98,7 @@ static void drop_weaker(struct config *cfg, const struct config_value *new)
 			cfg->values[kept++] = cfg->values[i];
 	}
 	cfg->nr_values = kept;
-	/* Roots are the one list that more than one source has. */
+	/* Only the list of roots can have values of several sources. */
 	if (kept < before && new->key->kind == CONFIG_PATHS)
 		drop_roots(cfg);
 }
@@ -127,7 +128,7 @@ static struct config_root *section_of(struct config *cfg, const char *path)
 	return &sections[cfg->nr_sections++];
 }
 
-/* Takes over what VALUE holds, whatever the result. */
+/* Takes over the content of VALUE, also after a failure. */
 static int take(struct config *cfg, struct config_value *value, char **why)
 {
 	struct config_value *values;
@@ -185,7 +186,8 @@ struct config_reader {
 	char **why;
 };
 
-/* "root.DIR.key" into DIR, and NAME as the table has it; false: memory. */
+/* Splits "root.DIR.key" into DIR, and NAME as in the table. False: out of
+ * memory. */
 static bool split_root(const char *full, char **root, char **name)
 {
 	const char *dir = full + strlen(ROOT_SECTION);
@@ -323,7 +325,7 @@ char *config_value_origin(const struct config_value *value)
 	return n < 0 ? NULL : words;
 }
 
-/* All values at the place of LIKE, one after the other. */
+/* All values of the key and section of LIKE, as one text. */
 static char *values_at(const struct config *cfg,
     const struct config_value *like)
 {
@@ -376,7 +378,7 @@ bool config_compare(const struct config *before, const struct config *now,
 		if (!has_before(now, i, &now->values[i]))
 			ok = compare_at(before, now, &now->values[i], changed,
 			    arg);
-	/* And those that are gone. */
+	/* Values that are gone. */
 	for (i = 0; ok && i < before->nr_values; i++)
 		if (!has_before(before, i, &before->values[i]) &&
 		    !has_before(now, now->nr_values, &before->values[i]))

@@ -1,11 +1,12 @@
 /*
- * What the daemon is to do: defaults, then the file, the environment, the
- * command line, each over what was there. The keys and their defaults are in
- * config_keys.c (and in refd.conf(5)). Which source wins is options.h's.
+ * The configuration of the daemon: defaults, then the file, the environment and
+ * the command line. A later source replaces the values of an earlier source.
+ * The keys and their defaults are in config_keys.c (and in refd.conf(5));
+ * options.h has the order of the sources.
  *
- * Main thread or the one that reloads, never the loop; every call may block.
- * Calls return 0 or -1; *WHY then is a sentence to be freed, or NULL when out
- * of memory.
+ * For the main thread, or the thread of a reload, never the loop; every call
+ * may block. Calls return 0 or -1. After -1 *WHY is a sentence to be freed, or
+ * NULL when out of memory.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -23,20 +24,20 @@ struct config_ids {
 	size_t nr;
 };
 
-/* Of a section's limits: it does not say. */
+/* A limit that a section does not set. */
 #define CONFIG_UNSET UINT64_MAX
 
 /*
- * [root "DIR"]: what is different in a root, or a part of one. What it does
- * not say is as in the section that it lies in, or else the daemon's:
- * config_finish() fills that in.
+ * [root "DIR"]: the settings of a root, or of a directory in a root. Unset
+ * values come from the section around it, or from the daemon's settings:
+ * config_finish() fills them in.
  */
 struct config_root {
 	char *path; /* absolute; resolved by config_finish() */
 	enum refd_durability durability;
 	struct config_ids users, groups;
-	bool has_list;              /* users and groups are its own */
-	struct quota_limits limits; /* of each repository */
+	bool has_list; /* the section has lists of users and groups */
+	struct quota_limits limits; /* of every repository */
 };
 
 /* From the weakest to the strongest. */
@@ -47,27 +48,27 @@ enum config_source {
 	CONFIG_OPTION
 };
 
-/* One that counts, and where it is from. */
+/* A value in force, and its source. */
 struct config_value {
 	const struct config_key *key;
-	char *root; /* the section's; NULL: the daemon's */
+	char *root; /* of a section; NULL: the daemon's */
 	char *text;
 	enum config_source source;
 	char *file;       /* CONFIG_FILE */
-	unsigned line;    /* the same */
+	unsigned line;    /* line in FILE */
 	const char *name; /* of an option or variable */
 };
 
 struct config {
-	char *file;                    /* that was read; NULL: none */
+	char *file;                    /* the file that was read; NULL: none */
 	char *socket_path, *state_dir; /* absolute */
 	char *metrics_path;            /* absolute; NULL: none */
-	char **roots; /* absolute, links resolved; at least one */
+	char **roots;                  /* absolute, links resolved; not empty */
 	size_t nr_roots;
-	struct config_ids users, groups;         /* the daemon's lists */
-	struct config_ids any_users, any_groups; /* and those of sections: who
-						    may connect */
-	struct config_root *sections;            /* outer ones first */
+	struct config_ids users, groups; /* the daemon's lists */
+	/* With the lists of all sections: all who may connect. */
+	struct config_ids any_users, any_groups;
+	struct config_root *sections; /* outer sections first */
 	size_t nr_sections;
 	enum refd_durability durability;
 	uint64_t checkpoint_interval_ms;
@@ -86,7 +87,7 @@ struct config {
 
 	int ready_fd; /* --ready-fd; -1 */
 
-	/* Not for anybody to set. */
+	/* Not settings: fixed values. */
 	uint64_t prepare_max_ms;
 	uint64_t lock_wait_ms;
 	uint64_t deadline_ms;
@@ -100,35 +101,34 @@ void config_done(struct config *cfg);
 /* Before all other sources. */
 int config_defaults(struct config *cfg, char **why);
 
-/* Over what CFG has. What is wrong is named with file and line. A file that
- * is not there is an error. */
+/* Values of the file replace values in CFG. An error names the file and the
+ * line. A missing file is an error. */
 int config_read_file(struct config *cfg, const struct sys *sys,
     const char *path, char **why);
-/* The file that is read when none is named; *PATH is NULL if there is none. */
+/* Finds the default file. *PATH is NULL if there is no file. */
 int config_find_file(const struct sys *sys, char **path, char **why);
 
-/* From NAME, a variable or an option (static). KEY is one of the table's,
- * paths need not be absolute. */
+/* Sets a value from NAME, the variable or option (static). KEY is in the table.
+ * Paths need not be absolute. */
 int config_set(struct config *cfg, enum config_source source, const char *name,
     const char *key, const char *text, char **why);
 
-/* Defaults for the paths that were not given; then all are made absolute,
- * roots are resolved, and sections filled in. A missing root, none at all, or
- * a section of none is an error. */
+/* Sets default paths, makes all paths absolute, resolves roots and fills in the
+ * sections. Errors: a missing root, no root, or a section outside of the
+ * roots. */
 int config_finish(struct config *cfg, const struct sys *sys, char **why);
 
-/* ---- what is in force, for people ---- */
+/* ---- the values in force, for people ---- */
 
-/* "key=value", with the section as git writes it. NULL: out of memory. */
+/* "key=value", with the section in git's form. NULL: out of memory. */
 char *config_value_words(const struct config_value *value);
 /* "default", "file /etc/refd/config:3", "environment REFD_SOCKET", "command
  * line --socket". */
 char *config_value_origin(const struct config_value *value);
 
 /*
- * What is other in NOW than it was BEFORE: once for each key, of each section.
- * WAS and IS hold the values, "" where there are none. False where memory ran
- * out.
+ * Compares NOW with BEFORE. FN is called once for each changed key of each
+ * section. WAS and IS are the values, or "". False: out of memory.
  */
 typedef void config_changed_fn(void *arg, const struct config_key *key,
     const char *root, const char *was, const char *is);

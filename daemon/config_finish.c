@@ -1,4 +1,4 @@
-/* Where things are when nobody says; sections; and that all of it is there. */
+/* Default places, sections, and checks of all paths. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ static int default_state(struct config *cfg, const struct sys *sys, char **why)
 	char *path;
 	int r;
 
-	/* systemd.exec(5), StateDirectory=: a list, of one. */
+	/* systemd.exec(5), StateDirectory=: a list, here with one path. */
 	if (unit != NULL && unit[0] == '/' && strchr(unit, ':') == NULL)
 		return set_default(cfg, "daemon.state", unit, why);
 	if (is_root() ||
@@ -106,7 +106,7 @@ static int default_state(struct config *cfg, const struct sys *sys, char **why)
 
 /* ---- paths ---- */
 
-/* *PATH becomes what the directory PATH is, with all links resolved. */
+/* Replaces PATH by the path of the directory with all links resolved. */
 static int resolve(char **path, const struct sys *sys, char **why)
 {
 	char buf[REFD_PATH_MAX], *copy;
@@ -149,7 +149,7 @@ static int make_absolute(char **path, const struct sys *sys, char **why)
 	return 0;
 }
 
-/* ---- what stands in the way ---- */
+/* ---- checks ---- */
 
 static int check_socket(const char *key, const char *path,
     const struct sys *sys, char **why)
@@ -165,7 +165,7 @@ static int check_socket(const char *key, const char *path,
 	    key, path, S_ISDIR(st.mode) ? "directory" : "file");
 }
 
-/* The daemon makes the directories that are missing, below one that exists. */
+/* The daemon makes missing directories below an existing directory. */
 static int check_state(const struct config *cfg, const struct sys *sys,
     char **why)
 {
@@ -232,7 +232,7 @@ static void inherit_limits(struct quota_limits *own,
 #undef X
 }
 
-/* Sections are sorted, so the last that fits is the nearest. */
+/* Sections are sorted, so the last match is the nearest. */
 static int inherit(struct config *cfg, size_t at)
 {
 	struct config_root *own = &cfg->sections[at], *outer = NULL;
@@ -283,8 +283,8 @@ static bool roots_are_options(const struct config *cfg)
 	return false;
 }
 
-/* One of a directory that is not served is most likely misspelt; not so where
- * options have taken the place of the file's roots. */
+/* A section outside of the roots is probably misspelt. Exception: options have
+ * replaced the roots of the file. */
 static int place_section(struct config *cfg, const struct sys *sys, size_t at,
     bool *is_placed, char **why)
 {

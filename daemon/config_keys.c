@@ -25,7 +25,7 @@
 #define OF_ROOT      .in_root = true, .reloads = true
 #define ITS_OWN      .own_list = IN(has_list)
 
-/* How much may be whose: of a user, of a repository, of one in a section. */
+/* Limits of a user, of a repository, and of a repository in a section. */
 #define USER(name, fallback, field)                                            \
 	{ "limits.user-" name, fallback, SHARE_NUMBER,                         \
 		.offset = AT(of_user.field) }
@@ -132,7 +132,7 @@ static unsigned char lower(char c)
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* How many bytes have to be added, taken away or changed (Levenshtein). */
+/* The number of bytes to add, remove or change (Levenshtein). */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[DISTANCE_MAX + 1], len = least(strlen(b), DISTANCE_MAX);
@@ -153,7 +153,7 @@ static size_t distance(const char *a, const char *b)
 	return row[len];
 }
 
-/* Of a name that is further from each key, another key is meant, or none. */
+/* A name this far from a key is not a misspelt key. */
 static bool is_near(size_t far, const char *name)
 {
 	return far <= NEAR_MAX && far * NEAR_MAX <= strlen(name);
@@ -314,7 +314,7 @@ static bool is_number(const char *text, uint32_t *id)
 
 	errno = 0;
 	number = strtoul(text, &end, 10);
-	/* The last one is nobody's: (uid_t)-1. */
+	/* (uid_t)-1 is not a valid number. */
 	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
 	    number >= UINT32_MAX)
 		return false;
@@ -331,7 +331,7 @@ static int add_id(const struct config_key *key, struct config_ids *ids,
 	uint32_t id, *more;
 
 	if (is_number(text, &id)) {
-		/* As it is. */
+		/* A name: stays unchanged. */
 	} else if (is_user && (user = getpwnam(text)) != NULL) {
 		id = user->pw_uid;
 	} else if (!is_user && (group = getgrnam(text)) != NULL) {

@@ -12,7 +12,7 @@
 #define DAY    (24 * HOUR)
 #define WEEK   (7 * DAY)
 
-/* From the smallest; the plural has the same factor. */
+/* From small to large; the plural has the same factor. */
 struct unit {
 	const char *name, *plural;
 	uint64_t factor;
@@ -46,7 +46,7 @@ const char *config_units_forms(enum config_units units)
 					    "100MiB, 2GiB or 1TiB";
 }
 
-/* Blanks in front of a unit don't matter. */
+/* Ignores blanks before a unit. */
 static bool is_unit(const char *text, const char *name)
 {
 	return strcmp(text + strspn(text, " "), name + strspn(name, " ")) == 0;

@@ -13,9 +13,9 @@
 
 /* ---- applying ---- */
 
-/* Connections that the limits of CFG and of open files allow. Connections get
- * at most half of the descriptors, so that clients cannot exhaust the
- * descriptors that refd needs to write refs. */
+/* The number of connections that the limits of CFG and of open files permit.
+ * Connections get at most half of the descriptors, so that clients cannot
+ * exhaust the descriptors for refs. */
 static size_t connections_max(const struct config *cfg, rlim_t descriptors)
 {
 	if (descriptors == 0 || cfg->connections_max <= descriptors / 2)
@@ -50,8 +50,8 @@ void live_config_settings(const struct config *cfg, rlim_t descriptors,
 	};
 }
 
-/* Each root has a rule too. Without it, a user whom only a section allows could
- * write outside that section. */
+/* Every root has a rule too. Otherwise a user of one section could write
+ * outside of this section. */
 int live_config_rules(struct store *store, const struct config *cfg)
 {
 	struct rights_rule *rules =
@@ -62,8 +62,8 @@ int live_config_rules(struct store *store, const struct config *cfg)
 
 	if (rules == NULL)
 		return -ENOMEM;
-	/* Of two rules for one directory the first applies, so sections come
-	 * before roots. */
+	/* If two rules have the same directory, the first rule applies. So
+	 * sections come before roots. */
 	for (i = 0; i < cfg->nr_sections; i++) {
 		section = &cfg->sections[i];
 		rules[nr++] =
@@ -119,8 +119,7 @@ void *live_config_read(void *arg)
 	return NULL;
 }
 
-/* Either the changes that wait for a restart, or the changes that the reload
- * applied. */
+/* The changes that need a restart, or the changes that the reload applied. */
 struct change_log {
 	bool of_restart;
 	size_t nr;

@@ -1,9 +1,9 @@
 /*
- * Applies the configuration to the store and the loop: at the start, and again
- * for each SIGHUP, as far as a running daemon can change.
+ * Applies the configuration to the store and the loop: at the start, and after
+ * every SIGHUP for all settings that may change.
  *
- * Main thread, where nothing here blocks. Exception: live_config_read() reads
- * files, and runs on a thread of its own.
+ * For the main thread, where nothing blocks. Exception: live_config_read()
+ * reads files, and runs on a separate thread.
  */
 #ifndef DAEMON_LIVE_CONFIG_H
 #define DAEMON_LIVE_CONFIG_H
@@ -22,7 +22,7 @@ struct live_config {
 	rlim_t descriptors; /* limit of open files */
 	struct confined confined;
 	/* Borrowed: the configuration of the start. Settings that need a
-	 * restart keep its values. */
+	 * restart keep the values from here. */
 	struct config *started;
 	/* Owned: the configuration of the last reload; NULL: none yet. */
 	struct config *now;

@@ -218,8 +218,8 @@ static int serve_and_stop(struct server *server, struct store *store)
 	return stop_store(store);
 }
 
-/* Clients know the path of the passed socket, and the marker is a file beside
- * it, so that path replaces the configured one. */
+/* Clients know the path of the passed socket, and the marker file is beside the
+ * socket. So this path replaces the configured path. */
 static bool use_passed_socket(struct config *cfg, int fd, char **why)
 {
 	char *path = activation_path(fd, why);

@@ -72,7 +72,7 @@ static enum options_result read_options(struct config *cfg, int argc,
 {
 	int option;
 
-	optind = 0; /* glibc: start anew, whoever parsed before */
+	optind = 0; /* glibc: start again, after any earlier parsing */
 	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) !=
 	    -1) {
 		switch (option) {
@@ -156,7 +156,8 @@ enum options_result options_load(struct config *cfg, const struct sys *sys,
 	struct config given;
 	const char *file = NULL;
 
-	/* Twice: the file, which they name, comes before them. */
+	/* Options are read twice: they name the file, but the file is applied
+	 * before them. */
 	config_init(cfg);
 	config_init(&given);
 	*why = NULL;

@@ -1,6 +1,6 @@
 /*
- * The command line of refd-daemon, and who has the last word: an option,
- * then REFD_SOCKET and REFD_STATE in the environment, then the file, then
+ * The command line of refd-daemon, and the order of the sources: an option
+ * wins, then REFD_SOCKET and REFD_STATE in the environment, then the file, then
  * the defaults. Before the loop runs; blocks.
  */
 #ifndef DAEMON_OPTIONS_H
@@ -18,8 +18,8 @@ enum options_result {
 
 extern const char options_usage[];
 
-/* Fills in CFG, which is initialised and then the caller's to be done with,
- * whatever the result. *WHY as in config.h. */
+/* Fills in CFG, which is initialised. The caller frees CFG with config_done()
+ * after any result. *WHY as in config.h. */
 enum options_result options_load(struct config *cfg, const struct sys *sys,
     int argc, char **argv, char **why);
 

@@ -1,7 +1,7 @@
 /*
- * Requests of administrators, which come over a socket of their own: what is
- * busy or slow, who waits for which lock, pause, drain and resume. Also writes
- * slow transactions to the log.
+ * Requests of administrators, over a separate socket: busy repositories and
+ * clients, slow transactions, locks, pause, drain and resume. Also writes slow
+ * transactions to the log.
  *
  * Loop thread; nothing blocks.
  */

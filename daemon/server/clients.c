@@ -104,9 +104,9 @@ static void remove_from_user(struct server *server, uint32_t uid)
 	free(user);
 }
 
-/* Has the user UID as many connections as allowed? There may be a limit for
- * each user. Besides, a user who has half of all connections cannot use the
- * last eighth; otherwise one user could keep out all others. */
+/* Has user UID as many connections as allowed? There may be a limit for each
+ * user. Also, a user with half of all connections cannot use the last eighth.
+ * Otherwise one user could keep out all others. */
 static bool has_enough(const struct server *server, uint32_t uid)
 {
 	uint64_t limit = server->cfg.settings.scheduler.of_user.clients;

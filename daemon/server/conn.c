@@ -334,8 +334,8 @@ static void take_input(struct conn *c, size_t more)
 		refuse_conn(c, BUSY(HALF_SENT));
 }
 
-/* Has the client closed its end, and not only its sending half? Then nobody
- * reads an answer, and even a watch can be dropped. */
+/* Has the client closed the connection, and not only its sending half? Then
+ * nobody reads an answer, and even a watch can be dropped. */
 static bool is_closed(const struct conn *c)
 {
 	struct pollfd end = { .fd = c->fd };

@@ -125,7 +125,7 @@ struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
 void conn_free(struct conn *conn);
 
 /* Queues the answer to a request in flight, or a part of the answer. Only one
- * answer at a time may come in parts, unless all its parts come in one go. */
+ * answer at a time may come in parts, unless all its parts come at once. */
 void conn_answer(struct conn *conn, const struct refd_answer *ans);
 
 /* Sends output, and decodes input that was held. If held input is left, the

@@ -50,9 +50,8 @@ static int __attribute__((format(printf, 3, 4))) fail_with(char **why, int err,
 
 /*
  * Locks the directory of PATH. Without the lock, two daemons that find the same
- * dead socket could each remove the new socket of the other. After a second
- * without the lock the daemon goes on. Returns a descriptor to close, or a
- * negative errno.
+ * dead socket could remove each other's new sockets. After a second without the
+ * lock the daemon goes on. Returns a descriptor to close, or a negative errno.
  */
 static int lock_directory_of(const struct sys *sys, const char *path)
 {

@@ -29,8 +29,9 @@ void requests_hello(const struct server *server, struct refd_hello *hello)
 	    REFD_VERSION);
 }
 
-/* Why this daemon cannot keep the promise that REQ asks for; NULL if it can.
- * The request is refused at once: its id stays unused, and no lock is taken. */
+/* The reason why this daemon cannot keep the promise that REQ asks for; NULL:
+ * it can. The request is refused at once: its id stays unused, and no lock is
+ * taken. */
 static const char *why_unsupported(const struct refd_request *req)
 {
 	if (req->object_format != REFD_FORMAT_SHA1)

@@ -112,11 +112,13 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
 # ---- sources ----
 
 PROTO_SRCS  := $(sort $(wildcard proto/*.c))
+# For the programs; not in librefd.
+LIB_SRCS    := $(sort $(wildcard proto/lib/*.c))
 CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
-CLI_SRCS    := $(sort $(filter-out client/librefd/%,$(wildcard client/*.c \
-	client/*/*.c)))
+CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/%,$(wildcard \
+	client/*.c client/*/*.c)))
 MAINS       := daemon/main.c daemon/admin/main.c
-DAEMON_SRCS := $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
+DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
 	daemon/admin/*.c)))
@@ -127,7 +129,7 @@ HELPER_SRCS  := $(sort $(filter-out $(PRELOAD_SRCS),$(wildcard tests/helper/*.c)
 BENCH_SRCS   := $(sort $(wildcard tests/bench/*.c))
 FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # What a fuzzer may call; the rest is not built for it.
-FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) \
+FUZZED_SRCS  := $(PROTO_SRCS) $(LIB_SRCS) $(TESTLIB_SRCS) \
 	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
 	$(addprefix client/,base/cli.c push/push.c request/git_messages.c \
 	update/stdin.c update/stdin_fields.c git/unquote.c)

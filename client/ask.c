@@ -1,92 +1,31 @@
 /*
- * The questions: ping, query, status, stats, checkpoint. Each is one request to the
- * daemon; when it is away they say so and end with 75, when it denies us, with
- * 128.
+ * The questions: ping, query, status, stats, checkpoint. Each is one request to
+ * the daemon. The exit status is 75 if the daemon is away, and 128 if it denies
+ * the user.
  */
-#include <getopt.h>
+#include "client/ask.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
-#include "client/command.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
 
-struct question {
-	const char *usage;
-	const char *socket;
-	bool json, prometheus;
-	int wait_ms; /* until the daemon serves */
-	char **args;
-	int nr_args;
-};
-
-static void __attribute__((noreturn)) usage(const struct question *q, FILE *to,
-    int rc)
+static int run_ping(const struct command *c, int argc, char **argv)
 {
-	fprintf(to, "usage: %s\n", q->usage);
-	exit(rc);
-}
-
-static int parse_wait(const struct question *q, const char *s)
-{
-	uint64_t seconds;
-
-	if (!parse_number(s, 24 * 3600, &seconds))
-		usage(q, stderr, EXIT_USAGE);
-	return (int)seconds * 1000;
-}
-
-/* SHORT_OPTIONS says which of the long ones the command takes: j, p, w. */
-static void parse(struct question *q, int argc, char **argv,
-    const char *short_options, int nr_args)
-{
-	static const struct option long_options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "prometheus", no_argument, NULL, 'p' },
-		{ "wait", required_argument, NULL, 'w' },
-		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
-		if (c == 'h')
-			usage(q, stdout, 0);
-		if (c != 's' && (c == '?' || !strchr(short_options, c)))
-			usage(q, stderr, EXIT_USAGE);
-		if (c == 's')
-			q->socket = optarg;
-		if (c == 'j')
-			q->json = true;
-		if (c == 'p')
-			q->prometheus = true;
-		if (c == 'w')
-			q->wait_ms = parse_wait(q, optarg);
-	}
-	q->args = argv + optind;
-	q->nr_args = argc - optind;
-	if (q->nr_args != nr_args || (q->json && q->prometheus))
-		usage(q, stderr, EXIT_USAGE);
-}
-
-int command_ping(int argc, char **argv)
-{
-	struct question q = {
-		.usage = "refd ping [--wait SECONDS] [--socket PATH]"
-	};
+	struct question q = { 0 };
 	struct refd_request req = { .verb = REFD_VERB_PING };
 	const struct refd_hello *hello;
 	struct refd_answer ans;
 	struct refd *r;
 	int rc = EXIT_DONE;
 
-	parse(&q, argc, argv, "w", 0);
-	r = question_connect(q.socket, q.wait_ms);
+	cli_parse(c, &q, argc, &argv);
+	r = question_connect(q.socket, q.wait_s * 1000);
 	hello = refd_hello(r);
 	printf("%s pid %" PRIu64 " %s", hello->software, hello->pid,
 	    refd_server_state_name(hello->state));
@@ -102,6 +41,15 @@ int command_ping(int argc, char **argv)
 	refd_free(r);
 	return rc;
 }
+
+static const struct command_option ping_options[] = {
+	{ OPTION_NUMBER("wait", 0, "SECONDS", "wait until the daemon serves",
+	    struct question, wait_s, 0, 24 * 3600) },
+	QUESTION_SOCKET, { 0 }
+};
+
+const struct command ping_command =
+    COMMAND("ping", "ask whether the daemon serves", ping_options, run_ping);
 
 static int print_found(const struct refd_answer *ans, const char *id, bool json)
 {
@@ -139,39 +87,34 @@ static int print_found(const struct refd_answer *ans, const char *id, bool json)
 	return EXIT_FAILED;
 }
 
-int command_query(int argc, char **argv)
+static int run_query(const struct command *c, int argc, char **argv)
 {
-	struct question q = {
-		.usage = "refd query [--json] [--socket PATH] <transaction id>"
-	};
+	struct question q = { 0 };
 	struct refd_request req = { .verb = REFD_VERB_QUERY };
 	struct refd_answer ans;
 	struct refd *r;
 	int rc;
 
-	parse(&q, argc, argv, "j", 1);
-	if (refd_txid_parse(q.args[0], &req.txid) < 0)
+	cli_parse(c, &q, argc, &argv);
+	if (refd_txid_parse(argv[0], &req.txid) < 0)
 		die("'%s' is no transaction id: 32 hexadecimal digits",
-		    q.args[0]);
-	r = question_connect(q.socket, q.wait_ms);
+		    argv[0]);
+	r = question_connect(q.socket, 0);
 	question_call(r, &req, QUESTION_MS, &ans);
-	rc = print_found(&ans, q.args[0], q.json);
+	rc = print_found(&ans, argv[0], q.json);
 	refd_answer_done(&ans);
 	refd_free(r);
 	return rc;
 }
 
-static void ask_pairs(const struct question *q, enum refd_verb verb,
-    struct refd_answer *ans)
-{
-	struct refd_request req = { .verb = verb };
-	struct refd *r = question_connect(q->socket, q->wait_ms);
-
-	question_call(r, &req, QUESTION_MS, ans);
-	if (ans->kind != REFD_ANSWER_PAIRS)
-		die("the daemon's answer is not one to this question");
-	refd_free(r);
-}
+const struct command query_command = {
+	.name = "query",
+	.summary = "print the outcome of a transaction",
+	.arguments = "<transaction id>",
+	.least = 1,
+	.options = question_json,
+	.run = run_query,
+};
 
 static void print_pairs(const struct refd_answer *ans)
 {
@@ -189,7 +132,7 @@ static void print_pairs(const struct refd_answer *ans)
 	text_done(&t);
 }
 
-/* A sentence for each stage that is stalled. */
+/* One line for each stalled stage. */
 static void print_stalls(const struct refd_answer *ans)
 {
 	struct text t = { 0 };
@@ -204,7 +147,7 @@ static void print_stalls(const struct refd_answer *ans)
 	text_done(&t);
 }
 
-/* The last errors and warnings of its log, the oldest first. */
+/* The last errors and warnings of the daemon's log, oldest first. */
 static void print_log(const struct refd_answer *ans)
 {
 	struct row rows[32], row = { 0 };
@@ -225,14 +168,15 @@ static void print_log(const struct refd_answer *ans)
 	text_done(&t);
 }
 
-int command_status(int argc, char **argv)
+static int run_status(const struct command *c, int argc, char **argv)
 {
-	struct question q = { .usage = "refd status [--json] [--socket PATH]" };
+	struct question q = { 0 };
 	struct refd_answer ans;
 	bool serves;
 
-	parse(&q, argc, argv, "j", 0);
-	ask_pairs(&q, REFD_VERB_STATUS, &ans);
+	cli_parse(c, &q, argc, &argv);
+	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
+	    QUESTION_MS, &ans);
 	if (q.json) {
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	} else {
@@ -247,15 +191,19 @@ int command_status(int argc, char **argv)
 	return serves ? EXIT_DONE : EXIT_AWAY;
 }
 
-int command_stats(int argc, char **argv)
+const struct command status_command = COMMAND("status",
+    "print the state of the daemon", question_json, run_status);
+
+static int run_stats(const struct command *c, int argc, char **argv)
 {
-	struct question q = { .usage = "refd stats [--json | --prometheus] "
-				       "[--socket PATH]" };
+	struct question q = { 0 };
 	struct refd_answer ans;
 	size_t i;
 
-	parse(&q, argc, argv, "jp", 0);
-	ask_pairs(&q, q.prometheus ? REFD_VERB_METRICS : REFD_VERB_STATS, &ans);
+	cli_parse(c, &q, argc, &argv);
+	question_ask(question_connect(q.socket, 0),
+	    q.prometheus ? REFD_VERB_METRICS : REFD_VERB_STATS, QUESTION_MS,
+	    &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else if (!q.prometheus)
@@ -266,20 +214,27 @@ int command_stats(int argc, char **argv)
 	return EXIT_DONE;
 }
 
-/* However long the disks take: who asks has nothing better to do. */
-int command_checkpoint(int argc, char **argv)
-{
-	struct question q = { .usage = "refd checkpoint [--socket PATH]" };
-	struct refd_request req = { .verb = REFD_VERB_CHECKPOINT };
-	struct refd_answer ans;
-	struct refd *r;
+static const struct command_option stats_options[] = { QUESTION_JSON,
+	{ OPTION_FLAG("prometheus", 0, "print Prometheus metrics",
+	      struct question, prometheus),
+	    .excludes = 'f' },
+	QUESTION_SOCKET, { 0 } };
 
-	parse(&q, argc, argv, "", 0);
-	r = question_connect(q.socket, q.wait_ms);
-	question_call(r, &req, -1, &ans);
-	if (ans.kind != REFD_ANSWER_PAIRS)
-		die("the daemon's answer is not one to this question");
+const struct command stats_command =
+    COMMAND("stats", "print the daemon's counters", stats_options, run_stats);
+
+/* Waits for as long as the disks take. */
+static int run_checkpoint(const struct command *c, int argc, char **argv)
+{
+	struct question q = { 0 };
+	struct refd_answer ans;
+
+	cli_parse(c, &q, argc, &argv);
+	question_ask(question_connect(q.socket, 0), REFD_VERB_CHECKPOINT, -1,
+	    &ans);
 	refd_answer_done(&ans);
-	refd_free(r);
 	return EXIT_DONE;
 }
+
+const struct command checkpoint_command = COMMAND("checkpoint",
+    "write all refs to disk, before a copy", question_socket, run_checkpoint);

@@ -1,6 +1,6 @@
 /*
- * refd's other programs. They stand beside this one while it is not
- * installed, else in the directory that the build was told.
+ * The other programs of refd. An installed refd has them in LIBEXECDIR, a build
+ * has them beside it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "client/base/cli.h"
-#include "client/command.h"
 #include "client/program.h"
 
 __attribute__((used)) static const char program_mark[] =
@@ -44,16 +43,18 @@ static int run(const char *name, char **argv)
 	    LIBEXECDIR, strerror(errno));
 }
 
-int command_daemon(int argc, char **argv)
+int program_daemon(const struct command *c, int argc, char **argv)
 {
+	(void)c;
 	(void)argc;
 	return run("refd-daemon", argv);
 }
 
-int command_admin(int argc, char **argv)
+int program_admin(const struct command *c, int argc, char **argv)
 {
 	char **args = xcalloc((size_t)argc + 2, sizeof(*args));
 
+	(void)c;
 	memcpy(args + 1, argv, (size_t)argc * sizeof(*args));
 	return run("refd-admin", args);
 }

@@ -1,8 +1,16 @@
-/* What tells a program that it is refd, and which, without running it. */
+/* The programs of refd: their mark, and how refd becomes one of them. */
 #ifndef CLIENT_PROGRAM_H
 #define CLIENT_PROGRAM_H
 
-/* Stands in the file, with the version and a zero byte behind it. */
+#include "proto/lib/command.h"
+
+/* The file of refd has this mark, its version and a NUL, so that doctor can
+ * recognise refd without running it. */
 #define PROGRAM_MARK "\\@(#)refd version "
+
+/* Replace this program with refd-daemon, or with refd-admin, which gets the
+ * name of the command as its first argument. Do not return. */
+int program_daemon(const struct command *c, int argc, char **argv);
+int program_admin(const struct command *c, int argc, char **argv);
 
 #endif

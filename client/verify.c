@@ -9,9 +9,9 @@
 
 #include "client/base/child.h"
 #include "client/base/cli.h"
-#include "client/command.h"
+#include "client/program.h"
 
-/* refd-admin tells of each ref that it restored, in so many fields. */
+/* The fields that refd-admin writes for each restored ref. */
 enum { REPO, REF, VALUE, FROM, FIELDS };
 
 static bool has_option(int argc, char **argv, const char *name)
@@ -24,7 +24,7 @@ static bool has_option(int argc, char **argv, const char *name)
 	return false;
 }
 
-/* Its exit status. */
+/* Returns the exit status of refd-admin. */
 static int run_admin(int argc, char **argv, FILE *restored)
 {
 	char **args = xcalloc((size_t)argc + 3, sizeof(*args));
@@ -38,7 +38,7 @@ static int run_admin(int argc, char **argv, FILE *restored)
 	if (pid < 0)
 		die("fork: %s", strerror(errno));
 	if (!pid)
-		_exit(command_admin(argc + 1, args));
+		_exit(program_admin(NULL, argc + 1, args));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			die("waitpid: %s", strerror(errno));
@@ -77,13 +77,13 @@ static void confirm_all(FILE *restored)
 		free(field[i]);
 }
 
-int command_verify(int argc, char **argv)
+static int run_verify(const struct command *c, int argc, char **argv)
 {
 	FILE *restored;
 	int rc;
 
 	if (!has_option(argc, argv, "--repair"))
-		return command_admin(argc, argv);
+		return program_admin(c, argc, argv);
 	restored = tmpfile();
 	if (!restored)
 		die("cannot make a temporary file: %s", strerror(errno));
@@ -93,3 +93,10 @@ int command_verify(int argc, char **argv)
 	fclose(restored);
 	return rc;
 }
+
+/* refd-admin parses the options. */
+const struct command verify_command = {
+	.name = "verify",
+	.summary = "check the refs of a repository",
+	.run = run_verify,
+};

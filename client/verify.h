@@ -1,11 +1,13 @@
 /*
- * "refd verify": refd-admin does it. What that restored is then confirmed
- * through the daemon, by a transaction that has the value as the old one and
- * the new one, so that history has it too; where none serves that is said.
+ * refd verify: runs refd-admin, then confirms the restored refs through the
+ * daemon. For each ref, a transaction has the restored value as old and as new
+ * value, so that history has the change. Without a daemon, verify warns.
  */
 #ifndef CLIENT_VERIFY_H
 #define CLIENT_VERIFY_H
 
-int command_verify(int argc, char **argv);
+#include "proto/lib/command.h"
+
+extern const struct command verify_command;
 
 #endif

@@ -104,8 +104,8 @@ void *live_config_read(void *arg)
 	char *why = NULL;
 
 	if (cfg != NULL &&
-	    options_load(cfg, &sys_kernel, live->argc, live->argv, &why) ==
-		OPTIONS_RUN)
+	    options_load(&options_daemon, cfg, &sys_kernel, live->argc,
+		live->argv, NULL, &why) == OPTIONS_RUN)
 		return cfg;
 	log_event(LOG_LEVEL_ERROR, "reload-failed",
 	    LOG_STR("error", why != NULL ? why : "out of memory"),

@@ -289,20 +289,21 @@ int main(int argc, char **argv)
 
 	log_init();
 	take_sockets(&p);
-	switch (options_load(&cfg, &sys_kernel, argc, argv, &why)) {
+	switch (options_load(&options_daemon, &cfg, &sys_kernel, argc, argv,
+	    NULL, &why)) {
 	case OPTIONS_RUN:
 		prepare_process();
 		status = run_daemon(&cfg, &p, argc, argv);
 		break;
 	case OPTIONS_HELP:
-		fputs(options_usage, stdout);
+		options_print_help(&options_daemon, stdout);
 		break;
 	case OPTIONS_VERSION:
 		printf("refd-daemon %s\n", REFD_VERSION);
 		break;
 	case OPTIONS_USAGE:
 		report_failed_start(&p, why);
-		fputs(options_usage, stderr);
+		options_print_help(&options_daemon, stderr);
 		status = EX_USAGE;
 		break;
 	case OPTIONS_BAD:

@@ -1,111 +1,113 @@
 #include "daemon/options.h"
 
-#include <getopt.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char options_usage[] =
-    "usage: refd daemon [--config FILE] [--socket PATH] [--state DIR]\n"
-    "                   [--root DIR]... [--durability MODE] [--ready-fd N]\n"
-    "       refd daemon --version | --help\n";
+#define HELP_MAX 2048
 
-static const struct option long_options[] = {
-	{ "config", required_argument, NULL, 'c' },
-	{ "socket", required_argument, NULL, 's' },
-	{ "state", required_argument, NULL, 'd' },
-	{ "root", required_argument, NULL, 'r' },
-	{ "durability", required_argument, NULL, 'm' },
-	{ "ready-fd", required_argument, NULL, 'f' },
-	{ "version", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+struct options {
+	const char *file, *socket, *state, *durability;
+	struct command_list roots;
+	int ready_fd; /* 0: none */
+	bool version, shows_origin;
 };
 
-/* Which key an option sets; --config sets none. */
-static const struct {
-	int option;
-	const char *name, *key;
-} settings[] = {
-	{ 's', "--socket", "daemon.socket" },
-	{ 'd', "--state", "daemon.state" },
-	{ 'r', "--root", "daemon.root" },
-	{ 'm', "--durability", "durability.mode" },
-};
-
-static int complain(char **why, const char *fmt, const char *what)
-{
-	if (asprintf(why, fmt, what) < 0)
-		*why = NULL;
-	return -1;
-}
-
-static int set_option(int option, struct config *cfg, char **why)
-{
-	size_t i = 0;
-
-	while (settings[i].option != option)
-		i++;
-	return config_set(cfg, CONFIG_OPTION, settings[i].name, settings[i].key,
-	    optarg, why);
-}
-
-static int set_ready_fd(struct config *cfg, char **why)
-{
-	char *end;
-	long fd = strtol(optarg, &end, 10);
-
-	if (*end != '\0' || optarg[0] < '0' || optarg[0] > '9' || fd < 3 ||
-	    fd > INT_MAX)
-		return complain(why,
-		    "--ready-fd is '%s': it must be the number of an open file "
-		    "descriptor above 2",
-		    optarg);
-	cfg->ready_fd = (int)fd;
-	return 0;
-}
-
-/* Sets CFG's values, and *FILE, which is borrowed. */
-static enum options_result read_options(struct config *cfg, int argc,
-    char **argv, const char **file, char **why)
-{
-	int option;
-
-	optind = 0; /* glibc: start again, after any earlier parsing */
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) !=
-	    -1) {
-		switch (option) {
-		case 'h':
-			return OPTIONS_HELP;
-		case 'v':
-			return OPTIONS_VERSION;
-		case '?':
-			complain(why, "unknown option '%s'", argv[optind - 1]);
-			return OPTIONS_USAGE;
-		case ':':
-			complain(why, "'%s' needs an argument",
-			    argv[optind - 1]);
-			return OPTIONS_USAGE;
-		}
-		if (optarg[0] == '\0') {
-			complain(why, "an option's argument is empty%s", "");
-			return OPTIONS_USAGE;
-		}
-		if (option == 'c')
-			*file = optarg;
-		else if (option == 'f' && set_ready_fd(cfg, why) < 0)
-			return OPTIONS_USAGE;
-		else if (option == 'f')
-			continue;
-		else if (set_option(option, cfg, why) < 0)
-			return OPTIONS_USAGE;
+#define CONFIG_OPTIONS                                                         \
+	{ OPTION_STRING("config", 0, "FILE", "the configuration file",         \
+	    struct options, file) },                                           \
+	    { OPTION_STRING("socket", 0, "PATH", "daemon.socket",              \
+		struct options, socket) },                                     \
+	    { OPTION_STRING("state", 0, "DIR", "daemon.state", struct options, \
+		state) },                                                      \
+	    { OPTION_LIST("root", 0, "DIR", "daemon.root", struct options,     \
+		roots) },                                                      \
+	    { OPTION_STRING("durability", 0, "MODE", "durability.mode",        \
+		struct options, durability) },                                 \
+	{                                                                      \
+		OPTION_NUMBER("ready-fd", 0, "N",                              \
+		    "descriptor to write to when the daemon serves",           \
+		    struct options, ready_fd, 3, INT_MAX)                      \
 	}
-	if (optind < argc) {
-		complain(why, "unexpected argument '%s'", argv[optind]);
+
+const struct command options_daemon = {
+	.name = "daemon",
+	.options = (const struct command_option[]){ CONFIG_OPTIONS,
+	    { OPTION_FLAG("version", 0, "print the version", struct options,
+		version) },
+	    { 0 } },
+};
+
+const struct command options_check_config = {
+	.name = "check-config",
+	.arguments = "[<file>]",
+	.most = 1,
+	.options =
+	    (const struct command_option[]){
+		{ OPTION_FLAG("show-origin", 0,
+		    "print each value and its origin", struct options,
+		    shows_origin) },
+		CONFIG_OPTIONS, { 0 } },
+};
+
+void options_print_help(const struct command *c, FILE *to)
+{
+	char help[HELP_MAX];
+
+	command_help(c, NULL, help, sizeof(help));
+	fputs(help, to);
+}
+
+static enum options_result parse(const struct command *c, struct options *o,
+    int argc, char **argv, char **why)
+{
+	char text[COMMAND_WHY_MAX];
+
+	memset(o, 0, sizeof(*o));
+	switch (command_parse(c, o, &argc, &argv, text)) {
+	case COMMAND_OK:
+		break;
+	case COMMAND_HELPS:
+		return OPTIONS_HELP;
+	case COMMAND_WRONG:
+	case COMMAND_BAD_VALUE:
+		*why = strdup(text);
 		return OPTIONS_USAGE;
 	}
-	return OPTIONS_RUN;
+	if (argc > 0)
+		o->file = argv[0];
+	return o->version ? OPTIONS_VERSION : OPTIONS_RUN;
+}
+
+static int set(struct config *cfg, const char *name, const char *key,
+    const char *value, char **why)
+{
+	if (value == NULL)
+		return 0;
+	if (value[0] == '\0') {
+		*why = strdup("an option's argument is empty");
+		return -1;
+	}
+	return config_set(cfg, CONFIG_OPTION, name, key, value, why);
+}
+
+static int apply(const struct options *o, struct config *cfg, char **why)
+{
+	size_t i;
+
+	if (o->file != NULL && o->file[0] == '\0')
+		return set(cfg, "--config", "", o->file, why);
+	if (set(cfg, "--socket", "daemon.socket", o->socket, why) < 0 ||
+	    set(cfg, "--state", "daemon.state", o->state, why) < 0 ||
+	    set(cfg, "--durability", "durability.mode", o->durability, why) < 0)
+		return -1;
+	for (i = 0; i < o->roots.nr; i++)
+		if (set(cfg, "--root", "daemon.root", o->roots.items[i], why) <
+		    0)
+			return -1;
+	if (o->ready_fd > 0)
+		cfg->ready_fd = o->ready_fd;
+	return 0;
 }
 
 static int set_from(const char *name, const char *key, struct config *cfg,
@@ -140,7 +142,7 @@ static int read_file(struct config *cfg, const struct sys *sys,
 	return r;
 }
 
-/* The weakest first. */
+/* The weakest source first. */
 static int read_sources(struct config *cfg, const struct sys *sys,
     const char *file, char **why)
 {
@@ -149,26 +151,39 @@ static int read_sources(struct config *cfg, const struct sys *sys,
 	return read_environment(cfg, why);
 }
 
-enum options_result options_load(struct config *cfg, const struct sys *sys,
-    int argc, char **argv, char **why)
+static enum options_result load(const struct options *o, struct config *cfg,
+    const struct sys *sys, char **why)
 {
-	enum options_result result;
 	struct config given;
-	const char *file = NULL;
+	int r;
 
-	/* Options are read twice: they name the file, but the file is applied
-	 * before them. */
-	config_init(cfg);
+	/* A wrong option is reported before a wrong file. */
 	config_init(&given);
-	*why = NULL;
-	result = read_options(&given, argc, argv, &file, why);
+	r = apply(o, &given, why);
 	config_done(&given);
-	if (result != OPTIONS_RUN)
-		return result;
-	if (read_sources(cfg, sys, file, why) < 0)
+	if (r < 0)
+		return OPTIONS_USAGE;
+	if (read_sources(cfg, sys, o->file, why) < 0)
 		return OPTIONS_BAD;
-	result = read_options(cfg, argc, argv, &file, why);
-	if (result == OPTIONS_RUN && config_finish(cfg, sys, why) < 0)
-		result = OPTIONS_BAD;
+	if (apply(o, cfg, why) < 0 || config_finish(cfg, sys, why) < 0)
+		return OPTIONS_BAD;
+	return OPTIONS_RUN;
+}
+
+enum options_result options_load(const struct command *c, struct config *cfg,
+    const struct sys *sys, int argc, char **argv, bool *shows_origin,
+    char **why)
+{
+	struct options o;
+	enum options_result result;
+
+	config_init(cfg);
+	*why = NULL;
+	result = parse(c, &o, argc, argv, why);
+	if (result == OPTIONS_RUN)
+		result = load(&o, cfg, sys, why);
+	if (shows_origin != NULL)
+		*shows_origin = o.shows_origin;
+	command_list_done(&o.roots);
 	return result;
 }

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/ask_admin.h"
 #include "client/admin/holder.h"
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
@@ -186,15 +185,16 @@ static void print_json(const struct lock *lock)
 	putchar('}');
 }
 
-int command_locks(int argc, char **argv)
+static int run_locks(const struct command *c, int argc, char **argv)
 {
-	struct ask_admin q = { .usage = "refd locks [--json] [--socket PATH]" };
+	struct question q = { 0 };
 	struct refd_answer ans;
 	struct lock *locks;
 	size_t i, nr;
 
-	ask_admin_parse(&q, argc, argv, "j");
-	ask_admin_once(&q, REFD_VERB_LOCKS, QUESTION_MS, &ans);
+	cli_parse(c, &q, argc, &argv);
+	question_ask(question_connect_admin(q.socket), REFD_VERB_LOCKS,
+	    QUESTION_MS, &ans);
 	locks = collect(&ans, &nr);
 	if (q.json)
 		putchar('[');
@@ -213,3 +213,6 @@ int command_locks(int argc, char **argv)
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }
+
+const struct command locks_command = COMMAND("locks",
+    "list waits for locks, and the holders", question_json, run_locks);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/ask_admin.h"
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
@@ -55,15 +54,15 @@ static void print_slow(const struct row *row)
 	text_done(&t);
 }
 
-int command_slowlog(int argc, char **argv)
+static int run_slowlog(const struct command *c, int argc, char **argv)
 {
-	struct ask_admin q = { .usage =
-				   "refd slowlog [--json] [--socket PATH]" };
+	struct question q = { 0 };
 	struct row row = { 0 };
 	struct refd_answer ans;
 
-	ask_admin_parse(&q, argc, argv, "j");
-	ask_admin_once(&q, REFD_VERB_SLOW, QUESTION_MS, &ans);
+	cli_parse(c, &q, argc, &argv);
+	question_ask(question_connect_admin(q.socket), REFD_VERB_SLOW,
+	    QUESTION_MS, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	while (!q.json && row_next(&ans, "slow", &row))
@@ -71,3 +70,6 @@ int command_slowlog(int argc, char **argv)
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }
+
+const struct command slowlog_command = COMMAND("slowlog",
+    "list slow transactions and their delays", question_json, run_slowlog);

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/ask_admin.h"
 #include "client/admin/frame.h"
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
@@ -159,7 +158,7 @@ static bool nap(uint64_t until)
 	return !ended;
 }
 
-static int live(const struct ask_admin *q)
+static int live(const struct question *q)
 {
 	struct refd *r = question_connect_admin(q->socket);
 	struct text frame = { 0 };
@@ -171,7 +170,7 @@ static int live(const struct ask_admin *q)
 		text_clear(&frame);
 		fill(r, &frame);
 		goes_on = draw(&frame) &&
-		    nap(refd_now_ms() + (uint64_t)q->every_s * 1000);
+		    nap(refd_now_ms() + (uint64_t)q->interval_s * 1000);
 	} while (goes_on);
 	give_back_screen();
 	text_done(&frame);
@@ -179,19 +178,18 @@ static int live(const struct ask_admin *q)
 	return EXIT_DONE;
 }
 
-int command_top(int argc, char **argv)
+static int run_top(const struct command *c, int argc, char **argv)
 {
-	struct ask_admin q = { .usage = "refd top [--once] [--json] "
-					"[--interval SECONDS] [--socket PATH]",
-		.every_s = 1 };
+	struct question q = { .interval_s = 1 };
 	struct text frame = { 0 };
 	struct refd_answer ans;
 	size_t lines, columns;
 
-	ask_admin_parse(&q, argc, argv, "joi");
+	cli_parse(c, &q, argc, &argv);
 	if (!q.once && !q.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
 		return live(&q);
-	ask_admin_once(&q, REFD_VERB_TOP, QUESTION_MS, &ans);
+	question_ask(question_connect_admin(q.socket), REFD_VERB_TOP,
+	    QUESTION_MS, &ans);
 	screen_size(&lines, &columns);
 	if (q.json) {
 		output_json_pairs(ans.pairs, ans.nr_pairs);
@@ -203,3 +201,14 @@ int command_top(int argc, char **argv)
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }
+
+static const struct command_option top_options[] = {
+	{ OPTION_FLAG("once", 0, "print one frame", struct question, once) },
+	QUESTION_JSON,
+	{ OPTION_NUMBER("interval", 0, "SECONDS", "time between frames (1)",
+	    struct question, interval_s, 1, 24 * 3600) },
+	QUESTION_SOCKET, { 0 }
+};
+
+const struct command top_command = COMMAND("top",
+    "show the busiest repositories and users", top_options, run_top);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* U+0080 to U+009F, which some terminals obey as well. */
+/* U+0080 to U+009F, which are control characters to some terminals. */
 static bool is_c1(const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -25,7 +25,7 @@ static void PRINTF_LIKE(2, 0)
 	char line[4096], *at;
 
 	vsnprintf(line, sizeof(line), fmt, ap);
-	/* What would steer a terminal; as git does. */
+	/* Control bytes could move the cursor of a terminal; as in git. */
 	for (at = line; *at; at++)
 		if (is_c1(at))
 			at[0] = at[1] = '?';
@@ -36,14 +36,13 @@ static void PRINTF_LIKE(2, 0)
 	fprintf(stderr, "%s: %s\n", prefix, line);
 }
 
-void die(const char *fmt, ...)
+void cli_say(const char *prefix, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	speak("fatal", fmt, ap);
+	speak(prefix, fmt, ap);
 	va_end(ap);
-	exit(EXIT_FATAL);
 }
 
 void die_with(int code, const char *fmt, ...)
@@ -56,44 +55,8 @@ void die_with(int code, const char *fmt, ...)
 	exit(code);
 }
 
-void say_fatal(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	speak("fatal", fmt, ap);
-	va_end(ap);
-}
-
-void say_error(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	speak("error", fmt, ap);
-	va_end(ap);
-}
-
-void say_warning(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	speak("warning", fmt, ap);
-	va_end(ap);
-}
-
-void say(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	speak("refd", fmt, ap);
-	va_end(ap);
-}
-
-/* errno may be of a later call: stdio drops the bytes that a failed write(2)
- * did not take, and fflush(3) succeeds then. */
+/* errno does not tell: stdio drops the bytes of a failed write(2), and a later
+ * fflush(3) succeeds. */
 static bool has_reader(void)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -116,6 +79,34 @@ void flush_output(void)
 	if (!has_reader())
 		die_of_sigpipe();
 	die("cannot write to standard output: %s", strerror(errno));
+}
+
+void cli_help(const struct command *c, FILE *to, int status)
+{
+	char help[HELP_MAX];
+
+	command_help(c, NULL, help, sizeof(help));
+	fputs(help, to);
+	flush_output();
+	exit(status);
+}
+
+int cli_parse(const struct command *c, void *values, int argc, char ***argv)
+{
+	char why[COMMAND_WHY_MAX];
+
+	switch (command_parse(c, values, &argc, argv, why)) {
+	case COMMAND_OK:
+		break;
+	case COMMAND_HELPS:
+		cli_help(c, stdout, EXIT_DONE);
+	case COMMAND_WRONG:
+		cli_usage(c, "%s", why);
+	case COMMAND_BAD_VALUE:
+		say_error("%s", why);
+		exit(EXIT_USAGE);
+	}
+	return argc;
 }
 
 void *xrealloc(void *old, size_t size)

@@ -1,7 +1,7 @@
 /*
- * What the commands of refd share: how they end, how they speak, and strings
- * that grow. One thread. Out of memory ends the program, so nothing here
- * returns NULL for want of it.
+ * Common parts of the commands: exit statuses, messages, the command line, and
+ * growing strings. One thread. Out of memory ends the program, so no function
+ * here returns NULL for that reason.
  */
 #ifndef CLIENT_BASE_CLI_H
 #define CLIENT_BASE_CLI_H
@@ -10,9 +10,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-/* git's exit codes, and sysexits.h's EX_TEMPFAIL: nothing was done, another
- * time it may work. */
+#include "proto/lib/command.h"
+
+/* The exit codes of git. EXIT_AWAY is EX_TEMPFAIL of sysexits.h: nothing was
+ * done, and a later attempt may succeed. */
 enum {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
@@ -23,26 +26,43 @@ enum {
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* "fatal: ...", "error: ...", "warning: ...", "refd: ..." on standard error,
- * a line each; control bytes become "?". say_fatal() returns. */
-void die(const char *fmt, ...) PRINTF_LIKE(1, 2) __attribute__((noreturn));
+/* Write a line "PREFIX: ..." to standard error; control bytes become "?". The
+ * program goes on after say_fatal(), too. */
+void cli_say(const char *prefix, const char *fmt, ...) PRINTF_LIKE(2, 3);
+#define say_fatal(...)   cli_say("fatal", __VA_ARGS__)
+#define say_error(...)   cli_say("error", __VA_ARGS__)
+#define say_warning(...) cli_say("warning", __VA_ARGS__)
+#define say(...)         cli_say("refd", __VA_ARGS__)
 void die_with(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
     __attribute__((noreturn));
-void say_fatal(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void say_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void say_warning(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* Writes standard output. A failure ends the program: without a message, by
- * SIGPIPE, if nobody reads any more; otherwise with EXIT_FATAL. */
+#define die(...) die_with(EXIT_FATAL, __VA_ARGS__)
+/* Flushes standard output. A failure ends the program: by SIGPIPE if the reader
+ * is gone, otherwise with EXIT_FATAL. */
 void flush_output(void);
+
+/* Room for the help of every command. */
+#define HELP_MAX 4096
+
+/*
+ * Parses the command line of C into VALUES and returns the number of arguments,
+ * which *ARGV then points to. Help and errors end the program; an error prints
+ * the usage, as git does.
+ */
+int cli_parse(const struct command *c, void *values, int argc, char ***argv);
+/* Ends the program with the help of C. */
+void cli_help(const struct command *c, FILE *to, int status)
+    __attribute__((noreturn));
+/* An error in the command line that the declaration does not cover. */
+#define cli_usage(c, ...)                                                      \
+	(say_error(__VA_ARGS__), cli_help(c, stderr, EXIT_USAGE))
 
 void *xrealloc(void *old, size_t size);
 void *xcalloc(size_t nr, size_t size);
 char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* A growing string, always terminated once anything was added.
- * Zero-initialised is empty; data is owned. */
+/* A growing string. Empty when zero-initialised. DATA is owned, and ends with
+ * a NUL once anything was added. */
 struct text {
 	char *data;
 	size_t len, size;
@@ -54,17 +74,16 @@ void text_adds(struct text *t, const char *s);
 void text_addf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void text_clear(struct text *t);
 void text_done(struct text *t);
-/* Everything that FD has, appended. 0 or negative errno; -EFBIG: more than
- * MAX bytes. */
+/* Appends all bytes of FD. 0 or negative errno; -EFBIG: more than MAX bytes. */
 int text_read(struct text *t, int fd, size_t max);
-/* The file PATH, appended. 0 or negative errno; -EINVAL: a FIFO, for which a
- * read could wait for ever. */
+/* Appends the file PATH. 0 or negative errno; -EINVAL: a FIFO, which could
+ * block for ever. */
 int text_read_file(struct text *t, const char *path);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */
 bool parse_number(const char *s, uint64_t max, uint64_t *number);
 bool has_prefix(const char *s, const char *prefix);
-/* A string that is there twice, or NULL. Sorts NAMES. */
+/* A string that occurs twice, or NULL. Sorts NAMES. */
 const char *find_duplicate(const char **names, size_t nr);
 
 #endif

@@ -5,7 +5,6 @@
 #include "client/bench/bench.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,73 +22,34 @@
 #define RATE_MAX    10000000
 #define START_MS    10000
 
-struct options {
+struct bench {
 	const char *dir, *state, *socket;
+	int rate, seconds;
 	struct measure measure;
 };
 
 static pid_t worker;
 
-static void __attribute__((noreturn)) usage(FILE *to, int rc)
-{
-	fputs("usage: refd bench [--dir DIR] [--state DIR | --socket PATH]"
-	      " [--clients N] [--refs N]\n"
-	      "                  [--rate N] [--seconds N] [--json]\n",
-	    to);
-	exit(rc);
-}
-
-static unsigned number(const char *name, const char *s, uint64_t most)
-{
-	uint64_t n;
-
-	if (!parse_number(s, most, &n) || n == 0)
-		die_with(EXIT_USAGE, "--%s '%s' is not a number from 1 to %llu",
-		    name, s, (unsigned long long)most);
-	return (unsigned)n;
-}
-
-static void parse(struct options *o, int argc, char **argv)
-{
-	static const struct option names[] = { { "dir", required_argument, NULL,
-						   'd' },
-		{ "state", required_argument, NULL, 'S' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "clients", required_argument, NULL, 'c' },
-		{ "refs", required_argument, NULL, 'n' },
-		{ "rate", required_argument, NULL, 'r' },
-		{ "seconds", required_argument, NULL, 't' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
-	struct measure *m = &o->measure;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", names, NULL)) >= 0) {
-		if (c == 'h')
-			usage(stdout, 0);
-		else if (c == 'd')
-			o->dir = optarg;
-		else if (c == 'S')
-			o->state = optarg;
-		else if (c == 's')
-			o->socket = optarg;
-		else if (c == 'c')
-			m->clients =
-			    number("clients", optarg, LOAD_CLIENTS_MAX);
-		else if (c == 'n')
-			m->refs = number("refs", optarg, REFD_UPDATES_MAX);
-		else if (c == 'r')
-			m->rate = number("rate", optarg, RATE_MAX);
-		else if (c == 't')
-			m->seconds = number("seconds", optarg, SECONDS_MAX);
-		else if (c == 'j')
-			m->json = true;
-		else
-			usage(stderr, EXIT_USAGE);
-	}
-	if (optind < argc || (o->state && o->socket))
-		usage(stderr, EXIT_USAGE);
-}
+static const struct command_option options[] = {
+	{ OPTION_STRING("dir", 0, "DIR", "where the repository is made",
+	    struct bench, dir) },
+	{ OPTION_STRING("state", 0, "DIR", "where the journal is made",
+	      struct bench, state),
+	    .excludes = 's' },
+	{ OPTION_STRING("socket", 0, "PATH", "a daemon that runs", struct bench,
+	      socket),
+	    .excludes = 's' },
+	{ OPTION_NUMBER("clients", 0, "N", "parallel clients (64)",
+	    struct bench, measure.clients, 1, LOAD_CLIENTS_MAX) },
+	{ OPTION_NUMBER("refs", 0, "N", "refs of the large transaction (10000)",
+	    struct bench, measure.refs, 1, REFD_UPDATES_MAX) },
+	{ OPTION_NUMBER("rate", 0, "N", "updates per second", struct bench,
+	    rate, 1, RATE_MAX) },
+	{ OPTION_NUMBER("seconds", 0, "N", "time of a measurement (2)",
+	    struct bench, seconds, 1, SECONDS_MAX) },
+	{ OPTION_FLAG("json", 0, "print JSON", struct bench, measure.json) },
+	{ 0 }
+};
 
 static void stop_worker(int sig)
 {
@@ -110,7 +70,7 @@ static void hold_signals(bool held)
 }
 
 /* Ends with its parent, and its clients end with it. */
-static void work(const struct options *o, struct scratch *s)
+static void work(const struct bench *o, struct scratch *s)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
@@ -137,14 +97,17 @@ static int wait_for_worker(void)
 	return WEXITSTATUS(status);
 }
 
-int command_bench(int argc, char **argv)
+static int run_bench(const struct command *c, int argc, char **argv)
 {
-	struct options o = { .dir = ".",
-		.measure = { .clients = 64, .refs = 10000, .seconds = 2 } };
+	struct bench o = { .dir = ".",
+		.seconds = 2,
+		.measure = { .clients = 64, .refs = 10000 } };
 	struct scratch s = { 0 };
 	int rc;
 
-	parse(&o, argc, argv);
+	cli_parse(c, &o, argc, &argv);
+	o.measure.rate = o.rate;
+	o.measure.seconds = o.seconds;
 	o.measure.on = &s;
 	hold_signals(true);
 	scratch_make(&s, o.dir, o.state);
@@ -164,3 +127,6 @@ int command_bench(int argc, char **argv)
 	scratch_remove(&s);
 	return rc;
 }
+
+const struct command bench_command =
+    COMMAND("bench", "measure a daemon on this machine", options, run_bench);

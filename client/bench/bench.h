@@ -1,10 +1,9 @@
-/*
- * refd bench: what a daemon does on this machine, on a file system that is
- * named. Gets its own name as argv[0] and returns the exit status.
- */
+/* refd bench: measures a daemon on this machine, on a given file system. */
 #ifndef CLIENT_BENCH_BENCH_H
 #define CLIENT_BENCH_BENCH_H
 
-int command_bench(int argc, char **argv);
+#include "proto/lib/command.h"
+
+extern const struct command bench_command;
 
 #endif

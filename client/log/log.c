@@ -1,7 +1,6 @@
 #include "client/log/log.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -15,48 +14,32 @@
 #include "client/log/when.h"
 #include "client/request/question.h"
 
-#define TAIL   10 /* changes that --follow begins with */
+#define TAIL   10 /* changes that --follow prints first */
 #define NAP_MS 500
 
 struct asking {
-	const char *usage;
 	const char *socket;
 	struct refd_request req;
 	struct gitdir gd;
 	enum print_form form;
-	bool follow;
+	bool oldest_first, follow;
 	bool has_limit;
 	uint64_t limit; /* changes */
 };
 
-static const char log_usage[] =
-    "refd log [--repo DIR] [--ref PATTERN]... [--since TIME] [--until TIME]\n"
-    "                [--user NAME | --user UID] [--txid ID] [-n NUMBER]\n"
-    "                [--reverse | --follow] [--json | -z] [--socket PATH]";
-static const char watch_usage[] =
-    "refd watch [--since POSITION] [--repo DIR] [--ref PATTERN]... [--all]\n"
-    "                  [--user NAME | --user UID] [-n NUMBER] [--json | -z]\n"
-    "                  [--socket PATH]";
-
-static void __attribute__((noreturn)) usage(const struct asking *a, FILE *to,
-    int rc)
-{
-	fprintf(to, "usage: %s\n", a->usage);
-	exit(rc);
-}
-
 /* ---- options ---- */
 
-/* A user of this machine, or somebody that its programs know by that name. */
-static void parse_user(struct refd_selection *select, const char *s)
+/* A local user, or a name that the programs around git use. */
+static const char *take_user(void *values, const char *s)
 {
+	struct refd_selection *select = &((struct asking *)values)->req.select;
 	const struct passwd *pw;
 	uint64_t uid;
 
 	if (parse_number(s, UINT32_MAX, &uid)) {
 		select->has_uid = true;
 		select->uid = (uint32_t)uid;
-		return;
+		return NULL;
 	}
 	if (strlen(s) > REFD_IDENT_MAX)
 		die("the name of a user is too long");
@@ -66,36 +49,43 @@ static void parse_user(struct refd_selection *select, const char *s)
 		select->has_uid = true;
 		select->uid = pw->pw_uid;
 	}
+	return NULL;
 }
 
-static void parse_ref(struct refd_selection *select, const char *s)
+static const char *take_ref(void *values, const char *s)
 {
+	struct refd_selection *select = &((struct asking *)values)->req.select;
+
 	if (select->nr_patterns == REFD_PATTERNS_MAX)
 		die("more than %d patterns", REFD_PATTERNS_MAX);
 	if (strlen(s) > REFD_REFNAME_MAX)
 		die("a pattern is too long");
 	select->patterns[select->nr_patterns++] = s;
+	return NULL;
 }
 
-static void parse_repo(struct asking *a, const char *dir)
+static const char *take_repo(void *values, const char *dir)
 {
-	struct text why = { 0 };
+	struct asking *a = values;
+	struct text reason = { 0 };
 
-	if (gitdir_at(&a->gd, dir, &why)) {
+	if (gitdir_at(&a->gd, dir, &reason)) {
 		a->req.git_dir = a->gd.path;
 		a->req.common_dev = a->gd.dev;
 		a->req.common_ino = a->gd.ino;
 	} else if (dir[0] == '/') {
-		/* It may have been one. */
+		/* History may know a repository that was removed. */
 		a->req.git_dir = dir;
 	} else {
-		die("%s", why.data);
+		die("%s", reason.data);
 	}
-	text_done(&why);
+	text_done(&reason);
+	return NULL;
 }
 
-static void parse_position(struct refd_selection *select, const char *s)
+static const char *take_position(void *values, const char *s)
 {
+	struct refd_selection *select = &((struct asking *)values)->req.select;
 	struct when_position p = { 0 };
 
 	if (!when_position(s, &p))
@@ -106,104 +96,82 @@ static void parse_position(struct refd_selection *select, const char *s)
 	memcpy(select->journal, p.journal, sizeof(p.journal));
 	select->has_after = true;
 	select->after = p.at;
+	return NULL;
 }
 
-static void parse_limit(struct asking *a, const char *s)
+static const char *take_since(void *values, const char *s)
 {
-	if (!parse_number(s, UINT64_MAX, &a->limit))
-		usage(a, stderr, EXIT_USAGE);
-	a->has_limit = true;
+	((struct asking *)values)->req.select.since_ms = when_time(s);
+	return NULL;
 }
 
-static void take(struct asking *a, int c, const char *value)
+/* The whole second is included. */
+static const char *take_until(void *values, const char *s)
 {
-	struct refd_selection *select = &a->req.select;
+	((struct asking *)values)->req.select.until_ms = when_time(s) + 999;
+	return NULL;
+}
 
-	switch (c) {
-	case 's':
-		a->socket = value;
-		break;
-	case 'r':
-		parse_repo(a, value);
-		break;
-	case 'f':
-		parse_ref(select, value);
-		break;
-	case 'u':
-		parse_user(select, value);
-		break;
-	case 'b':
-		if (a->req.verb == REFD_VERB_WATCH)
-			parse_position(select, value);
-		else
-			select->since_ms = when_time(value);
-		break;
-	case 'e':
-		/* To the end of that second. */
-		select->until_ms = when_time(value) + 999;
-		break;
-	case 't':
-		if (refd_txid_parse(value, &a->req.txid) < 0)
-			die("'%s' is no transaction id: 32 hexadecimal digits",
-			    value);
-		break;
-	case 'R':
-		select->reverse = false;
-		break;
-	case 'F':
-		a->follow = true;
-		break;
-	case 'A':
-		select->all = true;
-		break;
-	case 'j':
-		a->form = PRINT_JSON;
-		break;
-	case 'z':
-		a->form = PRINT_NUL;
-		break;
-	case 'n':
-		parse_limit(a, value);
-		break;
-	case 'h':
-		usage(a, stdout, EXIT_DONE);
-	default:
-		usage(a, stderr, EXIT_USAGE);
+static const char *take_txid(void *values, const char *s)
+{
+	if (refd_txid_parse(s, &((struct asking *)values)->req.txid) < 0)
+		die("'%s' is no transaction id: 32 hexadecimal digits", s);
+	return NULL;
+}
+
+static const char *take_limit(void *values, const char *s)
+{
+	struct asking *a = values;
+
+	a->has_limit = parse_number(s, UINT64_MAX, &a->limit);
+	return a->has_limit ? NULL : "a number";
+}
+
+#define SELECTION                                                              \
+	{ OPTION_TAKE("repo", 0, "DIR", "of this repository", take_repo) },    \
+	    { OPTION_TAKE("ref", 0, "PATTERN", "of matching refs", take_ref),  \
+		    .repeats = true },                                         \
+	{                                                                      \
+		OPTION_TAKE("user", 0, "NAME|UID", "of this user", take_user)  \
 	}
-}
-
-/* NOT_HERE: options of the other command. */
-static void parse(struct asking *a, int argc, char **argv, const char *not_here)
-{
-	static const struct option long_options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "repo", required_argument, NULL, 'r' },
-		{ "ref", required_argument, NULL, 'f' },
-		{ "user", required_argument, NULL, 'u' },
-		{ "since", required_argument, NULL, 'b' },
-		{ "until", required_argument, NULL, 'e' },
-		{ "txid", required_argument, NULL, 't' },
-		{ "reverse", no_argument, NULL, 'R' },
-		{ "follow", no_argument, NULL, 'F' },
-		{ "all", no_argument, NULL, 'A' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "hn:z", long_options, NULL)) >= 0) {
-		if (strchr(not_here, c))
-			usage(a, stderr, EXIT_USAGE);
-		take(a, c, optarg);
+#define OUTPUT                                                                 \
+	{ OPTION_TAKE(NULL, 'n', "NUMBER", "at most so many changes",          \
+	    take_limit) },                                                     \
+	    { OPTION_SET("json", 0, "print JSON", struct asking, form,         \
+		  PRINT_JSON),                                                 \
+		    .excludes = 'f' },                                         \
+	    { OPTION_SET(NULL, 'z', "print fields that end with NUL",          \
+		  struct asking, form, PRINT_NUL),                             \
+		    .excludes = 'f' },                                         \
+	{                                                                      \
+		OPTION_STRING("socket", 0, "PATH", "the daemon's socket",      \
+		    struct asking, socket)                                     \
 	}
-	if (optind < argc)
-		usage(a, stderr, EXIT_USAGE);
-}
+
+static const struct command_option log_options[] = { SELECTION,
+	{ OPTION_TAKE("since", 0, "TIME", "from this time on", take_since) },
+	{ OPTION_TAKE("until", 0, "TIME", "up to this time", take_until) },
+	{ OPTION_TAKE("txid", 0, "ID", "of this transaction", take_txid) },
+	{ OPTION_FLAG("reverse", 0, "oldest first", struct asking,
+	      oldest_first),
+	    .excludes = 'o' },
+	{ OPTION_FLAG("follow", 0, "print new changes, too", struct asking,
+	      follow),
+	    .excludes = 'o' },
+	OUTPUT, { 0 } };
+
+static const struct command_option watch_options[] = {
+	{ OPTION_TAKE("since", 0, "POSITION", "after this record",
+	    take_position) },
+	SELECTION,
+	{ OPTION_FLAG("all", 0, "rejected updates, too", struct asking,
+	    req.select.all) },
+	OUTPUT, { 0 }
+};
 
 /* ---- asking ---- */
 
-/* How many changes the next answer may have; 0: no more are wanted. */
+/* Sets the limit of the next answer. False: no more changes are wanted. */
 static bool want_some(struct asking *a)
 {
 	a->req.select.limit = 0;
@@ -224,7 +192,7 @@ static void print_all(struct asking *a, const struct refd_answer *ans)
 	flush_output();
 }
 
-/* Some more of it; false: that was all. */
+/* Prints the next answer. False: it was the last answer. */
 static bool log_some(struct asking *a, struct refd *r)
 {
 	struct refd_answer ans;
@@ -248,8 +216,8 @@ static bool is_passing(const struct refd_answer *ans)
 	    refd_status_may_retry(ans->status);
 }
 
-/* A number without a journal is what a person typed. Without this check the
- * gap would begin with everything that is kept. */
+/* A position without a journal may be a typing error. A position after the
+ * newest record would otherwise print the whole history. */
 static void check_number(const struct refd_selection *asked,
     const struct refd_answer *ans)
 {
@@ -260,8 +228,7 @@ static void check_number(const struct refd_selection *asked,
 	    asked->after.lsn);
 }
 
-/* For ever, or as many changes as were wanted. A daemon that goes is waited
- * for. */
+/* Runs until the limit, or for ever. If the daemon goes away, waits for it. */
 static void watch_all(struct asking *a, struct refd *r)
 {
 	struct refd_selection asked;
@@ -285,9 +252,9 @@ static void watch_all(struct asking *a, struct refd *r)
 	}
 }
 
-/* ---- the last ones first, then what comes ---- */
+/* ---- --follow ---- */
 
-/* Where the last -n of them begin. */
+/* Moves the request to the first of the last -n changes. */
 static void find_tail(struct asking *a, struct refd *r)
 {
 	struct refd_selection *select = &a->req.select;
@@ -307,7 +274,7 @@ static void find_tail(struct asking *a, struct refd *r)
 		more = ans.more;
 		refd_answer_done(&ans);
 	}
-	/* In front of it is behind what comes before. */
+	/* A position before a change is a position after the change in front. */
 	select->reverse = false;
 	if (select->has_before) {
 		select->after = select->before;
@@ -333,19 +300,18 @@ static void follow(struct asking *a, struct refd *r)
 	watch_all(a, r);
 }
 
-int command_log(int argc, char **argv)
+static int run_log(const struct command *c, int argc, char **argv)
 {
-	struct asking a = { .usage = log_usage };
+	struct asking a = { .req.verb = REFD_VERB_LOG };
 	static const struct refd_txid any;
 	struct refd *r;
 
-	a.req.verb = REFD_VERB_LOG;
-	a.req.select.reverse = true;
-	parse(&a, argc, argv, "A");
-	/* A transaction has an end, as a time has. */
-	if (a.follow &&
-	    (a.req.select.until_ms || !refd_txid_eq(&a.req.txid, &any)))
-		usage(&a, stderr, EXIT_USAGE);
+	cli_parse(c, &a, argc, &argv);
+	a.req.select.reverse = !a.oldest_first;
+	if (a.follow && a.req.select.until_ms)
+		cli_usage(c, "--follow has no end: it excludes --until");
+	if (a.follow && !refd_txid_eq(&a.req.txid, &any))
+		cli_usage(c, "--follow has no end: it excludes --txid");
 	r = question_connect(a.socket, 0);
 	if (a.follow)
 		follow(&a, r);
@@ -356,16 +322,21 @@ int command_log(int argc, char **argv)
 	return EXIT_DONE;
 }
 
-int command_watch(int argc, char **argv)
+const struct command log_command =
+    COMMAND("log", "list past changes of refs", log_options, run_log);
+
+static int run_watch(const struct command *c, int argc, char **argv)
 {
-	struct asking a = { .usage = watch_usage };
+	struct asking a = { .req.verb = REFD_VERB_WATCH };
 	struct refd *r;
 
-	a.req.verb = REFD_VERB_WATCH;
-	parse(&a, argc, argv, "etRF");
+	cli_parse(c, &a, argc, &argv);
 	r = question_connect(a.socket, 0);
 	watch_all(&a, r);
 	refd_free(r);
 	gitdir_done(&a.gd);
 	return EXIT_DONE;
 }
+
+const struct command watch_command = COMMAND("watch",
+    "print changes of refs as they happen", watch_options, run_watch);

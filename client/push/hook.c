@@ -190,21 +190,24 @@ static int run(void)
 	return EXIT_DONE;
 }
 
-int command_proc_receive(int argc, char **argv)
+int hook_proc_receive(void)
 {
-	(void)argc;
-	(void)argv;
 	return run();
 }
 
-int command_hook(int argc, char **argv)
+static int run_hook(const struct command *c, int argc, char **argv)
 {
-	bool is_help;
-
-	if (argc == 2 && !strcmp(argv[1], "proc-receive"))
-		return run();
-	is_help =
-	    argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
-	fputs("usage: refd hook proc-receive\n", is_help ? stdout : stderr);
-	return is_help ? 0 : EXIT_USAGE;
+	cli_parse(c, NULL, argc, &argv);
+	if (strcmp(argv[0], "proc-receive") != 0)
+		cli_usage(c, "'%s' is no hook of refd", argv[0]);
+	return run();
 }
+
+const struct command hook_command = {
+	.name = "hook",
+	.summary = "serve a push; git runs it",
+	.arguments = "proc-receive",
+	.least = 1,
+	.options = (const struct command_option[]){ { 0 } },
+	.run = run_hook,
+};

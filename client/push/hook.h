@@ -1,10 +1,13 @@
 /*
- * The proc-receive hook as a command, and as the program that git runs.
+ * The proc-receive hook, as a command and as the program that git runs.
  */
 #ifndef CLIENT_PUSH_HOOK_H
 #define CLIENT_PUSH_HOOK_H
 
-int command_hook(int argc, char **argv);
-int command_proc_receive(int argc, char **argv);
+#include "proto/lib/command.h"
+
+extern const struct command hook_command;
+/* git runs refd by the name of the hook. Returns the exit status. */
+int hook_proc_receive(void);
 
 #endif

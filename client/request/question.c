@@ -12,8 +12,12 @@
 #define NAP_MS  50
 #define TELL_MS 1000
 
-/* Only the configuration of the repository around us, if any, and of the
- * user can name another socket. */
+const struct command_option question_socket[] = { QUESTION_SOCKET, { 0 } };
+const struct command_option question_json[] = { QUESTION_JSON, QUESTION_SOCKET,
+	{ 0 } };
+
+/* The configuration of the current repository and of the user may name a
+ * socket. */
 static char *find_socket(const char *option)
 {
 	static const char *const words[] = { "[refd", NULL };
@@ -36,7 +40,7 @@ static char *find_socket(const char *option)
 	return path;
 }
 
-/* Who waits is told how far it is, if there is something new. */
+/* Reports the progress of recovery, at most once per TELL_MS. */
 static void say_progress(const struct refd *r, uint64_t *told_ms,
     uint64_t *told)
 {
@@ -116,4 +120,15 @@ void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
 		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
 		    refd_error(r));
 	question_refused(ans);
+}
+
+void question_ask(struct refd *r, enum refd_verb verb, int timeout_ms,
+    struct refd_answer *ans)
+{
+	struct refd_request req = { .verb = verb };
+
+	question_call(r, &req, timeout_ms, ans);
+	if (ans->kind != REFD_ANSWER_PAIRS)
+		die("the daemon's answer is not one to this question");
+	refd_free(r);
 }

@@ -1,25 +1,49 @@
 /*
- * Questions to the daemon that are none about a repository of ours: how they
- * reach it, and how they end when they don't. Blocking; one thread.
+ * Requests to the daemon that are not about one repository of the caller. An
+ * unavailable daemon ends the program. Blocking; one thread.
  */
 #ifndef CLIENT_REQUEST_QUESTION_H
 #define CLIENT_REQUEST_QUESTION_H
 
 #include "client/refd.h"
+#include "proto/lib/command.h"
 
-/* An answer takes no longer, unless it has to wait for something. */
+/* The time for an answer, unless the request waits for something. */
 #define QUESTION_MS 10000
 
-/* Connected, or the end: with 75 where the daemon is away, with 128 where it
- * denies us. OPTION: --socket, or NULL. Without a time to wait one attempt has
- * to do, but a daemon that recovers or drains is there. */
+/* The options of the commands that ask the daemon one question. */
+struct question {
+	const char *socket;
+	bool json, prometheus, once;
+	int wait_s;     /* until the daemon serves; 0: one attempt */
+	int timeout_s;  /* of the answer; -1: for ever */
+	int interval_s; /* between the frames of top */
+};
+
+#define QUESTION_SOCKET                                                        \
+	{ OPTION_STRING("socket", 0, "PATH", "the daemon's socket",            \
+	    struct question, socket) }
+#define QUESTION_JSON                                                          \
+	{ OPTION_FLAG("json", 0, "print JSON", struct question, json),         \
+		.excludes = 'f' }
+/* --socket; --json and --socket. */
+extern const struct command_option question_socket[], question_json[];
+
+/*
+ * Connects. The program ends with 75 if the daemon is away, and with 128 if
+ * the daemon denies this user. OPTION: --socket, or NULL. If WAIT_MS is 0, one
+ * attempt is made, and a daemon that recovers or drains is available.
+ */
 struct refd *question_connect(const char *option, int wait_ms);
-/* The same on the socket for administration beside it. */
+/* The same for the socket for administration beside it. */
 struct refd *question_connect_admin(const char *option);
-/* *ANS is no refusal; or the end. */
+/* Waits for the answer. A failure or a refusal ends the program. */
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
-/* Ends as that for REFUSED, and returns for anything else. */
+/* A REFUSED answer ends the program. */
 void question_refused(const struct refd_answer *ans);
+/* Sends VERB through R, which is freed. The answer is of kind PAIRS. */
+void question_ask(struct refd *r, enum refd_verb verb, int timeout_ms,
+    struct refd_answer *ans);
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include "client/restore/restore.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,126 +29,66 @@ struct restoring {
 	const char *at;
 	const char *patterns[REFD_PATTERNS_MAX];
 	size_t nr_patterns;
-	bool dry_run, force, undo_git, has_timeout;
+	bool dry_run, force, undo_git;
+	int timeout_ms; /* 0: by the number of refs */
 	struct refs_then then;
 	struct refs_now now;
 	struct restore_plan plan;
 };
 
-static const char usage_text[] =
-    "usage: refd restore --at TIME|RECORD [--repo DIR] [--ref PATTERN]...\n"
-    "                    [--dry-run | --force] [--undo-git] "
-    "[--batch-updates]\n"
-    "                    [--json] [--socket PATH] [--timeout MS]\n";
-
-static void __attribute__((noreturn)) usage(FILE *to, int rc)
-{
-	fputs(usage_text, to);
-	exit(rc);
-}
-
 /* ---- options ---- */
 
-static void take_pattern(struct restoring *rs, const char *s)
+static const char *take_ref(void *values, const char *s)
 {
+	struct restoring *rs = values;
+
 	if (rs->nr_patterns == REFD_PATTERNS_MAX)
 		die("more than %d patterns", REFD_PATTERNS_MAX);
 	if (strlen(s) > REFD_REFNAME_MAX)
 		die("a pattern is too long");
 	rs->patterns[rs->nr_patterns++] = s;
+	return NULL;
 }
 
-static const char *take_repo(const char *dir)
+static const char *take_repo(void *values, const char *dir)
 {
-	struct text why = { 0 };
+	struct restoring *rs = values;
+	struct text reason = { 0 };
 	struct gitdir gd = { 0 };
-	char *path;
 
-	if (!gitdir_at(&gd, dir, &why))
-		die("%s", why.data);
-	path = xstrdup(gd.path);
+	if (!gitdir_at(&gd, dir, &reason))
+		die("%s", reason.data);
+	rs->update.git_dir = xstrdup(gd.path);
 	gitdir_done(&gd);
-	text_done(&why);
-	return path;
+	text_done(&reason);
+	return NULL;
 }
 
-static int take_timeout(const char *s)
-{
-	uint64_t ms;
-
-	if (!parse_number(s, REFD_DEADLINE_MAX_MS, &ms) || ms == 0)
-		usage(stderr, EXIT_USAGE);
-	return (int)ms;
-}
-
-static void take(struct restoring *rs, int c, const char *value)
-{
-	switch (c) {
-	case 'a':
-		rs->at = value;
-		break;
-	case 'r':
-		rs->update.git_dir = take_repo(value);
-		break;
-	case 'f':
-		take_pattern(rs, value);
-		break;
-	case 'n':
-		rs->dry_run = true;
-		break;
-	case 'F':
-		rs->force = true;
-		break;
-	case 'g':
-		rs->undo_git = true;
-		break;
-	case '0':
-		rs->update.batch = true;
-		break;
-	case 'j':
-		rs->update.output = OUTPUT_JSON;
-		break;
-	case 's':
-		rs->update.socket = value;
-		break;
-	case 't':
-		rs->update.timeout_ms = take_timeout(value);
-		rs->has_timeout = true;
-		break;
-	case 'h':
-		usage(stdout, EXIT_DONE);
-	default:
-		usage(stderr, EXIT_USAGE);
-	}
-}
-
-static void parse(struct restoring *rs, int argc, char **argv)
-{
-	static const struct option long_options[] = {
-		{ "at", required_argument, NULL, 'a' },
-		{ "repo", required_argument, NULL, 'r' },
-		{ "ref", required_argument, NULL, 'f' },
-		{ "dry-run", no_argument, NULL, 'n' },
-		{ "force", no_argument, NULL, 'F' },
-		{ "undo-git", no_argument, NULL, 'g' },
-		{ "batch-updates", no_argument, NULL, '0' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "timeout", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct text why = { 0 };
-	int c;
-
-	while ((c = getopt_long(argc, argv, "hn0", long_options, NULL)) >= 0)
-		take(rs, c, optarg);
-	if (optind < argc || !rs->at || (rs->dry_run && rs->force))
-		usage(stderr, EXIT_USAGE);
-	if (!point_in_time_parse(rs->at, &rs->point, &why))
-		die("%s", why.data);
-	text_done(&why);
-}
+static const struct command_option options[] = {
+	{ OPTION_STRING("at", 0, "TIME|RECORD", "the point in time",
+	      struct restoring, at),
+	    .required = true },
+	{ OPTION_TAKE("repo", 0, "DIR", "the repository", take_repo) },
+	{ OPTION_TAKE("ref", 0, "PATTERN", "only matching refs", take_ref),
+	    .repeats = true },
+	{ OPTION_FLAG("dry-run", 'n', "print the updates, change nothing",
+	      struct restoring, dry_run),
+	    .excludes = 'd' },
+	{ OPTION_FLAG("force", 0, "do not ask, and delete refs",
+	      struct restoring, force),
+	    .excludes = 'd' },
+	{ OPTION_FLAG("undo-git", 0, "refs that only git changed, too",
+	    struct restoring, undo_git) },
+	{ OPTION_FLAG("batch-updates", '0', "several transactions",
+	    struct restoring, update.batch) },
+	{ OPTION_SET("json", 0, "print JSON", struct restoring, update.output,
+	    OUTPUT_JSON) },
+	{ OPTION_STRING("socket", 0, "PATH", "the daemon's socket",
+	    struct restoring, update.socket) },
+	{ OPTION_NUMBER("timeout", 0, "MS", "time limit of a transaction",
+	    struct restoring, timeout_ms, 1, REFD_DEADLINE_MAX_MS) },
+	{ 0 }
+};
 
 /* ---- history ---- */
 
@@ -188,10 +127,10 @@ static void set_timeout(struct restoring *rs, size_t nr)
 {
 	size_t most = REFD_DEADLINE_MAX_MS - REFD_UPDATE_DEADLINE_MS;
 
-	if (rs->has_timeout)
-		return;
 	rs->update.timeout_ms = REFD_UPDATE_DEADLINE_MS +
 	    (int)(nr < most / REF_MS ? nr * REF_MS : most);
+	if (rs->timeout_ms)
+		rs->update.timeout_ms = rs->timeout_ms;
 }
 
 /* Deletions come in batches of their own, because a new name may conflict with
@@ -274,7 +213,7 @@ static int commit_if_allowed(struct restoring *rs,
 	return commit(rs, changes);
 }
 
-static int run(struct restoring *rs)
+static int restore(struct restoring *rs)
 {
 	bool json = rs->update.output == OUTPUT_JSON;
 	struct changes changes = { 0 };
@@ -297,15 +236,21 @@ static int run(struct restoring *rs)
 	return rc;
 }
 
-int command_restore(int argc, char **argv)
+static int run_restore(const struct command *c, int argc, char **argv)
 {
 	struct restoring rs = { .update = { .form = FORM_UPDATE,
 				    .never_git = true,
 				    .timeout_ms = REFD_UPDATE_DEADLINE_MS } };
 	char number[32], *message;
+	struct text why = { 0 };
 	int rc;
 
-	parse(&rs, argc, argv);
+	cli_parse(c, &rs, argc, &argv);
+	if (!point_in_time_parse(rs.at, &rs.point, &why))
+		die("%s", why.data);
+	text_done(&why);
+	if (rs.timeout_ms)
+		rs.update.timeout_ms = rs.timeout_ms;
 	updater_open(&rs.up, &rs.update);
 	point_in_time_find(&rs.point, rs.up.daemon, &rs.up.gd);
 	message = xasprintf("restore: to %s",
@@ -316,7 +261,7 @@ int command_restore(int argc, char **argv)
 	read_refs_then(&rs);
 	restore_plan_make(&rs.plan, &rs.then, &rs.now, rs.undo_git, rs.patterns,
 	    rs.nr_patterns);
-	rc = run(&rs);
+	rc = restore(&rs);
 	restore_plan_done(&rs.plan);
 	refs_then_done(&rs.then);
 	refs_now_done(&rs.now);
@@ -325,3 +270,6 @@ int command_restore(int argc, char **argv)
 	flush_output();
 	return rc;
 }
+
+const struct command restore_command = COMMAND("restore",
+    "set refs back to a point in time", options, run_restore);

@@ -1,10 +1,12 @@
 /*
- * refd restore: give the refs of a repository their values at a point in time,
- * in one transaction. argv[0] is the command's name; returns the exit status.
+ * refd restore: gives the refs of a repository their values at a point in time,
+ * in one transaction.
  */
 #ifndef CLIENT_RESTORE_RESTORE_H
 #define CLIENT_RESTORE_RESTORE_H
 
-int command_restore(int argc, char **argv);
+#include "proto/lib/command.h"
+
+extern const struct command restore_command;
 
 #endif

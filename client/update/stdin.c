@@ -185,7 +185,7 @@ static bool parse_option(struct stdin_parser *p)
 
 /* FIELDS: how many NUL-terminated parts it has at most with -z; 0: it stands
  * alone. PARSE is NULL for those that steer the transaction. */
-static const struct command {
+static const struct stdin_command {
 	const char *name;
 	int fields;
 	bool (*parse)(struct stdin_parser *p);
@@ -207,7 +207,7 @@ static const struct command {
 	{ "abort", 0, NULL, STDIN_ABORT, STDIN_CLOSED },
 };
 
-static const struct command *find_command(const struct stdin_parser *p)
+static const struct stdin_command *find_command(const struct stdin_parser *p)
 {
 	size_t i, len;
 
@@ -236,7 +236,7 @@ static bool read_line(struct stdin_parser *p)
 }
 
 /* May CMD follow what came before? */
-static bool move(struct stdin_parser *p, const struct command *cmd)
+static bool move(struct stdin_parser *p, const struct stdin_command *cmd)
 {
 	switch (p->state) {
 	case STDIN_OPEN:
@@ -263,9 +263,9 @@ static bool move(struct stdin_parser *p, const struct command *cmd)
 }
 
 /* NULL, with the complaint, where there is none. */
-static const struct command *take_command(struct stdin_parser *p)
+static const struct stdin_command *take_command(struct stdin_parser *p)
 {
-	const struct command *cmd = NULL;
+	const struct stdin_command *cmd = NULL;
 
 	if (p->line.data[0] == p->end)
 		stdin_fail(p, "empty command in input");
@@ -276,7 +276,7 @@ static const struct command *take_command(struct stdin_parser *p)
 	return cmd;
 }
 
-static bool parse_rest(struct stdin_parser *p, const struct command *cmd)
+static bool parse_rest(struct stdin_parser *p, const struct stdin_command *cmd)
 {
 	int i;
 
@@ -291,7 +291,7 @@ static bool parse_rest(struct stdin_parser *p, const struct command *cmd)
 
 enum stdin_event stdin_next(struct stdin_parser *p)
 {
-	const struct command *cmd;
+	const struct stdin_command *cmd;
 
 	for (;;) {
 		text_clear(&p->line);

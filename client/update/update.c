@@ -1,7 +1,6 @@
 #include "client/update/update.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,49 +8,24 @@
 
 #include "proto/refname.h"
 
-/* The first lines of it, as git has them. */
-static const char *usage_head(enum git_messages_version version)
-{
-	switch (version) {
-	case GIT_2_55:
-		break;
-	case GIT_2_39:
-		return "usage: refd update [<options>] -d <refname> "
-		       "[<old-val>]\n"
-		       "   or: refd update [<options>]    <refname> <new-val> "
-		       "[<old-val>]\n"
-		       "   or: refd update [<options>] --stdin [-z]\n";
-	}
-	return "usage: refd update [<options>] -d <refname> [<old-oid>]\n"
-	       "   or: refd update [<options>]    <refname> <new-oid> "
-	       "[<old-oid>]\n"
-	       "   or: refd update [<options>] --stdin [-z] "
-	       "[--batch-updates]\n";
-}
+/* The usage of git, which differs between its versions. */
+static const char usage_2_55[] =
+    "usage: refd update [<options>] -d <refname> [<old-oid>]\n"
+    "   or: refd update [<options>]    <refname> <new-oid> [<old-oid>]\n"
+    "   or: refd update [<options>] --stdin [-z] [--batch-updates]\n";
+static const char usage_2_39[] =
+    "usage: refd update [<options>] -d <refname> [<old-val>]\n"
+    "   or: refd update [<options>]    <refname> <new-val> [<old-val>]\n"
+    "   or: refd update [<options>] --stdin [-z]\n";
 
-static const char usage_options[] =
-    "    -m <reason>           reason of the update\n"
-    "    -d                    delete the reference\n"
-    "    --[no-]deref          update what <refname> points to, or itself\n"
-    "    --[no-]stdin          read updates from stdin\n"
-    "    -z                    stdin has NUL-terminated arguments\n"
-    "    -0, --[no-]batch-updates\n"
-    "                          one update may fail without the others\n"
-    "    --atomic              all or none (without --batch-updates always)\n"
-    "    --[no-]create-reflog  create a reflog\n"
-    "\n"
-    "    -C <dir>              as if started in <dir>\n"
-    "    --git-dir <dir>       the repository\n"
-    "    --socket <path>       the daemon's socket\n"
-    "    --txid <id>           transaction id, 32 hex digits\n"
-    "    --timeout <ms>        how long it may take (30000)\n"
-    "    --porcelain, --json   results for programs\n"
-    "    --compat <version>    words as in git 2.39, or 2.55\n"
-    "    -v, --verbose         say what was done\n";
-
-static void print_usage(FILE *out, enum git_messages_version version)
+static void print_usage(const struct update_options *opt, FILE *to)
 {
-	fprintf(out, "%s\n%s\n", usage_head(version), usage_options);
+	char help[HELP_MAX];
+
+	command_help(&update_command,
+	    opt->messages == GIT_2_39 ? usage_2_39 : usage_2_55, help,
+	    sizeof(help));
+	fprintf(to, "%s\n", help);
 }
 
 /* git looks for its repository before it looks at its arguments. */
@@ -70,144 +44,92 @@ static void require_repository(const struct update_options *opt)
 static void __attribute__((noreturn)) usage(const struct update_options *opt)
 {
 	require_repository(opt);
-	print_usage(stderr, opt->messages);
+	print_usage(opt, stderr);
 	exit(EXIT_USAGE);
 }
 
-enum {
-	OPT_GIT_DIR = 256,
-	OPT_SOCKET,
-	OPT_NO_DEREF,
-	OPT_DEREF,
-	OPT_CREATE_REFLOG,
-	OPT_NO_CREATE_REFLOG,
-	OPT_ATOMIC,
-	OPT_NO_BATCH,
-	OPT_STDIN,
-	OPT_NO_STDIN,
-	OPT_TXID,
-	OPT_TIMEOUT,
-	OPT_COMPAT,
-	OPT_PORCELAIN,
-	OPT_JSON,
-	OPT_END_OF_OPTIONS
-};
-
-static const struct option long_options[] = {
-	{ "git-dir", required_argument, NULL, OPT_GIT_DIR },
-	{ "socket", required_argument, NULL, OPT_SOCKET },
-	{ "no-deref", no_argument, NULL, OPT_NO_DEREF },
-	{ "deref", no_argument, NULL, OPT_DEREF },
-	{ "no-no-deref", no_argument, NULL, OPT_DEREF },
-	{ "create-reflog", no_argument, NULL, OPT_CREATE_REFLOG },
-	{ "no-create-reflog", no_argument, NULL, OPT_NO_CREATE_REFLOG },
-	{ "atomic", no_argument, NULL, OPT_ATOMIC },
-	{ "batch-updates", no_argument, NULL, '0' },
-	{ "no-batch-updates", no_argument, NULL, OPT_NO_BATCH },
-	{ "stdin", no_argument, NULL, OPT_STDIN },
-	{ "no-stdin", no_argument, NULL, OPT_NO_STDIN },
-	{ "txid", required_argument, NULL, OPT_TXID },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "compat", required_argument, NULL, OPT_COMPAT },
-	{ "porcelain", no_argument, NULL, OPT_PORCELAIN },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "help-all", no_argument, NULL, 'h' },
-	{ "end-of-options", no_argument, NULL, OPT_END_OF_OPTIONS },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int parse_timeout(const struct update_options *opt, const char *s)
+static const char *take_dir(void *values, const char *dir)
 {
-	uint64_t ms;
-
-	if (!parse_number(s, REFD_DEADLINE_MAX_MS, &ms) || ms == 0) {
-		say_error("--timeout takes 1 to %d milliseconds",
-		    REFD_DEADLINE_MAX_MS);
-		usage(opt);
-	}
-	return (int)ms;
+	(void)values;
+	if (chdir(dir) < 0)
+		die("cannot change to '%s': %s", dir, strerror(errno));
+	return NULL;
 }
 
-static const char *parse_txid(const struct update_options *opt, const char *s)
+static const char *take_txid(void *values, const char *s)
 {
+	struct update_options *opt = values;
 	struct refd_txid id;
 
-	if (refd_txid_parse(s, &id) < 0) {
-		say_error("--txid takes 32 hexadecimal digits");
-		usage(opt);
-	}
-	return s;
+	opt->txid = s;
+	return refd_txid_parse(s, &id) < 0 ? "32 hexadecimal digits" : NULL;
 }
 
-static void parse_words(struct update_options *opt, const char *what,
-    const char *version)
+static const char *take_version(void *values, const char *version)
 {
-	if (git_messages_parse(version, &opt->messages))
-		return;
-	say_error("%s takes 2.39 or 2.55, not '%s'", what, version);
-	usage(opt);
+	struct update_options *opt = values;
+
+	return git_messages_parse(version, &opt->messages) ? NULL :
+							     "2.39 or 2.55";
 }
 
-static void take_long(struct update_options *opt, int c)
-{
-	switch (c) {
-	case OPT_GIT_DIR:
-		opt->git_dir = optarg;
-		break;
-	case OPT_SOCKET:
-		opt->socket = optarg;
-		break;
-	case OPT_NO_DEREF:
-		opt->no_deref = true;
-		break;
-	case OPT_DEREF:
-		opt->no_deref = false;
-		break;
-	case OPT_CREATE_REFLOG:
-		opt->create_reflog = true;
-		break;
-	case OPT_NO_CREATE_REFLOG:
-		opt->create_reflog = false;
-		break;
-	case OPT_ATOMIC:
-		opt->atomic = true;
-		break;
-	case OPT_NO_BATCH:
-		opt->batch = false;
-		break;
-	case OPT_STDIN:
-		opt->form = FORM_STDIN;
-		break;
-	case OPT_NO_STDIN:
-		opt->form = FORM_UPDATE;
-		break;
-	case OPT_TXID:
-		opt->txid = parse_txid(opt, optarg);
-		break;
-	case OPT_TIMEOUT:
-		opt->timeout_ms = parse_timeout(opt, optarg);
-		break;
-	case OPT_COMPAT:
-		parse_words(opt, "--compat", optarg);
-		break;
-	case OPT_PORCELAIN:
-		opt->output = OUTPUT_PORCELAIN;
-		break;
-	case OPT_JSON:
-		opt->output = OUTPUT_JSON;
-		break;
-	default:
-		usage(opt);
-	}
-}
+static const struct command_option options[] = {
+	{ OPTION_STRING(NULL, 'm', "<reason>", "reason of the update",
+	    struct update_options, message) },
+	{ OPTION_FLAG(NULL, 'd', "delete the reference", struct update_options,
+	    delete) },
+	{ .name = "deref",
+	    .help = "update what <refname> points to, or itself",
+	    .kind = COMMAND_FLAG,
+	    .offset = offsetof(struct update_options, no_deref),
+	    .value = false,
+	    .negatable = true },
+	{ .name = "no-no-deref",
+	    .kind = COMMAND_FLAG,
+	    .offset = offsetof(struct update_options, no_deref),
+	    .value = false },
+	{ OPTION_SET("stdin", 0, "read updates from stdin",
+	      struct update_options, form, FORM_STDIN),
+	    .negatable = true },
+	{ OPTION_FLAG(NULL, 'z', "stdin has NUL-terminated arguments",
+	    struct update_options, end_null) },
+	{ OPTION_FLAG("batch-updates", '0',
+	      "one update may fail without the others", struct update_options,
+	      batch),
+	    .negatable = true },
+	{ OPTION_FLAG("atomic", 0,
+	    "all or none (without --batch-updates always)",
+	    struct update_options, atomic) },
+	{ OPTION_FLAG("create-reflog", 0, "create a reflog",
+	      struct update_options, create_reflog),
+	    .negatable = true },
+	{ OPTION_TAKE(NULL, 'C', "<dir>", "as if started in <dir>", take_dir) },
+	{ OPTION_STRING("git-dir", 0, "<dir>", "the repository",
+	    struct update_options, git_dir) },
+	{ OPTION_STRING("socket", 0, "<path>", "the daemon's socket",
+	    struct update_options, socket) },
+	{ OPTION_TAKE("txid", 0, "<id>", "transaction id, 32 hex digits",
+	    take_txid) },
+	{ OPTION_NUMBER("timeout", 0, "<ms>", "how long it may take (30000)",
+	    struct update_options, timeout_ms, 1, REFD_DEADLINE_MAX_MS) },
+	{ OPTION_SET("porcelain", 0, "results for programs",
+	    struct update_options, output, OUTPUT_PORCELAIN) },
+	{ OPTION_SET("json", 0, "results for programs, as JSON",
+	    struct update_options, output, OUTPUT_JSON) },
+	{ OPTION_TAKE("compat", 0, "<version>", "words as in git 2.39, or 2.55",
+	    take_version) },
+	{ OPTION_FLAG("verbose", 'v', "say what was done",
+	    struct update_options, verbose) },
+	{ .name = "help-all", .kind = COMMAND_HELP },
+	{ .name = "end-of-options", .kind = COMMAND_END },
+	{ 0 },
+};
 
-/* In git's order; and which numbers of arguments a form takes. */
-static void check(const struct update_options *opt, bool delete)
+/* The checks and their order are git's. */
+static void check(const struct update_options *opt)
 {
-	int least = opt->form == FORM_STDIN ? 0 : delete ? 1 : 2;
-	int most = opt->form == FORM_STDIN ? 0 : delete ? 2 : 3;
+	int least = opt->form == FORM_STDIN ? 0 : opt->delete ? 1 : 2;
+	int most = opt->form == FORM_STDIN ? 0 : opt->delete ? 2 : 3;
 
 	if (opt->message && !*opt->message) {
 		require_repository(opt);
@@ -219,7 +141,7 @@ static void check(const struct update_options *opt, bool delete)
 	}
 	if (opt->nr_args < least || opt->nr_args > most)
 		usage(opt);
-	if (opt->form == FORM_STDIN ? delete : opt->end_null)
+	if (opt->form == FORM_STDIN ? opt->delete : opt->end_null)
 		usage(opt);
 	if (opt->atomic && opt->batch) {
 		say_error("--atomic and --batch-updates exclude each other");
@@ -227,82 +149,33 @@ static void check(const struct update_options *opt, bool delete)
 	}
 }
 
-/* Of an option that is not known, or whose value is missing or too much. */
-static void __attribute__((noreturn)) complain(const struct update_options *opt,
-    int c, char **argv)
+static void parse_options(struct update_options *opt, const struct command *c,
+    int argc, char **argv)
 {
-	const char *arg = argv[optind - 1];
-	bool is_long = has_prefix(arg, "--");
+	const char *compat = getenv("REFD_COMPAT");
+	enum command_result result;
+	char why[COMMAND_WHY_MAX];
 
-	require_repository(opt);
-	if (c == '?' && !(is_long && optopt)) {
-		if (is_long)
-			say_error("unknown option `%s'", arg + 2);
-		else
-			say_error("unknown switch `%c'", optopt);
+	if (compat && *compat && take_version(opt, compat)) {
+		say_error("REFD_COMPAT takes 2.39 or 2.55, not '%s'", compat);
 		usage(opt);
 	}
-	if (c == '?')
-		say_error("option `%.*s' takes no value",
-		    (int)strcspn(arg + 2, "="), arg + 2);
-	else if (is_long)
-		say_error("option `%s' requires a value", arg + 2);
-	else
-		say_error("switch `%c' requires a value", optopt);
-	exit(EXIT_USAGE);
-}
-
-static void parse_options(struct update_options *opt, int argc, char **argv)
-{
-	static char dashes[] = "--";
-	const char *compat = getenv("REFD_COMPAT");
-	bool delete = false;
-	int c;
-
-	if (compat && *compat)
-		parse_words(opt, "REFD_COMPAT", compat);
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":m:dz0C:vh", long_options,
-		    NULL)) >= 0) {
-		switch (c) {
-		case 'm':
-			opt->message = optarg;
-			break;
-		case 'd':
-			delete = true;
-			break;
-		case 'z':
-			opt->end_null = true;
-			break;
-		case '0':
-			opt->batch = true;
-			break;
-		case 'C':
-			if (chdir(optarg) < 0)
-				die("cannot change to '%s': %s", optarg,
-				    strerror(errno));
-			break;
-		case 'v':
-			opt->verbose = true;
-			break;
-		case OPT_END_OF_OPTIONS:
-			/* getopt_long reads the argument again, as "--". */
-			argv[--optind] = dashes;
-			break;
-		case 'h':
-			print_usage(stdout, opt->messages);
-			exit(0);
-		case '?':
-		case ':':
-			complain(opt, c, argv);
-		default:
-			take_long(opt, c);
-		}
+	result = command_parse(c, opt, &argc, &argv, why);
+	if (result == COMMAND_HELPS) {
+		print_usage(opt, stdout);
+		exit(EXIT_DONE);
 	}
-	opt->args = argv + optind;
-	opt->nr_args = argc - optind;
-	check(opt, delete);
-	if (delete)
+	if (result != COMMAND_OK) {
+		require_repository(opt);
+		say_error("%s", why);
+		if (result == COMMAND_WRONG)
+			usage(opt);
+		exit(EXIT_USAGE);
+	}
+	opt->args = argv;
+	opt->nr_args = argc;
+	check(opt);
+	if (opt->delete)
 		opt->form = FORM_DELETE;
 }
 
@@ -374,17 +247,25 @@ static int update_one(struct updater *up)
 	return rc;
 }
 
-int command_update(int argc, char **argv)
+static int run_update(const struct command *c, int argc, char **argv)
 {
-	struct update_options opt = { .form = FORM_UPDATE,
-		.timeout_ms = REFD_UPDATE_DEADLINE_MS };
+	struct update_options opt = { .timeout_ms = REFD_UPDATE_DEADLINE_MS };
 	struct updater up;
 	int rc;
 
-	parse_options(&opt, argc, argv);
+	parse_options(&opt, c, argc, argv);
 	updater_open(&up, &opt);
 	rc = opt.form == FORM_STDIN ? update_stdin(&up) : update_one(&up);
 	updater_close(&up);
 	flush_output();
 	return rc;
 }
+
+const struct command update_command = {
+	.name = "update",
+	.summary = "update refs, as git update-ref does",
+	.usage = usage_2_55,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = options,
+	.run = run_update,
+};

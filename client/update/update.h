@@ -17,8 +17,7 @@
 
 enum update_output { OUTPUT_GIT, OUTPUT_PORCELAIN, OUTPUT_JSON };
 
-/* How a failure is worded, and its exit status, as git's three forms have
- * them. */
+/* The three forms of git update-ref differ in messages and exit statuses. */
 enum update_form { FORM_UPDATE, FORM_DELETE, FORM_STDIN };
 
 struct update_options {
@@ -27,6 +26,7 @@ struct update_options {
 	enum git_messages_version messages;
 	const char *git_dir, *socket, *message, *txid;
 	bool no_deref, create_reflog, batch, end_null, verbose;
+	bool delete; /* -d, until FORM says so */
 	bool atomic; /* said, not only meant */
 	/* Not a command line that git would understand: what can't be done
 	 * through the daemon is an error. */
@@ -87,6 +87,6 @@ int update_stdin(struct updater *up);
 int update_failed(const struct updater *up, const char *ref,
     const char *detail);
 
-int command_update(int argc, char **argv);
+extern const struct command update_command;
 
 #endif

@@ -307,7 +307,7 @@ int report_refused(const struct updater *up, const struct changes *changes,
 	if (ans->status == REFD_UNKNOWN)
 		return failed_unknown(ans);
 	busy = git_messages_is_busy(ans->status) || ans->status == REFD_ABORTED;
-	(busy ? say_error : say_fatal)("refd: %s: %s",
+	cli_say(busy ? "error" : "fatal", "refd: %s: %s",
 	    refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :
 				      refd_status_text(ans->status));

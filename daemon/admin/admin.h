@@ -1,18 +1,23 @@
 /*
- * The commands of refd-admin: each takes its own arguments, writes for
- * people (or JSON), and returns the exit status. One thread; all of it blocks.
+ * The commands of refd-admin. argv[0] is the name of the command. Each writes
+ * text or JSON to standard output and returns the exit status. One thread; all
+ * of them block.
  */
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
 
-/* refd recover [--state DIR] [--root DIR]... [--json] [--adopt | --discard] */
-int admin_recover(int argc, char **argv);
-/* refd disown <repository>... */
-int admin_disown(int argc, char **argv);
-/* refd verify [--state DIR] [--repair] [--json] <repository>... */
-int admin_verify(int argc, char **argv);
+#include "proto/lib/command.h"
 
-/* refd check-config [--show-origin] [refd daemon's options] [FILE] */
+int admin_recover(int argc, char **argv);
+int admin_disown(int argc, char **argv);
+int admin_verify(int argc, char **argv);
 int admin_check_config(int argc, char **argv);
+
+/* Parses the command line of C: see command_parse(). False: help or an error
+ * was printed, and *STATUS is the exit status. */
+bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
+    int *status);
+/* The state directory without --state: of the environment, or the default. */
+const char *admin_state(void);
 
 #endif

@@ -16,11 +16,6 @@
 #include "daemon/admin/admin.h"
 #include "daemon/store/recovery/disown.h"
 
-static void usage(FILE *to)
-{
-	fprintf(to, "usage: refd disown <repository>...\n");
-}
-
 static int real_path(const char *arg, char *path, size_t size)
 {
 	const struct sys *sys = &sys_kernel;
@@ -58,22 +53,24 @@ static bool disown(const char *arg)
 	return r == 0;
 }
 
+static const struct command command = {
+	.name = "disown",
+	.arguments = "<repository>...",
+	.least = 1,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = (const struct command_option[]){ { 0 } },
+};
+
 int admin_disown(int argc, char **argv)
 {
 	bool all = true;
-	int i;
+	int i, status;
 
-	if (argc < 2 || argv[1][0] == '-') {
-		bool help = argc > 1 &&
-		    (strcmp(argv[1], "-h") == 0 ||
-			strcmp(argv[1], "--help") == 0);
-
-		usage(help ? stdout : stderr);
-		return help ? 0 : 129;
-	}
-	if (!account_become_owner_of(argv[1]))
+	if (!admin_parse(&command, NULL, &argc, &argv, &status))
+		return status;
+	if (!account_become_owner_of(argv[0]))
 		return 1;
-	for (i = 1; i < argc; i++)
+	for (i = 0; i < argc; i++)
 		all = disown(argv[i]) && all;
 	return all ? 0 : 1;
 }

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,65 +20,35 @@
 #include "daemon/admin/admin.h"
 #include "daemon/admin/report.h"
 
-#define ROOTS_MAX 64
-
 struct recover_options {
 	const char *state;
-	const char *roots[ROOTS_MAX];
-	size_t nr_roots;
+	struct command_list roots;
 	bool json, discard, adopt;
 	const char *forget; /* a repository; or NULL */
 };
 
-static void usage(FILE *to)
-{
-	fprintf(to,
-	    "usage: refd recover [--state DIR] [--root DIR]... [--json] "
-	    "[--adopt | --discard | --forget REPO]\n");
-}
+static const struct command_option options[] = {
+	{ OPTION_STRING("state", 0, "DIR", "the state directory",
+	    struct recover_options, state) },
+	{ OPTION_LIST("root", 0, "DIR", "only repositories below DIR",
+	    struct recover_options, roots) },
+	{ OPTION_FLAG("json", 0, "print JSON", struct recover_options, json) },
+	{ OPTION_FLAG("adopt", 0, "take over a journal of another machine",
+	      struct recover_options, adopt),
+	    .excludes = 'x' },
+	{ OPTION_FLAG("discard", 0, "move the journal aside",
+	      struct recover_options, discard),
+	    .excludes = 'x' },
+	{ OPTION_STRING("forget", 0, "REPO", "drop the records of REPO",
+	      struct recover_options, forget),
+	    .excludes = 'x' },
+	{ 0 },
+};
 
-static int parse(int argc, char **argv, struct recover_options *opt)
-{
-	static const struct option longs[] = {
-		{ "state", required_argument, NULL, 's' },
-		{ "root", required_argument, NULL, 'r' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "discard", no_argument, NULL, 'd' },
-		{ "forget", required_argument, NULL, 'f' },
-		{ "adopt", no_argument, NULL, 'a' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
-
-	memset(opt, 0, sizeof(*opt));
-	opt->state = getenv("REFD_STATE");
-	if (opt->state == NULL)
-		opt->state = "/var/lib/refd";
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (c == 's')
-			opt->state = optarg;
-		else if (c == 'r' && opt->nr_roots < ROOTS_MAX)
-			opt->roots[opt->nr_roots++] = optarg;
-		else if (c == 'j')
-			opt->json = true;
-		else if (c == 'd')
-			opt->discard = true;
-		else if (c == 'f')
-			opt->forget = optarg;
-		else if (c == 'a')
-			opt->adopt = true;
-		else
-			return c == 'h' ? 1 : -1;
-	}
-	/* Only repositories that the journal names are opened. */
-	if (opt->nr_roots == 0)
-		opt->roots[opt->nr_roots++] = "/";
-	return optind == argc &&
-		opt->adopt + opt->discard + (opt->forget != NULL) <= 1 ?
-	    0 :
-	    -1;
-}
+static const struct command command = {
+	.name = "recover",
+	.options = options,
+};
 
 /* ---- the report ---- */
 
@@ -194,7 +163,8 @@ static int forget(struct store *store, const char *repo)
 
 int admin_recover(int argc, char **argv)
 {
-	struct recover_options opt;
+	static const char *everywhere = "/";
+	struct recover_options opt = { .state = admin_state() };
 	struct finding_tally tally = { .nr = 0 };
 	struct store_report report = { found, progress, &tally };
 	struct store_config cfg = { .sys = &sys_kernel,
@@ -206,16 +176,14 @@ int admin_recover(int argc, char **argv)
 	char *why;
 	int r, err;
 
-	r = parse(argc, argv, &opt);
-	if (r != 0) {
-		usage(r < 0 ? stderr : stdout);
-		return r < 0 ? 129 : 0;
-	}
+	if (!admin_parse(&command, &opt, &argc, &argv, &r))
+		return r;
 	if (!account_become_owner_of(opt.state))
 		return 74;
 	cfg.state_dir = opt.state;
-	cfg.roots = opt.roots;
-	cfg.nr_roots = opt.nr_roots;
+	/* Only repositories that the journal names are opened. */
+	cfg.roots = opt.roots.nr > 0 ? opt.roots.items : &everywhere;
+	cfg.nr_roots = opt.roots.nr > 0 ? opt.roots.nr : 1;
 	cfg.adopt = opt.adopt;
 	umask(0);
 	r = store_open(&cfg, &store, &why);

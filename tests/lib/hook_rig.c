@@ -75,7 +75,7 @@ char *hook_run(void)
 	ck_assert_int_ge(dup2(ends[1], 0), 0);
 	ck_assert_int_ge(dup2(ends[1], 1), 0);
 	close(ends[1]);
-	ck_assert_int_eq(command_proc_receive(1, NULL), 0);
+	ck_assert_int_eq(hook_proc_receive(), 0);
 	close(0);
 	close(1);
 	ck_assert_int_eq(text_read(&out, ends[0], SIZE_MAX), 0);

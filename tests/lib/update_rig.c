@@ -55,7 +55,7 @@ static void __attribute__((noreturn)) run_child(int in, int out, int go,
 	if (read(go, &c, 1) < 0)
 		exit(2);
 	close(go);
-	exit(command_update(argc, argv));
+	exit(update_command.run(&update_command, argc, argv));
 }
 
 /* The child is made before the server's thread: a fork beside a thread could

@@ -67,7 +67,7 @@ refuses path-too-long 69 'longer than' \
 refuses no-directory 69 'Not a directory' \
 	--socket "$T/occupied/s" --state "$STATE" --root "$T"
 
-refuses unknown-option 64 "unknown option '--frob'" --frob
+refuses unknown-option 64 "unknown option \`frob'" --frob
 refuses no-root 78 'no root' --socket "$SOCKET" --state "$STATE"
 refuses missing-root 78 'No such file' --socket "$SOCKET" \
 	--state "$STATE" --root "$T/nowhere"

@@ -350,8 +350,8 @@ static enum options_result load(struct config *cfg, char **why, ...)
 		argv[++argc] = va_arg(ap, char *);
 	while (argv[argc] != NULL);
 	va_end(ap);
-	*why = NULL;
-	return options_load(cfg, &sys_kernel, argc, argv, why);
+	return options_load(&options_daemon, cfg, &sys_kernel, argc, argv, NULL,
+	    why);
 }
 
 START_TEST(option_environment_file_default)
@@ -447,10 +447,9 @@ START_TEST(wrong_command_lines)
 	struct config cfg;
 	char *why;
 
-	expect_complaint(OPTIONS_USAGE, "unknown option '--frob'", "--frob",
-	    NULL);
-	expect_complaint(OPTIONS_USAGE, "'--root' needs an argument", "--root",
-	    NULL);
+	expect_complaint(OPTIONS_USAGE, "unknown option `x'", "--x", NULL);
+	expect_complaint(OPTIONS_USAGE, "option `root' requires a value",
+	    "--root", NULL);
 	expect_complaint(OPTIONS_USAGE, "unexpected argument 'x'", "x", NULL);
 	expect_complaint(OPTIONS_USAGE, "empty", "--root", "");
 	expect_complaint(OPTIONS_USAGE, "'safe' is not a durability mode",

@@ -159,7 +159,8 @@ static enum options_result load(struct config *cfg, char **why,
 	ck_assert_ptr_nonnull(f);
 	fprintf(f, format, dir, dir, dir, dir);
 	fclose(f);
-	return options_load(cfg, &sys_kernel, root != NULL ? 9 : 7, argv, why);
+	return options_load(&options_daemon, cfg, &sys_kernel,
+	    root != NULL ? 9 : 7, argv, NULL, why);
 }
 
 static void expect_refusal(const char *format, const char *part)

@@ -1,0 +1,92 @@
+#!/bin/bash
+# The command line of every command of refd: an unknown option, a value that is
+# missing or too much, options that exclude each other, arguments that are
+# missing or too many, and "--". Each error is named on standard error, and the
+# exit status is 129 (64 for the daemon).
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+cd "$T" || exit 1
+export REFD_SOCKET="$T/no.sock" REFD_STATE="$T/no" GIT_DIR="$T/repo/.git"
+new_repo repo
+
+# The commands that parse a command line.
+mapfile -t commands < <("$REFD" help | sed -n 's/^    \([a-z-]*\) .*/\1/p' |
+	grep -vxE 'version|help|enable|disable|doctor|verify')
+
+status_of() { # COMMAND
+	[ "$1" = daemon ] && echo 64 || echo 129
+}
+
+refuses() { # NAME TEXT COMMAND ARGUMENT...
+	local name=$1 text=$2 status
+	shift 2
+	"$REFD" "$@" >"$T/out" 2>"$T/err" </dev/null
+	status=$?
+	is "$name: status" "$(status_of "$1")" "$status"
+	check "$name: reason" grep -qF -- "$text" "$T/err"
+	is "$name: output" '' "$(cat "$T/out")"
+}
+
+arguments() { # COMMAND
+	case $1 in
+	hook) echo proc-receive ;;
+	query) echo 00000000000000000000000000000000 ;;
+	restore) echo --at 1 ;;
+	enable | disable | disown | verify) echo repo ;;
+	esac
+}
+
+for command in "${commands[@]}"; do
+	mapfile -t -d ' ' with < <(arguments "$command" | tr '\n' ' ')
+	refuses "$command --frob" "unknown option \`frob'" \
+		"$command" --frob "${with[@]}"
+	refuses "$command -q" "unknown switch \`q'" \
+		"$command" -q "${with[@]}"
+	refuses "$command --help=yes" "option \`help' takes no value" \
+		"$command" --help=yes "${with[@]}"
+	"$REFD" "$command" -h >"$T/out" 2>"$T/err"
+	is "$command -h: status" 0 $?
+	is "$command -h: errors" '' "$(cat "$T/err")"
+	check "$command -h: usage" grep -q "^usage: refd $command" "$T/out"
+	# Each option that the help lists with an argument needs one.
+	while read -r option; do
+		refuses "$command $option" "option \`${option#--}' requires" \
+			"$command" "${with[@]}" "$option"
+	done < <(sed -nE 's/^    (-., )?(--[a-z-]+) [^ ].*/\2/p' "$T/out")
+done
+
+for command in ping log watch status stats top slowlog locks pause drain \
+	resume checkpoint bench recover daemon; do
+	refuses "$command x" "unexpected argument 'x'" "$command" x
+	refuses "$command -- --json" "unexpected argument '--json'" \
+		"$command" -- --json
+done
+refuses 'query a b' "unexpected argument 'b'" query a b
+refuses 'check-config a b' "unexpected argument 'b'" check-config a b
+refuses 'hook a' "'a' is no hook" hook a
+refuses 'query' 'missing argument: <transaction id>' query
+refuses 'hook' 'missing argument: proc-receive' hook
+refuses 'disown' 'missing argument: <repository>...' disown
+refuses 'restore' "option \`at' is required" restore
+
+refuses 'stats' "\`json' and \`prometheus' exclude" stats --json --prometheus
+refuses 'log' "\`json' and \`z' exclude" log --json -z
+refuses 'log --follow' "\`reverse' and \`follow' exclude" log --reverse --follow
+refuses 'restore' "\`dry-run' and \`force' exclude" restore --at 1 -n --force
+refuses 'bench' "\`state' and \`socket' exclude" bench --state x --socket x
+refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard
+
+refuses 'ping --wait' "from 0 to 86400, not 'x'" ping --wait x
+refuses 'drain --timeout' "from 1 to 86400, not '0'" drain --timeout 0
+refuses 'top --interval' "from 1 to 86400, not '-1'" top --interval=-1
+refuses 'log -n' "takes a number, not '1x'" log -n 1x
+refuses 'bench --seconds' "not '4000'" bench --seconds 4000
+refuses 'restore --timeout' "not '0'" restore --at 1 --timeout 0
+refuses 'update --timeout' "not '0'" update --timeout 0 --stdin
+refuses 'update --txid' "takes 32 hexadecimal digits, not 'x'" \
+	update --txid x --stdin
+refuses 'daemon --ready-fd' "not '2'" daemon --ready-fd 2
+
+finish

@@ -17,7 +17,7 @@
 
 #include "proto/message.h"
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct key_values {
 	struct refd_pair *list; /* keys and values are owned */
 	size_t nr, room;

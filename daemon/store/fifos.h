@@ -9,7 +9,7 @@
 #include "daemon/store/txn.h"
 
 /* First in, first out, linked through the member "next" of the elements. A
- * hand-over allocates nothing and cannot fail. Zero-initialised: empty. */
+ * hand-over allocates nothing and cannot fail. Empty if zero-initialised. */
 #define STORE_FIFO(fifo, type)                                                 \
 	struct fifo {                                                          \
 		struct type *head, *last;                                      \

@@ -80,7 +80,7 @@ static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 	if (asked)
 		checkpoint_answer(c, r);
 	fs_sync_tell_unmarked(c->cfg.repos);
-	/* After a kill, the records of a failed file system may be lost. Until
+	/* After a crash, the records of a failed file system may be lost. Until
 	 * the records are deferred, only the marks of sync_failures.h show
 	 * this. */
 	if (r < 0)

@@ -6,7 +6,7 @@
  * get the recovery of a power loss, in the running daemon:
  *
  *	fail	fs_fail(): nobody gets a repository there any more; begun work
- *		ends. A kill does not hide the failure (sync_failures.c)
+ *		ends. A crash does not hide the failure (sync_failures.c)
  *	defer	once nobody has a repository there, by the next checkpoint or
  *		admission: all records are marked as lost, durably
  *	let go	the descriptors are closed, so that the disk can be unmounted

@@ -160,8 +160,8 @@ uint64_t journal_durable_lsn(struct journal *j);
  * next commit; NOW: in a commit of its own with a flush, unless all is on disk
  * already. A lower LSN than before changes nothing. */
 int journal_forget(struct journal *j, uint64_t lsn, bool now);
-/* Undoes a journal_forget() that no commit has written: the rows that belong to
- * the same commit are not there. */
+/* Undoes a journal_forget() that no commit has written, because the other rows
+ * of the same commit are missing. */
 void journal_unforget(struct journal *j);
 /* The highest LSN given to journal_forget(), written or not: a crash that loses
  * the LSN costs an unneeded replay. */

@@ -2,10 +2,10 @@
  * History's index as a database: opened, begun anew, written, trimmed.
  *
  * Happy path: the index exists, is of this journal, and not ahead.
- *	slice	BEGIN, the keys of some rows, the last indexed row, COMMIT. WAL
+ *	write	BEGIN, the keys of some rows, the last indexed row, COMMIT. WAL
  *		with synchronous=NORMAL: only SQLite's own checkpoints, made by
  *		this connection, wait for the disk; a power loss costs the last
- *		slices, which are indexed again
+ *		transactions, whose rows are indexed again
  *
  * Failure modes:
  *	missing, not a database, of another schema or journal, ahead of the

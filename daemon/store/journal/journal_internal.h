@@ -176,7 +176,7 @@ struct journal {
 
 /* ---- journal_sql.c ---- */
 
-/* No more than opened: nothing is read. To be closed even when this fails. */
+/* Opens a connection and reads nothing. Close *DB even after a failure. */
 int journal_attach(const char *path, const char *vfs, sqlite3 **db);
 /* Opens PATH with the rules of journal.h. Close *DB even after a failure. An
  * SQLite code. */
@@ -208,7 +208,7 @@ int journal_read_meta(struct journal *j, int64_t version, char **why);
 int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed);
 /* The last row's number, into last_written and last_lsn. */
 int journal_read_last(struct journal *j, char **why);
-/* To this build's format. The rows of before have no checksum. */
+/* Converts the journal to the present format. Older rows have no checksum. */
 int journal_convert(struct journal *j, char **why);
 
 /* ---- journal_file.c ---- */
@@ -227,11 +227,11 @@ int journal_check_pages(struct journal *j, char **why);
 /* Makes the file, durable with its name. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);
-/* Zeros behind the WAL's end, wal_room bytes in all; none if the disk has not
- * so many. */
+/* Fills the WAL with zeros behind its end, up to wal_room bytes. On a full disk
+ * there are no zeros. */
 void journal_fill_wal(struct journal *j);
-/* Takes the room behind the frames away, as they were found when the journal
- * was opened and nothing was written yet. False: there is none. */
+/* Cuts off the room behind the frames. Only while nothing was written since the
+ * opening. False: there is no room to cut. */
 bool journal_cut_room(struct journal *j);
 /* Database and WAL, while no connection is open. */
 int journal_drop_caches(struct journal *j);
@@ -259,7 +259,8 @@ int journal_register_start(struct journal *j);
 /* Opens a handle of the existing WAL per flusher. An SQLite code. */
 int journal_flush_open(struct journal *j);
 void journal_flush_close(struct journal *j);
-/* Has the file system of the WAL written all data? */
+/* Does the file system of the WAL still work? If not, a flush may have
+ * succeeded although its data is lost. */
 bool journal_fs_lives(struct journal *j);
 /* Before reopening: breaks the journal, wakes all waiting callers, and waits
  * for the end of flushes at work. */
@@ -299,7 +300,7 @@ int journal_look_at_wal(struct journal *j, char **why);
 /* ---- journal_checksum.c ---- */
 
 uint32_t journal_checksum(const struct journal_row *row);
-/* Of the journal's uuid and machine, and of these. */
+/* The checksum of the journal's uuid and machine, and of the arguments. */
 void journal_seal(const struct journal *j, uint64_t forgotten, uint64_t trimmed,
     uint64_t flushed, uint8_t seal[JOURNAL_SEAL_BYTES]);
 

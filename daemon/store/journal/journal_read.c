@@ -2,13 +2,13 @@
  * Reads the journal beside the committer.
  *
  * Happy path: a connection other than the committer's, a read transaction of a
- * few rows, a callback for each row. SQLite shows a transaction to other
- * connections only after its sync.
+ * few rows, a callback for each row. A transaction is visible after its COMMIT,
+ * perhaps before its flush.
  *
  * Failure modes:
- *	a long read would keep the WAL from beginning anew: a scan reads in
- *	slices, and holds no read transaction between slices
- *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, since a
+ *	a long read would keep the WAL from beginning anew: a scan reads a few
+ *	rows at a time, and holds no read transaction in between
+ *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, because a
  *	transaction that is invisible now may be visible then. Reopening waits
  *	for readers, and readers wait for reopening
  *	a row differs from the written row: -EUCLEAN, and journal_damage() names

@@ -1,7 +1,7 @@
 /*
  * The happy path: take the repository's flock, so that no daemon is at work
- * there. Remove all locks whose tokens are in stage/: nobody is left who knows
- * their purpose. Then remove the note of the checkpoint and the id.
+ * there. Remove all locks with a token in stage/: no daemon knows their purpose
+ * any more. Then remove the note of the checkpoint and the id.
  *
  * Failures: a daemon serves the repository, or the disk fails. The id remains.
  */

@@ -3,17 +3,17 @@
  *
  * The happy path: stage/ holds nothing old, and the search ends there. After a
  * crash the link count of a token shows that locks stand. Then the search walks
- * the trees in which a lock can be once. Every "*.lock" with the inode of a
- * token is refd's. Other users can make directories, tokens and locks there,
- * in any number and at any depth: the walk takes no path longer than that of a
- * lock, and has one buffer for all paths.
+ * once through all trees that can have a lock. Every "*.lock" with the inode of
+ * a token is refd's. Other users can make directories, tokens and locks there,
+ * in any number and at any depth: the walk takes no path longer than the path
+ * of a lock, and has one buffer for all paths.
  *
- * Failures: a directory that cannot be read ends the search with its errno,
- * since a lock might be missed. More than LEFTOVER_LOCKS_WORK ends it too,
- * since other repositories wait meanwhile. A foreign lock, or a ref whose name
- * ends in ".lock", has a different inode and is never touched. Below a mount,
- * or in another subvolume of btrfs, an inode number may equal that of a token:
- * the devices differ then.
+ * Failures: if a directory cannot be read, the search ends with the errno,
+ * because a lock might be missed. A search of more than LEFTOVER_LOCKS_WORK
+ * ends too, because other repositories wait meanwhile. A foreign lock, or a ref
+ * with a name that ends in ".lock", has a different inode and is never touched.
+ * Below a mount, or in another subvolume of btrfs, an inode number may equal
+ * the number of a token. Then the devices differ.
  */
 #include "daemon/store/recovery/leftover_locks.h"
 

@@ -10,9 +10,9 @@
 
 #include "daemon/store/repos/repo.h"
 
-/* Batches that may be at work: those numbered FROM or higher belong to this
+/* Batches that may be at work: all numbers from FROM on, which belong to this
  * run. Exceptions: the NR_OVER batches of OVER (sorted), which ended and left
- * files, and recovery's own, which belong to an earlier attempt. */
+ * files, and recovery's own batches, which belong to an earlier attempt. */
 struct live_batches {
 	uint64_t from;
 	const uint64_t *over; /* borrowed */
@@ -27,7 +27,7 @@ bool leftover_locks_is_live(const struct live_batches *live, const char *name);
 bool leftover_locks_has_token(const uint64_t *tokens, size_t nr,
     uint64_t token);
 
-/* One standing lock: PATH is without ".lock". */
+/* A standing lock. PATH is without ".lock". */
 struct leftover_lock {
 	uint64_t token;       /* the batch that took the lock */
 	int dirfd;            /* repo->fd, or worktrees[].fd */
@@ -83,11 +83,11 @@ bool leftover_locks_is_value(const struct leftover_locks *leftover,
     uint64_t token, uint64_t ino);
 int leftover_locks_unlock(struct leftover_locks *leftover,
     struct leftover_lock *lock);
-/* Unlocks all whose batch is not among the NR sorted TOKENS. Adds to
+/* Removes all locks of batches that are not among the NR sorted TOKENS. Adds to
  * *UNLOCKED. */
 int leftover_locks_unlock_others(struct leftover_locks *leftover,
     const uint64_t *tokens, size_t nr, size_t *unlocked);
-/* Unlocks all and removes all old files in stage/. *UNLOCKED as above. */
+/* Removes all locks and all old files in stage/. *UNLOCKED as above. */
 int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked);
 void leftover_locks_done(struct leftover_locks *leftover);
 

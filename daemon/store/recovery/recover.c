@@ -8,9 +8,10 @@
  *		a crash (the same boot and mount still stand), a power loss, or
  *		a crash after a failed sync of the file system
  *		(sync_failures.c), which counts as a power loss
- *	replay	each repository of the journal, if only to look for locks
+ *	replay	each repository of the journal; without records, only to look
+ *		for locks
  *	sync	every file system
- *	forget	all records, except deferred ones, which have rows of their own
+ *	forget	all records, except deferred records, which have separate rows
  *
  * Failures:
  *	a repository is missing, or	all its records become deferred rows
@@ -203,8 +204,8 @@ static int add_visit(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* Runs after the list is read: reading the list keeps the journal open, and a
- * note whose sync fails opens the journal again. */
+/* Runs after the list is read. Reading the list keeps the journal open, and if
+ * the sync of a note fails, the journal is opened again. */
 static int visit_all(struct recovery_run *run)
 {
 	struct visit *v;

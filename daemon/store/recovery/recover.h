@@ -50,9 +50,9 @@ struct store_recovery {
 
 /*
  * Recovers everything since the last checkpoint. Afterwards only deferred
- * members need a replay: *DEFERRED members, in JOURNAL_DEFERRED rows. They
- * include all members of a repository that is missing or whose disk fails.
- * After an error, serving would break a promise.
+ * members need a replay: *DEFERRED members, in JOURNAL_DEFERRED rows. All
+ * members of a missing repository, or of a failed disk, are deferred. After an
+ * error, serving would break a promise.
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 

@@ -1,13 +1,13 @@
 /*
  * Shared by recover.c, recover_repo.c, recover_read.c and recover_note.c.
  * deferred_fs.c also uses the functions that read and write the journal, and
- * store_open.c those for starts.
+ * store_open.c the functions for starts.
  *
  * Rows, starts and notes belong to their owner, for one thread at a time. Any
  * thread may read and write them: the thread that opens or recovers the store,
  * later admission and the checkpointer. recover_replay(), recover_note() and
  * recover_clean() are for one thread at a time (recover.h). These three may
- * block, as may all functions that read or write the journal; the rest uses
+ * block, and also all functions that read or write the journal; the rest uses
  * memory only. 0 or negative errno; also after an error the lists need their
  * _done(). Nothing logs.
  */
@@ -52,7 +52,7 @@ void recover_rows_done(struct recover_rows *rows);
 
 /* ---- recover_note.c: writes the journal ---- */
 
-/* Journal rows in the making. Zero-initialised is empty. */
+/* Journal rows to be written. Empty if zero-initialised. */
 struct recover_notes {
 	struct journal_row *rows;
 	size_t nr, size;

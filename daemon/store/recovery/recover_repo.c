@@ -28,8 +28,8 @@ static bool has_locks(const struct replay_row *row)
 	return row->evidence != EVIDENCE_POWER_LOSS;
 }
 
-/* Removes the locks that tell nothing: all after a power loss, and locks whose
- * batch was not recorded. */
+/* Removes locks that are no evidence: all locks after a power loss, and locks
+ * of batches without a record. */
 static int unlock_unneeded(struct leftover_locks *leftover,
     const struct replay_row *rows, size_t *unlocked)
 {
@@ -53,8 +53,8 @@ static int unlock_unneeded(struct leftover_locks *leftover,
 	return r;
 }
 
-/* RP: its leftover locks are found, nothing else; UNLOCKED: how many are
- * gone. */
+/* The list of leftover locks in RP is empty at first. Adds removed locks to
+ * *UNLOCKED. */
 int recover_replay(struct store_recovery *rec, struct replay *rp,
     const struct recover_starts *starts, struct replay_row *rows,
     size_t *unlocked)

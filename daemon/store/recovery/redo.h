@@ -12,9 +12,10 @@ struct redo {
 	struct ref_records *records;
 	const struct ref_record *last;
 	const struct ref_record *value; /* NULL: only log lines */
-	struct leftover_lock *held; /* the last one's, from before; or NULL */
+	/* Of the last record, by an earlier run; or NULL. */
+	struct leftover_lock *held;
 	struct edit edit; /* edit.dirfd is owned unless repo->fd; -1: none */
-	bool in_packed;   /* to be deleted from there */
+	bool in_packed;   /* to be deleted from packed-refs */
 	bool deletes_loose, is_corrupt;
 	bool is_gone; /* another writer deleted the ref and its log */
 };
@@ -25,7 +26,7 @@ void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
  * below DIRFD, as evidence, if possible (lost.h). */
 void redo_report_lost(struct replay *rp, enum store_finding finding, int dirfd,
     const char *worktree, const char *name, const char *text);
-/* Is the value none that a writer makes: empty, garbage, torn? */
+/* Is the value broken: empty, garbage or torn? No writer makes such a value. */
 bool redo_is_corrupt(const struct loose_value *loose);
 enum store_finding redo_finding(const struct redo *redo);
 
@@ -53,9 +54,9 @@ void redo_close(struct replay *rp, const struct edit *e);
  * not ignore. */
 int redo_end_and_prune(struct replay *rp, struct redo *redo, int r);
 
-/* Reads packed-refs again. A writer who packs a ref and removes its file holds
- * the ref's lock. Once we hold the lock, packed-refs has every value that the
- * file lacks. */
+/* Reads packed-refs again. A writer that packs a ref and removes its file holds
+ * the lock of the ref. Once refd holds the lock, a ref without a file is in
+ * packed-refs or gone. */
 int redo_look_again(struct replay *rp);
 
 /* If memory cannot be trusted: the next read of PATH comes from the disk. */
@@ -64,7 +65,7 @@ int redo_read_disk(struct replay *rp, int dirfd, const char *path);
 /* ERR of a log's path: another file stands there, or above. */
 bool redo_is_no_log(int err);
 
-/* To be redone later. */
+/* Defers the records of REDO. */
 void redo_defer(const struct redo *redo);
 
 /* redo_log.c: adds the missing log lines. */

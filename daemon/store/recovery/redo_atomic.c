@@ -27,7 +27,8 @@
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/loose.h"
 
-/* 1: something stands where MEMBER's file must go, if only another's lock. */
+/* 1: below the name of MEMBER is a packed ref or any file, for example a
+ * lock. */
 static int is_taken(struct replay *rp, const struct leftover_lock *lock,
     const struct record_member *member)
 {
@@ -199,7 +200,7 @@ static int delete_restored(struct replay *rp, struct edit *e,
 	return edit_remove(e, true);
 }
 
-/* A writer who has the lock by now takes care of the ref. */
+/* A writer that has the lock now takes care of the ref. */
 static int delete_restored_locked(struct replay *rp,
     const struct replay_row *row, const struct record_member *m, struct edit *e)
 {

@@ -14,7 +14,7 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/recovery/redo.h"
 
-/* 1: present; 0; or negative errno. */
+/* 1: present; 0: absent; or negative errno. */
 static int find_packed(const struct replay *rp, const struct redo *redo)
 {
 	return redo->edit.dirfd == rp->repo->fd ?
@@ -142,7 +142,8 @@ static bool any_is_there(const struct redo *redos, size_t nr)
 	return i < nr;
 }
 
-/* STATE is begin_delete()'s; ERR: packed-refs could not be had. */
+/* STATE is the result of begin_delete(). ERR: packed-refs could not be locked
+ * or rewritten. */
 static int end_delete(struct replay *rp, struct redo *redo, int state, int err)
 {
 	if (state > 0)

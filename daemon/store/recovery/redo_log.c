@@ -8,7 +8,7 @@
  *	above: reported; a value does not wait for its log
  *	a foreign lock on a ref that only needs a line, or no room for the
  *	line: deferred
- *	the ref is gone, or its name was taken: there is no log to mend
+ *	the ref is gone, or its name was taken: there is no log to repair
  *	the disk: the errno
  */
 #include <errno.h>
@@ -52,7 +52,7 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 }
 
 /* No line is missing. A torn end would hide every later line. If another
- * reference took the name since, there is no log to mend. */
+ * reference took the name since, there is no log to repair. */
 static int mend_end(struct replay *rp, const struct redo *redo,
     const char *path)
 {

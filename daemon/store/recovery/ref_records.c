@@ -78,9 +78,9 @@ static int add_record(struct ref_records *records, const struct replay_row *row,
 		row = line.row;
 		member = line.member;
 	} else if (copy != NULL && copy->row->evidence != EVIDENCE_CRASHED) {
-		/* One of the two redoes the update and its line. A start that
-		 * crashed may have removed the lock of the original; the copy
-		 * does not need the lock. */
+		/* Only one of the two rows redoes the update and its line. A
+		 * start that crashed may have removed the lock of the original;
+		 * the copy does not need the lock. */
 		if (copy->row->evidence == EVIDENCE_FAILED_SYNC &&
 		    row->evidence == EVIDENCE_POWER_LOSS &&
 		    !is_log_only(member)) {

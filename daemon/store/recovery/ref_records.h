@@ -2,11 +2,11 @@
  * The records of one ref file, in LSN order, and the log lines that are still
  * to be written. Private to replay.c, redo*.c and ref_records.c.
  *
- * A ref file is a ref, a symbolic ref or HEAD of a worktree: every file with a
- * lock and a log of its own. A record says that the file was written or
- * deleted, or that only a line was added to the log.
+ * A ref file is a ref, a symbolic ref or HEAD of a worktree: every file with
+ * its own lock and log. A record says that the file was written or deleted, or
+ * that only a line was added to the log.
  *
- * In memory alone: one thread at a time, and nothing blocks. 0 or -ENOMEM.
+ * Memory only: one thread at a time, and nothing blocks. 0 or -ENOMEM.
  */
 #ifndef STORE_REF_RECORDS_H
 #define STORE_REF_RECORDS_H

@@ -121,9 +121,9 @@ static int replay_refs(struct replay *rp)
 	return err < 0 ? err : r;
 }
 
-/* Keeps packed-refs as evidence; the journal cannot tell all its lost refs.
- * Another writer may hold the lock and be about to replace the file: the
- * repository waits then. */
+/* Keeps packed-refs as evidence, because the journal cannot tell all its lost
+ * refs. Another writer may hold the lock and be about to replace the file: then
+ * the repository waits. */
 static int keep_malformed(struct replay *rp)
 {
 	char kept[LOST_PATH_MAX];

@@ -29,7 +29,7 @@ struct tally_repo {
 	UT_hash_handle hh;
 };
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct finding_tally {
 	struct tally_repo *repos; /* as they came */
 	uint64_t counts[STORE_FINDINGS];

@@ -1,7 +1,7 @@
 /*
  * The file systems that failed to sync since they were mounted. The kernel
  * reports a failure once. Therefore refd must not forget the failure, not even
- * when refd is killed.
+ * when refd crashes.
  *
  *	begin -> (failed) -> end	around each syncfs
  *	deferred			the records will be redone
@@ -12,7 +12,7 @@
  *
  * The failures are in a file of the state directory. refd never syncs this
  * file: the page cache outlives the process, and every life ends with the page
- * cache. A sync is marked before it begins, so a kill cannot hide the result.
+ * cache. A sync is marked before it begins, so a crash cannot hide the result.
  *
  * The struct has a mutex; any thread. Calls block while the file is written. D
  * may be NULL: then nothing has failed, and nothing is kept.

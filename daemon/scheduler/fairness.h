@@ -57,7 +57,7 @@ void fairness_refresh(struct entry *ent);
 /* Returns the repository whose turn it is, and moves it to the end of the
  * round. NULL: nothing is ready. */
 struct repo_queue *fairness_next(struct fairness *t);
-/* Q got nothing in its turn. Q has the next turn. */
+/* Q could not be served. Q has the next turn again. */
 void fairness_again(struct repo_queue *q);
 /* Returns the entry whose updates are queued next. Its repository moves to the
  * end of the round. */

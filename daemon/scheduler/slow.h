@@ -1,7 +1,7 @@
 /*
  * The slow log: the last transactions that took longer than a limit, with the
- * time of each step. The time of a prepared session is waiting on purpose and
- * does not count.
+ * time of each step. Sessions are left out: a prepared session waits on
+ * purpose.
  *
  * Loop thread only; nothing blocks.
  */

@@ -34,7 +34,7 @@ struct waiter *waiter_add(struct waiters *all, scheduler_answer_fn *fn,
 void waiter_push(struct waiter **list, struct waiter *a);
 struct waiter *waiter_pop(struct waiter **list);
 
-/* Frees A. False: A was forgotten, and *ASKED is not set. */
+/* Frees A. False: A was forgotten, so do not call back. */
 bool waiter_take(struct waiters *all, struct waiter *a, struct asked *asked);
 /* Frees A. Then calls back with ANS and its request id, unless A was
  * forgotten. */

@@ -121,8 +121,8 @@ static bool has_enough(const struct server *server, uint32_t uid)
 	    user->nr_conns > max / 2;
 }
 
-/* Administrators have room of their own, so clients cannot keep them out. The
- * mode of their socket decides who is an administrator. */
+/* Administrators have separate room, so clients cannot keep them out. The mode
+ * of the socket decides who is an administrator. */
 static bool has_no_room(const struct server *server, bool is_admin)
 {
 	if (is_admin)

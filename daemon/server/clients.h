@@ -15,7 +15,7 @@
 
 struct server;
 
-/* An account that has connections. */
+/* An account with connections. */
 struct client_user {
 	uint32_t uid;
 	size_t nr_conns;
@@ -42,8 +42,8 @@ void clients_done(struct server *server);
 /* Takes ownership of FD, a new connection: serves it, or answers with a refusal
  * and hangs up. */
 void clients_add(struct server *server, int fd, bool is_admin);
-/* Serves connections that have work, for a limited time. True: some have work
- * left, and are to be served after the loop has read other input. */
+/* Serves connections with work, for a limited time. True: work is left, and
+ * must be served after the loop has read other input. */
 bool clients_serve(struct server *server);
 /* Refuses or drops connections whose client has stalled. */
 void clients_check(struct server *server);

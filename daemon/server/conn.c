@@ -105,8 +105,8 @@ static void count_output(struct conn *c, size_t bytes)
 	c->counted = bytes;
 }
 
-/* Do all waiting answers exceed the limit, and is C among the causes: because
- * it takes no answers, or because its user has half of the bytes? */
+/* Do all waiting answers exceed the limit, and is C a cause: because it takes
+ * no answers, or because its user has half of the bytes? */
 static bool has_too_much(const struct conn *c)
 {
 	size_t nr = c->host->out_bytes;

@@ -39,8 +39,8 @@
 #define CONN_OUT_LOW  (256 * 1024)
 /* Answers of all connections that wait to be sent. */
 #define CONN_OUT_MAX (4 * (size_t)REFD_TXN_BYTES_MAX)
-/* Requests of one connection that are decoded before other connections get
- * their turn. */
+/* Requests of one connection that are decoded before it is the turn of
+ * others. */
 #define CONN_TURN_REQUESTS 16
 #define CONN_STALL_NS      (60 * 1000000000LL)
 #define DECODING_MAX       (4 * (size_t)REFD_TXN_BYTES_MAX)
@@ -128,7 +128,7 @@ void conn_free(struct conn *conn);
  * answer at a time may come in parts, unless all its parts come at once. */
 void conn_answer(struct conn *conn, const struct refd_answer *ans);
 
-/* Sends output, and decodes input that was held. If held input is left, the
+/* Sends output, and decodes input that was held back. If input is left, the
  * connection is touched again. False: the connection is over; free it. */
 bool conn_service(struct conn *conn);
 /* Refuses or drops the connection if its client has stalled. Drops a

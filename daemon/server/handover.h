@@ -1,6 +1,6 @@
 /*
- * The store as the scheduler knows it: a table of calls, so that tests can run
- * the scheduler with another store. Any thread; nothing blocks.
+ * The store for the scheduler, as a table of calls. Tests give the scheduler a
+ * different table. Any thread; nothing blocks.
  */
 #ifndef SERVER_HANDOVER_H
 #define SERVER_HANDOVER_H

@@ -13,7 +13,7 @@
 #include "daemon/store/barrier/barrier_internal.h"
 #include "daemon/store/stages.h"
 
-/* A batch that takes longer loses the exclusive use of its file system. */
+/* After this time a batch loses the exclusive use of its file system. */
 #define STUCK_NS (5LL * 1000000000)
 /* The time until the next look for a batch that is stuck. */
 #define LOOK_NS (1LL * 1000000000)
@@ -80,8 +80,8 @@ static const struct fs *take_batch(struct barriers *bs, struct txn_fifo *txns,
 
 /* The completion queue gets the transactions before MUTEX is released.
  * Otherwise an admission could see that no transaction of the repository waits
- * any more, and a later transaction could overtake. Returns the batch that is to
- * be applied after MUTEX is released, or NULL. */
+ * any more, and a later transaction could overtake. Returns the batch to apply
+ * after MUTEX is released, or NULL. */
 static struct batch *give_back(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;

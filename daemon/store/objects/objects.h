@@ -1,6 +1,6 @@
 /*
- * What is new in a repository's object stores, by the ctimes of their
- * directories: objects/pack, the fan-outs, and the same of alternates.
+ * Finds new entries in a repository's object stores, by the ctimes of their
+ * directories: objects/pack, the fan-outs, and the same in alternates.
  *
  * One walk in one thread; blocks; nothing logs.
  */

@@ -2,14 +2,14 @@
  * Makes many files durable together.
  *
  * The happy path:
- *	write-out	begins when the file is added; the end waits for all: the
- *			drive has been busy with all files by then
+ *	write-out	begins when the file is added; the end waits for all
+ *			files, and the drive has been busy until then
  *	fsync		the workers get all files but the last. The caller
  *			syncs the last file and each file that no worker has
  *			begun, and then waits for the workers
  *
- * Failures: a sync: the file's owner is told. No worker is free: the caller syncs
- * all files.
+ * Failures: if a sync fails, the owner of the file is told. If no worker is
+ * free, the caller syncs all files.
  */
 #include "daemon/store/refs/flush.h"
 
@@ -18,8 +18,8 @@
 
 #include "daemon/base/workers.h"
 
-/* Workers at a time, besides the caller. The first few workers gain the most, and
- * a disk that hangs keeps them all. */
+/* The maximum of workers at a time, besides the caller. The first few workers
+ * gain the most, and a disk that hangs keeps them all. */
 #define FLUSH_WORKERS 3
 
 struct flusher {
@@ -139,7 +139,7 @@ static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 	pthread_mutex_unlock(&fl->mutex);
 }
 
-/* A file that LEFT counts and that no worker has begun. */
+/* Takes back a file of this caller (LEFT) that no worker has begun. */
 static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 {
 	struct flush_file **at = &fl->first, *file;
@@ -154,8 +154,8 @@ static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 	return file;
 }
 
-/* All workers may be busy, or at a disk that hangs with files of others. The
- * caller syncs each of its files that no worker has begun. */
+/* All workers may be busy, or hang on another disk. So the caller syncs all its
+ * files that no worker has begun. */
 static void wait_for(struct flusher *fl, size_t *left)
 {
 	struct flush_file *file;

@@ -44,7 +44,7 @@ struct flush_file {
 	enum flush_how how;
 	void *what;
 	int err;
-	/* The flusher's own. */
+	/* Private to the flusher. */
 	size_t *left;
 	struct flush_file *next;
 };

@@ -6,9 +6,8 @@
  *	stage	open, write, close; the caller renames
  *
  * Failure modes:
- *	what is no regular file: a link is read, a directory is looked
- *	through, anything else is broken; nothing there is opened for good,
- *	so a FIFO hangs nobody
+ *	no regular file: a link is read, a directory is looked through, any
+ *	other type is broken; opening never waits, so a FIFO hangs nobody
  *	a write that fails: the staged file is removed, nothing else was
  *	touched
  */
@@ -26,8 +25,8 @@
 
 #define SYMREF_PREFIX "ref:"
 
-/* Text after an id is ignored, as in git. A symref that does not fit names no
- * ref that git could open. */
+/* Text after an id is ignored, as in git. A longer symref cannot name a ref
+ * that git could open. */
 #define CONTENT_MAX (REFD_PATH_MAX + 64)
 
 void loose_value_done(struct loose_value *value)

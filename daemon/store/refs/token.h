@@ -1,14 +1,14 @@
 /*
  * Ref locks that refd can recognise as its own after a crash.
  *
- * Each batch makes an empty file per repository, its *token*, in
+ * A batch makes an empty file per repository, its *token*, in
  * <common-dir>/refd/stage/, and takes "<ref>.lock" by link(2) from the token.
  * git respects such a lock. After a crash or a power loss, a .lock with the
- * inode of a file in stage/ is refd's. It belongs to the batch in the file's
- * name, and can be rolled forward or removed. The link count of a token tells
- * whether any lock still stands. New values are written beside the token in
- * stage/ and renamed onto the ref. The lock is unlinked afterwards, so the lock
- * stands until the ref is right.
+ * inode of a file in stage/ is refd's. The name of the file has the number of
+ * the batch, and the lock can be rolled forward or removed. The link count of a
+ * token tells whether any lock still stands. New values are written beside the
+ * token in stage/ and renamed onto the ref. The lock is unlinked afterwards, so
+ * the lock stands until the ref is right.
  *
  * One thread per token; every call may block. 0 or negative errno; nothing
  * logs. done() is allowed in any state and more than once.

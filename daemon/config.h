@@ -127,7 +127,7 @@ char *config_value_words(const struct config_value *value);
 char *config_value_origin(const struct config_value *value);
 
 /*
- * Compares NOW with BEFORE. FN is called once for each changed key of each
+ * Compares NOW with BEFORE. Calls CHANGED once for each changed key of each
  * section. WAS and IS are the values, or "". False: out of memory.
  */
 typedef void config_changed_fn(void *arg, const struct config_key *key,

@@ -179,7 +179,7 @@ static bool trim_some(struct admissions *a)
 	return true;
 }
 
-/* worker_source.work. The source permits as many workers as the list of idle
+/* work_source.work. The source permits as many workers as the list of idle
  * workers has. */
 static bool work_some(void *arg)
 {

@@ -176,7 +176,7 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
 	return true;
 }
 
-/* worker_source.work. The source permits as many workers as there are slots. */
+/* work_source.work. The source permits as many workers as there are slots. */
 static bool barrier_work(void *arg)
 {
 	struct barriers *bs = arg;

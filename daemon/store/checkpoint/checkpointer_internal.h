@@ -83,7 +83,7 @@ bool checkpoint_may_wait(struct checkpointer *c);
  */
 int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
     const struct timespec *until);
-/* worker_source.work: runs a sync. */
+/* work_source.work: runs a sync. */
 bool checkpoint_sync_next(void *arg);
 /* Has every sync ended? Under MUTEX. */
 bool checkpoint_sync_has_ended(const struct checkpointer *c);

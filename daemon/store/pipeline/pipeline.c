@@ -86,7 +86,7 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	p->cfg.committed(p->cfg.arg);
 }
 
-/* worker_source.work */
+/* work_source.work */
 static bool apply_next(void *arg)
 {
 	struct commit_slot *slot = NULL;

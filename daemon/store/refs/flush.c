@@ -33,7 +33,7 @@ struct flusher {
 	struct flush_file *first, **end;
 };
 
-/* worker_source.work */
+/* work_source.work */
 static bool flusher_work(void *arg)
 {
 	struct flusher *fl = arg;

@@ -457,7 +457,7 @@ rejected refs/heads/to-none $first $zero reference already exists" \
 		2>"$T/err"
 	is 'the words of a version that is not known' 129 $?
 	check 'and those that are' \
-		grep -q "^error: --compat takes 2.39 or 2.55, not '2.47'" "$T/err"
+		grep -q "^error: option .compat. takes 2.39 or 2.55, not '2.47'" "$T/err"
 	# The command reads REFD_COMPAT before -C, so it must start in a
 	# repository.
 	(cd "$repo" && REFD_COMPAT=git "$REFD" update refs/heads/x "$first") \

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "client/doctor/finding.h"
-#include "client/enable/enabled.h"
+#include "client/enable/site.h"
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
 #include "proto/message.h"
@@ -45,7 +45,7 @@ struct patient {
 	struct stat owner; /* whose it is */
 	bool as_owner;     /* looked at with its owner's rights */
 	struct site site;
-	struct enabled record;
+	struct block record;
 	struct gitconfig all; /* as git resolves it there */
 	char *hooks;          /* where git finds hooks */
 	bool hooks_are_set;   /* by core.hooksPath */

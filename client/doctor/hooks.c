@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/doctor/doctor_internal.h"
-#include "client/enable/enable.h"
+#include "client/enable/proc_receive.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/refpattern.h"
 #include "client/program.h"
@@ -81,10 +81,7 @@ static bool has_all_hooks(const char *dir)
 /* Of refd's own directory of hooks each runs the repository's of its name. */
 static void look_at_forwarders(struct patient *p)
 {
-	const struct step *uses =
-	    enabled_find(&p->record, STEP_USES, NULL, NULL);
-
-	if (uses && p->hooks_are_set && !strcmp(uses->value, p->hooks) &&
+	if (p->hooks_are_set && block_has(&p->record, NOTE_USES, p->hooks) &&
 	    !has_all_hooks(p->hooks))
 		found(&p->d->f, FOUND_FORWARDERS, p->name,
 		    "hooks in %s are missing, so its own hooks of these names "
@@ -117,7 +114,7 @@ static void tell_missing(struct patient *p, const char *hook)
 		found(&p->d->f, FOUND_HOOK_MODE, p->name,
 		    "%s is not executable: %s", hook, effect);
 	else if (p->hooks_are_set &&
-	    !enabled_find(&p->record, STEP_USES, NULL, p->hooks))
+	    !block_has(&p->record, NOTE_USES, p->hooks))
 		found(&p->d->f, FOUND_HOOKS_PATH, p->name,
 		    "core.hooksPath is %s, and there is no proc-receive: %s",
 		    p->hooks, effect);
@@ -152,7 +149,7 @@ void look_at_hooks(struct patient *p)
 		tell_missing(p, hook);
 	else if (!is_refd)
 		tell_other(p, hook);
-	if (p->record.nr && !enabled_holds(&p->record, &p->site))
+	if (p->record.nr && !site_holds(&p->site, &p->record))
 		found(&p->d->f, FOUND_ENABLE_INCOMPLETE, p->name,
 		    "some of what refd enable did is not there any more");
 	look_at_forwarders(p);

@@ -350,29 +350,28 @@ static void look_at_include(struct doctor *d, const char *file)
 
 void look_at_system(struct doctor *d)
 {
-	struct enabled record = { 0 };
+	char *file = system_file("gitconfig");
+	struct block record;
 	struct site site;
 	size_t i;
 
-	if (!system_read(&site, &record))
-		record.nr = 0;
-	for (i = 0; i < record.nr; i++) {
-		char *root = system_root(&record.steps[i]);
-
-		if (root) {
-			look_at_include(d, record.steps[i].value);
-			add_root(d, root);
-		}
-	}
-	if (record.nr)
+	system_site(&site);
+	site_read(&site, &record);
+	for (i = 0; i < record.nr; i++)
+		if (!strcmp(record.lines[i].key, NOTE_ROOT))
+			add_root(d, xstrdup(record.lines[i].value));
+	if (d->nr_roots) {
+		look_at_include(d, file);
 		text_addf(&d->looked, "what is enabled below %zu root%s\n",
 		    d->nr_roots, d->nr_roots == 1 ? "" : "s");
-	if (record.nr && !enabled_holds(&record, &site))
+	}
+	if (record.nr && !site_holds(&site, &record))
 		found(&d->f, FOUND_SYSTEM_INCOMPLETE, site.name,
 		    "some of what refd enable --system did is not there any "
 		    "more");
-	enabled_done(&record);
+	block_done(&record);
 	site_done(&site);
+	free(file);
 }
 
 void look_at_list(struct doctor *d)

@@ -195,8 +195,7 @@ static void examine(struct patient *p)
 	owner_enter(&p->owner);
 	site_init(&p->site, p->name);
 	is_served = load_config(p) && is_of_served_kind(p);
-	if (!enabled_read(&p->record, &p->site))
-		p->record.nr = 0;
+	site_read(&p->site, &p->record);
 	p->is_enabled = p->record.nr || is_below_root(p);
 	p->hooks = find_hooks(p);
 	if (is_served)
@@ -225,7 +224,7 @@ void look_at_repository(struct doctor *d, const char *path)
 	}
 	free(p.hooks);
 	gitconfig_done(&p.all);
-	enabled_done(&p.record);
+	block_done(&p.record);
 	site_done(&p.site);
 	gitdir_done(&gd);
 	text_done(&why);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/service.h"
 #include "client/enable/system.h"
@@ -75,37 +76,15 @@ static const char *resolve_root(const char *root, bool enables)
 	return slashed;
 }
 
-static bool take_option(struct request *rq, int c, bool enables)
+static bool choose(struct request *rq, enum what what)
 {
-	switch (c) {
-	case 'a':
-		rq->what = ALL;
-		rq->nr_whats++;
-		return true;
-	case 't':
-		rq->what = TEMPLATE;
-		rq->nr_whats++;
-		rq->template = optarg;
-		return true;
-	case 'y':
-		rq->what = SYSTEM;
-		rq->nr_whats++;
-		return true;
-	case 'S':
-		rq->what = SERVICE;
-		rq->nr_whats++;
-		rq->account = optarg;
-		return true;
-	case 'r':
-		append(&rq->roots, &rq->nr_roots,
-		    resolve_root(optarg, enables));
-		return true;
-	case 'h':
-		rq->helps = true;
-		return true;
-	}
-	if (!enables)
-		return false;
+	rq->what = what;
+	rq->nr_whats++;
+	return true;
+}
+
+static bool take_enable_option(struct request *rq, int c)
+{
 	switch (c) {
 	case 's':
 		rq->w.socket = optarg;
@@ -121,14 +100,36 @@ static bool take_option(struct request *rq, int c, bool enables)
 		rq->w.hooks = xstrdup(optarg);
 		return true;
 	case 'l':
-		rq->what = LIST;
-		rq->nr_whats++;
-		return true;
+		return choose(rq, LIST);
 	case 'j':
 		rq->as_json = true;
 		return true;
 	}
 	return false;
+}
+
+static bool take_option(struct request *rq, int c, bool enables)
+{
+	switch (c) {
+	case 'a':
+		return choose(rq, ALL);
+	case 't':
+		rq->template = optarg;
+		return choose(rq, TEMPLATE);
+	case 'y':
+		return choose(rq, SYSTEM);
+	case 'S':
+		rq->account = optarg;
+		return choose(rq, SERVICE);
+	case 'r':
+		append(&rq->roots, &rq->nr_roots,
+		    resolve_root(optarg, enables));
+		return true;
+	case 'h':
+		rq->helps = true;
+		return true;
+	}
+	return enables && take_enable_option(rq, c);
 }
 
 /* False: it was said what is wrong, or nothing makes sense of it. */
@@ -215,106 +216,91 @@ static void settle_wishes(struct request *rq)
 	find_self(w);
 }
 
-/* ---- all that is listed ---- */
+/* ---- repositories; W is NULL to disable ---- */
+
+/* How far the command is. The lines on standard output say so on a terminal. A
+ * message overwrites the line. */
+static void show_progress(size_t done, size_t all)
+{
+	if (all < 2 || !isatty(STDERR_FILENO) || isatty(STDOUT_FILENO))
+		return;
+	if (done < all)
+		fprintf(stderr, "refd: %zu of %zu repositories\r", done, all);
+	else
+		fprintf(stderr, "\033[K");
+}
+
+static bool do_repository(const char *dir, const struct wishes *w)
+{
+	return w ? enable_repository(dir, w) : disable_repository(dir);
+}
+
+static bool do_template(const char *dir, const struct wishes *w)
+{
+	return w ? enable_template(dir, w) : disable_template(dir);
+}
+
+static bool do_system(const char **roots, size_t nr, const struct wishes *w)
+{
+	return w ? enable_system(roots, nr, w) : disable_system(roots, nr);
+}
 
 static bool is_gone(const char *dir)
 {
 	return access(dir, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-static bool enable_listed(const struct registered *r, const struct wishes *w)
+static bool do_listed(const struct registered *r, const struct wishes *w)
 {
-	if (is_gone(r->path)) {
-		printf("%s: gone\n", r->path);
-		return true;
-	}
-	return r->is_template ? enable_template(r->path, w) :
-				enable_repository(r->path, w);
-}
-
-static bool disable_listed(const struct registered *r)
-{
-	if (is_gone(r->path)) {
-		printf("%s: gone: not listed any more\n", r->path);
+	if (!is_gone(r->path))
+		return r->is_template ? do_template(r->path, w) :
+					do_repository(r->path, w);
+	printf("%s: gone%s\n", r->path, w ? "" : ": not listed any more");
+	if (!w)
 		registry_remove(r->path);
-		return true;
-	}
-	return r->is_template ? disable_template(r->path) :
-				disable_repository(r->path);
+	return true;
 }
 
 static bool is_system_enabled(void)
 {
-	struct enabled record = { 0 };
+	struct block b = { 0 };
 	struct site site;
-	bool is = system_read(&site, &record) && record.nr;
+	bool is;
 
-	enabled_done(&record);
+	system_site(&site);
+	is = site_read(&site, &b) && b.nr;
+	block_done(&b);
 	site_done(&site);
 	return is;
 }
 
-/* W: NULL to disable. */
 static bool do_all(const struct wishes *w)
 {
 	struct registry r = { 0 };
 	bool ok = registry_read(&r);
 	size_t i;
 
-	for (i = 0; i < r.nr; i++)
-		ok &= w ? enable_listed(&r.entries[i], w) :
-			  disable_listed(&r.entries[i]);
+	for (i = 0; i < r.nr; i++) {
+		ok &= do_listed(&r.entries[i], w);
+		show_progress(i + 1, r.nr);
+	}
 	registry_done(&r);
-	if (is_system_enabled())
-		ok &= w ? enable_system(NULL, 0, w) : disable_system(NULL, 0);
+	return is_system_enabled() ? do_system(NULL, 0, w) && ok : ok;
+}
+
+static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
+{
+	bool ok = true;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		ok &= do_repository(dirs[i], w);
+		show_progress(i + 1, nr);
+	}
 	return ok;
 }
 
 /* ---- the commands ---- */
-
-static bool enable_what(const struct request *rq, char **repositories)
-{
-	bool ok = true;
-
-	switch (rq->what) {
-	case REPOSITORIES:
-		for (; *repositories; repositories++)
-			ok &= enable_repository(*repositories, &rq->w);
-		return ok;
-	case ALL:
-		return do_all(&rq->w);
-	case TEMPLATE:
-		return enable_template(rq->template, &rq->w);
-	case SYSTEM:
-		return enable_system(rq->roots, rq->nr_roots, &rq->w);
-	case SERVICE:
-	case LIST:
-		break; /* carry_out() does them */
-	}
-	return false;
-}
-
-static bool disable_what(const struct request *rq, char **repositories)
-{
-	bool ok = true;
-
-	switch (rq->what) {
-	case REPOSITORIES:
-		for (; *repositories; repositories++)
-			ok &= disable_repository(*repositories);
-		return ok;
-	case ALL:
-		return do_all(NULL);
-	case TEMPLATE:
-		return disable_template(rq->template);
-	case SYSTEM:
-		return disable_system(rq->roots, rq->nr_roots);
-	case SERVICE:
-	case LIST:
-		break; /* carry_out() does them */
-	}
-	return false;
-}
 
 static void request_done(struct request *rq)
 {
@@ -325,7 +311,26 @@ static void request_done(struct request *rq)
 	free(rq->roots);
 }
 
-static bool carry_out(struct request *rq, char **repositories, bool enables)
+static bool do_what(const struct request *rq, char **dirs, size_t nr,
+    const struct wishes *w)
+{
+	switch (rq->what) {
+	case REPOSITORIES:
+		return do_repositories(dirs, nr, w);
+	case ALL:
+		return do_all(w);
+	case TEMPLATE:
+		return do_template(rq->template, w);
+	case SYSTEM:
+		return do_system(rq->roots, rq->nr_roots, w);
+	case SERVICE:
+	case LIST:
+		break; /* carry_out() does them */
+	}
+	return false;
+}
+
+static bool carry_out(struct request *rq, char **dirs, size_t nr, bool enables)
 {
 	bool ok;
 
@@ -338,8 +343,7 @@ static bool carry_out(struct request *rq, char **repositories, bool enables)
 	if (enables)
 		settle_wishes(rq);
 	registry_open();
-	ok = enables ? enable_what(rq, repositories) :
-		       disable_what(rq, repositories);
+	ok = do_what(rq, dirs, nr, enables ? &rq->w : NULL);
 	registry_close();
 	return ok;
 }
@@ -355,7 +359,8 @@ static int run(int argc, char **argv, bool enables)
 		rc = EXIT_USAGE;
 	} else if (rq.helps) {
 		fputs(usage, stdout);
-	} else if (!carry_out(&rq, argv + optind, enables)) {
+	} else if (!carry_out(&rq, argv + optind, (size_t)(argc - optind),
+		       enables)) {
 		rc = EXIT_FAILED;
 	}
 	request_done(&rq);

@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-#include "client/enable/enabled.h"
+#include "client/enable/site.h"
 #include "client/git/gitdir.h"
 
 struct wishes {
@@ -24,11 +24,11 @@ struct wishes {
 	char self[PATH_MAX]; /* this program, which is the hook */
 };
 
-/* Both values are needed for every ref to reach the hook; each with a key of
- * its own is how git wants them (a list in one does nothing). */
+/* Both values of receive.procReceiveRefs are needed for every ref to reach the
+ * hook. Git wants a key for each: a list in one value does nothing. */
 extern const char *const enable_refs[2];
-
-bool is_this_program(const char *path);
+/* Keys and values that make git durable beside refd, where they are unset. */
+extern const char *const enable_fsync[2][2];
 
 /* ---- repositories and templates ---- */
 
@@ -37,13 +37,10 @@ bool disable_repository(const char *dir);
 bool enable_template(const char *dir, const struct wishes *w);
 bool disable_template(const char *dir);
 
-/* What core.fsync and so on are to be, in PLAN. ALL is what is set, as git
- * lists it. */
-void plan_durability(const struct gitconfig *all, const struct wishes *w,
-    struct enabled *plan);
-
 /* ---- what would break (enable_check.c) ---- */
 
+/* False: a former refd enabled it, and left RECORD, a path that is freed. */
+bool check_former(const struct site *site, char *record);
 /* Whether refd serves such a repository at all. */
 bool check_format(const struct site *site, const struct gitconfig *own);
 /* Whether its pushes would go wrong. */
@@ -53,16 +50,6 @@ bool check_writable(const struct site *site, bool needs_hook);
 /* What makes refd's promises weaker there. */
 void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
     const char *hooks);
-
-/* ---- the hooks that several share (enable_hooks.c) ---- */
-
-/* Where they are, owned; NULL: nowhere yet. */
-char *hooks_place(void);
-/* refd's in W->hooks, with forwarders; made unless it is there. */
-bool hooks_acquire(const struct wishes *w);
-/* Taken away again, unless another than USER (a repository's path, or
- * "system") uses it, or it was not made by acquire. */
-bool hooks_release(const char *dir, const char *user);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 

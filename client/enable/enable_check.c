@@ -14,12 +14,17 @@
 #include "client/hooks/forward.h"
 #include "client/request/unserved.h"
 
-bool is_this_program(const char *path)
+bool check_former(const struct site *site, char *record)
 {
-	struct stat a, b;
+	bool is_former = access(record, F_OK) == 0;
 
-	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
-	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	if (is_former)
+		say_error("%s was enabled by refd 0.1: disable it with that "
+			  "version, or take back what %s lists and remove that "
+			  "file",
+		    site->name, record);
+	free(record);
+	return !is_former;
 }
 
 bool check_format(const struct site *site, const struct gitconfig *own)

@@ -35,7 +35,7 @@ static void put(struct list *l, const char *state, const char *kind,
 static const char *state_of(const char *dir)
 {
 	const char *state;
-	struct enabled record = { 0 };
+	struct block b = { 0 };
 	struct site site;
 	struct text why = { 0 };
 	struct stat st;
@@ -46,12 +46,10 @@ static const char *state_of(const char *dir)
 		return access(dir, F_OK) < 0 ? "gone" : "incomplete";
 	site_init(&site, dir);
 	owner_enter(&st);
-	state = enabled_read(&record, &site) && record.nr &&
-		enabled_holds(&record, &site) ?
-	    "enabled" :
-	    "incomplete";
+	state = site_read(&site, &b) && site_holds(&site, &b) ? "enabled" :
+								"incomplete";
 	owner_leave();
-	enabled_done(&record);
+	block_done(&b);
 	site_done(&site);
 	return state;
 }
@@ -81,23 +79,21 @@ static void put_below(const struct gitdir *gd, void *data)
 
 static bool put_system(struct list *l)
 {
-	struct enabled record = { 0 };
+	struct block b = { 0 };
 	struct site site;
-	bool ok = system_read(&site, &record);
 	size_t i;
-	bool holds = ok && enabled_holds(&record, &site);
+	bool ok;
 
-	for (i = 0; ok && i < record.nr; i++) {
-		char *root = system_root(&record.steps[i]);
-
-		if (root) {
-			put(l, holds ? "enabled" : "incomplete", "system",
-			    root);
-			scan_repositories(root, put_below, l);
-		}
-		free(root);
+	system_site(&site);
+	ok = site_read(&site, &b);
+	for (i = 0; i < b.nr; i++) {
+		if (strcmp(b.lines[i].key, NOTE_ROOT))
+			continue;
+		put(l, site_holds(&site, &b) ? "enabled" : "incomplete",
+		    "system", b.lines[i].value);
+		scan_repositories(b.lines[i].value, put_below, l);
 	}
-	enabled_done(&record);
+	block_done(&b);
 	site_done(&site);
 	return ok;
 }

@@ -7,16 +7,21 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
+#include "client/enable/proc_receive.h"
 
 const char *const enable_refs[2] = { "refs", "adm!:refs" };
+const char *const enable_fsync[2][2] = {
+	{ "core.fsync", "committed,loose-object" },
+	{ "core.fsyncMethod", "batch" },
+};
 
 void plan_done(struct plan *p)
 {
 	site_done(&p->site);
 	gitconfig_done(&p->own);
 	gitconfig_done(&p->all);
-	enabled_done(&p->before);
-	enabled_done(&p->todo);
+	block_done(&p->before);
+	block_done(&p->block);
 	free(p->hooks);
 }
 
@@ -57,11 +62,14 @@ static bool look(struct plan *p)
 {
 	const char *set;
 
-	exact_unlock(&p->site);
-	if (!site_config(&p->site, &p->own) ||
+	site_unlock(&p->site);
+	if (!check_former(&p->site,
+		xasprintf("%s/refd/enabled", p->site.name)) ||
+	    !site_config(&p->site, &p->own) ||
 	    !check_format(&p->site, &p->own) || !load_all(p) ||
-	    !enabled_read(&p->before, &p->site))
+	    !site_read(&p->site, &p->before))
 		return false;
+	block_copy(&p->before, &p->block);
 	set = p->gd ? config_get(&p->all, "core.hooksPath") : NULL;
 	p->hooks_are_set = set && *set;
 	p->hooks = p->hooks_are_set ? expand_hooks(p->gd, set) :
@@ -69,12 +77,34 @@ static bool look(struct plan *p)
 	return true;
 }
 
+/* ---- wishes ---- */
+
+/* The last value counts. A value that somebody wrote behind refd's is overruled
+ * by a new block, at the end. */
+static void wish(struct plan *p, const char *key, const char *value)
+{
+	const char *now = config_get(&p->own, key);
+
+	if (now && !strcmp(now, value))
+		return;
+	block_set(&p->block, key, value);
+	p->changes = true;
+}
+
+/* One more value of KEY. */
+static void wish_also(struct plan *p, const char *key, const char *value)
+{
+	if (!config_has(&p->own, key, value) &&
+	    !block_has(&p->block, key, value))
+		block_add(&p->block, key, value);
+}
+
 /* ---- the hook ---- */
 
 /* The hook that is to have the refs of --chain, as the push looks for it. */
 static bool has_chained_hook(const struct plan *p)
 {
-	char *hook = xasprintf("%s/proc-receive", p->site.hooks);
+	char *hook = proc_receive_path(p->site.hooks);
 	bool has = config_get(&p->all, "refd.chainHook") ||
 	    (access(hook, X_OK) == 0 && !is_this_program(hook));
 
@@ -82,38 +112,15 @@ static bool has_chained_hook(const struct plan *p)
 	return has;
 }
 
-static void plan_chain(struct plan *p, const char *prefix)
-{
-	if (!config_has(&p->own, "refd.chain", prefix) &&
-	    !enabled_find(&p->todo, STEP_ADD, "refd.chain", prefix))
-		enabled_add(&p->todo, STEP_ADD, "refd.chain", prefix, NULL);
-}
-
-/* Those that were cut short too. */
-static void plan_chains(struct plan *p)
-{
-	const struct step *s = p->before.steps;
-	size_t i;
-
-	for (i = 0; i < p->before.nr; i++)
-		if (s[i].kind == STEP_ADD && !strcmp(s[i].key, "refd.chain"))
-			plan_chain(p, s[i].value);
-	for (i = 0; i < p->w->nr_chains; i++)
-		plan_chain(p, p->w->chains[i]);
-}
-
 /* core.hooksPath: hooks are shared with others, so they are not ours to
  * place; one that is there already will do. */
 static bool plan_shared_hook(struct plan *p)
 {
-	char *hook = xasprintf("%s/proc-receive", p->hooks);
-	const struct step *uses =
-	    enabled_find(&p->before, STEP_USES, NULL, NULL);
-	bool ours = is_this_program(hook);
+	char *hook = proc_receive_path(p->hooks);
+	/* refd's own hooks may have to be made again. */
+	bool ours =
+	    is_this_program(hook) || block_has(&p->before, NOTE_USES, p->hooks);
 
-	/* They are refd's, and have to be made again. */
-	if (!ours && uses && !strcmp(uses->value, p->hooks))
-		ours = true;
 	if (!ours)
 		say_error("%s: core.hooksPath is %s, so hooks are not the "
 			  "repository's own; link proc-receive there to %s "
@@ -128,53 +135,37 @@ static bool plan_shared_hook(struct plan *p)
  * finds it where it is. */
 static void plan_past_other(struct plan *p)
 {
-	const char *now = config_get(&p->own, "core.hooksPath");
-
-	enabled_add(&p->todo, STEP_USES, NULL, p->w->hooks, NULL);
-	plan_chains(p);
-	enabled_add(&p->todo, STEP_SET, "core.hooksPath", p->w->hooks, now);
+	block_set(&p->block, NOTE_USES, p->w->hooks);
+	wish(p, "core.hooksPath", p->w->hooks);
 }
 
 static bool plan_own_hook(struct plan *p)
 {
-	const struct step *mine =
-	    enabled_find(&p->before, STEP_HOOK, NULL, NULL);
-	const struct step wanted = { .kind = STEP_HOOK,
-		.value = (char *)p->w->self };
-	char *hook = xasprintf("%s/proc-receive", p->site.hooks);
-	char target[PATH_MAX];
-	struct stat st;
-	ssize_t len = readlink(hook, target, sizeof(target) - 1);
-	bool ok = true;
+	const char *mine = block_get(&p->before, NOTE_HOOK);
+	enum proc_receive is =
+	    proc_receive_look(p->site.hooks, p->w->self, mine);
 
-	target[len > 0 ? len : 0] = '\0';
-	if (step_holds(&wanted, &p->site, NULL) ||
-	    (!mine && is_this_program(hook)))
-		goto out;
-	if (lstat(hook, &st) < 0) {
-		if (access(p->site.hooks, F_OK) < 0)
-			enabled_add(&p->todo, STEP_HOOKS_DIR, NULL, NULL, NULL);
-		enabled_add(&p->todo, STEP_HOOK, NULL, p->w->self, NULL);
-	} else if (mine && !strcmp(target, mine->value)) {
-		enabled_add(&p->todo, STEP_HOOK, NULL, p->w->self, NULL);
-	} else if (p->gd &&
-	    (p->w->nr_chains ||
-		enabled_find(&p->before, STEP_USES, NULL, NULL))) {
+	if (is == HOOK_MISSING || (is == HOOK_REFD && mine))
+		block_set(&p->block, NOTE_HOOK, p->w->self);
+	p->makes_hook = is == HOOK_MISSING;
+	if (p->makes_hook && access(p->site.hooks, F_OK) < 0)
+		block_set(&p->block, NOTE_HOOKS_MADE, "");
+	if (is != HOOK_OTHER)
+		return true;
+	if (p->gd &&
+	    (p->w->nr_chains || block_has(&p->before, NOTE_USES, NULL))) {
 		plan_past_other(p);
-	} else {
-		say_error("%s: there is another proc-receive hook in %s; "
-			  "--chain PREFIX leaves it the refs below PREFIX",
-		    p->site.name, p->site.hooks);
-		ok = false;
+		return true;
 	}
-out:
-	free(hook);
-	return ok;
+	say_error("%s: there is another proc-receive hook in %s; "
+		  "--chain PREFIX leaves it the refs below PREFIX",
+	    p->site.name, p->site.hooks);
+	return false;
 }
 
 static bool plan_hook(struct plan *p)
 {
-	bool ok;
+	size_t i;
 
 	if (p->w->nr_chains && !has_chained_hook(p)) {
 		say_error("%s: there is no other proc-receive hook to leave "
@@ -182,64 +173,39 @@ static bool plan_hook(struct plan *p)
 		    p->site.name);
 		return false;
 	}
-	ok = p->hooks_are_set ? plan_shared_hook(p) : plan_own_hook(p);
-	if (ok && !enabled_find(&p->todo, STEP_USES, NULL, NULL))
-		plan_chains(p);
-	return ok;
+	for (i = 0; i < p->w->nr_chains; i++)
+		wish_also(p, "refd.chain", p->w->chains[i]);
+	return p->hooks_are_set ? plan_shared_hook(p) : plan_own_hook(p);
 }
 
 /* ---- the configuration ---- */
 
-static void plan_socket(const struct gitconfig *own, const struct wishes *w,
-    const struct enabled *before, struct enabled *plan)
+/* To repair is to set what was set once. */
+static bool wants_fsync(const struct plan *p)
 {
-	const struct step *was =
-	    enabled_find(before, STEP_SET, "refd.socket", NULL);
-	const char *now = config_get(own, "refd.socket");
-	const char *wanted = w->socket;
-
-	/* One that was cut short. */
-	if (!wanted && was && !now)
-		wanted = was->value;
-	if (wanted && (!now || strcmp(now, wanted)))
-		enabled_add(plan, STEP_SET, "refd.socket", wanted, now);
-}
-
-void plan_durability(const struct gitconfig *all, const struct wishes *w,
-    struct enabled *plan)
-{
-	if (!w->fsync)
-		return;
-	if (!config_get(all, "core.fsync"))
-		enabled_add(plan, STEP_SET, "core.fsync",
-		    "committed,loose-object", NULL);
-	if (!config_get(all, "core.fsyncMethod"))
-		enabled_add(plan, STEP_SET, "core.fsyncMethod", "batch", NULL);
+	if (p->w->repair && p->before.nr)
+		return block_has(&p->before, enable_fsync[0][0], NULL) ||
+		    block_has(&p->before, enable_fsync[1][0], NULL);
+	return p->w->fsync;
 }
 
 static void plan_config(struct plan *p)
 {
-	struct wishes w = *p->w;
 	size_t i;
 
-	if (access(p->site.config, F_OK) < 0)
-		enabled_add(&p->todo, STEP_CONFIG_FILE, NULL, NULL, NULL);
-	plan_socket(&p->own, &w, &p->before, &p->todo);
-	if (w.repair && p->before.nr)
-		w.fsync =
-		    enabled_find(&p->before, STEP_SET, "core.fsync", NULL);
-	plan_durability(&p->all, &w, &p->todo);
+	if (p->w->socket)
+		wish(p, "refd.socket", p->w->socket);
+	for (i = 0; wants_fsync(p) && i < 2; i++)
+		if (!config_get(&p->all, enable_fsync[i][0]))
+			wish(p, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
-		if (!config_has(&p->own, "receive.procReceiveRefs",
-			enable_refs[i]))
-			enabled_add(&p->todo, STEP_ADD,
-			    "receive.procReceiveRefs", enable_refs[i], NULL);
+		wish_also(p, "receive.procReceiveRefs", enable_refs[i]);
 }
 
 /* The system's configuration says it all. */
 static bool is_enabled_above(const struct plan *p)
 {
-	char *hook = xasprintf("%s/proc-receive", p->hooks);
+	char *hook = proc_receive_path(p->hooks);
 	bool is =
 	    p->gd && p->hooks_are_set && !p->before.nr && is_this_program(hook);
 	size_t i;
@@ -263,9 +229,10 @@ bool plan_make(struct plan *p)
 		return true;
 	if (!check_writable(&p->site, false) || !plan_hook(p))
 		return false;
-	if (enabled_find(&p->todo, STEP_HOOK, NULL, NULL) &&
-	    !check_writable(&p->site, true))
+	if (p->makes_hook && !check_writable(&p->site, true))
 		return false;
 	plan_config(p);
+	p->changes |= p->makes_hook ||
+	    (p->block.nr && !block_is_done(&p->before, &p->block));
 	return true;
 }

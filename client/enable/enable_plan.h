@@ -12,11 +12,13 @@ struct plan {
 	const struct wishes *w;
 	const struct gitdir *gd; /* NULL: a template */
 	struct site site;
-	struct gitconfig own, all; /* its own file; as git resolves it there */
-	char *hooks;               /* where git finds hooks */
-	bool hooks_are_set;        /* by core.hooksPath */
-	bool by_system;            /* enabled without a step of its own */
-	struct enabled before, todo;
+	struct gitconfig own, all;  /* its own file; as git resolves it there */
+	char *hooks;                /* where git finds hooks */
+	bool hooks_are_set;         /* by core.hooksPath */
+	bool by_system;             /* enabled, and not by its own file */
+	struct block before, block; /* found, and wanted */
+	bool changes;               /* anything is to be done */
+	bool makes_hook;            /* proc-receive, in site.hooks */
 };
 
 /* As the owner. False: it can't be enabled, which was said. */

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/enable/enable_plan.h"
 #include "client/enable/owner.h"
+#include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/request/probe.h"
 #include "client/request/connect.h"
@@ -22,30 +24,55 @@ static bool find_owner(const char *dir, struct stat *st)
 	return ok;
 }
 
+/* Before anything is made outside of the configuration, the configuration
+ * says so: a kill may follow. */
+static bool write_notes(const struct plan *p)
+{
+	if (p->before.is_active ||
+	    !(p->makes_hook || block_has(&p->block, NOTE_USES, NULL)))
+		return true;
+	return site_write(&p->site, &p->before, &p->block, false);
+}
+
+static bool make_directory(const char *dir)
+{
+	if (mkdir(dir, 0777) == 0) {
+		printf("%s: made\n", dir);
+	} else if (errno != EEXIST) {
+		say_error("cannot make %s: %s", dir, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+/* Where the configuration names a hook that isn't there, git refuses every
+ * push: the hook is first. */
+static bool make(const struct plan *p)
+{
+	if (block_has(&p->block, NOTE_HOOKS_MADE, NULL) &&
+	    !make_directory(p->site.hooks))
+		return false;
+	if (p->makes_hook && !proc_receive_link(p->site.hooks, p->w->self))
+		return false;
+	return site_write(&p->site, &p->before, &p->block, true);
+}
+
 /* Written down, listed, then done; each as whom it belongs to. */
 static bool carry_out(struct plan *p, const struct stat *st)
 {
-	bool is_first = !p->before.nr, ok = true;
+	bool ok;
 
 	owner_enter(st);
-	if (p->todo.nr) {
-		enabled_remember(&p->before, &p->todo);
-		ok = enabled_write(&p->before, &p->site);
-		if (ok)
-			exact_keep(&p->site, is_first);
-	}
+	ok = !p->changes || write_notes(p);
 	owner_leave();
 	if (!ok)
 		return false;
 	registry_add(p->site.name, !p->gd);
-	if (enabled_find(&p->before, STEP_USES, NULL, p->w->hooks) &&
-	    !hooks_acquire(p->w))
+	if (block_has(&p->block, NOTE_USES, p->w->hooks) &&
+	    !hooks_acquire(p->w->hooks, p->w->self))
 		return false;
 	owner_enter(st);
-	if (p->todo.nr) {
-		ok = enabled_carry_out(&p->todo, &p->site);
-		exact_seal(&p->site);
-	}
+	ok = !p->changes || make(p);
 	owner_leave();
 	return ok;
 }
@@ -83,7 +110,7 @@ static bool enable(const char *dir, const struct gitdir *gd,
 	if (ok && p.by_system)
 		printf("%s: enabled already, by the system's configuration\n",
 		    dir);
-	else if (ok && !p.todo.nr)
+	else if (ok && !p.changes)
 		printf("%s: enabled already\n", dir);
 	if (ok && !p.by_system)
 		ok = carry_out(&p, &st);
@@ -121,26 +148,41 @@ bool enable_template(const char *dir, const struct wishes *w)
 
 /* ---- disabling ---- */
 
-static bool undo(const struct site *site, const struct enabled *record,
+/* The configuration is first, and seen to be on disk; then the hook. */
+static bool undo_own(const struct site *site, const struct block *b)
+{
+	const char *hook = block_get(b, NOTE_HOOK);
+	bool ok = !b->is_active || site_write(site, b, b, false);
+
+	if (ok && hook)
+		ok = proc_receive_unlink(site->hooks, hook);
+	if (ok && block_has(b, NOTE_HOOKS_MADE, NULL) &&
+	    rmdir(site->hooks) == 0)
+		printf("%s: removed\n", site->hooks);
+	return ok;
+}
+
+static bool undo(const struct site *site, const struct block *b,
     const struct stat *st)
 {
-	const struct step *uses = enabled_find(record, STEP_USES, NULL, NULL);
+	const char *uses = block_get(b, NOTE_USES);
+	const struct block none = { 0 };
 	bool ok;
 
 	owner_enter(st);
-	ok = enabled_undo(record, site);
+	ok = undo_own(site, b);
 	owner_leave();
 	if (ok && uses)
-		ok = hooks_release(uses->value, site->name);
+		ok = hooks_release(uses, site->name);
 	owner_enter(st);
-	ok = ok && enabled_remove(site);
+	ok = ok && site_write(site, &none, &none, false);
 	owner_leave();
 	return ok;
 }
 
 static bool disable(const char *dir)
 {
-	struct enabled record = { 0 };
+	struct block b = { 0 };
 	struct site site;
 	struct stat st;
 	bool ok;
@@ -149,16 +191,17 @@ static bool disable(const char *dir)
 		return false;
 	site_init(&site, dir);
 	owner_enter(&st);
-	exact_unlock(&site);
-	ok = enabled_read(&record, &site);
+	site_unlock(&site);
+	ok = check_former(&site, xasprintf("%s/refd/enabled", dir)) &&
+	    site_read(&site, &b);
 	owner_leave();
-	if (ok && !record.nr)
+	if (ok && !b.nr && !b.is_active)
 		printf("%s: not enabled\n", dir);
-	if (ok)
-		ok = undo(&site, &record, &st);
+	else
+		ok = ok && undo(&site, &b, &st);
 	if (ok)
 		registry_remove(dir);
-	enabled_done(&record);
+	block_done(&b);
 	site_done(&site);
 	return ok;
 }

@@ -9,81 +9,45 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/enable/enable.h"
+#include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/system.h"
 
-/* ---- refd's own file ---- */
+/* The system configuration, and refd's own file, which it includes. */
+struct system {
+	struct site site, own;
+	struct block before, own_before; /* found */
+	struct block block, own_block;   /* wanted */
+};
 
-static void put_value(struct text *t, const char *name, const char *value)
+static bool system_init(struct system *sy)
 {
-	text_addf(t, "\t%s = \"", name);
-	for (; *value; value++) {
-		if (*value == '"' || *value == '\\')
-			text_addc(t, '\\');
-		text_addc(t, *value);
-	}
-	text_adds(t, "\"\n");
-}
+	bool ok;
 
-static void put_fsync(struct text *t, const struct wishes *w,
-    const struct gitconfig *was, const struct gitconfig *system)
-{
-	struct enabled plan = { 0 };
-	struct wishes wished = *w;
-	size_t i;
-
-	if (w->repair)
-		wished.fsync = config_get(was, "core.fsync");
-	plan_durability(system, &wished, &plan);
-	for (i = 0; i < plan.nr; i++)
-		put_value(t, strchr(plan.steps[i].key, '.') + 1,
-		    plan.steps[i].value);
-	enabled_done(&plan);
-}
-
-/* What the file said of other prefixes, and of a socket, it goes on saying. */
-static void put_refd(struct text *t, const struct wishes *w,
-    const struct gitconfig *was)
-{
-	const char *socket =
-	    w->socket ? w->socket : config_get(was, "refd.socket");
-	const char *key, *value;
-	size_t at = 0, i;
-
-	text_adds(t, "[refd]\n");
-	if (socket)
-		put_value(t, "socket", socket);
-	while (gitconfig_next(was, &at, &key, &value))
-		if (!strcmp(key, "refd.chain"))
-			put_value(t, "chain", value);
-	for (i = 0; i < w->nr_chains; i++)
-		if (!config_has(was, "refd.chain", w->chains[i]))
-			put_value(t, "chain", w->chains[i]);
-}
-
-static bool make_file(struct text *t, const char *path, const struct site *site,
-    const struct wishes *w)
-{
-	const struct site file = { .name = (char *)path,
-		.config = (char *)path };
-	struct gitconfig was = { 0 }, system = { 0 };
-	bool ok = site_config(&file, &was) && site_config(site, &system);
-	size_t i;
-
-	text_adds(t, OWN_FILE " --system; disable --system removes it.\n");
-	text_adds(t, "[core]\n");
-	put_value(t, "hooksPath", w->hooks);
-	put_fsync(t, w, &was, &system);
-	text_adds(t, "[receive]\n");
-	for (i = 0; i < 2; i++)
-		put_value(t, "procReceiveRefs", enable_refs[i]);
-	put_refd(t, w, &was);
-	gitconfig_done(&was);
-	gitconfig_done(&system);
+	memset(sy, 0, sizeof(*sy));
+	system_site(&sy->site);
+	sy->own.name = system_file("gitconfig");
+	sy->own.config = xstrdup(sy->own.name);
+	site_unlock(&sy->site);
+	site_unlock(&sy->own);
+	ok = check_former(&sy->site, system_file("enabled.system")) &&
+	    site_read(&sy->site, &sy->before) &&
+	    site_read(&sy->own, &sy->own_before);
+	block_copy(&sy->before, &sy->block);
+	block_copy(&sy->own_before, &sy->own_block);
 	return ok;
+}
+
+static void system_done(struct system *sy)
+{
+	site_done(&sy->site);
+	site_done(&sy->own);
+	block_done(&sy->before);
+	block_done(&sy->own_before);
+	block_done(&sy->block);
+	block_done(&sy->own_block);
 }
 
 /* ---- what would break ---- */
@@ -126,7 +90,7 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 
 static bool is_refds(const char *dir)
 {
-	char *hook = xasprintf("%s/proc-receive", dir);
+	char *hook = proc_receive_path(dir);
 	bool is = is_this_program(hook);
 
 	free(hook);
@@ -140,7 +104,7 @@ static void look_at(const struct gitdir *gd, void *data)
 	char *hook;
 
 	site_init(&site, gd->common);
-	hook = xasprintf("%s/proc-receive", site.hooks);
+	hook = proc_receive_path(site.hooks);
 	if (may_say(site.config) && breaks_config(&site, look->w))
 		look->breaks = true;
 	if (!look->w->nr_chains && access(hook, X_OK) == 0 &&
@@ -157,16 +121,6 @@ static void look_at(const struct gitdir *gd, void *data)
 
 /* ---- enabling ---- */
 
-static bool differs(const char *path, const struct text *wanted)
-{
-	struct text now = { 0 };
-	bool does =
-	    text_read_file(&now, path) < 0 || strcmp(now.data, wanted->data);
-
-	text_done(&now);
-	return does;
-}
-
 static bool is_plain(const char *root)
 {
 	if (!root[strcspn(root, "*?[\\\"\n")])
@@ -175,45 +129,59 @@ static bool is_plain(const char *root)
 	return false;
 }
 
-static bool plan_roots(const char **roots, size_t nr, const struct wishes *w,
-    const struct site *site, struct enabled *plan, const char *file)
+/* Adds ROOTS, and mends the roots that there are. */
+static bool plan_roots(struct system *sy, const char **roots, size_t nr,
+    const struct wishes *w)
 {
 	struct look look = { .w = w };
-	struct gitconfig own = { 0 };
-	bool ok = site_config(site, &own);
 	size_t i;
+	char *key;
 
-	for (i = 0; i < nr && ok; i++) {
-		char *key = system_key(roots[i]);
-
-		ok = is_plain(roots[i]);
-		if (ok && !config_has(&own, key, file)) {
-			scan_repositories(roots[i], look_at, &look);
-			enabled_add(plan, STEP_ADD, key, file, NULL);
-		}
+	for (i = 0; i < nr; i++) {
+		if (!is_plain(roots[i]))
+			return false;
+		if (block_has(&sy->block, NOTE_ROOT, roots[i]))
+			continue;
+		scan_repositories(roots[i], look_at, &look);
+		block_add(&sy->block, NOTE_ROOT, roots[i]);
+	}
+	for (i = 0; i < sy->block.nr; i++) {
+		if (strcmp(sy->block.lines[i].key, NOTE_ROOT))
+			continue;
+		key = system_key(sy->block.lines[i].value);
+		if (!block_has(&sy->block, key, NULL))
+			block_add(&sy->block, key, sy->own.config);
 		free(key);
 	}
-	gitconfig_done(&own);
-	return ok && !look.breaks;
+	return !look.breaks;
 }
 
-/* Those of the record that are not in place (any more). */
-static void plan_again(const struct enabled *before, struct enabled *plan,
-    const struct site *site)
+/* What refd's own file set once, it goes on setting. */
+static bool plan_own(struct system *sy, const struct wishes *w)
 {
-	struct gitconfig own = { 0 };
+	bool fsync = w->repair ?
+	    block_has(&sy->own_before, enable_fsync[0][0], NULL) :
+	    w->fsync;
+	struct gitconfig system = { 0 };
+	struct block *b = &sy->own_block;
 	size_t i;
 
-	if (!site_config(site, &own))
-		return;
-	for (i = 0; i < before->nr; i++) {
-		const struct step *s = &before->steps[i];
-
-		if (s->kind == STEP_ADD && !step_holds(s, site, &own) &&
-		    !enabled_find(plan, STEP_ADD, s->key, NULL))
-			enabled_add(plan, STEP_ADD, s->key, s->value, NULL);
-	}
-	gitconfig_done(&own);
+	if (!site_config(&sy->site, &system))
+		return false;
+	block_set(b, "core.hooksPath", w->hooks);
+	for (i = 0; fsync && i < 2; i++)
+		if (!config_get(&system, enable_fsync[i][0]))
+			block_set(b, enable_fsync[i][0], enable_fsync[i][1]);
+	for (i = 0; i < 2; i++)
+		if (!block_has(b, "receive.procReceiveRefs", enable_refs[i]))
+			block_add(b, "receive.procReceiveRefs", enable_refs[i]);
+	if (w->socket)
+		block_set(b, "refd.socket", w->socket);
+	for (i = 0; i < w->nr_chains; i++)
+		if (!block_has(b, "refd.chain", w->chains[i]))
+			block_add(b, "refd.chain", w->chains[i]);
+	gitconfig_done(&system);
+	return true;
 }
 
 static bool is_among(const char *root, const char **roots, size_t nr)
@@ -226,165 +194,119 @@ static bool is_among(const char *root, const char **roots, size_t nr)
 	return false;
 }
 
-/* A root of BEFORE that is not in ROOTS, owned; NULL: there is none. */
-static char *other_root(const struct enabled *before, const char **roots,
+/* A root that is not in ROOTS; NULL: there is none. */
+static const char *other_root(const struct block *b, const char **roots,
     size_t nr)
 {
 	size_t i;
-	char *root;
 
-	for (i = 0; i < before->nr; i++) {
-		root = system_root(&before->steps[i]);
-		if (root && !is_among(root, roots, nr))
-			return root;
-		free(root);
-	}
+	for (i = 0; i < b->nr; i++)
+		if (!strcmp(b->lines[i].key, NOTE_ROOT) &&
+		    !is_among(b->lines[i].value, roots, nr))
+			return b->lines[i].value;
 	return NULL;
 }
 
 /* One file serves all roots, so all roots have one socket: ROOTS must not take
  * the socket of another root, nor get that socket unasked. Without ROOTS all
  * roots are meant. */
-static bool keeps_sockets(const char **roots, size_t nr, const struct wishes *w,
-    const struct enabled *before, const char *path)
+static bool keeps_sockets(const struct system *sy, const char **roots,
+    size_t nr, const struct wishes *w)
 {
-	const struct site file = { .name = (char *)path,
-		.config = (char *)path };
-	char *other = nr ? other_root(before, roots, nr) : NULL;
-	struct gitconfig was = { 0 };
-	const char *socket;
-	bool ok = site_config(&file, &was);
+	const char *other = nr ? other_root(&sy->before, roots, nr) : NULL;
+	const char *socket = block_get(&sy->own_before, "refd.socket");
 
-	socket = config_get(&was, "refd.socket");
-	if (ok && other &&
-	    (!socket != !w->socket || (socket && strcmp(socket, w->socket)))) {
-		say_error("%s: one file, %s, names the socket for all roots, "
-			  "and %s uses %s%s: if one daemon serves both, %s; "
-			  "if not, enable each repository below %s by itself "
-			  "(refd enable --socket PATH REPOSITORY)",
-		    roots[0], path, other,
-		    socket ? "--socket " : "the default socket",
-		    socket ? socket : "",
-		    socket ? "name that socket, too" : "name no socket",
-		    roots[0]);
-		ok = false;
-	}
-	gitconfig_done(&was);
-	free(other);
-	return ok;
+	if (!other ||
+	    (!socket == !w->socket && (!socket || !strcmp(socket, w->socket))))
+		return true;
+	say_error("%s: one file, %s, names the socket for all roots, "
+		  "and %s uses %s%s: if one daemon serves both, %s; "
+		  "if not, enable each repository below %s by itself "
+		  "(refd enable --socket PATH REPOSITORY)",
+	    roots[0], sy->own.config, other,
+	    socket ? "--socket " : "the default socket", socket ? socket : "",
+	    socket ? "name that socket, too" : "name no socket", roots[0]);
+	return false;
 }
 
-static bool carry_out(const struct site *site, struct enabled *before,
-    const struct enabled *plan, const struct wishes *w)
+static bool is_without_root(const struct system *sy, size_t nr,
+    const struct wishes *w)
 {
-	bool is_first = !before->nr, ok;
-
-	enabled_remember(before, plan);
-	if (!enabled_write(before, site))
+	if (nr || sy->before.nr || w->repair)
 		return false;
-	exact_keep(site, is_first);
-	ok = hooks_acquire(w) && enabled_carry_out(plan, site);
-	exact_seal(site);
-	return ok;
+	say_error("--root names the directory with the repositories");
+	return true;
+}
+
+/* The notes are first. refd's own file is there before git is told of it. */
+static bool carry_out(const struct system *sy, const struct wishes *w)
+{
+	return (sy->before.is_active ||
+		   site_write(&sy->site, &sy->before, &sy->block, false)) &&
+	    hooks_acquire(w->hooks, w->self) &&
+	    (block_is_done(&sy->own_before, &sy->own_block) ||
+		site_write(&sy->own, &sy->own_before, &sy->own_block, true)) &&
+	    (block_is_done(&sy->before, &sy->block) ||
+		site_write(&sy->site, &sy->before, &sy->block, true));
 }
 
 bool enable_system(const char **roots, size_t nr, const struct wishes *w)
 {
-	struct enabled before = { 0 }, plan = { 0 };
-	char *file = system_file("gitconfig");
-	struct text t = { 0 };
-	struct site site;
-	bool ok = system_read(&site, &before);
+	struct system sy;
+	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
+	    keeps_sockets(&sy, roots, nr, w) && plan_own(&sy, w) &&
+	    plan_roots(&sy, roots, nr, w);
 
-	exact_unlock(&site);
-	if (ok && !nr && !before.nr && !w->repair) {
-		say_error("--root names the directory with the repositories");
-		ok = false;
-	}
-	ok = ok && keeps_sockets(roots, nr, w, &before, file);
-	if (ok && !enabled_find(&before, STEP_USES, NULL, w->hooks))
-		enabled_add(&plan, STEP_USES, NULL, w->hooks, NULL);
-	ok = ok && make_file(&t, file, &site, w);
-	if (ok && differs(file, &t))
-		enabled_add(&plan, STEP_FILE, NULL, file, NULL);
-	if (ok && access(site.config, F_OK) < 0)
-		enabled_add(&plan, STEP_CONFIG_FILE, NULL, NULL, NULL);
-	site.file = &t;
-	ok = ok && plan_roots(roots, nr, w, &site, &plan, file);
-	if (ok) {
-		plan_again(&before, &plan, &site);
-		if (!plan.nr)
-			printf("%s: enabled already\n", site.name);
-		ok = plan.nr ? carry_out(&site, &before, &plan, w) :
-			       hooks_acquire(w);
-	}
-	enabled_done(&before);
-	enabled_done(&plan);
-	site_done(&site);
-	text_done(&t);
-	free(file);
+	if (!block_has(&sy.block, NOTE_USES, w->hooks))
+		block_set(&sy.block, NOTE_USES, w->hooks);
+	if (ok && block_is_done(&sy.own_before, &sy.own_block) &&
+	    block_is_done(&sy.before, &sy.block))
+		printf("%s: enabled already\n", sy.site.name);
+	ok = ok && carry_out(&sy, w);
+	system_done(&sy);
 	return ok;
 }
 
 /* ---- and back ---- */
 
-static bool is_last(const struct enabled *record)
+static void remove_root(struct system *sy, const char *root)
 {
-	return !enabled_find(record, STEP_ADD, NULL, NULL);
+	char *key = system_key(root);
+
+	if (!block_has(&sy->block, NOTE_ROOT, root))
+		printf("%s: %s: not enabled\n", sy->site.name, root);
+	block_remove(&sy->block, key, NULL);
+	block_remove(&sy->block, NOTE_ROOT, root);
+	free(key);
 }
 
-/* Takes the step with KEY out of RECORD. */
-static bool undo_one(struct enabled *record, const char *key,
-    const struct site *site)
+static bool undo(const struct system *sy)
 {
-	struct step *s = enabled_find(record, STEP_ADD, key, NULL);
-	size_t rest;
+	const char *uses = block_get(&sy->before, NOTE_USES);
+	const struct block none = { 0 };
 
-	if (!s) {
-		printf("%s: %s: not enabled\n", site->name, key);
-		return true;
-	}
-	if (!step_undo(s, site))
-		return false;
-	free(s->key);
-	free(s->value);
-	free(s->old);
-	rest = record->nr - 1 - (size_t)(s - record->steps);
-	memmove(s, s + 1, rest * sizeof(*s));
-	record->nr--;
-	return enabled_write(record, site);
-}
-
-static bool undo_all(const struct enabled *record, const struct site *site)
-{
-	const struct step *uses = enabled_find(record, STEP_USES, NULL, NULL);
-
-	return enabled_undo(record, site) &&
-	    (!uses || hooks_release(uses->value, "system")) &&
-	    enabled_remove(site);
+	return (!sy->before.is_active ||
+		   site_write(&sy->site, &sy->before, &sy->before, false)) &&
+	    (!sy->own_before.nr ||
+		site_write(&sy->own, &sy->own_before, &none, false)) &&
+	    (!uses || hooks_release(uses, "system")) &&
+	    site_write(&sy->site, &none, &none, false);
 }
 
 bool disable_system(const char **roots, size_t nr)
 {
-	struct enabled record = { 0 };
-	struct site site;
-	bool ok = system_read(&site, &record);
+	struct system sy;
+	bool ok = system_init(&sy);
 	size_t i;
 
-	exact_unlock(&site);
-	if (ok && !record.nr) {
-		printf("%s: not enabled\n", site.name);
-		enabled_remove(&site);
-	}
-	for (i = 0; i < nr && ok && record.nr; i++) {
-		char *key = system_key(roots[i]);
-
-		ok = undo_one(&record, key, &site);
-		free(key);
-	}
-	if (ok && record.nr && (!nr || is_last(&record)))
-		ok = undo_all(&record, &site);
-	enabled_done(&record);
-	site_done(&site);
+	for (i = 0; ok && i < nr; i++)
+		remove_root(&sy, roots[i]);
+	if (ok && !sy.before.nr)
+		printf("%s: not enabled\n", sy.site.name);
+	else if (ok && (!nr || !block_has(&sy.block, NOTE_ROOT, NULL)))
+		ok = undo(&sy);
+	else if (ok && sy.block.nr < sy.before.nr)
+		ok = site_write(&sy.site, &sy.before, &sy.block, true);
+	system_done(&sy);
 	return ok;
 }

@@ -5,9 +5,6 @@
 
 #include "client/base/child.h"
 
-#define INCLUDE_HEAD "includeIf.gitdir:"
-#define INCLUDE_TAIL ".path"
-
 /* git knows where its system configuration is, and tells only an editor. */
 static char *ask_git(void)
 {
@@ -49,27 +46,14 @@ char *system_file(const char *name)
 	    config, name);
 }
 
-bool system_read(struct site *site, struct enabled *record)
+void system_site(struct site *site)
 {
 	memset(site, 0, sizeof(*site));
 	site->name = xstrdup(system_config());
 	site->config = xstrdup(system_config());
-	site->record = system_file("enabled.system");
-	site->is_alone = true;
-	return enabled_read(record, site);
 }
 
 char *system_key(const char *root)
 {
-	return xasprintf(INCLUDE_HEAD "%s" INCLUDE_TAIL, root);
-}
-
-char *system_root(const struct step *step)
-{
-	size_t head = strlen(INCLUDE_HEAD), tail = strlen(INCLUDE_TAIL);
-
-	if (step->kind != STEP_ADD || !has_prefix(step->key, INCLUDE_HEAD))
-		return NULL;
-	return xasprintf("%.*s", (int)(strlen(step->key) - head - tail),
-	    step->key + head);
+	return xasprintf("includeIf.gitdir:%s.path", root);
 }

@@ -113,6 +113,27 @@ asks_the_daemon() {
 	"$REFD" disable "$T/ask.git" >/dev/null
 }
 
+# On a terminal, and not where the lines of the repositories go.
+progress() {
+	new_repo many1.git bare
+	new_repo many2.git bare
+	on_terminal() { # COMMAND...
+		python3 -c 'import os, pty, subprocess, sys
+ours, its = pty.openpty()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=its)
+os.close(its)
+try: print(os.read(ours, 4096).replace(b"\r", b"\n").decode())
+except OSError: pass' "$@"
+	}
+	on_terminal "$REFD" enable "$T"/many{1,2}.git >"$T/said"
+	says 'many: progress' '^refd: 1 of 2 repositories'
+	is 'no terminal: no progress' '' \
+		"$("$REFD" disable "$T"/many{1,2}.git 2>&1 >/dev/null)"
+	"$REFD" enable "$T/many1.git" >"$T/said"
+	on_terminal "$REFD" disable "$T/many1.git" >"$T/said"
+	is 'one: no progress' '' "$(cat "$T/said")"
+}
+
 # ---- refusals ----
 
 refused() { # REPORTED-AS NAME WORDS [OPTION...]
@@ -455,6 +476,7 @@ new_repo work
 there_and_back
 states
 asks_the_daemon
+progress
 refusals
 warnings
 chained

@@ -1,8 +1,8 @@
 /*
  * Proves that enable sets up the hook and the configuration of a repository,
- * and that disable removes exactly this: to the byte without other changes, and
- * around changes by others. A foreign hook is refused without any change. Both
- * commands can be repeated, and completed after an interruption.
+ * and that disable removes exactly this, to the byte, also after changes by
+ * others. Settings that others put between refd's lines stay. A foreign hook is
+ * refused without any change. Both commands can be repeated, and enable mends.
  */
 #include <check.h>
 #include <errno.h>
@@ -66,6 +66,15 @@ static void check_config(const char *key, const char *wanted)
 	free(got);
 }
 
+/* The value that counts. */
+static void check_last(const char *key, const char *wanted)
+{
+	char *got = tmp_output("git -C r.git config --get %s", key);
+
+	ck_assert_str_eq(got, wanted);
+	free(got);
+}
+
 static void check_as_before(void)
 {
 	tmp_run("cmp before r.git/config");
@@ -82,7 +91,6 @@ START_TEST(test_there_and_back)
 	check_config("refd.socket", "/s.sock\n");
 	check_config("core.fsync", "committed,loose-object\n");
 	check_config("core.fsyncMethod", "batch\n");
-	ck_assert_uint_eq(tmp_mode("r.git/refd"), tmp_mode("r.git/refs"));
 
 	tmp_run("cp r.git/config once");
 	ck_assert_int_eq(run(command_enable, "--socket", "/s.sock"), 0);
@@ -108,7 +116,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* Earlier settings stay, and replaced settings come back. */
+/* Earlier settings stay, and overruled settings count again. */
 START_TEST(test_what_was_there)
 {
 	tmp_run("cd r.git && git config refd.socket /old && "
@@ -118,12 +126,12 @@ START_TEST(test_what_was_there)
 		"cp config ../before");
 	tmp_put(".gitconfig", "[core]\n\tfsyncMethod = fsync\n");
 	ck_assert_int_eq(run(command_enable, "--socket", "/new"), 0);
-	check_config("refd.socket", "/new\n");
+	check_last("refd.socket", "/new\n");
 	check_config("core.fsync", "none\n");
 	check_config("core.fsyncMethod", "fsync\n");
 	check_config("receive.procReceiveRefs", "refs/for\nrefs\nadm!:refs\n");
 	ck_assert_int_eq(run(command_enable, "--socket", "/newer"), 0);
-	check_config("refd.socket", "/newer\n");
+	check_last("refd.socket", "/newer\n");
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
@@ -186,49 +194,47 @@ START_TEST(test_no_hooks_dir)
 }
 END_TEST
 
-/* The record comes first. Its steps may be done, half done, or not done. */
-START_TEST(test_cut_short)
+/* Somebody took a part away. */
+START_TEST(test_mended)
 {
 	ck_assert_int_eq(enable(), 0);
-	tmp_run("cp before r.git/config && cp r.git/refd/enabled once");
+	tmp_run("cp r.git/config once && cd r.git && rm hooks/proc-receive && "
+		"git config --unset receive.procReceiveRefs '^refs$' && "
+		"git config --unset core.fsync");
 	ck_assert_int_eq(enable(), 0);
-	tmp_run("cmp once r.git/refd/enabled");
-	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
-	check_config("core.fsyncMethod", "batch\n");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
-
-	ck_assert_int_eq(enable(), 0);
+	check_config("core.fsync", "committed,loose-object\n");
+	tmp_run("test \"$(git -C r.git config --get-all "
+		"receive.procReceiveRefs | sort | xargs)\" = "
+		"'adm!:refs refs' && test -x r.git/hooks/proc-receive");
 	tmp_run("cp before r.git/config && rm r.git/hooks/proc-receive");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cmp once r.git/config");
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
 END_TEST
 
-START_TEST(test_damaged_record)
+/* The record of a former release. */
+START_TEST(test_former)
 {
-	static const char *const records[] = { "", "nonsense\n",
-		"refd enabled 1\nfrob x y\n", "refd enabled 1\nset x\n",
-		"refd enabled 1\nwas x\n" };
-
-	tmp_put("r.git/refd/enabled", records[_i]);
+	tmp_put("r.git/refd/enabled", "refd enabled 1\n");
 	ck_assert_int_eq(enable(), 1);
 	ck_assert_int_eq(disable(), 1);
 	tmp_run("cmp before r.git/config");
 }
 END_TEST
 
-/* The owner of a repository may put any file in place of its record. */
-START_TEST(test_record_that_is_no_file)
+/* The owner of a repository may put any file in place of its configuration. */
+START_TEST(test_config_that_is_no_file)
 {
 	static const char *const makes[] = { "mkfifo", "mkdir",
-		"truncate -s 1G", "ln -s /dev/zero",
-		"echo 'refd enabled 1' >record && ln -s ../../record" };
+		"truncate -s 1G", "ln -s /dev/null" };
 
-	tmp_run("mkdir -p r.git/refd && %s r.git/refd/enabled", makes[_i]);
-	ck_assert_int_eq(enable(), 1);
+	tmp_run("rm r.git/config && %s r.git/config && "
+		"ls -l r.git/config >listed",
+	    makes[_i]);
 	ck_assert_int_eq(disable(), 1);
-	tmp_run("cmp before r.git/config");
+	tmp_run("ls -l r.git/config | cmp - listed");
 }
 END_TEST
 
@@ -266,7 +272,9 @@ START_TEST(test_odd_configuration)
 {
 	static const char *const ends[] = { "[receive]\n[other]\n",
 		"[receive]\n# no end of line", "[receive] autogc = false",
-		"[refd]\n" };
+		"[refd]\n", "[receive]\r\n\tautogc = false\r\n",
+		"# a comment \\\\"
+		"x" };
 
 	tmp_run("printf '%s' >>r.git/config && cp -p r.git/config before && "
 		"chmod 640 r.git/config",
@@ -279,19 +287,102 @@ START_TEST(test_odd_configuration)
 }
 END_TEST
 
-/* After a later change, the old text is not restored. */
-START_TEST(test_written_since)
+/* Nothing can stand behind a backslash. */
+START_TEST(test_no_place)
 {
-	tmp_run(
-	    "printf '[receive]\n' >>r.git/config && cp r.git/config before");
-	ck_assert_int_eq(enable(), 0);
-	tmp_run("git -C r.git config user.name N");
+	static const char *const ends[] = { "\\\\", "\\\\\n", "\\\\\r\n" };
+
+	tmp_run("printf '[a]\n\tb = c%s' >>r.git/config && "
+		"cp r.git/config before",
+	    ends[_i]);
+	ck_assert_int_eq(enable(), 1);
+	check_as_before();
+}
+END_TEST
+
+/* Text before and behind refd's lines stays, and refd's lines go to the byte.
+ */
+START_TEST(test_edited_around)
+{
+	static const char *const edits[] = {
+		"sed -i '1i # above' %s",
+		"sed -i '$a [user]' %s",
+		"sed -i '1i [one]\nkey = value' %s; printf '# below' >>%s",
+		"git config -f %s user.name N",
+		"git config -f %s core.bare false",
+	};
+
+	tmp_run(edits[_i], "before", "before");
 	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	tmp_run(edits[_i], "r.git/config", "r.git/config");
 	ck_assert_int_eq(disable(), 0);
-	check_config("user.name", "N\n");
-	check_config("core.fsync", "");
+	check_as_before();
+}
+END_TEST
+
+/* git config puts a new setting into the last section of that name, which is
+ * refd's. */
+START_TEST(test_edited_inside)
+{
+	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	tmp_run("cd r.git && git config receive.autogc false && "
+		"git config core.autocrlf input && "
+		"git config refd.fallback refuse && "
+		"git config core.fsync all");
+	ck_assert_int_eq(enable(), 0);
+	ck_assert_int_eq(run(command_enable, "--socket", "/newer"), 0);
+	check_config("core.fsync", "all\n");
+	ck_assert_int_eq(disable(), 0);
+	check_config("receive.autogc", "false\n");
+	check_config("core.autocrlf", "input\n");
+	check_config("refd.fallback", "refuse\n");
+	check_config("core.fsync", "all\n");
+	check_config("core.fsyncMethod", "");
+	check_config("refd.socket", "");
 	check_config("receive.procReceiveRefs", "");
-	ck_assert(!tmp_exists("r.git/refd"));
+	tmp_run("! grep refd.disable r.git/config");
+}
+END_TEST
+
+/* A value that somebody wrote behind the block counts until --socket. */
+START_TEST(test_overruled)
+{
+	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	tmp_run("printf '[refd]\n\tsocket = /theirs\n' >>r.git/config");
+	ck_assert_int_eq(enable(), 0);
+	check_last("refd.socket", "/theirs\n");
+	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	check_last("refd.socket", "/s\n");
+	ck_assert_int_eq(disable(), 0);
+	check_last("refd.socket", "/theirs\n");
+}
+END_TEST
+
+START_TEST(test_linked_config)
+{
+	tmp_run("mv r.git/config real && ln -s ../real r.git/config && "
+		"cp real before");
+	ck_assert_int_eq(enable(), 0);
+	check_config("core.fsyncMethod", "batch\n");
+	ck_assert_int_eq(disable(), 0);
+	tmp_run("test -L r.git/config");
+	check_as_before();
+}
+END_TEST
+
+START_TEST(test_owner)
+{
+	if (geteuid() != 0) {
+		suite_skip(__func__, "only root can change owners");
+		return;
+	}
+	tmp_run("chown 65534:65533 r.git/config && chmod 640 r.git/config && "
+		"stat -c '%%u %%g %%a' r.git/config >owner");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("stat -c '%%u %%g %%a' r.git/config | cmp - owner");
+	ck_assert_int_eq(disable(), 0);
+	tmp_run("stat -c '%%u %%g %%a' r.git/config | cmp - owner");
+	check_as_before();
 }
 END_TEST
 
@@ -309,14 +400,16 @@ START_TEST(test_locked)
 }
 END_TEST
 
-/* Words, names with spaces and signs, and replaced values. */
-START_TEST(test_record)
+/* Signs with a meaning in git's syntax. */
+START_TEST(test_signs)
 {
-	tmp_run("git -C r.git config refd.socket '/a %%20b\n%%c' && "
-		"cp r.git/config before");
-	ck_assert_int_eq(run(command_enable, "--socket", "/a b%2"), 0);
-	check_config("refd.socket", "/a b%2\n");
-	tmp_run("rm r.git/refd/enabled.before");
+	const char *socket = "/a \"b\\c#;d' ";
+
+	ck_assert_int_eq(run(command_enable, "--socket", socket), 0);
+	check_config("refd.socket", "/a \"b\\c#;d' \n");
+	tmp_run("cp r.git/config once");
+	ck_assert_int_eq(run(command_enable, "--socket", socket), 0);
+	tmp_run("cmp once r.git/config");
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
@@ -355,14 +448,19 @@ int main(void)
 	tcase_add_test(tc, test_foreign_hook);
 	tcase_add_test(tc, test_shared_hooks);
 	tcase_add_test(tc, test_no_hooks_dir);
-	tcase_add_test(tc, test_cut_short);
-	tcase_add_loop_test(tc, test_damaged_record, 0, 5);
-	tcase_add_loop_test(tc, test_record_that_is_no_file, 0, 5);
+	tcase_add_test(tc, test_mended);
+	tcase_add_test(tc, test_former);
+	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
 	tcase_add_test(tc, test_no_hard_links);
-	tcase_add_loop_test(tc, test_odd_configuration, 0, 4);
-	tcase_add_test(tc, test_written_since);
+	tcase_add_loop_test(tc, test_odd_configuration, 0, 6);
+	tcase_add_loop_test(tc, test_no_place, 0, 3);
+	tcase_add_loop_test(tc, test_edited_around, 0, 5);
+	tcase_add_test(tc, test_edited_inside);
+	tcase_add_test(tc, test_overruled);
+	tcase_add_test(tc, test_linked_config);
+	tcase_add_test(tc, test_owner);
 	tcase_add_test(tc, test_locked);
-	tcase_add_test(tc, test_record);
+	tcase_add_test(tc, test_signs);
 	tcase_add_loop_test(tc, test_usage, 0, 6);
 	tcase_add_test(tc, test_no_repository);
 	suite_add_tcase(s, tc);

@@ -1,0 +1,375 @@
+/*
+ * The file enabled.hooks has the notes of the shared directory: its path, the
+ * directories that were made for it, the link.
+ */
+#include "client/enable/proc_receive.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/enable/durable.h"
+#include "client/enable/registry.h"
+#include "client/enable/site.h"
+#include "client/enable/system.h"
+#include "client/hooks/forward.h"
+
+#define NOTE_AT  "at"  /* where the shared directory is */
+#define NOTE_DIR "dir" /* a directory that was made for it */
+
+/* ---- the link ---- */
+
+bool is_this_program(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
+	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+char *proc_receive_path(const char *hooks)
+{
+	return xasprintf("%s/proc-receive", hooks);
+}
+
+static bool links_to(const char *path, const char *target)
+{
+	char found[PATH_MAX];
+	ssize_t len = readlink(path, found, sizeof(found) - 1);
+
+	found[len > 0 ? len : 0] = '\0';
+	return len > 0 && !strcmp(found, target);
+}
+
+bool proc_receive_links_to(const char *hooks, const char *target)
+{
+	char *path = proc_receive_path(hooks);
+	bool does = links_to(path, target);
+
+	free(path);
+	return does;
+}
+
+enum proc_receive proc_receive_look(const char *hooks, const char *self,
+    const char *mine)
+{
+	char *path = proc_receive_path(hooks);
+	enum proc_receive is = HOOK_OTHER;
+	struct stat st;
+
+	if (links_to(path, self) || (!mine && is_this_program(path)))
+		is = HOOK_REFD;
+	else if (lstat(path, &st) < 0 || (mine && links_to(path, mine)) ||
+	    (mine && S_ISLNK(st.st_mode) && access(path, F_OK) < 0))
+		is = HOOK_MISSING;
+	free(path);
+	return is;
+}
+
+/* By rename, so that there is a whole hook at every moment. The hook is on disk
+ * before the configuration names it. */
+bool proc_receive_link(const char *hooks, const char *target)
+{
+	char *path = proc_receive_path(hooks);
+	char *new = xasprintf("%s.new", path);
+	bool done = links_to(path, target), ok = done;
+
+	if (!done) {
+		unlink(new);
+		ok = symlink(target, new) == 0 && rename(new, path) == 0;
+	}
+	if (!ok)
+		say_error("cannot make %s: %s", path, strerror(errno));
+	else if (!done)
+		printf("%s -> %s\n", path, target);
+	if (ok)
+		durable_sync_parent(path);
+	free(new);
+	free(path);
+	return ok;
+}
+
+/* A kill may have left a link to this program, and the note of another one. */
+static bool is_own_link(const char *path, const char *target)
+{
+	struct stat st;
+
+	return links_to(path, target) ||
+	    (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
+		is_this_program(path));
+}
+
+bool proc_receive_unlink(const char *hooks, const char *target)
+{
+	char *path = proc_receive_path(hooks);
+	char *new = xasprintf("%s.new", path);
+	struct stat st;
+	bool ok = true;
+
+	if (is_own_link(new, target))
+		unlink(new);
+	if (lstat(path, &st) < 0) {
+		ok = errno == ENOENT || errno == ENOTDIR;
+	} else if (!is_own_link(path, target)) {
+		printf("%s is not refd's any more: left\n", path);
+	} else {
+		ok = unlink(path) == 0;
+		if (ok)
+			printf("%s: removed\n", path);
+	}
+	if (!ok)
+		say_error("cannot remove %s: %s", path, strerror(errno));
+	free(new);
+	free(path);
+	return ok;
+}
+
+/* ---- the forwarders ---- */
+
+/* A hook that is not refd's is left: an administrator put it there. */
+static bool make_forwarders(const char *dir)
+{
+	size_t i, made = 0;
+	int err = 0;
+
+	for (i = 0; forward_names[i] && !err; i++) {
+		char *path = xasprintf("%s/%s", dir, forward_names[i]);
+		struct text t = { 0 };
+
+		if (access(path, F_OK) < 0) {
+			forward_text(forward_names[i], &t);
+			err = durable_write(path, &t, 0777);
+			made++;
+		}
+		if (err)
+			say_error("cannot make %s: %s", path, strerror(-err));
+		text_done(&t);
+		free(path);
+	}
+	if (made && !err)
+		printf("%s: %zu forwarder%s to a repository's own hooks\n", dir,
+		    made, made == 1 ? "" : "s");
+	return !err;
+}
+
+static bool has_forwarders(const char *dir)
+{
+	bool all = true;
+	size_t i;
+
+	for (i = 0; forward_names[i] && all; i++) {
+		char *path = xasprintf("%s/%s", dir, forward_names[i]);
+
+		all = access(path, F_OK) == 0;
+		free(path);
+	}
+	return all;
+}
+
+static void remove_forwarders(const char *dir)
+{
+	size_t i, removed = 0;
+
+	for (i = 0; forward_names[i]; i++) {
+		char *path = xasprintf("%s/%s", dir, forward_names[i]);
+		char *new = xasprintf("%s.new", path);
+
+		unlink(new);
+		if (forward_is(path) && unlink(path) == 0)
+			removed++;
+		free(new);
+		free(path);
+	}
+	if (removed)
+		printf("%s: %zu forwarder%s removed\n", dir, removed,
+		    removed == 1 ? "" : "s");
+}
+
+/* ---- the shared directory ---- */
+
+/* Root believes no record that another could have written. */
+static bool site_of_hooks(struct site *site)
+{
+	memset(site, 0, sizeof(*site));
+	site->config = geteuid() == 0 ? system_file("enabled.hooks") :
+					registry_file("hooks");
+	if (site->config)
+		site->name = xstrdup(site->config);
+	return site->config != NULL;
+}
+
+char *hooks_place(void)
+{
+	struct block b = { 0 };
+	const char *at = NULL;
+	char *place;
+	struct site site;
+
+	if (site_of_hooks(&site) && site_read(&site, &b))
+		at = block_get(&b, NOTE_AT);
+	place = at ? xstrdup(at) : NULL;
+	block_done(&b);
+	site_done(&site);
+	return place;
+}
+
+/* DIR and the directories above it that are missing. */
+static void note_directories(const char *dir, struct block *b)
+{
+	char *path = xstrdup(dir), *at = path;
+
+	do {
+		at = strchr(at + 1, '/');
+		if (at)
+			*at = '\0';
+		if (access(path, F_OK) < 0 && !block_has(b, NOTE_DIR, path))
+			block_add(b, NOTE_DIR, path);
+		if (at)
+			*at = '/';
+	} while (at);
+	free(path);
+}
+
+static bool make_directories(const struct block *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr; i++) {
+		const char *dir = b->lines[i].value;
+
+		if (strcmp(b->lines[i].key, NOTE_DIR))
+			continue;
+		if (mkdir(dir, 0777) == 0) {
+			printf("%s: made\n", dir);
+		} else if (errno != EEXIST) {
+			say_error("cannot make %s: %s", dir, strerror(errno));
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool acquire(const struct site *site, const char *dir, const char *self)
+{
+	struct block before, b;
+	bool ok = site_read(site, &before);
+	enum proc_receive is =
+	    proc_receive_look(dir, self, block_get(&before, NOTE_HOOK));
+
+	block_copy(&before, &b);
+	block_set(&b, NOTE_AT, dir);
+	note_directories(dir, &b);
+	if (is == HOOK_MISSING)
+		block_set(&b, NOTE_HOOK, self);
+	if (ok && is == HOOK_OTHER)
+		say_error("proc-receive in %s is not refd; name another "
+			  "directory with --hooks",
+		    dir);
+	ok = ok && is != HOOK_OTHER;
+	if (is != HOOK_REFD || !has_forwarders(dir))
+		ok = ok && site_write(site, &before, &b, false) &&
+		    make_directories(&b) && make_forwarders(dir) &&
+		    (is == HOOK_REFD || proc_receive_link(dir, self));
+	block_done(&before);
+	block_done(&b);
+	return ok;
+}
+
+bool hooks_acquire(const char *dir, const char *self)
+{
+	char *place = system_file("");
+	struct site site;
+	bool ok;
+
+	if (geteuid() == 0)
+		mkdir(place, 0755);
+	ok = registry_needed("hooks for several repositories") &&
+	    site_of_hooks(&site);
+	ok = ok && acquire(&site, dir, self);
+	site_done(&site);
+	free(place);
+	return ok;
+}
+
+/* ---- and back ---- */
+
+static bool uses(const struct site *site, const char *dir)
+{
+	struct block b = { 0 };
+	bool does = !site_read(site, &b) || block_has(&b, NOTE_USES, dir);
+
+	block_done(&b);
+	return does;
+}
+
+static bool is_used(const char *dir, const char *user)
+{
+	struct registry r = { 0 };
+	struct site site;
+	bool used;
+	size_t i;
+
+	system_site(&site);
+	used = strcmp(user, "system") && uses(&site, dir);
+	site_done(&site);
+	if (!registry_read(&r))
+		used = true;
+	for (i = 0; i < r.nr && !used; i++) {
+		if (!strcmp(r.entries[i].path, user))
+			continue;
+		site_init(&site, r.entries[i].path);
+		used = uses(&site, dir);
+		site_done(&site);
+	}
+	registry_done(&r);
+	return used;
+}
+
+/* B has the notes of a directory at DIR, or of none. */
+static bool release(const struct site *site, const struct block *b,
+    const char *dir)
+{
+	const char *hook = block_get(b, NOTE_HOOK);
+	const struct block none = { 0 };
+	size_t i;
+
+	if (hook && !proc_receive_unlink(dir, hook))
+		return false;
+	if (b->nr)
+		remove_forwarders(dir);
+	for (i = b->nr; i-- > 0;)
+		if (!strcmp(b->lines[i].key, NOTE_DIR) &&
+		    rmdir(b->lines[i].value) == 0)
+			printf("%s: removed\n", b->lines[i].value);
+	return !b->nr || site_write(site, b, &none, false);
+}
+
+bool hooks_release(const char *dir, const char *user)
+{
+	struct block b = { 0 };
+	struct site site;
+	const char *at;
+	char *place;
+	bool ok;
+
+	if (!registry_needed("this"))
+		return false;
+	if (is_used(dir, user) || !site_of_hooks(&site))
+		return true;
+	site_unlock(&site);
+	ok = site_read(&site, &b);
+	at = block_get(&b, NOTE_AT);
+	if (ok && (!at || !strcmp(at, dir)))
+		ok = release(&site, &b, dir);
+	place = system_file("");
+	if (geteuid() == 0)
+		rmdir(place);
+	free(place);
+	block_done(&b);
+	site_done(&site);
+	return ok;
+}

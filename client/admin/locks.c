@@ -13,8 +13,8 @@
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
-#include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/print.h"
 
 /* All that is said of one lock file. */
 struct lock {
@@ -170,7 +170,7 @@ static void print_json(const struct lock *lock)
 	struct text command = { 0 };
 
 	fputs("{\"file\":", stdout);
-	output_json_string(lock->file);
+	print_json_string(stdout, lock->file);
 	printf(",\"there\":%s,\"age_s\":%" PRIu64 ",\"waiting\":%zu"
 	       ",\"waited_ms\":%" PRIu64 ",\"session\":%s",
 	    lock->is_there ? "true" : "false", lock->age_s, lock->nr_waits,
@@ -179,7 +179,7 @@ static void print_json(const struct lock *lock)
 		holder_name(&command, lock->pid);
 		printf(",\"pid\":%" PRIu64 ",\"guessed\":%s,\"holder\":",
 		    lock->pid, lock->pid_guessed ? "true" : "false");
-		output_json_string(command.data);
+		print_json_string(stdout, command.data);
 		text_done(&command);
 	}
 	putchar('}');

@@ -148,7 +148,7 @@ static bool ext4_has_journal(const struct mount *m)
 	return has;
 }
 
-static void look_at_type(struct doctor *d, const struct mount *m,
+static void check_type(struct doctor *d, const struct mount *m,
     const char *what)
 {
 	static const char *const networks[] = { "nfs", "nfs4", "cifs", "smb3",
@@ -160,56 +160,56 @@ static void look_at_type(struct doctor *d, const struct mount *m,
 	static const char *const known[] = { "ext4", "xfs", "btrfs", NULL };
 
 	if (is_one_of(m->type, networks))
-		found(&d->f, FOUND_FS_NETWORK, m->point,
+		doctor_found(d, FOUND_FS_NETWORK, "", m->point,
 		    "%s there, on a network file system (%s), which refd "
 		    "refuses",
 		    what, m->type);
 	else if (is_one_of(m->type, memories))
-		found(&d->f, FOUND_FS_MEMORY, m->point,
+		doctor_found(d, FOUND_FS_MEMORY, "", m->point,
 		    "%s there, in memory (%s)", what, m->type);
 	else if (is_one_of(m->type, linkless))
-		found(&d->f, FOUND_FS_NO_LINKS, m->point,
+		doctor_found(d, FOUND_FS_NO_LINKS, "", m->point,
 		    "%s there, and %s has no hard links, which refd's locks "
 		    "are",
 		    what, m->type);
 	else if (!strcmp(m->type, "overlay"))
-		found(&d->f, FOUND_FS_OVERLAY, m->point,
+		doctor_found(d, FOUND_FS_OVERLAY, "", m->point,
 		    "%s there, on an overlay: the layer of a container", what);
 	else if (has_prefix(m->type, "fuse"))
-		found(&d->f, FOUND_FS_FUSE, m->point,
+		doctor_found(d, FOUND_FS_FUSE, "", m->point,
 		    "%s there, on %s: what its fsync does cannot be told", what,
 		    m->type);
 	else if (!strcmp(m->type, "ext2") || !strcmp(m->type, "ext3") ||
 	    (!strcmp(m->type, "ext4") && !ext4_has_journal(m)))
-		found(&d->f, FOUND_FS_NO_JOURNAL, m->point,
+		doctor_found(d, FOUND_FS_NO_JOURNAL, "", m->point,
 		    "%s there, on %s without ext4's journal: a power cut needs "
 		    "fsck, which may lose files",
 		    what, m->type);
 	else if (!is_one_of(m->type, known))
-		found(&d->f, FOUND_FS_UNTRIED, m->point, "%s there, on %s",
-		    what, m->type);
+		doctor_found(d, FOUND_FS_UNTRIED, "", m->point,
+		    "%s there, on %s", what, m->type);
 }
 
-static void look_at_options(struct doctor *d, const struct mount *m,
+static void check_options(struct doctor *d, const struct mount *m,
     const char *what)
 {
 	if (has_option(m->options, "ro") || has_option(m->super, "ro"))
-		found(&d->f, FOUND_FS_READ_ONLY, m->point,
+		doctor_found(d, FOUND_FS_READ_ONLY, "", m->point,
 		    "%s there, and it is mounted read-only", what);
 	if (has_option(m->super, "nobarrier") ||
 	    has_option(m->super, "barrier=0"))
-		found(&d->f, FOUND_FS_NO_BARRIER, m->point,
+		doctor_found(d, FOUND_FS_NO_BARRIER, "", m->point,
 		    "%s there, mounted with nobarrier: a flush stays in the "
 		    "disk's cache",
 		    what);
 	if (has_option(m->super, "data=writeback"))
-		found(&d->f, FOUND_FS_WRITEBACK, m->point,
+		doctor_found(d, FOUND_FS_WRITEBACK, "", m->point,
 		    "%s there, mounted with data=writeback: after a power cut "
 		    "a file may hold what another held",
 		    what);
 }
 
-static void look_at_room(struct doctor *d, const struct mount *m,
+static void check_room(struct doctor *d, const struct mount *m,
     const char *what)
 {
 	struct statvfs v;
@@ -220,34 +220,34 @@ static void look_at_room(struct doctor *d, const struct mount *m,
 	free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
 	if (v.f_blocks && free_bytes < FREE_BYTES &&
 	    v.f_bavail * 100 / v.f_blocks < FREE_PERCENT)
-		found(&d->f, FOUND_NO_SPACE, m->point,
+		doctor_found(d, FOUND_NO_SPACE, "", m->point,
 		    "%s there, and %" PRIu64 " MiB of %" PRIu64 " are free",
 		    what, free_bytes >> 20,
 		    ((uint64_t)v.f_blocks * v.f_frsize) >> 20);
 	if (v.f_files && v.f_favail < FREE_INODES &&
 	    v.f_favail * 100 / v.f_files < FREE_PERCENT)
-		found(&d->f, FOUND_NO_INODES, m->point,
+		doctor_found(d, FOUND_NO_INODES, "", m->point,
 		    "%s there, and %" PRIu64 " inodes of %" PRIu64 " are free",
 		    what, (uint64_t)v.f_favail, (uint64_t)v.f_files);
 }
 
-void look_at_mount(struct doctor *d, char *line, const char *what)
+void doctor_check_mount(struct doctor *d, char *line, const char *what)
 {
 	struct mount m = { 0 };
 
 	if (!parse(&m, line) || !is_new(d, m.id))
 		return;
-	text_addf(&d->looked, "the file system %s (%s)\n", m.point, m.type);
-	look_at_type(d, &m, what);
-	look_at_options(d, &m, what);
-	look_at_room(d, &m, what);
+	doctor_checked(d, false, "the file system %s (%s)", m.point, m.type);
+	check_type(d, &m, what);
+	check_options(d, &m, what);
+	check_room(d, &m, what);
 }
 
-void look_at_disk(struct doctor *d, const char *path, const char *what)
+void doctor_check_disk(struct doctor *d, const char *path, const char *what)
 {
 	char *line = find_mount(path);
 
 	if (line)
-		look_at_mount(d, line, what);
+		doctor_check_mount(d, line, what);
 	free(line);
 }

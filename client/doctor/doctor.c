@@ -8,14 +8,13 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
-#include "client/request/output.h"
 
 static const char usage_text[] =
-    "usage: refd doctor [--fix] [--json] [--socket PATH] [--user NAME]...\n"
+    "usage: refd doctor [-v] [--fix] [--json] [--socket PATH] [--user NAME]...\n"
     "                   [--all | --system | [--repo] <repository>...]\n";
 
 struct order {
-	bool all, system, mends, as_json;
+	bool all, system, mends, as_json, verbose;
 	const char *socket;
 	const char **repos, **users;
 	size_t nr_repos, nr_users;
@@ -43,10 +42,11 @@ static void parse(struct order *o, int argc, char **argv)
 		{ "fix", no_argument, NULL, 'f' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "socket", required_argument, NULL, 's' },
+		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
 	int c;
 
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "hv", options, NULL)) >= 0) {
 		if (c == '?')
 			usage(stderr, EXIT_USAGE);
 		if (c == 'h')
@@ -55,6 +55,7 @@ static void parse(struct order *o, int argc, char **argv)
 		o->system |= c == 'y';
 		o->mends |= c == 'f';
 		o->as_json |= c == 'j';
+		o->verbose |= c == 'v';
 		if (c == 's')
 			o->socket = optarg;
 		if (c == 'u')
@@ -68,7 +69,56 @@ static void parse(struct order *o, int argc, char **argv)
 		usage(stderr, EXIT_USAGE);
 }
 
-/* ---- looking ---- */
+/* ---- findings ---- */
+
+static void __attribute__((format(printf, 5, 0))) add(struct doctor *d,
+    enum finding_id id, const char *repo, const char *file, const char *fmt,
+    va_list ap)
+{
+	struct finding f = { .id = id, .repo = repo, .file = file };
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		die("out of memory");
+	f.text = text;
+	findings_add(&d->f, &f);
+	free(text);
+}
+
+void doctor_found(struct doctor *d, enum finding_id id, const char *repo,
+    const char *file, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add(d, id, repo, file, fmt, ap);
+	va_end(ap);
+}
+
+void doctor_found_in(struct doctor_repo *p, enum finding_id id, const char *fmt,
+    ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add(p->d, id, p->name, "", fmt, ap);
+	va_end(ap);
+}
+
+void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
+{
+	char *line;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&line, fmt, ap) < 0)
+		die("out of memory");
+	va_end(ap);
+	findings_checked(&d->f, is_repository, line);
+	free(line);
+}
+
+/* ---- all checks ---- */
 
 static bool is_known(const struct doctor *d, const char *path)
 {
@@ -85,10 +135,10 @@ static void look_below(const struct gitdir *gd, void *data)
 	struct doctor *d = data;
 
 	if (!strcmp(gd->path, gd->common) && !is_known(d, gd->common))
-		look_at_repository(d, gd->common);
+		doctor_check_repository(d, gd->common);
 }
 
-static void look_at_listed(struct doctor *d)
+static void check_listed(struct doctor *d)
 {
 	struct registry r = { 0 };
 	struct stat st;
@@ -98,42 +148,44 @@ static void look_at_listed(struct doctor *d)
 	for (i = 0; i < r.nr; i++)
 		if (!r.entries[i].is_template &&
 		    stat(r.entries[i].path, &st) == 0)
-			look_at_repository(d, r.entries[i].path);
+			doctor_check_repository(d, r.entries[i].path);
 	registry_done(&r);
 }
 
-/* The one around us, if there is one. */
+/* The repository around the current directory, if there is one. */
 static void look_around(struct doctor *d)
 {
 	struct gitdir gd = { 0 };
 	struct text why = { 0 };
 
 	if (gitdir_find(&gd, getenv("GIT_DIR"), &why))
-		look_at_repository(d, gd.common);
+		doctor_check_repository(d, gd.common);
 	gitdir_done(&gd);
 	text_done(&why);
 }
 
-static void look(struct doctor *d, const struct order *o)
+static void check_all(struct doctor *d, const struct order *o)
 {
 	size_t i;
 
 	memset(d, 0, sizeof(*d));
 	d->socket_option = o->socket;
-	look_at_kernel(d, "/proc");
-	look_at_gits(d);
-	look_at_daemon(d);
-	look_at_config(d);
+	d->f.as_json = o->as_json;
+	d->f.verbose = o->verbose;
+	doctor_check_kernel(d, "/proc");
+	doctor_check_gits(d);
+	doctor_check_daemon(d);
+	doctor_check_config(d);
 	for (i = 0; i < o->nr_users; i++)
-		look_at_user(d, o->users[i]);
+		doctor_check_user(d, o->users[i]);
 	if (!d->has_git)
 		return;
-	look_at_system(d);
-	look_at_list(d);
+	doctor_check_system(d);
+	doctor_check_list(d);
 	for (i = 0; i < o->nr_repos; i++)
-		look_at_repository(d, o->repos[i]);
+		doctor_check_repository(d, o->repos[i]);
 	if (o->all)
-		look_at_listed(d);
+		check_listed(d);
 	for (i = 0; i < d->nr_roots && (o->all || o->system); i++)
 		scan_repositories(d->roots[i], look_below, d);
 	if (!o->nr_repos && !o->all && !o->system)
@@ -155,113 +207,27 @@ static void doctor_done(struct doctor *d)
 	free(d->mounts);
 	free(d->socket);
 	free(d->state_dir);
-	text_done(&d->looked);
 	findings_done(&d->f);
-}
-
-/* ---- saying ---- */
-
-struct said {
-	bool as_json, any;
-	size_t nr[SEVERITIES], nr_mended;
-};
-
-static void put(struct said *s, const struct finding *f, bool is_mended)
-{
-	if (is_mended)
-		s->nr_mended++;
-	else
-		s->nr[finding_severity(f->id)]++;
-	if (!s->as_json) {
-		finding_print(f, is_mended);
-		return;
-	}
-	if (s->any)
-		fputs(",\n ", stdout);
-	finding_print_json(f, is_mended);
-	s->any = true;
-}
-
-static void put_looked(const char *lines, bool as_json)
-{
-	const char *end, *comma = "";
-
-	for (; *lines; lines = end + 1, comma = ",\n ") {
-		char *line;
-
-		end = strchr(lines, '\n');
-		line = xasprintf("%s%.*s", as_json ? "" : "looked at ",
-		    (int)(end - lines), lines);
-		if (as_json) {
-			fputs(comma, stdout);
-			output_json_string(line);
-		} else {
-			output_visible(line);
-			putchar('\n');
-		}
-		free(line);
-	}
-}
-
-static void put_count(size_t nr, const char *what, const char *behind)
-{
-	printf("%zu %s%s%s", nr, what, nr == 1 ? "" : "s", behind);
-}
-
-static void put_end(const struct said *s, const struct doctor *d)
-{
-	const char *lines = d->looked.data ? d->looked.data : "";
-
-	if (s->as_json) {
-		fputs("],\n\"looked_at\":[", stdout);
-		put_looked(lines, true);
-		printf("],\n\"errors\":%zu,\"warnings\":%zu,\"notes\":%zu,"
-		       "\"fixed\":%zu,\"repositories\":%zu}\n",
-		    s->nr[ERROR], s->nr[WARNING], s->nr[NOTE], s->nr_mended,
-		    d->nr_known);
-		return;
-	}
-	put_looked(lines, false);
-	printf("%zu %s: ", d->nr_known,
-	    d->nr_known == 1 ? "repository" : "repositories");
-	if (s->nr[ERROR] + s->nr[WARNING] + s->nr[NOTE]) {
-		put_count(s->nr[ERROR], "error", ", ");
-		put_count(s->nr[WARNING], "warning", ", ");
-		put_count(s->nr[NOTE], "note", "");
-	} else {
-		printf("nothing found");
-	}
-	if (s->nr_mended)
-		printf(", %zu mended", s->nr_mended);
-	putchar('\n');
 }
 
 int command_doctor(int argc, char **argv)
 {
 	struct order o = { 0 };
-	struct said s = { 0 };
 	struct doctor d, before = { 0 };
-	size_t i;
+	bool is_left;
 
 	parse(&o, argc, argv);
-	look(&d, &o);
-	if (o.mends && mend(&d.f)) {
+	check_all(&d, &o);
+	progress_clear(&d.f.progress);
+	if (o.mends && doctor_mend(&d.f)) {
 		before = d;
-		look(&d, &o);
+		check_all(&d, &o);
+		findings_add_repaired(&d.f, &before.f);
 	}
-	s.as_json = o.as_json;
-	if (s.as_json)
-		fputs("{\"findings\":[", stdout);
-	for (i = 0; i < before.f.nr; i++)
-		if (!findings_have(&d.f, before.f.list[i].id,
-			before.f.list[i].where))
-			put(&s, &before.f.list[i], true);
-	for (i = 0; i < d.f.nr; i++)
-		put(&s, &d.f.list[i], false);
-	put_end(&s, &d);
+	is_left = findings_end(&d.f, d.nr_known);
 	doctor_done(&before);
 	doctor_done(&d);
 	free(o.repos);
 	free(o.users);
-	return s.nr[ERROR] + s.nr[WARNING] ? EXIT_FAILED : EXIT_DONE;
+	return is_left ? EXIT_FAILED : EXIT_DONE;
 }

@@ -1,93 +1,106 @@
-/* What the parts of the doctor share. One thread. */
+/* Shared by the files of the doctor. One thread. */
 #ifndef CLIENT_DOCTOR_DOCTOR_INTERNAL_H
 #define CLIENT_DOCTOR_DOCTOR_INTERNAL_H
 
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "client/doctor/finding.h"
+#include "client/base/cli.h"
 #include "client/enable/site.h"
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
+#include "proto/lib/finding.h"
 #include "proto/message.h"
 
-/* A repository that was looked at, by what must not be there twice. */
+/* A checked repository: no path and no id may occur twice. */
 struct known_repo {
 	char *path;
-	char *uuid; /* of refd/id; NULL: not served yet */
+	char *uuid; /* from refd/id; NULL: refd never served the repository */
 };
 
-/* One look at everything. */
+/* One run of all checks. */
 struct doctor {
 	const char *socket_option; /* --socket, or NULL */
 	struct findings f;
-	struct text looked; /* a line for each thing that was looked at */
 
-	/* What the daemon said; NULL, 0 and DEFAULT where it said nothing. */
+	/* From the daemon's answers; NULL, 0 and DEFAULT without an answer. */
 	char *socket, *state_dir;
 	pid_t daemon;
 	enum refd_durability durability;
 
 	bool has_git;
-	char **roots; /* of --system, with a slash at the end */
+	char **roots; /* of --system, each with a slash at its end */
 	size_t nr_roots;
 	struct known_repo *known;
 	size_t nr_known;
-	uint64_t *mounts; /* that were looked at */
+	uint64_t *mounts; /* ids of the checked mounts */
 	size_t nr_mounts;
 };
 
-/* One repository, while it is looked at. */
-struct patient {
+/* One repository, while it is checked. */
+struct doctor_repo {
 	struct doctor *d;
 	const struct gitdir *gd;
 	const char *name;  /* gd->common */
-	struct stat owner; /* whose it is */
-	bool as_owner;     /* looked at with its owner's rights */
+	struct stat owner; /* of the repository */
+	bool as_owner;     /* the checks have the rights of the owner */
 	struct site site;
 	struct block record;
-	struct gitconfig all; /* as git resolves it there */
-	char *hooks;          /* where git finds hooks */
+	struct gitconfig all; /* as git resolves it in the repository */
+	char *hooks;          /* the directory where git finds hooks */
 	bool hooks_are_set;   /* by core.hooksPath */
-	bool is_enabled;      /* meant to be: by a record, or a root's */
+	bool is_enabled;      /* by a record, or by a root of --system */
 };
+
+/* REPO "": about the machine. FILE: relative to REPO, an absolute path without
+ * REPO, or "". */
+void doctor_found(struct doctor *d, enum finding_id id, const char *repo,
+    const char *file, const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* About the repository as a whole. */
+void doctor_found_in(struct doctor_repo *p, enum finding_id id, const char *fmt,
+    ...) PRINTF_LIKE(3, 4);
+/* Adds a line to the list of checked objects. */
+void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 
 /* ---- the machine ---- */
 
-void look_at_daemon(struct doctor *d);
-/* What refd check-config says of the daemon's file. After look_at_daemon(). */
-void look_at_config(struct doctor *d);
-/* What that user gets of it, besides the owners of repositories. */
-void look_at_user(struct doctor *d, const char *name);
-void look_at_gits(struct doctor *d);
-void look_at_system(struct doctor *d);
-void look_at_list(struct doctor *d);
-/* The file system of PATH, where WHAT is kept; each once. */
-void look_at_disk(struct doctor *d, const char *path, const char *what);
-/* The same by its LINE of /proc/self/mountinfo, which is written to. */
-void look_at_mount(struct doctor *d, char *line, const char *what);
-/* Settings of the kernel, from files below PROC, which is "/proc". */
-void look_at_kernel(struct doctor *d, const char *proc);
+void doctor_check_daemon(struct doctor *d);
+/* The daemon's configuration, by refd check-config. After
+ * doctor_check_daemon(). */
+void doctor_check_config(struct doctor *d);
+/* Whether user NAME may use the daemon. */
+void doctor_check_user(struct doctor *d, const char *name);
+void doctor_check_gits(struct doctor *d);
+void doctor_check_system(struct doctor *d);
+void doctor_check_list(struct doctor *d);
+/* The file system of PATH, once for each mount. WHAT begins the sentences of
+ * its findings: "the journal is". */
+void doctor_check_disk(struct doctor *d, const char *path, const char *what);
+/* The same by a LINE of /proc/self/mountinfo, which is modified. */
+void doctor_check_mount(struct doctor *d, char *line, const char *what);
+/* Settings of the kernel, below PROC, which is "/proc". */
+void doctor_check_kernel(struct doctor *d, const char *proc);
 
 /* ---- a repository ---- */
 
-/* PATH is one, or that is what is found. */
-void look_at_repository(struct doctor *d, const char *path);
-/* These as its owner. */
-void look_at_hooks(struct patient *p);
-void look_at_patterns(struct patient *p);
-void look_at_settings(struct patient *p);
-void look_at_owners(struct patient *p);
-void look_at_links(struct patient *p);
-void look_at_worktrees(struct patient *p);
-void look_at_alternates(struct patient *p);
-void look_at_id(struct patient *p);
-/* And this as this program. */
-void look_at_locks(struct patient *p);
+/* If PATH is no repository, that is the finding. */
+void doctor_check_repository(struct doctor *d, const char *path);
+/* With the rights of the owner. */
+void doctor_check_hooks(struct doctor_repo *p);
+void doctor_check_patterns(struct doctor_repo *p);
+void doctor_check_settings(struct doctor_repo *p);
+void doctor_check_owners(struct doctor_repo *p);
+void doctor_check_links(struct doctor_repo *p);
+void doctor_check_worktrees(struct doctor_repo *p);
+void doctor_check_alternates(struct doctor_repo *p);
+void doctor_check_id(struct doctor_repo *p);
+/* With the rights of this process. */
+void doctor_check_locks(struct doctor_repo *p);
 
-/* ---- mending ---- */
+/* ---- repairs ---- */
 
-/* What can be; true: it was tried, and is to be looked at again. */
-bool mend(const struct findings *f);
+/* True: at least one repair was tried. All checks must run again. */
+bool doctor_mend(const struct findings *f);
 
 #endif

@@ -42,7 +42,7 @@ static char *refd_version_of(const char *path)
 }
 
 /* Another refd is one as well. */
-static bool look_at_program(struct patient *p, const char *hook)
+static bool check_program(struct doctor_repo *p, const char *hook)
 {
 	char *version;
 
@@ -50,7 +50,7 @@ static bool look_at_program(struct patient *p, const char *hook)
 		return true;
 	version = refd_version_of(hook);
 	if (version && strcmp(version, REFD_VERSION))
-		found(&p->d->f, FOUND_HOOK_VERSION, p->name,
+		doctor_found_in(p, FOUND_HOOK_VERSION,
 		    "its proc-receive hook is refd %s, this is %s", version,
 		    REFD_VERSION);
 	free(version);
@@ -59,7 +59,7 @@ static bool look_at_program(struct patient *p, const char *hook)
 
 /* ---- the hook ---- */
 
-static bool has_patterns(const struct patient *p)
+static bool has_patterns(const struct doctor_repo *p)
 {
 	return gitconfig_get(&p->all, PATTERNS) != NULL;
 }
@@ -79,17 +79,17 @@ static bool has_all_hooks(const char *dir)
 }
 
 /* Of refd's own directory of hooks each runs the repository's of its name. */
-static void look_at_forwarders(struct patient *p)
+static void check_forwarders(struct doctor_repo *p)
 {
 	if (p->hooks_are_set && block_has(&p->record, NOTE_USES, p->hooks) &&
 	    !has_all_hooks(p->hooks))
-		found(&p->d->f, FOUND_FORWARDERS, p->name,
+		doctor_found_in(p, FOUND_FORWARDERS,
 		    "hooks in %s are missing, so its own hooks of these names "
 		    "do not run",
 		    p->hooks);
 }
 
-static void look_at_chain(struct patient *p)
+static void check_chain(struct doctor_repo *p)
 {
 	char *own = xasprintf("%s/proc-receive", p->site.hooks);
 	const char *set = gitconfig_get(&p->all, "refd.chainhook");
@@ -97,7 +97,7 @@ static void look_at_chain(struct patient *p)
 	if (gitconfig_get(&p->all, "refd.chain") &&
 	    (set ? access(set, X_OK) < 0 :
 		   access(own, X_OK) < 0 || is_this_program(own)))
-		found(&p->d->f, FOUND_CHAIN_MISSING, p->name,
+		doctor_found_in(p, FOUND_CHAIN_MISSING,
 		    "refd.chain leaves refs to another proc-receive hook, and "
 		    "%s is none",
 		    set ? set : own);
@@ -105,61 +105,60 @@ static void look_at_chain(struct patient *p)
 }
 
 /* There is none that git would run. */
-static void tell_missing(struct patient *p, const char *hook)
+static void tell_missing(struct doctor_repo *p, const char *hook)
 {
 	const char *effect =
 	    has_patterns(p) ? "every push fails" : "pushes do not reach refd";
 
 	if (access(hook, F_OK) == 0)
-		found(&p->d->f, FOUND_HOOK_MODE, p->name,
-		    "%s is not executable: %s", hook, effect);
+		doctor_found_in(p, FOUND_HOOK_MODE, "%s is not executable: %s",
+		    hook, effect);
 	else if (p->hooks_are_set &&
 	    !block_has(&p->record, NOTE_USES, p->hooks))
-		found(&p->d->f, FOUND_HOOKS_PATH, p->name,
+		doctor_found_in(p, FOUND_HOOKS_PATH,
 		    "core.hooksPath is %s, and there is no proc-receive: %s",
 		    p->hooks, effect);
 	else
-		found(&p->d->f, FOUND_HOOK_MISSING, p->name,
-		    "there is no %s: %s", hook, effect);
+		doctor_found_in(p, FOUND_HOOK_MISSING, "there is no %s: %s",
+		    hook, effect);
 }
 
-static void tell_other(struct patient *p, const char *hook)
+static void tell_other(struct doctor_repo *p, const char *hook)
 {
 	if (p->hooks_are_set)
-		found(&p->d->f, FOUND_HOOKS_PATH, p->name,
+		doctor_found_in(p, FOUND_HOOKS_PATH,
 		    "core.hooksPath is %s, and its proc-receive is not refd: "
 		    "pushes do not reach refd",
 		    p->hooks);
 	else
-		found(&p->d->f, FOUND_HOOK_OTHER, p->name,
+		doctor_found_in(p, FOUND_HOOK_OTHER,
 		    "%s is not refd: pushes do not reach refd", hook);
 }
 
-void look_at_hooks(struct patient *p)
+void doctor_check_hooks(struct doctor_repo *p)
 {
 	char *hook = xasprintf("%s/proc-receive", p->hooks);
 	bool is_there = access(hook, X_OK) == 0;
-	bool is_refd = is_there && look_at_program(p, hook);
+	bool is_refd = is_there && check_program(p, hook);
 
 	p->is_enabled |= is_refd || has_patterns(p);
 	if (!p->is_enabled)
-		found(&p->d->f, FOUND_NOT_ENABLED, p->name,
-		    "pushes are git's, as it comes");
+		doctor_found_in(p, FOUND_NOT_ENABLED, "pushes are left to git");
 	else if (!is_there)
 		tell_missing(p, hook);
 	else if (!is_refd)
 		tell_other(p, hook);
 	if (p->record.nr && !site_holds(&p->site, &p->record))
-		found(&p->d->f, FOUND_ENABLE_INCOMPLETE, p->name,
+		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,
 		    "some of what refd enable did is not there any more");
-	look_at_forwarders(p);
-	look_at_chain(p);
+	check_forwarders(p);
+	check_chain(p);
 	free(hook);
 }
 
 /* ---- which refs ---- */
 
-static bool is_handed(const struct patient *p, const char *name,
+static bool is_handed(const struct doctor_repo *p, const char *name,
     bool from_nothing, bool to_nothing)
 {
 	const char *key, *value;
@@ -176,7 +175,7 @@ static bool is_handed(const struct patient *p, const char *name,
 	return false;
 }
 
-static void look_at_values(struct patient *p)
+static void check_values(struct doctor_repo *p)
 {
 	const char *key, *value;
 	struct refpattern rp;
@@ -188,7 +187,7 @@ static void look_at_values(struct patient *p)
 		refpattern_parse(&rp, value);
 		if (!(rp.adds || rp.deletes || rp.modifies) ||
 		    strpbrk(rp.prefix, " \t,:") || !rp.len)
-			found(&p->d->f, FOUND_PATTERN_USELESS, p->name,
+			doctor_found_in(p, FOUND_PATTERN_USELESS,
 			    "receive.procReceiveRefs has '%s', which matches "
 			    "nothing: a list is no pattern, and one with a "
 			    "colon needs a, d or m before it",
@@ -197,7 +196,8 @@ static void look_at_values(struct patient *p)
 }
 
 /* Of all kinds of changes, in and out of refs/. */
-static void count_handed(const struct patient *p, size_t *handed, size_t *all)
+static void count_handed(const struct doctor_repo *p, size_t *handed,
+    size_t *all)
 {
 	static const char *const names[] = { "refs/heads/a", "refs/tags/a",
 		"refs/for/a", "refs/a/b/c", "refs/x", "HEAD" };
@@ -210,26 +210,26 @@ static void count_handed(const struct patient *p, size_t *handed, size_t *all)
 			    is_handed(p, names[i], change == 0, change == 1);
 }
 
-void look_at_patterns(struct patient *p)
+void doctor_check_patterns(struct doctor_repo *p)
 {
 	size_t handed, all;
 
 	if (!p->is_enabled)
 		return;
-	look_at_values(p);
+	check_values(p);
 	count_handed(p, &handed, &all);
 	if (handed == all)
 		return;
 	if (!p->record.nr && !has_patterns(p))
-		found(&p->d->f, FOUND_INCLUDE_MISSED, p->name,
+		doctor_found_in(p, FOUND_INCLUDE_MISSED,
 		    "what refd enable --system includes for the directory "
 		    "around it does not reach it: pushes are not served");
 	else if (handed == 0)
-		found(&p->d->f, FOUND_PATTERNS_MISSING, p->name,
+		doctor_found_in(p, FOUND_PATTERNS_MISSING,
 		    "receive.procReceiveRefs matches no ref: pushes do not "
 		    "reach refd");
 	else
-		found(&p->d->f, FOUND_PATTERNS_PARTIAL, p->name,
+		doctor_found_in(p, FOUND_PATTERNS_PARTIAL,
 		    "receive.procReceiveRefs matches some refs: a push may be "
 		    "split between refd and git, and be half done");
 }

@@ -9,7 +9,7 @@
 
 #include "client/doctor/doctor_internal.h"
 
-static bool is_link(const struct patient *p, const char *name)
+static bool is_link(const struct doctor_repo *p, const char *name)
 {
 	char *path = xasprintf("%s/%s", p->name, name);
 	struct stat st;
@@ -19,7 +19,7 @@ static bool is_link(const struct patient *p, const char *name)
 	return is;
 }
 
-static bool leads_out(const struct patient *p, const char *path)
+static bool leads_out(const struct doctor_repo *p, const char *path)
 {
 	char real[PATH_MAX];
 	size_t len = strlen(p->name);
@@ -29,7 +29,7 @@ static bool leads_out(const struct patient *p, const char *path)
 }
 
 /* The first of them; there may be many. */
-static void look_below(struct patient *p, const char *name)
+static void look_below(struct doctor_repo *p, const char *name)
 {
 	char *path = xasprintf("%s/%s", p->name, name);
 	char *const paths[] = { path, NULL };
@@ -41,9 +41,10 @@ static void look_below(struct patient *p, const char *name)
 		if (at->fts_info != FTS_SL || stat(at->fts_path, &st) < 0 ||
 		    !S_ISDIR(st.st_mode) || !leads_out(p, at->fts_path))
 			continue;
-		found(&p->d->f, FOUND_REFS_LINK, p->name,
-		    "%s leads out of the repository: refd refuses refs there",
-		    at->fts_path);
+		doctor_found(p->d, FOUND_REFS_LINK, p->name,
+		    at->fts_path + strlen(p->name) + 1,
+		    "the link leads out of the repository: refd refuses refs "
+		    "there");
 		break;
 	}
 	if (fts)
@@ -51,16 +52,16 @@ static void look_below(struct patient *p, const char *name)
 	free(path);
 }
 
-void look_at_links(struct patient *p)
+void doctor_check_links(struct doctor_repo *p)
 {
 	if (!p->is_enabled)
 		return;
 	if (is_link(p, "HEAD"))
-		found(&p->d->f, FOUND_HEAD_LINK, p->name,
+		doctor_found_in(p, FOUND_HEAD_LINK,
 		    "HEAD is a link of the file system: pushes are left to "
 		    "git, and have its durability");
 	if (is_link(p, "packed-refs"))
-		found(&p->d->f, FOUND_PACKED_LINK, p->name,
+		doctor_found_in(p, FOUND_PACKED_LINK,
 		    "packed-refs is a link: what deletes refs is left to git");
 	look_below(p, "refs");
 	look_below(p, "logs");

@@ -155,47 +155,48 @@ static char *holder_of(const char *path)
 	return who;
 }
 
-/* ---- what is told of them ---- */
+/* ---- findings ---- */
 
-static void tell(struct patient *p, const struct lock *lock, bool served)
+static void check_lock(struct doctor_repo *p, const struct lock *lock,
+    bool served)
 {
-	char *who = lock->is_refds ? NULL : holder_of(lock->path);
+	char *holder = lock->is_refds ? NULL : holder_of(lock->path);
 	intmax_t age = (intmax_t)(time(NULL) - lock->st.st_mtime);
-	struct findings *f = &p->d->f;
+	const char *file = lock->path + strlen(p->name) + 1;
 
 	if (lock->is_refds && !served)
-		found(f, FOUND_LOCK_OF_REFD, lock->path,
-		    "a lock of refd's, %jd seconds old, and no daemon has the "
+		doctor_found(p->d, FOUND_LOCK_OF_REFD, p->name, file,
+		    "a lock of refd, %jd seconds old, and no daemon serves the "
 		    "repository",
 		    age);
 	else if (lock->is_refds)
-		found(f, FOUND_LOCK_HELD, lock->path,
+		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
 		    "held by the daemon, for %jd seconds", age);
-	else if (who)
-		found(f, FOUND_LOCK_HELD, lock->path,
-		    "held by %s, for %jd seconds", who, age);
+	else if (holder)
+		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
+		    "held by %s, for %jd seconds", holder, age);
 	else
-		found(f, FOUND_LOCK_STALE, lock->path,
-		    "%jd seconds old, and nobody has it open: who made it may "
-		    "have died",
+		doctor_found(p->d, FOUND_LOCK_STALE, p->name, file,
+		    "%jd seconds old, and no process has it open: its writer "
+		    "may have died",
 		    age);
-	free(who);
+	free(holder);
 }
 
-/* Without the lock nobody is writing it, and it stops all who would. */
-static void look_at_new(struct patient *p, const struct lock *lock)
+/* Without packed-refs.lock, no process writes packed-refs.new. */
+static void check_new(struct doctor_repo *p, const struct lock *lock)
 {
 	char *other = xasprintf("%s/packed-refs.lock", p->name);
 
 	if (access(other, F_OK) < 0)
-		found(&p->d->f, FOUND_PACKED_NEW, p->name,
+		doctor_found(p->d, FOUND_PACKED_NEW, p->name, "packed-refs.new",
 		    "packed-refs.new is %jd seconds old, and git cannot pack "
 		    "or delete refs while it is there",
 		    (intmax_t)(time(NULL) - lock->st.st_mtime));
 	free(other);
 }
 
-void look_at_locks(struct patient *p)
+void doctor_check_locks(struct doctor_repo *p)
 {
 	char *refs = xasprintf("%s/refs", p->name);
 	char *worktrees = xasprintf("%s/worktrees", p->name);
@@ -212,9 +213,9 @@ void look_at_locks(struct patient *p)
 	served = l.nr && is_served(p->name);
 	for (i = 0; i < l.nr; i++) {
 		if (ends_with(l.list[i].path, ".new"))
-			look_at_new(p, &l.list[i]);
+			check_new(p, &l.list[i]);
 		else
-			tell(p, &l.list[i], served);
+			check_lock(p, &l.list[i], served);
 		free(l.list[i].path);
 	}
 	free(l.list);

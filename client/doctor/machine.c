@@ -18,18 +18,18 @@
 
 /* ---- the daemon ---- */
 
-static void look_at_hello(struct doctor *d, const struct refd_hello *hello)
+static void check_hello(struct doctor *d, const struct refd_hello *hello)
 {
 	d->daemon = (pid_t)hello->pid;
-	text_addf(&d->looked, "the daemon on %s (%s, pid %d)\n", d->socket,
+	doctor_checked(d, false, "the daemon on %s (%s, pid %d)", d->socket,
 	    hello->software, (int)d->daemon);
 	if (strcmp(hello->software, "refd/" REFD_VERSION))
-		found(&d->f, FOUND_DAEMON_VERSION, d->socket,
+		doctor_found(d, FOUND_DAEMON_VERSION, "", d->socket,
 		    "the daemon is %s, this program refd/%s", hello->software,
 		    REFD_VERSION);
 	if (hello->state != REFD_SERVING)
-		found(&d->f, FOUND_DAEMON_STATE, d->socket, "the daemon is %s",
-		    refd_server_state_name(hello->state));
+		doctor_found(d, FOUND_DAEMON_STATE, "", d->socket,
+		    "the daemon is %s", refd_server_state_name(hello->state));
 }
 
 static void take_pair(struct doctor *d, const struct refd_pair *pair)
@@ -39,23 +39,23 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 	if (!strcmp(pair->key, "durability"))
 		refd_durability_from_name(pair->value, &d->durability);
 	if (!strcmp(pair->key, "fatal") && *pair->value)
-		found(&d->f, FOUND_DAEMON_FATAL, d->socket,
+		doctor_found(d, FOUND_DAEMON_FATAL, "", d->socket,
 		    "the daemon cannot go on: %s", pair->value);
 	if (!strcmp(pair->key, "confined_without") && *pair->value)
-		found(&d->f, FOUND_DAEMON_UNCONFINED, d->socket,
+		doctor_found(d, FOUND_DAEMON_UNCONFINED, "", d->socket,
 		    "the daemon is confined without %s", pair->value);
 	if (!strcmp(pair->key, "flush_hangs_s") && strcmp(pair->value, "0"))
-		found(&d->f, FOUND_FLUSH_HANGS, d->socket,
+		doctor_found(d, FOUND_FLUSH_HANGS, "", d->socket,
 		    "a disk has not come back from a flush for %s s",
 		    pair->value);
 	if (!strcmp(pair->key, "awaiting_repos") && strcmp(pair->value, "0"))
-		found(&d->f, FOUND_RECOVERY_AWAITS, d->socket,
+		doctor_found(d, FOUND_RECOVERY_AWAITS, "", d->socket,
 		    "%s repositories await recovery and are not served: they "
 		    "are gone, or their disk failed",
 		    pair->value);
 	if (!strcmp(pair->key, "doubted_filesystems") &&
 	    strcmp(pair->value, "0"))
-		found(&d->f, FOUND_FS_FAILED, d->socket,
+		doctor_found(d, FOUND_FS_FAILED, "", d->socket,
 		    "%s file systems failed to sync: what they have in memory "
 		    "may not be on their disk",
 		    pair->value);
@@ -75,7 +75,7 @@ static void ask_status(struct doctor *d, struct refd *r)
 }
 
 /* Who can't read it is in no position to tell. */
-static void look_at_namespace(struct doctor *d)
+static void check_namespace(struct doctor *d)
 {
 	char *path = xasprintf("/proc/%d/ns/user", (int)d->daemon);
 	char its[64], ours[64];
@@ -83,7 +83,7 @@ static void look_at_namespace(struct doctor *d)
 	ssize_t b = readlink("/proc/self/ns/user", ours, sizeof(ours) - 1);
 
 	if (a > 0 && b > 0 && (a != b || memcmp(its, ours, (size_t)a)))
-		found(&d->f, FOUND_DAEMON_USERS, d->socket,
+		doctor_found(d, FOUND_DAEMON_USERS, "", d->socket,
 		    "the daemon is in a user namespace of its own, where it "
 		    "cannot tell users apart");
 	free(path);
@@ -109,18 +109,18 @@ static bool is_inside_repository(const char *dir, struct text *which)
 	return is;
 }
 
-static void look_at_state(struct doctor *d)
+static void check_state(struct doctor *d)
 {
 	struct text which = { 0 };
 	struct stat st;
 
-	text_addf(&d->looked, "the state in %s\n", d->state_dir);
-	look_at_disk(d, d->state_dir, "the journal is");
+	doctor_checked(d, false, "the state in %s", d->state_dir);
+	doctor_check_disk(d, d->state_dir, "the journal is");
 	if (is_inside_repository(d->state_dir, &which))
-		found(&d->f, FOUND_STATE_INSIDE, d->state_dir,
+		doctor_found(d, FOUND_STATE_INSIDE, "", d->state_dir,
 		    "the journal is inside of the repository %s", which.data);
 	if (stat(d->state_dir, &st) == 0 && (st.st_mode & 0022))
-		found(&d->f, FOUND_STATE_OPEN, d->state_dir,
+		doctor_found(d, FOUND_STATE_OPEN, "", d->state_dir,
 		    "others may write to the journal's directory (mode %04o)",
 		    st.st_mode & 07777);
 	text_done(&which);
@@ -129,20 +129,21 @@ static void look_at_state(struct doctor *d)
 static void not_there(struct doctor *d, int err, const char *why)
 {
 	if (err == -EACCES)
-		found(&d->f, FOUND_SOCKET_CLOSED, d->socket,
+		doctor_found(d, FOUND_SOCKET_CLOSED, "", d->socket,
 		    "who runs this may not open it: %s", why);
 	else if (err == -EPERM)
-		found(&d->f, FOUND_USER_DENIED, d->socket,
+		doctor_found(d, FOUND_USER_DENIED, "", d->socket,
 		    "the daemon denies who runs this: %s", why);
 	else if (err == -EHOSTDOWN)
-		found(&d->f, FOUND_DAEMON_FAILED, d->socket, "%s", why);
+		doctor_found(d, FOUND_DAEMON_FAILED, "", d->socket, "%s", why);
 	else if (err == -EPROTO)
-		found(&d->f, FOUND_DAEMON_PROTOCOL, d->socket, "%s", why);
+		doctor_found(d, FOUND_DAEMON_PROTOCOL, "", d->socket, "%s",
+		    why);
 	else
-		found(&d->f, FOUND_DAEMON_AWAY, d->socket, "%s", why);
+		doctor_found(d, FOUND_DAEMON_AWAY, "", d->socket, "%s", why);
 }
 
-void look_at_daemon(struct doctor *d)
+void doctor_check_daemon(struct doctor *d)
 {
 	struct refd *r;
 	int err;
@@ -151,19 +152,19 @@ void look_at_daemon(struct doctor *d)
 	r = refd_new(d->socket);
 	err = r ? refd_connect(r, ASK_MS) : -ENOMEM;
 	if (err < 0) {
-		text_addf(&d->looked, "the socket %s\n", d->socket);
+		doctor_checked(d, false, "the socket %s", d->socket);
 		not_there(d, err, r ? refd_error(r) : "out of memory");
 	} else {
-		look_at_hello(d, refd_hello(r));
+		check_hello(d, refd_hello(r));
 		ask_status(d, r);
-		look_at_namespace(d);
+		check_namespace(d);
 	}
 	refd_free(r);
 	if (d->state_dir)
-		look_at_state(d);
+		check_state(d);
 }
 
-void look_at_user(struct doctor *d, const char *name)
+void doctor_check_user(struct doctor *d, const char *name)
 {
 	const struct passwd *pw = getpwnam(name);
 	struct text why = { 0 };
@@ -173,14 +174,14 @@ void look_at_user(struct doctor *d, const char *name)
 		die("there is no user '%s'", name);
 	if (geteuid() != 0 && pw->pw_uid != geteuid())
 		die("only root can look as another user");
-	text_addf(&d->looked, "what %s gets of the daemon\n", name);
+	doctor_checked(d, false, "the access of %s to the daemon", name);
 	probe = probe_as(pw->pw_uid, d->socket, NULL, &why);
 	if (probe == PROBE_CLOSED)
-		found(&d->f, FOUND_SOCKET_CLOSED, name,
-		    "this user cannot open the socket: %s", why.data);
+		doctor_found(d, FOUND_SOCKET_CLOSED, "", d->socket,
+		    "user %s cannot open the socket: %s", name, why.data);
 	if (probe == PROBE_DENIED)
-		found(&d->f, FOUND_USER_DENIED, name,
-		    "the daemon denies this user: %s", why.data);
+		doctor_found(d, FOUND_USER_DENIED, "", d->socket,
+		    "the daemon refuses user %s: %s", name, why.data);
 	text_done(&why);
 }
 
@@ -211,7 +212,7 @@ static char *config_of(const char *socket)
 
 /* Only the owner of the file gets a finding: the daemon's roots may be closed
  * to other users. If refd check-config can't run, the file is not judged. */
-void look_at_config(struct doctor *d)
+void doctor_check_config(struct doctor *d)
 {
 	char *file = config_of(d->socket), *what;
 	const char *argv[] = { "/bin/sh", "-c",
@@ -223,12 +224,12 @@ void look_at_config(struct doctor *d)
 	if (file && stat(file, &st) == 0 && st.st_uid == geteuid())
 		status = child_capture(argv, &said);
 	if (status == EXIT_DONE || status == EXIT_FAILED)
-		text_addf(&d->looked, "the configuration %s\n", file);
+		doctor_checked(d, false, "the configuration %s", file);
 	if (status == EXIT_FAILED && said.len) {
 		what = said.data;
 		what += has_prefix(what, "refd: ") ? 6 : 0;
 		what[strcspn(what, "\n")] = '\0';
-		found(&d->f, FOUND_DAEMON_CONFIG, file, "%s", what);
+		doctor_found(d, FOUND_DAEMON_CONFIG, "", file, "%s", what);
 	}
 	text_done(&said);
 	free(file);
@@ -236,13 +237,13 @@ void look_at_config(struct doctor *d)
 
 /* ---- the kernel ---- */
 
-void look_at_kernel(struct doctor *d, const char *proc)
+void doctor_check_kernel(struct doctor *d, const char *proc)
 {
 	char *path = xasprintf("%s/sys/fs/protected_hardlinks", proc);
 	struct text t = { 0 };
 
 	if (text_read_file(&t, path) == 0 && !strcmp(t.data, "0\n"))
-		found(&d->f, FOUND_HARDLINKS, "fs.protected_hardlinks",
+		doctor_found(d, FOUND_HARDLINKS, "", path,
 		    "users may link files that they may not write: a member of "
 		    "a repository's group can put another repository's files "
 		    "in it");
@@ -268,19 +269,19 @@ static char *version_of(const char *git)
 	return version;
 }
 
-static void look_at_version(struct doctor *d, const char *git,
+static void check_version(struct doctor *d, const char *git,
     const char *version)
 {
 	unsigned its_major = 0, its_minor = 0;
 
-	text_addf(&d->looked, "git %s in %s\n", version, git);
+	doctor_checked(d, false, "git %s in %s", version, git);
 	if (sscanf(version, "%u.%u", &its_major, &its_minor) != 2)
 		return;
 	if (its_major < 2 || (its_major == 2 && its_minor < 29))
-		found(&d->f, FOUND_GIT_OLD, git,
+		doctor_found(d, FOUND_GIT_OLD, "", git,
 		    "git %s does not run proc-receive hooks", version);
 	else if (its_major == 2 && its_minor < 36)
-		found(&d->f, FOUND_GIT_NO_FSYNC, git,
+		doctor_found(d, FOUND_GIT_NO_FSYNC, "", git,
 		    "git %s does not know core.fsync, so its pack-refs can "
 		    "lose in a power cut what refd had made durable, and a "
 		    "push leave objects empty",
@@ -289,7 +290,7 @@ static void look_at_version(struct doctor *d, const char *git,
 
 /* Of every directory in PATH: a hook's git is the first, a server may have
  * been told of another. */
-void look_at_gits(struct doctor *d)
+void doctor_check_gits(struct doctor *d)
 {
 	char *path = xstrdup(getenv("PATH") ? getenv("PATH") : ""), *rest;
 	char *dir = strtok_r(path, ":", &rest);
@@ -303,11 +304,11 @@ void look_at_gits(struct doctor *d)
 		if (version && !first) {
 			first = version;
 			first_git = git;
-			look_at_version(d, git, version);
+			check_version(d, git, version);
 			continue;
 		}
 		if (version && strcmp(version, first))
-			found(&d->f, FOUND_GIT_VERSIONS, git,
+			doctor_found(d, FOUND_GIT_VERSIONS, "", git,
 			    "git %s, and %s before it in PATH is %s", version,
 			    first_git, first);
 		free(version);
@@ -315,7 +316,8 @@ void look_at_gits(struct doctor *d)
 	}
 	d->has_git = first;
 	if (!first)
-		found(&d->f, FOUND_GIT_MISSING, "PATH", "there is no git");
+		doctor_found(d, FOUND_GIT_MISSING, "", "",
+		    "there is no git in PATH");
 	free(first);
 	free(first_git);
 	free(path);
@@ -330,7 +332,7 @@ static void add_root(struct doctor *d, char *root)
 }
 
 /* Whoever pushes has to read what the system's configuration includes. */
-static void look_at_include(struct doctor *d, const char *file)
+static void check_include(struct doctor *d, const char *file)
 {
 	char *path = xstrdup(file), *slash = path;
 	struct stat st;
@@ -342,13 +344,13 @@ static void look_at_include(struct doctor *d, const char *file)
 		*slash = '/';
 	}
 	if (!is_open)
-		found(&d->f, FOUND_SYSTEM_CLOSED, file,
+		doctor_found(d, FOUND_SYSTEM_CLOSED, "", file,
 		    "not everybody may read it: git ends for them, or leaves "
 		    "their pushes unserved");
 	free(path);
 }
 
-void look_at_system(struct doctor *d)
+void doctor_check_system(struct doctor *d)
 {
 	char *file = system_file("gitconfig");
 	struct block record;
@@ -361,12 +363,13 @@ void look_at_system(struct doctor *d)
 		if (!strcmp(record.lines[i].key, NOTE_ROOT))
 			add_root(d, xstrdup(record.lines[i].value));
 	if (d->nr_roots) {
-		look_at_include(d, file);
-		text_addf(&d->looked, "what is enabled below %zu root%s\n",
-		    d->nr_roots, d->nr_roots == 1 ? "" : "s");
+		check_include(d, file);
+		doctor_checked(d, false,
+		    "refd enable --system, with %zu root%s", d->nr_roots,
+		    d->nr_roots == 1 ? "" : "s");
 	}
 	if (record.nr && !site_holds(&site, &record))
-		found(&d->f, FOUND_SYSTEM_INCOMPLETE, site.name,
+		doctor_found(d, FOUND_SYSTEM_INCOMPLETE, "", site.name,
 		    "some of what refd enable --system did is not there any "
 		    "more");
 	block_done(&record);
@@ -374,7 +377,7 @@ void look_at_system(struct doctor *d)
 	free(file);
 }
 
-void look_at_list(struct doctor *d)
+void doctor_check_list(struct doctor *d)
 {
 	struct registry r = { 0 };
 	struct stat st;
@@ -383,9 +386,8 @@ void look_at_list(struct doctor *d)
 	registry_read(&r);
 	for (i = 0; i < r.nr; i++)
 		if (stat(r.entries[i].path, &st) < 0 && errno != EACCES)
-			found(&d->f, FOUND_LISTED_GONE, r.entries[i].path,
-			    "it is on the list of what is enabled, and is gone "
-			    "(%s)",
+			doctor_found(d, FOUND_LISTED_GONE, r.entries[i].path,
+			    "", "it is listed as enabled, and is gone (%s)",
 			    strerror(errno));
 	registry_done(&r);
 }

@@ -1,6 +1,7 @@
 /*
- * What can be mended without a risk. "refd enable" is run for most of it,
- * which says by itself what it cannot do, and writes down what it does.
+ * Repairs without a risk. Most run "refd enable", which records its steps. A
+ * repair reports nothing: the checks that follow show whether the finding is
+ * gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
 
-/* What it does is told by what is not found any more. */
 static void run(const char *const argv[])
 {
 	struct text t = { 0 };
@@ -38,8 +38,8 @@ static void enable_system_again(void)
 	run(argv);
 }
 
-/* Where the directory around it is gone as well, it may be a disk that is not
- * mounted. */
+/* If the directory around PATH is missing too, a disk may be unmounted, and
+ * PATH stays listed. */
 static void forget(const char *path)
 {
 	char *around = xstrdup(path), *slash = strrchr(around, '/');
@@ -56,7 +56,7 @@ static void forget(const char *path)
 	registry_close();
 }
 
-/* Who holds git's lock may remove it: nobody else is writing it then. */
+/* Under git's lock, because the holder of the lock writes packed-refs.new. */
 static void remove_new(const char *repo)
 {
 	char *lock = xasprintf("%s/packed-refs.lock", repo);
@@ -81,47 +81,55 @@ static void remove_new(const char *repo)
 	free(new);
 }
 
-/* Is that done already, for what was found before? */
+/* Does the list name the same repair of the same repository before AT? The
+ * findings of a repository are neighbours. */
 static bool is_again(const struct findings *f, size_t at)
 {
-	const struct finding *this = &f->list[at];
-	size_t i;
+	const struct finding *this = &f->list[at]->finding, *other;
 
-	for (i = 0; i < at; i++)
-		if (finding_mend(f->list[i].id) == finding_mend(this->id) &&
-		    !strcmp(f->list[i].where, this->where))
+	while (at-- > 0) {
+		other = &f->list[at]->finding;
+		if (strcmp(other->repo, this->repo))
+			return false;
+		if (finding_repair(other->id) == finding_repair(this->id))
 			return true;
+	}
 	return false;
 }
 
-bool mend(const struct findings *f)
+/* False: this command has no such repair. */
+static bool mend(const struct finding *finding)
+{
+	switch (finding_repair(finding->id)) {
+	case REPAIR_ENABLE:
+		enable(finding->repo);
+		return true;
+	case REPAIR_SYSTEM:
+		enable_system_again();
+		return true;
+	case REPAIR_LIST:
+		forget(finding->repo);
+		return true;
+	case REPAIR_PACKED_NEW:
+		remove_new(finding->repo);
+		return true;
+	case REPAIR_NONE:
+	case REPAIR_REF:
+	case REPAIR_LOG:
+	case REPAIR_EMPTY:
+	case REPAIR_LOCKS:
+		break;
+	}
+	return false;
+}
+
+bool doctor_mend(const struct findings *f)
 {
 	bool any = false;
 	size_t i;
 
-	for (i = 0; i < f->nr; i++) {
-		enum mend how = finding_mend(f->list[i].id);
-		const char *where = f->list[i].where;
-
-		any |= how != MEND_NOT;
-		if (is_again(f, i))
-			continue;
-		switch (how) {
-		case MEND_NOT:
-			break;
-		case MEND_ENABLE:
-			enable(where);
-			break;
-		case MEND_SYSTEM:
-			enable_system_again();
-			break;
-		case MEND_LIST:
-			forget(where);
-			break;
-		case MEND_PACKED:
-			remove_new(where);
-			break;
-		}
-	}
+	for (i = 0; i < f->nr; i++)
+		if (!is_again(f, i))
+			any |= mend(&f->list[i]->finding);
 	return any;
 }

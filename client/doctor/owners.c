@@ -12,7 +12,7 @@
 #include "client/doctor/doctor_internal.h"
 
 struct count {
-	const struct patient *p;
+	const struct doctor_repo *p;
 	size_t nr;
 	char *example; /* owned */
 };
@@ -65,7 +65,7 @@ static void walk(struct count *c, const char *below, int depth, bool files,
 	free(path);
 }
 
-void look_at_owners(struct patient *p)
+void doctor_check_owners(struct doctor_repo *p)
 {
 	struct count c = { .p = p };
 
@@ -76,7 +76,7 @@ void look_at_owners(struct patient *p)
 	walk(&c, "objects", 1, false, false);
 	walk(&c, "objects/pack", 1, true, false);
 	if (c.nr)
-		found(&p->d->f, FOUND_OWNER_MIXED, p->name,
+		doctor_found_in(p, FOUND_OWNER_MIXED,
 		    "%zu files and directories cannot be used by its owner, "
 		    "such as %s",
 		    c.nr, c.example);

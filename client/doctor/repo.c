@@ -14,21 +14,21 @@
 #include "client/request/connect.h"
 #include "client/request/unserved.h"
 
-static bool load_config(struct patient *p)
+static bool load_config(struct doctor_repo *p)
 {
 	char *dir = xasprintf("--git-dir=%s", p->gd->path);
 	const char *list[] = { "git", dir, "config", "-z", "--list", NULL };
 	bool ok = child_capture(list, &p->all.list) == 0;
 
 	if (!ok)
-		found(&p->d->f, FOUND_CONFIG_BROKEN, p->name,
+		doctor_found_in(p, FOUND_CONFIG_BROKEN,
 		    "git cannot read its configuration");
 	free(dir);
 	return ok;
 }
 
 /* A relative one is found from where git runs hooks. */
-static char *find_hooks(struct patient *p)
+static char *find_hooks(struct doctor_repo *p)
 {
 	char *dir = xasprintf("--git-dir=%s", p->gd->path), *path;
 	const char *get[] = { "git", dir, "config", "--type=path", "-z",
@@ -58,8 +58,8 @@ static char *user_name(uid_t uid)
 	return xasprintf("user %u", (unsigned)uid);
 }
 
-static void tell_probe(struct patient *p, enum probe probe, const char *socket,
-    const char *why)
+static void tell_probe(struct doctor_repo *p, enum probe probe,
+    const char *socket, const char *why)
 {
 	struct findings *f = &p->d->f;
 	char *who = user_name(p->owner.st_uid);
@@ -69,25 +69,26 @@ static void tell_probe(struct patient *p, enum probe probe, const char *socket,
 	case PROBE_STATE:
 		break;
 	case PROBE_AWAY:
-		if (!findings_have(f, FOUND_DAEMON_AWAY, socket))
-			found(f, FOUND_DAEMON_AWAY, socket,
+		if (!findings_have(f, FOUND_DAEMON_AWAY, "", socket))
+			doctor_found(p->d, FOUND_DAEMON_AWAY, "", socket,
 			    "%s, where pushes into %s look for it", why,
 			    p->name);
 		break;
 	case PROBE_CLOSED:
-		found(f, FOUND_SOCKET_CLOSED, p->name,
+		doctor_found_in(p, FOUND_SOCKET_CLOSED,
 		    "its owner, %s, cannot open the socket: %s", who, why);
 		break;
 	case PROBE_DENIED:
-		found(f, FOUND_USER_DENIED, p->name,
+		doctor_found_in(p, FOUND_USER_DENIED,
 		    "the daemon denies its owner, %s: %s", who, why);
 		break;
 	case PROBE_PROTOCOL:
-		if (!findings_have(f, FOUND_DAEMON_PROTOCOL, socket))
-			found(f, FOUND_DAEMON_PROTOCOL, socket, "%s", why);
+		if (!findings_have(f, FOUND_DAEMON_PROTOCOL, "", socket))
+			doctor_found(p->d, FOUND_DAEMON_PROTOCOL, "", socket,
+			    "%s", why);
 		break;
 	case PROBE_REFUSED:
-		found(f, FOUND_REPO_REFUSED, p->name, "the daemon says: %s",
+		doctor_found_in(p, FOUND_REPO_REFUSED, "the daemon says: %s",
 		    why);
 		break;
 	}
@@ -95,7 +96,7 @@ static void tell_probe(struct patient *p, enum probe probe, const char *socket,
 }
 
 /* The daemon's view of the same path, where this may look at it. */
-static void look_through_daemon(struct patient *p)
+static void look_through_daemon(struct doctor_repo *p)
 {
 	char *path;
 	struct stat st;
@@ -107,36 +108,36 @@ static void look_through_daemon(struct patient *p)
 		free(path);
 		path = xasprintf("/proc/%d/root%s", (int)p->d->daemon, p->name);
 		if (stat(path, &st) < 0)
-			found(&p->d->f, FOUND_DAEMON_SEES, p->name,
+			doctor_found_in(p, FOUND_DAEMON_SEES,
 			    "the daemon does not see it: %s", strerror(errno));
 		else if (st.st_dev != p->gd->dev || st.st_ino != p->gd->ino)
-			found(&p->d->f, FOUND_DAEMON_SEES, p->name,
+			doctor_found_in(p, FOUND_DAEMON_SEES,
 			    "the daemon sees another directory there");
 	}
 	free(path);
 }
 
 /* Said once: it is of the machine, not of the repository. */
-static void look_at_distance(struct patient *p)
+static void check_distance(struct doctor_repo *p)
 {
 	const char *state = p->d->state_dir;
 	struct stat st;
 
 	if (state && stat(state, &st) == 0 && st.st_dev != p->gd->dev &&
-	    !findings_have(&p->d->f, FOUND_STATE_ELSEWHERE, state))
-		found(&p->d->f, FOUND_STATE_ELSEWHERE, state,
+	    !findings_have(&p->d->f, FOUND_STATE_ELSEWHERE, "", state))
+		doctor_found(p->d, FOUND_STATE_ELSEWHERE, "", state,
 		    "the journal is on another file system than %s: a snapshot "
 		    "of one does not go with the other",
 		    p->name);
 }
 
-static void look_at_service(struct patient *p)
+static void check_service(struct doctor_repo *p)
 {
 	char *socket = connect_socket(p->d->socket_option, &p->all);
 	struct text why = { 0 };
 	enum probe probe;
 
-	look_at_distance(p);
+	check_distance(p);
 	look_through_daemon(p);
 	if (p->d->daemon || strcmp(socket, p->d->socket)) {
 		probe = probe_as(p->owner.st_uid, socket, p->gd, &why);
@@ -149,17 +150,17 @@ static void look_at_service(struct patient *p)
 /* ---- all of it ---- */
 
 /* Git writes there, and nothing is wrong. But the administrator wanted refd. */
-static bool is_of_served_kind(struct patient *p)
+static bool is_of_served_kind(struct doctor_repo *p)
 {
 	const char *why = unserved_format(&p->all);
 
 	if (why)
-		found(&p->d->f, FOUND_FORMAT, p->name,
-		    "refd does not serve it: %s", why);
+		doctor_found_in(p, FOUND_FORMAT, "refd does not serve it: %s",
+		    why);
 	return !why;
 }
 
-static bool is_below_root(const struct patient *p)
+static bool is_below_root(const struct doctor_repo *p)
 {
 	size_t i;
 
@@ -169,16 +170,16 @@ static bool is_below_root(const struct patient *p)
 	return false;
 }
 
-static void look_as_owner(struct patient *p)
+static void look_as_owner(struct doctor_repo *p)
 {
-	look_at_hooks(p);
-	look_at_patterns(p);
-	look_at_settings(p);
-	look_at_owners(p);
-	look_at_links(p);
-	look_at_worktrees(p);
-	look_at_alternates(p);
-	look_at_id(p);
+	doctor_check_hooks(p);
+	doctor_check_patterns(p);
+	doctor_check_settings(p);
+	doctor_check_owners(p);
+	doctor_check_links(p);
+	doctor_check_worktrees(p);
+	doctor_check_alternates(p);
+	doctor_check_id(p);
 }
 
 static void remember(struct doctor *d, const char *path)
@@ -186,9 +187,11 @@ static void remember(struct doctor *d, const char *path)
 	d->known = xrealloc(d->known, (d->nr_known + 1) * sizeof(*d->known));
 	d->known[d->nr_known].uuid = NULL;
 	d->known[d->nr_known++].path = xstrdup(path);
+	d->f.done = d->nr_known;
+	findings_progress(&d->f, path, "");
 }
 
-static void examine(struct patient *p)
+static void examine(struct doctor_repo *p)
 {
 	bool is_served;
 
@@ -201,21 +204,21 @@ static void examine(struct patient *p)
 	if (is_served)
 		look_as_owner(p);
 	owner_leave();
-	look_at_disk(p->d, p->name, "repositories are");
-	look_at_locks(p);
+	doctor_check_disk(p->d, p->name, "repositories are");
+	doctor_check_locks(p);
 	if (is_served && p->is_enabled)
-		look_at_service(p);
+		check_service(p);
 }
 
-void look_at_repository(struct doctor *d, const char *path)
+void doctor_check_repository(struct doctor *d, const char *path)
 {
 	struct gitdir gd = { 0 };
-	struct patient p = { .d = d, .gd = &gd };
+	struct doctor_repo p = { .d = d, .gd = &gd };
 	struct text why = { 0 };
 
 	if (!gitdir_at(&gd, path, &why) ||
 	    !owner_stat(gd.common, &p.owner, &why)) {
-		found(&d->f, FOUND_NO_REPOSITORY, path, "%s", why.data);
+		doctor_found(d, FOUND_NO_REPOSITORY, path, "", "%s", why.data);
 	} else {
 		p.name = gd.common;
 		remember(d, p.name);

@@ -25,37 +25,37 @@ static bool is_true(const struct gitconfig *config, const char *key)
 	return value != NULL;
 }
 
-static void look_at_fsync(struct patient *p)
+static void check_fsync(struct doctor_repo *p)
 {
 	const char *value = gitconfig_get(&p->all, "core.fsync");
 	const char *method = gitconfig_get(&p->all, "core.fsyncmethod");
 
 	if (!value)
-		found(&p->d->f, FOUND_FSYNC_UNSET, p->name,
+		doctor_found_in(p, FOUND_FSYNC_UNSET,
 		    "core.fsync is not set: git flushes neither refs nor loose "
 		    "objects, so that its pack-refs and gc can lose in a power "
 		    "cut what refd had made durable");
 	else if (!fsync_covers_refs(value))
-		found(&p->d->f, FOUND_FSYNC_WEAK, p->name,
+		doctor_found_in(p, FOUND_FSYNC_WEAK,
 		    "core.fsync is %s, without \"reference\": git pack-refs "
 		    "and git gc can lose in a power cut what refd had made "
 		    "durable",
 		    value);
 	if (!fsync_covers_objects(value) &&
 	    !is_true(&p->all, "core.fsyncobjectfiles"))
-		found(&p->d->f, FOUND_FSYNC_OBJECTS, p->name,
+		doctor_found_in(p, FOUND_FSYNC_OBJECTS,
 		    "core.fsync is %s, without \"loose-object\": a power cut "
 		    "can leave an object of a push empty, git then takes it "
 		    "for there when it is pushed again, and that push is "
 		    "answered ok",
 		    value ? value : "not set");
 	if (method && !strcasecmp(method, "writeout-only"))
-		found(&p->d->f, FOUND_FSYNC_METHOD, p->name,
+		doctor_found_in(p, FOUND_FSYNC_METHOD,
 		    "core.fsyncMethod is writeout-only, which leaves what git "
 		    "writes in the disk's cache");
 }
 
-static void look_at_durability(struct patient *p)
+static void check_durability(struct doctor_repo *p)
 {
 	const char *value = gitconfig_get(&p->all, "refd.durability");
 	enum refd_durability mode = REFD_DURABILITY_DEFAULT;
@@ -63,18 +63,18 @@ static void look_at_durability(struct patient *p)
 	if (value &&
 	    (refd_durability_from_name(value, &mode) < 0 ||
 		mode == REFD_DURABILITY_DEFAULT)) {
-		found(&p->d->f, FOUND_DURABILITY_INVALID, p->name,
+		doctor_found_in(p, FOUND_DURABILITY_INVALID,
 		    "refd.durability is '%s', so refd refuses its pushes",
 		    value);
 		return;
 	}
 	if (mode < p->d->durability)
 		mode = p->d->durability;
-	text_addf(&p->d->looked, "%s (durability %s)\n", p->name,
+	doctor_checked(p->d, true, "%s (durability %s)", p->name,
 	    mode == REFD_DURABILITY_DEFAULT ? "as the daemon has it" :
 					      refd_durability_name(mode));
 	if (mode != REFD_DURABILITY_DEFAULT && mode < REFD_DURABILITY_JOURNAL)
-		found(&p->d->f, FOUND_DURABILITY_WEAK, p->name,
+		doctor_found_in(p, FOUND_DURABILITY_WEAK,
 		    "in mode %s a power cut can take what was answered ok",
 		    refd_durability_name(mode));
 }
@@ -95,13 +95,13 @@ static bool has_configured_hook(const struct gitconfig *all)
 	return false;
 }
 
-static void look_at_transaction_hook(struct patient *p)
+static void check_transaction_hook(struct doctor_repo *p)
 {
 	char *path = xasprintf("%s/reference-transaction", p->hooks);
 	char *hook = forward_follow(path, p->name);
 
 	if (access(hook, X_OK) == 0 || has_configured_hook(&p->all))
-		found(&p->d->f, FOUND_TRANSACTION_HOOK, p->name,
+		doctor_found_in(p, FOUND_TRANSACTION_HOOK,
 		    "it has a reference-transaction hook: its transactions are "
 		    "not gathered with others', and hold locks while it runs");
 	free(path);
@@ -110,7 +110,7 @@ static void look_at_transaction_hook(struct patient *p)
 
 /* git serves others than the owner only where it was told so, and not by the
  * repository. */
-static bool is_safe_for_others(const struct patient *p)
+static bool is_safe_for_others(const struct doctor_repo *p)
 {
 	const char *get[] = { "git", "config", "--system", "-z", "--get-all",
 		"safe.directory", NULL };
@@ -132,7 +132,7 @@ static bool is_safe_for_others(const struct patient *p)
 	return is;
 }
 
-static void look_at_sharing(struct patient *p)
+static void check_sharing(struct doctor_repo *p)
 {
 	char *refs = xasprintf("%s/refs", p->name);
 	const char *value = gitconfig_get(&p->all, "core.sharedrepository");
@@ -144,17 +144,17 @@ static void look_at_sharing(struct patient *p)
 		bool is_open = st.st_mode & 0020;
 
 		if (is_shared && (!is_open || !(st.st_mode & 02000)))
-			found(&p->d->f, FOUND_SHARED_MODES, p->name,
+			doctor_found_in(p, FOUND_SHARED_MODES,
 			    "core.sharedRepository is %s, and refs/ has mode "
 			    "%04o: the group cannot share it",
 			    value, st.st_mode & 07777);
 		if (!is_shared && is_open)
-			found(&p->d->f, FOUND_SHARED_UNSET, p->name,
+			doctor_found_in(p, FOUND_SHARED_UNSET,
 			    "its group may write refs/, and "
 			    "core.sharedRepository is not set: what one member "
 			    "makes another cannot change");
 		if ((is_shared || is_open) && !is_safe_for_others(p))
-			found(&p->d->f, FOUND_SAFE_DIRECTORY, p->name,
+			doctor_found_in(p, FOUND_SAFE_DIRECTORY,
 			    "others than its owner may write it, and git "
 			    "refuses it to them: safe.directory does not name "
 			    "it in the system's configuration");
@@ -162,28 +162,28 @@ static void look_at_sharing(struct patient *p)
 	free(refs);
 }
 
-void look_at_settings(struct patient *p)
+void doctor_check_settings(struct doctor_repo *p)
 {
 	const char *fallback = gitconfig_get(&p->all, "refd.fallback");
 	const char *current =
 	    gitconfig_get(&p->all, "receive.denycurrentbranch");
 
-	look_at_sharing(p);
+	check_sharing(p);
 	if (!p->is_enabled)
 		return;
-	look_at_fsync(p);
-	look_at_durability(p);
-	look_at_transaction_hook(p);
+	check_fsync(p);
+	check_durability(p);
+	check_transaction_hook(p);
 	if (is_true(&p->all, "receive.shallowupdate"))
-		found(&p->d->f, FOUND_SHALLOW_UPDATE, p->name,
+		doctor_found_in(p, FOUND_SHALLOW_UPDATE,
 		    "receive.shallowUpdate is true, and git does not check "
 		    "shallow pushes that a proc-receive hook takes");
 	if (current && !strcasecmp(current, "updateInstead"))
-		found(&p->d->f, FOUND_UPDATE_INSTEAD, p->name,
+		doctor_found_in(p, FOUND_UPDATE_INSTEAD,
 		    "receive.denyCurrentBranch is updateInstead: such pushes "
 		    "are left to git, and have its durability");
 	if (fallback && strcmp(fallback, "git") && strcmp(fallback, "refuse"))
-		found(&p->d->f, FOUND_FALLBACK_INVALID, p->name,
+		doctor_found_in(p, FOUND_FALLBACK_INVALID,
 		    "refd.fallback is '%s', so refd refuses its pushes",
 		    fallback);
 }

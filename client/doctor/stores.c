@@ -10,7 +10,7 @@
 
 /* ---- worktrees ---- */
 
-static void look_at_worktree(struct patient *p, const char *id)
+static void check_worktree(struct doctor_repo *p, const char *id)
 {
 	char *dir = xasprintf("%s/worktrees/%s", p->name, id);
 	char *file = xasprintf("%s/gitdir", dir);
@@ -18,14 +18,14 @@ static void look_at_worktree(struct patient *p, const char *id)
 	struct stat st;
 
 	if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode)) {
-		found(&p->d->f, FOUND_WORKTREE_LINK, p->name,
+		doctor_found_in(p, FOUND_WORKTREE_LINK,
 		    "worktrees/%s is a link: refd serves no worktree behind it",
 		    id);
 	} else if (text_read_file(&t, file) == 0 && t.len) {
 		t.data[strcspn(t.data, "\n")] = '\0';
 		if (t.data[0] == '/' && access(t.data, F_OK) < 0 &&
 		    errno == ENOENT)
-			found(&p->d->f, FOUND_WORKTREE_GONE, p->name,
+			doctor_found_in(p, FOUND_WORKTREE_GONE,
 			    "the worktree %s is gone, and its branch counts as "
 			    "checked out",
 			    id);
@@ -35,7 +35,7 @@ static void look_at_worktree(struct patient *p, const char *id)
 	free(dir);
 }
 
-void look_at_worktrees(struct patient *p)
+void doctor_check_worktrees(struct doctor_repo *p)
 {
 	char *dir = xasprintf("%s/worktrees", p->name);
 	DIR *all = opendir(dir);
@@ -43,7 +43,7 @@ void look_at_worktrees(struct patient *p)
 
 	while (all && (at = readdir(all)))
 		if (at->d_name[0] != '.')
-			look_at_worktree(p, at->d_name);
+			check_worktree(p, at->d_name);
 	if (all)
 		closedir(all);
 	free(dir);
@@ -51,20 +51,20 @@ void look_at_worktrees(struct patient *p)
 
 /* ---- alternates ---- */
 
-static void look_at_alternate(struct patient *p, const struct stat *own,
+static void check_alternate(struct doctor_repo *p, const struct stat *own,
     const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		found(&p->d->f, FOUND_ALTERNATE_MISSING, p->name,
+		doctor_found_in(p, FOUND_ALTERNATE_MISSING,
 		    "its objects are in %s too: %s", path, strerror(errno));
 	else if (st.st_dev != own->st_dev)
-		found(&p->d->f, FOUND_ALTERNATE_ELSEWHERE, p->name,
+		doctor_found_in(p, FOUND_ALTERNATE_ELSEWHERE,
 		    "its alternate %s is on another file system", path);
 }
 
-void look_at_alternates(struct patient *p)
+void doctor_check_alternates(struct doctor_repo *p)
 {
 	char *objects = xasprintf("%s/objects", p->name);
 	char *file = xasprintf("%s/info/alternates", objects);
@@ -81,7 +81,7 @@ void look_at_alternates(struct patient *p)
 			continue;
 		path = line[0] == '/' ? xstrdup(line) :
 					xasprintf("%s/%s", objects, line);
-		look_at_alternate(p, &own, path);
+		check_alternate(p, &own, path);
 		free(path);
 	}
 	text_done(&t);
@@ -96,7 +96,7 @@ static bool is_uuid(const char *s)
 	return strspn(s, "0123456789abcdef") == 32 && s[32] == '\n';
 }
 
-static void look_for_twin(struct patient *p, const char *uuid)
+static void look_for_twin(struct doctor_repo *p, const char *uuid)
 {
 	struct known_repo *us = &p->d->known[p->d->nr_known - 1];
 	size_t i;
@@ -107,12 +107,12 @@ static void look_for_twin(struct patient *p, const char *uuid)
 
 		if (other->uuid && !strcmp(other->uuid, us->uuid) &&
 		    strcmp(other->path, us->path))
-			found(&p->d->f, FOUND_ID_CLASH, p->name,
+			doctor_found_in(p, FOUND_ID_CLASH,
 			    "%s has the same id in refd/id", other->path);
 	}
 }
 
-void look_at_id(struct patient *p)
+void doctor_check_id(struct doctor_repo *p)
 {
 	char *file = xasprintf("%s/refd/id", p->name);
 	struct text t = { 0 };
@@ -122,7 +122,7 @@ void look_at_id(struct patient *p)
 	    has_prefix(t.data + 38, "journal ") && is_uuid(t.data + 46))
 		look_for_twin(p, t.data + 5);
 	else if (err != -ENOENT && err != -ENOTDIR)
-		found(&p->d->f, FOUND_ID_BROKEN, p->name,
+		doctor_found_in(p, FOUND_ID_BROKEN,
 		    "refd/id is not what refd wrote there: it is not served");
 	text_done(&t);
 	free(file);

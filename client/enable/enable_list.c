@@ -9,7 +9,7 @@
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/system.h"
-#include "client/request/output.h"
+#include "proto/lib/print.h"
 
 struct list {
 	struct registry listed;
@@ -27,7 +27,7 @@ static void put(struct list *l, const char *state, const char *kind,
 	}
 	printf(l->any ? ",\n " : "[");
 	printf("{\"state\":\"%s\",\"kind\":\"%s\",\"path\":", state, kind);
-	output_json_string(path);
+	print_json_string(stdout, path);
 	putchar('}');
 	l->any = true;
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/log/when.h"
-#include "client/request/output.h"
 #include "client/request/git_messages.h"
+#include "proto/lib/print.h"
 
 /* Hex digits that a reader needs to tell objects apart. */
 #define SHORT_OID 12
@@ -58,7 +58,7 @@ static void put_reason(const struct refd_change *c)
 		git_messages_text(c->status, c->text, &text);
 	else
 		text_adds(&text, message ? message : "");
-	output_visible(text.data);
+	print_visible(stdout, text.data);
 	text_done(&text);
 }
 
@@ -69,11 +69,11 @@ static void print_line(const struct refd_change *c)
 
 	printf("%s %" PRIu64 ".%u ", when_text(rec->time_ms, when), rec->lsn,
 	    c->nr);
-	output_visible(who_text(rec, who));
+	print_visible(stdout, who_text(rec, who));
 	putchar(' ');
-	output_visible(*rec->repo ? rec->repo : "-");
+	print_visible(stdout, *rec->repo ? rec->repo : "-");
 	putchar(' ');
-	output_visible(c->name);
+	print_visible(stdout, c->name);
 	putchar(' ');
 	if (c->status != REFD_OK)
 		printf("%s%s", rec->voids ? "taken-back:" : "",
@@ -83,7 +83,7 @@ static void print_line(const struct refd_change *c)
 	if (c->status == REFD_OK) {
 		fputs("..", stdout);
 		if (c->target)
-			output_visible(c->target);
+			print_visible(stdout, c->target);
 		else
 			put_short(c->has_new, &c->new_oid);
 	}
@@ -121,7 +121,7 @@ static void print_nul(const struct refd_change *c)
 static void put_json(const char *key, const char *value)
 {
 	printf(",\"%s\":", key);
-	output_json_string(value);
+	print_json_string(stdout, value);
 }
 
 static void put_json_some(const char *key, const char *value)
@@ -148,7 +148,7 @@ static void put_who(const struct refd_record *rec)
 	printf(",\"uid\":%u,\"pid\":%" PRIu64 ",\"who\":{", rec->uid, rec->pid);
 	for (i = 0; i < rec->nr_identities; i++) {
 		printf("%s\"%s\":", i ? "," : "", rec->identities[i].name);
-		output_json_string(rec->identities[i].value);
+		print_json_string(stdout, rec->identities[i].value);
 	}
 	putchar('}');
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/request/git_messages.h"
+#include "proto/lib/print.h"
 
 /* A text of one line: it ends where the next line would begin. */
 static void print_line(const char *s)
@@ -47,78 +48,6 @@ void output_porcelain(const struct refd_answer *ans)
 	    refd_outcome_name(ans->outcome));
 }
 
-/* The length of the UTF-8 sequence at S; 0 if there is none. */
-static size_t utf8_len(const char *s)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	size_t len, i;
-	unsigned c;
-
-	if (u[0] < 0x80)
-		return 1;
-	if (u[0] < 0xc2 || u[0] > 0xf4)
-		return 0;
-	len = u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
-	c = u[0] & (0xffU >> (len + 1));
-	for (i = 1; i < len; i++) {
-		if ((u[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (u[i] & 0x3f);
-	}
-	if ((len == 3 && c < 0x800) || (len == 4 && c < 0x10000) ||
-	    (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-		return 0;
-	return len;
-}
-
-/* What a terminal would obey: below a blank, DEL, and U+0080 to U+009F. 0: no
- * such character. */
-static unsigned control(const char *s)
-{
-	const unsigned char *u = (const unsigned char *)s;
-
-	if (u[0] < ' ' || u[0] == 0x7f)
-		return u[0];
-	return u[0] == 0xc2 && u[1] < 0xa0 ? u[1] : 0;
-}
-
-void output_visible(const char *s)
-{
-	size_t len;
-
-	while (*s) {
-		len = utf8_len(s);
-		if (!len || control(s))
-			putchar('?');
-		else
-			fwrite(s, 1, len, stdout);
-		s += len ? len : 1;
-	}
-}
-
-void output_json_string(const char *s)
-{
-	size_t len;
-
-	putchar('"');
-	while (*s) {
-		len = utf8_len(s);
-		if (!len) {
-			fputs("\\ufffd", stdout);
-			s++;
-		} else if (control(s)) {
-			printf("\\u%04x", control(s));
-			s += len;
-		} else {
-			if (*s == '"' || *s == '\\')
-				putchar('\\');
-			fwrite(s, 1, len, stdout);
-			s += len;
-		}
-	}
-	putchar('"');
-}
-
 static void json_result(const struct refd_result *res,
     enum refd_object_format format)
 {
@@ -126,7 +55,7 @@ static void json_result(const struct refd_result *res,
 	char hex[REFD_OID_MAX_HEX + 1];
 
 	fputs("{\"ref\":", stdout);
-	output_json_string(res->name);
+	print_json_string(stdout, res->name);
 	printf(",\"status\":\"%s\"", refd_status_name(res->status));
 	if (res->has_found)
 		printf(",\"found\":\"%s\"",
@@ -134,7 +63,7 @@ static void json_result(const struct refd_result *res,
 	if (res->status != REFD_OK) {
 		fputs(",\"text\":", stdout);
 		git_messages_text(res->status, res->text, &text);
-		output_json_string(text.data);
+		print_json_string(stdout, text.data);
 	}
 	text_done(&text);
 	putchar('}');
@@ -168,12 +97,12 @@ static bool is_number(const char *s)
 
 static void json_pair(const char *key, const char *value)
 {
-	output_json_string(key);
+	print_json_string(stdout, key);
 	putchar(':');
 	if (is_number(value))
 		fputs(value, stdout);
 	else
-		output_json_string(value);
+		print_json_string(stdout, value);
 }
 
 /* Of "kind.name" the length of the first word; 0: it is of no row. */

@@ -23,9 +23,4 @@ void output_rejected(const struct refd_update *u, const char *name,
  * array "kind" of objects, each begun by the first of the keys. */
 void output_json_pairs(const struct refd_pair *pairs, size_t nr);
 
-/* S in quotes; what is no UTF-8 in it becomes U+FFFD. */
-void output_json_string(const char *s);
-/* For people: what a terminal would obey, or can't show, is a question mark. */
-void output_visible(const char *s);
-
 #endif

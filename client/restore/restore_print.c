@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "client/base/cli.h"
-#include "client/request/output.h"
+#include "proto/lib/print.h"
 
 static void add_command(struct text *line, const struct refd_update *u)
 {
@@ -114,7 +114,7 @@ static void json_ref(const struct plan_ref *ref)
 	char hex[REFD_OID_HEX + 1];
 
 	fputs("{\"ref\":", stdout);
-	output_json_string(ref->name);
+	print_json_string(stdout, ref->name);
 	if (ref->verdict == PLAN_RESTORE) {
 		printf(",\"old\":\"%s\"", refd_oid_hex(&ref->now, hex));
 		printf(",\"new\":\"%s\"", refd_oid_hex(&ref->then, hex));
@@ -146,7 +146,7 @@ void restore_print_json(const struct restore_plan *plan,
 	char number[32];
 
 	fputs("{\"repo\":", stdout);
-	output_json_string(repo);
+	print_json_string(stdout, repo);
 	printf(",\"to\":\"%s\"", point_in_time_number(m, number));
 	if (m->ms)
 		printf(",\"time_ms\":%" PRIu64, m->ms);

@@ -19,6 +19,7 @@
 #include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/report.h"
+#include "proto/lib/progress.h"
 
 struct recover_options {
 	const char *state;
@@ -57,18 +58,13 @@ static void found(void *arg, const struct store_found *found)
 	tally_add(arg, found);
 }
 
+static struct progress_line shown;
+
 static void progress(void *arg, uint64_t done, uint64_t total)
 {
-	static time_t told;
-	time_t now = time(NULL);
-
 	(void)arg;
-	/* A line of a terminal that is written over, and ends with the end. */
-	if (!isatty(STDERR_FILENO) || (now == told && done < total))
-		return;
-	told = now;
-	fprintf(stderr, "\r%llu of %llu%s", (unsigned long long)done,
-	    (unsigned long long)total, done >= total ? "\n" : "");
+	progress_show(&shown, "%llu of %llu", (unsigned long long)done,
+	    (unsigned long long)total);
 }
 
 static int sum_up(struct store *store, const struct finding_tally *tally,
@@ -76,6 +72,7 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 {
 	char *damage;
 
+	progress_clear(&shown);
 	if (json)
 		report_json(tally, parked, -r);
 	else

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/lib/print.h"
+
 /* ---- for people ---- */
 
 static void print_finding(const struct tally_finding *f)
@@ -39,21 +41,6 @@ void report_text(const struct finding_tally *tally, uint64_t parked)
 
 /* ---- as JSON ---- */
 
-/* Bytes that are no UTF-8 come as they are: names may have them. */
-static void put_string(const char *text)
-{
-	putchar('"');
-	for (; *text != '\0'; text++) {
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if ((unsigned char)*text < 0x20)
-			printf("\\u%04x", (unsigned)*text);
-		else
-			putchar(*text);
-	}
-	putchar('"');
-}
-
 static void put_counts(const uint64_t *counts)
 {
 	int i;
@@ -70,15 +57,15 @@ static void put_finding(const struct tally_repo *repo,
 {
 	printf("{\"finding\": \"%s\", \"ref\": ",
 	    store_finding_name(f->finding));
-	put_string(f->ref);
+	print_json_string(stdout, f->ref);
 	printf(", \"text\": ");
-	put_string(f->text);
+	print_json_string(stdout, f->text);
 	if (f->evidence != NULL) {
 		char path[2 * REFD_PATH_MAX];
 
 		snprintf(path, sizeof(path), "%s/%s", repo->path, f->evidence);
 		printf(", \"evidence\": ");
-		put_string(path);
+		print_json_string(stdout, path);
 	}
 	printf("}");
 }
@@ -88,7 +75,7 @@ static void put_repo(const struct tally_repo *repo)
 	size_t i;
 
 	printf("{\"repository\": ");
-	put_string(repo->path);
+	print_json_string(stdout, repo->path);
 	printf(", \"totals\": ");
 	put_counts(repo->counts);
 	printf(",\n   \"findings\": [");
@@ -106,7 +93,7 @@ void report_json(const struct finding_tally *tally, uint64_t parked, int err)
 	printf("{\"ok\": %s", err == 0 ? "true" : "false");
 	if (err != 0) {
 		printf(", \"error\": ");
-		put_string(strerror(err));
+		print_json_string(stdout, strerror(err));
 	}
 	printf(", \"repaired\": %" PRIu64 ", \"left\": %" PRIu64
 	       ", \"dropped\": %" PRIu64 ", \"parked\": %" PRIu64

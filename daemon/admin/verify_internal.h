@@ -92,7 +92,7 @@ struct verify {
 /* ---- verify_repo.c ---- */
 
 /* In the first look only that there is something. */
-void verify_found(struct verify *v, enum verify_id id, const char *ref,
+void verify_found(struct verify *v, enum finding_id id, const char *ref,
     const char *file, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* Looks; what is suspicious is kept, and looked at again. */
@@ -154,7 +154,7 @@ int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
 
 /* What was done about ID, as a sentence to be freed; *DONE: it is mended.
  * NULL: nothing can be done about such. */
-char *verify_repair(struct verify *v, enum verify_id id,
+char *verify_repair(struct verify *v, enum finding_id id,
     const struct verify_subject *subject, bool *done);
 
 struct verify_value {

@@ -235,7 +235,7 @@ static int note_parked(void *arg, const struct journal_row *row)
 		if (m->status != REFD_OK || m->action == RECORD_NOTHING)
 			continue;
 		place = (struct verify_place){ v->repo.fd, m->worktree };
-		verify_found(v, VERIFY_PARKED,
+		verify_found(v, FOUND_PARKED,
 		    verify_ref_name(&place, m->name, buf), "",
 		    "record %llu could not be redone yet: a lock of another, "
 		    "or its disk, is in the way",
@@ -267,13 +267,13 @@ static int learn_state(struct verify *v)
 	if (r != 0)
 		return r;
 	if (v->journal_repo == 0) {
-		verify_found(v, VERIFY_JOURNAL_UNKNOWN, "", "refd/id",
+		verify_found(v, FOUND_JOURNAL_UNKNOWN, "", "refd/id",
 		    "its journal in '%s' does not know it", v->opt->state);
 		return 0;
 	}
 	seen = repo_seen_read(v->sys, v->repo.refd_fd, v->journal);
 	if (seen > journal_last_lsn(v->journal))
-		verify_found(v, VERIFY_JOURNAL_OLDER, "", "refd/checkpoint",
+		verify_found(v, FOUND_JOURNAL_OLDER, "", "refd/checkpoint",
 		    "the journal in '%s' is an older copy, or damaged: it ends "
 		    "at record %llu, and the repository has seen %llu of it",
 		    v->opt->state,
@@ -286,7 +286,7 @@ static int learn_state(struct verify *v)
 		r = r > 0 ? 0 : r;
 	}
 	if (v->awaits)
-		verify_found(v, VERIFY_AWAITS_RECOVERY, "", "",
+		verify_found(v, FOUND_AWAITS_RECOVERY, "", "",
 		    "no daemon runs on '%s', and refs here may await what its "
 		    "journal has recorded",
 		    v->opt->state);
@@ -313,7 +313,7 @@ static void open_it(struct verify *v, const struct repo_id *id)
 		r = journal_view(&cfg, &v->journal, &why);
 	if (r == 0 && memcmp(journal_uuid(v->journal), id->journal, 16) != 0) {
 		repo_id_hex(id->journal, hex);
-		verify_found(v, VERIFY_JOURNAL_OTHER, "", "refd/id",
+		verify_found(v, FOUND_JOURNAL_OTHER, "", "refd/id",
 		    "it belongs to the journal %s, and that in '%s' is "
 		    "another",
 		    hex, v->opt->state);
@@ -328,7 +328,7 @@ static void open_it(struct verify *v, const struct repo_id *id)
 	if (r < 0 && v->journal != NULL)
 		why = journal_damage(v->journal);
 	if (r < 0) {
-		verify_found(v, VERIFY_JOURNAL_UNREADABLE, "", "",
+		verify_found(v, FOUND_JOURNAL_UNREADABLE, "", "",
 		    "the journal in '%s' is not looked at: %s", v->opt->state,
 		    why != NULL ? why : strerror(-r));
 		verify_journal_close(v);
@@ -347,7 +347,7 @@ void verify_journal_open(struct verify *v)
 	if (r == 0)
 		open_it(v, &id);
 	else if (r != -ENOENT)
-		verify_found(v, VERIFY_ID_BROKEN, "", "refd/id",
+		verify_found(v, FOUND_ID_BROKEN, "", "refd/id",
 		    r == -EBADMSG ? "it is not what refd wrote there" :
 				    "it can't be read");
 	v->is_sure = false;

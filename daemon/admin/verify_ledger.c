@@ -185,15 +185,15 @@ static void tell_lost(struct verify *v, const struct verify_place *place,
 
 	value_text(e, text);
 	if (!is_absent)
-		verify_found(v, VERIFY_JOURNAL_DISAGREES, ref, e->name,
+		verify_found(v, FOUND_JOURNAL_DISAGREES, ref, e->name,
 		    "the journal's last word is %s, and what stands is older",
 		    text);
 	else if (has_log(v, place, e->name))
-		verify_found(v, VERIFY_REF_LOST, ref, e->name,
+		verify_found(v, FOUND_REF_LOST, ref, e->name,
 		    "the journal's last word is %s, and only its log is left",
 		    text);
 	else
-		verify_found(v, VERIFY_REF_GONE, ref, e->name,
+		verify_found(v, FOUND_REF_GONE, ref, e->name,
 		    "the journal's last word is %s; it was deleted without "
 		    "refd, or lost",
 		    text);
@@ -331,7 +331,7 @@ void verify_ledger(struct verify *v)
 	if (r < 0) {
 		damage = journal_damage(v->journal);
 		v->is_sure = true;
-		verify_found(v, VERIFY_JOURNAL_UNREADABLE, "", "",
+		verify_found(v, FOUND_JOURNAL_UNREADABLE, "", "",
 		    "the journal in '%s' can't be read to its end: %s",
 		    v->opt->state, damage != NULL ? damage : strerror(-r));
 		v->is_sure = false;

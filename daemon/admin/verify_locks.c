@@ -154,7 +154,7 @@ static void look_at_lock(struct verify *v, const char *ref, const char *path,
 	format_age(age_ns, age);
 	if (batch != 0) {
 		if (!is_live(v, batch))
-			verify_found(v, VERIFY_LOCK_OURS, ref, path,
+			verify_found(v, FOUND_LOCK_OF_REFD, ref, path,
 			    "a lock of refd's batch %016llx, %s old: the run "
 			    "that took it has ended",
 			    (unsigned long long)batch, age);
@@ -164,12 +164,12 @@ static void look_at_lock(struct verify *v, const char *ref, const char *path,
 		return;
 	pid = opener(v, st);
 	if (pid > 0)
-		verify_found(v, VERIFY_LOCK_HELD, ref, path,
+		verify_found(v, FOUND_LOCK_HELD, ref, path,
 		    "a lock of another writer, %s old: process %ld has it "
 		    "open",
 		    age, pid);
 	else
-		verify_found(v, VERIFY_LOCK_STALE, ref, path,
+		verify_found(v, FOUND_LOCK_STALE, ref, path,
 		    "a lock of another writer, %s old; no process that uid %u "
 		    "may look into has it open",
 		    age, (unsigned)geteuid());
@@ -182,7 +182,7 @@ static void look_at_new(struct verify *v, bool is_locked)
 
 	if (!is_locked &&
 	    SYS(v->sys, lstatat, v->repo.fd, PACKED_NEW, &st) == 0)
-		verify_found(v, VERIFY_PACKED_NEW_LEFT, "", PACKED_NEW,
+		verify_found(v, FOUND_PACKED_NEW, "", PACKED_NEW,
 		    "left by who was ended while packing refs");
 }
 

@@ -95,14 +95,14 @@ static void tell_orphan(struct verify *v, const struct verify_place *place,
 	const char *blocked = ref_above(v, place, name, above);
 
 	if (is_empty)
-		verify_found(v, VERIFY_LOG_EMPTY, ref, path,
+		verify_found(v, FOUND_LOG_EMPTY, ref, path,
 		    "there is no such ref: its empty log keeps others of its "
 		    "name, as a directory or below it, from being made");
 	else
-		verify_found(v, VERIFY_LOG_ORPHAN, ref, path,
+		verify_found(v, FOUND_LOG_ORPHAN, ref, path,
 		    "there is no such ref any more, but its log is there");
 	if (blocked != NULL)
-		verify_found(v, VERIFY_LOG_BLOCKED, blocked, path,
+		verify_found(v, FOUND_LOG_BLOCKED, blocked, path,
 		    "its log can't be written, since a log stands below it");
 }
 
@@ -112,7 +112,7 @@ static void tell_last(struct verify *v, const char *ref, const char *path,
 	char is[REFD_OID_HEX + 1], said[REFD_OID_HEX + 1];
 
 	if (look->has_last && !refd_oid_eq(&look->last, oid))
-		verify_found(v, VERIFY_LOG_DISAGREES, ref, path,
+		verify_found(v, FOUND_LOG_DISAGREES, ref, path,
 		    "the ref is at %s, its log ends with %s",
 		    refd_oid_hex(oid, is), refd_oid_hex(&look->last, said));
 }
@@ -131,13 +131,13 @@ static void look_at_lines(struct verify *v, const struct verify_place *place,
 	r = verify_each_line(v->sys, fd, log_line, &look);
 	value = verify_ref_value(v, place, name, &oid);
 	if (r < 0)
-		verify_found(v, VERIFY_LOG_UNREADABLE, ref, path, "%s",
+		verify_found(v, FOUND_LOG_UNREADABLE, ref, path, "%s",
 		    strerror(-r));
 	if (look.is_torn)
-		verify_found(v, VERIFY_LOG_TORN, ref, path,
+		verify_found(v, FOUND_LOG_TORN, ref, path,
 		    "a line of it is cut off, or holds NUL bytes");
 	else if (look.bad > 0)
-		verify_found(v, VERIFY_LOG_MALFORMED, ref, path,
+		verify_found(v, FOUND_LOG_MALFORMED, ref, path,
 		    "line %lu is none that git writes", look.bad);
 	else if (value == 1 && r == 0)
 		tell_last(v, ref, path, &look, &oid);
@@ -164,7 +164,7 @@ void verify_log(struct verify *v, const struct verify_place *place,
 	if (r == 0 && S_ISREG(st.mode))
 		look_at_lines(v, place, name, path, fd, st.size == 0);
 	else
-		verify_found(v, VERIFY_LOG_UNREADABLE,
+		verify_found(v, FOUND_LOG_UNREADABLE,
 		    verify_ref_name(place, name, buf), path, "%s",
 		    r < 0 ? strerror(-r) : "it is no file");
 	if (fd >= 0)

@@ -51,7 +51,7 @@ static void end_record(struct packed_look *look)
 	if (look->last[0] != '\0' && look->is_fully_peeled &&
 	    !look->is_peeled && v->odb != NULL &&
 	    odb_type(v->odb, &look->oid) == OBJECT_TAG)
-		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
+		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "it is a tag, and no line says of what");
 }
 
@@ -71,11 +71,11 @@ static void check_peeled(struct packed_look *look, const struct refd_oid *said)
 	if (r == -EFBIG)
 		return;
 	if (r < 0)
-		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
+		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "line %lu says that it is a tag of %s, and it is no tag",
 		    look->line, hex);
 	else if (!refd_oid_eq(&is, said))
-		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
+		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "line %lu says that it is a tag of %s, and it is not",
 		    look->line, hex);
 }
@@ -85,10 +85,10 @@ static void check_order(struct packed_look *look, const char *name)
 	int order = strcmp(look->last, name);
 
 	if (order == 0)
-		verify_found(look->v, VERIFY_PACKED_DUPLICATE, name, PACKED,
+		verify_found(look->v, FOUND_PACKED_DUPLICATE, name, PACKED,
 		    "line %lu has it a second time", look->line);
 	else if (order > 0 && look->is_sorted && !look->told_unsorted)
-		verify_found(look->v, VERIFY_PACKED_UNSORTED, name, PACKED,
+		verify_found(look->v, FOUND_PACKED_UNSORTED, name, PACKED,
 		    "its header says that it is sorted, and line %lu is not: "
 		    "git does not find all refs",
 		    look->line);
@@ -97,8 +97,8 @@ static void check_order(struct packed_look *look, const char *name)
 
 static int malformed(struct packed_look *look, const char *why)
 {
-	verify_found(look->v, VERIFY_PACKED_MALFORMED, "", PACKED,
-	    "line %lu %s", look->line, why);
+	verify_found(look->v, FOUND_PACKED_MALFORMED, "", PACKED, "line %lu %s",
+	    look->line, why);
 	return 1;
 }
 
@@ -150,7 +150,7 @@ void verify_packed(struct verify *v)
 	if (r == 0)
 		end_record(&look);
 	if (r < 0)
-		verify_found(v, VERIFY_PACKED_MALFORMED, "", PACKED,
+		verify_found(v, FOUND_PACKED_MALFORMED, "", PACKED,
 		    "it can't be read: %s", strerror(-r));
 	if (fd >= 0)
 		SYS(v->sys, close, fd);

@@ -78,7 +78,7 @@ static void check_object(struct verify *v, const char *ref, const char *name,
 
 	refd_oid_hex(oid, hex);
 	if (refd_oid_is_null(oid)) {
-		verify_found(v, VERIFY_REF_BROKEN, ref, name,
+		verify_found(v, FOUND_REF_BROKEN, ref, name,
 		    "it is at the null id");
 		return;
 	}
@@ -86,18 +86,18 @@ static void check_object(struct verify *v, const char *ref, const char *name,
 		return;
 	switch (odb_type(v->odb, oid)) {
 	case OBJECT_ABSENT:
-		verify_found(v, VERIFY_OBJECT_MISSING, ref, name,
+		verify_found(v, FOUND_OBJECT_MISSING, ref, name,
 		    "object %s is not in the repository", hex);
 		break;
 	case OBJECT_ERROR:
-		verify_found(v, VERIFY_OBJECT_UNREADABLE, ref, name,
+		verify_found(v, FOUND_OBJECT_UNREADABLE, ref, name,
 		    "object %s can't be read", hex);
 		break;
 	case OBJECT_TREE:
 	case OBJECT_BLOB:
 	case OBJECT_TAG:
 		if (wants_commit(name))
-			verify_found(v, VERIFY_OBJECT_NOT_COMMIT, ref, name,
+			verify_found(v, FOUND_OBJECT_NOT_COMMIT, ref, name,
 			    "object %s is not a commit", hex);
 		break;
 	case OBJECT_COMMIT:
@@ -130,14 +130,14 @@ static void describe_broken(struct verify *v, const struct verify_place *place,
 			    "its file holds NUL bytes, as a power cut leaves";
 		free(text);
 	}
-	verify_found(v, VERIFY_REF_BROKEN, ref, name, "%s", what);
+	verify_found(v, FOUND_REF_BROKEN, ref, name, "%s", what);
 }
 
 static void check_symref(struct verify *v, const char *ref, const char *name,
     const struct loose_value *loose)
 {
 	if (!refd_refname_format_ok(loose->target))
-		verify_found(v, VERIFY_REF_BROKEN, ref, name,
+		verify_found(v, FOUND_REF_BROKEN, ref, name,
 		    "it points to '%s', which is no name of a ref",
 		    loose->target);
 }
@@ -145,7 +145,7 @@ static void check_symref(struct verify *v, const char *ref, const char *name,
 static void check_name(struct verify *v, const char *ref, const char *name)
 {
 	if (strcmp(name, "HEAD") != 0 && !refd_refname_format_ok(name))
-		verify_found(v, VERIFY_REF_NAME, ref, name,
+		verify_found(v, FOUND_REF_NAME, ref, name,
 		    "git does not accept that name");
 }
 
@@ -159,13 +159,13 @@ static void check_conflict(struct verify *v, const char *name)
 		return;
 	snprintf(dir, sizeof(dir), "%s/", name);
 	if (packed_find_below(v->snap, dir, below) > 0)
-		verify_found(v, VERIFY_REF_CONFLICT, name, name,
+		verify_found(v, FOUND_REF_CONFLICT, name, name,
 		    "'%s' in packed-refs needs it as a directory", below);
 	dir[strlen(name)] = '\0';
 	while ((slash = strrchr(dir, '/')) != NULL) {
 		*slash = '\0';
 		if (packed_lookup(v->snap, dir, NULL) > 0)
-			verify_found(v, VERIFY_REF_CONFLICT, name, name,
+			verify_found(v, FOUND_REF_CONFLICT, name, name,
 			    "'%s' in packed-refs is a ref as well", dir);
 	}
 }
@@ -191,13 +191,13 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 
 	r = loose_read(v->sys, place->dirfd, name, &loose);
 	if (r < 0) {
-		verify_found(v, VERIFY_REF_UNREADABLE, ref, name, "%s",
+		verify_found(v, FOUND_REF_UNREADABLE, ref, name, "%s",
 		    strerror(-r));
 		return;
 	}
 	if (loose.kind == LOOSE_ABSENT || loose.kind == LOOSE_DIR) {
 		if (strcmp(name, "HEAD") == 0)
-			verify_found(v, VERIFY_REF_BROKEN, ref, name,
+			verify_found(v, FOUND_REF_BROKEN, ref, name,
 			    "there is none");
 		else if (place->worktree[0] == '\0')
 			check_packed_value(v, name);
@@ -253,7 +253,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 	len = (size_t)snprintf(path, sizeof(path), "%s/%s", dir, entry->name);
 	if (len >= sizeof(path)) {
 		v->is_sure = true;
-		verify_found(v, VERIFY_REF_NAME, dir, dir,
+		verify_found(v, FOUND_REF_NAME, dir, dir,
 		    "what is below it has a name longer than git takes");
 		v->is_sure = false;
 		return;
@@ -262,7 +262,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 		walk(v, place, path);
 	} else if (is_link_to_dir(v, place, path)) {
 		v->is_sure = true;
-		verify_found(v, VERIFY_REF_NAME, path, path,
+		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a symbolic link to a directory; refd does not look behind "
 		    "it");
 		v->is_sure = false;

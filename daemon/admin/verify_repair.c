@@ -211,15 +211,16 @@ static int restore(struct verify *v, const struct verify_place *place,
 static char *say_failed(int r)
 {
 	if (r == -EEXIST)
-		return repo_why("not mended: another has its lock");
+		return repo_why("not repaired: another has its lock");
 	if (r == -ENOENT)
-		return repo_why("not mended: neither journal nor log know a "
+		return repo_why("not repaired: neither journal nor log know a "
 				"value whose object is there");
 	if (r == -EALREADY)
-		return repo_why("not mended: another has written it meanwhile");
+		return repo_why(
+		    "not repaired: another has written it meanwhile");
 	if (r == -ELOOP)
-		return repo_why("not mended: a symbolic link is in the way");
-	return repo_why("not mended: %s", leftover_locks_why(r));
+		return repo_why("not repaired: a symbolic link is in the way");
+	return repo_why("not repaired: %s", leftover_locks_why(r));
 }
 
 static char *repair_ref(struct verify *v, const struct verify_place *place,
@@ -372,28 +373,28 @@ static char *repair_locks(struct verify *v, bool *done)
 	    repo_why("removed, as %zu locks of ended runs were", unlocked);
 }
 
-char *verify_repair(struct verify *v, enum verify_id id,
+char *verify_repair(struct verify *v, enum finding_id id,
     const struct verify_subject *s, bool *done)
 {
+	const enum finding_repair how = finding_repair(id);
+
 	*done = false;
 	v->value[0] = '\0';
-	if (s == NULL)
+	if (s == NULL || how == REPAIR_NONE)
 		return NULL;
 	if (v->awaits)
-		return repo_why("not mended: recovery comes first");
+		return repo_why("not repaired: recovery comes first");
 	if (verify_is_parked(v, &s->place, s->name))
-		return repo_why("not mended: its record is parked");
-	switch ((unsigned)id) {
-	case VERIFY_REF_BROKEN:
+		return repo_why("not repaired: its record is parked");
+	if (how == REPAIR_REF)
 		return repair_ref(v, &s->place, s->name, done);
-	case VERIFY_LOG_TORN:
+	if (how == REPAIR_LOG)
 		return repair_log(v, &s->place, s->name, done);
-	case VERIFY_LOG_EMPTY:
+	if (how == REPAIR_EMPTY)
 		return remove_log(v, &s->place, s->name, done);
-	case VERIFY_PACKED_NEW_LEFT:
+	if (how == REPAIR_PACKED_NEW)
 		return repair_packed_new(v, done);
-	case VERIFY_LOCK_OURS:
+	if (how == REPAIR_LOCKS)
 		return repair_locks(v, done);
-	}
 	return NULL;
 }

@@ -38,22 +38,10 @@ const char *verify_ref_name(const struct verify_place *place, const char *name,
 
 /* ---- findings ---- */
 
-static const struct {
-	enum verify_severity severity;
-	const char *word, *remedy;
-} ids[] = {
-#define X(id, severity, word, remedy) { VERIFY_##severity, word, remedy },
-	VERIFY_TABLE(X)
-#undef X
-};
-
-void verify_found(struct verify *v, enum verify_id id, const char *ref,
+void verify_found(struct verify *v, enum finding_id id, const char *ref,
     const char *file, const char *fmt, ...)
 {
-	struct verify_finding finding = { .id = id,
-		.severity = ids[id].severity,
-		.word = ids[id].word,
-		.remedy = ids[id].remedy,
+	struct finding finding = { .id = id,
 		.repo = v->repo.path,
 		.ref = ref,
 		.file = file };
@@ -69,15 +57,14 @@ void verify_found(struct verify *v, enum verify_id id, const char *ref,
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	finding.text = text != NULL ? text : ids[id].word;
+	finding.text = text;
 	if (v->opt->repair)
 		repair = verify_repair(v, id, v->subject, &finding.is_repaired);
-	if (repair != NULL && v->value[0] != '\0') {
-		finding.value = v->value;
-		finding.from = v->from;
-	}
+	if (repair != NULL && v->value[0] != '\0' && v->opt->restored != NULL)
+		v->opt->restored(v->opt->arg, v->repo.path, ref, v->value,
+		    v->from);
 	finding.repair = repair;
-	v->opt->found(v->opt->arg, &finding);
+	findings_add(v->opt->findings, &finding);
 	free(repair);
 	free(text);
 }
@@ -154,6 +141,7 @@ void verify_look(struct verify *v, enum verify_kind kind,
 {
 	struct verify_subject s = { kind, *place, name };
 
+	findings_progress(v->opt->findings, v->repo.path, name);
 	look_at(v, &s, false);
 	if (!v->is_suspicious)
 		return;
@@ -337,7 +325,7 @@ static int open_objects(struct verify *v, char **why)
 		return -1;
 	}
 	v->is_sure = true;
-	verify_found(v, VERIFY_NOT_OPENED, "", "",
+	verify_found(v, FOUND_NOT_OPENED, "", "",
 	    "its objects can't be looked at: %s",
 	    reason != NULL ? reason : "out of memory");
 	v->is_sure = false;

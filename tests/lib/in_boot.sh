@@ -215,7 +215,7 @@ check 'with the error of the daemon' grep -q \
 refd doctor --json --socket $socket >/run/out
 check 'which doctor repeats' grep -q '"id":"daemon-cannot-start"' /run/out
 check 'and finds in the file' grep -q \
-	'"id":"daemon-config".*"where":"/etc/refd/config"' /run/out
+	'"id":"daemon-config".*"file":"/etc/refd/config"' /run/out
 check 'it is tried more often than the limit would let' await 15 restarted 8
 is 'the socket is not taken down' active "$(show ActiveState refd.socket)"
 configure

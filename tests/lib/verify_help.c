@@ -7,18 +7,13 @@
 
 #include "tests/lib/tmp.h"
 
-#define FOUND_MAX 256
-
 struct verify_options vh_opt;
 void (*vh_meanwhile)(void);
 int64_t vh_ahead_ns;
 
 static struct sys calls;
 static char state[4096], *why;
-static struct {
-	char *line, *text, *repair;
-} all[FOUND_MAX];
-static size_t nr;
+static struct findings findings;
 
 static void wait_for(const struct sys *sys, int64_t ns)
 {
@@ -33,17 +28,18 @@ static int64_t now_ahead(const struct sys *sys)
 	return sys_kernel.now_wall(sys) + vh_ahead_ns;
 }
 
-static void found(void *arg, const struct verify_finding *f)
+static void line_of(const struct finding *f, char line[8192])
 {
-	(void)arg;
-	ck_assert_uint_lt(nr, FOUND_MAX);
-	ck_assert_int_gt(asprintf(&all[nr].line, "%s %s%s", f->word,
-			     f->ref[0] != '\0' ? f->ref : f->file,
-			     f->is_repaired ? " repaired" : ""),
-	    0);
-	all[nr].text = strdup(f->text);
-	all[nr].repair = strdup(f->repair != NULL ? f->repair : "");
-	nr++;
+	/* The id is known to the output alone. */
+	static const char *const ids[] = {
+#define X(symbol, id, severity, repair, remedy) id,
+		FINDING_TABLE(X)
+#undef X
+	};
+
+	snprintf(line, 8192, "%s %s%s", ids[f->id],
+	    f->ref[0] != '\0' ? f->ref : f->file,
+	    f->is_repaired ? " repaired" : "");
 }
 
 void vh_reset(void)
@@ -57,26 +53,21 @@ void vh_reset(void)
 	vh_opt = (struct verify_options){ .sys = &calls,
 		.state = state,
 		.ledger_max = 100,
-		.found = found };
+		.findings = &findings };
 }
 
 size_t vh_look(const char *path)
 {
 	char full[4096];
 
-	while (nr > 0) {
-		nr--;
-		free(all[nr].line);
-		free(all[nr].text);
-		free(all[nr].repair);
-	}
+	findings_done(&findings);
 	free(why);
 	snprintf(full, sizeof(full), "%s/%s", tmp_root, path);
 	if (verify_repo(&vh_opt, full, &why) < 0)
 		ck_assert_ptr_nonnull(why);
 	else
 		ck_assert_ptr_null(why);
-	return nr;
+	return findings.nr;
 }
 
 size_t vh_repair(const char *path)
@@ -91,13 +82,17 @@ size_t vh_repair(const char *path)
 
 static bool has(const char *line, const char *words, bool in_repair)
 {
+	const struct finding *f;
+	char its[8192];
 	size_t i;
 
-	for (i = 0; i < nr; i++)
-		if (strcmp(all[i].line, line) == 0 &&
-		    strstr(in_repair ? all[i].repair : all[i].text, words) !=
-			NULL)
+	for (i = 0; i < findings.nr; i++) {
+		f = &findings.list[i]->finding;
+		line_of(f, its);
+		if (strcmp(its, line) == 0 &&
+		    strstr(in_repair ? f->repair : f->text, words) != NULL)
 			return true;
+	}
 	return false;
 }
 
@@ -119,11 +114,16 @@ const char *vh_why(void)
 const char *vh_lines(void)
 {
 	static char text[65536];
+	const struct finding *f;
+	char line[8192];
 	size_t i, len = 0;
 
 	text[0] = '\0';
-	for (i = 0; i < nr && len < sizeof(text); i++)
+	for (i = 0; i < findings.nr && len < sizeof(text); i++) {
+		f = &findings.list[i]->finding;
+		line_of(f, line);
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
-		    "\n%s: %s [%s]", all[i].line, all[i].text, all[i].repair);
+		    "\n%s: %s [%s]", line, f->text, f->repair);
+	}
 	return text;
 }

@@ -65,7 +65,7 @@ done | "$REFD" update -C "$T/r.git" --stdin
 finds 'sound, beside the daemon' 0 "$T/r.git"
 verify "$T/r.git"
 is 'sound, for people' '1 repository: 0 errors, 0 warnings, 0 notes; 0 repaired' \
-	"$(cat "$T/said")"
+	"$(tail -n 1 "$T/said")"
 verify "$T"
 is 'no repository' 128 "$(cat "$T/status")"
 verify
@@ -86,7 +86,7 @@ check 'git: fsck' grep -q 'refs/heads/a: invalid sha1 pointer' \
 	<(git fsck 2>&1)
 check 'git: pack-refs' grep -q 'packed-refs.new' <(git pack-refs --all 2>&1)
 finds 'what it finds' \
-	'1 lock-stale:refs/heads/c log-torn:refs/heads/b packed-new-left: ref-broken:refs/heads/a' \
+	'1 lock-stale:refs/heads/c log-torn:refs/heads/b packed-refs-new: ref-broken:refs/heads/a' \
 	"$T/r.git"
 is 'nothing was written' '0 absent' \
 	"$(stat -c %s refs/heads/a) $([ -e refd/kept ] || echo absent)"
@@ -94,7 +94,7 @@ is 'nothing was written' '0 absent' \
 # ---- mended beside the daemon ----
 
 finds 'what it mends' \
-	'1 lock-stale:refs/heads/c log-torn:refs/heads/b+ packed-new-left:+ ref-broken:refs/heads/a+' \
+	'1 lock-stale:refs/heads/c log-torn:refs/heads/b+ packed-refs-new:+ ref-broken:refs/heads/a+' \
 	--repair "$T/r.git"
 is 'the last value' "$two" "$(ref_of r.git refs/heads/a)"
 is 'history has it' "$two $two verify: restored from the journal's record" \

@@ -18,14 +18,13 @@ static void sees(const char *rest, enum finding_id id, size_t nr)
 	char *again = xstrdup(line);
 	struct doctor d = { 0 };
 
-	look_at_mount(&d, line, "refs are");
+	doctor_check_mount(&d, line, "refs are");
 	ck_assert_uint_eq(d.f.nr, nr);
 	if (nr)
-		ck_assert(findings_have(&d.f, id, "/no where"));
-	look_at_mount(&d, again, "refs are");
+		ck_assert(findings_have(&d.f, id, "", "/no where"));
+	doctor_check_mount(&d, again, "refs are");
 	ck_assert_uint_eq(d.f.nr, nr);
 	findings_done(&d.f);
-	text_done(&d.looked);
 	free(d.mounts);
 	free(again);
 	free(line);
@@ -91,16 +90,17 @@ END_TEST
 
 static void kernel_has(const char *setting, size_t nr)
 {
+	char *file = xasprintf("%s/sys/fs/protected_hardlinks", tmp_root);
 	struct doctor d = { 0 };
 
 	if (setting)
 		tmp_put("sys/fs/protected_hardlinks", setting);
-	look_at_kernel(&d, tmp_root);
+	doctor_check_kernel(&d, tmp_root);
 	ck_assert_uint_eq(d.f.nr, nr);
 	if (nr)
-		ck_assert(findings_have(&d.f, FOUND_HARDLINKS,
-		    "fs.protected_hardlinks"));
+		ck_assert(findings_have(&d.f, FOUND_HARDLINKS, "", file));
 	findings_done(&d.f);
+	free(file);
 }
 
 START_TEST(hard_links)

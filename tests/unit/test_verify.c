@@ -238,7 +238,7 @@ START_TEST(locks)
 	close(fd);
 	tmp_run("cd r/.git && rm HEAD.lock packed-refs.lock refs/heads/x.lock");
 	FINDS(1);
-	HAS("packed-new-left packed-refs.new", "packing");
+	HAS("packed-refs-new packed-refs.new", "packing");
 }
 END_TEST
 

@@ -225,7 +225,7 @@ START_TEST(what_awaits_recovery)
 	HAS("ref-broken refs/heads/a", "empty");
 	ck_assert(vh_did("ref-broken refs/heads/a", "recovery comes first"));
 	/* The lock tells recovery that the update is unfinished. */
-	ck_assert(vh_did("lock-ours refs/heads/b", "recovery comes first"));
+	ck_assert(vh_did("lock-of-refd refs/heads/b", "recovery comes first"));
 	tmp_run("test -e r.git/refs/heads/b.lock");
 }
 END_TEST
@@ -238,12 +238,12 @@ START_TEST(locks_of_ours)
 	FINDS(0);
 	make_lock(77, "refs/heads/b");
 	FINDS(1);
-	HAS("lock-ours refs/heads/b", "ended");
+	HAS("lock-of-refd refs/heads/b", "ended");
 	ck_assert_uint_eq(vh_repair("r.git"), 1);
-	ck_assert(vh_did("lock-ours refs/heads/b", "a daemon"));
+	ck_assert(vh_did("lock-of-refd refs/heads/b", "a daemon"));
 	sr_close();
 	FINDS(2);
-	HAS("lock-ours refs/heads/a", "ended");
+	HAS("lock-of-refd refs/heads/a", "ended");
 	ck_assert_uint_ge(vh_repair("r.git"), 1);
 	tmp_run("test -z \"$(find r.git -name '*.lock')\"");
 	FINDS(0);

@@ -206,7 +206,7 @@ START_TEST(a_lock_taken_after_the_value)
 	vh_opt.sys = &failing;
 	tmp_run(": >r.git/refs/heads/a");
 	REPAIRS(1);
-	DID("ref-broken refs/heads/a", "not mended");
+	DID("ref-broken refs/heads/a", "not repaired");
 	is_at("refs/heads/a", sr_commit);
 	ck_assert(tmp_exists("r.git/refs/heads/a.lock"));
 }
@@ -278,7 +278,7 @@ START_TEST(packed_new)
 	tmp_put("r.git/packed-refs.new", "half a li");
 	tmp_run("! git -C r.git pack-refs --all");
 	REPAIRS(1);
-	DID("packed-new-left packed-refs.new repaired", "refd/kept/");
+	DID("packed-refs-new packed-refs.new repaired", "refd/kept/");
 	tmp_run("git -C r.git pack-refs --all && "
 		"grep -q half r.git/refd/kept/*new");
 }

@@ -1,0 +1,380 @@
+/*
+ * The findings of "refd doctor" and "refd verify": one table, one list, one
+ * output for people and for programs.
+ *
+ *	add	each finding is counted, and held in memory
+ *	print	equal findings become one group, with the number of
+ *		repositories and a few of their names
+ *	end	a list of the checked objects, and the counts
+ *
+ * Findings are equal if id, text and repair are equal. A text may name its
+ * repository by path: the path does not count. With -v, and as JSON, each
+ * finding is printed by itself.
+ *
+ * The output of a server with 10,000 repositories is therefore short if one
+ * cause made all findings. A run that is interrupted has printed nothing of the
+ * findings in memory; with -v "refd verify" prints each finding at once.
+ *
+ * One thread. Everything goes to standard output; the progress goes to standard
+ * error, if standard error is a terminal.
+ */
+#ifndef PROTO_LIB_FINDING_H
+#define PROTO_LIB_FINDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/lib/progress.h"
+
+#define FINDING_SEVERITY_TABLE(X)                                              \
+	X(NOTE, "note")       /* information, perhaps intended */              \
+	X(WARNING, "warning") /* something will fail later */                  \
+	X(ERROR, "error")     /* something fails or is lost now */
+
+enum finding_severity {
+#define X(symbol, word) FINDING_##symbol,
+	FINDING_SEVERITY_TABLE(X)
+#undef X
+};
+enum {
+#define X(symbol, word) +1
+	FINDING_SEVERITIES = FINDING_SEVERITY_TABLE(X)
+#undef X
+};
+
+enum finding_repair {
+	REPAIR_NONE,
+	/* By "refd doctor --fix". */
+	REPAIR_ENABLE, /* refd enable of the repository again */
+	REPAIR_SYSTEM, /* refd enable --system again */
+	REPAIR_LIST,   /* the entry leaves the list of enabled repositories */
+	/* By "refd doctor --fix" and "refd verify --repair". */
+	REPAIR_PACKED_NEW, /* packed-refs.new goes, under git's lock */
+	/* By "refd verify --repair". */
+	REPAIR_REF,   /* the last value comes back from journal or reflog */
+	REPAIR_LOG,   /* torn lines are cut out of the reflog */
+	REPAIR_EMPTY, /* the empty reflog is removed */
+	REPAIR_LOCKS  /* locks of refd are removed */
+};
+
+/*
+ * X(symbol, id, severity, repair, remedy). An id is a word for programs and
+ * never changes its meaning. In a remedy, <repository> is the path of the
+ * repository.
+ */
+#define FINDING_TABLE(X)                                                       \
+	/* the daemon */                                                       \
+	X(DAEMON_AWAY, "daemon-away", ERROR, NONE,                             \
+	    "start the daemon: systemctl start refd, or refd daemon")          \
+	X(DAEMON_FAILED, "daemon-cannot-start", ERROR, NONE,                   \
+	    "correct the error; a service starts again by itself")             \
+	X(DAEMON_CONFIG, "daemon-config", ERROR, NONE,                         \
+	    "correct the file until refd check-config accepts it")             \
+	X(DAEMON_PROTOCOL, "daemon-protocol", ERROR, NONE,                     \
+	    "install refd and its daemon in one version, and restart the "     \
+	    "daemon")                                                          \
+	X(DAEMON_VERSION, "daemon-version", WARNING, NONE,                     \
+	    "restart the daemon, so that the installed version runs")          \
+	X(DAEMON_STATE, "daemon-not-serving", WARNING, NONE,                   \
+	    "wait; refd ping --wait returns when the daemon serves")           \
+	X(DAEMON_FATAL, "daemon-fatal", ERROR, NONE,                           \
+	    "read the daemon's log, then restart the daemon")                  \
+	X(FLUSH_HANGS, "flush-hangs", ERROR, NONE,                             \
+	    "look at the disk (dmesg); refd status, as root, names it")        \
+	X(DAEMON_USERS, "daemon-user-namespace", ERROR, NONE,                  \
+	    "set PrivateUsers=no in the unit: in the namespace, all users "    \
+	    "look like nobody")                                                \
+	X(DAEMON_UNCONFINED, "daemon-unconfined", WARNING, NONE,               \
+	    "use Linux 5.19 or later with Landlock (lsm=) and seccomp; in a "  \
+	    "container, permit both in its profile; then restart the daemon")  \
+	X(DAEMON_SEES, "daemon-sees-other", ERROR, NONE,                       \
+	    "let the daemon see the same directory (ProtectHome=, "            \
+	    "containers)")                                                     \
+	X(RECOVERY_AWAITS, "recovery-awaits", ERROR, NONE,                     \
+	    "refd recover --json names the repositories; bring them back, or " \
+	    "drop their records with refd recover --forget")                   \
+	X(FS_FAILED, "fs-failed", WARNING, NONE,                               \
+	    "the daemon's log names the file system; check it, and mount it "  \
+	    "again")                                                           \
+	X(SOCKET_CLOSED, "socket-closed", ERROR, NONE,                         \
+	    "set daemon.allowUser or daemon.allowGroup, and let everybody "    \
+	    "enter the directory of the socket")                               \
+	X(USER_DENIED, "user-denied", ERROR, NONE,                             \
+	    "git config -f /etc/refd/config --add daemon.allowUser <user>, "   \
+	    "and reload the daemon")                                           \
+	/* durability and the journal's directory */                           \
+	X(DURABILITY_WEAK, "durability-weak", WARNING, NONE,                   \
+	    "set durability.mode, or refd.durability of the repository, to "   \
+	    "journal")                                                         \
+	X(DURABILITY_INVALID, "durability-invalid", ERROR, NONE,               \
+	    "git -C <repository> config refd.durability journal")              \
+	X(STATE_INSIDE, "state-in-repository", ERROR, NONE,                    \
+	    "stop the daemon, move the directory, set daemon.state")           \
+	X(STATE_OPEN, "state-open", WARNING, NONE,                             \
+	    "set the mode of the directory to 0700")                           \
+	X(STATE_ELSEWHERE, "state-elsewhere", NOTE, NONE,                      \
+	    "take snapshots of both together, or run refd checkpoint before")  \
+	/* file systems, the kernel */                                         \
+	X(FS_NETWORK, "fs-network", ERROR, NONE,                               \
+	    "move the data to a local "                                        \
+	    "disk")                                                            \
+	X(FS_MEMORY, "fs-memory", ERROR, NONE,                                 \
+	    "move the data to a disk: a reboot deletes it")                    \
+	X(FS_OVERLAY, "fs-overlay", WARNING, NONE,                             \
+	    "move the data to a volume: the layer goes with the container")    \
+	X(FS_FUSE, "fs-fuse", WARNING, NONE,                                   \
+	    "make sure that an fsync there reaches a disk")                    \
+	X(FS_NO_LINKS, "fs-no-links", ERROR, NONE,                             \
+	    "move the data to ext4, XFS or btrfs")                             \
+	X(FS_NO_JOURNAL, "fs-no-journal", WARNING, NONE,                       \
+	    "unmount it, and run tune2fs -O has_journal on its device")        \
+	X(FS_NO_BARRIER, "fs-no-barrier", ERROR, NONE,                         \
+	    "mount it without nobarrier, unless a battery backs the disk's "   \
+	    "cache")                                                           \
+	X(FS_WRITEBACK, "fs-writeback", WARNING, NONE,                         \
+	    "mount it with data=ordered")                                      \
+	X(FS_READ_ONLY, "fs-read-only", ERROR, NONE,                           \
+	    "read the kernel's log for the reason; mount -o remount,rw")       \
+	X(FS_UNTRIED, "fs-untried", NOTE, NONE,                                \
+	    "refd is tested on ext4, XFS and btrfs")                           \
+	X(NO_SPACE, "space-low", WARNING, NONE, "make room")                   \
+	X(NO_INODES, "inodes-low", WARNING, NONE,                              \
+	    "remove files, or loose refs by git pack-refs --all")              \
+	X(HARDLINKS, "hardlinks-unprotected", WARNING, NONE,                   \
+	    "run sysctl fs.protected_hardlinks=1, and add the setting to "     \
+	    "/etc/sysctl.d/")                                                  \
+	/* git, and refd enable --system */                                    \
+	X(GIT_MISSING, "git-missing", ERROR, NONE, "install git")              \
+	X(GIT_OLD, "git-old", ERROR, NONE,                                     \
+	    "use git 2.29 or later: older versions run no proc-receive hook")  \
+	X(GIT_NO_FSYNC, "git-no-fsync", WARNING, NONE,                         \
+	    "use git 2.36 or later: older versions do not flush refs")         \
+	X(GIT_VERSIONS, "git-versions", WARNING, NONE,                         \
+	    "keep one git in PATH: hooks run the first one")                   \
+	X(SYSTEM_INCOMPLETE, "system-incomplete", ERROR, SYSTEM,               \
+	    "refd enable --system")                                            \
+	X(SYSTEM_CLOSED, "system-unreadable", ERROR, NONE,                     \
+	    "chmod a+r the file, and a+x the directories above it")            \
+	X(LISTED_GONE, "listed-gone", NOTE, LIST,                              \
+	    "mount the missing disk, or clear the list with refd disable "     \
+	    "--all")                                                           \
+	/* is a repository enabled? */                                         \
+	X(NO_REPOSITORY, "not-a-repository", ERROR, NONE,                      \
+	    "name a repository, or restore its HEAD, objects and refs")        \
+	X(NOT_ENABLED, "not-enabled", NOTE, NONE, "refd enable <repository>")  \
+	X(REPO_REFUSED, "repository-refused", ERROR, NONE,                     \
+	    "do as the daemon says")                                           \
+	X(ENABLE_INCOMPLETE, "enable-incomplete", ERROR, ENABLE,               \
+	    "refd enable <repository>")                                        \
+	X(HOOK_MISSING, "hook-missing", ERROR, ENABLE,                         \
+	    "refd enable <repository>")                                        \
+	X(HOOK_MODE, "hook-not-executable", ERROR, NONE,                       \
+	    "chmod a+x its proc-receive hook, or link the hook to refd")       \
+	X(HOOK_OTHER, "hook-not-refd", ERROR, NONE,                            \
+	    "refd enable --chain PREFIX <repository> leaves the refs below "   \
+	    "PREFIX to that hook")                                             \
+	X(HOOK_VERSION, "hook-version", WARNING, NONE,                         \
+	    "refd enable <repository> links the hook to this refd; remove "    \
+	    "the other refd")                                                  \
+	X(HOOKS_PATH, "hooks-path", ERROR, NONE,                               \
+	    "link proc-receive there to refd, or unset core.hooksPath")        \
+	X(FORWARDERS, "forwarders-missing", ERROR, ENABLE,                     \
+	    "refd enable <repository>")                                        \
+	X(INCLUDE_MISSED, "include-not-reached", ERROR, NONE,                  \
+	    "its real path must be below the --root, and its own "             \
+	    "configuration must not override the include")                     \
+	X(PATTERNS_MISSING, "patterns-missing", ERROR, ENABLE,                 \
+	    "refd enable <repository>")                                        \
+	X(PATTERNS_PARTIAL, "patterns-partial", ERROR, ENABLE,                 \
+	    "refd enable <repository> sets refs and adm!:refs, each as a "     \
+	    "value of its own")                                                \
+	X(PATTERN_USELESS, "pattern-useless", WARNING, NONE,                   \
+	    "remove the value from receive.procReceiveRefs")                   \
+	X(CHAIN_MISSING, "chain-missing", ERROR, NONE,                         \
+	    "put the other hook back, or unset refd.chain")                    \
+	/* its configuration */                                                \
+	X(CONFIG_BROKEN, "config-broken", ERROR, NONE,                         \
+	    "git -C <repository> config --list names the line")                \
+	X(SHALLOW_UPDATE, "shallow-update", ERROR, NONE,                       \
+	    "git -C <repository> config --unset receive.shallowUpdate")        \
+	X(UPDATE_INSTEAD, "update-instead", NOTE, NONE,                        \
+	    "nothing, if that is intended")                                    \
+	X(FALLBACK_INVALID, "fallback-invalid", ERROR, NONE,                   \
+	    "git -C <repository> config refd.fallback git, or refuse")         \
+	X(FSYNC_UNSET, "fsync-unset", WARNING, ENABLE,                         \
+	    "refd enable <repository>")                                        \
+	X(FSYNC_WEAK, "fsync-weak", WARNING, NONE,                             \
+	    "git -C <repository> config core.fsync committed,loose-object")    \
+	X(FSYNC_OBJECTS, "fsync-objects", ERROR, NONE,                         \
+	    "git -C <repository> config core.fsync committed,loose-object")    \
+	X(FSYNC_METHOD, "fsync-method", WARNING, NONE,                         \
+	    "git -C <repository> config core.fsyncMethod batch")               \
+	X(TRANSACTION_HOOK, "transaction-hook", NOTE, NONE,                    \
+	    "remove the hook if nobody needs it")                              \
+	X(SAFE_DIRECTORY, "safe-directory", WARNING, NONE,                     \
+	    "git config --system --add safe.directory <repository>")           \
+	X(FORMAT, "format-not-served", NOTE, NONE,                             \
+	    "nothing: git serves it, with git's durability")                   \
+	/* its files */                                                        \
+	X(OWNER_MIXED, "owner-mixed", WARNING, NONE,                           \
+	    "chown -hR to the owner of its refs/")                             \
+	X(SHARED_MODES, "shared-modes", WARNING, NONE,                         \
+	    "chmod -R g+w <repository>; find <repository> -type d | xargs "    \
+	    "chmod g+s")                                                       \
+	X(SHARED_UNSET, "shared-unset", NOTE, NONE,                            \
+	    "git -C <repository> config core.sharedRepository group")          \
+	X(HEAD_LINK, "head-link", NOTE, NONE,                                  \
+	    "git -C <repository> symbolic-ref HEAD \"$(git -C <repository> "   \
+	    "symbolic-ref HEAD)\"")                                            \
+	X(PACKED_LINK, "packed-refs-link", NOTE, NONE,                         \
+	    "replace the link by the file")                                    \
+	X(REFS_LINK, "refs-link", WARNING, NONE,                               \
+	    "replace the link by the directory")                               \
+	X(WORKTREE_LINK, "worktree-link", WARNING, NONE,                       \
+	    "remove the worktree, and add it again by git worktree add")       \
+	X(WORKTREE_GONE, "worktree-gone", NOTE, NONE,                          \
+	    "git -C <repository> worktree prune")                              \
+	X(ALTERNATE_MISSING, "alternate-missing", ERROR, NONE,                 \
+	    "bring it back: objects are missing without it")                   \
+	X(ALTERNATE_ELSEWHERE, "alternate-elsewhere", NOTE, NONE,              \
+	    "nothing; in mode periodic its objects are not synced")            \
+	X(LOCK_STALE, "lock-stale", WARNING, NONE,                             \
+	    "remove the file once no writer is at work there")                 \
+	X(LOCK_HELD, "lock-held", NOTE, NONE, "wait, or end that process")     \
+	X(LOCK_OF_REFD, "lock-of-refd", ERROR, LOCKS,                          \
+	    "start the daemon, or run refd recover")                           \
+	X(PACKED_NEW, "packed-refs-new", ERROR, PACKED_NEW,                    \
+	    "git cannot pack refs, nor delete packed refs: refd verify "       \
+	    "--repair <repository> moves the file aside")                      \
+	X(ID_BROKEN, "id-broken", ERROR, NONE,                                 \
+	    "restore the file, or run refd disown <repository>")               \
+	X(ID_CLASH, "id-clash", WARNING, NONE,                                 \
+	    "nothing, if one is a copy: the copy gets its own id when refd "   \
+	    "serves it")                                                       \
+	/* its refs */                                                         \
+	X(REF_BROKEN, "ref-broken", ERROR, REF,                                \
+	    "refd verify --repair <repository> restores a value that the "     \
+	    "journal or the reflog has")                                       \
+	X(REF_UNREADABLE, "ref-unreadable", ERROR, NONE,                       \
+	    "look at its owner, its mode and the disk")                        \
+	X(REF_NAME, "ref-name", ERROR, NONE,                                   \
+	    "git ignores it: rename or remove the file")                       \
+	X(REF_CONFLICT, "ref-conflict", ERROR, NONE, "delete one of the two")  \
+	X(REF_LOST, "ref-lost", ERROR, NONE,                                   \
+	    "refd update <ref> <that value> restores it")                      \
+	X(REF_GONE, "ref-gone", NOTE, NONE,                                    \
+	    "if nobody deleted it: refd update <ref> <that value>")            \
+	X(OBJECT_MISSING, "object-missing", ERROR, NONE,                       \
+	    "fetch the object, or move the ref to an existing object")         \
+	X(OBJECT_UNREADABLE, "object-unreadable", ERROR, NONE, "run git fsck") \
+	X(OBJECT_NOT_COMMIT, "object-not-commit", ERROR, NONE,                 \
+	    "move the branch to a commit")                                     \
+	X(PACKED_MALFORMED, "packed-malformed", ERROR, NONE,                   \
+	    "git ends with an error there: correct the line")                  \
+	X(PACKED_UNSORTED, "packed-unsorted", ERROR, NONE,                     \
+	    "remove the first line of packed-refs and the lines that begin "   \
+	    "with '^', then run git pack-refs --all")                          \
+	X(PACKED_DUPLICATE, "packed-duplicate", ERROR, NONE,                   \
+	    "remove one of the two lines")                                     \
+	X(PACKED_PEELED, "packed-peeled", ERROR, NONE,                         \
+	    "remove the first line of packed-refs and the lines that begin "   \
+	    "with '^', then run git pack-refs --all")                          \
+	/* its reflogs */                                                      \
+	X(LOG_TORN, "log-torn", ERROR, LOG,                                    \
+	    "refd verify --repair <repository> cuts off the torn part")        \
+	X(LOG_MALFORMED, "log-malformed", WARNING, NONE, "remove the line")    \
+	X(LOG_UNREADABLE, "log-unreadable", ERROR, NONE,                       \
+	    "look at its owner, its mode and the disk")                        \
+	X(LOG_DISAGREES, "log-disagrees", WARNING, NONE,                       \
+	    "find out which of the two values is right")                       \
+	X(LOG_ORPHAN, "log-orphan", WARNING, NONE,                             \
+	    "restore the ref, or remove its log")                              \
+	X(LOG_EMPTY, "log-empty", WARNING, EMPTY,                              \
+	    "refd verify --repair <repository> removes it")                    \
+	X(LOG_BLOCKED, "log-blocked", ERROR, NONE,                             \
+	    "move the files below that directory elsewhere")                   \
+	/* its journal */                                                      \
+	X(JOURNAL_DISAGREES, "journal-disagrees", ERROR, NONE,                 \
+	    "refd update <ref> <that value> restores the recorded value")      \
+	X(JOURNAL_OTHER, "journal-other", WARNING, NONE,                       \
+	    "name the directory of the repository's journal by --state")       \
+	X(JOURNAL_UNKNOWN, "journal-unknown", WARNING, NONE,                   \
+	    "the daemon's next request there makes it known")                  \
+	X(JOURNAL_OLDER, "journal-older", ERROR, NONE,                         \
+	    "put the newer journal back; if there is none, see "               \
+	    "refd-daemon(8)")                                                  \
+	X(JOURNAL_UNREADABLE, "journal-unreadable", NOTE, NONE,                \
+	    "name the daemon's state directory by --state")                    \
+	X(AWAITS_RECOVERY, "awaits-recovery", ERROR, NONE,                     \
+	    "start the daemon, or run refd recover")                           \
+	X(PARKED, "parked", WARNING, NONE,                                     \
+	    "wait: the daemon redoes it when nothing is in its way")           \
+	X(NOT_OPENED, "not-opened", ERROR, NONE, "git cannot open it either")
+
+enum finding_id {
+#define X(symbol, id, severity, repair, remedy) FOUND_##symbol,
+	FINDING_TABLE(X)
+#undef X
+	    FINDING_IDS
+};
+
+/* NULL for a string is "". The object of a finding is the repository, a ref or
+ * file of it, or a file of the machine. */
+struct finding {
+	enum finding_id id;
+	bool is_repaired;
+	const char *repo; /* a path; "": the finding is about the machine */
+	const char *ref;
+	const char *file; /* a path, relative to REPO if there is one */
+	const char *text; /* one sentence, without its full stop */
+	/* The repair and the place of the evidence, or why there was no
+	 * repair; "": no repair was tried. */
+	const char *repair;
+};
+
+/* A finding in memory. finding.text has "<repository>" instead of the path. */
+struct finding_held {
+	struct finding finding;
+	size_t number; /* in order of findings_add() */
+	char strings[];
+};
+
+/* Zero-initialised is empty. */
+struct findings {
+	/* The caller sets these. */
+	bool as_json, verbose;
+	size_t max;         /* findings in memory, then they are printed; 0: any
+			       number */
+	size_t done, total; /* repositories, for the progress; TOTAL may be 0 */
+
+	struct finding_held **list;
+	size_t nr, size;
+	size_t count[FINDING_SEVERITIES]; /* that are not repaired */
+	size_t repaired;
+	bool has_printed;
+	char **checked; /* lines */
+	size_t nr_checked, hidden_repos;
+	struct progress_line progress;
+};
+
+enum finding_repair finding_repair(enum finding_id id);
+
+/* Copies FINDING. Without memory, the finding is printed at once. */
+void findings_add(struct findings *f, const struct finding *finding);
+/* Is this finding of this object in memory? FILE or REPO may be "". */
+bool findings_have(const struct findings *f, enum finding_id id,
+    const char *repo, const char *file);
+/* Adds the findings of BEFORE whose id and object F does not have, as repaired.
+ * Changes the order of F. */
+void findings_add_repaired(struct findings *f, const struct findings *before);
+/* Adds a line to the list of checked objects. Without -v, only a few lines with
+ * IS_REPOSITORY are printed. */
+void findings_checked(struct findings *f, bool is_repository, const char *line);
+/* Shows that NAME of REPO is being checked. NAME may be "". */
+void findings_progress(struct findings *f, const char *repo, const char *name);
+/* Prints the findings in memory, and the end, with the number of checked
+ * repositories. True: an error or a warning is left. */
+bool findings_end(struct findings *f, size_t nr_repos);
+void findings_done(struct findings *f);
+
+#endif

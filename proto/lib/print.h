@@ -1,0 +1,15 @@
+/*
+ * Text from outside in output: paths, names of refs, messages of other
+ * programs. Nothing is flushed.
+ */
+#ifndef PROTO_LIB_PRINT_H
+#define PROTO_LIB_PRINT_H
+
+#include <stdio.h>
+
+/* For people. A control character and a byte that is no UTF-8 become "?". */
+void print_visible(FILE *to, const char *s);
+/* A JSON string, with its quotes. A byte that is no UTF-8 becomes U+FFFD. */
+void print_json_string(FILE *to, const char *s);
+
+#endif

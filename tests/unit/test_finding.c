@@ -1,0 +1,298 @@
+/*
+ * Proves how findings are printed: equal findings of many repositories are one
+ * group with a count and a few names, different findings are not; with -v and
+ * as JSON each finding is printed; control characters of names reach neither a
+ * terminal nor JSON; and the number of findings in memory has a limit.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/lib/finding.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static struct findings f;
+static int out = -1;
+
+/* Standard output goes to the file "out" until said(). */
+static void setup(void)
+{
+	tmp_setup();
+	memset(&f, 0, sizeof(f));
+	fflush(stdout);
+	out = dup(STDOUT_FILENO);
+	tmp_put("out", "");
+	ck_assert_int_eq(fchdir(tmp_fd), 0);
+	ck_assert_ptr_nonnull(freopen("out", "w", stdout));
+	ck_assert_int_eq(chdir("/"), 0);
+}
+
+static char *said(void)
+{
+	fflush(stdout);
+	return tmp_get("out");
+}
+
+static void teardown(void)
+{
+	fflush(stdout);
+	ck_assert_int_ge(dup2(out, STDOUT_FILENO), 0);
+	close(out);
+	findings_done(&f);
+	tmp_teardown();
+}
+
+static void add(enum finding_id id, const char *repo, const char *ref,
+    const char *text)
+{
+	const struct finding finding = { .id = id,
+		.repo = repo,
+		.ref = ref,
+		.text = text };
+
+	findings_add(&f, &finding);
+}
+
+/* The same finding in NR repositories. */
+static void add_many(size_t nr)
+{
+	char repo[64], text[128];
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		snprintf(repo, sizeof(repo), "/srv/%zu.git", i);
+		snprintf(text, sizeof(text), "there is no '%s/hooks/x'", repo);
+		add(FOUND_HOOK_MISSING, repo, NULL, text);
+	}
+}
+
+static void ends(bool is_left, const char *wanted)
+{
+	char *text;
+
+	ck_assert_int_eq(findings_end(&f, 5), is_left);
+	text = said();
+	ck_assert_str_eq(text, wanted);
+	free(text);
+}
+
+START_TEST(nothing)
+{
+	ends(false,
+	    "5 repositories: 0 errors, 0 warnings, 0 notes; "
+	    "0 repaired\n");
+}
+END_TEST
+
+START_TEST(one)
+{
+	add_many(1);
+	ends(true,
+	    "error: hook-missing: /srv/0.git: there is no "
+	    "'/srv/0.git/hooks/x'\n"
+	    "    remedy: refd enable /srv/0.git\n"
+	    "5 repositories: 1 error, 0 warnings, 0 notes; 0 repaired\n");
+}
+END_TEST
+
+START_TEST(many_repositories)
+{
+	add_many(5);
+	ends(true,
+	    "error: hook-missing: 5 repositories: there is no "
+	    "'<repository>/hooks/x'\n"
+	    "    /srv/0.git\n    /srv/1.git\n    /srv/2.git\n"
+	    "    and 2 more; -v shows each\n"
+	    "    remedy: refd enable <repository>\n"
+	    "5 repositories: 5 errors, 0 warnings, 0 notes; 0 repaired\n");
+}
+END_TEST
+
+/* A repository with many findings does not hide the others. */
+START_TEST(many_refs)
+{
+	static const char *const refs[] = { "a", "b", "c", "d", "e" };
+	size_t i;
+
+	for (i = 0; i < 5; i++)
+		add(FOUND_REF_BROKEN, "/a.git", refs[i], "its file is empty");
+	add(FOUND_REF_BROKEN, "/b.git", "a", "its file is empty");
+	ends(true,
+	    "error: ref-broken: 6 places in 2 repositories: its file is empty\n"
+	    "    /a.git a\n    /a.git b\n    /a.git c\n    /b.git a\n"
+	    "    and 2 more; -v shows each\n"
+	    "    remedy: refd verify --repair <repository> restores a value "
+	    "that the journal or the reflog has\n"
+	    "5 repositories: 6 errors, 0 warnings, 0 notes; 0 repaired\n");
+}
+END_TEST
+
+/* A rare reason is not hidden by a frequent one. */
+START_TEST(different_texts)
+{
+	add(FOUND_REPO_REFUSED, "/a", NULL, "'/a' is not under a root");
+	add(FOUND_NOT_ENABLED, "/a", NULL, "x");
+	add(FOUND_REPO_REFUSED, "/b", NULL, "'/b' belongs to another journal");
+	add(FOUND_REPO_REFUSED, "/c", NULL, "'/c' is not under a root");
+	/* The path of another repository counts. */
+	add(FOUND_REPO_REFUSED, "/d", NULL, "'/a' is not under a root");
+	ends(true,
+	    "error: repository-refused: /d: '/a' is not under a root\n"
+	    "    remedy: do as the daemon says\n"
+	    "error: repository-refused: /b: '/b' belongs to another journal\n"
+	    "    remedy: do as the daemon says\n"
+	    "error: repository-refused: 2 repositories: '<repository>' is not "
+	    "under a root\n"
+	    "    /a\n    /c\n"
+	    "    remedy: do as the daemon says\n"
+	    "note: not-enabled: /a: x\n"
+	    "    remedy: refd enable /a\n"
+	    "5 repositories: 4 errors, 0 warnings, 1 note; 0 repaired\n");
+}
+END_TEST
+
+START_TEST(verbose)
+{
+	f.verbose = true;
+	add_many(2);
+	ends(true,
+	    "error: hook-missing: /srv/0.git: there is no "
+	    "'/srv/0.git/hooks/x'\n"
+	    "    remedy: refd enable /srv/0.git\n"
+	    "error: hook-missing: /srv/1.git: there is no "
+	    "'/srv/1.git/hooks/x'\n"
+	    "    remedy: refd enable /srv/1.git\n"
+	    "5 repositories: 2 errors, 0 warnings, 0 notes; 0 repaired\n");
+}
+END_TEST
+
+START_TEST(json)
+{
+	f.as_json = true;
+	add_many(1);
+	findings_checked(&f, true, "/srv/0.git");
+	ends(true,
+	    "{\"findings\":[\n"
+	    " {\"id\":\"hook-missing\",\"severity\":\"error\","
+	    "\"repo\":\"/srv/0.git\",\"ref\":\"\",\"file\":\"\","
+	    "\"text\":\"there is no '/srv/0.git/hooks/x'\","
+	    "\"remedy\":\"refd enable /srv/0.git\",\"can_repair\":true,"
+	    "\"repair\":\"\",\"repaired\":false}],\n"
+	    "\"looked_at\":[\n \"/srv/0.git\"],\n"
+	    "\"repositories\":5,\"errors\":1,\"warnings\":0,\"notes\":0,"
+	    "\"repaired\":0}\n");
+}
+END_TEST
+
+START_TEST(json_of_nothing)
+{
+	f.as_json = true;
+	ends(false,
+	    "{\"findings\":[],\n\"looked_at\":[],\n"
+	    "\"repositories\":5,\"errors\":0,\"warnings\":0,"
+	    "\"notes\":0,\"repaired\":0}\n");
+}
+END_TEST
+
+START_TEST(repaired)
+{
+	struct findings before = { 0 };
+
+	add_many(3);
+	before = f;
+	memset(&f, 0, sizeof(f));
+	add(FOUND_HOOK_MISSING, "/srv/1.git", NULL, "another text");
+	findings_add_repaired(&f, &before);
+	findings_done(&before);
+	ends(true,
+	    "repaired: hook-missing: 2 repositories: there is no "
+	    "'<repository>/hooks/x'\n"
+	    "    /srv/0.git\n    /srv/2.git\n"
+	    "error: hook-missing: /srv/1.git: another text\n"
+	    "    remedy: refd enable /srv/1.git\n"
+	    "5 repositories: 1 error, 0 warnings, 0 notes; 2 repaired\n");
+}
+END_TEST
+
+START_TEST(hostile_names)
+{
+	add(FOUND_NOT_ENABLED, "/a;rm -rf .", NULL, "\033[2J\302\233x\377");
+	ends(false,
+	    "note: not-enabled: /a;rm -rf .: ?[2J?x?\n"
+	    "    remedy: refd enable <repository>\n"
+	    "5 repositories: 0 errors, 0 warnings, 1 note; 0 repaired\n");
+}
+END_TEST
+
+START_TEST(hostile_json)
+{
+	char *text;
+
+	f.as_json = true;
+	add(FOUND_NOT_ENABLED, "/\"\\", NULL, "\033\302\233\377\n");
+	findings_end(&f, 1);
+	text = said();
+	ck_assert_ptr_nonnull(strstr(text, "\"repo\":\"/\\\"\\\\\""));
+	ck_assert_ptr_nonnull(
+	    strstr(text, "\"text\":\"\\u001b\\u009b\\ufffd\\u000a\""));
+	free(text);
+}
+END_TEST
+
+START_TEST(limit)
+{
+	char *text;
+
+	f.max = 4;
+	add_many(10);
+	ck_assert_uint_eq(f.nr, 2);
+	ck_assert(findings_end(&f, 10));
+	text = said();
+	ck_assert_ptr_nonnull(strstr(text, ": 4 repositories: "));
+	ck_assert_ptr_nonnull(strstr(text, ": 2 repositories: "));
+	ck_assert_ptr_nonnull(strstr(text, ": 10 errors, "));
+	free(text);
+}
+END_TEST
+
+START_TEST(checked)
+{
+	char line[8];
+
+	findings_checked(&f, false, "git 2.39");
+	for (f.done = 1; f.done <= 5; f.done++) {
+		snprintf(line, sizeof(line), "/%zu", f.done);
+		findings_checked(&f, true, line);
+	}
+	ends(false,
+	    "looked at git 2.39\nlooked at /1\nlooked at /2\nlooked at /3\n"
+	    "looked at 2 more; -v names each\n"
+	    "5 repositories: 0 errors, 0 warnings, 0 notes; 0 repaired\n");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("finding");
+	TCase *tc = tcase_create("finding");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, nothing);
+	tcase_add_test(tc, one);
+	tcase_add_test(tc, many_repositories);
+	tcase_add_test(tc, many_refs);
+	tcase_add_test(tc, different_texts);
+	tcase_add_test(tc, verbose);
+	tcase_add_test(tc, json);
+	tcase_add_test(tc, json_of_nothing);
+	tcase_add_test(tc, repaired);
+	tcase_add_test(tc, hostile_names);
+	tcase_add_test(tc, hostile_json);
+	tcase_add_test(tc, limit);
+	tcase_add_test(tc, checked);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

@@ -34,9 +34,9 @@
 
 /* ---- the turn's repository ---- */
 
-/* False: a different worker is in the repository. Closes unused repositories of
- * a failed file system: only then can it be opened again, and the checkpointer
- * may come much later. */
+/* False: a different worker is in the repository. First closes failed file
+ * systems that nobody uses: only then can they be opened again, and the
+ * checkpointer may come much later. */
 static bool open_repo(struct admission_worker *w,
     const struct admission_queue *q)
 {

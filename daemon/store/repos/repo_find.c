@@ -20,7 +20,7 @@
 
 #include "daemon/store/repos/repo_internal.h"
 
-/* The path below ROOT in PATH. NULL: PATH is not below ROOT. */
+/* The rest of PATH below ROOT, or ".". NULL: PATH is not below ROOT. */
 static const char *behind(const char *root, const char *path)
 {
 	size_t len = strlen(root);

@@ -19,18 +19,6 @@
 #include "client/update/update.h"
 #include "client/verify.h"
 
-static int run_enable(const struct command *c, int argc, char **argv)
-{
-	(void)c;
-	return command_enable(argc, argv);
-}
-
-static int run_disable(const struct command *c, int argc, char **argv)
-{
-	(void)c;
-	return command_disable(argc, argv);
-}
-
 static int run_doctor(const struct command *c, int argc, char **argv)
 {
 	(void)c;
@@ -55,9 +43,8 @@ static int run_version(const struct command *c, int argc, char **argv)
 static const struct command *const commands[] = {
 	&update_command,
 	&hook_command,
-	OTHER("enable", "let refd serve the pushes to a repository",
-	    run_enable),
-	OTHER("disable", "undo enable", run_disable),
+	&enable_command,
+	&disable_command,
 	&ping_command,
 	&query_command,
 	&log_command,

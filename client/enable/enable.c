@@ -1,6 +1,5 @@
 /* "refd enable" and "refd disable": the command lines. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,126 +27,92 @@ static const char disable_usage[] =
 enum what { REPOSITORIES, ALL, TEMPLATE, SYSTEM, SERVICE, LIST };
 
 struct request {
-	enum what what;
-	unsigned nr_whats; /* how many of them were asked for */
-	const char *template, *account;
-	const char **roots; /* resolved, a slash at the end of each */
-	size_t nr_roots;
-	bool as_json, helps;
-	struct wishes w;
+	int what; /* enum what */
+	const char *socket, *hooks, *template, *account;
+	struct command_list chains, roots;
+	bool no_fsync, as_json;
+	struct wishes w; /* of enable */
 };
 
 /* ---- options ---- */
 
-static const struct option options[] = {
-	{ "socket", required_argument, NULL, 's' },
-	{ "no-fsync", no_argument, NULL, 'n' },
-	{ "chain", required_argument, NULL, 'c' },
-	{ "hooks", required_argument, NULL, 'H' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "template", required_argument, NULL, 't' },
-	{ "system", no_argument, NULL, 'y' },
-	{ "service", required_argument, NULL, 'S' },
-	{ "root", required_argument, NULL, 'r' },
-	{ "list", no_argument, NULL, 'l' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+#define EXCLUSIVE .excludes = 'w'
+
+#define WHAT                                                                   \
+	{ OPTION_SET("all", 0, "everything that is listed", struct request,    \
+	      what, ALL),                                                      \
+		EXCLUSIVE },                                                   \
+	    { OPTION_STRING("template", 0, "DIR",                              \
+		  "a template of new repositories", struct request, template), \
+		    EXCLUSIVE },                                               \
+	    { OPTION_SET("system", 0, "all repositories below the roots",      \
+		  struct request, what, SYSTEM),                               \
+		    EXCLUSIVE },                                               \
+	    { OPTION_STRING("service", 0, "ACCOUNT", "a daemon of an account", \
+		  struct request, account),                                    \
+		    EXCLUSIVE },                                               \
+	{                                                                      \
+		OPTION_LIST("root", 0, "DIR", "a directory with repositories", \
+		    struct request, roots)                                     \
+	}
+
+static const struct command_option enable_options[] = {
+	{ OPTION_STRING("socket", 0, "PATH", "the socket of the daemon",
+	    struct request, socket) },
+	{ OPTION_FLAG("no-fsync", 0, "leave core.fsync as it is",
+	    struct request, no_fsync) },
+	{ OPTION_LIST("chain", 0, "PREFIX", "leave refs to the other hook",
+	    struct request, chains) },
+	{ OPTION_STRING("hooks", 0, "DIR", "where shared hooks are",
+	    struct request, hooks) },
+	WHAT,
+	{ OPTION_SET("list", 0, "print what is enabled", struct request, what,
+	      LIST),
+	    EXCLUSIVE },
+	{ OPTION_FLAG("json", 0, "print the list as JSON", struct request,
+	    as_json) },
+	{ 0 }
 };
 
-static void append(const char ***list, size_t *nr, const char *value)
-{
-	*list = xrealloc(*list, (*nr + 1) * sizeof(**list));
-	(*list)[(*nr)++] = value;
-}
+static const struct command_option disable_options[] = { WHAT, { 0 } };
 
-/* One that is gone can still be disabled. */
-static const char *resolve_root(const char *root, bool enables)
+/* A slash at the end of each, owned. A root that is gone can be disabled. */
+static const char **resolve_roots(const struct command_list *list, bool enables)
 {
-	char *path = realpath(root, NULL), *slashed;
+	const char **roots = xcalloc(list->nr, sizeof(*roots));
+	size_t i;
 
-	if (!path && enables)
-		die("%s: %s", root, strerror(errno));
-	if (!path)
-		path = xstrdup(root);
-	slashed = path[strlen(path) - 1] == '/' ? xstrdup(path) :
-						  xasprintf("%s/", path);
-	free(path);
-	return slashed;
-}
+	for (i = 0; i < list->nr; i++) {
+		char *path = realpath(list->items[i], NULL);
 
-static bool choose(struct request *rq, enum what what)
-{
-	rq->what = what;
-	rq->nr_whats++;
-	return true;
-}
-
-static bool take_enable_option(struct request *rq, int c)
-{
-	switch (c) {
-	case 's':
-		rq->w.socket = optarg;
-		return true;
-	case 'n':
-		rq->w.fsync = false;
-		return true;
-	case 'c':
-		append(&rq->w.chains, &rq->w.nr_chains, optarg);
-		return true;
-	case 'H':
-		free(rq->w.hooks);
-		rq->w.hooks = xstrdup(optarg);
-		return true;
-	case 'l':
-		return choose(rq, LIST);
-	case 'j':
-		rq->as_json = true;
-		return true;
+		if (!path && enables)
+			die("%s: %s", list->items[i], strerror(errno));
+		if (!path)
+			path = xstrdup(list->items[i]);
+		roots[i] = path[strlen(path) - 1] == '/' ?
+		    xstrdup(path) :
+		    xasprintf("%s/", path);
+		free(path);
 	}
-	return false;
+	return roots;
 }
 
-static bool take_option(struct request *rq, int c, bool enables)
+static void check_options(const struct command *c, struct request *rq, int argc,
+    char **argv)
 {
-	switch (c) {
-	case 'a':
-		return choose(rq, ALL);
-	case 't':
-		rq->template = optarg;
-		return choose(rq, TEMPLATE);
-	case 'y':
-		return choose(rq, SYSTEM);
-	case 'S':
-		rq->account = optarg;
-		return choose(rq, SERVICE);
-	case 'r':
-		append(&rq->roots, &rq->nr_roots,
-		    resolve_root(optarg, enables));
-		return true;
-	case 'h':
-		rq->helps = true;
-		return true;
-	}
-	return enables && take_enable_option(rq, c);
-}
-
-/* False: it was said what is wrong, or nothing makes sense of it. */
-static bool take_options(struct request *rq, int argc, char **argv,
-    bool enables)
-{
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-		if (!take_option(rq, c, enables))
-			return false;
-	if (rq->helps)
-		return true;
-	return rq->nr_whats <= 1 &&
-	    (rq->what == REPOSITORIES) == (optind < argc) &&
-	    (rq->what == SYSTEM || (rq->what == SERVICE && enables) ||
-		!rq->nr_roots) &&
-	    (rq->what == LIST || !rq->as_json);
+	if (rq->template)
+		rq->what = TEMPLATE;
+	if (rq->account)
+		rq->what = SERVICE;
+	if (rq->what == REPOSITORIES && !argc)
+		cli_usage(c, "missing argument: <repository>...");
+	if (rq->what != REPOSITORIES && argc)
+		cli_usage(c, "unexpected argument '%s'", argv[0]);
+	if (rq->roots.nr && rq->what != SYSTEM &&
+	    (rq->what != SERVICE || c == &disable_command))
+		cli_usage(c, "unexpected option --root");
+	if (rq->as_json && rq->what != LIST)
+		cli_usage(c, "--json requires --list");
 }
 
 static void check_path(const char *path, const char *what)
@@ -181,12 +146,14 @@ static char *default_hooks(void)
 }
 
 /* There is one such directory: where it is now, it stays. */
-static void settle_hooks(struct wishes *w)
+static void settle_hooks(struct wishes *w, const char *wanted)
 {
 	char *now = hooks_place();
 	size_t i;
 
-	if (!w->hooks)
+	if (wanted)
+		w->hooks = xstrdup(wanted);
+	else
 		w->hooks = now ? xstrdup(now) : default_hooks();
 	check_path(w->hooks, "hooks");
 	for (i = strlen(w->hooks); i > 1 && w->hooks[i - 1] == '/'; i--)
@@ -201,14 +168,18 @@ static void settle_wishes(struct request *rq)
 	struct wishes *w = &rq->w;
 	size_t i;
 
+	w->fsync = !rq->no_fsync;
 	w->repair = rq->what == ALL;
+	w->chains = rq->chains.items;
+	w->nr_chains = rq->chains.nr;
+	w->socket = rq->socket;
 	if (!w->socket && !w->repair)
 		w->socket = getenv("REFD_SOCKET");
 	if (w->socket && !*w->socket)
 		w->socket = NULL;
 	if (w->socket)
 		check_path(w->socket, "socket");
-	settle_hooks(w);
+	settle_hooks(w, rq->hooks);
 	for (i = 0; i < w->nr_chains; i++)
 		if (!has_prefix(w->chains[i], "refs/") ||
 		    strchr(w->chains[i], '\n'))
@@ -302,19 +273,10 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 
 /* ---- the commands ---- */
 
-static void request_done(struct request *rq)
+static bool do_what(const struct request *rq, const char **roots, char **dirs,
+    size_t nr, const struct wishes *w)
 {
-	free(rq->w.hooks);
-	free(rq->w.chains);
-	for (; rq->nr_roots; rq->nr_roots--)
-		free((char *)rq->roots[rq->nr_roots - 1]);
-	free(rq->roots);
-}
-
-static bool do_what(const struct request *rq, char **dirs, size_t nr,
-    const struct wishes *w)
-{
-	switch (rq->what) {
+	switch ((enum what)rq->what) {
 	case REPOSITORIES:
 		return do_repositories(dirs, nr, w);
 	case ALL:
@@ -322,57 +284,67 @@ static bool do_what(const struct request *rq, char **dirs, size_t nr,
 	case TEMPLATE:
 		return do_template(rq->template, w);
 	case SYSTEM:
-		return do_system(rq->roots, rq->nr_roots, w);
+		return do_system(roots, rq->roots.nr, w);
 	case SERVICE:
+		return w ? service_enable(rq->account, roots, rq->roots.nr) :
+			   service_disable(rq->account);
 	case LIST:
-		break; /* carry_out() does them */
+		return list_enabled(rq->as_json);
 	}
 	return false;
 }
 
-static bool carry_out(struct request *rq, char **dirs, size_t nr, bool enables)
+static int run(const struct command *c, int argc, char **argv, bool enables)
 {
-	bool ok;
+	struct request rq = { 0 };
+	bool needs_list, ok;
+	const char **roots;
+	size_t i;
 
-	if (rq->what == LIST)
-		return list_enabled(rq->as_json);
-	if (rq->what == SERVICE)
-		return enables ?
-		    service_enable(rq->account, rq->roots, rq->nr_roots) :
-		    service_disable(rq->account);
-	if (enables)
-		settle_wishes(rq);
-	registry_open();
-	ok = do_what(rq, dirs, nr, enables ? &rq->w : NULL);
-	registry_close();
-	return ok;
+	argc = cli_parse(c, &rq, argc, &argv);
+	check_options(c, &rq, argc, argv);
+	roots = resolve_roots(&rq.roots, enables);
+	needs_list = rq.what != LIST && rq.what != SERVICE;
+	if (needs_list && enables)
+		settle_wishes(&rq);
+	if (needs_list)
+		registry_open();
+	ok = do_what(&rq, roots, argv, (size_t)argc, enables ? &rq.w : NULL);
+	if (needs_list)
+		registry_close();
+	for (i = 0; i < rq.roots.nr; i++)
+		free((char *)roots[i]);
+	free(roots);
+	free(rq.w.hooks);
+	command_list_done(&rq.roots);
+	command_list_done(&rq.chains);
+	return ok ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run(int argc, char **argv, bool enables)
+static int run_enable(const struct command *c, int argc, char **argv)
 {
-	const char *usage = enables ? enable_usage : disable_usage;
-	struct request rq = { .w = { .fsync = true } };
-	int rc = EXIT_DONE;
-
-	if (!take_options(&rq, argc, argv, enables)) {
-		fputs(usage, stderr);
-		rc = EXIT_USAGE;
-	} else if (rq.helps) {
-		fputs(usage, stdout);
-	} else if (!carry_out(&rq, argv + optind, (size_t)(argc - optind),
-		       enables)) {
-		rc = EXIT_FAILED;
-	}
-	request_done(&rq);
-	return rc;
+	return run(c, argc, argv, true);
 }
 
-int command_enable(int argc, char **argv)
+static int run_disable(const struct command *c, int argc, char **argv)
 {
-	return run(argc, argv, true);
+	return run(c, argc, argv, false);
 }
 
-int command_disable(int argc, char **argv)
-{
-	return run(argc, argv, false);
-}
+const struct command enable_command = {
+	.name = "enable",
+	.summary = "let refd serve the pushes to a repository",
+	.usage = enable_usage,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = enable_options,
+	.run = run_enable,
+};
+
+const struct command disable_command = {
+	.name = "disable",
+	.summary = "undo enable",
+	.usage = disable_usage,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = disable_options,
+	.run = run_disable,
+};

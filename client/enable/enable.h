@@ -63,7 +63,6 @@ bool list_enabled(bool as_json);
 
 /* ---- the command lines (enable.c) ---- */
 
-int command_enable(int argc, char **argv);
-int command_disable(int argc, char **argv);
+extern const struct command enable_command, disable_command;
 
 #endif

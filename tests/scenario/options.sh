@@ -13,7 +13,7 @@ new_repo repo
 
 # The commands that parse a command line.
 mapfile -t commands < <("$REFD" help | sed -n 's/^    \([a-z-]*\) .*/\1/p' |
-	grep -vxE 'version|help|enable|disable|doctor|verify')
+	grep -vxE 'version|help|doctor|verify')
 
 status_of() { # COMMAND
 	[ "$1" = daemon ] && echo 64 || echo 129
@@ -76,6 +76,9 @@ refuses 'log' "\`json' and \`z' exclude" log --json -z
 refuses 'log --follow' "\`reverse' and \`follow' exclude" log --reverse --follow
 refuses 'restore' "\`dry-run' and \`force' exclude" restore --at 1 -n --force
 refuses 'bench' "\`state' and \`socket' exclude" bench --state x --socket x
+refuses 'enable' "\`all' and \`system' exclude" enable --all --system
+refuses 'enable' 'missing argument: <repository>...' enable
+refuses 'disable --all x' "unexpected argument 'x'" disable --all x
 refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard
 
 refuses 'ping --wait' "from 0 to 86400, not 'x'" ping --wait x

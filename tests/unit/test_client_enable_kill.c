@@ -8,7 +8,6 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,6 +54,8 @@ enum way { PLAIN, CHAINED, SYSTEM };
 static int run(bool enables, enum way way)
 {
 	char repo[700], hooks[700];
+	const struct command *command =
+	    enables ? &enable_command : &disable_command;
 	const char *argv[10] = { "x" };
 	int argc = 1;
 
@@ -73,9 +74,7 @@ static int run(bool enables, enum way way)
 		argv[argc++] = "--root";
 	}
 	argv[argc++] = way == SYSTEM ? tmp_root : repo;
-	optind = 0;
-	return enables ? command_enable(argc, (char **)argv) :
-			 command_disable(argc, (char **)argv);
+	return command->run(command, argc, (char **)argv);
 }
 
 /* ---- a run that ends before change N ---- */

@@ -191,6 +191,7 @@ struct store_history {
 	struct refd_answer answer; /* filled in: RECORDS or REFUSED; owned */
 	void *arg;                 /* of the asker */
 	uint64_t repo;             /* for the historian: the repository */
+	uint64_t user_turn, client_turn;        /* for the historian */
 	LIST_ENTRY(store_history) in_scheduler; /* for the scheduler */
 	struct store_history *next, *prev;
 };

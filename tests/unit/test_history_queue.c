@@ -2,39 +2,21 @@
  * Proves that questions about history take turns: users in turn, regardless of
  * the number of connections and questions of a user; a user's connections in
  * turn; a connection's questions in order. Questions without a waiting client
- * are found among all questions. A question without memory is given back, and
- * nothing of it stays.
- *
- * The queue is compiled into this program a second time, over an allocator that
- * fails on demand.
+ * are found among all questions.
  */
 #include <check.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
 
-static long fail_at = -1;
-
-static void *test_calloc(size_t nr, size_t size);
-
-#define calloc test_calloc
-#include "daemon/store/history/history_queue.c"
-#undef calloc
-
+#include "daemon/store/history/history_queue.h"
 #include "tests/lib/suite.h"
-
-static void *test_calloc(size_t nr, size_t size)
-{
-	return fail_at-- == 0 ? NULL : calloc(nr, size);
-}
 
 static struct history_queue queue;
 static const char clients[8];
 
 /* Question ID of user UID on connection number CLIENT. */
-static struct store_history *make(uint32_t uid, unsigned client, uint32_t id)
+static struct store_history *put(uint32_t uid, unsigned client, uint32_t id)
 {
 	struct refd_request req = { .verb = REFD_VERB_LOG, .request_id = id };
 	struct txn_peer peer = { .uid = uid };
@@ -42,14 +24,7 @@ static struct store_history *make(uint32_t uid, unsigned client, uint32_t id)
 
 	ck_assert_ptr_nonnull(ask);
 	ask->client = &clients[client];
-	return ask;
-}
-
-static struct store_history *put(uint32_t uid, unsigned client, uint32_t id)
-{
-	struct store_history *ask = make(uid, client, id);
-
-	ck_assert_int_eq(history_queue_put(&queue, ask), 0);
+	history_queue_put(&queue, ask);
 	return ask;
 }
 
@@ -160,28 +135,6 @@ START_TEST(those_that_nobody_waits_for_are_found)
 }
 END_TEST
 
-/* Neither the user nor the connection stays. */
-START_TEST(no_memory)
-{
-	struct store_history *ask = make(5, 0, 1);
-	long n;
-
-	for (n = 0; n < 2; n++) {
-		fail_at = n;
-		ck_assert_int_eq(history_queue_put(&queue, ask), -ENOMEM);
-		ck_assert(history_queue_is_empty(&queue));
-		ck_assert_ptr_null(history_queue_take(&queue));
-	}
-	fail_at = -1;
-	ck_assert_int_eq(history_queue_put(&queue, ask), 0);
-	ask = make(5, 1, 2);
-	fail_at = 0;
-	ck_assert_int_eq(history_queue_put(&queue, ask), -ENOMEM);
-	store_history_free(ask);
-	EXPECT(1, 0);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("history_queue");
@@ -193,7 +146,6 @@ int main(void)
 	tcase_add_test(tc, users_take_turns);
 	tcase_add_test(tc, who_asks_again_waits_again);
 	tcase_add_test(tc, those_that_nobody_waits_for_are_found);
-	tcase_add_test(tc, no_memory);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -128,12 +128,6 @@ static void refuse_question(struct historian *me, struct store_history *ask,
 	give_back(me, ask);
 }
 
-static void queue_up(struct historian *me, struct store_history *ask)
-{
-	if (history_queue_put(&me->queue, ask) < 0)
-		refuse_question(me, ask, BUSY(MEMORY));
-}
-
 /* Drops questions without a client first: they would keep other questions
  * out. */
 static void drop_abandoned(struct historian *me, int64_t now_ns)
@@ -179,7 +173,7 @@ static void concerns(void *arg, struct store_history *ask)
 	struct historian *me = arg;
 
 	leave(me, ask);
-	queue_up(me, ask);
+	history_queue_put(&me->queue, ask);
 }
 
 /* Returns how long nothing more is to be heard. */
@@ -348,7 +342,7 @@ static void take_new(struct historian *me)
 	me->asked = NULL;
 	pthread_mutex_unlock(&me->mutex);
 	DL_FOREACH_SAFE(came, ask, next)
-		queue_up(me, ask);
+		history_queue_put(&me->queue, ask);
 }
 
 /* No question waits. Under MUTEX. */

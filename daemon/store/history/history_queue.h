@@ -4,7 +4,8 @@
  * However many questions and connections a user has, a question of a different
  * user waits for at most one question of each user.
  *
- * One thread, the historian's. Nothing blocks or logs.
+ * One thread, the historian's. Nothing blocks, fails or logs. Each call looks
+ * at all questions.
  */
 #ifndef STORE_HISTORY_QUEUE_H
 #define STORE_HISTORY_QUEUE_H
@@ -13,15 +14,14 @@
 
 /* Zero-initialised is empty. */
 struct history_queue {
-	struct history_user *users; /* the first is the next */
+	struct store_history *asks; /* in the order of arrival; of utlist */
+	uint64_t turn;              /* of the last question taken */
 };
 
-/* 0 or -ENOMEM: then the caller still owns ASK. */
-int history_queue_put(struct history_queue *q, struct store_history *ask);
+void history_queue_put(struct history_queue *q, struct store_history *ask);
 /* The next question; NULL: the queue is empty. */
 struct store_history *history_queue_take(struct history_queue *q);
-/* Appends all questions without a waiting client to LIST (utlist). Checks every
- * question. */
+/* Appends all questions without a waiting client to LIST (utlist). */
 void history_queue_take_dropped(struct history_queue *q,
     struct store_history **list);
 bool history_queue_is_empty(const struct history_queue *q);

@@ -103,10 +103,10 @@ static void damage(enum damage how)
 		break;
 	case WAL_LOST:
 		fixture_sql("history.db",
-		    "UPDATE meta SET last = 7; DELETE FROM hit WHERE lsn > 7");
+		    "UPDATE meta SET last = 7; DELETE FROM change WHERE lsn > 7");
 		break;
 	case OTHER_SCHEMA:
-		fixture_sql("history.db", "PRAGMA user_version=99");
+		fixture_sql("history.db", "UPDATE meta SET version = 99");
 		break;
 	case OTHER_JOURNAL:
 		fixture_sql("history.db",
@@ -118,7 +118,7 @@ static void damage(enum damage how)
 	case OTHER_ROWS:
 		fixture_sql("history.db",
 		    "UPDATE meta SET last_txid = zeroblob(16);"
-		    " DELETE FROM hit");
+		    " DELETE FROM change");
 		break;
 	case NR_DAMAGES:
 		break;

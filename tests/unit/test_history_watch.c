@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/store/journal/journal_internal.h"
 #include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -260,6 +261,39 @@ START_TEST(a_tenant_sees_his_own_alone)
 }
 END_TEST
 
+/* The disk of a repository may hang during the check of rights. The journal must
+ * not be held then: after a failed sync it could not be opened again. */
+static unsigned looks, looks_with_journal;
+
+static int look_at_lock(const struct sys *sys, int dir, const char *path,
+    struct sys_stat *st)
+{
+	(void)sys;
+	looks++;
+	if (pthread_rwlock_trywrlock(&fixture.j->use_lock) == 0)
+		pthread_rwlock_unlock(&fixture.j->use_lock);
+	else
+		looks_with_journal++;
+	return SYS(&sys_kernel, lstatat, dir, path, st);
+}
+
+START_TEST(rights_do_not_hold_the_journal)
+{
+	if (!suite_is_root(__func__))
+		return;
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
+	fixture_some();
+	fixture_open(_i);
+	looks = looks_with_journal = 0;
+	fixture.sys.lstatat = look_at_lock;
+	ck_assert_str_eq(told_to(2000, 2000, false),
+	    " refs/heads/main@1 refs/heads/topic/x@3 refs/tags/v1@3"
+	    " refs/tags/v2@3:stale refs/heads/main@5 refs/heads/main@6");
+	ck_assert_uint_gt(looks, 0);
+	ck_assert_uint_eq(looks_with_journal, 0);
+}
+END_TEST
+
 /* ---- identity of a repository ---- */
 
 static void expect_told(const char *to_reader, const char *to_root)
@@ -412,6 +446,8 @@ int main(void)
 	    0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_turn_of_listening_ends, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, rights_do_not_hold_the_journal, 0,
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
 	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,

@@ -26,7 +26,6 @@ void history_free(struct history *h)
 {
 	if (h == NULL)
 		return;
-	history_free_repos(h);
 	journal_index_close(h->index);
 	journal_reader_close(h->reader);
 	free(h);

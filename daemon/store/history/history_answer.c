@@ -10,7 +10,8 @@
  *		the answer then has the next position
  *
  * Failure modes:
- *	the index fails		the rest is read without the index
+ *	the index fails		the answer ends; the client asks for the rest,
+ *				which is read without the index
  *	the journal, or its table of repositories, cannot be read
  *				io; the client asks again
  *	out of memory		busy
@@ -21,13 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/array.h"
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
 
 /* The length of a turn. The answer then ends, and the client asks for the rest,
- * after the other clients. The search of names before has the same limit
- * (history_find.c). */
+ * after the other clients. A search of the index that finds nothing has the
+ * same limit (history_find.c). */
 #define TURN_NS (5 * 1000000LL)
 /* A read must not hold the WAL for long. */
 #define SLICE_ROWS 256
@@ -41,33 +43,39 @@ int history_look_at_time(struct history_question *q)
 	return HISTORY_STOP;
 }
 
-int history_look_at(struct history_question *q, const struct journal_row *row)
-{
-	struct history_telling *t = &q->telling;
-	int r;
-
-	r = history_tell(t, row);
-	if (r < 0)
-		return r;
-	if (t->is_full)
-		return HISTORY_STOP;
-	t->ans->next = (struct refd_position){ row->lsn, 0 };
-	return history_look_at_time(q);
-}
-
 struct history_slice {
 	struct history_question *q;
 	unsigned nr;
 	uint64_t last;
 };
 
+/* Tells the changes of a row. */
 static int slice_row(void *arg, const struct journal_row *row)
 {
 	struct history_slice *slice = arg;
+	struct history_telling *t = &slice->q->telling;
+	int r;
 
+	r = history_tell(t, row);
+	if (r != 0)
+		return r;
 	slice->nr++;
 	slice->last = row->lsn;
-	return history_look_at(slice->q, row);
+	if (t->is_full)
+		return HISTORY_STOP;
+	t->ans->next = (struct refd_position){ row->lsn, 0 };
+	return history_look_at_time(slice->q);
+}
+
+/* The next row is of a repository that the question does not know yet. */
+static int learn_repo(struct history_telling *t)
+{
+	struct history_repo *repo = &t->repos[t->unknown % HISTORY_REPOS];
+	int r;
+
+	r = history_learn_repo(t->h, &t->ask->peer, t->unknown, repo);
+	t->has_first = t->has_first || t->unknown == 0;
+	return r;
 }
 
 void history_begin_time(struct history_question *q)
@@ -78,10 +86,11 @@ void history_begin_time(struct history_question *q)
 int history_scan_range(struct history_question *q, uint64_t after,
     uint64_t before)
 {
-	struct history_slice slice = { .q = q, .nr = SLICE_ROWS };
-	int r = 0;
+	struct history_slice slice = { .q = q };
+	bool more;
+	int r;
 
-	while (r == 0 && slice.nr == SLICE_ROWS) {
+	do {
 		slice.nr = 0;
 		r = journal_read(q->h->reader, after, before, q->down,
 		    SLICE_ROWS, slice_row, &slice);
@@ -89,7 +98,12 @@ int history_scan_range(struct history_question *q, uint64_t after,
 			before = slice.last;
 		else if (slice.nr > 0)
 			after = slice.last;
-	}
+		more = slice.nr == SLICE_ROWS;
+		if (r == HISTORY_LEARN) {
+			more = true;
+			r = learn_repo(&q->telling);
+		}
+	} while (r == 0 && more);
 	return r;
 }
 
@@ -115,24 +129,14 @@ static int read_indexed(struct history_question *q, uint64_t after,
 	q->is_index_bad = r < 0;
 	if (r != 0)
 		return r;
-	if (q->nr_keys == 0 && !q->by_pattern)
+	r = journal_index_search(q->h->index, q->ask->repo, s, q->down);
+	if (r > 0)
 		return history_scan_range(q, after, before);
-	return history_find_range(q, after, before);
-}
-
-/* The index fails: the rest is read from the journal. */
-static int read_without(struct history_question *q, int err)
-{
-	const struct refd_position *next = &q->telling.ans->next;
-	uint64_t after = q->after, before = q->before;
-
-	history_index_failed(q->h, err);
-	q->nr_lsns = 0;
-	if (next->nr == 0 && q->down)
-		before = next->lsn < before ? next->lsn : before;
-	else if (next->nr == 0)
-		after = next->lsn > after ? next->lsn : after;
-	return history_scan_range(q, after, before);
+	q->is_index_bad = r < 0;
+	if (r == 0)
+		r = history_find_range(q, after, before);
+	journal_index_search_done(q->h->index);
+	return r;
 }
 
 static int read_all(struct history_question *q)
@@ -142,13 +146,14 @@ static int read_all(struct history_question *q)
 	uint64_t high_begin = edge > q->after ? edge : q->after;
 	int r = 0;
 
-	history_choose_keys(q);
 	if (q->down)
 		r = history_scan_range(q, high_begin, q->before);
 	if (r == 0 && q->after < edge) {
 		r = read_indexed(q, q->after, low_end);
-		if (r < 0 && q->is_index_bad)
-			return read_without(q, r);
+		if (r < 0 && q->is_index_bad) {
+			history_index_failed(q->h, r);
+			return HISTORY_STOP;
+		}
 	}
 	if (r == 0 && !q->down)
 		r = history_scan_range(q, high_begin, q->before);
@@ -158,19 +163,31 @@ static int read_all(struct history_question *q)
 static int note_lsn(void *arg, const struct journal_row *row)
 {
 	struct history_question *q = arg;
+	uint64_t *grown;
 
 	if (row->lsn <= q->after || row->lsn >= q->before)
 		return 0;
-	return history_add_lsn(q, row->lsn);
+	grown = array_room(q->lsns, q->nr_lsns, &q->lsns_size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	q->lsns = grown;
+	q->lsns[q->nr_lsns++] = row->lsn;
+	return 0;
 }
 
 static int read_txn(struct history_question *q)
 {
+	uint64_t lsn;
+	size_t i;
 	int r;
 
 	r = journal_lookup(q->h->reader, JOURNAL_ANY_UID, &q->ask->req.txid,
 	    note_lsn, q);
-	return r == 0 ? history_look_at_found(q) : r;
+	for (i = 0; i < q->nr_lsns && r == 0; i++) {
+		lsn = q->lsns[q->down ? q->nr_lsns - 1 - i : i];
+		r = history_scan_range(q, lsn - 1, lsn + 1);
+	}
+	return r;
 }
 
 /* ---- bounds ---- */
@@ -330,6 +347,17 @@ static void move_on(struct store_history *ask)
 	s->has_journal = true;
 }
 
+static void free_question(struct history_question *q)
+{
+	size_t i;
+
+	for (i = 0; q != NULL && i < HISTORY_REPOS; i++)
+		free(q->telling.repos[i].path);
+	if (q != NULL)
+		free(q->lsns);
+	free(q);
+}
+
 bool history_answer(struct history *h, struct store_history *ask,
     uint64_t visible)
 {
@@ -338,7 +366,6 @@ bool history_answer(struct history *h, struct store_history *ask,
 	int r = -ENOMEM;
 
 	note_trimmed(h);
-	h->repos_failed = 0;
 	if (q != NULL && begin_answer(h, ask)) {
 		q->h = q->telling.h = h;
 		q->ask = ask;
@@ -347,20 +374,15 @@ bool history_answer(struct history *h, struct store_history *ask,
 		q->telling.ans = ans;
 		q->telling.limit =
 		    q->select->limit != 0 ? q->select->limit : REFD_CHANGES_MAX;
-		q->telling.sees_all = history_may_all(&ask->peer);
 		q->down = q->select->reverse;
 		history_begin_time(q);
-		r = find_repo(q);
+		r = history_open_reader(h);
 		if (r == 0)
-			r = history_open_reader(h);
+			r = find_repo(q);
 		if (r == 0)
 			r = answer(q, visible);
-		if (r == 0)
-			r = h->repos_failed;
 	}
-	if (q != NULL)
-		free(q->lsns);
-	free(q);
+	free_question(q);
 	if (r == -ESTALE)
 		history_refuse(ask, REFD_NOREPO,
 		    "the daemon sees another directory at this path");

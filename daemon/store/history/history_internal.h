@@ -3,9 +3,7 @@
  *
  * Only for the historian's thread, as in history.h: nothing here is locked.
  * Functions that read the journal, the index or a repository's disk may block;
- * the rest uses memory only. The result of history_repo() is borrowed until the
- * next call of history_repo(), history_repo_of() or history_may_read(), which
- * may read the table again.
+ * the rest uses memory only.
  */
 #ifndef STORE_HISTORY_INTERNAL_H
 #define STORE_HISTORY_INTERNAL_H
@@ -14,13 +12,6 @@
 #include "daemon/store/journal/journal_index.h"
 #include "daemon/store/journal/record.h"
 
-/* The journal's table of them, by id; paths are owned. */
-struct history_repos {
-	struct journal_repo *all;
-	size_t nr, size;
-	int64_t read_ns;
-};
-
 struct history {
 	struct history_config cfg;
 	struct journal_reader *reader; /* NULL: to be opened */
@@ -28,10 +19,6 @@ struct history {
 	int64_t index_retry_ns;        /* not before */
 	/* A trimmed row stays out, even if a crash brings the row back. */
 	uint64_t trimmed;
-
-	struct history_repos repos;
-	/* Since the last reset to 0: the table of repositories may be wrong. */
-	int repos_failed;
 };
 
 /* ---- history.c ---- */
@@ -44,9 +31,6 @@ void history_index_failed(struct history *h, int r);
 
 /* ---- history_repos.c ---- */
 
-void history_free_repos(struct history *h);
-/* NULL: not known. */
-const struct journal_repo *history_repo(struct history *h, uint64_t id);
 /* The repository that REQ of PEER names: *ID; 0 if without history, or not
  * readable for PEER. -ESTALE: the client sees a different directory at this
  * path. */
@@ -54,26 +38,36 @@ int history_repo_of(struct history *h, const struct refd_request *req,
     const struct txn_peer *peer, uint64_t *id);
 /* Is PEER root, or the daemon's own account? Everything may be told then. */
 bool history_may_all(const struct txn_peer *peer);
-/* Is repository REPO, by its uuid, at the path in the journal, and may PEER
- * read its refs there? */
-bool history_may_read(struct history *h, const struct txn_peer *peer,
-    uint64_t repo);
+
+struct history_repo {
+	uint64_t id;
+	char *path; /* owned; NULL: not known */
+	bool may;   /* be told to the peer */
+};
+/* Looks repository ID up: is it, by its uuid, at the path in the journal, and
+ * may PEER read its refs there? ID 0 is no repository. Replaces LEARNED. */
+int history_learn_repo(struct history *h, const struct txn_peer *peer,
+    uint64_t id, struct history_repo *learned);
 
 /* ---- history_tell.c: a row's changes ---- */
 
-#define HISTORY_RIGHTS 64
+/* The result of a callback that ends a read: neither an errno nor
+ * JOURNAL_UNKNOWN. The second: repository telling->unknown is to be learned
+ * first, outside of the read. */
+#define HISTORY_STOP  2
+#define HISTORY_LEARN 3
+
+#define HISTORY_REPOS 256
 
 /* The state of an answer. */
 struct history_telling {
 	struct history *h;
 	const struct store_history *ask;
 	const struct refd_selection *select;
-	bool sees_all;
-	/* Cached results for single repositories. */
-	struct {
-		uint64_t repo;
-		bool may;
-	} rights[HISTORY_RIGHTS];
+	/* Learned repositories, by their numbers; 0 is in none but the first. */
+	struct history_repo repos[HISTORY_REPOS];
+	bool has_first;
+	uint64_t unknown;
 
 	int64_t until_ns; /* monotonic: the end of the turn */
 	struct refd_answer *ans;
@@ -91,8 +85,8 @@ bool history_wants_row(const struct history *h, const struct store_history *ask,
 #define HISTORY_MATCHES_MAX 256
 bool history_wants_record(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);
-/* Adds ROW's changes to the answer until UNTIL_NS, at least one member. 0, or a
- * negative errno. */
+/* Adds ROW's changes to the answer until UNTIL_NS, at least one member. 0;
+ * HISTORY_LEARN: nothing was added; or a negative errno. */
 int history_tell(struct history_telling *t, const struct journal_row *row);
 /* The name of a member in history, in BUF if it must be composed. NULL: history
  * does not show the member. */
@@ -103,21 +97,20 @@ const char *history_name(const struct record_member *m,
 /* ---- history_taken.c: aborted members of a row ---- */
 
 struct history_taken {
-	uint32_t index;
-	size_t nr; /* the last one's word counts */
-	enum refd_status status;
-	char *text; /* owned */
+	enum refd_status status; /* OK: not taken back */
+	char *text;              /* owned */
 };
 
 struct history_takings {
-	struct history_taken *list;
+	struct history_taken *list; /* by the member's index; NULL: none */
 	size_t nr;
 	uint64_t *copies; /* deferred copies to look up */
-	size_t nr_copies;
+	size_t nr_copies, copies_size;
 };
 
-/* ALL is zeroed, and to be let go even after an error. */
-int history_takings(struct history *h, uint64_t lsn,
+/* Of the row LSN of a transaction of NR_UPDATES. ALL is zeroed, and to be let
+ * go even after an error. */
+int history_takings(struct history *h, uint64_t lsn, size_t nr_updates,
     struct history_takings *all);
 void history_takings_done(struct history_takings *all);
 /* The final outcome of member INDEX; NULL: as recorded. */
@@ -125,10 +118,6 @@ const struct history_taken *history_taking_of(const struct history_takings *all,
     uint32_t index);
 
 /* ---- one question: history_answer.c, history_find.c ---- */
-
-/* The result of a callback that ends a read: neither an errno nor
- * JOURNAL_UNKNOWN. */
-#define HISTORY_STOP 2
 
 struct history_question {
 	struct history_telling telling;
@@ -138,33 +127,21 @@ struct history_question {
 	uint64_t after, before; /* exclusive bounds */
 	bool down;
 
-	/* Keys of which any will do; none: read the journal. */
-	struct journal_key keys[REFD_PATTERNS_MAX + 1];
-	size_t nr_keys;
 	bool is_index_bad;
-	bool by_pattern;  /* the keys begin with these, or are none yet */
-	bool has_matched; /* names of a segment were gone through */
-	/* LSNs of a segment that match the patterns. */
-	uint64_t meant[JOURNAL_INDEX_SEGMENT / 64];
-	uint64_t *lsns; /* owned */
+	/* Of a transaction; owned. */
+	uint64_t *lsns;
 	size_t nr_lsns, lsns_size;
 };
 
-/* Tells the changes of ROW. 0; HISTORY_STOP: enough; a negative errno. */
-int history_look_at(struct history_question *q, const struct journal_row *row);
+/* 0; HISTORY_STOP: the turn is over. */
 int history_look_at_time(struct history_question *q);
 void history_begin_time(struct history_question *q);
 /* All rows between AFTER and BEFORE, from the journal. */
 int history_scan_range(struct history_question *q, uint64_t after,
     uint64_t before);
-/* Chooses the keys for the question. */
-void history_choose_keys(struct history_question *q);
-/* Rows between AFTER and BEFORE, all of which the index knows, in the order
- * of the question. */
+/* The rows that the search of the index finds between AFTER and BEFORE, all of
+ * which the index knows, in the order of the question. */
 int history_find_range(struct history_question *q, uint64_t after,
     uint64_t before);
-/* The collected rows, sorted. */
-int history_add_lsn(struct history_question *q, uint64_t lsn);
-int history_look_at_found(struct history_question *q);
 
 #endif

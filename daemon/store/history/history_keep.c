@@ -43,36 +43,17 @@ struct indexing {
 	unsigned nr;
 };
 
-static int add_ref(struct indexing *in, const struct journal_row *row,
-    const char *name)
-{
-	struct journal_key key;
-	int r;
-
-	/* Longer names were refused; such rows are found by repository. */
-	if (strlen(name) > JOURNAL_KEY_MAX - 16)
-		return 0;
-	journal_index_key_ref(&key, row->repo, name, strlen(name));
-	r = journal_index_add(in->index, &key, row->lsn);
-	if (r != 0)
-		return r;
-	journal_index_key_ref(&key, 0, name, strlen(name));
-	return journal_index_add(in->index, &key, row->lsn);
-}
-
+/* By the whole value of an identity, and by its first word. */
 static int add_user(struct indexing *in, const struct journal_row *row,
     const char *value)
 {
 	size_t len = strlen(value), word = strcspn(value, " ");
-	struct journal_key key;
 	int r;
 
-	journal_index_key_user(&key, value, len);
-	r = journal_index_add(in->index, &key, row->lsn);
+	r = journal_index_add_user(in->index, row, value, len);
 	if (r != 0 || word == len)
 		return r;
-	journal_index_key_user(&key, value, word);
-	return journal_index_add(in->index, &key, row->lsn);
+	return journal_index_add_user(in->index, row, value, word);
 }
 
 static int add_members(struct indexing *in, const struct journal_row *row,
@@ -88,30 +69,21 @@ static int add_members(struct indexing *in, const struct journal_row *row,
 	for (i = 0; i < rec->nr_members && r == 0; i++) {
 		name = history_name(&rec->members[i], buf);
 		if (name != NULL)
-			r = add_ref(in, row, name);
+			r = journal_index_add_ref(in->index, row, name);
 	}
 	return r;
 }
 
-/* A row with nothing to tell of needs no keys. */
+/* A row with nothing to tell of needs no entry. */
 static int index_row(struct indexing *in, const struct journal_row *row)
 {
-	struct journal_key key;
 	struct record rec;
 	int r;
 
 	r = record_decode(row->body, row->len, &rec);
 	if (r != 0)
 		return r == -EBADMSG ? 0 : r;
-	journal_index_key_repo(&key, row->repo);
-	r = journal_index_add(in->index, &key, row->lsn);
-	if (r == 0) {
-		journal_index_key_uid(&key, row->uid);
-		r = journal_index_add(in->index, &key, row->lsn);
-	}
-	if (r == 0)
-		r = journal_index_span(in->index, row->lsn, row->time_us,
-		    ROW_BYTES + row->len);
+	r = journal_index_add(in->index, row, ROW_BYTES + row->len);
 	if (r == 0)
 		r = add_members(in, row, &rec);
 	record_done(&rec);

@@ -12,9 +12,11 @@
  * moved and not written since, its rows are told only to root and to the
  * daemon's own account.
  *
+ * No caller is within a read of the journal: a disk that hangs must not hold
+ * the journal.
+ *
  * Failures:
- *	the table cannot be read	the old table is kept, and the question
- *					is not answered
+ *	the journal cannot be read	the question is not answered
  *	nothing is at the path		root and the daemon's account are told of
  *					the last repository there
  *	the peer may not read there	the same answer as for an empty path
@@ -28,101 +30,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/history/history_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
-
-/* How soon a changed path is seen. */
-#define REREAD_NS (10 * 1000000000LL)
-
-static void free_repos(struct history_repos *repos)
-{
-	size_t i;
-
-	for (i = 0; i < repos->nr; i++)
-		free(repos->all[i].path);
-	free(repos->all);
-	*repos = (struct history_repos){ .all = NULL };
-}
-
-static int add_repo(void *arg, const struct journal_repo *repo)
-{
-	struct history_repos *repos = arg;
-	struct journal_repo *grown;
-
-	grown = array_room(repos->all, repos->nr, &repos->size, sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	repos->all = grown;
-	grown = &repos->all[repos->nr];
-	*grown = *repo;
-	grown->path = strdup(repo->path);
-	if (grown->path == NULL)
-		return -ENOMEM;
-	repos->nr++;
-	return 0;
-}
-
-static void read_repos(struct history *h)
-{
-	struct history_repos now = { .all = NULL };
-	int r;
-
-	now.read_ns = SYS(h->cfg.sys, now_mono);
-	r = journal_each_repo(h->cfg.journal, add_repo, &now);
-	if (r != 0) {
-		free_repos(&now);
-		h->repos_failed = r;
-		return;
-	}
-	free_repos(&h->repos);
-	h->repos = now;
-}
-
-void history_free_repos(struct history *h)
-{
-	free_repos(&h->repos);
-}
-
-static const struct journal_repo *find_repo(const struct history *h,
-    uint64_t id)
-{
-	size_t low = 0, high = h->repos.nr, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (h->repos.all[mid].id == id)
-			return &h->repos.all[mid];
-		if (h->repos.all[mid].id < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
-}
-
-static bool are_old(const struct history *h)
-{
-	return h->repos.nr == 0 ||
-	    SYS(h->cfg.sys, now_mono) - h->repos.read_ns > REREAD_NS;
-}
-
-const struct journal_repo *history_repo(struct history *h, uint64_t id)
-{
-	const struct journal_repo *repo;
-
-	if (id == 0)
-		return NULL;
-	if (are_old(h))
-		read_repos(h);
-	repo = find_repo(h, id);
-	if (repo == NULL) {
-		read_repos(h);
-		repo = find_repo(h, id);
-	}
-	return repo;
-}
 
 /* ---- which one ---- */
 
@@ -177,30 +87,48 @@ static bool is_copy(const struct history *h, const struct journal_repo *repo,
 	return true;
 }
 
-static uint64_t find_at(const struct history *h, const struct repo_place *place)
+/* The repository with history at PLACE: *ID; 0: none. */
+static int find_at(struct history *h, const struct repo_place *place,
+    uint64_t *id)
 {
-	const struct journal_repo *repo;
+	struct journal_repo repo;
 	uint8_t uuid[16];
-	size_t i;
+	int r;
 
 	if (!read_uuid(h, place->fd, uuid))
 		return 0;
-	for (i = 0; i < h->repos.nr; i++) {
-		repo = &h->repos.all[i];
-		if (memcmp(uuid, repo->uuid, sizeof(uuid)) == 0)
-			return is_copy(h, repo, place) ? 0 : repo->id;
-	}
+	r = journal_read_repo(h->reader, 0, uuid, &repo);
+	if (r != 0)
+		return r == -ENOENT ? 0 : r;
+	if (!is_copy(h, &repo, place))
+		*id = repo.id;
+	free(repo.path);
 	return 0;
 }
 
-static uint64_t find_by_path(const struct history *h, const char *path)
-{
-	size_t i;
+struct by_path {
+	const char *path;
+	uint64_t id;
+};
 
-	for (i = h->repos.nr; i-- > 0;)
-		if (strcmp(h->repos.all[i].path, path) == 0)
-			return h->repos.all[i].id;
+static int note_path(void *arg, const struct journal_repo *repo)
+{
+	struct by_path *wanted = arg;
+
+	if (strcmp(repo->path, wanted->path) == 0)
+		wanted->id = repo->id;
 	return 0;
+}
+
+/* The last repository that was at PATH. */
+static int find_by_path(const struct history *h, const char *path, uint64_t *id)
+{
+	struct by_path wanted = { .path = path };
+	int r;
+
+	r = journal_each_repo(h->cfg.journal, note_path, &wanted);
+	*id = wanted.id;
+	return r;
 }
 
 /* ---- rights ---- */
@@ -228,37 +156,36 @@ static bool may_read_at(const struct history *h, const struct txn_peer *peer,
 		peer);
 }
 
-bool history_may_read(struct history *h, const struct txn_peer *peer,
-    uint64_t id)
+int history_learn_repo(struct history *h, const struct txn_peer *peer,
+    uint64_t id, struct history_repo *learned)
 {
-	const struct journal_repo *repo = history_repo(h, id);
+	struct journal_repo repo = { .path = NULL };
 	struct repo_place place;
-	bool may;
+	int r = -ENOENT;
 
-	if (history_may_all(peer))
-		return true;
-	if (repo == NULL || !is_there(h, repo, &place))
-		return false;
-	may = may_read_at(h, peer, &place);
+	free(learned->path);
+	*learned = (struct history_repo){ .may = history_may_all(peer) };
+	if (id != 0)
+		r = journal_read_repo(h->reader, id, NULL, &repo);
+	if (r != 0 && r != -ENOENT)
+		return r;
+	learned->id = id;
+	learned->path = repo.path;
+	if (learned->may || r != 0 || !is_there(h, &repo, &place))
+		return 0;
+	learned->may = may_read_at(h, peer, &place);
 	SYS(h->cfg.sys, close, place.fd);
-	return may;
+	return 0;
 }
 
 /* ---- the repository of a question ---- */
 
-static int repo_at(struct history *h, const struct refd_request *req,
-    const struct repo_place *place, uint64_t *id)
+static bool is_another(const struct refd_request *req,
+    const struct repo_place *place)
 {
-	*id = find_at(h, place);
-	if (*id == 0) {
-		read_repos(h);
-		*id = find_at(h, place);
-	}
-	if ((req->common_dev != 0 || req->common_ino != 0) &&
+	return (req->common_dev != 0 || req->common_ino != 0) &&
 	    (req->common_dev != place->st.dev ||
-		req->common_ino != place->st.ino))
-		return -ESTALE;
-	return 0;
+		req->common_ino != place->st.ino);
 }
 
 int history_repo_of(struct history *h, const struct refd_request *req,
@@ -269,16 +196,14 @@ int history_repo_of(struct history *h, const struct refd_request *req,
 	int r = 0;
 
 	*id = 0;
-	if (are_old(h))
-		read_repos(h);
 	if (repo_find(h->cfg.repos, req->git_dir, &place, &why) != REFD_OK) {
 		free(why);
-		if (history_may_all(peer))
-			*id = find_by_path(h, req->git_dir);
-		return 0;
+		return history_may_all(peer) ?
+		    find_by_path(h, req->git_dir, id) :
+		    0;
 	}
 	if (may_read_at(h, peer, &place))
-		r = repo_at(h, req, &place, id);
+		r = is_another(req, &place) ? -ESTALE : find_at(h, &place, id);
 	SYS(h->cfg.sys, close, place.fd);
 	return r;
 }

@@ -28,19 +28,16 @@
 
 /* ---- selection ---- */
 
-static bool may_tell(struct history_telling *t, uint64_t repo)
+/* The learned repository; NULL: it is now t->unknown. */
+static const struct history_repo *learned_repo(struct history_telling *t,
+    uint64_t id)
 {
-	size_t at = repo % HISTORY_RIGHTS;
+	const struct history_repo *repo = &t->repos[id % HISTORY_REPOS];
 
-	if (t->sees_all)
-		return true;
-	if (repo == 0)
-		return false;
-	if (t->rights[at].repo != repo) {
-		t->rights[at].repo = repo;
-		t->rights[at].may = history_may_read(t->h, &t->ask->peer, repo);
-	}
-	return t->rights[at].may;
+	if (repo->id == id && (id != 0 || t->has_first))
+		return repo;
+	t->unknown = id;
+	return NULL;
 }
 
 static bool is_in_time(const struct refd_selection *s, int64_t time_us)
@@ -187,11 +184,23 @@ static const char *copy_some(struct history_telling *t, const char *s, bool *ok)
 	return s == NULL || *s == '\0' ? NULL : copy_string(t, s, ok);
 }
 
+struct row_telling {
+	struct history_telling *t;
+	const struct journal_row *row;
+	const struct record *rec;
+	const char *path; /* of the repository; "" if not known */
+	bool has_takings; /* looked up */
+	struct history_takings takings;
+	uint64_t refers_to; /* of an abort record */
+	struct refd_record *head;
+};
+
 /* Values beyond a limit of the wire never came over the wire. */
-static struct refd_record *make_head(struct history_telling *t,
-    const struct journal_row *row, const struct record *rec, uint64_t refers_to)
+static struct refd_record *make_head(struct row_telling *rt)
 {
-	const struct journal_repo *repo = history_repo(t->h, row->repo);
+	struct history_telling *t = rt->t;
+	const struct journal_row *row = rt->row;
+	const struct record *rec = rt->rec;
 	struct refd_record *head;
 	bool ok = true;
 	size_t i;
@@ -204,8 +213,8 @@ static struct refd_record *make_head(struct history_telling *t,
 	head->uid = row->uid;
 	head->pid = row->pid > 0 ? (uint64_t)row->pid : 0;
 	head->txid = row->txid;
-	head->voids = refers_to;
-	head->repo = copy_string(t, repo != NULL ? repo->path : "", &ok);
+	head->voids = rt->refers_to;
+	head->repo = copy_string(t, rt->path, &ok);
 	head->committer = copy_some(t, rec->committer, &ok);
 	head->message = copy_some(t, rec->message, &ok);
 	for (i = 0; i < rec->nr_identities; i++) {
@@ -252,16 +261,6 @@ static bool fill_change(struct history_telling *t,
 	return ok;
 }
 
-struct row_telling {
-	struct history_telling *t;
-	const struct journal_row *row;
-	const struct record *rec;
-	bool has_takings; /* looked up */
-	struct history_takings takings;
-	uint64_t refers_to; /* of an abort record */
-	struct refd_record *head;
-};
-
 /* The final outcome of M; NULL: as recorded. The aborts of the row are looked
  * up for the first matching member: most rows have none. */
 static int find_taken(struct row_telling *rt, const struct record_member *m,
@@ -273,7 +272,8 @@ static int find_taken(struct row_telling *rt, const struct record_member *m,
 	if (m->status != REFD_OK || rt->row->kind == JOURNAL_ABORT)
 		return 0;
 	if (!rt->has_takings)
-		r = history_takings(rt->t->h, rt->row->lsn, &rt->takings);
+		r = history_takings(rt->t->h, rt->row->lsn, rt->rec->nr_updates,
+		    &rt->takings);
 	rt->has_takings = true;
 	if (r == 0)
 		*taken = history_taking_of(&rt->takings, m->index);
@@ -317,7 +317,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 		return 0;
 	}
 	if (rt->head == NULL)
-		rt->head = make_head(t, rt->row, rt->rec, rt->refers_to);
+		rt->head = make_head(rt);
 	changes =
 	    refd_arena_array(ans->arena, ans->nr_changes + 1, sizeof(*changes));
 	if (rt->head == NULL || changes == NULL)
@@ -370,12 +370,19 @@ static int tell_members(struct row_telling *rt)
 
 int history_tell(struct history_telling *t, const struct journal_row *row)
 {
+	const struct history_repo *repo;
 	struct record rec;
 	struct row_telling rt = { .t = t, .row = row, .rec = &rec };
 	int r;
 
-	if (!history_wants_row(t->h, t->ask, row) || !may_tell(t, row->repo))
+	if (!history_wants_row(t->h, t->ask, row))
 		return 0;
+	repo = learned_repo(t, row->repo);
+	if (repo == NULL)
+		return HISTORY_LEARN;
+	if (!repo->may)
+		return 0;
+	rt.path = repo->path != NULL ? repo->path : "";
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;

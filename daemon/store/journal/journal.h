@@ -212,6 +212,10 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
 /* The rows that refer to LSN. */
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* The repository UUID, or, if UUID is NULL, number ID. The caller frees the
+ * path. -ENOENT: not known. */
+int journal_read_repo(struct journal_reader *reader, uint64_t id,
+    const uint8_t *uuid, struct journal_repo *repo);
 /* The size of the database file, without free pages. */
 int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes);
 

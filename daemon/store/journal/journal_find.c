@@ -1,128 +1,220 @@
 /*
- * The keys of history's index, and the search for keys.
+ * Searches history's index: SQL for a question, run for one segment after the
+ * other.
  *
- * A key is a letter and a value. A number is stored as the count of its bytes,
- * then the bytes, so that no key is a prefix of another key:
- *	n <repo> <name>	a ref
- *	a <name>	a ref of any repository
- *	r <repo>	a repository
- *	u <uid>		a peer
- *	w <text>	a user, in the words of an identity
+ * Happy path: one SELECT for each ref, pattern or user, joined by UNION ALL.
+ * Each SELECT of a whole name reads one range of a tree in the order of the
+ * LSNs, so SQLite merges them and reads no further than the caller. A pattern
+ * reads all names that begin with its literal part, and sorts what it finds.
  *
- * Failure modes: those of journal_index.c.
+ * Failure modes: those of journal_index.c. A pattern with very many names is
+ * interrupted.
  */
-#include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "daemon/store/journal/journal_index_internal.h"
+#include "proto/limits.h"
+#include "proto/pattern.h"
 
-/* ---- keys ---- */
+/* Steps of SQLite's virtual machine between two looks at the clock, about 0.1
+ * ms. */
+#define STEPS 1000
 
-static void put_letter(struct journal_key *key, char letter)
+/* ---- the SQL ---- */
+
+/* Parameters of all SELECTs. */
+enum { SEGMENT = 1, AFTER, BEFORE, REPO, OWN };
+/* Parameters of each pattern, from OWN: the name, or the range of names and the
+ * pattern. */
+enum { FROM, TO, PATTERN, PER_PATTERN };
+enum { UID = OWN, USER };
+
+static const char within[] = " WHERE segment = ?1 AND lsn > ?2 AND lsn < ?3";
+
+static void add_select(sqlite3_str *sql, const char *table, const char *and)
 {
-	key->bytes[0] = (uint8_t)letter;
-	key->len = 1;
+	sqlite3_str_appendf(sql, "%sSELECT lsn FROM %s%s%s",
+	    sqlite3_str_length(sql) > 0 ? " UNION ALL " : "", table,
+	    within, and);
 }
 
-static void put_number(struct journal_key *key, uint64_t n)
+static void add_pattern(sqlite3_str *sql, size_t i, bool has_repo,
+    const char *pattern)
 {
-	unsigned i, bytes = 0;
+	int own = OWN + (int)i * PER_PATTERN;
 
-	while (bytes < 8 && n >> (8 * bytes) != 0)
-		bytes++;
-	key->bytes[key->len++] = (uint8_t)bytes;
-	for (i = bytes; i-- > 0;)
-		key->bytes[key->len++] = (uint8_t)(n >> (8 * i));
+	add_select(sql,
+	    has_repo ? "change NOT INDEXED" :
+		       "change INDEXED BY change_anywhere",
+	    has_repo ? " AND repo = ?4" : "");
+	if (refd_pattern_is_name(pattern))
+		sqlite3_str_appendf(sql, " AND ref = ?%d", own + FROM);
+	else
+		sqlite3_str_appendf(sql,
+		    " AND ref >= ?%d AND ref < ?%d AND matches(?%d, ref)",
+		    own + FROM, own + TO, own + PATTERN);
 }
 
-static void put_text(struct journal_key *key, const char *text, size_t len)
+/* NULL: no such entries, or out of memory. To be freed by sqlite3_free(). */
+static char *make_sql(uint64_t repo, const struct refd_selection *select,
+    bool down)
 {
-	assert(len <= sizeof(key->bytes) - key->len);
-	memcpy(key->bytes + key->len, text, len);
-	key->len += len;
+	sqlite3_str *sql = sqlite3_str_new(NULL);
+	size_t i;
+
+	for (i = 0; i < select->nr_patterns; i++)
+		add_pattern(sql, i, repo != 0, select->patterns[i]);
+	if (i == 0 && repo != 0) {
+		add_select(sql, "record", " AND repo = ?4");
+	} else if (i == 0) {
+		if (select->has_uid)
+			add_select(sql, "sender", " AND user = ?5");
+		if (select->user != NULL)
+			add_select(sql, "sender", " AND user = ?6");
+	}
+	if (sqlite3_str_length(sql) > 0)
+		sqlite3_str_appendf(sql, " ORDER BY 1%s", down ? " DESC" : "");
+	return sqlite3_str_finish(sql);
 }
 
-void journal_index_key_repo(struct journal_key *key, uint64_t repo)
-{
-	put_letter(key, 'r');
-	put_number(key, repo);
-}
+/* ---- its parameters ---- */
 
-void journal_index_key_uid(struct journal_key *key, uint32_t uid)
-{
-	put_letter(key, 'u');
-	put_number(key, uid);
-}
-
-void journal_index_key_user(struct journal_key *key, const char *user,
+/* The least text that does not begin with LEN bytes of TEXT. Where there is
+ * none: a blob, which SQLite sorts behind all texts. */
+static void bind_behind(sqlite3_stmt *s, int parameter, const char *text,
     size_t len)
 {
-	put_letter(key, 'w');
-	put_text(key, user, len);
+	char end[REFD_REFNAME_MAX];
+
+	while (len > 0 && (uint8_t)text[len - 1] == 0xff)
+		len--;
+	if (len == 0 || len > sizeof(end)) {
+		sqlite3_bind_zeroblob(s, parameter, 0);
+		return;
+	}
+	memcpy(end, text, len);
+	end[len - 1] = (char)((uint8_t)end[len - 1] + 1);
+	sqlite3_bind_text(s, parameter, end, (int)len, SQLITE_TRANSIENT);
 }
 
-void journal_index_key_ref(struct journal_key *key, uint64_t repo,
-    const char *name, size_t len)
+static void bind_pattern(sqlite3_stmt *s, size_t i, const char *pattern)
 {
-	put_letter(key, repo != 0 ? 'n' : 'a');
-	if (repo != 0)
-		put_number(key, repo);
-	put_text(key, name, len);
+	int own = OWN + (int)i * PER_PATTERN;
+	size_t literal = refd_pattern_literal(pattern);
+
+	sqlite3_bind_text(s, own + FROM, pattern, (int)literal, SQLITE_STATIC);
+	if (refd_pattern_is_name(pattern))
+		return;
+	bind_behind(s, own + TO, pattern, literal);
+	sqlite3_bind_text(s, own + PATTERN, pattern, -1, SQLITE_STATIC);
 }
 
-/* ---- finding ---- */
-
-static sqlite3_int64 segment_of(uint64_t after, uint64_t before, bool down)
+static void bind_all(sqlite3_stmt *s, uint64_t repo,
+    const struct refd_selection *select)
 {
-	return journal_index_segment(down ? before - 1 : after + 1);
+	size_t i;
+
+	sqlite3_bind_int64(s, REPO, (sqlite3_int64)repo);
+	for (i = 0; i < select->nr_patterns; i++)
+		bind_pattern(s, i, select->patterns[i]);
+	if (i > 0 || repo != 0)
+		return;
+	if (select->has_uid)
+		sqlite3_bind_int64(s, UID, select->uid);
+	if (select->user != NULL)
+		sqlite3_bind_text(s, USER, select->user, -1, SQLITE_STATIC);
 }
 
-int journal_index_find(struct journal_index *x, const struct journal_key *key,
-    uint64_t after, uint64_t before, bool down, uint64_t *lsns, size_t max,
-    size_t *nr)
+/* ---- running ---- */
+
+static void matches(sqlite3_context *ctx, int nr, sqlite3_value **values)
 {
-	sqlite3_stmt *s = down ? x->stmts[INDEX_DOWN] : x->stmts[INDEX_UP];
+	const char *pattern = (const char *)sqlite3_value_text(values[0]);
+	const char *ref = (const char *)sqlite3_value_text(values[1]);
+
+	(void)nr;
+	sqlite3_result_int(ctx,
+	    pattern != NULL && ref != NULL &&
+		refd_pattern_matches(pattern, ref));
+}
+
+int journal_index_search_prepare(struct journal_index *x)
+{
+	return sqlite3_create_function(x->db, "matches", 2, SQLITE_UTF8, NULL,
+	    matches, NULL, NULL);
+}
+
+/* Has the time passed without a row? */
+static int is_late(void *arg)
+{
+	struct journal_index *x = arg;
+
+	return x->found == 0 && SYS(x->sys, now_mono) > x->until_ns;
+}
+
+int journal_index_search(struct journal_index *x, uint64_t repo,
+    const struct refd_selection *select, bool down)
+{
+	char *sql;
 	int rc;
 
-	*nr = 0;
-	sqlite3_bind_int64(s, 1, segment_of(after, before, down));
-	sqlite3_bind_blob(s, 2, key->bytes, (int)key->len, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 3, journal_signed(after));
-	sqlite3_bind_int64(s, 4, journal_signed(before));
-	sqlite3_bind_int64(s, 5, (sqlite3_int64)max);
-	while ((rc = sqlite3_step(s)) == SQLITE_ROW)
-		lsns[(*nr)++] = (uint64_t)sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
+	if (repo == 0 && select->nr_patterns == 0 && !select->has_uid &&
+	    select->user == NULL)
+		return 1;
+	sql = make_sql(repo, select, down);
+	if (sql == NULL)
+		return -ENOMEM;
+	rc = journal_prepare(x->db, sql, &x->search);
+	sqlite3_free(sql);
+	if (rc != SQLITE_OK)
+		return journal_errno(rc);
+	sqlite3_progress_handler(x->db, STEPS, is_late, x);
+	bind_all(x->search, repo, select);
+	x->down = down;
+	return 0;
+}
+
+void journal_index_search_in(struct journal_index *x, uint64_t after,
+    uint64_t before)
+{
+	uint64_t lsn = x->down ? before - 1 : after + 1;
+
+	sqlite3_reset(x->search);
+	sqlite3_bind_int64(x->search, SEGMENT,
+	    (sqlite3_int64)(lsn >> JOURNAL_INDEX_SEGMENT_BITS));
+	sqlite3_bind_int64(x->search, AFTER, journal_signed(after));
+	sqlite3_bind_int64(x->search, BEFORE, journal_signed(before));
+	x->found = 0;
+}
+
+int journal_index_search_next(struct journal_index *x, int64_t until_ns,
+    uint64_t *lsn)
+{
+	int rc;
+
+	x->until_ns = until_ns;
+	do {
+		rc = sqlite3_step(x->search);
+		*lsn = rc == SQLITE_ROW ?
+		    (uint64_t)sqlite3_column_int64(x->search, 0) :
+		    0;
+		/* A row of several matching refs comes several times. */
+	} while (rc == SQLITE_ROW && *lsn == x->found);
+	x->found = *lsn;
+	if (rc == SQLITE_ROW)
+		return 1;
+	sqlite3_reset(x->search);
+	if (rc == SQLITE_INTERRUPT)
+		return -EINTR;
 	return rc == SQLITE_DONE ? 0 : journal_errno(rc);
 }
 
-/* The least key that does not begin with KEY. */
-static void key_behind(const struct journal_key *key, struct journal_key *end)
+void journal_index_search_done(struct journal_index *x)
 {
-	*end = *key;
-	while (end->len > 1 && end->bytes[end->len - 1] == 0xff)
-		end->len--;
-	end->bytes[end->len - 1]++;
-}
-
-int journal_index_each(struct journal_index *x, const struct journal_key *key,
-    uint64_t after, uint64_t before,
-    int (*cb)(void *arg, const char *rest, size_t len, uint64_t lsn), void *arg)
-{
-	struct journal_key end;
-	sqlite3_stmt *s = x->stmts[INDEX_EACH];
-	int rc = SQLITE_DONE, r = 0;
-
-	key_behind(key, &end);
-	sqlite3_bind_int64(s, 1, segment_of(after, before, false));
-	sqlite3_bind_blob(s, 2, key->bytes, (int)key->len, SQLITE_STATIC);
-	sqlite3_bind_blob(s, 3, end.bytes, (int)end.len, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 4, journal_signed(after));
-	sqlite3_bind_int64(s, 5, journal_signed(before));
-	while (r == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW)
-		r = cb(arg, (const char *)sqlite3_column_blob(s, 0) + key->len,
-		    (size_t)sqlite3_column_bytes(s, 0) - key->len,
-		    (uint64_t)sqlite3_column_int64(s, 1));
-	sqlite3_reset(s);
-	return r != 0 || rc == SQLITE_DONE ? r : journal_errno(rc);
+	if (x->search == NULL)
+		return;
+	sqlite3_progress_handler(x->db, 0, NULL, NULL);
+	sqlite3_finalize(x->search);
+	x->search = NULL;
 }

@@ -1,14 +1,15 @@
 /*
  * History's index as a database: opened, begun anew, written, trimmed.
+ * journal_find.c searches it.
  *
  * Happy path: the index exists, is of this journal, and not ahead.
- *	write	BEGIN, the keys of some rows, the last indexed row, COMMIT. WAL
- *		with synchronous=NORMAL: only SQLite's own checkpoints, made by
- *		this connection, wait for the disk; a power loss costs the last
- *		transactions, whose rows are indexed again
+ *	write	BEGIN, the entries of some rows, the last indexed row, COMMIT.
+ *		WAL with synchronous=NORMAL: only SQLite's own checkpoints, made
+ *		by this connection, wait for the disk; a power loss costs the
+ *		last transactions, whose rows are indexed again
  *
  * Failure modes:
- *	missing, not a database, of another schema or journal, ahead of the
+ *	missing, not a database, of another version or journal, ahead of the
  *	journal or with different rows	removed, begun anew
  *	damaged, found later		-EBADMSG: the same
  *	no room, an I/O error		the index stays behind; history reads
@@ -26,20 +27,32 @@
 
 #include "daemon/store/journal/journal_index_internal.h"
 
-#define NAME           "history.db"
-#define APPLICATION_ID 0x72656668 /* "refh" */
-#define SCHEMA_VERSION 3
-/* The rows of one span share an entry for time and size (as bits). */
+#define NAME    "history.db"
+#define VERSION "4"
+/* The records of one span share an entry for time and size (as bits). */
 #define SPAN_BITS 10
-/* Keys deleted at once. */
-#define TRIM_AT_ONCE "2000"
 
+/*
+ * The first column of the three tables that find records is a part of the LSN
+ * (segment_of()). In a database without it each insertion would go to another
+ * page, and trimming would leave most pages half empty.
+ *
+ * A ref is in two trees: with its repository, and for questions about all
+ * repositories without. USER is a uid, or the text of an identity.
+ */
 static const char schema[] =
-    "CREATE TABLE meta(id INTEGER PRIMARY KEY, journal BLOB NOT NULL,"
+    "CREATE TABLE meta(version INTEGER NOT NULL, journal BLOB NOT NULL,"
     " last INTEGER NOT NULL, last_txid BLOB NOT NULL) STRICT;"
-    "CREATE TABLE hit(segment INTEGER NOT NULL, key BLOB NOT NULL,"
-    " lsn INTEGER NOT NULL, PRIMARY KEY(segment, key, lsn))"
-    " WITHOUT ROWID, STRICT;"
+    "CREATE TABLE change(segment INTEGER NOT NULL, repo INTEGER NOT NULL,"
+    " ref TEXT NOT NULL, lsn INTEGER NOT NULL,"
+    " PRIMARY KEY(segment, repo, ref, lsn)) WITHOUT ROWID, STRICT;"
+    "CREATE INDEX change_anywhere ON change(segment, ref, lsn);"
+    "CREATE TABLE record(segment INTEGER NOT NULL, repo INTEGER NOT NULL,"
+    " lsn INTEGER NOT NULL,"
+    " PRIMARY KEY(segment, repo, lsn)) WITHOUT ROWID, STRICT;"
+    "CREATE TABLE sender(segment INTEGER NOT NULL, user ANY NOT NULL,"
+    " lsn INTEGER NOT NULL,"
+    " PRIMARY KEY(segment, user, lsn)) WITHOUT ROWID, STRICT;"
     "CREATE TABLE span(nr INTEGER PRIMARY KEY, low_us INTEGER NOT NULL,"
     " high_us INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;";
 
@@ -52,55 +65,44 @@ static const char settings[] = "PRAGMA journal_mode=WAL;"
 
 /* ---- opening ---- */
 
+/* Rows deleted at once. */
+#define DELETE_SOME(table, columns)                                            \
+	"DELETE FROM " table " WHERE (" columns ") IN (SELECT " columns        \
+	" FROM " table " WHERE segment < ? LIMIT 1000)"
+
 static int prepare_all(struct journal_index *x)
 {
 	static const char *const sql[] = {
 		[INDEX_BEGIN] = "BEGIN IMMEDIATE",
 		[INDEX_COMMIT] = "COMMIT",
 		[INDEX_ROLLBACK] = "ROLLBACK",
-		[INDEX_ADD] = "INSERT OR IGNORE INTO hit VALUES(?, ?, ?)",
+		[INDEX_RECORD] = "INSERT OR IGNORE INTO record VALUES(?, ?, ?)",
+		[INDEX_SENDER] = "INSERT OR IGNORE INTO sender VALUES(?, ?, ?)",
+		[INDEX_CHANGE] =
+		    "INSERT OR IGNORE INTO change VALUES(?, ?, ?, ?)",
 		[INDEX_TIME] =
 		    "INSERT INTO span VALUES(?1, ?2, ?2, ?3) ON CONFLICT(nr)"
 		    " DO UPDATE SET low_us = min(low_us, ?2),"
 		    " high_us = max(high_us, ?2), bytes = bytes + ?3",
 		[INDEX_LAST] = "UPDATE meta SET last = ?, last_txid = ?",
-		[INDEX_TRIM] =
-		    "DELETE FROM hit WHERE (segment, key, lsn) IN"
-		    " (SELECT segment, key, lsn FROM hit WHERE segment < ?"
-		    " LIMIT " TRIM_AT_ONCE ")",
+		[INDEX_TRIM_CHANGE] =
+		    DELETE_SOME("change", "segment, repo, ref, lsn"),
+		[INDEX_TRIM_RECORD] =
+		    DELETE_SOME("record", "segment, repo, lsn"),
+		[INDEX_TRIM_SENDER] =
+		    DELETE_SOME("sender", "segment, user, lsn"),
 		[INDEX_TRIM_SPAN] = "DELETE FROM span WHERE nr < ?",
-		[INDEX_UP] = "SELECT lsn FROM hit WHERE segment = ? AND key = ?"
-			     " AND lsn > ? AND lsn < ? ORDER BY lsn LIMIT ?",
-		[INDEX_DOWN] =
-		    "SELECT lsn FROM hit WHERE segment = ? AND key = ?"
-		    " AND lsn > ? AND lsn < ? ORDER BY lsn DESC LIMIT ?",
-		[INDEX_EACH] =
-		    "SELECT key, lsn FROM hit WHERE segment = ? AND key >= ?"
-		    " AND key < ? AND lsn > ? AND lsn < ?",
 		[INDEX_SINCE] = "SELECT min(nr) FROM span WHERE high_us >= ?",
 		[INDEX_UNTIL] = "SELECT max(nr) FROM span WHERE low_us <= ?",
 		[INDEX_BYTES] = "SELECT sum(bytes) FROM span",
 	};
 	size_t i;
-	int rc = SQLITE_OK;
+	int rc;
 
+	rc = journal_index_search_prepare(x);
 	for (i = 0; i < INDEX_STMTS && rc == SQLITE_OK; i++)
 		rc = journal_prepare(x->db, sql[i], &x->stmts[i]);
 	return rc;
-}
-
-static int ask_int(sqlite3 *db, const char *sql, int64_t *value)
-{
-	sqlite3_stmt *s = NULL;
-	int rc;
-
-	rc = journal_prepare(db, sql, &s);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(s);
-	if (rc == SQLITE_ROW)
-		*value = sqlite3_column_int64(s, 0);
-	sqlite3_finalize(s);
-	return rc == SQLITE_ROW ? 0 : -EBADMSG;
 }
 
 struct last_row {
@@ -138,21 +140,25 @@ static int check_last(struct journal *j, struct last_row *last)
 	return last->is_there ? 0 : -EBADMSG;
 }
 
+/* An index of another version has no such row or no such column. */
 static int check_meta(struct journal_index *x, struct journal *j)
 {
 	struct last_row last = { .is_there = false };
 	sqlite3_stmt *s = NULL;
 	int r = -EBADMSG;
 
-	if (journal_prepare(x->db, "SELECT journal, last, last_txid FROM meta",
-		&s) == SQLITE_OK &&
-	    sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == 16 &&
-	    memcmp(sqlite3_column_blob(s, 0), journal_uuid(j), 16) == 0 &&
-	    sqlite3_column_bytes(s, 2) == sizeof(last.txid.bytes)) {
-		last.lsn = (uint64_t)sqlite3_column_int64(s, 1);
-		memcpy(last.txid.bytes, sqlite3_column_blob(s, 2),
-		    sizeof(last.txid.bytes));
-		r = 0;
+	if (journal_prepare(x->db,
+		"SELECT last, last_txid FROM meta"
+		" WHERE version = " VERSION " AND journal = ?",
+		&s) == SQLITE_OK) {
+		sqlite3_bind_blob(s, 1, journal_uuid(j), 16, SQLITE_STATIC);
+		if (sqlite3_step(s) == SQLITE_ROW &&
+		    sqlite3_column_bytes(s, 1) == sizeof(last.txid.bytes)) {
+			last.lsn = (uint64_t)sqlite3_column_int64(s, 0);
+			memcpy(last.txid.bytes, sqlite3_column_blob(s, 1),
+			    sizeof(last.txid.bytes));
+			r = 0;
+		}
 	}
 	sqlite3_finalize(s);
 	x->last = last.lsn;
@@ -161,36 +167,18 @@ static int check_meta(struct journal_index *x, struct journal *j)
 	return r;
 }
 
-static int check_identity(struct journal_index *x, struct journal *j)
-{
-	int64_t app = 0, version = 0;
-	int r;
-
-	r = ask_int(x->db, "PRAGMA application_id", &app);
-	if (r == 0)
-		r = ask_int(x->db, "PRAGMA user_version", &version);
-	if (r == 0 && (app != APPLICATION_ID || version != SCHEMA_VERSION))
-		r = -EBADMSG;
-	return r == 0 ? check_meta(x, j) : r;
-}
-
 static int create_schema(struct journal_index *x, struct journal *j)
 {
-	char ids[128];
 	sqlite3_stmt *s = NULL;
 	int rc;
 
-	snprintf(ids, sizeof(ids),
-	    "PRAGMA application_id=%d; PRAGMA user_version=%d;", APPLICATION_ID,
-	    SCHEMA_VERSION);
 	rc = sqlite3_exec(x->db, "BEGIN", NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(x->db, ids, NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(x->db, schema, NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = journal_prepare(x->db,
-		    "INSERT INTO meta VALUES(1, ?, 0, zeroblob(16))", &s);
+		    "INSERT INTO meta VALUES(" VERSION ", ?, 0, zeroblob(16))",
+		    &s);
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_blob(s, 1, journal_uuid(j), 16, SQLITE_STATIC);
 		rc = journal_run(s);
@@ -206,6 +194,7 @@ static void disconnect(struct journal_index *x)
 {
 	size_t i;
 
+	journal_index_search_done(x);
 	for (i = 0; i < INDEX_STMTS; i++) {
 		sqlite3_finalize(x->stmts[i]);
 		x->stmts[i] = NULL;
@@ -281,7 +270,7 @@ int journal_index_open(const struct sys *sys, const char *dir,
 		return -ENOMEM;
 	}
 	*anew = false;
-	r = connect_db(x, 0) == SQLITE_OK ? check_identity(x, j) : -EBADMSG;
+	r = connect_db(x, 0) == SQLITE_OK ? check_meta(x, j) : -EBADMSG;
 	if (r == -EBADMSG) {
 		*anew = true;
 		r = begin_anew(x, j);
@@ -323,24 +312,74 @@ int journal_index_begin(struct journal_index *x)
 	return journal_errno(journal_run(x->stmts[INDEX_BEGIN]));
 }
 
-int journal_index_add(struct journal_index *x, const struct journal_key *key,
-    uint64_t lsn)
+static sqlite3_int64 segment_of(uint64_t lsn)
 {
-	sqlite3_bind_int64(x->stmts[INDEX_ADD], 1, journal_index_segment(lsn));
-	sqlite3_bind_blob(x->stmts[INDEX_ADD], 2, key->bytes, (int)key->len,
-	    SQLITE_STATIC);
-	sqlite3_bind_int64(x->stmts[INDEX_ADD], 3, (sqlite3_int64)lsn);
-	return journal_errno(journal_run(x->stmts[INDEX_ADD]));
+	return (sqlite3_int64)(lsn >> JOURNAL_INDEX_SEGMENT_BITS);
 }
 
-int journal_index_span(struct journal_index *x, uint64_t lsn, int64_t time_us,
+static int add_record(struct journal_index *x, const struct journal_row *row)
+{
+	sqlite3_stmt *s = x->stmts[INDEX_RECORD];
+
+	sqlite3_bind_int64(s, 1, segment_of(row->lsn));
+	sqlite3_bind_int64(s, 2, (sqlite3_int64)row->repo);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)row->lsn);
+	return journal_run(s);
+}
+
+/* The second parameter, USER, is bound. */
+static int add_sender(struct journal_index *x, uint64_t lsn)
+{
+	sqlite3_stmt *s = x->stmts[INDEX_SENDER];
+
+	sqlite3_bind_int64(s, 1, segment_of(lsn));
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)lsn);
+	return journal_run(s);
+}
+
+static int add_to_span(struct journal_index *x, const struct journal_row *row,
     uint64_t bytes)
 {
-	sqlite3_bind_int64(x->stmts[INDEX_TIME], 1,
-	    (sqlite3_int64)(lsn >> SPAN_BITS));
-	sqlite3_bind_int64(x->stmts[INDEX_TIME], 2, time_us);
-	sqlite3_bind_int64(x->stmts[INDEX_TIME], 3, (sqlite3_int64)bytes);
-	return journal_errno(journal_run(x->stmts[INDEX_TIME]));
+	sqlite3_stmt *s = x->stmts[INDEX_TIME];
+
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)(row->lsn >> SPAN_BITS));
+	sqlite3_bind_int64(s, 2, row->time_us);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)bytes);
+	return journal_run(s);
+}
+
+int journal_index_add(struct journal_index *x, const struct journal_row *row,
+    uint64_t bytes)
+{
+	int rc;
+
+	rc = add_record(x, row);
+	sqlite3_bind_int64(x->stmts[INDEX_SENDER], 2, row->uid);
+	if (rc == SQLITE_OK)
+		rc = add_sender(x, row->lsn);
+	if (rc == SQLITE_OK)
+		rc = add_to_span(x, row, bytes);
+	return journal_errno(rc);
+}
+
+int journal_index_add_user(struct journal_index *x,
+    const struct journal_row *row, const char *user, size_t len)
+{
+	sqlite3_bind_text(x->stmts[INDEX_SENDER], 2, user, (int)len,
+	    SQLITE_STATIC);
+	return journal_errno(add_sender(x, row->lsn));
+}
+
+int journal_index_add_ref(struct journal_index *x,
+    const struct journal_row *row, const char *ref)
+{
+	sqlite3_stmt *s = x->stmts[INDEX_CHANGE];
+
+	sqlite3_bind_int64(s, 1, segment_of(row->lsn));
+	sqlite3_bind_int64(s, 2, (sqlite3_int64)row->repo);
+	sqlite3_bind_text(s, 3, ref, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 4, (sqlite3_int64)row->lsn);
+	return journal_errno(journal_run(s));
 }
 
 int journal_index_end(struct journal_index *x, const struct journal_row *row)
@@ -366,19 +405,25 @@ void journal_index_cancel(struct journal_index *x)
 		journal_run(x->stmts[INDEX_ROLLBACK]);
 }
 
+static int run_with(struct journal_index *x, enum journal_index_stmt stmt,
+    sqlite3_int64 value)
+{
+	sqlite3_bind_int64(x->stmts[stmt], 1, value);
+	return journal_run(x->stmts[stmt]);
+}
+
 int journal_index_trim(struct journal_index *x, uint64_t lsn)
 {
-	int rc;
+	enum journal_index_stmt i;
+	int rc, deleted = 0;
 
-	sqlite3_bind_int64(x->stmts[INDEX_TRIM_SPAN], 1,
-	    (sqlite3_int64)(lsn >> SPAN_BITS));
-	rc = journal_run(x->stmts[INDEX_TRIM_SPAN]);
-	sqlite3_bind_int64(x->stmts[INDEX_TRIM], 1, journal_index_segment(lsn));
-	if (rc == SQLITE_OK)
-		rc = journal_run(x->stmts[INDEX_TRIM]);
-	if (rc != SQLITE_OK)
-		return journal_errno(rc);
-	return sqlite3_changes(x->db) > 0;
+	rc = run_with(x, INDEX_TRIM_SPAN, (sqlite3_int64)(lsn >> SPAN_BITS));
+	for (i = INDEX_TRIM_CHANGE; i <= INDEX_TRIM_SENDER && rc == SQLITE_OK;
+	    i++) {
+		rc = run_with(x, i, segment_of(lsn));
+		deleted += sqlite3_changes(x->db);
+	}
+	return rc == SQLITE_OK ? deleted > 0 : journal_errno(rc);
 }
 
 int journal_index_bytes(struct journal_index *x, uint64_t *bytes)
@@ -394,7 +439,6 @@ int journal_index_bytes(struct journal_index *x, uint64_t *bytes)
 
 /* ---- times ---- */
 
-/* NULL: no such span. */
 static int ask_span(sqlite3_stmt *s, int64_t us, bool *has, uint64_t *nr)
 {
 	int rc;

@@ -1,11 +1,12 @@
 /*
- * The index of history: the rows of the journal by repository, ref and user. A
- * separate database beside the journal ("history.db"), made from the journal
- * and useless without. A missing or damaged index, or an index of another
- * journal or ahead of this journal, is begun anew, empty.
+ * The index of history: the records of the journal by repository, ref, user and
+ * time. A separate database beside the journal ("history.db"), made from the
+ * journal and useless without. A missing or damaged index, or an index of
+ * another journal or ahead of this journal, is begun anew, empty.
  *
- * The index gives hints: the caller must check the rows. But a row without an
- * entry is not found. The index is complete up to journal_index_last().
+ * The index gives hints: the caller must check the records. But a record
+ * without an entry is not found. The index is complete up to
+ * journal_index_last().
  *
  * One thread; every call may block, but none for long. 0 or a negative errno;
  * -EBADMSG: damaged, to be closed and made anew. Nothing logs.
@@ -14,12 +15,13 @@
 #define STORE_JOURNAL_INDEX_H
 
 #include "daemon/store/journal/journal.h"
+#include "proto/message.h"
 
 struct journal_index;
 
-/* The keys of this many LSNs (as bits) lie side by side. So a growing index
- * writes few pages, trimming frees whole pages, and results come in the order
- * of the journal, except within a segment. */
+/* The entries of this many LSNs (as bits) lie side by side. So a growing index
+ * writes few pages, trimming frees whole pages, and a search goes through the
+ * index in the order of the journal. */
 #define JOURNAL_INDEX_SEGMENT_BITS 16
 #define JOURNAL_INDEX_SEGMENT      (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS)
 
@@ -35,58 +37,44 @@ void journal_index_close(struct journal_index *index);
 void journal_index_discard(struct journal_index *index);
 uint64_t journal_index_last(const struct journal_index *index);
 
-/* ---- keys ---- */
-
-#define JOURNAL_KEY_MAX 1100
-
-struct journal_key {
-	uint8_t bytes[JOURNAL_KEY_MAX];
-	size_t len;
-};
-
-void journal_index_key_repo(struct journal_key *key, uint64_t repo);
-void journal_index_key_uid(struct journal_key *key, uint32_t uid);
-/* LEN bytes of an identity. */
-void journal_index_key_user(struct journal_key *key, const char *user,
-    size_t len);
-/* LEN bytes of a ref's name: in REPO, or, for 0, in any repository. Each ref
- * has a key of both kinds, so the cost of a query does not grow with the number
- * of repositories. */
-void journal_index_key_ref(struct journal_key *key, uint64_t repo,
-    const char *name, size_t len);
-
 /* ---- writing, some rows at a time ---- */
 
 int journal_index_begin(struct journal_index *index);
+/* ROW by its repository, uid and time; BYTES is its size in the journal. */
 int journal_index_add(struct journal_index *index,
-    const struct journal_key *key, uint64_t lsn);
-/* Adds a row's time, for journal_index_between(), and its size in the
- * journal. */
-int journal_index_span(struct journal_index *index, uint64_t lsn,
-    int64_t time_us, uint64_t bytes);
+    const struct journal_row *row, uint64_t bytes);
+/* ROW by LEN bytes of an identity. */
+int journal_index_add_user(struct journal_index *index,
+    const struct journal_row *row, const char *user, size_t len);
+/* ROW by the name of a changed ref. */
+int journal_index_add_ref(struct journal_index *index,
+    const struct journal_row *row, const char *ref);
 /* All rows up to ROW are indexed now. */
 int journal_index_end(struct journal_index *index,
     const struct journal_row *row);
 void journal_index_cancel(struct journal_index *index);
-/* Takes some keys of rows up to LSN out. 1: there are more. */
+/* Takes some entries of rows up to LSN out. 1: there are more. */
 int journal_index_trim(struct journal_index *index, uint64_t lsn);
 /* The size of all rows together; some of the oldest may be trimmed already. */
 int journal_index_bytes(struct journal_index *index, uint64_t *bytes);
 
 /* ---- looking up ---- */
 
-/* At most MAX LSNs with KEY, AFTER < lsn < BEFORE, within one segment, or
- * beyond its ends; ascending, or (DOWN) descending. *NR: how many. */
-int journal_index_find(struct journal_index *index,
-    const struct journal_key *key, uint64_t after, uint64_t before, bool down,
-    uint64_t *lsns, size_t max, size_t *nr);
-/* The same for all keys that begin with KEY, in any order. CB gets the rest of
- * each key (not terminated); its non-zero result ends the search and is
- * returned. */
-int journal_index_each(struct journal_index *index,
-    const struct journal_key *key, uint64_t after, uint64_t before,
-    int (*cb)(void *arg, const char *rest, size_t len, uint64_t lsn),
-    void *arg);
+/* Begins a search for the rows that SELECT names by ref, or else of REPO, or
+ * else by user; with REPO, only for rows of REPO (0: of any repository). DOWN:
+ * the newest first. SELECT is borrowed until journal_index_search_done(), which
+ * follows every search. 1: the index has no such entries, read all rows. */
+int journal_index_search(struct journal_index *index, uint64_t repo,
+    const struct refd_selection *select, bool down);
+/* Searches between AFTER and BEFORE, which are LSNs within one segment, or
+ * beyond its ends. */
+void journal_index_search_in(struct journal_index *index, uint64_t after,
+    uint64_t before);
+/* 1: *LSN is the next row, in order; 0: no more. -EINTR: nothing was found
+ * until UNTIL_NS (sys->now_mono), as among very many names. */
+int journal_index_search_next(struct journal_index *index, int64_t until_ns,
+    uint64_t *lsn);
+void journal_index_search_done(struct journal_index *index);
 /* Narrows *AFTER and *BEFORE to indexed rows that may lie between SINCE_US and
  * UNTIL_US (wall clock). */
 int journal_index_between(struct journal_index *index, int64_t since_us,

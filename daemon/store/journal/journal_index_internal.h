@@ -13,14 +13,15 @@ enum journal_index_stmt {
 	INDEX_BEGIN,
 	INDEX_COMMIT,
 	INDEX_ROLLBACK,
-	INDEX_ADD,
+	INDEX_RECORD,
+	INDEX_SENDER,
+	INDEX_CHANGE,
 	INDEX_TIME,
 	INDEX_LAST,
-	INDEX_TRIM,
+	INDEX_TRIM_CHANGE, /* these three side by side */
+	INDEX_TRIM_RECORD,
+	INDEX_TRIM_SENDER,
 	INDEX_TRIM_SPAN,
-	INDEX_UP,
-	INDEX_DOWN,
-	INDEX_EACH,
 	INDEX_SINCE,
 	INDEX_UNTIL,
 	INDEX_BYTES,
@@ -33,11 +34,15 @@ struct journal_index {
 	sqlite3 *db;
 	uint64_t last;
 	sqlite3_stmt *stmts[INDEX_STMTS];
+
+	/* The present search; NULL: none. */
+	sqlite3_stmt *search;
+	bool down;
+	uint64_t found;   /* the last LSN in this segment; 0: none */
+	int64_t until_ns; /* sys->now_mono */
 };
 
-static inline sqlite3_int64 journal_index_segment(uint64_t lsn)
-{
-	return (sqlite3_int64)(lsn >> JOURNAL_INDEX_SEGMENT_BITS);
-}
+/* On a new connection. An SQLite code. */
+int journal_index_search_prepare(struct journal_index *x);
 
 #endif

@@ -9,7 +9,7 @@
  *	journal_file.c		the files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
  *	journal_read.c		look-ups and scans
- *	journal_range.c		rows by their LSNs, for history
+ *	journal_range.c		rows and repositories, for history
  *	journal_trim.c		deletes old rows
  *	journal_index.c		history's index, a separate database
  *	journal_look.c		the WAL file before SQLite opens it
@@ -71,7 +71,8 @@ struct journal_reader {
 	struct journal *journal;
 	sqlite3 *db;
 	sqlite3_stmt *lookup;
-	sqlite3_stmt *up, *down, *about, *used; /* journal_range.c */
+	/* journal_range.c */
+	sqlite3_stmt *up, *down, *about, *used, *repo_by_id, *repo_by_uuid;
 	LIST_ENTRY(journal_reader) link;
 };
 
@@ -284,6 +285,8 @@ typedef int journal_row_fn(void *arg, const struct journal_row *row);
  * differs from its stored checksum. */
 int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
     void *arg, unsigned *nr, uint64_t *last);
+/* REPO->path is S's. -EBADMSG: damaged. */
+int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo);
 int journal_reader_connect(struct journal_reader *reader);
 void journal_reader_disconnect(struct journal_reader *reader);
 

@@ -1,10 +1,13 @@
 /*
- * Rows by their LSNs, for readers of history.
+ * Rows by their LSNs, and repositories, for readers of history.
  *
  * Happy path: a few rows at a time, on a reader's connection.
  *
  * Failure modes: as in journal_read.c.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "daemon/store/journal/journal_internal.h"
 
 int journal_range_prepare(struct journal_reader *reader)
@@ -21,15 +24,22 @@ int journal_range_prepare(struct journal_reader *reader)
 	static const char used[] =
 	    "SELECT (SELECT page_count FROM pragma_page_count) -"
 	    " (SELECT freelist_count FROM pragma_freelist_count)";
-	int rc;
+	static const char repo[] =
+	    "SELECT id, uuid, path, dev, ino FROM repo WHERE id = ?";
+	static const char by_uuid[] =
+	    "SELECT id, uuid, path, dev, ino FROM repo WHERE uuid = ?";
+	const struct {
+		const char *sql;
+		sqlite3_stmt **stmt;
+	} all[] = { { up, &reader->up }, { down, &reader->down },
+		{ about, &reader->about }, { used, &reader->used },
+		{ repo, &reader->repo_by_id },
+		{ by_uuid, &reader->repo_by_uuid } };
+	int rc = SQLITE_OK;
+	size_t i;
 
-	rc = journal_prepare(reader->db, up, &reader->up);
-	if (rc == SQLITE_OK)
-		rc = journal_prepare(reader->db, down, &reader->down);
-	if (rc == SQLITE_OK)
-		rc = journal_prepare(reader->db, about, &reader->about);
-	if (rc == SQLITE_OK)
-		rc = journal_prepare(reader->db, used, &reader->used);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]) && rc == SQLITE_OK; i++)
+		rc = journal_prepare(reader->db, all[i].sql, all[i].stmt);
 	return rc;
 }
 
@@ -39,7 +49,10 @@ void journal_range_finalize(struct journal_reader *reader)
 	sqlite3_finalize(reader->down);
 	sqlite3_finalize(reader->about);
 	sqlite3_finalize(reader->used);
-	reader->up = reader->down = reader->about = reader->used = NULL;
+	sqlite3_finalize(reader->repo_by_id);
+	sqlite3_finalize(reader->repo_by_uuid);
+	reader->up = reader->down = reader->about = reader->used =
+	    reader->repo_by_id = reader->repo_by_uuid = NULL;
 }
 
 static int read_rows(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
@@ -99,6 +112,32 @@ int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes)
 			    JOURNAL_PAGE_BYTES;
 		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
 		sqlite3_reset(reader->used);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+int journal_read_repo(struct journal_reader *reader, uint64_t id,
+    const uint8_t *uuid, struct journal_repo *repo)
+{
+	struct journal *j = reader->journal;
+	sqlite3_stmt *s;
+	int rc, r = JOURNAL_UNKNOWN;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		s = uuid != NULL ? reader->repo_by_uuid : reader->repo_by_id;
+		if (uuid != NULL)
+			sqlite3_bind_blob(s, 1, uuid, 16, SQLITE_STATIC);
+		else
+			sqlite3_bind_int64(s, 1, journal_signed(id));
+		rc = sqlite3_step(s);
+		r = rc == SQLITE_DONE ? -ENOENT : journal_errno(rc);
+		if (rc == SQLITE_ROW)
+			r = journal_repo_of(s, repo);
+		if (r == 0 && (repo->path = strdup(repo->path)) == NULL)
+			r = -ENOMEM;
+		sqlite3_reset(s);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;

@@ -351,7 +351,7 @@ int journal_each_start(struct journal *j,
 	return r == 0 && more < 0 ? more : r;
 }
 
-static int repo_of(sqlite3_stmt *s, struct journal_repo *repo)
+int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo)
 {
 	const void *uuid = sqlite3_column_blob(s, 1);
 	const unsigned char *path = sqlite3_column_text(s, 2);
@@ -382,7 +382,7 @@ static int each_repo(struct journal *j, const uint8_t *uuid,
 	if (r == 0 && uuid != NULL)
 		sqlite3_bind_blob(scan.stmt, 1, uuid, 16, SQLITE_STATIC);
 	while (r == 0 && (more = scan_next(&scan)) > 0)
-		if ((r = repo_of(scan.stmt, &repo)) == 0)
+		if ((r = journal_repo_of(scan.stmt, &repo)) == 0)
 			r = cb(arg, &repo);
 	scan_close(&scan);
 	return r == 0 && more < 0 ? more : r;

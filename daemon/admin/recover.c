@@ -2,7 +2,7 @@
  * refd recover: what the daemon does at its start, by hand: after a power
  * cut, before anything reads the repositories.
  *
- * Exit: 0 all is as the journal says; 1 something is parked, for a disk that
+ * Exit: 0 all is as the journal says; 1 something is deferred, for a disk that
  * failed among others, or was left; 74 the journal failed, nothing was
  * forgotten; 75 a daemon runs on this state.
  */
@@ -68,17 +68,17 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 }
 
 static int sum_up(struct store *store, const struct finding_tally *tally,
-    uint64_t parked, bool json, int r)
+    uint64_t deferred, bool json, int r)
 {
 	char *damage;
 
 	progress_clear(&shown);
 	if (json)
-		report_json(tally, parked, -r);
+		report_json(tally, deferred, -r);
 	else
-		report_text(tally, parked);
+		report_text(tally, deferred);
 	if (r == 0)
-		return parked + tally_left(tally->counts) +
+		return deferred + tally_left(tally->counts) +
 			    tally_dropped(tally->counts) >
 			0 ?
 		    1 :
@@ -169,7 +169,7 @@ int admin_recover(int argc, char **argv)
 		.max_open_repos = 16,
 		.wake = no_wake };
 	struct store *store;
-	uint64_t parked = 0;
+	uint64_t deferred = 0;
 	char *why;
 	int r, err;
 
@@ -196,9 +196,9 @@ int admin_recover(int argc, char **argv)
 	if (why != NULL)
 		fprintf(stderr, "refd: warning: %s\n", why);
 	free(why);
-	r = store_recover(store, &report, &parked);
+	r = store_recover(store, &report, &deferred);
 	err = r;
-	r = sum_up(store, &tally, parked, opt.json, r);
+	r = sum_up(store, &tally, deferred, opt.json, r);
 	tally_done(&tally);
 	if (err == 0 && opt.forget != NULL)
 		r = forget(store, opt.forget);

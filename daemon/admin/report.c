@@ -18,7 +18,7 @@ static void print_finding(const struct tally_finding *f)
 	putchar('\n');
 }
 
-void report_text(const struct finding_tally *tally, uint64_t parked)
+void report_text(const struct finding_tally *tally, uint64_t deferred)
 {
 	char words[TALLY_WORDS_MAX];
 	uint64_t repaired = tally_repaired(tally->counts);
@@ -34,9 +34,9 @@ void report_text(const struct finding_tally *tally, uint64_t parked)
 			printf("  and %" PRIu64 " more\n", repo->more);
 	}
 	printf("%" PRIu64 " ref%s repaired, %" PRIu64 " left as another wrote "
-	       "them, %" PRIu64 " dropped, %" PRIu64 " parked\n",
+	       "them, %" PRIu64 " dropped, %" PRIu64 " deferred\n",
 	    repaired, repaired == 1 ? "" : "s", tally_left(tally->counts),
-	    tally_dropped(tally->counts), parked);
+	    tally_dropped(tally->counts), deferred);
 }
 
 /* ---- as JSON ---- */
@@ -86,7 +86,7 @@ static void put_repo(const struct tally_repo *repo)
 	printf("],\n   \"more\": %" PRIu64 "}", repo->more);
 }
 
-void report_json(const struct finding_tally *tally, uint64_t parked, int err)
+void report_json(const struct finding_tally *tally, uint64_t deferred, int err)
 {
 	const struct tally_repo *repo;
 
@@ -96,10 +96,10 @@ void report_json(const struct finding_tally *tally, uint64_t parked, int err)
 		print_json_string(stdout, strerror(err));
 	}
 	printf(", \"repaired\": %" PRIu64 ", \"left\": %" PRIu64
-	       ", \"dropped\": %" PRIu64 ", \"parked\": %" PRIu64
+	       ", \"dropped\": %" PRIu64 ", \"deferred\": %" PRIu64
 	       ",\n \"totals\": ",
 	    tally_repaired(tally->counts), tally_left(tally->counts),
-	    tally_dropped(tally->counts), parked);
+	    tally_dropped(tally->counts), deferred);
 	put_counts(tally->counts);
 	printf(",\n \"repositories\": [");
 	for (repo = tally->repos; repo != NULL; repo = repo->hh.next) {

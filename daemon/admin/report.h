@@ -6,7 +6,7 @@
 #include "daemon/store/recovery/tally.h"
 
 /* ERR: the errno that ended it, or 0. */
-void report_text(const struct finding_tally *tally, uint64_t parked);
-void report_json(const struct finding_tally *tally, uint64_t parked, int err);
+void report_text(const struct finding_tally *tally, uint64_t deferred);
+void report_json(const struct finding_tally *tally, uint64_t deferred, int err);
 
 #endif

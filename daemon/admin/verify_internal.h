@@ -7,7 +7,7 @@
  *	verify_packed.c		packed-refs, line by line
  *	verify_logs.c		reflogs
  *	verify_locks.c		locks: whose, how old
- *	verify_journal.c	whose journal, what it awaits, what is parked
+ *	verify_journal.c	whose journal, what it awaits, what is deferred
  *	verify_ledger.c		the last record of each ref beside what stands
  *	verify_repair.c		what can be mended, under the locks
  *	verify_value.c		which value a broken ref had
@@ -61,8 +61,8 @@ struct verify {
 	uint64_t last_start;     /* of a daemon */
 	bool is_daemon_up;       /* on that state */
 	bool awaits;             /* recovery: not to be touched before */
-	char **parked;           /* worktree, "/", name: not to be touched */
-	size_t nr_parked;
+	char **deferred;         /* worktree, "/", name: not to be touched */
+	size_t nr_deferred;
 
 	/* The worktrees that were met; place.worktree and dirfd are theirs. */
 	struct verify_place *worktrees;
@@ -136,8 +136,8 @@ long verify_flock_holder(struct verify *v, int dirfd, const char *name);
 
 void verify_journal_open(struct verify *v);
 void verify_journal_close(struct verify *v);
-bool verify_is_parked(const struct verify *v, const struct verify_place *place,
-    const char *name);
+bool verify_is_deferred(const struct verify *v,
+    const struct verify_place *place, const char *name);
 void verify_ledger(struct verify *v);
 void verify_record(struct verify *v, const struct verify_place *place,
     const char *name);

@@ -2,7 +2,7 @@
  * The journal that the repository belongs to, read beside the daemon.
  *
  * The happy path: refd/id names it, it knows the repository, a daemon runs on
- * it or nothing awaits recovery, nothing is parked.
+ * it or nothing awaits recovery, nothing is deferred.
  *
  * What fails: it can't be read, or is another: said so, and the rest is
  * looked at without it.
@@ -183,41 +183,41 @@ int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
 
 /* ---- what it awaits ---- */
 
-static char *parked_key(const char *worktree, const char *name)
+static char *deferred_key(const char *worktree, const char *name)
 {
 	return repo_why("%s/%s", worktree, name);
 }
 
-bool verify_is_parked(const struct verify *v, const struct verify_place *place,
-    const char *name)
+bool verify_is_deferred(const struct verify *v,
+    const struct verify_place *place, const char *name)
 {
 	const size_t len = strlen(place->worktree);
 	size_t i;
 
-	for (i = 0; i < v->nr_parked; i++)
-		if (strncmp(v->parked[i], place->worktree, len) == 0 &&
-		    v->parked[i][len] == '/' &&
-		    strcmp(v->parked[i] + len + 1, name) == 0)
+	for (i = 0; i < v->nr_deferred; i++)
+		if (strncmp(v->deferred[i], place->worktree, len) == 0 &&
+		    v->deferred[i][len] == '/' &&
+		    strcmp(v->deferred[i] + len + 1, name) == 0)
 			return true;
 	return false;
 }
 
-static int keep_parked(struct verify *v, const struct record_member *m)
+static int keep_deferred(struct verify *v, const struct record_member *m)
 {
 	char **grown;
 
-	grown = realloc(v->parked, (v->nr_parked + 1) * sizeof(char *));
+	grown = realloc(v->deferred, (v->nr_deferred + 1) * sizeof(char *));
 	if (grown == NULL)
 		return -ENOMEM;
-	v->parked = grown;
-	grown[v->nr_parked] = parked_key(m->worktree, m->name);
-	if (grown[v->nr_parked] == NULL)
+	v->deferred = grown;
+	grown[v->nr_deferred] = deferred_key(m->worktree, m->name);
+	if (grown[v->nr_deferred] == NULL)
 		return -ENOMEM;
-	v->nr_parked++;
+	v->nr_deferred++;
 	return 0;
 }
 
-static int note_parked(void *arg, const struct journal_row *row)
+static int note_deferred(void *arg, const struct journal_row *row)
 {
 	struct verify *v = arg;
 	const struct record_member *m;
@@ -235,12 +235,12 @@ static int note_parked(void *arg, const struct journal_row *row)
 		if (m->status != REFD_OK || m->action == RECORD_NOTHING)
 			continue;
 		place = (struct verify_place){ v->repo.fd, m->worktree };
-		verify_found(v, FOUND_PARKED,
+		verify_found(v, FOUND_DEFERRED,
 		    verify_ref_name(&place, m->name, buf), "",
 		    "record %llu could not be redone yet: a lock of another, "
 		    "or its disk, is in the way",
 		    (unsigned long long)row->refers_to);
-		r = keep_parked(v, m);
+		r = keep_deferred(v, m);
 	}
 	record_done(&rec);
 	return r;
@@ -279,7 +279,8 @@ static int learn_state(struct verify *v)
 		    v->opt->state,
 		    (unsigned long long)journal_last_lsn(v->journal),
 		    (unsigned long long)seen);
-	r = journal_each_deferred(v->journal, v->journal_repo, note_parked, v);
+	r = journal_each_deferred(v->journal, v->journal_repo, note_deferred,
+	    v);
 	if (r == 0 && !v->is_daemon_up) {
 		r = journal_scan(v->journal, journal_forgotten(v->journal),
 		    count_row, v);

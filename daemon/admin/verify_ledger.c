@@ -256,7 +256,8 @@ void verify_record(struct verify *v, const struct verify_place *place,
 
 	snprintf(key, sizeof(key), "%s/%s", place->worktree, name);
 	HASH_FIND_STR(v->ledger, key, e);
-	if (e != NULL && !is_at_work(v, e) && !verify_is_parked(v, place, name))
+	if (e != NULL && !is_at_work(v, e) &&
+	    !verify_is_deferred(v, place, name))
 		check_entry(v, place, e);
 }
 

@@ -8,7 +8,7 @@
  *	mend	durably, as the repository's owner
  *
  * What is not done, and said so: anything before recovery, or of a ref that is
- * parked; under another's lock; a well-formed value is never replaced. No
+ * deferred; under another's lock; a well-formed value is never replaced. No
  * record is made of it here: a later recovery finds a file that is younger than
  * its records, and leaves it. Who asked for it confirms the value through the
  * daemon, where one serves (client/verify).
@@ -358,7 +358,7 @@ static char *repair_locks(struct verify *v, bool *done)
 	size_t unlocked = 0;
 	int r;
 
-	if (v->journal == NULL || v->journal_repo == 0 || v->nr_parked > 0)
+	if (v->journal == NULL || v->journal_repo == 0 || v->nr_deferred > 0)
 		return repo_why("not removed: what it is for its journal "
 				"alone knows");
 	if (v->is_daemon_up)
@@ -384,8 +384,8 @@ char *verify_repair(struct verify *v, enum finding_id id,
 		return NULL;
 	if (v->awaits)
 		return repo_why("not repaired: recovery comes first");
-	if (verify_is_parked(v, &s->place, s->name))
-		return repo_why("not repaired: its record is parked");
+	if (verify_is_deferred(v, &s->place, s->name))
+		return repo_why("not repaired: its record is deferred");
 	if (how == REPAIR_REF)
 		return repair_ref(v, &s->place, s->name, done);
 	if (how == REPAIR_LOG)

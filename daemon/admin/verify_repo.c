@@ -341,9 +341,9 @@ static void close_all(struct verify *v)
 		SYS(v->sys, close, v->worktrees[i].dirfd);
 		free((char *)(uintptr_t)v->worktrees[i].worktree);
 	}
-	for (i = 0; i < v->nr_parked; i++)
-		free(v->parked[i]);
-	free(v->parked);
+	for (i = 0; i < v->nr_deferred; i++)
+		free(v->deferred[i]);
+	free(v->deferred);
 	free(v->worktrees);
 	free(v->suspects);
 	packed_snapshot_put(v->snap);

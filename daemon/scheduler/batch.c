@@ -14,14 +14,14 @@
  *
  * The deletions of a repository are in one batch at a time, because a deletion
  * holds packed-refs.lock until it is published. A second batch would wait for
- * the lock, together with all its other updates. The other deletions are parked
+ * the lock, together with all its other updates. The other deletions are blocked
  * behind the first deletion.
  *
  * A transaction is in one batch at a time, because the batch owns the whole
  * transaction. So a very large transaction leaves the other workers free.
  *
  * Failure modes:
- *	a name is not free	parked (ref_queue.c); others go
+ *	a name is not free	blocked (ref_queue.c); others go
  *	a whole transaction does not fit	closes the batch and begins the
  *			next batch, which it may exceed
  *	a session	the same; its batch holds nothing else
@@ -32,7 +32,7 @@
 #include <stdlib.h>
 
 enum taken {
-	TAKEN, /* or parked: the entry is not ready any more */
+	TAKEN, /* or blocked: the entry is not ready any more */
 	CLOSED /* the batch takes no more */
 };
 

@@ -26,10 +26,10 @@
 
 enum name_place {
 	NAME_IDLE,
-	NAME_UP,     /* in up_of->up */
-	NAME_PARKED, /* in parked_on->parked */
-	NAME_ASLEEP, /* in names.asleep */
-	NAME_HELD    /* the first update is in a batch */
+	NAME_UP,      /* in up_of->up */
+	NAME_BLOCKED, /* in blocked_by->blocked */
+	NAME_ASLEEP,  /* in names.asleep */
+	NAME_HELD     /* the first update is in a batch */
 };
 
 /* One component of a name. The path from the root to this component is the
@@ -44,11 +44,11 @@ struct ref_queue {
 
 	enum name_place place;
 	struct entry *up_of;
-	struct ref_queue *parked_on;
-	struct ref_queue *next, *prev; /* in up_of->up or parked_on->parked */
+	struct ref_queue *blocked_by;
+	struct ref_queue *next, *prev; /* in up_of->up or blocked_by->blocked */
 	struct heap_link wake;
 
-	struct ref_queue *parked; /* names that are blocked by this name */
+	struct ref_queue *blocked; /* names that are blocked by this name */
 	struct ref_queue *children, *next_child, *prev_child;
 	UT_hash_handle hh;
 
@@ -125,7 +125,7 @@ static void drop_unused(struct ref_queues *ns, struct ref_queue *n)
 	struct ref_queue *parent, **table;
 
 	while (n != NULL && n->first == NULL && n->children == NULL &&
-	    n->parked == NULL && n->place == NAME_IDLE) {
+	    n->blocked == NULL && n->place == NAME_IDLE) {
 		parent = n->parent;
 		if (parent != NULL)
 			DL_DELETE2(parent->children, n, prev_child, next_child);
@@ -212,8 +212,8 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 		n->up_of->nr_up--;
 		fairness_refresh(n->up_of);
 		break;
-	case NAME_PARKED:
-		DL_DELETE(n->parked_on->parked, n);
+	case NAME_BLOCKED:
+		DL_DELETE(n->blocked_by->blocked, n);
 		break;
 	case NAME_ASLEEP:
 		heap_remove(&ns->asleep, &n->wake);
@@ -250,8 +250,8 @@ static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 static void changed(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	settle(ns, n, now_ns);
-	while (n->parked != NULL)
-		settle(ns, n->parked, now_ns);
+	while (n->blocked != NULL)
+		settle(ns, n->blocked, now_ns);
 	drop_unused(ns, n);
 }
 
@@ -437,9 +437,9 @@ void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
 
 	assert(n->place == NAME_UP && n->first == u);
 	leave(ns, n);
-	n->place = NAME_PARKED;
-	n->parked_on = in_the_way->ref_queue;
-	DL_APPEND(n->parked_on->parked, n);
+	n->place = NAME_BLOCKED;
+	n->blocked_by = in_the_way->ref_queue;
+	DL_APPEND(n->blocked_by->blocked, n);
 }
 
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u)

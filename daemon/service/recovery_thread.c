@@ -28,7 +28,7 @@ struct recovery_thread {
 	atomic_uint_least64_t done, total;
 	/* Written by the thread before OVER. */
 	int result;
-	uint64_t parked;
+	uint64_t deferred;
 
 	/* Only the thread uses the fields below. */
 	struct finding_tally tally;
@@ -111,7 +111,7 @@ static void log_summary(const struct recovery_thread *r, int64_t took_ns)
 	tally_words(r->tally.counts, words);
 	log_event(LOG_LEVEL_INFO, "recovered",
 	    LOG_NUM("took_ms", took_ns / 1000000),
-	    LOG_NUM("records_parked", r->parked), LOG_TEXT(words));
+	    LOG_NUM("records_deferred", r->deferred), LOG_TEXT(words));
 }
 
 static int recover_and_start(struct recovery_thread *r)
@@ -124,7 +124,7 @@ static int recover_and_start(struct recovery_thread *r)
 	int err;
 
 	notify_manager(PATIENCE "STATUS=recovering");
-	err = store_recover(r->cfg.store, &report, &r->parked);
+	err = store_recover(r->cfg.store, &report, &r->deferred);
 	log_report(&r->tally);
 	if (err < 0) {
 		damage = store_damage(r->cfg.store);

@@ -10,7 +10,7 @@ static enum log_level level_of(enum store_finding finding)
 		return LOG_LEVEL_INFO;
 	case STORE_LEFT:
 	case STORE_DROPPED:
-	case STORE_PARKED:
+	case STORE_DEFERRED:
 	case STORE_REPO_MISSING:
 	case STORE_OBJECT_MISSING:
 	case STORE_CORRUPT:

@@ -33,9 +33,9 @@ struct store;
 	X(ROLLED_FORWARD, "rolled-forward") /* our lock was left, finished */  \
 	X(UNLOCKED, "unlocked") /* our lock was left, nothing decided */       \
 	X(LOG_REPAIRED, "log-repaired")                                        \
-	X(LEFT, "left")       /* written later by others */                    \
-	X(DROPPED, "dropped") /* name taken, or worktree gone */               \
-	X(PARKED, "parked")   /* a foreign lock stands; tried again later */   \
+	X(LEFT, "left")         /* written later by others */                  \
+	X(DROPPED, "dropped")   /* name taken, or worktree gone */             \
+	X(DEFERRED, "deferred") /* a foreign lock stands; tried again later */ \
 	X(REPO_MISSING, "repository-missing") /* records kept */               \
 	X(OBJECT_MISSING, "object-missing")   /* an older value, or nothing */ \
 	X(CORRUPT, "corrupt")                 /* malformed; kept aside */      \
@@ -132,11 +132,11 @@ struct store_report {
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };
-/* Call before store_start() and before any answer. *PARKED counts records that
+/* Call before store_start() and before any answer. *DEFERRED counts records that
  * wait for a foreign lock or a missing repository. Negative errno: serving
  * would break a promise. */
 int store_recover(struct store *store, const struct store_report *report,
-    uint64_t *parked);
+    uint64_t *deferred);
 /* A sentence, to be freed, if a damaged record was the reason, or NULL. */
 char *store_damage(struct store *store);
 

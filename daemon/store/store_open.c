@@ -438,7 +438,7 @@ static void note(void *store, const struct journal_repo *repo, uint64_t nr,
 }
 
 int store_recover(struct store *s, const struct store_report *report,
-    uint64_t *parked)
+    uint64_t *deferred)
 {
 	struct store_recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
@@ -450,7 +450,7 @@ int store_recover(struct store *s, const struct store_report *report,
 		.note = note,
 		.arg = s };
 
-	return recover_all(&rec, parked);
+	return recover_all(&rec, deferred);
 }
 
 char *store_damage(struct store *s)

@@ -307,7 +307,7 @@ enum finding_repair {
 	    "name the daemon's state directory by --state")                    \
 	X(AWAITS_RECOVERY, "awaits-recovery", ERROR, NONE,                     \
 	    "start the daemon, or run refd recover")                           \
-	X(PARKED, "parked", WARNING, NONE,                                     \
+	X(DEFERRED, "deferred", WARNING, NONE,                                 \
 	    "wait: the daemon redoes it when nothing is in its way")           \
 	X(NOT_OPENED, "not-opened", ERROR, NONE, "git cannot open it either")
 

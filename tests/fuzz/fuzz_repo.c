@@ -183,13 +183,13 @@ static struct store *open_store(void)
 	};
 	struct store_report report = { found, progress, NULL };
 	struct store *store;
-	uint64_t parked;
+	uint64_t deferred;
 	char *why;
 
 	if (store_open(&cfg, &store, &why) < 0)
 		expect(false, why);
 	free(why);
-	expect(store_recover(store, &report, &parked) == 0,
+	expect(store_recover(store, &report, &deferred) == 0,
 	    "the store recovers");
 	return store;
 }

@@ -45,7 +45,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
-uint64_t sr_open_parked(void)
+uint64_t sr_open_deferred(void)
 {
 	const char *roots[] = { tmp_root };
 	struct store_config cfg = {
@@ -62,20 +62,20 @@ uint64_t sr_open_parked(void)
 		.wake = wake,
 	};
 	struct store_report report = { found, progress, NULL };
-	uint64_t parked;
+	uint64_t deferred;
 	char *why;
 
 	ck_assert_msg(store_open(&cfg, &sr_store, &why) == 0, "%s", why);
 	/* Only a warning. */
 	free(why);
-	ck_assert_int_eq(store_recover(sr_store, &report, &parked), 0);
+	ck_assert_int_eq(store_recover(sr_store, &report, &deferred), 0);
 	ck_assert_int_eq(store_start(sr_store), 0);
-	return parked;
+	return deferred;
 }
 
 void sr_open(void)
 {
-	ck_assert_uint_eq(sr_open_parked(), 0);
+	ck_assert_uint_eq(sr_open_deferred(), 0);
 }
 
 void sr_close(void)

@@ -35,9 +35,9 @@ int sr_disk_mount_id(const struct sys *sys, int fd, uint64_t *id);
 /* Makes a commit in the repository; no ref names it. */
 void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1]);
 void sr_teardown(void);
-void sr_open(void);            /* recovers and starts; fails if a record is
+void sr_open(void);              /* recovers and starts; fails if a record is
 				  deferred */
-uint64_t sr_open_parked(void); /* returns the number of deferred records */
+uint64_t sr_open_deferred(void); /* returns the number of deferred records */
 void sr_close(void);
 
 /* An update of NAME to HEX; all zeroes delete. The transaction owns its

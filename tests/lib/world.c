@@ -174,7 +174,7 @@ static int recover(struct world *w)
 
 	memset(w->found, 0, sizeof(w->found));
 	w->evidence[0] = '\0';
-	return recover_all(&rec, &w->parked);
+	return recover_all(&rec, &w->deferred);
 }
 
 int world_retry(struct world *w)
@@ -195,7 +195,7 @@ int world_retry(struct world *w)
 		return -EIO;
 	}
 	rec.live = deferred_fs_first_batch(w->store.deferred, repo);
-	r = recover_deferred(&rec, repo, &w->parked);
+	r = recover_deferred(&rec, repo, &w->deferred);
 	repo_put(&w->store.repos, repo);
 	return r;
 }

@@ -28,7 +28,7 @@ struct world {
 	struct store store;
 	bool up;
 	/* Results of the last recovery. */
-	uint64_t found[STORE_FINDINGS], parked;
+	uint64_t found[STORE_FINDINGS], deferred;
 	char evidence[512]; /* path of the last file; "": none */
 	/* Results of the last world_retry(): the number of refs that are still
 	 * deferred, and "<worktree>:<name>" of the last. */
@@ -58,7 +58,7 @@ void world_free(struct world *w);
 /* Opens the journal and recovers. Returns 0, or a negative errno if the world
  * is down. */
 int world_start(struct world *w);
-/* Tries the deferred records of WORLD_REPO again; w->parked records are
+/* Tries the deferred records of WORLD_REPO again; w->deferred records are
  * left. */
 int world_retry(struct world *w);
 /* Makes a last checkpoint, and closes. */

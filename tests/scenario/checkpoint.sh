@@ -134,7 +134,7 @@ on_disk() { # FILE-SYSTEM SIZE
 	check "$1: the daemon stops" stop_daemon
 	"$REFD" recover --state "$STATE" --root "$FS" >"$T/found"
 	is "$1: a stop leaves nothing to replay" \
-		'0 refs repaired, 0 left as another wrote them, 0 dropped, 0 parked' \
+		'0 refs repaired, 0 left as another wrote them, 0 dropped, 0 deferred' \
 		"$(cat "$T/found")"
 }
 

@@ -64,14 +64,14 @@ mv "$FS/other.git" "$FS/away.git"
 recover >"$T/found"
 is 'it says that not all is as the journal has it' 1 $?
 sed 's/^/# /' "$T/found"
-check 'one repository' grep -q "^$repo: 1 redone, .*1 left, 1 dropped, 1 parked" \
+check 'one repository' grep -q "^$repo: 1 redone, .*1 left, 1 dropped, 1 deferred" \
 	"$T/found"
 check 'the other' grep -q "^$FS/other.git: 1 repository-missing" "$T/found"
 check 'redone' found redone refs/heads/empty
 check 'left' found left refs/heads/later
 check 'dropped' found dropped refs/heads/taken
-check 'parked' found parked refs/heads/locked
-is 'in all' '1 ref repaired, 1 left as another wrote them, 1 dropped, 2 parked' \
+check 'deferred' found deferred refs/heads/locked
+is 'in all' '1 ref repaired, 1 left as another wrote them, 1 dropped, 2 deferred' \
 	"$(tail -n 1 "$T/found")"
 is 'the empty ref is redone' "$one" "$(cat "$repo/refs/heads/empty")"
 kept=$(found redone refs/heads/empty | grep -o 'refd/lost/.*')
@@ -90,15 +90,15 @@ print('"$1"')' "$T/json" "$repo" "$FS/other.git"
 }
 
 recover --json >"$T/json"
-is 'again: what is parked is' 1 $?
+is 'again: what is deferred is' 1 $?
 is 'as JSON: it went well' True "$(json 'd["ok"]')"
 is 'nothing is done twice' '0 0 0 2' \
-	"$(json 'd["repaired"], d["left"], d["dropped"], d["parked"]' |
+	"$(json 'd["repaired"], d["left"], d["dropped"], d["deferred"]' |
 		tr -d '(),')"
 is 'as JSON: totals' '1 1' "$(json \
-	'd["totals"]["parked"], d["totals"]["repository-missing"]' |
+	'd["totals"]["deferred"], d["totals"]["repository-missing"]' |
 	tr -d '(),')"
-is 'as JSON: a finding' 'parked refs/heads/locked' "$(json \
+is 'as JSON: a finding' 'deferred refs/heads/locked' "$(json \
 	'" ".join(r[sys.argv[2]]["findings"][0][k] for k in ("finding", "ref"))')"
 is 'as JSON: none is only counted' 0 "$(json 'r[sys.argv[2]]["more"]')"
 
@@ -106,14 +106,14 @@ is 'as JSON: none is only counted' 0 "$(json 'r[sys.argv[2]]["more"]')"
 
 : >"$LOG"
 check 'the daemon starts over it' start_daemon --root "$FS"
-check 'its log has it by repository' grep -q "event=repository-recovered repo=\"$repo\" text=\"1 parked" "$LOG"
-check 'and one by one' grep -q "finding=\"parked\" repo=\"$repo\" ref=\"refs/heads/locked\" " \
+check 'its log has it by repository' grep -q "event=repository-recovered repo=\"$repo\" text=\"1 deferred" "$LOG"
+check 'and one by one' grep -q "finding=\"deferred\" repo=\"$repo\" ref=\"refs/heads/locked\" " \
 	"$LOG"
-check 'and in all' grep -q 'event=recovered .*records_parked=2 ' "$LOG"
+check 'and in all' grep -q 'event=recovered .*records_deferred=2 ' "$LOG"
 is 'status says which repositories wait' 2 "$(status_of awaiting_repos)"
 is 'and how many refs' 2 "$(status_of awaiting_refs)"
 update "$repo" refs/heads/locked "$two" 2>"$T/said"
-check 'what is parked is not written' \
+check 'what is deferred is not written' \
 	grep -q "awaits another writer's lock" "$T/said"
 rm "$repo/refs/heads/locked.lock"
 check 'until the lock is gone' update "$repo" refs/heads/locked "$two"
@@ -129,14 +129,14 @@ is 'a repository that nobody knows' 1 $?
 check 'is said to be none' grep -q 'knows no repository' "$T/err"
 recover >"$T/found"
 is 'what is missing is kept' 1 $?
-check 'for its time' grep -q '0 dropped, 1 parked' "$T/found"
+check 'for its time' grep -q '0 dropped, 1 deferred' "$T/found"
 recover --forget "$other" >/dev/null
 is 'by its id it is given up' 0 $?
 check 'and told of' grep -q "dropped 1 record of '$other'" "$T/err"
 recover >"$T/found"
 is 'then nothing is left to do' 0 $?
 is 'nothing' \
-	'0 refs repaired, 0 left as another wrote them, 0 dropped, 0 parked' \
+	'0 refs repaired, 0 left as another wrote them, 0 dropped, 0 deferred' \
 	"$(cat "$T/found")"
 check 'and the daemon starts' start_daemon --root "$FS"
 is 'and nobody waits' 0 "$(status_of awaiting_repos)"

@@ -399,19 +399,19 @@ END_TEST
 
 /* ---- deferred rows ---- */
 
-static int count_parked(void *arg, const struct journal_row *row)
+static int count_deferred(void *arg, const struct journal_row *row)
 {
 	(void)row;
 	++*(unsigned *)arg;
 	return 0;
 }
 
-static unsigned nr_parked(void)
+static unsigned nr_deferred(void)
 {
 	unsigned nr = 0;
 
 	ck_assert_int_eq(journal_each_deferred(commit_log_journal(the_log), 0,
-			     count_parked, &nr),
+			     count_deferred, &nr),
 	    0);
 	return nr;
 }
@@ -446,9 +446,9 @@ START_TEST(an_unpark_is_found_out)
 	r = commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE);
 	ck_assert(!fails || world_disarm(w));
 	ck_assert_int_eq(r, fails ? -EIO : 0);
-	ck_assert_uint_eq(nr_parked(), fails || has_copy);
+	ck_assert_uint_eq(nr_deferred(), fails || has_copy);
 	cut();
-	ck_assert_uint_eq(nr_parked(), fails || has_copy);
+	ck_assert_uint_eq(nr_deferred(), fails || has_copy);
 	help_row_done(&rows[0]);
 	help_row_done(&rows[1]);
 }

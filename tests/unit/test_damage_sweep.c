@@ -141,7 +141,7 @@ static void try(bool in_database, const char *path, size_t at)
 	ck_assert_msg(r == 0 || r == -EBADMSG || r == -EUCLEAN || r == -EIO ||
 		r == -EPROTO || r == -EXDEV || r == -EROFS,
 	    "%s: %d", where, r);
-	if (r == 0 && w->parked == 0) {
+	if (r == 0 && w->deferred == 0) {
 		assert_all_there(where, "");
 	} else {
 		world_crash(w);

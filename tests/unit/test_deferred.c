@@ -41,7 +41,7 @@ static int64_t fake_now_mono(const struct sys *unused)
 static void found(void *arg, const struct store_found *f)
 {
 	(void)arg;
-	ck_assert_int_eq(f->finding, STORE_PARKED);
+	ck_assert_int_eq(f->finding, STORE_DEFERRED);
 	nr_found++;
 }
 

@@ -100,7 +100,7 @@ static void remove_strange_locks(bool strict)
 {
 	char *locks, *path, *rest;
 
-	if (dw->parked == 0)
+	if (dw->deferred == 0)
 		return;
 	ck_assert_msg(strict, "%s: a record is deferred", dw_context);
 	locks = memfs_list_locks(dw->fs, WORLD_REPO);
@@ -110,7 +110,7 @@ static void remove_strange_locks(bool strict)
 		    SYS(memfs_other(dw->fs), unlinkat, AT_FDCWD, path), 0);
 	free(locks);
 	ck_assert_int_eq(world_retry(dw), 0);
-	ck_assert_msg(dw->parked == 0, "%s: a record stays deferred",
+	ck_assert_msg(dw->deferred == 0, "%s: a record stays deferred",
 	    dw_context);
 }
 

@@ -100,7 +100,7 @@ START_TEST(what_was_not_synced_is_not_forgotten)
 	ck_assert_ptr_null(world_apply(w, "y=1", false));
 	ck_assert_int_eq(world_tick(w), 0);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	/* Work goes on, and the power is lost before the next checkpoint. */
 	ok("y=1");
 	cut();

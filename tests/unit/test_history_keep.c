@@ -305,14 +305,14 @@ END_TEST
 
 START_TEST(what_recovery_may_want_stays)
 {
-	struct fixture_record parked;
+	struct fixture_record deferred;
 	struct journal_row end;
 
 	fixture.retention_ms = DAY_MS;
 	add_rows(10);
-	fixture_begin(&parked, repo, "refs/heads/parked");
-	parked.row.kind = JOURNAL_DEFERRED;
-	ck_assert_uint_eq(fixture_commit(&parked), 11);
+	fixture_begin(&deferred, repo, "refs/heads/deferred");
+	deferred.row.kind = JOURNAL_DEFERRED;
+	ck_assert_uint_eq(fixture_commit(&deferred), 11);
 	add_rows(10);
 	fixture.wall_ms += 10 * DAY_MS;
 	fixture_history();
@@ -328,7 +328,7 @@ START_TEST(what_recovery_may_want_stays)
 	trim_all();
 	/* Only the deferred row stays, until it is removed from the list. */
 	ck_assert_uint_eq(rows_left(), 1);
-	end = parked.row;
+	end = deferred.row;
 	end.kind = JOURNAL_DEFERRED_END;
 	end.refers_to = 11;
 	end.len = 0;

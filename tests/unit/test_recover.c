@@ -333,13 +333,13 @@ END_TEST
 
 /* ---- records that can't be redone ---- */
 
-START_TEST(foreign_lock_parks_the_record)
+START_TEST(foreign_lock_defers_the_record)
 {
 	wr_ok("x=1");
 	wr_ok("z=1");
 	memfs_write(w->fs, REF ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert(memfs_exists(w->fs, REF ".lock"));
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	/* Once the lock is gone, the next start redoes the record, after a
@@ -347,7 +347,7 @@ START_TEST(foreign_lock_parks_the_record)
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -380,14 +380,14 @@ START_TEST(missing_repository_keeps_its_records)
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, "/srv/away");
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO));
 	memfs_crash(w->fs);
 	world_crash(w);
 	wr_rename("/srv/away", WORLD_REPO);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -411,7 +411,7 @@ START_TEST(replaced_repository_gets_nothing)
 	}
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 }
 END_TEST
 
@@ -453,7 +453,7 @@ int main(void)
 	tcase_add_test(tc, power_loss_with_a_later_foreign_pack);
 	tcase_add_test(tc, power_loss_after_a_no_op);
 	tcase_add_test(tc, power_loss_doubles_no_log_line);
-	tcase_add_test(tc, foreign_lock_parks_the_record);
+	tcase_add_test(tc, foreign_lock_defers_the_record);
 	tcase_add_test(tc, pruned_object_gives_the_value_before);
 	tcase_add_test(tc, pruned_object_fells_its_atomic_transaction);
 	tcase_add_test(tc, missing_repository_keeps_its_records);

@@ -63,7 +63,7 @@ static void fail_first_starts(const char *spec)
 			/* A repository that the start took for missing stays
 			 * deferred. So does every repository after a failed
 			 * start. */
-			if (r == 0 && w->parked > 0) {
+			if (r == 0 && w->deferred > 0) {
 				memfs_crash(w->fs);
 				world_crash(w);
 				r = -EAGAIN;
@@ -147,10 +147,10 @@ START_TEST(a_crashed_start_forgets_nothing)
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
-		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_uint_eq(w->deferred, 1);
 		wr_rename("/srv/away", WORLD_REPO);
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '1');
 	}
 	ck_assert_uint_gt(n, 5);
@@ -163,22 +163,22 @@ static void cut_with_a_foreign_lock(void)
 {
 	memfs_write(w->fs, REF ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 }
 
 /* A write to x during this report would be undone. */
-START_TEST(parked_is_told_of_until_it_is_redone)
+START_TEST(deferred_is_told_of_until_it_is_redone)
 {
 	wr_ok("x=1");
 	cut_with_a_foreign_lock();
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_uint_eq(w->nr_still, 1);
 	ck_assert_str_eq(w->still, ":refs/heads/x");
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -195,7 +195,7 @@ int main(void)
 	tcase_add_test(tc, a_failed_start_finishes_deletions_later);
 	tcase_add_loop_test(tc, a_stopped_start_leaves_no_earlier_value, 0, 2);
 	tcase_add_test(tc, a_crashed_start_forgets_nothing);
-	tcase_add_test(tc, parked_is_told_of_until_it_is_redone);
+	tcase_add_test(tc, deferred_is_told_of_until_it_is_redone);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

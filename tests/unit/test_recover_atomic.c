@@ -89,7 +89,7 @@ START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 		memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads/p/x");
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "p"), '0');
 	wr_ok("r=1");

@@ -87,7 +87,7 @@ START_TEST(git_packs_anywhere)
 		packed += did;
 		/* Refs that git had locked are tried again. */
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		assert_ours_is_there('2');
 	}
 	ck_assert_uint_gt(packed, 20);
@@ -109,7 +109,7 @@ START_TEST(git_moves_and_packs_anywhere)
 		ck_assert_int_eq(world_start(w), 0);
 		moved += did;
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		assert_ours_is_there(did ? '9' : '2');
 	}
 	ck_assert_uint_gt(moved, 20);

@@ -60,13 +60,13 @@ START_TEST(a_dead_disk_stops_no_start)
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_set_dead(w->fs, disk, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_uint_eq(w->found[STORE_FAILED] + w->found[STORE_REPO_MISSING],
 	    1);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	memfs_set_dead(w->fs, disk, 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
 END_TEST
@@ -100,7 +100,7 @@ START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
 		/* The failed file system is deferred first. */
 		world_tick(w);
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '1');
 		ck_assert_int_eq(world_ref(w, "y"), '2');
 		ck_assert_int_eq(world_log_count(w, "y", '0', '2'), 1);
@@ -117,13 +117,13 @@ START_TEST(a_sync_that_fails_stops_no_start)
 	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_was_hit(w->fs));
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
 	/* The next power loss takes the unsynced value, and the value is
 	 * redone. */
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
@@ -146,7 +146,7 @@ static bool a_note_fails(enum memfs_call call, unsigned long n, int err)
 	memfs_set_dead(w->fs, disk, 0);
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 	world_free(w);
 	return hit;
@@ -197,7 +197,7 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 	world_crash(w);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 2);
+	ck_assert_uint_eq(w->deferred, 2);
 	if (_i == 1)
 		ck_assert_int_eq(scripted_crash(w), 0);
 	wr_rename(AWAY, WORLD_REPO);
@@ -205,7 +205,7 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 		ck_assert_int_eq(scripted_crash(w), 0);
 	else
 		ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "y"), '2');
 	locks = memfs_list_locks(w->fs, WORLD_REPO);
@@ -226,10 +226,10 @@ START_TEST(what_a_power_loss_took_is_redone_when_it_is_back)
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 2);
+	ck_assert_uint_eq(w->deferred, 2);
 	wr_rename(AWAY, WORLD_REPO);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '2');
 }
@@ -259,13 +259,13 @@ START_TEST(a_crashed_deletion_waits_for_packed_refs)
 	if (_i == 1) {
 		memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_uint_eq(w->deferred, 1);
 		ck_assert_str_eq(w->still, ":refs/heads/p");
 		ck_assert(
 		    !memfs_exists(w->fs, WORLD_REPO "/refs/heads/p.lock"));
 		wr_unlink(WORLD_REPO "/packed-refs.lock");
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "p"), '0');
 	}
 }
@@ -281,15 +281,15 @@ START_TEST(a_retry_touches_no_lock_of_the_living)
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/x.lock", "");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	txn = world_session(w, "y=2", false);
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
 	wr_unlink(WORLD_REPO "/refs/heads/x.lock");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
@@ -299,7 +299,7 @@ START_TEST(a_retry_touches_no_lock_of_the_living)
 END_TEST
 
 /* One update in one row changes main and adds the line of HEAD. */
-START_TEST(each_parked_member_is_finished_by_itself)
+START_TEST(each_deferred_member_is_finished_by_itself)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
 					 '2'),
@@ -311,11 +311,11 @@ START_TEST(each_parked_member_is_finished_by_itself)
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 2);
+	ck_assert_uint_eq(w->deferred, 2);
 	wr_rename(AWAY, WORLD_REPO);
 	memfs_write(w->fs, HEAD ".lock", "");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	/* A missing line blocks no update. */
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
@@ -323,14 +323,14 @@ START_TEST(each_parked_member_is_finished_by_itself)
 	wr_unlink(MAIN);
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(world_retry(w), 0);
-		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_uint_eq(w->deferred, 1);
 		ck_assert_int_eq(world_ref(w, "main"), '0');
 		ck_assert_int_eq(scripted_crash(w), 0);
-		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_uint_eq(w->deferred, 1);
 	}
 	wr_unlink(HEAD ".lock");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 	ck_assert_int_eq(world_ref(w, "main"), '0');
@@ -355,19 +355,19 @@ START_TEST(each_worktrees_member_is_finished_by_itself)
 	wr_rename(AWAY, WORLD_REPO);
 	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD.lock", "");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 	wr_unlink(WORLD_REPO "/worktrees/wt/HEAD.lock");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(scripted_log_lines(w, log, '1', '2'), 1);
 }
 END_TEST
 
 /* Another writer takes the name before the disk is back. Then the look-up by id
  * says that the update did not happen. */
-START_TEST(a_parked_update_can_still_fail)
+START_TEST(a_deferred_update_can_still_fail)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
 					 '2'),
@@ -384,7 +384,7 @@ START_TEST(a_parked_update_can_still_fail)
 	wr_rename(AWAY, WORLD_REPO);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/n/x", ONES);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '0', '2'), 0);
@@ -415,7 +415,7 @@ START_TEST(what_was_aborted_is_not_deferred)
 		memfs_fail_none(w->fs);
 		wr_unlink(WORLD_REPO "/refs/heads/n/x");
 		ck_assert_int_eq(scripted_crash(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "n"),
 		    scripted_status(&h, 0) == REFD_OK ? '2' : '0');
 	}
@@ -442,9 +442,9 @@ int main(void)
 	tcase_add_test(tc, what_a_power_loss_took_is_redone_when_it_is_back);
 	tcase_add_loop_test(tc, a_crashed_deletion_waits_for_packed_refs, 0, 2);
 	tcase_add_test(tc, a_retry_touches_no_lock_of_the_living);
-	tcase_add_test(tc, each_parked_member_is_finished_by_itself);
+	tcase_add_test(tc, each_deferred_member_is_finished_by_itself);
 	tcase_add_test(tc, each_worktrees_member_is_finished_by_itself);
-	tcase_add_test(tc, a_parked_update_can_still_fail);
+	tcase_add_test(tc, a_deferred_update_can_still_fail);
 	tcase_add_test(tc, what_was_aborted_is_not_deferred);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

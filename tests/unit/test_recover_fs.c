@@ -39,7 +39,7 @@ static void assert_all_is_there(void)
 /* No record is deferred any more, and the disk alone has every value. */
 static void assert_all_is_synced(void)
 {
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	assert_all_is_there();
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
@@ -273,7 +273,7 @@ START_TEST(a_start_whose_sync_fails_is_not_believed)
 	wr_start();
 	ck_assert(memfs_was_hit(w->fs));
 	memfs_fail_none(w->fs);
-	ck_assert_uint_gt(w->parked, 0);
+	ck_assert_uint_gt(w->deferred, 0);
 	world_tick(w);
 	ck_assert_int_eq(world_retry(w), 0);
 	assert_all_is_synced();
@@ -313,7 +313,7 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 		repo_put(&w->store.repos, repo);
 	}
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	assert_all_is_there();
 	wr_ok("y=1");
 	world_tick(w);
@@ -332,7 +332,7 @@ static void come_back(void)
 {
 	remount();
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 }
 
 /* The same, and another writer is at work there. */
@@ -343,11 +343,11 @@ static void come_back_locked(void)
 	remount();
 	memfs_write(w->fs, lock, "");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_int_eq(world_ref(w, "z"), '0');
 	wr_unlink(lock);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 }
 
 /* A disk dies while a transaction is published. The refs are there, and some

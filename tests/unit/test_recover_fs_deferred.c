@@ -37,7 +37,7 @@ static void delete_by_git(void)
 static void try_again(bool in_daemon)
 {
 	ck_assert_int_eq(in_daemon ? world_retry(w) : scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 }
 
 /* The next start finds a foreign lock on x. */
@@ -45,7 +45,7 @@ static void defer_x(void)
 {
 	memfs_write(w->fs, LOCK, "");
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 }
 
 START_TEST(a_deletion_before_the_crash_stays)
@@ -89,7 +89,7 @@ START_TEST(a_missing_repository_undoes_no_deletion)
 	delete_by_git();
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 2);
+	ck_assert_uint_eq(w->deferred, 2);
 	wr_rename(AWAY, WORLD_REPO);
 	try_again(_i == 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
@@ -135,7 +135,7 @@ START_TEST(a_power_loss_redoes_the_value)
 	if (memfs_exists(w->fs, LOCK))
 		wr_unlink(LOCK);
 	wr_start();
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -166,7 +166,7 @@ START_TEST(a_deletion_under_our_lock_is_redone)
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
-		ck_assert_uint_ge(w->parked, 1);
+		ck_assert_uint_ge(w->deferred, 1);
 		ck_assert_int_eq(world_ref(w, "x"), '1');
 		wr_unlink(PACKED_LOCK);
 		try_again(_i == 0);

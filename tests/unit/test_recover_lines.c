@@ -214,14 +214,14 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 	follow('1', '2');
 	memfs_write(w->fs, HEAD ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
 	ck_assert(memfs_exists(w->fs, HEAD ".lock"));
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 }
 END_TEST
@@ -239,14 +239,14 @@ START_TEST(each_line_keeps_the_rule_of_its_record)
 	follow('1', '2');
 	memfs_write(w->fs, HEAD ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	wr_unlink(HEAD ".lock");
 	h.publish = _i == 0 ? 0 : SCRIPTED_ALL;
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), _i == 0 ? -EAGAIN : 0);
 	if (_i == 1)
 		memfs_write(w->fs, HEAD_LOG, "");
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1 - _i);
@@ -262,13 +262,13 @@ START_TEST(every_line_waits_for_a_foreign_lock)
 	memfs_write(w->fs, HEAD ".lock", "");
 	memfs_write(w->fs, MAIN ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 4);
+	ck_assert_uint_eq(w->deferred, 4);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, MAIN ".lock"), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);

@@ -306,7 +306,7 @@ START_TEST(a_start_that_fails_loses_nothing)
 			memfs_crash(s->w->fs);
 			world_crash(s->w);
 			ck_assert_int_eq(world_start(s->w), 0);
-			ck_assert_msg(s->w->parked == 0, "fault %lu (%s)", k,
+			ck_assert_msg(s->w->deferred == 0, "fault %lu (%s)", k,
 			    at);
 			what = look(s, &now);
 			ck_assert_msg(what == NULL, "fault %lu (%s), %s: %s", k,

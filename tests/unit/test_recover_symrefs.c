@@ -231,13 +231,13 @@ START_TEST(a_worktree_that_is_gone_is_not_made_again)
 	scripted_sync(w);
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WT));
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_uint_eq(w->found[STORE_DROPPED], 2);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 }
 END_TEST
 
-START_TEST(a_foreign_lock_in_a_worktree_parks)
+START_TEST(a_foreign_lock_in_a_worktree_defers)
 {
 	struct record_member m[] = {
 		scripted_in("wt",
@@ -251,11 +251,11 @@ START_TEST(a_foreign_lock_in_a_worktree_parks)
 	/* A lock of the other HEAD does not matter. */
 	memfs_write(w->fs, HEAD ".lock", "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 2);
+	ck_assert_uint_eq(w->deferred, 2);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WT "/HEAD.lock"), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_int_eq(scripted_log_lines(w, WT "/logs/HEAD", '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
 }
@@ -280,7 +280,7 @@ int main(void)
 	tcase_add_loop_test(tc, crash_tells_one_head_from_another, 0, 2);
 	tcase_add_test(tc, crash_finds_every_lock_of_a_worktree);
 	tcase_add_test(tc, a_worktree_that_is_gone_is_not_made_again);
-	tcase_add_test(tc, a_foreign_lock_in_a_worktree_parks);
+	tcase_add_test(tc, a_foreign_lock_in_a_worktree_defers);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

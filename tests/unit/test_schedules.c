@@ -209,7 +209,7 @@ START_TEST(an_owed_line_is_paid)
 		ck_assert_int_eq(scripted_crash(w), 0);
 		break;
 	}
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 }
 END_TEST
@@ -281,7 +281,7 @@ START_TEST(a_head_that_is_no_more_stops_nobody)
 		break;
 	}
 	wr_start();
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -298,7 +298,7 @@ START_TEST(clocks_do_not_tell_whose_lock_it_is)
 	memfs_shift_wall(w->fs, _i ? 86400000000000 : -86400000000000);
 	wr_start();
 	ck_assert(memfs_exists(w->fs, X ".lock"));
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	wr_unlink(X ".lock");
 	ck_assert_int_eq(scripted_crash(w), 0);

@@ -186,14 +186,14 @@ START_TEST(a_damaged_record_ends_recovery)
 	struct store_report report = { found, progress, NULL };
 	struct store_config cfg = config();
 	struct store *store;
-	uint64_t parked;
+	uint64_t deferred;
 	char *why = NULL;
 
 	change("UPDATE record SET repo = repo + 1 WHERE lsn = 3");
 	ck_assert_int_eq(store_open(&cfg, &store, &why), 0);
 	free(why);
 	ck_assert_ptr_null(store_damage(store));
-	ck_assert_int_eq(store_recover(store, &report, &parked), -EUCLEAN);
+	ck_assert_int_eq(store_recover(store, &report, &deferred), -EUCLEAN);
 	why = store_damage(store);
 	ck_assert_ptr_nonnull(strstr(why, "journal.db is damaged: record 3 "));
 	ck_assert_ptr_nonnull(strstr(why, "refd recover --discard"));

@@ -255,7 +255,7 @@ START_TEST(a_recovery)
 		memfs_crash(w->fs);
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		check_refs(NULL, n);
 		stop();
 	}

@@ -124,7 +124,7 @@ START_TEST(crashed_in_a_sync)
 }
 END_TEST
 
-START_TEST(parked_and_recovered)
+START_TEST(deferred_and_recovered)
 {
 	sync_of(A, 50, true);
 	sync_of(B, 51, true);
@@ -402,7 +402,7 @@ int main(void)
 	tcase_add_test(tc, what_went_well);
 	tcase_add_test(tc, what_failed);
 	tcase_add_test(tc, crashed_in_a_sync);
-	tcase_add_test(tc, parked_and_recovered);
+	tcase_add_test(tc, deferred_and_recovered);
 	tcase_add_test(tc, read_back);
 	tcase_add_loop_test(tc, another_boot, 0, 5);
 	tcase_add_loop_test(tc, what_is_odd, 0, 10);

@@ -213,7 +213,7 @@ START_TEST(what_awaits_recovery)
 	sr_close();
 	commit_row(JOURNAL_DEFERRED, "refs/heads/p");
 	FINDS(1);
-	HAS("parked refs/heads/p", "could not be redone");
+	HAS("deferred refs/heads/p", "could not be redone");
 	commit_row(JOURNAL_SLICE, "refs/heads/p");
 	/* In this state, a missing value is expected and must not be
 	 * repaired. */
@@ -221,7 +221,7 @@ START_TEST(what_awaits_recovery)
 	make_lock(77, "refs/heads/b");
 	ck_assert_uint_eq(vh_repair("r.git"), 4);
 	HAS("awaits-recovery ", "no daemon runs");
-	HAS("parked refs/heads/p", "");
+	HAS("deferred refs/heads/p", "");
 	HAS("ref-broken refs/heads/a", "empty");
 	ck_assert(vh_did("ref-broken refs/heads/a", "recovery comes first"));
 	/* The lock tells recovery that the update is unfinished. */

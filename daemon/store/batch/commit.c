@@ -326,8 +326,8 @@ void pass_commit(struct pass *p)
 
 /* ---- taking back ---- */
 
-static int void_row(struct pass *p, struct slice *slice, struct change **failed,
-    size_t nr, struct journal_row *out)
+static int abort_row(struct pass *p, struct slice *slice,
+    struct change **failed, size_t nr, struct journal_row *out)
 {
 	struct record_member *members;
 	struct record rec = { .committer = "",
@@ -344,8 +344,8 @@ static int void_row(struct pass *p, struct slice *slice, struct change **failed,
 		if (failed[i]->slice != slice)
 			continue;
 		member_of_update(failed[i]->u, &members[rec.nr_members]);
-		members[rec.nr_members].status = failed[i]->void_status;
-		members[rec.nr_members++].text = failed[i]->void_text;
+		members[rec.nr_members].status = failed[i]->abort_status;
+		members[rec.nr_members++].text = failed[i]->abort_text;
 	}
 	rec.members = members;
 	start_row(p, slice, JOURNAL_ABORT, out);
@@ -358,7 +358,7 @@ static int void_row(struct pass *p, struct slice *slice, struct change **failed,
 	return 0;
 }
 
-int pass_void(struct pass *p, struct change **failed, size_t nr)
+int pass_abort(struct pass *p, struct change **failed, size_t nr)
 {
 	struct journal_row *out;
 	size_t i, k, rows = 0;
@@ -371,7 +371,7 @@ int pass_void(struct pass *p, struct change **failed, size_t nr)
 	for (i = 0; i < p->nr_slices && r == 0; i++)
 		for (k = 0; k < nr; k++)
 			if (failed[k]->slice == &p->slices[i]) {
-				r = void_row(p, &p->slices[i], failed, nr,
+				r = abort_row(p, &p->slices[i], failed, nr,
 				    &out[rows]);
 				rows += r == 0;
 				flush = flush || slice_lasts(&p->slices[i]);

@@ -144,8 +144,8 @@ struct change {
 	unsigned made_dirs, log_made_dirs;
 	int durability_err; /* errno if the file is not durable, or 0 */
 	/* Set for a change that is committed but can't be published. */
-	enum refd_status void_status;
-	char *void_text; /* owned */
+	enum refd_status abort_status;
+	char *abort_text; /* owned */
 };
 
 struct pass {
@@ -184,7 +184,7 @@ static inline bool change_is_live(const struct change *c)
 /* The change is in the journal and not taken back. */
 static inline bool change_is_committed(const struct change *c)
 {
-	return change_is_live(c) && c->slice->lsn != 0 && c->void_status == 0;
+	return change_is_live(c) && c->slice->lsn != 0 && c->abort_status == 0;
 }
 
 /* Is the record of S durable before the answer? */
@@ -328,10 +328,10 @@ int pass_refit_packed(struct pass *p, struct repo_slice *g);
 
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
-/* Writes an abort record for FAILED, with void_status and void_text of every
+/* Writes an abort record for FAILED, with abort_status and abort_text of every
  * change. Durable on success. 0; otherwise the outcome of FAILED is unknown. */
-int pass_void(struct pass *p, struct change **failed, size_t nr);
-/* Records that the log line of C is missing. 0, or as pass_void(). */
+int pass_abort(struct pass *p, struct change **failed, size_t nr);
+/* Records that the log line of C is missing. 0, or as pass_abort(). */
 int pass_defer_line(struct pass *p, const struct change *c);
 /* publish.c: publishes all committed changes. Aborts changes that can't be
  * published. */

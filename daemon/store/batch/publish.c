@@ -36,31 +36,31 @@
 #include "daemon/store/batch/pass.h"
 
 /* Marks the committed change C as aborted, if C is the end of its chain. */
-static void void_change(struct change *c, enum refd_status status, int err)
+static void abort_change(struct change *c, enum refd_status status, int err)
 {
 	if (!change_is_committed(c) || !c->is_end)
 		return;
-	c->void_status = status;
+	c->abort_status = status;
 	if (status == REFD_ABORTED)
 		return;
-	if (asprintf(&c->void_text,
+	if (asprintf(&c->abort_text,
 		status == REFD_CONFLICT ?
 		    "another writer took the name '%s' meanwhile: %s" :
 		    status == REFD_NOREPO ?
 		    "the repository of '%s' was moved meanwhile: %s" :
 		    "can't write '%s': %s",
 		c->edit.name, strerror(-err)) < 0)
-		c->void_text = NULL;
+		c->abort_text = NULL;
 }
 
-static void void_errno(struct change *c, int err)
+static void abort_errno(struct change *c, int err)
 {
 	enum refd_status status = txn_status_of(err);
 
 	if (err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST ||
 	    err == -ENOTDIR)
 		status = REFD_CONFLICT;
-	void_change(c, change_is_moved(c, status) ? REFD_NOREPO : status, err);
+	abort_change(c, change_is_moved(c, status) ? REFD_NOREPO : status, err);
 }
 
 /* ---- one ref ---- */
@@ -119,7 +119,7 @@ static void publish_write(struct pass *p, struct change *c)
 		if (err < 0)
 			change_keep(p, c, err);
 		else
-			void_errno(c, r);
+			abort_errno(c, r);
 		return;
 	}
 	r = change_defer_lines(p, c);
@@ -170,7 +170,7 @@ static int unlink_creations(struct pass *p, const struct slice *s)
 	return r;
 }
 
-static void void_share(struct pass *p, const struct slice *s,
+static void abort_slice(struct pass *p, const struct slice *s,
     const struct change *failed, int err)
 {
 	struct change *c;
@@ -179,9 +179,9 @@ static void void_share(struct pass *p, const struct slice *s,
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
 		if (c->slice == s && c == failed)
-			void_errno(c, err);
+			abort_errno(c, err);
 		else if (c->slice == s)
-			void_change(c, REFD_ABORTED, 0);
+			abort_change(c, REFD_ABORTED, 0);
 	}
 }
 
@@ -199,9 +199,9 @@ static void keep_share(struct pass *p, const struct slice *s, int err)
 void change_take_back(struct pass *p, struct change *c, int err)
 {
 	if (!is_atomic_among_others(c))
-		void_errno(c, err);
+		abort_errno(c, err);
 	else if (unlink_creations(p, c->slice) == 0)
-		void_share(p, c->slice, c, err);
+		abort_slice(p, c->slice, c, err);
 	else
 		keep_share(p, c->slice, err);
 }
@@ -261,10 +261,10 @@ static void publish_deletions(struct pass *p)
 
 /* ---- aborted changes ---- */
 
-static void end_void(struct pass *p, struct change *c, int r)
+static void end_abort(struct pass *p, struct change *c, int r)
 {
 	if (r == 0) {
-		txn_decide(c->u, c->void_status, c->void_text);
+		txn_decide(c->u, c->abort_status, c->abort_text);
 		return;
 	}
 	txn_decide(c->u, REFD_UNKNOWN,
@@ -273,7 +273,7 @@ static void end_void(struct pass *p, struct change *c, int r)
 	keep_locks(p, c);
 }
 
-static void record_voids(struct pass *p)
+static void record_aborts(struct pass *p)
 {
 	struct change **failed;
 	size_t i, nr = 0;
@@ -281,14 +281,14 @@ static void record_voids(struct pass *p)
 
 	failed = calloc(p->nr_changes + 1, sizeof(*failed));
 	for (i = 0; i < p->nr_changes && failed != NULL; i++)
-		if (p->changes[i]->void_status != 0)
+		if (p->changes[i]->abort_status != 0)
 			failed[nr++] = p->changes[i];
 	if (nr > 0)
-		r = pass_void(p, failed, nr);
+		r = pass_abort(p, failed, nr);
 	free(failed);
 	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->void_status != 0)
-			end_void(p, p->changes[i], r);
+		if (p->changes[i]->abort_status != 0)
+			end_abort(p, p->changes[i], r);
 }
 
 void pass_publish(struct pass *p)
@@ -314,7 +314,7 @@ void pass_publish(struct pass *p)
 			publish_nothing(p, c);
 	}
 	publish_deletions(p);
-	record_voids(p);
+	record_aborts(p);
 }
 
 /* ---- the end ---- */

@@ -162,7 +162,7 @@ static void decide(struct checkpointer *c, struct store_checkpoint *cp, int r)
 	else
 		cp->why = repo_why(
 		    "updates that were answered await recovery: see the "
-		    "daemon's log, and what is parked in 'refd status'");
+		    "daemon's log, and what is deferred in 'refd status'");
 }
 
 /* Reads the queue before the LSNs, all under MUTEX: a later question is not

@@ -145,7 +145,7 @@ void deferred_add(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, const char *why)
 {
 	const struct store_config *cfg = d->cfg.store;
-	const struct store_found found = { .finding = STORE_PARKED,
+	const struct store_found found = { .finding = STORE_DEFERRED,
 		.repo = repo->path,
 		.ref = "",
 		.text = why };

@@ -81,7 +81,7 @@ static void found(void *arg, const struct store_found *found)
 		if (cfg->found != NULL)
 			cfg->found(cfg->found_arg, found);
 		break;
-	case STORE_PARKED:
+	case STORE_DEFERRED:
 	case STORE_REPO_MISSING:
 	case STORE_FAILED:
 		break;

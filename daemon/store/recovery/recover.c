@@ -176,7 +176,7 @@ static int visit(struct recovery_run *run, struct visit *v)
 		if (failed != -EMEDIUMTYPE)
 			report_failed(rec, v->known.path, failed);
 		else if (v->rows != NULL)
-			report_repo(rec, STORE_PARKED, v->known.path,
+			report_repo(rec, STORE_DEFERRED, v->known.path,
 			    "its refs are kept in a reftable by now, where "
 			    "refd writes nothing; its records are kept until "
 			    "they are files again, or until refd recover "

@@ -116,12 +116,12 @@ static int decide_failed(struct replay *rp, struct redo *redo, int err)
 
 	switch (err) {
 	case -EEXIST:
-		redo_report(rp, STORE_PARKED, name,
+		redo_report(rp, STORE_DEFERRED, name,
 		    "another writer's lock stands; tried again later");
 		redo_defer(redo);
 		return 0;
 	case -ELOOP:
-		redo_report(rp, STORE_PARKED, name,
+		redo_report(rp, STORE_DEFERRED, name,
 		    "a directory on the way is a symbolic link by now; tried "
 		    "again later");
 		redo_defer(redo);

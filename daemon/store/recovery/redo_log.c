@@ -153,7 +153,7 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	r = lines_alone(rp, redo);
 	/* Nobody else waits for a line: not for want of room either. */
 	if (r == -ENOSPC || r == -EDQUOT) {
-		redo_report(rp, STORE_PARKED, redo->records->name,
+		redo_report(rp, STORE_DEFERRED, redo->records->name,
 		    "no room for its log line; tried again later");
 		redo_defer(redo);
 		r = 0;

@@ -24,7 +24,7 @@ static int count_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-static unsigned nr_parked(void)
+static unsigned nr_deferred(void)
 {
 	unsigned nr = 0;
 
@@ -48,7 +48,7 @@ START_TEST(a_missing_repository_holds_nothing_back)
 			ck_assert_int_eq(scripted_crash(w), 0);
 		else
 			ck_assert_int_eq(world_start(w), 0);
-		ck_assert_uint_eq(w->parked, 2);
+		ck_assert_uint_eq(w->deferred, 2);
 		ck_assert_uint_ge(journal_forgotten(w->store.journal), 2);
 		/* A start that finds no new record writes no new row. */
 		if (i > 0)
@@ -57,12 +57,12 @@ START_TEST(a_missing_repository_holds_nothing_back)
 		ck_assert_int_eq(journal_forget(w->store.journal,
 				     journal_last_lsn(w->store.journal), true),
 		    0);
-		ck_assert_uint_eq(nr_parked(), 2);
+		ck_assert_uint_eq(nr_deferred(), 2);
 	}
 	wr_rename(AWAY, WORLD_REPO);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_uint_eq(nr_parked(), 0);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_uint_eq(nr_deferred(), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
@@ -82,7 +82,7 @@ START_TEST(a_retry_survives_a_power_loss)
 		wr_power_loss(MEMFS_DATA_NONE, 0);
 		wr_rename(WORLD_REPO, AWAY);
 		ck_assert_int_eq(world_start(w), 0);
-		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_uint_eq(w->deferred, 1);
 		wr_rename(AWAY, WORLD_REPO);
 		scripted_sync(w);
 		if (_i == 0) {
@@ -96,7 +96,7 @@ START_TEST(a_retry_survives_a_power_loss)
 		}
 		hit = memfs_was_hit(w->fs);
 		wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '1');
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 	}
@@ -127,7 +127,7 @@ START_TEST(a_row_and_its_copy_count_once)
 				     WORLD_REPO "/refs/heads/x.lock"),
 		    0);
 		ck_assert_int_eq(world_start(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '2');
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
@@ -148,13 +148,13 @@ START_TEST(each_record_keeps_its_own_rule)
 	wr_ok("x=1");
 	memfs_write(w->fs, lock, "");
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	wr_ok("y=1");
 	wr_unlink(WORLD_REPO "/refs/heads/y");
 	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	wr_unlink(lock);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	/* The power took x, git deleted y, the crash stopped z. */
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '0');
@@ -192,7 +192,7 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 			world_crash(w);
 			ck_assert_int_eq(world_start(w), 0);
 		}
-		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_uint_eq(w->deferred, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '2');
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
@@ -263,12 +263,12 @@ START_TEST(a_line_waits_for_room)
 	memfs_fail_call(w->fs, MEMFS_PWRITE, 1, -ENOSPC);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert(memfs_was_hit(w->fs));
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	wr_ok("x=3:2");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 }
@@ -389,13 +389,13 @@ START_TEST(a_linked_directory_is_not_followed)
 		    0);
 	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/refs/heads/d");
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 			     WORLD_REPO "/refs/heads/d"),
 	    0);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "d/x"), '1');
 }
 END_TEST
@@ -407,13 +407,13 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert(memfs_holds(w->fs, WORLD_REPO "/packed-refs", "garbage\n"));
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 			     WORLD_REPO "/packed-refs.lock"),
 	    0);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -435,19 +435,19 @@ START_TEST(nothing_is_written_beside_a_reftable)
 	if (_i == 0)
 		wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(_i == 0 ? world_start(w) : scripted_crash(w), 0);
-	ck_assert_uint_ge(w->parked, 1);
-	ck_assert_uint_eq(w->found[STORE_PARKED], 1);
+	ck_assert_uint_ge(w->deferred, 1);
+	ck_assert_uint_eq(w->found[STORE_DEFERRED], 1);
 	ck_assert_uint_eq(w->found[STORE_FAILED], 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_retry(w), -EMEDIUMTYPE);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_ge(w->parked, 1);
+	ck_assert_uint_ge(w->deferred, 1);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
 			     WORLD_REPO "/reftable"),
 	    0);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -462,11 +462,11 @@ START_TEST(what_is_given_up_is_dropped)
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(store_forget(&w->store, "/srv/none.git", &nr),
 	    -ENOENT);
-	ck_assert_uint_eq(nr_parked(), 1);
+	ck_assert_uint_eq(nr_deferred(), 1);
 	ck_assert_int_eq(store_forget(&w->store, WORLD_REPO, &nr), 0);
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->deferred, 0);
 	wr_rename(AWAY, WORLD_REPO);
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
@@ -475,8 +475,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("recover_parked");
-	TCase *tc = tcase_create("recover_parked");
+	Suite *suite = suite_create("recover_deferred");
+	TCase *tc = tcase_create("recover_deferred");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);

@@ -56,9 +56,9 @@ static void setup(void)
 	holds = journal_fails = false;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
-	vfs = sysvfs_new("parked", &disk);
+	vfs = sysvfs_new("deferred", &disk);
 	ck_assert_ptr_nonnull(vfs);
-	sqlite3_vfs_register(sqlite3_vfs_find("parked"), 1);
+	sqlite3_vfs_register(sqlite3_vfs_find("deferred"), 1);
 	sr_sys = &disk;
 	/* Only an admission tries again. */
 	sr_interval_ns = INT64_C(3600) * 1000000000;
@@ -105,7 +105,7 @@ START_TEST(the_journal_is_mended_while_a_retry_hangs)
 	sr_close();
 	sr_park(sr_other, "", "refs/heads/a", second);
 	tmp_run(": >other/s.git/refs/heads/a.lock");
-	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_uint_eq(sr_open_deferred(), 1);
 	ck_assert_int_eq(update(sr_repo, "refs/heads/a"), REFD_OK);
 	tmp_run("rm other/s.git/refs/heads/a.lock");
 	holds = true;
@@ -138,8 +138,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("parked/hangs");
-	TCase *tc = tcase_create("parked/hangs");
+	Suite *suite = suite_create("deferred/hangs");
+	TCase *tc = tcase_create("deferred/hangs");
 
 	tcase_set_timeout(tc, 4 * WAIT_S);
 	tcase_add_checked_fixture(tc, setup, teardown);

@@ -102,7 +102,7 @@ START_TEST(whoever_would_write_it_waits)
 {
 	sr_park(sr_repo, "", "refs/heads/main", second);
 	tmp_run(": >r.git/refs/heads/main.lock");
-	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_uint_eq(sr_open_deferred(), 1);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/main", false), REFD_LOCKED);
 	ck_assert_int_eq(admit(sr_repo, "HEAD", false), REFD_LOCKED);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/s", false), REFD_LOCKED);
@@ -121,7 +121,7 @@ START_TEST(a_worktrees_head_is_nobody_elses)
 {
 	sr_park(sr_repo, "w", "HEAD", second);
 	tmp_run(": >r.git/worktrees/w/HEAD.lock");
-	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_uint_eq(sr_open_deferred(), 1);
 	ck_assert_int_eq(admit(worktree_dir, "HEAD", true), REFD_LOCKED);
 	ck_assert_int_eq(admit(sr_repo, "worktrees/w/HEAD", true), REFD_LOCKED);
 	ck_assert_int_eq(admit(worktree_dir, "main-worktree/HEAD", true),
@@ -138,7 +138,7 @@ START_TEST(a_repository_with_a_failing_disk_is_not_written)
 {
 	sr_park(sr_repo, "", "refs/heads/main", second);
 	is_broken = true;
-	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_uint_eq(sr_open_deferred(), 1);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_IO);
 	assert_ref("git -C r.git rev-parse main", sr_commit);
 	is_broken = false;
@@ -151,7 +151,7 @@ END_TEST
 START_TEST(a_repository_that_could_not_be_searched_is_not_written)
 {
 	is_broken = true;
-	ck_assert_uint_eq(sr_open_parked(), 0);
+	ck_assert_uint_eq(sr_open_deferred(), 0);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_IO);
 	is_broken = false;
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
@@ -162,8 +162,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("store_parked");
-	TCase *tc = tcase_create("store_parked");
+	Suite *suite = suite_create("store_deferred");
+	TCase *tc = tcase_create("store_deferred");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, sr_teardown);

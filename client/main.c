@@ -19,12 +19,6 @@
 #include "client/update/update.h"
 #include "client/verify.h"
 
-static int run_doctor(const struct command *c, int argc, char **argv)
-{
-	(void)c;
-	return command_doctor(argc, argv);
-}
-
 static int run_help(const struct command *c, int argc, char **argv);
 
 static int run_version(const struct command *c, int argc, char **argv)
@@ -64,7 +58,7 @@ static const struct command *const commands[] = {
 	OTHER("disown", "release a repository from a lost journal",
 	    program_admin),
 	&verify_command,
-	OTHER("doctor", "find errors in the installation", run_doctor),
+	&doctor_command,
 	OTHER("check-config", "check the daemon's configuration",
 	    program_admin),
 	&bench_command,

@@ -1,6 +1,5 @@
 #include "client/doctor/doctor.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,65 +8,32 @@
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 
-static const char usage_text[] =
-    "usage: refd doctor [-v] [--fix] [--json] [--socket PATH] [--user NAME]...\n"
-    "                   [--all | --system | [--repo] <repository>...]\n";
-
 struct order {
 	bool all, system, mends, as_json, verbose;
 	const char *socket;
-	const char **repos, **users;
-	size_t nr_repos, nr_users;
+	struct command_list repos, users;
+	char **arguments; /* further repositories */
+	int nr_arguments;
 };
 
-static void append(const char ***list, size_t *nr, const char *value)
-{
-	*list = xrealloc(*list, (*nr + 1) * sizeof(**list));
-	(*list)[(*nr)++] = value;
-}
-
-static void __attribute__((noreturn)) usage(FILE *to, int rc)
-{
-	fputs(usage_text, to);
-	exit(rc);
-}
-
-static void parse(struct order *o, int argc, char **argv)
-{
-	static const struct option options[] = { { "all", no_argument, NULL,
-						     'a' },
-		{ "system", no_argument, NULL, 'y' },
-		{ "repo", required_argument, NULL, 'r' },
-		{ "user", required_argument, NULL, 'u' },
-		{ "fix", no_argument, NULL, 'f' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
-	int c;
-
-	while ((c = getopt_long(argc, argv, "hv", options, NULL)) >= 0) {
-		if (c == '?')
-			usage(stderr, EXIT_USAGE);
-		if (c == 'h')
-			usage(stdout, EXIT_DONE);
-		o->all |= c == 'a';
-		o->system |= c == 'y';
-		o->mends |= c == 'f';
-		o->as_json |= c == 'j';
-		o->verbose |= c == 'v';
-		if (c == 's')
-			o->socket = optarg;
-		if (c == 'u')
-			append(&o->users, &o->nr_users, optarg);
-		if (c == 'r')
-			append(&o->repos, &o->nr_repos, optarg);
-	}
-	for (; optind < argc; optind++)
-		append(&o->repos, &o->nr_repos, argv[optind]);
-	if (o->all + o->system + (o->nr_repos > 0) > 1)
-		usage(stderr, EXIT_USAGE);
-}
+static const struct command_option options[] = {
+	{ OPTION_FLAG("all", 0, "all enabled repositories", struct order, all),
+	    .excludes = 'x' },
+	{ OPTION_FLAG("system", 0, "the repositories below enabled roots",
+	      struct order, system),
+	    .excludes = 'x' },
+	{ OPTION_LIST("repo", 0, "DIR", "a repository", struct order, repos),
+	    .excludes = 'x' },
+	{ OPTION_LIST("user", 0, "NAME", "also the access of a user",
+	    struct order, users) },
+	{ OPTION_FLAG("fix", 0, "repair some findings", struct order, mends) },
+	{ OPTION_FLAG("json", 0, "print JSON", struct order, as_json) },
+	{ OPTION_FLAG("verbose", 'v', "print each finding", struct order,
+	    verbose) },
+	{ OPTION_STRING("socket", 0, "PATH", "the daemon's socket",
+	    struct order, socket) },
+	{ 0 },
+};
 
 /* ---- findings ---- */
 
@@ -130,7 +96,7 @@ static bool is_known(const struct doctor *d, const char *path)
 	return false;
 }
 
-static void look_below(const struct gitdir *gd, void *data)
+static void check_below(const struct gitdir *gd, void *data)
 {
 	struct doctor *d = data;
 
@@ -153,7 +119,7 @@ static void check_listed(struct doctor *d)
 }
 
 /* The repository around the current directory, if there is one. */
-static void look_around(struct doctor *d)
+static void check_around(struct doctor *d)
 {
 	struct gitdir gd = { 0 };
 	struct text why = { 0 };
@@ -176,20 +142,22 @@ static void check_all(struct doctor *d, const struct order *o)
 	doctor_check_gits(d);
 	doctor_check_daemon(d);
 	doctor_check_config(d);
-	for (i = 0; i < o->nr_users; i++)
-		doctor_check_user(d, o->users[i]);
+	for (i = 0; i < o->users.nr; i++)
+		doctor_check_user(d, o->users.items[i]);
 	if (!d->has_git)
 		return;
 	doctor_check_system(d);
 	doctor_check_list(d);
-	for (i = 0; i < o->nr_repos; i++)
-		doctor_check_repository(d, o->repos[i]);
+	for (i = 0; i < o->repos.nr; i++)
+		doctor_check_repository(d, o->repos.items[i]);
+	for (i = 0; i < (size_t)o->nr_arguments; i++)
+		doctor_check_repository(d, o->arguments[i]);
 	if (o->all)
 		check_listed(d);
 	for (i = 0; i < d->nr_roots && (o->all || o->system); i++)
-		scan_repositories(d->roots[i], look_below, d);
-	if (!o->nr_repos && !o->all && !o->system)
-		look_around(d);
+		scan_repositories(d->roots[i], check_below, d);
+	if (!o->repos.nr && !o->nr_arguments && !o->all && !o->system)
+		check_around(d);
 }
 
 static void doctor_done(struct doctor *d)
@@ -210,13 +178,16 @@ static void doctor_done(struct doctor *d)
 	findings_done(&d->f);
 }
 
-int command_doctor(int argc, char **argv)
+static int run(const struct command *c, int argc, char **argv)
 {
 	struct order o = { 0 };
 	struct doctor d, before = { 0 };
 	bool is_left;
 
-	parse(&o, argc, argv);
+	o.nr_arguments = cli_parse(c, &o, argc, &argv);
+	o.arguments = argv;
+	if (o.nr_arguments > 0 && (o.all || o.system))
+		cli_usage(c, "--all and --system take no repository");
 	check_all(&d, &o);
 	progress_clear(&d.f.progress);
 	if (o.mends && doctor_mend(&d.f)) {
@@ -227,7 +198,16 @@ int command_doctor(int argc, char **argv)
 	is_left = findings_end(&d.f, d.nr_known);
 	doctor_done(&before);
 	doctor_done(&d);
-	free(o.repos);
-	free(o.users);
+	command_list_done(&o.repos);
+	command_list_done(&o.users);
 	return is_left ? EXIT_FAILED : EXIT_DONE;
 }
+
+const struct command doctor_command = {
+	.name = "doctor",
+	.summary = "find errors in the installation",
+	.arguments = "[<repository>...]",
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = options,
+	.run = run,
+};

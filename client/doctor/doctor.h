@@ -1,13 +1,14 @@
 /*
- * "refd doctor": looks for what is set up wrongly, on the machine and in
- * repositories, and mends what can be mended without a risk.
+ * "refd doctor": finds errors in the installation, on the machine and in
+ * repositories, and makes repairs without a risk.
  *
- * Blocking; one thread. What is found goes into a list; nothing but the
- * command line (doctor.c) speaks.
+ * Blocks; one thread. The checks fill a list of findings. Only doctor.c prints.
  */
 #ifndef CLIENT_DOCTOR_DOCTOR_H
 #define CLIENT_DOCTOR_DOCTOR_H
 
-int command_doctor(int argc, char **argv);
+#include "proto/lib/command.h"
+
+extern const struct command doctor_command;
 
 #endif

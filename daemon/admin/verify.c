@@ -4,7 +4,6 @@
  * Exit: 0 no error and no warning is left; 1 at least one is left; 128 a
  * repository could not be checked.
  */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,46 +21,34 @@
 /* Findings in memory: some 30 MB. */
 #define FINDINGS_MAX 100000
 
-static void usage(FILE *to)
-{
-	fprintf(to,
-	    "usage: refd verify [-v] [--state DIR] [--repair] [--json] "
-	    "<repository>...\n");
-}
+struct verify_values {
+	struct verify_options opt;
+	struct findings findings;
+	int restored_fd; /* -1: none */
+};
 
-static int parse(int argc, char **argv, struct verify_options *opt,
-    int *restored_fd)
-{
-	static const struct option longs[] = {
-		{ "state", required_argument, NULL, 's' },
-		{ "repair", no_argument, NULL, 'r' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "restored-fd", required_argument, NULL, 'f' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
+static const struct command_option options[] = {
+	{ OPTION_STRING("state", 0, "DIR", "the state directory",
+	    struct verify_values, opt.state) },
+	{ OPTION_FLAG("repair", 0, "repair some findings", struct verify_values,
+	    opt.repair) },
+	{ OPTION_FLAG("json", 0, "print JSON", struct verify_values,
+	    findings.as_json) },
+	{ OPTION_FLAG("verbose", 'v', "print each finding",
+	    struct verify_values, findings.verbose) },
+	/* From refd, which confirms each restored value. */
+	{ OPTION_NUMBER("restored-fd", 0, "FD", NULL, struct verify_values,
+	    restored_fd, 0, 65535) },
+	{ 0 },
+};
 
-	opt->state = getenv("REFD_STATE");
-	if (opt->state == NULL)
-		opt->state = "/var/lib/refd";
-	while ((c = getopt_long(argc, argv, "hv", longs, NULL)) != -1) {
-		if (c == 's')
-			opt->state = optarg;
-		else if (c == 'r')
-			opt->repair = true;
-		else if (c == 'j')
-			opt->findings->as_json = true;
-		else if (c == 'v')
-			opt->findings->verbose = true;
-		else if (c == 'f')
-			*restored_fd = atoi(optarg);
-		else
-			return c == 'h' ? 1 : -1;
-	}
-	return optind < argc ? 0 : -1;
-}
+static const struct command command = {
+	.name = "verify",
+	.arguments = "<repository>...",
+	.least = 1,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = options,
+};
 
 /* ---- the repositories ---- */
 
@@ -96,33 +83,31 @@ static bool check_repo(const struct verify_options *opt, const char *path)
 
 int admin_verify(int argc, char **argv)
 {
-	struct findings findings = { 0 };
-	int restored_fd = -1;
-	struct verify_options opt = { .sys = &sys_kernel,
-		.patience_ns = PATIENCE_NS,
-		.ledger_max = LEDGER_MAX,
-		.findings = &findings,
-		.restored = restored,
-		.arg = &restored_fd };
+	struct verify_values values = { .opt = { .sys = &sys_kernel,
+					    .state = admin_state(),
+					    .patience_ns = PATIENCE_NS,
+					    .ledger_max = LEDGER_MAX,
+					    .restored = restored },
+		.restored_fd = -1 };
+	struct findings *f = &values.findings;
 	size_t checked = 0;
 	bool is_left;
-	int i, r;
+	int i, status;
 
-	r = parse(argc, argv, &opt, &restored_fd);
-	if (r != 0) {
-		usage(r < 0 ? stderr : stdout);
-		return r < 0 ? 129 : 0;
-	}
-	if (!account_become_owner_of(argv[optind]))
+	if (!admin_parse(&command, &values, &argc, &argv, &status))
+		return status;
+	if (!account_become_owner_of(argv[0]))
 		return 128;
 	umask(0);
-	findings.total = (size_t)(argc - optind);
-	findings.max = findings.as_json || findings.verbose ? 1 : FINDINGS_MAX;
-	for (i = optind; i < argc; i++)
-		checked += check_repo(&opt, argv[i]);
-	is_left = findings_end(&findings, checked);
-	findings_done(&findings);
-	if (checked < (size_t)(argc - optind))
+	values.opt.findings = f;
+	values.opt.arg = &values.restored_fd;
+	f->total = (size_t)argc;
+	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
+	for (i = 0; i < argc; i++)
+		checked += check_repo(&values.opt, argv[i]);
+	is_left = findings_end(f, checked);
+	findings_done(f);
+	if (checked < (size_t)argc)
 		return 128;
 	return is_left ? 1 : 0;
 }

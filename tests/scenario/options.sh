@@ -13,7 +13,7 @@ new_repo repo
 
 # The commands that parse a command line.
 mapfile -t commands < <("$REFD" help | sed -n 's/^    \([a-z-]*\) .*/\1/p' |
-	grep -vxE 'version|help|doctor|verify')
+	grep -vxE 'version|help')
 
 status_of() { # COMMAND
 	[ "$1" = daemon ] && echo 64 || echo 129
@@ -69,6 +69,7 @@ refuses 'hook a' "'a' is no hook" hook a
 refuses 'query' 'missing argument: <transaction id>' query
 refuses 'hook' 'missing argument: proc-receive' hook
 refuses 'disown' 'missing argument: <repository>...' disown
+refuses 'verify' 'missing argument: <repository>...' verify
 refuses 'restore' "option \`at' is required" restore
 
 refuses 'stats' "\`json' and \`prometheus' exclude" stats --json --prometheus
@@ -80,6 +81,8 @@ refuses 'enable' "\`all' and \`system' exclude" enable --all --system
 refuses 'enable' 'missing argument: <repository>...' enable
 refuses 'disable --all x' "unexpected argument 'x'" disable --all x
 refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard
+refuses 'doctor' "\`all' and \`system' exclude" doctor --all --system
+refuses 'doctor' 'take no repository' doctor --all x
 
 refuses 'ping --wait' "from 0 to 86400, not 'x'" ping --wait x
 refuses 'drain --timeout' "from 1 to 86400, not '0'" drain --timeout 0

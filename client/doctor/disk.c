@@ -1,6 +1,6 @@
 /*
- * The file systems that journal and repositories lie on, as
- * /proc/self/mountinfo tells of them. Each mount is looked at once.
+ * The file systems of the journal and of the repositories, by
+ * /proc/self/mountinfo. Each mount is checked once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "client/doctor/doctor_internal.h"
 
-/* Where there is less free than both. */
+/* A finding if less than both is free. */
 #define FREE_PERCENT 5
 #define FREE_BYTES   (UINT64_C(1) << 30)
 #define FREE_INODES  10000
@@ -25,9 +25,9 @@ struct mount {
 	char *point, *options, *type, *source, *super; /* borrowed */
 };
 
-/* ---- finding it ---- */
+/* ---- the mount ---- */
 
-/* Blanks and backslashes are \040 and the like there. */
+/* Decodes octal escapes: a blank is \040. */
 static void unescape(char *s)
 {
 	char *to = s;
@@ -71,7 +71,7 @@ static bool parse(struct mount *m, char *line)
 	return true;
 }
 
-/* Its line, owned, or NULL. */
+/* The line of the mount of PATH, owned, or NULL. */
 static char *find_mount(const char *path)
 {
 	char *line, *rest = NULL, *found_line = NULL;
@@ -102,7 +102,7 @@ static bool is_new(struct doctor *d, uint64_t id)
 	return true;
 }
 
-/* ---- what it is ---- */
+/* ---- checks ---- */
 
 static bool has_option(const char *list, const char *option)
 {
@@ -126,7 +126,7 @@ static bool is_one_of(const char *type, const char *const list[])
 	return false;
 }
 
-/* The kernel tells its journal's thread, if there is one. */
+/* By journal_task in sysfs. True if unknown. */
 static bool ext4_has_journal(const struct mount *m)
 {
 	char *link =

@@ -1,4 +1,4 @@
-/* Whether a push reaches refd: the hook, and which refs it is handed. */
+/* Does a push reach refd? Checks the hook and receive.procReceiveRefs. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 /* ---- which program it is ---- */
 
-/* Its version, owned, as every refd carries it; NULL: it is none. It is not
- * run: who may write here chooses it. */
+/* The version of the program PATH, owned; NULL: not a refd. Reads the mark
+ * (program.h), and does not run a program from the repository. */
 static char *refd_version_of(const char *path)
 {
 	size_t len = strlen(PROGRAM_MARK), left;
@@ -28,7 +28,7 @@ static char *refd_version_of(const char *path)
 	if (text_read_file(&t, path) == 0)
 		at = t.data;
 	end = at + t.len;
-	/* What looks for it has it as well, with nothing behind it. */
+	/* This function has the mark too, without a version. */
 	for (; at && !version; at += len) {
 		left = (size_t)(end - at);
 		at = memmem(at, left, PROGRAM_MARK, len);
@@ -41,7 +41,7 @@ static char *refd_version_of(const char *path)
 	return version;
 }
 
-/* Another refd is one as well. */
+/* True: HOOK is this refd, or a refd of another version. */
 static bool check_program(struct doctor_repo *p, const char *hook)
 {
 	char *version;
@@ -78,7 +78,7 @@ static bool has_all_hooks(const char *dir)
 	return has;
 }
 
-/* Of refd's own directory of hooks each runs the repository's of its name. */
+/* Each hook in refd's directory runs the repository's hook of the same name. */
 static void check_forwarders(struct doctor_repo *p)
 {
 	if (p->hooks_are_set && block_has(&p->record, NOTE_USES, p->hooks) &&
@@ -99,12 +99,12 @@ static void check_chain(struct doctor_repo *p)
 		   access(own, X_OK) < 0 || is_this_program(own)))
 		doctor_found_in(p, FOUND_CHAIN_MISSING,
 		    "refd.chain leaves refs to another proc-receive hook, and "
-		    "%s is none",
+		    "%s is not one",
 		    set ? set : own);
 	free(own);
 }
 
-/* There is none that git would run. */
+/* Git finds no hook that it would run. */
 static void tell_missing(struct doctor_repo *p, const char *hook)
 {
 	const char *effect =
@@ -150,7 +150,7 @@ void doctor_check_hooks(struct doctor_repo *p)
 		tell_other(p, hook);
 	if (p->record.nr && !site_holds(&p->site, &p->record))
 		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,
-		    "some of what refd enable did is not there any more");
+		    "parts of refd enable are missing");
 	check_forwarders(p);
 	check_chain(p);
 	free(hook);
@@ -195,7 +195,7 @@ static void check_values(struct doctor_repo *p)
 	}
 }
 
-/* Of all kinds of changes, in and out of refs/. */
+/* Tries every kind of change on names inside and outside refs/. */
 static void count_handed(const struct doctor_repo *p, size_t *handed,
     size_t *all)
 {
@@ -222,8 +222,8 @@ void doctor_check_patterns(struct doctor_repo *p)
 		return;
 	if (!p->record.nr && !has_patterns(p))
 		doctor_found_in(p, FOUND_INCLUDE_MISSED,
-		    "what refd enable --system includes for the directory "
-		    "around it does not reach it: pushes are not served");
+		    "git does not read the include of refd enable --system "
+		    "here: pushes are not served");
 	else if (handed == 0)
 		doctor_found_in(p, FOUND_PATTERNS_MISSING,
 		    "receive.procReceiveRefs matches no ref: pushes do not "

@@ -1,4 +1,4 @@
-/* Links in the places of files and directories: git follows some of them,
+/* Symbolic links instead of files and directories. Git follows some of them;
  * refd does not. */
 #include <errno.h>
 #include <fts.h>
@@ -28,7 +28,7 @@ static bool leads_out(const struct doctor_repo *p, const char *path)
 	    (strncmp(real, p->name, len) || real[len] != '/');
 }
 
-/* The first of them; there may be many. */
+/* Reports only the first link below NAME. */
 static void look_below(struct doctor_repo *p, const char *name)
 {
 	char *path = xasprintf("%s/%s", p->name, name);
@@ -62,7 +62,7 @@ void doctor_check_links(struct doctor_repo *p)
 		    "git, and have its durability");
 	if (is_link(p, "packed-refs"))
 		doctor_found_in(p, FOUND_PACKED_LINK,
-		    "packed-refs is a link: what deletes refs is left to git");
+		    "packed-refs is a link: deletions of refs are left to git");
 	look_below(p, "refs");
 	look_below(p, "logs");
 }

@@ -1,8 +1,9 @@
 /*
- * Locks that have been standing for a while: how long, who has them open, and
- * whether they are refd's, which are links of a file in refd/stage/. git keeps
- * a lock's file open only while it writes, so that nobody has it open proves
- * nothing; it is told, and nobody's lock is removed.
+ * Old locks: the age, the process that has the file open, and the owner. A lock
+ * of refd is a link of a file in refd/stage/.
+ *
+ * Git keeps a lock open only while it writes. A lock that no process has open
+ * can still be in use, so no lock is removed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
 
-/* Younger ones are at work. */
+/* The writer of a younger lock is at work. */
 #define OLD_S 60
 
 struct lock {
@@ -32,7 +33,7 @@ struct locks {
 	size_t nr;
 };
 
-/* ---- which there are ---- */
+/* ---- finding locks ---- */
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -88,7 +89,7 @@ static void mark_refds(struct locks *l, const char *repo)
 	free(dir);
 }
 
-/* Whether a daemon has the repository. */
+/* Does a daemon serve the repository? */
 static bool is_served(const char *repo)
 {
 	char *path = xasprintf("%s/refd/lock", repo);
@@ -101,7 +102,7 @@ static bool is_served(const char *repo)
 	return is;
 }
 
-/* ---- who has them open ---- */
+/* ---- the process ---- */
 
 static bool has_open(const char *fds, const char *path)
 {
@@ -124,7 +125,7 @@ static bool has_open(const char *fds, const char *path)
 	return has;
 }
 
-/* "git (pid 12)", owned; NULL: nobody that can be seen. */
+/* "git (pid 12)", owned; NULL: no visible process has PATH open. */
 static char *holder_of(const char *path)
 {
 	DIR *all = opendir("/proc");

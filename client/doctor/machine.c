@@ -1,4 +1,4 @@
-/* The daemon, git, and what is enabled for all. */
+/* The daemon, the kernel, git, and refd enable --system. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -46,18 +46,17 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 		    "the daemon is confined without %s", pair->value);
 	if (!strcmp(pair->key, "flush_hangs_s") && strcmp(pair->value, "0"))
 		doctor_found(d, FOUND_FLUSH_HANGS, "", d->socket,
-		    "a disk has not come back from a flush for %s s",
-		    pair->value);
+		    "a flush of a disk has taken %s s so far", pair->value);
 	if (!strcmp(pair->key, "awaiting_repos") && strcmp(pair->value, "0"))
 		doctor_found(d, FOUND_RECOVERY_AWAITS, "", d->socket,
 		    "%s repositories await recovery and are not served: they "
-		    "are gone, or their disk failed",
+		    "are missing, or their disk failed",
 		    pair->value);
 	if (!strcmp(pair->key, "doubted_filesystems") &&
 	    strcmp(pair->value, "0"))
 		doctor_found(d, FOUND_FS_FAILED, "", d->socket,
-		    "%s file systems failed to sync: what they have in memory "
-		    "may not be on their disk",
+		    "%s file systems failed to sync: data in memory may be "
+		    "missing on their disks",
 		    pair->value);
 }
 
@@ -74,7 +73,7 @@ static void ask_status(struct doctor *d, struct refd *r)
 	refd_answer_done(&ans);
 }
 
-/* Who can't read it is in no position to tell. */
+/* Without the right to read the link, there is no finding. */
 static void check_namespace(struct doctor *d)
 {
 	char *path = xasprintf("/proc/%d/ns/user", (int)d->daemon);
@@ -118,10 +117,11 @@ static void check_state(struct doctor *d)
 	doctor_check_disk(d, d->state_dir, "the journal is");
 	if (is_inside_repository(d->state_dir, &which))
 		doctor_found(d, FOUND_STATE_INSIDE, "", d->state_dir,
-		    "the journal is inside of the repository %s", which.data);
+		    "the journal is inside the repository %s", which.data);
 	if (stat(d->state_dir, &st) == 0 && (st.st_mode & 0022))
 		doctor_found(d, FOUND_STATE_OPEN, "", d->state_dir,
-		    "others may write to the journal's directory (mode %04o)",
+		    "other users may write to the journal's directory (mode "
+		    "%04o)",
 		    st.st_mode & 07777);
 	text_done(&which);
 }
@@ -130,10 +130,10 @@ static void not_there(struct doctor *d, int err, const char *why)
 {
 	if (err == -EACCES)
 		doctor_found(d, FOUND_SOCKET_CLOSED, "", d->socket,
-		    "who runs this may not open it: %s", why);
+		    "this user cannot open the socket: %s", why);
 	else if (err == -EPERM)
 		doctor_found(d, FOUND_USER_DENIED, "", d->socket,
-		    "the daemon denies who runs this: %s", why);
+		    "the daemon refuses this user: %s", why);
 	else if (err == -EHOSTDOWN)
 		doctor_found(d, FOUND_DAEMON_FAILED, "", d->socket, "%s", why);
 	else if (err == -EPROTO)
@@ -244,9 +244,9 @@ void doctor_check_kernel(struct doctor *d, const char *proc)
 
 	if (text_read_file(&t, path) == 0 && !strcmp(t.data, "0\n"))
 		doctor_found(d, FOUND_HARDLINKS, "", path,
-		    "users may link files that they may not write: a member of "
-		    "a repository's group can put another repository's files "
-		    "in it");
+		    "users may link files without permission to write: a "
+		    "member of a repository's group can link files of another "
+		    "repository into it");
 	text_done(&t);
 	free(path);
 }
@@ -282,14 +282,14 @@ static void check_version(struct doctor *d, const char *git,
 		    "git %s does not run proc-receive hooks", version);
 	else if (its_major == 2 && its_minor < 36)
 		doctor_found(d, FOUND_GIT_NO_FSYNC, "", git,
-		    "git %s does not know core.fsync, so its pack-refs can "
-		    "lose in a power cut what refd had made durable, and a "
-		    "push leave objects empty",
+		    "git %s has no core.fsync: a power loss can take back refs "
+		    "that git pack-refs wrote, and can leave objects of a push "
+		    "empty",
 		    version);
 }
 
-/* Of every directory in PATH: a hook's git is the first, a server may have
- * been told of another. */
+/* The git in every directory of PATH: hooks run the first, and a server may be
+ * configured with another. */
 void doctor_check_gits(struct doctor *d)
 {
 	char *path = xstrdup(getenv("PATH") ? getenv("PATH") : ""), *rest;
@@ -331,7 +331,7 @@ static void add_root(struct doctor *d, char *root)
 	d->roots[d->nr_roots++] = root;
 }
 
-/* Whoever pushes has to read what the system's configuration includes. */
+/* Each user who pushes must be able to read the included file. */
 static void check_include(struct doctor *d, const char *file)
 {
 	char *path = xstrdup(file), *slash = path;
@@ -345,8 +345,8 @@ static void check_include(struct doctor *d, const char *file)
 	}
 	if (!is_open)
 		doctor_found(d, FOUND_SYSTEM_CLOSED, "", file,
-		    "not everybody may read it: git ends for them, or leaves "
-		    "their pushes unserved");
+		    "some users cannot read it: for them git fails, or does "
+		    "not use refd");
 	free(path);
 }
 
@@ -370,8 +370,7 @@ void doctor_check_system(struct doctor *d)
 	}
 	if (record.nr && !site_holds(&site, &record))
 		doctor_found(d, FOUND_SYSTEM_INCOMPLETE, "", site.name,
-		    "some of what refd enable --system did is not there any "
-		    "more");
+		    "parts of refd enable --system are missing");
 	block_done(&record);
 	site_done(&site);
 	free(file);

@@ -1,7 +1,6 @@
 /*
- * Whether the owner can do in the repository what refd and git do as the
- * owner. A git that root ran once leaves what is root's. Only where the
- * owner's rights are those of this process can that be told.
+ * Has the owner all rights that git and refd need? A git that root ran leaves
+ * files of root. The check needs the rights of the owner.
  */
 #include <errno.h>
 #include <fts.h>
@@ -23,7 +22,7 @@ static void note(struct count *c, const char *path)
 		c->example = xstrdup(path);
 }
 
-/* A directory is written to; so is a log; anything else is read, if that. */
+/* Directories and logs are written; other files are at most read. */
 static bool may_use(const FTSENT *at, bool appends)
 {
 	if (at->fts_info == FTS_D)
@@ -31,8 +30,8 @@ static bool may_use(const FTSENT *at, bool appends)
 	return access(at->fts_path, appends ? R_OK | W_OK : R_OK) == 0;
 }
 
-/* DEPTH: how far down; the store of objects has more files than are worth a
- * look. */
+/* DEPTH: levels of directories. The object store has too many files to check
+ * each. */
 static void walk(struct count *c, const char *below, int depth, bool files,
     bool appends)
 {
@@ -77,8 +76,8 @@ void doctor_check_owners(struct doctor_repo *p)
 	walk(&c, "objects/pack", 1, true, false);
 	if (c.nr)
 		doctor_found_in(p, FOUND_OWNER_MIXED,
-		    "%zu files and directories cannot be used by its owner, "
-		    "such as %s",
+		    "its owner cannot use %zu files and directories, for "
+		    "example %s",
 		    c.nr, c.example);
 	free(c.example);
 }

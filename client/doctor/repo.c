@@ -1,6 +1,6 @@
 /*
- * One repository. It is looked at with its owner's rights, where this is root:
- * nothing in it leads further than its owner could go.
+ * One repository. Root checks with the rights of the owner, so that no link in
+ * the repository leads to files of others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool load_config(struct doctor_repo *p)
 	return ok;
 }
 
-/* A relative one is found from where git runs hooks. */
+/* A relative core.hooksPath begins in the directory in which git runs hooks. */
 static char *find_hooks(struct doctor_repo *p)
 {
 	char *dir = xasprintf("--git-dir=%s", p->gd->path), *path;
@@ -51,7 +51,7 @@ static char *find_hooks(struct doctor_repo *p)
 	return path;
 }
 
-/* ---- what the daemon makes of it ---- */
+/* ---- the daemon's answer ---- */
 
 static char *user_name(uid_t uid)
 {
@@ -95,7 +95,7 @@ static void tell_probe(struct doctor_repo *p, enum probe probe,
 	free(who);
 }
 
-/* The daemon's view of the same path, where this may look at it. */
+/* Compares with the daemon's view of the path, if /proc permits. */
 static void look_through_daemon(struct doctor_repo *p)
 {
 	char *path;
@@ -117,7 +117,7 @@ static void look_through_daemon(struct doctor_repo *p)
 	free(path);
 }
 
-/* Said once: it is of the machine, not of the repository. */
+/* Once for the machine, at the first such repository. */
 static void check_distance(struct doctor_repo *p)
 {
 	const char *state = p->d->state_dir;
@@ -147,9 +147,9 @@ static void check_service(struct doctor_repo *p)
 	free(socket);
 }
 
-/* ---- all of it ---- */
+/* ---- all checks ---- */
 
-/* Git writes there, and nothing is wrong. But the administrator wanted refd. */
+/* Not an error: git writes there. The administrator may expect refd. */
 static bool is_of_served_kind(struct doctor_repo *p)
 {
 	const char *why = unserved_format(&p->all);

@@ -1,5 +1,4 @@
-/* What configuration of git's, and of refd's in git's, makes promises weaker.
- */
+/* Configuration, of git and of refd, that weakens a promise. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +11,7 @@
 #include "client/enable/fsync.h"
 #include "client/hooks/forward.h"
 
-/* A boolean of git's; what is none counts as true. */
+/* A boolean of git. Any other value counts as true. */
 static bool is_true(const struct gitconfig *config, const char *key)
 {
 	static const char *const no[] = { "", "false", "no", "off", "0" };
@@ -33,26 +32,24 @@ static void check_fsync(struct doctor_repo *p)
 	if (!value)
 		doctor_found_in(p, FOUND_FSYNC_UNSET,
 		    "core.fsync is not set: git flushes neither refs nor loose "
-		    "objects, so that its pack-refs and gc can lose in a power "
-		    "cut what refd had made durable");
+		    "objects, so a power loss after git pack-refs or git gc "
+		    "can take back durable refs");
 	else if (!fsync_covers_refs(value))
 		doctor_found_in(p, FOUND_FSYNC_WEAK,
-		    "core.fsync is %s, without \"reference\": git pack-refs "
-		    "and git gc can lose in a power cut what refd had made "
-		    "durable",
+		    "core.fsync is %s, without \"reference\": a power loss "
+		    "after git pack-refs or git gc can take back durable refs",
 		    value);
 	if (!fsync_covers_objects(value) &&
 	    !is_true(&p->all, "core.fsyncobjectfiles"))
 		doctor_found_in(p, FOUND_FSYNC_OBJECTS,
-		    "core.fsync is %s, without \"loose-object\": a power cut "
-		    "can leave an object of a push empty, git then takes it "
-		    "for there when it is pushed again, and that push is "
-		    "answered ok",
+		    "core.fsync is %s, without \"loose-object\": a power loss "
+		    "can leave an object of a push empty; a repeated push is "
+		    "then answered ok without the object",
 		    value ? value : "not set");
 	if (method && !strcasecmp(method, "writeout-only"))
 		doctor_found_in(p, FOUND_FSYNC_METHOD,
-		    "core.fsyncMethod is writeout-only, which leaves what git "
-		    "writes in the disk's cache");
+		    "core.fsyncMethod is writeout-only: data stays in the "
+		    "cache of the disk");
 }
 
 static void check_durability(struct doctor_repo *p)
@@ -75,7 +72,8 @@ static void check_durability(struct doctor_repo *p)
 					      refd_durability_name(mode));
 	if (mode != REFD_DURABILITY_DEFAULT && mode < REFD_DURABILITY_JOURNAL)
 		doctor_found_in(p, FOUND_DURABILITY_WEAK,
-		    "in mode %s a power cut can take what was answered ok",
+		    "in mode %s a power loss can take back updates that were "
+		    "answered ok",
 		    refd_durability_name(mode));
 }
 
@@ -102,14 +100,14 @@ static void check_transaction_hook(struct doctor_repo *p)
 
 	if (access(hook, X_OK) == 0 || has_configured_hook(&p->all))
 		doctor_found_in(p, FOUND_TRANSACTION_HOOK,
-		    "it has a reference-transaction hook: its transactions are "
-		    "not gathered with others', and hold locks while it runs");
+		    "it has a reference-transaction hook: its transactions "
+		    "share no batch, and hold locks while the hook runs");
 	free(path);
 	free(hook);
 }
 
-/* git serves others than the owner only where it was told so, and not by the
- * repository. */
+/* Git serves users other than the owner only if safe.directory permits, which
+ * git does not read from the repository. */
 static bool is_safe_for_others(const struct doctor_repo *p)
 {
 	const char *get[] = { "git", "config", "--system", "-z", "--get-all",
@@ -151,13 +149,13 @@ static void check_sharing(struct doctor_repo *p)
 		if (!is_shared && is_open)
 			doctor_found_in(p, FOUND_SHARED_UNSET,
 			    "its group may write refs/, and "
-			    "core.sharedRepository is not set: what one member "
-			    "makes another cannot change");
+			    "core.sharedRepository is not set: members of the "
+			    "group cannot change each other's files");
 		if ((is_shared || is_open) && !is_safe_for_others(p))
 			doctor_found_in(p, FOUND_SAFE_DIRECTORY,
-			    "others than its owner may write it, and git "
-			    "refuses it to them: safe.directory does not name "
-			    "it in the system's configuration");
+			    "users other than the owner may write it, and git "
+			    "refuses it to them: safe.directory of the "
+			    "system's configuration does not name it");
 	}
 	free(refs);
 }

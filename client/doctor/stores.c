@@ -1,5 +1,5 @@
-/* What belongs to a repository and lies elsewhere: worktrees, alternates; and
- * the id by which the journal knows it. */
+/* Parts of a repository in other places: worktrees and alternates. And its id
+ * in the journal. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void check_alternate(struct doctor_repo *p, const struct stat *own,
 
 	if (stat(path, &st) < 0)
 		doctor_found_in(p, FOUND_ALTERNATE_MISSING,
-		    "its objects are in %s too: %s", path, strerror(errno));
+		    "its alternate %s: %s", path, strerror(errno));
 	else if (st.st_dev != own->st_dev)
 		doctor_found_in(p, FOUND_ALTERNATE_ELSEWHERE,
 		    "its alternate %s is on another file system", path);
@@ -123,7 +123,8 @@ void doctor_check_id(struct doctor_repo *p)
 		look_for_twin(p, t.data + 5);
 	else if (err != -ENOENT && err != -ENOTDIR)
 		doctor_found_in(p, FOUND_ID_BROKEN,
-		    "refd/id is not what refd wrote there: it is not served");
+		    "refd/id has an unknown content: the repository is not "
+		    "served");
 	text_done(&t);
 	free(file);
 }

@@ -7,7 +7,7 @@
 #include "proto/lib/print.h"
 
 #define REPOSITORY "<repository>"
-/* Of a group: this many repositories, and of each as many refs or files. */
+/* Repositories of a group with a name, and refs or files of each. */
 #define NAMES_MAX 3
 
 static const struct {
@@ -40,7 +40,7 @@ static const char *or_empty(const char *s)
 
 /* ---- paths in sentences ---- */
 
-/* The next place in TEXT that is PATH or below it, or NULL. */
+/* The first place in TEXT with PATH, or with a path below PATH; or NULL. */
 static const char *find_path(const char *text, const char *path)
 {
 	const size_t len = strlen(path);
@@ -74,8 +74,8 @@ static char *replace_path(const char *text, const char *from, const char *to)
 	return copy;
 }
 
-/* Users copy remedies into a shell. A path that a shell would read in another
- * way is not put into them. */
+/* Users copy remedies into a shell, so a path with special characters of a
+ * shell is not put into a remedy. */
 static bool is_plain(const char *path)
 {
 	return path[strspn(path,

@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-/* For people. A control character and a byte that is no UTF-8 become "?". */
+/* For people. Control characters and invalid UTF-8 become "?". */
 void print_visible(FILE *to, const char *s);
-/* A JSON string, with its quotes. A byte that is no UTF-8 becomes U+FFFD. */
+/* A JSON string with quotes. Invalid UTF-8 becomes U+FFFD. */
 void print_json_string(FILE *to, const char *s);
 
 #endif

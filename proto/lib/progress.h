@@ -1,5 +1,5 @@
 /*
- * A line about the progress of a command, on standard error if that is a
+ * The progress of a command: one line on standard error, if standard error is a
  * terminal. One thread.
  */
 #ifndef PROTO_LIB_PROGRESS_H

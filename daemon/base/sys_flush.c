@@ -122,7 +122,7 @@ static bool ext4_has_journal(int fd)
  * logs only a single file in an fsync, by design. Other file systems are
  * unknown.
  */
-int sys_flush_carries(const struct sys *sys, int fd)
+int sys_flush_covers_all(const struct sys *sys, int fd)
 {
 	struct statfs st;
 

@@ -12,6 +12,6 @@ int sys_flush_fdatasync(const struct sys *sys, int fd);
 int sys_flush_syncfs(const struct sys *sys, int fd);
 int sys_flush_begin(const struct sys *sys, int fd);
 int sys_flush_wait(const struct sys *sys, int fd);
-int sys_flush_carries(const struct sys *sys, int fd);
+int sys_flush_covers_all(const struct sys *sys, int fd);
 
 #endif

@@ -8,8 +8,8 @@
  * HEAD if HEAD points to the branch. All changes of an update succeed or fail
  * together. Each phase visits all changes and continues after a failure.
  */
-#ifndef STORE_BATCH_H
-#define STORE_BATCH_H
+#ifndef STORE_PASS_H
+#define STORE_PASS_H
 
 #include <string.h>
 

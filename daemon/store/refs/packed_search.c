@@ -27,9 +27,9 @@
 /* A line has 43 bytes at least. */
 #define RECORDS_MAX (PACKED_BLOCK / 43 + 1)
 
-/* A block and the byte before the block; and the last record, which may reach
- * far into the next block. */
-#define BATCH (1 + PACKED_BLOCK + PACKED_RECORD_MAX)
+/* One read: a block, the byte before the block, and the last record, which may
+ * reach far into the next block. */
+#define READ_BYTES (1 + PACKED_BLOCK + PACKED_RECORD_MAX)
 
 #define NO_BLOCK SIZE_MAX
 
@@ -39,7 +39,7 @@ struct packed_search {
 	char *fences[FENCES];
 
 	size_t block; /* in BUF, or NO_BLOCK */
-	char buf[BATCH];
+	char buf[READ_BYTES];
 	size_t len;
 	size_t start; /* of the block's first record */
 	bool has_records;
@@ -98,7 +98,8 @@ static int read_block(const struct packed_snapshot *snap,
 	if (block == s->block)
 		return 0;
 	s->block = NO_BLOCK;
-	n = packed_read(snap, s->buf, BATCH - (block == 0), at - (block > 0));
+	n = packed_read(snap, s->buf, READ_BYTES - (block == 0),
+	    at - (block > 0));
 	if (n < 0)
 		return (int)n;
 	s->len = (size_t)n;

@@ -27,6 +27,7 @@ struct restoring {
 	struct updater up;
 	struct point_in_time point;
 	const char *at;
+	char *git_dir; /* owned; update's too; NULL: of the working directory */
 	const char *patterns[REFD_PATTERNS_MAX];
 	size_t nr_patterns;
 	bool dry_run, force, undo_git;
@@ -58,7 +59,9 @@ static const char *take_repo(void *values, const char *dir)
 
 	if (!gitdir_at(&gd, dir, &reason))
 		die("%s", reason.data);
-	rs->update.git_dir = xstrdup(gd.path);
+	free(rs->git_dir);
+	rs->git_dir = xstrdup(gd.path);
+	rs->update.git_dir = rs->git_dir;
 	gitdir_done(&gd);
 	text_done(&reason);
 	return NULL;
@@ -266,6 +269,7 @@ static int run_restore(const struct command *c, int argc, char **argv)
 	refs_then_done(&rs.then);
 	refs_now_done(&rs.now);
 	updater_close(&rs.up);
+	free(rs.git_dir);
 	free(message);
 	flush_output();
 	return rc;

@@ -22,8 +22,21 @@ void block_done(struct block *b)
 	memset(b, 0, sizeof(*b));
 }
 
+bool block_has(const struct block *b, const char *key, const char *value)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr; i++)
+		if (!strcmp(b->lines[i].key, key) &&
+		    (!value || !strcmp(b->lines[i].value, value)))
+			return true;
+	return false;
+}
+
 void block_add(struct block *b, const char *key, const char *value)
 {
+	if (block_has(b, key, value))
+		return;
 	b->lines = xrealloc(b->lines, (b->nr + 1) * sizeof(*b->lines));
 	b->lines[b->nr].key = xstrdup(key);
 	b->lines[b->nr++].value = xstrdup(value);
@@ -36,17 +49,6 @@ void block_copy(const struct block *from, struct block *to)
 	memset(to, 0, sizeof(*to));
 	for (i = 0; i < from->nr; i++)
 		block_add(to, from->lines[i].key, from->lines[i].value);
-}
-
-bool block_has(const struct block *b, const char *key, const char *value)
-{
-	size_t i;
-
-	for (i = 0; i < b->nr; i++)
-		if (!strcmp(b->lines[i].key, key) &&
-		    (!value || !strcmp(b->lines[i].value, value)))
-			return true;
-	return false;
 }
 
 const char *block_get(const struct block *b, const char *key)
@@ -114,7 +116,7 @@ static bool next_line(const struct text *t, size_t *at, struct line *l)
 	return true;
 }
 
-/* An editor may have ended it with CR LF. */
+/* An editor may have ended the line with CR LF. */
 static bool is_marked(const struct line *l)
 {
 	size_t len = l->len - (l->len && l->at[l->len - 1] == '\r');
@@ -142,7 +144,7 @@ static bool is_entry(const struct line *l)
 	return i < l->len && l->at[i] != '#' && l->at[i] != ';';
 }
 
-/* Did somebody put a setting below a header of refd's, behind which AT is? */
+/* Is a setting without a mark below the header that ends at AT? */
 static bool has_other_entry(const struct text *config, size_t at)
 {
 	struct line l;
@@ -190,7 +192,7 @@ static void take_header(const char *s, struct text *section)
 	text_done(&sub);
 }
 
-/* A note is a comment. A setting has its key's beginning from its header. */
+/* A note is a comment. The header before a setting begins the setting's key. */
 static void take_line(struct block *b, const char *s,
     const struct text *section, size_t *settings)
 {
@@ -267,7 +269,7 @@ static void put_note(struct text *t, const char *key, const char *value)
 	text_adds(t, MARK "\n");
 }
 
-/* LEN bytes of KEY are its section, with a subsection behind a dot. */
+/* The section is the first LEN bytes of KEY, with a subsection behind a dot. */
 static void put_header(struct text *t, const char *key, size_t len)
 {
 	size_t section = strcspn(key, ".");

@@ -37,7 +37,7 @@ void block_copy(const struct block *from, struct block *to);
 const char *block_get(const struct block *b, const char *key);
 /* A NULL VALUE is any value, here and for block_remove(). */
 bool block_has(const struct block *b, const char *key, const char *value);
-/* One more line. */
+/* One more line, unless B has it. */
 void block_add(struct block *b, const char *key, const char *value);
 /* The only value of KEY. */
 void block_set(struct block *b, const char *key, const char *value);

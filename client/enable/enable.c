@@ -201,21 +201,6 @@ static void show_progress(size_t done, size_t all)
 		fprintf(stderr, "\033[K");
 }
 
-static bool do_repository(const char *dir, const struct wishes *w)
-{
-	return w ? enable_repository(dir, w) : disable_repository(dir);
-}
-
-static bool do_template(const char *dir, const struct wishes *w)
-{
-	return w ? enable_template(dir, w) : disable_template(dir);
-}
-
-static bool do_system(const char **roots, size_t nr, const struct wishes *w)
-{
-	return w ? enable_system(roots, nr, w) : disable_system(roots, nr);
-}
-
 static bool is_gone(const char *dir)
 {
 	return access(dir, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -224,8 +209,8 @@ static bool is_gone(const char *dir)
 static bool do_listed(const struct registered *r, const struct wishes *w)
 {
 	if (!is_gone(r->path))
-		return r->is_template ? do_template(r->path, w) :
-					do_repository(r->path, w);
+		return r->is_template ? enable_template(r->path, w) :
+					enable_repository(r->path, w);
 	printf("%s: gone%s\n", r->path, w ? "" : ": not listed any more");
 	if (!w)
 		registry_remove(r->path);
@@ -256,7 +241,7 @@ static bool do_all(const struct wishes *w)
 		show_progress(i + 1, r.nr);
 	}
 	registry_done(&r);
-	return is_system_enabled() ? do_system(NULL, 0, w) && ok : ok;
+	return is_system_enabled() ? enable_system(NULL, 0, w) && ok : ok;
 }
 
 static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
@@ -265,7 +250,7 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 	size_t i;
 
 	for (i = 0; i < nr; i++) {
-		ok &= do_repository(dirs[i], w);
+		ok &= enable_repository(dirs[i], w);
 		show_progress(i + 1, nr);
 	}
 	return ok;
@@ -282,9 +267,9 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 	case ALL:
 		return do_all(w);
 	case TEMPLATE:
-		return do_template(rq->template, w);
+		return enable_template(rq->template, w);
 	case SYSTEM:
-		return do_system(roots, rq->roots.nr, w);
+		return enable_system(roots, rq->roots.nr, w);
 	case SERVICE:
 		return w ? service_enable(rq->account, roots, rq->roots.nr) :
 			   service_disable(rq->account);

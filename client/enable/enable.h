@@ -32,14 +32,14 @@ extern const char *const enable_fsync[2][2];
 
 /* ---- repositories and templates ---- */
 
+/* W is NULL to disable. */
 bool enable_repository(const char *dir, const struct wishes *w);
-bool disable_repository(const char *dir);
 bool enable_template(const char *dir, const struct wishes *w);
-bool disable_template(const char *dir);
 
 /* ---- what would break (enable_check.c) ---- */
 
-/* False: a former refd enabled it, and left RECORD, a path that is freed. */
+/* False: an older refd enabled the site and left RECORD. Frees the path RECORD.
+ * */
 bool check_former(const struct site *site, char *record);
 /* Whether refd serves such a repository at all. */
 bool check_format(const struct site *site, const struct gitconfig *own);
@@ -53,9 +53,9 @@ void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 
-/* ROOTS: real paths with a slash at the end; none: what was enabled. */
+/* ROOTS: real paths with a slash at the end; none: what was enabled. W is NULL
+ * to disable. */
 bool enable_system(const char **roots, size_t nr, const struct wishes *w);
-bool disable_system(const char **roots, size_t nr);
 
 /* ---- the list (enable_list.c) ---- */
 

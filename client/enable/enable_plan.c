@@ -27,7 +27,7 @@ void plan_done(struct plan *p)
 
 /* ---- what is there ---- */
 
-/* A template's is what the system and the user have set. */
+/* For a template: the settings of the system and of the user. */
 static bool load_all(struct plan *p)
 {
 	char *dir =
@@ -41,7 +41,8 @@ static bool load_all(struct plan *p)
 	return ok;
 }
 
-/* git expands "~", and takes a relative one from where it runs hooks. */
+/* git expands "~"; a relative path begins in the directory in which git runs
+ * hooks. */
 static char *expand_hooks(const struct gitdir *gd, const char *set)
 {
 	char *dir = xasprintf("--git-dir=%s", gd->path);
@@ -79,8 +80,8 @@ static bool look(struct plan *p)
 
 /* ---- wishes ---- */
 
-/* The last value counts. A value that somebody wrote behind refd's is overruled
- * by a new block, at the end. */
+/* The last value in the file counts. A new block, at the end, overrules a value
+ * behind the present block. */
 static void wish(struct plan *p, const char *key, const char *value)
 {
 	const char *now = config_get(&p->own, key);
@@ -94,14 +95,13 @@ static void wish(struct plan *p, const char *key, const char *value)
 /* One more value of KEY. */
 static void wish_also(struct plan *p, const char *key, const char *value)
 {
-	if (!config_has(&p->own, key, value) &&
-	    !block_has(&p->block, key, value))
+	if (!config_has(&p->own, key, value))
 		block_add(&p->block, key, value);
 }
 
 /* ---- the hook ---- */
 
-/* The hook that is to have the refs of --chain, as the push looks for it. */
+/* Is there a hook for the refs of --chain? A push looks in the same places. */
 static bool has_chained_hook(const struct plan *p)
 {
 	char *hook = proc_receive_path(p->site.hooks);
@@ -112,8 +112,8 @@ static bool has_chained_hook(const struct plan *p)
 	return has;
 }
 
-/* core.hooksPath: hooks are shared with others, so they are not ours to
- * place; one that is there already will do. */
+/* With core.hooksPath, other repositories may use the same hooks: enable makes
+ * no hook there, and accepts a present hook of refd. */
 static bool plan_shared_hook(struct plan *p)
 {
 	char *hook = proc_receive_path(p->hooks);
@@ -131,8 +131,8 @@ static bool plan_shared_hook(struct plan *p)
 	return ours;
 }
 
-/* Nothing is moved: core.hooksPath leads past the other hook to refd's, which
- * finds it where it is. */
+/* The other hook stays in place: core.hooksPath leads to refd's hook, which
+ * finds the other hook. */
 static void plan_past_other(struct plan *p)
 {
 	block_set(&p->block, NOTE_USES, p->w->hooks);
@@ -180,7 +180,7 @@ static bool plan_hook(struct plan *p)
 
 /* ---- the configuration ---- */
 
-/* To repair is to set what was set once. */
+/* A repair sets only what enable had set. */
 static bool wants_fsync(const struct plan *p)
 {
 	if (p->w->repair && p->before.nr)
@@ -202,7 +202,7 @@ static void plan_config(struct plan *p)
 		wish_also(p, "receive.procReceiveRefs", enable_refs[i]);
 }
 
-/* The system's configuration says it all. */
+/* Does the system's configuration enable the repository? */
 static bool is_enabled_above(const struct plan *p)
 {
 	char *hook = proc_receive_path(p->hooks);

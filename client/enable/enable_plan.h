@@ -1,5 +1,5 @@
 /*
- * What enabling a repository, or a template, would change. Blocking; one
+ * The changes that enable makes in a repository or a template. Blocking; one
  * thread.
  */
 #ifndef CLIENT_ENABLE_ENABLE_PLAN_H
@@ -15,13 +15,13 @@ struct plan {
 	struct gitconfig own, all;  /* its own file; as git resolves it there */
 	char *hooks;                /* where git finds hooks */
 	bool hooks_are_set;         /* by core.hooksPath */
-	bool by_system;             /* enabled, and not by its own file */
+	bool by_system;             /* enabled, but not by the own file */
 	struct block before, block; /* found, and wanted */
 	bool changes;               /* anything is to be done */
 	bool makes_hook;            /* proc-receive, in site.hooks */
 };
 
-/* As the owner. False: it can't be enabled, which was said. */
+/* Runs as the owner. False: not possible; an error was printed. */
 bool plan_make(struct plan *p);
 void plan_done(struct plan *p);
 

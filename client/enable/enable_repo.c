@@ -1,9 +1,8 @@
-/* One repository, or a template that new ones are made from. */
+/* One repository, or a template of new repositories. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/enable/enable_plan.h"
@@ -24,8 +23,8 @@ static bool find_owner(const char *dir, struct stat *st)
 	return ok;
 }
 
-/* Before anything is made outside of the configuration, the configuration
- * says so: a kill may follow. */
+/* Notes in the configuration precede each change outside of the configuration:
+ * after a kill, disable knows of the change. */
 static bool write_notes(const struct plan *p)
 {
 	if (p->before.is_active ||
@@ -34,30 +33,20 @@ static bool write_notes(const struct plan *p)
 	return site_write(&p->site, &p->before, &p->block, false);
 }
 
-static bool make_directory(const char *dir)
-{
-	if (mkdir(dir, 0777) == 0) {
-		printf("%s: made\n", dir);
-	} else if (errno != EEXIST) {
-		say_error("cannot make %s: %s", dir, strerror(errno));
-		return false;
-	}
-	return true;
-}
-
-/* Where the configuration names a hook that isn't there, git refuses every
- * push: the hook is first. */
+/* If the configuration names a missing hook, git refuses every push. So the
+ * hook comes first. */
 static bool make(const struct plan *p)
 {
 	if (block_has(&p->block, NOTE_HOOKS_MADE, NULL) &&
-	    !make_directory(p->site.hooks))
+	    !hooks_make_directory(p->site.hooks))
 		return false;
 	if (p->makes_hook && !proc_receive_link(p->site.hooks, p->w->self))
 		return false;
 	return site_write(&p->site, &p->before, &p->block, true);
 }
 
-/* Written down, listed, then done; each as whom it belongs to. */
+/* The order: notes, the list, the hook, the settings. Files of the repository
+ * are written as its owner. */
 static bool carry_out(struct plan *p, const struct stat *st)
 {
 	bool ok;
@@ -77,7 +66,7 @@ static bool carry_out(struct plan *p, const struct stat *st)
 	return ok;
 }
 
-/* A warning only: the daemon may be started, or get another root, later. */
+/* Only a warning: the daemon may be started later, or get a further root. */
 static void ask_daemon(const struct plan *p, const struct stat *st)
 {
 	char *socket = connect_socket(p->w->socket, &p->all);
@@ -120,35 +109,9 @@ static bool enable(const char *dir, const struct gitdir *gd,
 	return ok;
 }
 
-bool enable_repository(const char *dir, const struct wishes *w)
-{
-	struct text why = { 0 };
-	struct gitdir gd = { 0 };
-	bool ok = gitdir_at(&gd, dir, &why);
-
-	if (ok)
-		ok = enable(gd.common, &gd, w);
-	else
-		say_error("%s", why.data);
-	gitdir_done(&gd);
-	text_done(&why);
-	return ok;
-}
-
-bool enable_template(const char *dir, const struct wishes *w)
-{
-	char *path = realpath(dir, NULL);
-	bool ok = path && enable(path, NULL, w);
-
-	if (!path)
-		say_error("%s: %s", dir, strerror(errno));
-	free(path);
-	return ok;
-}
-
 /* ---- disabling ---- */
 
-/* The configuration is first, and seen to be on disk; then the hook. */
+/* The hook goes after the settings, which are off the disk by then. */
 static bool undo_own(const struct site *site, const struct block *b)
 {
 	const char *hook = block_get(b, NOTE_HOOK);
@@ -206,28 +169,32 @@ static bool disable(const char *dir)
 	return ok;
 }
 
-bool disable_repository(const char *dir)
+/* ---- both ---- */
+
+bool enable_repository(const char *dir, const struct wishes *w)
 {
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
 	bool ok = gitdir_at(&gd, dir, &why);
 
-	if (ok)
-		ok = disable(gd.common);
-	else
+	if (!ok)
 		say_error("%s", why.data);
+	else
+		ok = w ? enable(gd.common, &gd, w) : disable(gd.common);
 	gitdir_done(&gd);
 	text_done(&why);
 	return ok;
 }
 
-bool disable_template(const char *dir)
+bool enable_template(const char *dir, const struct wishes *w)
 {
 	char *path = realpath(dir, NULL);
-	bool ok = path && disable(path);
+	bool ok = false;
 
 	if (!path)
 		say_error("%s: %s", dir, strerror(errno));
+	else
+		ok = w ? enable(path, NULL, w) : disable(path);
 	free(path);
 	return ok;
 }

@@ -149,14 +149,13 @@ static bool plan_roots(struct system *sy, const char **roots, size_t nr,
 		if (strcmp(sy->block.lines[i].key, NOTE_ROOT))
 			continue;
 		key = system_key(sy->block.lines[i].value);
-		if (!block_has(&sy->block, key, NULL))
-			block_add(&sy->block, key, sy->own.config);
+		block_add(&sy->block, key, sy->own.config);
 		free(key);
 	}
 	return !look.breaks;
 }
 
-/* What refd's own file set once, it goes on setting. */
+/* Earlier settings of refd's own file stay. */
 static bool plan_own(struct system *sy, const struct wishes *w)
 {
 	bool fsync = w->repair ?
@@ -173,13 +172,11 @@ static bool plan_own(struct system *sy, const struct wishes *w)
 		if (!config_get(&system, enable_fsync[i][0]))
 			block_set(b, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
-		if (!block_has(b, "receive.procReceiveRefs", enable_refs[i]))
-			block_add(b, "receive.procReceiveRefs", enable_refs[i]);
+		block_add(b, "receive.procReceiveRefs", enable_refs[i]);
 	if (w->socket)
 		block_set(b, "refd.socket", w->socket);
 	for (i = 0; i < w->nr_chains; i++)
-		if (!block_has(b, "refd.chain", w->chains[i]))
-			block_add(b, "refd.chain", w->chains[i]);
+		block_add(b, "refd.chain", w->chains[i]);
 	gitconfig_done(&system);
 	return true;
 }
@@ -238,7 +235,7 @@ static bool is_without_root(const struct system *sy, size_t nr,
 	return true;
 }
 
-/* The notes are first. refd's own file is there before git is told of it. */
+/* The order: notes, hooks, refd's own file, the configuration that names it. */
 static bool carry_out(const struct system *sy, const struct wishes *w)
 {
 	return (sy->before.is_active ||
@@ -250,15 +247,14 @@ static bool carry_out(const struct system *sy, const struct wishes *w)
 		site_write(&sy->site, &sy->before, &sy->block, true));
 }
 
-bool enable_system(const char **roots, size_t nr, const struct wishes *w)
+static bool enable(const char **roots, size_t nr, const struct wishes *w)
 {
 	struct system sy;
 	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
 	    keeps_sockets(&sy, roots, nr, w) && plan_own(&sy, w) &&
 	    plan_roots(&sy, roots, nr, w);
 
-	if (!block_has(&sy.block, NOTE_USES, w->hooks))
-		block_set(&sy.block, NOTE_USES, w->hooks);
+	block_set(&sy.block, NOTE_USES, w->hooks);
 	if (ok && block_is_done(&sy.own_before, &sy.own_block) &&
 	    block_is_done(&sy.before, &sy.block))
 		printf("%s: enabled already\n", sy.site.name);
@@ -293,7 +289,7 @@ static bool undo(const struct system *sy)
 	    site_write(&sy->site, &none, &none, false);
 }
 
-bool disable_system(const char **roots, size_t nr)
+static bool disable(const char **roots, size_t nr)
 {
 	struct system sy;
 	bool ok = system_init(&sy);
@@ -306,7 +302,13 @@ bool disable_system(const char **roots, size_t nr)
 	else if (ok && (!nr || !block_has(&sy.block, NOTE_ROOT, NULL)))
 		ok = undo(&sy);
 	else if (ok && sy.block.nr < sy.before.nr)
-		ok = site_write(&sy.site, &sy.before, &sy.block, true);
+		ok = site_write(&sy.site, &sy.before, &sy.block,
+		    sy.before.is_active);
 	system_done(&sy);
 	return ok;
+}
+
+bool enable_system(const char **roots, size_t nr, const struct wishes *w)
+{
+	return w ? enable(roots, nr, w) : disable(roots, nr);
 }

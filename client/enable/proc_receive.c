@@ -1,6 +1,6 @@
 /*
- * The file enabled.hooks has the notes of the shared directory: its path, the
- * directories that were made for it, the link.
+ * The file enabled.hooks has the notes of the shared directory: the path, the
+ * directories that refd made, the link.
  */
 #include "client/enable/proc_receive.h"
 
@@ -19,7 +19,7 @@
 #include "client/hooks/forward.h"
 
 #define NOTE_AT  "at"  /* where the shared directory is */
-#define NOTE_DIR "dir" /* a directory that was made for it */
+#define NOTE_DIR "dir" /* a directory that refd made */
 
 /* ---- the link ---- */
 
@@ -93,7 +93,8 @@ bool proc_receive_link(const char *hooks, const char *target)
 	return ok;
 }
 
-/* A kill may have left a link to this program, and the note of another one. */
+/* After a kill, the link may lead to this program and the note to an older one.
+ * */
 static bool is_own_link(const char *path, const char *target)
 {
 	struct stat st;
@@ -130,7 +131,7 @@ bool proc_receive_unlink(const char *hooks, const char *target)
 
 /* ---- the forwarders ---- */
 
-/* A hook that is not refd's is left: an administrator put it there. */
+/* Existing hooks stay: an administrator put them there. */
 static bool make_forwarders(const char *dir)
 {
 	size_t i, made = 0;
@@ -226,7 +227,7 @@ static void note_directories(const char *dir, struct block *b)
 		at = strchr(at + 1, '/');
 		if (at)
 			*at = '\0';
-		if (access(path, F_OK) < 0 && !block_has(b, NOTE_DIR, path))
+		if (access(path, F_OK) < 0)
 			block_add(b, NOTE_DIR, path);
 		if (at)
 			*at = '/';
@@ -234,23 +235,26 @@ static void note_directories(const char *dir, struct block *b)
 	free(path);
 }
 
-static bool make_directories(const struct block *b)
+bool hooks_make_directory(const char *dir)
 {
-	size_t i;
-
-	for (i = 0; i < b->nr; i++) {
-		const char *dir = b->lines[i].value;
-
-		if (strcmp(b->lines[i].key, NOTE_DIR))
-			continue;
-		if (mkdir(dir, 0777) == 0) {
-			printf("%s: made\n", dir);
-		} else if (errno != EEXIST) {
-			say_error("cannot make %s: %s", dir, strerror(errno));
-			return false;
-		}
+	if (mkdir(dir, 0777) == 0) {
+		printf("%s: made\n", dir);
+	} else if (errno != EEXIST) {
+		say_error("cannot make %s: %s", dir, strerror(errno));
+		return false;
 	}
 	return true;
+}
+
+static bool make_directories(const struct block *b)
+{
+	bool ok = true;
+	size_t i;
+
+	for (i = 0; i < b->nr && ok; i++)
+		ok = strcmp(b->lines[i].key, NOTE_DIR) != 0 ||
+		    hooks_make_directory(b->lines[i].value);
+	return ok;
 }
 
 static bool acquire(const struct site *site, const char *dir, const char *self)

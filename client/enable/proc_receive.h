@@ -20,15 +20,18 @@ enum proc_receive {
 	HOOK_MISSING, /* refd may be put there */
 	HOOK_OTHER
 };
-/* What is there; SELF is this program, and MINE what refd linked (or NULL). */
+/* SELF is this program; MINE is the target of refd's earlier link, or NULL. */
 enum proc_receive proc_receive_look(const char *hooks, const char *self,
     const char *mine);
 /* Whether it is a link to TARGET. */
 bool proc_receive_links_to(const char *hooks, const char *target);
-/* Makes it one, durable; a hook that is there is replaced. */
+/* Makes this link, durable, in place of the present hook. */
 bool proc_receive_link(const char *hooks, const char *target);
-/* Another hook stays. */
+/* A different hook stays. */
 bool proc_receive_unlink(const char *hooks, const char *target);
+
+/* Makes a directory of hooks, unless it is there. */
+bool hooks_make_directory(const char *dir);
 
 /* ---- the shared directory ---- */
 
@@ -36,8 +39,8 @@ bool proc_receive_unlink(const char *hooks, const char *target);
 char *hooks_place(void);
 /* Makes it at DIR, or mends it; SELF is this program. */
 bool hooks_acquire(const char *dir, const char *self);
-/* Removes what acquire made, unless another than USER (a repository's path, or
- * "system") uses DIR. */
+/* Removes the shared directory and its parents that refd made, unless DIR has
+ * other users than USER: a repository's path, or "system". */
 bool hooks_release(const char *dir, const char *user);
 
 #endif

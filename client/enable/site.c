@@ -33,8 +33,8 @@ void site_done(struct site *site)
 
 /* ---- the block ---- */
 
-/* A repository's owner may have put anything there. Root does not wait for a
- * FIFO, and reads neither a device nor more than a configuration. */
+/* The owner of a repository chooses the file. Root does not wait for a FIFO,
+ * and reads neither a device nor more than a configuration. */
 static int read_file(const char *path, struct text *t, struct stat *st)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -69,8 +69,8 @@ bool site_read(const struct site *site, struct block *b)
 	return ok;
 }
 
-/* A file that is being replaced. The lock is a link to the stage, so that the
- * lock of a killed refd is known from git's. */
+/* A file that is being replaced. The lock is a link to the stage: so the lock
+ * of a killed refd differs from a lock of git. */
 struct edit {
 	char *file, *lock, *stage;
 	int fd;
@@ -125,7 +125,7 @@ static void edit_end(struct edit *e)
 	free(e->stage);
 }
 
-/* Another group is no loss where the group has the rights of all. */
+/* The group may change if the group has the rights of all others. */
 static int keep_rights(int fd, const struct stat *st)
 {
 	bool is_group_special = (st->st_mode >> 3 & 7) != (st->st_mode & 7);
@@ -139,7 +139,8 @@ static int keep_rights(int fd, const struct stat *st)
 	return fchmod(fd, st->st_mode & 07777) < 0 ? -errno : 0;
 }
 
-/* NOW is the text, and OLD its block. 0 or negative errno; *WHAT failed. */
+/* NOW is the present text, OLD the block of NOW. 0 or negative errno; *WHAT
+ * names the action that failed. */
 static int commit(struct edit *e, const struct text *now,
     const struct block *old, const struct block *b, bool is_active,
     const char **what)

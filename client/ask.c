@@ -125,7 +125,7 @@ static void print_pairs(const struct refd_answer *ans)
 		if (strchr(ans->pairs[i].key, '.'))
 			continue;
 		text_addf(&t, "%s: ", ans->pairs[i].key);
-		show_name(&t, ans->pairs[i].value);
+		text_add_visible(&t, ans->pairs[i].value);
 		text_addc(&t, '\n');
 	}
 	fputs(t.data ? t.data : "", stdout);
@@ -140,7 +140,7 @@ static void print_stalls(const struct refd_answer *ans)
 
 	while (row_next(ans, "stall", &row)) {
 		text_adds(&t, "stall: ");
-		show_name(&t, row_value(&row, "text"));
+		text_add_visible(&t, row_value(&row, "text"));
 		text_addc(&t, '\n');
 	}
 	fputs(t.data ? t.data : "", stdout);
@@ -161,7 +161,7 @@ static void print_log(const struct refd_answer *ans)
 		text_adds(&t, "log: ");
 		show_moment(&t, row_number(&rows[nr], "time_ms"));
 		text_addf(&t, " %s: ", row_value(&rows[nr], "level"));
-		show_name(&t, row_value(&rows[nr], "text"));
+		text_add_visible(&t, row_value(&rows[nr], "text"));
 		text_addc(&t, '\n');
 	}
 	fputs(t.data ? t.data : "", stdout);

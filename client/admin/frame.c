@@ -55,7 +55,7 @@ static void add_head(struct text *t, const struct refd_answer *ans,
 		text_adds(t, "A FLUSH HANGS for ");
 		show_span(t, rows_number(ans, "flush_hangs_s"));
 		text_adds(t, " on ");
-		show_name(t, rows_value(ans, "flush_hangs_on"));
+		text_add_visible(t, rows_value(ans, "flush_hangs_on"));
 		text_adds(t, ", ");
 	}
 	text_adds(t, "up ");

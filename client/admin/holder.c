@@ -97,7 +97,7 @@ void holder_name(struct text *t, uint64_t pid)
 		if (command.len > COMMAND_MAX)
 			command.data[COMMAND_MAX] = '\0';
 		text_adds(t, " (");
-		show_name(t, command.data);
+		text_add_visible(t, command.data);
 		text_addc(t, ')');
 	}
 	text_done(&command);

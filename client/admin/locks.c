@@ -14,7 +14,7 @@
 #include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/request/question.h"
-#include "proto/lib/print.h"
+#include "proto/lib/json.h"
 
 /* All that is said of one lock file. */
 struct lock {
@@ -143,7 +143,7 @@ static void add_waits(struct text *t, const struct lock *lock)
 	    lock->nr_waits == 1 ? "s" : "");
 	show_time(t, lock->waited_ms * 1000);
 	text_adds(t, "; first: transaction ");
-	show_name(t, row_value(&lock->waits, "txn"));
+	text_add_visible(t, row_value(&lock->waits, "txn"));
 	text_adds(t, " of ");
 	show_user(t, row_number(&lock->waits, "uid"));
 	text_adds(t, ", process ");
@@ -155,7 +155,7 @@ static void print_lock(const struct lock *lock)
 {
 	struct text t = { 0 };
 
-	show_name(&t, lock->file);
+	text_add_visible(&t, lock->file);
 	text_addc(&t, '\n');
 	add_holder(&t, lock);
 	add_waits(&t, lock);
@@ -165,28 +165,30 @@ static void print_lock(const struct lock *lock)
 
 /* ---- for programs ---- */
 
-static void print_json(const struct lock *lock)
+static void add_json(struct json *j, const struct lock *lock)
 {
 	struct text command = { 0 };
 
-	fputs("{\"file\":", stdout);
-	print_json_string(stdout, lock->file);
-	printf(",\"there\":%s,\"age_s\":%" PRIu64 ",\"waiting\":%zu"
-	       ",\"waited_ms\":%" PRIu64 ",\"session\":%s",
-	    lock->is_there ? "true" : "false", lock->age_s, lock->nr_waits,
-	    lock->waited_ms, lock->held.ans ? "true" : "false");
+	json_begin(j, NULL, '{');
+	json_text(j, "file", lock->file);
+	json_flag(j, "there", lock->is_there);
+	json_count(j, "age_s", lock->age_s);
+	json_count(j, "waiting", lock->nr_waits);
+	json_count(j, "waited_ms", lock->waited_ms);
+	json_flag(j, "session", lock->held.ans != NULL);
 	if (lock->pid) {
 		holder_name(&command, lock->pid);
-		printf(",\"pid\":%" PRIu64 ",\"guessed\":%s,\"holder\":",
-		    lock->pid, lock->pid_guessed ? "true" : "false");
-		print_json_string(stdout, command.data);
+		json_count(j, "pid", lock->pid);
+		json_flag(j, "guessed", lock->pid_guessed);
+		json_text(j, "holder", command.data);
 		text_done(&command);
 	}
-	putchar('}');
+	json_end(j, '}');
 }
 
 static int run_locks(const struct command *c, int argc, char **argv)
 {
+	struct json j = { .to = stdout };
 	struct question q = { 0 };
 	struct refd_answer ans;
 	struct lock *locks;
@@ -197,18 +199,18 @@ static int run_locks(const struct command *c, int argc, char **argv)
 	    QUESTION_MS, &ans);
 	locks = collect(&ans, &nr);
 	if (q.json)
-		putchar('[');
+		json_begin(&j, NULL, '[');
 	for (i = 0; i < nr; i++) {
 		look(&locks[i]);
-		if (q.json && i)
-			putchar(',');
 		if (q.json)
-			print_json(&locks[i]);
+			add_json(&j, &locks[i]);
 		else
 			print_lock(&locks[i]);
 	}
-	if (q.json)
-		puts("]");
+	if (q.json) {
+		json_end(&j, ']');
+		putchar('\n');
+	}
 	free(locks);
 	refd_answer_done(&ans);
 	return EXIT_DONE;

@@ -48,24 +48,6 @@ void show_moment(struct text *t, uint64_t ms)
 	text_adds(t, buf);
 }
 
-static bool is_control(unsigned char c, unsigned char before)
-{
-	/* U+0080 to U+009F are controls, too. */
-	return c < ' ' || c == 0x7f || (before == 0xc2 && c < 0xa0);
-}
-
-void show_name(struct text *t, const char *name)
-{
-	unsigned char before = 0;
-
-	for (; *name; name++) {
-		text_addc(t,
-		    (char)(is_control((unsigned char)*name, before) ? '?' :
-								      *name));
-		before = (unsigned char)*name;
-	}
-}
-
 static bool continues(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
@@ -86,7 +68,7 @@ void show_end(struct text *t, const char *name, size_t width)
 			while (continues(*name));
 		columns += 3;
 	}
-	show_name(t, name);
+	text_add_visible(t, name);
 	for (; columns < width; columns++)
 		text_addc(t, ' ');
 }
@@ -96,7 +78,7 @@ void show_user(struct text *t, uint64_t uid)
 	const struct passwd *pw = getpwuid((uid_t)uid);
 
 	if (pw)
-		show_name(t, pw->pw_name);
+		text_add_visible(t, pw->pw_name);
 	else
 		text_addf(t, "%" PRIu64, uid);
 }

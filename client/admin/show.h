@@ -1,7 +1,4 @@
-/*
- * How numbers, times and names look to people. Names that others chose lose
- * what would move a terminal's cursor. One thread.
- */
+/* Formats numbers, times and names for people. One thread. */
 #ifndef CLIENT_ADMIN_SHOW_H
 #define CLIENT_ADMIN_SHOW_H
 
@@ -11,15 +8,13 @@
 void show_time(struct text *t, uint64_t us);
 /* "5 s", "4:05", "1:04:05", "3d 01:04:05" */
 void show_span(struct text *t, uint64_t seconds);
-/* A moment, UTC: "2026-08-01T00:00:00Z". */
+/* A time in UTC: "2026-08-01T00:00:00Z". */
 void show_moment(struct text *t, uint64_t ms);
-/* Control bytes become "?". */
-void show_name(struct text *t, const char *name);
-/* In WIDTH columns, filled up; of what is longer the end, behind "...". */
+/* NAME, padded to WIDTH columns. A longer name becomes "..." and its end. */
 void show_end(struct text *t, const char *name, size_t width);
 /* The account's name, or its number. */
 void show_user(struct text *t, uint64_t uid);
-/* NR in so many milliseconds, for a second. */
+/* NR per MS milliseconds, as a rate per second. */
 void show_rate(struct text *t, uint64_t nr, uint64_t ms);
 
 #endif

@@ -33,21 +33,21 @@ static void print_slow(const struct row *row)
 	text_addc(&t, ' ');
 	show_time(&t, row_number(row, "total_us"));
 	text_addc(&t, ' ');
-	show_name(&t, row_value(row, "outcome"));
+	text_add_visible(&t, row_value(row, "outcome"));
 	text_addf(&t, " %" PRIu64 " ref%s ", refs, refs == 1 ? "" : "s");
-	show_name(&t, row_value(row, "repo"));
+	text_add_visible(&t, row_value(row, "repo"));
 	text_addc(&t, ' ');
-	show_name(&t, row_value(row, "ref"));
+	text_add_visible(&t, row_value(row, "ref"));
 	text_adds(&t, refs > 1 ? " ...\n" : "\n");
 	add_split(&t, row);
 	text_adds(&t, "    txn ");
-	show_name(&t, row_value(row, "txn"));
+	text_add_visible(&t, row_value(row, "txn"));
 	text_adds(&t, " user ");
 	show_user(&t, row_number(row, "uid"));
 	text_addf(&t, " pid %" PRIu64, row_number(row, "pid"));
 	if (*row_value(row, "sid")) {
 		text_adds(&t, " sid ");
-		show_name(&t, row_value(row, "sid"));
+		text_add_visible(&t, row_value(row, "sid"));
 	}
 	text_addc(&t, '\n');
 	fputs(t.data, stdout);

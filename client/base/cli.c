@@ -1,6 +1,5 @@
 #include "client/base/cli.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,13 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* U+0080 to U+009F, which are control characters to some terminals. */
-static bool is_c1(const char *s)
-{
-	const unsigned char *u = (const unsigned char *)s;
-
-	return u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0;
-}
+#include "proto/lib/utf8.h"
 
 static void PRINTF_LIKE(2, 0)
     speak(const char *prefix, const char *fmt, va_list ap)
@@ -27,10 +20,9 @@ static void PRINTF_LIKE(2, 0)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	/* Control bytes could move the cursor of a terminal; as in git. */
 	for (at = line; *at; at++)
-		if (is_c1(at))
+		if (utf8_control(at) >= 0x80)
 			at[0] = at[1] = '?';
-		else if (iscntrl((unsigned char)*at) && *at != '\t' &&
-		    *at != '\n')
+		else if (utf8_control(at) && *at != '\t' && *at != '\n')
 			*at = '?';
 	fflush(stdout);
 	fprintf(stderr, "%s: %s\n", prefix, line);
@@ -191,6 +183,19 @@ void text_addf(struct text *t, const char *fmt, ...)
 		va_end(ap);
 	}
 	t->len += (size_t)len;
+}
+
+void text_add_visible(struct text *t, const char *s)
+{
+	size_t len;
+
+	for (; *s; s += len ? len : 1) {
+		len = utf8_len(s);
+		if (!len || utf8_control(s))
+			text_addc(t, '?');
+		else
+			text_add(t, s, len);
+	}
 }
 
 void text_clear(struct text *t)

@@ -72,6 +72,9 @@ void text_add(struct text *t, const void *data, size_t len);
 void text_addc(struct text *t, char c);
 void text_adds(struct text *t, const char *s);
 void text_addf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Control characters, which could move the cursor of a terminal, and bytes that
+ * are not UTF-8 become "?". */
+void text_add_visible(struct text *t, const char *s);
 void text_clear(struct text *t);
 void text_done(struct text *t);
 /* Appends all bytes of FD. 0 or negative errno; -EFBIG: more than MAX bytes. */

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "client/log/when.h"
-#include "client/request/git_messages.h"
+#include "proto/lib/json.h"
 #include "proto/lib/print.h"
+#include "client/request/git_messages.h"
 
 /* Hex digits that a reader needs to tell objects apart. */
 #define SHORT_OID 12
@@ -118,75 +119,66 @@ static void print_nul(const struct refd_change *c)
 	putchar('\0');
 }
 
-static void put_json(const char *key, const char *value)
+static void add_position(struct json *j, const struct refd_answer *ans,
+    uint64_t lsn, uint32_t nr)
 {
-	printf(",\"%s\":", key);
-	print_json_string(stdout, value);
-}
+	char token[REFD_TOKEN_MAX + 16];
 
-static void put_json_some(const char *key, const char *value)
-{
-	if (value)
-		put_json(key, value);
-}
-
-static void put_position(const struct refd_answer *ans, uint64_t lsn,
-    uint32_t nr)
-{
-	char token[REFD_TOKEN_MAX + 1];
-
-	printf("\"position\":\"%s", refd_token_text(ans->journal, lsn, token));
+	refd_token_text(ans->journal, lsn, token);
 	if (nr)
-		printf(".%u", nr);
-	putchar('"');
+		snprintf(token + strlen(token), 16, ".%u", nr);
+	json_text(j, "position", token);
 }
 
-static void put_who(const struct refd_record *rec)
+static void add_who(struct json *j, const struct refd_record *rec)
 {
 	size_t i;
 
-	printf(",\"uid\":%u,\"pid\":%" PRIu64 ",\"who\":{", rec->uid, rec->pid);
-	for (i = 0; i < rec->nr_identities; i++) {
-		printf("%s\"%s\":", i ? "," : "", rec->identities[i].name);
-		print_json_string(stdout, rec->identities[i].value);
-	}
-	putchar('}');
+	json_count(j, "uid", rec->uid);
+	json_count(j, "pid", rec->pid);
+	json_begin(j, "who", '{');
+	for (i = 0; i < rec->nr_identities; i++)
+		json_text(j, rec->identities[i].name, rec->identities[i].value);
+	json_end(j, '}');
 }
 
 static void print_json(const struct refd_answer *ans,
     const struct refd_change *c)
 {
 	const struct refd_record *rec = c->record;
+	struct json j = { .to = stdout };
 	struct text text = { 0 };
 	char hex[REFD_OID_MAX_HEX + 1], when[64], txid[REFD_TXID_HEX + 1];
 
-	putchar('{');
-	put_position(ans, rec->lsn, c->nr);
-	printf(",\"lsn\":%" PRIu64 ",\"nr\":%u,\"time_ms\":%" PRIu64, rec->lsn,
-	    c->nr, rec->time_ms);
-	put_json("time", when_text(rec->time_ms, when));
-	put_json("txn", refd_txid_hex(&rec->txid, txid));
-	put_json("repo", rec->repo);
-	put_json("ref", c->name);
-	put_json("status", refd_status_name(c->status));
+	json_begin(&j, NULL, '{');
+	add_position(&j, ans, rec->lsn, c->nr);
+	json_count(&j, "lsn", rec->lsn);
+	json_count(&j, "nr", c->nr);
+	json_count(&j, "time_ms", rec->time_ms);
+	json_text(&j, "time", when_text(rec->time_ms, when));
+	json_text(&j, "txn", refd_txid_hex(&rec->txid, txid));
+	json_text(&j, "repo", rec->repo);
+	json_text(&j, "ref", c->name);
+	json_text(&j, "status", refd_status_name(c->status));
 	if (c->has_old)
-		put_json("old",
+		json_text(&j, "old",
 		    refd_oid_hex_as(&c->old_oid, rec->object_format, hex));
 	if (c->has_new)
-		put_json("new",
+		json_text(&j, "new",
 		    refd_oid_hex_as(&c->new_oid, rec->object_format, hex));
-	put_json_some("target", c->target);
+	json_text(&j, "target", c->target);
 	if (c->text) {
 		git_messages_text(c->status, c->text, &text);
-		put_json("text", text.data);
+		json_text(&j, "text", text.data);
 	}
 	text_done(&text);
-	put_json_some("message", rec->message);
-	put_json_some("committer", rec->committer);
-	put_who(rec);
+	json_text(&j, "message", rec->message);
+	json_text(&j, "committer", rec->committer);
+	add_who(&j, rec);
 	if (rec->voids)
-		printf(",\"voids\":%" PRIu64, rec->voids);
-	puts("}");
+		json_count(&j, "voids", rec->voids);
+	json_end(&j, '}');
+	putchar('\n');
 }
 
 void print_change(const struct refd_answer *ans, const struct refd_change *c,
@@ -207,10 +199,14 @@ void print_change(const struct refd_answer *ans, const struct refd_change *c,
 
 void print_gap(const struct refd_answer *ans, enum print_form form)
 {
+	struct json j = { .to = stdout };
+
 	if (form == PRINT_JSON) {
-		putchar('{');
-		put_position(ans, ans->gap, 0);
-		printf(",\"gap\":%" PRIu64 "}\n", ans->gap);
+		json_begin(&j, NULL, '{');
+		add_position(&j, ans, ans->gap, 0);
+		json_count(&j, "gap", ans->gap);
+		json_end(&j, '}');
+		putchar('\n');
 	}
 	say_warning("what happened up to %" PRIu64
 		    " is not known any more, and "

@@ -1,13 +1,13 @@
 #include "client/request/output.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/request/git_messages.h"
-#include "proto/lib/print.h"
+#include "proto/lib/json.h"
 
-/* A text of one line: it ends where the next line would begin. */
+/* Control bytes become blanks, so that S stays on one line. */
 static void print_line(const char *s)
 {
 	for (; *s; s++)
@@ -15,8 +15,7 @@ static void print_line(const char *s)
 	putchar('\n');
 }
 
-/* One that could not be may have line feeds in it, and worse. Any other byte a
- * ref may have. */
+/* The name of a rejected ref may have control bytes. */
 static void print_name(const char *s)
 {
 	for (; *s; s++)
@@ -48,64 +47,62 @@ void output_porcelain(const struct refd_answer *ans)
 	    refd_outcome_name(ans->outcome));
 }
 
-static void json_result(const struct refd_result *res,
+static void add_result(struct json *j, const struct refd_result *res,
     enum refd_object_format format)
 {
 	struct text text = { 0 };
 	char hex[REFD_OID_MAX_HEX + 1];
 
-	fputs("{\"ref\":", stdout);
-	print_json_string(stdout, res->name);
-	printf(",\"status\":\"%s\"", refd_status_name(res->status));
+	json_begin(j, NULL, '{');
+	json_text(j, "ref", res->name);
+	json_text(j, "status", refd_status_name(res->status));
 	if (res->has_found)
-		printf(",\"found\":\"%s\"",
+		json_text(j, "found",
 		    refd_oid_hex_as(&res->found, format, hex));
 	if (res->status != REFD_OK) {
-		fputs(",\"text\":", stdout);
 		git_messages_text(res->status, res->text, &text);
-		print_json_string(stdout, text.data);
+		json_text(j, "text", text.data);
 	}
 	text_done(&text);
-	putchar('}');
+	json_end(j, '}');
 }
 
 void output_json(const struct refd_answer *ans)
 {
 	char id[REFD_TXID_HEX + 1], token[REFD_TOKEN_MAX + 1];
+	struct json j = { .to = stdout };
 	size_t i;
 
-	printf("{\"txn\":\"%s\",\"outcome\":\"%s\"",
-	    refd_txid_hex(&ans->txid, id), refd_outcome_name(ans->outcome));
+	json_begin(&j, NULL, '{');
+	json_text(&j, "txn", refd_txid_hex(&ans->txid, id));
+	json_text(&j, "outcome", refd_outcome_name(ans->outcome));
 	if (ans->lsn)
-		printf(",\"token\":\"%s\"",
+		json_text(&j, "token",
 		    refd_token_text(ans->journal, ans->lsn, token));
-	fputs(",\"refs\":[", stdout);
-	for (i = 0; i < ans->nr_results; i++) {
-		if (i)
-			putchar(',');
-		json_result(&ans->results[i], ans->object_format);
-	}
-	puts("]}");
+	json_begin(&j, "refs", '[');
+	for (i = 0; i < ans->nr_results; i++)
+		add_result(&j, &ans->results[i], ans->object_format);
+	json_end(&j, ']');
+	json_end(&j, '}');
+	putchar('\n');
 }
 
-/* As JSON spells them: no sign, no leading zero. */
+/* Is S a number of JSON? One with a sign or a leading zero is not. */
 static bool is_number(const char *s)
 {
 	return *s && strlen(s) < 16 && strspn(s, "0123456789") == strlen(s) &&
 	    (s[0] != '0' || !s[1]);
 }
 
-static void json_pair(const char *key, const char *value)
+static void add_pair(struct json *j, const char *key, const char *value)
 {
-	print_json_string(stdout, key);
-	putchar(':');
 	if (is_number(value))
-		fputs(value, stdout);
+		json_value(j, key, value);
 	else
-		print_json_string(stdout, value);
+		json_text(j, key, value);
 }
 
-/* Of "kind.name" the length of the first word; 0: it is of no row. */
+/* The length of the kind of "kind.name"; 0: the pair is not in a row. */
 static size_t kind_len(const struct refd_pair *pair)
 {
 	const char *period = strchr(pair->key, '.');
@@ -113,43 +110,44 @@ static size_t kind_len(const struct refd_pair *pair)
 	return period ? (size_t)(period - pair->key) : 0;
 }
 
-/* Those of the first one's kind, as an array of objects; returns how many. */
-static size_t json_rows(const struct refd_pair *pairs, size_t nr)
+/* Adds the pairs of the first one's kind as an array of objects. Returns the
+ * number of pairs. */
+static size_t add_rows(struct json *j, const struct refd_pair *pairs, size_t nr)
 {
 	size_t len = kind_len(&pairs[0]), i;
-	bool begins;
+	char *kind = xasprintf("%.*s", (int)len, pairs[0].key);
 
-	printf("\"%.*s\":[", (int)len, pairs[0].key);
+	json_begin(j, kind, '[');
 	for (i = 0; i < nr && kind_len(&pairs[i]) == len &&
-	    !strncmp(pairs[i].key, pairs[0].key, len);
+	    has_prefix(pairs[i].key, kind);
 	    i++) {
-		begins = !strcmp(pairs[i].key, pairs[0].key);
-		if (i)
-			fputs(begins ? "},{" : ",", stdout);
-		else
-			putchar('{');
-		json_pair(pairs[i].key + len + 1, pairs[i].value);
+		if (i && !strcmp(pairs[i].key, pairs[0].key))
+			json_end(j, '}');
+		if (!strcmp(pairs[i].key, pairs[0].key))
+			json_begin(j, NULL, '{');
+		add_pair(j, pairs[i].key + len + 1, pairs[i].value);
 	}
-	fputs("}]", stdout);
+	json_end(j, '}');
+	json_end(j, ']');
+	free(kind);
 	return i;
 }
 
 void output_json_pairs(const struct refd_pair *pairs, size_t nr)
 {
+	struct json j = { .to = stdout };
 	size_t i = 0;
 
-	putchar('{');
-	while (i < nr) {
-		if (i)
-			putchar(',');
+	json_begin(&j, NULL, '{');
+	while (i < nr)
 		if (kind_len(&pairs[i])) {
-			i += json_rows(&pairs[i], nr - i);
-			continue;
+			i += add_rows(&j, pairs + i, nr - i);
+		} else {
+			add_pair(&j, pairs[i].key, pairs[i].value);
+			i++;
 		}
-		json_pair(pairs[i].key, pairs[i].value);
-		i++;
-	}
-	puts("}");
+	json_end(&j, '}');
+	putchar('\n');
 }
 
 static const char *or_null(bool given, const struct refd_oid *oid,
@@ -158,7 +156,7 @@ static const char *or_null(bool given, const struct refd_oid *oid,
 	return given ? refd_oid_hex(oid, hex) : "(null)";
 }
 
-/* What must not exist has the null oid for its old value. */
+/* A ref that must not exist has the null oid as its old value. */
 static bool says_old(const struct refd_update *u)
 {
 	switch (u->action) {
@@ -184,7 +182,7 @@ void output_rejected(const struct refd_update *u, const char *name,
 	    u->action != REFD_VERIFY && u->action != REFD_SYMREF_VERIFY;
 	bool has_old = says_old(u);
 
-	/* git refuses objects before it thinks of what "create" means. */
+	/* git refuses the object before it looks at "create". */
 	if (u->action == REFD_CREATE && git_messages_is_bad_value(res->status))
 		has_old = false;
 	printf("rejected %s %s %s ", name,

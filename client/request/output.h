@@ -1,6 +1,6 @@
 /*
- * What became of a transaction, on standard output, for programs.
- * One thread; nothing is flushed.
+ * The outcome of a transaction on standard output, for programs. One thread;
+ * nothing is flushed.
  */
 #ifndef CLIENT_REQUEST_OUTPUT_H
 #define CLIENT_REQUEST_OUTPUT_H
@@ -19,8 +19,8 @@ void output_json(const struct refd_answer *ans);
  * the ref. */
 void output_rejected(const struct refd_update *u, const char *name,
     const struct refd_result *res);
-/* {"key":"value","count":3,...} and a newline. Neighbours "kind.key" are an
- * array "kind" of objects, each begun by the first of the keys. */
+/* {"key":"value","count":3,...} and a newline. Adjacent pairs "kind.key" become
+ * an array "kind" of objects. The first key of the kind begins an object. */
 void output_json_pairs(const struct refd_pair *pairs, size_t nr);
 
 #endif

@@ -1,10 +1,9 @@
 #include "client/restore/restore_print.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "client/base/cli.h"
-#include "proto/lib/print.h"
+#include "proto/lib/json.h"
 
 static void add_command(struct text *line, const struct refd_update *u)
 {
@@ -20,7 +19,7 @@ static void add_command(struct text *line, const struct refd_update *u)
 		text_addf(line, "update %s %s %s", u->name, new, old);
 }
 
-void restore_print_commands(const struct changes *changes)
+static void print_updates(const struct changes *changes, bool for_people)
 {
 	struct text line = { 0 };
 	size_t i;
@@ -28,22 +27,22 @@ void restore_print_commands(const struct changes *changes)
 	for (i = 0; i < changes->nr; i++) {
 		text_clear(&line);
 		add_command(&line, &changes->updates[i]);
-		puts(line.data);
+		if (for_people)
+			say("%s", line.data);
+		else
+			puts(line.data);
 	}
 	text_done(&line);
 }
 
+void restore_print_commands(const struct changes *changes)
+{
+	print_updates(changes, false);
+}
+
 void restore_print_plan(const struct changes *changes)
 {
-	struct text line = { 0 };
-	size_t i;
-
-	for (i = 0; i < changes->nr; i++) {
-		text_clear(&line);
-		add_command(&line, &changes->updates[i]);
-		say("%s", line.data);
-	}
-	text_done(&line);
+	print_updates(changes, true);
 }
 
 /* ---- notes ---- */
@@ -109,52 +108,51 @@ static const char *left_name(enum restore_verdict verdict)
 	return NULL;
 }
 
-static void json_ref(const struct plan_ref *ref)
+static void add_ref(struct json *j, const struct plan_ref *ref)
 {
 	char hex[REFD_OID_HEX + 1];
 
-	fputs("{\"ref\":", stdout);
-	print_json_string(stdout, ref->name);
+	json_begin(j, NULL, '{');
+	json_text(j, "ref", ref->name);
 	if (ref->verdict == PLAN_RESTORE) {
-		printf(",\"old\":\"%s\"", refd_oid_hex(&ref->now, hex));
-		printf(",\"new\":\"%s\"", refd_oid_hex(&ref->then, hex));
+		json_text(j, "old", refd_oid_hex(&ref->now, hex));
+		json_text(j, "new", refd_oid_hex(&ref->then, hex));
 		if (ref->git_since || ref->git_around)
-			fputs(",\"git\":true", stdout);
-	} else {
-		printf(",\"why\":\"%s\"", left_name(ref->verdict));
+			json_flag(j, "git", true);
 	}
-	putchar('}');
+	json_text(j, "why", left_name(ref->verdict));
+	json_end(j, '}');
 }
 
-static void json_list(const struct restore_plan *plan, bool is_left)
+static void add_refs(struct json *j, const char *key,
+    const struct restore_plan *plan, bool is_left)
 {
-	const char *sep = "";
 	size_t i;
 
-	for (i = 0; i < plan->nr; i++) {
-		if ((plan->refs[i].verdict != PLAN_RESTORE) != is_left)
-			continue;
-		fputs(sep, stdout);
-		json_ref(&plan->refs[i]);
-		sep = ",";
-	}
+	json_begin(j, key, '[');
+	for (i = 0; i < plan->nr; i++)
+		if ((plan->refs[i].verdict != PLAN_RESTORE) == is_left)
+			add_ref(j, &plan->refs[i]);
+	json_end(j, ']');
 }
 
 void restore_print_json(const struct restore_plan *plan,
     const struct point_in_time *m, const char *repo, bool dry_run)
 {
+	struct json j = { .to = stdout };
 	char number[32];
 
-	fputs("{\"repo\":", stdout);
-	print_json_string(stdout, repo);
-	printf(",\"to\":\"%s\"", point_in_time_number(m, number));
+	json_begin(&j, NULL, '{');
+	json_text(&j, "repo", repo);
+	json_text(&j, "to", point_in_time_number(m, number));
 	if (m->ms)
-		printf(",\"time_ms\":%" PRIu64, m->ms);
-	printf(",\"dry_run\":%s,\"updates\":[", dry_run ? "true" : "false");
-	json_list(plan, false);
-	fputs("],\"left\":[", stdout);
-	json_list(plan, true);
-	printf("],\"unknown\":%zu}\n", plan->nr_unknown);
+		json_count(&j, "time_ms", m->ms);
+	json_flag(&j, "dry_run", dry_run);
+	add_refs(&j, "updates", plan, false);
+	add_refs(&j, "left", plan, true);
+	json_count(&j, "unknown", plan->nr_unknown);
+	json_end(&j, '}');
+	putchar('\n');
 }
 
 void restore_print_summary(const struct restore_plan *plan,

@@ -1,39 +1,6 @@
 #include "proto/lib/print.h"
 
-/* The length of the UTF-8 sequence at S; 0: there is none. */
-static size_t utf8_len(const char *s)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	size_t len, i;
-	unsigned c;
-
-	if (u[0] < 0x80)
-		return 1;
-	if (u[0] < 0xc2 || u[0] > 0xf4)
-		return 0;
-	len = u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
-	c = u[0] & (0xffU >> (len + 1));
-	for (i = 1; i < len; i++) {
-		if ((u[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (u[i] & 0x3f);
-	}
-	if ((len == 3 && c < 0x800) || (len == 4 && c < 0x10000) ||
-	    (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-		return 0;
-	return len;
-}
-
-/* The control character at S: below a blank, DEL, or U+0080 to U+009F. 0:
- * there is none. */
-static unsigned control(const char *s)
-{
-	const unsigned char *u = (const unsigned char *)s;
-
-	if (u[0] < ' ' || u[0] == 0x7f)
-		return u[0];
-	return u[0] == 0xc2 && u[1] < 0xa0 ? u[1] : 0;
-}
+#include "proto/lib/utf8.h"
 
 void print_visible(FILE *to, const char *s)
 {
@@ -41,7 +8,7 @@ void print_visible(FILE *to, const char *s)
 
 	while (*s) {
 		len = utf8_len(s);
-		if (!len || control(s))
+		if (!len || utf8_control(s))
 			putc('?', to);
 		else
 			fwrite(s, 1, len, to);
@@ -59,8 +26,8 @@ void print_json_string(FILE *to, const char *s)
 		if (!len) {
 			fputs("\\ufffd", to);
 			s++;
-		} else if (control(s)) {
-			fprintf(to, "\\u%04x", control(s));
+		} else if (utf8_control(s)) {
+			fprintf(to, "\\u%04x", utf8_control(s));
 			s += len;
 		} else {
 			if (*s == '"' || *s == '\\')

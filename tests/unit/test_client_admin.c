@@ -71,8 +71,8 @@ START_TEST(test_show)
 	looks(show_span, 3725, "1:02:05");
 	looks(show_span, 90061, "1d 01:01:01");
 	looks(show_moment, 0, "1970-01-01T00:00:00Z");
-	show_name(&t, "a\033[31m\177\302\233b\303\274");
-	ck_assert_str_eq(t.data, "a?[31m?\302?b\303\274");
+	text_add_visible(&t, "a\033[31m\177\302\233b\303\274");
+	ck_assert_str_eq(t.data, "a?[31m??b\303\274");
 	text_clear(&t);
 	show_end(&t, "/srv/git/\303\274\303\274.git", 9);
 	ck_assert_str_eq(t.data, "...\303\274\303\274.git");

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/lib/array.h"
 #include "proto/lib/utf8.h"
 
 static void PRINTF_LIKE(2, 0)
@@ -117,6 +118,15 @@ void *xcalloc(size_t nr, size_t size)
 	if (!zeroed)
 		die("out of memory");
 	return zeroed;
+}
+
+void *xroom(void *items, size_t nr, size_t *size, size_t each)
+{
+	void *room = array_room(items, nr, size, each);
+
+	if (!room)
+		die("out of memory");
+	return room;
 }
 
 char *xstrdup(const char *s)

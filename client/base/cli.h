@@ -58,6 +58,8 @@ void cli_help(const struct command *c, FILE *to, int status)
 
 void *xrealloc(void *old, size_t size);
 void *xcalloc(size_t nr, size_t size);
+/* array_room(), for an array that holds NR items of EACH bytes. */
+void *xroom(void *items, size_t nr, size_t *size, size_t each);
 char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 

@@ -14,10 +14,7 @@
 
 static void add(struct heads *h, char *name)
 {
-	if (h->nr == h->size) {
-		h->size = 2 * h->size + 4;
-		h->names = xrealloc(h->names, h->size * sizeof(*h->names));
-	}
+	h->names = xroom(h->names, h->nr, &h->size, sizeof(*h->names));
 	h->names[h->nr++] = name;
 }
 

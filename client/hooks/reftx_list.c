@@ -52,11 +52,8 @@ static struct reftx_entry *append(struct reftx_list *list,
 {
 	struct reftx_entry *e;
 
-	if (list->nr == list->size) {
-		list->size = 2 * list->size + 16;
-		list->entries = xrealloc(list->entries,
-		    list->size * sizeof(*list->entries));
-	}
+	list->entries =
+	    xroom(list->entries, list->nr, &list->size, sizeof(*list->entries));
 	e = &list->entries[list->nr++];
 	memset(e, 0, sizeof(*e));
 	e->u = u;

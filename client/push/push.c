@@ -148,11 +148,8 @@ static struct push_command *add_command(struct push *push, const char *name,
 	struct push_command *c;
 	struct text copy = { 0 };
 
-	if (push->nr == push->size) {
-		push->size = 2 * push->size + 16;
-		push->commands = xrealloc(push->commands,
-		    push->size * sizeof(*push->commands));
-	}
+	push->commands = xroom(push->commands, push->nr, &push->size,
+	    sizeof(*push->commands));
 	c = &push->commands[push->nr++];
 	memset(c, 0, sizeof(*c));
 	text_add(&copy, name, len);

@@ -14,11 +14,7 @@ void changes_add(struct changes *c, const struct refd_update *u)
 {
 	struct refd_update *mine;
 
-	if (c->nr == c->size) {
-		c->size = 2 * c->size + 16;
-		c->updates =
-		    xrealloc(c->updates, c->size * sizeof(*c->updates));
-	}
+	c->updates = xroom(c->updates, c->nr, &c->size, sizeof(*c->updates));
 	mine = &c->updates[c->nr++];
 	*mine = *u;
 	mine->name = copy(u->name);

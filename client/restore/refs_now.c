@@ -26,10 +26,7 @@ static bool take_line(struct refs_now *now, char *line)
 	*target++ = '\0';
 	ref.name = name;
 	ref.is_symbolic = *target != '\0';
-	if (now->nr == now->size) {
-		now->size = now->size ? 2 * now->size : 256;
-		now->refs = xrealloc(now->refs, now->size * sizeof(ref));
-	}
+	now->refs = xroom(now->refs, now->nr, &now->size, sizeof(ref));
 	now->refs[now->nr++] = ref;
 	return true;
 }

@@ -30,10 +30,7 @@ static struct ref_then *get(struct refs_then *p, const char *name)
 		return ref;
 	ref = xcalloc(1, sizeof(*ref));
 	ref->name = xstrdup(name);
-	if (p->nr == p->size) {
-		p->size = p->size ? 2 * p->size : 64;
-		p->refs = xrealloc(p->refs, p->size * sizeof(*p->refs));
-	}
+	p->refs = xroom(p->refs, p->nr, &p->size, sizeof(*p->refs));
 	p->refs[p->nr++] = ref;
 	if (!tsearch(ref, &p->tree, compare))
 		die("out of memory");

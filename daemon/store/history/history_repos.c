@@ -33,6 +33,7 @@
 #include "daemon/store/history/history_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
+#include "proto/lib/array.h"
 
 /* ---- which one ---- */
 

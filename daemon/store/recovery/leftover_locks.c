@@ -22,9 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/refs/token.h"
+#include "proto/lib/array.h"
 #include "proto/limits.h"
 
 struct token_inode {

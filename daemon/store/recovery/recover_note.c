@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/recovery/recover_internal.h"
+#include "proto/lib/array.h"
 
 static int add_row(struct recover_notes *notes, const struct journal_row *row,
     const struct record *rec)

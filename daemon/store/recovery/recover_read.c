@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/recovery/recover_internal.h"
+#include "proto/lib/array.h"
 
 /* ---- starts ---- */
 

@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/loose.h"
+#include "proto/lib/array.h"
 
 static int remember_aborted(struct replay_members *list,
     const struct replay_row *row, const struct record_member *member,

@@ -21,9 +21,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/refs/packed_file.h"
 #include "daemon/store/refs/packed_internal.h"
+#include "proto/lib/array.h"
 
 #define HEADER "# pack-refs with:"
 

@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/refs/packed_internal.h"
+#include "proto/lib/array.h"
 
 /* git compares packed-refs by whole seconds and inode: for so long the
  * replaced file's inode must not come back. */

@@ -1,8 +1,8 @@
 /*
  * Growing arrays. Any thread; nothing blocks or logs.
  */
-#ifndef BASE_ARRAY_H
-#define BASE_ARRAY_H
+#ifndef PROTO_LIB_ARRAY_H
+#define PROTO_LIB_ARRAY_H
 
 #include <stdlib.h>
 

@@ -128,8 +128,7 @@ static void print_pairs(const struct refd_answer *ans)
 		text_add_visible(&t, ans->pairs[i].value);
 		text_addc(&t, '\n');
 	}
-	fputs(t.data ? t.data : "", stdout);
-	text_done(&t);
+	text_print(&t);
 }
 
 /* One line for each stalled stage. */
@@ -143,8 +142,7 @@ static void print_stalls(const struct refd_answer *ans)
 		text_add_visible(&t, row_value(&row, "text"));
 		text_addc(&t, '\n');
 	}
-	fputs(t.data ? t.data : "", stdout);
-	text_done(&t);
+	text_print(&t);
 }
 
 /* The last errors and warnings of the daemon's log, oldest first. */
@@ -164,8 +162,7 @@ static void print_log(const struct refd_answer *ans)
 		text_add_visible(&t, row_value(&rows[nr], "text"));
 		text_addc(&t, '\n');
 	}
-	fputs(t.data ? t.data : "", stdout);
-	text_done(&t);
+	text_print(&t);
 }
 
 static int run_status(const struct command *c, int argc, char **argv)

@@ -159,8 +159,7 @@ static void print_lock(const struct lock *lock)
 	text_addc(&t, '\n');
 	add_holder(&t, lock);
 	add_waits(&t, lock);
-	fputs(t.data, stdout);
-	text_done(&t);
+	text_print(&t);
 }
 
 /* ---- for programs ---- */

@@ -50,8 +50,7 @@ static void print_slow(const struct row *row)
 		text_add_visible(&t, row_value(row, "sid"));
 	}
 	text_addc(&t, '\n');
-	fputs(t.data, stdout);
-	text_done(&t);
+	text_print(&t);
 }
 
 static int run_slowlog(const struct command *c, int argc, char **argv)

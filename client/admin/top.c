@@ -195,9 +195,8 @@ static int run_top(const struct command *c, int argc, char **argv)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	} else {
 		frame_render(&ans, 0, columns, &frame);
-		fputs(frame.data, stdout);
+		text_print(&frame);
 	}
-	text_done(&frame);
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }

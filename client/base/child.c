@@ -11,8 +11,17 @@
 
 extern char **environ;
 
-/* posix_spawn(3) wants to be allowed to write to them. FIRST, where there is
- * one, comes before the others. */
+struct launch {
+	const char *const *argv;
+	int in, out, err; /* -1: /dev/null for IN, inherited for the others */
+	const char *dir;  /* NULL: the current directory */
+	char *const *env; /* NULL: the environment of this process */
+	bool has_group;   /* a process group of its own */
+	bool is_hook;     /* may be a script without "#!" */
+};
+
+/* posix_spawn(3) takes arguments that are not const. FIRST, unless NULL, comes
+ * in front. */
 static char **copy_arguments(const char *const argv[], const char *first)
 {
 	size_t n = 0, at = 0;
@@ -27,46 +36,73 @@ static char **copy_arguments(const char *const argv[], const char *first)
 	return args;
 }
 
-/* SIGPIPE, ignored here, would be handed on. */
-static void init_attributes(posix_spawnattr_t *attr)
+/* This process ignores SIGPIPE, and a child would inherit that. */
+static void init_attributes(posix_spawnattr_t *attr, bool has_group)
 {
+	short flags = POSIX_SPAWN_SETSIGDEF;
 	sigset_t set;
 
+	if (has_group)
+		flags |= POSIX_SPAWN_SETPGROUP;
 	sigemptyset(&set);
 	sigaddset(&set, SIGPIPE);
 	if (posix_spawnattr_init(attr) ||
 	    posix_spawnattr_setsigdefault(attr, &set) ||
-	    posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGDEF))
+	    posix_spawnattr_setflags(attr, flags))
 		die("out of memory");
 }
 
-/* IN, OUT and ERR_FD are made the child's 0, 1 and 2; negative: /dev/null for
- * the first, the others inherited. */
-static pid_t start(const char *const argv[], int in, int out, int err_fd)
+static int init_actions(posix_spawn_file_actions_t *fa, const struct launch *l)
 {
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t attr;
-	char **args = copy_arguments(argv, NULL);
-	pid_t pid;
 	int err;
 
-	init_attributes(&attr);
-	if (posix_spawn_file_actions_init(&fa))
-		die("out of memory");
-	if (in < 0)
-		err = posix_spawn_file_actions_addopen(&fa, 0, "/dev/null",
+	if (l->in < 0)
+		err = posix_spawn_file_actions_addopen(fa, 0, "/dev/null",
 		    O_RDONLY, 0);
 	else
-		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
-	if (!err && out >= 0)
-		err = posix_spawn_file_actions_adddup2(&fa, out, 1);
-	if (!err && err_fd >= 0)
-		err = posix_spawn_file_actions_adddup2(&fa, err_fd, 2);
+		err = posix_spawn_file_actions_adddup2(fa, l->in, 0);
+	if (!err && l->out >= 0)
+		err = posix_spawn_file_actions_adddup2(fa, l->out, 1);
+	if (!err && l->err >= 0)
+		err = posix_spawn_file_actions_adddup2(fa, l->err, 2);
+	if (!err && l->dir)
+		err = posix_spawn_file_actions_addchdir_np(fa, l->dir);
+	return err;
+}
+
+/* 0 or an errno. */
+static int launch(pid_t *pid, const struct launch *l)
+{
+	char *const *env = l->env ? l->env : environ;
+	char **args = copy_arguments(l->argv, NULL);
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	int err;
+
+	init_attributes(&attr, l->has_group);
+	if (posix_spawn_file_actions_init(&fa))
+		die("out of memory");
+	err = init_actions(&fa, l);
 	if (!err)
-		err = posix_spawnp(&pid, args[0], &fa, &attr, args, environ);
+		err = posix_spawnp(pid, args[0], &fa, &attr, args, env);
+	if (err == ENOEXEC && l->is_hook) {
+		free(args);
+		args = copy_arguments(l->argv, "/bin/sh");
+		err = posix_spawn(pid, args[0], &fa, &attr, args, env);
+	}
 	posix_spawn_file_actions_destroy(&fa);
 	posix_spawnattr_destroy(&attr);
 	free(args);
+	return err;
+}
+
+/* As struct launch has IN, OUT and ERR_FD. */
+static pid_t start(const char *const argv[], int in, int out, int err_fd)
+{
+	struct launch l = { .argv = argv, .in = in, .out = out, .err = err_fd };
+	pid_t pid;
+	int err = launch(&pid, &l);
+
 	if (err)
 		die("cannot run %s: %s", argv[0], strerror(err));
 	return pid;
@@ -83,7 +119,7 @@ static int wait_for(pid_t pid)
 				     WEXITSTATUS(status);
 }
 
-/* What git says of a program of its own that came to a bad end. */
+/* Reports a signal that killed the child, in git's words. */
 static int wait_and_tell(pid_t pid, const char *name)
 {
 	int status = wait_for(pid), signal = status - 128;
@@ -157,38 +193,15 @@ int child_capture_quiet(const char *const argv[], struct text *out)
 	return status;
 }
 
-static int spawn_hook(pid_t *pid, const char *const argv[], const char *dir,
-    char *const env[], int in)
-{
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t attr;
-	char **args = copy_arguments(argv, NULL);
-	int err;
-
-	init_attributes(&attr);
-	err = posix_spawn_file_actions_init(&fa);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&fa, 2, 1);
-	if (!err)
-		err = posix_spawn_file_actions_addchdir_np(&fa, dir);
-	if (!err)
-		err = posix_spawnp(pid, args[0], &fa, &attr, args, env);
-	if (err == ENOEXEC) {
-		free(args);
-		args = copy_arguments(argv, "/bin/sh");
-		err = posix_spawn(pid, args[0], &fa, &attr, args, env);
-	}
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&attr);
-	free(args);
-	return err;
-}
-
 int child_hook(const char *const argv[], const char *dir, char *const env[],
     const struct text *in)
 {
+	struct launch l = { .argv = argv,
+		.out = 2,
+		.err = -1,
+		.dir = dir,
+		.env = env,
+		.is_hook = true };
 	int ends[2], err;
 	size_t at = 0;
 	ssize_t n;
@@ -196,7 +209,8 @@ int child_hook(const char *const argv[], const char *dir, char *const env[],
 
 	fflush(stdout);
 	make_pipe(ends);
-	err = spawn_hook(&pid, argv, dir, env, ends[0]);
+	l.in = ends[0];
+	err = launch(&pid, &l);
 	close(ends[0]);
 	if (err) {
 		close(ends[1]);
@@ -214,39 +228,6 @@ int child_hook(const char *const argv[], const char *dir, char *const env[],
 	return wait_and_tell(pid, argv[0]);
 }
 
-static int spawn_group(pid_t *pid, const char *path, int in, int out,
-    int err_fd)
-{
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t attr;
-	const char *argv[] = { path, NULL };
-	char **args = copy_arguments(argv, NULL);
-	int err;
-
-	init_attributes(&attr);
-	err = posix_spawnattr_setflags(&attr,
-	    POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-	if (!err)
-		err = posix_spawn_file_actions_init(&fa);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&fa, out, 1);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&fa, err_fd, 2);
-	if (!err)
-		err = posix_spawn(pid, path, &fa, &attr, args, environ);
-	if (err == ENOEXEC) {
-		free(args);
-		args = copy_arguments(argv, "/bin/sh");
-		err = posix_spawn(pid, args[0], &fa, &attr, args, environ);
-	}
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&attr);
-	free(args);
-	return err;
-}
-
 static void set_nonblocking(int fd)
 {
 	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
@@ -255,12 +236,17 @@ static void set_nonblocking(int fd)
 
 bool partner_start(struct partner *d, const char *path)
 {
+	const char *argv[] = { path, NULL };
+	struct launch l = { .argv = argv, .has_group = true, .is_hook = true };
 	int to[2], from[2], errs[2], err;
 
 	make_pipe(to);
 	make_pipe(from);
 	make_pipe(errs);
-	err = spawn_group(&d->pid, path, to[0], from[1], errs[1]);
+	l.in = to[0];
+	l.out = from[1];
+	l.err = errs[1];
+	err = launch(&d->pid, &l);
 	close(to[0]);
 	close(from[1]);
 	close(errs[1]);

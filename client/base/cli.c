@@ -208,6 +208,12 @@ void text_add_visible(struct text *t, const char *s)
 	}
 }
 
+void text_print(struct text *t)
+{
+	fwrite(t->data, 1, t->len, stdout);
+	text_done(t);
+}
+
 void text_clear(struct text *t)
 {
 	t->len = 0;

@@ -77,6 +77,8 @@ void text_addf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Control characters, which could move the cursor of a terminal, and bytes that
  * are not UTF-8 become "?". */
 void text_add_visible(struct text *t, const char *s);
+/* Writes T to standard output, and then text_done(). */
+void text_print(struct text *t);
 void text_clear(struct text *t);
 void text_done(struct text *t);
 /* Appends all bytes of FD. 0 or negative errno; -EFBIG: more than MAX bytes. */

@@ -1,6 +1,5 @@
 #include "client/log/log.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -201,8 +200,7 @@ static bool log_some(struct asking *a, struct refd *r)
 
 	err = refd_log(r, &a->req, QUESTION_MS, &ans);
 	if (err < 0)
-		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
-		    refd_error(r));
+		question_failed(r, err);
 	question_refused(&ans);
 	print_all(a, &ans);
 	more = ans.more;
@@ -239,8 +237,7 @@ static void watch_all(struct asking *a, struct refd *r)
 		asked = a->req.select;
 		err = refd_watch(r, &a->req, -1, &ans);
 		if (err < 0)
-			die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
-			    refd_error(r));
+			question_failed(r, err);
 		if (is_passing(&ans)) {
 			refd_nap(NAP_MS, REFD_FOREVER);
 		} else {
@@ -268,7 +265,7 @@ static void find_tail(struct asking *a, struct refd *r)
 		select->limit = left < REFD_CHANGES_MAX ? (uint32_t)left : 0;
 		err = refd_log(r, &a->req, QUESTION_MS, &ans);
 		if (err < 0)
-			die_with(EXIT_AWAY, "%s", refd_error(r));
+			question_failed(r, err);
 		question_refused(&ans);
 		left -= ans.nr_changes;
 		more = ans.more;

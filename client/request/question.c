@@ -111,14 +111,18 @@ void question_refused(const struct refd_answer *ans)
 				      refd_status_text(ans->status));
 }
 
+void question_failed(struct refd *r, int err)
+{
+	die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", refd_error(r));
+}
+
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans)
 {
 	int err = refd_call(r, req, timeout_ms, ans);
 
 	if (err < 0)
-		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
-		    refd_error(r));
+		question_failed(r, err);
 	question_refused(ans);
 }
 

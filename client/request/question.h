@@ -40,6 +40,9 @@ struct refd *question_connect_admin(const char *option);
 /* Waits for the answer. A failure or a refusal ends the program. */
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
+/* Ends the program because of ERR of the last call of R: see question_connect.
+ */
+void question_failed(struct refd *r, int err) __attribute__((noreturn));
 /* A REFUSED answer ends the program. */
 void question_refused(const struct refd_answer *ans);
 /* Sends VERB through R, which is freed. The answer is of kind PAIRS. */

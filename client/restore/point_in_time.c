@@ -1,6 +1,5 @@
 #include "client/restore/point_in_time.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,8 +143,7 @@ void point_in_time_ask(struct refd *r, struct refd_request *req,
 	int err = refd_log(r, req, QUESTION_MS, ans);
 
 	if (err < 0)
-		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
-		    refd_error(r));
+		question_failed(r, err);
 	question_refused(ans);
 }
 

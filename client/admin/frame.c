@@ -8,12 +8,12 @@
 #include "client/admin/show.h"
 
 #define HEAD_LINES 6
-/* Of a table of the busiest: an empty line, its head. */
+/* An empty line and the heading of a table. */
 #define TABLE_LINES 2
 #define RATE_WIDTH  10
 #define NAME_MIN    12
 
-/* What follows column COLUMNS of the line that begins at BEGIN is cut. */
+/* Cuts the line that begins at BEGIN after COLUMNS columns. */
 static void end_line(struct text *t, size_t begin, size_t columns)
 {
 	size_t at = begin, seen = 0;
@@ -109,7 +109,7 @@ static void add_rate(struct text *t, uint64_t nr, uint64_t ms)
 	text_done(&rate);
 }
 
-/* A client's name is its account's number, and perhaps more. */
+/* The name of a client begins with the number of its account. */
 static void full_name(struct text *full, const char *kind, const char *name)
 {
 	char *rest;
@@ -147,7 +147,8 @@ static size_t widest(const struct refd_answer *ans, const char *kind)
 	return width;
 }
 
-/* As wide as the names are, so that an eye finds the number beside one. */
+/* The column is as wide as the names, so that the numbers stand close to them.
+ */
 static size_t name_width(const struct refd_answer *ans, size_t columns)
 {
 	size_t repos = widest(ans, "repo"), clients = widest(ans, "client");
@@ -203,7 +204,7 @@ void frame_render(const struct refd_answer *ans, size_t lines, size_t columns,
 	if (lines < HEAD_LINES + 2 * TABLE_LINES + 2)
 		return;
 	room = lines - HEAD_LINES - 2 * TABLE_LINES;
-	/* Clients get no more than a third, unless there is room. */
+	/* Clients get at most a third, unless there is room. */
 	if (clients + repos > room) {
 		third = room < 6 ? 1 : room / 3;
 		if (clients > third)

@@ -10,7 +10,7 @@
 
 #define COMMAND_MAX 100
 
-/* Calls LOOK for each process until it says true. */
+/* Calls LOOK for each process until LOOK returns true. */
 static uint64_t each_process(bool (*look)(const char *proc, const void *arg),
     const void *arg)
 {

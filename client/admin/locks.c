@@ -1,6 +1,6 @@
 /*
- * refd locks: which lock files transactions wait for, or sessions hold; how old
- * they are, and who holds them.
+ * refd locks: lists the lock files that transactions wait for or sessions hold,
+ * with their age and their holders.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,16 +16,16 @@
 #include "client/request/question.h"
 #include "proto/lib/json.h"
 
-/* All that is said of one lock file. */
+/* The report on one lock file. */
 struct lock {
 	const char *file;
-	struct row waits, held; /* the first of each; zeroes: none */
+	struct row waits, held; /* the first row of each kind; zeroes: none */
 	size_t nr_waits;
-	uint64_t waited_ms; /* the longest */
+	uint64_t waited_ms; /* the longest wait */
 	bool is_there;
 	uint64_t age_s;
-	uint64_t pid;     /* who holds it; 0: nobody knows */
-	bool pid_guessed; /* only by where it is at work */
+	uint64_t pid;     /* the holder; 0: unknown */
+	bool pid_guessed; /* by its working directory */
 };
 
 static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
@@ -62,7 +62,7 @@ static struct lock *collect(const struct refd_answer *ans, size_t *nr)
 	return locks;
 }
 
-/* The repository that FILE is in, or what is around it. */
+/* The repository of FILE, or the directory around it. */
 static char *repo_of(const char *file)
 {
 	char *copy = xstrdup(file), *at = strstr(copy, "/refs/");
@@ -74,7 +74,8 @@ static char *repo_of(const char *file)
 	return copy;
 }
 
-/* Of a bare repository that is its directory; else git is at work above. */
+/* git works in the directory of a bare repository, otherwise in the directory
+ * above .git. */
 static uint64_t guess(const char *file)
 {
 	char *repo = repo_of(file), *end;

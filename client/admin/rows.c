@@ -23,7 +23,7 @@ uint64_t rows_number(const struct refd_answer *ans, const char *key)
 	return number_of(rows_value(ans, key));
 }
 
-/* What follows "KIND." in KEY, or NULL. */
+/* The part of KEY after "KIND.", or NULL. */
 static const char *of_kind(const char *key, const char *kind)
 {
 	size_t len = strlen(kind);

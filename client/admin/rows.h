@@ -1,7 +1,7 @@
 /*
- * An answer of pairs, with the rows in it: pairs whose keys begin with the
- * same word and a period; the first key of a kind begins each row. All that is
- * returned is borrowed from the answer. One thread.
+ * Reads an answer of pairs. A row is a sequence of pairs "kind.key"; the first
+ * key of a kind begins each row. Results are borrowed from the answer. One
+ * thread.
  */
 #ifndef CLIENT_ADMIN_ROWS_H
 #define CLIENT_ADMIN_ROWS_H
@@ -12,17 +12,17 @@
 
 #include "proto/message.h"
 
-/* A pair outside of rows; "" and 0 where there is none. */
+/* The value of a pair outside of rows; without one, "" and 0. */
 const char *rows_value(const struct refd_answer *ans, const char *key);
 uint64_t rows_number(const struct refd_answer *ans, const char *key);
 
 struct row {
 	const struct refd_answer *ans;
 	const char *kind;
-	size_t begin, end; /* of its pairs */
+	size_t begin, end; /* the range of its pairs */
 };
 
-/* The next row of KIND; the first one where ROW is zeroes. */
+/* The next row of KIND; the first row if ROW is all zeroes. */
 bool row_next(const struct refd_answer *ans, const char *kind, struct row *row);
 const char *row_value(const struct row *row, const char *key);
 uint64_t row_number(const struct row *row, const char *key);

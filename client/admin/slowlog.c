@@ -1,4 +1,4 @@
-/* refd slowlog: the last transactions that took long, and what took it. */
+/* refd slowlog: the latest slow transactions, and the cause of each delay. */
 #include <inttypes.h>
 #include <stdio.h>
 

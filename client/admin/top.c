@@ -1,6 +1,6 @@
 /*
- * refd top: what is busy, once a second, on a terminal that is left as it was
- * found; or once, where there is none.
+ * refd top: shows the load, once a second. A terminal is restored at the end.
+ * Without a terminal, one frame is printed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ static void on_end(int number)
 	ended = 1;
 }
 
-/* All of it, or there is no terminal any more. */
+/* False: the terminal is gone. */
 static bool put(const char *s, size_t len)
 {
 	ssize_t n;
@@ -96,7 +96,7 @@ static void screen_size(size_t *lines, size_t *columns)
 	}
 }
 
-/* FRAME, line by line over what was there, so that nothing flickers. */
+/* Writes FRAME over the previous frame line by line, which avoids flicker. */
 static bool draw(const struct text *frame)
 {
 	struct text out = { 0 };
@@ -107,7 +107,7 @@ static bool draw(const struct text *frame)
 	for (; s && *s; s = end + 1) {
 		end = strchr(s, '\n');
 		text_add(&out, s, (size_t)(end - s));
-		/* The last one must not scroll the first away. */
+		/* A newline at the end would scroll the screen. */
 		text_adds(&out, end[1] ? END_OF_LINE : "\033[K");
 	}
 	text_adds(&out, CLEAR_BELOW);
@@ -138,7 +138,7 @@ static void fill(struct refd *r, struct text *frame)
 	refd_answer_done(&ans);
 }
 
-/* False: to be ended. Whatever came of the keyboard but q is nothing. */
+/* False: q was pressed, or a signal came. Other keys are ignored. */
 static bool nap(uint64_t until)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };

@@ -1,6 +1,6 @@
 /*
- * The measuring is done by a child, so that whatever becomes of it, and
- * whoever interrupts it, what was made for it is removed.
+ * A child process does the measurements. Whatever ends the child, the parent
+ * removes the files that were made for it.
  */
 #include "client/bench/bench.h"
 
@@ -57,7 +57,7 @@ static void stop_worker(int sig)
 		kill(worker, sig);
 }
 
-/* Who interrupts us before there is a worker to end is heard then. */
+/* Holds signals back until there is a worker to end. */
 static void hold_signals(bool held)
 {
 	sigset_t set;
@@ -69,7 +69,7 @@ static void hold_signals(bool held)
 	sigprocmask(held ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-/* Ends with its parent, and its clients end with it. */
+/* Ends with its parent. The clients end with the worker. */
 static void work(const struct bench *o, struct scratch *s)
 {
 	signal(SIGINT, SIG_DFL);

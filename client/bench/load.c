@@ -13,10 +13,10 @@
 
 #include "client/base/cli.h"
 
-/* Of all clients together: memory that is reserved, and used as it fills. */
+/* Shared by all clients. The memory is reserved, and used as it fills. */
 #define TIMES_MAX (UINT32_C(1) << 26)
 
-/* Each client's, in memory that all share. */
+/* The results of a client, in shared memory. */
 struct tally {
 	uint64_t done, beaten, failed;
 	uint32_t nr_times;
@@ -62,8 +62,8 @@ static void *shared(size_t size)
 
 /* ---- one client ---- */
 
-/* When the next one is due: gaps between nothing and twice the mean, so that
- * clients neither march in step nor drift from the rate. */
+/* The time of the next transaction. The gaps are random, from zero to twice the
+ * mean, so that the clients do not run in step. */
 static uint64_t next_due(uint64_t due, double gap_us)
 {
 	double part = (double)random() / (double)RAND_MAX;
@@ -120,7 +120,7 @@ static void work(struct run *run, unsigned id, void *opened)
 	}
 }
 
-/* The parent closes the gate once every client stands ready. */
+/* The parent closes the gate once all clients are ready. */
 static void run_client(struct run *run, unsigned id)
 {
 	char byte = 'r';
@@ -151,7 +151,7 @@ static int compare_times(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Each client's times come right behind those of the one before. */
+/* Moves the times of all clients together. */
 static size_t gather(struct run *run)
 {
 	size_t nr = 0;

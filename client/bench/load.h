@@ -1,15 +1,15 @@
 /*
- * Many clients at once, and how long each of their transactions takes. What a
- * transaction is, and with whom, is the contestant's affair; the loop and the
- * clocks are the same for all.
+ * Runs many clients at once and measures the time of each transaction. The
+ * contestant defines a transaction; the loop and the clocks are the same for
+ * all contestants.
  *
- * Each client is a process of its own, which ends with this one. Without a
- * rate it begins its next transaction when the last one is answered (a closed
- * loop: how much goes through). With one, transactions are due at times that
- * don't depend on the answers, and each counts from when it was due, not from
- * when its client got round to it (an open loop: how long it takes).
+ * Each client is a process, which ends with this process. Without a rate, a
+ * client begins its next transaction after the last answer (a closed loop,
+ * which measures throughput). With a rate, transactions have due times that do
+ * not depend on the answers, and a transaction's time counts from its due time
+ * (an open loop, which measures latency).
  *
- * Blocking; one thread. What can't be set up ends the program.
+ * Blocking; one thread. A failed set-up ends the program.
  */
 #ifndef CLIENT_BENCH_LOAD_H
 #define CLIENT_BENCH_LOAD_H
@@ -22,12 +22,13 @@
 
 enum load_outcome {
 	LOAD_DONE,
-	LOAD_BEATEN, /* it was answered, and another was first */
+	LOAD_BEATEN, /* answered: a different client was first */
 	LOAD_FAILED
 };
 
-/* ARG is the contestant's, as it was before the clients parted. Only
- * transaction() is timed. open() may end the program; close() may be NULL. */
+/* ARG belongs to the contestant, with its value before the clients were forked.
+ * Only transaction() is timed. open() may end the program; close() may be NULL.
+ */
 struct load_contestant {
 	void *arg;
 	void *(*open)(void *arg, unsigned client);
@@ -35,8 +36,8 @@ struct load_contestant {
 	void (*close)(void *opened);
 };
 
-/* Of TXNS (each client's) and SECONDS what comes first ends it; 0 is no end,
- * but one of them is needed. RATE: transactions a second, of all together; 0:
+/* The first of TXNS (per client) and SECONDS ends the load; 0 means no limit,
+ * but one of them is required. RATE: transactions per second of all clients; 0:
  * a closed loop. */
 struct load {
 	unsigned clients;
@@ -45,8 +46,8 @@ struct load {
 	double rate;
 };
 
-/* Times are microseconds, of those that were answered. LEAST and MOST: what
- * the client with the fewest and the one with the most were answered. */
+/* Times are in microseconds, of answered transactions. LEAST and MOST: the
+ * smallest and the largest number of answers of a client. */
 struct load_result {
 	uint64_t done, beaten, failed;
 	uint64_t least, most;
@@ -54,10 +55,10 @@ struct load_result {
 	uint32_t p50_us, p99_us, p999_us, max_us;
 };
 
-/* False: a client did not come to its end. */
+/* False: a client failed. */
 bool load_run(const struct load *load, const struct load_contestant *with,
     struct load_result *result);
-/* As one object of JSON, without a newline. */
+/* Prints a JSON object without a newline. */
 void load_print(const struct load_result *result, FILE *to);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "client/base/cli.h"
 
-/* Until it is connected; a transaction may take as long as it takes. */
+/* The time limit of a connection. Transactions have none. */
 #define PATIENCE_MS 60000
 #define NAP_US      2000
 
@@ -20,7 +20,7 @@ struct user {
 	struct stat common;
 	struct refd_update *updates;
 	char (*names)[JOB_NAME_MAX];
-	struct refd_oid found; /* by a SWAP; null: not there */
+	struct refd_oid found; /* the value found by a SWAP; null: no ref */
 };
 
 static void open_repo(struct user *u)
@@ -52,7 +52,7 @@ static void *user_open(void *arg, unsigned client)
 	return u;
 }
 
-/* The first move of a ref makes it, so nothing is said of its old value. */
+/* The first move creates the ref, so it has no old value. */
 static void plan(struct user *u, unsigned nr)
 {
 	const struct job *job = u->on->job;
@@ -139,7 +139,7 @@ static enum load_outcome ping(struct user *u)
 	return outcome;
 }
 
-/* "Busy" is no answer yet: the time that it takes to be heard counts. */
+/* "Busy" is not an answer: its time counts. */
 static enum load_outcome user_transaction(void *opened, unsigned nr)
 {
 	struct user *u = opened;

@@ -1,6 +1,6 @@
 /*
- * refd as a contestant of a load: each client is one connection. Blocking; the
- * clients' processes.
+ * refd as a contestant of a load. Each client has a connection. Blocking; runs
+ * in the clients' processes.
  */
 #ifndef CLIENT_BENCH_LOAD_REFD_H
 #define CLIENT_BENCH_LOAD_REFD_H
@@ -13,7 +13,7 @@
 
 struct load_refd {
 	const char *socket;
-	const struct job *job; /* NULL: pings */
+	const struct job *job; /* NULL: sends pings */
 	bool atomic;
 };
 

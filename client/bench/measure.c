@@ -1,9 +1,11 @@
 /*
- *	flush		a write and an fdatasync where the journal is
- *	one		one client that has no other beside it
- *	storm		1, 4, 16, ... clients, as fast as they are answered
+ * The measurements, in this order:
+ *
+ *	flush		a write and an fdatasync on the journal's disk
+ *	one		a single client
+ *	storm		1, 4, 16, ... clients in a closed loop
  *	transactions	of 1, 10, 100, ... new refs
- *	open		transactions that come at a rate of their own
+ *	open		transactions at a given rate
  */
 #include "client/bench/measure.h"
 
@@ -20,7 +22,7 @@
 
 #define FLUSHES     200
 #define FLUSH_BYTES 4096
-/* Files that are younger than this may count as not flushed yet. */
+/* Younger files may count as not flushed. */
 #define AGE_US       200000
 #define WAIT_MS      30000
 #define RATE_CLIENTS 16
@@ -49,7 +51,7 @@ static void *flush_open(void *arg, unsigned client)
 	return arg;
 }
 
-/* Into blocks that are there, as a journal's mostly are. */
+/* Overwrites allocated blocks, as a journal mostly does. */
 static struct load_result measure_flush(const struct measure *m)
 {
 	char *path = xasprintf("%s/flush", m->on->state);
@@ -75,8 +77,8 @@ static struct load_result measure_flush(const struct measure *m)
 
 /* ---- the daemon ---- */
 
-/* It serves the repository, which is known to it then, and so are its objects
- * to be on disk. */
+/* The daemon opens the repository, and knows then that the objects are on disk.
+ */
 static void make_known(const struct measure *m)
 {
 	struct job job = { .action = JOB_MOVE,
@@ -116,8 +118,7 @@ static uint64_t count_flushes(const struct measure *m)
 	return flushes;
 }
 
-/* Each with a prefix of its own: nothing is moved from where another left
- * it. */
+/* Each measurement has its own prefix, and so its own refs. */
 static struct load_result measure_refd(const struct measure *m,
     enum job_action action, unsigned refs, const struct load *load,
     uint64_t *flushes)
@@ -194,7 +195,7 @@ static void say_one(const struct measure *m)
 	fflush(stdout);
 }
 
-/* Returns the most that went through in a second. */
+/* Returns the highest throughput, per second. */
 static double say_storms(const struct measure *m)
 {
 	const char *comma = "";

@@ -1,7 +1,6 @@
 /*
- * What refd bench measures, one figure after another, and how it is said: as
- * a table, each line as soon as it is known, or all of it as one object of
- * JSON. Blocking; one thread; what can't be measured ends the program.
+ * The measurements of refd bench, printed as a table, line by line, or as a
+ * JSON object. Blocking; one thread. A failed measurement ends the program.
  */
 #ifndef CLIENT_BENCH_MEASURE_H
 #define CLIENT_BENCH_MEASURE_H
@@ -12,10 +11,10 @@
 
 struct measure {
 	const struct scratch *on;
-	unsigned clients; /* at most */
-	unsigned refs;    /* of one transaction, at most */
-	double rate;      /* 0: half of what goes through */
-	double seconds;   /* for each figure that is taken over a time */
+	unsigned clients; /* maximum */
+	unsigned refs;    /* maximum per transaction */
+	double rate;      /* 0: half of the highest throughput */
+	double seconds;   /* of each measurement with a duration */
 	bool json;
 };
 

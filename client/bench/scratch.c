@@ -63,8 +63,8 @@ static int remove_one(const char *path, const struct stat *st, int type,
 	return remove(path);
 }
 
-/* A daemon that runs may be writing its note into the repository, and what was
- * emptied is not empty any more. */
+/* A running daemon may write into the repository, so that a directory is not
+ * empty any more. */
 static void remove_tree(const char *path)
 {
 	int tries = REMOVALS_MAX;
@@ -131,7 +131,7 @@ char *scratch_file_system(const char *path)
 
 /* ---- a repository ---- */
 
-/* What git says, in its first line. */
+/* Returns the first line of git's output. */
 static void ask_git(const char *const argv[], struct text *out)
 {
 	text_clear(out);
@@ -184,9 +184,9 @@ static int new_file(const char *path)
 	return fd;
 }
 
-/* It gets a group of its own, so that what interrupts the bench leaves it to
- * scratch_remove(); and an empty configuration, since what the machine's says
- * is for another. */
+/* The daemon has its own process group, so that an interrupt of the bench
+ * leaves it to scratch_remove(). Its configuration is empty, because the
+ * machine's file is for a different daemon. */
 void scratch_start(struct scratch *s)
 {
 	char *log = xasprintf("%s/log", s->dir);

@@ -1,7 +1,7 @@
 /*
- * What a bench needs for itself: a directory, a repository in it with two
- * commits, and a daemon, unless another one is to be measured. Blocking; one
- * thread; what can't be had ends the program.
+ * The files of a bench: a directory, a repository with two commits, and a
+ * daemon unless a running daemon is measured. Blocking; one thread. An error
+ * ends the program.
  */
 #ifndef CLIENT_BENCH_SCRATCH_H
 #define CLIENT_BENCH_SCRATCH_H
@@ -10,27 +10,28 @@
 
 #include "proto/oid.h"
 
-/* Owns its strings. Zero-initialised, it has nothing to remove. */
+/* Owns its strings. Nothing to remove if zero-initialised. */
 struct scratch {
-	char *dir;   /* below the one that was named */
-	char *state; /* the daemon's; what of it is ours */
+	char *dir;   /* below the given directory */
+	char *state; /* the daemon's state directory; the part that is ours */
 	char *socket;
 	char *repo;
 	struct refd_oid oids[2];
 	pid_t daemon; /* ours, or 0 */
 };
 
-/* Made in DIR, and the state in STATE, or in DIR where it is NULL. */
+/* Makes the repository in DIR, and the state in STATE, or in DIR if STATE is
+ * NULL. */
 void scratch_make(struct scratch *s, const char *dir, const char *state);
 void scratch_make_repo(struct scratch *s);
-/* Starts a daemon, whose messages are kept. */
+/* Starts a daemon and keeps its messages. */
 void scratch_start(struct scratch *s);
-/* Shows these on standard error. */
+/* Prints these messages to standard error. */
 void scratch_quote(const struct scratch *s);
-/* Ends the daemon, and removes everything that was made. */
+/* Ends the daemon and removes all files. */
 void scratch_remove(struct scratch *s);
-/* The kind of file system that PATH is on, "ext4" for instance; owned by the
- * caller. */
+/* The type of the file system of PATH, for example "ext4"; owned by the caller.
+ */
 char *scratch_file_system(const char *path);
 
 #endif

@@ -9,7 +9,7 @@
 #include "proto/lib/print.h"
 #include "client/request/git_messages.h"
 
-/* Hex digits that a reader needs to tell objects apart. */
+/* Hex digits of a short object id. */
 #define SHORT_OID 12
 
 /* ---- the parts of a change ---- */
@@ -49,7 +49,7 @@ static void put_short(bool given, const struct refd_oid *oid)
 		printf("%.*s", SHORT_OID, refd_oid_hex(oid, hex));
 }
 
-/* Why not; or the message of the log. */
+/* The reason of a failure, or the message of the log. */
 static void put_reason(const struct refd_change *c)
 {
 	const char *message = c->record->message;

@@ -10,7 +10,7 @@
 
 static bool parse_journal(const char *s, size_t len, uint8_t *journal)
 {
-	struct refd_txid id; /* of the same form */
+	struct refd_txid id; /* has the same form */
 	char hex[REFD_TXID_HEX + 1];
 
 	if (len != REFD_TXID_HEX)
@@ -50,7 +50,7 @@ static void __attribute__((noreturn)) die_not_time(const char *s)
 	    s);
 }
 
-/* git needs no repository when it is asked for a setting. */
+/* git reads this setting without a repository. */
 uint64_t when_time(const char *s)
 {
 	char *option = xasprintf("refd.time=%s", s);
@@ -69,7 +69,7 @@ uint64_t when_time(const char *s)
 	return secs ? secs * 1000 : 1;
 }
 
-/* The wire has no more than milliseconds. */
+/* Times have milliseconds. */
 const char *when_text(uint64_t ms, char buf[64])
 {
 	time_t secs = (time_t)(ms / 1000);

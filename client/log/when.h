@@ -1,12 +1,12 @@
 /*
- * Moments of history, as people write and read them. One thread.
+ * Parses and formats positions and times of history. One thread.
  */
 #ifndef CLIENT_LOG_WHEN_H
 #define CLIENT_LOG_WHEN_H
 
 #include "proto/message.h"
 
-/* A position of history, and of which journal. */
+/* A position of history, and its journal if it is known. */
 struct when_position {
 	bool has_journal;
 	uint8_t journal[REFD_JOURNAL_ID_BYTES];
@@ -15,8 +15,8 @@ struct when_position {
 
 /* "[<journal>:]<lsn>[.<nr>]"; false for anything else. */
 bool when_position(const char *s, struct when_position *p);
-/* Whatever git takes for a date, in milliseconds since 1970, never 0. Runs
- * git; what it does not understand ends the program. */
+/* Parses a date as git does, in milliseconds since 1970, never 0. Runs git. A
+ * wrong date ends the program. */
 uint64_t when_time(const char *s);
 /* Local time with milliseconds. */
 const char *when_text(uint64_t ms, char buf[64]);

@@ -9,8 +9,8 @@
 #include "client/push/chain_talk.h"
 
 #define KEY "refd.chain"
-/* The repository for which a hook was called from here: it is refd again if
- * it finds its own. */
+/* The repository whose hook is running. The hook may be refd itself; then this
+ * variable ends the recursion. */
 #define CALLED_ENV "REFD_CHAINED"
 
 /* ---- which refs ---- */
@@ -68,7 +68,7 @@ static bool is_this_program(const char *path)
 	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* NULL, after saying why not. */
+/* Returns NULL after reporting the reason. */
 static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
 {
 	const char *set = gitconfig_get(config, "refd.chainhook");
@@ -95,7 +95,7 @@ static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
 
 struct report {
 	struct push *push;
-	struct push_command *last; /* said something of */
+	struct push_command *last; /* has a report */
 };
 
 static bool is_named(const struct push_command *c, const char *name, size_t len)
@@ -109,7 +109,8 @@ static bool is_word(const struct pkt *pkt, size_t len, const char *word)
 	return len == strlen(word) && !memcmp(pkt->data, word, len);
 }
 
-/* From the last one on, for a name can come twice; else any. */
+/* Searches from the last command found, because a name may occur twice; then
+ * everywhere. */
 static struct push_command *find_command(const struct report *r,
     const char *name, size_t len)
 {
@@ -155,7 +156,7 @@ static void take_option(struct report *r, const struct pkt *pkt)
 			  "'ok/ng' directive");
 }
 
-/* read_proc_receive_report() of git's builtin/receive-pack.c. */
+/* Follows read_proc_receive_report() of git's builtin/receive-pack.c. */
 static void take_line(void *data, const struct pkt *line)
 {
 	struct pkt pkt = *line;
@@ -176,7 +177,7 @@ static void take_line(void *data, const struct pkt *line)
 		take_status(data, &pkt, head);
 }
 
-/* What it said nothing of. */
+/* The commands without a report. */
 static void refuse_rest(struct push *push, const char *why)
 {
 	size_t i;

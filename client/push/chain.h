@@ -1,12 +1,12 @@
 /*
- * Another proc-receive hook behind this one: what refd.chain names goes to it,
- * and what it says of those refs goes to receive-pack as it is. For it, this
- * is receive-pack: githooks(5), "proc-receive", version 1.
+ * Runs another proc-receive hook for the refs that refd.chain names. Its report
+ * goes to receive-pack unchanged. To the hook, this program is receive-pack:
+ * githooks(5), "proc-receive", version 1.
  *
- *	refd.chain	which refs, as receive.procReceiveRefs has them;
+ *	refd.chain	the refs, in the form of receive.procReceiveRefs;
  *			several values
- *	refd.chainHook	the hook; else hooks/proc-receive of the repository,
- *			unless that is refd itself
+ *	refd.chainHook	the hook; by default hooks/proc-receive of the
+ *			repository, unless that is refd itself
  *
  * Blocks while that hook runs, within a deadline; one thread.
  */
@@ -18,10 +18,10 @@
 
 bool chain_is_set(const struct gitconfig *config);
 
-/* Marks what of PUSH is that hook's; how much. */
+/* Marks the commands of PUSH for the hook. Returns their number. */
 size_t chain_mark(const struct gitconfig *config, struct push *push);
 
-/* Runs it on what is marked, and gives each of those a verdict. */
+/* Runs the hook on the marked commands, and gives each a verdict. */
 void chain_run(const struct gitconfig *config, const struct gitdir *gd,
     struct push *push);
 

@@ -14,8 +14,8 @@
 #include "proto/limits.h"
 
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
-/* How often it is looked whether the hook is gone while others, whom it
- * started, keep its standard error open. */
+/* The interval of checks whether the hook has ended. Its children may keep its
+ * standard error open. */
 #define TICK_MS 20
 
 enum stage { TALK_VERSION, TALK_REPORT, TALK_OVER };
@@ -145,7 +145,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* What can't be sent will show in what is not answered. */
+/* A command that cannot be sent has no answer later. */
 static void push_out(struct talk *t)
 {
 	ssize_t n =
@@ -157,7 +157,7 @@ static void push_out(struct talk *t)
 		t->sent = t->out.len;
 }
 
-/* False: there is no more. */
+/* False: end of input. */
 static bool pull(int fd, struct text *in)
 {
 	char buf[16384];
@@ -196,7 +196,7 @@ static void look_for_end(struct talk *t)
 		t->is_gone = true;
 }
 
-/* A descriptor of -1 is one that poll(2) passes over. */
+/* poll(2) ignores a descriptor of -1. */
 static bool step(struct talk *t, int timeout_ms)
 {
 	bool sends = t->sent < t->out.len;
@@ -233,7 +233,8 @@ static void talk(struct talk *t, uint64_t deadline)
 		look_for_end(t);
 	}
 	t->is_late = !is_over(t) && goes_on;
-	/* As receive-pack does: it may have more to say, but not to do. */
+	/* As in receive-pack, the hook may go on writing, but gets no more
+	 * input. */
 	shut(&t->hook.to);
 	t->sent = t->out.len;
 	while (!t->is_gone && refd_now_ms() < deadline) {
@@ -257,7 +258,7 @@ static void end(struct talk *t)
 	text_done(&t->out);
 }
 
-/* receive-pack's own words, but for the last. */
+/* The messages are those of receive-pack, except for the last. */
 static const char *judge(const struct talk *t)
 {
 	if (t->is_late) {

@@ -7,10 +7,10 @@
 #include "client/push/push.h"
 
 /*
- * Runs the hook at PATH on the commands of PUSH that are chained, and calls
- * TAKE with each packet of its report. What it says on standard error goes to
- * ours. Blocks until it is gone, or the deadline; then it and what it started
- * are ended. Returns why there is no answer for a command that got none, in
+ * Runs the hook at PATH on the chained commands of PUSH, and calls TAKE with
+ * each packet of its report. Its standard error is copied to that of this
+ * program. Blocks until the hook ends, or the deadline: then the hook and its
+ * children are killed. Returns the reason for commands without an answer, in
  * git's words; static.
  */
 const char *chain_talk(const char *path, const struct push *push,

@@ -1,16 +1,17 @@
 /*
- * "refd hook proc-receive": what receive-pack runs for a push.
+ * "refd hook proc-receive", which receive-pack runs for a push.
  *
  *	greeting, all commands
- *	-> another hook's are set apart (refd.chain)
- *	-> what refd can't do is left to git, whole
- *	-> each command against the rules that receive-pack has for it, then one
- *	   transaction, atomic when the push is (push_send.h: or some, for hooks)
+ *	-> commands of another hook are set apart (refd.chain)
+ *	-> a push that refd cannot do is left to git, as a whole
+ *	-> the rules of receive-pack are checked for each command, then one
+ *	   transaction (push_send.h: with hooks, several); atomic if the
+ *	   push is
  *	-> the other hook
  *	-> a verdict for each command, in order
  *
- * Once something was submitted nothing is left to git any more: whatever
- * becomes of the daemon, the answer is its own or "unknown".
+ * After a request was sent, the push is never left to git: the verdict is the
+ * daemon's answer or "unknown".
  */
 #include "client/push/hook.h"
 
@@ -51,7 +52,7 @@ static void write_all(struct pkt_buf *out)
 	pkt_buf_done(out);
 }
 
-/* Push options are asked for where there is somebody to read them. */
+/* Push options are requested only if a hook reads them. */
 static void read_push(struct hook *h)
 {
 	struct push_reader in = { .fd = 0 };
@@ -73,7 +74,7 @@ static void read_push(struct hook *h)
 
 /* ---- refd's own ---- */
 
-/* The pusher is told, since such refs have git's durability. WHY is NULL if
+/* Tells the pusher, because these refs have git's durability. WHY is NULL if
  * the pusher was told before. */
 static void leave_to_git(struct hook *h, const char *why)
 {
@@ -121,8 +122,8 @@ static bool put_batches(struct hook *h, struct push_send *d,
 	return true;
 }
 
-/* The daemon comes first: where it is git that does the push, git has the
- * rules too, and they are not to be heard twice. */
+/* Connects before checking the rules. If git does the push, git checks the
+ * rules, and the pusher must not get their messages twice. */
 static void serve(struct hook *h)
 {
 	struct push_send d = { 0 };

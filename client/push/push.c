@@ -52,7 +52,7 @@ static bool fill(struct push_reader *in)
 	return true;
 }
 
-/* The packet is borrowed until the next call. */
+/* The packet is valid until the next call. */
 static bool read_packet(struct push_reader *in, struct pkt *pkt,
     const char **why)
 {
@@ -93,7 +93,7 @@ static bool has_word(const char *words, size_t len, const char *word)
 	return false;
 }
 
-/* "version=1", and behind a NUL the features that were negotiated. */
+/* The packet is "version=1", a NUL and the negotiated features. */
 static bool take_version(const struct pkt *pkt, struct push *push)
 {
 	static const char wanted[] = "version=1";
@@ -158,7 +158,7 @@ static struct push_command *add_command(struct push *push, const char *name,
 	return c;
 }
 
-/* Two ids of HEX digits and a space behind each. */
+/* Does the packet begin with two ids of HEX digits, each with a blank? */
 static bool has_ids_of(const struct pkt *pkt, size_t hex)
 {
 	return pkt->len >= 2 * hex + 2 && pkt->data[hex] == ' ' &&
@@ -211,7 +211,8 @@ bool push_read_options(struct push_reader *in, struct push *push,
 				*why = "receive-pack hung up";
 				return false;
 			}
-		/* "-o ''" comes as a packet that is none elsewhere. */
+		/* "-o ''" comes as an empty packet, which is an error
+		 * elsewhere. */
 		if (!memcmp(in->data + in->begin, empty, strlen(empty))) {
 			text_adds(&push->options, empty);
 			in->begin += strlen(empty);
@@ -264,7 +265,7 @@ void push_put_version(bool with_options, struct pkt_buf *out)
 	pkt_flush(out);
 }
 
-/* A reason is one line, and its packet not too long. */
+/* A reason has one line, and fits a packet. */
 static void put_ng(const struct push_command *c, struct pkt_buf *out)
 {
 	size_t room = REFD_PAYLOAD_MAX - strlen("ng  ") - strlen(c->name);

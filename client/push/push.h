@@ -1,10 +1,10 @@
 /*
- * What git's receive-pack says to the proc-receive hook and what it hears
- * from it: githooks(5), "proc-receive", version 1. The same words are used
- * with a hook that is called from this one.
+ * The protocol between git's receive-pack and the proc-receive hook:
+ * githooks(5), "proc-receive", version 1. refd uses it towards a chained hook,
+ * too.
  *
- * Blocking reads and writes; one thread. Errors are a false return with a
- * reason for people, which is static.
+ * Blocking reads and writes; one thread. Functions return false with a static
+ * reason for people.
  */
 #ifndef CLIENT_PUSH_PUSH_H
 #define CLIENT_PUSH_PUSH_H
@@ -13,29 +13,29 @@
 #include "proto/oid.h"
 #include "proto/pktline.h"
 
-/* One "<old> <new> <ref>". Owns its strings. */
+/* A command "<old> <new> <ref>". Owns its strings. */
 struct push_command {
 	struct refd_oid old_oid, new_oid;
 	char *name;
-	char *ref; /* the same, in its namespace: what is written */
-	/* The name has a byte that would break the report apart, so nothing
-	 * can be reported on it: receive-pack calls it failed then. */
+	char *ref; /* with the namespace: the ref that is written */
+	/* The name has a byte that would break the report. It gets no report,
+	 * and receive-pack treats it as failed. */
 	bool unreportable;
-	bool is_chained; /* another hook's to answer */
+	bool is_chained; /* another hook does it */
 
-	/* The verdict: "ng" with a reason; another hook's packets; left to
-	 * git; else "ok". */
+	/* The verdict: a reason for "ng"; packets of another hook; left to git;
+	 * otherwise "ok". */
 	char *ng;
 	struct pkt_buf said;
 	bool is_gits;
 };
 
-/* Zero-initialised is empty. */
+/* Empty when zero-initialised. */
 struct push {
 	bool atomic;
-	bool has_options; /* push options can be had */
-	/* Ids of another length came: not a repository that refd can serve.
-	 * Commands have null oids then. */
+	bool has_options; /* push options are available */
+	/* The ids have another length: refd cannot serve the repository. The
+	 * ids of the commands are null. */
 	bool other_hash;
 	struct push_command *commands;
 	size_t nr, size;
@@ -52,25 +52,25 @@ struct push_reader {
 
 void push_reader_done(struct push_reader *in);
 
-/* The greeting, up to its flush. */
+/* Reads the greeting, up to its flush. */
 bool push_read_version(struct push_reader *in, struct push *push,
     const char **why);
-/* All commands, up to the flush behind them. */
+/* Reads all commands, up to their flush. */
 bool push_read_commands(struct push_reader *in, struct push *push,
     const char **why);
-/* The push options, where they were asked for. */
+/* Reads the push options, if they were requested. */
 bool push_read_options(struct push_reader *in, struct push *push,
     const char **why);
 
-/* Puts each command's ref below the namespaces of PATH, "a/b" as GIT_NAMESPACE
- * has them; NULL or empty: none. Once. */
+/* Adds the namespaces of PATH, "a/b" as in GIT_NAMESPACE, to each command's
+ * ref. NULL or empty: none. Call at most once. */
 void push_set_namespace(struct push *push, const char *path);
 
-/* Gives every command that has none the verdict WHY. */
+/* Gives the verdict WHY to each command without a verdict. */
 void push_refuse(struct push *push, const char *why);
 
 void push_put_version(bool with_options, struct pkt_buf *out);
-/* A verdict for each command, in their order. */
+/* Appends a verdict for each command, in their order. */
 void push_put_report(const struct push *push, struct pkt_buf *out);
 
 #endif

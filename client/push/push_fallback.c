@@ -55,9 +55,9 @@ static bool is_readable(const struct refd_oid *oid)
 }
 
 /*
- * git deletes a ref whatever it is at when the old value can't be read, and
- * lets it pass when there is none. Usually the ref has the value given, and
- * all this comes to nothing.
+ * git deletes a ref whatever its value is if it cannot read the old value, and
+ * accepts the deletion of a missing ref. Usually the ref has the given value,
+ * and no check is necessary.
  */
 static bool is_odd_deletion(const struct push_command *c,
     const struct gitdir *gd, struct text *packed)

@@ -39,8 +39,8 @@ void push_request_pack(struct push_request *p, const struct push_send *d,
 	p->req.push = true;
 	p->req.message = "push";
 	p->req.committer = d->committer;
-	/* receive-pack looks for no work tree, and takes a repository that
-	 * does not say for a bare one. */
+	/* receive-pack does not look for a work tree, and takes a repository
+	 * without core.bare as bare. */
 	if (!gitconfig_get(d->config, "core.logallrefupdates"))
 		p->req.log_all_ref_updates =
 		    gitconfig_bool(d->config, "core.bare", true) ? "false" :
@@ -106,8 +106,8 @@ static void say_detail(const struct refd_update *u,
 	text_done(&detail);
 }
 
-/* Whose fault it is that all of it failed; none: the number of updates. Bad
- * values are found before anything is locked. */
+/* The update that made the transaction fail; the number of updates: none. Bad
+ * values come first, since they are checked before any lock. */
 static size_t find_culprit(const struct push_request *p,
     const struct refd_answer *ans)
 {
@@ -126,7 +126,7 @@ static size_t find_culprit(const struct push_request *p,
 	return first;
 }
 
-/* Of an atomic push git names one cause. */
+/* For an atomic push, git reports one cause. */
 static void take_rejection(const struct push_request *p,
     const struct refd_answer *ans)
 {

@@ -1,6 +1,6 @@
 /*
- * Some of a push's commands as one request, and what its answer means for each
- * of them, in receive-pack's words.
+ * One request for some commands of a push, and the verdicts from its answer, in
+ * receive-pack's words.
  *
  * One thread. Packing may run git, for the committer's date.
  */
@@ -10,24 +10,23 @@
 #include "client/push/push_send.h"
 #include "client/request/changes.h"
 
-/* Borrows its commands, and what the request borrows from the push_send. */
+/* Borrows the commands, and parts of the request from the push_send. */
 struct push_request {
 	struct push_command **commands;
 	struct changes changes;
 	struct refd_request req;
 };
 
-/* NR commands of D from AT on. */
+/* Makes a request for NR commands of D, from AT on. */
 void push_request_pack(struct push_request *p, const struct push_send *d,
     enum refd_verb verb, size_t at, size_t nr);
 void push_request_done(struct push_request *p);
 
-/* Gives each command its verdict, and says at length on standard error what
- * went wrong. */
+/* Gives each command its verdict, and reports failures on standard error. */
 void push_request_take(const struct push_request *p,
     const struct refd_answer *ans);
 
-/* The same reason for NR commands that have none yet. */
+/* Gives NR commands without a verdict the reason WHY. */
 void push_request_refuse(struct push_command *const *commands, size_t nr,
     const char *why);
 

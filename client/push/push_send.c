@@ -10,8 +10,8 @@
 #include "client/request/connect.h"
 #include "client/request/unserved.h"
 
-/* All that the push may take from here on; the daemon is asked to be done a
- * little earlier, so that its answer is still heard. */
+/* The time limit of the push. The daemon has to finish a little earlier, so
+ * that its answer arrives in time. */
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
 #define GRACE_MS    5000
 
@@ -22,7 +22,7 @@ static bool deletes(const struct push_command *c)
 	return refd_oid_is_null(&c->new_oid);
 }
 
-/* Those that come FIRST, and then the rest. */
+/* Collects the commands: those that come FIRST, then the others. */
 static void gather(struct push_send *d, struct push *push,
     bool (*first)(const struct push_command *c))
 {
@@ -45,7 +45,7 @@ static bool any(const struct push_command *c)
 	return true;
 }
 
-/* Otherwise there is but one order. */
+/* Does the push have deletions and other commands? */
 static bool is_mixed(const struct push *push)
 {
 	size_t i, nr = 0, gone = 0;
@@ -59,8 +59,8 @@ static bool is_mixed(const struct push *push)
 }
 
 /*
- * git 2.51 and later put deletions first, as they make room for names; what
- * is older takes one command after the other, which only hooks can tell.
+ * git 2.51 and later do deletions first, since they make room for names. Older
+ * versions follow the order of the commands. Only hooks can see the difference.
  */
 static void arrange(struct push_send *d, struct push *push, bool has_rules)
 {
@@ -100,7 +100,8 @@ bool push_send_next(struct push_send *d)
 	return true;
 }
 
-/* What has a verdict goes behind the rest; returns how many are left. */
+/* Moves commands with a verdict to the end. Returns the number of the others.
+ */
 static size_t sort_out(struct push_command **commands, size_t nr)
 {
 	size_t i, left = 0;
@@ -115,7 +116,7 @@ static size_t sort_out(struct push_command **commands, size_t nr)
 	return left;
 }
 
-/* A transaction can't have them; and all of it fails, as git has it. */
+/* A transaction cannot have duplicates. As in git, the whole push fails. */
 static bool refuse_duplicates(struct push_send *d)
 {
 	const char **names = xcalloc(d->nr, sizeof(*names)), *found;
@@ -145,7 +146,7 @@ static void call(const struct push_send *d, struct push_request *p,
 	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
 }
 
-/* Does the daemon not serve the transaction, of which it has done nothing? */
+/* True if the daemon does not serve the transaction. Nothing of it is done. */
 static bool is_unserved(struct push_send *d, const struct refd_answer *ans)
 {
 	const char *why = unserved_answer(ans);
@@ -194,7 +195,7 @@ static void refuse_by_hook(const struct push_send *d,
 	push_request_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
 }
 
-/* COMMIT or ABORT. Whatever the answer, it is over. */
+/* Sends COMMIT or ABORT. The session ends whatever the answer is. */
 static void end_session(const struct push_send *d, struct push_request *p,
     enum refd_verb verb, struct refd_answer *ans)
 {
@@ -226,7 +227,7 @@ static bool is_done(const struct refd_answer *ans)
 	    ans->outcome != REFD_OUTCOME_UNKNOWN;
 }
 
-/* A hook hears nothing of what nobody knows. */
+/* A hook is not called if the outcome is unknown. */
 static bool is_known(const struct refd_answer *ans)
 {
 	return ans->kind == REFD_ANSWER_RESULTS ?
@@ -247,7 +248,7 @@ static void commit_session(struct push_send *d, struct push_request *p)
 	refd_answer_done(&ans);
 }
 
-/* All of it failed, each by itself; to the hook it is a transaction still. */
+/* Every update failed separately. To the hook, the transaction continues. */
 static void tell_of_nothing(struct push_send *d, const struct push_request *p,
     const struct refd_answer *ans)
 {
@@ -260,7 +261,7 @@ static void tell_of_nothing(struct push_send *d, const struct push_request *p,
 	}
 }
 
-/* The hook was asked already; what the daemon makes of it. */
+/* The hook accepted "preparing". Asks the daemon for a session. */
 static bool hold(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
@@ -299,8 +300,8 @@ static bool put_session(struct push_send *d, size_t nr)
 
 /* ---- */
 
-/* A mirror's push may be more than one transaction holds. Its parts must not
- * come apart, so it is git's to do. */
+/* A push of a mirror may exceed the limits of a transaction. Its parts must
+ * stay together, so git does it. */
 static bool is_too_large(const struct push_send *d,
     const struct refd_hello *hello)
 {
@@ -311,7 +312,7 @@ static bool is_too_large(const struct push_send *d,
 	return d->nr > hello->max_updates || bytes > hello->max_bytes;
 }
 
-/* Not for git to do: see connect_daemon(). */
+/* Git must not do it: see connect_daemon(). */
 static void refuse_unserved(struct push_send *d, const char *what,
     const char *why)
 {

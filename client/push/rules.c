@@ -37,7 +37,7 @@ void rules_load(struct rules *rules, const struct gitdir *gd,
 	    gitconfig_bool(config, "receive.denydeletes", false);
 	rules->deny_non_fast_forwards =
 	    gitconfig_bool(config, "receive.denynonfastforwards", false);
-	/* receive-pack looks for no work tree, so unset means bare. */
+	/* receive-pack does not look for a work tree, so unset means bare. */
 	rules->is_bare = gitconfig_bool(config, "core.bare", true);
 	heads_find(&rules->heads, gd, rules->is_bare);
 	place_here(&rules->place);
@@ -61,7 +61,7 @@ static bool deletes(const struct push_command *c)
 	return refd_oid_is_null(&c->new_oid);
 }
 
-/* A ref right below refs/ may be deleted, but not made. */
+/* A ref directly in refs/ may be deleted, but not created. */
 bool rules_name_is_fine(const struct push_command *c)
 {
 	if (c->unreportable)
@@ -104,7 +104,7 @@ static const char *check_current(const struct rules *rules,
 	    "set\n"
 	    "'receive.denyCurrentBranch' configuration variable to 'refuse'.";
 
-	/* git asks for the name as it came, without the namespace. */
+	/* git checks the name without the namespace. */
 	if (!heads_have(&rules->heads, c->name))
 		return NULL;
 	switch (rules->current) {

@@ -1,13 +1,13 @@
 /*
- * The rules that receive-pack holds a command against before it writes the
- * ref, and no more once it has handed it to a hook: update() of git's
- * builtin/receive-pack.c, in its order and its words.
+ * The rules that receive-pack checks before it writes a ref. receive-pack does
+ * not check them for commands that a proc-receive hook does. Follows update()
+ * of git's builtin/receive-pack.c, with its order and its messages.
  *
- *	the name; the branch that is checked out; deletions; fast-forwards;
- *	the update hook
+ *	the name; the branch that is checked out; deletions;
+ *	fast-forwards; the update hook
  *
- * One thread. Blocks while git or the update hook runs; git runs only for
- * receive.denyNonFastForwards, once for a branch that is updated.
+ * One thread. Blocks while git or the update hook runs. git runs only for
+ * receive.denyNonFastForwards, once for each updated branch.
  */
 #ifndef CLIENT_PUSH_RULES_H
 #define CLIENT_PUSH_RULES_H
@@ -24,7 +24,7 @@ enum deny {
 	DENY_UPDATE_INSTEAD
 };
 
-/* Owns what it points to; gd is borrowed. */
+/* Owns its strings; gd is borrowed. */
 struct rules {
 	enum deny current, delete_current;
 	bool deny_deletes, deny_non_fast_forwards;
@@ -40,12 +40,13 @@ void rules_load(struct rules *rules, const struct gitdir *gd,
 void rules_done(struct rules *rules);
 
 bool rules_name_is_fine(const struct push_command *c);
-/* Moving this one would move a work tree's files along (updateInstead). */
+/* An update of this ref would change the files of a work tree (updateInstead).
+ */
 bool rules_update_work_tree(const struct rules *rules,
     const struct push_command *c);
 
-/* NULL, or receive-pack's reason to refuse C, after it was said at length on
- * standard error. Static. */
+/* NULL, or receive-pack's reason to refuse C, after a message on standard
+ * error. Static. */
 const char *rules_refuse(struct rules *rules, const struct push_command *c);
 
 #endif

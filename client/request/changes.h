@@ -6,7 +6,7 @@
 
 #include "proto/message.h"
 
-/* Zero-initialised is empty. */
+/* Empty when zero-initialised. */
 struct changes {
 	struct refd_update *updates;
 	size_t nr, size;

@@ -14,7 +14,7 @@
 #define BOOT_ID       "/proc/sys/kernel/random/boot_id"
 /* Room for 400,000 repositories that await recovery. */
 #define MARKER_MAX (16UL << 20)
-/* A daemon that takes the connection and says nothing is no daemon. */
+/* A daemon that accepts a connection and sends no hello is away. */
 #define HELLO_MS 10000
 #define NAP_MS   50
 
@@ -54,8 +54,8 @@ enum fallback connect_fallback(const struct gitconfig *config,
 	return FALLBACK_REFUSE;
 }
 
-/* The uuid that the daemon has given the repository; false: it is not what it
- * writes there. */
+/* Appends the uuid that the daemon gave to the repository. False: the file has
+ * another form. */
 static bool read_uuid(const char *path, struct text *uuid)
 {
 	static const char key[] = "uuid ";
@@ -71,7 +71,7 @@ static bool read_uuid(const char *path, struct text *uuid)
 }
 
 /* The first line of the marker names a boot. Each further line names a
- * repository whose refs await recovery even so. */
+ * repository with refs that still await recovery. */
 static bool is_listed(const char *list, const char *id_path)
 {
 	struct text uuid = { 0 }, line = { 0 };
@@ -166,8 +166,8 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 		err = refd_connect(r, ms);
 		if (err == 0 && refd_hello(r)->state == REFD_SERVING)
 			return CONNECT_SERVED;
-		/* What it said before is the reason, and not that the rest
-		 * of the time was too short. */
+		/* The earlier answer is the reason to report, not the short
+		 * rest of the time. */
 		if (err == -ETIMEDOUT && is_there && ms < HELLO_MS)
 			return CONNECT_FAILED;
 		is_there = err == 0 || err == -EBUSY;
@@ -181,7 +181,7 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 			return CONNECT_FAILED;
 		if (err == -EPERM || err == -EACCES)
 			return CONNECT_DENIED;
-		/* Too busy is not away. */
+		/* A busy daemon is not away. */
 		if (err == -EBUSY)
 			err = 0;
 		if (err < 0 && fallback == FALLBACK_REFUSE) {
@@ -199,16 +199,16 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 		/* A daemon that cannot start waits for its administrator. */
 		if (err == -EHOSTDOWN)
 			return CONNECT_FAILED;
-		/* Not once more when the time is up: the reason would only
-		 * be that there was no time. */
+		/* No attempt after the deadline: its reason would only be the
+		 * lack of time. */
 		refd_nap(NAP_MS, deadline);
 		if (refd_now_ms() >= deadline)
 			return CONNECT_FAILED;
 	}
 }
 
-/* "Not now": nothing was done, and it may be asked again under its id. Then it
- * is either taken like a new one, or the answer is this again. */
+/* Did the daemon do nothing because it is busy? The request may then be sent
+ * again under its id. */
 static bool is_put_off(const struct refd_answer *ans)
 {
 	bool is_busy = false;

@@ -1,8 +1,8 @@
 /*
- * The way to the daemon: where its socket is, whether it serves, what may be
- * done when it is away, and one transaction put through.
+ * Finds the daemon's socket, connects, and sends one transaction. Decides
+ * whether git may write while the daemon is away.
  *
- * Blocking, within deadlines of refd_now_ms()'s clock; one thread.
+ * Blocking, within deadlines of the clock of refd_now_ms(); one thread.
  */
 #ifndef CLIENT_REQUEST_CONNECT_H
 #define CLIENT_REQUEST_CONNECT_H
@@ -12,63 +12,61 @@
 #include "client/refd.h"
 
 enum fallback {
-	FALLBACK_REFUSE, /* say so and do nothing */
-	FALLBACK_GIT     /* let git do it */
+	FALLBACK_REFUSE, /* report an error */
+	FALLBACK_GIT     /* git writes */
 };
 
 /*
- * OPTION, else REFD_SOCKET, else refd.socket, else $XDG_RUNTIME_DIR/refd.sock
- * if it exists, else /run/refd/refd.sock. CONFIG may be NULL. Owned by the
- * caller.
+ * OPTION, or else REFD_SOCKET, refd.socket, $XDG_RUNTIME_DIR/refd.sock if it
+ * exists, /run/refd/refd.sock. CONFIG may be NULL. Owned by the caller.
  */
 char *connect_socket(const char *option, const struct gitconfig *config);
 
-/* refd.fallback, or UNSET; any value but "git" and "refuse" ends the
+/* refd.fallback, or UNSET. A value other than "git" and "refuse" ends the
  * program. */
 enum fallback connect_fallback(const struct gitconfig *config,
     enum fallback unset);
 
 /*
- * May git write to the repository while the daemon is away? Not while refs
- * may await replay: then git would compare with stale values, and recovery
- * would take its writes for the truth. It may where the repository was never
- * served (<common-dir>/refd/id, which the daemon makes before its first
- * batch there, is missing). It may also where <socket>.replayed, which the
- * daemon writes after recovery, lies in a tmpfs or names this boot, and does
- * not list the repository by its uuid: some of its records could not be redone
- * yet. See docs/decisions/008-replayed-marker.md.
+ * May git write to the repository while the daemon is away? Not while refs may
+ * await replay: git would compare stale values, and recovery would keep git's
+ * writes.
+ *
+ * Git may write if the repository was never served: <common-dir>/refd/id is
+ * missing, which the daemon makes before its first batch there. Git may also
+ * write after recovery: <socket>.replayed is in a tmpfs or names this boot, and
+ * does not list the uuid of the repository. A listed repository has records
+ * that could not be redone yet. See docs/decisions/008-replayed-marker.md.
  */
 bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 
 enum connect_result {
-	CONNECT_SERVED,  /* connected, and it serves */
-	CONNECT_USE_GIT, /* the daemon is away and git may do it */
-	CONNECT_FAILED,  /* *WHY says why nothing can be done */
-	CONNECT_DENIED   /* nor later; *WHY says why */
+	CONNECT_SERVED,  /* connected, and the daemon serves */
+	CONNECT_USE_GIT, /* the daemon is away, and git may write */
+	CONNECT_FAILED,  /* neither may write now: *WHY */
+	CONNECT_DENIED   /* the daemon denies this user: *WHY */
 };
 
 /*
- * Tries until DEADLINE wherever waiting can help. A daemon that denies this
- * peer, or whose socket the peer may not open, is not away: its repositories
- * are to be written through it, and what is wrong is the configuration. Were
- * git to step in, nobody would notice that updates have stopped being durable.
+ * Tries until DEADLINE if waiting can help. A daemon that denies this peer, or
+ * a socket that the peer may not open, is an error of the configuration. Git
+ * must not write then: nobody would notice that updates are no longer durable.
  */
 enum connect_result connect_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,
     struct text *why);
 
 /*
- * Puts REQ through on a connected R. What the daemon is too busy for, or
- * would not begin because it stops, it is asked again until DEADLINE, under the
- * same id; by then it is asked to be done, and its
- * answer is waited for GRACE_MS longer. *ANS is always filled in: with
- * "unknown" where nothing could be learnt, or, of a session, that it was given
- * up.
+ * Sends REQ through the connected R. If the daemon is busy or stops, REQ is
+ * sent again under its id until DEADLINE. The daemon has to finish by then, and
+ * the answer is awaited for GRACE_MS longer. *ANS is always filled in: the
+ * outcome is "unknown" without an answer; a session without an answer has
+ * REFD_DEADLINE.
  */
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);
 
-/* How much of DEADLINE is left, at least 1. */
+/* The time until DEADLINE, at least 1. */
 uint32_t connect_ms_left(uint64_t deadline);
 
 #endif

@@ -27,7 +27,7 @@ char *context_committer(const struct gitconfig *config, const struct gitdir *gd)
 	return committer;
 }
 
-/* The three values it can have, in one spelling. */
+/* Returns one of three spellings, or NULL. */
 static const char *log_all_ref_updates(const struct gitconfig *config)
 {
 	const char *value = gitconfig_get(config, "core.logallrefupdates");
@@ -49,11 +49,11 @@ void context_config(struct gitconfig *config, const struct gitdir *gd)
 
 	if (identity_needs_config() || gitconfig_might_say(gd, words))
 		gitconfig_load(config, gd);
-	/* git dies of a bad value before it does anything. */
+	/* A bad value ends the program, as in git. */
 	log_all_ref_updates(config);
 }
 
-/* As git_parse_int() of git's config.c reads a number. */
+/* Parses a number as git_parse_int() of git's config.c. */
 static int64_t parse_number_of(const char *key, const char *value)
 {
 	char *end;
@@ -79,8 +79,8 @@ static int64_t parse_number_of(const char *key, const char *value)
 	return n * factor;
 }
 
-/* How long another's lock is waited for. Below zero is for ever, and that is
- * until the deadline. */
+/* The time to wait for a foreign lock. A negative time means until the
+ * deadline. */
 static bool lock_timeout(const struct gitconfig *config, const char *key,
     uint32_t *ms)
 {
@@ -95,8 +95,8 @@ static bool lock_timeout(const struct gitconfig *config, const char *key,
 	return true;
 }
 
-/* What the programs around git say of who is at work: web servers, gitolite,
- * GitLab, Gitea, sshd. In the order the protocol wants. */
+/* Names of the user, set by the programs around git: web servers, gitolite,
+ * GitLab, Gitea, sshd. The protocol requires this order. */
 static void add_identities(struct refd_request *req)
 {
 	static const char *const names[] = { "GITEA_PUSHER_ID",
@@ -116,7 +116,7 @@ static void add_identities(struct refd_request *req)
 	}
 }
 
-/* What is asked for and can't be read must not turn into less. */
+/* An unreadable level must not become a weaker level. */
 static enum refd_durability durability(const struct gitconfig *config)
 {
 	const char *value = gitconfig_get(config, "refd.durability");
@@ -144,8 +144,8 @@ static bool has_include(const struct gitconfig *config)
 	return false;
 }
 
-/* The daemon does not read all that git includes. Where a setting is unset,
- * its default is sent, so that the daemon need not know. */
+/* The daemon does not read all files that git includes. The client sends the
+ * defaults of unset settings, so that the daemon does not look for them. */
 static void add_defaults(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config)
 {
@@ -183,8 +183,9 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	    "core.filesreflocktimeout", &req->ref_lock_timeout_ms);
 	req->has_packed_refs_timeout = lock_timeout(config,
 	    "core.packedrefstimeout", &req->packed_refs_timeout_ms);
-	/* It grows with each program in the chain, and is only for people. The
-	 * log of what is slow has this one, history the identity of that name. */
+	/* The variable grows with each program in the chain, and is only for
+	 * people. The slow log has the whole value; history has the identity of
+	 * this name. */
 	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
 	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
 		req->trace2_sid = NULL;

@@ -1,6 +1,6 @@
 /*
- * What a request tells of the one who asks: repository, umask, committer,
- * configuration, trace. Blocking; one thread.
+ * The part of a request that describes the caller: repository, umask,
+ * committer, configuration, trace. Blocking; one thread.
  */
 #ifndef CLIENT_REQUEST_CONTEXT_H
 #define CLIENT_REQUEST_CONTEXT_H
@@ -9,16 +9,16 @@
 #include "client/git/gitdir.h"
 #include "proto/message.h"
 
-/* Loads the configuration unless it is plain that it would say nothing of
- * use: no git runs then. */
+/* Loads the configuration. git does not run if no file can have a setting of
+ * interest. */
 void context_config(struct gitconfig *config, const struct gitdir *gd);
 
-/* "Name <mail> seconds zone", owned by the caller; asks git for dates that
- * only git can read. */
+/* Returns "Name <mail> seconds zone", owned by the caller. Runs git for dates
+ * that only git can parse. */
 char *context_committer(const struct gitconfig *config,
     const struct gitdir *gd);
 
-/* A transaction from here, without updates. It borrows from GD and CONFIG. */
+/* Makes a transaction without updates. REQ borrows from GD and CONFIG. */
 void context_request(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config);
 

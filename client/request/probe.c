@@ -1,6 +1,6 @@
 /*
- * A child becomes the user and asks. The answer comes back through a pipe: a
- * byte with the kind, then words.
+ * A child process becomes the user and asks. Its answer comes through a pipe: a
+ * byte with the kind, then the reason.
  */
 #include "client/request/probe.h"
 
@@ -17,7 +17,7 @@
 #include "client/request/git_messages.h"
 
 #define PROBE_MS 5000
-/* Nothing that has to be made for it lies on the way to its lock. */
+/* Needs no new directory for its lock. */
 #define NO_SUCH_REF "refs/heads/refd-doctor-was-here"
 
 static bool become(uid_t uid)
@@ -45,8 +45,7 @@ static enum probe of_errno(int err)
 	}
 }
 
-/* Whether the ref is there or not: the repository was opened for the answer.
- */
+/* Any other status means that the daemon opened the repository. */
 static bool is_refusal(enum refd_status status)
 {
 	return status == REFD_NOREPO || status == REFD_DENIED ||

@@ -1,6 +1,6 @@
 /*
- * Asks the daemon, as one user, whether it would serve a repository. Blocking,
- * for some seconds at most; one thread.
+ * Asks the daemon as a given user whether it serves a repository. Blocks for
+ * some seconds at most; one thread.
  */
 #ifndef CLIENT_REQUEST_PROBE_H
 #define CLIENT_REQUEST_PROBE_H
@@ -20,8 +20,8 @@ enum probe {
 	PROBE_REFUSED   /* the daemon does not serve the repository */
 };
 
-/* As UID (where this is root): connects, and verifies that a ref is not in GD.
- * GD NULL: only connects. *WHY is a reason in words, but for PROBE_OK. */
+/* Connects as UID if this process is root, and verifies that a ref is absent in
+ * GD. GD NULL: only connects. *WHY is a reason, except for PROBE_OK. */
 enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
     struct text *why);
 

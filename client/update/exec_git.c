@@ -10,9 +10,9 @@
 
 #include "client/request/unserved.h"
 
-/* Says how often git and refd have handed it to each other: where "git
- * update-ref" is refd itself they would go on for ever. Hooks may call refd
- * from a git that was called from here, so it is not once. */
+/* The number of times that git and refd ran each other. If "git update-ref" is
+ * refd itself, they would run each other for ever. More than one is allowed,
+ * because a hook of git may call refd. */
 #define DEPTH_ENV "REFD_GIT_DEPTH"
 #define DEPTH_MAX 4
 
@@ -21,7 +21,7 @@ const char *exec_git_reason(const struct update_options *opt,
 {
 	const char *why = unserved_reason(gd, config);
 
-	/* Only standard input can ask for any. */
+	/* Only commands on standard input can create symbolic refs. */
 	if (!why && opt->form == FORM_STDIN &&
 	    gitconfig_bool(config, "core.prefersymlinkrefs", false))
 		why = "refd makes no symbolic links";
@@ -86,7 +86,7 @@ static void __attribute__((noreturn)) run_git(const struct update_options *opt)
 	const char **argv = arguments(opt);
 
 	count_depth();
-	/* Ignored here, and that would be handed on. */
+	/* This process ignores SIGPIPE, and git would inherit that. */
 	signal(SIGPIPE, SIG_DFL);
 	execvp(real && *real ? real : "git", (char *const *)argv);
 	die("cannot run git: %s", strerror(errno));
@@ -110,8 +110,8 @@ static bool write_all(int fd, const char *data, size_t len)
 	return true;
 }
 
-/* Hands each command on as it comes: whoever writes them may wait for the
- * answer to one before the next. */
+/* Passes each command on immediately: the writer may wait for an answer before
+ * the next command. */
 static void feed(int fd, const struct text *read, char end)
 {
 	static const char broken_off[] = "\nbroken off\n";
@@ -124,13 +124,15 @@ static void feed(int fd, const struct text *read, char end)
 	while ((len = getdelim(&line, &size, end, stdin)) > 0)
 		if (!write_all(fd, line, (size_t)len))
 			break;
-	/* Nor is git to take it for the end: this is no command. */
+	/* git must not take a read error for the end of input. This line is no
+	 * command. */
 	if (!feof(stdin))
 		write_all(fd, broken_off, strlen(broken_off));
 }
 
-/* git takes this process, and so its status and its number; a child feeds it
- * and holds nothing open that somebody may wait for the end of. */
+/* git replaces this process, so that its status and process id are those of
+ * git. A child feeds git. The child closes its output, because a reader may
+ * wait for the end of it. */
 static void run_git_fed(const struct update_options *opt,
     const struct text *read)
 {

@@ -1,7 +1,7 @@
 /*
- * git in refd's place: what refd does not do, or can't just now, git's own
- * update-ref does, with the same arguments and the same standard input.
- * Nothing was submitted to a daemon before.
+ * Runs git's update-ref in place of refd, with the same arguments and the same
+ * standard input, if refd cannot do the updates. Nothing was submitted to a
+ * daemon before.
  */
 #ifndef CLIENT_UPDATE_EXEC_GIT_H
 #define CLIENT_UPDATE_EXEC_GIT_H
@@ -11,15 +11,14 @@
 #include "client/git/gitdir.h"
 #include "client/update/update.h"
 
-/* Why it is plain beforehand that only git can do it, or NULL. Static. */
+/* Why only git can do the updates, or NULL. Static. */
 const char *exec_git_reason(const struct update_options *opt,
     const struct gitdir *gd, const struct gitconfig *config);
 
 /*
- * Runs git in this program's place and does not return. WHY is said with
- * --verbose. Where the options ask for what git does not have, or forbid it, the
- * program ends with STATUS instead. READ is what was read of standard input and git
- * must read again; NULL: nothing was.
+ * Replaces this program with git. Prints WHY with --verbose. If git lacks an
+ * option that was given, or an option forbids git, the program ends with
+ * STATUS. READ is the part of standard input that was read already, or NULL.
  */
 void exec_git(const struct update_options *opt, const char *why, int status,
     const struct text *read) __attribute__((noreturn));

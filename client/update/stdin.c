@@ -9,8 +9,8 @@
 #include "client/update/stdin_fields.h"
 #include "proto/refname.h"
 
-/* To set a ref to zero is to delete it. An old value of zero is not said with
- * a deletion, so that one stays an update: of what must not exist to nothing. */
+/* A new value of zero deletes the ref. With an old value of zero the update
+ * stays an update: the ref must not exist, and nothing is written. */
 static void set_to_zero(struct refd_update *u)
 {
 	if (!u->has_old || !refd_oid_is_null(&u->old_oid))
@@ -76,7 +76,7 @@ static bool parse_verify(struct stdin_parser *p)
 	struct refd_update *u = &p->update;
 	bool given;
 
-	/* Without a value: there must be no such ref. */
+	/* Without a value, the ref must not exist. */
 	u->action = REFD_VERIFY;
 	u->has_old = true;
 	return stdin_take_ref(p, "verify") &&
@@ -84,7 +84,7 @@ static bool parse_verify(struct stdin_parser *p)
 	    stdin_take_end(p, "verify");
 }
 
-/* Empty when there is none. */
+/* The optional field is empty if absent. */
 static bool take_target(struct stdin_parser *p, struct text *target)
 {
 	if (!stdin_take_next(p, target))
@@ -183,8 +183,8 @@ static bool parse_option(struct stdin_parser *p)
 	return true;
 }
 
-/* FIELDS: how many NUL-terminated parts it has at most with -z; 0: it stands
- * alone. PARSE is NULL for those that steer the transaction. */
+/* FIELDS: the maximum number of NUL-terminated fields with -z; 0: no field.
+ * PARSE is NULL for commands that control the transaction. */
 static const struct stdin_command {
 	const char *name;
 	int fields;
@@ -220,13 +220,13 @@ static const struct stdin_command *find_command(const struct stdin_parser *p)
 	return NULL;
 }
 
-/* Appends a line with its end to what is held. False at the end of input. */
+/* Appends a line with its terminator. False at the end of input. */
 static bool read_line(struct stdin_parser *p)
 {
 	ssize_t len = getdelim(&p->read, &p->read_size, p->end, p->in);
 
-	/* What could not be read is not the end: what came before is not to
-	 * be done without it. */
+	/* A read error is not the end of input: the earlier commands must not
+	 * be committed alone. */
 	if (len <= 0 && !feof(p->in))
 		die("cannot read the commands: %s", strerror(errno));
 	if (len <= 0)
@@ -235,7 +235,7 @@ static bool read_line(struct stdin_parser *p)
 	return true;
 }
 
-/* May CMD follow what came before? */
+/* May CMD follow the commands before it? */
 static bool move(struct stdin_parser *p, const struct stdin_command *cmd)
 {
 	switch (p->state) {
@@ -262,7 +262,7 @@ static bool move(struct stdin_parser *p, const struct stdin_command *cmd)
 	return true;
 }
 
-/* NULL, with the complaint, where there is none. */
+/* NULL, with a message in p->error, if there is no such command. */
 static const struct stdin_command *take_command(struct stdin_parser *p)
 {
 	const struct stdin_command *cmd = NULL;

@@ -1,8 +1,8 @@
 /*
- * The language of "git update-ref --stdin", with and without -z: words,
- * quoting, order and complaints as in git's builtin/update-ref.c.
+ * Parses the input of "git update-ref --stdin", with and without -z. Commands,
+ * quoting, order and messages are those of git's builtin/update-ref.c.
  *
- * Pure but for reading its input and calling resolve(). One thread.
+ * Pure except for reading its input and calling resolve(). One thread.
  */
 #ifndef CLIENT_UPDATE_STDIN_H
 #define CLIENT_UPDATE_STDIN_H
@@ -19,14 +19,14 @@ enum stdin_event {
 	STDIN_PREPARE,
 	STDIN_COMMIT,
 	STDIN_ABORT,
-	STDIN_EOF_COMMIT, /* the end, with changes that nobody began or ended */
-	STDIN_EOF,        /* the end; what was begun and not ended is dropped */
-	STDIN_ERROR       /* parser->error has git's words */
+	STDIN_EOF_COMMIT, /* the end; the changes are not in a transaction */
+	STDIN_EOF,        /* the end; an open transaction is dropped */
+	STDIN_ERROR       /* parser->error has git's message */
 };
 
 enum stdin_state { STDIN_OPEN, STDIN_STARTED, STDIN_PREPARED, STDIN_CLOSED };
 
-/* The first six are the caller's to set, the rest zero at first. */
+/* The caller sets the first six members and zeroes the others. */
 struct stdin_parser {
 	FILE *in;
 	char end;      /* '\n', or '\0' for -z */
@@ -36,11 +36,12 @@ struct stdin_parser {
 	void *ctx;
 
 	enum stdin_state state;
-	bool next_no_deref;        /* "option no-deref" came before */
-	struct refd_update update; /* borrows from here until the next call */
+	bool next_no_deref; /* "option no-deref" came before */
+	struct refd_update
+	    update; /* borrows from the parser until the next call */
 	struct text line, ref, target, old, arg, error;
 	const char *at; /* in line */
-	char *read;     /* getdelim()'s */
+	char *read;     /* the buffer of getdelim() */
 	size_t read_size;
 };
 

@@ -29,7 +29,7 @@ static bool is_at_end(const struct stdin_parser *p)
 	return p->at == p->line.data + p->line.len;
 }
 
-/* Up to white space, or in quotes as C has them. Not for -z. */
+/* A field ends at white space, or is a quoted C string. Not for -z. */
 static bool take_word(struct stdin_parser *p, struct text *word)
 {
 	const char *begin = p->at;

@@ -28,7 +28,7 @@ static void print_usage(const struct update_options *opt, FILE *to)
 	fprintf(to, "%s\n", help);
 }
 
-/* git looks for its repository before it looks at its arguments. */
+/* git looks for the repository before it checks arguments. */
 static void require_repository(const struct update_options *opt)
 {
 	struct gitdir gd = { 0 };
@@ -206,7 +206,7 @@ static void resolve_old(struct updater *up, const char *old,
 	u->has_old = true;
 	if (*old && !revision_resolve(&up->revs, old, &u->old_oid))
 		die("%s: not a valid old SHA1", old);
-	/* "-d <ref> 0000..." checks nothing. */
+	/* "-d <ref> 0000..." does not check the old value. */
 	if (u->action == REFD_DELETE && refd_oid_is_null(&u->old_oid))
 		u->has_old = false;
 }
@@ -233,7 +233,7 @@ static int update_one(struct updater *up)
 		if (!revision_resolve(&up->revs, args[1], &u.new_oid))
 			die("%s: not a valid SHA1", args[1]);
 		resolve_old(up, args[2], &u);
-		/* What must not exist is not deleted: see stdin.c. */
+		/* A ref that must not exist is not deleted: see stdin.c. */
 		if (refd_oid_is_null(&u.new_oid) &&
 		    !(u.has_old && refd_oid_is_null(&u.old_oid)))
 			u.action = REFD_DELETE;

@@ -1,8 +1,8 @@
 /*
  * "refd update": its options and its one-ref form (update.c), --stdin
- * (update_stdin.c), how repository and daemon are found (update_open.c), and
- * transactions (update_run.c). One thread; blocking; errors end the program
- * as git update-ref's do.
+ * (update_stdin.c), the repository and the daemon (update_open.c), and
+ * transactions (update_run.c). One thread; blocking. Errors end the program as
+ * in git update-ref.
  */
 #ifndef CLIENT_UPDATE_UPDATE_H
 #define CLIENT_UPDATE_UPDATE_H
@@ -27,22 +27,22 @@ struct update_options {
 	const char *git_dir, *socket, *message, *txid;
 	bool no_deref, create_reflog, batch, end_null, verbose;
 	bool delete; /* -d, until FORM says so */
-	bool atomic; /* said, not only meant */
-	/* Not a command line that git would understand: what can't be done
-	 * through the daemon is an error. */
+	bool atomic; /* --atomic was given */
+	/* git would not understand the command line, so git never replaces this
+	 * program. */
 	bool never_git;
 	int timeout_ms;
-	char **args; /* ref and values; NULL at the end */
+	char **args; /* the ref and its values; ends with NULL */
 	int nr_args;
 };
 
 /* A transaction that is prepared. */
 struct held {
 	bool is_prepared;
-	bool by_daemon; /* it holds locks; else there was nothing to hold */
+	bool by_daemon; /* the daemon holds locks for it */
 	struct refd_request req;
-	struct refd_answer sent; /* to what was sent */
-	struct refd_answer ans;  /* to all that was asked for */
+	struct refd_answer sent; /* the answer to REQ */
+	struct refd_answer ans;  /* the answer to all changes */
 };
 
 struct updater {
@@ -53,37 +53,37 @@ struct updater {
 	struct reftx hook;
 	struct refd *daemon;
 	char *socket, *committer;
-	uint64_t deadline; /* to reach the daemon */
+	uint64_t deadline; /* of the connection */
 	bool txid_used;
 	struct held held;
-	const char *doing; /* "prepare", "commit", or NULL if nobody said so */
-	/* What git would have to read of standard input, were it to do the
-	 * transaction; NULL: standard input is not read. */
+	const char *doing; /* the command "prepare" or "commit", or NULL */
+	/* The input that git has to read if git replaces this program; NULL:
+	 * standard input is not read. */
 	struct text *input;
 };
 
-/* Finds repository, configuration and daemon. Where git may or must do it,
- * this does not return: git runs in this program's place. */
+/* Finds the repository, the configuration and the daemon. Does not return if
+ * git replaces this program. */
 void updater_open(struct updater *up, const struct update_options *opt);
 void updater_close(struct updater *up);
 
 /*
- * A transaction, from "prepare" if that is said, to "commit" or "abort".
- * Reported as the options want it. The exit status: 0, or what the program
- * has to end with; then nothing is prepared any more.
+ * A transaction, from "prepare" (if given) to "commit" or "abort". Reports as
+ * the options say. Returns the exit status: 0, or the status with which the
+ * program has to end. Then no transaction is prepared.
  */
 int updater_prepare(struct updater *up, const struct changes *changes);
 int updater_commit(struct updater *up, const struct changes *changes);
 void updater_abort(struct updater *up, const struct changes *changes);
-/* Lets go of what is prepared, because the program ends by an error: no hook
- * hears of it, as in git. */
+/* Aborts the prepared transaction because the program ends with an error. As in
+ * git, no hook is called. */
 void updater_drop(struct updater *up);
 
-/* Reads commands until the end. The exit status. */
+/* Reads commands until the end of input. Returns the exit status. */
 int update_stdin(struct updater *up);
 
-/* An error about REF as the form and the command word it; returns the exit
- * status. */
+/* Prints an error about REF in the words of the form and command. Returns the
+ * exit status. */
 int update_failed(const struct updater *up, const char *ref,
     const char *detail);
 

@@ -11,7 +11,7 @@ static const char *named_repository(const struct update_options *opt)
 	return opt->git_dir ? opt->git_dir : getenv("GIT_DIR");
 }
 
-/* Connects, unless somebody else has to do it. */
+/* Connects, or lets git replace this program. */
 static void find_daemon(struct updater *up)
 {
 	struct text why = { 0 };

@@ -25,8 +25,8 @@ static int failed_unknown(const struct refd_answer *ans)
 
 /* ---- the order of failures ---- */
 
-/* When git comes to say it. What is behind a symbolic ref comes after all that
- * was named. */
+/* The time at which git reports a failure. Refs behind a symbolic ref come
+ * after all named refs. */
 enum when { AT_ONCE, UNDER_LOCK, BEHIND_SYMREF, AT_LAST, NEVER };
 
 static bool is_locked(const struct refd_result *res, const char *name)
@@ -58,8 +58,8 @@ static bool is_duplicate(const struct refd_result *res)
 		detail.kind == REFD_DETAIL_DUPLICATE_SYMREF);
 }
 
-/* Once it was followed git names the ref that could not be had, at the end of
- * all symbolic refs or locked on the way there. */
+/* git names the ref that failed: a ref on the way of the symbolic refs if it is
+ * locked, otherwise the last. */
 static char *rejected_name(const struct updater *up,
     const struct refd_update *u, const struct refd_result *res)
 {
@@ -80,7 +80,7 @@ static char *rejected_name(const struct updater *up,
 	return name;
 }
 
-/* 2.39 has no batches, and said everything in order. */
+/* git 2.39 has no batches, and reports failures in the order of the input. */
 static bool is_in_order(const struct update_options *opt)
 {
 	return opt->messages == GIT_2_39 && !opt->batch;
@@ -99,7 +99,7 @@ static enum when when_said(const struct updater *up,
 	return strcmp(name, u->name) ? BEHIND_SYMREF : UNDER_LOCK;
 }
 
-/* The first ref with a reason of its own stands for all. */
+/* The first ref with a reason of its own is reported. */
 static size_t find_culprit(const struct updater *up,
     const struct changes *changes, const struct refd_answer *ans)
 {
@@ -129,8 +129,8 @@ static size_t find_culprit(const struct updater *up,
 
 /* ---- one for all ---- */
 
-/* As update_failed() has it. What 2.55 would have said when the value was
- * read was not said of the command that came later. */
+/* As update_failed(). git 2.55 reports a bad value while reading, so its
+ * message does not name the later command. */
 static int failed_ref(const struct updater *up, const struct refd_update *u,
     const struct refd_result *res, const char *detail)
 {
@@ -142,7 +142,7 @@ static int failed_ref(const struct updater *up, const struct refd_update *u,
 	return update_failed(up, u->name, detail);
 }
 
-/* With the repository's path as git has it, which the daemon can't know. */
+/* The daemon does not know the spelling of the path that git prints. */
 static void add_detail(const struct updater *up, const struct refd_update *u,
     const struct refd_result *res, struct text *t)
 {
@@ -212,8 +212,8 @@ static void say_why(const struct updater *up, const struct rejection *r)
 	text_done(&t);
 }
 
-/* All that goes to standard error comes first, as it does in git, which does
- * not flush its output in between. */
+/* Standard error comes first, as in git, which flushes standard output only at
+ * the end. */
 static void report_rejected(const struct updater *up,
     const struct changes *changes, const struct refd_answer *ans,
     enum when first, enum when end)

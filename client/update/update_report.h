@@ -1,6 +1,7 @@
 /*
- * The outcome of a transaction, told as the options of refd update want it.
- * Functions return the exit status: 0, or what the program ends with.
+ * Reports the outcome of a transaction in the form of refd update's options.
+ * Functions return the exit status: 0, or the status with which the program
+ * ends.
  */
 #ifndef CLIENT_UPDATE_UPDATE_REPORT_H
 #define CLIENT_UPDATE_UPDATE_REPORT_H
@@ -8,14 +9,14 @@
 #include "client/request/changes.h"
 #include "client/update/update.h"
 
-/* ANS is RESULTS with one for each of CHANGES. */
+/* ANS is RESULTS, with a result for each of CHANGES. */
 int report_results(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans);
-/* Of a batch, what git rejects before it looks at any ref; report_results()
- * does not say it again when the batch was prepared. */
+/* Reports the updates of a batch with bad values, which git rejects first. For
+ * a prepared batch, report_results() does not repeat them. */
 void report_bad_values(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans);
-/* ANS is REFUSED: the whole request, spelled out for each ref. */
+/* ANS is REFUSED. The refusal is reported for each ref. */
 int report_refused(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans);
 /* With --verbose. */

@@ -9,13 +9,12 @@
 #include "client/update/update.h"
 #include "client/update/update_report.h"
 
-/* The daemon answers by the deadline; this much later it is not waited for
- * any more. */
+/* The time to wait for the daemon's answer after the deadline. */
 #define GRACE_MS 5000
 
 /* ---- what git says before it does anything ---- */
 
-/* As update_failed() has it, of the first ref. */
+/* Reports DETAIL for the first ref and ends the program. */
 static void __attribute__((noreturn)) refuse(const struct updater *up,
     const struct changes *changes, const char *detail)
 {
@@ -24,7 +23,7 @@ static void __attribute__((noreturn)) refuse(const struct updater *up,
 	exit(update_failed(up, ref, detail));
 }
 
-/* In a batch too: one of them would undo the other. */
+/* In a batch, too, because a duplicate would undo the other update. */
 static void refuse_duplicates(const struct updater *up,
     const struct changes *changes)
 {
@@ -80,7 +79,7 @@ static void make_request(struct updater *up, enum refd_verb verb,
 	set_txid(up, req);
 }
 
-/* Nothing to do is done already; the daemon needn't hear of it. */
+/* A request without updates is done; the daemon does not get it. */
 static void answer_nothing(const struct refd_request *req,
     struct refd_answer *ans)
 {
@@ -114,7 +113,7 @@ static void back(const struct updater *up, const struct changes *changes,
 		die("the daemon's answer is not that to this transaction");
 }
 
-/* What there is to say of an answer that decides; ANS is to REQ. */
+/* Reports the answer ANS to REQ. */
 static int report(const struct updater *up, const struct changes *changes,
     const struct refd_request *req, const struct refd_answer *ans)
 {
@@ -171,7 +170,8 @@ static void held_done(struct held *h)
 	memset(h, 0, sizeof(*h));
 }
 
-/* Of a batch none may be left to hold; that is said when it is committed. */
+/* A batch may have no ref to hold. Its rejections are reported at the commit.
+ */
 static bool is_prepared(const struct updater *up, const struct held *h)
 {
 	switch (h->sent.kind) {
@@ -191,7 +191,7 @@ static bool is_prepared(const struct updater *up, const struct held *h)
 	return false;
 }
 
-/* The locks are the daemon's, and ours to end. */
+/* Asks the daemon to lock the refs. */
 static int hold(struct updater *up, const struct changes *changes)
 {
 	struct held *h = &up->held;
@@ -206,7 +206,8 @@ static int hold(struct updater *up, const struct changes *changes)
 		back(up, changes, &h->req, &h->sent, &h->ans);
 	h->is_prepared = is_prepared(up, h);
 	if (!h->is_prepared) {
-		/* A name that is not encodable fails the other updates unsent. */
+		/* A name that is not encodable fails the whole request
+		 * unsent. */
 		if (h->sent.kind == REFD_ANSWER_PREPARED)
 			h->sent.kind = REFD_ANSWER_RESULTS;
 		rc = report(up, changes, &h->req, &h->sent);
@@ -215,7 +216,7 @@ static int hold(struct updater *up, const struct changes *changes)
 	return rc;
 }
 
-/* COMMIT or ABORT. Whatever the answer, it is over. */
+/* Sends COMMIT or ABORT. The session ends whatever the answer is. */
 static void end_session(struct updater *up, enum refd_verb verb,
     struct refd_answer *ans)
 {
@@ -284,7 +285,7 @@ void updater_abort(struct updater *up, const struct changes *changes)
 	held_done(&up->held);
 }
 
-/* Of a batch of which nothing was left to hold, what was said then. */
+/* The answer for a batch without refs to hold: the results of the session. */
 static void answer_held(struct held *h, struct refd_answer *ans)
 {
 	*ans = h->sent;
@@ -292,7 +293,7 @@ static void answer_held(struct held *h, struct refd_answer *ans)
 	memset(&h->sent, 0, sizeof(h->sent));
 }
 
-/* A hook hears nothing of what nobody knows. */
+/* A hook is not called if the outcome is unknown. */
 static void tell_hook(struct updater *up, const struct refd_answer *ans)
 {
 	bool is_known = true, is_done = false;

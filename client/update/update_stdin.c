@@ -4,12 +4,12 @@
 #include "client/update/stdin.h"
 #include "client/update/update.h"
 
-/* The dialogue: what was read of it, and what it has come to. */
+/* The state of a dialogue. */
 struct dialogue {
 	struct updater *up;
 	struct stdin_parser parser;
-	struct changes changes; /* of the transaction that is open */
-	struct text input;      /* its commands, for git */
+	struct changes changes; /* of the open transaction */
+	struct text input;      /* its commands, in case git has to do them */
 };
 
 static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
@@ -17,7 +17,7 @@ static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 	return revision_resolve(ctx, name, oid);
 }
 
-/* At once: a program may wait for it before it says more. */
+/* Flushes: a program may wait for the reply before its next command. */
 static void reply(const struct updater *up, const char *command)
 {
 	if (up->opt->output == OUTPUT_GIT)
@@ -25,8 +25,8 @@ static void reply(const struct updater *up, const char *command)
 	flush_output();
 }
 
-/* Git needs no "start", which was answered already: what can come to git is
- * ended by the command that brings it there, or by "prepare". */
+/* Keeps the command for git. "start" was answered already, and git does not
+ * need it: the transaction that git gets ends with the current command. */
 static void keep_input(struct dialogue *d)
 {
 	struct stdin_parser *p = &d->parser;
@@ -65,7 +65,7 @@ static void end_of_input(struct dialogue *d)
 	}
 }
 
-/* One command. False: it was the last one. */
+/* Executes one command. False: it was the last. */
 static bool obey(struct dialogue *d, int *rc)
 {
 	enum stdin_event event = stdin_next(&d->parser);

@@ -68,17 +68,23 @@ refuses 'check-config a b' "unexpected argument 'b'" check-config a b
 refuses 'hook a' "'a' is no hook" hook a
 refuses 'query' 'missing argument: <transaction id>' query
 refuses 'hook' 'missing argument: proc-receive' hook
-refuses 'disown' 'missing argument: <repository>...' disown
-refuses 'verify' 'missing argument: <repository>...' verify
+for command in disown verify enable disable; do
+	refuses "$command" 'missing argument: <repository>...' "$command"
+done
 refuses 'restore' "option \`at' is required" restore
 
 refuses 'stats' "\`json' and \`prometheus' exclude" stats --json --prometheus
 refuses 'log' "\`json' and \`z' exclude" log --json -z
 refuses 'log --follow' "\`reverse' and \`follow' exclude" log --reverse --follow
 refuses 'restore' "\`dry-run' and \`force' exclude" restore --at 1 -n --force
+refuses 'enable' "\`all' and \`list' exclude" enable --all --list
+refuses 'disable' "\`template' and \`system' exclude" \
+	disable --template x --system
+refuses 'enable --all x' "unexpected argument 'x'" enable --all x
+refuses 'enable --root' 'unexpected option --root' enable --root / x
+refuses 'disable --root' 'unexpected option --root' disable --root / x
+refuses 'enable --json' '--json requires --list' enable --json x
 refuses 'bench' "\`state' and \`socket' exclude" bench --state x --socket x
-refuses 'enable' "\`all' and \`system' exclude" enable --all --system
-refuses 'enable' 'missing argument: <repository>...' enable
 refuses 'disable --all x' "unexpected argument 'x'" disable --all x
 refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard
 refuses 'doctor' "\`all' and \`system' exclude" doctor --all --system

@@ -105,7 +105,7 @@ static void check_chain(struct doctor_repo *p)
 }
 
 /* Git finds no hook that it would run. */
-static void tell_missing(struct doctor_repo *p, const char *hook)
+static void found_missing_hook(struct doctor_repo *p, const char *hook)
 {
 	const char *effect =
 	    has_patterns(p) ? "every push fails" : "pushes do not reach refd";
@@ -123,7 +123,7 @@ static void tell_missing(struct doctor_repo *p, const char *hook)
 		    hook, effect);
 }
 
-static void tell_other(struct doctor_repo *p, const char *hook)
+static void found_other_hook(struct doctor_repo *p, const char *hook)
 {
 	if (p->hooks_are_set)
 		doctor_found_in(p, FOUND_HOOKS_PATH,
@@ -145,9 +145,9 @@ void doctor_check_hooks(struct doctor_repo *p)
 	if (!p->is_enabled)
 		doctor_found_in(p, FOUND_NOT_ENABLED, "pushes are left to git");
 	else if (!is_there)
-		tell_missing(p, hook);
+		found_missing_hook(p, hook);
 	else if (!is_refd)
-		tell_other(p, hook);
+		found_other_hook(p, hook);
 	if (p->record.nr && !site_holds(&p->site, &p->record))
 		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,
 		    "parts of refd enable are missing");

@@ -58,7 +58,7 @@ static char *user_name(uid_t uid)
 	return xasprintf("user %u", (unsigned)uid);
 }
 
-static void tell_probe(struct doctor_repo *p, enum probe probe,
+static void check_probe(struct doctor_repo *p, enum probe probe,
     const char *socket, const char *why)
 {
 	struct findings *f = &p->d->f;
@@ -96,7 +96,7 @@ static void tell_probe(struct doctor_repo *p, enum probe probe,
 }
 
 /* Compares with the daemon's view of the path, if /proc permits. */
-static void look_through_daemon(struct doctor_repo *p)
+static void check_through_daemon(struct doctor_repo *p)
 {
 	char *path;
 	struct stat st;
@@ -138,10 +138,10 @@ static void check_service(struct doctor_repo *p)
 	enum probe probe;
 
 	check_distance(p);
-	look_through_daemon(p);
+	check_through_daemon(p);
 	if (p->d->daemon || strcmp(socket, p->d->socket)) {
 		probe = probe_as(p->owner.st_uid, socket, p->gd, &why);
-		tell_probe(p, probe, socket, why.data ? why.data : "");
+		check_probe(p, probe, socket, why.data ? why.data : "");
 	}
 	text_done(&why);
 	free(socket);
@@ -170,7 +170,7 @@ static bool is_below_root(const struct doctor_repo *p)
 	return false;
 }
 
-static void look_as_owner(struct doctor_repo *p)
+static void check_as_owner(struct doctor_repo *p)
 {
 	doctor_check_hooks(p);
 	doctor_check_patterns(p);
@@ -202,7 +202,7 @@ static void examine(struct doctor_repo *p)
 	p->is_enabled = p->record.nr || is_below_root(p);
 	p->hooks = find_hooks(p);
 	if (is_served)
-		look_as_owner(p);
+		check_as_owner(p);
 	owner_leave();
 	doctor_check_disk(p->d, p->name, "repositories are");
 	doctor_check_locks(p);

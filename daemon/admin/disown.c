@@ -1,10 +1,10 @@
 /*
- * refd disown: a repository belongs to no journal any more. For one that was
- * restored or moved without the state directory it belonged to, whose daemon
- * is gone for good: what that one's journal had not written here yet is not
- * waited for. The next daemon that serves it makes it its own.
+ * "refd disown": releases a repository from its journal, if repository and
+ * state directory were separated for ever, for example by a restore. Nothing
+ * waits for records of the old journal. The next daemon that serves the
+ * repository owns it.
  *
- * Exit: 0 all are nobody's; 1 one could not be given free.
+ * Exit: 0 all repositories are released; 1 at least one is not.
  */
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /*
- * refd-admin: what needs the journal or a repository itself, as commands of
- * `refd` that it execs.
+ * refd-admin: the commands of refd that use the libraries of the daemon. refd
+ * execs this program.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * refd recover: what the daemon does at its start, by hand: after a power
- * cut, before anything reads the repositories.
+ * "refd recover": recovery without a daemon, for example before other programs
+ * read the repositories after a power loss.
  *
- * Exit: 0 all is as the journal says; 1 something is deferred, for a disk that
- * failed among others, or was left; 74 the journal failed, nothing was
- * forgotten; 75 a daemon runs on this state.
+ * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
+ * left or dropped; 74 the journal failed, and keeps all records; 75 a daemon
+ * runs on this state directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -140,7 +140,7 @@ static void no_wake(void *arg)
 	(void)arg;
 }
 
-/* Drops the records of REPO. If the repository comes back, it lacks them. */
+/* Drops the records of REPO. If REPO comes back, the updates are missing. */
 static int forget(struct store *store, const char *repo)
 {
 	uint64_t nr = 0;

@@ -1,5 +1,4 @@
-/* What refd recover says of what it found: for people, and as JSON. One thread;
- * it writes to standard output. */
+/* The report of refd recover on standard output: text or JSON. One thread. */
 #ifndef ADMIN_REPORT_H
 #define ADMIN_REPORT_H
 

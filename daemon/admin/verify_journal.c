@@ -1,11 +1,11 @@
 /*
- * The journal that the repository belongs to, read beside the daemon.
+ * The journal of the repository, read while the daemon may run.
  *
- * The happy path: refd/id names it, it knows the repository, a daemon runs on
- * it or nothing awaits recovery, nothing is deferred.
+ * Happy path: refd/id names the journal, and the journal knows the repository.
+ * A daemon runs, or no record awaits recovery. No redo is deferred.
  *
- * What fails: it can't be read, or is another: said so, and the rest is
- * looked at without it.
+ * Failures: an unreadable or different journal is a finding, and the other
+ * checks run without a journal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,10 @@
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_seen.h"
 
-/* ---- who runs on it ---- */
+/* ---- the daemon ---- */
 
-/* Who is in another namespace of pids is not in the kernel's list; so the lock
- * is tried as well, and given back at once. */
+/* /proc/locks omits processes of other PID namespaces. So the lock is also
+ * tried, and released at once. */
 static bool is_locked(struct verify *v, int state_fd)
 {
 	int fd, r;
@@ -170,7 +170,7 @@ int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
 
 	if (v->journal == NULL || v->journal_repo == 0)
 		return 0;
-	/* A void comes after what it takes back. */
+	/* An abort record follows the aborted row. */
 	r = journal_scan(v->journal, after, note_aborts, &rd);
 	if (rd.nr > 0)
 		qsort(rd.aborts, rd.nr, sizeof(*rd.aborts), compare_aborts);
@@ -181,7 +181,7 @@ int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
 	return r;
 }
 
-/* ---- what it awaits ---- */
+/* ---- recovery ---- */
 
 static char *deferred_key(const char *worktree, const char *name)
 {
@@ -237,8 +237,8 @@ static int note_deferred(void *arg, const struct journal_row *row)
 		place = (struct verify_place){ v->repo.fd, m->worktree };
 		verify_found(v, FOUND_DEFERRED,
 		    verify_ref_name(&place, m->name, buf), "",
-		    "record %llu could not be redone yet: a lock of another, "
-		    "or its disk, is in the way",
+		    "record %llu could not be redone yet, because of a lock of "
+		    "another writer, or of its disk",
 		    (unsigned long long)row->refers_to);
 		r = keep_deferred(v, m);
 	}
@@ -288,8 +288,8 @@ static int learn_state(struct verify *v)
 	}
 	if (v->awaits)
 		verify_found(v, FOUND_AWAITS_RECOVERY, "", "",
-		    "no daemon runs on '%s', and refs here may await what its "
-		    "journal has recorded",
+		    "no daemon runs on '%s', and records of its journal may "
+		    "await recovery",
 		    v->opt->state);
 	return r;
 }

@@ -1,15 +1,16 @@
 /*
- * The last record of each ref beside what stands.
+ * Compares the last record of each ref with the ref.
  *
- * The happy path: it stands, or another wrote the ref later, by the rule of rule.h.
+ * Happy path: the ref has the recorded value, or another writer wrote the ref
+ * later, by the rule of rule.h.
  *
- * A journal may know more refs than fit: as soon as the ledger is full it
- * keeps those of one half of the names, and the other half gets a pass of its
- * own; halves of halves likewise.
+ * The journal may have more refs than fit in memory. A full ledger keeps one
+ * half of the names, and a further pass reads the other half. Halves are halved
+ * again if necessary.
  *
- * Unlike recovery after a cut, nothing says here that anything was lost: a
- * ref that is absent without a trace may have been deleted by git, and a
- * packed value of a file that was written later than the record is another's.
+ * No power loss is known here, unlike in recovery. Git may have deleted an
+ * absent ref, and a packed-refs younger than the record belongs to another
+ * writer.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,11 +46,11 @@ struct ledger_pass {
 	struct half *later; /* to be passed through */
 	size_t nr_later;
 	uint64_t last;
-	bool is_filled; /* what is in it is kept up to date, no more */
+	bool is_filled; /* new records only update the ledger */
 };
 
 #define AT_WORK_US (10 * INT64_C(1000000))
-/* One bit of the mask more with each. */
+/* Each half adds a bit to the mask. */
 #define HALVES_MAX 32
 
 static void entry_free(struct ledger_entry *e)
@@ -177,7 +178,7 @@ static void value_text(const struct ledger_entry *e, char text[160])
 		    when, (unsigned long long)e->lsn);
 }
 
-static void tell_lost(struct verify *v, const struct verify_place *place,
+static void found_lost(struct verify *v, const struct verify_place *place,
     const struct ledger_entry *e, bool is_absent)
 {
 	char text[160], buf[REFD_PATH_MAX];
@@ -186,20 +187,22 @@ static void tell_lost(struct verify *v, const struct verify_place *place,
 	value_text(e, text);
 	if (!is_absent)
 		verify_found(v, FOUND_JOURNAL_DISAGREES, ref, e->name,
-		    "the journal's last word is %s, and what stands is older",
+		    "the last record of the journal is %s, and the ref is "
+		    "older",
 		    text);
 	else if (has_log(v, place, e->name))
 		verify_found(v, FOUND_REF_LOST, ref, e->name,
-		    "the journal's last word is %s, and only its log is left",
+		    "the last record of the journal is %s, and only the log of "
+		    "the ref exists",
 		    text);
 	else
 		verify_found(v, FOUND_REF_GONE, ref, e->name,
-		    "the journal's last word is %s; it was deleted without "
-		    "refd, or lost",
+		    "the last record of the journal is %s; the ref was deleted "
+		    "without refd, or lost",
 		    text);
 }
 
-/* Recovery leaves a ref whose object was pruned. */
+/* Recovery omits a record whose object was pruned. */
 static bool is_to_be_had(struct verify *v, const struct ledger_entry *e)
 {
 	return e->action == RECORD_DELETE || e->target != NULL ||
@@ -227,8 +230,8 @@ static void check_entry(struct verify *v, const struct verify_place *place,
 		if (is_packed < 0)
 			return;
 	}
-	/* What is broken is told as such. Another's file may be of the same
-	 * tick of the clock as our lock. */
+	/* A broken ref is another finding. Another writer's file may have the
+	 * same time stamp as refd's lock. */
 	if (loose.kind != LOOSE_BROKEN &&
 	    !(loose.kind == LOOSE_OID && e->action == RECORD_WRITE &&
 		refd_oid_eq(&loose.oid, &e->oid)) &&
@@ -236,12 +239,11 @@ static void check_entry(struct verify *v, const struct verify_place *place,
 		is_packed ? &packed : NULL,
 		v->packed_mtime_ns < e->locked_at_ns) == RULE_LOST &&
 	    is_to_be_had(v, e))
-		tell_lost(v, place, e, is_absent && !is_packed);
+		found_lost(v, place, e, is_absent && !is_packed);
 	loose_value_done(&loose);
 }
 
-/* What a daemon has recorded just now may not be published yet, or be taken
- * back. */
+/* The daemon may publish or abort a record of the last seconds. */
 static bool is_at_work(struct verify *v, const struct ledger_entry *e)
 {
 	return v->is_daemon_up &&
@@ -305,9 +307,9 @@ static int pass_through(struct ledger_pass *pass)
 	HASH_ITER(hh, v->ledger, e, next) {
 		place = place_of(v, e, &common);
 		if (place != NULL)
-			verify_look(v, VERIFY_A_RECORD, place, e->name);
+			verify_check(v, VERIFY_A_RECORD, place, e->name);
 	}
-	verify_look_again(v);
+	verify_check_again(v);
 	v->refresh = NULL;
 	return 0;
 }

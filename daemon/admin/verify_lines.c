@@ -1,7 +1,7 @@
 /*
- * A file line by line: logs and packed-refs grow beyond what one would hold
- * in memory for a look. Its inode is what was opened: who replaces the file
- * meanwhile does not change what is read.
+ * Reads a file line by line, because logs and packed-refs may be larger than
+ * memory. A writer that replaces the file meanwhile does not matter: the
+ * descriptor keeps the old file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "daemon/admin/verify_internal.h"
 
-/* Lines of BUF, whole ones first; what is left is moved to its front. */
+/* Passes on the lines of BUF, and moves an incomplete line to its front. */
 static int hand_out(char *buf, size_t *have, bool at_end, verify_line_fn *fn,
     void *arg)
 {

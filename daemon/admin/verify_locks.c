@@ -1,12 +1,12 @@
 /*
- * Locks, and whose they are.
+ * Locks and their owners.
  *
- * The happy path: none; or one that is young, since somebody is at work, or
- * of a batch of the daemon that runs.
+ * Happy path: no lock; a young lock of a writer at work; or a lock of a batch
+ * of the running daemon.
  *
- * Otherwise: one of ours that no daemon will take away; another's, with the
- * process that has it open where one is seen; packed-refs.new, which git
- * makes only where there is none.
+ * Findings: a lock of refd that no daemon will remove; an old lock of another
+ * writer, with the process that has it open; packed-refs.new, because git does
+ * not replace this file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/refs/token.h"
 
-/* git's own writers hold a ref's lock for moments. */
+/* Git holds the lock of a ref much shorter. */
 #define YOUNG_NS   (60 * INT64_C(1000000000))
 #define LOCKS_MAX  (16 * 1024 * 1024)
 #define PACKED_NEW "packed-refs.new"
@@ -37,8 +37,7 @@ static long flock_line(const char *line, const struct sys_stat *st)
 		&ino) != 4 ||
 	    ino != st->ino)
 		return 0;
-	/* btrfs has a number for each subvolume that the kernel's list does
-	 * not know. */
+	/* /proc/locks has no device number of a btrfs subvolume. */
 	if (major(st->dev) != 0 && makedev(maj, min) != st->dev)
 		return 0;
 	return pid;
@@ -83,7 +82,7 @@ static bool has_open(struct verify *v, const char *pid,
 	return found;
 }
 
-/* A process here that has the file open; 0: none is seen. */
+/* A process that has the file open; 0: none is visible. */
 static long opener(struct verify *v, const struct sys_stat *wanted)
 {
 	struct sys_dirent entry;
@@ -143,7 +142,7 @@ static void format_age(int64_t ns, char age[32])
 		snprintf(age, 32, "%lld days", minutes / 1440);
 }
 
-static void look_at_lock(struct verify *v, const char *ref, const char *path,
+static void check_lock(struct verify *v, const char *ref, const char *path,
     const struct sys_stat *st)
 {
 	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
@@ -170,20 +169,20 @@ static void look_at_lock(struct verify *v, const char *ref, const char *path,
 		    age, pid);
 	else
 		verify_found(v, FOUND_LOCK_STALE, ref, path,
-		    "a lock of another writer, %s old; no process that uid %u "
-		    "may look into has it open",
+		    "a lock of another writer, %s old; no process visible to "
+		    "uid %u has it open",
 		    age, (unsigned)geteuid());
 }
 
-/* Who packs refs has packed-refs.lock. */
-static void look_at_new(struct verify *v, bool is_locked)
+/* A process that packs refs holds packed-refs.lock. */
+static void check_packed_new(struct verify *v, bool is_locked)
 {
 	struct sys_stat st;
 
 	if (!is_locked &&
 	    SYS(v->sys, lstatat, v->repo.fd, PACKED_NEW, &st) == 0)
 		verify_found(v, FOUND_PACKED_NEW, "", PACKED_NEW,
-		    "left by who was ended while packing refs");
+		    "left by a process that ended while packing refs");
 }
 
 void verify_lock(struct verify *v, const struct verify_place *place,
@@ -202,7 +201,7 @@ void verify_lock(struct verify *v, const struct verify_place *place,
 		ref = verify_ref_name(place, name, buf);
 	r = SYS(v->sys, lstatat, place->dirfd, path, &st);
 	if (r == 0)
-		look_at_lock(v, ref, path, &st);
+		check_lock(v, ref, path, &st);
 	if (is_packed)
-		look_at_new(v, r == 0);
+		check_packed_new(v, r == 0);
 }

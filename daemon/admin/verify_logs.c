@@ -1,10 +1,10 @@
 /*
  * Reflogs.
  *
- * The happy path: whole lines, the last of which ends at the ref's value.
+ * Happy path: complete lines, and the last line ends with the value of the ref.
  *
- * Otherwise a finding each. A log without its ref, which git leaves nowhere,
- * is what is left of a ref that was lost, or of a creation that never was.
+ * Git leaves no log without its ref. Such a log remains of a lost ref, or of a
+ * creation that failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "daemon/admin/verify_internal.h"
 
-struct log_look {
+struct log_check {
 	unsigned long line, bad; /* the first bad one; 0: none */
 	bool is_torn;
 	struct refd_oid last; /* of the last sound line */
@@ -34,7 +34,7 @@ static bool is_sound(const char *line, size_t len, struct refd_oid *to)
 
 static int log_line(void *arg, char *line, size_t len, bool ends)
 {
-	struct log_look *look = arg;
+	struct log_check *look = arg;
 
 	look->line++;
 	if (!ends || memchr(line, '\0', len) != NULL) {
@@ -49,7 +49,7 @@ static int log_line(void *arg, char *line, size_t len, bool ends)
 
 /* ---- its ref ---- */
 
-/* Of refs/heads/a/b: a log of refs/heads/a has no room then. */
+/* An existing ref above NAME: its log needs the directory as a file. */
 static const char *ref_above(struct verify *v, const struct verify_place *place,
     const char *name, char above[REFD_PATH_MAX])
 {
@@ -73,8 +73,9 @@ static bool is_there(struct verify *v, int dirfd, const char *path)
 	return SYS(v->sys, lstatat, dirfd, path, &st) == 0;
 }
 
-/* Who makes or deletes the ref has its lock while only one of the two is
- * there. In this order: what begins after a look is not seen by the next. */
+/* A writer that creates or deletes the ref holds its lock while either ref or
+ * log is missing. The log is checked before and after, because such a writer
+ * may begin between two checks. */
 static bool is_orphan(struct verify *v, const struct verify_place *place,
     const char *name, const char *path)
 {
@@ -88,7 +89,7 @@ static bool is_orphan(struct verify *v, const struct verify_place *place,
 	    is_there(v, place->dirfd, path);
 }
 
-static void tell_orphan(struct verify *v, const struct verify_place *place,
+static void found_orphan(struct verify *v, const struct verify_place *place,
     const char *ref, const char *name, const char *path, bool is_empty)
 {
 	char above[REFD_PATH_MAX];
@@ -96,18 +97,19 @@ static void tell_orphan(struct verify *v, const struct verify_place *place,
 
 	if (is_empty)
 		verify_found(v, FOUND_LOG_EMPTY, ref, path,
-		    "there is no such ref: its empty log keeps others of its "
-		    "name, as a directory or below it, from being made");
+		    "there is no such ref, and its empty log prevents refs "
+		    "with conflicting names");
 	else
 		verify_found(v, FOUND_LOG_ORPHAN, ref, path,
-		    "there is no such ref any more, but its log is there");
+		    "there is no such ref, but its log exists");
 	if (blocked != NULL)
 		verify_found(v, FOUND_LOG_BLOCKED, blocked, path,
-		    "its log can't be written, since a log stands below it");
+		    "its log can't be written, because another log exists "
+		    "below it");
 }
 
-static void tell_last(struct verify *v, const char *ref, const char *path,
-    const struct log_look *look, const struct refd_oid *oid)
+static void check_last(struct verify *v, const char *ref, const char *path,
+    const struct log_check *look, const struct refd_oid *oid)
 {
 	char is[REFD_OID_HEX + 1], said[REFD_OID_HEX + 1];
 
@@ -119,12 +121,12 @@ static void tell_last(struct verify *v, const char *ref, const char *path,
 
 /* ---- one log ---- */
 
-static void look_at_lines(struct verify *v, const struct verify_place *place,
+static void check_lines(struct verify *v, const struct verify_place *place,
     const char *name, const char *path, int fd, bool is_empty)
 {
 	char buf[REFD_PATH_MAX];
 	const char *ref = verify_ref_name(place, name, buf);
-	struct log_look look = { .line = 0 };
+	struct log_check look = { .line = 0 };
 	struct refd_oid oid;
 	int r, value;
 
@@ -135,15 +137,15 @@ static void look_at_lines(struct verify *v, const struct verify_place *place,
 		    strerror(-r));
 	if (look.is_torn)
 		verify_found(v, FOUND_LOG_TORN, ref, path,
-		    "a line of it is cut off, or holds NUL bytes");
+		    "a line is cut off, or has NUL bytes");
 	else if (look.bad > 0)
 		verify_found(v, FOUND_LOG_MALFORMED, ref, path,
-		    "line %lu is none that git writes", look.bad);
+		    "line %lu does not have git's format", look.bad);
 	else if (value == 1 && r == 0)
-		tell_last(v, ref, path, &look, &oid);
+		check_last(v, ref, path, &look, &oid);
 	if (value == 0 && strcmp(name, "HEAD") != 0 &&
 	    is_orphan(v, place, name, path))
-		tell_orphan(v, place, ref, name, path, is_empty);
+		found_orphan(v, place, ref, name, path, is_empty);
 }
 
 void verify_log(struct verify *v, const struct verify_place *place,
@@ -162,18 +164,18 @@ void verify_log(struct verify *v, const struct verify_place *place,
 		return;
 	r = fd < 0 ? fd : SYS(v->sys, fstat, fd, &st);
 	if (r == 0 && S_ISREG(st.mode))
-		look_at_lines(v, place, name, path, fd, st.size == 0);
+		check_lines(v, place, name, path, fd, st.size == 0);
 	else
 		verify_found(v, FOUND_LOG_UNREADABLE,
 		    verify_ref_name(place, name, buf), path, "%s",
-		    r < 0 ? strerror(-r) : "it is no file");
+		    r < 0 ? strerror(-r) : "it is not a file");
 	if (fd >= 0)
 		SYS(v->sys, close, fd);
 }
 
 /* ---- all of them ---- */
 
-/* DIR: "logs" and what is below it. */
+/* DIR: "logs", or a directory below it. */
 static void walk(struct verify *v, const struct verify_place *place,
     const char *dir)
 {
@@ -191,7 +193,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 		if (verify_is_dir(v, place, path, entry.type))
 			walk(v, place, path);
 		else
-			verify_look(v, VERIFY_A_LOG, place, path + logs);
+			verify_check(v, VERIFY_A_LOG, place, path + logs);
 	}
 	SYS(v->sys, dir_close, d);
 }

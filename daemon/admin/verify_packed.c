@@ -1,12 +1,12 @@
 /*
  * packed-refs, as a file and as refs.
  *
- * The happy path: git's header, then records in the order of their names,
- * each with what its tag is of.
+ * Happy path: git's header, then records in the order of names, each tag with
+ * its peeled value.
  *
- * What is malformed is what git dies of; order, doubles and peeled lines are
- * what git believes without a look. After the first malformed line nothing
- * more is said of the file.
+ * Failures: git ends with an error at a malformed line. Git trusts the order,
+ * unique names and peeled values without a check. The check of the file ends at
+ * the first malformed line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define HEADER  "# pack-refs with:"
 #define NAME_AT (REFD_OID_HEX + 1)
 
-/* "<hex> SP <name>": the name, or NULL. */
+/* The name in "<hex> SP <name>", or NULL. */
 static const char *record_name(const char *line, size_t len,
     struct refd_oid *oid)
 {
@@ -34,7 +34,7 @@ static const char *record_name(const char *line, size_t len,
 
 /* ---- the file ---- */
 
-struct packed_look {
+struct packed_check {
 	struct verify *v;
 	unsigned long line;
 	char last[REFD_PATH_MAX];        /* name; "" before the first */
@@ -44,7 +44,7 @@ struct packed_look {
 	bool told_unsorted;
 };
 
-static void end_record(struct packed_look *look)
+static void end_record(struct packed_check *look)
 {
 	struct verify *v = look->v;
 
@@ -52,10 +52,10 @@ static void end_record(struct packed_look *look)
 	    !look->is_peeled && v->odb != NULL &&
 	    odb_type(v->odb, &look->oid) == OBJECT_TAG)
 		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
-		    "it is a tag, and no line says of what");
+		    "it is a tag, and no line has its peeled value");
 }
 
-static void check_peeled(struct packed_look *look, const struct refd_oid *said)
+static void check_peeled(struct packed_check *look, const struct refd_oid *said)
 {
 	struct verify *v = look->v;
 	struct refd_oid is;
@@ -67,7 +67,7 @@ static void check_peeled(struct packed_look *look, const struct refd_oid *said)
 		return;
 	refd_oid_hex(said, hex);
 	r = odb_peel(v->odb, &look->oid, &is);
-	/* It is too large to be looked at. */
+	/* The object is too large to read. */
 	if (r == -EFBIG)
 		return;
 	if (r < 0)
@@ -80,22 +80,22 @@ static void check_peeled(struct packed_look *look, const struct refd_oid *said)
 		    look->line, hex);
 }
 
-static void check_order(struct packed_look *look, const char *name)
+static void check_order(struct packed_check *look, const char *name)
 {
 	int order = strcmp(look->last, name);
 
 	if (order == 0)
 		verify_found(look->v, FOUND_PACKED_DUPLICATE, name, PACKED,
-		    "line %lu has it a second time", look->line);
+		    "line %lu repeats the ref", look->line);
 	else if (order > 0 && look->is_sorted && !look->told_unsorted)
 		verify_found(look->v, FOUND_PACKED_UNSORTED, name, PACKED,
-		    "its header says that it is sorted, and line %lu is not: "
-		    "git does not find all refs",
+		    "the header claims an order that line %lu breaks: git does "
+		    "not find all refs",
 		    look->line);
 	look->told_unsorted = look->told_unsorted || order > 0;
 }
 
-static int malformed(struct packed_look *look, const char *why)
+static int malformed(struct packed_check *look, const char *why)
 {
 	verify_found(look->v, FOUND_PACKED_MALFORMED, "", PACKED, "line %lu %s",
 	    look->line, why);
@@ -104,7 +104,7 @@ static int malformed(struct packed_look *look, const char *why)
 
 static int packed_line(void *arg, char *line, size_t len, bool ends)
 {
-	struct packed_look *look = arg;
+	struct packed_check *look = arg;
 	struct refd_oid oid;
 	const char *name;
 
@@ -139,7 +139,7 @@ static int packed_line(void *arg, char *line, size_t len, bool ends)
 
 void verify_packed(struct verify *v)
 {
-	struct packed_look look = { .v = v };
+	struct packed_check look = { .v = v };
 	int fd, r;
 
 	fd = SYS(v->sys, openat, v->repo.fd, PACKED,
@@ -171,10 +171,10 @@ static int packed_ref(void *arg, char *line, size_t len, bool ends)
 	name = record_name(line, len, &oid);
 	if (!ends || name == NULL)
 		return 1;
-	/* What is loose counts, and was looked at. What it hides may be at an
-	 * object that is gone. */
+	/* A loose ref counts and was checked. The packed value below it may
+	 * name a missing object. */
 	if (SYS(v->sys, lstatat, v->repo.fd, name, &st) < 0)
-		verify_look(v, VERIFY_A_REF, &common, name);
+		verify_check(v, VERIFY_A_REF, &common, name);
 	return 0;
 }
 

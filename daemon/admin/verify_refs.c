@@ -1,11 +1,10 @@
 /*
- * Loose refs, and what a ref is at, loose or packed.
+ * Loose refs, and the values of refs, loose or packed.
  *
- * The happy path: a file with an id, a name git accepts, an object that is
- * there.
+ * Happy path: a file with an id, a name that git accepts, an existing object.
  *
- * Otherwise a finding each. What is gone when it is read again is nobody's
- * fault: git packs refs, and deletes them.
+ * A ref that is absent at the second check is no finding: git packs and deletes
+ * refs.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -79,7 +78,7 @@ static void check_object(struct verify *v, const char *ref, const char *name,
 	refd_oid_hex(oid, hex);
 	if (refd_oid_is_null(oid)) {
 		verify_found(v, FOUND_REF_BROKEN, ref, name,
-		    "it is at the null id");
+		    "its value is the null id");
 		return;
 	}
 	if (v->odb == NULL)
@@ -119,7 +118,7 @@ static void describe_broken(struct verify *v, const struct verify_place *place,
 	r = sys_read_file(v->sys, place->dirfd, name, REFD_PATH_MAX, &text,
 	    &len);
 	if (r == -EINVAL) {
-		what = "it is no file: a FIFO, a socket or a device";
+		what = "it is not a file but a FIFO, a socket or a device";
 	} else if (r == -EISDIR) {
 		what = "it is a link to a directory, below another such link";
 	} else if (r == 0) {
@@ -138,7 +137,7 @@ static void check_symref(struct verify *v, const char *ref, const char *name,
 {
 	if (!refd_refname_format_ok(loose->target))
 		verify_found(v, FOUND_REF_BROKEN, ref, name,
-		    "it points to '%s', which is no name of a ref",
+		    "it points to '%s', which is not a valid name",
 		    loose->target);
 }
 
@@ -149,7 +148,7 @@ static void check_name(struct verify *v, const char *ref, const char *name)
 		    "git does not accept that name");
 }
 
-/* Of two, one a directory for the other, one must be packed. */
+/* If one ref is a directory of the other, one of them is packed. */
 static void check_conflict(struct verify *v, const char *name)
 {
 	char dir[REFD_PATH_MAX], below[REFD_PATH_MAX];
@@ -198,7 +197,7 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 	if (loose.kind == LOOSE_ABSENT || loose.kind == LOOSE_DIR) {
 		if (strcmp(name, "HEAD") == 0)
 			verify_found(v, FOUND_REF_BROKEN, ref, name,
-			    "there is none");
+			    "HEAD is missing");
 		else if (place->worktree[0] == '\0')
 			check_packed_value(v, name);
 		loose_value_done(&loose);
@@ -229,7 +228,7 @@ bool verify_is_dir(struct verify *v, const struct verify_place *place,
 	    S_ISDIR(st.mode);
 }
 
-/* Inside of the repository. */
+/* A link to a directory inside the repository. */
 static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
     const char *path)
 {
@@ -254,7 +253,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 	if (len >= sizeof(path)) {
 		v->is_sure = true;
 		verify_found(v, FOUND_REF_NAME, dir, dir,
-		    "what is below it has a name longer than git takes");
+		    "a name below it is longer than git accepts");
 		v->is_sure = false;
 		return;
 	}
@@ -269,9 +268,9 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 	} else if (len > suffix &&
 	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
 		path[len - suffix] = '\0';
-		verify_look(v, VERIFY_A_LOCK, place, path);
+		verify_check(v, VERIFY_A_LOCK, place, path);
 	} else {
-		verify_look(v, VERIFY_A_REF, place, path);
+		verify_check(v, VERIFY_A_REF, place, path);
 	}
 }
 
@@ -289,7 +288,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 		SYS(v->sys, dir_close, d);
 	}
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-		verify_look(v, VERIFY_A_REF, place, dir);
+		verify_check(v, VERIFY_A_REF, place, dir);
 }
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place)

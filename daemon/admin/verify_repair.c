@@ -1,17 +1,17 @@
 /*
- * What can be mended.
+ * Repairs.
  *
- * The happy path, for a ref, its log, packed-refs.new alike:
- *	lock	as git does, so that neither git nor a daemon is in between
- *	look	is it still broken?
- *	keep	what was there, as refd/kept/<time>-<name>
- *	mend	durably, as the repository's owner
+ * Happy path, for a ref, its log and packed-refs.new:
+ *	lock	with git's lock, against git and the daemon
+ *	check	again, under the lock
+ *	keep	the old file as refd/kept/<time>-<name>
+ *	repair	durably
  *
- * What is not done, and said so: anything before recovery, or of a ref that is
- * deferred; under another's lock; a well-formed value is never replaced. No
- * record is made of it here: a later recovery finds a file that is younger than
- * its records, and leaves it. Who asked for it confirms the value through the
- * daemon, where one serves (client/verify).
+ * Not repaired, with a reason: everything before recovery; a ref with deferred
+ * redo; a ref with a lock of another writer. A well-formed value is never
+ * replaced. The repair writes no record: the new file is younger than the
+ * records, so a later recovery leaves it. client/verify.c confirms the value
+ * through the daemon.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 
 /* ---- locks ---- */
 
-/* Git's lock, not a token's: the repository may never have been served. */
+/* Git's lock and no token: refd may never have served the repository. */
 static int lock_take(struct verify *v, const struct verify_place *place,
     const char *name, struct edit *e)
 {
@@ -47,7 +47,7 @@ static int lock_take(struct verify *v, const struct verify_place *place,
 
 /* ---- evidence ---- */
 
-/* refd/kept, made at the first need. */
+/* Opens refd/kept, and makes it first if necessary. */
 static int kept_open(struct verify *v)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
@@ -80,7 +80,7 @@ static void kept_name(struct verify *v, const char *path,
 			kept[len] = '%';
 }
 
-/* PATH gets a second name, or, with MOVE, no other. */
+/* Links PATH into refd/kept; with MOVE, renames it. */
 static int keep(struct verify *v, int dirfd, const char *path, bool move,
     char kept[KEPT_NAME_MAX])
 {
@@ -118,7 +118,7 @@ static int copy_to(const struct sys *sys, int from, int to)
 	return r == 0 ? SYS(sys, fsync, to) : r;
 }
 
-/* A copy, of what is mended in its place. */
+/* Copies a file that is repaired in place. */
 static int keep_copy(struct verify *v, int dirfd, const char *path,
     char kept[KEPT_NAME_MAX])
 {
@@ -199,7 +199,7 @@ static int restore(struct verify *v, const struct verify_place *place,
 {
 	int r;
 
-	/* Somebody was quicker. */
+	/* Another writer was faster. */
 	if (!is_broken(v, place, e->name))
 		return -EALREADY;
 	r = verify_last_value(v, place, e->name, value);
@@ -244,12 +244,12 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	r = restore(v, place, &e, mode, &value, kept);
 	edit_unlock(&e);
 	*done = r == 0;
-	said = r < 0 ? say_failed(r) :
-		       repo_why("restored to %s from %s; what was there is "
-				"refd/kept/%s",
-			   value.target != NULL ? value.target :
-						  refd_oid_hex(&value.oid, hex),
-			   value.from, kept);
+	said = r < 0 ?
+	    say_failed(r) :
+	    repo_why("restored to %s from %s; the old file is refd/kept/%s",
+		value.target != NULL ? value.target :
+				       refd_oid_hex(&value.oid, hex),
+		value.from, kept);
 	if (r == 0 && value.target == NULL) {
 		refd_oid_hex(&value.oid, v->value);
 		snprintf(v->from, sizeof(v->from), "%s", value.from);
@@ -280,10 +280,10 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 		    0, &added, &cut);
 	edit_unlock(&e);
 	*done = r == 0;
-	return r < 0 ? say_failed(r) :
-		       repo_why("%zu bytes cut off; the log as it was is "
-				"refd/kept/%s",
-			   cut, kept);
+	return r < 0 ?
+	    say_failed(r) :
+	    repo_why("%zu bytes cut off; the old log is refd/kept/%s", cut,
+		kept);
 }
 
 static char *remove_log(struct verify *v, const struct verify_place *place,
@@ -305,10 +305,10 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 	    -EALREADY;
 	edit_unlock(&e);
 	*done = r == 0;
-	return r < 0 ? say_failed(r) : repo_why("removed, empty as it was");
+	return r < 0 ? say_failed(r) : repo_why("removed the empty log");
 }
 
-/* ---- what is left behind ---- */
+/* ---- leftovers ---- */
 
 static char *repair_packed_new(struct verify *v, bool *done)
 {
@@ -351,26 +351,25 @@ static int unlock_ours(struct verify *v, size_t *unlocked)
 	return r;
 }
 
-/* What a lock of ours is for the journal knows: as long as that awaits
- * recovery it may be the only sign of what is unfinished. */
+/* Before recovery, a lock of refd may be the only trace of an unfinished
+ * update. */
 static char *repair_locks(struct verify *v, bool *done)
 {
 	size_t unlocked = 0;
 	int r;
 
 	if (v->journal == NULL || v->journal_repo == 0 || v->nr_deferred > 0)
-		return repo_why("not removed: what it is for its journal "
-				"alone knows");
+		return repo_why(
+		    "not removed: the journal does not show that it is unused");
 	if (v->is_daemon_up)
-		return repo_why("not removed: a daemon runs on its journal, "
-				"and is the one to do so");
+		return repo_why(
+		    "not removed: a daemon runs, and removes its own locks");
 	r = unlock_ours(v, &unlocked);
 	*done = r == 0;
 	if (r == -EAGAIN)
 		return repo_why("not removed: a daemon serves the repository");
-	return r < 0 ?
-	    say_failed(r) :
-	    repo_why("removed, as %zu locks of ended runs were", unlocked);
+	return r < 0 ? say_failed(r) :
+		       repo_why("removed %zu locks of earlier runs", unlocked);
 }
 
 char *verify_repair(struct verify *v, enum finding_id id,

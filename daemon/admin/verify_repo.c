@@ -1,16 +1,16 @@
 /*
  * One repository.
  *
- * The happy path:
- *	open	the common dir, and its objects; nothing is claimed: a daemon
- *		may hold it
- *	walk	refs and locks of it and its worktrees, packed-refs, logs,
- *		then what the journal recorded last; as its owner
- *	again	what looked wrong, some time later; only what still does is
- *		told, and mended
+ * Happy path:
+ *	open	the common dir and its objects, without a claim: a daemon may
+ *		serve the repository
+ *	walk	refs and locks of the repository and its worktrees, packed-refs,
+ *		logs, then the last records of the journal
+ *	again	the suspects, after a pause; a suspect that fails again is a
+ *		finding, and may be repaired
  *
- * What fails: no repository, or one whose refs are kept otherwise: it can't
- * be looked at. What can't be read is a finding like any other.
+ * Failures: PATH is no repository, or has another format of refs. A part that
+ * cannot be read is a finding.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "daemon/store/repos/repo_config.h"
 #include "daemon/store/repos/repo_internal.h"
 
-/* Then they are looked at again before it goes on. */
+/* At this number, the suspects are checked again before the walk goes on. */
 #define SUSPECTS_MAX 4096
 
 const char *verify_ref_name(const struct verify_place *place, const char *name,
@@ -69,9 +69,9 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
 	free(text);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
-static void look_at(struct verify *v, const struct verify_subject *s,
+static void check_subject(struct verify *v, const struct verify_subject *s,
     bool is_sure)
 {
 	const struct verify_subject *was = v->subject;
@@ -99,7 +99,7 @@ static void look_at(struct verify *v, const struct verify_subject *s,
 	v->subject = was;
 }
 
-/* Packed-refs and objects as they are now. */
+/* Reads packed-refs and the list of packs again. */
 static void refresh(struct verify *v)
 {
 	struct packed_snapshot *snap = NULL;
@@ -118,7 +118,7 @@ static void refresh(struct verify *v)
 		v->refresh(v);
 }
 
-void verify_look_again(struct verify *v)
+void verify_check_again(struct verify *v)
 {
 	struct verify_subject *s = v->suspects;
 	size_t i, nr = v->nr_suspects;
@@ -128,7 +128,7 @@ void verify_look_again(struct verify *v)
 	SYS(v->sys, sleep_ns, v->opt->patience_ns);
 	refresh(v);
 	for (i = 0; i < nr; i++)
-		look_at(v, &s[i], true);
+		check_subject(v, &s[i], true);
 	verify_values_done(v);
 	for (i = 0; i < nr; i++)
 		free((char *)(uintptr_t)s[i].name);
@@ -136,13 +136,13 @@ void verify_look_again(struct verify *v)
 	v->nr_suspects = 0;
 }
 
-void verify_look(struct verify *v, enum verify_kind kind,
+void verify_check(struct verify *v, enum verify_kind kind,
     const struct verify_place *place, const char *name)
 {
 	struct verify_subject s = { kind, *place, name };
 
 	findings_progress(v->opt->findings, v->repo.path, name);
-	look_at(v, &s, false);
+	check_subject(v, &s, false);
 	if (!v->is_suspicious)
 		return;
 	s.name = strdup(name);
@@ -152,15 +152,15 @@ void verify_look(struct verify *v, enum verify_kind kind,
 	}
 	v->suspects[v->nr_suspects++] = s;
 	if (v->nr_suspects == SUSPECTS_MAX)
-		verify_look_again(v);
+		verify_check_again(v);
 }
 
 /* ---- the places ---- */
 
 static void verify_place(struct verify *v, const struct verify_place *place)
 {
-	verify_look(v, VERIFY_A_REF, place, "HEAD");
-	verify_look(v, VERIFY_A_LOCK, place, "HEAD");
+	verify_check(v, VERIFY_A_REF, place, "HEAD");
+	verify_check(v, VERIFY_A_LOCK, place, "HEAD");
 	verify_walk_refs(v, place);
 }
 
@@ -208,17 +208,17 @@ static void verify_all(struct verify *v)
 	size_t i;
 
 	verify_place(v, &common);
-	verify_look(v, VERIFY_A_LOCK, &common, "packed-refs");
+	verify_check(v, VERIFY_A_LOCK, &common, "packed-refs");
 	for (i = 0; i < v->nr_worktrees; i++)
 		verify_place(v, &v->worktrees[i]);
-	verify_look(v, VERIFY_THE_PACKED, &common, "packed-refs");
+	verify_check(v, VERIFY_THE_PACKED, &common, "packed-refs");
 	verify_walk_packed(v);
 	verify_walk_logs(v, &common);
 	for (i = 0; i < v->nr_worktrees; i++)
 		verify_walk_logs(v, &v->worktrees[i]);
-	verify_look_again(v);
+	verify_check_again(v);
 	verify_ledger(v);
-	verify_look_again(v);
+	verify_check_again(v);
 }
 
 /* ---- opening ---- */
@@ -263,8 +263,8 @@ static int find(struct verify *v, const char *path, char **why)
 	return v->repo.path == NULL || v->repo.packed == NULL ? -1 : 0;
 }
 
-/* The owner, and the directories there are; a daemon's are made by none. */
-static int look_inside(struct verify *v, char **why)
+/* Reads the owner, and opens refd's directories if they exist. */
+static int open_dirs(struct verify *v, char **why)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 	struct sys_stat st, objects;
@@ -286,8 +286,8 @@ static int look_inside(struct verify *v, char **why)
 	return 0;
 }
 
-/* HEAD is not looked at here: where a power cut emptied it, git has no
- * repository, but the rest of it can be looked at all the same. */
+/* Does not read HEAD: if a power loss emptied HEAD, the other refs can be
+ * checked. */
 static enum refd_status try_objects(struct verify *v, char **why)
 {
 	const struct object_rule rule = { repo_open_root, &v->repos,
@@ -387,7 +387,7 @@ int verify_repo(const struct verify_options *opt, const char *path, char **why)
 	v.suspects = calloc(SUSPECTS_MAX, sizeof(*v.suspects));
 	r = v.suspects == NULL ? -1 : find(&v, path, why);
 	if (r == 0)
-		r = look_inside(&v, why);
+		r = open_dirs(&v, why);
 	if (r == 0)
 		r = verify_opened(&v, why);
 	if (r < 0 && *why == NULL)

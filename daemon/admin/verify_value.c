@@ -1,12 +1,11 @@
 /*
- * Which value a ref had that is broken now.
+ * The former value of a broken ref.
  *
- * The happy path: the journal's last record whose object is there. The journal
- * is read once for all refs that look wrong together, and what was recorded
- * since for each.
+ * Happy path: the last record of the journal whose object exists. The journal
+ * is read once for all suspects; later records are read for each ref.
  *
- * Otherwise the log: where the journal knows nothing, or the ref was deleted
- * since, and where lines follow the recorded value's: git wrote those later.
+ * Otherwise the last value of the log: if the journal has no record, if the
+ * last record is a deletion, or if git wrote lines after the record.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +19,12 @@ struct verify_search {
 	struct verify *v;
 	const struct verify_place *place;
 	const char *name;
-	/* The journal's. */
+	/* From the journal. */
 	bool has_record;
 	uint64_t lsn;
 	struct refd_oid oid;
 	char *target;
-	/* The log's last that is there. */
+	/* The last line of the log whose object exists. */
 	bool has_line;
 	struct refd_oid line;
 	bool met_record, is_after_record;
@@ -97,7 +96,7 @@ static void read_log(struct verify_search *s)
 	SYS(sys, close, fd);
 }
 
-/* ---- all that look wrong ---- */
+/* ---- all suspects ---- */
 
 static int compare(const void *va, const void *vb)
 {
@@ -156,7 +155,7 @@ void verify_values_done(struct verify *v)
 	v->values_last = 0;
 }
 
-/* From the journal: S, but for what the log says. */
+/* Fills the members of S that come from the journal. */
 static int read_journal(struct verify_search *s)
 {
 	const struct verify_search *known;
@@ -185,8 +184,8 @@ int verify_last_value(struct verify *v, const struct verify_place *place,
 	int r;
 
 	r = read_journal(&s);
-	/* What an id names can't be looked at then; and what HEAD points to no
-	 * log tells. */
+	/* Without objects, an id cannot be checked. A log does not have the
+	 * target of HEAD. */
 	if (v->odb == NULL && s.target == NULL)
 		forget_record(&s);
 	else if (r == 0 && v->odb != NULL)

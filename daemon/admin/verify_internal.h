@@ -31,17 +31,15 @@ struct verify_place {
 	const char *worktree; /* "", or its id */
 };
 
-enum verify_kind {
-	VERIFY_A_REF,
-	VERIFY_A_LOCK, /* NAME is without ".lock" */
-	VERIFY_A_LOG,  /* NAME is the ref's */
-	VERIFY_THE_PACKED,
-	VERIFY_A_RECORD
-};
+struct verify;
+
+/* NAME: the ref, also for its log and its lock; or "packed-refs". */
+typedef void verify_check_fn(struct verify *v, const struct verify_place *place,
+    const char *name);
 
 /* An object to check; after a finding, it is checked a second time. */
 struct verify_subject {
-	enum verify_kind kind;
+	verify_check_fn *check;
 	struct verify_place place;
 	const char *name;
 };
@@ -78,7 +76,8 @@ struct verify {
 	size_t nr_values;
 	uint64_t values_last;
 
-	/* The check that runs. In the second check, IS_SURE. */
+	/* The check that runs, and IS_SURE in the second check. Outside a check,
+	 * SUBJECT is NULL, and every finding is certain. */
 	const struct verify_subject *subject;
 	bool is_sure, is_suspicious;
 	struct verify_subject *suspects;
@@ -97,7 +96,7 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
     const char *file, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* Checks an object. A suspect is checked again later. */
-void verify_check(struct verify *v, enum verify_kind kind,
+void verify_check(struct verify *v, verify_check_fn *check,
     const struct verify_place *place, const char *name);
 /* Checks all suspects a second time, after a pause. */
 void verify_check_again(struct verify *v);
@@ -111,8 +110,7 @@ const char *verify_ref_name(const struct verify_place *place, const char *name,
 bool verify_is_dir(struct verify *v, const struct verify_place *place,
     const char *path, unsigned char type);
 void verify_walk_refs(struct verify *v, const struct verify_place *place);
-void verify_ref(struct verify *v, const struct verify_place *place,
-    const char *name);
+verify_check_fn verify_ref;
 /* The value of a ref, loose or packed; symbolic refs are not followed. 1 and
  * *OID; 2: a symbolic ref; 0: absent; -1: broken or unreadable. */
 int verify_ref_value(struct verify *v, const struct verify_place *place,
@@ -123,15 +121,13 @@ bool verify_object_fits(struct verify *v, const char *name,
 
 /* ---- the others ---- */
 
-void verify_packed(struct verify *v);
+verify_check_fn verify_packed;
 void verify_walk_packed(struct verify *v);
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place);
-void verify_log(struct verify *v, const struct verify_place *place,
-    const char *name);
+verify_check_fn verify_log;
 
-void verify_lock(struct verify *v, const struct verify_place *place,
-    const char *name);
+verify_check_fn verify_lock;
 /* The process that holds the flock of NAME; 0: none, or unknown. */
 long verify_flock_holder(struct verify *v, int dirfd, const char *name);
 
@@ -140,8 +136,7 @@ void verify_journal_close(struct verify *v);
 bool verify_is_deferred(const struct verify *v,
     const struct verify_place *place, const char *name);
 void verify_ledger(struct verify *v);
-void verify_record(struct verify *v, const struct verify_place *place,
-    const char *name);
+verify_check_fn verify_record;
 
 /* Calls FN for each write and deletion in the rows of the repository after LSN
  * AFTER, oldest first. Omits aborted members. *LAST: LSN of the last row. */

@@ -342,7 +342,6 @@ void verify_journal_open(struct verify *v)
 	struct repo_id id;
 	int r = -ENOENT;
 
-	v->is_sure = true;
 	if (v->repo.refd_fd >= 0)
 		r = repo_id_read(v->sys, v->repo.refd_fd, &id);
 	if (r == 0)
@@ -351,7 +350,6 @@ void verify_journal_open(struct verify *v)
 		verify_found(v, FOUND_ID_BROKEN, "", "refd/id",
 		    r == -EBADMSG ? "it is not what refd wrote there" :
 				    "it can't be read");
-	v->is_sure = false;
 }
 
 void verify_journal_close(struct verify *v)

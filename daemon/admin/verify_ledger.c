@@ -307,7 +307,7 @@ static int pass_through(struct ledger_pass *pass)
 	HASH_ITER(hh, v->ledger, e, next) {
 		place = place_of(v, e, &common);
 		if (place != NULL)
-			verify_check(v, VERIFY_A_RECORD, place, e->name);
+			verify_check(v, verify_record, place, e->name);
 	}
 	verify_check_again(v);
 	v->refresh = NULL;
@@ -333,11 +333,9 @@ void verify_ledger(struct verify *v)
 	} while (true);
 	if (r < 0) {
 		damage = journal_damage(v->journal);
-		v->is_sure = true;
 		verify_found(v, FOUND_JOURNAL_UNREADABLE, "", "",
 		    "the journal in '%s' can't be read to its end: %s",
 		    v->opt->state, damage != NULL ? damage : strerror(-r));
-		v->is_sure = false;
 		free(damage);
 	}
 }

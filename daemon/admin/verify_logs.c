@@ -193,7 +193,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 		if (verify_is_dir(v, place, path, entry.type))
 			walk(v, place, path);
 		else
-			verify_check(v, VERIFY_A_LOG, place, path + logs);
+			verify_check(v, verify_log, place, path + logs);
 	}
 	SYS(v->sys, dir_close, d);
 }

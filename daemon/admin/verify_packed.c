@@ -137,12 +137,13 @@ static int packed_line(void *arg, char *line, size_t len, bool ends)
 	return 0;
 }
 
-void verify_packed(struct verify *v)
+void verify_packed(struct verify *v, const struct verify_place *place,
+    const char *name)
 {
 	struct packed_check look = { .v = v };
 	int fd, r;
 
-	fd = SYS(v->sys, openat, v->repo.fd, PACKED,
+	fd = SYS(v->sys, openat, place->dirfd, name,
 	    O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd == -ENOENT)
 		return;
@@ -174,7 +175,7 @@ static int packed_ref(void *arg, char *line, size_t len, bool ends)
 	/* A loose ref counts and was checked. The packed value below it may
 	 * name a missing object. */
 	if (SYS(v->sys, lstatat, v->repo.fd, name, &st) < 0)
-		verify_check(v, VERIFY_A_REF, &common, name);
+		verify_check(v, verify_ref, &common, name);
 	return 0;
 }
 

@@ -251,26 +251,22 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 
 	len = (size_t)snprintf(path, sizeof(path), "%s/%s", dir, entry->name);
 	if (len >= sizeof(path)) {
-		v->is_sure = true;
 		verify_found(v, FOUND_REF_NAME, dir, dir,
 		    "a name below it is longer than git accepts");
-		v->is_sure = false;
 		return;
 	}
 	if (verify_is_dir(v, place, path, entry->type)) {
 		walk(v, place, path);
 	} else if (is_link_to_dir(v, place, path)) {
-		v->is_sure = true;
 		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a symbolic link to a directory; refd does not look behind "
 		    "it");
-		v->is_sure = false;
 	} else if (len > suffix &&
 	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
 		path[len - suffix] = '\0';
-		verify_check(v, VERIFY_A_LOCK, place, path);
+		verify_check(v, verify_lock, place, path);
 	} else {
-		verify_check(v, VERIFY_A_REF, place, path);
+		verify_check(v, verify_ref, place, path);
 	}
 }
 
@@ -288,7 +284,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 		SYS(v->sys, dir_close, d);
 	}
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-		verify_check(v, VERIFY_A_REF, place, dir);
+		verify_check(v, verify_ref, place, dir);
 }
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place)

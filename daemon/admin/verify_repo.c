@@ -49,7 +49,7 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
 	va_list ap;
 
 	v->is_suspicious = true;
-	if (!v->is_sure)
+	if (v->subject != NULL && !v->is_sure)
 		return;
 	if (v->subject != NULL && file[0] != '\0')
 		finding.file = verify_ref_name(&v->subject->place, file, path);
@@ -79,23 +79,7 @@ static void check_subject(struct verify *v, const struct verify_subject *s,
 	v->subject = s;
 	v->is_sure = is_sure;
 	v->is_suspicious = false;
-	switch (s->kind) {
-	case VERIFY_A_REF:
-		verify_ref(v, &s->place, s->name);
-		break;
-	case VERIFY_A_LOCK:
-		verify_lock(v, &s->place, s->name);
-		break;
-	case VERIFY_A_LOG:
-		verify_log(v, &s->place, s->name);
-		break;
-	case VERIFY_THE_PACKED:
-		verify_packed(v);
-		break;
-	case VERIFY_A_RECORD:
-		verify_record(v, &s->place, s->name);
-		break;
-	}
+	s->check(v, &s->place, s->name);
 	v->subject = was;
 }
 
@@ -132,14 +116,13 @@ void verify_check_again(struct verify *v)
 	verify_values_done(v);
 	for (i = 0; i < nr; i++)
 		free((char *)(uintptr_t)s[i].name);
-	v->is_sure = false;
 	v->nr_suspects = 0;
 }
 
-void verify_check(struct verify *v, enum verify_kind kind,
+void verify_check(struct verify *v, verify_check_fn *check,
     const struct verify_place *place, const char *name)
 {
-	struct verify_subject s = { kind, *place, name };
+	struct verify_subject s = { check, *place, name };
 
 	findings_progress(v->opt->findings, v->repo.path, name);
 	check_subject(v, &s, false);
@@ -159,8 +142,8 @@ void verify_check(struct verify *v, enum verify_kind kind,
 
 static void verify_place(struct verify *v, const struct verify_place *place)
 {
-	verify_check(v, VERIFY_A_REF, place, "HEAD");
-	verify_check(v, VERIFY_A_LOCK, place, "HEAD");
+	verify_check(v, verify_ref, place, "HEAD");
+	verify_check(v, verify_lock, place, "HEAD");
 	verify_walk_refs(v, place);
 }
 
@@ -208,10 +191,10 @@ static void verify_all(struct verify *v)
 	size_t i;
 
 	verify_place(v, &common);
-	verify_check(v, VERIFY_A_LOCK, &common, "packed-refs");
+	verify_check(v, verify_lock, &common, "packed-refs");
 	for (i = 0; i < v->nr_worktrees; i++)
 		verify_place(v, &v->worktrees[i]);
-	verify_check(v, VERIFY_THE_PACKED, &common, "packed-refs");
+	verify_check(v, verify_packed, &common, "packed-refs");
 	verify_walk_packed(v);
 	verify_walk_logs(v, &common);
 	for (i = 0; i < v->nr_worktrees; i++)
@@ -324,11 +307,9 @@ static int open_objects(struct verify *v, char **why)
 		*why = reason;
 		return -1;
 	}
-	v->is_sure = true;
 	verify_found(v, FOUND_NOT_OPENED, "", "",
 	    "its objects can't be looked at: %s",
 	    reason != NULL ? reason : "out of memory");
-	v->is_sure = false;
 	free(reason);
 	return 0;
 }

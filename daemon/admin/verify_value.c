@@ -135,7 +135,7 @@ static int read_all(struct verify *v)
 		return -ENOMEM;
 	v->values = values;
 	for (i = 0; i < v->nr_suspects; i++)
-		if (v->suspects[i].kind == VERIFY_A_REF)
+		if (v->suspects[i].check == verify_ref)
 			values[v->nr_values++] = (struct verify_search){ .v = v,
 				.place = &v->suspects[i].place,
 				.name = v->suspects[i].name };

@@ -22,10 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/array.h"
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
+#include "proto/lib/array.h"
 
 /* The length of a turn. The answer then ends, and the client asks for the rest,
  * after the other clients. A search of the index that finds nothing has the

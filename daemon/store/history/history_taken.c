@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/array.h"
 #include "daemon/store/history/history_internal.h"
+#include "proto/lib/array.h"
 
 /* A damaged index would be out of range. */
 static int add_taking(struct history_takings *all,

@@ -81,6 +81,55 @@ START_TEST(slow_reading_loses_nothing)
 }
 END_TEST
 
+static const char *log_patterns(const char *const *patterns, size_t nr,
+    bool reverse, uint32_t limit)
+{
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+
+	memcpy(ask->req.select.patterns, patterns, nr * sizeof(*patterns));
+	ask->req.select.nr_patterns = nr;
+	ask->req.select.reverse = reverse;
+	ask->req.select.limit = limit;
+	return fixture_told(ask, NULL);
+}
+
+/* Names may have any byte. A pattern may begin with its first star. */
+START_TEST(names_and_patterns_join)
+{
+	static const char *const some[] = { "refs/heads/x", "refs/*/y",
+		"refs/heads/x", "refs/heads/\xff*", "refs/heads/\xff/" };
+	static const char *const all[] = { "refs/heads/x", "*" };
+	static const char *const updates[] = { "refs/heads/x",
+		"refs/heads/\xff\xff", "refs/heads/z", "refs/heads/y",
+		"refs/heads/x",
+		"refs/heads/\xff/"
+		"a",
+		"refs/heads/xx" };
+	uint32_t limit;
+	size_t i;
+
+	fixture_a = fixture_repo("a.git", 0755);
+	for (i = 0; i < sizeof(updates) / sizeof(updates[0]); i++)
+		fixture_update(fixture_a, updates[i]);
+	fixture_open(_i);
+	for (limit = 0; limit < 3; limit++) {
+		ck_assert_str_eq(log_patterns(some, 5, false, limit),
+		    " refs/heads/x@1 refs/heads/\xff\xff@2 refs/heads/y@4"
+		    " refs/heads/x@5 refs/heads/\xff/"
+		    "a@6");
+		ck_assert_str_eq(log_patterns(some, 5, true, limit),
+		    " refs/heads/\xff/"
+		    "a@6 refs/heads/x@5 refs/heads/y@4"
+		    " refs/heads/\xff\xff@2 refs/heads/x@1");
+		ck_assert_str_eq(log_patterns(all, 2, true, limit),
+		    " refs/heads/xx@7 refs/heads/\xff/"
+		    "a@6 refs/heads/x@5"
+		    " refs/heads/y@4 refs/heads/z@3 refs/heads/\xff\xff@2"
+		    " refs/heads/x@1");
+	}
+}
+END_TEST
+
 static const char *log_user(bool has_uid, uint32_t uid, const char *user)
 {
 	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
@@ -421,6 +470,7 @@ int main(void)
 	tcase_add_loop_test(tc, no_repositories_no_answer, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, pages_join, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, slow_reading_loses_nothing, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, names_and_patterns_join, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, who_is_found, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, times_are_found_whatever_the_clock_did, 0,
 	    FIXTURE_WAYS);

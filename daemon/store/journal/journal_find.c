@@ -218,3 +218,40 @@ void journal_index_search_done(struct journal_index *x)
 	sqlite3_finalize(x->search);
 	x->search = NULL;
 }
+
+/* ---- times ---- */
+
+static int ask_span(sqlite3_stmt *s, int64_t us, bool *has, uint64_t *nr)
+{
+	int rc;
+
+	sqlite3_bind_int64(s, 1, us);
+	rc = sqlite3_step(s);
+	*has = rc == SQLITE_ROW && sqlite3_column_type(s, 0) != SQLITE_NULL;
+	if (*has)
+		*nr = (uint64_t)sqlite3_column_int64(s, 0);
+	sqlite3_reset(s);
+	return rc == SQLITE_ROW ? 0 : journal_errno(rc);
+}
+
+int journal_index_between(struct journal_index *x, int64_t since_us,
+    int64_t until_us, uint64_t *after, uint64_t *before)
+{
+	uint64_t nr, lsn;
+	bool has;
+	int r = 0;
+
+	if (since_us > 0) {
+		r = ask_span(x->stmts[INDEX_SINCE], since_us, &has, &nr);
+		lsn = has ? nr << JOURNAL_INDEX_SPAN_BITS : x->last + 1;
+		if (r == 0 && lsn > 0 && lsn - 1 > *after)
+			*after = lsn - 1;
+	}
+	if (r == 0 && until_us < INT64_MAX) {
+		r = ask_span(x->stmts[INDEX_UNTIL], until_us, &has, &nr);
+		lsn = has ? (nr + 1) << JOURNAL_INDEX_SPAN_BITS : 0;
+		if (r == 0 && lsn < *before)
+			*before = lsn;
+	}
+	return r;
+}

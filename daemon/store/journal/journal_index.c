@@ -29,8 +29,6 @@
 
 #define NAME    "history.db"
 #define VERSION "4"
-/* The records of one span share an entry for time and size (as bits). */
-#define SPAN_BITS 10
 
 /*
  * The first column of the three tables that find records is a part of the LSN
@@ -65,10 +63,13 @@ static const char settings[] = "PRAGMA journal_mode=WAL;"
 
 /* ---- opening ---- */
 
-/* Rows deleted at once. */
-#define DELETE_SOME(table, columns)                                            \
-	"DELETE FROM " table " WHERE (" columns ") IN (SELECT " columns        \
-	" FROM " table " WHERE segment < ? LIMIT 1000)"
+/* Some old entries of a table, and the deletion of one of them. In one
+ * statement, SQLite would go through a whole segment each time. */
+#define OLD(table, columns)                                                    \
+	"SELECT " columns " FROM " table                                       \
+	" NOT INDEXED WHERE segment < ? LIMIT 1000"
+#define DELETE(table, columns, values)                                         \
+	"DELETE FROM " table " NOT INDEXED WHERE (" columns ") = (" values ")"
 
 static int prepare_all(struct journal_index *x)
 {
@@ -85,12 +86,15 @@ static int prepare_all(struct journal_index *x)
 		    " DO UPDATE SET low_us = min(low_us, ?2),"
 		    " high_us = max(high_us, ?2), bytes = bytes + ?3",
 		[INDEX_LAST] = "UPDATE meta SET last = ?, last_txid = ?",
-		[INDEX_TRIM_CHANGE] =
-		    DELETE_SOME("change", "segment, repo, ref, lsn"),
-		[INDEX_TRIM_RECORD] =
-		    DELETE_SOME("record", "segment, repo, lsn"),
-		[INDEX_TRIM_SENDER] =
-		    DELETE_SOME("sender", "segment, user, lsn"),
+		[INDEX_OLD_CHANGE] = OLD("change", "segment, repo, ref, lsn"),
+		[INDEX_OLD_RECORD] = OLD("record", "segment, repo, lsn"),
+		[INDEX_OLD_SENDER] = OLD("sender", "segment, user, lsn"),
+		[INDEX_DELETE_CHANGE] =
+		    DELETE("change", "segment, repo, ref, lsn", "?, ?, ?, ?"),
+		[INDEX_DELETE_RECORD] =
+		    DELETE("record", "segment, repo, lsn", "?, ?, ?"),
+		[INDEX_DELETE_SENDER] =
+		    DELETE("sender", "segment, user, lsn", "?, ?, ?"),
 		[INDEX_TRIM_SPAN] = "DELETE FROM span WHERE nr < ?",
 		[INDEX_SINCE] = "SELECT min(nr) FROM span WHERE high_us >= ?",
 		[INDEX_UNTIL] = "SELECT max(nr) FROM span WHERE low_us <= ?",
@@ -342,7 +346,8 @@ static int add_to_span(struct journal_index *x, const struct journal_row *row,
 {
 	sqlite3_stmt *s = x->stmts[INDEX_TIME];
 
-	sqlite3_bind_int64(s, 1, (sqlite3_int64)(row->lsn >> SPAN_BITS));
+	sqlite3_bind_int64(s, 1,
+	    (sqlite3_int64)(row->lsn >> JOURNAL_INDEX_SPAN_BITS));
 	sqlite3_bind_int64(s, 2, row->time_us);
 	sqlite3_bind_int64(s, 3, (sqlite3_int64)bytes);
 	return journal_run(s);
@@ -405,25 +410,57 @@ void journal_index_cancel(struct journal_index *x)
 		journal_run(x->stmts[INDEX_ROLLBACK]);
 }
 
-static int run_with(struct journal_index *x, enum journal_index_stmt stmt,
-    sqlite3_int64 value)
+static int delete_one(sqlite3_stmt *old, sqlite3_stmt *delete)
 {
-	sqlite3_bind_int64(x->stmts[stmt], 1, value);
-	return journal_run(x->stmts[stmt]);
+	int i;
+
+	for (i = 0; i < sqlite3_column_count(old); i++)
+		sqlite3_bind_value(delete, i + 1, sqlite3_column_value(old, i));
+	return journal_run(delete);
+}
+
+static int delete_some(sqlite3_stmt *old, sqlite3_stmt *delete, uint64_t lsn,
+    bool *more)
+{
+	int rc;
+
+	sqlite3_bind_int64(old, 1, segment_of(lsn));
+	while ((rc = sqlite3_step(old)) == SQLITE_ROW) {
+		*more = true;
+		rc = delete_one(old, delete);
+		if (rc != SQLITE_OK)
+			break;
+	}
+	sqlite3_reset(old);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int delete_spans(struct journal_index *x, uint64_t lsn)
+{
+	sqlite3_stmt *s = x->stmts[INDEX_TRIM_SPAN];
+
+	sqlite3_bind_int64(s, 1,
+	    (sqlite3_int64)(lsn >> JOURNAL_INDEX_SPAN_BITS));
+	return journal_run(s);
 }
 
 int journal_index_trim(struct journal_index *x, uint64_t lsn)
 {
-	enum journal_index_stmt i;
-	int rc, deleted = 0;
+	bool more = false;
+	int i, rc;
 
-	rc = run_with(x, INDEX_TRIM_SPAN, (sqlite3_int64)(lsn >> SPAN_BITS));
-	for (i = INDEX_TRIM_CHANGE; i <= INDEX_TRIM_SENDER && rc == SQLITE_OK;
-	    i++) {
-		rc = run_with(x, i, segment_of(lsn));
-		deleted += sqlite3_changes(x->db);
-	}
-	return rc == SQLITE_OK ? deleted > 0 : journal_errno(rc);
+	rc = journal_run(x->stmts[INDEX_BEGIN]);
+	if (rc == SQLITE_OK)
+		rc = delete_spans(x, lsn);
+	for (i = 0; i < 3 && rc == SQLITE_OK; i++)
+		rc = delete_some(x->stmts[INDEX_OLD_CHANGE + i],
+		    x->stmts[INDEX_DELETE_CHANGE + i], lsn, &more);
+	if (rc == SQLITE_OK)
+		rc = journal_run(x->stmts[INDEX_COMMIT]);
+	if (rc == SQLITE_OK)
+		return more;
+	journal_index_cancel(x);
+	return journal_errno(rc);
 }
 
 int journal_index_bytes(struct journal_index *x, uint64_t *bytes)
@@ -435,41 +472,4 @@ int journal_index_bytes(struct journal_index *x, uint64_t *bytes)
 		*bytes = (uint64_t)sqlite3_column_int64(s, 0);
 	sqlite3_reset(s);
 	return rc == SQLITE_ROW ? 0 : journal_errno(rc);
-}
-
-/* ---- times ---- */
-
-static int ask_span(sqlite3_stmt *s, int64_t us, bool *has, uint64_t *nr)
-{
-	int rc;
-
-	sqlite3_bind_int64(s, 1, us);
-	rc = sqlite3_step(s);
-	*has = rc == SQLITE_ROW && sqlite3_column_type(s, 0) != SQLITE_NULL;
-	if (*has)
-		*nr = (uint64_t)sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
-	return rc == SQLITE_ROW ? 0 : journal_errno(rc);
-}
-
-int journal_index_between(struct journal_index *x, int64_t since_us,
-    int64_t until_us, uint64_t *after, uint64_t *before)
-{
-	uint64_t nr, lsn;
-	bool has;
-	int r = 0;
-
-	if (since_us > 0) {
-		r = ask_span(x->stmts[INDEX_SINCE], since_us, &has, &nr);
-		lsn = has ? nr << SPAN_BITS : x->last + 1;
-		if (r == 0 && lsn > 0 && lsn - 1 > *after)
-			*after = lsn - 1;
-	}
-	if (r == 0 && until_us < INT64_MAX) {
-		r = ask_span(x->stmts[INDEX_UNTIL], until_us, &has, &nr);
-		lsn = has ? (nr + 1) << SPAN_BITS : 0;
-		if (r == 0 && lsn < *before)
-			*before = lsn;
-	}
-	return r;
 }

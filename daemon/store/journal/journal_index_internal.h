@@ -9,6 +9,9 @@
 #include "daemon/store/journal/journal_index.h"
 #include "daemon/store/journal/journal_internal.h"
 
+/* The records of one span share an entry for time and size (as bits). */
+#define JOURNAL_INDEX_SPAN_BITS 10
+
 enum journal_index_stmt {
 	INDEX_BEGIN,
 	INDEX_COMMIT,
@@ -18,9 +21,12 @@ enum journal_index_stmt {
 	INDEX_CHANGE,
 	INDEX_TIME,
 	INDEX_LAST,
-	INDEX_TRIM_CHANGE, /* these three side by side */
-	INDEX_TRIM_RECORD,
-	INDEX_TRIM_SENDER,
+	INDEX_OLD_CHANGE, /* the tables in this order */
+	INDEX_OLD_RECORD,
+	INDEX_OLD_SENDER,
+	INDEX_DELETE_CHANGE, /* the same order */
+	INDEX_DELETE_RECORD,
+	INDEX_DELETE_SENDER,
 	INDEX_TRIM_SPAN,
 	INDEX_SINCE,
 	INDEX_UNTIL,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,12 +226,17 @@ bool site_write(const struct site *site, const struct block *before,
 	const struct block *was = before->is_active ? before : NULL;
 	const struct block *is = is_active ? b : NULL;
 	const char *what = NULL;
+	sigset_t all, mask;
 	struct edit e;
 	int err;
 
+	/* Control-C must not leave git's lock. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &mask);
 	edit_init(&e, site->config);
 	err = replace(&e, b, is_active, &what);
 	edit_end(&e);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (err) {
 		say_error("%s: cannot %s %s: %s", site->name, what,
 		    site->config, strerror(-err));

@@ -107,9 +107,9 @@ static bool changes_something(const struct user_regs_struct *regs)
 	return false;
 }
 
-/* Kills the child before its change N. True: the child ran to its end; its
- * status must be 0. */
-static bool runs_to_end(pid_t pid, int n)
+/* Sends the signal BY to the child before its change N. True: the child ran to
+ * its end; its status must be 0. */
+static bool runs_to_end(pid_t pid, int n, int by)
 {
 	struct user_regs_struct regs;
 	bool entering = true;
@@ -139,12 +139,13 @@ static bool runs_to_end(pid_t pid, int n)
 			break;
 		entering = !entering;
 	}
-	kill(pid, SIGKILL);
+	kill(pid, by);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	return false;
 }
 
-static bool run_until(int n, bool enables, enum way way)
+static bool run_until(int n, bool enables, enum way way, int by)
 {
 	pid_t pid;
 
@@ -154,6 +155,8 @@ static bool run_until(int n, bool enables, enum way way)
 	if (!pid) {
 		int null = open("/dev/null", O_WRONLY);
 
+		/* The library's handler would end the test. */
+		signal(SIGTERM, SIG_DFL);
 		dup2(null, 1);
 		dup2(null, 2);
 		if (ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
@@ -161,7 +164,7 @@ static bool run_until(int n, bool enables, enum way way)
 		raise(SIGSTOP);
 		_exit(run(enables, way) || fflush(stdout));
 	}
-	return runs_to_end(pid, n);
+	return runs_to_end(pid, n, by);
 }
 
 /* ---- required results ---- */
@@ -244,7 +247,7 @@ static void sweep_enable(enum way way)
 	note_enabled(way);
 	for (n = 0; !ended; n += stride(way, n)) {
 		ck_assert_int_lt(n, STOPS_MAX);
-		ended = run_until(n, true, way);
+		ended = run_until(n, true, way, SIGKILL);
 		check_hook_is_there(way, n);
 		check_all_or_nothing(n);
 		if (n % 2) {
@@ -268,7 +271,7 @@ static void sweep_disable(enum way way)
 		ck_assert_int_lt(n, STOPS_MAX);
 		ck_assert_int_eq(run(true, way), 0);
 		check_enabled(way, n);
-		ended = run_until(n, false, way);
+		ended = run_until(n, false, way, SIGKILL);
 		check_hook_is_there(way, n);
 		check_all_or_nothing(n);
 		if (n % 2) {
@@ -320,6 +323,25 @@ START_TEST(test_disable_system)
 }
 END_TEST
 
+/* A signal that the user sends leaves no lock of git's behind. */
+START_TEST(test_terminated)
+{
+	bool ended = false, enables = _i;
+	int n;
+
+	for (n = 0; !ended; n++) {
+		if (!enables)
+			ck_assert_int_eq(run(true, PLAIN), 0);
+		ended = run_until(n, enables, PLAIN, SIGTERM);
+		ck_assert_msg(!tmp_exists("r.git/config.lock") &&
+			!tmp_exists("r.git/config.refd"),
+		    "ended before change %d: locked", n);
+		start_again();
+	}
+	ck_assert_int_gt(n, 10);
+}
+END_TEST
+
 static bool may_trace(void)
 {
 	pid_t pid = fork();
@@ -348,6 +370,7 @@ int main(void)
 	tcase_add_test(tc, test_disable_chained);
 	tcase_add_test(tc, test_enable_system);
 	tcase_add_test(tc, test_disable_system);
+	tcase_add_loop_test(tc, test_terminated, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

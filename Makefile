@@ -173,7 +173,7 @@ help:
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
 	@echo 'make format        rewrites C files with clang-format 19'
-	@echo 'make lint          checks the walls, the options, the format and the scripts'
+	@echo 'make lint          checks walls, options, language, format and scripts'
 	@echo 'make clean         removes $(BUILD)'
 	@echo 'PROFILE=release|debug|asan|tsan|cov   BUILD=DIR   WERROR=0   V=1'
 
@@ -446,6 +446,8 @@ format:
 lint:
 	scripts/check-layers
 	scripts/check-options
+	scripts/check-language --self-test
+	scripts/check-language
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
 	mandoc -T lint -W warning \

@@ -11,7 +11,7 @@
 #define JOB_NAME_MAX 160
 
 enum job_action {
-	JOB_CREATE, /* new refs in each transaction: <prefix>/<client>/<nr>-<i> */
+	JOB_CREATE, /* creates new refs <prefix>/<client>/<nr>-<i> */
 	JOB_DELETE, /* deletes the refs of JOB_CREATE */
 	JOB_MOVE,   /* moves the client's refs <prefix>/<client>/<i> */
 	JOB_SWAP    /* moves <prefix>/same to the next value */

@@ -271,7 +271,7 @@ static void find_tail(struct asking *a, struct refd *r)
 		more = ans.more;
 		refd_answer_done(&ans);
 	}
-	/* A position before a change is a position after the change in front. */
+	/* The position before a change is behind the change in front. */
 	select->reverse = false;
 	if (select->has_before) {
 		select->after = select->before;

@@ -22,8 +22,8 @@ struct plan_ref {
 	/* Null: no such ref. THEN is unknown for a symbolic ref. */
 	struct refd_oid now, then;
 	bool git_since; /* git changed it after its last record */
-	bool
-	    git_around; /* git changed it between the records around the point */
+	/* git changed the ref between the records around the point in time */
+	bool git_around;
 };
 
 struct restore_plan {

@@ -76,8 +76,8 @@ struct verify {
 	size_t nr_values;
 	uint64_t values_last;
 
-	/* The check that runs, and IS_SURE in the second check. Outside a check,
-	 * SUBJECT is NULL, and every finding is certain. */
+	/* The check that runs, and IS_SURE in the second check. Outside a
+	 * check, SUBJECT is NULL, and every finding is certain. */
 	const struct verify_subject *subject;
 	bool is_sure, is_suspicious;
 	struct verify_subject *suspects;

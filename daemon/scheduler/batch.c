@@ -14,8 +14,8 @@
  *
  * The deletions of a repository are in one batch at a time, because a deletion
  * holds packed-refs.lock until it is published. A second batch would wait for
- * the lock, together with all its other updates. The other deletions are blocked
- * behind the first deletion.
+ * the lock, together with all its other updates. The other deletions are
+ * blocked behind the first deletion.
  *
  * A transaction is in one batch at a time, because the batch owns the whole
  * transaction. So a very large transaction leaves the other workers free.

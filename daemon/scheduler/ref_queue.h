@@ -19,8 +19,8 @@
  * updates, as the lock files of a foreign process do.
  *
  * If the first update of a name may be tried, the name is `up`, in the list of
- * its entry. Other names sleep until a time, or are blocked at the blocking name
- * until that name changes. So a blocked update is looked at only after a
+ * its entry. Other names sleep until a time, or are blocked at the blocking
+ * name until that name changes. So a blocked update is looked at only after a
  * change, and ten thousand updates of one ref do not slow down the others.
  *
  * Loop thread only; nothing blocks. Times are monotonic nanoseconds.

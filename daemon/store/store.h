@@ -132,9 +132,9 @@ struct store_report {
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };
-/* Call before store_start() and before any answer. *DEFERRED counts records that
- * wait for a foreign lock or a missing repository. Negative errno: serving
- * would break a promise. */
+/* Call before store_start() and before any answer. *DEFERRED counts records
+ * that wait for a foreign lock or a missing repository. Negative errno:
+ * serving would break a promise. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *deferred);
 /* A sentence, to be freed, if a damaged record was the reason, or NULL. */

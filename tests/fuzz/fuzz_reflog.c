@@ -81,7 +81,7 @@ static unsigned count(const char *text, size_t len, const char *line)
 	return nr;
 }
 
-/* Does TEXT end with a line of a reflog? The input may end with another line. */
+/* Does TEXT end with a line of a reflog? The input may end differently. */
 static bool ends_with_log_line(const char *text, size_t len)
 {
 	const char *line = memrchr(text, '\n', len - 1);

@@ -261,8 +261,8 @@ START_TEST(a_tenant_sees_his_own_alone)
 }
 END_TEST
 
-/* The disk of a repository may hang during the check of rights. The journal must
- * not be held then: after a failed sync it could not be opened again. */
+/* The disk of a repository may hang during the check of rights. The journal
+ * must not be held then: after a failed sync it could not be opened again. */
 static unsigned looks, looks_with_journal;
 
 static int look_at_lock(const struct sys *sys, int dir, const char *path,

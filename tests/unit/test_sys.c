@@ -236,8 +236,8 @@ static void expect_the_same_in_a_new_namespace(void)
 }
 
 /* Proves that a mount id stays the same in a new mount namespace: a hardened
- * unit gives each start of the daemon a namespace. The test uses the file system
- * of TMPDIR, if the kernel numbers such file systems, and a tmpfs. */
+ * unit gives each start of the daemon a namespace. The test uses the file
+ * system of TMPDIR, if the kernel numbers such file systems, and a tmpfs. */
 START_TEST(a_mount_namespace_of_its_own_changes_nothing)
 {
 	uint64_t type;

@@ -2,7 +2,7 @@
  * The historian: one thread that answers questions about history, ends the
  * watches of new records, indexes the journal and trims it.
  *
- *	historian_ask() -> questions -> the thread -> answers -> historian_take()
+ *	historian_ask() -> questions -> thread -> answers -> historian_take()
  *
  * The struct has its own mutex and condition. The mutex guards both queues and
  * all requests of other threads. Under the mutex the historian takes only locks

@@ -64,7 +64,8 @@ struct history_telling {
 	struct history *h;
 	const struct store_history *ask;
 	const struct refd_selection *select;
-	/* Learned repositories, by their numbers; 0 is in none but the first. */
+	/* Learned repositories, by their numbers. A row with the number 0 is
+	 * empty, except the first row if HAS_FIRST. */
 	struct history_repo repos[HISTORY_REPOS];
 	bool has_first;
 	uint64_t unknown;

@@ -17,8 +17,8 @@
  *
  * Failures:
  *	the journal cannot be read	the question is not answered
- *	nothing is at the path		root and the daemon's account are told of
- *					the last repository there
+ *	nothing is at the path		root and the daemon's account are told
+ *					of the last repository there
  *	the peer may not read there	the same answer as for an empty path
  *	a different repository is there	its readers are told nothing of the old
  *					repository

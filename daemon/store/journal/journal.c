@@ -257,8 +257,8 @@ static void number_rows(struct journal *j, struct journal_commit *c)
 	size_t i;
 
 	for (i = 0; i < c->nr; i++) {
-		/* JOURNAL_DEFERRED_END adds no row, and an unused LSN would look
-		 * lost. */
+		/* JOURNAL_DEFERRED_END adds no row, and an unused LSN would
+		 * look lost. */
 		if (c->rows[i].kind != JOURNAL_DEFERRED_END)
 			j->last_written = c->rows[i].lsn = j->next_lsn++;
 		c->rows[i].start = j->start;

@@ -101,8 +101,8 @@ int64_t fs_synced_ns(struct repos *repos, uint64_t dev);
 /* FS failed to sync with ERR. From now on nobody gets a repository there. The
  * first failure is reported. */
 void fs_fail(struct repos *repos, struct fs *fs, int err);
-/* Around every sync of FS: meanwhile the descriptors stay open, and a crash does
- * not hide the result. -EIO: FS failed, and no further sync may begin. */
+/* Around every sync of FS: meanwhile the descriptors stay open, and a crash
+ * does not hide the result. -EIO: FS failed, and no further sync may begin. */
 int fs_enter(struct repos *repos, struct fs *fs);
 void fs_leave(struct repos *repos, struct fs *fs);
 /* Does anybody have a repository on FS, or sync FS? */

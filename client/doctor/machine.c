@@ -32,32 +32,39 @@ static void check_hello(struct doctor *d, const struct refd_hello *hello)
 		    "the daemon is %s", refd_server_state_name(hello->state));
 }
 
+/* A value that is neither empty nor 0 is a finding. */
+static const struct {
+	const char *key;
+	enum finding_id id;
+	const char *before, *after; /* the value */
+} status_findings[] = {
+	{ "fatal", FOUND_DAEMON_FATAL, "the daemon cannot continue: ", "" },
+	{ "confined_without", FOUND_DAEMON_UNCONFINED,
+	    "the daemon is confined without ", "" },
+	{ "flush_hangs_s", FOUND_FLUSH_HANGS, "a flush of a disk has taken ",
+	    " s so far" },
+	{ "awaiting_repos", FOUND_RECOVERY_AWAITS, "",
+	    " repositories await recovery and are not served: they are "
+	    "missing, or their disk failed" },
+	{ "doubted_filesystems", FOUND_FS_FAILED, "",
+	    " file systems failed to sync: data in memory may be missing on "
+	    "their disks" },
+};
+
 static void take_pair(struct doctor *d, const struct refd_pair *pair)
 {
+	size_t i;
+
 	if (!strcmp(pair->key, "state_dir") && !d->state_dir)
 		d->state_dir = xstrdup(pair->value);
 	if (!strcmp(pair->key, "durability"))
 		refd_durability_from_name(pair->value, &d->durability);
-	if (!strcmp(pair->key, "fatal") && *pair->value)
-		doctor_found(d, FOUND_DAEMON_FATAL, "", d->socket,
-		    "the daemon cannot go on: %s", pair->value);
-	if (!strcmp(pair->key, "confined_without") && *pair->value)
-		doctor_found(d, FOUND_DAEMON_UNCONFINED, "", d->socket,
-		    "the daemon is confined without %s", pair->value);
-	if (!strcmp(pair->key, "flush_hangs_s") && strcmp(pair->value, "0"))
-		doctor_found(d, FOUND_FLUSH_HANGS, "", d->socket,
-		    "a flush of a disk has taken %s s so far", pair->value);
-	if (!strcmp(pair->key, "awaiting_repos") && strcmp(pair->value, "0"))
-		doctor_found(d, FOUND_RECOVERY_AWAITS, "", d->socket,
-		    "%s repositories await recovery and are not served: they "
-		    "are missing, or their disk failed",
-		    pair->value);
-	if (!strcmp(pair->key, "doubted_filesystems") &&
-	    strcmp(pair->value, "0"))
-		doctor_found(d, FOUND_FS_FAILED, "", d->socket,
-		    "%s file systems failed to sync: data in memory may be "
-		    "missing on their disks",
-		    pair->value);
+	for (i = 0; i < sizeof(status_findings) / sizeof(*status_findings); i++)
+		if (!strcmp(pair->key, status_findings[i].key) &&
+		    *pair->value && strcmp(pair->value, "0"))
+			doctor_found(d, status_findings[i].id, "", d->socket,
+			    "%s%s%s", status_findings[i].before, pair->value,
+			    status_findings[i].after);
 }
 
 static void ask_status(struct doctor *d, struct refd *r)

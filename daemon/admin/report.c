@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/lib/print.h"
+#include "proto/lib/json.h"
 
 /* ---- for people ---- */
 
@@ -41,70 +41,65 @@ void report_text(const struct finding_tally *tally, uint64_t deferred)
 
 /* ---- as JSON ---- */
 
-static void put_counts(const uint64_t *counts)
+static void put_counts(struct json *j, const uint64_t *counts)
 {
 	int i;
 
-	printf("{");
+	json_begin(j, "totals", '{');
 	for (i = 0; i < STORE_FINDINGS; i++)
-		printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "",
-		    store_finding_name((enum store_finding)i), counts[i]);
-	printf("}");
+		json_count(j, store_finding_name((enum store_finding)i),
+		    counts[i]);
+	json_end(j, '}');
 }
 
-static void put_finding(const struct tally_repo *repo,
+static void put_finding(struct json *j, const struct tally_repo *repo,
     const struct tally_finding *f)
 {
-	printf("{\"finding\": \"%s\", \"ref\": ",
-	    store_finding_name(f->finding));
-	print_json_string(stdout, f->ref);
-	printf(", \"text\": ");
-	print_json_string(stdout, f->text);
-	if (f->evidence != NULL) {
-		char path[2 * REFD_PATH_MAX];
+	char path[2 * REFD_PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/%s", repo->path, f->evidence);
-		printf(", \"evidence\": ");
-		print_json_string(stdout, path);
-	}
-	printf("}");
+	snprintf(path, sizeof(path), "%s/%s", repo->path,
+	    f->evidence != NULL ? f->evidence : "");
+	json_begin(j, NULL, '{');
+	json_text(j, "finding", store_finding_name(f->finding));
+	json_text(j, "ref", f->ref);
+	json_text(j, "text", f->text);
+	json_text(j, "evidence", f->evidence != NULL ? path : NULL);
+	json_end(j, '}');
 }
 
-static void put_repo(const struct tally_repo *repo)
+static void put_repo(struct json *j, const struct tally_repo *repo)
 {
 	size_t i;
 
-	printf("{\"repository\": ");
-	print_json_string(stdout, repo->path);
-	printf(", \"totals\": ");
-	put_counts(repo->counts);
-	printf(",\n   \"findings\": [");
-	for (i = 0; i < repo->nr; i++) {
-		printf("%s\n    ", i > 0 ? "," : "");
-		put_finding(repo, &repo->items[i]);
-	}
-	printf("],\n   \"more\": %" PRIu64 "}", repo->more);
+	putchar('\n');
+	json_begin(j, NULL, '{');
+	json_text(j, "repository", repo->path);
+	put_counts(j, repo->counts);
+	json_begin(j, "findings", '[');
+	for (i = 0; i < repo->nr; i++)
+		put_finding(j, repo, &repo->items[i]);
+	json_end(j, ']');
+	json_count(j, "more", repo->more);
+	json_end(j, '}');
 }
 
 void report_json(const struct finding_tally *tally, uint64_t deferred, int err)
 {
+	struct json json = { .to = stdout }, *j = &json;
 	const struct tally_repo *repo;
 
-	printf("{\"ok\": %s", err == 0 ? "true" : "false");
-	if (err != 0) {
-		printf(", \"error\": ");
-		print_json_string(stdout, strerror(err));
-	}
-	printf(", \"repaired\": %" PRIu64 ", \"left\": %" PRIu64
-	       ", \"dropped\": %" PRIu64 ", \"deferred\": %" PRIu64
-	       ",\n \"totals\": ",
-	    tally_repaired(tally->counts), tally_left(tally->counts),
-	    tally_dropped(tally->counts), deferred);
-	put_counts(tally->counts);
-	printf(",\n \"repositories\": [");
-	for (repo = tally->repos; repo != NULL; repo = repo->hh.next) {
-		printf("%s\n  ", repo != tally->repos ? "," : "");
-		put_repo(repo);
-	}
-	printf("]}\n");
+	json_begin(j, NULL, '{');
+	json_flag(j, "ok", err == 0);
+	json_text(j, "error", err != 0 ? strerror(err) : NULL);
+	json_count(j, "repaired", tally_repaired(tally->counts));
+	json_count(j, "left", tally_left(tally->counts));
+	json_count(j, "dropped", tally_dropped(tally->counts));
+	json_count(j, "deferred", deferred);
+	put_counts(j, tally->counts);
+	json_begin(j, "repositories", '[');
+	for (repo = tally->repos; repo != NULL; repo = repo->hh.next)
+		put_repo(j, repo);
+	json_end(j, ']');
+	json_end(j, '}');
+	putchar('\n');
 }

@@ -16,6 +16,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_seen.h"
+#include "proto/lib/array.h"
 
 /* ---- the daemon ---- */
 
@@ -83,16 +84,12 @@ struct abort_reader {
 
 static int keep_abort(struct abort_reader *rd, uint64_t lsn, uint32_t index)
 {
-	size_t size = rd->size == 0 ? 16 : 2 * rd->size;
-	struct taken_back *grown;
+	struct taken_back *grown =
+	    array_room(rd->aborts, rd->nr, &rd->size, sizeof(*grown));
 
-	if (rd->nr == rd->size) {
-		grown = realloc(rd->aborts, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		rd->aborts = grown;
-		rd->size = size;
-	}
+	if (grown == NULL)
+		return -ENOMEM;
+	rd->aborts = grown;
 	rd->aborts[rd->nr++] = (struct taken_back){ lsn, index };
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/lib/array.h"
 #include "proto/lib/print.h"
 
 #define REPOSITORY "<repository>"
@@ -76,50 +77,70 @@ static char *replace_path(const char *text, const char *from, const char *to)
 
 /* Users copy remedies into a shell, so a path with special characters of a
  * shell is not put into a remedy. */
-static bool is_plain(const char *path)
+static const char *remedy_repo(const char *repo)
 {
-	return path[strspn(path,
+	return repo[strspn(repo,
 		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		   "0123456789_./+@:-")] == '\0';
+		   "0123456789_./+@:-")] == '\0' ?
+	    repo :
+	    "";
 }
 
-/* REPO "": TEXT is about many repositories. */
-static void put(const char *text, const char *repo, bool as_json)
+/* REPO "": TEXT is about many repositories. Owned; NULL: no memory. */
+static char *fill_in(const char *text, const char *repo)
 {
-	char *all = replace_path(text, REPOSITORY, *repo ? repo : REPOSITORY);
+	return replace_path(text, REPOSITORY, *repo ? repo : REPOSITORY);
+}
 
-	if (as_json)
-		print_json_string(stdout, all ? all : text);
-	else
-		print_visible(stdout, all ? all : text);
+static void print_line(const char *before, const char *text, const char *repo)
+{
+	char *all = fill_in(text, repo);
+
+	fputs(before, stdout);
+	print_visible(stdout, all ? all : text);
+	putchar('\n');
+	free(all);
+}
+
+static void json_filled_in(struct json *j, const char *key, const char *text,
+    const char *repo)
+{
+	char *all = fill_in(text, repo);
+
+	json_text(j, key, all ? all : text);
 	free(all);
 }
 
 /* ---- one finding ---- */
 
-static const char *remedy_repo(const struct finding *f)
+static void print_json_begin(struct findings *f)
 {
-	return is_plain(f->repo) ? f->repo : "";
+	if (f->json.to)
+		return;
+	f->json.to = stdout;
+	json_begin(&f->json, NULL, '{');
+	json_begin(&f->json, "findings", '[');
 }
 
 static void print_json(struct findings *f, const struct finding *one)
 {
-	printf("%s\n {\"id\":\"%s\",\"severity\":\"%s\",\"repo\":",
-	    f->has_printed ? "," : "{\"findings\":[", kinds[one->id].id,
-	    severities[kinds[one->id].severity]);
-	print_json_string(stdout, one->repo);
-	fputs(",\"ref\":", stdout);
-	print_json_string(stdout, one->ref);
-	fputs(",\"file\":", stdout);
-	print_json_string(stdout, one->file);
-	fputs(",\"text\":", stdout);
-	put(one->text, one->repo, true);
-	fputs(",\"remedy\":", stdout);
-	put(kinds[one->id].remedy, remedy_repo(one), true);
-	printf(",\"can_repair\":%s,\"repair\":",
-	    kinds[one->id].repair == REPAIR_NONE ? "false" : "true");
-	put(one->repair, one->repo, true);
-	printf(",\"repaired\":%s}", one->is_repaired ? "true" : "false");
+	struct json *j = &f->json;
+
+	print_json_begin(f);
+	putchar('\n');
+	json_begin(j, NULL, '{');
+	json_text(j, "id", kinds[one->id].id);
+	json_text(j, "severity", severities[kinds[one->id].severity]);
+	json_text(j, "repo", one->repo);
+	json_text(j, "ref", one->ref);
+	json_text(j, "file", one->file);
+	json_filled_in(j, "text", one->text, one->repo);
+	json_filled_in(j, "remedy", kinds[one->id].remedy,
+	    remedy_repo(one->repo));
+	json_flag(j, "can_repair", kinds[one->id].repair != REPAIR_NONE);
+	json_filled_in(j, "repair", one->repair, one->repo);
+	json_flag(j, "repaired", one->is_repaired);
+	json_end(j, '}');
 }
 
 static void print_object(const struct finding *f)
@@ -194,20 +215,14 @@ static void print_group(struct finding_held *const *group, size_t nr)
 				 severities[kinds[first->id].severity],
 	    kinds[first->id].id);
 	print_objects(group, nr, repos);
-	put(first->text, repo, false);
-	putchar('\n');
+	print_line("", first->text, repo);
 	if (nr > 1)
 		print_names(group, nr);
-	if (*first->repair) {
-		fputs("    ", stdout);
-		put(first->repair, repo, false);
-		putchar('\n');
-	}
-	if (!first->is_repaired) {
-		fputs("    remedy: ", stdout);
-		put(kinds[first->id].remedy, is_plain(repo) ? repo : "", false);
-		putchar('\n');
-	}
+	if (*first->repair)
+		print_line("    ", first->repair, repo);
+	if (!first->is_repaired)
+		print_line("    remedy: ", kinds[first->id].remedy,
+		    remedy_repo(repo));
 }
 
 /* ---- the list ---- */
@@ -220,7 +235,6 @@ static void print_run(struct findings *f, struct finding_held *const *group,
 		print_json(f, &group[0]->finding);
 	else
 		print_group(group, nr);
-	f->has_printed = true;
 }
 
 static int compare_text(const void *va, const void *vb)
@@ -245,9 +259,10 @@ static int compare_for_output(const void *va, const void *vb)
 	const struct finding_held *const *a = va, *const *b = vb;
 	int r = compare_text(va, vb);
 
-	return r != 0 ?
-	    r :
-	    (*a)->number<(*b)->number ? -1 : (*a)->number>(*b)->number;
+	if (r == 0)
+		r = ((*a)->number > (*b)->number) -
+		    ((*a)->number < (*b)->number);
+	return r;
 }
 
 static int compare_object(const void *va, const void *vb)
@@ -304,23 +319,21 @@ static const char *copy_string(char **to, const char *s)
 }
 
 /* NULL: no memory. */
-static struct finding_held *held_new(const struct finding *from, size_t number)
+static struct finding_held *held_new(const struct finding *f, size_t number)
 {
-	const char *repo = or_empty(from->repo), *ref = or_empty(from->ref);
-	const char *file = or_empty(from->file);
-	char *text = replace_path(or_empty(from->text), repo, REPOSITORY), *to;
-	char *repair = replace_path(or_empty(from->repair), repo, REPOSITORY);
+	char *text = replace_path(f->text, f->repo, REPOSITORY), *to;
+	char *repair = replace_path(f->repair, f->repo, REPOSITORY);
 	struct finding_held *new = NULL;
 
 	if (text && repair)
-		new = malloc(sizeof(*new) + strlen(repo) + strlen(ref) +
-		    strlen(file) + strlen(text) + strlen(repair) + 5);
+		new = malloc(sizeof(*new) + strlen(f->repo) + strlen(f->ref) +
+		    strlen(f->file) + strlen(text) + strlen(repair) + 5);
 	if (new) {
 		to = new->strings;
 		new->number = number;
-		new->finding = (struct finding){ from->id, from->is_repaired,
-			copy_string(&to, repo), copy_string(&to, ref),
-			copy_string(&to, file), copy_string(&to, text),
+		new->finding = (struct finding){ f->id, f->is_repaired,
+			copy_string(&to, f->repo), copy_string(&to, f->ref),
+			copy_string(&to, f->file), copy_string(&to, text),
 			copy_string(&to, repair) };
 	}
 	free(text);
@@ -330,16 +343,12 @@ static struct finding_held *held_new(const struct finding *from, size_t number)
 
 static bool append_held(struct findings *f, struct finding_held *new)
 {
-	size_t size = f->size ? 2 * f->size : 64;
-	struct finding_held **grown;
+	struct finding_held **grown =
+	    array_room(f->list, f->nr, &f->size, sizeof(*grown));
 
-	if (f->nr == f->size) {
-		grown = realloc(f->list, size * sizeof(*grown));
-		if (!grown)
-			return false;
-		f->list = grown;
-		f->size = size;
-	}
+	if (!grown)
+		return false;
+	f->list = grown;
 	f->list[f->nr++] = new;
 	return true;
 }
@@ -357,7 +366,7 @@ void findings_add(struct findings *f, const struct finding *finding)
 		f->repaired++;
 	else
 		f->count[kinds[finding->id].severity]++;
-	new = held_new(finding, f->nr);
+	new = held_new(&bare.finding, f->nr);
 	if (!new || !append_held(f, new)) {
 		free(new);
 		print_run(f, &only, 1);
@@ -417,47 +426,56 @@ void findings_checked(struct findings *f, bool is_repository, const char *line)
 	f->hidden_repos += !copied;
 }
 
-static void print_checked(const struct findings *f)
+static void print_end_json(struct findings *f, size_t nr_repos)
 {
+	struct json *j = &f->json;
 	size_t i;
 
-	for (i = 0; i < f->nr_checked; i++) {
-		if (f->as_json) {
-			fputs(i > 0 ? ",\n " : "\n ", stdout);
-			print_json_string(stdout, f->checked[i]);
-			continue;
-		}
-		fputs("looked at ", stdout);
-		print_visible(stdout, f->checked[i]);
-		putchar('\n');
-	}
-	if (f->hidden_repos && !f->as_json)
-		printf("looked at %zu more; -v names each\n", f->hidden_repos);
+	print_json_begin(f);
+	json_end(j, ']');
+	json_begin(j, "looked_at", '[');
+	for (i = 0; i < f->nr_checked; i++)
+		json_text(j, NULL, f->checked[i]);
+	json_end(j, ']');
+	json_count(j, "repositories", nr_repos);
+	json_count(j, "errors", f->count[FINDING_ERROR]);
+	json_count(j, "warnings", f->count[FINDING_WARNING]);
+	json_count(j, "notes", f->count[FINDING_NOTE]);
+	json_count(j, "repaired", f->repaired);
+	json_end(j, '}');
+	putchar('\n');
 }
 
-bool findings_end(struct findings *f, size_t nr_repos)
+static void print_end(const struct findings *f, size_t nr_repos)
 {
 	const size_t errors = f->count[FINDING_ERROR];
 	const size_t warnings = f->count[FINDING_WARNING];
 	const size_t notes = f->count[FINDING_NOTE];
+	size_t i;
 
+	for (i = 0; i < f->nr_checked; i++) {
+		fputs("looked at ", stdout);
+		print_visible(stdout, f->checked[i]);
+		putchar('\n');
+	}
+	if (f->hidden_repos)
+		printf("looked at %zu more; -v names each\n", f->hidden_repos);
+	printf("%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired\n", nr_repos,
+	    plural(nr_repos, "repository", "repositories"), errors,
+	    plural(errors, "error", "errors"), warnings,
+	    plural(warnings, "warning", "warnings"), notes,
+	    plural(notes, "note", "notes"), f->repaired);
+}
+
+bool findings_end(struct findings *f, size_t nr_repos)
+{
 	print_all(f);
 	progress_clear(&f->progress);
 	if (f->as_json)
-		printf("%s],\n\"looked_at\":[",
-		    f->has_printed ? "" : "{\"findings\":[");
-	print_checked(f);
-	if (f->as_json)
-		printf("],\n\"repositories\":%zu,\"errors\":%zu,"
-		       "\"warnings\":%zu,\"notes\":%zu,\"repaired\":%zu}\n",
-		    nr_repos, errors, warnings, notes, f->repaired);
+		print_end_json(f, nr_repos);
 	else
-		printf("%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired\n",
-		    nr_repos, plural(nr_repos, "repository", "repositories"),
-		    errors, plural(errors, "error", "errors"), warnings,
-		    plural(warnings, "warning", "warnings"), notes,
-		    plural(notes, "note", "notes"), f->repaired);
-	return errors + warnings > 0;
+		print_end(f, nr_repos);
+	return f->count[FINDING_ERROR] + f->count[FINDING_WARNING] > 0;
 }
 
 void findings_done(struct findings *f)

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "proto/lib/json.h"
 #include "proto/lib/progress.h"
 
 #define FINDING_SEVERITY_TABLE(X)                                              \
@@ -351,8 +352,8 @@ struct findings {
 	size_t nr, size;
 	size_t count[FINDING_SEVERITIES]; /* that are not repaired */
 	size_t repaired;
-	bool has_printed;
-	char **checked; /* lines */
+	struct json json; /* begun if TO is set */
+	char **checked;   /* lines */
 	size_t nr_checked, hidden_repos;
 	struct progress_line progress;
 };

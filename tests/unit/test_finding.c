@@ -2,9 +2,11 @@
  * Proves how findings are printed: equal findings of many repositories are one
  * group with a count and a few names, different findings are not; with -v and
  * as JSON each finding is printed; control characters of names reach neither a
- * terminal nor JSON; and the number of findings in memory has a limit.
+ * terminal nor JSON; and the number of findings in memory has a limit. A
+ * terminal shows the progress.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,12 +178,12 @@ START_TEST(json)
 	findings_checked(&f, true, "/srv/0.git");
 	ends(true,
 	    "{\"findings\":[\n"
-	    " {\"id\":\"hook-missing\",\"severity\":\"error\","
+	    "{\"id\":\"hook-missing\",\"severity\":\"error\","
 	    "\"repo\":\"/srv/0.git\",\"ref\":\"\",\"file\":\"\","
 	    "\"text\":\"there is no '/srv/0.git/hooks/x'\","
 	    "\"remedy\":\"refd enable /srv/0.git\",\"can_repair\":true,"
-	    "\"repair\":\"\",\"repaired\":false}],\n"
-	    "\"looked_at\":[\n \"/srv/0.git\"],\n"
+	    "\"repair\":\"\",\"repaired\":false}],"
+	    "\"looked_at\":[\"/srv/0.git\"],"
 	    "\"repositories\":5,\"errors\":1,\"warnings\":0,\"notes\":0,"
 	    "\"repaired\":0}\n");
 }
@@ -191,7 +193,7 @@ START_TEST(json_of_nothing)
 {
 	f.as_json = true;
 	ends(false,
-	    "{\"findings\":[],\n\"looked_at\":[],\n"
+	    "{\"findings\":[],\"looked_at\":[],"
 	    "\"repositories\":5,\"errors\":0,\"warnings\":0,"
 	    "\"notes\":0,\"repaired\":0}\n");
 }
@@ -274,6 +276,48 @@ START_TEST(checked)
 }
 END_TEST
 
+/* The last line that the terminal FD got. */
+static void terminal_has(int fd, const char *wanted)
+{
+	char text[512];
+	ssize_t n;
+
+	n = read(fd, text, sizeof(text) - 1);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	ck_assert_str_eq(text, wanted);
+}
+
+START_TEST(progress)
+{
+	int pty = posix_openpt(O_RDWR | O_NOCTTY), err = dup(STDERR_FILENO);
+	int tty;
+
+	ck_assert_int_ge(pty, 0);
+	ck_assert_int_eq(grantpt(pty), 0);
+	ck_assert_int_eq(unlockpt(pty), 0);
+	tty = open(ptsname(pty), O_RDWR | O_NOCTTY);
+	ck_assert_int_ge(tty, 0);
+	dup2(tty, STDERR_FILENO);
+	f.total = 9;
+	f.done = 2;
+	/* Not in the first second, and then once a second. */
+	findings_progress(&f, "/a.git", "HEAD");
+	f.progress.second = 1;
+	findings_progress(&f, "/a.git", "refs/\033x");
+	findings_progress(&f, "/a.git", "refs/y");
+	terminal_has(pty, "2 of 9: /a.git refs/?x");
+	/* A finding removes the line. */
+	add_many(1);
+	ck_assert(findings_end(&f, 1));
+	terminal_has(pty, "\r                      \r");
+	dup2(err, STDERR_FILENO);
+	close(err);
+	close(tty);
+	close(pty);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("finding");
@@ -293,6 +337,7 @@ int main(void)
 	tcase_add_test(tc, hostile_json);
 	tcase_add_test(tc, limit);
 	tcase_add_test(tc, checked);
+	tcase_add_test(tc, progress);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

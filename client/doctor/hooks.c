@@ -46,7 +46,7 @@ static bool check_program(struct doctor_repo *p, const char *hook)
 {
 	char *version;
 
-	if (is_this_program(hook))
+	if (proc_receive_is_this_program(hook))
 		return true;
 	version = refd_version_of(hook);
 	if (version && strcmp(version, REFD_VERSION))
@@ -96,7 +96,7 @@ static void check_chain(struct doctor_repo *p)
 
 	if (gitconfig_get(&p->all, "refd.chain") &&
 	    (set ? access(set, X_OK) < 0 :
-		   access(own, X_OK) < 0 || is_this_program(own)))
+		   access(own, X_OK) < 0 || proc_receive_is_this_program(own)))
 		doctor_found_in(p, FOUND_CHAIN_MISSING,
 		    "refd.chain leaves refs to another proc-receive hook, and "
 		    "%s is not one",

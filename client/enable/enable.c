@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
-#include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/service.h"
+#include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 
 static const char enable_usage[] =
@@ -148,7 +148,7 @@ static char *default_hooks(void)
 /* There is one such directory: where it is now, it stays. */
 static void settle_hooks(struct wishes *w, const char *wanted)
 {
-	char *now = hooks_place();
+	char *now = shared_hooks_place();
 	size_t i;
 
 	if (wanted)
@@ -274,7 +274,7 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 		return w ? service_enable(rq->account, roots, rq->roots.nr) :
 			   service_disable(rq->account);
 	case LIST:
-		return list_enabled(rq->as_json);
+		return enable_list(rq->as_json);
 	}
 	return false;
 }

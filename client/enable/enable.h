@@ -1,10 +1,10 @@
 /*
- * The parts of "refd enable" and "refd disable". Order matters in all of
- * them: where the configuration names a hook that isn't there, git refuses
- * every push, so the hook comes first and goes last.
+ * The parts of "refd enable" and "refd disable". If the configuration names a
+ * missing hook, git refuses every push. So the hook is made before the settings
+ * and removed after the settings.
  *
- * Blocking; one thread. What was done is said on standard output, a line
- * each; failures are said on standard error and returned as false.
+ * Blocking; one thread. Actions are printed on standard output, a line each,
+ * failures on standard error and returned as false.
  */
 #ifndef CLIENT_ENABLE_ENABLE_H
 #define CLIENT_ENABLE_ENABLE_H
@@ -15,10 +15,10 @@
 #include "client/git/gitdir.h"
 
 struct wishes {
-	const char *socket; /* to be set as refd.socket, or NULL */
+	const char *socket; /* for refd.socket, or NULL */
 	bool fsync;
-	bool repair;         /* nothing new, only what was done once */
-	const char **chains; /* prefixes of another hook's refs */
+	bool repair;         /* only restore earlier changes */
+	const char **chains; /* prefixes of refs for the other hook */
 	size_t nr_chains;
 	char *hooks;         /* the shared hooks directory, absolute */
 	char self[PATH_MAX]; /* this program, which is the hook */
@@ -38,28 +38,28 @@ bool enable_template(const char *dir, const struct wishes *w);
 
 /* ---- what would break (enable_check.c) ---- */
 
-/* False: an older refd enabled the site and left RECORD. Frees the path RECORD.
- * */
-bool check_former(const struct site *site, char *record);
-/* Whether refd serves such a repository at all. */
-bool check_format(const struct site *site, const struct gitconfig *own);
-/* Whether its pushes would go wrong. */
-bool check_pushes(const struct site *site, const struct gitconfig *all);
-/* Whether this user may change what has to be changed. */
-bool check_writable(const struct site *site, bool needs_hook);
-/* What makes refd's promises weaker there. */
-void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
+/* False: an older refd enabled the site. Frees RECORD, the path of its
+ * record. */
+bool enable_check_former(const struct site *site, char *record);
+/* Whether refd serves repositories of this format. */
+bool enable_check_format(const struct site *site, const struct gitconfig *own);
+/* False: pushes would go wrong. */
+bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
+/* Whether this user may make the changes. */
+bool enable_check_writable(const struct site *site, bool needs_hook);
+/* Warns of settings and hooks that weaken refd's promises. */
+void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
     const char *hooks);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 
-/* ROOTS: real paths with a slash at the end; none: what was enabled. W is NULL
+/* ROOTS: real paths with a slash at the end; none: the enabled roots. W is NULL
  * to disable. */
 bool enable_system(const char **roots, size_t nr, const struct wishes *w);
 
 /* ---- the list (enable_list.c) ---- */
 
-bool list_enabled(bool as_json);
+bool enable_list(bool as_json);
 
 /* ---- the command lines (enable.c) ---- */
 

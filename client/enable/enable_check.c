@@ -1,4 +1,4 @@
-/* What enable looks for before it changes anything. */
+/* The checks before the first change. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -14,7 +14,7 @@
 #include "client/hooks/forward.h"
 #include "client/request/unserved.h"
 
-bool check_former(const struct site *site, char *record)
+bool enable_check_former(const struct site *site, char *record)
 {
 	bool is_former = access(record, F_OK) == 0;
 
@@ -27,7 +27,7 @@ bool check_former(const struct site *site, char *record)
 	return !is_former;
 }
 
-bool check_format(const struct site *site, const struct gitconfig *own)
+bool enable_check_format(const struct site *site, const struct gitconfig *own)
 {
 	const char *why = unserved_format(own);
 
@@ -37,7 +37,7 @@ bool check_format(const struct site *site, const struct gitconfig *own)
 	return !why;
 }
 
-bool check_pushes(const struct site *site, const struct gitconfig *all)
+bool enable_check_pushes(const struct site *site, const struct gitconfig *all)
 {
 	if (!gitconfig_bool(all, "receive.shallowupdate", false))
 		return true;
@@ -47,7 +47,7 @@ bool check_pushes(const struct site *site, const struct gitconfig *all)
 	return false;
 }
 
-/* ---- who may ---- */
+/* ---- rights ---- */
 
 static bool check_owner(const struct site *site, const char *dir)
 {
@@ -71,7 +71,7 @@ static bool check_owner(const struct site *site, const char *dir)
 	return false;
 }
 
-bool check_writable(const struct site *site, bool needs_hook)
+bool enable_check_writable(const struct site *site, bool needs_hook)
 {
 	const char *dir = site->name;
 
@@ -90,7 +90,7 @@ bool check_writable(const struct site *site, bool needs_hook)
 	return false;
 }
 
-/* ---- what is weaker ---- */
+/* ---- weaker promises ---- */
 
 static bool has_transaction_hook(const struct gitdir *gd, const char *hooks)
 {
@@ -103,10 +103,10 @@ static bool has_transaction_hook(const struct gitdir *gd, const char *hooks)
 	return has;
 }
 
-void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
+void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
     const char *hooks)
 {
-	const char *value = config_get(all, "core.fsync");
+	const char *value = gitconfig_get(all, "core.fsync");
 
 	if (value && !fsync_covers_refs(value))
 		say_warning("%s: core.fsync is %s: without \"reference\" in "

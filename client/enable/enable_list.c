@@ -1,4 +1,4 @@
-/* What is enabled, and whether it still is. */
+/* The list of enabled repositories, templates and roots, with their states. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ static bool put_system(struct list *l)
 	return ok;
 }
 
-bool list_enabled(bool as_json)
+bool enable_list(bool as_json)
 {
 	struct list l = { .as_json = as_json };
 	bool ok = registry_read(&l.listed);

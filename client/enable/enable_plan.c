@@ -15,7 +15,7 @@ const char *const enable_fsync[2][2] = {
 	{ "core.fsyncMethod", "batch" },
 };
 
-void plan_done(struct plan *p)
+void enable_plan_done(struct enable_plan *p)
 {
 	site_done(&p->site);
 	gitconfig_done(&p->own);
@@ -28,7 +28,7 @@ void plan_done(struct plan *p)
 /* ---- what is there ---- */
 
 /* For a template: the settings of the system and of the user. */
-static bool load_all(struct plan *p)
+static bool load_all(struct enable_plan *p)
 {
 	char *dir =
 	    xasprintf("--git-dir=%s", p->gd ? p->gd->path : "/dev/null/none");
@@ -59,19 +59,19 @@ static char *expand_hooks(const struct gitdir *gd, const char *set)
 	return path;
 }
 
-static bool look(struct plan *p)
+static bool look(struct enable_plan *p)
 {
 	const char *set;
 
 	site_unlock(&p->site);
-	if (!check_former(&p->site,
+	if (!enable_check_former(&p->site,
 		xasprintf("%s/refd/enabled", p->site.name)) ||
 	    !site_config(&p->site, &p->own) ||
-	    !check_format(&p->site, &p->own) || !load_all(p) ||
+	    !enable_check_format(&p->site, &p->own) || !load_all(p) ||
 	    !site_read(&p->site, &p->before))
 		return false;
 	block_copy(&p->before, &p->block);
-	set = p->gd ? config_get(&p->all, "core.hooksPath") : NULL;
+	set = p->gd ? gitconfig_get(&p->all, "core.hooksPath") : NULL;
 	p->hooks_are_set = set && *set;
 	p->hooks = p->hooks_are_set ? expand_hooks(p->gd, set) :
 				      xstrdup(p->site.hooks);
@@ -82,9 +82,9 @@ static bool look(struct plan *p)
 
 /* The last value in the file counts. A new block, at the end, overrules a value
  * behind the present block. */
-static void wish(struct plan *p, const char *key, const char *value)
+static void wish(struct enable_plan *p, const char *key, const char *value)
 {
-	const char *now = config_get(&p->own, key);
+	const char *now = gitconfig_get(&p->own, key);
 
 	if (now && !strcmp(now, value))
 		return;
@@ -93,20 +93,20 @@ static void wish(struct plan *p, const char *key, const char *value)
 }
 
 /* One more value of KEY. */
-static void wish_also(struct plan *p, const char *key, const char *value)
+static void wish_also(struct enable_plan *p, const char *key, const char *value)
 {
-	if (!config_has(&p->own, key, value))
+	if (!gitconfig_has(&p->own, key, value))
 		block_add(&p->block, key, value);
 }
 
 /* ---- the hook ---- */
 
 /* Is there a hook for the refs of --chain? A push looks in the same places. */
-static bool has_chained_hook(const struct plan *p)
+static bool has_chained_hook(const struct enable_plan *p)
 {
 	char *hook = proc_receive_path(p->site.hooks);
-	bool has = config_get(&p->all, "refd.chainHook") ||
-	    (access(hook, X_OK) == 0 && !is_this_program(hook));
+	bool has = gitconfig_get(&p->all, "refd.chainHook") ||
+	    (access(hook, X_OK) == 0 && !proc_receive_is_this_program(hook));
 
 	free(hook);
 	return has;
@@ -114,12 +114,12 @@ static bool has_chained_hook(const struct plan *p)
 
 /* With core.hooksPath, other repositories may use the same hooks: enable makes
  * no hook there, and accepts a present hook of refd. */
-static bool plan_shared_hook(struct plan *p)
+static bool plan_shared_hook(struct enable_plan *p)
 {
 	char *hook = proc_receive_path(p->hooks);
 	/* refd's own hooks may have to be made again. */
-	bool ours =
-	    is_this_program(hook) || block_has(&p->before, NOTE_USES, p->hooks);
+	bool ours = proc_receive_is_this_program(hook) ||
+	    block_has(&p->before, NOTE_USES, p->hooks);
 
 	if (!ours)
 		say_error("%s: core.hooksPath is %s, so hooks are not the "
@@ -133,13 +133,13 @@ static bool plan_shared_hook(struct plan *p)
 
 /* The other hook stays in place: core.hooksPath leads to refd's hook, which
  * finds the other hook. */
-static void plan_past_other(struct plan *p)
+static void plan_past_other(struct enable_plan *p)
 {
 	block_set(&p->block, NOTE_USES, p->w->hooks);
 	wish(p, "core.hooksPath", p->w->hooks);
 }
 
-static bool plan_own_hook(struct plan *p)
+static bool plan_own_hook(struct enable_plan *p)
 {
 	const char *mine = block_get(&p->before, NOTE_HOOK);
 	enum proc_receive is =
@@ -163,7 +163,7 @@ static bool plan_own_hook(struct plan *p)
 	return false;
 }
 
-static bool plan_hook(struct plan *p)
+static bool plan_hook(struct enable_plan *p)
 {
 	size_t i;
 
@@ -181,7 +181,7 @@ static bool plan_hook(struct plan *p)
 /* ---- the configuration ---- */
 
 /* A repair sets only what enable had set. */
-static bool wants_fsync(const struct plan *p)
+static bool wants_fsync(const struct enable_plan *p)
 {
 	if (p->w->repair && p->before.nr)
 		return block_has(&p->before, enable_fsync[0][0], NULL) ||
@@ -189,47 +189,47 @@ static bool wants_fsync(const struct plan *p)
 	return p->w->fsync;
 }
 
-static void plan_config(struct plan *p)
+static void plan_config(struct enable_plan *p)
 {
 	size_t i;
 
 	if (p->w->socket)
 		wish(p, "refd.socket", p->w->socket);
 	for (i = 0; wants_fsync(p) && i < 2; i++)
-		if (!config_get(&p->all, enable_fsync[i][0]))
+		if (!gitconfig_get(&p->all, enable_fsync[i][0]))
 			wish(p, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
 		wish_also(p, "receive.procReceiveRefs", enable_refs[i]);
 }
 
 /* Does the system's configuration enable the repository? */
-static bool is_enabled_above(const struct plan *p)
+static bool is_enabled_above(const struct enable_plan *p)
 {
 	char *hook = proc_receive_path(p->hooks);
-	bool is =
-	    p->gd && p->hooks_are_set && !p->before.nr && is_this_program(hook);
+	bool is = p->gd && p->hooks_are_set && !p->before.nr &&
+	    proc_receive_is_this_program(hook);
 	size_t i;
 
 	for (i = 0; i < 2; i++)
 		is = is &&
-		    config_has(&p->all, "receive.procReceiveRefs",
+		    gitconfig_has(&p->all, "receive.procReceiveRefs",
 			enable_refs[i]) &&
-		    !config_has(&p->own, "receive.procReceiveRefs",
+		    !gitconfig_has(&p->own, "receive.procReceiveRefs",
 			enable_refs[i]);
 	free(hook);
 	return is && !p->w->socket && !p->w->nr_chains;
 }
 
-bool plan_make(struct plan *p)
+bool enable_plan_make(struct enable_plan *p)
 {
-	if (!look(p) || (p->gd && !check_pushes(&p->site, &p->all)))
+	if (!look(p) || (p->gd && !enable_check_pushes(&p->site, &p->all)))
 		return false;
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)
 		return true;
-	if (!check_writable(&p->site, false) || !plan_hook(p))
+	if (!enable_check_writable(&p->site, false) || !plan_hook(p))
 		return false;
-	if (p->makes_hook && !check_writable(&p->site, true))
+	if (p->makes_hook && !enable_check_writable(&p->site, true))
 		return false;
 	plan_config(p);
 	p->changes |= p->makes_hook ||

@@ -7,8 +7,9 @@
 
 #include "client/enable/enable.h"
 
-/* The first three are set by the caller; plan_done() takes the site too. */
-struct plan {
+/* The first three are set by the caller; enable_plan_done() takes the site
+ * too. */
+struct enable_plan {
 	const struct wishes *w;
 	const struct gitdir *gd; /* NULL: a template */
 	struct site site;
@@ -22,7 +23,7 @@ struct plan {
 };
 
 /* Runs as the owner. False: not possible; an error was printed. */
-bool plan_make(struct plan *p);
-void plan_done(struct plan *p);
+bool enable_plan_make(struct enable_plan *p);
+void enable_plan_done(struct enable_plan *p);
 
 #endif

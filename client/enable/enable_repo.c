@@ -9,6 +9,7 @@
 #include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
+#include "client/enable/shared_hooks.h"
 #include "client/request/probe.h"
 #include "client/request/connect.h"
 
@@ -25,7 +26,7 @@ static bool find_owner(const char *dir, struct stat *st)
 
 /* Notes in the configuration precede each change outside of the configuration:
  * after a kill, disable knows of the change. */
-static bool write_notes(const struct plan *p)
+static bool write_notes(const struct enable_plan *p)
 {
 	if (p->before.is_active ||
 	    !(p->makes_hook || block_has(&p->block, NOTE_USES, NULL)))
@@ -35,10 +36,10 @@ static bool write_notes(const struct plan *p)
 
 /* If the configuration names a missing hook, git refuses every push. So the
  * hook comes first. */
-static bool make(const struct plan *p)
+static bool make(const struct enable_plan *p)
 {
 	if (block_has(&p->block, NOTE_HOOKS_MADE, NULL) &&
-	    !hooks_make_directory(p->site.hooks))
+	    !proc_receive_make_directory(p->site.hooks))
 		return false;
 	if (p->makes_hook && !proc_receive_link(p->site.hooks, p->w->self))
 		return false;
@@ -47,7 +48,7 @@ static bool make(const struct plan *p)
 
 /* The order: notes, the list, the hook, the settings. Files of the repository
  * are written as its owner. */
-static bool carry_out(struct plan *p, const struct stat *st)
+static bool carry_out(struct enable_plan *p, const struct stat *st)
 {
 	bool ok;
 
@@ -58,7 +59,7 @@ static bool carry_out(struct plan *p, const struct stat *st)
 		return false;
 	registry_add(p->site.name, !p->gd);
 	if (block_has(&p->block, NOTE_USES, p->w->hooks) &&
-	    !hooks_acquire(p->w->hooks, p->w->self))
+	    !shared_hooks_acquire(p->w->hooks, p->w->self))
 		return false;
 	owner_enter(st);
 	ok = !p->changes || make(p);
@@ -67,7 +68,7 @@ static bool carry_out(struct plan *p, const struct stat *st)
 }
 
 /* Only a warning: the daemon may be started later, or get a further root. */
-static void ask_daemon(const struct plan *p, const struct stat *st)
+static void ask_daemon(const struct enable_plan *p, const struct stat *st)
 {
 	char *socket = connect_socket(p->w->socket, &p->all);
 	struct text why = { 0 };
@@ -84,7 +85,7 @@ static void ask_daemon(const struct plan *p, const struct stat *st)
 static bool enable(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
-	struct plan p = { .w = w, .gd = gd };
+	struct enable_plan p = { .w = w, .gd = gd };
 	struct stat st;
 	bool ok;
 
@@ -92,9 +93,9 @@ static bool enable(const char *dir, const struct gitdir *gd,
 		return false;
 	site_init(&p.site, dir);
 	owner_enter(&st);
-	ok = plan_make(&p);
+	ok = enable_plan_make(&p);
 	if (ok && gd)
-		warn_weak(gd, &p.all, p.hooks);
+		enable_warn_weak(gd, &p.all, p.hooks);
 	owner_leave();
 	if (ok && p.by_system)
 		printf("%s: enabled already, by the system's configuration\n",
@@ -105,7 +106,7 @@ static bool enable(const char *dir, const struct gitdir *gd,
 		ok = carry_out(&p, &st);
 	if (ok && gd)
 		ask_daemon(&p, &st);
-	plan_done(&p);
+	enable_plan_done(&p);
 	return ok;
 }
 
@@ -136,7 +137,7 @@ static bool undo(const struct site *site, const struct block *b,
 	ok = undo_own(site, b);
 	owner_leave();
 	if (ok && uses)
-		ok = hooks_release(uses, site->name);
+		ok = shared_hooks_release(uses, site->name);
 	owner_enter(st);
 	ok = ok && site_write(site, &none, &none, false);
 	owner_leave();
@@ -155,7 +156,7 @@ static bool disable(const char *dir)
 	site_init(&site, dir);
 	owner_enter(&st);
 	site_unlock(&site);
-	ok = check_former(&site, xasprintf("%s/refd/enabled", dir)) &&
+	ok = enable_check_former(&site, xasprintf("%s/refd/enabled", dir)) &&
 	    site_read(&site, &b);
 	owner_leave();
 	if (ok && !b.nr && !b.is_active)

@@ -1,7 +1,7 @@
 /*
- * All repositories below a directory, without touching one: an includeIf in
- * git's system configuration leads to a file of refd's, and that to hooks that
- * are refd's.
+ * All repositories below a directory, without a change in any repository: an
+ * includeIf in git's system configuration leads to a file of refd, and the file
+ * to the shared hooks.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
+#include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 
 /* The system configuration, and refd's own file, which it includes. */
@@ -32,7 +33,7 @@ static bool system_init(struct system *sy)
 	sy->own.config = xstrdup(sy->own.name);
 	site_unlock(&sy->site);
 	site_unlock(&sy->own);
-	ok = check_former(&sy->site, system_file("enabled.system")) &&
+	ok = enable_check_former(&sy->site, system_file("enabled.system")) &&
 	    site_read(&sy->site, &sy->before) &&
 	    site_read(&sy->own, &sy->own_before);
 	block_copy(&sy->before, &sy->block);
@@ -75,8 +76,8 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 	bool breaks = true;
 	const char *set;
 
-	if (site_config(site, &own) && check_pushes(site, &own)) {
-		set = config_get(&own, "core.hooksPath");
+	if (site_config(site, &own) && enable_check_pushes(site, &own)) {
+		set = gitconfig_get(&own, "core.hooksPath");
 		breaks = set && strcmp(set, w->hooks);
 		if (breaks)
 			say_error("%s: its own core.hooksPath, %s, would hide "
@@ -91,7 +92,7 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 static bool is_refds(const char *dir)
 {
 	char *hook = proc_receive_path(dir);
-	bool is = is_this_program(hook);
+	bool is = proc_receive_is_this_program(hook);
 
 	free(hook);
 	return is;
@@ -169,7 +170,7 @@ static bool plan_own(struct system *sy, const struct wishes *w)
 		return false;
 	block_set(b, "core.hooksPath", w->hooks);
 	for (i = 0; fsync && i < 2; i++)
-		if (!config_get(&system, enable_fsync[i][0]))
+		if (!gitconfig_get(&system, enable_fsync[i][0]))
 			block_set(b, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
 		block_add(b, "receive.procReceiveRefs", enable_refs[i]);
@@ -204,9 +205,9 @@ static const char *other_root(const struct block *b, const char **roots,
 	return NULL;
 }
 
-/* One file serves all roots, so all roots have one socket: ROOTS must not take
- * the socket of another root, nor get that socket unasked. Without ROOTS all
- * roots are meant. */
+/* One file serves all roots, so all roots have one socket. A new root must not
+ * change the socket of another root, nor get that socket unasked. Without ROOTS
+ * the options apply to all roots. */
 static bool keeps_sockets(const struct system *sy, const char **roots,
     size_t nr, const struct wishes *w)
 {
@@ -240,7 +241,7 @@ static bool carry_out(const struct system *sy, const struct wishes *w)
 {
 	return (sy->before.is_active ||
 		   site_write(&sy->site, &sy->before, &sy->block, false)) &&
-	    hooks_acquire(w->hooks, w->self) &&
+	    shared_hooks_acquire(w->hooks, w->self) &&
 	    (block_is_done(&sy->own_before, &sy->own_block) ||
 		site_write(&sy->own, &sy->own_before, &sy->own_block, true)) &&
 	    (block_is_done(&sy->before, &sy->block) ||
@@ -285,7 +286,7 @@ static bool undo(const struct system *sy)
 		   site_write(&sy->site, &sy->before, &sy->before, false)) &&
 	    (!sy->own_before.nr ||
 		site_write(&sy->own, &sy->own_before, &none, false)) &&
-	    (!uses || hooks_release(uses, "system")) &&
+	    (!uses || shared_hooks_release(uses, "system")) &&
 	    site_write(&sy->site, &none, &none, false);
 }
 

@@ -10,7 +10,7 @@
 
 #define NOBODY 65534
 
-/* What it was before. */
+/* Root's own rights, meanwhile. */
 static struct {
 	bool is_other;
 	gid_t group, *groups;
@@ -18,7 +18,7 @@ static struct {
 	char *home, *config;
 } self;
 
-/* ---- becoming it ---- */
+/* ---- the change of users ---- */
 
 static void remember_groups(void)
 {
@@ -33,15 +33,15 @@ static void remember_groups(void)
 		    strerror(errno));
 }
 
-/* Root's own groups would let the owner's git, which does as the owner's
- * configuration says, read what is open to them. */
+/* The owner's git runs commands from the owner's configuration. With root's
+ * groups, these commands could read files that are open to the groups. */
 static int take_groups_of(const struct passwd *pw)
 {
 	return pw ? initgroups(pw->pw_name, pw->pw_gid) : setgroups(0, NULL);
 }
 
-/* GID is a directory's, and that may be a group which the owner is not in:
- * then the owner's own, PW's, or none that has a right anywhere. */
+/* GID is the group of a directory. If the owner is not a member, the owner's
+ * own group (PW) counts, or a group without rights. */
 static gid_t group_for(gid_t gid, const struct passwd *pw)
 {
 	gid_t own = pw ? pw->pw_gid : NOBODY, *list;
@@ -56,8 +56,8 @@ static gid_t group_for(gid_t gid, const struct passwd *pw)
 	return is_in ? gid : own;
 }
 
-/* The real user as well: a shell, which git may be a script for, goes by
- * that. The way back is the saved one, which no child gets. */
+/* The real user, too: git may be a shell script, and a shell uses the real
+ * user. The saved user allows the way back; no child gets the saved user. */
 static bool become(uid_t uid, gid_t gid)
 {
 	return setresgid(gid, gid, (gid_t)-1) == 0 &&
@@ -80,12 +80,12 @@ static void put_variable(const char *name, char *value)
 	free(value);
 }
 
-/* ---- whose it is ---- */
+/* ---- the owner ---- */
 
-/* The directories on the way to one: who could put another in its place. */
+/* The users that could exchange a directory on the way. */
 struct way {
-	uid_t other;   /* not root, who owns one of them; 0: nobody */
-	bool is_mixed; /* there are several such owners */
+	uid_t other;   /* an owner other than root; 0: none */
+	bool is_mixed; /* several other owners */
 	bool is_open, is_group_open;
 };
 
@@ -107,7 +107,7 @@ static bool is_safe(const struct way *way, uid_t owner)
 	return !way->is_open && (owner != 0 || !way->is_group_open);
 }
 
-/* Through no link. A descriptor, or negative errno; *ST is what it is. */
+/* Follows no link. A descriptor of DIR, and *ST; or negative errno. */
 static int walk(const char *dir, struct way *way, struct stat *st)
 {
 	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;

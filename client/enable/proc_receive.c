@@ -1,7 +1,3 @@
-/*
- * The file enabled.hooks has the notes of the shared directory: the path, the
- * directories that refd made, the link.
- */
 #include "client/enable/proc_receive.h"
 
 #include <errno.h>
@@ -12,18 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/cli.h"
 #include "client/enable/durable.h"
-#include "client/enable/registry.h"
-#include "client/enable/site.h"
-#include "client/enable/system.h"
-#include "client/hooks/forward.h"
 
-#define NOTE_AT  "at"  /* where the shared directory is */
-#define NOTE_DIR "dir" /* a directory that refd made */
-
-/* ---- the link ---- */
-
-bool is_this_program(const char *path)
+bool proc_receive_is_this_program(const char *path)
 {
 	struct stat a, b;
 
@@ -61,7 +49,8 @@ enum proc_receive proc_receive_look(const char *hooks, const char *self,
 	enum proc_receive is = HOOK_OTHER;
 	struct stat st;
 
-	if (links_to(path, self) || (!mine && is_this_program(path)))
+	if (links_to(path, self) ||
+	    (!mine && proc_receive_is_this_program(path)))
 		is = HOOK_REFD;
 	else if (lstat(path, &st) < 0 || (mine && links_to(path, mine)) ||
 	    (mine && S_ISLNK(st.st_mode) && access(path, F_OK) < 0))
@@ -93,15 +82,15 @@ bool proc_receive_link(const char *hooks, const char *target)
 	return ok;
 }
 
-/* After a kill, the link may lead to this program and the note to an older one.
- * */
+/* After a kill, the link may lead to this program, and the note to an older
+ * program. */
 static bool is_own_link(const char *path, const char *target)
 {
 	struct stat st;
 
 	return links_to(path, target) ||
 	    (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
-		is_this_program(path));
+		proc_receive_is_this_program(path));
 }
 
 bool proc_receive_unlink(const char *hooks, const char *target)
@@ -129,113 +118,7 @@ bool proc_receive_unlink(const char *hooks, const char *target)
 	return ok;
 }
 
-/* ---- the forwarders ---- */
-
-/* Existing hooks stay: an administrator put them there. */
-static bool make_forwarders(const char *dir)
-{
-	size_t i, made = 0;
-	int err = 0;
-
-	for (i = 0; forward_names[i] && !err; i++) {
-		char *path = xasprintf("%s/%s", dir, forward_names[i]);
-		struct text t = { 0 };
-
-		if (access(path, F_OK) < 0) {
-			forward_text(forward_names[i], &t);
-			err = durable_write(path, &t, 0777);
-			made++;
-		}
-		if (err)
-			say_error("cannot make %s: %s", path, strerror(-err));
-		text_done(&t);
-		free(path);
-	}
-	if (made && !err)
-		printf("%s: %zu forwarder%s to a repository's own hooks\n", dir,
-		    made, made == 1 ? "" : "s");
-	return !err;
-}
-
-static bool has_forwarders(const char *dir)
-{
-	bool all = true;
-	size_t i;
-
-	for (i = 0; forward_names[i] && all; i++) {
-		char *path = xasprintf("%s/%s", dir, forward_names[i]);
-
-		all = access(path, F_OK) == 0;
-		free(path);
-	}
-	return all;
-}
-
-static void remove_forwarders(const char *dir)
-{
-	size_t i, removed = 0;
-
-	for (i = 0; forward_names[i]; i++) {
-		char *path = xasprintf("%s/%s", dir, forward_names[i]);
-		char *new = xasprintf("%s.new", path);
-
-		unlink(new);
-		if (forward_is(path) && unlink(path) == 0)
-			removed++;
-		free(new);
-		free(path);
-	}
-	if (removed)
-		printf("%s: %zu forwarder%s removed\n", dir, removed,
-		    removed == 1 ? "" : "s");
-}
-
-/* ---- the shared directory ---- */
-
-/* Root believes no record that another could have written. */
-static bool site_of_hooks(struct site *site)
-{
-	memset(site, 0, sizeof(*site));
-	site->config = geteuid() == 0 ? system_file("enabled.hooks") :
-					registry_file("hooks");
-	if (site->config)
-		site->name = xstrdup(site->config);
-	return site->config != NULL;
-}
-
-char *hooks_place(void)
-{
-	struct block b = { 0 };
-	const char *at = NULL;
-	char *place;
-	struct site site;
-
-	if (site_of_hooks(&site) && site_read(&site, &b))
-		at = block_get(&b, NOTE_AT);
-	place = at ? xstrdup(at) : NULL;
-	block_done(&b);
-	site_done(&site);
-	return place;
-}
-
-/* DIR and the directories above it that are missing. */
-static void note_directories(const char *dir, struct block *b)
-{
-	char *path = xstrdup(dir), *at = path;
-
-	do {
-		at = strchr(at + 1, '/');
-		if (at)
-			*at = '\0';
-		if (access(path, F_OK) < 0)
-			block_add(b, NOTE_DIR, path);
-		if (at)
-			*at = '/';
-	} while (at);
-	free(path);
-}
-
-bool hooks_make_directory(const char *dir)
+bool proc_receive_make_directory(const char *dir)
 {
 	if (mkdir(dir, 0777) == 0) {
 		printf("%s: made\n", dir);
@@ -244,136 +127,4 @@ bool hooks_make_directory(const char *dir)
 		return false;
 	}
 	return true;
-}
-
-static bool make_directories(const struct block *b)
-{
-	bool ok = true;
-	size_t i;
-
-	for (i = 0; i < b->nr && ok; i++)
-		ok = strcmp(b->lines[i].key, NOTE_DIR) != 0 ||
-		    hooks_make_directory(b->lines[i].value);
-	return ok;
-}
-
-static bool acquire(const struct site *site, const char *dir, const char *self)
-{
-	struct block before, b;
-	bool ok = site_read(site, &before);
-	enum proc_receive is =
-	    proc_receive_look(dir, self, block_get(&before, NOTE_HOOK));
-
-	block_copy(&before, &b);
-	block_set(&b, NOTE_AT, dir);
-	note_directories(dir, &b);
-	if (is == HOOK_MISSING)
-		block_set(&b, NOTE_HOOK, self);
-	if (ok && is == HOOK_OTHER)
-		say_error("proc-receive in %s is not refd; name another "
-			  "directory with --hooks",
-		    dir);
-	ok = ok && is != HOOK_OTHER;
-	if (is != HOOK_REFD || !has_forwarders(dir))
-		ok = ok && site_write(site, &before, &b, false) &&
-		    make_directories(&b) && make_forwarders(dir) &&
-		    (is == HOOK_REFD || proc_receive_link(dir, self));
-	block_done(&before);
-	block_done(&b);
-	return ok;
-}
-
-bool hooks_acquire(const char *dir, const char *self)
-{
-	char *place = system_file("");
-	struct site site;
-	bool ok;
-
-	if (geteuid() == 0)
-		mkdir(place, 0755);
-	ok = registry_needed("hooks for several repositories") &&
-	    site_of_hooks(&site);
-	ok = ok && acquire(&site, dir, self);
-	site_done(&site);
-	free(place);
-	return ok;
-}
-
-/* ---- and back ---- */
-
-static bool uses(const struct site *site, const char *dir)
-{
-	struct block b = { 0 };
-	bool does = !site_read(site, &b) || block_has(&b, NOTE_USES, dir);
-
-	block_done(&b);
-	return does;
-}
-
-static bool is_used(const char *dir, const char *user)
-{
-	struct registry r = { 0 };
-	struct site site;
-	bool used;
-	size_t i;
-
-	system_site(&site);
-	used = strcmp(user, "system") && uses(&site, dir);
-	site_done(&site);
-	if (!registry_read(&r))
-		used = true;
-	for (i = 0; i < r.nr && !used; i++) {
-		if (!strcmp(r.entries[i].path, user))
-			continue;
-		site_init(&site, r.entries[i].path);
-		used = uses(&site, dir);
-		site_done(&site);
-	}
-	registry_done(&r);
-	return used;
-}
-
-/* B has the notes of a directory at DIR, or of none. */
-static bool release(const struct site *site, const struct block *b,
-    const char *dir)
-{
-	const char *hook = block_get(b, NOTE_HOOK);
-	const struct block none = { 0 };
-	size_t i;
-
-	if (hook && !proc_receive_unlink(dir, hook))
-		return false;
-	if (b->nr)
-		remove_forwarders(dir);
-	for (i = b->nr; i-- > 0;)
-		if (!strcmp(b->lines[i].key, NOTE_DIR) &&
-		    rmdir(b->lines[i].value) == 0)
-			printf("%s: removed\n", b->lines[i].value);
-	return !b->nr || site_write(site, b, &none, false);
-}
-
-bool hooks_release(const char *dir, const char *user)
-{
-	struct block b = { 0 };
-	struct site site;
-	const char *at;
-	char *place;
-	bool ok;
-
-	if (!registry_needed("this"))
-		return false;
-	if (is_used(dir, user) || !site_of_hooks(&site))
-		return true;
-	site_unlock(&site);
-	ok = site_read(&site, &b);
-	at = block_get(&b, NOTE_AT);
-	if (ok && (!at || !strcmp(at, dir)))
-		ok = release(&site, &b, dir);
-	place = system_file("");
-	if (geteuid() == 0)
-		rmdir(place);
-	free(place);
-	block_done(&b);
-	site_done(&site);
-	return ok;
 }

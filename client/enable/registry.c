@@ -34,7 +34,7 @@ static char *find_state(void)
 	return NULL;
 }
 
-/* Found once, as whom this program was started; NULL: there is none. */
+/* Found once, for the user that started the program; NULL: none. */
 static const char *state_dir(void)
 {
 	static char *dir;
@@ -51,7 +51,7 @@ char *registry_file(const char *name)
 	return dir ? xasprintf("%s/enabled/%s", dir, name) : NULL;
 }
 
-/* In and out of being who may write there. */
+/* Between enter() and leave(), root is the owner of the state directory. */
 static void enter(void)
 {
 	const char *dir = state_dir();
@@ -66,7 +66,7 @@ static void leave(void)
 	owner_leave();
 }
 
-/* Missing parents too, but DIR itself is for its owner alone. */
+/* Makes missing parents, too. Only the owner may use the state directory. */
 static int make_state(const char *state)
 {
 	char *dir = xstrdup(state), *at = dir;
@@ -100,7 +100,7 @@ static int lock_it(const char *dir)
 	return err;
 }
 
-/* Of one that was killed. */
+/* The rest of a killed command. */
 static void remove_unfinished(void)
 {
 	char *path = registry_file("list.new");

@@ -1,9 +1,8 @@
 /*
- * Which repositories and templates are enabled: a list in refd's state
- * directory, and beside it the records of what belongs to no repository.
+ * The list of enabled repositories and templates, in refd's state directory.
  *
- * The state directory is the daemon's where this user and the daemon are one,
- * or this is root; root writes there as its owner. Blocking; one thread.
+ * Root and the user of the daemon use the state directory of the daemon. Root
+ * writes there as the owner. Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_REGISTRY_H
 #define CLIENT_ENABLE_REGISTRY_H
@@ -21,19 +20,19 @@ struct registry {
 	size_t nr;
 };
 
-/* Makes the place, and keeps others out until it is closed. False, and a
- * warning, where that can't be done: nothing is listed then. */
+/* Makes the directory and locks the list until registry_close(). False, and a
+ * warning: not possible; then nothing is listed. */
 bool registry_open(void);
 void registry_close(void);
-/* Whether it is open; if not, it says what cannot be done. */
+/* Whether the list is open. If not, prints that WHAT is not possible. */
 bool registry_needed(const char *what);
-/* A file there; owned. NULL where there is no place for it. */
+/* The path of a file beside the list; owned. NULL: no directory is known. */
 char *registry_file(const char *name);
 
-/* A missing list is an empty one. False: it can't be read, which was said. */
+/* A missing list is empty. False: unreadable; an error was printed. */
 bool registry_read(struct registry *r);
 void registry_done(struct registry *r);
-/* Both are warned of where they fail, and do nothing when not open. */
+/* No effect unless the list is open. A failure is a warning. */
 void registry_add(const char *path, bool is_template);
 void registry_remove(const char *path);
 

@@ -6,8 +6,8 @@
 
 #include "client/git/gitdir.h"
 
-/* Calls EACH with every one; nothing in them is looked for. A directory that
- * can't be read is said to be so. */
+/* Calls EACH for every repository, and does not look inside of repositories. An
+ * unreadable directory is an error message. */
 void scan_repositories(const char *root,
     void (*each)(const struct gitdir *gd, void *data), void *data);
 

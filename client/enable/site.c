@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -258,29 +257,6 @@ bool site_holds(const struct site *site, const struct block *b)
 }
 
 /* ---- the values ---- */
-
-bool config_has(const struct gitconfig *config, const char *key,
-    const char *value)
-{
-	const char *name, *found;
-	size_t at = 0;
-
-	while (gitconfig_next(config, &at, &name, &found))
-		if (!strcasecmp(name, key) && !strcmp(found, value))
-			return true;
-	return false;
-}
-
-const char *config_get(const struct gitconfig *config, const char *key)
-{
-	const char *name, *value, *last = NULL;
-	size_t at = 0;
-
-	while (gitconfig_next(config, &at, &name, &value))
-		if (!strcasecmp(name, key))
-			last = value;
-	return last;
-}
 
 bool site_config(const struct site *site, struct gitconfig *own)
 {

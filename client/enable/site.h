@@ -45,10 +45,4 @@ bool site_holds(const struct site *site, const struct block *b);
 
 /* All values in the file, refd's too; a missing file has none. */
 bool site_config(const struct site *site, struct gitconfig *own);
-/* Whether CONFIG has that value of KEY, in letters of any case. */
-bool config_has(const struct gitconfig *config, const char *key,
-    const char *value);
-/* The last value, borrowed, or NULL. */
-const char *config_get(const struct gitconfig *config, const char *key);
-
 #endif

@@ -50,15 +50,38 @@ bool gitconfig_next(const struct gitconfig *config, size_t *at,
 	return true;
 }
 
+/* Letter case counts only in a subsection. */
+static bool is_key(const char *name, const char *key)
+{
+	size_t sub = strcspn(key, ".");
+	const char *last = strrchr(key, '.');
+	size_t sub_len = last ? (size_t)(last - key) - sub : 0;
+
+	return !strcasecmp(name, key) &&
+	    !strncmp(name + sub, key + sub, sub_len);
+}
+
 const char *gitconfig_get(const struct gitconfig *config, const char *key)
 {
 	const char *name, *value, *last = NULL;
 	size_t at = 0;
 
 	while (gitconfig_next(config, &at, &name, &value))
-		if (!strcmp(name, key))
+		if (is_key(name, key))
 			last = value;
 	return last;
+}
+
+bool gitconfig_has(const struct gitconfig *config, const char *key,
+    const char *wanted)
+{
+	const char *name, *value;
+	size_t at = 0;
+
+	while (gitconfig_next(config, &at, &name, &value))
+		if (is_key(name, key) && !strcmp(value, wanted))
+			return true;
+	return false;
 }
 
 /* A number with an optional suffix k, m or g. */

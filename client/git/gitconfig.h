@@ -30,8 +30,11 @@ void gitconfig_done(struct gitconfig *config);
 bool gitconfig_might_say(const struct gitdir *gd, const char *const words[]);
 
 /* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".
- * KEY is spelled as in git's list: section and variable in lower case. */
+ * Letter case of KEY counts only in a subsection. */
 const char *gitconfig_get(const struct gitconfig *config, const char *key);
+/* Whether WANTED is a value of KEY. */
+bool gitconfig_has(const struct gitconfig *config, const char *key,
+    const char *wanted);
 /* As git reads a boolean: an invalid value ends the program. Returns UNSET if
  * there is no value. */
 bool gitconfig_bool(const struct gitconfig *config, const char *key,

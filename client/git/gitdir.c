@@ -306,6 +306,15 @@ bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why)
 	return ok;
 }
 
+void gitdir_require(struct gitdir *gd, const char *dir)
+{
+	struct text why = { 0 };
+
+	if (!gitdir_find(gd, dir, &why))
+		die("%s", why.data);
+	text_done(&why);
+}
+
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why)
 {
 	char *found;

@@ -23,6 +23,8 @@ struct gitdir {
  * directory upwards. On failure returns false and *WHY (cleared first) in git's
  * words. */
 bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why);
+/* gitdir_find(), but a failure ends the program. */
+void gitdir_require(struct gitdir *gd, const char *dir);
 /* DIR is a repository or the top of a work tree; parents are not searched. */
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);
 void gitdir_done(struct gitdir *gd);

@@ -145,6 +145,22 @@ void reftx_aborted(struct reftx *tx)
 		run(tx, "aborted", &tx->all);
 }
 
+void reftx_ended(struct reftx *tx, const struct refd_answer *ans, bool was_held)
+{
+	bool is_known = true, is_done = false;
+
+	if (ans->kind == REFD_ANSWER_RESULTS) {
+		is_known = ans->outcome != REFD_OUTCOME_UNKNOWN;
+		is_done = ans->outcome != REFD_REJECTED || !was_held;
+	} else if (ans->kind == REFD_ANSWER_REFUSED) {
+		is_known = ans->status != REFD_UNKNOWN;
+	}
+	if (is_known && is_done)
+		reftx_committed(tx);
+	else if (is_known)
+		reftx_aborted(tx);
+}
+
 void reftx_given_up(struct reftx *tx, const struct changes *changes)
 {
 	struct text asked = { 0 };

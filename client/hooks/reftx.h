@@ -56,6 +56,10 @@ bool reftx_prepared(struct reftx *tx, const struct changes *changes,
 /* The result of the last prepared transaction. */
 void reftx_committed(struct reftx *tx);
 void reftx_aborted(struct reftx *tx);
+/* Calls the hook with the outcome of COMMIT, unless the outcome is unknown.
+ * WAS_HELD: the daemon held locks. */
+void reftx_ended(struct reftx *tx, const struct refd_answer *ans,
+    bool was_held);
 /* The transaction was aborted before it was prepared. */
 void reftx_given_up(struct reftx *tx, const struct changes *changes);
 /* git's message for a refusal. */

@@ -176,10 +176,8 @@ static int run(void)
 {
 	struct hook h = { 0 };
 	struct pkt_buf out = { 0 };
-	struct text why = { 0 };
 
-	if (!gitdir_find(&h.gd, getenv("GIT_DIR"), &why))
-		die("%s", why.data);
+	gitdir_require(&h.gd, getenv("GIT_DIR"));
 	gitconfig_load(&h.config, &h.gd);
 	read_push(&h);
 	decide(&h);

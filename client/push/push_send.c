@@ -195,19 +195,11 @@ static void refuse_by_hook(const struct push_send *d,
 	push_request_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
 }
 
-/* Sends COMMIT or ABORT. The session ends whatever the answer is. */
-static void end_session(const struct push_send *d, struct push_request *p,
+static void end_session(const struct push_send *d, const struct push_request *p,
     enum refd_verb verb, struct refd_answer *ans)
 {
-	int left = (int)connect_ms_left(d->deadline);
-
-	p->req.verb = verb;
-	if (verb == REFD_VERB_ABORT)
-		p->req.nr_updates = 0;
-	if (refd_call(d->daemon, &p->req, left, ans) < 0 &&
-	    refd_answer_unknown(&p->req, ans) < 0)
-		die("out of memory");
-	p->req.nr_updates = p->changes.nr;
+	connect_end_session(d->daemon, &p->req, verb,
+	    (int)connect_ms_left(d->deadline), ans);
 }
 
 static void abort_session(struct push_send *d, struct push_request *p)
@@ -220,30 +212,12 @@ static void abort_session(struct push_send *d, struct push_request *p)
 	refuse_by_hook(d, p);
 }
 
-static bool is_done(const struct refd_answer *ans)
-{
-	return ans->kind == REFD_ANSWER_RESULTS &&
-	    ans->outcome != REFD_REJECTED &&
-	    ans->outcome != REFD_OUTCOME_UNKNOWN;
-}
-
-/* A hook is not called if the outcome is unknown. */
-static bool is_known(const struct refd_answer *ans)
-{
-	return ans->kind == REFD_ANSWER_RESULTS ?
-	    ans->outcome != REFD_OUTCOME_UNKNOWN :
-	    ans->status != REFD_UNKNOWN;
-}
-
 static void commit_session(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
 	end_session(d, p, REFD_VERB_COMMIT, &ans);
-	if (is_done(&ans))
-		reftx_committed(&d->hook);
-	else if (is_known(&ans))
-		reftx_aborted(&d->hook);
+	reftx_ended(&d->hook, &ans, true);
 	push_request_take(p, &ans);
 	refd_answer_done(&ans);
 }

@@ -255,3 +255,16 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		refd_nap(NAP_MS, deadline);
 	}
 }
+
+void connect_end_session(struct refd *r, const struct refd_request *session,
+    enum refd_verb verb, int timeout_ms, struct refd_answer *ans)
+{
+	struct refd_request end = *session;
+
+	end.verb = verb;
+	if (verb == REFD_VERB_ABORT)
+		end.nr_updates = 0;
+	if (refd_call(r, &end, timeout_ms, ans) < 0 &&
+	    refd_answer_unknown(&end, ans) < 0)
+		die("out of memory");
+}

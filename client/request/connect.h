@@ -66,6 +66,10 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);
 
+/* Ends SESSION with COMMIT or ABORT. *ANS is "unknown" without an answer. */
+void connect_end_session(struct refd *r, const struct refd_request *session,
+    enum refd_verb verb, int timeout_ms, struct refd_answer *ans);
+
 /* The time until DEADLINE, at least 1. */
 uint32_t connect_ms_left(uint64_t deadline);
 

@@ -32,13 +32,9 @@ static void print_usage(const struct update_options *opt, FILE *to)
 static void require_repository(const struct update_options *opt)
 {
 	struct gitdir gd = { 0 };
-	struct text why = { 0 };
 
-	if (!gitdir_find(&gd, opt->git_dir ? opt->git_dir : getenv("GIT_DIR"),
-		&why))
-		die("%s", why.data);
+	gitdir_require(&gd, opt->git_dir ? opt->git_dir : getenv("GIT_DIR"));
 	gitdir_done(&gd);
-	text_done(&why);
 }
 
 static void __attribute__((noreturn)) usage(const struct update_options *opt)

@@ -38,14 +38,12 @@ static void find_daemon(struct updater *up)
 void updater_open(struct updater *up, const struct update_options *opt)
 {
 	const char *named = named_repository(opt), *reason;
-	struct text why = { 0 };
 
 	memset(up, 0, sizeof(*up));
 	up->opt = opt;
 	up->deadline = refd_deadline_ms(opt->timeout_ms);
 	up->revs.gd = &up->gd;
-	if (!gitdir_find(&up->gd, named, &why))
-		die("%s", why.data);
+	gitdir_require(&up->gd, named);
 	context_config(&up->config, &up->gd);
 	reason = exec_git_reason(opt, &up->gd, &up->config);
 	if (reason)

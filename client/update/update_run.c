@@ -216,19 +216,11 @@ static int hold(struct updater *up, const struct changes *changes)
 	return rc;
 }
 
-/* Sends COMMIT or ABORT. The session ends whatever the answer is. */
 static void end_session(struct updater *up, enum refd_verb verb,
     struct refd_answer *ans)
 {
-	struct refd_request end = up->held.req;
-
-	end.verb = verb;
-	if (verb == REFD_VERB_ABORT)
-		end.nr_updates = 0;
-	if (refd_call(up->daemon, &end, up->opt->timeout_ms + GRACE_MS, ans) <
-		0 &&
-	    refd_answer_unknown(&end, ans) < 0)
-		die("out of memory");
+	connect_end_session(up->daemon, &up->held.req, verb,
+	    up->opt->timeout_ms + GRACE_MS, ans);
 }
 
 static void let_go(struct updater *up)
@@ -293,23 +285,6 @@ static void answer_held(struct held *h, struct refd_answer *ans)
 	memset(&h->sent, 0, sizeof(h->sent));
 }
 
-/* A hook is not called if the outcome is unknown. */
-static void tell_hook(struct updater *up, const struct refd_answer *ans)
-{
-	bool is_known = true, is_done = false;
-
-	if (ans->kind == REFD_ANSWER_RESULTS) {
-		is_known = ans->outcome != REFD_OUTCOME_UNKNOWN;
-		is_done = ans->outcome != REFD_REJECTED || !up->held.by_daemon;
-	} else if (ans->kind == REFD_ANSWER_REFUSED) {
-		is_known = ans->status != REFD_UNKNOWN;
-	}
-	if (is_known && is_done)
-		reftx_committed(&up->hook);
-	else if (is_known)
-		reftx_aborted(&up->hook);
-}
-
 static int commit_held(struct updater *up, const struct changes *changes)
 {
 	uint64_t begun = refd_now_ms();
@@ -322,7 +297,7 @@ static int commit_held(struct updater *up, const struct changes *changes)
 		answer_held(&up->held, &ans);
 	if (up->opt->verbose)
 		report_timing(&ans, begun);
-	tell_hook(up, &ans);
+	reftx_ended(&up->hook, &ans, up->held.by_daemon);
 	rc = report(up, changes, &up->held.req, &ans);
 	refd_answer_done(&ans);
 	held_done(&up->held);

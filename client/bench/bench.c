@@ -1,6 +1,6 @@
 /*
- * A child process does the measurements. Whatever ends the child, the parent
- * removes the files that were made for it.
+ * A child does the measurements. Whatever ends the child, the parent removes
+ * the files.
  */
 #include "client/bench/bench.h"
 

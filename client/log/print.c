@@ -14,7 +14,7 @@
 
 /* ---- the parts of a change ---- */
 
-/* The name of the user who made the change: the first variable that is set. */
+/* The user of the change: the value of the first variable that is set. */
 static const char *who_text(const struct refd_record *rec, char buf[32])
 {
 	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",

@@ -1,14 +1,14 @@
 /*
- * Runs another proc-receive hook for the refs that refd.chain names. Its report
- * goes to receive-pack unchanged. To the hook, this program is receive-pack:
- * githooks(5), "proc-receive", version 1.
+ * Runs a further proc-receive hook for the refs in refd.chain. The hook's
+ * report goes to receive-pack unchanged. To the hook, this program is
+ * receive-pack: githooks(5), "proc-receive", version 1.
  *
  *	refd.chain	the refs, in the form of receive.procReceiveRefs;
  *			several values
  *	refd.chainHook	the hook; by default hooks/proc-receive of the
  *			repository, unless that is refd itself
  *
- * Blocks while that hook runs, within a deadline; one thread.
+ * Blocks while the hook runs, within a deadline; one thread.
  */
 #ifndef CLIENT_PUSH_CHAIN_H
 #define CLIENT_PUSH_CHAIN_H

@@ -18,8 +18,8 @@ struct push_command {
 	struct refd_oid old_oid, new_oid;
 	char *name;
 	char *ref; /* with the namespace: the ref that is written */
-	/* The name has a byte that would break the report. It gets no report,
-	 * and receive-pack treats it as failed. */
+	/* A byte of the name would break the report. The ref gets no report,
+	 * and receive-pack treats the ref as failed. */
 	bool unreportable;
 	bool is_chained; /* another hook does it */
 

@@ -10,8 +10,8 @@
 #include "client/request/connect.h"
 #include "client/request/unserved.h"
 
-/* The time limit of the push. The daemon has to finish a little earlier, so
- * that its answer arrives in time. */
+/* The time limit of the push. The daemon's limit is shorter, so that its answer
+ * arrives in time. */
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
 #define GRACE_MS    5000
 
@@ -274,8 +274,8 @@ static bool put_session(struct push_send *d, size_t nr)
 
 /* ---- */
 
-/* A push of a mirror may exceed the limits of a transaction. Its parts must
- * stay together, so git does it. */
+/* A push of a mirror may exceed the limits of a transaction. The parts must
+ * stay together, so git does the push. */
 static bool is_too_large(const struct push_send *d,
     const struct refd_hello *hello)
 {

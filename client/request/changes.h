@@ -1,5 +1,5 @@
 /*
- * A growing list of updates with strings of its own. One thread.
+ * A growing list of updates, which owns its strings. One thread.
  */
 #ifndef CLIENT_REQUEST_CHANGES_H
 #define CLIENT_REQUEST_CHANGES_H

@@ -54,8 +54,8 @@ enum fallback connect_fallback(const struct gitconfig *config,
 	return FALLBACK_REFUSE;
 }
 
-/* Appends the uuid that the daemon gave to the repository. False: the file has
- * another form. */
+/* Appends the uuid of the repository, written by the daemon. False: the file
+ * has a different form. */
 static bool read_uuid(const char *path, struct text *uuid)
 {
 	static const char key[] = "uuid ";

@@ -32,11 +32,11 @@ enum fallback connect_fallback(const struct gitconfig *config,
  * await replay: git would compare stale values, and recovery would keep git's
  * writes.
  *
- * Git may write if the repository was never served: <common-dir>/refd/id is
- * missing, which the daemon makes before its first batch there. Git may also
- * write after recovery: <socket>.replayed is in a tmpfs or names this boot, and
- * does not list the uuid of the repository. A listed repository has records
- * that could not be redone yet. See docs/decisions/008-replayed-marker.md.
+ * Git may write if the repository was never served: the daemon makes
+ * <common-dir>/refd/id before its first batch there. Git may also write after
+ * recovery: <socket>.replayed is in a tmpfs or names this boot, and does not
+ * list the uuid of the repository. A listed repository has records that could
+ * not be redone yet. See docs/decisions/008-replayed-marker.md.
  */
 bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 

@@ -1,7 +1,7 @@
 /*
- * The updates of a transaction that the protocol can encode. The daemon would
- * refuse a whole request for one name that is too long. So the client leaves
- * out such an update, and adds its refusal to the answer. Pure.
+ * Leaves out updates that the protocol cannot encode. The daemon would refuse
+ * the whole request because of one long name. The client adds the refusal of
+ * such an update to the answer. Pure.
  */
 #ifndef CLIENT_REQUEST_ENCODABLE_H
 #define CLIENT_REQUEST_ENCODABLE_H

@@ -11,8 +11,8 @@
 #include "client/base/cli.h"
 #include "proto/message.h"
 
-/* The version of the messages. Scripts may parse those of 2.39. The rules are
- * always those of 2.55. */
+/* The version of the messages. Scripts may parse the messages of 2.39. The
+ * rules are always those of 2.55. */
 enum git_messages_version { GIT_2_55, GIT_2_39 };
 
 /* "2.39" or "2.55"; false for another version. */

@@ -156,7 +156,7 @@ static const char *or_null(bool given, const struct refd_oid *oid,
 	return given ? refd_oid_hex(oid, hex) : "(null)";
 }
 
-/* A ref that must not exist has the null oid as its old value. */
+/* The old value of a ref that must not exist is the null oid. */
 static bool says_old(const struct refd_update *u)
 {
 	switch (u->action) {

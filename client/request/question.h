@@ -1,6 +1,6 @@
 /*
- * Requests to the daemon that are not about one repository of the caller. An
- * unavailable daemon ends the program. Blocking; one thread.
+ * Requests to the daemon without a repository of the caller. An unavailable
+ * daemon ends the program. Blocking; one thread.
  */
 #ifndef CLIENT_REQUEST_QUESTION_H
 #define CLIENT_REQUEST_QUESTION_H

@@ -1,5 +1,5 @@
 /*
- * The changes that give refs their values at a point in time, and the refs
+ * The changes that restore the values of refs at a point in time, and the refs
  * that restore leaves alone. Pure; one thread.
  */
 #ifndef CLIENT_RESTORE_RESTORE_PLAN_H

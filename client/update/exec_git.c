@@ -10,9 +10,9 @@
 
 #include "client/request/unserved.h"
 
-/* The number of times that git and refd ran each other. If "git update-ref" is
- * refd itself, they would run each other for ever. More than one is allowed,
- * because a hook of git may call refd. */
+/* Counts how often git and refd ran each other. If "git update-ref" is refd
+ * itself, the recursion has no end. The limit is above one, because a hook of
+ * git may call refd. */
 #define DEPTH_ENV "REFD_GIT_DEPTH"
 #define DEPTH_MAX 4
 
@@ -130,9 +130,9 @@ static void feed(int fd, const struct text *read, char end)
 		write_all(fd, broken_off, strlen(broken_off));
 }
 
-/* git replaces this process, so that its status and process id are those of
- * git. A child feeds git. The child closes its output, because a reader may
- * wait for the end of it. */
+/* git replaces this process, and keeps its process id; the exit status is
+ * git's. A child feeds git. The child closes its output, so that a reader sees
+ * the end of the output when git ends. */
 static void run_git_fed(const struct update_options *opt,
     const struct text *read)
 {

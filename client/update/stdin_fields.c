@@ -70,9 +70,9 @@ bool stdin_take_ref(struct stdin_parser *p, const char *command)
 	return true;
 }
 
-/* Steps over what separates two fields: a space, or with -z the NUL that ends
- * one; then a last NUL with nothing behind it is the end. *MORE: there is
- * another field. False for anything else. */
+/* Skips the separator of two fields: a blank, or with -z the NUL of the first
+ * field. A NUL at the end of the input is no separator. *MORE: a field follows.
+ */
 static bool take_separator(struct stdin_parser *p, bool *more)
 {
 	*more = false;
@@ -119,7 +119,7 @@ const char *stdin_oid_word(const struct stdin_parser *p, enum stdin_oid which)
 	return is_old ? "<old-oid>" : "<new-oid>";
 }
 
-/* What an empty field means depends on -z, and there on which it is. */
+/* The meaning of an empty field depends on -z and on the field. */
 static void take_empty_oid(struct stdin_parser *p, const char *command,
     enum stdin_oid which, bool *given)
 {

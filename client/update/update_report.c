@@ -58,8 +58,8 @@ static bool is_duplicate(const struct refd_result *res)
 		detail.kind == REFD_DETAIL_DUPLICATE_SYMREF);
 }
 
-/* git names the ref that failed: a ref on the way of the symbolic refs if it is
- * locked, otherwise the last. */
+/* git names the failed ref: a locked ref on the way of the symbolic refs,
+ * otherwise the last ref. */
 static char *rejected_name(const struct updater *up,
     const struct refd_update *u, const struct refd_result *res)
 {

@@ -36,7 +36,7 @@ static char **copy_arguments(const char *const argv[], const char *first)
 	return args;
 }
 
-/* This process ignores SIGPIPE, and a child would inherit that. */
+/* This process ignores SIGPIPE. The child gets the default action again. */
 static void init_attributes(posix_spawnattr_t *attr, bool has_group)
 {
 	short flags = POSIX_SPAWN_SETSIGDEF;

@@ -15,7 +15,7 @@
 int child_run(const char *const argv[]);
 /* The same; the output of the child is discarded. */
 int child_status(const char *const argv[]);
-/* Does the child end with 0? Its output is discarded. */
+/* Does the child end with 0? The output is discarded. */
 bool child_succeeds(const char *const argv[]);
 /* As child_run(); appends the standard output to OUT. */
 int child_capture(const char *const argv[], struct text *out);
@@ -23,15 +23,15 @@ int child_capture(const char *const argv[], struct text *out);
 int child_capture_quiet(const char *const argv[], struct text *out);
 
 /*
- * Runs a hook in the directory DIR, with the environment ENV. Its standard
- * input is IN, which it need not read. Its standard output goes to standard
- * error. As in git, the shell runs a file that the kernel cannot run. Negative:
- * not started, and a message was printed.
+ * Runs a hook in the directory DIR, with the environment ENV and the standard
+ * input IN. The hook need not read all input. The hook's output goes to
+ * standard error. As in git, the shell runs a file which the kernel cannot run.
+ * Negative: not started, and a message was printed.
  */
 int child_hook(const char *const argv[], const char *dir, char *const env[],
     const struct text *in);
 
-/* A child with pipes that do not block here, and a process group of its own. */
+/* A child with a separate process group. The pipes do not block here. */
 struct partner {
 	pid_t pid;
 	int to, from, err;
@@ -49,8 +49,8 @@ struct coprocess {
 };
 
 void coprocess_start(struct coprocess *co, const char *const argv[]);
-/* Sends QUESTION and a newline, and appends a line without its newline to
- * ANSWER. False: the child has ended. */
+/* Sends QUESTION and a newline, and appends a line without newline to ANSWER.
+ * False: the child has ended. */
 bool coprocess_ask(struct coprocess *co, const char *question,
     struct text *answer);
 void coprocess_stop(struct coprocess *co);

@@ -52,7 +52,7 @@ static void *user_open(void *arg, unsigned client)
 	return u;
 }
 
-/* The first move creates the ref, so it has no old value. */
+/* The first move creates the ref, so there is no old value. */
 static void plan(struct user *u, unsigned nr)
 {
 	const struct job *job = u->on->job;
@@ -139,7 +139,7 @@ static enum load_outcome ping(struct user *u)
 	return outcome;
 }
 
-/* "Busy" is not an answer: its time counts. */
+/* "Busy" is not a final answer: the time of all attempts counts. */
 static enum load_outcome user_transaction(void *opened, unsigned nr)
 {
 	struct user *u = opened;

@@ -77,8 +77,8 @@ static struct load_result measure_flush(const struct measure *m)
 
 /* ---- the daemon ---- */
 
-/* The daemon opens the repository, and knows then that the objects are on disk.
- */
+/* The daemon opens the repository and makes sure that the objects are on disk,
+ * so that no measurement includes this work. */
 static void make_known(const struct measure *m)
 {
 	struct job job = { .action = JOB_MOVE,
@@ -118,7 +118,7 @@ static uint64_t count_flushes(const struct measure *m)
 	return flushes;
 }
 
-/* Each measurement has its own prefix, and so its own refs. */
+/* Every measurement has a new prefix, and so new refs. */
 static struct load_result measure_refd(const struct measure *m,
     enum job_action action, unsigned refs, const struct load *load,
     uint64_t *flushes)
@@ -146,7 +146,7 @@ static struct load_result measure_refd(const struct measure *m,
 	return res;
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static double ms(uint32_t us)
 {

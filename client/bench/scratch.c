@@ -184,9 +184,9 @@ static int new_file(const char *path)
 	return fd;
 }
 
-/* The daemon has its own process group, so that an interrupt of the bench
- * leaves it to scratch_remove(). Its configuration is empty, because the
- * machine's file is for a different daemon. */
+/* The daemon gets a separate process group: an interrupt of the bench must not
+ * end the daemon before scratch_remove(). The configuration is empty, because
+ * the machine's file is for a different daemon. */
 void scratch_start(struct scratch *s)
 {
 	char *log = xasprintf("%s/log", s->dir);

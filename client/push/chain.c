@@ -9,8 +9,8 @@
 #include "client/push/chain_talk.h"
 
 #define KEY "refd.chain"
-/* The repository whose hook is running. The hook may be refd itself; then this
- * variable ends the recursion. */
+/* The repository of the running hook. If the hook is refd itself, this variable
+ * ends the recursion. */
 #define CALLED_ENV "REFD_CHAINED"
 
 /* ---- which refs ---- */
@@ -91,7 +91,7 @@ static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
 	return NULL;
 }
 
-/* ---- what it says ---- */
+/* ---- the report of the hook ---- */
 
 struct report {
 	struct push *push;

@@ -6,7 +6,7 @@
  *	refd.chain	the refs, in the form of receive.procReceiveRefs;
  *			several values
  *	refd.chainHook	the hook; by default hooks/proc-receive of the
- *			repository, unless that is refd itself
+ *			repository, unless this file is refd
  *
  * Blocks while the hook runs, within a deadline; one thread.
  */
@@ -21,7 +21,7 @@ bool chain_is_set(const struct gitconfig *config);
 /* Marks the commands of PUSH for the hook. Returns their number. */
 size_t chain_mark(const struct gitconfig *config, struct push *push);
 
-/* Runs the hook on the marked commands, and gives each a verdict. */
+/* Runs the hook on the marked commands. All marked commands get a verdict. */
 void chain_run(const struct gitconfig *config, const struct gitdir *gd,
     struct push *push);
 

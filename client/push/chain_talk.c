@@ -14,8 +14,8 @@
 #include "proto/limits.h"
 
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
-/* The interval of checks whether the hook has ended. Its children may keep its
- * standard error open. */
+/* The interval of checks for the end of the hook. Standard error does not show
+ * the end: the hook's children may keep the pipe open. */
 #define TICK_MS 20
 
 enum stage { TALK_VERSION, TALK_REPORT, TALK_OVER };
@@ -34,7 +34,7 @@ struct talk {
 	void *data;
 };
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static void add_packet(struct text *out, const void *data, size_t len)
 {
@@ -83,7 +83,7 @@ static void say_commands(struct talk *t)
 	}
 }
 
-/* ---- what is heard ---- */
+/* ---- input ---- */
 
 static bool hears_options(const struct pkt *pkt)
 {
@@ -258,7 +258,7 @@ static void end(struct talk *t)
 	text_done(&t->out);
 }
 
-/* The messages are those of receive-pack, except for the last. */
+/* receive-pack has the same messages, except the message about the deadline. */
 static const char *judge(const struct talk *t)
 {
 	if (t->is_late) {

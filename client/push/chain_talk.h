@@ -8,10 +8,10 @@
 
 /*
  * Runs the hook at PATH on the chained commands of PUSH, and calls TAKE with
- * each packet of its report. Its standard error is copied to that of this
- * program. Blocks until the hook ends, or the deadline: then the hook and its
- * children are killed. Returns the reason for commands without an answer, in
- * git's words; static.
+ * each packet of the report. Copies the hook's standard error to the standard
+ * error of this program. Blocks until the hook ends, or until the deadline:
+ * then the hook and all children of the hook are killed. Returns the reason for
+ * commands without an answer, in git's words; static.
  */
 const char *chain_talk(const char *path, const struct push *push,
     void (*take)(void *data, const struct pkt *pkt), void *data);

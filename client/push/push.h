@@ -1,7 +1,7 @@
 /*
  * The protocol between git's receive-pack and the proc-receive hook:
- * githooks(5), "proc-receive", version 1. refd uses it towards a chained hook,
- * too.
+ * githooks(5), "proc-receive", version 1. refd also speaks the
+ * protocol with a chained hook.
  *
  * Blocking reads and writes; one thread. Functions return false with a static
  * reason for people.
@@ -21,10 +21,10 @@ struct push_command {
 	/* A byte of the name would break the report. The ref gets no report,
 	 * and receive-pack treats the ref as failed. */
 	bool unreportable;
-	bool is_chained; /* another hook does it */
+	bool is_chained; /* for the hook of refd.chain */
 
-	/* The verdict: a reason for "ng"; packets of another hook; left to git;
-	 * otherwise "ok". */
+	/* The verdict: a reason for "ng"; packets of the chained hook; left to
+	 * git; otherwise "ok". */
 	char *ng;
 	struct pkt_buf said;
 	bool is_gits;
@@ -34,7 +34,7 @@ struct push_command {
 struct push {
 	bool atomic;
 	bool has_options; /* push options are available */
-	/* The ids have another length: refd cannot serve the repository. The
+	/* The ids are not SHA-1: refd cannot serve the repository. The
 	 * ids of the commands are null. */
 	bool other_hash;
 	struct push_command *commands;

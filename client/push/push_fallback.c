@@ -13,7 +13,7 @@ static bool deletes(const struct push_command *c)
 	return refd_oid_is_null(&c->new_oid);
 }
 
-/* ---- deletions of what is not there, or broken ---- */
+/* ---- deletions of missing or broken refs ---- */
 
 static bool has_loose_value(const struct push_command *c,
     const struct gitdir *gd)
@@ -55,9 +55,9 @@ static bool is_readable(const struct refd_oid *oid)
 }
 
 /*
- * git deletes a ref whatever its value is if it cannot read the old value, and
- * accepts the deletion of a missing ref. Usually the ref has the given value,
- * and no check is necessary.
+ * If git cannot read the old value, git deletes the ref with any value. git
+ * also accepts the deletion of a missing ref. Usually the ref has the given
+ * value, and no check is necessary.
  */
 static bool is_odd_deletion(const struct push_command *c,
     const struct gitdir *gd, struct text *packed)
@@ -91,7 +91,7 @@ static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
 	return has;
 }
 
-/* ---- one by one ---- */
+/* ---- checks of a command ---- */
 
 static bool is_too_long(const struct push_command *c)
 {

@@ -15,14 +15,14 @@
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
 #define GRACE_MS    5000
 
-/* ---- what is to be done ---- */
+/* ---- the order of the commands ---- */
 
 static bool deletes(const struct push_command *c)
 {
 	return refd_oid_is_null(&c->new_oid);
 }
 
-/* Collects the commands: those that come FIRST, then the others. */
+/* Collects the commands: first all for which FIRST is true, then the rest. */
 static void gather(struct push_send *d, struct push *push,
     bool (*first)(const struct push_command *c))
 {
@@ -100,8 +100,8 @@ bool push_send_next(struct push_send *d)
 	return true;
 }
 
-/* Moves commands with a verdict to the end. Returns the number of the others.
- */
+/* Moves commands with a verdict to the end. Returns the number of commands
+ * without a verdict. */
 static size_t sort_out(struct push_command **commands, size_t nr)
 {
 	size_t i, left = 0;
@@ -138,7 +138,7 @@ static bool refuse_duplicates(struct push_send *d)
 	return true;
 }
 
-/* ---- in one go ---- */
+/* ---- a single transaction ---- */
 
 static void call(const struct push_send *d, struct push_request *p,
     struct refd_answer *ans)

@@ -54,7 +54,7 @@ void rules_done(struct rules *rules)
 	memset(rules, 0, sizeof(*rules));
 }
 
-/* ---- one by one ---- */
+/* ---- checks of a command ---- */
 
 static bool deletes(const struct push_command *c)
 {

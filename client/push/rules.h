@@ -1,7 +1,7 @@
 /*
- * The rules that receive-pack checks before it writes a ref. receive-pack does
- * not check them for commands that a proc-receive hook does. Follows update()
- * of git's builtin/receive-pack.c, with its order and its messages.
+ * The rules which receive-pack checks before a ref is written. receive-pack
+ * leaves out these checks for commands of a proc-receive hook. Order and
+ * messages follow update() of git's builtin/receive-pack.c.
  *
  *	the name; the branch that is checked out; deletions;
  *	fast-forwards; the update hook

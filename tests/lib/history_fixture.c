@@ -281,6 +281,27 @@ void fixture_sql(const char *file, const char *sql)
 	sqlite3_close(db);
 }
 
+uint64_t fixture_used_bytes(void)
+{
+	char path[4200];
+	sqlite3_stmt *s;
+	uint64_t pages;
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(db,
+			     "SELECT page_count - freelist_count"
+			     " FROM pragma_page_count, pragma_freelist_count",
+			     -1, &s, NULL),
+	    SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(s), SQLITE_ROW);
+	pages = (uint64_t)sqlite3_column_int64(s, 0);
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return pages * 4096;
+}
+
 const char *fixture_told(struct store_history *ask, unsigned *pages)
 {
 	static char said[1024 * 1024];

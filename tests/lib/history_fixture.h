@@ -59,6 +59,8 @@ void fixture_updates(uint64_t repo, unsigned nr, const char *x, const char *y);
 
 /* Executes SQL in a database file beside the journal. */
 void fixture_sql(const char *file, const char *sql);
+/* The size of the journal's file, without free pages. */
+uint64_t fixture_used_bytes(void);
 
 /* A request by root. Its strings are borrowed. */
 struct store_history *fixture_ask(enum refd_verb verb);

@@ -8,7 +8,9 @@
  *		ids; then the keys of the rows are deleted from the index
  *
  * Failure modes:
- *	the index cannot be written	the index stays behind; another attempt
+ *	the index cannot be written	the index stays behind; another attempt.
+ *					Rows that are not indexed do not count
+ *					in the size
  *	... is damaged			the index is begun anew
  *	a crash between the two		trimmed rows come back and are trimmed
  *					again; keys without rows find nothing
@@ -210,15 +212,15 @@ static struct refd_txid born_at(uint64_t ms)
 }
 
 /* Counts only rows: the ids of trimmed rows stay for their time, and may be
- * many. They must not take the place of all history. Without an index, counts
- * the whole file. */
+ * many. They must not take the place of all history. Without an index, the size
+ * is not known, and nothing is trimmed by size. */
 static int history_bytes(struct history *h, uint64_t *bytes)
 {
 	struct journal_index *index = history_open_index(h);
 	int r;
 
 	if (index == NULL)
-		return journal_used_bytes(h->reader, bytes);
+		return -ENOENT;
 	r = journal_index_bytes(index, bytes);
 	if (r < 0)
 		history_index_failed(h, r);

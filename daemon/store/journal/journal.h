@@ -216,8 +216,6 @@ int journal_read_about(struct journal_reader *reader, uint64_t lsn,
  * path. -ENOENT: not known. */
 int journal_read_repo(struct journal_reader *reader, uint64_t id,
     const uint8_t *uuid, struct journal_repo *repo);
-/* The size of the database file, without free pages. */
-int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes);
 
 /*
  * Deletes all rows up to LSN, except deferred rows. KEEP: the deleted rows with

@@ -21,9 +21,6 @@ int journal_range_prepare(struct journal_reader *reader)
 	static const char about[] = "SELECT " JOURNAL_COLUMNS " FROM record"
 				    " WHERE voids = ?1 AND voids <> 0"
 				    " ORDER BY lsn";
-	static const char used[] =
-	    "SELECT (SELECT page_count FROM pragma_page_count) -"
-	    " (SELECT freelist_count FROM pragma_freelist_count)";
 	static const char repo[] =
 	    "SELECT id, uuid, path, dev, ino FROM repo WHERE id = ?";
 	static const char by_uuid[] =
@@ -32,8 +29,7 @@ int journal_range_prepare(struct journal_reader *reader)
 		const char *sql;
 		sqlite3_stmt **stmt;
 	} all[] = { { up, &reader->up }, { down, &reader->down },
-		{ about, &reader->about }, { used, &reader->used },
-		{ repo, &reader->repo_by_id },
+		{ about, &reader->about }, { repo, &reader->repo_by_id },
 		{ by_uuid, &reader->repo_by_uuid } };
 	int rc = SQLITE_OK;
 	size_t i;
@@ -48,11 +44,10 @@ void journal_range_finalize(struct journal_reader *reader)
 	sqlite3_finalize(reader->up);
 	sqlite3_finalize(reader->down);
 	sqlite3_finalize(reader->about);
-	sqlite3_finalize(reader->used);
 	sqlite3_finalize(reader->repo_by_id);
 	sqlite3_finalize(reader->repo_by_uuid);
-	reader->up = reader->down = reader->about = reader->used =
-	    reader->repo_by_id = reader->repo_by_uuid = NULL;
+	reader->up = reader->down = reader->about = reader->repo_by_id =
+	    reader->repo_by_uuid = NULL;
 }
 
 static int read_rows(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
@@ -93,25 +88,6 @@ int journal_read_about(struct journal_reader *reader, uint64_t lsn,
 	if (!journal_is_broken(j)) {
 		sqlite3_bind_int64(reader->about, 1, journal_signed(lsn));
 		r = read_rows(j, reader->about, cb, arg);
-	}
-	pthread_rwlock_unlock(&j->use_lock);
-	return r;
-}
-
-int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes)
-{
-	struct journal *j = reader->journal;
-	int rc, r = JOURNAL_UNKNOWN;
-
-	pthread_rwlock_rdlock(&j->use_lock);
-	if (!journal_is_broken(j)) {
-		rc = sqlite3_step(reader->used);
-		if (rc == SQLITE_ROW)
-			*bytes =
-			    (uint64_t)sqlite3_column_int64(reader->used, 0) *
-			    JOURNAL_PAGE_BYTES;
-		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
-		sqlite3_reset(reader->used);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;

@@ -44,8 +44,9 @@ struct history_repo {
 	char *path; /* owned; NULL: not known */
 	bool may;   /* be told to the peer */
 };
-/* Looks repository ID up: is it, by its uuid, at the path in the journal, and
- * may PEER read its refs there? ID 0 is no repository. Replaces LEARNED. */
+/* Looks up repository ID for PEER, on disk too, and replaces LEARNED. PEER may be
+ * told if the repository at the recorded path has the recorded uuid, and PEER
+ * may read the refs there. ID 0: no repository. */
 int history_learn_repo(struct history *h, const struct txn_peer *peer,
     uint64_t id, struct history_repo *learned);
 

@@ -63,8 +63,8 @@ static const char settings[] = "PRAGMA journal_mode=WAL;"
 
 /* ---- opening ---- */
 
-/* Some old entries of a table, and the deletion of one of them. In one
- * statement, SQLite would go through a whole segment each time. */
+/* Some old entries of a table, and the deletion of an entry. A single statement
+ * for both would read a whole segment each time. */
 #define OLD(table, columns)                                                    \
 	"SELECT " columns " FROM " table                                       \
 	" NOT INDEXED WHERE segment < ? LIMIT 1000"
@@ -144,7 +144,8 @@ static int check_last(struct journal *j, struct last_row *last)
 	return last->is_there ? 0 : -EBADMSG;
 }
 
-/* An index of another version has no such row or no such column. */
+/* Finds no row in the index of an older release, or no column for the version:
+ * -EBADMSG. */
 static int check_meta(struct journal_index *x, struct journal *j)
 {
 	struct last_row last = { .is_there = false };

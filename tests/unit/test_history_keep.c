@@ -44,11 +44,7 @@ static size_t count(const char *told)
 
 static size_t count_ref(const char *ref)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
-
-	ask->req.select.patterns[0] = ref;
-	ask->req.select.nr_patterns = 1;
-	return count(fixture_told(ask, NULL));
+	return count(fixture_log(NULL, ref, false, 0, NULL));
 }
 
 /* ---- the index ---- */
@@ -82,47 +78,29 @@ static void overwrite(const char *name, off_t from, size_t len)
 
 static void damage(enum damage how)
 {
-	switch (how) {
-	case NONE:
-		break;
-	case MISSING:
+	static const char *const sql[NR_DAMAGES] = {
+		[WAL_LOST] = "UPDATE meta SET last = 7;"
+			     " DELETE FROM change WHERE lsn > 7",
+		[OTHER_SCHEMA] = "UPDATE meta SET version = 99",
+		[OTHER_JOURNAL] = "UPDATE meta SET journal = zeroblob(16)",
+		[AHEAD] = "UPDATE meta SET last = 1000000",
+		[OTHER_ROWS] = "UPDATE meta SET last_txid = zeroblob(16);"
+			       " DELETE FROM change",
+	};
+
+	if (sql[how] != NULL)
+		fixture_sql("history.db", sql[how]);
+	else if (how == MISSING)
 		ck_assert_int_eq(unlinkat(tmp_fd, "history.db", 0), 0);
-		break;
-	case EMPTY:
+	else if (how == EMPTY)
 		tmp_put("history.db", "");
-		break;
-	case NO_DATABASE:
+	else if (how == NO_DATABASE)
 		tmp_put("history.db", "these are not the bytes of a database");
-		break;
-	case HALF:
+	else if (how == HALF)
 		tmp_run("truncate -s 8192 history.db");
-		break;
-	case OVERWRITTEN:
-		/* The root page of the keys, and pages below. */
+	else if (how == OVERWRITTEN)
+		/* The first pages of the tables. */
 		overwrite("history.db", 4096, 3 * 4096);
-		break;
-	case WAL_LOST:
-		fixture_sql("history.db",
-		    "UPDATE meta SET last = 7; DELETE FROM change WHERE lsn > 7");
-		break;
-	case OTHER_SCHEMA:
-		fixture_sql("history.db", "UPDATE meta SET version = 99");
-		break;
-	case OTHER_JOURNAL:
-		fixture_sql("history.db",
-		    "UPDATE meta SET journal = zeroblob(16)");
-		break;
-	case AHEAD:
-		fixture_sql("history.db", "UPDATE meta SET last = 1000000");
-		break;
-	case OTHER_ROWS:
-		fixture_sql("history.db",
-		    "UPDATE meta SET last_txid = zeroblob(16);"
-		    " DELETE FROM change");
-		break;
-	case NR_DAMAGES:
-		break;
-	}
 }
 
 START_TEST(whatever_befell_it_it_finds_the_same)

@@ -44,9 +44,9 @@ struct history_repo {
 	char *path; /* owned; NULL: not known */
 	bool may;   /* be told to the peer */
 };
-/* Looks up repository ID for PEER, on disk too, and replaces LEARNED. PEER may be
- * told if the repository at the recorded path has the recorded uuid, and PEER
- * may read the refs there. ID 0: no repository. */
+/* Looks up repository ID for PEER, on disk too, and replaces LEARNED. PEER may
+ * be told if the repository at the recorded path has the recorded uuid, and
+ * PEER may read the refs there. ID 0: no repository. */
 int history_learn_repo(struct history *h, const struct txn_peer *peer,
     uint64_t id, struct history_repo *learned);
 

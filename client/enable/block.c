@@ -33,13 +33,17 @@ bool block_has(const struct block *b, const char *key, const char *value)
 	return false;
 }
 
-void block_add(struct block *b, const char *key, const char *value)
+static void append(struct block *b, const char *key, const char *value)
 {
-	if (block_has(b, key, value))
-		return;
 	b->lines = xrealloc(b->lines, (b->nr + 1) * sizeof(*b->lines));
 	b->lines[b->nr].key = xstrdup(key);
 	b->lines[b->nr++].value = xstrdup(value);
+}
+
+void block_add(struct block *b, const char *key, const char *value)
+{
+	if (!block_has(b, key, value))
+		append(b, key, value);
 }
 
 void block_copy(const struct block *from, struct block *to)
@@ -48,7 +52,7 @@ void block_copy(const struct block *from, struct block *to)
 
 	memset(to, 0, sizeof(*to));
 	for (i = 0; i < from->nr; i++)
-		block_add(to, from->lines[i].key, from->lines[i].value);
+		append(to, from->lines[i].key, from->lines[i].value);
 }
 
 const char *block_get(const struct block *b, const char *key)
@@ -204,9 +208,9 @@ static void take_line(struct block *b, const char *s,
 	if (!take_value(at, &value)) {
 		/* Somebody changed it, and kept the mark. */
 	} else if (*s != '#') {
-		block_add(b, key, value.data);
+		append(b, key, value.data);
 	} else if (strcmp(name, SETTINGS)) {
-		block_add(b, name, value.data);
+		append(b, name, value.data);
 	} else {
 		*settings = strtoul(value.data, NULL, 10);
 		b->is_active = true;

@@ -13,8 +13,10 @@
 #include "client/enable/durable.h"
 #include "client/enable/proc_receive.h"
 
-/* More than any configuration of git's. */
+/* More than any configuration of git's, and more lines than refd writes: the
+ * work grows with the square of the lines. */
 #define CONFIG_BYTES (16 << 20)
+#define BLOCK_LINES  10000
 
 void site_init(struct site *site, const char *dir)
 {
@@ -58,15 +60,19 @@ bool site_read(const struct site *site, struct block *b)
 	struct text t = { 0 };
 	struct stat st;
 	int err = read_file(site->config, &t, &st);
-	bool ok = !err || err == -ENOENT || err == -ENOTDIR;
 
-	if (!ok) {
-		say_error("cannot read %s: %s", site->config, strerror(-err));
+	if (err)
 		text_clear(&t);
-	}
 	block_read(b, &t);
 	text_done(&t);
-	return ok;
+	if (b->nr > BLOCK_LINES) {
+		block_done(b);
+		err = -EFBIG;
+	}
+	if (!err || err == -ENOENT || err == -ENOTDIR)
+		return true;
+	say_error("cannot read %s: %s", site->config, strerror(-err));
+	return false;
 }
 
 /* A file that is being replaced. The lock is a link to the stage: so the lock

@@ -252,6 +252,17 @@ START_TEST(test_config_that_is_no_file)
 }
 END_TEST
 
+/* Lines that look like refd's, in any number. */
+START_TEST(test_flood)
+{
+	tmp_run("yes '# root = \"/x\" # refd disable removes this line' | "
+		"head -n 300000 >>r.git/config && cp r.git/config before");
+	ck_assert_int_eq(enable(), 1);
+	ck_assert_int_eq(disable(), 1);
+	check_as_before();
+}
+END_TEST
+
 /* As on a file system without hard links. */
 static void forbid_links(void)
 {
@@ -466,6 +477,7 @@ int main(void)
 	tcase_add_test(tc, test_mended);
 	tcase_add_test(tc, test_former);
 	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
+	tcase_add_test(tc, test_flood);
 	tcase_add_test(tc, test_no_hard_links);
 	tcase_add_loop_test(tc, test_odd_configuration, 0, 6);
 	tcase_add_loop_test(tc, test_no_place, 0, 3);

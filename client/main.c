@@ -34,33 +34,40 @@ static int run_version(const struct command *c, int argc, char **argv)
 #define OTHER(name, summary, run)                                              \
 	(&(const struct command)COMMAND(name, summary, NULL, run))
 
+/* A heading of the list. */
+#define GROUP(title) (&(const struct command){ .summary = (title) })
+
 static const struct command *const commands[] = {
+	GROUP("Change refs"),
 	&update_command,
+	&restore_command,
 	&hook_command,
 	&enable_command,
 	&disable_command,
+	GROUP("Ask the daemon"),
 	&ping_command,
 	&query_command,
 	&log_command,
 	&watch_command,
-	&restore_command,
 	&status_command,
 	&stats_command,
 	&top_command,
 	&slowlog_command,
 	&locks_command,
+	GROUP("Control the daemon"),
+	OTHER("daemon", "run the daemon in the foreground", program_daemon),
+	OTHER("check-config", "check the daemon's configuration",
+	    program_admin),
 	&pause_command,
 	&drain_command,
 	&resume_command,
 	&checkpoint_command,
-	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("recover", "replay the journal", program_admin),
 	OTHER("disown", "release a repository from a lost journal",
 	    program_admin),
+	GROUP("Check and measure"),
 	&verify_command,
 	&doctor_command,
-	OTHER("check-config", "check the daemon's configuration",
-	    program_admin),
 	&bench_command,
 	OTHER("version", "print the version", run_version),
 	OTHER("help", "print this list", run_help),
@@ -75,9 +82,11 @@ static void list_commands(FILE *to)
 {
 	size_t i;
 
-	fputs("usage: refd <command> [<args>]\n\n", to);
+	fputs("usage: refd <command> [<args>]\n", to);
 	for (i = 0; i < NR_COMMANDS; i++)
-		if (commands[i]->summary)
+		if (!commands[i]->name)
+			fprintf(to, "\n%s\n", commands[i]->summary);
+		else if (commands[i]->summary)
 			fprintf(to, "    %-14s%s\n", commands[i]->name,
 			    commands[i]->summary);
 	fputs("\n'refd <command> -h' prints the options of a command. "
@@ -116,7 +125,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	for (i = 0; i < NR_COMMANDS; i++) {
-		if (strcmp(argv[1], commands[i]->name) != 0)
+		if (!commands[i]->name || strcmp(argv[1], commands[i]->name))
 			continue;
 		rc = commands[i]->run(commands[i], argc - 1, argv + 1);
 		flush_output();

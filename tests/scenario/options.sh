@@ -46,15 +46,19 @@ for command in "${commands[@]}"; do
 		"$command" -q "${with[@]}"
 	refuses "$command --help=yes" "option \`help' takes no value" \
 		"$command" --help=yes "${with[@]}"
-	"$REFD" "$command" -h >"$T/out" 2>"$T/err"
+	"$REFD" "$command" -h >"$T/help" 2>"$T/err"
 	is "$command -h: status" 0 $?
 	is "$command -h: errors" '' "$(cat "$T/err")"
-	check "$command -h: usage" grep -q "^usage: refd $command" "$T/out"
+	check "$command -h: usage" grep -q "^usage: refd $command" "$T/help"
 	# Each option that the help lists with an argument needs one.
 	while read -r option; do
 		refuses "$command $option" "option \`${option#--}' requires" \
 			"$command" "${with[@]}" "$option"
-	done < <(sed -nE 's/^    (-., )?(--[a-z-]+) [^ ].*/\2/p' "$T/out")
+	done < <(sed -nE 's/^    (-., )?(--[a-z-]+) [^ ].*/\2/p' "$T/help")
+	while read -r option; do
+		refuses "$command $option=x" "option \`${option#--}' takes no" \
+			"$command" "${with[@]}" "$option=x"
+	done < <(sed -nE 's/^    (-., )?(--[a-z-]+)(  .*)?$/\2/p' "$T/help")
 done
 
 for command in ping log watch status stats top slowlog locks pause drain \

@@ -18,6 +18,7 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
+#include "proto/lib/age.h"
 
 /* The writer of a younger lock is at work. */
 #define OLD_S 60
@@ -162,23 +163,24 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
     bool served)
 {
 	char *holder = lock->is_refds ? NULL : holder_of(lock->path);
-	intmax_t age = (intmax_t)(time(NULL) - lock->st.st_mtime);
+	char text[AGE_MAX];
+	const char *age = age_text(time(NULL) - lock->st.st_mtime, text);
 	const char *file = lock->path + strlen(p->name) + 1;
 
 	if (lock->is_refds && !served)
 		doctor_found(p->d, FOUND_LOCK_OF_REFD, p->name, file,
-		    "a lock of refd, %jd seconds old, and no daemon serves the "
+		    "a lock of refd, %s old, and no daemon serves the "
 		    "repository",
 		    age);
 	else if (lock->is_refds)
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
-		    "held by the daemon, for %jd seconds", age);
+		    "held by the daemon, for %s", age);
 	else if (holder)
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
-		    "held by %s, for %jd seconds", holder, age);
+		    "held by %s, for %s", holder, age);
 	else
 		doctor_found(p->d, FOUND_LOCK_STALE, p->name, file,
-		    "%jd seconds old, and no process has it open: its writer "
+		    "%s old, and no process has it open: its writer "
 		    "may have died",
 		    age);
 	free(holder);
@@ -188,12 +190,13 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 static void check_new(struct doctor_repo *p, const struct lock *lock)
 {
 	char *other = xasprintf("%s/packed-refs.lock", p->name);
+	char age[AGE_MAX];
 
 	if (access(other, F_OK) < 0)
 		doctor_found(p->d, FOUND_PACKED_NEW, p->name, "packed-refs.new",
-		    "packed-refs.new is %jd seconds old, and git cannot pack "
-		    "or delete refs while it is there",
-		    (intmax_t)(time(NULL) - lock->st.st_mtime));
+		    "packed-refs.new is %s old; while it exists, git cannot "
+		    "pack or delete refs",
+		    age_text(time(NULL) - lock->st.st_mtime, age));
 	free(other);
 }
 

@@ -18,6 +18,7 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/refs/token.h"
+#include "proto/lib/age.h"
 
 /* Git holds the lock of a ref much shorter. */
 #define YOUNG_NS   (60 * INT64_C(1000000000))
@@ -130,27 +131,15 @@ static bool is_live(struct verify *v, uint64_t batch)
 	return v->is_daemon_up && batch >> JOURNAL_TOKEN_BITS == v->last_start;
 }
 
-static void format_age(int64_t ns, char age[32])
-{
-	long long minutes = ns / 1000000000 / 60;
-
-	if (minutes < 120)
-		snprintf(age, 32, "%lld minutes", minutes);
-	else if (minutes < 2880)
-		snprintf(age, 32, "%lld hours", minutes / 60);
-	else
-		snprintf(age, 32, "%lld days", minutes / 1440);
-}
-
 static void check_lock(struct verify *v, const char *ref, const char *path,
     const struct sys_stat *st)
 {
 	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
 	uint64_t batch = batch_of(v, st);
-	char age[32];
+	char age[AGE_MAX];
 	long pid;
 
-	format_age(age_ns, age);
+	age_text(age_ns / 1000000000, age);
 	if (batch != 0) {
 		if (!is_live(v, batch))
 			verify_found(v, FOUND_LOCK_OF_REFD, ref, path,

@@ -45,7 +45,7 @@ static void unescape(char *s)
 }
 
 /* "36 35 98:0 /root /point rw,noatime master:1 - ext4 /dev/sda rw" */
-static bool parse(struct mount *m, char *line)
+static bool parse_mount(struct mount *m, char *line)
 {
 	char *words[6], *tail = strstr(line, " - "), *rest = NULL;
 	size_t i;
@@ -235,7 +235,7 @@ void doctor_check_mount(struct doctor *d, char *line, const char *what)
 {
 	struct mount m = { 0 };
 
-	if (!parse(&m, line) || !is_new(d, m.id))
+	if (!parse_mount(&m, line) || !is_new(d, m.id))
 		return;
 	doctor_checked(d, false, "the file system %s (%s)", m.point, m.type);
 	check_type(d, &m, what);

@@ -37,7 +37,7 @@ static const struct command_option options[] = {
 
 /* ---- findings ---- */
 
-static void __attribute__((format(printf, 5, 0))) add(struct doctor *d,
+static void __attribute__((format(printf, 5, 0))) add_finding(struct doctor *d,
     enum finding_id id, const char *repo, const char *file, const char *fmt,
     va_list ap)
 {
@@ -57,7 +57,7 @@ void doctor_found(struct doctor *d, enum finding_id id, const char *repo,
 	va_list ap;
 
 	va_start(ap, fmt);
-	add(d, id, repo, file, fmt, ap);
+	add_finding(d, id, repo, file, fmt, ap);
 	va_end(ap);
 }
 
@@ -67,7 +67,7 @@ void doctor_found_in(struct doctor_repo *p, enum finding_id id, const char *fmt,
 	va_list ap;
 
 	va_start(ap, fmt);
-	add(p->d, id, p->name, "", fmt, ap);
+	add_finding(p->d, id, p->name, "", fmt, ap);
 	va_end(ap);
 }
 

@@ -43,7 +43,7 @@ static bool ends_with(const char *s, const char *end)
 	return len > tail && !strcmp(s + len - tail, end);
 }
 
-static void take(struct locks *l, const char *path)
+static void take_lock(struct locks *l, const char *path)
 {
 	struct lock lock = { 0 };
 
@@ -55,7 +55,7 @@ static void take(struct locks *l, const char *path)
 	l->list[l->nr++] = lock;
 }
 
-static void take_below(struct locks *l, const char *dir, int depth)
+static void take_locks_below(struct locks *l, const char *dir, int depth)
 {
 	char *const paths[] = { (char *)dir, NULL };
 	FTS *fts =
@@ -68,7 +68,7 @@ static void take_below(struct locks *l, const char *dir, int depth)
 		if (at->fts_info != FTS_D && at->fts_info != FTS_DP &&
 		    (ends_with(at->fts_name, ".lock") ||
 			!strcmp(at->fts_name, "packed-refs.new")))
-			take(l, at->fts_path);
+			take_lock(l, at->fts_path);
 	}
 	if (fts)
 		fts_close(fts);
@@ -209,9 +209,9 @@ void doctor_check_locks(struct doctor_repo *p)
 	size_t i;
 
 	owner_enter(&p->owner);
-	take_below(&l, p->name, 1);
-	take_below(&l, refs, 1000);
-	take_below(&l, worktrees, 1000);
+	take_locks_below(&l, p->name, 1);
+	take_locks_below(&l, refs, 1000);
+	take_locks_below(&l, worktrees, 1000);
 	mark_refds(&l, p->name);
 	owner_leave();
 	served = l.nr && is_served(p->name);

@@ -15,7 +15,7 @@
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
 
-static void run(const char *const argv[])
+static void run_quietly(const char *const argv[])
 {
 	struct text t = { 0 };
 
@@ -23,11 +23,11 @@ static void run(const char *const argv[])
 	text_done(&t);
 }
 
-static void enable(const char *repo)
+static void enable_again(const char *repo)
 {
 	const char *const argv[] = { "/proc/self/exe", "enable", repo, NULL };
 
-	run(argv);
+	run_quietly(argv);
 }
 
 static void enable_system_again(void)
@@ -35,12 +35,12 @@ static void enable_system_again(void)
 	static const char *const argv[] = { "/proc/self/exe", "enable",
 		"--system", NULL };
 
-	run(argv);
+	run_quietly(argv);
 }
 
 /* If the directory around PATH is missing too, a disk may be unmounted, and
  * PATH stays listed. */
-static void forget(const char *path)
+static void forget_listed(const char *path)
 {
 	char *around = xstrdup(path), *slash = strrchr(around, '/');
 	bool is_there;
@@ -102,13 +102,13 @@ static bool mend(const struct finding *finding)
 {
 	switch (finding_repair(finding->id)) {
 	case REPAIR_ENABLE:
-		enable(finding->repo);
+		enable_again(finding->repo);
 		return true;
 	case REPAIR_SYSTEM:
 		enable_system_again();
 		return true;
 	case REPAIR_LIST:
-		forget(finding->repo);
+		forget_listed(finding->repo);
 		return true;
 	case REPAIR_PACKED_NEW:
 		remove_new(finding->repo);

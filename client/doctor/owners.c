@@ -16,7 +16,7 @@ struct count {
 	char *example; /* owned */
 };
 
-static void note(struct count *c, const char *path)
+static void note_file(struct count *c, const char *path)
 {
 	if (!c->nr++)
 		c->example = xstrdup(path);
@@ -32,8 +32,8 @@ static bool may_use(const FTSENT *at, bool appends)
 
 /* DEPTH: levels of directories. The object store has too many files to check
  * each. */
-static void walk(struct count *c, const char *below, int depth, bool files,
-    bool appends)
+static void check_below(struct count *c, const char *below, int depth,
+    bool files, bool appends)
 {
 	char *path = xasprintf("%s/%s", c->p->name, below);
 	char *const paths[] = { path, NULL };
@@ -47,15 +47,15 @@ static void walk(struct count *c, const char *below, int depth, bool files,
 			if (at->fts_level >= depth)
 				fts_set(fts, at, FTS_SKIP);
 			if (!may_use(at, appends))
-				note(c, at->fts_path);
+				note_file(c, at->fts_path);
 			break;
 		case FTS_DNR:
-			note(c, at->fts_path);
+			note_file(c, at->fts_path);
 			break;
 		case FTS_F:
 		case FTS_NSOK:
 			if (files && !may_use(at, appends))
-				note(c, at->fts_path);
+				note_file(c, at->fts_path);
 			break;
 		}
 	}
@@ -70,10 +70,10 @@ void doctor_check_owners(struct doctor_repo *p)
 
 	if (!p->as_owner || geteuid() == 0)
 		return;
-	walk(&c, "refs", 1000, false, false);
-	walk(&c, "logs", 1000, true, true);
-	walk(&c, "objects", 1, false, false);
-	walk(&c, "objects/pack", 1, true, false);
+	check_below(&c, "refs", 1000, false, false);
+	check_below(&c, "logs", 1000, true, true);
+	check_below(&c, "objects", 1, false, false);
+	check_below(&c, "objects/pack", 1, true, false);
 	if (c.nr)
 		doctor_found_in(p, FOUND_OWNER_MIXED,
 		    "its owner cannot use %zu files and directories, for "

@@ -176,7 +176,7 @@ void verify_log(struct verify *v, const struct verify_place *place,
 /* ---- all of them ---- */
 
 /* DIR: "logs", or a directory below it. */
-static void walk(struct verify *v, const struct verify_place *place,
+static void walk_logs(struct verify *v, const struct verify_place *place,
     const char *dir)
 {
 	const size_t logs = strlen("logs/");
@@ -191,7 +191,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 			entry.name) >= sizeof(path))
 			continue;
 		if (verify_is_dir(v, place, path, entry.type))
-			walk(v, place, path);
+			walk_logs(v, place, path);
 		else
 			verify_check(v, verify_log, place, path + logs);
 	}
@@ -200,5 +200,5 @@ static void walk(struct verify *v, const struct verify_place *place,
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place)
 {
-	walk(v, place, "logs");
+	walk_logs(v, place, "logs");
 }

@@ -239,7 +239,7 @@ static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
 	return fd >= 0;
 }
 
-static void walk(struct verify *v, const struct verify_place *place,
+static void walk_refs(struct verify *v, const struct verify_place *place,
     const char *dir);
 
 static void walk_entry(struct verify *v, const struct verify_place *place,
@@ -256,7 +256,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 		return;
 	}
 	if (verify_is_dir(v, place, path, entry->type)) {
-		walk(v, place, path);
+		walk_refs(v, place, path);
 	} else if (is_link_to_dir(v, place, path)) {
 		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a symbolic link to a directory; refd does not look behind "
@@ -270,7 +270,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 	}
 }
 
-static void walk(struct verify *v, const struct verify_place *place,
+static void walk_refs(struct verify *v, const struct verify_place *place,
     const char *dir)
 {
 	struct sys_dirent entry;
@@ -289,5 +289,5 @@ static void walk(struct verify *v, const struct verify_place *place,
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place)
 {
-	walk(v, place, "refs");
+	walk_refs(v, place, "refs");
 }

@@ -81,7 +81,7 @@ static void kept_name(struct verify *v, const char *path,
 }
 
 /* Links PATH into refd/kept; with MOVE, renames it. */
-static int keep(struct verify *v, int dirfd, const char *path, bool move,
+static int keep_file(struct verify *v, int dirfd, const char *path, bool move,
     char kept[KEPT_NAME_MAX])
 {
 	int fd = kept_open(v), r;
@@ -204,7 +204,7 @@ static int restore(struct verify *v, const struct verify_place *place,
 		return -EALREADY;
 	r = verify_last_value(v, place, e->name, value);
 	if (r == 0)
-		r = keep(v, place->dirfd, e->name, false, kept);
+		r = keep_file(v, place->dirfd, e->name, false, kept);
 	return r == 0 ? put_value(v, e, mode, value) : r;
 }
 
@@ -320,7 +320,7 @@ static char *repair_packed_new(struct verify *v, bool *done)
 	r = lock_take(v, &common, "packed-refs", &e);
 	if (r < 0)
 		return say_failed(r);
-	r = keep(v, v->repo.fd, "packed-refs.new", true, kept);
+	r = keep_file(v, v->repo.fd, "packed-refs.new", true, kept);
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ? say_failed(r) : repo_why("moved to refd/kept/%s", kept);

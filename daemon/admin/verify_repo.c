@@ -206,7 +206,7 @@ static void verify_all(struct verify *v)
 
 /* ---- opening ---- */
 
-static int resolve(const struct sys *sys, const char *path,
+static int resolve_path(const struct sys *sys, const char *path,
     char real[REFD_PATH_MAX])
 {
 	char inner[REFD_PATH_MAX];
@@ -225,14 +225,14 @@ static int resolve(const struct sys *sys, const char *path,
 	return r;
 }
 
-static int find(struct verify *v, const char *path, char **why)
+static int find_repo(struct verify *v, const char *path, char **why)
 {
 	char real[REFD_PATH_MAX];
 	struct repo_place place;
 	enum refd_status status;
 	int r;
 
-	r = resolve(v->sys, path, real);
+	r = resolve_path(v->sys, path, real);
 	if (r < 0) {
 		*why = repo_why("can't open '%s': %s", path, strerror(-r));
 		return -1;
@@ -366,7 +366,7 @@ int verify_repo(const struct verify_options *opt, const char *path, char **why)
 	repos_init(&v.repos, v.sys, NULL, roots, 1, 1);
 	v.repo.fd = v.repo.refd_fd = v.repo.stage_fd = -1;
 	v.suspects = calloc(SUSPECTS_MAX, sizeof(*v.suspects));
-	r = v.suspects == NULL ? -1 : find(&v, path, why);
+	r = v.suspects == NULL ? -1 : find_repo(&v, path, why);
 	if (r == 0)
 		r = open_dirs(&v, why);
 	if (r == 0)

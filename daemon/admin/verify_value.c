@@ -106,7 +106,7 @@ static int compare(const void *va, const void *vb)
 	return r != 0 ? r : strcmp(a->name, b->name);
 }
 
-static struct verify_search *find(const struct verify *v,
+static struct verify_search *find_search(const struct verify *v,
     const struct verify_place *place, const char *name)
 {
 	const struct verify_search key = { .place = place, .name = name };
@@ -120,7 +120,7 @@ static int note_any(void *arg, const struct journal_row *row,
     const struct record_member *m)
 {
 	const struct verify_place place = { -1, m->worktree };
-	struct verify_search *s = find(arg, &place, m->name);
+	struct verify_search *s = find_search(arg, &place, m->name);
 
 	return s != NULL ? note_record(s, row, m) : 0;
 }
@@ -165,7 +165,7 @@ static int read_journal(struct verify_search *s)
 
 	if (v->values == NULL && (r = read_all(v)) != 0)
 		return r;
-	known = find(v, s->place, s->name);
+	known = find_search(v, s->place, s->name);
 	if (known != NULL) {
 		*s = *known;
 		after = v->values_last;

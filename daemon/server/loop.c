@@ -11,15 +11,18 @@
 
 /* ---- turns ---- */
 
-static void arm_due(struct loop *loop, int64_t next_ns, int64_t now_ns)
+static void arm_due(struct loop *loop, int64_t next_ns)
 {
-	int64_t us;
+	int64_t left_ns, us;
 	struct timeval delay;
 
 	event_del(loop->due);
 	if (next_ns == INT64_MAX)
 		return;
-	us = next_ns > now_ns ? (next_ns - now_ns) / NS_PER_US : 0;
+	/* The time now: the turn took time. Rounded up: an early turn would
+	 * find nothing due. */
+	left_ns = next_ns - SYS(loop->sys, now_mono);
+	us = left_ns > 0 ? (left_ns + NS_PER_US - 1) / NS_PER_US : 0;
 	delay.tv_sec = us / 1000000;
 	delay.tv_usec = us % 1000000;
 	event_add(loop->due, &delay);
@@ -40,7 +43,7 @@ static void loop_turned(evutil_socket_t fd, short what, void *arg)
 	if (loop->wants_turn)
 		next_ns = now_ns;
 	loop->is_turning = false;
-	arm_due(loop, next_ns, now_ns);
+	arm_due(loop, next_ns);
 }
 
 void loop_want_turn(struct loop *loop)
@@ -122,12 +125,28 @@ static bool make_events(struct loop *loop)
 	    event_add(loop->sigint, NULL) == 0;
 }
 
+/* By default, libevent reads a clock which ticks every 1 to 10 ms, and waits
+ * for whole milliseconds. Many timers of the scheduler are shorter. The price
+ * of a precise timer is a timerfd_settime for every wait. */
+static struct event_base *make_base(void)
+{
+	struct event_config *cfg = event_config_new();
+	struct event_base *base;
+
+	if (cfg == NULL)
+		return NULL;
+	event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER);
+	base = event_base_new_with_config(cfg);
+	event_config_free(cfg);
+	return base;
+}
+
 bool loop_init(struct loop *loop, const struct sys *sys,
     const struct loop_calls *calls)
 {
 	*loop = (struct loop){ .sys = sys, .calls = *calls };
 	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	loop->base = event_base_new();
+	loop->base = make_base();
 	return loop->wake_fd >= 0 && loop->base != NULL && make_events(loop);
 }
 

@@ -124,6 +124,12 @@ def one_ref(c):
         c.add("B4", "answers to who got most, less those to who got fewest",
               max(apart) if apart else None, goal=1, most=True,
               column=column)
+        # The ref is left alone after an update for as long as it was locked.
+        new, same = (c.median(w, "per_second", contestant="refd", clients=1,
+                              column=column) for w in ("B3", "B4"))
+        c.add("B4", "time of an update, one ref again and again : new refs, "
+              "1 client", new / same if new and same else None,
+              goal=2, most=True, column=column)
 
 
 def tenants(c):

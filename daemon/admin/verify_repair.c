@@ -4,7 +4,7 @@
  * Happy path, for a ref, its log and packed-refs.new:
  *	lock	with git's lock, against git and the daemon
  *	check	again, under the lock
- *	keep	the old file as refd/kept/<time>-<name>
+ *	save	the old file in refd/saved/ (saved.h)
  *	repair	durably
  *
  * Not repaired, with a reason: everything before recovery; a ref with deferred
@@ -26,9 +26,7 @@
 #include "daemon/store/refs/reflog.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/recovery/leftover_locks.h"
-
-#define KEPT_NAME_MAX 224
-#define COPY_MAX      ((off_t)1 << 30)
+#include "daemon/store/recovery/saved.h"
 
 /* ---- locks ---- */
 
@@ -43,105 +41,6 @@ static int lock_take(struct verify *v, const struct verify_place *place,
 	if (loose_stays_inside(v->sys, place->dirfd, name) < 0)
 		return -ELOOP;
 	return edit_lock(e, v->repo.mode & 07777);
-}
-
-/* ---- evidence ---- */
-
-/* Opens refd/kept, and makes it first if necessary. */
-static int kept_open(struct verify *v)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-	mode_t mode = v->repo.mode & 07777;
-	int refd, fd, r;
-
-	r = SYS(v->sys, mkdirat, v->repo.fd, "refd", mode & 0777);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	refd = SYS(v->sys, openat, v->repo.fd, "refd", flags, 0);
-	if (refd < 0)
-		return refd;
-	r = SYS(v->sys, mkdirat, refd, "kept", mode & 0777);
-	fd = r < 0 && r != -EEXIST ?
-	    r :
-	    SYS(v->sys, openat, refd, "kept", flags, 0);
-	SYS(v->sys, close, refd);
-	return fd;
-}
-
-static void kept_name(struct verify *v, const char *path,
-    char kept[KEPT_NAME_MAX])
-{
-	size_t len;
-
-	len = (size_t)snprintf(kept, KEPT_NAME_MAX, "%lld-%.180s",
-	    (long long)(SYS(v->sys, now_wall) / 1000), path);
-	while (len-- > 0)
-		if (kept[len] == '/')
-			kept[len] = '%';
-}
-
-/* Links PATH into refd/kept; with MOVE, renames it. */
-static int keep_file(struct verify *v, int dirfd, const char *path, bool move,
-    char kept[KEPT_NAME_MAX])
-{
-	int fd = kept_open(v), r;
-
-	if (fd < 0)
-		return fd;
-	kept_name(v, path, kept);
-	if (move)
-		r = SYS(v->sys, renameat, dirfd, path, fd, kept);
-	else
-		r = SYS(v->sys, linkat, dirfd, path, fd, kept);
-	if (r == 0)
-		r = SYS(v->sys, fsync, fd);
-	SYS(v->sys, close, fd);
-	return r;
-}
-
-static int copy_to(const struct sys *sys, int from, int to)
-{
-	const size_t size = (size_t)64 << 10;
-	char *buf = malloc(size);
-	ssize_t n = 1;
-	off_t at = 0;
-	int r = buf != NULL ? 0 : -ENOMEM;
-
-	while (r == 0 && n > 0) {
-		n = SYS(sys, pread, from, buf, size, at);
-		r = n < 0 ? (int)n : SYS(sys, write_all, to, buf, (size_t)n);
-		at += n;
-		if (at > COPY_MAX)
-			r = -EFBIG;
-	}
-	free(buf);
-	return r == 0 ? SYS(sys, fsync, to) : r;
-}
-
-/* Copies a file that is repaired in place. */
-static int keep_copy(struct verify *v, int dirfd, const char *path,
-    char kept[KEPT_NAME_MAX])
-{
-	int fd = kept_open(v), from, copy = -1, r;
-
-	if (fd < 0)
-		return fd;
-	kept_name(v, path, kept);
-	from = SYS(v->sys, openat, dirfd, path,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
-	if (from >= 0)
-		copy = loose_stage(v->sys, fd, kept, "", 0, 0644);
-	r = from < 0 ? from : copy;
-	if (r >= 0)
-		r = copy_to(v->sys, from, copy);
-	if (r == 0)
-		r = SYS(v->sys, fsync, fd);
-	if (copy >= 0)
-		SYS(v->sys, close, copy);
-	if (from >= 0)
-		SYS(v->sys, close, from);
-	SYS(v->sys, close, fd);
-	return r;
 }
 
 /* ---- a ref ---- */
@@ -195,7 +94,7 @@ static bool is_broken(struct verify *v, const struct verify_place *place,
 
 static int restore(struct verify *v, const struct verify_place *place,
     struct edit *e, mode_t mode, struct verify_value *value,
-    char kept[KEPT_NAME_MAX])
+    char saved[SAVED_PATH_MAX])
 {
 	int r;
 
@@ -204,7 +103,10 @@ static int restore(struct verify *v, const struct verify_place *place,
 		return -EALREADY;
 	r = verify_last_value(v, place, e->name, value);
 	if (r == 0)
-		r = keep_file(v, place->dirfd, e->name, false, kept);
+		r = saved_link(v->sys, &v->repo, place->dirfd, place->worktree,
+		    e->name, saved);
+	if (r == 0)
+		r = sync_parent(v, v->repo.fd, saved);
 	return r == 0 ? put_value(v, e, mode, value) : r;
 }
 
@@ -218,6 +120,10 @@ static char *say_failed(int r)
 	if (r == -EALREADY)
 		return repo_why(
 		    "not repaired: another has written it meanwhile");
+	if (r == -EXFULL)
+		return repo_why("not repaired: refd/saved is full, or the old "
+				"file is too large to be saved "
+				"(refd-verify(8))");
 	if (r == -ELOOP)
 		return repo_why("not repaired: a symbolic link is in the way");
 	return repo_why("not repaired: %s", leftover_locks_why(r));
@@ -226,7 +132,7 @@ static char *say_failed(int r)
 static char *repair_ref(struct verify *v, const struct verify_place *place,
     const char *name, bool *done)
 {
-	char kept[KEPT_NAME_MAX], hex[REFD_OID_HEX + 1], *said;
+	char saved[SAVED_PATH_MAX], hex[REFD_OID_HEX + 1], *said;
 	struct verify_value value = { .target = NULL };
 	struct sys_stat st;
 	mode_t mode = 0644;
@@ -241,15 +147,14 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	r = lock_take(v, place, name, &e);
 	if (r < 0)
 		return say_failed(r);
-	r = restore(v, place, &e, mode, &value, kept);
+	r = restore(v, place, &e, mode, &value, saved);
 	edit_unlock(&e);
 	*done = r == 0;
-	said = r < 0 ?
-	    say_failed(r) :
-	    repo_why("restored to %s from %s; the old file is refd/kept/%s",
-		value.target != NULL ? value.target :
-				       refd_oid_hex(&value.oid, hex),
-		value.from, kept);
+	said = r < 0 ? say_failed(r) :
+		       repo_why("restored to %s from %s; the old file is %s",
+			   value.target != NULL ? value.target :
+						  refd_oid_hex(&value.oid, hex),
+			   value.from, saved);
 	if (r == 0 && value.target == NULL) {
 		refd_oid_hex(&value.oid, v->value);
 		snprintf(v->from, sizeof(v->from), "%s", value.from);
@@ -263,7 +168,7 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 static char *repair_log(struct verify *v, const struct verify_place *place,
     const char *name, bool *done)
 {
-	char path[REFD_PATH_MAX], kept[KEPT_NAME_MAX];
+	char path[REFD_PATH_MAX], saved[SAVED_PATH_MAX];
 	size_t added = 0, cut = 0;
 	struct edit e;
 	int r;
@@ -274,7 +179,10 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 		r = lock_take(v, place, name, &e);
 	if (r < 0)
 		return say_failed(r);
-	r = keep_copy(v, place->dirfd, path, kept);
+	r = saved_copy(v->sys, &v->repo, place->dirfd, place->worktree, path,
+	    saved);
+	if (r == 0)
+		r = sync_parent(v, v->repo.fd, saved);
 	if (r == 0)
 		r = reflog_repair(v->sys, place->dirfd, path, NULL, 0, false, 0,
 		    0, &added, &cut);
@@ -282,8 +190,7 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 	*done = r == 0;
 	return r < 0 ?
 	    say_failed(r) :
-	    repo_why("%zu bytes cut off; the old log is refd/kept/%s", cut,
-		kept);
+	    repo_why("%zu bytes cut off; the old log is %s", cut, saved);
 }
 
 static char *remove_log(struct verify *v, const struct verify_place *place,
@@ -313,17 +220,19 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 static char *repair_packed_new(struct verify *v, bool *done)
 {
 	const struct verify_place common = { v->repo.fd, "" };
-	char kept[KEPT_NAME_MAX];
+	char saved[SAVED_PATH_MAX];
 	struct edit e;
 	int r;
 
 	r = lock_take(v, &common, "packed-refs", &e);
 	if (r < 0)
 		return say_failed(r);
-	r = keep_file(v, v->repo.fd, "packed-refs.new", true, kept);
+	r = saved_move(v->sys, &v->repo, "packed-refs.new", saved);
+	if (r == 0)
+		r = sync_parent(v, v->repo.fd, saved);
 	edit_unlock(&e);
 	*done = r == 0;
-	return r < 0 ? say_failed(r) : repo_why("moved to refd/kept/%s", kept);
+	return r < 0 ? say_failed(r) : repo_why("moved to %s", saved);
 }
 
 static int unlock_ours(struct verify *v, size_t *unlocked)

@@ -191,7 +191,7 @@ recover() {
 }
 
 round() { # logflush|nologflush
-	local acked broken kept
+	local acked broken saved
 	round=$((round + 1))
 	name="$fs_type, journal ${state_on:+not }on the same, $1"
 	: >"$T/log"
@@ -205,11 +205,11 @@ round() { # logflush|nologflush
 	check "$name: mounted again" mount_both
 	broken=$(damage)
 	echo "# $acked updates acknowledged, $broken refs empty or broken"
-	rm -rf "$repo/refd/lost"
+	rm -rf "$repo/refd/saved"
 	recover
-	kept=$(find "$repo/refd/lost" -type f 2>/dev/null | wc -l)
-	[ "$broken" -eq 0 ] || check "$name: some are kept as evidence" \
-		test "$kept" -gt 0
+	saved=$(find "$repo/refd/saved" -type f 2>/dev/null | wc -l)
+	[ "$broken" -eq 0 ] || check "$name: some are saved as evidence" \
+		test "$saved" -gt 0
 	is "$name: nothing acknowledged is missing" '' "$(storm_refs)"
 	is "$name: the reflogs are whole" '' "$(storm_logs | head -n 5)"
 	is "$name: the push is there" "$branches" \

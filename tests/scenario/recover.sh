@@ -74,11 +74,11 @@ check 'deferred' found deferred refs/heads/locked
 is 'in all' '1 ref repaired, 1 left as another wrote them, 1 dropped, 2 deferred' \
 	"$(tail -n 1 "$T/found")"
 is 'the empty ref is redone' "$one" "$(cat "$repo/refs/heads/empty")"
-kept=$(found redone refs/heads/empty | grep -o 'refd/lost/.*')
-check 'it is kept' test -f "$repo/$kept"
+saved=$(found redone refs/heads/empty | grep -o 'refd/saved/.*')
+check 'it is saved' test -f "$repo/$saved"
 is 'with a name that says what it was' '-refs%2Fheads%2Fempty' \
-	"$(echo "$kept" | grep -o -- '-refs.*')"
-is 'and as it was' 0 "$(stat -c %s "$repo/$kept")"
+	"$(echo "$saved" | grep -o -- '-refs.*')"
+is 'and as it was' 0 "$(stat -c %s "$repo/$saved")"
 
 # ---- for programs ----
 

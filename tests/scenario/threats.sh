@@ -207,7 +207,7 @@ planted() {
 	for name in refs/heads refs/heads/x refs/heads/x.lock refs/heads/d \
 		logs logs/refs logs/refs/heads logs/refs/heads/x packed-refs \
 		packed-refs.lock packed-refs.new HEAD HEAD.lock refd refd/id \
-		refd/lock refd/stage refd/checkpoint refd/marker refd/lost \
+		refd/lock refd/stage refd/checkpoint refd/marker refd/saved \
 		objects/pack config worktrees refs
 	do
 		rm -rf "$repo"
@@ -220,7 +220,7 @@ planted() {
 		as $ALICE sh -c "cd '$repo' && rm -rf '$name' &&
 			mkdir -p '$(dirname "$name")'"
 		case $name in
-		refs/heads | logs* | refd | refd/stage | refd/lost | refs | \
+		refs/heads | logs* | refd | refd/stage | refd/saved | refs | \
 			worktrees | objects/pack | refs/heads/d)
 			as $ALICE ln -s "$T/prey" "$repo/$name" ;;
 		*) as $ALICE ln -s "$T/prey/file" "$repo/$name" ;;

@@ -89,7 +89,7 @@ finds 'what it finds' \
 	'1 lock-stale:refs/heads/c log-torn:refs/heads/b packed-refs-new: ref-broken:refs/heads/a' \
 	"$T/r.git"
 is 'nothing was written' '0 absent' \
-	"$(stat -c %s refs/heads/a) $([ -e refd/kept ] || echo absent)"
+	"$(stat -c %s refs/heads/a) $([ -e refd/saved ] || echo absent)"
 
 # ---- mended beside the daemon ----
 
@@ -102,7 +102,7 @@ is 'history has it' "$two $two verify: restored from the journal's record" \
 import json, sys
 d = json.load(sys.stdin)
 print(d["old"], d["new"], d["message"].rpartition(" ")[0])')"
-is 'three kept' 3 "$(find refd/kept -type f | wc -l)"
+is 'three files are saved' 3 "$(find refd/saved -type f | wc -l)"
 check 'the lock of another stands' test -e refs/heads/c.lock
 verify "$T/r.git"
 is 'one warning, not one warnings' \

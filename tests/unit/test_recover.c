@@ -415,7 +415,7 @@ START_TEST(replaced_repository_gets_nothing)
 }
 END_TEST
 
-START_TEST(malformed_packed_refs_is_kept_aside)
+START_TEST(malformed_packed_refs_is_saved)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
@@ -458,7 +458,7 @@ int main(void)
 	tcase_add_test(tc, pruned_object_fells_its_atomic_transaction);
 	tcase_add_test(tc, missing_repository_keeps_its_records);
 	tcase_add_loop_test(tc, replaced_repository_gets_nothing, 0, 2);
-	tcase_add_test(tc, malformed_packed_refs_is_kept_aside);
+	tcase_add_test(tc, malformed_packed_refs_is_saved);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -89,8 +89,8 @@ START_TEST(from_the_journal)
 	DID("ref-broken refs/heads/a repaired", "the journal's record");
 	is_at("refs/heads/a", sr_commit);
 	ck_assert_uint_eq(tmp_mode("r.git/refs/heads/a"), 0640);
-	tmp_run("test $(ls r.git/refd/kept | wc -l) = 1 && "
-		"test ! -s r.git/refd/kept/*refs%%heads%%a && "
+	tmp_run("test $(ls r.git/refd/saved | wc -l) = 1 && "
+		"test ! -s r.git/refd/saved/*refs%%2Fheads%%2Fa && "
 		"test ! -e r.git/refs/heads/a.lock");
 	REPAIRS(0);
 	/* The daemon continues with this value. */
@@ -150,7 +150,7 @@ START_TEST(where_refd_never_served)
 	out = tmp_output("git -C o.git rev-parse --verify refs/heads/a");
 	ck_assert_int_eq(strncmp(out, sr_commit, 40), 0);
 	free(out);
-	tmp_run("test -e o.git/refd/kept/*refs%%heads%%a && "
+	tmp_run("test -e o.git/refd/saved/*refs%%2Fheads%%2Fa && "
 		"test ! -e o.git/refs/heads/a.lock");
 }
 END_TEST
@@ -224,7 +224,7 @@ START_TEST(well_formed_values)
 	ck_assert(vh_has("ref-broken refs/heads/b", "null"));
 	tmp_run("grep -q 07 r.git/refs/heads/a && "
 		"grep -q 00 r.git/refs/heads/b && "
-		"test ! -e r.git/refd/kept");
+		"test ! -e r.git/refd/saved");
 }
 END_TEST
 
@@ -246,7 +246,7 @@ START_TEST(logs)
 	DID("log-torn refs/heads/a repaired", "5 bytes cut off");
 	DID("log-empty refs/heads/d/e repaired", "removed");
 	tmp_run("cmp log r.git/logs/refs/heads/a && "
-		"cmp torn r.git/refd/kept/*logs* && "
+		"cmp torn r.git/refd/saved/*logs* && "
 		"test ! -e r.git/logs/refs/heads/d && "
 		"test ! -e r.git/refs/heads/d && git -C r.git branch d a");
 	REPAIRS(0);
@@ -278,9 +278,44 @@ START_TEST(packed_new)
 	tmp_put("r.git/packed-refs.new", "half a li");
 	tmp_run("! git -C r.git pack-refs --all");
 	REPAIRS(1);
-	DID("packed-refs-new packed-refs.new repaired", "refd/kept/");
+	DID("packed-refs-new packed-refs.new repaired", "refd/saved/");
 	tmp_run("git -C r.git pack-refs --all && "
-		"grep -q half r.git/refd/kept/*new");
+		"grep -q half r.git/refd/saved/*new");
+}
+END_TEST
+
+/* Nothing is repaired whose former content cannot be saved. */
+START_TEST(a_full_directory)
+{
+	tmp_run(
+	    "mkdir r.git/refd/saved && cd r.git/refd/saved && "
+	    "seq 100 | xargs touch && cd ../.. && : >refs/heads/a && "
+	    "printf torn >>logs/refs/heads/a && echo half >packed-refs.new");
+	REPAIRS(3);
+	DID("ref-broken refs/heads/a", "refd/saved is full");
+	DID("log-torn refs/heads/a", "refd/saved is full");
+	/* A move takes no room. */
+	DID("packed-refs-new packed-refs.new repaired", "refd/saved/");
+	tmp_run("test ! -s r.git/refs/heads/a && "
+		"test $(ls r.git/refd/saved | wc -l) = 101 && "
+		"rm r.git/refd/saved/*0");
+	REPAIRS(2);
+	is_at("refs/heads/a", sr_commit);
+}
+END_TEST
+
+START_TEST(a_link_in_place_of_the_directory)
+{
+	tmp_run(
+	    "mkdir prey && ln -s ../../prey r.git/refd/saved && "
+	    "cd r.git && : >refs/heads/a && "
+	    "printf torn >>logs/refs/heads/a && echo half >packed-refs.new");
+	REPAIRS(3);
+	DID("ref-broken refs/heads/a", "a symbolic link is in the way");
+	DID("log-torn refs/heads/a", "a symbolic link is in the way");
+	DID("packed-refs-new packed-refs.new", "a symbolic link is in the way");
+	tmp_run("test ! -s r.git/refs/heads/a && test -z \"$(ls prey)\" && "
+		"test -e r.git/packed-refs.new");
 }
 END_TEST
 
@@ -303,6 +338,8 @@ int main(void)
 	tcase_add_test(tc, logs);
 	tcase_add_test(tc, links_on_the_way);
 	tcase_add_test(tc, packed_new);
+	tcase_add_test(tc, a_full_directory);
+	tcase_add_test(tc, a_link_in_place_of_the_directory);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "daemon/store/recovery/rule.h"
+#include "daemon/store/recovery/saved.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 
@@ -31,18 +32,17 @@ void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
 	rp->report->found(rp->report->arg, &found);
 }
 
-void redo_report_lost(struct replay *rp, enum store_finding finding, int dirfd,
-    const char *worktree, const char *name, const char *text)
+void redo_save_and_report(struct replay *rp, enum store_finding finding,
+    int dirfd, const char *worktree, const char *name, const char *text)
 {
-	char kept[LOST_PATH_MAX];
+	char path[SAVED_PATH_MAX];
 	struct store_found found = { .finding = finding,
 		.repo = rp->repo->path,
 		.ref = name,
 		.text = text };
 
-	if (lost_keep(&rp->lost, rp->sys, rp->repo, dirfd, worktree, name,
-		kept) == 0)
-		found.evidence = kept;
+	if (saved_link(rp->sys, rp->repo, dirfd, worktree, name, path) == 0)
+		found.evidence = path;
 	rp->report->found(rp->report->arg, &found);
 }
 
@@ -344,7 +344,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 		return r;
 	/* Keep the evidence before the file is replaced. */
 	if (redo_is_corrupt(loose))
-		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
+		redo_save_and_report(rp, redo_finding(redo), redo->edit.dirfd,
 		    redo->records->worktree, redo->records->name,
 		    state_text(loose));
 	r = write_value(rp, redo);

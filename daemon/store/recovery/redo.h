@@ -22,10 +22,10 @@ struct redo {
 
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text);
-/* As above, for a file about to be replaced: first keeps NAME of WORKTREE,
- * below DIRFD, as evidence, if possible (lost.h). */
-void redo_report_lost(struct replay *rp, enum store_finding finding, int dirfd,
-    const char *worktree, const char *name, const char *text);
+/* As above, for a file about to be replaced: first saves NAME of
+ * WORKTREE, below DIRFD, as evidence, if possible (saved.h). */
+void redo_save_and_report(struct replay *rp, enum store_finding finding,
+    int dirfd, const char *worktree, const char *name, const char *text);
 /* Is the value broken: empty, garbage or torn? No writer makes such a value. */
 bool redo_is_corrupt(const struct loose_value *loose);
 enum store_finding redo_finding(const struct redo *redo);

@@ -190,7 +190,7 @@ static int delete_restored(struct replay *rp, struct edit *e,
 	int r;
 
 	if (redo_is_corrupt(loose))
-		redo_report_lost(rp, STORE_REDONE, e->dirfd, m->worktree,
+		redo_save_and_report(rp, STORE_REDONE, e->dirfd, m->worktree,
 		    m->name, why);
 	else
 		redo_report(rp, STORE_REDONE, m->name, why);

@@ -44,7 +44,7 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 
 	r = redo_log(rp, redo);
 	if (r == 0 && redo->is_corrupt)
-		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
+		redo_save_and_report(rp, redo_finding(redo), redo->edit.dirfd,
 		    redo->records->worktree, redo->records->name,
 		    "it was there again, empty or broken; deleted");
 	if (r == 0 && redo->deletes_loose)

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 
 #include "daemon/store/recovery/redo.h"
+#include "daemon/store/recovery/saved.h"
 
 /* ---- objects ---- */
 
@@ -121,18 +122,18 @@ static int replay_refs(struct replay *rp)
 	return err < 0 ? err : r;
 }
 
-/* Keeps packed-refs as evidence, because the journal cannot tell all its lost
+/* Saves packed-refs as evidence, because the journal cannot tell all its lost
  * refs. Another writer may hold the lock and be about to replace the file: then
  * the repository waits. */
-static int keep_malformed(struct replay *rp)
+static int save_malformed(struct replay *rp)
 {
-	char kept[LOST_PATH_MAX];
+	char path[SAVED_PATH_MAX];
 	const struct store_found found = { .finding = STORE_CORRUPT,
 		.repo = rp->repo->path,
 		.ref = "packed-refs",
 		.text = "malformed; what it held that the journal does not "
 			"know is to be looked for there",
-		.evidence = kept };
+		.evidence = path };
 	int r;
 
 	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
@@ -140,7 +141,7 @@ static int keep_malformed(struct replay *rp)
 		return -EBUSY;
 	if (r < 0)
 		return r;
-	r = lost_take_packed(&rp->lost, rp->sys, rp->repo, kept);
+	r = saved_move(rp->sys, rp->repo, "packed-refs", path);
 	if (r == 0)
 		rp->report->found(rp->report->arg, &found);
 	rp->packed_lost_ns = INT64_MAX;
@@ -159,7 +160,7 @@ static int64_t packed_lost_ns(struct replay *rp)
 	r = SYS(rp->sys, lstatat, rp->repo->fd, "packed-refs", &st);
 	if (r == 0 ? st.size == 0 : r != -ENOENT)
 		return INT64_MAX;
-	return lost_packed_ns(rp->sys, rp->repo);
+	return saved_packed_ns(rp->sys, rp->repo);
 }
 
 static int take_snapshot(struct replay *rp)
@@ -176,7 +177,7 @@ static int take_snapshot(struct replay *rp)
 		r = packed_check(rp->snap);
 	if (r != -EBADMSG)
 		return r;
-	r = keep_malformed(rp);
+	r = save_malformed(rp);
 	return r < 0 ? r : redo_look_again(rp);
 }
 

@@ -22,7 +22,6 @@
 
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/publish/edit.h"
-#include "daemon/store/recovery/lost.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/recovery/leftover_locks.h"
@@ -78,10 +77,9 @@ struct replay {
 
 	/* Private. */
 	bool is_memory_lost; /* the page cache may differ from the disk */
-	/* When the contents of packed-refs were last lost (lost.h): packed-refs
-	 * does not prove deletions after an older record. */
+	/* When the contents of packed-refs were last lost (saved.h):
+	 * packed-refs does not prove deletions after an older record. */
 	int64_t packed_lost_ns;
-	struct lost lost;
 	struct token token;
 	bool token_stays; /* a lock of `token` could not be removed */
 	struct ref_records *ref_records;

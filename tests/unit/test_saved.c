@@ -9,24 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/recovery/lost.h"
+#include "daemon/store/recovery/saved.h"
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
 #define REF     WORLD_REPO "/refs/heads/a/x"
-#define LOST    WORLD_REPO "/refd/lost"
+#define SAVED   WORLD_REPO "/refd/saved"
 #define ONES    "3131313131313131313131313131313131313131\n"
 #define GARBAGE "ref: \n\n and more of it"
 
-static unsigned count_lost(void)
+static unsigned count_files(const char *path)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	unsigned nr = 0;
 
-	if (SYS(sys, dir_open, AT_FDCWD, LOST, &dir) < 0)
+	if (SYS(sys, dir_open, AT_FDCWD, path, &dir) < 0)
 		return 0;
 	while (SYS(sys, dir_next, dir, &entry) > 0)
 		nr++;
@@ -34,7 +34,12 @@ static unsigned count_lost(void)
 	return nr;
 }
 
-START_TEST(an_empty_ref_is_kept)
+static unsigned count_saved(void)
+{
+	return count_files(SAVED);
+}
+
+START_TEST(an_empty_ref_is_saved)
 {
 	const char *name;
 
@@ -45,16 +50,16 @@ START_TEST(an_empty_ref_is_kept)
 	ck_assert(memfs_holds(w->fs, REF, ONES));
 	ck_assert(memfs_holds(w->fs, w->evidence, ""));
 	name = strrchr(w->evidence, '/');
-	ck_assert(strncmp(w->evidence, LOST "/", strlen(LOST "/")) == 0);
+	ck_assert(strncmp(w->evidence, SAVED "/", strlen(SAVED "/")) == 0);
 	ck_assert_str_eq(name + strlen(name) - strlen("-refs%2Fheads%2Fa%2Fx"),
 	    "-refs%2Fheads%2Fa%2Fx");
 	/* A second start has nothing to report. */
 	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 1000), 0);
-	ck_assert_uint_eq(count_lost(), 1);
+	ck_assert_uint_eq(count_saved(), 1);
 }
 END_TEST
 
-START_TEST(a_broken_ref_is_kept)
+START_TEST(a_broken_ref_is_saved)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
@@ -65,7 +70,7 @@ START_TEST(a_broken_ref_is_kept)
 }
 END_TEST
 
-START_TEST(what_is_deleted_is_kept)
+START_TEST(a_deleted_ref_is_saved)
 {
 	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -78,18 +83,18 @@ START_TEST(what_is_deleted_is_kept)
 }
 END_TEST
 
-START_TEST(an_older_value_is_no_evidence)
+START_TEST(an_older_value_is_not_saved)
 {
 	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("a/x=2");
 	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 0), 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	ck_assert_uint_eq(count_lost(), 0);
+	ck_assert_uint_eq(count_saved(), 0);
 }
 END_TEST
 
-START_TEST(two_of_a_second_have_two_names)
+START_TEST(two_files_of_a_second_have_two_names)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
@@ -98,26 +103,27 @@ START_TEST(two_of_a_second_have_two_names)
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, "");
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(count_lost(), 2);
+	ck_assert_uint_eq(count_saved(), 2);
 }
 END_TEST
 
-START_TEST(there_is_an_end_to_it)
+START_TEST(the_number_of_files_is_limited)
 {
-	char path[128], *big = calloc(1, LOST_BYTES + 2);
+	const char *name;
+	char path[128], *big = calloc(1, SAVED_LINK_BYTES + 2);
 	int i;
 
 	ck_assert_ptr_nonnull(big);
-	memset(big, 'x', LOST_BYTES + 1);
+	memset(big, 'x', SAVED_LINK_BYTES + 1);
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, big);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	ck_assert_uint_eq(count_lost(), 0);
+	ck_assert_uint_eq(count_saved(), 0);
 	free(big);
-	for (i = 0; i < LOST_FILES; i++) {
-		snprintf(path, sizeof(path), LOST "/%d", i);
+	for (i = 0; i < SAVED_FILES; i++) {
+		snprintf(path, sizeof(path), SAVED "/%d", i);
 		memfs_write(w->fs, path, "");
 	}
 	wr_ok("a/x=2");
@@ -128,17 +134,19 @@ START_TEST(there_is_an_end_to_it)
 	ck_assert_int_eq(world_ref(w, "a/x"), '2');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	/* Except packed-refs: this file may have the only copy of many refs. */
-	ck_assert_str_eq(w->evidence, LOST "/packed-refs");
+	name = strrchr(w->evidence, '/');
+	ck_assert_str_eq(name + strlen(name) - strlen("-0-packed-refs"),
+	    "-0-packed-refs");
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
-	ck_assert_uint_eq(count_lost(), LOST_FILES + 1);
+	ck_assert_uint_eq(count_saved(), SAVED_FILES + 1);
 }
 END_TEST
 
-START_TEST(what_cannot_be_kept_is_redone)
+START_TEST(a_ref_is_redone_without_a_saved_file)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
-	memfs_write(w->fs, LOST, "no directory\n");
+	memfs_write(w->fs, SAVED, "no directory\n");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
@@ -146,19 +154,61 @@ START_TEST(what_cannot_be_kept_is_redone)
 }
 END_TEST
 
+/* The directory is a link. Nothing is written behind the link. */
+START_TEST(a_link_is_not_followed)
+{
+	wr_ok("a/x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
+	memfs_write(w->fs, WORLD_REPO "/prey/file", "");
+	memfs_symlink(w->fs, "../prey", SAVED);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert(memfs_holds(w->fs, REF, ONES));
+	ck_assert_str_eq(w->evidence, "");
+	ck_assert_uint_eq(count_files(WORLD_REPO "/prey"), 1);
+}
+END_TEST
+
+/* Only a malformed packed-refs, saved as a whole, shows lost contents. */
+START_TEST(the_time_of_packed_refs)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	struct repo repo = { .mode = 0755 };
+	char path[SAVED_PATH_MAX];
+
+	repo.fd =
+	    SYS(sys, openat, AT_FDCWD, WORLD_REPO, O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_ge(repo.fd, 0);
+	ck_assert(saved_packed_ns(sys, &repo) == INT64_MIN);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/x-packed-refs", "");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs.new", "");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
+	ck_assert_int_eq(saved_link(sys, &repo, repo.fd, "",
+			     "refs/heads/x-packed-refs", path),
+	    0);
+	ck_assert_int_eq(saved_move(sys, &repo, "packed-refs.new", path), 0);
+	ck_assert(saved_packed_ns(sys, &repo) == INT64_MIN);
+	ck_assert_int_eq(saved_move(sys, &repo, "packed-refs", path), 0);
+	ck_assert(saved_packed_ns(sys, &repo) > INT64_MIN);
+	ck_assert_uint_eq(count_saved(), 3);
+	SYS(sys, close, repo.fd);
+}
+END_TEST
+
 int main(void)
 {
-	Suite *suite = suite_create("lost");
-	TCase *tc = tcase_create("lost");
+	Suite *suite = suite_create("saved");
+	TCase *tc = tcase_create("saved");
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, an_empty_ref_is_kept);
-	tcase_add_test(tc, a_broken_ref_is_kept);
-	tcase_add_test(tc, what_is_deleted_is_kept);
-	tcase_add_test(tc, an_older_value_is_no_evidence);
-	tcase_add_test(tc, two_of_a_second_have_two_names);
-	tcase_add_test(tc, there_is_an_end_to_it);
-	tcase_add_test(tc, what_cannot_be_kept_is_redone);
+	tcase_add_test(tc, an_empty_ref_is_saved);
+	tcase_add_test(tc, a_broken_ref_is_saved);
+	tcase_add_test(tc, a_deleted_ref_is_saved);
+	tcase_add_test(tc, an_older_value_is_not_saved);
+	tcase_add_test(tc, two_files_of_a_second_have_two_names);
+	tcase_add_test(tc, the_number_of_files_is_limited);
+	tcase_add_test(tc, a_ref_is_redone_without_a_saved_file);
+	tcase_add_test(tc, a_link_is_not_followed);
+	tcase_add_test(tc, the_time_of_packed_refs);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
 #include "client/request/probe.h"
@@ -16,39 +15,11 @@
 
 static bool load_config(struct doctor_repo *p)
 {
-	char *dir = xasprintf("--git-dir=%s", p->gd->path);
-	const char *list[] = { "git", dir, "config", "-z", "--list", NULL };
-	bool ok = child_capture(list, &p->all.list) == 0;
-
-	if (!ok)
-		doctor_found_in(p, FOUND_CONFIG_BROKEN,
-		    "git cannot read its configuration");
-	free(dir);
-	return ok;
-}
-
-/* A relative core.hooksPath begins in the directory in which git runs hooks. */
-static char *find_hooks(struct doctor_repo *p)
-{
-	char *dir = xasprintf("--git-dir=%s", p->gd->path), *path;
-	const char *get[] = { "git", dir, "config", "--type=path", "-z",
-		"--get", "core.hooksPath", NULL };
-	const char *set = gitconfig_get(&p->all, "core.hookspath");
-	struct text t = { 0 };
-
-	p->hooks_are_set = set && *set;
-	if (p->hooks_are_set && set[0] == '~' && child_capture(get, &t) == 0 &&
-	    t.len)
-		set = t.data;
-	if (!p->hooks_are_set)
-		path = xstrdup(p->site.hooks);
-	else if (set[0] == '/')
-		path = xstrdup(set);
-	else
-		path = xasprintf("%s/%s", p->gd->path, set);
-	text_done(&t);
-	free(dir);
-	return path;
+	if (gitconfig_read(&p->all, p->gd->path) == 0)
+		return true;
+	doctor_found_in(p, FOUND_CONFIG_BROKEN,
+	    "git cannot read its configuration");
+	return false;
 }
 
 /* ---- the daemon's answer ---- */
@@ -200,7 +171,10 @@ static void examine(struct doctor_repo *p)
 	is_served = load_config(p) && is_of_served_kind(p);
 	site_read(&p->site, &p->record);
 	p->is_enabled = p->record.nr || is_below_root(p);
-	p->hooks = find_hooks(p);
+	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
+	p->hooks_are_set = p->hooks != NULL;
+	if (!p->hooks)
+		p->hooks = xstrdup(p->site.hooks);
 	if (is_served)
 		check_as_owner(p);
 	owner_leave();

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/enable/proc_receive.h"
 
 const char *const enable_refs[2] = { "refs", "adm!:refs" };
@@ -30,39 +29,16 @@ void enable_plan_done(struct enable_plan *p)
 /* For a template: the settings of the system and of the user. */
 static bool load_all(struct enable_plan *p)
 {
-	char *dir =
-	    xasprintf("--git-dir=%s", p->gd ? p->gd->path : "/dev/null/none");
-	const char *list[] = { "git", dir, "config", "-z", "--list", NULL };
-	bool ok = child_capture(list, &p->all.list) == 0;
+	const char *dir = p->gd ? p->gd->path : "/dev/null/none";
 
-	if (!ok)
-		say_error("%s: git config failed", p->site.name);
-	free(dir);
-	return ok;
-}
-
-/* git expands "~"; a relative path begins in the directory in which git runs
- * hooks. */
-static char *expand_hooks(const struct gitdir *gd, const char *set)
-{
-	char *dir = xasprintf("--git-dir=%s", gd->path);
-	const char *get[] = { "git", dir, "config", "--type=path", "-z",
-		"--get", "core.hooksPath", NULL };
-	struct text t = { 0 };
-	char *path;
-
-	if (set[0] == '~' && child_capture(get, &t) == 0 && t.len)
-		set = t.data;
-	path = set[0] == '/' ? xstrdup(set) : xasprintf("%s/%s", gd->path, set);
-	text_done(&t);
-	free(dir);
-	return path;
+	if (gitconfig_read(&p->all, dir) == 0)
+		return true;
+	say_error("%s: git config failed", p->site.name);
+	return false;
 }
 
 static bool look(struct enable_plan *p)
 {
-	const char *set;
-
 	site_unlock(&p->site);
 	if (!enable_check_former(&p->site,
 		xasprintf("%s/refd/enabled", p->site.name)) ||
@@ -71,10 +47,10 @@ static bool look(struct enable_plan *p)
 	    !site_read(&p->site, &p->before))
 		return false;
 	block_copy(&p->before, &p->block);
-	set = p->gd ? gitconfig_get(&p->all, "core.hooksPath") : NULL;
-	p->hooks_are_set = set && *set;
-	p->hooks = p->hooks_are_set ? expand_hooks(p->gd, set) :
-				      xstrdup(p->site.hooks);
+	p->hooks = p->gd ? gitconfig_hooks_path(&p->all, p->gd) : NULL;
+	p->hooks_are_set = p->hooks != NULL;
+	if (!p->hooks)
+		p->hooks = xstrdup(p->site.hooks);
 	return true;
 }
 

@@ -9,9 +9,9 @@
 
 #include "client/base/child.h"
 
-void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
+int gitconfig_read(struct gitconfig *config, const char *git_dir)
 {
-	char *dir = gd ? xasprintf("--git-dir=%s", gd->path) : NULL;
+	char *dir = git_dir ? xasprintf("--git-dir=%s", git_dir) : NULL;
 	const char *in_repo[] = { "git", dir, "config", "-z", "--list", NULL };
 	const char *alone[] = { "git", "config", "-z", "--list", NULL };
 	int status;
@@ -19,8 +19,34 @@ void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
 	text_clear(&config->list);
 	status = child_capture(dir ? in_repo : alone, &config->list);
 	free(dir);
+	return status;
+}
+
+void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
+{
+	int status = gitconfig_read(config, gd ? gd->path : NULL);
+
 	if (status)
 		die("git config failed with status %d", status);
+}
+
+char *gitconfig_hooks_path(const struct gitconfig *config,
+    const struct gitdir *gd)
+{
+	const char *set = gitconfig_get(config, "core.hookspath");
+	char *dir = xasprintf("--git-dir=%s", gd->path), *path = NULL;
+	const char *get[] = { "git", dir, "config", "--type=path", "-z",
+		"--get", "core.hooksPath", NULL };
+	struct text t = { 0 };
+
+	if (set && set[0] == '~' && child_capture(get, &t) == 0 && t.len)
+		set = t.data;
+	if (set && *set)
+		path = set[0] == '/' ? xstrdup(set) :
+				       xasprintf("%s/%s", gd->path, set);
+	text_done(&t);
+	free(dir);
+	return path;
 }
 
 void gitconfig_done(struct gitconfig *config)

@@ -19,6 +19,8 @@ struct gitconfig {
 
 /* Runs git; a failure ends the program. GD may be NULL: no repository. */
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
+/* Runs git and returns its exit status. GIT_DIR may be NULL. */
+int gitconfig_read(struct gitconfig *config, const char *git_dir);
 void gitconfig_done(struct gitconfig *config);
 
 /*
@@ -32,6 +34,10 @@ bool gitconfig_might_say(const struct gitdir *gd, const char *const words[]);
 /* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".
  * Letter case of KEY counts only in a subsection. */
 const char *gitconfig_get(const struct gitconfig *config, const char *key);
+/* The absolute path in core.hooksPath, owned; NULL: unset. A relative path
+ * begins in the directory in which git runs hooks. Runs git for "~". */
+char *gitconfig_hooks_path(const struct gitconfig *config,
+    const struct gitdir *gd);
 /* Whether WANTED is a value of KEY. */
 bool gitconfig_has(const struct gitconfig *config, const char *key,
     const char *wanted);

@@ -190,6 +190,12 @@ START_TEST(times_are_found_whatever_the_clock_did)
 	ask = fixture_ask(REFD_VERB_LOG);
 	ask->req.select.since_ms = (uint64_t)start_ms + 1000000;
 	ck_assert_str_eq(fixture_told(ask, NULL), "");
+	/* The largest number of the protocol. */
+	ask = fixture_ask(REFD_VERB_LOG);
+	ask->req.select.since_ms = (uint64_t)start_ms + 1000;
+	ask->req.select.until_ms = UINT64_MAX;
+	ck_assert_str_eq(fixture_told(ask, NULL),
+	    " refs/heads/main@2 refs/heads/main@5");
 }
 END_TEST
 

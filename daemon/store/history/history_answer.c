@@ -122,7 +122,7 @@ static int read_indexed(struct history_question *q, uint64_t after,
 	int r;
 
 	/* To the end of the millisecond. */
-	if (s->until_ms != 0)
+	if (s->until_ms != 0 && s->until_ms < UINT64_MAX)
 		until_us = to_us(s->until_ms + 1);
 	r = journal_index_between(q->h->index, to_us(s->since_ms), until_us,
 	    &after, &before);

@@ -82,48 +82,50 @@ static char *make_sql(uint64_t repo, const struct refd_selection *select,
 
 /* The least text that does not begin with LEN bytes of TEXT. Where there is
  * none: a blob, which SQLite sorts behind all texts. */
-static void bind_behind(sqlite3_stmt *s, int parameter, const char *text,
+static int bind_behind(sqlite3_stmt *s, int parameter, const char *text,
     size_t len)
 {
 	char end[REFD_REFNAME_MAX];
 
 	while (len > 0 && (uint8_t)text[len - 1] == 0xff)
 		len--;
-	if (len == 0 || len > sizeof(end)) {
-		sqlite3_bind_zeroblob(s, parameter, 0);
-		return;
-	}
+	if (len == 0 || len > sizeof(end))
+		return sqlite3_bind_zeroblob(s, parameter, 0);
 	memcpy(end, text, len);
 	end[len - 1] = (char)((uint8_t)end[len - 1] + 1);
-	sqlite3_bind_text(s, parameter, end, (int)len, SQLITE_TRANSIENT);
+	return sqlite3_bind_text(s, parameter, end, (int)len, SQLITE_TRANSIENT);
 }
 
-static void bind_pattern(sqlite3_stmt *s, size_t i, const char *pattern)
+/* An SQLite code: without memory a parameter would be NULL, and match nothing.
+ * Only bind_behind() needs memory. */
+static int bind_pattern(sqlite3_stmt *s, size_t i, const char *pattern)
 {
 	int own = OWN + (int)i * PER_PATTERN;
 	size_t literal = refd_pattern_literal(pattern);
 
 	sqlite3_bind_text(s, own + FROM, pattern, (int)literal, SQLITE_STATIC);
 	if (refd_pattern_is_name(pattern))
-		return;
-	bind_behind(s, own + TO, pattern, literal);
+		return SQLITE_OK;
 	sqlite3_bind_text(s, own + PATTERN, pattern, -1, SQLITE_STATIC);
+	return bind_behind(s, own + TO, pattern, literal);
 }
 
-static void bind_all(sqlite3_stmt *s, uint64_t repo,
+static int bind_all(sqlite3_stmt *s, uint64_t repo,
     const struct refd_selection *select)
 {
+	int rc = SQLITE_OK;
 	size_t i;
 
 	sqlite3_bind_int64(s, REPO, (sqlite3_int64)repo);
-	for (i = 0; i < select->nr_patterns; i++)
-		bind_pattern(s, i, select->patterns[i]);
-	if (i > 0 || repo != 0)
-		return;
+	for (i = 0; i < select->nr_patterns && rc == SQLITE_OK; i++)
+		rc = bind_pattern(s, i, select->patterns[i]);
+	if (select->nr_patterns > 0 || repo != 0)
+		return rc;
 	if (select->has_uid)
 		sqlite3_bind_int64(s, UID, select->uid);
 	if (select->user != NULL)
 		sqlite3_bind_text(s, USER, select->user, -1, SQLITE_STATIC);
+	return SQLITE_OK;
 }
 
 /* ---- running ---- */
@@ -134,9 +136,10 @@ static void matches(sqlite3_context *ctx, int nr, sqlite3_value **values)
 	const char *ref = (const char *)sqlite3_value_text(values[1]);
 
 	(void)nr;
-	sqlite3_result_int(ctx,
-	    pattern != NULL && ref != NULL &&
-		refd_pattern_matches(pattern, ref));
+	if (pattern == NULL || ref == NULL)
+		sqlite3_result_error_nomem(ctx);
+	else
+		sqlite3_result_int(ctx, refd_pattern_matches(pattern, ref));
 }
 
 int journal_index_search_prepare(struct journal_index *x)
@@ -167,10 +170,11 @@ int journal_index_search(struct journal_index *x, uint64_t repo,
 		return -ENOMEM;
 	rc = journal_prepare(x->db, sql, &x->search);
 	sqlite3_free(sql);
+	if (rc == SQLITE_OK)
+		rc = bind_all(x->search, repo, select);
 	if (rc != SQLITE_OK)
 		return journal_errno(rc);
 	sqlite3_progress_handler(x->db, STEPS, is_late, x);
-	bind_all(x->search, repo, select);
 	x->down = down;
 	return 0;
 }

@@ -1,0 +1,151 @@
+/*
+ * Proves that no failed allocation, SQLite's included, hides a change: the
+ * answer to a question about history is refused, or ends early, and the next
+ * answers have the rest. A client of the feed would never notice a missing
+ * change.
+ *
+ * malloc(3) and its relatives belong to this program and call libc's. The
+ * sanitizers have their own allocator, so under a sanitizer nothing fails here.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+#include "tests/lib/history_fixture.h"
+#include "tests/lib/suite.h"
+
+/* -1: none fails. */
+static long allocations, fail_at = -1;
+static bool was_hit;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+static bool may_allocate(void)
+{
+	if (fail_at < 0 || allocations++ != fail_at)
+		return true;
+	was_hit = true;
+	return false;
+}
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t nr, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static void *or_fail(void *p, bool may)
+{
+	if (!may)
+		errno = ENOMEM;
+	return p;
+}
+
+void *malloc(size_t size)
+{
+	bool may = may_allocate();
+
+	return or_fail(may ? __libc_malloc(size) : NULL, may);
+}
+
+void *calloc(size_t nr, size_t size)
+{
+	bool may = may_allocate();
+
+	return or_fail(may ? __libc_calloc(nr, size) : NULL, may);
+}
+
+void *realloc(void *p, size_t size)
+{
+	bool may = may_allocate();
+
+	return or_fail(may ? __libc_realloc(p, size) : NULL, may);
+}
+
+#endif
+
+/* Patterns as long as the protocol allows, so that SQLite has no room for
+ * copies in memory that it already holds. */
+static char patterns[REFD_PATTERNS_MAX][REFD_REFNAME_MAX + 1];
+
+static struct store_history *question(void)
+{
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	size_t i;
+
+	for (i = 0; i < REFD_PATTERNS_MAX; i++)
+		ask->req.select.patterns[i] = patterns[i];
+	ask->req.select.nr_patterns = REFD_PATTERNS_MAX;
+	return ask;
+}
+
+static void make_patterns(void)
+{
+	size_t i;
+
+	for (i = 0; i < REFD_PATTERNS_MAX; i++) {
+		memset(patterns[i], 'a' + (int)i, REFD_REFNAME_MAX);
+		memcpy(patterns[i], "refs/heads/", 11);
+		patterns[i][REFD_REFNAME_MAX - 1] = '*';
+	}
+}
+
+/* Asks until there is no more, and counts the changes. Allocation AT fails, and
+ * a refused question is asked again. */
+static size_t count_with_failure(long at)
+{
+	struct store_history *ask = question();
+	struct refd_selection *s = &ask->req.select;
+	bool more = true, is_told;
+	size_t nr = 0;
+
+	was_hit = false;
+	allocations = 0;
+	while (more) {
+		fail_at = was_hit ? -1 : at;
+		is_told = history_answer(fixture.h, ask, REFD_PATTERNS_MAX);
+		fail_at = -1;
+		ck_assert(is_told);
+		more =
+		    ask->answer.kind != REFD_ANSWER_RECORDS || ask->answer.more;
+		if (ask->answer.kind == REFD_ANSWER_RECORDS) {
+			nr += ask->answer.nr_changes;
+			s->has_after = true;
+			s->after = ask->answer.next;
+		}
+		refd_answer_done(&ask->answer);
+	}
+	fixture_free(ask);
+	return nr;
+}
+
+START_TEST(a_failure_hides_no_change)
+{
+	long n = 0;
+	size_t i;
+
+	make_patterns();
+	fixture.has_index = true;
+	fixture_a = fixture_repo("a.git", 0755);
+	for (i = 0; i < REFD_PATTERNS_MAX; i++)
+		fixture_update(fixture_a, patterns[i]);
+	do {
+		fixture_history();
+		ck_assert_msg(count_with_failure(n++) == REFD_PATTERNS_MAX,
+		    "allocation %ld", n - 1);
+	} while (was_hit);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("history_oom");
+	TCase *tc = tcase_create("history_oom");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_test(tc, a_failure_hides_no_change);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -95,7 +95,7 @@ is 'nothing was written' '0 absent' \
 
 finds 'what it mends' \
 	'1 lock-stale:refs/heads/c log-torn:refs/heads/b+ packed-refs-new:+ ref-broken:refs/heads/a+' \
-	--repair "$T/r.git"
+	--rep "$T/r.git"
 is 'the last value' "$two" "$(ref_of r.git refs/heads/a)"
 is 'history has it' "$two $two verify: restored from the journal's record" \
 	"$("$REFD" log --repo "$T/r.git" --ref refs/heads/a -n 1 --json | python3 -c '

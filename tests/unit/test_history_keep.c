@@ -58,6 +58,7 @@ enum damage {
 	OVERWRITTEN,
 	WAL_LOST,
 	OTHER_SCHEMA,
+	FORMER_SCHEMA,
 	OTHER_JOURNAL,
 	AHEAD,
 	OTHER_ROWS,
@@ -82,6 +83,7 @@ static void damage(enum damage how)
 		[WAL_LOST] = "UPDATE meta SET last = 7;"
 			     " DELETE FROM change WHERE lsn > 7",
 		[OTHER_SCHEMA] = "UPDATE meta SET version = 99",
+		[FORMER_SCHEMA] = "ALTER TABLE meta DROP COLUMN version",
 		[OTHER_JOURNAL] = "UPDATE meta SET journal = zeroblob(16)",
 		[AHEAD] = "UPDATE meta SET last = 1000000",
 		[OTHER_ROWS] = "UPDATE meta SET last_txid = zeroblob(16);"

@@ -210,7 +210,8 @@ void text_add_visible(struct text *t, const char *s)
 
 void text_print(struct text *t)
 {
-	fwrite(t->data, 1, t->len, stdout);
+	if (t->len)
+		fwrite(t->data, 1, t->len, stdout);
 	text_done(t);
 }
 

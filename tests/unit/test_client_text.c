@@ -58,6 +58,13 @@ START_TEST(files_of_the_kernel)
 }
 END_TEST
 
+START_TEST(nothing_is_printed)
+{
+	text_print(&text);
+	ck_assert_ptr_null(text.data);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client text");
@@ -67,6 +74,7 @@ int main(void)
 	tcase_add_test(tc, a_fifo);
 	tcase_add_test(tc, a_directory);
 	tcase_add_test(tc, files_of_the_kernel);
+	tcase_add_test(tc, nothing_is_printed);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

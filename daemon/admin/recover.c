@@ -158,10 +158,9 @@ static int forget(struct store *store, const char *repo)
 	return r == -ENOENT ? 1 : 74;
 }
 
-int admin_recover(int argc, char **argv)
+static int run(const struct recover_options *opt)
 {
 	static const char *everywhere = "/";
-	struct recover_options opt = { .state = admin_state() };
 	struct finding_tally tally = { .nr = 0 };
 	struct store_report report = { found, progress, &tally };
 	struct store_config cfg = { .sys = &sys_kernel,
@@ -173,20 +172,18 @@ int admin_recover(int argc, char **argv)
 	char *why;
 	int r, err;
 
-	if (!admin_parse(&command, &opt, &argc, &argv, &r))
-		return r;
-	if (!account_become_owner_of(opt.state))
+	if (!account_become_owner_of(opt->state))
 		return 74;
-	cfg.state_dir = opt.state;
+	cfg.state_dir = opt->state;
 	/* Only repositories that the journal names are opened. */
-	cfg.roots = opt.roots.nr > 0 ? opt.roots.items : &everywhere;
-	cfg.nr_roots = opt.roots.nr > 0 ? opt.roots.nr : 1;
-	cfg.adopt = opt.adopt;
+	cfg.roots = opt->roots.nr > 0 ? opt->roots.items : &everywhere;
+	cfg.nr_roots = opt->roots.nr > 0 ? opt->roots.nr : 1;
+	cfg.adopt = opt->adopt;
 	umask(0);
 	r = store_open(&cfg, &store, &why);
-	if (r < 0 && opt.discard && r != -EAGAIN) {
+	if (r < 0 && opt->discard && r != -EAGAIN) {
 		free(why);
-		return discard(&opt);
+		return discard(opt);
 	}
 	if (r < 0) {
 		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
@@ -198,11 +195,22 @@ int admin_recover(int argc, char **argv)
 	free(why);
 	r = store_recover(store, &report, &deferred);
 	err = r;
-	r = sum_up(store, &tally, deferred, opt.json, r);
+	r = sum_up(store, &tally, deferred, opt->json, r);
 	tally_done(&tally);
-	if (err == 0 && opt.forget != NULL)
-		r = forget(store, opt.forget);
+	if (err == 0 && opt->forget != NULL)
+		r = forget(store, opt->forget);
 	store_stop(store);
 	store_free(store);
-	return opt.discard ? discard(&opt) : r;
+	return opt->discard ? discard(opt) : r;
+}
+
+int admin_recover(int argc, char **argv)
+{
+	struct recover_options opt = { .state = admin_state() };
+	int r;
+
+	if (admin_parse(&command, &opt, &argc, &argv, &r))
+		r = run(&opt);
+	command_list_done(&opt.roots);
+	return r;
 }

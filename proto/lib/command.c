@@ -146,8 +146,9 @@ static bool store(const struct command_option *o, bool is_negated, void *values,
 static enum command_result complain(struct command_parser *p, int c,
     char **argv)
 {
+	/* In front of an unfinished bundle of letters, an earlier argument. */
 	const char *arg = argv[optind - 1];
-	bool is_long = !strncmp(arg, "--", 2);
+	bool is_long = !optopt || optopt == 'h' || optopt >= LONG;
 
 	if (c == '?' && !(is_long && optopt)) {
 		if (is_long)

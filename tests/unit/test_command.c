@@ -131,6 +131,7 @@ static const struct {
 	{ "--frob a", COMMAND_WRONG, "unknown option `frob'" },
 	{ "--frob=1 a", COMMAND_WRONG, "unknown option `frob=1'" },
 	{ "-x a", COMMAND_WRONG, "unknown switch `x'" },
+	{ "--flag -xf a", COMMAND_WRONG, "unknown switch `x'" },
 	{ "a --text", COMMAND_BAD_VALUE, "option `text' requires a value" },
 	{ "a -t", COMMAND_BAD_VALUE, "switch `t' requires a value" },
 	{ "--flag=yes a", COMMAND_BAD_VALUE, "option `flag' takes no value" },

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -183,6 +186,55 @@ static int capture(const char *const argv[], struct text *out, int err_fd)
 int child_capture(const char *const argv[], struct text *out)
 {
 	return capture(argv, out, -1);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* Up to the end of the output. */
+static bool read_within(int fd, struct text *out, int seconds, size_t max)
+{
+	int64_t end = now_ms() + seconds * INT64_C(1000), left;
+	struct pollfd in = { .fd = fd, .events = POLLIN };
+	char buf[16384];
+	ssize_t n;
+
+	while ((left = end - now_ms()) > 0) {
+		if (poll(&in, 1, (int)left) <= 0)
+			continue;
+		n = read(fd, buf, sizeof(buf));
+		if (n <= 0)
+			return n == 0;
+		if (out->len + (size_t)n > max)
+			return false;
+		text_add(out, buf, (size_t)n);
+	}
+	return false;
+}
+
+int child_capture_within(const char *const argv[], struct text *out,
+    int seconds, size_t max)
+{
+	int ends[2], status;
+	bool is_done;
+	pid_t pid;
+
+	make_pipe(ends);
+	pid = start(argv, -1, ends[1], -1);
+	close(ends[1]);
+	is_done = read_within(ends[0], out, seconds, max);
+	close(ends[0]);
+	if (!is_done)
+		kill(pid, SIGKILL);
+	status = wait_for(pid);
+	if (!is_done)
+		say_error("%s took too long, or printed too much", argv[0]);
+	return is_done ? status : 128 + SIGKILL;
 }
 
 int child_capture_quiet(const char *const argv[], struct text *out)

@@ -19,7 +19,11 @@ int child_status(const char *const argv[]);
 bool child_succeeds(const char *const argv[]);
 /* As child_run(); appends the standard output to OUT. */
 int child_capture(const char *const argv[], struct text *out);
-/* The same, without the messages of the child. */
+/* The same. A child that runs longer than SECONDS, or prints more than MAX
+ * bytes, is killed, and a message is printed. */
+int child_capture_within(const char *const argv[], struct text *out,
+    int seconds, size_t max);
+/* As child_capture(), without the messages of the child. */
 int child_capture_quiet(const char *const argv[], struct text *out);
 
 /*

@@ -15,7 +15,8 @@
 
 static bool load_config(struct doctor_repo *p)
 {
-	if (gitconfig_read(&p->all, p->gd->path) == 0)
+	if (site_read(&p->site, &p->record) &&
+	    gitconfig_read(&p->all, p->gd->path) == 0)
 		return true;
 	doctor_found_in(p, FOUND_CONFIG_BROKEN,
 	    "git cannot read its configuration");
@@ -169,7 +170,6 @@ static void examine(struct doctor_repo *p)
 	owner_enter(&p->owner);
 	site_init(&p->site, p->name);
 	is_served = load_config(p) && is_of_served_kind(p);
-	site_read(&p->site, &p->record);
 	p->is_enabled = p->record.nr || is_below_root(p);
 	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
 	p->hooks_are_set = p->hooks != NULL;

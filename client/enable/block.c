@@ -1,12 +1,16 @@
 #include "client/enable/block.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MARK " # refd disable removes this line"
 /* The note with the number of settings of an active block. */
 #define SETTINGS "settings"
+/* A path of escaped characters fits. refd writes no longer line. The keys of a
+ * section repeat the section, so the length bounds the memory. */
+#define LINE_BYTES (2 * PATH_MAX + 256)
 
 /* ---- the lines of a block ---- */
 
@@ -236,10 +240,10 @@ void block_read(struct block *b, const struct text *config)
 	struct line l;
 
 	memset(b, 0, sizeof(*b));
-	while (next_line(config, &at, &l)) {
+	while (b->nr <= BLOCK_LINES && next_line(config, &at, &l)) {
 		char *s;
 
-		if (!is_marked(&l))
+		if (!is_marked(&l) || l.len > LINE_BYTES)
 			continue;
 		s = xasprintf("%.*s", (int)l.len, l.at);
 		if (*s == '[')

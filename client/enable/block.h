@@ -46,7 +46,11 @@ void block_remove(struct block *b, const char *key, const char *value);
 /* Does the file of BEFORE say all of B already, and nothing else? */
 bool block_is_done(const struct block *before, const struct block *b);
 
-/* The block in the file CONFIG; there may be none. */
+/* More than refd writes: the work grows with the square of the lines. */
+#define BLOCK_LINES 10000
+
+/* The block in the file CONFIG; there may be none. Reads at most one line more
+ * than BLOCK_LINES, and no line that is longer than refd's lines. */
 void block_read(struct block *b, const struct text *config);
 /*
  * CONFIG with B in the place of the present block, at the end, so that B's

@@ -209,8 +209,8 @@ static bool is_gone(const char *dir)
 static bool do_listed(const struct registered *r, const struct wishes *w)
 {
 	if (!is_gone(r->path))
-		return r->is_template ? enable_template(r->path, w) :
-					enable_repository(r->path, w);
+		return r->is_template ? enable_template(r->path, true, w) :
+					enable_repository(r->path, true, w);
 	printf("%s: gone%s\n", r->path, w ? "" : ": not listed any more");
 	if (!w)
 		registry_remove(r->path);
@@ -250,7 +250,7 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 	size_t i;
 
 	for (i = 0; i < nr; i++) {
-		ok &= enable_repository(dirs[i], w);
+		ok &= enable_repository(dirs[i], false, w);
 		show_progress(i + 1, nr);
 	}
 	return ok;
@@ -267,7 +267,7 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 	case ALL:
 		return do_all(w);
 	case TEMPLATE:
-		return enable_template(rq->template, w);
+		return enable_template(rq->template, false, w);
 	case SYSTEM:
 		return enable_system(roots, rq->roots.nr, w);
 	case SERVICE:

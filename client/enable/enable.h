@@ -32,9 +32,10 @@ extern const char *const enable_fsync[2][2];
 
 /* ---- repositories and templates ---- */
 
-/* W is NULL to disable. */
-bool enable_repository(const char *dir, const struct wishes *w);
-bool enable_template(const char *dir, const struct wishes *w);
+/* W is NULL to disable. With IS_LISTED, DIR is from the list, and must lead to
+ * no other place. */
+bool enable_repository(const char *dir, bool is_listed, const struct wishes *w);
+bool enable_template(const char *dir, bool is_listed, const struct wishes *w);
 
 /* ---- what would break (enable_check.c) ---- */
 

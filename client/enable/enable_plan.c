@@ -42,9 +42,9 @@ static bool look(struct enable_plan *p)
 	site_unlock(&p->site);
 	if (!enable_check_former(&p->site,
 		xasprintf("%s/refd/enabled", p->site.name)) ||
+	    !site_read(&p->site, &p->before) ||
 	    !site_config(&p->site, &p->own) ||
-	    !enable_check_format(&p->site, &p->own) || !load_all(p) ||
-	    !site_read(&p->site, &p->before))
+	    !enable_check_format(&p->site, &p->own) || !load_all(p))
 		return false;
 	block_copy(&p->before, &p->block);
 	p->hooks = p->gd ? gitconfig_hooks_path(&p->all, p->gd) : NULL;

@@ -172,7 +172,21 @@ static bool disable(const char *dir)
 
 /* ---- both ---- */
 
-bool enable_repository(const char *dir, const struct wishes *w)
+/* The owner of a listed repository may have put a link, or a file "commondir",
+ * to a repository of another user in its place. */
+static bool is_in_place(const char *listed, const char *found,
+    const struct wishes *w)
+{
+	if (!strcmp(listed, found))
+		return true;
+	say_error("%s leads to %s now%s; name %s itself", listed, found,
+	    w ? "" : ", and is not listed any more", found);
+	if (!w)
+		registry_remove(listed);
+	return false;
+}
+
+bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
 {
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
@@ -180,6 +194,8 @@ bool enable_repository(const char *dir, const struct wishes *w)
 
 	if (!ok)
 		say_error("%s", why.data);
+	else if (is_listed && !is_in_place(dir, gd.common, w))
+		ok = false;
 	else
 		ok = w ? enable(gd.common, &gd, w) : disable(gd.common);
 	gitdir_done(&gd);
@@ -187,14 +203,14 @@ bool enable_repository(const char *dir, const struct wishes *w)
 	return ok;
 }
 
-bool enable_template(const char *dir, const struct wishes *w)
+bool enable_template(const char *dir, bool is_listed, const struct wishes *w)
 {
 	char *path = realpath(dir, NULL);
 	bool ok = false;
 
 	if (!path)
 		say_error("%s: %s", dir, strerror(errno));
-	else
+	else if (!is_listed || is_in_place(dir, path, w))
 		ok = w ? enable(path, NULL, w) : disable(path);
 	free(path);
 	return ok;

@@ -9,14 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/enable/durable.h"
 #include "client/enable/proc_receive.h"
+#include "proto/lib/print.h"
 
-/* More than any configuration of git's, and more lines than refd writes: the
- * work grows with the square of the lines. */
+/* More than any configuration of git's. */
 #define CONFIG_BYTES (16 << 20)
-#define BLOCK_LINES  10000
 
 void site_init(struct site *site, const char *dir)
 {
@@ -210,6 +208,18 @@ void site_unlock(const struct site *site)
 	edit_end(&e);
 }
 
+/* The owner of the repository may have written control characters. */
+static void say_setting(const struct site *site, const struct block_line *l,
+    const char *sign)
+{
+	print_visible(stdout, site->name);
+	fputs(": ", stdout);
+	print_visible(stdout, l->key);
+	printf(" %s ", sign);
+	print_visible(stdout, l->value);
+	putchar('\n');
+}
+
 static void say_settings(const struct site *site, const struct block *b,
     const struct block *other, const char *sign)
 {
@@ -220,8 +230,7 @@ static void say_settings(const struct site *site, const struct block *b,
 
 		if (strchr(l->key, '.') &&
 		    !(other && block_has(other, l->key, l->value)))
-			printf("%s: %s %s %s\n", site->name, l->key, sign,
-			    l->value);
+			say_setting(site, l, sign);
 	}
 }
 
@@ -266,13 +275,10 @@ bool site_holds(const struct site *site, const struct block *b)
 
 bool site_config(const struct site *site, struct gitconfig *own)
 {
-	const char *argv[] = { "git", "config", "--file", site->config, "-z",
-		"--list", NULL };
-
 	text_clear(&own->list);
 	if (access(site->config, F_OK) < 0 && errno == ENOENT)
 		return true;
-	if (!child_capture(argv, &own->list))
+	if (!gitconfig_read_file(own, site->config))
 		return true;
 	say_error("git config cannot read %s", site->config);
 	return false;

@@ -9,6 +9,12 @@
 
 #include "client/base/child.h"
 
+/* The owner of a repository can include a FIFO, or a file without an end. */
+static int ask_git(const char *const argv[], struct text *out)
+{
+	return child_capture_within(argv, out, 30, 64 << 20);
+}
+
 int gitconfig_read(struct gitconfig *config, const char *git_dir)
 {
 	char *dir = git_dir ? xasprintf("--git-dir=%s", git_dir) : NULL;
@@ -17,9 +23,18 @@ int gitconfig_read(struct gitconfig *config, const char *git_dir)
 	int status;
 
 	text_clear(&config->list);
-	status = child_capture(dir ? in_repo : alone, &config->list);
+	status = ask_git(dir ? in_repo : alone, &config->list);
 	free(dir);
 	return status;
+}
+
+int gitconfig_read_file(struct gitconfig *config, const char *file)
+{
+	const char *argv[] = { "git", "config", "--file", file, "-z", "--list",
+		NULL };
+
+	text_clear(&config->list);
+	return ask_git(argv, &config->list);
 }
 
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
@@ -39,7 +54,7 @@ char *gitconfig_hooks_path(const struct gitconfig *config,
 		"--get", "core.hooksPath", NULL };
 	struct text t = { 0 };
 
-	if (set && set[0] == '~' && child_capture(get, &t) == 0 && t.len)
+	if (set && set[0] == '~' && ask_git(get, &t) == 0 && t.len)
 		set = t.data;
 	if (set && *set)
 		path = set[0] == '/' ? xstrdup(set) :

@@ -19,8 +19,11 @@ struct gitconfig {
 
 /* Runs git; a failure ends the program. GD may be NULL: no repository. */
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
-/* Runs git and returns its exit status. GIT_DIR may be NULL. */
+/* Runs git and returns its exit status. GIT_DIR may be NULL. Kills git after 30
+ * seconds, and reads at most 64 MiB. */
 int gitconfig_read(struct gitconfig *config, const char *git_dir);
+/* The same; FILE and the included files alone. */
+int gitconfig_read_file(struct gitconfig *config, const char *file);
 void gitconfig_done(struct gitconfig *config);
 
 /*

@@ -96,6 +96,18 @@ assert sorted(e["state"] for e in json.load(sys.stdin)) == \
 		"$(git -C "$T/half.git" config refd.socket)"
 }
 
+# The owner puts a link to another repository in the place of a listed one.
+elsewhere() {
+	new_repo listed.git bare && new_repo other.git bare
+	"$REFD" enable "$T/listed.git" >/dev/null
+	rm -r "$T/listed.git" && ln -s other.git "$T/listed.git"
+	"$REFD" enable --all >/dev/null 2>"$T/said"
+	is 'a link in place of a repository: refused' 1 $?
+	says 'the reason' "listed.git leads to $T/other.git now"
+	"$REFD" disable --all &>/dev/null
+	is 'no change' 0 "$(grep -c refd "$T/other.git/config")"
+}
+
 # The daemon tells for each repository whether pushes would be served.
 asks_the_daemon() {
 	new_repo ask.git bare
@@ -475,6 +487,7 @@ start_daemon || finish
 new_repo work
 there_and_back
 states
+elsewhere
 asks_the_daemon
 progress
 refusals

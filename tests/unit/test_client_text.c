@@ -1,7 +1,7 @@
 /*
  * Proves that a FIFO in a repository does not block a client that reads the
- * repository's files, with or without a writer. Files of the kernel and devices
- * are read as before.
+ * repository's files, with or without a writer, and that a program without an
+ * end is killed. Files of the kernel and devices are read as before.
  */
 #include <check.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "client/base/child.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -65,6 +65,21 @@ START_TEST(nothing_is_printed)
 }
 END_TEST
 
+START_TEST(a_program_without_end)
+{
+	const char *const sleep[] = { "sleep", "600", NULL };
+	const char *const yes[] = { "yes", NULL };
+	const char *const echo[] = { "echo", "a", NULL };
+
+	ck_assert_int_eq(child_capture_within(sleep, &text, 1, 10), 137);
+	ck_assert_int_eq(child_capture_within(yes, &text, 600, 100000), 137);
+	ck_assert_uint_le(text.len, 100000);
+	text_clear(&text);
+	ck_assert_int_eq(child_capture_within(echo, &text, 600, 2), 0);
+	ck_assert_str_eq(text.data, "a\n");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client text");
@@ -75,6 +90,7 @@ int main(void)
 	tcase_add_test(tc, a_directory);
 	tcase_add_test(tc, files_of_the_kernel);
 	tcase_add_test(tc, nothing_is_printed);
+	tcase_add_test(tc, a_program_without_end);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -196,7 +196,7 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	slice_close(g, slice, ent, nr_unrecorded);
 	if (!entry_is_session(ent))
 		return TAKEN;
-	ent->phase = g->b->session = BATCH_PREPARE;
+	ent->session.phase = g->b->session = BATCH_PREPARE;
 	return closed(g, BATCH_CLOSE_SESSION);
 }
 

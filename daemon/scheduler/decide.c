@@ -138,10 +138,10 @@ static void next_part(const struct scheduler *e, const struct entry *ent,
 
 	if (ent->state == ENTRY_PREPARED) {
 		answer_prepared(a, txn);
-	} else if (ent->retry_after_ms != 0) {
+	} else if (ent->quota.retry_after_ms != 0) {
 		answer_refused(ans, &ent->key.txid, txn->refused,
 		    busy_cause_text(BUSY_REPOSITORY));
-		ans->retry_after_ms = ent->retry_after_ms;
+		ans->retry_after_ms = ent->quota.retry_after_ms;
 	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
 		/* There is no result that could have the text. */
 		answer_refused(ans, &ent->key.txid, txn->refused,
@@ -204,9 +204,9 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 	assert(ent->nr_undecided == 0);
 	on_admitted_time(e, ent, false);
 	fairness_leave(ent);
-	quota_give(&e->quotas, ent->of_user, ent->txn, ent->sender);
-	quota_give(&e->quotas, ent->of_repo, ent->txn, ent->sender);
-	ent->of_user = ent->of_repo = NULL;
+	quota_give(&e->quotas, ent->quota.of_user, ent->txn, ent->quota.sender);
+	quota_give(&e->quotas, ent->quota.of_repo, ent->txn, ent->quota.sender);
+	ent->quota.of_user = ent->quota.of_repo = NULL;
 	if (entry_is_session(ent))
 		session_over(e, ent);
 	entry_move(ent, ENTRY_DECIDED);

@@ -69,16 +69,16 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 		return;
 	key = e->store.repo_key(txn->repo);
 	if (!txn->readmitted)
-		ent->retry_after_ms = quota_put_off(&e->quotas, &e->cfg.quotas,
-		    QUOTA_REPO, key, txn, ent->sender, e->held_bytes,
-		    e->cfg.max_waiting_bytes);
-	if (ent->retry_after_ms != 0) {
+		ent->quota.retry_after_ms = quota_put_off(&e->quotas,
+		    &e->cfg.quotas, QUOTA_REPO, key, txn, ent->quota.sender,
+		    e->held_bytes, e->cfg.max_waiting_bytes);
+	if (ent->quota.retry_after_ms != 0) {
 		txn->refused = busy_cause_count(BUSY_REPOSITORY);
 		return;
 	}
-	ent->of_repo =
-	    quota_take(&e->quotas, QUOTA_REPO, key, txn, ent->sender);
-	if (ent->of_repo == NULL)
+	ent->quota.of_repo =
+	    quota_take(&e->quotas, QUOTA_REPO, key, txn, ent->quota.sender);
+	if (ent->quota.of_repo == NULL)
 		txn->refused = busy_cause_count(BUSY_MEMORY);
 }
 
@@ -124,8 +124,8 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
 	/* Without memory the repository is not charged. */
-	ent->of_repo = quota_take(&e->quotas, QUOTA_REPO,
-	    e->store.repo_key(txn->repo), txn, ent->sender);
+	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
+	    e->store.repo_key(txn->repo), txn, ent->quota.sender);
 	shorten(e, ent);
 }
 
@@ -173,8 +173,8 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 			    now_ns);
 	fairness_leave(ent);
 	on_admitted_time(e, ent, false);
-	quota_give(&e->quotas, ent->of_repo, txn, ent->sender);
-	ent->of_repo = NULL;
+	quota_give(&e->quotas, ent->quota.of_repo, txn, ent->quota.sender);
+	ent->quota.of_repo = NULL;
 	e->store.release(e->store.ctx, txn->repo);
 	txn->repo = NULL;
 	txn->readmitted = true;

@@ -152,7 +152,7 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 		    "transaction id was used for other content", fn, arg);
 		return;
 	}
-	ent->client = arg;
+	ent->session.client = arg;
 	if (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED) {
 		decide_tell(e, ent,
 		    &(struct asked){ txn->req.request_id, fn, arg });
@@ -185,8 +185,8 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 		waiter_drop(&e->waiters, a);
 		return false;
 	}
-	ent->of_user = quota;
-	ent->sender = arg;
+	ent->quota.of_user = quota;
+	ent->quota.sender = arg;
 	waiter_push(&ent->waiters, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
@@ -261,8 +261,8 @@ void scheduler_end_sessions(struct scheduler *e, void *arg)
 {
 	struct entry *ent, *next;
 
-	DL_FOREACH_SAFE2(e->sessions, ent, next, next_session)
-	if (ent->client == arg)
+	DL_FOREACH_SAFE2(e->sessions, ent, next, session.next)
+	if (ent->session.client == arg)
 		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
 }
 

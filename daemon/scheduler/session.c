@@ -33,18 +33,19 @@
 
 void session_begin(struct scheduler *e, struct entry *ent, void *client)
 {
-	ent->client = client;
-	DL_APPEND2(e->sessions, ent, prev_session, next_session);
+	ent->session.client = client;
+	DL_APPEND2(e->sessions, ent, session.prev, session.next);
 }
 
 void session_over(struct scheduler *e, struct entry *ent)
 {
-	DL_DELETE2(e->sessions, ent, prev_session, next_session);
+	DL_DELETE2(e->sessions, ent, session.prev, session.next);
 }
 
 bool session_is_ending(const struct entry *ent)
 {
-	return ent->phase == BATCH_COMMIT || ent->phase == BATCH_ABORT;
+	return ent->session.phase == BATCH_COMMIT ||
+	    ent->session.phase == BATCH_ABORT;
 }
 
 /* ---- prepared ---- */
@@ -53,10 +54,10 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns)
 {
 	entry_move(ent, ENTRY_PREPARED);
-	ent->batch = b;
+	ent->session.batch = b;
 	fairness_leave(ent);
 	e->stats.sessions_prepared++;
-	ent->is_untold = true;
+	ent->session.is_untold = true;
 	DL_APPEND(e->untold, ent);
 	ent->prepared_ns = now_ns;
 	ent->deadline_ns =
@@ -91,7 +92,7 @@ void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns)
 
 static void told(struct scheduler *e, struct entry *ent)
 {
-	ent->is_untold = false;
+	ent->session.is_untold = false;
 	DL_DELETE(e->untold, ent);
 }
 
@@ -115,23 +116,23 @@ void session_tell_all(struct scheduler *e)
 
 void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 {
-	struct batch *b = ent->batch;
+	struct batch *b = ent->session.batch;
 	size_t i;
 
 	assert(ent->state == ENTRY_PREPARED);
 	on_admitted_time(e, ent, false);
-	if (ent->is_untold)
+	if (ent->session.is_untold)
 		told(e, ent);
 	if (how == BATCH_COMMIT)
 		e->stats.sessions_committed++;
 	else
 		e->stats.sessions_aborted++;
-	ent->phase = how;
+	ent->session.phase = how;
 	if (b == NULL) {
 		decide_finish(e, ent);
 		return;
 	}
-	ent->batch = NULL;
+	ent->session.batch = NULL;
 	b->session = how;
 	b->locked_ns = b->unlocked_ns = 0;
 	b->lock_ns = b->flush_ns = b->publish_ns = 0;

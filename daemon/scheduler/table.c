@@ -83,7 +83,7 @@ static void entry_free(struct entry *ent)
 	if (ent == NULL)
 		return;
 	txn_free(ent->txn);
-	batch_free(ent->batch);
+	batch_free(ent->session.batch);
 	free(ent);
 }
 
@@ -113,7 +113,7 @@ struct txn *table_remove(struct table *t, struct entry *ent)
 	struct txn *txn = ent->txn;
 
 	assert(ent->up == NULL && ent->queue == NULL && !ent->is_arriving &&
-	    !ent->is_timed && !ent->is_kept && ent->waiters == NULL);
+	    !ent->is_timed && !ent->notes.is_kept && ent->waiters == NULL);
 	HASH_DEL(t->head, ent);
 	ent->txn = NULL;
 	entry_free(ent);

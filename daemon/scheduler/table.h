@@ -39,6 +39,30 @@ struct entry_key {
 	struct refd_txid txid;
 };
 
+/* session.c: of an undecided session. */
+struct entry_session {
+	void *client;        /* owner of the session; NULL: gone */
+	struct batch *batch; /* PREPARED: the batch for the end. NULL: empty */
+	enum batch_session phase; /* of the latest batch */
+	bool is_untold;           /* PREPARED, and the client must be told */
+	struct entry *next, *prev;
+};
+
+/* quota.c: the charged quotas, until the entry is decided. */
+struct entry_quota {
+	struct quota *of_user, *of_repo;
+	const void *sender;      /* first client; only compared */
+	uint32_t retry_after_ms; /* the repository's quota is used up */
+};
+
+/* unrecorded.c: decided updates without a record. */
+struct entry_notes {
+	struct txn_update *first, *last;
+	size_t nr;
+	unsigned failed_rides;
+	bool is_kept;
+};
+
 struct entry {
 	struct txn *txn;
 	enum entry_state state;
@@ -69,12 +93,7 @@ struct entry {
 	int64_t prepared_ns; /* start of PREPARED */
 	bool is_timed;       /* in the heap of deadlines */
 
-	/* session.c: of an undecided session. */
-	void *client;        /* owner of the session; NULL: gone */
-	struct batch *batch; /* PREPARED: the batch for the end. NULL: empty */
-	enum batch_session phase; /* of the latest batch */
-	bool is_untold;           /* PREPARED, and the client must be told */
-	struct entry *next_session, *prev_session;
+	struct entry_session session;
 
 	/* ref_queue.c: names with an update of this entry in first place that
 	 * may be tried. */
@@ -82,10 +101,7 @@ struct entry {
 	struct ref_queue *up;
 	size_t nr_up;
 
-	/* quota.c: the charged quotas, until the entry is decided. */
-	struct quota *of_user, *of_repo;
-	const void *sender;      /* first client; only compared */
-	uint32_t retry_after_ms; /* the repository's quota is used up */
+	struct entry_quota quota;
 
 	/* fairness.c: the repository's queue. */
 	struct repo_queue *queue;
@@ -96,11 +112,7 @@ struct entry {
 	size_t nr_arrived; /* updates that are queued at their names */
 	struct entry *next_arriving, *prev_arriving;
 
-	/* unrecorded.c: decided updates without a record. */
-	struct txn_update *unrecorded, *last_unrecorded;
-	size_t nr_unrecorded;
-	unsigned failed_rides;
-	bool is_kept;
+	struct entry_notes notes;
 };
 
 /* Empty if zero-initialised. */

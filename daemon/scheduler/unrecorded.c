@@ -23,18 +23,18 @@ void unrecorded_add(struct txn_update *u)
 	if (u->recorded || u->status == REFD_UNKNOWN)
 		return;
 	u->next_waiting = NULL;
-	if (ent->unrecorded == NULL)
-		ent->unrecorded = u;
+	if (ent->notes.first == NULL)
+		ent->notes.first = u;
 	else
-		ent->last_unrecorded->next_waiting = u;
-	ent->last_unrecorded = u;
-	ent->nr_unrecorded++;
+		ent->notes.last->next_waiting = u;
+	ent->notes.last = u;
+	ent->notes.nr++;
 }
 
 static void drop_all(struct entry *ent)
 {
-	ent->unrecorded = ent->last_unrecorded = NULL;
-	ent->nr_unrecorded = 0;
+	ent->notes.first = ent->notes.last = NULL;
+	ent->notes.nr = 0;
 }
 
 void unrecorded_collect(struct entry *ent)
@@ -55,27 +55,27 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 	 * no record. The record of an atomic transaction must hold all its
 	 * updates. */
 	if (txn->replayed || txn->refused != REFD_OK ||
-	    (txn->req.atomic && ent->nr_unrecorded != txn->nr_updates))
+	    (txn->req.atomic && ent->notes.nr != txn->nr_updates))
 		drop_all(ent);
-	if (ent->nr_unrecorded == 0)
+	if (ent->notes.nr == 0)
 		return false;
-	ent->is_kept = true;
+	ent->notes.is_kept = true;
 	DL_APPEND(unrecorded->first, ent);
-	unrecorded->nr += ent->nr_unrecorded;
+	unrecorded->nr += ent->notes.nr;
 	return true;
 }
 
 void unrecorded_unkeep(struct unrecorded *unrecorded, struct entry *ent)
 {
-	ent->is_kept = false;
+	ent->notes.is_kept = false;
 	DL_DELETE(unrecorded->first, ent);
-	unrecorded->nr -= ent->nr_unrecorded;
+	unrecorded->nr -= ent->notes.nr;
 }
 
 size_t unrecorded_nr(const struct entry *ent, size_t max)
 {
-	if (ent->txn->req.atomic || ent->nr_unrecorded < max)
-		return ent->nr_unrecorded;
+	if (ent->txn->req.atomic || ent->notes.nr < max)
+		return ent->notes.nr;
 	return max;
 }
 
@@ -84,9 +84,9 @@ void unrecorded_ride(struct entry *ent, struct txn_slice *slice, size_t nr)
 	struct txn_update *u;
 
 	while (nr-- > 0) {
-		u = ent->unrecorded;
-		ent->unrecorded = u->next_waiting;
-		ent->nr_unrecorded--;
+		u = ent->notes.first;
+		ent->notes.first = u->next_waiting;
+		ent->notes.nr--;
 		u->next_waiting = NULL;
 		slice->updates[slice->nr++] = u;
 	}
@@ -95,7 +95,7 @@ void unrecorded_ride(struct entry *ent, struct txn_slice *slice, size_t nr)
 void unrecorded_rode(struct entry *ent, bool recorded)
 {
 	if (recorded)
-		ent->failed_rides = 0;
-	else if (++ent->failed_rides >= RIDES_MAX)
+		ent->notes.failed_rides = 0;
+	else if (++ent->notes.failed_rides >= RIDES_MAX)
 		drop_all(ent);
 }

@@ -344,8 +344,8 @@ static int abort_row(struct pass *p, struct slice *slice,
 		if (failed[i]->slice != slice)
 			continue;
 		member_of_update(failed[i]->u, &members[rec.nr_members]);
-		members[rec.nr_members].status = failed[i]->abort_status;
-		members[rec.nr_members++].text = failed[i]->abort_text;
+		members[rec.nr_members].status = failed[i]->abort.status;
+		members[rec.nr_members++].text = failed[i]->abort.text;
 	}
 	rec.members = members;
 	start_row(p, slice, JOURNAL_ABORT, out);

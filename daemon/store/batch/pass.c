@@ -461,7 +461,7 @@ static void change_done(struct change *c)
 {
 	free(c->target);
 	free(c->own_name);
-	free(c->abort_text);
+	free(c->abort.text);
 	if (!c->is_asked)
 		free(c);
 }

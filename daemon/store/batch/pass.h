@@ -98,6 +98,11 @@ enum change_action {
 	CHANGE_LOG      /* only gets the log line of OF */
 };
 
+struct change_abort {
+	enum refd_status status; /* 0: none */
+	char *text;              /* owned */
+};
+
 struct change {
 	struct txn_update *u;
 	struct slice *slice;
@@ -144,8 +149,7 @@ struct change {
 	unsigned made_dirs, log_made_dirs;
 	int durability_err; /* errno if the file is not durable, or 0 */
 	/* Set for a change that is committed but can't be published. */
-	enum refd_status abort_status;
-	char *abort_text; /* owned */
+	struct change_abort abort;
 };
 
 struct pass {
@@ -184,7 +188,7 @@ static inline bool change_is_live(const struct change *c)
 /* The change is in the journal and not taken back. */
 static inline bool change_is_committed(const struct change *c)
 {
-	return change_is_live(c) && c->slice->lsn != 0 && c->abort_status == 0;
+	return change_is_live(c) && c->slice->lsn != 0 && c->abort.status == 0;
 }
 
 /* Is the record of S durable before the answer? */

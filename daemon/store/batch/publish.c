@@ -40,17 +40,17 @@ static void abort_change(struct change *c, enum refd_status status, int err)
 {
 	if (!change_is_committed(c) || !c->is_end)
 		return;
-	c->abort_status = status;
+	c->abort.status = status;
 	if (status == REFD_ABORTED)
 		return;
-	if (asprintf(&c->abort_text,
+	if (asprintf(&c->abort.text,
 		status == REFD_CONFLICT ?
 		    "another writer took the name '%s' meanwhile: %s" :
 		    status == REFD_NOREPO ?
 		    "the repository of '%s' was moved meanwhile: %s" :
 		    "can't write '%s': %s",
 		c->edit.name, strerror(-err)) < 0)
-		c->abort_text = NULL;
+		c->abort.text = NULL;
 }
 
 static void abort_errno(struct change *c, int err)
@@ -264,7 +264,7 @@ static void publish_deletions(struct pass *p)
 static void end_abort(struct pass *p, struct change *c, int r)
 {
 	if (r == 0) {
-		txn_decide(c->u, c->abort_status, c->abort_text);
+		txn_decide(c->u, c->abort.status, c->abort.text);
 		return;
 	}
 	txn_decide(c->u, REFD_UNKNOWN,
@@ -281,13 +281,13 @@ static void record_aborts(struct pass *p)
 
 	failed = calloc(p->nr_changes + 1, sizeof(*failed));
 	for (i = 0; i < p->nr_changes && failed != NULL; i++)
-		if (p->changes[i]->abort_status != 0)
+		if (p->changes[i]->abort.status != 0)
 			failed[nr++] = p->changes[i];
 	if (nr > 0)
 		r = pass_abort(p, failed, nr);
 	free(failed);
 	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->abort_status != 0)
+		if (p->changes[i]->abort.status != 0)
 			end_abort(p, p->changes[i], r);
 }
 

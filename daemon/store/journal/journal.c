@@ -74,13 +74,13 @@ int journal_txn_begin(struct journal *j)
 {
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	return journal_errno(journal_run(j->begin));
+	return journal_errno(journal_run(j->stmts.begin));
 }
 
 static void txn_roll_back(struct journal *j)
 {
 	if (!sqlite3_get_autocommit(j->db) &&
-	    journal_run(j->rollback) != SQLITE_OK)
+	    journal_run(j->stmts.rollback) != SQLITE_OK)
 		journal_break(j);
 }
 
@@ -122,7 +122,7 @@ int journal_txn_end(struct journal *j, int rc)
 		return journal_errno(rc);
 	}
 	pages_written(j);
-	rc = journal_run(j->commit);
+	rc = journal_run(j->stmts.commit);
 	if (rc == SQLITE_OK) {
 		txn_committed(j);
 		return 0;
@@ -141,10 +141,10 @@ struct journal_mark journal_mark(struct journal *j)
 	struct journal_mark mark;
 
 	pthread_mutex_lock(&j->hand_lock);
-	j->last_row = j->last_written;
-	j->last_lsn = j->next_lsn - 1;
-	j->written += j->is_unmarked;
-	mark = (struct journal_mark){ j->written, j->epoch };
+	j->lsn.last_row = j->last_written;
+	j->lsn.last = j->next_lsn - 1;
+	j->counts.written += j->is_unmarked;
+	mark = (struct journal_mark){ j->counts.written, j->counts.epoch };
 	pthread_mutex_unlock(&j->hand_lock);
 	j->is_unmarked = false;
 	return mark;
@@ -165,7 +165,7 @@ static uint32_t checksum_of(struct journal *j, const struct journal_row *row,
 static int insert_row(struct journal *j, const struct journal_row *row,
     uint64_t lsn)
 {
-	sqlite3_stmt *s = j->insert;
+	sqlite3_stmt *s = j->stmts.insert;
 	int rc = SQLITE_OK;
 
 	sqlite3_bind_int64(s, 1, (sqlite3_int64)lsn);
@@ -198,18 +198,19 @@ static int write_row(struct journal *j, const struct journal_row *row,
 	int rc;
 
 	if (row->kind == JOURNAL_DEFERRED_END) {
-		sqlite3_bind_int64(j->end_deferred, 1,
+		sqlite3_bind_int64(j->stmts.end_deferred, 1,
 		    (sqlite3_int64)row->refers_to);
-		sqlite3_bind_int64(j->unkeep, 1, (sqlite3_int64)row->refers_to);
-		rc = journal_run(j->end_deferred);
-		return rc == SQLITE_OK ? journal_run(j->unkeep) : rc;
+		sqlite3_bind_int64(j->stmts.unkeep, 1,
+		    (sqlite3_int64)row->refers_to);
+		rc = journal_run(j->stmts.end_deferred);
+		return rc == SQLITE_OK ? journal_run(j->stmts.unkeep) : rc;
 	}
 	rc = insert_row(j, row, lsn);
 	if (rc != SQLITE_OK || row->kind != JOURNAL_DEFERRED)
 		return rc;
-	sqlite3_bind_int64(j->defer, 1, (sqlite3_int64)lsn);
-	sqlite3_bind_int64(j->defer, 2, (sqlite3_int64)row->repo);
-	return journal_run(j->defer);
+	sqlite3_bind_int64(j->stmts.defer, 1, (sqlite3_int64)lsn);
+	sqlite3_bind_int64(j->stmts.defer, 2, (sqlite3_int64)row->repo);
+	return journal_run(j->stmts.defer);
 }
 
 static int write_all(struct journal *j, const struct journal_commit *c)
@@ -230,7 +231,7 @@ static int write_all(struct journal *j, const struct journal_commit *c)
  * FIRST, the LSN to forget, and the last LSN known to be on disk. */
 static int write_together(struct journal *j, const struct journal_commit *first)
 {
-	uint64_t forget = journal_guarded(j, &j->forget_wanted);
+	uint64_t forget = journal_guarded(j, &j->lsn.forget_wanted);
 	const struct journal_commit *c;
 	size_t nr = 0;
 	int r, rc;
@@ -243,7 +244,7 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 		return r;
 	rc = write_all(j, first);
 	if (rc == SQLITE_OK)
-		rc = journal_write_meta(j, forget, j->trimmed);
+		rc = journal_write_meta(j, forget, j->lsn.trimmed);
 	r = journal_txn_end(j, rc);
 	if (r == 0)
 		j->forgotten = forget;
@@ -358,10 +359,10 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 
 	pthread_mutex_lock(&j->hand_lock);
 	/* Only written rows can be forgotten. */
-	if (lsn > j->last_lsn)
-		lsn = j->last_lsn;
-	if (lsn > j->forget_wanted)
-		j->forget_wanted = lsn;
+	if (lsn > j->lsn.last)
+		lsn = j->lsn.last;
+	if (lsn > j->lsn.forget_wanted)
+		j->lsn.forget_wanted = lsn;
 	pthread_mutex_unlock(&j->hand_lock);
 	if (now)
 		r = journal_commit(j, NULL, 0, true);
@@ -372,7 +373,7 @@ void journal_unforget(struct journal *j)
 {
 	pthread_mutex_lock(&j->commit_lock);
 	pthread_mutex_lock(&j->hand_lock);
-	j->forget_wanted = j->forgotten;
+	j->lsn.forget_wanted = j->forgotten;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 }
@@ -383,7 +384,7 @@ uint32_t journal_owner(const struct journal *j)
 {
 	struct sys_stat st;
 
-	return SYS(j->sys, lstatat, SYS_TRUSTED, j->path, &st) == 0 ?
+	return SYS(j->sys, lstatat, SYS_TRUSTED, j->cfg.path, &st) == 0 ?
 	    st.uid :
 	    (uint32_t)geteuid();
 }
@@ -400,12 +401,12 @@ uint64_t journal_this_start(const struct journal *j)
 
 uint64_t journal_forgotten(struct journal *j)
 {
-	return journal_guarded(j, &j->forget_wanted);
+	return journal_guarded(j, &j->lsn.forget_wanted);
 }
 
 uint64_t journal_last_lsn(struct journal *j)
 {
-	return journal_guarded(j, &j->last_lsn);
+	return journal_guarded(j, &j->lsn.last);
 }
 
 void journal_stats(struct journal *j, struct journal_stats *stats)
@@ -415,7 +416,7 @@ void journal_stats(struct journal *j, struct journal_stats *stats)
 	pthread_mutex_lock(&j->hand_lock);
 	*stats = j->stats;
 	stats->wal_bytes = j->wal_frames * JOURNAL_FRAME_BYTES;
-	stats->waiting = j->flush_waiting;
+	stats->waiting = j->flush.waiting;
 	for (c = j->waiting; c != NULL; c = c->next)
 		stats->waiting++;
 	pthread_mutex_unlock(&j->hand_lock);

@@ -86,23 +86,24 @@ int journal_check_file(struct journal *j, char **why)
 	ssize_t n;
 	int fd;
 
-	fd = SYS(j->sys, openat, SYS_TRUSTED, j->path, O_RDWR | O_NOFOLLOW, 0);
+	fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.path, O_RDWR | O_NOFOLLOW,
+	    0);
 	if (fd == -ENOENT)
 		return fd;
 	if (fd < 0)
-		return journal_say(why, fd, "can't open %s: %s", j->path,
+		return journal_say(why, fd, "can't open %s: %s", j->cfg.path,
 		    strerror(-fd));
 	n = SYS(j->sys, pread, fd, head, sizeof(head), 0);
 	/* close() drops the locks of open connections: none is open yet. */
 	SYS(j->sys, close, fd);
 	if (n < 0)
-		return journal_say(why, (int)n, "can't read %s: %s", j->path,
-		    strerror((int)-n));
+		return journal_say(why, (int)n, "can't read %s: %s",
+		    j->cfg.path, strerror((int)-n));
 	if (n < SQLITE_HEADER ||
 	    memcmp(head, SQLITE_MAGIC, sizeof(SQLITE_MAGIC)) != 0)
 		return journal_say(why, -EBADMSG,
-		    "%s is not a database: " JOURNAL_WHAT_HELPS, j->path);
-	return journal_check_ids(j->path, journal_big_endian(head + 68),
+		    "%s is not a database: " JOURNAL_WHAT_HELPS, j->cfg.path);
+	return journal_check_ids(j->cfg.path, journal_big_endian(head + 68),
 	    journal_big_endian(head + 60), why);
 }
 
@@ -125,7 +126,7 @@ static int integrity_check(struct journal *j, const char *of, char **why)
 		r = journal_say_sql(why, rc, j->db, "can't check the journal");
 	else if (said == NULL || strcmp(said, "ok") != 0)
 		r = journal_say(why, -EBADMSG,
-		    "%s is damaged (%s): " JOURNAL_WHAT_HELPS, j->path,
+		    "%s is damaged (%s): " JOURNAL_WHAT_HELPS, j->cfg.path,
 		    said != NULL ? said : "out of memory");
 	sqlite3_finalize(s);
 	return r;
@@ -208,7 +209,7 @@ static int fill_database(struct journal *j, const char *path, char **why)
 	sqlite3 *db;
 	int rc;
 
-	rc = journal_connect(path, j->vfs, &db);
+	rc = journal_connect(path, j->cfg.vfs, &db);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, "PRAGMA page_size=4096; BEGIN", NULL,
 		    NULL, NULL);
@@ -230,8 +231,8 @@ int journal_sync_dir(struct journal *j)
 {
 	int fd, r;
 
-	fd =
-	    SYS(j->sys, openat, SYS_TRUSTED, j->dir, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.dir,
+	    O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	r = SYS(j->sys, fsync, fd);
@@ -243,7 +244,7 @@ char *journal_path_with(const struct journal *j, const char *suffix)
 {
 	char *path;
 
-	return asprintf(&path, "%s%s", j->path, suffix) < 0 ? NULL : path;
+	return asprintf(&path, "%s%s", j->cfg.path, suffix) < 0 ? NULL : path;
 }
 
 static int remove_file(struct journal *j, const char *suffix)
@@ -285,7 +286,7 @@ static int make_file(struct journal *j, const char *path, char **why)
 	r = fill_database(j, path, why);
 	if (r == 0)
 		r = SYS(j->sys, renameat, SYS_TRUSTED, path, SYS_TRUSTED,
-		    j->path);
+		    j->cfg.path);
 	return r == 0 ? journal_sync_dir(j) : r;
 }
 
@@ -297,7 +298,7 @@ int journal_make_file(struct journal *j, char **why)
 	r = has_wal(j);
 	if (r > 0)
 		r = journal_say(why, -EBADMSG,
-		    "%s is missing, but its WAL is there", j->path);
+		    "%s is missing, but its WAL is there", j->cfg.path);
 	if (r == 0)
 		r = remove_file(j, ".new");
 	if (r == 0)
@@ -305,7 +306,8 @@ int journal_make_file(struct journal *j, char **why)
 	if (r == 0)
 		r = path == NULL ? -ENOMEM : make_file(j, path, why);
 	if (r < 0 && *why == NULL)
-		journal_say(why, r, "can't make %s: %s", j->path, strerror(-r));
+		journal_say(why, r, "can't make %s: %s", j->cfg.path,
+		    strerror(-r));
 	free(path);
 	return r;
 }
@@ -323,15 +325,15 @@ static void write_zeros(struct journal *j, int fd, const uint8_t *zeros)
 	if (SYS(j->sys, fstat, fd, &st) != 0)
 		return;
 	was = st.size;
-	while (n > 0 && st.size < j->wal_room) {
-		left = j->wal_room - st.size;
+	while (n > 0 && st.size < j->cfg.wal_room) {
+		left = j->cfg.wal_room - st.size;
 		n = SYS(j->sys, pwrite, fd, zeros,
 		    left < FILL_BYTES ? left : FILL_BYTES, (off_t)st.size);
 		if (n > 0)
 			st.size += (uint64_t)n;
 	}
 	/* Otherwise the room would hold the last blocks of a full disk. */
-	if (st.size < j->wal_room)
+	if (st.size < j->cfg.wal_room)
 		SYS(j->sys, ftruncate, fd, (off_t)was);
 }
 
@@ -366,7 +368,7 @@ bool journal_cut_room(struct journal *j)
 	struct sys_stat st;
 	int fd, r;
 
-	if (j->wal_ends_at == 0 || j->is_wal_broken)
+	if (j->found.ends_at == 0 || j->found.is_broken)
 		return false;
 	path = journal_path_with(j, "-wal");
 	if (path == NULL)
@@ -376,10 +378,10 @@ bool journal_cut_room(struct journal *j)
 	if (fd < 0)
 		return false;
 	r = SYS(j->sys, fstat, fd, &st);
-	if (r == 0 && st.size <= j->wal_ends_at)
+	if (r == 0 && st.size <= j->found.ends_at)
 		r = -ENOSPC;
 	if (r == 0)
-		r = SYS(j->sys, ftruncate, fd, (off_t)j->wal_ends_at);
+		r = SYS(j->sys, ftruncate, fd, (off_t)j->found.ends_at);
 	SYS(j->sys, close, fd);
 	return r == 0;
 }

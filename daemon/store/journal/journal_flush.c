@@ -57,13 +57,13 @@ static int open_one(struct journal *j, sqlite3_vfs *vfs,
 
 int journal_flush_open(struct journal *j)
 {
-	sqlite3_vfs *vfs = sqlite3_vfs_find(j->vfs);
+	sqlite3_vfs *vfs = sqlite3_vfs_find(j->cfg.vfs);
 	const char *path =
 	    sqlite3_filename_wal(sqlite3_db_filename(j->db, "main"));
 	int i, rc = vfs != NULL ? SQLITE_OK : SQLITE_ERROR;
 
 	for (i = 0; i < JOURNAL_FLUSHERS && rc == SQLITE_OK; i++)
-		rc = open_one(j, vfs, &j->flushers[i]);
+		rc = open_one(j, vfs, &j->flush.flushers[i]);
 	j->wal_durable_bytes = 0;
 	if (rc == SQLITE_OK)
 		j->wal_fd = SYS(j->sys, openat, SYS_TRUSTED, path,
@@ -77,7 +77,7 @@ void journal_flush_close(struct journal *j)
 	int i;
 
 	for (i = 0; i < JOURNAL_FLUSHERS; i++) {
-		f = &j->flushers[i];
+		f = &j->flush.flushers[i];
 		if (f->wal == NULL)
 			continue;
 		f->wal->pMethods->xClose(f->wal);
@@ -117,21 +117,21 @@ static int64_t now_ns(void)
 static struct journal_flusher *may_begin(struct journal *j,
     const struct journal_mark *mark, int64_t *until_ns)
 {
-	uint64_t under_way = j->flushes_begun - j->flushes_over;
+	uint64_t under_way = j->flush.begun - j->flush.over;
 	int i;
 
 	*until_ns = 0;
 	if (under_way == JOURNAL_FLUSHERS)
 		return NULL;
-	if (under_way > 0 && j->flushing >= mark->written)
+	if (under_way > 0 && j->flush.commits >= mark->written)
 		return NULL;
 	if (under_way > 0)
-		*until_ns = j->flush_began_ns + j->flush_ns / 2;
+		*until_ns = j->flush.began_ns + j->flush.took_ns / 2;
 	if (now_ns() < *until_ns)
 		return NULL;
-	for (i = 0; j->flushers[i].is_busy; i++)
+	for (i = 0; j->flush.flushers[i].is_busy; i++)
 		;
-	return &j->flushers[i];
+	return &j->flush.flushers[i];
 }
 
 static void wait_until(struct journal *j, int64_t until_ns)
@@ -139,12 +139,12 @@ static void wait_until(struct journal *j, int64_t until_ns)
 	struct timespec until = { (time_t)(until_ns / 1000000000),
 		(long)(until_ns % 1000000000) };
 
-	j->flush_waiting++;
+	j->flush.waiting++;
 	if (until_ns == 0)
-		pthread_cond_wait(&j->flush_cond, &j->hand_lock);
+		pthread_cond_wait(&j->flush.cond, &j->hand_lock);
 	else
-		pthread_cond_timedwait(&j->flush_cond, &j->hand_lock, &until);
-	j->flush_waiting--;
+		pthread_cond_timedwait(&j->flush.cond, &j->hand_lock, &until);
+	j->flush.waiting--;
 }
 
 /* Syncs a WAL whose frames end at byte END. *LASTS: the number of bytes of the
@@ -168,8 +168,8 @@ static bool sync_wal(struct journal *j, struct journal_flusher *f, uint64_t end,
 /* Releases hand_lock while the flush is under way. */
 static void flush_once(struct journal *j, struct journal_flusher *f)
 {
-	uint64_t nr = ++j->flushes_begun;
-	uint64_t written = j->written, row = j->last_row;
+	uint64_t nr = ++j->flush.begun;
+	uint64_t written = j->counts.written, row = j->lsn.last_row;
 	uint64_t lasts = j->wal_durable_bytes;
 	uint64_t end = (j->wal_frames + 1) * JOURNAL_FRAME_BYTES;
 	int64_t began_ns = now_ns();
@@ -177,26 +177,26 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 
 	f->is_busy = true;
 	f->began_ns = SYS(j->sys, now_mono);
-	j->flush_began_ns = began_ns;
-	j->flushing = written;
+	j->flush.began_ns = began_ns;
+	j->flush.commits = written;
 	pthread_mutex_unlock(&j->hand_lock);
 	is_well = sync_wal(j, f, end, &lasts);
 	pthread_mutex_lock(&j->hand_lock);
-	j->flush_ns += (now_ns() - began_ns - j->flush_ns) / 8;
-	while (j->flushes_over + 1 != nr)
+	j->flush.took_ns += (now_ns() - began_ns - j->flush.took_ns) / 8;
+	while (j->flush.over + 1 != nr)
 		wait_until(j, 0);
 	f->is_busy = false;
-	j->flushes_over = nr;
+	j->flush.over = nr;
 	if (!is_well)
 		j->is_broken = true;
 	if (!j->is_broken) {
-		j->flushed = written;
-		j->durable_lsn = row;
+		j->counts.flushed = written;
+		j->lsn.durable = row;
 		if (j->wal_durable_bytes < lasts)
 			j->wal_durable_bytes = lasts;
 		j->stats.flushes++;
 	}
-	pthread_cond_broadcast(&j->flush_cond);
+	pthread_cond_broadcast(&j->flush.cond);
 }
 
 static int flush_to(struct journal *j, const struct journal_mark *mark)
@@ -205,9 +205,9 @@ static int flush_to(struct journal *j, const struct journal_mark *mark)
 	int64_t until_ns;
 
 	for (;;) {
-		if (mark->epoch != j->epoch)
+		if (mark->epoch != j->counts.epoch)
 			return JOURNAL_UNKNOWN;
-		if (j->flushed >= mark->written)
+		if (j->counts.flushed >= mark->written)
 			return 0;
 		if (j->is_broken)
 			return JOURNAL_UNKNOWN;
@@ -247,10 +247,10 @@ void journal_flush_end(struct journal *j)
 {
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_broken = true;
-	j->epoch++;
-	pthread_cond_broadcast(&j->flush_cond);
-	while (j->flushes_over != j->flushes_begun)
-		pthread_cond_wait(&j->flush_cond, &j->hand_lock);
+	j->counts.epoch++;
+	pthread_cond_broadcast(&j->flush.cond);
+	while (j->flush.over != j->flush.begun)
+		pthread_cond_wait(&j->flush.cond, &j->hand_lock);
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
@@ -259,8 +259,8 @@ bool journal_repos_are_durable(struct journal *j, uint64_t epoch)
 	bool last;
 
 	pthread_mutex_lock(&j->hand_lock);
-	last = !j->is_broken && j->flushed >= j->repos_written &&
-	    j->epoch == epoch;
+	last = !j->is_broken && j->counts.flushed >= j->counts.repos_written &&
+	    j->counts.epoch == epoch;
 	pthread_mutex_unlock(&j->hand_lock);
 	return last;
 }
@@ -271,11 +271,11 @@ int journal_flush_repos(struct journal *j, uint64_t epoch)
 	int r;
 
 	pthread_mutex_lock(&j->hand_lock);
-	mark.written = j->repos_written;
+	mark.written = j->counts.repos_written;
 	if (j->is_broken)
 		r = JOURNAL_UNKNOWN;
 	else
-		r = j->epoch != epoch ? -ESTALE : flush_to(j, &mark);
+		r = j->counts.epoch != epoch ? -ESTALE : flush_to(j, &mark);
 	pthread_mutex_unlock(&j->hand_lock);
 	return r;
 }
@@ -287,14 +287,14 @@ bool journal_is_unflushed(struct journal *j)
 	bool is_unflushed;
 
 	pthread_mutex_lock(&j->hand_lock);
-	is_unflushed = j->durable_lsn < j->last_row;
+	is_unflushed = j->lsn.durable < j->lsn.last_row;
 	pthread_mutex_unlock(&j->hand_lock);
 	return is_unflushed;
 }
 
 uint64_t journal_durable_lsn(struct journal *j)
 {
-	return journal_guarded(j, &j->durable_lsn);
+	return journal_guarded(j, &j->lsn.durable);
 }
 
 int64_t journal_flush_hangs_ns(struct journal *j)
@@ -305,7 +305,7 @@ int64_t journal_flush_hangs_ns(struct journal *j)
 
 	pthread_mutex_lock(&j->hand_lock);
 	for (i = 0; i < JOURNAL_FLUSHERS; i++) {
-		f = &j->flushers[i];
+		f = &j->flush.flushers[i];
 		if (f->is_busy && now - f->began_ns > ns)
 			ns = now - f->began_ns;
 	}
@@ -318,7 +318,7 @@ int64_t journal_flush_ns(struct journal *j)
 	int64_t ns;
 
 	pthread_mutex_lock(&j->hand_lock);
-	ns = j->flush_ns;
+	ns = j->flush.took_ns;
 	pthread_mutex_unlock(&j->hand_lock);
 	return ns;
 }

@@ -97,9 +97,8 @@ struct journal_flusher {
 
 #define JOURNAL_FLUSHERS 2
 
-struct journal {
-	/* Set at opening, constant after. */
-	const struct sys *sys;
+/* Set at opening, constant after. */
+struct journal_opened {
 	char *dir, *path, *vfs;
 	char boot_id[40];
 	bool adopt;
@@ -107,15 +106,60 @@ struct journal {
 	/* NULL after the first opening. */
 	journal_check_fn *check;
 	void *check_arg;
-	uint8_t uuid[16];
-	uint64_t start;
+};
 
-	/* At the last opening: where the WAL's frames ended, whether a frame of
-	 * the same WAL followed, and whether the frames held a commit. */
-	uint64_t wal_ends_at;
-	bool is_wal_broken, has_wal_commit;
+/* The WAL at the last opening: where the frames ended, whether a frame of the
+ * same WAL followed, and whether the frames held a commit. */
+struct journal_found {
+	uint64_t ends_at;
+	bool is_broken, has_commit;
 	/* The last LSN on disk, by the frames behind that end. */
-	uint64_t wal_flushed;
+	uint64_t flushed;
+};
+
+/* Of the connection for commits; commit_lock. */
+struct journal_stmts {
+	sqlite3_stmt *begin, *insert, *defer, *end_deferred, *unkeep,
+	    *write_meta;
+	sqlite3_stmt *commit, *rollback;
+};
+
+/* hand_lock. Flushes are over in the order in which they began. */
+struct journal_flushes {
+	struct journal_flusher flushers[JOURNAL_FLUSHERS];
+	uint64_t begun, over;
+	pthread_cond_t cond; /* a flush ended */
+	int64_t began_ns;    /* the latest flush */
+	uint64_t commits;    /* of the latest flush: see journal_counts */
+	int64_t took_ns;     /* recent time of a flush */
+	size_t waiting;      /* waiting for the next flush */
+};
+
+/* hand_lock. */
+struct journal_lsns {
+	/* The last row, and the last row with a later flush. LSNs given out in
+	 * between may be lost. */
+	uint64_t last_row, durable;
+	uint64_t last;
+	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
+	uint64_t forget_wanted; /* at least FORGOTTEN */
+	uint64_t damaged;       /* the first damaged row found; 0 */
+};
+
+/* hand_lock. Since the journal was opened for the EPOCH-th time: commits,
+ * commits with a later flush, and the last commit that registered a
+ * repository. */
+struct journal_counts {
+	uint64_t written, flushed, repos_written;
+	uint64_t epoch;
+};
+
+struct journal {
+	const struct sys *sys;
+	struct journal_opened cfg;
+	uint8_t uuid[16]; /* constant after opening, as START */
+	uint64_t start;
+	struct journal_found found;
 	/* As in the journal; guarded by commit_lock after opening. */
 	char machine[JOURNAL_MACHINE_MAX];
 
@@ -129,9 +173,7 @@ struct journal {
 
 	pthread_mutex_t commit_lock;
 	sqlite3 *db;
-	sqlite3_stmt *begin, *insert, *defer, *end_deferred, *unkeep,
-	    *write_meta;
-	sqlite3_stmt *commit, *rollback;
+	struct journal_stmts stmts;
 	uint64_t next_lsn;
 	uint64_t forgotten;    /* as in the database */
 	uint64_t last_written; /* row */
@@ -145,31 +187,14 @@ struct journal {
 	/* A checkpoint completed and no commit has ended since: none may
 	 * start. */
 	bool is_caught_up;
-	/* The last row, and the last row with a later flush. LSNs given out in
-	 * between may be lost. */
-	uint64_t last_row, durable_lsn;
-	/* Counts since the journal was opened for the EPOCH-th time: commits,
-	 * commits with a later flush, and the last commit that registered a
-	 * repository. */
-	uint64_t written, flushed, repos_written;
-	uint64_t epoch;
-	/* Flushes: in the order in which they began they are over. */
-	struct journal_flusher flushers[JOURNAL_FLUSHERS];
-	uint64_t flushes_begun, flushes_over;
+	struct journal_lsns lsn;
+	struct journal_counts counts;
+	struct journal_flushes flush;
 	uint64_t
 	    wal_durable_bytes; /* bytes of the WAL file with durable blocks */
-	int wal_fd; /* -1: none; constant while the journal is open */
-	pthread_cond_t flush_cond; /* a flush ended */
-	int64_t flush_began_ns;    /* the latest flush */
-	uint64_t flushing;         /* and its commits: see written */
-	int64_t flush_ns;          /* recent time of a flush */
-	size_t flush_waiting;      /* waiting for the next flush */
-	uint64_t last_lsn;
-	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
-	uint64_t forget_wanted; /* at least FORGOTTEN */
-	uint64_t damaged;       /* the first damaged row found; 0 */
-	uint64_t wal_frames;    /* after the last commit */
-	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
+	int wal_fd;           /* -1: none; constant while the journal is open */
+	uint64_t wal_frames;  /* after the last commit */
+	uint64_t frames_left; /* to copy, when the last checkpoint ended */
 	struct journal_commit *waiting, **waiting_end;
 	struct journal_stats stats;
 	LIST_HEAD(, journal_reader) readers;

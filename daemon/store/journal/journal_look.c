@@ -341,17 +341,17 @@ static int scan_wal(struct journal *j, struct wal *w, char **why)
 		return r;
 	if (has_header(w)) {
 		r = find_end(w, &nr);
-		j->wal_ends_at = frame_at(nr);
-		j->is_wal_broken = r > 0;
-		j->has_wal_commit = w->has_commit;
-		j->wal_flushed = w->flushed;
+		j->found.ends_at = frame_at(nr);
+		j->found.is_broken = r > 0;
+		j->found.has_commit = w->has_commit;
+		j->found.flushed = w->flushed;
 		if (r < 0 || !w->has_wrong_bit)
 			return r < 0 ? r : 0;
 		return journal_say(why, -EBADMSG,
 		    "%s-wal is damaged: a bit of the %d bytes from byte %llu "
 		    "on is wrong; nothing was changed: " JOURNAL_WHAT_HELPS,
-		    j->path, JOURNAL_FRAME_BYTES,
-		    (unsigned long long)j->wal_ends_at);
+		    j->cfg.path, JOURNAL_FRAME_BYTES,
+		    (unsigned long long)j->found.ends_at);
 	}
 	/* SQLite sums in the order of the machine that writes. */
 	w->is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
@@ -361,7 +361,7 @@ static int scan_wal(struct journal *j, struct wal *w, char **why)
 	return journal_say(why, -EBADMSG,
 	    "the header of %s-wal is damaged, and %s lacks what the frames "
 	    "behind it hold; nothing was changed: " JOURNAL_WHAT_HELPS,
-	    j->path, j->path);
+	    j->cfg.path, j->cfg.path);
 }
 
 static int open_both(struct journal *j, struct wal *w)
@@ -370,8 +370,8 @@ static int open_both(struct journal *j, struct wal *w)
 
 	if (path == NULL)
 		return -ENOMEM;
-	w->db_fd =
-	    SYS(j->sys, openat, SYS_TRUSTED, j->path, O_RDONLY | O_NOFOLLOW, 0);
+	w->db_fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.path,
+	    O_RDONLY | O_NOFOLLOW, 0);
 	w->fd =
 	    SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY | O_NOFOLLOW, 0);
 	free(path);
@@ -384,9 +384,9 @@ int journal_look_at_wal(struct journal *j, char **why)
 	struct wal *w = calloc(1, sizeof(*w));
 	int r;
 
-	j->wal_ends_at = 0;
-	j->is_wal_broken = j->has_wal_commit = false;
-	j->wal_flushed = 0;
+	j->found.ends_at = 0;
+	j->found.is_broken = j->found.has_commit = false;
+	j->found.flushed = 0;
 	if (w == NULL)
 		return -ENOMEM;
 	w->sys = j->sys;
@@ -402,7 +402,7 @@ int journal_look_at_wal(struct journal *j, char **why)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0 && *why == NULL)
-		journal_say(why, r, "can't read %s-wal: %s", j->path,
+		journal_say(why, r, "can't read %s-wal: %s", j->cfg.path,
 		    strerror(-r));
 	return r;
 }
@@ -411,17 +411,17 @@ char *journal_wal_doubt(const struct journal *j)
 {
 	char *text;
 
-	if (j->is_wal_broken)
+	if (j->found.is_broken)
 		journal_say(&text, 0,
 		    "it is damaged, or an older copy: at byte %llu %s-wal is "
 		    "not what was written there",
-		    (unsigned long long)j->wal_ends_at, j->path);
-	else if (j->wal_ends_at == 0)
+		    (unsigned long long)j->found.ends_at, j->cfg.path);
+	else if (j->found.ends_at == 0)
 		journal_say(&text, 0, "it is an older copy, or %s-wal was lost",
-		    j->path);
+		    j->cfg.path);
 	else
 		journal_say(&text, 0,
 		    "it is an older copy, or its disk lost the end of %s-wal",
-		    j->path);
+		    j->cfg.path);
 	return text;
 }

@@ -25,7 +25,7 @@ int journal_check_schema(struct journal *j, int64_t *version, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't read the journal");
-	return journal_check_ids(j->path, (uint32_t)app, (uint32_t)*version,
+	return journal_check_ids(j->cfg.path, (uint32_t)app, (uint32_t)*version,
 	    why);
 }
 
@@ -54,21 +54,21 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 
 	if (uuid == NULL || sqlite3_column_bytes(s, 0) != sizeof(j->uuid))
 		return journal_say(why, -EBADMSG, "%s has no valid uuid",
-		    j->path);
+		    j->cfg.path);
 	journal_machine_id(j, here);
 	if (machine != NULL && machine[0] != '\0' && here[0] != '\0' &&
-	    strcmp(machine, here) != 0 && !j->adopt)
+	    strcmp(machine, here) != 0 && !j->cfg.adopt)
 		return journal_say(why, -EXDEV,
 		    "%s belongs to another machine (%s): if it was moved or "
 		    "restored here together with its repositories, say so by "
 		    "'refd recover --adopt'",
-		    j->path, machine);
+		    j->cfg.path, machine);
 	/* Once the journal is open, threads read the uuid without a lock. */
 	if (memcmp(j->uuid, none, sizeof(none)) == 0)
 		memcpy(j->uuid, uuid, sizeof(j->uuid));
 	if (memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
 		return journal_say(why, -ESTALE,
-		    "%s was replaced while it was in use", j->path);
+		    "%s was replaced while it was in use", j->cfg.path);
 	snprintf(j->machine, sizeof(j->machine), "%s",
 	    machine != NULL ? machine : "");
 	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
@@ -77,9 +77,9 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "%s is damaged: its table 'meta' does not have the "
 		    "checksum that was stored with it; nothing was "
 		    "changed: " JOURNAL_WHAT_HELPS,
-		    j->path);
+		    j->cfg.path);
 	pthread_mutex_lock(&j->hand_lock);
-	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
+	j->lsn.trimmed = (uint64_t)sqlite3_column_int64(s, 3);
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
 }
@@ -108,10 +108,10 @@ int journal_read_meta(struct journal *j, int64_t version, char **why)
 
 int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed)
 {
-	sqlite3_stmt *s = j->write_meta;
+	sqlite3_stmt *s = j->stmts.write_meta;
 	uint8_t seal[JOURNAL_SEAL_BYTES];
 
-	journal_seal(j, forgotten, trimmed, journal_guarded(j, &j->durable_lsn),
+	journal_seal(j, forgotten, trimmed, journal_guarded(j, &j->lsn.durable),
 	    seal);
 	sqlite3_bind_text(s, 1, j->machine, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, (sqlite3_int64)forgotten);
@@ -122,7 +122,7 @@ int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed)
 
 int journal_read_last(struct journal *j, char **why)
 {
-	uint64_t durable = journal_guarded(j, &j->durable_lsn);
+	uint64_t durable = journal_guarded(j, &j->lsn.durable);
 	int64_t last = 0;
 	int rc;
 
@@ -133,25 +133,25 @@ int journal_read_last(struct journal *j, char **why)
 		    "can't read the journal");
 	if ((uint64_t)last < j->forgotten)
 		last = (int64_t)j->forgotten;
-	if ((uint64_t)last < j->wal_flushed)
+	if ((uint64_t)last < j->found.flushed)
 		return journal_say(why, -EBADMSG,
 		    "%s-wal is damaged from byte %llu on: the records before "
 		    "it end at %llu, and record %llu was on disk; nothing was "
 		    "changed: " JOURNAL_WHAT_HELPS,
-		    j->path, (unsigned long long)j->wal_ends_at,
+		    j->cfg.path, (unsigned long long)j->found.ends_at,
 		    (unsigned long long)last,
-		    (unsigned long long)j->wal_flushed);
+		    (unsigned long long)j->found.flushed);
 	/* Never at the first opening: nothing was flushed yet. */
 	if ((uint64_t)last < durable)
 		return journal_say(why, -EBADMSG,
 		    "%s is damaged: it ends at record %llu, and record %llu "
 		    "was on disk; nothing was changed: " JOURNAL_WHAT_HELPS,
-		    j->path, (unsigned long long)last,
+		    j->cfg.path, (unsigned long long)last,
 		    (unsigned long long)durable);
 	j->last_written = (uint64_t)last;
 	pthread_mutex_lock(&j->hand_lock);
-	if ((uint64_t)last > j->last_lsn)
-		j->last_lsn = (uint64_t)last;
+	if ((uint64_t)last > j->lsn.last)
+		j->lsn.last = (uint64_t)last;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
 }
@@ -167,12 +167,12 @@ int journal_convert(struct journal *j, char **why)
 	    "COMMIT";
 	int rc;
 
-	if (j->has_wal_commit)
+	if (j->found.has_commit)
 		return journal_say(why, -EPROTO,
 		    "%s was written by an older refd (format 1), which was not "
 		    "stopped: start that refd again, run 'refd checkpoint', "
 		    "stop it, and start this one",
-		    j->path);
+		    j->cfg.path);
 	rc = sqlite3_exec(j->db, sql, NULL, NULL, NULL);
 	return rc == SQLITE_OK ?
 	    0 :

@@ -75,18 +75,18 @@ static int prepare_all(struct journal *j)
 		const char *sql;
 		sqlite3_stmt **stmt;
 	} all[] = {
-		{ "BEGIN IMMEDIATE", &j->begin },
-		{ insert, &j->insert },
+		{ "BEGIN IMMEDIATE", &j->stmts.begin },
+		{ insert, &j->stmts.insert },
 		{ "INSERT INTO " JOURNAL_OPEN_DEFERRED " VALUES(?, ?)",
-		    &j->defer },
+		    &j->stmts.defer },
 		{ "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE lsn = ?",
-		    &j->end_deferred },
-		{ unkeep, &j->unkeep },
+		    &j->stmts.end_deferred },
+		{ unkeep, &j->stmts.unkeep },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
 		  " seal = ? WHERE id = 1",
-		    &j->write_meta },
-		{ "COMMIT", &j->commit },
-		{ "ROLLBACK", &j->rollback },
+		    &j->stmts.write_meta },
+		{ "COMMIT", &j->stmts.commit },
+		{ "ROLLBACK", &j->stmts.rollback },
 	};
 	size_t i;
 	int rc = SQLITE_OK;
@@ -104,7 +104,7 @@ static int finish_connecting(struct journal *j)
 
 	rc = prepare_all(j);
 	if (rc == SQLITE_OK)
-		rc = journal_connect(j->path, j->vfs, &j->ckpt);
+		rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->ckpt);
 	if (rc == SQLITE_OK)
 		rc = journal_query_int(j->ckpt, "SELECT count(*) FROM meta",
 		    &ignored);
@@ -117,15 +117,15 @@ static int finish_connecting(struct journal *j)
 		return rc;
 	sqlite3_wal_hook(j->db, note_frames, j);
 	pthread_mutex_lock(&j->hand_lock);
-	j->last_row = j->durable_lsn = j->last_written;
+	j->lsn.last_row = j->lsn.durable = j->last_written;
 	/* Rows that were never flushed may be gone now: their numbers are not
 	 * given out again while somebody may remember them. */
-	if (j->last_row + 1 > j->next_lsn)
-		j->next_lsn = j->last_row + 1;
-	j->last_lsn = j->next_lsn - 1;
-	j->flushed = j->written;
-	if (j->forget_wanted < j->forgotten)
-		j->forget_wanted = j->forgotten;
+	if (j->lsn.last_row + 1 > j->next_lsn)
+		j->next_lsn = j->lsn.last_row + 1;
+	j->lsn.last = j->next_lsn - 1;
+	j->counts.flushed = j->counts.written;
+	if (j->lsn.forget_wanted < j->forgotten)
+		j->lsn.forget_wanted = j->forgotten;
 	pthread_mutex_unlock(&j->hand_lock);
 	return SQLITE_OK;
 }
@@ -176,7 +176,7 @@ static int drop_index(struct journal *j)
 	sqlite3 *db = NULL;
 	int rc, i;
 
-	rc = journal_attach(j->path, j->vfs, &db);
+	rc = journal_attach(j->cfg.path, j->cfg.vfs, &db);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER,
 		    &file);
@@ -200,7 +200,7 @@ static int connect_to_read(struct journal *j, int64_t *version, char **why)
 		return r;
 	rc = drop_index(j);
 	if (rc == SQLITE_OK)
-		rc = journal_connect(j->path, j->vfs, &j->db);
+		rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
@@ -209,7 +209,8 @@ static int connect_to_read(struct journal *j, int64_t *version, char **why)
 	    (r = journal_read_meta(j, *version, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
-	return j->check != NULL ? j->check(j->check_arg, j, why) : 0;
+	return j->cfg.check != NULL ? j->cfg.check(j->cfg.check_arg, j, why) :
+				      0;
 }
 
 /* On a full disk the database can only grow by the WAL's room. After a
@@ -251,16 +252,17 @@ static void disconnect_all(struct journal *j)
 
 	LIST_FOREACH(reader, &j->readers, link)
 		journal_reader_disconnect(reader);
-	sqlite3_finalize(j->begin);
-	sqlite3_finalize(j->insert);
-	sqlite3_finalize(j->defer);
-	sqlite3_finalize(j->end_deferred);
-	sqlite3_finalize(j->unkeep);
-	sqlite3_finalize(j->write_meta);
-	sqlite3_finalize(j->commit);
-	sqlite3_finalize(j->rollback);
-	j->begin = j->insert = j->defer = j->end_deferred = j->unkeep = NULL;
-	j->write_meta = j->commit = j->rollback = NULL;
+	sqlite3_finalize(j->stmts.begin);
+	sqlite3_finalize(j->stmts.insert);
+	sqlite3_finalize(j->stmts.defer);
+	sqlite3_finalize(j->stmts.end_deferred);
+	sqlite3_finalize(j->stmts.unkeep);
+	sqlite3_finalize(j->stmts.write_meta);
+	sqlite3_finalize(j->stmts.commit);
+	sqlite3_finalize(j->stmts.rollback);
+	j->stmts.begin = j->stmts.insert = j->stmts.defer =
+	    j->stmts.end_deferred = j->stmts.unkeep = NULL;
+	j->stmts.write_meta = j->stmts.commit = j->stmts.rollback = NULL;
 	journal_flush_close(j);
 	sqlite3_close(j->ckpt);
 	sqlite3_close(j->db);
@@ -276,10 +278,10 @@ static void journal_free(struct journal *j)
 	pthread_mutex_destroy(&j->ckpt_lock);
 	pthread_mutex_destroy(&j->commit_lock);
 	pthread_mutex_destroy(&j->hand_lock);
-	pthread_cond_destroy(&j->flush_cond);
-	free(j->dir);
-	free(j->path);
-	free(j->vfs);
+	pthread_cond_destroy(&j->flush.cond);
+	free(j->cfg.dir);
+	free(j->cfg.path);
+	free(j->cfg.vfs);
 	free(j);
 }
 
@@ -294,7 +296,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	j->wal_fd = -1;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&j->flush_cond, &monotonic);
+	pthread_cond_init(&j->flush.cond, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	pthread_rwlock_init(&j->use_lock, NULL);
 	pthread_mutex_init(&j->ckpt_lock, NULL);
@@ -302,17 +304,17 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	pthread_mutex_init(&j->hand_lock, NULL);
 	LIST_INIT(&j->readers);
 	j->waiting_end = &j->waiting;
-	snprintf(j->boot_id, sizeof(j->boot_id), "%s", cfg->boot_id);
-	j->adopt = cfg->adopt;
-	j->wal_room = cfg->wal_room;
-	j->check = cfg->check;
-	j->check_arg = cfg->check_arg;
-	j->dir = strdup(cfg->dir);
-	j->vfs = cfg->vfs != NULL ? strdup(cfg->vfs) : NULL;
-	if (asprintf(&j->path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
-		j->path = NULL;
-	if (j->dir == NULL || j->path == NULL ||
-	    (cfg->vfs != NULL && j->vfs == NULL)) {
+	snprintf(j->cfg.boot_id, sizeof(j->cfg.boot_id), "%s", cfg->boot_id);
+	j->cfg.adopt = cfg->adopt;
+	j->cfg.wal_room = cfg->wal_room;
+	j->cfg.check = cfg->check;
+	j->cfg.check_arg = cfg->check_arg;
+	j->cfg.dir = strdup(cfg->dir);
+	j->cfg.vfs = cfg->vfs != NULL ? strdup(cfg->vfs) : NULL;
+	if (asprintf(&j->cfg.path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
+		j->cfg.path = NULL;
+	if (j->cfg.dir == NULL || j->cfg.path == NULL ||
+	    (cfg->vfs != NULL && j->cfg.vfs == NULL)) {
 		journal_free(j);
 		return NULL;
 	}
@@ -328,7 +330,7 @@ static int write_machine(struct journal *j)
 	journal_machine_id(j, j->machine);
 	if ((r = journal_txn_begin(j)) == 0)
 		r = journal_txn_end(j,
-		    journal_write_meta(j, j->forgotten, j->trimmed));
+		    journal_write_meta(j, j->forgotten, j->lsn.trimmed));
 	pthread_mutex_unlock(&j->commit_lock);
 	return r;
 }
@@ -336,8 +338,8 @@ static int write_machine(struct journal *j)
 static void say_unwritten(const struct journal *j, int r, char **why)
 {
 	if (*why == NULL)
-		journal_say(why, r, "can't write the journal %s: %s", j->path,
-		    strerror(-r));
+		journal_say(why, r, "can't write the journal %s: %s",
+		    j->cfg.path, strerror(-r));
 }
 
 int journal_open(const struct journal_config *cfg, struct journal **journal,
@@ -354,7 +356,7 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	if (r == -ENOENT && *why == NULL &&
 	    (r = journal_make_file(j, why)) == 0)
 		r = connect_all(j, why);
-	j->check = NULL;
+	j->cfg.check = NULL;
 	if (r == 0)
 		r = journal_sync_dir(j);
 	if (r == 0) {
@@ -368,7 +370,7 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 
 int journal_claim(struct journal *j, char **why)
 {
-	int r = j->adopt ? write_machine(j) : 0;
+	int r = j->cfg.adopt ? write_machine(j) : 0;
 
 	*why = NULL;
 	/* The flush includes the machine's id. */
@@ -388,7 +390,7 @@ static int view_all(struct journal *j, char **why)
 
 	if ((r = journal_check_file(j, why)) != 0)
 		return r;
-	rc = journal_connect(j->path, j->vfs, &j->db);
+	rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
@@ -398,11 +400,11 @@ static int view_all(struct journal *j, char **why)
 		return journal_say(why, -EPROTO,
 		    "%s was written by an older refd (format %d): start the "
 		    "daemon, which converts it",
-		    j->path, (int)version);
+		    j->cfg.path, (int)version);
 	if ((r = journal_read_meta(j, version, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
-	j->forget_wanted = j->forgotten;
+	j->lsn.forget_wanted = j->forgotten;
 	return 0;
 }
 
@@ -461,14 +463,14 @@ int journal_reopen(struct journal *j, char **why)
 	if (r == 0)
 		r = journal_sync_dir(j);
 	if (r < 0 && *why == NULL)
-		journal_say(why, r, "can't open %s again: %s", j->path,
+		journal_say(why, r, "can't open %s again: %s", j->cfg.path,
 		    strerror(-r));
 	if (r < 0)
 		disconnect_all(j);
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_broken = r < 0;
 	/* All rows that were read are on disk. */
-	j->repos_written = j->flushed;
+	j->counts.repos_written = j->counts.flushed;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 	pthread_mutex_unlock(&j->ckpt_lock);

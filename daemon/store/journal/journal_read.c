@@ -32,14 +32,14 @@ static uint64_t column_u64(sqlite3_stmt *s, int column)
 static void note_damage(struct journal *j, uint64_t lsn)
 {
 	pthread_mutex_lock(&j->hand_lock);
-	if (j->damaged == 0)
-		j->damaged = lsn;
+	if (j->lsn.damaged == 0)
+		j->lsn.damaged = lsn;
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
 char *journal_damage(struct journal *j)
 {
-	uint64_t lsn = journal_guarded(j, &j->damaged);
+	uint64_t lsn = journal_guarded(j, &j->lsn.damaged);
 	char *text = NULL;
 
 	if (lsn != 0)
@@ -47,7 +47,7 @@ char *journal_damage(struct journal *j)
 		    "%s is damaged: record %llu is not what was written there "
 		    "(its checksum is another); nothing was "
 		    "changed: " JOURNAL_WHAT_HELPS,
-		    j->path, (unsigned long long)lsn);
+		    j->cfg.path, (unsigned long long)lsn);
 	return text;
 }
 
@@ -117,7 +117,7 @@ int journal_reader_connect(struct journal_reader *reader)
 	struct journal *j = reader->journal;
 	int rc;
 
-	rc = journal_connect(j->path, j->vfs, &reader->db);
+	rc = journal_connect(j->cfg.path, j->cfg.vfs, &reader->db);
 	if (rc == SQLITE_OK)
 		rc = journal_prepare(reader->db, lookup, &reader->lookup);
 	if (rc == SQLITE_OK)
@@ -237,7 +237,7 @@ static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	rc = journal_connect(j->path, j->vfs, &scan->db);
+	rc = journal_connect(j->cfg.path, j->cfg.vfs, &scan->db);
 	if (rc == SQLITE_OK)
 		rc = journal_prepare(scan->db, sql, &scan->stmt);
 	return journal_errno(rc);

@@ -19,7 +19,7 @@ int journal_register_start(struct journal *j)
 	    "INSERT INTO start(boot_id, time_us) VALUES(?, ?)", &s);
 	if (rc != SQLITE_OK)
 		return journal_errno(rc);
-	sqlite3_bind_text(s, 1, j->boot_id, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, 1, j->cfg.boot_id, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
 	pthread_mutex_lock(&j->commit_lock);
 	if ((r = journal_txn_begin(j)) == 0)
@@ -79,7 +79,7 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	mark = journal_mark(j);
 	pthread_mutex_lock(&j->hand_lock);
 	if (is_new) {
-		j->repos_written = mark.written;
+		j->counts.repos_written = mark.written;
 		j->stats.repos++;
 	}
 	repo->epoch = mark.epoch;

@@ -115,7 +115,7 @@ static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
 		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"
 		    " AND lsn NOT IN (SELECT lsn FROM " JOURNAL_OPEN_DEFERRED
 		    ")",
-		    j->trimmed, lsn);
+		    j->lsn.trimmed, lsn);
 	if (rc == SQLITE_OK)
 		rc = journal_write_meta(j, j->forgotten, lsn);
 	if (rc == SQLITE_OK)
@@ -129,15 +129,15 @@ int journal_trim(struct journal *j, uint64_t lsn,
 	int r;
 
 	pthread_mutex_lock(&j->commit_lock);
-	if (lsn < j->trimmed)
-		lsn = j->trimmed;
+	if (lsn < j->lsn.trimmed)
+		lsn = j->lsn.trimmed;
 	if (lsn > j->forgotten)
 		r = -EBUSY;
 	else
 		r = trim(j, lsn, keep, nr, expired);
 	if (r == 0) {
 		pthread_mutex_lock(&j->hand_lock);
-		j->trimmed = lsn;
+		j->lsn.trimmed = lsn;
 		pthread_mutex_unlock(&j->hand_lock);
 	}
 	pthread_mutex_unlock(&j->commit_lock);
@@ -146,5 +146,5 @@ int journal_trim(struct journal *j, uint64_t lsn,
 
 uint64_t journal_trimmed(struct journal *j)
 {
-	return journal_guarded(j, &j->trimmed);
+	return journal_guarded(j, &j->lsn.trimmed);
 }

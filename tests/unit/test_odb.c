@@ -61,10 +61,10 @@ struct odb_way {
 
 static const struct odb_way ways[] = {
 	{ "loose", ":" },
-	{ "one pack", "git repack -q -a -d -f --depth=50 --batch=50" },
+	{ "one pack", "git repack -q -a -d -f --depth=50 --window=50" },
 	{ "deltas by name",
 	    "git -c repack.useDeltaBaseOffset=false repack -q -a -d -f "
-	    "--depth=50 --batch=50" },
+	    "--depth=50 --window=50" },
 	{ "index version 1", "git -c pack.indexVersion=1 repack -q -a -d -f" },
 	{ "a multi-pack-index",
 	    "git repack -q -a -d && git commit -q --allow-empty -m more && git "

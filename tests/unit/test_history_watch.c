@@ -294,6 +294,24 @@ START_TEST(rights_do_not_hold_the_journal)
 }
 END_TEST
 
+/* A record may have megabytes. A question reads only the rows that it needs: a
+ * read of the last row would find the damage. */
+START_TEST(the_last_row_is_not_read_for_its_place)
+{
+	struct store_history *ask;
+
+	fixture_some();
+	fixture_open(_i);
+	fixture_sql("journal.db",
+	    "UPDATE record SET body = zeroblob(10) WHERE lsn = 6");
+	ask = fixture_ask(REFD_VERB_LOG);
+	ask->req.select.has_before = true;
+	ask->req.select.before.lsn = 3;
+	ck_assert_str_eq(fixture_told(ask, NULL),
+	    " refs/heads/main@1 refs/heads/main@2");
+}
+END_TEST
+
 /* ---- identity of a repository ---- */
 
 static void expect_told(const char *to_reader, const char *to_root)
@@ -447,6 +465,8 @@ int main(void)
 	tcase_add_loop_test(tc, a_turn_of_listening_ends, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, rights_do_not_hold_the_journal, 0,
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, the_last_row_is_not_read_for_its_place, 0,
 	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
 	    FIXTURE_WAYS);

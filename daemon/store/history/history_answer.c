@@ -192,21 +192,16 @@ static int read_txn(struct history_question *q)
 
 /* ---- bounds ---- */
 
-static int note_last(void *arg, const struct journal_row *row)
-{
-	uint64_t *last = arg;
-
-	*last = row->lsn;
-	return 0;
-}
-
 /* The last row up to VISIBLE. A position must be the LSN of a row: any other
  * number would not last. */
 static int last_row(struct history *h, uint64_t visible, uint64_t *last)
 {
-	*last = h->trimmed;
-	return journal_read(h->reader, h->trimmed, visible + 1, true, 1,
-	    note_last, last);
+	int r;
+
+	r = journal_last_between(h->reader, h->trimmed, visible + 1, last);
+	if (*last == 0)
+		*last = h->trimmed;
+	return r;
 }
 
 static void begin_anew(struct history_question *q)
@@ -301,7 +296,7 @@ static int answer(struct history_question *q, uint64_t visible)
 {
 	struct store_history *ask = q->ask;
 	const struct refd_txid any = { 0 };
-	uint64_t last;
+	uint64_t last = 0;
 	int r;
 
 	r = last_row(q->h, visible, &last);

@@ -209,6 +209,9 @@ int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest);
 int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
     bool down, unsigned max,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* *LSN: the last row in AFTER < lsn < BEFORE; 0: none. */
+int journal_last_between(struct journal_reader *reader, uint64_t after,
+    uint64_t before, uint64_t *lsn);
 /* The rows that refer to LSN. */
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);

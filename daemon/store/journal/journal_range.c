@@ -21,6 +21,9 @@ int journal_range_prepare(struct journal_reader *reader)
 	static const char about[] = "SELECT " JOURNAL_COLUMNS " FROM record"
 				    " WHERE voids = ?1 AND voids <> 0"
 				    " ORDER BY lsn";
+	/* Without the body, which may have megabytes. */
+	static const char last[] = "SELECT coalesce(max(lsn), 0) FROM record"
+				   " WHERE lsn > ?1 AND lsn < ?2";
 	static const char repo[] =
 	    "SELECT id, uuid, path, dev, ino FROM repo WHERE id = ?";
 	static const char by_uuid[] =
@@ -29,7 +32,8 @@ int journal_range_prepare(struct journal_reader *reader)
 		const char *sql;
 		sqlite3_stmt **stmt;
 	} all[] = { { up, &reader->up }, { down, &reader->down },
-		{ about, &reader->about }, { repo, &reader->repo_by_id },
+		{ about, &reader->about }, { last, &reader->last },
+		{ repo, &reader->repo_by_id },
 		{ by_uuid, &reader->repo_by_uuid } };
 	int rc = SQLITE_OK;
 	size_t i;
@@ -44,10 +48,11 @@ void journal_range_finalize(struct journal_reader *reader)
 	sqlite3_finalize(reader->up);
 	sqlite3_finalize(reader->down);
 	sqlite3_finalize(reader->about);
+	sqlite3_finalize(reader->last);
 	sqlite3_finalize(reader->repo_by_id);
 	sqlite3_finalize(reader->repo_by_uuid);
-	reader->up = reader->down = reader->about = reader->repo_by_id =
-	    reader->repo_by_uuid = NULL;
+	reader->up = reader->down = reader->about = reader->last =
+	    reader->repo_by_id = reader->repo_by_uuid = NULL;
 }
 
 static int read_rows(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
@@ -73,6 +78,26 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
 		sqlite3_bind_int64(s, 2, journal_signed(before));
 		sqlite3_bind_int64(s, 3, max);
 		r = read_rows(j, s, cb, arg);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+int journal_last_between(struct journal_reader *reader, uint64_t after,
+    uint64_t before, uint64_t *lsn)
+{
+	struct journal *j = reader->journal;
+	int rc, r = JOURNAL_UNKNOWN;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		sqlite3_bind_int64(reader->last, 1, journal_signed(after));
+		sqlite3_bind_int64(reader->last, 2, journal_signed(before));
+		rc = sqlite3_step(reader->last);
+		if (rc == SQLITE_ROW)
+			*lsn = (uint64_t)sqlite3_column_int64(reader->last, 0);
+		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
+		sqlite3_reset(reader->last);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,22 +75,39 @@ bool site_read(const struct site *site, struct block *b)
 }
 
 /* A file that is being replaced. The lock is a link to the stage: so the lock
- * of a killed refd differs from a lock of git. */
+ * of a killed refd differs from a lock of git. A running refd holds flock(2) on
+ * the stage: root and the owner may work at the same time. */
 struct edit {
 	char *file, *lock, *stage;
 	int fd;
 };
 
-static void remove_own_lock(const struct edit *e)
+static bool is_same_file(const char *path, int fd)
 {
 	struct stat ours, found;
 
-	if (lstat(e->stage, &ours) < 0)
+	return fstat(fd, &ours) == 0 && lstat(path, &found) == 0 &&
+	    found.st_dev == ours.st_dev && found.st_ino == ours.st_ino;
+}
+
+static bool is_held(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static void remove_own_lock(const struct edit *e)
+{
+	int fd = open(e->stage,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
 		return;
-	if (stat(e->lock, &found) == 0 && found.st_dev == ours.st_dev &&
-	    found.st_ino == ours.st_ino)
-		unlink(e->lock);
-	unlink(e->stage);
+	if (!is_held(fd) && is_same_file(e->stage, fd)) {
+		if (is_same_file(e->lock, fd))
+			unlink(e->lock);
+		unlink(e->stage);
+	}
+	close(fd);
 }
 
 static void edit_init(struct edit *e, const char *path)
@@ -112,6 +130,8 @@ static int edit_begin(struct edit *e, const char **what)
 	e->fd = open(e->stage, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
+	if (is_held(e->fd) || !is_same_file(e->stage, e->fd))
+		return -EEXIST;
 	if (link(e->stage, e->lock) == 0)
 		return 0;
 	if (errno != EEXIST)

@@ -3,7 +3,7 @@
  * system calls. The configuration then has all settings of refd or none, and
  * never names a missing hook. The next enable then leaves an enabled
  * repository. The next disable restores the repository, to the byte of its
- * configuration and to the last file.
+ * configuration and to the last file. The lock of a running refd stays.
  */
 #include <check.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -353,6 +354,25 @@ static bool may_trace(void)
 	    WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
+/* Root and the owner have different lists, and so no lock in common. */
+START_TEST(test_other_runs)
+{
+	char stage[700];
+	int fd;
+
+	snprintf(stage, sizeof(stage), "%s/r.git/config.refd", tmp_root);
+	tmp_run("cd r.git && echo half >config.refd && "
+		"ln config.refd config.lock");
+	fd = open(stage, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(run(true, PLAIN), 1);
+	tmp_run("cd r.git && test config.refd -ef config.lock");
+	close(fd);
+	ck_assert_int_eq(run(true, PLAIN), 0);
+	tmp_run("cd r.git && test ! -e config.refd -a ! -e config.lock");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_enable_kill");
@@ -371,6 +391,7 @@ int main(void)
 	tcase_add_test(tc, test_enable_system);
 	tcase_add_test(tc, test_disable_system);
 	tcase_add_loop_test(tc, test_terminated, 0, 2);
+	tcase_add_test(tc, test_other_runs);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

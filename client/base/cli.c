@@ -248,6 +248,9 @@ int text_read(struct text *t, int fd, size_t max)
 	}
 }
 
+/* A link of a hostile repository may lead to a device without an end. */
+#define DEVICE_BYTES (1 << 20)
+
 int text_read_file(struct text *t, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -261,7 +264,8 @@ int text_read_file(struct text *t, const char *path)
 	else if (S_ISFIFO(st.st_mode))
 		err = -EINVAL;
 	else
-		err = text_read(t, fd, SIZE_MAX);
+		err = text_read(t, fd,
+		    S_ISREG(st.st_mode) ? SIZE_MAX : DEVICE_BYTES);
 	close(fd);
 	return err;
 }

@@ -84,7 +84,7 @@ void text_done(struct text *t);
 /* Appends all bytes of FD. 0 or negative errno; -EFBIG: more than MAX bytes. */
 int text_read(struct text *t, int fd, size_t max);
 /* Appends the file PATH. 0 or negative errno; -EINVAL: a FIFO, which could
- * block for ever. */
+ * block for ever; -EFBIG: a device with more than 1 MiB. */
 int text_read_file(struct text *t, const char *path);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */

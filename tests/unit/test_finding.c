@@ -276,15 +276,19 @@ START_TEST(checked)
 }
 END_TEST
 
-/* The last line that the terminal FD got. */
+/* The bytes that the terminal FD got. They may come in pieces. */
 static void terminal_has(int fd, const char *wanted)
 {
 	char text[512];
+	size_t len = 0;
 	ssize_t n;
 
-	n = read(fd, text, sizeof(text) - 1);
-	ck_assert_int_gt(n, 0);
-	text[n] = '\0';
+	while (len < strlen(wanted)) {
+		n = read(fd, text + len, sizeof(text) - 1 - len);
+		ck_assert_int_gt(n, 0);
+		len += (size_t)n;
+	}
+	text[len] = '\0';
 	ck_assert_str_eq(text, wanted);
 }
 

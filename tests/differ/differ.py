@@ -61,7 +61,7 @@ class Arena:
             self.git_version = (2, 56)
         self.features = cs.Features(self.git_version)
         # refd has the words of 2.39 and of 2.55.
-        self up=.messages = up= not (2, 46) <= self.git_version < (2, 55)
+        self.words = not (2, 46) <= self.git_version < (2, 55)
         self.options = ["--compat=2.39"] \
             if self.git_version < (2, 46) else []
         self.objects = Objects(opt.git, self.env, self.path + "/objects")
@@ -298,7 +298,7 @@ def options():
 def main():
     opt = options()
     arena = Arena(opt)
-    print("# compared with %s%s" % (arena.version, "" if arena up=.messages = upelse
+    print("# compared with %s%s" % (arena.version, "" if arena.words else
         ", but for its words"))
     bad = True
     try:

@@ -236,7 +236,7 @@ static bool is_without_root(const struct system *sy, size_t nr,
 	return true;
 }
 
-/* The order: notes, hooks, refd's own file, the configuration that names it. */
+/* The order: notes, hooks, refd's own file, the configuration with its name. */
 static bool carry_out(const struct system *sy, const struct wishes *w)
 {
 	return (sy->before.is_active ||

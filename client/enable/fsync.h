@@ -1,5 +1,6 @@
 /*
- * The files that git flushes by itself, beside refd. Pure; one thread.
+ * git's setting core.fsync: the kinds of files that git flushes. Pure; one
+ * thread.
  */
 #ifndef CLIENT_ENABLE_FSYNC_H
 #define CLIENT_ENABLE_FSYNC_H

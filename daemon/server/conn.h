@@ -39,8 +39,8 @@
 #define CONN_OUT_LOW  (256 * 1024)
 /* Answers of all connections that wait to be sent. */
 #define CONN_OUT_MAX (4 * (size_t)REFD_TXN_BYTES_MAX)
-/* Requests of one connection that are decoded before it is the turn of
- * others. */
+/* After so many decoded requests of a connection, other connections have their
+ * turn. */
 #define CONN_TURN_REQUESTS 16
 #define CONN_STALL_NS      (60 * 1000000000LL)
 #define DECODING_MAX       (4 * (size_t)REFD_TXN_BYTES_MAX)

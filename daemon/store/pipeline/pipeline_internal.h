@@ -30,8 +30,8 @@ struct pipeline {
 	pthread_mutex_t mutex;
 	pthread_cond_t gathered; /* NR_LOCKING is 0 */
 	struct batch_fifo to_apply;
-	/* Batches that have not taken their locks yet: all that were handed
-	 * over, and those in work. */
+	/* Batches without their locks: all batches handed over, and the batches
+	 * that a worker prepares. */
 	size_t nr_preparing, nr_locking;
 	uint64_t nr_ended;
 	/* The last slot is for pipeline_apply_here(). */

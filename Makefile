@@ -5,7 +5,7 @@
 # wildcard. Any list below may be set on the command line to build a part of
 # the tree: make DAEMON_SRCS="daemon/base/sys.c" build/tests/unit/test_sys
 
-VERSION   := 0.1
+VERSION   := 0.2.0
 SOVERSION := 0
 
 PROFILE ?= release
@@ -132,7 +132,8 @@ FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZED_SRCS  := $(PROTO_SRCS) $(LIB_SRCS) $(TESTLIB_SRCS) \
 	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
 	$(addprefix client/,base/cli.c push/push.c request/git_messages.c \
-	update/stdin.c update/stdin_fields.c git/unquote.c)
+	update/stdin.c update/stdin_fields.c git/unquote.c \
+	base/child.c git/configfiles.c git/gitconfig.c)
 
 quote   = '$(subst ','\'',$(1))'
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -289,6 +290,10 @@ $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 # The one that needs the daemon's own.
 $(BUILD)/tests/helper/fill_journal: $(BUILD)/lib/libdaemon.a
 $(BUILD)/tests/helper/fill_journal: HELPER_LIBS = $(STORE_LIBS)
+
+# Static: the bench starts it with every process of git.
+$(BUILD)/tests/helper/launch_git: HELPER_LIBS = \
+	$(if $(SANITIZE),,-static-pie)
 
 # The peers; and what refd bench has, for the same loops.
 $(BENCH_BIN): $(BENCH_OBJS) $(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a

@@ -1,5 +1,5 @@
 /*
- * The questions: ping, query, status, stats, checkpoint. Each is one request to
+ * The questions: ping, query, stats, checkpoint. Each is one request to
  * the daemon. The exit status is 75 if the daemon is away, and 128 if it denies
  * the user.
  */
@@ -14,6 +14,32 @@
 #include "client/base/cli.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/json.h"
+
+static void print_hello(const struct refd_hello *hello, bool as_json)
+{
+	const char *state = refd_server_state_name(hello->state);
+	struct json j = { .to = stdout };
+
+	if (as_json) {
+		json_begin(&j, NULL, '{');
+		json_text(&j, "software", hello->software);
+		json_count(&j, "pid", hello->pid);
+		json_text(&j, "state", state);
+		if (hello->total > 0) {
+			json_count(&j, "done", hello->done);
+			json_count(&j, "total", hello->total);
+		}
+		json_end(&j, '}');
+	} else {
+		printf("%s pid %" PRIu64 " %s", hello->software, hello->pid,
+		    state);
+		if (hello->total > 0)
+			printf(" %" PRIu64 " of %" PRIu64, hello->done,
+			    hello->total);
+	}
+	putchar('\n');
+}
 
 static int run_ping(const struct command *c, int argc, char **argv)
 {
@@ -27,11 +53,7 @@ static int run_ping(const struct command *c, int argc, char **argv)
 	cli_parse(c, &q, argc, &argv);
 	r = question_connect(q.socket, q.wait_s * 1000);
 	hello = refd_hello(r);
-	printf("%s pid %" PRIu64 " %s", hello->software, hello->pid,
-	    refd_server_state_name(hello->state));
-	if (hello->total > 0)
-		printf(" %" PRIu64 " of %" PRIu64, hello->done, hello->total);
-	printf("\n");
+	print_hello(hello, q.json);
 	if (hello->state == REFD_SERVING) {
 		question_call(r, &req, QUESTION_MS, &ans);
 		refd_answer_done(&ans);
@@ -43,16 +65,28 @@ static int run_ping(const struct command *c, int argc, char **argv)
 }
 
 static const struct command_option ping_options[] = {
-	{ OPTION_NUMBER("wait", 0, "SECONDS", "wait until the daemon serves",
+	{ OPTION_NUMBER("wait", 0, "SECONDS",
+	    "wait until the daemon serves, for at most SECONDS",
 	    struct question, wait_s, 0, 24 * 3600) },
-	QUESTION_SOCKET, { 0 }
+	QUESTION_JSON, QUESTION_SOCKET, { 0 }
 };
 
-const struct command ping_command =
-    COMMAND("ping", "ask whether the daemon serves", ping_options, run_ping);
+const struct command ping_command = {
+	.name = "ping",
+	.summary = "ask whether the daemon serves",
+	.purpose =
+	    "Prints the name, process id and state of the daemon. The exit "
+	    "status is 0 if the daemon serves.",
+	.example = "refd ping --wait 30",
+	.outcome = "Waits for at most 30 seconds until the daemon serves.",
+	.manual = "refd(1)",
+	.options = ping_options,
+	.run = run_ping,
+};
 
 static int print_found(const struct refd_answer *ans, const char *id, bool json)
 {
+	struct json j = { .to = stdout };
 	const char *word = NULL;
 
 	switch (ans->kind) {
@@ -80,10 +114,15 @@ static int print_found(const struct refd_answer *ans, const char *id, bool json)
 	case REFD_ANSWER_RECORDS:
 		die("the daemon's answer is not one to this question");
 	}
-	if (json)
-		printf("{\"txn\":\"%s\",\"outcome\":\"%s\"}\n", id, word);
-	else
+	if (!json) {
 		printf("txn %s %s\n", id, word);
+		return EXIT_FAILED;
+	}
+	json_begin(&j, NULL, '{');
+	json_text(&j, "txn", id);
+	json_text(&j, "outcome", word);
+	json_end(&j, '}');
+	putchar('\n');
 	return EXIT_FAILED;
 }
 
@@ -111,89 +150,19 @@ const struct command query_command = {
 	.name = "query",
 	.summary = "print the outcome of a transaction",
 	.arguments = "<transaction id>",
+	.purpose = "Prints the outcome of a transaction, also after a lost "
+		   "connection or a restart of the daemon.",
+	.example = "refd query 0123456789abcdef0123456789abcdef",
+	.manual = "refd(1)",
 	.least = 1,
 	.options = question_json,
 	.run = run_query,
 };
 
-static void print_pairs(const struct refd_answer *ans)
-{
-	struct text t = { 0 };
-	size_t i;
-
-	for (i = 0; i < ans->nr_pairs; i++) {
-		if (strchr(ans->pairs[i].key, '.'))
-			continue;
-		text_addf(&t, "%s: ", ans->pairs[i].key);
-		text_add_visible(&t, ans->pairs[i].value);
-		text_addc(&t, '\n');
-	}
-	text_print(&t);
-}
-
-/* One line for each stalled stage. */
-static void print_stalls(const struct refd_answer *ans)
-{
-	struct text t = { 0 };
-	struct row row = { 0 };
-
-	while (row_next(ans, "stall", &row)) {
-		text_adds(&t, "stall: ");
-		text_add_visible(&t, row_value(&row, "text"));
-		text_addc(&t, '\n');
-	}
-	text_print(&t);
-}
-
-/* The last errors and warnings of the daemon's log, oldest first. */
-static void print_log(const struct refd_answer *ans)
-{
-	struct row rows[32], row = { 0 };
-	struct text t = { 0 };
-	size_t nr = 0;
-
-	while (
-	    nr < sizeof(rows) / sizeof(rows[0]) && row_next(ans, "log", &row))
-		rows[nr++] = row;
-	while (nr-- > 0) {
-		text_adds(&t, "log: ");
-		show_moment(&t, row_number(&rows[nr], "time_ms"));
-		text_addf(&t, " %s: ", row_value(&rows[nr], "level"));
-		text_add_visible(&t, row_value(&rows[nr], "text"));
-		text_addc(&t, '\n');
-	}
-	text_print(&t);
-}
-
-static int run_status(const struct command *c, int argc, char **argv)
-{
-	struct question q = { 0 };
-	struct refd_answer ans;
-	bool serves;
-
-	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
-	    QUESTION_MS, &ans);
-	if (q.json) {
-		output_json_pairs(ans.pairs, ans.nr_pairs);
-	} else {
-		print_pairs(&ans);
-		print_stalls(&ans);
-		print_log(&ans);
-	}
-	serves = !strcmp(rows_value(&ans, "state"),
-		     refd_server_state_name(REFD_SERVING)) &&
-	    strcmp(rows_value(&ans, "paused"), "yes") != 0;
-	refd_answer_done(&ans);
-	return serves ? EXIT_DONE : EXIT_AWAY;
-}
-
-const struct command status_command = COMMAND("status",
-    "print the state of the daemon", question_json, run_status);
-
 static int run_stats(const struct command *c, int argc, char **argv)
 {
 	struct question q = { 0 };
+	struct text t = { 0 };
 	struct refd_answer ans;
 	size_t i;
 
@@ -204,7 +173,8 @@ static int run_stats(const struct command *c, int argc, char **argv)
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else if (!q.prometheus)
-		print_pairs(&ans);
+		show_pairs(&t, &ans);
+	text_print(&t);
 	for (i = 0; q.prometheus && i < ans.nr_pairs; i++)
 		fputs(ans.pairs[i].value, stdout);
 	refd_answer_done(&ans);
@@ -212,13 +182,24 @@ static int run_stats(const struct command *c, int argc, char **argv)
 }
 
 static const struct command_option stats_options[] = { QUESTION_JSON,
-	{ OPTION_FLAG("prometheus", 0, "print Prometheus metrics",
-	      struct question, prometheus),
+	{ OPTION_FLAG("prometheus", 0,
+	      "print the counters as Prometheus metrics", struct question,
+	      prometheus),
 	    .excludes = 'f' },
 	QUESTION_SOCKET, { 0 } };
 
-const struct command stats_command =
-    COMMAND("stats", "print the daemon's counters", stats_options, run_stats);
+const struct command stats_command = {
+	.name = "stats",
+	.summary = "print the daemon's counters",
+	.purpose =
+	    "Prints the counters of the daemon since its start: updates, "
+	    "refusals, flushes and delays.",
+	.example = "refd stats --prometheus",
+	.outcome = "Prints the counters for a monitoring system.",
+	.manual = "refd-stats(1)",
+	.options = stats_options,
+	.run = run_stats,
+};
 
 /* Waits for as long as the disks take. */
 static int run_checkpoint(const struct command *c, int argc, char **argv)
@@ -229,9 +210,20 @@ static int run_checkpoint(const struct command *c, int argc, char **argv)
 	cli_parse(c, &q, argc, &argv);
 	question_ask(question_connect(q.socket, 0), REFD_VERB_CHECKPOINT, -1,
 	    &ans);
+	if (q.json)
+		output_json_pairs(ans.pairs, ans.nr_pairs);
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }
 
-const struct command checkpoint_command = COMMAND("checkpoint",
-    "write all refs to disk, before a copy", question_socket, run_checkpoint);
+const struct command checkpoint_command = {
+	.name = "checkpoint",
+	.summary = "write all refs to disk, before a copy",
+	.purpose = "Writes all acknowledged refs to the disks of their "
+		   "repositories, so that a copy of the repositories needs no "
+		   "replay of the journal.",
+	.example = "refd checkpoint",
+	.manual = "refd(1)",
+	.options = question_json,
+	.run = run_checkpoint,
+};

@@ -4,7 +4,7 @@
 
 #include "proto/lib/command.h"
 
-extern const struct command ping_command, query_command, status_command,
-    stats_command, checkpoint_command;
+extern const struct command ping_command, query_command, stats_command,
+    checkpoint_command;
 
 #endif

@@ -18,43 +18,92 @@
 #include "client/restore/restore.h"
 #include "client/update/update.h"
 #include "client/verify.h"
+#include "proto/lib/json.h"
+#include "proto/lib/nearest.h"
 
 static int run_help(const struct command *c, int argc, char **argv);
 
+struct version_options {
+	bool json;
+};
+
 static int run_version(const struct command *c, int argc, char **argv)
 {
-	(void)c;
-	(void)argc;
-	(void)argv;
-	puts("refd " REFD_VERSION);
+	struct version_options opt = { 0 };
+	struct json j = { .to = stdout };
+
+	cli_parse(c, &opt, argc, &argv);
+	if (opt.json) {
+		json_begin(&j, NULL, '{');
+		json_text(&j, "version", REFD_VERSION);
+		json_end(&j, '}');
+		putchar('\n');
+	} else {
+		puts("refd " REFD_VERSION);
+	}
 	return EXIT_DONE;
 }
 
-/* A command of another program: it parses its own options. */
-#define OTHER(name, summary, run)                                              \
-	(&(const struct command)COMMAND(name, summary, NULL, run))
+static const struct command_option no_options[] = { { 0 } };
+
+static const struct command version_command = {
+	.name = "version",
+	.summary = "print the version",
+	.purpose = "Prints the version of refd.",
+	.example = "refd version",
+	.manual = "refd(1)",
+	.options =
+	    (const struct command_option[]){
+		{ OPTION_FLAG("json", 0, "print JSON, for programs",
+		    struct version_options, json) },
+		{ 0 } },
+	.run = run_version,
+};
+
+static const struct command help_command = {
+	.name = "help",
+	.summary = "explain a command",
+	.arguments = "[<command>]",
+	.purpose = "Lists the commands, or explains a command and its options.",
+	.example = "refd help log",
+	.manual = "refd(1)",
+	.most = 1,
+	.options = no_options,
+	.run = run_help,
+};
+
+/* A command of another program, which parses the options. */
+#define OTHER(word, text, function)                                            \
+	(&(const struct command){ .name = (word),                              \
+	    .summary = (text),                                                 \
+	    .run = (function) })
 
 /* A heading of the list. */
 #define GROUP(title) (&(const struct command){ .summary = (title) })
 
 static const struct command *const commands[] = {
-	GROUP("Change refs"),
+	GROUP("Everyday use"),
 	&update_command,
-	&restore_command,
-	&hook_command,
-	&enable_command,
-	&disable_command,
-	GROUP("Ask the daemon"),
-	&ping_command,
-	&query_command,
 	&log_command,
-	&watch_command,
+	&restore_command,
+	GROUP("Watch the daemon"),
 	&status_command,
-	&stats_command,
 	&top_command,
+	&watch_command,
 	&slowlog_command,
 	&locks_command,
-	GROUP("Control the daemon"),
+	&stats_command,
+	&ping_command,
+	GROUP("Find and repair damage"),
+	&doctor_command,
+	&verify_command,
+	&query_command,
+	OTHER("recover", "replay the journal", program_admin),
+	OTHER("disown", "release a repository from a lost journal",
+	    program_admin),
+	GROUP("Administration"),
+	&enable_command,
+	&disable_command,
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("check-config", "check the daemon's configuration",
 	    program_admin),
@@ -62,18 +111,10 @@ static const struct command *const commands[] = {
 	&drain_command,
 	&resume_command,
 	&checkpoint_command,
-	OTHER("recover", "replay the journal", program_admin),
-	OTHER("disown", "release a repository from a lost journal",
-	    program_admin),
-	GROUP("Check and measure"),
-	&verify_command,
-	&doctor_command,
 	&bench_command,
-	OTHER("version", "print the version", run_version),
-	OTHER("help", "print this list", run_help),
-	OTHER("--version", NULL, run_version),
-	OTHER("--help", NULL, run_help),
-	OTHER("-h", NULL, run_help),
+	&hook_command,
+	&version_command,
+	&help_command,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -89,16 +130,56 @@ static void list_commands(FILE *to)
 		else if (commands[i]->summary)
 			fprintf(to, "    %-14s%s\n", commands[i]->name,
 			    commands[i]->summary);
-	fputs("\n'refd <command> -h' prints the options of a command. "
-	      "See also refd(1).\n",
+	fputs("\n'refd help <command>' explains a command. Manual: refd(1)\n",
 	    to);
+}
+
+static const struct command *find_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < NR_COMMANDS; i++)
+		if (commands[i]->name && !strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static int refuse_command(const char *word)
+{
+	const char *names[NR_COMMANDS];
+	char hint[160];
+	size_t i, nr = 0;
+
+	for (i = 0; i < NR_COMMANDS; i++)
+		if (commands[i]->name)
+			names[nr++] = commands[i]->name;
+	nearest_hint(word, strlen(word), "refd ", names, nr, hint,
+	    sizeof(hint));
+	say("'%s' is not a command%s", word,
+	    *hint ? hint : "; 'refd help' lists the commands");
+	return EXIT_USAGE;
+}
+
+static int run_command(const char *name, int argc, char **argv)
+{
+	const struct command *c = find_command(name);
+	int rc;
+
+	if (!c)
+		return refuse_command(name);
+	cli_start(c);
+	rc = c->run(c, argc, argv);
+	flush_output();
+	return rc;
 }
 
 static int run_help(const struct command *c, int argc, char **argv)
 {
-	(void)c;
-	(void)argc;
-	(void)argv;
+	static char option[] = "-h";
+
+	if (cli_parse(c, NULL, argc, &argv) == 1)
+		return run_command(argv[0], 2,
+		    (char *[]){ argv[0], option, NULL });
 	list_commands(stdout);
 	return EXIT_DONE;
 }
@@ -112,25 +193,23 @@ static const char *base_name(const char *path)
 
 int main(int argc, char **argv)
 {
-	size_t i;
-	int rc;
+	const char *name;
 
 	/* write(2) must report a closed pipe: a hook may end before it has read
 	 * everything. flush_output() handles standard output. */
 	signal(SIGPIPE, SIG_IGN);
-	if (argc > 0 && !strcmp(base_name(argv[0]), "proc-receive"))
+	if (argc > 0 && !strcmp(base_name(argv[0]), "proc-receive")) {
+		cli_start(&hook_command);
 		return hook_proc_receive();
+	}
 	if (argc < 2) {
 		list_commands(stderr);
 		return EXIT_USAGE;
 	}
-	for (i = 0; i < NR_COMMANDS; i++) {
-		if (!commands[i]->name || strcmp(argv[1], commands[i]->name))
-			continue;
-		rc = commands[i]->run(commands[i], argc - 1, argv + 1);
-		flush_output();
-		return rc;
-	}
-	say("'%s' is not a command; refd help lists them", argv[1]);
-	return EXIT_USAGE;
+	name = argv[1];
+	if (!strcmp(name, "-h") || !strcmp(name, "--help"))
+		name = "help";
+	if (!strcmp(name, "--version"))
+		name = "version";
+	return run_command(name, argc - 1, argv + 1);
 }

@@ -1,6 +1,7 @@
 #include "client/verify.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,12 @@
 /* The fields that refd-admin writes for each restored ref. */
 enum { REPO, REF, VALUE, FROM, FIELDS };
 
-/* Returns the exit status of refd-admin. */
+/* Returns the exit status of refd-admin. Control-C interrupts refd-admin alone,
+ * which then prints the findings so far. */
 static int run_admin(int argc, char **argv, FILE *restored)
 {
 	char **args = xcalloc((size_t)argc + 3, sizeof(*args));
+	void (*at_interrupt)(int) = signal(SIGINT, SIG_IGN);
 	int status;
 	pid_t pid;
 
@@ -27,11 +30,14 @@ static int run_admin(int argc, char **argv, FILE *restored)
 	pid = fork();
 	if (pid < 0)
 		die("fork: %s", strerror(errno));
-	if (!pid)
+	if (!pid) {
+		signal(SIGINT, at_interrupt);
 		_exit(program_admin(NULL, argc + 1, args));
+	}
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			die("waitpid: %s", strerror(errno));
+	signal(SIGINT, at_interrupt);
 	free(args[1]);
 	free(args);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

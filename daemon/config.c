@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/config_file.h"
 #include "daemon/config_keys.h"
+#include "proto/lib/config_file.h"
 
 #define FILE_MAX_BYTES (1024 * 1024)
 #define ROOT_SECTION   "root."
@@ -17,7 +17,7 @@ void config_init(struct config *cfg)
 {
 	*cfg = (struct config){
 		.ready_fd = -1,
-		.prepare_max_ms = 10,
+		.prepare_max_ms = 40,
 		.lock_wait_ms = 1000,
 		.deadline_ms = REFD_UPDATE_DEADLINE_MS,
 		.waiting_bytes_max = 4ULL * REFD_TXN_BYTES_MAX,
@@ -289,6 +289,11 @@ int config_read_file(struct config *cfg, const struct sys *sys,
 }
 
 /* ---- for people ---- */
+
+const char *config_value_key(const struct config_value *value)
+{
+	return value->key->name;
+}
 
 char *config_value_words(const struct config_value *value)
 {

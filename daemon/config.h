@@ -118,8 +118,10 @@ int config_set(struct config *cfg, enum config_source source, const char *name,
  * roots. */
 int config_finish(struct config *cfg, const struct sys *sys, char **why);
 
-/* ---- the values in force, for people ---- */
+/* ---- the values in force, as text ---- */
 
+/* The name of the key, as in refd.conf(5). */
+const char *config_value_key(const struct config_value *value);
 /* "key=value", with the section in git's form. NULL: out of memory. */
 char *config_value_words(const struct config_value *value);
 /* "default", "file /etc/refd/config:3", "environment REFD_SOCKET", "command

@@ -384,8 +384,8 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 		return -1;
 	if (cfg->nr_roots == 0)
 		return config_bad(why,
-		    "no root: name the directories whose "
-		    "repositories are to be served with --root or daemon.root");
+		    "no root: name the directories of the repositories "
+		    "by --root or daemon.root");
 	for (i = 0; i < cfg->nr_roots; i++)
 		if (resolve(&cfg->roots[i], sys, why) < 0)
 			return -1;

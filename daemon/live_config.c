@@ -28,11 +28,23 @@ static size_t connections_max(const struct config *cfg, rlim_t descriptors)
 	return descriptors / 2;
 }
 
+static enum refd_durability weakest(const struct config *cfg)
+{
+	enum refd_durability found = cfg->durability;
+	size_t i;
+
+	for (i = 0; i < cfg->nr_sections; i++)
+		if (cfg->sections[i].durability < found)
+			found = cfg->sections[i].durability;
+	return found;
+}
+
 void live_config_settings(const struct config *cfg, rlim_t descriptors,
     struct server_settings *settings)
 {
 	*settings = (struct server_settings){
 		.durability = cfg->durability,
+		.weakest = weakest(cfg),
 		.connections_max = connections_max(cfg, descriptors),
 		.peers = {
 			.uids = cfg->any_users.ids,

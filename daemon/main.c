@@ -92,6 +92,8 @@ static struct server *make_server(const struct config *cfg,
 		.sys = &sys_kernel,
 		.socket_path = cfg->socket_path,
 		.state_dir = cfg->state_dir,
+		.roots = (const char *const *)cfg->roots,
+		.nr_roots = cfg->nr_roots,
 		.metrics_path = cfg->metrics_path,
 		.metrics_fd = live->metrics_fd,
 		.admin_fd = live->admin_fd,
@@ -296,14 +298,14 @@ int main(int argc, char **argv)
 		status = run_daemon(&cfg, &p, argc, argv);
 		break;
 	case OPTIONS_HELP:
-		options_print_help(&options_daemon, stdout);
+		options_print_help(&options_daemon);
 		break;
 	case OPTIONS_VERSION:
 		printf("refd-daemon %s\n", REFD_VERSION);
 		break;
 	case OPTIONS_USAGE:
 		report_failed_start(&p, why);
-		options_print_help(&options_daemon, stderr);
+		options_print_usage(&options_daemon);
 		status = EX_USAGE;
 		break;
 	case OPTIONS_BAD:

@@ -1,37 +1,45 @@
 #include "daemon/options.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HELP_MAX 2048
 
 struct options {
 	const char *file, *socket, *state, *durability;
 	struct command_list roots;
 	int ready_fd; /* 0: none */
-	bool version, shows_origin;
+	bool version;
+	int form; /* enum options_form */
 };
 
 #define CONFIG_OPTIONS                                                         \
-	{ OPTION_STRING("config", 0, "FILE", "the configuration file",         \
-	    struct options, file) },                                           \
-	    { OPTION_STRING("socket", 0, "PATH", "daemon.socket",              \
-		struct options, socket) },                                     \
-	    { OPTION_STRING("state", 0, "DIR", "daemon.state", struct options, \
+	{ OPTION_STRING("config", 0, "FILE",                                   \
+	    "read only the configuration FILE", struct options, file) },       \
+	    { OPTION_STRING("socket", 0, "PATH",                               \
+		"the socket for clients (daemon.socket)", struct options,      \
+		socket) },                                                     \
+	    { OPTION_STRING("state", 0, "DIR",                                 \
+		"the directory of the journal (daemon.state)", struct options, \
 		state) },                                                      \
-	    { OPTION_LIST("root", 0, "DIR", "daemon.root", struct options,     \
-		roots) },                                                      \
-	    { OPTION_STRING("durability", 0, "MODE", "durability.mode",        \
+	    { OPTION_LIST("root", 0, "DIR",                                    \
+		"serve the repositories below DIR (daemon.root)",              \
+		struct options, roots) },                                      \
+	    { OPTION_STRING("durability", 0, "MODE",                           \
+		"none, periodic, journal, batch or fsync (durability.mode)",   \
 		struct options, durability) },                                 \
 	{                                                                      \
 		OPTION_NUMBER("ready-fd", 0, "N",                              \
-		    "descriptor to write to when the daemon serves",           \
+		    "write a line to the descriptor N when the daemon serves", \
 		    struct options, ready_fd, 3, INT_MAX)                      \
 	}
 
 const struct command options_daemon = {
 	.name = "daemon",
+	.purpose = "Runs the daemon in the foreground. Options override the "
+		   "environment and the configuration file.",
+	.example = "refd daemon --config /etc/refd/config",
+	.manual = "refd-daemon(8)",
 	.options = (const struct command_option[]){ CONFIG_OPTIONS,
 	    { OPTION_FLAG("version", 0, "print the version", struct options,
 		version) },
@@ -41,21 +49,39 @@ const struct command options_daemon = {
 const struct command options_check_config = {
 	.name = "check-config",
 	.arguments = "[<file>]",
+	.purpose =
+	    "Reads the configuration as the daemon would, and reports the "
+	    "first error. Changes nothing.",
+	.example = "refd check-config --show-origin",
+	.outcome = "Prints each value in force, and where it was set.",
+	.manual = "refd.conf(5)",
 	.most = 1,
 	.options =
 	    (const struct command_option[]){
-		{ OPTION_FLAG("show-origin", 0,
-		    "print each value and its origin", struct options,
-		    shows_origin) },
+		{ OPTION_SET("show-origin", 0,
+		      "print each value and the place that sets it",
+		      struct options, form, OPTIONS_ORIGINS),
+		    .excludes = 'f' },
+		{ OPTION_SET("json", 0, "print JSON, for programs",
+		      struct options, form, OPTIONS_JSON),
+		    .excludes = 'f' },
 		CONFIG_OPTIONS, { 0 } },
 };
 
-void options_print_help(const struct command *c, FILE *to)
+void options_print_help(const struct command *c)
 {
-	char help[HELP_MAX];
+	char help[COMMAND_HELP_MAX];
 
 	command_help(c, NULL, help, sizeof(help));
-	fputs(help, to);
+	fputs(help, stdout);
+}
+
+void options_print_usage(const struct command *c)
+{
+	char usage[COMMAND_HELP_MAX];
+
+	command_usage(c, usage, sizeof(usage));
+	fputs(usage, stderr);
 }
 
 static enum options_result parse(const struct command *c, struct options *o,
@@ -171,7 +197,7 @@ static enum options_result load(const struct options *o, struct config *cfg,
 }
 
 enum options_result options_load(const struct command *c, struct config *cfg,
-    const struct sys *sys, int argc, char **argv, bool *shows_origin,
+    const struct sys *sys, int argc, char **argv, enum options_form *form,
     char **why)
 {
 	struct options o;
@@ -182,8 +208,8 @@ enum options_result options_load(const struct command *c, struct config *cfg,
 	result = parse(c, &o, argc, argv, why);
 	if (result == OPTIONS_RUN)
 		result = load(&o, cfg, sys, why);
-	if (shows_origin != NULL)
-		*shows_origin = o.shows_origin;
+	if (form != NULL)
+		*form = (enum options_form)o.form;
 	command_list_done(&o.roots);
 	return result;
 }

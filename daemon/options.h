@@ -6,8 +6,6 @@
 #ifndef DAEMON_OPTIONS_H
 #define DAEMON_OPTIONS_H
 
-#include <stdio.h>
-
 #include "daemon/config.h"
 #include "proto/lib/command.h"
 
@@ -19,15 +17,26 @@ enum options_result {
 	OPTIONS_BAD      /* the file or a value is wrong: *WHY */
 };
 
-/* check-config has the option --show-origin and the argument <file>, too. */
+/* The output of check-config. */
+enum options_form {
+	OPTIONS_SENTENCE,
+	OPTIONS_ORIGINS, /* each value and its origin */
+	OPTIONS_JSON
+};
+
+/* check-config has further options for the form of its output, and the argument
+ * <file>. */
 extern const struct command options_daemon, options_check_config;
 
-void options_print_help(const struct command *c, FILE *to);
+/* To standard output. */
+void options_print_help(const struct command *c);
+/* To standard error. */
+void options_print_usage(const struct command *c);
 
-/* Fills in CFG and, unless NULL, *SHOWS_ORIGIN. The caller calls config_done()
+/* Fills in CFG and, unless NULL, *FORM. The caller calls config_done()
  * whatever the result. *WHY as in config.h. */
 enum options_result options_load(const struct command *c, struct config *cfg,
-    const struct sys *sys, int argc, char **argv, bool *shows_origin,
+    const struct sys *sys, int argc, char **argv, enum options_form *form,
     char **why);
 
 #endif

@@ -13,22 +13,6 @@
 #define RATE_WIDTH  10
 #define NAME_MIN    12
 
-/* Cuts the line that begins at BEGIN after COLUMNS columns. */
-static void end_line(struct text *t, size_t begin, size_t columns)
-{
-	size_t at = begin, seen = 0;
-
-	while (at < t->len) {
-		seen += ((unsigned char)t->data[at] & 0xc0) != 0x80;
-		if (seen > columns)
-			break;
-		at++;
-	}
-	if (at < t->len)
-		t->data[t->len = at] = '\0';
-	text_addc(t, '\n');
-}
-
 static void add_times(struct text *t, const struct refd_answer *ans,
     const char *what)
 {
@@ -42,6 +26,15 @@ static void add_times(struct text *t, const struct refd_answer *ans,
 		show_time(t, rows_number(ans, key));
 		free(key);
 	}
+}
+
+static enum colour state_colour(const struct refd_answer *ans)
+{
+	if (rows_number(ans, "flush_hangs_s") > 0)
+		return COLOUR_ERROR;
+	return strcmp(rows_value(ans, "state"), "serving") != 0 ?
+	    COLOUR_WARNING :
+	    COLOUR_OK;
 }
 
 static void add_head(struct text *t, const struct refd_answer *ans,
@@ -60,44 +53,46 @@ static void add_head(struct text *t, const struct refd_answer *ans,
 	}
 	text_adds(t, "up ");
 	show_span(t, rows_number(ans, "uptime_s"));
-	text_addf(t, ", %" PRIu64 " connections, over the last ",
-	    rows_number(ans, "connections"));
-	show_span(t, ms / 1000);
-	end_line(t, begin, columns);
+	text_addf(t, ", %" PRIu64 " connection%s",
+	    rows_number(ans, "connections"),
+	    rows_number(ans, "connections") == 1 ? "" : "s");
+	show_cut(t, begin, columns, state_colour(ans));
 
 	begin = t->len;
-	text_adds(t, "batches/s ");
+	text_adds(t, "last ");
+	show_span(t, ms / 1000);
+	text_adds(t, ": batches/s ");
 	show_rate(t, rows_number(ans, "batches"), ms);
 	text_adds(t, "  transactions/s ");
 	show_rate(t, rows_number(ans, "transactions"), ms);
 	text_adds(t, "  refs/s ");
 	show_rate(t, rows_number(ans, "refs"), ms);
-	end_line(t, begin, columns);
+	show_cut(t, begin, columns, COLOUR_HEADING);
 
 	begin = t->len;
 	text_addf(t,
-	    "batch      p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
+	    "batch       p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
 	    " transactions",
 	    rows_number(ans, "batch_txns_p50"),
 	    rows_number(ans, "batch_txns_p99"),
 	    rows_number(ans, "batch_txns_max"));
-	end_line(t, begin, columns);
+	show_cut(t, begin, columns, COLOUR_PLAIN);
 
 	begin = t->len;
 	text_adds(t, "flush      ");
 	add_times(t, ans, "flush_us");
-	end_line(t, begin, columns);
+	show_cut(t, begin, columns, COLOUR_PLAIN);
 	begin = t->len;
 	text_adds(t, "transaction");
 	add_times(t, ans, "total_us");
-	end_line(t, begin, columns);
+	show_cut(t, begin, columns, COLOUR_PLAIN);
 	begin = t->len;
 	text_addf(t,
 	    "queue: %" PRIu64 " waiting, %" PRIu64 " in batches, %" PRIu64
 	    " sessions prepared",
 	    rows_number(ans, "waiting"), rows_number(ans, "in_store"),
 	    rows_number(ans, "prepared"));
-	end_line(t, begin, columns);
+	show_cut(t, begin, columns, COLOUR_PLAIN);
 }
 
 static void add_rate(struct text *t, uint64_t nr, uint64_t ms)
@@ -171,14 +166,14 @@ static void add_busiest(struct text *t, const struct refd_answer *ans,
 	begin = t->len;
 	show_end(t, title, width);
 	text_addf(t, "%*s%*s", RATE_WIDTH, "TXN/S", RATE_WIDTH, "REFS/S");
-	end_line(t, begin, columns);
+	show_cut(t, begin, columns, COLOUR_HEADING);
 	while (lines-- > 0 && row_next(ans, kind, &row)) {
 		begin = t->len;
 		ms = row_number(&row, "span_ms");
 		add_name(t, kind, row_value(&row, "name"), width);
 		add_rate(t, row_number(&row, "transactions"), ms);
 		add_rate(t, row_number(&row, "refs"), ms);
-		end_line(t, begin, columns);
+		show_cut(t, begin, columns, COLOUR_PLAIN);
 	}
 }
 

@@ -16,6 +16,10 @@
 #include "client/request/question.h"
 #include "proto/lib/json.h"
 
+#define DETAIL_INDENT 4
+/* Columns of a row in front of the path. */
+#define ROW 29
+
 /* The report on one lock file. */
 struct lock {
 	const char *file;
@@ -112,61 +116,89 @@ static void look(struct lock *lock)
 
 /* ---- for people ---- */
 
-static void add_holder(struct text *t, const struct lock *lock)
+/* Sets *COLOUR to the colour of the line. */
+static void add_holder(struct text *t, const struct lock *lock,
+    enum colour *colour)
 {
-	text_adds(t, "    ");
+	*colour = COLOUR_PLAIN;
 	if (!lock->is_there) {
-		text_adds(t, "not there now, or not to be seen by this user\n");
+		text_adds(t, "not there now, or not to be seen by this user");
 		return;
 	}
-	show_span(t, lock->age_s);
-	text_adds(t, " old, ");
 	if (lock->held.ans)
 		text_adds(t, "held by a prepared session of process ");
 	else if (lock->pid_guessed)
 		text_adds(t, "perhaps of process ");
 	else if (lock->pid)
 		text_adds(t, "open in process ");
-	if (lock->pid)
+	if (lock->pid) {
 		holder_name(t, lock->pid);
-	else
-		text_adds(t,
-		    "open in no process that could be seen: it may be "
-		    "stale");
-	text_addc(t, '\n');
+		return;
+	}
+	text_adds(t, "open in no process that could be seen: it may be stale");
+	*colour = COLOUR_WARNING;
 }
 
-static void add_waits(struct text *t, const struct lock *lock)
+static void add_first(struct text *t, const struct lock *lock)
 {
-	if (!lock->nr_waits)
-		return;
-	text_addf(t, "    %zu wait%s, for ", lock->nr_waits,
-	    lock->nr_waits == 1 ? "s" : "");
-	show_time(t, lock->waited_ms * 1000);
-	text_adds(t, "; first: transaction ");
-	text_add_visible(t, row_value(&lock->waits, "txn"));
-	text_adds(t, " of ");
+	text_addf(t, "first waits: transaction %s of ",
+	    row_value(&lock->waits, "txn"));
 	show_user(t, row_number(&lock->waits, "uid"));
 	text_adds(t, ", process ");
 	holder_name(t, row_number(&lock->waits, "pid"));
-	text_addc(t, '\n');
+}
+
+/* A path that does not fit into the line has the next line. */
+static void print_row(const struct lock *lock)
+{
+	struct text age = { 0 }, waited = { 0 }, t = { 0 };
+	size_t columns = show_columns();
+	bool fits = !columns || ROW + strlen(lock->file) <= columns;
+
+	text_adds(&waited, lock->nr_waits ? "" : "-");
+	if (lock->nr_waits)
+		show_time(&waited, lock->waited_ms * 1000);
+	text_adds(&age, lock->is_there ? "" : "-");
+	if (lock->is_there)
+		show_age(&age, lock->age_s);
+	text_addf(&t, "%-8s  %7zu  %-8s%s", age.data, lock->nr_waits,
+	    waited.data, fits ? "  " : "\n");
+	colour_add(&t, COLOUR_REF, lock->file);
+	text_addc(&t, '\n');
+	text_print(&t);
+	text_done(&age);
+	text_done(&waited);
 }
 
 static void print_lock(const struct lock *lock)
 {
-	struct text t = { 0 };
+	struct text t = { 0 }, line = { 0 };
+	enum colour colour;
 
-	text_add_visible(&t, lock->file);
-	text_addc(&t, '\n');
-	add_holder(&t, lock);
-	add_waits(&t, lock);
+	print_row(lock);
+	add_holder(&line, lock, &colour);
+	show_lines(&t, colour, line.data, DETAIL_INDENT, show_columns());
+	text_clear(&line);
+	if (lock->nr_waits) {
+		add_first(&line, lock);
+		show_lines(&t, COLOUR_PLAIN, line.data, DETAIL_INDENT,
+		    show_columns());
+	}
+	text_done(&line);
 	text_print(&t);
+}
+
+static void print_heading(void)
+{
+	printf("%s%-8s  %7s  %-8s  %s%s\n", colour_begin(COLOUR_HEADING), "AGE",
+	    "WAITING", "LONGEST", "LOCK", colour_end(COLOUR_HEADING));
 }
 
 /* ---- for programs ---- */
 
-static void add_json(struct json *j, const struct lock *lock)
+static void print_json(const struct lock *lock)
 {
+	struct json json = { .to = stdout }, *j = &json;
 	struct text command = { 0 };
 
 	json_begin(j, NULL, '{');
@@ -184,11 +216,11 @@ static void add_json(struct json *j, const struct lock *lock)
 		text_done(&command);
 	}
 	json_end(j, '}');
+	putchar('\n');
 }
 
 static int run_locks(const struct command *c, int argc, char **argv)
 {
-	struct json j = { .to = stdout };
 	struct question q = { 0 };
 	struct refd_answer ans;
 	struct lock *locks;
@@ -198,23 +230,27 @@ static int run_locks(const struct command *c, int argc, char **argv)
 	question_ask(question_connect_admin(q.socket), REFD_VERB_LOCKS,
 	    QUESTION_MS, &ans);
 	locks = collect(&ans, &nr);
-	if (q.json)
-		json_begin(&j, NULL, '[');
+	if (nr > 0 && !q.json)
+		print_heading();
 	for (i = 0; i < nr; i++) {
 		look(&locks[i]);
 		if (q.json)
-			add_json(&j, &locks[i]);
+			print_json(&locks[i]);
 		else
 			print_lock(&locks[i]);
-	}
-	if (q.json) {
-		json_end(&j, ']');
-		putchar('\n');
 	}
 	free(locks);
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }
 
-const struct command locks_command = COMMAND("locks",
-    "list waits for locks, and the holders", question_json, run_locks);
+const struct command locks_command = {
+	.name = "locks",
+	.summary = "list waits for locks, and the holders",
+	.purpose = "Lists the locks of refs that updates wait for, with their "
+		   "holders and the waiting clients.",
+	.example = "refd locks",
+	.manual = "refd-locks(1)",
+	.options = question_shown,
+	.run = run_locks,
+};

@@ -2,8 +2,11 @@
 
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 void show_time(struct text *t, uint64_t us)
 {
@@ -37,6 +40,18 @@ void show_span(struct text *t, uint64_t seconds)
 		text_addf(t, "%" PRIu64 " s", rest);
 }
 
+void show_age(struct text *t, uint64_t seconds)
+{
+	if (seconds < 120)
+		text_addf(t, "%" PRIu64 " s", seconds);
+	else if (seconds < 120 * 60)
+		text_addf(t, "%" PRIu64 " min", seconds / 60);
+	else if (seconds < 86400)
+		text_addf(t, "%" PRIu64 " h", seconds / 3600);
+	else
+		show_count(t, seconds / 86400, "day", "days");
+}
+
 void show_moment(struct text *t, uint64_t ms)
 {
 	time_t seconds = (time_t)(ms / 1000);
@@ -46,6 +61,21 @@ void show_moment(struct text *t, uint64_t ms)
 	if (gmtime_r(&seconds, &tm))
 		strftime(buf, sizeof(buf), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	text_adds(t, buf);
+}
+
+void show_when(struct text *t, uint64_t ms, uint64_t now_ms)
+{
+	if (!isatty(STDOUT_FILENO)) {
+		show_moment(t, ms);
+		return;
+	}
+	show_age(t, now_ms > ms ? (now_ms - ms) / 1000 : 0);
+	text_adds(t, " ago");
+}
+
+int show_when_width(void)
+{
+	return isatty(STDOUT_FILENO) ? 11 : 20;
 }
 
 static bool continues(char c)
@@ -88,4 +118,94 @@ void show_rate(struct text *t, uint64_t nr, uint64_t ms)
 	uint64_t tenths = ms ? nr * 10000 / ms : 0;
 
 	text_addf(t, "%" PRIu64 ".%" PRIu64, tenths / 10, tenths % 10);
+}
+
+static void add_grouped(struct text *t, uint64_t nr)
+{
+	if (nr >= 1000) {
+		add_grouped(t, nr / 1000);
+		text_addf(t, ",%03" PRIu64, nr % 1000);
+	} else {
+		text_addf(t, "%" PRIu64, nr);
+	}
+}
+
+void show_count(struct text *t, uint64_t nr, const char *one, const char *many)
+{
+	add_grouped(t, nr);
+	text_addf(t, " %s", nr == 1 ? one : many);
+}
+
+void show_pairs(struct text *t, const struct refd_answer *ans)
+{
+	size_t i;
+
+	for (i = 0; i < ans->nr_pairs; i++) {
+		if (strchr(ans->pairs[i].key, '.'))
+			continue;
+		text_addf(t, "%s: ", ans->pairs[i].key);
+		text_add_visible(t, ans->pairs[i].value);
+		text_addc(t, '\n');
+	}
+}
+
+void show_cut(struct text *t, size_t begin, size_t columns, enum colour colour)
+{
+	size_t at = begin, seen = 0;
+	char *line;
+
+	while (at < t->len) {
+		seen += !continues(t->data[at]);
+		if (columns && seen > columns)
+			break;
+		at++;
+	}
+	if (at < t->len)
+		t->data[t->len = at] = '\0';
+	line = xstrdup(t->data + begin);
+	t->len = begin;
+	colour_add(t, colour, line);
+	text_addc(t, '\n');
+	free(line);
+}
+
+/* The bytes of S that fit into COLUMNS columns, up to the end of a word. At
+ * least one word. */
+static size_t line_len(const char *s, size_t columns)
+{
+	size_t len, end = 0, seen = 0;
+
+	for (len = 0; s[len]; len++) {
+		if (s[len] == ' ')
+			end = len;
+		seen += !continues(s[len]);
+		if (seen > columns && end)
+			return end;
+	}
+	return len;
+}
+
+void show_lines(struct text *t, enum colour colour, const char *s,
+    size_t indent, size_t columns)
+{
+	size_t room = columns > indent ? columns - indent : 1, len;
+	struct text all = { 0 };
+	const char *at;
+
+	text_adds(&all, "");
+	text_add_visible(&all, s);
+	for (at = all.data; *at; at += len + strspn(at + len, " ")) {
+		len = columns ? line_len(at, room) : strlen(at);
+		text_addf(t, "%*s%s", (int)indent, "", colour_begin(colour));
+		text_add(t, at, len);
+		text_addf(t, "%s\n", colour_end(colour));
+	}
+	text_done(&all);
+}
+
+size_t show_columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }

@@ -1,6 +1,7 @@
 /* refd slowlog: the latest slow transactions, and the cause of each delay. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "client/admin/admin.h"
 #include "client/admin/rows.h"
@@ -9,48 +10,82 @@
 #include "client/request/output.h"
 #include "client/request/question.h"
 
-static void add_split(struct text *t, const struct row *row)
-{
-	static const char *const parts[] = { "admit", "barrier", "queue",
-		"lock", "flush", "publish", "reply" };
-	char key[32];
-	size_t i;
+#define STAGES        7
+#define DETAIL_INDENT 4
 
-	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		snprintf(key, sizeof(key), "%s_us", parts[i]);
-		text_addf(t, "%s%s ", i ? ", " : "    ", parts[i]);
-		show_time(t, row_number(row, key));
-	}
-	text_addc(t, '\n');
+static const char *const stages[STAGES] = { "admit", "barrier", "queue", "lock",
+	"flush", "publish", "reply" };
+
+static uint64_t stage_us(const struct row *row, size_t stage)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s_us", stages[stage]);
+	return row_number(row, key);
 }
 
-static void print_slow(const struct row *row)
+static void add_slowest(struct text *t, const struct row *row)
 {
-	uint64_t refs = row_number(row, "refs");
+	size_t i, slowest = 0;
+
+	for (i = 1; i < STAGES; i++)
+		if (stage_us(row, i) > stage_us(row, slowest))
+			slowest = i;
+	text_addf(t, "%s ", stages[slowest]);
+	show_time(t, stage_us(row, slowest));
+}
+
+static void print_heading(void)
+{
 	struct text t = { 0 };
 
-	show_moment(&t, row_number(row, "time_ms"));
-	text_addc(&t, ' ');
-	show_time(&t, row_number(row, "total_us"));
-	text_addc(&t, ' ');
-	text_add_visible(&t, row_value(row, "outcome"));
-	text_addf(&t, " %" PRIu64 " ref%s ", refs, refs == 1 ? "" : "s");
-	text_add_visible(&t, row_value(row, "repo"));
-	text_addc(&t, ' ');
-	text_add_visible(&t, row_value(row, "ref"));
-	text_adds(&t, refs > 1 ? " ...\n" : "\n");
-	add_split(&t, row);
-	text_adds(&t, "    txn ");
-	text_add_visible(&t, row_value(row, "txn"));
-	text_adds(&t, " user ");
-	show_user(&t, row_number(row, "uid"));
-	text_addf(&t, " pid %" PRIu64, row_number(row, "pid"));
-	if (*row_value(row, "sid")) {
-		text_adds(&t, " sid ");
-		text_add_visible(&t, row_value(row, "sid"));
-	}
-	text_addc(&t, '\n');
+	text_addf(&t, "%-*s  %-8s  %-16s  %-9s  %6s  %s", show_when_width(),
+	    "WHEN", "TIME", "SLOWEST STAGE", "RESULT", "REFS", "USER");
+	show_cut(&t, 0, show_columns(), COLOUR_HEADING);
 	text_print(&t);
+}
+
+static void print_row(const struct row *row, uint64_t now_ms)
+{
+	struct text when = { 0 }, total = { 0 }, slowest = { 0 }, t = { 0 };
+
+	show_when(&when, row_number(row, "time_ms"), now_ms);
+	show_time(&total, row_number(row, "total_us"));
+	add_slowest(&slowest, row);
+	text_addf(&t, "%-*s  %-8s  %-16s  %-9s  %6" PRIu64 "  ",
+	    show_when_width(), when.data, total.data, slowest.data,
+	    row_value(row, "outcome"), row_number(row, "refs"));
+	show_user(&t, row_number(row, "uid"));
+	show_cut(&t, 0, show_columns(), COLOUR_PLAIN);
+	text_print(&t);
+	text_done(&when);
+	text_done(&total);
+	text_done(&slowest);
+}
+
+/* The refs, the other stages and the ids, below the row. */
+static void print_details(const struct row *row)
+{
+	size_t i, columns = show_columns();
+	struct text t = { 0 }, line = { 0 };
+
+	text_addf(&line, "%s %s%s", row_value(row, "repo"),
+	    row_value(row, "ref"), row_number(row, "refs") > 1 ? " ..." : "");
+	show_lines(&t, COLOUR_PLAIN, line.data, DETAIL_INDENT, columns);
+	text_clear(&line);
+	for (i = 0; i < STAGES; i++) {
+		text_addf(&line, "%s%s ", i ? ", " : "", stages[i]);
+		show_time(&line, stage_us(row, i));
+	}
+	show_lines(&t, COLOUR_DIM, line.data, DETAIL_INDENT, columns);
+	text_clear(&line);
+	text_addf(&line, "txn %s pid %" PRIu64, row_value(row, "txn"),
+	    row_number(row, "pid"));
+	if (*row_value(row, "sid"))
+		text_addf(&line, " sid %s", row_value(row, "sid"));
+	show_lines(&t, COLOUR_DIM, line.data, DETAIL_INDENT, columns);
+	text_print(&t);
+	text_done(&line);
 }
 
 static int run_slowlog(const struct command *c, int argc, char **argv)
@@ -58,17 +93,31 @@ static int run_slowlog(const struct command *c, int argc, char **argv)
 	struct question q = { 0 };
 	struct row row = { 0 };
 	struct refd_answer ans;
+	size_t nr = 0;
 
 	cli_parse(c, &q, argc, &argv);
 	question_ask(question_connect_admin(q.socket), REFD_VERB_SLOW,
 	    QUESTION_MS, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
-	while (!q.json && row_next(&ans, "slow", &row))
-		print_slow(&row);
+	while (!q.json && row_next(&ans, "slow", &row)) {
+		if (nr++ == 0)
+			print_heading();
+		print_row(&row, (uint64_t)time(NULL) * 1000);
+		print_details(&row);
+	}
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }
 
-const struct command slowlog_command = COMMAND("slowlog",
-    "list slow transactions and their delays", question_json, run_slowlog);
+const struct command slowlog_command = {
+	.name = "slowlog",
+	.summary = "list slow transactions and their delays",
+	.purpose =
+	    "Lists the last transactions that took longer than daemon.slowLog, "
+	    "with the time of each stage.",
+	.example = "refd slowlog",
+	.manual = "refd-slowlog(1)",
+	.options = question_shown,
+	.run = run_slowlog,
+};

@@ -14,6 +14,7 @@
 
 #include "client/admin/admin.h"
 #include "client/admin/frame.h"
+#include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
 #include "client/request/output.h"
@@ -119,6 +120,7 @@ static bool draw(const struct text *frame)
 static void fill(struct refd *r, struct text *frame)
 {
 	struct refd_request req = { .verb = REFD_VERB_TOP };
+	struct text why = { 0 };
 	struct refd_answer ans;
 	size_t lines, columns;
 	int err;
@@ -126,15 +128,16 @@ static void fill(struct refd *r, struct text *frame)
 	screen_size(&lines, &columns);
 	err = refd_call(r, &req, QUESTION_MS, &ans);
 	if (err < 0) {
-		text_addf(frame, "refd is away: %.*s\n",
-		    (int)(columns > 20 ? columns - 20 : 0), refd_error(r));
+		text_addf(&why, "refd is away: %s", refd_error(r));
+		show_lines(frame, COLOUR_ERROR, why.data, 0, columns);
+		text_done(&why);
 		return;
 	}
 	if (ans.kind == REFD_ANSWER_PAIRS)
 		frame_render(&ans, lines, columns, frame);
 	else
-		text_addf(frame, "refd: %s\n",
-		    ans.text ? ans.text : "that is no answer");
+		show_lines(frame, COLOUR_ERROR,
+		    ans.text ? ans.text : "that is no answer", 0, columns);
 	refd_answer_done(&ans);
 }
 
@@ -202,12 +205,24 @@ static int run_top(const struct command *c, int argc, char **argv)
 }
 
 static const struct command_option top_options[] = {
-	{ OPTION_FLAG("once", 0, "print one frame", struct question, once) },
-	QUESTION_JSON,
-	{ OPTION_NUMBER("interval", 0, "SECONDS", "time between frames (1)",
-	    struct question, interval_s, 1, 24 * 3600) },
+	{ OPTION_FLAG("once", 0, "print one screen and end", struct question,
+	    once) },
+	QUESTION_JSON, COLOUR_OPTION,
+	{ OPTION_NUMBER("interval", 0, "SECONDS",
+	    "refresh the screen every SECONDS (1)", struct question, interval_s,
+	    1, 24 * 3600) },
 	QUESTION_SOCKET, { 0 }
 };
 
-const struct command top_command = COMMAND("top",
-    "show the busiest repositories and users", top_options, run_top);
+const struct command top_command = {
+	.name = "top",
+	.summary = "show the busiest repositories and users",
+	.purpose =
+	    "Shows the busiest repositories and users on a screen that is "
+	    "refreshed. The key q ends the command.",
+	.example = "refd top --once",
+	.outcome = "Prints one screen and ends.",
+	.manual = "refd-top(1)",
+	.options = top_options,
+	.run = run_top,
+};

@@ -20,6 +20,7 @@ struct launch {
 	const char *dir;  /* NULL: the current directory */
 	char *const *env; /* NULL: the environment of this process */
 	bool has_group;   /* a process group of its own */
+	bool has_session; /* a session of its own, without a terminal */
 	bool is_hook;     /* may be a script without "#!" */
 };
 
@@ -40,13 +41,15 @@ static char **copy_arguments(const char *const argv[], const char *first)
 }
 
 /* This process ignores SIGPIPE. The child gets the default action again. */
-static void init_attributes(posix_spawnattr_t *attr, bool has_group)
+static void init_attributes(posix_spawnattr_t *attr, const struct launch *l)
 {
 	short flags = POSIX_SPAWN_SETSIGDEF;
 	sigset_t set;
 
-	if (has_group)
+	if (l->has_group)
 		flags |= POSIX_SPAWN_SETPGROUP;
+	if (l->has_session)
+		flags |= POSIX_SPAWN_SETSID;
 	sigemptyset(&set);
 	sigaddset(&set, SIGPIPE);
 	if (posix_spawnattr_init(attr) ||
@@ -55,8 +58,34 @@ static void init_attributes(posix_spawnattr_t *attr, bool has_group)
 		die("out of memory");
 }
 
+/* Root may act as the owner of a repository for a while, and has the way back
+ * as the saved user. The child has no way back. */
+static bool acts_as_another(void)
+{
+	uid_t real, effective, saved;
+
+	return getresuid(&real, &effective, &saved) == 0 && saved != effective;
+}
+
+/* git does not start in a directory that is closed to its user. Root, acting as
+ * the owner, may stand in such a directory. Every other child stays in the
+ * directory of this process: a hook depends on the directory. */
+static const char *open_directory(void)
+{
+	char *here;
+	bool may;
+
+	if (!acts_as_another())
+		return NULL;
+	here = getcwd(NULL, 0);
+	may = here && faccessat(AT_FDCWD, here, X_OK, AT_EACCESS) == 0;
+	free(here);
+	return may ? NULL : "/";
+}
+
 static int init_actions(posix_spawn_file_actions_t *fa, const struct launch *l)
 {
+	const char *dir = l->dir ? l->dir : open_directory();
 	int err;
 
 	if (l->in < 0)
@@ -68,8 +97,8 @@ static int init_actions(posix_spawn_file_actions_t *fa, const struct launch *l)
 		err = posix_spawn_file_actions_adddup2(fa, l->out, 1);
 	if (!err && l->err >= 0)
 		err = posix_spawn_file_actions_adddup2(fa, l->err, 2);
-	if (!err && l->dir)
-		err = posix_spawn_file_actions_addchdir_np(fa, l->dir);
+	if (!err && dir)
+		err = posix_spawn_file_actions_addchdir_np(fa, dir);
 	return err;
 }
 
@@ -82,7 +111,7 @@ static int launch(pid_t *pid, const struct launch *l)
 	posix_spawnattr_t attr;
 	int err;
 
-	init_attributes(&attr, l->has_group);
+	init_attributes(&attr, l);
 	if (posix_spawn_file_actions_init(&fa))
 		die("out of memory");
 	err = init_actions(&fa, l);
@@ -99,19 +128,25 @@ static int launch(pid_t *pid, const struct launch *l)
 	return err;
 }
 
+static pid_t start_as(const struct launch *l)
+{
+	pid_t pid;
+	int err = launch(&pid, l);
+
+	if (err)
+		die("cannot run %s: %s", l->argv[0], strerror(err));
+	return pid;
+}
+
 /* As struct launch has IN, OUT and ERR_FD. */
 static pid_t start(const char *const argv[], int in, int out, int err_fd)
 {
 	struct launch l = { .argv = argv, .in = in, .out = out, .err = err_fd };
-	pid_t pid;
-	int err = launch(&pid, &l);
 
-	if (err)
-		die("cannot run %s: %s", argv[0], strerror(err));
-	return pid;
+	return start_as(&l);
 }
 
-static int wait_for(pid_t pid)
+int child_wait(pid_t pid)
 {
 	int status;
 
@@ -125,7 +160,7 @@ static int wait_for(pid_t pid)
 /* Reports a signal that killed the child, in git's words. */
 static int wait_and_tell(pid_t pid, const char *name)
 {
-	int status = wait_for(pid), signal = status - 128;
+	int status = child_wait(pid), signal = status - 128;
 
 	if (signal > 0 && signal != SIGINT && signal != SIGQUIT &&
 	    signal != SIGPIPE && signal < NSIG)
@@ -142,7 +177,30 @@ static void make_pipe(int ends[2])
 int child_run(const char *const argv[])
 {
 	fflush(stdout);
-	return wait_for(start(argv, -1, -1, -1));
+	return child_wait(start(argv, -1, -1, -1));
+}
+
+int child_feed(const char *const argv[], pid_t *pid, int *to)
+{
+	struct launch l = { .argv = argv, .out = -1, .err = -1 };
+	int ends[2], err;
+
+	fflush(stdout);
+	make_pipe(ends);
+	l.in = ends[0];
+	err = launch(pid, &l);
+	close(ends[0]);
+	if (err)
+		close(ends[1]);
+	else
+		*to = ends[1];
+	return err;
+}
+
+static void set_nonblocking(int fd)
+{
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+		die("cannot set up a pipe: %s", strerror(errno));
 }
 
 static int open_null(void)
@@ -158,7 +216,7 @@ int child_status(const char *const argv[])
 {
 	int null = open_null(), status;
 
-	status = wait_for(start(argv, -1, null, null));
+	status = child_wait(start(argv, -1, null, null));
 	close(null);
 	return status;
 }
@@ -180,7 +238,7 @@ static int capture(const char *const argv[], struct text *out, int err_fd)
 	close(ends[0]);
 	if (err < 0)
 		die("cannot read from %s: %s", argv[0], strerror(-err));
-	return wait_for(pid);
+	return child_wait(pid);
 }
 
 int child_capture(const char *const argv[], struct text *out)
@@ -194,6 +252,44 @@ static int64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* ---- a child of another user ---- */
+
+/* The owner of a repository can trace a child that root starts as the owner. So
+ * such a child must not have root's terminal, which would take the owner's
+ * input for root's. */
+
+/* The end of a traced child is not visible until the tracer has seen the end.
+ */
+#define END_MS 5000
+
+/* Does not reap the child. */
+static bool ends_within(pid_t pid, int ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int64_t end = now_ms() + ms;
+	siginfo_t info = { 0 };
+
+	while (
+	    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    !info.si_pid && now_ms() < end)
+		nanosleep(&pause, NULL);
+	return info.si_pid == pid;
+}
+
+/* The messages in the pipe FD, which the child may still have open. */
+static void relay(const char *name, int fd)
+{
+	char said[2048];
+	ssize_t n;
+
+	set_nonblocking(fd);
+	n = read(fd, said, sizeof(said) - 1);
+	if (n > 0)
+		say_error("%s: %.*s", name, (int)n - (said[n - 1] == '\n'),
+		    said);
+	close(fd);
 }
 
 /* Up to the end of the output. */
@@ -217,24 +313,45 @@ static bool read_within(int fd, struct text *out, int seconds, size_t max)
 	return false;
 }
 
+static int capture_within(const struct launch *l, int out_end, struct text *out,
+    int seconds, size_t max)
+{
+	pid_t pid = start_as(l);
+	bool is_done;
+
+	close(l->out);
+	is_done = read_within(out_end, out, seconds, max) &&
+	    (!l->has_session || ends_within(pid, END_MS));
+	if (is_done)
+		return child_wait(pid);
+	kill(pid, SIGKILL);
+	if (!l->has_session || ends_within(pid, END_MS))
+		child_wait(pid);
+	return 128 + SIGKILL;
+}
+
 int child_capture_within(const char *const argv[], struct text *out,
     int seconds, size_t max)
 {
-	int ends[2], status;
-	bool is_done;
-	pid_t pid;
+	struct launch l = { .argv = argv, .in = -1, .err = -1 };
+	int ends[2], errs[2], status;
 
+	l.has_session = acts_as_another();
 	make_pipe(ends);
-	pid = start(argv, -1, ends[1], -1);
-	close(ends[1]);
-	is_done = read_within(ends[0], out, seconds, max);
+	l.out = ends[1];
+	if (l.has_session) {
+		make_pipe(errs);
+		l.err = errs[1];
+	}
+	status = capture_within(&l, ends[0], out, seconds, max);
 	close(ends[0]);
-	if (!is_done)
-		kill(pid, SIGKILL);
-	status = wait_for(pid);
-	if (!is_done)
+	if (l.has_session) {
+		close(errs[1]);
+		relay(argv[0], errs[0]);
+	}
+	if (status == 128 + SIGKILL)
 		say_error("%s took too long, or printed too much", argv[0]);
-	return is_done ? status : 128 + SIGKILL;
+	return status;
 }
 
 int child_capture_quiet(const char *const argv[], struct text *out)
@@ -278,12 +395,6 @@ int child_hook(const char *const argv[], const char *dir, char *const env[],
 	}
 	close(ends[1]);
 	return wait_and_tell(pid, argv[0]);
-}
-
-static void set_nonblocking(int fd)
-{
-	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
-		die("cannot set up a pipe: %s", strerror(errno));
 }
 
 bool partner_start(struct partner *d, const char *path)
@@ -355,6 +466,6 @@ void coprocess_stop(struct coprocess *co)
 		return;
 	fclose(co->to);
 	fclose(co->from);
-	wait_for(co->pid);
+	child_wait(co->pid);
 	memset(co, 0, sizeof(*co));
 }

@@ -20,11 +20,17 @@ bool child_succeeds(const char *const argv[]);
 /* As child_run(); appends the standard output to OUT. */
 int child_capture(const char *const argv[], struct text *out);
 /* The same. A child that runs longer than SECONDS, or prints more than MAX
- * bytes, is killed, and a message is printed. */
+ * bytes, is killed, and a message is printed. If root acts as another user, the
+ * child has no terminal: the other user can take control of the child. */
 int child_capture_within(const char *const argv[], struct text *out,
     int seconds, size_t max);
 /* As child_capture(), without the messages of the child. */
 int child_capture_quiet(const char *const argv[], struct text *out);
+
+/* Starts a child that reads from the pipe *TO. 0 or an errno. */
+int child_feed(const char *const argv[], pid_t *pid, int *to);
+/* The result is as of child_run(). */
+int child_wait(pid_t pid);
 
 /*
  * Runs a hook in the directory DIR, with the environment ENV and the standard

@@ -11,10 +11,30 @@
 #include <unistd.h>
 
 #include "proto/lib/array.h"
+#include "proto/lib/progress.h"
 #include "proto/lib/utf8.h"
 
+static bool is_like_git;
+
+void cli_start(const struct command *c)
+{
+	is_like_git = c->is_like_git;
+}
+
+static const char *prefix_of(enum cli_kind kind)
+{
+	static const char *const of_git[] = { [CLI_NOTE] = "refd: ",
+		[CLI_WARNING] = "warning: ",
+		[CLI_ERROR] = "error: ",
+		[CLI_FATAL] = "fatal: " };
+
+	if (is_like_git)
+		return of_git[kind];
+	return kind == CLI_WARNING ? "refd: warning: " : "refd: ";
+}
+
 static void PRINTF_LIKE(2, 0)
-    speak(const char *prefix, const char *fmt, va_list ap)
+    speak(enum cli_kind kind, const char *fmt, va_list ap)
 {
 	char line[4096], *at;
 
@@ -26,15 +46,17 @@ static void PRINTF_LIKE(2, 0)
 		else if (utf8_control(at) && *at != '\t' && *at != '\n')
 			*at = '?';
 	fflush(stdout);
-	fprintf(stderr, "%s: %s\n", prefix, line);
+	/* A text for both kinds of commands may name refd itself. */
+	fprintf(stderr, "%s%s\n", prefix_of(kind),
+	    !is_like_git && has_prefix(line, "refd: ") ? line + 6 : line);
 }
 
-void cli_say(const char *prefix, const char *fmt, ...)
+void cli_say(enum cli_kind kind, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	speak(prefix, fmt, ap);
+	speak(kind, fmt, ap);
 	va_end(ap);
 }
 
@@ -43,7 +65,7 @@ void die_with(int code, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	speak(code == EXIT_FATAL ? "fatal" : "error", fmt, ap);
+	speak(code == EXIT_FATAL ? CLI_FATAL : CLI_ERROR, fmt, ap);
 	va_end(ap);
 	exit(code);
 }
@@ -74,25 +96,27 @@ void flush_output(void)
 	die("cannot write to standard output: %s", strerror(errno));
 }
 
-void cli_help(const struct command *c, FILE *to, int status)
+void cli_usage_exit(const struct command *c)
 {
-	char help[HELP_MAX];
+	char usage[COMMAND_HELP_MAX];
 
-	command_help(c, NULL, help, sizeof(help));
-	fputs(help, to);
-	flush_output();
-	exit(status);
+	command_usage(c, usage, sizeof(usage));
+	fputs(usage, stderr);
+	exit(EXIT_USAGE);
 }
 
 int cli_parse(const struct command *c, void *values, int argc, char ***argv)
 {
-	char why[COMMAND_WHY_MAX];
+	char why[COMMAND_WHY_MAX], help[COMMAND_HELP_MAX];
 
 	switch (command_parse(c, values, &argc, argv, why)) {
 	case COMMAND_OK:
 		break;
 	case COMMAND_HELPS:
-		cli_help(c, stdout, EXIT_DONE);
+		command_help(c, NULL, help, sizeof(help));
+		fputs(help, stdout);
+		flush_output();
+		exit(EXIT_DONE);
 	case COMMAND_WRONG:
 		cli_usage(c, "%s", why);
 	case COMMAND_BAD_VALUE:
@@ -251,23 +275,44 @@ int text_read(struct text *t, int fd, size_t max)
 /* A link of a hostile repository may lead to a device without an end. */
 #define DEVICE_BYTES (1 << 20)
 
-int text_read_file(struct text *t, const char *path)
+/* 0: the limit for KIND, the type of the file; a file of that type is not
+ * read. */
+static size_t limit_of(mode_t kind, size_t regular, size_t device)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (S_ISREG(kind))
+		return regular;
+	return S_ISFIFO(kind) ? 0 : device;
+}
+
+static int read_limited(struct text *t, const char *path, int flags,
+    size_t regular, size_t device)
+{
+	int fd =
+	    open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
 	struct stat st;
+	size_t max;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st))
+	if (fstat(fd, &st)) {
 		err = -errno;
-	else if (S_ISFIFO(st.st_mode))
-		err = -EINVAL;
-	else
-		err = text_read(t, fd,
-		    S_ISREG(st.st_mode) ? SIZE_MAX : DEVICE_BYTES);
+	} else {
+		max = limit_of(st.st_mode, regular, device);
+		err = max ? text_read(t, fd, max) : -EINVAL;
+	}
 	close(fd);
 	return err;
+}
+
+int text_read_file(struct text *t, const char *path)
+{
+	return read_limited(t, path, 0, SIZE_MAX, DEVICE_BYTES);
+}
+
+int text_read_regular(struct text *t, const char *path, size_t max)
+{
+	return read_limited(t, path, geteuid() == 0 ? O_NOFOLLOW : 0, max, 0);
 }
 
 bool parse_number(const char *s, uint64_t max, uint64_t *number)

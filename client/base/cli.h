@@ -26,13 +26,23 @@ enum {
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* Write a line "PREFIX: ..." to standard error; control bytes become "?". The
- * program goes on after say_fatal(), too. */
-void cli_say(const char *prefix, const char *fmt, ...) PRINTF_LIKE(2, 3);
-#define say_fatal(...)   cli_say("fatal", __VA_ARGS__)
-#define say_error(...)   cli_say("error", __VA_ARGS__)
-#define say_warning(...) cli_say("warning", __VA_ARGS__)
-#define say(...)         cli_say("refd", __VA_ARGS__)
+/* From now on, the messages are those of C. Before, refd's own prefix is used.
+ */
+void cli_start(const struct command *c);
+
+/*
+ * Writes a line to standard error; control bytes become "?". The line begins
+ * with "refd: ", and a warning with "refd: warning: ". A command that is like
+ * git has git's prefixes for all but notes.
+ */
+enum cli_kind { CLI_NOTE, CLI_WARNING, CLI_ERROR, CLI_FATAL };
+
+void cli_say(enum cli_kind kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
+#define say(...)         cli_say(CLI_NOTE, __VA_ARGS__)
+#define say_warning(...) cli_say(CLI_WARNING, __VA_ARGS__)
+#define say_error(...)   cli_say(CLI_ERROR, __VA_ARGS__)
+/* The program goes on. */
+#define say_fatal(...) cli_say(CLI_FATAL, __VA_ARGS__)
 void die_with(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
     __attribute__((noreturn));
 #define die(...) die_with(EXIT_FATAL, __VA_ARGS__)
@@ -40,21 +50,16 @@ void die_with(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
  * is gone, otherwise with EXIT_FATAL. */
 void flush_output(void);
 
-/* Room for the help of every command. */
-#define HELP_MAX 4096
-
 /*
  * Parses the command line of C into VALUES and returns the number of arguments,
  * which *ARGV then points to. Help and errors end the program; an error prints
- * the usage, as git does.
+ * the usage.
  */
 int cli_parse(const struct command *c, void *values, int argc, char ***argv);
-/* Ends the program with the help of C. */
-void cli_help(const struct command *c, FILE *to, int status)
-    __attribute__((noreturn));
+/* Ends the program with the usage of C. */
+void cli_usage_exit(const struct command *c) __attribute__((noreturn));
 /* An error in the command line that the declaration does not cover. */
-#define cli_usage(c, ...)                                                      \
-	(say_error(__VA_ARGS__), cli_help(c, stderr, EXIT_USAGE))
+#define cli_usage(c, ...) (say_error(__VA_ARGS__), cli_usage_exit(c))
 
 void *xrealloc(void *old, size_t size);
 void *xcalloc(size_t nr, size_t size);
@@ -86,6 +91,10 @@ int text_read(struct text *t, int fd, size_t max);
 /* Appends the file PATH. 0 or negative errno; -EINVAL: a FIFO, which could
  * block for ever; -EFBIG: a device with more than 1 MiB. */
 int text_read_file(struct text *t, const char *path);
+/* The same for a file that another user may have made: -EINVAL unless the file
+ * is a regular file; -EFBIG: more than MAX bytes. Root follows no link, because
+ * the mere opening of a device may have an effect. */
+int text_read_regular(struct text *t, const char *path, size_t max);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */
 bool parse_number(const char *s, uint64_t max, uint64_t *number);

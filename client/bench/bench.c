@@ -31,23 +31,30 @@ struct bench {
 static pid_t worker;
 
 static const struct command_option options[] = {
-	{ OPTION_STRING("dir", 0, "DIR", "where the repository is made",
+	{ OPTION_STRING("dir", 0, "DIR",
+	    "make the repository in DIR, instead of the current directory",
 	    struct bench, dir) },
-	{ OPTION_STRING("state", 0, "DIR", "where the journal is made",
-	      struct bench, state),
+	{ OPTION_STRING("state", 0, "DIR",
+	      "make the journal in DIR, if on a different disk", struct bench,
+	      state),
 	    .excludes = 's' },
-	{ OPTION_STRING("socket", 0, "PATH", "a daemon that runs", struct bench,
+	{ OPTION_STRING("socket", 0, "PATH",
+	      "measure the daemon on this socket, and start none", struct bench,
 	      socket),
 	    .excludes = 's' },
-	{ OPTION_NUMBER("clients", 0, "N", "parallel clients (64)",
-	    struct bench, measure.clients, 1, LOAD_CLIENTS_MAX) },
-	{ OPTION_NUMBER("refs", 0, "N", "refs of the large transaction (10000)",
-	    struct bench, measure.refs, 1, REFD_UPDATES_MAX) },
-	{ OPTION_NUMBER("rate", 0, "N", "updates per second", struct bench,
-	    rate, 1, RATE_MAX) },
-	{ OPTION_NUMBER("seconds", 0, "N", "time of a measurement (2)",
+	{ OPTION_NUMBER("clients", 0, "N",
+	    "use at most N clients at the same time (64)", struct bench,
+	    measure.clients, 1, LOAD_CLIENTS_MAX) },
+	{ OPTION_NUMBER("refs", 0, "N",
+	    "use at most N refs in a transaction (10000)", struct bench,
+	    measure.refs, 1, REFD_UPDATES_MAX) },
+	{ OPTION_NUMBER("rate", 0, "N",
+	    "updates per second in the last measurement (half of the highest)",
+	    struct bench, rate, 1, RATE_MAX) },
+	{ OPTION_NUMBER("seconds", 0, "N", "seconds of each measurement (2)",
 	    struct bench, seconds, 1, SECONDS_MAX) },
-	{ OPTION_FLAG("json", 0, "print JSON", struct bench, measure.json) },
+	{ OPTION_FLAG("json", 0, "print JSON, for programs", struct bench,
+	    measure.json) },
 	{ 0 }
 };
 
@@ -128,5 +135,16 @@ static int run_bench(const struct command *c, int argc, char **argv)
 	return rc;
 }
 
-const struct command bench_command =
-    COMMAND("bench", "measure a daemon on this machine", options, run_bench);
+const struct command bench_command = {
+	.name = "bench",
+	.summary = "measure a daemon on this machine",
+	.purpose =
+	    "Measures how many updates of refs per second a daemon makes "
+	    "durable on this machine, and how long an update takes.",
+	.example = "refd bench --dir /srv/git --seconds 5",
+	.outcome =
+	    "Measures the disk of /srv/git. Each measurement takes five seconds.",
+	.manual = "refd-bench(1)",
+	.options = options,
+	.run = run_bench,
+};

@@ -262,13 +262,21 @@ bool load_run(const struct load *load, const struct load_contestant *with,
 	return all_well;
 }
 
-void load_print(const struct load_result *res, FILE *to)
+void load_json(struct json *j, const char *key, const struct load_result *res)
 {
-	fprintf(to,
-	    "{\"done\":%" PRIu64 ",\"beaten\":%" PRIu64 ",\"failed\":%" PRIu64
-	    ",\"least\":%" PRIu64 ",\"most\":%" PRIu64
-	    ",\"seconds\":%.6f,\"p50_us\":%" PRIu32 ",\"p99_us\":%" PRIu32
-	    ",\"p999_us\":%" PRIu32 ",\"max_us\":%" PRIu32 "}",
-	    res->done, res->beaten, res->failed, res->least, res->most,
-	    res->seconds, res->p50_us, res->p99_us, res->p999_us, res->max_us);
+	char seconds[32];
+
+	snprintf(seconds, sizeof(seconds), "%.6f", res->seconds);
+	json_begin(j, key, '{');
+	json_count(j, "done", res->done);
+	json_count(j, "beaten", res->beaten);
+	json_count(j, "failed", res->failed);
+	json_count(j, "least", res->least);
+	json_count(j, "most", res->most);
+	json_value(j, "seconds", seconds);
+	json_count(j, "p50_us", res->p50_us);
+	json_count(j, "p99_us", res->p99_us);
+	json_count(j, "p999_us", res->p999_us);
+	json_count(j, "max_us", res->max_us);
+	json_end(j, '}');
 }

@@ -16,7 +16,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "proto/lib/json.h"
 
 #define LOAD_CLIENTS_MAX 10000
 
@@ -58,7 +59,6 @@ struct load_result {
 /* False: a client failed. */
 bool load_run(const struct load *load, const struct load_contestant *with,
     struct load_result *result);
-/* Prints a JSON object without a newline. */
-void load_print(const struct load_result *result, FILE *to);
+void load_json(struct json *j, const char *key, const struct load_result *res);
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "client/base/cli.h"
 #include "client/bench/load_refd.h"
+#include "proto/lib/progress.h"
 
 #define FLUSHES     200
 #define FLUSH_BYTES 4096
@@ -26,6 +27,32 @@
 #define AGE_US       200000
 #define WAIT_MS      30000
 #define RATE_CLIENTS 16
+
+/* ---- one measurement ---- */
+
+/* The number of all measurements. */
+static unsigned count_steps(const struct measure *m)
+{
+	unsigned steps = 3, n;
+
+	for (n = 1; n <= m->clients; n *= 4)
+		steps++;
+	for (n = 1; n <= m->refs; n *= 10)
+		steps++;
+	return steps;
+}
+
+static bool run_step(const struct measure *m, const struct load *load,
+    const struct load_contestant *with, struct load_result *res)
+{
+	static unsigned done;
+	bool ok;
+
+	progress_show("Measuring", done++, count_steps(m), "", "");
+	ok = load_run(load, with, res);
+	progress_clear();
+	return ok;
+}
 
 /* ---- a flush ---- */
 
@@ -67,7 +94,7 @@ static struct load_result measure_flush(const struct measure *m)
 		die("%s: %s", path, strerror(errno));
 	for (at = 0; at < FLUSHES * FLUSH_BYTES; at += FLUSH_BYTES)
 		write_all(fd, path, at);
-	if (fsync(fd) < 0 || !load_run(&load, &with, &res) || res.failed)
+	if (fsync(fd) < 0 || !run_step(m, &load, &with, &res) || res.failed)
 		die("%s cannot be flushed", path);
 	close(fd);
 	unlink(path);
@@ -136,7 +163,7 @@ static struct load_result measure_refd(const struct measure *m,
 	uint64_t before = count_flushes(m);
 	struct load_result res;
 
-	if (!load_run(load, &with, &res))
+	if (!run_step(m, load, &with, &res))
 		die("a client did not come to its end");
 	if (res.failed || res.done == 0)
 		die("%" PRIu64 " transactions of %u refs failed", res.failed,
@@ -158,52 +185,67 @@ static double rate_of(const struct load_result *res)
 	return (double)res->done / res->seconds;
 }
 
-static void say_flush(const struct measure *m)
+static void say_flush(const struct measure *m, struct json *j)
 {
 	struct load_result res = measure_flush(m);
 	char *refs = scratch_file_system(m->on->dir);
 	char *journal = scratch_file_system(m->on->state);
 
 	if (m->json) {
-		printf("{\"refs_on\":\"%s\",\"flush_on\":\"%s\",\"flush\":",
-		    refs, journal);
-		load_print(&res, stdout);
+		json_text(j, "refs_on", refs);
+		json_text(j, "flush_on", journal);
+		load_json(j, "flush", &res);
 	} else {
-		printf("refs on %s; a flush costs %.2f ms on %s (99 of 100"
-		       " under %.2f)\n",
-		    refs, ms(res.p50_us), journal, ms(res.p99_us));
+		printf("refs on %s, journal on %s\n"
+		       "flush of the journal: median %.2f ms, 99%% %.2f ms\n",
+		    refs, journal, ms(res.p50_us), ms(res.p99_us));
 	}
 	free(refs);
 	free(journal);
 	fflush(stdout);
 }
 
-static void say_one(const struct measure *m)
+static void say_one(const struct measure *m, struct json *j)
 {
 	struct load load = { .clients = 1, .seconds = m->seconds };
 	uint64_t flushes;
 	struct load_result res = measure_refd(m, JOB_MOVE, 1, &load, &flushes);
 
-	if (m->json) {
-		fputs(",\"one\":", stdout);
-		load_print(&res, stdout);
-	} else {
-		printf("one update by itself takes %.2f ms (99 of 100 under"
-		       " %.2f, longest %.2f)\n",
+	if (m->json)
+		load_json(j, "one", &res);
+	else
+		printf("single update, idle daemon: median %.2f ms, 99%% %.2f "
+		       "ms, longest %.2f ms\n",
 		    ms(res.p50_us), ms(res.p99_us), ms(res.max_us));
+	fflush(stdout);
+}
+
+static void say_storm(const struct measure *m, struct json *j, unsigned clients,
+    uint64_t flushes, const struct load_result *res)
+{
+	if (m->json) {
+		json_begin(j, NULL, '{');
+		json_count(j, "clients", clients);
+		json_count(j, "flushes", flushes);
+		load_json(j, "load", res);
+		json_end(j, '}');
+	} else {
+		printf("%8u%12.0f%12.2f%12.2f%12.2f%16.1f\n", clients,
+		    rate_of(res), ms(res->p50_us), ms(res->p99_us),
+		    ms(res->max_us),
+		    (double)res->done / (double)(flushes ? flushes : 1));
 	}
 	fflush(stdout);
 }
 
 /* Returns the highest throughput, per second. */
-static double say_storms(const struct measure *m)
+static double say_storms(const struct measure *m, struct json *j)
 {
-	const char *comma = "";
 	double most = 0;
 	unsigned clients;
 
 	if (m->json)
-		fputs(",\"storm\":[", stdout);
+		json_begin(j, "storm", '[');
 	else
 		printf("\n%8s%12s%12s%12s%12s%16s\n", "clients", "updates/s",
 		    "median ms", "99% ms", "longest ms", "updates/flush");
@@ -216,36 +258,22 @@ static double say_storms(const struct measure *m)
 
 		if (rate_of(&res) > most)
 			most = rate_of(&res);
-		if (m->json) {
-			printf("%s{\"clients\":%u,\"flushes\":%" PRIu64
-			       ",\"load\":",
-			    comma, clients, flushes);
-			load_print(&res, stdout);
-			putchar('}');
-			comma = ",";
-		} else {
-			printf("%8u%12.0f%12.2f%12.2f%12.2f%16.1f\n", clients,
-			    rate_of(&res), ms(res.p50_us), ms(res.p99_us),
-			    ms(res.max_us),
-			    (double)res.done / (double)(flushes ? flushes : 1));
-		}
-		fflush(stdout);
+		say_storm(m, j, clients, flushes, &res);
 	}
 	if (m->json)
-		putchar(']');
+		json_end(j, ']');
 	return most;
 }
 
-static void say_transactions(const struct measure *m)
+static void say_transactions(const struct measure *m, struct json *j)
 {
-	const char *comma = "";
 	unsigned refs;
 
 	if (m->json)
-		fputs(",\"transactions\":[", stdout);
+		json_begin(j, "transactions", '[');
 	else
 		printf("\n%8s%12s%12s%12s\n", "new refs", "median ms",
-		    "longest ms", "us a ref");
+		    "longest ms", "us per ref");
 	for (refs = 1; refs <= m->refs; refs *= 10) {
 		struct load load = { .clients = 1,
 			.txns = refs > 1000 ? 3 : 10 };
@@ -254,10 +282,10 @@ static void say_transactions(const struct measure *m)
 		    measure_refd(m, JOB_CREATE, refs, &load, &flushes);
 
 		if (m->json) {
-			printf("%s{\"refs\":%u,\"load\":", comma, refs);
-			load_print(&res, stdout);
-			putchar('}');
-			comma = ",";
+			json_begin(j, NULL, '{');
+			json_count(j, "refs", refs);
+			load_json(j, "load", &res);
+			json_end(j, '}');
 		} else {
 			printf("%8u%12.2f%12.2f%12.1f\n", refs, ms(res.p50_us),
 			    ms(res.max_us), (double)res.p50_us / refs);
@@ -265,37 +293,48 @@ static void say_transactions(const struct measure *m)
 		fflush(stdout);
 	}
 	if (m->json)
-		putchar(']');
+		json_end(j, ']');
 }
 
-static void say_open(const struct measure *m, double rate)
+static void say_open(const struct measure *m, struct json *j, double rate)
 {
 	struct load load = { .clients = RATE_CLIENTS,
 		.seconds = m->seconds,
 		.rate = rate };
 	uint64_t flushes;
 	struct load_result res = measure_refd(m, JOB_MOVE, 1, &load, &flushes);
+	char text[32];
 
 	if (m->json) {
-		printf(",\"open\":{\"rate\":%.1f,\"load\":", rate);
-		load_print(&res, stdout);
-		puts("}}");
+		snprintf(text, sizeof(text), "%.1f", rate);
+		json_begin(j, "open", '{');
+		json_value(j, "rate", text);
+		load_json(j, "load", &res);
+		json_end(j, '}');
 		return;
 	}
-	printf("\nat %.0f updates a second%s, from when each is due: median"
-	       " %.2f ms, 99%% %.2f,\n99.9%% %.2f, longest %.2f\n",
-	    rate, m->rate > 0 ? "" : ", half of the most", ms(res.p50_us),
+	printf("\nfixed rate of %.0f updates/s%s, times from the planned "
+	       "start:\nmedian %.2f ms, 99%% %.2f ms, 99.9%% %.2f ms, longest "
+	       "%.2f ms\n",
+	    rate, m->rate > 0 ? "" : " (half of the highest)", ms(res.p50_us),
 	    ms(res.p99_us), ms(res.p999_us), ms(res.max_us));
 }
 
 void measure_all(const struct measure *m)
 {
+	struct json j = { .to = stdout };
 	double most;
 
-	say_flush(m);
+	if (m->json)
+		json_begin(&j, NULL, '{');
+	say_flush(m, &j);
 	make_known(m);
-	say_one(m);
-	most = say_storms(m);
-	say_transactions(m);
-	say_open(m, m->rate > 0 ? m->rate : most / 2);
+	say_one(m, &j);
+	most = say_storms(m, &j);
+	say_transactions(m, &j);
+	say_open(m, &j, m->rate > 0 ? m->rate : most / 2);
+	if (m->json) {
+		json_end(&j, '}');
+		putchar('\n');
+	}
 }

@@ -126,7 +126,7 @@ static bool is_one_of(const char *type, const char *const list[])
 	return false;
 }
 
-/* By journal_task in sysfs. True if unknown. */
+/* By journal_task in sysfs. True if unknown: a container may lack the file. */
 static bool ext4_has_journal(const struct mount *m)
 {
 	char *link =
@@ -138,8 +138,8 @@ static bool ext4_has_journal(const struct mount *m)
 	name = device ? strrchr(device, '/') : NULL;
 	if (name) {
 		task = xasprintf("/sys/fs/ext4%s/journal_task", name);
-		has = text_read_file(&t, task) == 0 && t.len &&
-		    t.data[0] >= '0' && t.data[0] <= '9';
+		if (text_read_file(&t, task) == 0)
+			has = t.len && t.data[0] >= '0' && t.data[0] <= '9';
 		free(task);
 	}
 	text_done(&t);
@@ -161,33 +161,33 @@ static void check_type(struct doctor *d, const struct mount *m,
 
 	if (is_one_of(m->type, networks))
 		doctor_found(d, FOUND_FS_NETWORK, "", m->point,
-		    "%s there, on a network file system (%s), which refd "
+		    "%s on a network file system (%s), which refd "
 		    "refuses",
 		    what, m->type);
 	else if (is_one_of(m->type, memories))
 		doctor_found(d, FOUND_FS_MEMORY, "", m->point,
-		    "%s there, in memory (%s)", what, m->type);
+		    "%s in memory (%s)", what, m->type);
 	else if (is_one_of(m->type, linkless))
 		doctor_found(d, FOUND_FS_NO_LINKS, "", m->point,
-		    "%s there, and %s has no hard links, which refd's locks "
-		    "are",
+		    "%s on %s, which lacks the hard links that refd needs for "
+		    "locks",
 		    what, m->type);
 	else if (!strcmp(m->type, "overlay"))
 		doctor_found(d, FOUND_FS_OVERLAY, "", m->point,
-		    "%s there, on an overlay: the layer of a container", what);
+		    "%s on an overlay, the layer of a container", what);
 	else if (has_prefix(m->type, "fuse"))
 		doctor_found(d, FOUND_FS_FUSE, "", m->point,
-		    "%s there, on %s: what its fsync does cannot be told", what,
-		    m->type);
+		    "%s on %s: refd cannot know the effect of fsync there",
+		    what, m->type);
 	else if (!strcmp(m->type, "ext2") || !strcmp(m->type, "ext3") ||
 	    (!strcmp(m->type, "ext4") && !ext4_has_journal(m)))
 		doctor_found(d, FOUND_FS_NO_JOURNAL, "", m->point,
-		    "%s there, on %s without ext4's journal: a power cut needs "
+		    "%s on %s without ext4's journal: a power cut needs "
 		    "fsck, which may lose files",
 		    what, m->type);
 	else if (!is_one_of(m->type, known))
-		doctor_found(d, FOUND_FS_UNTRIED, "", m->point,
-		    "%s there, on %s", what, m->type);
+		doctor_found(d, FOUND_FS_UNTRIED, "", m->point, "%s on %s",
+		    what, m->type);
 }
 
 static void check_options(struct doctor *d, const struct mount *m,
@@ -195,17 +195,17 @@ static void check_options(struct doctor *d, const struct mount *m,
 {
 	if (has_option(m->options, "ro") || has_option(m->super, "ro"))
 		doctor_found(d, FOUND_FS_READ_ONLY, "", m->point,
-		    "%s there, and it is mounted read-only", what);
+		    "%s on a file system that is mounted read-only", what);
 	if (has_option(m->super, "nobarrier") ||
 	    has_option(m->super, "barrier=0"))
 		doctor_found(d, FOUND_FS_NO_BARRIER, "", m->point,
-		    "%s there, mounted with nobarrier: a flush stays in the "
+		    "%s on a file system with nobarrier: a flush stays in the "
 		    "disk's cache",
 		    what);
 	if (has_option(m->super, "data=writeback"))
 		doctor_found(d, FOUND_FS_WRITEBACK, "", m->point,
-		    "%s there, mounted with data=writeback: after a power cut "
-		    "a file may hold what another held",
+		    "%s on a file system with data=writeback: after a power "
+		    "cut a file may have the contents of a different file",
 		    what);
 }
 
@@ -221,13 +221,15 @@ static void check_room(struct doctor *d, const struct mount *m,
 	if (v.f_blocks && free_bytes < FREE_BYTES &&
 	    v.f_bavail * 100 / v.f_blocks < FREE_PERCENT)
 		doctor_found(d, FOUND_NO_SPACE, "", m->point,
-		    "%s there, and %" PRIu64 " MiB of %" PRIu64 " are free",
+		    "%s on a file system with %" PRIu64 " of %" PRIu64
+		    " MiB free",
 		    what, free_bytes >> 20,
 		    ((uint64_t)v.f_blocks * v.f_frsize) >> 20);
 	if (v.f_files && v.f_favail < FREE_INODES &&
 	    v.f_favail * 100 / v.f_files < FREE_PERCENT)
 		doctor_found(d, FOUND_NO_INODES, "", m->point,
-		    "%s there, and %" PRIu64 " inodes of %" PRIu64 " are free",
+		    "%s on a file system with %" PRIu64 " of %" PRIu64
+		    " inodes free",
 		    what, (uint64_t)v.f_favail, (uint64_t)v.f_files);
 }
 

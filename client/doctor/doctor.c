@@ -7,6 +7,9 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
+#include "proto/lib/colour.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/progress.h"
 
 struct order {
 	bool all, system, mends, as_json, verbose;
@@ -17,21 +20,30 @@ struct order {
 };
 
 static const struct command_option options[] = {
-	{ OPTION_FLAG("all", 0, "all enabled repositories", struct order, all),
+	{ OPTION_FLAG("all", 0, "check all enabled repositories", struct order,
+	      all),
 	    .excludes = 'x' },
-	{ OPTION_FLAG("system", 0, "the repositories below enabled roots",
+	{ OPTION_FLAG("system", 0,
+	      "check the repositories below the roots of refd enable --system",
 	      struct order, system),
 	    .excludes = 'x' },
-	{ OPTION_LIST("repo", 0, "DIR", "a repository", struct order, repos),
+	{ OPTION_LIST("repo", 0, "DIR", "check the repository DIR",
+	      struct order, repos),
 	    .excludes = 'x' },
-	{ OPTION_LIST("user", 0, "NAME", "also the access of a user",
-	    struct order, users) },
-	{ OPTION_FLAG("fix", 0, "repair some findings", struct order, mends) },
-	{ OPTION_FLAG("json", 0, "print JSON", struct order, as_json) },
-	{ OPTION_FLAG("verbose", 'v', "print each finding", struct order,
+	{ OPTION_LIST("user", 0, "NAME",
+	    "also check whether the user NAME may use the daemon", struct order,
+	    users) },
+	{ OPTION_FLAG("fix", 0, "repair the findings that refd can repair",
+	    struct order, mends) },
+	{ OPTION_FLAG("json", 0, "print JSON, for programs", struct order,
+	    as_json) },
+	{ OPTION_FLAG("verbose", 'v',
+	    "print each finding and each checked repository", struct order,
 	    verbose) },
-	{ OPTION_STRING("socket", 0, "PATH", "the daemon's socket",
-	    struct order, socket) },
+	COLOUR_OPTION,
+	{ OPTION_STRING("socket", 0, "PATH",
+	    "the daemon's socket, if not the configured one", struct order,
+	    socket) },
 	{ 0 },
 };
 
@@ -111,6 +123,8 @@ static void check_listed(struct doctor *d)
 	size_t i;
 
 	registry_read(&r);
+	if (!d->nr_roots)
+		d->f.total = r.nr;
 	for (i = 0; i < r.nr; i++)
 		if (!r.entries[i].is_template &&
 		    stat(r.entries[i].path, &st) == 0)
@@ -138,16 +152,15 @@ static void check_all(struct doctor *d, const struct order *o)
 	d->socket_option = o->socket;
 	d->f.as_json = o->as_json;
 	d->f.verbose = o->verbose;
+	d->f.title = "Checking repositories";
 	doctor_check_kernel(d, "/proc");
 	doctor_check_gits(d);
-	doctor_check_daemon(d);
-	doctor_check_config(d);
-	for (i = 0; i < o->users.nr; i++)
-		doctor_check_user(d, o->users.items[i]);
+	doctor_check_daemons(d, &o->users);
 	if (!d->has_git)
 		return;
 	doctor_check_system(d);
 	doctor_check_list(d);
+	d->f.total = o->repos.nr + (size_t)o->nr_arguments;
 	for (i = 0; i < o->repos.nr; i++)
 		doctor_check_repository(d, o->repos.items[i]);
 	for (i = 0; i < (size_t)o->nr_arguments; i++)
@@ -188,18 +201,22 @@ static int run(const struct command *c, int argc, char **argv)
 	o.arguments = argv;
 	if (o.nr_arguments > 0 && (o.all || o.system))
 		cli_usage(c, "--all and --system take no repository");
+	interrupt_catch();
 	check_all(&d, &o);
-	progress_clear(&d.f.progress);
-	if (o.mends && doctor_mend(&d.f)) {
+	progress_clear();
+	if (o.mends && !interrupt_came() && doctor_mend(&d.f)) {
 		before = d;
 		check_all(&d, &o);
-		findings_add_repaired(&d.f, &before.f);
+		if (!interrupt_came())
+			findings_add_repaired(&d.f, &before.f);
 	}
-	is_left = findings_end(&d.f, d.nr_known);
+	is_left = findings_end(&d.f, d.nr_checked);
 	doctor_done(&before);
 	doctor_done(&d);
 	command_list_done(&o.repos);
 	command_list_done(&o.users);
+	if (interrupt_came())
+		return INTERRUPT_STATUS;
 	return is_left ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -207,6 +224,12 @@ const struct command doctor_command = {
 	.name = "doctor",
 	.summary = "find errors in the installation",
 	.arguments = "[<repository>...]",
+	.purpose =
+	    "Looks for errors in the installation and in repositories, and "
+	    "proposes a remedy for each.",
+	.example = "refd doctor --all",
+	.outcome = "Checks all enabled repositories.",
+	.manual = "refd-doctor(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = options,
 	.run = run,

@@ -32,8 +32,8 @@ struct doctor {
 	char **roots; /* of --system, each with a slash at its end */
 	size_t nr_roots;
 	struct known_repo *known;
-	size_t nr_known;
-	uint64_t *mounts; /* ids of the checked mounts */
+	size_t nr_known, nr_checked; /* CHECKED: to the end */
+	uint64_t *mounts;            /* ids of the checked mounts */
 	size_t nr_mounts;
 };
 
@@ -65,12 +65,9 @@ void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
 
 /* ---- the machine ---- */
 
-void doctor_check_daemon(struct doctor *d);
-/* The daemon's configuration, by refd check-config. After
- * doctor_check_daemon(). */
-void doctor_check_config(struct doctor *d);
-/* Whether user NAME may use the daemon. */
-void doctor_check_user(struct doctor *d, const char *name);
+/* Every daemon that connect_running_sockets() finds: state, configuration (by
+ * refd check-config), and whether USERS may use the daemon. */
+void doctor_check_daemons(struct doctor *d, const struct command_list *users);
 void doctor_check_gits(struct doctor *d);
 void doctor_check_system(struct doctor *d);
 void doctor_check_list(struct doctor *d);

@@ -16,17 +16,21 @@
 
 /* ---- which program it is ---- */
 
+/* More than any refd. */
+#define PROGRAM_BYTES (64 << 20)
+
 /* The version of the program PATH, owned; NULL: not a refd. Reads the mark
  * (program.h), and does not run a program from the repository. */
 static char *refd_version_of(const char *path)
 {
 	size_t len = strlen(PROGRAM_MARK), left;
 	const char *at = NULL, *end;
+	char *version = NULL, *program = realpath(path, NULL);
 	struct text t = { 0 };
-	char *version = NULL;
 
-	if (text_read_file(&t, path) == 0)
+	if (program && text_read_regular(&t, program, PROGRAM_BYTES) == 0)
 		at = t.data;
+	free(program);
 	end = at + t.len;
 	/* This function has the mark too, without a version. */
 	for (; at && !version; at += len) {

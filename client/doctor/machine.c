@@ -150,13 +150,11 @@ static void not_there(struct doctor *d, int err, const char *why)
 		doctor_found(d, FOUND_DAEMON_AWAY, "", d->socket, "%s", why);
 }
 
-void doctor_check_daemon(struct doctor *d)
+static void check_daemon(struct doctor *d)
 {
-	struct refd *r;
+	struct refd *r = refd_new(d->socket);
 	int err;
 
-	d->socket = connect_socket(d->socket_option, NULL);
-	r = refd_new(d->socket);
 	err = r ? refd_connect(r, ASK_MS) : -ENOMEM;
 	if (err < 0) {
 		doctor_checked(d, false, "the socket %s", d->socket);
@@ -171,7 +169,7 @@ void doctor_check_daemon(struct doctor *d)
 		check_state(d);
 }
 
-void doctor_check_user(struct doctor *d, const char *name)
+static void check_user(struct doctor *d, const char *name)
 {
 	const struct passwd *pw = getpwnam(name);
 	struct text why = { 0 };
@@ -219,7 +217,7 @@ static char *config_of(const char *socket)
 
 /* Only the owner of the file gets a finding: the daemon's roots may be closed
  * to other users. If refd check-config can't run, the file is not judged. */
-void doctor_check_config(struct doctor *d)
+static void check_config(struct doctor *d)
 {
 	char *file = config_of(d->socket), *what;
 	const char *argv[] = { "/bin/sh", "-c",
@@ -240,6 +238,30 @@ void doctor_check_config(struct doctor *d)
 	}
 	text_done(&said);
 	free(file);
+}
+
+/* ---- all daemons ---- */
+
+void doctor_check_daemons(struct doctor *d, const struct command_list *users)
+{
+	char **sockets;
+	size_t nr, i, k;
+
+	nr = connect_running_sockets(d->socket_option, NULL, &sockets);
+	for (i = 0; i < nr; i++) {
+		free(d->socket);
+		d->socket = sockets[i];
+		check_daemon(d);
+		check_config(d);
+		for (k = 0; k < users->nr; k++)
+			check_user(d, users->items[k]);
+		/* A repository belongs to one of several states. */
+		if (nr > 1) {
+			free(d->state_dir);
+			d->state_dir = NULL;
+		}
+	}
+	free(sockets);
 }
 
 /* ---- the kernel ---- */
@@ -393,7 +415,7 @@ void doctor_check_list(struct doctor *d)
 	for (i = 0; i < r.nr; i++)
 		if (stat(r.entries[i].path, &st) < 0 && errno != EACCES)
 			doctor_found(d, FOUND_LISTED_GONE, r.entries[i].path,
-			    "", "it is listed as enabled, and is gone (%s)",
+			    "", "listed as enabled, but gone (%s)",
 			    strerror(errno));
 	registry_done(&r);
 }

@@ -12,6 +12,7 @@
 #include "client/request/probe.h"
 #include "client/request/connect.h"
 #include "client/request/unserved.h"
+#include "proto/lib/interrupt.h"
 
 static bool load_config(struct doctor_repo *p)
 {
@@ -98,8 +99,8 @@ static void check_distance(struct doctor_repo *p)
 	if (state && stat(state, &st) == 0 && st.st_dev != p->gd->dev &&
 	    !findings_have(&p->d->f, FOUND_STATE_ELSEWHERE, "", state))
 		doctor_found(p->d, FOUND_STATE_ELSEWHERE, "", state,
-		    "the journal is on another file system than %s: a snapshot "
-		    "of one does not go with the other",
+		    "the journal is on a different file system than %s: "
+		    "snapshots of both have different times",
 		    p->name);
 }
 
@@ -190,6 +191,8 @@ void doctor_check_repository(struct doctor *d, const char *path)
 	struct doctor_repo p = { .d = d, .gd = &gd };
 	struct text why = { 0 };
 
+	if (interrupt_came())
+		return;
 	if (!gitdir_at(&gd, path, &why) ||
 	    !owner_stat(gd.common, &p.owner, &why)) {
 		doctor_found(d, FOUND_NO_REPOSITORY, path, "", "%s", why.data);
@@ -198,6 +201,7 @@ void doctor_check_repository(struct doctor *d, const char *path)
 		remember(d, p.name);
 		p.as_owner = owner_may_be(&p.owner);
 		examine(&p);
+		d->nr_checked += !interrupt_came();
 	}
 	free(p.hooks);
 	gitconfig_done(&p.all);

@@ -11,19 +11,6 @@
 #include "client/enable/fsync.h"
 #include "client/hooks/forward.h"
 
-/* A boolean of git. Any other value counts as true. */
-static bool is_true(const struct gitconfig *config, const char *key)
-{
-	static const char *const no[] = { "", "false", "no", "off", "0" };
-	const char *value = gitconfig_get(config, key);
-	size_t i;
-
-	for (i = 0; value && i < sizeof(no) / sizeof(no[0]); i++)
-		if (!strcasecmp(value, no[i]))
-			return false;
-	return value != NULL;
-}
-
 static void check_fsync(struct doctor_repo *p)
 {
 	const char *value = gitconfig_get(&p->all, "core.fsync");
@@ -40,7 +27,7 @@ static void check_fsync(struct doctor_repo *p)
 		    "after git pack-refs or git gc can take back durable refs",
 		    value);
 	if (!fsync_covers_objects(value) &&
-	    !is_true(&p->all, "core.fsyncobjectfiles"))
+	    !enable_is_true(&p->all, "core.fsyncobjectfiles"))
 		doctor_found_in(p, FOUND_FSYNC_OBJECTS,
 		    "core.fsync is %s, without \"loose-object\": a power loss "
 		    "can leave an object of a push empty; a repeated push is "
@@ -116,7 +103,7 @@ static bool is_safe_for_others(const struct doctor_repo *p)
 	bool is = false;
 	size_t at = 0, len;
 
-	child_capture(get, &t);
+	child_capture_within(get, &t, 30, 1 << 20);
 	for (; at < t.len; at += strlen(t.data + at) + 1) {
 		const char *value = t.data + at;
 
@@ -135,7 +122,7 @@ static void check_sharing(struct doctor_repo *p)
 	char *refs = xasprintf("%s/refs", p->name);
 	const char *value = gitconfig_get(&p->all, "core.sharedrepository");
 	bool is_shared = value && strcasecmp(value, "umask") &&
-	    is_true(&p->all, "core.sharedrepository");
+	    enable_is_true(&p->all, "core.sharedrepository");
 	struct stat st;
 
 	if (lstat(refs, &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -172,7 +159,7 @@ void doctor_check_settings(struct doctor_repo *p)
 	check_fsync(p);
 	check_durability(p);
 	check_transaction_hook(p);
-	if (is_true(&p->all, "receive.shallowupdate"))
+	if (enable_is_true(&p->all, "receive.shallowupdate"))
 		doctor_found_in(p, FOUND_SHALLOW_UPDATE,
 		    "receive.shallowUpdate is true, and git does not check "
 		    "shallow pushes that a proc-receive hook takes");

@@ -8,6 +8,9 @@
 
 #include "client/doctor/doctor_internal.h"
 
+/* The daemon has lower limits. */
+#define FILE_BYTES (1 << 20)
+
 /* ---- worktrees ---- */
 
 static void check_worktree(struct doctor_repo *p, const char *id)
@@ -21,7 +24,7 @@ static void check_worktree(struct doctor_repo *p, const char *id)
 		doctor_found_in(p, FOUND_WORKTREE_LINK,
 		    "worktrees/%s is a link: refd serves no worktree behind it",
 		    id);
-	} else if (text_read_file(&t, file) == 0 && t.len) {
+	} else if (text_read_regular(&t, file, FILE_BYTES) == 0 && t.len) {
 		t.data[strcspn(t.data, "\n")] = '\0';
 		if (t.data[0] == '/' && access(t.data, F_OK) < 0 &&
 		    errno == ENOENT)
@@ -72,7 +75,8 @@ void doctor_check_alternates(struct doctor_repo *p)
 	struct stat own;
 	char *line = NULL, *rest = NULL;
 
-	if (stat(objects, &own) == 0 && text_read_file(&t, file) == 0)
+	if (stat(objects, &own) == 0 &&
+	    text_read_regular(&t, file, FILE_BYTES) == 0)
 		line = strtok_r(t.data, "\n", &rest);
 	for (; line; line = strtok_r(NULL, "\n", &rest)) {
 		char *path;
@@ -116,7 +120,7 @@ void doctor_check_id(struct doctor_repo *p)
 {
 	char *file = xasprintf("%s/refd/id", p->name);
 	struct text t = { 0 };
-	int err = text_read_file(&t, file);
+	int err = text_read_regular(&t, file, FILE_BYTES);
 
 	if (err == 0 && has_prefix(t.data, "uuid ") && is_uuid(t.data + 5) &&
 	    has_prefix(t.data + 38, "journal ") && is_uuid(t.data + 46))

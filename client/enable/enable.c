@@ -6,20 +6,22 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "client/enable/enable_report.h"
 #include "client/enable/registry.h"
 #include "client/enable/service.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
+#include "proto/lib/progress.h"
 
 static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
-    "                   [--hooks DIR] (<repository>... | --all)\n"
+    "                   [--hooks DIR] [--json] (<repository>... | --all)\n"
     "   or: refd enable [<options>] --template <directory>\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
     "   or: refd enable --service ACCOUNT [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
-    "usage: refd disable (<repository>... | --all)\n"
+    "usage: refd disable [--json] (<repository>... | --all)\n"
     "   or: refd disable --template <directory>\n"
     "   or: refd disable --system [--root DIR]...\n"
     "   or: refd disable --service ACCOUNT\n";
@@ -39,42 +41,52 @@ struct request {
 #define EXCLUSIVE .excludes = 'w'
 
 #define WHAT                                                                   \
-	{ OPTION_SET("all", 0, "everything that is listed", struct request,    \
-	      what, ALL),                                                      \
+	{ OPTION_SET("all", 0, "all repositories that --list prints",          \
+	      struct request, what, ALL),                                      \
 		EXCLUSIVE },                                                   \
 	    { OPTION_STRING("template", 0, "DIR",                              \
-		  "a template of new repositories", struct request, template), \
+		  "the template DIR of new repositories", struct request,      \
+		  template),                                                   \
 		    EXCLUSIVE },                                               \
-	    { OPTION_SET("system", 0, "all repositories below the roots",      \
+	    { OPTION_SET("system", 0,                                          \
+		  "all repositories below the roots, also later ones",         \
 		  struct request, what, SYSTEM),                               \
 		    EXCLUSIVE },                                               \
-	    { OPTION_STRING("service", 0, "ACCOUNT", "a daemon of an account", \
+	    { OPTION_STRING("service", 0, "ACCOUNT",                           \
+		  "the daemon of ACCOUNT, and its repositories",               \
 		  struct request, account),                                    \
 		    EXCLUSIVE },                                               \
 	{                                                                      \
-		OPTION_LIST("root", 0, "DIR", "a directory with repositories", \
-		    struct request, roots)                                     \
+		OPTION_LIST("root", 0, "DIR",                                  \
+		    "a directory for --system or --service", struct request,   \
+		    roots)                                                     \
 	}
 
+#define JSON                                                                   \
+	{ OPTION_FLAG("json", 0, "print JSON, for programs", struct request,   \
+	    as_json) }
+
 static const struct command_option enable_options[] = {
-	{ OPTION_STRING("socket", 0, "PATH", "the socket of the daemon",
+	{ OPTION_STRING("socket", 0, "PATH",
+	    "the socket of the daemon that serves the repositories",
 	    struct request, socket) },
-	{ OPTION_FLAG("no-fsync", 0, "leave core.fsync as it is",
-	    struct request, no_fsync) },
-	{ OPTION_LIST("chain", 0, "PREFIX", "leave refs to the other hook",
+	{ OPTION_FLAG("no-fsync", 0,
+	    "leave core.fsync and core.fsyncMethod unchanged", struct request,
+	    no_fsync) },
+	{ OPTION_LIST("chain", 0, "PREFIX",
+	    "leave the refs below PREFIX to the existing proc-receive hook",
 	    struct request, chains) },
-	{ OPTION_STRING("hooks", 0, "DIR", "where shared hooks are",
-	    struct request, hooks) },
+	{ OPTION_STRING("hooks", 0, "DIR",
+	    "keep the hooks of --system or --chain in DIR", struct request,
+	    hooks) },
 	WHAT,
-	{ OPTION_SET("list", 0, "print what is enabled", struct request, what,
-	      LIST),
+	{ OPTION_SET("list", 0, "print the enabled repositories",
+	      struct request, what, LIST),
 	    EXCLUSIVE },
-	{ OPTION_FLAG("json", 0, "print the list as JSON", struct request,
-	    as_json) },
-	{ 0 }
+	JSON, { 0 }
 };
 
-static const struct command_option disable_options[] = { WHAT, { 0 } };
+static const struct command_option disable_options[] = { WHAT, JSON, { 0 } };
 
 /* A slash at the end of each, owned. A root that is gone can be disabled. */
 static const char **resolve_roots(const struct command_list *list, bool enables)
@@ -111,8 +123,6 @@ static void check_options(const struct command *c, struct request *rq, int argc,
 	if (rq->roots.nr && rq->what != SYSTEM &&
 	    (rq->what != SERVICE || c == &disable_command))
 		cli_usage(c, "unexpected option --root");
-	if (rq->as_json && rq->what != LIST)
-		cli_usage(c, "--json requires --list");
 }
 
 static void check_path(const char *path, const char *what)
@@ -189,16 +199,13 @@ static void settle_wishes(struct request *rq)
 
 /* ---- repositories; W is NULL to disable ---- */
 
-/* How far the command is. The lines on standard output say so on a terminal. A
- * message overwrites the line. */
-static void show_progress(size_t done, size_t all)
+/* On a terminal, the lines on standard output are the progress. */
+static void show_progress(const struct wishes *w, size_t done, size_t all)
 {
-	if (all < 2 || !isatty(STDERR_FILENO) || isatty(STDOUT_FILENO))
-		return;
-	if (done < all)
-		fprintf(stderr, "refd: %zu of %zu repositories\r", done, all);
-	else
-		fprintf(stderr, "\033[K");
+	if (!isatty(STDOUT_FILENO))
+		progress_show(w ? "Enabling repositories" :
+				  "Disabling repositories",
+		    done, all, "", "");
 }
 
 static bool is_gone(const char *dir)
@@ -211,7 +218,8 @@ static bool do_listed(const struct registered *r, const struct wishes *w)
 	if (!is_gone(r->path))
 		return r->is_template ? enable_template(r->path, true, w) :
 					enable_repository(r->path, true, w);
-	printf("%s: gone%s\n", r->path, w ? "" : ": not listed any more");
+	enable_report("gone", r->path, "gone%s",
+	    w ? "" : ": not listed any more");
 	if (!w)
 		registry_remove(r->path);
 	return true;
@@ -237,9 +245,10 @@ static bool do_all(const struct wishes *w)
 	size_t i;
 
 	for (i = 0; i < r.nr; i++) {
+		show_progress(w, i, r.nr);
 		ok &= do_listed(&r.entries[i], w);
-		show_progress(i + 1, r.nr);
 	}
+	progress_clear();
 	registry_done(&r);
 	return is_system_enabled() ? enable_system(NULL, 0, w) && ok : ok;
 }
@@ -250,9 +259,10 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 	size_t i;
 
 	for (i = 0; i < nr; i++) {
+		show_progress(w, i, nr);
 		ok &= enable_repository(dirs[i], false, w);
-		show_progress(i + 1, nr);
 	}
+	progress_clear();
 	return ok;
 }
 
@@ -274,7 +284,7 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 		return w ? service_enable(rq->account, roots, rq->roots.nr) :
 			   service_disable(rq->account);
 	case LIST:
-		return enable_list(rq->as_json);
+		return enable_list();
 	}
 	return false;
 }
@@ -288,6 +298,8 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
+	if (rq.as_json)
+		enable_report_as_json();
 	roots = resolve_roots(&rq.roots, enables);
 	needs_list = rq.what != LIST && rq.what != SERVICE;
 	if (needs_list && enables)
@@ -320,6 +332,12 @@ const struct command enable_command = {
 	.name = "enable",
 	.summary = "let refd serve the pushes to a repository",
 	.usage = enable_usage,
+	.purpose =
+	    "Sends the pushes of a repository through the daemon. Sets up "
+	    "the hook and the configuration of the repository; 'refd "
+	    "disable' undoes both.",
+	.example = "refd enable /srv/git/project.git",
+	.manual = "refd-enable(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = enable_options,
 	.run = run_enable,
@@ -329,6 +347,11 @@ const struct command disable_command = {
 	.name = "disable",
 	.summary = "undo enable",
 	.usage = disable_usage,
+	.purpose =
+	    "Undoes 'refd enable': git writes the refs of the repository "
+	    "again.",
+	.example = "refd disable /srv/git/project.git",
+	.manual = "refd-disable(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = disable_options,
 	.run = run_disable,

@@ -3,8 +3,8 @@
  * missing hook, git refuses every push. So the hook is made before the settings
  * and removed after the settings.
  *
- * Blocking; one thread. Actions are printed on standard output, a line each,
- * failures on standard error and returned as false.
+ * Blocking; one thread. Actions are reported on standard output
+ * (enable_report.h), failures on standard error and returned as false.
  */
 #ifndef CLIENT_ENABLE_ENABLE_H
 #define CLIENT_ENABLE_ENABLE_H
@@ -42,6 +42,9 @@ bool enable_template(const char *dir, bool is_listed, const struct wishes *w);
 /* False: an older refd enabled the site. Frees RECORD, the path of its
  * record. */
 bool enable_check_former(const struct site *site, char *record);
+/* A boolean of git. An invalid value counts as true: a hostile repository must
+ * not end the work on other repositories. */
+bool enable_is_true(const struct gitconfig *config, const char *key);
 /* Whether refd serves repositories of this format. */
 bool enable_check_format(const struct site *site, const struct gitconfig *own);
 /* False: pushes would go wrong. */
@@ -60,7 +63,7 @@ bool enable_system(const char **roots, size_t nr, const struct wishes *w);
 
 /* ---- the list (enable_list.c) ---- */
 
-bool enable_list(bool as_json);
+bool enable_list(void);
 
 /* ---- the command lines (enable.c) ---- */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,9 +38,21 @@ bool enable_check_format(const struct site *site, const struct gitconfig *own)
 	return !why;
 }
 
+bool enable_is_true(const struct gitconfig *config, const char *key)
+{
+	static const char *const no[] = { "", "false", "no", "off", "0" };
+	const char *value = gitconfig_get(config, key);
+	size_t i;
+
+	for (i = 0; value && i < sizeof(no) / sizeof(no[0]); i++)
+		if (!strcasecmp(value, no[i]))
+			return false;
+	return value != NULL;
+}
+
 bool enable_check_pushes(const struct site *site, const struct gitconfig *all)
 {
-	if (!gitconfig_bool(all, "receive.shallowupdate", false))
+	if (!enable_is_true(all, "receive.shallowupdate"))
 		return true;
 	say_error("%s: receive.shallowUpdate is true, and git does not check "
 		  "shallow pushes that a proc-receive hook takes; unset it",
@@ -114,7 +127,7 @@ void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
 			    "power cut that refd had made durable",
 		    gd->common, value);
 	if (value && !fsync_covers_objects(value) &&
-	    !gitconfig_bool(all, "core.fsyncobjectfiles", false))
+	    !enable_is_true(all, "core.fsyncobjectfiles"))
 		say_warning("%s: core.fsync is %s: without \"loose-object\" "
 			    "in it, a power cut can leave an object of a push "
 			    "empty, and git then takes it for there when it is "

@@ -1,36 +1,14 @@
 /* The list of enabled repositories, templates and roots, with their states. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "client/enable/enable_report.h"
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/system.h"
-#include "proto/lib/print.h"
-
-struct list {
-	struct registry listed;
-	bool as_json, any;
-};
-
-static void put(struct list *l, const char *state, const char *kind,
-    const char *path)
-{
-	if (!l->as_json) {
-		printf("%-10s  %s%s%s\n", state, path,
-		    strcmp(kind, "repository") ? "  " : "",
-		    strcmp(kind, "repository") ? kind : "");
-		return;
-	}
-	printf(l->any ? ",\n " : "[");
-	printf("{\"state\":\"%s\",\"kind\":\"%s\",\"path\":", state, kind);
-	print_json_string(stdout, path);
-	putchar('}');
-	l->any = true;
-}
 
 static const char *state_of(const char *dir)
 {
@@ -67,17 +45,17 @@ static bool is_repository(const char *dir)
 
 static void put_below(const struct gitdir *gd, void *data)
 {
-	struct list *l = data;
+	const struct registry *listed = data;
 	size_t i;
 
-	for (i = 0; i < l->listed.nr; i++)
-		if (!strcmp(l->listed.entries[i].path, gd->common))
+	for (i = 0; i < listed->nr; i++)
+		if (!strcmp(listed->entries[i].path, gd->common))
 			return;
 	if (!strcmp(gd->path, gd->common))
-		put(l, "system", "repository", gd->common);
+		enable_report_state("system", "repository", gd->common);
 }
 
-static bool put_system(struct list *l)
+static bool put_system(struct registry *listed)
 {
 	struct block b = { 0 };
 	struct site site;
@@ -89,31 +67,30 @@ static bool put_system(struct list *l)
 	for (i = 0; i < b.nr; i++) {
 		if (strcmp(b.lines[i].key, NOTE_ROOT))
 			continue;
-		put(l, site_holds(&site, &b) ? "enabled" : "incomplete",
+		enable_report_state(site_holds(&site, &b) ? "enabled" :
+							    "incomplete",
 		    "system", b.lines[i].value);
-		scan_repositories(b.lines[i].value, put_below, l);
+		scan_repositories(b.lines[i].value, put_below, listed);
 	}
 	block_done(&b);
 	site_done(&site);
 	return ok;
 }
 
-bool enable_list(bool as_json)
+bool enable_list(void)
 {
-	struct list l = { .as_json = as_json };
-	bool ok = registry_read(&l.listed);
+	struct registry listed = { 0 };
+	bool ok = registry_read(&listed);
 	size_t i;
 
-	for (i = 0; i < l.listed.nr; i++) {
-		const struct registered *r = &l.listed.entries[i];
+	for (i = 0; i < listed.nr; i++) {
+		const struct registered *r = &listed.entries[i];
 		bool gone = !r->is_template && !is_repository(r->path);
 
-		put(&l, gone ? "gone" : state_of(r->path),
+		enable_report_state(gone ? "gone" : state_of(r->path),
 		    r->is_template ? "template" : "repository", r->path);
 	}
-	ok = put_system(&l) && ok;
-	if (as_json)
-		puts(l.any ? "]" : "[]");
-	registry_done(&l.listed);
+	ok = put_system(&listed) && ok;
+	registry_done(&listed);
 	return ok;
 }

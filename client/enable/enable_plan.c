@@ -121,6 +121,8 @@ static bool plan_own_hook(struct enable_plan *p)
 	enum proc_receive is =
 	    proc_receive_look(p->site.hooks, p->w->self, mine);
 
+	if (!proc_receive_may_be_in(p->site.hooks))
+		return false;
 	if (is == HOOK_MISSING || (is == HOOK_REFD && mine))
 		block_set(&p->block, NOTE_HOOK, p->w->self);
 	p->makes_hook = is == HOOK_MISSING;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/enable/enable_plan.h"
+#include "client/enable/enable_report.h"
 #include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
@@ -98,10 +99,10 @@ static bool enable(const char *dir, const struct gitdir *gd,
 		enable_warn_weak(gd, &p.all, p.hooks);
 	owner_leave();
 	if (ok && p.by_system)
-		printf("%s: enabled already, by the system's configuration\n",
-		    dir);
+		enable_report("unchanged", dir,
+		    "enabled already, by the system's configuration");
 	else if (ok && !p.changes)
-		printf("%s: enabled already\n", dir);
+		enable_report("unchanged", dir, "enabled already");
 	if (ok && !p.by_system)
 		ok = carry_out(&p, &st);
 	if (ok && gd)
@@ -122,7 +123,7 @@ static bool undo_own(const struct site *site, const struct block *b)
 		ok = proc_receive_unlink(site->hooks, hook);
 	if (ok && block_has(b, NOTE_HOOKS_MADE, NULL) &&
 	    rmdir(site->hooks) == 0)
-		printf("%s: removed\n", site->hooks);
+		enable_report("removed", site->hooks, "removed");
 	return ok;
 }
 
@@ -160,7 +161,7 @@ static bool disable(const char *dir)
 	    site_read(&site, &b);
 	owner_leave();
 	if (ok && !b.nr && !b.is_active)
-		printf("%s: not enabled\n", dir);
+		enable_report("unchanged", dir, "not enabled");
 	else
 		ok = ok && undo(&site, &b, &st);
 	if (ok)
@@ -186,6 +187,22 @@ static bool is_in_place(const char *listed, const char *found,
 	return false;
 }
 
+/* A file "commondir" or ".git" of one user must not make root change the
+ * repository of another user. */
+static bool is_of_one_owner(const char *dir, const struct gitdir *gd)
+{
+	struct stat named, found;
+
+	if (geteuid() != 0 ||
+	    (stat(dir, &named) == 0 && stat(gd->common, &found) == 0 &&
+		(named.st_uid == 0 || named.st_uid == found.st_uid)))
+		return true;
+	say_error("%s leads to %s, which belongs to another user; name %s "
+		  "itself",
+	    dir, gd->common, gd->common);
+	return false;
+}
+
 bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
 {
 	struct text why = { 0 };
@@ -194,7 +211,8 @@ bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
 
 	if (!ok)
 		say_error("%s", why.data);
-	else if (is_listed && !is_in_place(dir, gd.common, w))
+	else if ((is_listed && !is_in_place(dir, gd.common, w)) ||
+	    !is_of_one_owner(dir, &gd))
 		ok = false;
 	else
 		ok = w ? enable(gd.common, &gd, w) : disable(gd.common);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "client/enable/enable_report.h"
+#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
@@ -61,7 +63,7 @@ struct look {
 static bool may_say(const char *file)
 {
 	struct text t = { 0 };
-	bool may = text_read_file(&t, file) == 0 &&
+	bool may = text_read_regular(&t, file, SITE_CONFIG_BYTES) == 0 &&
 	    (strcasestr(t.data, "hookspath") ||
 		strcasestr(t.data, "shallowupdate") ||
 		strcasestr(t.data, "include"));
@@ -98,25 +100,39 @@ static bool is_refds(const char *dir)
 	return is;
 }
 
-static void look_at(const struct gitdir *gd, void *data)
+static bool breaks_hook(const struct site *site, const struct wishes *w)
 {
-	struct look *look = data;
-	struct site site;
-	char *hook;
+	char *hook = proc_receive_path(site->hooks);
+	bool breaks =
+	    !w->nr_chains && access(hook, X_OK) == 0 && !is_refds(site->hooks);
 
-	site_init(&site, gd->common);
-	hook = proc_receive_path(site.hooks);
-	if (may_say(site.config) && breaks_config(&site, look->w))
-		look->breaks = true;
-	if (!look->w->nr_chains && access(hook, X_OK) == 0 &&
-	    !is_refds(site.hooks)) {
+	if (breaks)
 		say_error("%s: its own proc-receive hook would not run any "
 			  "more; --chain PREFIX leaves it the refs below "
 			  "PREFIX",
-		    site.name);
-		look->breaks = true;
-	}
+		    site->name);
 	free(hook);
+	return breaks;
+}
+
+/* Root looks as the owner, who may have put links in the place of files. */
+static void look_at(const struct gitdir *gd, void *data)
+{
+	struct look *look = data;
+	struct text why = { 0 };
+	struct site site;
+	struct stat st;
+
+	if (!owner_stat(gd->common, &st, &why)) {
+		say_warning("not looked at: %s", why.data);
+		text_done(&why);
+		return;
+	}
+	site_init(&site, gd->common);
+	owner_enter(&st);
+	look->breaks |= may_say(site.config) && breaks_config(&site, look->w);
+	look->breaks |= breaks_hook(&site, look->w);
+	owner_leave();
 	site_done(&site);
 }
 
@@ -258,7 +274,7 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 	block_set(&sy.block, NOTE_USES, w->hooks);
 	if (ok && block_is_done(&sy.own_before, &sy.own_block) &&
 	    block_is_done(&sy.before, &sy.block))
-		printf("%s: enabled already\n", sy.site.name);
+		enable_report("unchanged", sy.site.name, "enabled already");
 	ok = ok && carry_out(&sy, w);
 	system_done(&sy);
 	return ok;
@@ -271,7 +287,8 @@ static void remove_root(struct system *sy, const char *root)
 	char *key = system_key(root);
 
 	if (!block_has(&sy->block, NOTE_ROOT, root))
-		printf("%s: %s: not enabled\n", sy->site.name, root);
+		enable_report("unchanged", sy->site.name, "%s: not enabled",
+		    root);
 	block_remove(&sy->block, key, NULL);
 	block_remove(&sy->block, NOTE_ROOT, root);
 	free(key);
@@ -299,7 +316,7 @@ static bool disable(const char **roots, size_t nr)
 	for (i = 0; ok && i < nr; i++)
 		remove_root(&sy, roots[i]);
 	if (ok && !sy.before.nr)
-		printf("%s: not enabled\n", sy.site.name);
+		enable_report("unchanged", sy.site.name, "not enabled");
 	else if (ok && (!nr || !block_has(&sy.block, NOTE_ROOT, NULL)))
 		ok = undo(&sy);
 	else if (ok && sy.block.nr < sy.before.nr)

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define NOBODY 65534
@@ -89,15 +91,28 @@ struct way {
 	bool is_open, is_group_open;
 };
 
-static void pass(struct way *way, const struct stat *st)
+/* Root's group is trusted. An access control list shows as rights of the group,
+ * and may name any user. */
+static bool is_group_open(const char *dir, const struct stat *st)
+{
+	if (!(st->st_mode & 0020))
+		return false;
+	return st->st_gid ||
+	    getxattr(dir, "system.posix_acl_access", NULL, 0) >= 0 ||
+	    (errno != ENODATA && errno != ENOTSUP);
+}
+
+static void pass(struct way *way, int fd, const struct stat *st)
 {
 	bool is_sticky = st->st_mode & S_ISVTX;
+	char dir[32];
 
 	way->is_mixed |= way->other && st->st_uid && way->other != st->st_uid;
 	if (st->st_uid)
 		way->other = st->st_uid;
 	way->is_open |= (st->st_mode & 0002) && !is_sticky;
-	way->is_group_open |= (st->st_mode & 0020) && st->st_gid && !is_sticky;
+	snprintf(dir, sizeof(dir), "/proc/self/fd/%d", fd);
+	way->is_group_open |= !is_sticky && is_group_open(dir, st);
 }
 
 static bool is_safe(const struct way *way, uid_t owner)
@@ -118,7 +133,7 @@ static int walk(const char *dir, struct way *way, struct stat *st)
 		if (!*name)
 			continue;
 		next = fstat(fd, st) == 0 ? openat(fd, name, flags) : -1;
-		pass(way, st);
+		pass(way, fd, st);
 		close(fd);
 		fd = next;
 	}
@@ -155,6 +170,25 @@ bool owner_stat(const char *dir, struct stat *st, struct text *why)
 	    "nothing there: run this as user %u",
 	    dir, (unsigned)st->st_uid, (unsigned)st->st_uid);
 	return false;
+}
+
+static bool is_of_another(const struct stat *st)
+{
+	return st->st_uid && st->st_uid != geteuid();
+}
+
+bool owner_trusts_link(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *around = slash ? xasprintf("%.*s/", (int)(slash - path), path) :
+			       xstrdup(".");
+	struct stat dir, link;
+	bool trusts = lstat(path, &link) == 0 && stat(around, &dir) == 0 &&
+	    !is_of_another(&link) && !is_of_another(&dir) &&
+	    !(dir.st_mode & 0002) && !is_group_open(around, &dir);
+
+	free(around);
+	return trusts;
 }
 
 bool owner_may_be(const struct stat *st)

@@ -20,6 +20,13 @@ bool owner_stat(const char *dir, struct stat *st, struct text *why);
  * home of the owner. No effect for other users, or if the owner is root. */
 void owner_enter(const struct stat *st);
 void owner_leave(void);
+/*
+ * Whether a link at PATH may be followed. False if a user other than root and
+ * the present user can have made the link: PATH or the directory around PATH
+ * belongs to another user, or others may write to the directory. Also false if
+ * PATH is missing.
+ */
+bool owner_trusts_link(const char *path);
 /* Whether this process is the owner, or owner_enter() makes it the owner. */
 bool owner_may_be(const struct stat *st);
 

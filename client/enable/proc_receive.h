@@ -23,9 +23,13 @@ enum proc_receive proc_receive_look(const char *hooks, const char *self,
     const char *mine);
 /* Whether it is a link to TARGET. */
 bool proc_receive_links_to(const char *hooks, const char *target);
+/* False: HOOKS is a link of another user (owner_trusts_link()); an error was
+ * printed. */
+bool proc_receive_may_be_in(const char *hooks);
 /* Makes this link, durable, in place of the present hook. */
 bool proc_receive_link(const char *hooks, const char *target);
-/* A different hook stays. */
+/* The same back. A different hook stays, and so does a hook behind a link of
+ * another user. */
 bool proc_receive_unlink(const char *hooks, const char *target);
 
 /* Makes a directory of hooks, unless it is there. */

@@ -158,9 +158,13 @@ bool registry_read(struct registry *r)
 {
 	char *path = registry_file("list"), *line, *rest;
 	struct text t = { 0 };
-	int err = path ? text_read_file(&t, path) : -ENOENT;
+	int err = -ENOENT;
 	size_t kind;
 
+	enter();
+	if (path)
+		err = text_read_file(&t, path);
+	leave();
 	if (err && err != -ENOENT && err != -ENOTDIR)
 		say_error("cannot read %s: %s", path, strerror(-err));
 	line = err ? NULL : strtok_r(t.data, "\n", &rest);

@@ -4,6 +4,8 @@
 #include <fts.h>
 #include <string.h>
 
+#include "proto/lib/interrupt.h"
+
 void scan_repositories(const char *root,
     void (*each)(const struct gitdir *gd, void *data), void *data)
 {
@@ -13,7 +15,7 @@ void scan_repositories(const char *root,
 	struct gitdir gd;
 	FTSENT *at;
 
-	while (walk && (at = fts_read(walk))) {
+	while (walk && !interrupt_came() && (at = fts_read(walk))) {
 		if (at->fts_info != FTS_D)
 			continue;
 		memset(&gd, 0, sizeof(gd));

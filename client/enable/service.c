@@ -6,6 +6,7 @@
  * systemd, the systemctl command is printed. Both commands can be run again.
  */
 #include "client/enable/service.h"
+#include "client/enable/enable_report.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -109,7 +110,7 @@ static bool make_file(const char *dir, const char *path, const struct text *t)
 	int r = 0;
 
 	if (access(path, F_OK) == 0) {
-		printf("%s: kept\n", path);
+		enable_report("kept", path, "kept");
 		return true;
 	}
 	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
@@ -119,7 +120,7 @@ static bool make_file(const char *dir, const char *path, const struct text *t)
 	if (r < 0)
 		say_error("can't write %s: %s", path, strerror(-r));
 	else
-		printf("%s: written\n", path);
+		enable_report("written", path, "written");
 	return r == 0;
 }
 
@@ -153,11 +154,11 @@ static bool remove_file(const char *dir, const char *path)
 	bool ok = true;
 
 	if (r == 0 && !is_ours(&t)) {
-		printf("%s: kept, it was changed\n", path);
+		enable_report("kept", path, "kept, it was changed");
 	} else if (r == 0) {
 		ok = unlink(path) == 0;
 		if (ok)
-			printf("%s: removed\n", path);
+			enable_report("removed", path, "removed");
 		else
 			say_error("can't remove %s: %s", path, strerror(errno));
 		rmdir(dir);
@@ -181,8 +182,9 @@ static bool control(const struct service *sv, const char *verb)
 	bool ok = true;
 
 	if (access("/run/systemd/system", F_OK) < 0)
-		printf("systemd does not run here; where it does: "
-		       "systemctl %s --now %s %s\n",
+		enable_report("remark", NULL,
+		    "systemd does not run here; where it does: "
+		    "systemctl %s --now %s %s",
 		    verb, socket, service);
 	else
 		ok = child_run(reload) == 0 && child_run(argv) == 0;
@@ -209,10 +211,11 @@ bool service_enable(const char *account, const char *const *roots, size_t nr)
 	    (nr == 0 || make_file(sv.drop_in_dir, sv.drop_in, &drop_in)) &&
 	    control(&sv, "enable");
 	if (ok)
-		printf("%s's daemon: socket /run/refd-%s/refd.sock, state "
-		       "/var/lib/refd-%s; tell each repository by "
-		       "'refd enable --socket /run/refd-%s/refd.sock "
-		       "REPOSITORY'\n",
+		enable_report("remark", NULL,
+		    "%s's daemon: socket /run/refd-%s/refd.sock, state "
+		    "/var/lib/refd-%s; tell each repository by "
+		    "'refd enable --socket /run/refd-%s/refd.sock "
+		    "REPOSITORY'",
 		    sv.name, sv.name, sv.name, sv.name);
 	text_done(&config);
 	text_done(&drop_in);
@@ -230,7 +233,8 @@ bool service_disable(const char *account)
 	    remove_file(sv.drop_in_dir, sv.drop_in) &&
 	    remove_file(sv.config_dir, sv.config);
 	if (ok)
-		printf("the state in /var/lib/refd-%s is kept\n", sv.name);
+		enable_report("remark", NULL,
+		    "the state in /var/lib/refd-%s is kept", sv.name);
 	service_done(&sv);
 	return ok;
 }

@@ -3,6 +3,7 @@
  * directories that refd made, the link.
  */
 #include "client/enable/shared_hooks.h"
+#include "client/enable/enable_report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
+#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/site.h"
@@ -44,8 +46,9 @@ static bool make_forwarders(const char *dir)
 		free(path);
 	}
 	if (made && !err)
-		printf("%s: %zu forwarder%s to a repository's own hooks\n", dir,
-		    made, made == 1 ? "" : "s");
+		enable_report("made", dir,
+		    "%zu forwarder%s to a repository's own hooks", made,
+		    made == 1 ? "" : "s");
 	return !err;
 }
 
@@ -66,6 +69,7 @@ static bool has_forwarders(const char *dir)
 static void remove_forwarders(const char *dir)
 {
 	size_t i, removed = 0;
+	char *in_dir = xasprintf("%s/", dir);
 
 	for (i = 0; forward_names[i]; i++) {
 		char *path = xasprintf("%s/%s", dir, forward_names[i]);
@@ -77,9 +81,11 @@ static void remove_forwarders(const char *dir)
 		free(new);
 		free(path);
 	}
+	durable_sync_parent(in_dir);
+	free(in_dir);
 	if (removed)
-		printf("%s: %zu forwarder%s removed\n", dir, removed,
-		    removed == 1 ? "" : "s");
+		enable_report("removed", dir, "%zu forwarder%s removed",
+		    removed, removed == 1 ? "" : "s");
 }
 
 /* ---- the shared directory ---- */
@@ -191,6 +197,26 @@ static bool uses(const struct site *site, const char *dir)
 	return does;
 }
 
+/* Root reads the configuration of REPO as the owner. If that is not possible,
+ * the hooks may be in use. */
+static bool is_used_by(const char *repo, const char *dir)
+{
+	struct text why = { 0 };
+	struct site site;
+	struct stat st;
+	bool may_be = access(repo, F_OK) == 0;
+
+	if (owner_stat(repo, &st, &why)) {
+		site_init(&site, repo);
+		owner_enter(&st);
+		may_be = uses(&site, dir);
+		owner_leave();
+		site_done(&site);
+	}
+	text_done(&why);
+	return may_be;
+}
+
 static bool is_used(const char *dir, const char *user)
 {
 	struct registry r = { 0 };
@@ -203,18 +229,15 @@ static bool is_used(const char *dir, const char *user)
 	site_done(&site);
 	if (!registry_read(&r))
 		used = true;
-	for (i = 0; i < r.nr && !used; i++) {
-		if (!strcmp(r.entries[i].path, user))
-			continue;
-		site_init(&site, r.entries[i].path);
-		used = uses(&site, dir);
-		site_done(&site);
-	}
+	for (i = 0; i < r.nr && !used; i++)
+		used = strcmp(r.entries[i].path, user) &&
+		    is_used_by(r.entries[i].path, dir);
 	registry_done(&r);
 	return used;
 }
 
-/* B has the notes of a directory at DIR, or of none. */
+/* A power loss must not bring back files of which the record is gone. B has
+ * the notes of a directory at DIR, or of none. */
 static bool release(const struct site *site, const struct block *b,
     const char *dir)
 {
@@ -226,10 +249,14 @@ static bool release(const struct site *site, const struct block *b,
 		return false;
 	if (b->nr)
 		remove_forwarders(dir);
-	for (i = b->nr; i-- > 0;)
-		if (!strcmp(b->lines[i].key, NOTE_DIR) &&
-		    rmdir(b->lines[i].value) == 0)
-			printf("%s: removed\n", b->lines[i].value);
+	for (i = b->nr; i-- > 0;) {
+		const char *made = b->lines[i].value;
+
+		if (strcmp(b->lines[i].key, NOTE_DIR) || rmdir(made) < 0)
+			continue;
+		durable_sync_parent(made);
+		enable_report("removed", made, "removed");
+	}
 	return !b->nr || site_write(site, b, &none, false);
 }
 

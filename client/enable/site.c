@@ -1,4 +1,5 @@
 #include "client/enable/site.h"
+#include "client/enable/enable_report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +12,8 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
+#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
-#include "proto/lib/print.h"
-
-/* More than any configuration of git's. */
-#define CONFIG_BYTES (16 << 20)
 
 void site_init(struct site *site, const char *dir)
 {
@@ -34,11 +32,19 @@ void site_done(struct site *site)
 
 /* ---- the block ---- */
 
-/* The owner of a repository chooses the file. Root does not wait for a FIFO,
- * and reads neither a device nor more than a configuration. */
+static const char *reason(int err)
+{
+	return err == -ELOOP ? "another user may have made this link" :
+			       strerror(-err);
+}
+
+/* The owner and a group choose the file. Root does not wait for a FIFO, and
+ * reads neither a device nor more than a configuration. */
 static int read_file(const char *path, struct text *t, struct stat *st)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int no_link = owner_trusts_link(path) ? 0 : O_NOFOLLOW;
+	int fd =
+	    open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | no_link);
 	int err = 0;
 
 	text_adds(t, "");
@@ -49,7 +55,7 @@ static int read_file(const char *path, struct text *t, struct stat *st)
 	else if (!S_ISREG(st->st_mode))
 		err = S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL;
 	if (!err)
-		err = text_read(t, fd, CONFIG_BYTES);
+		err = text_read(t, fd, SITE_CONFIG_BYTES);
 	close(fd);
 	return err;
 }
@@ -70,7 +76,7 @@ bool site_read(const struct site *site, struct block *b)
 	}
 	if (!err || err == -ENOENT || err == -ENOTDIR)
 		return true;
-	say_error("cannot read %s: %s", site->config, strerror(-err));
+	say_error("cannot read %s: %s", site->config, reason(err));
 	return false;
 }
 
@@ -112,9 +118,9 @@ static void remove_own_lock(const struct edit *e)
 
 static void edit_init(struct edit *e, const char *path)
 {
-	char *target = realpath(path, NULL);
-
 	/* As git does, through a link. */
+	char *target = owner_trusts_link(path) ? realpath(path, NULL) : NULL;
+
 	e->file = target ? target : xstrdup(path);
 	e->lock = xasprintf("%s.lock", e->file);
 	e->stage = xasprintf("%s.refd", e->file);
@@ -160,7 +166,7 @@ static int keep_rights(int fd, const struct stat *st)
 	if ((now.st_uid != st->st_uid || now.st_gid != st->st_gid) &&
 	    fchown(fd, st->st_uid, st->st_gid) < 0 && is_group_special)
 		return -errno;
-	return fchmod(fd, st->st_mode & 07777) < 0 ? -errno : 0;
+	return fchmod(fd, st->st_mode & 0777) < 0 ? -errno : 0;
 }
 
 /* NOW is the present text, OLD the block of NOW. 0 or negative errno; *WHAT
@@ -228,20 +234,8 @@ void site_unlock(const struct site *site)
 	edit_end(&e);
 }
 
-/* The owner of the repository may have written control characters. */
-static void say_setting(const struct site *site, const struct block_line *l,
-    const char *sign)
-{
-	print_visible(stdout, site->name);
-	fputs(": ", stdout);
-	print_visible(stdout, l->key);
-	printf(" %s ", sign);
-	print_visible(stdout, l->value);
-	putchar('\n');
-}
-
 static void say_settings(const struct site *site, const struct block *b,
-    const struct block *other, const char *sign)
+    const struct block *other, bool is_added)
 {
 	size_t i;
 
@@ -250,7 +244,8 @@ static void say_settings(const struct site *site, const struct block *b,
 
 		if (strchr(l->key, '.') &&
 		    !(other && block_has(other, l->key, l->value)))
-			say_setting(site, l, sign);
+			enable_report_setting(site->name, is_added, l->key,
+			    l->value);
 	}
 }
 
@@ -273,11 +268,11 @@ bool site_write(const struct site *site, const struct block *before,
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (err) {
 		say_error("%s: cannot %s %s: %s", site->name, what,
-		    site->config, strerror(-err));
+		    site->config, reason(err));
 		return false;
 	}
-	say_settings(site, was, is, "-=");
-	say_settings(site, is, was, "+=");
+	say_settings(site, was, is, false);
+	say_settings(site, is, was, true);
 	return true;
 }
 

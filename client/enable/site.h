@@ -12,6 +12,9 @@
 #include "client/enable/block.h"
 #include "client/git/gitconfig.h"
 
+/* More than any configuration of git's. */
+#define SITE_CONFIG_BYTES (16 << 20)
+
 /* Notes in a block. */
 #define NOTE_FILE_MADE  "made-file"  /* the file of configuration was made */
 #define NOTE_HOOKS_MADE "made-hooks" /* the directory of hooks was made */

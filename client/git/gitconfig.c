@@ -1,13 +1,11 @@
 #include "client/git/gitconfig.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "client/base/child.h"
+#include "client/git/configfiles.h"
 
 /* The owner of a repository can include a FIFO, or a file without an end. */
 static int ask_git(const char *const argv[], struct text *out)
@@ -39,8 +37,12 @@ int gitconfig_read_file(struct gitconfig *config, const char *file)
 
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
 {
-	int status = gitconfig_read(config, gd ? gd->path : NULL);
+	int status;
 
+	text_clear(&config->list);
+	if (configfiles_list(&config->list, gd))
+		return;
+	status = gitconfig_read(config, gd ? gd->path : NULL);
 	if (status)
 		die("git config failed with status %d", status);
 }
@@ -153,96 +155,4 @@ bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
 	if (!is_number(value, &n))
 		die("bad boolean config value '%s' for '%s'", value, key);
 	return n != 0;
-}
-
-/* ---- possible content of the files ---- */
-
-static bool file_might_say(const char *path, const char *const words[])
-{
-	struct text t = { 0 };
-	int err = text_read_file(&t, path);
-	bool might = false;
-	size_t i;
-
-	if (err == 0) {
-		might = strlen(t.data) < t.len ||
-		    strcasestr(t.data, "include") != NULL;
-		for (i = 0; words[i] && !might; i++)
-			might = strcasestr(t.data, words[i]) != NULL;
-	} else {
-		might = err != -ENOENT && err != -ENOTDIR;
-	}
-	text_done(&t);
-	return might;
-}
-
-static bool under_might_say(const char *dir, const char *name,
-    const char *const words[])
-{
-	char *path = xasprintf("%s/%s", dir, name);
-	bool might = file_might_say(path, words);
-
-	free(path);
-	return might;
-}
-
-/* A git built with a different prefix has a different system file: ../etc,
- * relative to the directory of git in PATH. */
-static bool prefix_might_say(const char *const words[])
-{
-	const char *at = getenv("PATH");
-	char path[PATH_MAX];
-
-	while (at && *at) {
-		size_t len = strcspn(at, ":");
-		int dir = (int)(len < PATH_MAX ? len : 0);
-
-		snprintf(path, sizeof(path), "%.*s/git", dir, at);
-		if (access(path, X_OK) == 0) {
-			snprintf(path, sizeof(path), "%.*s/../etc/gitconfig",
-			    dir, at);
-			return file_might_say(path, words);
-		}
-		at += len + (at[len] == ':');
-	}
-	return true;
-}
-
-static bool system_might_say(const char *const words[])
-{
-	const char *none = getenv("GIT_CONFIG_NOSYSTEM");
-	const char *file = getenv("GIT_CONFIG_SYSTEM");
-
-	if (none && *none && strcmp(none, "0") && strcasecmp(none, "false"))
-		return false;
-	if (file)
-		return file_might_say(file, words);
-	return file_might_say("/etc/gitconfig", words) ||
-	    prefix_might_say(words);
-}
-
-static bool user_might_say(const char *const words[])
-{
-	const char *file = getenv("GIT_CONFIG_GLOBAL");
-	const char *home = getenv("HOME");
-	const char *xdg = getenv("XDG_CONFIG_HOME");
-
-	if (file)
-		return file_might_say(file, words);
-	if (xdg && *xdg && under_might_say(xdg, "git/config", words))
-		return true;
-	if (!home)
-		return false;
-	return under_might_say(home, ".gitconfig", words) ||
-	    ((!xdg || !*xdg) &&
-		under_might_say(home, ".config/git/config", words));
-}
-
-bool gitconfig_might_say(const struct gitdir *gd, const char *const words[])
-{
-	return getenv("GIT_CONFIG_PARAMETERS") || getenv("GIT_CONFIG_COUNT") ||
-	    system_might_say(words) || user_might_say(words) ||
-	    (gd &&
-		(under_might_say(gd->common, "config", words) ||
-		    under_might_say(gd->path, "config.worktree", words)));
 }

@@ -1,7 +1,7 @@
 /*
- * git's configuration as resolved by git, from one run of "git config -z
- * --list" (system, user, repository, worktree, includes, environment).
- * Blocking; one thread.
+ * git's configuration: all entries in the order of "git config -z --list"
+ * (system, user, repository, worktree, includes, environment). Blocking; one
+ * thread.
  */
 #ifndef CLIENT_GIT_GITCONFIG_H
 #define CLIENT_GIT_GITCONFIG_H
@@ -17,7 +17,8 @@ struct gitconfig {
 	struct text list;
 };
 
-/* Runs git; a failure ends the program. GD may be NULL: no repository. */
+/* Reads git's files (configfiles.h), or runs git if they are not enough. A
+ * failure of git ends the program. GD may be NULL: no repository. */
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
 /* Runs git and returns its exit status. GIT_DIR may be NULL. Kills git after 30
  * seconds, and reads at most 64 MiB. */
@@ -25,14 +26,6 @@ int gitconfig_read(struct gitconfig *config, const char *git_dir);
 /* The same; FILE and the included files alone. */
 int gitconfig_read_file(struct gitconfig *config, const char *file);
 void gitconfig_done(struct gitconfig *config);
-
-/*
- * Could gitconfig_load() find any of WORDS (parts of keys, lower case, NULL at
- * the end)? False only if no file that git would read contains any of them, and
- * nothing is included or comes from the environment. The check needs a few
- * small reads; a process would need a millisecond.
- */
-bool gitconfig_might_say(const struct gitdir *gd, const char *const words[]);
 
 /* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".
  * Letter case of KEY counts only in a subsection. */

@@ -9,6 +9,9 @@
 
 #include "proto/oid.h"
 
+/* As git's limit for a .git file. */
+#define FILE_BYTES (1 << 20)
+
 static char *join(const char *dir, const char *name)
 {
 	return name[0] == '/' ? xstrdup(name) : xasprintf("%s/%s", dir, name);
@@ -31,7 +34,7 @@ static char *common_of(const char *dir)
 	if (env && *env)
 		return xstrdup(env);
 	file = join(dir, "commondir");
-	err = text_read_file(&t, file);
+	err = text_read_regular(&t, file, FILE_BYTES);
 	trim_end(&t);
 	if (err == -ENOENT)
 		common = xstrdup(dir);
@@ -57,7 +60,7 @@ static bool has_head(const char *dir)
 
 		target[n > 0 ? n : 0] = '\0';
 		ok = has_prefix(target, "refs/");
-	} else if (text_read_file(&t, head) == 0) {
+	} else if (text_read_regular(&t, head, FILE_BYTES) == 0) {
 		const char *at = t.data;
 
 		if (has_prefix(at, "ref:")) {
@@ -138,7 +141,7 @@ static char *follow_git_file(const char *path, struct text *why)
 
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return NULL;
-	err = text_read_file(&t, path);
+	err = text_read_regular(&t, path, FILE_BYTES);
 	if (err < 0) {
 		text_addf(why, "error opening '%s': %s", path, strerror(-err));
 	} else {

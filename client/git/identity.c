@@ -15,11 +15,6 @@ static const char *given(const char *s)
 	return s && *s ? s : NULL;
 }
 
-bool identity_needs_config(void)
-{
-	return !getenv("GIT_COMMITTER_NAME") || !getenv("GIT_COMMITTER_EMAIL");
-}
-
 static const char *user_name(const struct passwd *pw)
 {
 	return pw ? pw->pw_name : "unknown";

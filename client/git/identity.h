@@ -9,9 +9,6 @@
 
 #include "client/git/gitconfig.h"
 
-/* Does the name or the address depend on the configuration? */
-bool identity_needs_config(void);
-
 /* "Name <mail> seconds zone", owned by the caller. NULL if only git can read
  * the format of GIT_COMMITTER_DATE. */
 char *identity_committer(const struct gitconfig *config);

@@ -66,6 +66,9 @@ void forward_text(const char *name, struct text *t)
 	text_adds(t, strcmp(name, "push-to-checkout") ? TAIL : TAIL_CHECKOUT);
 }
 
+/* More than any forwarder. */
+#define SCRIPT_BYTES (64 << 10)
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -76,7 +79,8 @@ static const char *base_name(const char *path)
 bool forward_is(const char *path)
 {
 	struct text t = { 0 };
-	bool is = text_read_file(&t, path) == 0 && has_prefix(t.data, HEAD);
+	bool is = text_read_regular(&t, path, SCRIPT_BYTES) == 0 &&
+	    has_prefix(t.data, HEAD);
 
 	text_done(&t);
 	return is;

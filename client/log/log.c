@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/base/cli.h"
+#include "client/base/colour.h"
 #include "client/git/gitdir.h"
 #include "client/librefd/conn.h"
+#include "client/log/pager.h"
 #include "client/log/print.h"
 #include "client/log/when.h"
 #include "client/request/question.h"
@@ -21,7 +24,9 @@ struct asking {
 	struct refd_request req;
 	struct gitdir gd;
 	enum print_form form;
-	bool oldest_first, follow;
+	struct lines lines;
+	enum { DATE_AUTO, DATE_RELATIVE, DATE_ISO } date;
+	bool oldest_first, follow, no_pager;
 	bool has_limit;
 	uint64_t limit; /* changes */
 };
@@ -126,44 +131,76 @@ static const char *take_limit(void *values, const char *s)
 	return a->has_limit ? NULL : "a number";
 }
 
+static const char *take_date(void *values, const char *s)
+{
+	struct asking *a = values;
+
+	if (!strcmp(s, "relative"))
+		a->date = DATE_RELATIVE;
+	else if (!strcmp(s, "iso"))
+		a->date = DATE_ISO;
+	else
+		return "relative or iso";
+	return NULL;
+}
+
 #define SELECTION                                                              \
-	{ OPTION_TAKE("repo", 0, "DIR", "of this repository", take_repo) },    \
-	    { OPTION_TAKE("ref", 0, "PATTERN", "of matching refs", take_ref),  \
+	{ OPTION_TAKE("repo", 0, "DIR", "only changes of the repository DIR",  \
+	    take_repo) },                                                      \
+	    { OPTION_TAKE("ref", 0, "PATTERN",                                 \
+		  "only changes of refs that match PATTERN", take_ref),        \
 		    .repeats = true },                                         \
 	{                                                                      \
-		OPTION_TAKE("user", 0, "NAME|UID", "of this user", take_user)  \
+		OPTION_TAKE("user", 0, "NAME|UID",                             \
+		    "only changes by this user", take_user)                    \
 	}
 #define OUTPUT                                                                 \
-	{ OPTION_TAKE(NULL, 'n', "NUMBER", "at most so many changes",          \
+	{ OPTION_TAKE(NULL, 'n', "NUMBER", "print at most NUMBER changes",     \
 	    take_limit) },                                                     \
-	    { OPTION_SET("json", 0, "print JSON", struct asking, form,         \
-		  PRINT_JSON),                                                 \
+	    { OPTION_FLAG("verbose", 'v',                                      \
+		  "print all facts of a change, and how to undo the change",   \
+		  struct asking, lines.is_verbose),                            \
 		    .excludes = 'f' },                                         \
-	    { OPTION_SET(NULL, 'z', "print fields that end with NUL",          \
+	    { OPTION_TAKE("date", 0, "FORM",                                   \
+		"print times in this form: relative or iso", take_date) },     \
+	    COLOUR_OPTION,                                                     \
+	    { OPTION_SET("json", 0, "print JSON, one object per line",         \
+		  struct asking, form, PRINT_JSON),                            \
+		    .excludes = 'f' },                                         \
+	    { OPTION_SET(NULL, 'z',                                            \
+		  "print fields that end with NUL, for scripts",               \
 		  struct asking, form, PRINT_NUL),                             \
 		    .excludes = 'f' },                                         \
 	{                                                                      \
-		OPTION_STRING("socket", 0, "PATH", "the daemon's socket",      \
+		OPTION_STRING("socket", 0, "PATH",                             \
+		    "the daemon's socket, if not the configured one",          \
 		    struct asking, socket)                                     \
 	}
 
 static const struct command_option log_options[] = { SELECTION,
-	{ OPTION_TAKE("since", 0, "TIME", "from this time on", take_since) },
-	{ OPTION_TAKE("until", 0, "TIME", "up to this time", take_until) },
-	{ OPTION_TAKE("txid", 0, "ID", "of this transaction", take_txid) },
-	{ OPTION_FLAG("reverse", 0, "oldest first", struct asking,
-	      oldest_first),
+	{ OPTION_TAKE("since", 0, "TIME",
+	    "only changes since TIME, such as '2 hours ago'", take_since) },
+	{ OPTION_TAKE("until", 0, "TIME", "only changes until TIME",
+	    take_until) },
+	{ OPTION_TAKE("txid", 0, "ID", "only changes of the transaction ID",
+	    take_txid) },
+	{ OPTION_FLAG("reverse", 0, "print the oldest change first",
+	      struct asking, oldest_first),
 	    .excludes = 'o' },
-	{ OPTION_FLAG("follow", 0, "print new changes, too", struct asking,
+	{ OPTION_FLAG("follow", 0,
+	      "go on, and print new changes as they happen", struct asking,
 	      follow),
 	    .excludes = 'o' },
+	{ OPTION_FLAG("no-pager", 0, "print to the terminal without a pager",
+	    struct asking, no_pager) },
 	OUTPUT, { 0 } };
 
 static const struct command_option watch_options[] = {
-	{ OPTION_TAKE("since", 0, "POSITION", "after this record",
+	{ OPTION_TAKE("since", 0, "POSITION",
+	    "first print the changes after POSITION, the number of a record",
 	    take_position) },
 	SELECTION,
-	{ OPTION_FLAG("all", 0, "rejected updates, too", struct asking,
+	{ OPTION_FLAG("all", 0, "also print rejected updates", struct asking,
 	    req.select.all) },
 	OUTPUT, { 0 }
 };
@@ -179,14 +216,25 @@ static bool want_some(struct asking *a)
 	return !a->has_limit || a->limit > 0;
 }
 
+/* IS_LIVE: changes are printed as they happen, and their age would be wrong
+ * soon. */
+static void begin_output(struct asking *a, bool is_live)
+{
+	bool on_terminal = a->form == PRINT_LINES && isatty(STDOUT_FILENO);
+
+	a->lines.is_table = on_terminal;
+	a->lines.is_relative = a->date == DATE_RELATIVE ||
+	    (a->date == DATE_AUTO && on_terminal && !is_live);
+	a->lines.has_repo = !a->req.git_dir;
+	if (on_terminal)
+		a->lines.columns.width = columns_of_terminal();
+	if (on_terminal && !is_live && !a->no_pager)
+		pager_start();
+}
+
 static void print_all(struct asking *a, const struct refd_answer *ans)
 {
-	size_t i;
-
-	if (ans->has_gap)
-		print_gap(ans, a->form);
-	for (i = 0; i < ans->nr_changes; i++)
-		print_change(ans, &ans->changes[i], a->form);
+	print_changes(ans, a->form, &a->lines);
 	a->limit -= a->has_limit ? ans->nr_changes : 0;
 	flush_output();
 }
@@ -310,6 +358,7 @@ static int run_log(const struct command *c, int argc, char **argv)
 	if (a.follow && !refd_txid_eq(&a.req.txid, &any))
 		cli_usage(c, "--follow has no end: it excludes --txid");
 	r = question_connect(a.socket, 0);
+	begin_output(&a, a.follow);
 	if (a.follow)
 		follow(&a, r);
 	while (!a.follow && want_some(&a) && log_some(&a, r))
@@ -319,8 +368,19 @@ static int run_log(const struct command *c, int argc, char **argv)
 	return EXIT_DONE;
 }
 
-const struct command log_command =
-    COMMAND("log", "list past changes of refs", log_options, run_log);
+const struct command log_command = {
+	.name = "log",
+	.summary = "list past changes of refs",
+	.purpose =
+	    "Lists past changes of refs with their record, time, user, old "
+	    "and new value. The newest change comes first.",
+	.example = "refd log -v --repo /srv/git/a.git --ref refs/heads/topic",
+	.outcome = "Lists all changes of the branch, and below each the "
+		   "command that undoes the change.",
+	.manual = "refd-log(1)",
+	.options = log_options,
+	.run = run_log,
+};
 
 static int run_watch(const struct command *c, int argc, char **argv)
 {
@@ -329,11 +389,23 @@ static int run_watch(const struct command *c, int argc, char **argv)
 
 	cli_parse(c, &a, argc, &argv);
 	r = question_connect(a.socket, 0);
+	begin_output(&a, true);
 	watch_all(&a, r);
 	refd_free(r);
 	gitdir_done(&a.gd);
 	return EXIT_DONE;
 }
 
-const struct command watch_command = COMMAND("watch",
-    "print changes of refs as they happen", watch_options, run_watch);
+const struct command watch_command = {
+	.name = "watch",
+	.summary = "print changes of refs as they happen",
+	.purpose =
+	    "Prints changes of refs as they happen, until the command is "
+	    "interrupted. A position lets a program continue after its "
+	    "last change.",
+	.example = "refd watch --ref 'refs/heads/*'",
+	.outcome = "Prints the new changes of all branches.",
+	.manual = "refd-watch(1)",
+	.options = watch_options,
+	.run = run_watch,
+};

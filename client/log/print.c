@@ -3,94 +3,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/log/when.h"
+#include "client/log/who.h"
 #include "proto/lib/json.h"
-#include "proto/lib/print.h"
 #include "client/request/git_messages.h"
-
-/* Hex digits of a short object id. */
-#define SHORT_OID 12
-
-/* ---- the parts of a change ---- */
-
-/* The user of the change: the value of the first variable that is set. */
-static const char *who_text(const struct refd_record *rec, char buf[32])
-{
-	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",
-		"GL_USERNAME", "REMOTE_USER", "GL_ID" };
-	size_t i, k;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		for (k = 0; k < rec->nr_identities; k++)
-			if (!strcmp(rec->identities[k].name, names[i]))
-				return rec->identities[k].value;
-	snprintf(buf, 32, "uid=%u", rec->uid);
-	return buf;
-}
 
 static const char *oid_text(bool given, const struct refd_oid *oid,
     enum refd_object_format format, char hex[REFD_OID_MAX_HEX + 1])
 {
 	return given ? refd_oid_hex_as(oid, format, hex) : "";
-}
-
-/* ---- forms ---- */
-
-static void put_short(bool given, const struct refd_oid *oid)
-{
-	char hex[REFD_OID_HEX + 1];
-
-	if (!given)
-		putchar('?');
-	else if (refd_oid_is_null(oid))
-		putchar('-');
-	else
-		printf("%.*s", SHORT_OID, refd_oid_hex(oid, hex));
-}
-
-/* The reason of a failure, or the message of the log. */
-static void put_reason(const struct refd_change *c)
-{
-	const char *message = c->record->message;
-	struct text text = { 0 };
-
-	if (c->status != REFD_OK && c->text)
-		git_messages_text(c->status, c->text, &text);
-	else
-		text_adds(&text, message ? message : "");
-	print_visible(stdout, text.data);
-	text_done(&text);
-}
-
-static void print_line(const struct refd_change *c)
-{
-	const struct refd_record *rec = c->record;
-	char when[64], who[32];
-
-	printf("%s %" PRIu64 ".%u ", when_text(rec->time_ms, when), rec->lsn,
-	    c->nr);
-	print_visible(stdout, who_text(rec, who));
-	putchar(' ');
-	print_visible(stdout, *rec->repo ? rec->repo : "-");
-	putchar(' ');
-	print_visible(stdout, c->name);
-	putchar(' ');
-	if (c->status != REFD_OK)
-		printf("%s%s", rec->voids ? "taken-back:" : "",
-		    refd_status_name(c->status));
-	else
-		put_short(c->has_old, &c->old_oid);
-	if (c->status == REFD_OK) {
-		fputs("..", stdout);
-		if (c->target)
-			print_visible(stdout, c->target);
-		else
-			put_short(c->has_new, &c->new_oid);
-	}
-	putchar(' ');
-	put_reason(c);
-	putchar('\n');
 }
 
 static void put_field(const char *s)
@@ -102,13 +25,17 @@ static void put_field(const char *s)
 static void print_nul(const struct refd_change *c)
 {
 	const struct refd_record *rec = c->record;
-	char hex[REFD_OID_MAX_HEX + 1], txid[REFD_TXID_HEX + 1], who[32];
+	char hex[REFD_OID_MAX_HEX + 1], txid[REFD_TXID_HEX + 1];
+	const char *person = who_person(rec);
 
 	printf("%" PRIu64 ".%u%c%" PRIu64 "%c", rec->lsn, c->nr, 0,
 	    rec->time_ms, 0);
 	put_field(refd_txid_hex(&rec->txid, txid));
 	printf("%u%c", rec->uid, 0);
-	put_field(who_text(rec, who));
+	if (person)
+		put_field(person);
+	else
+		printf("uid=%u%c", rec->uid, 0);
 	put_field(rec->repo);
 	put_field(c->name);
 	put_field(refd_status_name(c->status));
@@ -181,23 +108,7 @@ static void print_json(const struct refd_answer *ans,
 	putchar('\n');
 }
 
-void print_change(const struct refd_answer *ans, const struct refd_change *c,
-    enum print_form form)
-{
-	switch (form) {
-	case PRINT_LINES:
-		print_line(c);
-		break;
-	case PRINT_NUL:
-		print_nul(c);
-		break;
-	case PRINT_JSON:
-		print_json(ans, c);
-		break;
-	}
-}
-
-void print_gap(const struct refd_answer *ans, enum print_form form)
+static void print_gap(const struct refd_answer *ans, enum print_form form)
 {
 	struct json j = { .to = stdout };
 
@@ -212,4 +123,36 @@ void print_gap(const struct refd_answer *ans, enum print_form form)
 		    " is not known any more, and "
 		    "some of it was asked for",
 	    ans->gap);
+}
+
+static uint64_t wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void print_changes(const struct refd_answer *ans, enum print_form form,
+    struct lines *lines)
+{
+	struct text out = { 0 };
+	size_t i;
+
+	if (ans->has_gap)
+		print_gap(ans, form);
+	switch (form) {
+	case PRINT_LINES:
+		lines_add(lines, ans, wall_ms(), &out);
+		text_print(&out);
+		break;
+	case PRINT_NUL:
+		for (i = 0; i < ans->nr_changes; i++)
+			print_nul(&ans->changes[i]);
+		break;
+	case PRINT_JSON:
+		for (i = 0; i < ans->nr_changes; i++)
+			print_json(ans, &ans->changes[i]);
+		break;
+	}
 }

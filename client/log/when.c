@@ -1,5 +1,6 @@
 #include "client/log/when.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,4 +84,63 @@ const char *when_text(uint64_t ms, char buf[64])
 	strftime(zone, sizeof(zone), "%z", &tm);
 	snprintf(buf + len, 64 - len, ".%03u%s", (unsigned)(ms % 1000), zone);
 	return buf;
+}
+
+const char *when_utc(uint64_t ms, char buf[64])
+{
+	time_t secs = (time_t)(ms / 1000);
+	struct tm tm;
+	size_t len;
+
+	if (!gmtime_r(&secs, &tm))
+		return "?";
+	len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(buf + len, 64 - len, ".%03uZ", (unsigned)(ms % 1000));
+	return buf;
+}
+
+/* BUF has room for 40 bytes. */
+static const char *ago(uint64_t nr, const char *unit, char *buf)
+{
+	snprintf(buf, 40, "%" PRIu64 " %s%s ago", nr, unit, nr == 1 ? "" : "s");
+	return buf;
+}
+
+static const char *years_ago(uint64_t days, char buf[64])
+{
+	uint64_t months = (days * 24 + 365) / 730, years = months / 12;
+
+	months %= 12;
+	if (days >= 5 * 365)
+		return ago((days + 183) / 365, "year", buf);
+	if (!months)
+		return ago(years, "year", buf);
+	snprintf(buf, 64, "%" PRIu64 " year%s, ", years, years == 1 ? "" : "s");
+	ago(months, "month", buf + strlen(buf));
+	return buf;
+}
+
+/* As show_date_relative() of git's date.c. */
+const char *when_relative(uint64_t ms, uint64_t now_ms, char buf[64])
+{
+	uint64_t n = now_ms / 1000 - ms / 1000;
+
+	if (now_ms / 1000 < ms / 1000)
+		return "in the future";
+	if (n < 90)
+		return ago(n, "second", buf);
+	n = (n + 30) / 60;
+	if (n < 90)
+		return ago(n, "minute", buf);
+	n = (n + 30) / 60;
+	if (n < 36)
+		return ago(n, "hour", buf);
+	n = (n + 12) / 24;
+	if (n < 14)
+		return ago(n, "day", buf);
+	if (n < 70)
+		return ago((n + 3) / 7, "week", buf);
+	if (n < 365)
+		return ago((n + 15) / 30, "month", buf);
+	return years_ago(n, buf);
 }

@@ -20,5 +20,9 @@ bool when_position(const char *s, struct when_position *p);
 uint64_t when_time(const char *s);
 /* Local time with milliseconds. */
 const char *when_text(uint64_t ms, char buf[64]);
+/* UTC with milliseconds: "2026-08-01T12:00:00.000Z". */
+const char *when_utc(uint64_t ms, char buf[64]);
+/* "3 minutes ago": the words and the limits of git. */
+const char *when_relative(uint64_t ms, uint64_t now_ms, char buf[64]);
 
 #endif

@@ -206,6 +206,12 @@ const struct command hook_command = {
 	.name = "hook",
 	.summary = "serve a push; git runs it",
 	.arguments = "proc-receive",
+	.purpose =
+	    "Serves a push: git runs this command as the hook proc-receive "
+	    "of a repository. 'refd enable' installs the hook.",
+	.example = "refd hook proc-receive",
+	.manual = "refd-hook(1)",
+	.is_like_git = true,
 	.least = 1,
 	.options = (const struct command_option[]){ { 0 } },
 	.run = run_hook,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 #include "client/librefd/conn.h"
 
 #define SYSTEM_SOCKET "/run/refd/refd.sock"
-#define BOOT_ID       "/proc/sys/kernel/random/boot_id"
+/* Of the daemons that refd enable --service starts. */
+#define ACCOUNT_SOCKETS "/run/refd-*/refd.sock"
+#define BOOT_ID         "/proc/sys/kernel/random/boot_id"
 /* Room for 400,000 repositories that await recovery. */
 #define MARKER_MAX (16UL << 20)
 /* A daemon that accepts a connection and sends no hello is away. */
@@ -38,6 +41,44 @@ char *connect_socket(const char *option, const struct gitconfig *config)
 		free(path);
 	}
 	return xstrdup(SYSTEM_SOCKET);
+}
+
+size_t connect_running_sockets(const char *option,
+    const struct gitconfig *config, char ***sockets)
+{
+	char *path = connect_socket(option, config);
+	glob_t found = { 0 };
+	size_t nr = 1, i;
+
+	if (strcmp(path, SYSTEM_SOCKET) || access(path, F_OK) == 0 ||
+	    glob(ACCOUNT_SOCKETS, 0, NULL, &found) != 0) {
+		*sockets = xcalloc(1, sizeof(**sockets));
+		(*sockets)[0] = path;
+	} else {
+		nr = found.gl_pathc;
+		*sockets = xcalloc(nr, sizeof(**sockets));
+		for (i = 0; i < nr; i++)
+			(*sockets)[i] = xstrdup(found.gl_pathv[i]);
+		free(path);
+	}
+	globfree(&found);
+	return nr;
+}
+
+char *connect_running_socket(const char *option, const struct gitconfig *config)
+{
+	char **sockets, *path;
+	size_t nr = connect_running_sockets(option, config, &sockets), i;
+	struct text names = { 0 };
+
+	for (i = 0; i < nr; i++)
+		text_addf(&names, "\n\t--socket %s", sockets[i]);
+	if (nr > 1)
+		die("several daemons run here; choose one:%s", names.data);
+	text_done(&names);
+	path = sockets[0];
+	free(sockets);
+	return path;
 }
 
 enum fallback connect_fallback(const struct gitconfig *config,

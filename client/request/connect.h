@@ -22,6 +22,19 @@ enum fallback {
  */
 char *connect_socket(const char *option, const struct gitconfig *config);
 
+/*
+ * The sockets of the daemons that a question may concern: as connect_socket().
+ * But if /run/refd/refd.sock is the answer and does not exist, the sockets of
+ * the daemons of accounts, /run/refd-ACCOUNT/refd.sock. Not for updates:
+ * without refd.socket, a repository belongs to the system's daemon. Returns
+ * their number, at least 1. The caller owns the array and the strings.
+ */
+size_t connect_running_sockets(const char *option,
+    const struct gitconfig *config, char ***sockets);
+/* The only one of these sockets. Several end the program with a list. */
+char *connect_running_socket(const char *option,
+    const struct gitconfig *config);
+
 /* refd.fallback, or UNSET. A value other than "git" and "refuse" ends the
  * program. */
 enum fallback connect_fallback(const struct gitconfig *config,

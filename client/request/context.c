@@ -42,13 +42,7 @@ static const char *log_all_ref_updates(const struct gitconfig *config)
 
 void context_config(struct gitconfig *config, const struct gitdir *gd)
 {
-	static const char *const words[] = { "logallrefupdates",
-		"sharedrepository", "reflocktimeout", "packedrefstimeout",
-		"prefersymlinkrefs", "hookspath", "ignoredhook", "[hook",
-		"[extensions", "[refd", NULL };
-
-	if (identity_needs_config() || gitconfig_might_say(gd, words))
-		gitconfig_load(config, gd);
+	gitconfig_load(config, gd);
 	/* A bad value ends the program, as in git. */
 	log_all_ref_updates(config);
 }

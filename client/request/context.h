@@ -9,8 +9,7 @@
 #include "client/git/gitdir.h"
 #include "proto/message.h"
 
-/* Loads the configuration. git does not run if no file can have a setting of
- * interest. */
+/* gitconfig_load(), and a check of the value that every update needs. */
 void context_config(struct gitconfig *config, const struct gitdir *gd);
 
 /* Returns "Name <mail> seconds zone", owned by the caller. Runs git for dates

@@ -94,9 +94,15 @@ static bool is_number(const char *s)
 	    (s[0] != '0' || !s[1]);
 }
 
+/* A name that a client chose may consist of digits. */
+static bool is_text(const char *key)
+{
+	return !strcmp(key, "name") || !strcmp(key, "sid");
+}
+
 static void add_pair(struct json *j, const char *key, const char *value)
 {
-	if (is_number(value))
+	if (is_number(value) && !is_text(key))
 		json_value(j, key, value);
 	else
 		json_text(j, key, value);

@@ -4,40 +4,56 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
 #include "client/request/connect.h"
+#include "proto/lib/colour.h"
 
 #define NAP_MS  50
 #define TELL_MS 1000
 
-const struct command_option question_socket[] = { QUESTION_SOCKET, { 0 } };
+const struct command_option question_shown[] = { QUESTION_JSON, COLOUR_OPTION,
+	QUESTION_SOCKET, { 0 } };
 const struct command_option question_json[] = { QUESTION_JSON, QUESTION_SOCKET,
 	{ 0 } };
 
+/* A user could otherwise send root's question to a daemon of the user. */
+static bool may_name_socket(const struct gitdir *gd)
+{
+	struct stat st;
+
+	return geteuid() != 0 || (stat(gd->common, &st) == 0 && st.st_uid == 0);
+}
+
 /* The configuration of the current repository and of the user may name a
  * socket. */
-static char *find_socket(const char *option)
+static void load_config(struct gitconfig *config)
 {
-	static const char *const words[] = { "[refd", NULL };
-	const char *env = getenv("REFD_SOCKET");
-	struct gitconfig config = { 0 };
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool in_repo;
-	char *path;
+	bool in_repo =
+	    gitdir_find(&gd, getenv("GIT_DIR"), &why) && may_name_socket(&gd);
 
-	if (option || (env && *env))
-		return connect_socket(option, NULL);
-	in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
-	if (gitconfig_might_say(in_repo ? &gd : NULL, words))
-		gitconfig_load(&config, in_repo ? &gd : NULL);
-	path = connect_socket(NULL, &config);
-	gitconfig_done(&config);
+	gitconfig_load(config, in_repo ? &gd : NULL);
 	gitdir_done(&gd);
 	text_done(&why);
-	return path;
+}
+
+static struct refd *open_socket(const char *option,
+    const struct gitconfig *config, const char *suffix)
+{
+	char *socket = connect_running_socket(option, config);
+	char *path = xasprintf("%s%s", socket, suffix);
+	struct refd *r = refd_new(path);
+
+	if (!r)
+		die("out of memory");
+	free(socket);
+	free(path);
+	return r;
 }
 
 /* Reports the progress of recovery, at most once per TELL_MS. */
@@ -56,17 +72,22 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
 	    hello->done, hello->total);
 }
 
-/* SOCKET is owned. */
-static struct refd *connect_to(char *socket, int wait_ms)
+/* The socket is searched for again before each attempt, because a user's own
+ * socket may appear while this function waits. */
+static struct refd *connect_to(const char *option, const char *suffix,
+    int wait_ms)
 {
 	uint64_t deadline = refd_deadline_ms(wait_ms);
-	struct refd *r = refd_new(socket);
 	uint64_t told_ms = refd_now_ms(), told = 0;
+	const char *env = getenv("REFD_SOCKET");
+	struct gitconfig config = { 0 };
+	struct refd *r;
 	int err;
 
-	if (!r)
-		die("out of memory");
+	if (!option && !(env && *env))
+		load_config(&config);
 	for (;;) {
+		r = open_socket(option, &config, suffix);
 		err = refd_connect(r, QUESTION_MS);
 		if (err == 0 &&
 		    (!wait_ms || refd_hello(r)->state == REFD_SERVING))
@@ -79,24 +100,21 @@ static struct refd *connect_to(char *socket, int wait_ms)
 			die_with(EXIT_AWAY, "%s", refd_error(r));
 		if (refd_now_ms() >= deadline)
 			break;
+		refd_free(r);
 		refd_nap(NAP_MS, deadline);
 	}
-	free(socket);
+	gitconfig_done(&config);
 	return r;
 }
 
 struct refd *question_connect(const char *option, int wait_ms)
 {
-	return connect_to(find_socket(option), wait_ms);
+	return connect_to(option, "", wait_ms);
 }
 
 struct refd *question_connect_admin(const char *option)
 {
-	char *socket = find_socket(option);
-	char *admin = xasprintf("%s%s", socket, REFD_ADMIN_SUFFIX);
-
-	free(socket);
-	return connect_to(admin, 0);
+	return connect_to(option, REFD_ADMIN_SUFFIX, 0);
 }
 
 void question_refused(const struct refd_answer *ans)
@@ -106,7 +124,7 @@ void question_refused(const struct refd_answer *ans)
 	if (ans->status == REFD_BUSY)
 		die_with(EXIT_AWAY, "the daemon is busy: %s",
 		    ans->text ? ans->text : "try again");
-	die("refd: %s: %s", refd_status_name(ans->status),
+	die("%s: %s", refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :
 				      refd_status_text(ans->status));
 }

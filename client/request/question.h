@@ -14,20 +14,22 @@
 /* The options of the commands that ask the daemon one question. */
 struct question {
 	const char *socket;
-	bool json, prometheus, once;
+	bool json, prometheus, once, verbose;
 	int wait_s;     /* until the daemon serves; 0: one attempt */
 	int timeout_s;  /* of the answer; -1: for ever */
 	int interval_s; /* between the frames of top */
 };
 
 #define QUESTION_SOCKET                                                        \
-	{ OPTION_STRING("socket", 0, "PATH", "the daemon's socket",            \
-	    struct question, socket) }
+	{ OPTION_STRING("socket", 0, "PATH",                                   \
+	    "the daemon's socket, if not the configured one", struct question, \
+	    socket) }
 #define QUESTION_JSON                                                          \
-	{ OPTION_FLAG("json", 0, "print JSON", struct question, json),         \
+	{ OPTION_FLAG("json", 0, "print JSON, for programs", struct question,  \
+	      json),                                                           \
 		.excludes = 'f' }
-/* --socket; --json and --socket. */
-extern const struct command_option question_socket[], question_json[];
+/* --json and --socket; the same and --color. */
+extern const struct command_option question_json[], question_shown[];
 
 /*
  * Connects. The program ends with 75 if the daemon is away, and with 128 if

@@ -9,11 +9,15 @@
 static bool is_other_directory(const char *env, const struct gitdir *gd)
 {
 	const char *given = getenv(env);
-	char *own = xasprintf("%s/objects", gd->common);
-	char *a = given ? realpath(given, NULL) : NULL;
-	char *b = realpath(own, NULL);
-	bool other = given && (!a || !b || strcmp(a, b));
+	char *own, *a, *b;
+	bool other;
 
+	if (!given)
+		return false;
+	own = xasprintf("%s/objects", gd->common);
+	a = realpath(given, NULL);
+	b = realpath(own, NULL);
+	other = !a || !b || strcmp(a, b);
 	free(a);
 	free(b);
 	free(own);

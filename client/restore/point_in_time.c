@@ -72,16 +72,16 @@ static bool parse_date(const char *s, struct point_in_time *m, struct text *why)
 		m->ms = (uint64_t)date.secs * 1000 + ms;
 		if (!has_zone(copy) && is_twice(date.secs)) {
 			text_addf(why,
-			    "it was '%s' twice here: say in which zone, as "
-			    "+0200",
+			    "the local clock showed '%s' twice: add the "
+			    "time zone, such as +0200",
 			    s);
 			ok = false;
 		}
 	} else {
 		text_addf(why,
-		    "'%s' is no moment: neither a record's number as in refd "
-		    "log, nor a time as 2026-08-01T12:00:00+0200, "
-		    "@1785578400 or '10 minutes ago'",
+		    "'%s' is neither a record of refd log nor a time such as "
+		    "2026-08-01T12:00:00+0200, @1785578400 or '10 minutes "
+		    "ago'",
 		    s);
 		ok = false;
 	}
@@ -111,7 +111,7 @@ bool point_in_time_parse(const char *s, struct point_in_time *m,
 	m->ms += !m->ms;
 	if (m->ms <= (uint64_t)time(NULL) * 1000 + 999)
 		return true;
-	text_addf(why, "'%s' has not come yet", s);
+	text_addf(why, "'%s' is in the future", s);
 	return false;
 }
 
@@ -183,9 +183,8 @@ static void find_begin(struct point_in_time *m, struct refd *r,
 static void __attribute__((noreturn)) die_forgotten(
     const struct point_in_time *m)
 {
-	die("what happened up to record %" PRIu64
-	    " is not known any more: the first moment that can be had is "
-	    "--at %" PRIu64,
+	die("history no longer has the changes up to record %" PRIu64
+	    ": the earliest possible value is --at %" PRIu64,
 	    m->begin, m->begin);
 }
 
@@ -206,13 +205,13 @@ static void check_position(struct point_in_time *m, struct refd *r,
 	point_in_time_number(m, number);
 	if (ans.has_gap && m->position.has_journal &&
 	    memcmp(ans.journal, m->position.journal, sizeof(ans.journal)) != 0)
-		die("that position is of another journal than this daemon's");
+		die("the position belongs to the journal of a different daemon");
 	if (ans.has_gap && m->position.at.lsn < ans.gap) {
 		m->begin = ans.gap;
 		die_forgotten(m);
 	}
 	if (ans.has_gap)
-		die("there is no record %s yet (a time is written @%s)", number,
+		die("there is no record %s yet (for a time, write @%s)", number,
 		    number);
 	refd_answer_done(&ans);
 }
@@ -230,8 +229,8 @@ static void check_time(const struct point_in_time *m, struct refd *r)
 	if (find_one(r, &req, &first) && first.time_ms <= m->ms)
 		return;
 	if (first.time_ms)
-		die("history goes back to %s: the first moment that can be had "
-		    "is --at %" PRIu64,
+		die("history begins at %s: the earliest possible value is "
+		    "--at %" PRIu64,
 		    when_text(first.time_ms, when), m->begin);
 	die_forgotten(m);
 }

@@ -15,6 +15,7 @@
 #include "client/restore/restore_plan.h"
 #include "client/restore/restore_print.h"
 #include "client/update/update.h"
+#include "proto/lib/progress.h"
 
 /* Additional time per ref: each restored ref is a new file. */
 #define REF_MS 10
@@ -68,27 +69,32 @@ static const char *take_repo(void *values, const char *dir)
 }
 
 static const struct command_option options[] = {
-	{ OPTION_STRING("at", 0, "TIME|RECORD", "the point in time",
+	{ OPTION_STRING("at", 0, "TIME|RECORD",
+	      "the time, or the record of refd log, to go back to",
 	      struct restoring, at),
 	    .required = true },
-	{ OPTION_TAKE("repo", 0, "DIR", "the repository", take_repo) },
-	{ OPTION_TAKE("ref", 0, "PATTERN", "only matching refs", take_ref),
+	{ OPTION_TAKE("repo", 0, "DIR",
+	    "the repository, instead of the current one", take_repo) },
+	{ OPTION_TAKE("ref", 0, "PATTERN",
+	      "restore only refs that match PATTERN", take_ref),
 	    .repeats = true },
-	{ OPTION_FLAG("dry-run", 'n', "print the updates, change nothing",
+	{ OPTION_FLAG("dry-run", 'n', "print the updates and change nothing",
 	      struct restoring, dry_run),
 	    .excludes = 'd' },
-	{ OPTION_FLAG("force", 0, "do not ask, and delete refs",
+	{ OPTION_FLAG("force", 0, "do not ask, and allow the deletion of refs",
 	      struct restoring, force),
 	    .excludes = 'd' },
-	{ OPTION_FLAG("undo-git", 0, "refs that only git changed, too",
+	{ OPTION_FLAG("undo-git", 0, "also restore refs that only git changed",
 	    struct restoring, undo_git) },
-	{ OPTION_FLAG("batch-updates", '0', "several transactions",
-	    struct restoring, update.batch) },
-	{ OPTION_SET("json", 0, "print JSON", struct restoring, update.output,
-	    OUTPUT_JSON) },
-	{ OPTION_STRING("socket", 0, "PATH", "the daemon's socket",
-	    struct restoring, update.socket) },
-	{ OPTION_NUMBER("timeout", 0, "MS", "time limit of a transaction",
+	{ OPTION_FLAG("batch-updates", '0',
+	    "restore each ref independently of the others", struct restoring,
+	    update.batch) },
+	{ OPTION_SET("json", 0, "print JSON, for programs", struct restoring,
+	    update.output, OUTPUT_JSON) },
+	{ OPTION_STRING("socket", 0, "PATH",
+	    "the daemon's socket, if not the configured one", struct restoring,
+	    update.socket) },
+	{ OPTION_NUMBER("timeout", 0, "MS", "give up after MS milliseconds",
 	    struct restoring, timeout_ms, 1, REFD_DEADLINE_MAX_MS) },
 	{ 0 }
 };
@@ -107,16 +113,18 @@ static void read_refs_then(struct restoring *rs)
 	req.select.nr_patterns = rs->nr_patterns;
 	req.select.after.lsn = rs->point.begin;
 	do {
+		progress_show("Reading history", rs->then.nr, 0, "", "");
 		point_in_time_ask(rs->up.daemon, &req, &ans);
 		if (ans.has_gap && ans.gap > rs->point.position.at.lsn)
-			die("what happened up to record %" PRIu64
-			    " was forgotten meanwhile",
+			die("the changes up to record %" PRIu64
+			    " were removed from history meanwhile",
 			    ans.gap);
 		for (i = 0; i < ans.nr_changes; i++)
 			refs_then_add(&rs->then, &ans.changes[i]);
 		more = ans.more;
 		refd_answer_done(&ans);
 	} while (more);
+	progress_clear();
 }
 
 /* ---- the transaction ---- */
@@ -150,9 +158,11 @@ static int commit_batches(struct restoring *rs, const struct changes *changes)
 			end = changes->nr;
 		some.updates = changes->updates + at;
 		some.nr = end - at < max ? end - at : max;
+		progress_show("Restoring refs", at, changes->nr, "", "");
 		one = updater_commit(&rs->up, &some);
 		rc = rc ? rc : one;
 	}
+	progress_clear();
 	return rc;
 }
 
@@ -162,8 +172,9 @@ static int commit(struct restoring *rs, const struct changes *changes)
 	if (rs->update.batch)
 		return commit_batches(rs, changes);
 	if (changes->nr > updates_max(rs))
-		die("%zu refs, and a transaction takes %u: choose with --ref, "
-		    "or --batch-updates for several transactions",
+		die("%zu refs are too many for a transaction of at most %u: "
+		    "select refs by --ref, or use --batch-updates for several "
+		    "transactions",
 		    changes->nr, updates_max(rs));
 	return updater_commit(&rs->up, changes);
 }
@@ -173,12 +184,12 @@ static int commit(struct restoring *rs, const struct changes *changes)
 static void require_force(const struct restoring *rs)
 {
 	if (rs->point.is_before_first)
-		die("history has no record of this repository up to that "
-		    "moment: check --at, or restore the state before the "
-		    "first record by --force");
+		die("history has no record of this repository before --at: "
+		    "check --at, or use --force to restore the state before "
+		    "the first record");
 	if (rs->plan.nr_deleted)
-		die("this would delete %zu ref%s: see --dry-run, and delete by "
-		    "--force",
+		die("this would delete %zu ref%s: list the changes by "
+		    "--dry-run, then allow the deletion by --force",
 		    rs->plan.nr_deleted, rs->plan.nr_deleted > 1 ? "s" : "");
 }
 
@@ -275,5 +286,15 @@ static int run_restore(const struct command *c, int argc, char **argv)
 	return rc;
 }
 
-const struct command restore_command = COMMAND("restore",
-    "set refs back to a point in time", options, run_restore);
+const struct command restore_command = {
+	.name = "restore",
+	.summary = "set refs back to a point in time",
+	.purpose = "Sets the refs of a repository back to their values at an "
+		   "earlier time, with the daemon's history. Lists all updates "
+		   "and asks before it changes refs.",
+	.example = "refd restore --at '10 minutes ago' --dry-run",
+	.outcome = "Lists the refs that would change, and changes nothing.",
+	.manual = "refd-restore(1)",
+	.options = options,
+	.run = run_restore,
+};

@@ -52,29 +52,31 @@ static void note(const struct plan_ref *ref)
 	switch (ref->verdict) {
 	case PLAN_RESTORE:
 		if (ref->git_since)
-			say_warning("%s: git %s it since its last record; that "
-				    "is undone, too",
+			say_warning("%s: git %s the ref after its last record; "
+				    "this change is undone, too",
 			    ref->name,
 			    refd_oid_is_null(&ref->now) ? "deleted" :
 							  "changed");
 		if (ref->git_around)
-			say_warning("%s: git changed it between its last "
-				    "record before and its first since; what "
-				    "it was by then is taken",
+			say_warning("%s: git changed the ref between the "
+				    "records before and after --at; the value "
+				    "before the later record is restored",
 			    ref->name);
 		break;
 	case PLAN_LEFT_GIT:
-		say_warning("%s: git alone %s it after its last record, when "
-			    "is not known: left as it is (--undo-git)",
+		say_warning("%s: left unchanged, because only git %s the ref, "
+			    "at an unknown time; --undo-git restores the ref",
 		    ref->name,
 		    refd_oid_is_null(&ref->now) ? "deleted" : "changed");
 		break;
 	case PLAN_LEFT_SYMBOLIC:
-		say_warning("%s: it is, or was, symbolic: left as it is",
+		say_warning("%s: left unchanged, because the ref is or was "
+			    "symbolic",
 		    ref->name);
 		break;
 	case PLAN_LEFT_WORKTREE:
-		say_warning("%s: belongs to a work tree: left as it is",
+		say_warning("%s: left unchanged, because the ref belongs to a "
+			    "work tree",
 		    ref->name);
 		break;
 	}
@@ -87,8 +89,8 @@ void restore_print_notes(const struct restore_plan *plan)
 	for (i = 0; i < plan->nr; i++)
 		note(&plan->refs[i]);
 	if (plan->nr_made)
-		say_warning("%zu deleted: what their reflogs had is gone",
-		    plan->nr_made);
+		say_warning("cannot restore the reflogs of %zu deleted ref%s",
+		    plan->nr_made, plan->nr_made > 1 ? "s" : "");
 }
 
 /* ---- forms ---- */
@@ -155,24 +157,32 @@ void restore_print_json(const struct restore_plan *plan,
 	putchar('\n');
 }
 
+static void add_count(FILE *to, const char **before, const char *verb,
+    size_t nr)
+{
+	if (!nr)
+		return;
+	fprintf(to, "%s%s %zu ref%s", *before, verb, nr, nr > 1 ? "s" : "");
+	*before = ", ";
+}
+
 void restore_print_summary(const struct restore_plan *plan,
     const struct point_in_time *m, FILE *to)
 {
+	const char *before = "";
 	char number[32], when[64];
 
-	fprintf(to, "to record %s", point_in_time_number(m, number));
+	fprintf(to, "restore to record %s", point_in_time_number(m, number));
 	if (m->ms)
 		fprintf(to, " (%s)", when_text(m->ms, when));
-	if (plan->nr_moved + plan->nr_made + plan->nr_deleted)
-		fprintf(to,
-		    ": %zu to move back, %zu to make again, %zu to delete",
-		    plan->nr_moved, plan->nr_made, plan->nr_deleted);
-	else
-		fputs(": nothing to do", to);
+	fputs(": ", to);
+	add_count(to, &before, "update", plan->nr_moved);
+	add_count(to, &before, "create", plan->nr_made);
+	add_count(to, &before, "delete", plan->nr_deleted);
+	if (!*before)
+		fputs("nothing to change", to);
 	if (plan->nr_unknown)
-		fprintf(to,
-		    "; %zu of which history knows nothing are left as they "
-		    "are",
+		fprintf(to, "; refs left unchanged, without history: %zu",
 		    plan->nr_unknown);
 	putc('\n', to);
 }

@@ -19,7 +19,7 @@ void restore_print_notes(const struct restore_plan *plan);
 /* The whole plan as one JSON object on a line. */
 void restore_print_json(const struct restore_plan *plan,
     const struct point_in_time *m, const char *repo, bool dry_run);
-/* "to record 4711: 3 moved back, ..." and a newline. */
+/* "restore to record 4711: update 3 refs, ..." and a newline. */
 void restore_print_summary(const struct restore_plan *plan,
     const struct point_in_time *m, FILE *to);
 

@@ -10,6 +10,7 @@
 #include "client/request/output.h"
 #include "client/request/git_messages.h"
 #include "proto/detail.h"
+#include "proto/lib/progress.h"
 
 static int failed_unknown(const struct refd_answer *ans)
 {
@@ -260,6 +261,7 @@ int report_results(const struct updater *up, const struct changes *changes,
 {
 	int rc = 0;
 
+	progress_clear();
 	switch (up->opt->output) {
 	case OUTPUT_GIT:
 		break;
@@ -307,7 +309,7 @@ int report_refused(const struct updater *up, const struct changes *changes,
 	if (ans->status == REFD_UNKNOWN)
 		return failed_unknown(ans);
 	busy = git_messages_is_busy(ans->status) || ans->status == REFD_ABORTED;
-	cli_say(busy ? "error" : "fatal", "refd: %s: %s",
+	cli_say(busy ? CLI_ERROR : CLI_FATAL, "refd: %s: %s",
 	    refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :
 				      refd_status_text(ans->status));

@@ -8,6 +8,7 @@
 
 #include "daemon/admin/admin.h"
 #include "daemon/options.h"
+#include "proto/lib/json.h"
 
 #define EXIT_WRONG 1
 #define EXIT_USAGE 129
@@ -30,10 +31,55 @@ static int show(const struct config *cfg)
 	return failed ? EXIT_WRONG : 0;
 }
 
-static int report(const struct config *cfg, bool shows_origin)
+static void put_value(struct json *j, const struct config_value *value)
 {
-	if (shows_origin)
+	json_begin(j, NULL, '{');
+	json_text(j, "key", config_value_key(value));
+	json_text(j, "root", value->root);
+	json_text(j, "value", value->text);
+	switch (value->source) {
+	case CONFIG_DEFAULT:
+		json_text(j, "source", "default");
+		break;
+	case CONFIG_FILE:
+		json_text(j, "source", "file");
+		json_text(j, "file", value->file);
+		json_count(j, "line", value->line);
+		break;
+	case CONFIG_ENVIRONMENT:
+		json_text(j, "source", "environment");
+		json_text(j, "name", value->name);
+		break;
+	case CONFIG_OPTION:
+		json_text(j, "source", "option");
+		json_text(j, "name", value->name);
+		break;
+	}
+	json_end(j, '}');
+}
+
+static int put_json(const struct config *cfg)
+{
+	struct json j = { .to = stdout };
+	size_t i;
+
+	json_begin(&j, NULL, '{');
+	json_text(&j, "file", cfg->file);
+	json_begin(&j, "values", '[');
+	for (i = 0; i < cfg->nr_values; i++)
+		put_value(&j, &cfg->values[i]);
+	json_end(&j, ']');
+	json_end(&j, '}');
+	putchar('\n');
+	return 0;
+}
+
+static int report(const struct config *cfg, enum options_form form)
+{
+	if (form == OPTIONS_ORIGINS)
 		return show(cfg);
+	if (form == OPTIONS_JSON)
+		return put_json(cfg);
 	if (cfg->file != NULL)
 		printf("%s: in order\n", cfg->file);
 	else
@@ -45,25 +91,25 @@ static int complain(const char *why, int status)
 {
 	fprintf(stderr, "refd: %s\n", why != NULL ? why : "out of memory");
 	if (status == EXIT_USAGE)
-		options_print_help(&options_check_config, stderr);
+		options_print_usage(&options_check_config);
 	return status;
 }
 
 int admin_check_config(int argc, char **argv)
 {
-	bool shows_origin = false;
+	enum options_form form = OPTIONS_SENTENCE;
 	int status = EXIT_USAGE;
 	struct config cfg;
 	char *why = NULL;
 
 	switch (options_load(&options_check_config, &cfg, &sys_kernel, argc,
-	    argv, &shows_origin, &why)) {
+	    argv, &form, &why)) {
 	case OPTIONS_RUN:
-		status = report(&cfg, shows_origin);
+		status = report(&cfg, form);
 		break;
 	case OPTIONS_HELP:
 	case OPTIONS_VERSION:
-		options_print_help(&options_check_config, stdout);
+		options_print_help(&options_check_config);
 		status = 0;
 		break;
 	case OPTIONS_BAD:

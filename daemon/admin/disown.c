@@ -15,6 +15,11 @@
 #include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/store/recovery/disown.h"
+#include "proto/lib/json.h"
+
+struct disown_options {
+	bool json;
+};
 
 static int real_path(const char *arg, char *path, size_t size)
 {
@@ -29,7 +34,26 @@ static int real_path(const char *arg, char *path, size_t size)
 	return r;
 }
 
-static bool disown(const char *arg)
+static void report(const char *path, size_t unlocked, bool as_json)
+{
+	struct json j = { .to = stdout };
+
+	if (as_json) {
+		json_begin(&j, NULL, '{');
+		json_text(&j, "repo", path);
+		json_count(&j, "locks_removed", unlocked);
+		json_end(&j, '}');
+		putchar('\n');
+	} else if (unlocked > 0) {
+		printf("disowned: %s; of the locks that its daemon left "
+		       "removed: %zu\n",
+		    path, unlocked);
+	} else {
+		printf("disowned: %s\n", path);
+	}
+}
+
+static bool disown(const char *arg, bool as_json)
 {
 	char path[4096], *why = NULL;
 	size_t unlocked = 0;
@@ -43,12 +67,8 @@ static bool disown(const char *arg)
 	r = disown_repo(&sys_kernel, path, &unlocked, &why);
 	if (r < 0)
 		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
-	else if (unlocked > 0)
-		printf("disowned: %s; of the locks that its daemon left "
-		       "removed: %zu\n",
-		    path, unlocked);
 	else
-		printf("disowned: %s\n", path);
+		report(path, unlocked, as_json);
 	free(why);
 	return r == 0;
 }
@@ -56,21 +76,31 @@ static bool disown(const char *arg)
 static const struct command command = {
 	.name = "disown",
 	.arguments = "<repository>...",
+	.purpose = "Releases repositories from their daemon, so that a daemon "
+		   "with another journal may serve them. Their old daemon must "
+		   "not run.",
+	.example = "refd disown /srv/git/project.git",
+	.manual = "refd(1)",
 	.least = 1,
 	.most = COMMAND_ARGUMENTS_ANY,
-	.options = (const struct command_option[]){ { 0 } },
+	.options =
+	    (const struct command_option[]){
+		{ OPTION_FLAG("json", 0, "print JSON, for programs",
+		    struct disown_options, json) },
+		{ 0 } },
 };
 
 int admin_disown(int argc, char **argv)
 {
+	struct disown_options opt = { 0 };
 	bool all = true;
 	int i, status;
 
-	if (!admin_parse(&command, NULL, &argc, &argv, &status))
+	if (!admin_parse(&command, &opt, &argc, &argv, &status))
 		return status;
 	if (!account_become_owner_of(argv[0]))
 		return 1;
 	for (i = 0; i < argc; i++)
-		all = disown(argv[i]) && all;
+		all = disown(argv[i], opt.json) && all;
 	return all ? 0 : 1;
 }

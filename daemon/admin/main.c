@@ -2,6 +2,8 @@
  * refd-admin: the commands of refd that use the libraries of the daemon. refd
  * execs this program.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +19,27 @@ static const struct {
 	{ "check-config", admin_check_config },
 };
 
+/* As the commands of the client: lost output is a failure. */
+static int finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno == EPIPE) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
+	fprintf(stderr, "refd: cannot write to standard output: %s\n",
+	    strerror(errno));
+	return 128;
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
 
 	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+			return finish(commands[i].run(argc - 1, argv + 1));
 	fprintf(stderr, "refd: '%s' is not a command of this version\n",
 	    argc > 1 ? argv[1] : "");
 	return 129;

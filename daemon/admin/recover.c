@@ -19,6 +19,7 @@
 #include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/report.h"
+#include "proto/lib/json.h"
 #include "proto/lib/progress.h"
 
 struct recover_options {
@@ -29,18 +30,22 @@ struct recover_options {
 };
 
 static const struct command_option options[] = {
-	{ OPTION_STRING("state", 0, "DIR", "the state directory",
+	{ OPTION_STRING("state", 0, "DIR",
+	    "the state directory of the daemon, with the journal",
 	    struct recover_options, state) },
-	{ OPTION_LIST("root", 0, "DIR", "only repositories below DIR",
+	{ OPTION_LIST("root", 0, "DIR", "recover only repositories below DIR",
 	    struct recover_options, roots) },
-	{ OPTION_FLAG("json", 0, "print JSON", struct recover_options, json) },
-	{ OPTION_FLAG("adopt", 0, "take over a journal of another machine",
+	{ OPTION_FLAG("json", 0, "print JSON, for programs",
+	    struct recover_options, json) },
+	{ OPTION_FLAG("adopt", 0, "accept a journal of another machine",
 	      struct recover_options, adopt),
 	    .excludes = 'x' },
-	{ OPTION_FLAG("discard", 0, "move the journal aside",
+	{ OPTION_FLAG("discard", 0,
+	      "move the journal aside; its updates are not replayed",
 	      struct recover_options, discard),
 	    .excludes = 'x' },
-	{ OPTION_STRING("forget", 0, "REPO", "drop the records of REPO",
+	{ OPTION_STRING("forget", 0, "REPO",
+	      "drop the deferred updates of REPO, a lost repository",
 	      struct recover_options, forget),
 	    .excludes = 'x' },
 	{ 0 },
@@ -48,6 +53,11 @@ static const struct command_option options[] = {
 
 static const struct command command = {
 	.name = "recover",
+	.purpose = "Replays the journal as the daemon does when it starts, and "
+		   "reports the findings. The daemon must not run.",
+	.example = "refd recover --root /srv/git",
+	.outcome = "Replays the updates of repositories below /srv/git.",
+	.manual = "refd-recover(8)",
 	.options = options,
 };
 
@@ -58,13 +68,10 @@ static void found(void *arg, const struct store_found *found)
 	tally_add(arg, found);
 }
 
-static struct progress_line shown;
-
 static void progress(void *arg, uint64_t done, uint64_t total)
 {
 	(void)arg;
-	progress_show(&shown, "%llu of %llu", (unsigned long long)done,
-	    (unsigned long long)total);
+	progress_show("Replaying records", done, total, "", "");
 }
 
 static int sum_up(struct store *store, const struct finding_tally *tally,
@@ -72,7 +79,7 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 {
 	char *damage;
 
-	progress_clear(&shown);
+	progress_clear();
 	if (json)
 		report_json(tally, deferred, -r);
 	else
@@ -94,8 +101,9 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 
 /* ---- discarding ---- */
 
-/* Renames STATE/NAME aside. 0 or negative errno. */
-static int move_aside(const char *state, const char *name, long long now)
+/* Renames STATE/NAME aside. 0 or negative errno. J is NULL, or in an array. */
+static int move_aside(const char *state, const char *name, long long now,
+    struct json *j)
 {
 	char *from = NULL, *to = NULL;
 	int r = -ENOMEM;
@@ -104,34 +112,55 @@ static int move_aside(const char *state, const char *name, long long now)
 	    asprintf(&to, "%s.discarded-%lld", from, now) >= 0)
 		r = SYS(&sys_kernel, renameat, SYS_TRUSTED, from, SYS_TRUSTED,
 		    to);
-	if (r == 0)
+	if (r == 0 && j != NULL)
+		json_text(j, NULL, to);
+	else if (r == 0)
 		printf("moved aside: %s\n", to);
 	free(from);
 	free(to);
 	return r;
 }
 
-static int discard(const struct recover_options *opt)
+/* Either file may be missing alone: the journal may be discarded because of
+ * that. */
+static int move_journal_aside(const char *state, struct json *j)
 {
 	long long now = (long long)time(NULL);
-	int r, wal;
+	int r = move_aside(state, "journal.db", now, j);
+	int wal = move_aside(state, "journal.db-wal", now, j);
 
-	r = move_aside(opt->state, "journal.db", now);
-	wal = move_aside(opt->state, "journal.db-wal", now);
-	/* Either may be missing alone: that is what may be discarded. */
 	if (r == -ENOENT && wal == 0)
 		r = 0;
 	if (r == 0 && wal < 0 && wal != -ENOENT)
 		r = wal;
+	return r;
+}
+
+static int discard(const struct recover_options *opt)
+{
+	struct json json = { .to = stdout }, *j = opt->json ? &json : NULL;
+	int r;
+
+	if (j != NULL) {
+		json_begin(j, NULL, '{');
+		json_begin(j, "moved_aside", '[');
+	}
+	r = move_journal_aside(opt->state, j);
+	if (j != NULL) {
+		json_end(j, ']');
+		json_end(j, '}');
+		putchar('\n');
+	}
 	if (r < 0) {
 		fprintf(stderr,
 		    "refd: can't move the journal in '%s' aside: %s\n",
 		    opt->state, strerror(-r));
 		return 1;
 	}
-	printf("What it held and the disks did not is lost to a recovery. "
-	       "Repositories that belong to it are served again once "
-	       "'refd disown' was run for each.\n");
+	if (j == NULL)
+		printf("What it held and the disks did not is lost to a "
+		       "recovery. Repositories that belong to it are served "
+		       "again once 'refd disown' was run for each.\n");
 	return 0;
 }
 

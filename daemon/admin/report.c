@@ -71,9 +71,8 @@ static void put_repo(struct json *j, const struct tally_repo *repo)
 {
 	size_t i;
 
-	putchar('\n');
 	json_begin(j, NULL, '{');
-	json_text(j, "repository", repo->path);
+	json_text(j, "repo", repo->path);
 	put_counts(j, repo->counts);
 	json_begin(j, "findings", '[');
 	for (i = 0; i < repo->nr; i++)

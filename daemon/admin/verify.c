@@ -2,7 +2,7 @@
  * "refd verify".
  *
  * Exit: 0 no error and no warning is left; 1 at least one is left; 128 a
- * repository could not be checked.
+ * repository could not be checked; 130 interrupted, after the findings so far.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +13,9 @@
 #include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/verify.h"
+#include "proto/lib/colour.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/progress.h"
 
 #define PATIENCE_NS INT64_C(500000000)
 /* Some 50 MB. */
@@ -28,14 +31,17 @@ struct verify_values {
 };
 
 static const struct command_option options[] = {
-	{ OPTION_STRING("state", 0, "DIR", "the state directory",
+	{ OPTION_STRING("state", 0, "DIR",
+	    "the state directory of the daemon, with the journal",
 	    struct verify_values, opt.state) },
-	{ OPTION_FLAG("repair", 0, "repair some findings", struct verify_values,
-	    opt.repair) },
-	{ OPTION_FLAG("json", 0, "print JSON", struct verify_values,
-	    findings.as_json) },
-	{ OPTION_FLAG("verbose", 'v', "print each finding",
+	{ OPTION_FLAG("repair", 0, "repair the findings that refd can repair",
+	    struct verify_values, opt.repair) },
+	{ OPTION_FLAG("json", 0, "print JSON, for programs",
+	    struct verify_values, findings.as_json) },
+	{ OPTION_FLAG("verbose", 'v',
+	    "print each finding and each checked repository",
 	    struct verify_values, findings.verbose) },
+	COLOUR_OPTION,
 	/* From refd, which confirms each restored value. */
 	{ OPTION_NUMBER("restored-fd", 0, "FD", NULL, struct verify_values,
 	    restored_fd, 0, 65535) },
@@ -45,6 +51,11 @@ static const struct command_option options[] = {
 static const struct command command = {
 	.name = "verify",
 	.arguments = "<repository>...",
+	.purpose =
+	    "Compares the refs of a repository with the journal and with "
+	    "git's rules, and repairs them with --repair.",
+	.example = "refd verify /srv/git/project.git",
+	.manual = "refd-verify(8)",
 	.least = 1,
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = options,
@@ -70,11 +81,15 @@ static bool check_repo(const struct verify_options *opt, const char *path)
 
 	f->done++;
 	findings_progress(f, path, "");
-	if (verify_repo(opt, path, &why) == 0) {
+	if (verify_repo(opt, path, &why) == 0 && !interrupt_came()) {
 		findings_checked(f, true, path);
 		return true;
 	}
-	progress_clear(&f->progress);
+	if (interrupt_came()) {
+		free(why);
+		return false;
+	}
+	progress_clear();
 	fflush(stdout);
 	fprintf(stderr, "refd: %s\n", why != NULL ? why : "out of memory");
 	free(why);
@@ -101,12 +116,16 @@ int admin_verify(int argc, char **argv)
 	umask(0);
 	values.opt.findings = f;
 	values.opt.arg = &values.restored_fd;
+	f->title = "Verifying repositories";
 	f->total = (size_t)argc;
 	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
-	for (i = 0; i < argc; i++)
+	interrupt_catch();
+	for (i = 0; i < argc && !interrupt_came(); i++)
 		checked += check_repo(&values.opt, argv[i]);
 	is_left = findings_end(f, checked);
 	findings_done(f);
+	if (interrupt_came())
+		return INTERRUPT_STATUS;
 	if (checked < (size_t)argc)
 		return 128;
 	return is_left ? 1 : 0;

@@ -23,6 +23,7 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/recovery/rule.h"
+#include "proto/lib/interrupt.h"
 
 struct ledger_entry {
 	uint64_t lsn;
@@ -122,6 +123,8 @@ static int note_member(void *arg, const struct journal_row *row,
 	struct ledger_entry *e;
 	size_t len;
 
+	if (interrupt_came())
+		return -EINTR;
 	len = (size_t)snprintf(key, sizeof(key), "%s/%s", m->worktree, m->name);
 	if (len >= sizeof(key) ||
 	    (hash_of(key) & pass->half.mask) != pass->half.want)

@@ -23,6 +23,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/repos/repo_config.h"
 #include "daemon/store/repos/repo_internal.h"
+#include "proto/lib/interrupt.h"
 
 /* At this number, the suspects are checked again before the walk goes on. */
 #define SUSPECTS_MAX 4096
@@ -109,10 +110,12 @@ void verify_check_again(struct verify *v)
 
 	if (nr == 0)
 		return;
-	SYS(v->sys, sleep_ns, v->opt->patience_ns);
+	if (!interrupt_came())
+		SYS(v->sys, sleep_ns, v->opt->patience_ns);
 	refresh(v);
 	for (i = 0; i < nr; i++)
-		check_subject(v, &s[i], true);
+		if (!interrupt_came())
+			check_subject(v, &s[i], true);
 	verify_values_done(v);
 	for (i = 0; i < nr; i++)
 		free((char *)(uintptr_t)s[i].name);
@@ -124,6 +127,8 @@ void verify_check(struct verify *v, verify_check_fn *check,
 {
 	struct verify_subject s = { check, *place, name };
 
+	if (interrupt_came())
+		return;
 	findings_progress(v->opt->findings, v->repo.path, name);
 	check_subject(v, &s, false);
 	if (!v->is_suspicious)

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/probe.h"
 #include "daemon/scheduler/state.h"
 
 void scheduler_pause(struct scheduler *e)
@@ -229,6 +230,10 @@ void admin_count(struct scheduler *e, const struct entry *ent,
 
 	if (txn->repo != NULL)
 		repo = e->store.repo_path(txn->repo);
+	PROBE_STAGES(&txn->req.txid, txn->times.barrier_ns, txn->times.lock_ns,
+	    txn->times.flush_ns, txn->times.publish_ns);
+	PROBE_ANSWER(&txn->req.txid, txn->repo_id, txn->nr_updates,
+	    txn->nr_of[REFD_OK], e->wall_at_ns - txn->times.arrived_ns);
 	measure_txn(&e->measure, txn, e->wall_at_ns);
 	slow_look(&e->slow, txn, repo, outcome, e->wall_at_ns, e->wall_ms);
 	busy_count(&e->repos, repo, txn->nr_updates, e->wall_at_ns);

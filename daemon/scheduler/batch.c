@@ -277,12 +277,15 @@ static void take_unrecorded(struct forming *g)
 	}
 }
 
+bool batch_is_wanted(const struct batch_former *f)
+{
+	return f->fairness->ready != NULL || f->unrecorded_due;
+}
+
 struct batch *batch_form(struct batch_former *f, size_t *nr_live)
 {
 	struct forming g = { .f = f };
 
-	if (f->fairness->ready == NULL && !f->unrecorded_due)
-		return NULL;
 	g.b = calloc(1, sizeof(*g.b));
 	if (g.b == NULL)
 		return NULL;

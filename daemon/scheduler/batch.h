@@ -20,11 +20,14 @@ struct batch_former {
 	bool unrecorded_due;   /* recording them is worth a batch */
 };
 
+/* Is there an update for a batch? The names may not be free. */
+bool batch_is_wanted(const struct batch_former *f);
 /*
- * Returns a batch with at least one update; the caller owns the batch. *NR_LIVE
- * is the number of undecided updates. The transactions of the batch are
- * IN_BATCH (or DECIDED, with unrecorded updates). A batch that prepares a
- * session holds only this session. NULL: nothing can go, or memory is out.
+ * Call after batch_is_wanted(). Returns a batch with at least one update; the
+ * caller owns the batch. *NR_LIVE is the number of undecided updates. The
+ * transactions of the batch are IN_BATCH (or DECIDED, with unrecorded updates).
+ * A batch that prepares a session holds only this session. NULL: nothing can
+ * go, or memory is out.
  */
 struct batch *batch_form(struct batch_former *f, size_t *nr_live);
 

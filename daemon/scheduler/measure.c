@@ -40,6 +40,8 @@ void measure_recent(struct measure *m, int64_t now_ns,
 	recent->batches += m->now.batches;
 	recent->transactions += m->now.transactions;
 	recent->refs += m->now.refs;
+	recent->nospace += m->now.nospace;
+	recent->io += m->now.io;
 	histogram_merge(&recent->flush, &m->now.flush);
 	histogram_merge(&recent->total, &m->now.total);
 	histogram_merge(&recent->batch_txns, &m->now.batch_txns);
@@ -93,6 +95,8 @@ void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns)
 	turn_page(m, now_ns);
 	m->now.transactions++;
 	m->now.refs += txn->nr_updates;
+	m->now.nospace += txn->nr_of[REFD_NOSPACE];
+	m->now.io += txn->nr_of[REFD_IO];
 	for (i = 0; i < REFD_STATUSES; i++)
 		m->refs[i] += txn->nr_of[i];
 	if (times->admitted_ns != 0)

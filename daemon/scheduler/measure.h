@@ -21,6 +21,7 @@
 /* Figures of one period, for live displays. */
 struct measure_period {
 	uint64_t batches, transactions, refs;
+	uint64_t nospace, io; /* refs that failed because of a disk */
 	struct histogram flush, total, batch_txns;
 };
 

@@ -24,6 +24,7 @@
  */
 #include <assert.h>
 
+#include "daemon/base/probe.h"
 #include "daemon/scheduler/state.h"
 
 #define MS             1000000
@@ -62,6 +63,8 @@ static bool lock_was_held(struct back *back, struct txn_update *u)
 	if (u->locked_since_ns == 0)
 		u->locked_since_ns = back->now_ns;
 	wait_ns = back->now_ns - u->locked_since_ns;
+	PROBE_LOCK_WAIT(&u->txn->req.txid, u->txn->repo_id,
+	    u->locked_path != NULL ? u->locked_path : u->ask->name, wait_ns);
 	end_ns = u->locked_since_ns + lock_wait_ns(back->e, u);
 	if (wait_ns < BACKOFF_MIN_NS)
 		wait_ns = BACKOFF_MIN_NS;

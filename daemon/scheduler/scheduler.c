@@ -370,7 +370,7 @@ struct batch *scheduler_next_batch(struct scheduler *e)
 	struct batch *b = NULL;
 	size_t nr_live;
 
-	if (may_hand_over(e))
+	if (batch_is_wanted(&f) && may_hand_over(e))
 		b = batch_form(&f, &nr_live);
 	if (b != NULL)
 		lend(e, b, nr_live);

@@ -241,6 +241,8 @@ static void log_admin(const struct conn *conn, const char *what)
 static void pause_batches(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
+	if (!scheduler_is_paused(server->scheduler))
+		server->paused_ns = SYS(server->cfg.sys, now_mono);
 	scheduler_pause(server->scheduler);
 	log_admin(conn, "paused");
 	answer_state(server, conn, req);

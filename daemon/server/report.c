@@ -34,6 +34,39 @@ static void add_progress(struct key_values *kv, struct server *server)
 	key_values_addf(kv, "progress", "%" PRIu64 " of %" PRIu64, done, total);
 }
 
+/* The load of the last seconds, as in refd top. */
+static void add_recent(struct key_values *kv, struct server *server)
+{
+	struct measure_period recent;
+	int64_t span_ns;
+
+	if (server->scheduler == NULL)
+		return;
+	measure_recent(scheduler_measure(server->scheduler),
+	    SYS(server->cfg.sys, now_mono), &recent, &span_ns);
+	key_values_add_number(kv, "recent_ms", (uint64_t)(span_ns / 1000000));
+	key_values_add_number(kv, "recent_transactions", recent.transactions);
+	key_values_add_number(kv, "recent_refs", recent.refs);
+	key_values_add_number(kv, "recent_nospace", recent.nospace);
+	key_values_add_number(kv, "recent_io", recent.io);
+	key_values_add_number(kv, "recent_flush_us_p50",
+	    histogram_quantile(&recent.flush, 500));
+	key_values_add_number(kv, "recent_flush_us_p99",
+	    histogram_quantile(&recent.flush, 990));
+}
+
+static void add_paused(struct key_values *kv, struct server *server)
+{
+	bool is_paused =
+	    server->scheduler != NULL && scheduler_is_paused(server->scheduler);
+	int64_t now_ns = SYS(server->cfg.sys, now_mono);
+
+	key_values_add(kv, "paused", is_paused ? "yes" : "no");
+	if (is_paused)
+		key_values_add_number(kv, "paused_s",
+		    (uint64_t)(now_ns - server->paused_ns) / NS_PER_S);
+}
+
 /* Recent lines of the log, the newest first. The lines name repositories, so
  * only a reader who may know all repositories gets them. */
 static void add_recent_log(struct key_values *kv)
@@ -85,6 +118,7 @@ void report_status(struct server *server, struct conn *conn,
 	struct store_stats store;
 	const char *fatal = NULL;
 	bool shows_paths;
+	size_t i;
 
 	read_stats(server, &scheduler, &store);
 	if (server->scheduler != NULL)
@@ -97,11 +131,7 @@ void report_status(struct server *server, struct conn *conn,
 	key_values_add_number(&kv, "uptime_s", (uint64_t)up_ns / NS_PER_S);
 	key_values_add_number(&kv, "connections", server->clients.nr_conns);
 	key_values_add_number(&kv, "transactions", scheduler.transactions);
-	key_values_add(&kv, "paused",
-	    server->scheduler != NULL &&
-		    scheduler_is_paused(server->scheduler) ?
-		"yes" :
-		"no");
+	add_paused(&kv, server);
 	key_values_add_number(&kv, "waiting", scheduler.waiting);
 	key_values_add_number(&kv, "in_store", scheduler.in_store);
 	key_values_add_number(&kv, "prepared", scheduler.prepared);
@@ -109,6 +139,8 @@ void report_status(struct server *server, struct conn *conn,
 	key_values_add(&kv, "state_dir", server->cfg.state_dir);
 	key_values_addf(&kv, "durability", "%s",
 	    refd_durability_name(server->cfg.settings.durability));
+	key_values_addf(&kv, "durability_weakest", "%s",
+	    refd_durability_name(server->cfg.settings.weakest));
 	key_values_add_number(&kv, "last_lsn", store.last_lsn);
 	key_values_add_number(&kv, "forgotten_lsn", store.forgotten_lsn);
 	key_values_add_number(&kv, "awaiting_repos", store.awaiting_repos);
@@ -124,6 +156,7 @@ void report_status(struct server *server, struct conn *conn,
 	key_values_addf(&kv, "confined_by", "%s", server->cfg.confined->by);
 	key_values_addf(&kv, "confined_without", "%s",
 	    server->cfg.confined->without);
+	add_recent(&kv, server);
 	shows_paths = conn->is_admin || conn->peer.uid == 0 ||
 	    conn->peer.uid == (uint32_t)geteuid();
 	if (shows_paths)
@@ -132,6 +165,8 @@ void report_status(struct server *server, struct conn *conn,
 	add_stalls(&kv, server, shows_paths);
 	if (shows_paths)
 		add_recent_log(&kv);
+	for (i = 0; shows_paths && i < server->cfg.nr_roots; i++)
+		key_values_add(&kv, "root.path", server->cfg.roots[i]);
 	reply_key_values(&kv, conn, request_id);
 }
 

@@ -27,7 +27,8 @@ struct server;
 
 /* Settings that a reload changes. */
 struct server_settings {
-	enum refd_durability durability; /* for the status */
+	/* For the status: the daemon's mode, and the weakest of all roots. */
+	enum refd_durability durability, weakest;
 	size_t connections_max;
 	struct rights_peers peers; /* may connect; borrowed until the next
 				      server_set() */
@@ -38,6 +39,8 @@ struct server_config {
 	const struct sys *sys;
 	/* Borrowed until server_free(). */
 	const char *socket_path, *state_dir;
+	const char *const *roots;
+	size_t nr_roots;
 	const char *metrics_path; /* NULL: none */
 	/* Listening sockets of the service manager; -1: none, so the server
 	 * makes a socket. */

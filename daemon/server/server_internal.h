@@ -38,6 +38,7 @@ struct server {
 
 	struct histogram turns; /* durations of the loop's turns */
 	int64_t started_ns;
+	int64_t paused_ns; /* since when, while the scheduler is paused */
 	/* While draining: since when only output is left; 0: not yet. */
 	int64_t idle_ns;
 };

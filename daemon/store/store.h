@@ -84,7 +84,7 @@ struct store_config {
 	int64_t checkpoint_interval_ns;
 	/* The time until an answer of mode periodic is durable. */
 	int64_t durability_interval_ns;
-	int64_t prepare_max_ns;   /* of a batch; 10 ms */
+	int64_t prepare_max_ns;   /* of a batch; 40 ms */
 	int64_t retention_ms;     /* history and ids; 0: for ever */
 	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
@@ -162,7 +162,8 @@ void store_apply(struct store *store, struct batch *b);
 size_t store_max_batches(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
-/* Would a batch be prepared at once? If not, updates should gather. WAKE is
+/* Would a batch be prepared at once? If not, updates should gather, and the
+ * batches that are taking locks hurry: ask only with a batch to form. WAKE is
  * called when the answer becomes true. */
 bool store_takes(struct store *store);
 

@@ -5,16 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/lib/nearest.h"
+
 #define OPTIONS_MAX 32
-#define WIDTH       80
-#define HELP_COLUMN 26
 
 /* Returned by getopt_long(): the index of the option, and whether it is the
  * negated form. Short options are returned as their letter. */
 #define LONG    0x100
 #define NEGATED 0x200
-
-/* ---- parsing ---- */
 
 struct command_parser {
 	const struct command *c;
@@ -142,6 +140,22 @@ static bool store(const struct command_option *o, bool is_negated, void *values,
 	return false;
 }
 
+static void add_hint(struct command_parser *p, const char *option)
+{
+	const struct command_option *o;
+	const char *names[2 * OPTIONS_MAX + 1] = { "help" };
+	size_t i, nr = 1, len = strlen(p->why);
+
+	for (i = 0; (o = &p->c->options[i])->name || o->letter; i++) {
+		if (o->name && o->help)
+			names[nr++] = o->name;
+		if (o->negatable)
+			names[nr++] = p->names[i];
+	}
+	nearest_hint(option, strcspn(option, "="), "--", names, nr,
+	    p->why + len, COMMAND_WHY_MAX - len);
+}
+
 /* An unknown option, or a value that is missing or too much. */
 static enum command_result complain(struct command_parser *p, int c,
     char **argv)
@@ -150,13 +164,16 @@ static enum command_result complain(struct command_parser *p, int c,
 	const char *arg = argv[optind - 1];
 	bool is_long = !optopt || optopt == 'h' || optopt >= LONG;
 
-	if (c == '?' && !(is_long && optopt)) {
-		if (is_long)
-			snprintf(p->why, COMMAND_WHY_MAX, "unknown option `%s'",
-			    arg + 2);
-		else
-			snprintf(p->why, COMMAND_WHY_MAX, "unknown switch `%c'",
-			    optopt);
+	if (c == '?' && !is_long) {
+		snprintf(p->why, COMMAND_WHY_MAX, "unknown switch `%c'",
+		    optopt);
+		return COMMAND_WRONG;
+	}
+	if (c == '?' && !optopt) {
+		snprintf(p->why, COMMAND_WHY_MAX, "unknown option `%s'",
+		    arg + 2);
+		if (!p->c->is_like_git)
+			add_hint(p, arg + 2);
 		return COMMAND_WRONG;
 	}
 	if (c == '?')
@@ -265,127 +282,4 @@ void command_list_done(struct command_list *list)
 	free(list->items);
 	list->items = NULL;
 	list->nr = 0;
-}
-
-/* ---- help ---- */
-
-struct command_page {
-	char *buf;
-	size_t size, len;
-	size_t column, indent; /* of the synopsis */
-};
-
-/* What does not fit is left out. */
-static void add(struct command_page *page, const char *s)
-{
-	for (; *s; s++) {
-		page->column = *s == '\n' ? 0 : page->column + 1;
-		if (page->len + 1 < page->size)
-			page->buf[page->len++] = *s;
-	}
-	page->buf[page->len] = '\0';
-}
-
-/* Adds a word of the synopsis, on a new line if there is no room for it. */
-static void add_word(struct command_page *page, const char *word)
-{
-	if (page->column + 1 + strlen(word) >= WIDTH) {
-		add(page, "\n");
-		while (page->column < page->indent)
-			add(page, " ");
-	}
-	add(page, " ");
-	add(page, word);
-}
-
-/* "--socket PATH", "-n NUMBER"; with both names if IS_LIST. */
-static void name_option(const struct command_option *o, bool is_list, char *buf,
-    size_t size)
-{
-	char letter[8] = "";
-	const char *no = o->negatable && is_list ? "[no-]" : "";
-
-	if (o->letter && (is_list || !o->name))
-		snprintf(letter, sizeof(letter), "-%c", o->letter);
-	snprintf(buf, size, "%s%s%s%s%s%s%s", letter,
-	    *letter && o->name ? ", " : "", o->name ? "--" : "", no,
-	    o->name ? o->name : "", o->arg ? " " : "", o->arg ? o->arg : "");
-}
-
-/* Adds the option, and with it those that it excludes. */
-static void add_option(struct command_page *page,
-    const struct command_option *first)
-{
-	const struct command_option *o;
-	char word[160] = "", name[80];
-	size_t len = 0;
-
-	for (o = first; o->name || o->letter; o++) {
-		if (o != first &&
-		    (!first->excludes || o->excludes != first->excludes))
-			continue;
-		name_option(o, false, name, sizeof(name));
-		len += (size_t)snprintf(word + len, sizeof(word) - len,
-		    "%s%s%s",
-		    len                 ? " | " :
-			first->required ? "" :
-					  "[",
-		    name, o->repeats || o->kind == COMMAND_LIST ? "]..." : "");
-	}
-	if (!first->required && word[len - 1] != '.')
-		snprintf(word + len, sizeof(word) - len, "]");
-	add_word(page, word);
-}
-
-static bool is_first(const struct command *c, const struct command_option *o)
-{
-	const struct command_option *at;
-
-	for (at = c->options; at != o; at++)
-		if (o->excludes && at->excludes == o->excludes)
-			return false;
-	return o->help != NULL;
-}
-
-static void add_synopsis(struct command_page *page, const struct command *c)
-{
-	const struct command_option *o;
-
-	add(page, "usage: refd ");
-	add(page, c->name);
-	page->indent = page->column;
-	for (o = c->options; o->name || o->letter; o++)
-		if (is_first(c, o))
-			add_option(page, o);
-	if (c->arguments)
-		add_word(page, c->arguments);
-	add(page, "\n");
-}
-
-void command_help(const struct command *c, const char *head, char *buf,
-    size_t size)
-{
-	struct command_page page = { .buf = buf, .size = size };
-	const struct command_option *o = c->options;
-	char name[80];
-
-	if (head || c->usage)
-		add(&page, head ? head : c->usage);
-	else
-		add_synopsis(&page, c);
-	if (o->name || o->letter)
-		add(&page, "\n");
-	for (; o->name || o->letter; o++) {
-		if (!o->help)
-			continue;
-		name_option(o, true, name, sizeof(name));
-		add(&page, "    ");
-		add(&page, name);
-		if (page.column >= HELP_COLUMN)
-			add(&page, "\n");
-		while (page.column < HELP_COLUMN)
-			add(&page, " ");
-		add(&page, o->help);
-		add(&page, "\n");
-	}
 }

@@ -3,7 +3,8 @@
  * the completion of the shells and the check of the manual pages come from the
  * same declaration.
  *
- * Messages of the parser are git's. getopt_long() keeps static state, so one
+ * Messages of the parser are git's, and then name similar options.
+ * getopt_long() keeps static state, so one
  * thread at a time. Nothing blocks or prints.
  */
 #ifndef PROTO_LIB_COMMAND_H
@@ -77,18 +78,18 @@ struct command {
 	const char *summary;   /* NULL: not listed by refd help */
 	const char *usage;     /* NULL: made from the options */
 	const char *arguments; /* in the synopsis; NULL: none */
+	const char *purpose;   /* one or two sentences */
+	const char *example;   /* a command line */
+	const char *outcome;   /* of the example, in a sentence; or NULL */
+	const char *manual;    /* "refd-log(1)" */
 	int least, most;       /* number of arguments; MOST 0: LEAST */
+	/* Scripts that know git read the messages. Their prefixes are git's,
+	 * and the parser suggests no other option. */
+	bool is_like_git;
 	const struct command_option *options;
 	/* argv[0] is the name. Returns the exit status. */
 	int (*run)(const struct command *c, int argc, char **argv);
 };
-
-/* A command without arguments. */
-#define COMMAND(word, text, table, function)                                   \
-	{ .name = (word),                                                      \
-		.summary = (text),                                             \
-		.options = (table),                                            \
-		.run = (function) }
 
 #define COMMAND_ARGUMENTS_ANY 0x7fffffff
 
@@ -107,10 +108,15 @@ enum command_result {
 enum command_result command_parse(const struct command *c, void *values,
     int *argc, char ***argv, char why[COMMAND_WHY_MAX]);
 
-/* The usage and a line for each option. HEAD replaces the usage; or NULL. Ends
- * with a newline, and is cut at SIZE bytes. */
+/* Room for the help of every command. */
+#define COMMAND_HELP_MAX 8192
+
+/* The help: usage, purpose, options, example and manual page. HEAD replaces the
+ * usage; or NULL. Ends with a newline, and is cut at SIZE bytes. */
 void command_help(const struct command *c, const char *head, char *buf,
     size_t size);
+/* For errors: the usage, and how to get the help. */
+void command_usage(const struct command *c, char *buf, size_t size);
 
 void command_list_done(struct command_list *list);
 

@@ -1,33 +1,22 @@
-#include "proto/lib/finding.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/lib/array.h"
-#include "proto/lib/print.h"
+#include "proto/lib/finding_internal.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/progress.h"
 
-#define REPOSITORY "<repository>"
-/* Repositories of a group with a name, and refs or files of each. */
-#define NAMES_MAX 3
-
-static const struct {
-	const char *id;
-	enum finding_severity severity;
-	enum finding_repair repair;
-	const char *remedy;
-} kinds[] = {
+static const struct finding_kind kinds[] = {
 #define X(symbol, id, severity, repair, remedy)                                \
 	{ id, FINDING_##severity, REPAIR_##repair, remedy },
 	FINDING_TABLE(X)
 #undef X
 };
 
-static const char *const severities[] = {
-#define X(symbol, word) word,
-	FINDING_SEVERITY_TABLE(X)
-#undef X
-};
+const struct finding_kind *finding_kind(enum finding_id id)
+{
+	return &kinds[id];
+}
 
 enum finding_repair finding_repair(enum finding_id id)
 {
@@ -54,8 +43,7 @@ static const char *find_path(const char *text, const char *path)
 	return NULL;
 }
 
-/* TEXT with TO for each path FROM; owned. NULL: no memory. */
-static char *replace_path(const char *text, const char *from, const char *to)
+char *finding_replace_path(const char *text, const char *from, const char *to)
 {
 	size_t size = strlen(text) + 1;
 	const char *at, *path;
@@ -75,167 +63,7 @@ static char *replace_path(const char *text, const char *from, const char *to)
 	return copy;
 }
 
-/* Users copy remedies into a shell, so a path with special characters of a
- * shell is not put into a remedy. */
-static const char *remedy_repo(const char *repo)
-{
-	return repo[strspn(repo,
-		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		   "0123456789_./+@:-")] == '\0' ?
-	    repo :
-	    "";
-}
-
-/* REPO "": TEXT is about many repositories. Owned; NULL: no memory. */
-static char *fill_in(const char *text, const char *repo)
-{
-	return replace_path(text, REPOSITORY, *repo ? repo : REPOSITORY);
-}
-
-static void print_line(const char *before, const char *text, const char *repo)
-{
-	char *all = fill_in(text, repo);
-
-	fputs(before, stdout);
-	print_visible(stdout, all ? all : text);
-	putchar('\n');
-	free(all);
-}
-
-static void json_filled_in(struct json *j, const char *key, const char *text,
-    const char *repo)
-{
-	char *all = fill_in(text, repo);
-
-	json_text(j, key, all ? all : text);
-	free(all);
-}
-
-/* ---- one finding ---- */
-
-static void print_json_begin(struct findings *f)
-{
-	if (f->json.to)
-		return;
-	f->json.to = stdout;
-	json_begin(&f->json, NULL, '{');
-	json_begin(&f->json, "findings", '[');
-}
-
-static void print_json(struct findings *f, const struct finding *one)
-{
-	struct json *j = &f->json;
-
-	print_json_begin(f);
-	putchar('\n');
-	json_begin(j, NULL, '{');
-	json_text(j, "id", kinds[one->id].id);
-	json_text(j, "severity", severities[kinds[one->id].severity]);
-	json_text(j, "repo", one->repo);
-	json_text(j, "ref", one->ref);
-	json_text(j, "file", one->file);
-	json_filled_in(j, "text", one->text, one->repo);
-	json_filled_in(j, "remedy", kinds[one->id].remedy,
-	    remedy_repo(one->repo));
-	json_flag(j, "can_repair", kinds[one->id].repair != REPAIR_NONE);
-	json_filled_in(j, "repair", one->repair, one->repo);
-	json_flag(j, "repaired", one->is_repaired);
-	json_end(j, '}');
-}
-
-static void print_object(const struct finding *f)
-{
-	const char *below = *f->ref ? f->ref : f->file;
-
-	print_visible(stdout, f->repo);
-	if (*f->repo && *below)
-		putchar(' ');
-	print_visible(stdout, below);
-}
-
-static const char *plural(size_t nr, const char *one, const char *many)
-{
-	return nr == 1 ? one : many;
-}
-
-/* "/srv/a.git refs/heads/a: ", or how many there are. */
-static void print_objects(struct finding_held *const *group, size_t nr,
-    size_t repos)
-{
-	const struct finding *first = &group[0]->finding;
-
-	if (nr == 1) {
-		print_object(first);
-		fputs(*first->repo || *first->ref || *first->file ? ": " : "",
-		    stdout);
-	} else if (!*first->repo) {
-		printf("%zu places: ", nr);
-	} else if (nr == repos) {
-		printf("%zu repositories: ", repos);
-	} else {
-		printf("%zu places in %zu %s: ", nr, repos,
-		    plural(repos, "repository", "repositories"));
-	}
-}
-
-static bool is_next_repo(struct finding_held *const *group, size_t at)
-{
-	return at == 0 ||
-	    strcmp(group[at]->finding.repo, group[at - 1]->finding.repo) != 0;
-}
-
-static void print_names(struct finding_held *const *group, size_t nr)
-{
-	size_t i, repos = 0, in_repo = 0, shown = 0;
-
-	for (i = 0; i < nr; i++) {
-		in_repo = is_next_repo(group, i) ? 1 : in_repo + 1;
-		repos += is_next_repo(group, i);
-		if (repos > NAMES_MAX || in_repo > NAMES_MAX)
-			continue;
-		shown++;
-		fputs("    ", stdout);
-		print_object(&group[i]->finding);
-		putchar('\n');
-	}
-	if (shown < nr)
-		printf("    and %zu more; -v shows each\n", nr - shown);
-}
-
-static void print_group(struct finding_held *const *group, size_t nr)
-{
-	const struct finding *first = &group[0]->finding;
-	const char *repo = nr == 1 ? first->repo : "";
-	size_t i, repos = 0;
-
-	for (i = 0; i < nr; i++)
-		repos += is_next_repo(group, i);
-	printf("%s: %s: ",
-	    first->is_repaired ? "repaired" :
-				 severities[kinds[first->id].severity],
-	    kinds[first->id].id);
-	print_objects(group, nr, repos);
-	print_line("", first->text, repo);
-	if (nr > 1)
-		print_names(group, nr);
-	if (*first->repair)
-		print_line("    ", first->repair, repo);
-	if (!first->is_repaired)
-		print_line("    remedy: ", kinds[first->id].remedy,
-		    remedy_repo(repo));
-}
-
 /* ---- the list ---- */
-
-static void print_run(struct findings *f, struct finding_held *const *group,
-    size_t nr)
-{
-	progress_clear(&f->progress);
-	if (f->as_json)
-		print_json(f, &group[0]->finding);
-	else
-		print_group(group, nr);
-}
 
 static int compare_text(const void *va, const void *vb)
 {
@@ -305,7 +133,7 @@ static void print_all(struct findings *f)
 		for (nr = 1; is_grouped && i + nr < f->nr; nr++)
 			if (compare_text(&f->list[i], &f->list[i + nr]) != 0)
 				break;
-		print_run(f, &f->list[i], nr);
+		finding_print_group(f, &f->list[i], nr);
 	}
 	free_held(f);
 }
@@ -321,8 +149,10 @@ static const char *copy_string(char **to, const char *s)
 /* NULL: no memory. */
 static struct finding_held *held_new(const struct finding *f, size_t number)
 {
-	char *text = replace_path(f->text, f->repo, REPOSITORY), *to;
-	char *repair = replace_path(f->repair, f->repo, REPOSITORY);
+	char *text = finding_replace_path(f->text, f->repo, FINDING_REPOSITORY),
+	     *to;
+	char *repair =
+	    finding_replace_path(f->repair, f->repo, FINDING_REPOSITORY);
 	struct finding_held *new = NULL;
 
 	if (text && repair)
@@ -362,6 +192,8 @@ void findings_add(struct findings *f, const struct finding *finding)
 			 or_empty(finding->repair) } };
 	struct finding_held *only = &bare;
 
+	if (interrupt_came() && !finding->is_repaired)
+		return;
 	if (finding->is_repaired)
 		f->repaired++;
 	else
@@ -369,7 +201,7 @@ void findings_add(struct findings *f, const struct finding *finding)
 	new = held_new(&bare.finding, f->nr);
 	if (!new || !append_held(f, new)) {
 		free(new);
-		print_run(f, &only, 1);
+		finding_print_group(f, &only, 1);
 	} else if (f->max && f->nr >= f->max) {
 		print_all(f);
 	}
@@ -412,7 +244,9 @@ void findings_checked(struct findings *f, bool is_repository, const char *line)
 	const bool shows_all = f->as_json || f->verbose || !is_repository;
 	char **grown = NULL, *copied = NULL;
 
-	if (shows_all || f->done <= NAMES_MAX) {
+	if (interrupt_came())
+		return;
+	if (shows_all || f->done <= FINDING_NAMES_MAX) {
 		grown = realloc(f->checked,
 		    (f->nr_checked + 1) * sizeof(*f->checked));
 		copied = strdup(line);
@@ -426,55 +260,10 @@ void findings_checked(struct findings *f, bool is_repository, const char *line)
 	f->hidden_repos += !copied;
 }
 
-static void print_end_json(struct findings *f, size_t nr_repos)
-{
-	struct json *j = &f->json;
-	size_t i;
-
-	print_json_begin(f);
-	json_end(j, ']');
-	json_begin(j, "looked_at", '[');
-	for (i = 0; i < f->nr_checked; i++)
-		json_text(j, NULL, f->checked[i]);
-	json_end(j, ']');
-	json_count(j, "repositories", nr_repos);
-	json_count(j, "errors", f->count[FINDING_ERROR]);
-	json_count(j, "warnings", f->count[FINDING_WARNING]);
-	json_count(j, "notes", f->count[FINDING_NOTE]);
-	json_count(j, "repaired", f->repaired);
-	json_end(j, '}');
-	putchar('\n');
-}
-
-static void print_end(const struct findings *f, size_t nr_repos)
-{
-	const size_t errors = f->count[FINDING_ERROR];
-	const size_t warnings = f->count[FINDING_WARNING];
-	const size_t notes = f->count[FINDING_NOTE];
-	size_t i;
-
-	for (i = 0; i < f->nr_checked; i++) {
-		fputs("looked at ", stdout);
-		print_visible(stdout, f->checked[i]);
-		putchar('\n');
-	}
-	if (f->hidden_repos)
-		printf("looked at %zu more; -v names each\n", f->hidden_repos);
-	printf("%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired\n", nr_repos,
-	    plural(nr_repos, "repository", "repositories"), errors,
-	    plural(errors, "error", "errors"), warnings,
-	    plural(warnings, "warning", "warnings"), notes,
-	    plural(notes, "note", "notes"), f->repaired);
-}
-
 bool findings_end(struct findings *f, size_t nr_repos)
 {
 	print_all(f);
-	progress_clear(&f->progress);
-	if (f->as_json)
-		print_end_json(f, nr_repos);
-	else
-		print_end(f, nr_repos);
+	finding_print_end(f, nr_repos);
 	return f->count[FINDING_ERROR] + f->count[FINDING_WARNING] > 0;
 }
 
@@ -490,11 +279,8 @@ void findings_done(struct findings *f)
 	memset(f, 0, sizeof(*f));
 }
 
-void findings_progress(struct findings *f, const char *repo, const char *name)
+void findings_progress(const struct findings *f, const char *repo,
+    const char *name)
 {
-	if (f->total)
-		progress_show(&f->progress, "%zu of %zu: %s %s", f->done,
-		    f->total, repo, name);
-	else
-		progress_show(&f->progress, "%zu: %s %s", f->done, repo, name);
+	progress_show(f->title, f->done - 1, f->total, repo, name);
 }

@@ -12,11 +12,13 @@
  * finding is printed by itself.
  *
  * The output of a server with 10,000 repositories is therefore short if one
- * cause made all findings. A run that is interrupted has printed nothing of the
- * findings in memory; with -v "refd verify" prints each finding at once.
+ * cause made all findings. After an interrupt (proto/lib/interrupt.h), nothing
+ * is added except repairs, because ended children look like errors. The end
+ * then says that the findings are not all.
  *
- * One thread. Everything goes to standard output; the progress goes to standard
- * error, if standard error is a terminal.
+ * One thread. Everything goes to standard output, in colour if
+ * proto/lib/colour.h says so; the progress goes to standard error, if standard
+ * error is a terminal.
  */
 #ifndef PROTO_LIB_FINDING_H
 #define PROTO_LIB_FINDING_H
@@ -25,7 +27,6 @@
 #include <stddef.h>
 
 #include "proto/lib/json.h"
-#include "proto/lib/progress.h"
 
 #define FINDING_SEVERITY_TABLE(X)                                              \
 	X(NOTE, "note")       /* information, perhaps intended */              \
@@ -81,7 +82,7 @@ enum finding_repair {
 	X(DAEMON_FATAL, "daemon-fatal", ERROR, NONE,                           \
 	    "read the daemon's log, then restart the daemon")                  \
 	X(FLUSH_HANGS, "flush-hangs", ERROR, NONE,                             \
-	    "look at the disk (dmesg); refd status, as root, names it")        \
+	    "refd status, as root, names the disk; read the kernel's log")     \
 	X(DAEMON_USERS, "daemon-user-namespace", ERROR, NONE,                  \
 	    "set PrivateUsers=no in the unit: in the namespace, all users "    \
 	    "look like nobody")                                                \
@@ -114,31 +115,33 @@ enum finding_repair {
 	X(STATE_OPEN, "state-open", WARNING, NONE,                             \
 	    "set the mode of the directory to 0700")                           \
 	X(STATE_ELSEWHERE, "state-elsewhere", NOTE, NONE,                      \
-	    "take snapshots of both together, or run refd checkpoint before")  \
+	    "take both snapshots at once, or run refd checkpoint before")      \
 	/* file systems, the kernel */                                         \
 	X(FS_NETWORK, "fs-network", ERROR, NONE,                               \
 	    "move the data to a local "                                        \
 	    "disk")                                                            \
 	X(FS_MEMORY, "fs-memory", ERROR, NONE,                                 \
-	    "move the data to a disk: a reboot deletes it")                    \
+	    "move the data to a disk: a reboot deletes data in memory")        \
 	X(FS_OVERLAY, "fs-overlay", WARNING, NONE,                             \
-	    "move the data to a volume: the layer goes with the container")    \
+	    "move the data to a volume: the container's removal deletes the "  \
+	    "layer")                                                           \
 	X(FS_FUSE, "fs-fuse", WARNING, NONE,                                   \
 	    "make sure that an fsync there reaches a disk")                    \
 	X(FS_NO_LINKS, "fs-no-links", ERROR, NONE,                             \
 	    "move the data to ext4, XFS or btrfs")                             \
 	X(FS_NO_JOURNAL, "fs-no-journal", WARNING, NONE,                       \
-	    "unmount it, and run tune2fs -O has_journal on its device")        \
+	    "unmount the file system, and run tune2fs -O has_journal on the "  \
+	    "device")                                                          \
 	X(FS_NO_BARRIER, "fs-no-barrier", ERROR, NONE,                         \
-	    "mount it without nobarrier, unless a battery backs the disk's "   \
+	    "mount without nobarrier, unless a battery backs the disk's "      \
 	    "cache")                                                           \
 	X(FS_WRITEBACK, "fs-writeback", WARNING, NONE,                         \
-	    "mount it with data=ordered")                                      \
+	    "mount with data=ordered")                                         \
 	X(FS_READ_ONLY, "fs-read-only", ERROR, NONE,                           \
 	    "read the kernel's log for the reason; mount -o remount,rw")       \
 	X(FS_UNTRIED, "fs-untried", NOTE, NONE,                                \
 	    "refd is tested on ext4, XFS and btrfs")                           \
-	X(NO_SPACE, "space-low", WARNING, NONE, "make room")                   \
+	X(NO_SPACE, "space-low", WARNING, NONE, "free space")                  \
 	X(NO_INODES, "inodes-low", WARNING, NONE,                              \
 	    "remove files, or loose refs by git pack-refs --all")              \
 	X(HARDLINKS, "hardlinks-unprotected", WARNING, NONE,                   \
@@ -215,7 +218,7 @@ enum finding_repair {
 	X(SAFE_DIRECTORY, "safe-directory", WARNING, NONE,                     \
 	    "git config --system --add safe.directory <repository>")           \
 	X(FORMAT, "format-not-served", NOTE, NONE,                             \
-	    "nothing: git serves it, with git's durability")                   \
+	    "nothing: git writes the refs, with git's durability")             \
 	/* its files */                                                        \
 	X(OWNER_MIXED, "owner-mixed", WARNING, NONE,                           \
 	    "chown -hR to the owner of its refs/")                             \
@@ -236,7 +239,7 @@ enum finding_repair {
 	X(WORKTREE_GONE, "worktree-gone", NOTE, NONE,                          \
 	    "git -C <repository> worktree prune")                              \
 	X(ALTERNATE_MISSING, "alternate-missing", ERROR, NONE,                 \
-	    "bring it back: objects are missing without it")                   \
+	    "restore the alternate: the repository needs its objects")         \
 	X(ALTERNATE_ELSEWHERE, "alternate-elsewhere", NOTE, NONE,              \
 	    "nothing; in mode periodic its objects are not synced")            \
 	X(LOCK_STALE, "lock-stale", WARNING, NONE,                             \
@@ -271,7 +274,7 @@ enum finding_repair {
 	X(OBJECT_NOT_COMMIT, "object-not-commit", ERROR, NONE,                 \
 	    "move the branch to a commit")                                     \
 	X(PACKED_MALFORMED, "packed-malformed", ERROR, NONE,                   \
-	    "git ends with an error there: correct the line")                  \
+	    "correct the line: git ends with an error there")                  \
 	X(PACKED_UNSORTED, "packed-unsorted", ERROR, NONE,                     \
 	    "remove the first line of packed-refs and the lines that begin "   \
 	    "with '^', then run git pack-refs --all")                          \
@@ -291,7 +294,7 @@ enum finding_repair {
 	X(LOG_ORPHAN, "log-orphan", WARNING, NONE,                             \
 	    "restore the ref, or remove its log")                              \
 	X(LOG_EMPTY, "log-empty", WARNING, EMPTY,                              \
-	    "refd verify --repair <repository> removes it")                    \
+	    "refd verify --repair <repository> removes the log")               \
 	X(LOG_BLOCKED, "log-blocked", ERROR, NONE,                             \
 	    "move the files below that directory elsewhere")                   \
 	/* its journal */                                                      \
@@ -300,7 +303,7 @@ enum finding_repair {
 	X(JOURNAL_OTHER, "journal-other", WARNING, NONE,                       \
 	    "name the directory of the repository's journal by --state")       \
 	X(JOURNAL_UNKNOWN, "journal-unknown", WARNING, NONE,                   \
-	    "the daemon's next request there makes it known")                  \
+	    "nothing: the next request makes the repository known")            \
 	X(JOURNAL_OLDER, "journal-older", ERROR, NONE,                         \
 	    "put the newer journal back; if there is none, see "               \
 	    "refd-daemon(8)")                                                  \
@@ -309,7 +312,7 @@ enum finding_repair {
 	X(AWAITS_RECOVERY, "awaits-recovery", ERROR, NONE,                     \
 	    "start the daemon, or run refd recover")                           \
 	X(DEFERRED, "deferred", WARNING, NONE,                                 \
-	    "wait: the daemon redoes it when nothing is in its way")           \
+	    "wait: the daemon tries the record again")                         \
 	X(NOT_OPENED, "not-opened", ERROR, NONE, "git cannot open it either")
 
 enum finding_id {
@@ -346,7 +349,8 @@ struct findings {
 	bool as_json, verbose;
 	size_t max;         /* findings in memory, then they are printed; 0: any
 			       number */
-	size_t done, total; /* repositories, for the progress; TOTAL may be 0 */
+	const char *title;  /* of the progress */
+	size_t done, total; /* repositories: the present one; 0: not known */
 
 	struct finding_held **list;
 	size_t nr, size;
@@ -355,7 +359,6 @@ struct findings {
 	struct json json; /* begun if TO is set */
 	char **checked;   /* lines */
 	size_t nr_checked, hidden_repos;
-	struct progress_line progress;
 };
 
 enum finding_repair finding_repair(enum finding_id id);
@@ -372,7 +375,8 @@ void findings_add_repaired(struct findings *f, const struct findings *before);
  * IS_REPOSITORY are printed. */
 void findings_checked(struct findings *f, bool is_repository, const char *line);
 /* Shows that NAME of REPO is being checked. NAME may be "". */
-void findings_progress(struct findings *f, const char *repo, const char *name);
+void findings_progress(const struct findings *f, const char *repo,
+    const char *name);
 /* Prints the findings in memory, and the end, with the number of checked
  * repositories. True: an error or a warning is left. */
 bool findings_end(struct findings *f, size_t nr_repos);

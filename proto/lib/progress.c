@@ -1,6 +1,7 @@
 #include "proto/lib/progress.h"
 
-#include <stdarg.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,32 +10,63 @@
 #include "proto/lib/print.h"
 
 #define COLUMNS 79
+#define WAIT_MS 1000
 
-void progress_show(struct progress_line *p, const char *fmt, ...)
+static struct {
+	bool is_begun;
+	int64_t ms;  /* of the last line, or of the first call */
+	int columns; /* of the line that stands; 0: there is none */
+} shown;
+
+static int64_t now_ms(void)
 {
-	long now = (long)time(NULL);
-	char line[COLUMNS + 1];
-	va_list ap;
+	struct timespec ts;
 
-	if (p->second == 0)
-		p->second = now;
-	if (now == p->second || !isatty(STDERR_FILENO))
-		return;
-	p->second = now;
-	progress_clear(p);
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	print_visible(stderr, line);
-	fflush(stderr);
-	p->columns = (int)strlen(line);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-void progress_clear(struct progress_line *p)
+static bool is_time(void)
 {
-	if (p->columns > 0) {
-		fprintf(stderr, "\r%*s\r", p->columns, "");
+	const int64_t now = now_ms();
+
+	if (!shown.is_begun)
+		shown.ms = now;
+	shown.is_begun = true;
+	if (now - shown.ms < WAIT_MS)
+		return false;
+	shown.ms = now;
+	return isatty(STDERR_FILENO);
+}
+
+void progress_show(const char *title, uint64_t done, uint64_t total,
+    const char *place, const char *name)
+{
+	char line[COLUMNS + 1], count[64];
+
+	if (!is_time())
+		return;
+	if (total > 0)
+		snprintf(count, sizeof(count),
+		    "%3" PRIu64 "%% (%" PRIu64 "/%" PRIu64 ")",
+		    (uint64_t)(100.0 * (double)done / (double)total), done,
+		    total);
+	else
+		snprintf(count, sizeof(count), "%" PRIu64, done);
+	snprintf(line, sizeof(line), "%s: %s%s%s%s%s", title, count,
+	    *place || *name ? ", " : "", place, *place && *name ? " " : "",
+	    name);
+	progress_clear();
+	print_visible(stderr, line);
+	fflush(stderr);
+	shown.columns = (int)strlen(line);
+}
+
+void progress_clear(void)
+{
+	if (shown.columns > 0) {
+		fprintf(stderr, "\r%*s\r", shown.columns, "");
 		fflush(stderr);
 	}
-	p->columns = 0;
+	shown.columns = 0;
 }

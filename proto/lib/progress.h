@@ -1,20 +1,20 @@
 /*
- * The progress of a command: one line on standard error, if standard error is a
- * terminal. One thread.
+ * The progress of a command, in the form of git: "Verifying repositories:  42%
+ * (42/100)". A process has one line, on standard error, and only if standard
+ * error is a terminal. One thread.
  */
 #ifndef PROTO_LIB_PROGRESS_H
 #define PROTO_LIB_PROGRESS_H
 
-/* Zero-initialised: nothing was shown. */
-struct progress_line {
-	long second; /* of the last line, or of the first call */
-	int columns; /* of the line that stands; 0: there is none */
-};
+#include <stdint.h>
 
-/* Replaces the line, at most once a second, and not in the first second. */
-void progress_show(struct progress_line *p, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/*
+ * Replaces the line, at most once a second, and not in the first second. TOTAL
+ * 0: not known. PLACE and NAME tell the present work; each may be "".
+ */
+void progress_show(const char *title, uint64_t done, uint64_t total,
+    const char *place, const char *name);
 /* Removes the line, so that other output can follow. */
-void progress_clear(struct progress_line *p);
+void progress_clear(void);
 
 #endif

@@ -23,8 +23,8 @@ import storms
 import tenants
 import transactions
 import waits
-from place import (BUILD, COLUMNS, GIT_NEW, HELPER, LOAD, REFD, ROOT, Place,
-                   Unavailable, new_git, probe_flush)
+from place import (BUILD, COLUMNS, HELPER, LOAD, REFD, ROOT, NewestGit, Place,
+                   Unavailable, probe_flush)
 from rounds import Progress, Rounds
 
 # Workload: who runs it, its seconds in a full run and a quick one, and in how
@@ -32,8 +32,9 @@ from rounds import Progress, Rounds
 WORKLOADS = {
     "B1": (push.run, 400, 24, 2),
     "B2": (transactions.run, 400, 20, 2),
-    "B3": (storms.storm, 480, 48, 2),
-    "B4": (storms.one_ref, 60, 6, 2),
+    "B3": (storms.storm, 270, 24, 2),
+    "B3t": (storms.tails, 270, 24, 2),
+    "B4": (storms.one_ref, 80, 8, 2),
     "B5": (tenants.run, 150, 12, 4),
     "B6": (storms.dear_flush, 150, 12, 4),
     "B7": (scale.packed, 120, 10, 2),
@@ -90,7 +91,7 @@ def options():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quick", action="store_true",
-                     help="in under three minutes, one turn for most")
+                     help="in about three minutes, one turn for most")
     how.add_argument("--tiny", action="store_true",
                      help="a second for each: shows that it works, no more")
     parser.add_argument("--only", action="append", choices=WORKLOADS,
@@ -120,36 +121,24 @@ def in_own_mounts():
 
 def expect_built():
     wanted = [REFD, LOAD] + [os.path.join(HELPER, name) for name in (
-        "hook_ok", "many_conns", "fill_journal", "preload_flush.so")]
+        "hook_ok", "launch_git", "many_conns", "fill_journal",
+        "preload_flush.so", "preload_turn.so")]
     missing = [path for path in wanted if not os.path.exists(path)]
     if missing:
         sys.exit(f"{missing[0]} is not built; make bench does that")
-
-
-def get_new_git():
-    """Not without a network; then those who need it are left out."""
-    if not os.path.exists(os.path.join(GIT_NEW, "exec/git")):
-        subprocess.run([os.path.join(ROOT, "scripts/git-new"), GIT_NEW],
-                       stdout=subprocess.DEVNULL, check=False)
 
 
 def machine(place):
     with open("/proc/cpuinfo") as f:
         models = [line.split(":")[1].strip() for line in f
                   if line.startswith("model name")]
-    try:
-        command, more = new_git()
-        newer = place.run(*command, "--version",
-                          env=dict(place.env, **more)).split()[-1]
-    except Unavailable:
-        newer = None
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short",
                              "HEAD"], text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL).stdout.strip()
     return {"cpu": models[0] if models else platform.machine(),
             "cores": os.cpu_count(), "kernel": platform.release(),
-            "git": place.run("git", "--version").split()[-1],
-            "newer_git": newer, "refd": commit,
+            "git": place.git.name or place.run("git", "--version").split()[-1],
+            "refd": commit,
             "load": os.getloadavg()[0],
             "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M")}
 
@@ -168,7 +157,7 @@ def main():
         in_own_mounts()
     expect_built()
     if not opt.tiny:
-        get_new_git()
+        NewestGit.fetch()
     bench = Bench(opt)
     place = bench.place = Place(opt.dir, fs, opt.size << 30)
     begun = time.monotonic()

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from types import SimpleNamespace
 
-from place import REFD, Daemon, Redis, load, new_git
+from place import REFD, Daemon, Redis, Unavailable, load
 
 NR_VALUES = 101
 
@@ -15,13 +15,13 @@ class Stage:
     """What the contestants of one column share: the place, how dear a flush
     is, and the servers that run for all turns."""
 
-    def __init__(self, place, delay_us, config="", flushes=None):
+    def __init__(self, place, delay_us, config="", counted=None):
         self.place, self.delay_us = place, delay_us
         self.template = os.path.join(place.fresh(), "template.git")
         place.run("git", "init", "-q", "--bare", "--template=", "-b", "main",
                   self.template)
         self.oids = self.new_values()
-        self.daemon = Daemon(place, delay_us, config, flushes)
+        self.daemon = Daemon(place, delay_us, config, counted)
         self.redis = None
         self.reftable = None
 
@@ -47,14 +47,14 @@ class Stage:
         return path
 
     def reftable_template(self):
-        """Repositories of the other backend, made by a git that has it."""
+        """Repositories of the other backend, if this git has it."""
         if not self.reftable:
-            command, more = new_git()
-            env = dict(self.place.env, **more)
             path = os.path.join(self.place.fresh(), "reftable.git")
-            self.place.run(*command, "init", "-q", "--bare", "--template=",
-                           "-b", "main", "--ref-format=reftable", path,
-                           env=env)
+            try:
+                self.place.run("git", "init", "-q", "--bare", "--template=",
+                               "-b", "main", "--ref-format=reftable", path)
+            except RuntimeError as why:
+                raise Unavailable("this git has no reftables") from why
             shutil.rmtree(os.path.join(path, "objects"))
             shutil.copytree(os.path.join(self.template, "objects"),
                             os.path.join(path, "objects"))
@@ -77,7 +77,7 @@ class Contestant:
     def prepare(self, point):
         """A turn: its place, and what it is to do."""
         return SimpleNamespace(point=point, path=self.stage.repo(), parts=[],
-                               env=None, command=(), more=())
+                               command=(), more=())
 
     def warm(self, turn):
         pass
@@ -89,7 +89,7 @@ class Contestant:
         got = load(self.stage.place, self.on, shape, self.stage.delay_us,
                    *turn.more, *more, "--prefix", prefix,
                    "--oid", self.stage.oids[0],
-                   command=turn.command, env=turn.env)
+                   command=turn.command)
         turn.parts.append((got, shape))
         return got
 
@@ -126,7 +126,7 @@ class Git(Contestant):
         if self.durable:
             self.stage.place.run("git", "-C", turn.path, "config",
                                  "core.fsync", "objects,reference")
-        turn.command = ("git",)
+        turn.command = self.stage.place.git.command
         turn.more = ("--repo", turn.path)
         return turn
 
@@ -135,18 +135,9 @@ class Reftable(Contestant):
     def prepare(self, point):
         path = os.path.join(self.stage.place.fresh(), "repo.git")
         shutil.copytree(self.stage.reftable_template(), path)
-        command, more = new_git()
         return SimpleNamespace(
-            point=point, path=path, parts=[], command=command,
-            env=dict(self.stage.place.env, **more), more=("--repo", path))
-
-    def there(self, turn):
-        command, _ = new_git()
-        lines = self.stage.place.run(
-            *command, "-C", turn.path, "for-each-ref",
-            "--format=%(objectname)", "refs/heads/load",
-            env=turn.env).splitlines()
-        return len(lines), set(lines)
+            point=point, path=path, parts=[],
+            command=self.stage.place.git.command, more=("--repo", path))
 
 
 class Refd(Contestant):
@@ -177,7 +168,7 @@ class Raw(Contestant):
 
     def prepare(self, point):
         path = os.path.join(self.stage.place.fresh(), "log")
-        return SimpleNamespace(point=point, path=path, parts=[], env=None,
+        return SimpleNamespace(point=point, path=path, parts=[],
                                command=(), more=())
 
     def load(self, turn, shape, *more, **kw):
@@ -206,7 +197,7 @@ class Sqlite(Raw):
 class RedisPeer(Contestant):
     def prepare(self, point):
         server = Redis(self.stage.place, self.stage.delay_us)
-        return SimpleNamespace(point=point, server=server, parts=[], env=None,
+        return SimpleNamespace(point=point, server=server, parts=[],
                                command=(), more=("--path", server.socket))
 
     def there(self, turn):
@@ -236,8 +227,7 @@ class Command:
     def measure(self, turn):
         command, path = self.whole(turn)
         got = load(self.stage.place, "command", {"txns": 1},
-                   self.stage.delay_us, "--input", path, command=command,
-                   env=turn.env)
+                   self.stage.delay_us, "--input", path, command=command)
         turn.parts.append((got, turn.point))
         return got
 

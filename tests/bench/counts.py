@@ -8,7 +8,7 @@ import time
 
 from contestants import GitCommand, RefdCommand, ReftableCommand, Stage
 from place import FlushCount, Unavailable
-from push import Pusher
+from push import NAMES, Pusher
 from rounds import AGE_S
 
 # In which a process does nothing but wait, as often as the clock has it.
@@ -58,12 +58,11 @@ class Watch:
         return parse(self.path)
 
 
-def count_command(place, command, path, env=None):
+def count_command(place, command, path):
     """The calls of a command and its children."""
     out = os.path.join(place.fresh(), "calls")
     with open(path) as stdin:
-        place.run("strace", "-f", "-c", "-o", out, *command, env=env,
-                  stdin=stdin)
+        place.run("strace", "-f", "-c", "-o", out, *command, stdin=stdin)
     return parse(out)
 
 
@@ -85,9 +84,9 @@ def count_flushes(stage, flushes, one, point):
     """Not traced, which makes a daemon so slow that a batch has less."""
     turn, command, path = ready(stage, one, point)
     before = flushes.now()
-    env = getattr(turn, "env", None) or stage.place.env
     with open(path) as stdin:
-        stage.place.run(*command, env=flushes.environ(env), stdin=stdin)
+        stage.place.run(*command, env=flushes.environ(stage.place.env),
+                        stdin=stdin)
     nr = flushes.now() - before
     over(stage, one, turn, point)
     return nr
@@ -96,9 +95,8 @@ def count_flushes(stage, flushes, one, point):
 def count_calls(stage, one, point):
     turn, command, path = ready(stage, one, point)
     watch = Watch(stage.place, stage.daemon.process.pid) \
-        if one.name == "refd" else None
-    client = count_command(stage.place, command, path,
-                           getattr(turn, "env", None))
+        if one.wants_age else None
+    client = count_command(stage.place, command, path)
     daemon = watch.stop() if watch else {}
     over(stage, one, turn, point)
     return client, daemon
@@ -120,9 +118,8 @@ def run(bench, rounds):
     sizes = bench.sizes(full=(1, 100, 1000), quick=(100,), tiny=(3,))
     bench.place.renew()
     flushes = FlushCount(bench.place)
-    stage = Stage(bench.place, 0, flushes=flushes)
-    pushers = [Pusher(stage, name) for name in
-               ("git", "git durable", "hook only", "refd")]
+    stage = Stage(bench.place, 0, counted=flushes)
+    pushers = [Pusher(stage, name) for name in NAMES]
     commands = [GitCommand(stage, "git", "command", False),
                 GitCommand(stage, "git durable", "command", True),
                 ReftableCommand(stage, "reftable durable", "command"),

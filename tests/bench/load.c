@@ -165,6 +165,7 @@ int main(int argc, char **argv)
 	static struct load_options o = { .load = { .clients = 1 },
 		.job = { .refs = 1, .prefix = "refs/heads/load" } };
 	struct load_contestant with;
+	struct json j = { .to = stdout };
 	struct load_result result;
 	bool all_well;
 
@@ -175,7 +176,7 @@ int main(int argc, char **argv)
 		o.refd.job = &o.job;
 	with = contestant(&o);
 	all_well = load_run(&o.load, &with, &result);
-	load_print(&result, stdout);
+	load_json(&j, NULL, &result);
 	putchar('\n');
 	return all_well ? 0 : 1;
 }

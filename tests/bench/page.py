@@ -1,9 +1,12 @@
 """The figures of docs/benchmarks.md, from the JSON of a run: a row for every
-goal, with the measured value."""
+goal, with the measured value, and the plots in docs/benchmarks/."""
 import json
+import os
 import re
 import sys
+import textwrap
 
+import plots
 from place import COLUMNS
 from show import short
 
@@ -50,21 +53,23 @@ def counted(report):
             yield f"| N = {n:,} | " + " | ".join(cells) + " |"
 
 
-def block(report):
+def block(report, folder, drawn):
     flush = [f"{report['flush'][c]['median_ms']:.2f} ms" for c in COLUMNS]
-    lines = [
-        BEGIN,
-        f"{report['date']}: {report['cores']} × {report['cpu']}, Linux "
-        f"{report['kernel']}, {report['fs']}; a flush costs {flush[0]}, and "
-        f"{flush[1]} in the column *5 ms flush*; Git {report['git']}, "
-        f"reftable by {report['newer_git'] or 'none'}; refd "
-        f"{report['refd']}; other work on the machine: "
-        f"{report['load']:.1f}. `make bench"
-        f"{'' if report['size'] == 'full' else ' BENCH=--' + report['size']}`"
-        " wrote this.", "",
-        "| | what | measured | first bar | goal |", "|---|---|---|---|---|"]
+    said = (f"{report['date']}: {report['cores']} × {report['cpu']}, Linux "
+            f"{report['kernel']}, {report['fs']}; a flush costs {flush[0]}, "
+            f"and {flush[1]} in the column *5 ms flush*; Git "
+            f"{report['git']}; refd {report['refd']}; other work on the "
+            f"machine: {report['load']:.1f}. `make bench"
+            f"{'' if report['size'] == 'full' else ' BENCH=--' + report['size']}`"
+            " wrote this.")
+    lines = [BEGIN, *textwrap.wrap(said, 80), "",
+             "| | what | measured | first bar | goal |",
+             "|---|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows(report)]
     lines += counted(report)
+    for path in drawn:
+        name = os.path.basename(path)
+        lines += ["", f"![{name[:-4]}]({folder}/{name})"]
     return "\n".join(lines + [END])
 
 
@@ -73,9 +78,12 @@ def main(path, page):
         report = json.load(f)
     with open(page) as f:
         text = f.read()
-    made, nr = re.subn(re.escape(BEGIN) + ".*" + re.escape(END),
-                       lambda _: block(report), text, flags=re.S)
-    if nr != 1:
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
         sys.exit(f"{page} has no place for it ({BEGIN} ... {END})")
+    folder = os.path.splitext(page)[0]
+    os.makedirs(folder, exist_ok=True)
+    made = block(report, os.path.basename(folder),
+                 plots.draw(report, folder))
     with open(page, "w") as f:
-        f.write(made)
+        f.write(re.sub(re.escape(BEGIN) + ".*" + re.escape(END),
+                       lambda _: made, text, flags=re.S))

@@ -16,7 +16,6 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 REFD = os.path.join(BUILD, "bin/refd")
 LOAD = os.path.join(BUILD, "tests/bench/load")
 HELPER = os.path.join(BUILD, "tests/helper")
-GIT_NEW = os.environ.get("GIT_NEW", os.path.join(BUILD, "git-new"))
 
 # Columns: how much is added to every flush of every contestant.
 CHEAP, DEAR = "cheap flush", "5 ms flush"
@@ -49,34 +48,88 @@ def delayed(env, delay_us):
                 LD_PRELOAD=os.path.join(HELPER, "preload_flush.so"))
 
 
-class FlushCount:
-    """What everybody flushes who is started with environ()."""
+class Number:
+    """A number that a preloaded library writes to a file."""
 
     def __init__(self, place):
-        self.path = os.path.join(place.fresh(), "flushes")
+        self.path = os.path.join(place.fresh(), "number")
         with open(self.path, "wb") as f:
             f.write(bytes(8))
-
-    def environ(self, env):
-        return dict(env, REFD_FLUSH_COUNT=self.path, REFD_FLUSH_DELAY_US="0",
-                    LD_PRELOAD=os.path.join(HELPER, "preload_flush.so"))
 
     def now(self):
         with open(self.path, "rb") as f:
             return int.from_bytes(f.read(8), sys.byteorder)
 
+    def clear(self):
+        with open(self.path, "r+b") as f:
+            f.write(bytes(8))
 
-def new_git():
-    """Debian 13's git as a command, without the shell that stands before it
-    in scripts/git-new's directory; and what its environment has to say."""
-    wrapper = os.path.join(GIT_NEW, "exec/git")
-    if not os.path.exists(wrapper):
-        raise Unavailable(f"no newer git in {GIT_NEW} (scripts/git-new)")
-    with open(wrapper) as f:
-        line = f.read().replace("\\\n", " ").split("\nexec ")[1]
-    command = [w for w in shlex.split(line) if w != "$@"]
-    command[command.index("--argv0") + 1] = "git"
-    return command, {"GIT_EXEC_PATH": os.path.join(GIT_NEW, "exec")}
+
+class FlushCount(Number):
+    """What everybody flushes who is started with environ()."""
+
+    def environ(self, env):
+        return dict(env, REFD_FLUSH_COUNT=self.path, REFD_FLUSH_DELAY_US="0",
+                    LD_PRELOAD=os.path.join(HELPER, "preload_flush.so"))
+
+
+class LongestTurn(Number):
+    """The longest turn of the daemon's loop, in ns of processor time, of a
+    daemon that is started with environ()."""
+
+    def environ(self, env):
+        before = env.get("LD_PRELOAD")
+        mine = os.path.join(HELPER, "preload_turn.so")
+        return dict(env, REFD_TURN_MAX=self.path,
+                    LD_PRELOAD=f"{before}:{mine}" if before else mine)
+
+
+class NewestGit:
+    """The newest git of Debian's suites, as unpacked by scripts/git-new into
+    build/git-SUITE, or the machine's. COMMAND has no shell before the
+    program. Processes started by git find launch_git in DIR, which costs less
+    than a shell."""
+    SUITES = ("experimental", "sid")
+
+    def __init__(self, folder):
+        self.command, self.env, self.name = ("git",), {}, None
+        for suite in self.SUITES:
+            at = os.path.join(BUILD, f"git-{suite}")
+            if os.path.exists(os.path.join(at, "VERSION")):
+                self.take(at, folder)
+                return
+
+    def take(self, at, folder):
+        programs = os.path.join(at, "exec")
+        with open(os.path.join(programs, "git")) as f:
+            line = f.read().replace("\\\n", " ").split("\nexec ")[1]
+        words = shlex.split(line)
+        loader, libraries, program = words[0], words[4], words[5]
+        os.mkdir(folder)
+        for name in os.listdir(programs):
+            path = os.path.join(programs, name)
+            is_git = os.path.realpath(path).endswith("/exec/git")
+            os.symlink(os.path.join(HELPER, "launch_git") if is_git else path,
+                       os.path.join(folder, name))
+        self.command = (loader, "--argv0", "git", "--library-path", libraries,
+                        program)
+        self.env = {"GIT_EXEC_PATH": folder,
+                    "LAUNCH_GIT": "\n".join((loader, libraries, program)),
+                    "PATH": folder + os.pathsep + os.environ["PATH"]}
+        with open(os.path.join(at, "VERSION")) as f:
+            suite, version = f.read().split()
+        self.name = f"{version.split(':')[-1]} of Debian {suite}"
+
+    @classmethod
+    def fetch(cls):
+        """Without a network, the machine's git takes part."""
+        for suite in cls.SUITES:
+            done = subprocess.run(
+                [os.path.join(ROOT, "scripts/git-new"),
+                 os.path.join(BUILD, f"git-{suite}"), suite],
+                stdout=subprocess.DEVNULL, check=False)
+            if done.returncode == 0:
+                return
 
 
 class Place:
@@ -88,7 +141,8 @@ class Place:
         self.path = tempfile.mkdtemp(prefix="run.", dir=parent)
         self.fs, self.size = fs, size
         self.top = self.path
-        self.env = environment(self.path)
+        self.git = NewestGit(os.path.join(self.path, "git"))
+        self.env = dict(environment(self.path), **self.git.env)
         self.mounted = False
         self.processes = []
         self.count = 0
@@ -175,12 +229,12 @@ class Place:
 
 
 class Daemon:
-    """A refd of our own, whose flushes take DELAY_US longer, or are counted
-    by FLUSHES."""
+    """A refd of our own, whose flushes take DELAY_US longer. COUNTED is a
+    Number that is preloaded, or nothing."""
 
-    def __init__(self, place, delay_us=0, config="", flushes=None):
+    def __init__(self, place, delay_us=0, config="", counted=None):
         self.place = place
-        self.flushes = flushes
+        self.counted = counted
         self.path = place.fresh()
         self.socket = os.path.join(place.path, f"refd{place.count}")
         self.state = os.path.join(self.path, "state")
@@ -192,8 +246,8 @@ class Daemon:
 
     def start(self):
         env = delayed(self.place.env, self.delay_us)
-        if self.flushes:
-            env = self.flushes.environ(env)
+        if self.counted:
+            env = self.counted.environ(env)
         self.process = self.place.start(
             REFD, "daemon", "--socket", self.socket, "--state", self.state,
             "--root", self.place.top, "--config", self.config,

@@ -5,9 +5,10 @@ import shutil
 from types import SimpleNamespace
 
 from contestants import Contestant, Stage
-from place import COLUMNS, HELPER, REFD, load
+from place import COLUMNS, HELPER, REFD, Unavailable, load
 
-NAMES = ("git", "git durable", "hook only", "refd")
+NAMES = ("git", "git durable", "reftable durable", "hook only", "refd",
+         "refd reftable")
 
 
 def settle_git(stage, repo):
@@ -33,17 +34,20 @@ def settle_hook(stage, repo):
 
 
 def settle_refd(stage, repo):
-    stage.place.run(REFD, "enable", "--socket", stage.daemon.socket, repo)
+    try:
+        stage.place.run(REFD, "enable", "--socket", stage.daemon.socket, repo)
+    except RuntimeError as why:
+        raise Unavailable(str(why).partition(": status ")[2]) from why
 
 
-SETTLE = dict(zip(NAMES, (settle_git, settle_durable, settle_hook,
-                          settle_refd)))
+SETTLE = dict(zip(NAMES, (settle_git, settle_durable, settle_git, settle_hook,
+                          settle_refd, settle_refd)))
 
 
 class Pusher(Contestant):
     def __init__(self, stage, name):
         super().__init__(stage, name, "command")
-        self.wants_age = name == "refd"
+        self.is_refd = self.wants_age = SETTLE[name] == settle_refd
 
     def enters(self, point, labels):
         return not (self.name == "git durable" and self.stage.delay_us *
@@ -55,7 +59,9 @@ class Pusher(Contestant):
         work = os.path.join(path, "work.git")
         server = os.path.join(path, "server.git")
         shutil.copytree(self.stage.template, work)
-        shutil.copytree(self.stage.template, server)
+        shutil.copytree(self.stage.reftable_template()
+                        if "reftable" in self.name else self.stage.template,
+                        server)
         SETTLE[self.name](self.stage, server)
         old = self.stage.oids[-1]
         tree = place.run("git", "-C", work, "rev-parse", f"{old}^{{tree}}")
@@ -69,7 +75,8 @@ class Pusher(Contestant):
                                parts=[])
 
     def words(self, turn, refs):
-        return ("git", "-C", turn.work, "push", "-q", turn.path, refs)
+        return (*self.stage.place.git.command, "-C", turn.work, "push", "-q",
+                turn.path, refs)
 
     def whole(self, turn):
         return self.words(turn, "refs/heads/load/*"), "/dev/null"
@@ -98,7 +105,7 @@ class Pusher(Contestant):
         return nr, found - {turn.new}
 
     def leave(self, turn):
-        if self.name == "refd":
+        if self.is_refd:
             self.stage.daemon.checkpoint()
 
 

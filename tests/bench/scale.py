@@ -60,18 +60,16 @@ def large(kind):
                 f.write("\n".join(lines) + "\n")
             got = load(self.stage.place, "command", {"txns": 1},
                        self.stage.delay_us, "--input", path,
-                       command=self.words(turn), env=turn.env)
+                       command=self.words(turn))
             if got["done"] != 1:
                 raise RuntimeError(f"{self.name}: {lines[0]}: failed")
             return got["p50_us"] / 1000
 
         def check(self, turn):
             """Each time eleven were deleted and one made."""
-            command = turn.command or ("git",)
             nr = len(self.stage.place.run(
-                *command, "-C", turn.path, "for-each-ref",
-                "--format=%(refname)", "refs/tags",
-                env=turn.env).splitlines())
+                "git", "-C", turn.path, "for-each-ref",
+                "--format=%(refname)", "refs/tags").splitlines())
             if nr != turn.point["packed"] - 10 * self.nr:
                 raise RuntimeError(f"{self.name}: {nr} refs are there")
     return Large
@@ -82,7 +80,7 @@ class LargeReftable(large(ReftableCommand)):
         turn = self.kept
         self.stage.place.run(
             *turn.command, "-C", turn.path, "update-ref", "--stdin",
-            env=turn.env, input="".join(
+            input="".join(
                 f"create {PACKED}/{i:08d} {self.stage.oids[0]}\n"
                 for i in range(packed)))
 

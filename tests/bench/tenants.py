@@ -22,8 +22,8 @@ class Tenants(Contestant):
                 with open(os.path.join(to, "config"), "a") as f:
                     f.write("[core]\n\tfsync = objects,reference\n")
         return SimpleNamespace(
-            point=point, path=path, parts=[], env=None,
-            command=("git",) if self.on == "git" else (),
+            point=point, path=path, parts=[],
+            command=self.stage.place.git.command if self.on == "git" else (),
             more=(*(("--path", self.stage.daemon.socket)
                     if self.on == "refd" else ()),
                   "--repo", path, "--repos", str(point["repos"])))

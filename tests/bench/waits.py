@@ -6,7 +6,8 @@ import subprocess
 import time
 
 from contestants import Refd, Stage
-from place import CHEAP, COLUMNS, HELPER, LOAD, REFD, Daemon, delayed, load
+from place import (CHEAP, COLUMNS, HELPER, LOAD, REFD, Daemon, LongestTurn,
+                   delayed, load)
 from push import Pusher
 
 
@@ -53,7 +54,8 @@ class Single(Refd):
 
 class Stall(Refd):
     """Pings, at a steady rate, alone and beside a storm, as a client sees
-    them; and the longest that the daemon's loop heard nobody, by itself."""
+    them; the longest turn of the daemon's loop, as the daemon times it and in
+    processor time."""
 
     def pings(self, seconds):
         got = load(self.stage.place, "ping",
@@ -64,6 +66,7 @@ class Stall(Refd):
     def measure(self, turn):
         seconds = turn.point["seconds"]
         alone = self.pings(seconds)
+        self.stage.daemon.counted.clear()
         storm = subprocess.Popen(
             [LOAD, "--on", "refd", "--clients", "16", "--seconds",
              str(seconds + 0.3), *turn.more, "--oid", self.stage.oids[0]],
@@ -74,6 +77,7 @@ class Stall(Refd):
             raise RuntimeError("the storm failed")
         stats = self.stage.daemon.stats()
         return {"turn_max_ms": stats["turn_us_max"] / 1000,
+                "turn_cpu_max_ms": self.stage.daemon.counted.now() / 1e6,
                 "turn_p99_ms": stats["turn_us_p99"] / 1000,
                 "ping_p50_ms": beside["p50_us"] / 1000,
                 "ping_p99_ms": beside["p99_us"] / 1000,
@@ -99,8 +103,7 @@ class Starts(Refd):
                       command=(REFD, "version"))
         return {"ready_ms": ready * 1000, "idle_kb": idle, "own_kb": own,
                 "held_kb": held,
-                "client_ms": client["p50_us"] / 1000,
-                "hook_ms": self.hook()}
+                "client_ms": client["p50_us"] / 1000, **self.hook()}
 
     def hold(self, daemon, connections):
         """The daemon's memory with that many connections that have all
@@ -120,9 +123,10 @@ class Starts(Refd):
         return memory
 
     def hook(self):
-        """What is longer than a push to a hook that writes nothing, the
-        update with it: the median of some pairs."""
-        more = []
+        """What is longer than a push to a hook that writes nothing, with the
+        update, and without the daemon's time for it: the median of some
+        pairs."""
+        more, alone = [], []
         for _ in range(5):
             took = {}
             for name in ("hook only", "refd"):
@@ -130,10 +134,14 @@ class Starts(Refd):
                 turn = one.prepare({"refs": 1})
                 time.sleep(0.15)
                 one.warm(turn)
+                before = self.stage.daemon.stats()["total_us_sum"]
                 took[name] = one.measure(turn)["p50_us"] / 1000
+                daemon_us = self.stage.daemon.stats()["total_us_sum"] - before
                 one.check(turn)
             more.append(took["refd"] - took["hook only"])
-        return statistics.median(more)
+            alone.append(more[-1] - daemon_us / 1000)
+        return {"hook_ms": statistics.median(more),
+                "hook_alone_ms": statistics.median(alone)}
 
     def check(self, turn):
         pass
@@ -144,7 +152,8 @@ def run(bench, rounds):
     connections = bench.size(full=9900, quick=2000, tiny=20)
     for column, delay_us in COLUMNS.items():
         bench.place.renew()
-        stage = Stage(bench.place, delay_us)
+        stage = Stage(bench.place, delay_us,
+                      counted=LongestTurn(bench.place))
         point = [{"seconds": seconds}]
         rounds.run(point, [Single(stage, "one update", "refd"),
                            Stall(stage, "ping beside a storm", "refd")],

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/config_file.h"
+#include "proto/lib/config_file.h"
 
 struct config_entry {
 	char *key, *value;

@@ -89,7 +89,7 @@ is 'it is active' active "$(show ActiveState)"
 check 'its status line' grep -q '^serving: ' <<<"$(show StatusText)"
 is 'as its account' git "$(ps -o user= -p "$(show MainPID)")"
 check 'it confines itself' grep -q '^confined_by:.* Landlock [0-9].* seccomp' \
-	<<<"$(as git refd status --socket $socket)"
+	<<<"$(as git refd status -v --socket $socket)"
 is 'its socket' 666 "$(stat -c %a $socket)"
 is 'is not for everybody' 1 "$(as web refd ping --socket $socket 2>&1 |
 	grep -c 'daemon.allowUser')"

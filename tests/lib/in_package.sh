@@ -45,7 +45,7 @@ before_the_cut() {
 	is 'the service is up' active "$(show ActiveState)"
 	check 'and answers' refd ping
 	check 'it confines itself' grep -q \
-		'^confined_by:.* Landlock [0-9].* seccomp' <<<"$(refd status)"
+		'^confined_by:.* Landlock [0-9].* seccomp' <<<"$(refd status -v)"
 	is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
 	check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
 

@@ -344,7 +344,7 @@ for t in threads:
 open(f'{WORK}/done', 'w').close()
 # What the killed ones left may be in the works.
 for _ in range(3000):
-    if 'transactions: 0\n' in run(REFD, 'status').stdout:
+    if 'transactions: 0\n' in run(REFD, 'status', '-v').stdout:
         break
     time.sleep(0.1)
 changes = journal()

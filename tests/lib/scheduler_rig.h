@@ -52,6 +52,8 @@ struct rig_config {
 
 /* Whether the store would begin a batch at once. */
 extern bool rig_takes;
+/* How often the store was asked for this. */
+extern unsigned rig_nr_asked;
 extern struct scheduler *rig_scheduler;
 extern int64_t rig_now, rig_wall_ms, rig_next;
 extern struct batch *rig_batches;  /* in the store, oldest first */

@@ -18,6 +18,7 @@ struct repo {
 };
 
 bool rig_takes;
+unsigned rig_nr_asked;
 struct batch *rig_batches;
 struct txn *rig_admissions;
 struct store_query *rig_lookups;
@@ -68,6 +69,7 @@ static void store_fake_apply(void *ctx, struct batch *b)
 static bool store_fake_takes(void *ctx)
 {
 	(void)ctx;
+	rig_nr_asked++;
 	return rig_takes;
 }
 
@@ -135,6 +137,7 @@ void rig_store_setup(struct scheduler_store *store)
 		.repo_path = store_fake_path,
 		.max_batches = rig_config.committers };
 	rig_takes = true;
+	rig_nr_asked = 0;
 	rig_nr_batches = rig_nr_released = rig_nr_repos = 0;
 }
 

@@ -55,6 +55,7 @@ static void __attribute__((noreturn)) run_child(int in, int out, int go,
 	if (read(go, &c, 1) < 0)
 		exit(2);
 	close(go);
+	cli_start(&update_command);
 	exit(update_command.run(&update_command, argc, argv));
 }
 

@@ -320,7 +320,7 @@ run_attack() { # ATTACK [under TSan]
 	start_innocents "$seconds"
 	"attack_$1"
 	sleep $((seconds / 2))
-	stalls=$(timeout 10 "$REFD" status --socket "$SOCKET" 2>&1 |
+	stalls=$(timeout 10 "$REFD" status -v --socket "$SOCKET" 2>&1 |
 		grep -E 'stall|^state:' | paste -sd ' ')
 	await_innocents
 	end_attackers "$name"

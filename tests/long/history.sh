@@ -47,7 +47,7 @@ print(f'middle {took[len(took)//2]:.1f} ms, 99th {took[len(took)*99//100]:.1f} m
 PYTHON
 }
 
-status() { "$REFD" status | sed -n "s/^$1: //p"; }
+status() { "$REFD" status -v | sed -n "s/^$1: //p"; }
 
 SECONDS=0
 echo "# commits while it is indexed: $(commits)"
@@ -105,5 +105,5 @@ configure 1 >config
 start_daemon --config "$T/config"
 echo "# commits while it is trimmed: $(commits)"
 check 'trimmed meanwhile' test "$(status trimmed_lsn)" -gt 1000
-"$REFD" status | grep lsn | sed 's/^/# /'
+"$REFD" status -v | grep lsn | sed 's/^/# /'
 finish

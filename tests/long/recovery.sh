@@ -49,7 +49,7 @@ cut_power() {
 half_way() {
 	local seen of total
 	for _ in {1..3000}; do
-		read -r seen of total < <("$REFD" status 2>/dev/null |
+		read -r seen of total < <("$REFD" status -v 2>/dev/null |
 			sed -n 's/^progress: //p')
 		if [ "${of:-}" = of ] && [ "$total" -gt "$RECORDS" ] &&
 			[ $((2 * seen)) -ge "$total" ]; then

@@ -231,10 +231,10 @@ if with_fs ext4 64M; then
 	check 'and is stopped' stop_daemon
 	install_release "$NEW"
 	check 'this one has what awaits' start_daemon
-	is 'all of it' 50 "$("$REFD" status | sed -n 's/^awaiting_refs: //p')"
+	is 'all of it' 50 "$("$REFD" status -v | sed -n 's/^awaiting_refs: //p')"
 	mount -o loop "$FS.img" "$FS"
 	echo "# $(git -C "$FS/r.git" for-each-ref | wc -l) refs left by the cut"
-	is_recovered() { "$REFD" status | grep -qx 'awaiting_refs: 0'; }
+	is_recovered() { "$REFD" status -v | grep -qx 'awaiting_refs: 0'; }
 	check 'the disk is back' await 30 is_recovered
 	is 'nothing is lost' 50 "$(git -C "$FS/r.git" for-each-ref \
 		--format='%(objectname)' | grep -cx "$one")"

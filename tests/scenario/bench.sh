@@ -30,6 +30,21 @@ wanted |= {"redis", "reftable durable"} - set(report["missing"])
 assert there == wanted, there ^ wanted
 assert len(report["flush"]) == 2 and report["claims"]
 PYTHON
+printf '%s\n' 'before' '<!-- bench: begin -->' '<!-- bench: end -->' 'after' \
+	>"$T/page.md"
+check 'its page has the plots' \
+	python3 - "$ROOT/tests/bench" "$T/b/bench.json" "$T/page.md" <<'PYTHON'
+import sys, xml.dom.minidom
+sys.path.insert(0, sys.argv[1])
+import page
+page.main(*sys.argv[2:])
+with open(sys.argv[3]) as f:
+    text = f.read()
+assert text.startswith("before\n<!--") and text.endswith("-->\nafter\n")
+assert "(page/transaction.svg)" in text
+plot = xml.dom.minidom.parse(sys.argv[3][:-3] + "/transaction.svg")
+assert len(plot.getElementsByTagName("path")) >= 14
+PYTHON
 is 'nothing but that is left' 'bench.json bench.txt' \
 	"$(cd "$T/b" && find . -maxdepth 1 -type f -name 'bench.*[nt]' \
 		-printf '%P\n' | sort | paste -sd ' ')"
@@ -86,7 +101,7 @@ prints_nothing 'it leaves nothing' find "$T/here" "$T/there" -mindepth 1
 "$REFD" bench --dir "$T/here" --seconds 60 >"$T/out" 2>&1 &
 bench=$!
 own $bench
-await 60 grep -q 'a flush costs' "$T/out"
+await 60 grep -q 'flush of the journal' "$T/out"
 kill -TERM $bench
 reap $bench
 is 'nor when it is interrupted: status' 143 $?

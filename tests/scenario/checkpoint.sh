@@ -17,7 +17,7 @@ never() {
 }
 
 pending() { # how many records await replay
-	"$REFD" status | awk '/^last_lsn/ { last = $2 }
+	"$REFD" status -v | awk '/^last_lsn/ { last = $2 }
 		/^forgotten_lsn/ { print last - $2 }'
 }
 
@@ -26,7 +26,7 @@ nothing_pending() {
 }
 
 forgotten() {
-	"$REFD" status | sed -n 's/^forgotten_lsn: //p'
+	"$REFD" status -v | sed -n 's/^forgotten_lsn: //p'
 }
 
 more_forgotten() { # THAN

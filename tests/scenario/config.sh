@@ -73,7 +73,7 @@ write_config '[batch]' 'refs = 7' '[durability]' 'mode = batch' \
 check reloads reload
 logged applied 'event=setting-changed key=batch.refs was="500" is="7"'
 logged applied-mode 'key=durability.mode was="journal" is="batch"'
-is mode-in-force batch "$("$REFD" status --socket "$SOCKET" |
+is mode-in-force batch "$("$REFD" status -v --socket "$SOCKET" |
 	sed -n 's/^durability: //p')"
 is socket-mode 666 "$(stat -c %a "$SOCKET")"
 
@@ -103,7 +103,7 @@ reload
 logged bad-file-is-said "event=reload-failed error=\"$config:6: 'fast' is not a durability mode"
 check bad-file-changes-nothing "$REFD" update -C "$T/srv/a.git" \
 	--socket "$SOCKET" refs/heads/after "$commit"
-is bad-file-mode journal "$("$REFD" status --socket "$SOCKET" |
+is bad-file-mode journal "$("$REFD" status -v --socket "$SOCKET" |
 	sed -n 's/^durability: //p')"
 
 # ---- sections ----

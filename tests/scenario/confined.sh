@@ -22,7 +22,7 @@ new_repo srv/a.git bare
 one=$(new_commit srv/a.git one)
 
 status_of() { # KEY
-	"$REFD" status --socket "$SOCKET" | sed -n "s/^$1: //p"
+	"$REFD" status -v --socket "$SOCKET" | sed -n "s/^$1: //p"
 }
 
 if grep -q REFD_UNCONFINED "$BUILD/stamp/flags"; then

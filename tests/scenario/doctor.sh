@@ -17,6 +17,7 @@ export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
 mkdir "$T/etc"
 chmod 755 "$T"
 hooks=$T/share/hooks
+version=$("$REFD" version | cut -d ' ' -f 2)
 shown=()
 
 doctor() { # ARGUMENT...
@@ -119,7 +120,7 @@ hook_of() {
 	sees hook-not-executable "$A"
 	chmod +x "$A/hooks/proc-receive"
 	sees hook-not-refd "$A"
-	sed 's/@(#)refd version 0.1/@(#)refd version 0.0/' "$REFD" \
+	sed "s/@(#)refd version $version/@(#)refd version ${version//[0-9]/0}/" "$REFD" \
 		>"$A/hooks/proc-receive"
 	sees hook-version "$A"
 	cp "$REFD" "$A/hooks/proc-receive"
@@ -410,7 +411,7 @@ daemons() {
 	sees daemon-version --socket "$T/fake.sock"
 	sees daemon-not-serving --socket "$T/fake.sock"
 	end_pretending
-	pretend 'refd version=2' 'software refd/0.1' 'state serving' \
+	pretend 'refd version=2' "software refd/$version" 'state serving' \
 		"${rest[@]}" -- 'answer 1 pairs' 'pair fatal no room' \
 		'pair awaiting_repos 2' 'pair flush_hangs_s 20' \
 		'pair doubted_filesystems 1' \
@@ -506,6 +507,13 @@ disks() {
 		return
 	fi
 	disk fs-no-journal '' -O ^has_journal
+	# As in a container.
+	if with_fs ext4 16M && git init -q --bare "$FS/a.git" &&
+		mount -t tmpfs tmpfs /sys/fs/ext4; then
+		doctor "$FS/a.git"
+		umount /sys/fs/ext4
+		check 'a journal without facts' sees_none fs-no-journal
+	fi
 	disk fs-no-barrier ,nobarrier
 	disk fs-writeback ,data=writeback
 	disk fs-read-only ''

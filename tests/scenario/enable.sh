@@ -41,6 +41,13 @@ push_served() { # REPORTED-AS NAME REF yes|no
 	fi
 }
 
+# As check. The command's output goes to $T/said.
+quietly() { # NAME COMMAND...
+	if "${@:2}" >"$T/said" 2>&1; then ok "$1"; else
+		not_ok "$1" "$(tail -n 1 "$T/said")"
+	fi
+}
+
 says() { # REPORTED-AS WORDS
 	if grep -q -e "$2" "$T/said"; then
 		ok "$1"
@@ -85,7 +92,7 @@ states() {
 	says 'list: incomplete' "^incomplete  *$T/half.git\$"
 	says 'list: gone' "^gone  *$T/gone.git\$"
 	check 'list: JSON' python3 -c 'import json, sys
-assert sorted(e["state"] for e in json.load(sys.stdin)) == \
+assert sorted(json.loads(line)["state"] for line in sys.stdin) == \
     ["enabled", "gone", "incomplete"]' < <("$REFD" enable --list --json)
 	check 'enable --all' "$REFD" enable --all >/dev/null
 	"$REFD" enable --list >"$T/said"
@@ -137,13 +144,16 @@ os.close(its)
 try: print(os.read(ours, 4096).replace(b"\r", b"\n").decode())
 except OSError: pass' "$@"
 	}
-	on_terminal "$REFD" enable "$T"/many{1,2}.git >"$T/said"
-	says 'many: progress' '^refd: 1 of 2 repositories'
+	# There is no progress in the first second.
+	mkdir "$T/slow"
+	printf '#!/bin/sh\nsleep 1\nexec %s "$@"\n' "$(command -v git)" \
+		>"$T/slow/git"
+	chmod +x "$T/slow/git"
+	PATH=$T/slow:$PATH on_terminal "$REFD" enable "$T"/many{1,2}.git \
+		>"$T/said"
+	says 'many: progress' '^Enabling repositories:  50% (1/2)'
 	is 'no terminal: no progress' '' \
 		"$("$REFD" disable "$T"/many{1,2}.git 2>&1 >/dev/null)"
-	"$REFD" enable "$T/many1.git" >"$T/said"
-	on_terminal "$REFD" disable "$T/many1.git" >"$T/said"
-	is 'one: no progress' '' "$(cat "$T/said")"
 }
 
 # ---- refusals ----
@@ -201,14 +211,21 @@ refusals() {
 	END
 	chmod +x "$T/spy/git"
 	install -m 666 /dev/null "$T/ids"
-	check 'root for its owner' env PATH="$T/spy:$PATH" setpriv \
-		--groups 0,4 "$REFD" enable "$T/alien.git" >/dev/null
+	quietly 'root for its owner' env PATH="$T/spy:$PATH" setpriv \
+		--groups 0,4 "$REFD" enable "$T/alien.git"
 	check 'root for its owner: its git runs as the owner' \
 		grep -q '^65534 ' "$T/ids"
 	is 'root for its owner: in none of root'\''s groups' '' \
 		"$(sed -n 's/^65534 //p' "$T/ids" | grep -w -e 0 -e 4)"
 	is 'root for its owner: all is the owner'\''s' '' \
 		"$(find "$T/alien.git" ! -user 65534)"
+	"$REFD" disable "$T/alien.git" >/dev/null
+	install -d -m 700 "$T/closed" "$T/closed/below"
+	git init -q "$T/closed/below"
+	git config -f "$T/system" safe.directory '*'
+	quietly 'root in a directory that is closed to the owner' \
+		env -C "$T/closed/below" -u GIT_CONFIG_NOSYSTEM \
+		GIT_CONFIG_SYSTEM="$T/system" "$REFD" enable "$T/alien.git"
 	"$REFD" disable "$T/alien.git" >/dev/null
 	picture alien.git >"$T/after"
 	check 'and back' diff "$T/before" "$T/after"

@@ -184,7 +184,7 @@ barrier_fails() { # ERRNO WANTED
 	update refs/heads/a "$three"
 	is "$what: and once more" ok "$status"
 	is "$what: its records were redone" 0 \
-		"$("$REFD" status | sed -n 's/^awaiting_refs: //p')"
+		"$("$REFD" status -v | sed -n 's/^awaiting_refs: //p')"
 }
 
 # ---- a disk without room for writes ----

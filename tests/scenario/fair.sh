@@ -42,9 +42,11 @@ others_in_time() {
 	done
 }
 check 'others are served in time' others_in_time m
-has_status() { "$REFD" status >"$T/status"; grep -qE "$1" "$T/status"; }
+has_status() { "$REFD" status -v >"$T/status"; grep -qE "$1" "$T/status"; }
 check 'status names it' await 7 has_status \
 	"^stall: admission has worked on '$T/slow.git' for [0-9]+ s;"
+check 'and begins with it' grep -q \
+	'^refd serves, but the stage admission has worked on ' "$T/status"
 check 'and others are, still' others_in_time n
 check 'it has not come back meanwhile' kill -0 $storm
 "$REFD" stats --prometheus >"$T/text"
@@ -58,7 +60,7 @@ check 'the log has it' logs stall
 rm "$T/hang"
 check 'who waited is served' wait $storm
 reap $storm
-prints_no 'status names nothing any more' '^stall' "$REFD" status
+prints_no 'status names nothing any more' '^stall' "$REFD" status -v
 check 'the log has the end' await 10 logs stall-over
 is 'no thread is stuck' 0 "$(stat_of stage_stuck_admission)"
 is 'nothing waits' 0 "$(stat_of waiting)"

@@ -64,7 +64,7 @@ hooked() { grep -c "\"ref\":\"refs/heads/$1\"" "$T/hooked" 2>/dev/null; }
 mirrored() {
 	[ "$(git -C a.git for-each-ref)" = "$(git -C mirror.git for-each-ref)" ]
 }
-watched() { "$REFD" status | grep -qx "watching: $1"; }
+watched() { "$REFD" status -v | grep -qx "watching: $1"; }
 both_hooked() { [ "$(hooked n1)" -ge 1 ] && [ "$(hooked n4)" -ge 1 ]; }
 is_logged() { "$REFD" log --ref "refs/heads/$1" | grep -q .; }
 if command -v jq >/dev/null && command -v curl >/dev/null; then

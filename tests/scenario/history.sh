@@ -87,11 +87,37 @@ for who in 'REMOTE_USER=carol' 'GITEA_PUSHER_NAME=dave' 'GL_USER=erin' \
 	is "who pushed: ${who%%=*}" "refs/push/${who%%=*} push" \
 		"$("$REFD" log --user "${name%% *}" --json | fields ref message)"
 done
+is 'each with the account that says so' \
+	'root from 192.0.2.1,root (erin),root (dave),root (carol)' \
+	"$("$REFD" log -n 4 | cut -f 3 | paste -sd,)"
+GL_USER='Ada Lovelace' up a refs/people/ada "$a_1"
+is 'a name with a blank' refs/people/ada \
+	"$("$REFD" log --user 'Ada Lovelace' | cut -f 5)"
+
+# ---- who deleted a branch, and how it comes back ----
+
+GL_USER=mallory up a refs/people/lost "$a_2"
+GL_USER=mallory "$REFD" update --git-dir a.git -m cleaned -d refs/people/lost
+up a refs/people/later "$a_1"
+is 'a line for a pipe has tabs, full names and values' \
+	"root (mallory)	$T/a.git	refs/people/lost	deleted $a_2	cleaned" \
+	"$("$REFD" log --repo a.git --ref refs/people/lost -n 1 | cut -f 3-)"
+check 'the time is in UTC' grep -qE '^[0-9-]{10}T[0-9:]{8}\.[0-9]{3}Z	' \
+	<("$REFD" log -n 1)
+check 'or relative' grep -qE '^[0-9]+ seconds? ago	' \
+	<("$REFD" log --date=relative -n 1)
+undo=$("$REFD" log -v --repo a.git --ref refs/people/lost -n 1 |
+	sed -n 's/^    undo: //p')
+check 'the log prints a command' test -n "$undo"
+check 'that works' env PATH="$BUILD/bin:$PATH" sh -c "$undo" >restored 2>&1
+is 'the branch is back' "$a_2" "$(ref_of a.git refs/people/lost)"
+is 'and nothing else changed' refs/people/lost \
+	"$("$REFD" log -n 1 | cut -f 5)"
 
 # ---- the feed ----
 
 watching() { # OPERATOR NUMBER
-	test "$("$REFD" status | sed -n 's/^watching: //p')" "$@"
+	test "$("$REFD" status -v | sed -n 's/^watching: //p')" "$@"
 }
 
 "$REFD" watch --since 0 --json --ref refs/heads/ --ref refs/tags/ >feed & # to the end of this scenario
@@ -130,17 +156,17 @@ is 'nothing is missed when reader and daemon are killed' 'g1 g2 g3' \
 	"$(fields ref <feed | sed -n 's:refs/heads/g:g:p' | uniq | paste -sd' ')"
 up a refs/heads/main "$a_3"
 check 'a follower is still there' await 10 grep -q \
-	'a.git refs/heads/main .*\.\.'"${a_3:0:12}" followed
+	'a.git	refs/heads/main	.*\.\.'"$a_3" followed
 is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 	--since "00000000000000000000000000000000:3" 2>/dev/null |
 	grep -o -m1 gap | head -1)"
 
 "$REFD" watch -n 1 --since 999999 >out 2>&1
 is 'a number that no record has yet is refused' \
-	'128 fatal: there is no record 999999 yet: refd log -n 1 prints the newest one' \
+	'128 refd: there is no record 999999 yet: refd log -n 1 prints the newest one' \
 	"$? $(cat out)"
 "$REFD" log --since nonsense >out 2>&1
-is 'a time that is none is, without words of git' "128 fatal: 'nonsense' is not a \
+is 'a time that is none is, without words of git' "128 refd: 'nonsense' is not a \
 time that git understands, such as '2 hours ago' or 2026-08-01T12:00:00+0200" \
 	"$? $(cat out)"
 # Standard output is a pipe with a dead reader.
@@ -229,6 +255,6 @@ rm -f "$STATE"/history.db-*
 start_daemon
 is 'a damaged index is no loss' 2 \
 	"$("$REFD" log --ref refs/heads/topic/ | wc -l)"
-await 5 sh -c "'$REFD' status | grep -qE '^indexed_lsn: [1-9]'"
+await 5 sh -c "'$REFD' status -v | grep -qE '^indexed_lsn: [1-9]'"
 is 'and is made anew' 2 "$("$REFD" log --ref refs/heads/topic/ | wc -l)"
 finish

@@ -81,7 +81,7 @@ exec 8>"$T/in"
 await 30 grep -q sent "$T/out"
 answered 'others are answered meanwhile' 30
 lsn_of() { # last|indexed
-	"$REFD" status | sed -n "s/^$1_lsn: //p"
+	"$REFD" status -v | sed -n "s/^$1_lsn: //p"
 }
 is_indexed() { # LSN
 	[ "$(lsn_of indexed)" -ge "$1" ]

@@ -24,6 +24,22 @@ json() { # EXPRESSION: of the object D on standard input
 
 printf '[daemon]\n\tslowLog = 100ms\n[metrics]\n\tsocket = %s\n' \
 	"$T/metrics.sock" >"$T/config"
+# At first no socket exists, and the only known path is the one for all users.
+# The user's own socket appears while ping waits.
+(
+	unset REFD_SOCKET
+	exec "$REFD" ping --wait 120 --json
+) >"$T/ping" 2>&1 &
+waiter=$!
+own $waiter
+sleep 0.5
+SOCKET=$XDG_RUNTIME_DIR/refd.sock start_daemon
+check 'ping finds a socket that appears while it waits' wait $waiter
+reap $waiter
+is 'which is that of this daemon' "$DAEMON serving" \
+	"$(json 'D["pid"], D["state"]' <"$T/ping" | tr -d "(),'")"
+check 'the daemon stops' stop_daemon
+
 check 'the daemon starts' start_daemon --config "$T/config"
 new_repo a.git bare
 new_repo b.git bare
@@ -41,7 +57,15 @@ is 'batches that took all there was' "$(stat_of batches)" \
 	"$(stat_of batch_closed_all)"
 is 'each flush is timed' "$(stat_of flush_us_count)" \
 	"$("$REFD" stats --json | json 'D["flush_us_count"]')"
-check 'status says that it serves' "$REFD" status >/dev/null
+"$REFD" status >"$T/status"
+is 'status is that of one that serves' 0 $?
+check 'which it says in a sentence' grep -Eqx "refd serves $T; up [0-9]+ s; \
+[0-9.]+ transactions/s; all updates durable\." "$T/status"
+check 'with the load' grep -Eqx 'Last [0-9]+ s: [0-9.]+ refs/s; a flush takes .*' \
+	"$T/status"
+prints_no 'a file has no colour' $'\e' "$REFD" status
+check 'unless asked for' grep -q $'^\e\\[32mrefd serves' \
+	<<<"$("$REFD" status --color=always)"
 is 'state' serving "$("$REFD" status --json | json 'D["state"]')"
 
 "$REFD" stats --prometheus >"$T/text"
@@ -114,11 +138,15 @@ waiter=$!
 own $waiter
 somebody_waits() { "$REFD" locks >"$T/locks" && [ -s "$T/locks" ]; }
 await 10 somebody_waits
-is 'the lock is named' "$T/a.git/refs/heads/x.lock" "$(head -1 "$T/locks")"
+is 'headings' 'AGE WAITING LONGEST LOCK' "$(sed -n 1p "$T/locks" | xargs)"
+is 'the lock is named, below its heading' "$T/a.git/refs/heads/x.lock" \
+	"$(sed -n 2p "$T/locks" | cut -c 30-)"
+is 'with the number of waiting transactions' 1 \
+	"$(sed -n 2p "$T/locks" | cut -c 11-17 | tr -d ' ')"
 check 'and who has it open' grep -q "open in process $holder (sleep 300" \
 	"$T/locks"
 check 'and who waits' grep -q "process $waiter (" "$T/locks"
-is 'as JSON' "$holder" "$("$REFD" locks --json | json 'D[0]["pid"]')"
+is 'as JSON' "$holder" "$("$REFD" locks --json | json 'D["pid"]')"
 sleep 0.2
 kill "$holder"
 reap "$holder"
@@ -135,6 +163,14 @@ check 'its parts are no more than all of it' json 'sum(D["slow"][0][k]
 	for k in D["slow"][0] if k.endswith("_us") and k != "total_us")
 	<= D["slow"][0]["total_us"] or sys.exit(1)' <"$T/slow"
 is 'under its id' $'sid\e[31m-7' "$(json 'D["slow"][0]["sid"]' <"$T/slow")"
+"$REFD" slowlog >"$T/slow.text"
+is 'its columns' \
+	'WHEN                  TIME      SLOWEST STAGE     RESULT       REFS  USER' \
+	"$(head -1 "$T/slow.text")"
+check 'its time, slowest stage and user' grep -Eqx \
+	"20[0-9T:-]{17}Z  [0-9.]+ m?s +queue [0-9.]+ m?s +committed +1  $(id -un)" \
+	"$T/slow.text"
+check 'and ref' grep -qx "    $T/a.git refs/heads/x" "$T/slow.text"
 check_fails 'no escape on the screen' sh -c \
 	"'$REFD' slowlog | LC_ALL=C grep -q '$(printf '\033')'"
 check 'the log has it, quoted' \
@@ -156,10 +192,14 @@ check 'top: the client' grep -q "^$(id -un) " "$T/top"
 # ---- pause, drain, resume ----
 
 one_waits() { [ "$(stat_of waiting)" -gt 0 ]; }
-check 'paused' "$REFD" pause
+is 'paused' "{'paused': 'yes', 'waiting': 0, 'in_store': 0}" \
+	"$("$REFD" pause --json | json D)"
 "$REFD" status >"$T/status"
 is 'status is not that of one that serves' 75 $?
-check 'and says so' grep -qx 'paused: yes' "$T/status"
+check 'and says so' grep -Eqx \
+	'refd has been paused for [0-9]+ s; 0 transactions wait\.' "$T/status"
+check 'and the remedy' grep -q "'refd resume' continues" "$T/status"
+check 'and all values' grep -qx 'paused: yes' <<<"$("$REFD" status -v)"
 is 'the metric of the pause' 1 "$(stat_of paused)"
 update --timeout 3000 refs/heads/x "$one" 2>"$T/err"
 is 'whose time passes' 75 $?
@@ -176,6 +216,9 @@ check 'who waited is served' wait "$waiter"
 reap "$waiter"
 is 'the ref' "$one" "$(ref_of a.git refs/heads/x)"
 is 'drained' drained "$("$REFD" drain)"
+is 'drained, as JSON' "{'drained': 'yes'}" "$("$REFD" drain --json | json D)"
+check 'status after it' grep -q '^refd is draining and accepts nothing new; ' \
+	<<<"$("$REFD" status)"
 update --timeout 3000 refs/heads/x "$two" 2>/dev/null
 is 'nothing new is taken' 75 $?
 causes() { # CAUSE: has it been counted?
@@ -183,7 +226,11 @@ causes() { # CAUSE: has it been counted?
 		grep -q "^refd_busy_total{cause=\"$1\"} [1-9]"
 }
 check 'paused is counted as a cause of busy' causes paused
-check 'resumed again' "$REFD" resume
+is 'resumed again' no "$("$REFD" resume --json | json 'D["paused"]')"
+is 'checkpoint, as JSON' "{'lsn': $("$REFD" status --json |
+	json 'D["last_lsn"]')}" "$("$REFD" checkpoint --json | json D)"
+is 'query, as JSON' "{'txn': '$(printf %032d 1)', 'outcome': 'expired'}" \
+	"$("$REFD" query --json "$(printf %032d 1)" | json D)"
 check 'and serves' update refs/heads/x "$two"
 check 'paused, to be stopped' "$REFD" pause
 update refs/heads/x "$one" &

@@ -87,7 +87,8 @@ is 'each command has a page, or stands in refd(1)' '' "$(refd help |
 		grep -qE "^\.It Nm.* $command( |\$)" \
 			"$to/usr/share/man/man1/refd.1" || echo "$command"
 done)"
-for page in man3/librefd.3 man5/refd.conf.5 man7/refd-protocol.7; do
+for page in man3/librefd.3 man5/refd-json.5 man5/refd.conf.5 \
+	man7/refd-protocol.7; do
 	check "$page" test -s "$to/usr/share/man/$page"
 done
 
@@ -97,7 +98,7 @@ done
 . "$to/usr/share/bash-completion/completions/refd"
 complete_line() { # WORD...
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-	_refd
+	_refd 2>>"$T/completion.err"
 	echo "${COMPREPLY[*]}"
 }
 is 'bash: a command' update "$(complete_line refd upd)"
@@ -118,20 +119,78 @@ for command in $(complete_line refd ''); do
 	done
 done
 is 'what is offered is taken' '' "$bad"
-if command -v zsh >/dev/null; then
-	is 'zsh: a command' 'refd update' "$(zsh -f -c '
+
+# Values. A name that the shell would run stays a name. The installed refd does
+# not find refd-daemon below DESTDIR.
+PATH=$BUILD/bin:$PATH
+cd "$T" || exit 1
+new_repo 'a b.git' bare
+evil="refs/heads/\$(touch\${IFS}ran)"
+two=$(new_commit 'a b.git' two)
+git -C "$T/a b.git" update-ref "$evil" "$two"
+git -C "$T/a b.git" update-ref refs/heads/main "$two"
+git init -q --bare "$T/\$(touch ran2).git"
+refd enable --no-fsync 'a b.git' "\$(touch ran2).git" >/dev/null 2>&1
+git init -q --bare "$T/template"
+refd enable --template "$T/template" >/dev/null 2>&1
+quoted_evil='refs/heads/\$\(touch\$\{IFS\}ran\)'
+is 'bash: modes of durability' 'none periodic journal batch fsync' \
+	"$(complete_line refd daemon --durability '')"
+is 'bash: each is one' '' "$(for mode in $(complete_line refd check-config \
+	--durability = =); do
+	refd check-config --root / --durability "$mode" >/dev/null ||
+		echo "$mode"
+done)"
+is 'bash: repositories' "$T/a\\ b.git $T/"'\$\(touch\ ran2\).git' \
+	"$(complete_line refd verify '')"
+for line in 'log --repo' doctor disown disable; do
+	# shellcheck disable=SC2086
+	is "bash: a repository of $line" "$T/a\\ b.git" \
+		"$(complete_line refd $line "$T/a")"
+done
+is 'bash: refs of another repository' refs/heads/main \
+	"$(complete_line refd log --repo "$T/a\\ b.git" --ref refs/heads/m)"
+is 'bash: and behind =' "$quoted_evil" "$(complete_line refd log \
+	--repo = "$T/a\\ b.git" --ref = 'refs/heads/$')"
+is 'bash: refs to update' "$quoted_evil refs/heads/main" \
+	"$(cd 'a b.git' && complete_line refd update -m x refs/)"
+is 'bash: a user' root "$(complete_line refd log --user roo)"
+is 'bash: a command to explain' verify "$(complete_line refd help veri)"
+is 'bash: files for other values' '' \
+	"$(complete_line refd daemon --config '')$(complete_line refd log -n 1)"
+is 'bash: no errors' '' "$(cat "$T/completion.err")"
+
+# shellcheck disable=SC2016 # the text is a program of zsh
+on_zsh() { # LINE SIGN: what zsh makes of the line, up to the sign
+	timeout 15 zsh -f -c '
 		zmodload zsh/zpty
 		zpty z zsh -f -i
 		zpty -w z "PS1=; fpath=($1 \$fpath); autoload -U compinit"
-		zpty -w z "compinit -u -D; echo rea\dy"
+		zpty -w z "unsetopt LIST_BEEP; compinit -u -D; echo rea\dy"
 		zpty -r -m z said "*ready*"
-		zpty -w -n z "refd upd"$'\''\t'\''
-		zpty -r -m z said "*update*"
+		zpty -w -n z "$2"$'\''\t'\''
+		zpty -r -m z said "*$3*"
 		print -r -- "$said"' - "$to/usr/share/zsh/site-functions" \
-		2>/dev/null | grep -oa 'refd update' | tail -n 1)"
+		"$1" "$2" 2>/dev/null
+}
+if command -v zsh >/dev/null; then
+	check 'zsh: syntax' zsh -n "$to/usr/share/zsh/site-functions/_refd"
+	while read -r line sign; do
+		check "zsh: ${line//_/ }" grep -qaF -e "$sign" \
+			<(on_zsh "${line//_/ }" "$sign")
+	done <<-'LINES'
+		refd_upd update
+		refd_daemon_--durability_per periodic
+		refd_update_--batch --batch-updates
+	LINES
+	check 'zsh: a repository' grep -qaF 'b.git' \
+		<(on_zsh "refd verify $T/a" 'b.git')
+	check 'zsh: a ref' grep -qaF 'refs/heads/main' \
+		<(on_zsh "refd log --repo '$T/a b.git' --ref refs/heads/m" main)
 else
 	skip 'zsh' 'there is none'
 fi
+is 'nothing was run' '' "$(find . -name 'ran*')"
 
 # ---- and away ----
 

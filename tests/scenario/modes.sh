@@ -150,7 +150,7 @@ modes_on() { # FILE-SYSTEM SIZE
 
 # Mode none never checkpoints anything.
 is_checkpointed() { # MODE
-	[ "$1" = none ] || "$REFD" status | awk '/^last_lsn/ { last = $2 }
+	[ "$1" = none ] || "$REFD" status -v | awk '/^last_lsn/ { last = $2 }
 		/^forgotten_lsn/ { forgotten = $2 }
 		END { exit last != forgotten }'
 }
@@ -163,7 +163,7 @@ in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	printf '[checkpoint]\n\tinterval = 300ms\n' >>"$T/config2"
 	check "a daemon in mode $1" start_daemon --config "$T/config2"
 	is "$1: its status says so" "$1" \
-		"$("$REFD" status | sed -n 's/^durability: *//p')"
+		"$("$REFD" status -v | sed -n 's/^durability: *//p')"
 	"$REFD" update -C "$repo" "refs/heads/warm-$1" "$one"
 	await 5 is_checkpointed "$1"
 	check "$1: strace watches" attach

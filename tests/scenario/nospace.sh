@@ -95,6 +95,9 @@ full_repository() {
 	is 'repository: full: creations' 'nospace 100' "$said"
 	said=$(statuses "update refs/heads/old/# $two $one")
 	is 'repository: full: moves' 'nospace 100' "$said"
+	check 'repository: full: status' grep -Eq \
+		'^refd serves, but [0-9]+ refs failed in the last [0-9]+ s because a disk is full' \
+		<<<"$("$REFD" status)"
 	nothing_changed repository
 	"$REFD" update -C "$repo" refs/heads/one "$one" 2>"$T/err"
 	is 'repository: full: in words, status' 128 $?

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The command line of every command of refd: an unknown option, a value that is
 # missing or too much, options that exclude each other, arguments that are
-# missing or too many, and "--". Each error is named on standard error, and the
-# exit status is 129 (64 for the daemon).
+# missing or too many, and "--". Each error is named on standard error behind
+# refd's prefix, or git's, and the exit status is 129 (64 for the daemon). The
+# help has an example that the command can parse.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -11,12 +12,18 @@ cd "$T" || exit 1
 export REFD_SOCKET="$T/no.sock" REFD_STATE="$T/no" GIT_DIR="$T/repo/.git"
 new_repo repo
 
-# The commands that parse a command line.
-mapfile -t commands < <("$REFD" help | sed -n 's/^    \([a-z-]*\) .*/\1/p' |
-	grep -vxE 'version|help')
+mapfile -t commands < <("$REFD" help | sed -n 's/^    \([a-z-]*\) .*/\1/p')
 
 status_of() { # COMMAND
 	[ "$1" = daemon ] && echo 64 || echo 129
+}
+
+prefix_of() { # COMMAND
+	case $1 in
+	update | hook) echo 'error: ' ;;
+	daemon) echo '.* error: event=start-failed text="' ;;
+	*) echo 'refd: ' ;;
+	esac
 }
 
 refuses() { # NAME TEXT COMMAND ARGUMENT...
@@ -26,6 +33,7 @@ refuses() { # NAME TEXT COMMAND ARGUMENT...
 	status=$?
 	is "$name: status" "$(status_of "$1")" "$status"
 	check "$name: reason" grep -qF -- "$text" "$T/err"
+	check "$name: prefix" grep -q "^$(prefix_of "$1")" <(head -n 1 "$T/err")
 	is "$name: output" '' "$(cat "$T/out")"
 }
 
@@ -50,6 +58,15 @@ for command in "${commands[@]}"; do
 	is "$command -h: status" 0 $?
 	is "$command -h: errors" '' "$(cat "$T/err")"
 	check "$command -h: usage" grep -q "^usage: refd $command" "$T/help"
+	"$REFD" help "$command" >"$T/help2"
+	is "help $command" "$(cat "$T/help")" "$(cat "$T/help2")"
+	check "$command -h: purpose" grep -qE '^[A-Z][^:]*( |\.$)' "$T/help"
+	check "$command -h: manual" grep -qE \
+		'^Manual: refd(-[a-z]+|\.conf)?\([158]\)$' "$T/help"
+	# In front of -h, all options of the example are parsed.
+	example=$(sed -n "s/^    refd \($command\)/\1/p" "$T/help")
+	eval "'$REFD' $example -h" >"$T/help2" 2>"$T/err"
+	is "$command -h: example" "0 $(cat "$T/help")" "$? $(cat "$T/help2" "$T/err")"
 	# Each option that the help lists with an argument needs one.
 	while read -r option; do
 		refuses "$command $option" "option \`${option#--}' requires" \
@@ -60,6 +77,18 @@ for command in "${commands[@]}"; do
 			"$command" "${with[@]}" "$option=x"
 	done < <(sed -nE 's/^    (-., )?(--[a-z-]+)(  .*)?$/\2/p' "$T/help")
 done
+
+# ---- similar names ----
+
+refuses 'a mistyped option' '; did you mean --json?' status --jsno
+refuses 'of refd-admin' '; did you mean --repair?' verify --repiar repo
+refuses 'of the daemon' '; did you mean --socket?' daemon --sokcet x
+"$REFD" update --jsno 2>"$T/err"
+is 'as in git: none' "error: unknown option \`jsno'" "$(head -n 1 "$T/err")"
+"$REFD" lgo 2>"$T/err"
+is 'a mistyped command: status' 129 $?
+is 'a mistyped command' "refd: 'lgo' is not a command; did you mean refd log?" \
+	"$(cat "$T/err")"
 
 for command in ping log watch status stats top slowlog locks pause drain \
 	resume checkpoint bench recover daemon; do
@@ -87,7 +116,6 @@ refuses 'disable' "\`template' and \`system' exclude" \
 refuses 'enable --all x' "unexpected argument 'x'" enable --all x
 refuses 'enable --root' 'unexpected option --root' enable --root / x
 refuses 'disable --root' 'unexpected option --root' disable --root / x
-refuses 'enable --json' '--json requires --list' enable --json x
 refuses 'bench' "\`state' and \`socket' exclude" bench --state x --socket x
 refuses 'disable --all x' "unexpected argument 'x'" disable --all x
 refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Proves that a push through refd costs little beside git's own work: one
-# connection to the daemon, one transaction, and one git process for the
-# configuration. Additional processes are needed only for questions that git
-# must answer: whether a branch moved forward (receive.denyNonFastForwards)
-# takes one process for every branch.
+# connection to the daemon, one transaction, and no process. A git process is
+# needed only for questions that git must answer: a configuration with includes
+# takes one, and whether a branch moved forward (receive.denyNonFastForwards)
+# takes one for every branch. `refd update` needs no process either.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -39,16 +39,24 @@ new_repo work
 one=$(git -C "$T/work" rev-parse HEAD)
 two=$(new_commit work two "$one")
 
-costs 'a ref' 1 "$one:refs/heads/main"
-costs 'some' 1 "$one:refs/heads/a" "$one:refs/heads/b" "$two:refs/heads/c"
-costs 'moved, made and deleted' 1 "$two:refs/heads/a" :refs/heads/b \
+costs 'a ref' 0 "$one:refs/heads/main"
+costs 'some' 0 "$one:refs/heads/a" "$one:refs/heads/b" "$two:refs/heads/c"
+costs 'moved, made and deleted' 0 "$two:refs/heads/a" :refs/heads/b \
 	"$one:refs/tags/t"
-costs 'atomic' 1 --atomic "$two:refs/heads/d" "$two:refs/heads/e"
+costs 'atomic' 0 --atomic "$two:refs/heads/d" "$two:refs/heads/e"
 unset GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL
-costs 'whoever the account is' 1 "$two:refs/heads/f"
+costs 'whoever the account is' 0 "$two:refs/heads/f"
 printf '#!/bin/sh\nexit 0\n' >"$T/s.git/hooks/update"
 chmod +x "$T/s.git/hooks/update"
-costs 'with an update hook' 1 "$two:refs/heads/g" "$two:refs/heads/h"
+costs 'with an update hook' 0 "$two:refs/heads/g" "$two:refs/heads/h"
 git -C "$T/s.git" config receive.denyNonFastForwards true
-costs 'where it must be forward' 2 "$two:refs/heads/main" "$two:refs/heads/i"
+costs 'where it must be forward' 1 "$two:refs/heads/main" "$two:refs/heads/i"
+git -C "$T/s.git" config receive.denyNonFastForwards false
+git -C "$T/s.git" config include.path /nowhere
+costs 'with an include' 1 "$two:refs/heads/j"
+git -C "$T/s.git" config --unset include.path
+
+strace -f -o "$T/trace" -e trace=execve \
+	"$REFD" update --git-dir "$T/s.git" refs/heads/k "$two"
+is 'refd update starts no process' 1 "$(grep -c 'execve(' "$T/trace")"
 finish

@@ -397,14 +397,14 @@ cost() {
 	pair cost
 	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \
 		"$one:refs/heads/n1")
-	is 'cost: one git more, for the configuration' $((alone + 1)) \
+	is 'cost: no git more' "$alone" \
 		"$(gits_of refd @ "$two:refs/heads/main" :refs/heads/other \
 			"$one:refs/heads/n1")"
 	server_with bare_server receive.denyNonFastForwards true
 	pair cost
 	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \
 		"$one:refs/heads/n1" "$one:refs/heads/n2")
-	is 'cost: and one for each branch that must go forward' $((alone + 2)) \
+	is 'cost: one for each branch that must go forward' $((alone + 1)) \
 		"$(gits_of refd @ "$two:refs/heads/main" :refs/heads/other \
 			"$one:refs/heads/n1" "$one:refs/heads/n2")"
 }

@@ -21,7 +21,7 @@ recover() { # OPTION...
 }
 
 status_of() { # KEY
-	"$REFD" status | sed -n "s/^$1: //p"
+	"$REFD" status -v | sed -n "s/^$1: //p"
 }
 
 found() { # WORD REF: its line
@@ -85,7 +85,7 @@ is 'and as it was' 0 "$(stat -c %s "$repo/$saved")"
 json() { # EXPRESSION
 	python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
-r = {x["repository"]: x for x in d["repositories"]}
+r = {x["repo"]: x for x in d["repositories"]}
 print('"$1"')' "$T/json" "$repo" "$FS/other.git"
 }
 
@@ -112,6 +112,9 @@ check 'and one by one' grep -q "finding=\"deferred\" repo=\"$repo\" ref=\"refs/h
 check 'and in all' grep -q 'event=recovered .*records_deferred=2 ' "$LOG"
 is 'status says which repositories wait' 2 "$(status_of awaiting_repos)"
 is 'and how many refs' 2 "$(status_of awaiting_refs)"
+is 'in a sentence' \
+	'refd serves, but 2 repositories have deferred records of 2 refs.' \
+	"$("$REFD" status | head -1)"
 update "$repo" refs/heads/locked "$two" 2>"$T/said"
 check 'what is deferred is not written' \
 	grep -q "awaits another writer's lock" "$T/said"

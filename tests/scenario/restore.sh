@@ -20,7 +20,7 @@ lost=$(new_commit a.git lost)
 up() { "$REFD" update --git-dir a.git "$@"; }
 refs() { git -C a.git for-each-ref; }
 last() { # of the journal's records of a.git
-	"$REFD" log --repo a.git -n 1 | sed 's/^[^ ]* //; s/\..*//'
+	"$REFD" log --repo a.git -n 1 | cut -f 2 | cut -d . -f 1
 }
 restore() { "$REFD" restore --repo a.git "$@"; }
 
@@ -74,31 +74,32 @@ is 'git would come to the same' "$(grep -v alias before)" \
 is 'by its record it is the same' "$(cat commands)" \
 	"$(restore --at "$moment" -n 2>/dev/null)"
 check 'what git moved is said' \
-	grep -q 'refs/heads/x: git changed it since' notes
+	grep -q 'refs/heads/x: git changed the ref after' notes
 check 'before the moment, too' \
-	grep -q 'refs/heads/shared: git changed it between' notes
-check 'that reflogs are gone is said' grep -q '^warning: 200 deleted' notes
+	grep -q 'refs/heads/shared: git changed the ref between' notes
+check 'that reflogs are gone is said' \
+	grep -q '^refd: warning: .* reflogs of 200 deleted refs' notes
 
 # ---- done ----
 
 is 'a deletion is refused without --force' "128 $(cat accident)" \
 	"$(restore --at "$moment" >out 2>&1; echo $? "$(refs)")"
 check 'which says how many' \
-	grep -q '^fatal: this would delete 1 ref: .*--force' out
+	grep -q '^refd: this would delete 1 ref: .*--force' out
 is 'a plan as JSON is refused likewise' '128 1 line' \
 	"$(restore --at "$moment" --json >out 2>/dev/null; echo $? \
 		"$(wc -l <out) line")"
 is 'a moment before the first record, too' "128 $(cat accident)" \
 	"$(restore --at '1 year ago' --ref refs/heads/x >out 2>&1
 		echo $? "$(refs)")"
-check 'which says so' grep -q '^fatal: history has no record .*--force' out
+check 'which says so' grep -q '^refd: history has no record .*--force' out
 is 'it can be looked at' 0 \
 	"$(restore --at '1 year ago' -n >/dev/null 2>&1; echo $?)"
 is 'a look forces nothing' 129 \
 	"$(restore --at '1 year ago' -n --force >/dev/null 2>&1; echo $?)"
 is 'it says what it did' \
-	"to record $moment: 4 to move back, 200 to make again, 1 to delete; 1 of which \
-history knows nothing are left as they are" \
+	"restore to record $moment: update 4 refs, create 200 refs, delete 1 ref; \
+refs left unchanged, without history: 1" \
 	"$(restore --at "$moment" --force 2>/dev/null)"
 is 'refs are as they were' "$(cat before)" "$(refs)"
 is 'a reflog says so' "restore: to $moment" \
@@ -107,8 +108,8 @@ is 'so does one that begins with it' "restore: to $moment" \
 	"$(git -C a.git log -g -1 --format=%gs refs/tags/v7)"
 is 'and history' "restore: to $moment" "$("$REFD" log --repo a.git -n 1 \
 	--json | sed 's/.*"message":"//; s/".*//')"
-is 'there is nothing to do then' "to record $moment: nothing to do; 1 of which \
-history knows nothing are left as they are" "$(restore --at "$moment" 2>&1)"
+is 'there is nothing to do then' "restore to record $moment: nothing to change; \
+refs left unchanged, without history: 1" "$(restore --at "$moment" 2>&1)"
 is 'nor to show' '' "$(restore --at "$time" -n 2>/dev/null)"
 
 # ---- a part of the refs, and refs that can't be restored ----
@@ -124,7 +125,7 @@ at=$(last)
 git -C a.git update-ref refs/heads/y "$two"
 git -C a.git update-ref -d refs/tags/v3
 is 'what git alone did is left' '' "$(restore --at "$at" -n 2>notes)"
-is 'which is said' 2 "$(grep -c 'git alone .*--undo-git' notes)"
+is 'which is said' 2 "$(grep -c 'only git .*--undo-git' notes)"
 is 'unless it is meant' "update refs/heads/y $one $two
 create refs/tags/v3 $one" "$(restore --at "$at" -n --undo-git 2>/dev/null)"
 restore --at "$at" --undo-git >/dev/null 2>&1
@@ -213,11 +214,11 @@ refused() { # NAME WORDS ARGUMENTS...
 	fi
 }
 refused 'a record that is not there yet' 'no record 999999 yet' --at 999999
-refused 'another journal' 'another journal' \
+refused 'another journal' 'a different daemon' \
 	--at 00000000000000000000000000000000:3
-refused 'the future' 'not come yet' --at 2100-01-01T00:00:00Z
-refused 'what is no time' 'is no moment' --at yesterday
-TZ=Europe/Berlin refused 'a time that was there twice' 'which zone' \
+refused 'the future' 'in the future' --at 2100-01-01T00:00:00Z
+refused 'what is no time' 'neither a record .* nor a time' --at yesterday
+TZ=Europe/Berlin refused 'a time that was there twice' 'time zone' \
 	--at 2025-10-26T02:30:00
 
 # Another writer took the place of the ref meanwhile.
@@ -252,9 +253,9 @@ for ((i = 0; i < 4000; i++)); do
 	restore --at "$moment" -n >/dev/null 2>&1 || break
 	sleep 0.05
 done
-refused 'a record that is forgotten' 'first moment .* is --at [0-9]' \
+refused 'a record that is forgotten' 'earliest possible .* is --at [0-9]' \
 	--at "$moment"
-refused 'a time before what is left' 'first moment .* is --at [0-9]' \
+refused 'a time before what is left' 'earliest possible .* is --at [0-9]' \
 	--at "$time"
 # Which moves on while there is more to forget.
 for ((i = 0; i < 400; i++)); do
@@ -262,7 +263,7 @@ for ((i = 0; i < 400; i++)); do
 	restore --at "$first" -n >out 2>&1 && break
 	sleep 0.05
 done
-check 'that first moment can be had' grep -q "^to record $first: " out
+check 'that first moment can be had' grep -q "^restore to record $first: " out
 
 stop_daemon
 restore --at "$at" >out 2>&1

@@ -111,4 +111,32 @@ if with_people another-uid; then
 fi
 stop_daemon
 is exit-status 0 $?
+
+# A question finds the only daemon of an account, and does not choose among
+# several. Root's /run is hidden in this scenario's mount namespace.
+question() { env -u REFD_SOCKET -u XDG_RUNTIME_DIR "$REFD" "$@" 2>&1; }
+if [ -n "${OWN_MOUNTS:-}" ] && mount -t tmpfs tmpfs /run; then
+	scenario_mounts+=(/run)
+	mkdir /run/refd-alice
+	SOCKET=/run/refd-alice/refd.sock
+	start_daemon
+	check only-daemon-of-an-account question ping
+	check doctor-finds-it grep -q /run/refd-alice/refd.sock \
+		<<<"$(question doctor)"
+	mkdir /run/refd-bob
+	: >/run/refd-bob/refd.sock
+	is several-daemons 128 "$(question ping >/dev/null; echo $?)"
+	check doctor-looks-at-each [ "$(question doctor | grep -cE \
+		'looked at the (socket|daemon on) /run/refd-(alice|bob)/')" \
+		-eq 2 ]
+	check several-daemons-are-listed grep -q \
+		'socket /run/refd-bob/refd.sock' <<<"$(question ping)"
+	mkdir /run/refd
+	: >/run/refd/refd.sock
+	check system-daemon-comes-first grep -q ' /run/refd/refd.sock' \
+		<<<"$(question ping)"
+	stop_daemon
+else
+	skip daemon-of-an-account 'no private /run'
+fi
 finish

@@ -113,7 +113,7 @@ check 'and the status goes on' await 10 told 'STATUS=serving: 1 transactions'
 
 # ---- hanging disks ----
 
-status_of() { "$REFD" status --socket "$SOCKET" | sed -n "s/^$1: //p"; }
+status_of() { "$REFD" status -v --socket "$SOCKET" | sed -n "s/^$1: //p"; }
 logs() { grep -q "event=$1 " "$LOG"; }
 update() { "$REFD" update -C "$T/$1" --socket "$SOCKET" "${@:2}"; }
 new_repo srv/b.git bare

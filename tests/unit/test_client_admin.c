@@ -70,6 +70,11 @@ START_TEST(test_show)
 	looks(show_span, 61, "1:01");
 	looks(show_span, 3725, "1:02:05");
 	looks(show_span, 90061, "1d 01:01:01");
+	looks(show_age, 119, "119 s");
+	looks(show_age, 120, "2 min");
+	looks(show_age, 7200, "2 h");
+	looks(show_age, 86400, "1 day");
+	looks(show_age, 3 * 86400 + 5, "3 days");
 	looks(show_moment, 0, "1970-01-01T00:00:00Z");
 	text_add_visible(&t, "a\033[31m\177\302\233b\303\274");
 	ck_assert_str_eq(t.data, "a?[31m??b\303\274");
@@ -83,6 +88,35 @@ START_TEST(test_show)
 	show_rate(&t, 123, 5000);
 	show_rate(&t, 1, 0);
 	ck_assert_str_eq(t.data, "24.60.0");
+	text_clear(&t);
+	show_count(&t, 1, "ref ", "refs ");
+	show_count(&t, 1234056, "ref ", "refs ");
+	show_count(&t, 0, "ref", "refs");
+	ck_assert_str_eq(t.data, "1 ref 1,234,056 refs 0 refs");
+	text_done(&t);
+}
+END_TEST
+
+START_TEST(test_show_lines)
+{
+	struct text t = { 0 };
+
+	show_lines(&t, COLOUR_PLAIN, "one two three", 2, 9);
+	ck_assert_str_eq(t.data, "  one two\n  three\n");
+	text_clear(&t);
+	show_lines(&t, COLOUR_PLAIN, "\303\274\303\274\303\274 \303\274", 0, 5);
+	ck_assert_str_eq(t.data, "\303\274\303\274\303\274 \303\274\n");
+	text_clear(&t);
+	show_lines(&t, COLOUR_PLAIN, "a /a/long/path b\033[2J\n", 4, 9);
+	ck_assert_str_eq(t.data, "    a\n    /a/long/path\n    b?[2J?\n");
+	text_clear(&t);
+	show_lines(&t, COLOUR_PLAIN, "one two three", 4, 0);
+	ck_assert_str_eq(t.data, "    one two three\n");
+	text_clear(&t);
+	ck_assert_ptr_null(colour_take(NULL, "always"));
+	show_lines(&t, COLOUR_OK, "one two", 1, 4);
+	ck_assert_str_eq(t.data, " \033[32mone\033[m\n \033[32mtwo\033[m\n");
+	ck_assert_ptr_null(colour_take(NULL, "never"));
 	text_done(&t);
 }
 END_TEST
@@ -107,8 +141,8 @@ START_TEST(test_frame)
 	text_clear(&t);
 	frame_render(&ans, 0, 80, &t);
 	ck_assert_ptr_nonnull(strstr(t.data,
-	    "refd serving, up 1:02:05, 7 connections, over the last 5 s\n"
-	    "batches/s 10.0  transactions/s 24.6  refs/s 246.0\n"));
+	    "refd serving, up 1:02:05, 7 connections\n"
+	    "last 5 s: batches/s 10.0  transactions/s 24.6  refs/s 246.0\n"));
 	ck_assert_ptr_nonnull(
 	    strstr(t.data, "p50 850 us p99 1.2 ms max 3.4 s\n"));
 	s = strstr(t.data, "/srv/a?[2J.git");
@@ -135,6 +169,20 @@ START_TEST(test_frame_of_a_disk_that_hangs)
 	hangs->value = "0";
 	ck_assert_ptr_nonnull(strstr(t.data,
 	    "refd serving, A FLUSH HANGS for 20 s on /srv?[2J, up 1:02:05,"));
+	text_clear(&t);
+	colour_take(NULL, "always");
+	hangs->value = "20";
+	frame_render(&ans, 0, 20, &t);
+	hangs->value = "0";
+	ck_assert_ptr_nonnull(
+	    strstr(t.data, "\033[1;31mrefd serving, A FLUS\033[m\n"));
+	text_clear(&t);
+	frame_render(&ans, 0, 20, &t);
+	colour_take(NULL, "never");
+	ck_assert_ptr_nonnull(
+	    strstr(t.data, "\033[32mrefd serving, up 1:0\033[m\n"));
+	ck_assert_ptr_nonnull(strstr(t.data, "\n\033[1mlast 5 s: batches/s "));
+	ck_assert_ptr_nonnull(strstr(t.data, "\033[1mREPOSITORY"));
 	text_done(&t);
 }
 END_TEST
@@ -190,9 +238,12 @@ int main(void)
 
 	tcase_add_test(tc, test_rows);
 	tcase_add_test(tc, test_show);
+	tcase_add_test(tc, test_show_lines);
 	tcase_add_test(tc, test_frame);
 	tcase_add_test(tc, test_frame_of_a_disk_that_hangs);
 	tcase_add_test(tc, test_slow);
+	/* The tests may run on a terminal. */
+	colour_take(NULL, "never");
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -3,7 +3,8 @@
  * system calls. The configuration then has all settings of refd or none, and
  * never names a missing hook. The next enable then leaves an enabled
  * repository. The next disable restores the repository, to the byte of its
- * configuration and to the last file. The lock of a running refd stays.
+ * configuration and to the last file. The lock of a running refd stays. Also
+ * proves that disable waits until the removal of the hook is on disk.
  */
 #include <check.h>
 #include <errno.h>
@@ -343,6 +344,31 @@ START_TEST(test_terminated)
 }
 END_TEST
 
+/* Replaces libc's. Notes a sync of the hooks that lack refd's hook. */
+static bool was_removal_synced;
+
+int fsync(int fd)
+{
+	char link[64], path[700] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) > 0 &&
+	    strstr(path, "r.git/hooks") &&
+	    !tmp_exists("r.git/hooks/proc-receive"))
+		was_removal_synced = true;
+	return (int)syscall(SYS_fsync, fd);
+}
+
+/* A power loss must not bring back a hook that disable removed. */
+START_TEST(test_removal_is_synced)
+{
+	ck_assert_int_eq(run(true, PLAIN), 0);
+	ck_assert(!was_removal_synced);
+	ck_assert_int_eq(run(false, PLAIN), 0);
+	ck_assert(was_removal_synced);
+}
+END_TEST
+
 static bool may_trace(void)
 {
 	pid_t pid = fork();
@@ -392,6 +418,7 @@ int main(void)
 	tcase_add_test(tc, test_disable_system);
 	tcase_add_loop_test(tc, test_terminated, 0, 2);
 	tcase_add_test(tc, test_other_runs);
+	tcase_add_test(tc, test_removal_is_synced);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -1,11 +1,13 @@
 /*
  * Proves that a FIFO in a repository does not block a client that reads the
  * repository's files, with or without a writer, and that a program without an
- * end is killed. Files of the kernel and devices are read as before.
+ * end is killed. Files of the kernel and devices are read as before. A child stays
+ * in the directory of its parent, also if the directory has no path.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,6 +84,19 @@ START_TEST(a_program_without_end)
 }
 END_TEST
 
+/* Even in a directory whose path cannot be told. */
+START_TEST(a_child_stays_in_the_directory)
+{
+	const char *const where[] = { "readlink", "/proc/self/cwd", NULL };
+
+	ck_assert_int_eq(mkdir("away", 0755), 0);
+	ck_assert_int_eq(chdir("away"), 0);
+	ck_assert_int_eq(rmdir("../away"), 0);
+	ck_assert_int_eq(child_capture(where, &text), 0);
+	ck_assert_ptr_nonnull(strstr(text.data, "/away (deleted)"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client text");
@@ -93,6 +108,7 @@ int main(void)
 	tcase_add_test(tc, files_of_the_kernel);
 	tcase_add_test(tc, nothing_is_printed);
 	tcase_add_test(tc, a_program_without_end);
+	tcase_add_test(tc, a_child_stays_in_the_directory);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/lib/command.h"
+#include "proto/lib/nearest.h"
 #include "tests/lib/suite.h"
 
 enum form { LINES, JSON };
@@ -130,6 +131,16 @@ static const struct {
 } wrong[] = {
 	{ "--frob a", COMMAND_WRONG, "unknown option `frob'" },
 	{ "--frob=1 a", COMMAND_WRONG, "unknown option `frob=1'" },
+	{ "--jsno a", COMMAND_WRONG,
+	    "unknown option `jsno'; did you mean --json?" },
+	{ "--iten=x a", COMMAND_WRONG,
+	    "unknown option `iten=x'; did you mean --item?" },
+	{ "--no-jso-n a", COMMAND_WRONG,
+	    "unknown option `no-jso-n'; did you mean --no-json?" },
+	{ "--n a", COMMAND_WRONG,
+	    "unknown option `n'; did you mean --no-on, --no-json or "
+	    "--number?" },
+	{ "--tzzz a", COMMAND_WRONG, "unknown option `tzzz'" },
 	{ "-x a", COMMAND_WRONG, "unknown switch `x'" },
 	{ "--flag -xf a", COMMAND_WRONG, "unknown switch `x'" },
 	{ "a --text", COMMAND_BAD_VALUE, "option `text' requires a value" },
@@ -166,6 +177,51 @@ START_TEST(test_wrong)
 {
 	ck_assert_int_eq(parse(wrong[_i].line), wrong[_i].result);
 	ck_assert_str_eq(why, wrong[_i].why);
+}
+END_TEST
+
+/* The beginning of a name is better than a wrong letter. */
+START_TEST(test_hint)
+{
+	static const char *const names[] = { "status", "stats", "watch", "log",
+		"locks", "top" };
+	static const struct {
+		const char *word, *hint;
+	} tries[] = {
+		{ "st", "; did you mean status or stats?" },
+		{ "lgo", "; did you mean log?" },
+		{ "stat", "; did you mean status or stats?" },
+		{ "statsu", "; did you mean status or stats?" },
+		{ "lock", "; did you mean locks?" },
+		{ "wtahc", "; did you mean watch?" },
+		{ "wazzh", "; did you mean watch?" },
+		{ "wzzzh", "" },
+		{ "tzz", "" },
+		{ "frobnicate", "" },
+		{ "", "" },
+		{ "a-word-that-is-longer-than-each-name-of-a-command", "" },
+	};
+	char hint[80];
+	size_t i;
+
+	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		nearest_hint(tries[i].word, strlen(tries[i].word), "", names, 6,
+		    hint, sizeof(hint));
+		ck_assert_str_eq(hint, tries[i].hint);
+	}
+	nearest_hint("lgo", 3, "", names, 6, hint, 10);
+	ck_assert_str_eq(hint, "; did you");
+}
+END_TEST
+
+/* A program that knows git gets git's words alone. */
+START_TEST(test_no_hint_like_git)
+{
+	struct command c = command;
+
+	c.is_like_git = true;
+	ck_assert_int_eq(parse_as(&c, "--jsno a"), COMMAND_WRONG);
+	ck_assert_str_eq(why, "unknown option `jsno'");
 }
 END_TEST
 
@@ -227,6 +283,50 @@ START_TEST(test_help)
 }
 END_TEST
 
+START_TEST(test_help_of_all_parts)
+{
+	static const struct command_option one[] = {
+		{ OPTION_STRING("at", 0, "TIME",
+		    "a text that is too long for the rest of the first line "
+		    "and goes on in a second line",
+		    struct values, text) },
+		{ 0 },
+	};
+	static const struct command c = {
+		.name = "try",
+		.purpose = "Tries a thing that needs more than a line, because "
+			   "its purpose has two parts. This is part two.",
+		.example = "refd try --at now",
+		.outcome = "Tries the thing now.",
+		.manual = "refd-try(1)",
+		.options = one,
+	};
+	char help[4096];
+
+	command_help(&c, NULL, help, sizeof(help));
+	ck_assert_str_eq(help,
+	    "usage: refd try [--at TIME]\n"
+	    "\n"
+	    "Tries a thing that needs more than a line, because its purpose "
+	    "has two parts.\n"
+	    "This is part two.\n"
+	    "\n"
+	    "    --at TIME             a text that is too long for the rest of "
+	    "the first\n"
+	    "                          line and goes on in a second line\n"
+	    "\n"
+	    "Example:\n"
+	    "    refd try --at now\n"
+	    "    Tries the thing now.\n"
+	    "\n"
+	    "Manual: refd-try(1)\n");
+	command_usage(&c, help, sizeof(help));
+	ck_assert_str_eq(help,
+	    "usage: refd try [--at TIME]\n"
+	    "'refd try -h' explains the options.\n");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("command");
@@ -237,9 +337,12 @@ int main(void)
 	tcase_add_test(tc, test_end_of_options);
 	tcase_add_loop_test(tc, test_wrong, 0,
 	    (int)(sizeof(wrong) / sizeof(wrong[0])));
+	tcase_add_test(tc, test_hint);
+	tcase_add_test(tc, test_no_hint_like_git);
 	tcase_add_test(tc, test_required);
 	tcase_add_test(tc, test_long_argument);
 	tcase_add_test(tc, test_help);
+	tcase_add_test(tc, test_help_of_all_parts);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

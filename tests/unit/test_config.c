@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/config_file.h"
 #include "daemon/config.h"
 #include "daemon/options.h"
+#include "proto/lib/config_file.h"
 #include "tests/lib/suite.h"
 
 #define RANDOM_FILES 150

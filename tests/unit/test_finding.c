@@ -2,22 +2,39 @@
  * Proves how findings are printed: equal findings of many repositories are one
  * group with a count and a few names, different findings are not; with -v and
  * as JSON each finding is printed; control characters of names reach neither a
- * terminal nor JSON; and the number of findings in memory has a limit. A
- * terminal shows the progress.
+ * terminal nor JSON; and the number of findings in memory has a limit. After
+ * Control-C the findings so far are printed. A terminal shows the progress.
  */
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "proto/lib/colour.h"
 #include "proto/lib/finding.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/progress.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct findings f;
 static int out = -1;
+
+/* Added to the clock. */
+static time_t clock_ahead_s;
+
+/* Instead of the function of libc. */
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	long r = syscall(SYS_clock_gettime, id, ts);
+
+	ts->tv_sec += clock_ahead_s;
+	return (int)r;
+}
 
 /* Standard output goes to the file "out" until said(). */
 static void setup(void)
@@ -177,7 +194,7 @@ START_TEST(json)
 	add_many(1);
 	findings_checked(&f, true, "/srv/0.git");
 	ends(true,
-	    "{\"findings\":[\n"
+	    "{\"findings\":["
 	    "{\"id\":\"hook-missing\",\"severity\":\"error\","
 	    "\"repo\":\"/srv/0.git\",\"ref\":\"\",\"file\":\"\","
 	    "\"text\":\"there is no '/srv/0.git/hooks/x'\","
@@ -185,7 +202,7 @@ START_TEST(json)
 	    "\"repair\":\"\",\"repaired\":false}],"
 	    "\"looked_at\":[\"/srv/0.git\"],"
 	    "\"repositories\":5,\"errors\":1,\"warnings\":0,\"notes\":0,"
-	    "\"repaired\":0}\n");
+	    "\"repaired\":0,\"interrupted\":false}\n");
 }
 END_TEST
 
@@ -195,7 +212,7 @@ START_TEST(json_of_nothing)
 	ends(false,
 	    "{\"findings\":[],\"looked_at\":[],"
 	    "\"repositories\":5,\"errors\":0,\"warnings\":0,"
-	    "\"notes\":0,\"repaired\":0}\n");
+	    "\"notes\":0,\"repaired\":0,\"interrupted\":false}\n");
 }
 END_TEST
 
@@ -241,6 +258,44 @@ START_TEST(hostile_json)
 	ck_assert_ptr_nonnull(
 	    strstr(text, "\"text\":\"\\u001b\\u009b\\ufffd\\u000a\""));
 	free(text);
+}
+END_TEST
+
+START_TEST(colour)
+{
+	colour_take(NULL, "always");
+	add_many(1);
+	ends(true,
+	    "\033[1;31merror\033[m: hook-missing: /srv/0.git: there is no "
+	    "'/srv/0.git/hooks/x'\n"
+	    "    \033[1mremedy\033[m: refd enable /srv/0.git\n"
+	    "5 repositories: 1 error, 0 warnings, 0 notes; 0 repaired\n");
+}
+END_TEST
+
+/* Children that Control-C ended look like errors. */
+START_TEST(interrupted)
+{
+	const struct finding mended = { .id = FOUND_LOG_TORN,
+		.is_repaired = true,
+		.repo = "/a.git",
+		.text = "a torn line" };
+
+	interrupt_catch();
+	add_many(1);
+	findings_checked(&f, true, "/a.git");
+	raise(SIGINT);
+	add_many(1);
+	findings_checked(&f, true, "/b.git");
+	findings_add(&f, &mended);
+	ends(true,
+	    "repaired: log-torn: /a.git: a torn line\n"
+	    "error: hook-missing: /srv/0.git: there is no "
+	    "'/srv/0.git/hooks/x'\n"
+	    "    remedy: refd enable /srv/0.git\n"
+	    "looked at /a.git\n"
+	    "interrupted: these are the findings so far\n"
+	    "5 repositories: 1 error, 0 warnings, 0 notes; 1 repaired\n");
 }
 END_TEST
 
@@ -303,18 +358,26 @@ START_TEST(progress)
 	tty = open(ptsname(pty), O_RDWR | O_NOCTTY);
 	ck_assert_int_ge(tty, 0);
 	dup2(tty, STDERR_FILENO);
+	f.title = "Verifying repositories";
 	f.total = 9;
 	f.done = 2;
 	/* Not in the first second, and then once a second. */
 	findings_progress(&f, "/a.git", "HEAD");
-	f.progress.second = 1;
+	clock_ahead_s = 1;
 	findings_progress(&f, "/a.git", "refs/\033x");
 	findings_progress(&f, "/a.git", "refs/y");
-	terminal_has(pty, "2 of 9: /a.git refs/?x");
+	terminal_has(pty, "Verifying repositories:  11% (1/9), /a.git refs/?x");
 	/* A finding removes the line. */
 	add_many(1);
 	ck_assert(findings_end(&f, 1));
-	terminal_has(pty, "\r                      \r");
+	terminal_has(pty,
+	    "\r                                                  \r");
+	/* A number alone, if the total is not known. */
+	f.total = 0;
+	clock_ahead_s = 2;
+	findings_progress(&f, "/b.git", "");
+	terminal_has(pty, "Verifying repositories: 1, /b.git");
+	progress_clear();
 	dup2(err, STDERR_FILENO);
 	close(err);
 	close(tty);
@@ -339,6 +402,8 @@ int main(void)
 	tcase_add_test(tc, repaired);
 	tcase_add_test(tc, hostile_names);
 	tcase_add_test(tc, hostile_json);
+	tcase_add_test(tc, colour);
+	tcase_add_test(tc, interrupted);
 	tcase_add_test(tc, limit);
 	tcase_add_test(tc, checked);
 	tcase_add_test(tc, progress);

@@ -149,6 +149,8 @@ START_TEST(who_is_found)
 	r.row.uid = 1002;
 	r.rec.identities[0] = (struct refd_identity){ "SSH_CONNECTION",
 		"192.0.2.1 50000 192.0.2.9 22" };
+	r.rec.identities[1] = (struct refd_identity){ "X", "Ada L. King" };
+	r.rec.nr_identities = 2;
 	fixture_commit(&r);
 	fixture_open(_i);
 	ck_assert_str_eq(log_user(false, 0, "bob"), " refs/heads/topic/y@4");
@@ -158,6 +160,10 @@ START_TEST(who_is_found)
 	ck_assert_str_eq(log_user(false, 0, "192.0.2.1"), " refs/heads/ssh@7");
 	ck_assert_str_eq(log_user(false, 0, "192.0.2"), "");
 	ck_assert_str_eq(log_user(false, 0, "50000"), "");
+	/* The whole name or the first word, with and without the index. */
+	ck_assert_str_ne(log_user(false, 0, "Ada L. King"), "");
+	ck_assert_str_eq(log_user(false, 0, "Ada"), " refs/heads/ssh@7");
+	ck_assert_str_eq(log_user(false, 0, "Ada L."), "");
 }
 END_TEST
 

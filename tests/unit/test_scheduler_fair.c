@@ -411,12 +411,34 @@ START_TEST(test_what_the_store_does_not_take_gathers)
 }
 END_TEST
 
+/* The store takes the question for a waiting batch, and hurries. */
+START_TEST(test_the_store_is_asked_with_a_batch)
+{
+	unsigned nr;
+
+	rig_run();
+	ck_assert_uint_eq(rig_nr_asked, 0);
+	rig_go_one("refs/heads/a");
+	nr = rig_nr_asked;
+	ck_assert_uint_gt(nr, 0);
+	rig_run();
+	ck_assert_uint_eq(rig_nr_asked, nr);
+	rig_takes = false;
+	rig_go_one("refs/heads/b");
+	ck_assert_uint_gt(rig_nr_asked, nr);
+	rig_takes = true;
+	rig_run();
+	rig_back_all();
+}
+END_TEST
+
 static TCase *committers(void)
 {
 	TCase *tc = tcase_create("committers");
 
 	tcase_add_checked_fixture(tc, rig_setup_committers, rig_teardown);
 	tcase_add_test(tc, test_what_the_store_does_not_take_gathers);
+	tcase_add_test(tc, test_the_store_is_asked_with_a_batch);
 	tcase_add_test(tc, test_large_push_leaves_a_committer);
 	return tc;
 }

@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 
+#include "daemon/base/probe.h"
 #include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/sync_failures/suspect_store.h"
@@ -149,6 +150,7 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 			txn_fifo_put(&w->admitted, txn);
 			continue;
 		}
+		PROBE_BARRIER_BEGIN(&txn->req.txid, txn->repo_id);
 		txn->times.barrier_ns -= SYS(w->cfg->sys, now_mono);
 		txn_fifo_put(&w->to_barrier, txn);
 	}
@@ -180,8 +182,10 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 {
 	bool is_begun = txn->repo != NULL;
 
-	if (!is_begun)
+	if (!is_begun) {
+		PROBE_ADMISSION_BEGIN(&txn->req.txid, txn->nr_updates);
 		*nr += 1 + txn->nr_updates / NAMES_PER_OBJECT;
+	}
 	if (atomic_load(&txn->is_given_up) ||
 	    (!is_begun && !admit_begin(w, txn)) || !may_look(w, txn))
 		txn_fifo_put(&w->admitted, txn);
@@ -189,6 +193,8 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 		return false;
 	else
 		txn_fifo_put(through, txn);
+	PROBE_ADMISSION_END(&txn->req.txid, txn->repo_id, txn->nr_updates,
+	    txn->refused);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/base/probe.h"
 #include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/sync_failures/suspect_store.h"
 #include "daemon/store/barrier/barrier_internal.h"
@@ -346,6 +347,8 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 				decide_refused(txn, w);
 			repo_moved_refuse(cfg->repos, txn);
 			txn->times.barrier_ns += now_ns;
+			PROBE_BARRIER_END(&txn->req.txid, txn->repo_id,
+			    txn->times.barrier_ns, w->err);
 			txn_fifo_put(txns, txn);
 		}
 		free(w->why);

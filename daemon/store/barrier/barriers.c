@@ -6,10 +6,12 @@
  * Failures: a disk hangs. The disk holds at most BARRIERS_OF_FS workers,
  * and a transaction that is given up still comes back at once.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/probe.h"
 #include "daemon/store/barrier/barrier_internal.h"
 #include "daemon/store/stages.h"
 
@@ -236,6 +238,8 @@ void barriers_give_up(struct barriers *bs, struct txn *txn)
 	pthread_mutex_lock(&bs->mutex);
 	if (txn->is_at_barrier && remove_txn(bs, txn)) {
 		txn->times.barrier_ns += SYS(bs->cfg.sys, now_mono);
+		PROBE_BARRIER_END(&txn->req.txid, txn->repo_id,
+		    txn->times.barrier_ns, -ECANCELED);
 		txn_fifo_put(&back, txn);
 		/* A transaction that is given up never goes the direct way. */
 		give_back(bs, &back);

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/probe.h"
 #include "daemon/store/batch/pass.h"
 
 static void fail_all(struct batch *b, enum slices slices)
@@ -60,13 +61,33 @@ void apply_is_prepared(struct applier *ap, struct batch *b)
 	ap->prepared(ap->arg, b);
 }
 
-/* Adds the time since *FROM to *SPENT and sets *FROM to the present. */
-static void spend(const struct pass *p, int64_t *from, int64_t *spent)
+/* Adds the time since *FROM to *SPENT and sets *FROM to the present. Returns
+ * the time. */
+static int64_t spend(const struct pass *p, int64_t *from, int64_t *spent)
 {
-	int64_t now = SYS(p->sys, now_mono);
+	int64_t now = SYS(p->sys, now_mono), ns = now - *from;
 
-	*spent += now - *from;
+	*spent += ns;
 	*from = now;
+	return ns;
+}
+
+static void spend_lock(const struct pass *p, int64_t *from, struct batch *b)
+{
+	const struct txn *txn = p->slices[0].txn;
+	int64_t ns = spend(p, from, &b->lock_ns);
+
+	PROBE_LOCK(&txn->req.txid, txn->repo_id, p->nr_slices, p->nr_changes,
+	    ns);
+}
+
+static void spend_publish(const struct pass *p, int64_t *from, struct batch *b)
+{
+	const struct txn *txn = p->slices[0].txn;
+	int64_t ns = spend(p, from, &b->publish_ns);
+
+	PROBE_PUBLISH(&txn->req.txid, txn->repo_id, p->nr_slices, p->nr_changes,
+	    ns);
 }
 
 static void apply_some(struct applier *ap, struct batch *b, enum slices slices)
@@ -83,13 +104,13 @@ static void apply_some(struct applier *ap, struct batch *b, enum slices slices)
 		from = SYS(p.sys, now_mono);
 		pass_prepare(&p);
 		apply_is_prepared(ap, b);
-		spend(&p, &from, &b->lock_ns);
+		spend_lock(&p, &from, b);
 		pass_commit(&p);
 		spend(&p, &from, &b->flush_ns);
 		pass_publish(&p);
 		pass_release(&p);
 		durability_finish(&p);
-		spend(&p, &from, &b->publish_ns);
+		spend_publish(&p, &from, b);
 	}
 	tell_times(&p, b);
 	pass_done(&p);
@@ -173,7 +194,7 @@ static void session_prepare(struct applier *ap, struct batch *b)
 	pass_prepare(p);
 	/* A session may wait for long. */
 	sys_dirs_forget(&p->dirs);
-	spend(p, &from, &b->lock_ns);
+	spend_lock(p, &from, b);
 	if (!give_back_together(&b->slices[0]) &&
 	    has_undecided(&b->slices[0])) {
 		tell_prepared(p);
@@ -239,7 +260,7 @@ static void session_end(struct batch *b, bool commit)
 	pass_release(p);
 	if (commit)
 		durability_finish(p);
-	spend(p, &from, &b->publish_ns);
+	spend_publish(p, &from, b);
 	pass_done(p);
 	free(p);
 }

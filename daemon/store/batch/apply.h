@@ -28,7 +28,7 @@ struct applier {
 	enum refd_durability durability; /* the weakest mode of a request */
 	struct flusher *flusher;         /* or NULL */
 	/* Non-atomic updates that are not locked after this time are given
-	 * back. */
+	 * back; after a quarter of this time, if another batch waits. */
 	int64_t prepare_max_ns;
 	/* A transaction that creates at least this many refs may write them to
 	 * packed-refs (packed_pays). */
@@ -45,6 +45,8 @@ struct applier {
 	/* B has all locks it can get, and from now on waits only for the
 	 * journal. Called at most once per batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);
+	/* Does a batch wait until another batch has its locks? */
+	bool (*is_awaited)(void *arg);
 	/* A reflog line could not be written and was recorded as missing. */
 	void (*defer_line)(void *arg, const struct repo *repo);
 	/* Batch TOKEN has ended and left locks or staged values in REPO. The

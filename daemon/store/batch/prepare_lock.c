@@ -29,6 +29,8 @@
 /* The most symbolic refs that one update locks. In git, readers stop after 5
  * (SYMREF_MAXDEPTH), and writers stop only at a loop. */
 #define FOLLOW_MAX 32
+/* If another batch waits, locking may take this part of prepare_max_ns. */
+#define AWAITED_SHARE 4
 
 /* ---- one lock ---- */
 
@@ -112,6 +114,18 @@ static bool may_go_later(const struct change *c)
 	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked;
 }
 
+/* The remaining changes cost another flush. So a batch stops early only if
+ * another batch waits. */
+static bool is_late(const struct pass *p, int64_t now)
+{
+	const struct applier *ap = p->ap;
+	int64_t took_ns = now - p->locked_ns;
+
+	return took_ns > ap->prepare_max_ns ||
+	    (took_ns > ap->prepare_max_ns / AWAITED_SHARE &&
+		ap->is_awaited(ap->arg));
+}
+
 /* false: C failed, or was given back. */
 static bool lock(struct pass *p, struct change *c)
 {
@@ -120,7 +134,7 @@ static bool lock(struct pass *p, struct change *c)
 
 	if (p->locked_ns == 0)
 		p->locked_ns = now;
-	if (may_go_later(c) && now - p->locked_ns > p->ap->prepare_max_ns) {
+	if (may_go_later(c) && is_late(p, now)) {
 		change_again(c, TXN_AGAIN_LATER);
 		return false;
 	}

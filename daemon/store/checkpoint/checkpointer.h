@@ -29,8 +29,8 @@
 #define CHECKPOINTER_SYNCS    4
 #define CHECKPOINTER_RESERVED 2
 /* Room in the WAL for the commits before a checkpoint and until the next
- * checkpoint. */
-#define CHECKPOINTER_WAL_ROOM (UINT64_C(4) << 20)
+ * checkpoint. Under load the WAL uses up to 20 MB. */
+#define CHECKPOINTER_WAL_ROOM (UINT64_C(24) << 20)
 
 struct checkpointer;
 

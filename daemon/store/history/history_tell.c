@@ -64,12 +64,13 @@ bool history_wants_row(const struct history *h, const struct store_history *ask,
 	    is_in_time(&req->select, row->time_us);
 }
 
+/* As the index: the whole value, or the first word. */
 static bool is_who(const struct refd_identity *id, const char *user)
 {
-	size_t len = strlen(user);
+	size_t word = strcspn(id->value, " ");
 
-	return strncmp(id->value, user, len) == 0 &&
-	    (id->value[len] == '\0' || id->value[len] == ' ');
+	return strcmp(id->value, user) == 0 ||
+	    (strlen(user) == word && memcmp(id->value, user, word) == 0);
 }
 
 /* Did a requested user send the record? */

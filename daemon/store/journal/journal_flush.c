@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/base/probe.h"
 #include "daemon/store/journal/journal_internal.h"
 
 /* ---- handles ---- */
@@ -172,17 +173,20 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	uint64_t written = j->counts.written, row = j->lsn.last_row;
 	uint64_t lasts = j->wal_durable_bytes;
 	uint64_t end = (j->wal_frames + 1) * JOURNAL_FRAME_BYTES;
-	int64_t began_ns = now_ns();
+	int64_t took_ns, began_ns = now_ns();
 	bool is_well;
 
 	f->is_busy = true;
 	f->began_ns = SYS(j->sys, now_mono);
 	j->flush.began_ns = began_ns;
 	j->flush.commits = written;
+	PROBE_FLUSH_BEGIN(nr, written - j->counts.flushed);
 	pthread_mutex_unlock(&j->hand_lock);
 	is_well = sync_wal(j, f, end, &lasts);
+	took_ns = now_ns() - began_ns;
+	PROBE_FLUSH_END(nr, took_ns, is_well);
 	pthread_mutex_lock(&j->hand_lock);
-	j->flush.took_ns += (now_ns() - began_ns - j->flush.took_ns) / 8;
+	j->flush.took_ns += (took_ns - j->flush.took_ns) / 8;
 	while (j->flush.over + 1 != nr)
 		wait_until(j, 0);
 	f->is_busy = false;

@@ -25,9 +25,11 @@ static void gather(struct pipeline *p)
 	until.tv_sec += ns / 1000000000;
 	until.tv_nsec = ns % 1000000000;
 	pthread_mutex_lock(&p->mutex);
+	p->nr_gathering++;
 	while (p->nr_locking > 0 &&
 	    pthread_cond_timedwait(&p->gathered, &p->mutex, &until) == 0)
 		;
+	p->nr_gathering--;
 	pthread_mutex_unlock(&p->mutex);
 }
 

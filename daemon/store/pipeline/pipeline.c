@@ -45,6 +45,7 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 /* Under MUTEX. True: pipeline_takes() has become true. */
 static bool one_less_prepares(struct pipeline *p)
 {
+	p->has_refused = false;
 	if (--p->nr_locking == 0)
 		pthread_cond_broadcast(&p->gathered);
 	return p->nr_preparing-- == PIPELINE_PREPARERS;
@@ -68,6 +69,18 @@ static void batch_prepared(void *arg, struct batch *b)
 	pthread_mutex_unlock(&p->mutex);
 	if (wake)
 		p->cfg.wake(p->cfg.arg);
+}
+
+/* applier.is_awaited */
+static bool is_awaited(void *arg)
+{
+	struct pipeline *p = arg;
+	bool is_it;
+
+	pthread_mutex_lock(&p->mutex);
+	is_it = p->has_refused || p->nr_gathering > 0;
+	pthread_mutex_unlock(&p->mutex);
+	return is_it;
 }
 
 /* The floor is cleared before the batch is handed back, so that a client finds
@@ -142,6 +155,7 @@ static void init_applier(struct pipeline *p)
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = group_commit;
 	ap->prepared = batch_prepared;
+	ap->is_awaited = is_awaited;
 	ap->defer_line = defer_line;
 	ap->left = left;
 	ap->defer_update = defer_update;
@@ -204,6 +218,7 @@ bool pipeline_takes(struct pipeline *p)
 
 	pthread_mutex_lock(&p->mutex);
 	takes = p->nr_preparing < PIPELINE_PREPARERS;
+	p->has_refused = !takes;
 	pthread_mutex_unlock(&p->mutex);
 	return takes;
 }

@@ -79,7 +79,8 @@ void pipeline_free(struct pipeline *p);
 void pipeline_apply(struct pipeline *p, struct batch *b);
 /* The same. The calling worker applies B. */
 void pipeline_apply_here(struct pipeline *p, struct batch *b);
-/* Would a batch be prepared at once? */
+/* Would a batch be prepared at once? If not, the caller has a batch, and the
+ * batches that are taking locks hurry. */
 bool pipeline_takes(struct pipeline *p);
 /* The number of a batch or a retry, unique for the life of the journal. */
 uint64_t pipeline_next_token(struct pipeline *p);

@@ -33,6 +33,10 @@ struct pipeline {
 	/* Batches without their locks: all batches handed over, and the batches
 	 * that a worker prepares. */
 	size_t nr_preparing, nr_locking;
+	/* Batches that wait for NR_LOCKING, and whether the scheduler waits
+	 * until pipeline_takes() is true. */
+	size_t nr_gathering;
+	bool has_refused;
 	uint64_t nr_ended;
 	/* The last slot is for pipeline_apply_here(). */
 	struct commit_slot slots[PIPELINE_BATCHES + 1];

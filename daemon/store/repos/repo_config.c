@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/base/config_file.h"
 #include "daemon/base/config_value.h"
 #include "daemon/store/repos/repo.h"
 #include "proto/format.h"
+#include "proto/lib/config_file.h"
 
 /* Permission bits for the words of core.sharedRepository (git's path.h:
  * PERM_GROUP, PERM_EVERYBODY). */

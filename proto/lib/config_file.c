@@ -1,5 +1,5 @@
 /* Follows the rules of git's config.c (git_parse_source()). */
-#include "daemon/base/config_file.h"
+#include "proto/lib/config_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -94,6 +94,8 @@ static int read_section(struct parser *p)
 			return bad(p, "a section's name is malformed");
 		add_lower(p, c);
 	}
+	if (r == 0 && p->key_len == 0)
+		return bad(p, "a section has no name");
 	add_to_key(p, '.');
 	p->section_len = p->key_len;
 	return r;

@@ -1,13 +1,14 @@
 /*
  * Reads the syntax of git-config(1)'s files: sections, subsections, comments,
- * quotes, escapes, continued lines. The daemon's own configuration has this
- * syntax too, so that `git config -f` can edit that file. The parser includes
- * no other file; the caller gives a key its meaning.
+ * quotes, escapes, continued lines. The client reads git's own files. The
+ * daemon's configuration has this syntax too, so that `git config -f` can edit
+ * that file. The parser includes no other file; the caller gives a key its
+ * meaning.
  *
  * Pure functions over bytes; any thread.
  */
-#ifndef BASE_CONFIG_FILE_H
-#define BASE_CONFIG_FILE_H
+#ifndef PROTO_LIB_CONFIG_FILE_H
+#define PROTO_LIB_CONFIG_FILE_H
 
 #include <stddef.h>
 

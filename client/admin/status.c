@@ -1,0 +1,108 @@
+/*
+ * refd status: the state of the daemon in a sentence, its problems and its
+ * load. With -v, also all values, and all kept lines of the log.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "client/admin/admin.h"
+#include "client/admin/rows.h"
+#include "client/admin/show.h"
+#include "client/admin/summary.h"
+#include "client/base/cli.h"
+#include "client/base/colour.h"
+#include "client/request/output.h"
+#include "client/request/question.h"
+
+static void add_stalls(struct text *t, const struct refd_answer *ans)
+{
+	struct row row = { 0 };
+
+	while (row_next(ans, "stall", &row)) {
+		text_adds(t, "stall: ");
+		text_add_visible(t, row_value(&row, "text"));
+		text_addc(t, '\n');
+	}
+}
+
+static void add_roots(struct text *t, const struct refd_answer *ans)
+{
+	struct row row = { 0 };
+
+	while (row_next(ans, "root", &row)) {
+		text_adds(t, "root: ");
+		text_add_visible(t, row_value(&row, "path"));
+		text_addc(t, '\n');
+	}
+}
+
+/* The last errors and warnings of the daemon's log, oldest first. */
+static void add_log(struct text *t, const struct refd_answer *ans)
+{
+	struct row rows[32], row = { 0 };
+	size_t nr = 0;
+
+	while (
+	    nr < sizeof(rows) / sizeof(rows[0]) && row_next(ans, "log", &row))
+		rows[nr++] = row;
+	while (nr-- > 0) {
+		text_adds(t, "log: ");
+		show_moment(t, row_number(&rows[nr], "time_ms"));
+		text_addf(t, " %s: ", row_value(&rows[nr], "level"));
+		text_add_visible(t, row_value(&rows[nr], "text"));
+		text_addc(t, '\n');
+	}
+}
+
+static bool serves(const struct refd_answer *ans)
+{
+	return !strcmp(rows_value(ans, "state"),
+		   refd_server_state_name(REFD_SERVING)) &&
+	    strcmp(rows_value(ans, "paused"), "yes") != 0;
+}
+
+static int run_status(const struct command *c, int argc, char **argv)
+{
+	struct question q = { 0 };
+	struct refd_answer ans;
+	struct text t = { 0 };
+	int rc;
+
+	cli_parse(c, &q, argc, &argv);
+	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
+	    QUESTION_MS, &ans);
+	if (q.json)
+		output_json_pairs(ans.pairs, ans.nr_pairs);
+	else
+		summary_render(&ans, (uint64_t)time(NULL) * 1000,
+		    show_columns(), &t);
+	if (!q.json && q.verbose) {
+		text_addc(&t, '\n');
+		show_pairs(&t, &ans);
+		add_roots(&t, &ans);
+		add_stalls(&t, &ans);
+		add_log(&t, &ans);
+	}
+	text_print(&t);
+	rc = serves(&ans) ? EXIT_DONE : EXIT_AWAY;
+	refd_answer_done(&ans);
+	return rc;
+}
+
+static const struct command_option status_options[] = {
+	{ OPTION_FLAG("verbose", 'v', "print all values", struct question,
+	    verbose) },
+	QUESTION_JSON, COLOUR_OPTION, QUESTION_SOCKET, { 0 }
+};
+
+const struct command status_command = {
+	.name = "status",
+	.summary = "print the state of the daemon",
+	.purpose = "Prints the state of the daemon, problems with their "
+		   "remedies, and the load. The exit status is 0 if the daemon "
+		   "serves.",
+	.example = "refd status",
+	.manual = "refd-status(1)",
+	.options = status_options,
+	.run = run_status,
+};

@@ -1,0 +1,11 @@
+/* Colour in a text: proto/lib/colour.h. One thread. */
+#ifndef CLIENT_BASE_COLOUR_H
+#define CLIENT_BASE_COLOUR_H
+
+#include "client/base/cli.h"
+#include "proto/lib/colour.h"
+
+/* Adds S in COLOUR. Control characters of S become "?". */
+void colour_add(struct text *t, enum colour colour, const char *s);
+
+#endif

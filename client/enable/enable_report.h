@@ -1,0 +1,24 @@
+/*
+ * The report of "refd enable" and "refd disable" on standard output: a line for
+ * each action, or a JSON object. One thread.
+ */
+#ifndef CLIENT_ENABLE_ENABLE_REPORT_H
+#define CLIENT_ENABLE_ENABLE_REPORT_H
+
+#include <stdbool.h>
+
+#include "client/base/cli.h"
+
+/* From now on, the report is for programs. */
+void enable_report_as_json(void);
+/* "PATH: TEXT", or TEXT alone if PATH is NULL. ACTION is the word for programs:
+ * refd-json(5) lists all of them. */
+void enable_report(const char *action, const char *path, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+/* A setting was added to the configuration of PATH, or removed. */
+void enable_report_setting(const char *path, bool is_added, const char *key,
+    const char *value);
+/* A line of "refd enable --list". */
+void enable_report_state(const char *state, const char *kind, const char *path);
+
+#endif

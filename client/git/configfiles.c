@@ -1,0 +1,265 @@
+#include "client/git/configfiles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/lib/config_file.h"
+
+/* git reads larger files, too. */
+#define FILE_MAX_BYTES (1 << 20)
+/* A hostile file could include a large file any number of times. */
+#define FILES_MAX 16
+
+/* ---- a file ---- */
+
+static bool is_one_of(const char *s, const char *const words[])
+{
+	while (*words && strcmp(s, *words))
+		words++;
+	return *words != NULL;
+}
+
+struct reading {
+	struct text *list;
+	const struct gitdir *gd; /* NULL: no repository */
+	unsigned *nr_files;      /* shared by all files */
+	bool is_included;        /* the file is included by another */
+};
+
+static int add_file(const struct reading *r, const char *path);
+
+/* May git read the entry differently, or read more because of the entry? git
+ * checks the core.* settings of check_repo_format() (setup.c) while it looks
+ * for the repository. Before version 2.45, git replaced a tab inside a value by
+ * a blank. */
+static bool is_uncertain(const char *key, const char *value)
+{
+	static const char *const formats[] = { "0", "1", NULL };
+	static const char *const booleans[] = { "true", "false", NULL };
+
+	if (has_prefix(key, "extensions.") || !strcmp(key, "core.worktree"))
+		return true;
+	if (!strcmp(key, "core.repositoryformatversion"))
+		return !value || !is_one_of(value, formats);
+	if (!strcmp(key, "core.bare") && value && !is_one_of(value, booleans))
+		return true;
+	return value && strpbrk(value, "\t\r");
+}
+
+/* The includes of "refd enable --system": a file with an absolute path, for all
+ * repositories below a directory (include_by_gitdir() of git's config.c). */
+static int include(const struct reading *r, const char *key, const char *path)
+{
+	static const char begin[] = "includeif.gitdir:/", end[] = "/.path";
+	struct reading included = *r;
+	const char *dir = key + strlen(begin) - 1;
+	size_t len = strlen(key);
+
+	if (r->is_included || !has_prefix(key, begin) ||
+	    strcmp(key + len - strlen(end), end) || strpbrk(key, "*?[\\") ||
+	    !path || path[0] != '/')
+		return -EDOM;
+	if (!r->gd || strncmp(r->gd->path, dir, strlen(dir) - strlen(".path")))
+		return 0;
+	included.is_included = true;
+	return add_file(&included, path);
+}
+
+static int add_entry(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	const struct reading *r = arg;
+
+	(void)line;
+	if (is_uncertain(key, value))
+		return -EDOM;
+	text_adds(r->list, key);
+	if (value) {
+		text_addc(r->list, '\n');
+		text_adds(r->list, value);
+	}
+	text_addc(r->list, '\0');
+	if (has_prefix(key, "include.") || has_prefix(key, "includeif."))
+		return include(r, key, value);
+	return 0;
+}
+
+static bool add_text(const struct reading *r, const char *data, size_t len)
+{
+	struct reading copy = *r;
+	const char *why;
+	unsigned line;
+
+	return config_file_parse(data, len, add_entry, &copy, &line, &why) == 0;
+}
+
+bool configfiles_add(struct text *list, const char *data, size_t len)
+{
+	unsigned nr_files = 0;
+	struct reading r = { .list = list, .nr_files = &nr_files };
+
+	return add_text(&r, data, len);
+}
+
+/* 0: the file is read, or absent. -EACCES: not readable. -EDOM: only git
+ * knows. access() asks for the real user, as in git's access_or_die(), and not
+ * for the effective user or the capabilities. */
+static int add_file(const struct reading *r, const char *path)
+{
+	struct text t = { 0 };
+	struct stat st;
+	bool ok;
+	int fd;
+
+	if (access(path, R_OK) < 0) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return 0;
+		return errno == EACCES ? -EACCES : -EDOM;
+	}
+	if (++*r->nr_files > FILES_MAX)
+		return -EDOM;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -EDOM;
+	/* A file of /proc has the size 0. Its content may depend on the
+	 * process. */
+	ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    text_read(&t, fd, FILE_MAX_BYTES) == 0 &&
+	    t.len == (size_t)st.st_size && add_text(r, t.data, t.len);
+	close(fd);
+	text_done(&t);
+	return ok ? 0 : -EDOM;
+}
+
+/* ---- the system's file ---- */
+
+static bool is_absent(const char *path)
+{
+	return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* Runs PATH without an interpreter? A script could add settings. */
+static bool is_program(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char magic[4];
+	bool is =
+	    fd >= 0 && read(fd, magic, 4) == 4 && !memcmp(magic, "\177ELF", 4);
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* The real path of the git in PATH. NULL: none is certain. */
+static char *find_git(void)
+{
+	const char *at = getenv("PATH");
+	char *path, *real = NULL;
+	bool found = false;
+
+	while (at && *at == '/' && !found) {
+		size_t len = strcspn(at, ":");
+
+		path = xasprintf("%.*s/git", (int)len, at);
+		found = access(path, X_OK) == 0;
+		if (found)
+			real = realpath(path, NULL);
+		free(path);
+		at += len + (at[len] == ':');
+	}
+	return real;
+}
+
+/*
+ * The path of the file is a decision of git's build (ETC_GITCONFIG). With the
+ * prefix /usr, as in distributions, it is /etc/gitconfig. With /usr/local it
+ * is one of two. Any other build may have any path.
+ */
+static bool add_system(const struct reading *r)
+{
+	static const char *const usual[] = { "/usr/bin/git",
+		"/usr/lib/git-core/git", "/usr/libexec/git-core/git", NULL };
+	static const char *const local[] = { "/usr/local/bin/git",
+		"/usr/local/libexec/git-core/git", NULL };
+	static const char *const yes[] = { "1", "true", NULL };
+	const char *none = getenv("GIT_CONFIG_NOSYSTEM");
+	char *git;
+	bool ok = false;
+
+	if (none)
+		return is_one_of(none, yes);
+	git = find_git();
+	if (git && is_program(git)) {
+		if (is_one_of(git, usual))
+			ok = add_file(r, "/etc/gitconfig") == 0;
+		else if (is_one_of(git, local))
+			ok = is_absent("/etc/gitconfig") &&
+			    is_absent("/usr/local/etc/gitconfig");
+	}
+	free(git);
+	return ok;
+}
+
+/* ---- the other files ---- */
+
+/* A relative path depends on the directory in which git runs. */
+static int add_under(const struct reading *r, const char *dir, const char *name)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	int err = dir[0] == '/' ? add_file(r, path) : -EDOM;
+
+	free(path);
+	return err;
+}
+
+/* git skips a user's file that is not readable: a service may have the HOME of
+ * another account. */
+static bool add_of_user(const struct reading *r, const char *dir,
+    const char *name)
+{
+	int err = add_under(r, dir, name);
+
+	return err == 0 || err == -EACCES;
+}
+
+static bool add_user(const struct reading *r)
+{
+	const char *home = getenv("HOME");
+	const char *xdg = getenv("XDG_CONFIG_HOME");
+	bool ok = true;
+
+	if (xdg && *xdg)
+		ok = add_of_user(r, xdg, "git/config");
+	else if (home)
+		ok = add_of_user(r, home, ".config/git/config");
+	return ok && (!home || add_of_user(r, home, ".gitconfig"));
+}
+
+/* GIT_CONFIG_SYSTEM and GIT_CONFIG_GLOBAL mean nothing before git 2.32. */
+static bool has_settings_in_environment(void)
+{
+	static const char *const names[] = { "GIT_CONFIG",
+		"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
+		"GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_COMMON_DIR",
+		"GIT_WORK_TREE" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]))
+			return true;
+	return false;
+}
+
+bool configfiles_list(struct text *list, const struct gitdir *gd)
+{
+	unsigned nr_files = 0;
+	struct reading r = { .list = list, .gd = gd, .nr_files = &nr_files };
+
+	return !has_settings_in_environment() && add_system(&r) &&
+	    add_user(&r) && (!gd || add_under(&r, gd->common, "config") == 0);
+}

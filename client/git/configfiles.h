@@ -1,0 +1,33 @@
+/*
+ * Reads the files from which git takes its configuration: the system's file,
+ * the user's files, the repository's "config". The order is that of
+ * do_git_config_sequence() of git's config.c. The syntax is that of
+ * git_parse_source() (proto/lib/config_file.h).
+ *
+ * The result is git's, or there is none: the caller then runs git. There is no
+ * result if
+ *	- the environment has settings, or names another repository layout
+ *	- the build of git decides about the place of the system's file
+ *	- a file is malformed, too large, not regular or not readable
+ *	- a file is included in another way than by "refd enable --system"
+ *	- a setting changes where or how git reads (core.worktree, extensions.*,
+ *	  an unknown format of the repository)
+ *	- versions of git read a value differently (tabs)
+ *
+ * A few small reads, instead of a process and its milliseconds. Blocking; one
+ * thread.
+ */
+#ifndef CLIENT_GIT_CONFIGFILES_H
+#define CLIENT_GIT_CONFIGFILES_H
+
+#include "client/base/cli.h"
+#include "client/git/gitdir.h"
+
+/* Appends all entries as "git config -z --list" prints them. GD may be NULL: no
+ * repository. False: only git knows, and LIST has only a part. */
+bool configfiles_list(struct text *list, const struct gitdir *gd);
+
+/* The same for the content of a single file, without a repository. Pure. */
+bool configfiles_add(struct text *list, const char *data, size_t len);
+
+#endif

@@ -1,0 +1,248 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/lib/colour.h"
+#include "proto/lib/finding_internal.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/print.h"
+#include "proto/lib/progress.h"
+
+static const char *const severities[] = {
+#define X(symbol, word) word,
+	FINDING_SEVERITY_TABLE(X)
+#undef X
+};
+
+static const enum colour colours[] = {
+	[FINDING_NOTE] = COLOUR_HEADING,
+	[FINDING_WARNING] = COLOUR_WARNING,
+	[FINDING_ERROR] = COLOUR_ERROR,
+};
+
+/* Users copy remedies into a shell, so a path with special characters of a
+ * shell is not put into a remedy. */
+static const char *remedy_repo(const char *repo)
+{
+	return repo[strspn(repo,
+		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		   "0123456789_./+@:-")] == '\0' ?
+	    repo :
+	    "";
+}
+
+/* REPO "": TEXT is about many repositories. Owned; NULL: no memory. */
+static char *fill_in(const char *text, const char *repo)
+{
+	return finding_replace_path(text, FINDING_REPOSITORY,
+	    *repo ? repo : FINDING_REPOSITORY);
+}
+
+static void print_line(const char *before, const char *text, const char *repo)
+{
+	char *all = fill_in(text, repo);
+
+	fputs(before, stdout);
+	print_visible(stdout, all ? all : text);
+	putchar('\n');
+	free(all);
+}
+
+static void json_filled_in(struct json *j, const char *key, const char *text,
+    const char *repo)
+{
+	char *all = fill_in(text, repo);
+
+	json_text(j, key, all ? all : text);
+	free(all);
+}
+
+/* ---- one finding ---- */
+
+static void print_json_begin(struct findings *f)
+{
+	if (f->json.to)
+		return;
+	f->json.to = stdout;
+	json_begin(&f->json, NULL, '{');
+	json_begin(&f->json, "findings", '[');
+}
+
+static void print_json(struct findings *f, const struct finding *one)
+{
+	struct json *j = &f->json;
+
+	print_json_begin(f);
+	json_begin(j, NULL, '{');
+	json_text(j, "id", finding_kind(one->id)->id);
+	json_text(j, "severity", severities[finding_kind(one->id)->severity]);
+	json_text(j, "repo", one->repo);
+	json_text(j, "ref", one->ref);
+	json_text(j, "file", one->file);
+	json_filled_in(j, "text", one->text, one->repo);
+	json_filled_in(j, "remedy", finding_kind(one->id)->remedy,
+	    remedy_repo(one->repo));
+	json_flag(j, "can_repair",
+	    finding_kind(one->id)->repair != REPAIR_NONE);
+	json_filled_in(j, "repair", one->repair, one->repo);
+	json_flag(j, "repaired", one->is_repaired);
+	json_end(j, '}');
+}
+
+static void print_object(const struct finding *f)
+{
+	const char *below = *f->ref ? f->ref : f->file;
+
+	print_visible(stdout, f->repo);
+	if (*f->repo && *below)
+		putchar(' ');
+	print_visible(stdout, below);
+}
+
+static const char *plural(size_t nr, const char *one, const char *many)
+{
+	return nr == 1 ? one : many;
+}
+
+/* "/srv/a.git refs/heads/a: ", or how many there are. */
+static void print_objects(struct finding_held *const *group, size_t nr,
+    size_t repos)
+{
+	const struct finding *first = &group[0]->finding;
+
+	if (nr == 1) {
+		print_object(first);
+		fputs(*first->repo || *first->ref || *first->file ? ": " : "",
+		    stdout);
+	} else if (!*first->repo) {
+		printf("%zu places: ", nr);
+	} else if (nr == repos) {
+		printf("%zu repositories: ", repos);
+	} else {
+		printf("%zu places in %zu %s: ", nr, repos,
+		    plural(repos, "repository", "repositories"));
+	}
+}
+
+static bool is_next_repo(struct finding_held *const *group, size_t at)
+{
+	return at == 0 ||
+	    strcmp(group[at]->finding.repo, group[at - 1]->finding.repo) != 0;
+}
+
+static void print_names(struct finding_held *const *group, size_t nr)
+{
+	size_t i, repos = 0, in_repo = 0, shown = 0;
+
+	for (i = 0; i < nr; i++) {
+		in_repo = is_next_repo(group, i) ? 1 : in_repo + 1;
+		repos += is_next_repo(group, i);
+		if (repos > FINDING_NAMES_MAX || in_repo > FINDING_NAMES_MAX)
+			continue;
+		shown++;
+		fputs("    ", stdout);
+		print_object(&group[i]->finding);
+		putchar('\n');
+	}
+	if (shown < nr)
+		printf("    and %zu more; -v shows each\n", nr - shown);
+}
+
+static void print_coloured(enum colour colour, const char *word,
+    const char *after)
+{
+	printf("%s%s%s%s", colour_begin(colour), word, colour_end(colour),
+	    after);
+}
+
+static void print_group(struct finding_held *const *group, size_t nr)
+{
+	const struct finding *first = &group[0]->finding;
+	const struct finding_kind *kind = finding_kind(first->id);
+	const char *repo = nr == 1 ? first->repo : "";
+	size_t i, repos = 0;
+
+	for (i = 0; i < nr; i++)
+		repos += is_next_repo(group, i);
+	if (first->is_repaired)
+		print_coloured(COLOUR_OK, "repaired", ": ");
+	else
+		print_coloured(colours[kind->severity],
+		    severities[kind->severity], ": ");
+	printf("%s: ", kind->id);
+	print_objects(group, nr, repos);
+	print_line("", first->text, repo);
+	if (nr > 1)
+		print_names(group, nr);
+	if (*first->repair)
+		print_line("    ", first->repair, repo);
+	if (!first->is_repaired) {
+		fputs("    ", stdout);
+		print_coloured(COLOUR_HEADING, "remedy", "");
+		print_line(": ", kind->remedy, remedy_repo(repo));
+	}
+}
+
+void finding_print_group(struct findings *f, struct finding_held *const *group,
+    size_t nr)
+{
+	progress_clear();
+	if (f->as_json)
+		print_json(f, &group[0]->finding);
+	else
+		print_group(group, nr);
+}
+
+static void print_end_json(struct findings *f, size_t nr_repos)
+{
+	struct json *j = &f->json;
+	size_t i;
+
+	print_json_begin(f);
+	json_end(j, ']');
+	json_begin(j, "looked_at", '[');
+	for (i = 0; i < f->nr_checked; i++)
+		json_text(j, NULL, f->checked[i]);
+	json_end(j, ']');
+	json_count(j, "repositories", nr_repos);
+	json_count(j, "errors", f->count[FINDING_ERROR]);
+	json_count(j, "warnings", f->count[FINDING_WARNING]);
+	json_count(j, "notes", f->count[FINDING_NOTE]);
+	json_count(j, "repaired", f->repaired);
+	json_flag(j, "interrupted", interrupt_came());
+	json_end(j, '}');
+	putchar('\n');
+}
+
+static void print_end(const struct findings *f, size_t nr_repos)
+{
+	const size_t errors = f->count[FINDING_ERROR];
+	const size_t warnings = f->count[FINDING_WARNING];
+	const size_t notes = f->count[FINDING_NOTE];
+	size_t i;
+
+	for (i = 0; i < f->nr_checked; i++) {
+		fputs("looked at ", stdout);
+		print_visible(stdout, f->checked[i]);
+		putchar('\n');
+	}
+	if (f->hidden_repos)
+		printf("looked at %zu more; -v names each\n", f->hidden_repos);
+	if (interrupt_came())
+		print_coloured(COLOUR_ERROR, "interrupted",
+		    ": these are the findings so far\n");
+	printf("%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired\n", nr_repos,
+	    plural(nr_repos, "repository", "repositories"), errors,
+	    plural(errors, "error", "errors"), warnings,
+	    plural(warnings, "warning", "warnings"), notes,
+	    plural(notes, "note", "notes"), f->repaired);
+}
+
+void finding_print_end(struct findings *f, size_t nr_repos)
+{
+	progress_clear();
+	if (f->as_json)
+		print_end_json(f, nr_repos);
+	else
+		print_end(f, nr_repos);
+}

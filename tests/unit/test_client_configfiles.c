@@ -1,0 +1,496 @@
+/*
+ * Proves that configfiles_list() has exactly the entries of "git config -z
+ * --list", byte by byte, or leaves the question to git: with every construct of
+ * the syntax, with random files, with all sources in the environment, and with
+ * files that are hostile. An ordinary configuration is never left to git.
+ *
+ * REFD_TEST_LONG: fifty times as many random files.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "client/git/configfiles.h"
+#include "client/git/gitconfig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+#define CONFIG "bare.git/config"
+#define BASE   "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+#define CASES  1000
+
+#define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
+
+static struct gitdir gd;
+static unsigned seed;
+
+static void setup(void)
+{
+	struct text why = { 0 };
+
+	tmp_setup();
+	unsetenv("GIT_CONFIG");
+	unsetenv("GIT_CONFIG_GLOBAL");
+	unsetenv("GIT_CONFIG_SYSTEM");
+	ck_assert_int_eq(fchdir(tmp_fd), 0);
+	tmp_run("git init -q --bare bare.git");
+	ck_assert(gitdir_find(&gd, "bare.git", &why));
+}
+
+static void teardown(void)
+{
+	gitdir_done(&gd);
+	ck_assert_int_eq(chdir("/"), 0);
+	tmp_teardown();
+}
+
+/* git's messages about malformed files. */
+static void be_quiet(void)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(dup2(null, 2), 0);
+	close(null);
+}
+
+/* Returns whether the files were enough. If so, git has the same list. */
+static bool check_same(const char *what)
+{
+	struct text ours = { 0 };
+	struct gitconfig git = { 0 };
+	bool enough = configfiles_list(&ours, &gd);
+
+	if (enough) {
+		ck_assert_msg(gitconfig_read(&git, gd.path) == 0,
+		    "%s: git fails", what);
+		ck_assert_msg(ours.len == git.list.len &&
+			(!ours.len ||
+			    !memcmp(ours.data, git.list.data, ours.len)),
+		    "%s: git has other entries", what);
+	}
+	text_done(&ours);
+	gitconfig_done(&git);
+	return enough;
+}
+
+/* ---- syntax ---- */
+
+static const char *const certain[] = {
+	"",
+	"\xef\xbb\xbf[core]\r\n\tbare\r\n",
+	"[a] b = c [d]\n[e]f=g;h\n[i]#j\nk=l#m",
+	"[A.B.C]\nD = E\n[A \"B.c\"] D = E\n[ \"x\"] y\n[.]z = 1\n",
+	"[a \"b\\\"c\\\\d\\e\"]\nf\n[a\t\"\"]\ng=\n",
+	"k = before the first section\n",
+	"[a]\nb = \"c # d\" ; e\nb = c\\\\d\\\"e\\nf\\b\n",
+	"[a]\nb = c \\\n  d \\\r\n e\nb = \\\n\nb = x\\",
+	"[a]\nb =   c  d  \" \"  \nb = \"\"\nb = \"\" c \"\"\n",
+	"[a]\nb\nb = 1\nb =\n  b  =  2\n",
+	"[a]\nb = \xff\xc3\x01\x7f\n",
+	"[includes]\n\tpath = other\n",
+	"[core]\nrepositoryFormatVersion = 1\n",
+};
+
+/* Malformed, or more than the file decides. */
+static const char *const gits[] = {
+	"\xef\xbb[core]\n",
+	"[a]\nb1-c = d\n-e = f\n",
+	"[a]\nb\rc = d\n",
+	"[a]\nb # no value\n",
+	"[a]\nb = \\x\n",
+	"[a]\nb = \"c\n",
+	"[a \"b\n\"]\n",
+	"[a \"b\" ]\nc\n",
+	"[a]\nb_c = d\n",
+	"[a",
+	"[]\n\ta = b\n",
+	"[a]\nb = c\td\n",
+	"[a]\nb = \"c\\td\"\n",
+	"[a]\nb = c\rd\n",
+	"[include]\n\tpath = other\n",
+	BASE "[extensions]\n\tworktreeConfig\n",
+	"[core]\nrepositoryFormatVersion = 99\n",
+	"[core]\nrepositoryFormatVersion\n",
+	"[core]\nbare = maybe\n",
+	"[core]\nworktree = nowhere\n",
+};
+
+START_TEST(test_certain)
+{
+	tmp_put(CONFIG, certain[_i]);
+	ck_assert_msg(check_same(certain[_i]), "%s", certain[_i]);
+}
+END_TEST
+
+START_TEST(test_gits)
+{
+	tmp_put(CONFIG, gits[_i]);
+	ck_assert_msg(!check_same(gits[_i]), "%s", gits[_i]);
+}
+END_TEST
+
+START_TEST(test_nul)
+{
+	static const char file[] = "[a]\nb = c\0d\n";
+
+	tmp_put_bytes(CONFIG, file, sizeof(file) - 1);
+	ck_assert(!check_same("NUL"));
+}
+END_TEST
+
+/* ---- random files ---- */
+
+static unsigned pick(unsigned n)
+{
+	seed = seed * 1103515245u + 12345u;
+	return (seed >> 12) % n;
+}
+
+/* Mostly from the start of the list: the rest is malformed or odd. */
+#define PICK(words, usual) words[pick(10) ? pick(usual) : pick(COUNT(words))]
+
+static void add_section(struct text *t)
+{
+	static const char *const sections[] = { "[a]", "[A.b-1.C]", "[.]",
+		"[receive]", "[hook \"A.b\"]", "[a \"\"]", "[b  \"c\\\"]\\d\"]",
+		"[ \"x\"]", "[url \"ssh://h/\xc3\xa9#;\"]", "[]", "[x\"y\"]",
+		"[a \"b]\n", "[i\r\n\"x\"]", "[ a]", "[a ]" };
+
+	text_adds(t, PICK(sections, 9));
+}
+
+static void add_value(struct text *t)
+{
+	static const char *const parts[] = { "x", "1k", " ", "  ", "a b",
+		"\"c # d\"", "/s/x y.sock", "adm!:refs", "\\\"", "\\\\", "\\n",
+		"\\b", "\\\n", "\\\r\n", "=", "[z]", "\xc3\xa9 ", "\"  \"",
+		"\"\"", "\x01", "#", ";", "\"", "\\t", "\t", "\r", "\\q" };
+	unsigned n = pick(6);
+
+	while (n--)
+		text_adds(t, PICK(parts, 20));
+}
+
+static void add_line(struct text *t)
+{
+	static const char *const keys[] = { "b", "Name", "a1-B", "k-", "\tp",
+		"  q", "procReceiveRefs", "1x", "-y", "z_", "include.path" };
+	static const char *const signs[] = { " = ", "=", "\t=\t", "= ", "", " ",
+		" # " };
+	static const char *const ends[] = { "\n", "\n", "\r\n", "\n\n", " \n",
+		" ; c\n", "#c\n", "\t\n", "", "\r" };
+	static const char *const rests[] = { "# comment\n", "; \"c\r\n", "\n",
+		" \t\n", "\r\n" };
+
+	switch (pick(8)) {
+	case 0:
+	case 1:
+		add_section(t);
+		text_adds(t, PICK(ends, 8));
+		break;
+	case 2:
+		text_adds(t, PICK(rests, COUNT(rests)));
+		break;
+	case 3:
+		text_adds(t, PICK(keys, 7));
+		text_adds(t, PICK(ends, 5));
+		break;
+	default:
+		text_adds(t, PICK(keys, 7));
+		text_adds(t, PICK(signs, 4));
+		add_value(t);
+		text_adds(t, PICK(ends, 8));
+	}
+}
+
+/* Replaces a byte, in a quarter of the files. */
+static void spoil(struct text *t)
+{
+	static const char bytes[] = "[]\"\\=#; \t\r\n\0\xef\xbb\xbf\x80"
+				    "aZ1.-_";
+
+	if (t->len && !pick(4))
+		t->data[pick((unsigned)t->len)] =
+		    bytes[pick(sizeof(bytes) - 1)];
+}
+
+static void put_random(const char *path, const char *begin, unsigned lines)
+{
+	struct text t = { 0 };
+
+	text_adds(&t, pick(16) ? begin : "\xef\xbb\xbf");
+	while (lines--)
+		add_line(&t);
+	spoil(&t);
+	tmp_put_bytes(path, t.data, t.len);
+	text_done(&t);
+}
+
+START_TEST(test_random)
+{
+	unsigned cases = CASES, enough = 0, i;
+	char name[40];
+
+	if (getenv("REFD_TEST_LONG"))
+		cases *= 50;
+
+	be_quiet();
+	for (i = 0; i < cases; i++) {
+		seed = i * 2654435761u;
+		put_random(".gitconfig", "", pick(4) ? 0 : pick(4));
+		put_random(".config/git/config", "", pick(4) ? 0 : pick(4));
+		put_random(CONFIG, pick(2) ? BASE : "", pick(9));
+		snprintf(name, sizeof(name), "random files %u", i);
+		enough += check_same(name);
+	}
+	/* Otherwise nothing is compared. */
+	ck_assert_uint_gt(enough, cases / 4);
+}
+END_TEST
+
+/* ---- files ---- */
+
+START_TEST(test_order)
+{
+	struct gitconfig config = { 0 };
+
+	tmp_put(".gitconfig", "[a]\n\tb = user\n");
+	tmp_put(".config/git/config", "[a]\n\tb = xdg\n");
+	tmp_put("x/git/config", "[a]\n\tb = elsewhere\n");
+	tmp_run("git -C bare.git config a.b repository");
+	ck_assert(check_same("all files"));
+	setenv("XDG_CONFIG_HOME", tmp_root, 1);
+	ck_assert(check_same("no XDG file"));
+	tmp_put("git/config", "[a]\n\tb = \"in XDG\"\n");
+	ck_assert(check_same("XDG_CONFIG_HOME"));
+	setenv("XDG_CONFIG_HOME", "x", 1);
+	ck_assert(!check_same("a relative XDG_CONFIG_HOME"));
+	setenv("XDG_CONFIG_HOME", "", 1);
+	ck_assert(check_same("an empty XDG_CONFIG_HOME"));
+	gitconfig_load(&config, &gd);
+	ck_assert_str_eq(gitconfig_get(&config, "a.b"), "repository");
+	gitconfig_done(&config);
+	setenv("HOME", ".", 1);
+	ck_assert(!check_same("a relative HOME"));
+	unsetenv("HOME");
+	ck_assert(check_same("no HOME"));
+	tmp_run("rm bare.git/config");
+	ck_assert(check_same("no config"));
+}
+END_TEST
+
+/* The directory of all cases is @, which has the repository. */
+static const struct {
+	const char *condition, *path;
+	bool is_gits;
+	const char *value; /* of the included setting */
+} includes[] = {
+	{ "includeIf \"gitdir:@/\"", "@/other", false, "included" },
+	{ "IncludeIF \"gitdir:/\"", "@/other", false, "included" },
+	{ "includeIf \"gitdir:@/bare.git/\"", "@/other", false, NULL },
+	{ "includeIf \"gitdir:@/bare.gi/\"", "@/other", false, NULL },
+	{ "includeIf \"gitdir:@/\"", "@/nowhere", false, NULL },
+	{ "includeIf \"gitdir:@/bare.git\"", "@/other", true, "included" },
+	{ "includeIf \"gitdir:@/*/\"", "@/other", true, NULL },
+	{ "includeIf \"gitdir:bare.git\"", "@/other", true, "included" },
+	{ "includeIf \"gitdir/i:@/\"", "@/other", true, "included" },
+	{ "includeIf \"gitdir:~/\"", "@/other", true, "included" },
+	{ "includeIf \"gitdir:@/\"", "other", true, "included" },
+	{ "includeIf \"gitdir:@/\"", "@/nested", true, "included" },
+	{ "include", "@/other", true, "included" },
+};
+
+static void add_in_root(struct text *t, const char *words)
+{
+	for (; *words; words++)
+		if (*words == '@')
+			text_add(t, gd.path,
+			    strlen(gd.path) - strlen("/bare.git"));
+		else
+			text_addc(t, *words);
+}
+
+START_TEST(test_includes)
+{
+	struct gitconfig config = { 0 };
+	const char *value;
+	struct text t = { 0 };
+
+	tmp_put("other", "[x]\n\ty = included\n");
+	add_in_root(&t, "[includeIf \"gitdir:@/\"]\n\tpath = @/other\n");
+	tmp_put("nested", t.data);
+	text_clear(&t);
+	text_adds(&t, "[");
+	add_in_root(&t, includes[_i].condition);
+	text_adds(&t, "]\n\tpath = ");
+	add_in_root(&t, includes[_i].path);
+	text_adds(&t, "\n[x]\n\tz = last\n");
+	tmp_put(".gitconfig", t.data);
+	ck_assert_msg(check_same(t.data) == !includes[_i].is_gits, "%s",
+	    t.data);
+	gitconfig_load(&config, &gd);
+	value = gitconfig_get(&config, "x.y");
+	ck_assert_msg(!value == !includes[_i].value, "%s", t.data);
+	ck_assert_str_eq(gitconfig_get(&config, "x.z"), "last");
+	gitconfig_done(&config);
+	text_done(&t);
+}
+END_TEST
+
+/* git decides about each of them: an error, a warning, or nothing. A FIFO must
+ * not block. */
+START_TEST(test_odd_files)
+{
+	static const char *const commands[] = {
+		"mkfifo " CONFIG,
+		"mkdir " CONFIG,
+		"ln -s config " CONFIG,
+		"ln -s /dev/zero " CONFIG,
+		"ln -s /proc/sys/kernel/ostype " CONFIG,
+		"truncate -s 2M " CONFIG,
+		"yes '#' | head -c 2000000 >" CONFIG,
+		"touch e; for i in $(seq 40); do printf '[includeIf "
+		"\"gitdir:/\"]\npath = %s\n' \"$PWD/e\"; done >" CONFIG,
+	};
+
+	tmp_run("rm " CONFIG);
+	tmp_run("%s", commands[_i]);
+	ck_assert(!check_same(commands[_i]));
+}
+END_TEST
+
+START_TEST(test_links)
+{
+	tmp_run("mv " CONFIG " real && ln -s ../real " CONFIG);
+	ck_assert(check_same("a link"));
+	tmp_run(
+	    "rm real && touch real/x 2>/dev/null || ln -sf nowhere " CONFIG);
+	ck_assert(check_same("a dangling link"));
+}
+END_TEST
+
+/* git asks access(), which ignores the effective user and the ambient
+ * capabilities of a service. */
+START_TEST(test_closed_home)
+{
+	bool is_root = geteuid() == 0;
+	char home[4096];
+
+	tmp_run("chmod 755 . && mkdir closed");
+	tmp_put("closed/.gitconfig", "[a]\n\tb = c\n");
+	tmp_run("chmod 0 closed");
+	snprintf(home, sizeof(home), "%s/closed", tmp_root);
+	setenv("HOME", home, 1);
+	if (is_root)
+		ck_assert_int_eq(setresuid(65534, _i ? 0 : 65534, 0), 0);
+	if (access(gd.path, R_OK) < 0) {
+		suite_skip("closed_home", "TMPDIR is closed to others");
+	} else {
+		ck_assert_int_eq(access(home, X_OK), -1);
+		ck_assert(check_same("a closed HOME"));
+	}
+	if (is_root)
+		ck_assert_int_eq(setresuid(0, 0, 0), 0);
+	tmp_run("chmod 755 closed");
+}
+END_TEST
+
+/* ---- the environment ---- */
+
+START_TEST(test_settings)
+{
+	static const char *const names[] = { "GIT_CONFIG", "GIT_CONFIG_COUNT",
+		"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_GLOBAL",
+		"GIT_CONFIG_SYSTEM", "GIT_COMMON_DIR", "GIT_WORK_TREE" };
+
+	ck_assert(check_same("nothing"));
+	setenv(names[_i], _i % 2 ? "" : "/dev/null", 1);
+	ck_assert(!check_same(names[_i]));
+}
+END_TEST
+
+static void put_git(const char *command)
+{
+	char path[4096];
+
+	tmp_run("rm -rf bin && mkdir bin && cd bin && %s", command);
+	snprintf(path, sizeof(path), "%s/bin:/usr/bin:/bin", tmp_root);
+	setenv("PATH", path, 1);
+}
+
+/* /etc/gitconfig is the file of a git in /usr. */
+START_TEST(test_system)
+{
+	bool is_usual = access("/usr/bin/git", X_OK) == 0;
+
+	setenv("GIT_CONFIG_NOSYSTEM", "0", 1);
+	ck_assert(!check_same("a word that is not certain"));
+	setenv("GIT_CONFIG_NOSYSTEM", "true", 1);
+	ck_assert(check_same("no system file"));
+	unsetenv("GIT_CONFIG_NOSYSTEM");
+	put_git("true");
+	ck_assert(check_same("git in /usr/bin") == is_usual);
+	put_git("ln -s /usr/bin/git git");
+	ck_assert(check_same("a link to git") == is_usual);
+	put_git("cp /bin/true git");
+	ck_assert(!check_same("a git with an unknown prefix"));
+	put_git("printf '#!/bin/sh\\nexec git -c a.b=c \"$@\"' >git && "
+		"chmod +x git");
+	ck_assert(!check_same("a script"));
+	setenv("PATH", "bin:/usr/bin", 1);
+	ck_assert(!check_same("a relative PATH"));
+	setenv("PATH", "/nowhere", 1);
+	ck_assert(!check_same("no git"));
+	unsetenv("PATH");
+	ck_assert(!check_same("no PATH"));
+}
+END_TEST
+
+/* The script of a distribution or an administrator in the usual place. */
+START_TEST(test_script)
+{
+	char path[4096];
+
+	if (!suite_is_root("script"))
+		return;
+	tmp_run("printf '#!/bin/sh\n' >git && chmod +x git");
+	snprintf(path, sizeof(path), "%s/git", tmp_root);
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount(path, "/usr/bin/git", NULL, MS_BIND, NULL) < 0) {
+		suite_skip("script", "no mounts here, or no /usr/bin/git");
+		return;
+	}
+	unsetenv("GIT_CONFIG_NOSYSTEM");
+	setenv("PATH", "/usr/bin:/bin", 1);
+	ck_assert(!check_same("a script in place of git"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_configfiles");
+	TCase *tc = tcase_create("configfiles");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, getenv("REFD_TEST_LONG") ? 3600 : 120);
+	tcase_add_loop_test(tc, test_certain, 0, COUNT(certain));
+	tcase_add_loop_test(tc, test_gits, 0, COUNT(gits));
+	tcase_add_test(tc, test_nul);
+	tcase_add_test(tc, test_random);
+	tcase_add_test(tc, test_order);
+	tcase_add_loop_test(tc, test_includes, 0, COUNT(includes));
+	tcase_add_loop_test(tc, test_odd_files, 0, 8);
+	tcase_add_test(tc, test_links);
+	tcase_add_loop_test(tc, test_closed_home, 0, 2);
+	tcase_add_loop_test(tc, test_settings, 0, 7);
+	tcase_add_test(tc, test_system);
+	tcase_add_test(tc, test_script);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

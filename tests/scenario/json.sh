@@ -90,11 +90,17 @@ txn=$("$REFD" log --json -n 1 | python3 -c \
 says query query --json "$txn"
 says query query --json 00000000000000000000000000000001
 says ping ping --json
+# A setting that waits for a restart is a warning in the daemon's log.
+printf '[journal]\n\tretention = 1h\n' >>"$T/config"
+kill -HUP "$DAEMON"
+warned() { grep -q 'event=setting-waits' "$LOG"; }
+check 'the daemon warns' await 10 warned
 says status status --json
 says pause pause --json
 says resume resume --json
 says checkpoint checkpoint --json
 says stats stats --json
+update refs/heads/busy "$one" # the clients of the last seconds
 says top top --json
 says slowlog slowlog --json
 first=$("$REFD" log --reverse --json -n 1 | python3 -c \

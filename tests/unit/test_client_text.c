@@ -1,8 +1,8 @@
 /*
  * Proves that a FIFO in a repository does not block a client that reads the
  * repository's files, with or without a writer, and that a program without an
- * end is killed. Files of the kernel and devices are read as before. A child stays
- * in the directory of its parent, also if the directory has no path.
+ * end is killed. Files of the kernel and devices are read as before. A child
+ * stays in the directory of its parent, also if the directory has no path.
  */
 #include <check.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  * read the repositories after a power loss.
  *
  * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
- * left or dropped; 74 the journal failed, and keeps all records; 75 a daemon
- * runs on this state directory.
+ * left or dropped; 74 there is no journal, or the journal failed, and keeps all
+ * records; 75 a daemon runs on this state directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -187,6 +187,26 @@ static int forget(struct store *store, const char *repo)
 	return r == -ENOENT ? 1 : 74;
 }
 
+/* Without this check, store_open() would make a new journal after a typing
+ * error or the loss of the journal. A journal that cannot be read is left to
+ * store_open(). */
+static bool is_journal_missing(const char *state)
+{
+	static const char *const names[] = { "journal.db", "journal.db-wal" };
+	const struct sys *sys = &sys_kernel;
+	struct sys_stat st;
+	size_t i, nr_missing = 0;
+	int fd =
+	    SYS(sys, openat, SYS_TRUSTED, state, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		nr_missing += SYS(sys, lstatat, fd, names[i], &st) == -ENOENT;
+	SYS(sys, close, fd);
+	return nr_missing == i;
+}
+
 static int run(const struct recover_options *opt)
 {
 	static const char *everywhere = "/";
@@ -203,6 +223,13 @@ static int run(const struct recover_options *opt)
 
 	if (!account_become_owner_of(opt->state))
 		return 74;
+	if (is_journal_missing(opt->state)) {
+		fprintf(stderr,
+		    "refd: there is no journal in '%s': name the daemon's "
+		    "state directory by --state\n",
+		    opt->state);
+		return 74;
+	}
 	cfg.state_dir = opt->state;
 	/* Only repositories that the journal names are opened. */
 	cfg.roots = opt->roots.nr > 0 ? opt->roots.items : &everywhere;

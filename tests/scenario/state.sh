@@ -3,8 +3,9 @@
 # names the reason and the place: a directory that cannot be written or that
 # another daemon uses, a journal that is damaged, newer or foreign, and a
 # repository of another journal. refd never changes a journal that it does not
-# understand, and `refd recover --discard` is the way on. After work of root
-# there, a daemon of an unprivileged account can still start.
+# understand, and `refd recover --discard` is the way on. Recovery by hand needs
+# a journal, and makes none. After work of root there, a daemon of an
+# unprivileged account can still start.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -144,6 +145,25 @@ check 'refd disown' "$REFD" disown "$T/repo.git"
 check 'until it is given free' "$REFD" update -C "$T/repo.git" \
 	refs/heads/three "$one"
 
+# ---- no journal ----
+
+no_journal() { # REPORTED-AS DIRECTORY
+	local name=$1
+	"$REFD" recover --state "$2" >"$T/said" 2>&1
+	is "$name: recovery is refused" 74 $?
+	check "$name: says so" grep -q \
+		"there is no journal in '$2': name .* by --state" "$T/said"
+	"$REFD" recover --discard --state "$2" >"$T/said" 2>&1
+	is "$name: nothing is discarded" 74 $?
+}
+
+no_journal 'a directory that does not exist' "$T/typo/state"
+check 'a directory that does not exist: is not made' test ! -e "$T/typo"
+no_journal 'a file instead of a directory' "$T/file"
+mkdir "$T/empty"
+no_journal 'a directory without a journal' "$T/empty"
+prints_nothing 'a directory without a journal: stays empty' ls -A "$T/empty"
+
 # ---- work by root in the state of another account ----
 
 with_people 'root by hand' || finish
@@ -173,13 +193,10 @@ serves() { # REPORTED-AS
 	wait $daemon
 }
 
-"$REFD" recover --state "$T/theirs" >"$T/said" 2>&1
-is 'root makes the journal' 0 $?
-serves 'a journal of root'
+serves 'a new journal'
 "$REFD" recover --state "$T/theirs" >"$T/said" 2>&1
 is 'root recovers' 0 $?
 serves 'recovered by root'
-rm "$T/theirs/journal.db"
 "$REFD" disown "$T/of$GIT/a.git" >"$T/said" 2>&1
 "$REFD" recover --state "$T/theirs" --discard >"$T/said" 2>&1
 is 'root discards' 0 $?

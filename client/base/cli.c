@@ -36,15 +36,10 @@ static const char *prefix_of(enum cli_kind kind)
 static void PRINTF_LIKE(2, 0)
     speak(enum cli_kind kind, const char *fmt, va_list ap)
 {
-	char line[4096], *at;
+	char line[4096];
 
 	vsnprintf(line, sizeof(line), fmt, ap);
-	/* Control bytes could move the cursor of a terminal; as in git. */
-	for (at = line; *at; at++)
-		if (utf8_control(at) >= 0x80)
-			at[0] = at[1] = '?';
-		else if (utf8_control(at) && *at != '\t' && *at != '\n')
-			*at = '?';
+	utf8_hide_controls(line);
 	fflush(stdout);
 	/* A text for both kinds of commands may name refd itself. */
 	fprintf(stderr, "%s%s\n", prefix_of(kind),

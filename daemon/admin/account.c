@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/admin/admin.h"
 #include "daemon/base/sys.h"
 
 #define NOBODY 65534
@@ -40,9 +40,8 @@ bool account_become_owner_of(const char *path)
 	SYS(sys, close, fd);
 	if (r == 0 && (st.uid == 0 || become((uid_t)st.uid)))
 		return true;
-	fprintf(stderr,
-	    "refd: cannot become uid %u, to whom '%s' belongs: %s; run this "
-	    "command as that user\n",
+	admin_say("cannot become uid %u, to whom '%s' belongs: %s; run this "
+		  "command as that user",
 	    (unsigned)st.uid, path, strerror(r < 0 ? -r : errno));
 	return false;
 }

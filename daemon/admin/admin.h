@@ -17,6 +17,9 @@ int admin_check_config(int argc, char **argv);
  * was printed, and *STATUS is the exit status. */
 bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
     int *status);
+/* Writes "refd: " and a line to standard error, after the standard output.
+ * Control characters become "?". */
+void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The state directory without --state: of the environment, or the default. */
 const char *admin_state(void);
 

@@ -1,7 +1,9 @@
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/admin/admin.h"
+#include "proto/lib/utf8.h"
 
 #define EXIT_USAGE 129
 
@@ -19,11 +21,26 @@ bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
 		*status = 0;
 		return false;
 	}
-	command_usage(c, help, sizeof(help));
-	fprintf(stderr, "refd: %s\n%s", why,
-	    result == COMMAND_WRONG ? help : "");
+	admin_say("%s", why);
+	if (result == COMMAND_WRONG) {
+		command_usage(c, help, sizeof(help));
+		fputs(help, stderr);
+	}
 	*status = EXIT_USAGE;
 	return false;
+}
+
+void admin_say(const char *fmt, ...)
+{
+	char line[2 * 4096];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	utf8_hide_controls(line);
+	fflush(stdout);
+	fprintf(stderr, "refd: %s\n", line);
 }
 
 const char *admin_state(void)

@@ -89,7 +89,7 @@ static int report(const struct config *cfg, enum options_form form)
 
 static int complain(const char *why, int status)
 {
-	fprintf(stderr, "refd: %s\n", why != NULL ? why : "out of memory");
+	admin_say("%s", why != NULL ? why : "out of memory");
 	if (status == EXIT_USAGE)
 		options_print_usage(&options_check_config);
 	return status;

@@ -16,6 +16,7 @@
 #include "daemon/admin/admin.h"
 #include "daemon/store/recovery/disown.h"
 #include "proto/lib/json.h"
+#include "proto/lib/print.h"
 
 struct disown_options {
 	bool json;
@@ -43,14 +44,15 @@ static void report(const char *path, size_t unlocked, bool as_json)
 		json_text(&j, "repo", path);
 		json_count(&j, "locks_removed", unlocked);
 		json_end(&j, '}');
-		putchar('\n');
-	} else if (unlocked > 0) {
-		printf("disowned: %s; of the locks that its daemon left "
-		       "removed: %zu\n",
-		    path, unlocked);
 	} else {
-		printf("disowned: %s\n", path);
+		fputs("disowned: ", stdout);
+		print_visible(stdout, path);
+		if (unlocked > 0)
+			printf("; of the locks that its daemon left removed: "
+			       "%zu",
+			    unlocked);
 	}
+	putchar('\n');
 }
 
 static bool disown(const char *arg, bool as_json)
@@ -60,13 +62,12 @@ static bool disown(const char *arg, bool as_json)
 	int r = real_path(arg, path, sizeof(path));
 
 	if (r < 0) {
-		fprintf(stderr, "refd: can't find '%s': %s\n", arg,
-		    strerror(-r));
+		admin_say("can't find '%s': %s", arg, strerror(-r));
 		return false;
 	}
 	r = disown_repo(&sys_kernel, path, &unlocked, &why);
 	if (r < 0)
-		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
+		admin_say("%s", why != NULL ? why : strerror(-r));
 	else
 		report(path, unlocked, as_json);
 	free(why);

@@ -28,8 +28,7 @@ static int finish(int status)
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 	}
-	fprintf(stderr, "refd: cannot write to standard output: %s\n",
-	    strerror(errno));
+	admin_say("cannot write to standard output: %s", strerror(errno));
 	return 128;
 }
 
@@ -40,7 +39,7 @@ int main(int argc, char **argv)
 	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return finish(commands[i].run(argc - 1, argv + 1));
-	fprintf(stderr, "refd: '%s' is not a command of this version\n",
+	admin_say("'%s' is not a command of this version",
 	    argc > 1 ? argv[1] : "");
 	return 129;
 }

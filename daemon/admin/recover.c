@@ -20,6 +20,7 @@
 #include "daemon/admin/admin.h"
 #include "daemon/admin/report.h"
 #include "proto/lib/json.h"
+#include "proto/lib/print.h"
 #include "proto/lib/progress.h"
 
 struct recover_options {
@@ -91,9 +92,8 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 		    1 :
 		    0;
 	damage = store_damage(store);
-	fprintf(stderr,
-	    "refd: recovery failed: %s; nothing was forgotten, "
-	    "run it again once the cause is gone\n",
+	admin_say("recovery failed: %s; nothing was forgotten, "
+		  "run it again once the cause is gone",
 	    damage != NULL ? damage : strerror(-r));
 	free(damage);
 	return 74;
@@ -112,10 +112,13 @@ static int move_aside(const char *state, const char *name, long long now,
 	    asprintf(&to, "%s.discarded-%lld", from, now) >= 0)
 		r = SYS(&sys_kernel, renameat, SYS_TRUSTED, from, SYS_TRUSTED,
 		    to);
-	if (r == 0 && j != NULL)
+	if (r == 0 && j != NULL) {
 		json_text(j, NULL, to);
-	else if (r == 0)
-		printf("moved aside: %s\n", to);
+	} else if (r == 0) {
+		fputs("moved aside: ", stdout);
+		print_visible(stdout, to);
+		putchar('\n');
+	}
 	free(from);
 	free(to);
 	return r;
@@ -152,8 +155,7 @@ static int discard(const struct recover_options *opt)
 		putchar('\n');
 	}
 	if (r < 0) {
-		fprintf(stderr,
-		    "refd: can't move the journal in '%s' aside: %s\n",
+		admin_say("can't move the journal in '%s' aside: %s",
 		    opt->state, strerror(-r));
 		return 1;
 	}
@@ -176,11 +178,11 @@ static int forget(struct store *store, const char *repo)
 	int r = store_forget(store, repo, &nr);
 
 	if (r == 0) {
-		fprintf(stderr, "refd: dropped %llu record%s of '%s'\n",
+		admin_say("dropped %llu record%s of '%s'",
 		    (unsigned long long)nr, nr == 1 ? "" : "s", repo);
 		return 0;
 	}
-	fprintf(stderr, "refd: can't drop the records of '%s': %s\n", repo,
+	admin_say("can't drop the records of '%s': %s", repo,
 	    r == -ENOENT ?
 		"the journal knows no repository by that path or id" :
 		strerror(-r));
@@ -224,9 +226,8 @@ static int run(const struct recover_options *opt)
 	if (!account_become_owner_of(opt->state))
 		return 74;
 	if (is_journal_missing(opt->state)) {
-		fprintf(stderr,
-		    "refd: there is no journal in '%s': name the daemon's "
-		    "state directory by --state\n",
+		admin_say("there is no journal in '%s': name the daemon's "
+			  "state directory by --state",
 		    opt->state);
 		return 74;
 	}
@@ -242,12 +243,12 @@ static int run(const struct recover_options *opt)
 		return discard(opt);
 	}
 	if (r < 0) {
-		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
+		admin_say("%s", why != NULL ? why : strerror(-r));
 		free(why);
 		return r == -EAGAIN ? 75 : 74;
 	}
 	if (why != NULL)
-		fprintf(stderr, "refd: warning: %s\n", why);
+		admin_say("warning: %s", why);
 	free(why);
 	r = store_recover(store, &report, &deferred);
 	err = r;

@@ -6,15 +6,20 @@
 #include <string.h>
 
 #include "proto/lib/json.h"
+#include "proto/lib/print.h"
 
 /* ---- for people ---- */
 
 static void print_finding(const struct tally_finding *f)
 {
-	printf("  %-18s %s%s%s", store_finding_name(f->finding), f->ref,
-	    f->ref[0] != '\0' ? ": " : "", f->text);
-	if (f->evidence != NULL)
-		printf("; it is kept as %s", f->evidence);
+	printf("  %-18s ", store_finding_name(f->finding));
+	print_visible(stdout, f->ref);
+	fputs(f->ref[0] != '\0' ? ": " : "", stdout);
+	print_visible(stdout, f->text);
+	if (f->evidence != NULL) {
+		fputs("; it is kept as ", stdout);
+		print_visible(stdout, f->evidence);
+	}
 	putchar('\n');
 }
 
@@ -27,7 +32,8 @@ void report_text(const struct finding_tally *tally, uint64_t deferred)
 
 	for (repo = tally->repos; repo != NULL; repo = repo->hh.next) {
 		tally_words(repo->counts, words);
-		printf("%s: %s\n", repo->path, words);
+		print_visible(stdout, repo->path);
+		printf(": %s\n", words);
 		for (i = 0; i < repo->nr; i++)
 			print_finding(&repo->items[i]);
 		if (repo->more > 0)

@@ -90,8 +90,7 @@ static bool check_repo(const struct verify_options *opt, const char *path)
 		return false;
 	}
 	progress_clear();
-	fflush(stdout);
-	fprintf(stderr, "refd: %s\n", why != NULL ? why : "out of memory");
+	admin_say("%s", why != NULL ? why : "out of memory");
 	free(why);
 	return false;
 }

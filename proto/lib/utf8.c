@@ -31,3 +31,12 @@ unsigned utf8_control(const char *s)
 		return u[0];
 	return u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0 ? u[1] : 0;
 }
+
+void utf8_hide_controls(char *s)
+{
+	for (; *s; s++)
+		if (utf8_control(s) >= 0x80)
+			s[0] = s[1] = '?';
+		else if (utf8_control(s) && *s != '\t' && *s != '\n')
+			*s = '?';
+}

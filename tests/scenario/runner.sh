@@ -1,7 +1,8 @@
 #!/bin/bash
 # Proves that scripts/run-tests reports each program and misses no failure: of a
 # program that reports a failure, crashes, reports nothing, hangs or leaves
-# processes behind; also with several programs at a time, and some alone. Proves
+# processes behind; also with several programs at a time, and some alone; and of
+# a program that changes the machine's list of enabled repositories. Proves
 # that the runner counts the skips of unit tests, ends a run that is too long, and
 # prints lists and slow programs; and that the checks of tests/lib/scenario.sh
 # for absent output fail if the command fails.
@@ -68,6 +69,16 @@ for jobs in 1 3; do
 	check "$jobs at a time: the counts" \
 		says '^[67] passed, 7 failed, 1 skipped$'
 done
+
+plant writing <<'END'
+mkdir -p "$XDG_STATE_HOME/refd/enabled"
+echo repository >"$XDG_STATE_HOME/refd/enabled/list"
+echo ok one
+END
+run_tests --scenario "$T"/writing.sh
+check 'a change of the list of enabled repositories: the status' test $? -eq 1
+check 'a change of the list of enabled repositories: its name' \
+	says "^failed: the machine: .*/refd/enabled/list$"
 
 CI=true run_tests --scenario "$T"/{good,lacking}.sh
 check "a skip is a failure in CI" says '^2 passed, 1 failed, 0 skipped$'

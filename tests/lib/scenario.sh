@@ -93,7 +93,8 @@ skip() { # NAME WHY
 	printf 'skip %s: %s\n' "$1" "$2"
 }
 
-# ok if the command succeeds. The command runs in this shell.
+# ok if the command succeeds. The command runs in this shell. A redirection of
+# the output would hide the report.
 check() { # NAME COMMAND...
 	local name=$1 status=0
 	shift

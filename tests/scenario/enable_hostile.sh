@@ -207,8 +207,9 @@ not_stopped() {
 	as $OWNER git -C "$repo" config receive.shallowUpdate perhaps
 	git -C "$other" config --unset-all receive.procReceiveRefs
 	"$REFD" enable --all >"$T/said" 2>&1
-	check 'a bad boolean: the next repository is mended' \
-		git -C "$other" config receive.procReceiveRefs >/dev/null
+	is 'a bad boolean: the next repository is mended' 'refs adm!:refs' \
+		"$(git -C "$other" config --get-all receive.procReceiveRefs |
+			paste -sd ' ')"
 	as $OWNER git -C "$repo" config --unset receive.shallowUpdate
 	"$REFD" disable "$repo" "$other" >/dev/null
 	as $OWNER rm -r "$repo"

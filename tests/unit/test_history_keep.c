@@ -77,14 +77,18 @@ static void overwrite(const char *name, off_t from, size_t len)
 	free(junk);
 }
 
+/* Without the rows of "change", an index that is used in spite of the damage
+ * finds nothing. */
 static void damage(enum damage how)
 {
 	static const char *const sql[NR_DAMAGES] = {
 		[WAL_LOST] = "UPDATE meta SET last = 7;"
 			     " DELETE FROM change WHERE lsn > 7",
-		[OTHER_SCHEMA] = "UPDATE meta SET version = 99",
+		[OTHER_SCHEMA] = "UPDATE meta SET version = 99;"
+				 " DELETE FROM change",
 		[FORMER_SCHEMA] = "ALTER TABLE meta DROP COLUMN version",
-		[OTHER_JOURNAL] = "UPDATE meta SET journal = zeroblob(16)",
+		[OTHER_JOURNAL] = "UPDATE meta SET journal = zeroblob(16);"
+				  " DELETE FROM change",
 		[AHEAD] = "UPDATE meta SET last = 1000000",
 		[OTHER_ROWS] = "UPDATE meta SET last_txid = zeroblob(16);"
 			       " DELETE FROM change",

@@ -35,14 +35,18 @@ int gitconfig_read_file(struct gitconfig *config, const char *file)
 	return ask_git(argv, &config->list);
 }
 
-void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
+int gitconfig_try(struct gitconfig *config, const struct gitdir *gd)
 {
-	int status;
-
 	text_clear(&config->list);
 	if (configfiles_list(&config->list, gd))
-		return;
-	status = gitconfig_read(config, gd ? gd->path : NULL);
+		return 0;
+	return gitconfig_read(config, gd ? gd->path : NULL);
+}
+
+void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
+{
+	int status = gitconfig_try(config, gd);
+
 	if (status)
 		die("git config failed with status %d", status);
 }

@@ -20,6 +20,8 @@ struct gitconfig {
 /* Reads git's files (configfiles.h), or runs git if they are not enough. A
  * failure of git ends the program. GD may be NULL: no repository. */
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
+/* The same, but a failure of git is returned: its exit status. */
+int gitconfig_try(struct gitconfig *config, const struct gitdir *gd);
 /* Runs git and returns its exit status. GIT_DIR may be NULL. Kills git after 30
  * seconds, and reads at most 64 MiB. */
 int gitconfig_read(struct gitconfig *config, const char *git_dir);

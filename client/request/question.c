@@ -29,7 +29,8 @@ static bool may_name_socket(const struct gitdir *gd)
 }
 
 /* The configuration of the current repository and of the user may name a
- * socket. */
+ * socket. A malformed configuration may hide the name, and then a different
+ * daemon would be asked or paused. */
 static void load_config(struct gitconfig *config)
 {
 	struct text why = { 0 };
@@ -37,7 +38,10 @@ static void load_config(struct gitconfig *config)
 	bool in_repo =
 	    gitdir_find(&gd, getenv("GIT_DIR"), &why) && may_name_socket(&gd);
 
-	gitconfig_load(config, in_repo ? &gd : NULL);
+	if (gitconfig_try(config, in_repo ? &gd : NULL))
+		die("cannot read git's configuration, which may name the "
+		    "daemon's socket: correct the configuration, or name the "
+		    "socket by --socket");
 	gitdir_done(&gd);
 	text_done(&why);
 }

@@ -123,6 +123,16 @@ if [ -n "${OWN_MOUNTS:-}" ] && mount -t tmpfs tmpfs /run; then
 	check only-daemon-of-an-account question ping
 	check doctor-finds-it grep -q /run/refd-alice/refd.sock \
 		<<<"$(question doctor)"
+	git init -q "$T/malformed"
+	echo '[core' >>"$T/malformed/.git/config"
+	is 'a malformed configuration: no daemon is guessed' 128 \
+		"$(cd "$T/malformed" && question pause >/dev/null; echo $?)"
+	check 'a malformed configuration: says what to do' grep -q \
+		'socket: correct .* or name the socket by --socket$' \
+		<<<"$(cd "$T/malformed" && question status)"
+	check 'a malformed configuration: with --socket' grep -q \
+		'^refd serves ' \
+		<<<"$(cd "$T/malformed" && question status --socket "$SOCKET")"
 	mkdir /run/refd-bob
 	: >/run/refd-bob/refd.sock
 	is several-daemons 128 "$(question ping >/dev/null; echo $?)"

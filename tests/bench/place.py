@@ -26,6 +26,12 @@ class Unavailable(Exception):
     """A contestant or a measurement that this machine does not have."""
 
 
+# No push starts maintenance, which would work on in the background of the next
+# turns. Settings in the environment would not do: `git push` removes them for
+# receive-pack, and `refd update` would start a git process to read them.
+USER_CONFIG = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+
+
 def environment(home):
     """Nothing of the machine's configuration gets in."""
     env = {k: v for k, v in os.environ.items()
@@ -33,11 +39,9 @@ def environment(home):
     env.update(HOME=home, LC_ALL="C", GIT_CONFIG_NOSYSTEM="1",
                REFD_STATE=os.path.join(home, "none"),
                GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@example.com",
-               GIT_COMMITTER_NAME="C", GIT_COMMITTER_EMAIL="c@example.com",
-               GIT_CONFIG_COUNT="2",
-               GIT_CONFIG_KEY_0="gc.auto", GIT_CONFIG_VALUE_0="0",
-               GIT_CONFIG_KEY_1="maintenance.auto",
-               GIT_CONFIG_VALUE_1="false")
+               GIT_COMMITTER_NAME="C", GIT_COMMITTER_EMAIL="c@example.com")
+    with open(os.path.join(home, ".gitconfig"), "w") as f:
+        f.write(USER_CONFIG)
     return env
 
 

@@ -146,6 +146,13 @@ enum refd_durability txn_durability(const struct txn *txn,
 	return txn->req.durability > least ? txn->req.durability : least;
 }
 
+uint8_t txn_fanout(const struct txn *txn)
+{
+	size_t nr = txn->nr_updates;
+
+	return nr > 0 ? txn->updates[nr - 1].ask->new_oid.bytes[0] : 0;
+}
+
 void txn_count(struct txn *txn)
 {
 	enum refd_status status;

@@ -186,6 +186,8 @@ void txn_count(struct txn *txn);
  * without a rule. */
 enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least);
+/* The fan-out of the last new value, which a push has probably brought. */
+uint8_t txn_fanout(const struct txn *txn);
 enum refd_outcome txn_outcome(const struct txn *txn);
 
 /* The updates of one transaction in a batch. */

@@ -47,7 +47,7 @@ static void teardown(void)
 static bool is_clean(void)
 {
 	ck_assert_int_eq(odb_refresh(repo->odb), 0);
-	return barrier_is_clean(&w->store.barriers, repo);
+	return barrier_is_clean(&w->store.barriers, repo, 0);
 }
 
 static int sync_all(void)
@@ -102,6 +102,23 @@ START_TEST(a_new_object_anywhere_is_not_clean)
 	ck_assert(!is_clean());
 	ck_assert_int_eq(sync_all(), 0);
 	ck_assert(is_clean());
+}
+END_TEST
+
+/* A push of loose objects costs a stat of its own fan-out, not of 256. */
+START_TEST(the_likely_fanout_is_looked_at_first)
+{
+	unsigned long calls;
+
+	make_clean();
+	memfs_advance(w->fs, 1000 * MS);
+	write_object(OBJECTS "/ee", "new");
+	ck_assert_int_eq(odb_refresh(repo->odb), 0);
+	calls = memfs_nr_calls(w->fs);
+	ck_assert(!barrier_is_clean(&w->store.barriers, repo, 0xee));
+	ck_assert_uint_lt(memfs_nr_calls(w->fs) - calls, 10);
+	/* A wrong guess changes nothing but the cost. */
+	ck_assert(!barrier_is_clean(&w->store.barriers, repo, 0x11));
 }
 END_TEST
 
@@ -205,11 +222,11 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 
 	make_clean();
 	calls = memfs_nr_calls(w->fs);
-	ck_assert(barrier_is_clean(&w->store.barriers, repo));
+	ck_assert(barrier_is_clean(&w->store.barriers, repo, 0));
 	calls = memfs_nr_calls(w->fs) - calls;
 	for (n = 0; n < calls; n++) {
 		memfs_fail(w->fs, n, -EIO);
-		clean = barrier_is_clean(&w->store.barriers, repo);
+		clean = barrier_is_clean(&w->store.barriers, repo, 0);
 		/* A failed close does not count. */
 		if (strncmp(memfs_hit(w->fs), "close", 5) != 0)
 			ck_assert_msg(!clean, "call %lu: %s", n,
@@ -255,6 +272,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, nothing_is_clean_before_the_first_sync);
 	tcase_add_loop_test(tc, a_new_object_anywhere_is_not_clean, 0, 6);
+	tcase_add_test(tc, the_likely_fanout_is_looked_at_first);
 	tcase_add_loop_test(tc, one_in_the_same_tick_is_not_clean, 0, 2);
 	tcase_add_test(tc, one_that_looks_a_little_older_is_not_clean);
 	tcase_add_test(tc,

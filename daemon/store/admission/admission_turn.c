@@ -141,7 +141,8 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 				odb_stores(repo->odb));
 		if (mode >= REFD_DURABILITY_JOURNAL && !waits) {
 			if (state == NOT_ASKED)
-				state = barrier_is_clean(barriers, repo) ?
+				state = barrier_is_clean(barriers, repo,
+					    txn_fanout(txn)) ?
 				    CLEAN :
 				    NOT_CLEAN;
 			waits = state == NOT_CLEAN;

@@ -63,13 +63,14 @@ static int not_clean(void *arg, const struct objects_new *found)
 	return 1;
 }
 
-bool barrier_is_clean(struct barriers *b, struct repo *repo)
+bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first)
 {
 	struct barriers_config *cfg = &b->cfg;
 	const struct objects_walk walk = { .sys = cfg->sys,
 		.limit = limit_of,
 		.found = not_clean,
 		.arg = cfg,
+		.first = first,
 		.fanouts = &repo->fanouts };
 	const struct object_stores *stores = odb_stores(repo->odb);
 

@@ -358,7 +358,7 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 {
 	struct barriers_config *cfg = b->cfg;
-	const struct objects_walk walk = { .sys = cfg->sys,
+	struct objects_walk walk = { .sys = cfg->sys,
 		.limit = limit_in_batch,
 		.found = add_need,
 		.arg = b };
@@ -368,6 +368,7 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 	suspect_store_next_round(cfg->sync_failures);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
+		walk.first = w->fanout;
 		/* The list in w->repo belongs to the admission, so the walk
 		 * reads a new list. */
 		r = objects_walk_anew(&walk, w->repo->fd,

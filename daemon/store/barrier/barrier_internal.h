@@ -12,6 +12,7 @@
 struct barrier_waiter {
 	struct txn *txn;   /* NULL: given up */
 	struct repo *repo; /* a reference */
+	uint8_t fanout;    /* txn_fanout() */
 	int err;           /* negative errno of a refusal; 0: not refused */
 	char *why;         /* reason of a refusal, owned; NULL: out of memory */
 };

@@ -133,6 +133,7 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 		w = &b->waiters[b->nr_waiters++];
 		w->txn = txn;
 		w->repo = txn->repo;
+		w->fanout = txn_fanout(txn);
 		repo_hold(cfg->repos, w->repo);
 		txn->waiter = w;
 	}

@@ -77,8 +77,9 @@ void barriers_count(struct barriers *b, struct store_stats *stats);
 void barriers_progress(struct barriers *b, struct store_progress *progress,
     int64_t before_ns);
 
-/* Admission thread: are all objects of REPO known to be durable? */
-bool barrier_is_clean(struct barriers *b, struct repo *repo);
+/* Admission thread: are all objects of REPO known to be durable? FIRST is as in
+ * struct objects_walk. */
+bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first);
 /* Admission thread: are the id of REPO and its row in the journal durable? All
  * records of REPO depend on both. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo);

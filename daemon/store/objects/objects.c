@@ -2,6 +2,8 @@
  * The happy path: every directory changed well before the last sync of its file
  * system. The first walk costs some 260 stats. Later the ctime of objects/
  * shows that no fan-out was added, and only the present fan-outs are looked at.
+ * After a push of loose objects, one stat of the right fan-out shows that the
+ * store is new.
  *
  * Link, rename and create change a directory's ctime, so no new entry is
  * missed. objects/ itself changes with every push, because git's quarantine
@@ -77,9 +79,10 @@ static int are_fanouts_new(const struct open_store *p, const uint8_t *known,
 {
 	bool is_there;
 	char name[3];
-	int i, r;
+	int n, i, r;
 
-	for (i = 0; i < 256; i++) {
+	for (n = 0; n < 256; n++) {
+		i = p->walk->first ^ n;
 		if (known != NULL && !(known[i / 8] >> i % 8 & 1))
 			continue;
 		snprintf(name, sizeof(name), "%02x", i);

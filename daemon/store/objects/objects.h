@@ -38,6 +38,9 @@ struct objects_walk {
 	/* Other than 0 ends the walk. */
 	int (*found)(void *arg, const struct objects_new *found);
 	void *arg;
+	/* The walk looks at this fan-out first: probably the one of a new
+	 * object. The walk of a store ends at the first new fan-out. */
+	uint8_t first;
 	/* Of the repository's own store, kept from walk to walk; or NULL. */
 	struct objects_fanouts *fanouts;
 };

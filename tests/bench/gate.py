@@ -11,8 +11,9 @@ import sys
 import time
 
 from contestants import Stage
-from counts import Watch, count_command
+from counts import Watch, count_command, count_flushes
 from place import HELPER, REFD, Daemon, FlushCount, Place, load
+from push import Pusher
 from rounds import AGE_S
 
 CONFIG = "[checkpoint]\n\tinterval = 1h\n"
@@ -69,10 +70,19 @@ def kernel_turn(stage, flushes, turn, measured):
         "/dev/null").values()))
 
 
+def push_turn(stage, flushes, measured):
+    """A push of one branch and one new commit has more flushes than a push to a
+    hook that only says ok."""
+    refd, hook = (count_flushes(stage, flushes, Pusher(stage, name),
+                                {"refs": 1}) for name in ("refd", "hook only"))
+    keep_least(measured, "flushes-push", refd - hook)
+
+
 def kernel(stage, flushes, limits):
     measured = {}
     for turn in range(MOST_TURNS):
         kernel_turn(stage, flushes, turn, measured)
+        push_turn(stage, flushes, measured)
         if turn + 1 >= WORK_TURNS and all(
                 value <= limits.get(name, value)
                 for name, value in measured.items()):

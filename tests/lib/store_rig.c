@@ -23,6 +23,7 @@ char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
 uint64_t sr_found_count;
 int64_t sr_interval_ns = 20 * 1000000;
 enum refd_durability sr_mode = REFD_DURABILITY_JOURNAL;
+const char *sr_inner_root;
 static int wake_fd;
 
 static void wake(void *arg)
@@ -47,13 +48,13 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 
 uint64_t sr_open_deferred(void)
 {
-	const char *roots[] = { tmp_root };
+	const char *roots[] = { tmp_root, sr_inner_root };
 	struct store_config cfg = {
 		.sys = sr_sys,
 		.state_dir = sr_state,
 		.event = sr_event,
 		.roots = roots,
-		.nr_roots = 1,
+		.nr_roots = sr_inner_root != NULL ? 2 : 1,
 		.durability = sr_mode,
 		.checkpoint_interval_ns = sr_interval_ns,
 		.durability_interval_ns = sr_interval_ns,

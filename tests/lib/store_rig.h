@@ -17,6 +17,8 @@ extern char sr_state[4096], sr_repo[4096];
 extern char sr_commit[REFD_OID_HEX + 1]; /* in the repository; of no ref */
 extern int64_t sr_interval_ns; /* of checkpoints, from the next sr_open() */
 extern enum refd_durability sr_mode; /* from the next sr_open(): journal */
+/* From the next sr_open(): a root below tmp_root; NULL: none. */
+extern const char *sr_inner_root;
 /* The event, its place and its reason. Called on threads of the store. */
 extern void (
     *sr_event)(enum store_event event, const char *place, const char *why);

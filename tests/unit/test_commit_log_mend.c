@@ -2,7 +2,7 @@
  * Proves that reopening a broken commit log is safe for other callers, on a
  * disk that fails and forgets (memfs.h).
  *
- * The log reports a reopening or a flush that hangs. A sound log stays open.
+ * The log reports a call, a reopening or a flush that hangs. A sound log stays open.
  * Another row never passes for a lost row. If a log breaks again before a wait
  * has looked for its rows, the log is reopened once more, but not for ever. A
  * wait learns whether a deferred row was removed.
@@ -29,12 +29,15 @@
 static struct journal_world *w;
 static struct commit_log *the_log;
 static atomic_uint nr_failed, nr_over;
+static void (*on_failure)(void);
 
 static void failed(void *arg, const char *why)
 {
 	(void)arg;
 	(void)why;
 	nr_failed++;
+	if (on_failure != NULL)
+		on_failure();
 }
 
 static void start(void)
@@ -146,6 +149,28 @@ START_TEST(a_mend_that_hangs_is_told_of)
 END_TEST
 
 /* A log that another thread has mended stays open. */
+/* A second call begins in the first. */
+static void hang(void)
+{
+	clock_ns += 1000;
+	stuck_ns = commit_log_stuck_ns(the_log);
+	if (nr_failed == 1)
+		ck_assert_int_eq(commit_log_mend(the_log), JOURNAL_UNKNOWN);
+}
+
+START_TEST(a_call_that_hangs_is_told_of_beside_a_later_one)
+{
+	break_log();
+	on_failure = hang;
+	w->sys.now_mono = now_mono;
+	memfs_die(w->fs, 0, -EIO);
+	ck_assert_int_eq(commit_log_mend(the_log), JOURNAL_UNKNOWN);
+	ck_assert_int_eq(stuck_ns, 2000);
+	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
+	memfs_fail_none(w->fs);
+}
+END_TEST
+
 START_TEST(a_log_that_is_not_broken_stays_open)
 {
 	watch(0);
@@ -461,6 +486,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_mend_that_hangs_is_told_of);
+	tcase_add_test(tc, a_call_that_hangs_is_told_of_beside_a_later_one);
 	tcase_add_test(tc, a_log_that_is_not_broken_stays_open);
 	tcase_add_test(tc, a_flush_that_hangs_is_told_of_beside_others);
 	tcase_add_loop_test(tc, a_later_row_is_not_taken_for_a_lost_one, 0, 5);

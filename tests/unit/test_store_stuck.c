@@ -146,6 +146,27 @@ START_TEST(others_are_admitted)
 }
 END_TEST
 
+/* The repositories of the inner root hold the workers of their root alone. */
+START_TEST(a_root_below_a_root_hangs_alone)
+{
+	char inner[sizeof(sr_repo)];
+
+	sr_close();
+	snprintf(inner, sizeof(inner), "%s/inner", tmp_root);
+	tmp_run("mkdir inner && mv hung?.git inner");
+	sr_inner_root = inner;
+	sr_open();
+	hangs = true;
+	store_admit(sr_store, make_at("inner/hung0.git"));
+	sr_await(&is_held);
+	store_admit(sr_store, make_at("inner/hung1.git"));
+	sr_await(&is_held);
+	admit_another();
+	come_back(2);
+	sr_inner_root = NULL;
+}
+END_TEST
+
 START_TEST(others_are_admitted_while_many_hang)
 {
 	char name[32];
@@ -350,6 +371,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, others_are_admitted);
+	tcase_add_test(tc, a_root_below_a_root_hangs_alone);
 	tcase_add_test(tc, others_are_admitted_while_many_hang);
 	tcase_add_test(tc, a_file_system_that_hangs_holds_few_workers);
 	tcase_add_test(tc, a_root_is_free_once_its_repositories_are_open);

@@ -290,6 +290,8 @@ END_TEST
  * durable. */
 START_TEST(no_mode_is_let_through)
 {
+	int i;
+
 	sr_close();
 	sr_mode = REFD_DURABILITY_PERIODIC;
 	sr_open();
@@ -303,6 +305,9 @@ START_TEST(no_mode_is_let_through)
 	    REFD_IO);
 	lose(second);
 	is_refused(REFD_DURABILITY_DEFAULT);
+	/* By now the failed sync is over for the barrier. */
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_IO);
 	is_mended();
 	sr_mode = REFD_DURABILITY_JOURNAL;
 }

@@ -2,10 +2,10 @@
  * Proves that reopening a broken commit log is safe for other callers, on a
  * disk that fails and forgets (memfs.h).
  *
- * The log reports a call, a reopening or a flush that hangs. A sound log stays open.
- * Another row never passes for a lost row. If a log breaks again before a wait
- * has looked for its rows, the log is reopened once more, but not for ever. A
- * wait learns whether a deferred row was removed.
+ * The log reports a call, a reopening or a flush that hangs. A sound log stays
+ * open. Another row never passes for a lost row. If a log breaks again before a
+ * wait has looked for its rows, the log is reopened once more, but not for
+ * ever. A wait learns whether a deferred row was removed.
  *
  * Several threads use the log and the rest of its journal while syncs fail. No
  * wait returns 0 for a row that a power loss takes, and no failed call leaves

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -27,6 +26,7 @@ struct lock {
 	char *path;
 	struct stat st;
 	bool is_refds;
+	char *holder; /* "git (pid 12)"; NULL: no visible process has it open */
 };
 
 struct locks {
@@ -103,58 +103,65 @@ static bool is_served(const char *repo)
 	return is;
 }
 
-/* ---- the process ---- */
+/* ---- the processes ---- */
 
-static bool has_open(const char *fds, const char *path)
+static int compare_paths(const void *a, const void *b)
 {
+	return strcmp(((const struct lock *)a)->path,
+	    ((const struct lock *)b)->path);
+}
+
+static char *describe(const char *pid)
+{
+	char *file = xasprintf("/proc/%s/comm", pid), *who;
+	struct text name = { 0 };
+
+	text_read_file(&name, file);
+	who = xasprintf("%.*s (pid %s)", (int)(name.len ? name.len - 1 : 0),
+	    name.len ? name.data : "", pid);
+	text_done(&name);
+	free(file);
+	return who;
+}
+
+static void note_files_of(struct locks *l, const char *pid)
+{
+	char *fds = xasprintf("/proc/%s/fd", pid), target[4096];
 	DIR *dir = opendir(fds);
-	char target[4096];
 	struct dirent *at;
-	bool has = false;
+	struct lock *lock;
 	ssize_t len;
 
-	while (dir && !has && (at = readdir(dir))) {
+	while (dir && (at = readdir(dir))) {
 		len = readlinkat(dirfd(dir), at->d_name, target,
 		    sizeof(target) - 1);
 		if (len <= 0)
 			continue;
 		target[len] = '\0';
-		has = !strcmp(target, path);
+		lock = bsearch(&(struct lock){ .path = target }, l->list, l->nr,
+		    sizeof(*lock), compare_paths);
+		if (lock && !lock->holder)
+			lock->holder = describe(pid);
 	}
 	if (dir)
 		closedir(dir);
-	return has;
+	free(fds);
 }
 
-/* "git (pid 12)", owned; NULL: no visible process has PATH open. */
-static char *holder_of(const char *path)
+/* One look at all processes: an owner may have made thousands of locks. */
+static void find_holders(struct locks *l)
 {
-	DIR *all = opendir("/proc");
+	DIR *all = l->nr ? opendir("/proc") : NULL;
 	struct dirent *at;
-	char *who = NULL;
+	uint64_t pid;
 
-	while (all && !who && (at = readdir(all))) {
-		struct text name = { 0 };
-		uint64_t pid;
-		char *file;
-
-		if (!parse_number(at->d_name, UINT32_MAX, &pid))
-			continue;
-		file = xasprintf("/proc/%s/fd", at->d_name);
-		if (has_open(file, path)) {
-			free(file);
-			file = xasprintf("/proc/%s/comm", at->d_name);
-			text_read_file(&name, file);
-			who = xasprintf("%.*s (pid %" PRIu64 ")",
-			    (int)(name.len ? name.len - 1 : 0),
-			    name.len ? name.data : "", pid);
-		}
-		text_done(&name);
-		free(file);
-	}
+	if (l->nr)
+		qsort(l->list, l->nr, sizeof(*l->list), compare_paths);
+	while (all && (at = readdir(all)))
+		if (parse_number(at->d_name, UINT32_MAX, &pid))
+			note_files_of(l, at->d_name);
 	if (all)
 		closedir(all);
-	return who;
 }
 
 /* ---- findings ---- */
@@ -162,7 +169,6 @@ static char *holder_of(const char *path)
 static void check_lock(struct doctor_repo *p, const struct lock *lock,
     bool served)
 {
-	char *holder = lock->is_refds ? NULL : holder_of(lock->path);
 	char text[AGE_MAX];
 	const char *age = age_text(time(NULL) - lock->st.st_mtime, text);
 	const char *file = lock->path + strlen(p->name) + 1;
@@ -175,15 +181,14 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 	else if (lock->is_refds)
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
 		    "held by the daemon, for %s", age);
-	else if (holder)
+	else if (lock->holder)
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
-		    "held by %s, for %s", holder, age);
+		    "held by %s, for %s", lock->holder, age);
 	else
 		doctor_found(p->d, FOUND_LOCK_STALE, p->name, file,
 		    "%s old, and no process has it open: its writer "
 		    "may have died",
 		    age);
-	free(holder);
 }
 
 /* Without packed-refs.lock, no process writes packed-refs.new. */
@@ -214,6 +219,7 @@ void doctor_check_locks(struct doctor_repo *p)
 	take_locks_below(&l, worktrees, 1000);
 	mark_refds(&l, p->name);
 	owner_leave();
+	find_holders(&l);
 	served = l.nr && is_served(p->name);
 	for (i = 0; i < l.nr; i++) {
 		if (ends_with(l.list[i].path, ".new"))
@@ -221,6 +227,7 @@ void doctor_check_locks(struct doctor_repo *p)
 		else
 			check_lock(p, &l.list[i], served);
 		free(l.list[i].path);
+		free(l.list[i].holder);
 	}
 	free(l.list);
 	free(refs);

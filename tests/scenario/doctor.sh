@@ -279,6 +279,23 @@ files() {
 	rm -r "$T/copy.git"
 }
 
+# The owner of a repository can make thousands of locks.
+many_locks() {
+	local name
+	if ! strace -o /dev/null true 2>/dev/null; then
+		skip 'many locks' 'no strace'
+		return
+	fi
+	for name in {1..40}; do
+		touch -d '5 minutes ago' "$A/refs/heads/$name.lock"
+	done
+	strace -e trace=openat -o "$T/calls" "$REFD" doctor -v "$A" >"$T/said"
+	is 'many locks: each is found' 40 "$(grep -c 'lock-stale' "$T/said")"
+	is 'many locks: one look at the processes' 1 \
+		"$(grep -c ' "/proc", ' "$T/calls")"
+	rm "$A/refs/heads/"*.lock
+}
+
 locks() {
 	local holder
 	fresh
@@ -650,6 +667,7 @@ patterns
 settings
 files
 locks
+many_locks
 lists
 gits
 daemons

@@ -118,7 +118,7 @@ static bool cut_and_look(struct pass *p, const struct memfs_choice *choice)
  * is no time for all. */
 static unsigned nr_tried(unsigned nr, unsigned few)
 {
-	return getenv("SWEEP_FEW") != NULL && few < nr ? few : nr;
+	return sweep_step() > 1 && few < nr ? few : nr;
 }
 
 /* The I-th outcome of NR. With FEW, the next point has different outcomes. */
@@ -189,7 +189,10 @@ static struct memfs_choice enumerated(const struct prefixes *pre, unsigned i)
 
 unsigned long sweep_step(void)
 {
-	return getenv("SWEEP_FEW") != NULL ? 5 : 1;
+	const char *text = getenv("SWEEP_STEP");
+	unsigned long step = text != NULL ? strtoul(text, NULL, 10) : 1;
+
+	return step > 0 ? step : 1;
 }
 
 /* ---- failing calls ---- */

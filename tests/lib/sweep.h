@@ -7,11 +7,12 @@
  * calls up to this point. Work with threads may not; this is no error, but the
  * sweep then misses some points.
  *
- * With SWEEP_FEW in the environment, a sweep visits every fifth point, and
- * tries few outcomes of a power loss, in turns. scripts/check sets SWEEP_FEW
- * for the sanitizers: the release build has checked the data, and the
- * sanitizers only need to run the code. scripts/check-long does not set
- * SWEEP_FEW.
+ * With SWEEP_STEP=N in the environment, a sweep visits every N-th point, and
+ * tries few outcomes of a power loss, in turns. N is a prime above 3, so that
+ * the outcomes and the points do not move in step. scripts/check sets
+ * SWEEP_STEP, and uses a greater N for the sanitizers: the release build checks
+ * the data, and the sanitizers only need to run the code. scripts/check-long
+ * visits all points under the address sanitizer.
  */
 #ifndef TESTS_LIB_SWEEP_H
 #define TESTS_LIB_SWEEP_H
@@ -99,7 +100,7 @@ bool sweep_crash(const struct sweep *s, struct sweep_report *report);
 /* A power loss at each change and after the last, in both modes of memfs. */
 bool sweep_power_loss(const struct sweep *s, struct sweep_report *report);
 
-/* The distance between the points of a sweep: 1, or 5 with SWEEP_FEW. */
+/* The distance between the points of a sweep: SWEEP_STEP, or 1 without it. */
 unsigned long sweep_step(void);
 
 #endif

@@ -356,7 +356,7 @@ static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed,
  * (sweep.h). */
 static unsigned long ways(unsigned long nr)
 {
-	return getenv("SWEEP_FEW") != NULL ? nr / 4 : nr;
+	return sweep_step() > 1 ? nr / 4 : nr;
 }
 
 /* The I-th way to try. The next point tries other ways, if not all are

@@ -24,6 +24,7 @@
 #include "client/base/cli.h"
 #include "client/enable/enable.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 #include "tests/lib/tmp.h"
 
 #define STOPS_MAX 2000
@@ -225,13 +226,13 @@ static void start_again(void)
 	tmp_run("rm -rf r.git etc/* share state && cp -a before r.git");
 }
 
-/* The many changes in the middle are equal forwarders. SWEEP_FEW: see
+/* The many changes in the middle are equal forwarders. SWEEP_STEP: see
  * sweep.h. */
 static int stride(enum way way, int n)
 {
 	bool is_alike = way != PLAIN && n > 20 && n < 66;
 
-	return getenv("SWEEP_FEW") || is_alike ? 7 : 1;
+	return sweep_step() > 1 || is_alike ? 7 : 1;
 }
 
 static void note_enabled(enum way way)

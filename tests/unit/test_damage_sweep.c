@@ -9,7 +9,7 @@
  * The records are in the WAL, or in the database. The test tries every byte of
  * the WAL's header, of the frames' headers and of the database's header, and
  * one in 211 of all other bytes. With REFD_TEST_LONG all bytes are tried, with
- * SWEEP_FEW a tenth of them.
+ * SWEEP_STEP a tenth of them.
  */
 #include <check.h>
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 #include "tests/lib/sysvfs.h"
 #include "tests/lib/world_rig.h"
 
@@ -159,7 +160,7 @@ static bool is_tried(size_t at, bool is_header)
 
 	if (getenv("REFD_TEST_LONG") != NULL)
 		step = 1;
-	else if (getenv("SWEEP_FEW") != NULL)
+	else if (sweep_step() > 1)
 		return at % (is_header ? 10 : 10 * step) == 0;
 	return is_header || at % step == 0;
 }

@@ -43,7 +43,7 @@ START_TEST(stands_without_the_journal)
 	const struct strong *s = &strong[_i];
 	uint64_t seed;
 
-	for (seed = 0; seed < 100; seed++) {
+	for (seed = 0; seed < 100; seed += sweep_step()) {
 		dw_say("stands", _i, seed);
 		fresh_strong(s);
 		dw_apply_ok(DW_SPEC, s->atomic);
@@ -63,7 +63,7 @@ START_TEST(a_deletion_alone_stands)
 	const struct strong *s = &strong[_i];
 	uint64_t seed;
 
-	for (seed = 0; seed < 40; seed++) {
+	for (seed = 0; seed < 40; seed += sweep_step()) {
 		dw_say("deletion", _i, seed);
 		fresh_strong(s);
 		dw_apply_ok(seed & 1 ? "-c:1" : "-p:1", s->atomic);
@@ -131,7 +131,7 @@ START_TEST(what_is_confirmed_stands_too)
 	uint64_t seed;
 	int fd;
 
-	for (seed = 0; seed < 40; seed++) {
+	for (seed = 0; seed < 40; seed += sweep_step()) {
 		dw_say("confirmed", _i, seed);
 		fresh_strong(s);
 		sys = memfs_other(dw->fs);

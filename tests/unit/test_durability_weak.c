@@ -54,7 +54,7 @@ START_TEST(periodic_lasts_after_its_sync)
 {
 	uint64_t seed;
 
-	for (seed = 0; seed < 100; seed++) {
+	for (seed = 0; seed < 100; seed += sweep_step()) {
 		dw_say("periodic", 1, seed);
 		dw_fresh(PERIODIC, seed & 1);
 		dw_set_disk(seed & 2);
@@ -166,7 +166,7 @@ START_TEST(each_share_gets_its_own)
 	uint64_t seed;
 	size_t i, k;
 
-	for (seed = 0; seed < 80; seed++) {
+	for (seed = 0; seed < 80; seed += sweep_step()) {
 		dw_say("mixed", _i, seed);
 		dw_fresh(NONE, seed & 1);
 		dw_set_disk(seed & 2);
@@ -252,7 +252,7 @@ START_TEST(a_weaker_wish_gets_the_daemons)
 {
 	uint64_t seed;
 
-	for (seed = 0; seed < 100; seed++) {
+	for (seed = 0; seed < 100; seed += sweep_step()) {
 		dw_say("weaker", 0, seed);
 		dw_fresh(JOURNAL, seed & 1);
 		dw->asked = NONE;
@@ -306,7 +306,7 @@ START_TEST(a_flush_takes_all_before_it)
 	uint64_t seed;
 	int i, lasting;
 
-	for (seed = 0; seed < 60; seed++) {
+	for (seed = 0; seed < 60; seed += sweep_step()) {
 		dw_say("flush", 0, seed);
 		dw_fresh(NONE, true);
 		/* The WAL begins a new round in between, half full of old

@@ -15,6 +15,7 @@
 
 #include "tests/lib/journal_world.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 
 static bool one_commit(enum before before, enum fault fault, unsigned long n,
     int err, enum after after)
@@ -68,7 +69,7 @@ START_TEST(each_call_of_a_commit_fails)
 	int after;
 	bool was_hit = true;
 
-	for (n = 0; was_hit && n < 100; n++) {
+	for (n = 0; was_hit && n < 100; n += sweep_step()) {
 		was_hit = false;
 		for (after = 0; after < NR_AFTER; after++)
 			was_hit |= one_commit(before, fault, n,
@@ -171,7 +172,7 @@ START_TEST(what_a_start_has_shown_survives_a_power_loss)
 	uint64_t seed;
 	bool was_hit = true;
 
-	for (n = 0; was_hit && n < 100; n++) {
+	for (n = 0; was_hit && n < 100; n += sweep_step()) {
 		was_hit = stopped_commit(before, n, false, 0);
 		for (seed = 0; seed < 12; seed++)
 			stopped_commit(before, n, true, seed);

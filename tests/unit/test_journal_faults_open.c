@@ -11,6 +11,7 @@
 
 #include "tests/lib/journal_world.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 
 /* ---- checkpoints ---- */
 
@@ -53,7 +54,7 @@ START_TEST(each_call_of_a_checkpoint_fails)
 	bool was_hit = true;
 	int after;
 
-	for (n = 0; was_hit && n < 400; n++) {
+	for (n = 0; was_hit && n < 400; n += sweep_step()) {
 		was_hit = false;
 		for (after = 0; after < NR_AFTER; after++)
 			was_hit |= one_checkpoint(fault, n,
@@ -95,7 +96,7 @@ START_TEST(each_call_of_an_opening_fails)
 	unsigned long n;
 	int k;
 
-	for (n = 0; was_hit && n < 1000; n++) {
+	for (n = 0; was_hit && n < 1000; n += sweep_step()) {
 		was_hit = false;
 		for (k = 0; k < 4; k++) {
 			struct journal_world *w = journal_world_new();
@@ -126,7 +127,7 @@ START_TEST(each_write_of_an_opening_tears)
 	unsigned long n;
 	int k;
 
-	for (n = 0; was_hit && n < 1000; n++) {
+	for (n = 0; was_hit && n < 1000; n += sweep_step()) {
 		was_hit = false;
 		for (k = 0; k < 4; k++) {
 			struct journal_world *w = journal_world_new();
@@ -180,7 +181,7 @@ START_TEST(the_power_goes_at_each_change_of_an_opening)
 	unsigned long n;
 	uint64_t seed;
 
-	for (n = 0; was_hit && n < 1000; n++) {
+	for (n = 0; was_hit && n < 1000; n += sweep_step()) {
 		for (seed = 0; seed < 8; seed++) {
 			struct journal_world *w = journal_world_new();
 			struct memfs_choice choice = memfs_choose(seed);

@@ -397,7 +397,7 @@ int main(void)
 	TCase *tc = tcase_create("mistakes");
 
 	/* This test is about the full sweeps. */
-	unsetenv("SWEEP_FEW");
+	unsetenv("SWEEP_STEP");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, caught, 0,
 	    (int)(sizeof(cases) / sizeof(cases[0])));

@@ -33,6 +33,7 @@ static void *test_realloc(void *p, size_t size);
 
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 
 /* From number FAIL_AT on, FAIL_NR allocations fail. */
 static bool may_allocate(void)
@@ -133,7 +134,7 @@ START_TEST(test_every_allocation_fails_once)
 	long at = 0;
 
 	while (run_once(at, in_a_row[_i]))
-		at++;
+		at += (long)sweep_step();
 	ck_assert_int_gt(at, 100);
 }
 END_TEST

@@ -6,6 +6,8 @@
 # that the runner counts the skips of unit tests, ends a run that is too long, and
 # prints lists and slow programs; and that the checks of tests/lib/scenario.sh
 # for absent output fail if the command fails.
+#
+# Slow: it waits for the limits of hanging programs.
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
@@ -243,4 +245,14 @@ END
 run_tests --jobs 2 --scenario "$T"/{c,a,b}.sh
 check "two run at a time" test "$(sed -n 2p "$T/log" | cut -c1-5)" = begin
 check "and one alone behind them" test "$(sed -n 5p "$T/log")" = alone
+
+# A later line "# Alone:", for example in a planted file, has no effect.
+: >"$T/log"
+for name in d e; do
+	sed "1a cat >/dev/null <<'PLANTED'\n# Alone: not this file\nPLANTED" \
+		"$T/a.sh" >"$T/$name.sh"
+done
+run_tests --jobs 2 --scenario "$T"/{d,e}.sh
+check "a later line makes no scenario run alone" \
+	test "$(sed -n 2p "$T/log" | cut -c1-5)" = begin
 finish

@@ -3,7 +3,8 @@
 Every workload of tests/bench/README.md, by everybody who is there: turn by
 turn, each in a fresh directory of a file system of its own, once with flushes
 as this disk has them and once with 5 ms added to every flush of everybody.
-Writes all figures to DIR/bench.json, and plots and tables beside it."""
+Writes all figures to DIR/FS.json, the tables to DIR/FS.txt and the plots to
+DIR/FS."""
 import argparse
 import datetime
 import json
@@ -30,17 +31,17 @@ from rounds import Progress, Rounds
 # Workload: who runs it, its seconds in a full run and a quick one, and in how
 # many parts these are divided.
 WORKLOADS = {
-    "B1": (push.run, 400, 24, 2),
-    "B2": (transactions.run, 400, 20, 2),
-    "B3": (storms.storm, 270, 24, 2),
-    "B3t": (storms.tails, 270, 24, 2),
-    "B4": (storms.one_ref, 80, 8, 2),
-    "B5": (tenants.run, 150, 12, 4),
-    "B6": (storms.dear_flush, 150, 12, 4),
-    "B7": (scale.packed, 120, 10, 2),
-    "B8": (waits.run, 60, 14, 3),
-    "B9": (scale.growth, 180, 12, 4),
-    "counts": (counts.run, 60, 15, 1),
+    "B1": (push.run, 140, 24, 2),
+    "B2": (transactions.run, 100, 20, 2),
+    "B3": (storms.storm, 110, 24, 2),
+    "B3t": (storms.tails, 160, 24, 2),
+    "B4": (storms.one_ref, 40, 8, 2),
+    "B5": (tenants.run, 60, 12, 4),
+    "B6": (storms.dear_flush, 60, 12, 3),
+    "B7": (scale.packed, 60, 10, 2),
+    "B8": (waits.run, 50, 14, 3),
+    "B9": (scale.growth, 80, 12, 4),
+    "counts": (counts.run, 40, 15, 1),
 }
 
 
@@ -56,7 +57,7 @@ class Bench:
         self.plan = plan
         self.missing = {}
         self.results = []
-        self.minutes = options.minutes or self.size(full=1, quick=0.05,
+        self.minutes = options.minutes or self.size(full=0.5, quick=0.05,
                                                     tiny=0.005)
         self.more_records = [options.records] if options.records else []
 
@@ -97,7 +98,7 @@ def options():
     parser.add_argument("--only", action="append", choices=WORKLOADS,
                         help="this workload, and others named like it")
     parser.add_argument("--minutes", type=float,
-                        help="of steady load, in B9 (1)")
+                        help="of steady load, in B9 (0.5)")
     parser.add_argument("--records", type=int,
                         help="in a journal, in B9, beside the others")
     parser.add_argument("--fs", default=None,
@@ -144,9 +145,10 @@ def machine(place):
 
 
 def write(opt, report, text):
-    with open(os.path.join(opt.dir, "bench.json"), "w") as f:
+    path = os.path.join(opt.dir, report["fs"])
+    with open(f"{path}.json", "w") as f:
         json.dump(report, f, indent=1)
-    with open(os.path.join(opt.dir, "bench.txt"), "w") as f:
+    with open(f"{path}.txt", "w") as f:
         f.write(text + "\n")
 
 
@@ -173,11 +175,11 @@ def main():
     report["missing"] = bench.missing
     report["seconds"] = time.monotonic() - begun
     report["claims"] = goals.all_claims(report)
-    drawn = plots.draw(report, opt.dir)
+    drawn = plots.draw(report, os.path.join(opt.dir, fs))
     text = show.whole(report)
     print(text)
     write(opt, report, text)
-    print(f"\nall rounds are in {opt.dir}/bench.json")
+    print(f"\nall rounds are in {opt.dir}/{fs}.json")
     if drawn:
         print("plots: " + ", ".join(drawn))
     return 0

@@ -1,5 +1,5 @@
-"""The figures of docs/benchmarks.md, from the JSON of a run: a row for every
-goal, with the measured value, and the plots in docs/benchmarks/."""
+"""The figures of docs/benchmarks.md, from the JSON of runs: a row for every
+goal, with a measured value for each run, and the plots in docs/benchmarks/."""
 import json
 import os
 import re
@@ -13,22 +13,34 @@ from show import short
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
-def verdict(claim, which):
-    if not claim[which]:
-        return ""
-    said = {"yes": "passed", "NO": "**not passed**"}.get(
-        claim[f"{which}_said"], "?")
-    return f"{claim[which].replace('<=', '≤').replace('>=', '≥')} {said}"
+def key(claim):
+    return claim["workload"], claim["what"], claim["column"]
 
 
-def rows(report):
-    for claim in report["claims"]:
-        if claim["value"] is not None:
-            what = claim["what"]
-            if claim["column"]:
-                what += f", {claim['column']}"
-            yield (claim["workload"], what, short(claim["value"]),
-                   verdict(claim, "bar"), verdict(claim, "goal"))
+def cell(claim):
+    """The value, and the limits that the value does not meet."""
+    if claim is None or claim["value"] is None:
+        return "-"
+    missed = [name for name in ("bar", "goal") if claim[f"{name}_said"] == "NO"]
+    value = short(claim["value"])
+    return f"**{value}** not {', '.join(missed)}" if missed else value
+
+
+def limits(claims, which):
+    """A limit that depends on the flush differs between file systems."""
+    texts = dict.fromkeys(c[which] for c in claims if c and c[which])
+    return " / ".join(texts).replace("<=", "≤").replace(">=", "≥")
+
+
+def rows(reports):
+    found = [{key(c): c for c in report["claims"]} for report in reports]
+    for name in dict.fromkeys(k for claims in found for k in claims):
+        claims = [claims.get(name) for claims in found]
+        cells = [cell(claim) for claim in claims]
+        if any(text != "-" for text in cells):
+            workload, what, column = name
+            yield (workload, f"{what}, {column}" if column else what, *cells,
+                   limits(claims, "bar"), limits(claims, "goal"))
 
 
 def counted(report):
@@ -53,37 +65,51 @@ def counted(report):
             yield f"| N = {n:,} | " + " | ".join(cells) + " |"
 
 
-def block(report, folder, drawn):
+def run_of(report):
+    """The conditions of a run."""
     flush = [f"{report['flush'][c]['median_ms']:.2f} ms" for c in COLUMNS]
-    said = (f"{report['date']}: {report['cores']} × {report['cpu']}, Linux "
-            f"{report['kernel']}, {report['fs']}; a flush costs {flush[0]}, "
-            f"and {flush[1]} in the column *5 ms flush*; Git "
+    how = "" if report["size"] == "full" else f" --{report['size']}"
+    said = (f"- {report['fs']}, {report['date']}: {report['cores']} × "
+            f"{report['cpu']}, Linux {report['kernel']}; a flush costs "
+            f"{flush[0]}, and {flush[1]} in the column *5 ms flush*; Git "
             f"{report['git']}; refd {report['refd']}; other work on the "
-            f"machine: {report['load']:.1f}. `make bench"
-            f"{'' if report['size'] == 'full' else ' BENCH=--' + report['size']}`"
-            " wrote this.")
-    lines = [BEGIN, *textwrap.wrap(said, 80), "",
-             "| | what | measured | first bar | goal |",
-             "|---|---|---|---|---|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows(report)]
-    lines += counted(report)
+            f"machine: {report['load']:.1f}. "
+            f"`make bench BENCH='--fs {report['fs']}{how}'` wrote this.")
+    return textwrap.wrap(said, 80, subsequent_indent="  ",
+                         break_on_hyphens=False)
+
+
+def block(reports, folder, drawn):
+    names = " | ".join(report["fs"] for report in reports)
+    lines = [BEGIN]
+    for report in reports:
+        lines += run_of(report)
+    lines += ["", "A value in bold does not reach the limit after *not*.", "",
+              f"| | what | {names} | first bar | goal |",
+              "|---" * (len(reports) + 4) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows(reports)]
+    lines += counted(reports[0])
     for path in drawn:
         name = os.path.basename(path)
         lines += ["", f"![{name[:-4]}]({folder}/{name})"]
     return "\n".join(lines + [END])
 
 
-def main(path, page):
+def load(path):
     with open(path) as f:
-        report = json.load(f)
+        return json.load(f)
+
+
+def main(paths, page):
+    """The counts and the plots are those of the first of PATHS."""
+    reports = [load(path) for path in paths]
     with open(page) as f:
         text = f.read()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         sys.exit(f"{page} has no place for it ({BEGIN} ... {END})")
     folder = os.path.splitext(page)[0]
-    os.makedirs(folder, exist_ok=True)
-    made = block(report, os.path.basename(folder),
-                 plots.draw(report, folder))
+    made = block(reports, os.path.basename(folder),
+                 plots.draw(reports[0], folder))
     with open(page, "w") as f:
         f.write(re.sub(re.escape(BEGIN) + ".*" + re.escape(END),
                        lambda _: made, text, flags=re.S))

@@ -175,6 +175,7 @@ def steady(report):
 
 def draw(report, folder):
     """The files that were written."""
+    os.makedirs(folder, exist_ok=True)
     todo = {plot[0]: list(by_column(report, plot)) for plot in PLOTS}
     todo.update(flush=dear_flush(report), steady=steady(report))
     written = []

@@ -173,7 +173,7 @@ def growth(bench, rounds):
     refs = [{"refs": n} for n in bench.sizes(
         full=(1, 10, 100, 1000, 10000, 100000), quick=(1, 100, 1000, 10000),
         tiny=(1, 10))]
-    records = [{"records": n, "seconds": bench.size(full=2, quick=0.5,
+    records = [{"records": n, "seconds": bench.size(full=1, quick=0.5,
                                                     tiny=0.1)}
                for n in bench.sizes(full=(0, 100000, 1000000),
                                     quick=(0, 50000), tiny=(0, 1000))]
@@ -187,4 +187,4 @@ def growth(bench, rounds):
     bench.place.renew()
     steady = Steady(Stage(bench.place, 0), "refd", "refd")
     rounds.once({"minutes": bench.minutes, "rate": 200,
-                 "slice": bench.size(full=5, quick=1, tiny=0.1)}, steady)
+                 "slice": bench.size(full=2, quick=1, tiny=0.1)}, steady)

@@ -64,9 +64,9 @@ def contestants(stage):
 
 
 def storm(bench, rounds):
-    seconds = bench.size(full=1.0, quick=0.3, tiny=0.1)
+    seconds = bench.size(full=0.4, quick=0.3, tiny=0.1)
     points = [{"clients": n, "seconds": seconds} for n in bench.sizes(
-        full=(1, 4, 16, 64, 256), quick=(1, 16, 64), tiny=(1, 3))]
+        full=(1, 16, 64, 256), quick=(1, 16, 64), tiny=(1, 3))]
     for column, delay_us in COLUMNS.items():
         bench.place.renew()
         rounds.run(points, contestants(Stage(bench.place, delay_us)),
@@ -75,10 +75,10 @@ def storm(bench, rounds):
 
 def tails(bench, rounds):
     """Long enough for some checkpoints."""
-    points = [{"clients": n, "seconds": bench.size(full=0.5, quick=0.3,
+    points = [{"clients": n, "seconds": bench.size(full=0.3, quick=0.3,
                                                    tiny=0.1),
-               "open_seconds": bench.size(full=3.0, quick=0.6, tiny=0.2)}
-              for n in bench.sizes(full=(1, 4, 16, 64, 256),
+               "open_seconds": bench.size(full=1.5, quick=0.6, tiny=0.2)}
+              for n in bench.sizes(full=(1, 16, 64, 256),
                                    quick=(1, 16, 64), tiny=(1, 3))]
     for column, delay_us in COLUMNS.items():
         bench.place.renew()
@@ -151,9 +151,9 @@ class Again(Refd):
 
 
 def one_ref(bench, rounds):
-    seconds = bench.size(full=1.0, quick=0.5, tiny=0.1)
+    seconds = bench.size(full=0.5, quick=0.5, tiny=0.1)
     points = [{"clients": n, "seconds": seconds} for n in bench.sizes(
-        full=(1, 4, 16, 64), quick=(1, 16, 64), tiny=(1, 3))]
+        full=(1, 16, 64), quick=(1, 16, 64), tiny=(1, 3))]
     for column, delay_us in COLUMNS.items():
         bench.place.renew()
         stage = Stage(bench.place, delay_us)
@@ -167,12 +167,12 @@ def one_ref(bench, rounds):
 # ---- B6 ----
 
 def dear_flush(bench, rounds):
-    seconds = bench.size(full=0.7, quick=0.3, tiny=0.1)
+    """B3 has the flush of the disk without a delay."""
+    seconds = bench.size(full=0.5, quick=0.3, tiny=0.1)
     points = [{"clients": n, "seconds": seconds}
-              for n in bench.sizes(full=(1, 4, 16, 64, 256), quick=(1, 16, 64),
+              for n in bench.sizes(full=(1, 16, 256), quick=(1, 16, 64),
                                    tiny=(1, 3))]
-    for delay_ms in bench.sizes(full=(0, 5, 10, 20), quick=(5, 20),
-                                tiny=(0, 5)):
+    for delay_ms in bench.sizes(full=(5, 10, 20), quick=(5, 20), tiny=(0, 5)):
         bench.place.renew()
         stage = Stage(bench.place, delay_ms * 1000)
         rounds.run(points, [

@@ -116,7 +116,7 @@ class Beside(RefdCommand):
 
 
 def run(bench, rounds):
-    repos = [{"repos": n} for n in bench.sizes(full=(1000,), quick=(200,),
+    repos = [{"repos": n} for n in bench.sizes(full=(400,), quick=(200,),
                                                tiny=(4,))]
     large = [{"refs": n} for n in bench.sizes(full=(100000,), quick=(10000,),
                                               tiny=(50,))]

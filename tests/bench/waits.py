@@ -148,7 +148,7 @@ class Starts(Refd):
 
 
 def run(bench, rounds):
-    seconds = bench.size(full=2, quick=1, tiny=0.2)
+    seconds = bench.size(full=1.5, quick=1, tiny=0.2)
     connections = bench.size(full=9900, quick=2000, tiny=20)
     for column, delay_us in COLUMNS.items():
         bench.place.renew()

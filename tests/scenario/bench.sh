@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE=1
 is 'the smallest run' 0 $?
 grep '^without' "$T/out"
 check 'its JSON has everybody, each with what was measured' \
-	python3 - "$T/b/bench.json" <<'PYTHON'
+	python3 - "$T/b/none.json" <<'PYTHON'
 import json, sys
 report = json.load(open(sys.argv[1]))
 there = {r["contestant"] for r in report["results"]
@@ -33,11 +33,11 @@ PYTHON
 printf '%s\n' 'before' '<!-- bench: begin -->' '<!-- bench: end -->' 'after' \
 	>"$T/page.md"
 check 'its page has the plots' \
-	python3 - "$ROOT/tests/bench" "$T/b/bench.json" "$T/page.md" <<'PYTHON'
+	python3 - "$ROOT/tests/bench" "$T/b/none.json" "$T/page.md" <<'PYTHON'
 import sys, xml.dom.minidom
 sys.path.insert(0, sys.argv[1])
 import page
-page.main(*sys.argv[2:])
+page.main([sys.argv[2]], sys.argv[3])
 with open(sys.argv[3]) as f:
     text = f.read()
 assert text.startswith("before\n<!--") and text.endswith("-->\nafter\n")
@@ -45,8 +45,8 @@ assert "(page/transaction.svg)" in text
 plot = xml.dom.minidom.parse(sys.argv[3][:-3] + "/transaction.svg")
 assert len(plot.getElementsByTagName("path")) >= 14
 PYTHON
-is 'nothing but that is left' 'bench.json bench.txt' \
-	"$(cd "$T/b" && find . -maxdepth 1 -type f -name 'bench.*[nt]' \
+is 'nothing but that is left' 'none.json none.txt' \
+	"$(cd "$T/b" && find . -maxdepth 1 -type f -name '*.*[nt]' \
 		-printf '%P\n' | sort | paste -sd ' ')"
 prints_nothing 'no directory of a run' find "$T/b" -name 'run.*'
 

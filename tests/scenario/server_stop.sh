@@ -138,7 +138,11 @@ is recovering-ping 'answer 2 pong' "$(grep pong <<<"$got")"
 is recovering-status 'pair state recovering' "$(grep 'pair state ' <<<"$got")"
 is recovering-refuses 'status busy' "$(grep '^status' <<<"$got")"
 check recovering-no-marker [ ! -e "$SOCKET.replayed" ]
+# Recovery must not end before the daemon has the signal.
+stops=$(grep -c 'event=stopping' "$LOG")
+more_stops() { [ "$(grep -c 'event=stopping' "$LOG")" -gt "$stops" ]; }
 kill -TERM "$DAEMON"
+check recovering-gets-the-signal await 10 more_stops
 rm "$T/hang"
 stop_daemon
 is recovering-can-be-stopped 0 $?

@@ -180,11 +180,15 @@ int workers_start(struct workers *w)
 
 void workers_wake(struct workers *w, struct work_source *source)
 {
+	bool is_wanted;
+
 	pthread_mutex_lock(&w->mutex);
 	source->has_work = true;
-	if (may_run(w, source))
-		pthread_cond_signal(&w->cond);
+	is_wanted = may_run(w, source);
 	pthread_mutex_unlock(&w->mutex);
+	/* Not under the mutex, which the other thread needs at once. */
+	if (is_wanted)
+		pthread_cond_signal(&w->cond);
 }
 
 void workers_wake_at(struct workers *w, struct work_source *source,

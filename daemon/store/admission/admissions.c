@@ -179,6 +179,14 @@ static bool trim_some(struct admissions *a)
 	return true;
 }
 
+/* Is there work that no worker has begun? If the work came during this worker's
+ * turn, a worker was woken for the work. Retries go before turns. */
+static bool has_more(const struct admissions *a)
+{
+	return a->to_sort.head != NULL || a->to_look_up.head != NULL ||
+	    a->to_discard.head != NULL || admission_queues_has_work(&a->queues);
+}
+
 /* work_source.work. The source permits as many workers as the list of idle
  * workers has. */
 static bool work_some(void *arg)
@@ -196,7 +204,7 @@ static bool work_some(void *arg)
 	direct = w->direct;
 	w->direct = NULL;
 	/* This worker looks for more work only after the batch. */
-	if (direct != NULL)
+	if (direct != NULL && has_more(a))
 		workers_wake(a->cfg.workers, &a->source);
 	w->next = a->free;
 	a->free = w;

@@ -4,8 +4,7 @@
  *	up	the update is first of its name and awake: it may be tried
  *	hold	nothing blocks the update: it goes into a batch
  *	back	decided: the next update of the name is first, after a rest
- *	drop	removes a name that is not used any more, and unused names
- *		above
+ *	drop	removes an unused name, and unused names above
  *
  * Failure modes:
  *	out of memory	only at add; nothing else allocates
@@ -23,6 +22,8 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/fairness.h"
+
+#define DROP_EVERY_NS (10 * 1000 * 1000)
 
 enum name_place {
 	NAME_IDLE,
@@ -234,6 +235,9 @@ static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 	if (n->first != NULL && n->first->retry_ns > wake_ns)
 		wake_ns = n->first->retry_ns;
 	if (wake_ns > now_ns) {
+		/* Unused names are dropped together. */
+		if (n->first == NULL)
+			wake_ns = (wake_ns / DROP_EVERY_NS + 1) * DROP_EVERY_NS;
 		n->place = NAME_ASLEEP;
 		heap_add(&ns->asleep, &n->wake, wake_ns);
 	} else if (n->first != NULL) {

@@ -1,6 +1,6 @@
 /*
  * Proves how commits share flushes. Commits that arrive during a flush are
- * written meanwhile. At most one more flush begins, and then one flush is
+ * written meanwhile. At most three more flushes begin, and then one flush is
  * enough for all the rest. A commit whose rows were written before a flush
  * began waits for that flush. Every commit has its own rows and numbers.
  *
@@ -24,18 +24,20 @@
 #include "tests/lib/sysvfs.h"
 #include "tests/lib/tmp.h"
 
-#define OTHERS 3
-#define SMALL  100
-#define HUGE   (4 * 1024 * 1024)
+#define FLUSHES 4 /* at a time */
+#define OTHERS  9
+#define SMALL   100
+#define HUGE    (4 * 1024 * 1024)
 
 static struct sys sys;
 static struct sysvfs *vfs;
 static struct journal *j;
-static atomic_int syncs;         /* since the last reset to 0 */
-static atomic_int holds;         /* number of the sync; 0: no sync */
-static atomic_bool held, let_go; /* a sync is held; it may go on */
-static atomic_int fails;         /* number of the sync; 0: no sync */
-static atomic_llong full_after;  /* no file gets longer */
+static atomic_int syncs;          /* since the last reset to 0 */
+static atomic_int holds;          /* number of the sync; 0: no sync */
+static atomic_bool held, let_go;  /* a sync is held; it may go on */
+static atomic_int fails;          /* number of the sync; 0: no sync */
+static atomic_bool go_on_failing; /* later syncs fail too */
+static atomic_llong full_after;   /* no file gets longer */
 
 static int held_fdatasync(const struct sys *self, int fd)
 {
@@ -47,7 +49,8 @@ static int held_fdatasync(const struct sys *self, int fd)
 		while (!atomic_load(&let_go))
 			sched_yield();
 	}
-	if (nr == atomic_load(&fails))
+	if (nr == atomic_load(&fails) ||
+	    (atomic_load(&go_on_failing) && nr > atomic_load(&fails)))
 		return -EIO;
 	return sys_kernel.fdatasync(&sys_kernel, fd);
 }
@@ -168,16 +171,48 @@ START_TEST(few_flushes_for_all_that_wait)
 	all_at_once(callers);
 	journal_stats(j, &after);
 	ck_assert_uint_le(after.commits, before.commits + 1 + OTHERS);
-	/* The held flush, a flush beside it, and one flush for all other
+	/* The held flush, the flushes beside it, and one flush for all other
 	 * callers. */
 	ck_assert_uint_ge(after.flushes, before.flushes + 2);
-	ck_assert_uint_le(after.flushes, before.flushes + 3);
+	ck_assert_uint_le(after.flushes, before.flushes + FLUSHES + 1);
 	ck_assert_uint_eq(after.waiting, 0);
 	/* help_scan() checks that numbers ascend. */
 	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), 2 + OTHERS);
 	for (i = 0; i < 1 + OTHERS; i++)
 		ck_assert(callers[i].r == 0 && seen[i]);
 	ck_assert_uint_eq(journal_last_lsn(j), journal_durable_lsn(j));
+}
+END_TEST
+
+START_TEST(four_flushes_at_a_time)
+{
+	struct caller callers[FLUSHES + 1];
+	struct journal_stats stats;
+	int i, nr;
+
+	hold_next(0);
+	for (i = 0; i <= FLUSHES; i++) {
+		begin(&callers[i], (unsigned)i, SMALL);
+		/* Each flush after the first waits for the first. The last
+		 * caller waits for a flush that may begin. */
+		do {
+			sched_yield();
+			nr = atomic_load(&syncs);
+			journal_stats(j, &stats);
+		} while (
+		    nr < FLUSHES && (nr <= i || stats.waiting < (size_t)i));
+	}
+	while (stats.waiting < FLUSHES) {
+		sched_yield();
+		journal_stats(j, &stats);
+	}
+	ck_assert_int_eq(atomic_load(&syncs), FLUSHES);
+	for (i = 0; i <= FLUSHES; i++)
+		ck_assert(!atomic_load(&callers[i].is_over));
+	atomic_store(&let_go, true);
+	for (i = 0; i <= FLUSHES; i++)
+		ck_assert_int_eq(end(&callers[i]), 0);
+	ck_assert_int_eq(atomic_load(&syncs), FLUSHES + 1);
 }
 END_TEST
 
@@ -252,7 +287,7 @@ static void *flush_all(void *arg)
 }
 
 /* The sync is held for twice the usual duration of a flush. A second flush
- * would begin after half of that duration. */
+ * would begin after a quarter of that duration. */
 START_TEST(what_is_being_flushed_is_flushed_once)
 {
 	struct caller callers[2];
@@ -298,19 +333,19 @@ END_TEST
 START_TEST(one_too_large_costs_itself)
 {
 	static const size_t bytes[] = { SMALL, SMALL, HUGE, SMALL };
-	struct caller callers[1 + OTHERS];
-	bool seen[1 + OTHERS] = { false };
+	struct caller callers[4];
+	bool seen[4] = { false };
 	unsigned i;
 
 	atomic_store(&full_after, HUGE / 2);
 	hold_next(0);
 	atomic_store(&let_go, true);
-	for (i = 0; i < 1 + OTHERS; i++)
+	for (i = 0; i < 4; i++)
 		begin(&callers[i], i, bytes[i]);
-	for (i = 0; i < 1 + OTHERS; i++)
+	for (i = 0; i < 4; i++)
 		ck_assert_int_eq(end(&callers[i]), i == 2 ? -ENOSPC : 0);
 	atomic_store(&full_after, INT64_MAX);
-	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), 1 + OTHERS);
+	ck_assert_uint_eq(help_scan(j, seen, 4), 4);
 	ck_assert(seen[0] && seen[1] && !seen[2] && seen[3]);
 }
 END_TEST
@@ -322,7 +357,9 @@ START_TEST(a_failed_sync_is_unknown_to_all)
 	unsigned i;
 
 	hold_next(2);
+	atomic_store(&go_on_failing, true);
 	all_at_once(callers);
+	atomic_store(&go_on_failing, false);
 	ck_assert_int_eq(callers[0].r, 0);
 	for (i = 1; i < 1 + OTHERS; i++)
 		ck_assert_int_eq(callers[i].r, JOURNAL_UNKNOWN);
@@ -338,6 +375,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, few_flushes_for_all_that_wait);
+	tcase_add_test(tc, four_flushes_at_a_time);
 	tcase_add_test(tc, a_flush_waits_for_the_one_before);
 	tcase_add_test(tc, a_flush_beside_a_failed_one_says_nothing);
 	tcase_add_test(tc, a_failed_one_leaves_the_one_before);

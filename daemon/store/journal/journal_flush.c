@@ -1,14 +1,16 @@
 /*
- * Flushes of the WAL beside the commits, at most two at a time.
+ * Flushes of the WAL beside the commits, at most four at a time.
  *
  * Happy path: for durability the caller waits for a flush begun after the
- * commit. A waiting caller flushes for all waiting callers. A second flush may
- * begin during the first, for late callers; no third flush begins. The second
- * flush waits until half the time of a flush has passed. Otherwise a disk
- * without parallel flushes would get more flushes with fewer commits.
+ * commit. A waiting caller flushes for all waiting callers. Up to three further
+ * flushes may begin during the first, for late callers. Each of them waits
+ * until a quarter of the time of a flush has passed since the last one began,
+ * so that callers gather for the flush. The block layer of Linux joins flushes
+ * that wait for a flush of the same device. So a disk that does one flush after
+ * the other gets fewer flushes.
  *
  * Each flush has a handle of its own. The kernel reports a failed write once
- * for each open file: with a common handle, the second flush would report
+ * for each open file: with a common handle, a second flush would report
  * success.
  *
  * A later flush covers all commits of an earlier flush. No commit counts as
@@ -127,7 +129,8 @@ static struct journal_flusher *may_begin(struct journal *j,
 	if (under_way > 0 && j->flush.commits >= mark->written)
 		return NULL;
 	if (under_way > 0)
-		*until_ns = j->flush.began_ns + j->flush.took_ns / 2;
+		*until_ns =
+		    j->flush.began_ns + j->flush.took_ns / JOURNAL_FLUSHERS;
 	if (now_ns() < *until_ns)
 		return NULL;
 	for (i = 0; j->flush.flushers[i].is_busy; i++)

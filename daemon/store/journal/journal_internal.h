@@ -95,7 +95,7 @@ struct journal_flusher {
 	int64_t began_ns; /* sys->now_mono, if busy */
 };
 
-#define JOURNAL_FLUSHERS 2
+#define JOURNAL_FLUSHERS 4
 
 /* Set at opening, constant after. */
 struct journal_opened {

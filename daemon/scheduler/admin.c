@@ -120,7 +120,7 @@ static void tell_waiting(struct locks *l, const struct entry *ent)
 		if (u->locked_since_ns == 0)
 			continue;
 		path = u->ask->name;
-		if (entry_is_lent(ent) ? !u->in_batch :
+		if (entry_is_lent(ent) ? !ref_queue_is_held(u) :
 					 u->status != REFD_PENDING)
 			continue;
 		if (!entry_is_lent(ent) && u->locked_path != NULL)

@@ -72,11 +72,12 @@ static struct txn_slice *slice_new(struct forming *g, struct entry *ent,
 	}
 	slice = &b->slices[b->nr_slices];
 	slice->txn = ent->txn;
-	slice->nr = 0;
+	slice->nr = slice->nr_whole = 0;
 	slice->updates = calloc(nr, sizeof(struct txn_update *));
 	return slice->updates != NULL ? slice : NULL;
 }
 
+/* The deletion of a different batch for which U must wait; NULL: none. */
 static const struct txn_update *in_the_way(const struct forming *g,
     const struct txn_update *u)
 {
@@ -85,19 +86,26 @@ static const struct txn_update *in_the_way(const struct forming *g,
 	if (q->deleting != NULL && q->deleting_in != g->b &&
 	    txn_update_deletes(u))
 		return q->deleting;
-	return ref_queue_in_the_way(u);
+	return NULL;
+}
+
+static void note_deletion(struct forming *g, const struct txn_update *u)
+{
+	struct repo_queue *q = entry_of(u)->queue;
+
+	if (q->deleting != NULL)
+		return;
+	q->deleting = u;
+	q->deleting_in = g->b;
 }
 
 static void slice_hold(struct forming *g, struct txn_slice *slice,
     struct txn_update *u)
 {
-	struct repo_queue *q = entry_of(u)->queue;
-
-	if (q->deleting == NULL && txn_update_deletes(u)) {
-		q->deleting = u;
-		q->deleting_in = g->b;
-	}
+	if (txn_update_deletes(u))
+		note_deletion(g, u);
 	ref_queue_hold(g->f->ref_queues, u);
+	txn_update_try(u);
 	slice->updates[slice->nr++] = u;
 	g->nr_live++;
 }
@@ -140,27 +148,6 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 	return TAKEN;
 }
 
-/* ENT goes whole, and all its names are up. Are they free too? Parks every
- * update that is not free. Then ENT is looked at only after a change. */
-static bool whole_is_free(struct forming *g, struct entry *ent)
-{
-	struct txn *txn = ent->txn;
-	const struct txn_update *other;
-	bool is_free = true;
-	size_t i;
-
-	for (i = 0; i < txn->nr_updates; i++) {
-		if (txn->updates[i].status != REFD_PENDING)
-			continue;
-		other = in_the_way(g, &txn->updates[i]);
-		if (other == NULL)
-			continue;
-		is_free = false;
-		ref_queue_park(g->f->ref_queues, &txn->updates[i], other);
-	}
-	return is_free;
-}
-
 static bool fits_whole(const struct forming *g, const struct entry *ent)
 {
 	if (g->nr_live == 0)
@@ -171,9 +158,10 @@ static bool fits_whole(const struct forming *g, const struct entry *ent)
 
 static enum taken take_whole(struct forming *g, struct entry *ent)
 {
-	struct txn *txn = ent->txn;
+	struct txn_update *deletion = ref_queue_deletion(ent);
+	const struct txn_update *other;
 	struct txn_slice *slice;
-	size_t i, nr_unrecorded = 0;
+	size_t nr_unrecorded = 0;
 
 	if (!fits_whole(g, ent)) {
 		fairness_again(ent->queue);
@@ -181,8 +169,11 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 		    entry_is_session(ent) ? BATCH_CLOSE_SESSION :
 					    BATCH_CLOSE_WHOLE);
 	}
-	if (!whole_is_free(g, ent))
+	other = deletion != NULL ? in_the_way(g, deletion) : NULL;
+	if (other != NULL) {
+		ref_queue_park(g->f->ref_queues, deletion, other);
 		return TAKEN;
+	}
 	/* The preparation of a session commits nothing, so it cannot record
 	 * outcomes. */
 	if (!entry_is_session(ent))
@@ -190,9 +181,11 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	slice = slice_new(g, ent, ent->nr_undecided + nr_unrecorded);
 	if (slice == NULL)
 		return closed(g, BATCH_CLOSE_MEMORY);
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING)
-			slice_hold(g, slice, &txn->updates[i]);
+	if (deletion != NULL)
+		note_deletion(g, deletion);
+	ref_queue_hold_all(ent);
+	slice->nr = slice->nr_whole = ent->nr_undecided;
+	g->nr_live += slice->nr;
 	slice_close(g, slice, ent, nr_unrecorded);
 	if (!entry_is_session(ent))
 		return TAKEN;

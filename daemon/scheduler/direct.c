@@ -104,7 +104,7 @@ static void undo(struct scheduler *e, struct entry *ent, struct batch *b,
 		batch_free(b);
 	}
 	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].in_batch)
+		if (ref_queue_is_held(&txn->updates[i]))
 			ref_queue_let_go(&e->ref_queues, &txn->updates[i],
 			    now_ns);
 		else if (txn->updates[i].ref_queue != NULL)

@@ -18,6 +18,7 @@ struct repo_queue {
 	uint64_t key;
 	UT_hash_handle hh;
 	size_t nr_entries;
+	uint64_t newest; /* arrival of the latest entry with a queued name */
 	/* The first deletion in the batch DELETING_IN, which is being formed or
 	 * is in the store. NULL: no batch holds a deletion. */
 	const struct txn_update *deleting;

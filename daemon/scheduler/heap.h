@@ -2,8 +2,10 @@
  * A pairing heap. The links are members of the items, so adding cannot fail.
  * The item with the least key comes first; equal keys have no order.
  *
- * Adding is O(1), removing O(log n) amortised. Not for several threads at a
- * time. (Fredman, Sedgewick, Sleator, Tarjan: The pairing heap, 1986.)
+ * Adding is O(1), removing O(log n) amortised. Items with equal keys that are
+ * added one after the other form a chain, so removing one of them is O(1). Not
+ * for several threads at a time. (Fredman, Sedgewick, Sleator, Tarjan: The
+ * pairing heap, 1986.)
  */
 #ifndef SCHEDULER_HEAP_H
 #define SCHEDULER_HEAP_H
@@ -20,6 +22,7 @@ struct heap_link {
 /* Empty if zero-initialised. */
 struct heap {
 	struct heap_link *root;
+	struct heap_link *latest; /* added last; NULL: removed */
 };
 
 void heap_add(struct heap *h, struct heap_link *l, int64_t key);

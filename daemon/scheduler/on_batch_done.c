@@ -14,6 +14,9 @@
  *		for locks ends; then the status is locked. Updates given back
  *		with a locked update, without a lock of their own, go along
  *	reopen	all undecided updates are admitted again
+ * A large batch comes back in parts, one part per run of the scheduler.
+ * Meanwhile its transactions stay IN_BATCH, and small batches pass.
+ *
  * Decided updates without a record go to unrecorded.c. Batches of sessions go
  * to session.c. If a session could not be prepared, its updates wait like
  * others.
@@ -24,6 +27,8 @@
  */
 #include <assert.h>
 
+#include <utlist.h>
+
 #include "daemon/base/probe.h"
 #include "daemon/scheduler/state.h"
 
@@ -32,11 +37,16 @@
 #define BACKOFF_MAX_NS (50 * MS)
 #define ALONE_AFTER_NS (10 * MS)
 
-/* The return of one batch. */
+/* The most updates of a batch that comes back at once, and the updates in a
+ * part of a larger batch. */
+#define SMALL_BATCH  1024
+#define BACK_AT_ONCE 512
+
+/* A part of the return of a batch. */
 struct back {
 	struct scheduler *e;
-	int64_t now_ns, rest_until_ns;
-	size_t nr_live, nr_later;
+	struct batch_return *all;
+	int64_t now_ns;
 };
 
 /* How long U, which is locked, may wait for the lock. */
@@ -88,7 +98,7 @@ static void undecided_back(struct back *back, struct txn_update *u,
 	switch (u->again) {
 	case TXN_AGAIN_LATER:
 		ent->goes_first = true;
-		back->nr_later++;
+		back->all->nr_later++;
 		break;
 	case TXN_AGAIN_ALONE:
 		ent->queue->goes_alone = true;
@@ -131,34 +141,59 @@ void on_batch_done_lsn(const struct txn_slice *slice)
 		slice->txn->lsn = slice->lsn;
 }
 
-static void slice_back(struct back *back, struct txn_slice *slice)
+static void update_back(struct back *back, struct txn_update *u)
 {
-	struct entry *ent = slice->txn->scheduler;
-	bool all_recorded = true;
-	bool named = ent->goes_whole && names_locks(slice);
-	size_t i;
+	struct batch_return *all = back->all;
+
+	if (u->status != REFD_PENDING && !u->recorded)
+		all->all_recorded = false;
+	if (!u->in_batch) {
+		unrecorded_add(u);
+		return;
+	}
+	all->nr_live++;
+	if (u->status != REFD_PENDING) {
+		ref_queue_back(&back->e->ref_queues, u, all->rest_until_ns,
+		    back->now_ns);
+		decide_count(u);
+	} else {
+		undecided_back(back, u,
+		    all->is_named && u->again == TXN_AGAIN_LOCKED &&
+			u->locked_path == NULL);
+	}
+}
+
+static void slice_begins(struct batch_return *all,
+    const struct txn_slice *slice)
+{
+	const struct entry *ent = slice->txn->scheduler;
 
 	on_batch_done_lsn(slice);
-	for (i = 0; i < slice->nr; i++) {
-		struct txn_update *u = slice->updates[i];
-		bool is_unrecorded = !u->in_batch;
+	all->all_recorded = true;
+	all->is_named = ent->goes_whole &&
+	    slice->txn->nr_decided < slice->txn->nr_updates &&
+	    names_locks(slice);
+}
 
-		back->nr_live += !is_unrecorded;
-		if (u->status != REFD_PENDING && !u->recorded)
-			all_recorded = false;
-		if (is_unrecorded) {
-			unrecorded_add(u);
-		} else if (u->status != REFD_PENDING) {
-			ref_queue_back(&back->e->ref_queues, u,
-			    back->rest_until_ns, back->now_ns);
-			decide_count(u);
-		} else {
-			undecided_back(back, u,
-			    named && u->again == TXN_AGAIN_LOCKED &&
-				u->locked_path == NULL);
+/* Takes up to MAX updates back. True: all updates of the batch are back. */
+static bool updates_back(struct back *back, size_t max)
+{
+	struct batch_return *all = back->all;
+	struct txn_slice *slice;
+
+	for (; all->slice < all->b->nr_slices; all->slice++) {
+		slice = &all->b->slices[all->slice];
+		if (all->nr == 0)
+			slice_begins(all, slice);
+		for (; all->nr < slice->nr; all->nr++) {
+			if (max-- == 0)
+				return false;
+			update_back(back, slice->updates[all->nr]);
 		}
+		unrecorded_rode(slice->txn->scheduler, all->all_recorded);
+		all->nr = 0;
 	}
-	unrecorded_rode(ent, all_recorded);
+	return true;
 }
 
 /* Decides the undecided updates of ENT if they must not be tried again. */
@@ -199,12 +234,11 @@ static void entry_back(struct back *back, struct entry *ent)
 	}
 }
 
-static void set_limit(struct back *back)
+static void set_limit(struct scheduler *e, const struct batch_return *all)
 {
-	struct scheduler *e = back->e;
-	size_t nr = back->nr_live - back->nr_later;
+	size_t nr = all->nr_live - all->nr_later;
 
-	if (back->nr_later > 0)
+	if (all->nr_later > 0)
 		e->batch_refs = nr > 0 ? nr : 1;
 	else if (nr >= e->batch_refs)
 		e->batch_refs += e->batch_refs / 8 + 1;
@@ -212,52 +246,88 @@ static void set_limit(struct back *back)
 		e->batch_refs = e->cfg.batch_refs;
 }
 
-/* Measures how many updates of B were to be tried, and whether some were given
- * back for want of time. */
-static void measure(struct scheduler *e, struct batch *b, int64_t now_ns)
+/* All updates of the batch are back. */
+static void entries_back(struct back *back)
 {
-	const struct txn_update *u;
-	bool gave_back = false;
-	size_t i, k, nr_live = 0;
-
-	for (i = 0; i < b->nr_slices; i++) {
-		for (k = 0; k < b->slices[i].nr; k++) {
-			u = b->slices[i].updates[k];
-			nr_live += u->in_batch;
-			gave_back = gave_back ||
-			    (u->status == REFD_PENDING &&
-				u->again == TXN_AGAIN_LATER);
-		}
-	}
-	measure_batch(&e->measure, b, nr_live, gave_back, now_ns);
-}
-
-static void take_back(struct scheduler *e, struct batch *b, int64_t now_ns)
-{
-	struct back back = { .e = e, .now_ns = now_ns };
+	struct batch *b = back->all->b;
 	struct entry *ent;
 	size_t i;
 
-	if (b->locked_ns != 0)
-		back.rest_until_ns =
-		    b->unlocked_ns + (b->unlocked_ns - b->locked_ns);
-	for (i = 0; i < b->nr_slices; i++)
-		slice_back(&back, &b->slices[i]);
 	for (i = 0; i < b->nr_slices; i++) {
 		ent = b->slices[i].txn->scheduler;
 		if (ent->goes_first)
 			continue;
 		b->slices[i].txn = NULL;
-		entry_back(&back, ent);
+		entry_back(back, ent);
 	}
 	/* Every entry goes ahead of the others, so the last entry must be the
 	 * first here. */
 	while (i-- > 0)
 		if (b->slices[i].txn != NULL)
-			entry_back(&back, b->slices[i].txn->scheduler);
-	if (b->session == BATCH_WHOLE)
-		set_limit(&back);
-	batch_free(b);
+			entry_back(back, b->slices[i].txn->scheduler);
+}
+
+static void return_begins(struct batch_return *all, struct batch *b)
+{
+	*all = (struct batch_return){ .b = b };
+	if (b->locked_ns != 0)
+		all->rest_until_ns =
+		    b->unlocked_ns + (b->unlocked_ns - b->locked_ns);
+}
+
+/* Takes up to MAX updates of the batch back. True: the batch is back, and
+ * freed. */
+static bool batch_comes_back(struct scheduler *e, struct batch_return *all,
+    size_t max, int64_t now_ns)
+{
+	struct back back = { e, all, now_ns };
+
+	if (!updates_back(&back, max))
+		return false;
+	measure_batch(&e->measure, all->b, all->nr_live, all->nr_later > 0,
+	    now_ns);
+	entries_back(&back);
+	if (all->b->session == BATCH_WHOLE)
+		set_limit(e, all);
+	batch_free(all->b);
+	return true;
+}
+
+static size_t count_updates(const struct batch *b)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < b->nr_slices; i++)
+		nr += b->slices[i].nr;
+	return nr;
+}
+
+static void take_back(struct scheduler *e, struct batch *b, int64_t now_ns)
+{
+	struct batch_return all;
+
+	if (count_updates(b) > SMALL_BATCH) {
+		b->next = NULL;
+		LL_APPEND(e->returning, b);
+		return;
+	}
+	return_begins(&all, b);
+	batch_comes_back(e, &all, SIZE_MAX, now_ns);
+}
+
+void on_batch_done_go_on(struct scheduler *e, int64_t now_ns)
+{
+	struct batch *b = e->returning, *next;
+
+	if (b == NULL)
+		return;
+	next = b->next;
+	if (e->coming.b != b)
+		return_begins(&e->coming, b);
+	if (batch_comes_back(e, &e->coming, BACK_AT_ONCE, now_ns)) {
+		e->coming.b = NULL;
+		e->returning = next;
+	}
 }
 
 void on_batch_done_deletions(const struct batch *b)
@@ -279,7 +349,6 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 	if (b->slices[0].txn->direct == b)
 		direct_applied(e, b->slices[0].txn->scheduler);
 	e->nr_batches--;
-	measure(e, b, now_ns);
 	on_batch_done_deletions(b);
 	switch (b->session) {
 	case BATCH_PREPARE:
@@ -289,7 +358,7 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 		return;
 	case BATCH_COMMIT:
 	case BATCH_ABORT:
-		session_ended(e, b);
+		session_ended(e, b, now_ns);
 		return;
 	case BATCH_WHOLE:
 		break;

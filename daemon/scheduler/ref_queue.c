@@ -1,10 +1,12 @@
 /*
  * Happy path:
- *	add	makes the name and the names above, and queues the update
- *	up	the update is first of its name and awake: it may be tried
- *	hold	nothing blocks the update: it goes into a batch
+ *	add	queues the update at its name (ref_tree.c)
+ *	up	the update is first of its name and awake, and no other name
+ *		is in the way
+ *	hold	the update goes into a batch. If a whole transaction goes, its
+ *		names stay up, and held_from of the entry says that they are
+ *		held
  *	back	decided: the next update of the name is first, after a rest
- *	drop	removes an unused name, and unused names above
  *
  * Failure modes:
  *	out of memory	only at add; nothing else allocates
@@ -15,192 +17,33 @@
 #include "daemon/scheduler/ref_queue.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/fairness.h"
+#include "daemon/scheduler/ref_tree.h"
 
 #define DROP_EVERY_NS (10 * 1000 * 1000)
+/* Names that wake in one call. */
+#define WAKE_AT_ONCE 256
 
-enum name_place {
-	NAME_IDLE,
-	NAME_UP,      /* in up_of->up */
-	NAME_BLOCKED, /* in blocked_by->blocked */
-	NAME_ASLEEP,  /* in names.asleep */
-	NAME_HELD     /* the first update is in a batch */
-};
-
-/* One component of a name. The path from the root to this component is the
- * name. The parent of a root is NULL, and the component of a root is the key of
- * its repository. */
-struct ref_queue {
-	struct txn_update *first, *last; /* waiting updates, in arrival order */
-	size_t nr_busy_below;            /* names below with waiting updates */
-	/* arrival + 1 of the last entry that added a name below; 0: none */
-	uint64_t came_by;
-	int64_t rest_until_ns;
-
-	enum name_place place;
-	struct entry *up_of;
-	struct ref_queue *blocked_by;
-	struct ref_queue *next, *prev; /* in up_of->up or blocked_by->blocked */
-	struct heap_link wake;
-
-	struct ref_queue *blocked; /* names that are blocked by this name */
-	struct ref_queue *children, *next_child, *prev_child;
-	UT_hash_handle hh;
-
-	/* The key; component is not terminated. */
-	size_t key_len;
-	struct ref_queue *parent;
-	char component[];
-};
+static size_t index_of(const struct txn_update *u)
+{
+	return (size_t)(u - u->txn->updates);
+}
 
 static uint64_t arrival_of(const struct txn_update *u)
 {
-	return entry_of(u)->arrival + (size_t)(u - u->txn->updates);
+	return entry_of(u)->arrival + index_of(u);
 }
 
-/* ---- the tree ---- */
-
-static size_t size_of(const struct ref_queue *n)
+/* Is the first update of N in a batch? */
+static bool is_held(const struct ref_queue *n)
 {
-	return sizeof(*n) + n->key_len - sizeof(n->parent);
-}
-
-/* Chooses a table by other bits of the hash than the table uses itself. */
-static struct ref_queue **table_of(struct ref_queues *ns, unsigned hash)
-{
-	return &ns->tables[hash >> 24];
-}
-
-static struct ref_queue *child_new(struct ref_queues *ns,
-    struct ref_queue *parent, const char *component, size_t len, unsigned hash)
-{
-	struct ref_queue **table = table_of(ns, hash), *n;
-
-	n = calloc(1, sizeof(*n) + len);
-	if (n == NULL)
-		return NULL;
-	n->parent = parent;
-	memcpy(n->component, component, len);
-	n->key_len = sizeof(n->parent) + len;
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, &n->parent, n->key_len, hash,
-	    n);
-	if (n->hh.tbl == NULL) {
-		free(n);
-		return NULL;
-	}
-	if (parent != NULL)
-		DL_APPEND2(parent->children, n, prev_child, next_child);
-	ns->bytes += size_of(n);
-	return n;
-}
-
-static struct ref_queue *child_get(struct ref_queues *ns,
-    struct ref_queue *parent, const char *component, size_t len)
-{
-	struct {
-		struct ref_queue *parent;
-		char component[REFD_REFNAME_MAX];
-	} key;
-	struct ref_queue *table, *n;
-	unsigned hash;
-
-	assert(len <= sizeof(key.component));
-	key.parent = parent;
-	memcpy(key.component, component, len);
-	HASH_VALUE(&key, sizeof(key.parent) + len, hash);
-	table = *table_of(ns, hash);
-	HASH_FIND_BYHASHVALUE(hh, table, &key, sizeof(key.parent) + len, hash,
-	    n);
-	return n != NULL ? n : child_new(ns, parent, component, len, hash);
-}
-
-/* Frees N, and the names above N, if they are unused. */
-static void drop_unused(struct ref_queues *ns, struct ref_queue *n)
-{
-	struct ref_queue *parent, **table;
-
-	while (n != NULL && n->first == NULL && n->children == NULL &&
-	    n->blocked == NULL && n->place == NAME_IDLE) {
-		parent = n->parent;
-		if (parent != NULL)
-			DL_DELETE2(parent->children, n, prev_child, next_child);
-		if (ns->dir == n)
-			ns->dir = NULL;
-		ns->bytes -= size_of(n);
-		table = table_of(ns, n->hh.hashv);
-		HASH_DEL(*table, n);
-		free(n);
-		n = parent;
-	}
-}
-
-/* Are the LEN bytes at PATH the name of DIR? */
-static bool is_path_of(const struct ref_queue *dir, uint64_t repo_key,
-    const char *path, size_t len)
-{
-	size_t component_len;
-
-	for (; dir->parent != NULL; dir = dir->parent) {
-		component_len = dir->key_len - sizeof(dir->parent);
-		if (component_len > len ||
-		    memcmp(path + len - component_len, dir->component,
-			component_len) != 0)
-			return false;
-		len -= component_len;
-		if (dir->parent->parent == NULL)
-			continue;
-		if (len == 0 || path[--len] != '/')
-			return false;
-	}
-	return len == 0 &&
-	    memcmp(dir->component, &repo_key, sizeof(repo_key)) == 0;
-}
-
-/* NULL: out of memory. */
-static struct ref_queue *get_queue(struct ref_queues *ns, uint64_t repo_key,
-    const char *text)
-{
-	const char *end = strrchr(text, '/');
-	struct ref_queue *n, *child;
-
-	if (end != NULL && ns->dir != NULL &&
-	    is_path_of(ns->dir, repo_key, text, (size_t)(end - text))) {
-		n = ns->dir;
-		text = end + 1;
-	} else {
-		n = child_get(ns, NULL, (const char *)&repo_key,
-		    sizeof(repo_key));
-	}
-	while (n != NULL) {
-		end = strchrnul(text, '/');
-		child = child_get(ns, n, text, (size_t)(end - text));
-		if (child == NULL)
-			drop_unused(ns, n);
-		n = child;
-		if (*end == '\0')
-			break;
-		text = end + 1;
-	}
-	ns->dir = n != NULL ? n->parent : NULL;
-	return n;
-}
-
-void ref_queue_done(struct ref_queues *ns)
-{
-	struct ref_queue *n, *next;
-	size_t i;
-
-	for (i = 0; i < REF_QUEUE_TABLES; i++)
-		HASH_ITER(hh, ns->tables[i], n, next) {
-			HASH_DEL(ns->tables[i], n);
-			free(n);
-		}
+	return n->place == NAME_HELD ||
+	    (n->place == NAME_UP && index_of(n->first) >= n->up_of->held_from);
 }
 
 /* ---- places ---- */
@@ -226,10 +69,43 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 	n->place = NAME_IDLE;
 }
 
+static bool is_in_the_way(const struct ref_queue *n, const struct txn_update *u)
+{
+	const struct txn_update *first = n->first;
+
+	if (first == NULL ||
+	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
+		return false;
+	return is_held(n) || arrival_of(first) < arrival_of(u);
+}
+
+/* The name that blocks the first update of N; NULL: the update may go. */
+static struct ref_queue *find_in_the_way(struct ref_queue *n)
+{
+	struct ref_queue *other;
+
+	for (other = n->parent; other != NULL; other = other->parent)
+		if (is_in_the_way(other, n->first))
+			return other;
+	other = n;
+	while ((other = ref_tree_next_below(n, other)) != NULL)
+		if (is_in_the_way(other, n->first))
+			return other;
+	return NULL;
+}
+
+static void block(struct ref_queue *n, struct ref_queue *by)
+{
+	n->place = NAME_BLOCKED;
+	n->blocked_by = by;
+	DL_APPEND(by->blocked, n);
+}
+
 /* Moves N, which no batch holds, to its right place. */
 static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	int64_t wake_ns = n->rest_until_ns;
+	struct ref_queue *other;
 
 	leave(ns, n);
 	if (n->first != NULL && n->first->retry_ns > wake_ns)
@@ -241,6 +117,11 @@ static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 		n->place = NAME_ASLEEP;
 		heap_add(&ns->asleep, &n->wake, wake_ns);
 	} else if (n->first != NULL) {
+		other = find_in_the_way(n);
+		if (other != NULL) {
+			block(n, other);
+			return;
+		}
 		n->place = NAME_UP;
 		n->up_of = entry_of(n->first);
 		DL_APPEND(n->up_of->up, n);
@@ -253,10 +134,38 @@ static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
  * time. */
 static void changed(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
+	struct ref_queue *blocked = n->blocked, *other;
+
 	settle(ns, n, now_ns);
-	while (n->blocked != NULL)
-		settle(ns, n->blocked, now_ns);
-	drop_unused(ns, n);
+	/* N may block some of them again. */
+	n->blocked = NULL;
+	while ((other = blocked) != NULL) {
+		DL_DELETE(blocked, other);
+		other->place = NAME_IDLE;
+		settle(ns, other, now_ns);
+	}
+	ref_tree_drop_unused(ns, n);
+}
+
+static void yield(struct ref_queues *ns, struct ref_queue *n,
+    const struct ref_queue *to, int64_t now_ns)
+{
+	if (n->place == NAME_UP && !is_held(n) && is_in_the_way(to, n->first))
+		settle(ns, n, now_ns);
+}
+
+/* The first update of N has just come. Its entry is older than a different
+ * entry of the repository, whose names may be up. */
+static void yield_related(struct ref_queues *ns, struct ref_queue *n,
+    int64_t now_ns)
+{
+	struct ref_queue *other;
+
+	for (other = n->parent; other != NULL; other = other->parent)
+		yield(ns, other, n, now_ns);
+	other = n;
+	while ((other = ref_tree_next_below(n, other)) != NULL)
+		yield(ns, other, n, now_ns);
 }
 
 /* ---- the queue of a name ---- */
@@ -312,8 +221,8 @@ static struct txn_update *place_for(const struct ref_queue *n,
 {
 	struct txn_update *after = n->last;
 
-	while (after != NULL && !after->in_batch &&
-	    arrival_of(after) > arrival_of(u))
+	while (after != NULL && arrival_of(after) > arrival_of(u) &&
+	    !(after == n->first && is_held(n)))
 		after = after->prev_waiting;
 	return after;
 }
@@ -357,7 +266,7 @@ enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
 		return REFD_LIMIT;
 	if (ref_queue_is_full(ns))
 		return busy_cause_count(BUSY_NAMES);
-	n = get_queue(ns, repo_key, u->ask->name);
+	n = ref_tree_get(ns, repo_key, u->ask->name);
 	if (n == NULL)
 		return busy_cause_count(BUSY_MEMORY);
 	after = place_for(n, u);
@@ -366,8 +275,15 @@ enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
 	insert(n, u, after);
 	if (find_siblings(n, ent) && !ent->goes_in_order)
 		ent->goes_whole = true;
-	if (after == NULL)
+	if (ent->deletion == NULL && txn_update_deletes(u))
+		ent->deletion = u;
+	if (after == NULL) {
 		changed(ns, n, now_ns);
+		if (ent->arrival < ent->queue->newest)
+			yield_related(ns, n, now_ns);
+	}
+	if (ent->arrival > ent->queue->newest)
+		ent->queue->newest = ent->arrival;
 	return REFD_OK;
 }
 
@@ -392,68 +308,60 @@ struct txn_update *ref_queue_first_up(const struct entry *ent)
 	return ent->up != NULL ? ent->up->first : NULL;
 }
 
-static bool is_in_the_way(const struct ref_queue *n, const struct txn_update *u)
+struct txn_update *ref_queue_deletion(struct entry *ent)
 {
-	const struct txn_update *first = n->first;
+	const struct txn_update *end = ent->txn->updates + ent->txn->nr_updates;
+	struct txn_update *u = ent->deletion;
 
-	if (first == NULL ||
-	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
-		return false;
-	return n->place == NAME_HELD || arrival_of(first) < arrival_of(u);
-}
-
-/* Searches depth first, only below names with waiting updates. */
-static const struct ref_queue *find_below(const struct ref_queue *top,
-    const struct txn_update *u)
-{
-	const struct ref_queue *n = top;
-
-	for (;;) {
-		if (n->nr_busy_below > 0 && n->children != NULL) {
-			n = n->children;
-		} else {
-			while (n != top && n->next_child == NULL)
-				n = n->parent;
-			if (n == top)
-				return NULL;
-			n = n->next_child;
-		}
-		if (is_in_the_way(n, u))
-			return n;
-	}
-}
-
-const struct txn_update *ref_queue_in_the_way(const struct txn_update *u)
-{
-	const struct ref_queue *n = u->ref_queue, *other;
-
-	for (other = n->parent; other != NULL; other = other->parent)
-		if (is_in_the_way(other, u))
-			return other->first;
-	other = find_below(n, u);
-	return other != NULL ? other->first : NULL;
+	while (
+	    u != NULL && (u->status != REFD_PENDING || !txn_update_deletes(u)))
+		u = u + 1 < end ? u + 1 : NULL;
+	ent->deletion = u;
+	return u;
 }
 
 void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
-    const struct txn_update *in_the_way)
+    const struct txn_update *other)
 {
 	struct ref_queue *n = u->ref_queue;
 
-	assert(n->place == NAME_UP && n->first == u);
+	assert(n->place == NAME_UP && !is_held(n) && n->first == u);
 	leave(ns, n);
-	n->place = NAME_BLOCKED;
-	n->blocked_by = in_the_way->ref_queue;
-	DL_APPEND(n->blocked_by->blocked, n);
+	block(n, other->ref_queue);
 }
 
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u)
 {
 	struct ref_queue *n = u->ref_queue;
 
-	assert(n->place == NAME_UP && n->first == u);
+	assert(n->place == NAME_UP && !is_held(n) && n->first == u);
 	leave(ns, n);
 	n->place = NAME_HELD;
-	u->in_batch = true;
+}
+
+void ref_queue_hold_all(struct entry *ent)
+{
+	assert(ent->nr_up == ent->nr_undecided);
+	ent->held_from = 0;
+}
+
+bool ref_queue_is_held(const struct txn_update *u)
+{
+	const struct ref_queue *n = u->ref_queue;
+
+	return n != NULL && n->first == u && is_held(n);
+}
+
+/* The batch of U is back. */
+static void free_name(struct ref_queues *ns, struct txn_update *u)
+{
+	struct ref_queue *n = u->ref_queue;
+
+	assert(ref_queue_is_held(u));
+	if (n->place == NAME_UP)
+		n->up_of->held_from = index_of(u) + 1;
+	leave(ns, n);
+	u->in_batch = false;
 }
 
 void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
@@ -461,9 +369,7 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 {
 	struct ref_queue *n = u->ref_queue;
 
-	assert(n->place == NAME_HELD && n->first == u);
-	n->place = NAME_IDLE;
-	u->in_batch = false;
+	free_name(ns, u);
 	if (u->status != REFD_PENDING) {
 		unlink_update(u);
 		n->rest_until_ns = rest_until_ns;
@@ -483,9 +389,7 @@ void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
 {
 	struct ref_queue *n = u->ref_queue;
 
-	assert(n->place == NAME_HELD && n->first == u);
-	n->place = NAME_IDLE;
-	u->in_batch = false;
+	free_name(ns, u);
 	unlink_update(u);
 	changed(ns, n, now_ns);
 }
@@ -493,8 +397,10 @@ void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
 int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns)
 {
 	struct heap_link *l;
+	size_t nr = 0;
 
-	while ((l = ns->asleep.root) != NULL && l->key <= now_ns)
+	while ((l = ns->asleep.root) != NULL && l->key <= now_ns &&
+	    nr++ < WAKE_AT_ONCE)
 		changed(ns, HEAP_ITEM(l, struct ref_queue, wake), now_ns);
 	return l != NULL ? l->key : INT64_MAX;
 }

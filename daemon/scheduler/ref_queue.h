@@ -18,10 +18,11 @@
  * The names of a prepared session are not held here. Its lock files block other
  * updates, as the lock files of a foreign process do.
  *
- * If the first update of a name may be tried, the name is `up`, in the list of
- * its entry. Other names sleep until a time, or are blocked at the blocking
- * name until that name changes. So a blocked update is looked at only after a
- * change, and ten thousand updates of one ref do not slow down the others.
+ * If the first update of a name may go, the name is `up`, in the list of its
+ * entry. Other names sleep until a time, or are blocked at the blocking name
+ * until that name changes. So a blocked update is looked at only after a
+ * change, and ten thousand updates of one ref do not slow down the others. A
+ * whole transaction whose names are up goes without a look at each name.
  *
  * Loop thread only; nothing blocks. Times are monotonic nanoseconds.
  */
@@ -62,17 +63,21 @@ bool ref_queue_is_full(const struct ref_queues *ns);
 void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
-/* The first update of ENT which may be tried; NULL: none. */
+/* The first update of ENT which may go; NULL: none. */
 struct txn_update *ref_queue_first_up(const struct entry *ent);
-/* U is up. Returns the first update of the name that blocks U; NULL: U may
- * go. */
-const struct txn_update *ref_queue_in_the_way(const struct txn_update *u);
-/* U is up, but IN_THE_WAY blocks U. U is up again after the blocking name
+/* The first undecided update of ENT which deletes; NULL: none. */
+struct txn_update *ref_queue_deletion(struct entry *ent);
+/* U is up, but waits for OTHER. U is up again after the name of OTHER
  * changed. */
 void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
-    const struct txn_update *in_the_way);
+    const struct txn_update *other);
 /* U is up and goes into a batch. */
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
+/* All undecided updates of ENT are up and go into a batch. Takes the same time
+ * for any number. The updates come back in their order. */
+void ref_queue_hold_all(struct entry *ent);
+/* Is U in a batch? A prepared session holds no names. */
+bool ref_queue_is_held(const struct txn_update *u);
 /* The batch of U is back. If U is decided, U leaves the queue, and the name
  * rests until REST_UNTIL_NS. If not, U is first again, but not before
  * u->retry_ns. */
@@ -82,7 +87,8 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
-/* Wakes all names whose time has come. Returns the next time, or INT64_MAX. */
+/* Wakes some hundred names whose time has come. Returns the next time, in the
+ * past if more names are due, or INT64_MAX. */
 int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns);
 
 #endif

@@ -93,6 +93,7 @@ void scheduler_set_limits(struct scheduler *e,
 
 void scheduler_free(struct scheduler *e)
 {
+	struct batch *b, *next;
 	struct entry *ent;
 	struct waiter *a;
 
@@ -109,6 +110,8 @@ void scheduler_free(struct scheduler *e)
 	}
 	while ((a = waiter_pop(&e->closers)) != NULL)
 		waiter_drop(&e->waiters, a);
+	LL_FOREACH_SAFE(e->returning, b, next)
+		batch_free(b);
 	slow_done(&e->slow);
 	ref_queue_done(&e->ref_queues);
 	fairness_done(&e->fairness);
@@ -333,20 +336,10 @@ static bool unrecorded_is_due(const struct scheduler *e)
 
 static void lend(struct scheduler *e, struct batch *b, size_t nr_live)
 {
-	struct entry *ent;
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < b->nr_slices; i++) {
-		ent = b->slices[i].txn->scheduler;
-		on_admitted_time(e, ent, false);
-		for (k = 0; k < b->slices[i].nr; k++) {
-			struct txn_update *u = b->slices[i].updates[k];
-
-			u->again = TXN_AGAIN_NO;
-			free(u->locked_path);
-			u->locked_path = NULL;
-		}
-	}
+	for (i = 0; i < b->nr_slices; i++)
+		on_admitted_time(e, b->slices[i].txn->scheduler, false);
 	e->nr_batches++;
 	if (nr_live > e->stats.batch_refs_max)
 		e->stats.batch_refs_max = nr_live;
@@ -392,7 +385,8 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 {
 	int64_t next_ns = ref_queue_wake(&e->ref_queues, now_ns);
 
-	if (e->fairness.arriving != NULL || e->decided != NULL)
+	if (e->fairness.arriving != NULL || e->decided != NULL ||
+	    e->returning != NULL)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
 		next_ns = e->deadlines.root->key;
@@ -412,6 +406,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	e->wall_ms = wall_ms;
 	e->wall_at_ns = now_ns;
 	reap(e, now_ns);
+	on_batch_done_go_on(e, now_ns);
 	expire(e, now_ns);
 	ref_queue_wake(&e->ref_queues, now_ns);
 	on_admitted_enqueue(e, now_ns);

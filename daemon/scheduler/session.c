@@ -76,6 +76,7 @@ void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns)
 	size_t i, nr = 0;
 
 	assert(b->nr_slices == 1);
+	measure_batch(&e->measure, b, slice->nr, false, now_ns);
 	for (i = 0; i < slice->nr; i++) {
 		u = slice->updates[i];
 		ref_queue_let_go(&e->ref_queues, u, now_ns);
@@ -144,7 +145,7 @@ void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 	e->store.apply(e->store.ctx, b);
 }
 
-void session_ended(struct scheduler *e, struct batch *b)
+void session_ended(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
 	struct txn_slice *slice = &b->slices[0];
 	struct entry *ent = slice->txn->scheduler;
@@ -152,6 +153,7 @@ void session_ended(struct scheduler *e, struct batch *b)
 	struct txn_update *u;
 	size_t i;
 
+	measure_batch(&e->measure, b, slice->nr, false, now_ns);
 	on_batch_done_lsn(slice);
 	for (i = 0; i < slice->nr; i++) {
 		u = slice->updates[i];

@@ -17,6 +17,16 @@
 #include "daemon/scheduler/table.h"
 #include "daemon/scheduler/fairness.h"
 
+/* on_batch_done.c: the return of one batch. Everything before update NR of
+ * slice SLICE is back. */
+struct batch_return {
+	struct batch *b;
+	size_t slice, nr;
+	bool is_named, all_recorded; /* of the present slice */
+	int64_t rest_until_ns;
+	size_t nr_live, nr_later;
+};
+
 struct scheduler {
 	struct scheduler_config cfg;
 	struct scheduler_store store;
@@ -38,6 +48,8 @@ struct scheduler {
 	size_t held_bytes; /* size of the requests in the table */
 	size_t batch_refs; /* the present limit, see on_batch_done.c */
 	size_t nr_batches, nr_admitting, nr_lookups; /* in the store's hands */
+	struct batch *returning;    /* large batches that come back; next */
+	struct batch_return coming; /* of the first of them */
 	LIST_HEAD(, store_history) asks; /* questions in the store's hands */
 	size_t nr_asks;
 	struct ask_user *ask_users; /* the users who ask */
@@ -130,6 +142,8 @@ void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed);
 /* ---- on_batch_done.c: batches back from the store ---- */
 
 void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns);
+/* Takes some updates of large batches back. */
+void on_batch_done_go_on(struct scheduler *e, int64_t now_ns);
 /* SLICE is back. The transaction takes the LSN of the record. */
 void on_batch_done_lsn(const struct txn_slice *slice);
 /* B is back. Its deletions block no other deletion any more, and the updates
@@ -177,7 +191,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns);
 /* Batch B, which prepared or ended a session, is back. */
 void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns);
-void session_ended(struct scheduler *e, struct batch *b);
+void session_ended(struct scheduler *e, struct batch *b, int64_t now_ns);
 /* Ends ENT, which is PREPARED. HOW is BATCH_COMMIT, or BATCH_ABORT with the
  * reason of entry_give_up(). */
 void session_end(struct scheduler *e, struct entry *ent,

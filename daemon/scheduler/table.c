@@ -102,6 +102,7 @@ struct entry *table_add(struct table *t, struct txn *txn)
 	}
 	ent->txn = txn;
 	ent->nr_undecided = txn->nr_updates;
+	ent->held_from = SIZE_MAX;
 	ent->goes_whole = txn->req.atomic || entry_is_session(ent);
 	ent->goes_in_order = txn->req.push && !ent->goes_whole;
 	txn->scheduler = ent;

@@ -100,6 +100,12 @@ struct entry {
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
 	struct ref_queue *up;
 	size_t nr_up;
+	/* A batch holds the names that are up of updates from this number on.
+	 * SIZE_MAX: no such name. */
+	size_t held_from;
+	/* The first deletion; the updates before are decided, or do not
+	 * delete. NULL: no update deletes. */
+	struct txn_update *deletion;
 
 	struct entry_quota quota;
 

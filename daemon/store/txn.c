@@ -176,6 +176,36 @@ enum refd_outcome txn_outcome(const struct txn *txn)
 	    txn->nr_of[REFD_UNKNOWN]);
 }
 
+static void slice_lay_out(struct txn_slice *slice)
+{
+	struct txn_update *u = slice->txn->updates;
+	size_t nr = 0;
+
+	for (; nr < slice->nr_whole; u++) {
+		if (u->status != REFD_PENDING)
+			continue;
+		txn_update_try(u);
+		slice->updates[nr++] = u;
+	}
+	slice->nr_whole = 0;
+}
+
+void batch_lay_out(struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_slices; i++)
+		slice_lay_out(&b->slices[i]);
+}
+
+void txn_update_try(struct txn_update *u)
+{
+	u->again = TXN_AGAIN_NO;
+	free(u->locked_path);
+	u->locked_path = NULL;
+	u->in_batch = true;
+}
+
 void batch_free(struct batch *b)
 {
 	size_t i;

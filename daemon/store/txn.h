@@ -66,10 +66,12 @@ struct txn_update {
 	struct txn_update *next_waiting, *prev_waiting;
 	int64_t retry_ns;        /* not before (monotonic) */
 	int64_t locked_since_ns; /* first TXN_AGAIN_LOCKED, or 0 */
-	bool in_batch;           /* undecided, and in the store's hands */
+	bool in_batch;           /* undecided, and goes in a batch */
 	void *ref_queue;         /* the queue (scheduler/ref_queue.h) */
 };
 
+/* U, which is undecided, goes into a batch. */
+void txn_update_try(struct txn_update *u);
 /* Does U delete the ref? A deletion takes packed-refs.lock. */
 bool txn_update_deletes(const struct txn_update *u);
 
@@ -195,6 +197,9 @@ struct txn_slice {
 	struct txn *txn;
 	struct txn_update **updates; /* owned array; pointers borrowed */
 	size_t nr;
+	/* batch_lay_out() fills in the first NR_WHOLE updates: all pending
+	 * updates of a transaction that goes as a whole. */
+	size_t nr_whole;
 	bool to_packed; /* for the store: new refs go to packed-refs */
 	uint64_t lsn;   /* set by the store: LSN of the record; 0: none */
 };
@@ -258,6 +263,9 @@ struct batch {
 	struct batch *next;
 };
 
+/* The worker calls this function first. Very many updates would take too long
+ * in the loop. */
+void batch_lay_out(struct batch *b);
 void batch_free(struct batch *b); /* not the transactions */
 
 #endif

@@ -56,7 +56,9 @@ extern bool rig_takes;
 extern unsigned rig_nr_asked;
 extern struct scheduler *rig_scheduler;
 extern int64_t rig_now, rig_wall_ms, rig_next;
-extern struct batch *rig_batches;  /* in the store, oldest first */
+extern struct batch *rig_batches; /* in the store, oldest first */
+/* The most updates that the scheduler itself put into a batch. */
+extern size_t rig_most_taken;
 extern struct txn *rig_admissions; /* in the store, oldest first */
 extern struct store_query *rig_lookups;
 extern uint64_t rig_nr_batches, rig_nr_released;

@@ -18,6 +18,7 @@ struct repo {
 };
 
 bool rig_takes;
+size_t rig_most_taken;
 unsigned rig_nr_asked;
 struct batch *rig_batches;
 struct txn *rig_admissions;
@@ -31,12 +32,27 @@ static struct store_query *answered;
 
 /* ---- calls of the scheduler ---- */
 
+/* Completes B, as a worker of the store does. */
+static void lay_out(struct batch *b)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < b->nr_slices; i++)
+		nr += b->slices[i].nr - b->slices[i].nr_whole;
+	if (nr > rig_most_taken && b->session != BATCH_COMMIT &&
+	    b->session != BATCH_ABORT)
+		rig_most_taken = nr;
+	batch_lay_out(b);
+}
+
 static void store_fake_admit(void *ctx, struct txn *txn)
 {
 	(void)ctx;
 	txn_lay_out(txn);
-	if (txn->direct != NULL)
+	if (txn->direct != NULL) {
+		lay_out(txn->direct);
 		rig_check_room(txn->direct);
+	}
 	LL_APPEND(rig_admissions, txn);
 }
 
@@ -54,6 +70,7 @@ static void store_fake_discard(void *ctx, struct txn *txn)
 
 static void take_batch(struct batch *b)
 {
+	lay_out(b);
 	rig_check_batch(b);
 	LL_APPEND(rig_batches, b);
 	rig_nr_batches++;

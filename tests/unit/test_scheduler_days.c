@@ -179,6 +179,33 @@ START_TEST(test_reopened)
 }
 END_TEST
 
+/* A name above comes back while the name below may go. */
+START_TEST(test_reopened_goes_before_younger_names)
+{
+	struct rig_txn above = { RIG_NAMES("refs/heads/a") },
+		       below = { RIG_NAMES("refs/heads/a/b") };
+	struct rig_ask *second;
+
+	rig_go(&above);
+	rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
+	rig_back(rig_batches);
+	rig_run();
+	rig_takes = false;
+	second = rig_submit(&below);
+	rig_admit_one(rig_admissions->next);
+	rig_run();
+	rig_admit_all();
+	rig_takes = true;
+	rig_run();
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a"));
+	ck_assert_ptr_null(rig_find(rig_batches, "refs/heads/a/b"));
+	rig_back_all();
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a/b"));
+	rig_back_all();
+	ck_assert_int_eq(second->outcome, REFD_COMMITTED);
+}
+END_TEST
+
 START_TEST(test_reopened_keeps_its_place)
 {
 	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
@@ -326,6 +353,7 @@ static TCase *days(void)
 	tcase_add_test(tc, test_no_memory_is_a_cause);
 	tcase_add_test(tc, test_deep_names_are_busy_not_eaten);
 	tcase_add_test(tc, test_reopened);
+	tcase_add_test(tc, test_reopened_goes_before_younger_names);
 	tcase_add_test(tc, test_reopened_keeps_its_place);
 	tcase_add_test(tc, test_drain_finishes_what_is_there);
 	tcase_add_test(tc, test_drain_is_not_for_questions);

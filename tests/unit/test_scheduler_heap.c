@@ -1,7 +1,8 @@
 /*
  * Proves that the heap returns keys in order after any insertions and removals,
  * also from its middle. A hundred thousand equal or sorted keys cause no
- * recursion.
+ * recursion. Equal keys do not gather below one item, whose removal would take
+ * long.
  */
 #include <check.h>
 #include <stdbool.h>
@@ -79,6 +80,29 @@ START_TEST(test_many_in_order)
 }
 END_TEST
 
+START_TEST(test_equal_keys_form_a_chain)
+{
+	const struct heap_link *l;
+	struct heap h = { 0 };
+	size_t i, nr;
+
+	for (i = 0; i < NR; i++) {
+		heap_add(&h, &items[i].link, i > 0);
+		items[i].in = true;
+	}
+	for (i = 0; i < NR; i++) {
+		nr = 0;
+		for (l = items[i].link.child; l != NULL; l = l->next)
+			nr++;
+		ck_assert_uint_le(nr, 1);
+	}
+	heap_remove(&h, &items[NR / 2].link);
+	heap_remove(&h, &items[NR - 1].link);
+	heap_add(&h, &items[NR / 2].link, 1);
+	drain(&h, NR - 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler/heap");
@@ -86,6 +110,7 @@ int main(void)
 
 	tcase_add_loop_test(tc, test_random_adds_and_removals, 0, 20);
 	tcase_add_loop_test(tc, test_many_in_order, 0, 3);
+	tcase_add_test(tc, test_equal_keys_form_a_chain);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

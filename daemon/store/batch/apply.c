@@ -277,6 +277,7 @@ static void apply_session(struct applier *ap, struct batch *b)
 
 void apply_batch(struct applier *ap, struct batch *b)
 {
+	batch_lay_out(b);
 	switch (b->session) {
 	case BATCH_WHOLE:
 		apply_whole(ap, b);

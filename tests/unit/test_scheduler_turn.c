@@ -1,0 +1,133 @@
+/*
+ * Proves that a turn of the loop has little work, also for an atomic
+ * transaction of twenty thousand refs: the store puts the updates into the
+ * batch, the batch comes back in parts, and the names wake in parts. Meanwhile
+ * small transactions pass.
+ */
+#include <check.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+#define NR 20000
+/* The greatest number of updates in a turn. */
+#define AT_ONCE 1100
+
+static void setup(void)
+{
+	static const struct rig_config cfg = { .committers = 2,
+		.batch_refs = 1000,
+		.max_bytes = 64 * 1024 * 1024,
+		.large = true };
+
+	rig_setup(&cfg);
+}
+
+static void turn(void)
+{
+	rig_next = scheduler_run(rig_scheduler, rig_now, rig_wall_ms);
+}
+
+static size_t count_in_batch(const struct txn *txn)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		nr += txn->updates[i].in_batch;
+	return nr;
+}
+
+START_TEST(test_the_store_lays_out_a_large_batch)
+{
+	struct rig_ask *large;
+
+	rig_most_taken = 0;
+	large = rig_go_many(0, true, "refs/heads/", NR);
+	ck_assert_uint_eq(rig_count(rig_batches), NR);
+	ck_assert_uint_le(rig_most_taken, AT_ONCE);
+	rig_back_all();
+	ck_assert_int_eq(large->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_a_large_batch_comes_back_in_parts)
+{
+	struct rig_ask *large = rig_go_many(0, true, "refs/heads/", NR), *small;
+	struct rig_txn t = { RIG_NAMES("refs/heads/x"), .repo = 1 };
+	size_t before = NR, now;
+
+	ck_assert_uint_eq(count_in_batch(large->txn), NR);
+	small = rig_go(&t);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
+	turn();
+	ck_assert_uint_eq(small->nr_answers, 1);
+	ck_assert_uint_ge(count_in_batch(large->txn), NR - AT_ONCE);
+	while ((now = count_in_batch(large->txn)) > 0) {
+		ck_assert_uint_le(before - now, AT_ONCE);
+		ck_assert_uint_lt(now, before);
+		ck_assert_int_eq(rig_next, rig_now);
+		ck_assert_uint_eq(large->nr_parts, 0);
+		before = now;
+		turn();
+	}
+	rig_run();
+	ck_assert_int_eq(large->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* Names whose locks were held rest for as long. Then all rests end at once. */
+START_TEST(test_names_wake_in_parts)
+{
+	struct rig_ask *large = rig_go_many(0, true, "refs/heads/", NR);
+	unsigned nr_turns = 0;
+
+	rig_apply(rig_batches);
+	rig_batches->locked_ns = rig_now - 1000 * RIG_MS;
+	rig_batches->unlocked_ns = rig_now;
+	rig_back(rig_batches);
+	rig_run();
+	ck_assert_int_eq(large->outcome, REFD_COMMITTED);
+	ck_assert_int_ge(rig_next, rig_now + 1000 * RIG_MS);
+	rig_now = rig_next;
+	do {
+		turn();
+		nr_turns++;
+	} while (rig_next <= rig_now);
+	ck_assert_uint_ge(nr_turns, NR / AT_ONCE);
+}
+END_TEST
+
+/* All updates of the batch stay undecided, and the daemon stops meanwhile. */
+START_TEST(test_the_daemon_stops_in_between)
+{
+	struct rig_ask *large = rig_go_many(0, true, "refs/heads/", NR);
+	size_t i;
+
+	for (i = 0; i < NR; i++)
+		large->txn->updates[i].again = TXN_AGAIN_LOCKED;
+	rig_back(rig_batches);
+	turn();
+	scheduler_hurry(rig_scheduler);
+	ck_assert(!scheduler_is_idle(rig_scheduler));
+	rig_run();
+	ck_assert_int_eq(large->outcome, REFD_REJECTED);
+	ck_assert_int_eq(large->statuses[NR - 1], REFD_ABORTED);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler, turns");
+	TCase *tc = tcase_create("large batches");
+
+	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_test(tc, test_the_store_lays_out_a_large_batch);
+	tcase_add_test(tc, test_a_large_batch_comes_back_in_parts);
+	tcase_add_test(tc, test_names_wake_in_parts);
+	tcase_add_test(tc, test_the_daemon_stops_in_between);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

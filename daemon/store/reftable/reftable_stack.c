@@ -1,0 +1,188 @@
+/*
+ * Happy path: read the list, open every table, compare neighbours.
+ *
+ * Failure modes:
+ *	a table vanished, because git merged tables: the list is read again
+ *	a table is missing, and the list stays the same: refused
+ *	a list or a number of tables beyond a bound: refused
+ */
+#include "daemon/store/reftable/reftable_stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE_NS INT64_C(5000000)
+#define TRIES    100
+
+static int list_bad(int error, const char *why, struct reftable_fault *fault)
+{
+	snprintf(fault->table, sizeof(fault->table), "%s", REFTABLE_LIST);
+	fault->at = 0;
+	fault->why = why;
+	return error;
+}
+
+static int read_list(const struct sys *sys, int dirfd, char **text, size_t *len,
+    struct reftable_fault *fault)
+{
+	int r = sys_read_file(sys, dirfd, REFTABLE_LIST, REFTABLE_LIST_MAX,
+	    text, len);
+
+	if (r == -EFBIG)
+		return list_bad(r, "the list is larger than 256 KiB", fault);
+	if (r == -EISDIR || r == -EINVAL)
+		return list_bad(-EBADMSG, "not a regular file", fault);
+	return r < 0 ? list_bad(r, NULL, fault) : 0;
+}
+
+static bool is_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len <= REFTABLE_TABLE_NAME_MAX && name[0] != '.' &&
+	    strchr(name, '/') == NULL;
+}
+
+/* Opens the table NAME as the newest one. */
+static int add_table(const struct sys *sys, int dirfd, const char *name,
+    struct reftable_stack *stack, struct reftable_fault *fault)
+{
+	struct reftable_table *t = &stack->tables[stack->nr], *before = t - 1;
+	int r;
+
+	if (!is_name(name))
+		return list_bad(-EBADMSG, "a line is no name of a table",
+		    fault);
+	r = reftable_table_open(sys, dirfd, name, t, fault);
+	if (r < 0)
+		return r;
+	stack->nr++;
+	if (t->context.format != stack->format)
+		return reftable_table_bad(t, 0,
+		    "the ids have another object format", fault);
+	if (stack->nr > 1 && t->context.min_index <= before->max_index)
+		return reftable_table_bad(t, 0,
+		    "the update indices overlap those of the table before",
+		    fault);
+	return 0;
+}
+
+static int open_listed(const struct sys *sys, int dirfd, char *list, size_t len,
+    struct reftable_stack *stack, struct reftable_fault *fault)
+{
+	char *line, *end;
+	size_t nr = 0;
+	int r = 0;
+
+	if (memchr(list, '\0', len) != NULL)
+		return list_bad(-EBADMSG, "the list contains NUL bytes", fault);
+	if (len > 0 && list[len - 1] != '\n')
+		return list_bad(-EBADMSG, "the last line is cut off", fault);
+	for (line = list; (line = strchr(line, '\n')) != NULL; line++)
+		nr++;
+	if (nr > REFTABLE_TABLES_MAX)
+		return list_bad(-EFBIG, "the list has more than 1,000 tables",
+		    fault);
+	stack->tables = calloc(nr + 1, sizeof(*stack->tables));
+	if (stack->tables == NULL)
+		return -ENOMEM;
+	for (line = list; r == 0 && *line != '\0'; line = end + 1) {
+		end = strchr(line, '\n');
+		*end = '\0';
+		r = add_table(sys, dirfd, line, stack, fault);
+		*end = '\n';
+	}
+	return r;
+}
+
+/* One try. *LIST is the list, or NULL. */
+static int try_open(const struct sys *sys, int dirfd, char **list,
+    struct reftable_stack *stack, struct reftable_fault *fault)
+{
+	size_t len;
+	int r;
+
+	*list = NULL;
+	r = read_list(sys, dirfd, list, &len, fault);
+	if (r == 0)
+		r = open_listed(sys, dirfd, *list, len, stack, fault);
+	if (r < 0)
+		reftable_stack_close(stack);
+	return r;
+}
+
+int reftable_stack_open(const struct sys *sys, int dirfd,
+    enum refd_object_format format, struct reftable_stack *stack,
+    struct reftable_fault *fault)
+{
+	char *list, *before = NULL;
+	bool is_same = false;
+	unsigned tries;
+	int r;
+
+	memset(fault, 0, sizeof(*fault));
+	memset(stack, 0, sizeof(*stack));
+	stack->format = format;
+	for (tries = 0;; tries++) {
+		r = try_open(sys, dirfd, &list, stack, fault);
+		if (list != NULL && before != NULL)
+			is_same = strcmp(list, before) == 0;
+		free(before);
+		before = list;
+		if (r != -ENOENT || list == NULL || is_same || tries == TRIES)
+			break;
+		SYS(sys, sleep_ns, PAUSE_NS);
+	}
+	if (r == -ENOENT && list != NULL) {
+		fault->why = "the table is missing";
+		r = -EBADMSG;
+	}
+	free(before);
+	return r;
+}
+
+void reftable_stack_close(struct reftable_stack *stack)
+{
+	size_t i;
+
+	for (i = 0; i < stack->nr; i++)
+		reftable_table_close(&stack->tables[i]);
+	free(stack->tables);
+	stack->tables = NULL;
+	stack->nr = 0;
+}
+
+int reftable_stack_find(const struct reftable_stack *stack, const char *name,
+    struct reftable_iterator *it, struct reftable_fault *fault)
+{
+	const size_t len = strlen(name);
+	size_t i = stack->nr;
+	int r = 0;
+
+	if (len == 0 || len > REFTABLE_NAME_MAX)
+		return 0;
+	while (r == 0 && i-- > 0) {
+		r = reftable_iterator_seek(it, &stack->tables[i], REFTABLE_REFS,
+		    (const uint8_t *)name, len, fault);
+		if (r == 0)
+			r = reftable_iterator_next(it, fault);
+		if (r > 0 && strcmp(it->cursor.record.name, name) != 0)
+			r = 0;
+	}
+	return r > 0 ? !it->cursor.record.is_deletion : r;
+}
+
+const char *reftable_stack_fault_text(const struct reftable_fault *fault, int r,
+    char buf[REFTABLE_FAULT_TEXT])
+{
+	const char *why = fault->why != NULL ? fault->why : strerror(-r);
+
+	if (fault->at > 0)
+		snprintf(buf, REFTABLE_FAULT_TEXT, "%s at byte %llu: %s",
+		    fault->table, (unsigned long long)fault->at, why);
+	else
+		snprintf(buf, REFTABLE_FAULT_TEXT, "%s: %s", fault->table, why);
+	return buf;
+}

@@ -1,0 +1,48 @@
+/*
+ * The tables of a repository or of a worktree, from the oldest to the newest,
+ * as listed in reftable/tables.list. A record of a later table hides the
+ * records with the same key of earlier tables.
+ *
+ * open takes a snapshot: later changes of the list, and the removal of tables,
+ * do not matter. A snapshot holds one descriptor per table.
+ *
+ * Any number of threads may read a snapshot. Every call may block; nothing
+ * logs. Results as in reftable_table.h. -EBADMSG also means: a table is
+ * missing, has ids of another object format, or update indices of an earlier
+ * table.
+ */
+#ifndef STORE_REFTABLE_STACK_H
+#define STORE_REFTABLE_STACK_H
+
+#include "daemon/store/reftable/reftable_iterator.h"
+
+#define REFTABLE_LIST "tables.list"
+/* Git keeps about as many tables as the logarithm of their size. */
+#define REFTABLE_TABLES_MAX 1000
+#define REFTABLE_LIST_MAX   ((size_t)256 * 1024)
+
+struct reftable_stack {
+	enum refd_object_format format;
+	struct reftable_table *tables;
+	size_t nr;
+};
+
+/* DIRFD: the directory reftable/. -ENOENT: the list is missing. A list whose
+ * tables vanish is read again, for half a second. After a failure *STACK is
+ * empty. */
+int reftable_stack_open(const struct sys *sys, int dirfd,
+    enum refd_object_format format, struct reftable_stack *stack,
+    struct reftable_fault *fault);
+void reftable_stack_close(struct reftable_stack *stack);
+
+/* Finds a ref. 1: it->cursor.record, until the next use of IT; 0: absent or
+ * deleted. */
+int reftable_stack_find(const struct reftable_stack *stack, const char *name,
+    struct reftable_iterator *it, struct reftable_fault *fault);
+
+/* "<table> at byte N: <reason>" for a failure R of these modules. */
+#define REFTABLE_FAULT_TEXT (REFTABLE_TABLE_NAME_MAX + 128)
+const char *reftable_stack_fault_text(const struct reftable_fault *fault, int r,
+    char buf[REFTABLE_FAULT_TEXT]);
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * Happy path: open the file, read the header, and the footer with its check
+ * sum. Then read blocks at any position. A log block is inflated.
+ *
+ * Failures: another file, a cut file, a position behind the end, a length that
+ * does not fit. Blocks of refs have no check sum: a wrong bit in an id is not
+ * noticed.
+ */
+#include "daemon/store/reftable/reftable_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/reftable/reftable_zlib.h"
+
+#define HEADER_1    24
+#define HEADER_2    28
+#define FOOTER_REST 44 /* without the copy of the header */
+#define CRC_BYTES   4
+
+/* If a table has no block size, this much is read at first. */
+#define UNALIGNED_READ 4096
+
+#define HASH_SHA1   0x73686131 /* "sha1" */
+#define HASH_SHA256 0x73323536 /* "s256" */
+
+static int note(const struct reftable_table *table, uint64_t at, int error,
+    const char *why, struct reftable_fault *fault)
+{
+	snprintf(fault->table, sizeof(fault->table), "%s", table->name);
+	fault->at = at;
+	fault->why = error == -EFBIG ? "the blocks need too much memory" : why;
+	return error;
+}
+
+int reftable_table_bad(const struct reftable_table *table, uint64_t at,
+    const char *why, struct reftable_fault *fault)
+{
+	return note(table, at, -EBADMSG, why, fault);
+}
+
+/* ---- opening ---- */
+
+/* Reads LEN bytes at AT, or fails. */
+static int read_all(const struct reftable_table *t, uint64_t at, void *buf,
+    size_t len, struct reftable_fault *fault)
+{
+	uint8_t *p = buf;
+	ssize_t n;
+
+	while (len > 0) {
+		n = SYS(t->sys, pread, t->fd, p, len, (off_t)at);
+		if (n < 0)
+			return note(t, at, (int)n, NULL, fault);
+		if (n == 0)
+			return reftable_table_bad(t, at,
+			    "the file became shorter", fault);
+		p += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static const char *parse_header(struct reftable_table *t, const uint8_t *h)
+{
+	uint64_t hash;
+
+	if (memcmp(h, "REFT", 4) != 0)
+		return "the file is no reftable";
+	if (h[4] != 1 && h[4] != 2)
+		return "the version of the format is unknown";
+	t->header_size = h[4] == 1 ? HEADER_1 : HEADER_2;
+	t->block_size = (uint32_t)reftable_record_get(h + 5, 3);
+	t->context.min_index = reftable_record_get(h + 8, 8);
+	t->max_index = reftable_record_get(h + 16, 8);
+	hash = h[4] == 1 ? HASH_SHA1 : reftable_record_get(h + HEADER_1, 4);
+	if (hash != HASH_SHA1 && hash != HASH_SHA256)
+		return "the object format is unknown";
+	t->context.format =
+	    hash == HASH_SHA1 ? REFD_FORMAT_SHA1 : REFD_FORMAT_SHA256;
+	if (t->context.min_index > t->max_index)
+		return "the least update index is above the largest";
+	if (t->block_size != 0 &&
+	    t->block_size < t->header_size + REFTABLE_BLOCK_LEAST)
+		return "the block size is too small";
+	if (t->file_size < 2 * t->header_size + FOOTER_REST)
+		return "the file is too short";
+	t->end = t->file_size - t->header_size - FOOTER_REST;
+	return NULL;
+}
+
+/* 0, or the position of a block. */
+static bool is_position(const struct reftable_table *t, uint64_t at)
+{
+	return at == 0 || (at >= t->header_size && at < t->end);
+}
+
+static const char *parse_footer(struct reftable_table *t, const uint8_t *header,
+    const uint8_t *footer)
+{
+	const size_t crc = t->header_size + FOOTER_REST - CRC_BYTES;
+	const uint8_t *p = footer + t->header_size;
+
+	if (reftable_record_get(footer + crc, CRC_BYTES) !=
+	    reftable_zlib_crc(footer, crc))
+		return "the check sum of the footer is wrong";
+	if (memcmp(header, footer, t->header_size) != 0)
+		return "header and footer differ";
+	t->ref_index = reftable_record_get(p, 8);
+	/* The low five bits are the length of abbreviated object ids. */
+	t->objects = reftable_record_get(p + 8, 8) >> 5;
+	t->object_index = reftable_record_get(p + 16, 8);
+	t->logs = reftable_record_get(p + 24, 8);
+	t->log_index = reftable_record_get(p + 32, 8);
+	if (!is_position(t, t->ref_index) || !is_position(t, t->objects) ||
+	    !is_position(t, t->object_index) || !is_position(t, t->logs) ||
+	    !is_position(t, t->log_index))
+		return "a position in the footer is not in the file";
+	return NULL;
+}
+
+/* A wrong type of the first block would hide all refs. */
+static const char *check_first(struct reftable_table *t)
+{
+	if (t->first == 0 || t->first == REFTABLE_REFS)
+		return NULL;
+	if (t->first != REFTABLE_LOGS || t->ref_index != 0 || t->objects != 0 ||
+	    t->object_index != 0 || (t->logs != 0 && t->logs != t->header_size))
+		return "the first block has a wrong type";
+	/* In a table without refs, the logs begin behind the header. */
+	t->logs = 0;
+	return NULL;
+}
+
+static int read_ends(struct reftable_table *t, struct reftable_fault *fault)
+{
+	uint8_t header[HEADER_2 + 1] = { 0 }, footer[HEADER_2 + FOOTER_REST];
+	const char *why;
+	int r;
+
+	if (t->file_size < 2 * HEADER_1 + FOOTER_REST)
+		return reftable_table_bad(t, 0,
+		    t->file_size == 0 ? "the file is empty" :
+					"the file is too short",
+		    fault);
+	r = read_all(t, 0, header, sizeof(header), fault);
+	if (r < 0)
+		return r;
+	why = parse_header(t, header);
+	if (why != NULL)
+		return reftable_table_bad(t, 0, why, fault);
+	r = read_all(t, t->end, footer, t->header_size + FOOTER_REST, fault);
+	if (r < 0)
+		return r;
+	why = parse_footer(t, header, footer);
+	if (why != NULL)
+		return reftable_table_bad(t, t->end, why, fault);
+	if (t->end > t->header_size)
+		t->first = (enum reftable_section)header[t->header_size];
+	why = check_first(t);
+	return why != NULL ? reftable_table_bad(t, 0, why, fault) : 0;
+}
+
+int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
+    struct reftable_table *t, struct reftable_fault *fault)
+{
+	struct sys_stat st;
+	int r;
+
+	memset(t, 0, sizeof(*t));
+	t->sys = sys;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	t->fd = SYS(sys, openat, dirfd, name,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	if (t->fd < 0)
+		return note(t, 0, t->fd, NULL, fault);
+	r = SYS(sys, fstat, t->fd, &st);
+	if (r < 0)
+		note(t, 0, r, NULL, fault);
+	else if (!S_ISREG(st.mode) || st.size > INT64_MAX)
+		r = reftable_table_bad(t, 0, "not a regular file", fault);
+	if (r == 0) {
+		t->file_size = st.size;
+		r = read_ends(t, fault);
+	}
+	if (r < 0)
+		reftable_table_close(t);
+	return r;
+}
+
+void reftable_table_close(struct reftable_table *t)
+{
+	if (t->fd >= 0)
+		SYS(t->sys, close, t->fd);
+	t->fd = -1;
+}
+
+/* ---- blocks ---- */
+
+/* Makes room for LEN bytes in *BUF. */
+static int grow(uint8_t **buf, size_t *size, size_t len, size_t *memory)
+{
+	uint8_t *grown;
+
+	if (len <= *size)
+		return 0;
+	if (memory != NULL && len - *size > *memory)
+		return -EFBIG;
+	grown = realloc(*buf, len);
+	if (grown == NULL)
+		return -ENOMEM;
+	if (memory != NULL)
+		*memory -= len - *size;
+	*buf = grown;
+	*size = len;
+	return 0;
+}
+
+/* LEN: bytes of the inflated block; GOT: bytes in block->raw. */
+static int inflate_log(const struct reftable_table *t,
+    struct reftable_block *block, size_t skip, size_t len, size_t got,
+    size_t *memory)
+{
+	const size_t start = skip + REFTABLE_BLOCK_HEADER;
+	struct reftable_zlib_input in = {
+		.sys = t->sys,
+		.fd = t->fd,
+		.at = block->position + got,
+		.end = t->end,
+		.buf = block->raw,
+		.buf_size = block->raw_size,
+		.next = block->raw + start,
+		.len = got - start,
+	};
+	int r = grow(&block->data, &block->data_size, len, memory);
+
+	if (r < 0)
+		return r;
+	memcpy(block->data, block->raw, start);
+	r = reftable_zlib_inflate(&in, block->data + start, len - start);
+	block->next = in.at - in.len;
+	return r;
+}
+
+static int read_plain(const struct reftable_table *t,
+    struct reftable_block *block, size_t len, size_t got, size_t *memory,
+    struct reftable_fault *fault)
+{
+	uint8_t *raw;
+	size_t size, unit = t->block_size;
+	int r = grow(&block->raw, &block->raw_size, len, memory);
+
+	if (r < 0)
+		return note(t, block->position, r, NULL, fault);
+	if (len > got)
+		r = read_all(t, block->position + got, block->raw + got,
+		    len - got, fault);
+	/* An unaligned block may follow instead of padding. */
+	if (len >= unit || (len < got && block->raw[len] != 0))
+		unit = len;
+	block->next = block->position + unit;
+	raw = block->data;
+	size = block->data_size;
+	block->data = block->raw;
+	block->data_size = block->raw_size;
+	block->raw = raw;
+	block->raw_size = size;
+	return r;
+}
+
+static bool is_section(uint8_t type)
+{
+	return type == REFTABLE_REFS || type == REFTABLE_OBJECTS ||
+	    type == REFTABLE_LOGS || type == REFTABLE_INDEX;
+}
+
+int reftable_table_read(const struct reftable_table *t, uint64_t at,
+    struct reftable_block *block, size_t *memory, struct reftable_fault *fault)
+{
+	const size_t skip = at == 0 ? t->header_size : 0;
+	size_t len, got = t->block_size > 0 ? t->block_size : UNALIGNED_READ;
+	const char *why;
+	int r;
+
+	if (at >= t->end || t->end - at < skip + REFTABLE_BLOCK_LEAST)
+		return reftable_table_bad(t, at,
+		    "a block begins too near to the end", fault);
+	if (got > t->end - at)
+		got = (size_t)(t->end - at);
+	r = grow(&block->raw, &block->raw_size, got, memory);
+	if (r < 0)
+		return note(t, at, r, NULL, fault);
+	r = read_all(t, at, block->raw, got, fault);
+	if (r < 0)
+		return r;
+	if (!is_section(block->raw[skip]))
+		return reftable_table_bad(t, at, "a block has an unknown type",
+		    fault);
+	len = (size_t)reftable_record_get(block->raw + skip + 1, 3);
+	if (len < skip + REFTABLE_BLOCK_LEAST)
+		return reftable_table_bad(t, at, "a block is too short", fault);
+	block->position = at;
+	if (block->raw[skip] == REFTABLE_LOGS) {
+		r = inflate_log(t, block, skip, len, got, memory);
+		if (r == -EBADMSG)
+			return reftable_table_bad(t, at,
+			    "a log block cannot be inflated", fault);
+		if (r < 0)
+			return note(t, at, r, NULL, fault);
+	} else {
+		if (len > t->end - at)
+			return reftable_table_bad(t, at,
+			    "a block is longer than the file", fault);
+		r = read_plain(t, block, len, got, memory, fault);
+		if (r < 0)
+			return r;
+	}
+	r = reftable_block_init(block, skip, len, &why);
+	return r < 0 ? reftable_table_bad(t, at, why, fault) : 0;
+}

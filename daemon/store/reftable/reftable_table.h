@@ -1,0 +1,55 @@
+/*
+ * One table: its header, its footer and its blocks.
+ *
+ * A table never changes after its creation. Another program may have damaged
+ * the file, or may cut it at any moment: the file is read with pread(2), never
+ * mapped, and every position is checked. A block takes at most 16 MiB of
+ * memory.
+ *
+ * Any thread; every call may block; nothing logs. 0 or negative errno, with a
+ * description in *FAULT. -EBADMSG: damaged. -EFBIG: beyond a bound of memory.
+ */
+#ifndef STORE_REFTABLE_TABLE_H
+#define STORE_REFTABLE_TABLE_H
+
+#include "daemon/base/sys.h"
+#include "daemon/store/reftable/reftable_block.h"
+
+/* A table's name is one component of a path. */
+#define REFTABLE_TABLE_NAME_MAX 255
+
+/* Set by a failed call. */
+struct reftable_fault {
+	char table[REFTABLE_TABLE_NAME_MAX + 1]; /* or "tables.list" */
+	uint64_t at;                             /* the position of a block */
+	const char *why;                         /* static; NULL: see errno */
+};
+
+struct reftable_table {
+	const struct sys *sys; /* borrowed */
+	int fd;
+	char name[REFTABLE_TABLE_NAME_MAX + 1];
+	uint64_t file_size, end; /* END: of the blocks */
+	struct reftable_block_context context;
+	uint64_t max_index;
+	size_t header_size;
+	uint32_t block_size;         /* 0: blocks are not aligned */
+	enum reftable_section first; /* of the first block; 0: no block */
+	/* Positions; 0: absent. */
+	uint64_t ref_index, objects, object_index, logs, log_index;
+};
+
+/* Opens NAME in DIRFD, and checks header and footer. */
+int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
+    struct reftable_table *table, struct reftable_fault *fault);
+void reftable_table_close(struct reftable_table *table);
+
+/* Reads the block at AT. MEMORY: bytes that may still be taken, counted down;
+ * NULL: any number. */
+int reftable_table_read(const struct reftable_table *table, uint64_t at,
+    struct reftable_block *block, size_t *memory, struct reftable_fault *fault);
+/* Notes the fault; returns -EBADMSG. */
+int reftable_table_bad(const struct reftable_table *table, uint64_t at,
+    const char *why, struct reftable_fault *fault);
+
+#endif

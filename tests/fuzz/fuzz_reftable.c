@@ -1,0 +1,181 @@
+/*
+ * Any bytes as a table in a stack of two. The first byte selects the object
+ * format, and whether the footer gets a copy of the header and a correct check
+ * sum. If the check of the table finds no fault, then every iterated ref is
+ * found by name, and merging both tables changes no record.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/reftable/reftable_check.h"
+#include "daemon/store/reftable/reftable_compact.h"
+#include "daemon/store/reftable/reftable_merged.h"
+#include "daemon/store/reftable/reftable_zlib.h"
+#include "tests/lib/memfs.h"
+#include "tests/lib/reftable_help.h"
+
+#define FOOTER_REST 44
+#define CRC         4
+#define SECOND      UINT64_C(0x7fffffff) /* the index of the second table */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct reftable_fault fault;
+
+static void expect(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void mend_footer(uint8_t *data, size_t size)
+{
+	const size_t header = size > 4 && data[4] == 2 ? 28 : 24;
+	uint8_t *footer;
+
+	if (size < 2 * header + FOOTER_REST)
+		return;
+	footer = data + size - header - FOOTER_REST;
+	memcpy(footer, data, header);
+	reftable_record_put(data + size - CRC, CRC,
+	    reftable_zlib_crc(footer, header + FOOTER_REST - CRC));
+}
+
+/* A sum over all records; *NR of them. */
+static uint32_t sum_up(const struct reftable_stack *stack,
+    enum reftable_section section, size_t *nr)
+{
+	const struct reftable_record *rec;
+	struct reftable_merged *merged;
+	uint8_t value[REFTABLE_BLOCK_BYTES];
+	uint32_t sum = 0;
+	int len;
+
+	*nr = 0;
+	if (reftable_merged_open(stack->tables, stack->nr, section, "", false,
+		&merged, &fault) < 0)
+		return 0;
+	while (reftable_merged_next(merged, &rec, &fault) > 0) {
+		len = reftable_record_encode(rec, stack->format, 0, value,
+		    sizeof(value));
+		expect(len > 0 || len == -E2BIG);
+		sum =
+		    sum * 31 + reftable_zlib_crc(rec->name, strlen(rec->name));
+		sum = sum * 31 + (uint32_t)rec->update_index;
+		if (len > 0)
+			sum = sum * 31 + reftable_zlib_crc(value, (size_t)len);
+		++*nr;
+	}
+	reftable_merged_free(merged);
+	return sum;
+}
+
+static void check_lookups(const struct reftable_stack *stack)
+{
+	struct reftable_iterator it = { 0 };
+	const struct reftable_record *rec;
+	struct reftable_merged *merged;
+	unsigned nr = 0;
+
+	expect(reftable_merged_open(stack->tables, stack->nr, REFTABLE_REFS,
+		   "refs/", false, &merged, &fault) == 0);
+	while (nr++ < 100 && reftable_merged_next(merged, &rec, &fault) > 0) {
+		expect(strcmp(rec->name, "refs/") >= 0);
+		expect(reftable_stack_find(stack, rec->name, &it, &fault) == 1);
+		expect(it.cursor.record.update_index == rec->update_index);
+		expect(refd_oid_eq(&it.cursor.record.ref.oid, &rec->ref.oid) ||
+		    rec->ref.kind == REFTABLE_REF_SYMREF);
+	}
+	reftable_merged_free(merged);
+	reftable_iterator_done(&it);
+}
+
+static void check_merge(const struct sys *sys, int dirfd,
+    const struct reftable_stack *stack)
+{
+	struct reftable_stack one = { stack->format, NULL, 1 };
+	size_t nr[2], merged_nr[2];
+	struct rh_bytes bytes = { 0 };
+	struct reftable_table table;
+	uint32_t sum[2];
+	int r;
+
+	r = reftable_compact_merge(stack, 0, stack->nr, rh_append, &bytes,
+	    &fault);
+	expect(r == 0 || r == -E2BIG);
+	if (r == 0) {
+		rh_put(sys, dirfd, "merged", bytes.data, bytes.len);
+		expect(reftable_table_open(sys, dirfd, "merged", &table,
+			   &fault) == 0);
+		expect(reftable_check(&table, &fault) == 0);
+		one.tables = &table;
+		sum[0] = sum_up(stack, REFTABLE_REFS, &nr[0]);
+		sum[1] = sum_up(stack, REFTABLE_LOGS, &nr[1]);
+		expect(sum_up(&one, REFTABLE_REFS, &merged_nr[0]) == sum[0]);
+		expect(sum_up(&one, REFTABLE_LOGS, &merged_nr[1]) == sum[1]);
+		expect(nr[0] == merged_nr[0] && nr[1] == merged_nr[1]);
+		reftable_table_close(&table);
+	}
+	rh_free(&bytes);
+}
+
+static void look(const struct sys *sys, int dirfd,
+    enum refd_object_format format)
+{
+	struct reftable_iterator it = { 0 };
+	struct reftable_stack stack;
+	size_t nr;
+
+	if (reftable_stack_open(sys, dirfd, format, &stack, &fault) < 0)
+		return;
+	if (reftable_check(&stack.tables[0], &fault) == 0) {
+		check_lookups(&stack);
+		check_merge(sys, dirfd, &stack);
+	} else {
+		sum_up(&stack, REFTABLE_REFS, &nr);
+		sum_up(&stack, REFTABLE_LOGS, &nr);
+		reftable_stack_find(&stack, "refs/heads/b1", &it, &fault);
+		reftable_stack_find(&stack, "HEAD", &it, &fault);
+		reftable_iterator_done(&it);
+	}
+	reftable_stack_close(&stack);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct reftable_record records[] = {
+		rh_deleted("refs/heads/b0", SECOND),
+		rh_ref("refs/heads/b1", SECOND, 1),
+		rh_symref("refs/heads/b2", SECOND, "refs/heads/b1"),
+		rh_log("refs/heads/b1", SECOND, 0, 1, "m\n"),
+	};
+	enum refd_object_format format;
+	struct rh_bytes first = { 0 }, second;
+	const struct sys *sys;
+	struct memfs *fs;
+	int dirfd;
+
+	if (size == 0)
+		return 0;
+	format = data[0] & 1 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
+	fs = memfs_new();
+	expect(fs != NULL);
+	sys = memfs_sys(fs);
+	dirfd = SYS(sys, openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
+	expect(dirfd >= 0);
+	rh_append(&first, data + 1, size - 1);
+	if (data[0] & 2)
+		mend_footer(first.data, first.len);
+	rh_add(sys, dirfd, &first, 1, 1, 1);
+	second = rh_table(format, SECOND, SECOND, records, 4);
+	rh_add(sys, dirfd, &second, SECOND, SECOND, 2);
+	look(sys, dirfd, format);
+	rh_free(&first);
+	rh_free(&second);
+	SYS(sys, close, dirfd);
+	memfs_free(fs);
+	return 0;
+}

@@ -1,0 +1,137 @@
+#include "tests/lib/reftable_help.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/reftable/reftable_stack.h"
+
+static void need(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "reftable_help: %s failed\n", what);
+	abort();
+}
+
+int rh_append(void *arg, const void *bytes, size_t len)
+{
+	struct rh_bytes *b = arg;
+
+	if (b->len + len > b->size) {
+		b->size = 2 * (b->len + len);
+		b->data = realloc(b->data, b->size);
+		need(b->data != NULL, "realloc");
+	}
+	if (len > 0)
+		memcpy(b->data + b->len, bytes, len);
+	b->len += len;
+	return 0;
+}
+
+void rh_free(struct rh_bytes *bytes)
+{
+	free(bytes->data);
+	memset(bytes, 0, sizeof(*bytes));
+}
+
+static struct reftable_text text(const char *s)
+{
+	return (struct reftable_text){ s, strlen(s) };
+}
+
+static struct refd_oid id_of(uint8_t byte)
+{
+	struct refd_oid oid;
+
+	memset(oid.bytes, byte, sizeof(oid.bytes));
+	return oid;
+}
+
+struct reftable_record rh_ref(const char *name, uint64_t index, uint8_t id)
+{
+	return (struct reftable_record){ .section = REFTABLE_REFS,
+		.name = name,
+		.update_index = index,
+		.ref = { .kind = REFTABLE_REF_OID, .oid = id_of(id) } };
+}
+
+struct reftable_record rh_deleted(const char *name, uint64_t index)
+{
+	return (struct reftable_record){ .section = REFTABLE_REFS,
+		.name = name,
+		.update_index = index,
+		.is_deletion = true };
+}
+
+struct reftable_record rh_symref(const char *name, uint64_t index,
+    const char *target)
+{
+	return (struct reftable_record){ .section = REFTABLE_REFS,
+		.name = name,
+		.update_index = index,
+		.ref = { .kind = REFTABLE_REF_SYMREF,
+		    .target = text(target) } };
+}
+
+struct reftable_record rh_log(const char *name, uint64_t index, uint8_t from,
+    uint8_t to, const char *message)
+{
+	return (struct reftable_record){ .section = REFTABLE_LOGS,
+		.name = name,
+		.update_index = index,
+		.log = { .from = id_of(from),
+		    .to = id_of(to),
+		    .name = text("A U Thor"),
+		    .email = text("a@example.org"),
+		    .time_s = 1700000000,
+		    .zone = -830,
+		    .message = text(message) } };
+}
+
+struct rh_bytes rh_table(enum refd_object_format format, uint64_t min_index,
+    uint64_t max_index, const struct reftable_record *records, size_t nr)
+{
+	struct rh_bytes bytes = { 0 };
+	struct reftable_writer *writer = reftable_writer_new(format, min_index,
+	    max_index, rh_append, &bytes);
+	size_t i;
+
+	need(writer != NULL, "reftable_writer_new");
+	for (i = 0; i < nr; i++)
+		need(reftable_writer_add(writer, &records[i]) == 0,
+		    "reftable_writer_add");
+	need(reftable_writer_finish(writer) == 0, "reftable_writer_finish");
+	reftable_writer_free(writer);
+	return bytes;
+}
+
+void rh_put(const struct sys *sys, int dirfd, const char *path,
+    const void *data, size_t len)
+{
+	int fd =
+	    SYS(sys, openat, dirfd, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+	need(fd >= 0, path);
+	need(SYS(sys, write_all, fd, data, len) == 0, path);
+	SYS(sys, close, fd);
+}
+
+void rh_add(const struct sys *sys, int dirfd, const struct rh_bytes *table,
+    uint64_t min_index, uint64_t max_index, uint32_t random)
+{
+	char name[REFTABLE_WRITER_NAME], *list = NULL, *longer;
+	size_t len;
+	int r = sys_read_file(sys, dirfd, REFTABLE_LIST, REFTABLE_LIST_MAX,
+	    &list, &len);
+
+	need(r == 0 || r == -ENOENT, REFTABLE_LIST);
+	reftable_writer_name(min_index, max_index, random, name);
+	rh_put(sys, dirfd, name, table->data, table->len);
+	need(asprintf(&longer, "%s%s\n", r == 0 ? list : "", name) > 0,
+	    "asprintf");
+	rh_put(sys, dirfd, REFTABLE_LIST, longer, strlen(longer));
+	free(longer);
+	free(list);
+}

@@ -1,0 +1,39 @@
+/*
+ * For tests of reftables: tables in memory and in directories. Every call ends
+ * the process on a failure.
+ */
+#ifndef TESTS_LIB_REFTABLE_HELP_H
+#define TESTS_LIB_REFTABLE_HELP_H
+
+#include "daemon/store/reftable/reftable_writer.h"
+#include "daemon/base/sys.h"
+
+struct rh_bytes {
+	uint8_t *data;
+	size_t len, size;
+};
+
+/* A reftable_write_fn; ARG is a struct rh_bytes. */
+int rh_append(void *arg, const void *bytes, size_t len);
+void rh_free(struct rh_bytes *bytes);
+
+/* Records. The ids consist of the byte ID. Strings are borrowed. */
+struct reftable_record rh_ref(const char *name, uint64_t index, uint8_t id);
+struct reftable_record rh_deleted(const char *name, uint64_t index);
+struct reftable_record rh_symref(const char *name, uint64_t index,
+    const char *target);
+struct reftable_record rh_log(const char *name, uint64_t index, uint8_t from,
+    uint8_t to, const char *message);
+
+/* A table of NR records. */
+struct rh_bytes rh_table(enum refd_object_format format, uint64_t min_index,
+    uint64_t max_index, const struct reftable_record *records, size_t nr);
+
+/* Writes the file PATH. */
+void rh_put(const struct sys *sys, int dirfd, const char *path,
+    const void *data, size_t len);
+/* Writes a table with git's name, and appends the name to tables.list. */
+void rh_add(const struct sys *sys, int dirfd, const struct rh_bytes *table,
+    uint64_t min_index, uint64_t max_index, uint32_t random);
+
+#endif

@@ -287,9 +287,12 @@ $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(HELPER_LIBS)
 
-# The one that needs the daemon's own.
+# The ones that need the daemon's own.
 $(BUILD)/tests/helper/fill_journal: $(BUILD)/lib/libdaemon.a
 $(BUILD)/tests/helper/fill_journal: HELPER_LIBS = $(STORE_LIBS)
+$(BUILD)/tests/helper/reftable_tool: $(BUILD)/lib/libtest.a \
+	$(BUILD)/lib/libdaemon.a
+$(BUILD)/tests/helper/reftable_tool: HELPER_LIBS = $(STORE_LIBS)
 
 # Static: the bench starts it with every process of git.
 $(BUILD)/tests/helper/launch_git: HELPER_LIBS = \

@@ -6,6 +6,7 @@
  *	verify_refs.c		a ref: file, name and object
  *	verify_packed.c		packed-refs, line by line
  *	verify_logs.c		reflogs
+ *	verify_reftable.c	refs and reflogs in reftables
  *	verify_locks.c		locks: owner and age
  *	verify_journal.c	the journal: identity, recovery, deferred redo
  *	verify_ledger.c		the last record of each ref, and the ref
@@ -53,7 +54,8 @@ struct verify {
 	struct odb *odb;    /* NULL: not opened */
 	struct packed_snapshot *snap; /* NULL: malformed */
 	int64_t packed_mtime_ns;
-	bool aborted; /* out of memory, or refs/ can't be read */
+	bool is_reftable; /* no files of refs, and nothing in the journal */
+	bool aborted;     /* out of memory, or refs/ can't be read */
 
 	struct journal *journal; /* of the repository; NULL: not read */
 	uint64_t journal_repo;   /* the repository's number; 0: unknown */
@@ -115,6 +117,9 @@ verify_check_fn verify_ref;
  * *OID; 2: a symbolic ref; 0: absent; -1: broken or unreadable. */
 int verify_ref_value(struct verify *v, const struct verify_place *place,
     const char *name, struct refd_oid *oid);
+/* Checks the object OID of NAME. FILE: for the finding. */
+void verify_object(struct verify *v, const char *ref, const char *name,
+    const char *file, const struct refd_oid *oid);
 /* Can OID be the value of NAME? True if unknown. */
 bool verify_object_fits(struct verify *v, const char *name,
     const struct refd_oid *oid);
@@ -126,6 +131,9 @@ void verify_walk_packed(struct verify *v);
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place);
 verify_check_fn verify_log;
+
+/* Checks the stack of PLACE, and its lock. */
+void verify_reftables(struct verify *v, const struct verify_place *place);
 
 verify_check_fn verify_lock;
 /* The process that holds the flock of NAME; 0: none, or unknown. */

@@ -180,13 +180,14 @@ void verify_lock(struct verify *v, const struct verify_place *place,
 	char path[REFD_PATH_MAX], buf[REFD_PATH_MAX];
 	const char *ref = "";
 	bool is_packed = strcmp(name, "packed-refs") == 0;
+	bool is_list = strcmp(name, "reftable/tables.list") == 0;
 	struct sys_stat st;
 	int r;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s.lock", name) >=
 	    sizeof(path))
 		return;
-	if (!is_packed)
+	if (!is_packed && !is_list)
 		ref = verify_ref_name(place, name, buf);
 	r = SYS(v->sys, lstatat, place->dirfd, path, &st);
 	if (r == 0)

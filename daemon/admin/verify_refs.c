@@ -70,14 +70,14 @@ bool verify_object_fits(struct verify *v, const char *name,
 	    (type == OBJECT_COMMIT || !wants_commit(name));
 }
 
-static void check_object(struct verify *v, const char *ref, const char *name,
-    const struct refd_oid *oid)
+void verify_object(struct verify *v, const char *ref, const char *name,
+    const char *file, const struct refd_oid *oid)
 {
 	char hex[REFD_OID_HEX + 1];
 
 	refd_oid_hex(oid, hex);
 	if (refd_oid_is_null(oid)) {
-		verify_found(v, FOUND_REF_BROKEN, ref, name,
+		verify_found(v, FOUND_REF_BROKEN, ref, file,
 		    "its value is the null id");
 		return;
 	}
@@ -85,18 +85,18 @@ static void check_object(struct verify *v, const char *ref, const char *name,
 		return;
 	switch (odb_type(v->odb, oid)) {
 	case OBJECT_ABSENT:
-		verify_found(v, FOUND_OBJECT_MISSING, ref, name,
+		verify_found(v, FOUND_OBJECT_MISSING, ref, file,
 		    "object %s is not in the repository", hex);
 		break;
 	case OBJECT_ERROR:
-		verify_found(v, FOUND_OBJECT_UNREADABLE, ref, name,
+		verify_found(v, FOUND_OBJECT_UNREADABLE, ref, file,
 		    "object %s can't be read", hex);
 		break;
 	case OBJECT_TREE:
 	case OBJECT_BLOB:
 	case OBJECT_TAG:
 		if (wants_commit(name))
-			verify_found(v, FOUND_OBJECT_NOT_COMMIT, ref, name,
+			verify_found(v, FOUND_OBJECT_NOT_COMMIT, ref, file,
 			    "object %s is not a commit", hex);
 		break;
 	case OBJECT_COMMIT:
@@ -177,7 +177,7 @@ static void check_packed_value(struct verify *v, const char *name)
 		return;
 	check_name(v, name, name);
 	check_conflict(v, name);
-	check_object(v, name, name, &oid);
+	verify_object(v, name, name, name, &oid);
 }
 
 void verify_ref(struct verify *v, const struct verify_place *place,
@@ -207,7 +207,7 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 	if (place->worktree[0] == '\0')
 		check_conflict(v, name);
 	if (loose.kind == LOOSE_OID)
-		check_object(v, ref, name, &loose.oid);
+		verify_object(v, ref, name, name, &loose.oid);
 	else if (loose.kind == LOOSE_SYMREF)
 		check_symref(v, ref, name, &loose);
 	else

@@ -5,7 +5,8 @@
  *	open	the common dir and its objects, without a claim: a daemon may
  *		serve the repository
  *	walk	refs and locks of the repository and its worktrees, packed-refs,
- *		logs, then the last records of the journal
+ *		logs, then the last records of the journal; or the reftables of
+ *		the repository and its worktrees
  *	again	the suspects, after a pause; a suspect that fails again is a
  *		finding, and may be repaired
  *
@@ -59,7 +60,11 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
 		text = NULL;
 	va_end(ap);
 	finding.text = text;
-	if (v->opt->repair)
+	if (v->opt->repair && v->is_reftable)
+		repair = finding_repair(id) == REPAIR_NONE ?
+		    NULL :
+		    strdup("refd does not repair reftables");
+	else if (v->opt->repair)
 		repair = verify_repair(v, id, v->subject, &finding.is_repaired);
 	if (repair != NULL && v->value[0] != '\0' && v->opt->restored != NULL)
 		v->opt->restored(v->opt->arg, v->repo.path, ref, v->value,
@@ -190,6 +195,17 @@ static int find_worktrees(struct verify *v)
 	return r;
 }
 
+static void verify_all_reftables(struct verify *v)
+{
+	const struct verify_place common = { v->repo.fd, "" };
+	size_t i;
+
+	verify_reftables(v, &common);
+	for (i = 0; i < v->nr_worktrees; i++)
+		verify_reftables(v, &v->worktrees[i]);
+	verify_check_again(v);
+}
+
 static void verify_all(struct verify *v)
 {
 	const struct verify_place common = { v->repo.fd, "" };
@@ -288,6 +304,7 @@ static enum refd_status try_objects(struct verify *v, char **why)
 	    repo_config_read(v->sys, v->repo.fd, v->repo.path, &config, why);
 	if (status != REFD_OK)
 		return status;
+	v->is_reftable = config.is_reftable;
 	repo_config_done(&config);
 	v->odb = odb_new(v->sys, v->repo.fd, &rule);
 	if (v->odb == NULL)
@@ -354,6 +371,10 @@ static int verify_opened(struct verify *v, char **why)
 		r = find_worktrees(v);
 	if (r < 0)
 		return r;
+	if (v->is_reftable) {
+		verify_all_reftables(v);
+		return v->aborted ? -1 : 0;
+	}
 	verify_journal_open(v);
 	refresh(v);
 	verify_all(v);

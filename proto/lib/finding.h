@@ -283,6 +283,11 @@ enum finding_repair {
 	X(PACKED_PEELED, "packed-peeled", ERROR, NONE,                         \
 	    "remove the first line of packed-refs and the lines that begin "   \
 	    "with '^', then run git pack-refs --all")                          \
+	X(REFTABLE_DAMAGED, "reftable-damaged", ERROR, NONE,                   \
+	    "restore the refs from a backup or a clone; the other tables of "  \
+	    "reftable/ may still be read")                                     \
+	X(REFTABLE_UNREADABLE, "reftable-unreadable", ERROR, NONE,             \
+	    "look at its owner, its mode and the disk")                        \
 	/* its reflogs */                                                      \
 	X(LOG_TORN, "log-torn", ERROR, LOG,                                    \
 	    "refd verify --repair <repository> cuts off the torn part")        \

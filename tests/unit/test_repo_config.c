@@ -116,7 +116,8 @@ static const struct format formats[] = {
 	{ V1 "relativeWorktrees=true\n", true, NULL, false },
 	{ V1 "objectFormat=sha1\n", true, NULL, true },
 	{ V1 "objectFormat=sha256\n", false, "extensions.objectFormat", false },
-	{ V1 "refStorage=reftable\n", false, "extensions.refStorage", false },
+	{ V1 "refStorage=reftable\nunheardOf=1\n", false, "an extension",
+	    false },
 	{ V1 "refStorage=files\n", true, NULL, false },
 	{ V1 "refStorage=files:///else\n", false, "refs are elsewhere", false },
 	{ V1 "submodulePathConfig=true\n", true, NULL, false },
@@ -152,6 +153,19 @@ START_TEST(a_format_is_taken_or_named)
 	if (f->git_too)
 		ck_assert(f->ok ==
 		    !tmp_status("git -C r hash-object -w --stdin </dev/null"));
+}
+END_TEST
+
+/* The last value counts, as in git. */
+START_TEST(reftables_are_known)
+{
+	tmp_run("git init -q --bare r");
+	tmp_put("r/config", V1 "refStorage=files\nrefStorage=reftable\n");
+	must_open("r");
+	ck_assert(config.is_reftable);
+	tmp_put("r/config", V1 "refStorage=reftable\nrefStorage=files\n");
+	must_open("r");
+	ck_assert(!config.is_reftable);
 }
 END_TEST
 
@@ -425,6 +439,7 @@ int main(void)
 	tcase_add_test(tc, what_is_none_is_not);
 	tcase_add_loop_test(tc, a_format_is_taken_or_named, 0,
 	    (int)COUNT(formats));
+	tcase_add_test(tc, reftables_are_known);
 	tcase_add_loop_test(tc, no_message_quotes_the_file, 0, 12);
 	tcase_add_test(tc, a_config_that_can_not_be_parsed_fails);
 	tcase_add_test(tc, sharing_is_read_as_git_reads_it);

@@ -24,6 +24,7 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/store/repos/repo_config.h"
+#include "proto/format.h"
 
 char *repo_why(const char *fmt, ...)
 {
@@ -205,7 +206,14 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 	status = repo_config_read(repos->sys, repo->fd, repo->path, &cfg, why);
 	if (status != REFD_OK)
 		return status;
-	status = repo_check_git_dir(repos->sys, repo->fd, repo->path, why);
+	if (cfg.is_reftable) {
+		*why = repo_why("'%s' is not served: %s", repo->path,
+		    format_unserved(1, "refStorage", "reftable"));
+		status = REFD_UNSUPPORTED;
+	} else {
+		status =
+		    repo_check_git_dir(repos->sys, repo->fd, repo->path, why);
+	}
 	if (status != REFD_OK) {
 		repo_config_done(&cfg);
 		return status;

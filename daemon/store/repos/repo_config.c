@@ -169,6 +169,7 @@ static int extension_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char prefix[] = "extensions.";
+	const bool is_storage = strcmp(key, "extensions.refstorage") == 0;
 	struct reading *r = arg;
 	const char *why;
 
@@ -177,7 +178,10 @@ static int extension_entry(void *arg, const char *key, const char *value,
 	/* A message quotes no text of the file. */
 	why = format_unserved(r->version, key + sizeof(prefix) - 1,
 	    value != NULL ? value : "");
-	if (why != NULL)
+	if (is_storage)
+		r->config.is_reftable = r->version >= 1 && value != NULL &&
+		    strcmp(value, "reftable") == 0;
+	if (why != NULL && !(is_storage && r->config.is_reftable))
 		return not_served(r, why);
 	if (strcmp(key, "extensions.worktreeconfig") == 0 &&
 	    config_value_bool(value, &r->has_worktree_config) < 0)

@@ -25,7 +25,8 @@
 #define CONFIG_DEPTH 10
 
 struct repo_config {
-	bool bare; /* core.bare; unset: the directory is not ".git" */
+	bool is_reftable; /* refd verify reads such refs; no update is served */
+	bool bare;        /* core.bare; unset: the directory is not ".git" */
 	/* core.sharedRepository as in git's calc_shared_perm(). 0: umask;
 	 * positive: bits to add; negative: minus the exact mode. */
 	int shared_perm;

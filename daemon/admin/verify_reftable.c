@@ -1,0 +1,233 @@
+/*
+ * A repository whose refs are in reftables: the stack of the common dir, and of
+ * each worktree.
+ *
+ * Happy path: every listed table exists and passes the check of the whole table
+ * (daemon/store/reftable/reftable_check.h). Names, ids and objects are those of
+ * sound refs, and the newest entry of each reflog has the value of its ref.
+ *
+ * A stack is checked as a snapshot, so other writers do not matter. If there is
+ * a finding, the whole stack is checked a second time, because objects may be
+ * pruned meanwhile. A stack with a damaged table is not read further. refd
+ * never wrote such a repository, so there is nothing to compare with the
+ * journal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/reftable/reftable_check.h"
+#include "daemon/store/reftable/reftable_merged.h"
+#include "daemon/store/reftable/reftable_stack.h"
+#include "proto/lib/interrupt.h"
+#include "proto/refname.h"
+
+#define DIRECTORY "reftable"
+#define LIST      DIRECTORY "/" REFTABLE_LIST
+
+struct stack_check {
+	struct verify *v;
+	const struct verify_place *place;
+	struct reftable_stack stack;
+	struct reftable_fault fault;
+	struct reftable_iterator found; /* for look-ups of refs */
+	char name[REFD_PATH_MAX];       /* the last one */
+	/* A ref has the first LENGTH bytes of the name. */
+	bool is_ref[REFD_PATH_MAX];
+};
+
+static void found_fault(struct stack_check *c, int error)
+{
+	char text[REFTABLE_FAULT_TEXT], file[REFTABLE_TABLE_NAME_MAX + 16];
+
+	snprintf(file, sizeof(file), DIRECTORY "/%s", c->fault.table);
+	reftable_stack_fault_text(&c->fault, error, text);
+	if (error == -EBADMSG || error == -ENOENT || error == -EFBIG)
+		verify_found(c->v, FOUND_REFTABLE_DAMAGED, "", file, "%s",
+		    text);
+	else
+		verify_found(c->v, FOUND_REFTABLE_UNREADABLE, "", file, "%s",
+		    text);
+}
+
+/* ---- refs ---- */
+
+static void check_symref(struct stack_check *c, const char *ref,
+    const struct reftable_text *target)
+{
+	char name[REFD_PATH_MAX];
+	int len = (int)target->len;
+
+	if (target->len >= sizeof(name)) {
+		verify_found(c->v, FOUND_REF_BROKEN, ref, LIST,
+		    "it points to a name that is too long");
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", len, target->at);
+	if (strlen(name) != target->len || !refd_refname_format_ok(name))
+		verify_found(c->v, FOUND_REF_BROKEN, ref, LIST,
+		    "it points to '%s', which is not a valid name", name);
+}
+
+/* The refs come in order. So the names that are the beginning of a name come
+ * before the name, and only names with the same beginning are in between. */
+static void check_conflict(struct stack_check *c, const char *ref,
+    const char *name)
+{
+	size_t len = strlen(name), same = 0, i;
+
+	while (name[same] != '\0' && name[same] == c->name[same])
+		same++;
+	memset(c->is_ref + same + 1, 0, sizeof(c->is_ref) - same - 1);
+	for (i = 1; i < len; i++)
+		if (name[i] == '/' && c->is_ref[i])
+			verify_found(c->v, FOUND_REF_CONFLICT, ref, LIST,
+			    "'%.*s' is a ref as well", (int)i, name);
+	c->is_ref[len] = true;
+	memcpy(c->name, name, len + 1);
+}
+
+static void check_ref(struct stack_check *c, const struct reftable_record *rec)
+{
+	struct verify *v = c->v;
+	char buf[REFD_PATH_MAX];
+	const char *ref = verify_ref_name(c->place, rec->name, buf);
+
+	findings_progress(v->opt->findings, v->repo.path, ref);
+	if (!refd_refname_format_ok(rec->name))
+		verify_found(v, FOUND_REF_NAME, ref, LIST,
+		    "git does not accept that name");
+	check_conflict(c, ref, rec->name);
+	if (rec->ref.kind == REFTABLE_REF_SYMREF)
+		check_symref(c, ref, &rec->ref.target);
+	else
+		verify_object(v, ref, rec->name, LIST, &rec->ref.oid);
+}
+
+/* ---- reflogs ---- */
+
+static void check_log(struct stack_check *c, const struct reftable_record *log)
+{
+	char buf[REFD_PATH_MAX], is[REFD_OID_MAX_HEX + 1];
+	char said[REFD_OID_MAX_HEX + 1];
+	const char *ref = verify_ref_name(c->place, log->name, buf);
+	const enum refd_object_format format = c->stack.format;
+	const struct reftable_record *rec = &c->found.cursor.record;
+	int r;
+
+	r = reftable_stack_find(&c->stack, log->name, &c->found, &c->fault);
+	if (r < 0)
+		found_fault(c, r);
+	else if (r == 0)
+		verify_found(c->v, FOUND_LOG_ORPHAN, ref, LIST,
+		    "there is no such ref, but its log exists");
+	else if (rec->ref.kind != REFTABLE_REF_SYMREF &&
+	    !refd_oid_eq(&rec->ref.oid, &log->log.to))
+		verify_found(c->v, FOUND_LOG_DISAGREES, ref, LIST,
+		    "the ref is at %s, its log ends with %s",
+		    refd_oid_hex_as(&rec->ref.oid, format, is),
+		    refd_oid_hex_as(&log->log.to, format, said));
+}
+
+/* Git marks an empty reflog by an entry of two null ids. */
+static bool is_entry(const struct reftable_log *log)
+{
+	return !refd_oid_is_null(&log->from) || !refd_oid_is_null(&log->to);
+}
+
+/* ---- one stack ---- */
+
+static void each_record(struct stack_check *c, enum reftable_section section)
+{
+	const struct reftable_record *rec;
+	struct reftable_merged *merged;
+	int r;
+
+	r = reftable_merged_open(c->stack.tables, c->stack.nr, section, "",
+	    false, &merged, &c->fault);
+	if (r < 0) {
+		found_fault(c, r);
+		return;
+	}
+	c->name[0] = '\0';
+	while ((r = reftable_merged_next(merged, &rec, &c->fault)) > 0 &&
+	    !interrupt_came()) {
+		if (section == REFTABLE_REFS) {
+			check_ref(c, rec);
+		} else if (strcmp(c->name, rec->name) != 0) {
+			snprintf(c->name, sizeof(c->name), "%s", rec->name);
+			if (is_entry(&rec->log))
+				check_log(c, rec);
+		}
+	}
+	if (r < 0)
+		found_fault(c, r);
+	reftable_merged_free(merged);
+}
+
+static bool check_tables(struct stack_check *c)
+{
+	bool is_sound = true;
+	size_t i;
+	int r;
+
+	for (i = 0; i < c->stack.nr && !interrupt_came(); i++) {
+		r = reftable_check(&c->stack.tables[i], &c->fault);
+		if (r < 0) {
+			found_fault(c, r);
+			is_sound = false;
+		}
+	}
+	return is_sound;
+}
+
+static void check_stack(struct stack_check *c, int dirfd)
+{
+	int r = reftable_stack_open(c->v->sys, dirfd, REFD_FORMAT_SHA1,
+	    &c->stack, &c->fault);
+
+	if (r < 0) {
+		found_fault(c, r);
+	} else if (check_tables(c)) {
+		each_record(c, REFTABLE_REFS);
+		each_record(c, REFTABLE_LOGS);
+	}
+	reftable_iterator_done(&c->found);
+	reftable_stack_close(&c->stack);
+}
+
+/* NAME: the list of tables. */
+static void verify_stack(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	struct stack_check *c = calloc(1, sizeof(*c));
+	int fd;
+
+	if (c == NULL) {
+		v->aborted = true;
+		return;
+	}
+	c->v = v;
+	c->place = place;
+	fd = SYS(v->sys, openat, place->dirfd, DIRECTORY,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0) {
+		verify_found(v,
+		    fd == -ENOENT ? FOUND_REFTABLE_DAMAGED :
+				    FOUND_REFTABLE_UNREADABLE,
+		    "", name, "the directory of the tables: %s", strerror(-fd));
+	} else {
+		check_stack(c, fd);
+		SYS(v->sys, close, fd);
+	}
+	free(c);
+}
+
+void verify_reftables(struct verify *v, const struct verify_place *place)
+{
+	verify_check(v, verify_stack, place, LIST);
+	verify_check(v, verify_lock, place, LIST);
+}

@@ -1,0 +1,246 @@
+/*
+ * Proves the findings of refd verify in a repository whose refs are in
+ * reftables: missing and damaged tables, and wrong refs in sound tables. A
+ * sound repository has no findings. Nothing is repaired.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/reftable_help.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/verify_help.h"
+
+#define TABLE(n) "reftable/0x00000000000" #n "-0x00000000000" #n "-00000001.ref"
+
+#define HAS(line, words)                                                       \
+	ck_assert_msg(vh_has(line, words), "no '%s' (%s) in:%s", line, words,  \
+	    vh_lines())
+#define FINDS(n)                                                               \
+	do {                                                                   \
+		size_t found_ = vh_look("r");                                  \
+		ck_assert_msg(vh_why() == NULL, "%s", vh_why());               \
+		ck_assert_msg(found_ == (n), "%zu found:%s", found_,           \
+		    vh_lines());                                               \
+	} while (0)
+
+static struct refd_oid commit, tree;
+
+static struct refd_oid made(const char *command)
+{
+	struct refd_oid oid;
+	char *hex = tmp_output("%s", command);
+
+	ck_assert_int_eq(refd_oid_parse_as(hex, REFD_FORMAT_SHA1, &oid), 0);
+	free(hex);
+	return oid;
+}
+
+static struct reftable_record ref_to(const char *name, uint64_t index,
+    const struct refd_oid *oid)
+{
+	struct reftable_record rec = rh_ref(name, index, 0);
+
+	rec.ref.oid = *oid;
+	return rec;
+}
+
+/* Adds a table to the stack of the git-dir DIR. */
+static void add(const char *dir, uint64_t index,
+    const struct reftable_record *records, size_t nr)
+{
+	struct rh_bytes table =
+	    rh_table(REFD_FORMAT_SHA1, index, index, records, nr);
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s/reftable", tmp_root, dir);
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	ck_assert_int_ge(fd, 0);
+	rh_add(&sys_kernel, fd, &table, index, index, 1);
+	close(fd);
+	rh_free(&table);
+}
+
+/* r has main, a symbolic ref, and the log of main, in two tables. */
+static void setup(void)
+{
+	struct reftable_record first[3];
+
+	tmp_setup();
+	vh_reset();
+	tmp_run("git config --global user.name a &&"
+		"git config --global user.email a@b && git init -q --bare r &&"
+		"cd r && git config core.repositoryFormatVersion 1 &&"
+		"rm -r refs/heads && echo x >refs/heads && mkdir reftable");
+	commit = made("cd r && git -c core.repositoryFormatVersion=0 "
+		      "commit-tree $(git hash-object -wt tree /dev/null) "
+		      "</dev/null");
+	tree = made("cd r && git hash-object -wt tree /dev/null");
+	tmp_run("cd r && git config extensions.refStorage reftable &&"
+		"echo 'ref: refs/heads/.invalid' >HEAD");
+	first[0] = rh_symref("HEAD", 1, "refs/heads/main");
+	first[1] = ref_to("refs/heads/main", 1, &commit);
+	first[2] = rh_log("refs/heads/main", 1, 0, 0, "m\n");
+	first[2].log.to = commit;
+	add("r", 1, first, 3);
+	first[0] = ref_to("refs/heads/b", 2, &commit);
+	first[1] = ref_to("refs/trees/t", 2, &tree);
+	add("r", 2, first, 2);
+}
+
+START_TEST(nothing)
+{
+	FINDS(0);
+	/* The files of refs do not count. */
+	tmp_put("r/packed-refs", "nonsense\n");
+	tmp_put("r/refs/x", "nonsense\n");
+	FINDS(0);
+}
+END_TEST
+
+START_TEST(missing_parts)
+{
+	tmp_run("cd r && mv " TABLE(1) " t");
+	FINDS(1);
+	HAS("reftable-damaged " TABLE(1), "the table is missing");
+	tmp_run("cd r && mv t " TABLE(1) " && mv reftable/tables.list t");
+	FINDS(1);
+	HAS("reftable-damaged reftable/tables.list", "No such file");
+	tmp_run("cd r && mv reftable d");
+	FINDS(1);
+	HAS("reftable-damaged reftable/tables.list", "the directory");
+}
+END_TEST
+
+START_TEST(damaged_tables)
+{
+	tmp_run("cd r && cp -r reftable d && : >" TABLE(1));
+	FINDS(1);
+	HAS("reftable-damaged " TABLE(1), "the file is empty");
+	tmp_run("cd r && cp d/* reftable && "
+		"printf x | dd of=" TABLE(1) " bs=1 seek=35 conv=notrunc "
+					     "status=none");
+	FINDS(1);
+	HAS("reftable-damaged " TABLE(1), "");
+	tmp_run("cd r && cp d/* reftable && "
+		"printf x | dd of=" TABLE(2) " bs=1 seek=10 conv=notrunc "
+					     "status=none");
+	FINDS(1);
+	HAS("reftable-damaged " TABLE(2), "least update index");
+	tmp_run("cd r && cp d/* reftable && cat d/tables.list "
+		">>reftable/tables.list");
+	FINDS(1);
+	HAS("reftable-damaged " TABLE(1), "overlap");
+}
+END_TEST
+
+START_TEST(another_hash)
+{
+	struct rh_bytes table = rh_table(REFD_FORMAT_SHA256, 1, 1, NULL, 0);
+
+	tmp_put_bytes("r/" TABLE(1), table.data, table.len);
+	FINDS(1);
+	HAS("reftable-damaged " TABLE(1), "another object format");
+	rh_free(&table);
+}
+END_TEST
+
+START_TEST(wrong_refs)
+{
+	const struct refd_oid null = { { 0 } };
+	struct reftable_record records[] = {
+		ref_to("refs/a b", 3, &commit),
+		ref_to("refs/heads/a", 3, &tree),
+		rh_ref("refs/heads/a-1", 3, 0x77),
+		ref_to("refs/heads/a/x", 3, &commit),
+		ref_to("refs/heads/a/x/y", 3, &null),
+		rh_deleted("refs/heads/main", 3),
+		rh_symref("refs/s", 3, "refs/heads/.."),
+		rh_log("refs/gone", 3, 0, 1, "m\n"),
+		rh_log("refs/heads/b", 3, 0, 1, "m\n"),
+		rh_log("refs/marked", 3, 0, 0, ""),
+	};
+
+	add("r", 3, records, 10);
+	FINDS(11);
+	HAS("ref-name refs/a b", "does not accept");
+	HAS("object-not-commit refs/heads/a", "not a commit");
+	HAS("object-missing refs/heads/a-1", "7777");
+	HAS("ref-conflict refs/heads/a/x", "'refs/heads/a'");
+	HAS("ref-conflict refs/heads/a/x/y", "'refs/heads/a'");
+	HAS("ref-conflict refs/heads/a/x/y", "'refs/heads/a/x'");
+	HAS("ref-broken refs/heads/a/x/y", "null id");
+	HAS("ref-broken refs/s", "refs/heads/..");
+	HAS("log-orphan refs/gone", "no such ref");
+	HAS("log-orphan refs/heads/main", "no such ref");
+	HAS("log-disagrees refs/heads/b", "its log ends with 0101");
+	/* Nothing is written. */
+	tmp_run("cp -r r before");
+	ck_assert_uint_eq(vh_repair("r"), 11);
+	ck_assert(vh_did("ref-broken refs/s", "does not repair reftables"));
+	tmp_run("diff -r r before");
+}
+END_TEST
+
+START_TEST(worktrees)
+{
+	const struct reftable_record head = rh_symref("HEAD", 1, "refs/x..");
+
+	tmp_run("mkdir -p r/worktrees/w/reftable && cd r/worktrees/w && "
+		"echo ../.. >commondir && echo /w/.git >gitdir && "
+		"echo 'ref: refs/heads/.invalid' >HEAD");
+	FINDS(1);
+	HAS("reftable-damaged worktrees/w/reftable/tables.list", "No such");
+	add("r/worktrees/w", 1, &head, 1);
+	FINDS(1);
+	HAS("ref-broken worktrees/w/HEAD", "refs/x..");
+}
+END_TEST
+
+START_TEST(an_old_lock)
+{
+	tmp_put("r/reftable/tables.list.lock", "");
+	FINDS(0);
+	vh_ahead_ns = 61 * INT64_C(1000000000);
+	FINDS(1);
+	HAS("lock-stale reftable/tables.list.lock", "old");
+}
+END_TEST
+
+static void mend(void)
+{
+	tmp_run("cd r && test ! -e t || mv t " TABLE(1));
+}
+
+/* A finding that is gone at a second look does not count. */
+START_TEST(a_second_look)
+{
+	tmp_run("cd r && mv " TABLE(1) " t");
+	vh_meanwhile = mend;
+	FINDS(0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("verify_reftable");
+	TCase *tc = tcase_create("verify_reftable");
+
+	tcase_add_checked_fixture(tc, setup, tmp_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, nothing);
+	tcase_add_test(tc, missing_parts);
+	tcase_add_test(tc, damaged_tables);
+	tcase_add_test(tc, another_hash);
+	tcase_add_test(tc, wrong_refs);
+	tcase_add_test(tc, worktrees);
+	tcase_add_test(tc, an_old_lock);
+	tcase_add_test(tc, a_second_look);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

@@ -191,6 +191,58 @@ START_TEST(wrong_ends)
 }
 END_TEST
 
+START_TEST(wrong_restart_points)
+{
+	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 20, false);
+	size_t end = (size_t)reftable_record_get(bytes.data + 25, 3);
+	uint8_t *second = bytes.data + end - 2 - 3;
+
+	ck_assert_uint_eq(bytes.data[end - 1], 2);
+	second[2]++;
+	ck_assert_int_eq(rr_open(&bytes, &table), 0);
+	ck_assert_int_eq(reftable_check(&table, &rr_fault), -EBADMSG);
+	ck_assert_str_eq(rr_fault.why, "a restart point is not at a record");
+	reftable_table_close(&table);
+	/* The second record. */
+	reftable_record_put(second, 3,
+	    28 + 2 + strlen(rr_name(0)) + 1 + 20 + (strlen(rr_name(0)) > 31));
+	ck_assert_int_eq(rr_open(&bytes, &table), 0);
+	ck_assert_int_eq(reftable_check(&table, &rr_fault), -EBADMSG);
+	ck_assert_str_eq(rr_fault.why,
+	    "the key at a restart point has a prefix");
+	reftable_table_close(&table);
+	rh_free(&bytes);
+}
+END_TEST
+
+/* The check takes time in proportion to the size of a block, even if all
+ * records follow a single restart point. */
+START_TEST(one_restart_point)
+{
+	static const uint8_t ends[FOOTER_1] = { 'R', 'E', 'F', 'T', 1 };
+	struct rh_bytes bytes = { 0 };
+	uint8_t record[7] = { 0, 4 << 3 };
+	unsigned i, nr = 150000, n;
+	int k;
+
+	rh_append(&bytes, ends, 24);
+	rh_append(&bytes, "r\0\0\0", 4);
+	for (i = 0; i < nr; i++) {
+		for (k = 5, n = i; k > 1; k--, n /= 26)
+			record[k] = (uint8_t)('a' + n % 26);
+		rh_append(&bytes, record, sizeof(record));
+	}
+	rh_append(&bytes, "\0\0\x1c\0\1", 5);
+	reftable_record_put(bytes.data + 25, 3, bytes.len);
+	rh_append(&bytes, ends, FOOTER_1);
+	mend_crc(&bytes);
+	ck_assert_int_eq(rr_open(&bytes, &table), 0);
+	ck_assert_int_eq(reftable_check(&table, &rr_fault), 0);
+	reftable_table_close(&table);
+	rh_free(&bytes);
+}
+END_TEST
+
 /* The refs of a table do not vanish if the first block looks like a log. */
 START_TEST(a_first_block_of_another_type)
 {
@@ -321,6 +373,8 @@ int main(void)
 	tcase_add_test(tc, an_index_of_several_levels);
 	tcase_add_test(tc, logs_alone);
 	tcase_add_test(tc, wrong_ends);
+	tcase_add_test(tc, wrong_restart_points);
+	tcase_add_test(tc, one_restart_point);
 	tcase_add_test(tc, a_first_block_of_another_type);
 	tcase_add_test(tc, wrong_bits);
 	tcase_add_test(tc, an_index_that_leads_forward);

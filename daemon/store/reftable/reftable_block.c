@@ -118,13 +118,17 @@ int reftable_block_next(const struct reftable_block *block,
 	return 1;
 }
 
+size_t reftable_block_restart(const struct reftable_block *block, size_t nr)
+{
+	return (size_t)reftable_record_get(
+	    block->data + block->end + nr * POINT_BYTES, POINT_BYTES);
+}
+
 /* Puts the cursor to restart point NR. */
 static int go_to(const struct reftable_block *block, size_t nr,
     struct reftable_cursor *cursor, const char **why)
 {
-	const uint8_t *point = block->data + block->end + nr * POINT_BYTES;
-
-	cursor->at = (size_t)reftable_record_get(point, POINT_BYTES);
+	cursor->at = reftable_block_restart(block, nr);
 	cursor->key_len = 0;
 	if (cursor->at < block->first || cursor->at >= block->end)
 		return bad(why, "a restart point is not in the block");

@@ -55,6 +55,9 @@ int reftable_block_seek(const struct reftable_block *block,
     const struct reftable_block_context *context, const uint8_t *key,
     size_t key_len, struct reftable_cursor *cursor, const char **why);
 
+/* The position of restart point NR in the block; not checked. */
+size_t reftable_block_restart(const struct reftable_block *block, size_t nr);
+
 /* The order of two keys: negative, 0 or positive. */
 int reftable_block_compare(const uint8_t *a, size_t a_len, const uint8_t *b,
     size_t b_len);

@@ -48,41 +48,43 @@ static int load_next(struct check *c)
 
 /* ---- records ---- */
 
-static int check_record(struct check *c)
+/* Checks the record that began at AT. */
+static int check_record(struct check *c, size_t at, size_t *nr_restarts)
 {
-	const struct reftable_cursor *cursor = &c->cursor;
-	const char *why;
-	int r;
+	const struct reftable_block *block = &c->block;
 
 	if ((c->section == REFTABLE_REFS || c->section == REFTABLE_LOGS) &&
-	    cursor->record.update_index > c->table->max_index)
+	    c->cursor.record.update_index > c->table->max_index)
 		return bad(c, c->at, "an update index is above the largest");
-	r = reftable_block_seek(&c->block, &c->table->context, cursor->key,
-	    cursor->key_len, &c->found, &why);
-	if (r < 0)
-		return bad(c, c->at, why);
-	if (r == 0 || c->found.at != cursor->at)
-		return bad(c, c->at, "a restart point is wrong");
-	return 0;
+	if (*nr_restarts == block->restarts ||
+	    reftable_block_restart(block, *nr_restarts) != at)
+		return 0;
+	++*nr_restarts;
+	/* The length of the prefix comes first. */
+	return block->data[at] != 0 ?
+	    bad(c, c->at, "the key at a restart point has a prefix") :
+	    0;
 }
 
 /* Checks the records of the block, which follow the key c->last. */
 static int check_block(struct check *c)
 {
 	struct reftable_cursor *cursor = &c->cursor;
+	size_t at, nr_restarts = 0;
 	bool is_first = true;
 	const char *why;
 	int r;
 
 	reftable_block_first(&c->block, cursor);
-	while ((r = reftable_block_next(&c->block, &c->table->context, cursor,
-		    &why)) > 0) {
+	while (at = cursor->at,
+	    (r = reftable_block_next(&c->block, &c->table->context, cursor,
+		 &why)) > 0) {
 		if (is_first && c->last_len > 0 &&
 		    reftable_block_compare(cursor->key, cursor->key_len,
 			c->last, c->last_len) <= 0)
 			return bad(c, c->at, "the blocks are not in order");
 		is_first = false;
-		r = check_record(c);
+		r = check_record(c, at, &nr_restarts);
 		if (r < 0)
 			return r;
 	}
@@ -90,6 +92,8 @@ static int check_block(struct check *c)
 		return bad(c, c->at, why);
 	if (is_first)
 		return bad(c, c->at, "a block has no record");
+	if (nr_restarts < c->block.restarts)
+		return bad(c, c->at, "a restart point is not at a record");
 	memcpy(c->last, cursor->key, cursor->key_len);
 	c->last_len = cursor->key_len;
 	return 0;

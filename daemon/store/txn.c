@@ -28,7 +28,8 @@ struct txn *txn_new(struct refd_request *req)
 	txn = calloc(1, sizeof(*txn));
 	if (txn == NULL)
 		return NULL;
-	txn->updates = calloc(req->nr_updates + 1, sizeof(*txn->updates));
+	txn->updates =
+	    reallocarray(NULL, req->nr_updates + 1, sizeof(*txn->updates));
 	if (txn->updates == NULL) {
 		free(txn);
 		return NULL;
@@ -43,11 +44,11 @@ void txn_lay_out(struct txn *txn)
 {
 	size_t i;
 
-	for (i = 0; i < txn->nr_updates && !txn->is_laid_out; i++) {
-		txn->updates[i].ask = &txn->req.updates[i];
-		txn->updates[i].txn = txn;
-		txn->updates[i].status = REFD_PENDING;
-	}
+	for (i = 0; i < txn->nr_updates && !txn->is_laid_out; i++)
+		txn->updates[i] =
+		    (struct txn_update){ .ask = &txn->req.updates[i],
+			    .txn = txn,
+			    .status = REFD_PENDING };
 	txn->is_laid_out = true;
 }
 

@@ -11,7 +11,7 @@ static void put_result(const struct refd_result *res,
 
 	assert(res->status != REFD_PENDING);
 	if (res->has_found)
-		refd_oid_hex_as(&res->found, format, hex);
+		refd_oid_hex(&res->found, format, hex);
 	/* The limit leaves room for the refname in the packet, so a failure can
 	 * always be answered, however long the text is. */
 	if (res->status == REFD_OK)

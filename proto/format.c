@@ -1,5 +1,6 @@
 #include "proto/format.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
@@ -7,7 +8,7 @@
 #define ANY ""
 
 /* Git dies of a known extension in a format version before SINCE. SERVED: ANY,
- * or the only value that refd serves, or NULL for none. */
+ * or the values that refd serves, with blanks between, or NULL for none. */
 #define EXTENSION(name, since, served, why)                                    \
 	{ name, since, served, why " (extensions." name ")",                   \
 		"extensions." name " needs core.repositoryFormatVersion 1" }
@@ -20,7 +21,8 @@ static const struct extension {
 	    "the objects have ids of two kinds"),
 	EXTENSION("noop", 0, ANY, ""),
 	EXTENSION("noop-v1", 1, ANY, ""),
-	EXTENSION("objectFormat", 1, "sha1", "the object ids are not SHA-1"),
+	EXTENSION("objectFormat", 1, "sha1 sha256",
+	    "the object ids are neither SHA-1 nor SHA-256"),
 	EXTENSION("partialClone", 0, NULL, "the repository is a partial clone"),
 	EXTENSION("preciousObjects", 0, ANY, ""),
 	EXTENSION("refStorage", 1, "files",
@@ -31,6 +33,19 @@ static const struct extension {
 };
 
 #define NR_EXTENSIONS (sizeof(extensions) / sizeof(extensions[0]))
+
+static bool is_among(const char *values, const char *value)
+{
+	size_t len;
+
+	for (; *values != '\0'; values += strspn(values, " ")) {
+		len = strcspn(values, " ");
+		if (strlen(value) == len && strncmp(values, value, len) == 0)
+			return true;
+		values += len;
+	}
+	return false;
+}
 
 const char *format_unserved(int version, const char *name, const char *value)
 {
@@ -47,7 +62,7 @@ const char *format_unserved(int version, const char *name, const char *value)
 	if (version < x->since)
 		return x->too_old;
 	if (x->served == NULL ||
-	    (*x->served != '\0' && strcmp(x->served, value) != 0))
+	    (*x->served != '\0' && !is_among(x->served, value)))
 		return x->why;
 	return NULL;
 }

@@ -8,7 +8,7 @@ static const struct format {
 	const char *name;
 	size_t bytes;
 } formats[] = {
-	[REFD_FORMAT_SHA1] = { "sha1", REFD_OID_BYTES },
+	[REFD_FORMAT_SHA1] = { "sha1", REFD_SHA1_BYTES },
 	[REFD_FORMAT_SHA256] = { "sha256", REFD_OID_MAX_BYTES },
 };
 
@@ -38,7 +38,12 @@ size_t refd_object_format_bytes(enum refd_object_format format)
 	return formats[format].bytes;
 }
 
-int refd_oid_parse_as(const char *hex, enum refd_object_format format,
+size_t refd_object_format_hex(enum refd_object_format format)
+{
+	return 2 * formats[format].bytes;
+}
+
+int refd_oid_parse(const char *hex, enum refd_object_format format,
     struct refd_oid *oid)
 {
 	struct refd_oid parsed = { 0 };
@@ -49,20 +54,10 @@ int refd_oid_parse_as(const char *hex, enum refd_object_format format,
 	return 0;
 }
 
-int refd_oid_parse(const char *hex, struct refd_oid *oid)
-{
-	return refd_oid_parse_as(hex, REFD_FORMAT_SHA1, oid);
-}
-
-char *refd_oid_hex_as(const struct refd_oid *oid,
-    enum refd_object_format format, char hex[REFD_OID_MAX_HEX + 1])
+char *refd_oid_hex(const struct refd_oid *oid, enum refd_object_format format,
+    char hex[REFD_OID_MAX_HEX + 1])
 {
 	return refd_hex_put(oid->bytes, formats[format].bytes, hex);
-}
-
-char *refd_oid_hex(const struct refd_oid *oid, char hex[REFD_OID_HEX + 1])
-{
-	return refd_hex_put(oid->bytes, REFD_OID_BYTES, hex);
 }
 
 bool refd_oid_is_null(const struct refd_oid *oid)
@@ -74,5 +69,5 @@ bool refd_oid_is_null(const struct refd_oid *oid)
 
 bool refd_oid_eq(const struct refd_oid *a, const struct refd_oid *b)
 {
-	return memcmp(a->bytes, b->bytes, REFD_OID_BYTES) == 0;
+	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }

@@ -247,9 +247,9 @@ static void put_change(const struct refd_change *c, struct pkt_buf *out)
 
 	assert(c->status != REFD_PENDING);
 	if (c->has_old)
-		refd_oid_hex_as(&c->old_oid, format, old);
+		refd_oid_hex(&c->old_oid, format, old);
 	if (c->has_new)
-		refd_oid_hex_as(&c->new_oid, format, new);
+		refd_oid_hex(&c->new_oid, format, new);
 	pkt_putf(out, "change %u %s%c%s%c%s%c%s%c%s%c%.*s", (unsigned)c->nr,
 	    refd_status_name(c->status), 0, c->name, 0, old, 0, new, 0,
 	    c->target != NULL ? c->target : "", 0, REFD_MESSAGE_MAX, text);

@@ -170,12 +170,12 @@ void refd_update_encode(const struct refd_update *u,
 	if (u->no_deref)
 		pkt_putf(out, "option no-deref");
 	if (form->has_new_oid)
-		value = refd_oid_hex_as(&u->new_oid, format, new_hex);
+		value = refd_oid_hex(&u->new_oid, format, new_hex);
 	if (u->has_old && u->old_target != NULL) {
 		old = u->old_target;
 		kind = "ref";
 	} else if (u->has_old) {
-		refd_oid_hex_as(&u->old_oid, format, old_hex);
+		refd_oid_hex(&u->old_oid, format, old_hex);
 	}
 	if (!form->has_new_oid && !form->has_target)
 		pkt_putf(out, "%s %s%c%s", form->command, u->name, 0, old);

@@ -95,7 +95,7 @@ bool refd_slice_oid(struct refd_slice s, enum refd_object_format format,
     struct refd_oid *oid)
 {
 	return s.len == 2 * refd_object_format_bytes(format) &&
-	    is_lower_hex(s) && refd_oid_parse_as(s.data, format, oid) == 0;
+	    is_lower_hex(s) && refd_oid_parse(s.data, format, oid) == 0;
 }
 
 bool refd_slice_any_oid(struct refd_slice s, bool *has_format,

@@ -26,6 +26,7 @@ struct job {
 	const char *repo;
 	unsigned repos;
 	/* The refs move through these values in a circle. */
+	enum refd_object_format object_format;
 	const struct refd_oid *oids;
 	unsigned nr_oids;
 };

@@ -120,6 +120,7 @@ static void fill(const struct user *u, struct refd_request *req)
 	req->common_dev = u->common.st_dev;
 	req->common_ino = u->common.st_ino;
 	req->umask = 022;
+	req->object_format = u->on->job->object_format;
 	req->atomic = u->on->atomic;
 	req->deadline_ms = REFD_DEADLINE_MAX_MS;
 	req->updates = u->updates;

@@ -112,6 +112,7 @@ static void make_known(const struct measure *m)
 		.refs = 1,
 		.prefix = "refs/heads/warm",
 		.repo = m->on->repo,
+		.object_format = m->on->object_format,
 		.oids = m->on->oids,
 		.nr_oids = 2 };
 	struct load_refd on = { .socket = m->on->socket, .job = &job };
@@ -156,6 +157,7 @@ static struct load_result measure_refd(const struct measure *m,
 		.refs = refs,
 		.prefix = prefix,
 		.repo = m->on->repo,
+		.object_format = m->on->object_format,
 		.oids = m->on->oids,
 		.nr_oids = 2 };
 	struct load_refd on = { .socket = m->on->socket, .job = &job };

@@ -145,6 +145,8 @@ void scratch_make_repo(struct scratch *s)
 {
 	char *dir = xasprintf("--git-dir=%s", s->repo);
 	const char *init[] = { "git", dir, "init", "-q", "--bare", NULL };
+	const char *ask[] = { "git", dir, "rev-parse", "--show-object-format",
+		NULL };
 	const char *tree[] = { "git", dir, "hash-object", "-t", "tree", "-w",
 		"/dev/null", NULL };
 	struct text id = { 0 }, commit = { 0 };
@@ -159,13 +161,17 @@ void scratch_make_repo(struct scratch *s)
 	setenv("GIT_COMMITTER_NAME", "refd bench", 1);
 	setenv("GIT_COMMITTER_EMAIL", "refd@localhost", 1);
 	ask_git(init, &commit);
+	ask_git(ask, &id);
+	if (refd_object_format_from_name(id.data, &s->object_format) < 0)
+		die("git rev-parse said '%s'", id.data);
 	ask_git(tree, &id);
 	for (i = 0; i < 2; i++) {
 		const char *make[] = { "git", dir, "commit-tree", "-m",
 			i == 0 ? "one" : "two", id.data, NULL };
 
 		ask_git(make, &commit);
-		if (refd_oid_parse(commit.data, &s->oids[i]) < 0)
+		if (refd_oid_parse(commit.data, s->object_format, &s->oids[i]) <
+		    0)
 			die("git commit-tree said '%s'", commit.data);
 	}
 	text_done(&id);

@@ -16,6 +16,7 @@ struct scratch {
 	char *state; /* the daemon's state directory; the part that is ours */
 	char *socket;
 	char *repo;
+	enum refd_object_format object_format; /* git's default */
 	struct refd_oid oids[2];
 	pid_t daemon; /* ours, or 0 */
 };

@@ -180,7 +180,7 @@ static void check_user(struct doctor *d, const char *name)
 	if (geteuid() != 0 && pw->pw_uid != geteuid())
 		die("only root can look as another user");
 	doctor_checked(d, false, "the access of %s to the daemon", name);
-	probe = probe_as(pw->pw_uid, d->socket, NULL, &why);
+	probe = probe_as(pw->pw_uid, d->socket, NULL, REFD_FORMAT_SHA1, &why);
 	if (probe == PROBE_CLOSED)
 		doctor_found(d, FOUND_SOCKET_CLOSED, "", d->socket,
 		    "user %s cannot open the socket: %s", name, why.data);

@@ -160,3 +160,13 @@ bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
 		die("bad boolean config value '%s' for '%s'", value, key);
 	return n != 0;
 }
+
+enum refd_object_format gitconfig_object_format(const struct gitconfig *config)
+{
+	const char *name = gitconfig_get(config, "extensions.objectformat");
+	enum refd_object_format format = REFD_FORMAT_SHA1;
+
+	if (name)
+		refd_object_format_from_name(name, &format);
+	return format;
+}

@@ -11,6 +11,7 @@
 
 #include "client/base/cli.h"
 #include "client/git/gitdir.h"
+#include "proto/oid.h"
 
 /* Zero-initialised is an empty configuration. */
 struct gitconfig {
@@ -43,6 +44,8 @@ bool gitconfig_has(const struct gitconfig *config, const char *key,
  * there is no value. */
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
+/* Of the repository; SHA-1 if extensions.objectFormat has no known value. */
+enum refd_object_format gitconfig_object_format(const struct gitconfig *config);
 /* Walks all entries; *AT starts at 0. */
 bool gitconfig_next(const struct gitconfig *config, size_t *at,
     const char **key, const char **value);

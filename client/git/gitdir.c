@@ -45,7 +45,8 @@ static char *common_of(const char *dir)
 	return common;
 }
 
-/* git only checks that HEAD looks valid (validate_headref). */
+/* git only checks that HEAD looks valid (validate_headref). An id of SHA-256
+ * begins as an id of SHA-1. */
 static bool has_head(const char *dir)
 {
 	char *head = join(dir, "HEAD");
@@ -68,7 +69,7 @@ static bool has_head(const char *dir)
 			at += strspn(at, " \t\r\n");
 			ok = has_prefix(at, "refs/");
 		} else {
-			ok = refd_oid_parse(at, &oid) == 0;
+			ok = refd_oid_parse(at, REFD_FORMAT_SHA1, &oid) == 0;
 		}
 	}
 	text_done(&t);

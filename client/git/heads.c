@@ -26,15 +26,17 @@ enum link {
 	LINK_BROKEN
 };
 
-/* Parses "ref: <name>", as the files backend does. */
+/* Parses "ref: <name>", as the files backend does. A value of either object
+ * format begins as an id of SHA-1. */
 static enum link parse_link(const struct text *t, struct text *name)
 {
 	struct refd_oid oid;
 	const char *target;
 
 	if (!has_prefix(t->data, "ref:"))
-		return refd_oid_parse(t->data, &oid) == 0 ? LINK_NONE :
-							    LINK_BROKEN;
+		return refd_oid_parse(t->data, REFD_FORMAT_SHA1, &oid) == 0 ?
+		    LINK_NONE :
+		    LINK_BROKEN;
 	target = t->data + 4 + strspn(t->data + 4, " \t\r\n");
 	text_clear(name);
 	text_add(name, target, strcspn(target, "\r\n"));

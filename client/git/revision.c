@@ -16,10 +16,12 @@ static void start_git(struct revisions *revs)
 bool revision_resolve(struct revisions *revs, const char *name,
     struct refd_oid *oid)
 {
+	const enum refd_object_format format = revs->object_format;
+	const size_t hex = refd_object_format_hex(format);
 	struct text answer = { 0 };
 	bool found;
 
-	if (strlen(name) == REFD_OID_HEX && refd_oid_parse(name, oid) == 0)
+	if (strlen(name) == hex && refd_oid_parse(name, format, oid) == 0)
 		return true;
 	if (!*name || strchr(name, '\n'))
 		return false;
@@ -28,7 +30,7 @@ bool revision_resolve(struct revisions *revs, const char *name,
 	if (!coprocess_ask(&revs->git, name, &answer))
 		die("git cat-file ended before it answered");
 	found =
-	    answer.len == REFD_OID_HEX && refd_oid_parse(answer.data, oid) == 0;
+	    answer.len == hex && refd_oid_parse(answer.data, format, oid) == 0;
 	text_done(&answer);
 	return found;
 }

@@ -1,7 +1,7 @@
 /*
- * Resolves names of objects. Forty hex digits are used verbatim, without a
- * check that the object exists. git resolves all other names ("git cat-file
- * --batch-check", started at the first need). Blocking; one thread.
+ * Resolves names of objects. The hex digits of a whole id are used verbatim,
+ * without a check that the object exists. git resolves all other names ("git
+ * cat-file --batch-check", started at the first need). Blocking; one thread.
  */
 #ifndef CLIENT_GIT_REVISION_H
 #define CLIENT_GIT_REVISION_H
@@ -10,9 +10,11 @@
 #include "client/git/gitdir.h"
 #include "proto/oid.h"
 
-/* GD is borrowed; the rest is zero initially. */
+/* GD is borrowed. OBJECT_FORMAT is of the repository. The rest is zero
+ * initially. */
 struct revisions {
 	const struct gitdir *gd;
+	enum refd_object_format object_format;
 	struct coprocess git;
 };
 

@@ -13,6 +13,7 @@ static void find(struct reftx *tx, const struct gitdir *gd,
 {
 	tx->gd = gd;
 	tx->as_2_39 = as_2_39;
+	tx->object_format = gitconfig_object_format(config);
 	githook_find(&tx->hook, HOOK, gd, config, &tx->place, !as_2_39);
 	if (reftx_exists(tx))
 		place_make_environment(&tx->place);
@@ -83,7 +84,7 @@ bool reftx_preparing(struct reftx *tx, const struct changes *changes)
 
 	if (!reftx_exists(tx) || tx->as_2_39)
 		return true;
-	reftx_list_asked(changes, &asked);
+	reftx_list_asked(changes, tx->object_format, &asked);
 	ok = ask(tx, "preparing", &asked);
 	if (!ok)
 		run(tx, "aborted", &asked);
@@ -111,7 +112,8 @@ bool reftx_prepared(struct reftx *tx, const struct changes *changes,
 		return true;
 	text_clear(&tx->all);
 	text_clear(&tx->deleted);
-	reftx_list_make(&list, tx->gd, changes, ans, tx->as_2_39);
+	reftx_list_make(&list, tx->gd, tx->object_format, changes, ans,
+	    tx->as_2_39);
 	reftx_list_all(&list, &tx->all);
 	reftx_list_deleted(&list, &tx->deleted);
 	reftx_list_done(&list);
@@ -167,7 +169,7 @@ void reftx_given_up(struct reftx *tx, const struct changes *changes)
 
 	if (!reftx_exists(tx))
 		return;
-	reftx_list_asked(changes, &asked);
+	reftx_list_asked(changes, tx->object_format, &asked);
 	run(tx, "aborted", &asked);
 	text_done(&asked);
 }

@@ -25,6 +25,7 @@
 struct reftx {
 	struct githook hook;
 	bool as_2_39;
+	enum refd_object_format object_format;
 	const char *failed_in; /* phase in which the hook refused */
 	bool in_packed;        /* in the transaction of packed-refs */
 	struct place place;

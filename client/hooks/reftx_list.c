@@ -18,31 +18,34 @@ struct reftx_entry {
 /* ---- lines ---- */
 
 static void add_value(struct text *out, bool given, const char *target,
-    const struct refd_oid *oid)
+    const struct refd_oid *oid, enum refd_object_format format)
 {
 	static const struct refd_oid none;
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	if (given && target)
 		text_addf(out, "ref:%s ", target);
 	else
-		text_addf(out, "%s ", refd_oid_hex(given ? oid : &none, hex));
+		text_addf(out, "%s ",
+		    refd_oid_hex(given ? oid : &none, format, hex));
 }
 
 static void add_line(struct text *out, const struct refd_update *u,
-    const char *name)
+    enum refd_object_format format, const char *name)
 {
-	add_value(out, u->has_old, u->old_target, &u->old_oid);
-	add_value(out, true, u->target, &u->new_oid);
+	add_value(out, u->has_old, u->old_target, &u->old_oid, format);
+	add_value(out, true, u->target, &u->new_oid, format);
 	text_addf(out, "%s\n", name);
 }
 
-void reftx_list_asked(const struct changes *changes, struct text *out)
+void reftx_list_asked(const struct changes *changes,
+    enum refd_object_format format, struct text *out)
 {
 	size_t i;
 
 	for (i = 0; i < changes->nr; i++)
-		add_line(out, &changes->updates[i], changes->updates[i].name);
+		add_line(out, &changes->updates[i], format,
+		    changes->updates[i].name);
 }
 
 /* ---- the list ---- */
@@ -109,13 +112,15 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 /* As in git, the list grows during the walk: the target of an entry, and the
  * HEAD that points to an entry, are appended at the end. */
 void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
-    const struct changes *changes, const struct refd_answer *ans, bool as_2_39)
+    enum refd_object_format format, const struct changes *changes,
+    const struct refd_answer *ans, bool as_2_39)
 {
 	char *head = as_2_39 ? symref_target(gd, "HEAD") : NULL;
 	size_t i;
 
 	memset(list, 0, sizeof(*list));
 	list->as_2_39 = as_2_39;
+	list->object_format = format;
 	for (i = 0; i < changes->nr; i++)
 		append_asked(list, &changes->updates[i], &ans->results[i]);
 	for (i = 0; i < list->nr; i++) {
@@ -144,7 +149,7 @@ void reftx_list_all(const struct reftx_list *list, struct text *out)
 
 	for (i = 0; i < list->nr; i++)
 		if (list->as_2_39 || !list->entries[i].only_log)
-			add_line(out, list->entries[i].u,
+			add_line(out, list->entries[i].u, list->object_format,
 			    list->entries[i].name);
 }
 
@@ -163,6 +168,6 @@ void reftx_list_deleted(const struct reftx_list *list, struct text *out)
 		const struct reftx_entry *e = &list->entries[i];
 
 		if (deletes(e->u) && !e->only_log && !e->is_rejected)
-			add_line(out, &deletion, e->name);
+			add_line(out, &deletion, list->object_format, e->name);
 	}
 }

@@ -11,7 +11,8 @@
 #include "client/request/changes.h"
 
 /* The updates as requested. */
-void reftx_list_asked(const struct changes *changes, struct text *out);
+void reftx_list_asked(const struct changes *changes,
+    enum refd_object_format format, struct text *out);
 
 /*
  * The updates as prepared. A symbolic ref is replaced by its target, at the end
@@ -21,12 +22,14 @@ void reftx_list_asked(const struct changes *changes, struct text *out);
 struct reftx_list {
 	struct reftx_entry *entries; /* owned */
 	size_t nr, size;
+	enum refd_object_format object_format;
 	bool as_2_39;
 };
 
 /* Blocks. ANS has a result for each of CHANGES; the list borrows from both. */
 void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
-    const struct changes *changes, const struct refd_answer *ans, bool as_2_39);
+    enum refd_object_format format, const struct changes *changes,
+    const struct refd_answer *ans, bool as_2_39);
 void reftx_list_done(struct reftx_list *list);
 
 void reftx_list_all(const struct reftx_list *list, struct text *out);

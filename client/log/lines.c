@@ -43,7 +43,7 @@ static void add_oid(struct text *t, const struct lines *l, bool given,
 	char hex[REFD_OID_MAX_HEX + 1];
 
 	text_addf(t, "%.*s", l->is_table ? SHORT_OID : REFD_OID_MAX_HEX,
-	    given ? refd_oid_hex_as(oid, format, hex) : "?");
+	    given ? refd_oid_hex(oid, format, hex) : "?");
 }
 
 /* In a table, an update is "old..new" alone, as git push prints it. */
@@ -209,10 +209,10 @@ static void add_details(struct text *t, const struct refd_change *c)
 	add_fact(t, "ref", c->name);
 	if (c->has_old)
 		add_fact(t, "old",
-		    refd_oid_hex_as(&c->old_oid, rec->object_format, hex));
+		    refd_oid_hex(&c->old_oid, rec->object_format, hex));
 	if (c->has_new)
 		add_fact(t, "new",
-		    refd_oid_hex_as(&c->new_oid, rec->object_format, hex));
+		    refd_oid_hex(&c->new_oid, rec->object_format, hex));
 	add_reason(&reason, c);
 	if (reason.len)
 		add_fact(t, c->status == REFD_OK ? "message" : "reason",

@@ -13,7 +13,7 @@
 static const char *oid_text(bool given, const struct refd_oid *oid,
     enum refd_object_format format, char hex[REFD_OID_MAX_HEX + 1])
 {
-	return given ? refd_oid_hex_as(oid, format, hex) : "";
+	return given ? refd_oid_hex(oid, format, hex) : "";
 }
 
 static void put_field(const char *s)
@@ -89,10 +89,10 @@ static void print_json(const struct refd_answer *ans,
 	json_text(&j, "status", refd_status_name(c->status));
 	if (c->has_old)
 		json_text(&j, "old",
-		    refd_oid_hex_as(&c->old_oid, rec->object_format, hex));
+		    refd_oid_hex(&c->old_oid, rec->object_format, hex));
 	if (c->has_new)
 		json_text(&j, "new",
-		    refd_oid_hex_as(&c->new_oid, rec->object_format, hex));
+		    refd_oid_hex(&c->new_oid, rec->object_format, hex));
 	json_text(&j, "target", c->target);
 	if (c->text) {
 		git_messages_text(c->status, c->text, &text);

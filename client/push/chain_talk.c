@@ -62,7 +62,7 @@ static void say_version(struct talk *t)
 
 static void say_commands(struct talk *t)
 {
-	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
+	char old[REFD_OID_MAX_HEX + 1], new[REFD_OID_MAX_HEX + 1];
 	size_t i;
 
 	for (i = 0; i < t->push->nr; i++) {
@@ -71,8 +71,9 @@ static void say_commands(struct talk *t)
 
 		if (!c->is_chained)
 			continue;
-		line = xasprintf("%s %s %s", refd_oid_hex(&c->old_oid, old),
-		    refd_oid_hex(&c->new_oid, new), c->name);
+		line = xasprintf("%s %s %s",
+		    refd_oid_hex(&c->old_oid, c->object_format, old),
+		    refd_oid_hex(&c->new_oid, c->object_format, new), c->name);
 		add_packet(&t->out, line, strlen(line));
 		free(line);
 	}

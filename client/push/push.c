@@ -7,8 +7,6 @@
 
 #include "proto/limits.h"
 
-#define OTHER_HEX 64 /* SHA-256 */
-
 void push_done(struct push *push)
 {
 	size_t i;
@@ -167,19 +165,21 @@ static bool has_ids_of(const struct pkt *pkt, size_t hex)
 
 static bool take_command(const struct pkt *pkt, struct push *push)
 {
-	size_t skip = 2 * REFD_OID_HEX + 2, other = 2 * OTHER_HEX + 2;
+	enum refd_object_format format = REFD_FORMAT_SHA256;
+	size_t hex = refd_object_format_hex(format);
 	struct push_command *c;
 
-	if (has_ids_of(pkt, OTHER_HEX)) {
-		add_command(push, pkt->data + other, pkt->len - other);
-		push->other_hash = true;
-		return true;
+	if (!has_ids_of(pkt, hex)) {
+		format = REFD_FORMAT_SHA1;
+		hex = refd_object_format_hex(format);
 	}
-	if (!has_ids_of(pkt, REFD_OID_HEX))
+	if (!has_ids_of(pkt, hex) ||
+	    (push->nr > 0 && push->commands[0].object_format != format))
 		return false;
-	c = add_command(push, pkt->data + skip, pkt->len - skip);
-	return refd_oid_parse(pkt->data, &c->old_oid) == 0 &&
-	    refd_oid_parse(pkt->data + REFD_OID_HEX + 1, &c->new_oid) == 0;
+	c = add_command(push, pkt->data + 2 * hex + 2, pkt->len - 2 * hex - 2);
+	c->object_format = format;
+	return refd_oid_parse(pkt->data, format, &c->old_oid) == 0 &&
+	    refd_oid_parse(pkt->data + hex + 1, format, &c->new_oid) == 0;
 }
 
 bool push_read_commands(struct push_reader *in, struct push *push,

@@ -15,6 +15,7 @@
 
 /* A command "<old> <new> <ref>". Owns its strings. */
 struct push_command {
+	enum refd_object_format object_format; /* the same for all */
 	struct refd_oid old_oid, new_oid;
 	char *name;
 	char *ref; /* with the namespace: the ref that is written */
@@ -34,9 +35,6 @@ struct push_command {
 struct push {
 	bool atomic;
 	bool has_options; /* push options are available */
-	/* The ids are not SHA-1: refd cannot serve the repository. The
-	 * ids of the commands are null. */
-	bool other_hash;
 	struct push_command *commands;
 	size_t nr, size;
 	struct text options; /* the push options, as packets */

@@ -26,7 +26,8 @@ static bool has_loose_value(const struct push_command *c,
 	bool has;
 
 	has = text_read_file(&t, path) == 0 && t.len &&
-	    refd_oid_parse(t.data, &oid) == 0 && refd_oid_eq(&oid, &c->old_oid);
+	    refd_oid_parse(t.data, c->object_format, &oid) == 0 &&
+	    refd_oid_eq(&oid, &c->old_oid);
 	text_done(&t);
 	free(path);
 	return has;
@@ -35,9 +36,9 @@ static bool has_loose_value(const struct push_command *c,
 static bool has_packed_value(const struct push_command *c,
     const struct text *packed)
 {
-	char hex[REFD_OID_HEX + 1];
-	char *line =
-	    xasprintf("\n%s %s\n", refd_oid_hex(&c->old_oid, hex), c->ref);
+	char hex[REFD_OID_MAX_HEX + 1];
+	char *line = xasprintf("\n%s %s\n",
+	    refd_oid_hex(&c->old_oid, c->object_format, hex), c->ref);
 	bool has = packed->len &&
 	    memmem(packed->data, packed->len, line, strlen(line)) != NULL;
 
@@ -45,11 +46,11 @@ static bool has_packed_value(const struct push_command *c,
 	return has;
 }
 
-static bool is_readable(const struct refd_oid *oid)
+static bool is_readable(const struct push_command *c)
 {
-	char hex[REFD_OID_HEX + 1];
-	const char *argv[] = { "git", "cat-file", "-e", refd_oid_hex(oid, hex),
-		NULL };
+	char hex[REFD_OID_MAX_HEX + 1];
+	const char *argv[] = { "git", "cat-file", "-e",
+		refd_oid_hex(&c->old_oid, c->object_format, hex), NULL };
 
 	return child_succeeds(argv);
 }
@@ -73,7 +74,7 @@ static bool is_odd_deletion(const struct push_command *c,
 		text_read_file(packed, path);
 		free(path);
 	}
-	return !has_packed_value(c, packed) && !is_readable(&c->old_oid);
+	return !has_packed_value(c, packed) && !is_readable(c);
 }
 
 static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
@@ -118,8 +119,6 @@ const char *push_fallback_reason(const struct push *push,
 	const char *why = NULL;
 	size_t i;
 
-	if (push->other_hash)
-		return "its object ids are not SHA-1";
 	if (getenv("GIT_SHALLOW_FILE"))
 		return "the push is shallow";
 	if (rules->heads.own_is_symlink)

@@ -35,6 +35,7 @@ void push_request_pack(struct push_request *p, const struct push_send *d,
 		add_change(&p->changes, p->commands[i]);
 	context_request(&p->req, d->gd, d->config);
 	p->req.verb = verb;
+	p->req.object_format = p->commands[0]->object_format;
 	p->req.atomic = d->atomic;
 	p->req.push = true;
 	p->req.message = "push";
@@ -89,16 +90,16 @@ static char *unknown_text(const struct push_request *p)
 	    id, id);
 }
 
-static void say_detail(const struct refd_update *u,
-    const struct refd_result *res)
+static void say_detail(const struct push_request *p,
+    const struct refd_update *u, const struct refd_result *res)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	struct text detail = { 0 };
 
 	if (res->status == REFD_NOOBJECT) {
 		say_error("unpack should have generated %s, but I can't find "
 			  "it!",
-		    refd_oid_hex(&u->new_oid, hex));
+		    refd_oid_hex(&u->new_oid, p->req.object_format, hex));
 		return;
 	}
 	git_messages_detail(u, res, GIT_2_55, NULL, &detail);
@@ -136,7 +137,7 @@ static void take_rejection(const struct push_request *p,
 	if (culprit < ans->nr_results) {
 		const struct refd_result *res = &ans->results[culprit];
 
-		say_detail(&p->changes.updates[culprit], res);
+		say_detail(p, &p->changes.updates[culprit], res);
 		if (git_messages_is_bad_value(res->status)) {
 			p->commands[culprit]->ng =
 			    xstrdup(git_messages_push(res->status));
@@ -167,7 +168,7 @@ static void take_each(const struct push_request *p,
 			continue;
 		}
 		*ng = xstrdup(git_messages_push(res->status));
-		say_detail(&p->changes.updates[i], res);
+		say_detail(p, &p->changes.updates[i], res);
 		failed++;
 	}
 	if (failed)

@@ -282,7 +282,8 @@ static bool is_too_large(const struct push_send *d,
 	size_t i, bytes = REFD_PATH_MAX;
 
 	for (i = 0; i < d->nr; i++)
-		bytes += strlen(d->commands[i]->ref) + 2 * REFD_OID_HEX + 16;
+		bytes +=
+		    strlen(d->commands[i]->ref) + 2 * REFD_OID_MAX_HEX + 16;
 	return d->nr > hello->max_updates || bytes > hello->max_bytes;
 }
 

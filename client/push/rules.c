@@ -175,10 +175,10 @@ static const char *check_deletion(const struct rules *rules,
 
 static const char *check_ancestry(const struct push_command *c)
 {
-	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
+	char old[REFD_OID_MAX_HEX + 1], new[REFD_OID_MAX_HEX + 1];
 	const char *argv[] = { "git", "merge-base", "--is-ancestor",
-		refd_oid_hex(&c->old_oid, old), refd_oid_hex(&c->new_oid, new),
-		NULL };
+		refd_oid_hex(&c->old_oid, c->object_format, old),
+		refd_oid_hex(&c->new_oid, c->object_format, new), NULL };
 
 	switch (child_status(argv)) {
 	case 0:
@@ -206,9 +206,10 @@ static const char *check_fast_forward(const struct rules *rules,
 static const char *run_update_hook(struct rules *rules,
     const struct push_command *c)
 {
-	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
-	const char *args[] = { c->name, refd_oid_hex(&c->old_oid, old),
-		refd_oid_hex(&c->new_oid, new), NULL };
+	char old[REFD_OID_MAX_HEX + 1], new[REFD_OID_MAX_HEX + 1];
+	const char *args[] = { c->name,
+		refd_oid_hex(&c->old_oid, c->object_format, old),
+		refd_oid_hex(&c->new_oid, c->object_format, new), NULL };
 	static const struct text nothing;
 
 	githook_warn(&rules->update, false);

@@ -57,8 +57,7 @@ static void add_result(struct json *j, const struct refd_result *res,
 	json_text(j, "ref", res->name);
 	json_text(j, "status", refd_status_name(res->status));
 	if (res->has_found)
-		json_text(j, "found",
-		    refd_oid_hex_as(&res->found, format, hex));
+		json_text(j, "found", refd_oid_hex(&res->found, format, hex));
 	if (res->status != REFD_OK) {
 		git_messages_text(res->status, res->text, &text);
 		json_text(j, "text", text.data);
@@ -157,9 +156,9 @@ void output_json_pairs(const struct refd_pair *pairs, size_t nr)
 }
 
 static const char *or_null(bool given, const struct refd_oid *oid,
-    char hex[REFD_OID_HEX + 1])
+    enum refd_object_format format, char hex[REFD_OID_MAX_HEX + 1])
 {
-	return given ? refd_oid_hex(oid, hex) : "(null)";
+	return given ? refd_oid_hex(oid, format, hex) : "(null)";
 }
 
 /* The old value of a ref that must not exist is the null oid. */
@@ -181,9 +180,9 @@ static bool says_old(const struct refd_update *u)
 }
 
 void output_rejected(const struct refd_update *u, const char *name,
-    const struct refd_result *res)
+    const struct refd_result *res, enum refd_object_format format)
 {
-	char new_hex[REFD_OID_HEX + 1], old_hex[REFD_OID_HEX + 1];
+	char new_hex[REFD_OID_MAX_HEX + 1], old_hex[REFD_OID_MAX_HEX + 1];
 	bool has_new =
 	    u->action != REFD_VERIFY && u->action != REFD_SYMREF_VERIFY;
 	bool has_old = says_old(u);
@@ -192,7 +191,7 @@ void output_rejected(const struct refd_update *u, const char *name,
 	if (u->action == REFD_CREATE && git_messages_is_bad_value(res->status))
 		has_old = false;
 	printf("rejected %s %s %s ", name,
-	    or_null(has_new, &u->new_oid, new_hex),
-	    or_null(has_old, &u->old_oid, old_hex));
+	    or_null(has_new, &u->new_oid, format, new_hex),
+	    or_null(has_old, &u->old_oid, format, old_hex));
 	print_line(git_messages_reason(res->status));
 }

@@ -18,7 +18,7 @@ void output_json(const struct refd_answer *ans);
 /* "rejected <ref> <new> <old> <reason>" for one of update-ref's batch; NAME is
  * the ref. */
 void output_rejected(const struct refd_update *u, const char *name,
-    const struct refd_result *res);
+    const struct refd_result *res, enum refd_object_format format);
 /* {"key":"value","count":3,...} and a newline. Adjacent pairs "kind.key" become
  * an array "kind" of objects. The first key of the kind begins an object. */
 void output_json_pairs(const struct refd_pair *pairs, size_t nr);

@@ -54,7 +54,7 @@ static bool is_refusal(enum refd_status status)
 }
 
 static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
-    struct text *why)
+    enum refd_object_format format, struct text *why)
 {
 	struct refd_update update = { .action = REFD_VERIFY,
 		.name = NO_SUCH_REF };
@@ -62,6 +62,7 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 		.git_dir = gd->path,
 		.common_dev = gd->dev,
 		.common_ino = gd->ino,
+		.object_format = format,
 		.umask = 022,
 		.deadline_ms = PROBE_MS,
 		.updates = &update,
@@ -89,7 +90,7 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 }
 
 static enum probe ask(const char *socket, const struct gitdir *gd,
-    struct text *why)
+    enum refd_object_format format, struct text *why)
 {
 	struct refd *r = refd_new(socket);
 	enum probe probe = PROBE_OK;
@@ -103,21 +104,21 @@ static enum probe ask(const char *socket, const struct gitdir *gd,
 		text_addf(why, "the daemon is %s",
 		    refd_server_state_name(refd_hello(r)->state));
 	} else if (gd) {
-		probe = ask_for_ref(r, gd, why);
+		probe = ask_for_ref(r, gd, format, why);
 	}
 	refd_free(r);
 	return probe;
 }
 
 static void __attribute__((noreturn)) child(int fd, uid_t uid,
-    const char *socket, const struct gitdir *gd)
+    const char *socket, const struct gitdir *gd, enum refd_object_format format)
 {
 	struct text why = { 0 };
 	char kind = PROBE_CLOSED;
 	ssize_t n;
 
 	if (become(uid))
-		kind = (char)ask(socket, gd, &why);
+		kind = (char)ask(socket, gd, format, &why);
 	else
 		text_adds(&why, strerror(errno));
 	n = write(fd, &kind, 1);
@@ -127,7 +128,7 @@ static void __attribute__((noreturn)) child(int fd, uid_t uid,
 }
 
 enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
-    struct text *why)
+    enum refd_object_format format, struct text *why)
 {
 	enum probe probe = PROBE_AWAY;
 	struct text said = { 0 };
@@ -141,7 +142,7 @@ enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
 	if (pid < 0)
 		die("cannot fork: %s", strerror(errno));
 	if (pid == 0)
-		child(ends[1], uid, socket, gd);
+		child(ends[1], uid, socket, gd, format);
 	close(ends[1]);
 	text_read(&said, ends[0], SIZE_MAX);
 	close(ends[0]);

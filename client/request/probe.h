@@ -9,6 +9,7 @@
 
 #include "client/base/cli.h"
 #include "client/git/gitdir.h"
+#include "proto/oid.h"
 
 enum probe {
 	PROBE_OK,
@@ -21,8 +22,9 @@ enum probe {
 };
 
 /* Connects as UID if this process is root, and verifies that a ref is absent in
- * GD. GD NULL: only connects. *WHY is a reason, except for PROBE_OK. */
+ * GD, with ids of FORMAT. GD NULL: only connects. *WHY is a reason, except for
+ * PROBE_OK. */
 enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
-    struct text *why);
+    enum refd_object_format format, struct text *why);
 
 #endif

@@ -21,7 +21,7 @@ static bool take_line(struct refs_now *now, char *line)
 		return false;
 	*name++ = '\0';
 	target = strchr(name, ' ');
-	if (!target || refd_oid_parse(line, &ref.oid) < 0)
+	if (!target || refd_oid_parse(line, now->object_format, &ref.oid) < 0)
 		return false;
 	*target++ = '\0';
 	ref.name = name;

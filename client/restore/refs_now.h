@@ -14,8 +14,9 @@ struct ref_now {
 	bool is_symbolic;
 };
 
-/* Empty when zero-initialised. */
+/* Empty when zero-initialised; OBJECT_FORMAT is set by the owner. */
 struct refs_now {
+	enum refd_object_format object_format;
 	struct ref_now *refs; /* sorted by name */
 	size_t nr, size;
 	struct text list;

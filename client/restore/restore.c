@@ -200,13 +200,13 @@ static bool is_yes(const char *line)
 
 /* Asks only on a terminal: a script may use standard input for a list of
  * repositories. */
-static bool ask(const struct changes *changes)
+static bool ask(const struct restoring *rs, const struct changes *changes)
 {
 	char line[8];
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return true;
-	restore_print_plan(changes);
+	restore_print_plan(changes, rs->plan.object_format);
 	fprintf(stderr, "Restore %zu ref%s? [y/N] ", changes->nr,
 	    changes->nr > 1 ? "s" : "");
 	return fgets(line, sizeof(line), stdin) && is_yes(line);
@@ -219,7 +219,7 @@ static int commit_if_allowed(struct restoring *rs,
 		return EXIT_DONE;
 	if (!rs->force) {
 		require_force(rs);
-		if (!ask(changes)) {
+		if (!ask(rs, changes)) {
 			say("nothing was changed");
 			return EXIT_FAILED;
 		}
@@ -243,7 +243,7 @@ static int restore(struct restoring *rs)
 		    rs->dry_run ? stderr : stdout);
 	}
 	if (rs->dry_run && !json)
-		restore_print_commands(&changes);
+		restore_print_commands(&changes, rs->plan.object_format);
 	flush_output();
 	rc = commit_if_allowed(rs, &changes);
 	changes_done(&changes);
@@ -270,6 +270,7 @@ static int run_restore(const struct command *c, int argc, char **argv)
 	message = xasprintf("restore: to %s",
 	    point_in_time_number(&rs.point, number));
 	rs.update.message = message;
+	rs.now.object_format = rs.up.revs.object_format;
 	refs_now_load(&rs.now, &rs.up.gd);
 	rs.then.point = rs.point.position.at;
 	read_refs_then(&rs);

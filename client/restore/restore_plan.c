@@ -87,6 +87,7 @@ void restore_plan_make(struct restore_plan *plan, const struct refs_then *then,
 	size_t i;
 
 	memset(plan, 0, sizeof(*plan));
+	plan->object_format = now->object_format;
 	plan->refs = xcalloc(then->nr + 1, sizeof(*plan->refs));
 	for (i = 0; i < then->nr; i++)
 		if (judge(then->refs[i],

@@ -27,6 +27,7 @@ struct plan_ref {
 };
 
 struct restore_plan {
+	enum refd_object_format object_format;
 	struct plan_ref *refs; /* sorted by name; unchanged refs are left out */
 	size_t nr;
 	size_t nr_moved, nr_made, nr_deleted; /* to be restored */

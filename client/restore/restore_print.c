@@ -5,12 +5,13 @@
 #include "client/base/cli.h"
 #include "proto/lib/json.h"
 
-static void add_command(struct text *line, const struct refd_update *u)
+static void add_command(struct text *line, const struct refd_update *u,
+    enum refd_object_format format)
 {
-	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
+	char old[REFD_OID_MAX_HEX + 1], new[REFD_OID_MAX_HEX + 1];
 
-	refd_oid_hex(&u->old_oid, old);
-	refd_oid_hex(&u->new_oid, new);
+	refd_oid_hex(&u->old_oid, format, old);
+	refd_oid_hex(&u->new_oid, format, new);
 	if (u->action == REFD_CREATE)
 		text_addf(line, "create %s %s", u->name, new);
 	else if (u->action == REFD_DELETE)
@@ -19,14 +20,15 @@ static void add_command(struct text *line, const struct refd_update *u)
 		text_addf(line, "update %s %s %s", u->name, new, old);
 }
 
-static void print_updates(const struct changes *changes, bool for_people)
+static void print_updates(const struct changes *changes,
+    enum refd_object_format format, bool for_people)
 {
 	struct text line = { 0 };
 	size_t i;
 
 	for (i = 0; i < changes->nr; i++) {
 		text_clear(&line);
-		add_command(&line, &changes->updates[i]);
+		add_command(&line, &changes->updates[i], format);
 		if (for_people)
 			say("%s", line.data);
 		else
@@ -35,14 +37,16 @@ static void print_updates(const struct changes *changes, bool for_people)
 	text_done(&line);
 }
 
-void restore_print_commands(const struct changes *changes)
+void restore_print_commands(const struct changes *changes,
+    enum refd_object_format format)
 {
-	print_updates(changes, false);
+	print_updates(changes, format, false);
 }
 
-void restore_print_plan(const struct changes *changes)
+void restore_print_plan(const struct changes *changes,
+    enum refd_object_format format)
 {
-	print_updates(changes, true);
+	print_updates(changes, format, true);
 }
 
 /* ---- notes ---- */
@@ -110,15 +114,16 @@ static const char *left_name(enum restore_verdict verdict)
 	return NULL;
 }
 
-static void add_ref(struct json *j, const struct plan_ref *ref)
+static void add_ref(struct json *j, const struct plan_ref *ref,
+    enum refd_object_format format)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	json_begin(j, NULL, '{');
 	json_text(j, "ref", ref->name);
 	if (ref->verdict == PLAN_RESTORE) {
-		json_text(j, "old", refd_oid_hex(&ref->now, hex));
-		json_text(j, "new", refd_oid_hex(&ref->then, hex));
+		json_text(j, "old", refd_oid_hex(&ref->now, format, hex));
+		json_text(j, "new", refd_oid_hex(&ref->then, format, hex));
 		if (ref->git_since || ref->git_around)
 			json_flag(j, "git", true);
 	}
@@ -134,7 +139,7 @@ static void add_refs(struct json *j, const char *key,
 	json_begin(j, key, '[');
 	for (i = 0; i < plan->nr; i++)
 		if ((plan->refs[i].verdict != PLAN_RESTORE) == is_left)
-			add_ref(j, &plan->refs[i]);
+			add_ref(j, &plan->refs[i], plan->object_format);
 	json_end(j, ']');
 }
 

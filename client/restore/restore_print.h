@@ -11,9 +11,11 @@
 #include "client/restore/restore_plan.h"
 
 /* Prints the changes as input of git update-ref --stdin. */
-void restore_print_commands(const struct changes *changes);
+void restore_print_commands(const struct changes *changes,
+    enum refd_object_format format);
 /* The same lines for people, on standard error. */
-void restore_print_plan(const struct changes *changes);
+void restore_print_plan(const struct changes *changes,
+    enum refd_object_format format);
 /* Warnings, on standard error. */
 void restore_print_notes(const struct restore_plan *plan);
 /* The whole plan as one JSON object on a line. */

@@ -231,7 +231,7 @@ static void report_rejected(const struct updater *up,
 		for (i = 0; i < nr; i++)
 			if (list[i].when == when)
 				output_rejected(list[i].u, list[i].name,
-				    list[i].res);
+				    list[i].res, up->revs.object_format);
 	for (i = 0; i < nr; i++)
 		free(list[i].name);
 	free(list);

@@ -49,7 +49,8 @@ struct verify {
 	const struct verify_options *opt;
 	const struct sys *sys;
 	struct repo repo;   /* only path, fd, refd_fd, stage_fd, packed, owner,
-			     group, mode and uuid are set */
+			     group, mode, uuid and object_format are
+			     set */
 	struct repos repos; /* all roots; for odb */
 	struct odb *odb;    /* NULL: not opened */
 	struct packed_snapshot *snap; /* NULL: malformed */
@@ -70,7 +71,7 @@ struct verify {
 	size_t nr_worktrees;
 
 	/* The value of the last restored ref, and its source. */
-	char value[REFD_OID_HEX + 1], from[160];
+	char value[REFD_OID_MAX_HEX + 1], from[160];
 
 	/* verify_value.c: the values of all suspects, up to record
 	 * VALUES_LAST; NULL: the journal was not read. */

@@ -164,9 +164,10 @@ static bool has_log(struct verify *v, const struct verify_place *place,
 	    SYS(v->sys, lstatat, place->dirfd, path, &st) == 0 && st.size > 0;
 }
 
-static void value_text(const struct ledger_entry *e, char text[160])
+static void value_text(const struct ledger_entry *e,
+    enum refd_object_format format, char text[160])
 {
-	char hex[REFD_OID_HEX + 1], when[32] = "";
+	char hex[REFD_OID_MAX_HEX + 1], when[32] = "";
 	time_t seconds = (time_t)(e->time_us / 1000000);
 	struct tm tm;
 
@@ -177,7 +178,8 @@ static void value_text(const struct ledger_entry *e, char text[160])
 		    (unsigned long long)e->lsn);
 	else
 		snprintf(text, 160, "%.80s (%s, record %llu)",
-		    e->target != NULL ? e->target : refd_oid_hex(&e->oid, hex),
+		    e->target != NULL ? e->target :
+					refd_oid_hex(&e->oid, format, hex),
 		    when, (unsigned long long)e->lsn);
 }
 
@@ -187,7 +189,7 @@ static void found_lost(struct verify *v, const struct verify_place *place,
 	char text[160], buf[REFD_PATH_MAX];
 	const char *ref = verify_ref_name(place, e->name, buf);
 
-	value_text(e, text);
+	value_text(e, v->repo.object_format, text);
 	if (!is_absent)
 		verify_found(v, FOUND_JOURNAL_DISAGREES, ref, e->name,
 		    "the last record of the journal is %s, and the ref is "
@@ -223,7 +225,8 @@ static void check_entry(struct verify *v, const struct verify_place *place,
 	bool is_absent;
 	int is_packed = 0;
 
-	if (loose_read(v->sys, place->dirfd, e->name, &loose) < 0)
+	if (loose_read(v->sys, place->dirfd, e->name, v->repo.object_format,
+		&loose) < 0)
 		return;
 	is_absent = loose.kind == LOOSE_ABSENT || loose.kind == LOOSE_DIR;
 	if (is_absent && place->worktree[0] == '\0') {

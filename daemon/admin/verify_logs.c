@@ -16,19 +16,22 @@
 #include "daemon/admin/verify_internal.h"
 
 struct log_check {
+	enum refd_object_format format;
 	unsigned long line, bad; /* the first bad one; 0: none */
 	bool is_torn;
 	struct refd_oid last; /* of the last sound line */
 	bool has_last;
 };
 
-static bool is_sound(const char *line, size_t len, struct refd_oid *to)
+static bool is_sound(const char *line, size_t len,
+    enum refd_object_format format, struct refd_oid *to)
 {
-	const size_t field = REFD_OID_HEX + 1;
+	const size_t field = refd_object_format_hex(format) + 1;
 	struct refd_oid from;
 
-	return len > 2 * field && refd_oid_parse(line, &from) == 0 &&
-	    line[field - 1] == ' ' && refd_oid_parse(line + field, to) == 0 &&
+	return len > 2 * field && refd_oid_parse(line, format, &from) == 0 &&
+	    line[field - 1] == ' ' &&
+	    refd_oid_parse(line + field, format, to) == 0 &&
 	    line[2 * field - 1] == ' ' && strchr(line, '>') != NULL;
 }
 
@@ -39,7 +42,7 @@ static int log_line(void *arg, char *line, size_t len, bool ends)
 	look->line++;
 	if (!ends || memchr(line, '\0', len) != NULL) {
 		look->is_torn = true;
-	} else if (is_sound(line, len, &look->last)) {
+	} else if (is_sound(line, len, look->format, &look->last)) {
 		look->has_last = true;
 	} else if (look->bad == 0) {
 		look->bad = look->line;
@@ -111,12 +114,13 @@ static void found_orphan(struct verify *v, const struct verify_place *place,
 static void check_last(struct verify *v, const char *ref, const char *path,
     const struct log_check *look, const struct refd_oid *oid)
 {
-	char is[REFD_OID_HEX + 1], said[REFD_OID_HEX + 1];
+	char is[REFD_OID_MAX_HEX + 1], said[REFD_OID_MAX_HEX + 1];
 
 	if (look->has_last && !refd_oid_eq(&look->last, oid))
 		verify_found(v, FOUND_LOG_DISAGREES, ref, path,
 		    "the ref is at %s, its log ends with %s",
-		    refd_oid_hex(oid, is), refd_oid_hex(&look->last, said));
+		    refd_oid_hex(oid, look->format, is),
+		    refd_oid_hex(&look->last, look->format, said));
 }
 
 /* ---- one log ---- */
@@ -126,7 +130,7 @@ static void check_lines(struct verify *v, const struct verify_place *place,
 {
 	char buf[REFD_PATH_MAX];
 	const char *ref = verify_ref_name(place, name, buf);
-	struct log_check look = { .line = 0 };
+	struct log_check look = { .format = v->repo.object_format };
 	struct refd_oid oid;
 	int r, value;
 

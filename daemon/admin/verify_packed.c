@@ -17,19 +17,20 @@
 #include "daemon/admin/verify_internal.h"
 #include "proto/refname.h"
 
-#define PACKED  "packed-refs"
-#define HEADER  "# pack-refs with:"
-#define NAME_AT (REFD_OID_HEX + 1)
+#define PACKED "packed-refs"
+#define HEADER "# pack-refs with:"
 
 /* The name in "<hex> SP <name>", or NULL. */
-static const char *record_name(const char *line, size_t len,
-    struct refd_oid *oid)
+static const char *record_name(const struct verify *v, const char *line,
+    size_t len, struct refd_oid *oid)
 {
-	if (len <= NAME_AT || refd_oid_parse(line, oid) < 0 ||
-	    line[REFD_OID_HEX] != ' ' || strlen(line) != len ||
-	    line[len - 1] == '\r')
+	const enum refd_object_format format = v->repo.object_format;
+	const size_t hex = refd_object_format_hex(format);
+
+	if (len <= hex + 1 || refd_oid_parse(line, format, oid) < 0 ||
+	    line[hex] != ' ' || strlen(line) != len || line[len - 1] == '\r')
 		return NULL;
-	return line + NAME_AT;
+	return line + hex + 1;
 }
 
 /* ---- the file ---- */
@@ -59,13 +60,13 @@ static void check_peeled(struct packed_check *look, const struct refd_oid *said)
 {
 	struct verify *v = look->v;
 	struct refd_oid is;
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	int r;
 
 	look->is_peeled = true;
 	if (v->odb == NULL || odb_type(v->odb, &look->oid) == OBJECT_ABSENT)
 		return;
-	refd_oid_hex(said, hex);
+	refd_oid_hex(said, v->repo.object_format, hex);
 	r = odb_peel(v->odb, &look->oid, &is);
 	/* The object is too large to read. */
 	if (r == -EFBIG)
@@ -105,6 +106,7 @@ static int malformed(struct packed_check *look, const char *why)
 static int packed_line(void *arg, char *line, size_t len, bool ends)
 {
 	struct packed_check *look = arg;
+	const enum refd_object_format format = look->v->repo.object_format;
 	struct refd_oid oid;
 	const char *name;
 
@@ -119,15 +121,15 @@ static int packed_line(void *arg, char *line, size_t len, bool ends)
 		return 0;
 	}
 	if (line[0] == '^') {
-		if (len != 1 + REFD_OID_HEX ||
-		    refd_oid_parse(line + 1, &oid) < 0 ||
+		if (len != 1 + refd_object_format_hex(format) ||
+		    refd_oid_parse(line + 1, format, &oid) < 0 ||
 		    look->last[0] == '\0' || look->is_peeled)
 			return malformed(look, "is no peeled line");
 		check_peeled(look, &oid);
 		return 0;
 	}
 	end_record(look);
-	name = record_name(line, len, &oid);
+	name = record_name(look->v, line, len, &oid);
 	if (name == NULL || strlen(name) >= sizeof(look->last))
 		return malformed(look, "is no ref");
 	check_order(look, name);
@@ -169,7 +171,7 @@ static int packed_ref(void *arg, char *line, size_t len, bool ends)
 
 	if (line[0] == '#' || line[0] == '^')
 		return 0;
-	name = record_name(line, len, &oid);
+	name = record_name(v, line, len, &oid);
 	if (!ends || name == NULL)
 		return 1;
 	/* A loose ref counts and was checked. The packed value below it may

@@ -24,7 +24,8 @@ int verify_ref_value(struct verify *v, const struct verify_place *place,
 	struct loose_value loose;
 	int r = -1;
 
-	if (loose_read(v->sys, place->dirfd, name, &loose) < 0)
+	if (loose_read(v->sys, place->dirfd, name, v->repo.object_format,
+		&loose) < 0)
 		return -1;
 	switch (loose.kind) {
 	case LOOSE_OID:
@@ -73,9 +74,9 @@ bool verify_object_fits(struct verify *v, const char *name,
 void verify_object(struct verify *v, const char *ref, const char *name,
     const char *file, const struct refd_oid *oid)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
-	refd_oid_hex(oid, hex);
+	refd_oid_hex(oid, v->repo.object_format, hex);
 	if (refd_oid_is_null(oid)) {
 		verify_found(v, FOUND_REF_BROKEN, ref, file,
 		    "its value is the null id");
@@ -188,7 +189,8 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 	struct loose_value loose;
 	int r;
 
-	r = loose_read(v->sys, place->dirfd, name, &loose);
+	r = loose_read(v->sys, place->dirfd, name, v->repo.object_format,
+	    &loose);
 	if (r < 0) {
 		verify_found(v, FOUND_REF_UNREADABLE, ref, name, "%s",
 		    strerror(-r));

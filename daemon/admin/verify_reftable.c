@@ -128,8 +128,8 @@ static void check_log(struct stack_check *c, const struct reftable_record *log)
 	    !refd_oid_eq(&rec->ref.oid, &log->log.to))
 		verify_found(c->v, FOUND_LOG_DISAGREES, ref, LIST,
 		    "the ref is at %s, its log ends with %s",
-		    refd_oid_hex_as(&rec->ref.oid, format, is),
-		    refd_oid_hex_as(&log->log.to, format, said));
+		    refd_oid_hex(&rec->ref.oid, format, is),
+		    refd_oid_hex(&log->log.to, format, said));
 }
 
 /* Git marks an empty reflog by an entry of two null ids. */

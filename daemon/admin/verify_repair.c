@@ -37,6 +37,7 @@ static int lock_take(struct verify *v, const struct verify_place *place,
 	*e = (struct edit){ .sys = v->sys,
 		.name = name,
 		.dirfd = place->dirfd,
+		.format = v->repo.object_format,
 		.evidence = EVIDENCE_REPAIR };
 	if (loose_stays_inside(v->sys, place->dirfd, name) < 0)
 		return -ELOOP;
@@ -85,7 +86,8 @@ static bool is_broken(struct verify *v, const struct verify_place *place,
 	struct loose_value loose;
 	bool is;
 
-	if (loose_read(v->sys, place->dirfd, name, &loose) < 0)
+	if (loose_read(v->sys, place->dirfd, name, v->repo.object_format,
+		&loose) < 0)
 		return false;
 	is = loose.kind == LOOSE_BROKEN;
 	loose_value_done(&loose);
@@ -132,7 +134,7 @@ static char *say_failed(int r)
 static char *repair_ref(struct verify *v, const struct verify_place *place,
     const char *name, bool *done)
 {
-	char saved[SAVED_PATH_MAX], hex[REFD_OID_HEX + 1], *said;
+	char saved[SAVED_PATH_MAX], hex[REFD_OID_MAX_HEX + 1], *said;
 	struct verify_value value = { .target = NULL };
 	struct sys_stat st;
 	mode_t mode = 0644;
@@ -150,13 +152,15 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	r = restore(v, place, &e, mode, &value, saved);
 	edit_unlock(&e);
 	*done = r == 0;
-	said = r < 0 ? say_failed(r) :
-		       repo_why("restored to %s from %s; the old file is %s",
-			   value.target != NULL ? value.target :
-						  refd_oid_hex(&value.oid, hex),
-			   value.from, saved);
+	said = r < 0 ?
+	    say_failed(r) :
+	    repo_why("restored to %s from %s; the old file is %s",
+		value.target != NULL ?
+		    value.target :
+		    refd_oid_hex(&value.oid, v->repo.object_format, hex),
+		value.from, saved);
 	if (r == 0 && value.target == NULL) {
-		refd_oid_hex(&value.oid, v->value);
+		refd_oid_hex(&value.oid, v->repo.object_format, v->value);
 		snprintf(v->from, sizeof(v->from), "%s", value.from);
 	}
 	free(value.target);
@@ -184,8 +188,8 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 	if (r == 0)
 		r = sync_parent(v, v->repo.fd, saved);
 	if (r == 0)
-		r = reflog_repair(v->sys, place->dirfd, path, NULL, 0, false, 0,
-		    0, &added, &cut);
+		r = reflog_repair(v->sys, place->dirfd, path,
+		    v->repo.object_format, NULL, 0, false, 0, 0, &added, &cut);
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ?

@@ -263,7 +263,7 @@ static int find_repo(struct verify *v, const char *path, char **why)
 		return -1;
 	v->repo.fd = place.fd;
 	v->repo.path = strdup(place.path);
-	v->repo.packed = packed_new(v->sys, place.fd);
+	v->repo.packed = packed_new(v->sys, place.fd, &v->repo.object_format);
 	return v->repo.path == NULL || v->repo.packed == NULL ? -1 : 0;
 }
 
@@ -305,8 +305,9 @@ static enum refd_status try_objects(struct verify *v, char **why)
 	if (status != REFD_OK)
 		return status;
 	v->is_reftable = config.is_reftable;
+	v->repo.object_format = config.object_format;
 	repo_config_done(&config);
-	v->odb = odb_new(v->sys, v->repo.fd, &rule);
+	v->odb = odb_new(v->sys, v->repo.fd, &v->repo.object_format, &rule);
 	if (v->odb == NULL)
 		return REFD_BUSY;
 	r = odb_refresh(v->odb);

@@ -61,12 +61,13 @@ static int note_record(void *arg, const struct journal_row *row,
 
 static int note_line(void *arg, char *line, size_t len, bool ends)
 {
-	const size_t field = REFD_OID_HEX + 1;
 	struct verify_search *s = arg;
+	const enum refd_object_format format = s->v->repo.object_format;
+	const size_t field = refd_object_format_hex(format) + 1;
 	struct refd_oid oid;
 
 	if (!ends || len <= 2 * field || memchr(line, '\0', len) != NULL ||
-	    refd_oid_parse(line + field, &oid) < 0 ||
+	    refd_oid_parse(line + field, format, &oid) < 0 ||
 	    !verify_object_fits(s->v, s->name, &oid))
 		return 0;
 	s->has_line = true;

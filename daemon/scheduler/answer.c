@@ -49,6 +49,7 @@ static const struct txn_update *next_part(struct answer *a,
 	a->ans.results = a->results;
 	a->ans.nr_results = nr;
 	a->ans.nr_updates = txn->nr_updates;
+	a->ans.object_format = txn->req.object_format;
 	for (i = 0; i < nr; i++)
 		result_of(&a->results[i], &txn->updates[from + i]);
 	return &txn->updates[from];

@@ -34,9 +34,6 @@ void requests_hello(const struct server *server, struct refd_hello *hello)
  * taken. */
 static const char *why_unsupported(const struct refd_request *req)
 {
-	if (req->object_format != REFD_FORMAT_SHA1)
-		return "object-format sha256: this daemon serves "
-		       "repositories of sha1 only";
 	if (req->level.kind > REFD_LEVEL_LOCAL)
 		return "level: this daemon belongs to no group, so it can "
 		       "promise the level local only";

@@ -51,9 +51,15 @@ static unsigned number(const char *s, unsigned most)
 
 static void add_oid(struct load_options *o, const char *hex)
 {
-	if (o->job.nr_oids == OIDS_MAX || strlen(hex) != REFD_OID_HEX ||
-	    refd_oid_parse(hex, &o->oids[o->job.nr_oids++]) < 0)
-		die("--oid '%s': forty digits, %d at most", hex, OIDS_MAX);
+	size_t len = strlen(hex);
+
+	o->job.object_format =
+	    len == REFD_OID_MAX_HEX ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
+	if (o->job.nr_oids == OIDS_MAX ||
+	    len != refd_object_format_hex(o->job.object_format) ||
+	    refd_oid_parse(hex, o->job.object_format,
+		&o->oids[o->job.nr_oids++]) < 0)
+		die("--oid '%s': an object id, %d at most", hex, OIDS_MAX);
 }
 
 static void take_option(struct load_options *o, int c, const char *arg)

@@ -106,14 +106,14 @@ struct load_contestant peer_command(struct peer *p)
 /* As in a script: reads the value, and updates from this value to the next. A
  * ref exists all the time, also during a rename. */
 static void look(const struct git *g, const char *name,
-    char old[REFD_OID_HEX + 1])
+    char old[REFD_OID_MAX_HEX + 1])
 {
 	char *path = xasprintf("%s/%s", g->repo, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || read(fd, old, REFD_OID_HEX) != REFD_OID_HEX)
-		memset(old, '0', REFD_OID_HEX);
-	old[REFD_OID_HEX] = '\0';
+	if (fd < 0 || read(fd, old, REFD_SHA1_HEX) != REFD_SHA1_HEX)
+		memset(old, '0', REFD_SHA1_HEX);
+	old[REFD_SHA1_HEX] = '\0';
 	if (fd >= 0)
 		close(fd);
 	free(path);
@@ -123,20 +123,21 @@ static enum load_outcome git_transaction(void *opened, unsigned nr)
 {
 	struct git *g = opened;
 	const struct job *job = g->peer->job;
-	char name[JOB_NAME_MAX], new[REFD_OID_HEX + 1], old[REFD_OID_HEX + 1];
+	char name[JOB_NAME_MAX], new[REFD_OID_MAX_HEX + 1],
+	    old[REFD_OID_MAX_HEX + 1];
 	unsigned nr_args = g->nr_args;
 	struct refd_oid found;
 	enum load_outcome outcome;
 
 	job_name(job, g->client, nr, 0, name);
-	refd_oid_hex(job_value(job, nr), new);
+	refd_oid_hex(job_value(job, nr), REFD_FORMAT_SHA1, new);
 	if (job->action == JOB_DELETE)
 		add_arg(g, "-d");
 	add_arg(g, name);
 	if (job->action == JOB_SWAP) {
 		look(g, name, old);
-		refd_oid_parse(old, &found);
-		refd_oid_hex(job_next(job, &found), new);
+		refd_oid_parse(old, REFD_FORMAT_SHA1, &found);
+		refd_oid_hex(job_next(job, &found), REFD_FORMAT_SHA1, new);
 	}
 	if (job->action != JOB_DELETE)
 		add_arg(g, new);
@@ -201,10 +202,10 @@ static void *kept_open(void *arg, unsigned client)
 static void say_update(const struct git *g, unsigned nr, unsigned i)
 {
 	const struct job *job = g->peer->job;
-	char name[JOB_NAME_MAX], hex[REFD_OID_HEX + 1];
+	char name[JOB_NAME_MAX], hex[REFD_OID_MAX_HEX + 1];
 
 	job_name(job, g->client, nr, i, name);
-	refd_oid_hex(job_value(job, nr), hex);
+	refd_oid_hex(job_value(job, nr), REFD_FORMAT_SHA1, hex);
 	switch (job->action) {
 	case JOB_CREATE:
 		fprintf(g->to, "create %s %s\n", name, hex);

@@ -81,11 +81,11 @@ static void *raw_open(void *arg, unsigned client)
 static void fill(struct raw *r, unsigned nr)
 {
 	const struct job *job = r->peer->job;
-	char name[JOB_NAME_MAX], hex[REFD_OID_HEX + 1];
+	char name[JOB_NAME_MAX], hex[REFD_OID_MAX_HEX + 1];
 	unsigned i;
 
 	text_clear(&r->lines);
-	refd_oid_hex(job_value(job, nr), hex);
+	refd_oid_hex(job_value(job, nr), REFD_FORMAT_SHA1, hex);
 	for (i = 0; i < job->refs; i++) {
 		job_name(job, r->client, nr, i, name);
 		text_addf(&r->lines, "%s %s\n", hex, name);

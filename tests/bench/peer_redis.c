@@ -37,18 +37,18 @@ static void *user_open(void *arg, unsigned client)
 static void fill(struct redis_user *u, unsigned nr)
 {
 	const struct job *job = u->peer->job;
-	char name[JOB_NAME_MAX], hex[REFD_OID_HEX + 1];
+	char name[JOB_NAME_MAX], hex[REFD_OID_MAX_HEX + 1];
 	unsigned i;
 
 	text_clear(&u->command);
 	text_addf(&u->command, "*%u\r\n", 2 * job->refs + 1);
 	text_adds(&u->command,
 	    job->refs == 1 ? "$3\r\nSET\r\n" : "$4\r\nMSET\r\n");
-	refd_oid_hex(job_value(job, nr), hex);
+	refd_oid_hex(job_value(job, nr), REFD_FORMAT_SHA1, hex);
 	for (i = 0; i < job->refs; i++) {
 		job_name(job, u->client, nr, i, name);
 		text_addf(&u->command, "$%zu\r\n%s\r\n$%d\r\n%s\r\n",
-		    strlen(name), name, REFD_OID_HEX, hex);
+		    strlen(name), name, REFD_SHA1_HEX, hex);
 	}
 }
 

@@ -60,7 +60,7 @@ static bool make_ref(const struct rename_user *u, const char *name,
 	fd = openat(u->fd, lock, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return false;
-	good = write(fd, line, REFD_OID_HEX + 1) == REFD_OID_HEX + 1;
+	good = write(fd, line, REFD_SHA1_HEX + 1) == REFD_SHA1_HEX + 1;
 	close(fd);
 	return renameat(u->fd, lock, u->fd, name) == 0 && good;
 }
@@ -69,10 +69,10 @@ static enum load_outcome user_transaction(void *opened, unsigned nr)
 {
 	const struct rename_user *u = opened;
 	const struct job *job = u->peer->job;
-	char name[JOB_NAME_MAX], line[REFD_OID_HEX + 2];
+	char name[JOB_NAME_MAX], line[REFD_OID_MAX_HEX + 2];
 	unsigned i;
 
-	refd_oid_hex(job_value(job, nr), line);
+	refd_oid_hex(job_value(job, nr), REFD_FORMAT_SHA1, line);
 	strcat(line, "\n");
 	for (i = 0; i < job->refs; i++) {
 		job_name(job, u->client, nr, i, name);

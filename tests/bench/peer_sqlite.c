@@ -75,7 +75,7 @@ static bool put(struct sqlite_user *u, unsigned nr, unsigned i)
 
 	job_name(job, u->client, nr, i, name);
 	sqlite3_bind_text(u->put, 1, name, -1, SQLITE_STATIC);
-	sqlite3_bind_blob(u->put, 2, job_value(job, nr)->bytes, REFD_OID_BYTES,
+	sqlite3_bind_blob(u->put, 2, job_value(job, nr)->bytes, REFD_SHA1_BYTES,
 	    SQLITE_STATIC);
 	return step(u->put);
 }

@@ -31,7 +31,7 @@ static char *slow_target(char *text, size_t len)
 
 static void check(char *text, size_t len, const struct loose_value *value)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	size_t i, digits = strspn(text, "0123456789abcdefABCDEF");
 
 	if (strncmp(text, "ref:", 4) == 0) {
@@ -40,14 +40,14 @@ static void check(char *text, size_t len, const struct loose_value *value)
 		return;
 	}
 	expect(value->target == NULL);
-	if (digits != REFD_OID_HEX ||
-	    strchr(" \t\r\n", text[REFD_OID_HEX]) == NULL) {
+	if (digits != REFD_SHA1_HEX ||
+	    strchr(" \t\r\n", text[REFD_SHA1_HEX]) == NULL) {
 		expect(value->kind == LOOSE_BROKEN);
 		return;
 	}
 	expect(value->kind == LOOSE_OID);
-	refd_oid_hex(&value->oid, hex);
-	for (i = 0; i < REFD_OID_HEX; i++)
+	refd_oid_hex(&value->oid, REFD_FORMAT_SHA1, hex);
+	for (i = 0; i < REFD_SHA1_HEX; i++)
 		expect(hex[i] == text[i] || hex[i] == (text[i] | 0x20));
 }
 
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			memcpy(text, data, size);
 		}
 		text[size] = '\0';
-		if (loose_parse(exact, size, &value) == 0) {
+		if (loose_parse(exact, size, REFD_FORMAT_SHA1, &value) == 0) {
 			check(text, size, &value);
 			loose_value_done(&value);
 		}

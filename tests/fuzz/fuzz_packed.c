@@ -56,8 +56,8 @@ static int by_name(const void *a, const void *b)
 
 static bool starts_with_hex(const char *s, const char *end)
 {
-	return end - s >= REFD_OID_HEX &&
-	    strspn(s, "0123456789abcdefABCDEF") >= REFD_OID_HEX;
+	return end - s >= REFD_SHA1_HEX &&
+	    strspn(s, "0123456789abcdefABCDEF") >= REFD_SHA1_HEX;
 }
 
 /* Reads one ref from *P. The name is written to NAMES. */
@@ -70,18 +70,18 @@ static bool read_ref(const char **p, const char *end, struct ref *ref,
 	if (eol == NULL || !starts_with_hex(*p, eol))
 		return false;
 	len = (size_t)(eol - *p);
-	if (len < REFD_OID_HEX + 2 || (*p)[REFD_OID_HEX] != ' ' ||
+	if (len < REFD_SHA1_HEX + 2 || (*p)[REFD_SHA1_HEX] != ' ' ||
 	    eol[-1] == '\r' || memchr(*p, '\0', len) != NULL)
 		return false;
 	ref->line = *p;
 	ref->name = *names;
-	memcpy(*names, *p + REFD_OID_HEX + 1, len - REFD_OID_HEX - 1);
-	*names += len - REFD_OID_HEX - 1;
+	memcpy(*names, *p + REFD_SHA1_HEX + 1, len - REFD_SHA1_HEX - 1);
+	*names += len - REFD_SHA1_HEX - 1;
 	*(*names)++ = '\0';
 	*p = eol + 1;
 	if (*p < end && **p == '^') {
 		eol = memchr(*p, '\n', (size_t)(end - *p));
-		if (eol == NULL || eol - *p != REFD_OID_HEX + 1 ||
+		if (eol == NULL || eol - *p != REFD_SHA1_HEX + 1 ||
 		    !starts_with_hex(*p + 1, eol))
 			return false;
 		*p = eol + 1;
@@ -145,7 +145,7 @@ static void check_lookups(const struct packed_snapshot *snap,
 			continue;
 		expect(packed_find_below(snap, ref->name, found) == 1);
 		expect(strcmp(found, ref->name) == 0);
-		expect(refd_oid_parse(ref->line, &want) == 0);
+		expect(refd_oid_parse(ref->line, REFD_FORMAT_SHA1, &want) == 0);
 		expect(!is_single(file, i) || refd_oid_eq(&want, &got));
 	}
 }
@@ -325,6 +325,7 @@ static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
 	struct packed_snapshot *snap;
 	bool is_large = pattern % 3 == 2 && *text != '#' &&
 	    *text != '^'; /* otherwise the last filler is peeled */
+	const enum refd_object_format format = REFD_FORMAT_SHA1;
 	struct fuzzed_file file = { 0 };
 	struct packed *packed;
 	int dirfd, fd, verdict, r;
@@ -339,7 +340,7 @@ static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
 	expect(SYS(sys, write_all, fd, is_large ? large : text, total) == 0);
 	SYS(sys, close, fd);
 	free(large);
-	packed = packed_new(sys, dirfd);
+	packed = packed_new(sys, dirfd, &format);
 	expect(packed != NULL);
 	verdict = read_slowly(text, len, names, &file);
 	if (is_large) {

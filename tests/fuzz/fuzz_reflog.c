@@ -58,8 +58,8 @@ static size_t repair(const struct sys *sys, size_t *cut)
 {
 	size_t added = 0;
 
-	expect(reflog_repair(sys, AT_FDCWD, "log", lines, 3, true, 0666, 0777,
-		   &added, cut) == 0);
+	expect(reflog_repair(sys, AT_FDCWD, "log", REFD_FORMAT_SHA1, lines, 3,
+		   true, 0666, 0777, &added, cut) == 0);
 	return added;
 }
 
@@ -88,10 +88,12 @@ static bool ends_with_log_line(const char *text, size_t len)
 	struct refd_oid oid;
 
 	line = line != NULL ? line + 1 : text;
-	return len - (size_t)(line - text) > 2 * (REFD_OID_HEX + 1) &&
-	    refd_oid_parse(line, &oid) == 0 && line[REFD_OID_HEX] == ' ' &&
-	    refd_oid_parse(line + REFD_OID_HEX + 1, &oid) == 0 &&
-	    line[2 * REFD_OID_HEX + 1] == ' ';
+	return len - (size_t)(line - text) > 2 * (REFD_SHA1_HEX + 1) &&
+	    refd_oid_parse(line, REFD_FORMAT_SHA1, &oid) == 0 &&
+	    line[REFD_SHA1_HEX] == ' ' &&
+	    refd_oid_parse(line + REFD_SHA1_HEX + 1, REFD_FORMAT_SHA1, &oid) ==
+	    0 &&
+	    line[2 * REFD_SHA1_HEX + 1] == ' ';
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -114,8 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (memchr(data, '\0', size) == NULL && size > 0 &&
 	    data[size - 1] == '\n')
 		expect(cut == 0 && memcmp(text, data, size) == 0);
-	expect(reflog_last(sys, AT_FDCWD, "log", &old, &new_oid) ==
-	    ends_with_log_line(text, len));
+	expect(reflog_last(sys, AT_FDCWD, "log", REFD_FORMAT_SHA1, &old,
+		   &new_oid) == ends_with_log_line(text, len));
 	expect(repair(sys, &cut) == 0);
 	again = get_log(sys, &again_len);
 	expect(again_len == len && memcmp(text, again, len) == 0);

@@ -31,6 +31,7 @@
 #include "tests/lib/tree_image.h"
 #include "tests/lib/txn_help.h"
 
+#define SHA1      REFD_FORMAT_SHA1
 #define BOOT_PATH "/proc/sys/kernel/random/boot_id"
 #define GONE      "0000000000000000000000000000000000000000"
 #define WAIT_MS   30000
@@ -235,9 +236,9 @@ static void fill_in(struct refd_update *u, const struct wish *wish)
 	if (wish->hex != NULL && strcmp(wish->hex, GONE) == 0)
 		u->action = REFD_DELETE;
 	else if (wish->hex != NULL)
-		expect(refd_oid_parse(wish->hex, &u->new_oid) == 0, "an oid");
+		expect(!refd_oid_parse(wish->hex, SHA1, &u->new_oid), "an oid");
 	if (wish->old != NULL)
-		expect(refd_oid_parse(wish->old, &u->old_oid) == 0, "an oid");
+		expect(!refd_oid_parse(wish->old, SHA1, &u->old_oid), "an oid");
 }
 
 static struct txn *make_txn(const char *git_dir, const struct wish *of,

@@ -22,7 +22,7 @@ static void expect(bool ok)
 static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 {
 	(void)ctx;
-	return refd_oid_parse(name, oid) == 0;
+	return refd_oid_parse(name, REFD_FORMAT_SHA1, oid) == 0;
 }
 
 static void check_change(const struct refd_update *u)

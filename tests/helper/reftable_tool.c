@@ -50,7 +50,7 @@ static const char *hex_of(const struct refd_oid *oid)
 	static unsigned i;
 
 	i = !i;
-	return refd_oid_hex_as(oid, format, hex[i]);
+	return refd_oid_hex(oid, format, hex[i]);
 }
 
 static void print_ref(const struct reftable_record *rec)
@@ -169,10 +169,10 @@ static void parse_ref(char *line, struct reftable_record *rec, uint64_t index)
 	} else if (strcmp(value, "deleted") == 0) {
 		*rec = rh_deleted(line, index);
 	} else {
-		need(refd_oid_parse_as(value, format, &rec->ref.oid), value);
+		need(refd_oid_parse(value, format, &rec->ref.oid), value);
 		if (peeled != NULL) {
 			rec->ref.kind = REFTABLE_REF_PEELED;
-			need(refd_oid_parse_as(peeled + 1, format,
+			need(refd_oid_parse(peeled + 1, format,
 				 &rec->ref.peeled),
 			    peeled);
 		}
@@ -187,8 +187,8 @@ static void parse_log(char *line, struct reftable_record *rec, uint64_t index)
 	if (message == NULL)
 		need(-EINVAL, line);
 	*rec = rh_log(name, index, 0, 0, message);
-	need(refd_oid_parse_as(from, format, &rec->log.from), from);
-	need(refd_oid_parse_as(to, format, &rec->log.to), to);
+	need(refd_oid_parse(from, format, &rec->log.from), from);
+	need(refd_oid_parse(to, format, &rec->log.to), to);
 }
 
 static void append(void)

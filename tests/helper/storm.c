@@ -39,9 +39,9 @@
 
 struct storm_plan {
 	const char *socket, *repo, *prefix, *log;
+	enum refd_object_format object_format;
 	struct refd_oid oids[OIDS_MAX];
-	unsigned nr_oids;
-	unsigned clients, txns, refs;
+	unsigned nr_oids, clients, txns, refs;
 	bool create, same_ref, atomic;
 	enum refd_durability durability;
 	int timeout_ms;
@@ -90,14 +90,10 @@ static int index_of(const struct storm_plan *plan, const struct refd_oid *oid)
 
 static void log_ok(const struct client *c, const struct refd_update *u)
 {
-	char hex[REFD_OID_HEX + 1], line[REFD_REFNAME_MAX + 64];
-	int len;
+	char hex[REFD_OID_MAX_HEX + 1];
 
-	if (c->log_fd < 0)
-		return;
-	len = snprintf(line, sizeof(line), "%s %s\n", u->name,
-	    refd_oid_hex(&u->new_oid, hex));
-	if (write(c->log_fd, line, (size_t)len) != len)
+	refd_oid_hex(&u->new_oid, c->plan->object_format, hex);
+	if (c->log_fd >= 0 && dprintf(c->log_fd, "%s %s\n", u->name, hex) < 0)
 		err(2, "cannot write the log");
 }
 
@@ -206,6 +202,7 @@ static void fill_request(const struct client *c, struct refd_request *req)
 	req->common_dev = plan->common.st_dev;
 	req->common_ino = plan->common.st_ino;
 	req->umask = 022;
+	req->object_format = plan->object_format;
 	req->atomic = plan->atomic;
 	req->durability = plan->durability;
 	req->deadline_ms = (uint32_t)plan->timeout_ms;
@@ -388,9 +385,13 @@ static unsigned number(const char *s, unsigned most)
 
 static void add_oid(struct storm_plan *plan, const char *hex)
 {
-	if (plan->nr_oids == OIDS_MAX || strlen(hex) != REFD_OID_HEX ||
-	    refd_oid_parse(hex, &plan->oids[plan->nr_oids++]) < 0)
-		errx(2, "--oid '%s': forty digits, %d at most", hex, OIDS_MAX);
+	plan->object_format =
+	    strlen(hex) > REFD_SHA1_HEX ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
+	if (plan->nr_oids == OIDS_MAX ||
+	    strlen(hex) != refd_object_format_hex(plan->object_format) ||
+	    refd_oid_parse(hex, plan->object_format,
+		&plan->oids[plan->nr_oids++]) < 0)
+		errx(2, "--oid '%s': an object id, %d at most", hex, OIDS_MAX);
 }
 
 /* A bare repository, or the directory of a work tree's .git. */

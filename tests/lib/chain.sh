@@ -83,7 +83,7 @@ swap() { # ID HOW REFS
 # other loop creates refs: a ref that still exists was resurrected, and is noted
 # in $T/resurrected.
 delete_and_make() { # ID HOW REFS
-	local ref old zero=0000000000000000000000000000000000000000
+	local ref old
 	local -A after=()
 	read_chain
 	RANDOM=$1
@@ -93,7 +93,7 @@ delete_and_make() { # ID HOW REFS
 			continue
 		"$2" -d "$ref" "$old" 2>>"$T/why.$1" || continue
 		echo "$ref" >>"$T/deleted.$1"
-		until "$2" "$ref" "${after[$old]}" $zero 2>"$T/made.$1"; do
+		until "$2" "$ref" "${after[$old]}" $ZERO 2>"$T/made.$1"; do
 			if grep -q 'already exists' "$T/made.$1"; then
 				echo "$ref $old" >>"$T/resurrected"
 				break

@@ -46,8 +46,8 @@ void er_setup(void)
 	faulty.write_all = faulty_write_all;
 	er_fails_with = 0;
 	ck_assert_int_eq(token_init(&token, &faulty, stage_fd, 0xab), 0);
-	ck_assert_int_eq(refd_oid_parse(ER_ONE, &one), 0);
-	ck_assert_int_eq(refd_oid_parse(ER_TWO, &er_two), 0);
+	ck_assert_int_eq(refd_oid_parse(ER_ONE, REFD_FORMAT_SHA1, &one), 0);
+	ck_assert_int_eq(refd_oid_parse(ER_TWO, REFD_FORMAT_SHA1, &er_two), 0);
 	er_member = (struct record_member){ .name = ER_REF,
 		.worktree = "",
 		.action = RECORD_WRITE,

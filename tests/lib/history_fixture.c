@@ -144,8 +144,8 @@ struct record_member *fixture_add(struct fixture_record *r, const char *ref)
 	m->worktree = "";
 	m->action = RECORD_WRITE;
 	m->had_old = true;
-	memset(m->old_oid.bytes, 0xaa, sizeof(m->old_oid.bytes));
-	memset(m->new_oid.bytes, 0xbb, sizeof(m->new_oid.bytes));
+	memset(m->old_oid.bytes, 0xaa, REFD_SHA1_BYTES);
+	memset(m->new_oid.bytes, 0xbb, REFD_SHA1_BYTES);
 	r->rec.nr_updates = (uint32_t)r->rec.nr_members;
 	return m;
 }

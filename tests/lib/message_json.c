@@ -36,7 +36,7 @@ static void put_oid(struct json_out *j, const char *key, bool is_given,
 	char hex[REFD_OID_MAX_HEX + 1];
 
 	if (is_given)
-		json_string(j, key, refd_oid_hex_as(oid, format, hex));
+		json_string(j, key, refd_oid_hex(oid, format, hex));
 }
 
 static void put_id(struct json_out *j, const char *key,

@@ -8,12 +8,15 @@
 #include "daemon/store/objects/odb.h"
 
 extern struct odb *odb_rig;
+extern enum refd_object_format odb_rig_format;
 /* The system calls of the next odb_rig_open(); after the setup the kernel's. */
 extern const struct sys *odb_rig_sys;
 /* Owner and group of the repository, for the rule for alternates. */
 extern uint32_t odb_rig_owner, odb_rig_group;
 
 void odb_rig_setup(void);
+/* The same; git makes repositories of SHA-256. */
+void odb_rig_setup_sha256(void);
 void odb_rig_teardown(void);
 
 /* Opens the repository whose common dir is NAME. Returns the error of

@@ -3,10 +3,12 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 struct sys sys;
 int64_t now_ns;
+enum refd_object_format packed_format;
 struct packed *packed;
 unsigned nr_opens;
 
@@ -22,8 +24,16 @@ void packed_setup(void)
 	sys = sys_kernel;
 	sys.now_mono = fake_now;
 	now_ns = 1000;
-	packed = packed_new(&sys, tmp_fd);
+	packed_format = REFD_FORMAT_SHA1;
+	packed = packed_new(&sys, tmp_fd, &packed_format);
 	ck_assert_ptr_nonnull(packed);
+}
+
+void packed_setup_sha256(void)
+{
+	packed_setup();
+	packed_format = REFD_FORMAT_SHA256;
+	setenv("GIT_DEFAULT_HASH", "sha256", 1);
 }
 
 void packed_teardown(void)
@@ -42,13 +52,13 @@ struct packed_snapshot *take(void)
 
 const char *value(const char *name)
 {
-	static char hex[REFD_OID_HEX + 1];
+	static char hex[REFD_OID_MAX_HEX + 1];
 	struct packed_snapshot *snap = take();
 	struct refd_oid oid;
 
 	hex[0] = '\0';
 	if (packed_lookup(snap, name, &oid) > 0)
-		refd_oid_hex(&oid, hex);
+		refd_oid_hex(&oid, packed_format, hex);
 	packed_snapshot_put(snap);
 	return hex;
 }

@@ -16,9 +16,12 @@
 
 extern struct sys sys; /* the kernel's, but the clock is now_ns */
 extern int64_t now_ns;
-extern struct packed *packed; /* of tmp_fd */
+extern enum refd_object_format packed_format; /* SHA-1 unless a test says */
+extern struct packed *packed;                 /* of tmp_fd */
 
 void packed_setup(void);
+/* The same; git makes repositories of SHA-256. */
+void packed_setup_sha256(void);
 void packed_teardown(void);
 
 struct packed_snapshot *take(void);

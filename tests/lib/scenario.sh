@@ -14,7 +14,11 @@
 # case, recorded processes are killed, recorded mounts are unmounted, and the
 # directory is removed; nothing else is touched.
 #
-# Variables: ROOT the source tree, BUILD the build directory (from the
+# With REFD_TEST_FORMAT=sha256 in the environment, git makes repositories of
+# SHA-256. tests/scenario/sha256.sh runs scenarios in this way.
+#
+# Variables: FORMAT the object format, ZERO the null id, ABSENT the id of no
+# object, HEX the length of an id; ROOT the source tree, BUILD the build directory (from the
 # environment, or build/), REFD the program, T the directory of this run,
 # SOCKET and STATE the daemon's, SERVED the directory of the served repositories
 # (T), LOG the daemon's output, DAEMON its pid, AS_ACCOUNT a command that runs
@@ -53,6 +57,7 @@ scenario_finished=no
 
 # ---- nothing of the machine's configuration gets in ----
 
+FORMAT=${REFD_TEST_FORMAT:-sha1}
 unset "${!GIT_@}" "${!XDG_@}" "${!REFD_@}"
 umask 022
 export LC_ALL=C TZ=UTC
@@ -60,7 +65,7 @@ export HOME=$T/home
 export XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/home/.config
 export XDG_STATE_HOME=$T/home/.state
 export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
-export GIT_CONFIG_NOSYSTEM=1
+export GIT_CONFIG_NOSYSTEM=1 GIT_DEFAULT_HASH=$FORMAT
 export GIT_AUTHOR_NAME='A U Thor' GIT_AUTHOR_EMAIL=author@example.com
 export GIT_COMMITTER_NAME='C O Mitter' GIT_COMMITTER_EMAIL=committer@example.com
 mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
@@ -75,6 +80,13 @@ cat >"$HOME/.gitconfig" <<'CONFIG'
 [advice]
 	detachedHead = false
 CONFIG
+
+HEX=40
+[ "$FORMAT" = sha1 ] || HEX=64
+ZERO=$(printf '%0*d' "$HEX" 0)
+ABSENT=$(printf '1234567890%.0s' 1 2 3 4 5 6 7)
+# shellcheck disable=SC2034 # scenarios use it
+ABSENT=${ABSENT:0:HEX}
 
 # ---- reporting ----
 

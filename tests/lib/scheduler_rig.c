@@ -211,7 +211,7 @@ static struct txn *make_txn(const struct rig_txn *t)
 		req.updates[i].name = refd_arena_string(req.arena, t->names[i],
 		    strlen(t->names[i]));
 		memset(req.updates[i].new_oid.bytes,
-		    t->deletes ? 0 : t->fill + 1, REFD_OID_BYTES);
+		    t->deletes ? 0 : t->fill + 1, REFD_SHA1_BYTES);
 	}
 	req.digest = refd_digest_begin(&req);
 	for (i = 0; i < t->nr; i++)

@@ -237,8 +237,9 @@ int scripted_log_lines(struct world *w, const char *path, char old, char new_c)
 	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
 		if (line[0] == '\0')
 			continue;
-		if (strlen(line) < 82 || refd_oid_parse(line, &have[0]) < 0 ||
-		    refd_oid_parse(line + 41, &have[1]) < 0)
+		if (strlen(line) < 82 ||
+		    refd_oid_parse(line, REFD_FORMAT_SHA1, &have[0]) < 0 ||
+		    refd_oid_parse(line + 41, REFD_FORMAT_SHA1, &have[1]) < 0)
 			count = -1;
 		else
 			count += refd_oid_eq(&have[0], &want[0]) &&

@@ -19,7 +19,7 @@ struct store *sr_store;
 const struct sys *sr_sys = &sys_kernel;
 void (*sr_event)(enum store_event event, const char *place, const char *why);
 char sr_other[4200];
-char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
+char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_MAX_HEX + 1];
 uint64_t sr_found_count;
 int64_t sr_interval_ns = 20 * 1000000;
 enum refd_durability sr_mode = REFD_DURABILITY_JOURNAL;
@@ -86,7 +86,7 @@ void sr_close(void)
 	sr_store = NULL;
 }
 
-void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1])
+void sr_make_commit(const char *message, char hex[REFD_OID_MAX_HEX + 1])
 {
 	char *out;
 
@@ -96,9 +96,9 @@ void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1])
 		       "git commit-tree -m %s "
 		       "$(GIT_DIR=r.git git hash-object -t tree -w /dev/null)",
 		message);
-	ck_assert_uint_ge(strlen(out), REFD_OID_HEX);
-	memcpy(hex, out, REFD_OID_HEX);
-	hex[REFD_OID_HEX] = '\0';
+	ck_assert_uint_ge(strlen(out), REFD_SHA1_HEX);
+	memcpy(hex, out, REFD_SHA1_HEX);
+	hex[REFD_SHA1_HEX] = '\0';
 	free(out);
 }
 
@@ -161,7 +161,8 @@ struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
 		.updates = &update,
 		.nr_updates = 1 };
 
-	ck_assert_int_eq(refd_oid_parse(hex, &update.new_oid), 0);
+	ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1, &update.new_oid),
+	    0);
 	return txn_help_own(&req);
 }
 
@@ -276,7 +277,8 @@ void sr_park(const char *path, const char *worktree, const char *name,
 	struct journal *journal;
 	char *why;
 
-	ck_assert_int_eq(refd_oid_parse(hex, &member.new_oid), 0);
+	ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1, &member.new_oid),
+	    0);
 	ck_assert_int_eq(journal_open(&cfg, &journal, &why), 0);
 	ck_assert_int_eq(journal_claim(journal, &why), 0);
 	ck_assert_int_eq(journal_each_repo(journal, match_repo, &wanted), 0);

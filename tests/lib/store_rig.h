@@ -14,7 +14,7 @@ extern struct store *sr_store;
 /* The system calls of the next sr_open(); the kernel's. */
 extern const struct sys *sr_sys;
 extern char sr_state[4096], sr_repo[4096];
-extern char sr_commit[REFD_OID_HEX + 1]; /* in the repository; of no ref */
+extern char sr_commit[REFD_OID_MAX_HEX + 1]; /* in the repository; of no ref */
 extern int64_t sr_interval_ns; /* of checkpoints, from the next sr_open() */
 extern enum refd_durability sr_mode; /* from the next sr_open(): journal */
 /* From the next sr_open(): a root below tmp_root; NULL: none. */
@@ -35,7 +35,7 @@ void sr_make_other(void); /* after sr_setup(): a copy of the first */
 bool sr_is_on_other(const struct sys *sys, int fd);
 int sr_disk_mount_id(const struct sys *sys, int fd, uint64_t *id);
 /* Makes a commit in the repository; no ref names it. */
-void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1]);
+void sr_make_commit(const char *message, char hex[REFD_OID_MAX_HEX + 1]);
 void sr_teardown(void);
 void sr_open(void);              /* recovers and starts; fails if a record is
 				  deferred */

@@ -21,9 +21,9 @@ static char state_dir[] = "/state";
 
 struct refd_oid world_oid(char c)
 {
-	struct refd_oid oid;
+	struct refd_oid oid = { 0 };
 
-	memset(oid.bytes, c == '0' ? 0 : c, sizeof(oid.bytes));
+	memset(oid.bytes, c == '0' ? 0 : c, REFD_SHA1_BYTES);
 	return oid;
 }
 

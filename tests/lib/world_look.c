@@ -19,7 +19,7 @@ static char letter_of(const char *hex)
 {
 	struct refd_oid oid;
 
-	if (refd_oid_parse(hex, &oid) < 0)
+	if (refd_oid_parse(hex, REFD_FORMAT_SHA1, &oid) < 0)
 		return '?';
 	return refd_oid_is_null(&oid) ? '0' : (char)oid.bytes[0];
 }

@@ -219,7 +219,7 @@ settings() {
 	sees shared-unset "$A"
 	remove "$A"
 	git init -q --bare --object-format=sha256 "$A"
-	sees format-not-served "$A"
+	sees_no format-not-served "$A"
 	remove "$A"
 	# Git before 2.45 makes no reftable, and ignores the extension in a
 	# repository of version 0.

@@ -185,8 +185,7 @@ refusals() {
 	printf '#!/bin/sh\n' >"$T/bad.git/hooks/proc-receive"
 	chmod +x "$T/bad.git/hooks/proc-receive"
 	refused 'another hook' bad.git 'another proc-receive.*--chain'
-	for format in 'objectFormat sha256' 'refStorage reftable' \
-		'partialClone origin'; do
+	for format in 'refStorage reftable' 'partialClone origin'; do
 		new_repo odd.git bare
 		# shellcheck disable=SC2086 # key and value
 		git -C "$T/odd.git" config extensions.$format
@@ -321,7 +320,7 @@ system_bare() {
 	: >"$T/told"
 	push_served 'system, bare: refd' srv/bare.git refs/heads/a yes
 	told 'system, bare: pre-receive has its input' \
-		"stdin: 0000000000000000000000000000000000000000 $tip refs/heads/a"
+		"stdin: $ZERO $tip refs/heads/a"
 	told 'system, bare: post-receive' 'post-receive args: '
 	told 'system, bare: post-update' 'post-update args: refs/heads/a'
 	touch "$T/refuse-pre-receive"
@@ -333,14 +332,14 @@ system_bare() {
 	check 'system, bare: a push with an update hook' \
 		git -C "$T/work" push -q "$T/srv/bare.git" HEAD:refs/heads/c
 	told 'system, bare: update has its arguments' "update args: refs/heads/c \
-0000000000000000000000000000000000000000 $tip"
+$ZERO $tip"
 }
 
 system_work_trees() {
 	local repo
 	git -C "$T/srv/plain" worktree add -q "$T/srv/linked" -b linked
 	told 'system: post-checkout, in a new work tree' \
-		"post-checkout args: 0000000000000000000000000000000000000000 \
+		"post-checkout args: $ZERO \
 $(git -C "$T/srv/plain" rev-parse HEAD) 1"
 	for repo in plain linked; do
 		: >"$T/told"

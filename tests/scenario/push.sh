@@ -140,11 +140,11 @@ pkt() { # TEXT
 }
 
 hook_with() { # COMMAND...
-	local zero=0000000000000000000000000000000000000000 name
+	local name
 	{
 		pkt 'version=1'
 		printf 0000
-		for name; do pkt "$zero $next $name"; done
+		for name; do pkt "$ZERO $next $name"; done
 		printf 0000
 	} | (cd "$T/refd.git" && GIT_DIR=. "$REFD" hook proc-receive) \
 		2>"$T/hook.err" | tr '\n' '@'

@@ -68,7 +68,7 @@ configured() {
 		for phase in preparing prepared committed; do
 			echo "hook run --ignore-missing --to-stdin=/dev/stdin" \
 				"reference-transaction -- $phase"
-			echo "0000000000000000000000000000000000000000 $id" \
+			echo "$ZERO $id" \
 				refs/heads/b
 		done
 	)" "$(cat "$T/calls")"

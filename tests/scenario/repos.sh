@@ -72,28 +72,31 @@ kinds() {
 	git -C "$SERVED/reftable.git" config core.repositoryFormatVersion 1
 	git -C "$SERVED/reftable.git" config extensions.refStorage reftable
 	turned_away reftable unsupported "$SERVED/reftable.git" "$one"
-
-	git init -q --bare --object-format=sha256 "$SERVED/sha256.git"
-	turned_away SHA-256 unsupported "$SERVED/sha256.git" "$one"
 }
 
-# git does a push to a repository that refd can't write.
-sha256_push() {
-	git init -q --object-format=sha256 "$T/work256"
+# A repository of each object format is served, beside the other.
+other_format() {
+	local other=sha256
+	[ "$FORMAT" = sha1 ] || other=sha1
+	git init -q --object-format=$other "$T/work256"
+	git init -q --bare --object-format=$other "$SERVED/other.git"
 	git -C "$T/work256" commit -q --allow-empty -m one
-	mkdir -p "$SERVED/sha256.git/hooks"
-	ln -s "$REFD" "$SERVED/sha256.git/hooks/proc-receive"
-	git -C "$SERVED/sha256.git" config receive.procReceiveRefs refs
-	check 'SHA-256: a push falls through' git -C "$T/work256" push -q \
-		"$SERVED/sha256.git" HEAD:refs/heads/x
-	is 'SHA-256: git did it' "$(git -C "$T/work256" rev-parse HEAD)" \
-		"$(ref_of srv/sha256.git refs/heads/x)"
+	mkdir -p "$SERVED/other.git/hooks"
+	ln -s "$REFD" "$SERVED/other.git/hooks/proc-receive"
+	git -C "$SERVED/other.git" config receive.procReceiveRefs refs
+	check 'the other object format: a push' git -C "$T/work256" push -q \
+		"$SERVED/other.git" HEAD:refs/heads/x
+	is 'the other object format: the ref' \
+		"$(git -C "$T/work256" rev-parse HEAD)" \
+		"$(ref_of srv/other.git refs/heads/x)"
+	check 'the other object format: by refd' \
+		test -e "$SERVED/other.git/refd/id"
 }
 
 # ---- names and objects ----
 
 names_and_objects() {
-	local one tree absent=1234567890123456789012345678901234567890 before
+	local one tree before
 	local name
 	new_repo srv/repo.git bare
 	one=$(new_commit srv/repo.git one)
@@ -108,7 +111,7 @@ names_and_objects() {
 			"$(ask "$SERVED/repo.git" "$one" "$name")"
 	done
 	is 'no object there' noobject \
-		"$(ask "$SERVED/repo.git" $absent refs/heads/none)"
+		"$(ask "$SERVED/repo.git" $ABSENT refs/heads/none)"
 	is 'a tree for a branch' notcommit \
 		"$(ask "$SERVED/repo.git" "$tree" refs/heads/tree)"
 	is 'none of it written' "$before" "$(contents "$SERVED/repo.git/refs")"
@@ -118,7 +121,7 @@ names_and_objects() {
 		"$(ask "$SERVED/repo.git" "$tree" refs/tags/tree)"
 	# The valid update among the invalid ones is done.
 	update srv/repo.git --batch-updates --stdin >"$T/out" <<-END
-		create refs/heads/bad $absent
+		create refs/heads/bad $ABSENT
 		create refs/heads/good $one
 		create refs/heads/asked $one
 	END
@@ -373,7 +376,7 @@ two_paths() {
 
 check 'the daemon starts' start_daemon
 kinds
-sha256_push
+other_format
 names_and_objects
 fifos
 away_and_back

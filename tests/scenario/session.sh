@@ -327,27 +327,23 @@ no_loop() { # ID
 		esac
 	END
 	chmod +x "$T/loop/git"
-	(cd "$T/sha256" && PATH=$T/loop:$PATH "$REFD" update \
+	(cd "$T/partial" && PATH=$T/loop:$PATH "$REFD" update \
 		refs/heads/loop "$1" 2>"$T/err")
 	is 'git is refd: no loop' 128 $?
 	check 'git is refd: in words' grep -q REFD_SHIM_REAL "$T/err"
-	(cd "$T/sha256" && REFD_SHIM_REAL=$(command -v git) \
+	(cd "$T/partial" && REFD_SHIM_REAL=$(command -v git) \
 		PATH=$T/loop:$PATH "$REFD" update refs/heads/loop "$1")
 	is 'git is refd: the real one can be named' 0 $?
 }
 
 not_refds() {
 	local id
-	git init -q --bare --object-format=sha256 "$T/sha256"
-	id=$(new_commit sha256 first)
-	left_to_git 'SHA-256' sha256 "$id"
-	no_loop "$id"
-
 	new_repo partial bare
 	id=$(new_commit partial first)
 	git -C "$T/partial" config core.repositoryFormatVersion 1
 	git -C "$T/partial" config extensions.partialClone origin
 	left_to_git 'partial clone' partial "$id"
+	no_loop "$id"
 
 	new_repo elsewhere bare
 	mv "$T/elsewhere/objects" "$T/objects"

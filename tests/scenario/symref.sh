@@ -8,7 +8,6 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 export GIT_COMMITTER_DATE='1700000000 +0000'
-zero=0000000000000000000000000000000000000000
 
 # refd update, in a repository's own directory.
 update() { # REPO ARGUMENT...
@@ -150,10 +149,10 @@ chains() {
 		update repo -m far --create-reflog refs/heads/a "$one"
 	is 'the last is made' "$one" "$(file refs/heads/c)"
 	is 'the first stays' 'ref: refs/heads/b' "$(file refs/heads/a)"
-	is 'each has the line: the first' "$zero $one far" \
+	is 'each has the line: the first' "$ZERO $one far" \
 		"$(logged refs/heads/a)"
-	is 'the second' "$zero $one far" "$(logged refs/heads/b)"
-	is 'the third' "$zero $one far" "$(logged refs/heads/c)"
+	is 'the second' "$ZERO $one far" "$(logged refs/heads/b)"
+	is 'the third' "$ZERO $one far" "$(logged refs/heads/c)"
 	check 'delete through them' update repo -d refs/heads/a "$one"
 	check 'the last is gone' test ! -e "$T/$gitdir/refs/heads/c"
 	is 'the first is not' 'ref: refs/heads/b' "$(file refs/heads/a)"

@@ -14,9 +14,6 @@ export GIT_AUTHOR_DATE=$GIT_COMMITTER_DATE
 
 export REFD_COMPAT=2.39
 
-zero=0000000000000000000000000000000000000000
-absent=1234567890123456789012345678901234567890
-
 # ---- the pair ----
 
 # Prints all that git reports about the refs, and the files of the refs.
@@ -117,10 +114,10 @@ argument_forms() {
 	both 'move from a wrong value' 128 \
 		refs/heads/a "$first" "$second" </dev/null
 	both 'create what must not exist' 0 \
-		refs/heads/b "$first" "$zero" </dev/null
+		refs/heads/b "$first" "$ZERO" </dev/null
 	both 'an empty old value says the same' 128 \
 		refs/heads/b "$second" '' </dev/null
-	both 'create what exists' 128 refs/heads/b "$second" "$zero" </dev/null
+	both 'create what exists' 128 refs/heads/b "$second" "$ZERO" </dev/null
 	both 'move what does not exist' 128 \
 		refs/heads/none "$second" "$first" </dev/null
 	both 'confirm a value' 0 refs/heads/b "$first" "$first" </dev/null
@@ -139,15 +136,15 @@ argument_forms() {
 	both 'delete' 0 -d refs/heads/d/e/f </dev/null
 	both 'delete with the right value' 0 -d refs/heads/c "$first" </dev/null
 	both 'delete with a wrong value' 1 -d refs/heads/b "$third" </dev/null
-	both 'delete with a zero value' 0 -d refs/heads/b "$zero" </dev/null
+	both 'delete with a zero value' 0 -d refs/heads/b "$ZERO" </dev/null
 	both 'delete what does not exist' 0 -d refs/heads/none </dev/null
 	both 'delete it with a value' 1 -d refs/heads/none "$first" </dev/null
-	both 'a zero new value deletes' 0 refs/tags/logged "$zero" </dev/null
+	both 'a zero new value deletes' 0 refs/tags/logged "$ZERO" </dev/null
 	both 'what is no branch may be a tree' 0 \
 		refs/tags/tree "$tree" </dev/null
 	both 'a branch may not' 128 refs/heads/tree "$tree" </dev/null
 	both 'an object that is not there' 128 \
-		refs/heads/absent "$absent" </dev/null
+		refs/heads/absent "$ABSENT" </dev/null
 	both 'a bad name' 128 refs/heads/a..b "$first" </dev/null
 	both 'a bad name to delete' 0 -d 'refs/heads/a b' </dev/null
 	both 'a name that no ref has' 1 -d foo </dev/null
@@ -212,7 +209,7 @@ from_stdin() {
 		update refs/heads/s3 $third
 		update refs/heads/a $second
 		verify refs/heads/s4
-		verify refs/heads/s5 $zero
+		verify refs/heads/s5 $ZERO
 	END
 	both 'all of them or none' 128 --stdin <<-END
 		create refs/heads/s6 $first
@@ -272,17 +269,17 @@ from_stdin() {
 		create refs/heads/t4 $first $second
 	END
 	both 'a zero value to create' 128 --stdin <<-END
-		create refs/heads/t4 $zero
+		create refs/heads/t4 $ZERO
 	END
 	both 'a zero value to delete from' 128 --stdin <<-END
-		delete refs/heads/s1 $zero
+		delete refs/heads/s1 $ZERO
 	END
 }
 
 with_nul() {
 	both '-z: several at once' 0 -z --stdin < <(
 		printf 'create refs/heads/z1\0%s\0' "$first"
-		printf 'update refs/heads/z2\0%s\0%s\0' "$first" "$zero"
+		printf 'update refs/heads/z2\0%s\0%s\0' "$first" "$ZERO"
 		printf 'update refs/heads/a\0%s\0\0' "$third"
 		printf 'verify refs/heads/s4\0\0'
 	)
@@ -303,7 +300,7 @@ when_packed() {
 	twice pack-refs --all --prune
 	both 'packed: move' 0 refs/heads/a "$first" "$third" </dev/null
 	both 'packed: wrong value' 128 refs/heads/z1 "$first" "$third" </dev/null
-	both 'packed: exists' 128 refs/heads/z1 "$first" "$zero" </dev/null
+	both 'packed: exists' 128 refs/heads/z1 "$first" "$ZERO" </dev/null
 	both 'packed: delete' 0 -d refs/heads/z1 </dev/null
 	both 'packed: delete what is loose too' 0 -d refs/heads/a </dev/null
 	both 'packed: below' 128 refs/heads/s1/below "$first" </dev/null
@@ -423,17 +420,17 @@ txn $id rejected" "$(cut -d' ' -f1-3 <<<"$out")"
 		create refs/heads/one $first
 		update refs/heads/old $second $second
 		delete refs/heads/none $first
-		update refs/heads/gone $absent
+		update refs/heads/gone $ABSENT
 		create refs/heads/one/below $first
 		commit
 	END
 	)
 	is 'batch: rejections in git'"'"'s words' "start: ok
-rejected refs/heads/gone $absent (null) invalid new value provided
-rejected refs/heads/one $first $zero reference already exists
+rejected refs/heads/gone $ABSENT (null) invalid new value provided
+rejected refs/heads/one $first $ZERO reference already exists
 rejected refs/heads/old $second $second incorrect old value provided
-rejected refs/heads/none $zero $first reference does not exist
-rejected refs/heads/one/below $first $zero refname conflict
+rejected refs/heads/none $ZERO $first reference does not exist
+rejected refs/heads/one/below $first $ZERO refname conflict
 commit: ok" "$out"
 	is 'batch: what could be done was' "$first" \
 		"$(ref_of own.git refs/heads/four)"
@@ -449,8 +446,8 @@ commit: ok" "$out"
 	)
 	rm "$repo/refs/heads/to-none.lock"
 	is 'batch: the ref that could not be had is named' \
-		"rejected refs/heads/one $first $zero reference already exists
-rejected refs/heads/to-none $first $zero reference already exists" \
+		"rejected refs/heads/one $first $ZERO reference already exists
+rejected refs/heads/to-none $first $ZERO reference already exists" \
 		"$out"
 
 	"$REFD" update -C "$repo" --compat=2.47 refs/heads/x "$first" \

@@ -77,8 +77,11 @@ START_TEST(test_matches)
 	tmp_run("git -C repo.git config refd.chain '%s'", cases[_i].value);
 	ck_assert(gitdir_find(&gd, ".", &why));
 	gitconfig_load(&config, &gd);
-	ck_assert_int_eq(refd_oid_parse(cases[_i].command, &c.old_oid), 0);
-	ck_assert_int_eq(refd_oid_parse(cases[_i].command + 41, &c.new_oid), 0);
+	ck_assert_int_eq(
+	    refd_oid_parse(cases[_i].command, REFD_FORMAT_SHA1, &c.old_oid), 0);
+	ck_assert_int_eq(refd_oid_parse(cases[_i].command + 41,
+			     REFD_FORMAT_SHA1, &c.new_oid),
+	    0);
 	c.name = (char *)cases[_i].command + 82;
 	ck_assert(chain_is_set(&config));
 	ck_assert_uint_eq(chain_mark(&config, &push), cases[_i].does);

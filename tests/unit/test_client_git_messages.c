@@ -22,7 +22,7 @@ static struct refd_oid oid(const char *hex)
 {
 	struct refd_oid o;
 
-	ck_assert_int_eq(refd_oid_parse(hex, &o), 0);
+	ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1, &o), 0);
 	return o;
 }
 
@@ -441,7 +441,7 @@ static void reject(enum refd_action action, const char *old,
 		u.has_old = true;
 		u.old_target = old_target;
 	}
-	output_rejected(&u, u.name, &res);
+	output_rejected(&u, u.name, &res, REFD_FORMAT_SHA1);
 }
 
 /* Missing old values, and new values where nothing is written, look like C's

@@ -26,9 +26,9 @@ static struct text out;
 
 static struct refd_oid value(int byte)
 {
-	struct refd_oid oid;
+	struct refd_oid oid = { 0 };
 
-	memset(&oid, byte, sizeof(oid));
+	memset(oid.bytes, byte, REFD_SHA1_BYTES);
 	return oid;
 }
 

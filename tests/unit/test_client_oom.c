@@ -120,8 +120,7 @@ static void fill(void)
 
 	for (i = 0; i < 2; i++) {
 		updates[i] = (struct refd_update){ .action = REFD_UPDATE };
-		memset(updates[i].new_oid.bytes, i + 1,
-		    sizeof(updates[i].new_oid.bytes));
+		memset(updates[i].new_oid.bytes, i + 1, REFD_SHA1_BYTES);
 	}
 	updates[0].name = "refs/heads/a";
 	updates[1].name = "refs/heads/b";

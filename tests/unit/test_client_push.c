@@ -19,6 +19,7 @@
 
 #define A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define Z   "0000000000000000000000000000000000000000"
+#define Z64 "0000000000000000000000000000000000000000000000000000000000000000"
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static struct push push;
@@ -116,7 +117,7 @@ END_TEST
 
 START_TEST(test_commands)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	put("version=1");
 	pkt_flush(&buf);
@@ -127,9 +128,9 @@ START_TEST(test_commands)
 	ck_assert(push_read_version(&in, &push, &why));
 	ck_assert(push_read_commands(&in, &push, &why));
 	ck_assert_uint_eq(push.nr, 2);
-	ck_assert(!push.other_hash);
 	ck_assert_str_eq(push.commands[0].name, "refs/heads/a");
-	ck_assert_str_eq(refd_oid_hex(&push.commands[0].old_oid, hex), A);
+	ck_assert_str_eq(
+	    refd_oid_hex(&push.commands[0].old_oid, REFD_FORMAT_SHA1, hex), A);
 	ck_assert(refd_oid_is_null(&push.commands[0].new_oid));
 	ck_assert(!push.commands[1].unreportable);
 	ck_assert(refd_oid_is_null(&push.commands[1].old_oid));
@@ -177,14 +178,31 @@ START_TEST(test_unreportable)
 }
 END_TEST
 
-START_TEST(test_other_hash)
+START_TEST(test_sha256)
 {
-	put(A64 " " A64 " refs/heads/a");
+	char hex[REFD_OID_MAX_HEX + 1];
+
+	put(A64 " " Z64 " refs/heads/a");
 	pkt_flush(&buf);
 	serve();
 	ck_assert(push_read_commands(&in, &push, &why));
-	ck_assert(push.other_hash);
+	ck_assert_int_eq(push.commands[0].object_format, REFD_FORMAT_SHA256);
 	ck_assert_str_eq(push.commands[0].name, "refs/heads/a");
+	ck_assert_str_eq(refd_oid_hex(&push.commands[0].old_oid,
+			     REFD_FORMAT_SHA256, hex),
+	    A64);
+	ck_assert(refd_oid_is_null(&push.commands[0].new_oid));
+}
+END_TEST
+
+START_TEST(test_two_formats)
+{
+	put(A64 " " A64 " refs/heads/a");
+	put(A " " A " refs/heads/b");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(!push_read_commands(&in, &push, &why));
+	ck_assert_str_eq(why, "receive-pack sent a malformed command");
 }
 END_TEST
 
@@ -370,7 +388,8 @@ int main(void)
 	tcase_add_test(tc, test_commands);
 	tcase_add_test(tc, test_many);
 	tcase_add_test(tc, test_unreportable);
-	tcase_add_test(tc, test_other_hash);
+	tcase_add_test(tc, test_sha256);
+	tcase_add_test(tc, test_two_formats);
 	tcase_add_loop_test(tc, test_broken_input, 0, 6);
 	tcase_add_test(tc, test_no_pkt_line);
 	tcase_add_test(tc, test_report);

@@ -17,9 +17,9 @@
 /* Values are letters; "-" means no ref. */
 static struct refd_oid value(const char *letter)
 {
-	struct refd_oid oid;
+	struct refd_oid oid = { 0 };
 
-	memset(&oid, *letter == '-' ? 0 : *letter, sizeof(oid));
+	memset(oid.bytes, *letter == '-' ? 0 : *letter, REFD_SHA1_BYTES);
 	return oid;
 }
 
@@ -63,9 +63,10 @@ static void add(uint64_t lsn, uint32_t nr, const char *name, const char *old,
 static void is_now(const char *name, const char *at)
 {
 	struct refd_oid oid = value(at);
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
-	text_addf(&list, "%s %s \n", refd_oid_hex(&oid, hex), name);
+	text_addf(&list, "%s %s \n", refd_oid_hex(&oid, REFD_FORMAT_SHA1, hex),
+	    name);
 }
 
 static const char *undone(bool undo_git)

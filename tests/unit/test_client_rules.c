@@ -47,8 +47,10 @@ static const char *refuse(const char *old, const char *new, const char *name)
 	command.name = (char *)name;
 	if (!command.ref)
 		command.ref = (char *)name;
-	ck_assert_int_eq(refd_oid_parse(old, &command.old_oid), 0);
-	ck_assert_int_eq(refd_oid_parse(new, &command.new_oid), 0);
+	ck_assert_int_eq(
+	    refd_oid_parse(old, REFD_FORMAT_SHA1, &command.old_oid), 0);
+	ck_assert_int_eq(
+	    refd_oid_parse(new, REFD_FORMAT_SHA1, &command.new_oid), 0);
 	ck_assert(gitdir_find(&gd, ".", &text));
 	gitconfig_load(&config, &gd);
 	rules_load(&rules, &gd, &config);

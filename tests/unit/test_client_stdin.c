@@ -24,7 +24,8 @@ static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 	(void)ctx;
 	if (!strcmp(name, "tip"))
 		name = B;
-	return strlen(name) == REFD_OID_HEX && refd_oid_parse(name, oid) == 0;
+	return strlen(name) == REFD_SHA1_HEX &&
+	    refd_oid_parse(name, REFD_FORMAT_SHA1, oid) == 0;
 }
 
 static void open_bytes(const char *input, size_t len, char end)
@@ -60,9 +61,9 @@ static void expect(enum stdin_event event)
 
 static void expect_oid(const struct refd_oid *oid, const char *hex)
 {
-	char got[REFD_OID_HEX + 1];
+	char got[REFD_OID_MAX_HEX + 1];
 
-	ck_assert_str_eq(refd_oid_hex(oid, got), hex);
+	ck_assert_str_eq(refd_oid_hex(oid, REFD_FORMAT_SHA1, got), hex);
 }
 
 static void expect_change(enum refd_action action, const char *name,

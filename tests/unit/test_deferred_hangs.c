@@ -23,7 +23,7 @@ static struct sys disk;
 static struct sysvfs *vfs;
 static _Atomic bool holds, journal_fails;
 static sem_t is_held, let_go;
-static char second[REFD_OID_HEX + 1];
+static char second[REFD_OID_MAX_HEX + 1];
 
 static int disk_syncfs(const struct sys *sys, int fd)
 {

@@ -75,7 +75,8 @@ static struct refd_txid submit(const char *name, const char *hex,
 	if (name != NULL) {
 		u->name = name;
 		u->action = REFD_UPDATE;
-		ck_assert_int_eq(refd_oid_parse(hex, &u->new_oid), 0);
+		ck_assert_int_eq(
+		    refd_oid_parse(hex, REFD_FORMAT_SHA1, &u->new_oid), 0);
 		u++;
 	}
 	if (gone != NULL) {
@@ -160,7 +161,7 @@ START_TEST(a_pause_begins_no_batch)
 {
 	struct answers answers = { 0 };
 	struct scheduler_stats stats;
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	sr_make_commit("new", hex);
 	syncs_hang = true;
@@ -185,7 +186,7 @@ END_TEST
 START_TEST(deletions_pass_the_barrier)
 {
 	struct answers both = { 0 }, deletion = { 0 };
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	/* By git: the names must not rest after a use by refd. */
 	tmp_run("git -C r.git update-ref refs/heads/b %s && "

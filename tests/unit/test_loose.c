@@ -19,19 +19,26 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-#define HEX   "0123456789abcdef0123456789abcdef01234567"
-#define UPPER "0123456789ABCDEF0123456789ABCDEF01234567"
+#define SHA1                  REFD_FORMAT_SHA1
+#define READ(path, v)         loose_read(sys, tmp_fd, path, SHA1, v)
+#define PARSE(text, len, v)   loose_parse(text, len, SHA1, v)
+#define FORMAT(oid, to, text) loose_format(oid, SHA1, to, text)
+#define HEX                   "0123456789abcdef0123456789abcdef01234567"
+#define UPPER                 "0123456789ABCDEF0123456789ABCDEF01234567"
+#define REST                  "89abcdef0123456789abcdef"
 
 static const struct sys *sys = &sys_kernel;
 
 struct content {
+	enum refd_object_format format;
 	const char *bytes;
 	size_t len;
 	enum loose_kind kind;
 	const char *target;
 };
 
-#define C(literal, kind, target) { literal, sizeof(literal) - 1, kind, target }
+#define C(literal, kind, target)                                               \
+	{ SHA1, literal, sizeof(literal) - 1, kind, target }
 
 static const struct content contents[] = {
 	C(HEX "\n", LOOSE_OID, NULL),
@@ -57,6 +64,9 @@ static const struct content contents[] = {
 	C("ref:refs/heads/y", LOOSE_SYMREF, "refs/heads/y"),
 	C("ref:\t \n refs/heads/y \r\n\n", LOOSE_SYMREF, "refs/heads/y"),
 	C("ref: refs/heads/y\0junk\n", LOOSE_SYMREF, "refs/heads/y"),
+	C(HEX REST "\n", LOOSE_BROKEN, NULL),
+	{ REFD_FORMAT_SHA256, HEX REST "\n", 65, LOOSE_OID, NULL },
+	{ REFD_FORMAT_SHA256, HEX "\n", 41, LOOSE_BROKEN, NULL },
 };
 
 #define NR_CONTENTS (sizeof(contents) / sizeof(contents[0]))
@@ -67,9 +77,11 @@ START_TEST(a_content_reads_as_git_reads_it)
 	struct loose_value v;
 	char *out, *want = NULL;
 
-	tmp_run("git init -q --bare r");
+	tmp_run("git init -q --bare --object-format=%s r",
+	    refd_object_format_name(c->format));
 	tmp_put_bytes("r/refs/heads/x", c->bytes, c->len);
-	ck_assert_int_eq(loose_read(sys, tmp_fd, "r/refs/heads/x", &v), 0);
+	ck_assert_int_eq(
+	    loose_read(sys, tmp_fd, "r/refs/heads/x", c->format, &v), 0);
 	ck_assert_int_eq(v.kind, c->kind);
 	ck_assert_int_gt(v.mtime_ns, 0);
 	/* only one of the commands answers, or none if the ref is broken */
@@ -79,7 +91,9 @@ START_TEST(a_content_reads_as_git_reads_it)
 			 "2>/dev/null || echo broken");
 	switch (v.kind) {
 	case LOOSE_OID:
-		want = strdup(HEX "\n");
+		ck_assert_int_gt(asprintf(&want, HEX "%s\n",
+				     c->format == SHA1 ? "" : REST),
+		    0);
 		break;
 	case LOOSE_SYMREF:
 		ck_assert_str_eq(v.target, c->target);
@@ -105,16 +119,16 @@ START_TEST(parsing_stays_inside_its_bytes)
 {
 	const struct content *c = &contents[_i];
 	struct loose_value v;
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	size_t len;
 	char *copy;
 
 	for (len = 0; len <= c->len; len++) {
 		copy = malloc(len > 0 ? len : 1);
 		memcpy(copy, c->bytes, len);
-		ck_assert_int_eq(loose_parse(copy, len, &v), 0);
+		ck_assert_int_eq(loose_parse(copy, len, c->format, &v), 0);
 		if (v.kind == LOOSE_OID)
-			ck_assert_str_eq(refd_oid_hex(&v.oid, hex), HEX);
+			ck_assert_str_eq(refd_oid_hex(&v.oid, SHA1, hex), HEX);
 		loose_value_done(&v);
 		free(copy);
 	}
@@ -130,17 +144,16 @@ START_TEST(only_what_is_written_by_rule_is_exact)
 	struct loose_value v;
 	size_t i;
 
-	ck_assert_int_eq(loose_parse(HEX "\n", REFD_OID_HEX + 1, &v), 0);
+	ck_assert_int_eq(PARSE(HEX "\n", REFD_SHA1_HEX + 1, &v), 0);
 	ck_assert(v.exact);
-	ck_assert_int_eq(loose_parse(symref, strlen(symref), &v), 0);
+	ck_assert_int_eq(PARSE(symref, strlen(symref), &v), 0);
 	ck_assert(v.exact);
 	loose_value_done(&v);
-	ck_assert_int_eq(loose_parse(torn, sizeof(torn) - 1, &v), 0);
+	ck_assert_int_eq(PARSE(torn, sizeof(torn) - 1, &v), 0);
 	ck_assert(!v.exact);
 	loose_value_done(&v);
 	for (i = 0; i < sizeof(inexact) / sizeof(inexact[0]); i++) {
-		ck_assert_int_eq(
-		    loose_parse(inexact[i], strlen(inexact[i]), &v), 0);
+		ck_assert_int_eq(PARSE(inexact[i], strlen(inexact[i]), &v), 0);
 		ck_assert(!v.exact);
 		loose_value_done(&v);
 	}
@@ -151,7 +164,7 @@ START_TEST(an_empty_target_is_the_callers_to_refuse)
 {
 	struct loose_value v;
 
-	ck_assert_int_eq(loose_parse("ref: \n", 6, &v), 0);
+	ck_assert_int_eq(PARSE("ref: \n", 6, &v), 0);
 	ck_assert_int_eq(v.kind, LOOSE_SYMREF);
 	ck_assert_str_eq(v.target, "");
 	loose_value_done(&v);
@@ -163,7 +176,7 @@ static enum loose_kind kind_of(const char *path)
 	struct loose_value v;
 	enum loose_kind kind;
 
-	ck_assert_int_eq(loose_read(sys, tmp_fd, path, &v), 0);
+	ck_assert_int_eq(READ(path, &v), 0);
 	kind = v.kind;
 	loose_value_done(&v);
 	return kind;
@@ -174,7 +187,7 @@ START_TEST(long_contents)
 	char *big = malloc(100000);
 
 	memset(big, ' ', 100000);
-	memcpy(big, HEX, REFD_OID_HEX);
+	memcpy(big, HEX, REFD_SHA1_HEX);
 	tmp_put_bytes("oid", big, 100000);
 	memcpy(big, "ref:", 4);
 	memset(big + 4, 'a', 99996);
@@ -202,7 +215,7 @@ START_TEST(links_are_read_and_never_followed)
 	tmp_run("ln -s refs/heads/y good; ln -s ../outside out; "
 		"ln -s refs/heads/a..b bad; ln -s refs/heads abs; "
 		"ln -s \"$PWD/refs/heads/y\" full; ln -s loop loop");
-	ck_assert_int_eq(loose_read(sys, tmp_fd, "good", &v), 0);
+	ck_assert_int_eq(READ("good", &v), 0);
 	ck_assert_int_eq(v.kind, LOOSE_SYMREF);
 	ck_assert_str_eq(v.target, "refs/heads/y");
 	loose_value_done(&v);
@@ -210,8 +223,8 @@ START_TEST(links_are_read_and_never_followed)
 	ck_assert_int_eq(kind_of("bad"), LOOSE_BROKEN);
 	ck_assert_int_eq(kind_of("full"), LOOSE_BROKEN);
 	ck_assert_int_eq(kind_of("loop"), LOOSE_BROKEN);
-	ck_assert_int_eq(loose_read(sys, tmp_fd, "abs/y", &v), -ELOOP);
-	ck_assert_int_eq(loose_read(sys, tmp_fd, "loop/x", &v), -ELOOP);
+	ck_assert_int_eq(READ("abs/y", &v), -ELOOP);
+	ck_assert_int_eq(READ("loop/x", &v), -ELOOP);
 }
 END_TEST
 
@@ -254,8 +267,8 @@ START_TEST(a_value_is_staged_with_its_mode)
 	size_t i;
 	int fd, len;
 
-	ck_assert_int_eq(refd_oid_parse(UPPER, &oid), 0);
-	len = loose_format(&oid, NULL, content);
+	ck_assert_int_eq(refd_oid_parse(UPPER, SHA1, &oid), 0);
+	len = FORMAT(&oid, NULL, content);
 	ck_assert_int_eq(len, 41);
 	/* Umask of the daemon. */
 	umask(0);
@@ -282,23 +295,22 @@ START_TEST(a_symref_is_formatted_as_git_writes_it)
 	struct loose_value value;
 	int len;
 
-	len = loose_format(&oid, "refs/heads/x", content);
+	len = FORMAT(&oid, "refs/heads/x", content);
 	ck_assert_str_eq(content, "ref: refs/heads/x\n");
 	ck_assert_int_eq(len, (int)strlen(content));
-	ck_assert_int_eq(loose_parse(content, (size_t)len, &value), 0);
+	ck_assert_int_eq(PARSE(content, (size_t)len, &value), 0);
 	ck_assert_int_eq(value.kind, LOOSE_SYMREF);
 	ck_assert_str_eq(value.target, "refs/heads/x");
 	loose_value_done(&value);
 	target = malloc(LOOSE_CONTENT_MAX + 1);
 	memset(target, 'a', LOOSE_CONTENT_MAX);
 	target[LOOSE_CONTENT_MAX] = '\0';
-	ck_assert_int_eq(loose_format(&oid, target, content), -ENAMETOOLONG);
+	ck_assert_int_eq(FORMAT(&oid, target, content), -ENAMETOOLONG);
 	target[LOOSE_CONTENT_MAX - 7] = '\0';
-	ck_assert_int_eq(loose_format(&oid, target, content),
-	    LOOSE_CONTENT_MAX - 1);
+	ck_assert_int_eq(FORMAT(&oid, target, content), LOOSE_CONTENT_MAX - 1);
 	target[LOOSE_CONTENT_MAX - 7] = 'a';
 	target[LOOSE_CONTENT_MAX - 6] = '\0';
-	ck_assert_int_eq(loose_format(&oid, target, content), -ENAMETOOLONG);
+	ck_assert_int_eq(FORMAT(&oid, target, content), -ENAMETOOLONG);
 	free(target);
 }
 END_TEST
@@ -429,7 +441,7 @@ START_TEST(a_path_that_is_too_long_is_told)
 
 	memset(path, 'a', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	ck_assert_int_eq(loose_read(sys, tmp_fd, path, &v), -ENAMETOOLONG);
+	ck_assert_int_eq(READ(path, &v), -ENAMETOOLONG);
 	ck_assert_int_eq(loose_find_below(sys, tmp_fd, path, &found),
 	    -ENAMETOOLONG);
 	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, path, NULL),

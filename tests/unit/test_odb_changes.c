@@ -173,6 +173,7 @@ int main(void)
 {
 	Suite *suite = suite_create("odb_changes");
 	TCase *tc = tcase_create("changes");
+	TCase *sha256 = tcase_create("sha256");
 
 	tcase_add_checked_fixture(tc, odb_rig_setup, odb_rig_teardown);
 	tcase_set_timeout(tc, 60);
@@ -183,5 +184,10 @@ int main(void)
 	tcase_add_test(tc, an_object_that_moves_is_found);
 	tcase_add_test(tc, another_info_is_noticed);
 	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(sha256, odb_rig_setup_sha256,
+	    odb_rig_teardown);
+	tcase_set_timeout(sha256, 120);
+	tcase_add_test(sha256, an_object_that_moves_is_found);
+	suite_add_tcase(suite, sha256);
 	return suite_run(suite);
 }

@@ -218,9 +218,9 @@ static void made_pack_begin(struct made_pack *h)
 
 static struct refd_oid made_pack_oid(int nth)
 {
-	struct refd_oid oid;
+	struct refd_oid oid = { 0 };
 
-	memset(oid.bytes, 0x11 * nth, sizeof(oid.bytes));
+	memset(oid.bytes, 0x11 * nth, REFD_SHA1_BYTES);
 	return oid;
 }
 
@@ -256,8 +256,8 @@ static void made_pack_end(struct made_pack *h)
 			continue;
 		put32(p, i);
 	}
-	for (i = 0; i < h->nr; i++, p += REFD_OID_BYTES)
-		memcpy(p, h->all[i].oid.bytes, REFD_OID_BYTES);
+	for (i = 0; i < h->nr; i++, p += REFD_SHA1_BYTES)
+		memcpy(p, h->all[i].oid.bytes, REFD_SHA1_BYTES);
 	p += 4 * h->nr;
 	for (i = 0; i < h->nr; i++, p += 4)
 		put32(p, h->all[i].offset);

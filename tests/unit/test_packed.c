@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ END_TEST
 START_TEST(what_git_packed_is_read)
 {
 	struct packed_snapshot *snap;
+	const size_t digits = refd_object_format_hex(packed_format);
 	char *refs, *line, *save = NULL;
 	size_t nr = 0;
 
@@ -40,8 +42,8 @@ START_TEST(what_git_packed_is_read)
 	use_repo("repo");
 	for (line = strtok_r(refs, "\n", &save); line != NULL;
 	    line = strtok_r(NULL, "\n", &save)) {
-		line[REFD_OID_HEX] = '\0';
-		ck_assert_str_eq(value(line + REFD_OID_HEX + 1), line);
+		line[digits] = '\0';
+		ck_assert_str_eq(value(line + digits + 1), line);
 		nr++;
 	}
 	ck_assert_uint_eq(nr, 405);
@@ -127,6 +129,27 @@ START_TEST(a_malformed_file_is_refused)
 }
 END_TEST
 
+START_TEST(the_other_object_format_is_malformed)
+{
+	static const char end[] = "aaaaaaaaaaaaaaaaaaaaaaaa";
+	struct packed_snapshot *snap;
+	char *text;
+
+	replace(A " refs/heads/x\n");
+	ck_assert_int_eq(packed_snapshot(packed, &snap), -EBADMSG);
+	ck_assert_int_gt(asprintf(&text, "%s%s refs/heads/x\n^%s\n", A, end, A),
+	    0);
+	replace(text);
+	free(text);
+	ck_assert_int_eq(packed_snapshot(packed, &snap), -EBADMSG);
+	ck_assert_int_gt(
+	    asprintf(&text, "%s%s refs/heads/x\n^%s%s\n", A, end, B, end), 0);
+	replace(text);
+	free(text);
+	ck_assert_int_eq(strncmp(value("refs/heads/x"), A, strlen(A)), 0);
+}
+END_TEST
+
 START_TEST(a_directory_or_a_fifo_is_an_error)
 {
 	struct packed_snapshot *snap;
@@ -203,6 +226,7 @@ int main(void)
 {
 	Suite *suite = suite_create("packed");
 	TCase *tc = tcase_create("packed");
+	TCase *sha256 = tcase_create("sha256");
 
 	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
 	tcase_add_test(tc, an_absent_file_is_empty);
@@ -215,5 +239,9 @@ int main(void)
 	tcase_add_test(tc, a_replaced_file_is_never_taken_for_the_cached_one);
 	tcase_add_test(tc, an_unchanged_file_is_not_read_again);
 	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(sha256, packed_setup_sha256, packed_teardown);
+	tcase_add_test(sha256, what_git_packed_is_read);
+	tcase_add_test(sha256, the_other_object_format_is_malformed);
+	suite_add_tcase(suite, sha256);
 	return suite_run(suite);
 }

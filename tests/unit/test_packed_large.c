@@ -77,12 +77,12 @@ static const char *name_of(unsigned i)
 
 static void check_value(const struct packed_snapshot *snap, unsigned i)
 {
-	char hex[REFD_OID_HEX + 1], want[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1], want[REFD_OID_MAX_HEX + 1];
 	struct refd_oid oid;
 
 	ck_assert_int_eq(packed_lookup(snap, name_of(i), &oid), 1);
 	snprintf(want, sizeof(want), "%040x", i);
-	ck_assert_str_eq(refd_oid_hex(&oid, hex), want);
+	ck_assert_str_eq(refd_oid_hex(&oid, REFD_FORMAT_SHA1, hex), want);
 }
 
 START_TEST(a_sparse_file_costs_nothing)
@@ -287,7 +287,8 @@ START_TEST(a_long_record_is_malformed)
 	append("\n", 1);
 	snap = take();
 	ck_assert_int_eq(packed_check(snap), 0);
-	ck_assert_int_eq(packed_lookup(snap, line + REFD_OID_HEX + 1, NULL), 1);
+	ck_assert_int_eq(packed_lookup(snap, line + REFD_SHA1_HEX + 1, NULL),
+	    1);
 	packed_snapshot_put(snap);
 	free(line);
 }

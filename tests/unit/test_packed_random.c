@@ -17,7 +17,7 @@
 #define NR_MAX 3000
 
 static unsigned seed;
-static char commit[3][REFD_OID_HEX + 1];
+static char commit[3][REFD_OID_MAX_HEX + 1];
 static char names[NR_MAX][64];
 static size_t nr_names;
 
@@ -102,17 +102,18 @@ static bool is_readable(struct packed_snapshot **snap)
 static void check_listed(const struct packed_snapshot *snap, char *listed,
     size_t nr)
 {
-	char *line, *save = NULL, hex[REFD_OID_HEX + 1], other[128];
+	char *line, *save = NULL, hex[REFD_OID_MAX_HEX + 1], other[128];
+	const size_t digits = refd_object_format_hex(packed_format);
 	char below[REFD_PATH_MAX];
 	struct refd_oid oid;
 	const char *name;
 
 	for (line = strtok_r(listed, "\n", &save); line != NULL;
 	    nr--, line = strtok_r(NULL, "\n", &save)) {
-		line[REFD_OID_HEX] = '\0';
-		name = line + REFD_OID_HEX + 1;
+		line[digits] = '\0';
+		name = line + digits + 1;
 		ck_assert_int_eq(packed_lookup(snap, name, &oid), 1);
-		ck_assert_str_eq(refd_oid_hex(&oid, hex), line);
+		ck_assert_str_eq(refd_oid_hex(&oid, packed_format, hex), line);
 		snprintf(other, sizeof(other), "%s!", name);
 		ck_assert_int_eq(packed_lookup(snap, other, NULL), 0);
 		snprintf(other, sizeof(other), "%s/", name);
@@ -134,7 +135,7 @@ static size_t rewrite(void)
 	struct refd_oid oid;
 	bool changed;
 
-	ck_assert_int_eq(refd_oid_parse(commit[0], &oid), 0);
+	ck_assert_int_eq(refd_oid_parse(commit[0], packed_format, &oid), 0);
 	qsort(names, nr_names, sizeof(names[0]), by_bytes);
 	for (i = 0; i < nr_names; i++) {
 		if (pick(5) > 0)
@@ -155,6 +156,7 @@ static size_t rewrite(void)
 
 START_TEST(files_are_read_and_rewritten_as_by_git)
 {
+	const size_t digits = refd_object_format_hex(packed_format);
 	struct packed_snapshot *snap = NULL;
 	unsigned refused = 0, i;
 	char *listed;
@@ -164,8 +166,7 @@ START_TEST(files_are_read_and_rewritten_as_by_git)
 	    "for i in 1 2 3; do git commit-tree -m $i $t; done >../commits");
 	listed = tmp_get("commits");
 	for (i = 0; i < 3; i++)
-		memcpy(commit[i], listed + i * (REFD_OID_HEX + 1),
-		    REFD_OID_HEX);
+		memcpy(commit[i], listed + i * (digits + 1), digits);
 	free(listed);
 	use_repo("repo");
 	seed = 1000 * (unsigned)_i + 1;
@@ -198,10 +199,16 @@ int main(void)
 {
 	Suite *suite = suite_create("packed_random");
 	TCase *tc = tcase_create("packed_random");
+	TCase *sha256 = tcase_create("sha256");
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
 	tcase_add_loop_test(tc, files_are_read_and_rewritten_as_by_git, 0, 4);
 	suite_add_tcase(suite, tc);
+	tcase_set_timeout(sha256, 120);
+	tcase_add_checked_fixture(sha256, packed_setup_sha256, packed_teardown);
+	tcase_add_loop_test(sha256, files_are_read_and_rewritten_as_by_git, 0,
+	    2);
+	suite_add_tcase(suite, sha256);
 	return suite_run(suite);
 }

@@ -470,6 +470,7 @@ int main(void)
 {
 	Suite *suite = suite_create("packed_rewrite");
 	TCase *tc = tcase_create("packed_rewrite");
+	TCase *sha256 = tcase_create("sha256");
 
 	tcase_set_timeout(tc, 60); /* flushes of a busy disk */
 	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
@@ -491,5 +492,9 @@ int main(void)
 	tcase_add_test(tc, turns_are_waited_for);
 	tcase_add_test(tc, a_turn_that_hangs_is_waited_for_once);
 	suite_add_tcase(suite, tc);
+	tcase_set_timeout(sha256, 60);
+	tcase_add_checked_fixture(sha256, packed_setup_sha256, packed_teardown);
+	tcase_add_test(sha256, a_rewrite_gives_gits_bytes);
+	suite_add_tcase(suite, sha256);
 	return suite_run(suite);
 }

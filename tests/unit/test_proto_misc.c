@@ -131,24 +131,27 @@ START_TEST(test_oid)
 {
 	static const char text[] = DIGITS DIGITS "fedcba98";
 	struct refd_oid oid, other = { { 1 } };
-	char hex[REFD_OID_HEX + 1], broken[sizeof(text)];
+	char hex[REFD_OID_MAX_HEX + 1], broken[sizeof(text)];
 	size_t i;
 
-	ck_assert_int_eq(refd_oid_parse(text, &oid), 0);
+	ck_assert_int_eq(refd_oid_parse(text, REFD_FORMAT_SHA1, &oid), 0);
 	ck_assert_uint_eq(oid.bytes[1], 0x23);
 	ck_assert_uint_eq(oid.bytes[19], 0x98);
-	ck_assert_str_eq(refd_oid_hex(&oid, hex), text);
+	ck_assert_str_eq(refd_oid_hex(&oid, REFD_FORMAT_SHA1, hex), text);
 	ck_assert(!refd_oid_is_null(&oid));
 	/* Upper or lower case, and with more characters after. */
-	ck_assert_int_eq(
-	    refd_oid_parse("0123456789ABCDEF" DIGITS "FEDCBA98\n", &other), 0);
+	ck_assert_int_eq(refd_oid_parse("0123456789ABCDEF" DIGITS "FEDCBA98\n",
+			     REFD_FORMAT_SHA1, &other),
+	    0);
 	ck_assert(refd_oid_eq(&oid, &other));
-	for (i = 0; i < REFD_OID_HEX; i++) {
+	for (i = 0; i < REFD_SHA1_HEX; i++) {
 		strcpy(broken, text);
 		broken[i] = "g \n/:@`G"[i % 8];
-		ck_assert_int_eq(refd_oid_parse(broken, &other), -1);
+		ck_assert_int_eq(
+		    refd_oid_parse(broken, REFD_FORMAT_SHA1, &other), -1);
 		broken[i] = '\0';
-		ck_assert_int_eq(refd_oid_parse(broken, &other), -1);
+		ck_assert_int_eq(
+		    refd_oid_parse(broken, REFD_FORMAT_SHA1, &other), -1);
 	}
 	ck_assert(refd_oid_eq(&oid, &other));
 	memset(&oid, 0, sizeof(oid));
@@ -166,15 +169,15 @@ START_TEST(test_oid_of_sha256)
 	struct refd_oid oid, other;
 
 	ck_assert_int_eq(refd_object_format_from_name("sha256", &format), 0);
-	ck_assert_int_eq(refd_oid_parse_as(text, format, &oid), 0);
+	ck_assert_int_eq(refd_oid_parse(text, format, &oid), 0);
 	ck_assert_uint_eq(oid.bytes[31], 0xe8);
-	ck_assert_str_eq(refd_oid_hex_as(&oid, format, hex), text);
+	ck_assert_str_eq(refd_oid_hex(&oid, format, hex), text);
 	strcpy(broken, text);
 	broken[63] = '\0';
-	ck_assert_int_eq(refd_oid_parse_as(broken, format, &other), -1);
+	ck_assert_int_eq(refd_oid_parse(broken, format, &other), -1);
 	/* The bytes after an id of SHA-1 are zero. */
 	memset(&other, 0xff, sizeof(other));
-	ck_assert_int_eq(refd_oid_parse(text, &other), 0);
+	ck_assert_int_eq(refd_oid_parse(text, REFD_FORMAT_SHA1, &other), 0);
 	ck_assert_uint_eq(other.bytes[19], 0x67);
 	ck_assert_uint_eq(other.bytes[20], 0);
 	ck_assert_uint_eq(other.bytes[31], 0);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "daemon/base/sha1.h"
+#include "daemon/base/object_sum.h"
 #include "daemon/store/sync_failures/readback.h"
 #include "proto/oid.h"
 #include "tests/lib/memfs.h"
@@ -63,23 +63,25 @@ static void put(const char *name, const void *buf, size_t len)
 	SYS(sys, close, fd);
 }
 
+static enum refd_object_format format; /* SHA-1 unless a test says */
+
 /* Writes a loose blob of the first LEN bytes of text. Returns its path. */
 static const char *put_loose(size_t len)
 {
 	static char name[128];
 	static unsigned char plain[LARGE + 64], out[2 * LARGE];
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	uLongf out_len = sizeof(out);
+	struct object_sum sum;
 	struct refd_oid oid;
-	struct sha1 sha;
 	size_t head;
 
 	head = (size_t)snprintf((char *)plain, 64, "blob %zu", len) + 1;
 	memcpy(plain + head, text, len);
-	sha1_init(&sha);
-	sha1_add(&sha, plain, head + len);
-	sha1_done(&sha, oid.bytes);
-	refd_oid_hex(&oid, hex);
+	object_sum_init(&sum, format);
+	object_sum_add(&sum, plain, head + len);
+	object_sum_done(&sum, &oid);
+	refd_oid_hex(&oid, format, hex);
 	ck_assert_int_eq(compress(out, &out_len, plain, head + len), Z_OK);
 	snprintf(name, sizeof(name), OBJECTS "/%.2s", hex);
 	if (!memfs_exists(fs, name))
@@ -92,14 +94,17 @@ static const char *put_loose(size_t len)
 /* Writes LEN bytes and their sum. */
 static void put_pack(const char *name, size_t len)
 {
-	static unsigned char out[LARGE + SHA1_BYTES];
-	struct sha1 sha;
+	static unsigned char out[LARGE + REFD_OID_MAX_BYTES];
+	const size_t bytes = refd_object_format_bytes(format);
+	struct object_sum sum;
+	struct refd_oid oid;
 
 	memcpy(out, text, len);
-	sha1_init(&sha);
-	sha1_add(&sha, out, len);
-	sha1_done(&sha, out + len);
-	put(name, out, len + SHA1_BYTES);
+	object_sum_init(&sum, format);
+	object_sum_add(&sum, out, len);
+	object_sum_done(&sum, &oid);
+	memcpy(out + len, oid.bytes, bytes);
+	put(name, out, len + bytes);
 }
 
 static size_t nr_lost;
@@ -115,7 +120,7 @@ static void count_lost(void *arg, const char *which, const struct sys_stat *st)
 static int prove_on(const struct sys *on, int fd, const char *name,
     int64_t limit)
 {
-	const struct readback readback = { on, count_lost, NULL };
+	const struct readback readback = { on, format, count_lost, NULL };
 
 	nr_lost = 0;
 	return readback_objects(&readback, fd, name, limit, path, sizeof(path));
@@ -199,9 +204,10 @@ static void lose_pack(const char *name, size_t len)
 
 START_TEST(loose_ones_that_were_lost)
 {
+	format = (enum refd_object_format)(_i / 2);
 	put_all();
 	sync_well();
-	lose_loose(_i == 0 ? 5 : LARGE - 5);
+	lose_loose(_i % 2 == 0 ? 5 : LARGE - 5);
 }
 END_TEST
 
@@ -211,9 +217,10 @@ START_TEST(packs_that_were_lost)
 		OBJECTS "/pack/pack-2.idx",
 		OBJECTS "/pack/multi-pack-index-2.bitmap" };
 
+	format = (enum refd_object_format)(_i / 3);
 	put_all();
 	sync_well();
-	lose_pack(names[_i], _i == 0 ? LARGE : 30);
+	lose_pack(names[_i % 3], _i % 3 == 0 ? LARGE : 30);
 }
 END_TEST
 
@@ -473,8 +480,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_was_synced_is_there);
 	tcase_add_test(tc, what_is_only_dirty_is_synced);
-	tcase_add_loop_test(tc, loose_ones_that_were_lost, 0, 2);
-	tcase_add_loop_test(tc, packs_that_were_lost, 0, 3);
+	tcase_add_loop_test(tc, loose_ones_that_were_lost, 0, 4);
+	tcase_add_loop_test(tc, packs_that_were_lost, 0, 6);
 	tcase_add_test(tc, what_is_cut_short);
 	tcase_add_test(tc, all_that_were_lost);
 	tcase_add_test(tc, what_has_anothers_name);

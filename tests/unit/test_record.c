@@ -30,12 +30,14 @@ static const char *random_string(struct gen *g, size_t slot, uint32_t min)
 	return strings[slot];
 }
 
+static enum refd_object_format format; /* of the random ids */
+
 static struct refd_oid random_oid(struct gen *g)
 {
 	struct refd_oid oid = { 0 };
 	size_t i;
 
-	for (i = 0; i < REFD_OID_BYTES; i++)
+	for (i = 0; i < refd_object_format_bytes(format); i++)
 		oid.bytes[i] = (uint8_t)gen_u64(g);
 	return oid;
 }
@@ -93,6 +95,7 @@ static void random_record(struct gen *g, struct record *rec)
 	rec->dir_mode = (uint32_t)gen_u64(g);
 	rec->nr_updates = (uint32_t)gen_u64(g);
 	rec->atomic = gen_below(g, 2);
+	rec->object_format = format = (enum refd_object_format)gen_below(g, 2);
 	rec->digest = gen_u64(g);
 	rec->nr_identities = gen_below(g, 3);
 	for (i = 0; i < rec->nr_identities; i++) {
@@ -145,6 +148,7 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 	ck_assert_uint_eq(a->dir_mode, b->dir_mode);
 	ck_assert_uint_eq(a->nr_updates, b->nr_updates);
 	ck_assert_int_eq(a->atomic, b->atomic);
+	ck_assert_int_eq(a->object_format, b->object_format);
 	ck_assert_uint_eq(a->digest, b->digest);
 	ck_assert_uint_eq(a->nr_identities, b->nr_identities);
 	for (i = 0; i < a->nr_identities; i++) {
@@ -287,7 +291,9 @@ START_TEST(what_is_unknown_is_refused)
 	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, REFD_IDENTITIES_MAX + 1),
 	    -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_FLAGS, 1), 0);
+	/* The id is too short for SHA-256. */
 	ck_assert_int_eq(decode_with(AT_FLAGS, 2), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_FLAGS, 4), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 4), 0);
 	ck_assert_int_eq(decode_with(AT_ACTION, 0), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 5), -EBADMSG);

@@ -28,11 +28,13 @@ static int append(const struct sys *on, int dirfd, const char *log,
 	return fd < 0 ? fd : SYS(on, close, fd);
 }
 
+static enum refd_object_format format; /* SHA-1 unless a test says */
+
 static struct refd_oid oid(const char *hex)
 {
 	struct refd_oid o;
 
-	ck_assert_int_eq(refd_oid_parse(hex, &o), 0);
+	ck_assert_int_eq(refd_oid_parse(hex, format, &o), 0);
 	return o;
 }
 
@@ -46,13 +48,13 @@ static const char *const messages[] = {
 	"a\t\n\r b",
 };
 
-START_TEST(a_line_is_what_git_writes)
+static void line_is_gits(const char *given)
 {
 	struct refd_oid null_oid = { { 0 } }, new_oid;
 	char *hex, *git, *line, *message;
 	size_t len;
 
-	setenv("MESSAGE", messages[_i], 1);
+	setenv("MESSAGE", given, 1);
 	tmp_run("git init -q r && cd r && GIT_COMMITTER_DATE='1700000000 "
 		"+0130' git update-ref -m \"$MESSAGE\" refs/heads/x $(git "
 		"commit-tree -m m $(git hash-object -w -t tree /dev/null))");
@@ -60,8 +62,8 @@ START_TEST(a_line_is_what_git_writes)
 	new_oid = oid(hex);
 	free(hex);
 	git = tmp_get("r/.git/logs/refs/heads/x");
-	message = reflog_normalise(messages[_i]);
-	line = reflog_line(&null_oid, &new_oid,
+	message = reflog_normalise(given);
+	line = reflog_line(&null_oid, &new_oid, format,
 	    "C O Mitter <committer@example.com> 1700000000 +0130", message,
 	    &len);
 	ck_assert_str_eq(line, git);
@@ -70,6 +72,33 @@ START_TEST(a_line_is_what_git_writes)
 	free(message);
 	free(git);
 }
+
+START_TEST(a_line_is_what_git_writes)
+{
+	line_is_gits(messages[_i]);
+}
+END_TEST
+
+START_TEST(a_line_of_sha256)
+{
+	struct refd_oid from, to;
+	char *hex;
+
+	format = REFD_FORMAT_SHA256;
+	setenv("GIT_DEFAULT_HASH", "sha256", 1);
+	line_is_gits("push");
+	hex = tmp_output("git -C r rev-parse refs/heads/x");
+	ck_assert_int_eq(reflog_last(sys, tmp_fd, "r/.git/logs/refs/heads/x",
+			     format, &from, &to),
+	    1);
+	ck_assert(refd_oid_is_null(&from));
+	from = oid(hex);
+	ck_assert(refd_oid_eq(&from, &to));
+	ck_assert_int_eq(reflog_last(sys, tmp_fd, "r/.git/logs/refs/heads/x",
+			     REFD_FORMAT_SHA1, &from, &to),
+	    0);
+	free(hex);
+}
 END_TEST
 
 START_TEST(a_line_can_not_be_forged)
@@ -77,9 +106,10 @@ START_TEST(a_line_can_not_be_forged)
 	struct refd_oid o = { { 0 } };
 	size_t len;
 
-	ck_assert_ptr_null(
-	    reflog_line(&o, &o, "A <a>\nB <b> 1 +0000", NULL, &len));
-	ck_assert_ptr_null(reflog_line(&o, &o, "A <a> 1 +0000", "x\ny", &len));
+	ck_assert_ptr_null(reflog_line(&o, &o, REFD_FORMAT_SHA1,
+	    "A <a>\nB <b> 1 +0000", NULL, &len));
+	ck_assert_ptr_null(reflog_line(&o, &o, REFD_FORMAT_SHA1,
+	    "A <a> 1 +0000", "x\ny", &len));
 }
 END_TEST
 
@@ -264,7 +294,8 @@ START_TEST(git_reads_what_was_appended)
 	hex = tmp_output("git -C r rev-parse refs/heads/x");
 	o = oid(hex);
 	repo = openat(tmp_fd, "r", O_RDONLY | O_DIRECTORY);
-	line = reflog_line(&o, &o, "A <a@b> 1700000000 +0000", "two", &len);
+	line = reflog_line(&o, &o, REFD_FORMAT_SHA1, "A <a@b> 1700000000 +0000",
+	    "two", &len);
 	ck_assert_int_eq(append(sys, repo, LOG, line, len), 0);
 	tmp_run("git -C r reflog expire --expire=never --rewrite "
 		"refs/heads/x");
@@ -295,7 +326,8 @@ START_TEST(git_reads_what_was_appended_to_a_torn_end)
 	git = tmp_output("git -C r rev-parse x");
 	a = oid(git);
 	free(git);
-	line = reflog_line(&a, &a, "A <a> 1 +0000", "ours", &len);
+	line = reflog_line(&a, &a, REFD_FORMAT_SHA1, "A <a> 1 +0000", "ours",
+	    &len);
 	for (i = 0; i < COUNT(ends); i++) {
 		tmp_run("printf '%s' >>r/.git/" LOG, ends[i]);
 		ck_assert_int_eq(append(sys, tmp_fd, "r/.git/" LOG, line, len),
@@ -355,11 +387,11 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 	ck_assert_int_eq(prepare(LOG, true, &will_log), -EMLINK);
 	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), -EMLINK);
 	ck_assert_int_eq(reflog_retract(sys, tmp_fd, LOG, "torn", 4), 0);
-	ck_assert_int_eq(reflog_complete(sys, tmp_fd, LOG, "x\n", 2, true, 0644,
-			     0755, &is_added),
+	ck_assert_int_eq(reflog_complete(sys, tmp_fd, LOG, REFD_FORMAT_SHA1,
+			     "x\n", 2, true, 0644, 0755, &is_added),
 	    -EMLINK);
-	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, lines, 1, true, 0644,
-			     0755, &added, &cut),
+	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, REFD_FORMAT_SHA1,
+			     lines, 1, true, 0644, 0755, &added, &cut),
 	    -EMLINK);
 	text = tmp_get("secret");
 	ck_assert_str_eq(text, "first\nline\ntorn");
@@ -425,6 +457,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, a_line_is_what_git_writes, 0,
 	    (int)COUNT(messages));
+	tcase_add_test(tc, a_line_of_sha256);
 	tcase_add_test(tc, a_line_can_not_be_forged);
 	tcase_add_test(tc, a_policy_is_parsed_as_git_parses_it);
 	tcase_add_test(tc, a_policy_creates_what_git_creates);

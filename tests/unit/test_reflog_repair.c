@@ -66,8 +66,8 @@ static const struct damage damages[] = {
 static int repair(const struct sys *table, const char *const *lines, size_t nr,
     bool create, size_t *added, size_t *cut)
 {
-	return reflog_repair(table, tmp_fd, LOG, lines, nr, create, 0640, 0750,
-	    added, cut);
+	return reflog_repair(table, tmp_fd, LOG, REFD_FORMAT_SHA1, lines, nr,
+	    create, 0640, 0750, added, cut);
 }
 
 START_TEST(damage_is_repaired)
@@ -86,6 +86,32 @@ START_TEST(damage_is_repaired)
 	ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut), 0);
 	ck_assert_uint_eq(added, 0);
 	ck_assert_uint_eq(cut, 0);
+}
+END_TEST
+
+/* The line behind NULs is a line in its own object format alone. */
+START_TEST(lines_of_sha256)
+{
+#define OID256     OID "012345678901234567890123"
+#define LINE256(n) OID256 " " OID256 " A <a@b> 1700000000 +0000\t" n "\n"
+	static const char before[] = LINE256("1") NULS LINE256("git") "torn";
+	static const char *const lines[] = { LINE256("1"), LINE256("2") };
+	size_t added, cut;
+	char *text;
+
+	tmp_put_bytes(LOG, before, sizeof(before) - 1);
+	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, REFD_FORMAT_SHA256,
+			     lines, 2, false, 0640, 0750, &added, &cut),
+	    0);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, LINE256("1") LINE256("git") LINE256("2"));
+	free(text);
+	ck_assert_uint_eq(cut, 12);
+	tmp_put_bytes(LOG, before, sizeof(before) - 1);
+	ck_assert_int_eq(repair(sys, lines, 2, false, &added, &cut), 0);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, LINE256("1") LINE256("2"));
+	free(text);
 }
 END_TEST
 
@@ -216,7 +242,7 @@ START_TEST(git_reads_the_repaired_log)
 	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
 	ck_assert_str_eq(out, "1\n");
 	free(out);
-	ck_assert_int_eq(reflog_repair(sys, tmp_fd, "r/" LOG,
+	ck_assert_int_eq(reflog_repair(sys, tmp_fd, "r/" LOG, REFD_FORMAT_SHA1,
 			     (const char *const *)lines, 3, false, 0640, 0750,
 			     &added, &cut),
 	    0);
@@ -292,7 +318,8 @@ START_TEST(of_a_large_log_the_end_is_repaired)
 	ck_assert_str_eq(text, is_found ? L2 L3 : L1 L2 L3);
 	free(text);
 	nr_bytes = 0;
-	ck_assert_int_eq(reflog_last(&table, tmp_fd, LOG, &old, &last), 1);
+	ck_assert_int_eq(
+	    reflog_last(&table, tmp_fd, LOG, REFD_FORMAT_SHA1, &old, &last), 1);
 	ck_assert_int_eq(repair(&table, wanted, 3, false, &added, &cut), 0);
 	ck_assert_uint_eq(added, 0);
 	ck_assert_uint_eq(cut, 0);
@@ -347,6 +374,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, damage_is_repaired, 0, (int)COUNT(damages));
+	tcase_add_test(tc, lines_of_sha256);
 	tcase_add_loop_test(tc, a_failed_repair_can_be_repeated, 0,
 	    (int)COUNT(damages));
 	tcase_add_test(tc, a_whole_log_is_not_written_to);

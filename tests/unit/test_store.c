@@ -112,6 +112,9 @@ START_TEST(refusals)
 		"git -C r.git config extensions.objectformat sha256");
 	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
 	ck_assert_int_eq(txn->refused, REFD_UNSUPPORTED);
+	ck_assert_ptr_nonnull(
+	    strstr(txn->why, "is for object-format sha1, and "));
+	ck_assert_ptr_nonnull(strstr(txn->why, "has object-format sha256"));
 	sr_done_with(txn);
 }
 END_TEST

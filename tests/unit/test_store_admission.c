@@ -121,7 +121,8 @@ static void admit_tags(size_t nr, size_t nr_tags)
 		       "-w --stdin; done",
 		nr_tags, sr_commit);
 	for (i = 0; i < nr_tags; i++)
-		ck_assert_int_eq(refd_oid_parse(strsep(&rest, "\n"), &tags[i]),
+		ck_assert_int_eq(refd_oid_parse(strsep(&rest, "\n"),
+				     REFD_FORMAT_SHA1, &tags[i]),
 		    0);
 	free(out);
 	for (; i < nr; i++)
@@ -176,7 +177,7 @@ END_TEST
  * repositories has the object. */
 START_TEST(each_turn_looks_for_itself)
 {
-	char hex[REFD_OID_HEX + 1], other[4200];
+	char hex[REFD_OID_MAX_HEX + 1], other[4200];
 	struct refd_txid id;
 	struct txn *txn;
 	int i;

@@ -79,7 +79,7 @@ static void is_admitted(const char *path)
 
 START_TEST(a_failed_sync_is_known_to_both)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	struct txn *txn;
 	int i;
 

@@ -18,7 +18,7 @@
 
 static struct sys faulty;
 static bool is_broken; /* the stage directory can't be searched */
-static char worktree_dir[4096], second[REFD_OID_HEX + 1];
+static char worktree_dir[4096], second[REFD_OID_MAX_HEX + 1];
 
 /* The status after admission of an update of NAME to the second commit, or of
  * the whole transaction. */
@@ -38,7 +38,8 @@ static enum refd_status admit(const char *git_dir, const char *name,
 	struct txn *txn;
 
 	refd_txid_make(&req.txid);
-	ck_assert_int_eq(refd_oid_parse(second, &update.new_oid), 0);
+	ck_assert_int_eq(
+	    refd_oid_parse(second, REFD_FORMAT_SHA1, &update.new_oid), 0);
 	txn = txn_help_own(&req);
 	store_admit(sr_store, txn);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);

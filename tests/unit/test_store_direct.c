@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(applied_after_a_barrier)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	struct store_stats stats;
 	struct refd_txid id;
 	uint64_t before;

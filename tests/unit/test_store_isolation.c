@@ -136,7 +136,9 @@ static struct txn *make(const char *repo, const char *name, const char *hex)
 		snprintf(names[i], sizeof(names[i]), "refs/heads/%s-%zu", name,
 		    i);
 		updates[i].name = names[i];
-		ck_assert_int_eq(refd_oid_parse(hex, &updates[i].new_oid), 0);
+		ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1,
+				     &updates[i].new_oid),
+		    0);
 	}
 	return txn_help_own(&req);
 }
@@ -342,7 +344,7 @@ static bool waits_at_the_barrier(void)
  * worker looks at the barrier again by itself. */
 START_TEST(the_barrier_goes_on)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 	struct txn *first = admit("r.git", "first"), *direct, *next;
 
 	now_ns += 600 * NS_PER_S;

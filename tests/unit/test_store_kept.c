@@ -20,7 +20,7 @@ static struct sys faulty;
 static const char *fails_at;     /* target of a failing rename */
 static _Atomic int syncs_fail;   /* how many */
 static struct refd_txid last_id; /* of the last transaction */
-static char second[REFD_OID_HEX + 1];
+static char second[REFD_OID_MAX_HEX + 1];
 
 static int faulty_renameat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath);
@@ -60,7 +60,7 @@ static const char *const names[] = { "refs/heads/a", "refs/heads/b" };
 
 static void parse(const char *hex, struct refd_oid *oid)
 {
-	ck_assert_int_eq(refd_oid_parse(hex, oid), 0);
+	ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1, oid), 0);
 }
 
 /* Updates both refs to HEX in one atomic transaction, or deletes both. */
@@ -239,7 +239,7 @@ END_TEST
  * forgotten. */
 START_TEST(what_is_finished_while_it_runs)
 {
-	char third[REFD_OID_HEX + 1];
+	char third[REFD_OID_MAX_HEX + 1];
 	struct store_stats stats;
 	struct refd_txid id;
 	struct txn *txn;

@@ -28,7 +28,7 @@ static atomic_bool moves;   /* with the next rename to x */
 static atomic_bool is_away; /* it has moved */
 static atomic_bool cant_truncate;
 static _Atomic uint64_t foreign_ino; /* inode of foreign.lock in the listing */
-static char second[REFD_OID_HEX + 1];
+static char second[REFD_OID_MAX_HEX + 1];
 
 static bool is_of_x(const char *path)
 {

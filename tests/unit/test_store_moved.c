@@ -129,7 +129,7 @@ static void norepo_after(int nth)
 {
 	const char *when = moments[nth / NR_MOVES];
 	const char *move = moves[nth % NR_MOVES];
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	sr_make_commit("y", hex);
 	ck_assert_msg(admit_while(when != NULL ? when : hex + 2, move, hex) ==
@@ -160,7 +160,7 @@ END_TEST
 START_TEST(others_keep_their_status)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";
-	char hex[REFD_OID_HEX + 1], name[64], spoil[256];
+	char hex[REFD_OID_MAX_HEX + 1], name[96], spoil[256];
 
 	sr_make_commit("y", hex);
 	snprintf(name, sizeof(name), "r.git/objects/%.2s/%s", hex, hex + 2);

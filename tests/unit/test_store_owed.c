@@ -23,7 +23,7 @@ static struct sys disk;
 static atomic_bool is_full; /* where logs are */
 static atomic_bool holds;   /* the next search for locks */
 static sem_t is_held, let_go;
-static char second[REFD_OID_HEX + 1];
+static char second[REFD_OID_MAX_HEX + 1];
 
 static bool ends_with(const struct sys *sys, int fd, const char *end)
 {

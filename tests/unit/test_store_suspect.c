@@ -30,7 +30,7 @@ static _Atomic int nr_unmarked, nr_marked; /* told */
 static _Atomic int nr_read;                /* objects, from the disk */
 static _Atomic uint64_t lives;             /* that are over, of file systems */
 static _Atomic bool lacks_memory;          /* for the text of a loss */
-static char second[REFD_OID_HEX + 1];
+static char second[REFD_OID_MAX_HEX + 1];
 
 char *strdup(const char *s)
 {
@@ -224,7 +224,7 @@ static void is_refused(enum refd_durability mode)
 
 static void is_mended(void)
 {
-	char path[128], hex[REFD_OID_HEX + 1];
+	char path[128], hex[REFD_OID_MAX_HEX + 1];
 
 	object_path(second, path);
 	tmp_run("rm %s", path);

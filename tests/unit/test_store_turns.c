@@ -61,7 +61,9 @@ static struct txn *admit_many(void)
 		memcpy(updates[i].new_oid.bytes, &i, sizeof(i));
 		updates[i].new_oid.bytes[19] = 1;
 	}
-	ck_assert_int_eq(refd_oid_parse(sr_commit, &updates[0].new_oid), 0);
+	ck_assert_int_eq(refd_oid_parse(sr_commit, REFD_FORMAT_SHA1,
+			     &updates[0].new_oid),
+	    0);
 	txn = txn_help_own(&req);
 	store_admit(sr_store, txn);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);

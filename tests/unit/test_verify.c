@@ -71,7 +71,9 @@ START_TEST(not_to_be_looked_at)
 	ck_assert_ptr_nonnull(vh_why());
 	vh_look("absent");
 	ck_assert_ptr_nonnull(strstr(vh_why(), "absent"));
-	tmp_run("git init -q --object-format=sha256 s");
+	tmp_run("git init -q s && git -C s config "
+		"core.repositoryformatversion 1 && git -C s config "
+		"extensions.partialClone origin");
 	vh_look("s");
 	ck_assert_ptr_nonnull(vh_why());
 }

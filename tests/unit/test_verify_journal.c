@@ -189,7 +189,7 @@ static void commit_row(enum journal_kind kind, const char *name)
 	struct journal *j = help_open(&sys_kernel, sr_state, NULL);
 	uint8_t *body;
 
-	refd_oid_parse(sr_commit, &m.new_oid);
+	refd_oid_parse(sr_commit, REFD_FORMAT_SHA1, &m.new_oid);
 	body = record_encode(&rec, &row.len);
 	row.body = body;
 	refd_txid_make(&row.txid);

@@ -35,7 +35,7 @@ static struct refd_oid made(const char *command)
 	struct refd_oid oid;
 	char *hex = tmp_output("%s", command);
 
-	ck_assert_int_eq(refd_oid_parse_as(hex, REFD_FORMAT_SHA1, &oid), 0);
+	ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1, &oid), 0);
 	free(hex);
 	return oid;
 }

@@ -94,7 +94,7 @@ static bool check_some(struct admission_worker *w, struct txn *txn, size_t *nr)
 	    !atomic_load(&txn->is_given_up)) {
 		u = &txn->updates[txn->nr_checked++];
 		if (admit_wants_object(u))
-			admit_object(u,
+			admit_object(u, txn->repo->object_format,
 			    object_of(w, txn->repo, &u->ask->new_oid));
 		*nr += odb_take_work(txn->repo->odb);
 	}

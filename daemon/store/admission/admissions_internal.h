@@ -103,7 +103,8 @@ bool admit_begin(struct admission_worker *w, struct txn *txn);
 bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err);
 bool admit_wants_object(const struct txn_update *u);
 /* Decides U, whose new value is OBJECT. A tag is peeled once. */
-void admit_object(struct txn_update *u, struct admission_object *object);
+void admit_object(struct txn_update *u, enum refd_object_format format,
+    struct admission_object *object);
 
 /* ---- lookup.c, for the worker that set is_sorting ---- */
 

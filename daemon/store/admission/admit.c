@@ -150,6 +150,14 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			     "core.logAllRefUpdates or core.sharedRepository: "
 			     "set both behind it",
 			repo->path));
+	if (txn->refused == REFD_OK &&
+	    txn->req.object_format != repo->object_format)
+		refuse(txn, REFD_UNSUPPORTED,
+		    repo_why("the request is for object-format %s, and '%s' "
+			     "has object-format %s",
+			refd_object_format_name(txn->req.object_format),
+			repo->path,
+			refd_object_format_name(repo->object_format)));
 	if (txn->refused != REFD_OK)
 		hide_unseen(w, txn);
 	txn->least = given.least;
@@ -385,15 +393,16 @@ static void peel(struct txn_update *u, struct admission_object *object)
 /* Checks the type of the object against the name in the request, before all
  * other checks, as git does since 2.51. The target of a symbolic ref is known
  * later. */
-void admit_object(struct txn_update *u, struct admission_object *object)
+void admit_object(struct txn_update *u, enum refd_object_format format,
+    struct admission_object *object)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	if (object->type == OBJECT_COMMIT) {
 		u->object = TXN_OBJECT_COMMIT;
 		return;
 	}
-	refd_oid_hex(&u->ask->new_oid, hex);
+	refd_oid_hex(&u->ask->new_oid, format, hex);
 	switch (object->type) {
 	case OBJECT_COMMIT:
 		break;

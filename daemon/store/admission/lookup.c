@@ -87,6 +87,7 @@ static int begin_answer(struct look_up_rows *rows, const struct record *rec)
 		return -ENOMEM;
 	memset(ans->results, 0, rec->nr_updates * sizeof(*ans->results));
 	ans->nr_updates = rec->nr_updates;
+	ans->object_format = rec->object_format;
 	return 0;
 }
 

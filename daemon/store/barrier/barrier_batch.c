@@ -94,7 +94,7 @@ static int add_need(void *arg, const struct objects_new *found)
 	r = fs_of(cfg->repos, found->fd, &need->fs);
 	if (r == 0)
 		r = suspect_store_keep(cfg->sync_failures, found,
-		    &need->suspect);
+		    b->waiter->repo->object_format, &need->suspect);
 	if (r < 0) {
 		free_need(cfg, need);
 		return r;

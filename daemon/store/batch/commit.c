@@ -109,6 +109,7 @@ static int make_plan(struct pass *p, struct slice *slice)
 		.file_mode = slice->file_mode,
 		.dir_mode = slice->dir_mode,
 		.nr_updates = (uint32_t)txn->nr_updates,
+		.object_format = txn->req.object_format,
 		.atomic = txn->req.atomic,
 		.digest = txn->req.digest,
 		.nr_identities = txn->req.nr_identities,
@@ -333,6 +334,7 @@ static int abort_row(struct pass *p, struct slice *slice,
 	struct record rec = { .committer = "",
 		.message = "",
 		.nr_updates = (uint32_t)slice->txn->nr_updates,
+		.object_format = slice->txn->req.object_format,
 		.atomic = slice->txn->req.atomic,
 		.digest = slice->txn->req.digest };
 	size_t i;

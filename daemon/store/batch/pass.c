@@ -276,6 +276,7 @@ static void change_init(struct pass *p, struct change *c, struct slice *s,
 	c->u = u;
 	c->slice = s;
 	c->edit.sys = p->sys;
+	c->edit.format = s->repo->object_format;
 	c->is_asked = c->is_end = true;
 	r = pass_place(p, s, u->ask->name, c);
 	/* check_places() reports the error. */
@@ -334,6 +335,7 @@ struct change *pass_found(struct pass *p, struct change *from, const char *name)
 	c->slice = from->slice;
 	c->repo_slice = from->repo_slice;
 	c->edit.sys = p->sys;
+	c->edit.format = from->edit.format;
 	c->edit.token = &c->repo_slice->token;
 	c->worktree = "";
 	p->changes[p->nr_changes++] = c;

@@ -152,7 +152,8 @@ static bool resolve(struct pass *p, struct change *c, const char *target,
 				return false;
 			continue;
 		}
-		if (loose_read(p->sys, at.edit.dirfd, at.edit.name, &value) < 0)
+		if (loose_read(p->sys, at.edit.dirfd, at.edit.name,
+			c->edit.format, &value) < 0)
 			return false;
 		kind = value.kind;
 		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
@@ -247,8 +248,9 @@ static void check_old_target(struct change *c)
 
 static void check_old_value(struct change *c)
 {
+	const enum refd_object_format format = c->edit.format;
 	const struct refd_update *ask = c->u->ask;
-	char is[REFD_OID_HEX + 1], want[REFD_OID_HEX + 1];
+	char is[REFD_OID_MAX_HEX + 1], want[REFD_OID_MAX_HEX + 1];
 	bool dangles = c->target != NULL && refd_oid_is_null(&c->old_oid);
 
 	if (ask->old_target != NULL) {
@@ -263,13 +265,13 @@ static void check_old_value(struct change *c)
 	} else if (change_needs_value(c) && dangles) {
 		found(c);
 		change_fail_detail(c, REFD_MISSING, REFD_DETAIL_ABSENT,
-		    ask->name, refd_oid_hex(&ask->old_oid, want), NULL);
+		    ask->name, refd_oid_hex(&ask->old_oid, format, want), NULL);
 	} else if (change_needs_value(c) &&
 	    !refd_oid_eq(&c->old_oid, &ask->old_oid)) {
 		found(c);
 		change_fail_detail(c, REFD_STALE, REFD_DETAIL_DIFFERS,
-		    ask->name, refd_oid_hex(&c->old_oid, is),
-		    refd_oid_hex(&ask->old_oid, want));
+		    ask->name, refd_oid_hex(&c->old_oid, format, is),
+		    refd_oid_hex(&ask->old_oid, format, want));
 	}
 }
 
@@ -417,11 +419,11 @@ static bool is_branch(const struct change *c)
 
 static void check_object(struct change *c)
 {
-	char hex[REFD_OID_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	if (c->action != CHANGE_WRITE || change_new_target(c) != NULL)
 		return;
-	refd_oid_hex(&c->u->ask->new_oid, hex);
+	refd_oid_hex(&c->u->ask->new_oid, c->edit.format, hex);
 	switch (c->u->object) {
 	case TXN_OBJECT_UNKNOWN:
 	case TXN_OBJECT_COMMIT:

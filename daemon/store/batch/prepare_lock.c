@@ -63,7 +63,8 @@ static void conflicts_with_parent(struct pass *p, struct change *c)
 	strcpy(parent, c->edit.name);
 	while ((slash = strrchr(parent, '/')) != NULL) {
 		*slash = '\0';
-		if (loose_read(p->sys, c->edit.dirfd, parent, &value) < 0 ||
+		if (loose_read(p->sys, c->edit.dirfd, parent, c->edit.format,
+			&value) < 0 ||
 		    value.kind == LOOSE_ABSENT)
 			continue;
 		is_ref = value.kind == LOOSE_OID || value.kind == LOOSE_SYMREF;
@@ -263,7 +264,8 @@ static const char *head_target(struct pass *p, const struct change *c)
 
 	if (!head->is_known) {
 		head->is_known = true;
-		if (loose_read(p->sys, s->git_fd, "HEAD", &value) == 0) {
+		if (loose_read(p->sys, s->git_fd, "HEAD",
+			s->repo->object_format, &value) == 0) {
 			head->target = value.target;
 			value.target = NULL;
 			loose_value_done(&value);

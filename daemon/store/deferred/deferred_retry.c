@@ -160,7 +160,7 @@ static bool follow(const struct retry *retry, const struct file *file,
 	fd = repo_open_worktree(sys, retry->repo, file->worktree);
 	if (fd < 0)
 		return false;
-	r = loose_read(sys, fd, file->name, value);
+	r = loose_read(sys, fd, file->name, retry->repo->object_format, value);
 	if (fd != retry->repo->fd)
 		SYS(sys, close, fd);
 	if (r == 0 && value->kind != LOOSE_SYMREF)

@@ -216,6 +216,7 @@ static struct refd_record *make_head(struct row_telling *rt)
 	head->txid = row->txid;
 	head->voids = rt->refers_to;
 	head->repo = copy_string(t, rt->path, &ok);
+	head->object_format = rec->object_format;
 	head->committer = copy_some(t, rec->committer, &ok);
 	head->message = copy_some(t, rec->message, &ok);
 	for (i = 0; i < rec->nr_identities; i++) {

@@ -1,16 +1,16 @@
 /*
  * The body of a journal row as bytes.
  *
- *	u8 version, u8 flags (atomic), u32 file_mode, dir_mode, nr_updates,
- *	u64 digest, strings committer, message, u8 number of identities, each
- *	two strings, u32 number of members
+ *	u8 version, u8 flags (atomic, SHA-256), u32 file_mode, dir_mode,
+ *	nr_updates, u64 digest, strings committer, message, u8 number of
+ *	identities, each two strings, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then the fields named by the flags: text,
  *	found, worktree, target, old_oid, packed_oid; new_oid if the status is
  *	ok
  *
- * Little-endian; an oid is 20 bytes; a string is u32 length, bytes, NUL, so
- * that a decoded string can point into the copy. A record has exactly one
+ * Little-endian; an oid is 20 or 32 bytes; a string is u32 length, bytes, NUL,
+ * so that a decoded string can point into the copy. A record has exactly one
  * encoding, and the decoder accepts no other: encoding a decoded record gives
  * the same bytes.
  *
@@ -35,6 +35,8 @@
 #define MEMBER_BYTES_MIN 12
 
 #define FLAG_ATOMIC 0x01
+#define FLAG_SHA256 0x02 /* of all oids */
+#define FLAGS       (FLAG_ATOMIC | FLAG_SHA256)
 
 /* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
@@ -53,6 +55,7 @@
 struct out {
 	uint8_t *p;
 	size_t len;
+	size_t oid_bytes;
 };
 
 static void put_bytes(struct out *o, const void *data, size_t len)
@@ -83,7 +86,7 @@ static void put_string(struct out *o, const char *s)
 
 static void put_oid(struct out *o, const struct refd_oid *oid)
 {
-	put_bytes(o, oid->bytes, REFD_OID_BYTES);
+	put_bytes(o, oid->bytes, o->oid_bytes);
 }
 
 static unsigned member_flags(const struct record_member *m)
@@ -160,7 +163,10 @@ static void put_record(struct out *o, const struct record *rec)
 	size_t i;
 
 	put_int(o, VERSION, 1);
-	put_int(o, rec->atomic ? FLAG_ATOMIC : 0, 1);
+	put_int(o,
+	    (rec->atomic ? FLAG_ATOMIC : 0) |
+		(rec->object_format == REFD_FORMAT_SHA256 ? FLAG_SHA256 : 0),
+	    1);
 	put_int(o, rec->file_mode, 4);
 	put_int(o, rec->dir_mode, 4);
 	put_int(o, rec->nr_updates, 4);
@@ -181,7 +187,9 @@ static void put_record(struct out *o, const struct record *rec)
 
 uint8_t *record_encode(const struct record *rec, size_t *len)
 {
-	struct out o = { 0 };
+	struct out o = {
+		.oid_bytes = refd_object_format_bytes(rec->object_format),
+	};
 
 	put_record(&o, rec);
 	o.p = malloc(o.len);
@@ -198,6 +206,7 @@ uint8_t *record_encode(const struct record *rec, size_t *len)
 struct in {
 	const uint8_t *p;
 	size_t len;
+	size_t oid_bytes;
 	bool is_bad;
 };
 
@@ -240,10 +249,10 @@ static const char *get_string(struct in *in)
 
 static void get_oid(struct in *in, struct refd_oid *oid)
 {
-	const uint8_t *p = get_bytes(in, REFD_OID_BYTES);
+	const uint8_t *p = get_bytes(in, in->oid_bytes);
 
 	if (p != NULL)
-		memcpy(oid->bytes, p, REFD_OID_BYTES);
+		memcpy(oid->bytes, p, in->oid_bytes);
 }
 
 static void get_action(struct in *in, struct record_member *m)
@@ -319,9 +328,12 @@ static void get_head(struct in *in, struct record *rec)
 	uint64_t version = get_int(in, 1), flags = get_int(in, 1);
 	size_t i;
 
-	if (version != VERSION || flags & ~(uint64_t)FLAG_ATOMIC)
+	if (version != VERSION || flags & ~(uint64_t)FLAGS)
 		in->is_bad = true;
 	rec->atomic = flags & FLAG_ATOMIC;
+	rec->object_format =
+	    flags & FLAG_SHA256 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
+	in->oid_bytes = refd_object_format_bytes(rec->object_format);
 	rec->file_mode = (uint32_t)get_int(in, 4);
 	rec->dir_mode = (uint32_t)get_int(in, 4);
 	rec->nr_updates = (uint32_t)get_int(in, 4);

@@ -60,6 +60,7 @@ struct record {
 	size_t nr_identities;
 	uint32_t file_mode, dir_mode; /* for files that a replay creates */
 	uint32_t nr_updates;          /* of the whole transaction */
+	enum refd_object_format object_format; /* of all oids */
 	bool atomic;
 	uint64_t digest; /* of the request's content */
 	struct record_member *members;

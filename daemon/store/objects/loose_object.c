@@ -12,14 +12,14 @@
 #define HEAD_BYTES 4096
 
 static int open_loose(const struct sys *sys, int store_fd,
-    const struct refd_oid *oid)
+    const struct refd_oid *oid, enum refd_object_format format)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	char hex[REFD_OID_HEX + 1], fanout[3];
+	char hex[REFD_OID_MAX_HEX + 1], fanout[3];
 	struct sys_stat st;
 	int dirfd, fd, r;
 
-	refd_oid_hex(oid, hex);
+	refd_oid_hex(oid, format, hex);
 	memcpy(fanout, hex, 2);
 	fanout[2] = '\0';
 	dirfd = SYS(sys, openat, store_fd, fanout, flags | O_DIRECTORY, 0);
@@ -96,14 +96,15 @@ static int read_header(const struct sys *sys, int fd, enum object_type *type,
 }
 
 int loose_object_type(const struct sys *sys, int store_fd,
-    const struct refd_oid *oid, enum object_type *type)
+    const struct refd_oid *oid, enum refd_object_format format,
+    enum object_type *type)
 {
 	enum object_type found;
 	uint64_t size;
 	size_t header;
 	int fd, r;
 
-	fd = open_loose(sys, store_fd, oid);
+	fd = open_loose(sys, store_fd, oid, format);
 	if (fd < 0)
 		return fd;
 	r = read_header(sys, fd, &found, &size, &header);
@@ -132,14 +133,14 @@ static int read_contents(const struct sys *sys, int fd, size_t header,
 }
 
 int loose_object_read(const struct sys *sys, int store_fd,
-    const struct refd_oid *oid, size_t max, enum object_type *type,
-    uint8_t **data, size_t *len)
+    const struct refd_oid *oid, enum refd_object_format format, size_t max,
+    enum object_type *type, uint8_t **data, size_t *len)
 {
 	uint64_t size;
 	size_t header;
 	int fd, r;
 
-	fd = open_loose(sys, store_fd, oid);
+	fd = open_loose(sys, store_fd, oid, format);
 	if (fd < 0)
 		return fd;
 	r = read_header(sys, fd, type, &size, &header);

@@ -16,10 +16,11 @@
 #define LOOSE_HEADER 32
 
 int loose_object_type(const struct sys *sys, int store_fd,
-    const struct refd_oid *oid, enum object_type *type);
+    const struct refd_oid *oid, enum refd_object_format format,
+    enum object_type *type);
 /* The contents, *LEN bytes, to be freed. -EFBIG: more than MAX. */
 int loose_object_read(const struct sys *sys, int store_fd,
-    const struct refd_oid *oid, size_t max, enum object_type *type,
-    uint8_t **data, size_t *len);
+    const struct refd_oid *oid, enum refd_object_format format, size_t max,
+    enum object_type *type, uint8_t **data, size_t *len);
 
 #endif

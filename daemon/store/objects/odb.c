@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/sha1.h"
+#include "daemon/base/object_sum.h"
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/pack_list.h"
 
@@ -32,6 +32,7 @@
 #define ENTRIES_OF_WORK 16
 
 struct odb {
+	const enum refd_object_format *format; /* borrowed */
 	struct object_stores stores;
 	struct pack_list packs;
 	int broken; /* result of the last refresh; negative before the first */
@@ -39,12 +40,13 @@ struct odb {
 };
 
 struct odb *odb_new(const struct sys *sys, int common_fd,
-    const struct object_rule *rule)
+    const enum refd_object_format *format, const struct object_rule *rule)
 {
 	struct odb *odb = calloc(1, sizeof(*odb));
 
 	if (odb == NULL)
 		return NULL;
+	odb->format = format;
 	object_stores_init(&odb->stores, sys, common_fd, rule);
 	pack_list_init(&odb->packs, sys);
 	odb->broken = -EAGAIN;
@@ -91,10 +93,11 @@ static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 	int fd = odb->stores.at[nth].fd, r;
 
 	if (at->wants_data)
-		r = loose_object_read(sys, fd, at->oid, ODB_TAG_BYTES,
-		    &at->type, &at->data, &at->len);
+		r = loose_object_read(sys, fd, at->oid, *odb->format,
+		    ODB_TAG_BYTES, &at->type, &at->data, &at->len);
 	else
-		r = loose_object_type(sys, fd, at->oid, &at->type);
+		r = loose_object_type(sys, fd, at->oid, *odb->format,
+		    &at->type);
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
 
@@ -131,7 +134,7 @@ static int look_everywhere(struct odb *odb, struct odb_query *at)
 /* 1: packs were added or removed. */
 static int list_packs(struct odb *odb)
 {
-	int r = pack_list_refresh(&odb->packs, &odb->stores);
+	int r = pack_list_refresh(&odb->packs, &odb->stores, *odb->format);
 
 	odb->work += odb->packs.nr_read / ENTRIES_OF_WORK;
 	odb->packs.nr_read = 0;
@@ -175,34 +178,36 @@ enum object_type odb_type(struct odb *odb, const struct refd_oid *oid)
 
 /* ---- peeling ---- */
 
-static bool is_sum_right(const struct refd_oid *oid, const uint8_t *data,
-    size_t len)
+static bool is_sum_right(const struct refd_oid *oid,
+    enum refd_object_format format, const uint8_t *data, size_t len)
 {
-	uint8_t sum[SHA1_BYTES];
-	struct sha1 sha;
+	struct object_sum sum;
+	struct refd_oid is;
 	char header[32];
 	int n;
 
 	n = snprintf(header, sizeof(header), "tag %zu", len);
-	sha1_init(&sha);
-	sha1_add(&sha, header, (size_t)n + 1);
-	sha1_add(&sha, data, len);
-	sha1_done(&sha, sum);
-	return memcmp(sum, oid->bytes, SHA1_BYTES) == 0;
+	object_sum_init(&sum, format);
+	object_sum_add(&sum, header, (size_t)n + 1);
+	object_sum_add(&sum, data, len);
+	object_sum_done(&sum, &is);
+	return refd_oid_eq(&is, oid);
 }
 
 /* 1: TO is another tag. The first two lines of a tag are "object <hex>" and
  * "type <type>". */
-static int parse_tag(const uint8_t *data, size_t len, struct refd_oid *to)
+static int parse_tag(const uint8_t *data, size_t len,
+    enum refd_object_format format, struct refd_oid *to)
 {
 	static const char object[] = "object ", type[] = "\ntype ",
 			  type_tag[] = "\ntype tag\n";
-	const size_t hex_at = strlen(object), type_at = hex_at + REFD_OID_HEX;
+	const size_t hex_at = strlen(object);
+	const size_t type_at = hex_at + refd_object_format_hex(format);
 	const char *text = (const char *)data;
 
 	if (len <= type_at + strlen(type_tag) ||
 	    memcmp(text, object, hex_at) != 0 ||
-	    refd_oid_parse(text + hex_at, to) < 0 ||
+	    refd_oid_parse(text + hex_at, format, to) < 0 ||
 	    memcmp(text + type_at, type, strlen(type)) != 0)
 		return -EINVAL;
 	return memcmp(text + type_at, type_tag, strlen(type_tag)) == 0;
@@ -211,6 +216,7 @@ static int parse_tag(const uint8_t *data, size_t len, struct refd_oid *to)
 static int peel_once(struct odb *odb, const struct refd_oid *tag,
     struct refd_oid *to)
 {
+	const enum refd_object_format format = *odb->format;
 	struct odb_query at = { .oid = tag };
 	int r;
 
@@ -225,8 +231,8 @@ static int peel_once(struct odb *odb, const struct refd_oid *tag,
 	if (at.type != OBJECT_TAG)
 		return -EINVAL;
 	odb->work += 2 + at.len / BYTES_OF_WORK;
-	r = is_sum_right(tag, at.data, at.len) ?
-	    parse_tag(at.data, at.len, to) :
+	r = is_sum_right(tag, format, at.data, at.len) ?
+	    parse_tag(at.data, at.len, format, to) :
 	    -EIO;
 	free(at.data);
 	return r;

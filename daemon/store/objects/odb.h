@@ -26,10 +26,10 @@
 
 struct odb;
 
-/* COMMON_FD is borrowed, RULE is copied; no file is touched. NULL: no
- * memory. */
+/* COMMON_FD and FORMAT are borrowed, RULE is copied; no file is touched, and
+ * *FORMAT is read at the first use. NULL: no memory. */
 struct odb *odb_new(const struct sys *sys, int common_fd,
-    const struct object_rule *rule);
+    const enum refd_object_format *format, const struct object_rule *rule);
 void odb_free(struct odb *odb);
 
 /*

@@ -21,7 +21,7 @@
 #define OFS_DELTA   6
 #define REF_DELTA   7
 /* Ten bytes of type and size, then at most an id. */
-#define ENTRY_HEADER (10 + REFD_OID_BYTES)
+#define ENTRY_HEADER (10 + REFD_OID_MAX_BYTES)
 
 struct pack_entry {
 	unsigned type;
@@ -30,10 +30,12 @@ struct pack_entry {
 	uint64_t base; /* offset of the base of a delta */
 };
 
-int pack_init(struct pack *p, const char *name, size_t len)
+int pack_init(struct pack *p, const char *name, size_t len,
+    enum refd_object_format format)
 {
 	memset(p, 0, sizeof(*p));
 	p->idx_fd = p->pack_fd = -1;
+	p->id_bytes = refd_object_format_bytes(format);
 	p->name = strndup(name, len);
 	return p->name != NULL ? 0 : -ENOMEM;
 }
@@ -72,23 +74,23 @@ void pack_done(const struct sys *sys, struct pack *p)
 static int check_pack(const struct sys *sys, const struct pack *p, int fd,
     uint64_t size)
 {
-	uint8_t head[PACK_HEADER], ours[REFD_OID_BYTES], theirs[REFD_OID_BYTES];
+	uint8_t ours[REFD_OID_MAX_BYTES], theirs[REFD_OID_MAX_BYTES];
+	uint8_t head[PACK_HEADER];
 	int r;
 
-	if (size < PACK_HEADER + REFD_OID_BYTES)
+	if (size < PACK_HEADER + p->id_bytes)
 		return -EBADMSG;
 	r = pack_pread(sys, fd, head, sizeof(head), 0);
 	if (r == 0)
-		r = pack_pread(sys, fd, ours, sizeof(ours),
-		    size - sizeof(ours));
+		r = pack_pread(sys, fd, ours, p->id_bytes, size - p->id_bytes);
 	if (r == 0)
-		r = pack_pread(sys, p->idx_fd, theirs, sizeof(theirs),
-		    p->idx_size - PACK_INDEX_TRAILER);
+		r = pack_pread(sys, p->idx_fd, theirs, p->id_bytes,
+		    p->idx_size - 2 * p->id_bytes);
 	if (r < 0)
 		return r;
 	if (memcmp(head, "PACK", 4) != 0 || pack_be32(head + 4) < 2 ||
 	    pack_be32(head + 4) > 3 || pack_be32(head + 8) != p->fanout[255] ||
-	    memcmp(ours, theirs, sizeof(ours)) != 0)
+	    memcmp(ours, theirs, p->id_bytes) != 0)
 		return -EBADMSG;
 	return 0;
 }
@@ -157,7 +159,7 @@ static int parse_base(const struct sys *sys, int dirfd, struct pack *p,
     const uint8_t **at, const uint8_t *end, uint64_t offset,
     struct pack_entry *e)
 {
-	struct refd_oid base;
+	struct refd_oid base = { 0 };
 	uint64_t distance;
 	int r;
 
@@ -172,10 +174,10 @@ static int parse_base(const struct sys *sys, int dirfd, struct pack *p,
 		return e->type >= OBJECT_COMMIT && e->type <= OBJECT_TAG ?
 		    0 :
 		    -EBADMSG;
-	if (end - *at < REFD_OID_BYTES)
+	if ((size_t)(end - *at) < p->id_bytes)
 		return -EBADMSG;
-	memcpy(base.bytes, *at, REFD_OID_BYTES);
-	*at += REFD_OID_BYTES;
+	memcpy(base.bytes, *at, p->id_bytes);
+	*at += p->id_bytes;
 	r = pack_find(sys, dirfd, p, &base, &e->base);
 	return r == 1 ? 0 : r < 0 ? r : -EBADMSG;
 }
@@ -183,7 +185,7 @@ static int parse_base(const struct sys *sys, int dirfd, struct pack *p,
 static int read_entry(const struct sys *sys, int dirfd, struct pack *p,
     uint64_t offset, struct pack_entry *e)
 {
-	uint64_t end = p->pack_size - REFD_OID_BYTES;
+	uint64_t end = p->pack_size - p->id_bytes;
 	uint8_t head[ENTRY_HEADER];
 	const uint8_t *at = head;
 	size_t len = sizeof(head);

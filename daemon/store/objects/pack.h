@@ -25,7 +25,8 @@
 #define PACK_READ_CHAIN 64
 
 struct pack {
-	char *name; /* without ".idx"; owned */
+	char *name;      /* without ".idx"; owned */
+	size_t id_bytes; /* of an id, and of a check sum */
 	/* The index, once read. */
 	uint32_t *fanout; /* owned; NULL: not read yet */
 	unsigned version;
@@ -36,7 +37,8 @@ struct pack {
 };
 
 /* NAME is copied. 0 or -ENOMEM. */
-int pack_init(struct pack *p, const char *name, size_t len);
+int pack_init(struct pack *p, const char *name, size_t len,
+    enum refd_object_format format);
 /* A missing pack file is noticed when the pack is opened the next time. */
 void pack_close_pack(const struct sys *sys, struct pack *p);
 /* Closes both files; the fan-out stays. */

@@ -19,6 +19,12 @@
 #define V2_HEADER   8
 #define PART        4096
 
+/* The check sum of the pack, then the check sum of the index. */
+static size_t trailer_size(const struct pack *p)
+{
+	return 2 * p->id_bytes;
+}
+
 int pack_open_file(const struct sys *sys, int dirfd, const struct pack *p,
     const char *suffix, struct sys_stat *st)
 {
@@ -67,7 +73,7 @@ static uint64_t header_size(const struct pack *p)
 /* The size of a row that begins with an id, or in version 1 ends with an id. */
 static size_t row_size(const struct pack *p)
 {
-	return REFD_OID_BYTES + (p->version == 2 ? 0 : 4);
+	return p->id_bytes + (p->version == 2 ? 0 : 4);
 }
 
 /* The check of git's load_idx(). */
@@ -75,7 +81,7 @@ static bool does_size_fit(const struct pack *p, uint64_t size)
 {
 	uint64_t nr = p->fanout[FANOUT - 1], least;
 
-	least = header_size(p) + nr * row_size(p) + PACK_INDEX_TRAILER;
+	least = header_size(p) + nr * row_size(p) + trailer_size(p);
 	if (p->version == 1)
 		return size == least;
 	least += nr * 8;
@@ -157,14 +163,14 @@ static uint32_t guess(const struct refd_oid *oid, uint32_t lo, uint32_t hi)
 static int search_rows(const struct pack *p, const uint8_t *rows, uint32_t nr,
     const struct refd_oid *oid, uint32_t *at)
 {
-	const size_t size = row_size(p), skip = size - REFD_OID_BYTES;
+	const size_t size = row_size(p), skip = size - p->id_bytes;
 	uint32_t lo = 0, hi = nr, mid;
 	int order;
 
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		order = memcmp(oid->bytes, rows + mid * size + skip,
-		    REFD_OID_BYTES);
+		order =
+		    memcmp(oid->bytes, rows + mid * size + skip, p->id_bytes);
 		if (order == 0) {
 			*at = mid;
 			return 0;
@@ -225,7 +231,7 @@ static int offset_of(const struct sys *sys, const struct pack *p, uint32_t at,
 
 	where = header_size(p) + at * (uint64_t)row_size(p);
 	if (p->version == 2)
-		where = header_size(p) + nr * (REFD_OID_BYTES + 4) + 4ULL * at;
+		where = header_size(p) + nr * (p->id_bytes + 4) + 4ULL * at;
 	r = pack_pread(sys, p->idx_fd, value, 4, where);
 	if (r < 0)
 		return r;
@@ -233,8 +239,8 @@ static int offset_of(const struct sys *sys, const struct pack *p, uint32_t at,
 	*offset = small;
 	if (p->version == 1 || (small & 0x80000000) == 0)
 		return 0;
-	end = p->idx_size - PACK_INDEX_TRAILER;
-	where = header_size(p) + nr * (REFD_OID_BYTES + 8) +
+	end = p->idx_size - trailer_size(p);
+	where = header_size(p) + nr * (p->id_bytes + 8) +
 	    8ULL * (small & 0x7fffffff);
 	if (where > end - 8)
 		return -EBADMSG;

@@ -6,9 +6,6 @@
 
 #include "daemon/store/objects/pack.h"
 
-/* A trailer holds the check sum of the pack and the check sum of the index. */
-#define PACK_INDEX_TRAILER (2 * REFD_OID_BYTES)
-
 /* Opens NAME with SUFFIX in DIRFD: a regular file, no link. */
 int pack_open_file(const struct sys *sys, int dirfd, const struct pack *p,
     const char *suffix, struct sys_stat *st);

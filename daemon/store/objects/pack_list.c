@@ -84,7 +84,7 @@ static int add_pack(struct pack_list *l, size_t dir, const char *name,
 		return -ENOMEM;
 	l->packs = grown;
 	p = calloc(1, sizeof(*p));
-	if (p == NULL || pack_init(&p->pack, name, len) < 0) {
+	if (p == NULL || pack_init(&p->pack, name, len, l->format) < 0) {
 		free(p);
 		return -ENOMEM;
 	}
@@ -240,11 +240,13 @@ static int make_dirs(struct pack_list *l, size_t nr)
 	return 0;
 }
 
-int pack_list_refresh(struct pack_list *l, const struct object_stores *stores)
+int pack_list_refresh(struct pack_list *l, const struct object_stores *stores,
+    enum refd_object_format format)
 {
 	int r, changed = 0;
 	size_t i;
 
+	l->format = format;
 	r = make_dirs(l, stores->nr);
 	for (i = 0; r >= 0 && i < stores->nr; i++) {
 		r = refresh_dir(l, i, stores->at[i].fd);

@@ -29,6 +29,7 @@ struct pack_dir {
 
 struct pack_list {
 	const struct sys *sys;
+	enum refd_object_format format;
 	struct pack_dir *dirs; /* of every store, in order */
 	size_t nr_dirs;
 	struct listed_pack **packs; /* most recently used first */
@@ -42,11 +43,11 @@ void pack_list_init(struct pack_list *list, const struct sys *sys);
 /* Closes everything; the list may be refreshed again. */
 void pack_list_done(struct pack_list *list);
 
-/* Lists the changed directories. 1: a pack was added or removed. -ELOOP: a link
- * in the place of a directory or a pack. Other errors: a directory cannot be
- * read. */
+/* Lists the changed directories; the packs have ids of FORMAT. 1: a pack was
+ * added or removed. -ELOOP: a link in the place of a directory or a pack. Other
+ * errors: a directory cannot be read. */
 int pack_list_refresh(struct pack_list *list,
-    const struct object_stores *stores);
+    const struct object_stores *stores, enum refd_object_format format);
 
 /* 1: found; 0: no pack has the object; negative: a pack could not be read, or
  * the number of packs exceeds the bounds. */

@@ -124,7 +124,7 @@ int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
 	char content[LOOSE_CONTENT_MAX], value[TOKEN_NAME_MAX];
 	int len;
 
-	len = loose_format(oid, target, content);
+	len = loose_format(oid, e->format, target, content);
 	if (len < 0)
 		return len;
 	if (e->token == NULL)
@@ -195,7 +195,7 @@ int edit_unlock(struct edit *e)
 
 int edit_read(const struct edit *e, struct loose_value *value)
 {
-	return loose_read(e->sys, e->dirfd, e->name, value);
+	return loose_read(e->sys, e->dirfd, e->name, e->format, value);
 }
 
 /* ---- publishing ---- */
@@ -294,7 +294,8 @@ char *edit_line(const struct record *plan, const struct record_member *member,
 	static const struct refd_oid null_oid;
 
 	return reflog_line(member->had_old ? &member->old_oid : &null_oid,
-	    &member->new_oid, plan->committer, plan->message, len);
+	    &member->new_oid, plan->object_format, plan->committer,
+	    plan->message, len);
 }
 
 int edit_append(struct edit *e, const struct record *plan,

@@ -90,7 +90,8 @@ struct edit {
 	struct token *token; /* borrowed; NULL: the lock is git's */
 	const char *name;    /* the path below DIRFD; borrowed */
 	int dirfd;           /* of the git directory; borrowed */
-	unsigned value_nr;   /* of the staged file, in the token's batch */
+	enum refd_object_format format;
+	unsigned value_nr; /* of the staged file, in the token's batch */
 	enum evidence evidence;
 	enum progress progress;
 	bool has_value;  /* stage/ has a file of this edit */

@@ -177,9 +177,10 @@ static int visit(struct recovery_run *run, struct visit *v)
 			report_failed(rec, v->known.path, failed);
 		else if (v->rows != NULL)
 			report_repo(rec, STORE_DEFERRED, v->known.path,
-			    "its refs are kept in a reftable by now, where "
-			    "refd writes nothing; its records are kept until "
-			    "they are files again, or until refd recover "
+			    "its refs are kept in a reftable by now, or have "
+			    "ids of another object format, and refd writes "
+			    "nothing there; its records are kept until the "
+			    "refs are as before, or until refd recover "
 			    "--forget drops them");
 	}
 	return r;

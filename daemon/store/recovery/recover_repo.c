@@ -53,6 +53,17 @@ static int unlock_unneeded(struct leftover_locks *leftover,
 	return r;
 }
 
+/* False: the repository has ids of another format than ROWS. */
+static bool takes_format_of(struct repo *repo, const struct replay_row *rows)
+{
+	if (rows != NULL && !repo->has_format)
+		repo->object_format = rows->rec.object_format;
+	for (; rows != NULL; rows = rows->next)
+		if (rows->rec.object_format != repo->object_format)
+			return false;
+	return true;
+}
+
 /* The list of leftover locks in RP is empty at first. Adds removed locks to
  * *UNLOCKED. */
 int recover_replay(struct store_recovery *rec, struct replay *rp,
@@ -65,7 +76,8 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	struct replay_row *row;
 	int r;
 
-	if (repo_has_reftable(rec->sys, rp->repo))
+	if (repo_has_reftable(rec->sys, rp->repo) ||
+	    !takes_format_of(rp->repo, rows))
 		return -EMEDIUMTYPE;
 	for (row = rows; row != NULL; row = row->next)
 		row->evidence = recover_starts_evidence(starts, row, rp->repo);

@@ -71,6 +71,7 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
 		.token = &rp->token,
 		.name = name,
 		.dirfd = -1,
+		.format = row->rec.object_format,
 		.evidence = row->evidence };
 }
 

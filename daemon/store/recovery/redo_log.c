@@ -36,13 +36,14 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 
 	if (lines->nr > 0)
 		r = reflog_repair(rp->sys, redo->edit.dirfd, path,
-		    (const char *const *)lines->lines, lines->nr, create,
-		    rec->file_mode, rec->dir_mode, &added, &cut);
+		    rec->object_format, (const char *const *)lines->lines,
+		    lines->nr, create, rec->file_mode, rec->dir_mode, &added,
+		    &cut);
 	/* Our lock stood: nobody has appended since. */
 	if (r == 0 && lines->last != NULL)
 		r = reflog_complete(rp->sys, redo->edit.dirfd, path,
-		    lines->last, strlen(lines->last), create, rec->file_mode,
-		    rec->dir_mode, &one);
+		    rec->object_format, lines->last, strlen(lines->last),
+		    create, rec->file_mode, rec->dir_mode, &one);
 	if (r == 0 && added + one + cut > 0) {
 		snprintf(text, sizeof(text),
 		    "%zu lines added, %zu bytes cut off", added + one, cut);
@@ -59,8 +60,8 @@ static int mend_end(struct replay *rp, const struct redo *redo,
 	size_t added, cut;
 	int r;
 
-	r = reflog_repair(rp->sys, redo->edit.dirfd, path, NULL, 0, false, 0, 0,
-	    &added, &cut);
+	r = reflog_repair(rp->sys, redo->edit.dirfd, path, redo->edit.format,
+	    NULL, 0, false, 0, 0, &added, &cut);
 	return r == -ENOENT || r == -ENOTDIR || r == -EISDIR ? 0 : r;
 }
 
@@ -116,7 +117,8 @@ static int lacks_ours(struct replay *rp, const struct redo *redo)
 	snprintf(path, sizeof(path), "logs/%s", redo->records->name);
 	r = redo_read_disk(rp, redo->edit.dirfd, path);
 	if (r == 0)
-		r = reflog_last(rp->sys, redo->edit.dirfd, path, &old, &last);
+		r = reflog_last(rp->sys, redo->edit.dirfd, path,
+		    redo->edit.format, &old, &last);
 	if (r <= 0)
 		return !deletes && (r == 0 || r == -ENOENT);
 	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&

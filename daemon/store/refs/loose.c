@@ -62,19 +62,20 @@ static int parse_symref(const char *buf, size_t len, struct loose_value *value)
 	return 0;
 }
 
-int loose_parse(const char *buf, size_t len, struct loose_value *value)
+int loose_parse(const char *buf, size_t len, enum refd_object_format format,
+    struct loose_value *value)
 {
+	const size_t hex = refd_object_format_hex(format);
 	const size_t prefix = sizeof(SYMREF_PREFIX) - 1;
 
 	*value = (struct loose_value){ .kind = LOOSE_BROKEN };
 	if (len >= prefix && memcmp(buf, SYMREF_PREFIX, prefix) == 0)
 		return parse_symref(buf + prefix, len - prefix, value);
-	if (len < REFD_OID_HEX || refd_oid_parse(buf, &value->oid) < 0)
+	if (len < hex || refd_oid_parse(buf, format, &value->oid) < 0)
 		return 0;
-	if (len == REFD_OID_HEX || buf[REFD_OID_HEX] == '\0' ||
-	    is_space(buf[REFD_OID_HEX]))
+	if (len == hex || buf[hex] == '\0' || is_space(buf[hex]))
 		value->kind = LOOSE_OID;
-	value->exact = len == REFD_OID_HEX + 1 && buf[REFD_OID_HEX] == '\n';
+	value->exact = len == hex + 1 && buf[hex] == '\n';
 	return 0;
 }
 
@@ -126,7 +127,8 @@ static int read_directory(const struct sys *sys, int dirfd, const char *path,
 }
 
 static int read_content(const struct sys *sys, int fd,
-    const struct sys_stat *st, struct loose_value *value)
+    const struct sys_stat *st, enum refd_object_format format,
+    struct loose_value *value)
 {
 	char buf[CONTENT_MAX];
 	size_t len = 0, want;
@@ -142,7 +144,7 @@ static int read_content(const struct sys *sys, int fd,
 			break;
 		len += (size_t)n;
 	}
-	r = loose_parse(buf, len, value);
+	r = loose_parse(buf, len, format, value);
 	if (r == 0 && value->kind == LOOSE_SYMREF && len < st->size) {
 		loose_value_done(value);
 		value->kind = LOOSE_BROKEN;
@@ -152,7 +154,7 @@ static int read_content(const struct sys *sys, int fd,
 }
 
 int loose_read(const struct sys *sys, int dirfd, const char *path,
-    struct loose_value *value)
+    enum refd_object_format format, struct loose_value *value)
 {
 	struct sys_stat st;
 	int fd, r;
@@ -172,7 +174,7 @@ int loose_read(const struct sys *sys, int dirfd, const char *path,
 		return fd;
 	r = SYS(sys, fstat, fd, &st);
 	if (r == 0 && S_ISREG(st.mode))
-		r = read_content(sys, fd, &st, value);
+		r = read_content(sys, fd, &st, format, value);
 	else if (r == 0 && S_ISDIR(st.mode))
 		r = read_directory(sys, dirfd, path, value);
 	else if (r == 0)
@@ -181,16 +183,17 @@ int loose_read(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
-int loose_format(const struct refd_oid *oid, const char *target,
-    char content[LOOSE_CONTENT_MAX])
+int loose_format(const struct refd_oid *oid, enum refd_object_format format,
+    const char *target, char content[LOOSE_CONTENT_MAX])
 {
 	int len;
 
 	if (target == NULL) {
-		refd_oid_hex(oid, content);
-		content[REFD_OID_HEX] = '\n';
-		content[REFD_OID_HEX + 1] = '\0';
-		return REFD_OID_HEX + 1;
+		refd_oid_hex(oid, format, content);
+		len = (int)refd_object_format_hex(format);
+		content[len++] = '\n';
+		content[len] = '\0';
+		return len;
 	}
 	len =
 	    snprintf(content, LOOSE_CONTENT_MAX, SYMREF_PREFIX " %s\n", target);

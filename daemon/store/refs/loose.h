@@ -42,20 +42,21 @@ void loose_value_done(struct loose_value *value);
 /* -ENOTDIR from a parent that is a file reads as LOOSE_ABSENT. After ABSENT or
  * DIR the ref may still be packed. Changes nothing on disk. */
 int loose_read(const struct sys *sys, int dirfd, const char *path,
-    struct loose_value *value);
+    enum refd_object_format format, struct loose_value *value);
 
-/* Parses the content of a ref file: "<hex>" then NUL or white space or end,
- * or "ref:" white space target, CRLF and trailing blanks allowed. Whether the
- * target is a refname is the caller's to check. -ENOMEM. */
-int loose_parse(const char *buf, size_t len, struct loose_value *value);
+/* Parses the content of a ref file: an id of FORMAT, then NUL or white space or
+ * end, or "ref:" white space target, CRLF and trailing blanks allowed. Whether
+ * the target is a refname is the caller's to check. -ENOMEM. */
+int loose_parse(const char *buf, size_t len, enum refd_object_format format,
+    struct loose_value *value);
 
 /* Longer than any ref file that refd writes. */
 #define LOOSE_CONTENT_MAX (REFD_PATH_MAX + 16)
 
 /* The text of a ref file: "ref: <target>\n", or "<hex>\n" if TARGET is NULL.
  * Returns the length, or -ENAMETOOLONG. */
-int loose_format(const struct refd_oid *oid, const char *target,
-    char content[LOOSE_CONTENT_MAX]);
+int loose_format(const struct refd_oid *oid, enum refd_object_format format,
+    const char *target, char content[LOOSE_CONTENT_MAX]);
 
 /* Writes CONTENT into a new file NAME in STAGE_FD with MODE (less the process's
  * umask, which is 0 in the daemon), syncs nothing. Returns the descriptor, to

@@ -27,14 +27,15 @@
 
 #define HEADER "# pack-refs with:"
 
-static struct packed_snapshot *snapshot_new(const struct sys *sys)
+static struct packed_snapshot *snapshot_new(const struct packed *packed)
 {
 	struct packed_snapshot *snap = calloc(1, sizeof(*snap));
 
 	if (snap == NULL)
 		return NULL;
 	atomic_init(&snap->holders, 1);
-	snap->sys = sys;
+	snap->sys = packed->sys;
+	snap->format = *packed->format;
 	snap->fd = -1;
 	return snap;
 }
@@ -122,7 +123,7 @@ static int find_records(const struct packed_snapshot *snap,
 	int r;
 
 	for (records->sorted = true; p < end; p += rec.len) {
-		r = packed_record(p, (size_t)(end - p), &rec);
+		r = packed_record(p, (size_t)(end - p), snap->format, &rec);
 		if (r < 0)
 			return r;
 		grown = array_room(records->items, records->nr, &records->room,
@@ -199,7 +200,8 @@ static int prepare_reading(struct packed_snapshot *snap)
 
 /* ---- the cache ---- */
 
-struct packed *packed_new(const struct sys *sys, int dirfd)
+struct packed *packed_new(const struct sys *sys, int dirfd,
+    const enum refd_object_format *format)
 {
 	struct packed *packed = calloc(1, sizeof(*packed));
 	pthread_condattr_t monotonic;
@@ -208,6 +210,7 @@ struct packed *packed_new(const struct sys *sys, int dirfd)
 		return NULL;
 	packed->sys = sys;
 	packed->dirfd = dirfd;
+	packed->format = format;
 	packed->new_fd = packed->replaced_fd = -1;
 	pthread_mutex_init(&packed->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -264,7 +267,7 @@ static int load_snapshot(struct packed *packed, struct packed_snapshot **out)
 	struct packed_snapshot *snap;
 	int r;
 
-	snap = snapshot_new(sys);
+	snap = snapshot_new(packed);
 	if (snap == NULL)
 		return -ENOMEM;
 	r = packed_file(sys, packed->dirfd, name, &snap->st);

@@ -44,8 +44,10 @@ struct packed_snapshot; /* reference-counted; immutable once taken */
  * the end (prepare_packed.c). */
 #define PACKED_LARGE ((size_t)8 << 20)
 
-/* DIRFD (the common dir) is borrowed for the life of the struct. */
-struct packed *packed_new(const struct sys *sys, int dirfd);
+/* DIRFD (the common dir) and FORMAT are borrowed for the life of the struct.
+ * *FORMAT is read at the first use. */
+struct packed *packed_new(const struct sys *sys, int dirfd,
+    const enum refd_object_format *format);
 /* Snapshots in use live on; a rewrite is abandoned. */
 void packed_free(struct packed *packed);
 /* The number of open descriptors, after closing files replaced more than two

@@ -15,8 +15,6 @@
 
 /* A line is "<hex> SP <name> LF"; a peeled line "^<hex> LF" may follow. Both
  * are one record. */
-#define PACKED_NAME_AT    (REFD_OID_HEX + 1)
-#define PACKED_PEELED_LEN (1 + REFD_OID_HEX + 1)
 /* A longer record is malformed. So every run of PACKED_BLOCK bytes with records
  * contains the start of a record. */
 #define PACKED_RECORD_MAX 4096
@@ -28,6 +26,7 @@ struct packed_search;
 struct packed_snapshot {
 	atomic_uint holders;
 	const struct sys *sys;
+	enum refd_object_format format;
 	int fd;             /* pins the inode; -1: there is no file */
 	struct sys_stat st; /* of fd */
 	char *text;         /* read whole, and sorted; NULL: read from fd */
@@ -47,6 +46,7 @@ struct packed_retired {
 struct packed {
 	const struct sys *sys;
 	int dirfd;
+	const enum refd_object_format *format; /* borrowed */
 
 	pthread_mutex_t lock; /* guards the members below, up to new_fd */
 	struct packed_snapshot *cache;
@@ -69,7 +69,8 @@ struct packed_record {
 
 /* Parses the record at P. AVAILABLE bytes follow: the rest of the file, or at
  * least PACKED_RECORD_MAX. 0, -EBADMSG. */
-int packed_record(const char *p, size_t available, struct packed_record *rec);
+int packed_record(const char *p, size_t available,
+    enum refd_object_format format, struct packed_record *rec);
 /* strcmp() of REC's name and KEY. */
 int packed_record_order(const struct packed_record *rec, const char *key);
 

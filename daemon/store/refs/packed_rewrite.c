@@ -177,19 +177,22 @@ static int write_header(const struct packed_snapshot *old, struct writer *out)
 
 static int write_edit(struct writer *out, const struct packed_edit *edit)
 {
+	const enum refd_object_format format = *out->packed->format;
+	const size_t hex = refd_object_format_hex(format);
 	size_t len = strlen(edit->name);
 	char line[PACKED_RECORD_MAX], *p;
 
-	if (len > sizeof(line) - PACKED_NAME_AT - 1 - PACKED_PEELED_LEN)
+	/* Two ids, a name, and four bytes around them. */
+	if (len > sizeof(line) - 2 * hex - 4)
 		return -ENAMETOOLONG;
-	refd_oid_hex(edit->oid, line);
-	line[PACKED_NAME_AT - 1] = ' ';
-	p = mempcpy(line + PACKED_NAME_AT, edit->name, len);
+	refd_oid_hex(edit->oid, format, line);
+	line[hex] = ' ';
+	p = mempcpy(line + hex + 1, edit->name, len);
 	*p++ = '\n';
 	if (edit->peeled != NULL) {
 		*p++ = '^';
-		refd_oid_hex(edit->peeled, p);
-		p += REFD_OID_HEX;
+		refd_oid_hex(edit->peeled, format, p);
+		p += hex;
 		*p++ = '\n';
 	}
 	return write_out(out, line, (size_t)(p - line));

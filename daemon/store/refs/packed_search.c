@@ -24,8 +24,8 @@
 #define FENCES         256
 #define FENCE_NAME_MAX 255
 
-/* A line has 43 bytes at least. */
-#define RECORDS_MAX (PACKED_BLOCK / 43 + 1)
+/* A line has two bytes and a name besides its id. */
+#define RECORDS_MAX (PACKED_BLOCK / (REFD_SHA1_HEX + 3) + 1)
 
 /* One read: a block, the byte before the block, and the last record, which may
  * reach far into the next block. */
@@ -35,6 +35,7 @@
 
 struct packed_search {
 	pthread_mutex_t lock;
+	enum refd_object_format format;
 	size_t nr_blocks;
 	char *fences[FENCES];
 
@@ -54,6 +55,7 @@ struct packed_search *packed_search_new(const struct packed_snapshot *snap)
 	if (s == NULL)
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
+	s->format = snap->format;
 	s->block = NO_BLOCK;
 	s->nr_blocks = (snap->size + PACKED_BLOCK - 1) / PACKED_BLOCK;
 	return s;
@@ -76,7 +78,7 @@ void packed_search_free(struct packed_search *s)
 static int record_at(const struct packed_search *s, size_t start,
     struct packed_record *rec)
 {
-	return packed_record(s->buf + start, s->len - start, rec);
+	return packed_record(s->buf + start, s->len - start, s->format, rec);
 }
 
 /* Behind the first line end: the first byte of BUF may be a line end. */
@@ -239,7 +241,7 @@ int packed_lookup(const struct packed_snapshot *snap, const char *name,
 	if (r > 0)
 		r = packed_record_order(&rec, name) == 0;
 	if (r > 0 && oid != NULL)
-		refd_oid_parse(rec.start, oid);
+		refd_oid_parse(rec.start, s->format, oid);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }

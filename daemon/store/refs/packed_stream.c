@@ -18,11 +18,12 @@
 
 /* ---- a record ---- */
 
-static bool all_hex(const char *p)
+static bool all_hex(const char *p, size_t len)
 {
-	unsigned bad = 0, i;
+	unsigned bad = 0;
+	size_t i;
 
-	for (i = 0; i < REFD_OID_HEX; i++) {
+	for (i = 0; i < len; i++) {
 		unsigned c = (unsigned char)p[i];
 
 		bad |= c - '0' >= 10 && (c | 0x20) - 'a' >= 6;
@@ -30,22 +31,24 @@ static bool all_hex(const char *p)
 	return bad == 0;
 }
 
-static bool is_peeled_line(const char *p, size_t available)
+/* HEX: the digits of an id. */
+static bool is_peeled_line(const char *p, size_t available, size_t hex)
 {
-	return available >= PACKED_PEELED_LEN && all_hex(p + 1) &&
-	    p[PACKED_PEELED_LEN - 1] == '\n';
+	return available >= hex + 2 && all_hex(p + 1, hex) &&
+	    p[hex + 1] == '\n';
 }
 
-int packed_record(const char *p, size_t available, struct packed_record *rec)
+int packed_record(const char *p, size_t available,
+    enum refd_object_format format, struct packed_record *rec)
 {
+	const size_t hex = refd_object_format_hex(format), name_at = hex + 1;
 	const char *eol;
 
-	if (available <= PACKED_NAME_AT || !all_hex(p) ||
-	    p[PACKED_NAME_AT - 1] != ' ')
+	if (available <= name_at || !all_hex(p, hex) || p[hex] != ' ')
 		return -EBADMSG;
 	rec->start = p;
-	rec->name = p + PACKED_NAME_AT;
-	eol = memchr(rec->name, '\n', available - PACKED_NAME_AT);
+	rec->name = p + name_at;
+	eol = memchr(rec->name, '\n', available - name_at);
 	if (eol == NULL || eol == rec->name || eol[-1] == '\r')
 		return -EBADMSG;
 	rec->name_len = (size_t)(eol - rec->name);
@@ -53,9 +56,9 @@ int packed_record(const char *p, size_t available, struct packed_record *rec)
 	if (memchr(rec->name, '\0', rec->name_len) != NULL)
 		return -EBADMSG;
 	if (rec->len < available && p[rec->len] == '^') {
-		if (!is_peeled_line(p + rec->len, available - rec->len))
+		if (!is_peeled_line(p + rec->len, available - rec->len, hex))
 			return -EBADMSG;
-		rec->len += PACKED_PEELED_LEN;
+		rec->len += hex + 2;
 	}
 	return rec->len <= PACKED_RECORD_MAX ? 0 : -EBADMSG;
 }
@@ -127,7 +130,8 @@ int packed_stream_next(struct packed_stream *stream, struct packed_record *rec)
 		r = refill(stream);
 	if (r < 0 || stream->have == 0)
 		return r;
-	r = packed_record(stream->buf + stream->from, stream->have, rec);
+	r = packed_record(stream->buf + stream->from, stream->have,
+	    stream->snap->format, rec);
 	if (r < 0)
 		return r;
 	stream->from += rec->len;

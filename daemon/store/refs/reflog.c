@@ -253,16 +253,16 @@ int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
 }
 
 int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len, bool create, mode_t file_mode,
-    mode_t dir_mode, bool *added)
+    enum refd_object_format format, const char *line, size_t len, bool create,
+    mode_t file_mode, mode_t dir_mode, bool *added)
 {
 	size_t lines, cut;
 	uint64_t size;
 	int fd, r;
 
 	*added = false;
-	r = reflog_repair(sys, dirfd, log_path, NULL, 0, create, file_mode,
-	    dir_mode, &lines, &cut);
+	r = reflog_repair(sys, dirfd, log_path, format, NULL, 0, create,
+	    file_mode, dir_mode, &lines, &cut);
 	if (r < 0)
 		return r;
 	fd = reflog_open(sys, dirfd, log_path, O_APPEND, create, file_mode,

@@ -34,7 +34,8 @@ char *reflog_normalise(const char *message);
  * message counts as none. NULL: out of memory, or a line feed in COMMITTER or
  * MESSAGE, which would forge a line. */
 char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
-    const char *committer, const char *message, size_t *len);
+    enum refd_object_format format, const char *committer, const char *message,
+    size_t *len);
 
 /*
  * Before the commit point: makes the log's directories (mode DIR_MODE) and,
@@ -88,12 +89,14 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
  * lock.
  */
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
-    const char *const *lines, size_t nr, bool create, mode_t file_mode,
-    mode_t dir_mode, size_t *added, size_t *cut_bytes);
+    enum refd_object_format format, const char *const *lines, size_t nr,
+    bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
+    size_t *cut_bytes);
 
 /* 1 and both values of the last sound line; 0: there is none. -ENOENT. */
 int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
-    struct refd_oid *old_oid, struct refd_oid *new_oid);
+    enum refd_object_format format, struct refd_oid *old_oid,
+    struct refd_oid *new_oid);
 
 /*
  * Recovery after a crash, while the lock still stands under which LINE was, or
@@ -102,8 +105,8 @@ int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
  * LINE. *ADDED: was LINE appended?
  */
 int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len, bool create, mode_t file_mode,
-    mode_t dir_mode, bool *added);
+    enum refd_object_format format, const char *line, size_t len, bool create,
+    mode_t file_mode, mode_t dir_mode, bool *added);
 
 /* Deletes the log and prunes its empty parent directories down to
  * logs/refs/<x>/. 0 also if absent, or a directory. */

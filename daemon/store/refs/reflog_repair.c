@@ -27,30 +27,35 @@
 /* ---- cutting ---- */
 
 /* Does the line begin with two ids, each followed by a blank? */
-static bool is_log_line(const char *line, size_t len)
+static bool is_log_line(const char *line, size_t len,
+    enum refd_object_format format)
 {
-	const size_t field = REFD_OID_HEX + 1;
+	const size_t field = refd_object_format_hex(format) + 1;
 	struct refd_oid oid;
 
-	return len > 2 * field && refd_oid_parse(line, &oid) == 0 &&
-	    line[field - 1] == ' ' && refd_oid_parse(line + field, &oid) == 0 &&
+	return len > 2 * field && refd_oid_parse(line, format, &oid) == 0 &&
+	    line[field - 1] == ' ' &&
+	    refd_oid_parse(line + field, format, &oid) == 0 &&
 	    line[2 * field - 1] == ' ';
 }
 
 /* The sound part of a line, with its LF: the whole line; the text after its
  * last NUL, if a line; or nothing. */
-static const char *sound_part(const char *line, const char *end)
+static const char *sound_part(const char *line, const char *end,
+    enum refd_object_format format)
 {
 	const char *nul = memrchr(line, '\0', (size_t)(end - line));
 
 	if (nul == NULL)
 		return line;
-	return is_log_line(nul + 1, (size_t)(end - nul - 1)) ? nul + 1 : end;
+	return is_log_line(nul + 1, (size_t)(end - nul - 1), format) ? nul + 1 :
+								       end;
 }
 
 /* Removes torn parts from BUF; returns the remaining LEN. *SAME: bytes at the
  * front that did not change. */
-static size_t clean(char *buf, size_t len, size_t *same)
+static size_t clean(char *buf, size_t len, enum refd_object_format format,
+    size_t *same)
 {
 	char *line = buf, *to = buf, *end;
 	const char *from;
@@ -59,7 +64,7 @@ static size_t clean(char *buf, size_t len, size_t *same)
 	*same = 0;
 	while ((end = memchr(line, '\n', len - (size_t)(line - buf))) != NULL) {
 		end++;
-		from = sound_part(line, end);
+		from = sound_part(line, end, format);
 		n = (size_t)(end - from);
 		if (from == to)
 			*same += n;
@@ -180,6 +185,7 @@ static size_t append_missing(char *log, size_t *len, const char *const *lines,
 
 /* The end of a log: whole lines, except torn parts. */
 struct tail {
+	enum refd_object_format format; /* of the ids */
 	char *buf;
 	size_t len;
 	uint64_t at, size; /* start in the file; size of the whole file */
@@ -196,7 +202,7 @@ static int read_before(const struct sys *sys, int fd, uint64_t size, size_t max,
 	ssize_t n = 1;
 	size_t skip;
 
-	*tail = (struct tail){ .size = size };
+	*tail = (struct tail){ .format = tail->format, .size = size };
 	tail->at = size > max ? size - max : 0;
 	tail->buf = malloc((size_t)(size - tail->at) + 1);
 	if (tail->buf == NULL)
@@ -213,7 +219,7 @@ static int read_before(const struct sys *sys, int fd, uint64_t size, size_t max,
 	tail->is_open = tail->at > 0 && eol == NULL;
 	if (eol == NULL)
 		return 0;
-	from = sound_part(tail->buf, eol + 1);
+	from = sound_part(tail->buf, eol + 1, tail->format);
 	skip = (size_t)((from == tail->buf ? eol + 1 : from) - tail->buf);
 	memmove(tail->buf, tail->buf + skip, tail->len - skip);
 	tail->at += skip;
@@ -239,7 +245,7 @@ static int search_before(const struct sys *sys, int fd, size_t max,
     const struct tail *tail, struct wanted_line *wanted, size_t nr)
 {
 	uint64_t end = tail->at, searched = 0, from;
-	struct tail piece;
+	struct tail piece = { .format = tail->format };
 	size_t len, same;
 	int r = 0;
 
@@ -248,7 +254,7 @@ static int search_before(const struct sys *sys, int fd, size_t max,
 		from = end > max ? end - max : 0;
 		r = read_before(sys, fd, end, max, &piece);
 		if (r == 0) {
-			len = clean(piece.buf, piece.len, &same);
+			len = clean(piece.buf, piece.len, piece.format, &same);
 			count_lines(wanted, nr, piece.buf, len);
 		}
 		free(piece.buf);
@@ -287,7 +293,7 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 	char *grown;
 	int r;
 
-	sound = clean(tail->buf, tail->len, &same);
+	sound = clean(tail->buf, tail->len, tail->format, &same);
 	grown = realloc(tail->buf, sound + room + 2);
 	if (grown != NULL)
 		tail->buf = grown;
@@ -311,10 +317,11 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 	return r;
 }
 
-static int repair_open(const struct sys *sys, int fd, const char *const *lines,
-    size_t nr, size_t *added, size_t *cut_bytes)
+static int repair_open(const struct sys *sys, int fd,
+    enum refd_object_format format, const char *const *lines, size_t nr,
+    size_t *added, size_t *cut_bytes)
 {
-	struct tail tail = { .buf = NULL };
+	struct tail tail = { .format = format };
 	size_t i, room = 0;
 	int r;
 
@@ -329,8 +336,9 @@ static int repair_open(const struct sys *sys, int fd, const char *const *lines,
 }
 
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
-    const char *const *lines, size_t nr, bool create, mode_t file_mode,
-    mode_t dir_mode, size_t *added, size_t *cut_bytes)
+    enum refd_object_format format, const char *const *lines, size_t nr,
+    bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
+    size_t *cut_bytes)
 {
 	uint64_t size;
 	int fd, r, closed;
@@ -343,15 +351,16 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 	}
 	if (fd < 0)
 		return fd;
-	r = repair_open(sys, fd, lines, nr, added, cut_bytes);
+	r = repair_open(sys, fd, format, lines, nr, added, cut_bytes);
 	closed = SYS(sys, close, fd);
 	return r < 0 ? r : closed;
 }
 
 int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
-    struct refd_oid *old_oid, struct refd_oid *new_oid)
+    enum refd_object_format format, struct refd_oid *old_oid,
+    struct refd_oid *new_oid)
 {
-	struct tail tail = { .buf = NULL };
+	struct tail tail = { .format = format };
 	const char *line;
 	size_t len, same;
 	int fd, r;
@@ -363,12 +372,14 @@ int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
 	r = read_tail(sys, fd, REFLOG_TAIL_MAX, &tail);
 	SYS(sys, close, fd);
 	if (r == 0) {
-		len = clean(tail.buf, tail.len, &same);
+		len = clean(tail.buf, tail.len, format, &same);
 		line = len > 0 ? memrchr(tail.buf, '\n', len - 1) : NULL;
 		line = line != NULL ? line + 1 : tail.buf;
-		r = is_log_line(line, len - (size_t)(line - tail.buf)) &&
-		    refd_oid_parse(line, old_oid) == 0 &&
-		    refd_oid_parse(line + REFD_OID_HEX + 1, new_oid) == 0;
+		r = is_log_line(line, len - (size_t)(line - tail.buf),
+			format) &&
+		    refd_oid_parse(line, format, old_oid) == 0 &&
+		    refd_oid_parse(line + refd_object_format_hex(format) + 1,
+			format, new_oid) == 0;
 	}
 	free(tail.buf);
 	return r;

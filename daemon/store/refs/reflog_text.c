@@ -76,9 +76,10 @@ char *reflog_normalise(const char *message)
 }
 
 char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
-    const char *committer, const char *message, size_t *len)
+    enum refd_object_format format, const char *committer, const char *message,
+    size_t *len)
 {
-	char old_hex[REFD_OID_HEX + 1], new_hex[REFD_OID_HEX + 1];
+	char old_hex[REFD_OID_MAX_HEX + 1], new_hex[REFD_OID_MAX_HEX + 1];
 	bool has_message = message != NULL && message[0] != '\0';
 	char *line;
 	int n;
@@ -86,9 +87,10 @@ char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
 	if (strchr(committer, '\n') != NULL ||
 	    (has_message && strchr(message, '\n') != NULL))
 		return NULL;
-	n = asprintf(&line, "%s %s %s%s%s\n", refd_oid_hex(old, old_hex),
-	    refd_oid_hex(new_oid, new_hex), committer, has_message ? "\t" : "",
-	    has_message ? message : "");
+	n = asprintf(&line, "%s %s %s%s%s\n",
+	    refd_oid_hex(old, format, old_hex),
+	    refd_oid_hex(new_oid, format, new_hex), committer,
+	    has_message ? "\t" : "", has_message ? message : "");
 	if (n < 0)
 		return NULL;
 	*len = (size_t)n;

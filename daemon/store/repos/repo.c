@@ -141,8 +141,9 @@ static enum refd_status check_fs(const struct repos *repos,
 	return REFD_UNSUPPORTED;
 }
 
-/* As git's validate_headref(): a ref below refs/, or an object id. 0, or a
- * negative errno; -EINVAL: HEAD holds something else. */
+/* As git's validate_headref(): a ref below refs/, or an id of any object format
+ * (an id of SHA-256 begins as an id of SHA-1). 0, or a negative errno; -EINVAL:
+ * HEAD holds something else. */
 static int check_head(const struct sys *sys, int fd)
 {
 	struct refd_oid oid;
@@ -169,7 +170,7 @@ static int check_head(const struct sys *sys, int fd)
 		if (strncmp(p, "refs/", 5) == 0)
 			return 0;
 	}
-	return refd_oid_parse(text, &oid) == 0 ? 0 : -EINVAL;
+	return refd_oid_parse(text, REFD_FORMAT_SHA1, &oid) == 0 ? 0 : -EINVAL;
 }
 
 enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
@@ -218,6 +219,8 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 		repo_config_done(&cfg);
 		return status;
 	}
+	repo->object_format = cfg.object_format;
+	repo->has_format = true;
 	repo->bare = cfg.bare;
 	repo->shared_perm = cfg.shared_perm;
 	repo->is_log_unsure = cfg.is_log_unsure;
@@ -249,8 +252,8 @@ static struct repo *repo_new(const struct repos *repos,
 	rule.group = &repo->group;
 	repo->fd = repo->refd_fd = repo->stage_fd = -1;
 	repo->path = strdup(place->path);
-	repo->packed = packed_new(repos->sys, place->fd);
-	repo->odb = odb_new(repos->sys, place->fd, &rule);
+	repo->packed = packed_new(repos->sys, place->fd, &repo->object_format);
+	repo->odb = odb_new(repos->sys, place->fd, &repo->object_format, &rule);
 	if (repo->path == NULL || repo->packed == NULL || repo->odb == NULL) {
 		odb_free(repo->odb);
 		packed_free(repo->packed);

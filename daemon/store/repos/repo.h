@@ -42,6 +42,10 @@ struct repo {
 	uint8_t uuid[16];
 	uint64_t id; /* in the journal */
 	struct sys_stat config_stat;
+	/* Of the configuration. Recovery opens a repository without the
+	 * configuration, and uses the format of the records. */
+	enum refd_object_format object_format;
+	bool has_format; /* the configuration was read */
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* if the client names none */

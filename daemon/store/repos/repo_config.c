@@ -183,6 +183,9 @@ static int extension_entry(void *arg, const char *key, const char *value,
 		    strcmp(value, "reftable") == 0;
 	if (why != NULL && !(is_storage && r->config.is_reftable))
 		return not_served(r, why);
+	/* format_unserved() knows the value. */
+	if (strcmp(key, "extensions.objectformat") == 0)
+		refd_object_format_from_name(value, &r->config.object_format);
 	if (strcmp(key, "extensions.worktreeconfig") == 0 &&
 	    config_value_bool(value, &r->has_worktree_config) < 0)
 		return bad_value(r, key, line);

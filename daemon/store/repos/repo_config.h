@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
+#include "proto/oid.h"
 #include "proto/status.h"
 
 #define CONFIG_FILES 32
@@ -25,6 +26,7 @@
 #define CONFIG_DEPTH 10
 
 struct repo_config {
+	enum refd_object_format object_format;
 	bool is_reftable; /* refd verify reads such refs; no update is served */
 	bool bare;        /* core.bare; unset: the directory is not ".git" */
 	/* core.sharedRepository as in git's calc_shared_perm(). 0: umask;

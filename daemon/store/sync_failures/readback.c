@@ -6,8 +6,8 @@
  *		shows that they are gone. A file system without a disk is read
  *		normally
  *	loose	inflated: the checksum of the content is the name
- *	packs	and the files that git keeps beside packs: the last twenty bytes
- *		are the checksum of all bytes before
+ *	packs	and the files that git keeps beside packs: the last 20 or 32
+ *		bytes are the checksum of all bytes before
  *
  * A file is new if its ctime and the ctime of its directory are new, because a
  * new name changes both. No file is mapped here.
@@ -26,7 +26,7 @@
 #include <zlib.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/base/sha1.h"
+#include "daemon/base/object_sum.h"
 #include "proto/limits.h"
 #include "proto/oid.h"
 
@@ -90,7 +90,7 @@ static int open_anew(const struct sys *sys, int dirfd, const char *name)
 /* Reads up to the end, or the end of the stream for inflate(). Never reads
  * behind SIZE, because O_DIRECT may refuse that offset. */
 static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
-    z_stream *z, struct sha1 *sha)
+    z_stream *z, struct object_sum *sum)
 {
 	_Alignas(ALIGN) unsigned char in[PART];
 	unsigned char out[PART];
@@ -107,7 +107,7 @@ static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
 			z->next_out = out;
 			z->avail_out = PART;
 			zr = inflate(z, Z_NO_FLUSH);
-			sha1_add(sha, out, PART - z->avail_out);
+			object_sum_add(sum, out, PART - z->avail_out);
 		} while (zr == Z_OK && z->avail_out == 0);
 		/* inflate() has used all input and needs more. */
 		if (zr == Z_BUF_ERROR)
@@ -120,58 +120,60 @@ static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
 	return zr == Z_STREAM_END ? 0 : -EBADMSG;
 }
 
-static int check_loose(const struct sys *sys, int fd, uint64_t size,
+static int check_loose(const struct place *p, int fd, uint64_t size,
     const struct refd_oid *wanted)
 {
 	z_stream z = { .next_in = NULL };
-	uint8_t sum[SHA1_BYTES];
-	struct sha1 sha;
+	struct object_sum sum;
+	struct refd_oid is;
 	int r;
 
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
-	sha1_init(&sha);
-	r = sum_inflated(sys, fd, size, &z, &sha);
+	object_sum_init(&sum, p->readback->format);
+	r = sum_inflated(p->sys, fd, size, &z, &sum);
 	inflateEnd(&z);
-	sha1_done(&sha, sum);
-	if (r == 0 && memcmp(sum, wanted->bytes, SHA1_BYTES) != 0)
+	object_sum_done(&sum, &is);
+	if (r == 0 && !refd_oid_eq(&is, wanted))
 		r = -EBADMSG;
 	return r;
 }
 
-/* Adds the bytes before offset END to SHA. The bytes from END on are the
+/* Adds the bytes before offset END to SUM. The bytes from END on are the
  * expected checksum, WANTED. */
 static void split(const unsigned char *part, uint64_t at, size_t n,
-    uint64_t end, struct sha1 *sha, uint8_t wanted[SHA1_BYTES])
+    uint64_t end, struct object_sum *sum, struct refd_oid *wanted)
 {
 	size_t plain = at >= end ? 0 : end - at < n ? (size_t)(end - at) : n;
 
-	sha1_add(sha, part, plain);
+	object_sum_add(sum, part, plain);
 	if (plain < n)
-		memcpy(wanted + (at + plain - end), part + plain, n - plain);
+		memcpy(wanted->bytes + (at + plain - end), part + plain,
+		    n - plain);
 }
 
-static int check_sum(const struct sys *sys, int fd, uint64_t size)
+static int check_sum(const struct place *p, int fd, uint64_t size)
 {
 	_Alignas(ALIGN) unsigned char part[PART];
-	uint8_t sum[SHA1_BYTES], wanted[SHA1_BYTES];
-	struct sha1 sha;
+	const size_t bytes = refd_object_format_bytes(p->readback->format);
+	struct refd_oid is, wanted = { 0 };
+	struct object_sum sum;
 	uint64_t at;
 	ssize_t n;
 
-	if (size < SHA1_BYTES)
+	if (size < bytes)
 		return -EBADMSG;
-	sha1_init(&sha);
+	object_sum_init(&sum, p->readback->format);
 	for (at = 0; at < size; at += (uint64_t)n) {
-		n = SYS(sys, pread, fd, part, PART, (off_t)at);
+		n = SYS(p->sys, pread, fd, part, PART, (off_t)at);
 		if (n <= 0)
 			return n < 0 ? (int)n : -EBADMSG;
 		if ((uint64_t)n > size - at)
 			n = (ssize_t)(size - at);
-		split(part, at, (size_t)n, size - SHA1_BYTES, &sha, wanted);
+		split(part, at, (size_t)n, size - bytes, &sum, &wanted);
 	}
-	sha1_done(&sha, sum);
-	return memcmp(sum, wanted, SHA1_BYTES) == 0 ? 0 : -EBADMSG;
+	object_sum_done(&sum, &is);
+	return refd_oid_eq(&is, &wanted) ? 0 : -EBADMSG;
 }
 
 static void path_of(const struct place *p, const char *name, char *path,
@@ -223,8 +225,8 @@ static int check_file(const struct place *p, const char *name,
 	 * is. */
 	r = SYS(p->sys, fstat, fd, &st);
 	if (r == 0)
-		r = oid != NULL ? check_loose(p->sys, fd, st.size, oid) :
-				  check_sum(p->sys, fd, st.size);
+		r = oid != NULL ? check_loose(p, fd, st.size, oid) :
+				  check_sum(p, fd, st.size);
 	SYS(p->sys, close, fd);
 	if (r == -EBADMSG)
 		return say_lost(p, name, &st);
@@ -259,15 +261,18 @@ static bool is_fanout(const char *name)
 
 static int check_entry(const struct place *p, const char *name)
 {
-	char hex[REFD_OID_HEX + 1];
+	const enum refd_object_format format = p->readback->format;
+	char hex[REFD_OID_MAX_HEX + 1];
 	struct refd_oid oid;
 
 	if (!is_fanout(p->name))
 		return has_sum(name) ? check_file(p, name, NULL) : 0;
-	if (strlen(name) != REFD_OID_HEX - 2)
+	if (strlen(name) != refd_object_format_hex(format) - 2)
 		return 0;
 	snprintf(hex, sizeof(hex), "%s%s", p->name, name);
-	return refd_oid_parse(hex, &oid) == 0 ? check_file(p, name, &oid) : 0;
+	return refd_oid_parse(hex, format, &oid) == 0 ?
+	    check_file(p, name, &oid) :
+	    0;
 }
 
 static int check_entries(const struct place *p)

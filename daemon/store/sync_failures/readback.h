@@ -9,10 +9,12 @@
 #define STORE_READBACK_H
 
 #include "daemon/base/sys.h"
+#include "proto/oid.h"
 
 /* LOST is called for every file with different content on the disk. */
 struct readback {
 	const struct sys *sys;
+	enum refd_object_format format;
 	void (*lost)(void *arg, const char *path, const struct sys_stat *st);
 	void *arg;
 };

@@ -27,6 +27,7 @@
 
 struct suspect_store {
 	int fd;
+	enum refd_object_format format;
 	char name[16]; /* as in struct objects_new */
 	uint64_t life, dev, ino;
 };
@@ -82,7 +83,7 @@ bool suspect_store_any_of(struct sync_failures *d,
 /* ---- reading back ---- */
 
 int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
-    struct suspect_store **out)
+    enum refd_object_format format, struct suspect_store **out)
 {
 	const struct sys_stat st = { .dev = found->dev, .ino = found->ino };
 	struct suspect_store *one;
@@ -94,6 +95,7 @@ int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
 	one = calloc(1, sizeof(*one));
 	if (one == NULL)
 		return -ENOMEM;
+	one->format = format;
 	one->dev = found->dev;
 	one->ino = found->ino;
 	snprintf(one->name, sizeof(one->name), "%s", found->name);
@@ -224,7 +226,8 @@ static int read_all(const struct sync_failures *d,
     const struct suspect_store_report *report, struct lacking **lost)
 {
 	struct reading reading = { .report = report };
-	const struct readback readback = { d->sys, found_lost, &reading };
+	const struct readback readback = { d->sys, one->format, found_lost,
+		&reading };
 	char path[REFD_PATH_MAX];
 	int r;
 

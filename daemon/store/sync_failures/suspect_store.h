@@ -13,6 +13,7 @@
 
 #include "daemon/store/objects/objects.h"
 #include "daemon/store/sync_failures/sync_failures.h"
+#include "proto/oid.h"
 
 struct suspect_store;
 
@@ -30,10 +31,10 @@ bool suspect_store_is(struct sync_failures *d, int fd,
 bool suspect_store_any_of(struct sync_failures *d,
     const struct object_stores *stores);
 
-/* For a barrier worker. *ONE is a copy of FOUND, to be read after the next
- * sync. NULL: FOUND is not suspect. Negative errno. */
+/* For a barrier worker. *ONE is a copy of FOUND, with ids of FORMAT, to be read
+ * after the next sync. NULL: FOUND is not suspect. Negative errno. */
 int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
-    struct suspect_store **one);
+    enum refd_object_format format, struct suspect_store **one);
 /* A round of the barrier begins: the result of a reading counts for the whole
  * round. */
 void suspect_store_next_round(struct sync_failures *d);

@@ -93,7 +93,7 @@ delete_and_make() { # ID HOW REFS
 			continue
 		"$2" -d "$ref" "$old" 2>>"$T/why.$1" || continue
 		echo "$ref" >>"$T/deleted.$1"
-		until "$2" "$ref" "${after[$old]}" $ZERO 2>"$T/made.$1"; do
+		until "$2" "$ref" "${after[$old]}" "$ZERO" 2>"$T/made.$1"; do
 			if grep -q 'already exists' "$T/made.$1"; then
 				echo "$ref $old" >>"$T/resurrected"
 				break

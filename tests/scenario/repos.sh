@@ -78,8 +78,8 @@ kinds() {
 other_format() {
 	local other=sha256
 	[ "$FORMAT" = sha1 ] || other=sha1
-	git init -q --object-format=$other "$T/work256"
-	git init -q --bare --object-format=$other "$SERVED/other.git"
+	git init -q --object-format="$other" "$T/work256"
+	git init -q --bare --object-format="$other" "$SERVED/other.git"
 	git -C "$T/work256" commit -q --allow-empty -m one
 	mkdir -p "$SERVED/other.git/hooks"
 	ln -s "$REFD" "$SERVED/other.git/hooks/proc-receive"
@@ -111,7 +111,7 @@ names_and_objects() {
 			"$(ask "$SERVED/repo.git" "$one" "$name")"
 	done
 	is 'no object there' noobject \
-		"$(ask "$SERVED/repo.git" $ABSENT refs/heads/none)"
+		"$(ask "$SERVED/repo.git" "$ABSENT" refs/heads/none)"
 	is 'a tree for a branch' notcommit \
 		"$(ask "$SERVED/repo.git" "$tree" refs/heads/tree)"
 	is 'none of it written' "$before" "$(contents "$SERVED/repo.git/refs")"

@@ -368,6 +368,7 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
     int64_t rest_until_ns, int64_t now_ns)
 {
 	struct ref_queue *n = u->ref_queue;
+	bool is_older;
 
 	free_name(ns, u);
 	if (u->status != REFD_PENDING) {
@@ -381,7 +382,11 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 		unlink_update(u);
 		insert(n, u, place_for(n, u));
 	}
+	is_older = n->first != NULL && arrival_of(n->first) < arrival_of(u);
 	changed(ns, n, now_ns);
+	/* An update that was admitted late is first now. */
+	if (is_older)
+		yield_related(ns, n, now_ns);
 }
 
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,

@@ -114,7 +114,7 @@ static void check_service(struct doctor_repo *p)
 	check_through_daemon(p);
 	if (p->d->daemon || strcmp(socket, p->d->socket)) {
 		probe = probe_as(p->owner.st_uid, socket, p->gd,
-		    gitconfig_object_format(&p->all), &why);
+		    gitconfig_object_format(&p->all, p->gd), &why);
 		check_probe(p, probe, socket, why.data ? why.data : "");
 	}
 	text_done(&why);

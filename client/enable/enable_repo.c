@@ -74,7 +74,7 @@ static void ask_daemon(const struct enable_plan *p, const struct stat *st)
 	char *socket = connect_socket(p->w->socket, &p->all);
 	struct text why = { 0 };
 	enum probe probe = probe_as(st->st_uid, socket, p->gd,
-	    gitconfig_object_format(&p->all), &why);
+	    gitconfig_object_format(&p->all, p->gd), &why);
 
 	if (probe != PROBE_OK && probe != PROBE_STATE)
 		say_warning("%s: the daemon does not serve it now: %s; "

@@ -161,12 +161,21 @@ bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
 	return n != 0;
 }
 
-enum refd_object_format gitconfig_object_format(const struct gitconfig *config)
+enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
+    const struct gitdir *gd)
 {
-	const char *name = gitconfig_get(config, "extensions.objectformat");
+	char *dir = gd ? xasprintf("--git-dir=%s", gd->path) : NULL;
+	const char *argv[] = { "git", dir, "rev-parse", "--show-object-format",
+		NULL };
 	enum refd_object_format format = REFD_FORMAT_SHA1;
+	struct text name = { 0 };
 
-	if (name)
-		refd_object_format_from_name(name, &format);
+	if (dir && gitconfig_get(config, "extensions.objectformat") &&
+	    ask_git(argv, &name) == 0 && name.len) {
+		name.data[strcspn(name.data, "\n")] = '\0';
+		refd_object_format_from_name(name.data, &format);
+	}
+	text_done(&name);
+	free(dir);
 	return format;
 }

@@ -44,8 +44,11 @@ bool gitconfig_has(const struct gitconfig *config, const char *key,
  * there is no value. */
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
-/* Of the repository; SHA-1 if extensions.objectFormat has no known value. */
-enum refd_object_format gitconfig_object_format(const struct gitconfig *config);
+/* The object format of the repository GD with CONFIG. Git reads extensions only
+ * from the repository's own file, and CONFIG has all files. Therefore git is
+ * asked if CONFIG names a format. Without an answer: SHA-1. */
+enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
+    const struct gitdir *gd);
 /* Walks all entries; *AT starts at 0. */
 bool gitconfig_next(const struct gitconfig *config, size_t *at,
     const char **key, const char **value);

@@ -13,10 +13,11 @@ static void find(struct reftx *tx, const struct gitdir *gd,
 {
 	tx->gd = gd;
 	tx->as_2_39 = as_2_39;
-	tx->object_format = gitconfig_object_format(config);
 	githook_find(&tx->hook, HOOK, gd, config, &tx->place, !as_2_39);
-	if (reftx_exists(tx))
-		place_make_environment(&tx->place);
+	if (!reftx_exists(tx))
+		return;
+	tx->object_format = gitconfig_object_format(config, gd);
+	place_make_environment(&tx->place);
 }
 
 void reftx_find(struct reftx *tx, const struct gitdir *gd,

@@ -169,7 +169,6 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	req->common_dev = gd->dev;
 	req->common_ino = gd->ino;
 	req->umask = mask;
-	req->object_format = gitconfig_object_format(config);
 	req->durability = durability(config);
 	req->log_all_ref_updates = log_all_ref_updates(config);
 	req->shared_repository = gitconfig_get(config, "core.sharedrepository");

@@ -70,6 +70,7 @@ static void make_request(struct updater *up, enum refd_verb verb,
     const struct changes *changes, struct refd_request *req)
 {
 	context_request(req, &up->gd, &up->config);
+	req->object_format = up->revs.object_format;
 	req->verb = verb;
 	req->atomic = !up->opt->batch;
 	req->create_reflog = up->opt->create_reflog;

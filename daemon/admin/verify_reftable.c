@@ -186,7 +186,7 @@ static bool check_tables(struct stack_check *c)
 
 static void check_stack(struct stack_check *c, int dirfd)
 {
-	int r = reftable_stack_open(c->v->sys, dirfd, REFD_FORMAT_SHA1,
+	int r = reftable_stack_open(c->v->sys, dirfd, c->v->repo.object_format,
 	    &c->stack, &c->fault);
 
 	if (r < 0) {

@@ -83,6 +83,7 @@ CONFIG
 
 HEX=40
 [ "$FORMAT" = sha1 ] || HEX=64
+# shellcheck disable=SC2034 # scenarios use it
 ZERO=$(printf '%0*d' "$HEX" 0)
 ABSENT=$(printf '1234567890%.0s' 1 2 3 4 5 6 7)
 # shellcheck disable=SC2034 # scenarios use it

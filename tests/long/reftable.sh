@@ -91,11 +91,8 @@ all_of() { # FORMAT
 		sort >"$T/found"
 	is "$1: each ref is found by its name" '' \
 		"$(sort "$T/git.refs" | diff - "$T/found" | head -n 5)"
-	# refd verify opens no repository with SHA-256 yet.
-	if [ "$1" = sha1 ]; then
-		"$REFD" verify --state "$T/none" "$repo" >"$T/verify" 2>&1
-		is "$1: refd verify has no finding" 0 $?
-	fi
+	"$REFD" verify --state "$T/none" "$repo" >"$T/verify" 2>&1
+	is "$1: refd verify has no finding" 0 $?
 
 	# ---- written by refd ----
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Proves that refd serves repositories of SHA-256 as repositories of SHA-1: a
 # repository of each format behind the same daemon, packed-refs, git beside
-# refd, kill -9. Other scenarios run again with
+# refd, kill -9, a change of the format in place. Other scenarios run again with
 # repositories of SHA-256: refd update and sessions compared with git, pushes,
 # and recovery; in tests/long/sha256.sh also symbolic refs, restore, verify,
 # history, chained hooks, the rules of receive-pack, and storms with kill -9.
@@ -83,10 +83,45 @@ killed() {
 	is_sound 'after the kill' "$T/sha256.git"
 }
 
+# Git takes the format from the repository's own configuration alone.
+named_elsewhere() {
+	local id
+	GIT_DEFAULT_HASH=sha1 new_repo named.git bare
+	git -C "$T/named.git" config core.repositoryFormatVersion 1
+	id=$(new_commit named.git first)
+	check "sha256 in the user's configuration: update" \
+		env GIT_CONFIG_COUNT=1 GIT_CONFIG_VALUE_0=sha256 \
+		GIT_CONFIG_KEY_0=extensions.objectFormat \
+		"$REFD" update -C "$T/named.git" refs/heads/main "$id"
+	is "sha256 in the user's configuration: the ref" "$id" \
+		"$(git -C "$T/named.git" rev-parse refs/heads/main)"
+}
+
+# A repository gets the other format in place, and keeps refd's records.
+converted() {
+	local id
+	GIT_DEFAULT_HASH=sha1 new_repo converted.git bare
+	id=$(new_commit converted.git first)
+	check 'before the conversion' "$REFD" update -C "$T/converted.git" \
+		refs/heads/main "$id"
+	id=$(git -C "$T/sha256.git" rev-parse refs/heads/main)
+	rm -r "$T/converted.git/objects" "$T/converted.git/refs/heads/main"
+	cp -r "$T/sha256.git/objects" "$T/sha256.git/config" "$T/converted.git"
+	check 'after the conversion' "$REFD" update -C "$T/converted.git" \
+		refs/heads/new "$id"
+	kill -KILL "$DAEMON"
+	wait "$DAEMON" 2>/dev/null
+	check 'the daemon starts with records of both formats' start_daemon
+	check 'and serves' "$REFD" update -C "$T/converted.git" \
+		refs/heads/after "$id"
+}
+
 check 'the daemon starts' start_daemon
 two_formats
 many
 killed
+named_elsewhere
+converted
 scenarios=(update push session recover)
 is_long && scenarios+=(symref restore verify history push_chain push_rules kill)
 for scenario in "${scenarios[@]}"; do

@@ -65,6 +65,10 @@ const char *leftover_locks_why(int err)
 	if (err == -E2BIG)
 		return "there are more than 10,000 directories below the name "
 		       "of a ref: remove those that are empty";
+	if (err == -EMEDIUMTYPE)
+		return "its refs have a different format than its records: "
+		       "restore the former repository, or end the daemon and "
+		       "drop the records with 'refd recover --forget'";
 	return strerror(-err);
 }
 

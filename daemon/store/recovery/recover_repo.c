@@ -15,6 +15,7 @@
 
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/recovery/redo.h"
+#include "daemon/store/repos/repo_config.h"
 
 static int compare_tokens(const void *va, const void *vb)
 {
@@ -53,11 +54,31 @@ static int unlock_unneeded(struct leftover_locks *leftover,
 	return r;
 }
 
+/* A power loss may have emptied the configuration. Then the rows tell the
+ * format. */
+static void find_format(const struct sys *sys, struct repo *repo,
+    const struct replay_row *rows)
+{
+	struct repo_config config;
+	struct sys_stat st;
+	char *why = NULL;
+
+	repo->object_format = rows->rec.object_format;
+	if (SYS(sys, lstatat, repo->fd, "config", &st) == 0 && st.size > 0 &&
+	    repo_config_read(sys, repo->fd, repo->path, &config, &why) ==
+		REFD_OK) {
+		repo->object_format = config.object_format;
+		repo_config_done(&config);
+	}
+	free(why);
+}
+
 /* False: the repository has ids of another format than ROWS. */
-static bool takes_format_of(struct repo *repo, const struct replay_row *rows)
+static bool takes_format_of(const struct sys *sys, struct repo *repo,
+    const struct replay_row *rows)
 {
 	if (rows != NULL && !repo->has_format)
-		repo->object_format = rows->rec.object_format;
+		find_format(sys, repo, rows);
 	for (; rows != NULL; rows = rows->next)
 		if (rows->rec.object_format != repo->object_format)
 			return false;
@@ -76,9 +97,9 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	struct replay_row *row;
 	int r;
 
-	if (repo_has_reftable(rec->sys, rp->repo) ||
-	    !takes_format_of(rp->repo, rows))
+	if (repo_has_reftable(rec->sys, rp->repo))
 		return -EMEDIUMTYPE;
+	rp->is_other_format = !takes_format_of(rec->sys, rp->repo, rows);
 	for (row = rows; row != NULL; row = row->next)
 		row->evidence = recover_starts_evidence(starts, row, rp->repo);
 	if (live.from == 0)

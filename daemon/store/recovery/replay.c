@@ -188,15 +188,18 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	int r;
 
 	for (row = rows; row != NULL; row = row->next)
-		if (row->evidence != EVIDENCE_CRASHED) {
+		if (row->evidence != EVIDENCE_CRASHED)
 			is_needed = true;
-			drop_pruned(rp, row);
-		}
 	if (rows == NULL || !is_needed)
 		return 0;
-	for (row = rows; row != NULL; row = row->next)
+	if (rp->is_other_format)
+		return -EMEDIUMTYPE;
+	for (row = rows; row != NULL; row = row->next) {
+		if (row->evidence != EVIDENCE_CRASHED)
+			drop_pruned(rp, row);
 		if (replay_row_has_failed(row))
 			rp->is_memory_lost = true;
+	}
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
 		r = redo_undo_aborted(rp, rows);

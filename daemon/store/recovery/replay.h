@@ -76,7 +76,8 @@ struct replay {
 	struct replay_members aborted;
 
 	/* Private. */
-	bool is_memory_lost; /* the page cache may differ from the disk */
+	bool is_other_format; /* the repository has ids unlike the rows */
+	bool is_memory_lost;  /* the page cache may differ from the disk */
 	/* When the contents of packed-refs were last lost (saved.h):
 	 * packed-refs does not prove deletions after an older record. */
 	int64_t packed_lost_ns;

@@ -28,8 +28,7 @@ struct txn *txn_new(struct refd_request *req)
 	txn = calloc(1, sizeof(*txn));
 	if (txn == NULL)
 		return NULL;
-	txn->updates =
-	    reallocarray(NULL, req->nr_updates + 1, sizeof(*txn->updates));
+	txn->updates = calloc(req->nr_updates + 1, sizeof(*txn->updates));
 	if (txn->updates == NULL) {
 		free(txn);
 		return NULL;

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	struct stat st;
 
 	if (argc != 4 || r == NULL || stat(req.git_dir, &st) < 0 ||
-	    refd_oid_parse(argv[3], &update.new_oid) < 0)
+	    refd_oid_parse(argv[3], REFD_FORMAT_SHA1, &update.new_oid) < 0)
 		return 2;
 	req.common_dev = st.st_dev;
 	req.common_ino = st.st_ino;

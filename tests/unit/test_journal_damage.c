@@ -5,8 +5,7 @@
  * a missing WAL are found, too. refd refuses a damaged journal with a sentence,
  * and changes no byte of the files. Without damage the journal opens: after a
  * torn end of any length, a lost sector that ends with the start of a frame,
- * rows without a flush, a torn header of a new WAL, or lost room. A journal of
- * format 1 is converted if its daemon was stopped, and refused otherwise.
+ * rows without a flush, a torn header of a new WAL, or lost room.
  */
 #include <check.h>
 #include <errno.h>
@@ -389,87 +388,6 @@ START_TEST(damage_while_it_is_open)
 }
 END_TEST
 
-/* ---- format 1 ---- */
-
-static void make_format_1(void)
-{
-	help_ask("ALTER TABLE record DROP COLUMN checksum");
-	help_ask("ALTER TABLE past DROP COLUMN checksum");
-	help_ask("ALTER TABLE meta DROP COLUMN seal");
-	help_ask("PRAGMA user_version = 1");
-}
-
-START_TEST(format_1_is_converted)
-{
-	struct journal_config cfg = { .sys = &sys_kernel,
-		.dir = tmp_root,
-		.boot_id = "",
-		.adopt = true };
-	struct journal *j;
-	char *why = NULL;
-
-	make_format_1();
-	ck_assert_int_eq(journal_view(&cfg, &j, &why), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(why, "start the daemon"));
-	free(why);
-	j = help_open_here();
-	ck_assert_uint_eq(help_scan(j, NULL, 0), ROWS);
-	ck_assert_int_eq(help_commit(j, ROWS, 1, 16), 0);
-	help_close(j);
-	ck_assert_int_eq(help_ask("PRAGMA user_version"), 2);
-	ck_assert_int_eq(
-	    help_ask("SELECT count(*) FROM record WHERE checksum IS NULL"),
-	    ROWS);
-	j = help_open_here();
-	ck_assert_uint_eq(help_scan(j, NULL, 0), ROWS + 1);
-	help_close(j);
-}
-END_TEST
-
-START_TEST(format_1_that_was_not_stopped_is_refused)
-{
-	char path[4200];
-	sqlite3 *raw;
-
-	make_format_1();
-	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
-	ck_assert_int_eq(sqlite3_open(path, &raw), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(raw, "UPDATE meta SET forgotten = 1",
-			     NULL, NULL, NULL),
-	    SQLITE_OK);
-	take_files();
-	sqlite3_close(raw);
-	assert_refused(0, -EPROTO,
-	    "start that refd again, run 'refd checkpoint', stop it", "format");
-}
-END_TEST
-
-/* The WAL says format 2, the first page of the database still says 1. */
-START_TEST(format_1_that_was_just_converted)
-{
-	char path[4200];
-	sqlite3 *raw;
-
-	make_format_1();
-	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
-	ck_assert_int_eq(sqlite3_open(path, &raw), SQLITE_OK);
-	ck_assert_int_eq(
-	    sqlite3_exec(raw,
-		"BEGIN; ALTER TABLE record ADD COLUMN checksum INTEGER;"
-		"ALTER TABLE past ADD COLUMN checksum INTEGER;"
-		"ALTER TABLE meta ADD COLUMN seal BLOB;"
-		"PRAGMA user_version=2; COMMIT",
-		NULL, NULL, NULL),
-	    SQLITE_OK);
-	take_files();
-	sqlite3_close(raw);
-	assert_opens(ROWS, ROWS, "converted");
-	/* Torn, the journal is a stopped journal of format 1. */
-	memset(wal.bytes + HEADER + 100, 0xff, 1000);
-	assert_opens(ROWS, ROWS, "half converted");
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("journal_damage");
@@ -489,9 +407,6 @@ int main(void)
 	tcase_add_test(tc, a_header_that_was_torn_when_the_wal_began_anew);
 	tcase_add_test(tc, frames_of_an_older_wal_do_not_count);
 	tcase_add_test(tc, damage_while_it_is_open);
-	tcase_add_test(tc, format_1_is_converted);
-	tcase_add_test(tc, format_1_that_was_not_stopped_is_refused);
-	tcase_add_test(tc, format_1_that_was_just_converted);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -56,13 +56,17 @@ START_TEST(somebody_elses_database_is_refused)
 }
 END_TEST
 
-START_TEST(a_newer_schema_is_refused)
+START_TEST(another_format_is_refused)
 {
 	help_close(help_open_here());
-	help_ask("PRAGMA user_version=3");
+	help_ask("PRAGMA user_version=4");
 	assert_refused(-EPROTO, "newer");
+	help_ask("PRAGMA user_version=2");
+	assert_refused(-EPROTO, "by an older refd (format 2, this one knows 3");
+	help_ask("PRAGMA user_version=1");
+	assert_refused(-EPROTO, "'refd recover --discard'");
 	help_ask("PRAGMA user_version=0");
-	assert_refused(-EBADMSG, "schema");
+	assert_refused(-EBADMSG, "format number");
 }
 END_TEST
 
@@ -176,7 +180,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, what_is_no_database_is_refused);
 	tcase_add_test(tc, somebody_elses_database_is_refused);
-	tcase_add_test(tc, a_newer_schema_is_refused);
+	tcase_add_test(tc, another_format_is_refused);
 	tcase_add_test(tc, another_machines_journal_is_refused);
 	tcase_add_test(tc, a_wal_without_its_database_is_refused);
 	tcase_add_test(tc, a_damaged_database_is_refused);

@@ -31,6 +31,7 @@ static const char *random_string(struct gen *g, size_t slot, uint32_t min)
 }
 
 static enum refd_object_format format; /* of the random ids */
+static bool has_indices;
 
 static struct refd_oid random_oid(struct gen *g)
 {
@@ -61,6 +62,11 @@ static void random_ok(struct gen *g, struct record_member *m, size_t slot)
 	if (m->had_packed)
 		m->packed_oid = random_oid(g);
 	m->log = gen_below(g, 2);
+	if (has_indices) {
+		m->update_index = gen_u64(g);
+		m->old_index = gen_u64(g);
+		m->base_index = gen_u64(g);
+	}
 }
 
 static void random_member(struct gen *g, size_t k)
@@ -96,6 +102,7 @@ static void random_record(struct gen *g, struct record *rec)
 	rec->nr_updates = (uint32_t)gen_u64(g);
 	rec->atomic = gen_below(g, 2);
 	rec->object_format = format = (enum refd_object_format)gen_below(g, 2);
+	rec->has_indices = has_indices = gen_below(g, 2);
 	rec->digest = gen_u64(g);
 	rec->nr_identities = gen_below(g, 3);
 	for (i = 0; i < rec->nr_identities; i++) {
@@ -136,6 +143,9 @@ static void assert_member_eq(const struct record_member *a,
 	ck_assert_int_eq(a->had_packed, b->had_packed);
 	assert_oid_eq(&a->packed_oid, &b->packed_oid);
 	ck_assert_int_eq(a->log, b->log);
+	ck_assert_uint_eq(a->update_index, b->update_index);
+	ck_assert_uint_eq(a->old_index, b->old_index);
+	ck_assert_uint_eq(a->base_index, b->base_index);
 }
 
 static void assert_record_eq(const struct record *a, const struct record *b)
@@ -148,6 +158,7 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 	ck_assert_uint_eq(a->dir_mode, b->dir_mode);
 	ck_assert_uint_eq(a->nr_updates, b->nr_updates);
 	ck_assert_int_eq(a->atomic, b->atomic);
+	ck_assert_int_eq(a->has_indices, b->has_indices);
 	ck_assert_int_eq(a->object_format, b->object_format);
 	ck_assert_uint_eq(a->digest, b->digest);
 	ck_assert_uint_eq(a->nr_identities, b->nr_identities);
@@ -284,16 +295,18 @@ static int decode_with(size_t at, uint8_t value)
 
 START_TEST(what_is_unknown_is_refused)
 {
-	ck_assert_int_eq(decode_with(AT_VERSION, 3), 0);
-	ck_assert_int_eq(decode_with(AT_VERSION, 2), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_VERSION, 4), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 4), 0);
+	ck_assert_int_eq(decode_with(AT_VERSION, 3), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 5), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, 1), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, REFD_IDENTITIES_MAX + 1),
 	    -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_FLAGS, 1), 0);
 	/* The id is too short for SHA-256. */
 	ck_assert_int_eq(decode_with(AT_FLAGS, 2), -EBADMSG);
+	/* The three indices are missing. */
 	ck_assert_int_eq(decode_with(AT_FLAGS, 4), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_FLAGS, 8), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 4), 0);
 	ck_assert_int_eq(decode_with(AT_ACTION, 0), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 5), -EBADMSG);

@@ -83,10 +83,9 @@ struct journal_config {
  * Opens or creates the journal and makes all of it durable, including the
  * directory entries. The journal can be read, and written after
  * journal_claim(). CFG is copied. *WHY, to be freed, is a sentence. -EBADMSG:
- * corrupt, or not a journal of refd. -EPROTO: of a newer format, or of an older
- * format and not cleanly closed. -EXDEV: of another machine. -EBUSY: another
- * process is at work there. -ENOSPC, -EROFS, -EACCES, ... A journal refused by
- * its first bytes is unchanged.
+ * corrupt, or not a journal of refd. -EPROTO: of another format. -EXDEV: of
+ * another machine. -EBUSY: another process is at work there. -ENOSPC, -EROFS,
+ * -EACCES, ... A journal refused by its first bytes is unchanged.
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);

@@ -7,8 +7,7 @@
  * transaction's id, the body. The checksum finds every error of up to 32 bits
  * in a row, and all but one in four thousand million of the others.
  *
- * Failure modes: none. A row from before format 2 has no checksum, and is
- * trusted.
+ * Failure modes: none.
  */
 #include <string.h>
 #include <zlib.h>

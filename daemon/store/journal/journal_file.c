@@ -48,13 +48,14 @@ static const char schema[] =
     " mount INTEGER NOT NULL, locked_at_ns INTEGER NOT NULL,"
     " time_us INTEGER NOT NULL, voids INTEGER NOT NULL,"
     " final INTEGER NOT NULL, body BLOB NOT NULL,"
-    " checksum INTEGER) STRICT;"
+    " checksum INTEGER NOT NULL) STRICT;"
     "CREATE INDEX record_txid ON record(txid, uid);"
     "CREATE INDEX record_voids ON record(voids) WHERE voids <> 0;"
     "CREATE TABLE " JOURNAL_OLD_OUTCOMES
     "(txid BLOB NOT NULL, uid INTEGER NOT NULL,"
     " lsn INTEGER NOT NULL, kind INTEGER NOT NULL, final INTEGER NOT NULL,"
-    " body BLOB NOT NULL, checksum INTEGER, PRIMARY KEY(txid, uid, lsn))"
+    " body BLOB NOT NULL, checksum INTEGER NOT NULL,"
+    " PRIMARY KEY(txid, uid, lsn))"
     " WITHOUT ROWID, STRICT;"
     "CREATE TABLE " JOURNAL_OPEN_DEFERRED
     "(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
@@ -70,12 +71,19 @@ int journal_check_ids(const char *path, uint32_t app, uint32_t version,
 		    "%s is a database, but not a journal of refd", path);
 	if (version > JOURNAL_FORMAT)
 		return journal_say(why, -EPROTO,
-		    "%s was written by a newer refd (schema %u, this one"
+		    "%s was written by a newer refd (format %u, this one"
 		    " knows %d)",
 		    path, version, JOURNAL_FORMAT);
 	if (version < 1)
-		return journal_say(why, -EBADMSG, "%s has no schema version",
+		return journal_say(why, -EBADMSG, "%s has no format number",
 		    path);
+	if (version < JOURNAL_FORMAT)
+		return journal_say(why, -EPROTO,
+		    "%s was written by an older refd (format %u, this one "
+		    "knows %d): with that refd, run 'refd checkpoint' and stop "
+		    "the daemon; then move the journal aside by 'refd recover "
+		    "--discard', and run 'refd disown' for each repository",
+		    path, version, JOURNAL_FORMAT);
 	return 0;
 }
 

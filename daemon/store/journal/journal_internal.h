@@ -29,8 +29,8 @@
 
 #include "daemon/store/journal/journal.h"
 
-/* PRAGMA user_version. 1: rows have no checksum. */
-#define JOURNAL_FORMAT 2
+/* PRAGMA user_version. Every other format is refused. */
+#define JOURNAL_FORMAT 3
 
 #define JOURNAL_WHAT_HELPS                                                     \
 	"restore it with its repositories, or move it aside "                  \
@@ -108,11 +108,11 @@ struct journal_opened {
 	void *check_arg;
 };
 
-/* The WAL at the last opening: where the frames ended, whether a frame of the
- * same WAL followed, and whether the frames held a commit. */
+/* The WAL at the last opening: where the frames ended, and whether a frame of
+ * the same WAL followed. */
 struct journal_found {
 	uint64_t ends_at;
-	bool is_broken, has_commit;
+	bool is_broken;
 	/* The last LSN on disk, by the frames behind that end. */
 	uint64_t flushed;
 };
@@ -227,15 +227,13 @@ int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
 
 /* Checks the schema as SQLite reads it: the WAL may hold a newer first page
  * than the file. */
-int journal_check_schema(struct journal *j, int64_t *version, char **why);
+int journal_check_schema(struct journal *j, char **why);
 /* Reads the owner and the forgotten and trimmed LSNs. */
-int journal_read_meta(struct journal *j, int64_t version, char **why);
+int journal_read_meta(struct journal *j, char **why);
 /* Within a transaction; commit_lock is held. An SQLite code. */
 int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed);
 /* The last row's number, into last_written and last_lsn. */
 int journal_read_last(struct journal *j, char **why);
-/* Converts the journal to the present format. Older rows have no checksum. */
-int journal_convert(struct journal *j, char **why);
 
 /* ---- journal_file.c ---- */
 

@@ -53,7 +53,7 @@ struct wal {
 	const struct sys *sys;
 	int fd, db_fd;
 	uint8_t header[HEADER_BYTES];
-	bool is_big_endian, has_commit, has_wrong_bit;
+	bool is_big_endian, has_wrong_bit;
 	uint8_t salts[8]; /* of the frames */
 	uint32_t sums[2]; /* after the last valid frame */
 	uint64_t flushed; /* as frames behind the end say */
@@ -247,7 +247,6 @@ static int find_end(struct wal *w, uint64_t *nr)
 		    frame_at(*nr));
 		if (r <= 0 || !continues(w))
 			break;
-		w->has_commit |= ends_commit(w);
 	}
 	w->has_wrong_bit =
 	    r > 0 && !is_start_apart(frame_at(*nr)) && has_wrong_bit(w);
@@ -343,7 +342,6 @@ static int scan_wal(struct journal *j, struct wal *w, char **why)
 		r = find_end(w, &nr);
 		j->found.ends_at = frame_at(nr);
 		j->found.is_broken = r > 0;
-		j->found.has_commit = w->has_commit;
 		j->found.flushed = w->flushed;
 		if (r < 0 || !w->has_wrong_bit)
 			return r < 0 ? r : 0;
@@ -385,7 +383,7 @@ int journal_look_at_wal(struct journal *j, char **why)
 	int r;
 
 	j->found.ends_at = 0;
-	j->found.is_broken = j->found.has_commit = false;
+	j->found.is_broken = false;
 	j->found.flushed = 0;
 	if (w == NULL)
 		return -ENOMEM;

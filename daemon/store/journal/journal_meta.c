@@ -1,6 +1,6 @@
 /*
  * The journal's own data, as read at opening: the format, the machine, the last
- * record. Only journal_convert() and journal_write_meta() change data.
+ * record. Only journal_write_meta() changes data.
  *
  * Failure modes: a sentence and an errno for each.
  *	of a different machine or format, or damaged: refused
@@ -14,23 +14,22 @@
 #include "daemon/store/journal/journal_internal.h"
 
 /* Checks the first page again: the WAL may hold a newer page than the file. */
-int journal_check_schema(struct journal *j, int64_t *version, char **why)
+int journal_check_schema(struct journal *j, char **why)
 {
-	int64_t app = 0;
+	int64_t app = 0, version = 0;
 	int rc;
 
 	rc = journal_query_int(j->db, "PRAGMA application_id", &app);
 	if (rc == SQLITE_OK)
-		rc = journal_query_int(j->db, "PRAGMA user_version", version);
+		rc = journal_query_int(j->db, "PRAGMA user_version", &version);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't read the journal");
-	return journal_check_ids(j->cfg.path, (uint32_t)app, (uint32_t)*version,
+	return journal_check_ids(j->cfg.path, (uint32_t)app, (uint32_t)version,
 	    why);
 }
 
-/* Is the seal right? There is no seal before the first commit, and none between
- * a conversion and the next commit. */
+/* Is the seal right? There is no seal before the first commit. */
 static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
 {
 	const uint8_t *seal = sqlite3_column_blob(s, 4);
@@ -84,16 +83,13 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 	return 0;
 }
 
-int journal_read_meta(struct journal *j, int64_t version, char **why)
+int journal_read_meta(struct journal *j, char **why)
 {
 	sqlite3_stmt *s = NULL;
 	int r, rc;
 
 	rc = journal_prepare(j->db,
-	    version < JOURNAL_FORMAT ?
-		"SELECT uuid, machine, forgotten, trimmed, NULL FROM meta" :
-		"SELECT uuid, machine, forgotten, trimmed, seal FROM meta",
-	    &s);
+	    "SELECT uuid, machine, forgotten, trimmed, seal FROM meta", &s);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
 	if (rc == SQLITE_ROW)
@@ -154,27 +150,4 @@ int journal_read_last(struct journal *j, char **why)
 		j->lsn.last = (uint64_t)last;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
-}
-
-int journal_convert(struct journal *j, char **why)
-{
-	static const char sql[] =
-	    "BEGIN IMMEDIATE;"
-	    "ALTER TABLE record ADD COLUMN checksum INTEGER;"
-	    "ALTER TABLE " JOURNAL_OLD_OUTCOMES " ADD COLUMN checksum INTEGER;"
-	    "ALTER TABLE meta ADD COLUMN seal BLOB;"
-	    "PRAGMA user_version=2;"
-	    "COMMIT";
-	int rc;
-
-	if (j->found.has_commit)
-		return journal_say(why, -EPROTO,
-		    "%s was written by an older refd (format 1), which was not "
-		    "stopped: start that refd again, run 'refd checkpoint', "
-		    "stop it, and start this one",
-		    j->cfg.path);
-	rc = sqlite3_exec(j->db, sql, NULL, NULL, NULL);
-	return rc == SQLITE_OK ?
-	    0 :
-	    journal_say_sql(why, rc, j->db, "can't convert the journal");
 }

@@ -14,8 +14,7 @@
  * Failure modes:
  *	of another machine, or damaged: refused with a sentence; no byte of the
  *	journal was changed
- *	of format 1: converted, if its daemon was stopped; otherwise refused,
- *	since the rows to recover have no checksums
+ *	of another format: refused in the same way
  *	a crashed daemon: the last frames may be in memory only. TRUNCATE syncs
  *	the WAL and copies the frames into the synced database file. So no
  *	answer relies on rows that a power loss could take back
@@ -191,7 +190,7 @@ static int drop_index(struct journal *j)
 }
 
 /* Changes nothing in the journal. */
-static int connect_to_read(struct journal *j, int64_t *version, char **why)
+static int connect_to_read(struct journal *j, char **why)
 {
 	int r, rc;
 
@@ -204,39 +203,35 @@ static int connect_to_read(struct journal *j, int64_t *version, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
-	if ((r = journal_check_schema(j, version, why)) != 0 ||
+	if ((r = journal_check_schema(j, why)) != 0 ||
 	    (r = journal_check_pages(j, why)) != 0 ||
-	    (r = journal_read_meta(j, *version, why)) != 0 ||
+	    (r = journal_read_meta(j, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
 	return j->cfg.check != NULL ? j->cfg.check(j->cfg.check_arg, j, why) :
 				      0;
 }
 
-/* On a full disk the database can only grow by the WAL's room. After a
- * conversion, which has added frames, the room must not be cut. */
-static int bring_to_disk(struct journal *j, bool was_converted)
+/* On a full disk the database can only grow by the WAL's room. */
+static int bring_to_disk(struct journal *j)
 {
 	int rc = journal_truncate_wal(j);
 
-	if ((rc & 0xff) == SQLITE_FULL && !was_converted && journal_cut_room(j))
+	if ((rc & 0xff) == SQLITE_FULL && journal_cut_room(j))
 		rc = journal_truncate_wal(j);
 	return rc;
 }
 
 static int connect_all(struct journal *j, char **why)
 {
-	int64_t version = 0;
 	int r, rc;
 
-	r = connect_to_read(j, &version, why);
-	if (r == 0 && version < JOURNAL_FORMAT)
-		r = journal_convert(j, why);
+	r = connect_to_read(j, why);
 	if (r != 0)
 		return r;
 	rc = enter_wal_mode(j);
 	if (rc == SQLITE_OK)
-		rc = bring_to_disk(j, version < JOURNAL_FORMAT);
+		rc = bring_to_disk(j);
 	if (rc == SQLITE_OK)
 		rc = finish_connecting(j);
 	if (rc != SQLITE_OK)
@@ -385,7 +380,6 @@ int journal_claim(struct journal *j, char **why)
 
 static int view_all(struct journal *j, char **why)
 {
-	int64_t version = 0;
 	int r, rc;
 
 	if ((r = journal_check_file(j, why)) != 0)
@@ -394,14 +388,8 @@ static int view_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
-	if ((r = journal_check_schema(j, &version, why)) != 0)
-		return r;
-	if (version < JOURNAL_FORMAT)
-		return journal_say(why, -EPROTO,
-		    "%s was written by an older refd (format %d): start the "
-		    "daemon, which converts it",
-		    j->cfg.path, (int)version);
-	if ((r = journal_read_meta(j, version, why)) != 0 ||
+	if ((r = journal_check_schema(j, why)) != 0 ||
+	    (r = journal_read_meta(j, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
 	j->lsn.forget_wanted = j->forgotten;

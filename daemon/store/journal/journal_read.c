@@ -74,8 +74,7 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	row->final = sqlite3_column_int(s, 12) != 0;
 	row->body = sqlite3_column_blob(s, 13);
 	row->len = (size_t)sqlite3_column_bytes(s, 13);
-	if (sqlite3_column_type(s, 14) == SQLITE_NULL ||
-	    column_u64(s, 14) == journal_checksum(row))
+	if (column_u64(s, 14) == journal_checksum(row))
 		return 0;
 	note_damage(j, row->lsn);
 	return -EUCLEAN;

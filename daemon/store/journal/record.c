@@ -1,13 +1,14 @@
 /*
  * The body of a journal row as bytes.
  *
- *	u8 version, u8 flags (atomic, SHA-256), u32 file_mode, dir_mode,
- *	nr_updates, u64 digest, strings committer, message, u8 number of
- *	identities, each two strings, u32 number of members
+ *	u8 version, u8 flags (atomic, SHA-256, indices), u32 file_mode,
+ *	dir_mode, nr_updates, u64 digest, strings committer, message, u8 number
+ *	of identities, each two strings, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then the fields named by the flags: text,
- *	found, worktree, target, old_oid, packed_oid; new_oid if the status is
- *	ok
+ *	found, worktree, target, old_oid, packed_oid; if the status is ok,
+ *	new_oid, and of a record with indices u64 update_index, old_index,
+ *	base_index
  *
  * Little-endian; an oid is 20 or 32 bytes; a string is u32 length, bytes, NUL,
  * so that a decoded string can point into the copy. A record has exactly one
@@ -30,13 +31,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 3
+#define VERSION 4
 /* A member with an empty name and nothing announced. */
 #define MEMBER_BYTES_MIN 12
 
-#define FLAG_ATOMIC 0x01
-#define FLAG_SHA256 0x02 /* of all oids */
-#define FLAGS       (FLAG_ATOMIC | FLAG_SHA256)
+#define FLAG_ATOMIC  0x01
+#define FLAG_SHA256  0x02 /* of all oids */
+#define FLAG_INDICES 0x04
+#define FLAGS        (FLAG_ATOMIC | FLAG_SHA256 | FLAG_INDICES)
 
 /* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
@@ -56,6 +58,7 @@ struct out {
 	uint8_t *p;
 	size_t len;
 	size_t oid_bytes;
+	bool has_indices;
 };
 
 static void put_bytes(struct out *o, const void *data, size_t len)
@@ -156,6 +159,24 @@ static void put_member(struct out *o, const struct record_member *m)
 		put_oid(o, &m->packed_oid);
 	if (is_ok)
 		put_oid(o, &m->new_oid);
+	if (is_ok && o->has_indices) {
+		put_int(o, m->update_index, 8);
+		put_int(o, m->old_index, 8);
+		put_int(o, m->base_index, 8);
+	}
+}
+
+static unsigned record_flags(const struct record *rec)
+{
+	unsigned flags = 0;
+
+	if (rec->atomic)
+		flags |= FLAG_ATOMIC;
+	if (rec->object_format == REFD_FORMAT_SHA256)
+		flags |= FLAG_SHA256;
+	if (rec->has_indices)
+		flags |= FLAG_INDICES;
+	return flags;
 }
 
 static void put_record(struct out *o, const struct record *rec)
@@ -163,10 +184,7 @@ static void put_record(struct out *o, const struct record *rec)
 	size_t i;
 
 	put_int(o, VERSION, 1);
-	put_int(o,
-	    (rec->atomic ? FLAG_ATOMIC : 0) |
-		(rec->object_format == REFD_FORMAT_SHA256 ? FLAG_SHA256 : 0),
-	    1);
+	put_int(o, record_flags(rec), 1);
 	put_int(o, rec->file_mode, 4);
 	put_int(o, rec->dir_mode, 4);
 	put_int(o, rec->nr_updates, 4);
@@ -189,6 +207,7 @@ uint8_t *record_encode(const struct record *rec, size_t *len)
 {
 	struct out o = {
 		.oid_bytes = refd_object_format_bytes(rec->object_format),
+		.has_indices = rec->has_indices,
 	};
 
 	put_record(&o, rec);
@@ -207,6 +226,7 @@ struct in {
 	const uint8_t *p;
 	size_t len;
 	size_t oid_bytes;
+	bool has_indices;
 	bool is_bad;
 };
 
@@ -297,6 +317,11 @@ static void get_published(struct in *in, struct record_member *m,
 	if (m->had_packed)
 		get_oid(in, &m->packed_oid);
 	get_oid(in, &m->new_oid);
+	if (!in->has_indices)
+		return;
+	m->update_index = get_int(in, 8);
+	m->old_index = get_int(in, 8);
+	m->base_index = get_int(in, 8);
 }
 
 static void get_member(struct in *in, struct record_member *m)
@@ -331,6 +356,7 @@ static void get_head(struct in *in, struct record *rec)
 	if (version != VERSION || flags & ~(uint64_t)FLAGS)
 		in->is_bad = true;
 	rec->atomic = flags & FLAG_ATOMIC;
+	rec->has_indices = in->has_indices = flags & FLAG_INDICES;
 	rec->object_format =
 	    flags & FLAG_SHA256 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
 	in->oid_bytes = refd_object_format_bytes(rec->object_format);

@@ -50,6 +50,16 @@ struct record_member {
 	bool had_packed;         /* in packed-refs at prepare */
 	struct refd_oid packed_oid;
 	bool log; /* a line from OLD_OID to NEW_OID goes to the log */
+
+	/*
+	 * With record.has_indices only, else 0. UPDATE_INDEX: of the new record
+	 * and of the log line; without a new record (a confirmed value), the
+	 * index of the present one. OLD_INDEX: of the record before, also of a
+	 * deletion; 0: none. BASE_INDEX: the largest index in the list of
+	 * tables under the lock. So a record of this batch has an index above
+	 * BASE_INDEX.
+	 */
+	uint64_t update_index, old_index, base_index;
 };
 
 struct record {
@@ -62,7 +72,8 @@ struct record {
 	uint32_t nr_updates;          /* of the whole transaction */
 	enum refd_object_format object_format; /* of all oids */
 	bool atomic;
-	uint64_t digest; /* of the request's content */
+	bool has_indices; /* the refs are in reftables: of all members */
+	uint64_t digest;  /* of the request's content */
 	struct record_member *members;
 	size_t nr_members;
 	void *memory; /* owned by a decoded record */

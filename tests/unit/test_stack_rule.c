@@ -1,0 +1,160 @@
+/*
+ * Proves each line of the rule of recovery for a ref in a reftable.
+ * test_stack_histories.c proves the rule as a whole.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "daemon/store/recovery/stack_rule.h"
+#include "tests/lib/suite.h"
+
+static struct refd_oid oid_of(unsigned value)
+{
+	struct refd_oid oid = { 0 };
+
+	memset(oid.bytes, (int)value, 20);
+	return oid;
+}
+
+/* A row that moves the ref from OLD to NEW (0: none), with its indices. */
+static struct record_member row(unsigned old, uint64_t old_index, unsigned new,
+    uint64_t update_index, uint64_t base_index)
+{
+	return (struct record_member){ .status = REFD_OK,
+		.action = new != 0 ? RECORD_WRITE : RECORD_DELETE,
+		.new_oid = oid_of(new),
+		.had_old = old != 0,
+		.old_oid = oid_of(old),
+		.old_index = old_index,
+		.update_index = update_index,
+		.base_index = base_index };
+}
+
+static struct stack_found found(unsigned value, uint64_t index)
+{
+	return (struct stack_found){ .index = index,
+		.exists = value != 0,
+		.oid = oid_of(value) };
+}
+
+/* The verdict about two rows; *KEPT of them are kept. */
+static enum stack_verdict of_two(struct record_member a, struct record_member b,
+    struct stack_found x, uint64_t proved, size_t *kept)
+{
+	const struct record_member *rows[] = { &a, &b };
+
+	return stack_rule_apply(rows, 2, &x, proved, kept);
+}
+
+static enum stack_verdict of_one(struct record_member m, struct stack_found x,
+    uint64_t proved)
+{
+	const struct record_member *rows[] = { &m };
+	size_t kept;
+	enum stack_verdict verdict =
+	    stack_rule_apply(rows, 1, &x, proved, &kept);
+
+	ck_assert_uint_eq(kept, verdict != STACK_ABORT);
+	return verdict;
+}
+
+START_TEST(one_row)
+{
+	const struct record_member moved = row(1, 5, 2, 10, 9);
+	const struct record_member made = row(0, 0, 2, 10, 9);
+	const struct record_member gone = row(1, 5, 0, 10, 9);
+	const struct record_member same = row(1, 5, 1, 5, 9);
+
+	/* Ours; by an earlier recovery; lost; later; on another base. */
+	ck_assert_int_eq(of_one(moved, found(2, 10), 0), STACK_STANDS);
+	ck_assert_int_eq(of_one(moved, found(2, 12), 0), STACK_STANDS);
+	ck_assert_int_eq(of_one(moved, found(1, 5), 0), STACK_REDO);
+	ck_assert_int_eq(of_one(moved, found(3, 10), 0), STACK_LATER);
+	ck_assert_int_eq(of_one(moved, found(0, 11), 0), STACK_LATER);
+	ck_assert_int_eq(of_one(moved, found(3, 5), 0), STACK_ABORT);
+	ck_assert_int_eq(of_one(moved, found(1, 4), 0), STACK_ABORT);
+	ck_assert_int_eq(of_one(moved, found(2, 9), 0), STACK_ABORT);
+	ck_assert_int_eq(of_one(moved, found(0, 0), 0), STACK_ABORT);
+	ck_assert_int_eq(of_one(moved, found(0, 0), 5), STACK_LATER);
+
+	ck_assert_int_eq(of_one(made, found(0, 0), 0), STACK_REDO);
+	ck_assert_int_eq(of_one(made, found(0, 9), 0), STACK_REDO);
+	ck_assert_int_eq(of_one(made, found(0, 10), 0), STACK_LATER);
+	ck_assert_int_eq(of_one(made, found(0, 0), 9), STACK_REDO);
+	ck_assert_int_eq(of_one(made, found(0, 0), 10), STACK_LATER);
+	ck_assert_int_eq(of_one(made, found(1, 9), 0), STACK_ABORT);
+
+	ck_assert_int_eq(of_one(gone, found(1, 5), 0), STACK_REDO);
+	ck_assert_int_eq(of_one(gone, found(0, 10), 0), STACK_STANDS);
+	ck_assert_int_eq(of_one(gone, found(0, 0), 0), STACK_STANDS);
+	ck_assert_int_eq(of_one(gone, found(3, 10), 0), STACK_LATER);
+	ck_assert_int_eq(of_one(gone, found(3, 9), 0), STACK_ABORT);
+
+	ck_assert_int_eq(of_one(same, found(1, 5), 0), STACK_STANDS);
+	ck_assert_int_eq(of_one(same, found(1, 4), 0), STACK_ABORT);
+	ck_assert_int_eq(of_one(same, found(2, 10), 0), STACK_LATER);
+}
+END_TEST
+
+START_TEST(two_rows)
+{
+	const struct record_member first = row(1, 5, 2, 10, 9);
+	const struct record_member second = row(2, 10, 3, 12, 11);
+	size_t kept;
+
+	ck_assert_int_eq(of_two(first, second, found(2, 10), 0, &kept),
+	    STACK_REDO);
+	ck_assert_uint_eq(kept, 2);
+	ck_assert_int_eq(of_two(first, second, found(1, 5), 0, &kept),
+	    STACK_REDO);
+	ck_assert_uint_eq(kept, 2);
+	/* Git wrote after the loss of the first row's table. */
+	ck_assert_int_eq(of_two(first, second, found(4, 10), 0, &kept),
+	    STACK_LATER);
+	ck_assert_uint_eq(kept, 1);
+	ck_assert_int_eq(of_two(first, second, found(4, 12), 0, &kept),
+	    STACK_LATER);
+	ck_assert_uint_eq(kept, 2);
+	ck_assert_int_eq(of_two(first, second, found(4, 4), 0, &kept),
+	    STACK_ABORT);
+	ck_assert_uint_eq(kept, 0);
+	/* A write by git between the rows was lost. */
+	ck_assert_int_eq(of_two(first, row(4, 11, 3, 12, 11), found(2, 10), 0,
+			     &kept),
+	    STACK_STANDS);
+	ck_assert_uint_eq(kept, 1);
+}
+END_TEST
+
+/* The row of a symbolic ref has no target of the record before. */
+START_TEST(symbolic_refs)
+{
+	struct record_member m = row(1, 5, 2, 10, 9);
+	struct stack_found x = { .index = 10, .exists = true, .target = "a" };
+
+	m.target = "a";
+	ck_assert_int_eq(of_one(m, x, 0), STACK_STANDS);
+	m.target = "b";
+	ck_assert_int_eq(of_one(m, x, 0), STACK_LATER);
+	ck_assert_int_eq(of_one(m, found(2, 10), 0), STACK_LATER);
+	x.index = 5;
+	ck_assert_int_eq(of_one(m, x, 0), STACK_REDO);
+	m.had_old = false; /* it led to no ref */
+	ck_assert_int_eq(of_one(m, x, 0), STACK_REDO);
+	m.target = NULL;
+	x.index = 10;
+	ck_assert_int_eq(of_one(m, x, 0), STACK_LATER);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("stack_rule");
+	TCase *tc = tcase_create("rule");
+
+	tcase_add_test(tc, one_row);
+	tcase_add_test(tc, two_rows);
+	tcase_add_test(tc, symbolic_refs);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -13,6 +13,7 @@
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
+#include "client/git/lockpid.h"
 #include "client/request/question.h"
 #include "proto/lib/json.h"
 
@@ -30,6 +31,8 @@ struct lock {
 	uint64_t age_s;
 	uint64_t pid;     /* the holder; 0: unknown */
 	bool pid_guessed; /* by its working directory */
+	bool pid_named;   /* by git, beside the lock */
+	bool has_ended;   /* the named process */
 };
 
 static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
@@ -98,6 +101,7 @@ static void look(struct lock *lock)
 {
 	struct stat st;
 	time_t now = time(NULL);
+	bool runs = false;
 
 	lock->is_there = !lstat(lock->file, &st);
 	if (lock->is_there && now > st.st_ctime)
@@ -108,6 +112,11 @@ static void look(struct lock *lock)
 	}
 	if (lock->is_there)
 		lock->pid = holder_find(&st);
+	if (lock->is_there && !lock->pid) {
+		lock->pid = (uint64_t)lockpid_read(lock->file, &runs);
+		lock->pid_named = lock->pid != 0;
+		lock->has_ended = lock->pid_named && !runs;
+	}
 	if (lock->is_there && !lock->pid) {
 		lock->pid = guess(lock->file);
 		lock->pid_guessed = lock->pid != 0;
@@ -125,10 +134,20 @@ static void add_holder(struct text *t, const struct lock *lock,
 		text_adds(t, "not there now, or not to be seen by this user");
 		return;
 	}
+	if (lock->has_ended) {
+		text_addf(t,
+		    "taken by process %" PRIu64
+		    ", which has ended: it may be stale",
+		    lock->pid);
+		*colour = COLOUR_WARNING;
+		return;
+	}
 	if (lock->held.ans)
 		text_adds(t, "held by a prepared session of process ");
 	else if (lock->pid_guessed)
 		text_adds(t, "perhaps of process ");
+	else if (lock->pid_named)
+		text_adds(t, "taken by process ");
 	else if (lock->pid)
 		text_adds(t, "open in process ");
 	if (lock->pid) {
@@ -212,6 +231,7 @@ static void print_json(const struct lock *lock)
 		holder_name(&command, lock->pid);
 		json_count(j, "pid", lock->pid);
 		json_flag(j, "guessed", lock->pid_guessed);
+		json_flag(j, "ended", lock->has_ended);
 		json_text(j, "holder", command.data);
 		text_done(&command);
 	}

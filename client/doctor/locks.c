@@ -17,7 +17,9 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
+#include "client/git/lockpid.h"
 #include "proto/lib/age.h"
+#include "proto/lib/lock_pid.h"
 
 /* The writer of a younger lock is at work. */
 #define OLD_S 60
@@ -27,6 +29,8 @@ struct lock {
 	struct stat st;
 	bool is_refds;
 	char *holder; /* "git (pid 12)"; NULL: no visible process has it open */
+	long named;   /* the process that git named; 0: none */
+	bool runs;    /* NAMED */
 };
 
 struct locks {
@@ -51,6 +55,7 @@ static void take_lock(struct locks *l, const char *path)
 	    time(NULL) - lock.st.st_mtime < OLD_S)
 		return;
 	lock.path = xstrdup(path);
+	lock.named = lockpid_read(path, &lock.runs);
 	l->list = xrealloc(l->list, (l->nr + 1) * sizeof(*l->list));
 	l->list[l->nr++] = lock;
 }
@@ -66,6 +71,7 @@ static void take_locks_below(struct locks *l, const char *dir, int depth)
 		if (at->fts_info == FTS_D && at->fts_level >= depth)
 			fts_set(fts, at, FTS_SKIP);
 		if (at->fts_info != FTS_D && at->fts_info != FTS_DP &&
+		    !lock_pid_is(at->fts_name) &&
 		    (ends_with(at->fts_name, ".lock") ||
 			!strcmp(at->fts_name, "packed-refs.new")))
 			take_lock(l, at->fts_path);
@@ -111,13 +117,13 @@ static int compare_paths(const void *a, const void *b)
 	    ((const struct lock *)b)->path);
 }
 
-static char *describe(const char *pid)
+static char *describe(long pid)
 {
-	char *file = xasprintf("/proc/%s/comm", pid), *who;
+	char *file = xasprintf("/proc/%ld/comm", pid), *who;
 	struct text name = { 0 };
 
 	text_read_file(&name, file);
-	who = xasprintf("%.*s (pid %s)", (int)(name.len ? name.len - 1 : 0),
+	who = xasprintf("%.*s (pid %ld)", (int)(name.len ? name.len - 1 : 0),
 	    name.len ? name.data : "", pid);
 	text_done(&name);
 	free(file);
@@ -141,7 +147,7 @@ static void note_files_of(struct locks *l, const char *pid)
 		lock = bsearch(&(struct lock){ .path = target }, l->list, l->nr,
 		    sizeof(*lock), compare_paths);
 		if (lock && !lock->holder)
-			lock->holder = describe(pid);
+			lock->holder = describe(strtol(pid, NULL, 10));
 	}
 	if (dir)
 		closedir(dir);
@@ -172,6 +178,7 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 	char text[AGE_MAX];
 	const char *age = age_text(time(NULL) - lock->st.st_mtime, text);
 	const char *file = lock->path + strlen(p->name) + 1;
+	char *taker;
 
 	if (lock->is_refds && !served)
 		doctor_found(p->d, FOUND_LOCK_OF_REFD, p->name, file,
@@ -184,6 +191,15 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 	else if (lock->holder)
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
 		    "held by %s, for %s", lock->holder, age);
+	else if (lock->runs) {
+		taker = describe(lock->named);
+		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
+		    "taken by %s, %s ago", taker, age);
+		free(taker);
+	} else if (lock->named)
+		doctor_found(p->d, FOUND_LOCK_STALE, p->name, file,
+		    "%s old, and its writer, process %ld, has ended", age,
+		    lock->named);
 	else
 		doctor_found(p->d, FOUND_LOCK_STALE, p->name, file,
 		    "%s old, and no process has it open: its writer "

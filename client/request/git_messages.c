@@ -1,14 +1,22 @@
 #include "client/request/git_messages.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "client/git/lockpid.h"
 #include "proto/detail.h"
 #include "proto/refname.h"
 
-/* git adds this text when a lock file exists. */
+/* git adds one of these texts when a lock file exists. */
 #define RUNNING_2_55                                                           \
-	"\n\nAnother git process seems to be running in this repository, or "  \
-	"the lock file may be stale"
+	"Another git process seems to be running in this repository, or the "  \
+	"lock file may be stale"
+#define HELD_2_55                                                              \
+	"Lock may be held by process %ld; if no git process is running, the "  \
+	"lock file may be stale (PIDs can be reused)"
+#define ENDED_2_55                                                             \
+	"Lock was held by process %ld, which is no longer running; the lock "  \
+	"file appears to be stale"
 #define RUNNING_2_39                                                           \
 	"\n\nAnother git process seems to be running in this repository, "     \
 	"e.g.\nan editor opened by 'git commit'. Please make sure all "        \
@@ -17,7 +25,7 @@
 	"file manually to continue."
 
 /* %1 to %3 are the arguments of the detail: see "Details" in
- * proto/PROTOCOL.md. SAID has a different sentence for git 2.39. */
+ * proto/PROTOCOL.md. %h is the holder of the lock named before. SAID has a different sentence for git 2.39. */
 #define SAYS(symbol, says) [REFD_DETAIL_##symbol] = { .git_2_55 = (says) }
 #define SAID(symbol, says, said)                                               \
 	[REFD_DETAIL_##symbol] = { .git_2_55 = (says), .git_2_39 = (said) }
@@ -41,10 +49,9 @@ static const struct sentence {
 	SAYS(BROKEN,
 	    CANT_LOCK "unable to resolve reference '%2': reference broken"),
 	SAYS(UNREADABLE, CANT_LOCK "error reading reference"),
-	SAID(LOCKED,
-	    CANT_LOCK "Unable to create '%2': File exists." RUNNING_2_55,
+	SAID(LOCKED, CANT_LOCK "Unable to create '%2': File exists.\n\n%h",
 	    CANT_LOCK "Unable to create '%2': File exists." RUNNING_2_39),
-	SAID(PACKED_LOCKED, "Unable to create '%1': File exists." RUNNING_2_55,
+	SAID(PACKED_LOCKED, "Unable to create '%1': File exists.\n\n%h",
 	    "Unable to create '%1': File exists." RUNNING_2_39),
 	/* git 2.39 checked the names of each ref under its lock. */
 	SAID(NAME_TAKEN, "'%2' exists; cannot create '%3'",
@@ -104,13 +111,29 @@ static void add_path(const struct refd_detail_arg *path,
 	text_add(out, path->data + len, path->len - len);
 }
 
+/* As unable_to_lock_message() of git's lockfile.c. */
+static void add_holder(const struct refd_detail_arg *lock, struct text *out)
+{
+	char *path = xasprintf("%.*s", (int)lock->len, lock->data);
+	bool runs;
+	long pid = lockpid_read(path, &runs);
+
+	if (!pid)
+		text_adds(out, RUNNING_2_55);
+	else if (runs)
+		text_addf(out, HELD_2_55, pid);
+	else
+		text_addf(out, ENDED_2_55, pid);
+	free(path);
+}
+
 static void add_sentence(const struct refd_detail *detail,
     enum git_messages_version version, const struct git_messages_place *place,
     struct text *out)
 {
 	const struct sentence *sentence = &sentences[detail->kind];
 	const char *s = sentence->git_2_55;
-	const struct refd_detail_arg *arg;
+	const struct refd_detail_arg *arg = detail->args;
 
 	if (version == GIT_2_39 && sentence->git_2_39)
 		s = sentence->git_2_39;
@@ -119,7 +142,11 @@ static void add_sentence(const struct refd_detail *detail,
 			text_add(out, s, 1);
 			continue;
 		}
-		arg = &detail->args[*++s - '1'];
+		if (*++s == 'h') {
+			add_holder(arg, out);
+			continue;
+		}
+		arg = &detail->args[*s - '1'];
 		if (*s - '0' == sentence->path)
 			add_path(arg, place, out);
 		else

@@ -19,6 +19,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/refs/token.h"
 #include "proto/lib/age.h"
+#include "proto/lib/lock_pid.h"
 
 /* Git holds the lock of a ref much shorter. */
 #define YOUNG_NS   (60 * INT64_C(1000000000))
@@ -100,6 +101,41 @@ static long opener(struct verify *v, const struct sys_stat *wanted)
 	return pid;
 }
 
+/* The process that took the lock of FILE, as named by git; *RUNS: it runs, and
+ * has the owner of git's file. 0: none. */
+static long named_by_git(struct verify *v, int dirfd, const char *file,
+    bool *runs)
+{
+	char path[REFD_PATH_MAX], *text;
+	struct sys_stat st, proc;
+	long pid = 0;
+	size_t len;
+	int fd;
+
+	*runs = false;
+	if ((size_t)snprintf(path, sizeof(path), "%s" LOCK_PID_SUFFIX, file) >=
+	    sizeof(path))
+		return 0;
+	fd = SYS(v->sys, openat, dirfd, path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return 0;
+	if (SYS(v->sys, fstat, fd, &st) == 0 &&
+	    sys_read_fd(v->sys, fd, LOCK_PID_BYTES, &text, &len) == 0) {
+		pid = lock_pid_parse(text, len);
+		free(text);
+	}
+	SYS(v->sys, close, fd);
+	if (pid == 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%ld", pid);
+	if (sys_stat_trusted(v->sys, path, &proc) == 0) {
+		*runs = proc.uid == st.uid;
+		return *runs ? pid : 0;
+	}
+	return pid;
+}
+
 /* ---- one lock ---- */
 
 /* The batch whose token it is; 0: it is not ours. */
@@ -131,12 +167,15 @@ static bool is_live(struct verify *v, uint64_t batch)
 	return v->is_daemon_up && batch >> JOURNAL_TOKEN_BITS == v->last_start;
 }
 
-static void check_lock(struct verify *v, const char *ref, const char *path,
+/* FILE is the locked file, PATH the lock. */
+static void check_lock(struct verify *v, const struct verify_place *place,
+    const char *ref, const char *file, const char *path,
     const struct sys_stat *st)
 {
 	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
 	uint64_t batch = batch_of(v, st);
 	char age[AGE_MAX];
+	bool runs;
 	long pid;
 
 	age_text(age_ns / 1000000000, age);
@@ -156,6 +195,18 @@ static void check_lock(struct verify *v, const char *ref, const char *path,
 		    "a lock of another writer, %s old: process %ld has it "
 		    "open",
 		    age, pid);
+	if (pid > 0)
+		return;
+	pid = named_by_git(v, place->dirfd, file, &runs);
+	if (runs)
+		verify_found(v, FOUND_LOCK_HELD, ref, path,
+		    "a lock of another writer, %s old: process %ld took it",
+		    age, pid);
+	else if (pid > 0)
+		verify_found(v, FOUND_LOCK_STALE, ref, path,
+		    "a lock of another writer, %s old; process %ld, which took "
+		    "it, is not visible to uid %u",
+		    age, pid, (unsigned)geteuid());
 	else
 		verify_found(v, FOUND_LOCK_STALE, ref, path,
 		    "a lock of another writer, %s old; no process visible to "
@@ -191,7 +242,7 @@ void verify_lock(struct verify *v, const struct verify_place *place,
 		ref = verify_ref_name(place, name, buf);
 	r = SYS(v->sys, lstatat, place->dirfd, path, &st);
 	if (r == 0)
-		check_lock(v, ref, path, &st);
+		check_lock(v, place, ref, name, path, &st);
 	if (is_packed)
 		check_packed_new(v, r == 0);
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
+#include "proto/lib/lock_pid.h"
 
 struct log_check {
 	enum refd_object_format format;
@@ -196,7 +197,7 @@ static void walk_logs(struct verify *v, const struct verify_place *place,
 			continue;
 		if (verify_is_dir(v, place, path, entry.type))
 			walk_logs(v, place, path);
-		else
+		else if (!lock_pid_is(path))
 			verify_check(v, verify_log, place, path + logs);
 	}
 	SYS(v->sys, dir_close, d);

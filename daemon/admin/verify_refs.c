@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/refname.h"
 
 #define LOCK_SUFFIX ".lock"
@@ -263,6 +264,8 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a symbolic link to a directory; refd does not look behind "
 		    "it");
+	} else if (lock_pid_is(path)) {
+		return;
 	} else if (len > suffix &&
 	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
 		path[len - suffix] = '\0';

@@ -97,6 +97,35 @@ check 'in git'"'"'s words: the lock is named' \
 	"$T/err"
 still_held 'after all that'
 
+# ---- git names the process that took the lock (core.lockfilePid) ----
+
+echo "pid $$" >"$repo/refs/heads/held~pid.lock"
+"$REFD" update -C "$repo" refs/heads/held "$two" 2>"$T/err"
+check 'in the words of git 2.54: the process' \
+	grep -q "^Lock may be held by process $$; if no git process" "$T/err"
+sleep 0 &
+gone=$!
+wait "$gone"
+echo "pid $gone" >"$repo/refs/heads/held~pid.lock"
+patiently refs/heads/held "$two" >"$T/waits" &
+waits=$!
+own $waits
+check 'one waits for it' await 10 somebody_waits
+"$REFD" locks >"$T/out"
+check 'refd locks: the process has ended' \
+	grep -q "taken by process $gone, which has ended" "$T/out"
+echo "pid $$" >"$repo/refs/heads/held~pid.lock"
+"$REFD" locks >"$T/out"
+check 'refd locks: the process runs' grep -q "taken by process $$ (" "$T/out"
+"$REFD" locks --json >"$T/out"
+check 'refd locks: for programs' grep -q "\"pid\":$$,\"guessed\":false" "$T/out"
+kill "$waits"
+reap "$waits"
+"$REFD" update -C "$repo" refs/heads/free1 "$one"
+is 'a neighbour meanwhile' "$one" "$(ref_of repo.git refs/heads/free1)"
+"$REFD" update -C "$repo" refs/heads/free1 "$two"
+rm "$repo/refs/heads/held~pid.lock"
+
 # This update waits until the lock goes.
 patiently refs/heads/held "$two" >"$T/waits" &
 waits=$!

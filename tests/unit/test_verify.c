@@ -238,6 +238,27 @@ START_TEST(locks)
 	snprintf(pid, sizeof(pid), "process %ld has it open", (long)getpid());
 	HAS("lock-held refs/heads/x", pid);
 	close(fd);
+
+	/* Git's names of the holders are no locks, and no refs or logs. */
+	tmp_run("cd r/.git && echo 'pid 0' >HEAD~pid.lock && "
+		"echo nonsense >refs/heads/other~pid.lock && "
+		"echo 'pid 1' >logs/refs/heads/main~pid.lock && "
+		"mkdir packed-refs~pid.lock");
+	tmp_put("r/.git/refs/heads/x~pid.lock", "pid 2147483647\n");
+	FINDS(3);
+	HAS("lock-stale refs/heads/x", "process 2147483647, which took it");
+	HAS("lock-stale HEAD", "no process");
+	snprintf(pid, sizeof(pid), "pid %ld\n", (long)getpid());
+	tmp_put("r/.git/refs/heads/x~pid.lock", pid);
+	FINDS(3);
+	snprintf(pid, sizeof(pid), "process %ld took it", (long)getpid());
+	HAS("lock-held refs/heads/x", pid);
+	/* Anybody can write the number of a different user's process. */
+	if (geteuid() == 0) {
+		tmp_run("chown 1 r/.git/refs/heads/x~pid.lock");
+		FINDS(3);
+		HAS("lock-stale refs/heads/x", "no process");
+	}
 	tmp_run("cd r/.git && rm HEAD.lock packed-refs.lock refs/heads/x.lock");
 	FINDS(1);
 	HAS("packed-refs-new packed-refs.new", "packing");

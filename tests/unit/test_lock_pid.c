@@ -1,0 +1,132 @@
+/*
+ * Proves that refd reads the process in git's "<file>~pid.lock" as git does,
+ * names no process of another user, and reads only a small regular file.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/git/lockpid.h"
+#include "proto/lib/lock_pid.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static const struct {
+	const char *text;
+	long pid;
+} contents[] = {
+	{ "pid 1\n", 1 },
+	{ "pid 2147483647\n", 2147483647 },
+	{ "pid 2147483648\n", 0 },
+	{ "pid 99999999999999999999999\n", 0 },
+	{ "pid 0\n", 0 },
+	{ "pid -1\n", 0 },
+	{ "pid \n", 0 },
+	{ "pid", 0 },
+	{ "", 0 },
+	{ "pid 1", 0 },
+	{ "pid 1\npid 2\n", 0 },
+	{ "pid 1 \n", 0 },
+	{ "pid  1\n", 0 },
+	{ "PID 1\n", 0 },
+	{ "1\n", 0 },
+	{ "pid 000000000000000000000000000000000000000001\n", 0 },
+};
+
+START_TEST(contents_are_gits)
+{
+	const char *text = contents[_i].text;
+
+	ck_assert_int_eq(lock_pid_parse(text, strlen(text)), contents[_i].pid);
+}
+END_TEST
+
+START_TEST(names_are_gits)
+{
+	ck_assert(lock_pid_is("refs/heads/x~pid.lock"));
+	ck_assert(lock_pid_is("HEAD~pid.lock"));
+	ck_assert(!lock_pid_is("~pid.lock"));
+	ck_assert(!lock_pid_is("x.lock"));
+	ck_assert(!lock_pid_is("x~pid"));
+	ck_assert(!lock_pid_is("x~pid.lock.lock"));
+	ck_assert(!lock_pid_is(""));
+}
+END_TEST
+
+static long read_beside(bool *runs)
+{
+	char lock[4200];
+
+	snprintf(lock, sizeof(lock), "%s/x.lock", tmp_root);
+	return lockpid_read(lock, runs);
+}
+
+static void name_process(long pid)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "pid %ld\n", pid);
+	tmp_put("x~pid.lock", text);
+}
+
+START_TEST(a_process_runs_or_has_ended)
+{
+	bool runs = true;
+	pid_t child;
+
+	ck_assert_int_eq(read_beside(&runs), 0);
+	ck_assert(!runs);
+	name_process((long)getpid());
+	ck_assert_int_eq(read_beside(&runs), getpid());
+	ck_assert(runs);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		_exit(0);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+	name_process((long)child);
+	ck_assert_int_eq(read_beside(&runs), child);
+	ck_assert(!runs);
+	ck_assert_int_eq(lockpid_read("x", &runs), 0);
+	ck_assert_int_eq(lockpid_read(".lock", &runs), 0);
+}
+END_TEST
+
+START_TEST(a_hostile_file_names_nobody)
+{
+	bool runs;
+
+	if (geteuid() == 0) {
+		name_process((long)getpid());
+		tmp_run("chown 1 x~pid.lock");
+		ck_assert_int_eq(read_beside(&runs), 0);
+		ck_assert(!runs);
+	}
+	tmp_run("rm -f x~pid.lock && mkfifo x~pid.lock");
+	ck_assert_int_eq(read_beside(&runs), 0);
+	tmp_run("rm x~pid.lock && mkdir x~pid.lock");
+	ck_assert_int_eq(read_beside(&runs), 0);
+	tmp_run("rmdir x~pid.lock && echo 'pid 1' >other && "
+		"ln -s other x~pid.lock");
+	ck_assert_int_eq(read_beside(&runs), 0);
+	tmp_run("rm x~pid.lock && truncate -s 1T x~pid.lock");
+	ck_assert_int_eq(read_beside(&runs), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("lock_pid");
+	TCase *tc = tcase_create("lock_pid");
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, contents_are_gits, 0,
+	    sizeof(contents) / sizeof(contents[0]));
+	tcase_add_test(tc, names_are_gits);
+	tcase_add_test(tc, a_process_runs_or_has_ended);
+	tcase_add_test(tc, a_hostile_file_names_nobody);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

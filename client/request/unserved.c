@@ -41,6 +41,7 @@ static const char *other_store(void)
 const char *unserved_format(const struct gitconfig *config)
 {
 	const char *set = gitconfig_get(config, "core.repositoryformatversion");
+	static char reason[FORMAT_WHY_MAX];
 	const char *key, *value, *why;
 	uint64_t version = 0;
 	size_t at = 0;
@@ -49,9 +50,10 @@ const char *unserved_format(const struct gitconfig *config)
 		version = INT_MAX;
 	why = format_version_unserved((int)version);
 	while (!why && gitconfig_next(config, &at, &key, &value))
-		if (has_prefix(key, "extensions."))
-			why = format_unserved((int)version,
-			    key + strlen("extensions."), value);
+		if (has_prefix(key, "extensions.") &&
+		    !format_serves((int)version, key + strlen("extensions."),
+			value, reason))
+			why = reason;
 	return why;
 }
 

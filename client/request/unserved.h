@@ -10,8 +10,8 @@
 #include "client/git/gitdir.h"
 #include "proto/message.h"
 
-/* Why refd does not serve a repository with CONFIG, or NULL. Static. The daemon
- * decides by the same table (proto/format.h). */
+/* Why refd does not serve a repository with CONFIG, or NULL. Valid until the
+ * next call. The daemon decides by the same table (proto/format.h). */
 const char *unserved_format(const struct gitconfig *config);
 /* The same for the environment too. */
 const char *unserved_reason(const struct gitdir *gd,

@@ -185,11 +185,13 @@ refusals() {
 	printf '#!/bin/sh\n' >"$T/bad.git/hooks/proc-receive"
 	chmod +x "$T/bad.git/hooks/proc-receive"
 	refused 'another hook' bad.git 'another proc-receive.*--chain'
-	for format in 'refStorage reftable' 'partialClone origin'; do
+	for format in 'refStorage reftable' 'refStorage files:///elsewhere' \
+		'compatObjectFormat sha256'; do
 		new_repo odd.git bare
 		# shellcheck disable=SC2086 # key and value
 		git -C "$T/odd.git" config extensions.$format
-		refused "extensions.${format% *}" odd.git 'refd does not serve'
+		refused "extensions.${format% *}" odd.git \
+			"refd does not serve.*${format% *}"
 		rm -rf "$T/odd.git"
 	done
 	with_people 'other owners' || return

@@ -72,6 +72,9 @@ kinds() {
 	git -C "$SERVED/reftable.git" config core.repositoryFormatVersion 1
 	git -C "$SERVED/reftable.git" config extensions.refStorage reftable
 	turned_away reftable unsupported "$SERVED/reftable.git" "$one"
+	git -C "$SERVED/reftable.git" config extensions.refStorage \
+		"files://$T/store"
+	turned_away 'refs elsewhere' unsupported "$SERVED/reftable.git" "$one"
 }
 
 # A repository of each object format is served, beside the other.

@@ -296,7 +296,7 @@ worktrees() {
 # git did the work if the update is done and refd's daemon has no record.
 left_to_git() { # NAME REPO ID
 	local before said
-	before=$(stat_of transactions.committed)
+	before=$(stat_of transactions)
 	"$REFD" update -v -C "$T/$2" -m why refs/heads/left "$3" 2>"$T/err"
 	is "$1: status" 0 $?
 	is "$1: done" "$3" "$(ref_of "$2" refs/heads/left)"
@@ -310,7 +310,7 @@ commit: ok" "$said"
 	is "$1: delete" 0 $?
 	"$REFD" update -C "$T/$2" -d refs/heads/more 1111 2>"$T/err"
 	is "$1: git's own status" 128 $?
-	is "$1: not by refd" "$before" "$(stat_of transactions.committed)"
+	is "$1: not by refd" "$before" "$(stat_of transactions)"
 	"$REFD" update -C "$T/$2" --porcelain refs/heads/left "$3" 2>"$T/err"
 	is "$1: git has no --porcelain" 128 $?
 	check "$1: in words" grep -q 'git has no --porcelain' "$T/err"
@@ -327,27 +327,26 @@ no_loop() { # ID
 		esac
 	END
 	chmod +x "$T/loop/git"
-	(cd "$T/partial" && PATH=$T/loop:$PATH "$REFD" update \
+	(cd "$T/looped" && PATH=$T/loop:$PATH "$REFD" update \
 		refs/heads/loop "$1" 2>"$T/err")
 	is 'git is refd: no loop' 128 $?
 	check 'git is refd: in words' grep -q REFD_SHIM_REAL "$T/err"
-	(cd "$T/partial" && REFD_SHIM_REAL=$(command -v git) \
+	(cd "$T/looped" && REFD_SHIM_REAL=$(command -v git) \
 		PATH=$T/loop:$PATH "$REFD" update refs/heads/loop "$1")
 	is 'git is refd: the real one can be named' 0 $?
 }
 
 not_refds() {
 	local id
-	new_repo partial bare
-	id=$(new_commit partial first)
-	git -C "$T/partial" config core.repositoryFormatVersion 1
-	git -C "$T/partial" config extensions.partialClone origin
-	left_to_git 'partial clone' partial "$id"
+	mkdir "$T/objects"
+	new_repo looped bare
+	id=$(new_commit looped first)
+	export GIT_ALTERNATE_OBJECT_DIRECTORIES=$T/objects
 	no_loop "$id"
+	unset GIT_ALTERNATE_OBJECT_DIRECTORIES
 
 	new_repo elsewhere bare
-	mv "$T/elsewhere/objects" "$T/objects"
-	mkdir "$T/elsewhere/objects"
+	mv "$T/elsewhere/objects/"* "$T/objects"
 	export GIT_OBJECT_DIRECTORY=$T/objects
 	id=$(new_commit elsewhere first)
 	left_to_git 'objects elsewhere' elsewhere "$id"
@@ -356,6 +355,55 @@ not_refds() {
 		-C "$T/elsewhere" refs/heads/alternate "$id" 2>"$T/err"
 	is 'alternates: status' 0 $?
 	check 'alternates: by git' grep -q 'git does it' "$T/err"
+}
+
+# refd serves a partial clone, and leaves absent objects to git, which fetches
+# them.
+partial_clone() {
+	local id blob before
+	new_repo source bare
+	blob=$(echo content | git -C "$T/source" hash-object -w --stdin)
+	id=$(printf '100644 blob %s\tfile\n' "$blob" |
+		git -C "$T/source" mktree)
+	id=$(git -C "$T/source" commit-tree -m first "$id")
+	git -C "$T/source" update-ref refs/heads/main "$id"
+	git -C "$T/source" config uploadpack.allowFilter true
+	git -C "$T/source" config uploadpack.allowAnySHA1InWant true
+	git clone -q --bare --filter=blob:none "file://$T/source" \
+		"$T/partial" 2>"$T/err"
+	is 'partial clone: the object is absent' 1 \
+		"$(git -C "$T/partial" rev-list --all --objects \
+			--missing=print | grep -c "^?$blob")"
+	before=$(stat_of transactions)
+	check 'partial clone: an object that is there' \
+		"$REFD" update -C "$T/partial" refs/heads/there "$id"
+	is 'partial clone: by refd' $((before + 1)) \
+		"$(stat_of transactions)"
+	"$REFD" update -v -C "$T/partial" refs/tags/blob "$blob" 2>"$T/err"
+	is 'partial clone: git fetches an absent object' "0 $blob" \
+		"$? $(git -C "$T/partial" rev-parse refs/tags/blob)"
+	check 'partial clone: the reason' \
+		grep -q "object $blob is not in the repository, a partial" \
+		"$T/err"
+	before=$(stat_of transactions)
+	check 'partial clone: the object has arrived' \
+		"$REFD" update -C "$T/partial" refs/tags/again "$blob"
+	is 'partial clone: by refd again' $((before + 1)) \
+		"$(stat_of transactions)"
+	# Git before 2.24 marked partial clones by an extension.
+	git -C "$T/partial" config --unset remote.origin.promisor
+	git -C "$T/partial" config --unset remote.origin.partialclonefilter
+	git -C "$T/partial" config extensions.partialClone origin
+	git -C "$T/partial" config remote.origin.url "$T/nowhere"
+	"$REFD" update -C "$T/partial" refs/heads/absent "$ABSENT" 2>"$T/err"
+	is 'partial clone: an object that nobody has' 128 $?
+	printf 'update refs/heads/a %s\nupdate refs/heads/b %s\n' "$id" \
+		"$ABSENT" | "$REFD" update -C "$T/partial" --stdin \
+		--batch-updates --porcelain >"$T/out" 2>"$T/err"
+	check 'partial clone: one of two' grep -q \
+		"^ng refs/heads/b unsupported .*object $ABSENT is not in" \
+		"$T/out"
+	is 'partial clone: the other' "$id" "$(ref_of partial refs/heads/a)"
 }
 
 # Git 2.54 and later write into the ref store that the variable names. An older
@@ -386,6 +434,7 @@ batches
 context
 worktrees
 not_refds
+partial_clone
 other_store GIT_REFERENCE_BACKEND
 other_store GIT_REF_STORAGE_FORMAT
 check 'the daemon stops' stop_daemon

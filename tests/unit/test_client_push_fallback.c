@@ -64,7 +64,7 @@ static const char *reason(const char *old, const char *new)
 }
 
 /* From this index on, a cause names its variable. */
-#define NAMED_CAUSES 5
+#define NAMED_CAUSES 4
 
 START_TEST(test_causes)
 {
@@ -76,7 +76,6 @@ START_TEST(test_causes)
 		  "git config receive.denyCurrentBranch updateInstead && "
 		  "git symbolic-ref HEAD refs/heads/a",
 		    NULL, NULL },
-		{ "git config extensions.partialClone origin", NULL, NULL },
 		/* Git before 2.45 makes no reftable, and ignores the extension
 		 * in a repository of version 0. Newer git refuses that. */
 		{ "git init -q --bare --ref-format=reftable ../r.git "
@@ -113,6 +112,7 @@ START_TEST(test_no_causes)
 		"mkdir -p worktrees/w && "
 		"git config core.bare false && "
 		"git config receive.denyDeletes true && "
+		"git config extensions.partialClone origin && "
 		"git config receive.denyCurrentBranch updateInstead && "
 		"git config hook.x.event update");
 	setenv("GIT_NAMESPACE", "n", 1);
@@ -174,7 +174,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_causes, 0, 8);
+	tcase_add_loop_test(tc, test_causes, 0, 7);
 	tcase_add_test(tc, test_no_causes);
 	tcase_add_test(tc, test_deletions);
 	suite_add_tcase(s, tc);

@@ -119,7 +119,7 @@ static const struct format formats[] = {
 	{ V1 "objectFormat=md5\n", false, "extensions.objectFormat", true },
 	{ V1 "objectFormat=sha\n", false, "extensions.objectFormat", true },
 	{ V1 "objectFormat=\n", false, "extensions.objectFormat", true },
-	{ V1 "refStorage=reftable\nunheardOf=1\n", false, "an extension",
+	{ V1 "refStorage=reftable\nunheardOf=1\n", false, "'unheardof'",
 	    false },
 	{ V1 "refStorage=files\n", true, NULL, false },
 	{ V1 "refStorage=files:///else\n", false, "refs are elsewhere", false },
@@ -127,9 +127,9 @@ static const struct format formats[] = {
 	{ V1 "compatObjectFormat=sha256\n", false, "compatObject", false },
 	{ "[extensions]\nsubmodulePathConfig=1\n", false, "Config needs",
 	    false },
-	{ V1 "unheardOf=1\n", false, "an extension", true },
-	{ V1 "partialClone=origin\n", false, "extensions.partialClone", false },
-	{ "[extensions]\npartialClone=origin\n", false, "partialClone", false },
+	{ V1 "unheardOf=1\n", false, "'unheardof'", true },
+	{ V1 "partialClone=origin\n", true, NULL, true },
+	{ "[extensions]\npartialClone=origin\n", true, NULL, true },
 	{ "[extensions]\nrefStorage=reftable\n", false, "refStorage", false },
 	{ "[core]\nrepositoryformatversion=0\n[extensions]\nobjectFormat=sha1\n",
 	    false, "objectFormat", true },
@@ -172,14 +172,15 @@ START_TEST(reftables_are_known)
 }
 END_TEST
 
-/* The client need not be allowed to read the file. */
+/* The client need not be allowed to read the file. The only quoted word is the
+ * name of an unknown extension. */
 START_TEST(no_message_quotes_the_file)
 {
 	static const char *const configs[] = {
 		"[core]\nsecret-word\n[extensions\n",
 		"[core]\nrepositoryformatversion=secret-word\n",
 		"[core]\nrepositoryformatversion=1\n"
-		"[extensions]\nsecret-word=1\n",
+		"[extensions \"secret-word\"]\nx=1\n",
 		"[core]\nrepositoryformatversion=1\n"
 		"[extensions]\nobjectFormat=secret-word\n",
 		"[core]\nrepositoryformatversion=1\n"
@@ -277,6 +278,41 @@ START_TEST(settings_of_includes_and_of_the_main_worktree)
 	must_open("work/.git");
 	ck_assert_str_eq(config.log_all_ref_updates, "true");
 	ck_assert(!config.bare);
+	/* Git ignores extensions if the file names no version. */
+	tmp_put("work/.git/config", "[extensions]\nworktreeConfig\n");
+	must_open("work/.git");
+	ck_assert(!config.bare);
+	tmp_put("work/.git/config",
+	    "[extensions]\nworktreeConfig\n[core]\n"
+	    "repositoryformatversion = 0\n");
+	must_open("work/.git");
+	ck_assert(config.bare);
+}
+END_TEST
+
+/* Git is asked, because a different version could set other keys. */
+START_TEST(partial_clones_are_known)
+{
+	static const char *const yes[] = { "remote.origin.promisor true",
+		"remote.a.b.promisor 1", "remote.origin.partialCloneFilter x",
+		"extensions.partialClone origin" };
+	static const char *const no[] = { "remote.origin.promisor false",
+		"remote.promisor true", "remotes.x.promisor true",
+		"remote.origin.url promisor" };
+	size_t i;
+
+	for (i = 0; i < COUNT(yes) + COUNT(no); i++) {
+		tmp_run("rm -rf r && git init -q --bare r && git -C r config "
+			"%s",
+		    i < COUNT(yes) ? yes[i] : no[i - COUNT(yes)]);
+		must_open("r");
+		ck_assert_int_eq(config.is_partial, i < COUNT(yes));
+	}
+	tmp_run("rm -rf r && git init -q --bare s && git -C s config "
+		"uploadpack.allowFilter true && "
+		"git clone -q --bare --filter=blob:none file://$PWD/s r");
+	must_open("r");
+	ck_assert(config.is_partial);
 }
 END_TEST
 
@@ -447,6 +483,7 @@ int main(void)
 	tcase_add_test(tc, a_config_that_can_not_be_parsed_fails);
 	tcase_add_test(tc, sharing_is_read_as_git_reads_it);
 	tcase_add_test(tc, settings_of_includes_and_of_the_main_worktree);
+	tcase_add_test(tc, partial_clones_are_known);
 	tcase_add_test(tc, nobody_elses_settings_are_read);
 	tcase_add_test(tc, another_owner_does_not_matter);
 	tcase_add_test(tc, includes_have_bounds);

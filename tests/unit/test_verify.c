@@ -73,9 +73,9 @@ START_TEST(not_to_be_looked_at)
 	ck_assert_ptr_nonnull(strstr(vh_why(), "absent"));
 	tmp_run("git init -q s && git -C s config "
 		"core.repositoryformatversion 1 && git -C s config "
-		"extensions.partialClone origin");
+		"extensions.unheardOf 1");
 	vh_look("s");
-	ck_assert_ptr_nonnull(vh_why());
+	ck_assert_ptr_nonnull(strstr(vh_why(), "'unheardof'"));
 }
 END_TEST
 

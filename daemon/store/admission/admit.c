@@ -417,8 +417,14 @@ void admit_object(struct txn_update *u, enum refd_object_format format,
 		refuse_branch(u, hex);
 		break;
 	case OBJECT_ABSENT:
-		txn_decide_detail(u, REFD_NOOBJECT, REFD_DETAIL_NO_OBJECT,
-		    u->ask->name, hex, NULL);
+		if (u->txn->repo->is_partial)
+			txn_decidef(u, REFD_UNSUPPORTED,
+			    "cannot update ref '%s': object %s is not in the "
+			    "repository, a partial clone: git can fetch it",
+			    u->ask->name, hex);
+		else
+			txn_decide_detail(u, REFD_NOOBJECT,
+			    REFD_DETAIL_NO_OBJECT, u->ask->name, hex, NULL);
 		break;
 	case OBJECT_ERROR:
 		txn_decidef(u, REFD_IO,

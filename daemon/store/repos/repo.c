@@ -201,6 +201,7 @@ enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
 static enum refd_status configure(const struct repos *repos, struct repo *repo,
     char **why)
 {
+	char reason[FORMAT_WHY_MAX];
 	struct repo_config cfg;
 	enum refd_status status;
 
@@ -208,8 +209,8 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 	if (status != REFD_OK)
 		return status;
 	if (cfg.is_reftable) {
-		*why = repo_why("'%s' is not served: %s", repo->path,
-		    format_unserved(1, "refStorage", "reftable"));
+		format_serves(1, "refStorage", "reftable", reason);
+		*why = repo_why("'%s' is not served: %s", repo->path, reason);
 		status = REFD_UNSUPPORTED;
 	} else {
 		status =
@@ -221,6 +222,7 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 	}
 	repo->object_format = cfg.object_format;
 	repo->has_format = true;
+	repo->is_partial = cfg.is_partial;
 	repo->bare = cfg.bare;
 	repo->shared_perm = cfg.shared_perm;
 	repo->is_log_unsure = cfg.is_log_unsure;

@@ -46,6 +46,7 @@ struct repo {
 	 * configuration, and uses the format of the records. */
 	enum refd_object_format object_format;
 	bool has_format; /* the configuration was read */
+	bool is_partial; /* git can fetch absent objects */
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* if the client names none */

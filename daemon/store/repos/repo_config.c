@@ -34,6 +34,7 @@ struct reading {
 	char *main_text;  /* of "config" */
 	size_t main_len;
 	int version;
+	bool has_version; /* otherwise git ignores all extensions */
 	bool has_worktree_config;
 	bool is_bare_set;
 	struct repo_config config;
@@ -159,8 +160,10 @@ static int version_entry(void *arg, const char *key, const char *value,
 {
 	struct reading *r = arg;
 
-	if (strcmp(key, "core.repositoryformatversion") == 0 &&
-	    (value == NULL || config_value_int(value, &r->version) < 0))
+	if (strcmp(key, "core.repositoryformatversion") != 0)
+		return 0;
+	r->has_version = true;
+	if (value == NULL || config_value_int(value, &r->version) < 0)
 		return bad_value(r, "core.repositoryFormatVersion", line);
 	return 0;
 }
@@ -171,19 +174,21 @@ static int extension_entry(void *arg, const char *key, const char *value,
 	static const char prefix[] = "extensions.";
 	const bool is_storage = strcmp(key, "extensions.refstorage") == 0;
 	struct reading *r = arg;
-	const char *why;
+	char why[FORMAT_WHY_MAX];
+	bool is_served;
 
 	if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
-	/* A message quotes no text of the file. */
-	why = format_unserved(r->version, key + sizeof(prefix) - 1,
-	    value != NULL ? value : "");
+	is_served = format_serves(r->version, key + sizeof(prefix) - 1,
+	    value != NULL ? value : "", why);
 	if (is_storage)
 		r->config.is_reftable = r->version >= 1 && value != NULL &&
 		    strcmp(value, "reftable") == 0;
-	if (why != NULL && !(is_storage && r->config.is_reftable))
+	if (!is_served && !(is_storage && r->config.is_reftable))
 		return not_served(r, why);
-	/* format_unserved() knows the value. */
+	if (strcmp(key, "extensions.partialclone") == 0)
+		r->config.is_partial = true;
+	/* format_serves() knows the value. */
 	if (strcmp(key, "extensions.objectformat") == 0)
 		refd_object_format_from_name(value, &r->config.object_format);
 	if (strcmp(key, "extensions.worktreeconfig") == 0 &&
@@ -338,11 +343,30 @@ static bool is_conditional(const char *key)
 	    strcmp(key + len - 5, ".path") == 0;
 }
 
+/* A remote from which git fetches absent objects (promisor_remote_config() of
+ * git's promisor-remote.c). Since git 2.24 a partial clone is recognised by
+ * this key, and has no extension. */
+static bool is_promisor(const char *key, const char *value)
+{
+	static const char begin[] = "remote.", promisor[] = ".promisor",
+			  filter[] = ".partialclonefilter";
+	const char *last = strrchr(key, '.');
+	bool is = false;
+
+	if (strncmp(key, begin, sizeof(begin) - 1) != 0 || last < key + 7)
+		return false;
+	if (strcmp(last, promisor) == 0)
+		return config_value_bool(value, &is) == 0 && is;
+	return strcmp(last, filter) == 0;
+}
+
 static int settings_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	struct reading *r = arg;
 
+	if (is_promisor(key, value))
+		r->config.is_partial = true;
 	if (strcmp(key, "include.path") == 0)
 		return value != NULL ? include(r, value) :
 				       bad_value(r, key, line);
@@ -374,7 +398,7 @@ static int read_settings(struct reading *r)
 
 	r->name = "config";
 	err = parse(r, r->main_text, r->main_len, settings_entry);
-	if (err < 0 || !r->has_worktree_config)
+	if (err < 0 || !r->has_worktree_config || !r->has_version)
 		return err;
 	r->name = "config.worktree";
 	err = read_file(r, r->name, &text, &len);

@@ -27,6 +27,7 @@
 
 struct repo_config {
 	enum refd_object_format object_format;
+	bool is_partial;  /* git can fetch absent objects */
 	bool is_reftable; /* refd verify reads such refs; no update is served */
 	bool bare;        /* core.bare; unset: the directory is not ".git" */
 	/* core.sharedRepository as in git's calc_shared_perm(). 0: umask;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/format.h"
 #include "proto/lib/config_file.h"
 
 /* git reads larger files, too. */
@@ -16,6 +17,8 @@
 
 /* ---- a file ---- */
 
+static const char *const booleans[] = { "true", "false", NULL };
+
 static bool is_one_of(const char *s, const char *const words[])
 {
 	while (*words && strcmp(s, *words))
@@ -23,11 +26,20 @@ static bool is_one_of(const char *s, const char *const words[])
 	return *words != NULL;
 }
 
+/* The format in the repository's own "config". Git takes the format from this
+ * file alone, without included files (check_repo_format() of git's setup.c). */
+struct repo_format {
+	int version;            /* -1: the file names none */
+	struct text extensions; /* name, NUL, value, NUL */
+	bool has_worktree_config;
+};
+
 struct reading {
 	struct text *list;
 	const struct gitdir *gd; /* NULL: no repository */
 	unsigned *nr_files;      /* shared by all files */
 	bool is_included;        /* the file is included by another */
+	struct repo_format *own; /* NULL: another file */
 };
 
 static int add_file(const struct reading *r, const char *path);
@@ -39,9 +51,8 @@ static int add_file(const struct reading *r, const char *path);
 static bool is_uncertain(const char *key, const char *value)
 {
 	static const char *const formats[] = { "0", "1", NULL };
-	static const char *const booleans[] = { "true", "false", NULL };
 
-	if (has_prefix(key, "extensions.") || !strcmp(key, "core.worktree"))
+	if (!strcmp(key, "core.worktree"))
 		return true;
 	if (!strcmp(key, "core.repositoryformatversion"))
 		return !value || !is_one_of(value, formats);
@@ -49,6 +60,65 @@ static bool is_uncertain(const char *key, const char *value)
 		return true;
 	return value && strpbrk(value, "\t\r");
 }
+
+/* ---- the format of the repository ---- */
+
+/* Git dies if a value is not a boolean, or is missing. */
+static bool is_certain_extension(const char *name, const char *value)
+{
+	static const char *const ignored[] = { "noop", "noop-v1", NULL };
+	static const char *const switches[] = { "preciousobjects",
+		"relativeworktrees", "submodulepathconfig", "worktreeconfig",
+		NULL };
+
+	if (is_one_of(name, switches))
+		return !value || is_one_of(value, booleans);
+	return value || is_one_of(name, ignored);
+}
+
+/* False: only git knows. */
+static bool note_format(struct repo_format *own, const char *key,
+    const char *value)
+{
+	const char *name = key + strlen("extensions.");
+
+	if (!strcmp(key, "core.repositoryformatversion"))
+		own->version = value[0] - '0';
+	if (!has_prefix(key, "extensions."))
+		return true;
+	if (!is_certain_extension(name, value))
+		return false;
+	text_add(&own->extensions, name, strlen(name) + 1);
+	value = value ? value : "true";
+	text_add(&own->extensions, value, strlen(value) + 1);
+	if (!strcmp(name, "worktreeconfig"))
+		own->has_worktree_config = !strcmp(value, "true");
+	return true;
+}
+
+/* The version may follow the extensions in the file. Git prints no settings of
+ * a repository with an extension that git does not know. For a served extension
+ * this happens only if git is older than the repository. */
+static bool is_served(const struct repo_format *own)
+{
+	char why[FORMAT_WHY_MAX];
+	const char *name, *value;
+	size_t at = 0;
+
+	/* Git ignores all extensions if the file names no version. */
+	if (own->version < 0 && own->extensions.len)
+		return false;
+	while (at < own->extensions.len) {
+		name = own->extensions.data + at;
+		value = name + strlen(name) + 1;
+		if (!format_serves(own->version, name, value, why))
+			return false;
+		at += strlen(name) + strlen(value) + 2;
+	}
+	return true;
+}
+
+/* ---- entries ---- */
 
 /* The includes of "refd enable --system": a file with an absolute path, for all
  * repositories below a directory (include_by_gitdir() of git's config.c). */
@@ -66,6 +136,7 @@ static int include(const struct reading *r, const char *key, const char *path)
 	if (!r->gd || strncmp(r->gd->path, dir, strlen(dir) - strlen(".path")))
 		return 0;
 	included.is_included = true;
+	included.own = NULL;
 	return add_file(&included, path);
 }
 
@@ -76,6 +147,9 @@ static int add_entry(void *arg, const char *key, const char *value,
 
 	(void)line;
 	if (is_uncertain(key, value))
+		return -EDOM;
+	if (r->own ? !note_format(r->own, key, value) :
+		     has_prefix(key, "extensions."))
 		return -EDOM;
 	text_adds(r->list, key);
 	if (value) {
@@ -255,11 +329,28 @@ static bool has_settings_in_environment(void)
 	return false;
 }
 
+/* Git reads "config.worktree" as the last file (do_git_config_sequence() of
+ * git's config.c). */
+static bool add_repository(const struct reading *r)
+{
+	struct repo_format format = { .version = -1 };
+	struct reading own = *r;
+	bool ok;
+
+	own.own = &format;
+	ok = add_under(&own, r->gd->common, "config") == 0 &&
+	    is_served(&format) &&
+	    (!format.has_worktree_config ||
+		add_under(r, r->gd->path, "config.worktree") == 0);
+	text_done(&format.extensions);
+	return ok;
+}
+
 bool configfiles_list(struct text *list, const struct gitdir *gd)
 {
 	unsigned nr_files = 0;
 	struct reading r = { .list = list, .gd = gd, .nr_files = &nr_files };
 
 	return !has_settings_in_environment() && add_system(&r) &&
-	    add_user(&r) && (!gd || add_under(&r, gd->common, "config") == 0);
+	    add_user(&r) && (!gd || add_repository(&r));
 }

@@ -1,6 +1,7 @@
 /*
  * Reads the files from which git takes its configuration: the system's file,
- * the user's files, the repository's "config". The order is that of
+ * the user's files, the repository's "config" and, with
+ * extensions.worktreeConfig, "config.worktree". The order is that of
  * do_git_config_sequence() of git's config.c. The syntax is that of
  * git_parse_source() (proto/lib/config_file.h).
  *
@@ -10,8 +11,10 @@
  *	- the build of git decides about the place of the system's file
  *	- a file is malformed, too large, not regular or not readable
  *	- a file is included in another way than by "refd enable --system"
- *	- a setting changes where or how git reads (core.worktree, extensions.*,
- *	  an unknown format of the repository)
+ *	- a setting changes where or how git reads (core.worktree, a format of
+ *	  the repository that refd does not serve)
+ *	- extensions.* is in another file than the repository's "config": git
+ *	  ignores it there
  *	- versions of git read a value differently (tabs)
  *
  * A few small reads, instead of a process and its milliseconds. Blocking; one

@@ -21,6 +21,7 @@ int gitconfig_read(struct gitconfig *config, const char *git_dir)
 	int status;
 
 	text_clear(&config->list);
+	config->is_from_files = false;
 	status = ask_git(dir ? in_repo : alone, &config->list);
 	free(dir);
 	return status;
@@ -32,13 +33,15 @@ int gitconfig_read_file(struct gitconfig *config, const char *file)
 		NULL };
 
 	text_clear(&config->list);
+	config->is_from_files = false;
 	return ask_git(argv, &config->list);
 }
 
 int gitconfig_try(struct gitconfig *config, const struct gitdir *gd)
 {
 	text_clear(&config->list);
-	if (configfiles_list(&config->list, gd))
+	config->is_from_files = configfiles_list(&config->list, gd);
+	if (config->is_from_files)
 		return 0;
 	return gitconfig_read(config, gd ? gd->path : NULL);
 }
@@ -164,14 +167,16 @@ bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
 enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
     const struct gitdir *gd)
 {
+	const char *named = gitconfig_get(config, "extensions.objectformat");
 	char *dir = gd ? xasprintf("--git-dir=%s", gd->path) : NULL;
 	const char *argv[] = { "git", dir, "rev-parse", "--show-object-format",
 		NULL };
 	enum refd_object_format format = REFD_FORMAT_SHA1;
 	struct text name = { 0 };
 
-	if (dir && gitconfig_get(config, "extensions.objectformat") &&
-	    ask_git(argv, &name) == 0 && name.len) {
+	if (named && config->is_from_files) {
+		refd_object_format_from_name(named, &format);
+	} else if (dir && named && ask_git(argv, &name) == 0 && name.len) {
 		name.data[strcspn(name.data, "\n")] = '\0';
 		refd_object_format_from_name(name.data, &format);
 	}

@@ -16,6 +16,9 @@
 /* Zero-initialised is an empty configuration. */
 struct gitconfig {
 	struct text list;
+	/* LIST is from configfiles_list(): each "extensions.*" is from the
+	 * repository's own file, and git heeds it. */
+	bool is_from_files;
 };
 
 /* Reads git's files (configfiles.h), or runs git if they are not enough. A
@@ -45,8 +48,8 @@ bool gitconfig_has(const struct gitconfig *config, const char *key,
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
 /* The object format of the repository GD with CONFIG. Git reads extensions only
- * from the repository's own file, and CONFIG has all files. Therefore git is
- * asked if CONFIG names a format. Without an answer: SHA-1. */
+ * from the repository's own file, and a CONFIG by git has all files. Therefore
+ * git is asked if such a CONFIG names a format. Without an answer: SHA-1. */
 enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
     const struct gitdir *gd);
 /* Walks all entries; *AT starts at 0. */

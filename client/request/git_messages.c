@@ -25,7 +25,8 @@
 	"file manually to continue."
 
 /* %1 to %3 are the arguments of the detail: see "Details" in
- * proto/PROTOCOL.md. %h is the holder of the lock named before. SAID has a different sentence for git 2.39. */
+ * proto/PROTOCOL.md. %h is the holder of the lock named before. SAID has a
+ * different sentence for git 2.39. */
 #define SAYS(symbol, says) [REFD_DETAIL_##symbol] = { .git_2_55 = (says) }
 #define SAID(symbol, says, said)                                               \
 	[REFD_DETAIL_##symbol] = { .git_2_55 = (says), .git_2_39 = (said) }

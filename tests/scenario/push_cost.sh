@@ -3,7 +3,8 @@
 # connection to the daemon, one transaction, and no process. A git process is
 # needed only for questions that git must answer: a configuration with includes
 # takes one, and whether a branch moved forward (receive.denyNonFastForwards)
-# takes one for every branch. `refd update` needs no process either.
+# takes one for every branch. `refd update` needs no process either. The same
+# holds for repositories with extensions and of both object formats.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -56,7 +57,36 @@ git -C "$T/s.git" config include.path /nowhere
 costs 'with an include' 1 "$two:refs/heads/j"
 git -C "$T/s.git" config --unset include.path
 
-strace -f -o "$T/trace" -e trace=execve \
-	"$REFD" update --git-dir "$T/s.git" refs/heads/k "$two"
-is 'refd update starts no process' 1 "$(grep -c 'execve(' "$T/trace")"
+# Lists the programs of refd update.
+update_is_alone() { # NAME
+	rm "$T/s.git/hooks/update" 2>/dev/null
+	strace -f -o "$T/trace" -e trace=execve \
+		"$REFD" update --git-dir "$T/s.git" refs/heads/k "$two"
+	is "$1: refd update starts no process" 1 \
+		"$(grep -c 'execve(' "$T/trace")"
+}
+
+update_is_alone plain
+
+# ---- extensions, and the other object format ----
+
+git -C "$T/s.git" config core.repositoryFormatVersion 1
+git -C "$T/s.git" config extensions.preciousObjects true
+git -C "$T/s.git" config extensions.worktreeConfig true
+git -C "$T/s.git" config --worktree receive.maxInputSize 1g
+costs 'with extensions' 0 "$one:refs/heads/l"
+update_is_alone 'with extensions'
+export GIT_COMMITTER_NAME=C GIT_COMMITTER_EMAIL=c@example.com
+other=sha256
+[ "$FORMAT" = sha1 ] || other=sha1
+rm -rf "$T/s.git" "$T/work"
+GIT_DEFAULT_HASH=$other new_repo s.git bare
+check "with ids of $other: it is enabled" \
+	"$REFD" enable --socket "$SOCKET" "$T/s.git"
+GIT_DEFAULT_HASH=$other new_repo work
+one=$(git -C "$T/work" rev-parse HEAD)
+two=$(new_commit work two "$one")
+costs "with ids of $other" 0 "$one:refs/heads/main" "$two:refs/heads/a"
+costs "with ids of $other, again" 0 "$two:refs/heads/main" :refs/heads/a
+update_is_alone "with ids of $other"
 finish

@@ -393,8 +393,6 @@ gits_of() { # refd|git ARGUMENT...
 
 cost() {
 	local alone
-	# The hook asks git for a configuration with extensions.
-	[ "$FORMAT" = sha1 ] || return 0
 	make_server() { bare_server "$1"; }
 	pair cost
 	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \

@@ -17,37 +17,15 @@
 
 #include "client/git/configfiles.h"
 #include "client/git/gitconfig.h"
+#include "tests/lib/config_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-#define CONFIG "bare.git/config"
-#define BASE   "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-#define CASES  1000
+#define CASES 1000
 
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
 
-static struct gitdir gd;
 static unsigned seed;
-
-static void setup(void)
-{
-	struct text why = { 0 };
-
-	tmp_setup();
-	unsetenv("GIT_CONFIG");
-	unsetenv("GIT_CONFIG_GLOBAL");
-	unsetenv("GIT_CONFIG_SYSTEM");
-	ck_assert_int_eq(fchdir(tmp_fd), 0);
-	tmp_run("git init -q --bare bare.git");
-	ck_assert(gitdir_find(&gd, "bare.git", &why));
-}
-
-static void teardown(void)
-{
-	gitdir_done(&gd);
-	ck_assert_int_eq(chdir("/"), 0);
-	tmp_teardown();
-}
 
 /* git's messages about malformed files. */
 static void be_quiet(void)
@@ -56,26 +34,6 @@ static void be_quiet(void)
 
 	ck_assert_int_ge(dup2(null, 2), 0);
 	close(null);
-}
-
-/* Returns whether the files were enough. If so, git has the same list. */
-static bool check_same(const char *what)
-{
-	struct text ours = { 0 };
-	struct gitconfig git = { 0 };
-	bool enough = configfiles_list(&ours, &gd);
-
-	if (enough) {
-		ck_assert_msg(gitconfig_read(&git, gd.path) == 0,
-		    "%s: git fails", what);
-		ck_assert_msg(ours.len == git.list.len &&
-			(!ours.len ||
-			    !memcmp(ours.data, git.list.data, ours.len)),
-		    "%s: git has other entries", what);
-	}
-	text_done(&ours);
-	gitconfig_done(&git);
-	return enough;
 }
 
 /* ---- syntax ---- */
@@ -113,7 +71,6 @@ static const char *const gits[] = {
 	"[a]\nb = \"c\\td\"\n",
 	"[a]\nb = c\rd\n",
 	"[include]\n\tpath = other\n",
-	BASE "[extensions]\n\tworktreeConfig\n",
 	"[core]\nrepositoryFormatVersion = 99\n",
 	"[core]\nrepositoryFormatVersion\n",
 	"[core]\nbare = maybe\n",
@@ -123,14 +80,14 @@ static const char *const gits[] = {
 START_TEST(test_certain)
 {
 	tmp_put(CONFIG, certain[_i]);
-	ck_assert_msg(check_same(certain[_i]), "%s", certain[_i]);
+	ck_assert_msg(config_rig_same(certain[_i]), "%s", certain[_i]);
 }
 END_TEST
 
 START_TEST(test_gits)
 {
 	tmp_put(CONFIG, gits[_i]);
-	ck_assert_msg(!check_same(gits[_i]), "%s", gits[_i]);
+	ck_assert_msg(!config_rig_same(gits[_i]), "%s", gits[_i]);
 }
 END_TEST
 
@@ -139,7 +96,7 @@ START_TEST(test_nul)
 	static const char file[] = "[a]\nb = c\0d\n";
 
 	tmp_put_bytes(CONFIG, file, sizeof(file) - 1);
-	ck_assert(!check_same("NUL"));
+	ck_assert(!config_rig_same("NUL"));
 }
 END_TEST
 
@@ -233,6 +190,10 @@ static void put_random(const char *path, const char *begin, unsigned lines)
 
 START_TEST(test_random)
 {
+	static const char *const begins[] = { BASE, "",
+		V1 "objectFormat = sha256\nworktreeConfig = true\n",
+		BASE "[extensions]\nworktreeConfig\n",
+		V1 "worktreeConfig = perhaps\n", V1 "unheardOf = x\n" };
 	unsigned cases = CASES, enough = 0, i;
 	char name[40];
 
@@ -244,9 +205,10 @@ START_TEST(test_random)
 		seed = i * 2654435761u;
 		put_random(".gitconfig", "", pick(4) ? 0 : pick(4));
 		put_random(".config/git/config", "", pick(4) ? 0 : pick(4));
-		put_random(CONFIG, pick(2) ? BASE : "", pick(9));
+		put_random(CONFIG, PICK(begins, 4), pick(9));
+		put_random("bare.git/config.worktree", "", pick(4));
 		snprintf(name, sizeof(name), "random files %u", i);
-		enough += check_same(name);
+		enough += config_rig_same(name);
 	}
 	/* Otherwise nothing is compared. */
 	ck_assert_uint_gt(enough, cases / 4);
@@ -263,24 +225,24 @@ START_TEST(test_order)
 	tmp_put(".config/git/config", "[a]\n\tb = xdg\n");
 	tmp_put("x/git/config", "[a]\n\tb = elsewhere\n");
 	tmp_run("git -C bare.git config a.b repository");
-	ck_assert(check_same("all files"));
+	ck_assert(config_rig_same("all files"));
 	setenv("XDG_CONFIG_HOME", tmp_root, 1);
-	ck_assert(check_same("no XDG file"));
+	ck_assert(config_rig_same("no XDG file"));
 	tmp_put("git/config", "[a]\n\tb = \"in XDG\"\n");
-	ck_assert(check_same("XDG_CONFIG_HOME"));
+	ck_assert(config_rig_same("XDG_CONFIG_HOME"));
 	setenv("XDG_CONFIG_HOME", "x", 1);
-	ck_assert(!check_same("a relative XDG_CONFIG_HOME"));
+	ck_assert(!config_rig_same("a relative XDG_CONFIG_HOME"));
 	setenv("XDG_CONFIG_HOME", "", 1);
-	ck_assert(check_same("an empty XDG_CONFIG_HOME"));
-	gitconfig_load(&config, &gd);
+	ck_assert(config_rig_same("an empty XDG_CONFIG_HOME"));
+	gitconfig_load(&config, &config_rig_gd);
 	ck_assert_str_eq(gitconfig_get(&config, "a.b"), "repository");
 	gitconfig_done(&config);
 	setenv("HOME", ".", 1);
-	ck_assert(!check_same("a relative HOME"));
+	ck_assert(!config_rig_same("a relative HOME"));
 	unsetenv("HOME");
-	ck_assert(check_same("no HOME"));
+	ck_assert(config_rig_same("no HOME"));
 	tmp_run("rm bare.git/config");
-	ck_assert(check_same("no config"));
+	ck_assert(config_rig_same("no config"));
 }
 END_TEST
 
@@ -309,8 +271,8 @@ static void add_in_root(struct text *t, const char *words)
 {
 	for (; *words; words++)
 		if (*words == '@')
-			text_add(t, gd.path,
-			    strlen(gd.path) - strlen("/bare.git"));
+			text_add(t, config_rig_gd.path,
+			    strlen(config_rig_gd.path) - strlen("/bare.git"));
 		else
 			text_addc(t, *words);
 }
@@ -331,9 +293,9 @@ START_TEST(test_includes)
 	add_in_root(&t, includes[_i].path);
 	text_adds(&t, "\n[x]\n\tz = last\n");
 	tmp_put(".gitconfig", t.data);
-	ck_assert_msg(check_same(t.data) == !includes[_i].is_gits, "%s",
+	ck_assert_msg(config_rig_same(t.data) == !includes[_i].is_gits, "%s",
 	    t.data);
-	gitconfig_load(&config, &gd);
+	gitconfig_load(&config, &config_rig_gd);
 	value = gitconfig_get(&config, "x.y");
 	ck_assert_msg(!value == !includes[_i].value, "%s", t.data);
 	ck_assert_str_eq(gitconfig_get(&config, "x.z"), "last");
@@ -360,17 +322,17 @@ START_TEST(test_odd_files)
 
 	tmp_run("rm " CONFIG);
 	tmp_run("%s", commands[_i]);
-	ck_assert(!check_same(commands[_i]));
+	ck_assert(!config_rig_same(commands[_i]));
 }
 END_TEST
 
 START_TEST(test_links)
 {
 	tmp_run("mv " CONFIG " real && ln -s ../real " CONFIG);
-	ck_assert(check_same("a link"));
+	ck_assert(config_rig_same("a link"));
 	tmp_run(
 	    "rm real && touch real/x 2>/dev/null || ln -sf nowhere " CONFIG);
-	ck_assert(check_same("a dangling link"));
+	ck_assert(config_rig_same("a dangling link"));
 }
 END_TEST
 
@@ -388,11 +350,11 @@ START_TEST(test_closed_home)
 	setenv("HOME", home, 1);
 	if (is_root)
 		ck_assert_int_eq(setresuid(65534, _i ? 0 : 65534, 0), 0);
-	if (access(gd.path, R_OK) < 0) {
+	if (access(config_rig_gd.path, R_OK) < 0) {
 		suite_skip("closed_home", "TMPDIR is closed to others");
 	} else {
 		ck_assert_int_eq(access(home, X_OK), -1);
-		ck_assert(check_same("a closed HOME"));
+		ck_assert(config_rig_same("a closed HOME"));
 	}
 	if (is_root)
 		ck_assert_int_eq(setresuid(0, 0, 0), 0);
@@ -408,9 +370,9 @@ START_TEST(test_settings)
 		"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_GLOBAL",
 		"GIT_CONFIG_SYSTEM", "GIT_COMMON_DIR", "GIT_WORK_TREE" };
 
-	ck_assert(check_same("nothing"));
+	ck_assert(config_rig_same("nothing"));
 	setenv(names[_i], _i % 2 ? "" : "/dev/null", 1);
-	ck_assert(!check_same(names[_i]));
+	ck_assert(!config_rig_same(names[_i]));
 }
 END_TEST
 
@@ -429,25 +391,25 @@ START_TEST(test_system)
 	bool is_usual = access("/usr/bin/git", X_OK) == 0;
 
 	setenv("GIT_CONFIG_NOSYSTEM", "0", 1);
-	ck_assert(!check_same("a word that is not certain"));
+	ck_assert(!config_rig_same("a word that is not certain"));
 	setenv("GIT_CONFIG_NOSYSTEM", "true", 1);
-	ck_assert(check_same("no system file"));
+	ck_assert(config_rig_same("no system file"));
 	unsetenv("GIT_CONFIG_NOSYSTEM");
 	put_git("true");
-	ck_assert(check_same("git in /usr/bin") == is_usual);
+	ck_assert(config_rig_same("git in /usr/bin") == is_usual);
 	put_git("ln -s /usr/bin/git git");
-	ck_assert(check_same("a link to git") == is_usual);
+	ck_assert(config_rig_same("a link to git") == is_usual);
 	put_git("cp /bin/true git");
-	ck_assert(!check_same("a git with an unknown prefix"));
+	ck_assert(!config_rig_same("a git with an unknown prefix"));
 	put_git("printf '#!/bin/sh\\nexec git -c a.b=c \"$@\"' >git && "
 		"chmod +x git");
-	ck_assert(!check_same("a script"));
+	ck_assert(!config_rig_same("a script"));
 	setenv("PATH", "bin:/usr/bin", 1);
-	ck_assert(!check_same("a relative PATH"));
+	ck_assert(!config_rig_same("a relative PATH"));
 	setenv("PATH", "/nowhere", 1);
-	ck_assert(!check_same("no git"));
+	ck_assert(!config_rig_same("no git"));
 	unsetenv("PATH");
-	ck_assert(!check_same("no PATH"));
+	ck_assert(!config_rig_same("no PATH"));
 }
 END_TEST
 
@@ -468,7 +430,7 @@ START_TEST(test_script)
 	}
 	unsetenv("GIT_CONFIG_NOSYSTEM");
 	setenv("PATH", "/usr/bin:/bin", 1);
-	ck_assert(!check_same("a script in place of git"));
+	ck_assert(!config_rig_same("a script in place of git"));
 }
 END_TEST
 
@@ -477,7 +439,7 @@ int main(void)
 	Suite *s = suite_create("client_configfiles");
 	TCase *tc = tcase_create("configfiles");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, config_rig_setup, config_rig_teardown);
 	tcase_set_timeout(tc, getenv("REFD_TEST_LONG") ? 3600 : 120);
 	tcase_add_loop_test(tc, test_certain, 0, COUNT(certain));
 	tcase_add_loop_test(tc, test_gits, 0, COUNT(gits));

@@ -187,7 +187,7 @@ static bool check_tables(struct stack_check *c)
 static void check_stack(struct stack_check *c, int dirfd)
 {
 	int r = reftable_stack_open(c->v->sys, dirfd, c->v->repo.object_format,
-	    &c->stack, &c->fault);
+	    NULL, &c->stack, &c->fault);
 
 	if (r < 0) {
 		found_fault(c, r);

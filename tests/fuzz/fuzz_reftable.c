@@ -96,7 +96,7 @@ static void check_lookups(const struct reftable_stack *stack)
 static void check_merge(const struct sys *sys, int dirfd,
     const struct reftable_stack *stack)
 {
-	struct reftable_stack one = { stack->format, NULL, 1 };
+	struct reftable_stack one = { .format = stack->format, .nr = 1 };
 	size_t nr[2], merged_nr[2];
 	struct rh_bytes bytes = { 0 };
 	struct reftable_table table;
@@ -129,7 +129,7 @@ static void look(const struct sys *sys, int dirfd,
 	struct reftable_stack stack;
 	size_t nr;
 
-	if (reftable_stack_open(sys, dirfd, format, &stack, &fault) < 0)
+	if (reftable_stack_open(sys, dirfd, format, NULL, &stack, &fault) < 0)
 		return;
 	if (reftable_check(&stack.tables[0], &fault) == 0) {
 		check_lookups(&stack);

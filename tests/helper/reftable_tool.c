@@ -267,7 +267,8 @@ int main(int argc, char **argv)
 	dirfd =
 	    SYS(sys, openat, SYS_TRUSTED, argv[2], O_RDONLY | O_DIRECTORY, 0);
 	need(dirfd, argv[2]);
-	need(reftable_stack_open(sys, dirfd, format, &stack, &fault), "open");
+	need(reftable_stack_open(sys, dirfd, format, NULL, &stack, &fault),
+	    "open");
 	if (strcmp(verb, "refs") == 0)
 		each(REFTABLE_REFS, false);
 	else if (strcmp(verb, "logs") == 0)

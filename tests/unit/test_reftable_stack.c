@@ -17,8 +17,8 @@ static char text[REFTABLE_FAULT_TEXT];
 
 static int open_stack(void)
 {
-	return reftable_stack_open(rr_sys, rr_dir, REFD_FORMAT_SHA1, &stack,
-	    &rr_fault);
+	return reftable_stack_open(rr_sys, rr_dir, REFD_FORMAT_SHA1, NULL,
+	    &stack, &rr_fault);
 }
 
 static void refused(int error, const char *words)
@@ -193,7 +193,7 @@ START_TEST(tables_that_vanish)
 	racing.sleep_ns = sleep_while_git_merges;
 	until = 5;
 	ck_assert_int_eq(reftable_stack_open(&racing, rr_dir, REFD_FORMAT_SHA1,
-			     &stack, &rr_fault),
+			     NULL, &stack, &rr_fault),
 	    0);
 	ck_assert_uint_eq(nr_sleeps, 5);
 	/* A snapshot: nothing that happens later matters. */
@@ -206,7 +206,7 @@ START_TEST(tables_that_vanish)
 	put_list("gone.ref\n");
 	until = UINT32_MAX;
 	ck_assert_int_eq(reftable_stack_open(&racing, rr_dir, REFD_FORMAT_SHA1,
-			     &stack, &rr_fault),
+			     NULL, &stack, &rr_fault),
 	    -EBADMSG);
 }
 END_TEST

@@ -154,7 +154,7 @@ static const char *merge(size_t first, size_t end)
 	ck_assert_uint_eq(table.context.min_index,
 	    stack.tables[first].context.min_index);
 	ck_assert_uint_eq(table.max_index, stack.tables[end - 1].max_index);
-	one = (struct reftable_stack){ REFD_FORMAT_SHA1, &table, 1 };
+	one = (struct reftable_stack){ .tables = &table, .nr = 1 };
 	list = rr_list(&one, REFTABLE_REFS, true);
 	reftable_table_close(&table);
 	rh_free(&bytes);
@@ -174,7 +174,7 @@ START_TEST(merged_deletions)
 	rr_add(2, b, 2);
 	rr_add(3, c, 2);
 	ck_assert_int_eq(reftable_stack_open(rr_sys, rr_dir, REFD_FORMAT_SHA1,
-			     &stack, &rr_fault),
+			     NULL, &stack, &rr_fault),
 	    0);
 	ck_assert_str_eq(merge(0, 2), "b=1 c=2 ");
 	ck_assert_str_eq(merge(1, 3), "a- c- d>b ");

@@ -26,7 +26,7 @@ static int read_block(struct reftable_iterator *it, uint64_t at,
     struct reftable_fault *fault)
 {
 	int r =
-	    reftable_table_read(it->table, at, &it->block, it->memory, fault);
+	    reftable_table_read(it->table, at, &it->block, it->budget, fault);
 
 	if (r == 0)
 		reftable_block_first(&it->block, &it->cursor);
@@ -126,18 +126,32 @@ static bool section_start(const struct reftable_table *t,
 	return t->first == section || (section == REFTABLE_LOGS && t->logs > 0);
 }
 
-int reftable_iterator_seek(struct reftable_iterator *it,
-    const struct reftable_table *table, enum reftable_section section,
-    const uint8_t *key, size_t key_len, struct reftable_fault *fault)
+/* Searches in the present block. 0: the record is elsewhere. */
+static int seek_here(struct reftable_iterator *it, const uint8_t *key,
+    size_t key_len, struct reftable_fault *fault)
 {
+	if (!it->is_sought ||
+	    reftable_block_compare(it->sought, it->sought_len, key, key_len) >
+		0)
+		return 0;
+	if (it->is_ended)
+		return 1;
+	if (reftable_block_compare(it->cursor.key, it->cursor.key_len, key,
+		key_len) >= 0)
+		return 1;
+	return seek_in_block(it, key, key_len, fault);
+}
+
+static int seek_from_start(struct reftable_iterator *it, const uint8_t *key,
+    size_t key_len, struct reftable_fault *fault)
+{
+	const struct reftable_table *table = it->table;
+	const enum reftable_section section = it->section;
 	const uint64_t index =
 	    section == REFTABLE_REFS ? table->ref_index : table->log_index;
 	uint64_t at;
 	int r;
 
-	it->table = table;
-	it->section = section;
-	it->is_ready = false;
 	it->is_ended = true;
 	if (!section_start(table, section, &at))
 		return 0;
@@ -155,8 +169,33 @@ int reftable_iterator_seek(struct reftable_iterator *it,
 	else
 		r = seek_linear(it, key, key_len, index, fault);
 	it->is_ended = r <= 0;
-	it->is_ready = r > 0;
-	return r < 0 ? r : 0;
+	return r;
+}
+
+int reftable_iterator_seek(struct reftable_iterator *it,
+    const struct reftable_table *table, enum reftable_section section,
+    const uint8_t *key, size_t key_len, struct reftable_fault *fault)
+{
+	int r;
+
+	if (it->table != table || it->section != section)
+		it->is_sought = false;
+	it->table = table;
+	it->section = section;
+	r = seek_here(it, key, key_len, fault);
+	if (r == 0)
+		r = seek_from_start(it, key, key_len, fault);
+	it->is_sought = r >= 0 && key_len <= sizeof(it->sought);
+	it->is_ready = r > 0 && !it->is_ended;
+	if (r < 0) {
+		it->is_ended = true;
+		return r;
+	}
+	if (it->is_sought) {
+		memcpy(it->sought, key, key_len);
+		it->sought_len = key_len;
+	}
+	return 0;
 }
 
 int reftable_iterator_next(struct reftable_iterator *it,
@@ -171,6 +210,8 @@ int reftable_iterator_next(struct reftable_iterator *it,
 		it->is_ready = false;
 		return 1;
 	}
+	if (!it->is_ended)
+		it->is_sought = false;
 	while (!it->is_ended) {
 		r = next_in_block(it, fault);
 		if (r > 0)

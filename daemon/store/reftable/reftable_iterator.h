@@ -17,11 +17,17 @@ struct reftable_iterator {
 	struct reftable_cursor cursor;
 	bool is_ready; /* the cursor has a record that was not returned */
 	bool is_ended;
-	size_t *memory; /* see reftable_table_read(); borrowed, or NULL */
+	struct reftable_budget *budget; /* borrowed, or NULL */
+	/* The cursor has the first record with SOUGHT or a greater key, or no
+	 * record follows. */
+	bool is_sought;
+	uint8_t sought[REFTABLE_KEY_MAX];
+	size_t sought_len;
 };
 
 /* Puts the iterator before the first record of SECTION with KEY or a greater
- * key. An empty key is before all records. */
+ * key. An empty key is before all records. A search for keys in ascending order
+ * reads every block once. */
 int reftable_iterator_seek(struct reftable_iterator *it,
     const struct reftable_table *table, enum reftable_section section,
     const uint8_t *key, size_t key_len, struct reftable_fault *fault);

@@ -19,7 +19,7 @@ struct reftable_merged {
 	struct reftable_iterator *last; /* of the returned record; not in the
 					   heap */
 	bool with_deletions;
-	size_t memory;
+	struct reftable_budget budget;
 };
 
 static int compare_keys(const struct reftable_iterator *a,
@@ -97,14 +97,14 @@ int reftable_merged_open(const struct reftable_table *tables, size_t nr,
 		return -ENOMEM;
 	m->nr = nr;
 	m->with_deletions = with_deletions;
-	m->memory = REFTABLE_MEMORY_MAX;
+	m->budget = (struct reftable_budget){ REFTABLE_MEMORY_MAX, SIZE_MAX };
 	m->iterators = calloc(nr + 1, sizeof(*m->iterators));
 	m->heap = calloc(nr + 1, sizeof(struct reftable_iterator *));
 	if (m->iterators == NULL || m->heap == NULL)
 		r = -ENOMEM;
 	for (i = 0; r == 0 && i < nr; i++) {
 		it = &m->iterators[i];
-		it->memory = &m->memory;
+		it->budget = &m->budget;
 		r = reftable_iterator_seek(it, &tables[i], section,
 		    (const uint8_t *)from, strlen(from), fault);
 		if (r == 0)

@@ -24,12 +24,19 @@ static int list_bad(int error, const char *why, struct reftable_fault *fault)
 	return error;
 }
 
-static int read_list(const struct sys *sys, int dirfd, char **text, size_t *len,
-    struct reftable_fault *fault)
+int reftable_stack_read_list(const struct sys *sys, int dirfd,
+    struct reftable_stack *stack, struct reftable_fault *fault)
 {
-	int r = sys_read_file(sys, dirfd, REFTABLE_LIST, REFTABLE_LIST_MAX,
-	    text, len);
+	int fd = SYS(sys, openat, dirfd, REFTABLE_LIST, O_RDONLY, 0), r;
 
+	stack->list = NULL;
+	if (fd < 0)
+		return list_bad(fd, NULL, fault);
+	r = SYS(sys, fstat, fd, &stack->list_stat);
+	if (r == 0)
+		r = sys_read_fd(sys, fd, REFTABLE_LIST_MAX, &stack->list,
+		    &stack->list_len);
+	SYS(sys, close, fd);
 	if (r == -EFBIG)
 		return list_bad(r, "the list is larger than 256 KiB", fault);
 	if (r == -EISDIR || r == -EINVAL)
@@ -45,34 +52,52 @@ static bool is_name(const char *name)
 	    strchr(name, '/') == NULL;
 }
 
+static const struct reftable_table *open_already(
+    const struct reftable_stack *before, const char *name)
+{
+	size_t i;
+
+	for (i = 0; before != NULL && i < before->nr; i++)
+		if (strcmp(before->tables[i].name, name) == 0)
+			return &before->tables[i];
+	return NULL;
+}
+
 /* Opens the table NAME as the newest one. */
 static int add_table(const struct sys *sys, int dirfd, const char *name,
-    struct reftable_stack *stack, struct reftable_fault *fault)
+    const struct reftable_stack *before, struct reftable_stack *stack,
+    struct reftable_fault *fault)
 {
-	struct reftable_table *t = &stack->tables[stack->nr], *before = t - 1;
-	int r;
+	struct reftable_table *t = &stack->tables[stack->nr];
+	const struct reftable_table *again = open_already(before, name);
+	int r = 0;
 
 	if (!is_name(name))
 		return list_bad(-EBADMSG, "a line is no name of a table",
 		    fault);
-	r = reftable_table_open(sys, dirfd, name, t, fault);
+	if (again != NULL)
+		reftable_table_share(again, t);
+	else
+		r = reftable_table_open(sys, dirfd, name, t, fault);
 	if (r < 0)
 		return r;
 	stack->nr++;
 	if (t->context.format != stack->format)
 		return reftable_table_bad(t, 0,
 		    "the ids have another object format", fault);
-	if (stack->nr > 1 && t->context.min_index <= before->max_index)
+	if (stack->nr > 1 && t->context.min_index <= t[-1].max_index)
 		return reftable_table_bad(t, 0,
 		    "the update indices overlap those of the table before",
 		    fault);
 	return 0;
 }
 
-static int open_listed(const struct sys *sys, int dirfd, char *list, size_t len,
-    struct reftable_stack *stack, struct reftable_fault *fault)
+static int open_listed(const struct sys *sys, int dirfd,
+    const struct reftable_stack *before, struct reftable_stack *stack,
+    struct reftable_fault *fault)
 {
-	char *line, *end;
+	char *list = stack->list, *line, *end;
+	const size_t len = stack->list_len;
 	size_t nr = 0;
 	int r = 0;
 
@@ -87,37 +112,40 @@ static int open_listed(const struct sys *sys, int dirfd, char *list, size_t len,
 		    fault);
 	stack->tables = calloc(nr + 1, sizeof(*stack->tables));
 	if (stack->tables == NULL)
-		return -ENOMEM;
+		return list_bad(-ENOMEM, NULL, fault);
 	for (line = list; r == 0 && *line != '\0'; line = end + 1) {
 		end = strchr(line, '\n');
 		*end = '\0';
-		r = add_table(sys, dirfd, line, stack, fault);
+		r = add_table(sys, dirfd, line, before, stack, fault);
 		*end = '\n';
 	}
 	return r;
 }
 
-/* One try. *LIST is the list, or NULL. */
-static int try_open(const struct sys *sys, int dirfd, char **list,
-    struct reftable_stack *stack, struct reftable_fault *fault)
+/* After a failure STACK has no table, but perhaps the list. */
+static int try_open(const struct sys *sys, int dirfd,
+    const struct reftable_stack *before, struct reftable_stack *stack,
+    struct reftable_fault *fault)
 {
-	size_t len;
-	int r;
+	char *list;
+	int r = reftable_stack_read_list(sys, dirfd, stack, fault);
 
-	*list = NULL;
-	r = read_list(sys, dirfd, list, &len, fault);
 	if (r == 0)
-		r = open_listed(sys, dirfd, *list, len, stack, fault);
-	if (r < 0)
+		r = open_listed(sys, dirfd, before, stack, fault);
+	if (r < 0) {
+		list = stack->list;
+		stack->list = NULL;
 		reftable_stack_close(stack);
+		stack->list = list;
+	}
 	return r;
 }
 
 int reftable_stack_open(const struct sys *sys, int dirfd,
-    enum refd_object_format format, struct reftable_stack *stack,
-    struct reftable_fault *fault)
+    enum refd_object_format format, const struct reftable_stack *before,
+    struct reftable_stack *stack, struct reftable_fault *fault)
 {
-	char *list, *before = NULL;
+	char *list = NULL; /* of the try before */
 	bool is_same = false;
 	unsigned tries;
 	int r;
@@ -126,20 +154,23 @@ int reftable_stack_open(const struct sys *sys, int dirfd,
 	memset(stack, 0, sizeof(*stack));
 	stack->format = format;
 	for (tries = 0;; tries++) {
-		r = try_open(sys, dirfd, &list, stack, fault);
-		if (list != NULL && before != NULL)
-			is_same = strcmp(list, before) == 0;
-		free(before);
-		before = list;
-		if (r != -ENOENT || list == NULL || is_same || tries == TRIES)
+		r = try_open(sys, dirfd, before, stack, fault);
+		if (stack->list != NULL && list != NULL)
+			is_same = strcmp(stack->list, list) == 0;
+		free(list);
+		list = NULL;
+		if (r != -ENOENT || stack->list == NULL || is_same ||
+		    tries == TRIES)
 			break;
+		list = stack->list;
 		SYS(sys, sleep_ns, PAUSE_NS);
 	}
-	if (r == -ENOENT && list != NULL) {
+	if (r == -ENOENT && stack->list != NULL) {
 		fault->why = "the table is missing";
 		r = -EBADMSG;
 	}
-	free(before);
+	if (r < 0)
+		reftable_stack_close(stack);
 	return r;
 }
 
@@ -150,7 +181,9 @@ void reftable_stack_close(struct reftable_stack *stack)
 	for (i = 0; i < stack->nr; i++)
 		reftable_table_close(&stack->tables[i]);
 	free(stack->tables);
+	free(stack->list);
 	stack->tables = NULL;
+	stack->list = NULL;
 	stack->nr = 0;
 }
 

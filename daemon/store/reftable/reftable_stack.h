@@ -3,7 +3,7 @@
  * as listed in reftable/tables.list. A record of a later table hides the
  * records with the same key of earlier tables.
  *
- * open takes a snapshot: later changes of the list, and the removal of tables,
+ * open takes a snapshot. Later changes of the list, and the removal of tables,
  * do not matter. A snapshot holds one descriptor per table.
  *
  * Any number of threads may read a snapshot. Every call may block; nothing
@@ -23,17 +23,25 @@
 
 struct reftable_stack {
 	enum refd_object_format format;
+	char *list; /* the bytes of tables.list, then NUL; owned */
+	size_t list_len;
+	struct sys_stat list_stat;
 	struct reftable_table *tables;
 	size_t nr;
 };
 
-/* DIRFD: the directory reftable/. -ENOENT: the list is missing. A list whose
+/* DIRFD: the directory reftable/. BEFORE: an earlier snapshot, whose open
+ * tables are used again, or NULL. -ENOENT: the list is missing. A list whose
  * tables vanish is read again, for half a second. After a failure *STACK is
  * empty. */
 int reftable_stack_open(const struct sys *sys, int dirfd,
-    enum refd_object_format format, struct reftable_stack *stack,
-    struct reftable_fault *fault);
+    enum refd_object_format format, const struct reftable_stack *before,
+    struct reftable_stack *stack, struct reftable_fault *fault);
 void reftable_stack_close(struct reftable_stack *stack);
+
+/* Reads the list into stack->list and list_stat, and opens no table. */
+int reftable_stack_read_list(const struct sys *sys, int dirfd,
+    struct reftable_stack *stack, struct reftable_fault *fault);
 
 /* Finds a ref. 1: it->cursor.record, until the next use of IT; 0: absent or
  * deleted. */

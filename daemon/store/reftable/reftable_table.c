@@ -32,7 +32,7 @@ static int note(const struct reftable_table *table, uint64_t at, int error,
 {
 	snprintf(fault->table, sizeof(fault->table), "%s", table->name);
 	fault->at = at;
-	fault->why = error == -EFBIG ? "the blocks need too much memory" : why;
+	fault->why = error == -EFBIG ? "the blocks are too large" : why;
 	return error;
 }
 
@@ -178,6 +178,12 @@ int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (t->fd < 0)
 		return note(t, 0, t->fd, NULL, fault);
+	t->users = malloc(sizeof(*t->users));
+	if (t->users == NULL) {
+		reftable_table_close(t);
+		return note(t, 0, -ENOMEM, NULL, fault);
+	}
+	atomic_init(t->users, 1);
 	r = SYS(sys, fstat, t->fd, &st);
 	if (r < 0)
 		note(t, 0, r, NULL, fault);
@@ -185,6 +191,7 @@ int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
 		r = reftable_table_bad(t, 0, "not a regular file", fault);
 	if (r == 0) {
 		t->file_size = st.size;
+		t->ctime_ns = st.ctime_ns;
 		r = read_ends(t, fault);
 	}
 	if (r < 0)
@@ -194,27 +201,41 @@ int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
 
 void reftable_table_close(struct reftable_table *t)
 {
-	if (t->fd >= 0)
+	const bool is_last =
+	    t->users == NULL || atomic_fetch_sub(t->users, 1) == 1;
+
+	if (t->fd >= 0 && is_last) {
 		SYS(t->sys, close, t->fd);
+		free(t->users);
+	}
 	t->fd = -1;
+	t->users = NULL;
+}
+
+void reftable_table_share(const struct reftable_table *t,
+    struct reftable_table *copy)
+{
+	atomic_fetch_add(t->users, 1);
+	*copy = *t;
 }
 
 /* ---- blocks ---- */
 
 /* Makes room for LEN bytes in *BUF. */
-static int grow(uint8_t **buf, size_t *size, size_t len, size_t *memory)
+static int grow(uint8_t **buf, size_t *size, size_t len,
+    struct reftable_budget *budget)
 {
 	uint8_t *grown;
 
 	if (len <= *size)
 		return 0;
-	if (memory != NULL && len - *size > *memory)
+	if (budget != NULL && len - *size > budget->memory)
 		return -EFBIG;
 	grown = realloc(*buf, len);
 	if (grown == NULL)
 		return -ENOMEM;
-	if (memory != NULL)
-		*memory -= len - *size;
+	if (budget != NULL)
+		budget->memory -= len - *size;
 	*buf = grown;
 	*size = len;
 	return 0;
@@ -223,7 +244,7 @@ static int grow(uint8_t **buf, size_t *size, size_t len, size_t *memory)
 /* LEN: bytes of the inflated block; GOT: bytes in block->raw. */
 static int inflate_log(const struct reftable_table *t,
     struct reftable_block *block, size_t skip, size_t len, size_t got,
-    size_t *memory)
+    struct reftable_budget *budget)
 {
 	const size_t start = skip + REFTABLE_BLOCK_HEADER;
 	struct reftable_zlib_input in = {
@@ -236,7 +257,7 @@ static int inflate_log(const struct reftable_table *t,
 		.next = block->raw + start,
 		.len = got - start,
 	};
-	int r = grow(&block->data, &block->data_size, len, memory);
+	int r = grow(&block->data, &block->data_size, len, budget);
 
 	if (r < 0)
 		return r;
@@ -246,13 +267,24 @@ static int inflate_log(const struct reftable_table *t,
 	return r;
 }
 
+/* Takes LEN bytes of a block from BUDGET. */
+static int spend(struct reftable_budget *budget, size_t len)
+{
+	if (budget == NULL || len <= REFTABLE_BLOCK_FREE)
+		return 0;
+	if (len > budget->decoded)
+		return -EFBIG;
+	budget->decoded -= len;
+	return 0;
+}
+
 static int read_plain(const struct reftable_table *t,
-    struct reftable_block *block, size_t len, size_t got, size_t *memory,
-    struct reftable_fault *fault)
+    struct reftable_block *block, size_t len, size_t got,
+    struct reftable_budget *budget, struct reftable_fault *fault)
 {
 	uint8_t *raw;
 	size_t size, unit = t->block_size;
-	int r = grow(&block->raw, &block->raw_size, len, memory);
+	int r = grow(&block->raw, &block->raw_size, len, budget);
 
 	if (r < 0)
 		return note(t, block->position, r, NULL, fault);
@@ -279,7 +311,8 @@ static bool is_section(uint8_t type)
 }
 
 int reftable_table_read(const struct reftable_table *t, uint64_t at,
-    struct reftable_block *block, size_t *memory, struct reftable_fault *fault)
+    struct reftable_block *block, struct reftable_budget *budget,
+    struct reftable_fault *fault)
 {
 	const size_t skip = at == 0 ? t->header_size : 0;
 	size_t len, got = t->block_size > 0 ? t->block_size : UNALIGNED_READ;
@@ -291,7 +324,7 @@ int reftable_table_read(const struct reftable_table *t, uint64_t at,
 		    "a block begins too near to the end", fault);
 	if (got > t->end - at)
 		got = (size_t)(t->end - at);
-	r = grow(&block->raw, &block->raw_size, got, memory);
+	r = grow(&block->raw, &block->raw_size, got, budget);
 	if (r < 0)
 		return note(t, at, r, NULL, fault);
 	r = read_all(t, at, block->raw, got, fault);
@@ -304,8 +337,11 @@ int reftable_table_read(const struct reftable_table *t, uint64_t at,
 	if (len < skip + REFTABLE_BLOCK_LEAST)
 		return reftable_table_bad(t, at, "a block is too short", fault);
 	block->position = at;
+	r = spend(budget, len);
+	if (r < 0)
+		return note(t, at, r, NULL, fault);
 	if (block->raw[skip] == REFTABLE_LOGS) {
-		r = inflate_log(t, block, skip, len, got, memory);
+		r = inflate_log(t, block, skip, len, got, budget);
 		if (r == -EBADMSG)
 			return reftable_table_bad(t, at,
 			    "a log block cannot be inflated", fault);
@@ -315,7 +351,7 @@ int reftable_table_read(const struct reftable_table *t, uint64_t at,
 		if (len > t->end - at)
 			return reftable_table_bad(t, at,
 			    "a block is longer than the file", fault);
-		r = read_plain(t, block, len, got, memory, fault);
+		r = read_plain(t, block, len, got, budget, fault);
 		if (r < 0)
 			return r;
 	}

@@ -12,6 +12,8 @@
 #ifndef STORE_REFTABLE_TABLE_H
 #define STORE_REFTABLE_TABLE_H
 
+#include <stdatomic.h>
+
 #include "daemon/base/sys.h"
 #include "daemon/store/reftable/reftable_block.h"
 
@@ -25,11 +27,14 @@ struct reftable_fault {
 	const char *why;                         /* static; NULL: see errno */
 };
 
+/* A copy of the struct by reftable_table_share() has the same descriptor. */
 struct reftable_table {
 	const struct sys *sys; /* borrowed */
 	int fd;
+	atomic_uint *users; /* copies with FD; the last one frees both */
 	char name[REFTABLE_TABLE_NAME_MAX + 1];
 	uint64_t file_size, end; /* END: of the blocks */
+	int64_t ctime_ns;        /* when the table was opened */
 	struct reftable_block_context context;
 	uint64_t max_index;
 	size_t header_size;
@@ -43,11 +48,22 @@ struct reftable_table {
 int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
     struct reftable_table *table, struct reftable_fault *fault);
 void reftable_table_close(struct reftable_table *table);
+/* *COPY is a further opening of TABLE; to be closed. */
+void reftable_table_share(const struct reftable_table *table,
+    struct reftable_table *copy);
 
-/* Reads the block at AT. MEMORY: bytes that may still be taken, counted down;
- * NULL: any number. */
+/* Bytes of memory, and bytes of blocks above REFTABLE_BLOCK_FREE, that may be
+ * used; counted down. The second number bounds the time of many look-ups in
+ * blocks that inflate to megabytes. */
+struct reftable_budget {
+	size_t memory, decoded;
+};
+#define REFTABLE_BLOCK_FREE ((size_t)64 * 1024)
+
+/* Reads the block at AT. BUDGET may be NULL: no bound. */
 int reftable_table_read(const struct reftable_table *table, uint64_t at,
-    struct reftable_block *block, size_t *memory, struct reftable_fault *fault);
+    struct reftable_block *block, struct reftable_budget *budget,
+    struct reftable_fault *fault);
 /* Notes the fault; returns -EBADMSG. */
 int reftable_table_bad(const struct reftable_table *table, uint64_t at,
     const char *why, struct reftable_fault *fault);

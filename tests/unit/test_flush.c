@@ -200,8 +200,8 @@ START_TEST(one_meanwhile)
 	if (_i)
 		start_flusher();
 	bad_fd = fds[1];
-	flush_ahead(&good, &table, flusher, fds[0]);
-	flush_ahead(&bad, &table, flusher, fds[1]);
+	flush_ahead(&good, &table, flusher, -1, fds[0]);
+	flush_ahead(&bad, &table, flusher, -1, fds[1]);
 	if (_i) {
 		sem_post(&went_on);
 		sem_post(&went_on);
@@ -235,8 +235,8 @@ START_TEST(who_hangs_does_so_alone)
 	start_flusher();
 	healthy_fd = new_file();
 	for (i = 0; i < 20; i++)
-		flush_ahead(&hangs[i], &table, flusher, new_file());
-	flush_ahead(&mine, &table, flusher, healthy_fd);
+		flush_ahead(&hangs[i], &table, flusher, -1, new_file());
+	flush_ahead(&mine, &table, flusher, -1, healthy_fd);
 	ck_assert_int_eq(flush_wait(&mine), 0);
 	ck_assert_int_eq(nr_syncs, 1);
 	for (i = 0; i < 20; i++)

@@ -220,7 +220,7 @@ void pass_sync_packed(struct pass *p)
 		g->packed_flushing = g->packed_changed;
 		if (g->packed_flushing)
 			flush_ahead(&g->packed_flush, p->sys, p->ap->flusher,
-			    packed_rewrite_fd(g->repo->packed));
+			    -1, packed_rewrite_fd(g->repo->packed));
 	}
 }
 

@@ -121,21 +121,27 @@ static int git_unlock(struct edit *e)
 int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
     mode_t file_mode)
 {
-	char content[LOOSE_CONTENT_MAX], value[TOKEN_NAME_MAX];
-	int len;
+	char content[LOOSE_CONTENT_MAX];
+	int len = loose_format(oid, e->format, target, content);
 
-	len = loose_format(oid, e->format, target, content);
-	if (len < 0)
-		return len;
+	return len < 0 ? len :
+			 edit_stage_bytes(e, content, (size_t)len, file_mode);
+}
+
+int edit_stage_bytes(struct edit *e, const char *content, size_t len,
+    mode_t file_mode)
+{
+	char value[TOKEN_NAME_MAX];
+
 	if (e->token == NULL)
-		return stage_in_lock(e, content, (size_t)len, file_mode);
+		return stage_in_lock(e, content, len, file_mode);
 	/* Even a failed call may leave a file. */
 	e->has_value = true;
 	if (!edit_is_locked(e))
 		edit_to(e, PROGRESS_STAGED);
 	token_value_name(value, e->token->id, e->value_nr);
-	return loose_stage(e->sys, e->token->stage_fd, value, content,
-	    (size_t)len, file_mode);
+	return loose_stage(e->sys, e->token->stage_fd, value, content, len,
+	    file_mode);
 }
 
 void edit_hand_over(struct edit *from, struct edit *to)

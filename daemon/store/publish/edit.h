@@ -125,6 +125,9 @@ static inline bool edit_is_published(const struct edit *e)
  * descriptor, which the caller syncs and closes. */
 int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
     mode_t file_mode);
+/* As edit_stage(), with any content. */
+int edit_stage_bytes(struct edit *e, const char *content, size_t len,
+    mode_t file_mode);
 /* Moves the staged value of FROM to TO. FROM keeps its lock. */
 void edit_hand_over(struct edit *from, struct edit *to);
 /* Removes the staged value. After a failure the value is still there. */

@@ -33,6 +33,15 @@ struct flusher {
 	struct flush_file *first, **end;
 };
 
+static int sync_file(const struct sys *sys, const struct flush_file *file)
+{
+	int r = file->before_fd >= 0 ?
+	    SYS(sys, write_out_wait, file->before_fd) :
+	    0;
+
+	return r < 0 ? r : SYS(sys, fsync, file->fd);
+}
+
 /* work_source.work */
 static bool flusher_work(void *arg)
 {
@@ -52,7 +61,7 @@ static bool flusher_work(void *arg)
 	else
 		workers_wake(fl->workers, &fl->source);
 	pthread_mutex_unlock(&fl->mutex);
-	err = SYS(fl->sys, fsync, file->fd);
+	err = sync_file(fl->sys, file);
 	pthread_mutex_lock(&fl->mutex);
 	file->err = err;
 	if (--*file->left == 0)
@@ -121,8 +130,10 @@ void flush_add(struct flush *f, int fd, enum flush_how how, void *what)
 		close_file(f, fd, err, what);
 		return;
 	}
-	f->files[f->nr++] =
-	    (struct flush_file){ .fd = fd, .how = how, .what = what };
+	f->files[f->nr++] = (struct flush_file){ .fd = fd,
+		.how = how,
+		.what = what,
+		.before_fd = -1 };
 	if (f->nr == FLUSH_MAX)
 		flush_end(f);
 }
@@ -169,7 +180,7 @@ static void wait_for(struct flusher *fl, size_t *left)
 			continue;
 		}
 		pthread_mutex_unlock(&fl->mutex);
-		err = SYS(fl->sys, fsync, file->fd);
+		err = sync_file(fl->sys, file);
 		pthread_mutex_lock(&fl->mutex);
 		file->err = err;
 		--*left;
@@ -208,14 +219,16 @@ void flush_end(struct flush *f)
 /* ---- a single file, in the background ---- */
 
 void flush_ahead(struct flush_one *one, const struct sys *sys,
-    struct flusher *flusher, int fd)
+    struct flusher *flusher, int before_fd, int fd)
 {
-	*one = (struct flush_one){ .flusher = flusher,
-		.file = { .fd = fd, .how = FLUSH_FSYNC } };
+	*one = (struct flush_one){
+		.flusher = flusher,
+		.file = { .fd = fd, .how = FLUSH_FSYNC, .before_fd = before_fd }
+	};
 	if (flusher != NULL)
 		hand_over(flusher, &one->file, &one->left);
 	else
-		one->file.err = SYS(sys, fsync, fd);
+		one->file.err = sync_file(sys, &one->file);
 }
 
 int flush_wait(struct flush_one *one)

@@ -44,6 +44,8 @@ struct flush_file {
 	enum flush_how how;
 	void *what;
 	int err;
+	/* Written out before the fsync; -1: none. */
+	int before_fd;
 	/* Private to the flusher. */
 	size_t *left;
 	struct flush_file *next;
@@ -71,8 +73,10 @@ struct flush_one {
 	size_t left;
 };
 
+/* BEFORE_FD: a file whose data is written out before the fsync of FD, where an
+ * fsync covers all; -1: none. */
 void flush_ahead(struct flush_one *one, const struct sys *sys,
-    struct flusher *flusher, int fd);
+    struct flusher *flusher, int before_fd, int fd);
 /* 0 or the negative errno of the fsync. */
 int flush_wait(struct flush_one *one);
 

@@ -24,6 +24,7 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/store/repos/repo_config.h"
+#include "daemon/store/stack/stack_set.h"
 #include "proto/format.h"
 
 char *repo_why(const char *fmt, ...)
@@ -256,7 +257,10 @@ static struct repo *repo_new(const struct repos *repos,
 	repo->path = strdup(place->path);
 	repo->packed = packed_new(repos->sys, place->fd, &repo->object_format);
 	repo->odb = odb_new(repos->sys, place->fd, &repo->object_format, &rule);
-	if (repo->path == NULL || repo->packed == NULL || repo->odb == NULL) {
+	repo->stacks = stack_set_new(repos->sys, &repo->object_format);
+	if (repo->path == NULL || repo->packed == NULL || repo->odb == NULL ||
+	    repo->stacks == NULL) {
+		stack_set_free(repo->stacks);
 		odb_free(repo->odb);
 		packed_free(repo->packed);
 		free(repo->path);
@@ -365,6 +369,7 @@ void repo_close(struct repos *repos, struct repo *repo)
 	if (repo == NULL)
 		return;
 	packed_free(repo->packed);
+	stack_set_free(repo->stacks);
 	odb_free(repo->odb);
 	if (repo->lock != NULL && --repo->lock->refs == 0) {
 		SYS(sys, close, repo->lock->fd);

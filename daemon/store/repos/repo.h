@@ -32,6 +32,8 @@
 #include "daemon/store/sync_failures/sync_failures.h"
 #include "daemon/store/txn.h"
 
+struct stack_set;
+
 struct repo {
 	char *path; /* of the common dir, resolved */
 	int fd;     /* of the common dir */
@@ -57,7 +59,8 @@ struct repo {
 	bool is_log_unsure, is_shared_unsure;
 	uint32_t owner, group, mode; /* of refs/ */
 	struct packed *packed;
-	atomic_bool touched; /* published to since its last checkpoint */
+	struct stack_set *stacks; /* refs in reftables; opened at first use */
+	atomic_bool touched;      /* published to since its last checkpoint */
 	/* The id and the row in the journal are durable. No batch writes refs
 	 * before. */
 	atomic_bool settled;

@@ -1,0 +1,218 @@
+/*
+ * Is the base of an update still the present list?
+ *
+ * Happy path: the list has the same bytes. Names of tables are random and never
+ * come back, so the content is the same too.
+ *
+ * Otherwise git appended tables, and perhaps merged tables, as after nearly
+ * every update. If the first table is still there, git dropped no tombstone:
+ * every record of the base is still in the stack, or hidden by a new record.
+ * New records have an index above the largest index of the base, and are in
+ * tables which the base lacks. A log entry that git rewrote keeps its old
+ * index: refd neither reads nor hides such an entry by a table of its own.
+ *
+ * Failures: a damaged stack, a directory which was replaced.
+ */
+#include "daemon/store/stack/stack_update.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+/* The order of NAME and the first LEN bytes of KEY. */
+static int compare(const char *name, const char *key, size_t len)
+{
+	int order = strncmp(name, key, len);
+
+	return order != 0 ? order : name[len] != '\0';
+}
+
+/* The first of NAMES that is not less than the first LEN bytes of KEY. */
+static size_t first(const char *const *names, size_t nr, const char *key,
+    size_t len)
+{
+	size_t low = 0, mid;
+
+	while (low < nr) {
+		mid = low + (nr - low) / 2;
+		if (compare(names[mid], key, len) < 0)
+			low = mid + 1;
+		else
+			nr = mid;
+	}
+	return low;
+}
+
+static bool has(const char *const *names, size_t nr, const char *key,
+    size_t len)
+{
+	const size_t i = first(names, nr, key, len);
+
+	return i < nr && compare(names[i], key, len) == 0;
+}
+
+bool stack_base_touches(const char *const *names, size_t nr, const char *name)
+{
+	const size_t len = strlen(name);
+	char dir[REFTABLE_NAME_MAX + 2];
+	const char *slash;
+	size_t i;
+
+	for (slash = name; (slash = strchr(slash, '/')) != NULL; slash++)
+		if (has(names, nr, name, (size_t)(slash - name)))
+			return true;
+	if (has(names, nr, name, len))
+		return true;
+	if (len > REFTABLE_NAME_MAX)
+		return false;
+	memcpy(dir, name, len);
+	memcpy(dir + len, "/", 2);
+	i = first(names, nr, dir, len + 1);
+	return i < nr && strncmp(names[i], dir, len + 1) == 0;
+}
+
+/* ---- new records ---- */
+
+struct scan {
+	const struct stack_snapshot *base, *now;
+	stack_touches_fn *touches;
+	void *arg;
+	struct reftable_fault *fault;
+	struct reftable_budget budget;
+};
+
+static bool has_table(const struct stack_snapshot *snap, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < snap->tables.nr; i++)
+		if (strcmp(snap->tables.tables[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* 1: a new record of TABLE touches a name. */
+static int scan_section(struct scan *s, const struct reftable_table *table,
+    enum reftable_section section)
+{
+	struct reftable_iterator it = { .budget = &s->budget };
+	const struct reftable_record *rec = &it.cursor.record;
+	int r = reftable_iterator_seek(&it, table, section, (const uint8_t *)"",
+	    0, s->fault);
+
+	while (r == 0) {
+		r = reftable_iterator_next(&it, s->fault);
+		if (r <= 0)
+			break;
+		r = rec->update_index > s->base->max_index &&
+		    s->touches(s->arg, rec->name);
+	}
+	reftable_iterator_done(&it);
+	return r;
+}
+
+/* 1: a new record touches a name, or there is too much to read. */
+static int scan(struct scan *s)
+{
+	const struct reftable_stack *t = &s->now->tables;
+	uint64_t bytes = 0;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < t->nr; i++)
+		if (!has_table(s->base, t->tables[i].name))
+			bytes += t->tables[i].file_size;
+	if (bytes > STACK_SCAN_MAX)
+		return 1;
+	for (i = 0; r == 0 && i < t->nr; i++) {
+		if (has_table(s->base, t->tables[i].name))
+			continue;
+		r = scan_section(s, &t->tables[i], REFTABLE_REFS);
+		if (r == 0)
+			r = scan_section(s, &t->tables[i], REFTABLE_LOGS);
+	}
+	/* A block that inflates to megabytes: the new round decides. */
+	return r == -EFBIG ? 1 : r;
+}
+
+/* ---- the check ---- */
+
+/* Has another program removed our table? Git cleans up unlisted tables whose
+ * index is not above the list. */
+static int lost_table(struct stack_update *u)
+{
+	struct sys_stat st;
+	int r = 0;
+
+	if (!u->has_table)
+		return 0;
+	r = SYS(u->stack->sys, lstatat, u->stack->dirfd, u->table, &st);
+	if (r == -ENOENT)
+		return 1;
+	return r < 0 ?
+	    r :
+	    st.ino != u->table_stat.ino || st.dev != u->table_stat.dev;
+}
+
+static bool may_grow(const struct stack_update *u,
+    const struct stack_snapshot *now)
+{
+	const struct reftable_stack *was = &u->base->tables;
+
+	return strcmp(was->tables[0].name, now->tables.tables[0].name) == 0 &&
+	    u->first_folded == was->nr &&
+	    (!u->has_table || u->index > now->max_index);
+}
+
+static int compare_lists(struct stack_update *u, stack_touches_fn *touches,
+    void *arg, struct stack_snapshot *now, enum stack_base *result)
+{
+	struct scan s = { .base = u->base,
+		.now = now,
+		.touches = touches,
+		.arg = arg,
+		.fault = &u->fault,
+		.budget = { 4 * STACK_SCAN_MAX, STACK_SCAN_MAX } };
+	int r;
+
+	if (strcmp(now->tables.list, u->base->tables.list) == 0) {
+		*result = STACK_BASE_SAME;
+		return 0;
+	}
+	if (!may_grow(u, now))
+		return 0;
+	r = scan(&s);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*result = STACK_BASE_GREW;
+	stack_snapshot_put(u->base);
+	stack_snapshot_hold(now);
+	u->base = now;
+	u->first_folded = now->tables.nr;
+	u->is_base_synced = false;
+	return 0;
+}
+
+int stack_base_check(struct stack_update *u, stack_touches_fn *touches,
+    void *arg, enum stack_base *result)
+{
+	struct stack_snapshot *now;
+	int r;
+
+	*result = STACK_BASE_CHANGED;
+	memset(&u->fault, 0, sizeof(u->fault));
+	snprintf(u->fault.table, sizeof(u->fault.table), "%s", REFTABLE_LIST);
+	r = stack_is_there(u->stack, u->git_fd);
+	if (r == 0)
+		r = lost_table(u);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = stack_snapshot(u->stack, &now, &u->fault);
+	if (r < 0)
+		return r;
+	r = compare_lists(u, touches, arg, now, result);
+	stack_snapshot_put(now);
+	return r;
+}

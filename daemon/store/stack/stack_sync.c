@@ -1,0 +1,141 @@
+/*
+ * Happy path: refd wrote the stack last, and only the new files are flushed.
+ *
+ * Git's own tables and lists may be in memory alone. A flush of the directory
+ * makes their names durable, and after a power loss an empty table or an empty
+ * list would make the repository unreadable. So they are flushed before.
+ *
+ * Failures: a failed fsync is never repeated. The kernel may have dropped the
+ * data, and the second fsync would succeed.
+ */
+#include "daemon/store/stack/stack_update.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is it the list that is known to be durable? */
+static bool is_known_list(struct stack_update *u)
+{
+	struct stack *stack = u->stack;
+	bool is;
+
+	pthread_mutex_lock(&stack->mutex);
+	is = stack->durable_list != NULL &&
+	    strcmp(stack->durable_list, u->base->tables.list) == 0;
+	pthread_mutex_unlock(&stack->mutex);
+	return is;
+}
+
+static int sync_list(struct stack_update *u)
+{
+	const struct sys_stat *was = &u->base->tables.list_stat;
+	const struct sys *sys = u->stack->sys;
+	struct sys_stat st;
+	int fd, r;
+
+	snprintf(u->fault.table, sizeof(u->fault.table), "%s", REFTABLE_LIST);
+	fd = SYS(sys, openat, u->stack->dirfd, REFTABLE_LIST, O_RDONLY, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? -ESTALE : fd;
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && (st.ino != was->ino || st.dev != was->dev))
+		r = -ESTALE;
+	if (r == 0)
+		r = SYS(sys, fsync, fd);
+	SYS(sys, close, fd);
+	return r;
+}
+
+int stack_sync_base(struct stack_update *u, int64_t before_ns)
+{
+	const struct stack_snapshot *base = u->base;
+	const struct reftable_table *t;
+	size_t i;
+	int r;
+
+	if (u->is_base_synced)
+		return 0;
+	memset(&u->fault, 0, sizeof(u->fault));
+	for (i = 0; i < base->tables.nr; i++) {
+		if (stack_snapshot_is_durable(base, i, before_ns))
+			continue;
+		t = &base->tables.tables[i];
+		snprintf(u->fault.table, sizeof(u->fault.table), "%s", t->name);
+		r = SYS(t->sys, fsync, t->fd);
+		if (r < 0)
+			return r;
+		atomic_store(&base->is_durable[i], true);
+	}
+	if (!is_known_list(u) && base->tables.list_stat.ctime_ns >= before_ns) {
+		r = sync_list(u);
+		if (r < 0)
+			return r;
+	}
+	u->is_base_synced = true;
+	return 0;
+}
+
+static void begin_one(struct stack_update *u, struct flusher *flusher,
+    int before_fd, int fd)
+{
+	flush_ahead(&u->flushes[u->nr_flushes++], u->stack->sys, flusher,
+	    before_fd, fd);
+}
+
+void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
+    bool covers_all)
+{
+	const bool has_list = u->list_fd >= 0;
+	const bool has_table = u->has_table && !u->is_flushed;
+
+	assert(u->nr_flushes == 0 && u->err == 0);
+	/* The list is the file which changed last. */
+	if (covers_all && has_list) {
+		begin_one(u, flusher, has_table ? u->table_fd : -1, u->list_fd);
+		return;
+	}
+	if (has_table)
+		begin_one(u, flusher, -1, u->table_fd);
+	if (has_list)
+		begin_one(u, flusher, -1, u->list_fd);
+	begin_one(u, flusher, -1, u->stack->dirfd);
+}
+
+/* The names are durable too: the base may be trusted from now on. */
+static void note_base(struct stack_update *u)
+{
+	char *list = strdup(u->base->tables.list), *old;
+
+	pthread_mutex_lock(&u->stack->mutex);
+	old = u->stack->durable_list;
+	u->stack->durable_list = list;
+	pthread_mutex_unlock(&u->stack->mutex);
+	free(old);
+}
+
+int stack_sync_end(struct stack_update *u)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < u->nr_flushes; i++) {
+		r = flush_wait(&u->flushes[i]);
+		if (u->err == 0)
+			u->err = r;
+	}
+	u->nr_flushes = 0;
+	if (u->err < 0) {
+		memset(&u->fault, 0, sizeof(u->fault));
+		snprintf(u->fault.table, sizeof(u->fault.table), "%s",
+		    STACK_DIRECTORY);
+		return u->err;
+	}
+	u->is_flushed = u->has_table;
+	u->is_list_flushed = u->list_fd >= 0;
+	if (u->is_base_synced && !is_known_list(u))
+		note_base(u);
+	return 0;
+}

@@ -1,0 +1,368 @@
+/*
+ * Happy path:
+ *	list		a key per record, and per log entry of a deleted ref
+ *	sort		by section, name and index
+ *	write		into a new file in stage/, 64 KiB at a time
+ *	link		to a random name in reftable/
+ *
+ * Failures: the file goes, and the stack is unchanged. A name that exists is
+ * not used again, so the link is repeated with a different name.
+ */
+#include "daemon/store/stack/stack_update.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "daemon/store/stack/stack_reader.h"
+
+#define NAME_TRIES   10
+#define BUFFER_BYTES ((size_t)64 * 1024)
+/* Git's limit of a message in a table of blocks of 4096 bytes. */
+#define MESSAGE_MAX ((size_t)REFTABLE_BLOCK_BYTES / 2)
+#define KEYS_MAX    ((size_t)4 * 1000 * 1000)
+/* More than a record takes besides its texts: two ids and numbers. */
+#define RECORD_BYTES 96
+
+/* A record of the new table. */
+struct key {
+	const char *name; /* borrowed; of a tombstone: owned by names */
+	uint64_t index;
+	size_t i; /* of the caller, or TOMBSTONE */
+	bool is_log;
+};
+#define TOMBSTONE SIZE_MAX
+
+struct making {
+	struct stack_update *u;
+	stack_record_of_fn *fn;
+	void *arg;
+	struct key *keys;
+	size_t nr, size;
+	uint64_t index, bytes; /* BYTES: of all records, at most */
+	const char *deleted;   /* the ref whose log is searched */
+	char message[MESSAGE_MAX + 1];
+	uint8_t *buffer;
+	size_t buffered;
+};
+
+static int add_key(struct making *m, struct key key)
+{
+	const size_t size = m->size > 0 ? 2 * m->size : 64;
+	struct key *grown;
+
+	if (m->nr == KEYS_MAX)
+		return -EFBIG;
+	if (m->nr == m->size) {
+		grown = realloc(m->keys, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		m->keys = grown;
+		m->size = size;
+	}
+	m->keys[m->nr++] = key;
+	return 0;
+}
+
+/* Git keeps the beginning of a long message, and ends every message with a line
+ * feed. */
+static void end_message(struct making *m, struct reftable_text *message)
+{
+	size_t len = message->len;
+
+	while (len > 0 && message->at[len - 1] == '\n')
+		len--;
+	if (len > MESSAGE_MAX)
+		len = MESSAGE_MAX;
+	if (len > 0)
+		memcpy(m->message, message->at, len);
+	m->message[len] = '\n';
+	*message = (struct reftable_text){ m->message, len + 1 };
+}
+
+static void get_record(struct making *m, size_t i, struct reftable_record *rec)
+{
+	memset(rec, 0, sizeof(*rec));
+	rec->update_index = m->index;
+	m->fn(m->arg, i, rec);
+	if (rec->section == REFTABLE_LOGS && !rec->is_deletion)
+		end_message(m, &rec->log.message);
+}
+
+static uint64_t bytes_of(const struct reftable_record *rec)
+{
+	uint64_t sum = RECORD_BYTES + strlen(rec->name);
+
+	if (rec->is_deletion)
+		return sum;
+	if (rec->section == REFTABLE_LOGS)
+		return sum + rec->log.name.len + rec->log.email.len +
+		    rec->log.message.len;
+	return rec->ref.kind == REFTABLE_REF_SYMREF ?
+	    sum + rec->ref.target.len :
+	    sum;
+}
+
+/* ---- keys ---- */
+
+static int list_records(struct making *m, size_t nr)
+{
+	struct reftable_record rec;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < nr; i++) {
+		get_record(m, i, &rec);
+		m->bytes += bytes_of(&rec);
+		r = add_key(m,
+		    (struct key){ rec.name, rec.update_index, i,
+			rec.section == REFTABLE_LOGS });
+	}
+	return r;
+}
+
+static int compare_keys(const void *pa, const void *pb)
+{
+	const struct key *a = pa, *b = pb;
+	int order;
+
+	if (a->is_log != b->is_log)
+		return a->is_log ? 1 : -1;
+	order = strcmp(a->name, b->name);
+	if (order != 0 || !a->is_log || a->index == b->index)
+		return order;
+	return a->index > b->index ? -1 : 1;
+}
+
+static void sort(struct making *m)
+{
+	if (m->nr > 0)
+		qsort(m->keys, m->nr, sizeof(*m->keys), compare_keys);
+}
+
+/* stack_log_fn */
+static int add_tombstone(void *arg, const struct reftable_record *log)
+{
+	struct making *m = arg;
+
+	m->bytes += RECORD_BYTES + strlen(m->deleted);
+	return add_key(m,
+	    (struct key){ m->deleted, log->update_index, TOMBSTONE, true });
+}
+
+/* As git does: a deletion hides the ref and every entry of the log. */
+static int list_tombstones(struct making *m)
+{
+	const size_t nr = m->nr;
+	struct stack_reader reader;
+	struct reftable_record rec;
+	size_t i;
+	int r = stack_reader_init(&reader, m->u->base);
+
+	for (i = 0; r == 0 && i < nr; i++) {
+		if (m->keys[i].is_log)
+			continue;
+		get_record(m, m->keys[i].i, &rec);
+		if (!rec.is_deletion)
+			continue;
+		m->deleted = m->keys[i].name;
+		r = stack_reader_logs(&reader, m->deleted, add_tombstone, m);
+		if (r < 0)
+			m->u->fault = reader.fault;
+	}
+	stack_reader_done(&reader);
+	return r;
+}
+
+/* ---- writing ---- */
+
+static int write_buffer(struct making *m)
+{
+	int r = m->buffered == 0 ? 0 :
+				   SYS(m->u->stack->sys, write_all,
+				       m->u->table_fd, m->buffer, m->buffered);
+
+	m->buffered = 0;
+	return r;
+}
+
+/* reftable_write_fn */
+static int add_bytes(void *arg, const void *bytes, size_t len)
+{
+	struct making *m = arg;
+	int r;
+
+	if (len > BUFFER_BYTES - m->buffered) {
+		r = write_buffer(m);
+		if (r < 0)
+			return r;
+	}
+	if (len > BUFFER_BYTES)
+		return SYS(m->u->stack->sys, write_all, m->u->table_fd, bytes,
+		    len);
+	memcpy(m->buffer + m->buffered, bytes, len);
+	m->buffered += len;
+	return 0;
+}
+
+static int add_record(struct making *m, struct reftable_writer *writer,
+    const struct key *key)
+{
+	struct reftable_record rec;
+
+	if (key->i != TOMBSTONE) {
+		get_record(m, key->i, &rec);
+		return reftable_writer_add(writer, &rec);
+	}
+	rec = (struct reftable_record){ .section = REFTABLE_LOGS,
+		.name = key->name,
+		.update_index = key->index,
+		.is_deletion = true };
+	return reftable_writer_add(writer, &rec);
+}
+
+static int write_records(struct making *m)
+{
+	struct reftable_writer *writer =
+	    reftable_writer_new(m->u->base->tables.format, m->index, m->index,
+		add_bytes, m);
+	size_t i;
+	int r = 0;
+
+	if (writer == NULL)
+		return -ENOMEM;
+	for (i = 0; r == 0 && i < m->nr; i++)
+		r = add_record(m, writer, &m->keys[i]);
+	if (r == 0)
+		r = reftable_writer_finish(writer);
+	if (r == 0)
+		r = write_buffer(m);
+	reftable_writer_free(writer);
+	return r;
+}
+
+/* ---- files ---- */
+
+static int create(struct stack_update *u)
+{
+	const struct sys *sys = u->stack->sys;
+	char value[TOKEN_NAME_MAX];
+	const mode_t mode = stack_update_mode(u);
+	int fd;
+
+	token_value_name(value, u->list.token->id, u->value_nr);
+	fd = SYS(sys, openat, u->list.token->stage_fd, value,
+	    O_WRONLY | O_CREAT | O_EXCL, mode);
+	if (fd < 0)
+		return fd;
+	u->table_fd = fd;
+	u->has_staged = true;
+	return 0;
+}
+
+/* Names never come back: a table is known by its name. */
+static int name_table(struct stack_update *u)
+{
+	char value[TOKEN_NAME_MAX];
+	uint64_t min_index = u->index;
+	unsigned tries;
+	uint32_t random;
+	int r = -EEXIST;
+
+	token_value_name(value, u->list.token->id, u->value_nr);
+	for (tries = 0; r == -EEXIST && tries < NAME_TRIES; tries++) {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		reftable_writer_name(min_index, u->index, random, u->table);
+		r = SYS(u->stack->sys, linkat, u->list.token->stage_fd, value,
+		    u->stack->dirfd, u->table);
+	}
+	u->has_table = r == 0;
+	if (r == 0)
+		r = SYS(u->stack->sys, fstat, u->table_fd, &u->table_stat);
+	return r;
+}
+
+int stack_table_drop(struct stack_update *u)
+{
+	const struct sys *sys = u->stack->sys;
+	char value[TOKEN_NAME_MAX];
+	int r = 0;
+
+	if (u->table_fd >= 0)
+		SYS(sys, close, u->table_fd);
+	u->table_fd = -1;
+	u->is_flushed = u->is_large = false;
+	if (u->has_table)
+		r = SYS(sys, unlinkat, u->stack->dirfd, u->table);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	u->has_table = false;
+	token_value_name(value, u->list.token->id, u->value_nr);
+	if (u->has_staged)
+		r = SYS(sys, unlinkat, u->list.token->stage_fd, value);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	u->has_staged = false;
+	return 0;
+}
+
+static int take_index(struct making *m)
+{
+	struct stack_update *u = m->u;
+	uint64_t next = stack_next_index(u->stack, u->base);
+
+	u->is_large = m->bytes > STACK_LARGE;
+	if (next == 0 || next > STACK_INDEX_MAX - STACK_GAP)
+		return -EOVERFLOW;
+	u->index = m->index = u->is_large ? next + STACK_GAP : next;
+	return 0;
+}
+
+static int make_table(struct making *m, size_t nr)
+{
+	struct stack_update *u = m->u;
+	int r;
+
+	m->buffer = malloc(BUFFER_BYTES);
+	if (m->buffer == NULL)
+		return -ENOMEM;
+	m->index = STACK_INDEX_MAX;
+	r = list_records(m, nr);
+	if (r == 0) {
+		sort(m);
+		r = list_tombstones(m);
+	}
+	if (r == 0)
+		r = take_index(m);
+	if (r == 0)
+		r = create(u);
+	if (r == 0) {
+		sort(m);
+		r = write_records(m);
+	}
+	if (r == 0) {
+		stack_spend_index(u->stack, u->index);
+		r = name_table(u);
+	}
+	return r;
+}
+
+int stack_table_make(struct stack_update *u, size_t nr, stack_record_of_fn *fn,
+    void *arg)
+{
+	struct making m = { .u = u, .fn = fn, .arg = arg };
+	int r;
+
+	memset(&u->fault, 0, sizeof(u->fault));
+	snprintf(u->fault.table, sizeof(u->fault.table), "a new table");
+	r = make_table(&m, nr);
+	if (r < 0)
+		stack_table_drop(u);
+	free(m.keys);
+	free(m.buffer);
+	return r;
+}

@@ -1,0 +1,184 @@
+/*
+ * A change of a stack: one new table, which the list names last.
+ *
+ * The live path, recovery and merges write a stack only by these steps:
+ *
+ *	begin		a snapshot is the base
+ *	(the caller reads and checks, by a stack_reader on u->base)
+ *	table		the records become a table: refd/stage/<token>-<n>,
+ *			then, by link(2), its final random name in reftable/
+ *	lock		tables.list.lock is a hard link of the token
+ *	check		is the base still right? (stack_base_check())
+ *	list		the next list: refd/stage/<token>-<n+1>
+ *	sync_base	foreign tables and the present list become durable
+ *	sync, synced	the new table, the new list, the directory; beside the
+ *			flush of the log
+ *	place		a rename of the list publishes the table
+ *	unlock		the lock goes, and the names in stage/
+ *	release		in any state: removes everything that was not
+ *			published
+ *
+ * A large table is synced before the lock too, with its directory. After a
+ * repeat (STACK_BASE_CHANGED) call begin() again, under the lock or not. After
+ * any failure, release() cleans up.
+ *
+ * Readers see the old list or the new list, and both are whole: a table gets
+ * its name before the list names it, and no name is used twice. A crash leaves
+ * the lock and the names in stage/, with the inode of the table in reftable/
+ * (stack_sweep()).
+ *
+ * One update belongs to one thread at a time, which has the stack's turn. It
+ * must not move between sync() and synced(). Every call may block. Errors as in
+ * stack.h, with u->fault; -ENOSPC, -EDQUOT, -EIO of the file system.
+ */
+#ifndef STORE_STACK_UPDATE_H
+#define STORE_STACK_UPDATE_H
+
+#include "daemon/store/publish/edit.h"
+#include "daemon/store/reftable/reftable_writer.h"
+#include "daemon/store/refs/flush.h"
+#include "daemon/store/stack/stack.h"
+
+/* A table of more records than fit into so many bytes keeps its index although
+ * git appends meanwhile: STACK_GAP indices are left free. */
+#define STACK_LARGE ((uint64_t)256 * 1024)
+#define STACK_GAP   16
+
+struct stack_update {
+	struct stack *stack;         /* a reference */
+	int git_fd;                  /* of the git-dir; borrowed */
+	struct stack_snapshot *base; /* a reference; NULL: not begun */
+	/* tables.list in stack->dirfd. For the standing lock of a crash the
+	 * caller sets progress and is_earlier. */
+	struct edit list;
+	unsigned value_nr; /* the table in stage/; the list is VALUE_NR + 1 */
+	bool has_staged;   /* the table is in stage/ */
+	bool has_table;    /* TABLE is in reftable/ */
+	bool is_large;     /* beyond STACK_LARGE */
+	char table[REFTABLE_WRITER_NAME];
+	struct sys_stat table_stat;
+	int table_fd, list_fd; /* owned; -1 */
+	char *new_list;        /* owned; NULL: not staged */
+	uint64_t index;        /* of all new records of the table */
+	/* The tables of BASE from here on are in TABLE; base->tables.nr:
+	 * none. */
+	size_t first_folded;
+	struct flush_one flushes[3];
+	size_t nr_flushes;
+	bool is_flushed;      /* the table is durable, with its name */
+	bool is_list_flushed; /* the new list is durable, in stage/ */
+	bool is_base_synced;  /* the base is durable, except its names */
+	int err;              /* of the flushes; final: no rename may follow */
+	struct reftable_fault fault;
+};
+
+/* Takes a reference to STACK. TOKEN, GIT_FD: borrowed. Two numbers of the
+ * token's values from VALUE_NR on belong to the update. */
+void stack_update_init(struct stack_update *u, struct stack *stack, int git_fd,
+    struct token *token, unsigned value_nr);
+/* Drops the references. After release(). */
+void stack_update_done(struct stack_update *u);
+
+/* Takes a new base, and drops the table of an earlier round. */
+int stack_update_begin(struct stack_update *u);
+/* The mode of new files: that of the present list. Their group is that of
+ * refd/stage/, as for refs in files: a shared repository gives its group to new
+ * directories. */
+mode_t stack_update_mode(const struct stack_update *u);
+
+/* ---- the table (stack_table.c) ---- */
+
+/* Sets *RECORD to record I of a table: a ref, or a log entry. *RECORD has
+ * INDEX already; only a log entry may get an older index. Called several times
+ * per record. Names must live until the end of stack_table_make(), other texts
+ * until the next call. */
+typedef void stack_record_of_fn(void *arg, size_t i,
+    struct reftable_record *record);
+
+/*
+ * Makes the table of NR records, in any order. For every deleted ref the table
+ * also gets a tombstone for each of its log entries in the base. A message is
+ * cut to half a block, and ends with a line feed, as in git. Sets u->index by
+ * stack_next_index(), and spends the index.
+ *
+ * -EINVAL: a key twice, or a bad name. -E2BIG: a record does not fit into a
+ * block. -EOVERFLOW: no index is left. -EFBIG: too many entries are deleted.
+ */
+int stack_table_make(struct stack_update *u, size_t nr, stack_record_of_fn *fn,
+    void *arg);
+/* Removes the table, first its name in reftable/. Not after place(). */
+int stack_table_drop(struct stack_update *u);
+
+/* ---- the lock ---- */
+
+/* -EEXIST: another writer holds the lock. Several stacks are locked in the
+ * order main, then worktrees by id. */
+int stack_update_lock(struct stack_update *u);
+
+/* Is the base still right, so that the checked table may be published? */
+enum stack_base {
+	STACK_BASE_SAME,   /* the list is the same */
+	STACK_BASE_GREW,   /* other tables, but none touches a name: u->base is
+			      the present list now, and the table stays */
+	STACK_BASE_CHANGED /* begin a new round, under the lock if wanted */
+};
+
+/* Does a change of NAME by another writer matter? Yes if the batch reads or
+ * writes NAME, a name above or a name below. */
+typedef bool stack_touches_fn(void *arg, const char *name);
+
+/*
+ * stack_base.c: compares the base with the list. Under the lock; without a
+ * lock, or without a table, the result is only a hint. TOUCHES is called for
+ * every new record of a ref or a log. At most STACK_SCAN_MAX bytes of tables
+ * are scanned: beyond this the base counts as changed.
+ *
+ * -ESTALE: reftable/ is another directory now.
+ */
+#define STACK_SCAN_MAX ((uint64_t)256 * 1024)
+int stack_base_check(struct stack_update *u, stack_touches_fn *touches,
+    void *arg, enum stack_base *result);
+
+/* For TOUCHES: is NAME one of the NR names, or above or below one of them?
+ * NAMES are sorted by strcmp(). Pure. */
+bool stack_base_touches(const char *const *names, size_t nr, const char *name);
+
+/* Stages the list of the base, less folded tables, plus the table. Under the
+ * lock, after the check. -EFBIG: the list is full. */
+int stack_update_list(struct stack_update *u);
+
+/* ---- durability (stack_sync.c) ---- */
+
+/*
+ * Makes the tables of the base durable that are not known to be durable, and
+ * the present list; their names become durable with sync(). Costs no system
+ * call if refd wrote the stack last, or if the stack is older than BEFORE_NS
+ * (stack_snapshot_is_durable()). -ESTALE: the list changed since, take a new
+ * base. Other failures are those of an fsync, which must not be repeated: the
+ * caller reports the file system.
+ */
+int stack_sync_base(struct stack_update *u, int64_t before_ns);
+
+/* Begins to flush table, list and directory, side by side. COVERS_ALL:
+ * fs->fsync_covers_all. FLUSHER may be NULL: then the call blocks. Without a
+ * staged list: table and directory. Without a table: the directory alone, after
+ * stack_sync_base() for a confirmed value. */
+void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
+    bool covers_all);
+/* Waits. 0, or u->err: the first failure. No rename may follow, and the files
+ * must not be synced again. */
+int stack_sync_end(struct stack_update *u);
+
+/* ---- publishing ---- */
+
+/* Renames the list. After a failure the lock stands, and nothing is dropped.
+ * -ESTALE: reftable/ is another directory now; the rename happened. */
+int stack_update_place(struct stack_update *u);
+/* Removes the lock, and the table's name in stage/. As edit_unlock(). */
+int stack_update_unlock(struct stack_update *u);
+/* Removes lock, table and staged files that were not published, and closes all
+ * descriptors. If the list's edit is DEFERRED, everything stays for recovery.
+ * 0, or the first failure. */
+int stack_update_release(struct stack_update *u);
+
+#endif

@@ -3,6 +3,7 @@
  *
  *	verify.c		the command
  *	verify_repo.c		one repository: opens it, and checks twice
+ *	verify_format.c		the format of the ids, without a configuration
  *	verify_refs.c		a ref: file, name and object
  *	verify_packed.c		packed-refs, line by line
  *	verify_logs.c		reflogs
@@ -55,6 +56,9 @@ struct verify {
 	struct odb *odb;    /* NULL: not opened */
 	struct packed_snapshot *snap; /* NULL: malformed */
 	int64_t packed_mtime_ns;
+	/* The configuration does not name the format of the ids, and the ids
+	 * are not of SHA-1: no repair. */
+	bool has_lost_format;
 	bool is_reftable; /* no files of refs, and nothing in the journal */
 	bool aborted;     /* out of memory, or refs/ can't be read */
 
@@ -106,6 +110,12 @@ void verify_check_again(struct verify *v);
 /* NAME with its worktree: "worktrees/<id>/HEAD". */
 const char *verify_ref_name(const struct verify_place *place, const char *name,
     char buf[REFD_PATH_MAX]);
+
+/* ---- verify_format.c ---- */
+
+/* Sets the object format of a repository whose configuration was lost, and
+ * reports a format other than SHA-1. Once, when the journal is open. */
+void verify_find_format(struct verify *v);
 
 /* ---- verify_refs.c ---- */
 

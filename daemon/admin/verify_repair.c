@@ -296,6 +296,8 @@ char *verify_repair(struct verify *v, enum finding_id id,
 		return NULL;
 	if (v->awaits)
 		return repo_why("not repaired: recovery comes first");
+	if (v->has_lost_format)
+		return repo_why("not repaired: restore the configuration");
 	if (verify_is_deferred(v, &s->place, s->name))
 		return repo_why("not repaired: its record is deferred");
 	if (how == REPAIR_REF)

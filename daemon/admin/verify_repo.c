@@ -290,51 +290,57 @@ static int open_dirs(struct verify *v, char **why)
 	return 0;
 }
 
-/* Does not read HEAD: if a power loss emptied HEAD, the other refs can be
- * checked. */
-static enum refd_status try_objects(struct verify *v, char **why)
+static void found_closed(struct verify *v, char *reason)
 {
-	const struct object_rule rule = { repo_open_root, &v->repos,
-		&v->repo.owner, &v->repo.group };
-	struct repo_config config;
-	enum refd_status status;
-	int r;
-
-	status =
-	    repo_config_read(v->sys, v->repo.fd, v->repo.path, &config, why);
-	if (status != REFD_OK)
-		return status;
-	v->is_reftable = config.is_reftable;
-	v->repo.object_format = config.object_format;
-	repo_config_done(&config);
-	v->odb = odb_new(v->sys, v->repo.fd, &v->repo.object_format, &rule);
-	if (v->odb == NULL)
-		return REFD_BUSY;
-	r = odb_refresh(v->odb);
-	if (r == 0)
-		return REFD_OK;
-	*why = repo_why("'%s' %s", v->repo.path, object_stores_why(r));
-	odb_free(v->odb);
-	v->odb = NULL;
-	return REFD_IO;
-}
-
-static int open_objects(struct verify *v, char **why)
-{
-	char *reason = NULL;
-	enum refd_status status = try_objects(v, &reason);
-
-	if (status == REFD_OK)
-		return 0;
-	if (status == REFD_UNSUPPORTED) {
-		*why = reason;
-		return -1;
-	}
 	verify_found(v, FOUND_NOT_OPENED, "", "",
 	    "its objects can't be looked at: %s",
 	    reason != NULL ? reason : "out of memory");
 	free(reason);
+}
+
+/* -1 and *WHY: refd reads no such repository. *LOST: the file does not tell the
+ * format of the ids. After a power loss, the file may be empty or have only
+ * NULs. */
+static int read_config(struct verify *v, bool *lost, bool *malformed,
+    char **why)
+{
+	struct repo_config config = { 0 };
+	char *reason = NULL;
+	enum refd_status status = repo_config_read(v->sys, v->repo.fd,
+	    v->repo.path, &config, &reason);
+
+	*malformed = status != REFD_OK;
+	*lost = *malformed || !config.has_version;
+	if (status == REFD_OK) {
+		v->is_reftable = config.is_reftable;
+		v->repo.object_format = config.object_format;
+		repo_config_done(&config);
+		return 0;
+	}
+	if (status == REFD_UNSUPPORTED) {
+		*why = reason;
+		return -1;
+	}
+	found_closed(v, reason);
 	return 0;
+}
+
+/* Does not read HEAD: if a power loss emptied HEAD, the other refs can be
+ * checked. */
+static void open_objects(struct verify *v)
+{
+	const struct object_rule rule = { repo_open_root, &v->repos,
+		&v->repo.owner, &v->repo.group };
+	int r;
+
+	v->odb = odb_new(v->sys, v->repo.fd, &v->repo.object_format, &rule);
+	r = v->odb == NULL ? -ENOMEM : odb_refresh(v->odb);
+	if (r == 0)
+		return;
+	found_closed(v,
+	    repo_why("'%s' %s", v->repo.path, object_stores_why(r)));
+	odb_free(v->odb);
+	v->odb = NULL;
 }
 
 static void close_all(struct verify *v)
@@ -365,18 +371,24 @@ static void close_all(struct verify *v)
 
 static int verify_opened(struct verify *v, char **why)
 {
+	bool lost, malformed;
 	int r;
 
-	r = open_objects(v, why);
+	r = read_config(v, &lost, &malformed, why);
 	if (r == 0)
 		r = find_worktrees(v);
 	if (r < 0)
 		return r;
+	if (!v->is_reftable)
+		verify_journal_open(v);
+	if (lost)
+		verify_find_format(v);
+	if (!malformed)
+		open_objects(v);
 	if (v->is_reftable) {
 		verify_all_reftables(v);
 		return v->aborted ? -1 : 0;
 	}
-	verify_journal_open(v);
 	refresh(v);
 	verify_all(v);
 	verify_journal_close(v);

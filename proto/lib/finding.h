@@ -318,6 +318,9 @@ enum finding_repair {
 	    "start the daemon, or run refd recover")                           \
 	X(DEFERRED, "deferred", WARNING, NONE,                                 \
 	    "wait: the daemon tries the record again")                         \
+	X(CONFIG_LOST, "config-lost", ERROR, NONE,                             \
+	    "restore the file; git config extensions.objectFormat names the "  \
+	    "format, in a core.repositoryFormatVersion of 1")                  \
 	X(NOT_OPENED, "not-opened", ERROR, NONE, "git cannot open it either")
 
 enum finding_id {

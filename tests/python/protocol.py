@@ -176,11 +176,18 @@ for level in "logged", "held=1", "applied=2":
 shows("level local", (["ok"], "committed"),
       results(update([("verify refs/heads/a", one)], "level local",
                      "umask 0022")))
-shows("a request of version 1", ("refused", "status badrequest"), status(
-    c.ask("transaction", [
+# A client of version 1 knows no object formats. The refusal says so, whatever
+# the length of the ids.
+for oid in one, one + 24 * "0":
+    kind, body = c.ask("transaction", [
         h for h in transaction(new_txid(), repo, "umask 0022")
         if not h.startswith("object-format")],
-        [("create refs/heads/a", one)])))
+        [("create refs/heads/a", oid)])
+    shows("a request of version 1", ("refused", "status badrequest"),
+          status((kind, body)))
+    shows("and the reason", True, any(
+        b"older version of the protocol" in p and b"same release" in p
+        for p in body))
 shows("no repository", ["norepo"], results(c.ask(
     "transaction", transaction(new_txid(), "/", "umask 0022"),
     [("create refs/heads/a", one)]))[0])

@@ -162,6 +162,45 @@ is 'as JSON: repaired' 1 "$(json 'd["repaired"]')"
 check 'as JSON: what is kept' test -f "$(json \
 	'r[sys.argv[2]]["findings"][0]["evidence"]')"
 
+# ---- a configuration that the power loss emptied ----
+
+# The records tell the format of the ids, and so the form of refs and logs.
+check 'the daemon starts before the configuration is lost' start_daemon \
+	--config "$T/config" --root "$FS"
+git -C "$repo" config core.logAllRefUpdates always
+update "$repo" refs/heads/lost "$one"
+update "$repo" refs/heads/lost "$two"
+update "$repo" refs/heads/stale "$one"
+update "$repo" refs/heads/stale "$two"
+kill_daemon
+cp "$repo/config" "$T/kept-config"
+check 'mounted anew, without a configuration' mounted_anew
+: >"$repo/config"
+: >"$repo/refs/heads/lost"
+echo "$one" >"$repo/refs/heads/stale"
+touch -d '1 hour ago' "$repo/refs/heads/stale"
+sed -i '$d' "$repo/logs/refs/heads/lost"
+"$REFD" verify "$repo" >"$T/verified" 2>&1
+recover >"$T/found"
+is 'without a configuration: all is as the journal has it' 0 $?
+is 'without a configuration: an empty ref' "$two" \
+	"$(cat "$repo/refs/heads/lost")"
+is 'without a configuration: a stale ref' "$two" \
+	"$(cat "$repo/refs/heads/stale")"
+is 'without a configuration: the log' "$ZERO $one
+$one $two" "$(cut -d' ' -f1,2 "$repo/logs/refs/heads/lost")"
+is 'without a configuration: verify knows the format' \
+	"$([ "$FORMAT" = sha1 ] || echo config-lost)" \
+	"$(grep -o 'config-lost' "$T/verified" | head -n 1)"
+"$REFD" verify "$repo" >"$T/verified" 2>&1
+is 'without a configuration: verify finds nothing else' '' \
+	"$(grep -E '^(error|warning)' "$T/verified" | grep -v config-lost)"
+cp "$T/kept-config" "$repo/config"
+check 'the configuration is back: verify finds nothing' \
+	"$REFD" verify "$repo"
+is 'the configuration is back: git agrees' "$two $two" "$(git -C "$repo" \
+	rev-parse refs/heads/lost refs/heads/stale | paste -sd ' ')"
+
 # ---- a torn end of the journal ----
 
 check 'the daemon starts for the last time' start_daemon \

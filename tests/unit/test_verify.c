@@ -302,6 +302,43 @@ static void finish_writing(void)
 }
 
 /* A writer at work is no finding. */
+/* After a power loss. The configuration named the format of the ids. */
+START_TEST(lost_config)
+{
+	static const char *const losses[] = { ": >s/config", "rm s/config",
+		"printf '[core]\nbare = true\n' >s/config",
+		"head -c 100 /dev/zero >s/config" };
+	static const char *const refs[] = { "true", "git -C s pack-refs --all",
+		"git -C s symbolic-ref HEAD refs/heads/gone",
+		"git -C s update-ref --no-deref HEAD main && "
+		"git -C s update-ref -d refs/heads/main" };
+	size_t i, k, is_malformed;
+
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 4; k++) {
+			tmp_run("rm -rf s && git init -q --bare "
+				"--object-format=sha256 s && cd s && "
+				"git symbolic-ref HEAD refs/heads/main && "
+				"git update-ref refs/heads/main $(git "
+				"commit-tree -m m $(git mktree </dev/null))");
+			tmp_run("%s", refs[k]);
+			ck_assert_msg(vh_look("s") == 0, "%s", vh_lines());
+			tmp_run("%s", losses[i]);
+			is_malformed = i == 3;
+			ck_assert_msg(vh_look("s") == 1 + is_malformed,
+			    "%zu %zu:%s", i, k, vh_lines());
+			HAS("config-lost config", "ids of sha256");
+		}
+	tmp_run("rm -rf s/refd && : >s/config && : >s/refs/heads/broken");
+	ck_assert_uint_eq(vh_repair("s"), 2);
+	ck_assert(vh_did("ref-broken refs/heads/broken",
+	    "restore the configuration"));
+	/* Without a configuration, SHA-1 is certain for git. */
+	tmp_run(": >r/.git/config");
+	FINDS(0);
+}
+END_TEST
+
 START_TEST(looks_twice)
 {
 	tmp_run("cd r/.git && : >refs/heads/b && : >refs/heads/c.lock && "
@@ -332,6 +369,7 @@ int main(void)
 	tcase_add_test(tc, packed_doubles_and_peels);
 	tcase_add_test(tc, locks);
 	tcase_add_test(tc, logs);
+	tcase_add_test(tc, lost_config);
 	tcase_add_test(tc, looks_twice);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

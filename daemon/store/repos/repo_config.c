@@ -34,7 +34,6 @@ struct reading {
 	char *main_text;  /* of "config" */
 	size_t main_len;
 	int version;
-	bool has_version; /* otherwise git ignores all extensions */
 	bool has_worktree_config;
 	bool is_bare_set;
 	struct repo_config config;
@@ -162,7 +161,7 @@ static int version_entry(void *arg, const char *key, const char *value,
 
 	if (strcmp(key, "core.repositoryformatversion") != 0)
 		return 0;
-	r->has_version = true;
+	r->config.has_version = true;
 	if (value == NULL || config_value_int(value, &r->version) < 0)
 		return bad_value(r, "core.repositoryFormatVersion", line);
 	return 0;
@@ -398,7 +397,7 @@ static int read_settings(struct reading *r)
 
 	r->name = "config";
 	err = parse(r, r->main_text, r->main_len, settings_entry);
-	if (err < 0 || !r->has_worktree_config || !r->has_version)
+	if (err < 0 || !r->has_worktree_config || !r->config.has_version)
 		return err;
 	r->name = "config.worktree";
 	err = read_file(r, r->name, &text, &len);

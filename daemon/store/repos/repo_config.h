@@ -26,6 +26,7 @@
 #define CONFIG_DEPTH 10
 
 struct repo_config {
+	bool has_version; /* otherwise git ignores all extensions */
 	enum refd_object_format object_format;
 	bool is_partial;  /* git can fetch absent objects */
 	bool is_reftable; /* refd verify reads such refs; no update is served */

@@ -1,0 +1,154 @@
+/*
+ * The format of the object ids in a repository whose configuration a power loss
+ * took. Without extensions.objectFormat, git takes all ids for SHA-1.
+ *
+ * Happy path: the configuration has an entry, and names the format.
+ *
+ * Otherwise the records of the journal tell the format, then the width of the
+ * ids in HEAD, packed-refs and loose refs. An empty configuration of SHA-1 is
+ * no finding: git works with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/admin/verify_internal.h"
+
+#define FILES_MAX    10000
+#define PACKED_BYTES 4096
+
+/* ---- the width of the ids ---- */
+
+struct widths {
+	struct verify *v;
+	size_t left; /* entries to look at */
+	size_t nr[2];
+};
+
+static bool is_oid(struct verify *v, const char *name,
+    enum refd_object_format format)
+{
+	struct loose_value value;
+	bool is;
+
+	if (loose_read(v->sys, v->repo.fd, name, format, &value) < 0)
+		return false;
+	is = value.kind == LOOSE_OID;
+	loose_value_done(&value);
+	return is;
+}
+
+static void count_file(struct widths *w, const char *name)
+{
+	w->nr[REFD_FORMAT_SHA1] += is_oid(w->v, name, REFD_FORMAT_SHA1);
+	w->nr[REFD_FORMAT_SHA256] += is_oid(w->v, name, REFD_FORMAT_SHA256);
+}
+
+static void count_line(struct widths *w, const char *line)
+{
+	size_t len = strspn(line, "0123456789abcdef");
+
+	if (line[len] != ' ')
+		return;
+	w->nr[REFD_FORMAT_SHA1] +=
+	    len == refd_object_format_hex(REFD_FORMAT_SHA1);
+	w->nr[REFD_FORMAT_SHA256] +=
+	    len == refd_object_format_hex(REFD_FORMAT_SHA256);
+}
+
+static void count_packed(struct widths *w)
+{
+	const struct sys *sys = w->v->sys;
+	char text[PACKED_BYTES + 1] = "", *line;
+	struct sys_stat st;
+	int fd = SYS(sys, openat, w->v->repo.fd, "packed-refs",
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd < 0)
+		return;
+	if (SYS(sys, fstat, fd, &st) == 0 && S_ISREG(st.mode) &&
+	    SYS(sys, pread, fd, text, PACKED_BYTES, 0) > 0)
+		for (line = text; line != NULL;
+		    line = strchr(line, '\n'), line += line != NULL)
+			count_line(w, line);
+	SYS(sys, close, fd);
+}
+
+static void count_below(struct widths *w, const char *dir)
+{
+	const struct verify_place here = { w->v->repo.fd, "" };
+	char path[REFD_PATH_MAX];
+	struct sys_dirent entry;
+	struct sys_dir *d;
+
+	if (SYS(w->v->sys, dir_open, here.dirfd, dir, &d) < 0)
+		return;
+	while (w->left > 0 && SYS(w->v->sys, dir_next, d, &entry) > 0) {
+		w->left--;
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir,
+			entry.name) >= sizeof(path))
+			continue;
+		if (verify_is_dir(w->v, &here, path, entry.type))
+			count_below(w, path);
+		else
+			count_file(w, path);
+	}
+	SYS(w->v->sys, dir_close, d);
+}
+
+/* ---- the journal ---- */
+
+struct last_record {
+	struct verify *v;
+	bool is_found;
+};
+
+static int note_record(void *arg, const struct journal_row *row)
+{
+	struct last_record *last = arg;
+	struct record rec;
+
+	if (row->repo != last->v->journal_repo || row->kind != JOURNAL_SLICE ||
+	    record_decode(row->body, row->len, &rec) < 0)
+		return 0;
+	last->v->repo.object_format = rec.object_format;
+	last->is_found = true;
+	record_done(&rec);
+	return 0;
+}
+
+static bool finds_in_journal(struct verify *v)
+{
+	struct last_record last = { .v = v };
+
+	return v->journal != NULL && v->journal_repo != 0 &&
+	    journal_scan(v->journal, 0, note_record, &last) == 0 &&
+	    last.is_found;
+}
+
+/* ---- both ---- */
+
+static void find_by_width(struct verify *v)
+{
+	struct widths w = { .v = v, .left = FILES_MAX };
+
+	count_file(&w, "HEAD");
+	count_packed(&w);
+	count_below(&w, "refs");
+	if (w.nr[REFD_FORMAT_SHA256] > w.nr[REFD_FORMAT_SHA1])
+		v->repo.object_format = REFD_FORMAT_SHA256;
+}
+
+void verify_find_format(struct verify *v)
+{
+	if (!finds_in_journal(v))
+		find_by_width(v);
+	v->has_lost_format = v->repo.object_format != REFD_FORMAT_SHA1;
+	if (v->has_lost_format)
+		verify_found(v, FOUND_CONFIG_LOST, "", "config",
+		    "it is missing, empty or malformed, and the refs have ids "
+		    "of %s",
+		    refd_object_format_name(v->repo.object_format));
+}

@@ -13,6 +13,7 @@
 #include "client/doctor/doctor.h"
 #include "client/enable/enable.h"
 #include "client/log/log.h"
+#include "client/migrate/migrate.h"
 #include "client/program.h"
 #include "client/push/hook.h"
 #include "client/restore/restore.h"
@@ -104,6 +105,7 @@ static const struct command *const commands[] = {
 	GROUP("Administration"),
 	&enable_command,
 	&disable_command,
+	&migrate_command,
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("check-config", "check the daemon's configuration",
 	    program_admin),

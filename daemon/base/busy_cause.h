@@ -31,6 +31,7 @@
 	    "(limits.repository-*)")                                           \
 	X(REPLACED, "replaced",                                                \
 	    "the repository is being replaced over and over")                  \
+	X(MIGRATING, "migrating", "refd migrate is at work in the repository") \
 	X(RECOVERING, "recovering", "the daemon is recovering")                \
 	X(PAUSED, "paused", "the daemon is paused: refd resume")               \
 	X(DRAINED, "drained", "the daemon was drained: refd resume")           \

@@ -2,6 +2,8 @@
  * Claims a repository for the daemon.
  *
  * The happy path:
+ *	migrate	<common-dir>/refd/migrate, a directory, is absent or unlocked:
+ *		refd migrate is not at work
  *	lock	<common-dir>/refd/lock: one daemon per repository
  *	name	<common-dir>/refd/id, made at the first opening
  *	note	in the journal: recovery then knows the path
@@ -9,9 +11,10 @@
  * The id and the row are not synced here. The first transactions in the
  * repository wait at the barrier for both syncs (barrier.c).
  *
- * A failure refuses the transaction, with the reason: another daemon has the
- * lock; the repository belongs to a different journal; the id can't be read, or
- * refd did not write it; the disk failed.
+ * A failure refuses the transaction, with the reason: refd migrate wants or has
+ * the lock, and the client tries again; another daemon has the lock; the
+ * repository belongs to a different journal; the id can't be read, or refd did
+ * not write it; the disk failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/repos/repo_seen.h"
@@ -43,6 +47,41 @@ static int make_refd_dir(const struct repos *repos, struct repo *repo)
 	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	return repo->stage_fd < 0 ? repo->stage_fd : 0;
+}
+
+static int open_migrate(const struct repos *repos, const struct repo *repo)
+{
+	return SYS(repos->sys, openat, repo->refd_fd, "migrate",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+/* refd migrate holds a flock on refd/migrate from before the wait for refd/lock
+ * until its end (client/migrate/migrate_hold.c). */
+static bool is_migrating(const struct repos *repos, const struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+	int fd = open_migrate(repos, repo), r;
+
+	if (fd < 0)
+		return false;
+	r = SYS(sys, flock_try, fd);
+	SYS(sys, close, fd);
+	return r == -EAGAIN;
+}
+
+/* A refd migrate that was killed may leave reftable/ beside refs in files. Git
+ * ignores reftable/ then, but recovery and batches would take reftable/ for the
+ * refs. The caller has refd/lock. */
+static void put_reftable_aside(const struct repos *repos,
+    const struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+	int fd = open_migrate(repos, repo);
+
+	if (fd < 0)
+		return;
+	SYS(sys, renameat, repo->fd, "reftable", fd, "reftable");
+	SYS(sys, close, fd);
 }
 
 static int take_lock(const struct repos *repos, struct repo *repo,
@@ -185,6 +224,12 @@ static int note_it(struct repos *repos, struct repo *repo)
 	return r > 0 ? -EIO : r;
 }
 
+static enum refd_status refuse_migrating(char **why)
+{
+	*why = repo_why("%s", busy_cause_text(BUSY_MIGRATING));
+	return busy_cause_count(BUSY_MIGRATING);
+}
+
 enum refd_status repo_claim(struct repos *repos, struct repo *repo,
     struct repo_lock *lock, char **why)
 {
@@ -193,14 +238,21 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	int r;
 
 	r = make_refd_dir(repos, repo);
+	if (r == 0 && is_migrating(repos, repo))
+		return refuse_migrating(why);
 	if (r == 0)
 		r = take_lock(repos, repo, lock);
+	/* refd migrate may have begun in between. */
+	if (r == -EAGAIN && is_migrating(repos, repo))
+		return refuse_migrating(why);
 	if (r == -EAGAIN) {
 		*why = repo_why("'%s' is served by another refd already "
 				"(%s/refd/lock is held)",
 		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
+	if (r == 0 && lock == NULL)
+		put_reftable_aside(repos, repo);
 	if (r == 0)
 		r = name_it(repos, repo, &id);
 	if (r == -ESTALE) {

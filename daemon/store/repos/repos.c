@@ -274,6 +274,9 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	else
 		repo = open_at(repos, &place, lock, status, why);
 	busy_end(repos, &busy);
+	/* refd migrate waits until the repository is closed. */
+	if (repo == NULL && *status == REFD_BUSY)
+		repos_trim(repos, INT64_MAX / 2);
 	/* The daemon may have no access to a directory that was moved away. */
 	if (repo == NULL &&
 	    leads_elsewhere(repos, place.path, place.st.dev, place.st.ino)) {

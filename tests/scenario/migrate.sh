@@ -1,0 +1,96 @@
+#!/bin/bash
+# Proves what refd migrate does without a git that knows reftables: each refusal
+# names its reason and changes nothing; while refd migrate is at work in a
+# repository, updates and pushes wait and then succeed, and other repositories
+# are served; a directory reftable/ which a killed refd migrate has left is put
+# aside before refd writes. tests/long/migrate.sh migrates.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+start_daemon || exit 1
+new_repo repo.git bare
+new_repo other.git bare
+repo=$T/repo.git
+one=$(new_commit repo.git one)
+new_commit other.git one >/dev/null
+"$REFD" enable "$repo" >/dev/null
+git init -q "$T/work"
+git -C "$T/work" commit -q --allow-empty -m pushed
+
+refuses() { # NAME STATUS PATTERN ARGUMENT...
+	local name=$1 wanted=$2 pattern=$3 was
+	shift 3
+	was=$(cd "$repo" && find . -path ./refd -prune -o -printf '%p %s\n' |
+		sort)
+	"$REFD" migrate "$@" >"$T/said" 2>&1
+	is "$name: status" "$wanted" $?
+	check "$name: reason" grep -q -e "$pattern" "$T/said"
+	is "$name: unchanged" "$was" "$(cd "$repo" &&
+		find . -path ./refd -prune -o -printf '%p %s\n' | sort)"
+	check "$name: nothing is left" [ ! -e "$repo/refd/migrate" ]
+}
+
+refuses 'no format' 129 'ref-format. is required' "$repo"
+refuses 'unknown format' 129 'no format of refs' --ref-format=sql "$repo"
+refuses 'no repository' 128 'not a git repository' --ref-format=files \
+	"$T/absent.git"
+is 'the same format' "$repo: the refs are in files already" \
+	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"
+check 'the same format: nothing is left' [ ! -e "$repo/refd/migrate" ]
+if ! "$REFD" migrate --ref-format=reftable "$repo" >"$T/said" 2>&1 &&
+	grep -q 'does not serve' "$T/said"; then
+	refuses 'not served' 128 'does not serve .* yet; nothing was changed' \
+		--ref-format=reftable "$repo"
+fi
+stop_daemon
+refuses 'no daemon' 75 . --ref-format=reftable "$repo"
+start_daemon || exit 1
+
+# ---- while refd migrate is at work ----
+
+"$REFD" update -C "$repo" refs/heads/before "$one"
+mkdir "$repo/refd/migrate"
+exec 9<"$repo/refd/migrate"
+flock -n 9
+touch "$repo/config"
+is 'at work: an update that cannot wait' 1 "$(
+	"$REFD" update -C "$repo" --timeout 300 refs/heads/late "$one" \
+		>"$T/said" 2>&1 && echo 0 || echo 1)"
+check 'at work: is named' grep -q 'refd migrate is at work' "$T/said"
+"$REFD" update -C "$repo" refs/heads/waits "$one" >"$T/said.update" 2>&1 &
+own $!
+update=$!
+git -C "$T/work" push -q "$repo" HEAD:refs/heads/pushed >"$T/said.push" 2>&1 &
+own $!
+push=$!
+check 'at work: a different repository' "$REFD" update -C "$T/other.git" \
+	refs/heads/x "$one"
+# The daemon has closed the repository.
+await 10 flock -n "$repo/refd/lock" true
+check 'at work: refd/lock is free' flock -n "$repo/refd/lock" true
+is 'at work: nobody was served' before "$(git -C "$repo" for-each-ref \
+	--format='%(refname:lstrip=2)' refs/heads)"
+at=$(stat_of transactions)
+rmdir "$repo/refd/migrate"
+exec 9<&-
+check 'at work: the update waits' reap "$update"
+check 'at work: the push waits' reap "$push"
+is 'at work: both are there' 'before pushed waits ' "$(git -C "$repo" \
+	for-each-ref --format='%(refname:lstrip=2)' refs/heads | tr '\n' ' ')"
+check 'at work: refd wrote both' [ "$(stat_of transactions)" -ge $((at + 2)) ]
+
+# ---- after a kill ----
+
+mkdir "$repo/refd/migrate" "$repo/reftable"
+touch "$repo/config"
+check 'killed: an update' "$REFD" update -C "$repo" refs/heads/again "$one"
+stop_daemon
+start_daemon || exit 1
+check 'killed: after a restart' "$REFD" update -C "$repo" refs/heads/more "$one"
+check 'killed: reftable/ is aside' [ ! -e "$repo/reftable" ]
+is 'killed: the next call' "$repo: the refs are in files already" \
+	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"
+check 'killed: nothing is left' [ ! -e "$repo/refd/migrate" ]
+check 'killed: refd verify' "$REFD" verify "$repo"
+finish

@@ -8,7 +8,7 @@
  * What fails: an allocation. pass_init() returns false, and pass_done() frees
  * the partial pass.
  */
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -292,6 +292,21 @@ static void change_init(struct pass *p, struct change *c, struct slice *s,
 	    s->txn_slice->to_packed && update_may_be_packed(u, s->log_policy);
 }
 
+static const struct ref_backend *const backends[REPO_FORMATS] = {
+	[REPO_FILES] = &files_backend,
+};
+
+static void attach_to(struct repo_slice *g, struct change *c)
+{
+	c->repo_slice = g;
+	c->edit.token = &g->token;
+	if (g->last == NULL)
+		g->changes = c;
+	else
+		g->last->next_in_repo = c;
+	g->last = c;
+}
+
 static void attach_groups(struct pass *p)
 {
 	struct repo_slice *g = NULL;
@@ -304,9 +319,9 @@ static void attach_groups(struct pass *p)
 		if (g == NULL || g->repo != c->slice->repo) {
 			g = &p->repo_slices[p->nr_repo_slices++];
 			g->repo = c->slice->repo;
+			g->backend = backends[g->repo->format];
 		}
-		c->repo_slice = g;
-		c->edit.token = &g->token;
+		attach_to(g, c);
 	}
 }
 
@@ -333,10 +348,9 @@ struct change *pass_found(struct pass *p, struct change *from, const char *name)
 	}
 	c->u = from->u;
 	c->slice = from->slice;
-	c->repo_slice = from->repo_slice;
 	c->edit.sys = p->sys;
 	c->edit.format = from->edit.format;
-	c->edit.token = &c->repo_slice->token;
+	attach_to(from->repo_slice, c);
 	c->worktree = "";
 	p->changes[p->nr_changes++] = c;
 	return c;

@@ -63,6 +63,9 @@ struct slice {
 /* The slice of one repository: one token. */
 struct repo_slice {
 	struct repo *repo;
+	const struct ref_backend *backend; /* of the repository's format */
+	/* Its changes, in the order of the pass; by next_in_repo. */
+	struct change *changes, *last;
 	struct token token;
 	bool has_token;
 	int64_t locked_at_ns; /* the file system's clock */
@@ -107,6 +110,7 @@ struct change {
 	struct txn_update *u;
 	struct slice *slice;
 	struct repo_slice *repo_slice;
+	struct change *next_in_repo;
 	const char *worktree; /* the id of EDIT's directory, or "" */
 	enum change_action action;
 	struct edit edit; /* its name is the refname */
@@ -308,6 +312,10 @@ void pass_prepare(struct pass *p);
 void pass_lock(struct pass *p);
 /* prepare_check.c: old values, directory/file conflicts. */
 void pass_check(struct pass *p);
+/* For the backend's conflict(): checks for two names of one transaction that
+ * can't both exist. Conflicting names of different transactions are never in
+ * one pass. */
+void change_check_siblings(struct pass *p, struct change *c);
 /* prepare_logs.c */
 void pass_prepare_logs(struct pass *p);
 /* prepare.c: writes the new value to a staged file. 0 or negative errno. */

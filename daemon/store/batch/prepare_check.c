@@ -12,31 +12,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 #include "proto/refname.h"
 
 #define RESOLVE_MAX 5 /* git's SYMREF_MAXDEPTH */
 
 /* ---- packed-refs ---- */
 
-static void fail_group_packed(struct pass *p, struct repo_slice *g, int err)
+static void fail_group_packed(struct repo_slice *g, int err)
 {
-	size_t i;
+	struct change *c;
 
-	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->repo_slice == g)
-			change_fail_packed(p->changes[i], err,
-			    "can't read packed-refs");
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		change_fail_packed(c, err, "can't read packed-refs");
 }
 
-static void fail_group(struct pass *p, struct repo_slice *g, int err,
-    const char *doing)
+static void fail_group(struct repo_slice *g, int err, const char *doing)
 {
-	size_t i;
+	struct change *c;
 
-	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->repo_slice == g)
-			change_fail_errno(p->changes[i], err, doing);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		change_fail_errno(c, err, doing);
 }
 
 static void packed_failed(struct change *c, int err)
@@ -58,34 +54,45 @@ static void look_up_packed(struct change *c)
 	}
 }
 
-static void read_packed(struct pass *p)
+void files_held(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
-	struct repo_slice *g;
-	size_t i;
 	int r;
 
-	for (i = 0; i < p->nr_repo_slices; i++) {
-		g = &p->repo_slices[i];
-		if (!g->has_token)
-			continue;
-		/* Without this time, recovery from a power loss would take
-		 * every older file for a later write. */
-		r = token_locked_at(&g->token, &g->locked_at_ns);
-		if (r < 0) {
-			fail_group(p, g, r, "can't look at the lock file");
-			continue;
-		}
-		r = packed_snapshot(g->repo->packed, &g->snap);
-		if (r < 0)
-			fail_group_packed(p, g, r);
+	(void)p;
+	if (!g->has_token)
+		return;
+	/* Without this time, recovery from a power loss would take every older
+	 * file for a later write. */
+	r = token_locked_at(&g->token, &g->locked_at_ns);
+	if (r < 0) {
+		fail_group(g, r, "can't look at the lock file");
+		return;
 	}
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
-		if (change_is_live(c) &&
-		    c->edit.dirfd == c->repo_slice->repo->fd)
+	r = packed_snapshot(g->repo->packed, &g->snap);
+	if (r < 0)
+		fail_group_packed(g, r);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (change_is_live(c) && c->edit.dirfd == g->repo->fd)
 			look_up_packed(c);
-	}
+}
+
+int files_look(struct pass *p, const struct change *at,
+    struct loose_value *value)
+{
+	struct repo_slice *g = at->repo_slice;
+	int r;
+
+	r = loose_read(p->sys, at->edit.dirfd, at->edit.name,
+	    g->repo->object_format, value);
+	if (r < 0 ||
+	    (value->kind != LOOSE_ABSENT && value->kind != LOOSE_DIR) ||
+	    at->edit.dirfd != g->repo->fd || g->snap == NULL)
+		return r;
+	r = packed_lookup(g->snap, at->edit.name, &value->oid);
+	if (r > 0)
+		value->kind = LOOSE_OID;
+	return r < 0 ? r : 0;
 }
 
 /* ---- the values of symbolic refs ---- */
@@ -129,7 +136,7 @@ static const struct change *find_earlier(struct pass *p, struct change *c,
 static bool resolve(struct pass *p, struct change *c, const char *target,
     bool earlier, struct refd_oid *oid)
 {
-	struct change at = { .slice = NULL };
+	struct change at = { .slice = c->slice, .repo_slice = c->repo_slice };
 	char name[REFD_REFNAME_MAX + 1];
 	const struct change *other;
 	struct loose_value value;
@@ -152,8 +159,7 @@ static bool resolve(struct pass *p, struct change *c, const char *target,
 				return false;
 			continue;
 		}
-		if (loose_read(p->sys, at.edit.dirfd, at.edit.name,
-			c->edit.format, &value) < 0)
+		if (c->repo_slice->backend->look(p, &at, &value) < 0)
 			return false;
 		kind = value.kind;
 		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
@@ -161,13 +167,8 @@ static bool resolve(struct pass *p, struct change *c, const char *target,
 		if (kind == LOOSE_OID)
 			*oid = value.oid;
 		loose_value_done(&value);
-		if (kind == LOOSE_ABSENT || kind == LOOSE_DIR) {
-			return at.edit.dirfd != c->repo_slice->repo->fd ||
-			    packed_lookup(c->repo_slice->snap, at.edit.name,
-				oid) >= 0;
-		}
 		if (kind != LOOSE_SYMREF)
-			return kind == LOOSE_OID;
+			return kind != LOOSE_BROKEN;
 	}
 	return false;
 }
@@ -277,9 +278,7 @@ static void check_old_value(struct change *c)
 
 /* ---- directories and files ---- */
 
-/* Checks for two names of one transaction that can't both exist. Conflicting
- * names of different transactions are never in one pass. */
-static void check_siblings(struct pass *p, struct change *c)
+void change_check_siblings(struct pass *p, struct change *c)
 {
 	char below[REFD_REFNAME_MAX + 2];
 	struct change *other;
@@ -376,7 +375,7 @@ static void directory_blocks(struct change *c)
 	    c->u->ask->name, path, change_shown_name(c));
 }
 
-static void check_conflicts(struct pass *p, struct change *c)
+void files_conflict(struct pass *p, struct change *c)
 {
 	enum refd_detail_kind packed = REFD_DETAIL_NAME_TAKEN;
 	char path[REFD_REFNAME_MAX + 2];
@@ -400,7 +399,7 @@ static void check_conflicts(struct pass *p, struct change *c)
 		return;
 	}
 	check_below(p, c, packed);
-	check_siblings(p, c);
+	change_check_siblings(p, c);
 	if (!change_is_live(c))
 		return;
 	if (dirs == -ENOTEMPTY)
@@ -479,7 +478,7 @@ static void check(struct pass *p, struct change *c)
 		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)
-		check_conflicts(p, c);
+		c->repo_slice->backend->conflict(p, c);
 	if (!change_is_live(c))
 		return;
 	find_new_value(p, c);
@@ -490,9 +489,13 @@ static void check(struct pass *p, struct change *c)
 
 void pass_check(struct pass *p)
 {
+	struct repo_slice *g;
 	size_t i;
 
-	read_packed(p);
+	for (i = 0; i < p->nr_repo_slices; i++) {
+		g = &p->repo_slices[i];
+		g->backend->held(p, g);
+	}
 	for (i = 0; i < p->nr_changes; i++)
 		if (change_is_live(p->changes[i]) && p->changes[i]->is_end)
 			check(p, p->changes[i]);

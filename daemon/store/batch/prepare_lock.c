@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 #include "proto/refname.h"
 
 /* The most symbolic refs that one update locks. In git, readers stop after 5
@@ -93,6 +93,19 @@ void change_locked(struct change *c, const char *path)
 	change_again(c, TXN_AGAIN_LOCKED);
 }
 
+int files_has_log(struct pass *p, const struct change *at)
+{
+	char path[REFD_PATH_MAX];
+	struct sys_stat st;
+	int r;
+
+	edit_log_path(&at->edit, path);
+	r = SYS(p->sys, lstatat, at->edit.dirfd, path, &st);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	return r < 0 ? r : 1;
+}
+
 static void lock_failed(struct pass *p, struct change *c, int err)
 {
 	if (err == -EEXIST)
@@ -127,25 +140,39 @@ static bool is_late(const struct pass *p, int64_t now)
 		ap->is_awaited(ap->arg));
 }
 
-/* false: C failed, or was given back. */
-static bool lock(struct pass *p, struct change *c)
+/* true: C was given back. */
+static bool goes_later(struct pass *p, struct change *c)
 {
 	int64_t now = SYS(p->sys, now_mono);
-	int r;
 
 	if (p->locked_ns == 0)
 		p->locked_ns = now;
-	if (may_go_later(c) && is_late(p, now)) {
-		change_again(c, TXN_AGAIN_LATER);
+	if (!may_go_later(c) || !is_late(p, now))
 		return false;
-	}
+	change_again(c, TXN_AGAIN_LATER);
+	return true;
+}
+
+bool files_hold(struct pass *p, struct change *c, struct loose_value *value)
+{
+	int r;
+
 	if (!change_stays_inside(p, c, c->edit.name))
 		return false;
 	r = edit_lock(&c->edit, c->slice->dir_mode);
 	c->made_dirs = c->repo_slice->token.made_dirs;
-	if (r < 0)
+	if (r < 0) {
 		lock_failed(p, c, r);
-	return r == 0;
+		return false;
+	}
+	r = edit_read(&c->edit, value);
+	if (r < 0) {
+		change_fail_errno(c, r, "can't read the reference");
+		return false;
+	}
+	c->is_loose = value->kind == LOOSE_OID || value->kind == LOOSE_SYMREF;
+	c->is_vacant = value->is_vacant;
+	return true;
 }
 
 /* ---- following ---- */
@@ -253,6 +280,15 @@ static void follow(struct pass *p, struct change *c)
 
 /* ---- HEAD ---- */
 
+/* The place of HEAD in the client's worktree. */
+static struct change head_of(const struct change *c)
+{
+	return (struct change){ .slice = c->slice,
+		.repo_slice = c->repo_slice,
+		.worktree = c->slice->worktree,
+		.edit = { .dirfd = c->slice->git_fd, .name = "HEAD" } };
+}
+
 /* The target of HEAD in the client's worktree, or "". As in git, HEAD is read
  * once and without a lock. */
 static const char *head_target(struct pass *p, const struct change *c)
@@ -260,12 +296,13 @@ static const char *head_target(struct pass *p, const struct change *c)
 	struct slice *s = c->slice;
 	struct head *head =
 	    s->git_fd == s->repo->fd ? &c->repo_slice->head : &s->head;
+	struct change at;
 	struct loose_value value;
 
 	if (!head->is_known) {
 		head->is_known = true;
-		if (loose_read(p->sys, s->git_fd, "HEAD",
-			s->repo->object_format, &value) == 0) {
+		at = head_of(c);
+		if (c->repo_slice->backend->look(p, &at, &value) == 0) {
 			head->target = value.target;
 			value.target = NULL;
 			loose_value_done(&value);
@@ -287,17 +324,12 @@ static bool is_reached_by_head(const struct change *c)
  * 1, 0, or negative errno. */
 static int wants_head_log(struct pass *p, const struct change *c)
 {
-	struct slice *s = c->slice;
-	struct sys_stat st;
-	int r;
+	struct change at = head_of(c);
 
 	if (change_forces_log(c) ||
-	    reflog_policy_creates(s->log_policy, "HEAD"))
+	    reflog_policy_creates(c->slice->log_policy, "HEAD"))
 		return 1;
-	r = SYS(p->sys, lstatat, s->git_fd, "logs/HEAD", &st);
-	if (r == -ENOENT || r == -ENOTDIR)
-		return 0;
-	return r < 0 ? r : 1;
+	return c->repo_slice->backend->has_log(p, &at);
 }
 
 static void find_head(struct pass *p, struct change *c)
@@ -341,7 +373,6 @@ static void find_head(struct pass *p, struct change *c)
 static void read_symref(struct pass *p, struct change *c, char *target)
 {
 	c->target = target;
-	c->is_loose = true;
 	if (c->is_head) {
 		/* HEAD may have changed before refd had the lock. */
 		if (strcmp(target, c->from->edit.name) != 0)
@@ -353,52 +384,46 @@ static void read_symref(struct pass *p, struct change *c, char *target)
 	}
 }
 
-static void read_loose(struct pass *p, struct change *c)
+static void read_value(struct pass *p, struct change *c,
+    struct loose_value *value)
 {
-	struct loose_value value;
-	int r;
-
-	r = edit_read(&c->edit, &value);
-	if (r < 0) {
-		change_fail_errno(c, r, "can't read the reference");
-		return;
-	}
-	switch (value.kind) {
+	switch (value->kind) {
 	case LOOSE_ABSENT:
 	case LOOSE_DIR:
-		c->is_vacant = value.is_vacant;
 		break;
 	case LOOSE_OID:
-		c->exists = c->is_loose = true;
-		c->old_oid = value.oid;
+		c->exists = true;
+		c->old_oid = value->oid;
 		break;
 	case LOOSE_SYMREF:
-		read_symref(p, c, value.target);
-		value.target = NULL;
+		read_symref(p, c, value->target);
+		value->target = NULL;
 		break;
 	case LOOSE_BROKEN:
 		change_fail_detail(c, REFD_BROKEN, REFD_DETAIL_BROKEN,
 		    c->u->ask->name, change_shown_name(c), NULL);
 		break;
 	}
-	if (c->is_head && value.kind != LOOSE_SYMREF)
+	if (c->is_head && value->kind != LOOSE_SYMREF)
 		c->action = CHANGE_NOTHING;
-	loose_value_done(&value);
 }
 
 void pass_lock(struct pass *p)
 {
+	struct loose_value value;
 	struct change *c;
 	size_t i;
 
 	/* The loop appends found changes. */
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		if (!change_is_live(c) || !lock(p, c))
+		if (!change_is_live(c) || goes_later(p, c) ||
+		    !c->repo_slice->backend->hold(p, c, &value))
 			continue;
 		if (!c->is_head)
 			find_head(p, c);
 		if (change_is_live(c))
-			read_loose(p, c);
+			read_value(p, c, &value);
+		loose_value_done(&value);
 	}
 }

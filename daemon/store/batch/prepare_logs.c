@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 bool change_forces_log(const struct change *c)
 {
@@ -111,9 +111,10 @@ static bool may_create_log(const struct change *c)
 }
 
 /* True for most refs in bare repositories. */
-static bool is_surely_unlogged(struct pass *p, const struct change *c)
+static bool is_surely_unlogged(struct pass *p, const struct change *c,
+    bool may_create)
 {
-	return c->action != CHANGE_DELETE && !may_create_log(c) &&
+	return c->action != CHANGE_DELETE && !may_create &&
 	    c->edit.dirfd == c->repo_slice->repo->fd &&
 	    has_no_logs(p, c->repo_slice);
 }
@@ -163,37 +164,41 @@ static void log_has_two_names(struct change *c, const char *path)
 	    change_shown_name(c), whole);
 }
 
-void pass_prepare_logs(struct pass *p)
+void files_log(struct pass *p, struct change *c, bool create)
 {
 	char path[REFD_PATH_MAX];
-	struct change *c;
-	bool may_create;
-	size_t i;
 	int r;
+
+	if (is_surely_unlogged(p, c, create))
+		return;
+	edit_log_path(&c->edit, path);
+	if (!change_stays_inside(p, c, path) || c->action == CHANGE_DELETE ||
+	    has_no_log(p, c, path, create))
+		return;
+	r = reflog_prepare(p->sys, c->edit.dirfd, path, create,
+	    c->slice->file_mode, c->slice->dir_mode, &c->log, &c->log_made,
+	    &c->log_made_dirs);
+	if (r == 0 && c->log && !c->log_made)
+		r = slice_log(p, c, path);
+	if (r == -EISDIR)
+		cant_log(c, REFD_DETAIL_LOGS_BELOW, path);
+	else if (r == -ENOTDIR)
+		cant_log(c, REFD_DETAIL_LOG_BLOCKED, path);
+	else if (r == -EMLINK)
+		log_has_two_names(c, path);
+	else if (r < 0)
+		change_fail_errno(c, r, "can't prepare the reflog");
+}
+
+void pass_prepare_logs(struct pass *p)
+{
+	struct change *c;
+	size_t i;
 
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		if (!change_is_live(c) ||
-		    (!is_logged(c) && c->action != CHANGE_DELETE) ||
-		    is_surely_unlogged(p, c))
-			continue;
-		edit_log_path(&c->edit, path);
-		may_create = may_create_log(c);
-		if (!change_stays_inside(p, c, path) || !is_logged(c) ||
-		    has_no_log(p, c, path, may_create))
-			continue;
-		r = reflog_prepare(p->sys, c->edit.dirfd, path, may_create,
-		    c->slice->file_mode, c->slice->dir_mode, &c->log,
-		    &c->log_made, &c->log_made_dirs);
-		if (r == 0 && c->log && !c->log_made)
-			r = slice_log(p, c, path);
-		if (r == -EISDIR)
-			cant_log(c, REFD_DETAIL_LOGS_BELOW, path);
-		else if (r == -ENOTDIR)
-			cant_log(c, REFD_DETAIL_LOG_BLOCKED, path);
-		else if (r == -EMLINK)
-			log_has_two_names(c, path);
-		else if (r < 0)
-			change_fail_errno(c, r, "can't prepare the reflog");
+		if (change_is_live(c) &&
+		    (is_logged(c) || c->action == CHANGE_DELETE))
+			c->repo_slice->backend->log(p, c, may_create_log(c));
 	}
 }

@@ -34,6 +34,10 @@
 
 struct stack_set;
 
+/* The storage of the refs (extensions.refStorage). */
+enum repo_format { REPO_FILES, REPO_REFTABLE };
+#define REPO_FORMATS (REPO_REFTABLE + 1)
+
 struct repo {
 	char *path; /* of the common dir, resolved */
 	int fd;     /* of the common dir */
@@ -49,6 +53,7 @@ struct repo {
 	enum refd_object_format object_format;
 	bool has_format; /* the configuration was read */
 	bool is_partial; /* git can fetch absent objects */
+	enum repo_format format;
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* if the client names none */

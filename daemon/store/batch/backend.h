@@ -1,0 +1,52 @@
+/*
+ * The ref backend: the steps of a pass that depend on the format of the refs.
+ * prepare*.c, commit.c, publish.c and durability*.c know no format.
+ *
+ * Only the thread of the pass calls the operations. Every operation may block.
+ * P is the pass, G a repo slice, C a change of G. An operation without a result
+ * decides the changes that fail (change_fail(), change_again()).
+ */
+#ifndef STORE_BACKEND_H
+#define STORE_BACKEND_H
+
+#include "daemon/store/batch/pass.h"
+
+struct ref_backend {
+	/*
+	 * From now on the value of C cannot change unnoticed. Sets *VALUE, to
+	 * be freed by loose_value_done(); the ref may still be elsewhere, see
+	 * held(). false: C failed, or was given back.
+	 */
+	bool (
+	    *hold)(struct pass *p, struct change *c, struct loose_value *value);
+	/* All changes of G are held: completes their values. */
+	void (*held)(struct pass *p, struct repo_slice *g);
+	/*
+	 * Reads a value without holding the ref. AT is a place: repo_slice,
+	 * worktree, and of EDIT the directory and the name. 0 or negative
+	 * errno.
+	 */
+	int (*look)(struct pass *p, const struct change *at,
+	    struct loose_value *value);
+	/* Has the ref at AT a log? 1, 0, or negative errno. */
+	int (*has_log)(struct pass *p, const struct change *at);
+	/* Fails C, which does not exist, if stored refs above or below its name
+	 * exclude C. Calls change_check_siblings(). */
+	void (*conflict)(struct pass *p, struct change *c);
+	/* C gets a log line, or is a deletion: sets c->log. CREATE: a missing
+	 * log is to be created. */
+	void (*log)(struct pass *p, struct change *c, bool create);
+};
+
+extern const struct ref_backend files_backend;
+
+/* Files */
+bool files_hold(struct pass *p, struct change *c, struct loose_value *value);
+void files_held(struct pass *p, struct repo_slice *g);
+int files_look(struct pass *p, const struct change *at,
+    struct loose_value *value);
+int files_has_log(struct pass *p, const struct change *at);
+void files_conflict(struct pass *p, struct change *c);
+void files_log(struct pass *p, struct change *c, bool create);
+
+#endif

@@ -231,6 +231,8 @@ static inline const char *change_shown_name(const struct change *c)
 	return c->is_asked ? c->u->ask->name : c->edit.name;
 }
 
+/* ---- change.c ---- */
+
 /* Did STATUS happen because the repository is no longer at its path? */
 bool change_is_moved(const struct change *c, enum refd_status status);
 /* Decides the update of C and breaks an atomic slice. The status is NOREPO in
@@ -254,6 +256,9 @@ void change_locked(struct change *c, const char *path);
 bool change_needs_value(const struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
+/* The path of file NAME in the repository or in C's worktree, for messages. */
+void change_whole_path(const struct change *c, const char *name,
+    const char *suffix, char path[2 * REFD_PATH_MAX]);
 /* C is committed. Recovery decides the outcome. */
 void change_defer(struct pass *p, const struct change *c);
 /* Settles each broken atomic slice. If an update of the slice is decided, the
@@ -399,8 +404,5 @@ void durability_dirs(struct pass *p);
 /* Did the client ask for a log? Git passes --create-reflog on only with new
  * values. */
 bool change_forces_log(const struct change *c);
-/* The path of file NAME in the repository or in C's worktree, for messages. */
-void change_whole_path(const struct change *c, const char *name,
-    const char *suffix, char path[2 * REFD_PATH_MAX]);
 
 #endif

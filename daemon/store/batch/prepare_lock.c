@@ -1,10 +1,9 @@
 /*
- * Takes the locks of a pass, reads the loose values, and follows symbolic
- * refs.
+ * Holds the refs of a pass, reads their values, and follows symbolic refs.
  *
  * The happy path, for each asked change in order, then for each found change:
- *	lock	the first lock starts the clock of the held time
- *	read	the loose file; packed-refs is read when all refs are locked
+ *	hold	the first lock starts the clock of the held time; the backend
+ *		reads the value
  *	follow	a symbolic ref, unless the update writes the symbolic ref: the
  *		symbolic ref keeps its lock and gets the log line; its target
  *		becomes a new change
@@ -12,15 +11,12 @@
  *
  * What fails:
  *	a lock is held			the change is given back, tried later
- *	a parent is a file, a ref	the update fails, or its atomic
- *	reached twice by symbolic	transaction
- *	refs, a broken file
+ *	a broken ref, a ref reached	the update fails, or its atomic
+ *	twice by symbolic refs		transaction
  *	locking takes too long		the remaining non-atomic changes go to
  *					the next batch
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/batch/backend.h"
@@ -32,93 +28,7 @@
 /* If another batch waits, locking may take this part of prepare_max_ns. */
 #define AWAITED_SHARE 4
 
-/* ---- one lock ---- */
-
-void change_whole_path(const struct change *c, const char *name,
-    const char *suffix, char path[2 * REFD_PATH_MAX])
-{
-	snprintf(path, 2 * REFD_PATH_MAX, "%s/%s%s%s%s%s",
-	    c->repo_slice->repo->path, *c->worktree ? "worktrees/" : "",
-	    c->worktree, *c->worktree ? "/" : "", name, suffix);
-}
-
-static void file_blocks(struct change *c)
-{
-	char path[2 * REFD_PATH_MAX];
-
-	change_whole_path(c, c->edit.name, ".lock", path);
-	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NOT_DIRECTORY,
-	    c->u->ask->name, path, NULL);
-}
-
-/* Fails C: a parent of the name is a file. As in git, a ref with an expected
- * old value is missing if the parent is a ref. */
-static void conflicts_with_parent(struct pass *p, struct change *c)
-{
-	char parent[REFD_REFNAME_MAX + 1];
-	struct loose_value value;
-	bool is_ref = false;
-	char *slash;
-
-	strcpy(parent, c->edit.name);
-	while ((slash = strrchr(parent, '/')) != NULL) {
-		*slash = '\0';
-		if (loose_read(p->sys, c->edit.dirfd, parent, c->edit.format,
-			&value) < 0 ||
-		    value.kind == LOOSE_ABSENT)
-			continue;
-		is_ref = value.kind == LOOSE_OID || value.kind == LOOSE_SYMREF;
-		loose_value_done(&value);
-		break;
-	}
-	if (!is_ref)
-		file_blocks(c);
-	else if (change_needs_value(c) || c->u->ask->old_target != NULL)
-		change_cant_resolve(c);
-	else
-		change_fail_detail(c, REFD_CONFLICT,
-		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, parent,
-		    c->edit.name);
-}
-
-void change_locked(struct change *c, const char *path)
-{
-	if (!change_is_live(c))
-		return;
-	free(c->u->locked_path);
-	if (asprintf(&c->u->locked_path, "%s%s%s%s",
-		*c->worktree ? "worktrees/" : "", c->worktree,
-		*c->worktree ? "/" : "", path) < 0)
-		c->u->locked_path = NULL;
-	change_again(c, TXN_AGAIN_LOCKED);
-}
-
-int files_has_log(struct pass *p, const struct change *at)
-{
-	char path[REFD_PATH_MAX];
-	struct sys_stat st;
-	int r;
-
-	edit_log_path(&at->edit, path);
-	r = SYS(p->sys, lstatat, at->edit.dirfd, path, &st);
-	if (r == -ENOENT || r == -ENOTDIR)
-		return 0;
-	return r < 0 ? r : 1;
-}
-
-static void lock_failed(struct pass *p, struct change *c, int err)
-{
-	if (err == -EEXIST)
-		change_locked(c, c->edit.name);
-	else if (err == -ENOTDIR)
-		conflicts_with_parent(p, c);
-	else if (err == -EXDEV || err == -EPERM || err == -EOPNOTSUPP)
-		change_fail(c, REFD_UNSUPPORTED,
-		    "the file system can't link lock files: %s",
-		    strerror(-err));
-	else
-		change_fail_errno(c, err, "can't create the lock file");
-}
+/* ---- time ---- */
 
 /* May C be given back alone? An atomic transaction needs all its locks. */
 static bool may_go_later(const struct change *c)
@@ -150,28 +60,6 @@ static bool goes_later(struct pass *p, struct change *c)
 	if (!may_go_later(c) || !is_late(p, now))
 		return false;
 	change_again(c, TXN_AGAIN_LATER);
-	return true;
-}
-
-bool files_hold(struct pass *p, struct change *c, struct loose_value *value)
-{
-	int r;
-
-	if (!change_stays_inside(p, c, c->edit.name))
-		return false;
-	r = edit_lock(&c->edit, c->slice->dir_mode);
-	c->made_dirs = c->repo_slice->token.made_dirs;
-	if (r < 0) {
-		lock_failed(p, c, r);
-		return false;
-	}
-	r = edit_read(&c->edit, value);
-	if (r < 0) {
-		change_fail_errno(c, r, "can't read the reference");
-		return false;
-	}
-	c->is_loose = value->kind == LOOSE_OID || value->kind == LOOSE_SYMREF;
-	c->is_vacant = value->is_vacant;
 	return true;
 }
 

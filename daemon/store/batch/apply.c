@@ -28,7 +28,7 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/probe.h"
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 static void fail_all(struct batch *b, enum slices slices)
 {
@@ -175,7 +175,8 @@ static void tell_prepared(struct pass *p)
 			c->u->final_name = strdup(c->own_name);
 		}
 	}
-	p->slices[0].txn->rewrites_packed = p->repo_slices[0].packed_changed;
+	p->slices[0].txn->rewrites_packed =
+	    p->repo_slices[0].files.packed_changed;
 }
 
 static void session_prepare(struct applier *ap, struct batch *b)
@@ -198,13 +199,7 @@ static void session_prepare(struct applier *ap, struct batch *b)
 	if (!give_back_together(&b->slices[0]) &&
 	    has_undecided(&b->slices[0])) {
 		tell_prepared(p);
-		/* All look-ups are done. Frees the snapshot of packed-refs,
-		 * because the session may last long. */
-		packed_snapshot_put(p->repo_slices[0].snap);
-		p->repo_slices[0].snap = NULL;
-		/* The session may keep packed-refs.lock for long. For other
-		 * batches, the lock is like a foreign lock from now on. */
-		pass_give_turn(&p->repo_slices[0]);
+		p->repo_slices[0].backend->wait(p, &p->repo_slices[0]);
 		/* The batch goes, the pass stays. */
 		p->slices[0].txn_slice = NULL;
 		p->batch = NULL;

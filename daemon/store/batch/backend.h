@@ -12,6 +12,8 @@
 #include "daemon/store/batch/pass.h"
 
 struct ref_backend {
+	/* The work before any lock. Makes the token if a change is live. */
+	void (*stage)(struct pass *p, struct repo_slice *g);
 	/*
 	 * From now on the value of C cannot change unnoticed. Sets *VALUE, to
 	 * be freed by loose_value_done(); the ref may still be elsewhere, see
@@ -36,11 +38,32 @@ struct ref_backend {
 	/* C gets a log line, or is a deletion: sets c->log. CREATE: a missing
 	 * log is to be created. */
 	void (*log)(struct pass *p, struct change *c, bool create);
+	/*
+	 * After it, publishing needs no further resource. Sets g->is_bound, and
+	 * in_rewrite of the changes that share the prepared file. Sets
+	 * p->has_staged if values were staged for durability_values().
+	 */
+	void (*seal)(struct pass *p, struct repo_slice *g);
+	/* A prepared session waits for its client, perhaps for long: gives back
+	 * everything that the commit does not need. */
+	void (*wait)(struct pass *p, struct repo_slice *g);
+	/* Begins to sync the prepared file, before the log's flush; waits for
+	 * the end. */
+	void (*sync)(struct pass *p, struct repo_slice *g);
+	void (*synced)(struct pass *p, struct repo_slice *g);
+	/* Publishes the committed changes. Changes that can't be published are
+	 * marked by change_take_back() or change_keep(). */
+	void (*publish)(struct pass *p, struct repo_slice *g);
+	/* Removes all locks and staged files, in any state, except those of
+	 * deferred changes. Sets p->unlocked_ns. */
+	void (*release)(struct pass *p, struct repo_slice *g);
 };
 
 extern const struct ref_backend files_backend;
 
-/* Files */
+/* ---- the files backend ---- */
+
+void files_stage(struct pass *p, struct repo_slice *g);
 bool files_hold(struct pass *p, struct change *c, struct loose_value *value);
 void files_held(struct pass *p, struct repo_slice *g);
 int files_look(struct pass *p, const struct change *at,
@@ -48,5 +71,22 @@ int files_look(struct pass *p, const struct change *at,
 int files_has_log(struct pass *p, const struct change *at);
 void files_conflict(struct pass *p, struct change *c);
 void files_log(struct pass *p, struct change *c, bool create);
+/* files_packed.c */
+void files_seal(struct pass *p, struct repo_slice *g);
+void files_wait(struct pass *p, struct repo_slice *g);
+void files_sync(struct pass *p, struct repo_slice *g);
+void files_synced(struct pass *p, struct repo_slice *g);
+void files_publish(struct pass *p, struct repo_slice *g);
+void files_release(struct pass *p, struct repo_slice *g);
+
+/* Writes the new value to a staged file. 0 or negative errno. */
+int files_stage_value(struct pass *p, struct change *c);
+/* Lets other batches try for packed-refs.lock and for a large file. */
+void files_give_turn(struct repo_slice *g);
+/* Writes packed-refs.new again if some of its changes failed since. 0 or
+ * negative errno: then there is no packed-refs.new. */
+int files_refit_packed(struct pass *p, struct repo_slice *g);
+/* Renames packed-refs.new. */
+void files_publish_packed(struct pass *p, struct repo_slice *g);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Commits a pass to the log: one row per transaction, and one flush. There is
- * no flush if all transactions have mode none or periodic. packed-refs.new is
- * synced at the same time.
+ * no flush if all transactions have mode none or periodic. The backend's file
+ * is synced at the same time.
  *
  * What fails:
  *	no room in the journal, or a	definitely nothing happened: each
@@ -11,7 +11,7 @@
  *					commit reopens the journal and looks;
  *					if that fails, every update of the
  *					pass is answered `unknown`
- * Transactions of one repository that share a packed-refs.new are committed
+ * Transactions of one repository that share a file of the backend are committed
  * together or fail together, because the file is already written.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 static void member_of_update(const struct txn_update *u,
     struct record_member *m)
@@ -233,13 +233,13 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 	}
 }
 
-/* Does SLICE have a change in a packed-refs.new? */
+/* Does SLICE have a change in a prepared file? */
 static bool is_bound(struct pass *p, const struct slice *slice)
 {
 	struct repo_slice *g = group_of(p, slice);
 	size_t i;
 
-	if (g == NULL || !g->packed_changed)
+	if (g == NULL || !g->is_bound)
 		return false;
 	for (i = 0; i < p->nr_changes; i++)
 		if (p->changes[i]->slice == slice && p->changes[i]->in_rewrite)
@@ -315,10 +315,12 @@ void pass_commit(struct pass *p)
 		for (i = 0; i < p->nr_changes; i++)
 			change_fail_errno(p->changes[i], -ENOMEM,
 			    "can't write the journal");
-	pass_sync_packed(p);
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->sync(p, &p->repo_slices[i]);
 	if (nr > 0)
 		commit_rows(p, slices, rows, nr);
-	pass_synced_packed(p);
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->synced(p, &p->repo_slices[i]);
 	free_bodies(rows, nr);
 	free(rows);
 	free(slices);

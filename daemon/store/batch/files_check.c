@@ -37,8 +37,8 @@ static void packed_failed(struct change *c, int err)
 
 static void look_up_packed(struct change *c)
 {
-	int r =
-	    packed_lookup(c->repo_slice->snap, c->edit.name, &c->packed_oid);
+	int r = packed_lookup(c->repo_slice->files.snap, c->edit.name,
+	    &c->packed_oid);
 
 	if (r < 0)
 		packed_failed(c, r);
@@ -64,7 +64,7 @@ void files_held(struct pass *p, struct repo_slice *g)
 		fail_group(g, r, "can't look at the lock file");
 		return;
 	}
-	r = packed_snapshot(g->repo->packed, &g->snap);
+	r = packed_snapshot(g->repo->packed, &g->files.snap);
 	if (r < 0)
 		fail_group_packed(g, r);
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
@@ -88,15 +88,15 @@ static int find_packed_prefix(struct change *c, char *prefix)
 		*slash = '\0';
 		/* Most names of a pass are in one directory, so the last result
 		 * is kept. */
-		if ((size_t)(slash - prefix) == g->clear_len &&
-		    memcmp(prefix, g->clear_dir, g->clear_len) == 0)
+		if ((size_t)(slash - prefix) == g->files.clear_len &&
+		    memcmp(prefix, g->files.clear_dir, g->files.clear_len) == 0)
 			break;
-		r = packed_lookup(g->snap, prefix, NULL);
+		r = packed_lookup(g->files.snap, prefix, NULL);
 	}
 	if (r != 0)
 		return r;
-	g->clear_dir = c->edit.name;
-	g->clear_len = len;
+	g->files.clear_dir = c->edit.name;
+	g->files.clear_len = len;
 	return 0;
 }
 
@@ -131,7 +131,7 @@ static void check_below(struct pass *p, struct change *c,
 	} else if (c->edit.dirfd == c->repo_slice->repo->fd) {
 		strcpy(path, c->edit.name);
 		strcat(path, "/");
-		r = packed_find_below(c->repo_slice->snap, path, below);
+		r = packed_find_below(c->repo_slice->files.snap, path, below);
 		if (r > 0)
 			change_fail_detail(c, REFD_CONFLICT, packed,
 			    c->u->ask->name, below, change_shown_name(c));

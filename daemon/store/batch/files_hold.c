@@ -96,9 +96,9 @@ int files_look(struct pass *p, const struct change *at,
 	    g->repo->object_format, value);
 	if (r < 0 ||
 	    (value->kind != LOOSE_ABSENT && value->kind != LOOSE_DIR) ||
-	    at->edit.dirfd != g->repo->fd || g->snap == NULL)
+	    at->edit.dirfd != g->repo->fd || g->files.snap == NULL)
 		return r;
-	r = packed_lookup(g->snap, at->edit.name, &value->oid);
+	r = packed_lookup(g->files.snap, at->edit.name, &value->oid);
 	if (r > 0)
 		value->kind = LOOSE_OID;
 	return r < 0 ? r : 0;

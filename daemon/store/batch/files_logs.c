@@ -61,12 +61,12 @@ static bool has_no_logs(struct pass *p, struct repo_slice *g)
 {
 	struct sys_stat st;
 
-	if (!g->logs_looked) {
-		g->logs_looked = true;
-		g->has_no_logs =
+	if (!g->files.logs_looked) {
+		g->files.logs_looked = true;
+		g->files.has_no_logs =
 		    SYS(p->sys, lstatat, g->repo->fd, "logs", &st) == -ENOENT;
 	}
-	return g->has_no_logs;
+	return g->files.has_no_logs;
 }
 
 /* True for most refs in bare repositories. */

@@ -394,7 +394,6 @@ void pass_done(struct pass *p)
 		change_done(p->changes[i]);
 	for (i = 0; i < p->nr_repo_slices && p->repo_slices != NULL; i++) {
 		free(p->repo_slices[i].head.target);
-		packed_snapshot_put(p->repo_slices[i].snap);
 		if (p->repo_slices[i].has_sync_fd)
 			SYS(p->sys, close, p->repo_slices[i].sync_fd);
 	}

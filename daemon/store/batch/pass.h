@@ -60,16 +60,8 @@ struct slice {
 	enum reflog_policy log_policy;
 };
 
-/* The slice of one repository: one token. */
-struct repo_slice {
-	struct repo *repo;
-	const struct ref_backend *backend; /* of the repository's format */
-	/* Its changes, in the order of the pass; by next_in_repo. */
-	struct change *changes, *last;
-	struct token token;
-	bool has_token;
-	int64_t locked_at_ns; /* the file system's clock */
-	struct head head;     /* of the common dir */
+/* The members of a repo slice for refs in files. */
+struct files_slice {
 	struct packed_snapshot *snap;
 	/* The first CLEAR_LEN bytes are a directory. SNAP has no ref with the
 	 * name of this directory, or of a directory above. */
@@ -87,6 +79,22 @@ struct repo_slice {
 	struct flush_one packed_flush;
 	int packed_err;     /* the result of this sync */
 	mode_t packed_mode; /* of packed-refs.new */
+};
+
+/* The slice of one repository: one token. */
+struct repo_slice {
+	struct repo *repo;
+	const struct ref_backend *backend; /* of the repository's format */
+	/* Its changes, in the order of the pass; by next_in_repo. */
+	struct change *changes, *last;
+	struct token token;
+	bool has_token;
+	int64_t locked_at_ns; /* the file system's clock */
+	struct head head;     /* of the common dir */
+	/* The changes with in_rewrite are committed together, or fail
+	 * together. */
+	bool is_bound;
+	struct files_slice files;
 	/* Used by durability.c: the descriptor for syncfs, and the result. */
 	int sync_fd; /* owned */
 	int sync_err;
@@ -144,7 +152,7 @@ struct change {
 	struct refd_oid packed_oid;
 	/* The new value goes to packed-refs. No file is staged. */
 	bool to_packed;
-	bool in_rewrite; /* packed-refs.new adds or omits this ref */
+	bool in_rewrite; /* seal() put this ref into the prepared file */
 	int taken;       /* errno if another writer took the packed name */
 	bool log;        /* a line goes to the log */
 	bool log_made;   /* this change created the log file */
@@ -177,7 +185,8 @@ struct pass {
 	int logless_fd;
 	const char *logless_dir;
 	size_t logless_len;
-	bool has_notes; /* some updates were decided earlier: record them */
+	bool has_staged; /* seal() staged values, which need a flush */
+	bool has_notes;  /* some updates were decided earlier: record them */
 	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
@@ -323,26 +332,14 @@ void pass_check(struct pass *p);
 void change_check_siblings(struct pass *p, struct change *c);
 /* prepare_logs.c */
 void pass_prepare_logs(struct pass *p);
-/* prepare.c: writes the new value to a staged file. 0 or negative errno. */
-int pass_stage_value(struct pass *p, struct change *c);
+/* prepare.c: makes the token of G, once. 0 or negative errno. */
+int pass_need_token(struct pass *p, struct repo_slice *g);
 /* prepare_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the
  * new ref of U be in packed-refs? */
 bool slice_goes_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
 bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
-/* Takes packed-refs.lock and writes packed-refs.new. Waits for other
- * batches. */
-void pass_prepare_packed(struct pass *p);
-/* Lets other batches try for packed-refs.lock and for a large file. */
-void pass_give_turn(struct repo_slice *g);
-/* Begins to sync packed-refs.new, before the commit; waits for the end. */
-void pass_sync_packed(struct pass *p);
-void pass_synced_packed(struct pass *p);
-/* Writes packed-refs.new again if some of its changes failed since. 0 or
- * negative errno: then there is no packed-refs.new. */
-int pass_refit_packed(struct pass *p, struct repo_slice *g);
-
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every
@@ -353,8 +350,6 @@ int pass_defer_line(struct pass *p, const struct change *c);
 /* publish.c: publishes all committed changes. Aborts changes that can't be
  * published. */
 void pass_publish(struct pass *p);
-/* The steps of pass_publish(). publish_packed.c: packed-refs. */
-void pass_publish_packed(struct pass *p, struct repo_slice *g);
 /* publish_lines.c: appends C's line to the log of the ref and to the logs of
  * C->lines. The logs stay open until the next call of the three below. */
 void change_append_lines(struct change *c);
@@ -366,6 +361,8 @@ int change_defer_lines(struct pass *p, struct change *c);
 void change_close_logs(struct pass *p, struct change *c);
 /* Removes the lines. 0; negative errno: a line may be left. */
 int change_retract_lines(struct change *c);
+/* Has C siblings in an atomic transaction, which may be published already? */
+bool change_has_siblings(const struct change *c);
 /* ERR stops C. Aborts C, or C's atomic transaction if all its published
  * changes can be taken back. */
 void change_take_back(struct pass *p, struct change *c, int err);

@@ -3,14 +3,14 @@
  *
  * The happy path:
  *	same	check that each repository is still at its path
- *	stage	write the new values to staged files before any lock is taken;
- *		sync the files if the mode says so (durability.c)
- *	lock	lock every ref, in order; read the values; follow symbolic refs
+ *	stage	the work before any lock is taken; sync the staged files if the
+ *		mode says so (durability.c)
+ *	lock	hold every ref, in order; read the values; follow symbolic refs
  *		(prepare_lock.c)
  *	check	old values, directory/file conflicts (prepare_check.c)
- *	logs	create the log files and their directories
- *	packed	packed-refs.lock, packed-refs.new written and synced, for
- *		deletions and for many new refs (prepare_packed.c)
+ *	logs	find the log lines (prepare_logs.c)
+ *	seal	everything else that publishing needs
+ * The steps of one format of refs are in backend.h.
  *
  * What fails:
  *	the path leads elsewhere	the changes are given back, and the
@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 static void check_same(struct pass *p)
 {
@@ -92,8 +92,7 @@ static void check_twice(struct pass *p)
 	}
 }
 
-/* Makes the token of the repository at the first change that needs a token. */
-static int need_token(struct pass *p, struct repo_slice *g)
+int pass_need_token(struct pass *p, struct repo_slice *g)
 {
 	int r;
 
@@ -105,7 +104,7 @@ static int need_token(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
-int pass_stage_value(struct pass *p, struct change *c)
+int files_stage_value(struct pass *p, struct change *c)
 {
 	int fd = edit_stage(&c->edit, &c->u->ask->new_oid, change_new_target(c),
 	    c->slice->file_mode);
@@ -116,25 +115,41 @@ int pass_stage_value(struct pass *p, struct change *c)
 	return 0;
 }
 
-static void stage_values(struct pass *p)
+void files_stage(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
-	size_t i;
 	int r;
 
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (!change_is_live(c))
 			continue;
-		r = need_token(p, c->repo_slice);
+		r = pass_need_token(p, g);
 		if (r == 0)
 			r = durability_begin(p, c);
 		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
-			r = pass_stage_value(p, c);
+			r = files_stage_value(p, c);
 		if (r < 0)
 			change_fail_errno(c, r, "can't write the new value");
 	}
+}
+
+static void stage(struct pass *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->stage(p, &p->repo_slices[i]);
 	durability_values(p);
+}
+
+static void seal(struct pass *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->seal(p, &p->repo_slices[i]);
+	if (p->has_staged)
+		durability_values(p);
 }
 
 void pass_prepare(struct pass *p)
@@ -143,7 +158,7 @@ void pass_prepare(struct pass *p)
 	check_places(p);
 	check_twice(p);
 	pass_settle(p);
-	stage_values(p);
+	stage(p);
 	pass_settle(p);
 	pass_lock(p);
 	pass_settle(p);
@@ -151,6 +166,6 @@ void pass_prepare(struct pass *p)
 	pass_settle(p);
 	pass_prepare_logs(p);
 	pass_settle(p);
-	pass_prepare_packed(p);
+	seal(p);
 	pass_settle(p);
 }

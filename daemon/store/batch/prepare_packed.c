@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 #include "proto/refname.h"
 
 /* A batch holds the turn for about one flush. A longer wait means that the disk
@@ -130,7 +130,7 @@ static void make_loose(struct pass *p, struct change *c)
 
 	c->to_packed = false;
 	if (change_is_live(c))
-		r = pass_stage_value(p, c);
+		r = files_stage_value(p, c);
 	if (r < 0)
 		change_fail_errno(c, r, "can't write the new value");
 }
@@ -206,35 +206,24 @@ static bool rewrite_failed(struct pass *p, struct repo_slice *g, int err)
 static int write_packed(struct repo_slice *g, struct packed_edit *edits,
     size_t nr, bool sync, int64_t until_ns)
 {
-	return packed_rewrite_begin(g->repo->packed, edits, nr, g->packed_mode,
-	    sync, until_ns, &g->packed_changed);
+	return packed_rewrite_begin(g->repo->packed, edits, nr,
+	    g->files.packed_mode, sync, until_ns, &g->files.packed_changed);
 }
 
-void pass_sync_packed(struct pass *p)
+void files_sync(struct pass *p, struct repo_slice *g)
 {
-	struct repo_slice *g;
-	size_t i;
-
-	for (i = 0; i < p->nr_repo_slices; i++) {
-		g = &p->repo_slices[i];
-		g->packed_flushing = g->packed_changed;
-		if (g->packed_flushing)
-			flush_ahead(&g->packed_flush, p->sys, p->ap->flusher,
-			    -1, packed_rewrite_fd(g->repo->packed));
-	}
+	g->files.packed_flushing = g->files.packed_changed;
+	if (g->files.packed_flushing)
+		flush_ahead(&g->files.packed_flush, p->sys, p->ap->flusher, -1,
+		    packed_rewrite_fd(g->repo->packed));
 }
 
-void pass_synced_packed(struct pass *p)
+void files_synced(struct pass *p, struct repo_slice *g)
 {
-	struct repo_slice *g;
-	size_t i;
-
-	for (i = 0; i < p->nr_repo_slices; i++) {
-		g = &p->repo_slices[i];
-		if (g->packed_flushing)
-			g->packed_err = flush_wait(&g->packed_flush);
-		g->packed_flushing = false;
-	}
+	(void)p;
+	if (g->files.packed_flushing)
+		g->files.packed_err = flush_wait(&g->files.packed_flush);
+	g->files.packed_flushing = false;
 }
 
 static struct packed_edit edit_of(const struct change *c)
@@ -279,10 +268,10 @@ static bool take_large(const struct pass *p, struct repo_slice *g, uint32_t uid)
 	}
 	if (mine == APPLY_LARGE_MAX)
 		return false;
-	g->large_user = &users[mine];
+	g->files.large_user = &users[mine];
 	for (i = 0; i < APPLY_LARGE_MAX; i++)
 		if (i != mine && atomic_load(&users[i]) == user) {
-			pass_give_turn(g);
+			files_give_turn(g);
 			return false;
 		}
 	return true;
@@ -336,20 +325,20 @@ static int64_t rewrite_until(const struct pass *p, const struct repo_slice *g)
 static int lock_packed(const struct pass *p, struct repo_slice *g,
     mode_t dir_mode)
 {
-	unsigned wait_ms = g->large_user == NULL ? PACKED_TURN_MS : 0;
+	unsigned wait_ms = g->files.large_user == NULL ? PACKED_TURN_MS : 0;
 	size_t i;
 	int r;
 
 	for (i = 0; i < p->nr_repo_slices; i++)
-		if (p->repo_slices[i].packed_turn)
+		if (p->repo_slices[i].files.packed_turn)
 			wait_ms = 0;
-	g->packed_turn = packed_turn_take(g->repo->packed, wait_ms);
-	if (!g->packed_turn)
+	g->files.packed_turn = packed_turn_take(g->repo->packed, wait_ms);
+	if (!g->files.packed_turn)
 		return -EEXIST;
 	r = token_lock(&g->token, g->repo->fd, "packed-refs", dir_mode);
-	g->packed_locked = r == 0;
+	g->files.packed_locked = r == 0;
 	if (r < 0)
-		pass_give_turn(g);
+		files_give_turn(g);
 	return r;
 }
 
@@ -359,13 +348,11 @@ static bool prepare_group(struct pass *p, struct repo_slice *g,
 {
 	struct slice *s = NULL;
 	struct change *c;
-	size_t i, nr = 0;
+	size_t nr = 0;
 	int r;
 
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
-		if (c->repo_slice != g || !change_is_live(c) ||
-		    c->edit.dirfd != g->repo->fd ||
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		if (!change_is_live(c) || c->edit.dirfd != g->repo->fd ||
 		    (c->action != CHANGE_DELETE && !c->to_packed))
 			continue;
 		s = c->slice;
@@ -378,44 +365,51 @@ static bool prepare_group(struct pass *p, struct repo_slice *g,
 	    !may_rewrite_large(p, g, s->txn->peer.uid))
 		return false;
 	r = lock_packed(p, g, s->dir_mode);
-	g->packed_mode = s->file_mode;
+	g->files.packed_mode = s->file_mode;
 	if (r == 0)
 		r = write_packed(g, edits, nr, false, rewrite_until(p, g));
 	return r < 0 && rewrite_failed(p, g, r);
 }
 
-void pass_prepare_packed(struct pass *p)
+void files_seal(struct pass *p, struct repo_slice *g)
 {
 	struct packed_edit *edits;
-	bool staged = false;
-	struct repo_slice *g;
-	size_t i;
+	const struct change *c;
+	size_t nr = 1;
 
-	edits = calloc(p->nr_changes + 1, sizeof(*edits));
-	for (i = 0; i < p->nr_repo_slices; i++) {
-		g = &p->repo_slices[i];
-		staged |= keep_some_out(p, g);
-		if (edits != NULL)
-			staged |= prepare_group(p, g, edits);
-		else
-			staged |= rewrite_failed(p, g, -ENOMEM);
-	}
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		nr++;
+	edits = calloc(nr, sizeof(*edits));
+	p->has_staged |= keep_some_out(p, g);
+	if (edits != NULL)
+		p->has_staged |= prepare_group(p, g, edits);
+	else
+		p->has_staged |= rewrite_failed(p, g, -ENOMEM);
 	free(edits);
-	if (staged)
-		durability_values(p);
+	g->is_bound = g->files.packed_changed;
 }
 
-void pass_give_turn(struct repo_slice *g)
+/* All look-ups are done. For other batches, packed-refs.lock is like a foreign
+ * lock from now on. */
+void files_wait(struct pass *p, struct repo_slice *g)
 {
-	if (g->packed_turn)
-		packed_turn_give(g->repo->packed);
-	g->packed_turn = false;
-	if (g->large_user != NULL)
-		atomic_store(g->large_user, 0);
-	g->large_user = NULL;
+	(void)p;
+	packed_snapshot_put(g->files.snap);
+	g->files.snap = NULL;
+	files_give_turn(g);
 }
 
-int pass_refit_packed(struct pass *p, struct repo_slice *g)
+void files_give_turn(struct repo_slice *g)
+{
+	if (g->files.packed_turn)
+		packed_turn_give(g->repo->packed);
+	g->files.packed_turn = false;
+	if (g->files.large_user != NULL)
+		atomic_store(g->files.large_user, 0);
+	g->files.large_user = NULL;
+}
+
+int files_refit_packed(struct pass *p, struct repo_slice *g)
 {
 	struct packed_edit *edits;
 	bool fits = true;
@@ -441,7 +435,7 @@ int pass_refit_packed(struct pass *p, struct repo_slice *g)
 			edits[nr++] = edit_of(c);
 	}
 	packed_rewrite_abandon(g->repo->packed);
-	g->packed_changed = false;
+	g->files.packed_changed = false;
 	r = write_packed(g, edits, nr, true, INT64_MAX);
 	free(edits);
 	return r;

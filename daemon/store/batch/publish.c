@@ -33,7 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 /* Marks the committed change C as aborted, if C is the end of its chain. */
 static void abort_change(struct change *c, enum refd_status status, int err)
@@ -95,8 +95,7 @@ void change_keep(struct pass *p, struct change *c, int err)
 	keep_locks(p, c);
 }
 
-/* Does C have siblings, which may be published already? */
-static bool is_atomic_among_others(const struct change *c)
+bool change_has_siblings(const struct change *c)
 {
 	return c->slice->txn->req.atomic && c->slice->txn_slice->nr > 1;
 }
@@ -109,7 +108,7 @@ static void publish_write(struct pass *p, struct change *c)
 	if (c->edit.progress != PROGRESS_LINKED)
 		durability_placing(p, c);
 	r = edit_place(&c->edit);
-	if (r < 0 && is_atomic_among_others(c)) {
+	if (r < 0 && change_has_siblings(c)) {
 		change_close_logs(p, c);
 		change_keep(p, c, r);
 		return;
@@ -119,7 +118,7 @@ static void publish_write(struct pass *p, struct change *c)
 		if (err < 0)
 			change_keep(p, c, err);
 		else
-			abort_errno(c, r);
+			change_take_back(p, c, r);
 		return;
 	}
 	r = change_defer_lines(p, c);
@@ -198,7 +197,7 @@ static void keep_share(struct pass *p, const struct slice *s, int err)
 
 void change_take_back(struct pass *p, struct change *c, int err)
 {
-	if (!is_atomic_among_others(c))
+	if (!change_has_siblings(c))
 		abort_errno(c, err);
 	else if (unlink_creations(p, c->slice) == 0)
 		abort_slice(p, c->slice, c, err);
@@ -247,13 +246,11 @@ static void publish_delete(struct pass *p, struct change *c)
 		change_keep(p, c, r);
 }
 
-static void publish_deletions(struct pass *p)
+static void publish_deletions(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
-	size_t i;
 
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (c->action == CHANGE_DELETE && change_is_committed(c))
 			publish_delete(p, c);
 	}
@@ -291,19 +288,18 @@ static void record_aborts(struct pass *p)
 			end_abort(p, p->changes[i], r);
 }
 
-void pass_publish(struct pass *p)
+void files_publish(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
 	size_t i;
 
 	for (i = 0; i < p->nr_slices; i++)
-		if (p->slices[i].txn->req.atomic && p->slices[i].lsn != 0 &&
+		if (p->slices[i].repo == g->repo && p->slices[i].lsn != 0 &&
+		    p->slices[i].txn->req.atomic &&
 		    p->slices[i].txn_slice->nr > 1)
 			link_creations(p, &p->slices[i]);
-	for (i = 0; i < p->nr_repo_slices; i++)
-		pass_publish_packed(p, &p->repo_slices[i]);
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
+	files_publish_packed(p, g);
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (!c->is_end || !change_is_committed(c))
 			continue;
 		if (c->to_packed)
@@ -313,49 +309,54 @@ void pass_publish(struct pass *p)
 		else if (c->action == CHANGE_NOTHING)
 			publish_nothing(p, c);
 	}
-	publish_deletions(p);
+	publish_deletions(p, g);
+}
+
+void pass_publish(struct pass *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->publish(p, &p->repo_slices[i]);
 	record_aborts(p);
 }
 
 /* ---- the end ---- */
 
 /* Does recovery need the locks of G? */
-static bool group_is_kept(const struct pass *p, const struct repo_slice *g)
+static bool group_is_kept(const struct repo_slice *g)
 {
-	size_t i;
+	const struct change *c;
 
-	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->repo_slice == g &&
-		    p->changes[i]->edit.progress == PROGRESS_DEFERRED)
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (c->edit.progress == PROGRESS_DEFERRED)
 			return true;
 	return false;
 }
 
-static bool group_has_rest(const struct pass *p, const struct repo_slice *g)
+static bool group_has_rest(const struct repo_slice *g)
 {
-	size_t i;
+	const struct change *c;
 
-	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->repo_slice == g &&
-		    (edit_is_locked(&p->changes[i]->edit) ||
-			p->changes[i]->edit.has_value))
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (edit_is_locked(&c->edit) || c->edit.has_value)
 			return true;
 	return false;
 }
 
 static void release_group(const struct pass *p, struct repo_slice *g)
 {
-	bool has_rest = group_has_rest(p, g);
+	bool has_rest = group_has_rest(g);
 
 	/* A deferred deletion keeps the lock of its ref, and recovery rewrites
 	 * packed-refs. Until then packed-refs need not stay locked. */
-	if (g->packed_changed)
+	if (g->files.packed_changed)
 		packed_rewrite_abandon(g->repo->packed);
-	if (g->packed_locked &&
+	if (g->files.packed_locked &&
 	    token_unlock(&g->token, g->repo->fd, "packed-refs") < 0)
 		has_rest = true;
-	pass_give_turn(g);
-	if (!g->has_token || group_is_kept(p, g))
+	files_give_turn(g);
+	if (!g->has_token || group_is_kept(g))
 		return;
 	if (has_rest || token_done(&g->token) < 0)
 		p->ap->left(p->ap->arg, g->repo, g->token.id);
@@ -380,14 +381,13 @@ static bool leaves_no_file(const struct change *c)
 }
 
 /* Is the next change in the same directory, and does it leave no file? */
-static bool is_before_neighbour(const struct pass *p, size_t i)
+static bool is_before_neighbour(const struct change *c)
 {
-	const struct change *c = p->changes[i], *next;
+	const struct change *next = c->next_in_repo;
 	size_t len;
 
-	if (i + 1 == p->nr_changes)
+	if (next == NULL)
 		return false;
-	next = p->changes[i + 1];
 	len = strlen(c->edit.name);
 	while (len > 0 && c->edit.name[len - 1] != '/')
 		len--;
@@ -396,24 +396,31 @@ static bool is_before_neighbour(const struct pass *p, size_t i)
 	    strchr(next->edit.name + len, '/') == NULL;
 }
 
-void pass_release(struct pass *p)
+void files_release(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
-	size_t i;
 
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (c->edit.progress == PROGRESS_DEFERRED)
 			continue;
 		unmake_log(p, c);
 		edit_discard(&c->edit);
 		edit_unlock(&c->edit);
 	}
-	for (i = 0; i < p->nr_repo_slices; i++)
-		release_group(p, &p->repo_slices[i]);
+	release_group(p, g);
+	packed_snapshot_put(g->files.snap);
+	g->files.snap = NULL;
 	p->unlocked_ns = SYS(p->sys, now_mono);
-	for (i = 0; i < p->nr_changes; i++)
-		if (leaves_no_file(p->changes[i]) && !is_before_neighbour(p, i))
-			loose_prune_parents(p->sys, p->changes[i]->edit.dirfd,
-			    p->changes[i]->edit.name, 2);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (leaves_no_file(c) && !is_before_neighbour(c))
+			loose_prune_parents(p->sys, c->edit.dirfd, c->edit.name,
+			    2);
+}
+
+void pass_release(struct pass *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->release(p, &p->repo_slices[i]);
 }

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 static void rewrite_failed(struct pass *p, struct repo_slice *g, int err)
 {
@@ -68,7 +68,7 @@ static int take_out(struct pass *p, struct repo_slice *g)
 	for (i = 0; i < p->nr_changes; i++)
 		if (goes_back(p->changes[i], g))
 			edits[nr++].name = p->changes[i]->edit.name;
-	r = packed_rewrite(g->repo->packed, edits, nr, g->packed_mode);
+	r = packed_rewrite(g->repo->packed, edits, nr, g->files.packed_mode);
 	free(edits);
 	return r;
 }
@@ -110,18 +110,18 @@ static void look(struct pass *p, struct repo_slice *g)
 		take_back(p, g);
 }
 
-void pass_publish_packed(struct pass *p, struct repo_slice *g)
+void files_publish_packed(struct pass *p, struct repo_slice *g)
 {
 	int r;
 
-	if (!g->packed_changed)
+	if (!g->files.packed_changed)
 		return;
-	r = g->packed_err;
+	r = g->files.packed_err;
 	if (r == 0)
-		r = pass_refit_packed(p, g);
-	if (r == 0 && g->packed_changed) {
+		r = files_refit_packed(p, g);
+	if (r == 0 && g->files.packed_changed) {
 		r = packed_rewrite_finish(g->repo->packed);
-		g->packed_changed = r < 0;
+		g->files.packed_changed = r < 0;
 	}
 	if (r < 0)
 		rewrite_failed(p, g, r);

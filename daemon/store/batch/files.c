@@ -1,5 +1,5 @@
 /* The files backend: loose refs, packed-refs and reflogs as files. */
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/files.h"
 
 const struct ref_backend files_backend = {
 	.stage = files_stage,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/files.h"
 
 /* ---- packed-refs ---- */
 

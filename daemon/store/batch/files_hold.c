@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/files.h"
 
 static void file_blocks(struct change *c)
 {

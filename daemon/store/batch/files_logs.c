@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/files.h"
 
 int files_has_log(struct pass *p, const struct change *at)
 {

@@ -334,7 +334,7 @@ void change_check_siblings(struct pass *p, struct change *c);
 void pass_prepare_logs(struct pass *p);
 /* prepare.c: makes the token of G, once. 0 or negative errno. */
 int pass_need_token(struct pass *p, struct repo_slice *g);
-/* prepare_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the
+/* files_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the
  * new ref of U be in packed-refs? */
 bool slice_goes_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
@@ -350,17 +350,6 @@ int pass_defer_line(struct pass *p, const struct change *c);
 /* publish.c: publishes all committed changes. Aborts changes that can't be
  * published. */
 void pass_publish(struct pass *p);
-/* publish_lines.c: appends C's line to the log of the ref and to the logs of
- * C->lines. The logs stay open until the next call of the three below. */
-void change_append_lines(struct change *c);
-/* Keeps the lines. Records every line that could not be written. Call before
- * the locks are released: the locks tell the next start about the missing line.
- * 0, or a negative errno: a line is neither written nor recorded. */
-int change_defer_lines(struct pass *p, struct change *c);
-/* Keeps the lines. Recovery checks the logs. */
-void change_close_logs(struct pass *p, struct change *c);
-/* Removes the lines. 0; negative errno: a line may be left. */
-int change_retract_lines(struct change *c);
 /* Has C siblings in an atomic transaction, which may be published already? */
 bool change_has_siblings(const struct change *c);
 /* ERR stops C. Aborts C, or C's atomic transaction if all its published

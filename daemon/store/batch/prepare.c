@@ -104,35 +104,6 @@ int pass_need_token(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
-int files_stage_value(struct pass *p, struct change *c)
-{
-	int fd = edit_stage(&c->edit, &c->u->ask->new_oid, change_new_target(c),
-	    c->slice->file_mode);
-
-	if (fd < 0)
-		return fd;
-	durability_staged(p, c, fd);
-	return 0;
-}
-
-void files_stage(struct pass *p, struct repo_slice *g)
-{
-	struct change *c;
-	int r;
-
-	for (c = g->changes; c != NULL; c = c->next_in_repo) {
-		if (!change_is_live(c))
-			continue;
-		r = pass_need_token(p, g);
-		if (r == 0)
-			r = durability_begin(p, c);
-		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
-			r = files_stage_value(p, c);
-		if (r < 0)
-			change_fail_errno(c, r, "can't write the new value");
-	}
-}
-
 static void stage(struct pass *p)
 {
 	size_t i;

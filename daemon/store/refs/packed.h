@@ -41,7 +41,7 @@ struct packed_snapshot; /* reference-counted; immutable once taken */
  * checked. Look-ups have no bound. */
 #define PACKED_STREAM_MAX ((size_t)1 << 30)
 /* Bytes. Rewriting a larger file takes so long that nothing else may wait for
- * the end (prepare_packed.c). */
+ * the end (files_packed.c). */
 #define PACKED_LARGE ((size_t)8 << 20)
 
 /* DIRFD (the common dir) and FORMAT are borrowed for the life of the struct.

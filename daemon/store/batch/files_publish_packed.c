@@ -1,5 +1,5 @@
 /*
- * Renames packed-refs.new, then looks for conflicting writers.
+ * Files: renames packed-refs.new, then looks for conflicting writers.
  *
  * The happy path: packed-refs.new has exactly the committed changes and is
  * renamed. No file or directory is at any of the new names.
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/files.h"
 
 static void rewrite_failed(struct pass *p, struct repo_slice *g, int err)
 {

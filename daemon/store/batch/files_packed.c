@@ -16,7 +16,8 @@
  *	above, "p" for "p/q"	the writer has p.lock now, or will meet refd's
  *				directory p/; refd looks for p.lock here
  *	below, "p/q/r"		the writer may have read the old packed-refs;
- *				refd looks after the rename (publish_packed.c)
+ *				refd looks after the rename
+ *				(files_publish_packed.c)
  *
  * What fails: a ref that can't go to packed-refs becomes a loose ref, staged
  * under the locks. The same happens to new refs if the lock is held or the file
@@ -28,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/files.h"
 #include "proto/refname.h"
 
 /* A batch holds the turn for about one flush. A longer wait means that the disk

@@ -3,7 +3,7 @@
  *
  * The happy path:
  *	append	before the rename; the descriptor stays open
- *	rename	(publish.c)
+ *	rename	(files_publish.c)
  *	defer	close the descriptor, or sync it in the stronger modes
  *
  * What fails:
@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/files.h"
 
 static void append_line(struct change *c)
 {

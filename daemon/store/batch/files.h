@@ -1,0 +1,50 @@
+/*
+ * The files backend: loose refs, packed-refs and reflogs as files. Private to
+ * files*.c.
+ */
+#ifndef STORE_FILES_H
+#define STORE_FILES_H
+
+#include "daemon/store/batch/backend.h"
+
+/* ---- the operations (backend.h) ---- */
+
+void files_stage(struct pass *p, struct repo_slice *g);
+bool files_hold(struct pass *p, struct change *c, struct loose_value *value);
+void files_held(struct pass *p, struct repo_slice *g);
+int files_look(struct pass *p, const struct change *at,
+    struct loose_value *value);
+int files_has_log(struct pass *p, const struct change *at);
+void files_conflict(struct pass *p, struct change *c);
+void files_log(struct pass *p, struct change *c, bool create);
+void files_seal(struct pass *p, struct repo_slice *g);
+void files_wait(struct pass *p, struct repo_slice *g);
+void files_sync(struct pass *p, struct repo_slice *g);
+void files_synced(struct pass *p, struct repo_slice *g);
+void files_publish(struct pass *p, struct repo_slice *g);
+void files_release(struct pass *p, struct repo_slice *g);
+
+/* ---- steps ---- */
+
+/* Writes the new value to a staged file. 0 or negative errno. */
+int files_stage_value(struct pass *p, struct change *c);
+/* Lets other batches try for packed-refs.lock and for a large file. */
+void files_give_turn(struct repo_slice *g);
+/* Writes packed-refs.new again if some of its changes failed since. 0 or
+ * negative errno: then there is no packed-refs.new. */
+int files_refit_packed(struct pass *p, struct repo_slice *g);
+/* files_lines.c: appends C's line to the log of the ref and to the logs of
+ * C->lines. The logs stay open until the next call of the three below. */
+void change_append_lines(struct change *c);
+/* Keeps the lines. Records every line that could not be written. Call before
+ * the locks are released: the locks tell the next start about the missing line.
+ * 0, or a negative errno: a line is neither written nor recorded. */
+int change_defer_lines(struct pass *p, struct change *c);
+/* Keeps the lines. Recovery checks the logs. */
+void change_close_logs(struct pass *p, struct change *c);
+/* Removes the lines. 0; negative errno: a line may be left. */
+int change_retract_lines(struct change *c);
+/* Renames packed-refs.new, then looks for conflicting writers. */
+void files_publish_packed(struct pass *p, struct repo_slice *g);
+
+#endif

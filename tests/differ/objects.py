@@ -2,8 +2,11 @@
 import os
 import subprocess
 
-ZERO = "0" * 40
-MISSING = "1234567890" * 4
+# The object format of all repositories: sha1, or sha256.
+FORMAT = os.environ.get("REFD_TEST_FORMAT", "sha1")
+HEX = {"sha1": 40, "sha256": 64}[FORMAT]
+ZERO = "0" * HEX
+MISSING = ("1234567890" * 7)[:HEX]
 NAMES = ("c1", "c2", "c3", "c4", "c5", "tag", "tree", "blob")
 
 STREAM = b"".join(
@@ -27,7 +30,8 @@ class Objects:
                                   input=stdin, check=True,
                                   stdout=subprocess.PIPE).stdout.decode()
 
-        subprocess.run((git, "init", "-q", "--bare", dir_), env=env,
+        subprocess.run((git, "init", "-q", "--bare",
+                        "--object-format=" + FORMAT, dir_), env=env,
                        check=True)
         run("fast-import", "--quiet", "--force", stdin=STREAM)
         # A pack with every object: few are too few for one otherwise.

@@ -7,6 +7,7 @@ import subprocess
 import case as cs
 import render
 import state as st
+from objects import FORMAT
 from render import encode
 
 # As long as each other, so that what is cut off by length is cut alike.
@@ -122,8 +123,11 @@ class Program:
 
 
 def config_text(setup):
-    text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n" \
-        "\tbare = %s\n" % ("true" if setup["bare"] else "false")
+    text = "[core]\n\trepositoryformatversion = %d\n\tfilemode = true\n" \
+        "\tbare = %s\n" % (FORMAT != "sha1",
+                           "true" if setup["bare"] else "false")
+    if FORMAT != "sha1":
+        text += "[extensions]\n\tobjectFormat = %s\n" % FORMAT
     for key, value in setup["config"].items():
         if value is not None:
             text += "[%s]\n\t%s = \"%s\"\n" % (*key.split("."), value)

@@ -2,8 +2,11 @@
 import re
 
 import state as st
+from objects import HEX
 
-DELETION = rb"[0-9a-f]{40} 0{40} [^\n]*\n"
+OID = rb"[0-9a-f]{%d}" % HEX
+ZEROS = rb"0{%d}" % HEX
+DELETION = OID + rb" " + ZEROS + rb" [^\n]*\n"
 
 
 def is_batch(diff):
@@ -63,7 +66,7 @@ def logged_too_much(diff, pair, diffs, line):
 
 def nothing_logged(diff, pair, diffs):
     """In the log of a symbolic ref: nothing became nothing."""
-    return logged_too_much(diff, pair, diffs, rb"0{40} 0{40} [^\n]*\n$")
+    return logged_too_much(diff, pair, diffs, ZEROS + rb" " + ZEROS + rb" [^\n]*\n$")
 
 
 def verified(diff, pair, diffs):
@@ -131,13 +134,14 @@ def old_value_through_chain(diff, pair, diffs):
         return False
     git, refd = (t[2].split(b"\n") for t in (diff.git, diff.refd))
     return len(git) == len(refd) > 1 and git[:-2] == refd[:-2] and \
-        git[-2][81:] == refd[-2][81:] and b"0" * 40 in git[-2]
+        git[-2][2 * HEX + 1:] == refd[-2][2 * HEX + 1:] and \
+        b"0" * HEX in git[-2]
 
 
 def rejected_but_logged(diff, pair, diffs):
     """git logs at the symbolic ref what its target was then refused."""
     return is_batch(diff) and b"rejected " in pair.last[0].out and \
-        logged_too_much(diff, pair, diffs, rb"([0-9a-f]{40} ){2}[^\n]*\n$")
+        logged_too_much(diff, pair, diffs, rb"(" + OID + rb" ){2}[^\n]*\n$")
 
 
 def made_meanwhile(diff, pair, diffs):
@@ -146,7 +150,7 @@ def made_meanwhile(diff, pair, diffs):
     return diff.step["lines"] and any(
         line[0] in ("symref-update", "symref-create")
         for line in diff.step["lines"]) and logged_too_much(
-            diff, pair, diffs, rb"0{40} [0-9a-f]{40} [^\n]*\n$")
+            diff, pair, diffs, ZEROS + rb" " + OID + rb" [^\n]*\n$")
 
 
 def full_stop(diff, pair, diffs):

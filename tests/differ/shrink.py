@@ -5,7 +5,7 @@ import shlex
 import time
 
 import case as cs
-from objects import STREAM
+from objects import FORMAT, STREAM
 from render import encode, input_bytes
 
 PATIENCE_S = 30
@@ -220,8 +220,8 @@ def script(arena, setup, steps):
            "refd daemon --socket $T/refd.sock --state $T/state --root $T &",
            "daemon=$!; refd ping --wait 10 >/dev/null",
            "for who in gitt refd; do",
-           "git init -q %s$T/$who/repo && cd %s" % (
-               "--bare " if setup["bare"] else "", repo),
+           "git init -q --object-format=%s %s$T/$who/repo && cd %s" % (
+               FORMAT, "--bare " if setup["bare"] else "", repo),
            "printf %s | git fast-import --quiet" % octal(STREAM),
            "rm -rf refs logs HEAD hooks/*; mkdir refs"]
     for path, what in sorted(setup["files"].items()):

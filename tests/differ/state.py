@@ -8,6 +8,8 @@ import os
 import shutil
 import stat
 
+from objects import HEX
+
 # The rest of a git-dir. refd's own directory is looked at by itself.
 NOT_REFS = {"objects", "refd", "config", "info", "hooks", "description",
             "index", "branches", "config.worktree"}
@@ -111,9 +113,9 @@ def path_of(name, worktree):
 def packed_refs(state):
     refs = {}
     for line in state.get("packed-refs", ("f", 0, b""))[2].split(b"\n"):
-        if line[:1] not in (b"#", b"^", b"") and line[40:41] == b" ":
-            refs[line[41:].decode("utf-8", "surrogateescape")] = \
-                line[:40].decode("ascii", "replace")
+        if line[:1] not in (b"#", b"^", b"") and line[HEX:HEX + 1] == b" ":
+            refs[line[HEX + 1:].decode("utf-8", "surrogateescape")] = \
+                line[:HEX].decode("ascii", "replace")
     return refs
 
 
@@ -127,9 +129,9 @@ def loose_value(state, name, worktree):
         return ("ref", text)
     if text.startswith("ref:"):
         return ("ref", text[4:].strip())
-    if len(text) >= 40 and all(c in "0123456789abcdefABCDEF"
-                               for c in text[:40]):
-        return ("oid", text[:40].lower())
+    if len(text) >= HEX and all(c in "0123456789abcdefABCDEF"
+                                for c in text[:HEX]):
+        return ("oid", text[:HEX].lower())
     return ("broken", "")
 
 

@@ -29,4 +29,6 @@ fi
 powercut 'planted faults are found' --self-test
 powercut 'nothing that was acknowledged is missing' \
 	--from $((RANDOM * 1000)) --trials 200 --keep-going
+REFD_TEST_FORMAT=sha256 powercut 'SHA-256: nothing is missing' \
+	--from $((RANDOM * 1000)) --trials 40 --keep-going
 finish

@@ -6,9 +6,13 @@ import subprocess
 import zlib
 
 EMPTY, BROKEN = "empty", "broken"
-LINE = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) [^\0\n]*<[^\0\n>]*> "
+# The object format of all repositories: sha1, or sha256.
+FORMAT = os.environ.get("REFD_TEST_FORMAT", "sha1")
+HEX = {"sha1": 40, "sha256": 64}[FORMAT]
+ONE = rb"([0-9a-f]{%d})" % HEX
+LINE = re.compile(ONE + rb" " + ONE + rb" [^\0\n]*<[^\0\n>]*> "
                   rb"\d+ [-+]\d{4}\t([^\0\n]*)\Z")
-OID = re.compile(rb"([0-9a-f]{40})\s*\Z")
+OID = re.compile(ONE + rb"\s*\Z")
 
 
 def read(path):
@@ -37,7 +41,7 @@ class Refs:
             self.complaints.append("packed-refs is %s" % (
                 "empty" if raw == b"" else "torn"))
         for line in raw.split(b"\n"):
-            found = re.match(rb"([0-9a-f]{40}) (refs/\S+)\Z", line)
+            found = re.match(ONE + rb" (refs/\S+)\Z", line)
             if found:
                 self.values[found[2].decode()] = found[1].decode()
 
@@ -113,10 +117,10 @@ def leads_to(place, git_dir, said):
     done = subprocess.run([place.git, "-C", git_dir, "rev-list", "--objects",
                            "--all"], env=place.env, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, check=False)
-    named = set(re.findall(r"\b[0-9a-f]{40}\b", said)) | {
+    named = set(re.findall(r"\b[0-9a-f]{%d}\b" % HEX, said)) | {
         "".join(found) for found in
-        re.findall(r"/([0-9a-f]{2})/([0-9a-f]{38})\b", said)}
-    there = {line[:40] for line in done.stdout.decode().split("\n")}
+        re.findall(r"/([0-9a-f]{2})/([0-9a-f]{%d})\b" % (HEX - 2), said)}
+    there = {line[:HEX] for line in done.stdout.decode().split("\n")}
     return done.returncode != 0 or not named or bool(named & there)
 
 
@@ -126,7 +130,7 @@ def is_whole(path):
         content = zlib.decompress(read(path) or b"")
     except zlib.error:
         return False
-    return hashlib.sha1(content).hexdigest() == \
+    return hashlib.new(FORMAT, content).hexdigest() == \
         "".join(path.split("/")[-2:])
 
 

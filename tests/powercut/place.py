@@ -9,6 +9,7 @@ import uuid
 
 import disks
 import wire
+from look import FORMAT
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -110,7 +111,8 @@ class Place:
         if plain in self.templates:
             return self.templates[plain]
         path = self.top + ("/plain.git" if plain else "/enabled.git")
-        self.git_output(["init", "-q", "--bare", path])
+        self.git_output(["init", "-q", "--bare", "--object-format=" + FORMAT,
+                         path])
         stream = "".join("commit refs/heads/main\nmark :%d\ncommitter C O "
                          "Mitter <committer@example.com> %d +0000\ndata 2\n%02d"
                          "\n" % (i + 1, 1600000000 + i, i % 100)
@@ -163,7 +165,7 @@ class Place:
     def new_clone(self, name):
         path = "%s/clone-%s" % (self.top, name)
         shutil.rmtree(path, ignore_errors=True)
-        self.git_output(["init", "-q", path])
+        self.git_output(["init", "-q", "--object-format=" + FORMAT, path])
         return path
 
     def stronger(self, rng):

@@ -9,6 +9,7 @@ import sqlite3
 import look
 import place as pl
 from ledger import ACKED
+from look import HEX
 
 
 class Plant:
@@ -172,7 +173,7 @@ PLANTS = (NoFlush, NoJournalFlush, NoRecovery, ForgottenRecord, Empty, Stale,
 def put(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text + ("\n" if len(text) == 40 else ""))
+        file.write(text + ("\n" if len(text) == HEX else ""))
 
 
 def self_test(place, options, make_trial):

@@ -4,6 +4,8 @@ import secrets
 import socket
 import time
 
+from look import FORMAT
+
 
 class Gone(Exception):
     """The daemon is away, or hung up before it answered."""
@@ -34,7 +36,7 @@ class Transaction:
         yield "txid " + self.txid
         yield "git-dir " + self.git_dir
         yield "common-dir %d %d" % (there.st_dev, there.st_ino)
-        yield "object-format sha1"
+        yield "object-format " + FORMAT
         if self.atomic:
             yield "atomic"
         if self.durability:

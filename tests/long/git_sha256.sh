@@ -1,0 +1,19 @@
+#!/bin/bash
+# Proves that the tests of the newest git in Debian pass with repositories of
+# SHA-256: its tests of refs with refd update in the place of git update-ref,
+# and its tests of pushing with refd's hook under each receive-pack.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
+	2>&1); then
+	skip 'the newest git' "not to be had: ${why//$'\n'/; }"
+	finish
+	exit
+fi
+export GIT_TEST_DEFAULT_HASH=sha256
+check "git's tests of refs" "$ROOT/scripts/git-tests" --suite experimental
+check "git's tests of pushing" \
+	"$ROOT/scripts/git-tests" --push --suite experimental
+finish

@@ -94,6 +94,11 @@ void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
 	assert(u->nr_flushes == 0 && u->err == 0);
 	/* The list is the file which changed last. */
 	if (covers_all && has_list) {
+		if (has_table)
+			u->err =
+			    SYS(u->stack->sys, write_out_begin, u->table_fd);
+		if (u->err < 0)
+			return;
 		begin_one(u, flusher, has_table ? u->table_fd : -1, u->list_fd);
 		return;
 	}

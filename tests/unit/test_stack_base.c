@@ -1,0 +1,459 @@
+/*
+ * Proves the check of the base of an update under the list lock. Git appends,
+ * merges and cleans between the base and the lock. Whatever git does, the stack
+ * has git's refs and the update's refs afterwards, and the update never
+ * overwrites a change which its checks did not see.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/reftable_rig.h"
+#include "tests/lib/stack_rig.h"
+#include "tests/lib/suite.h"
+
+static struct stack_update u;
+
+/* ---- names ---- */
+
+struct names {
+	const char *const *names;
+	size_t nr;
+};
+
+/* stack_touches_fn */
+static bool touches(void *arg, const char *name)
+{
+	const struct names *n = arg;
+
+	return stack_base_touches(n->names, n->nr, name);
+}
+
+START_TEST(above_and_below)
+{
+	static const char *const names[] = { "HEAD", "refs/heads/a",
+		"refs/heads/a-b", "refs/heads/b/c" };
+	static const char *const yes[] = { "HEAD", "HEAD/x", "refs/heads/a",
+		"refs/heads/a/x/y", "refs/heads/a-b", "refs/heads/b",
+		"refs/heads/b/c", "refs/heads/b/c/d", "refs", "refs/heads" };
+	static const char *const no[] = { "HEA", "HEADS", "refs/heads/a.",
+		"refs/heads/a-", "refs/heads/b/cc", "refs/heads/b/d",
+		"refs/heads/c", "refs/head", "", "zzz" };
+	size_t i;
+
+	for (i = 0; i < sizeof(yes) / sizeof(*yes); i++)
+		ck_assert_msg(stack_base_touches(names, 4, yes[i]), "%s",
+		    yes[i]);
+	for (i = 0; i < sizeof(no) / sizeof(*no); i++)
+		ck_assert_msg(!stack_base_touches(names, 4, no[i]), "%s",
+		    no[i]);
+	ck_assert(!stack_base_touches(NULL, 0, "HEAD"));
+}
+END_TEST
+
+/* ---- one change by git ---- */
+
+static const struct reftable_record ours[] = {
+	{ .section = REFTABLE_REFS,
+	    .name = "refs/heads/our/ref",
+	    .ref = { .kind = REFTABLE_REF_OID, .oid = { { 9 } } } },
+};
+static const char *const our_names[] = { "refs/heads/our/ref" };
+
+static void prepare(void)
+{
+	ck_assert_int_eq(stk_begin(&u), 0);
+	ck_assert_int_eq(stk_table(&u, ours, 1), 0);
+}
+
+static enum stack_base check(void)
+{
+	struct names n = { our_names, 1 };
+	enum stack_base result;
+
+	if (!edit_is_locked(&u.list))
+		ck_assert_int_eq(stack_update_lock(&u), 0);
+	ck_assert_int_eq(stack_base_check(&u, touches, &n, &result), 0);
+	return result;
+}
+
+static void ref_by_git(const char *name)
+{
+	struct stack_snapshot *snap;
+	struct reftable_record rec;
+
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
+	rec = rh_ref(name, snap->max_index + 1, 7);
+	stk_git(rec.update_index, &rec, 1);
+	stack_snapshot_put(snap);
+}
+
+static void log_by_git(const char *name)
+{
+	struct stack_snapshot *snap;
+	struct reftable_record rec;
+
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
+	rec = rh_log(name, snap->max_index + 1, 0, 7, "m\n");
+	stk_git(rec.update_index, &rec, 1);
+	stack_snapshot_put(snap);
+}
+
+static void clean(void)
+{
+	ref_by_git("refs/heads/x");
+	stk_git_clean();
+}
+
+static void rewrite(void)
+{
+	char *list;
+	size_t len;
+
+	sys_read_file(stk.other, stk.other_dir, REFTABLE_LIST,
+	    REFTABLE_LIST_MAX, &list, &len);
+	rh_put(stk.other, stk.other_dir, "new", list, len);
+	SYS(stk.other, renameat, stk.other_dir, "new", stk.other_dir,
+	    REFTABLE_LIST);
+	free(list);
+}
+
+static void nothing(void)
+{
+}
+
+static void unrelated(void)
+{
+	ref_by_git("refs/heads/x");
+}
+
+static void unrelated_twice_and_merged(void)
+{
+	ref_by_git("refs/heads/x");
+	ref_by_git("refs/heads/y");
+	stk_git_merge(1, 4);
+}
+
+static void merged(void)
+{
+	stk_git_merge(1, 3);
+}
+
+static void merged_from_the_first(void)
+{
+	stk_git_merge(0, 2);
+}
+
+static void the_name(void)
+{
+	ref_by_git("refs/heads/our/ref");
+}
+
+static void the_log(void)
+{
+	log_by_git("refs/heads/our/ref");
+}
+
+static void above(void)
+{
+	ref_by_git("refs/heads/our");
+}
+
+static void below(void)
+{
+	ref_by_git("refs/heads/our/ref/x");
+}
+
+static void the_name_and_merged(void)
+{
+	ref_by_git("refs/heads/our/ref");
+	stk_git_merge(1, 4);
+}
+
+static const struct change_by_git {
+	const char *what;
+	void (*fn)(void);
+	enum stack_base result;
+	bool has_gap; /* the index of our table stays free */
+} changes[] = {
+	{ "nothing", nothing, STACK_BASE_SAME, false },
+	{ "the same list again", rewrite, STACK_BASE_SAME, false },
+	{ "our index", unrelated, STACK_BASE_CHANGED, false },
+	{ "an unrelated ref", unrelated, STACK_BASE_GREW, true },
+	{ "two refs, merged", unrelated_twice_and_merged, STACK_BASE_GREW,
+	    true },
+	{ "a merge", merged, STACK_BASE_GREW, false },
+	{ "a merge of the first", merged_from_the_first, STACK_BASE_CHANGED,
+	    false },
+	{ "the ref", the_name, STACK_BASE_CHANGED, true },
+	{ "the log", the_log, STACK_BASE_CHANGED, true },
+	{ "a ref above", above, STACK_BASE_CHANGED, true },
+	{ "a ref below", below, STACK_BASE_CHANGED, true },
+	{ "the ref, merged", the_name_and_merged, STACK_BASE_CHANGED, true },
+	{ "our table cleaned away", clean, STACK_BASE_CHANGED, false },
+};
+
+/* Our ref came before git's changes, in an old table: no new record. */
+static void old_tables(void)
+{
+	ref_by_git("refs/heads/our/ref");
+	ref_by_git("refs/heads/z");
+}
+
+START_TEST(every_change)
+{
+	const struct change_by_git *c = &changes[_i];
+
+	old_tables();
+	if (c->has_gap)
+		stack_spend_index(stk.stack, 10);
+	prepare();
+	c->fn();
+	ck_assert_msg(check() == c->result, "%s", c->what);
+	if (c->result == STACK_BASE_CHANGED) {
+		/* The new round under the lock. */
+		ck_assert_int_eq(stack_update_begin(&u), 0);
+		ck_assert_int_eq(stk_table(&u, ours, 1), 0);
+		ck_assert_int_eq(check(), STACK_BASE_SAME);
+	}
+	ck_assert_int_eq(stack_update_list(&u), 0);
+	ck_assert_int_eq(stack_update_place(&u), 0);
+	ck_assert_int_eq(stk_end(&u), 0);
+	ck_assert_ptr_nonnull(
+	    strstr(stk_list(REFTABLE_REFS), "refs/heads/our/ref=9 "));
+	ck_assert_ptr_nonnull(
+	    strstr(stk_list(REFTABLE_REFS), "refs/heads/z=7 "));
+}
+END_TEST
+
+START_TEST(the_directory_is_replaced)
+{
+	struct names n = { our_names, 1 };
+	enum stack_base result;
+
+	prepare();
+	SYS(stk.other, renameat, AT_FDCWD, "/repo/reftable", AT_FDCWD,
+	    "/repo/old");
+	ck_assert_int_eq(stack_base_check(&u, touches, &n, &result), -ESTALE);
+	ck_assert_int_eq(stk_end(&u), 0);
+}
+END_TEST
+
+/* A table with folded tables would hide new records of git. */
+START_TEST(a_fold_needs_the_same_list)
+{
+	ref_by_git("refs/heads/y");
+	prepare();
+	u.first_folded = 1;
+	unrelated();
+	ck_assert_int_eq(check(), STACK_BASE_CHANGED);
+	ck_assert_int_eq(stk_end(&u), 0);
+}
+END_TEST
+
+/* ---- bounds ---- */
+
+static char many_names[5000][64];
+
+/* 5,000 refs: more than 256 KiB without compression. */
+static struct reftable_record *many(uint64_t index)
+{
+	struct reftable_record *records = calloc(5000, sizeof(*records));
+	unsigned i;
+
+	for (i = 0; i < 5000; i++) {
+		snprintf(many_names[i], sizeof(many_names[i]),
+		    "refs/heads/many/%06u-%06u", i, i * 7919 % 5000);
+		records[i] = rh_ref(many_names[i], index, 1);
+	}
+	return records;
+}
+
+START_TEST(gap)
+{
+	struct reftable_record *records = many(0);
+	unsigned i;
+
+	ck_assert_int_eq(stk_begin(&u), 0);
+	ck_assert_int_eq(stk_table(&u, records, 5000), 0);
+	ck_assert(u.is_large);
+	ck_assert_uint_eq(u.index, 2 + STACK_GAP);
+	for (i = 0; i < STACK_GAP; i++)
+		unrelated();
+	ck_assert_int_eq(check(), STACK_BASE_GREW);
+	ck_assert_uint_eq(u.base->max_index, 1 + STACK_GAP);
+	unrelated();
+	ck_assert_int_eq(check(), STACK_BASE_CHANGED);
+	ck_assert_int_eq(stk_end(&u), 0);
+	free(records);
+}
+END_TEST
+
+START_TEST(bounded)
+{
+	struct reftable_record *records;
+	struct stack_snapshot *snap;
+	unsigned long calls;
+	uint64_t bytes;
+	unsigned i;
+
+	prepare();
+	for (i = 2; i < 5; i++) {
+		records = many(i);
+		stk_git(i, records, 5000);
+		free(records);
+	}
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
+	bytes = snap->tables.tables[1].file_size;
+	ck_assert_uint_gt(3 * bytes, STACK_SCAN_MAX);
+	calls = memfs_nr_calls(stk.fs);
+	/* The index is taken too; so ask without a table. */
+	ck_assert_int_eq(stack_table_drop(&u), 0);
+	ck_assert_int_eq(check(), STACK_BASE_CHANGED);
+	ck_assert_uint_lt(memfs_nr_calls(stk.fs) - calls, 20);
+	ck_assert_int_eq(stk_end(&u), 0);
+	stack_snapshot_put(snap);
+}
+END_TEST
+
+/* ---- random histories ---- */
+
+#define POOL  12
+#define STEPS 3000
+
+static const char *const pool[POOL] = { "refs/heads/a", "refs/heads/b",
+	"refs/heads/c", "refs/heads/d", "refs/heads/e", "refs/heads/f",
+	"refs/tags/a", "refs/tags/b", "refs/tags/c", "refs/tags/d",
+	"refs/tags/e", "refs/tags/f" };
+static uint8_t value[POOL]; /* 0: absent */
+static bool written[POOL];  /* by git since the base */
+
+static unsigned dice(unsigned n)
+{
+	return (unsigned)rand() % n;
+}
+
+static struct reftable_record record_of(unsigned i, uint64_t index)
+{
+	return value[i] == 0 ? rh_deleted(pool[i], index) :
+			       rh_ref(pool[i], index, value[i]);
+}
+
+static void git_acts(void)
+{
+	struct stack_snapshot *snap;
+	struct reftable_record rec;
+	unsigned i = dice(POOL);
+	size_t nr, first;
+
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
+	nr = snap->tables.nr;
+	if (dice(3) > 0 || nr == 1) {
+		value[i] = dice(3) == 0 ? 0 : (uint8_t)(1 + dice(200));
+		written[i] = true;
+		rec = record_of(i, snap->max_index + 1);
+		stk_git(snap->max_index + 1, &rec, 1);
+	} else if (dice(4) == 0) {
+		stk_git_clean();
+	} else {
+		first = dice((unsigned)nr - 1);
+		stk_git_merge(first,
+		    nr > 30 ? nr :
+			      first + 2 + dice((unsigned)(nr - first - 1)));
+	}
+	stack_snapshot_put(snap);
+}
+
+static void check_values(void)
+{
+	char want[64];
+	const char *list = stk_list(REFTABLE_REFS);
+	unsigned i;
+
+	ck_assert_str_ne(list, "");
+	for (i = 0; i < POOL; i++) {
+		snprintf(want, sizeof(want), "%s=%u ", pool[i], value[i]);
+		ck_assert_msg((strstr(list, want) != NULL) == (value[i] != 0),
+		    "%s in %s", want, list);
+	}
+}
+
+/* The values that our checks saw. */
+static uint8_t seen[POOL];
+
+static void round_of_checks(unsigned target)
+{
+	struct stack_reader reader;
+	const struct reftable_record *ref;
+	struct reftable_record rec;
+	int r;
+
+	ck_assert_int_eq(stack_reader_init(&reader, u.base), 0);
+	r = stack_reader_find(&reader, pool[target], &ref);
+	ck_assert_int_ge(r, 0);
+	seen[target] = r > 0 ? ref->ref.oid.bytes[0] : 0;
+	stack_reader_done(&reader);
+	rec = rh_ref(pool[target], 0, 222);
+	if (dice(2) == 0)
+		stack_spend_index(stk.stack, u.base->max_index + 3);
+	ck_assert_int_eq(stk_table(&u, &rec, 1), 0);
+}
+
+START_TEST(random_histories)
+{
+	unsigned step, n, target, grew = 0, changed = 0;
+	struct names names;
+	enum stack_base result;
+
+	srand(7);
+	for (step = 0; step < STEPS; step++) {
+		target = dice(POOL);
+		names = (struct names){ &pool[target], 1 };
+		ck_assert_int_eq(stk_begin(&u), 0);
+		memset(written, 0, sizeof(written));
+		round_of_checks(target);
+		for (n = dice(5); n > 0; n--)
+			git_acts();
+		ck_assert_int_eq(stack_update_lock(&u), 0);
+		ck_assert_int_eq(stack_base_check(&u, touches, &names, &result),
+		    0);
+		grew += result == STACK_BASE_GREW;
+		changed += result == STACK_BASE_CHANGED;
+		if (result == STACK_BASE_CHANGED) {
+			ck_assert_int_eq(stack_update_begin(&u), 0);
+			round_of_checks(target);
+		} else {
+			ck_assert(!written[target]);
+		}
+		ck_assert_uint_eq(seen[target], value[target]);
+		ck_assert_int_eq(stack_update_list(&u), 0);
+		ck_assert_int_eq(stack_update_place(&u), 0);
+		ck_assert_int_eq(stk_end(&u), 0);
+		value[target] = 222;
+		check_values();
+	}
+	ck_assert_uint_gt(grew, STEPS / 20);
+	ck_assert_uint_gt(changed, STEPS / 20);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("stack_base");
+	TCase *tc = tcase_create("stack_base");
+
+	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
+	tcase_add_test(tc, above_and_below);
+	tcase_add_loop_test(tc, every_change, 0,
+	    sizeof(changes) / sizeof(*changes));
+	tcase_add_test(tc, the_directory_is_replaced);
+	tcase_add_test(tc, a_fold_needs_the_same_list);
+	tcase_add_test(tc, gap);
+	tcase_add_test(tc, bounded);
+	tcase_add_test(tc, random_histories);
+	tcase_set_timeout(tc, 120);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

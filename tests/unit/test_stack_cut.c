@@ -1,0 +1,230 @@
+/*
+ * Proves that a stack stays readable whatever happens to an update: every call
+ * fails once, the process ends at every change of the disk, and power is lost
+ * there. Readers see the list before or the list after, each whole. After `ok`,
+ * a power loss takes at most the rename.
+ *
+ * In the second case git appended a table without a flush. After the update has
+ * flushed the base, the stack is whole too: the flush of the directory makes
+ * git's list durable, so git's table must be durable before.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/stack/stack_sweep.h"
+#include "tests/lib/stack_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
+
+#define BEFORE "HEAD>refs/heads/main refs/heads/main=1 "
+#define GIT    "HEAD>refs/heads/main refs/heads/a=5 refs/heads/main=1 "
+#define AFTER  "HEAD>refs/heads/main refs/heads/b=9 refs/heads/main=1 "
+#define BOTH                                                                   \
+	"HEAD>refs/heads/main refs/heads/a=5 refs/heads/b=9 "                  \
+	"refs/heads/main=1 "
+
+struct state {
+	bool has_git;    /* git appended an unsynced table */
+	bool covers_all; /* one fsync for all */
+	bool is_flushed; /* all flushes succeeded */
+	bool is_placed;
+};
+
+static const struct variant {
+	const char *name;
+	bool has_git, covers_all;
+} variants[] = {
+	{ "alone", false, false },
+	{ "beside git", true, false },
+	{ "one fsync, alone", false, true },
+	{ "one fsync, beside git", true, true },
+};
+
+static void *set_up(struct memfs *fs, void *arg)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/a", 2, 5);
+	const struct variant *variant = arg;
+	struct state *s = calloc(1, sizeof(*s));
+
+	s->has_git = variant->has_git;
+	s->covers_all = variant->covers_all;
+	stk_make(fs);
+	if (s->has_git)
+		stk_git(2, &rec, 1);
+	ck_assert_int_eq(stk_open(), 0);
+	return s;
+}
+
+static bool touches_none(void *arg, const char *name)
+{
+	(void)arg;
+	(void)name;
+	return false;
+}
+
+static int update(struct state *s, struct stack_update *u)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/b", 0, 9);
+	enum stack_base result;
+	int r = stk_begin(u);
+
+	if (r == 0)
+		r = stk_table(u, &rec, 1);
+	if (r == 0)
+		r = stack_update_lock(u);
+	if (r == 0)
+		r = stack_base_check(u, touches_none, NULL, &result);
+	if (r == 0)
+		r = stack_update_list(u);
+	if (r == 0)
+		r = stack_sync_base(u, INT64_MIN);
+	if (r < 0)
+		return r;
+	stack_sync_begin(u, NULL,
+	    s->covers_all && SYS(stk.sys, fsync_covers_all, stk.git_fd) > 0);
+	r = stack_sync_end(u);
+	s->is_flushed = r == 0;
+	if (r == 0)
+		r = stack_update_place(u);
+	s->is_placed = r == 0;
+	return r;
+}
+
+static int run(void *state)
+{
+	struct stack_update u;
+	int r = update(state, &u), err = stk_end(&u);
+
+	return r < 0 ? r : err;
+}
+
+/* The next start: the lock and the names in stage/ go. */
+static int recover(void *state)
+{
+	uint64_t inodes[8];
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	size_t nr = 0, i, j;
+	int r;
+
+	(void)state;
+	stk_close();
+	stk.other_dir = SYS(stk.other, openat, AT_FDCWD, "/repo/reftable",
+	    O_RDONLY | O_DIRECTORY, 0);
+	r = stk_open();
+	if (r < 0)
+		return r;
+	r = SYS(stk.sys, dir_open, stk.stage_fd, ".", &dir);
+	if (r < 0)
+		return r;
+	while ((r = SYS(stk.sys, dir_next, dir, &entry)) > 0)
+		if (nr < 8)
+			inodes[nr++] = entry.ino;
+	SYS(stk.sys, dir_close, dir);
+	for (i = 0; i < nr; i++)
+		for (j = i; j > 0 && inodes[j - 1] > inodes[j]; j--) {
+			const uint64_t swap = inodes[j];
+
+			inodes[j] = inodes[j - 1];
+			inodes[j - 1] = swap;
+		}
+	if (r == 0)
+		r = stack_sweep(stk.stack, inodes, nr, &stk.fault);
+	/* A stack that git left unreadable stays so. */
+	return r == -EBADMSG ? 0 : r;
+}
+
+static bool is_one_of(const struct state *s, const char *list)
+{
+	if (strcmp(list, s->has_git ? BOTH : AFTER) == 0)
+		return s->is_flushed;
+	return strcmp(list, s->has_git ? GIT : BEFORE) == 0 ||
+	    (s->has_git && !s->is_flushed && strcmp(list, BEFORE) == 0);
+}
+
+static const char *look(void *state, const struct sweep_now *now)
+{
+	const struct state *s = state;
+	static char text[300];
+	const char *list = stk_list(REFTABLE_REFS);
+
+	snprintf(text, sizeof(text), "%s%s: %s",
+	    s->is_flushed ? "flushed" : "not flushed",
+	    s->is_placed ? ", placed" : "", list);
+	/* Before the flush, a power loss may empty git's own table. */
+	if (s->has_git && !s->is_flushed && now->when == SWEEP_AFTER_CUT)
+		return NULL;
+	if (!is_one_of(s, list))
+		return text;
+	if (now->when != SWEEP_AFTER_CUT && s->is_placed &&
+	    strcmp(list, s->has_git ? BOTH : AFTER) != 0)
+		return text;
+	/* Nothing is left of a failed update, if the disk lets us. */
+	if (now->when == SWEEP_ALIVE && now->kind == SWEEP_ERRNO &&
+	    strncmp(now->at, "unlinkat", 8) != 0 && stk_nr_staged() > 0)
+		return "a name is left in stage/";
+	return NULL;
+}
+
+static void done(void *state)
+{
+	stk_close();
+	memfs_free(stk.fs);
+	free(state);
+}
+
+static struct sweep sweep_of(int i)
+{
+	return (struct sweep){ .name = variants[i].name,
+		.arg = (void *)&variants[i],
+		.setup = set_up,
+		.run = run,
+		.recover = recover,
+		.check = look,
+		.done = done };
+}
+
+START_TEST(every_flush)
+{
+	const struct sweep s = sweep_of(_i);
+	struct sweep_report report = { 0 };
+
+	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 0);
+}
+END_TEST
+
+START_TEST(every_crash)
+{
+	const struct sweep s = sweep_of(_i);
+	struct sweep_report report = { 0 };
+
+	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
+}
+END_TEST
+
+START_TEST(every_failure)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -EMFILE, 0 };
+	const struct sweep s = sweep_of(_i);
+	struct sweep_report report = { 0 };
+
+	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("stack_cut");
+	TCase *tc = tcase_create("stack_cut");
+
+	tcase_add_loop_test(tc, every_flush, 0, 4);
+	tcase_add_loop_test(tc, every_crash, 0, 4);
+	tcase_add_loop_test(tc, every_failure, 0, 4);
+	tcase_set_timeout(tc, 120);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

@@ -64,6 +64,16 @@ class Stage:
             self.reftable = path
         return self.reftable
 
+    def require_reftable(self):
+        """Asks refd itself, by the command that would let it serve one."""
+        path = os.path.join(self.place.fresh(), "asked.git")
+        shutil.copytree(self.reftable_template(), path)
+        try:
+            self.place.run(REFD, "enable", "--socket", self.daemon.socket,
+                           path)
+        except RuntimeError as why:
+            raise Unavailable(str(why).partition(": status ")[2]) from why
+
 
 class Contestant:
     wants_age = False
@@ -132,19 +142,36 @@ class Git(Contestant):
 
 
 class Reftable(Contestant):
+    """Durable, unless SETTINGS say otherwise: pairs for git config."""
+
+    def __init__(self, stage, name, on, *settings):
+        super().__init__(stage, name, on)
+        self.settings = settings
+
     def prepare(self, point):
         path = os.path.join(self.stage.place.fresh(), "repo.git")
         shutil.copytree(self.stage.reftable_template(), path)
+        for key, value in self.settings:
+            self.stage.place.run("git", "-C", path, "config", key, value)
         return SimpleNamespace(
             point=point, path=path, parts=[],
             command=self.stage.place.git.command, more=("--repo", path))
 
 
 class Refd(Contestant):
+    """In a repository of files, or of reftables."""
     wants_age = True
+
+    def __init__(self, stage, name, on):
+        super().__init__(stage, name, on)
+        self.is_reftable = "reftable" in name
 
     def prepare(self, point):
         turn = super().prepare(point)
+        if self.is_reftable:
+            self.stage.require_reftable()
+            turn.path = os.path.join(self.stage.place.fresh(), "repo.git")
+            shutil.copytree(self.stage.reftable_template(), turn.path)
         turn.more = ("--path", self.stage.daemon.socket, "--repo", turn.path)
         return turn
 
@@ -233,10 +260,12 @@ class Command:
 
 
 class GitCommand(Command, Git):
-    # Nobody waits for ten thousand dear flushes, one after another.
+    # Nobody waits for ten thousand dear flushes, one after another, or for a
+    # hundred thousand cheap ones.
     def enters(self, point, labels):
-        return not (self.durable and self.stage.delay_us *
-                    point.get("refs", 1) > 20_000_000)
+        refs = point.get("refs", 1)
+        return not (self.durable and (self.stage.delay_us * refs > 20_000_000
+                                      or refs > 10_000))
 
     def words(self, turn):
         return (*turn.command, "-C", turn.path, "update-ref", "--stdin")

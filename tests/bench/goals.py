@@ -95,6 +95,14 @@ def transactions(c):
             c.add("B2", f"durable reftable : refd, N={n}",
                   c.ratio("B2", "p50_us", "reftable durable", "refd", refs=n,
                           column=column), goal=1, column=column)
+            c.add("B2", f"durable reftable : refd to a reftable, N={n}",
+                  c.ratio("B2", "p50_us", "reftable durable", "refd reftable",
+                          refs=n, column=column),
+                  goal=1 if column == CHEAP else 2, column=column)
+    if 10000 in c.points("B2", "refs"):
+        c.add("B2", "refd to a reftable : unsynced reftable, N=10000",
+              c.ratio("B2", "p50_us", "refd reftable", "reftable", refs=10000,
+                      column=CHEAP), goal=1.2, most=True, column=CHEAP)
 
 
 def storms(c):
@@ -103,6 +111,13 @@ def storms(c):
                         contestant="refd", column=column)
         c.add("B3", "failures", sum(failed) if failed else None, bar=0,
               goal=0, most=True, column=column)
+        failed = values(c.results, "failed", workload="B3",
+                        contestant="refd reftable", column=column)
+        c.add("B3", "failures in a reftable", sum(failed) if failed else None,
+              goal=0, most=True, column=column)
+        c.add("B3", "refd to a reftable : patient reftable, 64 clients",
+              c.ratio("B3", "per_second", "refd reftable", "reftable patient",
+                      clients=64, column=column), goal=10, column=column)
         c.add("B3", "refd : durable git, 64 clients",
               c.ratio("B3", "per_second", "refd", "git durable", clients=64,
                       column=column), bar=bar, goal=goal, column=column)

@@ -1,4 +1,5 @@
 """What is on the disk of a repository, read without git."""
+import functools
 import hashlib
 import os
 import re
@@ -8,6 +9,11 @@ import zlib
 EMPTY, BROKEN = "empty", "broken"
 # The object format of all repositories: sha1, or sha256.
 FORMAT = os.environ.get("REFD_TEST_FORMAT", "sha1")
+# The format of their refs: files, or reftable.
+REFS = os.environ.get("REFD_TEST_REFS", "files")
+TOOL = os.path.join(os.path.abspath(os.environ.get(
+    "BUILD", os.path.dirname(os.path.abspath(__file__)) + "/../../build")),
+    "tests/helper/reftable_tool")
 HEX = {"sha1": 40, "sha256": 64}[FORMAT]
 ONE = rb"([0-9a-f]{%d})" % HEX
 LINE = re.compile(ONE + rb" " + ONE + rb" [^\0\n]*<[^\0\n>]*> "
@@ -23,6 +29,38 @@ def read(path):
         return None
 
 
+# ---- reftables ----
+
+@functools.lru_cache(maxsize=64)
+def tables(git_dir, tables_list, what):
+    """The lines of reftable_tool, and its complaint or "". TABLES_LIST is the
+    list of tables, which never comes back with another content."""
+    del tables_list
+    done = subprocess.run([TOOL, what, git_dir + "/reftable"],
+                          env=dict(os.environ, REFTABLE_FORMAT=FORMAT),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False)
+    return done.stdout.split(b"\n")[:-1], "" if done.returncode == 0 else \
+        done.stderr.decode(errors="replace").strip() or "reftable_tool failed"
+
+
+def forget():
+    """A disk came back: a table of the same name may be empty now."""
+    tables.cache_clear()
+
+
+def tables_of(git_dir, what):
+    return tables(git_dir, read(git_dir + "/reftable/tables.list"), what)
+
+
+def log_of_tables(git_dir, name):
+    """As a file would be. None: there is no line."""
+    begin = name.encode() + b" "
+    lines = [line[len(begin):] for line in tables_of(git_dir, "logs")[0]
+             if line.startswith(begin)]
+    return b"".join(line + b"\n" for line in lines) or None
+
+
 class Refs:
     """Values by name; EMPTY and BROKEN for files that are that."""
 
@@ -30,8 +68,26 @@ class Refs:
         self.git_dir = git_dir
         self.values = {}
         self.complaints = []
+        if REFS == "reftable":
+            self.read_tables()
+            return
         self.read_packed()
         self.read_loose(git_dir + "/refs")
+
+    def read_tables(self):
+        raw = read(self.git_dir + "/reftable/tables.list")
+        if not raw:
+            self.complaints.append("the list of tables is %s" % (
+                "missing" if raw is None else "empty"))
+        lines = []
+        for what in ("check", "logs", "refs"):
+            lines, complaint = tables_of(self.git_dir, what)
+            if complaint:
+                self.complaints.append("tables: " + complaint)
+        for line in lines:
+            fields = line.decode(errors="replace").split(" ")
+            if fields[0].startswith("refs/") and fields[1] != "->":
+                self.values[fields[0]] = fields[1]
 
     def read_packed(self):
         raw = read(self.git_dir + "/packed-refs")
@@ -67,7 +123,8 @@ class Log:
     """A reflog: the tags of its lines, and whether all of it is whole."""
 
     def __init__(self, git_dir, name):
-        raw = read("%s/logs/%s" % (git_dir, name))
+        raw = log_of_tables(git_dir, name) if REFS == "reftable" else \
+            read("%s/logs/%s" % (git_dir, name))
         self.there = raw is not None
         self.is_empty = raw == b""
         self.tags = []

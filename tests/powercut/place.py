@@ -9,7 +9,7 @@ import uuid
 
 import disks
 import wire
-from look import FORMAT
+from look import FORMAT, REFS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -51,7 +51,7 @@ class Place:
 
     def __init__(self, top, git="git"):
         self.top = top
-        self.git = git
+        self.git = os.path.abspath(git) if os.sep in git else git
         self.refd = BUILD + "/bin/refd"
         self.socket = top + "/refd.sock"
         self.disk_path = top + "/disk"
@@ -83,7 +83,7 @@ class Place:
                    GIT_CONFIG_NOSYSTEM="1", REFD_SOCKET=self.socket,
                    REFD_STATE=self.top + "/home/state",
                    XDG_RUNTIME_DIR=self.top + "/home",
-                   PATH=BUILD + "/bin:" + env.get("PATH", "/usr/bin:/bin"),
+                   PATH=BUILD + "/bin:" + self.git_path(env),
                    GIT_AUTHOR_NAME="A U Thor",
                    GIT_AUTHOR_EMAIL="author@example.com",
                    GIT_COMMITTER_NAME="C O Mitter",
@@ -96,6 +96,13 @@ class Place:
                        "\tautoDetach = false\n[advice]\n"
                        "\tdetachedHead = false\n")
         return env
+
+    def git_path(self, env):
+        """Hooks and git's own programs find the same git."""
+        path = env.get("PATH", "/usr/bin:/bin")
+        if os.sep in self.git:
+            path = os.path.dirname(os.path.abspath(self.git)) + ":" + path
+        return path
 
     # ---- repositories ----
 
@@ -111,8 +118,8 @@ class Place:
         if plain in self.templates:
             return self.templates[plain]
         path = self.top + ("/plain.git" if plain else "/enabled.git")
-        self.git_output(["init", "-q", "--bare", "--object-format=" + FORMAT,
-                         path])
+        self.git_output(["init", "-q", "--bare", "--object-format=" + FORMAT] +
+                        ref_format() + [path])
         stream = "".join("commit refs/heads/main\nmark :%d\ncommitter C O "
                          "Mitter <committer@example.com> %d +0000\ndata 2\n%02d"
                          "\n" % (i + 1, 1600000000 + i, i % 100)
@@ -275,6 +282,11 @@ class Place:
         self.end_group()
         self.log.close()
         disks.unmount(self.cellar.path)
+
+
+def ref_format():
+    """An older git knows no option, and only files."""
+    return [] if REFS == "files" else ["--ref-format=" + REFS]
 
 
 def processes():

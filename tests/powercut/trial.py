@@ -57,8 +57,9 @@ class Plan:
             options.reference
         self.beside = rng.random() < 0.8 if options.beside is None else \
             options.beside
-        # Without git there is nobody to leave it out.
-        self.reference |= not self.beside
+        # Without git there is nobody to leave it out. A git without it may
+        # lose all refs in reftables.
+        self.reference |= not self.beside or look.REFS == "reftable"
         self.cuts = []
         for kind in (self.fs, self.state_fs or self.fs):
             cuts = disks.CUTS[kind]
@@ -133,6 +134,7 @@ class Trial:
             self.state = place.state_disk_path + "/state"
 
     def mount(self):
+        look.forget()
         for disk in self.disks:
             disk.mount(self.plan.lossy)
 
@@ -298,6 +300,7 @@ class Trial:
         self.cuts += 1
         self.disks[0].die_and_come_back(self.plan.cuts[0],
                                         place.end_all_but_the_daemon)
+        look.forget()
 
     def start(self):
         """The daemon, until it serves."""
@@ -454,7 +457,7 @@ class Trial:
         return judge.Excuses(
             packed_unsynced=kept and not self.plan.reference,
             wrote_unsynced=not self.plan.reference or weak,
-            expired_logs=kept, torn=weak,
+            expired_logs=kept and look.REFS == "files", torn=weak,
             raw_objects=self.plan.raw_objects, broken=repo in self.broken)
 
     def compare(self, disaster):
@@ -579,6 +582,8 @@ class Trial:
     def tidy(self, repo):
         """Takes away what was excused, as somebody has to: empty refs of
         git's, an empty packed-refs, logs of refs that it lost, torn lines."""
+        if look.REFS == "reftable":
+            return
         refs = look.Refs(repo)
         if refs.complaints:
             os.unlink(repo + "/packed-refs")

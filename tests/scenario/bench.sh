@@ -26,7 +26,8 @@ there = {r["contestant"] for r in report["results"]
          if all(run["p50_us"] > 0 for run in r["runs"])}
 wanted = {"git", "git durable", "refd", "refd connected", "sqlite", "raw log",
           "rename floor"}
-wanted |= {"redis", "reftable durable"} - set(report["missing"])
+wanted |= {"redis", "reftable", "reftable durable", "refd reftable",
+           "refd connected reftable"} - set(report["missing"])
 assert there == wanted, there ^ wanted
 assert len(report["flush"]) == 2 and report["claims"]
 PYTHON

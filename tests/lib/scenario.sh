@@ -15,9 +15,11 @@
 # directory is removed; nothing else is touched.
 #
 # With REFD_TEST_FORMAT=sha256 in the environment, git makes repositories of
-# SHA-256. tests/scenario/sha256.sh runs scenarios in this way.
+# SHA-256. tests/scenario/sha256.sh runs scenarios in this way. With
+# REFD_TEST_REFS=reftable, the git in build/git-experimental (scripts/git-new)
+# makes repositories with refs in reftables.
 #
-# Variables: FORMAT the object format, ZERO the null id, ABSENT the id of no
+# Variables: FORMAT the object format, REFS the format of refs, ZERO the null id, ABSENT the id of no
 # object, HEX the length of an id; ROOT the source tree, BUILD the build directory (from the
 # environment, or build/), REFD the program, T the directory of this run,
 # SOCKET and STATE the daemon's, SERVED the directory of the served repositories
@@ -58,6 +60,7 @@ scenario_finished=no
 # ---- nothing of the machine's configuration gets in ----
 
 FORMAT=${REFD_TEST_FORMAT:-sha1}
+REFS=${REFD_TEST_REFS:-files}
 unset "${!GIT_@}" "${!XDG_@}" "${!REFD_@}"
 umask 022
 export LC_ALL=C TZ=UTC
@@ -66,6 +69,10 @@ export XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/home/.config
 export XDG_STATE_HOME=$T/home/.state
 export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
 export GIT_CONFIG_NOSYSTEM=1 GIT_DEFAULT_HASH=$FORMAT
+if [ "$REFS" != files ]; then
+	PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
+	export PATH GIT_DEFAULT_REF_FORMAT=$REFS
+fi
 export GIT_AUTHOR_NAME='A U Thor' GIT_AUTHOR_EMAIL=author@example.com
 export GIT_COMMITTER_NAME='C O Mitter' GIT_COMMITTER_EMAIL=committer@example.com
 mkdir -p "$HOME" "$XDG_RUNTIME_DIR"

@@ -18,6 +18,7 @@ fi
 
 # Kinds of calls that mark the stages.
 kinds='linkat pwrite64 fdatasync renameat unlinkat'
+[ "$REFS" = files ] || kinds+=' fsync'
 max=1000
 
 # Checkpoints would only blur the count.
@@ -71,13 +72,14 @@ state() {
 	esac
 }
 
-# Lines of this round beyond one for each log.
+# Logs of this round that have not exactly one line, and logs of deleted refs.
 odd_lines() {
-	local in=refs/heads/r$round log
-	for log in "logs/$in/n/new" "logs/$in/moved" "logs/$in/at"; do
-		[ "$(wc -l <"$repo/$log")" -eq 1 ] || echo "$log"
+	local in=refs/heads/r$round name
+	for name in n/new moved at; do
+		[ "$(git -C "$repo" reflog show --format=%H "$in/$name" -- |
+			wc -l)" -eq 1 ] || echo "logs/$in/$name"
 	done
-	[ ! -e "$repo/logs/$in/gone" ] || echo "logs/$in/gone"
+	! git -C "$repo" reflog exists "$in/gone" || echo "logs/$in/gone"
 }
 
 complain() { # TEXT
@@ -146,7 +148,7 @@ new_id() {
 check 'the daemon starts' start_daemon --config "$T/config"
 new_repo repo.git bare
 repo=$T/repo.git
-git -C "$repo" config core.logAllRefUpdates always
+git -C "$repo" config core.logAllRefUpdates false
 one=$(new_commit repo.git one)
 two=$(new_commit repo.git two "$one")
 for ((i = 1; i <= max; i++)); do
@@ -155,7 +157,7 @@ for ((i = 1; i <= max; i++)); do
 	done
 done | git -C "$repo" update-ref --stdin
 git -C "$repo" pack-refs --all
-rm -rf "$repo/logs"
+git -C "$repo" config core.logAllRefUpdates always
 "$REFD" update -C "$repo" refs/heads/first "$one"
 
 # Prints all kinds of calls of one transaction.
@@ -185,6 +187,7 @@ echo "# ${kinds//$'\n'/ }"
 check "killed at $points points, $committed of them after the commit" \
 	test $points -ge 5 -a $committed -ge 1
 check 'nothing was wrong' test $bad -eq 0
+[ "$REFS" = files ] || check 'the stack' git -C "$repo" refs verify
 check 'git fsck' git -C "$repo" fsck --no-dangling 2>/dev/null
 check 'the daemon stops' stop_daemon
 finish

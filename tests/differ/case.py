@@ -12,7 +12,7 @@ A value ("now", NAME) stands for what NAME leads to when its turn comes, so
 that a step means the same after another one was dropped."""
 import names
 import state as st
-from objects import MISSING, ZERO
+from objects import MISSING, REFS, ZERO
 
 TOP, SUB, GIT_DIR, WT1, WT1_GIT_DIR, WT2, OUTSIDE = (
     "top", "sub", "git-dir", "wt1", "wt1-git-dir", "wt2", "outside")
@@ -52,6 +52,9 @@ def make_setup(rng, objs):
         "ref: refs/heads/main", "ref: refs/heads/main",
         "ref: refs/heads/main", "ref: refs/heads/sym",
         "ref: refs/heads/unborn", objs.c2]) + "\n")
+    # git does not migrate a repository with worktrees.
+    if REFS == "reftable":
+        setup["worktrees"] = 0
     for i in range(1, setup["worktrees"] + 1):
         files["worktrees"] = ("d", 0o755, b"")
         files["worktrees/wt%d" % i] = ("d", 0o755, b"")
@@ -132,6 +135,11 @@ class Chooser:
         self.count += 1
         # Most steps are meant to succeed, or all would soon be the same.
         self.calm = self.rng.random() < 0.6
+        if REFS == "reftable":
+            # Nothing can be put into a table.
+            return names.pick(self.rng, [
+                (90, self.update), (4, self.pack), (4, self.symbolic_ref),
+                (2, self.configure)])
         return names.pick(self.rng, [
             (78, self.update), (4, self.pack), (4, self.symbolic_ref),
             (9, self.junk), (3, self.unlock), (2, self.configure)])
@@ -354,6 +362,10 @@ class Chooser:
             self.rng.choice(["refs/heads/main", "refs/heads/a",
                              "refs/heads/sym", "refs/heads/unborn"])
         if name == "HEAD" and self.rng.random() < 0.2:
+            if REFS == "reftable":
+                return {"do": "git", "args": [
+                    "update-ref", "--no-deref", "HEAD",
+                    self.rng.choice(self.objs.commits)]}
             return {"do": "put", "path": "HEAD",
                     "what": plain(self.rng.choice(self.objs.commits) + "\n")}
         return {"do": "git", "args": ["symbolic-ref", name, target]}

@@ -31,7 +31,7 @@ import time
 import case as cs
 import excuses
 import shrink
-from objects import Objects
+from objects import REFS, Objects
 from pair import Pair
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
@@ -61,7 +61,8 @@ class Arena:
             self.git_version = (2, 56)
         self.features = cs.Features(self.git_version)
         # refd has the words of 2.39 and of 2.55.
-        self.words = not (2, 46) <= self.git_version < (2, 55)
+        self.words = not (2, 46) <= self.git_version < (2, 55) and \
+            REFS == "files"
         self.options = ["--compat=2.39"] \
             if self.git_version < (2, 46) else []
         self.objects = Objects(opt.git, self.env, self.path + "/objects")

@@ -2,8 +2,12 @@
 import os
 import subprocess
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
 # The object format of all repositories: sha1, or sha256.
 FORMAT = os.environ.get("REFD_TEST_FORMAT", "sha1")
+# The format of their refs: files, or reftable.
+REFS = os.environ.get("REFD_TEST_REFS", "files")
 HEX = {"sha1": 40, "sha256": 64}[FORMAT]
 ZERO = "0" * HEX
 MISSING = ("1234567890" * 7)[:HEX]

@@ -7,7 +7,7 @@ import subprocess
 import case as cs
 import render
 import state as st
-from objects import FORMAT
+from objects import FORMAT, REFS
 from render import encode
 
 # As long as each other, so that what is cut off by length is cut alike.
@@ -79,7 +79,7 @@ class Program:
                       b"'" + encode(self.git_dir.replace(self.root, "ROOT")) +
                       b"/", raw)
 
-    def make(self, setup, objs):
+    def make(self, setup, objs, git):
         os.makedirs(self.git_dir)
         objs.link_into(self.git_dir)
         with open(self.git_dir + "/config", "w", encoding="utf-8") as file:
@@ -89,8 +89,23 @@ class Program:
         st.write_state(self.git_dir, setup["files"])
         for i in range(1, setup["worktrees"] + 1):
             self.make_worktree("wt%d" % i)
+        if REFS == "reftable":
+            self.migrate(setup, git)
         if setup["hooked"]:
             self.make_hook()
+
+    def migrate(self, setup, git):
+        """What git refuses to migrate is left out."""
+        argv = [git, "--git-dir=" + self.git_dir, "refs", "migrate",
+                "--ref-format=reftable"]
+        if self.run(argv, {}).status == 0:
+            return
+        st.write_state(self.git_dir, {
+            name: what for name, what in setup["files"].items()
+            if name == "HEAD" or what[0] == "d" and name.count("/") < 2})
+        failed = self.run(argv, {})
+        if failed.status:
+            raise RuntimeError(failed.err)
 
     def make_worktree(self, name):
         admin = "%s/worktrees/%s" % (self.git_dir, name)
@@ -144,7 +159,7 @@ class Pair:
         self.git = Program(GIT, root, setup, arena.env)
         self.refd = Program(REFD, root, setup, arena.env)
         for program in (self.git, self.refd):
-            program.make(setup, arena.objects)
+            program.make(setup, arena.objects, arena.git)
         self.state = st.read_state(self.git.git_dir)
         self.hook_logs = [b"", b""]
 
@@ -153,6 +168,9 @@ class Pair:
 
     def align(self):
         """Makes refd's files those of git."""
+        if REFS == "reftable":
+            st.copy_tables(self.git.git_dir, self.refd.git_dir)
+            return
         st.write_state(self.refd.git_dir, self.state)
 
     def perform(self, step):
@@ -172,6 +190,8 @@ class Pair:
 
     def keep_heads(self):
         """Without HEAD or refs/ the next step would have no repository."""
+        if REFS == "reftable":
+            return
         for path, what in self.before.items():
             if re.match(r"(worktrees/\w+/)?HEAD$|refs$", path) and \
                     path not in self.state:
@@ -225,7 +245,7 @@ class Pair:
         setup = dict(self.setup, files=self.before, hooked=False)
         program = Program("alone", self.root, setup, self.arena.env)
         try:
-            program.make(setup, self.arena.objects)
+            program.make(setup, self.arena.objects, self.arena.git)
             shutil.copy(self.git.git_dir + "/config",
                         program.git_dir + "/config")
             resolve = self.resolver(step)

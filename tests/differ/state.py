@@ -7,8 +7,9 @@ content): ("d", mode, b"") for a directory, ("f", mode, bytes) for a file,
 import os
 import shutil
 import stat
+import subprocess
 
-from objects import HEX
+from objects import FORMAT, HEX, ROOT
 
 # The rest of a git-dir. refd's own directory is looked at by itself.
 NOT_REFS = {"objects", "refd", "config", "info", "hooks", "description",
@@ -16,7 +17,51 @@ NOT_REFS = {"objects", "refd", "config", "info", "hooks", "description",
 WORKTREE_PLUMBING = {"commondir", "gitdir", "index", "locked", "refd"}
 
 
+TOOL = os.path.join(os.environ.get("BUILD", os.path.join(ROOT, "build")),
+                    "tests/helper/reftable_tool")
+
+
+def lines_of_tables(git_dir, what):
+    done = subprocess.run([TOOL, what, git_dir + "/reftable"],
+                          env=dict(os.environ, REFTABLE_FORMAT=FORMAT),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False)
+    if done.returncode:
+        return [b"unreadable " + done.stderr.strip()]
+    return done.stdout.split(b"\n")[:-1]
+
+
+def read_tables(git_dir):
+    """The refs and logs, as they would be in files, and all locks."""
+    state = {}
+
+    def add(name, line):
+        name = name.decode("utf-8", "surrogateescape")
+        before = state.get(name, ("f", 0o644, b""))[2]
+        state[name] = ("f", 0o644, before + line + b"\n")
+
+    for line in lines_of_tables(git_dir, "refs"):
+        name, value = line.split(b" ", 1)
+        add(name, b"ref: " + value[3:] if value.startswith(b"-> ") else
+            value[:HEX])
+    for line in lines_of_tables(git_dir, "logs"):
+        name, entry = line.split(b" ", 1)
+        add(b"logs/" + name, entry)
+    for entry in os.scandir(git_dir + "/reftable"):
+        if entry.name.endswith(".lock"):
+            state["reftable/" + entry.name] = ("f", 0o644, b"")
+    return state
+
+
+def copy_tables(git_dir, other):
+    """Makes the stack of OTHER that of GIT_DIR."""
+    remove_tree(other + "/reftable")
+    shutil.copytree(git_dir + "/reftable", other + "/reftable")
+
+
 def read_state(git_dir):
+    if os.path.isdir(git_dir + "/reftable"):
+        return read_tables(git_dir)
     state = {}
 
     def walk(path, below):

@@ -13,4 +13,6 @@ differ_newest 'the newest git' --seeds 31-900
 REFD_TEST_FORMAT=sha256 differ "the machine's git, SHA-256" --seeds 901-1200
 REFD_TEST_FORMAT=sha256 differ_newest 'the newest git, SHA-256' \
 	--seeds 901-1200
+REFD_TEST_REFS=reftable differ_newest 'the newest git, reftables' \
+	--seeds 1201-1500
 finish

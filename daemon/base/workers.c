@@ -1,6 +1,8 @@
 /*
- * Happy path: a source wakes the pool, and one thread that waits takes the
- * first source that has work and may run.
+ * Happy path: a source wakes the pool. The thread that became idle last takes
+ * the first source that has work and may run: the stack and the memory of this
+ * thread are still in the caches of a processor. The thread that has been idle
+ * for longest also waits for the times of workers_wake_at().
  *
  * Failures: threads that cannot be started: workers_start() ends the others. A
  * source whose work hangs: other sources keep their reserved threads.
@@ -12,15 +14,23 @@
 #include <stdlib.h>
 #include <time.h>
 
+struct worker {
+	struct workers *pool;
+	pthread_t thread;
+	pthread_cond_t called;
+	bool is_idle;
+	struct worker *next; /* became idle before */
+};
+
 struct workers {
 	pthread_mutex_t mutex;
-	pthread_cond_t cond; /* a source has work, or STOPPING */
+	struct worker *idle; /* the last idle thread first */
 	struct work_source *sources;
-	size_t nr_free; /* threads that run no work */
+	size_t nr_free; /* threads that run no work, idle or not */
 	bool stopping;
 	/* Only for the thread that starts and stops the pool. */
 	size_t nr_threads, nr_started;
-	pthread_t threads[];
+	struct worker threads[];
 };
 
 /* The threads that are kept free for sources other than SOURCE. */
@@ -92,6 +102,27 @@ static int64_t earliest(const struct workers *w)
 	return due_ns;
 }
 
+/* The thread that became idle last, for pthread_cond_signal(). NULL: no thread
+ * is idle. Threads that run no work look for work before they become idle. */
+static struct worker *take_idle(struct workers *w)
+{
+	struct worker *idle = w->idle;
+
+	if (idle == NULL)
+		return NULL;
+	w->idle = idle->next;
+	idle->is_idle = false;
+	return idle;
+}
+
+static void call_idle(struct workers *w)
+{
+	struct worker *idle = take_idle(w);
+
+	if (idle != NULL)
+		pthread_cond_signal(&idle->called);
+}
+
 /* The times up to NOW_NS become work. */
 static void fall_due(struct workers *w, int64_t now_ns)
 {
@@ -101,27 +132,36 @@ static void fall_due(struct workers *w, int64_t now_ns)
 		if (source->due_ns != 0 && source->due_ns <= now_ns) {
 			source->has_work = true;
 			source->due_ns = 0;
+			call_idle(w);
 		}
-	/* This thread takes one source. Other threads take the rest. */
-	pthread_cond_broadcast(&w->cond);
 }
 
-static void wait_for_work(struct workers *w)
+static void wait_for_work(struct worker *me)
 {
-	int64_t due_ns = earliest(w);
-	struct timespec until = { due_ns / 1000000000, due_ns % 1000000000 };
+	struct workers *w = me->pool;
+	struct timespec until;
+	int64_t due_ns;
 
-	if (due_ns == 0)
-		pthread_cond_wait(&w->cond, &w->mutex);
-	else if (pthread_cond_timedwait(&w->cond, &w->mutex, &until) ==
-	    ETIMEDOUT)
-		fall_due(w, due_ns);
+	me->next = w->idle;
+	w->idle = me;
+	me->is_idle = true;
+	while (me->is_idle) {
+		due_ns = me->next == NULL ? earliest(w) : 0;
+		until.tv_sec = due_ns / 1000000000;
+		until.tv_nsec = due_ns % 1000000000;
+		if (due_ns == 0)
+			pthread_cond_wait(&me->called, &w->mutex);
+		else if (pthread_cond_timedwait(&me->called, &w->mutex,
+			     &until) == ETIMEDOUT)
+			fall_due(w, due_ns);
+	}
 }
 
 static void *worker_main(void *arg)
 {
+	struct worker *me = arg;
+	struct workers *w = me->pool;
 	struct work_source *source;
-	struct workers *w = arg;
 
 	pthread_mutex_lock(&w->mutex);
 	for (;;) {
@@ -131,18 +171,20 @@ static void *worker_main(void *arg)
 		else if (w->stopping && !has_work(w))
 			break;
 		else
-			wait_for_work(w);
+			wait_for_work(me);
 	}
 	/* A thread may wait for the end of this work. */
-	pthread_cond_broadcast(&w->cond);
+	while (w->idle != NULL)
+		call_idle(w);
 	pthread_mutex_unlock(&w->mutex);
 	return NULL;
 }
 
 struct workers *workers_new(size_t nr_threads)
 {
-	struct workers *w;
 	pthread_condattr_t attr;
+	struct workers *w;
+	size_t i;
 
 	w = calloc(1, sizeof(*w) + nr_threads * sizeof(w->threads[0]));
 	if (w == NULL)
@@ -151,7 +193,10 @@ struct workers *workers_new(size_t nr_threads)
 	pthread_mutex_init(&w->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->cond, &attr);
+	for (i = 0; i < nr_threads; i++) {
+		w->threads[i].pool = w;
+		pthread_cond_init(&w->threads[i].called, &attr);
+	}
 	pthread_condattr_destroy(&attr);
 	return w;
 }
@@ -169,8 +214,8 @@ int workers_start(struct workers *w)
 {
 	w->stopping = false;
 	while (w->nr_started < w->nr_threads &&
-	    pthread_create(&w->threads[w->nr_started], NULL, worker_main, w) ==
-		0)
+	    pthread_create(&w->threads[w->nr_started].thread, NULL, worker_main,
+		&w->threads[w->nr_started]) == 0)
 		w->nr_started++;
 	if (w->nr_started == w->nr_threads)
 		return 0;
@@ -180,25 +225,30 @@ int workers_start(struct workers *w)
 
 void workers_wake(struct workers *w, struct work_source *source)
 {
-	bool is_wanted;
+	struct worker *idle = NULL;
 
 	pthread_mutex_lock(&w->mutex);
 	source->has_work = true;
-	is_wanted = may_run(w, source);
+	if (may_run(w, source))
+		idle = take_idle(w);
 	pthread_mutex_unlock(&w->mutex);
 	/* Not under the mutex, which the other thread needs at once. */
-	if (is_wanted)
-		pthread_cond_signal(&w->cond);
+	if (idle != NULL)
+		pthread_cond_signal(&idle->called);
 }
 
 void workers_wake_at(struct workers *w, struct work_source *source,
     int64_t time_ns)
 {
+	struct worker *last;
+
 	pthread_mutex_lock(&w->mutex);
 	source->due_ns = time_ns;
-	/* All threads that wait learn the new time: any of them may get other
-	 * work first. */
-	pthread_cond_broadcast(&w->cond);
+	for (last = w->idle; last != NULL && last->next != NULL;)
+		last = last->next;
+	/* It learns the new time. */
+	if (last != NULL)
+		pthread_cond_signal(&last->called);
 	pthread_mutex_unlock(&w->mutex);
 }
 
@@ -224,17 +274,21 @@ void workers_stop(struct workers *w)
 {
 	pthread_mutex_lock(&w->mutex);
 	w->stopping = true;
-	pthread_cond_broadcast(&w->cond);
+	while (w->idle != NULL)
+		call_idle(w);
 	pthread_mutex_unlock(&w->mutex);
 	while (w->nr_started > 0)
-		pthread_join(w->threads[--w->nr_started], NULL);
+		pthread_join(w->threads[--w->nr_started].thread, NULL);
 }
 
 void workers_free(struct workers *w)
 {
+	size_t i;
+
 	if (w == NULL)
 		return;
-	pthread_cond_destroy(&w->cond);
+	for (i = 0; i < w->nr_threads; i++)
+		pthread_cond_destroy(&w->threads[i].called);
 	pthread_mutex_destroy(&w->mutex);
 	free(w);
 }

@@ -181,9 +181,12 @@ static void wake(void *store)
 	s->cfg.wake(s->cfg.wake_arg);
 }
 
-static void committed(void *store)
+static void committed(void *store, size_t nr)
 {
-	historian_note_commit(((struct store *)store)->historian);
+	struct store *s = store;
+
+	checkpointer_published(s->checkpointer, nr);
+	historian_note_commit(s->historian);
 }
 
 int store_open_pipeline(struct store *s)

@@ -4,7 +4,8 @@
  * comes back when all earlier answers need no replay, according to the journal
  * on disk, and not before. The record of an unpublished ref is not forgotten.
  * After a failed sync the reason is reported and no record is forgotten. A stop
- * leaves nothing to replay.
+ * leaves nothing to replay. Many updates begin a round before its time, but not
+ * soon after a long round.
  */
 #include <check.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,7 +71,7 @@ static int64_t disk_now_mono(const struct sys *sys)
 	return sys_kernel.now_mono(sys) + ahead_ns;
 }
 
-static void setup(void)
+static void setup_interval(int64_t seconds)
 {
 	disk = sys_kernel;
 	disk.now_mono = disk_now_mono;
@@ -82,9 +84,20 @@ static void setup(void)
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
 	sr_sys = &disk;
-	/* Regular checkpoints would disturb the tests. */
-	sr_interval_ns = INT64_C(3600) * 1000000000;
+	sr_interval_ns = seconds * 1000000000;
 	sr_setup();
+}
+
+/* Regular checkpoints would disturb the tests. */
+static void setup(void)
+{
+	setup_interval(3600);
+}
+
+/* Many updates begin a round after a twentieth. */
+static void setup_many(void)
+{
+	setup_interval(40);
 }
 
 static void teardown(void)
@@ -350,6 +363,70 @@ START_TEST(a_stop_leaves_nothing)
 }
 END_TEST
 
+/* ---- many updates ---- */
+
+/* As in checkpointer.c. */
+#define MANY_UPDATES 256
+
+static uint64_t checkpoints(void)
+{
+	struct store_stats stats;
+
+	store_stats(sr_store, &stats);
+	return stats.checkpoints;
+}
+
+static void update_many(int first, int nr)
+{
+	char name[64];
+	int i;
+
+	for (i = first; i < first + nr; i++) {
+		snprintf(name, sizeof(name), "refs/heads/many%d", i);
+		update(name, sr_commit);
+	}
+}
+
+static void wait_for_round(uint64_t nr)
+{
+	int i;
+
+	for (i = 0; i < 1000 && checkpoints() < nr; i++)
+		usleep(10000);
+	ck_assert_uint_eq(checkpoints(), nr);
+}
+
+START_TEST(many_updates_begin_a_round)
+{
+	uint64_t before = checkpoints();
+
+	update_many(0, MANY_UPDATES - 1);
+	ck_assert_uint_eq(checkpoints(), before);
+	update_many(MANY_UPDATES - 1, 1);
+	wait_for_round(before + 1);
+}
+END_TEST
+
+/* After a long round, many updates must wait. */
+START_TEST(many_updates_wait_after_a_long_round)
+{
+	uint64_t before = checkpoints();
+
+	/* This update needs a barrier, which calls syncfs too. */
+	update(ref_a, sr_commit);
+	holds = true;
+	update_many(0, MANY_UPDATES);
+	sr_await(&is_held);
+	ahead_ns = INT64_C(1000) * 1000000000;
+	holds = false;
+	sem_post(&let_go);
+	wait_for_round(before + 1);
+	update_many(MANY_UPDATES, MANY_UPDATES);
+	usleep(50000);
+	ck_assert_uint_eq(checkpoints(), before + 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store_checkpoint");
@@ -366,6 +443,12 @@ int main(void)
 	tcase_add_test(tc, a_file_system_that_only_says_yes);
 	tcase_add_test(tc, a_repository_may_be_removed_once_it_was_answered);
 	tcase_add_test(tc, a_stop_leaves_nothing);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("many updates");
+	tcase_add_checked_fixture(tc, setup_many, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, many_updates_begin_a_round);
+	tcase_add_test(tc, many_updates_wait_after_a_long_round);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -3,7 +3,7 @@
  * gets no more threads than its limit. The reserved threads of every source
  * stay free while other sources hang. The pool tells how many threads a source
  * can get, serves the first source first, calls a source at the appointed time,
- * and ends only after all work.
+ * gives work to the thread that became idle last, and ends only after all work.
  */
 #include <check.h>
 #include <pthread.h>
@@ -207,6 +207,67 @@ START_TEST(test_time)
 }
 END_TEST
 
+/* Notes the threads that do its work. */
+struct noted {
+	struct work_source source;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool waiting;
+	pthread_t last;
+	size_t done;
+};
+
+static bool noted_work(void *arg)
+{
+	struct noted *n = arg;
+	bool did;
+
+	pthread_mutex_lock(&n->mutex);
+	did = n->waiting;
+	n->waiting = false;
+	n->done += did;
+	if (did)
+		n->last = pthread_self();
+	pthread_cond_broadcast(&n->changed);
+	pthread_mutex_unlock(&n->mutex);
+	return did;
+}
+
+START_TEST(test_last_idle)
+{
+	struct noted n = {
+		.source = { .work = noted_work, .arg = &n, .most = 1 }
+	};
+	const struct timespec nap = { 0, 2000000 };
+	struct workers *w = workers_new(4);
+	size_t i, same = 0;
+	pthread_t before;
+
+	pthread_mutex_init(&n.mutex, NULL);
+	pthread_cond_init(&n.changed, NULL);
+	workers_add(w, &n.source);
+	ck_assert_int_eq(workers_start(w), 0);
+	pthread_mutex_lock(&n.mutex);
+	for (i = 0; i < 40; i++) {
+		before = n.last;
+		n.waiting = true;
+		workers_wake(w, &n.source);
+		while (n.done == i)
+			pthread_cond_wait(&n.changed, &n.mutex);
+		same += i > 0 && pthread_equal(n.last, before);
+		/* The thread becomes idle. */
+		pthread_mutex_unlock(&n.mutex);
+		nanosleep(&nap, NULL);
+		pthread_mutex_lock(&n.mutex);
+	}
+	pthread_mutex_unlock(&n.mutex);
+	/* On a busy machine a thread may become idle too late. */
+	ck_assert_uint_gt(same, 20);
+	workers_stop(w);
+	workers_free(w);
+}
+END_TEST
+
 #define PRODUCERS 4
 #define PIECES    20000
 
@@ -287,6 +348,7 @@ int main(void)
 	tcase_add_test(tc, test_reserved);
 	tcase_add_test(tc, test_order);
 	tcase_add_test(tc, test_time);
+	tcase_add_test(tc, test_last_idle);
 	tcase_add_test(tc, test_nothing_is_overlooked);
 	return suite_run(s);
 }

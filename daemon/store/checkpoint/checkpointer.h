@@ -1,7 +1,8 @@
 /*
  * The checkpointer: one thread that makes published refs durable, so that their
  * records need no replay, and forgets these records (checkpoint.c). A round
- * follows each interval; `refd checkpoint` asks for a round at once.
+ * follows each interval, or some hundred updates; `refd checkpoint` asks for a
+ * round at once.
  *
  *	checkpointer_ask() -> asked -> the thread -> struct completions
  *
@@ -69,6 +70,8 @@ void checkpointer_stop(struct checkpointer *c);
  * modes of durability. */
 void checkpointer_set_intervals(struct checkpointer *c, int64_t checkpoint_ns,
     int64_t durability_ns);
+/* A batch has published NR updates. */
+void checkpointer_published(struct checkpointer *c, size_t nr);
 /* Hands CP over. CP comes back through COMPLETIONS. */
 void checkpointer_ask(struct checkpointer *c, struct store_checkpoint *cp);
 /* Runs one round, while the thread does not run. NOW: after 0, rows that need

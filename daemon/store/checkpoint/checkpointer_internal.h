@@ -42,12 +42,14 @@ struct checkpointer {
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
-	/* A question, the end of a sync, new intervals, or STOPPING.
+	/* A question, many updates, the end of a sync, new intervals, or
+	 * STOPPING.
 	 * CLOCK_MONOTONIC: a wall clock that is set back must not stop the
 	 * checkpoints. */
 	pthread_cond_t cond;
 	struct checkpoint_fifo asked;
 	bool stopping;
+	size_t nr_published; /* updates since the begin of the last round */
 	int64_t checkpoint_interval_ns, durability_interval_ns;
 	struct stage_work work;
 	struct fs_sync *syncs;

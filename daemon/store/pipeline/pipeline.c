@@ -88,6 +88,10 @@ static bool is_awaited(void *arg)
 static void end_batch(struct pipeline *p, struct commit_slot *slot,
     struct batch *b)
 {
+	size_t i, nr = 0;
+
+	for (i = 0; i < b->nr_slices; i++)
+		nr += b->slices[i].nr;
 	b->done_ns = SYS(p->cfg.sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
 	if (!b->is_prepared)
@@ -96,7 +100,7 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	p->nr_ended++;
 	pthread_mutex_unlock(&p->mutex);
 	completions_put_batch(p->cfg.completions, b);
-	p->cfg.committed(p->cfg.arg);
+	p->cfg.committed(p->cfg.arg, nr);
 }
 
 /* work_source.work */

@@ -62,8 +62,9 @@ struct pipeline_config {
 	bool (*is_fatal)(void *arg);
 	/* pipeline_takes() has become true, and no batch came back. */
 	void (*wake)(void *arg);
-	/* A batch came back: pipeline_visible_lsn() may have become higher. */
-	void (*committed)(void *arg);
+	/* A batch of NR updates came back: pipeline_visible_lsn() may have
+	 * become higher. */
+	void (*committed)(void *arg, size_t nr);
 	void *arg;
 };
 

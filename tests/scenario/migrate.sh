@@ -13,7 +13,7 @@ new_repo repo.git bare
 new_repo other.git bare
 repo=$T/repo.git
 one=$(new_commit repo.git one)
-new_commit other.git one >/dev/null
+other=$(new_commit other.git one)
 "$REFD" enable "$repo" >/dev/null
 git init -q "$T/work"
 git -C "$T/work" commit -q --allow-empty -m pushed
@@ -65,7 +65,7 @@ git -C "$T/work" push -q "$repo" HEAD:refs/heads/pushed >"$T/said.push" 2>&1 &
 own $!
 push=$!
 check 'at work: a different repository' "$REFD" update -C "$T/other.git" \
-	refs/heads/x "$one"
+	refs/heads/x "$other"
 # The daemon has closed the repository.
 await 10 flock -n "$repo/refd/lock" true
 check 'at work: refd/lock is free' flock -n "$repo/refd/lock" true

@@ -160,11 +160,10 @@ def compare(place, workers):
     wrong, lines = [], 0
     for w in workers:
         for ref, nr in w.lines.items() if isinstance(w, Updater) else ():
-            try:
-                with open("%s/logs/%s" % (w.repo, ref), "rb") as file:
-                    there = len(file.readlines())
-            except FileNotFoundError:
-                there = 0
+            there = len(subprocess.run(
+                ["git", "-C", w.repo, "reflog", "show", "--format=%H", ref,
+                 "--"], env=place.env, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, check=False).stdout.splitlines())
             lines += nr
             if there != nr:
                 wrong.append("%s %s: %d for %d" % (w.repo, ref, there, nr))

@@ -251,7 +251,7 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
-	if (r == 0 && lock == NULL)
+	if (r == 0 && lock == NULL && repo->format == REPO_FILES)
 		put_reftable_aside(repos, repo);
 	if (r == 0)
 		r = name_it(repos, repo, &id);

@@ -89,7 +89,7 @@ static int add_text(char *at, const struct reftable_record *rec)
 const char *rr_list(const struct reftable_stack *stack,
     enum reftable_section section, bool with_deletions)
 {
-	static char list[65536];
+	static char list[131072];
 	const struct reftable_record *rec;
 	struct reftable_merged *merged;
 	size_t len = 0;

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -72,18 +73,25 @@ void stack_hold(struct stack *stack)
 	atomic_fetch_add(&stack->refs, 1);
 }
 
-void stack_put(struct stack *s)
+static void free_names(struct stack_name **names)
 {
 	struct stack_name *n, *next;
 
+	HASH_ITER(hh, *names, n, next) {
+		HASH_DEL(*names, n);
+		free(n);
+	}
+}
+
+void stack_put(struct stack *s)
+{
 	if (s == NULL || atomic_fetch_sub(&s->refs, 1) > 1)
 		return;
 	assert(!s->has_turn);
 	stack_snapshot_forget(s);
-	HASH_ITER(hh, s->held, n, next) {
-		HASH_DEL(s->held, n);
-		free(n);
-	}
+	free_names(&s->held);
+	free_names(&s->retired);
+	free_names(&s->due);
 	SYS(s->sys, close, s->dirfd);
 	pthread_cond_destroy(&s->turn_given);
 	pthread_mutex_destroy(&s->mutex);
@@ -165,27 +173,34 @@ uint64_t stack_next_index(struct stack *stack,
 
 /* ---- names of prepared sessions ---- */
 
-int stack_hold_name(struct stack *stack, const char *name)
+/* Under the mutex. -EEXIST, -ENOMEM. */
+static int add_name(struct stack_name **names, const char *name)
 {
 	const size_t size = strlen(name) + 1;
-	struct stack_name *n = malloc(sizeof(*n) + size), *found;
-	int r = 0;
+	struct stack_name *n, *found;
 
+	HASH_FIND_STR(*names, name, found);
+	if (found != NULL)
+		return -EEXIST;
+	n = malloc(sizeof(*n) + size);
 	if (n == NULL)
 		return -ENOMEM;
 	memcpy(n->name, name, size);
-	pthread_mutex_lock(&stack->mutex);
-	HASH_FIND_STR(stack->held, name, found);
-	if (found != NULL) {
-		r = -EEXIST;
-	} else {
-		HASH_ADD_STR(stack->held, name, n);
-		if (n->hh.tbl == NULL)
-			r = -ENOMEM;
-	}
-	pthread_mutex_unlock(&stack->mutex);
-	if (r < 0)
+	HASH_ADD_STR(*names, name, n);
+	if (n->hh.tbl == NULL) {
 		free(n);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int stack_hold_name(struct stack *stack, const char *name)
+{
+	int r;
+
+	pthread_mutex_lock(&stack->mutex);
+	r = add_name(&stack->held, name);
+	pthread_mutex_unlock(&stack->mutex);
 	return r;
 }
 
@@ -208,5 +223,46 @@ bool stack_is_held(struct stack *stack, const char *name)
 	pthread_mutex_lock(&stack->mutex);
 	HASH_FIND_STR(stack->held, name, n);
 	pthread_mutex_unlock(&stack->mutex);
+	return n != NULL;
+}
+
+/* ---- retired tables ---- */
+
+void stack_retire(struct stack *stack, const char *table)
+{
+	pthread_mutex_lock(&stack->mutex);
+	add_name(&stack->retired, table);
+	pthread_mutex_unlock(&stack->mutex);
+}
+
+bool stack_tidy_begin(struct stack *stack)
+{
+	struct stack_name *n, *next;
+	bool is_due;
+
+	pthread_mutex_lock(&stack->mutex);
+	HASH_ITER(hh, stack->retired, n, next) {
+		HASH_DEL(stack->retired, n);
+		add_name(&stack->due, n->name);
+		free(n);
+	}
+	is_due = stack->due != NULL;
+	pthread_mutex_unlock(&stack->mutex);
+	return is_due;
+}
+
+bool stack_tidy_next(struct stack *stack,
+    char table[REFTABLE_TABLE_NAME_MAX + 1])
+{
+	struct stack_name *n;
+
+	pthread_mutex_lock(&stack->mutex);
+	n = stack->due;
+	if (n != NULL) {
+		HASH_DEL(stack->due, n);
+		snprintf(table, REFTABLE_TABLE_NAME_MAX + 1, "%s", n->name);
+	}
+	pthread_mutex_unlock(&stack->mutex);
+	free(n);
 	return n != NULL;
 }

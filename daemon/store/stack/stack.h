@@ -11,6 +11,7 @@
  *	stack_set.h	the stacks of a repository
  *	stack_reader.h	look-ups in a snapshot
  *	stack_update.h	a change: base, table, lock, list, flushes, publishing
+ *	stack_merge.h	merging of tables between batches
  *	stack_sweep.h	tables that nobody needs any more
  *
  * Ownership: struct repo owns a struct stack_set, which owns the stacks. A user
@@ -60,7 +61,11 @@ struct stack {
 	bool has_turn;               /* a batch of this daemon works here */
 	struct stack_snapshot *last; /* a reference; NULL: not read */
 	struct stack_name *held;     /* names of prepared sessions */
-	char *durable_list;   /* its bytes and its tables are durable; owned */
+	/* Tables which no list names any more. Those of DUE go after the sync
+	 * that is running (stack_sweep.h). */
+	struct stack_name *retired, *due;
+	bool is_searched;   /* unlisted tables of earlier runs are in RETIRED */
+	char *durable_list; /* its bytes and its tables are durable; owned */
 	uint64_t spent_index; /* the largest index of a row of the log */
 };
 
@@ -134,5 +139,16 @@ uint64_t stack_next_index(struct stack *stack,
 int stack_hold_name(struct stack *stack, const char *name);
 void stack_drop_name(struct stack *stack, const char *name);
 bool stack_is_held(struct stack *stack, const char *name);
+
+/* ---- retired tables, for stack_fold.c and stack_sweep.c ---- */
+
+/* Best effort: without memory the table stays for a later clean-up. */
+void stack_retire(struct stack *stack, const char *table);
+/* Before a sync of the file system: the tables retired so far are due. False:
+ * none is. */
+bool stack_tidy_begin(struct stack *stack);
+/* Takes one due table; false: there is none. */
+bool stack_tidy_next(struct stack *stack,
+    char table[REFTABLE_TABLE_NAME_MAX + 1]);
 
 #endif

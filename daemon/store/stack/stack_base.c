@@ -162,8 +162,47 @@ static bool may_grow(const struct stack_update *u,
 	const struct reftable_stack *was = &u->base->tables;
 
 	return strcmp(was->tables[0].name, now->tables.tables[0].name) == 0 &&
-	    u->first_folded == was->nr &&
+	    u->first_folded == u->end_folded &&
 	    (!u->has_table || u->index > now->max_index);
+}
+
+/* NR folded tables begin at FIRST of NOW. */
+static void replace_base(struct stack_update *u, struct stack_snapshot *now,
+    size_t first, size_t nr)
+{
+	stack_snapshot_put(u->base);
+	stack_snapshot_hold(now);
+	u->base = now;
+	u->first_folded = first;
+	u->end_folded = first + nr;
+	u->is_base_synced = false;
+}
+
+/* A merge needs its tables in the list, in order, as in git. If no table was
+ * before, the merged table lacks tombstones, and no table may be before now. */
+static int find_merged(struct stack_update *u, struct stack_snapshot *now,
+    enum stack_base *result)
+{
+	const struct reftable_table *was =
+	    u->base->tables.tables + u->first_folded;
+	const size_t nr = u->end_folded - u->first_folded;
+	const struct reftable_stack *is = &now->tables;
+	size_t at = 0, i;
+	int r;
+
+	while (at < is->nr && strcmp(is->tables[at].name, was->name) != 0)
+		at++;
+	if (at + nr > is->nr || (u->first_folded == 0 && at > 0))
+		return 0;
+	for (i = 0; i < nr; i++)
+		if (strcmp(is->tables[at + i].name, was[i].name) != 0)
+			return 0;
+	replace_base(u, now, at, nr);
+	r = stack_fold_lock(u);
+	if (r < 0)
+		return r == -EEXIST ? 0 : r;
+	*result = STACK_BASE_GREW;
+	return 0;
 }
 
 static int compare_lists(struct stack_update *u, stack_touches_fn *touches,
@@ -178,20 +217,21 @@ static int compare_lists(struct stack_update *u, stack_touches_fn *touches,
 	int r;
 
 	if (strcmp(now->tables.list, u->base->tables.list) == 0) {
+		r = stack_fold_lock(u);
+		if (r < 0)
+			return r == -EEXIST ? 0 : r;
 		*result = STACK_BASE_SAME;
 		return 0;
 	}
+	if (u->is_merge)
+		return find_merged(u, now, result);
 	if (!may_grow(u, now))
 		return 0;
 	r = scan(&s);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	*result = STACK_BASE_GREW;
-	stack_snapshot_put(u->base);
-	stack_snapshot_hold(now);
-	u->base = now;
-	u->first_folded = now->tables.nr;
-	u->is_base_synced = false;
+	replace_base(u, now, now->tables.nr, 0);
 	return 0;
 }
 

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a directory, for a scan under the list lock. */
+#define ENTRIES_MAX 1000
+
 static int compare(const void *pa, const void *pb)
 {
 	const uint64_t *a = pa, *b = pb;
@@ -47,6 +50,52 @@ static int remove_one(struct stack *stack, const char *name,
 		r = SYS(stack->sys, unlinkat, stack->dirfd, name);
 	return r == -ENOENT ? 0 : r;
 }
+
+/* ---- retired tables ---- */
+
+void stack_tidy_end(struct stack *stack)
+{
+	char table[REFTABLE_TABLE_NAME_MAX + 1];
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+
+	if (stack_snapshot(stack, &snap, &fault) < 0)
+		return;
+	while (stack_tidy_next(stack, table))
+		if (!is_listed(snap, table))
+			SYS(stack->sys, unlinkat, stack->dirfd, table);
+	stack_snapshot_put(snap);
+}
+
+static void retire_stale(struct stack *stack, const struct stack_snapshot *snap,
+    const char *name)
+{
+	struct reftable_fault fault;
+	struct reftable_table table;
+
+	if (!is_table(name) || is_listed(snap, name) ||
+	    reftable_table_open(stack->sys, stack->dirfd, name, &table,
+		&fault) < 0)
+		return;
+	if (table.max_index <= snap->max_index)
+		stack_retire(stack, name);
+	reftable_table_close(&table);
+}
+
+void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	unsigned nr = 0;
+
+	if (SYS(stack->sys, dir_open, stack->dirfd, ".", &dir) < 0)
+		return;
+	while (nr++ < ENTRIES_MAX && SYS(stack->sys, dir_next, dir, &entry) > 0)
+		retire_stale(stack, snap, entry.name);
+	SYS(stack->sys, dir_close, dir);
+}
+
+/* ---- a crashed batch ---- */
 
 int stack_sweep(struct stack *stack, const uint64_t *inodes, size_t nr,
     struct reftable_fault *fault)

@@ -18,4 +18,19 @@
 int stack_sweep(struct stack *stack, const uint64_t *inodes, size_t nr,
     struct reftable_fault *fault);
 
+/*
+ * After a sync of the file system that began after stack_tidy_begin(): removes
+ * the due tables, unless the list names them. The new list is durable, so no
+ * power loss brings back a list with such a table. Needs no lock: no name comes
+ * back. Failures: the table stays; git or a later run removes it.
+ */
+void stack_tidy_end(struct stack *stack);
+
+/*
+ * Once after the opening, under the list lock: retires the unlisted tables that
+ * git's rule removes, as remove_maybe_stale_table(): those whose largest index
+ * is not above the list. Earlier runs left them. Unreadable tables stay.
+ */
+void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap);
+
 #endif

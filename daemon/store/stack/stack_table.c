@@ -2,7 +2,8 @@
  * Happy path:
  *	list		a key per record, and per log entry of a deleted ref
  *	sort		by section, name and index
- *	write		into a new file in stage/, 64 KiB at a time
+ *	write		into a new file in stage/, together with the records of
+ *			folded tables, 64 KiB at a time
  *	link		to a random name in reftable/
  *
  * Failures: the file goes, and the stack is unchanged. A name that exists is
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/stack/stack_reader.h"
 
 #define NAME_TRIES   10
@@ -45,6 +47,7 @@ struct making {
 	uint64_t index, bytes; /* BYTES: of all records, at most */
 	const char *deleted;   /* the ref whose log is searched */
 	char message[MESSAGE_MAX + 1];
+	struct reftable_writer *writer;
 	uint8_t *buffer;
 	size_t buffered;
 };
@@ -208,39 +211,94 @@ static int add_bytes(void *arg, const void *bytes, size_t len)
 	return 0;
 }
 
-static int add_record(struct making *m, struct reftable_writer *writer,
-    const struct key *key)
+static int add_record(struct making *m, const struct key *key)
 {
 	struct reftable_record rec;
 
 	if (key->i != TOMBSTONE) {
 		get_record(m, key->i, &rec);
-		return reftable_writer_add(writer, &rec);
+	} else {
+		rec = (struct reftable_record){ .section = REFTABLE_LOGS,
+			.name = key->name,
+			.update_index = key->index,
+			.is_deletion = true };
 	}
-	rec = (struct reftable_record){ .section = REFTABLE_LOGS,
-		.name = key->name,
-		.update_index = key->index,
-		.is_deletion = true };
-	return reftable_writer_add(writer, &rec);
+	/* A tombstone hides records of earlier tables. */
+	if (rec.is_deletion && m->u->first_folded == 0)
+		return 0;
+	return reftable_writer_add(m->writer, &rec);
+}
+
+/* The order of KEY and of a record of the same section. */
+static int compare_record(const struct key *key,
+    const struct reftable_record *rec)
+{
+	const struct key other = { rec->name, rec->update_index, 0,
+		key->is_log };
+
+	return compare_keys(key, &other);
+}
+
+/* Writes a section: the records of the folded tables, and the new records from
+ * key *AT on, which hide folded records with the same key. */
+static int write_section(struct making *m, enum reftable_section section,
+    size_t *at)
+{
+	const struct stack_update *u = m->u;
+	const bool is_log = section == REFTABLE_LOGS;
+	const struct reftable_record *old;
+	struct reftable_merged *folded;
+	const struct key *key;
+	int r, has_old, order;
+
+	r = reftable_merged_open(u->base->tables.tables + u->first_folded,
+	    u->end_folded - u->first_folded, section, "", u->first_folded > 0,
+	    &folded, &m->u->fault);
+	if (r < 0)
+		return r;
+	has_old = reftable_merged_next(folded, &old, &m->u->fault);
+	for (; r == 0 && has_old >= 0;) {
+		key = *at < m->nr && m->keys[*at].is_log == is_log ?
+		    &m->keys[*at] :
+		    NULL;
+		if (key == NULL && has_old == 0)
+			break;
+		order = key == NULL ? 1 :
+		    has_old == 0    ? -1 :
+				      compare_record(key, old);
+		r = order <= 0 ? add_record(m, key) :
+				 reftable_writer_add(m->writer, old);
+		*at += order <= 0;
+		if (order >= 0)
+			has_old =
+			    reftable_merged_next(folded, &old, &m->u->fault);
+	}
+	reftable_merged_free(folded);
+	return r < 0 ? r : has_old < 0 ? has_old : 0;
 }
 
 static int write_records(struct making *m)
 {
-	struct reftable_writer *writer =
-	    reftable_writer_new(m->u->base->tables.format, m->index, m->index,
-		add_bytes, m);
-	size_t i;
-	int r = 0;
+	const struct stack_update *u = m->u;
+	const struct reftable_table *t = u->base->tables.tables;
+	size_t at = 0;
+	int r;
 
-	if (writer == NULL)
+	m->writer = reftable_writer_new(u->base->tables.format,
+	    u->first_folded < u->end_folded ?
+		t[u->first_folded].context.min_index :
+		m->index,
+	    m->index, add_bytes, m);
+	if (m->writer == NULL)
 		return -ENOMEM;
-	for (i = 0; r == 0 && i < m->nr; i++)
-		r = add_record(m, writer, &m->keys[i]);
+	r = write_section(m, REFTABLE_REFS, &at);
 	if (r == 0)
-		r = reftable_writer_finish(writer);
+		r = write_section(m, REFTABLE_LOGS, &at);
+	if (r == 0)
+		r = reftable_writer_finish(m->writer);
 	if (r == 0)
 		r = write_buffer(m);
-	reftable_writer_free(writer);
+	reftable_writer_free(m->writer);
 	return r;
 }
 
@@ -267,7 +325,11 @@ static int create(struct stack_update *u)
 static int name_table(struct stack_update *u)
 {
 	char value[TOKEN_NAME_MAX];
-	uint64_t min_index = u->index;
+	const bool is_fold = u->first_folded < u->end_folded;
+	const struct reftable_table *folded =
+	    &u->base->tables.tables[u->first_folded];
+	const uint64_t min_index =
+	    is_fold ? folded->context.min_index : u->index;
 	unsigned tries;
 	uint32_t random;
 	int r = -EEXIST;
@@ -315,11 +377,41 @@ static int take_index(struct making *m)
 	struct stack_update *u = m->u;
 	uint64_t next = stack_next_index(u->stack, u->base);
 
+	if (u->is_merge) {
+		u->index = m->index =
+		    u->base->tables.tables[u->end_folded - 1].max_index;
+		return 0;
+	}
 	u->is_large = m->bytes > STACK_LARGE;
 	if (next == 0 || next > STACK_INDEX_MAX - STACK_GAP)
 		return -EOVERFLOW;
 	u->index = m->index = u->is_large ? next + STACK_GAP : next;
 	return 0;
+}
+
+static int write_file(struct making *m)
+{
+	struct stack_update *u = m->u;
+	int r = create(u);
+
+	if (r == 0)
+		r = write_records(m);
+	/* Git's blocks may be larger, and have records which do not fit. */
+	if ((r == -E2BIG || r == -EFBIG) && !u->is_merge &&
+	    u->first_folded < u->end_folded) {
+		u->first_folded = u->end_folded;
+		m->buffered = 0;
+		r = stack_table_drop(u);
+		if (r == 0)
+			r = create(u);
+		if (r == 0)
+			r = write_records(m);
+	}
+	if (r < 0)
+		return r;
+	if (!u->is_merge)
+		stack_spend_index(u->stack, u->index);
+	return name_table(u);
 }
 
 static int make_table(struct making *m, size_t nr)
@@ -338,17 +430,10 @@ static int make_table(struct making *m, size_t nr)
 	}
 	if (r == 0)
 		r = take_index(m);
-	if (r == 0)
-		r = create(u);
-	if (r == 0) {
-		sort(m);
-		r = write_records(m);
-	}
-	if (r == 0) {
-		stack_spend_index(u->stack, u->index);
-		r = name_table(u);
-	}
-	return r;
+	if (r == 0 && !u->is_merge && !u->is_large)
+		stack_fold_choose(u, m->bytes);
+	sort(m);
+	return r < 0 ? r : write_file(m);
 }
 
 int stack_table_make(struct stack_update *u, size_t nr, stack_record_of_fn *fn,

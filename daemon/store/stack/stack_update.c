@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/stack/stack_sweep.h"
+
 static void new_edit(struct stack_update *u, struct token *token)
 {
 	u->list = (struct edit){ .sys = u->stack->sys,
@@ -68,6 +70,8 @@ int stack_update_begin(struct stack_update *u)
 {
 	int r = fail(u, "a new table", stack_table_drop(u));
 
+	if (r == 0)
+		r = fail(u, "the lock of a table", stack_fold_unlock(u));
 	close_list(u);
 	if (r == 0)
 		r = fail(u, "a new list", edit_discard(&u->list));
@@ -77,11 +81,11 @@ int stack_update_begin(struct stack_update *u)
 		new_edit(u, u->list.token);
 	stack_snapshot_put(u->base);
 	u->base = NULL;
-	u->is_base_synced = false;
+	u->is_base_synced = u->may_fold = u->is_merge = false;
 	u->err = 0;
 	r = stack_snapshot(u->stack, &u->base, &u->fault);
 	if (r == 0)
-		u->first_folded = u->base->tables.nr;
+		u->first_folded = u->end_folded = u->base->tables.nr;
 	return r;
 }
 
@@ -101,22 +105,26 @@ int stack_update_lock(struct stack_update *u)
 static int make_list(struct stack_update *u)
 {
 	const struct reftable_stack *t = &u->base->tables;
-	const size_t nr = u->first_folded;
-	const char *end = t->list;
+	const char *rest = t->list, *at = t->list;
 	size_t i, kept, len;
 
-	for (i = 0; i < nr; i++)
-		end = strchr(end, '\n') + 1;
-	kept = (size_t)(end - t->list);
-	len = kept + strlen(u->table) + 1;
-	if (nr + 1 > REFTABLE_TABLES_MAX || len > REFTABLE_LIST_MAX)
+	for (i = 0; i < u->end_folded; i++) {
+		rest = strchr(rest, '\n') + 1;
+		if (i < u->first_folded)
+			at = rest;
+	}
+	kept = (size_t)(at - t->list);
+	len = kept + strlen(u->table) + 1 + strlen(rest);
+	if (t->nr - (u->end_folded - u->first_folded) + 1 >
+		REFTABLE_TABLES_MAX ||
+	    len > REFTABLE_LIST_MAX)
 		return -EFBIG;
 	free(u->new_list);
 	u->new_list = malloc(len + 1);
 	if (u->new_list == NULL)
 		return -ENOMEM;
 	memcpy(u->new_list, t->list, kept);
-	snprintf(u->new_list + kept, len + 1 - kept, "%s\n", u->table);
+	snprintf(u->new_list + kept, len + 1 - kept, "%s\n%s", u->table, rest);
 	return 0;
 }
 
@@ -161,15 +169,38 @@ int stack_update_place(struct stack_update *u)
 	if (r < 0)
 		return fail(u, REFTABLE_LIST, r);
 	u->has_table = false; /* it is the stack's now */
+	stack_fold_retire(u);
 	if (u->is_list_flushed && u->is_base_synced)
 		note_durable(u);
 	return fail(u, STACK_DIRECTORY, stack_is_there(u->stack, u->git_fd));
 }
 
+/* Once after the opening, and under the lock. */
+static void search(struct stack_update *u)
+{
+	struct stack *stack = u->stack;
+	struct stack_snapshot *snap;
+	bool is_searched;
+
+	pthread_mutex_lock(&stack->mutex);
+	is_searched = stack->is_searched;
+	stack->is_searched = true;
+	pthread_mutex_unlock(&stack->mutex);
+	if (is_searched || stack_snapshot(stack, &snap, &u->fault) < 0)
+		return;
+	stack_sweep_retire(stack, snap);
+	stack_snapshot_put(snap);
+}
+
 int stack_update_unlock(struct stack_update *u)
 {
-	int r = fail(u, REFTABLE_LIST ".lock", edit_unlock(&u->list)), err;
+	int r, err;
 
+	if (u->list.progress == PROGRESS_PUBLISHED && !u->list.is_earlier)
+		search(u);
+	r = fail(u, "the lock of a table", stack_fold_unlock(u));
+	if (r == 0)
+		r = fail(u, REFTABLE_LIST ".lock", edit_unlock(&u->list));
 	err = u->list.progress == PROGRESS_DONE ? stack_table_drop(u) : 0;
 	return r < 0 ? r : fail(u, "the table in stage/", err);
 }

@@ -60,9 +60,13 @@ struct stack_update {
 	int table_fd, list_fd; /* owned; -1 */
 	char *new_list;        /* owned; NULL: not staged */
 	uint64_t index;        /* of all new records of the table */
-	/* The tables of BASE from here on are in TABLE; base->tables.nr:
-	 * none. */
-	size_t first_folded;
+	/* Set by the caller after begin(): small tables may be folded into the
+	 * new table (stack_fold.c). */
+	bool may_fold;
+	bool is_merge; /* the table has no new record: stack_merge.h */
+	/* The tables of BASE from FIRST_FOLDED to END_FOLDED - 1 are in TABLE.
+	 * The last NR_LOCKED of them are locked. */
+	size_t first_folded, end_folded, nr_locked;
 	struct flush_one flushes[3];
 	size_t nr_flushes;
 	bool is_flushed;      /* the table is durable, with its name */
@@ -131,7 +135,9 @@ typedef bool stack_touches_fn(void *arg, const char *name);
  * stack_base.c: compares the base with the list. Under the lock; without a
  * lock, or without a table, the result is only a hint. TOUCHES is called for
  * every new record of a ref or a log. At most STACK_SCAN_MAX bytes of tables
- * are scanned: beyond this the base counts as changed.
+ * are scanned: beyond this the base counts as changed. A table with folded
+ * tables needs the same list, and the locks of the folded tables: then the base
+ * is the same, and the locks are taken.
  *
  * -ESTALE: reftable/ is another directory now.
  */
@@ -176,6 +182,14 @@ int stack_sync_end(struct stack_update *u);
 int stack_update_place(struct stack_update *u);
 /* Removes the lock, and the table's name in stage/. As edit_unlock(). */
 int stack_update_unlock(struct stack_update *u);
+/* stack_fold.c: chooses the tables to fold, if the new table has NEW_SIZE
+ * bytes; the locks of the chosen tables; after place(), they are to be removed
+ * by stack_tidy_end(). */
+void stack_fold_choose(struct stack_update *u, uint64_t new_size);
+/* -EEXIST: git merges such a table. Takes all locks or none. */
+int stack_fold_lock(struct stack_update *u);
+int stack_fold_unlock(struct stack_update *u);
+void stack_fold_retire(struct stack_update *u);
 /* Removes lock, table and staged files that were not published, and closes all
  * descriptors. If the list's edit is DEFERRED, everything stays for recovery.
  * 0, or the first failure. */

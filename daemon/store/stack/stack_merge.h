@@ -1,0 +1,31 @@
+/*
+ * Merging of tables between batches, so that every table has at least twice the
+ * size of the next table, as git does after each transaction.
+ *
+ *	stack_update_init
+ *	stack_merge_make	without a lock, from a snapshot
+ *	(a sync of the file system makes the table durable)
+ *	stack_merge_publish	under the list lock
+ *	stack_update_release, stack_update_done
+ *
+ * One thread; every call may block, make() for as long as the tables are large.
+ * Errors as in stack_update.h.
+ */
+#ifndef STORE_STACK_MERGE_H
+#define STORE_STACK_MERGE_H
+
+#include "daemon/store/stack/stack_update.h"
+
+/* 1: a table was made. 0: there is nothing to merge. */
+int stack_merge_make(struct stack_update *u);
+
+/*
+ * Replaces the merged tables in the list. The caller has the stack's turn.
+ * BEFORE_NS and COVERS_ALL as in stack_sync_base() and stack_sync_begin().
+ * -EAGAIN: another program changed or locked the tables meanwhile. -EEXIST: the
+ * list is locked.
+ */
+int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
+    int64_t before_ns, bool covers_all);
+
+#endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/lib/pages.h"
+
 /* Most transactions have one ref, so the first chunk is small. The chunks grow,
  * because a transaction of 100,000 refs must not call malloc for every name. */
 #define CHUNK_MIN 512
@@ -21,7 +23,8 @@ struct refd_arena {
 	struct chunk *chunks; /* newest first */
 	void *array;
 	size_t array_room; /* elements */
-	size_t bytes;      /* of all chunks and of the array */
+	size_t array_bytes;
+	size_t bytes; /* of all chunks and of the array */
 };
 
 struct refd_arena *refd_arena_new(void)
@@ -43,7 +46,7 @@ void refd_arena_free(struct refd_arena *arena)
 		next = c->next;
 		free(c);
 	}
-	free(arena->array);
+	pages_free(arena->array, arena->array_bytes);
 	free(arena);
 }
 
@@ -116,11 +119,12 @@ void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size)
 		room = ARRAY_MIN;
 	while (room < nr)
 		room *= 2;
-	array = reallocarray(arena->array, room, size);
+	array = pages_grow(arena->array, arena->array_bytes, room * size);
 	if (array == NULL)
 		return NULL;
 	arena->array = array;
-	arena->bytes += (room - arena->array_room) * size;
+	arena->bytes += room * size - arena->array_bytes;
+	arena->array_bytes = room * size;
 	arena->array_room = room;
 	return array;
 }

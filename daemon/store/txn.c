@@ -20,6 +20,13 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
+#include "proto/lib/pages.h"
+
+static size_t updates_bytes(size_t nr_updates)
+{
+	/* Never 0. */
+	return (nr_updates + 1) * sizeof(struct txn_update);
+}
 
 struct txn *txn_new(struct refd_request *req)
 {
@@ -28,7 +35,7 @@ struct txn *txn_new(struct refd_request *req)
 	txn = calloc(1, sizeof(*txn));
 	if (txn == NULL)
 		return NULL;
-	txn->updates = calloc(req->nr_updates + 1, sizeof(*txn->updates));
+	txn->updates = pages_grow(NULL, 0, updates_bytes(req->nr_updates));
 	if (txn->updates == NULL) {
 		free(txn);
 		return NULL;
@@ -65,7 +72,7 @@ void txn_free(struct txn *txn)
 		free(txn->updates[i].peeled);
 		free(txn->updates[i].final_name);
 	}
-	free(txn->updates);
+	pages_free(txn->updates, updates_bytes(txn->nr_updates));
 	free(txn->peer.gids);
 	free(txn->why);
 	refd_request_done(&txn->req);

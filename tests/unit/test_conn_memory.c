@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,20 +19,30 @@ static size_t allocated;
 
 static void *counting_malloc(size_t size);
 static void *counting_calloc(size_t nr, size_t size);
-static void *counting_reallocarray(void *p, size_t nr, size_t size);
+static void *counting_realloc(void *p, size_t size);
 static void counting_free(void *p);
+static void *counting_mmap(void *at, size_t size, int prot, int flags, int fd,
+    off_t offset);
+static void *counting_mremap(void *p, size_t before, size_t size, int flags);
+static int counting_munmap(void *p, size_t size);
 
-#define malloc       counting_malloc
-#define calloc       counting_calloc
-#define reallocarray counting_reallocarray
-#define free         counting_free
+#define malloc  counting_malloc
+#define calloc  counting_calloc
+#define realloc counting_realloc
+#define free    counting_free
+#define mmap    counting_mmap
+#define mremap  counting_mremap
+#define munmap  counting_munmap
 #include "proto/arena.c"
 #include "proto/request.c"
 #include "daemon/server/conn.c"
 #undef malloc
 #undef calloc
-#undef reallocarray
+#undef realloc
 #undef free
+#undef mmap
+#undef mremap
+#undef munmap
 
 #include "tests/lib/conn_rig.h"
 #include "tests/lib/suite.h"
@@ -52,11 +63,11 @@ static void *counting_calloc(size_t nr, size_t size)
 	return p;
 }
 
-static void *counting_reallocarray(void *p, size_t nr, size_t size)
+static void *counting_realloc(void *p, size_t size)
 {
 	size_t before = malloc_usable_size(p);
 
-	p = reallocarray(p, nr, size);
+	p = realloc(p, size);
 	if (p != NULL)
 		allocated += malloc_usable_size(p) - before;
 	return p;
@@ -66,6 +77,25 @@ static void counting_free(void *p)
 {
 	allocated -= malloc_usable_size(p);
 	free(p);
+}
+
+static void *counting_mmap(void *at, size_t size, int prot, int flags, int fd,
+    off_t offset)
+{
+	allocated += size;
+	return mmap(at, size, prot, flags, fd, offset);
+}
+
+static void *counting_mremap(void *p, size_t before, size_t size, int flags)
+{
+	allocated += size - before;
+	return mremap(p, before, size, flags);
+}
+
+static int counting_munmap(void *p, size_t size)
+{
+	allocated -= size;
+	return munmap(p, size);
 }
 
 /* Begins a transaction with every byte counted; returns the number of bytes

@@ -18,18 +18,15 @@ static bool may_allocate(void);
 static void *test_malloc(size_t size);
 static void *test_calloc(size_t nr, size_t size);
 static void *test_realloc(void *p, size_t size);
-static void *test_reallocarray(void *p, size_t nr, size_t size);
 
-#define malloc       test_malloc
-#define calloc       test_calloc
-#define realloc      test_realloc
-#define reallocarray test_reallocarray
+#define malloc  test_malloc
+#define calloc  test_calloc
+#define realloc test_realloc
 #include "proto/arena.c"
 #include "proto/pktline.c"
 #undef malloc
 #undef calloc
 #undef realloc
-#undef reallocarray
 
 #include "proto/message.h"
 #include "tests/lib/gen_message.h"
@@ -53,11 +50,6 @@ static void *test_calloc(size_t nr, size_t size)
 static void *test_realloc(void *p, size_t size)
 {
 	return may_allocate() ? realloc(p, size) : NULL;
-}
-
-static void *test_reallocarray(void *p, size_t nr, size_t size)
-{
-	return may_allocate() ? reallocarray(p, nr, size) : NULL;
 }
 
 static enum refd_decoded decode_request(struct refd_request_decoder *dec,

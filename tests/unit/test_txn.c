@@ -1,6 +1,7 @@
 /*
  * Proves that a transaction takes its request over, decides every update once,
- * and counts the outcome from its updates.
+ * and counts the outcome from its updates. A large array of an arena keeps its
+ * content while it grows.
  */
 #include <check.h>
 #include <stdio.h>
@@ -129,12 +130,31 @@ START_TEST(test_batch_free)
 }
 END_TEST
 
+/* A large array keeps its content while it grows, and the rest is zero. */
+START_TEST(test_arena_array)
+{
+	struct refd_arena *arena = refd_arena_new();
+	size_t i, *array;
+
+	for (i = 0; i < 100000; i++) {
+		array = refd_arena_array(arena, i + 1, sizeof(*array));
+		ck_assert_ptr_nonnull(array);
+		ck_assert_uint_eq(array[i], 0);
+		array[i] = i + 1;
+	}
+	for (i = 0; i < 100000; i++)
+		ck_assert_uint_eq(array[i], i + 1);
+	refd_arena_free(arena);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("store/txn");
 	TCase *tc = tcase_create("txn");
 
 	tcase_add_test(tc, test_takes_the_request_over);
+	tcase_add_test(tc, test_arena_array);
 	tcase_add_test(tc, test_decides);
 	tcase_add_loop_test(tc, test_outcomes, 0, 4);
 	tcase_add_test_raise_signal(tc, test_twice_is_a_programming_error, 6);

@@ -412,8 +412,11 @@ START_TEST(many_updates_wait_after_a_long_round)
 {
 	uint64_t before = checkpoints();
 
-	/* This update needs a barrier, which calls syncfs too. */
+	/* The barrier calls syncfs too, until the objects and the id of the
+	 * repository are older than the last syncfs. */
 	update(ref_a, sr_commit);
+	usleep(150000);
+	update("refs/heads/warm", sr_commit);
 	holds = true;
 	update_many(0, MANY_UPDATES);
 	sr_await(&is_held);

@@ -75,11 +75,10 @@ void packed_turn_give(struct packed *packed)
 }
 
 /*
- * An estimate, not tuned: besides its lock, a loose ref costs some 30 us more
- * than a packed ref. The file costs a flush, and some 10 ns for each present
- * byte.
+ * Besides its lock, a loose ref costs some 30 us more than a packed ref. The
+ * file costs a flush, and some 3 ns for each present byte.
  */
-#define BYTES_FOR_A_REF 3000
+#define BYTES_FOR_A_REF 10000
 
 bool packed_pays(struct packed *packed, size_t nr, size_t least)
 {

@@ -177,8 +177,7 @@ int recover_notes_abort(struct recover_notes *notes,
 			.status = m->status,
 			.answers = true,
 			.name = asked_name(m->row, m->member),
-			.text = "another reference stood where its name had "
-				"to go",
+			.text = m->text,
 		};
 		r = add_members(notes, m->row, JOURNAL_ABORT, &member, 1);
 	}

@@ -1,12 +1,21 @@
 /*
- * The redo of one file. Private to replay.c and redo*.c; terms as in replay.h
- * and ref_records.h.
+ * The redo of refs in files. Private to replay*.c and redo*.c; terms as in
+ * replay.h and ref_records.h.
  */
 #ifndef STORE_REDO_H
 #define STORE_REDO_H
 
 #include "daemon/store/recovery/ref_records.h"
 #include "daemon/store/refs/loose.h"
+
+/* Refs in files (replay_files.c). ROWS and results as in replay_repo();
+ * rp->token exists. */
+int replay_files(struct replay *rp, struct replay_row *rows);
+
+/* Notes the update of MEMBER for an abort record. TEXT is static. */
+int replay_abort(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member, enum refd_status status,
+    const char *text);
 
 struct redo {
 	struct ref_records *records;

@@ -6,21 +6,6 @@
 
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/loose.h"
-#include "proto/lib/array.h"
-
-static int remember_aborted(struct replay_members *list,
-    const struct replay_row *row, const struct record_member *member,
-    enum refd_status status)
-{
-	struct replay_member *grown;
-
-	grown = array_room(list->items, list->nr, &list->size, sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	list->items = grown;
-	list->items[list->nr++] = (struct replay_member){ row, member, status };
-	return 0;
-}
 
 static int retract_from_log(struct edit *e, const struct replay_row *row,
     const struct record_member *member)
@@ -75,7 +60,8 @@ int redo_abort(struct replay *rp, const struct replay_row *row,
 	size_t i;
 	int r;
 
-	r = remember_aborted(&rp->aborted, row, member, status);
+	r = replay_abort(rp, row, member, status,
+	    "another reference stood where its name had to go");
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		m = &row->rec.members[i];
 		if (m->index != member->index || m->status != REFD_OK)

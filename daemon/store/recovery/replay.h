@@ -10,8 +10,8 @@
  * line (a symbolic ref on the way, HEAD) gets the line.
  *
  * A crash on a file system that failed to sync counts as a power loss.
- * Exception: a name that is absent and not locked by its batch was deleted
- * since.
+ * Exception, for refs in files: a name that is absent and not locked by its
+ * batch was deleted since.
  *
  * One thread, before anybody else uses the repository; or for deferred records,
  * under the locks of their refs. Blocks; 0 or negative errno; nothing logs.
@@ -50,6 +50,7 @@ struct replay_member {
 	const struct replay_row *row;
 	const struct record_member *member;
 	enum refd_status status;
+	const char *text; /* static */
 };
 
 struct replay_members {
@@ -76,7 +77,8 @@ struct replay {
 	struct replay_members aborted;
 
 	/* Private. */
-	bool is_other_format; /* the repository has ids unlike the rows */
+	bool is_other_format; /* the repository has ids, or refs, unlike the
+				 rows */
 	bool is_memory_lost;  /* the page cache may differ from the disk */
 	/* When the contents of packed-refs were last lost (saved.h):
 	 * packed-refs does not prove deletions after an older record. */

@@ -14,6 +14,10 @@
  * with a name that ends in ".lock", has a different inode and is never touched.
  * Below a mount, or in another subvolume of btrfs, an inode number may equal
  * the number of a token. Then the devices differ.
+ *
+ * A power loss may keep the lock on a list of reftables, whose directory is
+ * synced with every batch, and lose the token in stage/. Git could not write
+ * until somebody removes the lock. So this lock is known by its mode, too.
  */
 #include "daemon/store/recovery/leftover_locks.h"
 
@@ -21,11 +25,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/refs/token.h"
+#include "daemon/store/stack/stack.h"
 #include "proto/lib/array.h"
 #include "proto/limits.h"
+
+#define STACK_LIST STACK_DIRECTORY "/" REFTABLE_LIST
+/* The number of no batch. */
+#define NO_TOKEN UINT64_MAX
 
 struct token_inode {
 	uint64_t token, ino;
@@ -69,6 +79,9 @@ const char *leftover_locks_why(int err)
 		return "its refs have a different format than its records: "
 		       "restore the former repository, or end the daemon and "
 		       "drop the records with 'refd recover --forget'";
+	if (err == -EBADMSG)
+		return "a reftable, or the list of reftables, is missing or "
+		       "damaged: restore it";
 	return strerror(-err);
 }
 
@@ -213,6 +226,32 @@ static int remember_if_linked(const struct lock_walk *w,
 	return remember_lock(s, token->token, w, s->path);
 }
 
+static int find_inode(void *arg, const struct sys_dirent *entry)
+{
+	return entry->ino == *(const uint64_t *)arg ? -EEXIST : 0;
+}
+
+/* refd's lock on a list of reftables, without its token? No other program makes
+ * an empty lock with this mode. The token of a live batch is in stage/. */
+static int remember_if_orphan(const struct lock_walk *w)
+{
+	struct lock_search *s = w->search;
+	const struct leftover_locks *leftover = s->leftover;
+	struct sys_stat st;
+	int r;
+
+	r = SYS(leftover->sys, lstatat, w->dirfd, s->path, &st);
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+	if (st.mode != (S_IFREG | TOKEN_MODE) || st.size > 0)
+		return 0;
+	r = each_entry(leftover->sys, leftover->repo->stage_fd, ".", &s->left,
+	    find_inode, &st.ino);
+	if (r < 0)
+		return r == -EEXIST ? 0 : r;
+	return remember_lock(s, NO_TOKEN, w, s->path);
+}
+
 static int walk_dir(const struct lock_walk *from, size_t len);
 
 static int walk_entry(void *arg, const struct sys_dirent *entry)
@@ -236,8 +275,14 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	}
 	if (len < 5 || strcmp(s->path + len - 5, ".lock") != 0)
 		return 0;
-	token = bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
-	return token != NULL ? remember_if_linked(w, token) : 0;
+	token = s->nr == 0 ?
+	    NULL :
+	    bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
+	if (token != NULL)
+		return remember_if_linked(w, token);
+	return strcmp(s->path, STACK_LIST ".lock") == 0 ?
+	    remember_if_orphan(w) :
+	    0;
 }
 
 /* Walks the first LEN bytes of the search's path; 0: DIRFD itself. */
@@ -263,6 +308,10 @@ static int walk_git_dir(struct lock_search *s, int dirfd, const char *worktree)
 	int r;
 
 	r = walk_dir(&w, 0);
+	if (r == 0) {
+		strcpy(s->path, STACK_DIRECTORY);
+		r = walk_dir(&w, strlen(s->path));
+	}
 	w.deep = true;
 	strcpy(s->path, "refs");
 	return r < 0 ? r : walk_dir(&w, strlen(s->path));
@@ -335,8 +384,9 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 	leftover->repo = repo;
 	leftover->live = live;
 	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
-	if (r == 0 && s.nr > 0) {
+	if (s.nr > 0)
 		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
+	if (r == 0 && (s.nr > 0 || repo_has_reftable(sys, repo))) {
 		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees", &s.left,
@@ -390,6 +440,18 @@ struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
 	return NULL;
 }
 
+struct leftover_lock *leftover_locks_on(struct leftover_locks *leftover,
+    const char *worktree, const char *path)
+{
+	struct leftover_lock *lock = leftover->locks;
+
+	for (; lock < leftover->locks + leftover->nr_locks; lock++)
+		if (!lock->done && strcmp(lock->worktree, worktree) == 0 &&
+		    strcmp(lock->path, path) == 0)
+			return lock;
+	return NULL;
+}
+
 struct stage_sweep {
 	struct leftover_locks *leftover;
 	int err;
@@ -421,20 +483,4 @@ int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked)
 	r = each_entry(leftover->sys, leftover->repo->stage_fd, ".", &left,
 	    sweep_entry, &s);
 	return r < 0 ? r : s.err;
-}
-
-void leftover_locks_done(struct leftover_locks *leftover)
-{
-	size_t i;
-
-	for (i = 0; i < leftover->nr_locks; i++)
-		free(leftover->locks[i].path);
-	for (i = 0; i < leftover->nr_worktrees; i++) {
-		SYS(leftover->sys, close, leftover->worktrees[i].fd);
-		free(leftover->worktrees[i].id);
-	}
-	free(leftover->locks);
-	free(leftover->worktrees);
-	free(leftover->values);
-	memset(leftover, 0, sizeof(*leftover));
 }

@@ -63,9 +63,10 @@ struct leftover_locks {
 #define LEFTOVER_LOCKS_WORK 4000000
 
 /* Looks in stage/ for tokens that still have links. If there are any, looks for
- * these links in refs/, the top of the git-dir and its worktrees. -EUSERS: the
- * search takes more than LEFTOVER_LOCKS_WORK. Nothing else in recovery returns
- * -EUSERS. */
+ * these links in refs/, reftable/, the top of the git-dir and its worktrees.
+ * Also finds a lock on a list of reftables that has lost its token. -EUSERS:
+ * the search takes more than LEFTOVER_LOCKS_WORK. Nothing else in recovery
+ * returns -EUSERS. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
     struct repo *repo, struct live_batches live);
 /* The text for ERR, of these functions or of any other call. */
@@ -77,6 +78,10 @@ int leftover_locks_any(const struct sys *sys, const struct repo *repo,
 /* The standing lock on PATH of WORKTREE by batch TOKEN; NULL: none. */
 struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
     uint64_t token, const char *worktree, const char *path);
+/* The standing lock on PATH of WORKTREE, by any batch of an earlier run. Only
+ * one batch can have a lock. NULL: none. */
+struct leftover_lock *leftover_locks_on(struct leftover_locks *leftover,
+    const char *worktree, const char *path);
 /* Is INO the inode of a value that batch TOKEN staged? Only values that were
  * linked, not renamed, are found. */
 bool leftover_locks_is_value(const struct leftover_locks *leftover,

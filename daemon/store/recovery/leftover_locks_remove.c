@@ -1,8 +1,9 @@
 /*
- * Removes leftover locks.
+ * Removes leftover locks, and frees the list.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/recovery/leftover_locks.h"
@@ -66,4 +67,20 @@ int leftover_locks_unlock_others(struct leftover_locks *leftover,
 		(*unlocked)++;
 	}
 	return 0;
+}
+
+void leftover_locks_done(struct leftover_locks *leftover)
+{
+	size_t i;
+
+	for (i = 0; i < leftover->nr_locks; i++)
+		free(leftover->locks[i].path);
+	for (i = 0; i < leftover->nr_worktrees; i++) {
+		SYS(leftover->sys, close, leftover->worktrees[i].fd);
+		free(leftover->worktrees[i].id);
+	}
+	free(leftover->locks);
+	free(leftover->worktrees);
+	free(leftover->values);
+	memset(leftover, 0, sizeof(*leftover));
 }

@@ -15,7 +15,7 @@
  *
  * Failures:
  *	a repository is missing, or	all its records become deferred rows
- *	has a reftable by now		the same
+ *	has refs of another format	the same
  *	its disk fails, in replay or	the same, and its locks stand; until
  *	in the sync after		the redo nothing is written there
  *	one ref cannot be redone	deferred, aborted or left, see redo.c
@@ -177,11 +177,11 @@ static int visit(struct recovery_run *run, struct visit *v)
 			report_failed(rec, v->known.path, failed);
 		else if (v->rows != NULL)
 			report_repo(rec, STORE_DEFERRED, v->known.path,
-			    "its refs are kept in a reftable by now, or have "
-			    "ids of another object format, and refd writes "
-			    "nothing there; its records are kept until the "
-			    "refs are as before, or until refd recover "
-			    "--forget drops them");
+			    "its refs have another format by now (files or "
+			    "reftables, or the ids), and refd writes nothing "
+			    "there; its records are kept until the refs are "
+			    "as before, or until refd recover --forget drops "
+			    "them");
 	}
 	return r;
 }

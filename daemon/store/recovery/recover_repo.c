@@ -73,14 +73,28 @@ static void find_format(const struct sys *sys, struct repo *repo,
 	free(why);
 }
 
-/* False: the repository has ids of another format than ROWS. */
+/* Did ROW change or confirm a ref? */
+static bool has_refs(const struct replay_row *row)
+{
+	const struct record_member *m = row->rec.members;
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (m[i].status == REFD_OK && m[i].action != RECORD_NOTHING)
+			return true;
+	return false;
+}
+
+/* False: the repository has ids or refs of another format than ROWS. */
 static bool takes_format_of(const struct sys *sys, struct repo *repo,
-    const struct replay_row *rows)
+    bool has_stacks, const struct replay_row *rows)
 {
 	if (rows != NULL && !repo->has_format)
 		find_format(sys, repo, rows);
 	for (; rows != NULL; rows = rows->next)
-		if (rows->rec.object_format != repo->object_format)
+		if (has_refs(rows) &&
+		    (rows->rec.object_format != repo->object_format ||
+			rows->rec.has_indices != has_stacks))
 			return false;
 	return true;
 }
@@ -97,9 +111,9 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	struct replay_row *row;
 	int r;
 
-	if (repo_has_reftable(rec->sys, rp->repo))
-		return -EMEDIUMTYPE;
-	rp->is_other_format = !takes_format_of(rec->sys, rp->repo, rows);
+	rp->has_stacks = repo_has_reftable(rec->sys, rp->repo);
+	rp->is_other_format =
+	    !takes_format_of(rec->sys, rp->repo, rp->has_stacks, rows);
 	for (row = rows; row != NULL; row = row->next)
 		row->evidence = recover_starts_evidence(starts, row, rp->repo);
 	if (live.from == 0)
@@ -118,9 +132,11 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 
 int recover_clean(struct replay *rp, size_t *unlocked)
 {
-	int r = leftover_locks_clean(rp->leftover, unlocked);
+	int r = rp->has_stacks ? replay_stacks_sweep(rp) : 0;
 
 	if (r == 0)
+		r = leftover_locks_clean(rp->leftover, unlocked);
+	if (r == 0 && !rp->has_stacks)
 		r = redo_sweep_packed(rp);
 	return r;
 }

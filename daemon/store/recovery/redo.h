@@ -1,6 +1,6 @@
 /*
- * The redo of refs in files. Private to replay*.c and redo*.c; terms as in
- * replay.h and ref_records.h.
+ * The redo of refs in files, and of those in reftables. Private to replay*.c,
+ * redo*.c and stack_*.c; terms as in replay.h and ref_records.h.
  */
 #ifndef STORE_REDO_H
 #define STORE_REDO_H
@@ -8,9 +8,13 @@
 #include "daemon/store/recovery/ref_records.h"
 #include "daemon/store/refs/loose.h"
 
-/* Refs in files (replay_files.c). ROWS and results as in replay_repo();
- * rp->token exists. */
+/* The two formats of refs (replay_files.c, replay_stacks.c). ROWS and results
+ * as in replay_repo(); rp->token exists. */
 int replay_files(struct replay *rp, struct replay_row *rows);
+int replay_stacks(struct replay *rp, struct replay_row *rows);
+/* Removes tables of ended batches that no list names. Before the names in
+ * stage/ go. */
+int replay_stacks_sweep(struct replay *rp);
 
 /* Notes the update of MEMBER for an abort record. TEXT is static. */
 int replay_abort(struct replay *rp, const struct replay_row *row,

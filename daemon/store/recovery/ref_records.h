@@ -1,6 +1,6 @@
 /*
  * The records of one ref file, in LSN order, and the log lines that are still
- * to be written. Private to replay.c, redo*.c and ref_records.c.
+ * to be written. Private to replay*.c, redo*.c, stack_*.c and ref_records.c.
  *
  * A ref file is a ref, a symbolic ref or HEAD of a worktree: every file with
  * its own lock and log. A record says that the file was written or deleted, or
@@ -27,7 +27,8 @@ struct ref_records {
 	const char *name;
 	struct ref_record *items;
 	size_t nr, size;
-	bool has_log_only; /* RECORD_LOG among them */
+	bool has_log_only;           /* RECORD_LOG among them */
+	struct stack_ref *stack_ref; /* for stack_refs.c; borrowed */
 	UT_hash_handle hh;
 };
 

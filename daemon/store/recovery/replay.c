@@ -4,7 +4,7 @@
  * The happy path:
  *	objects	records whose object was pruned are passed over, an atomic
  *		transaction as a whole
- *	redo	by the format of the refs: replay_files.c
+ *	redo	by the format of the refs: replay_files.c, replay_stacks.c
  */
 #include "daemon/store/recovery/replay.h"
 
@@ -68,7 +68,8 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	}
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
-		r = replay_files(rp, rows);
+		r = rp->has_stacks ? replay_stacks(rp, rows) :
+				     replay_files(rp, rows);
 	/* The token identifies a lock that could not be removed. */
 	if (!rp->token_stays)
 		token_done(&rp->token);

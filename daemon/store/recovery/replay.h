@@ -61,6 +61,7 @@ struct replay_members {
 struct replay {
 	const struct sys *sys;
 	struct repo *repo;
+	bool has_stacks; /* the refs are in reftables */
 	struct leftover_locks *leftover;
 	uint64_t token_id; /* for the replay's own locks */
 	const struct store_report *report;

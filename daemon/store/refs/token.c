@@ -28,9 +28,6 @@
 #define PRUNE_TRIES 3
 #define ID_DIGITS   16
 
-/* Nobody may write into a lock: the file stays empty. */
-#define TOKEN_MODE 0444
-
 void token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k)
 {
 	snprintf(name, TOKEN_NAME_MAX, "%016llx.%u", (unsigned long long)id, k);

@@ -22,6 +22,8 @@
 #include "proto/limits.h"
 
 #define TOKEN_NAME_MAX 32
+/* Nobody may write into a lock: the file stays empty. */
+#define TOKEN_MODE 0444
 /* ext4 allows 65,000 links; a further file is made well before. */
 #define TOKEN_LINKS_MAX 50000
 

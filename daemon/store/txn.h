@@ -192,6 +192,9 @@ enum refd_durability txn_durability(const struct txn *txn,
 uint8_t txn_fanout(const struct txn *txn);
 enum refd_outcome txn_outcome(const struct txn *txn);
 
+/* Does the slice need a pass of its own? For the store. */
+enum txn_apart { TXN_APART_NO, TXN_APART_NEEDED, TXN_APART_NOW };
+
 /* The updates of one transaction in a batch. */
 struct txn_slice {
 	struct txn *txn;
@@ -201,7 +204,8 @@ struct txn_slice {
 	 * updates of a transaction that goes as a whole. */
 	size_t nr_whole;
 	bool to_packed; /* for the store: new refs go to packed-refs */
-	uint64_t lsn;   /* set by the store: LSN of the record; 0: none */
+	enum txn_apart apart;
+	uint64_t lsn; /* set by the store: LSN of the record; 0: none */
 };
 
 /*

@@ -19,14 +19,6 @@ static const char *const roots[] = { "/srv" };
 static const char vfs_name[] = "world";
 static char state_dir[] = "/state";
 
-struct refd_oid world_oid(char c)
-{
-	struct refd_oid oid = { 0 };
-
-	memset(oid.bytes, c == '0' ? 0 : c, REFD_SHA1_BYTES);
-	return oid;
-}
-
 static enum refd_status configure(const struct repos *repos, struct repo *repo,
     char **why)
 {
@@ -34,6 +26,8 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 	    offsetof(struct world, store.repos));
 
 	(void)why;
+	if (memfs_exists(w->fs, WORLD_REPO "/reftable"))
+		repo->format = REPO_REFTABLE;
 	repo->bare = true;
 	repo->log_policy = w->packed_least > 0 ? REFLOG_NEVER : REFLOG_ALWAYS;
 	return REFD_OK;

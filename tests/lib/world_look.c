@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct refd_oid world_oid(char c)
+{
+	struct refd_oid oid = { 0 };
+
+	memset(oid.bytes, c == '0' ? 0 : c, REFD_SHA1_BYTES);
+	return oid;
+}
+
 char *world_full_name(const char *name)
 {
 	char *full = NULL;

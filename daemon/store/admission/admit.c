@@ -372,11 +372,14 @@ static void refuse_branch(struct txn_update *u, const char *hex)
 		    u->ask->name, NULL);
 }
 
-/* A line of packed-refs holds the peeled value of a tag. If a tag can't be
- * peeled, its ref stays loose. */
+/* A line of packed-refs holds the peeled value of a tag, and so does a record
+ * of a reftable. If a tag can't be peeled, its ref stays loose, or has no
+ * peeled value. */
 static void peel(struct txn_update *u, struct admission_object *object)
 {
-	if (u->peeled != NULL || u->txn->nr_updates < PACKED_LEAST)
+	if (u->peeled != NULL ||
+	    (u->txn->nr_updates < PACKED_LEAST &&
+		u->txn->repo->format == REPO_FILES))
 		return;
 	if (object->peel == PEEL_NOT_TRIED)
 		object->peel = odb_peel(u->txn->repo->odb, &object->oid,

@@ -12,6 +12,9 @@
  *	durability	in the stronger modes: make files, names and logs
  *			durable without the journal (durability.c)
  *
+ * A transaction that can't share its table with others gets a pass of its own
+ * (pass_go_apart()).
+ *
  * A failure before the commit costs its own update, or its atomic transaction.
  * A commit that definitely failed is tried again for each transaction alone
  * (commit.c). A committed change that can't be published is aborted by a
@@ -129,6 +132,13 @@ static void apply_whole(struct applier *ap, struct batch *b)
 	apply_some(ap, b, SLICES_LOOSE);
 	if (any_packed)
 		apply_some(ap, b, SLICES_PACKED);
+	for (i = 0; i < b->nr_slices; i++) {
+		if (b->slices[i].apart != TXN_APART_NEEDED)
+			continue;
+		b->slices[i].apart = TXN_APART_NOW;
+		apply_some(ap, b, SLICES_APART);
+		b->slices[i].apart = TXN_APART_NO;
+	}
 }
 
 /* ---- sessions ---- */
@@ -214,7 +224,7 @@ static void session_prepare(struct applier *ap, struct batch *b)
 
 /* The locks are in the directory that was opened, even if its path changed. The
  * configuration may have changed, for example by a hook of git. The repository
- * must still use the files format. */
+ * must still have the same format. */
 static bool is_still_there(const struct pass *p)
 {
 	const struct repo *repo = p->slices[0].repo;
@@ -222,7 +232,7 @@ static bool is_still_there(const struct pass *p)
 	if (!repo_is_there(p->ap->repos, repo))
 		return false;
 	return repo_is_same(p->ap->repos, repo) ||
-	    !repo_has_reftable(p->sys, repo);
+	    repo_has_reftable(p->sys, repo) == (repo->format == REPO_REFTABLE);
 }
 
 static void check_still_there(struct pass *p)
@@ -248,6 +258,7 @@ static void session_end(struct batch *b, bool commit)
 	p->slices[0].txn_slice = &b->slices[0];
 	if (commit) {
 		check_still_there(p);
+		pass_resume(p);
 		pass_commit(p);
 		spend(p, &from, &b->flush_ns);
 		pass_publish(p);

@@ -41,12 +41,17 @@ struct ref_backend {
 	/*
 	 * After it, publishing needs no further resource. Sets g->is_bound, and
 	 * in_rewrite of the changes that share the prepared file. Sets
-	 * p->has_staged if values were staged for durability_values().
+	 * p->has_staged if values were staged for durability_values(). true:
+	 * another writer came in between; all undecided changes begin a new
+	 * round at hold().
 	 */
-	void (*seal)(struct pass *p, struct repo_slice *g);
+	bool (*seal)(struct pass *p, struct repo_slice *g);
 	/* A prepared session waits for its client, perhaps for long: gives back
 	 * everything that the commit does not need. */
 	void (*wait)(struct pass *p, struct repo_slice *g);
+	/* The client of a prepared session commits. true: the session needs a
+	 * new round. */
+	bool (*resume)(struct pass *p, struct repo_slice *g);
 	/* Begins to sync the prepared file, before the log's flush; waits for
 	 * the end. */
 	void (*sync)(struct pass *p, struct repo_slice *g);
@@ -57,8 +62,12 @@ struct ref_backend {
 	/* Removes all locks and staged files, in any state, except those of
 	 * deferred changes. Sets p->unlocked_ns. */
 	void (*release)(struct pass *p, struct repo_slice *g);
+	/* A pass makes one file for all changes of a repository: seal() may ask
+	 * for a new round, publish() makes names durable in the modes batch and
+	 * fsync, and a failure tries every transaction alone. */
+	bool has_rounds;
 };
 
-extern const struct ref_backend files_backend;
+extern const struct ref_backend files_backend, tables_backend;
 
 #endif

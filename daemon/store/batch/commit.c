@@ -91,8 +91,17 @@ static void add_change(struct change *c, struct record_member *members,
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;
+	m->update_index = c->update_index;
+	m->old_index = c->old_index;
+	m->base_index = c->base_index;
 	c->plan = m;
 	++*nr;
+}
+
+/* U was decided before, and no row has the outcome. */
+static bool is_note(const struct txn_update *u)
+{
+	return u->status != REFD_PENDING && !u->recorded;
 }
 
 /* The plan has every live change of SLICE, and every decided update that is not
@@ -111,6 +120,8 @@ static int make_plan(struct pass *p, struct slice *slice)
 		.nr_updates = (uint32_t)txn->nr_updates,
 		.object_format = txn->req.object_format,
 		.atomic = txn->req.atomic,
+		.has_indices =
+		    slice->repo != NULL && slice->repo->format == REPO_REFTABLE,
 		.digest = txn->req.digest,
 		.nr_identities = txn->req.nr_identities,
 	};
@@ -126,7 +137,7 @@ static int make_plan(struct pass *p, struct slice *slice)
 			add_change(p->changes[i], plan->members,
 			    &plan->nr_members);
 	for (i = 0; i < slice->txn_slice->nr; i++)
-		if (slice->txn_slice->updates[i]->status != REFD_PENDING)
+		if (is_note(slice->txn_slice->updates[i]))
 			member_of_update(slice->txn_slice->updates[i],
 			    &plan->members[plan->nr_members++]);
 	return 0;
@@ -143,7 +154,7 @@ static bool is_final(const struct slice *slice)
 			decided++;
 	/* This row decides its own live updates. */
 	for (i = 0; i < slice->txn_slice->nr; i++)
-		if (slice->txn_slice->updates[i]->status != REFD_PENDING)
+		if (is_note(slice->txn_slice->updates[i]))
 			nr_decided--;
 	return decided + nr_decided == slice->txn->nr_updates;
 }
@@ -247,6 +258,16 @@ static bool is_bound(struct pass *p, const struct slice *slice)
 	return false;
 }
 
+/* Gives SLICE back if it shares a table with others. */
+static bool goes_apart(struct pass *p, const struct slice *slice)
+{
+	struct repo_slice *g = group_of(p, slice);
+
+	return g != NULL && g->backend->has_rounds &&
+	    (slice->txn_slice->apart == TXN_APART_NEEDED ||
+		pass_go_apart(p, g));
+}
+
 static void commit_rows(struct pass *p, struct slice **slices,
     struct journal_row *rows, size_t nr)
 {
@@ -260,6 +281,8 @@ static void commit_rows(struct pass *p, struct slice **slices,
 	for (i = 0; i < nr; i++) {
 		if (r < 0 && nr > 1 && !is_bound(p, slices[i]))
 			commit_rows(p, &slices[i], &rows[i], 1);
+		else if (r < 0 && goes_apart(p, slices[i]))
+			continue;
 		else if (r != 0)
 			slice_failed(p, slices[i], r);
 		else

@@ -34,7 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 /* ---- values ---- */
 
@@ -147,7 +147,7 @@ static int flush_all(struct pass *p, struct repo_slice *g)
 static bool is_of_batch(const struct change *c, const struct repo_slice *g)
 {
 	if (c->repo_slice != g || c->slice->mode != REFD_DURABILITY_BATCH ||
-	    change_only_looks(c))
+	    change_only_looks(c) || g->backend->has_rounds)
 		return false;
 	return c->slice->lsn == 0 ? c->edit.has_value && change_is_live(c) :
 				    change_is_committed(c);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/pass.h"
+#include "daemon/store/batch/backend.h"
 
 struct dir {
 	int dirfd;
@@ -126,6 +126,8 @@ static bool group_is_synced(const struct pass *p, const struct repo_slice *g)
 {
 	size_t i;
 
+	if (g->backend->has_rounds)
+		return false;
 	for (i = 0; i < p->nr_changes; i++)
 		if (p->changes[i]->repo_slice == g && is_synced(p->changes[i]))
 			return true;

@@ -15,4 +15,5 @@ const struct ref_backend files_backend = {
 	.synced = files_synced,
 	.publish = files_publish,
 	.release = files_release,
+	.resume = files_resume,
 };

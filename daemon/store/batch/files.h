@@ -17,12 +17,13 @@ int files_look(struct pass *p, const struct change *at,
 int files_has_log(struct pass *p, const struct change *at);
 void files_conflict(struct pass *p, struct change *c);
 void files_log(struct pass *p, struct change *c, bool create);
-void files_seal(struct pass *p, struct repo_slice *g);
+bool files_seal(struct pass *p, struct repo_slice *g);
 void files_wait(struct pass *p, struct repo_slice *g);
 void files_sync(struct pass *p, struct repo_slice *g);
 void files_synced(struct pass *p, struct repo_slice *g);
 void files_publish(struct pass *p, struct repo_slice *g);
 void files_release(struct pass *p, struct repo_slice *g);
+bool files_resume(struct pass *p, struct repo_slice *g);
 
 /* ---- steps ---- */
 

@@ -80,7 +80,7 @@ bool slice_goes_packed(const struct applier *ap,
 	size_t i, nr = 0;
 
 	if (txn_slice->nr < ap->packed_least || txn->repo == NULL ||
-	    txn->req.create_reflog)
+	    txn->repo->format != REPO_FILES || txn->req.create_reflog)
 		return false;
 	/* A git-dir with another path is taken for a linked worktree, which has
 	 * logs. */
@@ -372,7 +372,7 @@ static bool prepare_group(struct pass *p, struct repo_slice *g,
 	return r < 0 && rewrite_failed(p, g, r);
 }
 
-void files_seal(struct pass *p, struct repo_slice *g)
+bool files_seal(struct pass *p, struct repo_slice *g)
 {
 	struct packed_edit *edits;
 	const struct change *c;
@@ -388,6 +388,7 @@ void files_seal(struct pass *p, struct repo_slice *g)
 		p->has_staged |= rewrite_failed(p, g, -ENOMEM);
 	free(edits);
 	g->is_bound = g->files.packed_changed;
+	return false;
 }
 
 /* All look-ups are done. For other batches, packed-refs.lock is like a foreign
@@ -398,6 +399,14 @@ void files_wait(struct pass *p, struct repo_slice *g)
 	packed_snapshot_put(g->files.snap);
 	g->files.snap = NULL;
 	files_give_turn(g);
+}
+
+/* The locks stand since the preparation. */
+bool files_resume(struct pass *p, struct repo_slice *g)
+{
+	(void)p;
+	(void)g;
+	return false;
 }
 
 void files_give_turn(struct repo_slice *g)

@@ -57,8 +57,11 @@ void pass_settle(struct pass *p)
 /* Can TXN_SLICE change packed-refs? */
 static bool rewrites_packed(const struct txn_slice *txn_slice)
 {
+	const struct repo *repo = txn_slice->txn->repo;
 	size_t i;
 
+	if (repo != NULL && repo->format != REPO_FILES)
+		return false;
 	if (txn_slice->to_packed)
 		return true;
 	for (i = 0; i < txn_slice->nr; i++)
@@ -70,6 +73,8 @@ static bool rewrites_packed(const struct txn_slice *txn_slice)
 
 bool pass_takes(const struct txn_slice *txn_slice, enum slices slices)
 {
+	if (slices == SLICES_APART)
+		return txn_slice->apart == TXN_APART_NOW;
 	return slices == SLICES_ALL ||
 	    rewrites_packed(txn_slice) == (slices == SLICES_PACKED);
 }
@@ -192,6 +197,7 @@ static void change_init(struct pass *p, struct change *c, struct slice *s,
 
 static const struct ref_backend *const backends[REPO_FORMATS] = {
 	[REPO_FILES] = &files_backend,
+	[REPO_REFTABLE] = &tables_backend,
 };
 
 static void attach_to(struct repo_slice *g, struct change *c)
@@ -310,6 +316,97 @@ struct change *pass_find_same(struct pass *p, const struct change *c)
 	return other;
 }
 
+/* ---- a new round ---- */
+
+static void change_done(struct change *c)
+{
+	free(c->target);
+	free(c->own_name);
+	free(c->abort.text);
+	if (!c->is_asked)
+		free(c);
+}
+
+/* Frees the found changes of G. */
+static void drop_found(struct pass *p, struct repo_slice *g)
+{
+	size_t i, nr = p->nr_asked;
+	struct change *c;
+
+	HASH_CLEAR(hh, p->found);
+	for (i = p->nr_asked; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->repo_slice == g) {
+			change_done(c);
+			continue;
+		}
+		c->next_same = NULL;
+		p->changes[nr++] = c;
+		if (!pass_enlist(p, c))
+			change_fail_errno(c, -ENOMEM, "can't list a reference");
+	}
+	p->nr_changes = nr;
+}
+
+static void forget_head(struct head *head)
+{
+	free(head->target);
+	*head = (struct head){ .is_known = false };
+}
+
+static void begin_again(struct pass *p, struct repo_slice *g, struct change *c)
+{
+	const enum txn_again again = c->u->again;
+	struct txn_update *u = c->u;
+	struct slice *s = c->slice;
+
+	change_done(c);
+	memset(c, 0, sizeof(*c));
+	change_init(p, c, s, u);
+	u->again = again;
+	attach_to(g, c);
+}
+
+void pass_begin_again(struct pass *p, struct repo_slice *g)
+{
+	size_t i;
+
+	drop_found(p, g);
+	forget_head(&g->head);
+	for (i = 0; i < p->nr_slices; i++)
+		if (p->slices[i].repo == g->repo)
+			forget_head(&p->slices[i].head);
+	g->changes = g->last = NULL;
+	for (i = 0; i < p->nr_asked; i++)
+		if (p->changes[i]->repo_slice == g)
+			begin_again(p, g, p->changes[i]);
+}
+
+bool pass_go_apart(struct pass *p, struct repo_slice *g)
+{
+	const struct slice *first = NULL;
+	bool several = false;
+	struct change *c;
+
+	(void)p;
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		if (!change_is_live(c))
+			continue;
+		if (first == NULL)
+			first = c->slice;
+		several = several || c->slice != first;
+	}
+	for (c = g->changes; several && c != NULL; c = c->next_in_repo) {
+		if (!change_is_live(c))
+			continue;
+		c->slice->txn_slice->apart = TXN_APART_NEEDED;
+		change_again(c, TXN_AGAIN_ALONE);
+	}
+	return several;
+}
+
+/* ---- the life of a pass ---- */
+
 static size_t count_updates(const struct batch *b)
 {
 	size_t i, nr = 0;
@@ -369,15 +466,6 @@ bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
 	qsort(p->changes, p->nr_changes, sizeof(*p->changes), by_place);
 	attach_groups(p);
 	return true;
-}
-
-static void change_done(struct change *c)
-{
-	free(c->target);
-	free(c->own_name);
-	free(c->abort.text);
-	if (!c->is_asked)
-		free(c);
 }
 
 void pass_done(struct pass *p)

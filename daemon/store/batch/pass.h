@@ -81,6 +81,14 @@ struct files_slice {
 	mode_t packed_mode; /* of packed-refs.new */
 };
 
+/* The members of a repo slice for refs in reftables (tables.h). */
+struct tables_slice {
+	struct tables_part *parts; /* owned */
+	unsigned nr_parts;         /* that were made, for names in stage/ */
+	unsigned rounds;           /* that another writer has spoiled */
+	struct tables_held *held;  /* names of a prepared session; owned */
+};
+
 /* The slice of one repository: one token. */
 struct repo_slice {
 	struct repo *repo;
@@ -95,6 +103,7 @@ struct repo_slice {
 	 * together. */
 	bool is_bound;
 	struct files_slice files;
+	struct tables_slice tables;
 	/* Used by durability.c: the descriptor for syncfs, and the result. */
 	int sync_fd; /* owned */
 	int sync_err;
@@ -153,6 +162,8 @@ struct change {
 	/* The new value goes to packed-refs. No file is staged. */
 	bool to_packed;
 	bool in_rewrite; /* seal() put this ref into the prepared file */
+	/* For the plan (record.h); 0 in files. */
+	uint64_t update_index, old_index, base_index;
 	int taken;       /* errno if another writer took the packed name */
 	bool log;        /* a line goes to the log */
 	bool log_made;   /* this change created the log file */
@@ -277,7 +288,7 @@ void pass_settle(struct pass *p);
 /* ---- pass.c ---- */
 
 /* The txn slices that one pass takes. */
-enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL };
+enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL, SLICES_APART };
 
 /* The rule by which TXN creates logs. A linked worktree can have its own
  * rule. */
@@ -294,6 +305,12 @@ size_t pass_first_asked(const struct pass *p, const struct change *c,
     const char *name);
 /* A change of C's transaction at the same place, other than C. */
 struct change *pass_find_same(struct pass *p, const struct change *c);
+
+/* Sets the undecided changes of G up again, for a new round. */
+void pass_begin_again(struct pass *p, struct repo_slice *g);
+/* If several transactions of G have undecided changes, gives these changes
+ * back: apply_batch() makes a pass for each transaction. */
+bool pass_go_apart(struct pass *p, struct repo_slice *g);
 
 /* place.c: sets C's directory, worktree and name to the file of ref NAME, as
  * the client of S sees the name. 0; -ENOENT: no such worktree. */
@@ -321,17 +338,20 @@ void apply_is_prepared(struct applier *ap, struct batch *b);
 
 /* prepare.c: everything up to the commit point. */
 void pass_prepare(struct pass *p);
+/* The client of a prepared session commits. If the session holds no locks,
+ * prepares it again, and decides all changes that fail. */
+void pass_resume(struct pass *p);
 /* The steps of pass_prepare(). prepare_lock.c: takes the locks, reads the
  * values and follows symbolic refs. */
-void pass_lock(struct pass *p);
+void pass_lock(struct pass *p, struct repo_slice *g);
 /* prepare_check.c: old values, directory/file conflicts. */
-void pass_check(struct pass *p);
+void pass_check(struct pass *p, struct repo_slice *g);
 /* For the backend's conflict(): checks for two names of one transaction that
  * can't both exist. Conflicting names of different transactions are never in
  * one pass. */
 void change_check_siblings(struct pass *p, struct change *c);
 /* prepare_logs.c */
-void pass_prepare_logs(struct pass *p);
+void pass_prepare_logs(struct pass *p, struct repo_slice *g);
 /* prepare.c: makes the token of G, once. 0 or negative errno. */
 int pass_need_token(struct pass *p, struct repo_slice *g);
 /* files_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the

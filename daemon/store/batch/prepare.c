@@ -26,6 +26,10 @@
 
 #include "daemon/store/batch/backend.h"
 
+/* A commit of a session waits so long for a lock of another writer. */
+#define RESUME_NS       ((int64_t)1000 * 1000 * 1000)
+#define RESUME_PAUSE_NS ((int64_t)2 * 1000 * 1000)
+
 static void check_same(struct pass *p)
 {
 	struct repo_slice *g = NULL;
@@ -104,23 +108,47 @@ int pass_need_token(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
-static void stage(struct pass *p)
+typedef void group_fn(struct pass *p, struct repo_slice *g);
+
+/* A step of all repositories. */
+static void each(struct pass *p, group_fn *step)
 {
 	size_t i;
 
 	for (i = 0; i < p->nr_repo_slices; i++)
-		p->repo_slices[i].backend->stage(p, &p->repo_slices[i]);
-	durability_values(p);
+		step(p, &p->repo_slices[i]);
+	pass_settle(p);
 }
 
-static void seal(struct pass *p)
+static void stage(struct pass *p, struct repo_slice *g)
 {
-	size_t i;
+	g->backend->stage(p, g);
+}
 
-	for (i = 0; i < p->nr_repo_slices; i++)
-		p->repo_slices[i].backend->seal(p, &p->repo_slices[i]);
-	if (p->has_staged)
-		durability_values(p);
+/* ---- rounds ---- */
+
+static void one(struct pass *p, struct repo_slice *g, group_fn *step)
+{
+	step(p, g);
+	pass_settle(p);
+}
+
+/* A new round of G. true: a further round is needed. */
+static bool repeat(struct pass *p, struct repo_slice *g)
+{
+	pass_begin_again(p, g);
+	one(p, g, pass_lock);
+	one(p, g, pass_check);
+	one(p, g, pass_prepare_logs);
+	return g->backend->seal(p, g);
+}
+
+static void seal(struct pass *p, struct repo_slice *g)
+{
+	bool again = g->backend->seal(p, g);
+
+	while (again)
+		again = repeat(p, g);
 }
 
 void pass_prepare(struct pass *p)
@@ -129,14 +157,80 @@ void pass_prepare(struct pass *p)
 	check_places(p);
 	check_twice(p);
 	pass_settle(p);
-	stage(p);
+	each(p, stage);
+	durability_values(p);
 	pass_settle(p);
-	pass_lock(p);
+	each(p, pass_lock);
+	each(p, pass_check);
+	each(p, pass_prepare_logs);
+	each(p, seal);
+	if (p->has_staged)
+		durability_values(p);
 	pass_settle(p);
-	pass_check(p);
-	pass_settle(p);
-	pass_prepare_logs(p);
-	pass_settle(p);
-	seal(p);
+}
+
+/* ---- sessions ---- */
+
+/* Nobody can give an update of a session back at its commit. */
+static bool is_again(struct pass *p, enum txn_again why)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_asked; i++)
+		if (p->asked[i].u->status == REFD_PENDING &&
+		    p->asked[i].u->again >= why)
+			return true;
+	return false;
+}
+
+static void try_again(struct pass *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_asked; i++)
+		p->asked[i].u->again = TXN_AGAIN_NO;
+}
+
+static void fail_again(struct change *c)
+{
+	const enum txn_again why = c->u->again;
+
+	if (why == TXN_AGAIN_NO)
+		return;
+	c->u->again = TXN_AGAIN_NO;
+	if (why == TXN_AGAIN_LOCKED)
+		change_fail(c, REFD_LOCKED,
+		    "cannot update ref '%s': another writer holds the lock of "
+		    "'%s'",
+		    c->u->ask->name,
+		    c->u->locked_path != NULL ? c->u->locked_path :
+						c->edit.name);
+	else
+		change_fail(c, REFD_NOREPO,
+		    "cannot update ref '%s': the repository '%s' was moved or "
+		    "replaced meanwhile",
+		    c->u->ask->name, c->slice->repo->path);
+}
+
+void pass_resume(struct pass *p)
+{
+	const int64_t until = SYS(p->sys, now_mono) + RESUME_NS;
+	struct repo_slice *g = &p->repo_slices[0];
+	bool again;
+	size_t i;
+
+	while (p->nr_repo_slices > 0 && g->backend->resume(p, g)) {
+		again = !is_again(p, TXN_AGAIN_LATER);
+		while (again)
+			again = repeat(p, g);
+		pass_settle(p);
+		if (!is_again(p, TXN_AGAIN_LOCKED) ||
+		    SYS(p->sys, now_mono) > until)
+			break;
+		try_again(p);
+		SYS(p->sys, sleep_ns, RESUME_PAUSE_NS);
+	}
+	for (i = 0; i < p->nr_asked; i++)
+		fail_again(&p->asked[i]);
 	pass_settle(p);
 }

@@ -291,16 +291,12 @@ static void check(struct pass *p, struct change *c)
 	check_object(c);
 }
 
-void pass_check(struct pass *p)
+void pass_check(struct pass *p, struct repo_slice *g)
 {
-	struct repo_slice *g;
-	size_t i;
+	struct change *c;
 
-	for (i = 0; i < p->nr_repo_slices; i++) {
-		g = &p->repo_slices[i];
-		g->backend->held(p, g);
-	}
-	for (i = 0; i < p->nr_changes; i++)
-		if (change_is_live(p->changes[i]) && p->changes[i]->is_end)
-			check(p, p->changes[i]);
+	g->backend->held(p, g);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (change_is_live(c) && c->is_end)
+			check(p, c);
 }

@@ -296,17 +296,15 @@ static void read_value(struct pass *p, struct change *c,
 		c->action = CHANGE_NOTHING;
 }
 
-void pass_lock(struct pass *p)
+void pass_lock(struct pass *p, struct repo_slice *g)
 {
 	struct loose_value value;
 	struct change *c;
-	size_t i;
 
 	/* The loop appends found changes. */
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (!change_is_live(c) || goes_later(p, c) ||
-		    !c->repo_slice->backend->hold(p, c, &value))
+		    !g->backend->hold(p, c, &value))
 			continue;
 		if (!c->is_head)
 			find_head(p, c);

@@ -58,15 +58,12 @@ static bool may_create_log(const struct change *c)
 	    reflog_policy_creates(c->slice->log_policy, change_shown_name(c));
 }
 
-void pass_prepare_logs(struct pass *p)
+void pass_prepare_logs(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
-	size_t i;
 
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
 		if (change_is_live(c) &&
 		    (is_logged(c) || c->action == CHANGE_DELETE))
-			c->repo_slice->backend->log(p, c, may_create_log(c));
-	}
+			g->backend->log(p, c, may_create_log(c));
 }

@@ -107,6 +107,7 @@ void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
 	if (has_list)
 		begin_one(u, flusher, -1, u->list_fd);
 	begin_one(u, flusher, -1, u->stack->dirfd);
+	u->has_dir_flush = true;
 }
 
 /* The names are durable too: the base may be trusted from now on. */
@@ -130,8 +131,12 @@ int stack_sync_end(struct stack_update *u)
 		r = flush_wait(&u->flushes[i]);
 		if (u->err == 0)
 			u->err = r;
+		/* The last one. */
+		if (r < 0 && u->has_dir_flush && i + 1 == u->nr_flushes)
+			u->is_dir_lost = true;
 	}
 	u->nr_flushes = 0;
+	u->has_dir_flush = false;
 	if (u->err < 0) {
 		memset(&u->fault, 0, sizeof(u->fault));
 		snprintf(u->fault.table, sizeof(u->fault.table), "%s",

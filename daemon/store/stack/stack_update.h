@@ -69,10 +69,14 @@ struct stack_update {
 	size_t first_folded, end_folded, nr_locked;
 	struct flush_one flushes[3];
 	size_t nr_flushes;
+	bool has_dir_flush;   /* the last of them is of the directory */
 	bool is_flushed;      /* the table is durable, with its name */
 	bool is_list_flushed; /* the new list is durable, in stage/ */
 	bool is_base_synced;  /* the base is durable, except its names */
 	int err;              /* of the flushes; final: no rename may follow */
+	/* The flush of the directory failed. A second flush might succeed
+	 * without the names: the caller reports the file system. */
+	bool is_dir_lost;
 	struct reftable_fault fault;
 };
 

@@ -1,0 +1,244 @@
+/*
+ * Tables: reads refs and logs from the snapshot of a round, and looks for
+ * conflicting names.
+ *
+ * The happy path: every name that is read is noted. If another writer changes
+ * one of these names, or a name above or below, before the list is locked, the
+ * round is repeated (tables_seal.c).
+ *
+ * What fails:
+ *	a session of this daemon holds	the change is given back, as if a lock
+ *	the name, or a change of a	was held
+ *	different transaction does
+ *	a damaged table			the update fails, or its atomic
+ *					transaction
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/batch/tables.h"
+
+/* ---- names ---- */
+
+/* The entry of NAME in PART, new if needed. NULL: no memory. COPY: NAME does
+ * not live until the end of the round. */
+static struct tables_name *name_of(struct tables_part *part, const char *name,
+    bool copy)
+{
+	struct tables_name *n;
+
+	HASH_FIND_STR(part->names, name, n);
+	if (n != NULL)
+		return n;
+	n = calloc(1, sizeof(*n));
+	if (n == NULL)
+		return NULL;
+	n->name = name;
+	if (copy)
+		n->name = n->own = strdup(name);
+	if (n->name != NULL)
+		HASH_ADD_KEYPTR(hh, part->names, n->name, strlen(n->name), n);
+	if (n->name != NULL && n->hh.tbl != NULL)
+		return n;
+	free(n->own);
+	free(n);
+	return NULL;
+}
+
+/* true: C holds its name. */
+static bool hold_name(struct tables_part *part, struct change *c)
+{
+	struct tables_name *n;
+
+	if (stack_is_held(part->update.stack, c->edit.name)) {
+		change_locked(c, c->edit.name);
+		return false;
+	}
+	n = name_of(part, c->edit.name, false);
+	if (n == NULL) {
+		change_fail_errno(c, -ENOMEM, "can't hold the reference");
+		return false;
+	}
+	/* Two transactions meet at the end of a symbolic ref. */
+	if (n->change != NULL && change_is_live(n->change)) {
+		change_locked(c, c->edit.name);
+		return false;
+	}
+	n->change = c;
+	return true;
+}
+
+/* ---- values ---- */
+
+static int set_symref(const struct reftable_text *target,
+    struct loose_value *value)
+{
+	value->kind = LOOSE_SYMREF;
+	if (memchr(target->at, '\0', target->len) != NULL) {
+		value->kind = LOOSE_BROKEN;
+		return 0;
+	}
+	value->target = strndup(target->at, target->len);
+	return value->target != NULL ? 0 : -ENOMEM;
+}
+
+/* Sets VALUE, and *INDEX to that of the record; 0: no record. */
+static int find(struct tables_part *part, const char *name,
+    struct loose_value *value, uint64_t *index)
+{
+	const struct reftable_record *rec;
+	int r;
+
+	*value = (struct loose_value){ .kind = LOOSE_ABSENT };
+	r = stack_reader_find(&part->reader, name, &rec);
+	if (r < 0)
+		return r;
+	*index = r > 0 ? rec->update_index : part->reader.deleted_index;
+	if (r == 0)
+		return 0;
+	switch (rec->ref.kind) {
+	case REFTABLE_REF_DELETED:
+		break;
+	case REFTABLE_REF_OID:
+	case REFTABLE_REF_PEELED:
+		value->kind = LOOSE_OID;
+		value->oid = rec->ref.oid;
+		break;
+	case REFTABLE_REF_SYMREF:
+		return set_symref(&rec->ref.target, value);
+	}
+	return 0;
+}
+
+/* Git keeps these two names as files. */
+static bool stays_a_file(const char *name)
+{
+	return strcmp(name, "FETCH_HEAD") == 0 ||
+	    strcmp(name, "MERGE_HEAD") == 0;
+}
+
+bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
+{
+	struct tables_part *part;
+	int r;
+
+	if (stays_a_file(c->edit.name)) {
+		change_cant_lock(c, REFD_BADNAME,
+		    "git keeps '%s' as a file, not in the reftables",
+		    c->edit.name);
+		return false;
+	}
+	r = tables_part(p, c, &part);
+	if (r == 0 && !hold_name(part, c))
+		return false;
+	if (r == 0)
+		r = find(part, c->edit.name, value, &c->old_index);
+	if (r < 0)
+		tables_fail(c, part, r, "can't read the reference");
+	return r == 0;
+}
+
+/* The snapshot has all values. */
+void tables_held(struct pass *p, struct repo_slice *g)
+{
+	(void)p;
+	(void)g;
+}
+
+/* The part of AT, whose name counts as read. */
+static int read_at(struct pass *p, const struct change *at,
+    struct tables_part **part)
+{
+	int r = tables_part(p, at, part);
+
+	if (r == 0 && name_of(*part, at->edit.name, true) == NULL)
+		r = -ENOMEM;
+	return r;
+}
+
+int tables_look(struct pass *p, const struct change *at,
+    struct loose_value *value)
+{
+	struct tables_part *part;
+	uint64_t index;
+	int r = read_at(p, at, &part);
+
+	return r < 0 ? r : find(part, at->edit.name, value, &index);
+}
+
+/* ---- conflicts ---- */
+
+static bool is_below(const char *name, const char *dir)
+{
+	const size_t len = strlen(dir);
+
+	return strncmp(name, dir, len) == 0 && name[len] == '/';
+}
+
+/* The scheduler keeps the requested names of different transactions apart, but
+ * not the ends of symbolic refs. Such a change is tried again later. */
+static void check_ends(const struct tables_part *part, struct change *c)
+{
+	const struct tables_name *n;
+
+	for (n = part->names; n != NULL; n = n->hh.next)
+		if (n->change != NULL && n->change->slice != c->slice &&
+		    change_is_live(n->change) &&
+		    (!n->change->is_asked || !c->is_asked) &&
+		    (is_below(n->name, c->edit.name) ||
+			is_below(c->edit.name, n->name)))
+			change_locked(c, n->name);
+}
+
+/* Is an end of a symbolic ref in the part? */
+static bool has_found(const struct repo_slice *g)
+{
+	return g->last != NULL && !g->last->is_asked;
+}
+
+void tables_conflict(struct pass *p, struct change *c)
+{
+	char found[REFD_PATH_MAX];
+	struct tables_part *part;
+	int r;
+
+	r = tables_part(p, c, &part);
+	if (r == 0)
+		r = stack_reader_conflict(&part->reader, c->edit.name, NULL,
+		    NULL, found);
+	if (r < 0)
+		tables_fail(c, part, r, "can't look for conflicting names");
+	else if (r > 0)
+		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
+		    c->u->ask->name, found, change_shown_name(c));
+	else if (has_found(c->repo_slice))
+		check_ends(part, c);
+	change_check_siblings(p, c);
+}
+
+/* ---- logs ---- */
+
+int tables_has_log(struct pass *p, const struct change *at)
+{
+	struct tables_part *part;
+	int r = read_at(p, at, &part);
+
+	return r < 0 ? r : stack_reader_has_log(&part->reader, at->edit.name);
+}
+
+void tables_log(struct pass *p, struct change *c, bool create)
+{
+	struct tables_part *part;
+	int r;
+
+	c->log = create && c->action != CHANGE_DELETE;
+	if (create || c->action == CHANGE_DELETE)
+		return;
+	r = tables_part(p, c, &part);
+	if (r == 0)
+		r = stack_reader_has_log(&part->reader, c->edit.name);
+	if (r < 0)
+		tables_fail(c, part, r, "can't look for the reflog");
+	c->log = r > 0;
+}

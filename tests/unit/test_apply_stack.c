@@ -1,0 +1,457 @@
+/*
+ * Proves the effects of a batch on a repository with reftables, on a healthy
+ * disk: values, old values, conflicts, reflogs, symbolic refs, worktrees, other
+ * writers between the steps, sessions. No lock or staged file is left.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/apply_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tables_rig.h"
+
+START_TEST(create_update_delete)
+{
+	OK("a=1:0");
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	OK("a=2:1");
+	ck_assert_int_eq(tbl_ref("a"), '2');
+	ck_assert_int_eq(tbl_log_count("a", '0', '1'), 1);
+	ck_assert_int_eq(tbl_log_count("a", '1', '2'), 1);
+	OK("-a:2");
+	ck_assert_int_eq(tbl_ref("a"), '0');
+	ck_assert_int_eq(tbl_log_count("a", '0', '1'), 0);
+	OK("-gone");
+	ck_assert_int_eq(tbl_ref("keep"), '1');
+}
+END_TEST
+
+START_TEST(old_values)
+{
+	OK("a=1");
+	apply_expect("a=2:3", false, 1, REFD_STALE);
+	apply_expect("a=2:0", false, 1, REFD_EXISTS);
+	apply_expect("b=2:3", false, 1, REFD_MISSING);
+	apply_expect("-b:3", false, 1, REFD_MISSING);
+	apply_expect("a=2:3;b=1;c=1", false, 3, REFD_STALE, REFD_OK, REFD_OK);
+	apply_expect("a=2:3;d=1", true, 2, REFD_STALE, REFD_ABORTED);
+	apply_expect("a=2:1;d=1", true, 2, REFD_OK, REFD_OK);
+	ck_assert_int_eq(tbl_ref("a"), '2');
+	ck_assert_int_eq(tbl_ref("d"), '1');
+}
+END_TEST
+
+START_TEST(conflicts)
+{
+	OK("d/f=1");
+	apply_expect("d=1", false, 1, REFD_CONFLICT);
+	apply_expect("d/f/g=1", false, 1, REFD_CONFLICT);
+	apply_expect("d/f/g=1:2", false, 1, REFD_MISSING);
+	apply_expect("x=1;x/y=1", true, 2, REFD_CONFLICT, REFD_ABORTED);
+	apply_expect("@FETCH_HEAD=1", false, 1, REFD_BADNAME);
+	OK("-d/f");
+	OK("d=1");
+}
+END_TEST
+
+START_TEST(symbolic_refs)
+{
+	OK("@HEAD=1");
+	ck_assert_int_eq(tbl_ref("main"), '1');
+	ck_assert_int_eq(tbl_ref("@HEAD"), '>');
+	ck_assert_int_eq(tbl_log_count("@HEAD", '0', '1'), 1);
+	OK("main=2:1");
+	ck_assert_int_eq(tbl_log_count("@HEAD", '1', '2'), 1);
+	ck_assert_int_eq(tbl_log_count("main", '1', '2'), 1);
+	OK("s>main");
+	OK("s=3:2");
+	ck_assert_int_eq(tbl_ref("main"), '3');
+	ck_assert_int_eq(tbl_log_count("s", '2', '3'), 1);
+	apply_expect("@HEAD=4;main=4", true, 2, REFD_CONFLICT, REFD_CONFLICT);
+	OK("!-s");
+	ck_assert_int_eq(tbl_ref("s"), '0');
+	ck_assert_int_eq(tbl_ref("main"), '3');
+}
+END_TEST
+
+/* Two transactions meet at the end of a symbolic ref, or one of them is in the
+ * way of the other. */
+START_TEST(ends_meet)
+{
+	struct txn *txns[2];
+
+	wr_ok("s>main;t>x/y");
+	txns[0] = world_begin(w, "s=1", false);
+	txns[1] = world_begin(w, "main=2", false);
+	world_batch(w, txns, 2);
+	ck_assert_int_eq(txns[0]->updates[0].status +
+		txns[1]->updates[0].status,
+	    REFD_OK + REFD_PENDING);
+	world_done(w, txns[0]);
+	world_done(w, txns[1]);
+	txns[0] = world_begin(w, "t=1", false);
+	txns[1] = world_begin(w, "x=2", false);
+	world_batch(w, txns, 2);
+	ck_assert(tbl_ref("x") == '0' || tbl_ref("x/y") == '0');
+	ck_assert(tbl_ref("x") != '0' || tbl_ref("x/y") != '0');
+	world_done(w, txns[0]);
+	world_done(w, txns[1]);
+}
+END_TEST
+
+START_TEST(a_held_lock)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	memfs_write(w->fs, WORLD_REPO "/reftable/tables.list.lock", "");
+	txn = world_apply(w, "a=2;b=1", false);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
+	ck_assert_str_eq(txn->updates[0].locked_path, "reftable/tables.list");
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	wr_expect_locks(WORLD_REPO "/reftable/tables.list.lock\n");
+	wr_unlink(WORLD_REPO "/reftable/tables.list.lock");
+	OK("a=2");
+}
+END_TEST
+
+/* ---- another writer between any two calls ---- */
+
+static const char lock[] = WORLD_REPO "/reftable/tables.list.lock";
+
+enum meddling { SAME_REF, REF_ABOVE, OTHER_REF, MERGE, MERGE_ALL, CLEAN };
+#define MEDDLINGS (CLEAN + 1)
+
+/* HAS_WRITTEN: before the batch has published. */
+static bool has_written, is_late;
+
+/* Git waits for the lock, here for ever. */
+static void meddle(struct memfs *fs, void *arg)
+{
+	const enum meddling what = *(const enum meddling *)arg;
+
+	if (memfs_exists(fs, lock))
+		return;
+	is_late = tbl_ref("a") == '2';
+	has_written = !is_late;
+	switch (what) {
+	case SAME_REF:
+		tbl_git("a", '5');
+		break;
+	case REF_ABOVE:
+		tbl_git("n", '5');
+		break;
+	case OTHER_REF:
+		tbl_git("b", '5');
+		break;
+	case MERGE:
+		tbl_git("b", '5');
+		stk_git_merge(1, 3);
+		break;
+	case MERGE_ALL:
+		tbl_git("b", '5');
+		stk_git_merge(0, 3);
+		break;
+	case CLEAN:
+		tbl_git("b", '5');
+		stk_git_clean();
+		break;
+	}
+}
+
+START_TEST(another_writer)
+{
+	enum meddling what = (enum meddling)_i;
+	struct txn *txn;
+	unsigned long n, before, all = 1;
+
+	for (n = 0; n < all; n++) {
+		tbl_setup();
+		OK("a=1");
+		before = memfs_nr_calls(w->fs);
+		has_written = is_late = false;
+		memfs_between(w->fs, n, meddle, &what);
+		txn = world_apply(w, "a=2:1;n/x=1", true);
+		all = memfs_nr_calls(w->fs) - before;
+		if (has_written && (what == SAME_REF || what == REF_ABOVE)) {
+			ck_assert_int_ne(txn->updates[0].status, REFD_OK);
+			ck_assert_int_eq(tbl_ref("n/x"), '0');
+			ck_assert_int_eq(tbl_ref(what == SAME_REF ? "a" : "n"),
+			    '5');
+		} else {
+			ck_assert_msg(txn->updates[0].status == REFD_OK,
+			    "%d at %lu: %s", _i, n, txn->updates[0].text);
+			ck_assert_int_eq(tbl_ref("a"),
+			    is_late && what == SAME_REF ? '5' : '2');
+			ck_assert_int_eq(tbl_ref("n/x"), '1');
+			if (what > REF_ABOVE)
+				ck_assert_int_eq(tbl_ref("b"),
+				    has_written || is_late ? '5' : '0');
+			ck_assert_int_eq(tbl_log_count("a", '1', '2'), 1);
+		}
+		ck_assert_int_eq(tbl_ref("keep"), '1');
+		memfs_fail_none(w->fs);
+		world_done(w, txn);
+		tbl_teardown();
+	}
+}
+END_TEST
+
+static unsigned under_lock;
+
+static void count_locked(struct memfs *fs, void *arg)
+{
+	(void)arg;
+	under_lock += memfs_exists(fs, lock);
+}
+
+START_TEST(system_calls_under_the_lock)
+{
+	unsigned long n, before, all = 1;
+
+	under_lock = 0;
+	for (n = 0; n < all; n++) {
+		tbl_setup();
+		OK("a=1");
+		memfs_between(w->fs, n, count_locked, NULL);
+		before = memfs_nr_calls(w->fs);
+		wr_ok("a=2:1;n/x=1");
+		all = memfs_nr_calls(w->fs) - before;
+		tbl_teardown();
+	}
+	ck_assert_uint_gt(under_lock, 5);
+	ck_assert_uint_le(under_lock, 25);
+}
+END_TEST
+
+/* ---- worktrees ---- */
+
+#define WT_HEAD "@worktrees/wt/HEAD"
+
+START_TEST(two_stacks)
+{
+	OK(WT_HEAD "=1");
+	ck_assert_int_eq(tbl_ref("side"), '1');
+	ck_assert_int_eq(tbl_log_count("side", '0', '1'), 1);
+	tbl_use("wt");
+	ck_assert_int_eq(tbl_ref("@HEAD"), '>');
+	ck_assert_int_eq(tbl_log_count("@HEAD", '0', '1'), 1);
+	/* HEAD moves away before the lists are locked. */
+	OK("!" WT_HEAD ">main");
+	tbl_use("");
+	OK(WT_HEAD "=2");
+	ck_assert_int_eq(tbl_ref("side"), '1');
+	ck_assert_int_eq(tbl_ref("main"), '2');
+	OK("@worktrees/wt/refs/bisect/bad=1");
+	tbl_use("wt");
+	ck_assert_int_eq(tbl_ref("@refs/bisect/bad"), '1');
+}
+END_TEST
+
+/* The lock of the second list is held: the first is unlocked. */
+START_TEST(second_lock_is_held)
+{
+	static const char wt_lock[] =
+	    WORLD_REPO "/worktrees/wt/reftable/tables.list.lock";
+	struct txn *txn;
+
+	memfs_write(w->fs, wt_lock, "");
+	txn = world_apply(w, WT_HEAD "=1;b=1", false);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
+	world_done(w, txn);
+	ck_assert(!memfs_exists(w->fs, lock));
+	wr_unlink(wt_lock);
+	wr_ok(WT_HEAD "=1;b=1");
+}
+END_TEST
+
+/* ---- sessions ---- */
+
+START_TEST(a_session_holds_names)
+{
+	struct txn *txn, *other;
+
+	OK("a=1");
+	txn = world_session(w, "a=2:1;@HEAD=2;-gone", true);
+	ck_assert_ptr_nonnull(txn->prepared);
+	ck_assert_str_eq(txn->updates[1].final_name, "refs/heads/main");
+	wr_expect_locks("");
+	other = world_apply(w, "a=3", false);
+	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_str_eq(other->updates[0].locked_path, "refs/heads/a");
+	world_done(w, other);
+	other = world_apply(w, "main=3;b=1", false);
+	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_int_eq(other->updates[1].status, REFD_OK);
+	world_done(w, other);
+	tbl_git("c", '1');
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '2');
+	ck_assert_int_eq(tbl_ref("main"), '2');
+	ck_assert_int_eq(tbl_ref("c"), '1');
+	OK("a=3:2");
+}
+END_TEST
+
+START_TEST(an_aborted_session_leaves_nothing)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	txn = world_session(w, "a=2;-a2;new/x=1", true);
+	ck_assert_ptr_nonnull(txn->prepared);
+	world_session_end(w, txn, false);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	OK("a=3:1");
+}
+END_TEST
+
+START_TEST(git_changes_the_ref_of_a_session)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	txn = world_session(w, "a=2:1;b=1", true);
+	tbl_git("a", '5');
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_STALE);
+	ck_assert_int_eq(txn->updates[1].status, REFD_ABORTED);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '5');
+	ck_assert_int_eq(tbl_ref("b"), '0');
+}
+END_TEST
+
+START_TEST(git_holds_the_lock_at_the_commit)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	txn = world_session(w, "a=2:1;b=1", true);
+	memfs_write(w->fs, lock, "");
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_LOCKED);
+	ck_assert_int_eq(txn->updates[1].status, REFD_LOCKED);
+	world_done(w, txn);
+	wr_unlink(lock);
+	OK("a=3:1");
+}
+END_TEST
+
+/* ---- failures ---- */
+
+/* A table that has no room is made for each transaction alone. */
+START_TEST(no_room_for_all)
+{
+	struct txn *txns[2];
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		txns[i] = world_begin(w, i == 0 ? "a=1;keep=2:3" : "b=1", i);
+	memfs_fail_call(w->fs, MEMFS_WRITE_ALL, 0, -ENOSPC);
+	world_batch(w, txns, 2);
+	ck_assert(memfs_was_hit(w->fs));
+	memfs_fail_none(w->fs);
+	ck_assert_int_eq(txns[0]->updates[0].status, REFD_OK);
+	ck_assert_int_eq(txns[0]->updates[1].status, REFD_STALE);
+	ck_assert_int_eq(txns[1]->updates[0].status, REFD_OK);
+	for (i = 0; i < 2; i++)
+		world_done(w, txns[i]);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	ck_assert_int_eq(tbl_ref("b"), '1');
+}
+END_TEST
+
+/* After a failed flush: no rename, and a new table at the next try. */
+START_TEST(flush_fails)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	memfs_fail_call(w->fs, MEMFS_FSYNC, (unsigned long)_i, -EIO);
+	txn = world_apply(w, "a=2;b=1", true);
+	ck_assert(memfs_was_hit(w->fs));
+	memfs_fail_none(w->fs);
+	ck_assert_int_eq(txn->updates[0].status, REFD_IO);
+	ck_assert_int_eq(txn->updates[1].status, REFD_ABORTED);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	ck_assert_int_eq(tbl_ref("b"), '0');
+	wr_expect_locks("");
+	/* The names in the directory are lost: nobody gets the repository. */
+	if (_i == 2)
+		ck_assert_ptr_null(world_repo(w, WORLD_REPO));
+	else
+		wr_ok("a=2:1;b=1");
+}
+END_TEST
+
+START_TEST(rename_fails)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	memfs_fail_call(w->fs, MEMFS_RENAMEAT, 0, -EIO);
+	txn = world_apply(w, "a=2;b=1", false);
+	memfs_fail_none(w->fs);
+	ck_assert_int_eq(txn->updates[0].status, REFD_UNKNOWN);
+	ck_assert_int_eq(txn->updates[1].status, REFD_UNKNOWN);
+	ck_assert_uint_eq(w->kept, 2);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	wr_expect_locks(WORLD_REPO "/reftable/tables.list.lock\n");
+	memfs_crash(w->fs);
+	world_crash(w);
+	tbl_free();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("apply stack");
+	TCase *tc = tcase_create("healthy");
+
+	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
+	tcase_add_test(tc, create_update_delete);
+	tcase_add_test(tc, old_values);
+	tcase_add_test(tc, conflicts);
+	tcase_add_test(tc, symbolic_refs);
+	tcase_add_test(tc, ends_meet);
+	tcase_add_test(tc, a_held_lock);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("worktree");
+	tcase_add_checked_fixture(tc, tbl_setup_worktree, tbl_teardown);
+	tcase_add_test(tc, two_stacks);
+	tcase_add_test(tc, second_lock_is_held);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("sessions");
+	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
+	tcase_add_test(tc, a_session_holds_names);
+	tcase_add_test(tc, an_aborted_session_leaves_nothing);
+	tcase_add_test(tc, git_changes_the_ref_of_a_session);
+	tcase_add_test(tc, git_holds_the_lock_at_the_commit);
+	tcase_add_test(tc, no_room_for_all);
+	tcase_add_loop_test(tc, flush_fails, 0, 3);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("another writer");
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, another_writer, 0, MEDDLINGS);
+	tcase_add_test(tc, system_calls_under_the_lock);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("failures");
+	tcase_add_checked_fixture(tc, tbl_setup, NULL);
+	tcase_add_test(tc, rename_fails);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

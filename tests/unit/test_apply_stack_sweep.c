@@ -1,0 +1,221 @@
+/*
+ * Proves that no failed call, crash or power loss during a batch damages a
+ * stack of reftables, and that answers are true. Git has appended a table
+ * before, and has synced nothing.
+ *
+ * After an answer other than `unknown`, every ref has the answered value, and
+ * no lock or staged file is left. After a power loss at any point, with any
+ * part of the unsynced data, readers see a whole stack, if git's files were
+ * synced or refd has given an `ok`.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
+#include "tests/lib/tables_rig.h"
+
+/* The updates of the transaction. */
+static const struct {
+	const char *name;
+	char old, new_c;
+	bool in_worktree;
+} refs[] = {
+	{ "a", '1', '2', false },
+	{ "b", '0', '3', false },
+	{ "c", '1', '0', false },
+	{ "side", '0', '4', false },
+	{ "@refs/bisect/bad", '0', '4', true },
+};
+#define NR_REFS (sizeof(refs) / sizeof(*refs))
+static const char spec[] = "a=2:1;b=3:0;-c:1;@worktrees/wt/HEAD=4:0;"
+			   "@worktrees/wt/refs/bisect/bad=4";
+
+struct variant {
+	bool atomic;
+	enum refd_durability mode; /* 0: journal */
+};
+
+static const struct variant variants[] = {
+	{ .atomic = false },
+	{ .atomic = true },
+	{ .atomic = true, .mode = REFD_DURABILITY_BATCH },
+	{ .mode = REFD_DURABILITY_FSYNC },
+	{ .atomic = true, .mode = REFD_DURABILITY_NONE },
+};
+#define NR_VARIANTS ((int)(sizeof(variants) / sizeof(*variants)))
+
+static char context[512];
+
+static void fresh(const struct variant *v)
+{
+	tbl_make(memfs_new(), true);
+	w->mode = v->mode;
+	wr_start();
+	wr_ok("a=1;c=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	tbl_git("g", '1');
+}
+
+static char value(size_t i)
+{
+	char c;
+
+	tbl_use(refs[i].in_worktree ? "wt" : "");
+	c = tbl_ref(refs[i].name);
+	tbl_use("");
+	return c;
+}
+
+static void check_whole(void)
+{
+	ck_assert_msg(tbl_ref("keep") == '1', "%s: %s", context,
+	    stk_list(REFTABLE_REFS));
+	tbl_use("wt");
+	ck_assert_msg(tbl_ref("@HEAD") == '>', "%s: worktree: %s", context,
+	    stk_list(REFTABLE_REFS));
+	tbl_use("");
+}
+
+static void check_refs(const struct variant *v, const enum refd_status *status)
+{
+	size_t i, nr = 0;
+	char c;
+
+	check_whole();
+	for (i = 0; i < NR_REFS; i++) {
+		c = value(i);
+		ck_assert_msg(c ==
+			(status[i] == REFD_OK ? refs[i].new_c : refs[i].old),
+		    "%s: %s is at %c after %s", context, refs[i].name, c,
+		    refd_status_name(status[i]));
+		nr += status[i] == REFD_OK;
+	}
+	if (v->atomic)
+		ck_assert_msg(nr == 0 || nr == NR_REFS, "%s: atomic", context);
+}
+
+/* true: an answer is `unknown`. */
+static bool apply(const struct variant *v, enum refd_status *status)
+{
+	struct txn *txn = world_apply(w, spec, v->atomic);
+	bool is_unknown = false;
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++) {
+		status[i] = txn != NULL ? txn->updates[i].status : REFD_PENDING;
+		is_unknown = is_unknown || status[i] == REFD_UNKNOWN;
+	}
+	world_done(w, txn);
+	return is_unknown;
+}
+
+/* Only a retry repairs a failed unlock. */
+static void check_litter(void)
+{
+	const char *what = world_litter(w);
+
+	if (strncmp(memfs_hit(w->fs), "unlinkat", 8) != 0)
+		ck_assert_msg(what == NULL, "%s: %s", context, what);
+}
+
+static bool fail_once(const struct variant *v, unsigned long n, int err)
+{
+	enum refd_status status[NR_REFS];
+	bool hit, is_unknown;
+
+	fresh(v);
+	memfs_fail(w->fs, n, err);
+	is_unknown = apply(v, status);
+	hit = memfs_was_hit(w->fs);
+	snprintf(context, sizeof(context), "call %lu (%s), %s", n,
+	    hit ? memfs_hit(w->fs) : "none", strerror(-err));
+	if (!is_unknown) {
+		check_refs(v, status);
+		if (hit)
+			check_litter();
+	}
+	memfs_fail_none(w->fs);
+	check_whole();
+	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+	ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
+	memfs_crash(w->fs);
+	world_crash(w);
+	tbl_free();
+	return hit;
+}
+
+START_TEST(errno_sweep)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -EMFILE, -EACCES };
+	unsigned long n;
+	size_t e;
+
+	for (e = 0; e < sizeof(errs) / sizeof(*errs); e++) {
+		for (n = 0; fail_once(&variants[_i], n, errs[e]);
+		    n += sweep_step())
+			;
+		ck_assert_uint_gt(n, 40);
+	}
+}
+END_TEST
+
+static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed)
+{
+	struct memfs_choice choice = memfs_choose(seed);
+	const bool is_synced = seed % 2 == 0;
+	enum refd_status status[NR_REFS];
+	bool hit, is_ok = false;
+	size_t i;
+
+	fresh(v);
+	if (is_synced)
+		SYS(stk.other, syncfs, stk.other_dir);
+	memfs_set_mode(w->fs, seed % 4 == 3 ? MEMFS_STRICT : MEMFS_ORDERED);
+	memfs_power_loss_at(w->fs, n);
+	apply(v, status);
+	hit = memfs_was_hit(w->fs);
+	snprintf(context, sizeof(context), "cut at %lu (%s), seed %llu", n,
+	    hit ? memfs_hit(w->fs) : "none", (unsigned long long)seed);
+	memfs_power_loss(w->fs, &choice);
+	world_crash(w);
+	tbl_reopen();
+	for (i = 0; i < NR_REFS; i++)
+		is_ok = is_ok || status[i] == REFD_OK;
+	/* Without an answer, nobody has promised to save the files of git. */
+	if (is_synced || is_ok)
+		check_whole();
+	tbl_free();
+	return hit;
+}
+
+START_TEST(power_loss)
+{
+	const struct variant *v = &variants[_i];
+	unsigned long n;
+	uint64_t seed;
+	bool hit = true;
+
+	for (n = 0; hit; n += sweep_step())
+		for (seed = 0; seed < 12; seed++)
+			hit = cut_once(v, n, n * 1000 + seed);
+	ck_assert_uint_gt(n, 15);
+	for (seed = 0; seed < 200; seed += sweep_step())
+		cut_once(v, 1000000, seed);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("apply stack sweep");
+	TCase *tc = tcase_create("sweep");
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, errno_sweep, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, power_loss, 0, NR_VARIANTS);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

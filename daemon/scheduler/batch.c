@@ -17,6 +17,9 @@
  * the lock, together with all its other updates. The other deletions are
  * blocked behind the first deletion.
  *
+ * A repository with reftables is in one batch at a time, because a batch changes
+ * one list for all refs.
+ *
  * A transaction is in one batch at a time, because the batch owns the whole
  * transaction. So a very large transaction leaves the other workers free.
  *
@@ -211,6 +214,18 @@ static enum taken take_share(struct forming *g, struct repo_queue *q,
 	return taken;
 }
 
+/* Until the batch is back, a queue that writes alone has no further turn. */
+static enum taken take_alone(struct forming *g, struct repo_queue *q,
+    size_t share)
+{
+	const size_t before = g->nr_live;
+	enum taken taken = take_share(g, q, share);
+
+	if (q->writes_alone && g->nr_live > before)
+		fairness_hold(q, g->b);
+	return taken;
+}
+
 static bool goes_apart(const struct forming *g, const struct repo_queue *q)
 {
 	const struct entry *first;
@@ -234,7 +249,7 @@ static void take_turns(struct forming *g)
 	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
 	    (q = fairness_next(g->f->fairness)) != NULL)
 		if (!goes_apart(g, q))
-			taken = take_share(g, q, share);
+			taken = take_alone(g, q, share);
 		else if (passed == NULL)
 			passed = q;
 	/* The repository that was passed over begins the next batch. */

@@ -32,21 +32,24 @@ static uint64_t hash_path(const char *path)
 	return hash;
 }
 
-void direct_learn(struct direct *d, uint64_t key, const struct txn *txn)
+void direct_learn(struct direct *d, uint64_t key, bool writes_alone,
+    const struct txn *txn)
 {
 	uint64_t hash = hash_path(txn->req.git_dir);
 
-	d->paths[hash % DIRECT_PATHS] =
-	    (struct direct_path){ .hash = hash, .key = key };
+	d->paths[hash % DIRECT_PATHS] = (struct direct_path){ .hash = hash,
+		.key = key,
+		.writes_alone = writes_alone };
 }
 
-/* 0: not remembered. */
-static uint64_t find_key(const struct direct *d, const struct txn *txn)
+/* NULL: not remembered. */
+static const struct direct_path *find_path(const struct direct *d,
+    const struct txn *txn)
 {
 	uint64_t hash = hash_path(txn->req.git_dir);
 	const struct direct_path *at = &d->paths[hash % DIRECT_PATHS];
 
-	return at->hash == hash ? at->key : 0;
+	return at->hash == hash && at->key != 0 ? at : NULL;
 }
 
 /* ---- the way there and back ---- */
@@ -100,7 +103,7 @@ static void undo(struct scheduler *e, struct entry *ent, struct batch *b,
 
 	if (b != NULL) {
 		e->nr_batches--;
-		on_batch_done_deletions(b);
+		on_batch_done_queues(b, now_ns);
 		batch_free(b);
 	}
 	for (i = 0; i < txn->nr_updates; i++)
@@ -116,20 +119,21 @@ static void undo(struct scheduler *e, struct entry *ent, struct batch *b,
 bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
+	const struct direct_path *path;
 	struct batch *b = NULL;
-	uint64_t key;
 
 	if (!may_begin(e, ent))
 		return false;
 	txn_lay_out(txn);
 	if (mixes_deletions(txn))
 		return false;
-	key = find_key(&e->direct, txn);
+	path = find_path(&e->direct, txn);
 	/* If other transactions count in the quota, admission must check the
 	 * quota. */
-	if (key == 0 || quota_is_used(&e->quotas, QUOTA_REPO, key) ||
-	    fairness_join(&e->fairness, ent, key) < 0)
+	if (path == NULL || quota_is_used(&e->quotas, QUOTA_REPO, path->key) ||
+	    fairness_join(&e->fairness, ent, path->key) < 0)
 		return false;
+	ent->queue->writes_alone = path->writes_alone;
 	ent->nr_undecided = txn->nr_updates;
 	entry_move(ent, ENTRY_WAITING);
 	if (queue_names(e, ent, now_ns)) {
@@ -144,7 +148,7 @@ bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		return false;
 	}
 	txn->direct = b;
-	txn->direct_repo = key;
+	txn->direct_repo = path->key;
 	e->direct.entry = ent;
 	e->direct.is_stopped = false;
 	entry_move(ent, ENTRY_DIRECT);

@@ -28,12 +28,14 @@ struct direct {
 	struct direct_path {
 		uint64_t hash; /* of the path as the client wrote it */
 		uint64_t key;  /* of the repository; 0: nothing is remembered */
+		bool writes_alone; /* store_writes_alone() */
 	} paths[DIRECT_PATHS];
 };
 
 struct txn;
 
 /* TXN was admitted to repository KEY. Remembers KEY for the path of TXN. */
-void direct_learn(struct direct *d, uint64_t key, const struct txn *txn);
+void direct_learn(struct direct *d, uint64_t key, bool writes_alone,
+    const struct txn *txn);
 
 #endif

@@ -17,6 +17,34 @@
 
 #include <utlist.h>
 
+/* A queue with ready entries is in the round, unless a batch holds it or it
+ * rests. */
+static bool is_in_round(const struct repo_queue *q)
+{
+	return q->ready != NULL && q->held_by == NULL && q->rests_until_ns == 0;
+}
+
+static void enter_round(struct repo_queue *q)
+{
+	DL_APPEND(q->fairness->ready, q);
+	q->fairness->nr_ready++;
+}
+
+static void leave_round(struct repo_queue *q)
+{
+	DL_DELETE(q->fairness->ready, q);
+	q->fairness->nr_ready--;
+}
+
+/* A queue that rests outlives its entries. */
+static void free_unused(struct repo_queue *q)
+{
+	if (q->nr_entries > 0 || q->rests_until_ns != 0)
+		return;
+	HASH_DEL(q->fairness->table, q);
+	free(q);
+}
+
 static struct repo_queue *queue_get(struct fairness *t, uint64_t key)
 {
 	struct repo_queue *q;
@@ -75,10 +103,8 @@ void fairness_leave(struct entry *ent)
 	if (ent->is_arriving)
 		fairness_arrived(ent);
 	ent->queue = NULL;
-	if (--q->nr_entries > 0)
-		return;
-	HASH_DEL(q->fairness->table, q);
-	free(q);
+	q->nr_entries--;
+	free_unused(q);
 }
 
 static bool has_something(const struct entry *ent)
@@ -88,37 +114,36 @@ static bool has_something(const struct entry *ent)
 	return !ent->goes_whole || ent->nr_up == ent->nr_undecided;
 }
 
-static void make_ready(struct fairness *t, struct repo_queue *q,
-    struct entry *ent)
+static void make_ready(struct repo_queue *q, struct entry *ent)
 {
-	if (q->ready == NULL) {
-		DL_APPEND(t->ready, q);
-		t->nr_ready++;
-	}
-	if (ent->goes_first) {
+	const bool was_in_round = is_in_round(q);
+
+	if (ent->goes_first)
 		DL_PREPEND(q->ready, ent);
-		fairness_again(q);
-	} else {
+	else
 		DL_APPEND(q->ready, ent);
-	}
+	if (!was_in_round && is_in_round(q))
+		enter_round(q);
+	if (ent->goes_first && is_in_round(q))
+		fairness_again(q);
 }
 
 void fairness_refresh(struct entry *ent)
 {
 	struct repo_queue *q = ent->queue;
+	bool was_in_round;
 
 	if (q == NULL || ent->is_ready == has_something(ent))
 		return;
 	ent->is_ready = !ent->is_ready;
 	if (ent->is_ready) {
-		make_ready(q->fairness, q, ent);
+		make_ready(q, ent);
 		return;
 	}
+	was_in_round = is_in_round(q);
 	DL_DELETE(q->ready, ent);
-	if (q->ready == NULL) {
-		DL_DELETE(q->fairness->ready, q);
-		q->fairness->nr_ready--;
-	}
+	if (was_in_round && q->ready == NULL)
+		leave_round(q);
 }
 
 void fairness_done(struct fairness *t)
@@ -146,6 +171,55 @@ void fairness_again(struct repo_queue *q)
 {
 	DL_DELETE(q->fairness->ready, q);
 	DL_PREPEND(q->fairness->ready, q);
+}
+
+/* ---- queues that write alone ---- */
+
+void fairness_hold(struct repo_queue *q, const struct batch *b)
+{
+	if (is_in_round(q))
+		leave_round(q);
+	q->held_by = b;
+}
+
+void fairness_rest(struct repo_queue *q, int64_t until_ns, int64_t now_ns)
+{
+	if (until_ns <= now_ns || until_ns <= q->rests_until_ns)
+		return;
+	if (is_in_round(q))
+		leave_round(q);
+	if (q->rests_until_ns == 0)
+		DL_APPEND2(q->fairness->resting, q, prev_resting, next_resting);
+	q->rests_until_ns = until_ns;
+}
+
+void fairness_let_go(struct repo_queue *q, int64_t until_ns, int64_t now_ns)
+{
+	fairness_rest(q, until_ns, now_ns);
+	q->held_by = NULL;
+	if (is_in_round(q))
+		enter_round(q);
+}
+
+int64_t fairness_wake(struct fairness *t, int64_t now_ns)
+{
+	int64_t next_ns = INT64_MAX;
+	struct repo_queue *q, *next;
+
+	DL_FOREACH_SAFE2(t->resting, q, next, next_resting)
+	{
+		if (q->rests_until_ns > now_ns) {
+			if (q->rests_until_ns < next_ns)
+				next_ns = q->rests_until_ns;
+			continue;
+		}
+		DL_DELETE2(t->resting, q, prev_resting, next_resting);
+		q->rests_until_ns = 0;
+		if (is_in_round(q))
+			enter_round(q);
+		free_unused(q);
+	}
+	return next_ns;
 }
 
 struct entry *fairness_next_arriving(struct fairness *t)

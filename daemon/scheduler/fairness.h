@@ -23,7 +23,14 @@ struct repo_queue {
 	 * is in the store. NULL: no batch holds a deletion. */
 	const struct txn_update *deleting;
 	const struct batch *deleting_in;
-	bool goes_alone;        /* TXN_AGAIN_ALONE: in separate batches */
+	bool goes_alone; /* TXN_AGAIN_ALONE: in separate batches */
+	/* A batch changes one file for all refs, so one batch at a time
+	 * (store_writes_alone()). While the batch HELD_BY is in the store, and
+	 * until RESTS_UNTIL_NS, the queue is not ready. */
+	bool writes_alone;
+	const struct batch *held_by;
+	int64_t rests_until_ns; /* 0: the queue does not rest */
+	struct repo_queue *next_resting, *prev_resting;
 	struct entry *ready;    /* ready to go; next, prev */
 	struct entry *arriving; /* not all updates queued yet */
 	struct repo_queue *next, *prev;
@@ -35,6 +42,7 @@ struct fairness {
 	struct repo_queue *table;
 	struct repo_queue *ready; /* in the order of their turns */
 	size_t nr_ready;
+	struct repo_queue *resting; /* few: one per busy repository */
 	struct repo_queue *arriving;
 };
 
@@ -60,6 +68,14 @@ void fairness_refresh(struct entry *ent);
 struct repo_queue *fairness_next(struct fairness *t);
 /* Q could not be served. Q has the next turn again. */
 void fairness_again(struct repo_queue *q);
+/* Batch B has updates of Q, which writes alone. */
+void fairness_hold(struct repo_queue *q, const struct batch *b);
+/* The batch is back. Q rests until UNTIL_NS, if that is later than NOW_NS and
+ * than its present rest. */
+void fairness_let_go(struct repo_queue *q, int64_t until_ns, int64_t now_ns);
+void fairness_rest(struct repo_queue *q, int64_t until_ns, int64_t now_ns);
+/* Wakes rested queues. Returns the time of the next, or INT64_MAX. */
+int64_t fairness_wake(struct fairness *t, int64_t now_ns);
 /* Returns the entry whose updates are queued next. Its repository moves to the
  * end of the round. */
 struct entry *fairness_next_arriving(struct fairness *t);

@@ -138,7 +138,8 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	if (ent->state == ENTRY_DIRECT)
 		direct_refused(e, ent, now_ns);
 	if (txn->repo != NULL && txn->refused == REFD_OK)
-		direct_learn(&e->direct, e->store.repo_key(txn->repo), txn);
+		direct_learn(&e->direct, e->store.repo_key(txn->repo),
+		    e->store.writes_alone(txn->repo), txn);
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;
@@ -148,6 +149,8 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	if (ent->nr_undecided > 0 &&
 	    fairness_join(&e->fairness, ent, e->store.repo_key(txn->repo)) < 0)
 		decide_rest(e, ent, BUSY(MEMORY), now_ns);
+	if (ent->queue != NULL)
+		ent->queue->writes_alone = e->store.writes_alone(txn->repo);
 	if (is_empty_session(ent)) {
 		session_hold(e, ent, NULL, now_ns);
 		return;

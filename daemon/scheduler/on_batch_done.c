@@ -13,6 +13,8 @@
  *	locked	again after 1, 2, 4 ... 50 ms, and a last time when the wait
  *		for locks ends; then the status is locked. Updates given back
  *		with a locked update, without a lock of their own, go along
+ *		If the lock is that of a list of reftables, the whole repository
+ *		waits for this time
  *	reopen	all undecided updates are admitted again
  * A large batch comes back in parts, one part per run of the scheduler.
  * Meanwhile its transactions stay IN_BATCH, and small batches pass.
@@ -106,6 +108,9 @@ static void undecided_back(struct back *back, struct txn_update *u,
 		break;
 	case TXN_AGAIN_LOCKED:
 		has_given_up = lock_was_held(back, u);
+		/* The lock of one is the lock of all: one timer. */
+		if (locked_is_list(u))
+			fairness_rest(ent->queue, u->retry_ns, back->now_ns);
 		break;
 	case TXN_AGAIN_REOPEN:
 		ent->is_misplaced = true;
@@ -267,12 +272,17 @@ static void entries_back(struct back *back)
 			entry_back(back, b->slices[i].txn->scheduler);
 }
 
+/* Plain git gets a turn for as long as the locks were held. */
+static int64_t rest_of(const struct batch *b)
+{
+	return b->locked_ns != 0 ?
+	    b->unlocked_ns + (b->unlocked_ns - b->locked_ns) :
+	    0;
+}
+
 static void return_begins(struct batch_return *all, struct batch *b)
 {
-	*all = (struct batch_return){ .b = b };
-	if (b->locked_ns != 0)
-		all->rest_until_ns =
-		    b->unlocked_ns + (b->unlocked_ns - b->locked_ns);
+	*all = (struct batch_return){ .b = b, .rest_until_ns = rest_of(b) };
 }
 
 /* Takes up to MAX updates of the batch back. True: the batch is back, and
@@ -330,13 +340,15 @@ void on_batch_done_go_on(struct scheduler *e, int64_t now_ns)
 	}
 }
 
-void on_batch_done_deletions(const struct batch *b)
+void on_batch_done_queues(const struct batch *b, int64_t now_ns)
 {
 	struct repo_queue *q;
 	size_t i;
 
 	for (i = 0; i < b->nr_slices; i++) {
 		q = ((struct entry *)b->slices[i].txn->scheduler)->queue;
+		if (q != NULL && q->held_by == b)
+			fairness_let_go(q, rest_of(b), now_ns);
 		if (q == NULL || q->deleting_in != b)
 			continue;
 		q->deleting = NULL;
@@ -349,7 +361,7 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 	if (b->slices[0].txn->direct == b)
 		direct_applied(e, b->slices[0].txn->scheduler);
 	e->nr_batches--;
-	on_batch_done_deletions(b);
+	on_batch_done_queues(b, now_ns);
 	switch (b->session) {
 	case BATCH_PREPARE:
 		if (b->slices[0].txn->prepared == NULL)

@@ -384,7 +384,10 @@ static void form_batches(struct scheduler *e)
 static int64_t next_time(struct scheduler *e, int64_t now_ns)
 {
 	int64_t next_ns = ref_queue_wake(&e->ref_queues, now_ns);
+	const int64_t rested_ns = fairness_wake(&e->fairness, now_ns);
 
+	if (rested_ns < next_ns)
+		next_ns = rested_ns;
 	if (e->fairness.arriving != NULL || e->decided != NULL ||
 	    e->returning != NULL)
 		return now_ns;
@@ -409,6 +412,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	on_batch_done_go_on(e, now_ns);
 	expire(e, now_ns);
 	ref_queue_wake(&e->ref_queues, now_ns);
+	fairness_wake(&e->fairness, now_ns);
 	on_admitted_enqueue(e, now_ns);
 	form_batches(e);
 	decide_answer_all(e);

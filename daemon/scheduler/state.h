@@ -147,8 +147,9 @@ void on_batch_done_go_on(struct scheduler *e, int64_t now_ns);
 /* SLICE is back. The transaction takes the LSN of the record. */
 void on_batch_done_lsn(const struct txn_slice *slice);
 /* B is back. Its deletions block no other deletion any more, and the updates
- * that wait for them wake up with their names. */
-void on_batch_done_deletions(const struct batch *b);
+ * that wait for them wake up with their names. Repositories that write alone
+ * may go again, after a rest. */
+void on_batch_done_queues(const struct batch *b, int64_t now_ns);
 
 /* ---- ask.c: questions of clients about a transaction by its id ---- */
 
@@ -206,6 +207,13 @@ bool session_is_ending(const struct entry *ent);
 void session_tell_all(struct scheduler *e);
 /* ENT is decided. */
 void session_over(struct scheduler *e, struct entry *ent);
+
+/* The list of the tables of all refs. */
+static inline bool locked_is_list(const struct txn_update *u)
+{
+	return u->locked_path != NULL &&
+	    strcmp(u->locked_path, "reftable/tables.list") == 0;
+}
 
 static inline bool locked_is_packed_refs(const struct txn_update *u)
 {

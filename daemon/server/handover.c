@@ -72,6 +72,7 @@ struct scheduler_store handover(struct store *store)
 		.release = hand_release,
 		.discard = hand_discard,
 		.repo_key = store_repo_key,
+		.writes_alone = store_writes_alone,
 		.repo_path = store_repo_path,
 		.max_batches = store_max_batches(store) };
 

@@ -100,6 +100,11 @@ uint64_t store_repo_key(const struct repo *repo)
 	return repo->id;
 }
 
+bool store_writes_alone(const struct repo *repo)
+{
+	return repo->format == REPO_REFTABLE;
+}
+
 const char *store_repo_path(const struct repo *repo)
 {
 	return repo->path;

@@ -19,6 +19,8 @@
 #include "daemon/scheduler/scheduler.h"
 
 #define RIG_MS 1000000LL
+/* The repository with this number writes alone (store_writes_alone()). */
+#define RIG_ALONE 77
 
 struct rig_client {
 	int unused;

@@ -131,6 +131,11 @@ static uint64_t store_fake_key(const struct repo *repo)
 	return repo->key;
 }
 
+static bool store_fake_writes_alone(const struct repo *repo)
+{
+	return repo->key == RIG_ALONE;
+}
+
 static const char *store_fake_path(const struct repo *repo)
 {
 	static char path[32];
@@ -151,6 +156,7 @@ void rig_store_setup(struct scheduler_store *store)
 		.release = store_fake_release,
 		.discard = store_fake_discard,
 		.repo_key = store_fake_key,
+		.writes_alone = store_fake_writes_alone,
 		.repo_path = store_fake_path,
 		.max_batches = rig_config.committers };
 	rig_takes = true;

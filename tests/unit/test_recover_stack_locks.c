@@ -52,6 +52,11 @@ START_TEST(a_lock_without_its_token)
 	ck_assert_int_eq(stack_txn_apply(&stx, &m, 1), -EAGAIN);
 	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/reftable/tables.list.lock",
 	    "");
+	/* The lock of a table, of a batch which merges tables. */
+	ck_assert_int_eq(SYS(memfs_other(w->fs), linkat, AT_FDCWD,
+			     STX_LIST ".lock", AT_FDCWD,
+			     STACK_DIR "/a.ref.lock"),
+	    0);
 	scripted_sync(w);
 	wr_unlink(WORLD_REPO "/refd/stage/0000010000000001.0");
 	wr_power_loss_and_start(MEMFS_DATA_ALL, -1);

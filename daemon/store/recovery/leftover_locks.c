@@ -15,9 +15,9 @@
  * Below a mount, or in another subvolume of btrfs, an inode number may equal
  * the number of a token. Then the devices differ.
  *
- * A power loss may keep the lock on a list of reftables, whose directory is
- * synced with every batch, and lose the token in stage/. Git could not write
- * until somebody removes the lock. So this lock is known by its mode, too.
+ * A power loss may keep a lock in reftable/, whose directory is synced with
+ * every batch, and lose the token in stage/. Git could not write until somebody
+ * removes the lock. So this lock is known by its mode, too.
  */
 #include "daemon/store/recovery/leftover_locks.h"
 
@@ -33,7 +33,6 @@
 #include "proto/lib/array.h"
 #include "proto/limits.h"
 
-#define STACK_LIST STACK_DIRECTORY "/" REFTABLE_LIST
 /* The number of no batch. */
 #define NO_TOKEN UINT64_MAX
 
@@ -231,7 +230,7 @@ static int find_inode(void *arg, const struct sys_dirent *entry)
 	return entry->ino == *(const uint64_t *)arg ? -EEXIST : 0;
 }
 
-/* refd's lock on a list of reftables, without its token? No other program makes
+/* refd's lock on a list or a table, without its token? No other program makes
  * an empty lock with this mode. The token of a live batch is in stage/. */
 static int remember_if_orphan(const struct lock_walk *w)
 {
@@ -259,6 +258,7 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	struct lock_walk *w = arg;
 	struct lock_search *s = w->search;
 	struct token_inode key = { .ino = entry->ino }, *token;
+	const size_t nr_stack = strlen(STACK_DIRECTORY "/");
 	size_t nr = strlen(entry->name), len = w->len + nr;
 	int r;
 
@@ -280,7 +280,7 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	    bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
 	if (token != NULL)
 		return remember_if_linked(w, token);
-	return strcmp(s->path, STACK_LIST ".lock") == 0 ?
+	return strncmp(s->path, STACK_DIRECTORY "/", nr_stack) == 0 ?
 	    remember_if_orphan(w) :
 	    0;
 }

@@ -64,7 +64,7 @@ struct leftover_locks {
 
 /* Looks in stage/ for tokens that still have links. If there are any, looks for
  * these links in refs/, reftable/, the top of the git-dir and its worktrees.
- * Also finds a lock on a list of reftables that has lost its token. -EUSERS:
+ * Also finds a lock in reftable/ that has lost its token. -EUSERS:
  * the search takes more than LEFTOVER_LOCKS_WORK. Nothing else in recovery
  * returns -EUSERS. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,

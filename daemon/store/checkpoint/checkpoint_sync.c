@@ -47,10 +47,13 @@ static void note_seen(struct checkpointer *c, const struct fs *fs, uint64_t lsn)
 static void run(struct fs_sync *sync)
 {
 	struct checkpointer *c = sync->owner;
+	struct checkpoint_tidy tidy;
 	int r;
 
+	checkpoint_tidy_begin(&tidy, c, sync->fs);
 	note_seen(c, sync->fs, sync->noted);
 	r = fs_sync_published(c->cfg.repos, sync->fs);
+	checkpoint_tidy_end(&tidy, r == 0);
 	pthread_mutex_lock(&c->mutex);
 	sync->err = r;
 	if (r == 0)

@@ -1,7 +1,7 @@
 /*
  * The state of the checkpointer. Private to the files of checkpoint/:
- * checkpointer.c is the thread, checkpoint.c a round, and checkpoint_sync.c the
- * syncs of a round.
+ * checkpointer.c is the thread, checkpoint.c a round, checkpoint_sync.c the
+ * syncs of a round, and checkpoint_tidy.c the care for stacks of reftables.
  */
 #ifndef STORE_CHECKPOINTER_INTERNAL_H
 #define STORE_CHECKPOINTER_INTERNAL_H
@@ -92,6 +92,21 @@ bool checkpoint_sync_has_ended(const struct checkpointer *c);
 /* The path of a file system that failed to sync; borrowed until the next
  * checkpoint_sync_all(). NULL: none. */
 const char *checkpoint_sync_failed(struct checkpointer *c);
+/* checkpoint_tidy.c: the stacks of reftables on FS around a sync of FS. */
+
+struct checkpoint_tidy {
+	struct checkpointer *owner;
+	struct fs *fs;
+	struct repo **repos; /* each with a reference */
+	size_t nr;
+};
+/* Before the sync: the tables replaced so far are due. */
+void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,
+    struct fs *fs);
+/* After the sync. If the sync SUCCEEDED, removes the due tables, and merges
+ * tables for a while. Blocks on the disk. */
+void checkpoint_tidy_end(struct checkpoint_tidy *t, bool succeeded);
+
 /* Waits for every sync and frees all. The thread has ended; other threads may
  * be at work, and checkpointer_progress() may be called. */
 void checkpoint_sync_end(struct checkpointer *c);

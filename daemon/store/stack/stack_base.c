@@ -239,12 +239,13 @@ int stack_base_check(struct stack_update *u, stack_touches_fn *touches,
     void *arg, enum stack_base *result)
 {
 	struct stack_snapshot *now;
-	int r;
+	int r = 0;
 
 	*result = STACK_BASE_CHANGED;
 	memset(&u->fault, 0, sizeof(u->fault));
 	snprintf(u->fault.table, sizeof(u->fault.table), "%s", REFTABLE_LIST);
-	r = stack_is_there(u->stack, u->git_fd);
+	if (u->git_fd >= 0)
+		r = stack_is_there(u->stack, u->git_fd);
 	if (r == 0)
 		r = lost_table(u);
 	if (r != 0)

@@ -11,28 +11,41 @@
 
 #include "daemon/store/reftable/reftable_compact.h"
 
-static bool choose(struct stack_update *u)
+static bool plan(const struct stack_snapshot *snap, size_t *first, size_t *end)
 {
-	const struct reftable_stack *t = &u->base->tables;
+	const struct reftable_stack *t = &snap->tables;
 	uint64_t sizes[REFTABLE_TABLES_MAX];
-	size_t i, first, end;
+	size_t i;
 
 	for (i = 0; i < t->nr; i++)
 		sizes[i] = reftable_compact_size(&t->tables[i]);
-	if (!reftable_compact_plan(sizes, t->nr, &first, &end))
+	return reftable_compact_plan(sizes, t->nr, first, end);
+}
+
+bool stack_merge_pays(struct stack *stack)
+{
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+	size_t first, end;
+	bool pays;
+
+	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return false;
-	u->is_merge = true;
-	u->first_folded = first;
-	u->end_folded = end;
-	return true;
+	pays = plan(snap, &first, &end);
+	stack_snapshot_put(snap);
+	return pays;
 }
 
 int stack_merge_make(struct stack_update *u)
 {
+	size_t first, end;
 	int r = stack_update_begin(u);
 
-	if (r < 0 || !choose(u))
+	if (r < 0 || !plan(u->base, &first, &end))
 		return r;
+	u->is_merge = true;
+	u->first_folded = first;
+	u->end_folded = end;
 	r = stack_table_make(u, 0, NULL, NULL);
 	/* Git's blocks may be larger, and have records which do not fit. */
 	if (r == -E2BIG)
@@ -73,9 +86,11 @@ int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
 		r = stack_update_list(u);
 	if (r == 0)
 		r = flush(u, flusher, before_ns, covers_all);
-	if (r == 0)
-		r = stack_update_place(u);
-	if (r == 0)
-		r = stack_update_unlock(u);
-	return r;
+	if (r < 0)
+		return r;
+	r = stack_update_place(u);
+	/* The disk may have done the rename. */
+	if (r < 0 && u->list.progress == PROGRESS_LOCKED)
+		edit_to(&u->list, PROGRESS_DEFERRED);
+	return r < 0 ? r : stack_update_unlock(u);
 }

@@ -4,7 +4,7 @@
  *
  *	stack_update_init
  *	stack_merge_make	without a lock, from a snapshot
- *	(a sync of the file system makes the table durable)
+ *	stack_sync_begin, stack_sync_end	the table, and its name
  *	stack_merge_publish	under the list lock
  *	stack_update_release, stack_update_done
  *
@@ -16,14 +16,18 @@
 
 #include "daemon/store/stack/stack_update.h"
 
+/* Does a merge shorten the stack now? Reads the list. */
+bool stack_merge_pays(struct stack *stack);
+
 /* 1: a table was made. 0: there is nothing to merge. */
 int stack_merge_make(struct stack_update *u);
 
 /*
  * Replaces the merged tables in the list. The caller has the stack's turn.
  * BEFORE_NS and COVERS_ALL as in stack_sync_base() and stack_sync_begin().
- * -EAGAIN: another program changed or locked the tables meanwhile. -EEXIST: the
- * list is locked.
+ * If the rename fails, the list's edit is DEFERRED: the lock and the files stay
+ * for recovery. -EAGAIN: another program changed or locked the tables
+ * meanwhile. -EEXIST: the list is locked.
  */
 int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
     int64_t before_ns, bool covers_all);

@@ -44,7 +44,7 @@ static int sync_list(struct stack_update *u)
 	if (r == 0 && (st.ino != was->ino || st.dev != was->dev))
 		r = -ESTALE;
 	if (r == 0)
-		r = SYS(sys, fsync, fd);
+		r = u->err = SYS(sys, fsync, fd);
 	SYS(sys, close, fd);
 	return r;
 }
@@ -66,7 +66,7 @@ int stack_sync_base(struct stack_update *u, int64_t before_ns)
 		snprintf(u->fault.table, sizeof(u->fault.table), "%s", t->name);
 		r = SYS(t->sys, fsync, t->fd);
 		if (r < 0)
-			return r;
+			return u->err = r;
 		atomic_store(&base->is_durable[i], true);
 	}
 	if (!is_known_list(u) && base->tables.list_stat.ctime_ns >= before_ns) {

@@ -172,7 +172,9 @@ int stack_update_place(struct stack_update *u)
 	stack_fold_retire(u);
 	if (u->is_list_flushed && u->is_base_synced)
 		note_durable(u);
-	return fail(u, STACK_DIRECTORY, stack_is_there(u->stack, u->git_fd));
+	if (u->git_fd >= 0)
+		r = stack_is_there(u->stack, u->git_fd);
+	return fail(u, STACK_DIRECTORY, r);
 }
 
 /* Once after the opening, and under the lock. */

@@ -45,8 +45,10 @@
 #define STACK_GAP   16
 
 struct stack_update {
-	struct stack *stack;         /* a reference */
-	int git_fd;                  /* of the git-dir; borrowed */
+	struct stack *stack; /* a reference */
+	/* Of the git-dir; borrowed. -1: it does not matter whether reftable/ is
+	 * still there, as for a merge. */
+	int git_fd;
 	struct stack_snapshot *base; /* a reference; NULL: not begun */
 	/* tables.list in stack->dirfd. For the standing lock of a crash the
 	 * caller sets progress and is_earlier. */
@@ -164,8 +166,8 @@ int stack_update_list(struct stack_update *u);
  * the present list; their names become durable with sync(). Costs no system
  * call if refd wrote the stack last, or if the stack is older than BEFORE_NS
  * (stack_snapshot_is_durable()). -ESTALE: the list changed since, take a new
- * base. Other failures are those of an fsync, which must not be repeated: the
- * caller reports the file system.
+ * base. A failed fsync is in u->err too, and must not be repeated: the caller
+ * reports the file system.
  */
 int stack_sync_base(struct stack_update *u, int64_t before_ns);
 

@@ -2,9 +2,9 @@
  * Proves that recovery understands the rows of real batches in reftables: a
  * transaction with a move, a creation, a deletion, a confirmed value, and a
  * symbolic HEAD of a worktree. Git has appended a table before, and has synced
- * the files, but not their names. A crash or a power loss comes at every change
- * of the disk, and the disk dies at every call. After the next start journal and
- * refs agree, and every answer `ok` is true.
+ * the files, but not their names. A crash or a power loss comes at every
+ * change of the disk, and the disk dies at every call. After the next start
+ * journal and refs agree, and every answer `ok` is true.
  */
 #include <check.h>
 #include <errno.h>

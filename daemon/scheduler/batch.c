@@ -17,8 +17,8 @@
  * the lock, together with all its other updates. The other deletions are
  * blocked behind the first deletion.
  *
- * A repository with reftables is in one batch at a time, because a batch changes
- * one list for all refs.
+ * A repository with reftables is in one batch at a time, because a batch
+ * changes one list for all refs.
  *
  * A transaction is in one batch at a time, because the batch owns the whole
  * transaction. So a very large transaction leaves the other workers free.

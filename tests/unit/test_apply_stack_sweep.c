@@ -6,7 +6,8 @@
  * After an answer other than `unknown`, every ref has the answered value, and
  * no lock or staged file is left. After a power loss at any point, with any
  * part of the unsynced data, readers see a whole stack, if git's files were
- * synced or refd has given an `ok`.
+ * synced or refd has given an `ok`. The next start agrees with the answers, an
+ * atomic transaction is whole in both stacks, and nothing is left.
  */
 #include <check.h>
 #include <errno.h>
@@ -80,6 +81,15 @@ static void check_whole(void)
 	tbl_use("");
 }
 
+/* Can the ref I with this answer have the value C? */
+static bool may_be(size_t i, enum refd_status status, char c)
+{
+	if (status != REFD_OK && status != REFD_UNKNOWN &&
+	    status != REFD_PENDING)
+		return c == refs[i].old;
+	return c == refs[i].new_c || (status != REFD_OK && c == refs[i].old);
+}
+
 static void check_refs(const struct variant *v, const enum refd_status *status)
 {
 	size_t i, nr = 0;
@@ -88,14 +98,29 @@ static void check_refs(const struct variant *v, const enum refd_status *status)
 	check_whole();
 	for (i = 0; i < NR_REFS; i++) {
 		c = value(i);
-		ck_assert_msg(c ==
-			(status[i] == REFD_OK ? refs[i].new_c : refs[i].old),
+		ck_assert_msg(may_be(i, status[i], c),
 		    "%s: %s is at %c after %s", context, refs[i].name, c,
 		    refd_status_name(status[i]));
-		nr += status[i] == REFD_OK;
+		nr += c == refs[i].new_c;
 	}
 	if (v->atomic)
-		ck_assert_msg(nr == 0 || nr == NR_REFS, "%s: atomic", context);
+		ck_assert_msg(nr == 0 || nr == NR_REFS, "%s: %zu are new",
+		    context, nr);
+}
+
+/* The process is gone. The next start agrees with the answers, and leaves
+ * nothing. */
+static void check_restart(const struct variant *v,
+    const enum refd_status *status)
+{
+	const char *what;
+	int r = world_start(w);
+
+	ck_assert_msg(r == 0, "%s: recovery: %s", context, strerror(-r));
+	check_refs(v, status);
+	what = world_litter(w);
+	ck_assert_msg(what == NULL, "%s: %s", context, what);
+	world_crash(w);
 }
 
 /* true: an answer is `unknown`. */
@@ -144,6 +169,7 @@ static bool fail_once(const struct variant *v, unsigned long n, int err)
 	ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
 	memfs_crash(w->fs);
 	world_crash(w);
+	check_restart(v, status);
 	tbl_free();
 	return hit;
 }
@@ -160,6 +186,40 @@ START_TEST(errno_sweep)
 			;
 		ck_assert_uint_gt(n, 40);
 	}
+}
+END_TEST
+
+static bool kill_once(const struct variant *v, unsigned long n)
+{
+	enum refd_status status[NR_REFS];
+	size_t i;
+	bool hit;
+
+	fresh(v);
+	memfs_crash_at(w->fs, n);
+	apply(v, status);
+	hit = memfs_was_hit(w->fs);
+	snprintf(context, sizeof(context), "kill at %lu (%s)", n,
+	    hit ? memfs_hit(w->fs) : "none");
+	memfs_crash(w->fs);
+	world_crash(w);
+	/* A process that could not write any more gave the last answers. Only
+	 * ok is binding. */
+	for (i = 0; i < NR_REFS; i++)
+		if (hit && status[i] != REFD_OK)
+			status[i] = REFD_PENDING;
+	check_restart(v, status);
+	tbl_free();
+	return hit;
+}
+
+START_TEST(killed)
+{
+	unsigned long n = 0;
+
+	while (kill_once(&variants[_i], n))
+		n++;
+	ck_assert_uint_ge(n, 15);
 }
 END_TEST
 
@@ -188,6 +248,11 @@ static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed)
 	/* Without an answer, nobody has promised to save the files of git. */
 	if (is_synced || is_ok)
 		check_whole();
+	for (i = 0; i < NR_REFS; i++)
+		if (hit && status[i] != REFD_OK)
+			status[i] = REFD_PENDING;
+	if ((is_synced || is_ok) && v->mode != REFD_DURABILITY_NONE)
+		check_restart(v, status);
 	tbl_free();
 	return hit;
 }
@@ -215,6 +280,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, errno_sweep, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, killed, 0, NR_VARIANTS);
 	tcase_add_loop_test(tc, power_loss, 0, NR_VARIANTS);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

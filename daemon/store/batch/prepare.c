@@ -189,6 +189,7 @@ static void try_again(struct pass *p)
 
 	for (i = 0; i < p->nr_asked; i++)
 		p->asked[i].u->again = TXN_AGAIN_NO;
+	p->slices[0].broken = false;
 }
 
 static void fail_again(struct change *c)

@@ -82,8 +82,11 @@ bool tables_resume(struct pass *p, struct repo_slice *g)
 {
 	const struct change at = { .repo_slice = g, .worktree = "" };
 	struct tables_part *part;
-	int r = tables_part(p, &at, &part);
+	int r;
 
+	/* An earlier try found a lock. */
+	tables_end_round(g);
+	r = tables_part(p, &at, &part);
 	/* With the turn, no other batch takes the names. */
 	if (r == 0)
 		tables_drop_names(g);

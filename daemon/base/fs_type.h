@@ -20,6 +20,9 @@ bool fs_type_has_our_clock(uint64_t type);
 /* Does O_DIRECT always read from the disk, also if the file is in memory? On
  * other file systems O_DIRECT may silently be a normal read. */
 bool fs_type_reads_directly(uint64_t type);
+/* Does a new name of a file, by link or rename, change the ctime of the file?
+ * Only file systems where the source of Linux shows this. */
+bool fs_type_marks_new_names(uint64_t type);
 /* Is all content lost at power-off? */
 bool fs_type_in_memory(uint64_t type);
 

@@ -7,6 +7,7 @@ static enum log_level level_of(enum store_finding finding)
 	case STORE_ROLLED_FORWARD:
 	case STORE_UNLOCKED:
 	case STORE_LOG_REPAIRED:
+	case STORE_OBJECTS_RESTORED:
 		return LOG_LEVEL_INFO;
 	case STORE_LEFT:
 	case STORE_DROPPED:

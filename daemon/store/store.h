@@ -33,6 +33,7 @@ struct store;
 	X(ROLLED_FORWARD, "rolled-forward") /* our lock was left, finished */  \
 	X(UNLOCKED, "unlocked") /* our lock was left, nothing decided */       \
 	X(LOG_REPAIRED, "log-repaired")                                        \
+	X(OBJECTS_RESTORED, "objects-restored")                                \
 	X(LEFT, "left")         /* written later by others */                  \
 	X(DROPPED, "dropped")   /* name taken, or worktree gone */             \
 	X(DEFERRED, "deferred") /* a foreign lock stands; tried again later */ \
@@ -242,6 +243,7 @@ struct store_stats {
 	/* Barriers: the number of transactions that waited, of syncfs calls,
 	 * and of fsyncs of single packs. */
 	uint64_t batches, flushes, barriers, barrier_syncs, barrier_fsyncs;
+	uint64_t barrier_copies;
 	uint64_t checkpoints, checkpoint_failures;
 	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */

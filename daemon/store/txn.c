@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/objects/new_objects.h"
 #include "proto/lib/pages.h"
 
 static size_t updates_bytes(size_t nr_updates)
@@ -73,6 +74,7 @@ void txn_free(struct txn *txn)
 		free(txn->updates[i].final_name);
 	}
 	pages_free(txn->updates, updates_bytes(txn->nr_updates));
+	new_objects_free(txn->objects);
 	free(txn->peer.gids);
 	free(txn->why);
 	refd_request_done(&txn->req);
@@ -151,6 +153,14 @@ enum refd_durability txn_durability(const struct txn *txn,
 	if (txn->least != REFD_DURABILITY_DEFAULT)
 		least = txn->least;
 	return txn->req.durability > least ? txn->req.durability : least;
+}
+
+const uint8_t *txn_objects(const struct txn *txn, size_t *len)
+{
+	if (txn->objects == NULL)
+		return NULL;
+	*len = txn->objects->len;
+	return txn->objects->bytes;
 }
 
 uint8_t txn_fanout(const struct txn *txn)

@@ -19,6 +19,7 @@
 #include "proto/detail.h"
 #include "proto/message.h"
 
+struct new_objects;
 struct repo;
 struct txn;
 
@@ -119,6 +120,9 @@ struct txn {
 	/* The least durability of its repository. DEFAULT: no rule. */
 	enum refd_durability least;
 	struct quota_limits limits; /* of the repository */
+	/* Owned; every record with a new value contains them. NULL: the objects
+	 * are durable already. */
+	struct new_objects *objects;
 	bool replayed; /* the journal knew the id: results of the first time */
 	enum refd_status refused; /* REFD_OK, or all updates are refused */
 	char *why;                /* owned; with refused */
@@ -188,6 +192,8 @@ void txn_count(struct txn *txn);
  * without a rule. */
 enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least);
+/* TXN->objects as bytes for the record; NULL: none. */
+const uint8_t *txn_objects(const struct txn *txn, size_t *len);
 /* The fan-out of the last new value, which a push has probably brought. */
 uint8_t txn_fanout(const struct txn *txn);
 enum refd_outcome txn_outcome(const struct txn *txn);

@@ -24,6 +24,10 @@ extern void (
     *sr_event)(enum store_event event, const char *place, const char *why);
 extern uint64_t sr_found_count; /* findings of recovery */
 
+/* For sr_sys.fs_type: a type on which no record contains objects, so that new
+ * objects always need the barrier. */
+int sr_other_fs_type(const struct sys *sys, int fd, uint64_t *type);
+
 void sr_setup(void);
 /* The same without sr_open(). */
 void sr_setup_closed(void);

@@ -2,8 +2,8 @@
 # Proves the cost of durability in flushes, counted and not timed. The daemon
 # runs under strace, and every flush is attributed to its purpose. A batch costs
 # one flush of the journal, however many refs come from a transaction, a push or
-# many clients. New objects cost one syncfs, or a few fsyncs for a pack.
-# Deletions cost one packed-refs.new.
+# many clients. A few new objects cost no flush, many objects one syncfs, and a
+# pack a few fsyncs. Deletions cost one packed-refs.new.
 # Alone: how many share a flush depends on what else runs.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -107,7 +107,14 @@ many 90 "create refs/heads/push/# $(git -C "$T/work" rev-parse HEAD)" |
 	git -C "$T/work" update-ref --stdin
 cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*'
 few_batches
-costs 'a push of 90 branches with new objects' "$batches" 1 0
+costs 'a push of 90 branches with new objects' "$batches" 0 0
+for ((i = 0; i < 100; i++)); do echo $i >"$T/work/$i"; done
+git -C "$T/work" add .
+git -C "$T/work" commit -q -m many
+git -C "$T/repo.git" config receive.unpackLimit 1000
+cost_of git -C "$T/work" push "$T/repo.git" HEAD:refs/heads/objects
+few_batches
+costs 'a push of a hundred objects' "$batches" 1 0
 # They came within a tenth of a second of the last syncfs, or not.
 sleep 0.3
 cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*:refs/heads/p2/*'

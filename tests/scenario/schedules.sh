@@ -216,7 +216,10 @@ barrier() {
 	own $tracer
 	await_tracer $tracer
 	three=$(new_commit "${repo#"$T/"}" three "$two")
-	"$REFD" update -C "$repo" refs/heads/new "$three" &
+	# In this mode no record contains the object.
+	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=refd.durability \
+		GIT_CONFIG_VALUE_0=batch \
+		"$REFD" update -C "$repo" refs/heads/new "$three" &
 	pid=$!
 	own $pid
 	while ! grep -q syncfs "$T/barrier" && kill -0 $pid; do sleep 0.01; done

@@ -53,6 +53,7 @@ static void setup(enum refd_durability mode)
 	disk.lstatat = disk_lstatat;
 	disk.mount_id = sr_disk_mount_id;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	holds = counts = false;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);

@@ -52,6 +52,7 @@ static void setup(void)
 	disk = sys_kernel;
 	disk.mount_id = sr_disk_mount_id;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	disk.fdatasync = disk_fdatasync;
 	holds = journal_fails = false;
 	sem_init(&is_held, 0, 0);

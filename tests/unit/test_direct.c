@@ -118,6 +118,7 @@ static void setup(void)
 
 	disk = sys_kernel;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	syncs_hang = false;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);

@@ -59,10 +59,10 @@ END_TEST
 START_TEST(another_format_is_refused)
 {
 	help_close(help_open_here());
-	help_ask("PRAGMA user_version=4");
+	help_ask("PRAGMA user_version=5");
 	assert_refused(-EPROTO, "newer");
-	help_ask("PRAGMA user_version=2");
-	assert_refused(-EPROTO, "by an older refd (format 2, this one knows 3");
+	help_ask("PRAGMA user_version=3");
+	assert_refused(-EPROTO, "by an older refd (format 3, this one knows 4");
 	help_ask("PRAGMA user_version=1");
 	assert_refused(-EPROTO, "'refd recover --discard'");
 	help_ask("PRAGMA user_version=0");

@@ -103,6 +103,7 @@ static void random_record(struct gen *g, struct record *rec)
 	rec->atomic = gen_below(g, 2);
 	rec->object_format = format = (enum refd_object_format)gen_below(g, 2);
 	rec->has_indices = has_indices = gen_below(g, 2);
+	rec->has_objects = gen_below(g, 2);
 	rec->digest = gen_u64(g);
 	rec->nr_identities = gen_below(g, 3);
 	for (i = 0; i < rec->nr_identities; i++) {
@@ -159,6 +160,7 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 	ck_assert_uint_eq(a->nr_updates, b->nr_updates);
 	ck_assert_int_eq(a->atomic, b->atomic);
 	ck_assert_int_eq(a->has_indices, b->has_indices);
+	ck_assert_int_eq(a->has_objects, b->has_objects);
 	ck_assert_int_eq(a->object_format, b->object_format);
 	ck_assert_uint_eq(a->digest, b->digest);
 	ck_assert_uint_eq(a->nr_identities, b->nr_identities);
@@ -306,7 +308,8 @@ START_TEST(what_is_unknown_is_refused)
 	ck_assert_int_eq(decode_with(AT_FLAGS, 2), -EBADMSG);
 	/* The three indices are missing. */
 	ck_assert_int_eq(decode_with(AT_FLAGS, 4), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_FLAGS, 8), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_FLAGS, 8), 0);
+	ck_assert_int_eq(decode_with(AT_FLAGS, 16), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 4), 0);
 	ck_assert_int_eq(decode_with(AT_ACTION, 0), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 5), -EBADMSG);

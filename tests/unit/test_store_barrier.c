@@ -126,8 +126,8 @@ static void setup(void)
 	fsync_ns = S;
 	packs_new = loose_new = repo_new = config_new = alternates_new = false;
 	pack_goes = packs_change = ids_new = syncfs_waits = false;
-	wall_back_ns = 0;
-	syncfs_fails = fsync_fails = 0;
+	wall_back_ns = syncfs_fails = fsync_fails = 0;
+	sr_mode = REFD_DURABILITY_BATCH; /* records contain no objects */
 	sr_sys = &disk;
 	sr_interval_ns = 3600 * S;
 	sr_setup();

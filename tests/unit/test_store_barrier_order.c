@@ -111,6 +111,7 @@ static void setup(void)
 {
 	disk = sys_kernel;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	disk.lstatat = disk_lstatat;
 	disk.now_wall = disk_now_wall;
 	disk.now_mono = disk_now_mono;

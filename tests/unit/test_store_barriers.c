@@ -48,6 +48,7 @@ static void setup(void)
 	disk = sys_kernel;
 	disk.mount_id = sr_disk_mount_id;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	is_lost = is_told = false;
 	sem_init(&has_failed, 0, 0);
 	sem_init(&has_passed, 0, 0);

@@ -77,6 +77,7 @@ static void setup_interval(int64_t seconds)
 	disk.now_mono = disk_now_mono;
 	ahead_ns = 0;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	disk.fsync = disk_fsync;
 	disk.renameat = disk_renameat;
 	holds = holds_b = false;

@@ -87,6 +87,7 @@ static void setup_mode(enum refd_durability mode)
 	disk.fsync = disk_fsync;
 	disk.renameat = disk_renameat;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	disk.now_mono = disk_now_mono;
 	opens_hang = fsyncs_hang = renames_hang = syncs_hang = false;
 	now_ns = sys_kernel.now_mono(&sys_kernel);

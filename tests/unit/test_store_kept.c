@@ -40,6 +40,7 @@ static void setup(void)
 	faulty = sys_kernel;
 	faulty.renameat = faulty_renameat;
 	faulty.syncfs = faulty_syncfs;
+	faulty.fs_type = sr_other_fs_type;
 	fails_at = NULL;
 	syncs_fail = 0;
 	sr_sys = &faulty;

@@ -75,6 +75,7 @@ static void setup(void)
 	disk.open_below = disk_open_below;
 	disk.openat = disk_openat;
 	disk.syncfs = disk_syncfs;
+	disk.fs_type = sr_other_fs_type;
 	hangs = syncs_hang = packed_hangs = objects_hang = false;
 	nr_held = 0;
 	sem_init(&is_held, 0, 0);

@@ -104,6 +104,11 @@ static bool check_some(struct admission_worker *w, struct txn *txn, size_t *nr)
 
 /* ---- durable? ---- */
 
+struct copied_objects {
+	bool is_tried, is_possible;
+	struct new_objects *objects; /* owned */
+};
+
 static bool names_objects(const struct txn *txn)
 {
 	size_t i;
@@ -114,11 +119,50 @@ static bool names_objects(const struct txn *txn)
 	return false;
 }
 
+/* A repository may put so many bytes of objects into the log until the barrier
+ * or the checkpoint makes the objects durable. */
+#define COPIES_BYTES (512 * 1024)
+/* If each update of a transaction has a record of its own, the records have so
+ * many bytes of objects at most. */
+#define COPIES_OF_TXN (1024 * 1024)
+
+/* The modes batch and fsync promise files that need no recovery. A session
+ * would hold the objects for long. */
+static bool may_copy(const struct txn *txn, enum refd_durability mode)
+{
+	return mode == REFD_DURABILITY_JOURNAL &&
+	    txn->req.verb != REFD_VERB_SESSION;
+}
+
+/* The record of TXN will contain the new objects of REPO. *COPIED has them for
+ * the whole turn. False: TXN waits at the barrier. */
+static bool copy_objects(struct admission_worker *w, struct repo *repo,
+    struct txn *txn, struct copied_objects *copied)
+{
+	size_t len;
+
+	if (!copied->is_tried) {
+		copied->is_tried = true;
+		copied->is_possible =
+		    barrier_copy(w->cfg->barriers, repo, &copied->objects);
+	}
+	if (!copied->is_possible || copied->objects == NULL)
+		return copied->is_possible;
+	len = copied->objects->len;
+	if (txn->nr_updates > COPIES_OF_TXN / len ||
+	    repo->copied_bytes + len > COPIES_BYTES)
+		return false;
+	repo->copied_bytes += len;
+	txn->objects = new_objects_copy(copied->objects);
+	return txn->objects != NULL;
+}
+
 /* TXNS are in REPO, and all their objects were read. */
 static void pass_on(struct admission_worker *w, struct repo *repo,
     struct txn_fifo *txns)
 {
 	enum { NOT_ASKED, CLEAN, NOT_CLEAN } state = NOT_ASKED;
+	struct copied_objects copied = { .objects = NULL };
 	struct barriers *barriers = w->cfg->barriers;
 	bool settled = barrier_is_settled(barriers, repo);
 	bool waits = barriers_has(barriers, repo) || !settled;
@@ -126,6 +170,9 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 	struct txn *txn;
 
 	while ((txn = txn_fifo_take(txns)) != NULL) {
+		/* Of the repository that was at the path before. */
+		new_objects_free(txn->objects);
+		txn->objects = NULL;
 		if (settled && !names_objects(txn)) {
 			txn_fifo_put(&w->admitted, txn);
 			continue;
@@ -145,7 +192,9 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 					    txn_fanout(txn)) ?
 				    CLEAN :
 				    NOT_CLEAN;
-			waits = state == NOT_CLEAN;
+			waits = state == NOT_CLEAN &&
+			    !(may_copy(txn, mode) &&
+				copy_objects(w, repo, txn, &copied));
 		}
 		if (!waits) {
 			txn_fifo_put(&w->admitted, txn);
@@ -155,6 +204,7 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 		txn->times.barrier_ns -= SYS(w->cfg->sys, now_mono);
 		txn_fifo_put(&w->to_barrier, txn);
 	}
+	new_objects_free(copied.objects);
 }
 
 /* ---- a turn ---- */

@@ -254,6 +254,7 @@ void barriers_count(struct barriers *bs, struct store_stats *stats)
 	stats->barriers = bs->nr_served;
 	stats->barrier_syncs = bs->nr_syncs;
 	stats->barrier_fsyncs = bs->nr_fsyncs;
+	stats->barrier_copies = bs->nr_copied;
 	pthread_mutex_unlock(&bs->mutex);
 }
 

@@ -15,6 +15,7 @@
 
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
+#include "daemon/store/objects/new_objects.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/sync_failures/sync_failures.h"
 
@@ -57,7 +58,7 @@ struct barriers {
 	struct txn_fifo waiting;
 	struct barrier_slot slots[BARRIERS_WORKERS];
 	struct barrier_batch *batches;
-	uint64_t nr_served, nr_syncs, nr_fsyncs;
+	uint64_t nr_served, nr_syncs, nr_fsyncs, nr_copied;
 };
 
 /* Before workers_start(), and after workers_stop(), which waits until all
@@ -80,6 +81,12 @@ void barriers_progress(struct barriers *b, struct store_progress *progress,
 /* Admission thread: are all objects of REPO known to be durable? FIRST is as in
  * struct objects_walk. */
 bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first);
+/* Admission thread: if the objects of REPO are not clean, copies the new
+ * objects for the record of a transaction. True: with *OBJECTS (owned; NULL: no
+ * new objects) in its record, the transaction need not wait. False: the barrier
+ * must serve the transaction. Blocks on the files. */
+bool barrier_copy(struct barriers *b, struct repo *repo,
+    struct new_objects **objects);
 /* Admission thread: are the id of REPO and its row in the journal durable? All
  * records of REPO depend on both. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo);

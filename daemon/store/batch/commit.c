@@ -143,6 +143,16 @@ static int make_plan(struct pass *p, struct slice *slice)
 	return 0;
 }
 
+static bool has_value(const struct record *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nr_members; i++)
+		if (plan->members[i].action == RECORD_WRITE)
+			return true;
+	return false;
+}
+
 static bool is_final(const struct slice *slice)
 {
 	size_t i, decided = 0, nr_decided = 0;
@@ -191,6 +201,9 @@ static int make_row(struct pass *p, struct slice *slice,
 	struct repo_slice *g = group_of(p, slice);
 
 	start_row(p, slice, JOURNAL_SLICE, row);
+	if (has_value(&slice->plan))
+		row->objects = txn_objects(slice->txn, &row->objects_len);
+	slice->plan.has_objects = row->objects != NULL;
 	row->body = record_encode(&slice->plan, &row->len);
 	row->mount = slice->repo != NULL ? slice->repo->fs->mount :
 					   slice->txn->repo_mount;
@@ -423,7 +436,7 @@ int pass_defer_line(struct pass *p, const struct change *c)
 	line.action = RECORD_LOG;
 	line.target = NULL;
 	line.had_packed = false;
-	rec.atomic = false;
+	rec.atomic = rec.has_objects = false;
 	rec.nr_identities = 0;
 	rec.members = &line;
 	rec.nr_members = 1;

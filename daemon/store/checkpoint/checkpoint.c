@@ -7,7 +7,8 @@
  *		update is finished
  *	note	the last LSN of the journal, in each repository published to
  *	sync	each file system published to, by syncfs (checkpoint_sync.c)
- *	forget	in the journal: with the next commit, or now if none comes
+ *	forget	in the journal: with the next commit, or now if none comes;
+ *		the objects of forgotten rows are deleted
  *	sqlite	SQLite's own checkpoint, and the length of its WAL
  *
  * The weaker modes of durability need the same round. In mode periodic it makes
@@ -136,6 +137,8 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	count(c, r, is_whole, began_ns);
 	if (r == 0 && (now || lsn > journal_forgotten(c->journal)))
 		r = journal_forget(c->journal, lsn, now);
+	if (r == 0 && journal_drop_objects(c->journal) == JOURNAL_UNKNOWN)
+		r = JOURNAL_UNKNOWN;
 	if (r <= 0 && copy_wal(c) == JOURNAL_UNKNOWN)
 		r = JOURNAL_UNKNOWN;
 	if (r != JOURNAL_UNKNOWN)

@@ -21,7 +21,8 @@
  * different file system was mounted. A record is deferred once, by the first of
  * the two.
  *
- * Records do not cover objects; suspect_store.c reads objects back.
+ * Records of small pushes restore their objects (redo_objects.c). For all other
+ * objects suspect_store.c reads the disk.
  *
  * Failure: the journal. Then nothing is forgotten, and the next checkpoint or
  * admission tries again.

@@ -93,6 +93,11 @@ struct journal_row {
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;
+	/* To append: new objects (new_objects.h), stored beside the row until
+	 * the row is forgotten; borrowed. No reading call sets them
+	 * (journal_read_objects()). */
+	const uint8_t *objects;
+	size_t objects_len;
 };
 
 struct commit_log_config {

@@ -206,6 +206,8 @@ static int write_row(struct journal *j, const struct journal_row *row,
 		return rc == SQLITE_OK ? journal_run(j->stmts.unkeep) : rc;
 	}
 	rc = insert_row(j, row, lsn);
+	if (rc == SQLITE_OK)
+		rc = journal_write_objects(j, lsn, row);
 	if (rc != SQLITE_OK || row->kind != JOURNAL_DEFERRED)
 		return rc;
 	sqlite3_bind_int64(j->stmts.defer, 1, (sqlite3_int64)lsn);

@@ -180,6 +180,18 @@ int journal_scan(struct journal *j, uint64_t after,
 int journal_each_deferred(struct journal *j, uint64_t repo,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
+/* The objects of row LSN (journal_row.objects), to be freed. *LEN 0: none, or
+ * the row is forgotten. -EUCLEAN: damaged. Otherwise as journal_scan(). */
+int journal_read_objects(struct journal *j, uint64_t lsn, uint8_t **bytes,
+    size_t *len);
+/* Deletes the objects of all forgotten rows, except of rows to which a deferred
+ * row refers. Nothing is flushed. 0; negative errno: some are left, and the
+ * next call deletes them; JOURNAL_UNKNOWN. */
+int journal_drop_objects(struct journal *j);
+/* The bytes of all objects in the journal, about; known since the first
+ * journal_drop_objects(). Never blocks on the disk. */
+uint64_t journal_objects_bytes(struct journal *j);
+
 /* Takes all deferred rows of REPO off the list, durably. *NR: how many. */
 int journal_drop_deferred(struct journal *j, uint64_t repo, uint64_t *nr);
 

@@ -43,6 +43,14 @@ uint32_t journal_checksum(const struct journal_row *row)
 	return (uint32_t)sum;
 }
 
+uint32_t journal_objects_checksum(uint64_t lsn, const uint8_t *bytes,
+    size_t len)
+{
+	uLong sum = add_numbers(crc32(0, NULL, 0), &lsn, 1);
+
+	return (uint32_t)crc32_z(sum, bytes, len);
+}
+
 static void put_big_endian(uint8_t *p, uint32_t value)
 {
 	p[0] = (uint8_t)(value >> 24);

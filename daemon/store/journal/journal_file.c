@@ -57,6 +57,9 @@ static const char schema[] =
     " body BLOB NOT NULL, checksum INTEGER NOT NULL,"
     " PRIMARY KEY(txid, uid, lsn))"
     " WITHOUT ROWID, STRICT;"
+    "CREATE TABLE " JOURNAL_OBJECTS
+    "(lsn INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
+    " bytes BLOB NOT NULL) STRICT;"
     "CREATE TABLE " JOURNAL_OPEN_DEFERRED
     "(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";

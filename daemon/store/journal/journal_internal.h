@@ -11,6 +11,7 @@
  *	journal_read.c		look-ups and scans
  *	journal_range.c		rows and repositories, for history
  *	journal_trim.c		deletes old rows
+ *	journal_objects.c	new objects of rows
  *	journal_index.c		history's index, a separate database
  *	journal_look.c		the WAL file before SQLite opens it
  *	journal_wal.c		facts that only the WAL file has
@@ -30,7 +31,7 @@
 #include "daemon/store/journal/journal.h"
 
 /* PRAGMA user_version. Every other format is refused. */
-#define JOURNAL_FORMAT 3
+#define JOURNAL_FORMAT 4
 
 #define JOURNAL_WHAT_HELPS                                                     \
 	"restore it with its repositories, or move it aside "                  \
@@ -39,6 +40,9 @@
 #define JOURNAL_MACHINE_MAX 64
 /* In meta: the last row on disk, and a checksum of all of meta. */
 #define JOURNAL_SEAL_BYTES 12
+
+/* The new objects of rows that are not forgotten. */
+#define JOURNAL_OBJECTS "object"
 
 /* Tables whose names on disk are older: the outcomes of trimmed ids, and the
  * LSNs of the open deferred rows. */
@@ -119,8 +123,8 @@ struct journal_found {
 
 /* Of the connection for commits; commit_lock. */
 struct journal_stmts {
-	sqlite3_stmt *begin, *insert, *defer, *end_deferred, *unkeep,
-	    *write_meta;
+	sqlite3_stmt *begin, *insert, *insert_objects, *defer, *end_deferred,
+	    *unkeep, *write_meta;
 	sqlite3_stmt *commit, *rollback;
 };
 
@@ -144,6 +148,7 @@ struct journal_lsns {
 	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
 	uint64_t damaged;       /* the first damaged row found; 0 */
+	uint64_t objects_bytes; /* in the table of objects, about */
 };
 
 /* hand_lock. Since the journal was opened for the EPOCH-th time: commits,
@@ -313,6 +318,18 @@ int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo);
 int journal_reader_connect(struct journal_reader *reader);
 void journal_reader_disconnect(struct journal_reader *reader);
 
+/* Row LSN differs from the written row. */
+void journal_note_damage(struct journal *j, uint64_t lsn);
+
+/* ---- journal_objects.c ---- */
+
+/* Within a transaction; commit_lock is held. An SQLite code. */
+int journal_write_objects(struct journal *j, uint64_t lsn,
+    const struct journal_row *row);
+/* The result of journal_read_objects(), from S: checksum and bytes. */
+int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
+    uint8_t **bytes, size_t *len);
+
 /* ---- journal_range.c ---- */
 
 int journal_range_prepare(struct journal_reader *reader);
@@ -326,6 +343,9 @@ int journal_look_at_wal(struct journal *j, char **why);
 /* ---- journal_checksum.c ---- */
 
 uint32_t journal_checksum(const struct journal_row *row);
+/* Of the objects of row LSN. */
+uint32_t journal_objects_checksum(uint64_t lsn, const uint8_t *bytes,
+    size_t len);
 /* The checksum of the journal's uuid and machine, and of the arguments. */
 void journal_seal(const struct journal *j, uint64_t forgotten, uint64_t trimmed,
     uint64_t flushed, uint8_t seal[JOURNAL_SEAL_BYTES]);

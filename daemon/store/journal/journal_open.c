@@ -76,6 +76,8 @@ static int prepare_all(struct journal *j)
 	} all[] = {
 		{ "BEGIN IMMEDIATE", &j->stmts.begin },
 		{ insert, &j->stmts.insert },
+		{ "INSERT INTO " JOURNAL_OBJECTS " VALUES(?, ?, ?)",
+		    &j->stmts.insert_objects },
 		{ "INSERT INTO " JOURNAL_OPEN_DEFERRED " VALUES(?, ?)",
 		    &j->stmts.defer },
 		{ "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE lsn = ?",
@@ -249,15 +251,14 @@ static void disconnect_all(struct journal *j)
 		journal_reader_disconnect(reader);
 	sqlite3_finalize(j->stmts.begin);
 	sqlite3_finalize(j->stmts.insert);
+	sqlite3_finalize(j->stmts.insert_objects);
 	sqlite3_finalize(j->stmts.defer);
 	sqlite3_finalize(j->stmts.end_deferred);
 	sqlite3_finalize(j->stmts.unkeep);
 	sqlite3_finalize(j->stmts.write_meta);
 	sqlite3_finalize(j->stmts.commit);
 	sqlite3_finalize(j->stmts.rollback);
-	j->stmts.begin = j->stmts.insert = j->stmts.defer =
-	    j->stmts.end_deferred = j->stmts.unkeep = NULL;
-	j->stmts.write_meta = j->stmts.commit = j->stmts.rollback = NULL;
+	memset(&j->stmts, 0, sizeof(j->stmts));
 	journal_flush_close(j);
 	sqlite3_close(j->ckpt);
 	sqlite3_close(j->db);

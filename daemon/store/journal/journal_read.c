@@ -29,7 +29,7 @@ static uint64_t column_u64(sqlite3_stmt *s, int column)
 	return (uint64_t)sqlite3_column_int64(s, column);
 }
 
-static void note_damage(struct journal *j, uint64_t lsn)
+void journal_note_damage(struct journal *j, uint64_t lsn)
 {
 	pthread_mutex_lock(&j->hand_lock);
 	if (j->lsn.damaged == 0)
@@ -76,7 +76,7 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	row->len = (size_t)sqlite3_column_bytes(s, 13);
 	if (column_u64(s, 14) == journal_checksum(row))
 		return 0;
-	note_damage(j, row->lsn);
+	journal_note_damage(j, row->lsn);
 	return -EUCLEAN;
 }
 
@@ -299,6 +299,26 @@ static int scan_next(struct scan *scan)
 	if (rc == SQLITE_DONE)
 		return 0;
 	return rc == SQLITE_ROW ? 1 : journal_errno(rc);
+}
+
+int journal_read_objects(struct journal *j, uint64_t lsn, uint8_t **bytes,
+    size_t *len)
+{
+	struct scan scan;
+	int r, more = 0;
+
+	*bytes = NULL;
+	*len = 0;
+	r = scan_open(&scan, j,
+	    "SELECT checksum, bytes FROM " JOURNAL_OBJECTS " WHERE lsn = ?");
+	if (r == 0) {
+		sqlite3_bind_int64(scan.stmt, 1, journal_signed(lsn));
+		more = scan_next(&scan);
+	}
+	if (more == 1)
+		r = journal_take_objects(j, scan.stmt, lsn, bytes, len);
+	scan_close(&scan);
+	return more < 0 ? more : r;
 }
 
 int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,

@@ -1,7 +1,7 @@
 /*
  * The body of a journal row as bytes.
  *
- *	u8 version, u8 flags (atomic, SHA-256, indices), u32 file_mode,
+ *	u8 version, u8 flags (atomic, SHA-256, indices, objects), u32 file_mode,
  *	dir_mode, nr_updates, u64 digest, strings committer, message, u8 number
  *	of identities, each two strings, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
@@ -38,7 +38,8 @@
 #define FLAG_ATOMIC  0x01
 #define FLAG_SHA256  0x02 /* of all oids */
 #define FLAG_INDICES 0x04
-#define FLAGS        (FLAG_ATOMIC | FLAG_SHA256 | FLAG_INDICES)
+#define FLAG_OBJECTS 0x08
+#define FLAGS        (FLAG_ATOMIC | FLAG_SHA256 | FLAG_INDICES | FLAG_OBJECTS)
 
 /* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
@@ -176,6 +177,8 @@ static unsigned record_flags(const struct record *rec)
 		flags |= FLAG_SHA256;
 	if (rec->has_indices)
 		flags |= FLAG_INDICES;
+	if (rec->has_objects)
+		flags |= FLAG_OBJECTS;
 	return flags;
 }
 
@@ -357,6 +360,7 @@ static void get_head(struct in *in, struct record *rec)
 		in->is_bad = true;
 	rec->atomic = flags & FLAG_ATOMIC;
 	rec->has_indices = in->has_indices = flags & FLAG_INDICES;
+	rec->has_objects = flags & FLAG_OBJECTS;
 	rec->object_format =
 	    flags & FLAG_SHA256 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
 	in->oid_bytes = refd_object_format_bytes(rec->object_format);
@@ -422,6 +426,7 @@ void record_strip(struct record *rec)
 
 	rec->committer = rec->message = "";
 	rec->nr_identities = 0;
+	rec->has_objects = false;
 	for (i = 0; i < rec->nr_members; i++) {
 		m = &rec->members[i];
 		if (!m->answers)

@@ -73,7 +73,10 @@ struct record {
 	enum refd_object_format object_format; /* of all oids */
 	bool atomic;
 	bool has_indices; /* the refs are in reftables: of all members */
-	uint64_t digest;  /* of the request's content */
+	/* The row, or the row that a deferred row refers to, has objects
+	 * (journal_row.objects). */
+	bool has_objects;
+	uint64_t digest; /* of the request's content */
 	struct record_member *members;
 	size_t nr_members;
 	void *memory; /* owned by a decoded record */

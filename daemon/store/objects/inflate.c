@@ -1,6 +1,7 @@
 #include "daemon/store/objects/inflate.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <zlib.h>
 
 #define PART 4096
@@ -71,4 +72,55 @@ int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
 	r = feed(sys, fd, offset, &z, 2 * out_len + PART);
 	inflateEnd(&z);
 	return r;
+}
+
+int inflate_sum(const void *in, size_t in_len, size_t *room,
+    struct object_sum *sum)
+{
+	z_stream z = { .next_in = (unsigned char *)(uintptr_t)in,
+		.avail_in = (unsigned)in_len };
+	unsigned char out[PART];
+	size_t nr = 0;
+	int zr = Z_OK;
+
+	if (inflateInit(&z) != Z_OK)
+		return -ENOMEM;
+	while (zr == Z_OK && nr <= *room) {
+		z.next_out = out;
+		z.avail_out = PART;
+		zr = inflate(&z, Z_NO_FLUSH);
+		object_sum_add(sum, out, PART - z.avail_out);
+		nr += PART - z.avail_out;
+	}
+	inflateEnd(&z);
+	if (zr == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (zr != Z_STREAM_END || z.avail_in > 0 || nr > *room)
+		return -EBADMSG;
+	*room -= nr;
+	return 0;
+}
+
+int inflate_whole(const void *in, size_t in_len, size_t max, uint8_t **out,
+    size_t *len)
+{
+	struct object_sum unused;
+	size_t room = max;
+	ssize_t n;
+
+	/* The first pass only measures. */
+	object_sum_init(&unused, REFD_FORMAT_SHA1);
+	n = inflate_sum(in, in_len, &room, &unused);
+	if (n < 0)
+		return (int)n;
+	*len = max - room;
+	*out = malloc(*len + 1);
+	if (*out == NULL)
+		return -ENOMEM;
+	n = inflate_head(in, in_len, *out, *len);
+	if (n == (ssize_t)*len)
+		return 0;
+	free(*out);
+	*out = NULL;
+	return n < 0 ? (int)n : -EBADMSG;
 }

@@ -5,6 +5,7 @@
 #ifndef STORE_INFLATE_H
 #define STORE_INFLATE_H
 
+#include "daemon/base/object_sum.h"
 #include "daemon/base/sys.h"
 
 /* Inflates the first bytes of the stream IN. Returns the number of bytes
@@ -16,5 +17,15 @@ ssize_t inflate_head(const void *in, size_t in_len, void *out, size_t out_len);
  * KiB. */
 int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
     size_t out_len);
+
+/* Inflates the whole stream IN into *OUT, *LEN bytes, to be freed. -EBADMSG:
+ * also for more than MAX. */
+int inflate_whole(const void *in, size_t in_len, size_t max, uint8_t **out,
+    size_t *len);
+
+/* Adds the stream IN, inflated, to SUM. IN must be the whole stream and nothing
+ * else, and inflate to at most *ROOM bytes, which are taken from *ROOM. */
+int inflate_sum(const void *in, size_t in_len, size_t *room,
+    struct object_sum *sum);
 
 #endif

@@ -48,8 +48,8 @@ static bool is_word(const char **p, const char *word)
 	return true;
 }
 
-/* "<type> SP <size> NUL" (git's parse_loose_header()). *HEADER: its length. */
-static int parse_header(const char *text, size_t len, enum object_type *type,
+/* As git's parse_loose_header(). */
+int loose_object_header(const char *text, size_t len, enum object_type *type,
     uint64_t *size, size_t *header)
 {
 	const char *p = text;
@@ -92,7 +92,7 @@ static int read_header(const struct sys *sys, int fd, enum object_type *type,
 	if (n > 0)
 		n = inflate_head(in, (size_t)n, out, sizeof(out));
 	return n < 0 ? (int)n :
-		       parse_header(out, (size_t)n, type, size, header);
+		       loose_object_header(out, (size_t)n, type, size, header);
 }
 
 int loose_object_type(const struct sys *sys, int store_fd,

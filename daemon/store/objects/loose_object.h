@@ -15,6 +15,10 @@
 /* Inflates the header alone: at most LOOSE_HEADER bytes come out. */
 #define LOOSE_HEADER 32
 
+/* Reads the header of an object, "<type> SP <size> NUL", from the LEN bytes
+ * TEXT. *HEADER: its length. */
+int loose_object_header(const char *text, size_t len, enum object_type *type,
+    uint64_t *size, size_t *header);
 int loose_object_type(const struct sys *sys, int store_fd,
     const struct refd_oid *oid, enum refd_object_format format,
     enum object_type *type);

@@ -28,6 +28,7 @@ struct open_store {
 	int fd;
 	uint64_t dev, ino;
 	int64_t limit;
+	bool is_own; /* of the repository, and not an alternate */
 };
 
 /* ---- one store ---- */
@@ -87,6 +88,9 @@ static int are_fanouts_new(const struct open_store *p, const uint8_t *known,
 			continue;
 		snprintf(name, sizeof(name), "%02x", i);
 		r = is_new(p, name, &is_there);
+		if (r == 1 && p->is_own && p->walk->fanout != NULL)
+			r = p->walk->fanout(p->walk->arg, p->fd, name,
+			    p->limit);
 		if (r != 0)
 			return r;
 		if (is_there)
@@ -146,7 +150,7 @@ int objects_walk(const struct objects_walk *w,
 		if (r < 0)
 			break;
 		p = (struct open_store){ w, store->fd, st.dev, st.ino,
-			w->limit(w->arg, store->fd, &st) };
+			w->limit(w->arg, store->fd, &st), i == 0 };
 		r = look_at_store(&p, st.ctime_ns, &store->alternates,
 		    i == 0 ? w->fanouts : NULL);
 	}

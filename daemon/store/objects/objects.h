@@ -37,6 +37,10 @@ struct objects_walk {
 	int64_t (*limit)(void *arg, int fd, const struct sys_stat *st);
 	/* Other than 0 ends the walk. */
 	int (*found)(void *arg, const struct objects_new *found);
+	/* Called instead for the new fan-out NAME of the repository's own store
+	 * FD. 0: the fan-out counts as old; 1: as new; negative errno. May be
+	 * NULL. */
+	int (*fanout)(void *arg, int fd, const char *name, int64_t limit);
 	void *arg;
 	/* The walk looks at this fan-out first: probably the one of a new
 	 * object. The walk of a store ends at the first new fan-out. */

@@ -42,6 +42,7 @@ static int add_members(struct recover_notes *notes,
 
 	copy.kind = kind;
 	copy.refers_to = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
+	rec.has_objects = rec.has_objects && kind == JOURNAL_DEFERRED;
 	rec.members = members;
 	rec.nr_members = nr;
 	return add_row(notes, &copy, &rec);
@@ -67,9 +68,10 @@ static bool is_live(const struct replay_row *row, size_t i)
 }
 
 /* Drops ROW if ROW is a deferred row, and defers the NR members of KEPT again.
- * MOUNT 0: the locks of the members are gone. */
+ * MOUNT 0: the locks of the members are gone. HAS_OBJECTS: a replay may need
+ * the objects of ROW. */
 static int replace(struct recover_notes *notes, const struct replay_row *row,
-    struct record_member *kept, size_t nr, uint64_t mount)
+    struct record_member *kept, size_t nr, uint64_t mount, bool has_objects)
 {
 	struct replay_row copy = *row;
 	int r = 0;
@@ -77,6 +79,7 @@ static int replace(struct recover_notes *notes, const struct replay_row *row,
 	if (row->row.kind == JOURNAL_DEFERRED)
 		r = add_members(notes, row, JOURNAL_DEFERRED_END, NULL, 0);
 	copy.row.mount = mount;
+	copy.rec.has_objects = row->rec.has_objects && has_objects;
 	if (r == 0 && nr > 0)
 		r = add_members(notes, &copy, JOURNAL_DEFERRED, kept, nr);
 	return r;
@@ -88,6 +91,10 @@ static int keep_deferred(struct recover_notes *notes,
     const struct replay_row *row, const bool *deferred, uint64_t mount,
     uint64_t *nr_deferred)
 {
+	/* The sync after the replay of a deferred row made its objects durable:
+	 * no further replay needs them. */
+	const bool is_restored = deferred != NULL &&
+	    row->row.kind == JOURNAL_DEFERRED && row->rec.has_objects;
 	struct record_member *kept;
 	size_t i, nr = 0;
 	int r = 0;
@@ -99,8 +106,8 @@ static int keep_deferred(struct recover_notes *notes,
 		if (is_live(row, i) && (deferred == NULL || deferred[i]))
 			kept[nr++] = row->rec.members[i];
 	if (row->row.kind != JOURNAL_DEFERRED || nr < row->rec.nr_members ||
-	    mount != row->row.mount)
-		r = replace(notes, row, kept, nr, mount);
+	    mount != row->row.mount || is_restored)
+		r = replace(notes, row, kept, nr, mount, !is_restored);
 	*nr_deferred += nr;
 	free(kept);
 	return r;

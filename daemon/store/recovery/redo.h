@@ -104,6 +104,9 @@ int redo_undo_aborted(struct replay *rp, const struct replay_row *rows);
  * before, and no other writer's. */
 bool redo_is_out(struct replay *rp, const struct replay_row *row);
 
+/* redo_objects.c: restores the objects of ROWS. */
+int redo_objects(struct replay *rp, const struct replay_row *rows);
+
 /* From begin to close. 0, or an errno that recovery must not ignore. */
 int redo_one_write(struct replay *rp, struct redo *redo);
 /* redo_delete.c: removes the new file of a packed-refs rewrite that did not

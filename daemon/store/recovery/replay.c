@@ -60,6 +60,9 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		return 0;
 	if (rp->is_other_format)
 		return -EMEDIUMTYPE;
+	r = redo_objects(rp, rows);
+	if (r < 0)
+		return r;
 	for (row = rows; row != NULL; row = row->next) {
 		if (row->evidence != EVIDENCE_CRASHED)
 			drop_pruned(rp, row);

@@ -61,7 +61,8 @@ struct replay_members {
 struct replay {
 	const struct sys *sys;
 	struct repo *repo;
-	bool has_stacks; /* the refs are in reftables */
+	bool has_stacks;         /* the refs are in reftables */
+	struct journal *journal; /* of the rows: has their objects */
 	struct leftover_locks *leftover;
 	uint64_t token_id; /* for the replay's own locks */
 	const struct store_report *report;

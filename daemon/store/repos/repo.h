@@ -75,6 +75,10 @@ struct repo {
 	bool is_looked_at; /* deferred_fs_check() */
 	struct odb *odb;
 	struct objects_fanouts fanouts;
+	/* Bytes of objects copied for records since the limit of the copies
+	 * (barrier_copy.c) moved to this time. */
+	size_t copied_bytes;
+	int64_t copied_since_ns;
 
 	/* Under the mutex of struct barriers: transactions there. */
 	unsigned waiting_barrier;

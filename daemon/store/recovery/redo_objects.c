@@ -1,0 +1,202 @@
+/*
+ * Restores the new loose objects that rows contain, before recovery asks which
+ * objects exist.
+ *
+ * Happy path: after a power loss, a file with other bytes than recorded, or no
+ * file, is written under a temporary name and renamed. The recorded bytes have
+ * the checksum which is the name. So a different file is damaged, or is the
+ * same object at another level of compression, and may be replaced. The sync of
+ * the file system, before the row is forgotten, makes the file durable.
+ *
+ * After a failed sync only memory may have the bytes: every file is written.
+ * After a crash the page cache is exact: nothing is restored.
+ *
+ * The repository may lack older objects: they were pruned after the ref was
+ * deleted, or a backup was restored. A new value which leads to a missing
+ * object is not restored, and its ref is passed over.
+ *
+ * Failures: the repository, or the journal; its rows stay. A leftover temporary
+ * file has a name that `git prune` removes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/objects/new_objects.h"
+#include "daemon/store/recovery/redo.h"
+
+#define TEMPORARY  "tmp_obj_refd"
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+#define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+
+struct restoring {
+	struct replay *rp;
+	const struct sys *sys;
+	int fd; /* objects/ */
+	const struct replay_row *row;
+	uint8_t *bytes; /* the objects of ROW; owned */
+	size_t len;
+	size_t nr;
+};
+
+static bool holds(const struct sys *sys, int dirfd, const char *name,
+    const uint8_t *data, size_t len)
+{
+	bool is_equal = false;
+	size_t have;
+	char *now;
+	int fd;
+
+	fd = SYS(sys, openat, dirfd, name, FILE_FLAGS, 0);
+	if (fd < 0)
+		return false;
+	if (sys_read_fd(sys, fd, len, &now, &have) == 0) {
+		is_equal = have == len && memcmp(now, data, len) == 0;
+		free(now);
+	}
+	SYS(sys, close, fd);
+	return is_equal;
+}
+
+static int write_file(const struct sys *sys, int dirfd, const char *name,
+    const struct new_object *object)
+{
+	int fd, r;
+
+	r = SYS(sys, unlinkat, dirfd, TEMPORARY);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	fd = SYS(sys, openat, dirfd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL,
+	    object->mode & 0444);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, write_all, fd, object->data, object->len);
+	SYS(sys, close, fd);
+	if (r == 0)
+		r = SYS(sys, renameat, dirfd, TEMPORARY, dirfd, name);
+	if (r < 0)
+		SYS(sys, unlinkat, dirfd, TEMPORARY);
+	return r;
+}
+
+static int exists(void *arg, const struct refd_oid *oid)
+{
+	struct replay *rp = ((struct restoring *)arg)->rp;
+
+	return rp->has_object(rp->arg, rp->repo, oid);
+}
+
+/* Is OID a new value of the row, and leads to a missing object? Then replay.c
+ * passes the value over, because its object is missing. */
+static bool is_cut_off(struct restoring *at, const struct refd_oid *oid)
+{
+	const struct record *rec = &at->row->rec;
+	size_t i;
+
+	for (i = 0; i < rec->nr_members; i++)
+		if (rec->members[i].status == REFD_OK &&
+		    rec->members[i].action == RECORD_WRITE &&
+		    refd_oid_eq(&rec->members[i].new_oid, oid))
+			return new_objects_is_complete(at->bytes, at->len,
+				   rec->object_format, oid, exists, at) == 0;
+	return false;
+}
+
+static int restore_in(struct restoring *at, int dirfd, const char *name,
+    const struct new_object *object)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(at->sys, fstat, dirfd, &st);
+	if (r < 0)
+		return r;
+	/* The sync before forgetting would not include the file. */
+	if (st.dev != at->rp->repo->dev)
+		return -EXDEV;
+	if ((!replay_row_has_failed(at->row) &&
+		holds(at->sys, dirfd, name, object->data, object->len)) ||
+	    is_cut_off(at, &object->oid))
+		return 0;
+	r = write_file(at->sys, dirfd, name, object);
+	at->nr += r == 0;
+	return r;
+}
+
+/* For new_objects_each(). */
+static int restore(void *arg, const struct new_object *object)
+{
+	struct restoring *at = arg;
+	char path[REFD_OID_MAX_HEX + 2], hex[REFD_OID_MAX_HEX + 1];
+	int dirfd, r;
+
+	refd_oid_hex(&object->oid, at->row->rec.object_format, hex);
+	snprintf(path, sizeof(path), "%.2s/%s", hex, hex + 2);
+	r = sys_make_parents(at->sys, at->fd, path, object->dir_mode);
+	if (r < 0)
+		return r;
+	path[2] = '\0';
+	dirfd = SYS(at->sys, openat, at->fd, path, DIR_FLAGS, 0);
+	if (dirfd < 0)
+		return dirfd;
+	r = restore_in(at, dirfd, path + 3, object);
+	SYS(at->sys, close, dirfd);
+	return r;
+}
+
+static bool needs_objects(const struct replay_row *row)
+{
+	return row->evidence != EVIDENCE_CRASHED && row->rec.has_objects &&
+	    !row->is_aside;
+}
+
+/* Only a deferred row can refer to a row that was forgotten meanwhile: then its
+ * objects are durable. */
+static int restore_row(struct replay *rp, struct restoring *at)
+{
+	int r;
+
+	r = journal_read_objects(rp->journal, at->row->origin, &at->bytes,
+	    &at->len);
+	if (r > 0)
+		return -EIO;
+	if (r == 0 && at->len == 0 && at->row->row.kind == JOURNAL_SLICE)
+		r = -EUCLEAN;
+	if (r == 0)
+		r = new_objects_each(at->bytes, at->len,
+		    at->row->rec.object_format, restore, at);
+	free(at->bytes);
+	return r;
+}
+
+static void report(struct replay *rp, size_t nr)
+{
+	char text[96];
+
+	if (nr == 0)
+		return;
+	snprintf(text, sizeof(text),
+	    "%zu new object files written again from the journal", nr);
+	redo_report(rp, STORE_OBJECTS_RESTORED, "", text);
+}
+
+int redo_objects(struct replay *rp, const struct replay_row *rows)
+{
+	struct restoring at = { .rp = rp, .sys = rp->sys, .fd = -1 };
+	int r = 0;
+
+	for (at.row = rows; at.row != NULL && r == 0; at.row = at.row->next) {
+		if (!needs_objects(at.row))
+			continue;
+		if (at.fd < 0)
+			at.fd = SYS(rp->sys, openat, rp->repo->fd, "objects",
+			    DIR_FLAGS, 0);
+		r = at.fd < 0 ? at.fd : restore_row(rp, &at);
+	}
+	if (at.fd >= 0)
+		SYS(rp->sys, close, at.fd);
+	report(rp, at.nr);
+	return r;
+}

@@ -1,0 +1,222 @@
+/*
+ * Proves when a store with all its threads puts new objects into the record of
+ * a transaction instead of syncing the file system: in mode journal, for
+ * transactions of bounded size outside of sessions, if no transaction of the
+ * repository waits for a sync. The checkpoint deletes the objects from the
+ * journal.
+ */
+#include <check.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/objects/new_objects.h"
+#include "daemon/store/store_internal.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static struct sys disk;
+static _Atomic int nr_syncfs;
+static _Atomic bool is_other_type;
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	nr_syncfs++;
+	return sys_kernel.syncfs(sys, fd);
+}
+
+/* The test may run anywhere. */
+static int disk_fs_type(const struct sys *sys, int fd, uint64_t *type)
+{
+	(void)sys;
+	(void)fd;
+	*type = is_other_type ? 0x4d44 : 0xef53;
+	return 0;
+}
+
+/* Waits until all objects are older than a sync. */
+static void settle(void)
+{
+	const struct sys *sys = &sys_kernel;
+	struct txn *txn;
+	struct refd_txid id;
+
+	SYS(sys, sleep_ns, 150 * 1000 * 1000);
+	refd_txid_make(&id);
+	txn = sr_make_txn(&id, sr_repo, "refs/heads/settled", sr_commit);
+	txn->req.durability = REFD_DURABILITY_FSYNC;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	sr_done_with(txn);
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.syncfs = disk_syncfs;
+	disk.fs_type = disk_fs_type;
+	is_other_type = false;
+	sr_sys = &disk;
+	sr_interval_ns = 3600LL * 1000000000;
+	sr_setup();
+	settle();
+}
+
+static void teardown(void)
+{
+	sr_teardown();
+	sr_sys = &sys_kernel;
+}
+
+static struct txn *make(const char *hex)
+{
+	struct refd_txid id;
+
+	refd_txid_make(&id);
+	return sr_make_txn(&id, sr_repo, "refs/heads/a", hex);
+}
+
+/* Admits TXN. True: the objects are in TXN, and nothing was synced. */
+static bool has_objects(struct txn *txn)
+{
+	int before = nr_syncfs;
+	bool has;
+
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	has = txn->objects != NULL;
+	ck_assert_int_eq(nr_syncfs - before, !has);
+	return has;
+}
+
+static size_t objects_in_journal(void)
+{
+	struct journal *j = sr_store->journal;
+	uint64_t lsn = journal_last_lsn(j);
+	uint8_t *bytes;
+	size_t len;
+
+	ck_assert_int_eq(journal_read_objects(j, lsn, &bytes, &len), 0);
+	free(bytes);
+	return len;
+}
+
+static void checkpoint(void)
+{
+	struct store_checkpoint *cp = calloc(1, sizeof(*cp));
+
+	store_checkpoint(sr_store, cp);
+	ck_assert_ptr_eq(sr_wait_done().checkpointed, cp);
+	ck_assert_int_eq(cp->status, REFD_OK);
+	free(cp);
+}
+
+START_TEST(a_new_commit)
+{
+	char hex[REFD_OID_MAX_HEX + 1];
+	struct store_stats stats;
+	struct txn *txn;
+
+	sr_make_commit("new", hex);
+	txn = make(hex);
+	ck_assert(has_objects(txn));
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	ck_assert_uint_eq(objects_in_journal(), txn->objects->len);
+	sr_done_with(txn);
+	store_stats(sr_store, &stats);
+	ck_assert_uint_eq(stats.barrier_copies, 1);
+	checkpoint();
+	ck_assert_uint_eq(objects_in_journal(), 0);
+}
+END_TEST
+
+START_TEST(what_the_barrier_serves)
+{
+	char hex[REFD_OID_MAX_HEX + 1];
+	struct txn *txn;
+
+	sr_make_commit("new", hex);
+	txn = make(hex);
+	switch (_i) {
+	case 0:
+		txn->req.durability = REFD_DURABILITY_BATCH;
+		break;
+	case 1:
+		txn->req.durability = REFD_DURABILITY_FSYNC;
+		break;
+	case 2:
+		txn->req.verb = REFD_VERB_SESSION;
+		break;
+	case 3:
+		is_other_type = true;
+		break;
+	}
+	ck_assert(!has_objects(txn));
+	sr_done_with(txn);
+}
+END_TEST
+
+/* Updates to old commits put the same objects into the log again and again. */
+START_TEST(a_repository_has_a_budget)
+{
+	struct store_stats stats;
+	struct txn *txn;
+	int nr = 0, before = nr_syncfs;
+
+	tmp_run("head -c 60000 /dev/urandom >blob && "
+		"git -C r.git hash-object -w ../blob");
+	for (nr = 0; nr_syncfs == before && nr < 100; nr++) {
+		txn = make(sr_commit);
+		store_admit(sr_store, txn);
+		ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+		sr_done_with(txn);
+	}
+	ck_assert_int_gt(nr, 5);
+	ck_assert_int_lt(nr, 12);
+	store_stats(sr_store, &stats);
+	ck_assert_uint_gt(stats.barrier_copies, 5);
+}
+END_TEST
+
+/* A transaction whose path got another repository is admitted again. */
+START_TEST(admitted_again)
+{
+	char hex[REFD_OID_MAX_HEX + 1];
+	struct txn *txn;
+
+	sr_make_commit("new", hex);
+	txn = make(hex);
+	ck_assert(has_objects(txn));
+	repo_put(&sr_store->repos, txn->repo);
+	txn->repo = NULL;
+	txn->readmitted = true;
+	ck_assert(has_objects(txn));
+	repo_put(&sr_store->repos, txn->repo);
+	txn->repo = NULL;
+	settle();
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_ptr_null(txn->objects);
+	sr_done_with(txn);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store_objects");
+	TCase *tc = tcase_create("store_objects");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_new_commit);
+	tcase_add_loop_test(tc, what_the_barrier_serves, 0, 4);
+	tcase_add_test(tc, a_repository_has_a_budget);
+	tcase_add_test(tc, admitted_again);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

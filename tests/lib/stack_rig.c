@@ -117,6 +117,12 @@ void stk_git_merge(size_t first, size_t end)
 	size_t i;
 
 	read_stack(&stack);
+	if (end > stack.nr)
+		end = stack.nr;
+	if (first >= end) {
+		reftable_stack_close(&stack);
+		return;
+	}
 	ck_assert_int_eq(reftable_compact_merge(&stack, first, end, rh_append,
 			     &bytes, &stk.fault),
 	    0);

@@ -42,7 +42,7 @@ void stk_close(void);
 
 /* Appends a table of NR records, with the index INDEX. */
 void stk_git(uint64_t index, const struct reftable_record *records, size_t nr);
-/* Merges the tables FIRST to END - 1, and unlinks them. */
+/* Merges the tables FIRST to END - 1, if they exist, and unlinks them. */
 void stk_git_merge(size_t first, size_t end);
 /* Removes unlisted tables, as git does. */
 void stk_git_clean(void);

@@ -196,6 +196,8 @@ int tables_part(struct pass *p, const struct change *at,
 	if (r < 0 || (*part)->has_base)
 		return r;
 	r = stack_update_begin(&(*part)->update);
+	/* A later round comes after a race, perhaps with a merge of git. */
+	(*part)->update.may_fold = at->repo_slice->tables.rounds == 0;
 	if (r == 0)
 		r = stack_reader_init(&(*part)->reader, (*part)->update.base);
 	(*part)->has_base = r == 0;

@@ -235,7 +235,7 @@ void stack_retire(struct stack *stack, const char *table)
 	pthread_mutex_unlock(&stack->mutex);
 }
 
-bool stack_tidy_begin(struct stack *stack)
+bool stack_retired_are_due(struct stack *stack)
 {
 	struct stack_name *n, *next;
 	bool is_due;
@@ -251,7 +251,7 @@ bool stack_tidy_begin(struct stack *stack)
 	return is_due;
 }
 
-bool stack_tidy_next(struct stack *stack,
+bool stack_take_due(struct stack *stack,
     char table[REFTABLE_TABLE_NAME_MAX + 1])
 {
 	struct stack_name *n;

@@ -64,6 +64,9 @@ struct stack {
 	/* Tables which no list names any more. Those of DUE go after the sync
 	 * that is running (stack_sweep.h). */
 	struct stack_name *retired, *due;
+	/* The largest index of the list when the sync that is running, and the
+	 * last sync, began. Rows up to FORGOTTEN_INDEX need no replay. */
+	uint64_t begun_index, synced_index, forgotten_index;
 	bool is_searched;   /* unlisted tables of earlier runs are in RETIRED */
 	char *durable_list; /* its bytes and its tables are durable; owned */
 	uint64_t spent_index; /* the largest index of a row of the log */
@@ -144,11 +147,10 @@ bool stack_is_held(struct stack *stack, const char *name);
 
 /* Best effort: without memory the table stays for a later clean-up. */
 void stack_retire(struct stack *stack, const char *table);
-/* Before a sync of the file system: the tables retired so far are due. False:
- * none is. */
-bool stack_tidy_begin(struct stack *stack);
+/* The retired tables are due. False: none is. */
+bool stack_retired_are_due(struct stack *stack);
 /* Takes one due table; false: there is none. */
-bool stack_tidy_next(struct stack *stack,
+bool stack_take_due(struct stack *stack,
     char table[REFTABLE_TABLE_NAME_MAX + 1]);
 
 #endif

@@ -53,15 +53,34 @@ static int remove_one(struct stack *stack, const char *name,
 
 /* ---- retired tables ---- */
 
+bool stack_tidy_begin(struct stack *stack)
+{
+	const bool is_due = stack_retired_are_due(stack);
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+
+	if (stack_snapshot(stack, &snap, &fault) < 0)
+		return is_due;
+	pthread_mutex_lock(&stack->mutex);
+	stack->begun_index = snap->max_index;
+	pthread_mutex_unlock(&stack->mutex);
+	stack_snapshot_put(snap);
+	return is_due;
+}
+
 void stack_tidy_end(struct stack *stack)
 {
 	char table[REFTABLE_TABLE_NAME_MAX + 1];
 	struct stack_snapshot *snap;
 	struct reftable_fault fault;
 
+	pthread_mutex_lock(&stack->mutex);
+	stack->forgotten_index = stack->synced_index;
+	stack->synced_index = stack->begun_index;
+	pthread_mutex_unlock(&stack->mutex);
 	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return;
-	while (stack_tidy_next(stack, table))
+	while (stack_take_due(stack, table))
 		if (!is_listed(snap, table))
 			SYS(stack->sys, unlinkat, stack->dirfd, table);
 	stack_snapshot_put(snap);

@@ -18,6 +18,9 @@
 int stack_sweep(struct stack *stack, const uint64_t *inodes, size_t nr,
     struct reftable_fault *fault);
 
+/* Before a sync of the file system: the tables retired so far are due. False:
+ * none is. */
+bool stack_tidy_begin(struct stack *stack);
 /*
  * After a sync of the file system that began after stack_tidy_begin(): removes
  * the due tables, unless the list names them. The new list is durable, so no

@@ -45,6 +45,7 @@ struct making {
 	struct key *keys;
 	size_t nr, size;
 	uint64_t index, bytes; /* BYTES: of all records, at most */
+	uint64_t forgotten;    /* stack->forgotten_index */
 	const char *deleted;   /* the ref whose log is searched */
 	char message[MESSAGE_MAX + 1];
 	struct reftable_writer *writer;
@@ -223,10 +224,28 @@ static int add_record(struct making *m, const struct key *key)
 			.update_index = key->index,
 			.is_deletion = true };
 	}
-	/* A tombstone hides records of earlier tables. */
-	if (rec.is_deletion && m->u->first_folded == 0)
-		return 0;
 	return reftable_writer_add(m->writer, &rec);
+}
+
+/* A tombstone hides records of earlier tables. Where no table is before, it is
+ * evidence for recovery: if a row of the ref is redone after a power loss,
+ * another program deleted the ref later. */
+static int add_folded(struct making *m, const struct reftable_record *rec)
+{
+	if (rec->is_deletion && m->u->first_folded == 0 &&
+	    rec->update_index <= m->forgotten)
+		return 0;
+	return reftable_writer_add(m->writer, rec);
+}
+
+static uint64_t forgotten_index(struct stack *stack)
+{
+	uint64_t index;
+
+	pthread_mutex_lock(&stack->mutex);
+	index = stack->forgotten_index;
+	pthread_mutex_unlock(&stack->mutex);
+	return index;
 }
 
 /* The order of KEY and of a record of the same section. */
@@ -252,8 +271,8 @@ static int write_section(struct making *m, enum reftable_section section,
 	int r, has_old, order;
 
 	r = reftable_merged_open(u->base->tables.tables + u->first_folded,
-	    u->end_folded - u->first_folded, section, "", u->first_folded > 0,
-	    &folded, &m->u->fault);
+	    u->end_folded - u->first_folded, section, "", true, &folded,
+	    &m->u->fault);
 	if (r < 0)
 		return r;
 	has_old = reftable_merged_next(folded, &old, &m->u->fault);
@@ -266,8 +285,7 @@ static int write_section(struct making *m, enum reftable_section section,
 		order = key == NULL ? 1 :
 		    has_old == 0    ? -1 :
 				      compare_record(key, old);
-		r = order <= 0 ? add_record(m, key) :
-				 reftable_writer_add(m->writer, old);
+		r = order <= 0 ? add_record(m, key) : add_folded(m, old);
 		*at += order <= 0;
 		if (order >= 0)
 			has_old =
@@ -423,6 +441,7 @@ static int make_table(struct making *m, size_t nr)
 	if (m->buffer == NULL)
 		return -ENOMEM;
 	m->index = STACK_INDEX_MAX;
+	m->forgotten = forgotten_index(u->stack);
 	r = list_records(m, nr);
 	if (r == 0) {
 		sort(m);

@@ -89,7 +89,7 @@ static bool read_format(struct migration *m)
 
 	text_clear(&m->config);
 	text_adds(&m->config, "");
-	r = files_read(m->dirfd, "config", &m->config);
+	r = files_read(m->dirfd, "config", FILES_CONFIG_MAX, &m->config);
 	if (r == 0)
 		r = config_file_parse(m->config.data, m->config.len, read_entry,
 		    &f, &line, &why);
@@ -220,7 +220,8 @@ static enum swap attempt(const struct migration *m, size_t *nr, char **lock)
 	if (!migrate_state(m, m->from, &before, lock))
 		return *lock ? SWAP_AGAIN : SWAP_FAILED;
 	files_remove(m->work_fd, "new");
-	if (!migrate_git_convert(m) || !migrate_git_configure(m))
+	if (!migrate_git_convert(m) || !migrate_git_peel(m) ||
+	    !migrate_git_configure(m))
 		return SWAP_FAILED;
 	if (!migrate_git_compare(m, nr, &failed)) {
 		if (failed)

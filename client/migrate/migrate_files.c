@@ -14,8 +14,6 @@
 
 #include "client/migrate/migrate_internal.h"
 
-#define READ_MAX (1 << 20)
-
 int files_open_dir(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name,
@@ -98,7 +96,7 @@ int files_move_all(int from, int to)
 	return files_each(from, move_entry, &m);
 }
 
-int files_read(int dirfd, const char *name, struct text *t)
+int files_read(int dirfd, const char *name, size_t max, struct text *t)
 {
 	int fd = openat(dirfd, name,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -112,7 +110,7 @@ int files_read(int dirfd, const char *name, struct text *t)
 	else if (!S_ISREG(st.st_mode))
 		r = -EINVAL;
 	if (r == 0)
-		r = text_read(t, fd, READ_MAX);
+		r = text_read(t, fd, max);
 	close(fd);
 	return r;
 }

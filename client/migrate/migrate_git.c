@@ -3,7 +3,8 @@
  * way, without --dry-run, removes the old refs before the new refs are in
  * place: a kill in between would lose all refs (git's
  * repo_migrate_ref_storage_format()). A dry run leaves the new refs in a
- * directory, in the shape of a git directory.
+ * directory, in the shape of a git directory. The packed-refs of git 2.55 lacks
+ * the peeled values of tags, which are added.
  *
  * Failures: git refuses (worktrees, a broken ref, no "git refs migrate"), the
  * disk is full, the new refs differ. The repository is unchanged.
@@ -133,6 +134,105 @@ bool migrate_git_convert(const struct migration *m)
 	free(format);
 	free(dir);
 	return ok;
+}
+
+/* ---- the peeled values ---- */
+
+/* The next line of TEXT from *AT, without the newline, in place; or NULL. */
+static char *next_line(struct text *t, size_t *at)
+{
+	char *line = t->data + *at, *end;
+
+	end = *at < t->len ? memchr(line, '\n', t->len - *at) : NULL;
+	if (!end)
+		return NULL;
+	*end = '\0';
+	*at += (size_t)(end - line) + 1;
+	return line;
+}
+
+/* The order of the name in ENTRY, "<name> <id>" or empty, and NAME. */
+static int compare_names(const char *entry, const char *name)
+{
+	size_t len = strcspn(entry, " ");
+	int r = strncmp(entry, name, len);
+
+	return r == 0 && name[len] ? -1 : r;
+}
+
+/* Both texts are in the order of the names. */
+static void add_peeled(struct text *packed, struct text *peeled,
+    struct text *out)
+{
+	size_t at = 0, peeled_at = 0;
+	char *entry = next_line(peeled, &peeled_at), *line, *name;
+
+	while ((line = next_line(packed, &at))) {
+		/* Another git may have written some of them. */
+		if (*line == '^')
+			continue;
+		text_addf(out, "%s\n", line);
+		name = *line == '#' ? NULL : strchr(line, ' ');
+		while (name && entry && compare_names(entry, name + 1) < 0)
+			entry = next_line(peeled, &peeled_at);
+		if (name && entry && compare_names(entry, name + 1) == 0)
+			text_addf(out, "^%s\n", strchr(entry, ' ') + 1);
+	}
+}
+
+static bool list_peeled(const struct migration *m, struct text *peeled)
+{
+	char *dir = xasprintf("--git-dir=%s", m->gd->common);
+	const char *const argv[] = { "git", dir, "for-each-ref",
+		"--format=%(if)%(*objectname)%(then)%(refname) %(*objectname)"
+		"%(end)",
+		NULL };
+	bool ok = child_capture(argv, peeled) == 0;
+
+	if (!ok)
+		say_error("%s: git cannot list the tags; nothing was changed",
+		    m->gd->common);
+	free(dir);
+	return ok;
+}
+
+bool migrate_git_peel(const struct migration *m)
+{
+	struct text packed = { 0 }, peeled = { 0 }, out = { 0 };
+	struct stat st;
+	int new_fd = files_open_dir(m->work_fd, "new");
+	int r = new_fd < 0 ?
+	    new_fd :
+	    files_read(new_fd, "packed-refs", SIZE_MAX, &packed);
+	bool ok = r == 0;
+
+	if (r == 0 &&
+	    fstatat(new_fd, "packed-refs", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	if (r == 0 && list_peeled(m, &peeled)) {
+		add_peeled(&packed, &peeled, &out);
+		r = files_put(m->work_fd, new_fd, "packed-refs",
+		    out.data ? out.data : "");
+		if (r == 0 &&
+		    fchmodat(new_fd, "packed-refs", st.st_mode & 0777, 0) < 0)
+			r = -errno;
+	} else if (r == -ENOENT) {
+		/* No refs, or reftables. */
+		ok = true;
+		r = 0;
+	} else {
+		ok = false;
+	}
+	if (r < 0)
+		say_error("cannot write the new packed-refs of %s: %s; nothing "
+			  "was changed",
+		    m->gd->common, strerror(-r));
+	if (new_fd >= 0)
+		close(new_fd);
+	text_done(&packed);
+	text_done(&peeled);
+	text_done(&out);
+	return ok && r == 0;
 }
 
 /* ---- the configuration ---- */

@@ -54,6 +54,10 @@ void migrate_end(struct migration *m, bool remove);
 
 /* git's copy of the refs in the new format becomes refd/migrate/new. */
 bool migrate_git_convert(const struct migration *m);
+/* Adds the peeled values of tags to refd/migrate/new/packed-refs. Git 2.55
+ * writes none, but says that the file has them; older versions then take an
+ * annotated tag for an object that cannot be peeled. */
+bool migrate_git_peel(const struct migration *m);
 /* Writes refd/migrate/new/config, for the new format. */
 bool migrate_git_configure(const struct migration *m);
 /* Does refd/migrate/new have exactly the refs of the repository? *NR: their
@@ -99,8 +103,11 @@ int files_remove(int dirfd, const char *name);
 int files_empty(int dirfd, const char *name);
 /* Moves all entries of FROM into TO. */
 int files_move_all(int from, int to);
-/* Reads the regular file NAME; -EINVAL: something else. */
-int files_read(int dirfd, const char *name, struct text *t);
+/* Reads the regular file NAME; -EINVAL: something else; -EFBIG: more than MAX
+ * bytes. */
+int files_read(int dirfd, const char *name, size_t max, struct text *t);
+/* The limit for a configuration. */
+#define FILES_CONFIG_MAX (1 << 20)
 /* Puts a file with TEXT into the place of NAME, by a rename from WORK_FD. */
 int files_put(int work_fd, int dirfd, const char *name, const char *text);
 /* Calls FN for every name in the directory FD until FN returns not 0, which is

@@ -243,7 +243,7 @@ static int put_config(const struct migration *m, int from_fd, const char *from,
 	if (linkat(from_fd, from, m->dirfd, "config.lock", 0) < 0)
 		return -errno;
 	if (was)
-		r = files_read(m->dirfd, "config", &now);
+		r = files_read(m->dirfd, "config", FILES_CONFIG_MAX, &now);
 	if (r == 0 && was &&
 	    (now.len != was->len || memcmp(now.data, was->data, now.len)))
 		r = -ESTALE;

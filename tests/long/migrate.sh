@@ -110,6 +110,10 @@ for to in $formats; do
 	prints_nothing "to $to: nothing is left" litter "$repo"
 	is "to $to: mode of config" 640 "$(stat -c %a "$repo/config")"
 	prints_nothing "to $to: git finds no fault" git -C "$repo" refs verify
+	# An older git trusts the file.
+	[ "$to" = reftable ] || is "to $to: git finds the peeled tag" \
+		"$one refs/tags/v1^{}" \
+		"$(/usr/bin/git -C "$repo" show-ref -d v1 | tail -n 1)"
 	check "to $to: refd serves it" "$REFD" update -C "$repo" \
 		refs/heads/late "$two"
 	is "to $to: again" "$repo: the refs are in $to already" \

@@ -6,9 +6,10 @@
 # beside git's writers. After each part git finds no fault in the stack, the
 # reflogs are as git would write them, and no lock is left.
 #
-# REFS=files runs the same with refs in files.
+# REFD_TEST_REFS=files runs the same with refs in files.
 
 # shellcheck source=tests/lib/scenario.sh
+export REFD_TEST_REFS=${REFD_TEST_REFS:-reftable}
 . "$(dirname "$0")/../lib/scenario.sh"
 
 if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
@@ -17,9 +18,7 @@ if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	finish
 	exit
 fi
-PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
-REFS=${REFS:-reftable}
-export PATH GIT_DEFAULT_REF_FORMAT=$REFS
+[ "$REFS" != files ] || PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
 storm=$(cd "$BUILD" && pwd)/tests/helper/storm
 export GIT_COMMITTER_DATE='1700000000 +0100'
 export GIT_AUTHOR_DATE=$GIT_COMMITTER_DATE
@@ -300,7 +299,7 @@ doctor() {
 	check 'doctor: no error of the format' \
 		[ -z "$(grep -i 'reftable' "$T/said")" ]
 	[ "$REFS" = reftable ] || return
-	touch doctor.git/reftable/tables.list.lock
+	touch -d '-2 minutes' doctor.git/reftable/tables.list.lock
 	"$REFD" doctor doctor.git >"$T/said" 2>&1
 	check 'doctor: names a lock' grep -q 'tables.list.lock' "$T/said"
 	"$REFD" update -C doctor.git --timeout 500 refs/heads/x "$one" \

@@ -54,9 +54,10 @@ def tables_of(git_dir, what):
 
 
 def log_of_tables(git_dir, name):
-    """As a file would be. None: there is no line."""
+    """As a file would be: a table begins with the latest line. None: there is
+    no line."""
     begin = name.encode() + b" "
-    lines = [line[len(begin):] for line in tables_of(git_dir, "logs")[0]
+    lines = [line[len(begin):] for line in tables_of(git_dir, "logs")[0][::-1]
              if line.startswith(begin)]
     return b"".join(line + b"\n" for line in lines) or None
 

@@ -381,6 +381,11 @@ class Trial:
             seen.repository(repo, self.families(repo))
             seen.locks(repo)
             self.before.update(seen.counts)
+            # A stack stays readable, whoever waits for recovery.
+            if look.REFS == "reftable":
+                self.findings += [
+                    (kind, "before recovery: " + text)
+                    for kind, text in seen.findings if kind == "empty"]
             if self.modes_used <= set(ALONE) and repo not in self.kept and \
                     self.plan.reference:
                 self.findings += [

@@ -5,7 +5,8 @@
  *	reftable_tool find DIR		the same for the names on standard input
  *	reftable_tool logs DIR		the lines of all reflogs
  *	reftable_tool check DIR		checks every table
- *	reftable_tool append DIR	a table from lines on standard input
+ *	reftable_tool append DIR	a batch of refd from lines on standard
+ *					input, which may fold small tables
  *	reftable_tool merge DIR		merges as git would, or all tables with
  *					the argument "all"
  *	reftable_tool time DIR		measures iteration, and look-ups of the
@@ -25,6 +26,8 @@
 #include "daemon/store/reftable/reftable_check.h"
 #include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/reftable/reftable_merged.h"
+#include "daemon/store/stack/stack_sweep.h"
+#include "daemon/store/stack/stack_update.h"
 #include "tests/lib/reftable_help.h"
 
 static const struct sys *const sys = &sys_kernel;
@@ -191,28 +194,90 @@ static void parse_log(char *line, struct reftable_record *rec, uint64_t index)
 	need(refd_oid_parse(to, format, &rec->log.to), to);
 }
 
-static void append(void)
+/* The lines of standard input. */
+static struct reftable_record *records;
+static size_t nr_records;
+
+static void read_records(void)
 {
-	uint64_t index =
-	    stack.nr > 0 ? stack.tables[stack.nr - 1].max_index + 1 : 1;
-	struct rh_bytes bytes = { 0 };
-	struct reftable_writer *w =
-	    reftable_writer_new(format, index, index, rh_append, &bytes);
-	struct reftable_record rec;
 	static char line[2 * REFD_PATH_MAX];
+	struct reftable_record *rec;
+	char *copy;
 
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "log ", 4) == 0)
-			parse_log(line + 4, &rec, index);
+		/* The records borrow the line until the end. */
+		copy = strdup(line);
+		records = realloc(records, (nr_records + 1) * sizeof(*records));
+		if (copy == NULL || records == NULL)
+			need(-ENOMEM, "memory");
+		rec = &records[nr_records++];
+		if (strncmp(copy, "log ", 4) == 0)
+			parse_log(copy + 4, rec, 0);
 		else
-			parse_ref(line, &rec, index);
-		need(reftable_writer_add(w, &rec), line);
+			parse_ref(copy, rec, 0);
 	}
-	need(reftable_writer_finish(w), "the end");
-	reftable_writer_free(w);
-	rh_add(sys, dirfd, &bytes, index, index, (uint32_t)time(NULL));
-	rh_free(&bytes);
+}
+
+/* stack_record_of_fn */
+static void record_of(void *arg, size_t i, struct reftable_record *record)
+{
+	const uint64_t index = record->update_index;
+
+	(void)arg;
+	*record = records[i];
+	record->update_index = index;
+}
+
+/* stack_touches_fn */
+static bool touches(void *arg, const char *name)
+{
+	(void)arg;
+	(void)name;
+	return true;
+}
+
+/* One batch of refd, in the git-dir of reftable/. */
+static void append(const char *path)
+{
+	char stage[REFD_PATH_MAX];
+	enum stack_base result;
+	struct stack_update u;
+	struct token token;
+	struct stack *s;
+	int git_fd, stage_fd;
+
+	read_records();
+	snprintf(stage, sizeof(stage), "%s/..", path);
+	git_fd =
+	    SYS(sys, openat, SYS_TRUSTED, stage, O_RDONLY | O_DIRECTORY, 0);
+	need(git_fd, stage);
+	SYS(sys, mkdirat, git_fd, "refd-stage", 0777);
+	stage_fd =
+	    SYS(sys, openat, git_fd, "refd-stage", O_RDONLY | O_DIRECTORY, 0);
+	need(stage_fd, "refd-stage");
+	need(stack_open(sys, git_fd, &format, &s), "stack_open");
+	need(token_init(&token, sys, stage_fd, 1), "token_init");
+	stack_update_init(&u, s, git_fd, &token, 0);
+	need(stack_update_begin(&u), "begin");
+	u.may_fold = true;
+	need(stack_table_make(&u, nr_records, record_of, NULL), "table");
+	need(stack_update_lock(&u), "lock");
+	need(stack_base_check(&u, touches, NULL, &result), "check");
+	need(stack_update_list(&u), "list");
+	need(stack_sync_base(&u, INT64_MIN), "sync_base");
+	stack_sync_begin(&u, NULL, false);
+	need(stack_sync_end(&u), "sync");
+	need(stack_update_place(&u), "place");
+	need(stack_update_unlock(&u), "unlock");
+	need(stack_update_release(&u), "release");
+	stack_update_done(&u);
+	need(token_done(&token), "token_done");
+	if (stack_tidy_begin(s))
+		stack_tidy_end(s);
+	stack_put(s);
+	SYS(sys, close, stage_fd);
+	SYS(sys, close, git_fd);
 }
 
 static void write_list(size_t first, size_t end, const char *name)
@@ -278,7 +343,7 @@ int main(int argc, char **argv)
 	else if (strcmp(verb, "time") == 0)
 		measure();
 	else if (strcmp(verb, "append") == 0)
-		append();
+		append(argv[2]);
 	else if (strcmp(verb, "merge") == 0)
 		merge(argc > 3);
 	for (i = 0; strcmp(verb, "check") == 0 && i < stack.nr; i++)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Proves that refd reads the reftables that the newest git of Debian writes, and
 # that git reads the tables that refd writes: refs, symbolic refs, peeled tags,
-# deletions and reflogs, in both object formats, with and without merged tables.
+# deletions and reflogs, in both object formats, with and without merged tables,
+# and when refd and git write in turn.
 # The oracle is git: its for-each-ref, its reflogs, and its migration of a copy
 # to files.
 
@@ -118,6 +119,34 @@ all_of() { # FORMAT
 	same "$1, git goes on" "$repo"
 }
 
+# Small batches of refd, folded, in turn with updates by git.
+small_batches() { # FORMAT
+	local repo=$T/small-$1.git i zero
+	export REFTABLE_FORMAT=$1
+	"$git" init -q --bare --ref-format=reftable --object-format="$1" "$repo"
+	"$git" -C "$repo" config core.logAllRefUpdates always
+	tree=$("$git" -C "$repo" mktree </dev/null)
+	zero=${tree//?/0}
+	for ((i = 1; i <= 60; i++)); do
+		"$git" -C "$repo" update-ref "refs/git/$i" "$tree" || return
+		[ $((i % 4)) -ne 0 ] ||
+			"$git" -C "$repo" update-ref -d "refs/refd/$((i - 2))"
+		{
+			echo "refs/refd/$i $tree"
+			[ $((i % 3)) -ne 0 ] || echo "refs/git/$((i - 1)) deleted"
+			echo "log refs/refd/$i $zero $tree made"
+		} | "$tool" append "$repo/reftable" || return
+	done
+	same "$1, small batches in turn with git" "$repo"
+	is "$1: the stack is short" yes "$([ "$(wc -l \
+		<"$repo/reftable/tables.list")" -le 8 ] && echo yes)"
+	is "$1: no other table is left" "$(LC_ALL=C sort \
+		"$repo/reftable/tables.list")" \
+		"$(cd "$repo/reftable" && printf '%s\n' *.ref | LC_ALL=C sort)"
+}
+
 all_of sha1
 all_of sha256
+small_batches sha1
+small_batches sha256
 finish

@@ -2,7 +2,8 @@
  * Any bytes as a table in a stack of two. The first byte selects the object
  * format, and whether the footer gets a copy of the header and a correct check
  * sum. If the check of the table finds no fault, then every iterated ref is
- * found by name, and merging both tables changes no record.
+ * found by name, in any order of the names, and merging both tables, or a new
+ * table with both, changes no record.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -14,6 +15,8 @@
 #include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_zlib.h"
+#include "daemon/store/stack/stack_reader.h"
+#include "daemon/store/stack/stack_update.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/reftable_help.h"
 
@@ -93,6 +96,98 @@ static void check_lookups(const struct reftable_stack *stack)
 	reftable_iterator_done(&it);
 }
 
+/* ---- the stack ---- */
+
+#define NAMES 100
+
+static void get_new(void *arg, size_t i, struct reftable_record *record)
+{
+	const uint64_t index = record->update_index;
+
+	(void)arg;
+	(void)i;
+	*record = rh_ref("refs/heads/zzz-new", index, 9);
+}
+
+static bool touches(void *arg, const char *name)
+{
+	(void)arg;
+	(void)name;
+	return true;
+}
+
+/* A batch that folds as many tables as possible. False: the tables do not allow
+ * one. */
+static bool fold(struct stack *stack, int git_fd, struct token *token)
+{
+	enum stack_base result;
+	struct stack_update u;
+	int r;
+
+	stack_update_init(&u, stack, git_fd, token, 0);
+	expect(stack_update_begin(&u) == 0);
+	u.may_fold = true;
+	r = stack_table_make(&u, 1, get_new, NULL);
+	if (r == 0) {
+		expect(stack_update_lock(&u) == 0);
+		expect(stack_base_check(&u, touches, NULL, &result) == 0);
+		expect(result == STACK_BASE_SAME);
+		expect(stack_update_list(&u) == 0);
+		expect(stack_update_place(&u) == 0);
+	}
+	expect(stack_update_release(&u) == 0);
+	stack_update_done(&u);
+	return r == 0;
+}
+
+/* Finds the NR names, forward, backward and in turn. */
+static void find_all(struct stack *stack, char names[][64], size_t nr)
+{
+	struct stack_snapshot *snap;
+	struct stack_reader reader;
+	struct reftable_iterator it = { 0 };
+	const struct reftable_record *ref;
+	size_t i, n;
+
+	expect(stack_snapshot(stack, &snap, &fault) == 0);
+	expect(stack_reader_init(&reader, snap) == 0);
+	for (n = 0; n < 3 * nr; n++) {
+		i = n < nr ? n : n < 2 * nr ? 2 * nr - 1 - n : n * 7 % nr;
+		expect(stack_reader_find(&reader, names[i], &ref) == 1);
+		expect(reftable_stack_find(&snap->tables, names[i], &it,
+			   &fault) == 1);
+		expect(ref->update_index == it.cursor.record.update_index);
+	}
+	reftable_iterator_done(&it);
+	stack_reader_done(&reader);
+	stack_snapshot_put(snap);
+}
+
+static void check_stack(const struct sys *sys, int git_fd,
+    enum refd_object_format format, const struct reftable_stack *tables)
+{
+	const struct reftable_record *rec;
+	struct reftable_merged *merged;
+	static char names[NAMES][64];
+	struct token token;
+	struct stack *stack;
+	size_t nr = 0;
+
+	expect(reftable_merged_open(tables->tables, tables->nr, REFTABLE_REFS,
+		   "", false, &merged, &fault) == 0);
+	while (nr < NAMES && reftable_merged_next(merged, &rec, &fault) > 0)
+		if (strlen(rec->name) < sizeof(names[0]))
+			strcpy(names[nr++], rec->name);
+	reftable_merged_free(merged);
+	expect(stack_open(sys, git_fd, &format, &stack) == 0);
+	find_all(stack, names, nr);
+	expect(token_init(&token, sys, git_fd, 1) == 0);
+	if (fold(stack, git_fd, &token))
+		find_all(stack, names, nr);
+	expect(token_done(&token) == 0);
+	stack_put(stack);
+}
+
 static void check_merge(const struct sys *sys, int dirfd,
     const struct reftable_stack *stack)
 {
@@ -122,7 +217,7 @@ static void check_merge(const struct sys *sys, int dirfd,
 	rh_free(&bytes);
 }
 
-static void look(const struct sys *sys, int dirfd,
+static void look(const struct sys *sys, int git_fd, int dirfd,
     enum refd_object_format format)
 {
 	struct reftable_iterator it = { 0 };
@@ -134,6 +229,7 @@ static void look(const struct sys *sys, int dirfd,
 	if (reftable_check(&stack.tables[0], &fault) == 0) {
 		check_lookups(&stack);
 		check_merge(sys, dirfd, &stack);
+		check_stack(sys, git_fd, format, &stack);
 	} else {
 		sum_up(&stack, REFTABLE_REFS, &nr);
 		sum_up(&stack, REFTABLE_LOGS, &nr);
@@ -156,7 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rh_bytes first = { 0 }, second;
 	const struct sys *sys;
 	struct memfs *fs;
-	int dirfd;
+	int git_fd, dirfd;
 
 	if (size == 0)
 		return 0;
@@ -164,7 +260,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fs = memfs_new();
 	expect(fs != NULL);
 	sys = memfs_sys(fs);
-	dirfd = SYS(sys, openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
+	git_fd = SYS(sys, openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
+	expect(SYS(sys, mkdirat, git_fd, "reftable", 0777) == 0);
+	dirfd = SYS(sys, openat, git_fd, "reftable", O_RDONLY | O_DIRECTORY, 0);
 	expect(dirfd >= 0);
 	rh_append(&first, data + 1, size - 1);
 	if (data[0] & 2)
@@ -172,10 +270,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rh_add(sys, dirfd, &first, 1, 1, 1);
 	second = rh_table(format, SECOND, SECOND, records, 4);
 	rh_add(sys, dirfd, &second, SECOND, SECOND, 2);
-	look(sys, dirfd, format);
+	look(sys, git_fd, dirfd, format);
 	rh_free(&first);
 	rh_free(&second);
 	SYS(sys, close, dirfd);
+	SYS(sys, close, git_fd);
 	memfs_free(fs);
 	return 0;
 }

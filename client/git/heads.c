@@ -6,11 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/child.h"
 #include "proto/oid.h"
 #include "proto/refname.h"
 
 /* Readers of symbolic refs stop at this depth (SYMREF_MAXDEPTH). */
 #define LINKS_MAX 5
+/* The file HEAD of a repository whose refs are in reftables has this target
+ * (git's refs_create_refdir_stubs()). Only git can read the table. */
+#define STUB "refs/heads/.invalid"
 
 static void add(struct heads *h, char *name)
 {
@@ -67,6 +71,24 @@ static enum link read_link(const char *path, struct text *name)
 	return link;
 }
 
+/* NULL: HEAD is a value, or broken. Git follows all symbolic refs. */
+static char *ask_git(const char *dir, bool *is_symref)
+{
+	char *option = xasprintf("--git-dir=%s", dir);
+	const char *const argv[] = { "git", option, "symbolic-ref", "-q",
+		"HEAD", NULL };
+	struct text said = { 0 };
+	char *name = NULL;
+
+	*is_symref = child_capture_quiet(argv, &said) == 0 && said.len > 1;
+	if (*is_symref)
+		name =
+		    xasprintf("%.*s", (int)strcspn(said.data, "\n"), said.data);
+	text_done(&said);
+	free(option);
+	return name;
+}
+
 /* The final ref of HEAD in the work tree with directory DIR; NULL if git could
  * not resolve HEAD either. */
 static char *resolve_head(const char *dir, const char *common, bool *is_symref)
@@ -86,6 +108,10 @@ static char *resolve_head(const char *dir, const char *common, bool *is_symref)
 		free(path);
 		if (link == LINK_REF)
 			*is_symref = true;
+		if (link == LINK_REF && !strcmp(name.data, STUB)) {
+			text_done(&name);
+			return ask_git(dir, is_symref);
+		}
 		if (link == LINK_REF && !refd_refname_format_ok(name.data))
 			link = LINK_BROKEN;
 	}

@@ -11,7 +11,7 @@
  * For deletions, git rewrites packed-refs in a separate transaction, and also
  * calls the hook for this transaction, in between. Here these calls come right
  * before the calls for the whole transaction: packed-refs.new then already
- * exists, or the locks are gone.
+ * exists, or the locks are gone. Reftables have no such calls.
  *
  * One thread; blocks while the hook runs.
  */
@@ -31,6 +31,7 @@ struct reftx {
 	struct place place;
 	struct text all, deleted; /* input of the hook since prepared */
 	bool rewrites_packed;
+	bool is_reftable; /* there is no packed-refs, and no call for it */
 	const struct gitdir *gd; /* borrowed */
 };
 

@@ -228,6 +228,14 @@ pushes() {
 	check 'with a hook' git -C work push -q ../push.git \
 		HEAD:refs/heads/main HEAD:refs/heads/y
 	check 'the hook ran' grep -q '^committed 2' "$T/phases"
+	git init -q tree
+	git -C tree commit -q --allow-empty -m one
+	"$REFD" enable "$T/tree/.git" >/dev/null 2>&1
+	git -C tree/.git config receive.denyDeletes false
+	git -C work push -q -f ../tree HEAD:refs/heads/main >"$T/said" 2>&1
+	is 'a push to the current branch' 1 $?
+	check 'a push to the current branch: reason' grep -q \
+		'branch is currently checked out' "$T/said"
 	sound 'pushes' push.git
 }
 

@@ -225,6 +225,7 @@ void doctor_check_locks(struct doctor_repo *p)
 {
 	char *refs = xasprintf("%s/refs", p->name);
 	char *worktrees = xasprintf("%s/worktrees", p->name);
+	char *tables = xasprintf("%s/reftable", p->name);
 	struct locks l = { 0 };
 	bool served;
 	size_t i;
@@ -233,6 +234,7 @@ void doctor_check_locks(struct doctor_repo *p)
 	take_locks_below(&l, p->name, 1);
 	take_locks_below(&l, refs, 1000);
 	take_locks_below(&l, worktrees, 1000);
+	take_locks_below(&l, tables, 1);
 	mark_refds(&l, p->name);
 	owner_leave();
 	find_holders(&l);
@@ -248,4 +250,5 @@ void doctor_check_locks(struct doctor_repo *p)
 	free(l.list);
 	free(refs);
 	free(worktrees);
+	free(tables);
 }

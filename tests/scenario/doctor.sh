@@ -301,6 +301,10 @@ locks() {
 	fresh
 	new_commit a.git x >"$T/id"
 	a update-ref refs/heads/x "$(cat "$T/id")"
+	mkdir "$A/reftable"
+	touch -d '5 minutes ago' "$A/reftable/tables.list.lock"
+	sees lock-stale "$A"
+	rm -r "$A/reftable"
 	touch -d '5 minutes ago' "$A/refs/heads/x.lock"
 	sees lock-stale "$A"
 	exec 3>"$A/refs/heads/x.lock"

@@ -2,10 +2,12 @@
 from git's start to its end."""
 import os
 import shutil
+import time
 from types import SimpleNamespace
 
 from contestants import Contestant, Stage
 from place import COLUMNS, HELPER, REFD, Unavailable, load
+from rounds import AGE_S
 
 NAMES = ("git", "git durable", "reftable durable", "hook only", "refd",
          "refd reftable")
@@ -83,9 +85,16 @@ class Pusher(Contestant):
 
     def warm(self, turn):
         """What only the first push to a repository costs is not in question:
-        it is made known by another ref."""
+        it is made known by another ref. This push leaves a pack, and the
+        next push of a server comes after a checkpoint. A checkpoint on
+        demand empties the log, and the first update after it flushes the
+        head of the log too."""
         place = self.stage.place
         place.run(*self.words(turn, "refs/heads/warm"))
+        if self.is_refd:
+            time.sleep(AGE_S)
+            self.stage.daemon.checkpoint()
+            self.stage.daemon.warm(turn.path, self.stage.oids[-1])
         # Nobody else writes it, and all would be sent once more.
         if self.name == "hook only":
             place.run("git", "-C", turn.path, "update-ref",
@@ -107,6 +116,7 @@ class Pusher(Contestant):
     def leave(self, turn):
         if self.is_refd:
             self.stage.daemon.checkpoint()
+            self.stage.daemon.warm(turn.path, self.stage.oids[-1])
 
 
 def run(bench, rounds):

@@ -75,6 +75,8 @@ static char *repo_of(const char *file)
 	char *copy = xstrdup(file), *at = strstr(copy, "/refs/");
 
 	if (!at)
+		at = strstr(copy, "/reftable/");
+	if (!at)
 		at = strrchr(copy, '/');
 	if (at)
 		*at = '\0';

@@ -63,6 +63,10 @@ void doctor_check_links(struct doctor_repo *p)
 	if (is_link(p, "packed-refs"))
 		doctor_found_in(p, FOUND_PACKED_LINK,
 		    "packed-refs is a link: deletions of refs are left to git");
+	if (is_link(p, "reftable"))
+		doctor_found(p->d, FOUND_REFS_LINK, p->name, "reftable",
+		    "a link in the place of the directory of the tables: refd "
+		    "does not follow it");
 	look_below(p, "refs");
 	look_below(p, "logs");
 }

@@ -71,6 +71,7 @@ void doctor_check_owners(struct doctor_repo *p)
 	if (!p->as_owner || geteuid() == 0)
 		return;
 	check_below(&c, "refs", 1000, false, false);
+	check_below(&c, "reftable", 1, true, false);
 	check_below(&c, "logs", 1000, true, true);
 	check_below(&c, "objects", 1, false, false);
 	check_below(&c, "objects/pack", 1, true, false);

@@ -184,3 +184,12 @@ enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
 	free(dir);
 	return format;
 }
+
+bool gitconfig_is_reftable(const struct gitconfig *config)
+{
+	const char *set = gitconfig_get(config, "core.repositoryformatversion");
+	const char *storage = gitconfig_get(config, "extensions.refstorage");
+
+	return set && strcmp(set, "0") && storage &&
+	    !strcmp(storage, "reftable");
+}

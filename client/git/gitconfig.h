@@ -52,6 +52,8 @@ bool gitconfig_bool(const struct gitconfig *config, const char *key,
  * git is asked if such a CONFIG names a format. Without an answer: SHA-1. */
 enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
     const struct gitdir *gd);
+/* Are the refs of the repository with CONFIG in reftables? */
+bool gitconfig_is_reftable(const struct gitconfig *config);
 /* Walks all entries; *AT starts at 0. */
 bool gitconfig_next(const struct gitconfig *config, size_t *at,
     const char **key, const char **value);

@@ -17,6 +17,9 @@ struct gitdir {
 	uint64_t dev, ino; /* of common */
 	char *top;         /* if searched: where it was found; else NULL */
 	bool is_linked;    /* through a file ".git" */
+	/* The refs are in reftables: gitconfig_is_reftable(). Set by the
+	 * caller, when the configuration is read. */
+	bool is_reftable;
 };
 
 /* DIR is the value of --git-dir or GIT_DIR. NULL: searches from the current

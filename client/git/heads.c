@@ -12,9 +12,6 @@
 
 /* Readers of symbolic refs stop at this depth (SYMREF_MAXDEPTH). */
 #define LINKS_MAX 5
-/* The file HEAD of a repository whose refs are in reftables has this target
- * (git's refs_create_refdir_stubs()). Only git can read the table. */
-#define STUB "refs/heads/.invalid"
 
 static void add(struct heads *h, char *name)
 {
@@ -71,27 +68,29 @@ static enum link read_link(const char *path, struct text *name)
 	return link;
 }
 
-/* NULL: HEAD is a value, or broken. Git follows all symbolic refs. */
-static char *ask_git(const char *dir, bool *is_symref)
+/* The same as below, if the refs are in reftables: the file HEAD names no ref
+ * there. */
+static char *ask_for_head(const char *dir, bool *is_symref)
 {
-	char *option = xasprintf("--git-dir=%s", dir);
-	const char *const argv[] = { "git", option, "symbolic-ref", "-q",
-		"HEAD", NULL };
-	struct text said = { 0 };
-	char *name = NULL;
+	char *git_dir = xasprintf("--git-dir=%s", dir), *name = NULL;
+	const char *argv[] = { "git", git_dir, "symbolic-ref", "-q", "HEAD",
+		NULL };
+	struct text t = { 0 };
+	int status = child_capture_quiet(argv, &t);
 
-	*is_symref = child_capture_quiet(argv, &said) == 0 && said.len > 1;
-	if (*is_symref)
-		name =
-		    xasprintf("%.*s", (int)strcspn(said.data, "\n"), said.data);
-	text_done(&said);
-	free(option);
+	*is_symref = status == 0;
+	if (status == 0 && t.len)
+		name = xasprintf("%.*s", (int)strcspn(t.data, "\n"), t.data);
+	else if (status == 1)
+		name = xstrdup("HEAD");
+	text_done(&t);
+	free(git_dir);
 	return name;
 }
 
 /* The final ref of HEAD in the work tree with directory DIR; NULL if git could
  * not resolve HEAD either. */
-static char *resolve_head(const char *dir, const char *common, bool *is_symref)
+static char *read_head(const char *dir, const char *common, bool *is_symref)
 {
 	struct text name = { 0 };
 	enum link link = LINK_REF;
@@ -108,16 +107,19 @@ static char *resolve_head(const char *dir, const char *common, bool *is_symref)
 		free(path);
 		if (link == LINK_REF)
 			*is_symref = true;
-		if (link == LINK_REF && !strcmp(name.data, STUB)) {
-			text_done(&name);
-			return ask_git(dir, is_symref);
-		}
 		if (link == LINK_REF && !refd_refname_format_ok(name.data))
 			link = LINK_BROKEN;
 	}
 	if (link != LINK_NONE)
 		text_done(&name);
 	return link == LINK_NONE ? name.data : NULL;
+}
+
+static char *resolve_head(const struct heads *h, const char *dir,
+    bool *is_symref)
+{
+	return h->gd->is_reftable ? ask_for_head(dir, is_symref) :
+				    read_head(dir, h->gd->common, is_symref);
 }
 
 /* ---- a detached HEAD during a rebase or bisect ---- */
@@ -165,10 +167,10 @@ static void add_detached(struct heads *h, const char *dir)
 
 /* ---- work trees ---- */
 
-static void add_worktree(struct heads *h, const char *dir, const char *common)
+static void add_worktree(struct heads *h, const char *dir)
 {
 	bool is_symref;
-	char *head = resolve_head(dir, common, &is_symref);
+	char *head = resolve_head(h, dir, &is_symref);
 
 	if (head && is_symref) {
 		add(h, head);
@@ -190,9 +192,9 @@ static bool is_linked(const char *dir)
 	return is;
 }
 
-static void add_linked(struct heads *h, const char *common)
+static void add_linked(struct heads *h)
 {
-	char *path = xasprintf("%s/worktrees", common), *one;
+	char *path = xasprintf("%s/worktrees", h->gd->common), *one;
 	DIR *dir = opendir(path);
 	const struct dirent *entry;
 
@@ -201,7 +203,7 @@ static void add_linked(struct heads *h, const char *common)
 			continue;
 		one = xasprintf("%s/%s", path, entry->d_name);
 		if (is_linked(one))
-			add_worktree(h, one, common);
+			add_worktree(h, one);
 		free(one);
 	}
 	if (dir)
@@ -213,15 +215,24 @@ void heads_find(struct heads *h, const struct gitdir *gd, bool is_bare)
 {
 	char *path = xasprintf("%s/HEAD", gd->path);
 	struct stat st;
-	bool is_symref;
 
 	memset(h, 0, sizeof(*h));
+	h->gd = gd;
 	if (!is_bare)
-		add_worktree(h, gd->common, gd->common);
-	add_linked(h, gd->common);
-	h->own = resolve_head(gd->path, gd->common, &is_symref);
+		add_worktree(h, gd->common);
+	add_linked(h);
 	h->own_is_symlink = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 	free(path);
+}
+
+const char *heads_own(struct heads *h)
+{
+	bool is_symref;
+
+	if (!h->is_own_known)
+		h->own = resolve_head(h, h->gd->path, &is_symref);
+	h->is_own_known = true;
+	return h->own;
 }
 
 void heads_done(struct heads *h)

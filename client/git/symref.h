@@ -1,6 +1,10 @@
 /*
- * The present state of symbolic refs in the files, read without locks: for
- * messages, and not for decisions. One thread.
+ * The present state of symbolic refs, read without locks: for messages, and not
+ * for decisions. One thread.
+ *
+ * Refs in files: a small file is read. Refs in reftables: git lists the names
+ * of all symbolic refs at the first question, and the list stays until
+ * symref_forget(). For each symbolic ref, git is asked for the target.
  */
 #ifndef CLIENT_GIT_SYMREF_H
 #define CLIENT_GIT_SYMREF_H
@@ -13,5 +17,8 @@
 
 /* The target of NAME, malloc'd; NULL: not a symbolic ref, or unreadable. */
 char *symref_target(const struct gitdir *gd, const char *name);
+
+/* The refs may have changed since the last question. */
+void symref_forget(void);
 
 #endif

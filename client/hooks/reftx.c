@@ -11,8 +11,6 @@
 static void find(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config, bool as_2_39)
 {
-	const char *storage;
-
 	tx->gd = gd;
 	tx->as_2_39 = as_2_39;
 	githook_find(&tx->hook, HOOK, gd, config, &tx->place, !as_2_39);
@@ -20,8 +18,6 @@ static void find(struct reftx *tx, const struct gitdir *gd,
 		return;
 	tx->object_format = gitconfig_object_format(config, gd);
 	place_make_environment(&tx->place);
-	storage = gitconfig_get(config, "extensions.refstorage");
-	tx->is_reftable = storage && !strcmp(storage, "reftable");
 }
 
 void reftx_find(struct reftx *tx, const struct gitdir *gd,
@@ -120,7 +116,8 @@ bool reftx_prepared(struct reftx *tx, const struct changes *changes,
 	reftx_list_make(&list, tx->gd, tx->object_format, changes, ans,
 	    tx->as_2_39);
 	reftx_list_all(&list, &tx->all);
-	if (!tx->is_reftable)
+	/* Reftables have no packed-refs. */
+	if (!tx->gd->is_reftable)
 		reftx_list_deleted(&list, &tx->deleted);
 	reftx_list_done(&list);
 	tx->rewrites_packed = ans->rewrites_packed;

@@ -31,7 +31,6 @@ struct reftx {
 	struct place place;
 	struct text all, deleted; /* input of the hook since prepared */
 	bool rewrites_packed;
-	bool is_reftable; /* there is no packed-refs, and no call for it */
 	const struct gitdir *gd; /* borrowed */
 };
 

@@ -179,6 +179,7 @@ static int run(void)
 
 	gitdir_require(&h.gd, getenv("GIT_DIR"));
 	gitconfig_load(&h.config, &h.gd);
+	h.gd.is_reftable = gitconfig_is_reftable(&h.config);
 	read_push(&h);
 	decide(&h);
 	push_put_report(&h.push, &out);

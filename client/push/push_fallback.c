@@ -46,40 +46,58 @@ static bool has_packed_value(const struct push_command *c,
 	return has;
 }
 
-static bool is_readable(const struct push_command *c)
+static bool is_readable(const struct push_command *c, struct coprocess *git)
 {
+	static const char *const argv[] = { "git", "cat-file",
+		"--batch-check=%(objecttype)", NULL };
 	char hex[REFD_OID_MAX_HEX + 1];
-	const char *argv[] = { "git", "cat-file", "-e",
-		refd_oid_hex(&c->old_oid, c->object_format, hex), NULL };
+	struct text answer = { 0 };
+	bool is;
 
-	return child_succeeds(argv);
+	if (!git->pid)
+		coprocess_start(git, argv);
+	is = coprocess_ask(git,
+		 refd_oid_hex(&c->old_oid, c->object_format, hex), &answer) &&
+	    answer.len && !strchr(answer.data, ' ');
+	text_done(&answer);
+	return is;
 }
+
+/* What is read once for all commands. */
+struct known {
+	struct text packed; /* packed-refs, with a newline before */
+	struct coprocess git;
+};
 
 /*
  * If git cannot read the old value, git deletes the ref with any value. git
  * also accepts the deletion of a missing ref. Usually the ref has the given
- * value, and no check is necessary.
+ * value, and no check is necessary. With reftables, git is always asked, by one
+ * process for all deletions.
  */
 static bool is_odd_deletion(const struct push_command *c,
-    const struct gitdir *gd, struct text *packed)
+    const struct gitdir *gd, struct known *known)
 {
 	if (refd_oid_is_null(&c->old_oid))
 		return true;
+	if (gd->is_reftable)
+		return !is_readable(c, &known->git);
 	if (has_loose_value(c, gd))
 		return false;
-	if (!packed->data) {
+	if (!known->packed.data) {
 		char *path = xasprintf("%s/packed-refs", gd->common);
 
-		text_addc(packed, '\n');
-		text_read_file(packed, path);
+		text_addc(&known->packed, '\n');
+		text_read_file(&known->packed, path);
 		free(path);
 	}
-	return !has_packed_value(c, packed) && !is_readable(c);
+	return !has_packed_value(c, &known->packed) &&
+	    !is_readable(c, &known->git);
 }
 
 static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
 {
-	struct text packed = { 0 };
+	struct known known = { 0 };
 	bool has = false;
 	size_t i;
 
@@ -87,8 +105,9 @@ static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
 		has = !push->commands[i].is_chained &&
 		    deletes(&push->commands[i]) &&
 		    rules_name_is_fine(&push->commands[i]) &&
-		    is_odd_deletion(&push->commands[i], gd, &packed);
-	text_done(&packed);
+		    is_odd_deletion(&push->commands[i], gd, &known);
+	text_done(&known.packed);
+	coprocess_stop(&known.git);
 	return has;
 }
 

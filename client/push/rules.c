@@ -158,17 +158,19 @@ static const char *refuse_deletion_of_current(const struct rules *rules,
 	return "deletion of the current branch prohibited";
 }
 
-static const char *check_deletion(const struct rules *rules,
+static const char *check_deletion(struct rules *rules,
     const struct push_command *c)
 {
+	const char *own;
+
 	if (!deletes(c) || refd_oid_is_null(&c->old_oid))
 		return NULL;
 	if (rules->deny_deletes && has_prefix(c->name, "refs/heads/")) {
 		say_error("denying ref deletion for %s", c->name);
 		return "deletion prohibited";
 	}
-	if (heads_have(&rules->heads, c->name) ||
-	    (rules->heads.own && !strcmp(rules->heads.own, c->ref)))
+	own = heads_own(&rules->heads);
+	if (heads_have(&rules->heads, c->name) || (own && !strcmp(own, c->ref)))
 		return refuse_deletion_of_current(rules, c);
 	return NULL;
 }

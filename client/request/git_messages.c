@@ -155,6 +155,17 @@ static void add_sentence(const struct refd_detail *detail,
 	}
 }
 
+/* Git locks all refs at once there, and names none. */
+static bool is_lock_of_reftable(const struct refd_detail *detail)
+{
+	static const char list[] = "/reftable/tables.list.lock";
+	const struct refd_detail_arg *lock = &detail->args[1];
+	size_t len = sizeof(list) - 1;
+
+	return detail->kind == REFD_DETAIL_LOCKED && lock->len > len &&
+	    !memcmp(lock->data + lock->len - len, list, len);
+}
+
 /* Appends the sentence for TEXT. U may be NULL. False: TEXT is empty or of an
  * unknown kind, so the caller uses the status instead. */
 static bool add_text(const struct refd_update *u, const char *text,
@@ -171,6 +182,10 @@ static bool add_text(const struct refd_update *u, const char *text,
 	}
 	if (detail.kind == REFD_DETAIL_UNKNOWN)
 		return false;
+	if (is_lock_of_reftable(&detail)) {
+		text_adds(out, "cannot lock references");
+		return true;
+	}
 	/* Where HEAD is locked for its log, 2.39 names HEAD, and 2.55 names
 	 * the ref of the update. */
 	if (u && version == GIT_2_55 && detail.kind == REFD_DETAIL_LOCKED)

@@ -26,14 +26,15 @@ static bool is_other_directory(const char *env, const struct gitdir *gd)
 
 /* Git 2.54 and later open the refs that the variable names, whatever the
  * repository's configuration says. The second name is the newer one. */
-static const char *other_store(void)
+static const char *other_store(const struct gitconfig *config)
 {
+	const char *own = gitconfig_is_reftable(config) ? "reftable" : "files";
 	const char *value = getenv("GIT_REFERENCE_BACKEND");
 
-	if (value && strcmp(value, "files"))
+	if (value && strcmp(value, own))
 		return "GIT_REFERENCE_BACKEND names another ref store";
 	value = getenv("GIT_REF_STORAGE_FORMAT");
-	if (value && strcmp(value, "files"))
+	if (value && strcmp(value, own))
 		return "GIT_REF_STORAGE_FORMAT names another ref store";
 	return NULL;
 }
@@ -61,7 +62,7 @@ const char *unserved_reason(const struct gitdir *gd,
     const struct gitconfig *config)
 {
 	const char *alternates = getenv("GIT_ALTERNATE_OBJECT_DIRECTORIES");
-	const char *why = other_store();
+	const char *why = other_store(config);
 
 	if (!why)
 		why = unserved_format(config);

@@ -45,6 +45,7 @@ void updater_open(struct updater *up, const struct update_options *opt)
 	up->revs.gd = &up->gd;
 	gitdir_require(&up->gd, named);
 	context_config(&up->config, &up->gd);
+	up->gd.is_reftable = gitconfig_is_reftable(&up->config);
 	up->revs.object_format = gitconfig_object_format(&up->config, &up->gd);
 	reason = exec_git_reason(opt, &up->gd, &up->config);
 	if (reason)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/git/symref.h"
 #include "client/librefd/conn.h"
 #include "client/request/encodable.h"
 #include "client/request/context.h"
@@ -101,6 +102,7 @@ static void call(struct updater *up, struct refd_request *req,
 		    refd_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
 	else
 		answer_nothing(req, ans);
+	symref_forget();
 	why = unserved_answer(ans);
 	if (why)
 		exec_git(up->opt, why, EXIT_FATAL, up->input);

@@ -19,12 +19,12 @@
 # REFD_TEST_REFS=reftable, the git in build/git-experimental (scripts/git-new)
 # makes repositories with refs in reftables.
 #
-# Variables: FORMAT the object format, REFS the format of refs, ZERO the null id, ABSENT the id of no
-# object, HEX the length of an id; ROOT the source tree, BUILD the build directory (from the
-# environment, or build/), REFD the program, T the directory of this run,
-# SOCKET and STATE the daemon's, SERVED the directory of the served repositories
-# (T), LOG the daemon's output, DAEMON its pid, AS_ACCOUNT a command that runs
-# the daemon as another account.
+# Variables: FORMAT the object format, REF_FORMAT the format of refs, ZERO the
+# null id, ABSENT the id of no object, HEX the length of an id; ROOT the source
+# tree, BUILD the build directory (from the environment, or build/), REFD the
+# program, T the directory of this run, SOCKET and STATE the daemon's, SERVED
+# the directory of the served repositories (T), LOG the daemon's output, DAEMON
+# its pid, AS_ACCOUNT a command that runs the daemon as another account.
 
 set -u
 
@@ -60,7 +60,7 @@ scenario_finished=no
 # ---- nothing of the machine's configuration gets in ----
 
 FORMAT=${REFD_TEST_FORMAT:-sha1}
-REFS=${REFD_TEST_REFS:-files}
+REF_FORMAT=${REFD_TEST_REFS:-files}
 unset "${!GIT_@}" "${!XDG_@}" "${!REFD_@}"
 umask 022
 export LC_ALL=C TZ=UTC
@@ -69,9 +69,9 @@ export XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/home/.config
 export XDG_STATE_HOME=$T/home/.state
 export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
 export GIT_CONFIG_NOSYSTEM=1 GIT_DEFAULT_HASH=$FORMAT
-if [ "$REFS" != files ]; then
+if [ "$REF_FORMAT" != files ]; then
 	PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
-	export PATH GIT_DEFAULT_REF_FORMAT=$REFS
+	export PATH GIT_DEFAULT_REF_FORMAT=$REF_FORMAT
 fi
 export GIT_AUTHOR_NAME='A U Thor' GIT_AUTHOR_EMAIL=author@example.com
 export GIT_COMMITTER_NAME='C O Mitter' GIT_COMMITTER_EMAIL=committer@example.com

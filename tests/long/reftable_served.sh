@@ -18,7 +18,7 @@ if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	finish
 	exit
 fi
-[ "$REFS" != files ] || PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
+[ "$REF_FORMAT" != files ] || PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
 storm=$(cd "$BUILD" && pwd)/tests/helper/storm
 export GIT_COMMITTER_DATE='1700000000 +0100'
 export GIT_AUTHOR_DATE=$GIT_COMMITTER_DATE
@@ -164,14 +164,14 @@ sessions() {
 	is 'a session holds its name' 128 $?
 	check 'a session holds no other name' "$REFD" update -C session.git \
 		refs/heads/other "$two"
-	[ "$REFS" = files ] ||
+	[ "$REF_FORMAT" = files ] ||
 		check 'git writes beside a session' git -C session.git \
 			update-ref refs/heads/beside "$two"
 	echo commit >&8
 	exec 8>&-
 	check 'a session commits' await 10 grep -q 'commit: ok' "$T/from"
 	is 'its value' "$two" "$(git -C session.git rev-parse refs/heads/main)"
-	if [ "$REFS" = reftable ]; then
+	if [ "$REF_FORMAT" = reftable ]; then
 		rm "$T/to"
 		mkfifo "$T/to"
 		"$REFD" update -C session.git --stdin <"$T/to" >"$T/from" \
@@ -306,7 +306,7 @@ doctor() {
 	check 'doctor: no error' [ $? -le 1 ]
 	check 'doctor: no error of the format' \
 		[ -z "$(grep -i 'reftable' "$T/said")" ]
-	[ "$REFS" = reftable ] || return
+	[ "$REF_FORMAT" = reftable ] || return
 	touch -d '-2 minutes' doctor.git/reftable/tables.list.lock
 	"$REFD" doctor doctor.git >"$T/said" 2>&1
 	check 'doctor: names a lock' grep -q 'tables.list.lock' "$T/said"
@@ -324,7 +324,7 @@ shared() {
 	one=$(new_commit shared.git one)
 	"$REFD" update -C shared.git refs/heads/a "$one"
 	"$REFD" update -C shared.git refs/heads/b "$one"
-	if [ "$REFS" = reftable ]; then
+	if [ "$REF_FORMAT" = reftable ]; then
 		is 'shared: modes' '' "$(find shared.git/reftable -type f \
 			! -perm -660 -printf '%f %m\n')"
 		is 'shared: the group' '' "$(find shared.git/reftable \

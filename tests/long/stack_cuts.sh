@@ -34,7 +34,7 @@ if ! strace -o /dev/null true 2>/dev/null; then
 	finish
 	exit
 fi
-if [ "$REFS" = reftable ] &&
+if [ "$REF_FORMAT" = reftable ] &&
 	! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" \
 		experimental 2>&1); then
 	skip 'power losses' "no git with reftables: ${why//$'\n'/; }"
@@ -159,7 +159,7 @@ judge() { # KIND CASE ACKNOWLEDGED
 		return
 	}
 	found=$(refs_now | sed 's/foreign 1 //')
-	if [ "$REFS" = reftable ]; then
+	if [ "$REF_FORMAT" = reftable ]; then
 		git -C "$repo" refs verify >"$T/verify" 2>&1 ||
 			bad "git finds a fault: $(head -n 1 "$T/verify")"
 		# A power loss can take the last rename of refd, here of f9.
@@ -171,7 +171,7 @@ judge() { # KIND CASE ACKNOWLEDGED
 	fi
 	if [ "$2" = lock ]; then
 		lock=$repo/reftable/tables.list.lock
-		[ "$REFS" = reftable ] || lock=$repo/refs/heads/moved.lock
+		[ "$REF_FORMAT" = reftable ] || lock=$repo/refs/heads/moved.lock
 		rm -f "$lock"
 		: >"$lock"
 	fi
@@ -193,7 +193,7 @@ judge() { # KIND CASE ACKNOWLEDGED
 		bad "acknowledged, and the refs are $found"
 	found=$(find "$repo" -name '*.lock' -o -path '*/refd/stage/*')
 	[ -z "$found" ] || bad "left: $found"
-	[ "$REFS" = files ] || git -C "$repo" refs verify >"$T/verify" 2>&1 ||
+	[ "$REF_FORMAT" = files ] || git -C "$repo" refs verify >"$T/verify" 2>&1 ||
 		bad "after recovery: $(head -n 1 "$T/verify")"
 	git -C "$repo" update-ref refs/heads/git "$one" ||
 		bad 'git does not go on'

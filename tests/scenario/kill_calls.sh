@@ -18,7 +18,7 @@ fi
 
 # Kinds of calls that mark the stages.
 kinds='linkat pwrite64 fdatasync renameat unlinkat'
-[ "$REFS" = files ] || kinds+=' fsync'
+[ "$REF_FORMAT" = files ] || kinds+=' fsync'
 max=1000
 
 # Checkpoints would only blur the count.
@@ -187,7 +187,7 @@ echo "# ${kinds//$'\n'/ }"
 check "killed at $points points, $committed of them after the commit" \
 	test $points -ge 5 -a $committed -ge 1
 check 'nothing was wrong' test $bad -eq 0
-[ "$REFS" = files ] || check 'the stack' git -C "$repo" refs verify
+[ "$REF_FORMAT" = files ] || check 'the stack' git -C "$repo" refs verify
 check 'git fsck' git -C "$repo" fsck --no-dangling 2>/dev/null
 check 'the daemon stops' stop_daemon
 finish

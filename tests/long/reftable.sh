@@ -149,4 +149,6 @@ all_of sha1
 all_of sha256
 small_batches sha1
 small_batches sha256
+check 'the client answers as git does' env REFD_TEST_REFS=reftable \
+	"$BUILD/tests/unit/test_client_reftable"
 finish

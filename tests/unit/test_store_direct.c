@@ -13,14 +13,19 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
+static struct sys disk;
 static uint64_t repo_key;
 
-/* A first transaction tells the number of the repository. */
+/* New objects need the barrier. A first transaction tells the number of the
+ * repository. */
 static void setup(void)
 {
 	struct refd_txid id;
 	struct txn *txn;
 
+	disk = sys_kernel;
+	disk.fs_type = sr_other_fs_type;
+	sr_sys = &disk;
 	sr_setup();
 	refd_txid_make(&id);
 	txn = sr_admit(&id, sr_repo, "refs/heads/first", sr_commit);

@@ -8,8 +8,8 @@
 
 /* ---- reftables ---- */
 
-/* The names of all symbolic refs: "\n<name>\n<name>\n"; is_known: git was
- * asked. */
+/* The names of the symbolic refs that lead to a value:
+ * "\n<name>\n<name>\n"; is_known: git was asked. */
 static struct {
 	struct text names;
 	bool is_known;
@@ -44,13 +44,14 @@ static bool is_symbolic(const struct gitdir *gd, const char *name)
 	return is;
 }
 
-/* git for-each-ref prints only the end of a chain of symbolic refs. */
+/* git for-each-ref prints only the end of a chain of symbolic refs. It does not
+ * list HEAD on an unborn branch. */
 static char *target_in_reftable(const struct gitdir *gd, const char *name)
 {
 	char *dir, *target = NULL;
 	struct text t = { 0 };
 
-	if (!is_symbolic(gd, name))
+	if (strcmp(name, "HEAD") != 0 && !is_symbolic(gd, name))
 		return NULL;
 	dir = xasprintf("--git-dir=%s", gd->path);
 	if (child_capture_quiet((const char *const[]){ "git", dir,

@@ -4,7 +4,8 @@
  *
  * Refs in files: a small file is read. Refs in reftables: git lists the names
  * of all symbolic refs at the first question, and the list stays until
- * symref_forget(). For each symbolic ref, git is asked for the target.
+ * symref_forget(). For each symbolic ref, git is asked for the target. git does
+ * not list symbolic refs without a value: of these only HEAD has a target here.
  */
 #ifndef CLIENT_GIT_SYMREF_H
 #define CLIENT_GIT_SYMREF_H

@@ -59,14 +59,30 @@ static bool is_duplicate(const struct refd_result *res)
 		detail.kind == REFD_DETAIL_DUPLICATE_SYMREF);
 }
 
+/* The daemon names the final ref if it does not exist. NULL: it exists, or is
+ * unknown. */
+static char *absent_name(const struct refd_result *res)
+{
+	struct refd_detail detail;
+	const struct refd_detail_arg *final = &detail.args[1];
+
+	if (!refd_detail_read(res->text, &detail) ||
+	    detail.kind != REFD_DETAIL_UNRESOLVED)
+		return NULL;
+	return xasprintf("%.*s", (int) final->len, final->data);
+}
+
 /* git names the failed ref: a locked ref on the way of the symbolic refs,
  * otherwise the last ref. */
 static char *rejected_name(const struct updater *up,
     const struct refd_update *u, const struct refd_result *res)
 {
-	char *name = xstrdup(u->name), *next;
+	char *name = absent_name(res), *next;
 	unsigned links;
 
+	if (name)
+		return name;
+	name = xstrdup(u->name);
 	if (u->no_deref || git_messages_is_bad_value(res->status) ||
 	    is_duplicate(res))
 		return name;

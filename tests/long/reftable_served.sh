@@ -143,6 +143,15 @@ dialogues() {
 	is 'after a merge by git' '' \
 		"$(diff "$T/theirs.picture" "$T/packed.picture" | head -n 6)"
 	both 'after the merge' 'update refs/heads/main @1 @2\n' -m later
+	both 'a dangling symbolic ref' \
+		'symref-create refs/heads/dangles refs/heads/absent\n'
+	# git writes a log for the rejected update: only the words are compared.
+	printf 'delete refs/heads/dangles %s\n' "$one" >"$T/batch"
+	is 'a rejected batch: words' \
+		"$(git -C theirs.git update-ref --stdin --batch-updates \
+			<"$T/batch" 2>&1)" \
+		"$("$REFD" update -C ours.git --stdin --batch-updates \
+			<"$T/batch" 2>&1)"
 }
 
 # ---- a prepared session and other writers ----

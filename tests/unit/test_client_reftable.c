@@ -148,7 +148,10 @@ START_TEST(test_symrefs)
 	tmp_run("git -C w symbolic-ref refs/heads/new refs/heads/l");
 	symref_forget();
 	leads("refs/heads/new", "refs/heads/l");
-	tmp_run("cd w && git worktree add -q -b side ../linked");
+	tmp_run("git -C w symbolic-ref HEAD refs/heads/unborn");
+	symref_forget();
+	leads("HEAD", "refs/heads/unborn");
+	tmp_run("cd w && git worktree add -q -b side ../linked main");
 	open_gd("w/.git/worktrees/linked");
 	symref_forget();
 	leads("HEAD", "refs/heads/side");

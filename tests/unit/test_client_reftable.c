@@ -2,8 +2,8 @@
  * Proves the client's answers in repositories whose refs are in reftables,
  * where no file shows a ref: the branches that are checked out, HEAD, symbolic
  * refs, deletions of unreadable values, the ref store of the environment, and
- * the words about a held lock. Git 2.45 or later makes the repositories. So only
- * the last test is for every machine. With REFD_TEST_REFS=reftable, as in
+ * the words about a held lock. Git 2.45 or later makes the repositories. So
+ * only the last test is for every machine. With REFD_TEST_REFS=reftable, as in
  * tests/long/reftable.sh, all tests run.
  */
 #include <check.h>

@@ -202,6 +202,33 @@ START_TEST(another_writer)
 }
 END_TEST
 
+/* Git writes before each call until the lock stands. */
+static void write_always(struct memfs *fs, void *arg)
+{
+	unsigned *left = arg;
+
+	if (memfs_exists(fs, lock) || *left == 0)
+		return;
+	--*left;
+	tbl_git("b", '5');
+	memfs_between(fs, 0, write_always, left);
+}
+
+START_TEST(a_busy_writer)
+{
+	unsigned left = 600;
+
+	tbl_setup();
+	OK("a=1");
+	memfs_between(w->fs, 0, write_always, &left);
+	OK("a=2:1");
+	ck_assert_uint_gt(left, 0);
+	ck_assert_int_eq(tbl_ref("a"), '2');
+	ck_assert_int_eq(tbl_ref("b"), '5');
+	tbl_teardown();
+}
+END_TEST
+
 /* With more than STACK_LARGE bytes, and a free index for git. */
 static char *large_spec(void)
 {
@@ -418,6 +445,7 @@ int main(void)
 	tc = tcase_create("another writer");
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, another_writer, 0, MEDDLINGS);
+	tcase_add_test(tc, a_busy_writer);
 	tcase_add_loop_test(tc, a_large_table, 0, 4);
 	tcase_add_test(tc, system_calls_under_the_lock);
 	suite_add_tcase(suite, tc);

@@ -283,6 +283,10 @@ static enum step seal(struct pass *p, struct repo_slice *g)
 	step = make_tables(p, g);
 	if (step == STEP_ON)
 		step = sync_bases(p, g);
+	/* The list has changed since. The check under the lock repeats the
+	 * flush. Without the lock, git could be first each time. */
+	if (step == STEP_AGAIN && has_records(g))
+		step = STEP_ON;
 	if (step == STEP_ON)
 		step = sync_large(p, g);
 	if (step == STEP_ON && has_records(g))

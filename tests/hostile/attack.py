@@ -28,7 +28,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
-from refd import Client, new_txid, packet, transaction  # noqa: E402
+from raw import Client, new_txid, packet, transaction  # noqa: E402
 
 kind, path, repo, oid = sys.argv[1:5]
 until = time.monotonic() + float(sys.argv[5])

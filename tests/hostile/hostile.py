@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
-from refd import Client, new_txid, packet, transaction  # noqa: E402
+from raw import Client, new_txid, packet, transaction  # noqa: E402
 
 kind, path, repo, oid, foreign = sys.argv[1:6]
 seconds, many = float(sys.argv[6]), int(sys.argv[7])

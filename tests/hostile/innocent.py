@@ -25,7 +25,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
-from refd import Client, new_txid, transaction  # noqa: E402
+from raw import Client, new_txid, transaction  # noqa: E402
 
 DEADLINE_MS = 30000
 os.umask(0o002)

@@ -41,6 +41,7 @@ last_cpu=$(awk '/^Cpus_allowed_list/ { print $2 }' /proc/self/status)
 last_cpu=${last_cpu##*[,-]}
 
 cp -r "$ROOT/tests/hostile" "$ROOT/tests/python" "$T"
+cp -r "$ROOT/client/python/refd" "$T/python"
 mkdir "$T/tsan"
 [ ! -d "$tsan" ] || cp -r "$tsan/." "$T/tsan"
 chmod -R a+rX "$T/hostile" "$T/python" "$T/tsan"

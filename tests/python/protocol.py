@@ -1,13 +1,14 @@
 """The protocol's promises, asked of a daemon by a second implementation of
 the client. Arguments: socket, a bare repository with no refs, two commits in
-it. Prints `ok` and `not ok` lines."""
+it, proto/vectors.json. Prints `ok` and `not ok` lines."""
+import json
 import os
 import socket
 import sys
 
-from refd import Client, new_txid, packet, transaction
+from raw import Client, new_txid, packet, transaction
 
-path, repo, one, two = sys.argv[1:]
+path, repo, one, two, vectors = sys.argv[1:]
 NULL = "0" * 40
 c = Client(path)
 
@@ -192,6 +193,13 @@ shows("no repository", ["norepo"], results(c.ask(
     "transaction", transaction(new_txid(), "/", "umask 0022"),
     [("create refs/heads/a", one)]))[0])
 shows("and the next is served", ("pong", []), c.ask("ping"))
+with open(vectors, encoding="ascii") as file:
+    for v in json.load(file):
+        if "refused" in v:
+            c.sock.sendall("".join(v["packets"]).encode("latin-1"))
+            kind, body = c.wait(v["refused"]["id"])
+            shows(v["name"], (kind, True), ("refused", (
+                "status " + v["refused"]["status"]).encode() in body))
 
 # Descriptors that ride on a request are refused by the kernel (Linux 6.16) or
 # closed, and change nothing.

@@ -23,12 +23,13 @@ many() { # FIRST
 check 'many refs' many 0
 check 'and more' many 4000
 
+export PYTHONPATH=$ROOT/client/python
 # Eight connections with 200 questions each, for as long as standard input stays
 # open, or once (and then closed); prints a line when all questions were sent.
 cat >"$T/hammer.py" <<'PYTHON'
 import select, sys
 sys.path.insert(0, sys.argv[1])
-from refd import Client
+from raw import Client
 _, _, path, repo, how = sys.argv
 hostile = ["ref refs/heads/*" + "a" * (400 + i) + "?b" for i in range(16)]
 clients = [Client(path) for _ in range(8)]
@@ -51,7 +52,7 @@ PYTHON
 cat >"$T/ask.py" <<'PYTHON'
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from refd import Client
+from raw import Client
 took = []
 for i in range(int(sys.argv[3])):
     begin = time.monotonic()

@@ -102,7 +102,7 @@ is 'root is' 1 "$("$REFD" log | grep -c refs/heads/secret)"
 raw() { # UID PATH
 	as "$1" env PYTHONPATH="$T/python" python3 - "$SOCKET" "$2" <<'PYTHON'
 import sys
-from refd import Client, new_txid
+from raw import Client, new_txid
 _, path, git_dir = sys.argv
 kind, rest = Client(path).ask("transaction",
     ["txid " + new_txid(), "git-dir " + git_dir, "common-dir 0 0",
@@ -115,7 +115,7 @@ PYTHON
 }
 
 mkdir "$T/python"
-install -m 644 "$ROOT/tests/python/refd.py" "$T/python"
+cp -r "$ROOT/tests/python/raw.py" "$ROOT/client/python/refd" "$T/python"
 install -d -o $ALICE -g $ALICE -m 755 "$SERVED/hers"
 install -d -o $ALICE -g $ALICE -m 700 "$SERVED/hers/closed"
 C=$SERVED/hers/closed

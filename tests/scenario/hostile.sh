@@ -29,6 +29,7 @@ as_bad() { # COMMAND...
 
 chmod 755 "$T"
 cp -r "$ROOT/tests/hostile" "$ROOT/tests/python" "$T"
+cp -r "$ROOT/client/python/refd" "$T/python"
 chmod -R a+rX "$T/hostile" "$T/python"
 mkdir "$T/bad"
 [ -z "$BAD" ] || chown $BAD:$BAD "$T/bad"

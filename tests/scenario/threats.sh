@@ -24,7 +24,7 @@ update() { # UID REPO REF NEW [OLD]
 say() { # UID VERB HEADERS [UPDATES], as python has them
 	as "$1" python3 - "$SOCKET" "$2" "$3" "${4:-None}" <<'PYTHON'
 import sys
-from refd import Client, new_txid
+from raw import Client, new_txid
 _, path, verb, headers, updates = sys.argv
 txid = new_txid()
 kind, rest = Client(path).ask(verb, eval(headers), eval(updates))
@@ -41,7 +41,7 @@ raw_update() { # UID REPO
 
 SERVED=$T/srv
 mkdir -p "$SERVED" "$T/python" "$T/of$ALICE" "$T/of$BOB" "$T/of$MALLORY"
-install -m 644 "$ROOT/tests/python/refd.py" "$T/python"
+cp -r "$ROOT/tests/python/raw.py" "$ROOT/client/python/refd" "$T/python"
 export PYTHONPATH=$T/python
 cat >"$T/config" <<CONFIG
 [daemon]

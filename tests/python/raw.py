@@ -1,12 +1,9 @@
-"""A client of refd, written from proto/PROTOCOL.md alone."""
+"""Requests as text, also malformed requests, which the package `refd` of
+client/python does not send. The package must be in the path."""
 import os
-import secrets
 import socket
-import time
 
-
-def new_txid():
-    return "%012x%s" % (int(time.time() * 1000), secrets.token_hex(10))
+from refd import new_txid, wire  # noqa: F401
 
 
 class Client:
@@ -60,8 +57,7 @@ def read_message(file):
 
 
 def packet(text):
-    data = text.encode(errors="surrogateescape")
-    return b"%04x%s" % (len(data) + 4, data)
+    return wire.packet(wire.data_of(text))
 
 
 def transaction(txid, git_dir, *options):

@@ -1,0 +1,362 @@
+"""The rules of resending, without input or output.
+
+Each function here is a generator. It yields `Call` and `Sleep`, and gets the
+`Answer` of a call, or `Lost`. Both clients run these generators, so the
+blocking client and the asyncio client follow the same rules:
+
+1. Only an answer proves success or failure. A request that was written whole
+   and has no answer is asked for by its id.
+2. A transaction is sent again only after never-seen, the only answer that
+   excludes any effect.
+3. A session ends with its connection. A commit is never sent again.
+"""
+import dataclasses
+import time
+
+from . import wire
+from .errors import (Aborted, BadRequest, Busy, DeadlinePassed, Denied, Error,
+                     Outcome, Partial, ProtocolError, Status, Unknown,
+                     Unreachable, rejected)
+from .messages import Report, Result
+
+MISFITS_MAX = 3
+NAP_MIN, NAP_MAX = 0.01, 0.25
+
+
+class Lost(Exception):
+    """There will be no answer on this connection, or not in time."""
+
+    def __init__(self, cause, sent, over=False, denied=False):
+        super().__init__(cause)
+        self.cause = cause
+        self.sent = sent  # the daemon may have the whole request
+        self.over = over  # the time of the call is over
+        self.denied = denied  # the daemon denies this client
+
+
+class Call:
+    """A request, and the kinds of answers that fit the request."""
+
+    def __init__(self, make, kinds, txn=None, serving=False, connection=None):
+        self.make = make  # request id -> bytes
+        self.kinds = kinds
+        self.txn = txn  # results must fit its updates
+        self.serving = serving  # wait until the daemon serves
+        self.connection = connection  # no other connection will do
+
+    def fit(self, answer):
+        """The answer, with a result for every update."""
+        if answer.kind not in self.kinds + ("refused",):
+            raise ProtocolError(f"the answer {answer.kind} does not fit")
+        if self.txn is None:
+            return answer
+        if answer.txid not in (self.txn.txid, None):
+            raise ProtocolError("an answer about a different transaction")
+        if answer.kind == "prepared" and (
+                [r.ref for r in answer.results] !=
+                [u.ref for u in self.txn.updates]):
+            raise ProtocolError("the results do not fit the updates")
+        if answer.kind == "results":
+            report = _complete(self.txn.updates, answer.report)
+            return dataclasses.replace(answer, report=report)
+        return answer
+
+
+class Post:
+    """A request on a connection, whose answer nobody waits for."""
+
+    def __init__(self, make):
+        self.make = make
+
+
+class Sleep:
+    """A pause in seconds, at most until the end of the call."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+
+def _outcome_of(results):
+    ok = sum(r.status == Status.OK for r in results)
+    if any(r.status == Status.UNKNOWN for r in results):
+        return Outcome.UNKNOWN
+    if ok == len(results):
+        return Outcome.COMMITTED
+    return Outcome.PARTIAL if ok else Outcome.REJECTED
+
+
+def _complete(updates, report):
+    """The report with a result for every update, in their order. An update
+    without a result never happened. The outcome must agree with the results."""
+    results, at = [], 0
+    for update in updates:
+        if at < len(report.results) and report.results[at].ref == update.ref:
+            results.append(report.results[at])
+            at += 1
+        else:
+            results.append(Result(update.ref, Status.ABORTED,
+                                  text="the daemon stopped before its turn"))
+    if at < len(report.results) or report.updates != len(updates):
+        raise ProtocolError("the results do not fit the updates")
+    outcome = _outcome_of(results)
+    if (outcome == Outcome.COMMITTED) != (
+            report.outcome == Outcome.COMMITTED):
+        raise ProtocolError("the outcome does not agree with the results")
+    if report.outcome == Outcome.UNKNOWN:
+        outcome = Outcome.UNKNOWN
+    return dataclasses.replace(report, outcome=outcome,
+                               results=tuple(results))
+
+
+def _verdict(report):
+    """The report of a success; every other outcome is an exception."""
+    if report.outcome == Outcome.COMMITTED:
+        return report
+    if report.outcome == Outcome.UNKNOWN:
+        raise Unknown(report.txid, "the daemon does not know", report.results)
+    if report.outcome == Outcome.PARTIAL:
+        raise Partial(report)
+    # In an atomic transaction, aborted is never the cause.
+    causes = [r for r in report.results if r.status != Status.ABORTED]
+    cause = (causes or report.results)[0]
+    raise rejected(cause.status, str(cause), report.results)
+
+
+def _refused(txid, answer):
+    if answer.status == Status.UNKNOWN:
+        return Unknown(txid, answer.text or "the daemon does not know")
+    retry = answer.retry_after_ms
+    return rejected(answer.status, answer.text,
+                    retry_after=retry / 1000 if retry else None)
+
+
+class _Tries:
+    """Pauses that become longer, and the failures so far."""
+
+    def __init__(self):
+        self._nap = NAP_MIN
+        self._misfits = 0
+        self._why = None
+
+    def nap(self):
+        nap = self._nap
+        self._nap = min(2 * nap, NAP_MAX)
+        return Sleep(nap)
+
+    def is_hopeless(self, lost):
+        """Notes a failure. If only the time is over, the failure before has
+        the better reason."""
+        if lost.over and self._why:
+            lost.cause = self._why
+        self._why = lost.cause
+        if isinstance(lost.cause, ProtocolError) and not lost.over:
+            self._misfits += 1
+            return not lost.sent or self._misfits >= MISFITS_MAX
+        return lost.over or lost.denied
+
+
+class _Clock:
+    """The time of the daemon for a transaction."""
+
+    def __init__(self, txn, timeout):
+        if not 1 <= (txn.deadline_ms or 1) <= wire.DEADLINE_MAX_MS:
+            raise BadRequest(f"a deadline of {txn.deadline_ms} ms")
+        self._end = time.monotonic() + (
+            timeout * 3 / 4 if txn.deadline_ms is None
+            else txn.deadline_ms / 1000)
+
+    def left(self):
+        return self._end - time.monotonic()
+
+    def left_ms(self):
+        return min(max(int(self.left() * 1000), 1), wire.DEADLINE_MAX_MS)
+
+
+def _send(verb, txn, clock, kinds):
+    return Call(lambda request_id: wire.transaction(
+        verb, request_id, txn, clock.left_ms()), kinds, txn, serving=True)
+
+
+def _query(txn):
+    return Call(lambda request_id: wire.simple("query", request_id, txn.txid),
+                ("results", "pending", "never-seen", "expired"), txn,
+                serving=True)
+
+
+def _unsent(lost):
+    """The exception when the daemon cannot have the request."""
+    if isinstance(lost.cause, ProtocolError):
+        return lost.cause
+    kind = Denied if lost.denied else Busy
+    return kind(f"nothing was sent: {lost.cause}")
+
+
+def transact(txn, timeout):
+    """Sends a transaction, and returns the report of a success."""
+    clock, tries = _Clock(txn, timeout), _Tries()
+    ask = txn.maybe_sent
+    while True:
+        before = txn.maybe_sent
+        try:
+            answer = yield (_query(txn) if ask else
+                            _send("transaction", txn, clock, ("results",)))
+        except Lost as lost:
+            txn.maybe_sent = before or lost.sent
+            ask = ask or lost.sent
+            if tries.is_hopeless(lost):
+                if txn.maybe_sent:
+                    raise Unknown(txn.txid, str(lost.cause)) from lost.cause
+                raise _unsent(lost) from lost.cause
+            yield tries.nap()
+            continue
+        if answer.kind == "results":
+            return _verdict(answer.report)
+        if answer.kind == "expired":
+            raise Unknown(txn.txid, "the id is too old")
+        if answer.kind == "never-seen":
+            ask = False
+        elif answer.kind == "pending":
+            yield tries.nap()
+        elif ask and answer.status == Status.BUSY:
+            yield tries.nap()
+        elif ask:
+            raise Unknown(txn.txid, answer.text or str(answer.status))
+        elif (answer.retry_after_ms and
+              answer.retry_after_ms / 1000 < clock.left()):
+            yield Sleep(answer.retry_after_ms / 1000)
+        else:
+            raise _refused(txn.txid, answer)
+
+
+def prepare(txn, timeout):
+    """Starts a session. Returns the answer `prepared` and its connection."""
+    clock, tries = _Clock(txn, timeout), _Tries()
+    cancel = Post(lambda request_id: wire.simple("cancel", request_id,
+                                                 txn.txid))
+    while True:
+        call = _send("session", txn, clock, ("results", "prepared"))
+        try:
+            answer = yield call
+        except Lost as lost:
+            if lost.sent and lost.over:
+                yield cancel
+                raise DeadlinePassed("the session was not prepared in time")
+            if lost.sent:
+                raise Aborted("the session ended with its connection") \
+                    from lost.cause
+            if tries.is_hopeless(lost):
+                raise _unsent(lost) from lost.cause
+            yield tries.nap()
+            continue
+        except Error:
+            raise
+        except BaseException:  # the caller was interrupted
+            yield cancel
+            raise
+        if answer.kind == "prepared":
+            return answer, call.connection
+        if answer.kind == "results":
+            _verdict(answer.report)
+            raise Aborted("the session was over when it began")
+        if (answer.retry_after_ms and
+                answer.retry_after_ms / 1000 < clock.left()):
+            yield Sleep(answer.retry_after_ms / 1000)
+        else:
+            raise _refused(txn.txid, answer)
+
+
+def commit(txn, connection):
+    """Commits a session that was prepared on CONNECTION."""
+    tries, ask = _Tries(), False
+    kinds = ("results", "pending", "never-seen", "expired")
+    gone = Aborted("the session ended with its connection")
+    while True:
+        try:
+            answer = yield _query(txn) if ask else Call(
+                lambda request_id: wire.simple("commit", request_id, txn.txid),
+                kinds, txn, connection=connection)
+        except Lost as lost:
+            if not ask and not lost.sent:
+                raise gone from lost.cause
+            ask = True
+            if tries.is_hopeless(lost):
+                raise Unknown(txn.txid, str(lost.cause)) from lost.cause
+            yield tries.nap()
+            continue
+        if answer.kind == "results":
+            return _verdict(answer.report)
+        if answer.kind == "never-seen":
+            raise gone
+        if answer.kind == "expired":
+            raise Unknown(txn.txid, "the id is too old")
+        if answer.kind == "pending" or (ask and
+                                        answer.status == Status.BUSY):
+            ask = True
+            yield tries.nap()
+        elif ask:
+            raise Unknown(txn.txid, answer.text or str(answer.status))
+        else:
+            raise _refused(txn.txid, answer)
+
+
+def abort(txn, connection):
+    """Ends a session without its changes. Returns a report."""
+    gone = Report(txn.txid, Outcome.REJECTED, tuple(
+        Result(u.ref, Status.ABORTED) for u in txn.updates), len(txn.updates))
+    try:
+        answer = yield Call(
+            lambda request_id: wire.simple("abort", request_id, txn.txid),
+            ("results", "pending", "never-seen", "expired"), txn,
+            connection=connection)
+    except Lost as lost:
+        if lost.over and lost.sent:
+            raise Unreachable(str(lost.cause)) from lost.cause
+        return gone
+    if answer.kind == "refused":
+        raise _refused(txn.txid, answer)
+    return gone if answer.kind == "never-seen" else answer.report
+
+
+def ask(make, *kinds):
+    """A question, which may be asked again. Returns the answer."""
+    tries = _Tries()
+    while True:
+        try:
+            answer = yield Call(make, kinds)
+        except Lost as lost:
+            if isinstance(lost.cause, ProtocolError):
+                raise lost.cause
+            if tries.is_hopeless(lost):
+                kind = Denied if lost.denied else Unreachable
+                raise kind(str(lost.cause)) from lost.cause
+            yield tries.nap()
+            continue
+        if answer.kind == "refused":
+            if answer.status == Status.UNKNOWN:
+                raise ProtocolError("a question was refused with unknown")
+            raise _refused(answer.txid, answer)
+        return answer
+
+
+def ask_about(verb, txid):
+    """`query` or `cancel`. Returns a report of any outcome."""
+    answer = yield from ask(
+        lambda request_id: wire.simple(verb, request_id, txid),
+        "results", "pending", "never-seen", "expired")
+    if answer.txid != txid:
+        raise ProtocolError("an answer about a different transaction")
+    return answer.report
+
+
+def ask_pairs(verb):
+    """Returns the pairs of `status` and its like."""
+    answer = yield from ask(lambda request_id: wire.simple(verb, request_id),
+                            "pairs")
+    return answer.pairs
+
+
+def ask_history(verb, select):
+    """Returns a page of `log` or `watch`."""
+    answer = yield from ask(
+        lambda request_id: wire.history(verb, request_id, select), "records")
+    return answer.page

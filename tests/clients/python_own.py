@@ -1,0 +1,94 @@
+"""What only the Python clients have: many requests at once, cancelled tasks,
+sessions as context managers, reports that are neither true nor false.
+Arguments: socket, repository, commit. Prints `ok` and `not ok` lines."""
+import asyncio
+import sys
+
+import refd
+import refd.aio
+
+path, git_dir, one = sys.argv[1:]
+repo = refd.Repository.open(git_dir)
+
+
+def shows(name, wanted, got):
+    print("ok " + name if wanted == got else
+          "not ok %s: wanted %r, got %r" % (name, wanted, got))
+
+
+def raises(name, kind, function):
+    try:
+        function()
+    except kind as error:
+        print("ok", name)
+        return error
+    print("not ok %s: no exception" % name)
+
+
+def blocking():
+    with refd.connect(path) as client:
+        report = client.create(repo, "refs/own/a", one)
+        raises("a report is neither true nor false", TypeError,
+               lambda: bool(report))
+        error = raises("an exception for a status", refd.Exists,
+                       lambda: client.create(repo, "refs/own/a", one))
+        shows("with the value", one, error.results[0].found)
+        shows("unknown is no failure", False,
+              issubclass(refd.Unknown, refd.Rejected))
+        shows("each status but two has an exception",
+              set(refd.Status) - {"ok", "unknown"},
+              {kind.status for kind in refd.Rejected.__subclasses__()})
+        txn = refd.Transaction(repo).create("refs/own/b", one)
+        with client.session(txn):
+            pass
+        shows("a session without a commit is aborted", "rejected",
+              client.query(txn.txid).outcome)
+        txn = refd.Transaction(repo).create("refs/own/b", one)
+        with client.session(txn) as session:
+            session.commit()
+        shows("a session with a commit is not", "committed",
+              client.query(txn.txid).outcome)
+        client.delete(repo, "refs/own/b", one)
+        shows("pages of history", 5, len([
+            change for _, change in client.changes(
+                refd.Selection(repo, ("refs/own/",), limit=1))]))
+
+
+async def many():
+    async with await refd.aio.connect(path) as client:
+        reports = await asyncio.gather(*(
+            client.create(repo, f"refs/own/many/{n}", one)
+            for n in range(1000)))
+        shows("a thousand at once", {"committed"},
+              {report.outcome for report in reports})
+        held = refd.Transaction(repo).create("refs/own/held", one)
+        waiting = refd.Transaction(repo).create("refs/own/held", one)
+        async with await client.session(held):
+            task = asyncio.create_task(client.transact(waiting))
+            while (await client.query(waiting.txid)).outcome == "never-seen":
+                await asyncio.sleep(0.01)
+            task.cancel()
+            shows("a cancelled task", True, isinstance(
+                (await asyncio.gather(task, return_exceptions=True))[0],
+                asyncio.CancelledError))
+        shows("the transaction of a cancelled task, again", "committed",
+              (await client.transact(waiting)).outcome)
+        task = asyncio.create_task(client.session(
+            refd.Transaction(repo).delete("refs/own/held")))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        report = await client.delete(repo, "refs/own/held", one)
+        shows("a cancelled session holds no lock", "committed",
+              report.outcome)
+        pages = client.follow(refd.Selection(
+            repo, ("refs/own/feed",), after=refd.Position(0)))
+        feed = asyncio.create_task(pages.__anext__())
+        await client.create(repo, "refs/own/feed", one)
+        shows("a feed beside updates", "refs/own/feed",
+              (await feed).records[0].changes[0].ref)
+        await pages.aclose()
+
+
+blocking()
+asyncio.run(many())

@@ -1,6 +1,7 @@
 /*
  * refd locks: lists the lock files that transactions wait for or sessions hold,
- * with their age and their holders.
+ * with their age and their holders. With --clear-dead, refd-admin does the work
+ * (daemon/admin/locks.c).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,9 @@
 #include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/git/lockpid.h"
+#include "client/program.h"
 #include "client/request/question.h"
+#include "proto/lib/colour.h"
 #include "proto/lib/json.h"
 
 #define DETAIL_INDENT 4
@@ -241,22 +244,59 @@ static void print_json(const struct lock *lock)
 	putchar('\n');
 }
 
+struct locks_options {
+	struct question q; /* first: the options of a question */
+	bool clear_dead, yes;
+	int wait_s; /* -1: the default of refd-admin */
+};
+
+static int clear_dead(const struct command *c, const struct locks_options *opt,
+    int nr, char **repos)
+{
+	char **args = xcalloc((size_t)nr + 6, sizeof(*args));
+	int n = 0;
+
+	args[n++] = xstrdup(c->name);
+	args[n++] = xstrdup("--clear-dead");
+	if (opt->yes)
+		args[n++] = xstrdup("--yes");
+	if (opt->wait_s >= 0)
+		args[n++] = xasprintf("--wait=%d", opt->wait_s);
+	if (opt->q.json)
+		args[n++] = xstrdup("--json");
+	args[n++] = xstrdup("--");
+	memcpy(args + n, repos, (size_t)nr * sizeof(*args));
+	return program_admin(c, n + nr, args);
+}
+
 static int run_locks(const struct command *c, int argc, char **argv)
 {
-	struct question q = { 0 };
+	struct locks_options opt = { .wait_s = -1 };
+	struct question *q = &opt.q;
 	struct refd_answer ans;
 	struct lock *locks;
 	size_t i, nr;
+	int nr_repos = cli_parse(c, &opt, argc, &argv);
 
-	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect_admin(q.socket), REFD_VERB_LOCKS,
+	if (opt.clear_dead && !nr_repos)
+		cli_usage(c, "--clear-dead needs a repository");
+	if (opt.clear_dead)
+		return clear_dead(c, &opt, nr_repos, argv);
+	if (nr_repos)
+		cli_usage(c,
+		    "unexpected argument '%s': a repository is for "
+		    "--clear-dead",
+		    argv[0]);
+	if (opt.yes || opt.wait_s >= 0)
+		cli_usage(c, "--yes and --wait are for --clear-dead");
+	question_ask(question_connect_admin(q->socket), REFD_VERB_LOCKS,
 	    QUESTION_MS, &ans);
 	locks = collect(&ans, &nr);
-	if (nr > 0 && !q.json)
+	if (nr > 0 && !q->json)
 		print_heading();
 	for (i = 0; i < nr; i++) {
 		look(&locks[i]);
-		if (q.json)
+		if (q->json)
 			print_json(&locks[i]);
 		else
 			print_lock(&locks[i]);
@@ -266,13 +306,28 @@ static int run_locks(const struct command *c, int argc, char **argv)
 	return EXIT_DONE;
 }
 
+static const struct command_option options[] = { QUESTION_JSON, COLOUR_OPTION,
+	QUESTION_SOCKET,
+	{ OPTION_FLAG("clear-dead", 0,
+	    "remove the locks of a repository that nobody holds",
+	    struct locks_options, clear_dead) },
+	{ OPTION_FLAG("yes", 0, "with --clear-dead: do not ask",
+	    struct locks_options, yes) },
+	{ OPTION_NUMBER("wait", 0, "SECONDS",
+	    "with --clear-dead: wait for the end of processes",
+	    struct locks_options, wait_s, 0, 24 * 3600) },
+	{ 0 } };
+
 const struct command locks_command = {
 	.name = "locks",
-	.summary = "list waits for locks, and the holders",
+	.summary = "list waits for locks, or remove dead locks",
+	.arguments = "[<repository>...]",
 	.purpose = "Lists the locks of refs that updates wait for, with their "
-		   "holders and the waiting clients.",
+		   "holders and the waiting clients. With --clear-dead, "
+		   "removes the locks that nobody holds.",
 	.example = "refd locks",
 	.manual = "refd-locks(1)",
-	.options = question_shown,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = options,
 	.run = run_locks,
 };

@@ -11,6 +11,7 @@
 int admin_recover(int argc, char **argv);
 int admin_disown(int argc, char **argv);
 int admin_verify(int argc, char **argv);
+int admin_locks(int argc, char **argv);
 int admin_check_config(int argc, char **argv);
 
 /* Parses the command line of C: see command_parse(). False: help or an error

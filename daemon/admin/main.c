@@ -16,6 +16,7 @@ static const struct {
 	{ "recover", admin_recover },
 	{ "disown", admin_disown },
 	{ "verify", admin_verify },
+	{ "locks", admin_locks },
 	{ "check-config", admin_check_config },
 };
 

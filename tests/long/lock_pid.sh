@@ -96,6 +96,17 @@ check 'refd verify names the process' grep -q "process $named" "$T/found"
 check 'refd doctor names the process' \
 	grep -q "process $named, has ended" "$T/found"
 
+# In a copy of an account without processes, both files go.
+owner=$((1000000000 + $$))
+cp -r "$repo" "$T/dead.git"
+chown -R "$owner:$owner" "$T/dead.git"
+chmod 755 "$T"
+"$REFD" locks --clear-dead --yes "$T/dead.git" >"$T/found"
+check 'refd locks removes the dead lock, and names the process' grep -q \
+	"^removed: refs/heads/held.lock, .* git named process $named" "$T/found"
+is 'no lock is left in the copy' '' \
+	"$(find "$T/dead.git/refs" -name '*.lock')"
+
 # refd is killed, and recovers beside the files.
 kill -KILL "$DAEMON"
 wait "$DAEMON" 2>/dev/null

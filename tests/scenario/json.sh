@@ -76,6 +76,15 @@ own $waiter
 somebody_waits() { "$REFD" locks >"$T/locks" && [ -s "$T/locks" ]; }
 await 10 somebody_waits
 says locks locks --json
+if [ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ]; then
+	echo 'pid 1' >"$T/a.git/refs/heads/held~pid.lock"
+	says locks locks --clear-dead --wait 0 --json "$T/a.git"
+	rm "$T/a.git/refs/heads/held~pid.lock"
+else
+	skip 'refd locks --clear-dead --json' 'all processes must be visible'
+	dead_locks=$(sed -n '/^.Ss refd locks --clear-dead/,/^.El/s/^.It Va \([^ ]*\).*/refd locks --clear-dead:\1/p' \
+		"$page")
+fi
 kill $holder
 reap $holder
 rm "$T/a.git/refs/heads/held.lock"
@@ -144,6 +153,7 @@ refd log, refd watch:voids
 refd recover:error
 refd recover:repositories[].findings[].evidence
 refd restore:updates[].git'
+rare+=${dead_locks:+$'\n'$dead_locks}
 
 "$REFD" help | sed -n 's/^    \([a-z-]*\) .*/\1/p' | while read -r command; do
 	"$REFD" "$command" -h | grep -q -e ' --json ' && echo "$command"
@@ -209,7 +219,8 @@ def check(value, key, table):
 # is known by a key.
 further = {"gap": "refd log, refd watch: a gap",
            "outcome": "refd update, refd query",
-           "moved_aside": "refd recover --discard"}
+           "moved_aside": "refd recover --discard",
+           "fate": "refd locks --clear-dead"}
 for name in sorted(os.listdir(said)):
     own = "refd enable --list" if name == "list" else next(
         (t for t in tables if f"refd {name}" in t.split(", ")), None)

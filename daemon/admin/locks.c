@@ -1,0 +1,296 @@
+/*
+ * "refd locks --clear-dead": removes the locks that nobody holds.
+ *
+ * Happy path, for each repository:
+ *	find	open the locks
+ *	prove	list the processes, again and again until each lock is dead or
+ *		the time is over (dead_lock.h)
+ *	ask	on a terminal
+ *	remove	the dead locks
+ *
+ * Failures: if this process does not see all processes, or the file system can
+ * belong to several machines, nothing is proved and nothing is removed. A lock
+ * without proof is kept, and the report names a process that may hold it.
+ *
+ * Exit: 0 no lock is left; 1 a lock is left; 128 a repository could not be
+ * checked.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/admin/account.h"
+#include "daemon/admin/admin.h"
+#include "daemon/admin/locks_internal.h"
+#include "daemon/base/fs_type.h"
+
+#define LOOK_NS   INT64_C(100000000)
+#define SECOND_NS INT64_C(1000000000)
+/* Longer than a push waits for a lock. */
+#define WAIT_S 10
+
+struct locks_options {
+	bool clear_dead, yes, json;
+	int wait_s;
+};
+
+static const struct command_option options[] = {
+	{ OPTION_FLAG("clear-dead", 0, "remove the locks that nobody holds",
+	      struct locks_options, clear_dead),
+	    .required = true },
+	{ OPTION_FLAG("yes", 0, "do not ask", struct locks_options, yes) },
+	{ OPTION_NUMBER("wait", 0, "SECONDS",
+	    "wait for the end of processes, for at most SECONDS",
+	    struct locks_options, wait_s, 0, 24 * 3600) },
+	{ OPTION_FLAG("json", 0, "print JSON, for programs",
+	    struct locks_options, json) },
+	{ 0 },
+};
+
+static const struct command command = {
+	.name = "locks",
+	.usage = "refd locks --clear-dead [--yes] [--wait SECONDS] [--json] "
+		 "<repository>...",
+	.arguments = "<repository>...",
+	.purpose = "Removes the locks of refs that nobody holds, with a proof "
+		   "for each.",
+	.example = "refd locks --clear-dead /srv/git/project.git",
+	.manual = "refd-locks(1)",
+	.least = 1,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = options,
+};
+
+/* ---- proofs ---- */
+
+/* Decides each undecided lock; true: some are left. */
+static bool decide(struct found_locks *all, const struct processes *running)
+{
+	bool left = false;
+	size_t i;
+
+	for (i = 0; i < all->nr; i++) {
+		struct found_lock *f = &all->list[i];
+
+		if (f->fate != LOCK_UNDECIDED)
+			continue;
+		f->holder = dead_lock_holder(&f->lock, running, &f->nr_holders);
+		if (f->holder == NULL)
+			f->fate = LOCK_DEAD;
+		left |= f->holder != NULL;
+	}
+	return left;
+}
+
+/* RUNNING is listed after the locks were opened, and holds the processes of
+ * this list that still run. */
+static int prove(struct found_locks *all, struct processes *running,
+    int64_t wait_ns)
+{
+	const struct sys *sys = all->sys;
+	int64_t end_ns = SYS(sys, now_mono) + wait_ns;
+	struct processes now = { 0 };
+	size_t i;
+	int r = processes_find(sys, (long)getpid(), running);
+
+	while (r == 0 && decide(all, running) && SYS(sys, now_mono) < end_ns) {
+		SYS(sys, sleep_ns, LOOK_NS);
+		r = processes_find(sys, (long)getpid(), &now);
+		if (r == 0)
+			processes_keep(running, &now);
+		processes_done(&now);
+	}
+	for (i = 0; i < all->nr; i++)
+		if (all->list[i].fate == LOCK_UNDECIDED)
+			all->list[i].fate = LOCK_KEPT;
+	return r;
+}
+
+/* ---- consent and removal ---- */
+
+static bool is_yes(const char *line)
+{
+	return strcasecmp(line, "y\n") == 0 || strcasecmp(line, "yes\n") == 0;
+}
+
+static bool may_remove(const struct locks_options *opt, size_t nr)
+{
+	char line[8];
+
+	if (opt->yes)
+		return true;
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		admin_say("nothing was removed: --yes removes the dead locks");
+		return false;
+	}
+	fflush(stdout);
+	fprintf(stderr, "Remove %zu dead lock%s? [y/N] ", nr,
+	    nr > 1 ? "s" : "");
+	if (fgets(line, sizeof(line), stdin) != NULL && is_yes(line))
+		return true;
+	admin_say("nothing was removed");
+	return false;
+}
+
+static void remove_dead(struct found_locks *all, const char *path, bool as_json)
+{
+	const struct sys *sys = all->sys;
+	struct found_lock *f = all->list;
+
+	for (; f < all->list + all->nr; f++) {
+		if (f->fate != LOCK_DEAD)
+			continue;
+		f->err = dead_lock_remove(&f->lock, sys, all->git_dir);
+		f->fate = f->err < 0 ? LOCK_FAILED : LOCK_REMOVED;
+		locks_print(f, path, SYS(sys, now_wall), as_json);
+	}
+}
+
+static size_t count(const struct found_locks *all, enum lock_fate fate)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < all->nr; i++)
+		nr += all->list[i].fate == fate;
+	return nr;
+}
+
+/* False: a lock is left. */
+static bool clear(struct found_locks *all, const struct locks_options *opt,
+    const char *path)
+{
+	size_t i, nr = count(all, LOCK_DEAD);
+
+	for (i = 0; i < all->nr; i++)
+		locks_print(&all->list[i], path, SYS(all->sys, now_wall),
+		    opt->json);
+	if (all->has_more)
+		admin_say("'%s' has more than %d locks: run the command again",
+		    path, LOCKS_MAX);
+	if (nr > 0 && may_remove(opt, nr))
+		remove_dead(all, path, opt->json);
+	return count(all, LOCK_REMOVED) == all->nr && !all->has_more;
+}
+
+/* ---- one repository ---- */
+
+/* The repository of ARG, or of the work tree ARG. */
+static int find_repo(const struct repos *repos, const char *arg,
+    struct repo_place *place, char **why)
+{
+	char path[REFD_PATH_MAX];
+	struct sys_stat st;
+	int fd, r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/.git", arg) >=
+		sizeof(path) ||
+	    sys_stat_trusted(repos->sys, path, &st) < 0)
+		snprintf(path, sizeof(path), "%s", arg);
+	fd = SYS(repos->sys, openat, SYS_TRUSTED, path, O_RDONLY | O_DIRECTORY,
+	    0);
+	r = fd < 0 ? fd : SYS(repos->sys, fd_path, fd, path, sizeof(path));
+	if (fd >= 0)
+		SYS(repos->sys, close, fd);
+	if (r < 0) {
+		*why = repo_why("can't find '%s': %s", arg, strerror(-r));
+		return r;
+	}
+	return repo_find(repos, path, place, why) == REFD_OK ? 0 : -ENOENT;
+}
+
+/* May another machine hold a lock here? */
+static int check_place(const struct sys *sys, const struct repo_place *place,
+    char **why)
+{
+	uint64_t type;
+	int r = SYS(sys, fs_type, place->fd, &type);
+
+	if (r == 0 && !fs_type_has_our_clock(type)) {
+		*why = repo_why("another machine may hold a lock in '%s', on a "
+				"network file system or FUSE: no lock is "
+				"proved dead there",
+		    place->path);
+		return -EXDEV;
+	}
+	if (r == 0 && (r = SYS(sys, flock_try, place->fd)) == -EAGAIN)
+		*why = repo_why("another process removes locks in '%s'",
+		    place->path);
+	return r;
+}
+
+/* 1: no lock is left; 0: a lock is left; negative errno and *WHY. */
+static int clear_repo(const struct repos *repos,
+    const struct locks_options *opt, const struct repo_place *place, char **why)
+{
+	struct repo repo = { .fd = place->fd };
+	struct processes running = { 0 };
+	struct found_locks all;
+	bool is_clear = false;
+	int r = locks_find(&all, repos->sys, &repo);
+
+	if (r == 0)
+		r = prove(&all, &running, opt->wait_s * SECOND_NS);
+	if (r == 0)
+		is_clear = clear(&all, opt, place->path);
+	else
+		*why = repo_why("can't look for locks in '%s': %s", place->path,
+		    r == -EUSERS ? "it has more than 4,000,000 entries" :
+				   strerror(-r));
+	processes_done(&running);
+	locks_done(&all);
+	return r < 0 ? r : is_clear;
+}
+
+static int clear_in(const char *arg, const struct locks_options *opt)
+{
+	static const char *const roots[] = { "/" };
+	struct repo_place place = { .fd = -1 };
+	struct repos repos;
+	char *why = NULL;
+	int r;
+
+	repos_init(&repos, &sys_kernel, NULL, roots, 1, 1);
+	r = find_repo(&repos, arg, &place, &why);
+	if (r == 0)
+		r = check_place(repos.sys, &place, &why);
+	if (r == 0)
+		r = clear_repo(&repos, opt, &place, &why);
+	if (r < 0)
+		admin_say("%s", why != NULL ? why : strerror(-r));
+	free(why);
+	if (place.fd >= 0)
+		SYS(repos.sys, close, place.fd);
+	repos_done(&repos);
+	return r;
+}
+
+int admin_locks(int argc, char **argv)
+{
+	struct locks_options opt = { .wait_s = WAIT_S };
+	int i, r, status, worst = 0;
+	const char *hidden;
+
+	if (!admin_parse(&command, &opt, &argc, &argv, &status))
+		return status;
+	if (!account_become_owner_of(argv[0]))
+		return 128;
+	umask(0);
+	hidden = processes_hidden(&sys_kernel);
+	if (hidden != NULL) {
+		admin_say("no lock can be proved dead: refd %s", hidden);
+		return 128;
+	}
+	for (i = 0; i < argc; i++) {
+		r = clear_in(argv[i], &opt);
+		if (r < 0)
+			worst = 128;
+		else if (r == 0 && worst == 0)
+			worst = 1;
+	}
+	return worst;
+}

@@ -1,0 +1,154 @@
+/*
+ * The happy path of a removal:
+ *	check	the path leads to the inode
+ *	unlink	"<file>~pid.lock": while the dead lock stands, no process can
+ *		take the lock, so the file belongs to no living process
+ *	rename	the lock to DEAD_LOCK_ASIDE
+ *	check	the inode again
+ *	unlink
+ *
+ * Failures: while the dead lock stands, git, refd and other programs cannot
+ * take the lock, and none of them removes a lock that it did not take. Only a
+ * person can. If a person removes the dead lock between the first check and the
+ * rename, and a process takes the lock in this moment, the second check finds
+ * that lock, and link(2) puts it back. link(2) replaces no lock.
+ *
+ * If the daemon or the machine stops in between, DEAD_LOCK_ASIDE stays. The
+ * next removal replaces it.
+ */
+#include "daemon/store/refs/dead_lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/lib/lock_pid.h"
+#include "proto/limits.h"
+
+#define SUFFIX_LEN (sizeof(".lock") - 1)
+
+/* "<file>~pid.lock" for "<file>.lock". */
+static int pid_path(char path[REFD_PATH_MAX], const char *lock)
+{
+	int len = (int)(strlen(lock) - SUFFIX_LEN);
+	int n =
+	    snprintf(path, REFD_PATH_MAX, "%.*s%s", len, lock, LOCK_PID_SUFFIX);
+
+	return n < REFD_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static long read_named(const struct sys *sys, int dirfd, const char *lock)
+{
+	char path[REFD_PATH_MAX], *text;
+	size_t len;
+	long pid;
+
+	if (pid_path(path, lock) < 0 ||
+	    sys_read_file(sys, dirfd, path, LOCK_PID_BYTES, &text, &len) < 0)
+		return 0;
+	pid = lock_pid_parse(text, len);
+	free(text);
+	return pid;
+}
+
+int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
+    const char *path)
+{
+	int r;
+
+	*l = (struct dead_lock){ .dirfd = dirfd };
+	l->fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_NOFOLLOW, 0);
+	if (l->fd < 0)
+		return l->fd;
+	r = SYS(sys, fstat, l->fd, &l->st);
+	if (r == 0 && !S_ISREG(l->st.mode))
+		r = -EINVAL;
+	if (r == 0 && l->st.nlink != 1)
+		r = l->st.nlink == 0 ? -ENOENT : -EMLINK;
+	if (r == 0 && (l->path = strdup(path)) == NULL)
+		r = -ENOMEM;
+	if (r == 0)
+		l->named = read_named(sys, dirfd, path);
+	else
+		dead_lock_close(l, sys);
+	return r;
+}
+
+const struct process *dead_lock_holder(const struct dead_lock *l,
+    const struct processes *all, size_t *nr)
+{
+	const struct process *first = NULL;
+	size_t i;
+
+	*nr = 0;
+	for (i = 0; i < all->nr; i++) {
+		if (!process_may_hold(&all->list[i], l->st.uid))
+			continue;
+		first = first != NULL ? first : &all->list[i];
+		(*nr)++;
+	}
+	return first;
+}
+
+static int check(const struct dead_lock *l, const struct sys *sys, int dirfd,
+    const char *path)
+{
+	struct sys_stat st;
+	int r = SYS(sys, lstatat, dirfd, path, &st);
+
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? -ESTALE : r;
+	/* A file of refd/stage/ with a single name left is a lock again if refd
+	 * links it again. */
+	return st.dev == l->st.dev && st.ino == l->st.ino && st.nlink == 1 ?
+	    0 :
+	    -ESTALE;
+}
+
+int dead_lock_check(const struct dead_lock *l, const struct sys *sys)
+{
+	return check(l, sys, l->dirfd, l->path);
+}
+
+static int put_back(const struct dead_lock *l, const struct sys *sys,
+    int git_dir)
+{
+	int r = SYS(sys, linkat, git_dir, DEAD_LOCK_ASIDE, l->dirfd, l->path);
+
+	if (r < 0)
+		return -EBUSY;
+	SYS(sys, unlinkat, git_dir, DEAD_LOCK_ASIDE);
+	return -ESTALE;
+}
+
+int dead_lock_remove(const struct dead_lock *l, const struct sys *sys,
+    int git_dir)
+{
+	char pid[REFD_PATH_MAX];
+	int r = dead_lock_check(l, sys);
+
+	if (r == 0)
+		r = pid_path(pid, l->path);
+	if (r == 0)
+		r = SYS(sys, unlinkat, l->dirfd, pid);
+	if (r == 0 || r == -ENOENT)
+		r = SYS(sys, renameat, l->dirfd, l->path, git_dir,
+		    DEAD_LOCK_ASIDE);
+	if (r < 0)
+		return r == -ENOENT ? -ESTALE : r;
+	r = check(l, sys, git_dir, DEAD_LOCK_ASIDE);
+	if (r == 0)
+		return SYS(sys, unlinkat, git_dir, DEAD_LOCK_ASIDE);
+	return r == -ESTALE ? put_back(l, sys, git_dir) : r;
+}
+
+void dead_lock_close(struct dead_lock *l, const struct sys *sys)
+{
+	if (l->fd >= 0)
+		SYS(sys, close, l->fd);
+	l->fd = -1;
+	free(l->path);
+	l->path = NULL;
+}

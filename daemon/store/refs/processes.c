@@ -1,0 +1,261 @@
+/*
+ * The happy path: every directory of /proc with a number is a process. Its stat
+ * has the time of start, its status the user ids, and its uid_map the user
+ * namespace.
+ *
+ * Failures: a process that ends meanwhile is left out. A process whose files
+ * cannot be read or understood may hold any lock. /proc lists the processes in
+ * the order of their numbers, and a process keeps its number, so no process is
+ * missed that runs during the whole search.
+ *
+ * If a number is used again between two reads, then the first process has
+ * ended and the second began after the search, so neither matters.
+ */
+#include "daemon/store/refs/processes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/lib/array.h"
+
+#define FILE_MAX   65536
+#define MOUNTS_MAX (16 * 1024 * 1024)
+/* PROC_PID_INIT_INO and PROC_USER_INIT_INO of the kernel's proc_ns.h. */
+#define FIRST_PID_NAMESPACE  0xEFFFFFFCu
+#define FIRST_USER_NAMESPACE 0xEFFFFFFDu
+/* In stat, counted from the state, which follows the name. */
+#define FIELDS_BEFORE_START 19
+
+static bool is_first_namespace(const struct sys *sys, const char *path,
+    uint64_t first)
+{
+	struct sys_stat st;
+
+	return sys_stat_trusted(sys, path, &st) == 0 && st.ino == first;
+}
+
+/* Has a mount on /proc an option that hides processes? True if unknown. */
+static bool has_hidden(const struct sys *sys)
+{
+	char *text, *line, *end;
+	bool hidden = false;
+	size_t len;
+
+	if (sys_read_file(sys, SYS_TRUSTED, "/proc/self/mounts", MOUNTS_MAX,
+		&text, &len) < 0)
+		return true;
+	for (line = text; *line != '\0'; line = end + (*end != '\0')) {
+		end = strchrnul(line, '\n');
+		if (memmem(line, (size_t)(end - line), " /proc ", 7) != NULL &&
+		    memmem(line, (size_t)(end - line), "hidepid=", 8) != NULL)
+			hidden = true;
+	}
+	free(text);
+	return hidden;
+}
+
+const char *processes_hidden(const struct sys *sys)
+{
+	if (!is_first_namespace(sys, "/proc/self/ns/pid", FIRST_PID_NAMESPACE))
+		return "sees only the processes of a container (a pid "
+		       "namespace): run the command outside";
+	if (!is_first_namespace(sys, "/proc/self/ns/user",
+		FIRST_USER_NAMESPACE))
+		return "sees other numbers of users in a container (a user "
+		       "namespace): run the command outside";
+	if (has_hidden(sys))
+		return "does not see all processes, because /proc is mounted "
+		       "with hidepid: run the command with another /proc";
+	return NULL;
+}
+
+/* The content of FILE of process PID, to be freed. */
+static int read_of(const struct sys *sys, long pid, const char *file,
+    char **text)
+{
+	char path[64];
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, file);
+	return sys_read_file(sys, SYS_TRUSTED, path, FILE_MAX, text, &len);
+}
+
+/* The name is in parentheses and can contain anything. 0: malformed. */
+static uint64_t start_in(const char *stat)
+{
+	const char *at = strrchr(stat, ')');
+	int i;
+
+	if (at == NULL || at[1] != ' ')
+		return 0;
+	at += 2;
+	for (i = 0; i < FIELDS_BEFORE_START && at != NULL; i++) {
+		at = strchr(at, ' ');
+		at = at != NULL ? at + 1 : NULL;
+	}
+	return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
+/* The value of a line of status; the kernel escapes line feeds of the name. */
+static const char *line_of(const char *status, const char *key)
+{
+	const char *at = status;
+	size_t len = strlen(key);
+
+	while (at != NULL && strncmp(at, key, len) != 0) {
+		at = strchr(at, '\n');
+		at = at != NULL ? at + 1 : NULL;
+	}
+	return at != NULL ? at + len : NULL;
+}
+
+static bool is_file_server(const char *name)
+{
+	static const char *const servers[] = { "nfsd", "ksmbd", "smbd",
+		"ganesha.nfsd", "virtiofsd" };
+	size_t i;
+
+	for (i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+		if (strncmp(name, servers[i], strlen(servers[i])) == 0)
+			return true;
+	return false;
+}
+
+/* False: malformed. *ENDED: a zombie, whose threads have ended too. */
+static bool read_status(struct process *p, const char *status, bool *ended)
+{
+	const char *name = line_of(status, "Name:\t");
+	const char *state = line_of(status, "State:\t");
+	const char *uids = line_of(status, "Uid:\t");
+	const char *threads = line_of(status, "Threads:\t");
+
+	if (name == NULL || state == NULL || uids == NULL || threads == NULL ||
+	    sscanf(uids, "%u %u %u %u", &p->uids[0], &p->uids[1], &p->uids[2],
+		&p->uids[3]) != 4)
+		return false;
+	snprintf(p->name, sizeof(p->name), "%.*s", (int)strcspn(name, "\n"),
+	    name);
+	*ended =
+	    *state == 'X' || (*state == 'Z' && strtol(threads, NULL, 10) <= 1);
+	return true;
+}
+
+/* The map of the first user namespace: all numbers, unchanged. */
+static bool is_plain_map(const char *map)
+{
+	unsigned long inside, outside, nr;
+
+	return sscanf(map, "%lu %lu %lu", &inside, &outside, &nr) == 3 &&
+	    inside == 0 && outside == 0 && nr == UINT32_MAX;
+}
+
+static bool is_gone(int err)
+{
+	return err == -ENOENT || err == -ESRCH;
+}
+
+/* 1: P is filled in. 0: the process has ended. */
+static int read_process(const struct sys *sys, struct process *p)
+{
+	char *stat = NULL, *status = NULL, *map = NULL;
+	bool ended = false, known;
+	int r[3];
+
+	r[0] = read_of(sys, p->pid, "stat", &stat);
+	r[1] = read_of(sys, p->pid, "status", &status);
+	r[2] = read_of(sys, p->pid, "uid_map", &map);
+	known = r[0] == 0 && r[1] == 0 && r[2] == 0 &&
+	    read_status(p, status, &ended);
+	p->started = known ? start_in(stat) : 0;
+	p->may_hold_any = !known || p->started == 0 || !is_plain_map(map) ||
+	    is_file_server(p->name);
+	free(stat);
+	free(status);
+	free(map);
+	return !ended && !is_gone(r[0]) && !is_gone(r[1]) && !is_gone(r[2]);
+}
+
+static int add_process(const struct sys *sys, long pid, struct processes *all)
+{
+	struct process *grown;
+
+	grown = array_room(all->list, all->nr, &all->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	all->list = grown;
+	all->list[all->nr] = (struct process){ .pid = pid, .name = "?" };
+	all->nr += (size_t)read_process(sys, &all->list[all->nr]);
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	long x = ((const struct process *)a)->pid;
+	long y = ((const struct process *)b)->pid;
+
+	return (x > y) - (x < y);
+}
+
+int processes_find(const struct sys *sys, long self, struct processes *all)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	long pid;
+	int r;
+
+	r = SYS(sys, dir_open, SYS_TRUSTED, "/proc", &dir);
+	if (r < 0)
+		return r;
+	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
+		if (entry.name[0] < '1' || entry.name[0] > '9')
+			continue;
+		pid = strtol(entry.name, NULL, 10);
+		if (pid != self && (r = add_process(sys, pid, all)) < 0)
+			break;
+	}
+	SYS(sys, dir_close, dir);
+	if (r == 0 && all->nr > 0)
+		qsort(all->list, all->nr, sizeof(*all->list), compare);
+	return r;
+}
+
+static bool still_runs(const struct process *p, const struct processes *now)
+{
+	const struct process *found = now->nr == 0 ?
+	    NULL :
+	    bsearch(p, now->list, now->nr, sizeof(*p), compare);
+
+	return found != NULL &&
+	    (found->started == p->started || found->started == 0 ||
+		p->started == 0);
+}
+
+void processes_keep(struct processes *all, const struct processes *now)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < all->nr; i++)
+		if (still_runs(&all->list[i], now))
+			all->list[nr++] = all->list[i];
+	all->nr = nr;
+}
+
+bool process_may_hold(const struct process *p, uint32_t uid)
+{
+	int i;
+
+	if (p->may_hold_any)
+		return true;
+	for (i = 0; i < 4; i++)
+		if (p->uids[i] == uid)
+			return strcmp(p->name, "refd-daemon") != 0;
+	return false;
+}
+
+void processes_done(struct processes *all)
+{
+	free(all->list);
+	*all = (struct processes){ 0 };
+}

@@ -99,6 +99,9 @@ class Pusher(Contestant):
         if self.name == "hook only":
             place.run("git", "-C", turn.path, "update-ref",
                       "refs/heads/warm", self.stage.oids[-1])
+        # Changes nothing. For every contestant, the last program before the
+        # push is then git, which starts faster from a processor's caches.
+        place.run(*self.words(turn, "refs/heads/warm"))
 
     def measure(self, turn):
         got = load(self.stage.place, "command", {"txns": 1},

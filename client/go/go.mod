@@ -1,0 +1,3 @@
+module refd
+
+go 1.19

@@ -73,15 +73,15 @@ holder=$!
 	>/dev/null 2>&1 &
 waiter=$!
 own $waiter
-somebody_waits() { "$REFD" locks >"$T/locks" && [ -s "$T/locks" ]; }
+# An update that is being tried again is not in the list.
+somebody_waits() { says locks locks --json && [ -s "$T/json/locks" ]; }
 await 10 somebody_waits
-says locks locks --json
 if [ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ]; then
 	echo 'pid 1' >"$T/a.git/refs/heads/held~pid.lock"
 	says locks locks --clear-dead --wait 0 --json "$T/a.git"
 	rm "$T/a.git/refs/heads/held~pid.lock"
 else
-	skip 'refd locks --clear-dead --json' 'all processes must be visible'
+	# The command refuses.
 	dead_locks=$(sed -n '/^.Ss refd locks --clear-dead/,/^.El/s/^.It Va \([^ ]*\).*/refd locks --clear-dead:\1/p' \
 		"$page")
 fi

@@ -3,8 +3,10 @@
 # scripts/git-tests.
 #
 #	push_files
+#	push_http
 #
-# are the tests. --quick runs the tests in push_quick, --all the tests that
+# are the tests, and the tests which only push by HTTP. --quick runs the tests
+# in push_quick, --all the tests that
 #
 #	push_all DIR
 #
@@ -17,11 +19,11 @@
 # copied. git-receive-pack there is the shim's. Its settings are in a file
 # beside it, because a web server passes on little of its environment.
 #
-#	push_list FILE VERSION
+#	push_list FILE VERSION FORMAT
 #	push_compare NAME PASSED SKIPPED LISTED LEFT
 #
-# read the rows of this version of git from tests/git-tests.push, and compare a
-# row. push_words describes a difference.
+# read the rows of this git from tests/git-tests.push, and compare a row. The
+# last row of a file counts. push_words describes a difference.
 #
 #	push_clean DIR
 #
@@ -29,8 +31,9 @@
 
 # t5411 tests the hook itself.
 push_files=(t1416 t5400 t5401 t5406 t5408 t5409 t5504 t5507 t5509 t5516 t5517
-	t5523 t5528 t5531 t5533 t5534 t5535 t5538 t5541 t5543 t5545 t5546 t5547
+	t5523 t5528 t5531 t5533 t5534 t5535 t5538 t5543 t5545 t5546 t5547
 	t5548 t5571)
+push_http=(t5541)
 push_quick=(t5400 t5401 t5543)
 
 push_all() { # DIR
@@ -58,10 +61,10 @@ push_stage() { # EXEC NAME=VALUE...
 
 declare -A push_rows=()
 
-push_list() { # FILE VERSION
-	local version name passed skipped listed left
-	while read -r version name passed skipped listed left _; do
-		[[ $2 != "$version".* ]] ||
+push_list() { # FILE VERSION FORMAT
+	local key name passed skipped listed left
+	while read -r key name passed skipped listed left _; do
+		! tap_about "$key" "$2" "$3" ||
 			push_rows[$name]="$passed $skipped $listed $left"
 	done <"$1"
 }

@@ -1,12 +1,16 @@
 # shellcheck shell=bash
 # Reads the report of one of git's test files; sourced by scripts/git-tests.
 #
-#	tap_list FILE VERSION
+#	tap_about KEY VERSION FORMAT
+#
+# tells whether KEY, the first word of a row, is about this version of git and
+# this format of refs: "2.55" is about all formats, "2.55/reftable" about one.
+#
+#	tap_list FILE VERSION FORMAT
 #	tap_listed NAME WHAT
 #
-# read the entries of this version of git from tests/git-tests.skip, and tell
-# whether WHAT, a test's number or "left", is an entry of the tests NAME
-# (t1400).
+# read the entries of this git from tests/git-tests.skip, and tell whether WHAT,
+# a test's number or "left", is an entry of the tests NAME (t1400).
 #
 #	tap_read NAME FILE
 #
@@ -18,10 +22,14 @@
 
 declare -A tap_list=()
 
-tap_list() { # FILE VERSION
-	local version what
-	while read -r version what _; do
-		[[ $2 != "$version".* ]] || tap_list[$what]=yes
+tap_about() { # KEY VERSION FORMAT
+	[[ $2 = "${1%/*}".* ]] && [[ $1 != */* || ${1#*/} = "$3" ]]
+}
+
+tap_list() { # FILE VERSION FORMAT
+	local key what
+	while read -r key what _; do
+		! tap_about "$key" "$2" "$3" || tap_list[$what]=yes
 	done <"$1"
 }
 

@@ -1,11 +1,13 @@
 #!/bin/bash
-# Proves that the tests of the newest git in Debian pass with refs in
-# reftables: its tests of refs with refd update in the place of git update-ref,
-# and its tests of pushing with refd's hook under each receive-pack. The status
-# of git alone is the measure: some tests skip or fail with reftables.
+# Proves that the tests of the newest git in Debian pass with refs in reftables
+# and ids of SHA-1 or SHA-256: its tests of refs with refd update in the place of
+# git update-ref, and its tests of pushing with refd's hook under each
+# receive-pack.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/git_suites.sh
+. "$ROOT/tests/lib/git_suites.sh"
 
 if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	2>&1); then
@@ -19,8 +21,6 @@ if ! "$REFD" enable "$T/probe.git" >"$T/said" 2>&1; then
 	finish
 	exit
 fi
-export GIT_TEST_DEFAULT_REF_FORMAT=reftable
-check "git's tests of refs" "$ROOT/scripts/git-tests" --suite experimental
-check "git's tests of pushing" \
-	"$ROOT/scripts/git-tests" --push --suite experimental
+git_suites sha1 reftable '659 11 15 0' '451 1 15 0'
+git_suites sha256 reftable '658 12 15 0' '451 1 15 0'
 finish

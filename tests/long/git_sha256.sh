@@ -5,6 +5,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/git_suites.sh
+. "$ROOT/tests/lib/git_suites.sh"
 
 if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	2>&1); then
@@ -12,8 +14,5 @@ if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	finish
 	exit
 fi
-export GIT_TEST_DEFAULT_HASH=sha256
-check "git's tests of refs" "$ROOT/scripts/git-tests" --suite experimental
-check "git's tests of pushing" \
-	"$ROOT/scripts/git-tests" --push --suite experimental
+git_suites sha256 files '545 9 2 0' '506 1 2 0'
 finish

@@ -27,6 +27,10 @@ RULES = [
      git_said(rb"bad name '(main-worktree|worktrees/)")),
     ("refd makes no worktree by writing its HEAD",
      refd_said(rb"no such worktree")),
+    ("git has no words for reftables of a missing worktree",
+     git_said(rb"reftable: transaction prepare: I/O error")),
+    ("in reftables git makes a ref of the name main-worktree/..., which git "
+     "itself cannot read", files.main_worktree_in_tables),
     ("outside of refs/ a name has one component",
      refd_said(rb"bad name '[^'/]+/")),
     ("names of git's own files are no refs",
@@ -93,9 +97,13 @@ RULES = [
     # Logs.
     ("git logs that nothing became nothing", files.nothing_logged),
     ("git logs a deletion where nothing is deleted", files.verified),
+    ("in reftables git keeps the log of a symbolic ref that it deletes",
+     files.log_of_deleted_symref),
     ("a deletion makes no log", files.deletion_makes_log),
     ("what a chain leads to was made in the same transaction",
      files.made_meanwhile),
+    ("git's reftables look at the target of a new symbolic ref before the "
+     "transaction makes the target", files.made_in_tables),
     ("git logs zeros for what it did not look up",
      files.old_value_through_chain),
     ("git logs nothing in the git-dir of a worktree",

@@ -30,6 +30,10 @@ class Difference:
         self.excuse = None
 
 
+class NotMigrated(Exception):
+    """git does not change the format of the refs."""
+
+
 class Result:
     def __init__(self, process, stdin):
         try:
@@ -91,6 +95,9 @@ class Program:
             self.make_worktree("wt%d" % i)
         if REFS == "reftable":
             self.migrate(setup, git)
+            with open(self.git_dir + "/config", "a",
+                      encoding="utf-8") as file:
+                file.write(config_values(setup, late=True))
         if setup["hooked"]:
             self.make_hook()
 
@@ -105,7 +112,7 @@ class Program:
             if name == "HEAD" or what[0] == "d" and name.count("/") < 2})
         failed = self.run(argv, {})
         if failed.status:
-            raise RuntimeError(failed.err)
+            raise NotMigrated(failed.err)
 
     def make_worktree(self, name):
         admin = "%s/worktrees/%s" % (self.git_dir, name)
@@ -143,8 +150,17 @@ def config_text(setup):
                            "true" if setup["bare"] else "false")
     if FORMAT != "sha1":
         text += "[extensions]\n\tobjectFormat = %s\n" % FORMAT
+    return text + config_values(setup, late=False)
+
+
+# git migrates no repository where this is no boolean.
+LATE = ("core.logAllRefUpdates",) if REFS == "reftable" else ()
+
+
+def config_values(setup, late):
+    text = ""
     for key, value in setup["config"].items():
-        if value is not None:
+        if value is not None and (key in LATE) == late:
             text += "[%s]\n\t%s = \"%s\"\n" % (*key.split("."), value)
     return text
 

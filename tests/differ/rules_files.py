@@ -2,7 +2,7 @@
 import re
 
 import state as st
-from objects import HEX
+from objects import HEX, REFS
 
 OID = rb"[0-9a-f]{%d}" % HEX
 ZEROS = rb"0{%d}" % HEX
@@ -31,6 +31,15 @@ def deleted_head(diff, pair, diffs):
     return pair.last[0].status == 0 != pair.last[1].status and any(
         d.in_files and not d.git and
         re.match(r"(worktrees/\w+/)?HEAD$", d.path) for d in diffs)
+
+
+def main_worktree_in_tables(diff, pair, diffs):
+    """git writes the name into the stack as it is, and looks for the short
+    name when it reads."""
+    words = diff.step["args"] + [word for line in diff.step["lines"] or []
+                                 for word in line]
+    return REFS == "reftable" and any(
+        str(word).startswith("main-worktree/") for word in words)
 
 
 def empty_in_git(diff, pair, diffs):
@@ -95,6 +104,16 @@ def logged_between(diff, line):
     return not had
 
 
+def log_of_deleted_symref(diff, pair, diffs):
+    """git's reftables write a line instead of deleting the lines."""
+    name = getattr(diff, "path", "").removeprefix("logs/")
+    before = st.loose_value(pair.before, name, None)
+    return REFS == "reftable" and diff.refd is None and \
+        diff.path.startswith("logs/") and diff.git[2].count(b"\n") > 0 and \
+        before is not None and before[0] == "ref" and \
+        st.loose_value(pair.state, name, None) is None
+
+
 def deletion_makes_log(diff, pair, diffs):
     """--create-reflog makes the log of a symbolic ref for the line of a
     deletion, if the deletion is an update to zeros."""
@@ -151,6 +170,20 @@ def made_meanwhile(diff, pair, diffs):
         line[0] in ("symref-update", "symref-create")
         for line in diff.step["lines"]) and logged_too_much(
             diff, pair, diffs, ZEROS + rb" " + OID + rb" [^\n]*\n$")
+
+
+def made_in_tables(diff, pair, diffs):
+    """A new symbolic ref leads to what is made in the same transaction: refd
+    logs the value, as git does with files."""
+    had = diff.git[2] if diff.git else b""
+    return REFS == "reftable" and diff.in_files and \
+        diff.path.startswith("logs/") and diff.refd and \
+        diff.step["lines"] and any(
+            line[:2] == [command, diff.path.removeprefix("logs/")]
+            for line in diff.step["lines"]
+            for command in ("symref-update", "symref-create")) and \
+        re.match(re.escape(had) + ZEROS + rb" " + OID + rb" [^\n]*\n$",
+                 diff.refd[2])
 
 
 def full_stop(diff, pair, diffs):

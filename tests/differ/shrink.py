@@ -6,6 +6,7 @@ import time
 
 import case as cs
 from objects import FORMAT, STREAM
+from pair import NotMigrated
 from render import encode, input_bytes
 
 PATIENCE_S = 30
@@ -27,7 +28,7 @@ class Shrinker:
                 lambda state: rest.pop(0) if rest else None,
                 lambda diffs: any(d.in_files and not d.excuse
                                   for d in diffs))
-        except (OSError, KeyError):
+        except (OSError, KeyError, NotMigrated):
             return False
         return any(d.kind == self.kind and not d.excuse for d in found)
 

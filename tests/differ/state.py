@@ -44,7 +44,8 @@ def read_tables(git_dir):
         name, value = line.split(b" ", 1)
         add(name, b"ref: " + value[3:] if value.startswith(b"-> ") else
             value[:HEX])
-    for line in lines_of_tables(git_dir, "logs"):
+    # The tool prints the newest entry first.
+    for line in reversed(lines_of_tables(git_dir, "logs")):
         name, entry = line.split(b" ", 1)
         add(b"logs/" + name, entry)
     for entry in os.scandir(git_dir + "/reftable"):

@@ -8,8 +8,8 @@
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/enable.h"
-#include "client/enable/fsync.h"
 #include "client/hooks/forward.h"
+#include "proto/lib/fsync.h"
 
 static void check_fsync(struct doctor_repo *p)
 {

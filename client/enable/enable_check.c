@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
-#include "client/enable/fsync.h"
 #include "client/enable/owner.h"
 #include "client/hooks/forward.h"
 #include "client/request/unserved.h"
+#include "proto/lib/fsync.h"
 
 bool enable_check_former(const struct site *site, char *record)
 {

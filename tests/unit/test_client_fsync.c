@@ -2,7 +2,7 @@
  * Proves that core.fsync is read as in git: the table agrees with the flushes
  * of the machine's git, if this git knows the variable.
  */
-#include "client/enable/fsync.h"
+#include "proto/lib/fsync.h"
 
 #include <check.h>
 #include <stdlib.h>

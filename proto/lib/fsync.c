@@ -6,7 +6,7 @@
  * refs nor loose objects are in that; so only what is added counts here. A "-"
  * with nothing behind it ends the list.
  */
-#include "client/enable/fsync.h"
+#include "proto/lib/fsync.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * git's setting core.fsync: the kinds of files that git flushes. Pure; one
  * thread.
  */
-#ifndef CLIENT_ENABLE_FSYNC_H
-#define CLIENT_ENABLE_FSYNC_H
+#ifndef PROTO_LIB_FSYNC_H
+#define PROTO_LIB_FSYNC_H
 
 #include <stdbool.h>
 

@@ -24,7 +24,7 @@
 #include "daemon/store/store.h"
 
 /* Threads of the pool. */
-#define STORE_WORKERS 14
+#define STORE_WORKERS 21
 
 struct checkpointer;
 struct historian;

@@ -1,6 +1,6 @@
 /*
  * Proves how commits share flushes. Commits that arrive during a flush are
- * written meanwhile. At most three more flushes begin, and then one flush is
+ * written meanwhile. At most seven more flushes begin, and then one flush is
  * enough for all the rest. A commit whose rows were written before a flush
  * began waits for that flush. Every commit has its own rows and numbers.
  *
@@ -24,8 +24,8 @@
 #include "tests/lib/sysvfs.h"
 #include "tests/lib/tmp.h"
 
-#define FLUSHES 4 /* at a time */
-#define OTHERS  9
+#define FLUSHES 8 /* at a time */
+#define OTHERS  24
 #define SMALL   100
 #define HUGE    (4 * 1024 * 1024)
 
@@ -184,7 +184,7 @@ START_TEST(few_flushes_for_all_that_wait)
 }
 END_TEST
 
-START_TEST(four_flushes_at_a_time)
+START_TEST(eight_flushes_at_a_time)
 {
 	struct caller callers[FLUSHES + 1];
 	struct journal_stats stats;
@@ -287,7 +287,7 @@ static void *flush_all(void *arg)
 }
 
 /* The sync is held for twice the usual duration of a flush. A second flush
- * would begin after a quarter of that duration. */
+ * would begin after an eighth of that duration. */
 START_TEST(what_is_being_flushed_is_flushed_once)
 {
 	struct caller callers[2];
@@ -375,7 +375,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, few_flushes_for_all_that_wait);
-	tcase_add_test(tc, four_flushes_at_a_time);
+	tcase_add_test(tc, eight_flushes_at_a_time);
 	tcase_add_test(tc, a_flush_waits_for_the_one_before);
 	tcase_add_test(tc, a_flush_beside_a_failed_one_says_nothing);
 	tcase_add_test(tc, a_failed_one_leaves_the_one_before);

@@ -1,10 +1,10 @@
 /*
- * Flushes of the WAL beside the commits, at most four at a time.
+ * Flushes of the WAL beside the commits, at most eight at a time.
  *
  * Happy path: for durability the caller waits for a flush begun after the
- * commit. A waiting caller flushes for all waiting callers. Up to three further
+ * commit. A waiting caller flushes for all waiting callers. Up to seven further
  * flushes may begin during the first, for late callers. Each of them waits
- * until a quarter of the time of a flush has passed since the last one began,
+ * until an eighth of the time of a flush has passed since the last one began,
  * so that callers gather for the flush. The block layer of Linux joins flushes
  * that wait for a flush of the same device. So a disk that does one flush after
  * the other gets fewer flushes.

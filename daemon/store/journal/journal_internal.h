@@ -99,7 +99,7 @@ struct journal_flusher {
 	int64_t began_ns; /* sys->now_mono, if busy */
 };
 
-#define JOURNAL_FLUSHERS 4
+#define JOURNAL_FLUSHERS 8
 
 /* Set at opening, constant after. */
 struct journal_opened {

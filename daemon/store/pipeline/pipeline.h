@@ -42,7 +42,7 @@
 
 /* The maximum of batches at a time, the maximum of batches that prepare, and
  * the number of workers that other work leaves to batches. */
-#define PIPELINE_BATCHES   7
+#define PIPELINE_BATCHES   14
 #define PIPELINE_PREPARERS 2
 #define PIPELINE_RESERVED  3
 

@@ -118,6 +118,7 @@ static bool mend(const struct finding *finding)
 	case REPAIR_LOG:
 	case REPAIR_EMPTY:
 	case REPAIR_LOCKS:
+	case REPAIR_TABLE:
 		break;
 	}
 	return false;

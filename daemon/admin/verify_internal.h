@@ -60,6 +60,7 @@ struct verify {
 	 * are not of SHA-1: no repair. */
 	bool has_lost_format;
 	bool is_reftable; /* no files of refs, and nothing in the journal */
+	bool git_syncs;   /* struct repo_config: git_syncs_refs */
 	bool aborted;     /* out of memory, or refs/ can't be read */
 
 	struct journal *journal; /* of the repository; NULL: not read */
@@ -145,6 +146,9 @@ verify_check_fn verify_log;
 
 /* Checks the stack of PLACE, and its lock. */
 void verify_reftables(struct verify *v, const struct verify_place *place);
+/* Mends the tables of PLACE that have lost their footer. As verify_repair(). */
+char *verify_mend(struct verify *v, const struct verify_place *place,
+    bool *done);
 
 verify_check_fn verify_lock;
 /* The process that holds the flock of NAME; 0: none, or unknown. */

@@ -11,6 +11,9 @@
  * pruned meanwhile. A stack with a damaged table is not read further. refd
  * never wrote such a repository, so there is nothing to compare with the
  * journal.
+ *
+ * Repaired: tables that have lost their footer, under git's lock
+ * (daemon/store/stack/stack_mend.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +25,7 @@
 #include "daemon/store/reftable/reftable_check.h"
 #include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_stack.h"
+#include "daemon/store/stack/stack_mend.h"
 #include "proto/lib/interrupt.h"
 #include "proto/refname.h"
 
@@ -51,6 +55,28 @@ static void found_fault(struct stack_check *c, int error)
 	else
 		verify_found(c->v, FOUND_REFTABLE_UNREADABLE, "", file, "%s",
 		    text);
+}
+
+/* Has the table of the fault only lost its footer? */
+static bool found_footer(struct stack_check *c, int dirfd)
+{
+	char file[REFTABLE_TABLE_NAME_MAX + 16];
+	struct reftable_fault ignored;
+	struct reftable_mend mend;
+
+	if (!reftable_stack_is_name(c->fault.table) ||
+	    strcmp(c->fault.table, REFTABLE_LIST) == 0 ||
+	    reftable_mend_open(c->v->sys, dirfd, c->fault.table,
+		c->v->git_syncs, &mend, &ignored) < 0)
+		return false;
+	snprintf(file, sizeof(file), DIRECTORY "/%s", c->fault.table);
+	verify_found(c->v, FOUND_REFTABLE_FOOTER, "", file,
+	    "the footer is lost, so git reads no ref; all blocks are there%s",
+	    mend.may_lack_logs ?
+		", but entries of logs may be missing at the end" :
+		"");
+	reftable_mend_close(&mend);
+	return true;
 }
 
 /* ---- refs ---- */
@@ -190,7 +216,8 @@ static void check_stack(struct stack_check *c, int dirfd)
 	    NULL, &c->stack, &c->fault);
 
 	if (r < 0) {
-		found_fault(c, r);
+		if (r != -EBADMSG || !found_footer(c, dirfd))
+			found_fault(c, r);
 	} else if (check_tables(c)) {
 		each_record(c, REFTABLE_REFS);
 		each_record(c, REFTABLE_LOGS);
@@ -230,4 +257,53 @@ void verify_reftables(struct verify *v, const struct verify_place *place)
 {
 	verify_check(v, verify_stack, place, LIST);
 	verify_check(v, verify_lock, place, LIST);
+}
+
+/* ---- the repair ---- */
+
+/* Under git's lock: refd may never have served the repository. */
+static int mend_all(struct verify *v, const struct verify_place *place,
+    struct stack *stack, struct reftable_fault *fault, size_t *nr)
+{
+	struct stack_mended mended;
+	struct stack_update u;
+	int r, err;
+
+	do {
+		stack_update_init(&u, stack, place->dirfd, NULL, 0);
+		r = stack_update_lock(&u);
+		if (r == 0)
+			r = stack_mend(&u, v->git_syncs, &mended);
+		*fault = u.fault;
+		*nr += r > 0;
+		err = stack_update_release(&u);
+		stack_update_done(&u);
+	} while (r > 0 && err == 0);
+	return r < 0 ? r : err;
+}
+
+char *verify_mend(struct verify *v, const struct verify_place *place,
+    bool *done)
+{
+	char text[REFTABLE_FAULT_TEXT];
+	struct reftable_fault fault = { .table = DIRECTORY };
+	struct stack *stack;
+	size_t nr = 0;
+	int r;
+
+	r = stack_open(v->sys, place->dirfd, &v->repo.object_format, &stack);
+	if (r == 0) {
+		r = mend_all(v, place, stack, &fault, &nr);
+		stack_put(stack);
+	}
+	*done = r == 0 && nr > 0;
+	if (r == -EEXIST)
+		return repo_why("not repaired: another has the lock of the "
+				"reftables");
+	if (r < 0)
+		return repo_why("not repaired: %s",
+		    reftable_stack_fault_text(&fault, r, text));
+	return nr == 0 ?
+	    repo_why("not repaired: another has written it meanwhile") :
+	    repo_why("wrote %zu tables again, with their footers", nr);
 }

@@ -300,6 +300,8 @@ char *verify_repair(struct verify *v, enum finding_id id,
 		return repo_why("not repaired: restore the configuration");
 	if (verify_is_deferred(v, &s->place, s->name))
 		return repo_why("not repaired: its record is deferred");
+	if (how == REPAIR_TABLE)
+		return verify_mend(v, &s->place, done);
 	if (how == REPAIR_REF)
 		return repair_ref(v, &s->place, s->name, done);
 	if (how == REPAIR_LOG)

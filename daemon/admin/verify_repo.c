@@ -60,10 +60,11 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
 		text = NULL;
 	va_end(ap);
 	finding.text = text;
-	if (v->opt->repair && v->is_reftable)
+	if (v->opt->repair && v->is_reftable &&
+	    finding_repair(id) != REPAIR_TABLE)
 		repair = finding_repair(id) == REPAIR_NONE ?
 		    NULL :
-		    strdup("refd does not repair reftables");
+		    strdup("refd repairs only footers of reftables");
 	else if (v->opt->repair)
 		repair = verify_repair(v, id, v->subject, &finding.is_repaired);
 	if (repair != NULL && v->value[0] != '\0' && v->opt->restored != NULL)
@@ -313,6 +314,7 @@ static int read_config(struct verify *v, bool *lost, bool *malformed,
 	*lost = *malformed || !config.has_version;
 	if (status == REFD_OK) {
 		v->is_reftable = config.is_reftable;
+		v->git_syncs = config.git_syncs_refs;
 		v->repo.object_format = config.object_format;
 		repo_config_done(&config);
 		return 0;

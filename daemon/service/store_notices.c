@@ -9,6 +9,7 @@ static enum log_level level_of(enum store_finding finding)
 	case STORE_LOG_REPAIRED:
 	case STORE_OBJECTS_RESTORED:
 		return LOG_LEVEL_INFO;
+	case STORE_TABLE_MENDED:
 	case STORE_LEFT:
 	case STORE_DROPPED:
 	case STORE_DEFERRED:

@@ -33,6 +33,7 @@ struct store;
 	X(ROLLED_FORWARD, "rolled-forward") /* our lock was left, finished */  \
 	X(UNLOCKED, "unlocked") /* our lock was left, nothing decided */       \
 	X(LOG_REPAIRED, "log-repaired")                                        \
+	X(TABLE_MENDED, "table-mended")                                        \
 	X(OBJECTS_RESTORED, "objects-restored")                                \
 	X(LEFT, "left")         /* written later by others */                  \
 	X(DROPPED, "dropped")   /* name taken, or worktree gone */             \

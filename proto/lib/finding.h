@@ -56,7 +56,8 @@ enum finding_repair {
 	REPAIR_REF,   /* the last value comes back from journal or reflog */
 	REPAIR_LOG,   /* torn lines are cut out of the reflog */
 	REPAIR_EMPTY, /* the empty reflog is removed */
-	REPAIR_LOCKS  /* locks of refd are removed */
+	REPAIR_LOCKS, /* locks of refd are removed */
+	REPAIR_TABLE  /* the lost footer of a reftable is written again */
 };
 
 /*
@@ -286,6 +287,9 @@ enum finding_repair {
 	X(REFTABLE_DAMAGED, "reftable-damaged", ERROR, NONE,                   \
 	    "restore the refs from a backup or a clone; the other tables of "  \
 	    "reftable/ may still be read")                                     \
+	X(REFTABLE_FOOTER, "reftable-footer", ERROR, TABLE,                    \
+	    "refd verify --repair <repository> writes the table again, with "  \
+	    "its footer")                                                      \
 	X(REFTABLE_UNREADABLE, "reftable-unreadable", ERROR, NONE,             \
 	    "look at its owner, its mode and the disk")                        \
 	/* its reflogs */                                                      \

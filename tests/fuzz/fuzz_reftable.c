@@ -3,7 +3,9 @@
  * format, and whether the footer gets a copy of the header and a correct check
  * sum. If the check of the table finds no fault, then every iterated ref is
  * found by name, in any order of the names, and merging both tables, or a new
- * table with both, changes no record.
+ * table with both, changes no record. A table that is mended, because its
+ * footer is lost, passes the check. If a sound table loses its footer and is
+ * mended, the positions in the footer are the old ones.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -13,6 +15,7 @@
 
 #include "daemon/store/reftable/reftable_check.h"
 #include "daemon/store/reftable/reftable_compact.h"
+#include "daemon/store/reftable/reftable_mend.h"
 #include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_zlib.h"
 #include "daemon/store/stack/stack_reader.h"
@@ -217,6 +220,56 @@ static void check_merge(const struct sys *sys, int dirfd,
 	rh_free(&bytes);
 }
 
+/* ---- lost footers ---- */
+
+/* Mends LEN bytes of DATA. False: refused. */
+static bool mend(const struct sys *sys, int dirfd, const uint8_t *data,
+    size_t len, bool git_syncs, struct reftable_table *table)
+{
+	struct rh_bytes bytes = { 0 };
+	struct reftable_mend m;
+
+	rh_put(sys, dirfd, "cut", data, len);
+	if (reftable_mend_open(sys, dirfd, "cut", git_syncs, &m, &fault) < 0)
+		return false;
+	expect(m.table.end <= len);
+	rh_append(&bytes, data, (size_t)m.table.end);
+	rh_append(&bytes, m.footer, m.footer_len);
+	rh_put(sys, dirfd, "mended", bytes.data, bytes.len);
+	rh_free(&bytes);
+	reftable_mend_close(&m);
+	expect(reftable_table_open(sys, dirfd, "mended", table, &fault) == 0);
+	expect(reftable_check(table, &fault) == 0);
+	return true;
+}
+
+/* DATA of LEN bytes, and without a footer. */
+static void check_mend(const struct sys *sys, int dirfd, const uint8_t *data,
+    size_t len)
+{
+	struct reftable_table table, sound;
+	size_t end;
+
+	if (mend(sys, dirfd, data, len, false, &table))
+		reftable_table_close(&table);
+	if (mend(sys, dirfd, data, len, true, &table))
+		reftable_table_close(&table);
+	rh_put(sys, dirfd, "sound", data, len);
+	if (reftable_table_open(sys, dirfd, "sound", &sound, &fault) < 0)
+		return;
+	end = (size_t)sound.end;
+	if (reftable_check(&sound, &fault) == 0 &&
+	    mend(sys, dirfd, data, end, true, &table)) {
+		expect(table.ref_index == sound.ref_index);
+		expect(table.objects == sound.objects);
+		expect(table.object_index == sound.object_index);
+		expect(table.logs == sound.logs);
+		expect(table.log_index == sound.log_index);
+		reftable_table_close(&table);
+	}
+	reftable_table_close(&sound);
+}
+
 static void look(const struct sys *sys, int git_fd, int dirfd,
     enum refd_object_format format)
 {
@@ -271,6 +324,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	second = rh_table(format, SECOND, SECOND, records, 4);
 	rh_add(sys, dirfd, &second, SECOND, SECOND, 2);
 	look(sys, git_fd, dirfd, format);
+	check_mend(sys, dirfd, first.data, first.len);
 	rh_free(&first);
 	rh_free(&second);
 	SYS(sys, close, dirfd);

@@ -1,7 +1,7 @@
 /*
  * Proves the findings of refd verify in a repository whose refs are in
  * reftables: missing and damaged tables, and wrong refs in sound tables. A
- * sound repository has no findings. Nothing is repaired.
+ * sound repository has no findings. Only lost footers are repaired.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -139,6 +139,53 @@ START_TEST(damaged_tables)
 }
 END_TEST
 
+static void lose_footer(const char *table, bool as_zeroes)
+{
+	tmp_run("cd r && n=$(($(stat -c %%s %s) - 68)) && truncate -s $n %s "
+		"%s truncate -s $((n + 68)) %s",
+	    table, table, as_zeroes ? "&&" : "|| :", table);
+}
+
+START_TEST(lost_footers)
+{
+	tmp_run("cp -r r before");
+	lose_footer(TABLE(1), _i == 0);
+	FINDS(1);
+	HAS("reftable-footer " TABLE(1), "entries of logs may be missing");
+	/* The other table has only refs. */
+	lose_footer(TABLE(2), _i == 0);
+	ck_assert_uint_eq(vh_repair("r"), 1);
+	ck_assert(vh_did("reftable-footer " TABLE(1), "perhaps refs"));
+	tmp_run("git config -f r/config core.fsync reference");
+	FINDS(1);
+	HAS("reftable-footer " TABLE(2), "all blocks are there");
+	tmp_run("cd r && : >reftable/tables.list.lock");
+	ck_assert_uint_eq(vh_repair("r"), 1);
+	ck_assert(vh_did("reftable-footer " TABLE(2), "has the lock"));
+	tmp_run("cd r && rm reftable/tables.list.lock");
+	vh_repair("r");
+	ck_assert_msg(vh_has("reftable-footer " TABLE(2) " repaired", ""), "%s",
+	    vh_lines());
+	FINDS(0);
+	tmp_run("cd r && test $(ls reftable | wc -l) = 3 && "
+		"cat $(sed s,^,reftable/, reftable/tables.list) >../is && "
+		"cd ../before && "
+		"cat $(sed s,^,reftable/, reftable/tables.list) >../was && "
+		"cmp ../was ../is");
+}
+END_TEST
+
+/* Git leaves an empty list, and no table, when every ref is deleted. */
+START_TEST(empty_lists)
+{
+	tmp_run("cd r && : >reftable/tables.list");
+	FINDS(1);
+	HAS("reftable-damaged reftable/tables.list", "tables are there");
+	tmp_run("cd r && rm reftable/*.ref");
+	FINDS(0);
+}
+END_TEST
+
 START_TEST(another_hash)
 {
 	struct rh_bytes table = rh_table(REFD_FORMAT_SHA256, 1, 1, NULL, 0);
@@ -182,7 +229,7 @@ START_TEST(wrong_refs)
 	/* Nothing is written. */
 	tmp_run("cp -r r before");
 	ck_assert_uint_eq(vh_repair("r"), 11);
-	ck_assert(vh_did("ref-broken refs/s", "does not repair reftables"));
+	ck_assert(vh_did("ref-broken refs/s", "repairs only footers"));
 	tmp_run("diff -r r before");
 }
 END_TEST
@@ -236,6 +283,8 @@ int main(void)
 	tcase_add_test(tc, nothing);
 	tcase_add_test(tc, missing_parts);
 	tcase_add_test(tc, damaged_tables);
+	tcase_add_loop_test(tc, lost_footers, 0, 2);
+	tcase_add_test(tc, empty_lists);
 	tcase_add_test(tc, another_hash);
 	tcase_add_test(tc, wrong_refs);
 	tcase_add_test(tc, worktrees);

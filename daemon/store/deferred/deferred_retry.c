@@ -74,6 +74,7 @@ static void found(void *arg, const struct store_found *found)
 	case STORE_ROLLED_FORWARD:
 	case STORE_UNLOCKED:
 	case STORE_LOG_REPAIRED:
+	case STORE_TABLE_MENDED:
 	case STORE_OBJECTS_RESTORED:
 	case STORE_LEFT:
 	case STORE_DROPPED:

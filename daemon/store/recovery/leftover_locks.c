@@ -78,6 +78,10 @@ const char *leftover_locks_why(int err)
 		return "its refs have a different format than its records: "
 		       "restore the former repository, or end the daemon and "
 		       "drop the records with 'refd recover --forget'";
+	if (err == -EEXIST)
+		return "a lock of another writer stands in reftable/, and a "
+		       "table is damaged: remove the lock if its process is "
+		       "gone";
 	if (err == -EBADMSG)
 		return "a reftable, or the list of reftables, is missing or "
 		       "damaged: restore it";

@@ -73,6 +73,27 @@ static void find_format(const struct sys *sys, struct repo *repo,
 	free(why);
 }
 
+/* False: the configuration is lost or malformed, or names another format. */
+static bool read_settings(struct replay *rp)
+{
+	struct repo *repo = rp->repo;
+	struct repo_config config;
+	char *why = NULL;
+	bool is_reftable;
+
+	if (repo_config_read(rp->sys, repo->fd, repo->path, &config, &why) !=
+	    REFD_OK) {
+		free(why);
+		return false;
+	}
+	is_reftable = config.is_reftable;
+	if (is_reftable)
+		repo->object_format = config.object_format;
+	rp->git_syncs = config.git_syncs_refs;
+	repo_config_done(&config);
+	return is_reftable;
+}
+
 /* Did ROW change or confirm a ref? */
 static bool has_refs(const struct replay_row *row)
 {
@@ -109,11 +130,14 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 		.over = rec->over,
 		.nr_over = rec->nr_over };
 	struct replay_row *row;
+	bool has_settings = false;
 	int r;
 
 	rp->has_stacks = repo_has_reftable(rec->sys, rp->repo);
 	rp->is_other_format =
 	    !takes_format_of(rec->sys, rp->repo, rp->has_stacks, rows);
+	if (rp->has_stacks && !rp->is_other_format)
+		has_settings = read_settings(rp);
 	for (row = rows; row != NULL; row = row->next)
 		row->evidence = recover_starts_evidence(starts, row, rp->repo);
 	if (live.from == 0)
@@ -126,6 +150,8 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	r = unlock_unneeded(rp->leftover, rows, unlocked);
 	if (r == 0)
 		r = replay_repo(rp, rows);
+	if (r == 0 && has_settings)
+		r = replay_stacks_mend(rp);
 	atomic_store(&rp->repo->fs->touched, true);
 	return r;
 }

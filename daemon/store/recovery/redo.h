@@ -12,6 +12,10 @@
  * as in replay_repo(); rp->token exists. */
 int replay_files(struct replay *rp, struct replay_row *rows);
 int replay_stacks(struct replay *rp, struct replay_row *rows);
+/* Mends the stacks that a power loss took the footer of a table from, of the
+ * repository and its worktrees. Other damage is reported. -EEXIST: another
+ * writer's lock is in the way. */
+int replay_stacks_mend(struct replay *rp);
 /* Removes tables of ended batches that no list names. Before the names in
  * stage/ go. */
 int replay_stacks_sweep(struct replay *rp);

@@ -62,6 +62,7 @@ struct replay {
 	const struct sys *sys;
 	struct repo *repo;
 	bool has_stacks;         /* the refs are in reftables */
+	bool git_syncs;          /* struct repo_config: git_syncs_refs */
 	struct journal *journal; /* of the rows: has their objects */
 	struct leftover_locks *leftover;
 	uint64_t token_id; /* for the replay's own locks */

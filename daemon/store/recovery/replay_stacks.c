@@ -4,7 +4,8 @@
  * Happy path:
  *	lock	the list of each stack: the standing lock of a crash, or a new
  *		one
- *	read	the surviving stacks
+ *	read	the surviving stacks; tables that have lost their footer are
+ *		mended
  *	decide	stack_refs.c
  *	plan	stack_plan.c
  *	write	one new table per stack, by the steps of a batch
@@ -19,10 +20,8 @@
  *	written, or only whole tables
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "daemon/store/recovery/stack_replay.h"
-#include "daemon/store/stack/stack_sweep.h"
 
 static int replay_locked(struct stack_replay *sr)
 {
@@ -66,17 +65,57 @@ int replay_stacks(struct replay *rp, struct replay_row *rows)
 	return stack_places_done(&sr, r);
 }
 
-/* ---- the sweep ---- */
-
-static int compare_inodes(const void *va, const void *vb)
+/* The replay may have failed to remove its token. */
+static int new_token(struct replay *rp)
 {
-	const uint64_t *a = va, *b = vb;
+	char token[TOKEN_NAME_MAX];
 
-	return (*a > *b) - (*a < *b);
+	token_name(token, rp->token_id, 0);
+	if (!rp->token_stays)
+		SYS(rp->sys, unlinkat, rp->repo->stage_fd, token);
+	return token_init(&rp->token, rp->sys, rp->repo->stage_fd,
+	    rp->token_id);
 }
 
-/* A table that stays is removed by git once its index is old enough. */
-static int sweep(struct stack_replay *sr, const uint64_t *inodes, size_t nr)
+/* ---- mending ---- */
+
+static int mend(struct stack_replay *sr)
+{
+	int r = new_token(sr->rp);
+
+	if (r == 0)
+		r = stack_places_lock(sr);
+	if (r == 0)
+		r = stack_places_read(sr);
+	return r;
+}
+
+/* Without a row to redo, a stack that stays damaged concerns only its batches,
+ * which fail. */
+static bool is_of_stack(int r)
+{
+	return r == -EBADMSG || r == -ENOENT || r == -EFBIG || r == -ELOOP ||
+	    r == -ENOTDIR;
+}
+
+int replay_stacks_mend(struct replay *rp)
+{
+	struct stack_replay sr = { .rp = rp };
+	int r = stack_places_open(&sr, NULL);
+
+	if (r == 0)
+		r = stack_places_are_sound(&sr);
+	if (r == 0)
+		r = mend(&sr);
+	r = stack_places_done(&sr, r > 0 ? 0 : r);
+	if (!rp->token_stays)
+		token_done(&rp->token);
+	return is_of_stack(r) ? 0 : r;
+}
+
+/* ---- the sweep ---- */
+
+static int sweep(struct stack_replay *sr)
 {
 	struct stack_place *place;
 	size_t i;
@@ -88,39 +127,23 @@ static int sweep(struct stack_replay *sr, const uint64_t *inodes, size_t nr)
 	for (i = 0; i < sr->nr_places && r == 0; i++) {
 		place = &sr->places[i];
 		if (place->stack != NULL)
-			r = stack_sweep(place->stack, inodes, nr,
-			    &place->update.fault);
+			r = stack_places_sweep(sr, place);
 	}
 	return r;
 }
 
 int replay_stacks_sweep(struct replay *rp)
 {
-	const struct leftover_locks *leftover = rp->leftover;
 	struct stack_replay sr = { .rp = rp };
-	char token[TOKEN_NAME_MAX];
-	uint64_t *inodes;
-	size_t i;
 	int r;
 
-	if (leftover->nr_values == 0)
+	if (rp->leftover->nr_values == 0)
 		return 0;
-	inodes = calloc(leftover->nr_values, sizeof(*inodes));
-	if (inodes == NULL)
-		return -ENOMEM;
-	for (i = 0; i < leftover->nr_values; i++)
-		inodes[i] = leftover->values[i].ino;
-	qsort(inodes, leftover->nr_values, sizeof(*inodes), compare_inodes);
-	/* The replay may have failed to remove its token. */
-	token_name(token, rp->token_id, 0);
-	if (!rp->token_stays)
-		SYS(rp->sys, unlinkat, rp->repo->stage_fd, token);
-	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
+	r = new_token(rp);
 	if (r == 0)
-		r = sweep(&sr, inodes, leftover->nr_values);
+		r = sweep(&sr);
 	r = stack_places_done(&sr, r);
 	if (!rp->token_stays)
 		token_done(&rp->token);
-	free(inodes);
 	return r == -EEXIST || r == -EBADMSG ? 0 : r;
 }

@@ -7,6 +7,7 @@
  * Failures:
  *	a worktree is gone: its refs are left out
  *	a foreign lock, or a batch of this daemon at work: -EEXIST
+ *	a table has lost its footer: mended (stack_mend.h)
  *	a list or a table is missing or damaged: reported, and nothing is
  *	written. Git would take a missing list for an empty repository, and
  *	begin a new stack
@@ -20,7 +21,9 @@
 #include <string.h>
 
 #include "daemon/store/recovery/stack_replay.h"
+#include "daemon/store/stack/stack_mend.h"
 #include "daemon/store/stack/stack_set.h"
+#include "daemon/store/stack/stack_sweep.h"
 #include "proto/lib/array.h"
 
 #define LIST STACK_DIRECTORY "/" REFTABLE_LIST
@@ -214,6 +217,84 @@ static int read_disk(struct stack_replay *sr, struct stack_place *place)
 	return r;
 }
 
+static int compare_inodes(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+int stack_places_sweep(struct stack_replay *sr, struct stack_place *place)
+{
+	const struct leftover_locks *leftover = sr->rp->leftover;
+	uint64_t *inodes;
+	size_t i;
+	int r;
+
+	if (leftover->nr_values == 0)
+		return 0;
+	inodes = calloc(leftover->nr_values, sizeof(*inodes));
+	if (inodes == NULL)
+		return -ENOMEM;
+	for (i = 0; i < leftover->nr_values; i++)
+		inodes[i] = leftover->values[i].ino;
+	qsort(inodes, leftover->nr_values, sizeof(*inodes), compare_inodes);
+	r = stack_sweep(place->stack, inodes, leftover->nr_values,
+	    &place->update.fault);
+	free(inodes);
+	return r;
+}
+
+static void report_mended(struct stack_replay *sr,
+    const struct stack_place *place, const struct stack_mended *mended)
+{
+	char name[REFD_PATH_MAX], text[200];
+
+	snprintf(name, sizeof(name), "%s%s%s/%s",
+	    place->worktree[0] != '\0' ? "worktrees/" : "", place->worktree,
+	    place->worktree[0] != '\0' ? "/" STACK_DIRECTORY : STACK_DIRECTORY,
+	    mended->was);
+	snprintf(text, sizeof(text),
+	    "its footer was lost; written again as %s%s", mended->is,
+	    mended->may_lack_logs ?
+		", and entries of logs may be missing at its end" :
+		"");
+	redo_report(sr->rp, STORE_TABLE_MENDED, name, text);
+}
+
+/* Takes the base of the update, and mends what can be mended. */
+static int begin(struct stack_replay *sr, struct stack_place *place)
+{
+	struct stack_mended mended;
+	int r = stack_update_begin(&place->update), n;
+
+	if (r != -EBADMSG)
+		return r;
+	/* The table of a crashed batch beside an empty list. */
+	r = stack_places_sweep(sr, place);
+	if (r < 0 && r != -EBADMSG && r != -ENOENT)
+		return r;
+	while ((n = stack_mend(&place->update, sr->rp->git_syncs, &mended)) > 0)
+		report_mended(sr, place, &mended);
+	return n < 0 ? n : stack_update_begin(&place->update);
+}
+
+int stack_places_are_sound(struct stack_replay *sr)
+{
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < sr->nr_places && r == 0; i++) {
+		if (sr->places[i].stack == NULL)
+			continue;
+		r = stack_snapshot(sr->places[i].stack, &snap, &fault);
+		stack_snapshot_put(snap);
+	}
+	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
+}
+
 int stack_places_read(struct stack_replay *sr)
 {
 	struct stack_place *place;
@@ -226,7 +307,7 @@ int stack_places_read(struct stack_replay *sr)
 			continue;
 		r = read_disk(sr, place);
 		if (r == 0)
-			r = stack_update_begin(&place->update);
+			r = begin(sr, place);
 		if (r == 0)
 			r = stack_reader_init(&place->reader,
 			    place->update.base);

@@ -82,8 +82,14 @@ bool stack_replay_is_due(const struct stack_place *place,
 int stack_places_open(struct stack_replay *sr, const struct replay_row *rows);
 /* -EEXIST: another writer holds a lock. */
 int stack_places_lock(struct stack_replay *sr);
-/* Reads the stacks. -EBADMSG: damaged, and reported. */
+/* Reads the stacks, and mends tables (stack_mend.h). -EBADMSG: damaged, and
+ * reported. */
 int stack_places_read(struct stack_replay *sr);
+/* Removes the tables of ended batches that the list does not name. A table that
+ * stays is removed by git once its index is old enough. */
+int stack_places_sweep(struct stack_replay *sr, struct stack_place *place);
+/* Can every stack be read? 1, 0, or another failure. Takes no lock. */
+int stack_places_are_sound(struct stack_replay *sr);
 struct stack_place *stack_places_find(const struct stack_replay *sr,
     const char *worktree);
 /* Publishes a table with the entries of each place, after all are durable. */

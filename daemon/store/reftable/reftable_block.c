@@ -118,6 +118,11 @@ int reftable_block_next(const struct reftable_block *block,
 	return 1;
 }
 
+size_t reftable_block_size(const struct reftable_block *block)
+{
+	return block->end + block->restarts * POINT_BYTES + COUNT_BYTES;
+}
+
 size_t reftable_block_restart(const struct reftable_block *block, size_t nr)
 {
 	return (size_t)reftable_record_get(

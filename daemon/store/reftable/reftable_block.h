@@ -55,6 +55,9 @@ int reftable_block_seek(const struct reftable_block *block,
     const struct reftable_block_context *context, const uint8_t *key,
     size_t key_len, struct reftable_cursor *cursor, const char **why);
 
+/* Bytes of the block, less compression. */
+size_t reftable_block_size(const struct reftable_block *block);
+
 /* The position of restart point NR in the block; not checked. */
 size_t reftable_block_restart(const struct reftable_block *block, size_t nr);
 

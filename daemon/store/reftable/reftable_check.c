@@ -2,6 +2,8 @@
  * Happy path: the sections follow each other in the file, each with the levels
  * of its index behind. A record of an index has the position and the last key
  * of a block below. The last level begins where the footer says.
+ *
+ * Failures: the first fault ends the check.
  */
 #include "daemon/store/reftable/reftable_check.h"
 
@@ -11,6 +13,8 @@
 
 struct check {
 	const struct reftable_table *table;
+	struct reftable_budget *budget; /* NULL: no bound */
+	struct reftable_layout *layout;
 	struct reftable_fault *fault;
 	struct reftable_block block; /* at AT */
 	uint64_t at;
@@ -34,7 +38,8 @@ static int load(struct check *c)
 	c->section = 0;
 	if (c->at >= c->table->end)
 		return 0;
-	r = reftable_table_read(c->table, c->at, &c->block, NULL, c->fault);
+	r = reftable_table_read(c->table, c->at, &c->block, c->budget,
+	    c->fault);
 	if (r == 0)
 		c->section = c->block.section;
 	return r;
@@ -48,11 +53,25 @@ static int load_next(struct check *c)
 
 /* ---- records ---- */
 
+/* The keys of objects are abbreviated ids, all of one length. */
+static int check_object(struct check *c)
+{
+	const size_t len = c->cursor.key_len;
+
+	if (c->layout->id_len == 0 && len <= REFTABLE_ID_MAX)
+		c->layout->id_len = len;
+	return len != c->layout->id_len ?
+	    bad(c, c->at, "the id of an object has a wrong length") :
+	    0;
+}
+
 /* Checks the record that began at AT. */
 static int check_record(struct check *c, size_t at, size_t *nr_restarts)
 {
 	const struct reftable_block *block = &c->block;
 
+	if (c->section == REFTABLE_OBJECTS && check_object(c) < 0)
+		return -EBADMSG;
 	if ((c->section == REFTABLE_REFS || c->section == REFTABLE_LOGS) &&
 	    c->cursor.record.update_index > c->table->max_index)
 		return bad(c, c->at, "an update index is above the largest");
@@ -110,7 +129,8 @@ static int check_entry(struct check *c, uint64_t below)
 
 	if (c->cursor.record.position != below)
 		return bad(c, c->at, "an index has a wrong position");
-	r = reftable_table_read(c->table, below, &c->below, NULL, c->fault);
+	r = reftable_table_read(c->table, below, &c->below, c->budget,
+	    c->fault);
 	if (r < 0)
 		return r;
 	reftable_block_first(&c->below, last);
@@ -173,55 +193,85 @@ static int check_index(struct check *c, uint64_t start, uint64_t *index)
 
 /* ---- sections ---- */
 
-/* AT and INDEX: from the footer. */
+/* *AT and *INDEX: the positions for the footer; 0: none. */
 static int check_section(struct check *c, enum reftable_section section,
-    uint64_t at, uint64_t index)
+    uint64_t *at, uint64_t *index)
 {
-	uint64_t start = c->at, found;
+	uint64_t nr = 0;
 	int r = 0;
 
+	*at = *index = 0;
 	if (c->section != (int)section)
-		return at != 0 || index != 0 ?
-		    bad(c, c->table->end,
-			"the footer names a section that does not exist") :
-		    0;
+		return 0;
+	*at = c->at;
 	c->last_len = 0;
-	while (r == 0 && c->section == (int)section) {
+	c->layout->last = section;
+	for (; r == 0 && c->section == (int)section; nr++) {
 		r = check_block(c);
 		if (r == 0)
 			r = load_next(c);
 	}
 	if (r == 0)
-		r = check_index(c, start, &found);
-	if (r == 0 && (start != at || found != index))
-		r = bad(c, c->table->end,
-		    "the footer has a wrong position of a section");
+		r = check_index(c, *at, index);
+	if (*index != 0)
+		c->layout->last = REFTABLE_INDEX;
+	else if (nr > REFTABLE_BLOCKS_WITHOUT_INDEX)
+		c->layout->lacks_index = true;
+	return r;
+}
+
+static int check_sections(struct check *c)
+{
+	struct reftable_layout *l = c->layout;
+	uint64_t refs;
+	int r;
+
+	if (c->table->first == 0)
+		c->at = c->table->end;
+	r = load(c);
+	if (r == 0)
+		r = check_section(c, REFTABLE_REFS, &refs, &l->ref_index);
+	if (r == 0)
+		r = check_section(c, REFTABLE_OBJECTS, &l->objects,
+		    &l->object_index);
+	if (r == 0)
+		r = check_section(c, REFTABLE_LOGS, &l->logs, &l->log_index);
+	if (r == 0 && c->section != 0)
+		r = bad(c, c->at, "a section is in a wrong place");
+	return r;
+}
+
+int reftable_check_layout(const struct reftable_table *t,
+    struct reftable_budget *budget, struct reftable_layout *layout,
+    struct reftable_fault *fault)
+{
+	struct check *c = calloc(1, sizeof(*c));
+	int r;
+
+	memset(layout, 0, sizeof(*layout));
+	if (c == NULL)
+		return -ENOMEM;
+	c->table = t;
+	c->budget = budget;
+	c->layout = layout;
+	c->fault = fault;
+	r = check_sections(c);
+	reftable_block_done(&c->block);
+	reftable_block_done(&c->below);
+	free(c);
 	return r;
 }
 
 int reftable_check(const struct reftable_table *t, struct reftable_fault *fault)
 {
-	struct check *c = calloc(1, sizeof(*c));
-	int r;
+	struct reftable_layout l;
+	int r = reftable_check_layout(t, NULL, &l, fault);
 
-	if (c == NULL)
-		return -ENOMEM;
-	c->table = t;
-	c->fault = fault;
-	if (t->first == 0)
-		c->at = t->end;
-	r = load(c);
-	if (r == 0)
-		r = check_section(c, REFTABLE_REFS, 0, t->ref_index);
-	if (r == 0)
-		r = check_section(c, REFTABLE_OBJECTS, t->objects,
-		    t->object_index);
-	if (r == 0)
-		r = check_section(c, REFTABLE_LOGS, t->logs, t->log_index);
-	if (r == 0 && c->section != 0)
-		r = bad(c, c->at, "a section is in a wrong place");
-	reftable_block_done(&c->block);
-	reftable_block_done(&c->below);
-	free(c);
+	if (r == 0 &&
+	    (l.ref_index != t->ref_index || l.objects != t->objects ||
+		l.object_index != t->object_index || l.logs != t->logs ||
+		l.log_index != t->log_index))
+		r = reftable_table_bad(t, t->end,
+		    "the footer has a wrong position of a section", fault);
 	return r;
 }

@@ -4,6 +4,9 @@
  * Failure modes:
  *	a table vanished, because git merged tables: the list is read again
  *	a table is missing, and the list stays the same: refused
+ *	the list is empty: git leaves such a list if every ref is deleted, and
+ *	no table. A power loss can empty a list, and leaves the tables: refused.
+ *	A writer at work has a table beside an empty list for a moment
  *	a list or a number of tables beyond a bound: refused
  */
 #include "daemon/store/reftable/reftable_stack.h"
@@ -15,6 +18,10 @@
 
 #define PAUSE_NS INT64_C(5000000)
 #define TRIES    100
+/* A table beside an empty list. */
+#define EMPTY_TRIES 10
+/* Of a directory beside an empty list. */
+#define ENTRIES_MAX 1000
 
 static int list_bad(int error, const char *why, struct reftable_fault *fault)
 {
@@ -44,7 +51,47 @@ int reftable_stack_read_list(const struct sys *sys, int dirfd,
 	return r < 0 ? list_bad(r, NULL, fault) : 0;
 }
 
-static bool is_name(const char *name)
+/* ---- an empty list ---- */
+
+static bool ends_with(const char *name, const char *end)
+{
+	const size_t len = strlen(name), end_len = strlen(end);
+
+	return len >= end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/* Can NAME have been in a list? Git names a table only when it is written. */
+static bool may_be_listed(const char *name)
+{
+	return name[0] != '.' && strcmp(name, REFTABLE_LIST) != 0 &&
+	    !ends_with(name, ".lock") && strstr(name, ".temp") == NULL;
+}
+
+/* -EAGAIN: tables are in the directory. */
+static int expect_no_table(const struct sys *sys, int dirfd,
+    struct reftable_fault *fault)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	unsigned nr = 0;
+	int r = SYS(sys, dir_open, dirfd, ".", &dir);
+
+	if (r < 0)
+		return list_bad(r, NULL, fault);
+	while ((r = SYS(sys, dir_next, dir, &entry)) > 0)
+		if (++nr > ENTRIES_MAX || may_be_listed(entry.name)) {
+			r = -EAGAIN;
+			break;
+		}
+	SYS(sys, dir_close, dir);
+	return r < 0 ?
+	    list_bad(r, "the list is empty, and tables are there", fault) :
+	    0;
+}
+
+/* ---- tables ---- */
+
+bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -72,7 +119,7 @@ static int add_table(const struct sys *sys, int dirfd, const char *name,
 	const struct reftable_table *again = open_already(before, name);
 	int r = 0;
 
-	if (!is_name(name))
+	if (!reftable_stack_is_name(name))
 		return list_bad(-EBADMSG, "a line is no name of a table",
 		    fault);
 	if (again != NULL)
@@ -130,6 +177,8 @@ static int try_open(const struct sys *sys, int dirfd,
 	char *list;
 	int r = reftable_stack_read_list(sys, dirfd, stack, fault);
 
+	if (r == 0 && stack->list_len == 0)
+		r = expect_no_table(sys, dirfd, fault);
 	if (r == 0)
 		r = open_listed(sys, dirfd, before, stack, fault);
 	if (r < 0) {
@@ -159,8 +208,10 @@ int reftable_stack_open(const struct sys *sys, int dirfd,
 			is_same = strcmp(stack->list, list) == 0;
 		free(list);
 		list = NULL;
-		if (r != -ENOENT || stack->list == NULL || is_same ||
-		    tries == TRIES)
+		if (r != -EAGAIN &&
+		    (r != -ENOENT || stack->list == NULL || is_same))
+			break;
+		if (tries == (r == -EAGAIN ? EMPTY_TRIES : TRIES))
 			break;
 		list = stack->list;
 		SYS(sys, sleep_ns, PAUSE_NS);
@@ -169,6 +220,8 @@ int reftable_stack_open(const struct sys *sys, int dirfd,
 		fault->why = "the table is missing";
 		r = -EBADMSG;
 	}
+	if (r == -EAGAIN)
+		r = -EBADMSG;
 	if (r < 0)
 		reftable_stack_close(stack);
 	return r;

@@ -32,12 +32,16 @@ struct reftable_stack {
 
 /* DIRFD: the directory reftable/. BEFORE: an earlier snapshot, whose open
  * tables are used again, or NULL. -ENOENT: the list is missing. A list whose
- * tables vanish is read again, for half a second. After a failure *STACK is
+ * tables vanish is read again, for half a second. An empty list beside tables
+ * is -EBADMSG, after 50 ms for a writer at work. After a failure *STACK is
  * empty. */
 int reftable_stack_open(const struct sys *sys, int dirfd,
     enum refd_object_format format, const struct reftable_stack *before,
     struct reftable_stack *stack, struct reftable_fault *fault);
 void reftable_stack_close(struct reftable_stack *stack);
+
+/* Can NAME be a line of the list: one component of a path? Pure. */
+bool reftable_stack_is_name(const char *name);
 
 /* Reads the list into stack->list and list_stat, and opens no table. */
 int reftable_stack_read_list(const struct sys *sys, int dirfd,

@@ -42,6 +42,14 @@ int reftable_table_bad(const struct reftable_table *table, uint64_t at,
 	return note(table, at, -EBADMSG, why, fault);
 }
 
+ssize_t reftable_table_bytes(const struct reftable_table *t, uint64_t at,
+    void *buf, size_t len, struct reftable_fault *fault)
+{
+	ssize_t n = SYS(t->sys, pread, t->fd, buf, len, (off_t)at);
+
+	return n < 0 ? note(t, at, (int)n, NULL, fault) : n;
+}
+
 /* ---- opening ---- */
 
 /* Reads LEN bytes at AT, or fails. */
@@ -52,9 +60,9 @@ static int read_all(const struct reftable_table *t, uint64_t at, void *buf,
 	ssize_t n;
 
 	while (len > 0) {
-		n = SYS(t->sys, pread, t->fd, p, len, (off_t)at);
+		n = reftable_table_bytes(t, at, p, len, fault);
 		if (n < 0)
-			return note(t, at, (int)n, NULL, fault);
+			return (int)n;
 		if (n == 0)
 			return reftable_table_bad(t, at,
 			    "the file became shorter", fault);
@@ -87,9 +95,6 @@ static const char *parse_header(struct reftable_table *t, const uint8_t *h)
 	if (t->block_size != 0 &&
 	    t->block_size < t->header_size + REFTABLE_BLOCK_LEAST)
 		return "the block size is too small";
-	if (t->file_size < 2 * t->header_size + FOOTER_REST)
-		return "the file is too short";
-	t->end = t->file_size - t->header_size - FOOTER_REST;
 	return NULL;
 }
 
@@ -136,36 +141,57 @@ static const char *check_first(struct reftable_table *t)
 	return NULL;
 }
 
-static int read_ends(struct reftable_table *t, struct reftable_fault *fault)
+static int read_header(struct reftable_table *t, struct reftable_fault *fault)
 {
-	uint8_t header[HEADER_2 + 1] = { 0 }, footer[HEADER_2 + FOOTER_REST];
+	uint8_t *h = t->header;
 	const char *why;
 	int r;
 
-	if (t->file_size < 2 * HEADER_1 + FOOTER_REST)
+	if (t->file_size < HEADER_1)
 		return reftable_table_bad(t, 0,
 		    t->file_size == 0 ? "the file is empty" :
 					"the file is too short",
 		    fault);
-	r = read_all(t, 0, header, sizeof(header), fault);
+	r = read_all(t, 0, h,
+	    t->file_size < sizeof(t->header) ? (size_t)t->file_size :
+					       sizeof(t->header),
+	    fault);
 	if (r < 0)
 		return r;
-	why = parse_header(t, header);
+	why = parse_header(t, h);
+	if (why == NULL && t->file_size < t->header_size)
+		why = "the file is too short";
 	if (why != NULL)
 		return reftable_table_bad(t, 0, why, fault);
-	r = read_all(t, t->end, footer, t->header_size + FOOTER_REST, fault);
+	t->end = t->file_size;
+	if (t->end > t->header_size)
+		t->first = (enum reftable_section)h[t->header_size];
+	return 0;
+}
+
+static int read_footer(struct reftable_table *t, struct reftable_fault *fault)
+{
+	uint8_t footer[REFTABLE_FOOTER_MAX];
+	const size_t len = t->header_size + FOOTER_REST;
+	const char *why;
+	int r;
+
+	if (t->file_size < t->header_size + len)
+		return reftable_table_bad(t, 0, "the file is too short", fault);
+	t->end = t->file_size - len;
+	if (t->end == t->header_size)
+		t->first = 0;
+	r = read_all(t, t->end, footer, len, fault);
 	if (r < 0)
 		return r;
-	why = parse_footer(t, header, footer);
+	why = parse_footer(t, t->header, footer);
 	if (why != NULL)
 		return reftable_table_bad(t, t->end, why, fault);
-	if (t->end > t->header_size)
-		t->first = (enum reftable_section)header[t->header_size];
 	why = check_first(t);
 	return why != NULL ? reftable_table_bad(t, 0, why, fault) : 0;
 }
 
-int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
+static int open_file(const struct sys *sys, int dirfd, const char *name,
     struct reftable_table *t, struct reftable_fault *fault)
 {
 	struct sys_stat st;
@@ -179,24 +205,60 @@ int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
 	if (t->fd < 0)
 		return note(t, 0, t->fd, NULL, fault);
 	t->users = malloc(sizeof(*t->users));
-	if (t->users == NULL) {
-		reftable_table_close(t);
+	if (t->users == NULL)
 		return note(t, 0, -ENOMEM, NULL, fault);
-	}
 	atomic_init(t->users, 1);
 	r = SYS(sys, fstat, t->fd, &st);
 	if (r < 0)
-		note(t, 0, r, NULL, fault);
-	else if (!S_ISREG(st.mode) || st.size > INT64_MAX)
-		r = reftable_table_bad(t, 0, "not a regular file", fault);
-	if (r == 0) {
-		t->file_size = st.size;
-		t->ctime_ns = st.ctime_ns;
-		r = read_ends(t, fault);
-	}
+		return note(t, 0, r, NULL, fault);
+	if (!S_ISREG(st.mode) || st.size > INT64_MAX)
+		return reftable_table_bad(t, 0, "not a regular file", fault);
+	t->file_size = st.size;
+	t->ctime_ns = st.ctime_ns;
+	return 0;
+}
+
+int reftable_table_open_blocks(const struct sys *sys, int dirfd,
+    const char *name, struct reftable_table *t, struct reftable_fault *fault)
+{
+	int r = open_file(sys, dirfd, name, t, fault);
+
+	if (r == 0)
+		r = read_header(t, fault);
 	if (r < 0)
 		reftable_table_close(t);
 	return r;
+}
+
+int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
+    struct reftable_table *t, struct reftable_fault *fault)
+{
+	int r = reftable_table_open_blocks(sys, dirfd, name, t, fault);
+
+	if (r == 0)
+		r = read_footer(t, fault);
+	if (r < 0)
+		reftable_table_close(t);
+	return r;
+}
+
+/* ---- the footer ---- */
+
+size_t reftable_table_footer(const struct reftable_table *t, size_t id_len,
+    uint8_t footer[REFTABLE_FOOTER_MAX])
+{
+	const size_t crc = t->header_size + FOOTER_REST - CRC_BYTES;
+	uint8_t *p = footer + t->header_size;
+
+	memcpy(footer, t->header, t->header_size);
+	reftable_record_put(p, 8, t->ref_index);
+	reftable_record_put(p + 8, 8, t->objects << 5 | id_len);
+	reftable_record_put(p + 16, 8, t->object_index);
+	reftable_record_put(p + 24, 8, t->logs);
+	reftable_record_put(p + 32, 8, t->log_index);
+	reftable_record_put(footer + crc, CRC_BYTES,
+	    reftable_zlib_crc(footer, crc));
+	return crc + CRC_BYTES;
 }
 
 void reftable_table_close(struct reftable_table *t)

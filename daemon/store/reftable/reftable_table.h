@@ -17,6 +17,9 @@
 #include "daemon/base/sys.h"
 #include "daemon/store/reftable/reftable_block.h"
 
+/* Bytes of the largest footer. */
+#define REFTABLE_FOOTER_MAX 72
+
 /* A table's name is one component of a path. */
 #define REFTABLE_TABLE_NAME_MAX 255
 
@@ -37,6 +40,7 @@ struct reftable_table {
 	int64_t ctime_ns;        /* when the table was opened */
 	struct reftable_block_context context;
 	uint64_t max_index;
+	uint8_t header[29]; /* and the type of the first block */
 	size_t header_size;
 	uint32_t block_size;         /* 0: blocks are not aligned */
 	enum reftable_section first; /* of the first block; 0: no block */
@@ -47,10 +51,20 @@ struct reftable_table {
 /* Opens NAME in DIRFD, and checks header and footer. */
 int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
     struct reftable_table *table, struct reftable_fault *fault);
+/* As above, but ignores the footer: the end of the file is the end of the
+ * blocks, and all positions are 0. */
+int reftable_table_open_blocks(const struct sys *sys, int dirfd,
+    const char *name, struct reftable_table *table,
+    struct reftable_fault *fault);
 void reftable_table_close(struct reftable_table *table);
 /* *COPY is a further opening of TABLE; to be closed. */
 void reftable_table_share(const struct reftable_table *table,
     struct reftable_table *copy);
+
+/* The footer of TABLE, by the positions of the struct. ID_LEN: length of the
+ * abbreviated ids. Returns the number of bytes. */
+size_t reftable_table_footer(const struct reftable_table *table, size_t id_len,
+    uint8_t footer[REFTABLE_FOOTER_MAX]);
 
 /* Bytes of memory, and bytes of blocks above REFTABLE_BLOCK_FREE, that may be
  * used; counted down. The second number bounds the time of many look-ups in
@@ -64,6 +78,9 @@ struct reftable_budget {
 int reftable_table_read(const struct reftable_table *table, uint64_t at,
     struct reftable_block *block, struct reftable_budget *budget,
     struct reftable_fault *fault);
+/* Reads up to LEN bytes of the file at AT. Returns their number. */
+ssize_t reftable_table_bytes(const struct reftable_table *table, uint64_t at,
+    void *buf, size_t len, struct reftable_fault *fault);
 /* Notes the fault; returns -EBADMSG. */
 int reftable_table_bad(const struct reftable_table *table, uint64_t at,
     const char *why, struct reftable_fault *fault);

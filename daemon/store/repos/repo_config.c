@@ -21,6 +21,7 @@
 #include "daemon/store/repos/repo.h"
 #include "proto/format.h"
 #include "proto/lib/config_file.h"
+#include "proto/lib/fsync.h"
 
 /* Permission bits for the words of core.sharedRepository (git's path.h:
  * PERM_GROUP, PERM_EVERYBODY). */
@@ -36,6 +37,9 @@ struct reading {
 	int version;
 	bool has_worktree_config;
 	bool is_bare_set;
+	bool syncs_refs;     /* the last core.fsync has refs */
+	bool is_sync_unsure; /* an unread file may follow */
+	bool is_sync_weak;   /* core.fsyncMethod does not flush the disk */
 	struct repo_config config;
 	unsigned depth, nr_files;
 	size_t nr_bytes;
@@ -263,6 +267,7 @@ static void is_not_read(struct reading *r)
 {
 	r->config.is_log_unsure = true;
 	r->config.is_shared_unsure = true;
+	r->is_sync_unsure = true;
 }
 
 /* Resolves VALUE, in the file NAME, to a path below the common dir, without "."
@@ -371,6 +376,12 @@ static int settings_entry(void *arg, const char *key, const char *value,
 				       bad_value(r, key, line);
 	if (is_conditional(key))
 		is_not_read(r);
+	if (strcmp(key, "core.fsync") == 0)
+		r->syncs_refs = fsync_covers_refs(value);
+	if (strcmp(key, "core.fsyncmethod") == 0)
+		r->is_sync_weak = value == NULL ||
+		    (strcmp(value, "fsync") != 0 &&
+			strcmp(value, "batch") != 0);
 	if (strcmp(key, "core.logallrefupdates") == 0)
 		return set_log(r, value);
 	if (strcmp(key, "core.bare") == 0) {
@@ -441,6 +452,8 @@ enum refd_status repo_config_read(const struct sys *sys, int common_fd,
 	/* A repository need not set core.bare. */
 	if (!r.is_bare_set)
 		r.config.bare = !is_dot_git(path);
+	r.config.git_syncs_refs =
+	    r.syncs_refs && !r.is_sync_weak && !r.is_sync_unsure;
 	*config = r.config;
 	return REFD_OK;
 }

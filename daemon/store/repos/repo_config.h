@@ -1,6 +1,6 @@
 /*
  * The settings of a repository's configuration that refd uses: the format,
- * core.bare, core.logAllRefUpdates and core.sharedRepository.
+ * core.bare, core.logAllRefUpdates, core.sharedRepository and core.fsync.
  *
  * The files are hostile input. Each file is opened below the common dir by
  * single names, without following a link, and must be a regular file. Files to
@@ -35,6 +35,9 @@ struct repo_config {
 	 * positive: bits to add; negative: minus the exact mode. */
 	int shared_perm;
 	char *log_all_ref_updates; /* NULL: unset */
+	/* Git syncs refs before they get their names (core.fsync and
+	 * core.fsyncMethod). False if an unread file may set one of them. */
+	bool git_syncs_refs;
 	/* An unread file may set the value. */
 	bool is_log_unsure, is_shared_unsure;
 };

@@ -107,15 +107,6 @@ static int mark_durable(struct stack *stack, const struct stack_snapshot *last,
 	return 0;
 }
 
-/* Every stack has a table with HEAD. Git takes an empty list for a repository
- * without refs. */
-static int no_table(struct reftable_fault *fault)
-{
-	snprintf(fault->table, sizeof(fault->table), "%s", REFTABLE_LIST);
-	fault->why = "the list is empty";
-	return -EBADMSG;
-}
-
 /* A new snapshot, which uses the open tables of LAST. */
 static int take(struct stack *stack, const struct stack_snapshot *last,
     struct stack_snapshot **out, struct reftable_fault *fault)
@@ -131,8 +122,6 @@ static int take(struct stack *stack, const struct stack_snapshot *last,
 	t = &snap->tables;
 	r = reftable_stack_open(stack->sys, stack->dirfd, *stack->format,
 	    last != NULL ? &last->tables : NULL, t, fault);
-	if (r == 0 && t->nr == 0)
-		r = no_table(fault);
 	if (r == 0)
 		r = mark_durable(stack, last, snap);
 	if (r == 0 && t->nr > 0)

@@ -20,12 +20,13 @@ static int compare(const void *pa, const void *pb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-static bool is_listed(const struct stack_snapshot *snap, const char *name)
+static bool is_listed(const struct reftable_stack *stack, const char *name)
 {
-	size_t i;
+	const char *line = stack->list, *end;
+	const size_t len = strlen(name);
 
-	for (i = 0; i < snap->tables.nr; i++)
-		if (strcmp(snap->tables.tables[i].name, name) == 0)
+	for (; (end = strchr(line, '\n')) != NULL; line = end + 1)
+		if ((size_t)(end - line) == len && memcmp(line, name, len) == 0)
 			return true;
 	return false;
 }
@@ -81,7 +82,7 @@ void stack_tidy_end(struct stack *stack)
 	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return;
 	while (stack_take_due(stack, table))
-		if (!is_listed(snap, table))
+		if (!is_listed(&snap->tables, table))
 			SYS(stack->sys, unlinkat, stack->dirfd, table);
 	stack_snapshot_put(snap);
 }
@@ -92,7 +93,7 @@ static void retire_stale(struct stack *stack, const struct stack_snapshot *snap,
 	struct reftable_fault fault;
 	struct reftable_table table;
 
-	if (!is_table(name) || is_listed(snap, name) ||
+	if (!is_table(name) || is_listed(&snap->tables, name) ||
 	    reftable_table_open(stack->sys, stack->dirfd, name, &table,
 		&fault) < 0)
 		return;
@@ -116,31 +117,73 @@ void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap)
 
 /* ---- a crashed batch ---- */
 
+static bool is_ours(const struct sys_dirent *entry, const uint64_t *inodes,
+    size_t nr)
+{
+	return bsearch(&entry->ino, inodes, nr, sizeof(*inodes), compare) !=
+	    NULL;
+}
+
+/* Reads the list alone: a damaged table does not matter. */
+static int read_list(struct stack *stack, struct reftable_stack *list,
+    struct reftable_fault *fault)
+{
+	int r;
+
+	memset(fault, 0, sizeof(*fault));
+	memset(list, 0, sizeof(*list));
+	r = reftable_stack_read_list(stack->sys, stack->dirfd, list, fault);
+	if (r < 0 || list->list_len == 0)
+		return r;
+	if (memchr(list->list, '\0', list->list_len) == NULL &&
+	    list->list[list->list_len - 1] == '\n')
+		return 0;
+	free(list->list);
+	fault->why = "the list is damaged";
+	return -EBADMSG;
+}
+
+/* Visits all tables. Without REMOVE, *FOREIGN counts those of other writers. */
+static int walk(struct stack *stack, const struct reftable_stack *list,
+    const uint64_t *inodes, size_t nr, bool remove, size_t *foreign)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	int r = SYS(stack->sys, dir_open, stack->dirfd, ".", &dir), err = 0;
+
+	if (r < 0)
+		return r;
+	while ((r = SYS(stack->sys, dir_next, dir, &entry)) > 0) {
+		if (!is_table(entry.name) || is_listed(list, entry.name))
+			continue;
+		if (!is_ours(&entry, inodes, nr))
+			++*foreign;
+		else if (remove)
+			r = remove_one(stack, entry.name, inodes, nr);
+		err = err < 0 || r >= 0 ? err : r;
+	}
+	SYS(stack->sys, dir_close, dir);
+	return r < 0 ? r : err;
+}
+
 int stack_sweep(struct stack *stack, const uint64_t *inodes, size_t nr,
     struct reftable_fault *fault)
 {
-	struct stack_snapshot *snap;
-	struct sys_dirent entry;
-	struct sys_dir *dir;
-	int r, err = 0;
+	struct reftable_stack list;
+	size_t foreign = 0;
+	int r = read_list(stack, &list, fault);
 
-	r = stack_snapshot(stack, &snap, fault);
 	if (r < 0)
 		return r;
-	r = SYS(stack->sys, dir_open, stack->dirfd, ".", &dir);
-	if (r < 0) {
-		stack_snapshot_put(snap);
-		return r;
+	/* A power loss may have emptied the list, which named the tables. */
+	if (list.list_len == 0)
+		r = walk(stack, &list, inodes, nr, false, &foreign);
+	if (r == 0 && foreign > 0) {
+		fault->why = "the list is empty, and tables are there";
+		r = -EBADMSG;
 	}
-	while ((r = SYS(stack->sys, dir_next, dir, &entry)) > 0)
-		if (is_table(entry.name) &&
-		    bsearch(&entry.ino, inodes, nr, sizeof(*inodes), compare) !=
-			NULL &&
-		    !is_listed(snap, entry.name)) {
-			r = remove_one(stack, entry.name, inodes, nr);
-			err = err < 0 ? err : r;
-		}
-	SYS(stack->sys, dir_close, dir);
-	stack_snapshot_put(snap);
-	return r < 0 ? r : err;
+	if (r == 0)
+		r = walk(stack, &list, inodes, nr, true, &foreign);
+	free(list.list);
+	return r;
 }

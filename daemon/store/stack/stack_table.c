@@ -381,9 +381,10 @@ int stack_table_drop(struct stack_update *u)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	u->has_table = false;
+	if (!u->has_staged)
+		return 0;
 	token_value_name(value, u->list.token->id, u->value_nr);
-	if (u->has_staged)
-		r = SYS(sys, unlinkat, u->list.token->stage_fd, value);
+	r = SYS(sys, unlinkat, u->list.token->stage_fd, value);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	u->has_staged = false;

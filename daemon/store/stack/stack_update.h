@@ -82,7 +82,8 @@ struct stack_update {
 	struct reftable_fault fault;
 };
 
-/* Takes a reference to STACK. TOKEN, GIT_FD: borrowed. Two numbers of the
+/* Takes a reference to STACK. TOKEN, GIT_FD: borrowed. TOKEN NULL: git's lock,
+ * only for stack_mend(). Two numbers of the
  * token's values from VALUE_NR on belong to the update. */
 void stack_update_init(struct stack_update *u, struct stack *stack, int git_fd,
     struct token *token, unsigned value_nr);

@@ -1,0 +1,418 @@
+/*
+ * Proves that recovery mends tables by git that have lost their footer in a
+ * power loss: with rows to redo and without, in a worktree, several tables, and
+ * after a foreign lock has gone. Other damage stays as it is. A crash or a
+ * failure at every point of the mending leaves a stack that the next start
+ * mends. Proves that an empty list is served only if no table is there.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/stack_txn_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
+
+#define MAIN   "refs/heads/main"
+#define X      "refs/heads/x"
+#define FOOTER 68
+#define WT     WORLD_REPO "/worktrees/wt/reftable"
+
+static void configure(const char *fsync)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text),
+	    "[core]\n\tbare = true\n\trepositoryFormatVersion = 1\n"
+	    "\tfsync = %s\n[extensions]\n\trefStorage = reftable\n",
+	    fsync);
+	memfs_write(w->fs, WORLD_REPO "/config", text);
+}
+
+/* Table NR of the list in DIR; negative: from the end. */
+static const char *table(const char *dir, int nr)
+{
+	static char path[400];
+	char list_path[300], *list, *line;
+	int lines = 0;
+
+	snprintf(list_path, sizeof(list_path), "%s/tables.list", dir);
+	list = memfs_read(w->fs, list_path, NULL);
+	for (line = list; (line = strchr(line, '\n')) != NULL; line++)
+		lines++;
+	line = list;
+	for (nr = nr < 0 ? lines + nr : nr; nr > 0; nr--)
+		line = strchr(line, '\n') + 1;
+	snprintf(path, sizeof(path), "%s/%.*s", dir, (int)strcspn(line, "\n"),
+	    line);
+	free(list);
+	return path;
+}
+
+enum loss { LOSS_ALL, LOSS_ZERO, LOSS_TORN, LOSSES };
+
+static void lose_footer(const char *path, enum loss loss)
+{
+	size_t len;
+	char *data = memfs_read(w->fs, path, &len);
+
+	if (loss == LOSS_ALL)
+		len -= FOOTER;
+	else if (loss == LOSS_ZERO)
+		memset(data + len - FOOTER, 0, FOOTER);
+	else
+		memset(data + len - FOOTER / 2, 0, FOOTER / 2);
+	memfs_write_bytes(w->fs, path, data, len);
+	free(data);
+}
+
+/* Only a ref, without a log. */
+static void git_ref_alone(const char *name, char value)
+{
+	struct reftable_record git = rh_ref(name, 0, (uint8_t)value);
+
+	git.ref.oid = world_oid(value);
+	stack_txn_git(w, true, &git, 1);
+}
+
+/* ---- footers ---- */
+
+START_TEST(a_lost_footer)
+{
+	char was[400];
+
+	stx_change(MAIN, '2');
+	stack_txn_git_ref(w, X, '1', '5');
+	stx_lose_power_and_lock();
+	stack_txn_git_ref(w, "refs/heads/y", '0', '6');
+	strcpy(was, table(STACK_DIR, -1));
+	lose_footer(was, (enum loss)_i);
+	stx_expect("refs/heads/y", '!');
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 1);
+	ck_assert_uint_eq(w->found[STORE_CORRUPT], 0);
+	stx_expect(MAIN, '2');
+	stx_expect("refs/heads/y", '6');
+	stx_expect_log("refs/heads/y", "0>6@2 ");
+	ck_assert(!memfs_exists(w->fs, was));
+	stx_expect_rest();
+}
+END_TEST
+
+/* Without a log, only the sync of git proves that all refs are there. */
+START_TEST(refs_alone)
+{
+	static const char *const settings[] = { "reference", "objects",
+		"reference\n\tfsyncMethod = writeout-only",
+		"reference\n[includeIf \"gitdir:/x\"]\n\tpath = /x" };
+
+	configure(settings[_i]);
+	stx_change(MAIN, '2');
+	stx_lose_power_and_lock();
+	git_ref_alone(X, '5');
+	lose_footer(table(STACK_DIR, -1), LOSS_ALL);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], _i == 0);
+	ck_assert_uint_eq(w->found[STORE_CORRUPT], _i > 0);
+	ck_assert_uint_eq(w->deferred, _i > 0);
+	stx_expect(X, _i == 0 ? '5' : '!');
+	if (_i == 0)
+		stx_expect_rest();
+}
+END_TEST
+
+START_TEST(several_tables)
+{
+	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
+		stack_txn_member(1, "wt", "HEAD", '2') };
+
+	configure("committed,loose-object");
+	ck_assert_int_eq(stack_txn_apply(&stx, m, 2), 0);
+	stx_lose_power_and_lock();
+	wr_unlink(WT "/tables.list.lock");
+	git_ref_alone(X, '5');
+	git_ref_alone("refs/heads/y", '6');
+	lose_footer(table(STACK_DIR, -1), LOSS_ALL);
+	lose_footer(table(STACK_DIR, -2), LOSS_ZERO);
+	lose_footer(table(WT, 0), LOSS_TORN);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 3);
+	stx_expect(MAIN, '2');
+	stx_expect(X, '5');
+	stx_expect("refs/heads/y", '6');
+	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '2');
+	stx_expect_rest();
+}
+END_TEST
+
+/* The log has no row of the repository. */
+START_TEST(without_a_row)
+{
+	configure("reference");
+	stx_change(MAIN, '2');
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	scripted_sync(w);
+	stx_lose_power();
+	lose_footer(table(_i == 0 ? STACK_DIR : WT, 0), LOSS_ALL);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 1);
+	stx_expect(MAIN, '2');
+	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '1');
+	stx_expect_rest();
+}
+END_TEST
+
+START_TEST(a_foreign_lock)
+{
+	configure("reference");
+	stx_change(MAIN, '2');
+	if (_i == 1) {
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		scripted_sync(w);
+		stx_lose_power();
+	} else {
+		stx_lose_power_and_lock();
+	}
+	lose_footer(table(STACK_DIR, 0), LOSS_ALL);
+	memfs_write(w->fs, STX_LIST ".lock", "");
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 0);
+	stx_expect(MAIN, '!');
+	ck_assert(memfs_exists(w->fs, STX_LIST ".lock"));
+	wr_unlink(STX_LIST ".lock");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 1);
+	stx_expect(MAIN, '2');
+	stx_expect_rest();
+}
+END_TEST
+
+/* Nothing is written: a wrong block, a missing block, a table of zeroes. */
+START_TEST(other_damage)
+{
+	char path[400], *data, *list;
+	size_t len;
+
+	configure("reference");
+	stx_change(MAIN, '2');
+	stx_lose_power();
+	strcpy(path, table(STACK_DIR, 0));
+	lose_footer(path, LOSS_ALL);
+	data = memfs_read(w->fs, path, &len);
+	if (_i == 0)
+		data[24] ^= 0x7f; /* the type of the block */
+	else if (_i == 1)
+		len -= 1;
+	else
+		memset(data, 0, len);
+	memfs_write_bytes(w->fs, path, data, len);
+	list = memfs_read(w->fs, STX_LIST, NULL);
+	wr_start();
+	ck_assert_uint_eq(w->deferred, 1);
+	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 0);
+	wr_expect_file(STX_LIST, list);
+	ck_assert(memfs_exists(w->fs, path));
+	free(list);
+	free(data);
+}
+END_TEST
+
+/* ---- failures at every point ---- */
+
+/* The world is down, a row is to be redone, and two tables lack footers. */
+static void damage(void)
+{
+	wr_teardown();
+	stx_setup();
+	configure("reference");
+	stx_change(MAIN, '2');
+	stx_lose_power_and_lock();
+	git_ref_alone(X, '5');
+	lose_footer(table(STACK_DIR, 0), LOSS_ALL);
+	lose_footer(table(STACK_DIR, -1), LOSS_ZERO);
+	scripted_sync(w);
+}
+
+static void expect_mended(const char *at)
+{
+	const char *what;
+
+	ck_assert_msg(stack_txn_value(w, "", MAIN, NULL) == '2' &&
+		stack_txn_value(w, "", X, NULL) == '5' &&
+		stack_txn_value(w, "", "HEAD", NULL) == '>',
+	    "%s: wrong refs", at);
+	what = world_litter(w);
+	ck_assert_msg(what == NULL, "%s: %s", at, what);
+}
+
+static void start_again(const char *at)
+{
+	int r;
+
+	world_crash(w);
+	memfs_crash(w->fs);
+	r = world_start(w);
+	ck_assert_msg(r == 0 && w->deferred == 0, "%s: start: %d", at, r);
+	expect_mended(at);
+}
+
+START_TEST(killed_anywhere)
+{
+	char at[200];
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n += sweep_step()) {
+		damage();
+		memfs_crash_at(w->fs, n);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		snprintf(at, sizeof(at), "change %lu, %s", n, memfs_hit(w->fs));
+		start_again(at);
+	}
+	ck_assert_uint_gt(n, 20);
+}
+END_TEST
+
+/* Behind change N, only synced data and names survive, or a part of the
+ * names. */
+START_TEST(power_lost_anywhere)
+{
+	char at[200];
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n += sweep_step()) {
+		damage();
+		memfs_crash_at(w->fs, n);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		snprintf(at, sizeof(at), "change %lu, %s", n, memfs_hit(w->fs));
+		wr_power_loss(MEMFS_DATA_NONE, _i - 1);
+		wr_start();
+		ck_assert_msg(w->deferred == 0, "%s: deferred", at);
+		expect_mended(at);
+	}
+}
+END_TEST
+
+START_TEST(every_call_fails_once)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -ENOMEM };
+	char at[200];
+	unsigned long n;
+	bool hit = true;
+	int r;
+
+	for (n = 0; hit; n += sweep_step()) {
+		damage();
+		memfs_fail(w->fs, n, errs[_i]);
+		r = world_start(w);
+		hit = memfs_was_hit(w->fs);
+		snprintf(at, sizeof(at), "call %lu, %s: %d", n,
+		    memfs_hit(w->fs), r);
+		memfs_fail_none(w->fs);
+		if (r == 0 && w->deferred > 0) {
+			world_tick(w);
+			r = world_retry(w);
+			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
+		}
+		if (r < 0)
+			start_again(at);
+		expect_mended(at);
+	}
+	ck_assert_uint_gt(n, 50);
+}
+END_TEST
+
+/* ---- an empty list ---- */
+
+/* Git deleted every ref, and merged the tables away. */
+static void empty(void)
+{
+	char *list = memfs_read(w->fs, STX_LIST, NULL), *line;
+	int nr = 0;
+
+	for (line = list; (line = strchr(line, '\n')) != NULL; line++)
+		wr_unlink(table(STACK_DIR, nr++));
+	memfs_write(w->fs, STX_LIST, "");
+	free(list);
+	scripted_sync(w);
+}
+
+START_TEST(an_empty_list)
+{
+	empty();
+	stx_change("refs/heads/new", '2');
+	if (_i == 0) {
+		wr_power_loss(MEMFS_DATA_NONE, -1);
+		wr_start();
+	}
+	stx_expect("refs/heads/new", '2');
+	stx_expect(MAIN, '0');
+	stx_change("refs/heads/new", '3');
+	stx_expect("refs/heads/new", '3');
+}
+END_TEST
+
+/* The table of a crashed batch is no table of the list. */
+START_TEST(a_crash_beside_an_empty_list)
+{
+	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
+
+	empty();
+	stx.end = (enum stack_txn_step)_i;
+	ck_assert_int_eq(stack_txn_apply(&stx, &m, 1), -EAGAIN);
+	stx_crash();
+	wr_start();
+	ck_assert_uint_eq(w->deferred, 0);
+	stx_expect(MAIN, _i == STACK_TXN_STAGED ? '0' : '2');
+	stx_expect_rest();
+}
+END_TEST
+
+/* A power loss emptied the list. */
+START_TEST(an_emptied_list)
+{
+	char *list = memfs_read(w->fs, STX_LIST, NULL);
+
+	stx_change(MAIN, '2');
+	stx_lose_power();
+	memfs_write(w->fs, STX_LIST, "");
+	wr_start();
+	ck_assert_uint_eq(w->deferred, 1);
+	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
+	wr_expect_file(STX_LIST, "");
+	memfs_write(w->fs, STX_LIST, list);
+	ck_assert_int_eq(world_retry(w), 0);
+	stx_expect(MAIN, '2');
+	free(list);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_stack_mend");
+	TCase *tc = tcase_create("recover_stack_mend");
+
+	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, a_lost_footer, 0, LOSSES);
+	tcase_add_loop_test(tc, refs_alone, 0, 4);
+	tcase_add_test(tc, several_tables);
+	tcase_add_loop_test(tc, without_a_row, 0, 2);
+	tcase_add_loop_test(tc, a_foreign_lock, 0, 2);
+	tcase_add_loop_test(tc, other_damage, 0, 3);
+	tcase_add_test(tc, killed_anywhere);
+	tcase_add_loop_test(tc, power_lost_anywhere, 0, 2);
+	tcase_add_loop_test(tc, every_call_fails_once, 0, 3);
+	tcase_add_loop_test(tc, an_empty_list, 0, 2);
+	tcase_add_loop_test(tc, a_crash_beside_an_empty_list, STACK_TXN_STAGED,
+	    STACK_TXN_DONE);
+	tcase_add_test(tc, an_emptied_list);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

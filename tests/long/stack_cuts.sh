@@ -8,6 +8,8 @@
 # btrfs.
 #
 #	rename	an update: the staged table, the list, the rename
+#	beside	the same, and before the power loss a different program syncs a
+#		file: its commit makes the step durable
 #	hole	git has appended a table without a sync just before
 #	unlink	git merges the tables of refd just before
 #	lock	a lock of git survives the power loss, and refd leaves the lock
@@ -22,7 +24,7 @@ export REFD_TEST_REFS=${REFD_TEST_REFS:-reftable}
 
 calls='linkat renameat unlinkat fsync fdatasync sync_file_range'
 kinds=${KINDS:-ext4 xfs btrfs}
-cases=${CASES:-rename hole unlink lock fold}
+cases=${CASES:-rename beside hole unlink lock fold}
 
 if ! can_mount; then
 	skip 'power losses' 'only root can mount'
@@ -226,6 +228,10 @@ cut() { # KIND CASE CALL N
 		end_all 2>/dev/null
 		take_out
 		return 1
+	fi
+	if [ "$2" = beside ]; then
+		echo "$3 $4" >"$disk/beside"
+		sync "$disk/beside"
 	fi
 	cp --sparse=always "$T/now.img" "$T/cut.img"
 	if [ "$3" = answer ]; then kill_daemon; else end_all; fi 2>/dev/null

@@ -200,8 +200,8 @@ START_TEST(one_meanwhile)
 	if (_i)
 		start_flusher();
 	bad_fd = fds[1];
-	flush_ahead(&good, &table, flusher, -1, fds[0]);
-	flush_ahead(&bad, &table, flusher, -1, fds[1]);
+	flush_ahead(&good, &table, flusher, fds[0], FLUSH_FSYNC);
+	flush_ahead(&bad, &table, flusher, fds[1], FLUSH_FSYNC);
 	if (_i) {
 		sem_post(&went_on);
 		sem_post(&went_on);
@@ -213,6 +213,26 @@ START_TEST(one_meanwhile)
 	ck_assert_int_eq(close(fds[0]), 0);
 	ck_assert_int_eq(close(fds[1]), 0);
 	sem_destroy(&went_on);
+}
+END_TEST
+
+START_TEST(one_written_out)
+{
+	struct flush_one good, bad;
+	int fds[] = { new_file(), new_file() };
+
+	if (_i)
+		start_flusher();
+	bad_fd = fds[1];
+	flush_ahead(&good, &table, flusher, fds[0], FLUSH_WRITE_OUT);
+	flush_ahead(&bad, &table, flusher, fds[1], FLUSH_WRITE_OUT);
+	ck_assert_int_eq(flush_wait(&good), 0);
+	ck_assert_int_eq(flush_wait(&bad), -ENOSPC);
+	ck_assert_int_eq(nr_waited, 2);
+	ck_assert_int_eq(nr_syncs, 0);
+	ck_assert_int_eq(nr_closed, 0);
+	ck_assert_int_eq(close(fds[0]), 0);
+	ck_assert_int_eq(close(fds[1]), 0);
 }
 END_TEST
 
@@ -235,8 +255,9 @@ START_TEST(who_hangs_does_so_alone)
 	start_flusher();
 	healthy_fd = new_file();
 	for (i = 0; i < 20; i++)
-		flush_ahead(&hangs[i], &table, flusher, -1, new_file());
-	flush_ahead(&mine, &table, flusher, -1, healthy_fd);
+		flush_ahead(&hangs[i], &table, flusher, new_file(),
+		    FLUSH_FSYNC);
+	flush_ahead(&mine, &table, flusher, healthy_fd, FLUSH_FSYNC);
 	ck_assert_int_eq(flush_wait(&mine), 0);
 	ck_assert_int_eq(nr_syncs, 1);
 	for (i = 0; i < 20; i++)
@@ -307,6 +328,7 @@ int main(void)
 	tcase_add_loop_test(tc, each_is_flushed_once, 0, 8);
 	tcase_add_test(tc, two_at_once);
 	tcase_add_loop_test(tc, one_meanwhile, 0, 2);
+	tcase_add_loop_test(tc, one_written_out, 0, 2);
 	tcase_add_test(tc, who_hangs_does_so_alone);
 	tcase_add_test(tc, they_are_synced_side_by_side);
 	suite_add_tcase(suite, tc);

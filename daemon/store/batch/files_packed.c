@@ -215,8 +215,8 @@ void files_sync(struct pass *p, struct repo_slice *g)
 {
 	g->files.packed_flushing = g->files.packed_changed;
 	if (g->files.packed_flushing)
-		flush_ahead(&g->files.packed_flush, p->sys, p->ap->flusher, -1,
-		    packed_rewrite_fd(g->repo->packed));
+		flush_ahead(&g->files.packed_flush, p->sys, p->ap->flusher,
+		    packed_rewrite_fd(g->repo->packed), FLUSH_FSYNC);
 }
 
 void files_synced(struct pass *p, struct repo_slice *g)

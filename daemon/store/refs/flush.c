@@ -35,11 +35,9 @@ struct flusher {
 
 static int sync_file(const struct sys *sys, const struct flush_file *file)
 {
-	int r = file->before_fd >= 0 ?
-	    SYS(sys, write_out_wait, file->before_fd) :
-	    0;
-
-	return r < 0 ? r : SYS(sys, fsync, file->fd);
+	return file->how == FLUSH_WRITE_OUT ?
+	    SYS(sys, write_out_wait, file->fd) :
+	    SYS(sys, fsync, file->fd);
 }
 
 /* work_source.work */
@@ -130,10 +128,8 @@ void flush_add(struct flush *f, int fd, enum flush_how how, void *what)
 		close_file(f, fd, err, what);
 		return;
 	}
-	f->files[f->nr++] = (struct flush_file){ .fd = fd,
-		.how = how,
-		.what = what,
-		.before_fd = -1 };
+	f->files[f->nr++] =
+	    (struct flush_file){ .fd = fd, .how = how, .what = what };
 	if (f->nr == FLUSH_MAX)
 		flush_end(f);
 }
@@ -219,12 +215,10 @@ void flush_end(struct flush *f)
 /* ---- a single file, in the background ---- */
 
 void flush_ahead(struct flush_one *one, const struct sys *sys,
-    struct flusher *flusher, int before_fd, int fd)
+    struct flusher *flusher, int fd, enum flush_how how)
 {
-	*one = (struct flush_one){
-		.flusher = flusher,
-		.file = { .fd = fd, .how = FLUSH_FSYNC, .before_fd = before_fd }
-	};
+	*one = (struct flush_one){ .flusher = flusher,
+		.file = { .fd = fd, .how = how } };
 	if (flusher != NULL)
 		hand_over(flusher, &one->file, &one->left);
 	else

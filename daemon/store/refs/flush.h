@@ -10,8 +10,9 @@
  * FLUSH_MAX descriptors; when full, it blocks for all. A descriptor is synced
  * once and then closed, whatever the result.
  *
- *	flush_ahead, flush_wait		fsyncs one descriptor, which stays the
- *					caller's, in the background
+ *	flush_ahead, flush_wait		fsyncs or writes out one descriptor,
+ *					which stays the caller's, in the
+ *					background
  *
  * Nothing logs.
  */
@@ -44,8 +45,6 @@ struct flush_file {
 	enum flush_how how;
 	void *what;
 	int err;
-	/* Written out before the fsync; -1: none. */
-	int before_fd;
 	/* Private to the flusher. */
 	size_t *left;
 	struct flush_file *next;
@@ -73,11 +72,10 @@ struct flush_one {
 	size_t left;
 };
 
-/* BEFORE_FD: a file whose data is written out before the fsync of FD, where an
- * fsync covers all; -1: none. */
+/* HOW: FLUSH_WRITE_OUT or FLUSH_FSYNC. */
 void flush_ahead(struct flush_one *one, const struct sys *sys,
-    struct flusher *flusher, int before_fd, int fd);
-/* 0 or the negative errno of the fsync. */
+    struct flusher *flusher, int fd, enum flush_how how);
+/* 0 or the negative errno. */
 int flush_wait(struct flush_one *one);
 
 #endif

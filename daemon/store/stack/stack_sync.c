@@ -5,6 +5,14 @@
  * makes their names durable, and after a power loss an empty table or an empty
  * list would make the repository unreadable. So they are flushed before.
  *
+ * Where an fsync covers all, the new table is written out beside the fsync of
+ * the list. The table itself becomes durable with the rename, or earlier: such
+ * a file system has one log, in which size and place of the table precede the
+ * rename, and flushes the drive before a commit of the log. Without the rename,
+ * the list is the one before, and the journal has the records of the table.
+ * The fsync of the list makes the list under the lock durable, which recovery
+ * relies on.
+ *
  * Failures: a failed fsync is never repeated. The kernel may have dropped the
  * data, and the second fsync would succeed.
  */
@@ -78,11 +86,11 @@ int stack_sync_base(struct stack_update *u, int64_t before_ns)
 	return 0;
 }
 
-static void begin_one(struct stack_update *u, struct flusher *flusher,
-    int before_fd, int fd)
+static void begin_one(struct stack_update *u, struct flusher *flusher, int fd,
+    enum flush_how how)
 {
-	flush_ahead(&u->flushes[u->nr_flushes++], u->stack->sys, flusher,
-	    before_fd, fd);
+	flush_ahead(&u->flushes[u->nr_flushes++], u->stack->sys, flusher, fd,
+	    how);
 }
 
 void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
@@ -92,21 +100,14 @@ void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
 	const bool has_table = u->has_table && !u->is_flushed;
 
 	assert(u->nr_flushes == 0 && u->err == 0);
-	/* The list is the file which changed last. */
-	if (covers_all && has_list) {
-		if (has_table)
-			u->err =
-			    SYS(u->stack->sys, write_out_begin, u->table_fd);
-		if (u->err < 0)
-			return;
-		begin_one(u, flusher, has_table ? u->table_fd : -1, u->list_fd);
-		return;
-	}
 	if (has_table)
-		begin_one(u, flusher, -1, u->table_fd);
+		begin_one(u, flusher, u->table_fd,
+		    covers_all ? FLUSH_WRITE_OUT : FLUSH_FSYNC);
 	if (has_list)
-		begin_one(u, flusher, -1, u->list_fd);
-	begin_one(u, flusher, -1, u->stack->dirfd);
+		begin_one(u, flusher, u->list_fd, FLUSH_FSYNC);
+	if (covers_all && (has_table || has_list))
+		return;
+	begin_one(u, flusher, u->stack->dirfd, FLUSH_FSYNC);
 	u->has_dir_flush = true;
 }
 

@@ -72,7 +72,7 @@ struct stack_update {
 	struct flush_one flushes[3];
 	size_t nr_flushes;
 	bool has_dir_flush;   /* the last of them is of the directory */
-	bool is_flushed;      /* the table is durable, with its name */
+	bool is_flushed;      /* no flush of the table is left to do */
 	bool is_list_flushed; /* the new list is durable, in stage/ */
 	bool is_base_synced;  /* the base is durable, except its names */
 	int err;              /* of the flushes; final: no rename may follow */
@@ -172,10 +172,12 @@ int stack_update_list(struct stack_update *u);
  */
 int stack_sync_base(struct stack_update *u, int64_t before_ns);
 
-/* Begins to flush table, list and directory, side by side. COVERS_ALL:
- * fs->fsync_covers_all. FLUSHER may be NULL: then the call blocks. Without a
- * staged list: table and directory. Without a table: the directory alone, after
- * stack_sync_base() for a confirmed value. */
+/* Begins to flush table, list and directory, side by side. COVERS_ALL
+ * (fs->fsync_covers_all): the table is only written out, and becomes durable
+ * with its name not later than the rename of the list; no flush of the
+ * directory is needed. FLUSHER may be NULL: then the call blocks. Without a
+ * staged list: the table and the directory. Without both: the directory alone,
+ * after stack_sync_base() for a confirmed value. */
 void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
     bool covers_all);
 /* Waits. 0, or u->err: the first failure. No rename may follow, and the files

@@ -1,8 +1,9 @@
 /*
  * Makes flushes expensive, loaded by LD_PRELOAD: adds REFD_FLUSH_DELAY_US
- * microseconds (5000) to fsync, fdatasync, syncfs and sync_file_range. A disk
- * with free flushes can then replace a disk with real flushes. As on a slow
- * disk, the delay comes after the call, on the calling thread. 0 adds nothing.
+ * microseconds (5000) to fsync, fdatasync, syncfs, and a sync_file_range that
+ * waits. A disk with free flushes can then replace a disk with real flushes. As
+ * on a slow disk, the delay comes after the call, on the calling thread. 0 adds
+ * nothing.
  *
  * While the file REFD_FLUSH_HANGS exists, no flush returns. If the file names a
  * directory, only flushes of files in this directory hang.
@@ -114,6 +115,10 @@ int syncfs(int fd)
 int sync_file_range(int fd, off64_t offset, off64_t len, unsigned flags)
 {
 	int (*next)(int, off64_t, off64_t, unsigned) = find("sync_file_range");
+	int r = next(fd, offset, len, flags);
 
-	return slowly(fd, next(fd, offset, len, flags));
+	/* Begins to write, and returns at once. */
+	if (flags == SYNC_FILE_RANGE_WRITE)
+		return r;
+	return slowly(fd, r);
 }

@@ -52,7 +52,11 @@ static rlim_t raise_descriptors(void)
 	return limit.rlim_cur;
 }
 
-/* Limit of open repositories. An open repository has about a dozen descriptors.
+/* Limit of open repositories. An idle repository has at most 16 descriptors: a
+ * dozen, and those of its stacks (STACK_SET_KEPT). So repositories get a
+ * quarter of the descriptors, and connections get half (live_config.c). The
+ * rest is for the batches in work, each with up to 500 reftables, and for the
+ * checkpoint.
  */
 static size_t repos_max(rlim_t descriptors)
 {

@@ -434,11 +434,13 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 	return NULL;
 }
 
-struct txn *world_begin(struct world *w, const char *spec, bool atomic)
+struct txn *world_begin_in(struct world *w, const char *git_dir,
+    const char *spec, bool atomic)
 {
 	struct txn *txn = make_txn(w, spec, atomic);
 
-	txn->repo = world_repo(w, WORLD_REPO);
+	txn->req.git_dir = git_dir;
+	txn->repo = world_repo(w, git_dir);
 	if (txn->repo == NULL) {
 		txn_free(txn);
 		return NULL;

@@ -88,8 +88,15 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic);
  * NULL. */
 struct repo *world_repo(struct world *w, const char *git_dir);
 /* Several transactions as one batch: begin each, which may fail as above, then
- * apply all. */
-struct txn *world_begin(struct world *w, const char *spec, bool atomic);
+ * apply all. The repository is WORLD_REPO, or that at GIT_DIR, which must
+ * live until world_done(). */
+struct txn *world_begin_in(struct world *w, const char *git_dir,
+    const char *spec, bool atomic);
+static inline struct txn *world_begin(struct world *w, const char *spec,
+    bool atomic)
+{
+	return world_begin_in(w, WORLD_REPO, spec, atomic);
+}
 void world_batch(struct world *w, struct txn *const *txns, size_t nr);
 /* The same for a session: on return its locks are held, unless none of it could
  * be prepared. */

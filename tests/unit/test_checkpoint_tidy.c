@@ -70,6 +70,8 @@ static int checkpoint(void)
 
 	repo->format = REPO_FILES;
 	world_done(w, world_apply(w, "a=1", false));
+	/* The stack has rested after the last merge. */
+	memfs_advance(w->fs, INT64_C(1000000000));
 	repo->format = REPO_REFTABLE;
 	r = world_checkpoint(w);
 	repo->format = REPO_FILES;
@@ -143,6 +145,35 @@ START_TEST(git_has_the_lock)
 }
 END_TEST
 
+static int (*fast_fsync)(const struct sys *sys, int fd);
+
+static int slow_fsync(const struct sys *sys, int fd)
+{
+	memfs_advance(w->fs, INT64_C(1000000000));
+	return fast_fsync(sys, fd);
+}
+
+/* Git has the lock each time. No merge is tried for twenty times as long. */
+START_TEST(a_slow_merge)
+{
+	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
+	size_t nr_files;
+
+	rh_put(memfs_other(w->fs), dirfd, "tables.list.lock", "", 0);
+	fast_fsync = sys->fsync;
+	sys->fsync = slow_fsync;
+	ck_assert_int_eq(checkpoint(), 0);
+	sys->fsync = fast_fsync;
+	SYS(memfs_other(w->fs), unlinkat, dirfd, "tables.list.lock");
+	memfs_advance(w->fs, INT64_C(10000000000));
+	ck_assert_int_eq(checkpoint(), 0);
+	ck_assert_uint_eq(look(&nr_files), TABLES);
+	memfs_advance(w->fs, INT64_C(100000000000));
+	ck_assert_int_eq(checkpoint(), 0);
+	ck_assert_uint_eq(look(&nr_files), 1);
+}
+END_TEST
+
 /* Each call of a merge fails once. */
 START_TEST(every_failure)
 {
@@ -150,7 +181,7 @@ START_TEST(every_failure)
 	size_t nr_files;
 	bool is_failed = false;
 
-	for (n = 0; n < 400 && !is_failed; n++) {
+	for (n = 0; n < 2000 && !is_failed; n++) {
 		if (n > 0)
 			set_up();
 		repo->format = REPO_REFTABLE;
@@ -180,6 +211,7 @@ int main(void)
 	tcase_add_test(tc, merges_and_tidies);
 	tcase_add_test(tc, a_batch_has_the_turn);
 	tcase_add_test(tc, git_has_the_lock);
+	tcase_add_test(tc, a_slow_merge);
 	tcase_add_test(tc, every_failure);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/reftable/reftable_merged.h"
@@ -109,6 +110,45 @@ START_TEST(iteration_from_a_name)
 }
 END_TEST
 
+/* A bound of decoded bytes. */
+START_TEST(a_limit)
+{
+	enum { NR = 2000 };
+	struct reftable_record *records = calloc(NR, sizeof(*records));
+	char(*names)[32] = calloc(NR, sizeof(*names));
+	const struct reftable_record *rec;
+	struct reftable_merged *merged;
+	struct rh_bytes table;
+	size_t limit;
+	unsigned i;
+	int r;
+
+	for (i = 0; i < NR; i++) {
+		snprintf(names[i], sizeof(names[i]), "refs/heads/%06u", i);
+		records[i] = rh_ref(names[i], 1, 1);
+	}
+	table = rh_table(REFD_FORMAT_SHA1, 1, 1, records, NR);
+	rh_add(rr_sys, rr_dir, &table, 1, 1, 1);
+	ck_assert_int_eq(open_stack(), 0);
+	for (limit = 4096; limit <= table.len; limit += table.len - 4096) {
+		ck_assert_int_eq(reftable_merged_open(stack.tables, stack.nr,
+				     REFTABLE_REFS, "", false, &merged,
+				     &rr_fault),
+		    0);
+		reftable_merged_limit(merged, limit);
+		for (i = 0, r = 1; r > 0; i++)
+			r = reftable_merged_next(merged, &rec, &rr_fault);
+		ck_assert_int_eq(r, limit == 4096 ? -EFBIG : 0);
+		ck_assert_uint_gt(i, 100);
+		reftable_merged_free(merged);
+	}
+	reftable_stack_close(&stack);
+	rh_free(&table);
+	free(names);
+	free(records);
+}
+END_TEST
+
 START_TEST(an_empty_stack)
 {
 	refused(-ENOENT, "tables.list: No such file");
@@ -139,7 +179,7 @@ START_TEST(wrong_lists)
 	for (i = 0; i < REFTABLE_TABLES_MAX + 1; i++)
 		memcpy(list + 2 * i, "x\n", 3);
 	put_list(list);
-	refused(-EFBIG, "1,000 tables");
+	refused(-EFBIG, "500 tables");
 	SYS(rr_sys, unlinkat, rr_dir, REFTABLE_LIST);
 	SYS(rr_sys, mkdirat, rr_dir, REFTABLE_LIST, 0777);
 	refused(-EBADMSG, "not a regular file");
@@ -219,6 +259,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, rr_setup, rr_teardown);
 	tcase_add_test(tc, the_newest_wins);
 	tcase_add_test(tc, iteration_from_a_name);
+	tcase_add_test(tc, a_limit);
 	tcase_add_test(tc, an_empty_stack);
 	tcase_add_test(tc, wrong_lists);
 	tcase_add_test(tc, tables_that_do_not_fit);

@@ -340,7 +340,8 @@ END_TEST
 START_TEST(a_log_of_a_wrong_length)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 1, true);
-	struct reftable_budget memory = { 65536, SIZE_MAX };
+	struct reftable_budget memory = { .memory = 65536,
+		.decoded = SIZE_MAX };
 	struct reftable_block block = { 0 };
 
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);

@@ -28,6 +28,7 @@ START_TEST(snapshots_share_tables)
 	struct stack_snapshot *first, *second;
 	unsigned long calls;
 
+	ck_assert(stack_turn_take(stk.stack, 0));
 	take();
 	first = snap;
 	calls = memfs_nr_calls(stk.fs);
@@ -50,6 +51,7 @@ START_TEST(snapshots_share_tables)
 	take();
 	ck_assert_uint_eq(snap->tables.nr, 1);
 	stack_snapshot_put(snap);
+	stack_turn_give(stk.stack);
 }
 END_TEST
 
@@ -66,24 +68,18 @@ START_TEST(no_stack_is_not_an_empty_stack)
 }
 END_TEST
 
-START_TEST(long_stacks_are_not_kept_open)
+START_TEST(idle_stacks_have_no_open_table)
 {
-	struct reftable_record rec;
-	unsigned long fds;
-	uint64_t i;
+	const unsigned long fds = memfs_open_fds(stk.fs);
 
-	for (i = 2; i <= STACK_KEPT_OPEN; i++) {
-		rec = rh_ref("refs/heads/a", i, 2);
-		stk_git(i, &rec, 1);
-	}
-	fds = memfs_open_fds(stk.fs);
 	take();
 	stack_snapshot_put(snap);
-	ck_assert_uint_eq(memfs_open_fds(stk.fs), fds + STACK_KEPT_OPEN);
-	rec.update_index = i;
-	stk_git(i, &rec, 1);
+	ck_assert_uint_eq(memfs_open_fds(stk.fs), fds);
+	ck_assert(stack_turn_take(stk.stack, 0));
 	take();
 	stack_snapshot_put(snap);
+	ck_assert_uint_eq(memfs_open_fds(stk.fs), fds + 1);
+	stack_turn_give(stk.stack);
 	ck_assert_uint_eq(memfs_open_fds(stk.fs), fds);
 }
 END_TEST
@@ -384,11 +380,16 @@ START_TEST(few_stacks_stay_open)
 	for (i = 0; i < 3 * STACK_SET_KEPT; i++) {
 		snprintf(id, sizeof(id), "w%u", i);
 		ck_assert_int_eq(stack_set_get(set, id, stk.git_fd, &stack), 0);
+		stack_spend_index(stack, 100 - i);
 		stack_put(stack);
 	}
 	ck_assert_uint_le(memfs_open_fds(stk.fs) - fds, STACK_SET_KEPT);
 	ck_assert_int_eq(stack_set_get(set, "", stk.git_fd, &stack), 0);
 	ck_assert_ptr_eq(stack, used);
+	stack_put(stack);
+	/* It was closed, and uses no index again. */
+	ck_assert_int_eq(stack_set_get(set, "w0", stk.git_fd, &stack), 0);
+	ck_assert_uint_eq(stack->spent_index, 100);
 	stack_put(stack);
 	stack_put(used);
 	stack_set_free(set);
@@ -403,7 +404,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
 	tcase_add_test(tc, snapshots_share_tables);
 	tcase_add_test(tc, no_stack_is_not_an_empty_stack);
-	tcase_add_test(tc, long_stacks_are_not_kept_open);
+	tcase_add_test(tc, idle_stacks_have_no_open_table);
 	tcase_add_test(tc, the_directory_is_replaced);
 	tcase_add_test(tc, a_change_appears_whole);
 	tcase_add_test(tc, a_deletion_hides_the_log);

@@ -308,6 +308,9 @@ START_TEST(bounded)
 	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
 	bytes = snap->tables.tables[1].file_size;
 	ck_assert_uint_gt(3 * bytes, STACK_SCAN_MAX);
+	ck_assert(stack_turn_take(stk.stack, 0));
+	stack_snapshot_put(snap);
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
 	calls = memfs_nr_calls(stk.fs);
 	/* The index is taken too; so ask without a table. */
 	ck_assert_int_eq(stack_table_drop(&u), 0);
@@ -315,6 +318,7 @@ START_TEST(bounded)
 	ck_assert_uint_lt(memfs_nr_calls(stk.fs) - calls, 20);
 	ck_assert_int_eq(stk_end(&u), 0);
 	stack_snapshot_put(snap);
+	stack_turn_give(stk.stack);
 }
 END_TEST
 

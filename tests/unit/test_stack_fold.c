@@ -11,6 +11,7 @@
 
 #include "daemon/store/stack/stack_merge.h"
 #include "daemon/store/stack/stack_sweep.h"
+#include "tests/lib/flush_watch.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/stack_rig.h"
 #include "tests/lib/suite.h"
@@ -216,15 +217,19 @@ END_TEST
 
 /* ---- merging ---- */
 
-static int merge(void)
+static int make_merge(void)
 {
-	int r, err;
-
 	memset(&u, 0, sizeof(u));
 	ck_assert_int_eq(
 	    token_init(&stk.token, stk.sys, stk.stage_fd, ++stk.batch), 0);
 	stack_update_init(&u, stk.stack, stk.git_fd, &stk.token, 0);
-	r = stack_merge_make(&u);
+	return stack_merge_make(&u);
+}
+
+static int merge(void)
+{
+	int r = make_merge(), err;
+
 	if (r > 0)
 		r = stack_merge_publish(&u, NULL, INT64_MIN, false);
 	err = stk_end(&u);
@@ -256,6 +261,133 @@ START_TEST(merges)
 }
 END_TEST
 
+/* A merge from the first table on drops tombstones. Later another program puts
+ * a table before, whose refs the tombstones hide. */
+START_TEST(nothing_comes_before_a_merge)
+{
+	const struct reftable_record del = rh_deleted("refs/heads/main", 5);
+	const struct reftable_record add = rh_ref("refs/heads/a", 6, 2);
+	char *list;
+	size_t len, first;
+	unsigned i;
+
+	stk_git(5, &del, 1);
+	stk_git(6, &add, 1);
+	ck_assert_int_eq(sys_read_file(stk.other, stk.other_dir, REFTABLE_LIST,
+			     REFTABLE_LIST_MAX, &list, &len),
+	    0);
+	first = (size_t)(strchr(list, '\n') + 1 - list);
+	rh_put(stk.other, stk.other_dir, REFTABLE_LIST, list + first,
+	    len - first);
+	for (i = 0; i < 2; i++) {
+		stack_tidy_begin(stk.stack);
+		stack_tidy_end(stk.stack);
+	}
+	ck_assert_int_eq(make_merge(), 1);
+	ck_assert_uint_eq(u.end_folded, 2);
+	rh_put(stk.other, stk.other_dir, REFTABLE_LIST, list, len);
+	ck_assert_int_eq(stack_merge_publish(&u, NULL, INT64_MIN, false),
+	    -EAGAIN);
+	ck_assert_int_eq(stk_end(&u), 0);
+	ck_assert_str_eq(stk_list(REFTABLE_REFS),
+	    "HEAD>refs/heads/main refs/heads/a=2 ");
+	free(list);
+}
+END_TEST
+
+static void git_writes(uint64_t index)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/y", index, 1);
+
+	stk_git(index, &rec, 1);
+}
+
+/* Git's large table of 12,000 refs is flushed without the lock. */
+START_TEST(a_large_table_by_git)
+{
+	enum { NR = 12000 };
+	struct flush_watch watch = { .fs = stk.fs,
+		.locks = { "/repo/reftable/tables.list.lock" },
+		.large_bytes = STACK_LARGE };
+	struct reftable_record *records = calloc(NR, sizeof(*records));
+	char(*names)[32] = calloc(NR, sizeof(*names));
+	unsigned i;
+
+	for (i = 0; i < NR; i++) {
+		snprintf(names[i], sizeof(names[i]), "refs/heads/%06u", i);
+		records[i] = rh_ref(names[i], 4, 1);
+	}
+	git_writes(2);
+	git_writes(3);
+	ck_assert_int_eq(make_merge(), 1);
+	stk_git(4, records, NR);
+	flush_watch_begin(&watch);
+	ck_assert_int_eq(stack_merge_publish(&u, NULL, INT64_MIN, false), 0);
+	ck_assert_uint_eq(watch.nr_large, 1);
+	ck_assert_uint_eq(watch.nr_locked, 0);
+	ck_assert_int_eq(stk_end(&u), 0);
+	ck_assert_uint_le(nr_tables(), 3);
+	free(names);
+	free(records);
+}
+END_TEST
+
+/* ---- merges that are not made ---- */
+
+/* Appends a table whose only block is damaged. */
+static void add_damaged(uint64_t index)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/x", index, 1);
+	struct rh_bytes table = rh_table(stk.format, index, index, &rec, 1);
+
+	table.data[24 + 4] = 100; /* the first name has no name before */
+	rh_add(stk.other, stk.other_dir, &table, index, index, 77);
+	rh_free(&table);
+}
+
+/* A failed merge is not tried again with the same tables. */
+START_TEST(a_failed_merge)
+{
+	add_damaged(2);
+	git_writes(3);
+	ck_assert(stack_merge_pays(stk.stack));
+	ck_assert_int_eq(merge(), 0);
+	ck_assert_uint_eq(nr_tables(), 3);
+	ck_assert(!stack_merge_pays(stk.stack));
+	/* Later tables are merged. */
+	git_writes(4);
+	ck_assert(!stack_merge_pays(stk.stack));
+	git_writes(5);
+	ck_assert(stack_merge_pays(stk.stack));
+	ck_assert_int_eq(merge(), 0);
+	ck_assert_uint_eq(nr_tables(), 4);
+}
+END_TEST
+
+/* A table of more than 64 MiB: a hole before the footer. */
+START_TEST(a_huge_table)
+{
+	const size_t hole = (size_t)65 * 1024 * 1024, footer = 68;
+	const struct reftable_record rec = rh_ref("refs/heads/x", 2, 1);
+	struct rh_bytes table = rh_table(stk.format, 2, 2, &rec, 1);
+	struct rh_bytes huge = { .len = table.len + hole };
+
+	huge.data = calloc(1, huge.len);
+	memcpy(huge.data, table.data, table.len - footer);
+	memcpy(huge.data + huge.len - footer, table.data + table.len - footer,
+	    footer);
+	rh_add(stk.other, stk.other_dir, &huge, 2, 2, 77);
+	ck_assert_uint_eq(nr_tables(), 2);
+	ck_assert(!stack_merge_pays(stk.stack));
+	git_writes(3);
+	git_writes(4);
+	ck_assert_int_eq(merge(), 0);
+	ck_assert_uint_eq(nr_tables(), 3);
+	rh_free(&huge);
+	rh_free(&table);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("stack_fold");
@@ -269,6 +401,10 @@ int main(void)
 	tcase_add_test(tc, replaced_tables_stay_for_a_power_loss);
 	tcase_add_test(tc, unlisted_tables);
 	tcase_add_test(tc, merges);
+	tcase_add_test(tc, nothing_comes_before_a_merge);
+	tcase_add_test(tc, a_large_table_by_git);
+	tcase_add_test(tc, a_failed_merge);
+	tcase_add_test(tc, a_huge_table);
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

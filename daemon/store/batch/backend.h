@@ -38,12 +38,17 @@ struct ref_backend {
 	/* C gets a log line, or is a deletion: sets c->log. CREATE: a missing
 	 * log is to be created. */
 	void (*log)(struct pass *p, struct change *c, bool create);
+	/* Only with HAS_ROUNDS: makes and flushes everything large that seal()
+	 * needs, for all repositories before the first lock. true: another
+	 * writer came in between; all undecided changes begin a new round at
+	 * hold(). */
+	bool (*make)(struct pass *p, struct repo_slice *g);
 	/*
-	 * After it, publishing needs no further resource. Sets g->is_bound, and
+	 * Takes the locks that hold() did not take. After it, publishing needs
+	 * no further resource. Sets g->is_bound, and
 	 * in_rewrite of the changes that share the prepared file. Sets
-	 * p->has_staged if values were staged for durability_values(). true:
-	 * another writer came in between; all undecided changes begin a new
-	 * round at hold().
+	 * p->has_staged if values were staged for durability_values(). true: a
+	 * new round, as for make().
 	 */
 	bool (*seal)(struct pass *p, struct repo_slice *g);
 	/* A prepared session waits for its client, perhaps for long: gives back
@@ -62,9 +67,10 @@ struct ref_backend {
 	/* Removes all locks and staged files, in any state, except those of
 	 * deferred changes. Sets p->unlocked_ns. */
 	void (*release)(struct pass *p, struct repo_slice *g);
-	/* A pass makes one file for all changes of a repository: seal() may ask
-	 * for a new round, publish() makes names durable in the modes batch and
-	 * fsync, and a failure tries every transaction alone. */
+	/* A pass makes one file for all changes of a repository: hold() takes
+	 * no lock, make() and seal() may ask for a new round, publish() makes
+	 * names durable in the modes batch and fsync, and a failure tries every
+	 * transaction alone. */
 	bool has_rounds;
 };
 

@@ -101,6 +101,16 @@ void change_fail_packed(struct change *c, int err, const char *doing)
 	}
 }
 
+bool repo_slice_is_kept(const struct repo_slice *g)
+{
+	const struct change *c;
+
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (c->edit.progress == PROGRESS_DEFERRED)
+			return true;
+	return false;
+}
+
 void change_defer(struct pass *p, const struct change *c)
 {
 	const struct txn_update *u = c->u;

@@ -44,17 +44,6 @@ void files_stage(struct pass *p, struct repo_slice *g)
 
 /* ---- the end ---- */
 
-/* Does recovery need the locks of G? */
-static bool group_is_kept(const struct repo_slice *g)
-{
-	const struct change *c;
-
-	for (c = g->changes; c != NULL; c = c->next_in_repo)
-		if (c->edit.progress == PROGRESS_DEFERRED)
-			return true;
-	return false;
-}
-
 static bool group_has_rest(const struct repo_slice *g)
 {
 	const struct change *c;
@@ -77,7 +66,7 @@ static void release_group(const struct pass *p, struct repo_slice *g)
 	    token_unlock(&g->token, g->repo->fd, "packed-refs") < 0)
 		has_rest = true;
 	files_give_turn(g);
-	if (!g->has_token || group_is_kept(g))
+	if (!g->has_token || repo_slice_is_kept(g))
 		return;
 	if (has_rest || token_done(&g->token) < 0)
 		p->ap->left(p->ap->arg, g->repo, g->token.id);

@@ -387,9 +387,10 @@ bool pass_go_apart(struct pass *p, struct repo_slice *g)
 	const struct slice *first = NULL;
 	bool several = false;
 	struct change *c;
+	size_t i;
 
-	(void)p;
-	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
 		if (!change_is_live(c))
 			continue;
 		if (first == NULL)

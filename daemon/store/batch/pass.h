@@ -201,6 +201,7 @@ struct pass {
 	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
+	size_t nr_tables; /* of reftables: open in all rounds */
 };
 
 /* The change is undecided and not given back. It can still be committed. */
@@ -306,9 +307,11 @@ size_t pass_first_asked(const struct pass *p, const struct change *c,
 /* A change of C's transaction at the same place, other than C. */
 struct change *pass_find_same(struct pass *p, const struct change *c);
 
+/* Does recovery need the locks of G? */
+bool repo_slice_is_kept(const struct repo_slice *g);
 /* Sets the undecided changes of G up again, for a new round. */
 void pass_begin_again(struct pass *p, struct repo_slice *g);
-/* If several transactions of G have undecided changes, gives these changes
+/* If the pass has several transactions with undecided changes, gives those of G
  * back: apply_batch() makes a pass for each transaction. */
 bool pass_go_apart(struct pass *p, struct repo_slice *g);
 

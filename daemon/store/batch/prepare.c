@@ -9,6 +9,7 @@
  *		(prepare_lock.c)
  *	check	old values, directory/file conflicts (prepare_check.c)
  *	logs	find the log lines (prepare_logs.c)
+ *	make	large files, before the locks of seal
  *	seal	everything else that publishing needs
  * The steps of one format of refs are in backend.h.
  *
@@ -120,6 +121,17 @@ static void each(struct pass *p, group_fn *step)
 	pass_settle(p);
 }
 
+/* A step of the repositories whose backend has rounds, or has none. */
+static void each_of(struct pass *p, bool has_rounds, group_fn *step)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_repo_slices; i++)
+		if (p->repo_slices[i].backend->has_rounds == has_rounds)
+			step(p, &p->repo_slices[i]);
+	pass_settle(p);
+}
+
 static void stage(struct pass *p, struct repo_slice *g)
 {
 	g->backend->stage(p, g);
@@ -133,22 +145,35 @@ static void one(struct pass *p, struct repo_slice *g, group_fn *step)
 	pass_settle(p);
 }
 
-/* A new round of G. true: a further round is needed. */
-static bool repeat(struct pass *p, struct repo_slice *g)
+/* A new round of G, up to make(). */
+static void begin_round(struct pass *p, struct repo_slice *g)
 {
 	pass_begin_again(p, g);
 	one(p, g, pass_lock);
 	one(p, g, pass_check);
 	one(p, g, pass_prepare_logs);
-	return g->backend->seal(p, g);
+}
+
+static void make(struct pass *p, struct repo_slice *g)
+{
+	while (g->backend->make(p, g))
+		begin_round(p, g);
 }
 
 static void seal(struct pass *p, struct repo_slice *g)
 {
-	bool again = g->backend->seal(p, g);
+	while (g->backend->seal(p, g)) {
+		begin_round(p, g);
+		make(p, g);
+	}
+}
 
-	while (again)
-		again = repeat(p, g);
+/* The steps before make(), of the repositories with or without rounds. */
+static void prepare(struct pass *p, bool has_rounds)
+{
+	each_of(p, has_rounds, pass_lock);
+	each_of(p, has_rounds, pass_check);
+	each_of(p, has_rounds, pass_prepare_logs);
 }
 
 void pass_prepare(struct pass *p)
@@ -160,10 +185,14 @@ void pass_prepare(struct pass *p)
 	each(p, stage);
 	durability_values(p);
 	pass_settle(p);
-	each(p, pass_lock);
-	each(p, pass_check);
-	each(p, pass_prepare_logs);
-	each(p, seal);
+	/* No lock is held while tables are flushed. */
+	prepare(p, true);
+	each_of(p, true, make);
+	p->locked_ns = 0;
+	prepare(p, false);
+	/* Seal() of packed-refs may take long. */
+	each_of(p, false, seal);
+	each_of(p, true, seal);
 	if (p->has_staged)
 		durability_values(p);
 	pass_settle(p);
@@ -217,13 +246,14 @@ void pass_resume(struct pass *p)
 {
 	const int64_t until = SYS(p->sys, now_mono) + RESUME_NS;
 	struct repo_slice *g = &p->repo_slices[0];
-	bool again;
 	size_t i;
 
 	while (p->nr_repo_slices > 0 && g->backend->resume(p, g)) {
-		again = !is_again(p, TXN_AGAIN_LATER);
-		while (again)
-			again = repeat(p, g);
+		if (!is_again(p, TXN_AGAIN_LATER)) {
+			begin_round(p, g);
+			make(p, g);
+			seal(p, g);
+		}
 		pass_settle(p);
 		if (!is_again(p, TXN_AGAIN_LOCKED) ||
 		    SYS(p->sys, now_mono) > until)

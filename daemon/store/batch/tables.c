@@ -9,6 +9,8 @@
  *	a different batch has the turn	the changes are given back, as if a
  *					lock was held
  *	the stack is damaged		the changes fail; nothing is written
+ *	too many tables for the		every transaction gets a pass of its
+ *	descriptors of the daemon	own; alone, it fails
  *	a lock or a file can't be	the token stays and counts as ended; the
  *	removed				next try removes all of them
  */
@@ -19,6 +21,9 @@
 #include <string.h>
 
 #include "daemon/store/stack/stack_set.h"
+
+/* The open tables of a pass. A pass of one stack may have them all. */
+#define PASS_TABLES_MAX REFTABLE_TABLES_MAX
 
 /* A batch holds the turn for about one flush. A longer wait means that the disk
  * hangs. Batches of other disks must not hang too. */
@@ -32,6 +37,7 @@ const struct ref_backend tables_backend = {
 	.has_log = tables_has_log,
 	.conflict = tables_conflict,
 	.log = tables_log,
+	.make = tables_make,
 	.seal = tables_seal,
 	.wait = tables_wait,
 	.sync = tables_sync,
@@ -188,6 +194,24 @@ static int get_part(struct pass *p, const struct change *at,
 	    new_part(p, g, at->worktree, at->edit.dirfd, part);
 }
 
+/* A repository of a hostile owner must not take all descriptors. */
+static int check_number(struct pass *p, struct repo_slice *g,
+    struct stack_update *u)
+{
+	const size_t nr = u->base->tables.nr;
+
+	if (p->nr_tables > 0 && p->nr_tables + nr > PASS_TABLES_MAX) {
+		pass_go_apart(p, g);
+		stack_snapshot_put(u->base);
+		u->base = NULL;
+		stack_snapshot_forget(u->stack);
+		u->fault = (struct reftable_fault){ .table = STACK_DIRECTORY,
+			.why = "the worktrees have more than 500 tables" };
+		return -EFBIG;
+	}
+	return 0;
+}
+
 int tables_part(struct pass *p, const struct change *at,
     struct tables_part **part)
 {
@@ -199,8 +223,12 @@ int tables_part(struct pass *p, const struct change *at,
 	/* A later round comes after a race, perhaps with a merge of git. */
 	(*part)->update.may_fold = at->repo_slice->tables.rounds == 0;
 	if (r == 0)
+		r = check_number(p, at->repo_slice, &(*part)->update);
+	if (r == 0)
 		r = stack_reader_init(&(*part)->reader, (*part)->update.base);
 	(*part)->has_base = r == 0;
+	if (r == 0)
+		p->nr_tables += (*part)->update.base->tables.nr;
 	return r;
 }
 
@@ -217,8 +245,10 @@ static void forget_names(struct tables_part *part)
 	part->sorted = NULL;
 }
 
-static void end_round(struct tables_part *part)
+static void end_round(struct pass *p, struct tables_part *part)
 {
+	if (part->has_base)
+		p->nr_tables -= part->update.base->tables.nr;
 	stack_reader_done(&part->reader);
 	memset(&part->reader, 0, sizeof(part->reader));
 	part->has_base = part->has_changes = part->confirms = false;
@@ -228,12 +258,12 @@ static void end_round(struct tables_part *part)
 	forget_names(part);
 }
 
-void tables_end_round(struct repo_slice *g)
+void tables_end_round(struct pass *p, struct repo_slice *g)
 {
 	struct tables_part *part;
 
 	for (part = g->tables.parts; part != NULL; part = part->next)
-		end_round(part);
+		end_round(p, part);
 }
 
 void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
@@ -241,8 +271,7 @@ void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
 {
 	struct tables_part *part;
 
-	(void)p;
-	tables_end_round(g);
+	tables_end_round(p, g);
 	while ((part = g->tables.parts) != NULL) {
 		g->tables.parts = part->next;
 		if (keep && edit_is_locked(&part->update.list))
@@ -273,20 +302,9 @@ void tables_stage(struct pass *p, struct repo_slice *g)
 	}
 }
 
-/* Does recovery need the locks of G? */
-static bool is_kept(const struct repo_slice *g)
-{
-	const struct change *c;
-
-	for (c = g->changes; c != NULL; c = c->next_in_repo)
-		if (c->edit.progress == PROGRESS_DEFERRED)
-			return true;
-	return false;
-}
-
 void tables_release(struct pass *p, struct repo_slice *g)
 {
-	const bool keep = is_kept(g);
+	const bool keep = repo_slice_is_kept(g);
 	bool rest = false;
 
 	tables_drop_names(g);

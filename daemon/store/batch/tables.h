@@ -56,6 +56,7 @@ int tables_look(struct pass *p, const struct change *at,
 int tables_has_log(struct pass *p, const struct change *at);
 void tables_conflict(struct pass *p, struct change *c);
 void tables_log(struct pass *p, struct change *c, bool create);
+bool tables_make(struct pass *p, struct repo_slice *g);
 bool tables_seal(struct pass *p, struct repo_slice *g);
 void tables_wait(struct pass *p, struct repo_slice *g);
 void tables_sync(struct pass *p, struct repo_slice *g);
@@ -67,11 +68,13 @@ bool tables_resume(struct pass *p, struct repo_slice *g);
 /* ---- parts (tables.c) ---- */
 
 /* The part at the place of AT, with a base and a reader. 0 or a negative errno.
- * -EBUSY: a different batch works in the stack. Errors as in stack.h. */
+ * -EBUSY: a different batch works in the stack. -EFBIG: too many tables for a
+ * pass; the changes are given back to a pass of their own, if they can be.
+ * Other errors as in stack.h. */
 int tables_part(struct pass *p, const struct change *at,
     struct tables_part **part);
 /* Ends the round: forgets everything that was read. Locks stay. */
-void tables_end_round(struct repo_slice *g);
+void tables_end_round(struct pass *p, struct repo_slice *g);
 /* Drops all parts. *REST: a file or a lock could not be removed. KEEP: locks
  * and files stay for recovery. */
 void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,

@@ -1,9 +1,10 @@
 /*
  * Tables: ends a round. After it, a rename of each list publishes.
  *
- * The happy path:
+ * The happy path, up to the lock for all repositories of the pass:
  *	table	one new table per changed stack, under its final name
  *	base	tables and a list by other writers become durable
+ *	large	a large new table becomes durable
  *	lock	all lists, that of the common dir first
  *	check	the lists are those of the round, or grew by tables which touch
  *		no name that the round has read
@@ -14,7 +15,10 @@
  *
  * What fails:
  *	another writer changed a name,	a new round, under the locks. With a
- *	or merged the first table	large table the locks go, twice at most
+ *	or merged the first table	large table, also of the other writer,
+ *					the locks go, twice at most; if other
+ *					repositories wait, every transaction
+ *					gets a pass of its own
  *	a lock is held			the changes are given back
  *	no room, a failed write		every transaction gets a pass of its
  *					own; alone, it fails
@@ -135,9 +139,7 @@ static enum step sync_large(struct pass *p, struct repo_slice *g)
 	for (part = g->tables.parts; part != NULL; part = part->next) {
 		if (part->nr_records == 0 || !part->update.is_large)
 			continue;
-		stack_sync_begin(&part->update, p->ap->flusher,
-		    g->repo->fs->fsync_covers_all);
-		r = sync_end(p, g, part);
+		r = stack_sync_table(&part->update);
 		if (r < 0)
 			return failed(p, g, part, r, "can't sync a table");
 	}
@@ -162,7 +164,9 @@ static enum step lock_lists(struct pass *p, struct repo_slice *g)
 	struct change *c;
 	int r = 0;
 
-	if (!edit_is_locked(&g->tables.parts->update.list))
+	if (p->locked_ns == 0 ||
+	    (p->nr_repo_slices == 1 &&
+		!edit_is_locked(&g->tables.parts->update.list)))
 		p->locked_ns = SYS(p->sys, now_mono);
 	for (part = g->tables.parts; r == 0 && part != NULL; part = part->next)
 		if (part->has_changes && !edit_is_locked(&part->update.list))
@@ -240,12 +244,30 @@ static enum step stage_lists(struct pass *p, struct repo_slice *g)
 
 /* ---- the end of the round ---- */
 
-static bool is_large(const struct repo_slice *g)
+/* Have other writers added large tables that are not durable? */
+static bool has_foreign(struct pass *p, const struct repo_slice *g,
+    const struct tables_part *part)
+{
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+	bool is_large;
+
+	if (!is_used(part) ||
+	    stack_snapshot(part->update.stack, &snap, &fault) < 0)
+		return false;
+	is_large =
+	    stack_snapshot_unsynced(snap, durable_before(p, g)) > STACK_LARGE;
+	stack_snapshot_put(snap);
+	return is_large;
+}
+
+/* Does the next round flush much? */
+static bool is_large(struct pass *p, const struct repo_slice *g)
 {
 	const struct tables_part *part;
 
 	for (part = g->tables.parts; part != NULL; part = part->next)
-		if (part->update.is_large)
+		if (part->update.is_large || has_foreign(p, g, part))
 			return true;
 	return false;
 }
@@ -273,7 +295,7 @@ static enum step lock_and_check(struct pass *p, struct repo_slice *g)
 	return step;
 }
 
-static enum step seal(struct pass *p, struct repo_slice *g)
+static enum step make(struct pass *p, struct repo_slice *g)
 {
 	enum step step = STEP_ON;
 	int r = tables_list_records(p, g);
@@ -289,9 +311,35 @@ static enum step seal(struct pass *p, struct repo_slice *g)
 		step = STEP_ON;
 	if (step == STEP_ON)
 		step = sync_large(p, g);
-	if (step == STEP_ON && has_records(g))
-		step = lock_and_check(p, g);
 	return step;
+}
+
+/* true: all undecided changes begin a new round. */
+static bool begins_again(struct pass *p, struct repo_slice *g)
+{
+	if (++g->tables.rounds > ROUNDS_MAX) {
+		tables_fail_all(g, NULL, -EBUSY, "");
+		return false;
+	}
+	if (is_large(p, g) && g->tables.rounds <= UNLOCKED_MAX) {
+		unlock_lists(g);
+		/* The pass has locks of other repositories. */
+		if (p->nr_repo_slices > 1 && pass_go_apart(p, g))
+			return false;
+	}
+	tables_end_round(p, g);
+	return true;
+}
+
+static bool only_holds(const struct pass *p)
+{
+	return p->batch != NULL && p->batch->session == BATCH_PREPARE;
+}
+
+bool tables_make(struct pass *p, struct repo_slice *g)
+{
+	return has_live(g) && !only_holds(p) && make(p, g) == STEP_AGAIN &&
+	    begins_again(p, g);
 }
 
 /* The plan gets the numbers of C. */
@@ -313,30 +361,22 @@ static void sealed(struct pass *p, struct change *c)
 
 bool tables_seal(struct pass *p, struct repo_slice *g)
 {
-	enum step step;
+	enum step step = STEP_ON;
 	struct change *c;
 
 	if (!has_live(g))
 		return false;
-	if (p->batch != NULL && p->batch->session == BATCH_PREPARE) {
+	if (only_holds(p)) {
 		tables_hold_names(p, g);
 		return false;
 	}
-	step = seal(p, g);
+	if (has_records(g))
+		step = lock_and_check(p, g);
 	g->is_bound = step == STEP_ON;
 	if (step == STEP_ON)
 		for (c = g->changes; c != NULL; c = c->next_in_repo)
 			sealed(p, c);
-	if (step != STEP_AGAIN)
-		return false;
-	if (++g->tables.rounds > ROUNDS_MAX) {
-		tables_fail_all(g, NULL, -EBUSY, "");
-		return false;
-	}
-	if (is_large(g) && g->tables.rounds <= UNLOCKED_MAX)
-		unlock_lists(g);
-	tables_end_round(g);
-	return true;
+	return step == STEP_AGAIN && begins_again(p, g);
 }
 
 /* ---- beside the flush of the log ---- */

@@ -85,7 +85,7 @@ bool tables_resume(struct pass *p, struct repo_slice *g)
 	int r;
 
 	/* An earlier try found a lock. */
-	tables_end_round(g);
+	tables_end_round(p, g);
 	r = tables_part(p, &at, &part);
 	/* With the turn, no other batch takes the names. */
 	if (r == 0)

@@ -4,7 +4,8 @@
  * The happy path: tables that were replaced before the sync are removed. Then
  * tables are merged, so that every table has at least twice the size of the
  * next table. Batches fold only small tables. A merge needs two flushes more,
- * and holds the list lock for the second flush.
+ * and holds the list lock for the second flush. Then the stack rests, so that
+ * no repository occupies the checkpoints of its neighbours.
  *
  * Failures: a merge that fails, or that meets a batch or git, is left to a
  * later round. A failed flush is reported as a failed sync of the file system.
@@ -21,6 +22,8 @@
 
 /* No merge begins after this time: the next round of the checkpoint waits. */
 #define MERGES_NS INT64_C(300000000)
+/* After a merge, or a failed merge, a stack rests so many times as long. */
+#define MERGE_REST 20
 
 static bool is_wanted(const struct repo *repo, const struct fs *fs)
 {
@@ -85,8 +88,7 @@ static int publish(struct merging *m, struct stack_update *u)
 {
 	int r;
 
-	stack_sync_begin(u, NULL, false);
-	r = stack_sync_end(u);
+	r = stack_sync_table(u);
 	/* A batch is at work: the next round tries again. */
 	if (r < 0 || !stack_turn_take(u->stack, 0))
 		return r;
@@ -98,18 +100,13 @@ static int publish(struct merging *m, struct stack_update *u)
 	return r;
 }
 
-static int merge_one(void *arg, struct stack *stack)
+static void merge_stack(struct merging *m, struct stack *stack)
 {
-	struct merging *m = arg;
 	struct checkpointer *c = m->tidy->owner;
 	struct stack_update u;
 	struct token token;
 	int r;
 
-	if (SYS(c->cfg.sys, now_mono) > m->until_ns)
-		return 1;
-	if (!stack_merge_pays(stack))
-		return 0;
 	r = token_init(&token, c->cfg.sys, m->repo->stage_fd,
 	    pipeline_next_token(c->cfg.pipeline));
 	stack_update_init(&u, stack, -1, &token, 0);
@@ -123,6 +120,22 @@ static int merge_one(void *arg, struct stack *stack)
 	    u.list.progress == PROGRESS_DEFERRED || token_done(&token) < 0)
 		deferred_add_locks(c->cfg.deferred, m->repo, token.id);
 	stack_update_done(&u);
+}
+
+static int merge_one(void *arg, struct stack *stack)
+{
+	struct merging *m = arg;
+	const struct sys *sys = m->tidy->owner->cfg.sys;
+	const int64_t begin_ns = SYS(sys, now_mono);
+	int64_t end_ns;
+
+	if (begin_ns > m->until_ns)
+		return 1;
+	if (begin_ns < stack->merge_after_ns || !stack_merge_pays(stack))
+		return 0;
+	merge_stack(m, stack);
+	end_ns = SYS(sys, now_mono);
+	stack->merge_after_ns = end_ns + MERGE_REST * (end_ns - begin_ns);
 	return 0;
 }
 

@@ -127,7 +127,8 @@ static int check_rest(struct reftable_mend *m, struct reftable_fault *fault)
 int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
     bool git_syncs, struct reftable_mend *m, struct reftable_fault *fault)
 {
-	struct reftable_budget budget = { MEMORY_MAX, DECODED_MAX };
+	struct reftable_budget budget = { .memory = MEMORY_MAX,
+		.decoded = DECODED_MAX };
 	struct reftable_block block = { 0 };
 	struct reftable_layout layout;
 	int r;
@@ -138,7 +139,8 @@ int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
 		return r;
 	r = find_end(m, &block, &budget, fault);
 	reftable_block_done(&block);
-	budget = (struct reftable_budget){ MEMORY_MAX, DECODED_MAX };
+	budget = (struct reftable_budget){ .memory = MEMORY_MAX,
+		.decoded = DECODED_MAX };
 	if (r == 0)
 		r = reftable_check_layout(&m->table, &budget, &layout, fault);
 	if (r == 0)

@@ -97,7 +97,8 @@ int reftable_merged_open(const struct reftable_table *tables, size_t nr,
 		return -ENOMEM;
 	m->nr = nr;
 	m->with_deletions = with_deletions;
-	m->budget = (struct reftable_budget){ REFTABLE_MEMORY_MAX, SIZE_MAX };
+	m->budget = (struct reftable_budget){ .memory = REFTABLE_MEMORY_MAX,
+		.decoded = SIZE_MAX };
 	m->iterators = calloc(nr + 1, sizeof(*m->iterators));
 	m->heap = calloc(nr + 1, sizeof(struct reftable_iterator *));
 	if (m->iterators == NULL || m->heap == NULL)
@@ -115,6 +116,12 @@ int reftable_merged_open(const struct reftable_table *tables, size_t nr,
 	else
 		*merged = m;
 	return r;
+}
+
+void reftable_merged_limit(struct reftable_merged *m, size_t decoded)
+{
+	m->budget.decoded = decoded;
+	m->budget.counts_all = true;
 }
 
 int reftable_merged_next(struct reftable_merged *m,

@@ -21,6 +21,8 @@ struct reftable_merged;
 int reftable_merged_open(const struct reftable_table *tables, size_t nr,
     enum reftable_section section, const char *from, bool with_deletions,
     struct reftable_merged **merged, struct reftable_fault *fault);
+/* From now on at most DECODED bytes of blocks are decoded: -EFBIG. */
+void reftable_merged_limit(struct reftable_merged *merged, size_t decoded);
 /* 1: *RECORD is valid until the next call; 0: the end. */
 int reftable_merged_next(struct reftable_merged *merged,
     const struct reftable_record **record, struct reftable_fault *fault);

@@ -155,7 +155,7 @@ static int open_listed(const struct sys *sys, int dirfd,
 	for (line = list; (line = strchr(line, '\n')) != NULL; line++)
 		nr++;
 	if (nr > REFTABLE_TABLES_MAX)
-		return list_bad(-EFBIG, "the list has more than 1,000 tables",
+		return list_bad(-EFBIG, "the list has more than 500 tables",
 		    fault);
 	stack->tables = calloc(nr + 1, sizeof(*stack->tables));
 	if (stack->tables == NULL)

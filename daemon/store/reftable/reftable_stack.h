@@ -18,7 +18,7 @@
 
 #define REFTABLE_LIST "tables.list"
 /* Git keeps about as many tables as the logarithm of their size. */
-#define REFTABLE_TABLES_MAX 1000
+#define REFTABLE_TABLES_MAX 500
 #define REFTABLE_LIST_MAX   ((size_t)256 * 1024)
 
 struct reftable_stack {

@@ -332,7 +332,8 @@ static int inflate_log(const struct reftable_table *t,
 /* Takes LEN bytes of a block from BUDGET. */
 static int spend(struct reftable_budget *budget, size_t len)
 {
-	if (budget == NULL || len <= REFTABLE_BLOCK_FREE)
+	if (budget == NULL ||
+	    (len <= REFTABLE_BLOCK_FREE && !budget->counts_all))
 		return 0;
 	if (len > budget->decoded)
 		return -EFBIG;

@@ -71,6 +71,7 @@ size_t reftable_table_footer(const struct reftable_table *table, size_t id_len,
  * blocks that inflate to megabytes. */
 struct reftable_budget {
 	size_t memory, decoded;
+	bool counts_all; /* the second number also counts small blocks */
 };
 #define REFTABLE_BLOCK_FREE ((size_t)64 * 1024)
 

@@ -92,6 +92,7 @@ void stack_put(struct stack *s)
 	free_names(&s->held);
 	free_names(&s->retired);
 	free_names(&s->due);
+	free(s->unmerged);
 	SYS(s->sys, close, s->dirfd);
 	pthread_cond_destroy(&s->turn_given);
 	pthread_mutex_destroy(&s->mutex);
@@ -141,11 +142,16 @@ bool stack_turn_take(struct stack *stack, unsigned wait_ms)
 
 void stack_turn_give(struct stack *stack)
 {
+	struct stack_snapshot *last;
+
 	pthread_mutex_lock(&stack->mutex);
 	assert(stack->has_turn);
 	stack->has_turn = false;
+	last = stack->last;
+	stack->last = NULL;
 	pthread_cond_signal(&stack->turn_given);
 	pthread_mutex_unlock(&stack->mutex);
+	stack_snapshot_put(last);
 }
 
 /* ---- update indices ---- */

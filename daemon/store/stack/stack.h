@@ -40,10 +40,6 @@
 
 #define STACK_DIRECTORY "reftable"
 
-/* The tables of a snapshot with more tables are closed with its last user. Git
- * keeps about as many tables as the logarithm of their size. */
-#define STACK_KEPT_OPEN 32
-
 /* Git counts on in 64 bits without a check. */
 #define STACK_INDEX_MAX (UINT64_MAX - 1)
 
@@ -59,7 +55,7 @@ struct stack {
 	pthread_mutex_t mutex; /* the members below */
 	pthread_cond_t turn_given;
 	bool has_turn;               /* a batch of this daemon works here */
-	struct stack_snapshot *last; /* a reference; NULL: not read */
+	struct stack_snapshot *last; /* a reference; only during a turn */
 	struct stack_name *held;     /* names of prepared sessions */
 	/* Tables which no list names any more. Those of DUE go after the sync
 	 * that is running (stack_sweep.h). */
@@ -69,7 +65,11 @@ struct stack {
 	uint64_t begun_index, synced_index, forgotten_index;
 	bool is_searched;   /* unlisted tables of earlier runs are in RETIRED */
 	char *durable_list; /* its bytes and its tables are durable; owned */
-	uint64_t spent_index; /* the largest index of a row of the log */
+	/* No merge takes this table, or a table before: a merge failed, and
+	 * would fail again (stack_merge.c). Owned; NULL: none. */
+	char *unmerged;
+	int64_t merge_after_ns; /* CLOCK_MONOTONIC; for the checkpoint */
+	uint64_t spent_index;   /* the largest index of a row of the log */
 };
 
 /* Counted. Immutable, except for IS_DURABLE. Later changes of the list, and the
@@ -95,18 +95,19 @@ void stack_put(struct stack *stack);
 int stack_is_there(const struct stack *stack, int git_fd);
 
 /*
- * Takes a snapshot of the present list, with a reference. Costs five system
- * calls if the list is that of the last snapshot. Otherwise opens the tables
- * that the last snapshot lacks. If tables vanish, because git merged them, the
- * list is read again, for half a second. After a failure *SNAP is NULL.
+ * Takes a snapshot of the present list, with a reference. During a turn the
+ * last snapshot stays open: if the list is still the same, this costs five
+ * system calls, and otherwise only the tables which the last snapshot lacks are
+ * opened. An idle stack has no open table. If tables vanish, because git merged
+ * them, the list is read again, for half a second. After a failure *SNAP is
+ * NULL.
  */
 int stack_snapshot(struct stack *stack, struct stack_snapshot **snap,
     struct reftable_fault *fault);
 void stack_snapshot_hold(struct stack_snapshot *snap);
 void stack_snapshot_put(struct stack_snapshot *snap);
 /* Forgets the last snapshot, and which tables and list are durable: after a
- * failed sync, the next snapshot comes from the disk. Also closes the tables of
- * an idle stack. */
+ * failed sync, the next snapshot comes from the disk. */
 void stack_snapshot_forget(struct stack *stack);
 
 /*
@@ -117,9 +118,14 @@ void stack_snapshot_forget(struct stack *stack);
 bool stack_snapshot_is_durable(const struct stack_snapshot *snap, size_t i,
     int64_t before_ns);
 
+/* The bytes of the tables of SNAP that are not durable. As above. */
+uint64_t stack_snapshot_unsynced(const struct stack_snapshot *snap,
+    int64_t before_ns);
+
 /* ---- the turn ---- */
 
-/* One batch of this daemon works on a stack at a time. take blocks until the
+/* One batch of this daemon works on a stack at a time. give closes the tables
+ * of the last snapshot, and may block. take blocks until the
  * turn is free, but at most WAIT_MS; false: another batch still has the turn. A
  * thread that holds the turn of a stack takes that of a further stack only in
  * the order main, then worktrees by id, or with WAIT_MS 0. Any thread may give

@@ -214,7 +214,8 @@ static int compare_lists(struct stack_update *u, stack_touches_fn *touches,
 		.touches = touches,
 		.arg = arg,
 		.fault = &u->fault,
-		.budget = { 4 * STACK_SCAN_MAX, STACK_SCAN_MAX } };
+		.budget = { .memory = 4 * STACK_SCAN_MAX,
+		    .decoded = STACK_SCAN_MAX } };
 	int r;
 
 	if (strcmp(now->tables.list, u->base->tables.list) == 0) {

@@ -4,8 +4,9 @@
  *
  *	stack_update_init
  *	stack_merge_make	without a lock, from a snapshot
- *	stack_sync_begin, stack_sync_end	the table, and its name
- *	stack_merge_publish	under the list lock
+ *	stack_sync_table	without a lock
+ *	stack_merge_publish	large tables by git are flushed, then the list
+ *				is locked
  *	stack_update_release, stack_update_done
  *
  * One thread; every call may block, make() for as long as the tables are large.
@@ -16,10 +17,12 @@
 
 #include "daemon/store/stack/stack_update.h"
 
-/* Does a merge shorten the stack now? Reads the list. */
+/* Does a merge shorten the stack now? Reads the list. A merge takes at most 64
+ * MiB of tables, and no table that made an earlier merge fail. */
 bool stack_merge_pays(struct stack *stack);
 
-/* 1: a table was made. 0: there is nothing to merge. */
+/* 1: a table was made. 0: there is nothing to merge, or the tables cannot be
+ * merged: no merge takes them until the list lacks the last one. */
 int stack_merge_make(struct stack_update *u);
 
 /*

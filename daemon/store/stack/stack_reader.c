@@ -25,8 +25,8 @@ int stack_reader_init(struct stack_reader *r, const struct stack_snapshot *snap)
 
 	memset(r, 0, sizeof(*r));
 	r->snap = snap;
-	r->budget =
-	    (struct reftable_budget){ REFTABLE_MEMORY_MAX, STACK_DECODED_MAX };
+	r->budget = (struct reftable_budget){ .memory = REFTABLE_MEMORY_MAX,
+		.decoded = STACK_DECODED_MAX };
 	r->refs = calloc(2 * nr + 1, sizeof(*r->refs));
 	if (r->refs == NULL)
 		return -ENOMEM;

@@ -21,6 +21,8 @@ struct stack_set {
 	pthread_mutex_t mutex;
 	struct entry *entries;
 	size_t nr;
+	/* Of the closed stacks: the largest index of a row of the log. */
+	uint64_t spent_index;
 };
 
 struct stack_set *stack_set_new(const struct sys *sys,
@@ -77,7 +79,18 @@ static struct stack *known(struct stack_set *set, const char *worktree)
 	return stack;
 }
 
-/* Makes room for one entry: closes a stack which nobody uses. Under MUTEX. */
+static uint64_t spent_index(struct stack *stack)
+{
+	uint64_t index;
+
+	pthread_mutex_lock(&stack->mutex);
+	index = stack->spent_index;
+	pthread_mutex_unlock(&stack->mutex);
+	return index;
+}
+
+/* Makes room for one entry: closes a stack which nobody uses. No index is used
+ * twice, also if the stack is opened again. Under MUTEX. */
 static struct entry *take_unused(struct stack_set *set)
 {
 	struct entry **at = &set->entries, *e;
@@ -89,18 +102,10 @@ static struct entry *take_unused(struct stack_set *set)
 	if (e != NULL) {
 		*at = e->next;
 		set->nr--;
+		if (set->spent_index < spent_index(e->stack))
+			set->spent_index = spent_index(e->stack);
 	}
 	return e;
-}
-
-static uint64_t spent_index(struct stack *stack)
-{
-	uint64_t index;
-
-	pthread_mutex_lock(&stack->mutex);
-	index = stack->spent_index;
-	pthread_mutex_unlock(&stack->mutex);
-	return index;
 }
 
 /* Puts the newly opened *STACK into the set, in place of OLD. If a different
@@ -120,6 +125,7 @@ static int enlist(struct stack_set *set, const char *worktree,
 	e = find(set, worktree);
 	if (e == NULL) {
 		unused = take_unused(set);
+		stack_spend_index(*stack, set->spent_index);
 		set->nr++;
 		made->next = set->entries;
 		set->entries = made;

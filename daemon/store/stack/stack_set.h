@@ -10,8 +10,9 @@
 
 #include "daemon/store/stack/stack.h"
 
-/* If there are more, stacks which nobody uses are closed. */
-#define STACK_SET_KEPT 16
+/* If there are more, stacks which nobody uses are closed. An open stack holds a
+ * descriptor of its directory. */
+#define STACK_SET_KEPT 4
 
 struct stack_set;
 

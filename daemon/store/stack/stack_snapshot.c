@@ -36,16 +36,17 @@ static struct stack_snapshot *last_of(struct stack *stack)
 	return last;
 }
 
-/* SNAP is the last snapshot from now on. Without SNAP: there is none. */
+/* SNAP is the last snapshot until the end of the turn. Without SNAP, or without
+ * a turn, there is none: an idle stack holds no descriptor of a table. */
 static void set_last(struct stack *stack, struct stack_snapshot *snap)
 {
 	struct stack_snapshot *old;
 
-	if (snap != NULL && snap->tables.nr > STACK_KEPT_OPEN)
+	pthread_mutex_lock(&stack->mutex);
+	if (!stack->has_turn)
 		snap = NULL;
 	if (snap != NULL)
 		stack_snapshot_hold(snap);
-	pthread_mutex_lock(&stack->mutex);
 	old = stack->last;
 	stack->last = snap;
 	pthread_mutex_unlock(&stack->mutex);
@@ -177,4 +178,16 @@ bool stack_snapshot_is_durable(const struct stack_snapshot *snap, size_t i,
 {
 	return atomic_load(&snap->is_durable[i]) ||
 	    snap->tables.tables[i].ctime_ns < before_ns;
+}
+
+uint64_t stack_snapshot_unsynced(const struct stack_snapshot *snap,
+    int64_t before_ns)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < snap->tables.nr; i++)
+		if (!stack_snapshot_is_durable(snap, i, before_ns))
+			sum += snap->tables.tables[i].file_size;
+	return sum;
 }

@@ -86,6 +86,20 @@ int stack_sync_base(struct stack_update *u, int64_t before_ns)
 	return 0;
 }
 
+int stack_sync_table(struct stack_update *u)
+{
+	int r = SYS(u->stack->sys, fsync, u->table_fd);
+
+	u->is_flushed = r == 0;
+	if (r < 0) {
+		memset(&u->fault, 0, sizeof(u->fault));
+		snprintf(u->fault.table, sizeof(u->fault.table), "%s",
+		    u->table);
+		u->err = r;
+	}
+	return r;
+}
+
 static void begin_one(struct stack_update *u, struct flusher *flusher, int fd,
     enum flush_how how)
 {

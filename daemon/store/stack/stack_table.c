@@ -26,6 +26,10 @@
 /* Git's limit of a message in a table of blocks of 4096 bytes. */
 #define MESSAGE_MAX ((size_t)REFTABLE_BLOCK_BYTES / 2)
 #define KEYS_MAX    ((size_t)4 * 1000 * 1000)
+/* Bytes of decoded blocks of each section: a small log block can inflate to
+ * very much. A merge has up to 64 MiB of tables, a fold 256 KiB. */
+#define MERGE_DECODED_MAX ((size_t)512 * 1024 * 1024)
+#define FOLD_DECODED_MAX  ((size_t)4 * 1024 * 1024)
 /* More than a record takes besides its texts: two ids and numbers. */
 #define RECORD_BYTES 96
 
@@ -275,6 +279,8 @@ static int write_section(struct making *m, enum reftable_section section,
 	    &m->u->fault);
 	if (r < 0)
 		return r;
+	reftable_merged_limit(folded,
+	    u->is_merge ? MERGE_DECODED_MAX : FOLD_DECODED_MAX);
 	has_old = reftable_merged_next(folded, &old, &m->u->fault);
 	for (; r == 0 && has_old >= 0;) {
 		key = *at < m->nr && m->keys[*at].is_log == is_log ?

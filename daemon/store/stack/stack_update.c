@@ -77,8 +77,6 @@ int stack_update_begin(struct stack_update *u)
 		r = fail(u, "a new list", edit_discard(&u->list));
 	if (r < 0)
 		return r;
-	if (u->list.progress == PROGRESS_RELEASED)
-		new_edit(u, u->list.token);
 	stack_snapshot_put(u->base);
 	u->base = NULL;
 	u->is_base_synced = u->may_fold = u->is_merge = false;
@@ -96,6 +94,8 @@ mode_t stack_update_mode(const struct stack_update *u)
 
 int stack_update_lock(struct stack_update *u)
 {
+	if (u->list.progress == PROGRESS_RELEASED)
+		new_edit(u, u->list.token);
 	/* The directory exists, so its mode does not matter. */
 	return fail(u, REFTABLE_LIST ".lock", edit_lock(&u->list, 0777));
 }

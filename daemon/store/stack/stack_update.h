@@ -18,9 +18,9 @@
  *	release		in any state: removes everything that was not
  *			published
  *
- * A large table is synced before the lock too, with its directory. After a
- * repeat (STACK_BASE_CHANGED) call begin() again, under the lock or not. After
- * any failure, release() cleans up.
+ * A large table is synced before the lock (stack_sync_table()). After a repeat
+ * (STACK_BASE_CHANGED) call begin() again, under the lock or not. After any
+ * failure, release() cleans up.
  *
  * Readers see the old list or the new list, and both are whole: a table gets
  * its name before the list names it, and no name is used twice. A crash leaves
@@ -172,12 +172,15 @@ int stack_update_list(struct stack_update *u);
  */
 int stack_sync_base(struct stack_update *u, int64_t before_ns);
 
+/* Flushes the table, which the lock need not wait for. Its name becomes durable
+ * with stack_sync_begin(). A failure is in u->err too. */
+int stack_sync_table(struct stack_update *u);
+
 /* Begins to flush table, list and directory, side by side. COVERS_ALL
  * (fs->fsync_covers_all): the table is only written out, and becomes durable
  * with its name not later than the rename of the list; no flush of the
  * directory is needed. FLUSHER may be NULL: then the call blocks. Without a
- * staged list: the table and the directory. Without both: the directory alone,
- * after stack_sync_base() for a confirmed value. */
+ * table: the directory alone, after stack_sync_base() for a confirmed value. */
 void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
     bool covers_all);
 /* Waits. 0, or u->err: the first failure. No rename may follow, and the files

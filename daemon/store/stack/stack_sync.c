@@ -3,7 +3,9 @@
  *
  * Git's own tables and lists may be in memory alone. A flush of the directory
  * makes their names durable, and after a power loss an empty table or an empty
- * list would make the repository unreadable. So they are flushed before.
+ * list would make the repository unreadable. So they are flushed before. On XFS
+ * the fsync of one file makes all names durable. So the data of all these files
+ * goes to the drive before the first fsync.
  *
  * Where an fsync covers all, the new table is written out beside the fsync of
  * the list. The table itself becomes durable with the rename, or earlier: such
@@ -37,7 +39,8 @@ static bool is_known_list(struct stack_update *u)
 	return is;
 }
 
-static int sync_list(struct stack_update *u)
+/* A descriptor of the list of the base, or a negative errno. */
+static int open_list(struct stack_update *u)
 {
 	const struct sys_stat *was = &u->base->tables.list_stat;
 	const struct sys *sys = u->stack->sys;
@@ -52,38 +55,64 @@ static int sync_list(struct stack_update *u)
 	if (r == 0 && (st.ino != was->ino || st.dev != was->dev))
 		r = -ESTALE;
 	if (r == 0)
-		r = u->err = SYS(sys, fsync, fd);
+		return fd;
 	SYS(sys, close, fd);
 	return r;
 }
 
-int stack_sync_base(struct stack_update *u, int64_t before_ns)
+/* All tables of the base that may not be durable. */
+static int sync_tables(struct stack_update *u, int64_t before_ns,
+    enum flush_how how)
 {
 	const struct stack_snapshot *base = u->base;
 	const struct reftable_table *t;
 	size_t i;
 	int r;
 
-	if (u->is_base_synced)
-		return 0;
-	memset(&u->fault, 0, sizeof(u->fault));
 	for (i = 0; i < base->tables.nr; i++) {
 		if (stack_snapshot_is_durable(base, i, before_ns))
 			continue;
 		t = &base->tables.tables[i];
 		snprintf(u->fault.table, sizeof(u->fault.table), "%s", t->name);
-		r = SYS(t->sys, fsync, t->fd);
-		if (r < 0)
-			return u->err = r;
-		atomic_store(&base->is_durable[i], true);
-	}
-	if (!is_known_list(u) && base->tables.list_stat.ctime_ns >= before_ns) {
-		r = sync_list(u);
+		r = how == FLUSH_WRITE_OUT ?
+		    SYS(t->sys, write_out_wait, t->fd) :
+		    SYS(t->sys, fsync, t->fd);
 		if (r < 0)
 			return r;
+		if (how == FLUSH_FSYNC)
+			atomic_store(&base->is_durable[i], true);
 	}
-	u->is_base_synced = true;
 	return 0;
+}
+
+int stack_sync_base(struct stack_update *u, int64_t before_ns)
+{
+	const struct sys *sys = u->stack->sys;
+	bool has_list;
+	int list = 0, r = 0;
+
+	if (u->is_base_synced)
+		return 0;
+	memset(&u->fault, 0, sizeof(u->fault));
+	has_list = !is_known_list(u) &&
+	    u->base->tables.list_stat.ctime_ns >= before_ns;
+	if (has_list)
+		list = open_list(u);
+	if (list < 0)
+		return list;
+	if (has_list)
+		r = SYS(sys, write_out_wait, list);
+	if (r == 0)
+		r = sync_tables(u, before_ns, FLUSH_WRITE_OUT);
+	if (r == 0)
+		r = sync_tables(u, before_ns, FLUSH_FSYNC);
+	if (r == 0 && has_list)
+		r = SYS(sys, fsync, list);
+	if (has_list)
+		SYS(sys, close, list);
+	u->err = r;
+	u->is_base_synced = r == 0;
+	return r;
 }
 
 int stack_sync_table(struct stack_update *u)
@@ -119,7 +148,7 @@ void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
 		    covers_all ? FLUSH_WRITE_OUT : FLUSH_FSYNC);
 	if (has_list)
 		begin_one(u, flusher, u->list_fd, FLUSH_FSYNC);
-	if (covers_all && (has_table || has_list))
+	if (covers_all && has_list)
 		return;
 	begin_one(u, flusher, u->stack->dirfd, FLUSH_FSYNC);
 	u->has_dir_flush = true;

@@ -23,7 +23,8 @@ static const struct extension {
 	/* Objects may be absent: see admit_object() in admission/admit.c. */
 	{ "partialClone", 0, ANY, NULL },
 	{ "preciousObjects", 0, ANY, NULL },
-	{ "refStorage", 1, "files", "the refs are not in files" },
+	{ "refStorage", 1, "files reftable",
+	    "the refs are neither in files nor in reftables" },
 	{ "relativeWorktrees", 1, ANY, NULL },
 	{ "submodulePathConfig", 1, ANY, NULL },
 	{ "worktreeConfig", 0, ANY, NULL },

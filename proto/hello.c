@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-#include "proto/format.h"
-
-#define REFTABLE "reftable"
-
 static const char *const states[] = {
 	[REFD_RECOVERING] = "recovering",
 	[REFD_SERVING] = "serving",
@@ -38,7 +34,6 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"watch",
 		"metrics",
 	};
-	char why[FORMAT_WHY_MAX];
 	size_t i;
 
 	pkt_putf(out, "refd version=%u", (unsigned)hello->version);
@@ -54,8 +49,6 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		    (unsigned long long)hello->total);
 	for (i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
 		pkt_putf(out, "capability %s", capabilities[i]);
-	if (format_serves(1, "refStorage", REFTABLE, why))
-		pkt_putf(out, "capability %s", REFTABLE);
 	pkt_flush(out);
 }
 
@@ -166,8 +159,6 @@ static enum refd_decoded read_line(struct refd_hello_decoder *dec,
 		return REFD_DECODE_FATAL;
 	}
 	refd_slice_cut(&rest, ' ', &key);
-	if (refd_slice_is(key, "capability") && refd_slice_is(rest, REFTABLE))
-		hello->serves_reftable = true;
 	for (i = 0; i < NR_LINES; i++) {
 		if (!refd_slice_is(key, lines[i].key))
 			continue;

@@ -352,8 +352,6 @@ struct refd_hello {
 	 * TOTAL is 0 if hello had no progress. */
 	uint64_t done, total;
 	char software[64]; /* "refd/0.1" */
-	/* Refs in reftables are served. The encoder knows from format.h. */
-	bool serves_reftable;
 };
 
 void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out);

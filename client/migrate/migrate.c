@@ -1,7 +1,7 @@
 /*
  * refd migrate: the refs of a repository move into the other format.
  *
- *	check	the format, the owner, worktrees; the daemon serves the format
+ *	check	the format, the owner, worktrees, the daemon
  *	hold	updates wait, and no daemon has the repository (migrate_hold.c)
  *	convert	git writes a copy of the refs in the new format
  *	compare	the copy has the same refs
@@ -162,19 +162,13 @@ static bool find_owner(const char *dir, const struct gitdir *gd,
 	return ok;
 }
 
-static bool daemon_serves(const struct migration *m, struct refd *r)
+static void check_daemon(struct refd *r)
 {
-	const struct refd_hello *hello = refd_hello(r);
+	enum refd_server_state state = refd_hello(r)->state;
 
-	if (hello->state != REFD_SERVING)
+	if (state != REFD_SERVING)
 		die_with(EXIT_AWAY, "the daemon is %s; nothing was changed",
-		    refd_server_state_name(hello->state));
-	if (m->to == FILES || hello->serves_reftable)
-		return true;
-	say_error("%s: this refd does not serve repositories with refs in "
-		  "reftables yet; nothing was changed",
-	    m->gd->common);
-	return false;
+		    refd_server_state_name(state));
 }
 
 /* ---- the migration ---- */
@@ -357,11 +351,12 @@ static int migrate_repository(const struct options *opt, enum ref_format to,
 	socket = find_socket(opt, gd);
 	owner_leave();
 	r = question_connect(socket, 0);
+	check_daemon(r);
 	owner_enter(st);
 	m.dirfd = files_open_dir(AT_FDCWD, gd->common);
 	if (m.dirfd < 0)
 		say_error("cannot open %s: %s", gd->common, strerror(-m.dirfd));
-	else if (daemon_serves(&m, r) && read_format(&m) && !has_worktrees(&m))
+	else if (read_format(&m) && !has_worktrees(&m))
 		status = run_held(&m, r, socket, deadline);
 	if (m.dirfd >= 0)
 		close(m.dirfd);

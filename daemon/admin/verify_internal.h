@@ -22,6 +22,7 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/packed.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/recovery/stack_found.h"
 #include "daemon/store/repos/repo.h"
 
 struct ledger_entry;
@@ -59,7 +60,7 @@ struct verify {
 	/* The configuration does not name the format of the ids, and the ids
 	 * are not of SHA-1: no repair. */
 	bool has_lost_format;
-	bool is_reftable; /* no files of refs, and nothing in the journal */
+	bool is_reftable; /* the refs are in reftables */
 	bool git_syncs;   /* struct repo_config: git_syncs_refs */
 	bool aborted;     /* out of memory, or refs/ can't be read */
 
@@ -149,6 +150,12 @@ void verify_reftables(struct verify *v, const struct verify_place *place);
 /* Mends the tables of PLACE that have lost their footer. As verify_repair(). */
 char *verify_mend(struct verify *v, const struct verify_place *place,
     bool *done);
+/* The record of NAME in the stack of PLACE. 0, or a negative errno: see
+ * stack.h. In any case *FOUND is for stack_found_done(). */
+int verify_find_in_stack(struct verify *v, const struct verify_place *place,
+    const char *name, struct stack_found *found);
+bool verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
+    const char *name);
 
 verify_check_fn verify_lock;
 /* The process that holds the flock of NAME; 0: none, or unknown. */

@@ -2,7 +2,7 @@
  * Compares the last record of each ref with the ref.
  *
  * Happy path: the ref has the recorded value, or another writer wrote the ref
- * later, by the rule of rule.h.
+ * later, by the rule of rule.h, or of stack_rule.h for refs in reftables.
  *
  * The journal may have more refs than fit in memory. A full ledger keeps one
  * half of the names, and a further pass reads the other half. Halves are halved
@@ -23,15 +23,15 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/recovery/rule.h"
+#include "daemon/store/recovery/stack_rule.h"
 #include "proto/lib/interrupt.h"
 
 struct ledger_entry {
 	uint64_t lsn;
 	int64_t locked_at_ns, time_us;
-	struct refd_oid oid;
-	enum record_action action;
-	char *target;     /* or NULL */
-	const char *name; /* in key */
+	struct record_member last; /* borrows all but the numbers */
+	char *target;              /* of LAST, or NULL */
+	const char *name;          /* in key */
 	uint32_t hash;
 	UT_hash_handle hh;
 	char key[]; /* worktree, "/", name */
@@ -143,8 +143,10 @@ static int note_member(void *arg, const struct journal_row *row,
 	e->lsn = row->lsn;
 	e->locked_at_ns = row->locked_at_ns;
 	e->time_us = row->time_us;
-	e->oid = m->new_oid;
-	e->action = m->action;
+	e->last = *m;
+	e->last.name = e->name;
+	e->last.target = e->target;
+	e->last.text = e->last.worktree = NULL;
 	if (HASH_COUNT(pass->v->ledger) > pass->v->opt->ledger_max &&
 	    pass->nr_later < HALVES_MAX)
 		halve(pass);
@@ -159,6 +161,8 @@ static bool has_log(struct verify *v, const struct verify_place *place,
 	char path[REFD_PATH_MAX];
 	struct sys_stat st;
 
+	if (v->is_reftable)
+		return verify_has_log_in_stack(v, place, name);
 	return (size_t)snprintf(path, sizeof(path), "logs/%s", name) <
 	    sizeof(path) &&
 	    SYS(v->sys, lstatat, place->dirfd, path, &st) == 0 && st.size > 0;
@@ -173,13 +177,14 @@ static void value_text(const struct ledger_entry *e,
 
 	if (gmtime_r(&seconds, &tm) != NULL)
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	if (e->action == RECORD_DELETE)
+	if (e->last.action == RECORD_DELETE)
 		snprintf(text, 160, "its deletion (%s, record %llu)", when,
 		    (unsigned long long)e->lsn);
 	else
 		snprintf(text, 160, "%.80s (%s, record %llu)",
-		    e->target != NULL ? e->target :
-					refd_oid_hex(&e->oid, format, hex),
+		    e->target != NULL ?
+			e->target :
+			refd_oid_hex(&e->last.new_oid, format, hex),
 		    when, (unsigned long long)e->lsn);
 }
 
@@ -210,16 +215,31 @@ static void found_lost(struct verify *v, const struct verify_place *place,
 /* Recovery omits a record whose object was pruned. */
 static bool is_to_be_had(struct verify *v, const struct ledger_entry *e)
 {
-	return e->action == RECORD_DELETE || e->target != NULL ||
-	    verify_object_fits(v, e->name, &e->oid);
+	return e->last.action == RECORD_DELETE || e->target != NULL ||
+	    verify_object_fits(v, e->name, &e->last.new_oid);
+}
+
+/* A table with a fault is another finding. */
+static void check_in_stack(struct verify *v, const struct verify_place *place,
+    const struct ledger_entry *e)
+{
+	const struct record_member *last = &e->last;
+	enum stack_verdict verdict;
+	struct stack_found found;
+	size_t kept;
+
+	if (verify_find_in_stack(v, place, e->name, &found) == 0) {
+		verdict = stack_rule_apply(&last, 1, &found, 0, &kept);
+		if ((verdict == STACK_REDO || verdict == STACK_ABORT) &&
+		    is_to_be_had(v, e))
+			found_lost(v, place, e, !found.exists);
+	}
+	stack_found_done(&found);
 }
 
 static void check_entry(struct verify *v, const struct verify_place *place,
     const struct ledger_entry *e)
 {
-	struct record_member m = { .action = e->action,
-		.new_oid = e->oid,
-		.target = e->target };
 	struct loose_value loose;
 	struct refd_oid packed;
 	bool is_absent;
@@ -239,9 +259,9 @@ static void check_entry(struct verify *v, const struct verify_place *place,
 	/* A broken ref is another finding. Another writer's file may have the
 	 * same time stamp as refd's lock. */
 	if (loose.kind != LOOSE_BROKEN &&
-	    !(loose.kind == LOOSE_OID && e->action == RECORD_WRITE &&
-		refd_oid_eq(&loose.oid, &e->oid)) &&
-	    rule_apply(&m, e->locked_at_ns - 1, &loose,
+	    !(loose.kind == LOOSE_OID && e->last.action == RECORD_WRITE &&
+		refd_oid_eq(&loose.oid, &e->last.new_oid)) &&
+	    rule_apply(&e->last, e->locked_at_ns - 1, &loose,
 		is_packed ? &packed : NULL,
 		v->packed_mtime_ns < e->locked_at_ns) == RULE_LOST &&
 	    is_to_be_had(v, e))
@@ -264,8 +284,11 @@ void verify_record(struct verify *v, const struct verify_place *place,
 
 	snprintf(key, sizeof(key), "%s/%s", place->worktree, name);
 	HASH_FIND_STR(v->ledger, key, e);
-	if (e != NULL && !is_at_work(v, e) &&
-	    !verify_is_deferred(v, place, name))
+	if (e == NULL || is_at_work(v, e) || verify_is_deferred(v, place, name))
+		return;
+	if (v->is_reftable)
+		check_in_stack(v, place, e);
+	else
 		check_entry(v, place, e);
 }
 

@@ -8,9 +8,8 @@
  *
  * A stack is checked as a snapshot, so other writers do not matter. If there is
  * a finding, the whole stack is checked a second time, because objects may be
- * pruned meanwhile. A stack with a damaged table is not read further. refd
- * never wrote such a repository, so there is nothing to compare with the
- * journal.
+ * pruned meanwhile. A stack with a damaged table is not read further.
+ * verify_ledger.c compares the refs with the journal.
  *
  * Repaired: tables that have lost their footer, under git's lock
  * (daemon/store/stack/stack_mend.h).
@@ -26,6 +25,7 @@
 #include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_stack.h"
 #include "daemon/store/stack/stack_mend.h"
+#include "daemon/store/stack/stack_set.h"
 #include "proto/lib/interrupt.h"
 #include "proto/refname.h"
 
@@ -306,4 +306,60 @@ char *verify_mend(struct verify *v, const struct verify_place *place,
 	return nr == 0 ?
 	    repo_why("not repaired: another has written it meanwhile") :
 	    repo_why("wrote %zu tables again, with their footers", nr);
+}
+
+/* ---- one ref ---- */
+
+/* The reader of a fresh snapshot. */
+struct look {
+	struct stack *stack;
+	struct stack_snapshot *snap;
+	struct stack_reader reader;
+};
+
+static int look_begin(struct look *look, struct verify *v,
+    const struct verify_place *place)
+{
+	struct reftable_fault fault;
+	int r;
+
+	memset(look, 0, sizeof(*look));
+	r = stack_set_get(v->repo.stacks, place->worktree, place->dirfd,
+	    &look->stack);
+	if (r == 0)
+		r = stack_snapshot(look->stack, &look->snap, &fault);
+	if (r == 0)
+		r = stack_reader_init(&look->reader, look->snap);
+	return r;
+}
+
+static void look_end(struct look *look)
+{
+	stack_reader_done(&look->reader);
+	stack_snapshot_put(look->snap);
+	stack_put(look->stack);
+}
+
+int verify_find_in_stack(struct verify *v, const struct verify_place *place,
+    const char *name, struct stack_found *found)
+{
+	struct look look;
+	int r = look_begin(&look, v, place);
+
+	memset(found, 0, sizeof(*found));
+	if (r == 0)
+		r = stack_found_read(found, &look.reader, name);
+	look_end(&look);
+	return r;
+}
+
+bool verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	struct look look;
+	bool has = look_begin(&look, v, place) == 0 &&
+	    stack_reader_has_log(&look.reader, name) > 0;
+
+	look_end(&look);
+	return has;
 }

@@ -24,6 +24,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/repos/repo_config.h"
 #include "daemon/store/repos/repo_internal.h"
+#include "daemon/store/stack/stack_set.h"
 #include "proto/lib/interrupt.h"
 
 /* At this number, the suspects are checked again before the walk goes on. */
@@ -222,8 +223,6 @@ static void verify_all(struct verify *v)
 	for (i = 0; i < v->nr_worktrees; i++)
 		verify_walk_logs(v, &v->worktrees[i]);
 	verify_check_again(v);
-	verify_ledger(v);
-	verify_check_again(v);
 }
 
 /* ---- opening ---- */
@@ -265,7 +264,11 @@ static int find_repo(struct verify *v, const char *path, char **why)
 	v->repo.fd = place.fd;
 	v->repo.path = strdup(place.path);
 	v->repo.packed = packed_new(v->sys, place.fd, &v->repo.object_format);
-	return v->repo.path == NULL || v->repo.packed == NULL ? -1 : 0;
+	v->repo.stacks = stack_set_new(v->sys, &v->repo.object_format);
+	return v->repo.path == NULL || v->repo.packed == NULL ||
+		v->repo.stacks == NULL ?
+	    -1 :
+	    0;
 }
 
 /* Reads the owner, and opens refd's directories if they exist. */
@@ -312,8 +315,9 @@ static int read_config(struct verify *v, bool *lost, bool *malformed,
 
 	*malformed = status != REFD_OK;
 	*lost = *malformed || !config.has_version;
+	v->is_reftable =
+	    *lost ? repo_has_reftable(v->sys, &v->repo) : config.is_reftable;
 	if (status == REFD_OK) {
-		v->is_reftable = config.is_reftable;
 		v->git_syncs = config.git_syncs_refs;
 		v->repo.object_format = config.object_format;
 		repo_config_done(&config);
@@ -360,6 +364,7 @@ static void close_all(struct verify *v)
 	free(v->suspects);
 	packed_snapshot_put(v->snap);
 	packed_free(v->repo.packed);
+	stack_set_free(v->repo.stacks);
 	odb_free(v->odb);
 	if (v->repo.stage_fd >= 0)
 		SYS(v->sys, close, v->repo.stage_fd);
@@ -381,18 +386,18 @@ static int verify_opened(struct verify *v, char **why)
 		r = find_worktrees(v);
 	if (r < 0)
 		return r;
-	if (!v->is_reftable)
-		verify_journal_open(v);
+	verify_journal_open(v);
 	if (lost)
 		verify_find_format(v);
 	if (!malformed)
 		open_objects(v);
-	if (v->is_reftable) {
-		verify_all_reftables(v);
-		return v->aborted ? -1 : 0;
-	}
 	refresh(v);
-	verify_all(v);
+	if (v->is_reftable)
+		verify_all_reftables(v);
+	else
+		verify_all(v);
+	verify_ledger(v);
+	verify_check_again(v);
 	verify_journal_close(v);
 	return v->aborted ? -1 : 0;
 }

@@ -6,8 +6,6 @@
 # Killed before any of its system calls, refd migrate leaves a repository that
 # works in one of the two formats, and the next call ends the work and leaves
 # nothing behind. Every refusal names its reason and changes nothing.
-#
-# If the daemon does not serve reftables, only the way to files is tested.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -22,7 +20,6 @@ PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
 export PATH
 kinds='mkdirat flock linkat renameat unlinkat syncfs fsync utimensat'
 
-formats=files
 start_daemon || exit 1
 repo=$T/repo.git
 
@@ -86,18 +83,11 @@ litter() { # REPOSITORY
 
 # ---- there and back ----
 
-# A daemon that serves reftables says so by serving one.
-make_repo reftable
-if "$REFD" update -C "$repo" refs/heads/probe "$one" 2>/dev/null &&
-	[ "$(stat_of refs_ok)" -gt 0 ]; then
-	formats='files reftable'
-fi
-
 other() { # FORMAT
 	[ "$1" = files ] && echo reftable || echo files
 }
 
-for to in $formats; do
+for to in files reftable; do
 	make_repo "$(other "$to")"
 	chmod 640 "$repo/config"
 	"$REFD" update -C "$repo" refs/heads/early "$one" >/dev/null 2>&1
@@ -126,9 +116,8 @@ done
 
 git init -q "$T/work"
 git -C "$T/work" commit -q --allow-empty -m pushed
-for to in $formats; do
+for to in files reftable; do
 	from=$(other "$to")
-	[[ " $formats " == *" $from "* ]] || continue
 	make_repo "$from"
 	"$REFD" enable "$repo" >/dev/null
 	git -C "$T/work" push -q "$repo" HEAD:refs/heads/before
@@ -177,7 +166,7 @@ if ! strace -o /dev/null true 2>/dev/null; then
 	skip 'killed at every call' 'no strace, or it may not trace'
 	formats_killed=
 else
-	formats_killed=$formats
+	formats_killed='files reftable'
 fi
 for to in $formats_killed; do
 	make_repo "$(other "$to")" "$T/origin.git"
@@ -239,12 +228,7 @@ rm "$repo/config.lock"
 prints_nothing 'a lock of the configuration: nothing is left' litter "$repo"
 
 # Git writes all the time, and loses no acknowledged update.
-if [ "$formats" != files ]; then
-	rounds='files reftable files reftable'
-else
-	rounds=files
-fi
-make_repo "$(other "${rounds%% *}")"
+make_repo reftable
 (
 	i=0
 	while [ ! -e "$T/stop" ]; do
@@ -256,7 +240,7 @@ make_repo "$(other "${rounds%% *}")"
 ) >"$T/acknowledged" &
 own $!
 writer=$!
-for to in $rounds; do
+for to in files reftable files reftable; do
 	"$REFD" migrate --ref-format="$to" "$repo" >"$T/said" 2>&1 ||
 		not_ok "beside git, to $to" "$(cat "$T/said")"
 done
@@ -281,12 +265,6 @@ refuses() { # NAME STATUS PATTERN COMMAND...
 }
 
 make_repo reftable
-if [ "$formats" = files ]; then
-	make_repo files
-	refuses 'reftables are not served' 128 'does not serve .* yet' \
-		"$REFD" migrate --ref-format=reftable "$repo"
-	make_repo reftable
-fi
 git clone -q "$repo" "$T/tree"
 git -C "$repo" worktree add -q "$T/linked" n1/x
 refuses 'worktrees' 128 'has linked worktrees' \

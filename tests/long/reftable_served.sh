@@ -32,16 +32,6 @@ served() { # NAME
 	"$REFD" enable "$T/$1" >/dev/null 2>&1
 }
 
-# A first repository tells whether the format is served.
-served probe.git
-one=$(new_commit probe.git one)
-if ! "$REFD" update -C probe.git refs/heads/x "$one" >"$T/said" 2>&1 ||
-	[ "$(stat_of refs_ok)" -eq 0 ]; then
-	skip 'refs in reftables' 'the daemon does not serve them yet'
-	finish
-	exit
-fi
-
 # Everything that git shows of the refs and the logs.
 picture() { # REPOSITORY
 	local ref

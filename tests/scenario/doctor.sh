@@ -221,11 +221,10 @@ settings() {
 	git init -q --bare --object-format=sha256 "$A"
 	sees_no format-not-served "$A"
 	remove "$A"
-	# Git before 2.45 makes no reftable, and ignores the extension in a
-	# repository of version 0.
-	git init -q --bare --ref-format=reftable "$A" 2>"$T/err" ||
-		{ git init -q --bare "$A" &&
-			a config extensions.refStorage reftable; }
+	# Git ignores the extension in a repository of version 0, and reads no
+	# newer repository with it.
+	git init -q --bare "$A"
+	a config extensions.compatObjectFormat sha256
 	sees format-not-served "$A"
 }
 

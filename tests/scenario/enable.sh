@@ -185,7 +185,7 @@ refusals() {
 	printf '#!/bin/sh\n' >"$T/bad.git/hooks/proc-receive"
 	chmod +x "$T/bad.git/hooks/proc-receive"
 	refused 'another hook' bad.git 'another proc-receive.*--chain'
-	for format in 'refStorage reftable' 'refStorage files:///elsewhere' \
+	for format in 'refStorage files:///elsewhere' \
 		'compatObjectFormat sha256'; do
 		new_repo odd.git bare
 		# shellcheck disable=SC2086 # key and value

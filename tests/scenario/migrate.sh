@@ -38,11 +38,6 @@ refuses 'no repository' 128 'not a git repository' --ref-format=files \
 is 'the same format' "$repo: the refs are in files already" \
 	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"
 check 'the same format: nothing is left' [ ! -e "$repo/refd/migrate" ]
-if ! "$REFD" migrate --ref-format=reftable "$repo" >"$T/said" 2>&1 &&
-	grep -q 'does not serve' "$T/said"; then
-	refuses 'not served' 128 'does not serve .* yet; nothing was changed' \
-		--ref-format=reftable "$repo"
-fi
 stop_daemon
 refuses 'no daemon' 75 . --ref-format=reftable "$repo"
 start_daemon || exit 1

@@ -68,13 +68,11 @@ kinds() {
 		2>/dev/null
 	is 'missing: git'"'"'s status' 128 $?
 
-	git init -q --bare "$SERVED/reftable.git"
-	git -C "$SERVED/reftable.git" config core.repositoryFormatVersion 1
-	git -C "$SERVED/reftable.git" config extensions.refStorage reftable
-	turned_away reftable unsupported "$SERVED/reftable.git" "$one"
-	git -C "$SERVED/reftable.git" config extensions.refStorage \
+	git init -q --bare "$SERVED/else.git"
+	git -C "$SERVED/else.git" config core.repositoryFormatVersion 1
+	git -C "$SERVED/else.git" config extensions.refStorage \
 		"files://$T/store"
-	turned_away 'refs elsewhere' unsupported "$SERVED/reftable.git" "$one"
+	turned_away 'refs elsewhere' unsupported "$SERVED/else.git" "$one"
 }
 
 # A repository of each object format is served, beside the other.

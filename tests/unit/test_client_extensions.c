@@ -43,7 +43,6 @@ static const char *const gits[] = {
 	V1 "refStorage = files:///elsewhere\n",
 	V1 "compatObjectFormat = sha256\n",
 	"[extensions]\nunheardOf = 1\n",
-	V1 "refStorage = reftable\n",
 };
 
 START_TEST(test_certain)
@@ -57,6 +56,19 @@ START_TEST(test_gits)
 {
 	tmp_put(CONFIG, gits[_i]);
 	ck_assert_msg(!config_rig_same(gits[_i]), "%s", gits[_i]);
+}
+END_TEST
+
+/* Git before 2.45 would print nothing. */
+START_TEST(test_reftable)
+{
+	struct gitconfig config = { 0 };
+
+	tmp_put(CONFIG, V1 "refStorage = reftable\n[a]\n\tb = c\n");
+	ck_assert_int_eq(gitconfig_try(&config, &config_rig_gd), 0);
+	ck_assert(gitconfig_is_reftable(&config));
+	ck_assert_str_eq(gitconfig_get(&config, "a.b"), "c");
+	gitconfig_done(&config);
 }
 END_TEST
 
@@ -118,6 +130,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, config_rig_setup, config_rig_teardown);
 	tcase_add_loop_test(tc, test_certain, 0, COUNT(certain));
 	tcase_add_loop_test(tc, test_gits, 0, COUNT(gits));
+	tcase_add_test(tc, test_reftable);
 	tcase_add_test(tc, test_extensions_elsewhere);
 	tcase_add_test(tc, test_linked_worktree);
 	suite_add_tcase(s, tc);

@@ -64,7 +64,7 @@ static const char *reason(const char *old, const char *new)
 }
 
 /* From this index on, a cause names its variable. */
-#define NAMED_CAUSES 4
+#define NAMED_CAUSES 3
 
 START_TEST(test_causes)
 {
@@ -75,12 +75,6 @@ START_TEST(test_causes)
 		{ "git config core.bare false && "
 		  "git config receive.denyCurrentBranch updateInstead && "
 		  "git symbolic-ref HEAD refs/heads/a",
-		    NULL, NULL },
-		/* Git before 2.45 makes no reftable, and ignores the extension
-		 * in a repository of version 0. Newer git refuses that. */
-		{ "git init -q --bare --ref-format=reftable ../r.git "
-		  "2>/dev/null && cp ../r.git/config . || "
-		  "git config extensions.refStorage reftable",
 		    NULL, NULL },
 		{ "true", "GIT_SHALLOW_FILE", "" },
 		{ "true", "GIT_REFERENCE_BACKEND", "files:///elsewhere" },
@@ -174,7 +168,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_causes, 0, 7);
+	tcase_add_loop_test(tc, test_causes, 0, 6);
 	tcase_add_test(tc, test_no_causes);
 	tcase_add_test(tc, test_deletions);
 	suite_add_tcase(s, tc);

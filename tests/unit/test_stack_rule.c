@@ -130,7 +130,10 @@ END_TEST
 START_TEST(symbolic_refs)
 {
 	struct record_member m = row(1, 5, 2, 10, 9);
-	struct stack_found x = { .index = 10, .exists = true, .target = "a" };
+	char target[] = "a";
+	struct stack_found x = { .index = 10,
+		.exists = true,
+		.target = target };
 
 	m.target = "a";
 	ck_assert_int_eq(of_one(m, x, 0), STACK_STANDS);

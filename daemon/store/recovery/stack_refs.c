@@ -55,27 +55,6 @@ static int compare_refs(const void *va, const void *vb)
 	return strcmp(a->records->name, b->records->name);
 }
 
-static int find(struct stack_ref *ref)
-{
-	struct stack_reader *reader = &ref->place->reader;
-	const struct reftable_record *rec;
-	int r = stack_reader_find(reader, ref->records->name, &rec);
-
-	if (r <= 0) {
-		ref->found.index = r == 0 ? reader->deleted_index : 0;
-		return r;
-	}
-	ref->found.index = rec->update_index;
-	ref->found.exists = true;
-	if (rec->ref.kind != REFTABLE_REF_SYMREF) {
-		ref->found.oid = rec->ref.oid;
-		return 0;
-	}
-	ref->target = strndup(rec->ref.target.at, rec->ref.target.len);
-	ref->found.target = ref->target;
-	return ref->target != NULL ? 0 : -ENOMEM;
-}
-
 static int list_refs(struct stack_replay *sr, size_t *most)
 {
 	struct ref_records *records, *next;
@@ -127,7 +106,8 @@ static int read_refs(struct stack_replay *sr)
 	int r = 0;
 
 	for (ref = sr->refs; ref < sr->refs + sr->nr_refs && r == 0; ref++) {
-		r = find(ref);
+		r = stack_found_read(&ref->found, &ref->place->reader,
+		    ref->records->name);
 		ref->records->stack_ref = ref;
 		if (r < 0)
 			r = stack_places_fail(sr, ref->place,
@@ -165,7 +145,7 @@ void stack_refs_done(struct stack_replay *sr)
 	size_t i;
 
 	for (i = 0; i < sr->nr_refs; i++)
-		free(sr->refs[i].target);
+		stack_found_done(&sr->refs[i].found);
 	free(sr->refs);
 	free(sr->members);
 	free(sr->values);

@@ -52,7 +52,6 @@ struct stack_ref {
 	struct ref_records *records;
 	struct stack_place *place;
 	struct stack_found found;
-	char *target;     /* owned; of FOUND */
 	size_t nr_values; /* the last verdict was about so many rows */
 	enum stack_verdict verdict;
 	const struct ref_record *last; /* of the values */

@@ -21,14 +21,7 @@
 #define STORE_STACK_RULE_H
 
 #include "daemon/store/journal/record.h"
-
-/* The record of a ref in a stack. */
-struct stack_found {
-	uint64_t index; /* 0: no record */
-	bool exists;    /* false: no record, or a deletion */
-	struct refd_oid oid;
-	const char *target; /* of a symbolic ref; else NULL */
-};
+#include "daemon/store/recovery/stack_found.h"
 
 enum stack_verdict {
 	STACK_STANDS, /* the last value of the rows */

@@ -202,26 +202,19 @@ enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
 static enum refd_status configure(const struct repos *repos, struct repo *repo,
     char **why)
 {
-	char reason[FORMAT_WHY_MAX];
 	struct repo_config cfg;
 	enum refd_status status;
 
 	status = repo_config_read(repos->sys, repo->fd, repo->path, &cfg, why);
 	if (status != REFD_OK)
 		return status;
-	if (cfg.is_reftable) {
-		format_serves(1, "refStorage", "reftable", reason);
-		*why = repo_why("'%s' is not served: %s", repo->path, reason);
-		status = REFD_UNSUPPORTED;
-	} else {
-		status =
-		    repo_check_git_dir(repos->sys, repo->fd, repo->path, why);
-	}
+	status = repo_check_git_dir(repos->sys, repo->fd, repo->path, why);
 	if (status != REFD_OK) {
 		repo_config_done(&cfg);
 		return status;
 	}
 	repo->object_format = cfg.object_format;
+	repo->format = cfg.is_reftable ? REPO_REFTABLE : REPO_FILES;
 	repo->has_format = true;
 	repo->is_partial = cfg.is_partial;
 	repo->bare = cfg.bare;

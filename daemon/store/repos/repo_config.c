@@ -175,23 +175,19 @@ static int extension_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char prefix[] = "extensions.";
-	const bool is_storage = strcmp(key, "extensions.refstorage") == 0;
 	struct reading *r = arg;
 	char why[FORMAT_WHY_MAX];
-	bool is_served;
 
 	if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
-	is_served = format_serves(r->version, key + sizeof(prefix) - 1,
-	    value != NULL ? value : "", why);
-	if (is_storage)
-		r->config.is_reftable = r->version >= 1 && value != NULL &&
-		    strcmp(value, "reftable") == 0;
-	if (!is_served && !(is_storage && r->config.is_reftable))
+	if (!format_serves(r->version, key + sizeof(prefix) - 1,
+		value != NULL ? value : "", why))
 		return not_served(r, why);
 	if (strcmp(key, "extensions.partialclone") == 0)
 		r->config.is_partial = true;
-	/* format_serves() knows the value. */
+	/* format_serves() knows both values. */
+	if (strcmp(key, "extensions.refstorage") == 0)
+		r->config.is_reftable = strcmp(value, "reftable") == 0;
 	if (strcmp(key, "extensions.objectformat") == 0)
 		refd_object_format_from_name(value, &r->config.object_format);
 	if (strcmp(key, "extensions.worktreeconfig") == 0 &&

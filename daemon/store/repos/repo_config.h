@@ -29,7 +29,7 @@ struct repo_config {
 	bool has_version; /* otherwise git ignores all extensions */
 	enum refd_object_format object_format;
 	bool is_partial;  /* git can fetch absent objects */
-	bool is_reftable; /* refd verify reads such refs; no update is served */
+	bool is_reftable; /* the refs are in reftables */
 	bool bare;        /* core.bare; unset: the directory is not ".git" */
 	/* core.sharedRepository as in git's calc_shared_perm(). 0: umask;
 	 * positive: bits to add; negative: minus the exact mode. */

@@ -10,12 +10,16 @@ KINDS = ("lost", "empty", "lock", "torn", "line", "object", "said", "asked",
          "serve", "litter")
 
 
+# What refd says of such a table.
+NO_FOOTER = ("the check sum of the footer is wrong", "the file is too short")
+
+
 class Excuses:
     """What stock git may have done to a repository: not refd's promise."""
 
     def __init__(self, packed_unsynced=False, wrote_unsynced=False,
                  expired_logs=False, torn=False, raw_objects=False,
-                 broken=False):
+                 broken=False, no_footers=False):
         # packed-refs may have been renamed before it was on disk.
         self.packed_unsynced = packed_unsynced
         # So may single refs have been, of families that git moves.
@@ -28,6 +32,8 @@ class Excuses:
         self.raw_objects = raw_objects
         # fsck complained before, and was excused.
         self.broken = broken
+        # Git syncs a reftable before it writes the footer.
+        self.no_footers = no_footers
 
 
 class Judge:
@@ -56,6 +62,9 @@ class Judge:
         for text in refs.complaints:
             if self.excuses.packed_unsynced:
                 self.excuse("packed-refs of an unsynced pack-refs")
+            elif self.before and self.excuses.no_footers and \
+                    any(word in text for word in NO_FOOTER):
+                self.excuse("before recovery, a table by git has no footer")
             else:
                 self.find("empty", "%s: %s" % (git_dir, text))
         known = {n for f in families for n in f.names}

@@ -381,13 +381,14 @@ class Trial:
             seen.repository(repo, self.families(repo))
             seen.locks(repo)
             self.before.update(seen.counts)
+            self.excused.update(seen.excused)
             # A stack stays readable, whoever waits for recovery.
             if look.REFS == "reftable":
                 self.findings += [
                     (kind, "before recovery: " + text)
                     for kind, text in seen.findings if kind == "empty"]
             if self.modes_used <= set(ALONE) and repo not in self.kept and \
-                    self.plan.reference:
+                    self.plan.reference and not seen.excused:
                 self.findings += [
                     (kind, "before recovery, though by %s: %s" % (
                         " and ".join(self.modes_used), text))
@@ -463,7 +464,8 @@ class Trial:
             packed_unsynced=kept and not self.plan.reference,
             wrote_unsynced=not self.plan.reference or weak,
             expired_logs=kept and look.REFS == "files", torn=weak,
-            raw_objects=self.plan.raw_objects, broken=repo in self.broken)
+            raw_objects=self.plan.raw_objects, broken=repo in self.broken,
+            no_footers=self.plan.beside and look.REFS == "reftable")
 
     def compare(self, disaster):
         for repo in self.repos:

@@ -61,6 +61,7 @@ struct verify {
 	 * are not of SHA-1: no repair. */
 	bool has_lost_format;
 	bool is_reftable; /* the refs are in reftables */
+	bool has_fault;   /* a stack cannot be read */
 	bool git_syncs;   /* struct repo_config: git_syncs_refs */
 	bool aborted;     /* out of memory, or refs/ can't be read */
 

@@ -219,21 +219,27 @@ static bool is_to_be_had(struct verify *v, const struct ledger_entry *e)
 	    verify_object_fits(v, e->name, &e->last.new_oid);
 }
 
-/* A table with a fault is another finding. */
+/* Only the record before the last one proves a loss. All other indices may be
+ * those of a newer stack, which counts from 1: of a repository that was
+ * migrated, or of a worktree that was made again. */
 static void check_in_stack(struct verify *v, const struct verify_place *place,
     const struct ledger_entry *e)
 {
 	const struct record_member *last = &e->last;
-	enum stack_verdict verdict;
 	struct stack_found found;
+	char buf[REFD_PATH_MAX];
 	size_t kept;
+	int r;
 
-	if (verify_find_in_stack(v, place, e->name, &found) == 0) {
-		verdict = stack_rule_apply(&last, 1, &found, 0, &kept);
-		if ((verdict == STACK_REDO || verdict == STACK_ABORT) &&
-		    is_to_be_had(v, e))
-			found_lost(v, place, e, !found.exists);
-	}
+	r = verify_find_in_stack(v, place, e->name, &found);
+	if (r < 0)
+		verify_found(v, FOUND_REFTABLE_UNREADABLE,
+		    verify_ref_name(place, e->name, buf), e->name,
+		    "it can't be compared with the journal: %s", strerror(-r));
+	else if (!stack_rule_is_value(last, &found) &&
+	    stack_rule_apply(&last, 1, &found, 0, &kept) == STACK_REDO &&
+	    is_to_be_had(v, e))
+		found_lost(v, place, e, !found.exists);
 	stack_found_done(&found);
 }
 

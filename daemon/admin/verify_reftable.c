@@ -47,6 +47,7 @@ static void found_fault(struct stack_check *c, int error)
 {
 	char text[REFTABLE_FAULT_TEXT], file[REFTABLE_TABLE_NAME_MAX + 16];
 
+	c->v->has_fault = c->v->has_fault || c->v->is_sure;
 	snprintf(file, sizeof(file), DIRECTORY "/%s", c->fault.table);
 	reftable_stack_fault_text(&c->fault, error, text);
 	if (error == -EBADMSG || error == -ENOENT || error == -EFBIG)

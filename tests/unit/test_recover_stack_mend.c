@@ -7,6 +7,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,47 @@ START_TEST(other_damage)
 }
 END_TEST
 
+/* The lines behind a NUL are lost, and so are their refs. */
+START_TEST(nul_bytes_in_the_list)
+{
+	char text[300];
+	char *list;
+
+	configure("reference");
+	stx_change(MAIN, '2');
+	stx_lose_power();
+	lose_footer(table(STACK_DIR, 0), LOSS_ALL);
+	list = memfs_read(w->fs, STX_LIST, NULL);
+	memset(text, 0, sizeof(text));
+	snprintf(text, sizeof(text), "%s", list);
+	memfs_write_bytes(w->fs, STX_LIST, text, strlen(list) + 43);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 0);
+	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
+	ck_assert_uint_eq(w->deferred, 1);
+	free(list);
+}
+END_TEST
+
+/* A worktree that the power loss took before it had refs stops no other
+ * stack. */
+START_TEST(beside_a_damaged_worktree)
+{
+	configure("reference");
+	stx_change(MAIN, '2');
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	scripted_sync(w);
+	stx_lose_power();
+	lose_footer(table(STACK_DIR, 0), LOSS_ALL);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), mkdirat, AT_FDCWD,
+			     WORLD_REPO "/worktrees/a", 0777),
+	    0);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 1);
+	stx_expect(MAIN, '2');
+}
+END_TEST
+
 /* ---- failures at every point ---- */
 
 /* The world is down, a row is to be redone, and two tables lack footers. */
@@ -406,6 +448,8 @@ int main(void)
 	tcase_add_loop_test(tc, without_a_row, 0, 2);
 	tcase_add_loop_test(tc, a_foreign_lock, 0, 2);
 	tcase_add_loop_test(tc, other_damage, 0, 3);
+	tcase_add_test(tc, nul_bytes_in_the_list);
+	tcase_add_test(tc, beside_a_damaged_worktree);
 	tcase_add_test(tc, killed_anywhere);
 	tcase_add_loop_test(tc, power_lost_anywhere, 0, 2);
 	tcase_add_loop_test(tc, every_call_fails_once, 0, 3);

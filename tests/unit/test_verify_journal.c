@@ -341,6 +341,36 @@ START_TEST(older_lists)
 }
 END_TEST
 
+/* A new stack counts from 1 again, for example after two migrations. */
+START_TEST(a_new_stack_is_not_older)
+{
+	struct reftable_record records[3] = {
+		rh_symref("HEAD", 1, "refs/heads/main"),
+		rh_ref("refs/heads/a", 1, 0),
+		rh_ref("refs/heads/b", 1, 0),
+	};
+	struct refd_oid oid;
+	struct rh_bytes table;
+	char path[4200];
+	int fd;
+
+	sr_close();
+	ck_assert_int_eq(refd_oid_parse(sr_commit, REFD_FORMAT_SHA1, &oid), 0);
+	records[1].ref.oid = oid;
+	ck_assert_int_eq(refd_oid_parse(older, REFD_FORMAT_SHA1, &oid), 0);
+	records[2].ref.oid = oid;
+	table = rh_table(REFD_FORMAT_SHA1, 1, 1, records, 3);
+	tmp_run("rm -r r.git/reftable && mkdir r.git/reftable");
+	snprintf(path, sizeof(path), "%s/reftable", sr_repo);
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	ck_assert_int_ge(fd, 0);
+	rh_add(&sys_kernel, fd, &table, 1, 1, 1);
+	close(fd);
+	rh_free(&table);
+	FINDS(0);
+}
+END_TEST
+
 /* The list is there, and the tables of a and b are damaged. */
 START_TEST(no_ref_can_be_read)
 {
@@ -382,6 +412,7 @@ int main(void)
 	tcase_set_timeout(tables, 120);
 	tcase_add_test(tables, tables_stand);
 	tcase_add_test(tables, older_lists);
+	tcase_add_test(tables, a_new_stack_is_not_older);
 	tcase_add_test(tables, no_ref_can_be_read);
 	tcase_add_test(tables, an_empty_configuration);
 	suite_add_tcase(suite, tables);

@@ -98,10 +98,10 @@ static bool is_of_stack(int r)
 	    r == -ENOTDIR;
 }
 
-int replay_stacks_mend(struct replay *rp)
+static int mend_place(struct replay *rp, const char *worktree)
 {
 	struct stack_replay sr = { .rp = rp };
-	int r = stack_places_open(&sr, NULL);
+	int r = stack_places_open_one(&sr, worktree);
 
 	if (r == 0)
 		r = stack_places_are_sound(&sr);
@@ -111,6 +111,21 @@ int replay_stacks_mend(struct replay *rp)
 	if (!rp->token_stays)
 		token_done(&rp->token);
 	return is_of_stack(r) ? 0 : r;
+}
+
+/* One stack at a time: a damaged stack, or one with a foreign lock, stops no
+ * other. */
+int replay_stacks_mend(struct replay *rp)
+{
+	const struct leftover_locks *leftover = rp->leftover;
+	int r = mend_place(rp, ""), err;
+	size_t i;
+
+	for (i = 0; i < leftover->nr_worktrees; i++) {
+		err = mend_place(rp, leftover->worktrees[i].id);
+		r = r < 0 ? r : err;
+	}
+	return r;
 }
 
 /* ---- the sweep ---- */

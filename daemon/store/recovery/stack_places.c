@@ -153,6 +153,13 @@ int stack_places_open(struct stack_replay *sr, const struct replay_row *rows)
 	return r;
 }
 
+int stack_places_open_one(struct stack_replay *sr, const char *worktree)
+{
+	int r = add_place(sr, worktree);
+
+	return r == 0 ? open_place(sr, &sr->places[0], 0) : r;
+}
+
 int stack_places_lock(struct stack_replay *sr)
 {
 	struct stack_place *place;

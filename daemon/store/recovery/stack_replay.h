@@ -79,6 +79,8 @@ bool stack_replay_is_due(const struct stack_place *place,
 
 /* Opens the stacks of all rows, or with ROWS NULL of all found worktrees. */
 int stack_places_open(struct stack_replay *sr, const struct replay_row *rows);
+/* Opens the stack of WORKTREE as the only one. */
+int stack_places_open_one(struct stack_replay *sr, const char *worktree);
 /* -EEXIST: another writer holds a lock. */
 int stack_places_lock(struct stack_replay *sr);
 /* Reads the stacks, and mends tables (stack_mend.h). -EBADMSG: damaged, and

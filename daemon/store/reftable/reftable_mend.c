@@ -11,8 +11,9 @@
 
 #include "daemon/store/reftable/reftable_check.h"
 
-#define MEMORY_MAX  ((size_t)64 * 1024 * 1024)
-#define DECODED_MAX ((size_t)64 * 1024 * 1024)
+#define MEMORY_MAX ((size_t)64 * 1024 * 1024)
+/* Of all blocks of a table. */
+#define DECODED_MAX ((size_t)256 * 1024 * 1024)
 
 static int bad(struct reftable_mend *m, const char *why,
     struct reftable_fault *fault)
@@ -128,7 +129,8 @@ int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
     bool git_syncs, struct reftable_mend *m, struct reftable_fault *fault)
 {
 	struct reftable_budget budget = { .memory = MEMORY_MAX,
-		.decoded = DECODED_MAX };
+		.decoded = DECODED_MAX,
+		.counts_all = true };
 	struct reftable_block block = { 0 };
 	struct reftable_layout layout;
 	int r;
@@ -140,7 +142,8 @@ int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
 	r = find_end(m, &block, &budget, fault);
 	reftable_block_done(&block);
 	budget = (struct reftable_budget){ .memory = MEMORY_MAX,
-		.decoded = DECODED_MAX };
+		.decoded = DECODED_MAX,
+		.counts_all = true };
 	if (r == 0)
 		r = reftable_check_layout(&m->table, &budget, &layout, fault);
 	if (r == 0)

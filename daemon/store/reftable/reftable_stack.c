@@ -95,8 +95,10 @@ bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);
 
+	/* The list and its lock are no tables. */
 	return len > 0 && len <= REFTABLE_TABLE_NAME_MAX && name[0] != '.' &&
-	    strchr(name, '/') == NULL;
+	    strchr(name, '/') == NULL &&
+	    strncmp(name, REFTABLE_LIST, strlen(REFTABLE_LIST)) != 0;
 }
 
 static const struct reftable_table *open_already(
@@ -139,14 +141,12 @@ static int add_table(const struct sys *sys, int dirfd, const char *name,
 	return 0;
 }
 
-static int open_listed(const struct sys *sys, int dirfd,
-    const struct reftable_stack *before, struct reftable_stack *stack,
+int reftable_stack_count(const struct reftable_stack *stack,
     struct reftable_fault *fault)
 {
-	char *list = stack->list, *line, *end;
+	const char *list = stack->list, *line;
 	const size_t len = stack->list_len;
-	size_t nr = 0;
-	int r = 0;
+	int nr = 0;
 
 	if (memchr(list, '\0', len) != NULL)
 		return list_bad(-EBADMSG, "the list contains NUL bytes", fault);
@@ -157,7 +157,19 @@ static int open_listed(const struct sys *sys, int dirfd,
 	if (nr > REFTABLE_TABLES_MAX)
 		return list_bad(-EFBIG, "the list has more than 500 tables",
 		    fault);
-	stack->tables = calloc(nr + 1, sizeof(*stack->tables));
+	return nr;
+}
+
+static int open_listed(const struct sys *sys, int dirfd,
+    const struct reftable_stack *before, struct reftable_stack *stack,
+    struct reftable_fault *fault)
+{
+	char *list = stack->list, *line, *end;
+	int nr = reftable_stack_count(stack, fault), r = 0;
+
+	if (nr < 0)
+		return nr;
+	stack->tables = calloc((size_t)nr + 1, sizeof(*stack->tables));
 	if (stack->tables == NULL)
 		return list_bad(-ENOMEM, NULL, fault);
 	for (line = list; r == 0 && *line != '\0'; line = end + 1) {

@@ -47,6 +47,11 @@ bool reftable_stack_is_name(const char *name);
 int reftable_stack_read_list(const struct sys *sys, int dirfd,
     struct reftable_stack *stack, struct reftable_fault *fault);
 
+/* The number of lines of stack->list. -EBADMSG, -EFBIG: a list that is cut off,
+ * has NUL bytes, or is too long. */
+int reftable_stack_count(const struct reftable_stack *stack,
+    struct reftable_fault *fault);
+
 /* Finds a ref. 1: it->cursor.record, until the next use of IT; 0: absent or
  * deleted. */
 int reftable_stack_find(const struct reftable_stack *stack, const char *name,

@@ -257,7 +257,9 @@ int stack_mend(struct stack_update *u, bool git_syncs,
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = find(&m, &line);
+	r = reftable_stack_count(&m.list, &u->fault);
+	if (r > 0)
+		r = find(&m, &line);
 	if (r > 0) {
 		r = make_file(&m);
 		if (r == 0)

@@ -260,6 +260,8 @@ type Session struct {
 	client *Client
 	txn    *Transaction
 	conn   *conn
+	// A commit was sent, and its outcome is not known.
+	isOpen bool
 }
 
 var errSessionGone = &RejectedError{Status: Aborted,
@@ -324,6 +326,7 @@ func (s *Session) Commit(ctx context.Context) (*Report, error) {
 	ctx, cancel := s.client.context(ctx)
 	defer cancel()
 	t := s.txn
+	s.isOpen = true
 	var try tries
 	isAsking := false
 	for {
@@ -392,6 +395,8 @@ func (s *Session) Abort(ctx context.Context) (*Report, error) {
 		kinds: aboutID, txn: s.txn, conn: s.conn})
 	var lost *lostError
 	switch {
+	case errors.As(err, &lost) && s.isOpen:
+		return nil, s.txn.unknown("", lost.cause)
 	case errors.As(err, &lost) && lost.over:
 		return nil, &UnreachableError{lost.cause}
 	case errors.As(err, &lost):

@@ -288,6 +288,7 @@ class Session:
         self._client = client
         self._connection = connection
         self._ended = False
+        self._is_open = False  # what became of a commit is not known
 
     async def __aenter__(self):
         return self
@@ -299,6 +300,7 @@ class Session:
 
     async def commit(self, timeout=None):
         """Publishes the refs. Returns a `Report` if all refs are ok."""
+        self._is_open = True
         report = await self._client._run(
             exchange.commit(self.txn, self._connection), timeout)
         self._ended = True
@@ -307,7 +309,7 @@ class Session:
     async def abort(self, timeout=None):
         """Releases the locks, as `refd.Session.abort`."""
         report = await self._client._run(
-            exchange.abort(self.txn, self._connection), timeout)
+            exchange.abort(self.txn, self._connection, self._is_open), timeout)
         self._ended = True
         return report
 

@@ -317,6 +317,7 @@ class Session:
         self._client = client
         self._connection = connection
         self._ended = False
+        self._is_open = False  # what became of a commit is not known
 
     def __enter__(self):
         return self
@@ -328,6 +329,7 @@ class Session:
 
     def commit(self, timeout=None):
         """Publishes the refs. Returns a `Report` if all refs are ok."""
+        self._is_open = True
         report = self._client._run(
             exchange.commit(self.txn, self._connection), timeout)
         self._ended = True
@@ -337,7 +339,7 @@ class Session:
         """Releases the locks. Returns a `Report`; its outcome is not rejected
         only if the session was committed before."""
         report = self._client._run(
-            exchange.abort(self.txn, self._connection), timeout)
+            exchange.abort(self.txn, self._connection, self._is_open), timeout)
         self._ended = True
         return report
 

@@ -299,8 +299,9 @@ def commit(txn, connection):
             raise _refused(txn.txid, answer)
 
 
-def abort(txn, connection):
-    """Ends a session without its changes. Returns a report."""
+def abort(txn, connection, is_open):
+    """Ends a session without its changes. Returns a report. IS_OPEN: a commit
+    was sent, and its outcome is not known."""
     gone = Report(txn.txid, Outcome.REJECTED, tuple(
         Result(u.ref, Status.ABORTED) for u in txn.updates), len(txn.updates))
     try:
@@ -309,6 +310,8 @@ def abort(txn, connection):
             ("results", "pending", "never-seen", "expired"), txn,
             connection=connection)
     except Lost as lost:
+        if is_open:
+            raise Unknown(txn.txid, str(lost.cause)) from lost.cause
         if lost.over and lost.sent:
             raise Unreachable(str(lost.cause)) from lost.cause
         return gone

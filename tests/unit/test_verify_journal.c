@@ -283,6 +283,14 @@ END_TEST
 
 /* ---- refs in reftables ---- */
 
+/* A copy of the tables. A running store removes old ones. */
+static void keep_tables(const char *name)
+{
+	sr_close();
+	tmp_run("cp -r r.git/reftable %s", name);
+	sr_open();
+}
+
 /* r.git has a, moved once, and b, made by refd in three tables. No git below
  * 2.45 can read the repository. */
 static void setup_tables(void)
@@ -309,9 +317,9 @@ static void setup_tables(void)
 	rh_free(&table);
 	sr_open();
 	update("refs/heads/a", older);
-	tmp_run("cp -r r.git/reftable 1");
+	keep_tables("1");
 	update("refs/heads/a", sr_commit);
-	tmp_run("cp -r r.git/reftable 2");
+	keep_tables("2");
 	update("refs/heads/b", sr_commit);
 }
 

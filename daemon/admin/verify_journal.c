@@ -253,9 +253,9 @@ static int count_row(void *arg, const struct journal_row *row)
 	return 1;
 }
 
-static int learn_state(struct verify *v)
+/* SEEN: the repository has seen the journal up to this record. */
+static int learn_state(struct verify *v, uint64_t seen)
 {
-	uint64_t seen;
 	int r;
 
 	r = journal_each_start(v->journal, note_start, v);
@@ -268,7 +268,6 @@ static int learn_state(struct verify *v)
 		    "its journal in '%s' does not know it", v->opt->state);
 		return 0;
 	}
-	seen = repo_seen_read(v->sys, v->repo.refd_fd, v->journal);
 	if (seen > journal_last_lsn(v->journal))
 		verify_found(v, FOUND_JOURNAL_OLDER, "", "refd/checkpoint",
 		    "the journal in '%s' is an older copy, or damaged: it ends "
@@ -301,6 +300,7 @@ static void open_it(struct verify *v, const struct repo_id *id)
 		.adopt = true };
 	char *why = NULL, hex[33];
 	struct sys_stat st;
+	uint64_t seen = 0;
 	int r;
 
 	/* Root reads no journal of another account. */
@@ -318,10 +318,17 @@ static void open_it(struct verify *v, const struct repo_id *id)
 		verify_journal_close(v);
 		return;
 	}
+	if (r == 0)
+		seen = repo_seen_read(v->sys, v->repo.refd_fd, v->journal);
+	/* The daemon may have gone on since the view began. */
+	if (r == 0 && seen > journal_last_lsn(v->journal)) {
+		verify_journal_close(v);
+		r = journal_view(&cfg, &v->journal, &why);
+	}
 	if (r == 0) {
 		memcpy(v->repo.uuid, id->uuid, 16);
 		v->is_daemon_up = is_daemon_up(v);
-		r = learn_state(v);
+		r = learn_state(v, seen);
 	}
 	if (r < 0 && v->journal != NULL)
 		why = journal_damage(v->journal);

@@ -407,6 +407,8 @@ func (s *Session) Abort(ctx context.Context) (*Report, error) {
 		return nil, refused(s.txn.Txid, a)
 	case a.kind == "never-seen":
 		return gone, nil
+	case a.kind != "results":
+		return nil, s.txn.unknown("the daemon answers "+a.kind, nil)
 	}
 	return a.report, nil
 }

@@ -317,6 +317,8 @@ def abort(txn, connection, is_open):
         return gone
     if answer.kind == "refused":
         raise _refused(txn.txid, answer)
+    if answer.kind in ("pending", "expired"):
+        raise Unknown(txn.txid, f"the daemon answers {answer.kind}")
     return gone if answer.kind == "never-seen" else answer.report
 
 

@@ -460,6 +460,9 @@ impl Session {
             Ok(answer) => match &answer.body {
                 Body::Refused(r) => Err(refused(self.txid(), r)),
                 Body::NeverSeen => Ok(gone()),
+                Body::Pending | Body::Expired => {
+                    Err(unknown(&self.txn, "its commit may have happened"))
+                }
                 _ => report_of(answer, self.txid()),
             },
         }

@@ -1,7 +1,8 @@
 /*
  * Proves that recovery mends tables by git that have lost their footer in a
  * power loss: with rows to redo and without, in a worktree, several tables, and
- * after a foreign lock has gone. Other damage stays as it is. A crash or a
+ * after a foreign lock has gone. A living daemon finds them when it opens the
+ * repository again. Other damage stays as it is. A crash or a
  * failure at every point of the mending leaves a stack that the next start
  * mends. Proves that an empty list is served only if no table is there.
  */
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/deferred/deferred_fs.h"
 #include "tests/lib/stack_txn_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
@@ -162,6 +164,36 @@ START_TEST(without_a_row)
 	stx_expect(MAIN, '2');
 	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '1');
 	stx_expect_rest();
+}
+END_TEST
+
+/* The log has no row of the repository, and the daemon lives. The next opening
+ * finds the damage, and the admission mends it before a batch reads the
+ * stack. */
+START_TEST(in_a_living_daemon)
+{
+	enum refd_status status;
+	struct repo *repo;
+	bool is_noted;
+	char *why;
+
+	configure("reference");
+	stx_change(MAIN, '2');
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	if (_i > 0)
+		lose_footer(table(_i == 1 ? STACK_DIR : WT, 0), LOSS_ALL);
+	repos_trim(&w->store.repos, -1);
+	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	ck_assert_int_eq(deferred_fs_check(w->store.deferred, repo), 0);
+	is_noted = deferred_blocks_writes(w->store.deferred, repo->id);
+	repo_put(&w->store.repos, repo);
+	ck_assert_int_eq(is_noted, _i > 0);
+	if (_i > 0)
+		ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], _i > 0);
+	stx_expect(MAIN, '2');
+	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '1');
 }
 END_TEST
 
@@ -446,6 +478,7 @@ int main(void)
 	tcase_add_loop_test(tc, refs_alone, 0, 4);
 	tcase_add_test(tc, several_tables);
 	tcase_add_loop_test(tc, without_a_row, 0, 2);
+	tcase_add_loop_test(tc, in_a_living_daemon, 0, 3);
 	tcase_add_loop_test(tc, a_foreign_lock, 0, 2);
 	tcase_add_loop_test(tc, other_damage, 0, 3);
 	tcase_add_test(tc, nul_bytes_in_the_list);

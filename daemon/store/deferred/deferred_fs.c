@@ -35,6 +35,7 @@
 
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/recovery/recover_internal.h"
+#include "daemon/store/recovery/redo.h"
 
 static void tell(const struct deferred *d, enum store_event event,
     const char *place, const char *why)
@@ -136,9 +137,9 @@ uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 	return is_open_elsewhere(repos, repo) ? 0 : first;
 }
 
-/* Searches for locks that came back with the disk, of batches without a
- * record. */
-static int look_for_locks(struct deferred *d, struct repo *repo)
+/* Searches for the locks of batches without a record, and for tables without a
+ * footer. Both come back with a disk. */
+static int look_for_leftovers(struct deferred *d, struct repo *repo)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
 	struct live_batches live = { .from = deferred_fs_first_batch(d, repo) };
@@ -147,6 +148,8 @@ static int look_for_locks(struct deferred *d, struct repo *repo)
 	if (live.from == 0 || deferred_is_endless(d, repo->id))
 		return 0;
 	r = leftover_locks_any(d->cfg.sys, repo, live);
+	if (r == 0)
+		r = replay_stacks_any_damaged(d->cfg.sys, repo);
 	if (r == 0 || (r < 0 && r != -EUSERS))
 		return r;
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
@@ -173,7 +176,7 @@ int deferred_fs_check(struct deferred *d, struct repo *repo)
 	if (r == 0 && is_elsewhere && deferred_blocks_writes(d, repo->id))
 		tell(d, STORE_FS_OTHER, repo->path, "");
 	if (r == 0)
-		r = look_for_locks(d, repo);
+		r = look_for_leftovers(d, repo);
 	repo->is_looked_at = r == 0;
 	return r > 0 ? -EIO : r;
 }

@@ -326,7 +326,9 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 	if (r < 0)
 		tell_failed(d, repo, r);
 	else if (deferred_end_retry(d, repo->id, members, left)) {
-		tell_recovered(&retry);
+		/* A damaged stack was reported, and is not served. */
+		if (retry.nr_found[STORE_CORRUPT] == 0)
+			tell_recovered(&retry);
 		deferred_publish(d);
 	}
 	return r;

@@ -16,6 +16,10 @@ int replay_stacks(struct replay *rp, struct replay_row *rows);
  * repository and its worktrees. Other damage is reported. -EEXIST: another
  * writer's lock is in the way. */
 int replay_stacks_mend(struct replay *rp);
+/* Is the list or a table of the repository, or of a worktree, damaged? No: also
+ * after any other failure, which the batches of the stack meet. Takes no
+ * lock. */
+bool replay_stacks_any_damaged(const struct sys *sys, struct repo *repo);
 /* Removes tables of ended batches that no list names. Before the names in
  * stage/ go. */
 int replay_stacks_sweep(struct replay *rp);

@@ -22,6 +22,10 @@
 #include <errno.h>
 
 #include "daemon/store/recovery/stack_replay.h"
+#include "daemon/store/stack/stack_set.h"
+
+/* A look before the first write reads the stacks of this many at most. */
+#define WORKTREES 1000
 
 static int replay_locked(struct stack_replay *sr)
 {
@@ -126,6 +130,47 @@ int replay_stacks_mend(struct replay *rp)
 		r = r < 0 ? r : err;
 	}
 	return r;
+}
+
+/* ---- the look ---- */
+
+static bool is_damaged(const struct sys *sys, struct repo *repo,
+    const char *worktree)
+{
+	int git_fd = repo_open_worktree(sys, repo, worktree), r;
+	struct stack_snapshot *snap = NULL;
+	struct reftable_fault fault;
+	struct stack *stack;
+
+	if (git_fd < 0)
+		return false;
+	r = stack_set_get(repo->stacks, worktree, git_fd, &stack);
+	if (r == 0) {
+		r = stack_snapshot(stack, &snap, &fault);
+		stack_snapshot_put(snap);
+		stack_put(stack);
+	}
+	if (git_fd != repo->fd)
+		SYS(sys, close, git_fd);
+	return r == -EBADMSG;
+}
+
+bool replay_stacks_any_damaged(const struct sys *sys, struct repo *repo)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	unsigned left = WORKTREES;
+	bool any;
+
+	if (!repo_has_reftable(sys, repo))
+		return false;
+	any = is_damaged(sys, repo, "");
+	if (any || SYS(sys, dir_open, repo->fd, "worktrees", &dir) < 0)
+		return any;
+	while (!any && left-- > 0 && SYS(sys, dir_next, dir, &entry) > 0)
+		any = entry.name[0] != '.' && is_damaged(sys, repo, entry.name);
+	SYS(sys, dir_close, dir);
+	return any;
 }
 
 /* ---- the sweep ---- */

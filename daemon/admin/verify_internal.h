@@ -155,7 +155,9 @@ char *verify_mend(struct verify *v, const struct verify_place *place,
  * stack.h. In any case *FOUND is for stack_found_done(). */
 int verify_find_in_stack(struct verify *v, const struct verify_place *place,
     const char *name, struct stack_found *found);
-bool verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
+/* Does the log of NAME end with a value? A log that `git symbolic-ref -d` keeps
+ * ends with the deletion. 1, 0, or a negative errno. */
+int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
     const char *name);
 
 verify_check_fn verify_lock;

@@ -155,7 +155,8 @@ static int note_member(void *arg, const struct journal_row *row,
 
 /* ---- one ref ---- */
 
-static bool has_log(struct verify *v, const struct verify_place *place,
+/* Files: 1 or 0. Reftables: also a negative errno. */
+static int has_log(struct verify *v, const struct verify_place *place,
     const char *name)
 {
 	char path[REFD_PATH_MAX];
@@ -188,11 +189,22 @@ static void value_text(const struct ledger_entry *e,
 		    when, (unsigned long long)e->lsn);
 }
 
+static void found_unreadable(struct verify *v, const struct verify_place *place,
+    const struct ledger_entry *e, int err)
+{
+	char buf[REFD_PATH_MAX];
+
+	verify_found(v, FOUND_REFTABLE_UNREADABLE,
+	    verify_ref_name(place, e->name, buf), e->name,
+	    "it can't be compared with the journal: %s", strerror(-err));
+}
+
 static void found_lost(struct verify *v, const struct verify_place *place,
     const struct ledger_entry *e, bool is_absent)
 {
 	char text[160], buf[REFD_PATH_MAX];
 	const char *ref = verify_ref_name(place, e->name, buf);
+	int r = is_absent ? has_log(v, place, e->name) : 0;
 
 	value_text(e, v->repo.object_format, text);
 	if (!is_absent)
@@ -200,7 +212,9 @@ static void found_lost(struct verify *v, const struct verify_place *place,
 		    "the last record of the journal is %s, and the ref is "
 		    "older",
 		    text);
-	else if (has_log(v, place, e->name))
+	else if (r < 0)
+		found_unreadable(v, place, e, r);
+	else if (r > 0)
 		verify_found(v, FOUND_REF_LOST, ref, e->name,
 		    "the last record of the journal is %s, and only the log of "
 		    "the ref exists",
@@ -227,15 +241,12 @@ static void check_in_stack(struct verify *v, const struct verify_place *place,
 {
 	const struct record_member *last = &e->last;
 	struct stack_found found;
-	char buf[REFD_PATH_MAX];
 	size_t kept;
 	int r;
 
 	r = verify_find_in_stack(v, place, e->name, &found);
 	if (r < 0)
-		verify_found(v, FOUND_REFTABLE_UNREADABLE,
-		    verify_ref_name(place, e->name, buf), e->name,
-		    "it can't be compared with the journal: %s", strerror(-r));
+		found_unreadable(v, place, e, r);
 	else if (!stack_rule_is_value(last, &found) &&
 	    stack_rule_apply(&last, 1, &found, 0, &kept) == STACK_REDO &&
 	    is_to_be_had(v, e))

@@ -354,13 +354,22 @@ int verify_find_in_stack(struct verify *v, const struct verify_place *place,
 	return r;
 }
 
-bool verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
+static int ends_with_value(void *arg, const struct reftable_record *log)
+{
+	*(bool *)arg = !refd_oid_is_null(&log->log.to);
+	return 1;
+}
+
+int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
     const char *name)
 {
+	bool has = false;
 	struct look look;
-	bool has = look_begin(&look, v, place) == 0 &&
-	    stack_reader_has_log(&look.reader, name) > 0;
+	int r = look_begin(&look, v, place);
 
+	if (r == 0)
+		r = stack_reader_logs(&look.reader, name, ends_with_value,
+		    &has);
 	look_end(&look);
-	return has;
+	return r < 0 ? r : has;
 }

@@ -16,7 +16,6 @@
 #include "daemon/store/refs/token.h"
 #include "daemon/store/journal/record.h"
 #include "tests/lib/journal_help.h"
-#include "tests/lib/reftable_help.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -281,128 +280,10 @@ START_TEST(other_journals)
 }
 END_TEST
 
-/* ---- refs in reftables ---- */
-
-/* A copy of the tables. A running store removes old ones. */
-static void keep_tables(const char *name)
-{
-	sr_close();
-	tmp_run("cp -r r.git/reftable %s", name);
-	sr_open();
-}
-
-/* r.git has a, moved once, and b, made by refd in three tables. No git below
- * 2.45 can read the repository. */
-static void setup_tables(void)
-{
-	const struct reftable_record head =
-	    rh_symref("HEAD", 1, "refs/heads/main");
-	struct rh_bytes table = rh_table(REFD_FORMAT_SHA1, 1, 1, &head, 1);
-	char path[4200];
-	int fd;
-
-	sr_setup_closed();
-	vh_reset();
-	sr_make_commit("y", older);
-	tmp_run("cd r.git && git config core.repositoryFormatVersion 1 && "
-		"git config core.logAllRefUpdates true && "
-		"git config extensions.refStorage reftable && "
-		"rm -r refs/heads && echo x >refs/heads && mkdir reftable && "
-		"echo 'ref: refs/heads/.invalid' >HEAD");
-	snprintf(path, sizeof(path), "%s/reftable", sr_repo);
-	fd = open(path, O_RDONLY | O_DIRECTORY);
-	ck_assert_int_ge(fd, 0);
-	rh_add(&sys_kernel, fd, &table, 1, 1, 1);
-	close(fd);
-	rh_free(&table);
-	sr_open();
-	update("refs/heads/a", older);
-	keep_tables("1");
-	update("refs/heads/a", sr_commit);
-	keep_tables("2");
-	update("refs/heads/b", sr_commit);
-}
-
-START_TEST(tables_stand)
-{
-	FINDS(0);
-	sr_close();
-	FINDS(0);
-	sr_open();
-	update("refs/heads/b", zeroes);
-	sr_close();
-	FINDS(0);
-}
-END_TEST
-
-/* Older lists, as after a power loss without a recovery. */
-START_TEST(older_lists)
-{
-	sr_close();
-	tmp_run("rm -r r.git/reftable && cp -r 2 r.git/reftable");
-	FINDS(1);
-	HAS("ref-gone refs/heads/b", sr_commit);
-	tmp_run("rm -r r.git/reftable && cp -r 1 r.git/reftable");
-	FINDS(2);
-	HAS("journal-disagrees refs/heads/a", sr_commit);
-	HAS("ref-gone refs/heads/b", sr_commit);
-}
-END_TEST
-
-/* A new stack counts from 1 again, for example after two migrations. */
-START_TEST(a_new_stack_is_not_older)
-{
-	struct reftable_record records[3] = {
-		rh_symref("HEAD", 1, "refs/heads/main"),
-		rh_ref("refs/heads/a", 1, 0),
-		rh_ref("refs/heads/b", 1, 0),
-	};
-	struct refd_oid oid;
-	struct rh_bytes table;
-	char path[4200];
-	int fd;
-
-	sr_close();
-	ck_assert_int_eq(refd_oid_parse(sr_commit, REFD_FORMAT_SHA1, &oid), 0);
-	records[1].ref.oid = oid;
-	ck_assert_int_eq(refd_oid_parse(older, REFD_FORMAT_SHA1, &oid), 0);
-	records[2].ref.oid = oid;
-	table = rh_table(REFD_FORMAT_SHA1, 1, 1, records, 3);
-	tmp_run("rm -r r.git/reftable && mkdir r.git/reftable");
-	snprintf(path, sizeof(path), "%s/reftable", sr_repo);
-	fd = open(path, O_RDONLY | O_DIRECTORY);
-	ck_assert_int_ge(fd, 0);
-	rh_add(&sys_kernel, fd, &table, 1, 1, 1);
-	close(fd);
-	rh_free(&table);
-	FINDS(0);
-}
-END_TEST
-
-/* The list is there, and the tables of a and b are damaged. */
-START_TEST(no_ref_can_be_read)
-{
-	sr_close();
-	tmp_run("for f in r.git/reftable/*.ref; do : >$f; done");
-	FINDS(1);
-	ck_assert_ptr_nonnull(strstr(vh_lines(), "the file is empty"));
-}
-END_TEST
-
-/* After a power loss the file may have no format. */
-START_TEST(an_empty_configuration)
-{
-	sr_close();
-	tmp_run(": >r.git/config");
-	FINDS(0);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("verify_journal");
 	TCase *tc = tcase_create("verify_journal");
-	TCase *tables = tcase_create("tables");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
@@ -416,13 +297,5 @@ int main(void)
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);
 	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tables, setup_tables, teardown);
-	tcase_set_timeout(tables, 120);
-	tcase_add_test(tables, tables_stand);
-	tcase_add_test(tables, older_lists);
-	tcase_add_test(tables, a_new_stack_is_not_older);
-	tcase_add_test(tables, no_ref_can_be_read);
-	tcase_add_test(tables, an_empty_configuration);
-	suite_add_tcase(suite, tables);
 	return suite_run(suite);
 }

@@ -9,7 +9,7 @@
 #define BASE_OBJECT_SUM_H
 
 #include "daemon/base/sha1.h"
-#include "daemon/base/sha256.h"
+#include "proto/lib/sha256.h"
 #include "proto/oid.h"
 
 struct object_sum {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/sha256.h"
+#include "proto/lib/sha256.h"
 #include "tests/lib/suite.h"
 
 static void sum(const char *data, size_t len, size_t part, char hex[65])

@@ -1,4 +1,4 @@
-#include "daemon/base/sha256.h"
+#include "proto/lib/sha256.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  *
  * Pure; any thread.
  */
-#ifndef BASE_SHA256_H
-#define BASE_SHA256_H
+#ifndef PROTO_LIB_SHA256_H
+#define PROTO_LIB_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

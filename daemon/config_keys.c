@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/config_units.h"
+#include "proto/lib/config_units.h"
 
 #define HOUR_MS      (3600ULL * 1000)
 #define TEN_YEARS_MS (10ULL * 365 * 24 * HOUR_MS)

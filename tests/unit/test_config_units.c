@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/config.h"
-#include "daemon/config_units.h"
+#include "proto/lib/config_units.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -4,8 +4,8 @@
  *
  * Pure tables; any thread; nothing blocks.
  */
-#ifndef DAEMON_CONFIG_UNITS_H
-#define DAEMON_CONFIG_UNITS_H
+#ifndef PROTO_LIB_CONFIG_UNITS_H
+#define PROTO_LIB_CONFIG_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "daemon/config_units.h"
+#include "proto/lib/config_units.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -93,18 +93,21 @@ ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
 
 STORE_PKGS := sqlite3 zlib
 NET_PKGS   := libevent_core libevent_pthreads
+# Of refd-deliver alone, with SQLite.
+CURL_PKGS  := libcurl
 CONFINE_PKGS := libseccomp
 TEST_PKGS  := check
 
 ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
-	$(CONFINE_PKGS) && echo yes),yes)
+	$(CONFINE_PKGS) $(CURL_PKGS) && echo yes),yes)
 $(error libraries are missing: run scripts/deps --build)
 endif
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS) \
-	$(CONFINE_PKGS))
+	$(CONFINE_PKGS) $(CURL_PKGS))
 STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))
 NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS) $(CONFINE_PKGS))
+CURL_LIBS  := $(shell $(PKG_CONFIG) --libs $(CURL_PKGS))
 endif
 # Asked for only where a test is linked: a plain build needs no libcheck.
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
@@ -115,9 +118,12 @@ PROTO_SRCS  := $(sort $(wildcard proto/*.c))
 # For the programs; not in librefd.
 LIB_SRCS    := $(sort $(wildcard proto/lib/*.c))
 CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
-CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/%,$(wildcard \
-	client/*.c client/*/*.c)))
-MAINS       := daemon/main.c daemon/admin/main.c
+# refd links the C library alone; refd-deliver is a program of its own.
+DELIVER_SRCS := $(sort $(filter-out client/deliver/main.c,$(wildcard \
+	client/deliver/*.c)))
+CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/% \
+	client/deliver/%,$(wildcard client/*.c client/*/*.c)))
+MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c
 DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
@@ -138,7 +144,8 @@ FUZZED_SRCS  := $(PROTO_SRCS) $(LIB_SRCS) $(TESTLIB_SRCS) \
 quote   = '$(subst ','\'',$(1))'
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-BIN := $(BUILD)/bin/refd $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin
+BIN := $(BUILD)/bin/refd $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
+	$(BUILD)/bin/refd-deliver
 LIB := $(BUILD)/lib/librefd.a $(BUILD)/lib/librefd.so
 UNIT_BIN    := $(UNIT_SRCS:%.c=$(BUILD)/%)
 HELPER_BIN  := $(HELPER_SRCS:%.c=$(BUILD)/%)
@@ -186,6 +193,7 @@ STAMP_flags   = $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) $(ALL_LDFLAGS)
 STAMP_prefix  = $(LIBEXECDIR) $(DATADIR)
 STAMP_cli     = $(CLI_OBJS)
 STAMP_librefd = $(LIBREFD_OBJS)
+STAMP_deliver = $(DELIVER_OBJS)
 STAMP_daemon  = $(DAEMON_OBJS)
 STAMP_test    = $(TESTLIB_OBJS)
 STAMP_fuzzed  = $(CLANG) $(FUZZED_OBJS)
@@ -199,6 +207,7 @@ $(BUILD)/stamp/%: FORCE
 
 CLI_OBJS     := $(call objects,$(CLI_SRCS))
 LIBREFD_OBJS := $(call objects,$(CLIENT_SRCS) $(PROTO_SRCS))
+DELIVER_OBJS := $(call objects,$(DELIVER_SRCS))
 DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
 UNIT_OBJS    := $(call objects,$(UNIT_SRCS))
@@ -206,7 +215,7 @@ HELPER_OBJS  := $(call objects,$(HELPER_SRCS))
 BENCH_OBJS   := $(call objects,$(BENCH_SRCS))
 FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
 FUZZ_OBJS    := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SRCS))
-OBJS := $(sort $(CLI_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
+OBJS := $(sort $(CLI_OBJS) $(DELIVER_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
 	$(UNIT_OBJS) $(HELPER_OBJS) $(BENCH_OBJS) $(call objects,$(MAINS)))
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
@@ -220,13 +229,15 @@ $(CLI_OBJS): $(BUILD)/stamp/prefix
 
 # ---- libraries ----
 
-ARCHIVES := $(addprefix $(BUILD)/lib/,librefd.a libcli.a libdaemon.a libtest.a) \
+ARCHIVES := $(addprefix $(BUILD)/lib/,librefd.a libcli.a libdeliver.a \
+	libdaemon.a libtest.a) \
 	$(BUILD)/fuzz/libfuzzed.a
 
 $(BUILD)/lib/librefd.a: $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
 # For the unit tests: the command without its main().
 $(BUILD)/lib/libcli.a: $(filter-out %/client/main.o,$(CLI_OBJS)) \
 		$(BUILD)/stamp/cli
+$(BUILD)/lib/libdeliver.a: $(DELIVER_OBJS) $(BUILD)/stamp/deliver
 $(BUILD)/lib/libdaemon.a: $(DAEMON_OBJS) $(BUILD)/stamp/daemon
 $(BUILD)/lib/libtest.a: $(TESTLIB_OBJS) $(BUILD)/stamp/test
 $(BUILD)/fuzz/libfuzzed.a: $(FUZZED_OBJS) $(BUILD)/stamp/fuzzed
@@ -264,6 +275,12 @@ $(BUILD)/bin/refd-admin: $(BUILD)/obj/daemon/admin/main.o \
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS)
 
+$(BUILD)/bin/refd-deliver: $(BUILD)/obj/client/deliver/main.o \
+		$(BUILD)/lib/libdeliver.a $(BUILD)/lib/libcli.a \
+		$(BUILD)/lib/librefd.a
+	@mkdir -p $(@D)
+	$(say)$(link) $(STORE_LIBS) $(CURL_LIBS)
+
 # ---- the protocol as a manual page ----
 
 # lowdown writes a font that mandoc doesn't know, and a title for a name.
@@ -278,10 +295,10 @@ $(PROTOCOL_PAGE): proto/PROTOCOL.md
 # ---- tests ----
 
 $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
-		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/libcli.a \
-		$(BUILD)/lib/librefd.a
+		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/libdeliver.a \
+		$(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
-	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS)
+	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS)
 
 $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
@@ -382,7 +399,7 @@ install: all install-units
 	    $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/refd
 	$(INSTALL) -m 755 $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
-	    $(DESTDIR)$(LIBEXECDIR)/refd
+	    $(BUILD)/bin/refd-deliver $(DESTDIR)$(LIBEXECDIR)/refd
 	$(INSTALL) -m 644 $(BUILD)/lib/librefd.a $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(BUILD)/lib/librefd.so.$(SOVERSION) \
 	    $(DESTDIR)$(LIBDIR)
@@ -419,11 +436,15 @@ install-units:
 	$(call install_units,refd@,%i,refd-%i,/etc/refd/%i/config,refd@%i)
 	$(INSTALL) -m 644 daemon/systemd/refd-metrics.socket \
 	    $(DESTDIR)$(UNITDIR)
+	sed 's|@BINDIR@|$(BINDIR)|' client/deliver/refd-deliver.service.in \
+	    | $(INSTALL) -m 644 /dev/stdin \
+	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
 
 uninstall:
 	rm -f $(foreach u,refd refd@,$(foreach k,.socket .service \
 	    .service.d/before-git.conf,$(DESTDIR)$(UNITDIR)/$(u)$(k)))
-	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket
+	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket \
+	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
 	for d in refd refd@; do \
 	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
 	rm -f $(DESTDIR)$(BINDIR)/refd

@@ -107,6 +107,8 @@ static const struct command *const commands[] = {
 	&disable_command,
 	&migrate_command,
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
+	OTHER("deliver", "send changes to web hooks and commands",
+	    program_deliver),
 	OTHER("check-config", "check the daemon's configuration",
 	    program_admin),
 	&pause_command,

@@ -58,3 +58,10 @@ int program_admin(const struct command *c, int argc, char **argv)
 	memcpy(args + 1, argv, (size_t)argc * sizeof(*args));
 	return run("refd-admin", args);
 }
+
+int program_deliver(const struct command *c, int argc, char **argv)
+{
+	(void)c;
+	(void)argc;
+	return run("refd-deliver", argv);
+}

@@ -16,7 +16,7 @@ segment() { # FILE TYPE RIGHTS
 		END { exit !is }'
 }
 
-for file in "$BUILD"/bin/refd{,-daemon,-admin} "$BUILD/lib/librefd.so"; do
+for file in "$BUILD"/bin/refd{,-daemon,-admin,-deliver} "$BUILD/lib/librefd.so"; do
 	name=${file##*/}
 	check "$name: calls are bound at the start" dynamic "$file" BIND_NOW
 	check "$name: and read-only from then on" segment "$file" GNU_RELRO R

@@ -121,6 +121,23 @@ printf 'x' >"$T/a.git/refs/heads/broken"
 says verify verify --json "$T/a.git"
 says doctor doctor --json "$T/a.git"
 
+# A dead letter.
+printf '[deliver "false"]\n\tcommand = false\n\ttries = 1\n' >"$T/deliver.conf"
+deliver() { says deliver deliver --state "$T/deliver" "$@"; }
+"$REFD" deliver --config "$T/deliver.conf" --state "$T/deliver" \
+	2>"$T/deliver.log" &
+own $!
+service=$!
+dies() {
+	update refs/heads/dead"$((++dead))" "$one"
+	sleep 0.2
+	deliver --list --json && [ -s "$T/json/deliver" ]
+}
+dead=0
+await 10 dies
+kill $service
+reap $service
+
 says drain drain --json
 says resume resume --json
 
@@ -150,6 +167,9 @@ refd status:stall[].stuck
 refd status:stall[].threads
 refd status:stall[].text
 refd log, refd watch:voids
+refd deliver: a gap of a repository:position
+refd deliver: a gap of a repository:gap
+refd deliver: a gap of a repository:repo
 refd recover:error
 refd recover:repositories[].findings[].evidence
 refd restore:updates[].git'

@@ -26,7 +26,7 @@ if command -v systemd-analyze >/dev/null; then
 	done
 	cp -r /usr/lib/systemd/system/*.target "$units"
 	for unit in refd.socket refd.service refd@.socket refd@.service \
-		refd-metrics.socket; do
+		refd-metrics.socket refd-deliver.service; do
 		prints_no "$unit is in order" '[Rr]efd' systemd-analyze \
 			verify --man=no --root="$to" "$unit"
 	done
@@ -36,6 +36,11 @@ if command -v systemd-analyze >/dev/null; then
 		is "$unit exposes no more than 0.7" 0 $?
 		tail -n 1 <<<"$got"
 	done
+	# It has the network.
+	systemd-analyze security --offline=true --no-pager --root="$to" \
+		--threshold=20 refd-deliver.service >"$T/out" 2>&1
+	is 'refd-deliver.service exposes no more than 2.0' 0 $?
+	tail -n 1 "$T/out"
 	check 'refd-metrics.socket is enabled' systemctl -q --root="$to" \
 		enable refd-metrics.socket
 	check 'and started by the service' [ -L \

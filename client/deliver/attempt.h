@@ -1,0 +1,46 @@
+/*
+ * One attempt to deliver one change: an HTTP request or a command.
+ *
+ *	attempt_start -> attempt_tick, attempt_http_ended ... -> has_ended
+ *
+ * One thread; nothing blocks. An error in the answer of an attempt is the
+ * result of the attempt.
+ */
+#ifndef CLIENT_DELIVER_ATTEMPT_H
+#define CLIENT_DELIVER_ATTEMPT_H
+
+#include <curl/curl.h>
+
+#include "client/deliver/outbox.h"
+#include "client/deliver/streams.h"
+
+struct attempt {
+	struct stream *stream; /* busy */
+	struct outbox_row row; /* owned */
+	uint64_t began_ms;     /* of refd_now_ms() */
+	bool has_ended, is_success;
+	char error[160]; /* of a failure; without url and secret */
+	/* HTTP */
+	CURLM *multi;
+	CURL *easy;
+	struct curl_slist *headers;
+	size_t received; /* bytes of the answer */
+	/* A command; -1 and 0: none */
+	int pidfd;
+	pid_t pid;
+	struct attempt *prev, *next;
+};
+
+/* Takes ROW over. MULTI performs HTTP requests; CURLOPT_PRIVATE is the
+ * attempt. */
+struct attempt *attempt_start(CURLM *multi, struct stream *stream,
+    struct outbox_row *row);
+/* MULTI reports the end of the request of A. */
+void attempt_http_ended(struct attempt *a, CURLcode result);
+/* Looks after the command of A: its end, or its time is over. */
+void attempt_tick(struct attempt *a, uint64_t now_ms);
+/* When the time of a command is over; UINT64_MAX: of an HTTP request. */
+uint64_t attempt_deadline_ms(const struct attempt *a);
+void attempt_free(struct attempt *a);
+
+#endif

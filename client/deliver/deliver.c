@@ -1,0 +1,385 @@
+/*
+ * The loop of the service. The happy path of a turn:
+ *
+ *	1. The changes of the reader's answer and the position behind them go
+ *	   into the outbox, and so do the results of ended attempts. One
+ *	   transaction, one flush.
+ *	2. Ready streams begin attempts, each with its first waiting change.
+ *	3. The reader asks for the next changes.
+ *	4. The loop waits for sockets, commands, the reader, a signal.
+ *
+ * Failures: after a crash, an attempt without a recorded result is repeated
+ * with the same id. A failed attempt pauses its stream alone (backoff.h). A
+ * failure of the outbox ends the program, before any other change is sent.
+ */
+#include "client/deliver/deliver.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "client/deliver/attempt.h"
+#include "client/deliver/backoff.h"
+#include "client/deliver/intake.h"
+#include "client/deliver/reader.h"
+#include "client/deliver/streams.h"
+#include "client/librefd/conn.h"
+
+#define DEAD_MOST 100000 /* of an endpoint */
+
+#define WATCH_MS  1000 /* also the longest wait for the end of the reader */
+#define BEHIND_MS 100  /* while endpoints have different positions */
+#define TICK_MS   1000 /* at most; changes by the administrator are seen then */
+#define TELL_MS   60000
+
+struct service {
+	const struct endpoints *endpoints;
+	struct outbox *outbox;
+	struct reader *reader;
+	CURLM *multi;
+	struct receiver *receivers;
+	size_t nr;
+	struct outbox_position asked; /* of the reader's question */
+	size_t asked_for;             /* the receiver */
+	struct attempt *attempts;     /* under way */
+	size_t nr_attempts;
+	int signals; /* signalfd */
+	bool stops;
+};
+
+static uint64_t wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* ---- what waits, as of the outbox ---- */
+
+static struct receiver *receiver_of(struct service *d, int64_t id)
+{
+	size_t i;
+
+	for (i = 0; i < d->nr; i++)
+		if (d->receivers[i].id == id)
+			return &d->receivers[i];
+	return NULL;
+}
+
+static void load_stream(void *arg, int64_t endpoint, const char *repo,
+    uint64_t nr, uint64_t bytes)
+{
+	struct receiver *to = receiver_of(arg, endpoint);
+
+	if (to)
+		streams_set(streams_of(to, repo), nr, bytes);
+}
+
+static void load_counts(void *arg, const struct outbox_counts *counts)
+{
+	struct receiver *to = receiver_of(arg, counts->endpoint);
+
+	if (to)
+		to->dead = counts->dead;
+	else
+		say_warning("endpoint '%s' has no section, and gets nothing: "
+			    "%" PRIu64 " changes wait, %" PRIu64
+			    " are dead; refd deliver --forget %s",
+		    counts->name, counts->waiting, counts->dead, counts->name);
+}
+
+/* At the start, and after a command of the administrator. */
+static void load(struct service *d)
+{
+	outbox_each_endpoint(d->outbox, load_counts, d);
+	outbox_each_stream(d->outbox, load_stream, d);
+}
+
+/* The positions are written again. So a full disk is noticed before the first
+ * delivery, whose success could not be recorded. */
+static void open_receivers(struct service *d)
+{
+	struct receiver *to;
+	size_t i;
+
+	d->nr = d->endpoints->nr;
+	d->receivers = xcalloc(d->nr, sizeof(*d->receivers));
+	outbox_begin(d->outbox);
+	for (i = 0; i < d->nr; i++) {
+		to = &d->receivers[i];
+		to->endpoint = &d->endpoints->list[i];
+		to->id = outbox_endpoint(d->outbox, to->endpoint->name,
+		    &to->position);
+		if (to->position.is_known)
+			outbox_move(d->outbox, to->id, &to->position);
+	}
+	outbox_commit(d->outbox);
+	load(d);
+}
+
+/* ---- the feed ---- */
+
+/* The receivers take turns. Those with the same position share the answer. */
+static void ask(struct service *d)
+{
+	bool is_behind = false;
+	size_t i;
+
+	if (reader_is_busy(d->reader))
+		return;
+	for (i = 0; i < d->nr; i++)
+		intake_reopen(&d->receivers[i]);
+	for (i = 1; i <= d->nr; i++)
+		if (!d->receivers[(d->asked_for + i) % d->nr].is_full)
+			break;
+	if (i > d->nr)
+		return;
+	d->asked_for = (d->asked_for + i) % d->nr;
+	d->asked = d->receivers[d->asked_for].position;
+	for (i = 0; i < d->nr; i++)
+		is_behind |= !d->receivers[i].is_full &&
+		    !intake_is_same(&d->receivers[i].position, &d->asked);
+	reader_ask(d->reader, &d->asked,
+	    !d->asked.is_known ? 1 :
+		is_behind      ? BEHIND_MS :
+				 WATCH_MS);
+}
+
+/* ---- attempts ---- */
+
+static uint32_t random_number(void)
+{
+	uint32_t n = 0;
+
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		die("no random numbers: %s", strerror(errno));
+	return n;
+}
+
+static void record_failure(struct service *d, const struct attempt *a)
+{
+	struct receiver *to = a->stream->to;
+	uint64_t now = refd_now_ms(), failures = a->row.failures + 1;
+	bool dies = failures >= to->endpoint->tries && to->dead < DEAD_MOST;
+
+	if (dies || !to->told_ms || now - to->told_ms >= TELL_MS) {
+		say_warning("endpoint '%s': %s '%s' of '%s', attempt %" PRIu64
+			    ": %s%s",
+		    to->endpoint->name, a->row.event, a->row.id, a->row.repo,
+		    failures, a->error, dies ? "; now a dead letter" : "");
+		to->told_ms = now;
+	}
+	outbox_failed(d->outbox, to->id, a->row.seq, a->error,
+	    dies ? wall_ms() : 0);
+	to->dead += dies;
+	if (dies)
+		streams_done(a->stream, a->row.len);
+	else
+		streams_pause(a->stream,
+		    now + backoff_ms(failures, random_number()));
+}
+
+/* The transaction that contains the result is committed before the stream
+ * begins its next attempt. */
+static void record(struct service *d, struct attempt *a)
+{
+	struct receiver *to = a->stream->to;
+
+	to->running--;
+	if (a->is_success) {
+		outbox_delivered(d->outbox, to->id, a->row.seq,
+		    refd_now_ms() - a->began_ms);
+		streams_done(a->stream, a->row.len);
+	} else {
+		record_failure(d, a);
+	}
+	DL_DELETE(d->attempts, a);
+	d->nr_attempts--;
+	attempt_free(a);
+}
+
+/* Is there an ended attempt? */
+static bool look_after(struct service *d)
+{
+	struct attempt *a;
+	bool found = false;
+	uint64_t now = refd_now_ms();
+	CURLMsg *m;
+	int left;
+
+	curl_multi_perform(d->multi, &left);
+	while ((m = curl_multi_info_read(d->multi, &left)))
+		if (m->msg == CURLMSG_DONE &&
+		    curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &a) ==
+			CURLE_OK)
+			attempt_http_ended(a, m->data.result);
+	DL_FOREACH(d->attempts, a) {
+		attempt_tick(a, now);
+		found |= a->has_ended;
+	}
+	return found;
+}
+
+static void start(struct service *d, struct stream *s)
+{
+	struct outbox_row row;
+	struct attempt *a;
+
+	if (!outbox_head(d->outbox, s->to->id, s->repo, &row)) {
+		/* The administrator has deleted the rows. */
+		s->state = STREAM_IDLE;
+		streams_set(s, 0, 0);
+		return;
+	}
+	a = attempt_start(d->multi, s, &row);
+	DL_APPEND(d->attempts, a);
+	d->nr_attempts++;
+	s->to->running++;
+}
+
+/* Returns the time of the next attempt after a pause. */
+static uint64_t start_ready(struct service *d)
+{
+	uint64_t first = UINT64_MAX, due;
+	struct receiver *to;
+	struct stream *s;
+
+	for (to = d->receivers; to < d->receivers + d->nr; to++) {
+		due = streams_wake(to, refd_now_ms());
+		if (due < first)
+			first = due;
+		while (to->running < to->endpoint->parallel &&
+		    (s = streams_take(to)))
+			start(d, s);
+	}
+	return first;
+}
+
+/* ---- the loop ---- */
+
+static void wake(void *arg)
+{
+	struct service *d = arg;
+
+	curl_multi_wakeup(d->multi);
+}
+
+static void write_down(struct service *d)
+{
+	struct refd_answer ans;
+	bool has_answer = reader_take(d->reader, &ans);
+	struct attempt *a, *next;
+
+	if (!look_after(d) && !has_answer)
+		return;
+	outbox_begin(d->outbox);
+	if (has_answer) {
+		intake_take(d->outbox, d->receivers, d->nr, &d->asked, &ans);
+		refd_answer_done(&ans);
+	}
+	DL_FOREACH_SAFE(d->attempts, a, next) {
+		if (a->has_ended)
+			record(d, a);
+	}
+	outbox_commit(d->outbox);
+}
+
+static void hear_signals(struct service *d)
+{
+	struct signalfd_siginfo info;
+
+	if (read(d->signals, &info, sizeof(info)) <= 0 || d->stops)
+		return;
+	d->stops = true;
+	say("stops after %zu attempts that are under way", d->nr_attempts);
+}
+
+static void wait_for_events(struct service *d, uint64_t until)
+{
+	struct curl_waitfd *fds = xcalloc(d->nr_attempts + 1, sizeof(*fds));
+	uint64_t now = refd_now_ms(), wait;
+	struct attempt *a;
+	unsigned nr = 0;
+
+	fds[nr++] = (struct curl_waitfd){ .fd = d->signals,
+		.events = CURL_WAIT_POLLIN };
+	DL_FOREACH(d->attempts, a) {
+		if (a->pidfd >= 0)
+			fds[nr++] = (struct curl_waitfd){ .fd = a->pidfd,
+				.events = CURL_WAIT_POLLIN };
+		if (attempt_deadline_ms(a) < until)
+			until = attempt_deadline_ms(a);
+		if (a->has_ended)
+			until = now;
+	}
+	wait = until <= now ? 0 : until - now;
+	curl_multi_poll(d->multi, fds, nr, wait < TICK_MS ? (int)wait : TICK_MS,
+	    NULL);
+	free(fds);
+}
+
+static void run(struct service *d)
+{
+	uint64_t until;
+
+	while (!d->stops || d->nr_attempts > 0) {
+		until = UINT64_MAX;
+		write_down(d);
+		if (outbox_changed(d->outbox))
+			load(d);
+		if (!d->stops) {
+			until = start_ready(d);
+			ask(d);
+		}
+		wait_for_events(d, until);
+		hear_signals(d);
+	}
+}
+
+/* For all threads: the signals come by the descriptor. */
+static int catch_signals(void)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		die("cannot wait for signals: %s", strerror(errno));
+	return fd;
+}
+
+void deliver_run(const struct endpoints *endpoints, struct outbox *outbox,
+    const char *socket)
+{
+	struct service d = { .endpoints = endpoints, .outbox = outbox };
+	size_t i;
+
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+	    !(d.multi = curl_multi_init()))
+		die("libcurl does not start");
+	d.signals = catch_signals();
+	open_receivers(&d);
+	d.reader = reader_start(socket, wake, &d);
+	say("delivers to %zu endpoints", d.nr);
+	run(&d);
+	reader_stop(d.reader);
+	for (i = 0; i < d.nr; i++)
+		streams_free(&d.receivers[i]);
+	free(d.receivers);
+	close(d.signals);
+	curl_multi_cleanup(d.multi);
+	curl_global_cleanup();
+}

@@ -195,6 +195,8 @@ START_TEST(replaced_tables_stay_for_a_power_loss)
 }
 END_TEST
 
+#define REPAIRED(n) "0x00000000000" #n "-0x00000000000" #n "-00000007.ref"
+
 /* Of an earlier run, or of git. */
 START_TEST(unlisted_tables)
 {
@@ -206,10 +208,13 @@ START_TEST(unlisted_tables)
 	rh_put(stk.other, stk.other_dir, "ahead.ref", ahead.data, ahead.len);
 	rh_put(stk.other, stk.other_dir, "empty.ref", "", 0);
 	rh_put(stk.other, stk.other_dir, "other", old.data, old.len);
+	/* A killed repair left the first. */
+	rh_put(stk.other, stk.other_dir, REPAIRED(1), old.data, old.len - 9);
+	rh_put(stk.other, stk.other_dir, REPAIRED(9), old.data, old.len - 9);
 	ck_assert_int_eq(stk_write(&rec, 1), 0);
-	ck_assert_uint_eq(stk_nr_files(), 7);
+	ck_assert_uint_eq(stk_nr_files(), 9);
 	tidy();
-	ck_assert_uint_eq(stk_nr_files(), 6);
+	ck_assert_uint_eq(stk_nr_files(), 7);
 	rh_free(&old);
 	rh_free(&ahead);
 }

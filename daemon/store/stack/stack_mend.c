@@ -2,7 +2,9 @@
  * Happy path: find the table, write the new file, publish the new list.
  *
  * Failures: the new file goes, and the list is unchanged. A failed fsync is
- * never repeated.
+ * never repeated. A killed process leaves its lock, and the new or the old file
+ * without a line in the list. Recovery, or the first batch, removes the file
+ * (stack_sweep.h).
  */
 #include "daemon/store/stack/stack_mend.h"
 
@@ -14,7 +16,6 @@
 
 #define NAME_TRIES   10
 #define BUFFER_BYTES ((size_t)64 * 1024)
-#define TEMP_NAME    (REFTABLE_WRITER_NAME + 8)
 
 struct mending {
 	struct stack_update *u;
@@ -24,9 +25,8 @@ struct mending {
 	struct reftable_mend mend;
 	char name[REFTABLE_WRITER_NAME]; /* the new name */
 	bool has_name;                   /* in reftable/ */
-	/* The new file is made in stage/, or under git's lock in reftable/. */
-	int temp_dirfd;
-	char temp[TEMP_NAME];
+	/* The new file is made in stage/, or under git's lock by its name. */
+	char temp[TOKEN_NAME_MAX];
 	bool has_temp;
 	char *new_list;
 };
@@ -94,23 +94,28 @@ static int next_name(struct mending *m)
 	return 0;
 }
 
+/* Names never come back. */
 static int create(struct mending *m)
 {
 	const struct token *token = m->u->list.token;
-	int r = next_name(m);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL;
+	unsigned tries;
+	int r = -EEXIST;
 
-	if (r < 0)
-		return r;
 	if (token != NULL) {
-		m->temp_dirfd = token->stage_fd;
 		token_value_name(m->temp, token->id, m->u->value_nr);
-	} else {
-		m->temp_dirfd = m->u->stack->dirfd;
-		snprintf(m->temp, sizeof(m->temp), "%s.temp", m->name);
+		r = SYS(m->sys, openat, token->stage_fd, m->temp, flags,
+		    mode_of(m));
+		m->has_temp = r >= 0;
+		return r;
 	}
-	r = SYS(m->sys, openat, m->temp_dirfd, m->temp,
-	    O_WRONLY | O_CREAT | O_EXCL, mode_of(m));
-	m->has_temp = r >= 0;
+	for (tries = 0; tries < NAME_TRIES && r == -EEXIST; tries++) {
+		r = next_name(m);
+		if (r == 0)
+			r = SYS(m->sys, openat, m->u->stack->dirfd, m->name,
+			    flags, mode_of(m));
+	}
+	m->has_name = r >= 0;
 	return r;
 }
 
@@ -141,19 +146,16 @@ static int copy(struct mending *m, int fd)
 	return r == 0 ? SYS(m->sys, fsync, fd) : r;
 }
 
-/* Names never come back. */
 static int name_file(struct mending *m)
 {
 	unsigned tries;
-	int r = 0;
+	int r = -EEXIST;
 
-	for (tries = 0; tries < NAME_TRIES; tries++) {
-		r = tries > 0 ? next_name(m) : 0;
+	for (tries = 0; tries < NAME_TRIES && r == -EEXIST; tries++) {
+		r = next_name(m);
 		if (r == 0)
-			r = SYS(m->sys, linkat, m->temp_dirfd, m->temp,
-			    m->u->stack->dirfd, m->name);
-		if (r != -EEXIST)
-			break;
+			r = SYS(m->sys, linkat, m->u->list.token->stage_fd,
+			    m->temp, m->u->stack->dirfd, m->name);
 	}
 	m->has_name = r == 0;
 	return r;
@@ -167,7 +169,7 @@ static int make_file(struct mending *m)
 		return fd;
 	r = copy(m, fd);
 	SYS(m->sys, close, fd);
-	return r == 0 ? name_file(m) : r;
+	return r == 0 && m->has_temp ? name_file(m) : r;
 }
 
 /* ---- the list ---- */
@@ -237,7 +239,7 @@ static void clean_up(struct mending *m)
 	if (m->has_name)
 		SYS(m->sys, unlinkat, m->u->stack->dirfd, m->name);
 	if (m->has_temp)
-		SYS(m->sys, unlinkat, m->temp_dirfd, m->temp);
+		SYS(m->sys, unlinkat, m->u->list.token->stage_fd, m->temp);
 	edit_discard(&m->u->list);
 	reftable_mend_close(&m->mend);
 	free(m->list.list);

@@ -7,6 +7,7 @@
 #include "daemon/store/stack/stack_sweep.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,16 +88,44 @@ void stack_tidy_end(struct stack *stack)
 	stack_snapshot_put(snap);
 }
 
+/* The largest index in the name of a table by git or refd. 0: another name. */
+static uint64_t index_in_name(const char *name)
+{
+	unsigned long long max;
+	int end = 0;
+
+	if (sscanf(name, "0x%*12[0-9a-f]-0x%12llx-%*8[0-9a-f].ref%n", &max,
+		&end) != 1 ||
+	    end == 0 || name[end] != '\0')
+		return 0;
+	return max;
+}
+
+/* The file of a killed repair, or the damaged table that was repaired. Git
+ * renames only whole tables, and under the list lock, which the caller has. */
+static bool is_unreadable(const struct stack_snapshot *snap, const char *name,
+    int error)
+{
+	const uint64_t index = index_in_name(name);
+
+	return error == -EBADMSG && index > 0 && index <= snap->max_index;
+}
+
 static void retire_stale(struct stack *stack, const struct stack_snapshot *snap,
     const char *name)
 {
 	struct reftable_fault fault;
 	struct reftable_table table;
+	int r;
 
-	if (!is_table(name) || is_listed(&snap->tables, name) ||
-	    reftable_table_open(stack->sys, stack->dirfd, name, &table,
-		&fault) < 0)
+	if (!is_table(name) || is_listed(&snap->tables, name))
 		return;
+	r = reftable_table_open(stack->sys, stack->dirfd, name, &table, &fault);
+	if (r < 0) {
+		if (is_unreadable(snap, name, r))
+			stack_retire(stack, name);
+		return;
+	}
 	if (table.max_index <= snap->max_index)
 		stack_retire(stack, name);
 	reftable_table_close(&table);

@@ -32,7 +32,8 @@ void stack_tidy_end(struct stack *stack);
 /*
  * Once after the opening, under the list lock: retires the unlisted tables that
  * git's rule removes, as remove_maybe_stale_table(): those whose largest index
- * is not above the list. Earlier runs left them. Unreadable tables stay.
+ * is not above the list. Earlier runs left them. For an unreadable table, which
+ * a killed repair leaves, the index in the name counts.
  */
 void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap);
 

@@ -7,8 +7,16 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 with_fs ext4 4G || finish
+kinds=(files-sha1 files-sha256)
+if why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental 2>&1)
+then
+	PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
+	kinds+=(reftable-sha1 reftable-sha256)
+else
+	skip 'refs in reftables' "not to be had: ${why//$'\n'/; }"
+fi
 PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/tests/soak/soak.py" "$BUILD" "$FS" \
-	"${SOAK_SECONDS:-300}" >"$T/said" 2>&1
+	"${SOAK_SECONDS:-300}" "${kinds[@]}" >"$T/said" 2>&1
 status=$?
 while IFS= read -r line; do
 	case $line in

@@ -60,11 +60,11 @@ def packet(text):
     return wire.packet(wire.data_of(text))
 
 
-def transaction(txid, git_dir, *options):
+def transaction(txid, git_dir, *options, object_format="sha1"):
     """Headers of a transaction; OPTIONS in the order of the protocol, the
     umask among them: it alone is required."""
     git_dir = os.path.realpath(git_dir)
     at = os.stat(git_dir)
     return ["txid " + txid, "git-dir " + git_dir,
             "common-dir %d %d" % (at.st_dev, at.st_ino),
-            "object-format sha1", *options]
+            "object-format " + object_format, *options]

@@ -10,29 +10,38 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
-from refd import Client, new_txid, packet, transaction  # noqa: E402
+ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+sys.path[:0] = [ROOT + "/client/python", ROOT + "/tests/python"]
+from raw import Client, new_txid, packet, transaction  # noqa: E402
 
-NULL = "0" * 40
 GONE = (OSError, EOFError, ValueError)
 
 
-class Worker(threading.Thread):
-    """done() says when to stop; what should not be goes to self.wrong."""
+def ids_of(kind):
+    return kind.split("-")[1]
 
-    def __init__(self, place, name):
-        super().__init__(name=name, daemon=True)
-        self.place, self.random = place, random.Random(name)
+
+class Worker(threading.Thread):
+    """Works in one repository until place.over(); what should not be goes to
+    self.wrong."""
+
+    def __init__(self, place, name, number=0):
+        super().__init__(name=name + str(number), daemon=True)
+        self.place, self.random = place, random.Random(self.name)
+        self.repo = place.repos[number % len(place.repos)]
+        self.kind = place.kinds[number % len(place.kinds)]
+        self.oids = place.oids_of(self.kind)
+        self.null = "0" * len(self.oids[0])
         self.wrong, self.turns, self.asks = [], 0, 0
         self.client = None
-        self.picked = self.random.randrange(len(place.oids))
+        self.picked = self.random.randrange(len(self.oids))
 
     def value(self):
         """One that comes back after all the others. `git pack-refs --prune`
         removes a ref that was deleted meanwhile and made anew with the value
         that it had, as of anybody's."""
-        self.picked = (self.picked + 1) % len(self.place.oids)
-        return self.place.oids[self.picked]
+        self.picked = (self.picked + 1) % len(self.oids)
+        return self.oids[self.picked]
 
     def run(self):
         try:
@@ -58,6 +67,10 @@ class Worker(threading.Thread):
             if self.client is None:
                 time.sleep(0.02)
         return self.client
+
+    def headers(self, txid, *options):
+        return transaction(txid, self.repo, *options,
+                           object_format=ids_of(self.kind))
 
     def settled(self, verb, headers, updates, txid):
         """The answer of a transaction, over as many connections as it takes;
@@ -113,10 +126,9 @@ class Updater(Worker):
     values; half of it atomic. Its logs have a line for each change."""
 
     def __init__(self, place, number):
-        super().__init__(place, "updater%d" % number)
-        self.repo = place.repos[number % len(place.repos)]
+        super().__init__(place, "updater", number)
         self.refs = ["refs/heads/%s/%d" % (self.name, i) for i in range(8)]
-        self.at = dict.fromkeys(self.refs, NULL)
+        self.at = dict.fromkeys(self.refs, self.null)
         self.lines = dict.fromkeys(self.refs, 0)
 
     def turn(self):
@@ -124,8 +136,8 @@ class Updater(Worker):
         wanted, updates = {}, []
         for ref in chosen:
             old, new = self.at[ref], self.value()
-            if old != NULL and self.random.random() < 0.1:
-                new = NULL
+            if old != self.null and self.random.random() < 0.1:
+                new = self.null
             wanted[ref] = new
             updates.append(("update " + ref, new, old))
         options = ["umask 0022", "message soak",
@@ -135,11 +147,10 @@ class Updater(Worker):
             options.insert(0, "atomic")
         txid = new_txid()
         answer = self.settled(
-            "transaction", transaction(txid, self.repo, *options), updates,
-            txid)
+            "transaction", self.headers(txid, *options), updates, txid)
         for ref, code in results(answer):
             if code == "ok":
-                self.lines[ref] = 0 if wanted[ref] == NULL else \
+                self.lines[ref] = 0 if wanted[ref] == self.null else \
                     self.lines[ref] + 1
                 self.at[ref] = wanted[ref]
             elif code not in ("aborted", "locked", "deadline", "busy"):
@@ -152,17 +163,16 @@ class Session(Worker):
     """Prepares, holds, and commits, aborts or hangs up."""
 
     def __init__(self, place, number):
-        super().__init__(place, "session%d" % number)
-        self.repo = place.repos[number % len(place.repos)]
-        self.ref, self.at, self.lines = "refs/tags/" + self.name, NULL, None
-        self.may, self.committed = {NULL}, 0
+        super().__init__(place, "session", number)
+        self.ref = "refs/tags/" + self.name
+        self.may, self.committed = {self.null}, 0
 
     def turn(self):
         txid, new = new_txid(), self.value()
         try:
             client = self.connected()
-            answer = client.ask("session", transaction(
-                txid, self.repo, "umask 0022"), [("update " + self.ref, new, "")])
+            answer = client.ask("session", self.headers(txid, "umask 0022"),
+                                [("update " + self.ref, new, "")])
             time.sleep(self.random.random() / 20)
             end = self.random.choice(("commit", "commit", "abort", "hang up"))
             if end == "hang up":
@@ -188,21 +198,22 @@ class Pusher(Worker):
     """git push of new branches, changed ones and deletions."""
 
     def __init__(self, place, number):
-        super().__init__(place, "pusher%d" % number)
-        self.repo = place.repos[number % len(place.repos)]
+        super().__init__(place, "pusher", number)
         self.refs = ["refs/heads/%s/%d" % (self.name, i) for i in range(6)]
-        self.may = {ref: {NULL} for ref in self.refs}
+        self.may = {ref: {self.null} for ref in self.refs}
+        self.pushed = 0
 
     def turn(self):
         chosen = self.random.sample(self.refs, self.random.randint(1, 6))
         wanted = {}
         for ref in chosen:
-            wanted[ref] = NULL if self.random.random() < 0.1 else \
+            wanted[ref] = self.null if self.random.random() < 0.1 else \
                 self.value()
         said = subprocess.run(
-            ["git", "-C", self.place.work, "push", "--porcelain", "--force",
-             self.repo] + [("" if new == NULL else new) + ":" + ref
-                           for ref, new in wanted.items()],
+            ["git", "-C", self.place.work_of(self.kind), "push", "--porcelain",
+             "--force", self.repo] + [
+                 ("" if new == self.null else new) + ":" + ref
+                 for ref, new in wanted.items()],
             env=self.place.env, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True, check=False).stdout
         told = {}
@@ -214,8 +225,13 @@ class Pusher(Worker):
             flag = told.get(ref)
             if flag in (" ", "+", "-", "*", "="):
                 self.may[ref] = {new}
+                self.pushed += 1
             else:  # a lost answer: it may be either
                 self.may[ref].add(new)
+
+    def finish(self):
+        if self.pushed == 0:
+            self.wrong.append("%s: nothing was pushed" % self.name)
 
 
 class Hostile(Worker):
@@ -277,13 +293,15 @@ class Mover(Worker):
 
     def turn(self):
         here = "%s/moved-%d.git" % (self.place.top, self.turns)
-        subprocess.run(["git", "clone", "-q", "--bare", self.place.work, here],
-                       env=self.place.env, check=True)
+        number = self.turns % len(self.place.kinds)
+        kind = self.place.kinds[number]
+        self.place.clone(kind, here)
         for n in range(3):
             txid = new_txid()
             answer = self.settled("transaction", transaction(
-                txid, here, "umask 0022"),
-                [("create refs/heads/x%d" % n, self.place.oids[0])], txid)
+                txid, here, "umask 0022", object_format=ids_of(kind)),
+                [("create refs/heads/x%d" % n, self.place.oids_of(kind)[0])],
+                txid)
             if codes(answer) != ["ok"]:
                 self.wrong.append("%s: %r" % (here, answer))
             there = "%s/moved-%d-%d.git" % (self.place.top, self.turns, n)
@@ -299,18 +317,17 @@ class Probe(Worker):
     """An update of one ref is due twice a second; how long it takes counts from
     then, also where the one before was not answered yet."""
 
-    def __init__(self, place, name):
-        super().__init__(place, name)
+    def __init__(self, place, number):
+        super().__init__(place, "probe", number)
         self.waited = []  # when it was due, and how long it took
         self.ref, self.due = "refs/heads/probe", time.monotonic()
 
     def turn(self):
         time.sleep(max(0.0, self.due - time.monotonic()))
         txid = new_txid()
-        answer = self.settled("transaction", transaction(
-            txid, self.place.repos[0], "umask 0022"),
-            [("update " + self.ref, self.random.choice(self.place.oids), "")],
-            txid)
+        answer = self.settled(
+            "transaction", self.headers(txid, "umask 0022"),
+            [("update " + self.ref, self.random.choice(self.oids), "")], txid)
         if codes(answer) not in (["ok"], ["locked"]):
             self.wrong.append("probe: %r" % (answer,))
         now = time.monotonic()

@@ -55,10 +55,10 @@ void dw_fresh(enum refd_durability mode, bool state_elsewhere)
 {
 	dw = world_new(memfs_new(), state_elsewhere);
 	dw->mode = mode;
-	memfs_write(dw->fs, WORLD_REPO "/packed-refs",
+	world_write(dw->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
-	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	    "@1 refs/heads/keep\n"
+	    "@1 refs/heads/p\n");
 	ck_assert_int_eq(world_start(dw), 0);
 	dw_apply_ok("a=1;c=1;d=1", false);
 	ck_assert_int_eq(world_checkpoint(dw), 0);

@@ -191,6 +191,7 @@ int scripted_apply(struct scripted_txn *h, const struct record_member *members,
 	k.rec.message = "hand";
 	k.rec.file_mode = 0644;
 	k.rec.dir_mode = 0755;
+	k.rec.object_format = world_format();
 	k.rec.atomic = h->atomic;
 	for (i = 0; i < nr; i++)
 		if (members[i].index >= k.rec.nr_updates)
@@ -200,6 +201,7 @@ int scripted_apply(struct scripted_txn *h, const struct record_member *members,
 		return -EIO;
 	for (i = 0; i < nr; i++) {
 		k.edits[i] = (struct edit){ .sys = k.sys,
+			.format = world_format(),
 			.token = &k.token,
 			.name = members[i].name,
 			.dirfd = repo_open_worktree(k.sys, k.repo,
@@ -224,6 +226,8 @@ int scripted_apply(struct scripted_txn *h, const struct record_member *members,
 int scripted_log_lines(struct world *w, const char *path, char old, char new_c)
 {
 	struct refd_oid have[2], want[2] = { world_oid(old), world_oid(new_c) };
+	const enum refd_object_format format = world_format();
+	const size_t hex = refd_object_format_hex(format);
 	char *text, *line, *rest;
 	int count = 0;
 	size_t len;
@@ -237,9 +241,9 @@ int scripted_log_lines(struct world *w, const char *path, char old, char new_c)
 	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
 		if (line[0] == '\0')
 			continue;
-		if (strlen(line) < 82 ||
-		    refd_oid_parse(line, REFD_FORMAT_SHA1, &have[0]) < 0 ||
-		    refd_oid_parse(line + 41, REFD_FORMAT_SHA1, &have[1]) < 0)
+		if (strlen(line) < 2 * hex + 2 ||
+		    refd_oid_parse(line, format, &have[0]) < 0 ||
+		    refd_oid_parse(line + hex + 1, format, &have[1]) < 0)
 			count = -1;
 		else
 			count += refd_oid_eq(&have[0], &want[0]) &&

@@ -8,6 +8,7 @@
 
 #include "daemon/store/reftable/reftable_compact.h"
 #include "tests/lib/reftable_rig.h"
+#include "tests/lib/world.h"
 
 struct stack_rig stk;
 
@@ -29,6 +30,7 @@ void stk_make(struct memfs *fs)
 
 	ck_assert_ptr_nonnull(fs);
 	memset(&stk, 0, sizeof(stk));
+	stk.format = world_format();
 	stk.fs = fs;
 	stk.sys = memfs_sys(fs);
 	stk.other = memfs_other(fs);

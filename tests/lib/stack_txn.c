@@ -266,7 +266,8 @@ int stack_txn_apply(struct stack_txn *t, const struct record_member *members,
 	snprintf(k.committer, sizeof(k.committer),
 	    "A U Thor <a@example.org> %u +0000", 1700000000 + k.w->seconds++);
 	memcpy(t->members, members, nr * sizeof(*members));
-	k.rec = (struct record){ .committer = k.committer,
+	k.rec = (struct record){ .object_format = world_format(),
+		.committer = k.committer,
 		.message = "hand",
 		.file_mode = 0644,
 		.dir_mode = 0755,

@@ -68,7 +68,7 @@ static void open_stack(struct world *w, int dirfd, struct reftable_stack *stack)
 {
 	struct reftable_fault fault;
 
-	assert(reftable_stack_open(memfs_other(w->fs), dirfd, REFD_FORMAT_SHA1,
+	assert(reftable_stack_open(memfs_other(w->fs), dirfd, world_format(),
 		   NULL, stack, &fault) == 0);
 }
 
@@ -100,7 +100,7 @@ void stack_txn_git(struct world *w, bool sync,
 	for (i = 0; i < nr; i++)
 		if (own[i].update_index == 0)
 			own[i].update_index = index;
-	table = rh_table(REFD_FORMAT_SHA1, index, index, own, nr);
+	table = rh_table(world_format(), index, index, own, nr);
 	add_table(w, dirfd, &table, index, index, true, sync);
 	rh_free(&table);
 	SYS(memfs_other(w->fs), close, dirfd);
@@ -166,8 +166,8 @@ struct world *stack_txn_world(struct memfs *fs)
 	for (i = 0; i < STACK_TXN_PLACES; i++) {
 		memfs_mkdirs(fs, dirs[i]);
 		dirfd = stack_txn_dir(w, i);
-		table = i == 0 ? rh_table(REFD_FORMAT_SHA1, 1, 1, first, 5) :
-				 rh_table(REFD_FORMAT_SHA1, 1, 1, &head, 1);
+		table = i == 0 ? rh_table(world_format(), 1, 1, first, 5) :
+				 rh_table(world_format(), 1, 1, &head, 1);
 		add_table(w, dirfd, &table, 1, 1, false, true);
 		rh_free(&table);
 		SYS(memfs_other(fs), close, dirfd);
@@ -188,8 +188,8 @@ char stack_txn_value(struct world *w, const char *worktree, const char *name,
 	struct reftable_stack stack;
 	char value = '!';
 
-	r = reftable_stack_open(memfs_other(w->fs), dirfd, REFD_FORMAT_SHA1,
-	    NULL, &stack, &fault);
+	r = reftable_stack_open(memfs_other(w->fs), dirfd, world_format(), NULL,
+	    &stack, &fault);
 	if (r == 0)
 		r = reftable_stack_find(&stack, name, &it, &fault);
 	if (r == 0)

@@ -53,7 +53,7 @@ struct world *tbl_make(struct memfs *fs, bool worktree)
 	memset(&stk, 0, sizeof(stk));
 	stk.fs = fs;
 	stk.other = memfs_other(fs);
-	stk.format = REFD_FORMAT_SHA1;
+	stk.format = world_format();
 	main_dir = make_stack(fs, WORLD_REPO "/reftable");
 	worktree_dir = -1;
 	tbl_use("");

@@ -28,6 +28,7 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 	(void)why;
 	if (memfs_exists(w->fs, WORLD_REPO "/reftable"))
 		repo->format = REPO_REFTABLE;
+	repo->object_format = world_format();
 	repo->bare = true;
 	repo->log_policy = w->packed_least > 0 ? REFLOG_NEVER : REFLOG_ALWAYS;
 	return REFD_OK;
@@ -49,7 +50,9 @@ struct world *world_new(struct memfs *fs, bool state_elsewhere)
 	memfs_mkdirs(fs, WORLD_REPO "/refs/tags");
 	memfs_mkdirs(fs, WORLD_REPO "/objects/pack");
 	memfs_write(fs, WORLD_REPO "/HEAD", "ref: refs/heads/main\n");
-	memfs_write(fs, WORLD_REPO "/config", "[core]\n\tbare = true\n");
+	world_write(fs, WORLD_REPO "/config",
+	    "[core]\n\tbare = true\n\trepositoryFormatVersion = 1\n"
+	    "[extensions]\n\tobjectFormat = @*\n");
 	return w;
 }
 
@@ -350,6 +353,7 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.request_id = 1,
 		.git_dir = WORLD_REPO,
+		.object_format = world_format(),
 		.atomic = atomic,
 		.durability = w->asked,
 		.umask = 022,

@@ -48,8 +48,17 @@ struct world {
 	bool clock_stands;
 };
 
+/* Of all ids: SHA-1, or SHA-256 with REFD_TEST_FORMAT=sha256 in the
+ * environment. */
+enum refd_object_format world_format(void);
 /* The oid named by C: all its bytes are C; '0' is the null oid. */
 struct refd_oid world_oid(char c);
+
+/* TEXT with the hexadecimal id of C in place of each "@C", and the name of the
+ * format in place of "@*"; to be freed. */
+char *world_text(const char *text);
+/* Writes world_text(TEXT). */
+void world_write(struct memfs *fs, const char *path, const char *text);
 
 /* Takes over FS. STATE_ELSEWHERE: the journal is on a separate mount. */
 struct world *world_new(struct memfs *fs, bool state_elsewhere);

@@ -5,12 +5,61 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum refd_object_format world_format(void)
+{
+	const char *name = getenv("REFD_TEST_FORMAT");
+	enum refd_object_format format = REFD_FORMAT_SHA1;
+
+	if (name != NULL && refd_object_format_from_name(name, &format) < 0)
+		abort();
+	return format;
+}
+
+static size_t hex_len(void)
+{
+	return refd_object_format_hex(world_format());
+}
+
 struct refd_oid world_oid(char c)
 {
 	struct refd_oid oid = { 0 };
 
-	memset(oid.bytes, c == '0' ? 0 : c, REFD_SHA1_BYTES);
+	memset(oid.bytes, c == '0' ? 0 : c,
+	    refd_object_format_bytes(world_format()));
 	return oid;
+}
+
+char *world_text(const char *text)
+{
+	char hex[REFD_OID_MAX_HEX + 1], *out, *to;
+	struct refd_oid oid;
+
+	to = out = malloc(strlen(text) * REFD_OID_MAX_HEX + 1);
+	if (out == NULL)
+		abort();
+	for (; *text != '\0'; text++) {
+		if (*text != '@') {
+			*to++ = *text;
+			continue;
+		}
+		if (*++text == '*') {
+			to =
+			    stpcpy(to, refd_object_format_name(world_format()));
+			continue;
+		}
+		oid = world_oid(*text);
+		to = stpcpy(to, refd_oid_hex(&oid, world_format(), hex));
+	}
+	*to = '\0';
+	return out;
+}
+
+void world_write(struct memfs *fs, const char *path, const char *text)
+{
+	char *whole = world_text(text);
+
+	memfs_write(fs, path, whole);
+	free(whole);
 }
 
 char *world_full_name(const char *name)
@@ -27,7 +76,7 @@ static char letter_of(const char *hex)
 {
 	struct refd_oid oid;
 
-	if (refd_oid_parse(hex, REFD_FORMAT_SHA1, &oid) < 0)
+	if (refd_oid_parse(hex, world_format(), &oid) < 0)
 		return '?';
 	return refd_oid_is_null(&oid) ? '0' : (char)oid.bytes[0];
 }
@@ -45,14 +94,15 @@ static char *slurp(struct world *w, const char *path, size_t *len)
 char world_ref(struct world *w, const char *name)
 {
 	char path[512], *buf, *at, *full = world_full_name(name), c;
+	const size_t hex = hex_len();
 	size_t len;
 
 	snprintf(path, sizeof(path), WORLD_REPO "/%s", full);
 	buf = slurp(w, path, &len);
 	if (buf != NULL) {
-		c = strncmp(buf, "ref: ", 5) == 0 ? '>' :
-		    len == 41 && buf[40] == '\n'  ? letter_of(buf) :
-						    '?';
+		c = strncmp(buf, "ref: ", 5) == 0      ? '>' :
+		    len == hex + 1 && buf[hex] == '\n' ? letter_of(buf) :
+							 '?';
 		free(buf);
 		free(full);
 		return c;
@@ -63,7 +113,7 @@ char world_ref(struct world *w, const char *name)
 	if (buf == NULL)
 		return '0';
 	at = strstr(buf, path);
-	c = at == NULL || at - buf < 40 ? '0' : letter_of(at - 40);
+	c = at == NULL || (size_t)(at - buf) < hex ? '0' : letter_of(at - hex);
 	free(buf);
 	return c;
 }
@@ -71,6 +121,7 @@ char world_ref(struct world *w, const char *name)
 int world_log_count(struct world *w, const char *name, char old, char new_c)
 {
 	char path[512], *buf, *line, *rest, *full = world_full_name(name);
+	const size_t hex = hex_len();
 	int count = 0;
 	size_t len;
 
@@ -85,10 +136,11 @@ int world_log_count(struct world *w, const char *name, char old, char new_c)
 	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
 		if (line[0] == '\0')
 			continue;
-		if (strlen(line) < 82 || line[40] != ' ' || line[81] != ' ')
+		if (strlen(line) < 2 * hex + 2 || line[hex] != ' ' ||
+		    line[2 * hex + 1] != ' ')
 			count = -1;
 		else if (letter_of(line) == old &&
-		    letter_of(line + 41) == new_c)
+		    letter_of(line + hex + 1) == new_c)
 			count++;
 	}
 	free(buf);

@@ -4,7 +4,9 @@
 # refd, kill -9, a change of the format in place. Other scenarios run again with
 # repositories of SHA-256: refd update and sessions compared with git, pushes,
 # and recovery; in tests/long/sha256.sh also symbolic refs, restore, verify,
-# history, chained hooks, the rules of receive-pack, and storms with kill -9.
+# history, chained hooks, the rules of receive-pack, and storms with kill -9. So
+# do the sweeps of the unit tests: a crash, a power loss and a failure during
+# transactions and recovery, in files and in reftables.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -18,6 +20,16 @@ again() { # SCENARIO
 		not_ok "$1, with SHA-256" "$(grep -a '^not ok' <<<"$said" |
 			head -n 5)"
 		printf '%s\n' "$said" | tail -n 60
+	fi
+}
+
+# The unit tests make the ids of their worlds (tests/lib/world.h) longer.
+swept() { # TEST
+	if REFD_TEST_FORMAT=sha256 SWEEP_STEP=$(is_long && echo 1 || echo 17) \
+		"$BUILD/tests/unit/test_$1" >"$T/said" 2>&1; then
+		ok "test_$1, with SHA-256"
+	else
+		not_ok "test_$1, with SHA-256" "$(tail -n 3 "$T/said")"
 	fi
 }
 
@@ -126,5 +138,12 @@ scenarios=(update push session recover)
 is_long && scenarios+=(symref restore verify history push_chain push_rules kill)
 for scenario in "${scenarios[@]}"; do
 	again "$scenario"
+done
+sweeps=(apply_stack_sweep recover_stack_sweep recover_stack_mend stack_cut
+	apply_sweep recover_sweep packed_many_sweep)
+is_long && sweeps+=(recover_stack recover_stack_batch recover_stack_locks
+	apply_stack checkpoint_tidy stack_beside durability_faults sweep_rest)
+for sweep in "${sweeps[@]}"; do
+	swept "$sweep"
 done
 finish

@@ -51,10 +51,10 @@ static struct world *fresh(const struct variant *v)
 	struct txn *txn;
 
 	w->mode = v->mode;
-	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	world_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
-	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	    "@1 refs/heads/keep\n"
+	    "@1 refs/heads/p\n");
 	ck_assert_int_eq(world_start(w), 0);
 	txn = world_apply(w, "a=1;c=1", false);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);

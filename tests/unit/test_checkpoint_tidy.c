@@ -30,7 +30,7 @@ static void add_table(uint64_t index)
 	struct rh_bytes table;
 
 	snprintf(name, sizeof(name), "refs/heads/%02u", (unsigned)index);
-	table = rh_table(REFD_FORMAT_SHA1, index, index, &rec, 1);
+	table = rh_table(world_format(), index, index, &rec, 1);
 	rh_add(memfs_other(w->fs), dirfd, &table, index, index,
 	    (uint32_t)index);
 	rh_free(&table);
@@ -87,8 +87,8 @@ static size_t look(size_t *nr_files)
 	struct sys_dir *dir;
 	size_t nr;
 
-	ck_assert_int_eq(reftable_stack_open(other, dirfd, REFD_FORMAT_SHA1,
-			     NULL, &stack, &fault),
+	ck_assert_int_eq(reftable_stack_open(other, dirfd, world_format(), NULL,
+			     &stack, &fault),
 	    0);
 	nr = stack.nr;
 	ck_assert_ptr_nonnull(strstr(rr_list(&stack, REFTABLE_REFS, false),

@@ -17,8 +17,8 @@
 
 #define R      WORLD_REPO
 #define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
-#define KEEP   "3131313131313131313131313131313131313131 refs/heads/keep\n"
-#define P      "3131313131313131313131313131313131313131 refs/heads/p\n"
+#define KEEP   "@1 refs/heads/keep\n"
+#define P      "@1 refs/heads/p\n"
 
 static const struct variant {
 	bool atomic, state_elsewhere;
@@ -48,7 +48,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	s->w = world_new(fs, s->v->state_elsewhere);
 	s->w->packed_least = NR_MADE;
 	s->w->mode = s->v->mode;
-	memfs_write(fs, R "/packed-refs", HEADER KEEP P);
+	world_write(fs, R "/packed-refs", HEADER KEEP P);
 	ck_assert_int_eq(world_start(s->w), 0);
 	return s;
 }

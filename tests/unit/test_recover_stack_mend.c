@@ -20,7 +20,7 @@
 
 #define MAIN   "refs/heads/main"
 #define X      "refs/heads/x"
-#define FOOTER 68
+#define FOOTER (world_format() == REFD_FORMAT_SHA1 ? 68 : 72)
 #define WT     WORLD_REPO "/worktrees/wt/reftable"
 
 static void configure(const char *fsync)
@@ -29,8 +29,9 @@ static void configure(const char *fsync)
 
 	snprintf(text, sizeof(text),
 	    "[core]\n\tbare = true\n\trepositoryFormatVersion = 1\n"
-	    "\tfsync = %s\n[extensions]\n\trefStorage = reftable\n",
-	    fsync);
+	    "\tfsync = %s\n[extensions]\n\trefStorage = reftable\n"
+	    "\tobjectFormat = %s\n",
+	    fsync, refd_object_format_name(world_format()));
 	memfs_write(w->fs, WORLD_REPO "/config", text);
 }
 

@@ -17,8 +17,8 @@
 
 #define R    WORLD_REPO
 #define WT   WORLD_REPO "/worktrees/wt"
-#define ONES "3131313131313131313131313131313131313131\n"
-#define TWOS "3232323232323232323232323232323232323232\n"
+#define ONES "@1\n"
+#define TWOS "@2\n"
 
 /* The published files and their logs. */
 static const struct file {
@@ -68,11 +68,11 @@ static void *set_up(struct memfs *fs, void *arg)
 
 	s->v = v;
 	s->w = world_new(fs, v->state_elsewhere);
-	memfs_write(fs, R "/refs/heads/a", ONES);
-	memfs_write(fs, R "/refs/heads/b", ONES);
+	world_write(fs, R "/refs/heads/a", ONES);
+	world_write(fs, R "/refs/heads/b", ONES);
 	for (i = 0; i < NR_FILES; i++)
 		if (files[i].before != NULL)
-			memfs_write(fs, files[i].path, files[i].before);
+			world_write(fs, files[i].path, files[i].before);
 	memfs_write(fs, R "/logs/refs/remotes/o/HEAD", "");
 	ck_assert_int_eq(world_start(s->w), 0);
 	s->h = (struct scripted_txn){ .w = s->w,
@@ -132,12 +132,15 @@ static const char *check_file(struct world *w, const struct file *f,
     bool happened)
 {
 	static char text[256];
-	const char *want = happened ? f->after : f->before;
+	const char *value = happened ? f->after : f->before;
+	char *want = value != NULL ? world_text(value) : NULL;
+	bool holds = memfs_holds(w->fs, f->path, want);
 	int lines;
 
+	free(want);
 	snprintf(text, sizeof(text), "%s: %s", f->path,
 	    happened ? "not as it was published" : "not as it was before");
-	if (!memfs_holds(w->fs, f->path, want))
+	if (!holds)
 		return text;
 	if (f->log == NULL)
 		return !happened ||

@@ -106,10 +106,10 @@ static void *set_up(struct memfs *fs, void *arg)
 	current = s;
 	s->work = arg;
 	s->w = world_new(fs, true);
-	memfs_write(fs, WORLD_REPO "/packed-refs",
+	world_write(fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
-	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	    "@1 refs/heads/keep\n"
+	    "@1 refs/heads/p\n");
 	ck_assert_int_eq(world_start(s->w), 0);
 	world_done(s->w, world_apply(s->w, "a=1", false));
 	ck_assert_int_eq(world_checkpoint(s->w), 0);
@@ -126,13 +126,15 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	const struct sys *sys = memfs_other(current->w->fs);
 	int r = group_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
+	char *five;
 
 	/* After the power loss, the foreign writer does nothing either. */
 	if (current->nr_commits++ > 0 ||
 	    SYS(sys, mkdirat, AT_FDCWD, TAKEN, 0777) < 0)
 		return r;
-	scripted_git_writes(current->w, TAKEN "/y",
-	    "3535353535353535353535353535353535353535\n");
+	five = world_text("@5\n");
+	scripted_git_writes(current->w, TAKEN "/y", five);
+	free(five);
 	scripted_sync(current->w);
 	return r;
 }

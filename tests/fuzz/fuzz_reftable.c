@@ -1,11 +1,13 @@
 /*
  * Any bytes as a table in a stack of two. The first byte selects the object
  * format, and whether the footer gets a copy of the header and a correct check
- * sum. If the check of the table finds no fault, then every iterated ref is
- * found by name, in any order of the names, and merging both tables, or a new
- * table with both, changes no record. A table that is mended, because its
- * footer is lost, passes the check. If a sound table loses its footer and is
- * mended, the positions in the footer are the old ones.
+ * sum, or whether the bytes are the list, beside two sound tables. An accepted
+ * list names exactly the opened tables. If the check of the table finds no
+ * fault, then every iterated ref is found by name, in any order of the names,
+ * and merging both tables, or a new table with both, changes no record. A table
+ * that is mended, because its footer is lost, passes the check. If a sound
+ * table loses its footer and is mended, the positions in the footer are the old
+ * ones.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -293,6 +295,28 @@ static void look(const struct sys *sys, int git_fd, int dirfd,
 	reftable_stack_close(&stack);
 }
 
+/* DATA of LEN bytes as the list. */
+static void check_list(const struct sys *sys, int dirfd,
+    enum refd_object_format format, const uint8_t *data, size_t len)
+{
+	struct reftable_stack stack;
+	size_t i, name;
+
+	rh_put(sys, dirfd, REFTABLE_LIST, data, len);
+	if (reftable_stack_open(sys, dirfd, format, NULL, &stack, &fault) < 0)
+		return;
+	for (i = 0; i < stack.nr; i++) {
+		name = strlen(stack.tables[i].name);
+		expect(name < len);
+		expect(memcmp(data, stack.tables[i].name, name) == 0);
+		expect(data[name] == '\n');
+		data += name + 1;
+		len -= name + 1;
+	}
+	expect(len == 0);
+	reftable_stack_close(&stack);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct reftable_record records[] = {
@@ -317,13 +341,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(SYS(sys, mkdirat, git_fd, "reftable", 0777) == 0);
 	dirfd = SYS(sys, openat, git_fd, "reftable", O_RDONLY | O_DIRECTORY, 0);
 	expect(dirfd >= 0);
-	rh_append(&first, data + 1, size - 1);
+	if (data[0] & 4)
+		first = rh_table(format, 1, 1, NULL, 0);
+	else
+		rh_append(&first, data + 1, size - 1);
 	if (data[0] & 2)
 		mend_footer(first.data, first.len);
 	rh_add(sys, dirfd, &first, 1, 1, 1);
 	second = rh_table(format, SECOND, SECOND, records, 4);
 	rh_add(sys, dirfd, &second, SECOND, SECOND, 2);
 	look(sys, git_fd, dirfd, format);
+	if (data[0] & 4)
+		check_list(sys, dirfd, format, data + 1, size - 1);
 	check_mend(sys, dirfd, first.data, first.len);
 	rh_free(&first);
 	rh_free(&second);

@@ -272,6 +272,15 @@ class Hostile(Worker):
 class Keeper(Worker):
     """git's own housekeeping."""
 
+    def broken(self, repo, args):
+        done = subprocess.run(["git", "-C", repo] + args, env=self.place.env,
+                              stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, check=False)
+        return {line for line in done.stderr.decode(
+            errors="replace").splitlines() if any(
+                word in line for word in ("broken", "bad ref",
+                                          "invalid sha1"))}
+
     def turn(self):
         repo = self.random.choice(self.place.repos)
         choice = [["repack", "-q", "-d"], ["for-each-ref"],
@@ -279,11 +288,12 @@ class Keeper(Worker):
                   ["gc", "-q", "--prune=never"],
                   ["pack-refs", "--all", "--prune"]]
         args = self.random.choice(choice)
-        done = subprocess.run(["git", "-C", repo] + args, env=self.place.env,
-                              stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, check=False)
-        said = done.stderr.decode(errors="replace")
-        if "broken" in said or "bad ref" in said or "invalid sha1" in said:
+        said = self.broken(repo, args)
+        if said:
+            # git lists a directory, then reads the files, and takes a file
+            # that was deleted meanwhile for a broken ref; beside git, too.
+            said &= self.broken(repo, args)
+        if said:
             self.wrong.append("git %s: %s" % (args[0], said))
         time.sleep(0.2)
 

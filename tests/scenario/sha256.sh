@@ -109,6 +109,27 @@ named_elsewhere() {
 		"$(git -C "$T/named.git" rev-parse refs/heads/main)"
 }
 
+# A client of version 1 of the protocol does not say the format of its ids.
+old_client() {
+	local id
+	id=$(git -C "$T/sha256.git" rev-parse refs/heads/main)
+	is 'a client of version 1: refused' 'refused badrequest' "$(
+		PYTHONPATH=$ROOT/client/python:$ROOT/tests/python python3 -B - \
+			"$SOCKET" "$T/sha256.git" "$id" <<-'PYTHON'
+			import sys
+			from raw import Client, new_txid, transaction
+			kind, lines = Client(sys.argv[1]).ask("transaction", [
+			    h for h in transaction(new_txid(), sys.argv[2], "umask 0022")
+			    if not h.startswith("object-format")],
+			    [("create refs/heads/old", sys.argv[3])])
+			print(kind, *(line[7:].decode() for line in lines
+			              if line.startswith(b"status ")))
+		PYTHON
+	)"
+	check 'a client of version 1: no effect' [ -z "$(git -C "$T/sha256.git" \
+		for-each-ref refs/heads/old)" ]
+}
+
 # A repository gets the other format in place, and keeps refd's records.
 converted() {
 	local id
@@ -133,6 +154,7 @@ two_formats
 many
 killed
 named_elsewhere
+old_client
 converted
 scenarios=(update push session recover)
 is_long && scenarios+=(symref restore verify history push_chain push_rules kill)

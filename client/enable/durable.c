@@ -25,6 +25,18 @@ int durable_sync_parent(const char *path)
 	return err;
 }
 
+int durable_sync_fs(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0 || syncfs(fd) < 0)
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 int durable_put(int fd, const struct text *t)
 {
 	size_t at = 0;

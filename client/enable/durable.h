@@ -16,5 +16,7 @@ int durable_write(const char *path, const struct text *t, mode_t mode);
 int durable_put(int fd, const struct text *t);
 /* Makes names durable that were made or removed in the directory of PATH. */
 int durable_sync_parent(const char *path);
+/* Makes the whole file system of PATH durable. */
+int durable_sync_fs(const char *path);
 
 #endif

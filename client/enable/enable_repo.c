@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/enable/durable.h"
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/owner.h"
@@ -23,6 +24,26 @@ static bool find_owner(const char *dir, struct stat *st)
 		say_error("%s", why.data);
 	text_done(&why);
 	return ok;
+}
+
+/* After a power loss, recovery takes `reference` in core.fsync for a proof that
+ * no block of a reftable is missing. So older tables are durable before the
+ * setting is there. */
+static bool sync_tables(const struct enable_plan *p)
+{
+	const char *key = enable_fsync[0][0];
+	int err;
+
+	if (!gitconfig_is_reftable(&p->own) ||
+	    !block_has(&p->block, key, NULL) ||
+	    block_has(&p->before, key, NULL))
+		return true;
+	err = durable_sync_fs(p->site.config);
+	if (err)
+		say_error("%s: can't sync the file system, so core.fsync is "
+			  "not set: %s",
+		    p->site.name, strerror(-err));
+	return err == 0;
 }
 
 /* Notes in the configuration precede each change outside of the configuration:
@@ -47,14 +68,14 @@ static bool make(const struct enable_plan *p)
 	return site_write(&p->site, &p->before, &p->block, true);
 }
 
-/* The order: notes, the list, the hook, the settings. Files of the repository
- * are written as its owner. */
+/* The order: older tables, notes, the list, the hook, the settings. Files of
+ * the repository are written as its owner. */
 static bool carry_out(struct enable_plan *p, const struct stat *st)
 {
 	bool ok;
 
 	owner_enter(st);
-	ok = !p->changes || write_notes(p);
+	ok = !p->changes || (sync_tables(p) && write_notes(p));
 	owner_leave();
 	if (!ok)
 		return false;

@@ -6,14 +6,9 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -268,34 +263,6 @@ START_TEST(test_flood)
 }
 END_TEST
 
-/* As on a file system without hard links. */
-static void forbid_links(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-		    offsetof(struct seccomp_data, nr)),
-#ifdef SYS_link
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_link, 1, 0),
-#endif
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
-	    0);
-}
-
-START_TEST(test_no_hard_links)
-{
-	forbid_links();
-	ck_assert_int_eq(enable(), 1);
-	check_as_before();
-}
-END_TEST
-
 /* Text that git config would not restore: an empty section, a last line without
  * an end, text behind the name of a section. */
 START_TEST(test_odd_configuration)
@@ -483,7 +450,6 @@ int main(void)
 	tcase_add_test(tc, test_former);
 	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
 	tcase_add_loop_test(tc, test_flood, 0, 2);
-	tcase_add_test(tc, test_no_hard_links);
 	tcase_add_loop_test(tc, test_odd_configuration, 0, 6);
 	tcase_add_loop_test(tc, test_no_place, 0, 3);
 	tcase_add_loop_test(tc, test_edited_around, 0, 5);

@@ -2,7 +2,8 @@
  * Proves that a table without its footer gets exactly the lost footer back: a
  * missing footer, a zero footer, and every torn footer. Proves that no other
  * damage is mended: a table whose blocks are not all there, at every cut; a
- * wrong byte in the footer; a table that perhaps had more refs.
+ * wrong byte in the footer; a table that perhaps had more refs; a table that
+ * decodes to more than 256 MiB.
  */
 #include <check.h>
 #include <errno.h>
@@ -215,6 +216,31 @@ START_TEST(a_lost_index)
 }
 END_TEST
 
+/* Reads at most 256 MiB of blocks. Each entry of the log takes a block of 4096
+ * bytes. */
+START_TEST(a_bomb)
+{
+	const size_t nr = _i == 0 ? 32768 : 65600;
+	struct reftable_record *records = calloc(nr, sizeof(*records));
+	char message[3800] = "";
+	size_t i;
+
+	memset(message, 'm', sizeof(message) - 2);
+	message[sizeof(message) - 2] = '\n';
+	for (i = 0; i < nr; i++)
+		records[i] = rh_log("refs/heads/x", nr - i, 1, 2, message);
+	whole = rh_table(REFD_FORMAT_SHA1, 1, nr, records, nr);
+	ck_assert_uint_lt(whole.len, 16 * 1024 * 1024);
+	footer = 68;
+	if (_i == 0)
+		mended(whole.data, whole.len - footer, true);
+	else
+		ck_assert_int_eq(look(whole.data, whole.len - footer, true),
+		    -EFBIG);
+	free(records);
+}
+END_TEST
+
 static void teardown(void)
 {
 	rh_free(&whole);
@@ -234,6 +260,7 @@ int main(void)
 	tcase_add_test(tc, lost_pages);
 	tcase_add_test(tc, a_wrong_byte);
 	tcase_add_test(tc, a_lost_index);
+	tcase_add_loop_test(tc, a_bomb, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

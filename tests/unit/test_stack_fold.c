@@ -307,6 +307,37 @@ static void git_writes(uint64_t index)
 	stk_git(index, &rec, 1);
 }
 
+/* Before the lock, a merge makes only its own table durable: the sync of the
+ * directory would make a list by git durable whose content is in memory. Under
+ * the lock, the foreign table and the list become durable first. */
+START_TEST(a_merge_beside_unsynced_tables)
+{
+	const struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	const struct reftable_record rec = rh_ref("refs/heads/z", 4, 1);
+	char want[300];
+
+	git_writes(2);
+	git_writes(3);
+	ck_assert_int_eq(SYS(stk.other, syncfs, stk.other_dir), 0);
+	strcpy(want, stk_list(REFTABLE_REFS));
+	ck_assert_int_eq(make_merge(), 1);
+	stk_git(4, &rec, 1);
+	ck_assert_int_eq(stack_sync_table(&u), 0);
+	if (_i == 1) {
+		strcpy(want, stk_list(REFTABLE_REFS));
+		ck_assert_int_eq(
+		    stack_merge_publish(&u, NULL, INT64_MIN, false), 0);
+	}
+	ck_assert_int_eq(stk_end(&u), 0);
+	stk_close();
+	memfs_power_loss(stk.fs, &nothing);
+	stk.other_dir = SYS(stk.other, openat, AT_FDCWD, "/repo/reftable",
+	    O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_eq(stk_open(), 0);
+	ck_assert_str_eq(stk_list(REFTABLE_REFS), want);
+}
+END_TEST
+
 /* Git's large table of 12,000 refs is flushed without the lock. */
 START_TEST(a_large_table_by_git)
 {
@@ -407,6 +438,7 @@ int main(void)
 	tcase_add_test(tc, unlisted_tables);
 	tcase_add_test(tc, merges);
 	tcase_add_test(tc, nothing_comes_before_a_merge);
+	tcase_add_loop_test(tc, a_merge_beside_unsynced_tables, 0, 2);
 	tcase_add_test(tc, a_large_table_by_git);
 	tcase_add_test(tc, a_failed_merge);
 	tcase_add_test(tc, a_huge_table);

@@ -161,8 +161,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all units tests fuzz check check-long mutants soak bench install \
-	install-units uninstall \
+.PHONY: all units tests fuzz check check-long mutants soak bench dist \
+	install install-units uninstall \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -178,6 +178,7 @@ help:
 	@echo 'make tests         builds the test programs and runs none'
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
+	@echo 'make dist          $(BUILD)/dist: tarball, check sums, bill of materials'
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
 	@echo 'make format        rewrites C files with clang-format 19'
@@ -369,6 +370,10 @@ soak: tests
 bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 	scripts/deps --bench
 	BUILD='$(abspath $(BUILD))' scripts/bench $(BENCH)
+
+# A release: scripts/dist.
+dist: all
+	BUILD='$(abspath $(BUILD))' scripts/dist '$(abspath $(BUILD))/dist'
 
 # ---- installing ----
 

@@ -2,9 +2,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "client/request/context.h"
 #include "client/request/git_messages.h"
+#include "proto/detail.h"
+#include "proto/lib/age.h"
 
 /* ---- the request ---- */
 
@@ -90,11 +94,27 @@ static char *unknown_text(const struct push_request *p)
 	    id, id);
 }
 
+/* Git's sentence names the process, if known, and not the age of the lock. */
+static void say_lock(const struct refd_detail_arg *lock)
+{
+	char *path = xasprintf("%.*s", (int)lock->len, lock->data);
+	char text[AGE_MAX];
+	struct stat st;
+
+	if (lstat(path, &st) == 0)
+		say("the lock is %s old and belongs to the user id %ld; if no "
+		    "process holds the lock any more, an administrator can "
+		    "remove it with \"refd locks --clear-dead\"",
+		    age_text(time(NULL) - st.st_ctime, text), (long)st.st_uid);
+	free(path);
+}
+
 static void say_detail(const struct push_request *p,
     const struct refd_update *u, const struct refd_result *res)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct text detail = { 0 };
+	struct refd_detail why;
 
 	if (res->status == REFD_NOOBJECT) {
 		say_error("unpack should have generated %s, but I can't find "
@@ -105,6 +125,12 @@ static void say_detail(const struct push_request *p,
 	git_messages_detail(u, res, GIT_2_55, NULL, &detail);
 	say_error("%s", detail.data);
 	text_done(&detail);
+	if (!refd_detail_read(res->text, &why))
+		return;
+	if (why.kind == REFD_DETAIL_LOCKED)
+		say_lock(&why.args[1]);
+	else if (why.kind == REFD_DETAIL_PACKED_LOCKED)
+		say_lock(&why.args[0]);
 }
 
 /* The update that made the transaction fail; the number of updates: none. Bad

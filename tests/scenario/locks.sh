@@ -152,6 +152,19 @@ END
 is 'in an atomic transaction' locked "$status"
 is 'nothing of it is done' "$two" "$(ref_of repo.git refs/heads/free1)"
 still_held 'after it'
+
+# ---- a push ----
+
+"$REFD" enable "$repo" >"$T/out" 2>&1
+git -C "$T/other.git" push "$repo" "+$one:refs/heads/held" 2>"$T/err"
+is 'a push of a held ref: status' 1 $?
+check 'a push of a held ref: the lock' \
+	grep -q "Unable to create '.*/refs/heads/held.lock': File exists" \
+	"$T/err"
+check 'a push of a held ref: age and owner of the lock' grep -q \
+	"the lock is [0-9]* minutes old and belongs to the user id $(id -u);" \
+	"$T/err"
+still_held 'after the push'
 rm "$held"
 
 # ---- packed-refs.lock ----

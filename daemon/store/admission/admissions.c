@@ -265,14 +265,15 @@ void admissions_free(struct admissions *a)
 	free(a);
 }
 
-/* ---- hand-over ---- */
+/* ---- hand-over. The pool is woken without MUTEX, which the woken worker needs
+ * at once. ---- */
 
 void admissions_admit(struct admissions *a, struct txn *txn)
 {
 	pthread_mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_sort, txn);
-	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
+	admissions_wake(a);
 }
 
 void admissions_give_up(struct admissions *a, struct txn *txn)
@@ -292,16 +293,16 @@ void admissions_discard(struct admissions *a, struct txn *txn)
 {
 	pthread_mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_discard, txn);
-	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
+	admissions_wake(a);
 }
 
 void admissions_look_up(struct admissions *a, struct store_query *query)
 {
 	pthread_mutex_lock(&a->mutex);
 	query_fifo_put(&a->to_look_up, query);
-	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
+	admissions_wake(a);
 }
 
 void admissions_wake(struct admissions *a)

@@ -212,8 +212,9 @@ void pipeline_apply(struct pipeline *p, struct batch *b)
 	if (!b->is_prepared)
 		p->nr_preparing++;
 	batch_fifo_put(&p->to_apply, b);
-	workers_wake(p->cfg.workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
+	/* Without MUTEX, which the woken worker needs at once. */
+	workers_wake(p->cfg.workers, &p->source);
 }
 
 bool pipeline_takes(struct pipeline *p)

@@ -1,6 +1,7 @@
 /*
  * Proves that a turn is not late by the tick of a coarse clock, by the rounding
- * to whole milliseconds, or by the time of the turn before.
+ * to whole milliseconds, or by the time of the turn before; and that every
+ * wake-up arrives.
  *
  * A busy machine delays turns. So each test looks at the fastest of many.
  */
@@ -72,13 +73,43 @@ START_TEST(a_delay_begins_with_the_turn)
 }
 END_TEST
 
+static void woken(void *arg)
+{
+	(void)arg;
+	if (++nr_turns == TRIES)
+		loop_stop(&loop);
+	else
+		loop_wake(&loop);
+}
+
+static int64_t rest(void *arg, int64_t now_ns)
+{
+	(void)arg;
+	(void)now_ns;
+	return INT64_MAX;
+}
+
+START_TEST(every_wake_up_arrives)
+{
+	const struct loop_calls calls = { .turn = rest, .woken = woken };
+
+	nr_turns = 0;
+	ck_assert(loop_init(&loop, &sys_kernel, &calls));
+	loop_wake(&loop);
+	loop_run(&loop);
+	loop_done(&loop);
+	ck_assert_uint_eq(nr_turns, TRIES);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("server/loop");
-	TCase *tc = tcase_create("timers");
+	TCase *tc = tcase_create("loop");
 
 	tcase_add_test(tc, a_delay_is_not_rounded_to_milliseconds);
 	tcase_add_test(tc, a_delay_begins_with_the_turn);
+	tcase_add_test(tc, every_wake_up_arrives);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -235,7 +235,8 @@ bool verify_is_dir(struct verify *v, const struct verify_place *place,
 static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
     const char *path)
 {
-	int fd = SYS(v->sys, open_below, place->dirfd, path);
+	bool is_plain;
+	int fd = SYS(v->sys, open_below, place->dirfd, path, &is_plain);
 
 	if (fd >= 0)
 		SYS(v->sys, close, fd);

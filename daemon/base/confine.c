@@ -226,7 +226,8 @@ static void confine_calls(struct confined *c)
 /* Without openat2 no repository can be opened safely (sys.c). */
 static void look_at_kernel(struct confined *c)
 {
-	int fd = SYS(&sys_kernel, open_below, SYS_TRUSTED, ".");
+	bool is_plain;
+	int fd = SYS(&sys_kernel, open_below, SYS_TRUSTED, ".", &is_plain);
 
 	if (fd == -ENOSYS)
 		note_missing(c, "openat2", "the kernel is older than 5.6");

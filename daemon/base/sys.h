@@ -83,8 +83,10 @@ struct sys {
 	 * -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);
 	/* Opens the directory PATH below DIRFD for reading. Follows links, and
-	 * "..", only inside DIRFD; otherwise -EXDEV. */
-	int (*open_below)(const struct sys *, int dirfd, const char *path);
+	 * "..", only inside DIRFD; otherwise -EXDEV. *IS_PLAIN: PATH consists
+	 * of plain names, and no name on the way is a link. */
+	int (*open_below)(const struct sys *, int dirfd, const char *path,
+	    bool *is_plain);
 	/* Finds the reason for an -ELOOP of other calls. 0: PATH is a directory
 	 * below DIRFD, without links on the way. -EXDEV: a link leads out.
 	 * -ELOOP: a link leads to a place below DIRFD. */

@@ -100,10 +100,16 @@ static int open_below(int dirfd, const char *path, int flags)
 	return fd;
 }
 
-int sys_path_open_below(const struct sys *sys, int dirfd, const char *path)
+int sys_path_open_below(const struct sys *sys, int dirfd, const char *path,
+    bool *is_plain)
 {
+	int fd = open_beneath(dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+
 	(void)sys;
-	return open_below(dirfd, path, O_RDONLY);
+	*is_plain = fd >= 0;
+	return fd == -ELOOP || fd == -EINVAL ?
+	    open_below(dirfd, path, O_RDONLY) :
+	    fd;
 }
 
 int sys_path_stays_below(const struct sys *sys, int dirfd, const char *path)

@@ -13,7 +13,8 @@ int sys_path_lstatat(const struct sys *sys, int dirfd, const char *path,
     struct sys_stat *st);
 int sys_path_fstat(const struct sys *sys, int fd, struct sys_stat *st);
 int sys_path_of_fd(const struct sys *sys, int fd, char *buf, size_t size);
-int sys_path_open_below(const struct sys *sys, int dirfd, const char *path);
+int sys_path_open_below(const struct sys *sys, int dirfd, const char *path,
+    bool *is_plain);
 int sys_path_stays_below(const struct sys *sys, int dirfd, const char *path);
 int sys_path_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
     int newdirfd, const char *newpath);

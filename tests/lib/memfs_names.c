@@ -188,7 +188,8 @@ static int stays_below(struct memfs *fs, int dirfd, const char *path)
 }
 
 /* Checks the end of the path, and not the way. */
-static int open_below(struct memfs *fs, int dirfd, const char *path)
+static int open_below(struct memfs *fs, int dirfd, const char *path,
+    bool *is_plain)
 {
 	char top[4096], there[4096];
 	struct where from, to;
@@ -205,18 +206,20 @@ static int open_below(struct memfs *fs, int dirfd, const char *path)
 		r = inode_path(to.node, there, sizeof(there));
 	if (r == 0 && strncmp(there, top, strlen(top)) != 0)
 		r = -EXDEV;
+	*is_plain = r == 0 && leads_below(fs, top, dirfd, path) == 0;
 	if (r == 0 && !fs->cur->is_other && fs->nr_open >= fs->max_fds)
 		r = -EMFILE;
 	return r < 0 ? r : memfs_fd_new(fs, to.node, O_RDONLY | O_DIRECTORY);
 }
 
-static int m_open_below(const struct sys *sys, int dirfd, const char *path)
+static int m_open_below(const struct sys *sys, int dirfd, const char *path,
+    bool *is_plain)
 {
 	struct memfs *fs;
 	int r = memfs_enter_at(sys, MEMFS_OPENAT, dirfd, path, &fs);
 
 	if (r == 0)
-		r = open_below(fs, dirfd, path);
+		r = open_below(fs, dirfd, path, is_plain);
 	return memfs_leave(fs, r);
 }
 

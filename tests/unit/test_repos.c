@@ -219,7 +219,8 @@ static int path_elsewhere(const struct sys *sys, int fd, char *path,
 								      -ERANGE;
 }
 
-/* The directory is moved out of the roots after the opening. */
+/* A link leads to the directory, which is moved out of the roots after the
+ * opening. */
 START_TEST(one_that_is_moved_out_of_the_roots)
 {
 	struct sys sys = *w->store.repos.sys;
@@ -229,7 +230,8 @@ START_TEST(one_that_is_moved_out_of_the_roots)
 
 	sys.fd_path = path_elsewhere;
 	repos.sys = &sys;
-	ck_assert_int_eq(repo_find(&repos, WORLD_REPO, &place, &why),
+	memfs_symlink(w->fs, WORLD_REPO, "/srv/link.git");
+	ck_assert_int_eq(repo_find(&repos, "/srv/link.git", &place, &why),
 	    REFD_NOREPO);
 	ck_assert_ptr_nonnull(strstr(why, "not under a root"));
 	free(why);

@@ -41,11 +41,12 @@ static void hang_until(sem_t *go)
 	sem_wait(go);
 }
 
-static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
+static int disk_open_below(const struct sys *sys, int dirfd, const char *path,
+    bool *is_plain)
 {
 	if (opens_hang && strstr(path, "hung") != NULL)
 		hang_until(&let_go);
-	return sys_kernel.open_below(sys, dirfd, path);
+	return sys_kernel.open_below(sys, dirfd, path, is_plain);
 }
 
 static int disk_fsync(const struct sys *sys, int fd)

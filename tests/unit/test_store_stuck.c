@@ -40,11 +40,12 @@ static void hang_at(const char *path)
 	hang_until(&let_go, path);
 }
 
-static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
+static int disk_open_below(const struct sys *sys, int dirfd, const char *path,
+    bool *is_plain)
 {
 	if (!objects_hang)
 		hang_at(path);
-	return sys_kernel.open_below(sys, dirfd, path);
+	return sys_kernel.open_below(sys, dirfd, path, is_plain);
 }
 
 static int disk_openat(const struct sys *sys, int dirfd, const char *path,

@@ -20,11 +20,12 @@ static struct sys disk;
 static _Atomic int nr_turns, replaced_in;
 
 /* The first call of a turn. */
-static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
+static int disk_open_below(const struct sys *sys, int dirfd, const char *path,
+    bool *is_plain)
 {
 	if (strcmp(path, "r.git") == 0 && ++nr_turns == replaced_in)
 		tmp_run("mv r.git old.git && mv new.git r.git");
-	return sys_kernel.open_below(sys, dirfd, path);
+	return sys_kernel.open_below(sys, dirfd, path, is_plain);
 }
 
 static void setup(void)

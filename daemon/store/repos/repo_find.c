@@ -35,11 +35,15 @@ static const char *behind(const char *root, const char *path)
 	return *path != '\0' ? path : ".";
 }
 
-int repo_open_below_root(const struct repos *repos, const char *path)
+/* As repo_open_below_root(). *IS_REAL: PATH has no link, and is the path that
+ * the kernel would tell. (The path to a root is trusted, and was resolved.) */
+static int open_below_root(const struct repos *repos, const char *path,
+    bool *is_real)
 {
 	const struct sys *sys = repos->sys;
-	const char *rest;
 	int root, fd = -EXDEV;
+	const char *rest;
+	bool is_plain;
 	size_t i;
 
 	for (i = 0; i < repos->nr_roots && fd == -EXDEV; i++) {
@@ -48,11 +52,21 @@ int repo_open_below_root(const struct repos *repos, const char *path)
 			continue;
 		root = SYS(sys, openat, SYS_TRUSTED, repos->roots[i],
 		    O_RDONLY | O_DIRECTORY, 0);
-		fd = root < 0 ? root : SYS(sys, open_below, root, rest);
+		fd = root < 0 ? root :
+				SYS(sys, open_below, root, rest, &is_plain);
 		if (root >= 0)
 			SYS(sys, close, root);
+		*is_real = fd >= 0 && is_plain && strcmp(rest, ".") != 0 &&
+		    strstr(path, "//") == NULL;
 	}
 	return fd;
+}
+
+int repo_open_below_root(const struct repos *repos, const char *path)
+{
+	bool is_real;
+
+	return open_below_root(repos, path, &is_real);
 }
 
 int repo_open_root(const void *arg, const char *path)
@@ -72,17 +86,31 @@ static bool is_below_root(const struct repos *repos, const char *path)
 	return false;
 }
 
-/* Opens PATH and finds its real name. */
+static int copy_path(struct repo_place *place, const char *path)
+{
+	size_t size = strlen(path) + 1;
+
+	if (size > sizeof(place->path))
+		return -ENAMETOOLONG;
+	memcpy(place->path, path, size);
+	return 0;
+}
+
+/* Opens PATH and finds its real name. The kernel takes long to tell a path, so
+ * it is only asked if a link may be on the way. */
 static int open_place(const struct repos *repos, const char *path,
     struct repo_place *place)
 {
 	const struct sys *sys = repos->sys;
+	bool is_real;
 	int r;
 
-	place->fd = repo_open_below_root(repos, path);
+	place->fd = open_below_root(repos, path, &is_real);
 	if (place->fd < 0)
 		return place->fd;
-	r = SYS(sys, fd_path, place->fd, place->path, sizeof(place->path));
+	r = is_real ?
+	    copy_path(place, path) :
+	    SYS(sys, fd_path, place->fd, place->path, sizeof(place->path));
 	if (r == 0 && !is_below_root(repos, place->path))
 		r = -EXDEV;
 	if (r == 0)

@@ -189,7 +189,8 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 		r = sync_parent(v, v->repo.fd, saved);
 	if (r == 0)
 		r = reflog_repair(v->sys, place->dirfd, path,
-		    v->repo.object_format, NULL, 0, false, 0, 0, &added, &cut);
+		    v->repo.object_format, NULL, 0, 0, false, 0, 0, &added,
+		    &cut);
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ?

@@ -391,7 +391,7 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 			     "x\n", 2, true, 0644, 0755, &is_added),
 	    -EMLINK);
 	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, REFD_FORMAT_SHA1,
-			     lines, 1, true, 0644, 0755, &added, &cut),
+			     lines, 1, 0, true, 0644, 0755, &added, &cut),
 	    -EMLINK);
 	text = tmp_get("secret");
 	ck_assert_str_eq(text, "first\nline\ntorn");

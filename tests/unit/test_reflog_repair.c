@@ -67,7 +67,7 @@ static int repair(const struct sys *table, const char *const *lines, size_t nr,
     bool create, size_t *added, size_t *cut)
 {
 	return reflog_repair(table, tmp_fd, LOG, REFD_FORMAT_SHA1, lines, nr,
-	    create, 0640, 0750, added, cut);
+	    0, create, 0640, 0750, added, cut);
 }
 
 START_TEST(damage_is_repaired)
@@ -101,7 +101,7 @@ START_TEST(lines_of_sha256)
 
 	tmp_put_bytes(LOG, before, sizeof(before) - 1);
 	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, REFD_FORMAT_SHA256,
-			     lines, 2, false, 0640, 0750, &added, &cut),
+			     lines, 2, 0, false, 0640, 0750, &added, &cut),
 	    0);
 	text = tmp_get(LOG);
 	ck_assert_str_eq(text, LINE256("1") LINE256("git") LINE256("2"));
@@ -186,6 +186,26 @@ START_TEST(equal_lines_are_counted)
 }
 END_TEST
 
+/* The first line is of a forgotten record, and was durable. */
+START_TEST(a_known_line_counts_and_is_not_added)
+{
+	static const struct {
+		const char *before, *after;
+	} logs[] = { { L1, L1 L1 }, { L1 L1, L1 L1 }, { L2, L2 L1 } };
+	static const char *const lines[] = { L1, L1 };
+	size_t added, cut;
+	char *text;
+
+	tmp_put(LOG, logs[_i].before);
+	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, REFD_FORMAT_SHA1,
+			     lines, 2, 1, false, 0640, 0750, &added, &cut),
+	    0);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, logs[_i].after);
+	free(text);
+}
+END_TEST
+
 START_TEST(an_absent_log_is_made_only_when_asked)
 {
 	size_t added = 9, cut = 9;
@@ -243,8 +263,8 @@ START_TEST(git_reads_the_repaired_log)
 	ck_assert_str_eq(out, "1\n");
 	free(out);
 	ck_assert_int_eq(reflog_repair(sys, tmp_fd, "r/" LOG, REFD_FORMAT_SHA1,
-			     (const char *const *)lines, 3, false, 0640, 0750,
-			     &added, &cut),
+			     (const char *const *)lines, 3, 0, false, 0640,
+			     0750, &added, &cut),
 	    0);
 	ck_assert_uint_eq(added, 1);
 	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
@@ -379,6 +399,7 @@ int main(void)
 	    (int)COUNT(damages));
 	tcase_add_test(tc, a_whole_log_is_not_written_to);
 	tcase_add_test(tc, equal_lines_are_counted);
+	tcase_add_loop_test(tc, a_known_line_counts_and_is_not_added, 0, 3);
 	tcase_add_test(tc, an_absent_log_is_made_only_when_asked);
 	tcase_add_test(tc, no_lines_only_cut);
 	tcase_add_test(tc, git_reads_the_repaired_log);

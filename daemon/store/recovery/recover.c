@@ -44,7 +44,7 @@ struct visit {
 
 struct recovery_run {
 	struct store_recovery *rec;
-	struct recover_rows rows;
+	struct recover_rows rows, older;
 	struct recover_starts starts;
 	struct visit *visits, **visits_end;
 	uint64_t done, total; /* repositories, and members of rows */
@@ -100,6 +100,7 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 		.repo = repo,
 		.journal = commit_log_journal(rec->log),
 		.leftover = &leftover,
+		.older = recover_rows_of(&run->older, v->known.id),
 		.report = rec->report,
 		.has_object = rec->has_object,
 		.stepped = stepped,
@@ -304,6 +305,7 @@ static void run_done(struct recovery_run *run)
 		free(v);
 	}
 	recover_rows_done(&run->rows);
+	recover_rows_done(&run->older);
 	recover_starts_done(&run->starts);
 }
 
@@ -334,6 +336,8 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	r = recover_starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
 		r = recover_rows_read(rec->log, &run.rows, &last_lsn);
+	if (r == 0)
+		r = recover_rows_read_older(rec->log, &run.rows, &run.older);
 	find_failed(&run);
 	for (i = 0; i < run.rows.nr; i++)
 		run.total += run.rows.items[i]->rec.nr_members;

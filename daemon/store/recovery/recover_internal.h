@@ -43,6 +43,10 @@ struct recover_rows {
  * updates, and all deferred rows; or only the deferred rows of REPO. */
 int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
     uint64_t *last_lsn);
+/* Reads the last forgotten rows of the repositories of ROWS: their log lines may
+ * be equal to lines of ROWS, because the time in a line has seconds. */
+int recover_rows_read_older(struct commit_log *log,
+    const struct recover_rows *rows, struct recover_rows *older);
 int recover_rows_read_deferred(struct journal *journal, uint64_t repo,
     struct recover_rows *rows);
 /* The first row of REPO; NULL: none. */

@@ -3,7 +3,7 @@
  *
  * The happy path: one scan of the rows that are not forgotten, and of the open
  * deferred rows. Each row is decoded, aborted updates are dropped, and the rows
- * are sorted.
+ * are sorted. A second scan reads the last forgotten rows.
  *
  * Failures: a row that cannot be decoded, or memory; then nothing can be
  * recovered.
@@ -215,6 +215,68 @@ int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
 	sort_rows(rows);
 	*last_lsn = rd.last_lsn;
 	return r;
+}
+
+/* Lines of a second are searched so far back. */
+#define OLDER_ROWS 16384
+#define OLDER_US   INT64_C(2000000)
+
+struct older_reader {
+	struct row_reader rd;
+	const struct recover_rows *rows;
+	uint64_t forgotten;
+	int64_t since_us;
+};
+
+/* A deferred row is a copy of the forgotten row LSN. */
+static bool is_deferred(const struct replay_row *rows, uint64_t lsn)
+{
+	while (rows != NULL && rows->origin < lsn)
+		rows = rows->next;
+	return rows != NULL && rows->origin == lsn;
+}
+
+static int older_row(void *arg, const struct journal_row *from)
+{
+	struct older_reader *older = arg;
+	const struct replay_row *rows;
+
+	if (from->lsn > older->forgotten)
+		return 1;
+	rows = recover_rows_of(older->rows, from->repo);
+	if (rows == NULL || from->time_us < older->since_us ||
+	    (from->kind != JOURNAL_SLICE && from->kind != JOURNAL_ABORT) ||
+	    is_deferred(rows, from->lsn))
+		return 0;
+	return read_row(&older->rd, from);
+}
+
+int recover_rows_read_older(struct commit_log *log,
+    const struct recover_rows *rows, struct recover_rows *older)
+{
+	struct older_reader reader = { .rd.rows = older,
+		.rows = rows,
+		.forgotten = journal_forgotten(commit_log_journal(log)),
+		.since_us = INT64_MAX };
+	size_t i;
+	int r;
+
+	if (rows->nr == 0)
+		return 0;
+	for (i = 0; i < rows->nr; i++)
+		if (rows->items[i]->row.time_us - OLDER_US < reader.since_us)
+			reader.since_us =
+			    rows->items[i]->row.time_us - OLDER_US;
+	r = commit_log_read(log,
+	    reader.forgotten > OLDER_ROWS ? reader.forgotten - OLDER_ROWS : 0,
+	    older_row, &reader);
+	/* The rows are not needed for any value: a damaged row stops nothing. */
+	if (r < 0)
+		recover_rows_done(older);
+	for (i = 0; i < older->nr; i++)
+		older->items[i]->evidence = EVIDENCE_POWER_LOSS;
+	sort_rows(older);
+	return r == -ENOMEM ? r : 0;
 }
 
 int recover_rows_read_deferred(struct journal *journal, uint64_t repo,

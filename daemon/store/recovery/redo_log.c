@@ -37,8 +37,8 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 	if (lines->nr > 0)
 		r = reflog_repair(rp->sys, redo->edit.dirfd, path,
 		    rec->object_format, (const char *const *)lines->lines,
-		    lines->nr, create, rec->file_mode, rec->dir_mode, &added,
-		    &cut);
+		    lines->nr, lines->known, create, rec->file_mode,
+		    rec->dir_mode, &added, &cut);
 	/* Our lock stood: nobody has appended since. */
 	if (r == 0 && lines->last != NULL)
 		r = reflog_complete(rp->sys, redo->edit.dirfd, path,
@@ -61,7 +61,7 @@ static int mend_end(struct replay *rp, const struct redo *redo,
 	int r;
 
 	r = reflog_repair(rp->sys, redo->edit.dirfd, path, redo->edit.format,
-	    NULL, 0, false, 0, 0, &added, &cut);
+	    NULL, 0, 0, false, 0, 0, &added, &cut);
 	return r == -ENOENT || r == -ENOTDIR || r == -EISDIR ? 0 : r;
 }
 
@@ -73,7 +73,7 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	int r;
 
 	r = ref_records_log_lines(redo->records, after, redo->held != NULL,
-	    &lines);
+	    ref_records_find(rp->older_records, redo->records->key), &lines);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "logs/%s", redo->records->name);

@@ -138,6 +138,15 @@ void ref_records_free(struct ref_records **all)
 	}
 }
 
+const struct ref_records *ref_records_find(const struct ref_records *all,
+    const char *key)
+{
+	const struct ref_records *records;
+
+	HASH_FIND_STR(all, key, records);
+	return records;
+}
+
 const struct ref_record *ref_records_last(const struct ref_records *records)
 {
 	size_t i = records->nr;
@@ -210,13 +219,16 @@ static int collect_line(struct ref_records_lines *lines,
 
 	if (item->member->action == RECORD_DELETE) {
 		ref_records_lines_done(lines);
+		lines->begin_log = true;
 		lines->deletes = is_due;
 		return 0;
 	}
 	/* The ref was absent: its deletion removed the log too. */
 	if (item->member->action == RECORD_WRITE && !item->member->had_old &&
-	    item->member->target == NULL && !lines->deletes)
+	    item->member->target == NULL && !lines->deletes) {
 		ref_records_lines_done(lines);
+		lines->begin_log = true;
+	}
 	/* A finished write after the deletion is in the present log. */
 	if (!is_due && item->member->action == RECORD_WRITE)
 		lines->deletes = false;
@@ -235,8 +247,52 @@ static int collect_line(struct ref_records_lines *lines,
 	return r;
 }
 
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Two updates within a second may have equal lines. Puts the lines of OLDER
+ * that are equal to lines of LINES in front. */
+static int add_known(struct ref_records_lines *lines,
+    const struct ref_records *older)
+{
+	struct ref_records_lines known;
+	char **sorted, **all = NULL;
+	size_t i, nr = 0;
+	int r;
+
+	r = ref_records_log_lines(older, NULL, false, NULL, &known);
+	sorted = calloc(lines->nr, sizeof(*sorted));
+	if (r == 0 && sorted != NULL)
+		all = calloc(known.nr + lines->nr, sizeof(*all));
+	if (all == NULL) {
+		free(sorted);
+		ref_records_lines_done(&known);
+		return -ENOMEM;
+	}
+	memcpy(sorted, lines->lines, lines->nr * sizeof(*sorted));
+	qsort(sorted, lines->nr, sizeof(*sorted), compare_lines);
+	for (i = 0; i < known.nr; i++)
+		if (bsearch(&known.lines[i], sorted, lines->nr, sizeof(*sorted),
+			compare_lines) != NULL) {
+			all[nr++] = known.lines[i];
+			known.lines[i] = NULL;
+		}
+	free(sorted);
+	ref_records_lines_done(&known);
+	memcpy(all + nr, lines->lines, lines->nr * sizeof(*all));
+	free(lines->lines);
+	lines->lines = all;
+	lines->known = nr;
+	lines->nr += nr;
+	lines->size = lines->nr;
+	return 0;
+}
+
 int ref_records_log_lines(const struct ref_records *records,
-    const struct ref_record *after, bool held, struct ref_records_lines *out)
+    const struct ref_record *after, bool held, const struct ref_records *older,
+    struct ref_records_lines *out)
 {
 	const struct ref_record *item, *last = ref_records_last(records);
 	int r = 0;
@@ -248,6 +304,8 @@ int ref_records_log_lines(const struct ref_records *records,
 			r = collect_line(out, item,
 			    item->row->evidence != EVIDENCE_CRASHED ||
 				(item == last && held));
+	if (r == 0 && older != NULL && out->nr > 0 && !out->begin_log)
+		r = add_known(out, older);
 	if (r < 0)
 		ref_records_lines_done(out);
 	return r;

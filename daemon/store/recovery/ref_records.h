@@ -37,6 +37,10 @@ struct ref_records {
 int ref_records_build(struct ref_records **all, const struct replay_row *rows);
 void ref_records_free(struct ref_records **all);
 
+/* The records of the file with KEY; NULL: none. */
+const struct ref_records *ref_records_find(const struct ref_records *all,
+    const char *key);
+
 /* The newest record that is not passed over by now, of any kind and with a
  * value (a write or a deletion). NULL: none. */
 const struct ref_record *ref_records_last(const struct ref_records *records);
@@ -50,17 +54,22 @@ bool ref_records_know(const struct ref_records *records,
 /* The log lines that one file needs; strings and array malloc'd. */
 struct ref_records_lines {
 	bool deletes; /* remove the present log first */
-	char **lines; /* after a power loss: present, in this order */
-	size_t nr, size;
+	/* After a power loss: present, in this order. The first KNOWN are of
+	 * forgotten records, and equal to lines behind. */
+	char **lines;
+	size_t nr, size, known;
+	bool begin_log; /* no line of an older record is in the log */
 	char *last; /* after a crash: the last line of the log; or NULL */
 	const struct replay_row *row; /* the newest row that needs a line */
 };
 
 /* The lines of the records after AFTER (NULL: of all) and after the last
  * deletion among them. HELD: the lock of the last record's batch stands. If
- * not, a crashed run finished all records of its own. */
+ * not, a crashed run finished all records of its own. OLDER: forgotten records
+ * of the same ref file; or NULL. */
 int ref_records_log_lines(const struct ref_records *records,
-    const struct ref_record *after, bool held, struct ref_records_lines *out);
+    const struct ref_record *after, bool held, const struct ref_records *older,
+    struct ref_records_lines *out);
 void ref_records_lines_done(struct ref_records_lines *lines);
 
 #endif

@@ -99,6 +99,7 @@ void replay_done(struct replay *rp)
 {
 	packed_snapshot_put(rp->snap);
 	ref_records_free(&rp->ref_records);
+	ref_records_free(&rp->older_records);
 	free(rp->aborted.items);
 }
 

@@ -65,6 +65,7 @@ struct replay {
 	bool git_syncs;          /* struct repo_config: git_syncs_refs */
 	struct journal *journal; /* of the rows: has their objects */
 	struct leftover_locks *leftover;
+	const struct replay_row *older; /* forgotten rows; never redone */
 	uint64_t token_id; /* for the replay's own locks */
 	const struct store_report *report;
 	/* Is the object there? 1, 0, or negative: unknown, which counts as yes
@@ -88,7 +89,7 @@ struct replay {
 	int64_t packed_lost_ns;
 	struct token token;
 	bool token_stays; /* a lock of `token` could not be removed */
-	struct ref_records *ref_records;
+	struct ref_records *ref_records, *older_records;
 	struct packed_snapshot *snap;
 };
 

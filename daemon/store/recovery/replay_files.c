@@ -156,6 +156,8 @@ int replay_files(struct replay *rp, struct replay_row *rows)
 	if (r == 0)
 		r = ref_records_build(&rp->ref_records, rows);
 	if (r == 0)
+		r = ref_records_build(&rp->older_records, rp->older);
+	if (r == 0)
 		r = replay_refs(rp);
 	return r;
 }

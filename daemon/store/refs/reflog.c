@@ -261,7 +261,7 @@ int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
 	int fd, r;
 
 	*added = false;
-	r = reflog_repair(sys, dirfd, log_path, format, NULL, 0, create,
+	r = reflog_repair(sys, dirfd, log_path, format, NULL, 0, 0, create,
 	    file_mode, dir_mode, &lines, &cut);
 	if (r < 0)
 		return r;

@@ -82,15 +82,16 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
  * Recovery: first cuts off the damage of a power loss: an unterminated last
  * line, or NULs and torn text around them (a whole line appended after NULs is
  * kept). Then appends the NR lines, each with its LF, in order; a line that the
- * log holds as often as LINES is not added. Of a log beyond REFLOG_TAIL_MAX
- * only this much of the end is repaired, and REFLOG_SEARCH_MAX before is
- * searched for missing lines. With CREATE makes the file; without, an absent
+ * log holds as often as LINES is not added. The first KNOWN lines count, and
+ * are never added: they were durable, and equal to later lines. Of a log beyond
+ * REFLOG_TAIL_MAX only this much of the end is repaired, and REFLOG_SEARCH_MAX
+ * before is searched for missing lines. With CREATE makes the file; without, an absent
  * log stays absent. *ADDED counts lines, *CUT_BYTES bytes. Under the ref's
  * lock.
  */
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
     enum refd_object_format format, const char *const *lines, size_t nr,
-    bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
+    size_t known, bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
     size_t *cut_bytes);
 
 /* 1 and both values of the last sound line; 0: there is none. -ENOENT. */

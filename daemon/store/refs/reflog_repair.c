@@ -160,10 +160,10 @@ static bool are_all_there(const struct wanted_line *wanted, size_t nr)
 	return true;
 }
 
-/* Appends to LOG, *LEN bytes, the LINES that were not counted, in order.
- * Returns the number. LOG has room for all. */
+/* Appends to LOG, *LEN bytes, the LINES after the first KNOWN that were not
+ * counted, in order. Returns the number. LOG has room for all. */
 static size_t append_missing(char *log, size_t *len, const char *const *lines,
-    size_t nr, struct wanted_line *wanted)
+    size_t nr, size_t known, struct wanted_line *wanted)
 {
 	size_t i, missing = 0;
 	struct wanted_line *w;
@@ -172,7 +172,7 @@ static size_t append_missing(char *log, size_t *len, const char *const *lines,
 		w = find_wanted(wanted, nr, lines[i], strlen(lines[i]));
 		if (w->have > 0) {
 			w->have--;
-		} else {
+		} else if (i >= known) {
 			memcpy(log + *len, w->line, w->len);
 			*len += w->len;
 			missing++;
@@ -286,7 +286,8 @@ static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
 
 /* LINES take ROOM bytes. */
 static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
-    size_t nr, size_t room, struct tail *tail, size_t *added, size_t *cut_bytes)
+    size_t nr, size_t known, size_t room, struct tail *tail, size_t *added,
+    size_t *cut_bytes)
 {
 	struct wanted_line *wanted = sort_wanted(lines, nr);
 	size_t sound, whole, same, missing;
@@ -306,7 +307,7 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 	if (tail->is_open)
 		tail->buf[sound++] = '\n';
 	whole = sound;
-	missing = append_missing(tail->buf, &whole, lines, nr, wanted);
+	missing = append_missing(tail->buf, &whole, lines, nr, known, wanted);
 	if (r == 0 && (missing > 0 || sound < tail->len))
 		r = put_back(sys, fd, tail->buf, same, whole, tail);
 	if (r == 0) {
@@ -319,7 +320,7 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 
 static int repair_open(const struct sys *sys, int fd,
     enum refd_object_format format, const char *const *lines, size_t nr,
-    size_t *added, size_t *cut_bytes)
+    size_t known, size_t *added, size_t *cut_bytes)
 {
 	struct tail tail = { .format = format };
 	size_t i, room = 0;
@@ -329,15 +330,15 @@ static int repair_open(const struct sys *sys, int fd,
 		room += strlen(lines[i]);
 	r = read_tail(sys, fd, REFLOG_TAIL_MAX + room, &tail);
 	if (r == 0)
-		r = repair_tail(sys, fd, lines, nr, room, &tail, added,
-		    cut_bytes);
+		r = repair_tail(sys, fd, lines, nr, known, room, &tail,
+		    added, cut_bytes);
 	free(tail.buf);
 	return r;
 }
 
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
     enum refd_object_format format, const char *const *lines, size_t nr,
-    bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
+    size_t known, bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
     size_t *cut_bytes)
 {
 	uint64_t size;
@@ -351,7 +352,7 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 	}
 	if (fd < 0)
 		return fd;
-	r = repair_open(sys, fd, format, lines, nr, added, cut_bytes);
+	r = repair_open(sys, fd, format, lines, nr, known, added, cut_bytes);
 	closed = SYS(sys, close, fd);
 	return r < 0 ? r : closed;
 }

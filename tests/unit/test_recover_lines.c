@@ -69,22 +69,6 @@ START_TEST(power_loss_loses_lines_of_what_was_followed)
 }
 END_TEST
 
-/* Two updates within a second have equal lines, and the record of the first is
- * forgotten. */
-START_TEST(an_equal_line_of_a_forgotten_record_does_not_count)
-{
-	follow('1', '2');
-	follow('2', '1');
-	scripted_sync(w);
-	ck_assert_int_eq(world_checkpoint(w), 0);
-	w->seconds -= 2;
-	follow('1', '2');
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 2);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 2);
-}
-END_TEST
-
 /* Through HEAD, to nothing: HEAD's log stays, the branch's log goes. */
 START_TEST(power_loss_undoes_a_deletion_that_head_tells_of)
 {
@@ -488,7 +472,6 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
 	tcase_add_test(tc, power_loss_loses_lines_of_what_was_followed);
-	tcase_add_test(tc, an_equal_line_of_a_forgotten_record_does_not_count);
 	tcase_add_test(tc, power_loss_undoes_a_deletion_that_head_tells_of);
 	tcase_add_test(tc, power_loss_undoes_the_deletion_of_a_log_alone);
 	tcase_add_test(tc, a_log_since_a_deletion_is_left);

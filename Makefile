@@ -97,6 +97,8 @@ NET_PKGS   := libevent_core libevent_pthreads
 CURL_PKGS  := libcurl
 CONFINE_PKGS := libseccomp
 TEST_PKGS  := check
+# Of librefd-git2 alone, which "make libgit2" and the tests build.
+GIT2_PKGS  := libgit2
 
 ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
@@ -111,6 +113,8 @@ CURL_LIBS  := $(shell $(PKG_CONFIG) --libs $(CURL_PKGS))
 endif
 # Asked for only where a test is linked: a plain build needs no libcheck.
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
+GIT2_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(GIT2_PKGS))
+GIT2_LIBS = $(shell $(PKG_CONFIG) --libs $(GIT2_PKGS))
 
 # ---- sources ----
 
@@ -121,8 +125,10 @@ CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
 # refd links the C library alone; refd-deliver is a program of its own.
 DELIVER_SRCS := $(sort $(filter-out client/deliver/main.c,$(wildcard \
 	client/deliver/*.c)))
+# A library of its own: only this folder includes libgit2.
+GIT2_SRCS   := $(sort $(wildcard client/libgit2/*.c))
 CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/% \
-	client/deliver/%,$(wildcard client/*.c client/*/*.c)))
+	client/deliver/% client/libgit2/%,$(wildcard client/*.c client/*/*.c)))
 MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c
 DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
@@ -131,6 +137,7 @@ DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))
 PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))
+GIT2_TEST_SRCS := $(sort $(wildcard tests/libgit2/*.c))
 HELPER_SRCS  := $(sort $(filter-out $(PRELOAD_SRCS),$(wildcard tests/helper/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/*.c))
 FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -151,6 +158,8 @@ UNIT_BIN    := $(UNIT_SRCS:%.c=$(BUILD)/%)
 HELPER_BIN  := $(HELPER_SRCS:%.c=$(BUILD)/%)
 PRELOAD_LIB := $(PRELOAD_SRCS:%.c=$(BUILD)/%.so)
 BENCH_BIN   := $(BUILD)/tests/bench/load
+GIT2_LIB    := $(BUILD)/lib/librefd-git2.so
+GIT2_BIN    := $(addprefix $(BUILD)/tests/libgit2/,differ own)
 FUZZ_BIN    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 SCENARIOS   = $(sort $(wildcard tests/scenario/*.sh))
 
@@ -162,7 +171,7 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all units tests fuzz check check-long mutants soak bench dist \
-	install install-units uninstall \
+	install install-units uninstall libgit2 install-libgit2 \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -171,6 +180,7 @@ all: $(BIN) $(LIB) $(PROTOCOL_PAGE)
 
 help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
+	@echo 'make libgit2       librefd-git2 for programs of libgit2; install-libgit2'
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
 	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
@@ -194,6 +204,7 @@ STAMP_flags   = $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) $(ALL_LDFLAGS)
 STAMP_prefix  = $(LIBEXECDIR) $(DATADIR)
 STAMP_cli     = $(CLI_OBJS)
 STAMP_librefd = $(LIBREFD_OBJS)
+STAMP_git2    = $(GIT2_OBJS)
 STAMP_deliver = $(DELIVER_OBJS)
 STAMP_daemon  = $(DAEMON_OBJS)
 STAMP_test    = $(TESTLIB_OBJS)
@@ -208,6 +219,7 @@ $(BUILD)/stamp/%: FORCE
 
 CLI_OBJS     := $(call objects,$(CLI_SRCS))
 LIBREFD_OBJS := $(call objects,$(CLIENT_SRCS) $(PROTO_SRCS))
+GIT2_OBJS    := $(call objects,$(GIT2_SRCS))
 DELIVER_OBJS := $(call objects,$(DELIVER_SRCS))
 DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
@@ -217,7 +229,8 @@ BENCH_OBJS   := $(call objects,$(BENCH_SRCS))
 FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
 FUZZ_OBJS    := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SRCS))
 OBJS := $(sort $(CLI_OBJS) $(DELIVER_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
-	$(UNIT_OBJS) $(HELPER_OBJS) $(BENCH_OBJS) $(call objects,$(MAINS)))
+	$(UNIT_OBJS) $(HELPER_OBJS) $(BENCH_OBJS) $(call objects,$(MAINS)) \
+	$(GIT2_OBJS) $(call objects,$(GIT2_TEST_SRCS)))
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
 	@mkdir -p $(@D)
@@ -225,6 +238,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
 
 # The shared library is made of the same objects as the static one.
 $(LIBREFD_OBJS): EXTRA = -fPIC
+$(GIT2_OBJS): EXTRA = -fPIC $(GIT2_CFLAGS)
+$(call objects,$(GIT2_TEST_SRCS)): EXTRA = $(GIT2_CFLAGS)
 $(CLI_OBJS): EXTRA = -DLIBEXECDIR='"$(LIBEXECDIR)/refd"' -DDATADIR='"$(DATADIR)"'
 $(CLI_OBJS): $(BUILD)/stamp/prefix
 
@@ -257,6 +272,21 @@ $(BUILD)/lib/librefd.so.$(SOVERSION): $(LIBREFD_OBJS) $(BUILD)/stamp/librefd \
 
 $(BUILD)/lib/librefd.so: $(BUILD)/lib/librefd.so.$(SOVERSION)
 	@ln -sf $(<F) $@
+
+# It shares librefd.so with the program, and libgit2 too.
+GIT2_MAP := client/libgit2/librefd-git2.map
+
+$(GIT2_LIB).$(SOVERSION): $(GIT2_OBJS) $(BUILD)/lib/librefd.so \
+		$(BUILD)/stamp/git2 $(GIT2_MAP)
+	@mkdir -p $(@D)
+	$(say)$(CC) -shared -Wl,-soname,$(@F) $(SHARED_FLAGS) $(ALL_LDFLAGS) \
+	    -Wl,--version-script=$(GIT2_MAP) -o $@ $(filter %.o,$^) \
+	    -L$(@D) -lrefd $(GIT2_LIBS)
+
+$(GIT2_LIB): $(GIT2_LIB).$(SOVERSION)
+	@ln -sf $(<F) $@
+
+libgit2: $(GIT2_LIB)
 
 # ---- programs ----
 
@@ -321,6 +351,13 @@ $(BENCH_BIN): $(BENCH_OBJS) $(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS)
 
+# Linked statically, for the sanitizers and valgrind.
+$(BUILD)/tests/libgit2/differ: $(call objects,$(addprefix tests/libgit2/calls_,\
+	logs.c refs.c))
+$(GIT2_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(GIT2_OBJS) $(BUILD)/lib/librefd.a
+	@mkdir -p $(@D)
+	$(say)$(link) $(GIT2_LIBS)
+
 # Loaded into git and the like, so never with a sanitizer of ours.
 $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
 	@mkdir -p $(@D)
@@ -329,7 +366,8 @@ $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
 
 units: $(UNIT_BIN)
 
-tests: all units $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
+tests: all units $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN) $(GIT2_LIB) \
+	$(GIT2_BIN)
 
 FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
@@ -423,6 +461,30 @@ install: all install-units
 	$(foreach f,$(METRICS_FILES),$(INSTALL) -D -m 644 $(f) \
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)) &&) true
 
+define GIT2_PC_FILE
+prefix=$(PREFIX)
+libdir=$(LIBDIR)
+includedir=$(INCLUDEDIR)
+
+Name: librefd-git2
+Description: Programs of libgit2 write refs through refd
+Version: $(VERSION)
+Requires: $(GIT2_PKGS)
+Libs: -L$${libdir} -lrefd-git2
+Cflags: -I$${includedir}/refd
+endef
+
+install-libgit2: export GIT2_PC_FILE := $(GIT2_PC_FILE)
+install-libgit2: libgit2
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(INSTALL) -m 755 $(GIT2_LIB).$(SOVERSION) $(DESTDIR)$(LIBDIR)
+	ln -sf librefd-git2.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librefd-git2.so
+	printf '%s\n' "$$GIT2_PC_FILE" >$(BUILD)/lib/librefd-git2.pc
+	$(INSTALL) -m 644 $(BUILD)/lib/librefd-git2.pc \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(INSTALL) -D -m 644 client/libgit2/refd_git2.h \
+	    $(DESTDIR)$(INCLUDEDIR)/refd/client/libgit2/refd_git2.h
+
 # systemd's units, for one account and for any; and what root's daemon needs
 # other, which is not in force.
 unit = sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(2)|' -e 's|@WHO@|of $(2)|' \
@@ -454,7 +516,8 @@ uninstall:
 	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
 	rm -f $(DESTDIR)$(BINDIR)/refd
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
-	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))
+	    librefd-git2.so librefd-git2.so.$(SOVERSION) pkgconfig/librefd.pc \
+	    pkgconfig/librefd-git2.pc,$(DESTDIR)$(LIBDIR)/$(l))
 	rm -f $(foreach m,$(MAN_PAGES),$(DESTDIR)$(call man_path,$(m)))
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	rm -f $(foreach f,$(METRICS_FILES),\
@@ -467,9 +530,11 @@ clean:
 
 # ---- upkeep ----
 
-C_FILES = $(sort $(wildcard $(foreach d,proto client client/* daemon daemon/* \
+C_FILES = $(sort $(wildcard $(foreach d,proto client client/* \
+	client/libgit2/example daemon daemon/* \
 	daemon/store/* \
-	tests/lib tests/unit tests/helper tests/bench tests/fuzz,$(d)/*.[ch])))
+	tests/lib tests/unit tests/helper tests/bench tests/fuzz \
+	tests/libgit2,$(d)/*.[ch])))
 
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)

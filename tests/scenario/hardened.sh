@@ -16,12 +16,13 @@ segment() { # FILE TYPE RIGHTS
 		END { exit !is }'
 }
 
-for file in "$BUILD"/bin/refd{,-daemon,-admin,-deliver} "$BUILD/lib/librefd.so"; do
+for file in "$BUILD"/bin/refd{,-daemon,-admin,-deliver} \
+	"$BUILD"/lib/librefd{,-git2}.so; do
 	name=${file##*/}
 	check "$name: calls are bound at the start" dynamic "$file" BIND_NOW
 	check "$name: and read-only from then on" segment "$file" GNU_RELRO R
 	check "$name: no stack is executable" segment "$file" GNU_STACK RW
-	[ "$name" = librefd.so ] ||
+	[[ $name = *.so ]] ||
 		check "$name: it is placed at random" dynamic "$file" PIE
 done
 

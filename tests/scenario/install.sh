@@ -79,6 +79,30 @@ is 'all that refd.h declares is let out' '' \
 	"$(comm -23 <(echo "$said") <(sed -n 's/^\t\(refd_[a-z_]*\);$/\1/p' \
 		"$ROOT/client/librefd/librefd.map" | sort))"
 
+# ---- the library for libgit2 ----
+
+check 'make install-libgit2' mk -o libgit2 install-libgit2
+export LD_LIBRARY_PATH=$to/usr/lib
+# The paths of libgit2 are the machine's.
+# shellcheck disable=SC2046
+check 'the example is made with the installed library' \
+	cc -std=c11 -o "$T/move" "$ROOT/client/libgit2/example/move_branch.c" \
+	$(pkg-config --cflags --libs librefd-git2) "-Wl,-rpath-link,$to/usr/lib"
+check 'and moves a branch' "$T/move" "$T/repo.git" refs/heads/moved "$one"
+is 'which is there' "$one" "$(ref_of repo.git refs/heads/moved)"
+if nm -D "$to/usr/lib/librefd-git2.so" | grep -qE ' __[atu][a-z]*san_'; then
+	skip 'the example of pygit2' 'python cannot load a sanitizer'
+else
+	check 'the example of pygit2' /usr/bin/python3 -B \
+		"$ROOT/client/libgit2/example/move_branch.py" "$T/repo.git" \
+		refs/heads/moved-by-python "$one"
+	is 'its branch' "$one" "$(ref_of repo.git refs/heads/moved-by-python)"
+fi
+is 'it lets out one function' refd_git2_attach@@REFD_GIT2_0 \
+	"$(nm -D --defined-only "$to/usr/lib/librefd-git2.so.0" |
+		awk '/ T / { print $3 }')"
+unset LD_LIBRARY_PATH
+
 # ---- the manual ----
 
 is 'each command has a page, or stands in refd(1)' '' "$(refd help |

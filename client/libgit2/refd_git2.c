@@ -1,0 +1,120 @@
+/*
+ * Attaches a repository to refd.
+ *
+ * The happy path: checks that libgit2 can read the refs of the repository, and
+ * replaces the backend of its ref database.
+ *
+ * What fails: the call. The repository then has its earlier backend.
+ */
+#include "client/libgit2/refd_git2.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "client/libgit2/backend.h"
+
+#define SYSTEM_SOCKET "/run/refd/refd.sock"
+
+#ifdef GIT_EXPERIMENTAL_SHA256
+#error "this build of libgit2 has ids of another form"
+#endif
+
+/* Writes the path to OWN or returns a borrowed path. */
+static const char *find_socket(const git_config *config, char own[PATH_MAX])
+{
+	const char *path = getenv("REFD_SOCKET");
+	const char *run = getenv("XDG_RUNTIME_DIR");
+
+	if (path && *path)
+		return path;
+	if (git_config_get_string(&path, config, "refd.socket") == 0 && *path)
+		return path;
+	if (run && *run &&
+	    snprintf(own, PATH_MAX, "%s/refd.sock", run) < PATH_MAX &&
+	    access(own, F_OK) == 0)
+		return own;
+	return SYSTEM_SOCKET;
+}
+
+/* Is KEY unset, or WANTED? */
+static bool is_or_unset(const git_config *config, const char *key,
+    const char *wanted)
+{
+	const char *value;
+	int err = git_config_get_string(&value, config, key);
+
+	return err == GIT_ENOTFOUND ||
+	    (err == 0 && strcasecmp(value, wanted) == 0);
+}
+
+/* libgit2 refuses most of these repositories itself. A program can change this
+ * by GIT_OPT_SET_EXTENSIONS. */
+static int check_repository(git_repository *repo, const git_config *config)
+{
+	if (!git_repository_path(repo))
+		return backend_fail(GIT_EINVALID,
+		    "refd: the repository is only in memory");
+	if (git_repository_get_namespace(repo))
+		return backend_fail(GIT_EINVALID,
+		    "refd: a repository with a namespace is not supported");
+	if (!is_or_unset(config, "extensions.objectformat", "sha1"))
+		return backend_fail(GIT_EINVALID,
+		    "refd: libgit2 cannot read a repository of SHA-256");
+	if (!is_or_unset(config, "extensions.refstorage", "files"))
+		return backend_fail(GIT_EINVALID,
+		    "refd: libgit2 cannot read refs in reftables");
+	return 0;
+}
+
+/* Another version may have another struct git_refdb_backend. */
+static int check_version(void)
+{
+	int major, minor, patch;
+
+	git_libgit2_version(&major, &minor, &patch);
+	if (major == LIBGIT2_VER_MAJOR && minor == LIBGIT2_VER_MINOR)
+		return 0;
+	return backend_fail(GIT_EINVALID,
+	    "refd: librefd-git2 was built for libgit2 %d.%d, and this is "
+	    "libgit2 %d.%d",
+	    LIBGIT2_VER_MAJOR, LIBGIT2_VER_MINOR, major, minor);
+}
+
+static int replace_backend(git_repository *repo, struct backend *be)
+{
+	git_refdb *db;
+	int err = git_repository_refdb(&db, repo);
+
+	if (err < 0)
+		return err;
+	err = git_refdb_set_backend(db, &be->parent);
+	git_refdb_free(db);
+	return err;
+}
+
+int refd_git2_attach(git_repository *repo, const char *socket)
+{
+	git_config *config = NULL;
+	struct backend *be = NULL;
+	char own[PATH_MAX];
+	int err;
+
+	err = check_version();
+	if (err == 0)
+		err = git_repository_config_snapshot(&config, repo);
+	if (err == 0)
+		err = check_repository(repo, config);
+	if (err == 0)
+		err = backend_new(&be, repo,
+		    socket ? socket : find_socket(config, own));
+	git_config_free(config);
+	if (err == 0)
+		err = replace_backend(repo, be);
+	if (err < 0)
+		backend_free(be);
+	return err;
+}

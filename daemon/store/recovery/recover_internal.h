@@ -43,12 +43,13 @@ struct recover_rows {
  * updates, and all deferred rows; or only the deferred rows of REPO. */
 int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
     uint64_t *last_lsn);
-/* Reads the last forgotten rows of the repositories of ROWS: their log lines may
- * be equal to lines of ROWS, because the time in a line has seconds. */
-int recover_rows_read_older(struct commit_log *log,
-    const struct recover_rows *rows, struct recover_rows *older);
 int recover_rows_read_deferred(struct journal *journal, uint64_t repo,
     struct recover_rows *rows);
+/* Reads the last forgotten rows of the repositories of ROWS. Their log lines
+ * may be equal to lines of ROWS, because a line has its time in seconds. Rows
+ * that cannot be read are left out. */
+int recover_rows_read_older(struct commit_log *log,
+    const struct recover_rows *rows, struct recover_rows *older);
 /* The first row of REPO; NULL: none. */
 struct replay_row *recover_rows_of(const struct recover_rows *rows,
     uint64_t repo);

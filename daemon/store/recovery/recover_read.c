@@ -270,7 +270,7 @@ int recover_rows_read_older(struct commit_log *log,
 	r = commit_log_read(log,
 	    reader.forgotten > OLDER_ROWS ? reader.forgotten - OLDER_ROWS : 0,
 	    older_row, &reader);
-	/* The rows are not needed for any value: a damaged row stops nothing. */
+	/* No value needs these rows: a damaged row stops nothing. */
 	if (r < 0)
 		recover_rows_done(older);
 	for (i = 0; i < older->nr; i++)

@@ -85,9 +85,9 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
  * log holds as often as LINES is not added. The first KNOWN lines count, and
  * are never added: they were durable, and equal to later lines. Of a log beyond
  * REFLOG_TAIL_MAX only this much of the end is repaired, and REFLOG_SEARCH_MAX
- * before is searched for missing lines. With CREATE makes the file; without, an absent
- * log stays absent. *ADDED counts lines, *CUT_BYTES bytes. Under the ref's
- * lock.
+ * before is searched for missing lines. With CREATE makes the file; without, an
+ * absent log stays absent. *ADDED counts lines, *CUT_BYTES bytes. Under the
+ * ref's lock.
  */
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
     enum refd_object_format format, const char *const *lines, size_t nr,

@@ -58,8 +58,8 @@ static size_t repair(const struct sys *sys, size_t *cut)
 {
 	size_t added = 0;
 
-	expect(reflog_repair(sys, AT_FDCWD, "log", REFD_FORMAT_SHA1, lines, 3, 0,
-		   true, 0666, 0777, &added, cut) == 0);
+	expect(reflog_repair(sys, AT_FDCWD, "log", REFD_FORMAT_SHA1, lines, 3,
+		   0, true, 0666, 0777, &added, cut) == 0);
 	return added;
 }
 

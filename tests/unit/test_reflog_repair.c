@@ -66,8 +66,8 @@ static const struct damage damages[] = {
 static int repair(const struct sys *table, const char *const *lines, size_t nr,
     bool create, size_t *added, size_t *cut)
 {
-	return reflog_repair(table, tmp_fd, LOG, REFD_FORMAT_SHA1, lines, nr,
-	    0, create, 0640, 0750, added, cut);
+	return reflog_repair(table, tmp_fd, LOG, REFD_FORMAT_SHA1, lines, nr, 0,
+	    create, 0640, 0750, added, cut);
 }
 
 START_TEST(damage_is_repaired)

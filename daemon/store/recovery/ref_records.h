@@ -59,7 +59,7 @@ struct ref_records_lines {
 	char **lines;
 	size_t nr, size, known;
 	bool begin_log; /* no line of an older record is in the log */
-	char *last; /* after a crash: the last line of the log; or NULL */
+	char *last;     /* after a crash: the last line of the log; or NULL */
 	const struct replay_row *row; /* the newest row that needs a line */
 };
 

@@ -66,7 +66,7 @@ struct replay {
 	struct journal *journal; /* of the rows: has their objects */
 	struct leftover_locks *leftover;
 	const struct replay_row *older; /* forgotten rows; never redone */
-	uint64_t token_id; /* for the replay's own locks */
+	uint64_t token_id;              /* for the replay's own locks */
 	const struct store_report *report;
 	/* Is the object there? 1, 0, or negative: unknown, which counts as yes
 	 * (the barrier stored the object before the record was written). */

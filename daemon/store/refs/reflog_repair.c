@@ -330,8 +330,8 @@ static int repair_open(const struct sys *sys, int fd,
 		room += strlen(lines[i]);
 	r = read_tail(sys, fd, REFLOG_TAIL_MAX + room, &tail);
 	if (r == 0)
-		r = repair_tail(sys, fd, lines, nr, known, room, &tail,
-		    added, cut_bytes);
+		r = repair_tail(sys, fd, lines, nr, known, room, &tail, added,
+		    cut_bytes);
 	free(tail.buf);
 	return r;
 }

@@ -30,6 +30,7 @@
 #define SCHEDULER_REF_QUEUE_H
 
 #include "daemon/scheduler/heap.h"
+#include "daemon/scheduler/ref_table.h"
 #include "daemon/scheduler/table.h"
 
 /* Empty if zero-initialised; the owner sets max_bytes. */
@@ -37,7 +38,7 @@
 
 struct ref_queues {
 	/* Many hash tables, because growing a small table takes little time. */
-	struct ref_queue *tables[REF_QUEUE_TABLES];
+	struct ref_table tables[REF_QUEUE_TABLES];
 	struct heap asleep;
 	/* The directory of the last added name, or NULL. The next name is
 	 * likely to lie in the same directory. */

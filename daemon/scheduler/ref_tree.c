@@ -17,29 +17,27 @@
 
 static size_t size_of(const struct ref_queue *n)
 {
-	return sizeof(*n) + n->key_len - sizeof(n->parent);
+	return sizeof(*n) + n->len;
 }
 
 /* Chooses a table by other bits of the hash than the table uses itself. */
-static struct ref_queue **table_of(struct ref_queues *ns, unsigned hash)
+static struct ref_table *table_of(struct ref_queues *ns, uint32_t hash)
 {
 	return &ns->tables[hash >> 24];
 }
 
 static struct ref_queue *child_new(struct ref_queues *ns,
-    struct ref_queue *parent, const char *component, size_t len, unsigned hash)
+    struct ref_queue *parent, const char *component, size_t len, uint32_t hash)
 {
-	struct ref_queue **table = table_of(ns, hash), *n;
+	struct ref_queue *n = calloc(1, sizeof(*n) + len);
 
-	n = calloc(1, sizeof(*n) + len);
 	if (n == NULL)
 		return NULL;
 	n->parent = parent;
+	n->hash = hash;
+	n->len = (uint32_t)len;
 	memcpy(n->component, component, len);
-	n->key_len = sizeof(n->parent) + len;
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, &n->parent, n->key_len, hash,
-	    n);
-	if (n->hh.tbl == NULL) {
+	if (ref_table_add(table_of(ns, hash), hash, n) < 0) {
 		free(n);
 		return NULL;
 	}
@@ -56,22 +54,20 @@ static struct ref_queue *child_get(struct ref_queues *ns,
 		struct ref_queue *parent;
 		char component[REFD_REFNAME_MAX];
 	} key;
-	struct ref_queue *table, *n;
-	unsigned hash;
+	struct ref_queue *n;
+	uint32_t hash;
 
 	assert(len <= sizeof(key.component));
 	key.parent = parent;
 	memcpy(key.component, component, len);
 	HASH_VALUE(&key, sizeof(key.parent) + len, hash);
-	table = *table_of(ns, hash);
-	HASH_FIND_BYHASHVALUE(hh, table, &key, sizeof(key.parent) + len, hash,
-	    n);
+	n = ref_table_find(table_of(ns, hash), hash, parent, component, len);
 	return n != NULL ? n : child_new(ns, parent, component, len, hash);
 }
 
 void ref_tree_drop_unused(struct ref_queues *ns, struct ref_queue *n)
 {
-	struct ref_queue *parent, **table;
+	struct ref_queue *parent;
 
 	while (n != NULL && n->first == NULL && n->children == NULL &&
 	    n->blocked == NULL && n->place == NAME_IDLE) {
@@ -81,8 +77,7 @@ void ref_tree_drop_unused(struct ref_queues *ns, struct ref_queue *n)
 		if (ns->dir == n)
 			ns->dir = NULL;
 		ns->bytes -= size_of(n);
-		table = table_of(ns, n->hh.hashv);
-		HASH_DEL(*table, n);
+		ref_table_remove(table_of(ns, n->hash), n->hash, n);
 		free(n);
 		n = parent;
 	}
@@ -95,7 +90,7 @@ static bool is_path_of(const struct ref_queue *dir, uint64_t repo_key,
 	size_t component_len;
 
 	for (; dir->parent != NULL; dir = dir->parent) {
-		component_len = dir->key_len - sizeof(dir->parent);
+		component_len = dir->len;
 		if (component_len > len ||
 		    memcmp(path + len - component_len, dir->component,
 			component_len) != 0)
@@ -140,14 +135,10 @@ struct ref_queue *ref_tree_get(struct ref_queues *ns, uint64_t repo_key,
 
 void ref_queue_done(struct ref_queues *ns)
 {
-	struct ref_queue *n, *next;
 	size_t i;
 
 	for (i = 0; i < REF_QUEUE_TABLES; i++)
-		HASH_ITER(hh, ns->tables[i], n, next) {
-			HASH_DEL(ns->tables[i], n);
-			free(n);
-		}
+		ref_table_done(&ns->tables[i]);
 }
 
 struct ref_queue *ref_tree_next_below(const struct ref_queue *top,

@@ -32,11 +32,11 @@ struct ref_queue {
 
 	struct ref_queue *blocked; /* names that are blocked by this name */
 	struct ref_queue *children, *next_child, *prev_child;
-	UT_hash_handle hh;
 
 	/* The key; component is not terminated. */
-	size_t key_len;
 	struct ref_queue *parent;
+	uint32_t hash;
+	uint32_t len; /* of the component */
 	char component[];
 };
 

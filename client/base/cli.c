@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "proto/lib/array.h"
+#include "proto/lib/name_key.h"
 #include "proto/lib/progress.h"
 #include "proto/lib/utf8.h"
 
@@ -334,18 +335,25 @@ bool has_prefix(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-static int compare_strings(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return name_key_compare(a, b);
 }
 
 const char *find_duplicate(const char **names, size_t nr)
 {
-	size_t i;
+	struct name_key *keys = xcalloc(nr, sizeof(*keys));
+	const char *found = NULL;
+	size_t i, common = SIZE_MAX;
 
-	qsort(names, nr, sizeof(*names), compare_strings);
 	for (i = 1; i < nr; i++)
-		if (!strcmp(names[i - 1], names[i]))
-			return names[i];
-	return NULL;
+		common = name_key_common(names[0], names[i], common);
+	for (i = 0; i < nr; i++)
+		name_key_set(&keys[i], names[i], nr > 1 ? common : 0);
+	qsort(keys, nr, sizeof(*keys), compare_keys);
+	for (i = 1; i < nr && !found; i++)
+		if (!compare_keys(&keys[i - 1], &keys[i]))
+			found = keys[i].name;
+	free(keys);
+	return found;
 }

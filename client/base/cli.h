@@ -99,7 +99,7 @@ int text_read_regular(struct text *t, const char *path, size_t max);
 /* A non-negative decimal number of at most MAX; false for anything else. */
 bool parse_number(const char *s, uint64_t max, uint64_t *number);
 bool has_prefix(const char *s, const char *prefix);
-/* A string that occurs twice, or NULL. Sorts NAMES. */
+/* A string that occurs twice, or NULL. */
 const char *find_duplicate(const char **names, size_t nr);
 
 #endif

@@ -25,6 +25,7 @@
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/recovery/leftover_locks.h"
+#include "proto/lib/name_key.h"
 #include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
@@ -251,23 +252,39 @@ static void check_reserved(struct rights *rights, struct txn *txn,
 		    "'%s' is reserved (limits.reserved)", ask->name);
 }
 
+struct named {
+	struct name_key key;
+	struct txn_update *u;
+};
+
 static int by_name(const void *va, const void *vb)
 {
-	struct txn_update *const *a = va, *const *b = vb;
+	const struct named *a = va, *b = vb;
 
-	return strcmp((*a)->ask->name, (*b)->ask->name);
+	return name_key_compare(&a->key, &b->key);
 }
 
-/* Pushes send their updates in order. Sorting very many of them again would
- * take long. */
-static bool are_in_order(struct txn_update *const *updates, size_t nr)
+static void sort(struct named *list, const struct txn *txn)
 {
-	size_t i;
+	const size_t nr = txn->nr_updates;
+	struct txn_update *all = txn->updates;
+	size_t i, common = SIZE_MAX;
+	bool are_in_order = true;
 
 	for (i = 1; i < nr; i++)
-		if (by_name(&updates[i - 1], &updates[i]) > 0)
-			return false;
-	return true;
+		common =
+		    name_key_common(all[0].ask->name, all[i].ask->name, common);
+	for (i = 0; i < nr; i++) {
+		list[i].u = &all[i];
+		name_key_set(&list[i].key, all[i].ask->name,
+		    nr > 1 ? common : 0);
+		are_in_order = are_in_order &&
+		    (i == 0 || by_name(&list[i - 1], &list[i]) <= 0);
+	}
+	/* Pushes send their updates in order. Sorting very many of them again
+	 * would take long. */
+	if (!are_in_order)
+		qsort(list, nr, sizeof(*list), by_name);
 }
 
 static void decide_duplicate(struct txn_update *u)
@@ -279,26 +296,22 @@ static void decide_duplicate(struct txn_update *u)
 
 static void check_names(struct rights *rights, struct txn *txn)
 {
-	struct txn_update **sorted =
-	    calloc(txn->nr_updates + 1, sizeof(*sorted));
+	struct named *sorted = calloc(txn->nr_updates + 1, sizeof(*sorted));
 	size_t i;
 
 	for (i = 0; i < txn->nr_updates; i++) {
 		check_name(txn, &txn->updates[i]);
 		check_reserved(rights, txn, &txn->updates[i]);
-		if (sorted != NULL)
-			sorted[i] = &txn->updates[i];
-		else if (txn->updates[i].status == REFD_PENDING)
+		if (sorted == NULL && txn->updates[i].status == REFD_PENDING)
 			txn_decide(&txn->updates[i], BUSY(MEMORY));
 	}
 	if (sorted == NULL)
 		return;
-	if (!are_in_order(sorted, txn->nr_updates))
-		qsort(sorted, txn->nr_updates, sizeof(*sorted), by_name);
+	sort(sorted, txn);
 	for (i = 1; i < txn->nr_updates; i++)
 		if (by_name(&sorted[i - 1], &sorted[i]) == 0) {
-			decide_duplicate(sorted[i - 1]);
-			decide_duplicate(sorted[i]);
+			decide_duplicate(sorted[i - 1].u);
+			decide_duplicate(sorted[i].u);
 		}
 	free(sorted);
 }

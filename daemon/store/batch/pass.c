@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/repos/repo_config.h"
+#include "proto/lib/name_key.h"
+#include "proto/lib/pages.h"
 
 void pass_settle(struct pass *p)
 {
@@ -90,85 +91,38 @@ static int change_compare(const struct change *c, const struct repo *repo,
 	return strcmp(c->edit.name, name);
 }
 
-static int by_place(const void *va, const void *vb)
-{
-	const struct change *const *a = va, *const *p = vb;
+/* An update before it becomes a change. */
+struct place {
+	struct name_key key;
+	struct txn_update *u;
+	int dirfd;
+	unsigned slice;
+};
 
-	return change_compare(*a, (*p)->slice->repo, (*p)->edit.dirfd,
-	    (*p)->edit.name);
+static void set_keys(struct place *places, size_t nr)
+{
+	size_t i, common = SIZE_MAX;
+
+	for (i = 1; i < nr; i++)
+		common = name_key_common(places[0].key.name, places[i].key.name,
+		    common);
+	for (i = 0; i < nr && nr > 1; i++)
+		name_key_set(&places[i].key, places[i].key.name, common);
 }
 
-/*
- * Opens the client's git-dir if it is a linked worktree. The client chose the
- * path, and the path may lead elsewhere since admission. The opened directory
- * must be at the place where recovery looks for the worktree.
- */
-static int find_git_dir(struct pass *p, struct slice *s)
+/* The order of change_compare(). ARG: the slices of the pass. */
+static int by_place(const void *va, const void *vb, void *arg)
 {
-	char path[REFD_PATH_MAX];
-	size_t len = strlen(s->repo->path);
-	const struct worktree *b;
-	int fd, r;
+	const struct place *a = va, *b = vb;
+	const struct slice *slices = arg;
+	const struct repo *repo_a = slices[a->slice].repo,
+			  *repo_b = slices[b->slice].repo;
 
-	s->git_fd = s->repo->fd;
-	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
-		return 0;
-	fd = repo_open_below_root(p->ap->repos, s->txn->req.git_dir);
-	if (fd < 0)
-		return fd;
-	r = SYS(p->sys, fd_path, fd, path, sizeof(path));
-	SYS(p->sys, close, fd);
-	if (r < 0 || strcmp(path, s->repo->path) == 0)
-		return r;
-	if (strncmp(path, s->repo->path, len) != 0 ||
-	    strncmp(path + len, "/worktrees/", 11) != 0 ||
-	    strchr(path + len + 11, '/') != NULL)
-		return -ENOENT;
-	r = pass_worktree(p, s->repo, path + len + 11, &b);
-	if (r < 0)
-		return r;
-	s->git_fd = b->fd;
-	s->worktree = b->id;
-	return 0;
-}
-
-/* A linked worktree is not bare. */
-enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
-{
-	const char *value = txn->req.log_all_ref_updates;
-	enum reflog_policy policy = txn->repo->log_policy;
-
-	if (value != NULL || txn->repo->log_unset)
-		reflog_policy_parse(value, txn->repo->bare && !in_worktree,
-		    &policy);
-	return policy;
-}
-
-static bool slice_init(struct pass *p, struct slice *s,
-    struct txn_slice *txn_slice)
-{
-	const struct refd_request *req = &txn_slice->txn->req;
-
-	s->txn_slice = txn_slice;
-	s->txn = txn_slice->txn;
-	s->repos = p->ap->repos;
-	s->repo = txn_slice->txn->repo;
-	s->worktree = "";
-	s->mode = txn_durability(txn_slice->txn, p->ap->durability);
-	s->committer = req->committer != NULL ? req->committer :
-						"unknown <unknown> 0 +0000";
-	s->message = reflog_normalise(req->message != NULL ? req->message : "");
-	if (s->repo == NULL)
-		return s->message != NULL;
-	s->shared_perm = s->repo->shared_perm;
-	if (req->shared_repository != NULL)
-		repo_config_parse_shared(req->shared_repository,
-		    &s->shared_perm);
-	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
-	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
-	s->git_err = find_git_dir(p, s);
-	s->log_policy = txn_log_policy(s->txn, s->worktree[0] != '\0');
-	return s->message != NULL;
+	if (repo_a != repo_b)
+		return repo_a < repo_b ? -1 : 1;
+	if (a->dirfd != b->dirfd)
+		return a->dirfd < b->dirfd ? -1 : 1;
+	return name_key_compare(&a->key, &b->key);
 }
 
 static void change_init(struct pass *p, struct change *c, struct slice *s,
@@ -417,32 +371,63 @@ static size_t count_updates(const struct batch *b)
 	return nr;
 }
 
-static bool take_slice(struct pass *p, struct txn_slice *txn_slice)
+/* Adds the updates to PLACES, of which NR_ASKED are in use. */
+static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
+    struct place *places)
 {
 	struct slice *s = &p->slices[p->nr_slices++];
-	struct change *c;
+	struct txn_update *u;
+	struct change at;
 	size_t i;
+	int r;
 
 	if (!slice_init(p, s, txn_slice))
 		return false;
 	if (s->mode > p->strongest)
 		p->strongest = s->mode;
 	for (i = 0; i < txn_slice->nr; i++) {
-		if (txn_slice->updates[i]->status != REFD_PENDING) {
+		u = txn_slice->updates[i];
+		if (u->status != REFD_PENDING) {
 			p->has_notes = true;
 			continue;
 		}
-		c = &p->asked[p->nr_changes];
-		change_init(p, c, s, txn_slice->updates[i]);
-		p->changes[p->nr_changes++] = c;
+		r = pass_place(p, s, u->ask->name, &at);
+		places[p->nr_asked++] =
+		    (struct place){ .key.name = at.edit.name,
+			    .u = u,
+			    .dirfd = r < 0 ? r : at.edit.dirfd,
+			    .slice = (unsigned)(s - p->slices) };
 	}
+	return true;
+}
+
+/* Changes lie in memory in the order of all later steps. */
+static bool take_updates(struct pass *p, struct batch *b, enum slices slices,
+    struct place *places)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_slices; i++)
+		if (pass_takes(&b->slices[i], slices) &&
+		    !take_slice(p, &b->slices[i], places))
+			return false;
+	set_keys(places, p->nr_asked);
+	qsort_r(places, p->nr_asked, sizeof(*places), by_place, p->slices);
+	for (i = 0; i < p->nr_asked; i++) {
+		p->changes[i] = &p->asked[i];
+		change_init(p, &p->asked[i], &p->slices[places[i].slice],
+		    places[i].u);
+	}
+	p->nr_changes = p->nr_asked;
 	return true;
 }
 
 bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
     enum slices slices)
 {
-	size_t i, nr = count_updates(b);
+	size_t nr = count_updates(b);
+	struct place *places;
+	bool ok;
 
 	memset(p, 0, sizeof(*p));
 	p->ap = ap;
@@ -454,19 +439,17 @@ bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
 	p->size = nr + 1;
 	p->slices = calloc(b->nr_slices + 1, sizeof(*p->slices));
 	p->repo_slices = calloc(b->nr_slices + 1, sizeof(*p->repo_slices));
-	p->asked = calloc(nr + 1, sizeof(*p->asked));
+	p->asked_bytes = (nr + 1) * sizeof(*p->asked);
+	p->asked = pages_grow(NULL, 0, p->asked_bytes);
 	p->changes = calloc(p->size, sizeof(struct change *));
-	if (p->slices == NULL || p->repo_slices == NULL || p->asked == NULL ||
-	    p->changes == NULL)
-		return false;
-	for (i = 0; i < b->nr_slices; i++)
-		if (pass_takes(&b->slices[i], slices) &&
-		    !take_slice(p, &b->slices[i]))
-			return false;
-	p->nr_asked = p->nr_changes;
-	qsort(p->changes, p->nr_changes, sizeof(*p->changes), by_place);
-	attach_groups(p);
-	return true;
+	places = calloc(nr + 1, sizeof(*places));
+	ok = p->slices != NULL && p->repo_slices != NULL && p->asked != NULL &&
+	    p->changes != NULL && places != NULL &&
+	    take_updates(p, b, slices, places);
+	free(places);
+	if (ok)
+		attach_groups(p);
+	return ok;
 }
 
 void pass_done(struct pass *p)
@@ -490,6 +473,7 @@ void pass_done(struct pass *p)
 	pass_close_worktrees(p);
 	free(p->slices);
 	free(p->repo_slices);
-	free(p->asked);
+	if (p->asked != NULL)
+		pages_free(p->asked, p->asked_bytes);
 	free(p->changes);
 }

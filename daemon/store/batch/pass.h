@@ -188,7 +188,8 @@ struct pass {
 	 * The found changes follow. */
 	struct change **changes;
 	size_t nr_changes, nr_asked, size;
-	struct change *asked;       /* owned, as one block */
+	struct change *asked; /* owned, as one block */
+	size_t asked_bytes;
 	struct change *found;       /* hash by name of found changes */
 	struct worktree *worktrees; /* owned */
 	/* The log directory that the last look-up did not find: "logs/" and the
@@ -291,6 +292,8 @@ void pass_settle(struct pass *p);
 /* The txn slices that one pass takes. */
 enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL, SLICES_APART };
 
+/* slice.c: false: out of memory. */
+bool slice_init(struct pass *p, struct slice *s, struct txn_slice *txn_slice);
 /* The rule by which TXN creates logs. A linked worktree can have its own
  * rule. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);

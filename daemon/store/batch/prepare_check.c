@@ -191,12 +191,26 @@ static void check_old_value(struct change *c)
 
 /* ---- siblings ---- */
 
+/* In the order of the pass, every asked name between the name of C and a name
+ * below begins with the name of C. So the first of them tells. */
+static bool may_have_below(const struct change *c)
+{
+	const struct change *next = c->next_in_repo;
+
+	return !c->is_asked ||
+	    (next != NULL && next->is_asked &&
+		strncmp(next->edit.name, c->edit.name, strlen(c->edit.name)) ==
+		    0);
+}
+
 void change_check_siblings(struct pass *p, struct change *c)
 {
 	char below[REFD_REFNAME_MAX + 2];
 	struct change *other;
 	size_t i;
 
+	if (!may_have_below(c))
+		return;
 	strcpy(below, c->edit.name);
 	strcat(below, "/");
 	i = pass_first_asked(p, c, below);

@@ -161,6 +161,7 @@ static int new_part(struct pass *p, struct repo_slice *g, const char *worktree,
 		stack_put(stack);
 		return -ENOMEM;
 	}
+	part->repo_slice = g;
 	part->worktree = worktree;
 	stack_update_init(&part->update, stack, git_fd, &g->token,
 	    2 * g->tables.nr_parts);
@@ -243,6 +244,7 @@ static void forget_names(struct tables_part *part)
 	}
 	free(part->sorted);
 	part->sorted = NULL;
+	part->nr_sorted = 0;
 }
 
 static void end_round(struct pass *p, struct tables_part *part)

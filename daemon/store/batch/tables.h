@@ -14,7 +14,7 @@
 #include "daemon/store/stack/stack_reader.h"
 #include "daemon/store/stack/stack_update.h"
 
-/* A name that the round has read. */
+/* A name that the round has read, and that no update names. */
 struct tables_name {
 	const char *name; /* of CHANGE; or owned, if OWN */
 	char *own;
@@ -30,15 +30,18 @@ struct tables_record {
 /* One stack of the repository in a pass. */
 struct tables_part {
 	struct tables_part *next; /* the common dir, then worktrees by id */
-	const char *worktree;     /* "": the common dir; borrowed */
+	const struct repo_slice *repo_slice;
+	const char *worktree; /* "": the common dir; borrowed */
 	struct stack_update update;
 	struct stack_reader reader; /* of update.base */
 	bool has_turn;
 	bool has_base;             /* of this round: update.base and READER */
 	bool is_synced;            /* a flush was begun */
 	struct tables_name *names; /* a hash; owned */
-	/* The names, sorted; made when a list has changed. */
+	/* NAMES and the names of all updates, sorted; made when a list has
+	 * changed. */
 	const char **sorted;
+	size_t nr_sorted;
 	/* The new table; owned. */
 	struct tables_record *records;
 	size_t nr_records;

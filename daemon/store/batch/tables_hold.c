@@ -2,9 +2,10 @@
  * Tables: reads refs and logs from the snapshot of a round, and looks for
  * conflicting names.
  *
- * The happy path: every name that is read is noted. If another writer changes
- * one of these names, or a name above or below, before the list is locked, the
- * round is repeated (tables_seal.c).
+ * The happy path: the names of the updates are read, and every other name that
+ * is read is noted. If another writer changes one of these names, or a name
+ * above or below, before the list is locked, the round is repeated
+ * (tables_seal.c).
  *
  * What fails:
  *	a session of this daemon holds	the change is given back, as if a lock
@@ -46,27 +47,65 @@ static struct tables_name *name_of(struct tables_part *part, const char *name,
 	return NULL;
 }
 
-/* true: C holds its name. */
-static bool hold_name(struct tables_part *part, struct change *c)
+/* Does an update which can be committed name the place of C? */
+static bool is_asked(const struct pass *p, const struct change *c)
 {
-	struct tables_name *n;
+	const struct change *other;
+	size_t i;
 
-	if (stack_is_held(part->update.stack, c->edit.name)) {
-		change_locked(c, c->edit.name);
-		return false;
+	for (i = pass_first_asked(p, c, c->edit.name); i < p->nr_asked; i++) {
+		other = p->changes[i];
+		if (other->repo_slice != c->repo_slice ||
+		    other->edit.dirfd != c->edit.dirfd ||
+		    strcmp(other->edit.name, c->edit.name) != 0)
+			break;
+		if (change_is_live(other))
+			return true;
 	}
-	n = name_of(part, c->edit.name, false);
+	return false;
+}
+
+/* C was found: the end of a symbolic ref, or HEAD. Two transactions may meet
+ * there. */
+static bool hold_found(const struct pass *p, struct tables_part *part,
+    struct change *c)
+{
+	struct tables_name *n = name_of(part, c->edit.name, false);
+
 	if (n == NULL) {
 		change_fail_errno(c, -ENOMEM, "can't hold the reference");
 		return false;
 	}
-	/* Two transactions meet at the end of a symbolic ref. */
-	if (n->change != NULL && change_is_live(n->change)) {
+	if (is_asked(p, c) ||
+	    (n->change != NULL && change_is_live(n->change))) {
 		change_locked(c, c->edit.name);
 		return false;
 	}
 	n->change = c;
 	return true;
+}
+
+/* C was asked. HEAD and main-worktree/HEAD of two transactions can be one
+ * place. The last of them holds it. */
+static bool is_asked_again(const struct change *c)
+{
+	const struct change *next = c->next_in_repo;
+
+	return next != NULL && next->is_asked &&
+	    next->edit.dirfd == c->edit.dirfd && change_is_live(next) &&
+	    strcmp(next->edit.name, c->edit.name) == 0;
+}
+
+/* true: C holds its name. */
+static bool hold_name(const struct pass *p, struct tables_part *part,
+    struct change *c)
+{
+	if (stack_is_held(part->update.stack, c->edit.name) ||
+	    (c->is_asked && is_asked_again(c))) {
+		change_locked(c, c->edit.name);
+		return false;
+	}
+	return c->is_asked || hold_found(p, part, c);
 }
 
 /* ---- values ---- */
@@ -130,7 +169,7 @@ bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
 		return false;
 	}
 	r = tables_part(p, c, &part);
-	if (r == 0 && !hold_name(part, c))
+	if (r == 0 && !hold_name(p, part, c))
 		return false;
 	if (r == 0)
 		r = find(part, c->edit.name, value, &c->old_index);
@@ -178,17 +217,16 @@ static bool is_below(const char *name, const char *dir)
 
 /* The scheduler keeps the requested names of different transactions apart, but
  * not the ends of symbolic refs. Such a change is tried again later. */
-static void check_ends(const struct tables_part *part, struct change *c)
+static void check_ends(struct change *c)
 {
-	const struct tables_name *n;
+	const struct change *o;
 
-	for (n = part->names; n != NULL; n = n->hh.next)
-		if (n->change != NULL && n->change->slice != c->slice &&
-		    change_is_live(n->change) &&
-		    (!n->change->is_asked || !c->is_asked) &&
-		    (is_below(n->name, c->edit.name) ||
-			is_below(c->edit.name, n->name)))
-			change_locked(c, n->name);
+	for (o = c->repo_slice->changes; o != NULL; o = o->next_in_repo)
+		if (o->slice != c->slice && o->edit.dirfd == c->edit.dirfd &&
+		    change_is_live(o) && (!o->is_asked || !c->is_asked) &&
+		    (is_below(o->edit.name, c->edit.name) ||
+			is_below(c->edit.name, o->edit.name)))
+			change_locked(c, o->edit.name);
 }
 
 /* Is an end of a symbolic ref in the part? */
@@ -213,7 +251,7 @@ void tables_conflict(struct pass *p, struct change *c)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
 		    c->u->ask->name, found, change_shown_name(c));
 	else if (has_found(c->repo_slice))
-		check_ends(part, c);
+		check_ends(c);
 	change_check_siblings(p, c);
 }
 

@@ -186,23 +186,36 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Lists all names that the round has read in PART. False: no memory. */
+static bool sort_names(struct tables_part *part)
+{
+	size_t nr = HASH_COUNT(part->names);
+	const struct tables_name *n;
+	const struct change *c;
+
+	for (c = part->repo_slice->changes; c != NULL; c = c->next_in_repo)
+		nr++;
+	part->sorted = calloc(nr + 1, sizeof(*part->sorted));
+	if (part->sorted == NULL)
+		return false;
+	for (n = part->names; n != NULL; n = n->hh.next)
+		part->sorted[part->nr_sorted++] = n->name;
+	for (c = part->repo_slice->changes; c != NULL; c = c->next_in_repo)
+		if (strcmp(c->worktree, part->worktree) == 0)
+			part->sorted[part->nr_sorted++] = c->edit.name;
+	qsort(part->sorted, part->nr_sorted, sizeof(*part->sorted),
+	    compare_names);
+	return true;
+}
+
 /* stack_touches_fn */
 static bool touches(void *arg, const char *name)
 {
 	struct tables_part *part = arg;
-	const size_t nr = HASH_COUNT(part->names);
-	const struct tables_name *n;
-	size_t i = 0;
 
-	if (part->sorted == NULL && nr > 0) {
-		part->sorted = calloc(nr, sizeof(*part->sorted));
-		if (part->sorted == NULL)
-			return true;
-		for (n = part->names; n != NULL; n = n->hh.next)
-			part->sorted[i++] = n->name;
-		qsort(part->sorted, nr, sizeof(*part->sorted), compare_names);
-	}
-	return stack_base_touches(part->sorted, nr, name);
+	if (part->sorted == NULL && !sort_names(part))
+		return true;
+	return stack_base_touches(part->sorted, part->nr_sorted, name);
 }
 
 static enum step check_bases(struct pass *p, struct repo_slice *g)

@@ -38,7 +38,7 @@ struct key {
 	const char *name; /* borrowed; of a tombstone: owned by names */
 	uint64_t index;
 	size_t i; /* of the caller, or TOMBSTONE */
-	bool is_log;
+	bool is_log, is_deletion;
 };
 #define TOMBSTONE SIZE_MAX
 
@@ -127,7 +127,7 @@ static int list_records(struct making *m, size_t nr)
 		m->bytes += bytes_of(&rec);
 		r = add_key(m,
 		    (struct key){ rec.name, rec.update_index, i,
-			rec.section == REFTABLE_LOGS });
+			rec.section == REFTABLE_LOGS, rec.is_deletion });
 	}
 	return r;
 }
@@ -145,9 +145,20 @@ static int compare_keys(const void *pa, const void *pb)
 	return a->index > b->index ? -1 : 1;
 }
 
+static bool is_sorted(const struct making *m)
+{
+	size_t i;
+
+	for (i = 1; i < m->nr; i++)
+		if (compare_keys(&m->keys[i - 1], &m->keys[i]) > 0)
+			return false;
+	return true;
+}
+
+/* The records of a batch without logs come in order. */
 static void sort(struct making *m)
 {
-	if (m->nr > 0)
+	if (!is_sorted(m))
 		qsort(m->keys, m->nr, sizeof(*m->keys), compare_keys);
 }
 
@@ -158,7 +169,8 @@ static int add_tombstone(void *arg, const struct reftable_record *log)
 
 	m->bytes += RECORD_BYTES + strlen(m->deleted);
 	return add_key(m,
-	    (struct key){ m->deleted, log->update_index, TOMBSTONE, true });
+	    (struct key){ m->deleted, log->update_index, TOMBSTONE, true,
+		true });
 }
 
 /* As git does: a deletion hides the ref and every entry of the log. */
@@ -166,15 +178,11 @@ static int list_tombstones(struct making *m)
 {
 	const size_t nr = m->nr;
 	struct stack_reader reader;
-	struct reftable_record rec;
 	size_t i;
 	int r = stack_reader_init(&reader, m->u->base);
 
 	for (i = 0; r == 0 && i < nr; i++) {
-		if (m->keys[i].is_log)
-			continue;
-		get_record(m, m->keys[i].i, &rec);
-		if (!rec.is_deletion)
+		if (m->keys[i].is_log || !m->keys[i].is_deletion)
 			continue;
 		m->deleted = m->keys[i].name;
 		r = stack_reader_logs(&reader, m->deleted, add_tombstone, m);
@@ -256,8 +264,8 @@ static uint64_t forgotten_index(struct stack *stack)
 static int compare_record(const struct key *key,
     const struct reftable_record *rec)
 {
-	const struct key other = { rec->name, rec->update_index, 0,
-		key->is_log };
+	const struct key other = { rec->name, rec->update_index, 0, key->is_log,
+		false };
 
 	return compare_keys(key, &other);
 }

@@ -7,7 +7,7 @@
 #include "proto/pktline.h"
 #include "tests/lib/world.h"
 
-#define UPDATES_MAX 512
+#define UPDATES_MAX 8192
 
 struct txn *txn_help_own(const struct refd_request *req)
 {

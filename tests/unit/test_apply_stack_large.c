@@ -69,15 +69,17 @@ static void tear_down(void)
 	tbl_teardown();
 }
 
-/* With more than STACK_LARGE bytes before the names are compressed. */
+/* For a table of more than STACK_SYNC_EARLY bytes. The names differ early, so
+ * they are hardly compressed. */
+#define LARGE_NAMES 5000
 static char *large_spec(void)
 {
-	char *spec = calloc(1, 131072);
+	char *spec = calloc(LARGE_NAMES + 1, 256);
 	size_t len = (size_t)sprintf(spec, "a=2");
 	unsigned i;
 
-	for (i = 0; i < 400; i++)
-		len += (size_t)sprintf(spec + len, ";large/%0230u=1", i);
+	for (i = 0; i < LARGE_NAMES; i++)
+		len += (size_t)sprintf(spec + len, ";large/%05u%0220u=1", i, 0);
 	return spec;
 }
 
@@ -133,7 +135,7 @@ START_TEST(large_tables_of_two_repositories)
 {
 	char *spec = large_spec();
 
-	watch.large_bytes = 4096;
+	watch.large_bytes = STACK_SYNC_EARLY;
 	apply_both(spec, spec);
 	ck_assert_uint_eq(watch.nr_large, 2);
 	ck_assert_uint_eq(watch.nr_locked, 0);

@@ -137,7 +137,8 @@ static enum step sync_large(struct pass *p, struct repo_slice *g)
 	int r;
 
 	for (part = g->tables.parts; part != NULL; part = part->next) {
-		if (part->nr_records == 0 || !part->update.is_large)
+		if (part->nr_records == 0 ||
+		    part->update.table_stat.size <= STACK_SYNC_EARLY)
 			continue;
 		r = stack_sync_table(&part->update);
 		if (r < 0)

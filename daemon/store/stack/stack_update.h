@@ -18,9 +18,9 @@
  *	release		in any state: removes everything that was not
  *			published
  *
- * A large table is synced before the lock (stack_sync_table()). After a repeat
- * (STACK_BASE_CHANGED) call begin() again, under the lock or not. After any
- * failure, release() cleans up.
+ * A table of more than STACK_SYNC_EARLY bytes is synced before the lock
+ * (stack_sync_table()). After a repeat (STACK_BASE_CHANGED) call begin() again,
+ * under the lock or not. After any failure, release() cleans up.
  *
  * Readers see the old list or the new list, and both are whole: a table gets
  * its name before the list names it, and no name is used twice. A crash leaves
@@ -43,6 +43,9 @@
  * git appends meanwhile: STACK_GAP indices are left free. */
 #define STACK_LARGE ((uint64_t)256 * 1024)
 #define STACK_GAP   16
+/* A larger file is synced before the lock: its write-out could take a good part
+ * of the 100 ms that git waits for the lock. */
+#define STACK_SYNC_EARLY ((uint64_t)1024 * 1024)
 
 struct stack_update {
 	struct stack *stack; /* a reference */

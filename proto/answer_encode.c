@@ -14,7 +14,11 @@ static void put_result(const struct refd_result *res,
 		refd_oid_hex(&res->found, format, hex);
 	/* The limit leaves room for the refname in the packet, so a failure can
 	 * always be answered, however long the text is. */
-	if (res->status == REFD_OK)
+	if (res->status == REFD_OK && *text == '\0')
+		pkt_puts(out,
+		    (const char *[]){ "ok", NULL, res->name, NULL, hex, NULL },
+		    6);
+	else if (res->status == REFD_OK)
 		pkt_putf(out, "ok%c%s%c%s%c%.*s", 0, res->name, 0, hex, 0,
 		    REFD_MESSAGE_MAX, text);
 	else

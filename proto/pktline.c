@@ -99,6 +99,30 @@ void pkt_put(struct pkt_buf *buf, const void *data, size_t len)
 	seal(buf, len);
 }
 
+static size_t part_len(const char *part)
+{
+	return part != NULL ? strlen(part) : 1;
+}
+
+void pkt_puts(struct pkt_buf *buf, const char *const *parts, size_t nr)
+{
+	size_t i, len, sum = 0;
+	char *at;
+
+	for (i = 0; i < nr; i++)
+		sum += part_len(parts[i]);
+	if (sum == 0 || sum > REFD_PAYLOAD_MAX)
+		buf->failed = true;
+	if (!reserve(buf, HEAD + sum))
+		return;
+	at = buf->data + buf->len + HEAD;
+	for (i = 0; i < nr; i++, at += len) {
+		len = part_len(parts[i]);
+		memcpy(at, parts[i] != NULL ? parts[i] : "", len);
+	}
+	seal(buf, sum);
+}
+
 void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
 {
 	va_list ap, again;

@@ -39,6 +39,8 @@ void pkt_buf_done(struct pkt_buf *buf);
  * long or had no payload. Nothing is added after the failure. */
 bool pkt_buf_failed(const struct pkt_buf *buf);
 void pkt_put(struct pkt_buf *buf, const void *data, size_t len);
+/* A packet of the NR strings at PARTS; a NULL among them is a NUL byte. */
+void pkt_puts(struct pkt_buf *buf, const char *const *parts, size_t nr);
 void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void pkt_flush(struct pkt_buf *buf);

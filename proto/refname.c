@@ -11,7 +11,7 @@ static bool starts_with(const char *s, const char *prefix)
 
 static size_t component_len(const char *at)
 {
-	return strcspn(at, "/");
+	return (size_t)(strchrnul(at, '/') - at);
 }
 
 static bool ends_with_lock(const char *at, size_t len)
@@ -19,20 +19,36 @@ static bool ends_with_lock(const char *at, size_t len)
 	return len >= 5 && memcmp(at + len - 5, ".lock", 5) == 0;
 }
 
-static bool byte_is_forbidden(unsigned char c)
+/* Bytes that need a look: most bytes need none. */
+enum look { NO_LOOK, FORBIDDEN, AFTER_DOT, AFTER_AT };
+
+static const unsigned char looks[256] = {
+	[0x01 ... ' '] = FORBIDDEN,
+	[0x7f] = FORBIDDEN,
+	['~'] = FORBIDDEN,
+	['^'] = FORBIDDEN,
+	[':'] = FORBIDDEN,
+	['?'] = FORBIDDEN,
+	['*'] = FORBIDDEN,
+	['['] = FORBIDDEN,
+	['\\'] = FORBIDDEN,
+	['.'] = AFTER_DOT,
+	['{'] = AFTER_AT,
+};
+
+static bool byte_ok(const char *at, size_t i)
 {
-	switch (c) {
-	case 0x7f:
-	case '~':
-	case '^':
-	case ':':
-	case '?':
-	case '*':
-	case '[':
-	case '\\':
-		return true;
+	switch ((enum look)looks[(unsigned char)at[i]]) {
+	case NO_LOOK:
+		break;
+	case FORBIDDEN:
+		return false;
+	case AFTER_DOT:
+		return i == 0 || at[i - 1] != '.';
+	case AFTER_AT:
+		return i == 0 || at[i - 1] != '@';
 	}
-	return c <= ' ';
+	return true;
 }
 
 static bool component_ok(const char *at, size_t len)
@@ -41,16 +57,9 @@ static bool component_ok(const char *at, size_t len)
 
 	if (len == 0 || at[0] == '.' || ends_with_lock(at, len))
 		return false;
-	for (i = 0; i < len; i++) {
-		if (byte_is_forbidden((unsigned char)at[i]))
+	for (i = 0; i < len; i++)
+		if (looks[(unsigned char)at[i]] != NO_LOOK && !byte_ok(at, i))
 			return false;
-		if (i == 0)
-			continue;
-		if (at[i - 1] == '.' && at[i] == '.')
-			return false;
-		if (at[i - 1] == '@' && at[i] == '{')
-			return false;
-	}
 	return true;
 }
 

@@ -159,6 +159,14 @@ const struct refd_refusal *refd_update_decode(struct refd_request *req,
 	return append(req, &p);
 }
 
+/* A NUL, and FIELD. Returns the new number of PARTS. */
+static size_t add_field(const char **parts, size_t nr, const char *field)
+{
+	parts[nr] = NULL;
+	parts[nr + 1] = field;
+	return nr + 2;
+}
+
 void refd_update_encode(const struct refd_update *u,
     enum refd_object_format format, struct pkt_buf *out)
 {
@@ -166,6 +174,8 @@ void refd_update_encode(const struct refd_update *u,
 	char new_hex[REFD_OID_MAX_HEX + 1] = "";
 	char old_hex[REFD_OID_MAX_HEX + 1] = "";
 	const char *value = u->target, *old = old_hex, *kind = "oid";
+	const char *parts[9] = { form->command, " ", u->name };
+	size_t nr = 3;
 
 	if (u->no_deref)
 		pkt_putf(out, "option no-deref");
@@ -177,14 +187,12 @@ void refd_update_encode(const struct refd_update *u,
 	} else if (u->has_old) {
 		refd_oid_hex(&u->old_oid, format, old_hex);
 	}
-	if (!form->has_new_oid && !form->has_target)
-		pkt_putf(out, "%s %s%c%s", form->command, u->name, 0, old);
-	else if (form->old == OLD_OID)
-		pkt_putf(out, "%s %s%c%s%c%s", form->command, u->name, 0, value,
-		    0, old);
-	else if (form->old == OLD_EITHER && u->has_old)
-		pkt_putf(out, "%s %s%c%s%c%s%c%s", form->command, u->name, 0,
-		    value, 0, kind, 0, old);
-	else
-		pkt_putf(out, "%s %s%c%s", form->command, u->name, 0, value);
+	if (form->has_new_oid || form->has_target)
+		nr = add_field(parts, nr, value);
+	if (form->old == OLD_EITHER && u->has_old)
+		nr = add_field(parts, nr, kind);
+	if (form->old == OLD_OID || form->old == OLD_TARGET ||
+	    (form->old == OLD_EITHER && u->has_old))
+		nr = add_field(parts, nr, old);
+	pkt_puts(out, parts, nr);
 }

@@ -5,32 +5,38 @@
 
 #include "client/base/cli.h"
 
-static char *copy(const char *s)
+static const char *copy(struct changes *c, const char *s)
 {
-	return s ? xstrdup(s) : NULL;
+	const char *mine;
+
+	if (!s)
+		return NULL;
+	mine = refd_arena_string(c->strings, s, strlen(s));
+	if (!mine)
+		die("out of memory");
+	return mine;
 }
 
 void changes_add(struct changes *c, const struct refd_update *u)
 {
 	struct refd_update *mine;
 
+	if (!c->strings)
+		c->strings = refd_arena_new();
+	if (!c->strings)
+		die("out of memory");
 	c->updates = xroom(c->updates, c->nr, &c->size, sizeof(*c->updates));
 	mine = &c->updates[c->nr++];
 	*mine = *u;
-	mine->name = copy(u->name);
-	mine->target = copy(u->target);
-	mine->old_target = copy(u->old_target);
+	mine->name = copy(c, u->name);
+	mine->target = copy(c, u->target);
+	mine->old_target = copy(c, u->old_target);
 }
 
 void changes_clear(struct changes *c)
 {
-	size_t i;
-
-	for (i = 0; i < c->nr; i++) {
-		free((char *)c->updates[i].name);
-		free((char *)c->updates[i].target);
-		free((char *)c->updates[i].old_target);
-	}
+	refd_arena_free(c->strings);
+	c->strings = NULL;
 	c->nr = 0;
 }
 

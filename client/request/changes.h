@@ -4,12 +4,14 @@
 #ifndef CLIENT_REQUEST_CHANGES_H
 #define CLIENT_REQUEST_CHANGES_H
 
+#include "proto/arena.h"
 #include "proto/message.h"
 
 /* Empty when zero-initialised. */
 struct changes {
 	struct refd_update *updates;
 	size_t nr, size;
+	struct refd_arena *strings;
 };
 
 /* Copies U and its strings. */

@@ -36,7 +36,8 @@ static bool take_word(struct stdin_parser *p, struct text *word)
 
 	if (*p->at != '"') {
 		while (*p->at && !isspace((unsigned char)*p->at))
-			text_addc(word, *p->at++);
+			p->at++;
+		text_add(word, begin, (size_t)(p->at - begin));
 		return true;
 	}
 	p->at = unquote(p->at, word);

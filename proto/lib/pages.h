@@ -35,6 +35,8 @@ static inline void *pages_grow(void *piece, size_t before, size_t size)
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (grown == MAP_FAILED)
 		return NULL;
+	/* Without an effect, the kernel zeroes small pages one by one. */
+	madvise(grown, size, MADV_HUGEPAGE);
 	if (before > 0 && before < PAGES_FROM) {
 		memcpy(grown, piece, before);
 		free(piece);

@@ -130,10 +130,19 @@ int refd_conn_open(struct refd_conn *conn, const char *path, uint64_t deadline)
 	return 0;
 }
 
-int refd_conn_queue(struct refd_conn *conn, const void *data, size_t len,
+int refd_conn_queue(struct refd_conn *conn, struct pkt_buf *packets,
     uint64_t *begin)
 {
 	struct pkt_buf *out = &conn->out;
+	const size_t len = packets->len;
+
+	*begin = conn->out_base + out->len;
+	if (out->len == 0) {
+		pkt_buf_done(out);
+		*out = *packets;
+		memset(packets, 0, sizeof(*packets));
+		return 0;
+	}
 
 	if (len > out->size - out->len) {
 		size_t size = out->len + len;
@@ -147,8 +156,7 @@ int refd_conn_queue(struct refd_conn *conn, const void *data, size_t len,
 		out->data = grown;
 		out->size = size;
 	}
-	*begin = conn->out_base + out->len;
-	memcpy(out->data + out->len, data, len);
+	memcpy(out->data + out->len, packets->data, len);
 	out->len += len;
 	return 0;
 }

@@ -43,9 +43,10 @@ bool refd_conn_is_open(const struct refd_conn *conn);
 int refd_conn_open(struct refd_conn *conn, const char *path, uint64_t deadline);
 void refd_conn_close(struct refd_conn *conn);
 
-/* Copies LEN bytes behind the unsent bytes. *BEGIN is their place in the
- * stream, for comparison with refd_conn_written(). -ENOMEM. */
-int refd_conn_queue(struct refd_conn *conn, const void *data, size_t len,
+/* Puts the content of PACKETS behind the unsent bytes, and may take their
+ * memory. *BEGIN is their place in the stream, for comparison with
+ * refd_conn_written(). -ENOMEM. */
+int refd_conn_queue(struct refd_conn *conn, struct pkt_buf *packets,
     uint64_t *begin);
 /* Bytes that the kernel has taken since the connection was opened. */
 uint64_t refd_conn_written(const struct refd_conn *conn);

@@ -74,15 +74,17 @@ static int queue(struct flight *f, const struct refd_request *req,
 {
 	struct pkt_buf buf = { 0 };
 	uint64_t begin;
+	size_t len;
 	int err;
 
 	refd_request_encode(req, &buf);
+	len = buf.len;
 	if (pkt_buf_failed(&buf))
 		err = -EINVAL;
 	else
-		err = refd_conn_queue(conn, buf.data, buf.len, &begin);
+		err = refd_conn_queue(conn, &buf, &begin);
 	if (err == 0)
-		f->end = begin + buf.len;
+		f->end = begin + len;
 	pkt_buf_done(&buf);
 	if (err == 0)
 		f->state = state;

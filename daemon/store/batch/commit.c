@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/store/batch/backend.h"
+#include "proto/lib/pages.h"
 
 static void member_of_update(const struct txn_update *u,
     struct record_member *m)
@@ -110,7 +111,7 @@ static int make_plan(struct pass *p, struct slice *slice)
 {
 	const struct txn *txn = slice->txn;
 	struct record *plan = &slice->plan;
-	size_t i, room = slice->txn_slice->nr + 1;
+	size_t i, room = p->has_notes ? slice->txn_slice->nr + 1 : 1;
 
 	*plan = (struct record){
 		.committer = slice->committer,
@@ -127,8 +128,10 @@ static int make_plan(struct pass *p, struct slice *slice)
 	};
 	memcpy(plan->identities, txn->req.identities, sizeof(plan->identities));
 	for (i = 0; i < p->nr_changes; i++)
-		room += p->changes[i]->slice == slice ? 2 : 0;
-	plan->members = calloc(room, sizeof(*plan->members));
+		if (p->changes[i]->slice == slice)
+			room += has_own_answer(p->changes[i]) ? 2 : 1;
+	slice->plan_bytes = room * sizeof(*plan->members);
+	plan->members = pages_grow(NULL, 0, slice->plan_bytes);
 	if (plan->members == NULL)
 		return -ENOMEM;
 	for (i = 0; i < p->nr_changes; i++)

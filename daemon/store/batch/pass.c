@@ -459,7 +459,9 @@ void pass_done(struct pass *p)
 	for (i = 0; i < p->nr_slices && p->slices != NULL; i++) {
 		free(p->slices[i].head.target);
 		free(p->slices[i].message);
-		free(p->slices[i].plan.members);
+		if (p->slices[i].plan.members != NULL)
+			pages_free(p->slices[i].plan.members,
+			    p->slices[i].plan_bytes);
 	}
 	HASH_CLEAR(hh, p->found);
 	for (i = 0; i < p->nr_changes && p->changes != NULL; i++)

@@ -55,6 +55,7 @@ struct slice {
 	enum refd_durability mode;
 	uint64_t lsn;
 	struct record plan; /* the content of the log row; owns its members */
+	size_t plan_bytes;  /* of the members */
 	int shared_perm;
 	mode_t file_mode, dir_mode;
 	enum reflog_policy log_policy;

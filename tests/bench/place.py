@@ -1,5 +1,6 @@
 """Where the bench happens: a file system of its own, directories that nobody
 used before, and the processes that it starts and ends by their ids."""
+import json
 import os
 import shlex
 import shutil
@@ -271,7 +272,13 @@ class Daemon:
         self.ask("update", "-C", repo, "refs/heads/warm", oid)
 
     def checkpoint(self):
+        """Also waits for the index of history, which goes on behind."""
         self.ask("checkpoint")
+        while True:
+            status = json.loads(self.ask("status", "--json"))
+            if status["indexed_lsn"] >= status["last_lsn"]:
+                return
+            time.sleep(0.01)
 
     def memory_kb(self, which="VmRSS"):
         with open(f"/proc/{self.process.pid}/status") as f:
@@ -333,7 +340,6 @@ def probe_flush(place, delay_us=0, times=100):
 
 def load(place, on, shape, delay_us, *more, command=(), env=None):
     """One run of tests/bench/load; SHAPE are its numbers."""
-    import json
     numbers = [word for key, value in shape.items()
                for word in (f"--{key}", str(value))]
     oid = () if "--oid" in more else ("--oid", "1" * 40)

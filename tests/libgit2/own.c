@@ -257,7 +257,8 @@ static void *write_refs(void *arg)
 	return NULL;
 }
 
-static void threads(git_repository *repo)
+/* The number of failures. */
+static int in_threads(git_repository *repo, void *(*run)(void *))
 {
 	struct writer writers[THREADS];
 	pthread_t ids[THREADS];
@@ -265,13 +266,40 @@ static void threads(git_repository *repo)
 
 	for (i = 0; i < THREADS; i++) {
 		writers[i] = (struct writer){ .repo = repo, .id = i };
-		pthread_create(&ids[i], NULL, write_refs, &writers[i]);
+		pthread_create(&ids[i], NULL, run, &writers[i]);
 	}
 	for (i = 0; i < THREADS; i++) {
 		pthread_join(ids[i], NULL);
 		failures += writers[i].failures;
 	}
-	is("threads share a repository", 0, failures, "");
+	return failures;
+}
+
+/* Moves refs/heads/swap from ONE to TWO or back, only from the value read. A
+ * swap that should have failed adds no line to the log. */
+static void *swap(void *arg)
+{
+	struct writer *w = arg;
+	int swaps = 0, code;
+
+	while (swaps < WRITES) {
+		int at_one = is_at(w->repo, "refs/heads/swap", &one);
+
+		code = git_reference_create_matching(NULL, w->repo,
+		    "refs/heads/swap", at_one ? &two : &one, 1,
+		    at_one ? &one : &two, "swap");
+		swaps += code == 0;
+		w->failures += code < 0 && code != GIT_EMODIFIED;
+	}
+	return NULL;
+}
+
+static void swaps(git_repository *repo)
+{
+	is("a ref for all", 0, new_ref(repo, "refs/heads/swap"), "");
+	is("threads compare and swap", 0, in_threads(repo, swap), "");
+	is("each swap has its line", THREADS * WRITES + 1,
+	    lines(repo, "refs/heads/swap"), "");
 }
 
 static void forks(git_repository *repo)
@@ -317,7 +345,8 @@ static int all(const char *path, const char *socket)
 	errors(repo);
 	renames(repo);
 	locks(repo);
-	threads(repo);
+	is("threads write", 0, in_threads(repo, write_refs), "");
+	swaps(repo);
 	forks(repo);
 	git_repository_free(repo);
 	return again(path, socket);

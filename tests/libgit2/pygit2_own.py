@@ -78,7 +78,7 @@ def plain():
     raises("create_commit on an old parent", pygit2.GitError, "",
            lambda: repo.create_commit("refs/heads/p", who, who, "x\n",
                                       repo[two].tree_id, [two]))
-    repo.create_tag("v2", made, pygit2.GIT_OBJ_COMMIT, who, "tag\n")
+    repo.create_tag("v2", made, repo[made].type, who, "tag\n")
     repo.set_head("refs/heads/p")
     shows("set_head", "refs/heads/p", repo.references["HEAD"].target)
     repo.references.delete("refs/heads/p")
@@ -107,7 +107,7 @@ def threads():
 
 def other_formats():
     raises("libgit2 refuses a repository of SHA-256", pygit2.GitError,
-           "objectformat", lambda: pygit2.Repository(sha256))
+           "format", lambda: pygit2.Repository(sha256))
 
 
 def freed():
@@ -206,9 +206,38 @@ def unknown():
           "refs/heads/u" in pygit2.Repository(git_dir).references)
 
 
+def has_log(name):
+    return os.path.exists(os.path.join(git_dir, "logs", name))
+
+
+def broken_rename():
+    """The log moves between the locks and the commit."""
+    first, second = "refs/heads/first", "refs/heads/second"
+    repo = opened()
+    repo.config["core.logAllRefUpdates"] = "true"
+    repo.references.create(first, repo.revparse_single("main~1").id)
+
+    def rename(repo):  # Reference.rename of pygit2 1.11 crashes when it fails
+        repo.branches["first"].rename("second")
+
+    def fails(name, words, *script):
+        broken(name, ["hello", "read",
+                      f"answer prepared ok^{first}^^|ok^{second}^^", "read",
+                      "close", "hello", "read", *script],
+               lambda repo: raises(name, pygit2.GitError, words,
+                                   lambda: rename(repo)))
+
+    fails("a session that ended", "aborted", "answer never-seen")
+    shows("its log is back", (True, False), (has_log(first), has_log(second)))
+    fails("the outcome of a rename", UNKNOWN, "answer expired")
+    shows("its log stays", (False, True), (has_log(first), has_log(second)))
+    shows("the ref is there", True, first in opened().references)
+
+
 plain()
 threads()
 other_formats()
 freed()
 worktree()
 unknown()
+broken_rename()

@@ -45,6 +45,8 @@ uint64_t refd_digest_begin(const struct refd_request *req)
 	 * digest. */
 	if (req->object_format != REFD_FORMAT_SHA1)
 		h = hash_byte(h, req->object_format);
+	if (req->gate != REFD_GATE_NONE)
+		h = hash_byte(h, 0x30 + req->gate);
 	if (req->level.kind != REFD_LEVEL_DEFAULT) {
 		h = hash_byte(h, 0x10 + req->level.kind);
 		h = hash_byte(h, req->level.nodes);

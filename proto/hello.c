@@ -33,6 +33,7 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"log",
 		"watch",
 		"metrics",
+		"gate",
 	};
 	size_t i;
 

@@ -98,6 +98,14 @@ enum refd_verb {
 	REFD_VERB_RESUME /* end pause and drain */
 };
 
+/* The phase of git's reference-transaction hook in which the gate asks. */
+enum refd_gate {
+	REFD_GATE_NONE,
+	REFD_GATE_PREPARED,
+	REFD_GATE_COMMITTED,
+	REFD_GATE_ABORTED
+};
+
 /* An environment variable that identifies a user: REMOTE_USER, GL_USER, ... */
 struct refd_identity {
 	const char *name, *value;
@@ -157,7 +165,11 @@ struct refd_request {
 	/* TRANSACTION and SESSION only; deadline_ms also in WATCH. */
 	bool atomic;
 	bool create_reflog;
-	bool push; /* from the hook: refs/ names only */
+	bool push;           /* from the hook: refs/ names only */
+	enum refd_gate gate; /* git makes the updates itself; TRANSACTION */
+	/* Names git's transaction in all phases: 8 bytes for the process of
+	 * git, 6 for the transaction, 2 for its part. */
+	struct refd_txid gate_key;
 	enum refd_durability durability;
 	struct refd_level level;
 	uint32_t deadline_ms;  /* from arrival; 0: the daemon's default. WATCH:

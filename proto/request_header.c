@@ -141,6 +141,27 @@ static const struct refd_refusal *set_push(struct refd_request *req,
 	return NULL;
 }
 
+static const char *const gates[] = { [REFD_GATE_PREPARED] = "prepared",
+	[REFD_GATE_COMMITTED] = "committed",
+	[REFD_GATE_ABORTED] = "aborted" };
+
+static const struct refd_refusal *set_gate(struct refd_request *req,
+    struct refd_slice value)
+{
+	BAD(bad, "malformed gate, or a gate with session, atomic or push");
+	struct refd_slice phase;
+
+	refd_slice_cut(&value, ' ', &phase);
+	req->gate = REFD_GATE_ABORTED;
+	while (!refd_slice_is(phase, gates[req->gate]))
+		if (--req->gate == REFD_GATE_NONE)
+			return &bad;
+	if (value.data == NULL || !refd_slice_txid(value, &req->gate_key) ||
+	    req->verb == REFD_VERB_SESSION || req->atomic || req->push)
+		return &bad;
+	return NULL;
+}
+
 static const struct refd_refusal *set_durability(struct refd_request *req,
     struct refd_slice value)
 {
@@ -302,6 +323,7 @@ static const struct header {
 	{ "atomic", TXN, 0, true, false, set_atomic },
 	{ "create-reflog", TXN, 0, true, false, set_create_reflog },
 	{ "push", TXN, 0, true, false, set_push },
+	{ "gate", TXN, 0, false, false, set_gate },
 	{ "durability", TXN, 0, false, false, set_durability },
 	{ "level", TXN, 0, false, false, set_level },
 	{ "deadline", TXN | WATCH, 0, false, false, set_deadline },
@@ -454,6 +476,9 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 		pkt_putf(out, "create-reflog");
 	if (req->push)
 		pkt_putf(out, "push");
+	if (req->gate != REFD_GATE_NONE)
+		pkt_putf(out, "gate %s %s", gates[req->gate],
+		    refd_txid_hex(&req->gate_key, hex));
 	if (req->durability != REFD_DURABILITY_DEFAULT)
 		pkt_putf(out, "durability %s",
 		    refd_durability_name(req->durability));

@@ -58,7 +58,7 @@ static size_t min_of(size_t a, size_t b)
 }
 
 /* A slice with room for NR updates, not counted yet; NULL: no memory. */
-static struct txn_slice *slice_new(struct forming *g, struct entry *ent,
+static struct txn_slice *slice_new(struct forming *g, const struct entry *ent,
     size_t nr)
 {
 	struct batch *b = g->b;
@@ -74,8 +74,7 @@ static struct txn_slice *slice_new(struct forming *g, struct entry *ent,
 		g->slices_room = room;
 	}
 	slice = &b->slices[b->nr_slices];
-	slice->txn = ent->txn;
-	slice->nr = slice->nr_whole = 0;
+	*slice = (struct txn_slice){ .txn = ent->txn };
 	slice->updates = calloc(nr, sizeof(struct txn_update *));
 	return slice->updates != NULL ? slice : NULL;
 }
@@ -305,5 +304,20 @@ struct batch *batch_form(struct batch_former *f, size_t *nr_live)
 		return NULL;
 	}
 	*nr_live = g.nr_live;
+	return g.b;
+}
+
+struct batch *batch_of_whole(const struct entry *ent)
+{
+	struct forming g = { .b = calloc(1, sizeof(*g.b)) };
+	struct txn_slice *slice =
+	    g.b != NULL ? slice_new(&g, ent, ent->nr_undecided) : NULL;
+
+	if (slice == NULL) {
+		batch_free(g.b);
+		return NULL;
+	}
+	slice->nr = slice->nr_whole = ent->nr_undecided;
+	g.b->nr_slices++;
 	return g.b;
 }

@@ -30,5 +30,8 @@ bool batch_is_wanted(const struct batch_former *f);
  * go, or memory is out.
  */
 struct batch *batch_form(struct batch_former *f, size_t *nr_live);
+/* A batch of all undecided updates of ENT, which holds no names and keeps its
+ * state. NULL: memory is out. */
+struct batch *batch_of_whole(const struct entry *ent);
 
 #endif

@@ -129,6 +129,14 @@ static const char *why_refused(const struct txn *txn)
 	    txn->why;
 }
 
+/* A gate was not looked at. */
+static enum refd_status why_no_look(const struct txn *txn)
+{
+	if (txn->refused != REFD_OK)
+		return txn->refused;
+	return txn->nr_updates > 0 ? txn->updates[0].status : REFD_BADREQUEST;
+}
+
 /* Fills A with the next part of the answer about ENT. */
 static void next_part(const struct scheduler *e, const struct entry *ent,
     struct answer *a)
@@ -138,10 +146,15 @@ static void next_part(const struct scheduler *e, const struct entry *ent,
 
 	if (ent->state == ENTRY_PREPARED) {
 		answer_prepared(a, txn);
+	} else if (txn->is_looked) {
+		answer_plain(ans, REFD_ANSWER_PONG, &ent->key.txid);
 	} else if (ent->quota.retry_after_ms != 0) {
 		answer_refused(ans, &ent->key.txid, txn->refused,
 		    busy_cause_text(BUSY_REPOSITORY));
 		ans->retry_after_ms = ent->quota.retry_after_ms;
+	} else if (txn->req.gate == REFD_GATE_PREPARED) {
+		answer_refused(ans, &ent->key.txid, why_no_look(txn),
+		    why_refused(txn));
 	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
 		/* There is no result that could have the text. */
 		answer_refused(ans, &ent->key.txid, txn->refused,
@@ -211,7 +224,12 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 		session_over(e, ent);
 	entry_move(ent, ENTRY_DECIDED);
 	DL_APPEND(e->decided, ent);
-	if (!ent->txn->replayed)
+	if (ent->txn->req.gate == REFD_GATE_COMMITTED)
+		gate_recorded(&e->gate, ent->txn);
+	/* A gate without a record did nothing. */
+	if (!ent->txn->replayed &&
+	    (ent->txn->req.gate == REFD_GATE_NONE ||
+		ent->txn->nr_of[REFD_OK] > 0))
 		count_outcome(e, ent);
 }
 

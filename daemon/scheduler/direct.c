@@ -74,7 +74,8 @@ static bool may_begin(const struct scheduler *e, const struct entry *ent)
 	return e->nr_batches + e->nr_admitting == 0 &&
 	    e->fairness.ready == NULL && e->fairness.arriving == NULL &&
 	    e->unrecorded.nr == 0 && !ref_queue_is_full(&e->ref_queues) &&
-	    nr > 0 && nr <= UPDATES_MAX && !entry_is_session(ent);
+	    nr > 0 && nr <= UPDATES_MAX && !entry_is_session(ent) &&
+	    ent->txn->req.gate != REFD_GATE_PREPARED;
 }
 
 /* Admission has not looked at the names yet. */

@@ -23,6 +23,7 @@
 #include <assert.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/batch.h"
 #include "daemon/scheduler/state.h"
 
 #define REOPENS_MAX 3
@@ -129,6 +130,24 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 	shorten(e, ent);
 }
 
+/* Phase PREPARED of a gate: the refs wait for no other transaction, because
+ * git holds their locks. */
+static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct batch *b = batch_of_whole(ent);
+
+	if (b == NULL) {
+		decide_rest(e, ent, BUSY(MEMORY), now_ns);
+		decide_finish(e, ent);
+		return;
+	}
+	b->session = BATCH_LOOK;
+	entry_move(ent, ENTRY_WAITING);
+	entry_move(ent, ENTRY_IN_BATCH);
+	e->nr_batches++;
+	e->store.apply(e->store.ctx, b);
+}
+
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 {
 	struct entry *ent = txn->scheduler;
@@ -146,6 +165,10 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	ent->nr_undecided = txn->nr_updates - txn->nr_decided;
 	unrecorded_collect(ent);
 	judge(e, ent, now_ns);
+	if (ent->nr_undecided > 0 && txn->req.gate == REFD_GATE_PREPARED) {
+		look(e, ent, now_ns);
+		return;
+	}
 	if (ent->nr_undecided > 0 &&
 	    fairness_join(&e->fairness, ent, e->store.repo_key(txn->repo)) < 0)
 		decide_rest(e, ent, BUSY(MEMORY), now_ns);

@@ -356,6 +356,23 @@ void on_batch_done_queues(const struct batch *b, int64_t now_ns)
 	}
 }
 
+/* A gate has read the values before a transaction of git. */
+static void looked(struct scheduler *e, struct batch *b)
+{
+	struct txn_slice *slice = &b->slices[0];
+	struct entry *ent = slice->txn->scheduler;
+	size_t i;
+
+	for (i = 0; i < slice->nr; i++) {
+		slice->updates[i]->in_batch = false;
+		decide_count(slice->updates[i]);
+	}
+	if (ent->txn->is_looked)
+		gate_note(&e->gate, ent->txn);
+	decide_finish(e, ent);
+	batch_free(b);
+}
+
 void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
 	if (b->slices[0].txn->direct == b)
@@ -371,6 +388,9 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 	case BATCH_COMMIT:
 	case BATCH_ABORT:
 		session_ended(e, b, now_ns);
+		return;
+	case BATCH_LOOK:
+		looked(e, b);
 		return;
 	case BATCH_WHOLE:
 		break;

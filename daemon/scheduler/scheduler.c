@@ -116,6 +116,7 @@ void scheduler_free(struct scheduler *e)
 	ref_queue_done(&e->ref_queues);
 	fairness_done(&e->fairness);
 	quota_done(&e->quotas);
+	gate_done(&e->gate);
 	table_done(&e->table);
 	free(e);
 }
@@ -194,6 +195,8 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
 	ent->deadline_ns = now_ns + quota_wait_ns(&e->cfg.quotas, txn, wait_ns);
+	if (txn->req.gate == REFD_GATE_COMMITTED)
+		gate_fill(&e->gate, txn);
 	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);
 	txn->times.arrived_ns = now_ns;
 	ent->arrival = e->arrivals;
@@ -232,6 +235,27 @@ static bool is_put_off(const struct scheduler *e, const struct txn *txn,
 	return true;
 }
 
+/* Phases of a gate that need no store. True: FN has the answer. */
+static bool is_gate_told(struct scheduler *e, struct txn *txn,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct refd_answer pong;
+
+	if (txn->req.gate == REFD_GATE_ABORTED) {
+		gate_aborted(&e->gate, txn);
+		answer_plain(&pong, REFD_ANSWER_PONG, &txn->req.txid);
+		pong.request_id = txn->req.request_id;
+		fn(arg, &pong);
+		return true;
+	}
+	if (txn->req.gate != REFD_GATE_COMMITTED ||
+	    !gate_is_nested(&e->gate, txn))
+		return false;
+	reject(e, txn, REFD_ABORTED, "git goes on with the transaction", fn,
+	    arg);
+	return true;
+}
+
 void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
     scheduler_answer_fn *fn, void *arg)
 {
@@ -240,6 +264,8 @@ void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	ent = table_find(&e->table, txn->peer.uid, &txn->req.txid);
 	if (ent != NULL)
 		join(e, ent, txn, fn, arg);
+	else if (is_gate_told(e, txn, fn, arg))
+		; /* the client has the answer */
 	else if (ask_is_expired(e, &txn->req.txid, now_ns))
 		reject(e, txn, REFD_UNKNOWN,
 		    "its id is older than outcomes are kept; nothing was done "

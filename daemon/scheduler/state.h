@@ -10,6 +10,7 @@
 
 #include "daemon/scheduler/answer.h"
 #include "daemon/scheduler/direct.h"
+#include "daemon/scheduler/gate.h"
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/scheduler/ref_queue.h"
 #include "daemon/scheduler/unrecorded.h"
@@ -40,6 +41,7 @@ struct scheduler {
 	struct heap deadlines;
 	struct unrecorded unrecorded;
 	struct direct direct;
+	struct gate gate;
 	struct entry *decided;  /* entries with answers to send */
 	struct entry *sessions; /* undecided sessions; next_session */
 	struct entry *untold;   /* prepared sessions without an answer yet */

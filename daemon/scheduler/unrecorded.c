@@ -20,7 +20,9 @@ void unrecorded_add(struct txn_update *u)
 {
 	struct entry *ent = entry_of(u);
 
-	if (u->recorded || u->status == REFD_UNKNOWN)
+	/* The failure of a gate rejects nothing. */
+	if (u->recorded || u->status == REFD_UNKNOWN ||
+	    u->txn->req.gate != REFD_GATE_NONE)
 		return;
 	u->next_waiting = NULL;
 	if (ent->notes.first == NULL)

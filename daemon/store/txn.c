@@ -75,6 +75,7 @@ void txn_free(struct txn *txn)
 	}
 	pages_free(txn->updates, updates_bytes(txn->nr_updates));
 	new_objects_free(txn->objects);
+	free(txn->before);
 	free(txn->peer.gids);
 	free(txn->why);
 	refd_request_done(&txn->req);
@@ -239,6 +240,8 @@ bool txn_update_deletes(const struct txn_update *u)
 {
 	const struct refd_update *ask = u->ask;
 
+	if (u->txn->req.gate != REFD_GATE_NONE)
+		return false;
 	return ask->action == REFD_DELETE ||
 	    ask->action == REFD_SYMREF_DELETE ||
 	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid));

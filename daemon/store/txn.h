@@ -73,8 +73,15 @@ struct txn_update {
 
 /* U, which is undecided, goes into a batch. */
 void txn_update_try(struct txn_update *u);
-/* Does U delete the ref? A deletion takes packed-refs.lock. */
+/* Does U delete the ref? A deletion takes packed-refs.lock. The deletion of a
+ * gate is git's. */
 bool txn_update_deletes(const struct txn_update *u);
+
+/* A ref before the transaction of a gate; null: no ref. */
+struct txn_before {
+	bool is_known;
+	struct refd_oid oid;
+};
 
 struct txn_peer {
 	uint32_t uid;
@@ -120,6 +127,10 @@ struct txn {
 	/* The least durability of its repository. DEFAULT: no rule. */
 	enum refd_durability least;
 	struct quota_limits limits; /* of the repository */
+	/* Of a gate, one for each update, owned. COMMITTED: the values that the
+	 * daemon has read in phase PREPARED; NULL: none. */
+	struct txn_before *before;
+	bool is_looked; /* PREPARED: the values were read */
 	/* Owned; every record with a new value contains them. NULL: the objects
 	 * are durable already. */
 	struct new_objects *objects;
@@ -227,7 +238,8 @@ enum batch_session {
 	BATCH_WHOLE, /* no session: from lock to unlock */
 	BATCH_PREPARE,
 	BATCH_COMMIT,
-	BATCH_ABORT
+	BATCH_ABORT,
+	BATCH_LOOK /* a gate, phase PREPARED: only reads, takes no locks */
 };
 
 /* The reason why a batch was closed. */

@@ -151,6 +151,12 @@ static void gen_transaction(struct gen *g, struct refd_request *req)
 	req->atomic = gen_bool(g);
 	req->create_reflog = gen_bool(g);
 	req->push = gen_bool(g);
+	if (req->verb == REFD_VERB_TRANSACTION && !req->atomic && !req->push) {
+		req->gate = (enum refd_gate)gen_below(g, REFD_GATE_ABORTED + 1);
+		if (req->gate != REFD_GATE_NONE)
+			gen_bytes(g, req->gate_key.bytes,
+			    sizeof(req->gate_key.bytes));
+	}
 	req->durability =
 	    (enum refd_durability)gen_below(g, REFD_DURABILITY_FSYNC + 1);
 	req->level.kind =
@@ -321,6 +327,7 @@ bool request_eq(const struct refd_request *a, const struct refd_request *b)
 	    a->common_dev != b->common_dev || a->common_ino != b->common_ino ||
 	    a->object_format != b->object_format || a->atomic != b->atomic ||
 	    a->create_reflog != b->create_reflog || a->push != b->push ||
+	    a->gate != b->gate || !refd_txid_eq(&a->gate_key, &b->gate_key) ||
 	    a->durability != b->durability || a->level.kind != b->level.kind ||
 	    a->level.nodes != b->level.nodes ||
 	    a->deadline_ms != b->deadline_ms || a->umask != b->umask ||

@@ -28,7 +28,7 @@ const struct message_vector message_vectors[] = {
 		"capability session", "capability query", "capability cancel",
 		"capability ping", "capability status", "capability stats",
 		"capability checkpoint", "capability log", "capability watch",
-		"capability metrics" } },
+		"capability metrics", "capability gate" } },
 	{ MESSAGE_HELLO, "hello of a daemon that recovers",
 	    { "refd version=2", "software refd/0.2", "state recovering",
 		"horizon 0", "pid 1", "limit updates=100000 bytes=67108864",

@@ -195,6 +195,10 @@ static struct txn *make_txn(const struct rig_txn *t)
 	req.git_dir = refd_arena_string(req.arena, dir, strlen(dir));
 	req.atomic = t->atomic;
 	req.push = t->push;
+	req.gate = t->gate;
+	/* 'k' and 'p' are parts of the same transaction. */
+	req.gate_key.bytes[8] = t->gate_key == 'p' ? 'k' : t->gate_key;
+	req.gate_key.bytes[15] = t->gate_key == 'p';
 	req.has_ref_lock_timeout = t->ref_lock_timeout_ms != 0;
 	if (req.has_ref_lock_timeout)
 		req.ref_lock_timeout_ms = t->ref_lock_timeout_ms - 1;

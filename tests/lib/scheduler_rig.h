@@ -92,6 +92,8 @@ struct rig_txn {
 	const char *const *names;
 	size_t nr;
 	char fill; /* of the new oids; changes the content */
+	enum refd_gate gate;
+	char gate_key; /* of a transaction, see make_txn() */
 	struct rig_client *client;
 };
 /* .names and .nr of an initialiser. */

@@ -44,6 +44,12 @@ static bool may_meet(const struct txn_update *u, const struct txn_update *v)
 	    strcmp(u->ask->name, v->ask->name) != 0;
 }
 
+bool rig_holds_no_names(const struct batch *b)
+{
+	return b->session == BATCH_COMMIT || b->session == BATCH_ABORT ||
+	    b->session == BATCH_LOOK;
+}
+
 /* Fails if a live update of W, from part I and index K on, has the same or a
  * related name as U. The scheduler is not responsible for locks of sessions. */
 static void check_apart(const struct batch *b, size_t i, size_t k,
@@ -51,7 +57,7 @@ static void check_apart(const struct batch *b, size_t i, size_t k,
 {
 	const struct txn_update *v;
 
-	if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT)
+	if (rig_holds_no_names(b))
 		return;
 	for (; i < b->nr_slices; i++, k = 0) {
 		for (; k < b->slices[i].nr; k++) {
@@ -88,7 +94,7 @@ static bool waits_to_delete(const struct txn_update *u)
 	if (!txn_update_deletes(u))
 		return false;
 	LL_FOREACH(rig_batches, b)
-		if (b->session != BATCH_COMMIT && b->session != BATCH_ABORT &&
+		if (!rig_holds_no_names(b) &&
 		    deletes_in(b, rig_repo_of(u->txn)))
 			return true;
 	return false;
@@ -212,6 +218,8 @@ void rig_check_batch(const struct batch *b)
 	size_t i;
 
 	MUST(b->nr_slices > 0);
+	if (b->session == BATCH_LOOK)
+		return;
 	if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT) {
 		check_end(b);
 		return;
@@ -234,7 +242,7 @@ void rig_check_room(const struct batch *b)
 	const struct batch *other;
 	size_t nr = 0;
 
-	if (b->session == BATCH_COMMIT || b->session == BATCH_ABORT)
+	if (rig_holds_no_names(b))
 		return;
 	LL_FOREACH(rig_batches, other)
 		nr += other->session == BATCH_WHOLE ||

@@ -23,6 +23,8 @@ extern size_t rig_nr_repos; /* references not given back */
 void rig_store_setup(struct scheduler_store *store);
 
 unsigned rig_repo_of(const struct txn *txn);
+/* The ends of sessions, and the looks of gates. */
+bool rig_holds_no_names(const struct batch *b);
 /* W is not among rig_batches yet. */
 void rig_check_batch(const struct batch *w);
 /* Checks that the store has room for W, which is not in rig_batches yet. */

@@ -39,8 +39,7 @@ static void lay_out(struct batch *b)
 
 	for (i = 0; i < b->nr_slices; i++)
 		nr += b->slices[i].nr - b->slices[i].nr_whole;
-	if (nr > rig_most_taken && b->session != BATCH_COMMIT &&
-	    b->session != BATCH_ABORT)
+	if (nr > rig_most_taken && !rig_holds_no_names(b))
 		rig_most_taken = nr;
 	batch_lay_out(b);
 }
@@ -241,6 +240,15 @@ static void prepare(struct txn_slice *slice)
 		slice->txn->prepared = slice;
 }
 
+/* Every ref has the value of NUL bytes but the first. */
+static void look(struct txn_update *u)
+{
+	u->has_found = true;
+	u->found.bytes[0] = 'L';
+	txn_decide(u, REFD_ABORTED, NULL);
+	u->txn->is_looked = true;
+}
+
 void rig_apply(struct batch *b)
 {
 	size_t i, k;
@@ -255,7 +263,9 @@ void rig_apply(struct batch *b)
 		for (k = 0; k < b->slices[i].nr; k++) {
 			struct txn_update *u = b->slices[i].updates[k];
 
-			if (u->status == REFD_PENDING &&
+			if (b->session == BATCH_LOOK)
+				look(u);
+			else if (u->status == REFD_PENDING &&
 			    u->again == TXN_AGAIN_NO)
 				txn_acknowledge(u);
 			u->recorded = u->status != REFD_PENDING;

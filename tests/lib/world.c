@@ -367,8 +367,7 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	return txn_help_of(&req, spec);
 }
 
-/* Applies all undecided updates of TXNS as one batch. */
-static void apply(struct world *w, struct txn *const *txns, size_t nr,
+void world_run(struct world *w, struct txn *const *txns, size_t nr,
     enum batch_session session)
 {
 	struct batch win = { .nr_slices = nr, .session = session };
@@ -460,13 +459,13 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic)
 	struct txn *txn = world_begin(w, spec, atomic);
 
 	if (txn != NULL)
-		apply(w, &txn, 1, BATCH_WHOLE);
+		world_run(w, &txn, 1, BATCH_WHOLE);
 	return txn;
 }
 
 void world_batch(struct world *w, struct txn *const *txns, size_t nr)
 {
-	apply(w, txns, nr, BATCH_WHOLE);
+	world_run(w, txns, nr, BATCH_WHOLE);
 }
 
 struct txn *world_session(struct world *w, const char *spec, bool atomic)
@@ -476,13 +475,13 @@ struct txn *world_session(struct world *w, const char *spec, bool atomic)
 	if (txn == NULL)
 		return NULL;
 	txn->req.verb = REFD_VERB_SESSION;
-	apply(w, &txn, 1, BATCH_PREPARE);
+	world_run(w, &txn, 1, BATCH_PREPARE);
 	return txn;
 }
 
 void world_session_end(struct world *w, struct txn *txn, bool commit)
 {
-	apply(w, &txn, 1, commit ? BATCH_COMMIT : BATCH_ABORT);
+	world_run(w, &txn, 1, commit ? BATCH_COMMIT : BATCH_ABORT);
 }
 
 void world_stop_clock(struct world *w, bool stop)

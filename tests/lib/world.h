@@ -107,6 +107,9 @@ static inline struct txn *world_begin(struct world *w, const char *spec,
 	return world_begin_in(w, WORLD_REPO, spec, atomic);
 }
 void world_batch(struct world *w, struct txn *const *txns, size_t nr);
+/* The same for any batch, with all undecided updates. */
+void world_run(struct world *w, struct txn *const *txns, size_t nr,
+    enum batch_session session);
 /* The same for a session: on return its locks are held, unless none of it could
  * be prepared. */
 struct txn *world_session(struct world *w, const char *spec, bool atomic);

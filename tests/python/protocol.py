@@ -45,7 +45,7 @@ for word in "refd software state horizon pid limit".split():
     shows("hello has " + word, 1, words.count(word))
 have = {line.split(" ")[1] for line in c.hello if "capability" in line}
 shows("capabilities", set(), set(
-    "transaction session query cancel ping status stats checkpoint log watch"
+    "transaction session query cancel ping status stats checkpoint log watch gate"
     .split()) - have)
 shows("ping", ("pong", []), c.ask("ping"))
 shows("status is pairs", "pairs", c.ask("status")[0])

@@ -31,7 +31,7 @@ static const char *random_string(struct gen *g, size_t slot, uint32_t min)
 }
 
 static enum refd_object_format format; /* of the random ids */
-static bool has_indices;
+static bool has_indices, is_gated;
 
 static struct refd_oid random_oid(struct gen *g)
 {
@@ -67,6 +67,9 @@ static void random_ok(struct gen *g, struct record_member *m, size_t slot)
 		m->old_index = gen_u64(g);
 		m->base_index = gen_u64(g);
 	}
+	m->has_before = is_gated && gen_below(g, 2);
+	if (m->has_before)
+		m->before = random_oid(g);
 }
 
 static void random_member(struct gen *g, size_t k)
@@ -103,6 +106,7 @@ static void random_record(struct gen *g, struct record *rec)
 	rec->atomic = gen_below(g, 2);
 	rec->object_format = format = (enum refd_object_format)gen_below(g, 2);
 	rec->has_indices = has_indices = gen_below(g, 2);
+	rec->is_gated = is_gated = gen_below(g, 2);
 	rec->has_objects = gen_below(g, 2);
 	rec->digest = gen_u64(g);
 	rec->nr_identities = gen_below(g, 3);
@@ -147,6 +151,8 @@ static void assert_member_eq(const struct record_member *a,
 	ck_assert_uint_eq(a->update_index, b->update_index);
 	ck_assert_uint_eq(a->old_index, b->old_index);
 	ck_assert_uint_eq(a->base_index, b->base_index);
+	ck_assert_int_eq(a->has_before, b->has_before);
+	assert_oid_eq(&a->before, &b->before);
 }
 
 static void assert_record_eq(const struct record *a, const struct record *b)
@@ -160,6 +166,7 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 	ck_assert_uint_eq(a->nr_updates, b->nr_updates);
 	ck_assert_int_eq(a->atomic, b->atomic);
 	ck_assert_int_eq(a->has_indices, b->has_indices);
+	ck_assert_int_eq(a->is_gated, b->is_gated);
 	ck_assert_int_eq(a->has_objects, b->has_objects);
 	ck_assert_int_eq(a->object_format, b->object_format);
 	ck_assert_uint_eq(a->digest, b->digest);

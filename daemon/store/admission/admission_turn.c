@@ -93,7 +93,8 @@ static bool check_some(struct admission_worker *w, struct txn *txn, size_t *nr)
 	while (txn->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS &&
 	    !atomic_load(&txn->is_given_up)) {
 		u = &txn->updates[txn->nr_checked++];
-		if (admit_wants_object(u))
+		/* Git has checked the objects of a gate. */
+		if (admit_wants_object(u) && txn->req.gate == REFD_GATE_NONE)
 			admit_object(u, txn->repo->object_format,
 			    object_of(w, txn->repo, &u->ask->new_oid));
 		*nr += odb_take_work(txn->repo->odb);

@@ -121,4 +121,7 @@ int lookup_newest(struct admissions *a, struct refd_txid *newest);
 /* Fills in the answer of QUERY and gives QUERY back. */
 void lookup_answer(struct admissions *a, struct store_query *query);
 
+/* admit_gate.c: decides the updates of a gate whose value was there before. */
+void admit_gate(struct txn *txn);
+
 #endif

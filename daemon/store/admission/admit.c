@@ -235,7 +235,8 @@ static void check_name(struct txn *txn, struct txn_update *u)
 		refuse_name(u, too_long);
 }
 
-/* Only the programs of the server write reserved refs. */
+/* Only the programs of the server write reserved refs. The writes of a gate are
+ * git's. */
 static void check_reserved(struct rights *rights, struct txn *txn,
     struct txn_update *u)
 {
@@ -244,7 +245,8 @@ static void check_reserved(struct rights *rights, struct txn *txn,
 	    txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid();
 
 	if (u->status != REFD_PENDING || (is_master && !txn->req.push) ||
-	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
+	    txn->req.gate != REFD_GATE_NONE || ask->action == REFD_VERIFY ||
+	    ask->action == REFD_SYMREF_VERIFY)
 		return;
 	if (rights_is_reserved(rights, ask->name) ||
 	    (ask->target != NULL && rights_is_reserved(rights, ask->target)))
@@ -453,6 +455,7 @@ void admit_object(struct txn_update *u, enum refd_object_format format,
 bool admit_wants_object(const struct txn_update *u)
 {
 	return u->status == REFD_PENDING &&
+	    u->txn->req.gate != REFD_GATE_PREPARED &&
 	    (u->ask->action == REFD_UPDATE || u->ask->action == REFD_CREATE) &&
 	    !refd_oid_is_null(&u->ask->new_oid);
 }
@@ -481,5 +484,6 @@ bool admit_begin(struct admission_worker *w, struct txn *txn)
 	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
 		return false;
 	check_names(w->cfg->rights, txn);
+	admit_gate(txn);
 	return true;
 }

@@ -281,6 +281,19 @@ static void apply_session(struct applier *ap, struct batch *b)
 		session_end(b, b->session == BATCH_COMMIT);
 }
 
+/* ---- a gate ---- */
+
+static void apply_look(struct applier *ap, struct batch *b)
+{
+	struct pass p;
+
+	if (pass_init(&p, ap, b, SLICES_ALL))
+		pass_look(&p);
+	else
+		fail_all(b, SLICES_ALL);
+	pass_done(&p);
+}
+
 void apply_batch(struct applier *ap, struct batch *b)
 {
 	batch_lay_out(b);
@@ -292,6 +305,9 @@ void apply_batch(struct applier *ap, struct batch *b)
 	case BATCH_COMMIT:
 	case BATCH_ABORT:
 		apply_session(ap, b);
+		break;
+	case BATCH_LOOK:
+		apply_look(ap, b);
 		break;
 	}
 }

@@ -38,6 +38,8 @@ static void member_of_update(const struct txn_update *u,
 
 static enum record_action action_of(const struct change *c)
 {
+	if (change_is_gated(c))
+		return c->exists ? RECORD_WRITE : RECORD_DELETE;
 	switch (c->action) {
 	case CHANGE_WRITE:
 		return RECORD_WRITE;
@@ -84,7 +86,8 @@ static void add_change(struct change *c, struct record_member *members,
 	m->worktree = c->worktree;
 	m->action = action;
 	if (action == RECORD_WRITE)
-		m->target = change_new_target(c);
+		m->target =
+		    change_is_gated(c) ? c->target : change_new_target(c);
 	if (end->action != CHANGE_DELETE)
 		m->new_oid = end->new_oid;
 	m->had_old = end->exists;
@@ -92,6 +95,8 @@ static void add_change(struct change *c, struct record_member *members,
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;
+	m->has_before = c->has_before;
+	m->before = c->before;
 	m->update_index = c->update_index;
 	m->old_index = c->old_index;
 	m->base_index = c->base_index;
@@ -99,10 +104,12 @@ static void add_change(struct change *c, struct record_member *members,
 	++*nr;
 }
 
-/* U was decided before, and no row has the outcome. */
+/* U was decided before, and no row has the outcome. The failure of a gate
+ * rejects nothing. */
 static bool is_note(const struct txn_update *u)
 {
-	return u->status != REFD_PENDING && !u->recorded;
+	return u->txn->req.gate == REFD_GATE_NONE &&
+	    u->status != REFD_PENDING && !u->recorded;
 }
 
 /* The plan has every live change of SLICE, and every decided update that is not
@@ -114,13 +121,16 @@ static int make_plan(struct pass *p, struct slice *slice)
 	size_t i, room = p->has_notes ? slice->txn_slice->nr + 1 : 1;
 
 	*plan = (struct record){
-		.committer = slice->committer,
+		/* A gate writes no log lines. */
+		.committer =
+		    txn->req.gate == REFD_GATE_NONE ? slice->committer : "",
 		.message = slice->message != NULL ? slice->message : "",
 		.file_mode = slice->file_mode,
 		.dir_mode = slice->dir_mode,
 		.nr_updates = (uint32_t)txn->nr_updates,
 		.object_format = txn->req.object_format,
 		.atomic = txn->req.atomic,
+		.is_gated = txn->req.gate != REFD_GATE_NONE,
 		.has_indices =
 		    slice->repo != NULL && slice->repo->format == REPO_REFTABLE,
 		.digest = txn->req.digest,

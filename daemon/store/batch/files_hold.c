@@ -64,6 +64,21 @@ static void lock_failed(struct pass *p, struct change *c, int err)
 		change_fail_errno(c, err, "can't create the lock file");
 }
 
+/* Git may hold the lock while it waits for the gate, and nobody needs the lock
+ * of a name below a ref. A lock of refd has a second name, in stage/. */
+static bool is_read_unlocked(struct pass *p, const struct change *c, int err)
+{
+	char lock[REFD_PATH_MAX];
+	struct sys_stat st;
+
+	if (!change_is_gated(c) || (err != -EEXIST && err != -ENOTDIR))
+		return false;
+	return err == -ENOTDIR ||
+	    (token_lock_path(lock, c->edit.name) == 0 &&
+		SYS(p->sys, lstatat, c->edit.dirfd, lock, &st) == 0 &&
+		st.nlink == 1);
+}
+
 bool files_hold(struct pass *p, struct change *c, struct loose_value *value)
 {
 	int r;
@@ -72,7 +87,7 @@ bool files_hold(struct pass *p, struct change *c, struct loose_value *value)
 		return false;
 	r = edit_lock(&c->edit, c->slice->dir_mode);
 	c->made_dirs = c->repo_slice->token.made_dirs;
-	if (r < 0) {
+	if (r < 0 && !is_read_unlocked(p, c, r)) {
 		lock_failed(p, c, r);
 		return false;
 	}

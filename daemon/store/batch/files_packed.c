@@ -65,7 +65,8 @@ bool update_may_be_packed(const struct txn_update *u, enum reflog_policy policy)
 	const char *name = u->ask->name, *id, *bare;
 	size_t id_len;
 
-	return u->status == REFD_PENDING && asks_for_new(u->ask) &&
+	return u->status == REFD_PENDING &&
+	    u->txn->req.gate == REFD_GATE_NONE && asks_for_new(u->ask) &&
 	    is_peeled(u) && strncmp(name, "refs/", 5) == 0 &&
 	    refd_refname_place(name, &id, &id_len, &bare) ==
 	    REFD_PLACE_COMMON &&

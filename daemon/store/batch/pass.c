@@ -141,7 +141,7 @@ static void change_init(struct pass *p, struct change *c, struct slice *s,
 		c->edit.dirfd = r;
 	u->again = TXN_AGAIN_NO;
 	c->action = CHANGE_WRITE;
-	if (change_only_looks(c))
+	if (change_only_looks(c) || change_is_gated(c))
 		c->action = CHANGE_NOTHING;
 	else if (txn_update_deletes(u))
 		c->action = CHANGE_DELETE;

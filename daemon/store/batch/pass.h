@@ -160,6 +160,8 @@ struct change {
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;
+	bool has_before; /* of a gate (record.h) */
+	struct refd_oid before;
 	/* The new value goes to packed-refs. No file is staged. */
 	bool to_packed;
 	bool in_rewrite; /* seal() put this ref into the prepared file */
@@ -228,6 +230,12 @@ static inline bool change_only_looks(const struct change *c)
 {
 	return c->u->ask->action == REFD_VERIFY ||
 	    c->u->ask->action == REFD_SYMREF_VERIFY;
+}
+
+/* Git has written, or writes, the ref: refd reads and records only. */
+static inline bool change_is_gated(const struct change *c)
+{
+	return c->slice->txn->req.gate != REFD_GATE_NONE;
 }
 
 /* The target of the symbolic ref that C writes, or NULL. */
@@ -367,6 +375,8 @@ bool slice_goes_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
 bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
+/* look.c: reads the refs of a gate while git holds their locks. */
+void pass_look(struct pass *p);
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every

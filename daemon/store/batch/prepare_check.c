@@ -289,8 +289,60 @@ static void read_target(struct pass *p, struct change *c)
 		    c->u->ask->name, NULL, NULL);
 }
 
+/* ---- a gate ---- */
+
+/* Is the ref as the gate says that git has left it? */
+static bool is_as_told(const struct change *c)
+{
+	const char *target = change_new_target(c);
+
+	if (target != NULL || c->target != NULL)
+		return target != NULL && c->target != NULL &&
+		    strcmp(target, c->target) == 0;
+	return refd_oid_eq(&c->old_oid, &c->u->ask->new_oid);
+}
+
+/* Git runs the hook for packed-refs too, where no ref changes, and for every
+ * symbolic ref on the way. */
+static bool is_unchanged(const struct change *c,
+    const struct txn_before *before)
+{
+	if (c->target != NULL)
+		return change_new_target(c) == NULL;
+	return before->is_known && refd_oid_eq(&before->oid, &c->old_oid);
+}
+
+/* Only the disk says which value the ref has. If another writer came in
+ * between, the record confirms that value, and is no change in history: the
+ * other writer reports the change. */
+static void check_gated(struct pass *p, struct change *c)
+{
+	struct txn_update *u = c->u;
+	struct txn_before before = { .is_known = false };
+
+	if (u->txn->before != NULL)
+		before = u->txn->before[u - u->txn->updates];
+	if (c->target != NULL)
+		resolve(p, c, c->target, false, &c->old_oid);
+	u->has_found = true;
+	u->found = c->old_oid;
+	if (is_unchanged(c, &before)) {
+		txn_decide(u, REFD_ABORTED, "git has not changed the ref");
+		return;
+	}
+	c->new_oid = c->old_oid;
+	if (!is_as_told(c))
+		before = (struct txn_before){ true, c->old_oid };
+	c->has_before = before.is_known;
+	c->before = before.oid;
+}
+
 static void check(struct pass *p, struct change *c)
 {
+	if (change_is_gated(c)) {
+		check_gated(p, c);
+		return;
+	}
 	read_target(p, c);
 	if (change_is_live(c))
 		check_old_value(c);

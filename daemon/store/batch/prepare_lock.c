@@ -226,7 +226,7 @@ static void find_head(struct pass *p, struct change *c)
 	struct change *h, *other;
 	int r;
 
-	if (change_only_looks(c) ||
+	if (change_only_looks(c) || change_is_gated(c) ||
 	    strcmp(head_target(p, c), c->edit.name) != 0 ||
 	    (c->edit.dirfd != s->repo->fd && c->edit.dirfd != s->git_fd) ||
 	    is_reached_by_head(c))
@@ -265,7 +265,7 @@ static void read_symref(struct pass *p, struct change *c, char *target)
 		/* HEAD may have changed before refd had the lock. */
 		if (strcmp(target, c->from->edit.name) != 0)
 			c->action = CHANGE_NOTHING;
-	} else if (!c->u->ask->no_deref) {
+	} else if (!c->u->ask->no_deref && !change_is_gated(c)) {
 		follow(p, c);
 	} else {
 		c->exists = true;

@@ -103,4 +103,17 @@ int tables_list_records(struct pass *p, struct repo_slice *g);
 /* stack_record_of_fn; ARG is a part. */
 void tables_record_of(void *arg, size_t i, struct reftable_record *record);
 
+/* Reads refs without the turn of their stack, which a batch keeps for a flush:
+ * git holds the lock meanwhile. Zero-initialised: no stack is open. 0 or
+ * negative errno. */
+struct tables_glance {
+	const char *worktree; /* borrowed */
+	struct stack *stack;
+	struct stack_snapshot *snap;
+	struct stack_reader reader;
+};
+int tables_glance(struct tables_glance *glance, const struct change *at,
+    struct loose_value *value);
+void tables_glance_end(struct tables_glance *glance);
+
 #endif

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "daemon/store/batch/tables.h"
+#include "daemon/store/stack/stack_set.h"
 
 /* ---- names ---- */
 
@@ -123,17 +124,17 @@ static int set_symref(const struct reftable_text *target,
 }
 
 /* Sets VALUE, and *INDEX to that of the record; 0: no record. */
-static int find(struct tables_part *part, const char *name,
+static int find(struct stack_reader *reader, const char *name,
     struct loose_value *value, uint64_t *index)
 {
 	const struct reftable_record *rec;
 	int r;
 
 	*value = (struct loose_value){ .kind = LOOSE_ABSENT };
-	r = stack_reader_find(&part->reader, name, &rec);
+	r = stack_reader_find(reader, name, &rec);
 	if (r < 0)
 		return r;
-	*index = r > 0 ? rec->update_index : part->reader.deleted_index;
+	*index = r > 0 ? rec->update_index : reader->deleted_index;
 	if (r == 0)
 		return 0;
 	switch (rec->ref.kind) {
@@ -172,7 +173,7 @@ bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
 	if (r == 0 && !hold_name(p, part, c))
 		return false;
 	if (r == 0)
-		r = find(part, c->edit.name, value, &c->old_index);
+		r = find(&part->reader, c->edit.name, value, &c->old_index);
 	if (r < 0)
 		tables_fail(c, part, r, "can't read the reference");
 	return r == 0;
@@ -203,7 +204,50 @@ int tables_look(struct pass *p, const struct change *at,
 	uint64_t index;
 	int r = read_at(p, at, &part);
 
-	return r < 0 ? r : find(part, at->edit.name, value, &index);
+	return r < 0 ? r : find(&part->reader, at->edit.name, value, &index);
+}
+
+/* ---- a gate ---- */
+
+void tables_glance_end(struct tables_glance *glance)
+{
+	stack_reader_done(&glance->reader);
+	if (glance->snap != NULL)
+		stack_snapshot_put(glance->snap);
+	if (glance->stack != NULL)
+		stack_put(glance->stack);
+	memset(glance, 0, sizeof(*glance));
+}
+
+static int glance_at(struct tables_glance *glance, const struct change *at)
+{
+	struct reftable_fault fault;
+	int r;
+
+	if (glance->worktree != NULL &&
+	    strcmp(glance->worktree, at->worktree) == 0)
+		return 0;
+	tables_glance_end(glance);
+	r = stack_set_get(at->repo_slice->repo->stacks, at->worktree,
+	    at->edit.dirfd, &glance->stack);
+	if (r == 0)
+		r = stack_snapshot(glance->stack, &glance->snap, &fault);
+	if (r == 0)
+		r = stack_reader_init(&glance->reader, glance->snap);
+	if (r == 0)
+		glance->worktree = at->worktree;
+	else
+		tables_glance_end(glance);
+	return r;
+}
+
+int tables_glance(struct tables_glance *glance, const struct change *at,
+    struct loose_value *value)
+{
+	uint64_t index;
+	int r = glance_at(glance, at);
+
+	return r < 0 ? r : find(&glance->reader, at->edit.name, value, &index);
 }
 
 /* ---- conflicts ---- */

@@ -231,8 +231,11 @@ static struct refd_record *make_head(struct row_telling *rt)
 }
 
 /* Does the member change a value? A member that was only verified does not. */
-static bool is_change(const struct record_member *m)
+static bool is_change(const struct record *rec, const struct record_member *m)
 {
+	if (rec->is_gated)
+		return m->target != NULL || !m->has_before ||
+		    !refd_oid_eq(&m->before, &m->new_oid);
 	if (m->action == RECORD_DELETE)
 		return true;
 	return m->target != NULL || !m->had_old ||
@@ -240,10 +243,11 @@ static bool is_change(const struct record_member *m)
 }
 
 /* TAKEN: the final outcome; or NULL. */
-static bool fill_change(struct history_telling *t,
+static bool fill_change(const struct row_telling *rt,
     const struct record_member *m, const struct history_taken *taken,
     struct refd_change *c)
 {
+	struct history_telling *t = rt->t;
 	bool ok = true;
 
 	c->status = taken != NULL ? taken->status : m->status;
@@ -252,8 +256,9 @@ static bool fill_change(struct history_telling *t,
 		c->has_old = m->has_found;
 		c->old_oid = m->found;
 	} else {
-		c->has_old = true;
-		c->old_oid = m->old_oid; /* null where there was none */
+		/* Null where there was none. */
+		c->has_old = !rt->rec->is_gated || m->has_before;
+		c->old_oid = rt->rec->is_gated ? m->before : m->old_oid;
 		c->has_new = m->action == RECORD_DELETE || m->target == NULL ||
 		    !refd_oid_is_null(&m->new_oid);
 		c->new_oid = m->new_oid;
@@ -293,7 +298,8 @@ static bool is_told(const struct row_telling *rt, const struct record_member *m,
 		return true;
 	if (m->status != REFD_OK || taken != NULL)
 		return is_log || req->select.all;
-	return is_log || is_change(m);
+	/* A gate without a change has only confirmed a value. */
+	return (is_log && !rt->rec->is_gated) || is_change(rt->rec, m);
 }
 
 /* Member number I of the row, from 0. */
@@ -330,7 +336,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 	changes->record = rt->head;
 	changes->nr = (uint32_t)i + 1;
 	changes->name = copy_string(t, name, &ok);
-	if (!fill_change(t, m, taken, changes) || !ok)
+	if (!fill_change(rt, m, taken, changes) || !ok)
 		return -ENOMEM;
 	ans->nr_changes++;
 	ans->next = (struct refd_position){ rt->row->lsn, (uint32_t)i + 1 };

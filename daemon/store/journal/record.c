@@ -1,14 +1,14 @@
 /*
  * The body of a journal row as bytes.
  *
- *	u8 version, u8 flags (atomic, SHA-256, indices, objects), u32 file_mode,
- *	dir_mode, nr_updates, u64 digest, strings committer, message, u8 number
- *	of identities, each two strings, u32 number of members
+ *	u8 version, u8 flags (atomic, SHA-256, indices, objects, gated), u32
+ *	file_mode, dir_mode, nr_updates, u64 digest, strings committer, message,
+ *	u8 number of identities, each two strings, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then the fields named by the flags: text,
  *	found, worktree, target, old_oid, packed_oid; if the status is ok,
  *	new_oid, and of a record with indices u64 update_index, old_index,
- *	base_index
+ *	base_index, and of a gated record u8 1 and the oid before, or u8 0
  *
  * Little-endian; an oid is 20 or 32 bytes; a string is u32 length, bytes, NUL,
  * so that a decoded string can point into the copy. A record has exactly one
@@ -39,7 +39,9 @@
 #define FLAG_SHA256  0x02 /* of all oids */
 #define FLAG_INDICES 0x04
 #define FLAG_OBJECTS 0x08
-#define FLAGS        (FLAG_ATOMIC | FLAG_SHA256 | FLAG_INDICES | FLAG_OBJECTS)
+#define FLAG_GATED   0x10
+#define FLAGS                                                                  \
+	(FLAG_ATOMIC | FLAG_SHA256 | FLAG_INDICES | FLAG_OBJECTS | FLAG_GATED)
 
 /* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
@@ -59,7 +61,7 @@ struct out {
 	uint8_t *p;
 	size_t len;
 	size_t oid_bytes;
-	bool has_indices;
+	bool has_indices, is_gated;
 };
 
 static void put_bytes(struct out *o, const void *data, size_t len)
@@ -165,6 +167,10 @@ static void put_member(struct out *o, const struct record_member *m)
 		put_int(o, m->old_index, 8);
 		put_int(o, m->base_index, 8);
 	}
+	if (is_ok && o->is_gated)
+		put_int(o, m->has_before, 1);
+	if (is_ok && o->is_gated && m->has_before)
+		put_oid(o, &m->before);
 }
 
 static unsigned record_flags(const struct record *rec)
@@ -179,6 +185,8 @@ static unsigned record_flags(const struct record *rec)
 		flags |= FLAG_INDICES;
 	if (rec->has_objects)
 		flags |= FLAG_OBJECTS;
+	if (rec->is_gated)
+		flags |= FLAG_GATED;
 	return flags;
 }
 
@@ -211,6 +219,7 @@ uint8_t *record_encode(const struct record *rec, size_t *len)
 	struct out o = {
 		.oid_bytes = refd_object_format_bytes(rec->object_format),
 		.has_indices = rec->has_indices,
+		.is_gated = rec->is_gated,
 	};
 
 	put_record(&o, rec);
@@ -229,7 +238,7 @@ struct in {
 	const uint8_t *p;
 	size_t len;
 	size_t oid_bytes;
-	bool has_indices;
+	bool has_indices, is_gated;
 	bool is_bad;
 };
 
@@ -298,6 +307,17 @@ static void get_action(struct in *in, struct record_member *m)
 		in->is_bad = true;
 }
 
+static void get_before(struct in *in, struct record_member *m)
+{
+	uint64_t has = get_int(in, 1);
+
+	m->has_before = has == 1;
+	if (has > 1)
+		in->is_bad = true;
+	if (m->has_before)
+		get_oid(in, &m->before);
+}
+
 /* The fields of a member with status ok. */
 static void get_published(struct in *in, struct record_member *m,
     uint64_t flags)
@@ -320,11 +340,13 @@ static void get_published(struct in *in, struct record_member *m,
 	if (m->had_packed)
 		get_oid(in, &m->packed_oid);
 	get_oid(in, &m->new_oid);
-	if (!in->has_indices)
-		return;
-	m->update_index = get_int(in, 8);
-	m->old_index = get_int(in, 8);
-	m->base_index = get_int(in, 8);
+	if (in->has_indices) {
+		m->update_index = get_int(in, 8);
+		m->old_index = get_int(in, 8);
+		m->base_index = get_int(in, 8);
+	}
+	if (in->is_gated)
+		get_before(in, m);
 }
 
 static void get_member(struct in *in, struct record_member *m)
@@ -361,6 +383,7 @@ static void get_head(struct in *in, struct record *rec)
 	rec->atomic = flags & FLAG_ATOMIC;
 	rec->has_indices = in->has_indices = flags & FLAG_INDICES;
 	rec->has_objects = flags & FLAG_OBJECTS;
+	rec->is_gated = in->is_gated = flags & FLAG_GATED;
 	rec->object_format =
 	    flags & FLAG_SHA256 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
 	in->oid_bytes = refd_object_format_bytes(rec->object_format);
@@ -426,7 +449,7 @@ void record_strip(struct record *rec)
 
 	rec->committer = rec->message = "";
 	rec->nr_identities = 0;
-	rec->has_objects = false;
+	rec->has_objects = rec->is_gated = false;
 	for (i = 0; i < rec->nr_members; i++) {
 		m = &rec->members[i];
 		if (!m->answers)

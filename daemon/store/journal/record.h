@@ -50,6 +50,11 @@ struct record_member {
 	bool had_packed;         /* in packed-refs at prepare */
 	struct refd_oid packed_oid;
 	bool log; /* a line from OLD_OID to NEW_OID goes to the log */
+	/* With record.is_gated only: the value before git's update, if refd has
+	 * read it then; null: no ref. OLD_OID is the value under refd's lock.
+	 * Only history reads this value. */
+	bool has_before;
+	struct refd_oid before;
 
 	/*
 	 * With record.has_indices only, else 0. UPDATE_INDEX: of the new record
@@ -73,6 +78,7 @@ struct record {
 	enum refd_object_format object_format; /* of all oids */
 	bool atomic;
 	bool has_indices; /* the refs are in reftables: of all members */
+	bool is_gated;    /* git has written the refs, seen by the gate */
 	/* The row, or the row that a deferred row refers to, has objects
 	 * (journal_row.objects). */
 	bool has_objects;

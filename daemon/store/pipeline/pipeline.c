@@ -204,10 +204,10 @@ void pipeline_free(struct pipeline *p)
 
 void pipeline_apply(struct pipeline *p, struct batch *b)
 {
-	/* The end of a session takes no locks. The batch was here before and
-	 * may still be marked. */
-	b->is_prepared =
-	    b->session == BATCH_COMMIT || b->session == BATCH_ABORT;
+	/* The end of a session, and a gate's look, take no locks. The batch of
+	 * a session was here before and may still be marked. */
+	b->is_prepared = b->session == BATCH_COMMIT ||
+	    b->session == BATCH_ABORT || b->session == BATCH_LOOK;
 	pthread_mutex_lock(&p->mutex);
 	if (!b->is_prepared)
 		p->nr_preparing++;

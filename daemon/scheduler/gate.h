@@ -1,0 +1,43 @@
+/*
+ * The notes of the gate: the values of refs before transactions of git. A note
+ * is made in phase PREPARED and used in phase COMMITTED, since different
+ * processes of the client send the two requests.
+ *
+ * For deletions, git calls the hook for packed-refs too, within the whole
+ * transaction: prepared, prepared, committed, committed. The lines of the inner
+ * transaction are the deletions among the lines of the whole. At the first
+ * `committed`, git still holds the locks, and the refs may still be there. So
+ * only the last one is recorded: a note counts, and looks for a younger note of
+ * the same process.
+ *
+ * A note stays, and holds the recorded values from then on. When notes take too
+ * much memory, the oldest go, and history does not know the values before.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#ifndef SCHEDULER_GATE_H
+#define SCHEDULER_GATE_H
+
+#include "daemon/store/txn.h"
+
+struct gate_note;
+
+/* Empty if zero-initialised. */
+struct gate {
+	struct gate_note *notes; /* hash by uid and key, the oldest first */
+	size_t bytes;
+};
+
+void gate_done(struct gate *g);
+/* TXN was looked at. Without memory there is no note. */
+void gate_note(struct gate *g, const struct txn *txn);
+/* TXN has phase COMMITTED. Is it part of a transaction that goes on? */
+bool gate_is_nested(struct gate *g, const struct txn *txn);
+/* The phase ABORTED of TXN. */
+void gate_aborted(struct gate *g, const struct txn *txn);
+/* TXN has phase COMMITTED: gives it the values of its note, if there is one. */
+void gate_fill(const struct gate *g, struct txn *txn);
+/* TXN is decided: its note gets the recorded values. */
+void gate_recorded(struct gate *g, const struct txn *txn);
+
+#endif

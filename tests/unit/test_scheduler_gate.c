@@ -1,0 +1,248 @@
+/*
+ * Proves the way of the gate's requests through the scheduler. A look holds no
+ * name and waits for none. A committed transaction of git gets the values that
+ * the look had found, and goes the way of any transaction. The inner
+ * transaction of a deletion gets an answer at once. Notes have a limit, and
+ * belong to a uid. Nothing of a gate is recorded later.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "daemon/scheduler/state.h"
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+#define NAMES RIG_NAMES("refs/heads/a", "refs/heads/b")
+
+static const struct rig_txn prepared = { .gate = REFD_GATE_PREPARED,
+	.gate_key = 'k',
+	NAMES };
+static const struct rig_txn committed = { .gate = REFD_GATE_COMMITTED,
+	.gate_key = 'k',
+	NAMES };
+static const struct rig_txn aborted = { .gate = REFD_GATE_ABORTED,
+	.gate_key = 'k',
+	NAMES };
+
+static void look(const struct rig_txn *t)
+{
+	struct rig_ask *ask = rig_go(t);
+
+	rig_expect_batch(BATCH_LOOK, 2);
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PONG);
+}
+
+/* Was the transaction in admission told a value? */
+static bool has_value(void)
+{
+	const struct txn *txn = rig_admissions;
+
+	return txn->before != NULL && txn->before[1].is_known &&
+	    txn->before[1].oid.bytes[0] == 'L';
+}
+
+START_TEST(git_changes_what_was_looked_at)
+{
+	struct rig_ask *ask;
+
+	look(&prepared);
+	ask = rig_submit(&committed);
+	ck_assert(has_value());
+	rig_admit_all();
+	rig_expect_batch(BATCH_WHOLE, 2);
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+/* Git has the locks for which the update waits. */
+START_TEST(a_look_waits_for_no_name)
+{
+	rig_go_one("refs/heads/a");
+	ck_assert_ptr_nonnull(rig_batches);
+	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+	rig_back(rig_batches);
+	rig_run();
+	look(&prepared);
+	rig_pass(1000 * RIG_MS);
+	rig_back_all();
+}
+END_TEST
+
+START_TEST(the_inner_transaction_is_answered_at_once)
+{
+	struct rig_ask *ask;
+
+	look(&prepared);
+	look(&prepared);
+	ask = rig_submit(&committed);
+	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
+	ask = rig_submit(&committed);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	ck_assert(has_value());
+	rig_admit_all();
+	rig_back_all();
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
+}
+END_TEST
+
+/* The inner transaction has only the deletions. */
+START_TEST(an_inner_transaction_with_fewer_lines)
+{
+	struct rig_txn inner = prepared, part = prepared;
+	struct rig_ask *ask;
+
+	inner.gate_key = 'i';
+	part.gate_key = 'p'; /* a second part of the whole */
+	look(&inner);
+	look(&prepared);
+	look(&part);
+	inner.gate = part.gate = REFD_GATE_COMMITTED;
+	ask = rig_submit(&inner);
+	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
+	rig_submit(&committed);
+	ck_assert(has_value());
+	rig_admit_all();
+	rig_back_all();
+	rig_submit(&part);
+	ck_assert(has_value());
+	rig_admit_all();
+	rig_back_all();
+}
+END_TEST
+
+/* Git 2.39 aborts once more than it prepares. */
+START_TEST(an_aborted_inner_transaction)
+{
+	struct rig_ask *ask;
+	int i;
+
+	look(&prepared);
+	for (i = 0; i < _i; i++) {
+		ask = rig_submit(&aborted);
+		ck_assert_int_eq(ask->kind, REFD_ANSWER_PONG);
+	}
+	look(&prepared);
+	ask = rig_submit(&committed);
+	ck_assert_uint_eq(ask->nr_answers, _i == 0);
+	rig_admit_all();
+	rig_back_all();
+}
+END_TEST
+
+START_TEST(notes_belong_to_a_user_and_a_key)
+{
+	struct rig_txn other = committed;
+
+	look(&prepared);
+	other.uid = 1;
+	rig_submit(&other);
+	ck_assert(!has_value());
+	rig_admit_all();
+	rig_back_all();
+	other = committed;
+	other.gate_key = 'l';
+	rig_submit(&other);
+	ck_assert(!has_value());
+	rig_admit_all();
+	rig_back_all();
+	other = committed;
+	other.nr = 1;
+	rig_submit(&other);
+	ck_assert(!has_value());
+	rig_admit_all();
+	rig_back_all();
+}
+END_TEST
+
+START_TEST(what_was_recorded_is_the_value_before)
+{
+	look(&prepared);
+	rig_submit(&committed);
+	rig_admit_all();
+	rig_apply(rig_batches);
+	rig_find(rig_batches, "refs/heads/b")->found.bytes[0] = 'N';
+	rig_find(rig_batches, "refs/heads/b")->has_found = true;
+	rig_back(rig_batches);
+	rig_run();
+	rig_submit(&committed);
+	ck_assert_int_eq(rig_admissions->before[1].oid.bytes[0], 'N');
+	rig_admit_all();
+	rig_back_all();
+}
+END_TEST
+
+START_TEST(a_refused_look)
+{
+	struct rig_ask *ask = rig_submit(&prepared);
+
+	rig_refuse(rig_admissions, REFD_DENIED, "no");
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_DENIED);
+	ck_assert_str_eq(ask->text, "no");
+	rig_submit(&committed);
+	ck_assert(!has_value());
+	rig_admit_all();
+	rig_back_all();
+}
+END_TEST
+
+START_TEST(a_failure_is_not_recorded_later)
+{
+	struct rig_ask *ask = rig_go(&committed);
+	struct txn_slice *slice = &rig_batches->slices[0];
+
+	txn_decide(slice->updates[0], REFD_ABORTED, NULL);
+	txn_decide(slice->updates[1], REFD_IO, NULL);
+	rig_back(rig_batches);
+	rig_run();
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+/* The oldest note goes. */
+START_TEST(notes_have_a_limit)
+{
+	struct gate gate = { .notes = NULL };
+	struct txn_update *updates = calloc(100000, sizeof(*updates));
+	struct txn txn = { .updates = updates, .nr_updates = 100000 };
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		txn.req.gate_key.bytes[1] = (uint8_t)i;
+		gate_note(&gate, &txn);
+		ck_assert_uint_le(gate.bytes, (size_t)16 << 20);
+	}
+	gate_fill(&gate, &txn);
+	ck_assert_ptr_nonnull(txn.before);
+	free(txn.before);
+	txn.before = NULL;
+	txn.req.gate_key.bytes[1] = 0;
+	gate_fill(&gate, &txn);
+	ck_assert_ptr_null(txn.before);
+	gate_done(&gate);
+	free(updates);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("scheduler_gate");
+	TCase *tc = tcase_create("gate");
+
+	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
+	tcase_add_test(tc, git_changes_what_was_looked_at);
+	tcase_add_test(tc, a_look_waits_for_no_name);
+	tcase_add_test(tc, the_inner_transaction_is_answered_at_once);
+	tcase_add_test(tc, an_inner_transaction_with_fewer_lines);
+	tcase_add_loop_test(tc, an_aborted_inner_transaction, 0, 3);
+	tcase_add_test(tc, notes_belong_to_a_user_and_a_key);
+	tcase_add_test(tc, what_was_recorded_is_the_value_before);
+	tcase_add_test(tc, a_refused_look);
+	tcase_add_test(tc, a_failure_is_not_recorded_later);
+	tcase_add_test(tc, notes_have_a_limit);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -12,10 +12,10 @@
 #include "client/bench/bench.h"
 #include "client/doctor/doctor.h"
 #include "client/enable/enable.h"
+#include "client/hook.h"
 #include "client/log/log.h"
 #include "client/migrate/migrate.h"
 #include "client/program.h"
-#include "client/push/hook.h"
 #include "client/restore/restore.h"
 #include "client/update/update.h"
 #include "client/verify.h"
@@ -188,24 +188,16 @@ static int run_help(const struct command *c, int argc, char **argv)
 	return EXIT_DONE;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 int main(int argc, char **argv)
 {
 	const char *name;
+	int rc;
 
 	/* write(2) must report a closed pipe: a hook may end before it has read
 	 * everything. flush_output() handles standard output. */
 	signal(SIGPIPE, SIG_IGN);
-	if (argc > 0 && !strcmp(base_name(argv[0]), "proc-receive")) {
-		cli_start(&hook_command);
-		return hook_proc_receive();
-	}
+	if (hook_is_run(argc, argv, &rc))
+		return rc;
 	if (argc < 2) {
 		list_commands(stderr);
 		return EXIT_USAGE;

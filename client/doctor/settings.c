@@ -9,6 +9,7 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/enable.h"
 #include "client/hooks/forward.h"
+#include "client/hooks/gate_link.h"
 #include "proto/lib/fsync.h"
 
 static void check_fsync(struct doctor_repo *p)
@@ -83,13 +84,15 @@ static bool has_configured_hook(const struct gitconfig *all)
 static void check_transaction_hook(struct doctor_repo *p)
 {
 	char *path = xasprintf("%s/reference-transaction", p->hooks);
-	char *hook = forward_follow(path, p->name);
+	char *own = forward_follow(path, p->name);
+	char *hook = gate_link_follow(own);
 
 	if (access(hook, X_OK) == 0 || has_configured_hook(&p->all))
 		doctor_found_in(p, FOUND_TRANSACTION_HOOK,
 		    "it has a reference-transaction hook: its transactions "
 		    "share no batch, and hold locks while the hook runs");
 	free(path);
+	free(own);
 	free(hook);
 }
 

@@ -15,7 +15,8 @@
 
 static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
-    "                   [--hooks DIR] [--json] (<repository>... | --all)\n"
+    "                   [--gate] [--hooks DIR] [--json]\n"
+    "                   (<repository>... | --all)\n"
     "   or: refd enable [<options>] --template <directory>\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
     "   or: refd enable --service ACCOUNT [--root DIR]...\n"
@@ -32,7 +33,7 @@ struct request {
 	int what; /* enum what */
 	const char *socket, *hooks, *template, *account;
 	struct command_list chains, roots;
-	bool no_fsync, as_json;
+	bool no_fsync, gate, as_json;
 	struct wishes w; /* of enable */
 };
 
@@ -76,6 +77,9 @@ static const struct command_option enable_options[] = {
 	{ OPTION_LIST("chain", 0, "PREFIX",
 	    "leave the refs below PREFIX to the existing proc-receive hook",
 	    struct request, chains) },
+	{ OPTION_FLAG("gate", 0,
+	    "record updates by plain git too, by a hook reference-transaction",
+	    struct request, gate) },
 	{ OPTION_STRING("hooks", 0, "DIR",
 	    "keep the hooks of --system or --chain in DIR", struct request,
 	    hooks) },
@@ -120,6 +124,8 @@ static void check_options(const struct command *c, struct request *rq, int argc,
 		cli_usage(c, "missing argument: <repository>...");
 	if (rq->what != REPOSITORIES && argc)
 		cli_usage(c, "unexpected argument '%s'", argv[0]);
+	if (rq->gate && rq->what != REPOSITORIES && rq->what != ALL)
+		cli_usage(c, "unexpected option --gate");
 	if (rq->roots.nr && rq->what != SYSTEM &&
 	    (rq->what != SERVICE || c == &disable_command))
 		cli_usage(c, "unexpected option --root");
@@ -179,6 +185,7 @@ static void settle_wishes(struct request *rq)
 	size_t i;
 
 	w->fsync = !rq->no_fsync;
+	w->gate = rq->gate;
 	w->repair = rq->what == ALL;
 	w->chains = rq->chains.items;
 	w->nr_chains = rq->chains.nr;

@@ -17,6 +17,7 @@
 struct wishes {
 	const char *socket; /* for refd.socket, or NULL */
 	bool fsync;
+	bool gate;           /* --gate */
 	bool repair;         /* only restore earlier changes */
 	const char **chains; /* prefixes of refs for the other hook */
 	size_t nr_chains;

@@ -12,6 +12,7 @@
 #include "client/enable/enable.h"
 #include "client/enable/owner.h"
 #include "client/hooks/forward.h"
+#include "client/hooks/gate_link.h"
 #include "client/request/unserved.h"
 #include "proto/lib/fsync.h"
 
@@ -108,10 +109,12 @@ bool enable_check_writable(const struct site *site, bool needs_hook)
 static bool has_transaction_hook(const struct gitdir *gd, const char *hooks)
 {
 	char *path = xasprintf("%s/reference-transaction", hooks);
-	char *hook = forward_follow(path, gd->common);
+	char *own = forward_follow(path, gd->common);
+	char *hook = gate_link_follow(own);
 	bool has = access(hook, X_OK) == 0;
 
 	free(path);
+	free(own);
 	free(hook);
 	return has;
 }

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/enable/gate_hook.h"
 #include "client/enable/proc_receive.h"
+#include "client/hooks/forward.h"
+#include "client/hooks/gate_link.h"
 
 const char *const enable_refs[2] = { "refs", "adm!:refs" };
 const char *const enable_fsync[2][2] = {
@@ -156,6 +159,44 @@ static bool plan_hook(struct enable_plan *p)
 	return p->hooks_are_set ? plan_shared_hook(p) : plan_own_hook(p);
 }
 
+/* ---- the gate ---- */
+
+/* Does git find the repository's own hook, although core.hooksPath is set? */
+static bool is_forwarded(const struct enable_plan *p, const char *hook)
+{
+	return !p->hooks_are_set || forward_is(hook) ||
+	    block_has(&p->block, NOTE_USES, p->hooks);
+}
+
+static bool plan_gate(struct enable_plan *p)
+{
+	char *hook = xasprintf("%s/" GATE_LINK_NAME, p->hooks);
+	bool is_linked = p->hooks_are_set && gate_link_is(hook);
+	bool ok = is_linked || is_forwarded(p, hook);
+
+	if (!ok)
+		say_error("%s: core.hooksPath is %s, so hooks are not the "
+			  "repository's own; link " GATE_LINK_NAME " there to "
+			  "%s, or unset it",
+		    p->site.name, p->hooks, p->w->self);
+	free(hook);
+	if (!ok || is_linked)
+		return ok;
+	if (!gate_hook_may_be_in(p->site.hooks))
+		return false;
+	block_set(&p->block, NOTE_GATE, p->w->self);
+	p->makes_gate = !gate_hook_links_to(p->site.hooks, p->w->self);
+	if (p->makes_gate && access(p->site.hooks, F_OK) < 0)
+		block_set(&p->block, NOTE_HOOKS_MADE, "");
+	return true;
+}
+
+/* A gate stays until refd disable. */
+static bool wants_gate(const struct enable_plan *p)
+{
+	return p->gd && (p->w->gate || block_has(&p->before, NOTE_GATE, NULL));
+}
+
 /* ---- the configuration ---- */
 
 /* A repair sets only what enable had set. */
@@ -195,7 +236,7 @@ static bool is_enabled_above(const struct enable_plan *p)
 		    !gitconfig_has(&p->own, "receive.procReceiveRefs",
 			enable_refs[i]);
 	free(hook);
-	return is && !p->w->socket && !p->w->nr_chains;
+	return is && !p->w->socket && !p->w->nr_chains && !p->w->gate;
 }
 
 bool enable_plan_make(struct enable_plan *p)
@@ -205,12 +246,14 @@ bool enable_plan_make(struct enable_plan *p)
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)
 		return true;
-	if (!enable_check_writable(&p->site, false) || !plan_hook(p))
+	if (!enable_check_writable(&p->site, false) || !plan_hook(p) ||
+	    (wants_gate(p) && !plan_gate(p)))
 		return false;
-	if (p->makes_hook && !enable_check_writable(&p->site, true))
+	if ((p->makes_hook || p->makes_gate) &&
+	    !enable_check_writable(&p->site, true))
 		return false;
 	plan_config(p);
-	p->changes |= p->makes_hook ||
+	p->changes |= p->makes_hook || p->makes_gate ||
 	    (p->block.nr && !block_is_done(&p->before, &p->block));
 	return true;
 }

@@ -20,6 +20,7 @@ struct enable_plan {
 	struct block before, block; /* found, and wanted */
 	bool changes;               /* anything is to be done */
 	bool makes_hook;            /* proc-receive, in site.hooks */
+	bool makes_gate;            /* reference-transaction, likewise */
 };
 
 /* Runs as the owner. False: not possible; an error was printed. */

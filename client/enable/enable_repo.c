@@ -8,6 +8,7 @@
 #include "client/enable/durable.h"
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
+#include "client/enable/gate_hook.h"
 #include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
@@ -65,11 +66,12 @@ static bool make(const struct enable_plan *p)
 		return false;
 	if (p->makes_hook && !proc_receive_link(p->site.hooks, p->w->self))
 		return false;
-	return site_write(&p->site, &p->before, &p->block, true);
+	return site_write(&p->site, &p->before, &p->block, true) &&
+	    (!p->makes_gate || gate_hook_make(p->site.hooks, p->w->self));
 }
 
-/* The order: older tables, notes, the list, the hook, the settings. Files of
- * the repository are written as its owner. */
+/* The order: older tables, notes, the list, the hook, the settings, the gate.
+ * Files of the repository are written as its owner. */
 static bool carry_out(struct enable_plan *p, const struct stat *st)
 {
 	bool ok;
@@ -135,7 +137,7 @@ static bool enable(const char *dir, const struct gitdir *gd,
 
 /* ---- disabling ---- */
 
-/* The hook goes after the settings, which are off the disk by then. */
+/* The hooks go after the settings, which are off the disk by then. */
 static bool undo_own(const struct site *site, const struct block *b)
 {
 	const char *hook = block_get(b, NOTE_HOOK);
@@ -143,6 +145,8 @@ static bool undo_own(const struct site *site, const struct block *b)
 
 	if (ok && hook)
 		ok = proc_receive_unlink(site->hooks, hook);
+	if (ok && block_has(b, NOTE_GATE, NULL))
+		ok = gate_hook_remove(site->hooks);
 	if (ok && block_has(b, NOTE_HOOKS_MADE, NULL) &&
 	    rmdir(site->hooks) == 0)
 		enable_report("removed", site->hooks, "removed");

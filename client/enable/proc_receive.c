@@ -92,9 +92,7 @@ bool proc_receive_may_be_in(const char *hooks)
 	return false;
 }
 
-/* A member of the group can exchange the directory at any time. So all changes
- * are made beneath a descriptor. Negative errno: not opened. */
-static int open_hooks(const char *hooks)
+int proc_receive_open_hooks(const char *hooks)
 {
 	int no_link = owner_trusts_link(hooks) ? 0 : O_NOFOLLOW;
 	int fd = open(hooks, O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_link);
@@ -116,7 +114,7 @@ static int put_link(int dir, const char *target)
 
 bool proc_receive_link(const char *hooks, const char *target)
 {
-	int dir = open_hooks(hooks), err = dir < 0 ? dir : 0;
+	int dir = proc_receive_open_hooks(hooks), err = dir < 0 ? dir : 0;
 	bool done = !err && links_to(dir, NAME, target);
 	char *path = proc_receive_path(hooks);
 
@@ -165,7 +163,7 @@ static int remove_link(int dir, const char *path, const char *target)
 
 bool proc_receive_unlink(const char *hooks, const char *target)
 {
-	int dir = open_hooks(hooks), err = 0;
+	int dir = proc_receive_open_hooks(hooks), err = 0;
 	char *path = proc_receive_path(hooks);
 
 	if (dir >= 0)

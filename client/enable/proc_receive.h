@@ -26,6 +26,10 @@ bool proc_receive_links_to(const char *hooks, const char *target);
 /* False: HOOKS is a link of another user (owner_trusts_link()); an error was
  * printed. */
 bool proc_receive_may_be_in(const char *hooks);
+/* Opens a directory of hooks. A member of the group can exchange the directory
+ * at any time. So all changes are made beneath the descriptor. Negative errno:
+ * not opened. */
+int proc_receive_open_hooks(const char *hooks);
 /* Makes this link, durable, in place of the present hook. */
 bool proc_receive_link(const char *hooks, const char *target);
 /* The same back. A different hook stays, and so does a hook behind a link of

@@ -1,5 +1,6 @@
 #include "client/enable/site.h"
 #include "client/enable/enable_report.h"
+#include "client/enable/gate_hook.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -279,11 +280,13 @@ bool site_write(const struct site *site, const struct block *before,
 bool site_holds(const struct site *site, const struct block *b)
 {
 	const char *hook = block_get(b, NOTE_HOOK);
+	const char *gate = block_get(b, NOTE_GATE);
 
 	return b->is_whole &&
 	    (!hook ||
 		(proc_receive_links_to(site->hooks, hook) &&
-		    access(hook, X_OK) == 0));
+		    access(hook, X_OK) == 0)) &&
+	    (!gate || gate_hook_links_to(site->hooks, gate));
 }
 
 /* ---- the values ---- */

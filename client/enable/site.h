@@ -19,7 +19,8 @@
 #define NOTE_FILE_MADE  "made-file"  /* the file of configuration was made */
 #define NOTE_HOOKS_MADE "made-hooks" /* the directory of hooks was made */
 #define NOTE_HOOK       "hook"       /* proc-receive is a link to that */
-#define NOTE_USES       "uses"       /* the shared directory of hooks */
+#define NOTE_GATE       "gate" /* reference-transaction is a link to that */
+#define NOTE_USES       "uses" /* the shared directory of hooks */
 
 /* All owned. */
 struct site {

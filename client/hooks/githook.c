@@ -9,6 +9,7 @@
 
 #include "client/base/child.h"
 #include "client/hooks/forward.h"
+#include "client/hooks/gate_link.h"
 
 #define ARGS_MAX 4
 
@@ -75,6 +76,24 @@ static void follow_forwarder(struct githook *h, const struct gitdir *gd,
 	free(path);
 }
 
+/* The gate is no hook of the user. */
+static void follow_gate(struct githook *h, const struct place *place)
+{
+	char *path;
+
+	if (strcmp(h->name, GATE_LINK_NAME) != 0)
+		return;
+	path = absolute(h, place);
+	if (gate_link_is(path)) {
+		free(path);
+		path = xasprintf("%s" GATE_LINK_CHAINED, h->path);
+		free(h->path);
+		h->path = path;
+		return;
+	}
+	free(path);
+}
+
 static bool is_executable(const struct githook *h, const struct place *place)
 {
 	char *path = absolute(h, place);
@@ -124,6 +143,7 @@ void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
 	free(dir);
 	if (gitconfig_get(config, "core.hookspath"))
 		follow_forwarder(h, gd, place);
+	follow_gate(h, place);
 	if (with_configured && is_configured(config, name) &&
 	    githook_git_lists(gd, name))
 		h->exists = h->by_git = true;

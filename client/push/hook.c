@@ -172,7 +172,7 @@ static void decide(struct hook *h)
 		chain_run(&h->config, &h->gd, &h->push);
 }
 
-static int run(void)
+int hook_proc_receive(void)
 {
 	struct hook h = { 0 };
 	struct pkt_buf out = { 0 };
@@ -189,31 +189,3 @@ static int run(void)
 	gitdir_done(&h.gd);
 	return EXIT_DONE;
 }
-
-int hook_proc_receive(void)
-{
-	return run();
-}
-
-static int run_hook(const struct command *c, int argc, char **argv)
-{
-	cli_parse(c, NULL, argc, &argv);
-	if (strcmp(argv[0], "proc-receive") != 0)
-		cli_usage(c, "'%s' is no hook of refd", argv[0]);
-	return run();
-}
-
-const struct command hook_command = {
-	.name = "hook",
-	.summary = "serve a push; git runs it",
-	.arguments = "proc-receive",
-	.purpose =
-	    "Serves a push: git runs this command as the hook proc-receive "
-	    "of a repository. 'refd enable' installs the hook.",
-	.example = "refd hook proc-receive",
-	.manual = "refd-hook(1)",
-	.is_like_git = true,
-	.least = 1,
-	.options = (const struct command_option[]){ { 0 } },
-	.run = run_hook,
-};

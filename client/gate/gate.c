@@ -1,0 +1,423 @@
+/*
+ * The hook reference-transaction of a repository with a gate. Git runs the hook
+ * for every transaction of plain git.
+ *
+ *	preparing	the chained hook
+ *	prepared	the chained hook, then the daemon reads the refs while
+ *			git holds their locks
+ *	committed	the daemon records the refs as they are on disk, and
+ *			answers when the record is durable; then the chained
+ *			hook
+ *	aborted		the chained hook; the daemon forgets a deletion, which
+ *			git calls the hook for twice
+ *
+ * What fails:
+ *	prepared	git aborts the transaction, if refd.fallback does not
+ *			let git go on alone
+ *	committed	git has written the refs, and does not look at the exit
+ *			status: the hook makes them durable by a sync of the
+ *			file system, and says that history lacks them
+ */
+#include "client/gate/gate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+#include "client/hooks/gate_link.h"
+#include "client/librefd/conn.h"
+#include "client/request/changes.h"
+#include "client/request/connect.h"
+#include "client/request/context.h"
+#include "client/request/unserved.h"
+#include "proto/lib/sha256.h"
+
+/* Git holds locks in phase prepared. */
+#define ADMIT_MS  10000
+#define RECORD_MS REFD_HOOK_DEADLINE_MS
+#define FORGET_MS 1000
+#define GRACE_MS  5000
+/* A prepared session of refd, or a different git, may hold a ref for long. */
+#define LOCK_MS 10000
+/* More than any transaction of git; the shortest line has 84 bytes. */
+#define INPUT_BYTES_MAX ((size_t)1 << 30)
+
+struct gate {
+	enum refd_gate phase;
+	struct gitdir gd;
+	struct gitconfig config;
+	enum refd_object_format format;
+	struct refd *daemon;
+	struct refd_txid key;
+	uint64_t deadline;
+	struct text why; /* it failed */
+};
+
+/* ---- the lines of git ---- */
+
+static bool is_oid(const char *hex, size_t len, enum refd_object_format format,
+    struct refd_oid *oid)
+{
+	char text[REFD_OID_MAX_HEX + 1];
+
+	if (len != refd_object_format_hex(format))
+		return false;
+	memcpy(text, hex, len);
+	text[len] = '\0';
+	return refd_oid_parse(text, format, oid) == 0;
+}
+
+/* "<old> SP <new> SP <ref>". The old value is only what git was asked for, so
+ * the daemon is not told. */
+static bool add_line(const struct gate *g, char *line, struct changes *changes)
+{
+	struct refd_update u = { .action = REFD_UPDATE };
+	char *new = strchr(line, ' ');
+	char *name = new ? strchr(++new, ' ') : NULL;
+
+	if (!name)
+		return false;
+	*name++ = '\0';
+	u.name = name;
+	if (has_prefix(new, "ref:")) {
+		u.action = REFD_SYMREF_UPDATE;
+		u.target = new + 4;
+	} else if (!is_oid(new, strlen(new), g->format, &u.new_oid)) {
+		return false;
+	} else if (refd_oid_is_null(&u.new_oid)) {
+		u.action = REFD_DELETE;
+	}
+	changes_add(changes, &u);
+	return true;
+}
+
+/* ---- a request ---- */
+
+/* Start of the process in clock ticks since the boot; 0: not known. */
+static uint64_t started_at(pid_t pid)
+{
+	char *path = xasprintf("/proc/%ld/stat", (long)pid), *at = NULL;
+	struct text t = { 0 };
+	uint64_t ticks = 0;
+	int field;
+
+	/* The name, in parentheses, may contain anything. */
+	if (text_read_file(&t, path) == 0)
+		at = strrchr(t.data, ')');
+	for (field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		ticks = strtoull(at + 1, NULL, 10);
+	text_done(&t);
+	free(path);
+	return ticks;
+}
+
+static void hash(const struct text *t, uint8_t *sum, size_t bytes)
+{
+	uint8_t whole[SHA256_BYTES];
+	struct sha256 sha;
+
+	sha256_init(&sha);
+	sha256_add(&sha, t->data, t->len);
+	sha256_done(&sha, whole);
+	memcpy(sum, whole, bytes);
+}
+
+/* Names the transaction of the git that runs this hook, in all phases. The last
+ * two bytes number the parts. */
+static void make_key(struct gate *g, const struct text *input)
+{
+	struct text git = { 0 };
+
+	text_addf(&git, "%ld %llu %s", (long)getppid(),
+	    (unsigned long long)started_at(getppid()), g->gd.path);
+	hash(&git, g->key.bytes, 8);
+	hash(input, g->key.bytes + 8, 6);
+	text_done(&git);
+}
+
+static void next_key(struct gate *g)
+{
+	if (++g->key.bytes[15] == 0)
+		g->key.bytes[14]++;
+}
+
+static void call(struct gate *g, const struct changes *changes,
+    struct refd_answer *ans)
+{
+	struct refd_request req;
+
+	context_request(&req, &g->gd, &g->config);
+	req.object_format = g->format;
+	req.gate = g->phase;
+	req.gate_key = g->key;
+	req.message = "git";
+	req.has_ref_lock_timeout = true;
+	req.ref_lock_timeout_ms = LOCK_MS;
+	req.updates = changes->updates;
+	req.nr_updates = changes->nr;
+	if (refd_txid_make(&req.txid) < 0)
+		die("cannot make a transaction id");
+	connect_call(g->daemon, &req, g->deadline, GRACE_MS, ans);
+}
+
+static void set_why(struct gate *g, enum refd_status status, const char *text)
+{
+	text_clear(&g->why);
+	text_addf(&g->why, "%s: %s", refd_status_name(status),
+	    text && *text ? text : refd_status_text(status));
+}
+
+/* Git has not changed a ref with the status aborted. */
+static bool is_recorded(struct gate *g, const struct refd_answer *ans)
+{
+	size_t i;
+
+	if (ans->kind != REFD_ANSWER_RESULTS) {
+		set_why(g, ans->status, ans->text);
+		return false;
+	}
+	for (i = 0; i < ans->nr_results; i++) {
+		const struct refd_result *res = &ans->results[i];
+
+		if (res->status == REFD_OK || res->status == REFD_ABORTED)
+			continue;
+		set_why(g, res->status, NULL);
+		text_addf(&g->why, " ('%s')", res->name);
+		return false;
+	}
+	return true;
+}
+
+static bool is_admitted(struct gate *g, const struct refd_answer *ans)
+{
+	if (ans->kind == REFD_ANSWER_PONG || unserved_answer(ans))
+		return true;
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		set_why(g, ans->status, ans->text);
+	else
+		set_why(g, REFD_UNKNOWN, NULL);
+	return false;
+}
+
+/* ---- all lines, in requests of a permitted size ---- */
+
+/* The length of the lines for a request, whole lines. *NR is their number. */
+static size_t take_some(const struct gate *g, const char *lines, size_t len,
+    size_t *nr)
+{
+	const struct refd_hello *hello = refd_hello(g->daemon);
+	size_t most = hello->max_bytes / 2, at = 0, next;
+	const char *end;
+
+	for (*nr = 0; at < len && *nr < hello->max_updates; ++*nr) {
+		end = memchr(lines + at, '\n', len - at);
+		next = end ? (size_t)(end - lines) + 1 : len;
+		if (*nr && next > most)
+			break;
+		at = next;
+	}
+	return at;
+}
+
+static bool add_lines(const struct gate *g, const char *lines, size_t len,
+    struct changes *changes)
+{
+	struct text copy = { 0 };
+	char *line, *rest = NULL;
+	bool ok = true;
+
+	text_add(&copy, lines, len);
+	for (line = strtok_r(copy.data, "\n", &rest); line && ok;
+	    line = strtok_r(NULL, "\n", &rest))
+		ok = add_line(g, line, changes);
+	text_done(&copy);
+	return ok;
+}
+
+static bool send_some(struct gate *g, const char *lines, size_t len)
+{
+	struct changes changes = { 0 };
+	struct refd_answer ans;
+	bool ok;
+
+	if (!add_lines(g, lines, len, &changes)) {
+		changes_done(&changes);
+		set_why(g, REFD_BADREQUEST, "a line of git has no known form");
+		return false;
+	}
+	call(g, &changes, &ans);
+	ok = g->phase == REFD_GATE_COMMITTED ? is_recorded(g, &ans) :
+					       is_admitted(g, &ans);
+	refd_answer_done(&ans);
+	changes_done(&changes);
+	return ok;
+}
+
+static bool send_all(struct gate *g, const struct text *input)
+{
+	size_t at = 0, len, nr;
+	bool ok = true;
+
+	make_key(g, input);
+	for (; at < input->len; at += len, next_key(g)) {
+		len = take_some(g, input->data + at, input->len - at, &nr);
+		ok = send_some(g, input->data + at, len) && ok;
+		if (!ok && g->phase == REFD_GATE_PREPARED)
+			break;
+	}
+	return ok;
+}
+
+/* ---- the phases ---- */
+
+static enum connect_result connect_gate(struct gate *g, int ms)
+{
+	char *socket = connect_socket(NULL, &g->config);
+	enum connect_result result;
+
+	g->daemon = refd_new(socket);
+	if (!g->daemon)
+		die("out of memory");
+	g->deadline = refd_deadline_ms(ms);
+	result = connect_daemon(g->daemon, socket,
+	    connect_fallback(&g->config, FALLBACK_GIT), &g->gd, g->deadline,
+	    &g->why);
+	free(socket);
+	return result;
+}
+
+static int admit(struct gate *g, const struct text *input)
+{
+	switch (connect_gate(g, ADMIT_MS)) {
+	case CONNECT_SERVED:
+		if (send_all(g, input))
+			return EXIT_DONE;
+		break;
+	case CONNECT_USE_GIT:
+		say("%s; git updates the refs alone", g->why.data);
+		return EXIT_DONE;
+	case CONNECT_FAILED:
+	case CONNECT_DENIED:
+		break;
+	}
+	say_error("refd's gate does not admit the transaction: %s",
+	    g->why.data);
+	return EXIT_FAILED;
+}
+
+/* Git may not have synced the refs, or not the names. */
+static const char *sync_alone(const struct gate *g)
+{
+	int fd = open(g->gd.common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool ok = fd >= 0 && syncfs(fd) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok ? "they are on disk now" : "they may not be on disk yet";
+}
+
+static int record(struct gate *g, const struct text *input)
+{
+	if (connect_gate(g, RECORD_MS) == CONNECT_SERVED && send_all(g, input))
+		return EXIT_DONE;
+	say_warning("git has updated refs that the daemon could not record: "
+		    "%s; %s, but history and feed lack them",
+	    g->why.data, sync_alone(g));
+	return EXIT_FAILED;
+}
+
+static int forget(struct gate *g, const struct text *input)
+{
+	if (connect_gate(g, FORGET_MS) == CONNECT_SERVED)
+		send_all(g, input);
+	return EXIT_DONE;
+}
+
+static int run_phase(struct gate *g, const struct text *input)
+{
+	switch (g->phase) {
+	case REFD_GATE_PREPARED:
+		return admit(g, input);
+	case REFD_GATE_COMMITTED:
+		return record(g, input);
+	case REFD_GATE_ABORTED:
+		return forget(g, input);
+	case REFD_GATE_NONE:
+		break;
+	}
+	return EXIT_DONE;
+}
+
+/* Only a deletion begins with two null oids. */
+static bool may_be_nested(const struct text *input)
+{
+	return strspn(input->data, "0 ") > REFD_OID_MAX_HEX + 1;
+}
+
+static int ask_daemon(struct gate *g, const struct text *input)
+{
+	const char *why;
+	int rc;
+
+	if (!input->len ||
+	    (g->phase == REFD_GATE_ABORTED && !may_be_nested(input)))
+		return EXIT_DONE;
+	gitdir_require(&g->gd, getenv("GIT_DIR"));
+	context_config(&g->config, &g->gd);
+	g->gd.is_reftable = gitconfig_is_reftable(&g->config);
+	g->format = gitconfig_object_format(&g->config, &g->gd);
+	why = unserved_reason(&g->gd, &g->config);
+	if (why && g->phase == REFD_GATE_COMMITTED)
+		say_warning("%s: history lacks this transaction", why);
+	if (why)
+		return EXIT_DONE;
+	rc = run_phase(g, input);
+	refd_free(g->daemon);
+	text_done(&g->why);
+	gitconfig_done(&g->config);
+	gitdir_done(&g->gd);
+	return rc;
+}
+
+/* ---- the chained hook ---- */
+
+static int run_chained(const char *path, const char *phase,
+    const struct text *input)
+{
+	char *hook = path ? xasprintf("%s" GATE_LINK_CHAINED, path) : NULL;
+	const char *argv[] = { hook, phase, NULL };
+	int rc = EXIT_DONE;
+
+	if (hook && access(hook, X_OK) == 0)
+		rc = child_hook(argv, ".", environ, input);
+	free(hook);
+	return rc < 0 ? EXIT_FAILED : rc;
+}
+
+int gate_run(const char *path, const char *phase)
+{
+	struct gate g = { .phase = REFD_GATE_NONE };
+	struct text input = { 0 };
+	int rc = EXIT_DONE, err = text_read(&input, 0, INPUT_BYTES_MAX);
+
+	if (err)
+		die("cannot read the lines of git: %s", strerror(-err));
+	if (!strcmp(phase, "prepared"))
+		g.phase = REFD_GATE_PREPARED;
+	else if (!strcmp(phase, "committed"))
+		g.phase = REFD_GATE_COMMITTED;
+	else if (!strcmp(phase, "aborted"))
+		g.phase = REFD_GATE_ABORTED;
+	if (g.phase != REFD_GATE_PREPARED)
+		rc = ask_daemon(&g, &input);
+	err = run_chained(path, phase, &input);
+	if (g.phase == REFD_GATE_PREPARED && !err)
+		rc = ask_daemon(&g, &input);
+	text_done(&input);
+	return err ? err : rc;
+}

@@ -445,5 +445,7 @@ killed
 cut ext4
 cut xfs
 stop_daemon
-is 'no complaint in the log' '' "$(complaints)"
+# A git at work may hold a lock when the killed daemon starts again.
+is 'no complaint in the log' '' \
+	"$(complaints | grep -v 'finding="deferred".* lock stands')"
 finish

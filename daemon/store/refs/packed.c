@@ -51,6 +51,16 @@ void packed_snapshot_put(struct packed_snapshot *snap)
 	free(snap);
 }
 
+int packed_snapshot_sync(const struct packed *packed,
+    const struct packed_snapshot *snap)
+{
+	int r = 0;
+
+	if (snap->fd >= 0)
+		r = SYS(snap->sys, fsync, snap->fd);
+	return r == 0 ? SYS(snap->sys, fsync, packed->dirfd) : r;
+}
+
 /* ---- the header ---- */
 
 /* As in git: a word between blanks. */

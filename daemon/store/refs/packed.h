@@ -60,6 +60,9 @@ int packed_trim(struct packed *packed);
  * else -ELOOP. On failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */
 int packed_snapshot(struct packed *packed, struct packed_snapshot **snap);
 void packed_snapshot_put(struct packed_snapshot *snap);
+/* Makes the file of SNAP durable, and its name if it is the present file. */
+int packed_snapshot_sync(const struct packed *packed,
+    const struct packed_snapshot *snap);
 
 /* 1: found; 0: absent, and *OID is untouched. OID may be NULL. Reads some 8 KB
  * for each halving of the file beyond the eighth. */
@@ -92,12 +95,12 @@ struct packed_edit {
 };
 
 /*
- * The turn for packed-refs.lock among the batches of this daemon. Batches wait
- * for each other here, and compete for the lock file only with other programs.
- * take blocks until one batch has had the turn for WAIT_MS; false: that batch
- * still has the turn. Any thread may give the turn back. A thread that holds a
- * turn must not wait for a second turn (WAIT_MS 0): the holder may be waiting
- * for this thread.
+ * The turn for packed-refs.lock in this daemon. Batches and rounds of packing
+ * wait for each other here, and compete for the lock file only with other
+ * programs. take blocks until the present holder has had the turn for WAIT_MS;
+ * false: the holder still has the turn. Any thread may give the turn back. A
+ * thread that holds a turn must not wait for a second turn (WAIT_MS 0): the
+ * holder may be waiting for this thread.
  */
 bool packed_turn_take(struct packed *packed, unsigned wait_ms);
 void packed_turn_give(struct packed *packed);

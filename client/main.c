@@ -15,6 +15,7 @@
 #include "client/hook.h"
 #include "client/log/log.h"
 #include "client/migrate/migrate.h"
+#include "client/pack.h"
 #include "client/program.h"
 #include "client/restore/restore.h"
 #include "client/update/update.h"
@@ -106,6 +107,7 @@ static const struct command *const commands[] = {
 	&enable_command,
 	&disable_command,
 	&migrate_command,
+	&pack_command,
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("deliver", "send changes to web hooks and commands",
 	    program_deliver),

@@ -50,6 +50,8 @@ const struct config_key config_keys[] = {
 	    .offset = AT(durability_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
 	{ "checkpoint.interval", "1s", CONFIG_DURATION,
 	    .offset = AT(checkpoint_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
+	{ "pack.loose-refs", "1000", CONFIG_NUMBER, .offset = AT(pack_refs),
+	    ON_RELOAD, FROM(0, 1ULL << 40) },
 	{ "journal.retention", "1 week", CONFIG_DURATION,
 	    .offset = AT(retention_ms), FROM(1000, TEN_YEARS_MS) },
 	{ "journal.retention-size", "1GiB", CONFIG_SIZE,

@@ -176,6 +176,7 @@ void live_config_apply(void *arg, void *read)
 	store_set_intervals(live->store,
 	    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
 	    (int64_t)cfg->durability_interval_ms * NS_PER_MS);
+	store_set_pack(live->store, cfg->pack_refs);
 	live_config_settings(cfg, live->descriptors, &settings);
 	server_set(live->server, &settings);
 	config_compare(live->now != NULL ? live->now : live->started, cfg,

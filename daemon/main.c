@@ -152,6 +152,8 @@ static int open_store(const struct config *cfg, struct server *server,
 	int r;
 
 	r = store_open(&config, store, why);
+	if (r == 0)
+		store_set_pack(*store, cfg->pack_refs);
 	if (r == 0 && *why != NULL) {
 		log_event(LOG_LEVEL_WARNING, "state-suspect",
 		    LOG_STR("state", cfg->state_dir), LOG_TEXT(*why));

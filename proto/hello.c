@@ -34,6 +34,7 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"watch",
 		"metrics",
 		"gate",
+		"pack",
 	};
 	size_t i;
 

@@ -86,6 +86,7 @@ enum refd_verb {
 	REFD_VERB_STATUS,
 	REFD_VERB_STATS,
 	REFD_VERB_CHECKPOINT, /* until nothing answered before needs replay */
+	REFD_VERB_PACK,       /* loose refs of a repository */
 	REFD_VERB_LOG,        /* past changes of refs */
 	REFD_VERB_WATCH,      /* changes behind a position; may wait */
 	REFD_VERB_METRICS,    /* stats in the format of Prometheus */

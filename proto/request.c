@@ -21,6 +21,7 @@ static const char *const verbs[] = {
 	[REFD_VERB_STATUS] = "status",
 	[REFD_VERB_STATS] = "stats",
 	[REFD_VERB_CHECKPOINT] = "checkpoint",
+	[REFD_VERB_PACK] = "pack",
 	[REFD_VERB_LOG] = "log",
 	[REFD_VERB_WATCH] = "watch",
 	[REFD_VERB_METRICS] = "metrics",
@@ -33,6 +34,11 @@ static const char *const verbs[] = {
 };
 
 #define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+bool refd_verb_has_updates(enum refd_verb verb)
+{
+	return verb == REFD_VERB_TRANSACTION || verb == REFD_VERB_SESSION;
+}
 
 void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)
 {

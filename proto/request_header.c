@@ -15,11 +15,6 @@ static const char *const levels[] = {
 	[REFD_LEVEL_APPLIED] = "applied",
 };
 
-bool refd_verb_has_updates(enum refd_verb verb)
-{
-	return verb == REFD_VERB_TRANSACTION || verb == REFD_VERB_SESSION;
-}
-
 static bool verb_has_txid(enum refd_verb verb)
 {
 	switch (verb) {
@@ -34,6 +29,7 @@ static bool verb_has_txid(enum refd_verb verb)
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_PACK:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 	case REFD_VERB_METRICS:
@@ -297,6 +293,7 @@ static const struct refd_refusal *set_identity(struct refd_request *req,
 #define BY_ID 0x02u /* and all other verbs with a txid */
 #define LOG   0x04u
 #define WATCH 0x08u
+#define PACK  0x10u
 
 static unsigned class_of(enum refd_verb verb)
 {
@@ -306,7 +303,7 @@ static unsigned class_of(enum refd_verb verb)
 		return LOG;
 	if (verb == REFD_VERB_WATCH)
 		return WATCH;
-	return verb_has_txid(verb) ? BY_ID : 0;
+	return verb == REFD_VERB_PACK ? PACK : verb_has_txid(verb) ? BY_ID : 0;
 }
 
 /* In the order in which they must come. */
@@ -317,8 +314,10 @@ static const struct header {
 	refd_header_set *set;
 } headers[] = {
 	{ "txid", TXN | BY_ID | LOG, TXN | BY_ID, false, false, set_txid },
-	{ "git-dir", TXN | LOG | WATCH, TXN, false, false, set_git_dir },
-	{ "common-dir", TXN | LOG | WATCH, TXN, false, false, set_common_dir },
+	{ "git-dir", TXN | LOG | WATCH | PACK, TXN | PACK, false, false,
+	    set_git_dir },
+	{ "common-dir", TXN | LOG | WATCH | PACK, TXN | PACK, false, false,
+	    set_common_dir },
 	{ "object-format", TXN, TXN, false, false, set_object_format },
 	{ "atomic", TXN, 0, true, false, set_atomic },
 	{ "create-reflog", TXN, 0, true, false, set_create_reflog },
@@ -462,12 +461,14 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 		pkt_putf(out, "txid %s", refd_txid_hex(&req->txid, hex));
 	if (verb_selects(req->verb))
 		put_question(req, out);
-	if (!refd_verb_has_updates(req->verb))
+	if ((class_of(req->verb) & (TXN | PACK)) == 0)
 		return;
 	put_string(out, "git-dir", req->git_dir);
 	pkt_putf(out, "common-dir %llu %llu",
 	    (unsigned long long)req->common_dev,
 	    (unsigned long long)req->common_ino);
+	if (req->verb == REFD_VERB_PACK)
+		return;
 	pkt_putf(out, "object-format %s",
 	    refd_object_format_name(req->object_format));
 	if (req->atomic)

@@ -26,6 +26,7 @@ void scheduler_pause(struct scheduler *e)
 	if (e->is_draining)
 		return;
 	e->is_paused = true;
+	e->store.pack_allow(e->store.ctx, false);
 	direct_stop(e);
 }
 
@@ -54,6 +55,7 @@ void scheduler_resume(struct scheduler *e)
 		.text = "it was resumed" };
 
 	e->is_paused = e->is_closed = false;
+	e->store.pack_allow(e->store.ctx, !e->is_draining);
 	answer_closers(e, &ans);
 }
 

@@ -5,6 +5,8 @@
  *	commit, abort	the end of a prepared session begins; the answer has
  *			the results
  *	checkpoint	the store does it, and answers later
+ *	pack		the repository is admitted as for an update; then the
+ *			store packs, and answers later
  *
  * Failure modes:
  *	out of memory		refused, and nothing is done
@@ -170,7 +172,117 @@ void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp)
 	free(cp);
 }
 
+/* ---- packing ---- */
+
+/* So many requests wait at a time, and so many of a user. */
+#define PACKS_MAX    64
+#define PACKS_OF_ONE 4
+
+/* A request from its arrival to its answer. */
+struct packing {
+	struct store_pack pack; /* first member */
+	struct txn *txn;
+	LIST_ENTRY(packing) in_scheduler;
+};
+
+static bool may_pack(const struct scheduler *e, uint32_t uid)
+{
+	const struct packing *p;
+	size_t nr = 0, nr_own = 0;
+
+	LIST_FOREACH(p, &e->packings, in_scheduler) {
+		nr++;
+		nr_own += p->txn->peer.uid == uid;
+	}
+	return nr < PACKS_MAX && nr_own < PACKS_OF_ONE;
+}
+
+void scheduler_pack(struct scheduler *e, struct txn *txn,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct packing *p = NULL;
+
+	if (ask_is_too_late(e, &txn->req, fn, arg)) {
+		txn_free(txn);
+		return;
+	}
+	if (!may_pack(e, txn->peer.uid)) {
+		ask_refuse(&txn->req, BUSY(QUESTIONS), fn, arg);
+		txn_free(txn);
+		return;
+	}
+	p = calloc(1, sizeof(*p));
+	if (p != NULL)
+		p->pack.arg =
+		    waiter_add(&e->waiters, fn, arg, txn->req.request_id);
+	if (p == NULL || p->pack.arg == NULL) {
+		free(p);
+		ask_refuse(&txn->req, BUSY(MEMORY), fn, arg);
+		txn_free(txn);
+		return;
+	}
+	p->txn = txn;
+	txn->scheduler = p;
+	/* Without an id, the journal has nothing of it. */
+	txn->is_looked_up = true;
+	LIST_INSERT_HEAD(&e->packings, p, in_scheduler);
+	e->nr_lookups++;
+	e->store.admit(e->store.ctx, txn);
+}
+
+void ask_pack_admitted(struct scheduler *e, struct txn *txn)
+{
+	struct packing *p = txn->scheduler;
+
+	p->pack.repo = txn->repo;
+	if (txn->refused == REFD_OK) {
+		e->store.pack(e->store.ctx, &p->pack);
+		return;
+	}
+	p->pack.status = txn->refused;
+	p->pack.why = txn->why;
+	txn->why = NULL;
+	ask_packed(e, &p->pack);
+}
+
+void ask_packed(struct scheduler *e, struct store_pack *pack)
+{
+	struct packing *p = (struct packing *)pack;
+	char packed[24], left[24];
+	struct refd_pair pairs[] = {
+		{ "refs-format", pack->is_reftable ? "reftable" : "files" },
+		{ "packed", packed },
+		{ "left", left },
+	};
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = pairs,
+		.nr_pairs = sizeof(pairs) / sizeof(pairs[0]) };
+
+	snprintf(packed, sizeof(packed), "%" PRIu64, pack->nr_packed);
+	snprintf(left, sizeof(left), "%" PRIu64, pack->nr_left);
+	if (pack->status != REFD_OK)
+		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+			.status = pack->status,
+			.text = pack->why };
+	LIST_REMOVE(p, in_scheduler);
+	e->nr_lookups--;
+	waiter_answer(&e->waiters, pack->arg, &ans);
+	if (p->txn->repo != NULL)
+		e->store.release(e->store.ctx, p->txn->repo);
+	p->txn->repo = NULL;
+	txn_free(p->txn);
+	free(pack->why);
+	free(p);
+}
+
 /* ---- giving up ---- */
+
+void scheduler_forget_client(struct scheduler *e, void *arg)
+{
+	waiter_forget(&e->waiters, arg);
+	history_forget(e);
+	scheduler_end_sessions(e, arg);
+}
 
 void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)

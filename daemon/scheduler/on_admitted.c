@@ -152,6 +152,11 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 {
 	struct entry *ent = txn->scheduler;
 
+	/* The member is no entry. */
+	if (txn->req.verb == REFD_VERB_PACK) {
+		ask_pack_admitted(e, txn);
+		return;
+	}
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
 	if (ent->state == ENTRY_DIRECT)

@@ -295,13 +295,6 @@ void scheduler_end_sessions(struct scheduler *e, void *arg)
 		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
 }
 
-void scheduler_forget_client(struct scheduler *e, void *arg)
-{
-	waiter_forget(&e->waiters, arg);
-	history_forget(e);
-	scheduler_end_sessions(e, arg);
-}
-
 /* ---- running ---- */
 
 static void reap(struct scheduler *e, int64_t now_ns)
@@ -315,6 +308,8 @@ static void reap(struct scheduler *e, int64_t now_ns)
 			on_batch_done(e, done.applied, now_ns);
 		else if (done.checkpointed != NULL)
 			ask_checkpointed(e, done.checkpointed);
+		else if (done.packed != NULL)
+			ask_packed(e, done.packed);
 		else if (done.told != NULL)
 			history_told(e, done.told);
 		else
@@ -456,6 +451,7 @@ void scheduler_drain(struct scheduler *e)
 	e->is_draining = true;
 	e->is_paused = false;
 	e->store.history_stop(e->store.ctx);
+	e->store.pack_allow(e->store.ctx, false);
 }
 
 void scheduler_hurry(struct scheduler *e)

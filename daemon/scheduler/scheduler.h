@@ -52,6 +52,8 @@ struct scheduler_store {
 	void (*history)(void *ctx, struct store_history *ask);
 	void (*history_stop)(void *ctx);
 	void (*checkpoint)(void *ctx, struct store_checkpoint *cp);
+	void (*pack)(void *ctx, struct store_pack *pack);
+	void (*pack_allow)(void *ctx, bool allowed); /* store_pack_allow() */
 	bool (*reap)(void *ctx, struct store_done *done);
 	void (*release)(void *ctx, struct repo *repo);
 	void (*discard)(void *ctx, struct txn *txn);
@@ -94,6 +96,10 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg);
 /* FN gets the answer when no update answered so far needs replay. */
 void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
+    scheduler_answer_fn *fn, void *arg);
+/* Takes over TXN, without updates: its repository shall be packed, if its peer
+ * may write there. FN gets the answer afterwards. */
+void scheduler_pack(struct scheduler *e, struct txn *txn,
     scheduler_answer_fn *fn, void *arg);
 /* Ends a prepared session, or joins the end under way. The answer has the
  * results. For a session that is decided or unknown here, the answer is that of

@@ -54,7 +54,8 @@ struct scheduler {
 	struct batch_return coming; /* of the first of them */
 	LIST_HEAD(, store_history) asks; /* questions in the store's hands */
 	size_t nr_asks;
-	struct ask_user *ask_users; /* the users who ask */
+	LIST_HEAD(, packing) packings; /* requests to pack (ask.c) */
+	struct ask_user *ask_users;    /* the users who ask */
 
 	int64_t wall_ms, wall_at_ns; /* the times of the last scheduler_run() */
 	bool is_draining, is_hurrying, is_running;
@@ -168,6 +169,8 @@ bool ask_is_expired(const struct scheduler *e, const struct refd_txid *txid,
 bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
     int64_t now_ns);
 void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp);
+void ask_pack_admitted(struct scheduler *e, struct txn *txn);
+void ask_packed(struct scheduler *e, struct store_pack *pack);
 void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns);
 
 /* ---- history.c ---- */

@@ -32,6 +32,16 @@ static void hand_checkpoint(void *ctx, struct store_checkpoint *cp)
 	store_checkpoint(ctx, cp);
 }
 
+static void hand_pack(void *ctx, struct store_pack *pack)
+{
+	store_pack(ctx, pack);
+}
+
+static void hand_pack_allow(void *ctx, bool allowed)
+{
+	store_pack_allow(ctx, allowed);
+}
+
 static void hand_history(void *ctx, struct store_history *ask)
 {
 	store_history(ctx, ask);
@@ -68,6 +78,8 @@ struct scheduler_store handover(struct store *store)
 		.history = hand_history,
 		.history_stop = hand_history_stop,
 		.checkpoint = hand_checkpoint,
+		.pack = hand_pack,
+		.pack_allow = hand_pack_allow,
 		.reap = hand_reap,
 		.release = hand_release,
 		.discard = hand_discard,

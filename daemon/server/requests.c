@@ -40,6 +40,21 @@ static const char *why_unsupported(const struct refd_request *req)
 	return NULL;
 }
 
+/* NULL: REQ was refused. */
+static struct txn *take_request(struct conn *conn, struct refd_request *req)
+{
+	struct txn *txn = txn_new(req);
+
+	if (txn == NULL) {
+		reply_refused(conn, req, BUSY(MEMORY));
+	} else if (peer_copy(&conn->peer, &txn->peer) < 0) {
+		reply_refused(conn, &txn->req, BUSY(MEMORY));
+		txn_free(txn);
+		txn = NULL;
+	}
+	return txn;
+}
+
 static void submit_transaction(struct server *server, struct conn *conn,
     struct refd_request *req)
 {
@@ -50,18 +65,20 @@ static void submit_transaction(struct server *server, struct conn *conn,
 		reply_refused(conn, req, REFD_UNSUPPORTED, why);
 		return;
 	}
-	txn = txn_new(req);
-	if (txn == NULL) {
-		reply_refused(conn, req, BUSY(MEMORY));
-		return;
-	}
-	if (peer_copy(&conn->peer, &txn->peer) < 0) {
-		reply_refused(conn, &txn->req, BUSY(MEMORY));
-		txn_free(txn);
-		return;
-	}
-	scheduler_submit(server->scheduler, txn, SYS(server->cfg.sys, now_mono),
-	    reply_from_scheduler, conn);
+	txn = take_request(conn, req);
+	if (txn != NULL)
+		scheduler_submit(server->scheduler, txn,
+		    SYS(server->cfg.sys, now_mono), reply_from_scheduler, conn);
+}
+
+static void ask_to_pack(struct server *server, struct conn *conn,
+    struct refd_request *req)
+{
+	struct txn *txn = take_request(conn, req);
+
+	if (txn != NULL)
+		scheduler_pack(server->scheduler, txn, reply_from_scheduler,
+		    conn);
 }
 
 /* A checkpoint syncs every file system, so few accounts may ask for it. */
@@ -110,6 +127,9 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 		break;
 	case REFD_VERB_CHECKPOINT:
 		ask_checkpoint(server, conn, req);
+		break;
+	case REFD_VERB_PACK:
+		ask_to_pack(server, conn, req);
 		break;
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
@@ -165,6 +185,7 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_CANCEL:
 	case REFD_VERB_QUERY:
 	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_PACK:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 		give_to_scheduler(server, conn, req);

@@ -25,7 +25,8 @@ static bool begin_put(struct completions *c)
 {
 	pthread_mutex_lock(&c->mutex);
 	return c->applied.head == NULL && c->admitted.head == NULL &&
-	    c->answered.head == NULL && c->checkpointed.head == NULL;
+	    c->answered.head == NULL && c->checkpointed.head == NULL &&
+	    c->packed.head == NULL;
 }
 
 static void end_put(struct completions *c, bool wake)
@@ -97,14 +98,25 @@ void completions_put_checkpoint(struct completions *c,
 	end_put(c, wake);
 }
 
+void completions_put_pack(struct completions *c, struct store_pack *pack)
+{
+	bool wake = begin_put(c);
+
+	pack_fifo_put(&c->packed, pack);
+	end_put(c, wake);
+}
+
 bool completions_take(struct completions *c, struct store_done *done)
 {
 	pthread_mutex_lock(&c->mutex);
 	if ((done->applied = batch_fifo_take(&c->applied)) == NULL &&
 	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL &&
-	    (done->answered = query_fifo_take(&c->answered)) == NULL)
-		done->checkpointed = checkpoint_fifo_take(&c->checkpointed);
+	    (done->answered = query_fifo_take(&c->answered)) == NULL &&
+	    (done->checkpointed = checkpoint_fifo_take(&c->checkpointed)) ==
+		NULL)
+		done->packed = pack_fifo_take(&c->packed);
 	pthread_mutex_unlock(&c->mutex);
 	return done->applied != NULL || done->admitted != NULL ||
-	    done->answered != NULL || done->checkpointed != NULL;
+	    done->answered != NULL || done->checkpointed != NULL ||
+	    done->packed != NULL;
 }

@@ -26,6 +26,7 @@ struct completions {
 	struct txn_fifo admitted;
 	struct query_fifo answered;
 	struct checkpoint_fifo checkpointed;
+	struct pack_fifo packed;
 };
 
 void completions_init(struct completions *c, void (*wake)(void *arg),
@@ -42,9 +43,10 @@ struct batch *completions_put_txns(struct completions *c,
 void completions_put_query(struct completions *c, struct store_query *query);
 void completions_put_checkpoint(struct completions *c,
     struct store_checkpoint *cp);
+void completions_put_pack(struct completions *c, struct store_pack *pack);
 
 /* Sets one pointer of DONE, which is all zero. Batches come first, then
- * admissions, answers and checkpoints. False: all queues are empty. */
+ * admissions, answers, checkpoints and packs. False: all queues are empty. */
 bool completions_take(struct completions *c, struct store_done *done);
 
 #endif

@@ -47,5 +47,6 @@ STORE_FIFO(txn_fifo, txn)
 STORE_FIFO(batch_fifo, batch)
 STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
+STORE_FIFO(pack_fifo, store_pack)
 
 #endif

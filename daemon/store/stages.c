@@ -51,6 +51,7 @@ void store_progress(struct store *s, int64_t limit_ns,
 	pipeline_progress(s->pipeline, before_ns, progress);
 	checkpointer_progress(s->checkpointer, before_ns,
 	    &progress[STORE_STAGE_CHECKPOINT]);
+	packer_progress(s->packer, before_ns, &progress[STORE_STAGE_PACK]);
 	historian_progress(s->historian, before_ns,
 	    &progress[STORE_STAGE_HISTORY]);
 }

@@ -59,6 +59,21 @@ void store_checkpoint(struct store *s, struct store_checkpoint *cp)
 	checkpointer_ask(s->checkpointer, cp);
 }
 
+void store_pack(struct store *s, struct store_pack *pack)
+{
+	packer_ask(s->packer, pack);
+}
+
+void store_pack_allow(struct store *s, bool allowed)
+{
+	packer_allow(s->packer, allowed);
+}
+
+void store_set_pack(struct store *s, uint64_t loose_refs)
+{
+	packer_set_threshold(s->packer, loose_refs);
+}
+
 void store_apply(struct store *s, struct batch *b)
 {
 	pipeline_apply(s->pipeline, b);
@@ -116,6 +131,7 @@ static void end_threads(struct store *s)
 {
 	checkpointer_stop(s->checkpointer);
 	historian_stop(s->historian);
+	packer_allow(s->packer, false);
 	workers_stop(s->workers);
 	s->started = false;
 }
@@ -214,5 +230,6 @@ void store_stats(struct store *s, struct store_stats *stats)
 	stats->open_repos = s->repos.nr_open;
 	pthread_mutex_unlock(&s->repos.mutex);
 	historian_stats(s->historian, stats);
+	packer_stats(s->packer, stats);
 	stats->suspect_fs = sync_failures_count(s->sync_failures);
 }

@@ -217,12 +217,30 @@ struct store_checkpoint {
 };
 void store_checkpoint(struct store *store, struct store_checkpoint *cp);
 
+/* The loose refs of a repository go to packed-refs (`refd pack`). */
+struct store_pack {
+	struct repo *repo; /* a reference, of an admitted transaction */
+	/* Filled in. */
+	enum refd_status status;
+	char *why;                   /* owned; if not OK; may be NULL */
+	bool is_reftable;            /* so there is nothing to pack */
+	uint64_t nr_packed, nr_left; /* refs; left because others write them */
+	void *arg;                   /* of the asker */
+	struct store_pack *next;
+};
+void store_pack(struct store *store, struct store_pack *pack);
+/* If not ALLOWED, packs come back at once, or at the end of their round. */
+void store_pack_allow(struct store *store, bool allowed);
+/* A repository is packed after so many new loose refs. 0: never. */
+void store_set_pack(struct store *store, uint64_t loose_refs);
+
 /* One completion. Exactly one pointer is set. */
 struct store_done {
 	struct txn *admitted;
 	struct batch *applied;
 	struct store_query *answered;
 	struct store_checkpoint *checkpointed;
+	struct store_pack *packed;
 	struct store_history *told;
 };
 /* false: nothing is waiting. */
@@ -252,6 +270,8 @@ struct store_stats {
 	 * disk. */
 	uint64_t suspect_fs;
 	uint64_t watching; /* questions that wait */
+	/* Packing: refs, and rounds that failed. */
+	uint64_t packed_refs, pack_failures;
 	uint64_t indexed_lsn, trimmed_lsn;
 	/* The last checkpoint: the time of its success (monotonic), its
 	 * duration, and the size of the journal's file. */
@@ -274,6 +294,7 @@ int64_t store_stuck_ns(struct store *store);
 	    PIPELINE_PREPARERS)               /* a batch takes its locks */    \
 	X(COMMIT, "commit", PIPELINE_BATCHES) /* after the locks */            \
 	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINTER_SYNCS)                    \
+	X(PACK, "pack", PACKER_WORKERS)                                        \
 	X(HISTORY, "history", 1)
 enum store_stage {
 #define X(symbol, name, nr_threads) STORE_STAGE_##symbol,

@@ -209,11 +209,6 @@ int store_open_pipeline(struct store *s)
 	return s->pipeline == NULL ? -ENOMEM : 0;
 }
 
-static void retry(void *store)
-{
-	admissions_wake(((struct store *)store)->admissions);
-}
-
 void store_open_barriers(struct store *s)
 {
 	const struct barriers_config cfg = { .sys = s->sys,
@@ -226,30 +221,6 @@ void store_open_barriers(struct store *s)
 		.event = s->cfg.event };
 
 	barriers_init(&s->barriers, &cfg);
-}
-
-int store_open_checkpointer(struct store *s)
-{
-	const struct checkpointer_config cfg = { .sys = s->sys,
-		.workers = s->workers,
-		.state_dir = s->state_dir,
-		.state_fd = s->state_fd,
-		.repos = &s->repos,
-		.log = s->log,
-		.rights = &s->rights,
-		.deferred = s->deferred,
-		.pipeline = s->pipeline,
-		.completions = &s->completions,
-		.is_fatal = is_fatal,
-		.retry = retry,
-		.arg = s };
-
-	s->checkpointer = checkpointer_new(&cfg);
-	if (s->checkpointer == NULL)
-		return -ENOMEM;
-	store_set_intervals(s, s->cfg.checkpoint_interval_ns,
-	    s->cfg.durability_interval_ns);
-	return 0;
 }
 
 static int check_journal(void *arg, struct journal *j, char **why)
@@ -390,6 +361,7 @@ void store_free(struct store *s)
 		return;
 	assert(!s->started);
 	checkpointer_free(s->checkpointer);
+	packer_free(s->packer);
 	admissions_free(s->admissions);
 	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);

@@ -136,17 +136,22 @@ static void gen_update(struct gen *g, const struct refd_request *req,
 		u->old_oid = gen_oid(g, req->object_format);
 }
 
-static void gen_transaction(struct gen *g, struct refd_request *req)
+static void gen_place(struct gen *g, struct refd_request *req)
 {
-	struct refd_arena *arena = req->arena;
-	size_t i, nr = gen_below(g, 12);
-	char *dir;
+	char *dir = (char *)gen_string(g, req->arena, 1, REFD_PATH_MAX - 1);
 
-	dir = (char *)gen_string(g, arena, 1, REFD_PATH_MAX - 1);
 	dir[0] = '/';
 	req->git_dir = dir;
 	req->common_dev = gen_number(g);
 	req->common_ino = gen_number(g);
+}
+
+static void gen_transaction(struct gen *g, struct refd_request *req)
+{
+	struct refd_arena *arena = req->arena;
+	size_t i, nr = gen_below(g, 12);
+
+	gen_place(g, req);
 	req->object_format = (enum refd_object_format)gen_below(g, 2);
 	req->atomic = gen_bool(g);
 	req->create_reflog = gen_bool(g);
@@ -206,6 +211,8 @@ void gen_request(struct gen *g, struct refd_request *req)
 		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));
 	if (req->verb <= REFD_VERB_SESSION)
 		gen_transaction(g, req);
+	if (req->verb == REFD_VERB_PACK)
+		gen_place(g, req);
 	if (req->verb == REFD_VERB_LOG || req->verb == REFD_VERB_WATCH)
 		gen_selection(g, req);
 }

@@ -193,8 +193,8 @@ void message_json_request(struct json_out *j, const struct refd_request *req)
 {
 	static const char *const verbs[] = { "transaction", "session", "commit",
 		"abort", "cancel", "query", "ping", "status", "stats",
-		"checkpoint", "log", "watch", "metrics", "top", "slow", "locks",
-		"pause", "drain", "resume" };
+		"checkpoint", "pack", "log", "watch", "metrics", "top", "slow",
+		"locks", "pause", "drain", "resume" };
 	static const struct refd_txid none;
 	bool has_updates = req->verb == REFD_VERB_TRANSACTION ||
 	    req->verb == REFD_VERB_SESSION;

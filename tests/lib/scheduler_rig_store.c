@@ -100,6 +100,12 @@ static void store_fake_history_stop(void *ctx)
 	(void)ctx;
 }
 
+static void store_fake_pack_allow(void *ctx, bool allowed)
+{
+	(void)ctx;
+	(void)allowed;
+}
+
 static bool store_fake_reap(void *ctx, struct store_done *done)
 {
 	(void)ctx;
@@ -151,6 +157,7 @@ void rig_store_setup(struct scheduler_store *store)
 		.takes = store_fake_takes,
 		.lookup = store_fake_lookup,
 		.history_stop = store_fake_history_stop,
+		.pack_allow = store_fake_pack_allow,
 		.reap = store_fake_reap,
 		.release = store_fake_release,
 		.discard = store_fake_discard,

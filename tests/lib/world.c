@@ -307,6 +307,7 @@ void world_crash(struct world *w)
 	if (!w->up)
 		return;
 	checkpointer_free(w->store.checkpointer);
+	packer_free(w->store.packer);
 	pipeline_free(w->store.pipeline);
 	workers_free(w->store.workers);
 	deferred_free(w->store.deferred);
@@ -482,11 +483,6 @@ struct txn *world_session(struct world *w, const char *spec, bool atomic)
 void world_session_end(struct world *w, struct txn *txn, bool commit)
 {
 	world_run(w, &txn, 1, commit ? BATCH_COMMIT : BATCH_ABORT);
-}
-
-void world_stop_clock(struct world *w, bool stop)
-{
-	w->clock_stands = stop;
 }
 
 void world_done(struct world *w, struct txn *txn)

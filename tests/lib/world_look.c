@@ -156,6 +156,11 @@ bool world_has_log(struct world *w, const char *name)
 	return memfs_exists(w->fs, path);
 }
 
+void world_stop_clock(struct world *w, bool stop)
+{
+	w->clock_stands = stop;
+}
+
 const char *world_litter(struct world *w)
 {
 	static char text[512];

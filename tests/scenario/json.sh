@@ -108,6 +108,7 @@ says status status --json
 says pause pause --json
 says resume resume --json
 says checkpoint checkpoint --json
+says pack pack --json "$T/a.git"
 says stats stats --json
 update refs/heads/busy "$one" # the clients of the last seconds
 says top top --json

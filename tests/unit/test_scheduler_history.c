@@ -41,6 +41,12 @@ static void take_stop(void *ctx)
 	nr_stops++;
 }
 
+static void allow_packing(void *ctx, bool allowed)
+{
+	(void)ctx;
+	(void)allowed;
+}
+
 static bool reap(void *ctx, struct store_done *done)
 {
 	(void)ctx;
@@ -66,6 +72,7 @@ static void setup(void)
 	const struct scheduler_store store = { .takes = takes,
 		.history = take_history,
 		.history_stop = take_stop,
+		.pack_allow = allow_packing,
 		.reap = reap,
 		.max_batches = 1 };
 

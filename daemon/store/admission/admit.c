@@ -48,9 +48,11 @@ static bool is_committer(const char *ident)
 
 /* refd did not read an included configuration file. May that file decide a
  * value, because neither the client nor a later line of the repository's files
- * sets the value? */
+ * sets the value? Packing writes no log, and goes by the mode of refs/. */
 static bool is_unsure(const struct txn *txn, const struct repo *repo)
 {
+	if (txn->req.verb == REFD_VERB_PACK)
+		return false;
 	return (repo->is_log_unsure && txn->req.log_all_ref_updates == NULL) ||
 	    (repo->is_shared_unsure && txn->req.shared_repository == NULL);
 }
@@ -151,7 +153,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			     "core.logAllRefUpdates or core.sharedRepository: "
 			     "set both behind it",
 			repo->path));
-	if (txn->refused == REFD_OK &&
+	if (txn->refused == REFD_OK && txn->req.verb != REFD_VERB_PACK &&
 	    txn->req.object_format != repo->object_format)
 		refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the request is for object-format %s, and '%s' "

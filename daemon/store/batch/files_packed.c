@@ -32,8 +32,9 @@
 #include "daemon/store/batch/files.h"
 #include "proto/refname.h"
 
-/* A batch holds the turn for about one flush. A longer wait means that the disk
- * hangs. Batches of other disks must not hang too. */
+/* A batch or a round of packing holds the turn for about one flush, and longer
+ * if the file is large. A longer wait means that the disk hangs. Batches of
+ * other disks must not hang too. */
 #define PACKED_TURN_MS 10000
 
 /* ---- selecting the refs ---- */
@@ -281,8 +282,8 @@ static bool take_large(const struct pass *p, struct repo_slice *g, uint32_t uid)
 
 /*
  * The rewrite of a large file may take seconds. So the batch has no other
- * repository, does not count as preparing, and does not wait for the turn. Few
- * such batches run at once. false: the changes were given back.
+ * repository, and does not count as preparing. Few such batches run at once.
+ * false: the changes were given back.
  */
 static bool may_rewrite_large(struct pass *p, struct repo_slice *g,
     uint32_t uid)
@@ -322,12 +323,13 @@ static int64_t rewrite_until(const struct pass *p, const struct repo_slice *g)
 	return SYS(p->sys, now_mono) + wait_ms * 1000000;
 }
 
-/* Waits for other batches of this daemon, but not while this batch has the turn
- * of a different repository: two batches could wait for each other. */
+/* Waits for other batches of this daemon and for packing, but not while this
+ * batch has the turn of a different repository: two batches could wait for each
+ * other. */
 static int lock_packed(const struct pass *p, struct repo_slice *g,
     mode_t dir_mode)
 {
-	unsigned wait_ms = g->files.large_user == NULL ? PACKED_TURN_MS : 0;
+	unsigned wait_ms = PACKED_TURN_MS;
 	size_t i;
 	int r;
 

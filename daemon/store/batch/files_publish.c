@@ -58,6 +58,8 @@ static void publish_write(struct pass *p, struct change *c)
 			change_take_back(p, c, r);
 		return;
 	}
+	if (!c->is_loose)
+		atomic_fetch_add(&c->repo_slice->repo->nr_loose_made, 1);
 	r = change_defer_lines(p, c);
 	if (r < 0)
 		change_keep(p, c, r);

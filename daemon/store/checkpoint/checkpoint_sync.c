@@ -54,6 +54,8 @@ static void run(struct fs_sync *sync)
 	note_seen(c, sync->fs, sync->noted);
 	r = fs_sync_published(c->cfg.repos, sync->fs);
 	checkpoint_tidy_end(&tidy, r == 0);
+	if (r == 0)
+		packer_synced(c->cfg.packer, sync->fs);
 	pthread_mutex_lock(&c->mutex);
 	sync->err = r;
 	if (r == 0)

@@ -20,6 +20,7 @@
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/journal/commit_log.h"
+#include "daemon/store/packing/packer.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/repos/rights.h"
@@ -47,6 +48,7 @@ struct checkpointer_config {
 	struct rights *rights;
 	struct deferred *deferred;
 	struct pipeline *pipeline;
+	struct packer *packer;
 	struct completions *completions;
 	/* Must the checkpointer forget nothing more? Becomes true before the
 	 * end of the batch that is the reason. */

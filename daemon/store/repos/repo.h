@@ -66,6 +66,10 @@ struct repo {
 	struct packed *packed;
 	struct stack_set *stacks; /* refs in reftables; opened at first use */
 	atomic_bool touched;      /* published to since its last checkpoint */
+	/* New loose refs since the last packing, and the earliest time of the
+	 * next (monotonic). */
+	atomic_uint_fast64_t nr_loose_made;
+	atomic_int_fast64_t pack_after_ns;
 	/* The id and the row in the journal are durable. No batch writes refs
 	 * before. */
 	atomic_bool settled;

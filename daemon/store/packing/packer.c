@@ -1,0 +1,424 @@
+/*
+ * The jobs of the packer, and the worker that does one round of a job.
+ *
+ * Happy path: a job is a repository with a reference. A round packs some
+ * thousand refs. While the repository is full of loose refs, the job rests and
+ * gets another round. Then the reference goes back, and the asker is told.
+ *
+ * Failure modes:
+ *	packed-refs is locked, can't be read, ...	the job ends, and the
+ *							asker is told
+ *	records of the repository are deferred		the same: the refs on
+ *							disk may be wrong
+ *	a sync failed			the file system is not trusted any more
+ *	refs change all the time	a round without success ends the job;
+ *					so does the bound of rounds
+ *	no memory for a job		an automatic job is left to the next
+ *					checkpoint
+ */
+#include "daemon/store/packing/packer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/store/packing/pack_round.h"
+#include "daemon/store/stages.h"
+
+/* A job ends after so many rounds: a million refs. */
+#define ROUNDS_MAX 256
+/* After a round, a job rests so many times as long as the round took. */
+#define REST_ASKED     1
+#define REST_AUTOMATIC 4
+/* So many jobs begin by themselves at a time; other repositories wait for a
+ * later checkpoint. */
+#define AUTOMATIC_MAX 64
+/* After an automatic job, the repository is not packed again for so many times
+ * as long as the job took, and at least for a minute: refs that change all the
+ * time would be packed all the time. */
+#define REST_REPO    100
+#define REST_REPO_NS (60 * INT64_C(1000000000))
+
+struct job {
+	struct repo *repo;      /* with a reference, which ASK has if there */
+	struct store_pack *ask; /* NULL: automatic */
+	uint64_t nr_made;       /* automatic: new loose refs until now */
+	uint64_t nr_packed, nr_left;
+	int64_t due_ns;  /* monotonic */
+	int64_t took_ns; /* all rounds */
+	unsigned rounds;
+	struct stage_work work; /* no path: no worker has the job */
+	struct job *next;
+};
+
+struct packer {
+	struct packer_config cfg;
+	struct work_source source; /* a round */
+	atomic_uint_fast64_t threshold;
+	pthread_mutex_t mutex;
+	/* Everything below: under MUTEX. */
+	struct job *jobs, **end;
+	bool is_forbidden; /* see packer_allow() */
+	size_t nr_automatic;
+	uint64_t nr_refs, nr_failed;
+};
+
+/* ---- one round, on a worker ---- */
+
+static int peel(void *arg, const struct refd_oid *oid, struct refd_oid *peeled)
+{
+	struct odb *odb = arg;
+
+	switch (odb_type(odb, oid)) {
+	case OBJECT_COMMIT:
+	case OBJECT_TREE:
+	case OBJECT_BLOB:
+		return 0;
+	case OBJECT_TAG:
+		return odb_peel(odb, oid, peeled) == 0 ? 1 : -EIO;
+	case OBJECT_ABSENT:
+	case OBJECT_ERROR:
+		break;
+	}
+	return -ENOENT;
+}
+
+/* The object reader of the repository belongs to admission. */
+static int run_round(struct packer *p, struct pack_round *round)
+{
+	struct repo *repo = round->repo;
+	struct repos *repos = p->cfg.repos;
+	struct odb *odb;
+	int r;
+
+	if (deferred_blocks_writes(p->cfg.deferred, repo->id))
+		return -EBUSY;
+	if (!repo_is_same(repos, repo))
+		return -ESTALE;
+	odb = odb_new(p->cfg.sys, repo->fd, &repo->object_format,
+	    &odb_stores(repo->odb)->rule);
+	if (odb == NULL)
+		return -ENOMEM;
+	round->arg = odb;
+	r = odb_refresh(odb);
+	if (r == 0)
+		r = fs_enter(repos, repo->fs);
+	if (r == 0) {
+		r = pack_round(round);
+		fs_leave(repos, repo->fs);
+	}
+	odb_free(odb);
+	return r;
+}
+
+/* Does an automatic job cost less than its loose refs? If not, the repository
+ * waits for more of them. */
+static bool pays(const struct job *job)
+{
+	if (job->ask != NULL || job->rounds > 0 ||
+	    packed_pays(job->repo->packed, job->nr_made, 1))
+		return true;
+	atomic_fetch_add(&job->repo->nr_loose_made, job->nr_made);
+	return false;
+}
+
+/* Sets the results of ROUND, also without a round. */
+static int work_on(struct packer *p, struct job *job, struct pack_round *round)
+{
+	int64_t begin_ns = SYS(p->cfg.sys, now_mono), took_ns;
+	int r;
+
+	*round = (struct pack_round){ .sys = p->cfg.sys,
+		.repo = job->repo,
+		.token_id = pipeline_next_token(p->cfg.pipeline),
+		.peel = peel };
+	if (!pays(job))
+		return 0;
+	r = run_round(p, round);
+	if (round->sync_err < 0)
+		fs_fail(p->cfg.repos, job->repo->fs, round->sync_err);
+	if (round->leaves_locks)
+		deferred_add_locks(p->cfg.deferred, job->repo, round->token_id);
+	took_ns = SYS(p->cfg.sys, now_mono) - begin_ns;
+	job->took_ns += took_ns;
+	job->due_ns = begin_ns + took_ns +
+	    took_ns * (job->ask != NULL ? REST_ASKED : REST_AUTOMATIC);
+	job->nr_packed += round->nr_packed;
+	job->nr_left = round->nr_left;
+	job->rounds++;
+	return r;
+}
+
+static bool goes_on(const struct job *job, const struct pack_round *round)
+{
+	return round->is_full && round->nr_packed > 0 &&
+	    job->rounds < ROUNDS_MAX;
+}
+
+/* ---- the end of a job ---- */
+
+static void tell(struct store_pack *ask, int err)
+{
+	const char *path = ask->repo->path;
+
+	switch (err) {
+	case 0:
+		ask->status = REFD_OK;
+		return;
+	case -EEXIST:
+		ask->status = REFD_LOCKED;
+		ask->why = repo_why("'%s/packed-refs.lock' exists: another "
+				    "program packs or deletes refs, or died "
+				    "('refd locks' says more)",
+		    path);
+		return;
+	case -EBUSY:
+		ask->status = REFD_IO;
+		ask->why = repo_why("updates of '%s' await recovery", path);
+		return;
+	case -ESTALE:
+		ask->status = REFD_NOREPO;
+		ask->why = repo_why_moved(path);
+		return;
+	case -ECANCELED:
+		ask->status = busy_cause_count(BUSY_STOPPING);
+		ask->why = repo_why("the daemon is paused, or stopping");
+		return;
+	}
+	ask->status = txn_status_of(err);
+	ask->why = repo_why("can't pack the refs of '%s': %s", path,
+	    err == -ELOOP       ? "packed-refs is a symbolic link" :
+		err == -EBADMSG ? "packed-refs is malformed" :
+				  strerror(-err));
+}
+
+/* Nobody else has JOB. Its repository and its ask go back. */
+static void end_job(struct packer *p, struct job *job, int err)
+{
+	struct repo *repo = job->repo;
+	int64_t rest_ns = job->took_ns * REST_REPO;
+
+	if (job->ask != NULL) {
+		job->ask->nr_packed = job->nr_packed;
+		job->ask->nr_left = job->nr_left;
+		tell(job->ask, err);
+		completions_put_pack(p->cfg.completions, job->ask);
+	} else {
+		atomic_store(&repo->pack_after_ns,
+		    SYS(p->cfg.sys, now_mono) +
+			(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));
+		repo_put(p->cfg.repos, repo);
+	}
+	free(job);
+}
+
+/* ---- jobs; under MUTEX ---- */
+
+static void put(struct packer *p, struct job *job)
+{
+	job->next = NULL;
+	*p->end = job;
+	p->end = &job->next;
+	workers_wake(p->cfg.workers, &p->source);
+}
+
+static void take_out(struct packer *p, struct job *job)
+{
+	struct job **at = &p->jobs;
+
+	while (*at != job)
+		at = &(*at)->next;
+	*at = job->next;
+	if (p->end == &job->next)
+		p->end = at;
+}
+
+static bool is_busy(const struct packer *p, const struct fs *fs)
+{
+	const struct job *job;
+
+	for (job = p->jobs; job != NULL; job = job->next)
+		if (job->work.path != NULL && job->repo->fs == fs)
+			return true;
+	return false;
+}
+
+/* The first job that may begin a round. Otherwise sets the time of the next
+ * look. */
+static struct job *next_job(struct packer *p, int64_t now_ns)
+{
+	int64_t due_ns = INT64_MAX;
+	struct job *job;
+
+	for (job = p->jobs; job != NULL; job = job->next) {
+		if (job->work.path != NULL || is_busy(p, job->repo->fs))
+			continue;
+		if (p->is_forbidden || job->due_ns <= now_ns)
+			return job;
+		if (job->due_ns < due_ns)
+			due_ns = job->due_ns;
+	}
+	if (due_ns < INT64_MAX)
+		workers_wake_at(p->cfg.workers, &p->source, due_ns);
+	return NULL;
+}
+
+/* work_source.work: one round, or the end of a job. */
+static bool work_some(void *arg)
+{
+	struct packer *p = arg;
+	struct pack_round round = { .is_full = false };
+	struct job *job;
+	bool goes_again;
+	int r = -ECANCELED;
+
+	pthread_mutex_lock(&p->mutex);
+	job = next_job(p, SYS(p->cfg.sys, now_mono));
+	if (job == NULL) {
+		pthread_mutex_unlock(&p->mutex);
+		return false;
+	}
+	job->work =
+	    (struct stage_work){ job->repo->path, SYS(p->cfg.sys, now_mono) };
+	if (!p->is_forbidden) {
+		if (job->next != NULL)
+			workers_wake(p->cfg.workers, &p->source);
+		pthread_mutex_unlock(&p->mutex);
+		r = work_on(p, job, &round);
+		pthread_mutex_lock(&p->mutex);
+		p->nr_refs += round.nr_packed;
+		p->nr_failed += r < 0;
+	}
+	job->work.path = NULL;
+	/* The other jobs go first. */
+	take_out(p, job);
+	goes_again = r == 0 && goes_on(job, &round);
+	if (goes_again)
+		put(p, job);
+	else
+		p->nr_automatic -= job->ask == NULL;
+	if (p->jobs != NULL)
+		workers_wake(p->cfg.workers, &p->source);
+	pthread_mutex_unlock(&p->mutex);
+	if (!goes_again)
+		end_job(p, job, r);
+	return true;
+}
+
+/* ---- calls of other threads ---- */
+
+void packer_ask(struct packer *p, struct store_pack *ask)
+{
+	struct job *job;
+
+	if (ask->repo->format == REPO_REFTABLE) {
+		ask->is_reftable = true;
+		completions_put_pack(p->cfg.completions, ask);
+		return;
+	}
+	job = calloc(1, sizeof(*job));
+	if (job == NULL) {
+		ask->status = busy_cause_count(BUSY_MEMORY);
+		completions_put_pack(p->cfg.completions, ask);
+		return;
+	}
+	*job = (struct job){ .repo = ask->repo, .ask = ask };
+	pthread_mutex_lock(&p->mutex);
+	put(p, job);
+	pthread_mutex_unlock(&p->mutex);
+}
+
+static bool is_due(const struct packer *p, const struct repo *repo,
+    const struct fs *fs, int64_t now_ns)
+{
+	const uint64_t threshold = atomic_load(&p->threshold);
+
+	return repo->fs == fs && repo->format == REPO_FILES && !repo->doomed &&
+	    threshold > 0 && atomic_load(&repo->nr_loose_made) >= threshold &&
+	    atomic_load(&repo->pack_after_ns) <= now_ns;
+}
+
+void packer_synced(struct packer *p, const struct fs *fs)
+{
+	const int64_t now_ns = SYS(p->cfg.sys, now_mono);
+	struct repos *repos = p->cfg.repos;
+	struct repo *repo;
+	struct job *job;
+
+	pthread_mutex_lock(&p->mutex);
+	pthread_mutex_lock(&repos->mutex);
+	for (repo = repos->open;
+	    repo != NULL && !p->is_forbidden && p->nr_automatic < AUTOMATIC_MAX;
+	    repo = repo->next) {
+		if (!is_due(p, repo, fs, now_ns) ||
+		    (job = calloc(1, sizeof(*job))) == NULL)
+			continue;
+		*job = (struct job){ .repo = repo,
+			.nr_made = atomic_exchange(&repo->nr_loose_made, 0) };
+		repo->refs++;
+		/* Until the end of the job. */
+		atomic_store(&repo->pack_after_ns, INT64_MAX);
+		p->nr_automatic++;
+		put(p, job);
+	}
+	pthread_mutex_unlock(&repos->mutex);
+	pthread_mutex_unlock(&p->mutex);
+}
+
+void packer_set_threshold(struct packer *p, uint64_t refs)
+{
+	atomic_store(&p->threshold, refs);
+}
+
+void packer_allow(struct packer *p, bool allowed)
+{
+	pthread_mutex_lock(&p->mutex);
+	p->is_forbidden = !allowed;
+	workers_wake(p->cfg.workers, &p->source);
+	pthread_mutex_unlock(&p->mutex);
+}
+
+void packer_stats(struct packer *p, struct store_stats *stats)
+{
+	pthread_mutex_lock(&p->mutex);
+	stats->packed_refs = p->nr_refs;
+	stats->pack_failures = p->nr_failed;
+	pthread_mutex_unlock(&p->mutex);
+}
+
+void packer_progress(struct packer *p, int64_t before_ns,
+    struct store_progress *progress)
+{
+	const struct job *job;
+
+	pthread_mutex_lock(&p->mutex);
+	for (job = p->jobs; job != NULL; job = job->next)
+		stage_add(progress, &job->work, before_ns);
+	pthread_mutex_unlock(&p->mutex);
+}
+
+struct packer *packer_new(const struct packer_config *cfg)
+{
+	struct packer *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->cfg = *cfg;
+	p->end = &p->jobs;
+	pthread_mutex_init(&p->mutex, NULL);
+	p->source = (struct work_source){ .work = work_some,
+		.arg = p,
+		.most = PACKER_WORKERS,
+		.reserved = PACKER_RESERVED };
+	workers_add(cfg->workers, &p->source);
+	return p;
+}
+
+void packer_free(struct packer *p)
+{
+	if (p == NULL)
+		return;
+	pthread_mutex_destroy(&p->mutex);
+	free(p);
+}

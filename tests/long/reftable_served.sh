@@ -2,9 +2,9 @@
 # Proves that refd serves repositories whose refs are in reftables, with the
 # newest git of Debian beside it: updates, deletions, symbolic refs, HEAD,
 # sessions, hooks, pushes, history, restore, verify, doctor, kill -9, shared
-# repositories, linked worktrees, and a storm of 64 writers without a failure
-# beside git's writers. After each part git finds no fault in the stack, the
-# reflogs are as git would write them, and no lock is left.
+# repositories, linked worktrees, `refd pack`, and a storm of 64 writers without
+# a failure beside git's writers. After each part git finds no fault in the
+# stack, the reflogs are as git would write them, and no lock is left.
 #
 # REFD_TEST_REFS=files runs the same with refs in files.
 
@@ -402,8 +402,18 @@ storm64() {
 	sound 'a storm of 64' storm.git
 }
 
+packed() {
+	served packed.git
+	if [ "$REF_FORMAT" = files ]; then
+		is 'refd pack' 'packed 0 refs' "$("$REFD" pack packed.git)"
+	else
+		is 'refd pack' 'nothing to pack: the refs are in reftables, which refd merges by itself' \
+			"$("$REFD" pack packed.git)"
+	fi
+}
+
 for part in ${PARTS:-dialogues sessions pushes history killed doctor shared \
-	worktrees storm64}; do
+	worktrees packed storm64}; do
 	$part
 done
 finish

@@ -4,7 +4,7 @@
 # there. A repository packs itself at the threshold. Ten thousand refs are
 # packed while git and refd write, and no update fails. With git's update-ref,
 # its deletions and pack-refs beside, and kill -9 of the daemon in between, refs
-# equal a model. A repository with reftables has nothing to pack.
+# equal a model.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -77,15 +77,6 @@ is 'not while the daemon is paused' 75 $?
 "$REFD" resume >/dev/null
 is 'but afterwards' 'packed 1 refs' "$(pack)"
 no_locks 'no lock is left' repo.git
-
-if "$REFD" --version >/dev/null && [ "$REF_FORMAT" = files ] &&
-	git init -q --bare --ref-format=reftable "$T/tables.git" 2>/dev/null; then
-	is 'a repository with reftables' \
-		'nothing to pack: the refs are in reftables, which refd merges by itself' \
-		"$("$REFD" pack "$T/tables.git")"
-else
-	skip 'a repository with reftables' 'this git makes none'
-fi
 
 # ---- at the threshold ----
 

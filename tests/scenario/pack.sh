@@ -19,12 +19,14 @@ refs() {
 	git -C "$repo" for-each-ref --format='%(objectname) %(refname)' "$@"
 }
 
-# Loose refs without git: a process for each would take long.
+# Loose refs without git: a process for each would take long. Another program
+# may remove the directory while it is empty.
 make_loose() { # REPOSITORY PREFIX FROM TO OID
 	local i
-	mkdir -p "$1/$2"
 	for ((i = $3; i < $4; i++)); do
-		echo "$5" >"$1/$2$i"
+		until { echo "$5" >"$1/$2$i"; } 2>/dev/null; do
+			mkdir -p "$1/$2"
+		done
 	done
 }
 

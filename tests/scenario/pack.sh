@@ -25,7 +25,7 @@ make_loose() { # REPOSITORY PREFIX FROM TO OID
 	local i
 	for ((i = $3; i < $4; i++)); do
 		until { echo "$5" >"$1/$2$i"; } 2>/dev/null; do
-			mkdir -p "$1/$2"
+			mkdir -p "$1/$2" 2>/dev/null
 		done
 	done
 }

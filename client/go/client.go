@@ -257,6 +257,19 @@ func (c *Client) Pairs(ctx context.Context, verb string) ([]Pair, error) {
 	return a.pairs, nil
 }
 
+// Pack moves the loose refs of a repository to packed-refs. The pairs have the
+// numbers of refs that were packed, and that were left.
+func (c *Client) Pack(ctx context.Context, repo *Repository) ([]Pair, error) {
+	a, err := c.ask(ctx, []string{"pairs"},
+		func(id uint32) ([]byte, error) {
+			return encodePack(id, repo)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return a.pairs, nil
+}
+
 var aboutID = []string{"results", "pending", "never-seen", "expired"}
 
 func (c *Client) askAbout(ctx context.Context, verb, txid string) (*Report,

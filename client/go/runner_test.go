@@ -165,6 +165,8 @@ func (w words) encode() ([]byte, error) {
 	case "log", "watch":
 		s := w.selection()
 		return encodeHistory(verb, id, &s)
+	case "pack":
+		return encodePack(id, w.repository())
 	}
 	return encodeSimple(verb, id, w["txid"])
 }
@@ -403,6 +405,12 @@ func (r *runner) do(ctx context.Context, command string, w words) (
 		return "pong", nil, r.client.Ping(ctx)
 	case "pairs":
 		pairs, err := r.client.Pairs(ctx, w["verb"])
+		if err == nil {
+			f.add("first", pairs[0].Key)
+		}
+		return "pairs", f, err
+	case "pack":
+		pairs, err := r.client.Pack(ctx, w.repository())
 		if err == nil {
 			f.add("first", pairs[0].Key)
 		}

@@ -167,6 +167,15 @@ func (w *writer) commonDir(repo *Repository) {
 		repo.CommonIno))
 }
 
+// encodePack encodes the request to pack the loose refs of a repository.
+func encodePack(id uint32, repo *Repository) ([]byte, error) {
+	var w writer
+	w.put(fmt.Sprintf("pack %d", id))
+	w.gitDir(repo)
+	w.commonDir(repo)
+	return w.end()
+}
+
 func isIdentityName(name string) bool {
 	for i := 0; i < len(name); i++ {
 		c := name[i]

@@ -95,6 +95,8 @@ def encode(words):
         return wire.transaction(verb, number, txn, txn.deadline_ms)
     if verb in ("log", "watch"):
         return wire.history(verb, number, selection(words))
+    if verb == "pack":
+        return wire.pack(number, repository(words))
     return wire.simple(verb, number, words.get("txid"))
 
 
@@ -217,6 +219,9 @@ class Runner:
             return "pong", {}
         if command == "pairs":
             pairs = self.done(client.pairs(words["verb"], timeout))
+            return "pairs", {"first": pairs[0][0]}
+        if command == "pack":
+            pairs = self.done(client.pack(repository(words), timeout))
             return "pairs", {"first": pairs[0][0]}
         if command in ("transact", "again"):
             if command == "transact":

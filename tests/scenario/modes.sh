@@ -24,6 +24,8 @@ cat >"$T/config" <<'CONFIG'
 	interval = 1h
 [checkpoint]
 	interval = 1h
+[pack]
+	loose-refs = 0
 CONFIG
 
 attach() {

@@ -252,6 +252,10 @@ class Client:
         """As `refd.Client.pairs`."""
         return await self._run(exchange.ask_pairs(verb), timeout)
 
+    async def pack(self, repository, timeout=None):
+        """As `refd.Client.pack`."""
+        return await self._run(exchange.ask_pack(repository), timeout)
+
     async def log(self, select=Selection(), timeout=None):
         """One `Page` of past changes. `select.behind(page)` continues."""
         return await self._run(exchange.ask_history("log", select), timeout)

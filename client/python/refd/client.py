@@ -277,6 +277,11 @@ class Client:
         resume, too."""
         return self._run(exchange.ask_pairs(verb), timeout)
 
+    def pack(self, repository, timeout=None):
+        """Moves the loose refs of a `Repository` to packed-refs. The pairs have
+        the numbers of refs that were packed, and that were left."""
+        return self._run(exchange.ask_pack(repository), timeout)
+
     def log(self, select=Selection(), timeout=None):
         """One `Page` of past changes. `select.behind(page)` continues."""
         return self._run(exchange.ask_history("log", select), timeout)

@@ -360,6 +360,13 @@ def ask_pairs(verb):
     return answer.pairs
 
 
+def ask_pack(repository):
+    """Returns the pairs of `pack`."""
+    answer = yield from ask(
+        lambda request_id: wire.pack(request_id, repository), "pairs")
+    return answer.pairs
+
+
 def ask_history(verb, select):
     """Returns a page of `log` or `watch`."""
     answer = yield from ask(

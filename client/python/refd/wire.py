@@ -244,6 +244,14 @@ def transaction(verb, request_id, txn, deadline_ms):
     return out.end()
 
 
+def pack(request_id, repository):
+    """The request to pack the loose refs of a `Repository`."""
+    out = _Packets("pack", request_id)
+    out.header("git-dir", repository.git_dir, _path)
+    out.header("common-dir", repository, _common_dir)
+    return out.end()
+
+
 def _position(value):
     lsn = _number(value.lsn, 0, U64)
     if value.number:

@@ -88,6 +88,11 @@ impl Runner {
                 f.add("first", &pairs[0].0 .0);
                 ("pairs", f)
             }
+            "pack" => {
+                let pairs = client.pack(&w.repository())?;
+                f.add("first", &pairs[0].0 .0);
+                ("pairs", f)
+            }
             "session" => {
                 let session = client.session(w.transaction())?;
                 f.results(&session.results);

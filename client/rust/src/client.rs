@@ -2,8 +2,10 @@ use crate::answer::{Answer, Body};
 use crate::conn::{time_left, Cause, Conn, Encode, Fail, Lost};
 use crate::status::{Error, Outcome, Status};
 use crate::transact::{fit, refusal};
-use crate::types::{Hello, Page, Pair, Report, Selection, Transaction};
-use crate::wire::{encode_history, encode_simple};
+use crate::types::{
+    Hello, Page, Pair, Report, Repository, Selection, Transaction,
+};
+use crate::wire::{encode_history, encode_pack, encode_simple};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -219,10 +221,18 @@ impl Client {
     /// Returns the pairs of status, stats, metrics or checkpoint; on the socket
     /// of administrators of top, slow, locks, pause, drain or resume, too.
     pub fn pairs(&mut self, verb: &str) -> Result<Vec<Pair>, Error> {
-        let answer = self
-            .question(|body| matches!(body, Body::Pairs(_)), &|id| {
-                encode_simple(verb, id, "")
-            })?;
+        self.ask_pairs(&|id| encode_simple(verb, id, ""))
+    }
+
+    /// Moves the loose refs of a repository to packed-refs. The pairs have the
+    /// numbers of refs that were packed, and that were left.
+    pub fn pack(&mut self, repo: &Repository) -> Result<Vec<Pair>, Error> {
+        self.ask_pairs(&|id| encode_pack(id, repo))
+    }
+
+    fn ask_pairs(&mut self, encode: Encode) -> Result<Vec<Pair>, Error> {
+        let answer =
+            self.question(|body| matches!(body, Body::Pairs(_)), encode)?;
         match answer.body {
             Body::Pairs(pairs) => Ok(pairs),
             _ => Err(Error::malformed("pairs")),

@@ -311,6 +311,14 @@ pub fn encode_simple(
     Ok(w.end())
 }
 
+/// Encodes the request to pack the loose refs of a repository.
+pub fn encode_pack(id: u32, repo: &Repository) -> Result<Vec<u8>, Error> {
+    let mut w = Writer::new("pack", id)?;
+    w.git_dir(repo)?;
+    w.common_dir(repo)?;
+    Ok(w.end())
+}
+
 fn format_of(t: &Transaction) -> &str {
     if let Some(format) = &t.repository.object_format {
         return format;

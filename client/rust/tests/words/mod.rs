@@ -56,7 +56,7 @@ impl Words {
         self.number(key).map(Duration::from_millis)
     }
 
-    fn repository(&self) -> Repository {
+    pub fn repository(&self) -> Repository {
         let mut repo = match self.text("repo") {
             Some(path) => Repository::open(path).unwrap(),
             None => Repository {
@@ -191,6 +191,7 @@ impl Words {
             "log" | "watch" => {
                 wire::encode_history(&verb, id, &self.selection())
             }
+            "pack" => wire::encode_pack(id, &self.repository()),
             _ => {
                 let txid = self.text("txid").unwrap_or_default();
                 wire::encode_simple(&verb, id, &txid)

@@ -335,8 +335,14 @@ ref_of() { # NAME REF
 	return $status
 }
 
-# ok when no lock of a ref or of packed-refs stands there.
+has_no_locks() { # NAME
+	[ -z "$(find "$T/$1" -name '*.lock')" ]
+}
+
+# ok when no lock of a ref or of packed-refs stays there. The daemon itself may
+# hold locks for a moment: it packs the refs of a repository with many of them.
 no_locks() { # REPORTED-AS NAME
+	await 10 has_no_locks "$2" || :
 	prints_nothing "$1" find "$T/$2" -name '*.lock'
 }
 

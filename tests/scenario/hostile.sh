@@ -112,10 +112,7 @@ has_no_more_fds() {
 }
 check 'descriptors come back' await 60 has_no_more_fds
 # The end of a session follows the end of its connection, when its turn comes.
-has_no_locks() {
-	[ -z "$(find "$T/bad" -name '*.lock')" ]
-}
-await 10 has_no_locks || "$REFD" locks
+await 10 has_no_locks bad || "$REFD" locks
 no_locks 'no lock is left, of theirs' bad/repo.git
 no_locks 'no lock is left, of ours' good.git
 git -C "$T/good.git" for-each-ref refs/heads/hostile >"$T/ours"

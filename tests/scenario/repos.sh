@@ -193,10 +193,6 @@ has_grown() { # FILE BYTES-BEFORE
 	[ "$(stat -c %s "$1")" -gt "$2" ]
 }
 
-has_no_locks() { # NAME
-	[ -z "$(find "$T/$1" -name '*.lock')" ]
-}
-
 # Lists refs whose log does not end in their value.
 wrong_logs() {
 	local log ref
@@ -242,7 +238,7 @@ away_round() { # ROUND OID OID
 			sort)" \
 		"$(git -C "$SERVED/away.git" for-each-ref "$prefix" \
 			--format='%(objectname) %(refname)' | sort)"
-	check "$1: no lock" await 10 has_no_locks srv/away.git
+	no_locks "$1: no lock" srv/away.git
 	is "$1: no line of what was refused" '' "$(wrong_logs)"
 	check "$1: git updates every ref" git_updates_all "$2"
 }

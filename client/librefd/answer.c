@@ -97,6 +97,19 @@ int refd_answer_unknown(const struct refd_request *req, struct refd_answer *ans)
 	return err;
 }
 
+static bool is_complete(const struct refd_request *req,
+    const struct refd_answer *ans)
+{
+	size_t i;
+
+	if (ans->nr_results != req->nr_updates)
+		return false;
+	for (i = 0; i < req->nr_updates; i++)
+		if (strcmp(ans->results[i].name, req->updates[i].name) != 0)
+			return false;
+	return true;
+}
+
 int refd_answer_complete(const struct refd_request *req,
     struct refd_answer *ans)
 {
@@ -105,6 +118,8 @@ int refd_answer_complete(const struct refd_request *req,
 	size_t i, taken = 0;
 	int err;
 
+	if (is_complete(req, ans))
+		return 0;
 	results = calloc(req->nr_updates + 1, sizeof(*results));
 	if (!results)
 		return -ENOMEM;
@@ -120,14 +135,12 @@ int refd_answer_complete(const struct refd_request *req,
 		results[i].status = REFD_ABORTED;
 		results[i].text = "the daemon stopped before its turn";
 	}
-	err = -EPROTO;
-	if (taken == ans->nr_results)
-		err = taken == req->nr_updates ?
-		    1 :
-		    own_results(req, results, ans, &whole);
+	err = taken == ans->nr_results ?
+	    own_results(req, results, ans, &whole) :
+	    -EPROTO;
 	free(results);
-	if (err)
-		return err < 0 ? err : 0;
+	if (err < 0)
+		return err;
 	refd_answer_done(ans);
 	*ans = whole;
 	return 0;

@@ -1,5 +1,6 @@
 #include "client/request/encodable.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/base/cli.h"
@@ -17,16 +18,30 @@ static bool is_encodable(const struct refd_update *u)
 void encodable_request(const struct changes *all, bool atomic,
     struct refd_request *req)
 {
-	struct refd_update *encodable = xcalloc(all->nr, sizeof(*encodable));
 	size_t i, nr = 0;
 
 	for (i = 0; i < all->nr; i++)
-		if (is_encodable(&all->updates[i]))
-			encodable[nr++] = all->updates[i];
-	if (nr < all->nr && atomic)
-		nr = 0;
-	req->updates = encodable;
+		nr += is_encodable(&all->updates[i]);
+	req->updates = all->updates;
 	req->nr_updates = nr;
+	if (nr == all->nr)
+		return;
+	if (atomic) {
+		req->nr_updates = 0;
+		return;
+	}
+	req->updates = xcalloc(nr, sizeof(*req->updates));
+	nr = 0;
+	for (i = 0; i < all->nr; i++)
+		if (is_encodable(&all->updates[i]))
+			req->updates[nr++] = all->updates[i];
+}
+
+void encodable_request_done(const struct changes *all, struct refd_request *req)
+{
+	if (req->updates != all->updates)
+		free(req->updates);
+	req->updates = NULL;
 }
 
 bool encodable_answer(const struct changes *all, bool atomic,
@@ -38,6 +53,10 @@ bool encodable_answer(const struct changes *all, bool atomic,
 
 	if (ans->nr_results != req->nr_updates)
 		return false;
+	*whole = *ans;
+	whole->arena = NULL;
+	if (req->nr_updates == all->nr)
+		return true;
 	results = xcalloc(all->nr, sizeof(*results));
 	for (i = 0; i < all->nr; i++) {
 		const struct refd_update *u = &all->updates[i];
@@ -46,7 +65,7 @@ bool encodable_answer(const struct changes *all, bool atomic,
 		if (!is_encodable(u)) {
 			results[i].status = REFD_BADNAME;
 			results[i].text = "refname is too long";
-		} else if (req->nr_updates < all->nr && atomic) {
+		} else if (atomic) {
 			results[i].status = REFD_ABORTED;
 		} else {
 			results[i] = ans->results[at++];
@@ -54,11 +73,16 @@ bool encodable_answer(const struct changes *all, bool atomic,
 		ok += results[i].status == REFD_OK;
 		unknown += results[i].status == REFD_UNKNOWN;
 	}
-	*whole = *ans;
-	whole->arena = NULL;
 	whole->results = results;
 	whole->nr_results = whole->nr_updates = all->nr;
-	if (req->nr_updates < all->nr)
-		whole->outcome = refd_outcome_of(all->nr, ok, unknown);
+	whole->outcome = refd_outcome_of(all->nr, ok, unknown);
 	return true;
+}
+
+void encodable_answer_done(const struct refd_answer *ans,
+    struct refd_answer *whole)
+{
+	if (whole->results != ans->results)
+		free(whole->results);
+	whole->results = NULL;
 }

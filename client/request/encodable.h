@@ -9,16 +9,20 @@
 #include "client/request/changes.h"
 
 /* Sets the updates of REQ to the encodable updates of ALL. An ATOMIC request
- * is empty if any update is not encodable. The array is owned: free it with
- * free(req->updates). Its strings are borrowed. */
+ * is empty if any update is not encodable. REQ borrows from ALL, until
+ * encodable_request_done(). */
 void encodable_request(const struct changes *all, bool atomic,
+    struct refd_request *req);
+void encodable_request_done(const struct changes *all,
     struct refd_request *req);
 
 /* Makes the answer to ALL from ANS (results or prepared), the answer to REQ.
- * WHOLE borrows from both, except for its own array: free(whole->results).
- * False: ANS has another number of results than REQ has updates. */
+ * WHOLE borrows from both, until encodable_answer_done(). False: ANS has
+ * another number of results than REQ has updates. */
 bool encodable_answer(const struct changes *all, bool atomic,
     const struct refd_request *req, const struct refd_answer *ans,
+    struct refd_answer *whole);
+void encodable_answer_done(const struct refd_answer *ans,
     struct refd_answer *whole);
 
 #endif

@@ -40,7 +40,8 @@ struct update_options {
 struct held {
 	bool is_prepared;
 	bool by_daemon; /* the daemon holds locks for it */
-	struct refd_request req;
+	const struct changes *changes;
+	struct refd_request req; /* may borrow from CHANGES */
 	struct refd_answer sent; /* the answer to REQ */
 	struct refd_answer ans;  /* the answer to all changes */
 };

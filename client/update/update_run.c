@@ -24,7 +24,7 @@ static void __attribute__((noreturn)) refuse(const struct updater *up,
 	exit(update_failed(up, ref, detail));
 }
 
-/* In a batch, too, because a duplicate would undo the other update. */
+/* In a batch, a duplicate would undo the other update. */
 static void refuse_duplicates(const struct updater *up,
     const struct changes *changes)
 {
@@ -43,12 +43,14 @@ static void refuse_duplicates(const struct updater *up,
 	refuse(up, changes, detail.data);
 }
 
+/* The daemon finds duplicates too, but not before a hook has run. */
 static void check(struct updater *up, const struct changes *changes)
 {
 	if (getenv("GIT_QUARANTINE_PATH"))
 		refuse(up, changes,
 		    "ref updates forbidden inside quarantine environment");
-	refuse_duplicates(up, changes);
+	if (up->opt->batch || reftx_exists(&up->hook))
+		refuse_duplicates(up, changes);
 	reftx_warn(&up->hook);
 }
 
@@ -127,7 +129,7 @@ static int report(const struct updater *up, const struct changes *changes,
 	case REFD_ANSWER_RESULTS:
 		back(up, changes, req, ans, &whole);
 		rc = report_results(up, changes, &whole);
-		free(whole.results);
+		encodable_answer_done(ans, &whole);
 		return rc;
 	case REFD_ANSWER_REFUSED:
 		return report_refused(up, changes, ans);
@@ -159,7 +161,7 @@ static int commit_whole(struct updater *up, const struct changes *changes)
 		report_timing(&ans, begun);
 	rc = report(up, changes, &req, &ans);
 	refd_answer_done(&ans);
-	free(req.updates);
+	encodable_request_done(changes, &req);
 	return rc;
 }
 
@@ -167,9 +169,10 @@ static int commit_whole(struct updater *up, const struct changes *changes)
 
 static void held_done(struct held *h)
 {
-	free(h->ans.results);
+	encodable_answer_done(&h->sent, &h->ans);
 	refd_answer_done(&h->sent);
-	free(h->req.updates);
+	if (h->changes)
+		encodable_request_done(h->changes, &h->req);
 	memset(h, 0, sizeof(*h));
 }
 
@@ -200,6 +203,7 @@ static int hold(struct updater *up, const struct changes *changes)
 	struct held *h = &up->held;
 	int rc = 0;
 
+	h->changes = changes;
 	make_request(up, REFD_VERB_SESSION, changes, &h->req);
 	call(up, &h->req, &h->sent);
 	h->by_daemon =
@@ -283,6 +287,7 @@ void updater_abort(struct updater *up, const struct changes *changes)
 /* The answer for a batch without refs to hold: the results of the session. */
 static void answer_held(struct held *h, struct refd_answer *ans)
 {
+	encodable_answer_done(&h->sent, &h->ans);
 	*ans = h->sent;
 	ans->kind = REFD_ANSWER_RESULTS;
 	memset(&h->sent, 0, sizeof(h->sent));

@@ -82,10 +82,16 @@ ifneq ($(SANITIZE),)
 SANITIZE += -DREFD_UNCONFINED
 endif
 
+# With a long of 32 bits, only this makes files of more than 2 GiB readable.
+# SQLite has it too, and daemon/store/journal/ puts a function in its place.
+ifeq ($(shell echo __SIZEOF_LONG__ | $(CC) -E -P - 2>/dev/null),4)
+LARGE_FILES := -D_FILE_OFFSET_BITS=64
+endif
+
 LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread
 # HARDEN comes last, so that a packager's CPPFLAGS do not weaken it.
-ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) -fPIE -fstack-protector-strong \
-	-fstack-clash-protection $(SANITIZE) $(CPPFLAGS) $(CFLAGS) $(HARDEN)
+ALL_CFLAGS = $(LANGUAGE) $(LARGE_FILES) $(WARNINGS) -fPIE \
+	-fstack-protector-strong -fstack-clash-protection $(SANITIZE) $(CPPFLAGS) $(CFLAGS) $(HARDEN)
 ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
 	-Wl,-z,noexecstack $(SANITIZE) $(LDFLAGS)
 
@@ -110,6 +116,8 @@ PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS) \
 STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))
 NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS) $(CONFINE_PKGS))
 CURL_LIBS  := $(shell $(PKG_CONFIG) --libs $(CURL_PKGS))
+# Beside musl, fts(3) is a library of its own.
+FTS_LIBS   := $(shell $(PKG_CONFIG) --silence-errors --libs musl-fts)
 endif
 # Asked for only where a test is linked: a plain build needs no libcheck.
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
@@ -182,7 +190,7 @@ help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make libgit2       librefd-git2 for programs of libgit2; install-libgit2'
 	@echo 'make check         the everyday tests'
-	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
+	@echo 'make check-long    the long tests, up to 150 minutes: scripts/check-long'
 	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
 	@echo 'make soak          half an hour of load, twenty minutes of new random cases'
 	@echo 'make tests         builds the test programs and runs none'
@@ -294,7 +302,7 @@ link = $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
 
 $(BUILD)/bin/refd: $(CLI_OBJS) $(BUILD)/lib/librefd.a $(BUILD)/stamp/cli
 	@mkdir -p $(@D)
-	$(say)$(link)
+	$(say)$(link) $(FTS_LIBS)
 
 $(BUILD)/bin/refd-daemon: $(BUILD)/obj/daemon/main.o $(BUILD)/lib/libdaemon.a
 	@mkdir -p $(@D)
@@ -329,7 +337,8 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
 		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/libdeliver.a \
 		$(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
-	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS)
+	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS) \
+	    $(FTS_LIBS)
 
 $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -231,7 +231,8 @@ static void start_command(struct attempt *a)
 		fail(a, "cannot run the command: %s", strerror(-err));
 		return;
 	}
-	a->pidfd = pidfd_open(a->pid, 0);
+	/* musl has no function for this call. */
+	a->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
 	if (a->pidfd < 0)
 		die("cannot watch a process: %s", strerror(errno));
 }

@@ -162,12 +162,23 @@ static uint64_t microseconds(const struct timeval *tv)
 	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
 }
 
+/* musl does not count its heap. */
+static uint64_t heap_bytes(void)
+{
+#ifdef __GLIBC__
+	struct mallinfo2 heap = mallinfo2();
+
+	return heap.uordblks + heap.hblkhd;
+#else
+	return 0;
+#endif
+}
+
 static void add_process(struct metrics *m)
 {
-	struct mallinfo2 heap = mallinfo2();
 	struct rusage usage;
 
-	m->heap_bytes = heap.uordblks + heap.hblkhd;
+	m->heap_bytes = heap_bytes();
 	if (getrusage(RUSAGE_SELF, &usage) < 0)
 		return;
 	m->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;

@@ -98,7 +98,7 @@ START_TEST(a_new_object_anywhere_is_not_clean)
 	write_object(dirs[_i], "new");
 	ck_assert(!is_clean());
 	/* The object stays new, however old, until a sync. */
-	memfs_advance(w->fs, 3600000L * MS);
+	memfs_advance(w->fs, INT64_C(3600000) * MS);
 	ck_assert(!is_clean());
 	ck_assert_int_eq(sync_all(), 0);
 	ck_assert(is_clean());
@@ -208,7 +208,7 @@ END_TEST
 START_TEST(nothing_is_clean_after_the_clock_was_set_back)
 {
 	make_clean();
-	memfs_shift_wall(w->fs, -3600000L * MS);
+	memfs_shift_wall(w->fs, -INT64_C(3600000) * MS);
 	write_object(OBJECTS "/11", "new");
 	ck_assert(!is_clean());
 }

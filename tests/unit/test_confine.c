@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,9 @@
 #include "daemon/base/sys_landlock.h"
 #include "daemon/base/sys_seccomp.h"
 #include "tests/lib/suite.h"
+
+/* With 32 bits the daemon has no filter of system calls, and says so. */
+#define HAS_FILTER (sizeof(long) == sizeof(int64_t))
 
 /* Where a child reports failures. */
 static int report_fd;
@@ -443,7 +447,8 @@ END_TEST
 
 START_TEST(reports_what_is_missing)
 {
-	in_child(lacking_kernel);
+	if (HAS_FILTER)
+		in_child(lacking_kernel);
 	in_child(lacking_seccomp);
 }
 END_TEST
@@ -455,15 +460,18 @@ int main(void)
 	TCase *tc = tcase_create("confine");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, runs_no_programs);
-	tcase_add_test(tc, makes_no_other_calls);
-	tcase_add_test(tc, gives_no_harmful_arguments);
-	tcase_add_test(tc, does_what_is_needed);
+	if (HAS_FILTER) {
+		tcase_add_test(tc, runs_no_programs);
+		tcase_add_test(tc, makes_no_other_calls);
+		tcase_add_test(tc, gives_no_harmful_arguments);
+		tcase_add_test(tc, does_what_is_needed);
+	}
 	tcase_add_test(tc, opens_nothing_outside);
 	tcase_add_test(tc, has_rights_below);
 	tcase_add_test(tc, has_no_network);
 #ifndef REFD_UNCONFINED
-	tcase_add_test(tc, confines_all);
+	if (HAS_FILTER)
+		tcase_add_test(tc, confines_all);
 	tcase_add_test(tc, names_a_missing_place);
 	tcase_add_test(tc, reports_what_is_missing);
 #endif

@@ -27,7 +27,7 @@
 #define FLUSHES 8 /* at a time */
 #define OTHERS  24
 #define SMALL   100
-#define HUGE    (4 * 1024 * 1024)
+#define LARGE   (4 * 1024 * 1024)
 
 static struct sys sys;
 static struct sysvfs *vfs;
@@ -332,12 +332,12 @@ END_TEST
 
 START_TEST(one_too_large_costs_itself)
 {
-	static const size_t bytes[] = { SMALL, SMALL, HUGE, SMALL };
+	static const size_t bytes[] = { SMALL, SMALL, LARGE, SMALL };
 	struct caller callers[4];
 	bool seen[4] = { false };
 	unsigned i;
 
-	atomic_store(&full_after, HUGE / 2);
+	atomic_store(&full_after, LARGE / 2);
 	hold_next(0);
 	atomic_store(&let_go, true);
 	for (i = 0; i < 4; i++)

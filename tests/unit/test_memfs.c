@@ -266,7 +266,7 @@ static void step_write(void)
 static void step_truncate(void)
 {
 	int slot = pick_slot();
-	off_t size = pick(2) == 0 ? pick(12000) : (off_t)pick(10) - 1;
+	off_t size = pick(2) == 0 ? (off_t)pick(12000) : (off_t)pick(10) - 1;
 
 	say("ftruncate(%d, %lld)", slot, (long long)size);
 	BOTH(ftruncate, slot, size);

@@ -314,7 +314,7 @@ START_TEST(objects_before_the_first_sync)
 	barrier_serves();
 	sync_all();
 	copies(NULL, 0);
-	memfs_shift_wall(w->fs, -3600000L * MS);
+	memfs_shift_wall(w->fs, -INT64_C(3600000) * MS);
 	barrier_serves();
 	loose_help_done(&one);
 }

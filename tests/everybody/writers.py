@@ -45,7 +45,8 @@ class Changes:
     def change(self, ref, old):
         if old != NULL and self.random.random() < 0.15:
             return ref, old, NULL
-        return ref, old, next(self.values)
+        new = next(self.values)
+        return ref, old, new if new != old else next(self.values)
 
 
 def push(place, repo, batch, luck):

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/doctor/doctor_internal.h"
+#include "proto/lib/mount_id.h"
 
 /* A finding if less than both is free. */
 #define FREE_PERCENT 5
@@ -76,14 +77,13 @@ static char *find_mount(const char *path)
 {
 	char *line, *rest = NULL, *found_line = NULL;
 	struct text t = { 0 };
-	struct statx stx;
+	uint64_t id;
 
-	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &stx) == 0 &&
-	    (stx.stx_mask & STATX_MNT_ID) &&
+	if (mount_id_of(AT_FDCWD, path, MOUNT_ID_LISTED, &id) == 0 &&
 	    text_read_file(&t, "/proc/self/mountinfo") == 0)
 		for (line = strtok_r(t.data, "\n", &rest); line;
 		    line = strtok_r(NULL, "\n", &rest))
-			if (strtoull(line, NULL, 10) == stx.stx_mnt_id)
+			if (strtoull(line, NULL, 10) == id)
 				found_line = xstrdup(line);
 	text_done(&t);
 	return found_line;

@@ -28,11 +28,7 @@
 
 #include "daemon/base/sys_kernel.h"
 #include "daemon/base/sys_path.h"
-
-/* Linux 6.8; not in the headers of glibc 2.36. */
-#ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE 0x00004000U
-#endif
+#include "proto/lib/mount_id.h"
 
 /* Distinguishes ids of superblocks from ids of mounts. The kernel's counters
  * stay below. */
@@ -100,21 +96,6 @@ static bool directory_of(int fd, char *path, size_t size)
 	}
 }
 
-/* One call for all kernels: a kernel that knows both bits returns the unique
- * id, and an older kernel ignores the unknown bit. */
-static int mount_id(int fd, uint64_t *id)
-{
-	struct statx stx;
-
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_MNT_ID_UNIQUE,
-		&stx) < 0)
-		return -errno;
-	if ((stx.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) == 0)
-		return -EOPNOTSUPP;
-	*id = stx.stx_mnt_id;
-	return 0;
-}
-
 /* The kernel's directory of FD's file system. */
 static bool id_in_sysfs(int fd, uint64_t *id)
 {
@@ -148,7 +129,7 @@ int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	else if (id_of_tmpfs(fd, &made))
 		*id = IS_SUPERBLOCK | (made & ~IS_RESERVED);
 	else
-		return mount_id(fd, id);
+		return mount_id_of(fd, "", MOUNT_ID_UNIQUE, id);
 	return 0;
 }
 

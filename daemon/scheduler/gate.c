@@ -108,12 +108,27 @@ static bool is_within_other(const struct gate_note *note)
 	return false;
 }
 
+/* Only these can be lines of an inner transaction. */
+static bool are_deletions(const struct txn *txn)
+{
+	const struct refd_update *u = txn->req.updates;
+	size_t i;
+
+	for (i = 0; i < txn->req.nr_updates; i++, u++)
+		if (u->target != NULL || !refd_oid_is_null(&u->new_oid))
+			return false;
+	return true;
+}
+
 bool gate_is_nested(struct gate *g, const struct txn *txn)
 {
 	struct gate_note *note = find(g, txn);
 
 	if (note == NULL || note->prepared == 0)
 		return false;
+	/* An earlier attempt of the same process may not have had its end. */
+	if (!are_deletions(txn))
+		note->prepared = 1;
 	return --note->prepared > 0 || is_within_other(note);
 }
 

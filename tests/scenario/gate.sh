@@ -137,6 +137,11 @@ each_command() {
 		'update refs/heads/x $c' | g update-ref --stdin"
 	expect 'are several changes' two.git "refs/heads/d/1 - $a" \
 		"refs/heads/d/2 - $b" "refs/heads/x $b $c"
+	check 'aborted after prepare, and tried again' eval "printf '%s\n' \
+		start 'update refs/heads/x $b' prepare abort \
+		start 'update refs/heads/x $b' commit \
+		start 'update refs/heads/x $c' commit | g update-ref --stdin"
+	expect 'is recorded' two.git "refs/heads/x $c $b" "refs/heads/x $b $c"
 	check 'pack-refs' g pack-refs --all
 	expect 'changes nothing' two.git
 	check 'a packed branch is deleted' g branch -D d/1

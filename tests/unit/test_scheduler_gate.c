@@ -1,9 +1,9 @@
 /*
  * Proves the way of the gate's requests through the scheduler. A look holds no
  * name and waits for none. A committed transaction of git gets the values that
- * the look had found, and goes the way of any transaction. The inner
- * transaction of a deletion gets an answer at once. Notes have a limit, and
- * belong to a uid. Nothing of a gate is recorded later.
+ * the look had found, and goes the way of any transaction, also at the second
+ * attempt of git. The inner transaction of a deletion gets an answer at once.
+ * Notes have a limit, and belong to a uid. Nothing of a gate is recorded later.
  */
 #include <check.h>
 #include <string.h>
@@ -16,12 +16,15 @@
 
 static const struct rig_txn prepared = { .gate = REFD_GATE_PREPARED,
 	.gate_key = 'k',
+	.deletes = true,
 	NAMES };
 static const struct rig_txn committed = { .gate = REFD_GATE_COMMITTED,
 	.gate_key = 'k',
+	.deletes = true,
 	NAMES };
 static const struct rig_txn aborted = { .gate = REFD_GATE_ABORTED,
 	.gate_key = 'k',
+	.deletes = true,
 	NAMES };
 
 static void look(const struct rig_txn *t)
@@ -126,6 +129,22 @@ START_TEST(an_aborted_inner_transaction)
 	look(&prepared);
 	ask = rig_submit(&committed);
 	ck_assert_uint_eq(ask->nr_answers, _i == 0);
+	rig_admit_all();
+	rig_back_all();
+}
+END_TEST
+
+/* The client tells only of aborted deletions. */
+START_TEST(git_tries_an_aborted_update_again)
+{
+	struct rig_txn update = prepared;
+
+	update.deletes = false;
+	look(&update);
+	look(&update);
+	update.gate = REFD_GATE_COMMITTED;
+	ck_assert_uint_eq(rig_submit(&update)->nr_answers, 0);
+	ck_assert(has_value());
 	rig_admit_all();
 	rig_back_all();
 }
@@ -238,6 +257,7 @@ int main(void)
 	tcase_add_test(tc, the_inner_transaction_is_answered_at_once);
 	tcase_add_test(tc, an_inner_transaction_with_fewer_lines);
 	tcase_add_loop_test(tc, an_aborted_inner_transaction, 0, 3);
+	tcase_add_test(tc, git_tries_an_aborted_update_again);
 	tcase_add_test(tc, notes_belong_to_a_user_and_a_key);
 	tcase_add_test(tc, what_was_recorded_is_the_value_before);
 	tcase_add_test(tc, a_refused_look);

@@ -37,6 +37,16 @@ static bool is_there(int dir, const char *name)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Has the hook both names? Then gate_hook_make() was interrupted. */
+static bool has_both_names(int dir)
+{
+	struct stat hook, chained;
+
+	return fstatat(dir, NAME, &hook, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fstatat(dir, CHAINED, &chained, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    hook.st_dev == chained.st_dev && hook.st_ino == chained.st_ino;
+}
+
 bool gate_hook_links_to(const char *hooks, const char *target)
 {
 	char *path = path_in(hooks, NAME), found[PATH_MAX];
@@ -50,11 +60,11 @@ bool gate_hook_links_to(const char *hooks, const char *target)
 bool gate_hook_may_be_in(const char *hooks)
 {
 	char *hook = path_in(hooks, NAME), *chained = path_in(hooks, CHAINED);
-	struct stat st;
+	struct stat is, would;
 	bool may = proc_receive_may_be_in(hooks);
 
-	if (may && !gate_link_is(hook) && lstat(hook, &st) == 0 &&
-	    lstat(chained, &st) == 0) {
+	if (may && !gate_link_is(hook) && lstat(hook, &is) == 0 &&
+	    lstat(chained, &would) == 0 && is.st_ino != would.st_ino) {
 		say_error("%s would become %s, which exists", hook, chained);
 		may = false;
 	}
@@ -68,7 +78,7 @@ bool gate_hook_may_be_in(const char *hooks)
 /* The link replaces the hook by a rename, when the hook has its second name. */
 static int put(int dir, const char *hooks, const char *target)
 {
-	if (!is_gate(hooks) && is_there(dir, NAME) &&
+	if (!is_gate(hooks) && is_there(dir, NAME) && !has_both_names(dir) &&
 	    linkat(dir, NAME, dir, CHAINED, 0) < 0)
 		return -errno;
 	if (unlinkat(dir, NEW, 0) < 0 && errno != ENOENT)
@@ -107,8 +117,13 @@ static int take(int dir, const char *path)
 	bool has_chained = is_there(dir, CHAINED);
 
 	unlinkat(dir, NEW, 0);
-	if (has_chained && renameat(dir, CHAINED, dir, NAME) < 0)
+	/* rename() does nothing with two names of a file. */
+	if (has_both_names(dir)) {
+		if (unlinkat(dir, CHAINED, 0) < 0)
+			return -errno;
+	} else if (has_chained && renameat(dir, CHAINED, dir, NAME) < 0) {
 		return -errno;
+	}
 	if (!has_chained && unlinkat(dir, NAME, 0) < 0 && errno != ENOENT)
 		return -errno;
 	/* A power loss must not bring the gate back. */
@@ -120,12 +135,19 @@ static int take(int dir, const char *path)
 	return 0;
 }
 
+/* The gate is gone, or not there yet, and the hook has its second name. */
+static bool is_to_go_back(int dir)
+{
+	return has_both_names(dir) ||
+	    (is_there(dir, CHAINED) && !is_there(dir, NAME));
+}
+
 bool gate_hook_remove(const char *hooks)
 {
 	int dir = proc_receive_open_hooks(hooks), err = 0;
 	char *path = path_in(hooks, NAME);
 
-	if (dir >= 0 && is_gate(hooks))
+	if (dir >= 0 && (is_gate(hooks) || is_to_go_back(dir)))
 		err = take(dir, path);
 	else if (dir >= 0 && is_there(dir, NAME))
 		enable_report("kept", path, "not refd's any more: kept");

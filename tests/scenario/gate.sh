@@ -110,6 +110,27 @@ there_and_back() {
 	check 'disable beside a hook' quiet "$REFD" disable "$T/one.git"
 	check 'the hook is back' cmp "$T/hook" "$hook"
 	check 'the second name is gone' test ! -e "$hook.refd-chained"
+	interrupted "$hook"
+}
+
+# Enable makes the second name before the gate takes the first.
+interrupted() { # HOOK
+	check 'enable' quiet "$REFD" enable --gate "$T/one.git"
+	ln -f "$1.refd-chained" "$1"
+	check 'an interrupted enable is repeated' \
+		quiet "$REFD" enable --gate "$T/one.git"
+	check 'the gate is there' test -L "$1"
+	ln -f "$1.refd-chained" "$1"
+	check 'an interrupted enable is undone' \
+		quiet "$REFD" disable "$T/one.git"
+	check 'the hook has its name' cmp "$T/hook" "$1"
+	check 'and no other' test ! -e "$1.refd-chained"
+	check 'enable once more' quiet "$REFD" enable --gate "$T/one.git"
+	rm "$1"
+	check 'disable after the gate was removed' \
+		quiet "$REFD" disable "$T/one.git"
+	check 'the hook has its name again' cmp "$T/hook" "$1"
+	rm "$1"
 }
 
 not() { ! "$@"; }

@@ -205,6 +205,8 @@ static void end_job(struct packer *p, struct job *job, int err)
 		tell(job->ask, err);
 		completions_put_pack(p->cfg.completions, job->ask);
 	} else {
+		if (err < 0)
+			atomic_fetch_add(&repo->nr_loose_made, job->nr_made);
 		atomic_store(&repo->pack_after_ns,
 		    SYS(p->cfg.sys, now_mono) +
 			(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));

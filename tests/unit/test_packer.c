@@ -1,0 +1,194 @@
+/*
+ * Proves when the packer packs. A repository is packed at the threshold, after
+ * a checkpoint. A packing that failed is tried again later, without further
+ * refs. While packing is not allowed, a request comes back at once, and no
+ * repository is packed.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+
+#define THRESHOLD 3
+#define WAIT_MS   20000
+
+/* A try takes more than a second, and a repository rests a hundred times as
+ * long. */
+#define REST_NS (1000 * INT64_C(1000000000))
+
+static struct sys disk;
+static _Atomic int64_t ahead_ns;
+static char lock[4200];
+static unsigned nr_made;
+
+static int64_t disk_now_mono(const struct sys *sys)
+{
+	return sys_kernel.now_mono(sys) + ahead_ns;
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.now_mono = disk_now_mono;
+	ahead_ns = 0;
+	nr_made = 0;
+	sr_sys = &disk;
+	sr_interval_ns = 3600 * INT64_C(1000000000);
+	sr_setup();
+	store_set_pack(sr_store, THRESHOLD);
+	snprintf(lock, sizeof(lock), "%s/packed-refs.lock", sr_repo);
+}
+
+static struct txn *admit(void)
+{
+	struct refd_txid id;
+	char name[64];
+
+	refd_txid_make(&id);
+	snprintf(name, sizeof(name), "refs/heads/n%u", nr_made++);
+	return sr_admit(&id, sr_repo, name, sr_commit);
+}
+
+static void make_ref(void)
+{
+	struct txn *txn = admit();
+
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
+static void make_refs(unsigned nr)
+{
+	while (nr-- > 0)
+		make_ref();
+}
+
+static void checkpoint(void)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+
+	store_checkpoint(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+}
+
+static struct store_stats stats(void)
+{
+	struct store_stats stats = { .batches = 0 };
+
+	store_stats(sr_store, &stats);
+	return stats;
+}
+
+static void await_stats(uint64_t packed, uint64_t failures)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	unsigned i;
+
+	for (i = 0; i < WAIT_MS &&
+	    (stats().packed_refs < packed || stats().pack_failures < failures);
+	    i++)
+		nanosleep(&nap, NULL);
+	ck_assert_uint_eq(stats().packed_refs, packed);
+	ck_assert_uint_eq(stats().pack_failures, failures);
+}
+
+/* The repository has no open packing afterwards. */
+static void ask(struct store_pack *pack)
+{
+	struct txn *txn = admit();
+
+	*pack = (struct store_pack){ .repo = txn->repo };
+	store_pack(sr_store, pack);
+	ck_assert_ptr_eq(sr_wait_done().packed, pack);
+	sr_done_with(txn);
+	free(pack->why);
+	pack->why = NULL;
+}
+
+START_TEST(packs_at_the_threshold)
+{
+	struct store_pack pack;
+
+	make_refs(THRESHOLD - 1);
+	checkpoint();
+	ask(&pack);
+	ck_assert_int_eq(pack.status, REFD_OK);
+	ck_assert_uint_eq(pack.nr_packed, THRESHOLD - 1);
+	/* The refs that were packed on request count too. */
+	make_ref();
+	checkpoint();
+	await_stats(THRESHOLD, 0);
+}
+END_TEST
+
+START_TEST(rests_for_a_minute)
+{
+	struct store_pack pack;
+
+	make_refs(THRESHOLD);
+	checkpoint();
+	await_stats(THRESHOLD, 0);
+	make_refs(THRESHOLD);
+	checkpoint();
+	ask(&pack);
+	ck_assert_uint_eq(pack.nr_packed, THRESHOLD);
+	make_ref();
+	ahead_ns += REST_NS;
+	checkpoint();
+	await_stats(2 * THRESHOLD + 1, 0);
+}
+END_TEST
+
+START_TEST(tries_again_after_a_failure)
+{
+	close(open(lock, O_CREAT | O_WRONLY, 0600));
+	make_refs(THRESHOLD);
+	checkpoint();
+	await_stats(0, 1);
+	ck_assert_int_eq(unlink(lock), 0);
+	make_ref();
+	ahead_ns += REST_NS;
+	checkpoint();
+	await_stats(THRESHOLD + 1, 1);
+}
+END_TEST
+
+START_TEST(packs_nothing_while_not_allowed)
+{
+	struct store_pack pack;
+
+	store_pack_allow(sr_store, false);
+	make_refs(THRESHOLD);
+	checkpoint();
+	ask(&pack);
+	ck_assert_int_eq(pack.status, REFD_BUSY);
+	ck_assert_uint_eq(stats().packed_refs, 0);
+	store_pack_allow(sr_store, true);
+	ask(&pack);
+	ck_assert_int_eq(pack.status, REFD_OK);
+	ck_assert_uint_eq(pack.nr_packed, THRESHOLD);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("packer");
+	TCase *tc = tcase_create("packer");
+
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, packs_at_the_threshold);
+	tcase_add_test(tc, rests_for_a_minute);
+	tcase_add_test(tc, tries_again_after_a_failure);
+	tcase_add_test(tc, packs_nothing_while_not_allowed);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -14,6 +14,10 @@
 
 #define NAP_MS  50
 #define TELL_MS 1000
+/* An answer without a limit is awaited while a daemon is there. After it is
+ * lost, a daemon has so much time to come back. */
+#define LOOK_MS 1000
+#define BACK_MS 10000
 
 const struct command_option question_shown[] = { QUESTION_JSON, COLOUR_OPTION,
 	QUESTION_SOCKET, { 0 } };
@@ -138,11 +142,35 @@ void question_failed(struct refd *r, int err)
 	die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", refd_error(r));
 }
 
+/* Sends REQ again to a daemon that comes back. */
+static int call_while_there(struct refd *r, struct refd_request *req,
+    struct refd_answer *ans)
+{
+	int err = refd_call(r, req, LOOK_MS, ans);
+	bool is_lost = false;
+
+	for (;;) {
+		if (err == -ETIMEDOUT) {
+			is_lost = false;
+			err = refd_wait(r, req, LOOK_MS, ans);
+		} else if (err == -ECONNRESET && !is_lost) {
+			is_lost = true;
+			err = refd_call(r, req, BACK_MS, ans);
+		} else {
+			return err;
+		}
+	}
+}
+
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans)
 {
-	int err = refd_call(r, req, timeout_ms, ans);
+	int err = timeout_ms < 0 ? call_while_there(r, req, ans) :
+				   refd_call(r, req, timeout_ms, ans);
 
+	if (err == -ECONNRESET && timeout_ms < 0)
+		die_with(EXIT_AWAY, "the daemon ended before it answered: %s",
+		    refd_error(r));
 	if (err < 0)
 		question_failed(r, err);
 	question_refused(ans);

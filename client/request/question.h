@@ -16,7 +16,7 @@ struct question {
 	const char *socket;
 	bool json, prometheus, once, verbose;
 	int wait_s;     /* until the daemon serves; 0: one attempt */
-	int timeout_s;  /* of the answer; -1: for ever */
+	int timeout_s;  /* of the answer; -1: as question_call() */
 	int interval_s; /* between the frames of top */
 };
 
@@ -39,7 +39,9 @@ extern const struct command_option question_json[], question_shown[];
 struct refd *question_connect(const char *option, int wait_ms);
 /* The same for the socket for administration beside it. */
 struct refd *question_connect_admin(const char *option);
-/* Waits for the answer. A failure or a refusal ends the program. */
+/* Waits for the answer. A failure or a refusal ends the program. If TIMEOUT_MS
+ * is negative, waits while a daemon is there or comes back within ten seconds.
+ */
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
 /* Ends the program because of ERR of the last call of R: see question_connect.

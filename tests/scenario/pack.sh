@@ -4,7 +4,7 @@
 # there. A repository packs itself at the threshold. Ten thousand refs are
 # packed while git and refd write, and no update fails. With git's update-ref,
 # its deletions and pack-refs beside, and kill -9 of the daemon in between, refs
-# equal a model.
+# equal a model. If the daemon does not come back, the client gives up.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -79,6 +79,26 @@ is 'not while the daemon is paused' 75 $?
 "$REFD" resume >/dev/null
 is 'but afterwards' 'packed 1 refs' "$(pack)"
 no_locks 'no lock is left' repo.git
+
+# ---- a daemon that does not come back ----
+
+# The rest of the test goes on while the client waits. More refs than a round.
+mkdir "$T/lost"
+new_repo lost/repo.git bare
+cp -r "$repo/objects" "$T/lost/repo.git/"
+make_loose "$T/lost/repo.git" refs/heads/ 0 5000 "$one"
+"$REFD" daemon --socket "$T/lost.sock" --state "$T/lost.state" \
+	--root "$T/lost" >>"$T/lost.log" 2>&1 </dev/null &
+lost=$!
+own "$lost"
+"$REFD" ping --socket "$T/lost.sock" --wait 60 >/dev/null
+timeout 120 "$REFD" pack --socket "$T/lost.sock" "$T/lost/repo.git" \
+	>"$T/lost.out" 2>&1 &
+waits=$!
+own "$waits"
+check 'a packing begins' await 30 test -e "$T/lost/repo.git/packed-refs"
+kill -9 "$lost"
+reap "$lost"
 
 # ---- at the threshold ----
 
@@ -234,6 +254,10 @@ no_locks 'no lock is left by that' repo.git
 is 'nothing is left in the stage' '' "$(find "$repo/refd/stage" -type f)"
 is 'the log has no complaint' '' "$(complaints)"
 check 'git fsck' git -C "$repo" fsck --no-dangling 2>/dev/null
+
+reap "$waits"
+is 'the client does not wait for ever' 75 $?
+check 'and says why' grep -q 'the daemon ended before it answered' "$T/lost.out"
 
 # ---- rights ----
 

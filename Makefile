@@ -91,7 +91,8 @@ endif
 LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread
 # HARDEN comes last, so that a packager's CPPFLAGS do not weaken it.
 ALL_CFLAGS = $(LANGUAGE) $(LARGE_FILES) $(WARNINGS) -fPIE \
-	-fstack-protector-strong -fstack-clash-protection $(SANITIZE) $(CPPFLAGS) $(CFLAGS) $(HARDEN)
+	-fstack-protector-strong -fstack-clash-protection $(SANITIZE) \
+	$(CPPFLAGS) $(CFLAGS) $(HARDEN)
 ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
 	-Wl,-z,noexecstack $(SANITIZE) $(LDFLAGS)
 

@@ -27,6 +27,8 @@ INCLUDEDIR  ?= $(PREFIX)/include
 DATADIR     ?= $(PREFIX)/share
 MANDIR      ?= $(DATADIR)/man
 UNITDIR     ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 # To whom the repositories of refd.service belong; refd@NAME.service is NAME's.
 SERVICE_USER ?= git
 INSTALL     ?= install
@@ -452,7 +454,8 @@ install: all install-units
 	    $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/refd
 	$(INSTALL) -m 755 $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
-	    $(BUILD)/bin/refd-deliver $(DESTDIR)$(LIBEXECDIR)/refd
+	    $(BUILD)/bin/refd-deliver scripts/distro/before-removal \
+	    $(DESTDIR)$(LIBEXECDIR)/refd
 	$(INSTALL) -m 644 $(BUILD)/lib/librefd.a $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(BUILD)/lib/librefd.so.$(SOVERSION) \
 	    $(DESTDIR)$(LIBDIR)
@@ -508,6 +511,10 @@ install_units = $(INSTALL) -d $(DESTDIR)$(UNITDIR)/$(1).service.d && \
 	$(call unit,before-git.conf,$(2),$(3),$(4),$(1)) \
 	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/$(1).service.d/before-git.conf
 
+# The accounts, and the directory of the repositories.
+accounts = sed 's|@USER@|$(SERVICE_USER)|g' scripts/distro/$(1) \
+	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(2)
+
 install-units:
 	$(call install_units,refd,$(SERVICE_USER),refd,/etc/refd/config,refd)
 	$(call install_units,refd@,%i,refd-%i,/etc/refd/%i/config,refd@%i)
@@ -516,12 +523,19 @@ install-units:
 	sed 's|@BINDIR@|$(BINDIR)|' client/deliver/refd-deliver.service.in \
 	    | $(INSTALL) -m 644 /dev/stdin \
 	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
+	$(INSTALL) -d $(DESTDIR)$(SYSUSERSDIR) $(DESTDIR)$(TMPFILESDIR)
+	$(call accounts,refd.sysusers,$(SYSUSERSDIR)/refd.conf)
+	$(call accounts,refd-deliver.sysusers,$(SYSUSERSDIR)/refd-deliver.conf)
+	$(call accounts,refd.tmpfiles,$(TMPFILESDIR)/refd.conf)
 
 uninstall:
 	rm -f $(foreach u,refd refd@,$(foreach k,.socket .service \
 	    .service.d/before-git.conf,$(DESTDIR)$(UNITDIR)/$(u)$(k)))
 	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket \
-	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
+	    $(DESTDIR)$(UNITDIR)/refd-deliver.service \
+	    $(DESTDIR)$(SYSUSERSDIR)/refd.conf \
+	    $(DESTDIR)$(SYSUSERSDIR)/refd-deliver.conf \
+	    $(DESTDIR)$(TMPFILESDIR)/refd.conf
 	for d in refd refd@; do \
 	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
 	rm -f $(DESTDIR)$(BINDIR)/refd
@@ -563,7 +577,10 @@ lint:
 	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
-	    client/completion/refd.bash $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
+	    client/completion/refd.bash \
+	    $(addprefix scripts/distro/,APKBUILD before-removal refd.initd \
+	    refd.pre-deinstall refd.pre-install) \
+	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
 		tests/stacks/*.sh \
 		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*)
 

@@ -66,13 +66,17 @@ update() { # USER REPO REF VALUE
 
 # ---- the machine's own ----
 
-for user in git:2001 alice:2002 web:2003; do
+for user in alice:2002 web:2003; do
 	echo "${user%:*}:x:${user#*:}:${user#*:}::/home/${user%:*}:/bin/bash" \
 		>>/etc/passwd
 	echo "${user%:*}:x:${user#*:}:" >>/etc/group
-	install -d -m 700 -o "${user#*:}" -g "${user#*:}" "/home/${user%:*}"
+done
+is 'the account of the service' '/srv/git:/usr/bin/git-shell' \
+	"$(getent passwd git | cut -d: -f6-)"
+for user in git alice web; do
+	install -d -m 700 -o $user -g $user /home/$user
 	printf '[user]\n\tname = A\n\temail = a@example.com\n[safe]\n\tdirectory = *\n' \
-		>"/home/${user%:*}/.gitconfig"
+		>/home/$user/.gitconfig
 done
 chown git:git /srv/git
 mkdir -p /etc/refd

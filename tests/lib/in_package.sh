@@ -28,31 +28,7 @@ has_nothing() { # DIRECTORY...
 }
 dangling() { find /etc/systemd -xtype l | sort; }
 repo=/srv/git/a.git
-push() { git -C /root/work push -q "git@127.0.0.1:$repo" "$@"; }
-
-before_the_cut() {
-	# ---- installed ----
-
-	has_nothing /etc /lib /usr /var /run >/out/before
-	dangling >/out/dangling
-	check 'a library is missing' fails dpkg-query -s libsqlite3-0 \
-		2>/run/missing
-	check 'apt install' apt-get -qq install /packages/first/refd_*.deb \
-		/packages/first/librefd0_*.deb
-	is 'the account it runs as' '/srv/git:/usr/bin/git-shell' \
-		"$(getent passwd git | cut -d: -f6-)"
-	is 'the socket is there' active "$(show ActiveState refd.socket)"
-	is 'the service is up' active "$(show ActiveState)"
-	check 'and answers' refd ping
-	check 'it confines itself' grep -q \
-		'^confined_by:.* Landlock [0-9].* seccomp' <<<"$(refd status -v)"
-	is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
-	check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
-
-	# ---- used ----
-
-	as_git git init -q --bare "$repo"
-	check 'refd enable' refd enable "$repo"
+let_in() { # root may push over ssh, as git.
 	mkdir -p /root/.ssh /srv/git/.ssh /run/sshd
 	ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
 	cp /root/.ssh/id_ed25519.pub /srv/git/.ssh/authorized_keys
@@ -63,13 +39,74 @@ before_the_cut() {
 	git config --global user.email a@example.com
 	git init -q /root/work
 	git -C /root/work commit -q --allow-empty -m one
+}
+push() { git -C /root/work push -q "git@127.0.0.1:$repo" "$@"; }
+# A new endpoint gets only changes from its beginning on: several are tried.
+is_delivered() { # NAME
+	local n
+	for ((n = 0; n < 60; n++)); do
+		push "HEAD:refs/heads/$1$n"
+		sleep 1
+		! grep -q "refs/heads/$1" /var/lib/refd_deliver/changes ||
+			return 0
+	done
+	return 1
+}
+
+before_the_cut() {
+	# ---- installed ----
+
+	has_nothing /etc /lib /usr /var /run >/out/before
+	dangling >/out/dangling
+	check 'a library is missing' fails dpkg-query -s libsqlite3-0 \
+		2>/run/missing
+	# Three commands lead from nothing to the first durable push: the
+	# installation, refd enable, the push. The repository and the key for
+	# ssh are needed without refd too. The time includes them, but not the
+	# download of the libraries.
+	SECONDS=0
+	if apt-get -y install /packages/first/refd_*.deb \
+		/packages/first/librefd0_*.deb \
+		/packages/first/refd-deliver_*.deb >/out/apt 2>&1; then
+		ok 'apt install'
+	else
+		not_ok 'apt install' "$(tail -n 5 /out/apt | tr '\n' ' ')"
+	fi
+	as_git git init -q --bare "$repo"
+	let_in
+	check 'refd enable' refd enable "$repo"
 	check 'a push over ssh' push HEAD:refs/heads/main
+	check "the first push, after $SECONDS s" test $SECONDS -le 60
 	is 'is in the log' 1 "$(refd log --repo "$repo" --ref refs/heads/main |
 		grep -c refs/heads/main)"
 	is 'by its connection' 1 "$(refd log --repo "$repo" --json |
 		grep -c '"SSH_CONNECTION"')"
 	is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |
 		grep -c '"error"')"
+	is 'the account it runs as' '/srv/git:/usr/bin/git-shell' \
+		"$(getent passwd git | cut -d: -f6-)"
+	is 'its home' 'git git 755' "$(stat -c '%U %G %a' /srv/git)"
+	is 'the socket is there' active "$(show ActiveState refd.socket)"
+	is 'the service is up' active "$(show ActiveState)"
+	check 'and answers' refd ping
+	check 'it confines itself' grep -q \
+		'^confined_by:.* Landlock [0-9].* seccomp' <<<"$(refd status -v)"
+	is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
+	check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
+
+	# ---- web hooks ----
+
+	is 'the account of web hooks' /var/lib/refd_deliver:/usr/sbin/nologin \
+		"$(getent passwd refd-deliver | cut -d: -f6-)"
+	is 'without a configuration they are not sent' 'disabled inactive' \
+		"$(systemctl is-enabled refd-deliver) $(
+			show ActiveState refd-deliver)"
+	git config -f /etc/refd/config --add daemon.allowUser refd-deliver
+	git config -f /etc/refd/deliver.conf deliver.file.command \
+		'cat >>/var/lib/refd_deliver/changes'
+	systemctl reload refd
+	check 'their start' systemctl enable -q --now refd-deliver
+	check 'a change is delivered' is_delivered before
 
 	# ---- away ----
 
@@ -96,7 +133,7 @@ before_the_cut() {
 	for i in 1 2 3; do load $i 2>>/run/failed & done
 	sleep 1
 	was=$(show MainPID)
-	check 'an upgrade' dpkg -i /packages/second/refd_*.deb
+	check 'an upgrade' dpkg -i /packages/second/refd*.deb
 	sleep 1
 	touch /run/enough
 	wait
@@ -107,6 +144,7 @@ before_the_cut() {
 		refs/heads/c1 refs/heads/c2 refs/heads/c3 | wc -l)"
 	check 'by a new daemon' test "$was" != "$(show MainPID)"
 	check 'a push' push HEAD:refs/heads/after
+	check 'web hooks go on' is_delivered upgraded
 
 	# ---- a power loss ----
 
@@ -130,6 +168,7 @@ after_it() {
 	# ---- and is back ----
 
 	check 'it serves again' refd ping --wait 20
+	check 'and sends web hooks' is_delivered restored
 	as_git git -C "$repo" for-each-ref --format='%(refname)' >/run/there
 	is 'what was acknowledged is there' '' \
 		"$(sort /out/acknowledged | comm -23 - <(sort /run/there))"
@@ -156,6 +195,7 @@ after_it() {
 
 	# ---- removed ----
 
+	check 'the web hooks go' dpkg -r refd-deliver
 	check 'removal is refused' fails dpkg -r refd 2>/run/refused
 	check 'for what is enabled' grep -q "$repo" /run/refused
 	check 'and says what helps' grep -q 'refd disable --all' /run/refused
@@ -167,7 +207,7 @@ after_it() {
 			--state=active 'refd*')"
 	check 'its configuration stays' test -e /etc/refd/keeper/config
 	check 'a push to git itself' push HEAD:refs/heads/without
-	check 'purge' dpkg -P refd librefd0
+	check 'purge' dpkg -P refd-deliver refd librefd0
 	systemctl daemon-reload
 	is 'nothing is left' "$(cat /out/before)" "$(has_nothing /etc /lib /usr /var /run)"
 	is 'no link leads nowhere' "$(cat /out/dangling)" "$(dangling)"

@@ -99,5 +99,68 @@ root_system() { # DIRECTORY
 		mount --bind "/dev/$dir" "$1/dev/$dir"
 	done
 	ln -s /proc/self/fd "$1/dev/fd"
+	ln -s fd/0 "$1/dev/stdin"
 	echo "127.0.0.1 localhost $(hostname)" >"$1/etc/hosts"
+}
+
+# ---- booted ----
+
+# Makes the root at DIRECTORY run tests/lib/SCRIPT at boot, for at most SECONDS,
+# and stop then. The script reports as a scenario, and prints "finished" last.
+# It may write to /out, which is $T/out.
+root_runs() { # DIRECTORY SCRIPT SECONDS
+	local units=$1/etc/systemd/system
+	mkdir -p "$T/out" "$units/multi-user.target.wants"
+	install -m 755 "$ROOT/tests/lib/$2" "$1/usr/local/bin/at_boot"
+	cat >"$units/at-boot.service" <<-UNIT
+		[Unit]
+		Description=The test
+		After=ssh.service
+		[Service]
+		Type=oneshot
+		ExecStart=/usr/local/bin/at_boot
+		ExecStopPost=/bin/systemctl --no-block poweroff
+		StandardOutput=append:/out/report
+		StandardError=append:/out/errors
+		TimeoutStartSec=$3
+	UNIT
+	ln -s ../at-boot.service "$units/multi-user.target.wants/"
+	# systemd-firstboot would ask questions.
+	ln -sf /dev/null "$units/systemd-firstboot.service"
+}
+
+# Boots the root at DIRECTORY in the background, without a network, for at most
+# SECONDS. MACHINE is the process. By default, systemd-nspawn denies Landlock.
+root_boot() { # DIRECTORY SECONDS [OPTION...]
+	local calls='landlock_create_ruleset landlock_add_rule'
+	timeout "$2" systemd-nspawn -q -D "$1" --boot --register=no \
+		--keep-unit --private-network --machine="refd-$$" \
+		--system-call-filter="$calls landlock_restrict_self" \
+		--bind="$T/out:/out" "${@:3}" </dev/null >>"$T/console" 2>&1 &
+	MACHINE=$!
+	own "$MACHINE"
+}
+
+# Waits for the machine, and repeats the report of the script.
+root_report() { # NAME
+	local line status
+	reap "$MACHINE"
+	status=$?
+	while IFS= read -r line; do
+		case $line in
+		'ok '*) ok "${line#ok }" ;;
+		'not ok '*)
+			line=${line#not ok }
+			not_ok "${line%%: *}" "${line#*: }"
+			;;
+		finished) status=finished ;;
+		*) echo "$line" ;;
+		esac
+	done <"$T/out/report"
+	if [ "$status" != finished ]; then
+		not_ok "$1" "status $status, before the end"
+		tail -n 20 "$T/console"
+	fi
+	# shellcheck disable=SC2154 # scenario.sh has the variable
+	[ "$scenario_bad" -eq 0 ] || tail -n 60 "$T/out/errors"
 }

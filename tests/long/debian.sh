@@ -4,8 +4,10 @@
 # used over ssh, upgraded under load, and lose the power. They are not removed
 # while repositories are enabled, and are purged without residue
 # (tests/lib/in_package.sh runs there). The machine lacks the libraries that
-# refd needs, as a fresh server does. STACKS_CACHE=DIR keeps the Debian between
-# runs.
+# refd needs, as a fresh server does.
+#
+# SUITE=trixie builds and boots this Debian, and not the machine's.
+# STACKS_CACHE=DIR keeps the roots between runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -13,22 +15,48 @@
 . "$ROOT/tests/lib/root.sh"
 
 root_needs debian --package
+machine=$(apt_private_codename)
+SUITE=${SUITE:-$machine}
 
 # ---- built, twice ----
+
+# Runs a command in a root of another Debian, which has T at the same path.
+# shellcheck disable=SC2317 # the new namespaces call it
+in_root() { # COMMAND...
+	local root=$T/builder
+	root_mount "$root" && root_system "$root" && mkdir -p "$root$T" &&
+		mount --bind "$T" "$root$T" && exec chroot "$root" "$@"
+}
+builder=()
+if [ "$SUITE" != "$machine" ]; then
+	packages=$(sed -n '/^Build-Depends:/,/^Standards/{
+		s/^Build-Depends://
+		/^ /p
+	}' "$ROOT/debian/control" | sed 's/([^)]*)//g; s/-compat//' | tr -d ' \n')
+	if ! root_make "package-$SUITE" "$SUITE" "build-essential,$packages" ''; then
+		skip debian "$(root_why)"
+		finish
+	fi
+	export -f in_root root_mount root_system
+	export T ROOT_BASE
+	builder=(unshare -m -p -f -n --kill-child --propagation private
+		bash -c 'in_root "$@"' in_root)
+fi
 
 # As a clone of this tree, with uncommitted changes.
 build() { # DIRECTORY
 	mkdir -p "$T/$1/refd" "$T/$1/home" &&
 		git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
 		(cd "$ROOT" && xargs -0 cp --parents -t "$T/$1/refd") &&
-		(cd "$T/$1/refd" && env -u BUILD -u DESTDIR HOME="$T/$1/home" \
-			dpkg-buildpackage -b -us -uc -j"$(nproc)") >"$T/$1.log" 2>&1
+		"${builder[@]}" env -u BUILD -u DESTDIR -u TMPDIR \
+			-C "$T/$1/refd" HOME="$T/$1/home" dpkg-buildpackage \
+			-b -us -uc -j"$(nproc)" >"$T/$1.log" 2>&1
 }
 sums() { (cd "$T/$1" && sha256sum ./*.deb); }
 
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 if ! build first; then
-	not_ok dpkg-buildpackage "$(tail -n 3 "$T/first.log")"
+	not_ok dpkg-buildpackage "$(grep -m 3 -E 'error:|Error' "$T/first.log")"
 	finish
 fi
 ok dpkg-buildpackage
@@ -42,106 +70,67 @@ is 'lintian' '' "$(TMPDIR=$T lintian --allow-root --fail-on none \
 	--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 	"$T"/first/refd_*.changes 2>&1)"
 
-# A later version with the same files.
+# Later versions with the same files.
 mkdir "$T/second"
-dpkg-deb -R "$T"/first/refd_*_*.deb "$T/second/x"
-sed -i 's/^Version: .*/&+later/' "$T/second/x/DEBIAN/control"
-dpkg-deb -b "$T/second/x" "$T/second/refd_later.deb" >/dev/null
-rm -r "$T/second/x"
+for package in refd refd-deliver; do
+	dpkg-deb -R "$T"/first/${package}_*_*.deb "$T/second/x"
+	sed -Ei 's/^Version: .*/&+later/; s/( refd \(= [^)]*)/\1+later/' \
+		"$T/second/x/DEBIAN/control"
+	dpkg-deb -b "$T/second/x" "$T/second/${package}_later.deb" >/dev/null
+	rm -r "$T/second/x"
+done
 
 # ---- booted ----
 
 # apt can reach a mirror here, but not in the machine: it fetches the libraries
 # now, without an installation.
-suite=$(apt_private_codename)
+debs=("$T"/first/{refd,refd-deliver,librefd0}_*.deb)
 packages=dbus,git,openssh-client,openssh-server,procps,systemd,systemd-sysv
 # shellcheck disable=SC2016 # mmdebstrap's shell knows the root
-if ! root_make "boot-$suite" "$suite" "$packages" \
-	"$(dpkg-deb -f "$T"/first/refd_*_*.deb Depends)" --skip=cleanup/apt \
-	--customize-hook="copy-in $(echo "$T"/first/{refd,librefd0}_*.deb) /tmp" \
+if ! root_make "boot-$SUITE" "$SUITE" "$packages" \
+	"$(for deb in "${debs[@]}"; do dpkg-deb -f "$deb" Depends; done)" \
+	--skip=cleanup/apt --customize-hook="copy-in ${debs[*]} /tmp" \
 	--customize-hook='chroot "$1" sh -c "apt-get clean && apt-get -y \
+		-o APT::Install-Recommends=true \
 		--download-only install /tmp/*.deb && rm /tmp/*.deb"'; then
 	skip boot "$(root_why)"
 	finish
 fi
 
 root=$T/root
-mkdir "$T/out"
 scenario_mounts+=("$T/over" "$root")
 check 'a root' root_mount "$root"
-install -m 755 "$ROOT/tests/lib/in_package.sh" "$root/usr/local/bin/in_package"
-cat >"$root/etc/systemd/system/in-package.service" <<'UNIT'
-[Unit]
-Description=The test
-After=ssh.service
-[Service]
-Type=oneshot
-ExecStart=/usr/local/bin/in_package
-ExecStopPost=/bin/systemctl --no-block poweroff
-StandardOutput=append:/out/report
-StandardError=append:/out/errors
-TimeoutStartSec=200
-[Install]
-WantedBy=multi-user.target
-UNIT
-mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
-ln -s ../in-package.service \
-	"$root/etc/systemd/system/multi-user.target.wants/in-package.service"
-ln -sf /dev/null "$root/etc/systemd/system/systemd-firstboot.service"
+root_runs "$root" in_package.sh 200
 
 # The disk that loses the power: repositories, and files that packages write.
 with_fs ext4 1G || finish
 mkdir "$FS/srv"
 cp -a "$ROOT_BASE/var/lib" "$FS/lib"
 
-# By default, systemd-nspawn denies Landlock to its machine.
-landlock='landlock_create_ruleset landlock_add_rule landlock_restrict_self'
 boot() {
-	timeout 240 systemd-nspawn -q -D "$root" --boot --register=no \
-		--keep-unit --private-network --machine="refd-$$" \
-		--system-call-filter="$landlock" --bind-ro="$T:/packages" --bind="$T/out:/out" \
-		--bind="$FS/srv:/srv" --bind="$FS/lib:/var/lib" \
-		</dev/null >>"$T/console" 2>&1 &
-	NSPAWN=$!
-	own "$NSPAWN"
+	root_boot "$root" 240 --bind-ro="$T:/packages" \
+		--bind="$FS/srv:/srv" --bind="$FS/lib:/var/lib"
 }
 # All processes are stopped first: a process that ran on could be told that its
 # writes succeeded.
 cut_power() {
 	local init
-	init=$(pgrep -P "$(pgrep -P "$NSPAWN")" | head -n 1)
+	init=$(pgrep -P "$(pgrep -P "$MACHINE")" | head -n 1)
 	pkill -STOP --ns "$init" --nslist pid .
 	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS"
 	kill -KILL "$init"
-	reap "$NSPAWN"
+	reap "$MACHINE"
 	umount "$FS" && mount -o loop "$FS.img" "$FS"
 }
 
 boot
 for ((i = 0; i < 2400; i++)); do
 	[ ! -e "$T/out/cut-me" ] || break
-	kill -0 "$NSPAWN" 2>/dev/null || break
+	kill -0 "$MACHINE" 2>/dev/null || break
 	sleep 0.1
 done
 sleep 1.5
 check 'the power is cut' cut_power
 boot
-reap "$NSPAWN"
-status=$?
-while IFS= read -r line; do
-	case $line in
-	'ok '*) ok "${line#ok }" ;;
-	'not ok '*)
-		line=${line#not ok }
-		not_ok "${line%%: *}" "${line#*: }"
-		;;
-	finished) status=finished ;;
-	*) echo "$line" ;;
-	esac
-done <"$T/out/report"
-if [ "$status" != finished ]; then
-	not_ok boot "status $status, before the end"
-	tail -n 20 "$T/console"
-fi
-[ "$scenario_bad" -eq 0 ] || tail -n 30 "$T/out/errors"
+root_report boot
 finish

@@ -32,52 +32,14 @@ if ! root_make "readme-$suite" "$suite" dbus,procps,systemd,systemd-sysv \
 fi
 
 root=$T/root
-mkdir "$T/out"
 scenario_mounts+=("$T/over" "$root")
 check 'a root' root_mount "$root"
-install -m 755 "$ROOT/tests/lib/in_readme.sh" "$root/usr/local/bin/in_readme"
-cat >"$root/etc/systemd/system/in-readme.service" <<'UNIT'
-[Unit]
-Description=The test
-[Service]
-Type=oneshot
-ExecStart=/usr/local/bin/in_readme
-ExecStopPost=/bin/systemctl --no-block poweroff
-StandardOutput=append:/out/report
-StandardError=append:/out/errors
-TimeoutStartSec=900
-UNIT
-mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
-ln -s ../in-readme.service \
-	"$root/etc/systemd/system/multi-user.target.wants/in-readme.service"
-ln -sf /dev/null "$root/etc/systemd/system/systemd-firstboot.service"
+root_runs "$root" in_readme.sh 900
 
 # Repositories need a disk with hard links that the units may write.
 with_fs ext4 1G || finish
 
-# By default, systemd-nspawn denies Landlock to its machine.
-landlock='landlock_create_ruleset landlock_add_rule landlock_restrict_self'
-timeout 960 systemd-nspawn -q -D "$root" --boot --private-network \
-	--register=no --keep-unit --machine="refd-$$" \
-	--system-call-filter="$landlock" --bind-ro="$clone:/clone" \
-	--bind="$T/out:/out" --bind="$FS:/srv" </dev/null >"$T/console" 2>&1
-status=$?
-while IFS= read -r line; do
-	case $line in
-	'ok '*) ok "${line#ok }" ;;
-	'not ok '*)
-		line=${line#not ok }
-		not_ok "${line%%: *}" "${line#*: }"
-		;;
-	finished) status=finished ;;
-	*) echo "$line" ;;
-	esac
-done <"$T/out/report"
-if [ "$scenario_bad" -gt 0 ]; then
-	tail -n 60 "$T/out/output" "$T/out/errors"
-fi
-if [ "$status" != finished ]; then
-	not_ok readme "status $status, before the end"
-	tail -n 20 "$T/console"
-fi
+root_boot "$root" 960 --bind-ro="$clone:/clone" --bind="$FS:/srv"
+root_report readme
+[ "$scenario_bad" -eq 0 ] || tail -n 60 "$T/out/output"
 finish

@@ -58,7 +58,7 @@ before_the_cut() {
 
 	has_nothing /etc /lib /usr /var /run >/out/before
 	dangling >/out/dangling
-	check 'a library is missing' fails dpkg-query -s libsqlite3-0 \
+	check 'a library is missing' fails dpkg-query -W 'libevent-core-*' \
 		2>/run/missing
 	# Three commands lead from nothing to the first durable push: the
 	# installation, refd enable, the push. The repository and the key for

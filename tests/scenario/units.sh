@@ -77,6 +77,7 @@ await 5 [ -S "$T/notify" ]
 told() { grep -qE -- "$1" "$T/told"; }
 printf '[daemon]\n\troot = %s\n' "$T" >"$T/config"
 unset REFD_SOCKET
+export BUILD
 mkfifo "$T/ready"
 read -r _ <"$T/ready" &
 reader=$!

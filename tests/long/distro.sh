@@ -133,7 +133,7 @@ check 'APKBUILD: package()' sh "$T/abuild" "$T/apk"
 is 'APKBUILD: the files of make install, but for systemd' \
 	"$( (files_in "$tree" | grep -v '^/usr/lib/\(systemd\|.*\.d\)/'
 		echo /etc/init.d/refd) | sort)" "$(files_in "$T/apk")"
-echo '# untried: APKBUILD, refd.initd and the accounts in Alpine, and musl'
+echo '# untried: APKBUILD, refd.initd and the accounts in Alpine'
 
 # ---- Nix ----
 

@@ -193,9 +193,9 @@ help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make libgit2       librefd-git2 for programs of libgit2; install-libgit2'
 	@echo 'make check         the everyday tests'
-	@echo 'make check-long    the long tests, up to 150 minutes: scripts/check-long'
+	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
 	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
-	@echo 'make soak          half an hour of load, twenty minutes of new random cases'
+	@echo 'make soak          half an hour of load, new random cases, other processors'
 	@echo 'make tests         builds the test programs and runs none'
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
@@ -413,8 +413,9 @@ mutants:
 	scripts/mutants $(MUTANTS)
 
 soak: tests
-	BUILD='$(abspath $(BUILD))' SOAK_SECONDS=1800 scripts/run-tests \
-	    --limit 3600 --scenario tests/long/soak.sh tests/soak/differ.sh
+	scripts/deps --processors
+	BUILD='$(abspath $(BUILD))' scripts/run-tests \
+	    --limit 3600 --scenario tests/soak/*.sh
 
 # How fast, beside others; BENCH='--quick --fs xfs' as scripts/bench has it.
 bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)

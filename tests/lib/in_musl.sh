@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/long/processors.sh runs this script in a root of Debian. Builds the
+# tests/soak/processors.sh runs this script in a root of Debian. Builds the
 # libraries from the archives of Debian's sources in $T/src, for musl, into
 # /musl. musl-gcc has no headers of the kernel; sys/queue.h and uthash are
 # headers only.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Builds refd and its unit tests for a processor or a C library, and runs the
-# unit tests. Sourced by tests/long/processors.sh, on the machine and in roots.
+# unit tests. Sourced by tests/soak/processors.sh, on the machine and in roots.
 # ROOT is the source tree; the results are in $T/TARGET.
 
 units_build() { # TARGET MAKE-VARIABLE...

@@ -35,6 +35,8 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"metrics",
 		"gate",
 		"pack",
+		"look",
+		"origin",
 	};
 	size_t i;
 

@@ -87,6 +87,7 @@ enum refd_verb {
 	REFD_VERB_STATS,
 	REFD_VERB_CHECKPOINT, /* until nothing answered before needs replay */
 	REFD_VERB_PACK,       /* loose refs of a repository */
+	REFD_VERB_LOOK,       /* for changes by writers without refd */
 	REFD_VERB_LOG,        /* past changes of refs */
 	REFD_VERB_WATCH,      /* changes behind a position; may wait */
 	REFD_VERB_METRICS,    /* stats in the format of Prometheus */
@@ -104,7 +105,9 @@ enum refd_gate {
 	REFD_GATE_NONE,
 	REFD_GATE_PREPARED,
 	REFD_GATE_COMMITTED,
-	REFD_GATE_ABORTED
+	REFD_GATE_ABORTED,
+	/* Not on the wire: the daemon has found a change on the disk. */
+	REFD_GATE_SEEN
 };
 
 /* An environment variable that identifies a user: REMOTE_USER, GL_USER, ... */
@@ -143,6 +146,7 @@ struct refd_selection {
 	uint32_t limit; /* changes in the answer; 0: REFD_CHANGES_MAX */
 	bool reverse;   /* LOG: newest first */
 	bool all;       /* WATCH: also rejected changes */
+	bool origin;    /* the answer has the origins of records */
 };
 
 /*
@@ -259,6 +263,13 @@ enum refd_answer_kind {
 	REFD_ANSWER_RECORDS /* log, watch: a part of history */
 };
 
+/* The writer of the refs of a record. */
+enum refd_origin {
+	REFD_ORIGIN_REFD,
+	REFD_ORIGIN_GATE, /* git, which told refd */
+	REFD_ORIGIN_SEEN /* a writer who did not tell: see PROTOCOL.md, Looks */
+};
+
 /* The common part of all changes of one record. */
 struct refd_record {
 	uint64_t lsn;
@@ -269,6 +280,7 @@ struct refd_record {
 	const char *repo; /* common dir; "": no repository was opened */
 	enum refd_object_format object_format; /* of the changes */
 	uint64_t voids; /* not 0: takes back changes of this record */
+	enum refd_origin origin;
 	const char *committer, *message; /* NULL: none */
 	struct refd_identity identities[REFD_IDENTITIES_MAX];
 	size_t nr_identities;

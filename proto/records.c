@@ -10,9 +10,10 @@ static const char malformed[] = "malformed answer";
 
 /* Packets of a record, in their order. */
 #define SEEN_VOIDS     0x01u
-#define SEEN_COMMITTER 0x02u
-#define SEEN_MESSAGE   0x04u
-#define SEEN_IDENTITY  0x08u
+#define SEEN_ORIGIN    0x02u
+#define SEEN_COMMITTER 0x04u
+#define SEEN_MESSAGE   0x08u
+#define SEEN_IDENTITY  0x10u
 
 /* ---- decoding; functions return NULL, or the reason for rejecting ---- */
 
@@ -65,6 +66,18 @@ static const char *read_voids(struct refd_record *rec, struct refd_slice value)
 	return refd_slice_u64(value, &rec->voids) && rec->voids != 0 ?
 	    NULL :
 	    "malformed record";
+}
+
+static const char *const
+    origins[] = { [REFD_ORIGIN_GATE] = "gate", [REFD_ORIGIN_SEEN] = "seen" };
+
+static const char *read_origin(struct refd_record *rec, struct refd_slice value)
+{
+	rec->origin = REFD_ORIGIN_SEEN;
+	while (!refd_slice_is(value, origins[rec->origin]))
+		if (--rec->origin == REFD_ORIGIN_REFD)
+			return malformed;
+	return NULL;
 }
 
 static const char *read_identity(struct refd_answer *ans,
@@ -141,6 +154,8 @@ static const char *read_line(struct refd_records_decoder *dec,
 
 	if (refd_slice_is(key, "voids"))
 		line = SEEN_VOIDS;
+	else if (refd_slice_is(key, "origin"))
+		line = SEEN_ORIGIN;
 	else if (refd_slice_is(key, "committer"))
 		line = SEEN_COMMITTER;
 	else if (refd_slice_is(key, "message"))
@@ -153,6 +168,8 @@ static const char *read_line(struct refd_records_decoder *dec,
 	dec->seen |= line;
 	if (line == SEEN_VOIDS)
 		return read_voids(rec, rest);
+	if (line == SEEN_ORIGIN)
+		return read_origin(rec, rest);
 	if (line == SEEN_COMMITTER)
 		return keep_some(ans, rest, &rec->committer);
 	if (line == SEEN_MESSAGE)
@@ -232,6 +249,8 @@ static void put_record(const struct refd_record *rec, struct pkt_buf *out)
 	    refd_txid_hex(&rec->txid, txid), rec->repo);
 	if (rec->voids != 0)
 		pkt_putf(out, "voids %llu", (unsigned long long)rec->voids);
+	if (rec->origin != REFD_ORIGIN_REFD)
+		pkt_putf(out, "origin %s", origins[rec->origin]);
 	if (rec->committer != NULL)
 		pkt_putf(out, "committer %s", rec->committer);
 	if (rec->message != NULL)

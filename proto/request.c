@@ -22,6 +22,7 @@ static const char *const verbs[] = {
 	[REFD_VERB_STATS] = "stats",
 	[REFD_VERB_CHECKPOINT] = "checkpoint",
 	[REFD_VERB_PACK] = "pack",
+	[REFD_VERB_LOOK] = "look",
 	[REFD_VERB_LOG] = "log",
 	[REFD_VERB_WATCH] = "watch",
 	[REFD_VERB_METRICS] = "metrics",
@@ -34,6 +35,36 @@ static const char *const verbs[] = {
 };
 
 #define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+bool refd_verb_has_txid(enum refd_verb verb)
+{
+	switch (verb) {
+	case REFD_VERB_TRANSACTION:
+	case REFD_VERB_SESSION:
+	case REFD_VERB_COMMIT:
+	case REFD_VERB_ABORT:
+	case REFD_VERB_CANCEL:
+	case REFD_VERB_QUERY:
+		return true;
+	case REFD_VERB_PING:
+	case REFD_VERB_STATUS:
+	case REFD_VERB_STATS:
+	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_PACK:
+	case REFD_VERB_LOOK:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
+	case REFD_VERB_METRICS:
+	case REFD_VERB_TOP:
+	case REFD_VERB_SLOW:
+	case REFD_VERB_LOCKS:
+	case REFD_VERB_PAUSE:
+	case REFD_VERB_DRAIN:
+	case REFD_VERB_RESUME:
+		return false;
+	}
+	return false;
+}
 
 bool refd_verb_has_updates(enum refd_verb verb)
 {

@@ -15,35 +15,6 @@ static const char *const levels[] = {
 	[REFD_LEVEL_APPLIED] = "applied",
 };
 
-static bool verb_has_txid(enum refd_verb verb)
-{
-	switch (verb) {
-	case REFD_VERB_TRANSACTION:
-	case REFD_VERB_SESSION:
-	case REFD_VERB_COMMIT:
-	case REFD_VERB_ABORT:
-	case REFD_VERB_CANCEL:
-	case REFD_VERB_QUERY:
-		return true;
-	case REFD_VERB_PING:
-	case REFD_VERB_STATUS:
-	case REFD_VERB_STATS:
-	case REFD_VERB_CHECKPOINT:
-	case REFD_VERB_PACK:
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
-	case REFD_VERB_METRICS:
-	case REFD_VERB_TOP:
-	case REFD_VERB_SLOW:
-	case REFD_VERB_LOCKS:
-	case REFD_VERB_PAUSE:
-	case REFD_VERB_DRAIN:
-	case REFD_VERB_RESUME:
-		return false;
-	}
-	return false;
-}
-
 static bool verb_selects(enum refd_verb verb)
 {
 	return verb == REFD_VERB_LOG || verb == REFD_VERB_WATCH;
@@ -293,7 +264,7 @@ static const struct refd_refusal *set_identity(struct refd_request *req,
 #define BY_ID 0x02u /* and all other verbs with a txid */
 #define LOG   0x04u
 #define WATCH 0x08u
-#define PACK  0x10u
+#define PACK  0x10u /* and look */
 
 static unsigned class_of(enum refd_verb verb)
 {
@@ -303,7 +274,9 @@ static unsigned class_of(enum refd_verb verb)
 		return LOG;
 	if (verb == REFD_VERB_WATCH)
 		return WATCH;
-	return verb == REFD_VERB_PACK ? PACK : verb_has_txid(verb) ? BY_ID : 0;
+	if (verb == REFD_VERB_PACK || verb == REFD_VERB_LOOK)
+		return PACK;
+	return refd_verb_has_txid(verb) ? BY_ID : 0;
 }
 
 /* In the order in which they must come. */
@@ -326,8 +299,7 @@ static const struct header {
 	{ "durability", TXN, 0, false, false, set_durability },
 	{ "level", TXN, 0, false, false, set_level },
 	{ "deadline", TXN | WATCH, 0, false, false, set_deadline },
-	/* Required, because a default of 0 would mean files that all users may
-	 * write. */
+	/* Required: with a default of 0, all users could write the files. */
 	{ "umask", TXN, TXN, false, false, set_umask },
 	{ "message", TXN, 0, false, false, set_message },
 	{ "committer", TXN, 0, false, false, set_committer },
@@ -348,6 +320,7 @@ static const struct header {
 	{ "limit", LOG | WATCH, 0, false, false, refd_select_limit },
 	{ "reverse", LOG, 0, true, false, refd_select_reverse },
 	{ "all", WATCH, 0, true, false, refd_select_all },
+	{ "origin", LOG | WATCH, 0, true, false, refd_select_origin },
 };
 
 #define NR_HEADERS     (sizeof(headers) / sizeof(headers[0]))
@@ -405,7 +378,7 @@ const struct refd_refusal *refd_header_complete(const struct refd_request *req,
 	unsigned class = class_of(req->verb);
 	size_t i;
 
-	if (verb_has_txid(req->verb) && (seen & TXID_BIT) == 0)
+	if (refd_verb_has_txid(req->verb) && (seen & TXID_BIT) == 0)
 		return &no_txid;
 	if ((class & TXN) != 0 && (seen & FORMAT_BIT) == 0)
 		return &no_format;
@@ -456,7 +429,7 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 {
 	char hex[REFD_TXID_HEX + 1];
 
-	if (verb_has_txid(req->verb) ||
+	if (refd_verb_has_txid(req->verb) ||
 	    (req->verb == REFD_VERB_LOG && !refd_txid_is_null(&req->txid)))
 		pkt_putf(out, "txid %s", refd_txid_hex(&req->txid, hex));
 	if (verb_selects(req->verb))
@@ -467,7 +440,7 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 	pkt_putf(out, "common-dir %llu %llu",
 	    (unsigned long long)req->common_dev,
 	    (unsigned long long)req->common_ino);
-	if (req->verb == REFD_VERB_PACK)
+	if (class_of(req->verb) == PACK)
 		return;
 	pkt_putf(out, "object-format %s",
 	    refd_object_format_name(req->object_format));

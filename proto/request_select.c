@@ -115,6 +115,14 @@ const struct refd_refusal *refd_select_all(struct refd_request *req,
 	return NULL;
 }
 
+const struct refd_refusal *refd_select_origin(struct refd_request *req,
+    struct refd_slice value)
+{
+	(void)value;
+	req->select.origin = true;
+	return NULL;
+}
+
 static void put_time(struct pkt_buf *out, const char *key, uint64_t ms)
 {
 	if (ms != 0)
@@ -146,4 +154,6 @@ void refd_select_encode(const struct refd_selection *select,
 		pkt_putf(out, "reverse");
 	if (select->all)
 		pkt_putf(out, "all");
+	if (select->origin)
+		pkt_putf(out, "origin");
 }

@@ -92,7 +92,7 @@ typedef const struct refd_refusal *refd_header_set(struct refd_request *req,
 refd_header_set refd_select_ref, refd_select_uid, refd_select_user,
     refd_select_since, refd_select_until, refd_select_journal,
     refd_select_after, refd_select_before, refd_select_limit,
-    refd_select_reverse, refd_select_all;
+    refd_select_reverse, refd_select_all, refd_select_origin;
 void refd_select_encode(const struct refd_selection *select,
     struct pkt_buf *out);
 
@@ -107,6 +107,7 @@ const struct refd_refusal *refd_header_complete(const struct refd_request *req,
     unsigned seen);
 void refd_header_encode(const struct refd_request *req, struct pkt_buf *out);
 bool refd_verb_has_updates(enum refd_verb verb);
+bool refd_verb_has_txid(enum refd_verb verb);
 
 /* Appends one update packet to REQ's updates. NULL, or the reason for
  * refusing. */

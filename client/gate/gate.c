@@ -347,6 +347,7 @@ static int run_phase(struct gate *g, const struct text *input)
 		return record(g, input);
 	case REFD_GATE_ABORTED:
 		return forget(g, input);
+	case REFD_GATE_SEEN:
 	case REFD_GATE_NONE:
 		break;
 	}

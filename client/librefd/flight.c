@@ -51,6 +51,7 @@ static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_PACK:
+	case REFD_VERB_LOOK:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 	case REFD_VERB_METRICS:
@@ -336,6 +337,7 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_PACK:
+	case REFD_VERB_LOOK:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 	case REFD_VERB_METRICS:

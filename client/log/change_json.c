@@ -69,6 +69,9 @@ void change_json(FILE *to, const struct refd_answer *ans,
 	json_text(&j, "message", rec->message);
 	json_text(&j, "committer", rec->committer);
 	add_who(&j, rec);
+	if (rec->origin != REFD_ORIGIN_REFD)
+		json_text(&j, "origin",
+		    rec->origin == REFD_ORIGIN_SEEN ? "seen" : "gate");
 	if (rec->voids)
 		json_count(&j, "voids", rec->voids);
 	json_end(&j, '}');

@@ -102,6 +102,8 @@ static void add_reason(struct text *t, const struct refd_change *c)
 		text_adds(&reason, refd_status_text(c->status));
 	else if (message)
 		text_adds(&reason, message);
+	else if (c->record->origin == REFD_ORIGIN_SEEN)
+		text_adds(&reason, "seen on disk");
 	if (reason.data)
 		text_add_visible(t, reason.data);
 	text_done(&reason);

@@ -26,7 +26,7 @@ struct asking {
 	enum print_form form;
 	struct lines lines;
 	enum { DATE_AUTO, DATE_RELATIVE, DATE_ISO } date;
-	bool oldest_first, follow, no_pager;
+	bool oldest_first, follow, no_pager, is_foreign;
 	bool has_limit;
 	uint64_t limit; /* changes */
 };
@@ -191,6 +191,9 @@ static const struct command_option log_options[] = { SELECTION,
 	      "go on, and print new changes as they happen", struct asking,
 	      follow),
 	    .excludes = 'o' },
+	{ OPTION_FLAG("foreign", 0,
+	    "only changes that refd found on disk; first looks for them",
+	    struct asking, is_foreign) },
 	{ OPTION_FLAG("no-pager", 0, "print to the terminal without a pager",
 	    struct asking, no_pager) },
 	OUTPUT, { 0 } };
@@ -211,7 +214,7 @@ static const struct command_option watch_options[] = {
 static bool want_some(struct asking *a)
 {
 	a->req.select.limit = 0;
-	if (a->has_limit && a->limit < REFD_CHANGES_MAX)
+	if (a->has_limit && a->limit < REFD_CHANGES_MAX && !a->is_foreign)
 		a->req.select.limit = (uint32_t)a->limit;
 	return !a->has_limit || a->limit > 0;
 }
@@ -239,6 +242,34 @@ static void print_all(struct asking *a, const struct refd_answer *ans)
 	flush_output();
 }
 
+/* Removes all changes by writers who told refd, and changes beyond the
+ * limit. */
+static void keep_foreign(const struct asking *a, struct refd_answer *ans)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < ans->nr_changes; i++)
+		if (ans->changes[i].record->origin == REFD_ORIGIN_SEEN &&
+		    (!a->has_limit || nr < a->limit))
+			ans->changes[nr++] = ans->changes[i];
+	ans->nr_changes = nr;
+}
+
+/* Changes since the last look of the daemon. */
+static void look(const struct asking *a, struct refd *r)
+{
+	struct refd_request req = { .verb = REFD_VERB_LOOK,
+		.git_dir = a->gd.common,
+		.common_dev = a->gd.dev,
+		.common_ino = a->gd.ino };
+	struct refd_answer ans;
+
+	if (!a->gd.common)
+		return;
+	question_call(r, &req, -1, &ans);
+	refd_answer_done(&ans);
+}
+
 /* Prints the next answer. False: it was the last answer. */
 static bool log_some(struct asking *a, struct refd *r)
 {
@@ -250,6 +281,8 @@ static bool log_some(struct asking *a, struct refd *r)
 	if (err < 0)
 		question_failed(r, err);
 	question_refused(&ans);
+	if (a->is_foreign)
+		keep_foreign(a, &ans);
 	print_all(a, &ans);
 	more = ans.more;
 	refd_answer_done(&ans);
@@ -357,7 +390,10 @@ static int run_log(const struct command *c, int argc, char **argv)
 		cli_usage(c, "--follow has no end: it excludes --until");
 	if (a.follow && !refd_txid_eq(&a.req.txid, &any))
 		cli_usage(c, "--follow has no end: it excludes --txid");
+	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);
+	if (a.is_foreign)
+		look(&a, r);
 	begin_output(&a, a.follow);
 	if (a.follow)
 		follow(&a, r);
@@ -388,6 +424,7 @@ static int run_watch(const struct command *c, int argc, char **argv)
 	struct refd *r;
 
 	cli_parse(c, &a, argc, &argv);
+	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);
 	begin_output(&a, true);
 	watch_all(&a, r);

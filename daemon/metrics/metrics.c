@@ -112,6 +112,8 @@ const struct metric metrics_table[] = {
 	    AT(checkpoint_took_us), "How long the last one took." },
 	{ "packed_refs", "refd_packed_refs_total", COUNTER,
 	    AT(store.packed_refs), "Loose refs moved to packed-refs." },
+	{ "seen", "refd_seen_total", COUNTER, AT(scheduler.seen),
+	    "Changes by writers who did not tell refd." },
 	{ "pack_failures", "refd_pack_failures_total", COUNTER,
 	    AT(store.pack_failures), "Rounds of packing that failed." },
 	{ "to_replay", "refd_records_to_replay", GAUGE, AT(to_replay),

@@ -242,3 +242,18 @@ void admin_count(struct scheduler *e, const struct entry *ent,
 	name_client(txn, client);
 	busy_count(&e->clients, client, txn->nr_updates, e->wall_at_ns);
 }
+
+void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
+{
+	const struct entry *ent;
+
+	*stats = e->stats;
+	stats->seen = e->looks.nr_seen;
+	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
+		stats->in_store +=
+		    ent->state == ENTRY_IN_BATCH || direct_is_applied(e, ent);
+		stats->prepared += ent->state == ENTRY_PREPARED;
+		stats->waiting += ent->state == ENTRY_WAITING ||
+		    (entry_is_admitting(ent) && !direct_is_applied(e, ent));
+	}
+}

@@ -157,6 +157,10 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		ask_pack_admitted(e, txn);
 		return;
 	}
+	if (txn->req.verb == REFD_VERB_LOOK) {
+		look_admitted(e, txn);
+		return;
+	}
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
 	if (ent->state == ENTRY_DIRECT)

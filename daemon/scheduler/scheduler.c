@@ -88,6 +88,7 @@ void scheduler_set_limits(struct scheduler *e,
 	e->cfg.batch_refs = e->batch_refs = limits->batch_refs;
 	e->cfg.session_ns = limits->session_ns;
 	e->slow.limit_ns = limits->slow_ns;
+	look_set(e, limits->look_ns);
 	e->cfg.quotas.of_user = limits->of_user;
 }
 
@@ -117,6 +118,7 @@ void scheduler_free(struct scheduler *e)
 	fairness_done(&e->fairness);
 	quota_done(&e->quotas);
 	gate_done(&e->gate);
+	look_done(e);
 	table_done(&e->table);
 	free(e);
 }
@@ -310,6 +312,8 @@ static void reap(struct scheduler *e, int64_t now_ns)
 			ask_checkpointed(e, done.checkpointed);
 		else if (done.packed != NULL)
 			ask_packed(e, done.packed);
+		else if (done.looked != NULL)
+			look_back(done.looked);
 		else if (done.told != NULL)
 			history_told(e, done.told);
 		else
@@ -409,6 +413,8 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 
 	if (rested_ns < next_ns)
 		next_ns = rested_ns;
+	if (look_next(e, now_ns) < next_ns)
+		next_ns = look_next(e, now_ns);
 	if (e->fairness.arriving != NULL || e->decided != NULL ||
 	    e->returning != NULL)
 		return now_ns;
@@ -430,6 +436,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	e->wall_ms = wall_ms;
 	e->wall_at_ns = now_ns;
 	reap(e, now_ns);
+	look_run(e, now_ns);
 	on_batch_done_go_on(e, now_ns);
 	expire(e, now_ns);
 	ref_queue_wake(&e->ref_queues, now_ns);
@@ -479,18 +486,4 @@ bool scheduler_is_idle(const struct scheduler *e)
 {
 	return e->table.head == NULL &&
 	    e->nr_batches + e->nr_admitting + e->nr_lookups + e->nr_asks == 0;
-}
-
-void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
-{
-	const struct entry *ent;
-
-	*stats = e->stats;
-	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		stats->in_store +=
-		    ent->state == ENTRY_IN_BATCH || direct_is_applied(e, ent);
-		stats->prepared += ent->state == ENTRY_PREPARED;
-		stats->waiting += ent->state == ENTRY_WAITING ||
-		    (entry_is_admitting(ent) && !direct_is_applied(e, ent));
-	}
 }

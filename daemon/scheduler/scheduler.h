@@ -53,6 +53,7 @@ struct scheduler_store {
 	void (*history_stop)(void *ctx);
 	void (*checkpoint)(void *ctx, struct store_checkpoint *cp);
 	void (*pack)(void *ctx, struct store_pack *pack);
+	void (*look)(void *ctx, struct store_look *look);
 	void (*pack_allow)(void *ctx, bool allowed); /* store_pack_allow() */
 	bool (*reap)(void *ctx, struct store_done *done);
 	void (*release)(void *ctx, struct repo *repo);
@@ -74,6 +75,7 @@ void scheduler_free(struct scheduler *e);
 struct scheduler_limits {
 	size_t batch_refs;
 	int64_t session_ns, slow_ns;
+	int64_t look_ns; /* between rounds of automatic looks; 0: none */
 	struct quota_limits of_user;
 };
 void scheduler_set_limits(struct scheduler *e,
@@ -100,6 +102,11 @@ void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
 /* Takes over TXN, without updates: its repository shall be packed, if its peer
  * may write there. FN gets the answer afterwards. */
 void scheduler_pack(struct scheduler *e, struct txn *txn,
+    scheduler_answer_fn *fn, void *arg);
+/* Takes over TXN, without updates: refd looks for changes by other writers in
+ * its repository, if its peer may write there. FN gets the answer
+ * afterwards. */
+void scheduler_look(struct scheduler *e, struct txn *txn,
     scheduler_answer_fn *fn, void *arg);
 /* Ends a prepared session, or joins the end under way. The answer has the
  * results. For a session that is decided or unknown here, the answer is that of
@@ -148,6 +155,7 @@ struct scheduler_stats {
 	/* Sessions so far. */
 	uint64_t sessions_prepared, sessions_committed, sessions_aborted;
 	uint64_t batch_refs_max;
+	uint64_t seen; /* changes by writers who did not tell refd */
 };
 void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats);
 /* Borrowed until the scheduler is freed. Every call changes the content. */

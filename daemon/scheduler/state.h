@@ -28,6 +28,18 @@ struct batch_return {
 	size_t nr_live, nr_later;
 };
 
+/* Looks for changes by other writers (look.c). */
+struct looks {
+	LIST_HEAD(, looking) all;
+	/* Automatic looks: one at a time, the next one at NEXT_NS. EVERY_NS
+	 * between two rounds; 0: none. */
+	int64_t every_ns, next_ns;
+	bool is_looking;
+	char **paths; /* of this round; owned */
+	size_t nr_paths, at;
+	uint64_t nr_seen; /* changes recorded so far */
+};
+
 struct scheduler {
 	struct scheduler_config cfg;
 	struct scheduler_store store;
@@ -55,7 +67,8 @@ struct scheduler {
 	LIST_HEAD(, store_history) asks; /* questions in the store's hands */
 	size_t nr_asks;
 	LIST_HEAD(, packing) packings; /* requests to pack (ask.c) */
-	struct ask_user *ask_users;    /* the users who ask */
+	struct looks looks;
+	struct ask_user *ask_users; /* the users who ask */
 
 	int64_t wall_ms, wall_at_ns; /* the times of the last scheduler_run() */
 	bool is_draining, is_hurrying, is_running;
@@ -172,6 +185,19 @@ void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp);
 void ask_pack_admitted(struct scheduler *e, struct txn *txn);
 void ask_packed(struct scheduler *e, struct store_pack *pack);
 void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns);
+
+/* ---- look.c ---- */
+
+void look_admitted(struct scheduler *e, struct txn *txn);
+/* The store has done a step of LOOK. */
+void look_back(struct store_look *look);
+/* Goes on with looks, and begins automatic looks. */
+void look_run(struct scheduler *e, int64_t now_ns);
+/* The time between two rounds of automatic looks. 0: none. */
+void look_set(struct scheduler *e, int64_t every_ns);
+/* When look_run() must be called again. */
+int64_t look_next(const struct scheduler *e, int64_t now_ns);
+void look_done(struct scheduler *e);
 
 /* ---- history.c ---- */
 

@@ -312,6 +312,7 @@ void admin_take(struct server *server, struct conn *conn,
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_PACK:
+	case REFD_VERB_LOOK:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 	case REFD_VERB_METRICS:

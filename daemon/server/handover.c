@@ -37,6 +37,11 @@ static void hand_pack(void *ctx, struct store_pack *pack)
 	store_pack(ctx, pack);
 }
 
+static void hand_look(void *ctx, struct store_look *look)
+{
+	store_look(ctx, look);
+}
+
 static void hand_pack_allow(void *ctx, bool allowed)
 {
 	store_pack_allow(ctx, allowed);
@@ -79,6 +84,7 @@ struct scheduler_store handover(struct store *store)
 		.history_stop = hand_history_stop,
 		.checkpoint = hand_checkpoint,
 		.pack = hand_pack,
+		.look = hand_look,
 		.pack_allow = hand_pack_allow,
 		.reap = hand_reap,
 		.release = hand_release,

@@ -81,6 +81,16 @@ static void ask_to_pack(struct server *server, struct conn *conn,
 		    conn);
 }
 
+static void ask_to_look(struct server *server, struct conn *conn,
+    struct refd_request *req)
+{
+	struct txn *txn = take_request(conn, req);
+
+	if (txn != NULL)
+		scheduler_look(server->scheduler, txn, reply_from_scheduler,
+		    conn);
+}
+
 /* A checkpoint syncs every file system, so few accounts may ask for it. */
 static void ask_checkpoint(struct server *server, struct conn *conn,
     const struct refd_request *req)
@@ -130,6 +140,9 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 		break;
 	case REFD_VERB_PACK:
 		ask_to_pack(server, conn, req);
+		break;
+	case REFD_VERB_LOOK:
+		ask_to_look(server, conn, req);
 		break;
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
@@ -186,6 +199,7 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_QUERY:
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_PACK:
+	case REFD_VERB_LOOK:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 		give_to_scheduler(server, conn, req);

@@ -26,7 +26,7 @@ static bool begin_put(struct completions *c)
 	pthread_mutex_lock(&c->mutex);
 	return c->applied.head == NULL && c->admitted.head == NULL &&
 	    c->answered.head == NULL && c->checkpointed.head == NULL &&
-	    c->packed.head == NULL;
+	    c->packed.head == NULL && c->looked.head == NULL;
 }
 
 static void end_put(struct completions *c, bool wake)
@@ -106,6 +106,14 @@ void completions_put_pack(struct completions *c, struct store_pack *pack)
 	end_put(c, wake);
 }
 
+void completions_put_look(struct completions *c, struct store_look *look)
+{
+	bool wake = begin_put(c);
+
+	look_fifo_put(&c->looked, look);
+	end_put(c, wake);
+}
+
 bool completions_take(struct completions *c, struct store_done *done)
 {
 	pthread_mutex_lock(&c->mutex);
@@ -113,10 +121,11 @@ bool completions_take(struct completions *c, struct store_done *done)
 	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL &&
 	    (done->answered = query_fifo_take(&c->answered)) == NULL &&
 	    (done->checkpointed = checkpoint_fifo_take(&c->checkpointed)) ==
-		NULL)
-		done->packed = pack_fifo_take(&c->packed);
+		NULL &&
+	    (done->packed = pack_fifo_take(&c->packed)) == NULL)
+		done->looked = look_fifo_take(&c->looked);
 	pthread_mutex_unlock(&c->mutex);
 	return done->applied != NULL || done->admitted != NULL ||
 	    done->answered != NULL || done->checkpointed != NULL ||
-	    done->packed != NULL;
+	    done->packed != NULL || done->looked != NULL;
 }

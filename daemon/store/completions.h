@@ -27,6 +27,7 @@ struct completions {
 	struct query_fifo answered;
 	struct checkpoint_fifo checkpointed;
 	struct pack_fifo packed;
+	struct look_fifo looked;
 };
 
 void completions_init(struct completions *c, void (*wake)(void *arg),
@@ -44,9 +45,11 @@ void completions_put_query(struct completions *c, struct store_query *query);
 void completions_put_checkpoint(struct completions *c,
     struct store_checkpoint *cp);
 void completions_put_pack(struct completions *c, struct store_pack *pack);
+void completions_put_look(struct completions *c, struct store_look *look);
 
 /* Sets one pointer of DONE, which is all zero. Batches come first, then
- * admissions, answers, checkpoints and packs. False: all queues are empty. */
+ * admissions, answers, checkpoints, packs and looks. False: all queues are
+ * empty. */
 bool completions_take(struct completions *c, struct store_done *done);
 
 #endif

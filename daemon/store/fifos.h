@@ -48,5 +48,6 @@ STORE_FIFO(batch_fifo, batch)
 STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
 STORE_FIFO(pack_fifo, store_pack)
+STORE_FIFO(look_fifo, store_look)
 
 #endif

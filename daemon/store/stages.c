@@ -52,6 +52,7 @@ void store_progress(struct store *s, int64_t limit_ns,
 	checkpointer_progress(s->checkpointer, before_ns,
 	    &progress[STORE_STAGE_CHECKPOINT]);
 	packer_progress(s->packer, before_ns, &progress[STORE_STAGE_PACK]);
+	looker_progress(s->looker, before_ns, &progress[STORE_STAGE_LOOK]);
 	historian_progress(s->historian, before_ns,
 	    &progress[STORE_STAGE_HISTORY]);
 }

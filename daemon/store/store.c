@@ -64,6 +64,11 @@ void store_pack(struct store *s, struct store_pack *pack)
 	packer_ask(s->packer, pack);
 }
 
+void store_look(struct store *s, struct store_look *look)
+{
+	looker_take(s->looker, look);
+}
+
 void store_pack_allow(struct store *s, bool allowed)
 {
 	packer_allow(s->packer, allowed);

@@ -234,6 +234,48 @@ void store_pack_allow(struct store *store, bool allowed);
 /* A repository is packed after so many new loose refs. 0: never. */
 void store_set_pack(struct store *store, uint64_t loose_refs);
 
+/* A ref on disk has a different value than history says. */
+struct store_look_change {
+	const char *name;    /* borrowed from the look */
+	const char *target;  /* of a symbolic ref; or NULL */
+	struct refd_oid oid; /* the value now; null: no ref */
+	bool has_before;     /* not of a symbolic ref */
+	struct refd_oid before;
+	uint32_t uid; /* the owner of the file */
+};
+
+/* A look for changes by writers without refd, step by step (looking/looker.h).
+ * Zero at first, except for step, repo and arg. */
+struct store_look {
+	enum { LOOK_READ, LOOK_COMPARE, LOOK_LIST } step;
+	struct repo *repo; /* a reference of the asker; not with LOOK_LIST */
+	/* No refs are known yet, and nothing counts as a change. Set before
+	 * LOOK_READ: known refs do not count, because history has lost
+	 * records. */
+	bool is_first;
+	/* Filled in by each step. */
+	enum refd_status status;
+	char *why; /* owned; may be NULL */
+	struct seen_refs *known, *disk;
+	uint64_t lsn;  /* KNOWN has all records up to this LSN */
+	bool has_news; /* records changed KNOWN */
+	struct store_look_change *changes; /* by uid; borrow from the tables */
+	size_t nr_changes, changes_size;
+	char **paths; /* LOOK_LIST: of all repositories */
+	size_t nr_paths, paths_size;
+
+	void *arg;        /* of the asker */
+	int64_t since_ns; /* for the looker */
+	struct store_look *next;
+};
+void store_look(struct store *store, struct store_look *look);
+/* Adds the changes of ANS, the answer to a LOG of the repository behind
+ * look->lsn. 0, -ENOMEM, -EFBIG. Does not block. */
+int store_look_add(struct store_look *look, const struct refd_answer *ans);
+enum refd_object_format store_look_format(const struct store_look *look);
+/* Frees all but LOOK and the reference. */
+void store_look_done(struct store_look *look);
+
 /* One completion. Exactly one pointer is set. */
 struct store_done {
 	struct txn *admitted;
@@ -241,6 +283,7 @@ struct store_done {
 	struct store_query *answered;
 	struct store_checkpoint *checkpointed;
 	struct store_pack *packed;
+	struct store_look *looked;
 	struct store_history *told;
 };
 /* false: nothing is waiting. */
@@ -295,6 +338,7 @@ int64_t store_stuck_ns(struct store *store);
 	X(COMMIT, "commit", PIPELINE_BATCHES) /* after the locks */            \
 	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINTER_SYNCS)                    \
 	X(PACK, "pack", PACKER_WORKERS)                                        \
+	X(LOOK, "look", LOOKER_WORKERS)                                        \
 	X(HISTORY, "history", 1)
 enum store_stage {
 #define X(symbol, name, nr_threads) STORE_STAGE_##symbol,

@@ -18,6 +18,7 @@
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fifos.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/looking/looker.h"
 #include "daemon/store/packing/packer.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/recovery/recover.h"
@@ -25,7 +26,7 @@
 #include "daemon/store/store.h"
 
 /* Threads of the pool. */
-#define STORE_WORKERS 22
+#define STORE_WORKERS 23
 
 struct checkpointer;
 struct historian;
@@ -52,6 +53,7 @@ struct store {
 	struct admissions *admissions; /* with its own mutex */
 	struct pipeline *pipeline;
 	struct packer *packer;       /* with its own mutex */
+	struct looker *looker;       /* with its own mutex */
 	struct historian *historian; /* with its own mutex, an innermost lock */
 	struct checkpointer *checkpointer; /* with its own mutex */
 
@@ -77,7 +79,8 @@ void store_tell(const struct store *s, enum store_event event,
  * warning. */
 int store_open_sync_failures(struct store *s, char **warning, char **why);
 /* store_open.c, store_open_checkpointer.c. Make s->deferred, then s->pipeline,
- * then s->packer with s->checkpointer, once the log is open. 0, -ENOMEM. */
+ * then s->packer and s->looker with s->checkpointer, once the log is open. 0,
+ * -ENOMEM. */
 int store_open_deferred(struct store *s);
 int store_open_pipeline(struct store *s);
 void store_open_barriers(struct store *s);

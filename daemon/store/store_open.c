@@ -362,6 +362,7 @@ void store_free(struct store *s)
 	assert(!s->started);
 	checkpointer_free(s->checkpointer);
 	packer_free(s->packer);
+	looker_free(s->looker);
 	admissions_free(s->admissions);
 	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);

@@ -1,6 +1,6 @@
 /*
- * Makes the checkpointer of the store, and the packer, which the checkpointer
- * tells of synced file systems.
+ * Makes the checkpointer of the store, the packer, which the checkpointer tells
+ * of synced file systems, and the looker.
  *
  * What fails: no memory.
  */
@@ -32,6 +32,19 @@ static int make_packer(struct store *s)
 	return s->packer == NULL ? -ENOMEM : 0;
 }
 
+static int make_looker(struct store *s)
+{
+	const struct looker_config cfg = { .sys = s->sys,
+		.state_fd = s->state_fd,
+		.workers = s->workers,
+		.journal = s->journal,
+		.pipeline = s->pipeline,
+		.completions = &s->completions };
+
+	s->looker = looker_new(&cfg);
+	return s->looker == NULL ? -ENOMEM : 0;
+}
+
 int store_open_checkpointer(struct store *s)
 {
 	int r = make_packer(s);
@@ -50,6 +63,8 @@ int store_open_checkpointer(struct store *s)
 		.packer = s->packer,
 		.arg = s };
 
+	if (r == 0)
+		r = make_looker(s);
 	s->checkpointer = r == 0 ? checkpointer_new(&cfg) : NULL;
 	if (s->checkpointer == NULL)
 		return -ENOMEM;

@@ -128,9 +128,12 @@ struct txn {
 	enum refd_durability least;
 	struct quota_limits limits; /* of the repository */
 	/* Of a gate, one for each update, owned. COMMITTED: the values that the
-	 * daemon has read in phase PREPARED; NULL: none. */
+	 * daemon has read in phase PREPARED. SEEN: the values of the last
+	 * records. NULL: none. */
 	struct txn_before *before;
 	bool is_looked; /* PREPARED: the values were read */
+	/* SEEN: BEFORE has all records up to this LSN. */
+	uint64_t seen_lsn;
 	/* Owned; every record with a new value contains them. NULL: the objects
 	 * are durable already. */
 	struct new_objects *objects;

@@ -62,6 +62,7 @@ void gen_selection(struct gen *g, struct refd_request *req)
 		s->after = gen_position(g);
 	s->limit = gen_below(g, REFD_CHANGES_MAX + 1);
 	s->all = !is_log && gen_bool(g);
+	s->origin = gen_bool(g);
 	if (!is_log)
 		return;
 	s->since_ms = gen_number(g);
@@ -84,6 +85,7 @@ static struct refd_record *gen_record(struct gen *g, struct refd_arena *arena)
 	rec->repo = gen_string(g, arena, 0, REFD_PATH_MAX);
 	if (gen_bool(g))
 		rec->voids = 1 + gen_number(g) / 2;
+	rec->origin = (enum refd_origin)gen_below(g, REFD_ORIGIN_SEEN + 1);
 	if (gen_bool(g))
 		rec->committer = gen_string(g, arena, 1, REFD_IDENT_MAX);
 	if (gen_bool(g))
@@ -190,7 +192,8 @@ static bool record_eq(const struct refd_record *a, const struct refd_record *b)
 	    a->uid == b->uid && a->pid == b->pid &&
 	    a->object_format == b->object_format &&
 	    refd_txid_eq(&a->txid, &b->txid) && string_eq(a->repo, b->repo) &&
-	    a->voids == b->voids && string_eq(a->committer, b->committer) &&
+	    a->voids == b->voids && a->origin == b->origin &&
+	    string_eq(a->committer, b->committer) &&
 	    string_eq(a->message, b->message) &&
 	    identities_eq(a->identities, a->nr_identities, b->identities,
 		b->nr_identities);

@@ -211,7 +211,7 @@ void gen_request(struct gen *g, struct refd_request *req)
 		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));
 	if (req->verb <= REFD_VERB_SESSION)
 		gen_transaction(g, req);
-	if (req->verb == REFD_VERB_PACK)
+	if (req->verb == REFD_VERB_PACK || req->verb == REFD_VERB_LOOK)
 		gen_place(g, req);
 	if (req->verb == REFD_VERB_LOG || req->verb == REFD_VERB_WATCH)
 		gen_selection(g, req);

@@ -187,14 +187,15 @@ static void put_question(struct json_out *j, const struct refd_request *req)
 	put_given(j, "limit", s->limit != 0, s->limit);
 	put_flag(j, "reverse", s->reverse);
 	put_flag(j, "all", s->all);
+	put_flag(j, "origin", s->origin);
 }
 
 void message_json_request(struct json_out *j, const struct refd_request *req)
 {
 	static const char *const verbs[] = { "transaction", "session", "commit",
 		"abort", "cancel", "query", "ping", "status", "stats",
-		"checkpoint", "pack", "log", "watch", "metrics", "top", "slow",
-		"locks", "pause", "drain", "resume" };
+		"checkpoint", "pack", "look", "log", "watch", "metrics", "top",
+		"slow", "locks", "pause", "drain", "resume" };
 	static const struct refd_txid none;
 	bool has_updates = req->verb == REFD_VERB_TRANSACTION ||
 	    req->verb == REFD_VERB_SESSION;
@@ -276,6 +277,10 @@ static void put_record(struct json_out *j, const struct refd_record *rec)
 	put_txid(j, &rec->txid);
 	json_string(j, "path", rec->repo);
 	put_given(j, "voids", rec->voids != 0, rec->voids);
+	put_some(j, "origin",
+	    rec->origin == REFD_ORIGIN_SEEN     ? "seen" :
+		rec->origin == REFD_ORIGIN_GATE ? "gate" :
+						  NULL);
 	put_some(j, "committer", rec->committer);
 	put_some(j, "message", rec->message);
 	put_identities(j, rec->identities, rec->nr_identities);

@@ -51,7 +51,7 @@ START_TEST(a_stage_without_a_thread_stops_those_who_pass_it)
 		progress[i].nr_stuck = 3;
 		is_passed_by_all = i != STORE_STAGE_BARRIER &&
 		    i != STORE_STAGE_CHECKPOINT && i != STORE_STAGE_PACK &&
-		    i != STORE_STAGE_HISTORY;
+		    i != STORE_STAGE_LOOK && i != STORE_STAGE_HISTORY;
 		ck_assert(stall_stops_all(progress) == is_passed_by_all);
 	}
 }

@@ -218,7 +218,8 @@ static void come_back(size_t nr)
 START_TEST(others_are_admitted_while_batches_hang)
 {
 	const size_t nr_held = STORE_WORKERS - BARRIERS_RESERVED -
-	    CHECKPOINTER_RESERVED - ADMISSION_RESERVED - PACKER_RESERVED;
+	    CHECKPOINTER_RESERVED - ADMISSION_RESERVED - PACKER_RESERVED -
+	    LOOKER_RESERVED;
 	struct txn *txns[PIPELINE_BATCHES], *other;
 	size_t i;
 

@@ -121,6 +121,19 @@ int lookup_newest(struct admissions *a, struct refd_txid *newest);
 /* Fills in the answer of QUERY and gives QUERY back. */
 void lookup_answer(struct admissions *a, struct store_query *query);
 
+static inline bool admit_has_no_updates(const struct txn *txn)
+{
+	return txn->req.verb == REFD_VERB_PACK ||
+	    txn->req.verb == REFD_VERB_LOOK;
+}
+
+/* The daemon itself looks at the repository, or has found the updates of a
+ * different writer. The peer is the owner of the files. */
+static inline bool admit_is_own(const struct txn *txn)
+{
+	return txn->req.gate == REFD_GATE_SEEN;
+}
+
 /* admit_gate.c: decides the updates of a gate whose value was there before. */
 void admit_gate(struct txn *txn);
 

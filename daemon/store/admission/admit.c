@@ -48,10 +48,10 @@ static bool is_committer(const char *ident)
 
 /* refd did not read an included configuration file. May that file decide a
  * value, because neither the client nor a later line of the repository's files
- * sets the value? Packing writes no log, and goes by the mode of refs/. */
+ * sets the value? Packs and looks write no log, and go by the mode of refs/. */
 static bool is_unsure(const struct txn *txn, const struct repo *repo)
 {
-	if (txn->req.verb == REFD_VERB_PACK)
+	if (admit_has_no_updates(txn) || admit_is_own(txn))
 		return false;
 	return (repo->is_log_unsure && txn->req.log_all_ref_updates == NULL) ||
 	    (repo->is_shared_unsure && txn->req.shared_repository == NULL);
@@ -138,12 +138,14 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			"for the daemon than for the client: do they share their "
 			"mounts?",
 			repo->path));
-	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer, &given))
+	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer,
+		     &given) &&
+	    !admit_is_own(txn))
 		refuse(txn, REFD_DENIED,
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
 			txn->peer.uid, repo->path));
-	else
+	else if (!admit_is_own(txn))
 		check_write(w, txn);
 	if (txn->refused == REFD_OK && is_unsure(txn, repo))
 		refuse(txn, REFD_UNSUPPORTED,
@@ -153,7 +155,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			     "core.logAllRefUpdates or core.sharedRepository: "
 			     "set both behind it",
 			repo->path));
-	if (txn->refused == REFD_OK && txn->req.verb != REFD_VERB_PACK &&
+	if (txn->refused == REFD_OK && !admit_has_no_updates(txn) &&
 	    txn->req.object_format != repo->object_format)
 		refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the request is for object-format %s, and '%s' "
@@ -331,7 +333,8 @@ static bool may_read_stores(const struct sys *sys, const struct txn *txn)
 	struct sys_stat st;
 	size_t i;
 
-	if (txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid())
+	if (txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid() ||
+	    admit_is_own(txn))
 		return true;
 	for (i = 1; i < stores->nr; i++)
 		if (SYS(sys, fstat, stores->at[i].fd, &st) < 0 ||

@@ -131,6 +131,7 @@ static int make_plan(struct pass *p, struct slice *slice)
 		.object_format = txn->req.object_format,
 		.atomic = txn->req.atomic,
 		.is_gated = txn->req.gate != REFD_GATE_NONE,
+		.is_seen = txn->req.gate == REFD_GATE_SEEN,
 		.has_indices =
 		    slice->repo != NULL && slice->repo->format == REPO_REFTABLE,
 		.digest = txn->req.digest,

@@ -312,6 +312,14 @@ static bool is_unchanged(const struct change *c,
 	return before->is_known && refd_oid_eq(&before->oid, &c->old_oid);
 }
 
+/* Was C changed, by anybody, since the values of the transaction were read? */
+static bool is_outdated(const struct change *c)
+{
+	return !is_as_told(c) ||
+	    repo_last_record(c->slice->repo, c->edit.name) >
+	    c->slice->txn->seen_lsn;
+}
+
 /* Only the disk says which value the ref has. If another writer came in
  * between, the record confirms that value, and is no change in history: the
  * other writer reports the change. */
@@ -328,6 +336,10 @@ static void check_gated(struct pass *p, struct change *c)
 	u->found = c->old_oid;
 	if (is_unchanged(c, &before)) {
 		txn_decide(u, REFD_ABORTED, "git has not changed the ref");
+		return;
+	}
+	if (u->txn->req.gate == REFD_GATE_SEEN && is_outdated(c)) {
+		txn_decide(u, REFD_ABORTED, "the ref has changed since");
 		return;
 	}
 	c->new_oid = c->old_oid;

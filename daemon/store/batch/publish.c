@@ -162,10 +162,25 @@ static void record_aborts(struct pass *p)
 			end_abort(p, p->changes[i], r);
 }
 
+/* Looks see the records before the locks go. */
+static void note_records(struct pass *p)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		if (c->slice->lsn != 0 && c->slice->repo != NULL)
+			repo_note_record(c->slice->repo, c->edit.name,
+			    c->slice->lsn);
+	}
+}
+
 void pass_publish(struct pass *p)
 {
 	size_t i;
 
+	note_records(p);
 	for (i = 0; i < p->nr_repo_slices; i++)
 		p->repo_slices[i].backend->publish(p, &p->repo_slices[i]);
 	record_aborts(p);

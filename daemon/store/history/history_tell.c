@@ -215,6 +215,9 @@ static struct refd_record *make_head(struct row_telling *rt)
 	head->pid = row->pid > 0 ? (uint64_t)row->pid : 0;
 	head->txid = row->txid;
 	head->voids = rt->refers_to;
+	if (rec->is_gated && t->ask->req.select.origin)
+		head->origin =
+		    rec->is_seen ? REFD_ORIGIN_SEEN : REFD_ORIGIN_GATE;
 	head->repo = copy_string(t, rt->path, &ok);
 	head->object_format = rec->object_format;
 	head->committer = copy_some(t, rec->committer, &ok);

@@ -1,9 +1,10 @@
 /*
  * The body of a journal row as bytes.
  *
- *	u8 version, u8 flags (atomic, SHA-256, indices, objects, gated), u32
- *	file_mode, dir_mode, nr_updates, u64 digest, strings committer, message,
- *	u8 number of identities, each two strings, u32 number of members
+ *	u8 version, u8 flags (atomic, SHA-256, indices, objects, gated, seen),
+ *	u32 file_mode, dir_mode, nr_updates, u64 digest, strings committer,
+ *	message, u8 number of identities, each two strings, u32 number of
+ *	members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then the fields named by the flags: text,
  *	found, worktree, target, old_oid, packed_oid; if the status is ok,
@@ -40,8 +41,8 @@
 #define FLAG_INDICES 0x04
 #define FLAG_OBJECTS 0x08
 #define FLAG_GATED   0x10
-#define FLAGS                                                                  \
-	(FLAG_ATOMIC | FLAG_SHA256 | FLAG_INDICES | FLAG_OBJECTS | FLAG_GATED)
+#define FLAG_SEEN    0x20 /* with FLAG_GATED */
+#define FLAGS        0x3f
 
 /* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
@@ -187,6 +188,8 @@ static unsigned record_flags(const struct record *rec)
 		flags |= FLAG_OBJECTS;
 	if (rec->is_gated)
 		flags |= FLAG_GATED;
+	if (rec->is_seen)
+		flags |= FLAG_SEEN;
 	return flags;
 }
 
@@ -384,6 +387,9 @@ static void get_head(struct in *in, struct record *rec)
 	rec->has_indices = in->has_indices = flags & FLAG_INDICES;
 	rec->has_objects = flags & FLAG_OBJECTS;
 	rec->is_gated = in->is_gated = flags & FLAG_GATED;
+	rec->is_seen = flags & FLAG_SEEN;
+	if (rec->is_seen && !rec->is_gated)
+		in->is_bad = true;
 	rec->object_format =
 	    flags & FLAG_SHA256 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
 	in->oid_bytes = refd_object_format_bytes(rec->object_format);
@@ -449,7 +455,7 @@ void record_strip(struct record *rec)
 
 	rec->committer = rec->message = "";
 	rec->nr_identities = 0;
-	rec->has_objects = rec->is_gated = false;
+	rec->has_objects = rec->is_gated = rec->is_seen = false;
 	for (i = 0; i < rec->nr_members; i++) {
 		m = &rec->members[i];
 		if (!m->answers)

@@ -78,7 +78,8 @@ struct record {
 	enum refd_object_format object_format; /* of all oids */
 	bool atomic;
 	bool has_indices; /* the refs are in reftables: of all members */
-	bool is_gated;    /* git has written the refs, seen by the gate */
+	bool is_gated;    /* a different writer has written the refs */
+	bool is_seen;     /* is_gated, and the writer did not tell refd */
 	/* The row, or the row that a deferred row refers to, has objects
 	 * (journal_row.objects). */
 	bool has_objects;

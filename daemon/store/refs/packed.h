@@ -72,6 +72,12 @@ int packed_lookup(const struct packed_snapshot *snap, const char *name,
  * 0. As packed_lookup(). */
 int packed_find_below(const struct packed_snapshot *snap, const char *dir,
     char found[REFD_PATH_MAX]);
+/* Calls FN for every ref, in the order of the file. Another result than 0 ends
+ * the search, and is returned. Otherwise as packed_check(). */
+typedef int packed_each_fn(void *arg, const char *name,
+    const struct refd_oid *oid);
+int packed_each(const struct packed_snapshot *snap, packed_each_fn *fn,
+    void *arg);
 /* Is every line well formed? Reads the whole file. -EFBIG:
  * PACKED_STREAM_MAX. */
 int packed_check(const struct packed_snapshot *snap);

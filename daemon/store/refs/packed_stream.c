@@ -144,6 +144,37 @@ void packed_stream_done(struct packed_stream *stream)
 	free(stream->buf);
 }
 
+static int each(const struct packed_snapshot *snap,
+    const struct packed_record *rec, packed_each_fn *fn, void *arg)
+{
+	char name[PACKED_RECORD_MAX];
+	struct refd_oid oid;
+
+	memcpy(name, rec->name, rec->name_len);
+	name[rec->name_len] = '\0';
+	if (refd_oid_parse(rec->start, snap->format, &oid) < 0)
+		return -EBADMSG;
+	return fn(arg, name, &oid);
+}
+
+int packed_each(const struct packed_snapshot *snap, packed_each_fn *fn,
+    void *arg)
+{
+	struct packed_stream stream;
+	struct packed_record rec;
+	int r;
+
+	if (snap->size > PACKED_STREAM_MAX)
+		return -EFBIG;
+	r = packed_stream_init(&stream, snap);
+	if (r == 0)
+		while ((r = packed_stream_next(&stream, &rec)) > 0 &&
+		    (r = each(snap, &rec, fn, arg)) == 0)
+			;
+	packed_stream_done(&stream);
+	return r;
+}
+
 int packed_check(const struct packed_snapshot *snap)
 {
 	struct packed_stream stream;

@@ -38,6 +38,9 @@ struct stack_set;
 enum repo_format { REPO_FILES, REPO_REFTABLE };
 #define REPO_FORMATS (REPO_REFTABLE + 1)
 
+/* The refs of a repository, in groups. */
+#define REPO_REF_GROUPS 256
+
 struct repo {
 	char *path; /* of the common dir, resolved */
 	int fd;     /* of the common dir */
@@ -70,6 +73,9 @@ struct repo {
 	 * next (monotonic). */
 	atomic_uint_fast64_t nr_loose_made;
 	atomic_int_fast64_t pack_after_ns;
+	/* The last record of each group of refs since the repository was
+	 * opened, from before the refs are unlocked. */
+	atomic_uint_fast64_t last_lsn[REPO_REF_GROUPS];
 	/* The id and the row in the journal are durable. No batch writes refs
 	 * before. */
 	atomic_bool settled;
@@ -234,6 +240,11 @@ int repo_open_worktree(const struct sys *sys, const struct repo *repo,
  * reason if not. Does not check refs/. */
 enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
     const char *path, char **why);
+
+/* A record LSN has the ref NAME; the last such record, or a later record of a
+ * different ref. 0: none since the repository was opened. */
+void repo_note_record(struct repo *repo, const char *name, uint64_t lsn);
+uint64_t repo_last_record(struct repo *repo, const char *name);
 
 /* Returns a malloc'd sentence. NULL: out of memory. */
 char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

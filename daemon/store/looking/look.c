@@ -1,0 +1,52 @@
+/*
+ * A look in the hands of the scheduler: the records of history change the known
+ * refs, and the memory goes.
+ *
+ * Failure modes: no memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/store/looking/seen_refs.h"
+#include "daemon/store/store.h"
+
+int store_look_add(struct store_look *look, const struct refd_answer *ans)
+{
+	const struct refd_change *c;
+	struct seen_ref ref;
+	size_t i;
+	int r = 0;
+
+	look->lsn = ans->next.lsn;
+	for (i = 0; i < ans->nr_changes && r == 0; i++) {
+		c = &ans->changes[i];
+		if (c->status != REFD_OK || c->record->voids != 0 ||
+		    (!c->has_new && c->target == NULL) ||
+		    !seen_refs_has_place(c->name))
+			continue;
+		ref = (struct seen_ref){ .name = c->name, .target = c->target };
+		if (c->target == NULL)
+			ref.oid = c->new_oid;
+		r = seen_refs_set(look->known, &ref);
+		look->has_news = true;
+	}
+	return r;
+}
+
+enum refd_object_format store_look_format(const struct store_look *look)
+{
+	return look->repo->object_format;
+}
+
+void store_look_done(struct store_look *look)
+{
+	size_t i;
+
+	seen_refs_free(look->known);
+	seen_refs_free(look->disk);
+	for (i = 0; i < look->nr_paths; i++)
+		free(look->paths[i]);
+	free(look->paths);
+	free(look->changes);
+	free(look->why);
+}

@@ -1,0 +1,307 @@
+/*
+ * The queue of the looker, and its worker.
+ *
+ * Happy path: a look waits until no other look works on its file system, and a
+ * worker does one step.
+ *
+ * Failure modes:
+ *	refs, or the file of known refs, cannot be read	the look has the reason
+ *	the known refs cannot be written		the look goes on: the
+ *							old file, and the
+ *							records since, say the
+ *							same
+ */
+#include "daemon/store/looking/looker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/store/looking/seen_refs.h"
+#include "daemon/store/stages.h"
+#include "proto/lib/array.h"
+
+struct looker {
+	struct looker_config cfg;
+	struct work_source source;
+	pthread_mutex_t mutex;
+	/* Everything below: under MUTEX. */
+	struct store_look *waiting, **end;
+	struct store_look *working; /* next */
+};
+
+/* ---- reading ---- */
+
+static int read_known(struct looker *l, struct store_look *look)
+{
+	const uint64_t visible = pipeline_visible_lsn(l->cfg.pipeline);
+	int r = -ENOENT;
+
+	if (!look->is_first)
+		r = seen_file_read(l->cfg.sys, l->cfg.state_fd, look->repo->id,
+		    journal_uuid(l->cfg.journal), look->repo->object_format,
+		    look->known, &look->lsn);
+	if (r != -ENOENT)
+		return r;
+	look->is_first = true;
+	look->lsn = visible;
+	seen_refs_free(look->known);
+	look->known = seen_refs_new();
+	return look->known != NULL ? 0 : -ENOMEM;
+}
+
+/* The first look records nothing: what is there may always have been there. */
+static int take_as_known(struct store_look *look)
+{
+	const struct seen_ref *ref = NULL;
+	int r = 0;
+
+	while (r == 0 && (ref = seen_refs_next(look->disk, ref)) != NULL)
+		if (!ref->is_unknown)
+			r = seen_refs_set(look->known, ref);
+	return r;
+}
+
+static int read_refs(struct looker *l, struct store_look *look)
+{
+	int r;
+
+	seen_refs_free(look->known);
+	seen_refs_free(look->disk);
+	look->known = seen_refs_new();
+	look->disk = seen_refs_new();
+	if (look->known == NULL || look->disk == NULL)
+		return -ENOMEM;
+	r = read_known(l, look);
+	if (r == 0)
+		r = seen_refs_read(l->cfg.sys, look->repo, look->disk);
+	if (r == 0 && look->is_first)
+		r = take_as_known(look);
+	return r;
+}
+
+/* ---- comparing ---- */
+
+static int add_change(struct looker *l, struct store_look *look,
+    const struct seen_ref *now, const struct seen_ref *known)
+{
+	const char *name = now != NULL ? now->name : known->name;
+	struct store_look_change *all, *c;
+
+	all = array_room(look->changes, look->nr_changes, &look->changes_size,
+	    sizeof(*all));
+	if (all == NULL)
+		return -ENOMEM;
+	look->changes = all;
+	c = &all[look->nr_changes++];
+	*c = (struct store_look_change){ .name = name,
+		.has_before = known == NULL || known->target == NULL,
+		.uid = seen_refs_owner(l->cfg.sys, look->repo, name) };
+	if (now != NULL) {
+		c->target = now->target;
+		c->oid = now->oid;
+	}
+	if (known != NULL)
+		c->before = known->oid;
+	return 0;
+}
+
+static int by_uid(const void *va, const void *vb)
+{
+	const struct store_look_change *a = va, *b = vb;
+
+	return (a->uid > b->uid) - (a->uid < b->uid);
+}
+
+static int compare(struct looker *l, struct store_look *look)
+{
+	const struct seen_ref *ref = NULL, *other;
+	int r = 0;
+
+	while (r == 0 && (ref = seen_refs_next(look->disk, ref)) != NULL) {
+		other = seen_refs_find(look->known, ref->name);
+		if (!ref->is_unknown && !seen_ref_is_same(ref, other))
+			r = add_change(l, look, ref, other);
+	}
+	while (r == 0 && (ref = seen_refs_next(look->known, ref)) != NULL)
+		if (seen_ref_exists(ref) &&
+		    seen_refs_find(look->disk, ref->name) == NULL)
+			r = add_change(l, look, NULL, ref);
+	if (look->nr_changes > 0)
+		qsort(look->changes, look->nr_changes, sizeof(*look->changes),
+		    by_uid);
+	if (r == 0 && (look->is_first || look->has_news))
+		seen_file_write(l->cfg.sys, l->cfg.state_fd, look->repo->id,
+		    journal_uuid(l->cfg.journal), look->repo->object_format,
+		    look->known, look->lsn);
+	return r;
+}
+
+/* ---- all repositories ---- */
+
+static int add_path(void *arg, const struct journal_repo *repo)
+{
+	struct store_look *look = arg;
+	char **all = array_room(look->paths, look->nr_paths, &look->paths_size,
+	    sizeof(*all));
+
+	if (all == NULL)
+		return -ENOMEM;
+	look->paths = all;
+	all[look->nr_paths] = strdup(repo->path);
+	return all[look->nr_paths] != NULL ? (int)(look->nr_paths++, 0) :
+					     -ENOMEM;
+}
+
+/* ---- the worker ---- */
+
+static void tell(struct store_look *look, int err)
+{
+	const char *path = look->repo != NULL ? look->repo->path : "";
+
+	look->status = err == 0 ? REFD_OK : txn_status_of(err);
+	if (err == -EFBIG)
+		look->why = repo_why("'%s' has more than %d refs, or too many "
+				     "levels below refs/: refd does not look "
+				     "for changes there",
+		    path, SEEN_REFS_MAX);
+	else if (err < 0)
+		look->why = repo_why("can't read the refs of '%s': %s", path,
+		    err == -EBADMSG ? "packed-refs or a reftable is malformed" :
+				      strerror(-err));
+}
+
+static void work_on(struct looker *l, struct store_look *look)
+{
+	int r = 0;
+
+	switch (look->step) {
+	case LOOK_READ:
+		r = read_refs(l, look);
+		break;
+	case LOOK_COMPARE:
+		r = compare(l, look);
+		break;
+	case LOOK_LIST:
+		r = journal_each_repo(l->cfg.journal, add_path, look);
+		break;
+	}
+	tell(look, r);
+}
+
+static bool is_busy(const struct looker *l, const struct store_look *look)
+{
+	const struct store_look *w;
+
+	for (w = l->working; w != NULL; w = w->next)
+		if (w->repo == NULL || look->repo == NULL ||
+		    w->repo->fs == look->repo->fs)
+			return true;
+	return false;
+}
+
+/* Moves the first look that may begin to WORKING. NULL: none. */
+static struct store_look *begin(struct looker *l)
+{
+	struct store_look **at = &l->waiting, *look;
+
+	while ((look = *at) != NULL && is_busy(l, look))
+		at = &look->next;
+	if (look == NULL)
+		return NULL;
+	*at = look->next;
+	if (l->end == &look->next)
+		l->end = at;
+	look->since_ns = SYS(l->cfg.sys, now_mono);
+	look->next = l->working;
+	l->working = look;
+	return look;
+}
+
+static void end(struct looker *l, struct store_look *look)
+{
+	struct store_look **at = &l->working;
+
+	while (*at != look)
+		at = &(*at)->next;
+	*at = look->next;
+	look->next = NULL;
+}
+
+/* work_source.work */
+static bool work_some(void *arg)
+{
+	struct looker *l = arg;
+	struct store_look *look;
+
+	pthread_mutex_lock(&l->mutex);
+	look = begin(l);
+	if (look != NULL && l->waiting != NULL)
+		workers_wake(l->cfg.workers, &l->source);
+	pthread_mutex_unlock(&l->mutex);
+	if (look == NULL)
+		return false;
+	work_on(l, look);
+	pthread_mutex_lock(&l->mutex);
+	end(l, look);
+	if (l->waiting != NULL)
+		workers_wake(l->cfg.workers, &l->source);
+	pthread_mutex_unlock(&l->mutex);
+	completions_put_look(l->cfg.completions, look);
+	return true;
+}
+
+/* ---- calls of other threads ---- */
+
+void looker_take(struct looker *l, struct store_look *look)
+{
+	pthread_mutex_lock(&l->mutex);
+	look->next = NULL;
+	*l->end = look;
+	l->end = &look->next;
+	workers_wake(l->cfg.workers, &l->source);
+	pthread_mutex_unlock(&l->mutex);
+}
+
+void looker_progress(struct looker *l, int64_t before_ns,
+    struct store_progress *progress)
+{
+	const struct store_look *look;
+	struct stage_work work;
+
+	pthread_mutex_lock(&l->mutex);
+	for (look = l->working; look != NULL; look = look->next) {
+		work =
+		    (struct stage_work){ look->repo != NULL ? look->repo->path :
+							      "journal.db",
+			    look->since_ns };
+		stage_add(progress, &work, before_ns);
+	}
+	pthread_mutex_unlock(&l->mutex);
+}
+
+struct looker *looker_new(const struct looker_config *cfg)
+{
+	struct looker *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	l->cfg = *cfg;
+	l->end = &l->waiting;
+	pthread_mutex_init(&l->mutex, NULL);
+	l->source = (struct work_source){ .work = work_some,
+		.arg = l,
+		.most = LOOKER_WORKERS,
+		.reserved = LOOKER_RESERVED };
+	workers_add(cfg->workers, &l->source);
+	return l;
+}
+
+void looker_free(struct looker *l)
+{
+	if (l == NULL)
+		return;
+	pthread_mutex_destroy(&l->mutex);
+	free(l);
+}

@@ -1,0 +1,49 @@
+/*
+ * The looker: the parts of a look that read and write files, on a worker.
+ *
+ *	LOOK_READ	reads the refs as last known (seen_refs.h), and the refs
+ *			on disk
+ *	the scheduler	adds the records of history to the known refs
+ *	LOOK_COMPARE	lists the differences, and writes the known refs
+ *	the scheduler	submits the differences, to be checked under the locks
+ *	LOOK_LIST	lists the repositories of the journal
+ *
+ * One look works on a file system at a time. So a slow disk keeps one worker.
+ * Any thread may call each function. The mutex of the struct guards the queue.
+ */
+#ifndef STORE_LOOKER_H
+#define STORE_LOOKER_H
+
+#include "daemon/base/workers.h"
+#include "daemon/store/completions.h"
+#include "daemon/store/pipeline/pipeline.h"
+#include "daemon/store/store.h"
+
+/* The maximum of looks at a time, and the number of workers that other work
+ * leaves to them. */
+#define LOOKER_WORKERS  2
+#define LOOKER_RESERVED 1
+
+struct looker;
+
+/* All pointers are borrowed until looker_free(). */
+struct looker_config {
+	const struct sys *sys;
+	int state_fd;
+	struct workers *workers;
+	struct journal *journal;
+	struct pipeline *pipeline;
+	struct completions *completions;
+};
+
+/* Before workers_start(). NULL: out of memory. */
+struct looker *looker_new(const struct looker_config *cfg);
+/* NULL is fine. After workers_stop(). */
+void looker_free(struct looker *looker);
+/* Hands LOOK over. LOOK comes back through COMPLETIONS. */
+void looker_take(struct looker *looker, struct store_look *look);
+/* Adds the looks in work to PROGRESS (store_progress()). */
+void looker_progress(struct looker *looker, int64_t before_ns,
+    struct store_progress *progress);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * The refs of a repository in memory, by name, and the file with the refs as a
+ * look has last known them: <state>/seen/<number of the repository>.
+ *
+ *	refd-seen 1 <32 hex digits of the journal> <lsn>
+ *	<hex> <name>
+ *	ref: <target> <name>
+ *	end <number of refs>
+ *
+ * The refs of the file, and all records of the repository after the LSN, give
+ * the refs as history knows them. So an old file is as good as a new file,
+ * unless history has lost records after its LSN. The file is replaced by a
+ * rename, after a sync. A file which is malformed, or of a different journal,
+ * does not count.
+ *
+ * Any thread, one at a time; the calls with SYS block. 0 or negative errno;
+ * nothing logs.
+ */
+#ifndef STORE_SEEN_REFS_H
+#define STORE_SEEN_REFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/repos/repo.h"
+#include "proto/message.h"
+
+/* A repository with more refs is not looked at. */
+#define SEEN_REFS_MAX 1000000
+
+struct seen_refs;
+
+struct seen_ref {
+	const char *name;
+	const char *target;  /* of a symbolic ref; or NULL */
+	struct refd_oid oid; /* null: no such ref, or a symbolic ref */
+	/* On disk: the value could not be read, or is no value of a ref. */
+	bool is_unknown;
+};
+
+/* NULL: out of memory. */
+struct seen_refs *seen_refs_new(void);
+void seen_refs_free(struct seen_refs *refs);
+/* Copies REF. A ref without a value is kept: it was deleted. -ENOMEM;
+ * -EFBIG: SEEN_REFS_MAX. */
+int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref);
+/* NULL: not there. */
+const struct seen_ref *seen_refs_find(const struct seen_refs *refs,
+    const char *name);
+/* The ref behind REF, or the first (NULL). NULL: no more. */
+const struct seen_ref *seen_refs_next(const struct seen_refs *refs,
+    const struct seen_ref *ref);
+bool seen_ref_exists(const struct seen_ref *ref);
+/* Have both refs the same value? NULL: no ref. */
+bool seen_ref_is_same(const struct seen_ref *a, const struct seen_ref *b);
+
+/* Is NAME among the refs of a look? HEAD, and the refs below refs/ that all
+ * worktrees share. */
+bool seen_refs_has_place(const char *name);
+/* seen_disk.c: reads all of them, without locks. No link to a directory is
+ * followed. -EFBIG; errors of the disk, of packed-refs and of reftables. */
+int seen_refs_read(const struct sys *sys, struct repo *repo,
+    struct seen_refs *refs);
+/* The owner of the file with the value of NAME; if there is none, of refs/. */
+uint32_t seen_refs_owner(const struct sys *sys, const struct repo *repo,
+    const char *name);
+
+/* seen_file.c. -ENOENT: there is no such file, or none that counts. */
+int seen_file_read(const struct sys *sys, int state_fd, uint64_t repo,
+    const uint8_t journal[REFD_JOURNAL_ID_BYTES],
+    enum refd_object_format format, struct seen_refs *refs, uint64_t *lsn);
+int seen_file_write(const struct sys *sys, int state_fd, uint64_t repo,
+    const uint8_t journal[REFD_JOURNAL_ID_BYTES],
+    enum refd_object_format format, const struct seen_refs *refs, uint64_t lsn);
+
+#endif

@@ -1,0 +1,200 @@
+#!/bin/bash
+# Proves looks: changes by writers who do not tell refd are found and recorded
+# as "seen", once, with the values before and after, and with the owner of the
+# file. The first look of a repository records nothing. Updates of refd and of
+# git through the gate are never seen. Direct edits, deletions, packed refs,
+# directories instead of refs, and changes while the daemon is away are found.
+# After a mix of plain git, direct edits, refd, the gate and kill -9 of the
+# daemon, the replayed feed leads to the refs on disk.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+export REFD_SOCKET=$SOCKET
+unset GIT_REFLOG_ACTION
+
+# "REF OLD NEW" of all changes, - for no ref, ? for not known.
+changes() { # NAME [OPTION...]
+	"$REFD" log --repo "$T/$1" --reverse --json "${@:2}" | python3 -c '
+import json, sys
+for line in sys.stdin:
+    c = json.loads(line)
+    if c.get("status") == "ok" and c.get("ref"):
+        o, n = (c.get(k, "?") for k in ("old", "new"))
+        print(c["ref"], *("-" if set(v) == {"0"} else v for v in (o, n)))'
+}
+
+seen() { # NAME
+	changes "$1" --foreign
+}
+
+# New lines of seen() since the last call.
+news() { # NAME
+	touch "$T/seen.$1"
+	seen "$1" >"$T/found"
+	tail -n +$(($(wc -l <"$T/seen.$1") + 1)) "$T/found" | sort
+	cp "$T/found" "$T/seen.$1"
+}
+
+# Refs that differ between the replayed feed and the disk.
+differs() { # NAME
+	changes "$1" | awk '{ at[$1] = $3 }
+		END { for (r in at) if (at[r] != "-" && r != "HEAD")
+			print at[r], r }' | sort >"$T/replayed"
+	git -C "$T/$1" for-each-ref --format='%(objectname) %(refname)' |
+		sort >"$T/there"
+	diff "$T/replayed" "$T/there"
+}
+
+expect() { # REPORTED-AS NAME LINE...
+	is "$1" "$(printf '%s\n' "${@:3}" | sort)" "$(news "$2")"
+}
+
+# The two commits A and B have the same ids everywhere.
+make_repo() { # NAME
+	new_repo "$1" bare
+	export GIT_COMMITTER_DATE='1700000000 +0000' \
+		GIT_AUTHOR_DATE='1700000000 +0000'
+	A=$(new_commit "$1" A) B=$(new_commit "$1" B)
+}
+
+# ---- each kind of change ----
+
+kinds() {
+	local repo=$T/one.git
+	make_repo one.git
+	git -C "$repo" update-ref refs/heads/old "$A"
+	is 'the first look records nothing' '' "$(news one.git)"
+	git -C "$repo" update-ref refs/heads/new "$A"
+	git -C "$repo" update-ref refs/heads/old "$B"
+	expect 'git without the gate' one.git "refs/heads/new - $A" \
+		"refs/heads/old $A $B"
+	is 'a second look finds nothing' '' "$(news one.git)"
+	is 'the owner of the file' "$(id -u) seen" "$("$REFD" log --foreign \
+		--repo "$repo" --json -n 1 | python3 -c '
+import json, sys
+c = json.loads(sys.stdin.readline())
+print(c["uid"], c["origin"])')"
+	echo "$B" >"$repo/refs/heads/new"
+	expect 'an editor' one.git "refs/heads/new $A $B"
+	: >"$repo/refs/heads/new"
+	is 'an empty file is no change' '' "$(news one.git)"
+	echo "$B" >"$repo/refs/heads/new"
+	is 'the same value again' '' "$(news one.git)"
+	git -C "$repo" pack-refs --all
+	is 'packing' '' "$(news one.git)"
+	git -C "$repo" update-ref -d refs/heads/new
+	expect 'a deletion' one.git "refs/heads/new $B -"
+	git -C "$repo" update-ref refs/heads/d/f "$A"
+	news one.git >/dev/null
+	git -C "$repo" update-ref -d refs/heads/d/f
+	git -C "$repo" update-ref refs/heads/d "$A"
+	expect 'a ref instead of a directory' one.git \
+		"refs/heads/d/f $A -" "refs/heads/d - $A"
+	"$REFD" update -C "$repo" refs/heads/old "$A" >/dev/null
+	"$REFD" update -C "$repo" refs/heads/own "$A" >/dev/null
+	"$REFD" update -C "$repo" -d refs/heads/d >/dev/null
+	is 'updates of refd are not seen' '' "$(news one.git)"
+	git -C "$repo" symbolic-ref HEAD refs/heads/own
+	is 'a symbolic ref' 'HEAD ?' "$(news one.git | cut -c 1-6)"
+	stop_daemon
+	git -C "$repo" update-ref refs/heads/away "$B"
+	start_daemon
+	expect 'a change while the daemon was away' one.git \
+		"refs/heads/away - $B"
+	is 'the feed leads to the refs' '' "$(differs one.git)"
+}
+
+gate() {
+	make_repo gated.git
+	"$REFD" enable --gate "$T/gated.git" >/dev/null
+	news gated.git >/dev/null
+	git -C "$T/gated.git" update-ref refs/heads/a "$A"
+	is 'the gate told refd' '' "$(news gated.git)"
+	is 'its origin' gate "$("$REFD" log --repo "$T/gated.git" --json -n 1 |
+		python3 -c 'import json, sys
+print(json.loads(sys.stdin.readline())["origin"])')"
+}
+
+rights() {
+	[ "$(id -u)" -eq 0 ] || return
+	chmod 755 "$T"
+	setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/ \
+		"$REFD" log --foreign --socket "$SOCKET" --repo "$T/one.git" \
+		>"$T/out" 2>&1
+	is 'without the right to write: no look' 1 \
+		"$(grep -c '^refd: denied: uid 65534 may not write' "$T/out")"
+}
+
+has_changes() { # NAME
+	[ -n "$(changes "$1")" ]
+}
+
+by_itself() {
+	make_repo auto.git
+	news auto.git >/dev/null
+	git -C "$T/auto.git" update-ref refs/heads/a "$A"
+	stop_daemon
+	printf '[look]\n\tinterval = 100ms\n[daemon]\n\tallowUser = nobody\n' \
+		>>"$T/config"
+	start_daemon --config "$T/config"
+	await 20 has_changes auto.git
+	is 'found without a question' "refs/heads/a - $A" "$(changes auto.git)"
+	rights
+	stop_daemon
+	start_daemon
+}
+
+# ---- all writers ----
+
+# Each writer has refs of its own, and one ref of all.
+writer() { # KIND SEED NR
+	local i repo=$T/mix.git ref oid
+	RANDOM=$2
+	for ((i = 0; i < $3; i++)); do
+		ref=refs/heads/$1$((RANDOM % 5))
+		[ $((RANDOM % 6)) -gt 0 ] || ref=refs/heads/all
+		oid=$A
+		[ $((RANDOM % 2)) -eq 0 ] || oid=$B
+		case $1$((RANDOM % 4)) in
+		git0) git -C "$repo" update-ref -d "$ref" ;;
+		git1) git -C "$repo" pack-refs --all ;;
+		git*) git -C "$repo" update-ref "$ref" "$oid" ;;
+		edit*) echo "$oid" >"$repo/$ref" ;;
+		refd0) "$REFD" update -C "$repo" -d "$ref" ;;
+		refd*) "$REFD" update -C "$repo" "$ref" "$oid" ;;
+		look*) "$REFD" log --foreign --repo "$repo" ;;
+		esac
+	done >"$T/mix.out.$1" 2>&1
+}
+
+mix() {
+	local round kind pids
+	make_repo mix.git
+	news mix.git >/dev/null
+	for round in 1 2 3; do
+		pids=()
+		for kind in git edit refd look; do
+			writer $kind $round 25 &
+			pids+=($!)
+		done
+		if [ $round -eq 2 ]; then
+			sleep 0.3
+			kill_daemon
+			start_daemon
+		fi
+		wait "${pids[@]}"
+		news mix.git >/dev/null
+		is "round $round: the feed leads to the refs" '' \
+			"$(differs mix.git)"
+		is "round $round: nothing more is found" '' "$(news mix.git)"
+	done
+}
+
+start_daemon || exit 1
+cd "$T" || exit 1
+kinds
+gate
+by_itself
+mix
+finish

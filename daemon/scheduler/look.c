@@ -242,7 +242,7 @@ static void ask(struct looking *l, int64_t now_ns)
 	req.select.has_journal = req.select.has_after = true;
 	memcpy(req.select.journal, e->store.journal,
 	    sizeof(req.select.journal));
-	req.select.after.lsn = l->look.lsn;
+	req.select.after = l->look.at;
 	scheduler_history(e, &req, &self, now_ns, told, l);
 	/* Empty, unless the question was refused. */
 	refd_request_done(&req);
@@ -308,7 +308,7 @@ static struct txn *make_txn(struct looking *l,
 		return NULL;
 	}
 	txn->peer.uid = c->uid;
-	txn->seen_lsn = l->look.lsn;
+	txn->seen_lsn = l->look.at.lsn;
 	for (i = 0; i < nr; i++)
 		txn->before[i] =
 		    (struct txn_before){ c[i].has_before, c[i].before };

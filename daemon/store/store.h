@@ -257,8 +257,10 @@ struct store_look {
 	enum refd_status status;
 	char *why; /* owned; may be NULL */
 	struct seen_refs *known, *disk;
-	uint64_t lsn;  /* KNOWN has all records up to this LSN */
-	bool has_news; /* records changed KNOWN */
+	/* KNOWN has the records up to here. An answer of history may end within
+	 * a record; the last answer does not. */
+	struct refd_position at;
+	bool has_news;                     /* records changed KNOWN */
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;
 	char **paths; /* LOOK_LIST: of all repositories */
@@ -270,7 +272,7 @@ struct store_look {
 };
 void store_look(struct store *store, struct store_look *look);
 /* Adds the changes of ANS, the answer to a LOG of the repository behind
- * look->lsn. 0, -ENOMEM, -EFBIG. Does not block. */
+ * look->at. 0, -ENOMEM, -EFBIG. Does not block. */
 int store_look_add(struct store_look *look, const struct refd_answer *ans);
 enum refd_object_format store_look_format(const struct store_look *look);
 /* Frees all but LOOK and the reference. */

@@ -17,7 +17,7 @@ int store_look_add(struct store_look *look, const struct refd_answer *ans)
 	size_t i;
 	int r = 0;
 
-	look->lsn = ans->next.lsn;
+	look->at = ans->next;
 	for (i = 0; i < ans->nr_changes && r == 0; i++) {
 		c = &ans->changes[i];
 		if (c->status != REFD_OK || c->record->voids != 0 ||

@@ -41,11 +41,11 @@ static int read_known(struct looker *l, struct store_look *look)
 	if (!look->is_first)
 		r = seen_file_read(l->cfg.sys, l->cfg.state_fd, look->repo->id,
 		    journal_uuid(l->cfg.journal), look->repo->object_format,
-		    look->known, &look->lsn);
+		    look->known, &look->at.lsn);
 	if (r != -ENOENT)
 		return r;
 	look->is_first = true;
-	look->lsn = visible;
+	look->at = (struct refd_position){ visible, 0 };
 	seen_refs_free(look->known);
 	look->known = seen_refs_new();
 	return look->known != NULL ? 0 : -ENOMEM;
@@ -134,7 +134,7 @@ static int compare(struct looker *l, struct store_look *look)
 	if (r == 0 && (look->is_first || look->has_news))
 		seen_file_write(l->cfg.sys, l->cfg.state_fd, look->repo->id,
 		    journal_uuid(l->cfg.journal), look->repo->object_format,
-		    look->known, look->lsn);
+		    look->known, look->at.lsn);
 	return r;
 }
 

@@ -1,0 +1,358 @@
+/*
+ * Proves that looks record the changes of other writers, and no change of refd.
+ * The first look records nothing. Records that are larger than an answer of
+ * history, and updates of refd during a look, are not seen. Deletions, symbolic
+ * refs, and refs instead of directories are seen once.
+ */
+#include <check.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/scheduler/scheduler.h"
+#include "daemon/server/handover.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/txn_help.h"
+
+/* More refs than an answer of history has changes (BYTES_MAX). */
+#define MANY 1000
+
+static struct sys disk;
+static struct scheduler *scheduler;
+/* The look waits before it reads refs/, or before it writes the known refs. */
+static const char *hold_at;
+static atomic_int is_held, let_go;
+static char second[REFD_OID_MAX_HEX + 1];
+/* The last answer. */
+static int nr_answers;
+static enum refd_answer_kind kind;
+static enum refd_outcome outcome;
+static unsigned nr_seen, nr_left;
+static bool was_first;
+static struct refd_position next;
+static bool has_more;
+static char list[1000]; /* of seen changes */
+
+static void hold(const char *path)
+{
+	const char *at = hold_at;
+
+	if (at == NULL || strcmp(path, at) != 0)
+		return;
+	atomic_store(&is_held, 1);
+	while (!atomic_load(&let_go))
+		sched_yield();
+}
+
+static int held_dir_open(const struct sys *sys, int fd, const char *path,
+    struct sys_dir **dir)
+{
+	hold(path);
+	return sys_kernel.dir_open(sys, fd, path, dir);
+}
+
+static int held_mkdirat(const struct sys *sys, int fd, const char *path,
+    mode_t mode)
+{
+	hold(path);
+	return sys_kernel.mkdirat(sys, fd, path, mode);
+}
+
+static void run(void)
+{
+	scheduler_run(scheduler, SYS(sr_sys, now_mono),
+	    SYS(sr_sys, now_wall) / 1000000);
+	sched_yield();
+}
+
+static void setup(void)
+{
+	const struct scheduler_config cfg = { .batch_refs = 2 * MANY,
+		.lock_wait_ns = INT64_C(1000000000),
+		.deadline_ns = INT64_C(600000000000),
+		.session_ns = INT64_C(600000000000),
+		.retention_ms = INT64_C(86400000),
+		.max_waiting_bytes = 1 << 24 };
+	struct scheduler_store store;
+
+	disk = sys_kernel;
+	disk.dir_open = held_dir_open;
+	disk.mkdirat = held_mkdirat;
+	hold_at = NULL;
+	is_held = let_go = nr_answers = 0;
+	sr_sys = &disk;
+	sr_setup();
+	sr_make_commit("y", second);
+	store = handover(sr_store);
+	scheduler = scheduler_new(&cfg, &store);
+	ck_assert_ptr_nonnull(scheduler);
+	run();
+}
+
+static void teardown(void)
+{
+	while (!scheduler_is_idle(scheduler)) {
+		scheduler_drain(scheduler);
+		run();
+	}
+	scheduler_free(scheduler);
+	sr_teardown();
+}
+
+/* ---- requests ---- */
+
+static void add_change(const struct refd_change *c)
+{
+	const size_t len = strlen(list);
+
+	if (c->record->origin != REFD_ORIGIN_SEEN || c->status != REFD_OK)
+		return;
+	snprintf(list + len, sizeof(list) - len, " %s:", c->name);
+	if (c->target != NULL)
+		strncat(list, c->target, sizeof(list) - strlen(list) - 1);
+	else if (refd_oid_is_null(&c->new_oid))
+		strcat(list, "gone");
+}
+
+static void answered(void *arg, const struct refd_answer *ans)
+{
+	size_t i;
+
+	(void)arg;
+	nr_answers += !ans->goes_on;
+	kind = ans->kind;
+	outcome = ans->outcome;
+	for (i = 0; ans->kind == REFD_ANSWER_PAIRS && i < ans->nr_pairs; i++) {
+		if (strcmp(ans->pairs[i].key, "seen") == 0)
+			nr_seen = (unsigned)atoi(ans->pairs[i].value);
+		if (strcmp(ans->pairs[i].key, "left") == 0)
+			nr_left = (unsigned)atoi(ans->pairs[i].value);
+		if (strcmp(ans->pairs[i].key, "first") == 0)
+			was_first = strcmp(ans->pairs[i].value, "yes") == 0;
+	}
+	for (i = 0; ans->kind == REFD_ANSWER_RECORDS && i < ans->nr_changes;
+	    i++)
+		add_change(&ans->changes[i]);
+	next = ans->next;
+	has_more = ans->more;
+}
+
+static void await(int nr)
+{
+	while (nr_answers < nr)
+		run();
+}
+
+/* Refd sets refs/heads/PREFIX0, ... to HEX. */
+static void update(const char *prefix, size_t nr, const char *hex)
+{
+	struct refd_update *updates = calloc(nr, sizeof(*updates));
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1,
+		.git_dir = sr_repo,
+		.umask = 022,
+		.updates = updates,
+		.nr_updates = nr };
+	char(*names)[32] = calloc(nr, sizeof(*names));
+	const int before = nr_answers;
+	size_t i;
+
+	refd_txid_make(&req.txid);
+	for (i = 0; i < nr; i++) {
+		snprintf(names[i], sizeof(*names), "refs/heads/%s%zu", prefix,
+		    i);
+		updates[i].action = REFD_UPDATE;
+		updates[i].name = names[i];
+		ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1,
+				     &updates[i].new_oid),
+		    0);
+	}
+	scheduler_submit(scheduler, txn_help_own(&req), SYS(sr_sys, now_mono),
+	    answered, NULL);
+	free(names);
+	free(updates);
+	await(before + 1);
+	ck_assert_int_eq(outcome, REFD_COMMITTED);
+}
+
+static void begin_look(void)
+{
+	struct refd_request req = { .verb = REFD_VERB_LOOK,
+		.request_id = 1,
+		.git_dir = sr_repo,
+		.umask = 022 };
+	struct txn *txn = txn_help_own(&req);
+
+	txn->peer.uid = (uint32_t)geteuid();
+	nr_seen = nr_left = UINT32_MAX;
+	scheduler_look(scheduler, txn, answered, NULL);
+}
+
+static void look(void)
+{
+	const int before = nr_answers;
+
+	begin_look();
+	await(before + 1);
+	ck_assert_int_eq(kind, REFD_ANSWER_PAIRS);
+}
+
+/* A look sees NR changes, and a second look none. */
+static void expect(unsigned nr)
+{
+	look();
+	ck_assert(!was_first);
+	ck_assert_uint_eq(nr_seen, nr);
+	ck_assert_uint_eq(nr_left, 0);
+	look();
+	ck_assert_uint_eq(nr_seen, 0);
+	ck_assert_uint_eq(nr_left, 0);
+}
+
+/* All seen changes, in the order of the journal. */
+static const char *seen(void)
+{
+	const struct txn_peer self = { .uid = (uint32_t)geteuid() };
+	struct refd_request req;
+	int before;
+
+	list[0] = '\0';
+	next = (struct refd_position){ 0, 0 };
+	do {
+		before = nr_answers;
+		req = (struct refd_request){ .verb = REFD_VERB_LOG,
+			.git_dir = sr_repo,
+			.select = { .has_after = true,
+			    .after = next,
+			    .origin = true } };
+		scheduler_history(scheduler, &req, &self, SYS(sr_sys, now_mono),
+		    answered, NULL);
+		await(before + 1);
+		ck_assert_int_eq(kind, REFD_ANSWER_RECORDS);
+	} while (has_more);
+	return list;
+}
+
+/* Begins a look, and waits until it is at PATH. */
+static void look_until(const char *path)
+{
+	hold_at = path;
+	begin_look();
+	while (!atomic_load(&is_held))
+		run();
+}
+
+static void look_on(void)
+{
+	const int before = nr_answers;
+
+	atomic_store(&let_go, 1);
+	await(before + 1);
+	ck_assert_int_eq(kind, REFD_ANSWER_PAIRS);
+	hold_at = NULL;
+}
+
+/* ---- tests ---- */
+
+START_TEST(first_look_records_nothing)
+{
+	tmp_run("git -C r.git update-ref refs/heads/a %s", sr_commit);
+	look();
+	ck_assert(was_first);
+	ck_assert_uint_eq(nr_seen, 0);
+	expect(0);
+	ck_assert_str_eq(seen(), "");
+}
+END_TEST
+
+/* An answer of history ends within the record. */
+START_TEST(large_record_is_not_seen)
+{
+	look();
+	update("n", MANY, sr_commit);
+	expect(0);
+	update("n", MANY, second);
+	tmp_run("git -C r.git update-ref -d refs/heads/n%d", MANY - 1);
+	tmp_run("git -C r.git update-ref -d refs/heads/n0");
+	expect(2);
+	ck_assert_uint_ge(strlen(seen()), 1);
+	ck_assert_ptr_nonnull(strstr(list, " refs/heads/n0:gone"));
+	ck_assert_ptr_nonnull(strstr(list, " refs/heads/n999:gone"));
+}
+END_TEST
+
+START_TEST(update_before_refs_are_read_is_not_seen)
+{
+	update("a", 1, sr_commit);
+	look();
+	look_until("refs");
+	update("a", 1, second);
+	update("b", 1, second);
+	look_on();
+	ck_assert_uint_eq(nr_seen, 0);
+	expect(0);
+	ck_assert_str_eq(seen(), "");
+}
+END_TEST
+
+/* A look has compared the refs. Then refd changes one. */
+START_TEST(update_after_refs_are_compared_is_not_seen)
+{
+	update("a", 2, sr_commit);
+	look();
+	update("other", 1, sr_commit); /* so the known refs are written */
+	tmp_run("git -C r.git update-ref refs/heads/a0 %s", second);
+	tmp_run("git -C r.git update-ref refs/heads/a1 %s", second);
+	look_until("seen");
+	update("a", 1, sr_commit);
+	look_on();
+	ck_assert_uint_eq(nr_seen, 1);
+	ck_assert_uint_eq(nr_left, 1);
+	expect(0);
+	ck_assert_str_eq(seen(), " refs/heads/a1:");
+}
+END_TEST
+
+START_TEST(each_kind_is_seen_once)
+{
+	update("a", 2, sr_commit);
+	tmp_run("git -C r.git update-ref refs/heads/d/f %s", sr_commit);
+	look();
+	tmp_run("git -C r.git update-ref -d refs/heads/a0");
+	expect(1);
+	ck_assert_str_eq(seen(), " refs/heads/a0:gone");
+	tmp_run("git -C r.git pack-refs --all");
+	tmp_run("git -C r.git update-ref -d refs/heads/a1");
+	expect(1);
+	tmp_run("git -C r.git symbolic-ref HEAD refs/heads/x");
+	expect(1);
+	ck_assert_str_eq(seen(),
+	    " refs/heads/a0:gone refs/heads/a1:gone HEAD:refs/heads/x");
+	tmp_run("git -C r.git update-ref -d refs/heads/d/f");
+	tmp_run("git -C r.git update-ref refs/heads/d %s", sr_commit);
+	expect(2);
+	ck_assert_ptr_nonnull(strstr(seen(), " refs/heads/d/f:gone"));
+	ck_assert_ptr_nonnull(strstr(list, " refs/heads/d:"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("scheduler/look");
+	TCase *tc = tcase_create("look");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, first_look_records_nothing);
+	tcase_add_test(tc, large_record_is_not_seen);
+	tcase_add_test(tc, update_before_refs_are_read_is_not_seen);
+	tcase_add_test(tc, update_after_refs_are_compared_is_not_seen);
+	tcase_add_test(tc, each_kind_is_seen_once);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

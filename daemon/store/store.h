@@ -260,6 +260,7 @@ struct store_look {
 	/* KNOWN has the records up to here. An answer of history may end within
 	 * a record; the last answer does not. */
 	struct refd_position at;
+	uint64_t file_lsn;                 /* of the file of known refs */
 	bool has_news;                     /* records changed KNOWN */
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;

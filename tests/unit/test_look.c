@@ -24,6 +24,7 @@
 
 static struct sys disk;
 static struct scheduler *scheduler;
+static const char *updated; /* the repository of update() */
 /* The look waits before it reads refs/, or before it writes the known refs. */
 static const char *hold_at;
 static atomic_int is_held, let_go;
@@ -84,6 +85,7 @@ static void setup(void)
 	disk.dir_open = held_dir_open;
 	disk.mkdirat = held_mkdirat;
 	hold_at = NULL;
+	updated = sr_repo;
 	is_held = let_go = nr_answers = 0;
 	sr_sys = &disk;
 	sr_setup();
@@ -154,7 +156,7 @@ static void update(const char *prefix, size_t nr, const char *hex)
 	struct refd_update *updates = calloc(nr, sizeof(*updates));
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.request_id = 1,
-		.git_dir = sr_repo,
+		.git_dir = updated,
 		.umask = 022,
 		.updates = updates,
 		.nr_updates = nr };
@@ -341,6 +343,29 @@ START_TEST(each_kind_is_seen_once)
 }
 END_TEST
 
+/* Otherwise retention would delete the records behind the file's LSN, and the
+ * next look would be a first look. */
+START_TEST(file_of_quiet_repository_is_renewed)
+{
+	char *old, *new;
+	int i;
+
+	sr_make_other();
+	update("a", 1, sr_commit);
+	look();
+	old = tmp_get("state/seen/1");
+	updated = sr_other;
+	for (i = 0; i < 4; i++)
+		update("b", 1, i % 2 ? sr_commit : second);
+	expect(0);
+	new = tmp_get("state/seen/1");
+	ck_assert_ptr_nonnull(old);
+	ck_assert_str_ne(old, new);
+	free(old);
+	free(new);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("scheduler/look");
@@ -353,6 +378,7 @@ int main(void)
 	tcase_add_test(tc, update_before_refs_are_read_is_not_seen);
 	tcase_add_test(tc, update_after_refs_are_compared_is_not_seen);
 	tcase_add_test(tc, each_kind_is_seen_once);
+	tcase_add_test(tc, file_of_quiet_repository_is_renewed);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

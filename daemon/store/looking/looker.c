@@ -42,6 +42,7 @@ static int read_known(struct looker *l, struct store_look *look)
 		r = seen_file_read(l->cfg.sys, l->cfg.state_fd, look->repo->id,
 		    journal_uuid(l->cfg.journal), look->repo->object_format,
 		    look->known, &look->at.lsn);
+	look->file_lsn = look->at.lsn;
 	if (r != -ENOENT)
 		return r;
 	look->is_first = true;
@@ -114,6 +115,15 @@ static int by_uid(const void *va, const void *vb)
 	return (a->uid > b->uid) - (a->uid < b->uid);
 }
 
+/* Will retention soon delete records that the old file needs? Then a look would
+ * be a first look. The LSN of the file is nearer to the deleted records than to
+ * the present ones. */
+static bool is_old(struct looker *l, const struct store_look *look)
+{
+	return 2 * look->file_lsn <
+	    journal_trimmed(l->cfg.journal) + look->at.lsn;
+}
+
 static int compare(struct looker *l, struct store_look *look)
 {
 	const struct seen_ref *ref = NULL, *other;
@@ -131,7 +141,7 @@ static int compare(struct looker *l, struct store_look *look)
 	if (look->nr_changes > 0)
 		qsort(look->changes, look->nr_changes, sizeof(*look->changes),
 		    by_uid);
-	if (r == 0 && (look->is_first || look->has_news))
+	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
 		seen_file_write(l->cfg.sys, l->cfg.state_fd, look->repo->id,
 		    journal_uuid(l->cfg.journal), look->repo->object_format,
 		    look->known, look->at.lsn);

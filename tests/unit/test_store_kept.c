@@ -52,7 +52,7 @@ static int faulty_renameat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath)
 {
 	(void)sys;
-	if (fails_at != NULL && strcmp(basename(newpath), fails_at) == 0)
+	if (fails_at != NULL && strcmp(newpath, fails_at) == 0)
 		return -EIO;
 	return SYS(&sys_kernel, renameat, olddirfd, oldpath, newdirfd, newpath);
 }

@@ -3,9 +3,11 @@
 A change is (ref, old, new), where NULL is no ref. A writer gets a repository
 and a batch of changes. It returns the program that wrote, refd or git, and the
 refs that were changed as requested."""
+import os
 import random
 import re
 import subprocess
+import threading
 
 NULL = "0" * 40
 GROUPS = 8
@@ -102,7 +104,36 @@ def refd(place, repo, batch, luck):
                     if line.startswith("ok ")]
 
 
-KINDS = {"push": push, "update-ref": update_ref, "fetch": fetch, "refd": refd}
+class Program:
+    """A long-lived program that changes refs without hooks."""
+
+    def __init__(self, *argv):
+        self.lock = threading.Lock()
+        # pylint: disable=consider-using-with
+        self.process = subprocess.Popen(
+            argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, place, repo, batch, luck):
+        done = []
+        with self.lock:
+            self.process.stdin.write("".join(
+                "%s %s %s %s\n" % (repo, *c) for c in batch) + "\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                words = line.split()
+                if not words:
+                    return "git", done
+                if words[0] == "ok":
+                    done.append(words[1])
+        raise EOFError("a writer has ended")
+
+
+def kinds(jgit):
+    """JGIT is the command of the program that uses JGit."""
+    pygit2 = os.path.join(os.path.dirname(__file__), "pygit2_writer.py")
+    return {"push": push, "update-ref": update_ref, "fetch": fetch,
+            "refd": refd, "pygit2": Program("/usr/bin/python3", pygit2),
+            "jgit": Program(*jgit.split())}
 
 
 def keep_house(place, repo, luck):

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Proves that the feed leads to the refs on disk, whoever writes: pushes, git
-# update-ref and git fetch with the gate, gc and pack-refs, and refd update.
+# update-ref and git fetch with the gate, gc and pack-refs, refd update, and the
+# writers without hooks pygit2 and JGit.
 # tests/everybody/everybody.py describes the load and the required results.
 #
 # CHANGES=N sets the number of changes (50000, about a minute). A million take
@@ -9,6 +10,12 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
+# `scripts/jgit build/jgit` downloads JGit.
+if ! cmp -s "$ROOT/tests/everybody/pom.xml" "$BUILD/jgit/pom.xml" ||
+	! command -v java >/dev/null; then
+	skip everybody 'no JGit: run scripts/jgit build/jgit'
+	finish
+fi
 start_daemon || exit 1
 new_repo work
 # The values: 20000 commits in a row.
@@ -29,7 +36,9 @@ done
 SEED=${SEED:-$RANDOM}
 echo "# SEED=$SEED"
 PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/tests/everybody/everybody.py" \
-	"$REFD" "$T/work" "${CHANGES:-50000}" "$SEED" "${repos[@]}" \
+	"$REFD" "$T/work" "${CHANGES:-50000}" "$SEED" \
+	"java -Xmx256m -cp $BUILD/jgit/* $ROOT/tests/everybody/JgitWriter.java" \
+	"${repos[@]}" \
 	>"$T/points" 2>"$T/errors"
 status=$?
 while IFS= read -r line; do

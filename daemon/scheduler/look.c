@@ -29,41 +29,17 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/scheduler/state.h"
+#include "daemon/scheduler/looking.h"
 #include "proto/arena.h"
 
 /* So many requests wait at a time, and so many of a user. */
 #define LOOKS_MAX    64
 #define LOOKS_OF_ONE 4
 #define CHANGES_MAX  1000
-/* After an automatic look, the looks rest so many times as long as the look
- * took. */
-#define REST 9
-
-struct looking {
-	struct store_look look; /* first member */
-	struct scheduler *e;
-	struct txn *txn;       /* admitted; NULL: lists the repositories */
-	struct waiter *waiter; /* NULL: automatic */
-	int64_t begin_ns;
-	size_t nr_sent, nr_refs; /* changes in transactions so far, of last */
-	uint64_t nr_seen, nr_left;
-	enum { DUE_NOT, DUE_HISTORY, DUE_RECORD } due;
-	LIST_ENTRY(looking) in_scheduler;
-};
+/* So many looks have refs in memory. */
+#define WITH_REFS 2
 
 /* ---- begin and end ---- */
-
-static void rest(struct scheduler *e, const struct looking *l)
-{
-	struct looks *looks = &e->looks;
-	const int64_t now_ns = e->wall_at_ns;
-
-	looks->is_looking = false;
-	looks->next_ns = now_ns + (now_ns - l->begin_ns) * REST;
-	if (looks->at == looks->nr_paths)
-		looks->next_ns += looks->every_ns;
-}
 
 static void answer(struct looking *l)
 {
@@ -86,25 +62,32 @@ static void answer(struct looking *l)
 	waiter_answer(&l->e->waiters, l->waiter, &ans);
 }
 
-static void end(struct looking *l)
+static void forget(struct looking *l)
+{
+	LIST_REMOVE(l, in_scheduler);
+	l->e->nr_lookups--;
+	txn_free(l->txn);
+	free(l);
+}
+
+/* The refs take long to free: a worker does it. */
+void look_end(struct looking *l)
 {
 	struct scheduler *e = l->e;
 
-	LIST_REMOVE(l, in_scheduler);
-	e->nr_lookups--;
 	e->looks.nr_seen += l->nr_seen;
 	if (l->waiter != NULL)
 		answer(l);
 	else
-		rest(e, l);
-	if (l->txn != NULL) {
-		if (l->txn->repo != NULL)
-			e->store.release(e->store.ctx, l->txn->repo);
+		look_rounds_rest(e, l);
+	l->waiter = NULL;
+	if (l->txn != NULL && l->txn->repo != NULL) {
+		e->store.release(e->store.ctx, l->txn->repo);
 		l->txn->repo = NULL;
-		txn_free(l->txn);
 	}
-	store_look_done(&l->look);
-	free(l);
+	l->look.repo = NULL;
+	l->look.step = LOOK_FREE;
+	e->store.look(e->store.ctx, &l->look);
 }
 
 static void fail(struct looking *l, enum refd_status status, const char *text)
@@ -112,10 +95,10 @@ static void fail(struct looking *l, enum refd_status status, const char *text)
 	free(l->look.why);
 	l->look.status = status;
 	l->look.why = text != NULL ? strdup(text) : NULL;
-	end(l);
+	look_end(l);
 }
 
-static struct looking *begin(struct scheduler *e, struct txn *txn)
+struct looking *look_begin(struct scheduler *e, struct txn *txn)
 {
 	struct looking *l = calloc(1, sizeof(*l));
 
@@ -129,7 +112,7 @@ static struct looking *begin(struct scheduler *e, struct txn *txn)
 	return l;
 }
 
-static void admit(struct looking *l)
+void look_admit(struct looking *l)
 {
 	l->txn->scheduler = l;
 	/* Without an id, the journal has nothing of it. */
@@ -171,7 +154,7 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 	}
 	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
 	if (a != NULL)
-		l = begin(e, txn);
+		l = look_begin(e, txn);
 	if (l == NULL) {
 		if (a != NULL)
 			waiter_drop(&e->waiters, a);
@@ -180,13 +163,13 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 		return;
 	}
 	l->waiter = a;
-	admit(l);
+	look_admit(l);
 }
 
 /* ---- a request of the daemon itself ---- */
 
 /* REQ owns all; GIT_DIR is copied. False: no memory. */
-static bool make_request(struct refd_request *req, enum refd_verb verb,
+bool look_request(struct refd_request *req, enum refd_verb verb,
     const char *git_dir)
 {
 	*req = (struct refd_request){ .verb = verb,
@@ -234,7 +217,7 @@ static void ask(struct looking *l, int64_t now_ns)
 	struct scheduler *e = l->e;
 	struct refd_request req;
 
-	if (!make_request(&req, REFD_VERB_LOG,
+	if (!look_request(&req, REFD_VERB_LOG,
 		e->store.repo_path(l->look.repo))) {
 		fail(l, BUSY(MEMORY));
 		return;
@@ -287,11 +270,11 @@ static struct txn *make_txn(struct looking *l,
 	bool ok;
 	size_t i;
 
-	if (!make_request(&req, REFD_VERB_TRANSACTION,
+	if (!look_request(&req, REFD_VERB_TRANSACTION,
 		l->e->store.repo_path(l->look.repo)))
 		return NULL;
 	req.gate = REFD_GATE_SEEN;
-	req.object_format = store_look_format(&l->look);
+	store_look_address(&l->look, &req);
 	req.updates = refd_arena_array(req.arena, nr, sizeof(*req.updates));
 	ok = req.updates != NULL && refd_txid_make(&req.txid) == 0;
 	for (i = 0; i < nr && ok; i++)
@@ -324,7 +307,7 @@ static void record(struct looking *l, int64_t now_ns)
 
 	if (rest == 0) {
 		l->nr_left = l->look.nr_changes - l->nr_seen;
-		end(l);
+		look_end(l);
 		return;
 	}
 	while (nr < rest && nr < CHANGES_MAX && c[nr].uid == c->uid)
@@ -339,35 +322,27 @@ static void record(struct looking *l, int64_t now_ns)
 
 /* ---- steps that come back ---- */
 
-void look_admitted(struct scheduler *e, struct txn *txn)
+void look_admitted(struct txn *txn)
 {
 	struct looking *l = txn->scheduler;
 
 	l->look.repo = txn->repo;
 	if (txn->refused == REFD_OK)
-		e->store.look(e->store.ctx, &l->look);
+		l->due = DUE_READ;
 	else
 		fail(l, txn->refused, txn->why);
-}
-
-static void take_list(struct looking *l)
-{
-	struct looks *looks = &l->e->looks;
-
-	looks->paths = l->look.paths;
-	looks->nr_paths = l->look.nr_paths;
-	looks->at = 0;
-	l->look.paths = NULL;
-	l->look.nr_paths = 0;
-	end(l);
 }
 
 void look_back(struct store_look *look)
 {
 	struct looking *l = (struct looking *)look;
 
+	if (look->step == LOOK_FREE) {
+		forget(l);
+		return;
+	}
 	if (look->status != REFD_OK) {
-		end(l);
+		look_end(l);
 		return;
 	}
 	switch (look->step) {
@@ -378,73 +353,62 @@ void look_back(struct store_look *look)
 		l->due = DUE_RECORD;
 		break;
 	case LOOK_LIST:
-		take_list(l);
+		look_rounds_take(l);
+		break;
+	case LOOK_FREE:
 		break;
 	}
 }
 
-/* ---- all repositories in turn ---- */
+/* ---- the loop ---- */
 
-static void free_paths(struct looks *looks)
+/* One look of a repository and one of a user at a time: a second look of the
+ * repository would not know the records of the first. */
+static bool may_read(const struct looking *l)
 {
-	while (looks->nr_paths > 0)
-		free(looks->paths[--looks->nr_paths]);
-	free(looks->paths);
-	looks->paths = NULL;
-	looks->at = 0;
-}
+	const struct scheduler *e = l->e;
+	const struct looking *other;
+	size_t nr = 0;
 
-/* Failures end the look, and the next one comes later. */
-static void look_at(struct scheduler *e, const char *path)
-{
-	struct refd_request req;
-	struct txn *txn = NULL;
-	struct looking *l;
-
-	if (!make_request(&req, REFD_VERB_LOOK, path))
-		return;
-	req.gate = REFD_GATE_SEEN;
-	txn = txn_new(&req);
-	refd_request_done(&req);
-	if (txn == NULL)
-		return;
-	txn->peer.uid = (uint32_t)geteuid();
-	l = begin(e, txn);
-	if (l == NULL) {
-		txn_free(txn);
-		return;
+	if (l->due != DUE_READ)
+		return false;
+	LIST_FOREACH(other, &e->looks.all, in_scheduler) {
+		if (!other->has_refs)
+			continue;
+		nr++;
+		if (other->txn->peer.uid == l->txn->peer.uid ||
+		    (other->look.repo != NULL &&
+			e->store.repo_key(other->look.repo) ==
+			    e->store.repo_key(l->look.repo)))
+			return false;
 	}
-	e->looks.is_looking = true;
-	admit(l);
+	return nr < WITH_REFS;
 }
 
-static void list(struct scheduler *e)
+static void read_oldest(struct scheduler *e)
 {
-	struct looking *l = begin(e, NULL);
+	struct looking *l, *oldest = NULL;
 
-	free_paths(&e->looks);
-	if (l == NULL)
+	LIST_FOREACH(l, &e->looks.all, in_scheduler)
+		if (may_read(l))
+			oldest = l;
+	if (oldest == NULL)
 		return;
-	e->looks.is_looking = true;
-	l->look.step = LOOK_LIST;
-	e->store.look(e->store.ctx, &l->look);
-}
-
-static bool may_begin(const struct scheduler *e)
-{
-	return e->looks.every_ns > 0 && !e->looks.is_looking && !e->is_paused &&
-	    !e->is_draining && !e->is_closed;
+	oldest->due = DUE_NOT;
+	oldest->has_refs = true;
+	e->store.look(e->store.ctx, &oldest->look);
 }
 
 void look_run(struct scheduler *e, int64_t now_ns)
 {
-	struct looks *looks = &e->looks;
 	struct looking *l, *next;
 
-	for (l = LIST_FIRST(&looks->all); l != NULL; l = next) {
+	read_oldest(e);
+	for (l = LIST_FIRST(&e->looks.all); l != NULL; l = next) {
 		next = LIST_NEXT(l, in_scheduler);
 		switch (l->due) {
 		case DUE_NOT:
+		case DUE_READ:
 			break;
 		case DUE_HISTORY:
 			l->due = DUE_NOT;
@@ -456,16 +420,7 @@ void look_run(struct scheduler *e, int64_t now_ns)
 			break;
 		}
 	}
-	if (looks->next_ns == 0)
-		looks->next_ns = now_ns + looks->every_ns;
-	if (!may_begin(e) || now_ns < looks->next_ns)
-		return;
-	/* If nothing can begin. */
-	looks->next_ns = now_ns + looks->every_ns;
-	if (looks->at < looks->nr_paths)
-		look_at(e, looks->paths[looks->at++]);
-	else
-		list(e);
+	look_rounds_run(e, now_ns);
 }
 
 int64_t look_next(const struct scheduler *e, int64_t now_ns)
@@ -473,19 +428,8 @@ int64_t look_next(const struct scheduler *e, int64_t now_ns)
 	const struct looking *l;
 
 	LIST_FOREACH(l, &e->looks.all, in_scheduler)
-		if (l->due != DUE_NOT)
+		if (l->due == DUE_HISTORY || l->due == DUE_RECORD ||
+		    may_read(l))
 			return now_ns;
-	return may_begin(e) ? e->looks.next_ns : INT64_MAX;
-}
-
-void look_set(struct scheduler *e, int64_t every_ns)
-{
-	if (e->looks.every_ns != every_ns)
-		e->looks.next_ns = 0;
-	e->looks.every_ns = every_ns;
-}
-
-void look_done(struct scheduler *e)
-{
-	free_paths(&e->looks);
+	return look_rounds_next(e);
 }

@@ -158,7 +158,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		return;
 	}
 	if (txn->req.verb == REFD_VERB_LOOK) {
-		look_admitted(e, txn);
+		look_admitted(txn);
 		return;
 	}
 	e->nr_admitting--;

@@ -188,7 +188,7 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns);
 
 /* ---- look.c ---- */
 
-void look_admitted(struct scheduler *e, struct txn *txn);
+void look_admitted(struct txn *txn);
 /* The store has done a step of LOOK. */
 void look_back(struct store_look *look);
 /* Goes on with looks, and begins automatic looks. */

@@ -247,8 +247,9 @@ struct store_look_change {
 /* A look for changes by writers without refd, step by step (looking/looker.h).
  * Zero at first, except for step, repo and arg. */
 struct store_look {
-	enum { LOOK_READ, LOOK_COMPARE, LOOK_LIST } step;
-	struct repo *repo; /* a reference of the asker; not with LOOK_LIST */
+	enum { LOOK_READ, LOOK_COMPARE, LOOK_LIST, LOOK_FREE } step;
+	/* A reference of the asker; only with LOOK_READ, LOOK_COMPARE. */
+	struct repo *repo;
 	/* No refs are known yet, and nothing counts as a change. Set before
 	 * LOOK_READ: known refs do not count, because history has lost
 	 * records. */
@@ -275,7 +276,9 @@ void store_look(struct store *store, struct store_look *look);
 /* Adds the changes of ANS, the answer to a LOG of the repository behind
  * look->at. 0, -ENOMEM, -EFBIG. Does not block. */
 int store_look_add(struct store_look *look, const struct refd_answer *ans);
-enum refd_object_format store_look_format(const struct store_look *look);
+/* REQ is about the repository of LOOK, and no other at the same path. */
+void store_look_address(const struct store_look *look,
+    struct refd_request *req);
 /* Frees all but LOOK and the reference. */
 void store_look_done(struct store_look *look);
 

@@ -145,6 +145,17 @@ by_itself() {
 	start_daemon
 }
 
+# Changes in more than one transaction, in one look.
+many() {
+	local i
+	make_repo many.git
+	news many.git >/dev/null
+	for ((i = 0; i < 2500; i++)); do
+		echo "create refs/heads/r$i $A"
+	done | git -C "$T/many.git" update-ref --stdin
+	is 'one look finds all changes' 2500 "$(news many.git | wc -l)"
+}
+
 # ---- all writers ----
 
 # Each writer has refs of its own, and one ref of all.
@@ -195,6 +206,7 @@ start_daemon || exit 1
 cd "$T" || exit 1
 kinds
 gate
+many
 by_itself
 mix
 finish

@@ -170,7 +170,11 @@ static void note_records(struct pass *p)
 
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		if (c->slice->lsn != 0 && c->slice->repo != NULL)
+		if (c->slice->lsn == 0 || c->slice->repo == NULL)
+			continue;
+		if (c->slice->txn->req.gate == REFD_GATE_SEEN)
+			repo_note_look(c->slice->repo, c->slice->lsn);
+		else
 			repo_note_record(c->slice->repo, c->edit.name,
 			    c->slice->lsn);
 	}

@@ -33,9 +33,11 @@ int store_look_add(struct store_look *look, const struct refd_answer *ans)
 	return r;
 }
 
-enum refd_object_format store_look_format(const struct store_look *look)
+void store_look_address(const struct store_look *look, struct refd_request *req)
 {
-	return look->repo->object_format;
+	req->object_format = look->repo->object_format;
+	req->common_dev = look->repo->dev;
+	req->common_ino = look->repo->ino;
 }
 
 void store_look_done(struct store_look *look)

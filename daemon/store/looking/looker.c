@@ -36,8 +36,12 @@ struct looker {
 static int read_known(struct looker *l, struct store_look *look)
 {
 	const uint64_t visible = pipeline_visible_lsn(l->cfg.pipeline);
+	uint_fast64_t none = 0;
 	int r = -ENOENT;
 
+	/* Before the refs are read: the repository knows its later records. */
+	atomic_compare_exchange_strong(&look->repo->look_lsn, &none,
+	    journal_last_lsn(l->cfg.journal));
 	if (!look->is_first)
 		r = seen_file_read(l->cfg.sys, l->cfg.state_fd, look->repo->id,
 		    journal_uuid(l->cfg.journal), look->repo->object_format,
@@ -129,6 +133,10 @@ static int compare(struct looker *l, struct store_look *look)
 	const struct seen_ref *ref = NULL, *other;
 	int r = 0;
 
+	/* A slow batch hides records of which the repository does not know the
+	 * refs. The next look has them. */
+	if (look->at.lsn < atomic_load(&look->repo->look_lsn))
+		return 0;
 	while (r == 0 && (ref = seen_refs_next(look->disk, ref)) != NULL) {
 		other = seen_refs_find(look->known, ref->name);
 		if (!ref->is_unknown && !seen_ref_is_same(ref, other))
@@ -196,6 +204,9 @@ static void work_on(struct looker *l, struct store_look *look)
 	case LOOK_LIST:
 		r = journal_each_repo(l->cfg.journal, add_path, look);
 		break;
+	case LOOK_FREE:
+		store_look_done(look);
+		break;
 	}
 	tell(look, r);
 }
@@ -204,9 +215,12 @@ static bool is_busy(const struct looker *l, const struct store_look *look)
 {
 	const struct store_look *w;
 
+	if (look->step == LOOK_FREE)
+		return false;
 	for (w = l->working; w != NULL; w = w->next)
-		if (w->repo == NULL || look->repo == NULL ||
-		    w->repo->fs == look->repo->fs)
+		if (w->step != LOOK_FREE &&
+		    (w->repo == NULL || look->repo == NULL ||
+			w->repo->fs == look->repo->fs))
 			return true;
 	return false;
 }

@@ -7,6 +7,7 @@
  *	LOOK_COMPARE	lists the differences, and writes the known refs
  *	the scheduler	submits the differences, to be checked under the locks
  *	LOOK_LIST	lists the repositories of the journal
+ *	LOOK_FREE	frees the refs, which takes long
  *
  * One look works on a file system at a time. So a slow disk keeps one worker.
  * Any thread may call each function. The mutex of the struct guards the queue.

@@ -67,6 +67,12 @@ int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref)
 {
 	struct entry *old = find(refs, ref->name), *e;
 
+	if (!ref->is_unknown && !seen_ref_exists(ref)) {
+		if (old != NULL)
+			HASH_DEL(refs->head, old);
+		free(old);
+		return 0;
+	}
 	if (old == NULL && HASH_COUNT(refs->head) >= SEEN_REFS_MAX)
 		return -EFBIG;
 	e = entry_new(ref);

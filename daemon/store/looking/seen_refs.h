@@ -42,8 +42,8 @@ struct seen_ref {
 /* NULL: out of memory. */
 struct seen_refs *seen_refs_new(void);
 void seen_refs_free(struct seen_refs *refs);
-/* Copies REF. A ref without a value is kept: it was deleted. -ENOMEM;
- * -EFBIG: SEEN_REFS_MAX. */
+/* Copies REF. Without a value, REF is removed. -ENOMEM; -EFBIG:
+ * SEEN_REFS_MAX. */
 int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref);
 /* NULL: not there. */
 const struct seen_ref *seen_refs_find(const struct seen_refs *refs,

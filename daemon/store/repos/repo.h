@@ -76,6 +76,9 @@ struct repo {
 	/* The last record of each group of refs since the repository was
 	 * opened, from before the refs are unlocked. */
 	atomic_uint_fast64_t last_lsn[REPO_REF_GROUPS];
+	/* The records of looks, and the records from before the repository was
+	 * opened, have at most this LSN. 0: not known. */
+	atomic_uint_fast64_t look_lsn;
 	/* The id and the row in the journal are durable. No batch writes refs
 	 * before. */
 	atomic_bool settled;
@@ -245,6 +248,8 @@ enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
  * different ref. 0: none since the repository was opened. */
 void repo_note_record(struct repo *repo, const char *name, uint64_t lsn);
 uint64_t repo_last_record(struct repo *repo, const char *name);
+/* A look has made the record LSN. */
+void repo_note_look(struct repo *repo, uint64_t lsn);
 
 /* Returns a malloc'd sentence. NULL: out of memory. */
 char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -7,25 +7,34 @@
  */
 #include "daemon/store/repos/repo.h"
 
-static atomic_uint_fast64_t *group_of(struct repo *repo, const char *name)
+static size_t group_of(const char *name)
 {
 	uint32_t h = 2166136261u;
 
 	for (; *name != '\0'; name++)
 		h = (h ^ (unsigned char)*name) * 16777619u;
-	return &repo->last_lsn[(h ^ h >> 15) % REPO_REF_GROUPS];
+	return (h ^ h >> 15) % REPO_REF_GROUPS;
 }
 
-void repo_note_record(struct repo *repo, const char *name, uint64_t lsn)
+static void raise_to(atomic_uint_fast64_t *last, uint64_t lsn)
 {
-	atomic_uint_fast64_t *last = group_of(repo, name);
 	uint_fast64_t was = atomic_load(last);
 
 	while (was < lsn && !atomic_compare_exchange_weak(last, &was, lsn))
 		;
 }
 
+void repo_note_record(struct repo *repo, const char *name, uint64_t lsn)
+{
+	raise_to(&repo->last_lsn[group_of(name)], lsn);
+}
+
 uint64_t repo_last_record(struct repo *repo, const char *name)
 {
-	return atomic_load(group_of(repo, name));
+	return atomic_load(&repo->last_lsn[group_of(name)]);
+}
+
+void repo_note_look(struct repo *repo, uint64_t lsn)
+{
+	raise_to(&repo->look_lsn, lsn);
 }

@@ -388,6 +388,8 @@ static int run_log(const struct command *c, int argc, char **argv)
 	a.req.select.reverse = !a.oldest_first;
 	if (a.follow && a.req.select.until_ms)
 		cli_usage(c, "--follow has no end: it excludes --until");
+	if (a.follow && a.is_foreign)
+		cli_usage(c, "--follow has no end: it excludes --foreign");
 	if (a.follow && !refd_txid_eq(&a.req.txid, &any))
 		cli_usage(c, "--follow has no end: it excludes --txid");
 	a.req.select.origin = true;

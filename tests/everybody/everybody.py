@@ -140,7 +140,10 @@ class Everybody:
         self.wanted[name] += len(batch)
         self.done[name] += len(done)
         new = [(repo, c[0], c[2]) for c in batch if c[0] in done]
-        if who == "git":
+        if name in ("pygit2", "jgit"):
+            # libgit2 may report an error for a deletion that took place.
+            self.by_git.update((repo, c[0], c[2]) for c in batch)
+        elif who == "git":
             self.by_git.update(new)
         elif name == "push":
             # A push may delete a ref that is already deleted.

@@ -308,6 +308,7 @@ void world_crash(struct world *w)
 		return;
 	checkpointer_free(w->store.checkpointer);
 	packer_free(w->store.packer);
+	looker_free(w->store.looker);
 	pipeline_free(w->store.pipeline);
 	workers_free(w->store.workers);
 	deferred_free(w->store.deferred);

@@ -88,7 +88,8 @@ static bool copy_peer(const struct txn_peer *from, struct txn_peer *to)
 	to->gids = malloc(size + 1);
 	if (to->gids == NULL)
 		return false;
-	memcpy(to->gids, from->gids, size);
+	if (size > 0)
+		memcpy(to->gids, from->gids, size);
 	return true;
 }
 

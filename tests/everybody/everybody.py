@@ -140,11 +140,9 @@ class Everybody:
         self.wanted[name] += len(batch)
         self.done[name] += len(done)
         new = [(repo, c[0], c[2]) for c in batch if c[0] in done]
-        if name in ("pygit2", "jgit"):
-            # libgit2 may report an error for a deletion that took place.
+        if who == "git" or name in ("pygit2", "jgit"):
+            # Both may report an error for a change that took place.
             self.by_git.update((repo, c[0], c[2]) for c in batch)
-        elif who == "git":
-            self.by_git.update(new)
         elif name == "push":
             # A push may delete a ref that is already deleted.
             self.acked.update(n for n in new if n[2] != NULL)

@@ -13,7 +13,7 @@ struct looking {
 	struct txn *txn;       /* admitted; NULL: lists the repositories */
 	struct waiter *waiter; /* NULL: automatic */
 	int64_t begin_ns;
-	size_t nr_sent, nr_refs; /* changes in transactions so far, of last */
+	size_t nr_sent; /* changes in transactions so far */
 	uint64_t nr_seen, nr_left;
 	enum { DUE_NOT, DUE_READ, DUE_HISTORY, DUE_RECORD } due;
 	bool has_refs; /* or will have: from LOOK_READ to LOOK_FREE */

@@ -27,7 +27,7 @@ struct txn;
 enum txn_again {
 	TXN_AGAIN_NO,
 	TXN_AGAIN_LATER, /* the batch was full; nothing is wrong */
-	/* Needs a batch of its own, or too many such batches run. */
+	/* The update must be alone in a batch, or too many such batches run. */
 	TXN_AGAIN_ALONE,
 	TXN_AGAIN_LOCKED, /* a different writer has the lock */
 	TXN_AGAIN_REOPEN  /* the path has a different repository now */

@@ -9,41 +9,15 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/changes.sh
+. "$ROOT/tests/lib/changes.sh"
 
 export REFD_SOCKET=$SOCKET
 unset GIT_REFLOG_ACTION
 
-# "REF OLD NEW" of all changes, - for no ref, ? for not known.
-changes() { # NAME [OPTION...]
-	"$REFD" log --repo "$T/$1" --reverse --json "${@:2}" | python3 -c '
-import json, sys
-for line in sys.stdin:
-    c = json.loads(line)
-    if c.get("status") == "ok" and c.get("ref"):
-        o, n = (c.get(k, "?") for k in ("old", "new"))
-        print(c["ref"], *("-" if set(v) == {"0"} else v for v in (o, n)))'
-}
-
-seen() { # NAME
-	changes "$1" --foreign
-}
-
-# New lines of seen() since the last call.
+# New changes that were found on disk.
 news() { # NAME
-	touch "$T/seen.$1"
-	seen "$1" >"$T/found"
-	tail -n +$(($(wc -l <"$T/seen.$1") + 1)) "$T/found" | sort
-	cp "$T/found" "$T/seen.$1"
-}
-
-# Refs that differ between the replayed feed and the disk.
-differs() { # NAME
-	changes "$1" | awk '{ at[$1] = $3 }
-		END { for (r in at) if (at[r] != "-" && r != "HEAD")
-			print at[r], r }' | sort >"$T/replayed"
-	git -C "$T/$1" for-each-ref --format='%(objectname) %(refname)' |
-		sort >"$T/there"
-	diff "$T/replayed" "$T/there"
+	news_of "$1" --foreign
 }
 
 expect() { # REPORTED-AS NAME LINE...
@@ -156,6 +130,18 @@ many() {
 	is 'one look finds all changes' 2500 "$(news many.git | wc -l)"
 }
 
+# Otherwise the next look would be the first again, and would lose changes.
+no_place() {
+	local code=0
+	make_repo place.git
+	mv "$STATE/seen" "$T/seen.away"
+	touch "$STATE/seen"
+	"$REFD" log --foreign --repo "$T/place.git" >"$T/out" 2>&1 || code=$?
+	is 'a first look that cannot be kept fails' 128 "$code"
+	rm "$STATE/seen"
+	mv "$T/seen.away" "$STATE/seen"
+}
+
 # ---- all writers ----
 
 # Each writer has refs of its own, and one ref of all.
@@ -207,6 +193,7 @@ cd "$T" || exit 1
 kinds
 gate
 many
+no_place
 by_itself
 mix
 finish

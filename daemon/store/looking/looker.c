@@ -9,7 +9,8 @@
  *	the known refs cannot be written		the look goes on: the
  *							old file, and the
  *							records since, say the
- *							same
+ *							same. A first look
+ *							fails
  */
 #include "daemon/store/looking/looker.h"
 
@@ -128,15 +129,11 @@ static bool is_old(struct looker *l, const struct store_look *look)
 	    journal_trimmed(l->cfg.journal) + look->at.lsn;
 }
 
-static int compare(struct looker *l, struct store_look *look)
+static int list_changes(struct looker *l, struct store_look *look)
 {
 	const struct seen_ref *ref = NULL, *other;
 	int r = 0;
 
-	/* A slow batch hides records of which the repository does not know the
-	 * refs. The next look has them. */
-	if (look->at.lsn < atomic_load(&look->repo->look_lsn))
-		return 0;
 	while (r == 0 && (ref = seen_refs_next(look->disk, ref)) != NULL) {
 		other = seen_refs_find(look->known, ref->name);
 		if (!ref->is_unknown && !seen_ref_is_same(ref, other))
@@ -149,11 +146,22 @@ static int compare(struct looker *l, struct store_look *look)
 	if (look->nr_changes > 0)
 		qsort(look->changes, look->nr_changes, sizeof(*look->changes),
 		    by_uid);
-	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
-		seen_file_write(l->cfg.sys, l->cfg.state_fd, look->repo->id,
-		    journal_uuid(l->cfg.journal), look->repo->object_format,
-		    look->known, look->at.lsn);
 	return r;
+}
+
+static int compare(struct looker *l, struct store_look *look)
+{
+	int r = 0, written = 0;
+
+	/* A slow batch hides records of which the repository does not know the
+	 * refs. The next look has them. */
+	if (look->at.lsn >= atomic_load(&look->repo->look_lsn))
+		r = list_changes(l, look);
+	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
+		written = seen_file_write(l->cfg.sys, l->cfg.state_fd,
+		    look->repo->id, journal_uuid(l->cfg.journal),
+		    look->repo->object_format, look->known, look->at.lsn);
+	return look->is_first && r == 0 ? written : r;
 }
 
 /* ---- all repositories ---- */
@@ -185,7 +193,8 @@ static void tell(struct store_look *look, int err)
 				     "for changes there",
 		    path, SEEN_REFS_MAX);
 	else if (err < 0)
-		look->why = repo_why("can't read the refs of '%s': %s", path,
+		look->why = repo_why("can't %s the refs of '%s': %s",
+		    look->step == LOOK_COMPARE ? "keep" : "read", path,
 		    err == -EBADMSG ? "packed-refs or a reftable is malformed" :
 				      strerror(-err));
 }

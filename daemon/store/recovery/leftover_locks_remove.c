@@ -24,12 +24,25 @@ int leftover_locks_unlock(struct leftover_locks *leftover,
 	return 0;
 }
 
+/* 1: PATH is a ref in packed-refs, 0: it is not, or negative errno. Recovery
+ * moves a malformed packed-refs away, so it holds no ref. */
+static int is_packed(struct repo *repo, const char *path)
+{
+	struct packed_snapshot *snap = NULL;
+	int r;
+
+	r = packed_snapshot(repo->packed, &snap);
+	if (r == 0)
+		r = packed_lookup(snap, path, NULL);
+	packed_snapshot_put(snap);
+	return r == -EBADMSG ? 0 : r;
+}
+
 /* Removes the empty log of a ref that was never made: the log would block
  * other names. A writer who makes the ref meanwhile waits for this lock. */
 static void unmake_log(struct leftover_locks *leftover,
     const struct leftover_lock *lock)
 {
-	struct packed_snapshot *snap = NULL;
 	char path[REFD_PATH_MAX + 8];
 	struct sys_stat st;
 
@@ -38,12 +51,8 @@ static void unmake_log(struct leftover_locks *leftover,
 		-ENOENT)
 		return;
 	if (lock->dirfd == leftover->repo->fd &&
-	    (packed_snapshot(leftover->repo->packed, &snap) < 0 ||
-		packed_lookup(snap, lock->path, NULL) != 0)) {
-		packed_snapshot_put(snap);
+	    is_packed(leftover->repo, lock->path) != 0)
 		return;
-	}
-	packed_snapshot_put(snap);
 	snprintf(path, sizeof(path), "logs/%s", lock->path);
 	reflog_unmake(leftover->sys, lock->dirfd, path);
 }

@@ -110,11 +110,31 @@ void redo_defer(const struct redo *redo)
 	}
 }
 
+/* Does a directory without refs stand where the value must go? It has the lock
+ * of another writer, perhaps of one who died. After a crash the value was not
+ * published, and the live path would have given it up. */
+static bool is_below_only_a_lock(struct replay *rp, const struct redo *redo,
+    int err)
+{
+	char *below = NULL;
+	int r;
+
+	if ((err != -EISDIR && err != -ENOTEMPTY) || redo->value == NULL ||
+	    redo->value->row->evidence == EVIDENCE_CRASHED)
+		return false;
+	r = loose_find_below(rp->sys, redo->edit.dirfd, redo->records->name,
+	    &below);
+	free(below);
+	return r == 0;
+}
+
 /* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. */
 static int decide_failed(struct replay *rp, struct redo *redo, int err)
 {
 	const char *name = redo->records->name;
 
+	if (is_below_only_a_lock(rp, redo, err))
+		err = -EEXIST;
 	switch (err) {
 	case -EEXIST:
 		redo_report(rp, STORE_DEFERRED, name,

@@ -207,9 +207,23 @@ class Judge:
             break
 
 
-def resolve(wire, families):
+def is_taken_back(step, answer):
+    """Did recovery give up STEP, because refs of another writer stand above or
+    below its names? Then the question by id is answered `conflict`
+    (docs/limits.md, History and outcomes)."""
+    if not isinstance(answer, dict):
+        return False
+    names = step.family.names
+    codes = {answer.get(n) for n in names if n in answer}
+    if "conflict" not in codes or not codes <= {"conflict", "aborted"}:
+        return False
+    return any(a.startswith(b + "/") or b.startswith(a + "/")
+               for a in look.Refs(step.family.repo).values for b in names)
+
+
+def resolve(wire, families, excused):
     """Asks the daemon what became of steps without an answer, and of some
-    that had one. Returns findings."""
+    that had one. Returns findings, and counts in EXCUSED."""
     findings, answers = [], {}
     for family in families:
         for step in family.steps[-3:]:
@@ -225,6 +239,8 @@ def resolve(wire, families):
                 continue
             if step.status == UNKNOWN and verdict:
                 family.end(step, verdict)
+            elif step.status == ACKED and is_taken_back(step, answer):
+                excused["updates whose name git took"] += 1
             elif step.status == ACKED and verdict != ACKED:
                 findings.append(("asked", "%s, but asked again the answer "
                                  "is %s" % (step, answer)))

@@ -436,7 +436,8 @@ class Trial:
     def ask(self):
         try:
             asking = wire.Wire(self.place.socket)
-            self.findings += judge.resolve(asking, self.families())
+            self.findings += judge.resolve(asking, self.families(),
+                                           self.excused)
             asking.close()
         except wire.Gone as error:
             self.findings.append(("serve", "queries: %s" % error))

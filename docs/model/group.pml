@@ -40,7 +40,6 @@ entry wal[WAL];
 byte wal_len;
 byte replicated;         /* entries that the quorum has */
 byte timeline;           /* another primary, or another start of it */
-bool has_quorum = true;  /* synchronous_standby_names is set */
 bool shared[NODES];      /* FOR KEY SHARE on the lease, by a fence */
 byte faults;
 
@@ -143,7 +142,7 @@ inline append(what, its_epoch, its_lsn, its_txn) {
 	wal[wal_len].epoch = its_epoch;
 	wal[wal_len].lsn = its_lsn;
 	wal[wal_len].txn = its_txn;
-	wal[wal_len].visible = !has_quorum;
+	wal[wal_len].visible = false;
 	at = wal_len;
 	began = timeline;
 	wal_len++;
@@ -166,12 +165,6 @@ inline new_timeline() {
 	n = 0;
 	count()
 }
-
-#ifdef EMPTIED_IN_BATCH
-#define ALWAYS true
-#else
-#define ALWAYS false
-#endif
 
 active proctype postgres() {
 	byte i, k, m, n;
@@ -203,13 +196,16 @@ end:	do
 		faults++;
 		i = 0;
 		count() }
-	/* An administrator empties synchronous_standby_names. During a batch
-	 * this loses an acknowledged row: see the decision. */
-	:: d_step { faults < FAULTS && has_quorum && replicated == wal_len &&
-		(ALWAYS || !shared[0] && !shared[1]) ->
-		has_quorum = false;
-		faults++ }
-	/* idle_in_transaction_session_timeout ends a fence. */
+	/* synchronous_standby_names is emptied, or set again and not yet read
+	 * by the checkpointer: no commit waits, and none has a warning. */
+	:: d_step { faults < FAULTS && replicated < wal_len ->
+		for (i : replicated .. wal_len - 1) {
+			wal[i].visible = true
+		}
+		faults++;
+		i = 0;
+		count() }
+	/* A timeout, or the new leader, ends the session of a fence. */
 	:: d_step { shared[0] -> shared[0] = false }
 	:: d_step { shared[1] -> shared[1] = false }
 	od
@@ -217,19 +213,19 @@ end:	do
 
 /* ---- a node ---- */
 
-#ifdef TRUST_WARNING
-#define TRUSTS_WARNINGS true
+#ifdef TRUST_COMMIT
+#define TRUSTS_COMMIT true
 #else
-#define TRUSTS_WARNINGS false
+#define TRUSTS_COMMIT false
 #endif
 
-/* Waits for the commit of the entry AT. */
+/* Waits for the commit of the entry AT, then reads the standby's position. */
 inline wait_commit(ok) {
 	if
 	:: d_step { began == timeline && wal[at].visible &&
-	    (at < replicated || !has_quorum) -> ok = true }
+	    at < replicated -> ok = true }
 	:: d_step { began == timeline && wal[at].visible &&
-	    at >= replicated && has_quorum -> ok = TRUSTS_WARNINGS }
+	    at >= replicated -> ok = TRUSTS_COMMIT }
 	:: d_step { began != timeline -> ok = false }
 	:: d_step { faults < FAULTS -> faults++; ok = false } /* a cut socket */
 	fi
@@ -269,11 +265,6 @@ inline apply_all(limit) {
 #define SHARE shared[me] = true
 #define MAY_INSERT shared[me]
 #endif
-#ifdef NO_QUORUM_CHECK
-#define QUORUM true
-#else
-#define QUORUM has_quorum
-#endif
 #ifdef OTHER_CONNECTION
 #define SAME_CONNECTION true
 #else
@@ -305,7 +296,7 @@ end:	do
 		fi;
 		goto follow
 	/* Takes over: a key update, which waits for every fence. */
-	:: d_step { wal_len < WAL && has_quorum && MAY_TAKE ->
+	:: d_step { wal_len < WAL && MAY_TAKE ->
 		epoch = seen_epoch + 1;
 		append(LEASE, epoch, 0, 0) };
 		wait_commit(ok);
@@ -335,9 +326,10 @@ lead:	/* The next batch. */
 
 send:	/* The fence, which locks the lease; then the row, and COMMIT. */
 	if
-	:: d_step { pending_leases == 0 && seen_epoch == epoch && QUORUM ->
+	:: d_step { pending_leases == 0 && seen_epoch == epoch ->
 		began = timeline; SHARE }
-	:: d_step { pending_leases == 0 && (seen_epoch != epoch || !QUORUM) ->
+	/* A different epoch, or the setting is empty. */
+	:: d_step { pending_leases == 0 ->
 		rejected[txn] = !was_sent };
 		goto follow
 	:: d_step { faults < FAULTS -> faults++ }; goto follow
@@ -386,13 +378,13 @@ doubt:	/* Reads by the id, then commits a renewal on the same connection. */
 	fi;
 #endif
 	if
-	:: d_step { wal_len < WAL && has_quorum && pending_leases == 0 &&
+	:: d_step { wal_len < WAL && pending_leases == 0 &&
 		pending_renewals == 0 && seen_epoch == epoch &&
 		SAME_CONNECTION ->
 		append(RENEWAL, epoch, 0, 0) }
 	:: d_step { read != timeline -> skip }; goto doubt
-	:: d_step { pending_leases == 0 && (seen_epoch != epoch ||
-		!has_quorum) -> skip }; goto follow
+	:: d_step { pending_leases == 0 && seen_epoch != epoch -> skip };
+		goto follow
 	:: d_step { faults < FAULTS -> faults++ }; goto follow
 	fi;
 	wait_commit(ok);

@@ -25,9 +25,8 @@ search() { # SPIN'S OPTION...
 
 is 'no order of steps breaks a promise' 0 "$(search -DFAULTS=3)"
 echo "# $(grep 'states, stored' "$T/pan/said")"
-for fault in TRUST_WARNING TRUST_READING REJECT_ABSENT OTHER_CONNECTION \
-	NO_SHARE NO_KEY_UPDATE NO_QUORUM_CHECK OPEN_EARLY APPLY_UNPROVEN \
-	PUBLISH_FIRST EMPTIED_IN_BATCH; do
+for fault in TRUST_COMMIT TRUST_READING REJECT_ABSENT OTHER_CONNECTION \
+	NO_SHARE NO_KEY_UPDATE OPEN_EARLY APPLY_UNPROVEN PUBLISH_FIRST; do
 	is "$fault is found" 1 "$(search "-D$fault")"
 done
 finish

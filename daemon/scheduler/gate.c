@@ -5,6 +5,7 @@
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+#include <utlist.h>
 
 /* Room for the refs of a few large transactions, or for many small ones. */
 #define NOTES_BYTES_MAX ((size_t)16 << 20)
@@ -22,8 +23,13 @@ struct note_key {
 struct gate_note {
 	struct note_key key;
 	unsigned prepared; /* without an end */
+	bool is_recording; /* COMMITTED came, and is not decided yet */
+	bool is_open;      /* in the list */
+	uint64_t repo_key;
+	int64_t at_ns;
 	size_t nr;
 	UT_hash_handle hh;
+	struct gate_note *prev, *next;
 	struct txn_before before[];
 };
 
@@ -42,8 +48,22 @@ static struct gate_note *find(const struct gate *g, const struct txn *txn)
 	return note;
 }
 
+static void leave_open(struct gate *g, struct gate_note *note)
+{
+	if (note->is_open)
+		DL_DELETE(g->open, note);
+	note->is_open = false;
+}
+
+static void leave_if_over(struct gate *g, struct gate_note *note)
+{
+	if (note->prepared == 0 && !note->is_recording)
+		leave_open(g, note);
+}
+
 static void forget(struct gate *g, struct gate_note *note)
 {
+	leave_open(g, note);
 	HASH_DEL(g->notes, note);
 	g->bytes -= bytes_of(note->nr);
 	free(note);
@@ -70,7 +90,8 @@ static struct gate_note *note_new(const struct txn *txn)
 	return note;
 }
 
-void gate_note(struct gate *g, const struct txn *txn)
+void gate_note(struct gate *g, const struct txn *txn, uint64_t repo_key,
+    int64_t now_ns)
 {
 	struct gate_note *note = find(g, txn);
 	unsigned prepared = 1;
@@ -83,14 +104,31 @@ void gate_note(struct gate *g, const struct txn *txn)
 	if (note == NULL)
 		return;
 	note->prepared = prepared;
+	note->repo_key = repo_key;
+	note->at_ns = now_ns;
 	HASH_ADD(hh, g->notes, key, sizeof(note->key), note);
 	if (note->hh.tbl == NULL) {
 		free(note);
 		return;
 	}
+	DL_APPEND(g->open, note);
+	note->is_open = true;
 	g->bytes += bytes_of(note->nr);
 	while (g->bytes > NOTES_BYTES_MAX && g->notes != note)
 		forget(g, g->notes);
+}
+
+bool gate_is_open(struct gate *g, uint64_t repo_key, int64_t at_ns,
+    int64_t now_ns)
+{
+	const struct gate_note *note;
+
+	while (g->open != NULL && now_ns - g->open->at_ns >= GATE_OPEN_NS)
+		leave_open(g, g->open);
+	DL_FOREACH(g->open, note)
+		if (note->repo_key == repo_key && note->at_ns <= at_ns)
+			return true;
+	return false;
 }
 
 /* Has the process of NOTE prepared a different transaction since? All younger
@@ -129,15 +167,21 @@ bool gate_is_nested(struct gate *g, const struct txn *txn)
 	/* An earlier attempt of the same process may not have had its end. */
 	if (!are_deletions(txn))
 		note->prepared = 1;
-	return --note->prepared > 0 || is_within_other(note);
+	if (--note->prepared > 0)
+		return true;
+	note->is_recording = !is_within_other(note);
+	leave_if_over(g, note);
+	return !note->is_recording;
 }
 
 void gate_aborted(struct gate *g, const struct txn *txn)
 {
 	struct gate_note *note = find(g, txn);
 
-	if (note != NULL && note->prepared > 0)
-		note->prepared--;
+	if (note == NULL || note->prepared == 0)
+		return;
+	note->prepared--;
+	leave_if_over(g, note);
 }
 
 void gate_fill(const struct gate *g, struct txn *txn)
@@ -158,9 +202,11 @@ void gate_recorded(struct gate *g, const struct txn *txn)
 	const struct txn_update *u = txn->updates;
 	size_t i;
 
-	if (note == NULL || note->nr != txn->nr_updates)
+	if (note == NULL)
 		return;
-	for (i = 0; i < note->nr; i++, u++)
+	note->is_recording = false;
+	leave_if_over(g, note);
+	for (i = 0; i < note->nr && note->nr == txn->nr_updates; i++, u++)
 		if (u->status == REFD_OK)
 			note->before[i] =
 			    (struct txn_before){ u->has_found, u->found };

@@ -22,15 +22,25 @@
 
 struct gate_note;
 
+/* A git that was killed counts as one at work for so long. */
+#define GATE_OPEN_NS (60 * (int64_t)1000000000)
+
 /* Empty if zero-initialised. */
 struct gate {
 	struct gate_note *notes; /* hash by uid and key, the oldest first */
+	struct gate_note *open;  /* without a record yet, the oldest first */
 	size_t bytes;
 };
 
 void gate_done(struct gate *g);
-/* TXN was looked at. Without memory there is no note. */
-void gate_note(struct gate *g, const struct txn *txn);
+/* TXN was looked at in the repository of REPO_KEY (store_repo_key()). Without
+ * memory there is no note. */
+void gate_note(struct gate *g, const struct txn *txn, uint64_t repo_key,
+    int64_t now_ns);
+/* Is a transaction of git in this repository open, which was noted at AT_NS or
+ * before? Its refs may have changed, and history has no record yet. */
+bool gate_is_open(struct gate *g, uint64_t repo_key, int64_t at_ns,
+    int64_t now_ns);
 /* TXN has phase COMMITTED. Is it part of a transaction that goes on? */
 bool gate_is_nested(struct gate *g, const struct txn *txn);
 /* The phase ABORTED of TXN. */

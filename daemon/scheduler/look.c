@@ -17,6 +17,8 @@
  *	a refusal, an error of the disk		ends the look with this answer
  *	a ref is locked, or changed since	is counted; the next look finds
  *						the ref again
+ *	a transaction of the gate is open	the same for all refs, after
+ *						GATE_WAIT_NS
  *	history has lost records		the look begins anew, as the
  *						first look of the repository
  *	pause, drain				no automatic look begins
@@ -38,6 +40,8 @@
 #define CHANGES_MAX  1000
 /* So many looks have refs in memory. */
 #define WITH_REFS 2
+/* A look waits so long for transactions of the gate. */
+#define GATE_WAIT_NS 1000000000
 
 /* ---- begin and end ---- */
 
@@ -298,6 +302,37 @@ static struct txn *make_txn(struct looking *l,
 	return txn;
 }
 
+static void end_recorded(struct looking *l)
+{
+	l->nr_left = l->look.nr_changes - l->nr_seen;
+	look_end(l);
+}
+
+static bool is_gate_open(const struct looking *l, int64_t now_ns)
+{
+	struct scheduler *e = l->e;
+
+	return gate_is_open(&e->gate, e->store.repo_key(l->look.repo),
+	    l->changes_ns, now_ns);
+}
+
+/* A change may be of a git that has not told its end yet. After its record the
+ * store drops the change. True: L waits, or has ended. */
+static bool waits_for_gate(struct looking *l, int64_t now_ns)
+{
+	if (l->changes_ns == 0)
+		l->changes_ns = now_ns;
+	if (l->nr_sent > 0 || l->look.nr_changes == 0 ||
+	    !is_gate_open(l, now_ns))
+		return false;
+	l->wait_ns = l->changes_ns + GATE_WAIT_NS;
+	if (now_ns < l->wait_ns)
+		l->due = DUE_RECORD;
+	else
+		end_recorded(l);
+	return true;
+}
+
 static void record(struct looking *l, int64_t now_ns)
 {
 	const struct store_look_change *c = &l->look.changes[l->nr_sent];
@@ -305,9 +340,11 @@ static void record(struct looking *l, int64_t now_ns)
 	struct txn *txn;
 	size_t nr = 0;
 
+	if (waits_for_gate(l, now_ns))
+		return;
+	l->wait_ns = 0;
 	if (rest == 0) {
-		l->nr_left = l->look.nr_changes - l->nr_seen;
-		look_end(l);
+		end_recorded(l);
 		return;
 	}
 	while (nr < rest && nr < CHANGES_MAX && c[nr].uid == c->uid)
@@ -425,11 +462,15 @@ void look_run(struct scheduler *e, int64_t now_ns)
 
 int64_t look_next(const struct scheduler *e, int64_t now_ns)
 {
+	int64_t next_ns = look_rounds_next(e);
 	const struct looking *l;
 
-	LIST_FOREACH(l, &e->looks.all, in_scheduler)
-		if (l->due == DUE_HISTORY || l->due == DUE_RECORD ||
+	LIST_FOREACH(l, &e->looks.all, in_scheduler) {
+		if (l->due == DUE_RECORD && l->wait_ns != 0)
+			next_ns = l->wait_ns < next_ns ? l->wait_ns : next_ns;
+		else if (l->due == DUE_HISTORY || l->due == DUE_RECORD ||
 		    may_read(l))
 			return now_ns;
-	return look_rounds_next(e);
+	}
+	return next_ns;
 }

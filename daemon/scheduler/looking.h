@@ -13,6 +13,9 @@ struct looking {
 	struct txn *txn;       /* admitted; NULL: lists the repositories */
 	struct waiter *waiter; /* NULL: automatic */
 	int64_t begin_ns;
+	/* When the changes were known; 0: not yet. The look waits for the gate
+	 * until WAIT_NS; 0: it does not wait. */
+	int64_t changes_ns, wait_ns;
 	size_t nr_sent; /* changes in transactions so far */
 	uint64_t nr_seen, nr_left;
 	enum { DUE_NOT, DUE_READ, DUE_HISTORY, DUE_RECORD } due;

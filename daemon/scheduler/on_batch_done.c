@@ -357,7 +357,7 @@ void on_batch_done_queues(const struct batch *b, int64_t now_ns)
 }
 
 /* A gate has read the values before a transaction of git. */
-static void looked(struct scheduler *e, struct batch *b)
+static void looked(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
 	struct txn_slice *slice = &b->slices[0];
 	struct entry *ent = slice->txn->scheduler;
@@ -368,7 +368,8 @@ static void looked(struct scheduler *e, struct batch *b)
 		decide_count(slice->updates[i]);
 	}
 	if (ent->txn->is_looked)
-		gate_note(&e->gate, ent->txn);
+		gate_note(&e->gate, ent->txn, e->store.repo_key(ent->txn->repo),
+		    now_ns);
 	decide_finish(e, ent);
 	batch_free(b);
 }
@@ -390,7 +391,7 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 		session_ended(e, b, now_ns);
 		return;
 	case BATCH_LOOK:
-		looked(e, b);
+		looked(e, b, now_ns);
 		return;
 	case BATCH_WHOLE:
 		break;

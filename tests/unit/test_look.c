@@ -2,7 +2,8 @@
  * Proves that looks record the changes of other writers, and no change of refd.
  * The first look records nothing. Records that are larger than an answer of
  * history, and updates of refd during a look, are not seen. Deletions, symbolic
- * refs, and refs instead of directories are seen once.
+ * refs, and refs instead of directories are seen once. A change of git, which
+ * the gate records later, is not seen.
  */
 #include <check.h>
 #include <sched.h>
@@ -150,14 +151,17 @@ static void await(int nr)
 		run();
 }
 
-/* Refd sets refs/heads/PREFIX0, ... to HEX. */
-static void update(const char *prefix, size_t nr, const char *hex)
+/* Sends an update of refs/heads/PREFIX0, ... to HEX. */
+static void submit(const char *prefix, size_t nr, const char *hex,
+    enum refd_gate gate)
 {
 	struct refd_update *updates = calloc(nr, sizeof(*updates));
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.request_id = 1,
 		.git_dir = updated,
 		.umask = 022,
+		.gate = gate,
+		.gate_key = { { 1 } },
 		.updates = updates,
 		.nr_updates = nr };
 	char(*names)[32] = calloc(nr, sizeof(*names));
@@ -179,6 +183,12 @@ static void update(const char *prefix, size_t nr, const char *hex)
 	free(names);
 	free(updates);
 	await(before + 1);
+}
+
+/* Refd sets refs/heads/PREFIX0, ... to HEX. */
+static void update(const char *prefix, size_t nr, const char *hex)
+{
+	submit(prefix, nr, hex, REFD_GATE_NONE);
 	ck_assert_int_eq(outcome, REFD_COMMITTED);
 }
 
@@ -366,6 +376,51 @@ START_TEST(file_of_quiet_repository_is_renewed)
 }
 END_TEST
 
+/* The gate is told of a change, and git makes it. */
+static void change_in_open_gate(void)
+{
+	update("a", 1, sr_commit);
+	look();
+	submit("a", 1, second, REFD_GATE_PREPARED);
+	ck_assert_int_eq(kind, REFD_ANSWER_PONG);
+	tmp_run("git -C r.git update-ref refs/heads/a0 %s", second);
+}
+
+START_TEST(change_of_an_open_gate_is_not_seen)
+{
+	int64_t end_ns;
+	int before;
+
+	change_in_open_gate();
+	before = nr_answers;
+	begin_look();
+	end_ns = SYS(sr_sys, now_mono) + 200000000;
+	while (SYS(sr_sys, now_mono) < end_ns)
+		run();
+	ck_assert_int_eq(nr_answers, before);
+	submit("a", 1, second, REFD_GATE_COMMITTED);
+	ck_assert_int_eq(outcome, REFD_COMMITTED);
+	await(before + 2);
+	ck_assert_uint_eq(nr_seen, 0);
+	ck_assert_uint_eq(nr_left, 1);
+	expect(0);
+	ck_assert_str_eq(seen(), "");
+}
+END_TEST
+
+/* The look ends without git. After the end of git, the next look goes on. */
+START_TEST(change_of_an_aborted_gate_is_seen)
+{
+	change_in_open_gate();
+	look();
+	ck_assert_uint_eq(nr_seen, 0);
+	ck_assert_uint_eq(nr_left, 1);
+	submit("a", 1, second, REFD_GATE_ABORTED);
+	expect(1);
+	ck_assert_str_eq(seen(), " refs/heads/a0:");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("scheduler/look");
@@ -379,6 +434,8 @@ int main(void)
 	tcase_add_test(tc, update_after_refs_are_compared_is_not_seen);
 	tcase_add_test(tc, each_kind_is_seen_once);
 	tcase_add_test(tc, file_of_quiet_repository_is_renewed);
+	tcase_add_test(tc, change_of_an_open_gate_is_not_seen);
+	tcase_add_test(tc, change_of_an_aborted_gate_is_seen);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -231,7 +231,7 @@ START_TEST(notes_have_a_limit)
 
 	for (i = 0; i < 20; i++) {
 		txn.req.gate_key.bytes[1] = (uint8_t)i;
-		gate_note(&gate, &txn);
+		gate_note(&gate, &txn, 1, 0);
 		ck_assert_uint_le(gate.bytes, (size_t)16 << 20);
 	}
 	gate_fill(&gate, &txn);
@@ -243,6 +243,21 @@ START_TEST(notes_have_a_limit)
 	ck_assert_ptr_null(txn.before);
 	gate_done(&gate);
 	free(updates);
+}
+END_TEST
+
+START_TEST(a_killed_git_is_open_for_a_minute)
+{
+	struct gate gate = { .notes = NULL };
+	struct txn txn = { .nr_updates = 0 };
+
+	gate_note(&gate, &txn, 1, 5);
+	ck_assert(gate_is_open(&gate, 1, 5, 6));
+	ck_assert(!gate_is_open(&gate, 2, 5, 6));
+	ck_assert(!gate_is_open(&gate, 1, 4, 6));
+	ck_assert(gate_is_open(&gate, 1, 5, 4 + GATE_OPEN_NS));
+	ck_assert(!gate_is_open(&gate, 1, 5, 5 + GATE_OPEN_NS));
+	gate_done(&gate);
 }
 END_TEST
 
@@ -263,6 +278,7 @@ int main(void)
 	tcase_add_test(tc, a_refused_look);
 	tcase_add_test(tc, a_failure_is_not_recorded_later);
 	tcase_add_test(tc, notes_have_a_limit);
+	tcase_add_test(tc, a_killed_git_is_open_for_a_minute);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

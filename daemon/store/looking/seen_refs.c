@@ -1,26 +1,36 @@
 /*
- * A hash of refs by name.
+ * A tree of refs by name. A user chooses the names, and a hash of chosen names
+ * can be slow.
  *
- * Failure modes: no memory, too many refs; the table stays as it was.
+ * Failure modes: no memory, too many refs; the tree stays as it was.
  */
 #include "daemon/store/looking/seen_refs.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include <utlist.h>
 
-struct entry {
+struct node {
 	struct seen_ref ref; /* first member; points into TEXT */
-	UT_hash_handle hh;
+	struct node *prev, *next;
 	char text[]; /* name, NUL, target, NUL */
 };
 
 struct seen_refs {
-	struct entry *head; /* hash by name */
+	void *root; /* tsearch(3) */
+	struct node *list;
+	size_t nr;
 };
+
+static int compare_names(const void *va, const void *vb)
+{
+	const struct seen_ref *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
+}
 
 struct seen_refs *seen_refs_new(void)
 {
@@ -29,30 +39,32 @@ struct seen_refs *seen_refs_new(void)
 
 void seen_refs_free(struct seen_refs *refs)
 {
-	struct entry *e;
-
-	if (refs == NULL)
-		return;
-	while ((e = refs->head) != NULL) {
-		HASH_DEL(refs->head, e);
-		free(e);
-	}
+	if (refs != NULL)
+		tdestroy(refs->root, free);
 	free(refs);
 }
 
-static struct entry *find(const struct seen_refs *refs, const char *name)
+static struct node *find(const struct seen_refs *refs, const char *name)
 {
-	struct entry *e;
+	const struct seen_ref key = { .name = name };
+	void *const *node = tfind(&key, &refs->root, compare_names);
 
-	HASH_FIND_STR(refs->head, name, e);
-	return e;
+	return node != NULL ? *node : NULL;
 }
 
-static struct entry *entry_new(const struct seen_ref *ref)
+static void drop(struct seen_refs *refs, struct node *e)
+{
+	tdelete(e, &refs->root, compare_names);
+	DL_DELETE(refs->list, e);
+	refs->nr--;
+	free(e);
+}
+
+static struct node *node_new(const struct seen_ref *ref)
 {
 	size_t len = strlen(ref->name) + 1;
 	size_t more = ref->target != NULL ? strlen(ref->target) + 1 : 0;
-	struct entry *e = calloc(1, sizeof(*e) + len + more);
+	struct node *e = calloc(1, sizeof(*e) + len + more);
 
 	if (e == NULL)
 		return NULL;
@@ -65,33 +77,35 @@ static struct entry *entry_new(const struct seen_ref *ref)
 
 int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref)
 {
-	struct entry *old = find(refs, ref->name), *e;
+	struct node *old = find(refs, ref->name), *e;
+	void **place;
 
 	if (!ref->is_unknown && !seen_ref_exists(ref)) {
 		if (old != NULL)
-			HASH_DEL(refs->head, old);
-		free(old);
+			drop(refs, old);
 		return 0;
 	}
-	if (old == NULL && HASH_COUNT(refs->head) >= SEEN_REFS_MAX)
+	if (old == NULL && refs->nr >= SEEN_REFS_MAX)
 		return -EFBIG;
-	e = entry_new(ref);
-	if (e == NULL)
+	e = node_new(ref);
+	place = e != NULL ? tsearch(e, &refs->root, compare_names) : NULL;
+	if (place == NULL) {
+		free(e);
 		return -ENOMEM;
+	}
+	*place = e;
+	DL_APPEND(refs->list, e);
+	refs->nr += old == NULL;
 	if (old != NULL)
-		HASH_DEL(refs->head, old);
+		DL_DELETE(refs->list, old);
 	free(old);
-	HASH_ADD_KEYPTR(hh, refs->head, e->ref.name, strlen(e->ref.name), e);
-	if (e->hh.tbl != NULL)
-		return 0;
-	free(e);
-	return -ENOMEM;
+	return 0;
 }
 
 const struct seen_ref *seen_refs_find(const struct seen_refs *refs,
     const char *name)
 {
-	struct entry *e = find(refs, name);
+	struct node *e = find(refs, name);
 
 	return e != NULL ? &e->ref : NULL;
 }
@@ -99,9 +113,9 @@ const struct seen_ref *seen_refs_find(const struct seen_refs *refs,
 const struct seen_ref *seen_refs_next(const struct seen_refs *refs,
     const struct seen_ref *ref)
 {
-	const struct entry *e = ref == NULL ?
-	    refs->head :
-	    ((const struct entry *)(const void *)ref)->hh.next;
+	const struct node *e = ref == NULL ?
+	    refs->list :
+	    ((const struct node *)(const void *)ref)->next;
 
 	return e != NULL ? &e->ref : NULL;
 }

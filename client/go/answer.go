@@ -323,6 +323,12 @@ func (p *parser) record(l *lines, value string) Record {
 	if voids, is := l.take("voids"); is {
 		r.Voids = p.number(voids, 1, maxU64)
 	}
+	if origin, is := l.take("origin"); is {
+		r.Origin = Origin(origin)
+		if r.Origin != OriginGate && r.Origin != OriginSeen {
+			p.fail("origin")
+		}
+	}
 	for _, field := range []struct {
 		key string
 		to  *string

@@ -260,9 +260,21 @@ func (c *Client) Pairs(ctx context.Context, verb string) ([]Pair, error) {
 // Pack moves the loose refs of a repository to packed-refs. The pairs have the
 // numbers of refs that were packed, and that were left.
 func (c *Client) Pack(ctx context.Context, repo *Repository) ([]Pair, error) {
+	return c.askForRepository(ctx, "pack", repo)
+}
+
+// Look looks in a repository for changes by writers who did not tell the
+// daemon, and records them. The pairs have the numbers of changes that were
+// recorded, and that are left for a later look.
+func (c *Client) Look(ctx context.Context, repo *Repository) ([]Pair, error) {
+	return c.askForRepository(ctx, "look", repo)
+}
+
+func (c *Client) askForRepository(ctx context.Context, verb string,
+	repo *Repository) ([]Pair, error) {
 	a, err := c.ask(ctx, []string{"pairs"},
 		func(id uint32) ([]byte, error) {
-			return encodePack(id, repo)
+			return encodeForRepository(verb, id, repo)
 		})
 	if err != nil {
 		return nil, err

@@ -139,7 +139,8 @@ func (w words) selection() Selection {
 		SinceMs: w.number("since", 10), UntilMs: w.number("until", 10),
 		Journal: w["journal"], After: w.position("after"),
 		Before: w.position("before"), Reverse: w.has("reverse"),
-		Limit: uint32(w.number("limit", 10)), All: w.has("all")}
+		Limit: uint32(w.number("limit", 10)), All: w.has("all"),
+		Origin: w.has("origin")}
 	if w.has("repo") || w.has("git-dir") {
 		s.Repository = w.repository()
 	}
@@ -165,8 +166,8 @@ func (w words) encode() ([]byte, error) {
 	case "log", "watch":
 		s := w.selection()
 		return encodeHistory(verb, id, &s)
-	case "pack":
-		return encodePack(id, w.repository())
+	case "pack", "look":
+		return encodeForRepository(verb, id, w.repository())
 	}
 	return encodeSimple(verb, id, w["txid"])
 }
@@ -256,6 +257,7 @@ func (f *fields) page(p *Page) {
 		f.add(at+"txid", r.Txid)
 		f.add(at+"path", r.Path)
 		f.some(at+"voids", r.Voids)
+		f.add(at+"origin", string(r.Origin))
 		f.add(at+"committer", r.Committer)
 		f.add(at+"message", r.Message)
 		for name, value := range r.Identity {
@@ -411,6 +413,12 @@ func (r *runner) do(ctx context.Context, command string, w words) (
 		return "pairs", f, err
 	case "pack":
 		pairs, err := r.client.Pack(ctx, w.repository())
+		if err == nil {
+			f.add("first", pairs[0].Key)
+		}
+		return "pairs", f, err
+	case "look":
+		pairs, err := r.client.Look(ctx, w.repository())
 		if err == nil {
 			f.add("first", pairs[0].Key)
 		}

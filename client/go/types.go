@@ -237,6 +237,7 @@ type Selection struct {
 	Limit            uint32
 	Reverse          bool
 	All              bool
+	Origin           bool          // the records have their origin
 	Wait             time.Duration // the longest wait of Watch
 }
 
@@ -252,6 +253,17 @@ func (s Selection) Behind(p *Page) Selection {
 	return s
 }
 
+// Origin tells who wrote the refs of a record.
+type Origin string
+
+// The daemon wrote the refs; or git, which told the daemon; or another writer,
+// and the daemon found the change later.
+const (
+	OriginDaemon Origin = ""
+	OriginGate   Origin = "gate"
+	OriginSeen   Origin = "seen"
+)
+
 // Record holds decisions for one transaction.
 type Record struct {
 	Lsn, TimeMs        uint64
@@ -259,6 +271,7 @@ type Record struct {
 	Pid                uint64
 	Txid, Path         string
 	Voids              uint64 // 0: none
+	Origin             Origin // "" also if the selection has no Origin
 	Committer, Message string
 	Identity           map[string]string
 	Changes            []Change

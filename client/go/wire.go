@@ -167,10 +167,11 @@ func (w *writer) commonDir(repo *Repository) {
 		repo.CommonIno))
 }
 
-// encodePack encodes the request to pack the loose refs of a repository.
-func encodePack(id uint32, repo *Repository) ([]byte, error) {
+// encodeForRepository encodes a pack or look request.
+func encodeForRepository(verb string, id uint32, repo *Repository) ([]byte,
+	error) {
 	var w writer
-	w.put(fmt.Sprintf("pack %d", id))
+	w.put(fmt.Sprintf("%s %d", verb, id))
 	w.gitDir(repo)
 	w.commonDir(repo)
 	return w.end()
@@ -369,5 +370,6 @@ func encodeHistory(verb string, id uint32, s *Selection) ([]byte, error) {
 	w.number("limit", uint64(s.Limit))
 	w.flag("reverse", s.Reverse)
 	w.flag("all", s.All)
+	w.flag("origin", s.Origin)
 	return w.end()
 }

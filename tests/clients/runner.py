@@ -85,7 +85,7 @@ def selection(words):
         words.get("user"), words.number("since"), words.number("until"),
         words.get("journal"), position(words, "after"),
         position(words, "before"), words.number("limit"), "reverse" in words,
-        "all" in words, words.number("deadline"))
+        "all" in words, "origin" in words, words.number("deadline"))
 
 
 def encode(words):
@@ -95,8 +95,8 @@ def encode(words):
         return wire.transaction(verb, number, txn, txn.deadline_ms)
     if verb in ("log", "watch"):
         return wire.history(verb, number, selection(words))
-    if verb == "pack":
-        return wire.pack(number, repository(words))
+    if verb in ("pack", "look"):
+        return wire.for_repository(verb, number, repository(words))
     return wire.simple(verb, number, words.get("txid"))
 
 
@@ -137,7 +137,7 @@ def page(p):
             "records": [
                 {"lsn": r.lsn, "time": r.time_ms, "uid": r.uid, "pid": r.pid,
                  "txid": r.txid, "path": r.path, "voids": r.voids,
-                 "committer": r.committer, "message": r.message,
+                 "origin": r.origin, "committer": r.committer, "message": r.message,
                  "identity": r.identity, "changes": [
                      {"change": c.number, "status": c.status, "ref": c.ref,
                       "old-oid": c.old, "oid": c.new, "target": c.target,
@@ -220,8 +220,9 @@ class Runner:
         if command == "pairs":
             pairs = self.done(client.pairs(words["verb"], timeout))
             return "pairs", {"first": pairs[0][0]}
-        if command == "pack":
-            pairs = self.done(client.pack(repository(words), timeout))
+        if command in ("pack", "look"):
+            call = getattr(client, command)
+            pairs = self.done(call(repository(words), timeout))
             return "pairs", {"first": pairs[0][0]}
         if command in ("transact", "again"):
             if command == "transact":

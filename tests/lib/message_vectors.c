@@ -109,7 +109,9 @@ const struct message_vector message_vectors[] = {
 	{ MESSAGE_REQUEST, "watch",
 	    { "watch 8", "git-dir /srv/git/a.git", "common-dir 2049 131074",
 		"deadline 20000", "ref refs/heads/", "ref refs/tags/v*",
-		"after 4710", "limit 2", "all" } },
+		"after 4710", "limit 2", "all", "origin" } },
+	{ MESSAGE_REQUEST, "look",
+	    { "look 4", "git-dir /srv/git/a.git", "common-dir 2049 131074" } },
 
 	{ MESSAGE_REQUEST, "refused: a verb that is not known",
 	    { "frobnicate 5" } },
@@ -214,6 +216,12 @@ const struct message_vector message_vectors[] = {
 		"record 4712 1785542400124 0 1 " ID " /srv/git/b.git",
 		"change 1 ok|refs/heads/a|" ZERO64 "|" B64 "||",
 		"next 4712" } },
+	{ MESSAGE_ANSWER, "records of other writers",
+	    { RECORDS, RECORD, "origin gate",
+		"change 1 ok|refs/heads/a|" ZERO40 "|" B40 "||",
+		"record 4712 1785542400124 0 0 " ID " /srv/git/a.git",
+		"origin seen", "message by another writer",
+		"change 1 ok|refs/heads/a|" B40 "|" A40 "||", "next 4712" } },
 	{ MESSAGE_ANSWER, "no records", { RECORDS, "next 4710" } },
 
 	{ MESSAGE_ANSWER, "fatal: an unknown kind", { "answer 5 maybe" } },

@@ -23,8 +23,8 @@ from .errors import (Aborted, BadName, BadRequest, BrokenRef, Busy, Conflict,
                      DeadlinePassed, Denied, Duplicate, Error, Exists,
                      HookDeclined, IoError, LimitPassed, Locked, Missing,
                      NoObject, NoRepository, NoSpace, NotCommit, NotSymref,
-                     Outcome, Partial, ProtocolError, Rejected, Stale, Status,
-                     Unknown, Unreachable, Unsupported)
+                     Origin, Outcome, Partial, ProtocolError, Rejected, Stale,
+                     Status, Unknown, Unreachable, Unsupported)
 from .messages import (Change, Hello, Page, Position, Record, Report,
                        Repository, Result, Selection, Transaction, Update,
                        new_txid)

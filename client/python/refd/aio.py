@@ -254,7 +254,13 @@ class Client:
 
     async def pack(self, repository, timeout=None):
         """As `refd.Client.pack`."""
-        return await self._run(exchange.ask_pack(repository), timeout)
+        return await self._run(
+            exchange.ask_for_repository("pack", repository), timeout)
+
+    async def look(self, repository, timeout=None):
+        """As `refd.Client.look`."""
+        return await self._run(
+            exchange.ask_for_repository("look", repository), timeout)
 
     async def log(self, select=Selection(), timeout=None):
         """One `Page` of past changes. `select.behind(page)` continues."""

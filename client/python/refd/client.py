@@ -280,7 +280,15 @@ class Client:
     def pack(self, repository, timeout=None):
         """Moves the loose refs of a `Repository` to packed-refs. The pairs have
         the numbers of refs that were packed, and that were left."""
-        return self._run(exchange.ask_pack(repository), timeout)
+        return self._run(exchange.ask_for_repository("pack", repository),
+                         timeout)
+
+    def look(self, repository, timeout=None):
+        """Looks in a `Repository` for changes by writers who did not tell the
+        daemon, and records them. The pairs have the numbers of changes that
+        were recorded, and that are left for a later look."""
+        return self._run(exchange.ask_for_repository("look", repository),
+                         timeout)
 
     def log(self, select=Selection(), timeout=None):
         """One `Page` of past changes. `select.behind(page)` continues."""

@@ -47,6 +47,13 @@ class Status(enum.StrEnum):
                         Status.DEADLINE)
 
 
+class Origin(enum.StrEnum):
+    """Who wrote the refs of a record, if not the daemon."""
+
+    GATE = "gate"  # git, which told the daemon
+    SEEN = "seen"  # another writer; the daemon found the change later
+
+
 class Outcome(enum.StrEnum):
     """The state of a whole transaction."""
 

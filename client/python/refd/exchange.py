@@ -360,10 +360,11 @@ def ask_pairs(verb):
     return answer.pairs
 
 
-def ask_pack(repository):
-    """Returns the pairs of `pack`."""
+def ask_for_repository(verb, repository):
+    """Returns the pairs of `pack` or `look`."""
     answer = yield from ask(
-        lambda request_id: wire.pack(request_id, repository), "pairs")
+        lambda request_id: wire.for_repository(verb, request_id, repository),
+        "pairs")
     return answer.pairs
 
 

@@ -5,7 +5,7 @@ import secrets
 import time
 from typing import Optional
 
-from .errors import Outcome, Status
+from .errors import Origin, Outcome, Status
 
 
 def new_txid():
@@ -212,6 +212,7 @@ class Selection:
     limit: Optional[int] = None
     reverse: bool = False
     all: bool = False
+    origin: bool = False  # the records have `origin`
     wait_ms: Optional[int] = None  # the longest wait of `watch`
 
     def behind(self, page):
@@ -231,6 +232,8 @@ class Record:
     txid: str
     path: str
     voids: Optional[int] = None
+    # None: the daemon wrote the refs, or the selection has no `origin`.
+    origin: Optional[Origin] = None
     committer: str = ""
     message: str = ""
     identity: dict = dataclasses.field(default_factory=dict)

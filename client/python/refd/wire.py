@@ -8,7 +8,7 @@ import dataclasses
 import re
 from typing import Optional
 
-from .errors import BadRequest, Outcome, ProtocolError, Status
+from .errors import BadRequest, Origin, Outcome, ProtocolError, Status
 from .messages import (Change, Hello, Page, Position, Record, Report, Result,
                        process_umask)
 
@@ -244,9 +244,9 @@ def transaction(verb, request_id, txn, deadline_ms):
     return out.end()
 
 
-def pack(request_id, repository):
-    """The request to pack the loose refs of a `Repository`."""
-    out = _Packets("pack", request_id)
+def for_repository(verb, request_id, repository):
+    """A `pack` or `look` request for a `Repository`."""
+    out = _Packets(verb, request_id)
     out.header("git-dir", repository.git_dir, _path)
     out.header("common-dir", repository, _common_dir)
     return out.end()
@@ -283,6 +283,7 @@ def history(verb, request_id, select):
     put("limit", select.limit, _number, 1, CHANGES_MAX)
     put("reverse", select.reverse)
     put("all", select.all)
+    put("origin", select.origin)
     return out.end()
 
 
@@ -537,6 +538,9 @@ def _record(lines, value):
     voids = lines.take(b"voids")
     if voids is not None:
         fields["voids"] = _read_number(voids, U64, 1)
+    origin = lines.take(b"origin")
+    if origin is not None:
+        fields["origin"] = _read_enum(Origin, origin)
     for key in ("committer", "message"):
         value = lines.take(key.encode())
         if value == b"":

@@ -93,6 +93,11 @@ impl Runner {
                 f.add("first", &pairs[0].0 .0);
                 ("pairs", f)
             }
+            "look" => {
+                let pairs = client.look(&w.repository())?;
+                f.add("first", &pairs[0].0 .0);
+                ("pairs", f)
+            }
             "session" => {
                 let session = client.session(w.transaction())?;
                 f.results(&session.results);

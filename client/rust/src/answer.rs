@@ -1,7 +1,7 @@
 use crate::status::{Error, Outcome, Status};
 use crate::types::{
-    Change, Hello, Page, Pair, Position, Record, Report, Result as RefResult,
-    Text, Token,
+    Change, Hello, Origin, Page, Pair, Position, Record, Report,
+    Result as RefResult, Text, Token,
 };
 use crate::wire::{
     is_hex, is_identity_name, CHANGES_MAX, DEADLINE_MAX_MS, NAME_MAX,
@@ -362,6 +362,12 @@ fn record(lines: &mut Lines, head: &[u8]) -> Parsed<Record> {
         Some(lsn) => Some(number(lsn, 1, u64::MAX)?),
         None => None,
     };
+    let origin = match lines.take("origin") {
+        None => None,
+        Some(b"gate") => Some(Origin::Gate),
+        Some(b"seen") => Some(Origin::Seen),
+        Some(_) => return Err(Error::malformed("origin")),
+    };
     let mut r = Record {
         lsn: number(fields[0], 1, u64::MAX)?,
         time_ms: number(fields[1], 0, u64::MAX)?,
@@ -370,6 +376,7 @@ fn record(lines: &mut Lines, head: &[u8]) -> Parsed<Record> {
         txid: hex(fields[4], 32)?,
         path: text(fields[5])?,
         voids,
+        origin,
         committer: some_text(lines.take("committer"))?,
         message: some_text(lines.take("message"))?,
         identity: BTreeMap::new(),

@@ -5,7 +5,7 @@ use crate::transact::{fit, refusal};
 use crate::types::{
     Hello, Page, Pair, Report, Repository, Selection, Transaction,
 };
-use crate::wire::{encode_history, encode_pack, encode_simple};
+use crate::wire::{encode_for_repository, encode_history, encode_simple};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -227,7 +227,14 @@ impl Client {
     /// Moves the loose refs of a repository to packed-refs. The pairs have the
     /// numbers of refs that were packed, and that were left.
     pub fn pack(&mut self, repo: &Repository) -> Result<Vec<Pair>, Error> {
-        self.ask_pairs(&|id| encode_pack(id, repo))
+        self.ask_pairs(&|id| encode_for_repository("pack", id, repo))
+    }
+
+    /// Looks in a repository for changes by writers who did not tell the
+    /// daemon, and records them. The pairs have the numbers of changes that
+    /// were recorded, and that are left for a later look.
+    pub fn look(&mut self, repo: &Repository) -> Result<Vec<Pair>, Error> {
+        self.ask_pairs(&|id| encode_for_repository("look", id, repo))
     }
 
     fn ask_pairs(&mut self, encode: Encode) -> Result<Vec<Pair>, Error> {

@@ -33,6 +33,6 @@ pub use client::{default_socket, Client, DEFAULT_TIMEOUT};
 pub use status::{Error, Outcome, Rejected, Status, Unknown};
 pub use transact::Session;
 pub use types::{
-    new_txid, Change, Command, Hello, Old, Page, Pair, Position, Record,
-    Report, Repository, Result, Selection, Text, Token, Transaction, Update,
+    new_txid, Change, Command, Hello, Old, Origin, Page, Pair, Position,
+    Record, Report, Repository, Result, Selection, Text, Token, Transaction, Update,
 };

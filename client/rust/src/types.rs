@@ -386,6 +386,7 @@ pub struct Selection {
     pub limit: Option<u32>,
     pub reverse: bool,
     pub all: bool,
+    pub origin: bool,
     /// The longest wait of `watch`.
     pub wait: Option<Duration>,
 }
@@ -404,6 +405,15 @@ impl Selection {
     }
 }
 
+/// Who wrote the refs of a record, if not the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Git, which told the daemon.
+    Gate,
+    /// Another writer; the daemon found the change later.
+    Seen,
+}
+
 /// Decisions for one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are those of PROTOCOL.md, "History"
@@ -415,6 +425,8 @@ pub struct Record {
     pub txid: String,
     pub path: Text,
     pub voids: Option<u64>,
+    /// `None`: the daemon wrote the refs, or the selection has no `origin`.
+    pub origin: Option<Origin>,
     pub committer: Option<Text>,
     pub message: Option<Text>,
     pub identity: BTreeMap<String, Text>,

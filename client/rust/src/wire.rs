@@ -311,9 +311,13 @@ pub fn encode_simple(
     Ok(w.end())
 }
 
-/// Encodes the request to pack the loose refs of a repository.
-pub fn encode_pack(id: u32, repo: &Repository) -> Result<Vec<u8>, Error> {
-    let mut w = Writer::new("pack", id)?;
+/// Encodes a `pack` or `look` request.
+pub fn encode_for_repository(
+    verb: &str,
+    id: u32,
+    repo: &Repository,
+) -> Result<Vec<u8>, Error> {
+    let mut w = Writer::new(verb, id)?;
     w.git_dir(repo)?;
     w.common_dir(repo)?;
     Ok(w.end())
@@ -435,6 +439,7 @@ pub fn encode_history(
     }
     w.flag("reverse", s.reverse)?;
     w.flag("all", s.all)?;
+    w.flag("origin", s.origin)?;
     Ok(w.end())
 }
 

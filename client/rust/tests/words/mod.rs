@@ -172,6 +172,7 @@ impl Words {
             limit: self.number32("limit"),
             reverse: self.has("reverse"),
             all: self.has("all"),
+            origin: self.has("origin"),
             wait: self.millis("deadline"),
         };
         while let Some(one) = self.bytes(&format!("ref.{}", s.refs.len())) {
@@ -191,7 +192,9 @@ impl Words {
             "log" | "watch" => {
                 wire::encode_history(&verb, id, &self.selection())
             }
-            "pack" => wire::encode_pack(id, &self.repository()),
+            "pack" | "look" => {
+                wire::encode_for_repository(&verb, id, &self.repository())
+            }
             _ => {
                 let txid = self.text("txid").unwrap_or_default();
                 wire::encode_simple(&verb, id, &txid)
@@ -288,6 +291,11 @@ impl Fields {
         self.add(format!("{at}txid"), &r.txid);
         self.add(format!("{at}path"), &r.path.0);
         self.some(format!("{at}voids"), r.voids);
+        match r.origin {
+            None => (),
+            Some(Origin::Gate) => self.add(format!("{at}origin"), "gate"),
+            Some(Origin::Seen) => self.add(format!("{at}origin"), "seen"),
+        }
         self.text(format!("{at}committer"), &r.committer);
         self.text(format!("{at}message"), &r.message);
         for (name, value) in &r.identity {

@@ -167,6 +167,7 @@ void reader_ask(struct reader *r, const struct outbox_position *after,
 	select->has_journal = select->has_after = after->is_known;
 	memcpy(select->journal, after->journal, sizeof(select->journal));
 	select->after = after->at;
+	select->origin = true;
 	pthread_mutex_lock(&r->mutex);
 	r->state = READER_ASKED;
 	pthread_cond_signal(&r->asked);

@@ -196,6 +196,16 @@ up a while-stopped
 start_service
 check 'nothing is missed meanwhile' await 10 hooked $((before + 102))
 
+# ---- other writers ----
+
+"$REFD" log --foreign --repo "$T/d.git" >/dev/null
+git -C "$T/d.git" update-ref refs/heads/foreign "$d"
+"$REFD" log --foreign --repo "$T/d.git" >/dev/null
+check 'a change that a look found' await 10 hooked $((before + 103))
+is 'has its origin' '["refs/heads/foreign","seen"]' \
+	"$(jq -c '.body | fromjson | [.ref, .origin]' "$T/hooked" |
+		tail -n 1)"
+
 # ---- gaps ----
 
 kill_service

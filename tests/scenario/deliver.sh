@@ -199,7 +199,8 @@ check 'nothing is missed meanwhile' await 10 hooked $((before + 102))
 # ---- other writers ----
 
 "$REFD" log --foreign --repo "$T/d.git" >/dev/null
-git -C "$T/d.git" update-ref refs/heads/foreign "$d"
+git -C "$T/d.git" update-ref refs/heads/foreign \
+	"$(new_commit d.git foreign)"
 "$REFD" log --foreign --repo "$T/d.git" >/dev/null
 check 'a change that a look found' await 10 hooked $((before + 103))
 is 'has its origin' '["refs/heads/foreign","seen"]' \

@@ -34,5 +34,6 @@ pub use status::{Error, Outcome, Rejected, Status, Unknown};
 pub use transact::Session;
 pub use types::{
     new_txid, Change, Command, Hello, Old, Origin, Page, Pair, Position,
-    Record, Report, Repository, Result, Selection, Text, Token, Transaction, Update,
+    Record, Report, Repository, Result, Selection, Text, Token, Transaction,
+    Update,
 };

@@ -94,6 +94,8 @@ void doctor_check_alternates(struct doctor_repo *p);
 void doctor_check_id(struct doctor_repo *p);
 /* With the rights of this process. */
 void doctor_check_locks(struct doctor_repo *p);
+/* SOCKET: of the daemon that serves the repository. */
+void doctor_check_foreign(struct doctor_repo *p, const char *socket);
 
 /* ---- repairs ---- */
 

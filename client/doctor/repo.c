@@ -116,6 +116,8 @@ static void check_service(struct doctor_repo *p)
 		probe = probe_as(p->owner.st_uid, socket, p->gd,
 		    gitconfig_object_format(&p->all, p->gd), &why);
 		check_probe(p, probe, socket, why.data ? why.data : "");
+		if (probe == PROBE_OK)
+			doctor_check_foreign(p, socket);
 	}
 	text_done(&why);
 	free(socket);

@@ -167,6 +167,9 @@ enum finding_repair {
 	X(NO_REPOSITORY, "not-a-repository", ERROR, NONE,                      \
 	    "name a repository, or restore its HEAD, objects and refs")        \
 	X(NOT_ENABLED, "not-enabled", NOTE, NONE, "refd enable <repository>")  \
+	X(FOREIGN_WRITES, "foreign-writes", NOTE, NONE,                        \
+	    "refd log --foreign --repo <repository> lists them; refd enable "  \
+	    "--gate <repository> records git's writes at once")                \
 	X(REPO_REFUSED, "repository-refused", ERROR, NONE,                     \
 	    "do as the daemon says")                                           \
 	X(ENABLE_INCOMPLETE, "enable-incomplete", ERROR, ENABLE,               \

@@ -657,6 +657,19 @@ many() {
 	rm -r "$T/many"
 }
 
+# ---- writers who tell nobody ----
+
+foreign_writes() {
+	fresh
+	"$REFD" log --foreign --repo "$A" >/dev/null
+	"$REFD" update -C "$A" refs/heads/a "$(new_commit a.git a)" >/dev/null
+	sees_no foreign-writes "$A"
+	a update-ref refs/heads/b refs/heads/a
+	"$REFD" log --foreign --repo "$A" >/dev/null
+	sees foreign-writes "$A"
+	check 'how many' grep -q '1 of its last 2 changes' "$T/said"
+}
+
 # ---- coverage of all ids ----
 
 all_ids() {
@@ -678,6 +691,7 @@ all_ids() {
 
 start_daemon
 healthy
+foreign_writes
 hook_of
 patterns
 settings

@@ -9,7 +9,8 @@ is served by the daemon, and has the gate. CHANGES is the number of changes that
 succeed. JGIT is the command of the program that uses JGit. WRITERS in the
 environment selects kinds of writers.
 
-At a quiescent point the daemon looks for changes by writers without hooks.
+The daemon looks for changes by writers without hooks, meanwhile and at each
+quiescent point.
 
 At every quiescent point:
 	refs	following the feed from its beginning leads to the refs on disk
@@ -161,8 +162,19 @@ class Everybody:
                    for i in range(THREADS)]
         for thread in threads:
             thread.start()
+        over = threading.Event()
+        looking = threading.Thread(target=self.look_meanwhile, args=(over,))
+        looking.start()
         for thread in threads:
             thread.join()
+        over.set()
+        looking.join()
+
+    def look_meanwhile(self, over):
+        for repo in itertools.cycle(REPOS):
+            if over.wait(0.3):
+                return
+            self.look(repo)
 
     def look(self, repo):
         """The daemon looks for changes by writers without hooks. The first look

@@ -2,7 +2,8 @@
 # Proves looks: changes by writers who do not tell refd are found and recorded
 # as "seen", once, with the values before and after, and with the owner of the
 # file. The first look of a repository records nothing. Updates of refd and of
-# git through the gate are never seen. Direct edits, deletions, packed refs,
+# git through the gate are never seen, not even while git has changed the refs
+# and has not told refd. Direct edits, deletions, packed refs,
 # directories instead of refs, and changes while the daemon is away are found.
 # After a mix of plain git, direct edits, refd, the gate and kill -9 of the
 # daemon, the replayed feed leads to the refs on disk.
@@ -32,6 +33,15 @@ make_repo() { # NAME
 	A=$(new_commit "$1" A) B=$(new_commit "$1" B)
 }
 
+# Nobody edits reftables.
+edit() { # REPO REF VALUE
+	if [ "$REF_FORMAT" = files ]; then
+		echo "$3" >"$1/$2"
+	else
+		git -C "$1" update-ref "$2" "$3"
+	fi
+}
+
 # ---- each kind of change ----
 
 kinds() {
@@ -49,11 +59,13 @@ kinds() {
 import json, sys
 c = json.loads(sys.stdin.readline())
 print(c["uid"], c["origin"])')"
-	echo "$B" >"$repo/refs/heads/new"
+	edit "$repo" refs/heads/new "$B"
 	expect 'an editor' one.git "refs/heads/new $A $B"
-	: >"$repo/refs/heads/new"
-	is 'an empty file is no change' '' "$(news one.git)"
-	echo "$B" >"$repo/refs/heads/new"
+	if [ "$REF_FORMAT" = files ]; then
+		: >"$repo/refs/heads/new"
+		is 'an empty file is no change' '' "$(news one.git)"
+		echo "$B" >"$repo/refs/heads/new"
+	fi
 	is 'the same value again' '' "$(news one.git)"
 	git -C "$repo" pack-refs --all
 	is 'packing' '' "$(news one.git)"
@@ -88,6 +100,37 @@ gate() {
 	is 'its origin' gate "$("$REFD" log --repo "$T/gated.git" --json -n 1 |
 		python3 -c 'import json, sys
 print(json.loads(sys.stdin.readline())["origin"])')"
+	held
+}
+
+# Git has changed a ref, and its hook tells refd as soon as $T/go exists.
+held() {
+	local repo=$T/gated.git pid hook
+	hook=$repo/hooks/reference-transaction
+	mkdir "$T/gate"
+	mv "$hook" "$T/gate"
+	cat >"$hook" <<-HOOK
+		#!/bin/sh
+		if [ "\$1" = committed ] && [ ! -e '$T/go' ]; then
+			touch '$T/held'
+			until [ -e '$T/go' ]; do sleep 0.05; done
+		fi
+		exec '$T/gate/reference-transaction' "\$@"
+	HOOK
+	chmod +x "$hook"
+	git -C "$repo" update-ref refs/heads/a "$B" &
+	pid=$!
+	check 'git is held after its change' await 20 test -e "$T/held"
+	is 'it has changed the ref' "$B" \
+		"$(git -C "$repo" rev-parse refs/heads/a)"
+	is 'a change of an open gate is not seen' '' "$(news gated.git)"
+	touch "$T/go"
+	wait "$pid"
+	is 'nor after its record' '' "$(news gated.git)"
+	is 'the gate recorded it once' "refs/heads/a - $A
+refs/heads/a $A $B" "$(changes gated.git)"
+	is 'the feed leads to the refs of the gate' '' "$(differs gated.git)"
+	mv "$T/gate/reference-transaction" "$hook"
 }
 
 rights() {
@@ -157,7 +200,7 @@ writer() { # KIND SEED NR
 		git0) git -C "$repo" update-ref -d "$ref" ;;
 		git1) git -C "$repo" pack-refs --all ;;
 		git*) git -C "$repo" update-ref "$ref" "$oid" ;;
-		edit*) echo "$oid" >"$repo/$ref" ;;
+		edit*) edit "$repo" "$ref" "$oid" ;;
 		refd0) "$REFD" update -C "$repo" -d "$ref" ;;
 		refd*) "$REFD" update -C "$repo" "$ref" "$oid" ;;
 		look*) "$REFD" log --foreign --repo "$repo" ;;

@@ -256,8 +256,8 @@ func (s Selection) Behind(p *Page) Selection {
 // Origin tells who wrote the refs of a record.
 type Origin string
 
-// The daemon wrote the refs; or git, which told the daemon; or another writer,
-// and the daemon found the change later.
+// The daemon wrote the refs; or git, which told the daemon; or another writer:
+// the daemon found the change later, and values in between may be missing.
 const (
 	OriginDaemon Origin = ""
 	OriginGate   Origin = "gate"

@@ -51,7 +51,9 @@ class Origin(enum.StrEnum):
     """Who wrote the refs of a record, if not the daemon."""
 
     GATE = "gate"  # git, which told the daemon
-    SEEN = "seen"  # another writer; the daemon found the change later
+    # Another writer. The daemon found the change later, and values in between
+    # may be missing.
+    SEEN = "seen"
 
 
 class Outcome(enum.StrEnum):

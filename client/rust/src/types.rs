@@ -410,7 +410,8 @@ impl Selection {
 pub enum Origin {
     /// Git, which told the daemon.
     Gate,
-    /// Another writer; the daemon found the change later.
+    /// Another writer. The daemon found the change later, and values in
+    /// between may be missing.
     Seen,
 }
 

@@ -11,8 +11,6 @@
 # shellcheck source=tests/lib/scenario.sh
 export REFD_TEST_REFS=${REFD_TEST_REFS:-reftable}
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/changes.sh
-. "$ROOT/tests/lib/changes.sh"
 
 if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	2>&1); then
@@ -414,29 +412,8 @@ packed() {
 	fi
 }
 
-# ---- writers who tell nobody ----
-
-seen() {
-	local a b
-	served foreign.git
-	a=$(new_commit foreign.git a) b=$(new_commit foreign.git b)
-	git -C foreign.git update-ref refs/heads/old "$a"
-	is 'a first look sees nothing' '' "$(news_of foreign.git --foreign)"
-	git -C foreign.git update-ref refs/heads/old "$b"
-	git -C foreign.git update-ref refs/heads/new "$a"
-	is 'changes of git are seen' \
-		"refs/heads/new - $a"$'\n'"refs/heads/old $a $b" \
-		"$(news_of foreign.git --foreign)"
-	git -C foreign.git update-ref -d refs/heads/old
-	"$REFD" update -C foreign.git refs/heads/new "$b"
-	is 'a deletion is seen, an update of refd is not' \
-		"refs/heads/old $b -" "$(news_of foreign.git --foreign)"
-	is 'the feed leads to the refs' '' "$(differs foreign.git)"
-	sound 'after looks' foreign.git
-}
-
 for part in ${PARTS:-dialogues sessions pushes history killed doctor shared \
-	worktrees packed seen storm64}; do
+	worktrees packed storm64}; do
 	$part
 done
 finish

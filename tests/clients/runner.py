@@ -137,8 +137,8 @@ def page(p):
             "records": [
                 {"lsn": r.lsn, "time": r.time_ms, "uid": r.uid, "pid": r.pid,
                  "txid": r.txid, "path": r.path, "voids": r.voids,
-                 "origin": r.origin, "committer": r.committer, "message": r.message,
-                 "identity": r.identity, "changes": [
+                 "origin": r.origin, "committer": r.committer,
+                 "message": r.message, "identity": r.identity, "changes": [
                      {"change": c.number, "status": c.status, "ref": c.ref,
                       "old-oid": c.old, "oid": c.new, "target": c.target,
                       "text": c.text, "detail": c.detail}

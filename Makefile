@@ -580,7 +580,7 @@ lint:
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash \
 	    $(addprefix scripts/distro/,APKBUILD before-removal refd.initd \
-	    refd.pre-deinstall refd.pre-install) \
+	    refd.pre-deinstall refd.pre-install image/build image/serve-ssh) \
 	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
 		tests/stacks/*.sh \
 		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*)

@@ -13,6 +13,8 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
+# shellcheck source=tests/lib/packages.sh
+. "$ROOT/tests/lib/packages.sh"
 
 root_needs debian --package
 machine=$(apt_private_codename)
@@ -43,25 +45,12 @@ if [ "$SUITE" != "$machine" ]; then
 		bash -c 'in_root "$@"' in_root)
 fi
 
-# As a clone of this tree, with uncommitted changes.
-build() { # DIRECTORY
-	mkdir -p "$T/$1/refd" "$T/$1/home" &&
-		git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
-		(cd "$ROOT" && xargs -0 cp --parents -t "$T/$1/refd") &&
-		"${builder[@]}" env -u BUILD -u DESTDIR -u TMPDIR \
-			-C "$T/$1/refd" HOME="$T/$1/home" dpkg-buildpackage \
-			-b -us -uc -j"$(nproc)" >"$T/$1.log" 2>&1
-}
 sums() { (cd "$T/$1" && sha256sum ./*.deb); }
 
-export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
-if ! build first; then
-	not_ok dpkg-buildpackage "$(grep -m 3 -E 'error:|Error' "$T/first.log")"
-	finish
-fi
+packages_build first "${builder[@]}" || finish
 ok dpkg-buildpackage
 umask 0002
-check 'once more' build another-place
+check 'once more' packages_build another-place "${builder[@]}"
 umask 0022
 is 'to the same bytes' "$(sums first)" "$(sums another-place)"
 # The project has no mail address: the maintainer's address belongs to the

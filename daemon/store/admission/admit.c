@@ -133,10 +133,9 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 	    (txn->req.common_dev != repo->dev ||
 		txn->req.common_ino != repo->ino))
 		refuse(txn, REFD_NOREPO,
-		    repo_why(
-			"'%s' is another directory "
-			"for the daemon than for the client: do they share their "
-			"mounts?",
+		    repo_why("'%s' is another directory "
+			     "for the daemon than for the client: mount the "
+			     "repositories at the same path for both",
 			repo->path));
 	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer,
 		     &given) &&

@@ -22,7 +22,8 @@
 
 struct gate_note;
 
-/* A git that was killed counts as one at work for so long. */
+/* Nanoseconds. A transaction without an end counts as open for a minute: git
+ * may have been killed. */
 #define GATE_OPEN_NS (60 * (int64_t)1000000000)
 
 /* Empty if zero-initialised. */
@@ -41,11 +42,11 @@ void gate_note(struct gate *g, const struct txn *txn, uint64_t repo_key,
  * before? Its refs may have changed, and history has no record yet. */
 bool gate_is_open(struct gate *g, uint64_t repo_key, int64_t at_ns,
     int64_t now_ns);
-/* TXN has phase COMMITTED. Is it part of a transaction that goes on? */
+/* Phase COMMITTED: is TXN the inner part of a transaction that goes on? */
 bool gate_is_nested(struct gate *g, const struct txn *txn);
 /* The phase ABORTED of TXN. */
 void gate_aborted(struct gate *g, const struct txn *txn);
-/* TXN has phase COMMITTED: gives it the values of its note, if there is one. */
+/* Phase COMMITTED: copies the values of the note, if any, into TXN. */
 void gate_fill(const struct gate *g, struct txn *txn);
 /* TXN is decided: its note gets the recorded values. */
 void gate_recorded(struct gate *g, const struct txn *txn);

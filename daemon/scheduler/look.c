@@ -40,7 +40,7 @@
 #define CHANGES_MAX  1000
 /* So many looks have refs in memory. */
 #define WITH_REFS 2
-/* A look waits so long for transactions of the gate. */
+/* The longest wait of a look for transactions of the gate. */
 #define GATE_WAIT_NS 1000000000
 
 /* ---- begin and end ---- */

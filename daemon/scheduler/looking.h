@@ -13,8 +13,8 @@ struct looking {
 	struct txn *txn;       /* admitted; NULL: lists the repositories */
 	struct waiter *waiter; /* NULL: automatic */
 	int64_t begin_ns;
-	/* When the changes were known; 0: not yet. The look waits for the gate
-	 * until WAIT_NS; 0: it does not wait. */
+	/* Monotonic, nanoseconds. CHANGES_NS: the time of the comparison; 0:
+	 * not yet. WAIT_NS: the end of the wait for the gate; 0: no wait. */
 	int64_t changes_ns, wait_ns;
 	size_t nr_sent; /* changes in transactions so far */
 	uint64_t nr_seen, nr_left;

@@ -26,7 +26,7 @@
 static struct sys disk;
 static struct scheduler *scheduler;
 static const char *updated; /* the repository of update() */
-/* The look waits before it reads refs/, or before it writes the known refs. */
+/* Before this path is opened or made, the look waits. */
 static const char *hold_at;
 static atomic_int is_held, let_go;
 static char second[REFD_OID_MAX_HEX + 1];

@@ -1,0 +1,373 @@
+/*
+ * One function describes the body of each frame, for reading, writing and
+ * counting. So the two directions cannot differ.
+ */
+#include "proto/group_frame.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define LENGTH 4 /* bytes of a length */
+/* The least bytes of a row: without record and objects. */
+#define ROW_LEAST (3 * GROUP_UUID_BYTES + 4 + 4 + 8 + LENGTH + LENGTH)
+
+/* Reads IN, or writes to OUT, or counts without both. */
+struct codec {
+	const uint8_t *in;
+	uint8_t *out;
+	size_t at;  /* bytes until here */
+	size_t end; /* of IN */
+	struct refd_arena *arena;
+	const char *why; /* the first reason for rejecting */
+};
+
+static void reject(struct codec *c, const char *why)
+{
+	if (!c->why)
+		c->why = why;
+}
+
+/* Are there LEN bytes to read? */
+static bool has(struct codec *c, uint64_t len)
+{
+	if (len > c->end - c->at)
+		reject(c, "the frame is shorter than its content");
+	return !c->why;
+}
+
+/* ---- parts of a body ---- */
+
+static void number(struct codec *c, uint64_t *value, unsigned len)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	if (c->in) {
+		for (i = 0; has(c, len) && i < len; i++)
+			n |= (uint64_t)c->in[c->at + i] << (8 * i);
+		*value = n;
+	}
+	for (i = 0; c->out && i < len; i++)
+		c->out[c->at + i] = (uint8_t)(*value >> (8 * i));
+	c->at += c->why ? 0 : len;
+}
+
+static void u64(struct codec *c, uint64_t *value)
+{
+	number(c, value, 8);
+}
+
+static void u32(struct codec *c, uint32_t *value)
+{
+	uint64_t n = *value;
+
+	number(c, &n, 4);
+	*value = (uint32_t)n;
+}
+
+/* A bigint of PostgreSQL from LEAST on. */
+static void bigint(struct codec *c, uint64_t *value, uint64_t least)
+{
+	u64(c, value);
+	if (*value < least || *value > INT64_MAX)
+		reject(c, "a number is out of range");
+}
+
+static void length(struct codec *c, size_t *len)
+{
+	uint64_t n = *len;
+
+	number(c, &n, LENGTH);
+	if (n > GROUP_FRAME_MAX)
+		reject(c, "the content is too long");
+	*len = c->why ? 0 : (size_t)n;
+}
+
+static void raw(struct codec *c, void *data, size_t len)
+{
+	if (c->in && has(c, len))
+		memcpy(data, c->in + c->at, len);
+	if (c->out)
+		memcpy(c->out + c->at, data, len);
+	c->at += c->why ? 0 : len;
+}
+
+static void uuid(struct codec *c, uint8_t id[GROUP_UUID_BYTES])
+{
+	raw(c, id, GROUP_UUID_BYTES);
+}
+
+/* Borrows the bytes when it reads. */
+static void bytes(struct codec *c, struct group_bytes *b)
+{
+	length(c, &b->len);
+	if (c->in)
+		b->data = c->in + c->at;
+	if (c->in && !has(c, b->len))
+		return;
+	if (c->out && b->len > 0)
+		memcpy(c->out + c->at, b->data, b->len);
+	c->at += c->why ? 0 : b->len;
+}
+
+/* A string of at most MAX bytes, in an array with one byte more. */
+static void string(struct codec *c, char *s, size_t max)
+{
+	size_t len = c->in ? 0 : strnlen(s, max + 1);
+
+	length(c, &len);
+	if (len > max)
+		reject(c, "a string is too long");
+	if (c->why)
+		return;
+	raw(c, s, len);
+	if (c->in && !c->why) {
+		s[len] = '\0';
+		if (memchr(s, '\0', len))
+			reject(c, "a string has a NUL");
+	}
+}
+
+bool group_frame_is_name(const char *name)
+{
+	size_t len = strspn(name,
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	    "0123456789._-");
+
+	return len > 0 && len <= GROUP_NAME_MAX && name[len] == '\0';
+}
+
+static void name(struct codec *c, char s[GROUP_NAME_MAX + 1])
+{
+	string(c, s, GROUP_NAME_MAX);
+	if (!c->why && !group_frame_is_name(s))
+		reject(c, "a name has a character that is not permitted");
+}
+
+static bool is_control(char byte)
+{
+	return (unsigned char)byte < ' ' || byte == 0x7f;
+}
+
+static void text(struct codec *c, char s[GROUP_TEXT_MAX + 1])
+{
+	string(c, s, GROUP_TEXT_MAX);
+	for (; !c->why && *s; s++)
+		if (is_control(*s))
+			reject(c, "a text has a control character");
+}
+
+void group_frame_reason(char reason[GROUP_TEXT_MAX + 1], const char *from)
+{
+	size_t len = strnlen(from, GROUP_TEXT_MAX), i;
+
+	/* A cut leaves whole characters of UTF-8. */
+	while (len > 0 && ((unsigned char)from[len] & 0xc0) == 0x80)
+		len--;
+	for (i = 0; i < len; i++)
+		reason[i] = is_control(from[i]) ? ' ' : from[i];
+	reason[len] = '\0';
+}
+
+/* The array has NR elements of LEAST bytes or more each. Returns room for the
+ * elements of SIZE bytes when it reads, or else NULL. */
+static void *array(struct codec *c, size_t *nr, size_t least, size_t size)
+{
+	void *room;
+
+	length(c, nr);
+	if (!c->in || *nr == 0 || !has(c, (uint64_t)*nr * least))
+		return NULL;
+	room = refd_arena_array(c->arena, *nr, size);
+	if (!room)
+		reject(c, "out of memory");
+	return room;
+}
+
+/* ---- bodies ---- */
+
+static void row(struct codec *c, struct group_row *r)
+{
+	uuid(c, r->id);
+	uuid(c, r->repo);
+	raw(c, r->txid.bytes, sizeof(r->txid.bytes));
+	u32(c, &r->part);
+	u32(c, &r->uid);
+	bigint(c, &r->time_ms, 0);
+	bytes(c, &r->record);
+	bytes(c, &r->objects);
+}
+
+static void rows(struct codec *c, const struct group_row **list, size_t *nr)
+{
+	struct group_row *room = array(c, nr, ROW_LEAST, sizeof(*room)), one;
+	size_t i;
+
+	if (*nr == 0)
+		reject(c, "a batch has no row");
+	for (i = 0; !c->why && i < *nr; i++) {
+		if (!c->in)
+			one = (*list)[i];
+		row(c, room ? &room[i] : &one);
+	}
+	if (c->in)
+		*list = room;
+}
+
+static void lsns(struct codec *c, const uint64_t **list, size_t *nr)
+{
+	uint64_t *room = array(c, nr, sizeof(*room), sizeof(*room)), one;
+	size_t i;
+
+	for (i = 0; !c->why && i < *nr; i++) {
+		if (!c->in)
+			one = (*list)[i];
+		bigint(c, room ? &room[i] : &one, 0);
+	}
+	if (c->in)
+		*list = room;
+}
+
+static void ids(struct codec *c, const uint8_t (**list)[GROUP_UUID_BYTES],
+    size_t *nr)
+{
+	struct group_bytes all = { 0 };
+
+	length(c, nr);
+	all.len = *nr * GROUP_UUID_BYTES;
+	if (c->in && has(c, all.len))
+		*list = (const uint8_t(*)[GROUP_UUID_BYTES])(c->in + c->at);
+	if (c->out && all.len > 0)
+		memcpy(c->out + c->at, *list, all.len);
+	c->at += c->why ? 0 : all.len;
+}
+
+static void hello(struct codec *c, struct group_frame *f)
+{
+	u32(c, &f->hello.version);
+	if (f->hello.version != GROUP_FRAME_VERSION)
+		reject(c, "the daemon and refd-group have different versions");
+	uuid(c, f->hello.group);
+	name(c, f->hello.node);
+	bigint(c, &f->hello.applied, 0);
+	ids(c, &f->hello.open, &f->hello.nr_open);
+}
+
+static void role(struct codec *c, struct group_frame *f)
+{
+	uint32_t is_leader = !c->in && f->role.is_leader;
+
+	u32(c, &is_leader);
+	if (is_leader > 1)
+		reject(c, "an unknown role");
+	f->role.is_leader = is_leader == 1;
+	bigint(c, &f->role.epoch, 1);
+	bigint(c, &f->role.lsn, 0);
+	uuid(c, f->role.group);
+	name(c, f->role.leader);
+}
+
+static void body(struct codec *c, struct group_frame *f)
+{
+	switch (f->type) {
+	case GROUP_HELLO:
+		hello(c, f);
+		return;
+	case GROUP_BATCH:
+		u64(c, &f->batch.number);
+		rows(c, &f->batch.rows, &f->batch.nr);
+		return;
+	case GROUP_APPLIED:
+		bigint(c, &f->applied.lsn, 0);
+		return;
+	case GROUP_STOP:
+		return;
+	case GROUP_SETTLED:
+		lsns(c, &f->settled.lsns, &f->settled.nr);
+		return;
+	case GROUP_ROLE:
+		role(c, f);
+		return;
+	case GROUP_COMMITTED:
+		u64(c, &f->committed.number);
+		bigint(c, &f->committed.lsn, 1);
+		return;
+	case GROUP_REFUSED:
+	case GROUP_DOUBTFUL:
+		u64(c, &f->refused.number);
+		text(c, f->refused.reason);
+		return;
+	case GROUP_ROW:
+		bigint(c, &f->row.lsn, 1);
+		bigint(c, &f->row.epoch, 1);
+		row(c, &f->row.row);
+		return;
+	}
+	reject(c, "an unknown type of frame");
+}
+
+/* ---- whole frames ---- */
+
+static bool is_from(uint8_t type, enum group_frame_side from)
+{
+	switch (from) {
+	case GROUP_FROM_DAEMON:
+		return type >= GROUP_HELLO && type <= GROUP_STOP;
+	case GROUP_FROM_GROUP:
+		return type >= GROUP_SETTLED && type <= GROUP_ROW;
+	}
+	return false;
+}
+
+long group_frame_parse(const uint8_t *data, size_t len,
+    enum group_frame_side from)
+{
+	struct codec c = { .in = data, .end = LENGTH };
+	uint64_t n;
+
+	if (len < LENGTH)
+		return 0;
+	number(&c, &n, LENGTH);
+	if (n == 0 || n > GROUP_FRAME_MAX - LENGTH ||
+	    (len > LENGTH && !is_from(data[LENGTH], from)))
+		return -1;
+	return len < LENGTH + n ? 0 : (long)(LENGTH + n);
+}
+
+const char *group_frame_decode(const uint8_t *data, size_t len,
+    struct refd_arena *arena, struct group_frame *frame)
+{
+	struct codec c = { .in = data,
+		.at = GROUP_FRAME_HEAD,
+		.end = len,
+		.arena = arena };
+
+	memset(frame, 0, sizeof(*frame));
+	frame->type = (enum group_frame_type)data[LENGTH];
+	body(&c, frame);
+	if (c.at != c.end)
+		reject(&c, "the frame is longer than its content");
+	return c.why;
+}
+
+size_t group_frame_bytes(const struct group_frame *frame)
+{
+	struct codec c = { .at = GROUP_FRAME_HEAD };
+	struct group_frame copy = *frame;
+
+	body(&c, &copy);
+	return c.why || c.at > GROUP_FRAME_MAX ? 0 : c.at;
+}
+
+void group_frame_encode(const struct group_frame *frame, uint8_t *out)
+{
+	struct codec c = { .out = out };
+	struct group_frame copy = *frame;
+	uint64_t n = group_frame_bytes(frame) - LENGTH,
+		 type = (uint64_t)frame->type;
+
+	number(&c, &n, LENGTH);
+	number(&c, &type, 1);
+	body(&c, &copy);
+	assert(!c.why && c.at == n + LENGTH);
+}

@@ -1,0 +1,151 @@
+/*
+ * The frames between the daemon and refd-group, on the socket
+ * <state>/group.sock (docs/decisions/026-group-log.md).
+ *
+ * A frame has a length (4 bytes: the bytes of type and body), a type (1 byte),
+ * and a body. Numbers are little-endian. A string or an array begins with its
+ * number of bytes or elements (4 bytes). Frames of a side in their order:
+ *
+ *	daemon	HELLO, then BATCH, APPLIED, STOP in any order
+ *	group	SETTLED if HELLO has open rows, then ROLE, ROW, COMMITTED,
+ *		REFUSED, DOUBTFUL in any order
+ *
+ * Pure functions over bytes; any thread; nothing blocks. Only
+ * group_frame_decode() allocates, and only in the arena of the caller.
+ */
+#ifndef PROTO_GROUP_FRAME_H
+#define PROTO_GROUP_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/arena.h"
+#include "proto/txid.h"
+
+#define GROUP_FRAME_VERSION 1
+#define GROUP_FRAME_HEAD    5 /* bytes of length and type */
+/* Bytes of the whole frame. */
+#define GROUP_FRAME_MAX  (16 * 1024 * 1024)
+#define GROUP_UUID_BYTES 16
+#define GROUP_NAME_MAX   64   /* letters, digits, and "._-" */
+#define GROUP_TEXT_MAX   1024 /* bytes, without control characters */
+
+enum group_frame_type {
+	/* from the daemon */
+	GROUP_HELLO = 1,
+	GROUP_BATCH,
+	GROUP_APPLIED,
+	GROUP_STOP,
+	/* from refd-group */
+	GROUP_SETTLED = 65,
+	GROUP_ROLE,
+	GROUP_COMMITTED,
+	GROUP_REFUSED,
+	GROUP_DOUBTFUL,
+	GROUP_ROW
+};
+
+enum group_frame_side { GROUP_FROM_DAEMON, GROUP_FROM_GROUP };
+
+struct group_bytes {
+	const uint8_t *data; /* borrowed */
+	size_t len;
+};
+
+/* One row of the group's log. */
+struct group_row {
+	uint8_t id[GROUP_UUID_BYTES]; /* random, new for every row */
+	uint8_t repo[GROUP_UUID_BYTES];
+	struct refd_txid txid;
+	uint32_t part; /* of the transaction */
+	uint32_t uid;
+	uint64_t time_ms; /* since 1970 */
+	struct group_bytes record, objects;
+};
+
+/* LSNs and epochs are at most INT64_MAX, as in PostgreSQL. */
+struct group_frame {
+	enum group_frame_type type;
+	union {
+		struct {
+			uint32_t version; /* GROUP_FRAME_VERSION */
+			/* Zeros: the node does not know its group yet. */
+			uint8_t group[GROUP_UUID_BYTES];
+			char node[GROUP_NAME_MAX + 1];
+			uint64_t applied; /* the last LSN on this disk */
+			/* Ids of rows without an outcome. */
+			const uint8_t (*open)[GROUP_UUID_BYTES];
+			size_t nr_open;
+		} hello;
+		struct {
+			uint64_t number;              /* chosen by the daemon */
+			const struct group_row *rows; /* at least one */
+			size_t nr;
+		} batch;
+		struct {
+			uint64_t lsn;
+		} applied;
+		/* For each open row of HELLO, in the same order, its LSN. 0:
+		 * the row is not in the log, and will never be. */
+		struct {
+			const uint64_t *lsns;
+			size_t nr;
+		} settled;
+		struct {
+			bool is_leader;
+			uint64_t epoch;
+			uint64_t lsn; /* the last one in the log */
+			uint8_t group[GROUP_UUID_BYTES];
+			char leader[GROUP_NAME_MAX + 1]; /* a node */
+		} role;
+		/* The rows of the batch have consecutive LSNs. */
+		struct {
+			uint64_t number;
+			uint64_t lsn; /* of the first row */
+		} committed;
+		/* REFUSED: the rows are not in the log, and will never be.
+		 * DOUBTFUL: COMMITTED or REFUSED of this batch follows. */
+		struct {
+			uint64_t number;
+			char reason[GROUP_TEXT_MAX + 1];
+		} refused, doubtful;
+		/* In the order of LSNs, without a gap; always proven. */
+		struct {
+			uint64_t lsn;
+			uint64_t epoch;
+			struct group_row row;
+		} row;
+	};
+};
+
+/*
+ * Looks for a frame at the front of DATA. Returns the length of the whole
+ * frame, 0 if more input is needed, or -1 if the bytes can never become a frame
+ * of the side FROM. A wrong length or type is rejected as soon as its bytes are
+ * there.
+ */
+long group_frame_parse(const uint8_t *data, size_t len,
+    enum group_frame_side from);
+
+/*
+ * Decodes the frame in DATA, whose LEN group_frame_parse() returned. The bytes
+ * of rows and the open ids are borrowed from DATA. Arrays of rows and of LSNs
+ * are the array of ARENA. Returns NULL, or the reason for rejecting, a static
+ * text; FRAME is then undefined.
+ */
+const char *group_frame_decode(const uint8_t *data, size_t len,
+    struct refd_arena *arena, struct group_frame *frame);
+
+/* Length of the whole encoded FRAME, or 0 if FRAME is too long or has a value
+ * that group_frame_decode() would reject. */
+size_t group_frame_bytes(const struct group_frame *frame);
+/* OUT has room for group_frame_bytes(), which is not 0. */
+void group_frame_encode(const struct group_frame *frame, uint8_t *out);
+
+/* Is NAME the name of a node or of a group? */
+bool group_frame_is_name(const char *name);
+/* Copies TEXT as a reason: cut, and spaces for control characters. */
+void group_frame_reason(char reason[GROUP_TEXT_MAX + 1], const char *text);
+
+#endif

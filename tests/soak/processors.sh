@@ -43,7 +43,8 @@ relay() { # TARGET
 		esac
 	done
 	[ "$programs" -gt 0 ] ||
-		not_ok "$1" "$(grep -m 3 -E ' error: |warning: |undefined ref' \
+		not_ok "$1" "$(grep -m 3 -E \
+			' error: |undefined ref|^[a-z]+/[^ ]*: warning: ' \
 			"$T/$1.log")"
 }
 

@@ -4,9 +4,8 @@
  * sentence. No answer is invented, and no transaction goes out under a wrong
  * id. With memory, the same handle and requests get their answers.
  *
- * malloc(3) and its relatives belong to this program and call libc's.
- * Allocations of the server's thread do not count. The sanitizers have their
- * own allocator, so under a sanitizer nothing fails here.
+ * Allocations of the server's thread do not count. Under a sanitizer nothing
+ * fails here (failing_malloc.h).
  */
 #include <check.h>
 #include <errno.h>
@@ -16,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "client/refd.h"
+#include "tests/lib/failing_malloc.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -24,38 +24,14 @@ static pthread_t client;
 static long allocations, fail_at = -1;
 static bool was_hit;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CAN_FAIL false
-#else
-#define CAN_FAIL true
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t nr, size_t size);
-void *__libc_realloc(void *p, size_t size);
-
+#if CAN_FAIL
 static bool may_allocate(void)
 {
 	if (fail_at < 0 || !pthread_equal(pthread_self(), client) ||
 	    allocations++ != fail_at)
 		return true;
 	was_hit = true;
-	errno = ENOMEM;
 	return false;
-}
-
-void *malloc(size_t size)
-{
-	return may_allocate() ? __libc_malloc(size) : NULL;
-}
-
-void *calloc(size_t nr, size_t size)
-{
-	return may_allocate() ? __libc_calloc(nr, size) : NULL;
-}
-
-void *realloc(void *p, size_t size)
-{
-	return may_allocate() ? __libc_realloc(p, size) : NULL;
 }
 #endif
 

@@ -4,8 +4,7 @@
  * answers have the rest. A client of the feed would never notice a missing
  * change.
  *
- * malloc(3) and its relatives belong to this program and call libc's. The
- * sanitizers have their own allocator, so under a sanitizer nothing fails here.
+ * Under a sanitizer nothing fails here (failing_malloc.h).
  */
 #include <check.h>
 #include <errno.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "tests/lib/failing_malloc.h"
 #include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
 
@@ -21,7 +21,7 @@
 static long allocations, fail_at = -1;
 static bool was_hit;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if CAN_FAIL
 
 static bool may_allocate(void)
 {
@@ -29,38 +29,6 @@ static bool may_allocate(void)
 		return true;
 	was_hit = true;
 	return false;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t nr, size_t size);
-void *__libc_realloc(void *p, size_t size);
-
-static void *or_fail(void *p, bool may)
-{
-	if (!may)
-		errno = ENOMEM;
-	return p;
-}
-
-void *malloc(size_t size)
-{
-	bool may = may_allocate();
-
-	return or_fail(may ? __libc_malloc(size) : NULL, may);
-}
-
-void *calloc(size_t nr, size_t size)
-{
-	bool may = may_allocate();
-
-	return or_fail(may ? __libc_calloc(nr, size) : NULL, may);
-}
-
-void *realloc(void *p, size_t size)
-{
-	bool may = may_allocate();
-
-	return or_fail(may ? __libc_realloc(p, size) : NULL, may);
 }
 
 #endif

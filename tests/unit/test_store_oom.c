@@ -19,16 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/failing_malloc.h"
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/memfs_internal.h"
 #include "tests/lib/suite.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||           \
-    !defined(__GLIBC__)
-#define CAN_FAIL 0
-#else
-#define CAN_FAIL 1
-#endif
 
 static struct world *w;
 static long step;
@@ -50,46 +44,23 @@ static void end_failing(void)
 
 #if CAN_FAIL
 
+/* Does a thread hold the lock of the disk? */
+static bool is_in_disk(void)
+{
+	if (pthread_mutex_trylock(&w->fs->lock) != 0)
+		return true;
+	pthread_mutex_unlock(&w->fs->lock);
+	return false;
+}
+
 static bool may_allocate(void)
 {
-	if (fail_at < 0 || w == NULL || w->fs->lock.__data.__owner != 0)
+	if (fail_at < 0 || w == NULL || is_in_disk())
 		return true;
 	if (allocations++ != fail_at && !all_fail)
 		return true;
 	was_hit = true;
 	return false;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t nr, size_t size);
-void *__libc_realloc(void *p, size_t size);
-
-static void *or_fail(void *p, bool may)
-{
-	if (!may)
-		errno = ENOMEM;
-	return p;
-}
-
-void *malloc(size_t size)
-{
-	bool may = may_allocate();
-
-	return or_fail(may ? __libc_malloc(size) : NULL, may);
-}
-
-void *calloc(size_t nr, size_t size)
-{
-	bool may = may_allocate();
-
-	return or_fail(may ? __libc_calloc(nr, size) : NULL, may);
-}
-
-void *realloc(void *p, size_t size)
-{
-	bool may = may_allocate();
-
-	return or_fail(may ? __libc_realloc(p, size) : NULL, may);
 }
 
 #endif

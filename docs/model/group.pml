@@ -41,6 +41,14 @@ byte wal_len;
 byte replicated;         /* entries that the quorum has */
 byte timeline;           /* another primary, or another start of it */
 bool shared[NODES];      /* FOR KEY SHARE on the lease, by a fence */
+/* A batch that was sent before its node was killed or its socket was cut. The
+ * session of the database may still do the batch, at any later moment. */
+typedef batch {
+	byte epoch;
+	byte lsn;
+	byte txn; /* 0: none */
+};
+batch late[NODES];
 byte faults;
 
 /* Counted anew after each change of the WAL. */
@@ -166,8 +174,12 @@ inline new_timeline() {
 	count()
 }
 
+#define LATE_FENCE(x)                                                          \
+	(wal_len < WAL && pending_leases == 0 && pending_rows == 0 &&          \
+	    seen_epoch == late[x].epoch && seen_rows == late[x].lsn - 1)
+
 active proctype postgres() {
-	byte i, k, m, n;
+	byte i, k, m, n, at, began;
 	bool is_there;
 
 end:	do
@@ -205,6 +217,13 @@ end:	do
 		faults++;
 		i = 0;
 		count() }
+	/* The batch of a dead client: fence, row and COMMIT. */
+	:: d_step { late[0].txn != 0 && LATE_FENCE(0) ->
+		append(ROW, late[0].epoch, late[0].lsn, late[0].txn);
+		late[0].txn = 0; at = 0; began = 0 }
+	:: d_step { late[1].txn != 0 && LATE_FENCE(1) ->
+		append(ROW, late[1].epoch, late[1].lsn, late[1].txn);
+		late[1].txn = 0; at = 0; began = 0 }
 	/* A timeout, or the new leader, ends the session of a fence. */
 	:: d_step { shared[0] -> shared[0] = false }
 	:: d_step { shared[1] -> shared[1] = false }
@@ -270,6 +289,11 @@ inline apply_all(limit) {
 #else
 #define SAME_CONNECTION (read == timeline)
 #endif
+#ifdef KEEP_EPOCH
+#define KILLED again
+#else
+#define KILLED follow
+#endif
 #ifdef APPLY_UNPROVEN
 #define PROVEN true
 #else
@@ -314,6 +338,16 @@ end:	do
 		assert(last_epoch != epoch || disk[me].rows == all_rows);
 		ok = false }
 
+#ifdef KEEP_EPOCH
+	goto lead;
+
+again:	/* A new process with the former epoch. */
+	skip;
+	d_step { apply_all(wal_len); find_row(lsn, txn, is_there);
+		rejected[txn] = !is_there; is_there = false; k = 0;
+		was_sent = false };
+#endif
+
 lead:	/* The next batch. */
 	if
 	:: d_step { last_txn < TXNS -> last_txn++; txn = last_txn;
@@ -332,7 +366,13 @@ send:	/* The fence, which locks the lease; then the row, and COMMIT. */
 	:: d_step { pending_leases == 0 ->
 		rejected[txn] = !was_sent };
 		goto follow
-	:: d_step { faults < FAULTS -> faults++ }; goto follow
+	:: d_step { faults < FAULTS && late[me].txn == 0 -> faults++;
+		late[me].epoch = epoch; late[me].lsn = lsn;
+		late[me].txn = txn; was_sent = true };
+		if
+		:: goto KILLED
+		:: goto doubt /* a cut socket */
+		fi
 	fi;
 	if
 	:: d_step { wal_len < WAL && began == timeline && MAY_INSERT &&

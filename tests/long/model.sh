@@ -26,7 +26,8 @@ search() { # SPIN'S OPTION...
 is 'no order of steps breaks a promise' 0 "$(search -DFAULTS=3)"
 echo "# $(grep 'states, stored' "$T/pan/said")"
 for fault in TRUST_COMMIT TRUST_READING REJECT_ABSENT OTHER_CONNECTION \
-	NO_SHARE NO_KEY_UPDATE OPEN_EARLY APPLY_UNPROVEN PUBLISH_FIRST; do
+	NO_SHARE NO_KEY_UPDATE OPEN_EARLY APPLY_UNPROVEN \
+	PUBLISH_FIRST KEEP_EPOCH; do
 	is "$fault is found" 1 "$(search "-D$fault")"
 done
 finish

@@ -88,6 +88,9 @@ static const int allowed[] = {
 	SCMP_SYS(brk),
 	SCMP_SYS(madvise),
 	SCMP_SYS(mincore),
+#ifdef __s390__
+	SCMP_SYS(mmap), /* its arguments are in memory */
+#endif
 	SCMP_SYS(mremap),
 	SCMP_SYS(munmap),
 	/* threads and signals */
@@ -135,8 +138,10 @@ static const int allowed[] = {
 	SCMP_SYS(getpeername),
 	SCMP_SYS(getsockname),
 	SCMP_SYS(getsockopt),
+	SCMP_SYS(recv), /* recv and send: on s390 only */
 	SCMP_SYS(recvfrom),
 	SCMP_SYS(recvmsg),
+	SCMP_SYS(send),
 	SCMP_SYS(sendmsg),
 	SCMP_SYS(sendto),
 	SCMP_SYS(setsockopt),

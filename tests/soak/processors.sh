@@ -8,7 +8,9 @@
 #	arm64	the same
 #
 # In addition, the emulated daemon and the native daemon take turns with one
-# journal, after a kill each; the client is native.
+# journal, after a kill each; the client is native. arm64-machine and
+# s390x-machine boot Debian's kernel in an emulated machine: the daemon serves
+# there, confined by Landlock and seccomp, and recovers after a kill.
 #
 # PROCESSORS='s390x musl' runs these two only. STACKS_CACHE=DIR keeps the roots
 # between runs.
@@ -97,7 +99,19 @@ uthash-dev,systemtap-sdt-dev" '' || return
 		units_run musl ""'
 }
 
-# ---- emulated ----
+# ---- built for another processor ----
+
+# Makes a root with the libraries of the processor. cross gets the variables of
+# make for a build with them.
+cross_root() { # PROCESSOR TRIPLET
+	root_make "$1" bookworm "$libraries" '' --arch="$1" \
+		--variant=extract || return
+	export PKG_CONFIG_SYSROOT_DIR=$ROOT_BASE
+	export PKG_CONFIG_LIBDIR=$ROOT_BASE/usr/lib/$2/pkgconfig
+	cross=(CC="$2-gcc --sysroot=$ROOT_BASE" AR="$2-ar")
+}
+
+# ---- emulated programs ----
 
 # The emulator of Debian 12 has no openat2(2).
 get_qemu() {
@@ -139,20 +153,18 @@ take_turns() { # TARGET QEMU
 	rm -r "$STATE"
 }
 
-# The emulator has no ptrace(2), no seccomp and no Landlock, and sweeps and
-# large files take it many minutes. With its option for a root, it would also
-# take /, /dev and /etc from there, so the programs know their loader.
+# The emulator has no ptrace(2), no seccomp and no Landlock. For stat(2),
+# /proc/self/exe is the emulator. Sweeps and large files take it many minutes.
+# With its option for a root, it would also take /, /dev and /etc from there, so
+# the programs know their loader.
 emulated() { # TARGET TRIPLET QEMU LOADER
-	local except='sweep|_oom|_large|apply_stack$' loader
-	except+='|enable_kill|enable_refused|confine'
-	get_qemu && root_make "$1" bookworm "$libraries" '' --arch="$1" \
-		--variant=extract || return
-	export PKG_CONFIG_SYSROOT_DIR=$ROOT_BASE
-	export PKG_CONFIG_LIBDIR=$ROOT_BASE/usr/lib/$2/pkgconfig
+	local except='sweep|_oom|_large|apply_stack$|client_enable|confine'
+	local loader
+	get_qemu && cross_root "$1" "$2" || return
 	loader=-Wl,--disable-new-dtags,--dynamic-linker=$ROOT_BASE/lib/$4
 	loader+=,-rpath,$ROOT_BASE/lib/$2:$ROOT_BASE/usr/lib/$2
-	relay "$1" < <(units_build "$1" CC="$2-gcc --sysroot=$ROOT_BASE" \
-		AR="$2-ar" CPPFLAGS=-DREFD_UNCONFINED LDFLAGS="$loader" \
+	relay "$1" < <(units_build "$1" "${cross[@]}" \
+		CPPFLAGS=-DREFD_UNCONFINED LDFLAGS="$loader" \
 		>"$T/$1.log" 2>&1 && units_run "$1" "$except" \
 		"$T/qemu/usr/bin/qemu-$3" 2>>"$T/$1.log")
 	[ ! -x "$T/$1/bin/refd-daemon" ] || take_turns "$1" "$3"
@@ -163,7 +175,50 @@ run_arm64() {
 	emulated arm64 aarch64-linux-gnu aarch64 ld-linux-aarch64.so.1
 }
 
-for target in ${PROCESSORS:-i386 musl s390x arm64}; do
+# ---- emulated machines ----
+
+# Boots Debian's kernel in an emulated machine, with a root in memory.
+# tests/lib/in_machine.sh runs there.
+machine() { # PROCESSOR TRIPLET QEMU CONSOLE QEMU-OPTION...
+	local name=$1-machine dir=$T/$1-machine line packages
+	packages=busybox-static,git,libevent-core-2.1-7,libseccomp2,zlib1g
+	packages+=,libevent-pthreads-2.1-7,libsqlite3-0,linux-image-$1
+	cross_root "$1" "$2" || return
+	mkdir "$dir"
+	if ! make -C "$ROOT" -j"$(nproc)" BUILD="$dir" CFLAGS=-O1 "${cross[@]}" \
+		"$dir"/bin/refd{,-daemon,-admin} >"$T/$name.log" 2>&1; then
+		relay "$name" </dev/null
+		return
+	fi
+	root_make "$name" bookworm "$packages" '' --arch="$1" \
+		--variant=extract --dpkgopt='path-exclude=/lib/modules/*' \
+		--dpkgopt='path-exclude=/usr/share/*' || return
+	cp -a "$ROOT_BASE" "$dir/root"
+	mv "$dir"/root/boot/vmlinu?-* "$dir/kernel"
+	cp -a "$dir/bin" "$dir/root/refd"
+	install -m 755 "$ROOT/tests/lib/in_machine.sh" "$dir/root/init"
+	(cd "$dir/root" && find . | cpio --quiet -o -H newc) >"$dir/initrd"
+	timeout 600 "qemu-system-$3" "${@:5}" -m 2048 -smp 2 -nic none \
+		-nographic -no-reboot -kernel "$dir/kernel" -initrd "$dir/initrd" \
+		-append "console=$4 panic=-1 quiet" </dev/null 2>&1 |
+		tr -d '\r' >"$dir/console"
+	while IFS= read -r line; do
+		case $line in
+		'ok '*) ok "$name: ${line#ok }" ;;
+		'not ok '*) not_ok "$name" "${line#not ok }" ;;
+		esac
+	done <"$dir/console"
+	grep -qx finished "$dir/console" ||
+		not_ok "$name" "no end: $(tail -n 3 "$dir/console")"
+}
+
+run_s390x-machine() { machine s390x s390x-linux-gnu s390x ttysclp0; }
+run_arm64-machine() {
+	machine arm64 aarch64-linux-gnu aarch64 ttyAMA0 -M virt -cpu neoverse-n1
+}
+
+for target in ${PROCESSORS:-i386 musl s390x arm64 s390x-machine arm64-machine}
+do
 	"run_$target" || skip "$target" "$(root_why)"
 	rm -rf "${T:?}/$target"
 done

@@ -2,28 +2,12 @@
 # tests/long/boot.sh runs this script in the machine that it boots: refd's own
 # units, as installed, under a real service manager. Reports as a scenario does.
 
-set -u
-export LC_ALL=C TZ=UTC HOME=/root GIT_CONFIG_NOSYSTEM=1
-export PATH=/usr/local/bin:$PATH
+# shellcheck source=tests/lib/report.sh
+. /usr/local/lib/report.sh
+export GIT_CONFIG_NOSYSTEM=1 PATH=/usr/local/bin:$PATH
 unit=/run/systemd/system
 socket=/run/refd/refd.sock
-bad=0
 
-ok() { printf 'ok %s\n' "$1"; }
-not_ok() {
-	bad=1
-	printf 'not ok %s: %s\n' "$1" "${2:-}"
-}
-is() { # NAME WANTED GOT
-	if [ "$2" = "$3" ]; then ok "$1"; else
-		not_ok "$1" "wanted '$2', got '$3'"
-	fi
-}
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	if "$@"; then ok "$name"; else not_ok "$name" "status $? from: $*"; fi
-}
 quietly() { "$@" >/run/out; }
 await() { # SECONDS COMMAND...
 	local tries=$(($1 * 20)) i
@@ -34,7 +18,6 @@ await() { # SECONDS COMMAND...
 	done
 	return 1
 }
-show() { systemctl show -p "$1" --value "${2:-refd.service}"; }
 is_state() { [ "$(show ActiveState)" = "$1" ]; }
 restarted() { [ "$(show NRestarts)" -gt "$1" ]; }
 as() { # USER COMMAND...
@@ -329,8 +312,5 @@ is 'and down' 'inactive inactive' "$(show ActiveState refd@alice.socket) $(
 is 'nothing is left in /etc' '' "$(find /etc -name '*refd@alice*')"
 
 systemctl stop refd.socket refd.service
-if [ $bad -ne 0 ]; then
-	journalctl -q --no-pager -u refd.service -u 'refd@*' -o cat |
-		tail -n 60 | sed 's/^/# /'
-fi
+journalctl -q --no-pager -u refd.service -u 'refd@*' -o cat | tail -n 60 >&2
 echo finished

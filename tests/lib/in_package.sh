@@ -4,23 +4,10 @@
 # under load, until the power is lost. The second run looks for the acknowledged
 # updates, and removes the packages. Reports as a scenario does.
 
-set -u
-export LC_ALL=C TZ=UTC HOME=/root DEBIAN_FRONTEND=noninteractive
+# shellcheck source=tests/lib/report.sh
+. /usr/local/lib/report.sh
+export DEBIAN_FRONTEND=noninteractive
 
-ok() { printf 'ok %s\n' "$1"; }
-not_ok() { printf 'not ok %s: %s\n' "$1" "${2:-}"; }
-is() { # NAME WANTED GOT
-	if [ "$2" = "$3" ]; then ok "$1"; else
-		not_ok "$1" "wanted '$2', got '$3'"
-	fi
-}
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	if "$@"; then ok "$name"; else not_ok "$name" "status $? from: $*"; fi
-}
-fails() { ! "$@"; }
-show() { systemctl show -p "$1" --value "${2:-refd.service}"; }
 as_git() { runuser -u git -- env HOME=/srv/git "$@"; }
 has_nothing() { # DIRECTORY...
 	find "$@" -xdev -name '*refd*' ! -path '/var/log/*' ! -path '/proc/*' \

@@ -3,17 +3,10 @@
 # takes the commands from the README, and runs them as written. Reports as a
 # scenario does.
 
-set -u
-export LC_ALL=C TZ=UTC HOME=/root
+# shellcheck source=tests/lib/report.sh
+. /usr/local/lib/report.sh
 readme=/clone/README.md
 
-ok() { printf 'ok %s\n' "$1"; }
-not_ok() { printf 'not ok %s: %s\n' "$1" "${2:-}"; }
-is() { # NAME WANTED GOT
-	if [ "$2" = "$3" ]; then ok "$1"; else
-		not_ok "$1" "wanted '$2', got '$3'"
-	fi
-}
 check() { # NAME COMMAND...
 	local name=$1
 	shift

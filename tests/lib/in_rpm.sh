@@ -3,23 +3,9 @@
 # refd's RPM packages, pushes, and removes the packages. rpm does not know
 # Debian's packages, so it looks at no dependency. Reports as a scenario does.
 
-set -u
-export LC_ALL=C TZ=UTC HOME=/root
+# shellcheck source=tests/lib/report.sh
+. /usr/local/lib/report.sh
 
-ok() { printf 'ok %s\n' "$1"; }
-not_ok() { printf 'not ok %s: %s\n' "$1" "${2:-}"; }
-is() { # NAME WANTED GOT
-	if [ "$2" = "$3" ]; then ok "$1"; else
-		not_ok "$1" "wanted '$2', got '$3'"
-	fi
-}
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	if "$@"; then ok "$name"; else not_ok "$name" "status $? from: $*"; fi
-}
-fails() { ! "$@"; }
-show() { systemctl show -p "$1" --value "${2:-refd.service}"; }
 as_git() { runuser -u git -- env HOME=/srv/git "$@"; }
 push() { as_git git -C /srv/git/work push -q "$repo" "$@"; }
 repo=/srv/git/a.git

@@ -112,6 +112,7 @@ root_runs() { # DIRECTORY SCRIPT SECONDS
 	local units=$1/etc/systemd/system
 	mkdir -p "$T/out" "$units/multi-user.target.wants"
 	install -m 755 "$ROOT/tests/lib/$2" "$1/usr/local/bin/at_boot"
+	install -m 644 "$ROOT/tests/lib/report.sh" "$1/usr/local/lib/"
 	cat >"$units/at-boot.service" <<-UNIT
 		[Unit]
 		Description=The test

@@ -15,7 +15,7 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/repos/repo_id.h"
-#include "daemon/store/repos/repo_seen.h"
+#include "daemon/store/repos/repo_checkpoint.h"
 #include "proto/lib/array.h"
 
 /* ---- the daemon ---- */
@@ -253,8 +253,8 @@ static int count_row(void *arg, const struct journal_row *row)
 	return 1;
 }
 
-/* SEEN: the repository has seen the journal up to this record. */
-static int learn_state(struct verify *v, uint64_t seen)
+/* CHECKPOINT: the record of the last checkpoint of the repository. */
+static int learn_state(struct verify *v, uint64_t checkpoint)
 {
 	int r;
 
@@ -268,13 +268,13 @@ static int learn_state(struct verify *v, uint64_t seen)
 		    "its journal in '%s' does not know it", v->opt->state);
 		return 0;
 	}
-	if (seen > journal_last_lsn(v->journal))
+	if (checkpoint > journal_last_lsn(v->journal))
 		verify_found(v, FOUND_JOURNAL_OLDER, "", "refd/checkpoint",
 		    "the journal in '%s' is an older copy, or damaged: it ends "
 		    "at record %llu, and the repository has seen %llu of it",
 		    v->opt->state,
 		    (unsigned long long)journal_last_lsn(v->journal),
-		    (unsigned long long)seen);
+		    (unsigned long long)checkpoint);
 	r = journal_each_deferred(v->journal, v->journal_repo, note_deferred,
 	    v);
 	if (r == 0 && !v->is_daemon_up) {
@@ -300,7 +300,7 @@ static void open_it(struct verify *v, const struct repo_id *id)
 		.adopt = true };
 	char *why = NULL, hex[33];
 	struct sys_stat st;
-	uint64_t seen = 0;
+	uint64_t checkpoint = 0;
 	int r;
 
 	/* Root reads no journal of another account. */
@@ -319,16 +319,17 @@ static void open_it(struct verify *v, const struct repo_id *id)
 		return;
 	}
 	if (r == 0)
-		seen = repo_seen_read(v->sys, v->repo.refd_fd, v->journal);
+		checkpoint =
+		    repo_checkpoint_read(v->sys, v->repo.refd_fd, v->journal);
 	/* The daemon may have gone on since the view began. */
-	if (r == 0 && seen > journal_last_lsn(v->journal)) {
+	if (r == 0 && checkpoint > journal_last_lsn(v->journal)) {
 		verify_journal_close(v);
 		r = journal_view(&cfg, &v->journal, &why);
 	}
 	if (r == 0) {
 		memcpy(v->repo.uuid, id->uuid, 16);
 		v->is_daemon_up = is_daemon_up(v);
-		r = learn_state(v, seen);
+		r = learn_state(v, checkpoint);
 	}
 	if (r < 0 && v->journal != NULL)
 		why = journal_damage(v->journal);

@@ -231,7 +231,7 @@ static int check_journal(void *arg, struct journal *j, char **why)
 
 	repos_init(&repos, s->sys, j, (const char *const *)s->roots,
 	    s->cfg.nr_roots, 0);
-	r = repos_check_seen(&repos, s->state_dir, why);
+	r = repos_check_checkpoints(&repos, s->state_dir, why);
 	repos_done(&repos);
 	return r;
 }

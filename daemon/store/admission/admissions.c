@@ -3,7 +3,7 @@
  *
  * The happy path of a transaction:
  *	sort	by one worker at a time: if the journal knows the id, the
- *		transaction is answered (admit_seen.c). Otherwise it joins the
+ *		transaction is answered (admit_known.c). Otherwise it joins the
  *		queue of its path (admission_queues.c)
  *	turn	of that queue, by any worker (admission_turn.c)
  *	back	to the completions, or to the barrier
@@ -79,7 +79,7 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 		/* If a transaction is admitted again, the journal may hold
 		 * parts of this very transaction. */
 		if (!txn->is_looked_up && !txn->readmitted &&
-		    admit_is_seen(a, txn)) {
+		    admit_is_known(a, txn)) {
 			txn_fifo_put(&done, txn);
 			continue;
 		}

@@ -90,11 +90,11 @@ struct repo *admission_turn_repo(struct admission_worker *w,
 /* Retries the deferred redo of some repositories. */
 void admission_retry(struct admission_worker *w);
 
-/* ---- admit.c, admit_seen.c ---- */
+/* ---- admit.c, admit_known.c ---- */
 
 /* Is the id of TXN in the journal? Then TXN is answered. For the worker that
  * set is_sorting. */
-bool admit_is_seen(struct admissions *a, struct txn *txn);
+bool admit_is_known(struct admissions *a, struct txn *txn);
 /* Checks everything but the objects. False: TXN is refused, so its objects do
  * not matter. */
 bool admit_begin(struct admission_worker *w, struct txn *txn);

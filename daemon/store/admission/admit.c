@@ -2,7 +2,7 @@
  * Admission of one transaction: every check that does not need the locks of
  * the refs (admission_turn.c calls the checks in order).
  *
- * The happy path, once the journal does not know its id (admit_seen.c):
+ * The happy path, once the journal does not know its id (admit_known.c):
  *	repo	opened, or found open
  *	peer	may the peer write here without refd?
  *	names	valid, each once

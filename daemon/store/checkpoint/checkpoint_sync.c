@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/repos/repo_seen.h"
+#include "daemon/store/repos/repo_checkpoint.h"
 
 /* A repository on FS with new published refs, with a reference; NULL: none. */
 static struct repo *take_touched(struct repos *repos, const struct fs *fs)
@@ -32,12 +32,14 @@ static struct repo *take_touched(struct repos *repos, const struct fs *fs)
 }
 
 /* If a repository can't be written, its older note stays. */
-static void note_seen(struct checkpointer *c, const struct fs *fs, uint64_t lsn)
+static void note_checkpoint(struct checkpointer *c, const struct fs *fs,
+    uint64_t lsn)
 {
 	struct repo *repo;
 
 	while ((repo = take_touched(c->cfg.repos, fs)) != NULL) {
-		repo_seen_write(c->cfg.sys, repo->refd_fd, c->journal, lsn);
+		repo_checkpoint_write(c->cfg.sys, repo->refd_fd, c->journal,
+		    lsn);
 		repo_put(c->cfg.repos, repo);
 	}
 }
@@ -51,7 +53,7 @@ static void run(struct fs_sync *sync)
 	int r;
 
 	checkpoint_tidy_begin(&tidy, c, sync->fs);
-	note_seen(c, sync->fs, sync->noted);
+	note_checkpoint(c, sync->fs, sync->noted);
 	r = fs_sync_published(c->cfg.repos, sync->fs);
 	checkpoint_tidy_end(&tidy, r == 0);
 	if (r == 0)

@@ -176,7 +176,8 @@ void repo_hold(struct repos *repos, struct repo *repo);
 void repo_put(struct repos *repos, struct repo *repo);
 /* Has a known repository seen a later record than the journal has? Then the
  * journal is an older copy, or damaged: -ESTALE and *WHY. */
-int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
+int repos_check_checkpoints(struct repos *repos, const char *state_dir,
+    char **why);
 /* Closes repositories that were not used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 

@@ -7,7 +7,7 @@
  *	lock	<common-dir>/refd/lock: one daemon per repository
  *	name	<common-dir>/refd/id, made at the first opening
  *	note	in the journal: recovery then knows the path
- *	seen	<common-dir>/refd/checkpoint, for checkpoints to write to
+ *	mark	<common-dir>/refd/checkpoint, for checkpoints to write to
  * The id and the row are not synced here. The first transactions in the
  * repository wait at the barrier for both syncs (barrier.c).
  *
@@ -26,7 +26,7 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/repos/repo_seen.h"
+#include "daemon/store/repos/repo_checkpoint.h"
 
 static int make_refd_dir(const struct repos *repos, struct repo *repo)
 {
@@ -204,7 +204,7 @@ static int name_it(const struct repos *repos, struct repo *repo,
 /* Is the journal an older copy than at the last write to this repository? */
 static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
-	return repo_seen_read(repos->sys, repo->refd_fd, repos->journal) >
+	return repo_checkpoint_read(repos->sys, repo->refd_fd, repos->journal) >
 	    journal_last_lsn(repos->journal);
 }
 
@@ -285,7 +285,7 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	if (r == 0) {
 		/* Without the file an older copy of the journal is not noticed.
 		 * This is no reason to refuse. */
-		repo_seen_make(repos->sys, repo->refd_fd, repos->journal);
+		repo_checkpoint_make(repos->sys, repo->refd_fd, repos->journal);
 		return REFD_OK;
 	}
 	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
@@ -347,12 +347,12 @@ struct check {
 	char **why;
 };
 
-static int check_seen(void *arg, const struct journal_repo *known)
+static int check_checkpoint(void *arg, const struct journal_repo *known)
 {
 	struct check *check = arg;
 	struct repos *repos = check->repos;
 	const struct sys *sys = repos->sys;
-	uint64_t seen = 0, last = journal_last_lsn(repos->journal);
+	uint64_t lsn = 0, last = journal_last_lsn(repos->journal);
 	struct sys_stat st;
 	struct repo_id id;
 	char *doubt;
@@ -368,9 +368,9 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	if (SYS(sys, fstat, fd, &st) == 0 && repo_owner_is_served(st.uid) &&
 	    repo_id_read(sys, fd, &id) == 0 &&
 	    memcmp(id.uuid, known->uuid, 16) == 0)
-		seen = repo_seen_read(sys, fd, repos->journal);
+		lsn = repo_checkpoint_read(sys, fd, repos->journal);
 	SYS(sys, close, fd);
-	if (seen <= last)
+	if (lsn <= last)
 		return 0;
 	doubt = journal_wal_doubt(repos->journal);
 	*check->why = repo_why(
@@ -380,15 +380,16 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	    "newer than the journal: run 'refd recover --discard', and 'refd "
 	    "disown' and 'refd verify' for each repository",
 	    check->state_dir, (unsigned long long)last, known->path,
-	    (unsigned long long)seen,
+	    (unsigned long long)lsn,
 	    doubt != NULL ? doubt : "it is damaged, or an older copy");
 	free(doubt);
 	return -ESTALE;
 }
 
-int repos_check_seen(struct repos *repos, const char *state_dir, char **why)
+int repos_check_checkpoints(struct repos *repos, const char *state_dir,
+    char **why)
 {
 	struct check check = { repos, state_dir, why };
 
-	return journal_each_repo(repos->journal, check_seen, &check);
+	return journal_each_repo(repos->journal, check_checkpoint, &check);
 }

@@ -16,21 +16,21 @@
  * Only a file of the journal's owner or of root counts: other members of the
  * repository's group may write there too. Any thread; blocks; nothing logs.
  */
-#ifndef STORE_REPO_SEEN_H
-#define STORE_REPO_SEEN_H
+#ifndef STORE_REPO_CHECKPOINT_H
+#define STORE_REPO_CHECKPOINT_H
 
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/journal.h"
 
 /* Returns the LSN. 0: no file, a different journal, a different owner than the
  * journal's file, or an unreadable file. */
-uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
+uint64_t repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal);
 /* Makes the file if it is missing or has a wrong owner. 0 or negative errno. */
-int repo_seen_make(const struct sys *sys, int refd_fd,
+int repo_checkpoint_make(const struct sys *sys, int refd_fd,
     const struct journal *journal);
 /* 0 or negative errno. -ENOENT: the file was removed, and is not made again. */
-int repo_seen_write(const struct sys *sys, int refd_fd,
+int repo_checkpoint_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn);
 
 #endif

@@ -19,16 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct replay_seen {
+struct known_rows {
 	struct admissions *admissions;
 	struct txn *txn;
-	bool seen, other;
+	bool is_known, other;
 };
 
-static int seen_row(void *arg, const struct journal_row *row)
+static int known_row(void *arg, const struct journal_row *row)
 {
-	struct replay_seen *seen = arg;
-	struct txn *txn = seen->txn;
+	struct known_rows *known = arg;
+	struct txn *txn = known->txn;
 	const struct record_member *m;
 	struct txn_update *u;
 	struct record rec;
@@ -39,17 +39,17 @@ static int seen_row(void *arg, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
-	seen->seen = true;
+	known->is_known = true;
 	if (rec.digest != txn->req.digest || rec.nr_updates != txn->nr_updates)
-		seen->other = true;
-	for (i = 0; i < rec.nr_members && !seen->other; i++) {
+		known->other = true;
+	for (i = 0; i < rec.nr_members && !known->other; i++) {
 		m = &rec.members[i];
 		if (!m->answers || m->index >= txn->nr_updates)
 			continue;
 		u = &txn->updates[m->index];
 		/* An abort record has a higher LSN than the aborted record. */
 		free(u->text);
-		u->status = lookup_status(seen->admissions, row, m, &text);
+		u->status = lookup_status(known->admissions, row, m, &text);
 		u->text = text != NULL ? strdup(text) : NULL;
 		u->has_found = m->has_found;
 		u->found = m->found;
@@ -78,9 +78,9 @@ static bool refuse(struct txn *txn, enum refd_status status, char *why)
 	return true;
 }
 
-bool admit_is_seen(struct admissions *a, struct txn *txn)
+bool admit_is_known(struct admissions *a, struct txn *txn)
 {
-	struct replay_seen seen = { .admissions = a, .txn = txn };
+	struct known_rows known = { .admissions = a, .txn = txn };
 	size_t i;
 	int r;
 
@@ -90,19 +90,19 @@ bool admit_is_seen(struct admissions *a, struct txn *txn)
 	    txid_filter_add(&a->txid_filter, &txn->req.txid))
 		return false;
 	txn_lay_out(txn);
-	r = lookup_rows(a, txn->peer.uid, &txn->req.txid, seen_row, &seen);
+	r = lookup_rows(a, txn->peer.uid, &txn->req.txid, known_row, &known);
 	if (r < 0)
 		/* The transaction may have been done before, under this id. */
 		return refuse(txn, REFD_UNKNOWN,
 		    repo_why("can't read the journal: %s", strerror(-r)));
-	if (!seen.seen && txn->is_from_future)
+	if (!known.is_known && txn->is_from_future)
 		return refuse(txn, REFD_BADREQUEST,
 		    repo_why("its transaction id was born more than an hour "
 			     "after the present: check the clock of the "
 			     "client and the clock of the daemon"));
-	if (!seen.seen)
+	if (!known.is_known)
 		return false;
-	if (seen.other)
+	if (known.other)
 		return refuse(txn, REFD_BADREQUEST,
 		    repo_why("its transaction id was used before, for another "
 			     "transaction"));

@@ -1,4 +1,4 @@
-#include "daemon/store/repos/repo_seen.h"
+#include "daemon/store/repos/repo_checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 
-#define SEEN_FILE "checkpoint"
-#define SEEN_MAX  128
+#define CHECKPOINT_FILE "checkpoint"
+#define CHECKPOINT_MAX  128
 
 /* Any member of the repository's group may put a file there. 0; -EACCES: the
  * file belongs to a different account, and is ignored. */
@@ -34,7 +34,7 @@ static int open_ours(const struct sys *sys, int refd_fd,
     const struct journal *journal, int flags)
 {
 	int r,
-	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+	    fd = SYS(sys, openat, refd_fd, CHECKPOINT_FILE,
 		flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	if (fd < 0)
@@ -53,12 +53,12 @@ static int read_ours(const struct sys *sys, int refd_fd,
 
 	if (fd < 0)
 		return fd;
-	r = sys_read_fd(sys, fd, SEEN_MAX, buf, len);
+	r = sys_read_fd(sys, fd, CHECKPOINT_MAX, buf, len);
 	SYS(sys, close, fd);
 	return r;
 }
 
-uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
+uint64_t repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal)
 {
 	char hex[33], begin[64], *buf, *end;
@@ -78,7 +78,7 @@ uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
 	return lsn;
 }
 
-int repo_seen_make(const struct sys *sys, int refd_fd,
+int repo_checkpoint_make(const struct sys *sys, int refd_fd,
     const struct journal *journal)
 {
 	int r, fd = open_ours(sys, refd_fd, journal, O_WRONLY);
@@ -87,10 +87,10 @@ int repo_seen_make(const struct sys *sys, int refd_fd,
 	if (fd < 0 && repo_open_status(fd) != REFD_NOREPO)
 		return fd;
 	if (fd < 0) {
-		r = SYS(sys, unlinkat, refd_fd, SEEN_FILE);
+		r = SYS(sys, unlinkat, refd_fd, CHECKPOINT_FILE);
 		if (r < 0 && r != -ENOENT)
 			return r;
-		fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		fd = SYS(sys, openat, refd_fd, CHECKPOINT_FILE,
 		    O_WRONLY | O_CREAT | O_EXCL, 0644);
 	}
 	if (fd < 0)
@@ -99,10 +99,10 @@ int repo_seen_make(const struct sys *sys, int refd_fd,
 	return 0;
 }
 
-int repo_seen_write(const struct sys *sys, int refd_fd,
+int repo_checkpoint_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn)
 {
-	char hex[33], text[SEEN_MAX];
+	char hex[33], text[CHECKPOINT_MAX];
 	int fd, len;
 	ssize_t n;
 

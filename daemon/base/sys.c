@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,10 +97,11 @@ static int kernel_ftruncate(const struct sys *sys, int fd, off_t size)
 	return result(r);
 }
 
+/* musl's fchmod(3) also changes a file that was opened with O_PATH. */
 static int kernel_fchmod(const struct sys *sys, int fd, mode_t mode)
 {
 	(void)sys;
-	return result(fchmod(fd, mode));
+	return result((int)syscall(SYS_fchmod, fd, mode));
 }
 
 static int kernel_futimens_now(const struct sys *sys, int fd)

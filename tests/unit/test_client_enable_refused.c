@@ -75,8 +75,8 @@ START_TEST(tables_before_the_setting)
 {
 	const char *const format = _i == 0 ? "reftable" : "files";
 
-	tmp_run("git -C r.git config extensions.refStorage %s && "
-		"git -C r.git config core.repositoryFormatVersion 1 && "
+	tmp_run("git -C r.git config core.repositoryFormatVersion 1 && "
+		"git -C r.git config extensions.refStorage %s && "
 		"cp r.git/config before",
 	    format);
 	forbid(SYS_syncfs, SYS_syncfs);

@@ -16,15 +16,11 @@
  * NO. */
 static void make_hook(const char *no)
 {
-	char command[512];
-
-	snprintf(command, sizeof(command),
-	    "printf '#!/bin/sh\\necho \"[$1]\" >>../log; cat >>../log\\n"
-	    "test \"$1\" != \"%s\"\\n' "
-	    ">repo/.git/hooks/reference-transaction && "
-	    "chmod +x repo/.git/hooks/reference-transaction",
+	tmp_run("printf '#!/bin/sh\\necho \"[$1]\" >>../log; cat >>../log\\n"
+		"test \"$1\" != \"%s\"\\n' "
+		">repo/.git/hooks/reference-transaction && "
+		"chmod +x repo/.git/hooks/reference-transaction",
 	    no);
-	tmp_run(command);
 }
 
 static void check_log(const char *wanted)

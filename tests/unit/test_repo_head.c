@@ -6,7 +6,9 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/store/repos/repo.h"
@@ -81,14 +83,16 @@ static int openat_without_room(const struct sys *sys, int dirfd,
 START_TEST(a_head_that_cannot_be_read_is_not_missing)
 {
 	struct sys sys = sys_kernel;
+	char words[128];
 	int fd;
 
 	tmp_run("git init -q --bare r");
 	fd = openat(tmp_fd, "r", O_RDONLY | O_DIRECTORY);
 	sys.openat = openat_without_room;
 	ck_assert_int_eq(repo_check_git_dir(&sys, fd, "r", &why), REFD_BUSY);
-	ck_assert_str_eq(why,
-	    "can't look at HEAD and objects/ of 'r': Too many open files");
+	snprintf(words, sizeof(words),
+	    "can't look at HEAD and objects/ of 'r': %s", strerror(EMFILE));
+	ck_assert_str_eq(why, words);
 	close(fd);
 }
 END_TEST

@@ -66,8 +66,6 @@ static int faulty_dir_open(const struct sys *sys, int dirfd, const char *path,
 
 static void setup(void)
 {
-	char command[512];
-
 	sr_setup_closed();
 	faulty = sys_kernel;
 	faulty.dir_open = faulty_dir_open;
@@ -78,13 +76,11 @@ static void setup(void)
 	snprintf(worktree_dir, sizeof(worktree_dir), "%s/r.git/worktrees/w",
 	    tmp_root);
 	sr_make_commit("y", second);
-	snprintf(command, sizeof(command),
-	    "git -C r.git update-ref refs/heads/main %s && "
-	    "git -C r.git worktree add -q --detach ../w main && "
-	    "git -C w symbolic-ref HEAD refs/heads/s && "
-	    "git -C r.git symbolic-ref refs/heads/s refs/heads/main",
+	tmp_run("git -C r.git update-ref refs/heads/main %s && "
+		"git -C r.git worktree add -q --detach ../w main && "
+		"git -C w symbolic-ref HEAD refs/heads/s && "
+		"git -C r.git symbolic-ref refs/heads/s refs/heads/main",
 	    sr_commit);
-	tmp_run(command);
 	sr_open();
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/main", false),
 	    REFD_PENDING);
@@ -93,7 +89,7 @@ static void setup(void)
 
 static void assert_ref(const char *command, const char *want)
 {
-	char *out = tmp_output(command);
+	char *out = tmp_output("%s", command);
 
 	ck_assert_str_eq(strtok(out, "\n"), want);
 	free(out);

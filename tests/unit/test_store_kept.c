@@ -149,11 +149,8 @@ static enum refd_status send_again(const char *hex)
 
 static char *read_ref(const char *name)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command),
+	return tmp_output(
 	    "git -C r.git for-each-ref '--format=%%(objectname)' %s", name);
-	return tmp_output(command);
 }
 
 static void wait_checkpoints(uint64_t nr)

@@ -30,7 +30,8 @@
 #include "proto/limits.h"
 #include "proto/oid.h"
 
-#define PART  (64 * 1024)
+/* Buffers are on the stack, and a thread of musl has 128 KiB. */
+#define PART  (16 * 1024)
 #define ALIGN 4096 /* O_DIRECT may need this alignment */
 #define TRIES 3    /* drops of pages; another process may be reading the file */
 

@@ -196,6 +196,8 @@ static void row(struct codec *c, struct group_row *r)
 	bigint(c, &r->time_ms, 0);
 	bytes(c, &r->record);
 	bytes(c, &r->objects);
+	if (!c->why && r->record.len + r->objects.len > GROUP_ROW_MAX)
+		reject(c, "a row is too long");
 }
 
 static void rows(struct codec *c, const struct group_row **list, size_t *nr)

@@ -26,7 +26,9 @@
 #define GROUP_FRAME_VERSION 1
 #define GROUP_FRAME_HEAD    5 /* bytes of length and type */
 /* Bytes of the whole frame. */
-#define GROUP_FRAME_MAX  (16 * 1024 * 1024)
+#define GROUP_FRAME_MAX (16 * 1024 * 1024)
+/* Bytes of record and objects of a row, so that every row fits into ROW. */
+#define GROUP_ROW_MAX    (GROUP_FRAME_MAX - 1024)
 #define GROUP_UUID_BYTES 16
 #define GROUP_NAME_MAX   64   /* letters, digits, and "._-" */
 #define GROUP_TEXT_MAX   1024 /* bytes, without control characters */

@@ -288,20 +288,29 @@ START_TEST(test_hostile_bytes)
 }
 END_TEST
 
+/* A row of a batch always fits into ROW. */
 START_TEST(test_longest)
 {
 	uint8_t *big = calloc(1, GROUP_FRAME_MAX);
-	struct group_row row = { .record = { big, 0 } };
+	struct group_row list[2] = { { .record = { big, GROUP_ROW_MAX } } };
 	struct group_frame f = { .type = GROUP_BATCH,
-		.batch = { .rows = &row, .nr = 1 } };
+		.batch = { .rows = list, .nr = 2 } };
+	size_t least;
 
 	ck_assert_ptr_nonnull(big);
-	row.record.len = GROUP_FRAME_MAX - group_frame_bytes(&f);
+	expect_same(&f);
+	least = group_frame_bytes(&f);
+	list[1].objects = (struct group_bytes){ big, GROUP_FRAME_MAX - least };
 	ck_assert_uint_eq(group_frame_bytes(&f), GROUP_FRAME_MAX);
 	expect_same(&f);
-	row.record.len++;
+	list[1].objects.len++;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
-	row.record.len = SIZE_MAX;
+	f = (struct group_frame){ .type = GROUP_ROW,
+		.row = { .lsn = 1, .epoch = 1, .row = list[0] } };
+	expect_same(&f);
+	f.row.row.objects = (struct group_bytes){ big, 1 };
+	ck_assert_uint_eq(group_frame_bytes(&f), 0);
+	f.row.row.objects.len = SIZE_MAX;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
 	free(big);
 }

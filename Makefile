@@ -108,6 +108,8 @@ CONFINE_PKGS := libseccomp
 TEST_PKGS  := check
 # Of librefd-git2 alone, which "make libgit2" and the tests build.
 GIT2_PKGS  := libgit2
+# Of refd-group alone, which "make group" and the tests build.
+PQ_PKGS    := libpq
 
 ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
@@ -126,6 +128,8 @@ endif
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
 GIT2_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(GIT2_PKGS))
 GIT2_LIBS = $(shell $(PKG_CONFIG) --libs $(GIT2_PKGS))
+PQ_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PQ_PKGS))
+PQ_LIBS = $(shell $(PKG_CONFIG) --libs $(PQ_PKGS))
 
 # ---- sources ----
 
@@ -136,11 +140,16 @@ CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
 # refd links the C library alone; refd-deliver is a program of its own.
 DELIVER_SRCS := $(sort $(filter-out client/deliver/main.c,$(wildcard \
 	client/deliver/*.c)))
+# The same: only refd-group links libpq.
+GROUP_SRCS  := $(sort $(filter-out client/group/main.c,$(wildcard \
+	client/group/*.c)))
 # A library of its own: only this folder includes libgit2.
 GIT2_SRCS   := $(sort $(wildcard client/libgit2/*.c))
 CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/% \
-	client/deliver/% client/libgit2/%,$(wildcard client/*.c client/*/*.c)))
-MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c
+	client/deliver/% client/group/% client/libgit2/%,$(wildcard client/*.c \
+	client/*/*.c)))
+MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c \
+	client/group/main.c
 DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
@@ -169,6 +178,7 @@ UNIT_BIN    := $(UNIT_SRCS:%.c=$(BUILD)/%)
 HELPER_BIN  := $(HELPER_SRCS:%.c=$(BUILD)/%)
 PRELOAD_LIB := $(PRELOAD_SRCS:%.c=$(BUILD)/%.so)
 BENCH_BIN   := $(BUILD)/tests/bench/load
+GROUP_BIN   := $(BUILD)/bin/refd-group
 GIT2_LIB    := $(BUILD)/lib/librefd-git2.so
 GIT2_BIN    := $(addprefix $(BUILD)/tests/libgit2/,differ own)
 FUZZ_BIN    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/fuzz/%)
@@ -182,7 +192,8 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all units tests fuzz check check-long mutants soak bench dist \
-	install install-units uninstall libgit2 install-libgit2 \
+	install install-units uninstall libgit2 install-libgit2 group \
+	install-group \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -192,6 +203,7 @@ all: $(BIN) $(LIB) $(PROTOCOL_PAGE)
 help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make libgit2       librefd-git2 for programs of libgit2; install-libgit2'
+	@echo 'make group         refd-group, for a group of nodes (libpq); install-group'
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
 	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
@@ -217,6 +229,7 @@ STAMP_cli     = $(CLI_OBJS)
 STAMP_librefd = $(LIBREFD_OBJS)
 STAMP_git2    = $(GIT2_OBJS)
 STAMP_deliver = $(DELIVER_OBJS)
+STAMP_group   = $(GROUP_OBJS)
 STAMP_daemon  = $(DAEMON_OBJS)
 STAMP_test    = $(TESTLIB_OBJS)
 STAMP_fuzzed  = $(CLANG) $(FUZZED_OBJS)
@@ -232,6 +245,7 @@ CLI_OBJS     := $(call objects,$(CLI_SRCS))
 LIBREFD_OBJS := $(call objects,$(CLIENT_SRCS) $(PROTO_SRCS))
 GIT2_OBJS    := $(call objects,$(GIT2_SRCS))
 DELIVER_OBJS := $(call objects,$(DELIVER_SRCS))
+GROUP_OBJS   := $(call objects,$(GROUP_SRCS) client/group/main.c)
 DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
 UNIT_OBJS    := $(call objects,$(UNIT_SRCS))
@@ -239,7 +253,7 @@ HELPER_OBJS  := $(call objects,$(HELPER_SRCS))
 BENCH_OBJS   := $(call objects,$(BENCH_SRCS))
 FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
 FUZZ_OBJS    := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SRCS))
-OBJS := $(sort $(CLI_OBJS) $(DELIVER_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
+OBJS := $(sort $(CLI_OBJS) $(DELIVER_OBJS) $(GROUP_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
 	$(UNIT_OBJS) $(HELPER_OBJS) $(BENCH_OBJS) $(call objects,$(MAINS)) \
 	$(GIT2_OBJS) $(call objects,$(GIT2_TEST_SRCS)))
 
@@ -251,6 +265,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
 $(LIBREFD_OBJS): EXTRA = -fPIC
 $(GIT2_OBJS): EXTRA = -fPIC $(GIT2_CFLAGS)
 $(call objects,$(GIT2_TEST_SRCS)): EXTRA = $(GIT2_CFLAGS)
+$(GROUP_OBJS): EXTRA = $(PQ_CFLAGS)
 $(CLI_OBJS): EXTRA = -DLIBEXECDIR='"$(LIBEXECDIR)/refd"' -DDATADIR='"$(DATADIR)"'
 $(CLI_OBJS): $(BUILD)/stamp/prefix
 
@@ -323,6 +338,14 @@ $(BUILD)/bin/refd-deliver: $(BUILD)/obj/client/deliver/main.o \
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS) $(CURL_LIBS)
 
+# A program of its own, which needs PostgreSQL's client library.
+$(GROUP_BIN): $(GROUP_OBJS) $(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a \
+		$(BUILD)/stamp/group
+	@mkdir -p $(@D)
+	$(say)$(link) $(PQ_LIBS)
+
+group: $(GROUP_BIN)
+
 # ---- the protocol as a manual page ----
 
 # lowdown writes a font that mandoc doesn't know, and a title for a name.
@@ -379,7 +402,7 @@ $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
 units: $(UNIT_BIN)
 
 tests: all units $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN) $(GIT2_LIB) \
-	$(GIT2_BIN)
+	$(GIT2_BIN) $(GROUP_BIN)
 
 FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
@@ -429,8 +452,9 @@ dist: all
 # ---- installing ----
 
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
-MAN_PAGES := $(sort $(wildcard client/*.[1-8] client/*/*.[1-8] \
-	daemon/*.[1-8])) $(PROTOCOL_PAGE)
+GROUP_PAGE := client/group/refd-group.8
+MAN_PAGES := $(sort $(filter-out $(GROUP_PAGE),$(wildcard client/*.[1-8] \
+	client/*/*.[1-8] daemon/*.[1-8]))) $(PROTOCOL_PAGE)
 # For Prometheus and Grafana.
 METRICS_FILES := daemon/metrics/refd.rules.yml daemon/metrics/dashboard.json
 BASH_COMPLETION := $(DATADIR)/bash-completion/completions/refd
@@ -499,6 +523,12 @@ install-libgit2: libgit2
 	$(INSTALL) -D -m 644 client/libgit2/refd_git2.h \
 	    $(DESTDIR)$(INCLUDEDIR)/refd/client/libgit2/refd_git2.h
 
+install-group: group
+	$(INSTALL) -d $(DESTDIR)$(LIBEXECDIR)/refd
+	$(INSTALL) -m 755 $(GROUP_BIN) $(DESTDIR)$(LIBEXECDIR)/refd
+	$(INSTALL) -D -m 644 $(GROUP_PAGE) \
+	    $(DESTDIR)$(call man_path,$(GROUP_PAGE))
+
 # systemd's units, for one account and for any; and what root's daemon needs
 # other, which is not in force.
 unit = sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(2)|' -e 's|@WHO@|of $(2)|' \
@@ -543,7 +573,7 @@ uninstall:
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
 	    librefd-git2.so librefd-git2.so.$(SOVERSION) pkgconfig/librefd.pc \
 	    pkgconfig/librefd-git2.pc,$(DESTDIR)$(LIBDIR)/$(l))
-	rm -f $(foreach m,$(MAN_PAGES),$(DESTDIR)$(call man_path,$(m)))
+	rm -f $(foreach m,$(MAN_PAGES) $(GROUP_PAGE),$(DESTDIR)$(call man_path,$(m)))
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	rm -f $(foreach f,$(METRICS_FILES),\
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)))
@@ -575,7 +605,8 @@ lint:
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
 	mandoc -T lint -W warning \
-	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)))
+	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)) \
+		$(GROUP_PAGE))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash \

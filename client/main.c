@@ -111,6 +111,8 @@ static const struct command *const commands[] = {
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("deliver", "send changes to web hooks and commands",
 	    program_deliver),
+	/* Not in the list: no daemon serves a group yet. */
+	OTHER("group", NULL, program_group),
 	OTHER("check-config", "check the daemon's configuration",
 	    program_admin),
 	&pause_command,

@@ -65,3 +65,10 @@ int program_deliver(const struct command *c, int argc, char **argv)
 	(void)argc;
 	return run("refd-deliver", argv);
 }
+
+int program_group(const struct command *c, int argc, char **argv)
+{
+	(void)c;
+	(void)argc;
+	return run("refd-group", argv);
+}

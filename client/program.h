@@ -8,10 +8,12 @@
  * recognise refd without running it. */
 #define PROGRAM_MARK "\\@(#)refd version "
 
-/* Replace this program with refd-daemon or refd-deliver, or with refd-admin,
- * which gets the name of the command as its first argument. Do not return. */
+/* Replace this program with refd-daemon, refd-deliver or refd-group, or with
+ * refd-admin, which gets the name of the command as its first argument. Do not
+ * return. */
 int program_daemon(const struct command *c, int argc, char **argv);
 int program_deliver(const struct command *c, int argc, char **argv);
+int program_group(const struct command *c, int argc, char **argv);
 int program_admin(const struct command *c, int argc, char **argv);
 
 #endif

@@ -16,7 +16,7 @@ segment() { # FILE TYPE RIGHTS
 		END { exit !is }'
 }
 
-for file in "$BUILD"/bin/refd{,-daemon,-admin,-deliver} \
+for file in "$BUILD"/bin/refd{,-daemon,-admin,-deliver,-group} \
 	"$BUILD"/lib/librefd{,-git2}.so; do
 	name=${file##*/}
 	check "$name: calls are bound at the start" dynamic "$file" BIND_NOW

@@ -103,6 +103,12 @@ is 'it lets out one function' refd_git2_attach@@REFD_GIT2_0 \
 		awk '/ T / { print $3 }')"
 unset LD_LIBRARY_PATH
 
+# ---- the program for groups ----
+
+check 'make install-group' mk -o group install-group
+is 'refd-group says how it is called' 'usage: refd group' \
+	"$("$to/usr/libexec/refd/refd-group" -h | sed -n '1s/ \[.*//p')"
+
 # ---- the manual ----
 
 is 'each command has a page, or stands in refd(1)' '' "$(refd help |

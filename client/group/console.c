@@ -1,0 +1,154 @@
+#include "client/group/console.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/group/group_log.h"
+#include "client/group/schema.h"
+
+static void die_why(const struct group_config *config, struct session *s,
+    enum session_result result)
+{
+	die_with(result == SESSION_AWAY ? EXIT_AWAY : EXIT_FATAL,
+	    "group '%s': %s", config->name,
+	    s->why.data ? s->why.data : "the database does not answer");
+}
+
+static bool is_true(struct session *s, const char *sql)
+{
+	PGresult *r = session_run(s, sql, NULL);
+	bool result = r && *PQgetvalue(r, 0, 0) == 't';
+
+	if (!r)
+		die_why(s->config, s, SESSION_AWAY);
+	PQclear(r);
+	return result;
+}
+
+/* Standbys for which a COMMIT can wait. */
+static uint64_t count_standbys(struct session *s)
+{
+	PGresult *r = session_run(s,
+	    "SELECT count(*) FROM pg_stat_replication"
+	    " WHERE sync_state IN ('sync', 'quorum')"
+	    " AND flush_lsn IS NOT NULL",
+	    NULL);
+	uint64_t nr;
+
+	if (!r)
+		die_why(s->config, s, SESSION_AWAY);
+	nr = session_number(r, 0, 0);
+	PQclear(r);
+	return nr;
+}
+
+/* ---- create ---- */
+
+/* Without these, no commit could be proven. */
+static void check_server(struct session *s)
+{
+	uint64_t nr;
+
+	if (!is_true(s,
+		"SELECT pg_has_role(current_user, 'pg_read_all_stats',"
+		" 'USAGE')"))
+		die("the role of group.database may not see the standbys: as "
+		    "a superuser of PostgreSQL, GRANT pg_read_all_stats TO the "
+		    "role");
+	nr = count_standbys(s);
+	if (nr < s->config->copies)
+		die("PostgreSQL has %" PRIu64
+		    " synchronous standbys, and group.copies is %" PRIu64
+		    ": set synchronous_standby_names, and look at "
+		    "pg_stat_replication",
+		    nr, s->config->copies);
+}
+
+int console_create(const struct group_config *config)
+{
+	struct session s = { .config = config };
+	enum session_result result = session_open(&s);
+
+	if (result == SESSION_OK) {
+		check_server(&s);
+		result = schema_create(&s);
+	}
+	if (result != SESSION_OK)
+		die_why(config, &s, result);
+	if (!session_prove(&s))
+		die("the group '%s' was created, but no standby is known to "
+		    "have it: %s; see refd group status",
+		    config->name, s.why.data);
+	printf("created the group '%s'; the node '%s' can lead it\n",
+	    config->name, config->node);
+	session_done(&s);
+	return EXIT_DONE;
+}
+
+/* ---- status ---- */
+
+static void print_nodes(struct session *s)
+{
+	struct params p = { 0 };
+	PGresult *r;
+	int i;
+
+	params_text(&p, s->config->name);
+	r = session_run(s,
+	    "SELECT node, applied,"
+	    " round(extract(epoch FROM now() - seen))::bigint"
+	    " FROM refd.node WHERE grp = $1 ORDER BY node",
+	    &p);
+	if (!r)
+		die_why(s->config, s, SESSION_AWAY);
+	for (i = 0; i < PQntuples(r); i++)
+		printf("node %s: has applied LSN %s, wrote this %s seconds "
+		       "ago\n",
+		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
+		    PQgetvalue(r, i, 2));
+	PQclear(r);
+}
+
+static int print_standbys(struct session *s, const struct lease *lease)
+{
+	uint64_t nr = count_standbys(s);
+
+	printf("copies: %" PRIu64 " synchronous standbys, %" PRIu64 " needed\n",
+	    nr, s->config->copies);
+	if (!lease->waits_for_standbys)
+		say_warning("synchronous_standby_names is empty: new batches "
+			    "are refused");
+	else if (nr < s->config->copies)
+		say_warning("standbys are missing: batches wait. "
+			    "pg_stat_replication has the standbys, if the role "
+			    "has pg_read_all_stats");
+	if (lease->is_over)
+		say_warning("no node leads: is refd-group running?");
+	return !lease->waits_for_standbys || nr < s->config->copies ||
+		lease->is_over ?
+	    EXIT_FAILED :
+	    EXIT_DONE;
+}
+
+int console_status(const struct group_config *config)
+{
+	struct group_log log = { .s.config = config };
+	enum session_result result = group_log_open(&log);
+	struct lease lease;
+	uint64_t last;
+	int rc;
+
+	if (result != SESSION_OK)
+		die_why(config, &log.s, result);
+	if (!lease_look(&log.s, &lease) || !group_log_last(&log, &last))
+		die_why(config, &log.s, SESSION_AWAY);
+	printf("group %s: the log ends at LSN %" PRIu64 "\n", config->name,
+	    last);
+	printf("leader: %s, epoch %" PRIu64 "%s\n", lease.owner, lease.epoch,
+	    lease.is_over ? ", but the lease is over" : "");
+	rc = print_standbys(&log.s, &lease);
+	print_nodes(&log.s);
+	group_log_done(&log);
+	return rc;
+}

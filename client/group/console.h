@@ -1,0 +1,16 @@
+/*
+ * The commands of the administrator on the group in PostgreSQL. Each prints to
+ * standard output, and returns the exit status. Blocking; one thread.
+ */
+#ifndef CLIENT_GROUP_CONSOLE_H
+#define CLIENT_GROUP_CONSOLE_H
+
+#include "client/group/group_config.h"
+
+/* Creates tables, group and first lease. */
+int console_create(const struct group_config *config);
+/* Prints the state of the group. EXIT_FAILED: batches would be refused or
+ * would wait. */
+int console_status(const struct group_config *config);
+
+#endif

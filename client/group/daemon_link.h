@@ -1,0 +1,36 @@
+/*
+ * The socket to the daemon, and frames in both directions. A closed socket and
+ * a wrong frame end the program. One thread, except that the descriptor may be
+ * polled by others.
+ */
+#ifndef CLIENT_GROUP_DAEMON_LINK_H
+#define CLIENT_GROUP_DAEMON_LINK_H
+
+#include "client/base/cli.h"
+#include "proto/group_frame.h"
+
+struct daemon_link {
+	int fd;
+	struct text in; /* bytes without a whole frame */
+};
+
+/* A frame of the daemon, with the bytes from which the frame borrows. */
+struct daemon_frame {
+	struct group_frame frame;
+	struct refd_arena *arena;
+	uint8_t *bytes;
+	size_t len;
+	struct daemon_frame *next; /* for the owner */
+};
+
+/* Connects to the socket PATH. */
+void daemon_link_open(struct daemon_link *link, const char *path);
+/* Waits at most WAIT_MS for a frame, which the caller frees; -1: for ever.
+ * NULL: none came. */
+struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms);
+void daemon_frame_free(struct daemon_frame *frame);
+/* Blocks until the daemon has read enough, and meanwhile keeps what the daemon
+ * sends. */
+void daemon_link_send(struct daemon_link *link, const struct group_frame *f);
+
+#endif

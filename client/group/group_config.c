@@ -1,0 +1,133 @@
+#include "client/group/group_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/group_frame.h"
+#include "proto/lib/config_file.h"
+#include "proto/lib/config_units.h"
+
+#define SECTION       "group."
+#define FILE_MAX      (1 << 20)
+#define COPIES_MOST   100
+#define LEASE_MS      6000
+#define LEASE_LEAST   1000
+#define LEASE_MOST_MS (3600 * 1000)
+
+struct reading {
+	struct group_config *config;
+	const char *path;
+	struct text *why;
+};
+
+static void set(char **to, const char *value)
+{
+	free(*to);
+	*to = xstrdup(value);
+}
+
+static const char *set_name(char **to, const char *value)
+{
+	if (!group_frame_is_name(value))
+		return "is no name of 1 to 64 letters, digits and ._-";
+	set(to, value);
+	return NULL;
+}
+
+static const char *set_copies(uint64_t *to, const char *value)
+{
+	return parse_number(value, COPIES_MOST, to) && *to > 0 ?
+	    NULL :
+	    "is no number from 1 to 100";
+}
+
+static const char *set_lease(uint64_t *to, const char *value)
+{
+	return config_units_parse(CONFIG_UNITS_TIME, value, to) &&
+		*to >= LEASE_LEAST && *to <= LEASE_MOST_MS ?
+	    NULL :
+	    "is no time from 1s to 1h, such as 6s";
+}
+
+/* NULL, or the error. */
+static const char *set_key(struct group_config *config, const char *key,
+    const char *value)
+{
+	if (!strcmp(key, "name"))
+		return set_name(&config->name, value);
+	if (!strcmp(key, "node"))
+		return set_name(&config->node, value);
+	if (!strcmp(key, "copies"))
+		return set_copies(&config->copies, value);
+	if (!strcmp(key, "lease"))
+		return set_lease(&config->lease_ms, value);
+	if (!strcmp(key, "database"))
+		set(&config->database, value);
+	else if (strcmp(key, "patience") != 0)
+		return "is no key of [group]";
+	return NULL;
+}
+
+static int take(void *arg, const char *key, const char *value, unsigned line)
+{
+	struct reading *r = arg;
+	const char *wrong;
+
+	if (!has_prefix(key, SECTION))
+		return 0;
+	wrong = value ? set_key(r->config, key + strlen(SECTION), value) :
+			"has no value";
+	if (!wrong)
+		return 0;
+	text_addf(r->why, "%s:%u: %s: %s", r->path, line, key, wrong);
+	return -EINVAL;
+}
+
+static bool check_missing(const struct group_config *config, const char *path,
+    struct text *why)
+{
+	const char *missing = !config->name ? "name" :
+	    !config->node                   ? "node" :
+	    !config->database               ? "database" :
+					      NULL;
+
+	if (missing)
+		text_addf(why,
+		    "'%s' has no group."
+		    "%s: refd-group(8), Configuration, "
+		    "has an example",
+		    path, missing);
+	return !missing;
+}
+
+bool group_config_read(struct group_config *config, const char *path,
+    struct text *why)
+{
+	struct reading r = { config, path, why };
+	struct text file = { 0 };
+	const char *wrong = NULL;
+	unsigned line = 0;
+	int err;
+
+	*config = (struct group_config){ .copies = 1, .lease_ms = LEASE_MS };
+	err = text_read_regular(&file, path, FILE_MAX);
+	if (err < 0) {
+		text_addf(why, "cannot read '%s': %s", path, strerror(-err));
+		return false;
+	}
+	err = config_file_parse(file.data ? file.data : "", file.len, take, &r,
+	    &line, &wrong);
+	if (wrong)
+		text_addf(why, "%s:%u: %s", path, line, wrong);
+	text_done(&file);
+	return err == 0 && check_missing(config, path, why);
+}
+
+void group_config_done(struct group_config *config)
+{
+	free(config->name);
+	free(config->node);
+	free(config->database);
+	memset(config, 0, sizeof(*config));
+}

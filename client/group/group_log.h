@@ -1,0 +1,79 @@
+/*
+ * The log of a group, on one connection to PostgreSQL. The happy path:
+ *
+ *	group_log_open -> group_log_append ... -> group_log_done
+ *
+ * If an append is doubtful: group_log_open again, and group_log_settle until
+ * the outcome is known (docs/decisions/025-group.md, 026-group-log.md).
+ *
+ * LSNs count rows from 1; row 0 is there from the start. Rows and ids are
+ * borrowed for the call. One thread at a time; every call blocks. After a
+ * failure the session is closed, and log->s.why has the reason.
+ */
+#ifndef CLIENT_GROUP_GROUP_LOG_H
+#define CLIENT_GROUP_GROUP_LOG_H
+
+#include "client/group/lease.h"
+#include "client/group/session.h"
+#include "proto/group_frame.h"
+
+struct group_log {
+	struct session s;
+	/* Zeros before the first group_log_open(). Later openings must find
+	 * the same group. */
+	uint8_t group[GROUP_UUID_BYTES];
+};
+
+/* WRONG: also another group, or tables of a newer version. */
+enum session_result group_log_open(struct group_log *log);
+void group_log_done(struct group_log *log);
+
+enum group_outcome {
+	GROUP_LOG_COMMITTED, /* in the log, and proven */
+	GROUP_LOG_REFUSED,   /* not in the log, and never will be */
+	GROUP_LOG_DOUBTFUL   /* not known */
+};
+
+/*
+ * Appends NR rows with the LSNs from LSN on, all or none, if this node has the
+ * lease in EPOCH. IS_FIRST: no earlier attempt with these rows. A later attempt
+ * is never REFUSED.
+ */
+enum group_outcome group_log_append(struct group_log *log, uint64_t epoch,
+    uint64_t lsn, const struct group_row *rows, size_t nr, bool is_first);
+
+enum group_settled {
+	GROUP_LOG_OURS, /* LSNS are proven. A missing row can still come */
+	GROUP_LOG_LOST, /* LSNS are proven. A missing row will never come */
+	GROUP_LOG_AGAIN /* nothing is known */
+};
+
+/*
+ * Reads the LSNs of NR rows by their ids; 0: missing. The rows are of this node
+ * and EPOCH. OURS: this node has the lease in EPOCH. LOST: another epoch has
+ * begun. IDS must have at least one element.
+ */
+enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
+    const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns);
+/* The same for rows of epochs before LATER. LOST, or AGAIN: also if the lease
+ * has an epoch before LATER. */
+enum group_settled group_log_settle_old(struct group_log *log, uint64_t later,
+    const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns);
+
+/* The last LSN. False: failed. */
+bool group_log_last(struct group_log *log, uint64_t *lsn);
+
+/* Writes down that this node has applied APPLIED; not proven. */
+bool group_log_note(struct group_log *log, uint64_t applied);
+
+typedef void group_log_row_fn(void *arg, uint64_t lsn, uint64_t epoch,
+    const struct group_row *row);
+/*
+ * Reads rows behind AFTER, writes down that this node has applied APPLIED, and
+ * proves this. Then gives the rows to FN in the order of LSNs. Returns the
+ * number of rows, or -1: failed, or not proven. At most 16 MiB, or one row.
+ */
+long group_log_read(struct group_log *log, uint64_t after, uint64_t applied,
+    group_log_row_fn *fn, void *arg);
+
+#endif

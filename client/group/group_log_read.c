@@ -1,0 +1,222 @@
+/*
+ * Reading and settling. A row that can be read is not always replicated: after
+ * a cancelled wait, or a new start of the primary, a failover can take the row
+ * away. So a reading counts only after a later commit of the same session that
+ * is proven.
+ */
+#include "client/group/group_log.h"
+
+#include <string.h>
+
+#define ROWS_MOST  "500"
+#define BYTES_MOST "16777216"
+
+/* Writes down how far this node is: a commit that can be proven. */
+static bool touch(struct session *s, uint64_t applied)
+{
+	struct params p = { 0 };
+
+	params_text(&p, s->config->name);
+	params_text(&p, s->config->node);
+	params_number(&p, applied);
+	return session_change(s,
+		   "INSERT INTO refd.node VALUES ($1, $2, $3, now())"
+		   " ON CONFLICT (grp, node) DO UPDATE"
+		   " SET applied = greatest(node.applied, excluded.applied),"
+		   " seen = excluded.seen",
+		   &p) == 1;
+}
+
+bool group_log_note(struct group_log *log, uint64_t applied)
+{
+	return touch(&log->s, applied);
+}
+
+bool group_log_last(struct group_log *log, uint64_t *lsn)
+{
+	struct params p = { 0 };
+	PGresult *r;
+	bool found;
+
+	params_text(&p, log->s.config->name);
+	r = session_run(&log->s,
+	    "SELECT lsn FROM refd.log WHERE grp = $1 ORDER BY lsn DESC LIMIT 1",
+	    &p);
+	if (!r)
+		return false;
+	found = PQntuples(r) == 1;
+	if (found)
+		*lsn = session_number(r, 0, 0);
+	else
+		session_fail(&log->s, NULL, "the log of the group has no row");
+	PQclear(r);
+	return found;
+}
+
+/* ---- settling ---- */
+
+static PGresult *select_ids(struct session *s,
+    const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr)
+{
+	struct text array = { 0 };
+	struct params p = { 0 };
+	PGresult *r;
+	size_t i;
+
+	params_array_begin(&array, PARAMS_BYTEA, nr);
+	for (i = 0; i < nr; i++)
+		params_array_bytes(&array, ids[i], GROUP_UUID_BYTES);
+	params_text(&p, s->config->name);
+	params_array(&p, &array);
+	r = session_run(s,
+	    "SELECT nr, lsn FROM unnest($2::bytea[]) WITH ORDINALITY"
+	    " AS wanted (id, nr) JOIN refd.log USING (id) WHERE grp = $1",
+	    &p);
+	text_done(&array);
+	return r;
+}
+
+static bool find(struct session *s, const uint8_t (*ids)[GROUP_UUID_BYTES],
+    size_t nr, uint64_t *lsns)
+{
+	PGresult *r = select_ids(s, ids, nr);
+	uint64_t at;
+	int i;
+
+	if (!r)
+		return false;
+	memset(lsns, 0, nr * sizeof(*lsns));
+	for (i = 0; i < PQntuples(r); i++) {
+		at = session_number(r, i, 0);
+		if (at >= 1 && at <= nr)
+			lsns[at - 1] = session_number(r, i, 1);
+	}
+	PQclear(r);
+	return true;
+}
+
+/* The reading must follow the sight of a later epoch, whose takeover has waited
+ * for every transaction before. */
+enum group_settled group_log_settle_old(struct group_log *log, uint64_t later,
+    const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns)
+{
+	struct session *s = &log->s;
+	struct lease lease;
+
+	if (!lease_look(s, &lease))
+		return GROUP_LOG_AGAIN;
+	if (lease.epoch < later) {
+		session_fail(s, NULL,
+		    "the lease has an earlier epoch than this node has seen: "
+		    "PostgreSQL is at an earlier time");
+		return GROUP_LOG_AGAIN;
+	}
+	return find(s, ids, nr, lsns) && touch(s, 0) && session_prove(s) ?
+	    GROUP_LOG_LOST :
+	    GROUP_LOG_AGAIN;
+}
+
+enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
+    const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns)
+{
+	if (!find(&log->s, ids, nr, lsns))
+		return GROUP_LOG_AGAIN;
+	switch (lease_renew(&log->s, epoch)) {
+	case LEASE_DONE:
+		return session_prove(&log->s) ? GROUP_LOG_OURS :
+						GROUP_LOG_AGAIN;
+	case LEASE_LOST:
+		return group_log_settle_old(log, epoch + 1, ids, nr, lsns);
+	case LEASE_FAILED:
+		break;
+	}
+	return GROUP_LOG_AGAIN;
+}
+
+/* ---- reading ---- */
+
+enum { LSN, EPOCH, ID, REPO, TXID, PART, UID, TIME, BODY, OBJECTS };
+
+static const char read_sql[] =
+    "SELECT lsn, epoch, id, repo, txid, part, uid, time_ms, body, objects"
+    " FROM (SELECT *, sum(length(body) + length(objects))"
+    "  OVER (ORDER BY lsn) AS total"
+    "  FROM (SELECT * FROM refd.log WHERE grp = $1 AND lsn > $2"
+    "  ORDER BY lsn LIMIT " ROWS_MOST ") AS first) AS sums"
+    " WHERE total <= " BYTES_MOST " OR lsn = $2 + 1 ORDER BY lsn";
+
+static PGresult *select_rows(struct session *s, uint64_t after)
+{
+	struct params p = { 0 };
+
+	params_text(&p, s->config->name);
+	params_number(&p, after);
+	return session_run_binary(s, read_sql, &p);
+}
+
+static uint64_t number(const PGresult *r, int row, int column)
+{
+	return params_read_number(PQgetvalue(r, row, column),
+	    PQgetlength(r, row, column));
+}
+
+static bool copy(uint8_t *to, size_t len, const PGresult *r, int row,
+    int column)
+{
+	if ((size_t)PQgetlength(r, row, column) != len)
+		return false;
+	memcpy(to, PQgetvalue(r, row, column), len);
+	return true;
+}
+
+static struct group_bytes borrow(const PGresult *r, int row, int column)
+{
+	return (
+	    struct group_bytes){ (const uint8_t *)PQgetvalue(r, row, column),
+		(size_t)PQgetlength(r, row, column) };
+}
+
+static bool read_row(const PGresult *r, int i, struct group_row *row)
+{
+	row->part = (uint32_t)number(r, i, PART);
+	row->uid = (uint32_t)number(r, i, UID);
+	row->time_ms = number(r, i, TIME);
+	row->record = borrow(r, i, BODY);
+	row->objects = borrow(r, i, OBJECTS);
+	return copy(row->id, sizeof(row->id), r, i, ID) &&
+	    copy(row->repo, sizeof(row->repo), r, i, REPO) &&
+	    copy(row->txid.bytes, sizeof(row->txid.bytes), r, i, TXID);
+}
+
+static void give(const PGresult *r, uint64_t after, group_log_row_fn *fn,
+    void *arg)
+{
+	struct group_row row;
+	int i;
+
+	for (i = 0; i < PQntuples(r); i++) {
+		if (number(r, i, LSN) != after + 1 + (uint64_t)i)
+			die("row %llu of the log is missing: a node that needs "
+			    "this row needs a new copy of the repositories",
+			    (unsigned long long)after + 1 +
+				(unsigned long long)i);
+		if (!read_row(r, i, &row))
+			die("row %llu of the log is malformed",
+			    (unsigned long long)number(r, i, LSN));
+		fn(arg, number(r, i, LSN), number(r, i, EPOCH), &row);
+	}
+}
+
+long group_log_read(struct group_log *log, uint64_t after, uint64_t applied,
+    group_log_row_fn *fn, void *arg)
+{
+	PGresult *r = select_rows(&log->s, after);
+	long nr = r ? PQntuples(r) : -1;
+
+	if (nr > 0 && !(touch(&log->s, applied) && session_prove(&log->s)))
+		nr = -1;
+	if (nr > 0)
+		give(r, after, fn, arg);
+	PQclear(r);
+	return nr;
+}

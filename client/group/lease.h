@@ -1,0 +1,49 @@
+/*
+ * The lease of a group: which node leads, in which epoch, and until when by
+ * PostgreSQL's clock. The time only decides when others may take the lease. A
+ * batch of an old epoch finds the new epoch in its own transaction.
+ *
+ * One thread at a time for a session; every call blocks.
+ */
+#ifndef CLIENT_GROUP_LEASE_H
+#define CLIENT_GROUP_LEASE_H
+
+#include "client/group/session.h"
+#include "proto/group_frame.h"
+
+struct lease {
+	uint64_t epoch;
+	char owner[GROUP_NAME_MAX + 1];
+	bool is_over;
+	bool waits_for_standbys; /* synchronous_standby_names is set */
+};
+
+/* False: the session failed. */
+bool lease_look(struct session *s, struct lease *lease);
+
+enum lease_result {
+	LEASE_DONE, /* LEASE_TAKE: proven. Otherwise session_prove() follows */
+	LEASE_LOST, /* the lease has another epoch or owner */
+	LEASE_FAILED
+};
+
+/* Group, node, epoch, milliseconds. */
+#define LEASE_PROLONG                                                          \
+	"UPDATE refd.lease"                                                    \
+	" SET until = clock_timestamp() + $4 * interval '1 millisecond'"       \
+	" WHERE grp = $1 AND owner = $2 AND epoch = $3"
+
+/* Makes the lease of this node and EPOCH end group.lease from now. */
+enum lease_result lease_renew(struct session *s, uint64_t epoch);
+/* Makes the lease of this node and EPOCH end now. */
+enum lease_result lease_leave(struct session *s, uint64_t epoch);
+
+/*
+ * Takes the lease of FROM, if it is over or of this node, with the epoch
+ * FROM + 1. Waits for the transactions of FROM, and ends their sessions after a
+ * moment. DONE: no later transaction of FROM can insert a row, and this is
+ * proven. FAILED: not known.
+ */
+enum lease_result lease_take(struct session *s, uint64_t from);
+
+#endif

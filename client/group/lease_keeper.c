@@ -1,0 +1,142 @@
+/*
+ * The thread looks at the daemon's socket between two steps, and while libpq
+ * waits. Only session_open() can delay this, by its timeout.
+ */
+#include "client/group/lease_keeper.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "client/group/lease.h"
+#include "client/librefd/conn.h"
+
+#define STEP_MS 100
+
+struct lease_keeper {
+	pthread_mutex_t lock; /* of the next three */
+	uint64_t epoch;
+	bool has_lost;
+	bool has_ended;
+	int daemon;
+	struct session s; /* of the thread */
+};
+
+static bool read_flag(struct lease_keeper *k, const bool *flag)
+{
+	bool value;
+
+	pthread_mutex_lock(&k->lock);
+	value = *flag;
+	pthread_mutex_unlock(&k->lock);
+	return value;
+}
+
+/* Waits for a moment, or until FD is readable if FD is not -1. */
+static void step(struct lease_keeper *k, int fd)
+{
+	struct pollfd fds[2] = { { .fd = k->daemon, .events = POLLRDHUP },
+		{ .fd = fd, .events = POLLIN } };
+
+	poll(fds, 2, STEP_MS);
+	if (fds[0].revents && !read_flag(k, &k->has_ended)) {
+		say("the daemon has closed the socket");
+		_exit(EXIT_AWAY);
+	}
+}
+
+static uint64_t read_epoch(struct lease_keeper *k)
+{
+	uint64_t epoch;
+
+	pthread_mutex_lock(&k->lock);
+	epoch = k->has_lost ? 0 : k->epoch;
+	pthread_mutex_unlock(&k->lock);
+	return epoch;
+}
+
+static void tell_lost(struct lease_keeper *k, uint64_t epoch)
+{
+	pthread_mutex_lock(&k->lock);
+	k->has_lost |= k->epoch == epoch;
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* A renewal of an epoch that is over changes no row. */
+static void renew(struct lease_keeper *k, uint64_t epoch)
+{
+	const struct group_config *config = k->s.config;
+	struct params p = { 0 };
+	PGresult *r;
+
+	if (!k->s.conn && session_open(&k->s) != SESSION_OK)
+		return;
+	params_text(&p, config->name);
+	params_text(&p, config->node);
+	params_number(&p, epoch);
+	params_number(&p, config->lease_ms);
+	if (!PQsendQueryParams(k->s.conn, LEASE_PROLONG, p.nr, NULL, p.values,
+		p.lengths, p.formats, 0)) {
+		session_close(&k->s);
+		return;
+	}
+	while (PQconsumeInput(k->s.conn) && PQisBusy(k->s.conn))
+		step(k, PQsocket(k->s.conn));
+	r = session_finish(&k->s);
+	if (r && *PQcmdTuples(r) == '0')
+		tell_lost(k, epoch);
+	PQclear(r);
+}
+
+static void *keep(void *arg)
+{
+	struct lease_keeper *k = arg;
+	uint64_t due_ms = 0, epoch, last = 0;
+
+	for (;;) {
+		step(k, -1);
+		epoch = read_epoch(k);
+		if (epoch == 0 || (epoch == last && refd_now_ms() < due_ms))
+			continue;
+		last = epoch;
+		due_ms = refd_now_ms() + k->s.config->lease_ms / 3;
+		renew(k, epoch);
+	}
+	return NULL;
+}
+
+struct lease_keeper *lease_keeper_start(const struct group_config *config,
+    int daemon)
+{
+	struct lease_keeper *k = xcalloc(1, sizeof(*k));
+	pthread_t thread;
+
+	k->s.config = config;
+	k->daemon = daemon;
+	pthread_mutex_init(&k->lock, NULL);
+	if (pthread_create(&thread, NULL, keep, k) != 0)
+		die("cannot start a thread");
+	pthread_detach(thread);
+	return k;
+}
+
+void lease_keeper_set(struct lease_keeper *k, uint64_t epoch)
+{
+	pthread_mutex_lock(&k->lock);
+	k->epoch = epoch;
+	k->has_lost = false;
+	pthread_mutex_unlock(&k->lock);
+}
+
+void lease_keeper_end(struct lease_keeper *k)
+{
+	pthread_mutex_lock(&k->lock);
+	k->epoch = 0;
+	k->has_ended = true;
+	pthread_mutex_unlock(&k->lock);
+}
+
+bool lease_keeper_has_lost(struct lease_keeper *k)
+{
+	return read_flag(k, &k->has_lost);
+}

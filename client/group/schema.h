@@ -1,0 +1,31 @@
+/*
+ * The tables of a group in PostgreSQL, in the schema refd:
+ *
+ *	version	one row: the version of the tables
+ *	grp	the groups: name, uuid
+ *	lease	the leader of a group and its epoch
+ *	log	the rows; row 0 is there from the start
+ *	node	what each node has applied
+ *
+ * One thread; every call blocks.
+ */
+#ifndef CLIENT_GROUP_SCHEMA_H
+#define CLIENT_GROUP_SCHEMA_H
+
+#include "client/group/session.h"
+#include "proto/group_frame.h"
+
+#define SCHEMA_VERSION 1
+
+/*
+ * Creates the tables, or brings older tables to SCHEMA_VERSION, and adds the
+ * group with row 0 and a first lease, which has ended. One transaction. WRONG:
+ * the group exists, or the tables have a newer version.
+ */
+enum session_result schema_create(struct session *s);
+
+/* Checks the version of the tables, and reads the uuid of the group. */
+enum session_result schema_check(struct session *s,
+    uint8_t group[GROUP_UUID_BYTES]);
+
+#endif

@@ -1,0 +1,304 @@
+/*
+ * The happy path:
+ *
+ *	1. The daemon's HELLO has the node, the last applied LSN and the rows
+ *	   without an outcome.
+ *	2. If this node has the lease, it takes the next epoch. So no session of
+ *	   an earlier process can insert a row any longer. The rows without an
+ *	   outcome are settled: SETTLED.
+ *	3. ROLE. A leader appends batches, a follower reads rows and looks at
+ *	   the lease.
+ *	4. The lease of the leader is over: a follower takes the lease, reads
+ *	   the log to its end, and is the leader.
+ *
+ * Failures: while PostgreSQL is away, the service tries again. A leader that
+ * has lost the lease settles its transaction, and is a follower then. A
+ * different group and a log that ends too early end the program.
+ */
+#include "client/group/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/group/service_internal.h"
+#include "client/librefd/conn.h"
+
+#define TURN_MS  200 /* between two looks at lease and log */
+#define PAUSE_US 200000
+#define NOTE_MS  1000
+#define TELL_MS  60000
+
+void service_report(struct service *v, const char *doing, const char *why)
+{
+	uint64_t now = refd_now_ms();
+
+	if (v->told_ms && now - v->told_ms < TELL_MS)
+		return;
+	v->told_ms = now;
+	say_warning("%s: %s", doing, why ? why : "failed");
+}
+
+void service_retry(struct service *v, const char *doing)
+{
+	service_report(v, doing, v->log.s.why.data);
+	usleep(PAUSE_US);
+}
+
+bool service_connect(struct service *v)
+{
+	if (v->log.s.conn)
+		return true;
+	switch (group_log_open(&v->log)) {
+	case SESSION_OK:
+		return true;
+	case SESSION_WRONG:
+		die("%s", v->log.s.why.data);
+	case SESSION_AWAY:
+		break;
+	}
+	return false;
+}
+
+/* ---- roles ---- */
+
+void service_tell_role(struct service *v, const struct lease *lease)
+{
+	struct group_frame f = { .type = GROUP_ROLE };
+
+	f.role.is_leader = v->epoch != 0;
+	f.role.epoch = lease->epoch;
+	f.role.lsn = v->last;
+	memcpy(f.role.group, v->log.group, sizeof(f.role.group));
+	strcpy(f.role.leader, lease->owner);
+	daemon_link_send(&v->link, &f);
+	if (v->epoch)
+		say("leads the group '%s' in epoch %llu, from LSN %llu on",
+		    v->config->name, (unsigned long long)lease->epoch,
+		    (unsigned long long)v->last);
+	else
+		say("follows '%s' in the group '%s', epoch %llu", lease->owner,
+		    v->config->name, (unsigned long long)lease->epoch);
+	v->told = *lease;
+}
+
+static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
+    const struct group_row *row)
+{
+	struct group_frame f = { .type = GROUP_ROW };
+	struct service *v = arg;
+
+	f.row.lsn = lsn;
+	f.row.epoch = epoch;
+	f.row.row = *row;
+	daemon_link_send(&v->link, &f);
+	v->last = lsn;
+}
+
+bool service_send_rows(struct service *v)
+{
+	long nr;
+
+	do
+		nr = group_log_read(&v->log, v->last, v->applied, send_row, v);
+	while (nr > 0);
+	return nr == 0;
+}
+
+/* True: the lease is of this node, in the epoch that LEASE then has. */
+static bool take_lease(struct service *v, struct lease *lease)
+{
+	if (lease_take(&v->log.s, lease->epoch) != LEASE_DONE)
+		return false;
+	lease->epoch++;
+	strcpy(lease->owner, v->config->node);
+	lease->is_over = false;
+	lease_keeper_set(v->keeper, lease->epoch);
+	return true;
+}
+
+/* The lease was taken: the daemon gets the rest of the log, and opens. */
+static void lead(struct service *v, const struct lease *lease)
+{
+	while (!service_connect(v) || !service_send_rows(v))
+		service_retry(v, "reading the log");
+	v->epoch = lease->epoch;
+	service_tell_role(v, lease);
+}
+
+static bool is_mine(const struct service *v, const struct lease *lease)
+{
+	return !strcmp(lease->owner, v->config->node);
+}
+
+/* ---- the start ---- */
+
+static void check_hello(const struct service *v, const struct group_frame *f)
+{
+	if (f->type != GROUP_HELLO)
+		die("the daemon has not begun with HELLO");
+	if (strcmp(f->hello.node, v->config->node) != 0)
+		die("the daemon is the node '%s', and refd-group is the node "
+		    "'%s': group.node must be the same",
+		    f->hello.node, v->config->node);
+}
+
+static void check_end(struct service *v, uint64_t applied)
+{
+	uint64_t last;
+
+	while (!service_connect(v) || !group_log_last(&v->log, &last))
+		service_retry(v, "reading the log");
+	if (applied > last)
+		die("this node has applied LSN %llu, and the log of the group "
+		    "ends at LSN %llu: PostgreSQL is at an earlier time",
+		    (unsigned long long)applied, (unsigned long long)last);
+}
+
+static void send_settled(struct service *v, const uint64_t *lsns, size_t nr)
+{
+	struct group_frame f = { .type = GROUP_SETTLED };
+
+	f.settled.lsns = lsns;
+	f.settled.nr = nr;
+	daemon_link_send(&v->link, &f);
+}
+
+/* One attempt. The rows are of epochs before the one of LEASE, which this node
+ * has just taken, or does not have. */
+static bool settle_open(struct service *v, const struct lease *lease,
+    const struct group_frame *hello)
+{
+	size_t nr = hello->hello.nr_open;
+	uint64_t *lsns = xcalloc(nr + 1, sizeof(*lsns));
+	bool is_done = nr == 0 ||
+	    group_log_settle_old(&v->log, lease->epoch, hello->hello.open, nr,
+		lsns) == GROUP_LOG_LOST;
+
+	if (is_done && nr > 0)
+		send_settled(v, lsns, nr);
+	free(lsns);
+	return is_done;
+}
+
+static bool begin(struct service *v, const struct group_frame *hello)
+{
+	struct lease lease;
+	bool leads = false;
+
+	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
+		return false;
+	if (is_mine(v, &lease) && !(leads = take_lease(v, &lease)))
+		return false;
+	if (!settle_open(v, &lease, hello))
+		return false;
+	if (leads)
+		lead(v, &lease);
+	else
+		service_tell_role(v, &lease);
+	return true;
+}
+
+static void start(struct service *v)
+{
+	struct daemon_frame *hello;
+	const struct group_frame *f;
+
+	while (!(hello = daemon_link_next(&v->link, -1)))
+		continue;
+	f = &hello->frame;
+	check_hello(v, f);
+	memcpy(v->log.group, f->hello.group, sizeof(v->log.group));
+	v->applied = v->last = f->hello.applied;
+	check_end(v, f->hello.applied);
+	while (!begin(v, f))
+		service_retry(v, "the start");
+	daemon_frame_free(hello);
+}
+
+/* ---- turns ---- */
+
+/* For refd group status, about once a second. */
+static void note_applied(struct service *v)
+{
+	uint64_t now = refd_now_ms();
+
+	if (v->applied == v->noted || now - v->noted_ms < NOTE_MS)
+		return;
+	v->noted_ms = now;
+	if (v->log.s.conn && group_log_note(&v->log, v->applied))
+		v->noted = v->applied;
+}
+
+/* Another node has the lease. */
+static void step_down(struct service *v)
+{
+	struct lease lease;
+
+	lease_keeper_set(v->keeper, 0);
+	v->epoch = 0;
+	v->is_lost = false;
+	while (!service_connect(v) || !lease_look(&v->log.s, &lease))
+		service_retry(v, "reading the lease");
+	service_tell_role(v, &lease);
+}
+
+static void turn_leader(struct service *v)
+{
+	batches_lead(v, TURN_MS);
+	if (v->is_lost || lease_keeper_has_lost(v->keeper))
+		step_down(v);
+	else
+		note_applied(v);
+}
+
+static void follow_lease(struct service *v)
+{
+	struct lease lease;
+
+	if (!service_connect(v) || !service_send_rows(v) ||
+	    !lease_look(&v->log.s, &lease)) {
+		service_report(v, "following the log", v->log.s.why.data);
+		return;
+	}
+	if (lease.is_over || is_mine(v, &lease)) {
+		if (take_lease(v, &lease))
+			lead(v, &lease);
+	} else if (lease.epoch != v->told.epoch) {
+		service_tell_role(v, &lease);
+	}
+	note_applied(v);
+}
+
+static void turn_follower(struct service *v)
+{
+	batches_follow(v, TURN_MS);
+	if (!v->stops)
+		follow_lease(v);
+}
+
+/* Others need not wait for the end of the lease. */
+static void leave(struct service *v)
+{
+	lease_keeper_end(v->keeper);
+	if (v->epoch && v->log.s.conn)
+		lease_leave(&v->log.s, v->epoch);
+}
+
+int service_run(const struct group_config *config, const char *path)
+{
+	struct service v = { .config = config, .log.s.config = config };
+
+	daemon_link_open(&v.link, path);
+	v.keeper = lease_keeper_start(config, v.link.fd);
+	start(&v);
+	while (!v.stops)
+		if (v.epoch)
+			turn_leader(&v);
+		else
+			turn_follower(&v);
+	leave(&v);
+	say("stops, as the daemon wishes");
+	group_log_done(&v.log);
+	return EXIT_DONE;
+}

@@ -1,0 +1,13 @@
+/*
+ * The service: joins the daemon and the log of the group, as a leader or as a
+ * follower. One thread, beside the thread of lease_keeper.h.
+ */
+#ifndef CLIENT_GROUP_SERVICE_H
+#define CLIENT_GROUP_SERVICE_H
+
+#include "client/group/group_config.h"
+
+/* Serves the daemon at the socket PATH until the daemon says STOP. */
+int service_run(const struct group_config *config, const char *path);
+
+#endif

@@ -1,0 +1,46 @@
+/* The state of the service, for its own files. Main thread only. */
+#ifndef CLIENT_GROUP_SERVICE_INTERNAL_H
+#define CLIENT_GROUP_SERVICE_INTERNAL_H
+
+#include "client/group/daemon_link.h"
+#include "client/group/group_log.h"
+#include "client/group/lease_keeper.h"
+
+struct service {
+	const struct group_config *config;
+	struct daemon_link link;
+	struct group_log log;
+	struct lease_keeper *keeper;
+	uint64_t epoch;           /* of this node as the leader; 0: follower */
+	uint64_t last;            /* LSN of the last row that the daemon has */
+	uint64_t applied;         /* by the daemon */
+	struct lease told;        /* the lease of the last ROLE */
+	uint64_t told_ms;         /* last report of a failure; 0: none */
+	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
+	bool is_lost;             /* a later epoch than v->epoch was seen */
+	bool stops;
+};
+
+/* ---- service.c ---- */
+
+/* Opens the log if it is closed. False: not yet. A group that is wrong ends the
+ * program. */
+bool service_connect(struct service *v);
+/* After a failure of v->log: reports, and pauses for a moment. */
+void service_retry(struct service *v, const char *doing);
+/* Writes WHY to the log of the system, once a minute. */
+void service_report(struct service *v, const char *doing, const char *why);
+/* Tells the daemon the role of this node by LEASE. */
+void service_tell_role(struct service *v, const struct lease *lease);
+/* Sends all rows behind v->last. False: failed. */
+bool service_send_rows(struct service *v);
+
+/* ---- batches.c ---- */
+
+/* Takes frames for at most WAIT_MS, appends the batches as one transaction, and
+ * answers. Returns when their outcome is known. */
+void batches_lead(struct service *v, int wait_ms);
+/* Takes frames for at most WAIT_MS, and refuses batches. */
+void batches_follow(struct service *v, int wait_ms);
+
+#endif

@@ -1,0 +1,342 @@
+"""For tests/long/group_log.py: PostgreSQL with a synchronous standby, and the
+daemon's end of refd-group. Both end only processes that they have started."""
+import os
+import queue
+import select
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+HELLO, BATCH, APPLIED, STOP = 1, 2, 3, 4
+SETTLED, ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW = 65, 66, 67, 68, 69, 70
+NAMES = {SETTLED: 'SETTLED', ROLE: 'ROLE', COMMITTED: 'COMMITTED',
+         REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL', ROW: 'ROW'}
+
+
+def wait_for(seconds, condition):
+    """Returns the first true result of the condition, or its last result."""
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result or time.monotonic() > end:
+            return result
+        time.sleep(0.02)
+
+
+class Postgres:
+    """A primary (p, port 5601) and its standby s1 (s, port 5602)."""
+
+    def __init__(self, top, binaries, uid):
+        self.top, self.binaries, self.uid = top, binaries, uid
+        self.servers = {}
+        os.chown(top, uid, uid)
+        self.run('initdb', '-D', f'{top}/p', '-A', 'trust', '-U', 'postgres',
+                 '--no-sync')
+        with open(f'{top}/p/postgresql.conf', 'a') as conf:
+            conf.write(f"""
+unix_socket_directories = '{top}'
+listen_addresses = ''
+port = 5601
+shared_buffers = 16MB
+max_connections = 40
+wal_level = replica
+""")
+        self.start('p')
+        self.run('pg_basebackup', '-h', top, '-p', '5601', '-U', 'postgres',
+                 '-D', f'{top}/s', '-R', '-C', '-S', 's1')
+        self.edit('postgresql.conf', 'port = 5601', 'port = 5602')
+        self.edit('postgresql.auto.conf', 'user=postgres',
+                  'application_name=s1 user=postgres')
+        self.start('s')
+
+    def edit(self, name, old, new):
+        path = f'{self.top}/s/{name}'
+        text = open(path).read()
+        assert old in text
+        open(path, 'w').write(text.replace(old, new))
+
+    def account(self, program, *args):
+        """Ends with this program."""
+        return ['setpriv', f'--reuid={self.uid}', f'--regid={self.uid}',
+                '--clear-groups', '--pdeathsig=QUIT',
+                f'{self.binaries}/{program}', *args]
+
+    def run(self, program, *args):
+        subprocess.run(self.account(program, *args), check=True, cwd=self.top,
+                       stdout=subprocess.DEVNULL,
+                       stderr=open(f'{self.top}/said', 'a'))
+
+    def start(self, which):
+        self.servers[which] = subprocess.Popen(
+            self.account('postgres', '-D', f'{self.top}/{which}'),
+            cwd=self.top, stdout=subprocess.DEVNULL,
+            stderr=open(f'{self.top}/{which}.log', 'a'))
+        port = {'p': '5601', 's': '5602'}[which]
+        assert wait_for(120, lambda: subprocess.run(
+            [f'{self.binaries}/pg_isready', '-q', '-h', self.top, '-p',
+             port]).returncode == 0)
+
+    def stop(self, which, number=signal.SIGINT):
+        """SIGINT: a clean end. SIGQUIT: like a crash."""
+        server = self.servers.pop(which)
+        server.send_signal(number)
+        server.wait(120)
+
+    def children(self, which, name):
+        out = subprocess.run(
+            ['ps', '-o', 'pid=,args=', '--ppid', str(self.servers[which].pid)],
+            capture_output=True, text=True).stdout
+        return [int(line.split()[0]) for line in out.splitlines()
+                if name in line]
+
+    def promote(self):
+        self.run('pg_ctl', '-D', f'{self.top}/s', '-w', 'promote')
+
+    def sql(self, text, port=5601, database='refd'):
+        result = subprocess.run(
+            ['psql', '-X', '-h', self.top, '-p', str(port), '-U', 'postgres',
+             '-d', database, '-qAtc', text], capture_output=True, text=True)
+        return result.stdout.strip()
+
+    def alter(self, setting, value):
+        self.sql(f"ALTER SYSTEM SET {setting} = '{value}'")
+        self.sql('SELECT pg_reload_conf()')
+
+    def names(self, value='ANY 1 (s1)'):
+        """Sets synchronous_standby_names, and waits until a session sees it."""
+        self.alter('synchronous_standby_names', value)
+        assert wait_for(10, lambda: self.sql(
+            'SHOW synchronous_standby_names') == value)
+
+    def receiver(self):
+        """The process of the standby which receives WAL."""
+        return wait_for(20, lambda: self.children('s', 'walreceiver'))[0]
+
+    def batch_waits(self, event='SyncRep'):
+        """The session of a batch that waits, or the empty string."""
+        return self.sql(f"""SELECT pid FROM pg_stat_activity
+            WHERE usename = 'refd' AND wait_event = '{event}'
+            AND (query = 'COMMIT' OR query LIKE 'WITH fence%') LIMIT 1""")
+
+    def await_batch(self, event='SyncRep'):
+        return wait_for(10, lambda: self.batch_waits(event))
+
+    def log(self, port=5601):
+        """The log: id to LSN."""
+        out = self.sql("SELECT encode(id, 'hex'), lsn FROM refd.log"
+                       " WHERE lsn > 0", port)
+        return {i: int(n) for i, n in
+                (line.split('|') for line in out.splitlines())}
+
+    def replayed(self):
+        """Waits until the standby has replayed all of the primary."""
+        at = self.sql('SELECT pg_current_wal_flush_lsn()')
+        return wait_for(20, lambda: self.sql(
+            f"SELECT pg_last_wal_replay_lsn() >= '{at}'", 5602) == 't')
+
+
+class Text:
+    """Reads the body of a frame."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, n):
+        self.at += n
+        assert self.at <= len(self.data)
+        return self.data[self.at - n:self.at]
+
+    def number(self, n=8):
+        return int.from_bytes(self.take(n), 'little')
+
+    def string(self):
+        return self.take(self.number(4))
+
+
+def put(data):
+    return struct.pack('<I', len(data)) + data
+
+
+def row_bytes(row):
+    return (row['id'] + row['repo'] + row['txid'] +
+            struct.pack('<IIQ', row['part'], row['uid'], row['time']) +
+            put(row['record']) + put(row['objects']))
+
+
+def read_row(body):
+    return {'id': body.take(16), 'repo': body.take(16), 'txid': body.take(16),
+            'part': body.number(4), 'uid': body.number(4),
+            'time': body.number(), 'record': body.string(),
+            'objects': body.string()}
+
+
+def new_row(size=200):
+    return {'id': os.urandom(16), 'repo': os.urandom(16),
+            'txid': os.urandom(16), 'part': 4000000000, 'uid': 4294967294,
+            'time': 1700000000123, 'record': b'\0\\' + os.urandom(size),
+            'objects': os.urandom(size // 2)}
+
+
+class Node:
+    """The daemon of a node, and the refd-group that the daemon talks to."""
+
+    def __init__(self, name, program, config, top):
+        self.name, self.program, self.config = name, program, config
+        self.path, self.said = f'{top}/{name}.sock', f'{top}/{name}.log'
+        self.process = self.socket = None
+        self.applied = 0
+        self.group = bytes(16)
+        self.number = 0
+        self.batches = {}       # number to rows, of all processes
+        self.outcomes = {}      # number to a list of frames
+        self.committed = {}     # id to LSN
+        self.refused = set()    # ids
+        self.rows = {}          # LSN to row, from ROW and COMMITTED
+        self.frames = queue.Queue()
+        self.role = None        # (is leader, epoch, LSN, leader)
+        self.settled = None
+
+    # ---- the process ----
+
+    def start(self, opened=(), **changes):
+        hello = {'version': 1, 'group': self.group, 'node': self.name,
+                 'applied': self.applied}
+        hello.update(changes)
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.path)
+        listener.listen(1)
+        self.role = self.settled = None
+        self.opened = list(opened)
+        self.process = subprocess.Popen(
+            [self.program, '--config', self.config, '--socket', self.path,
+             'serve'], stderr=open(self.said, 'a'))
+        listener.settimeout(20)
+        self.socket, _ = listener.accept()
+        listener.close()
+        self.send(HELLO, struct.pack('<I', hello['version']) + hello['group']
+                  + put(hello['node'].encode())
+                  + struct.pack('<Q', hello['applied'])
+                  + struct.pack('<I', len(self.opened))
+                  + b''.join(row['id'] for row in self.opened))
+        self.reader = threading.Thread(
+            target=self.read, args=(self.socket,), daemon=True)
+        self.reader.start()
+
+    def kill(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Ends the process like a crash. Returns rows without an outcome."""
+        self.kill()
+        self.process.wait()
+        self.reader.join()
+        self.socket.close()
+        return self.open_rows()
+
+    def stop(self):
+        self.send(STOP, b'')
+        self.process.wait(60)
+        self.reader.join()
+        self.socket.close()
+        return self.process.returncode
+
+    def message(self):
+        return open(self.said).read()
+
+    # ---- frames ----
+
+    def send(self, kind, body):
+        self.socket.sendall(
+            struct.pack('<I', len(body) + 1) + bytes([kind]) + body)
+
+    def batch(self, *rows):
+        self.number += 1
+        self.batches[self.number] = rows
+        self.outcomes[self.number] = []
+        self.send(BATCH, struct.pack('<QI', self.number, len(rows))
+                  + b''.join(row_bytes(row) for row in rows))
+        return self.number
+
+    def open_rows(self):
+        return [row for rows in self.batches.values() for row in rows
+                if row['id'] not in self.committed
+                and row['id'] not in self.refused]
+
+    def read(self, sock):
+        data = b''
+        while True:
+            try:
+                more = sock.recv(1 << 16)
+            except OSError:
+                return
+            if not more:
+                return
+            data += more
+            while len(data) >= 5:
+                n = 4 + int.from_bytes(data[:4], 'little')
+                if len(data) < n:
+                    break
+                self.take(data[4], Text(data[5:n]))
+                data = data[n:]
+
+    def commit(self, row, lsn):
+        assert row['id'] not in self.refused
+        self.committed[row['id']] = lsn
+        self.rows[lsn] = row
+        if lsn == self.applied + 1:
+            self.applied = lsn
+
+    def take(self, kind, body):
+        if kind == ROLE:
+            role = (bool(body.number(4)), body.number(), body.number())
+            self.group = body.take(16)
+            self.role = role + (body.string().decode(),)
+        elif kind == SETTLED:
+            lsns = [body.number() for _ in range(body.number(4))]
+            assert len(lsns) == len(self.opened)
+            for row, lsn in zip(self.opened, lsns):
+                if lsn:
+                    self.committed[row['id']] = lsn
+                else:
+                    self.refused.add(row['id'])
+            self.settled = lsns
+        elif kind == ROW:
+            lsn, _ = body.number(), body.number()
+            row = read_row(body)
+            assert lsn == self.applied + 1, (lsn, self.applied)
+            self.rows[lsn] = row
+            self.applied = lsn
+            self.send(APPLIED, struct.pack('<Q', lsn))
+        else:
+            number = body.number()
+            if kind == COMMITTED:
+                lsn = body.number()
+                for i, row in enumerate(self.batches[number]):
+                    self.commit(row, lsn + i)
+                self.send(APPLIED, struct.pack('<Q', self.applied))
+            elif kind == REFUSED:
+                for row in self.batches[number]:
+                    assert row['id'] not in self.committed
+                    self.refused.add(row['id'])
+            self.outcomes[number].append(NAMES[kind])
+
+    # ---- waiting ----
+
+    def await_role(self, is_leader, seconds=20):
+        return bool(wait_for(seconds, lambda: self.role
+                             and self.role[0] == is_leader))
+
+    def outcome(self, number, seconds=20):
+        """The frames for a batch, as soon as the last is no DOUBTFUL."""
+        wait_for(seconds, lambda: self.outcomes[number]
+                 and self.outcomes[number][-1] != 'DOUBTFUL')
+        return ' '.join(self.outcomes[number])
+
+    def is_silent(self, seconds=1):
+        """Does refd-group send nothing?"""
+        return not select.select([self.socket], [], [], seconds)[0]

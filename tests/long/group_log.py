@@ -1,0 +1,548 @@
+"""The cases of tests/long/group_log.sh.
+
+    group_log.py REFD-GROUP DIRECTORY BINARIES UID SECONDS"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
+from group import Node, Postgres, new_row, wait_for  # noqa: E402
+
+PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
+LEASE = 2
+random.seed(int(os.environ.get('GROUP_SEED', '1')))
+
+
+def report(name, is_right, why=''):
+    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
+
+
+def same(name, wanted, got):
+    report(name, wanted == got, f'wanted {wanted!r}, got {got!r}')
+
+
+def write_config(file, **changes):
+    keys = {'name': 'main', 'node': file, 'lease': f'{LEASE}s', 'database':
+            f'host={TOP},{TOP} port=5601,5602 dbname=refd user=refd'}
+    keys.update(changes)
+    path = f'{TOP}/{file}.conf'
+    with open(path, 'w') as config:
+        config.write('[other]\n\tkey = value\n[group]\n')
+        for key, value in keys.items():
+            config.write(f'\t{key} = "{value}"\n')
+    return path
+
+
+def command(verb, config):
+    result = subprocess.run([PROGRAM, '--config', config, verb],
+                            capture_output=True, text=True)
+    return result.returncode, result.stdout + result.stderr
+
+
+def expect(name, status, text, result):
+    report(name, result[0] == status and text in result[1], repr(result))
+
+
+pg = Postgres(TOP, BINARIES, int(UID))
+a = Node('a', PROGRAM, write_config('a'), TOP)
+b = Node('b', PROGRAM, write_config('b'), TOP)
+
+
+class Paused:
+    """The standby receives no WAL."""
+
+    def __enter__(self):
+        self.pid = pg.receiver()
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGCONT)
+
+
+def cancel_all(seconds):
+    """No COMMIT of the role waits, and none is replicated."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pg.sql("""SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+            WHERE usename = 'refd' AND wait_event = 'SyncRep'""")
+
+
+def check_logs(name):
+    """All that was acknowledged is on the standby, nothing that was refused."""
+    pg.replayed()
+    check_log(name, pg.log(5602))
+
+
+def check_log(name, log):
+    for node in (a, b):
+        missing = [i for i, lsn in node.committed.items()
+                   if log.get(i.hex()) != lsn]
+        present = [i for i in node.refused if i.hex() in log]
+        report(f'{name}: {node.name}: no committed row is missing',
+               not missing, missing)
+        report(f'{name}: {node.name}: no refused row is there', not present,
+               present)
+
+
+# ---- the administrator ----
+
+def test_create():
+    pg.sql('CREATE ROLE refd LOGIN', database='postgres')
+    pg.sql('CREATE DATABASE refd OWNER refd', database='postgres')
+    expect('create: a role without rights', 128, 'pg_read_all_stats',
+           command('create', a.config))
+    pg.sql('GRANT pg_read_all_stats TO refd')
+    expect('create: without a standby', 128, 'synchronous_standby_names',
+           command('create', a.config))
+    expect('status: without a group', 128, 'refd group create',
+           command('status', a.config))
+    pg.names()
+    wait_for(10, lambda: pg.sql("SELECT 1 FROM pg_stat_replication"
+                                " WHERE sync_state = 'quorum'"))
+    expect('create', 0, "created the group 'main'",
+           command('create', a.config))
+    expect('create: again', 128, 'exists already', command('create', b.config))
+    expect('status: no leader', 1, 'the lease is over',
+           command('status', a.config))
+    expect('a key that is not known', 128, 'group.nodes',
+           command('status', write_config('x', nodes='a')))
+    expect('a node without a name', 128, 'group.node',
+           command('status', write_config('x', node='')))
+    expect('no database', 75, 'group',
+           command('status', write_config(
+               'x', database=f'host={TOP} port=5609')))
+
+
+# ---- one leader ----
+
+def test_commit():
+    a.start()
+    report('the creator leads', a.await_role(True), a.role)
+    assert a.role, a.message()
+    same('a batch', 'COMMITTED', a.outcome(a.batch(new_row(), new_row())))
+    numbers = [a.batch(*[new_row() for _ in range(i)]) for i in range(1, 30)]
+    same('joined batches', {'COMMITTED'}, {a.outcome(n) for n in numbers})
+    same('LSNs are dense', list(range(1, 438)), sorted(a.rows))
+    same('a large batch', 'COMMITTED',
+         a.outcome(a.batch(new_row(6000000), new_row(3000000))))
+    expect('status', 0, 'leader: a, epoch 2', command('status', a.config))
+    check_logs('commit')
+
+
+def test_empty_setting():
+    pg.names('')
+    same('the setting is empty', 'REFUSED', a.outcome(a.batch(new_row())))
+    expect('status: the setting is empty', 1, 'new batches are refused',
+           command('status', a.config))
+    pg.names()
+    same('the setting is set again', 'COMMITTED',
+         a.outcome(a.batch(new_row())))
+    check_logs('empty setting')
+
+
+def doubt(name, fault):
+    """A batch waits in COMMIT; the fault ends the wait; the standby returns."""
+    with Paused():
+        number = a.batch(new_row(), new_row())
+        report(f'{name}: COMMIT waits', pg.await_batch())
+        fault()
+        wait_for(10, lambda: a.outcomes[number])
+        same(f'{name}: nothing is acknowledged', ['DOUBTFUL'],
+             a.outcomes[number])
+        time.sleep(2)
+        same(f'{name}: still nothing', ['DOUBTFUL'], a.outcomes[number])
+    pg.names()
+    same(name, 'DOUBTFUL COMMITTED', a.outcome(number))
+    check_logs(name)
+
+
+def test_doubts():
+    doubt('emptied during COMMIT', lambda: pg.names(''))
+    doubt('a cancelled wait', lambda: pg.sql(
+        f'SELECT pg_cancel_backend({pg.batch_waits()})'))
+    doubt('a connection cut at COMMIT', lambda: pg.sql(
+        f'SELECT pg_terminate_backend({pg.batch_waits()})'))
+
+
+def test_late_checkpointer():
+    """COMMIT does not wait, although the session sees the setting."""
+    pid = pg.children('p', 'checkpointer')[0]
+    with Paused():
+        pg.names('')
+        wait_for(10, lambda: not pg.batch_waits())
+        time.sleep(1)
+        os.kill(pid, signal.SIGSTOP)
+        pg.names()
+        number = a.batch(new_row())
+        wait_for(10, lambda: a.outcomes[number])
+        same('a late checkpointer: nothing is acknowledged', ['DOUBTFUL'],
+             a.outcomes[number])
+        os.kill(pid, signal.SIGCONT)
+    same('a late checkpointer', 'DOUBTFUL COMMITTED', a.outcome(number))
+    check_logs('a late checkpointer')
+
+
+def test_absent():
+    """The session ends before the rows are there: they are sent again."""
+    with Locked():
+        number = a.batch(new_row())
+        report('the insert waits', pg.await_batch('transactionid'))
+        pg.sql(f"SELECT pg_terminate_backend({pg.batch_waits('transactionid')})")
+        wait_for(10, lambda: a.outcomes[number])
+    same('a connection cut before COMMIT', 'DOUBTFUL COMMITTED',
+         a.outcome(number))
+    check_logs('absent')
+
+
+class Locked:
+    """Another session holds the next LSN: a batch waits behind its fence."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ['psql', '-X', '-h', TOP, '-p', '5601', '-U', 'postgres', 'refd',
+             '-qAt'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write("""BEGIN;
+            INSERT INTO refd.log SELECT grp, lsn + 1, epoch, '\\x00', repo,
+            txid, part, uid, time_ms, body, objects FROM refd.log
+            ORDER BY lsn DESC LIMIT 1; SELECT 1;\n""")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == '1\n'
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def test_restart():
+    with Paused():
+        number = a.batch(new_row())
+        report('restart: COMMIT waits', pg.await_batch())
+        pg.stop('p', signal.SIGQUIT)
+        pg.start('p')
+        wait_for(10, lambda: a.outcomes[number])
+        time.sleep(1)
+        same('restart: nothing is acknowledged', ['DOUBTFUL'],
+             a.outcomes[number])
+    same('a new start of the primary', 'DOUBTFUL COMMITTED',
+         a.outcome(number, 60))
+    check_logs('restart')
+
+
+def test_standby_away():
+    pg.stop('s', signal.SIGQUIT)
+    number = a.batch(new_row())
+    report('the standby is away: COMMIT waits', pg.await_batch())
+    time.sleep(1)
+    same('the standby is away: no answer', [], a.outcomes[number])
+    expect('status: the standby is away', 1, 'standbys are missing',
+           command('status', a.config))
+    pg.start('s')
+    same('the standby is back', 'COMMITTED', a.outcome(number))
+    pg.stop('s', signal.SIGQUIT)
+    time.sleep(LEASE * 2)
+    number = a.batch(new_row())
+    time.sleep(LEASE)
+    same('away for longer than the lease: no answer', [], a.outcomes[number])
+    pg.start('s')
+    same('away for longer than the lease', 'COMMITTED', a.outcome(number))
+    check_logs('standby away')
+
+
+# ---- a process that dies ----
+
+def test_killed():
+    with Paused():
+        a.batch(new_row(), new_row())
+        report('killed: COMMIT waits', pg.await_batch())
+        opened = a.end()
+        never = new_row()
+        a.start(opened + [never])
+        cancel_all(3)
+        same('killed: nothing is settled without the standby', None,
+             a.settled)
+    report('killed: the node leads again', a.await_role(True), a.role)
+    report('killed: the rows in the log are known, the other is not',
+           a.settled and all(a.settled[:2]) and a.settled[2] == 0, a.settled)
+    with Locked():
+        a.batch(new_row())
+        report('killed: the insert waits', pg.await_batch('transactionid'))
+        opened = a.end()
+        a.start(opened)
+        report('killed: leads although the old session waits',
+               a.await_role(True), a.role)
+        same('killed before COMMIT: the row will never be there', [0],
+             a.settled)
+    same('killed: a batch', 'COMMITTED', a.outcome(a.batch(new_row())))
+    check_logs('killed')
+
+
+# ---- two nodes ----
+
+def test_follower():
+    b.start()
+    report('a second node follows', b.await_role(False), b.role)
+    same('a follower refuses', 'REFUSED', b.outcome(b.batch(new_row())))
+    number = a.batch(new_row(), new_row(3000000))
+    same('a batch beside a follower', 'COMMITTED', a.outcome(number))
+    report('the follower gets all rows',
+           wait_for(20, lambda: b.applied == a.applied),
+           f'{b.applied} {a.applied}')
+    report('and the same content', all(
+        b.rows[lsn] == row for lsn, row in a.rows.items()))
+    with Paused():
+        number = a.batch(new_row())
+        pid = pg.await_batch()
+        pg.sql(f'SELECT pg_cancel_backend({pid})')
+        report('a row that is not replicated is visible', wait_for(
+            10, lambda: len(pg.log()) == a.applied + 1), len(pg.log()))
+        cancel_all(2)
+        same('no follower gets this row', a.applied, b.applied)
+    same('the row is proven', 'DOUBTFUL COMMITTED', a.outcome(number))
+    report('the follower gets this row',
+           wait_for(20, lambda: b.applied == a.applied))
+
+
+def is_switched(name, old, new):
+    report(f'{name}: {new.name} leads', new.await_role(True), new.role)
+    old.kill(signal.SIGCONT)
+    report(f'{name}: {old.name} follows', wait_for(
+        20, lambda: old.role == (False,) + new.role[1:2] + old.role[2:3]
+        + (new.name,)), f'{old.role} {new.role}')
+
+
+def test_paused_leader():
+    """A leader that pauses longer than its lease, with nothing in work."""
+    a.kill(signal.SIGSTOP)
+    number = a.batch(new_row())
+    is_switched('a paused leader', a, b)
+    same('a late leader', 'REFUSED', a.outcome(number))
+    same('the new leader', 'COMMITTED', b.outcome(b.batch(new_row())))
+    check_logs('a paused leader')
+
+
+def test_takeover_in_commit():
+    """The leader pauses, while its batch waits in COMMIT."""
+    with Paused():
+        number = b.batch(new_row(), new_row())
+        report('takeover: COMMIT waits', pg.await_batch())
+        b.kill(signal.SIGSTOP)
+        time.sleep(LEASE + 2)
+        report('takeover: not without the standby', not a.role[0], a.role)
+    is_switched('takeover in COMMIT', b, a)
+    report('takeover in COMMIT: the rows are in the log',
+           b.outcome(number).endswith('COMMITTED'), b.outcomes[number])
+    report('takeover in COMMIT: the new leader has them',
+           wait_for(10, lambda: a.applied >= b.applied))
+    same('takeover in COMMIT: a batch', 'COMMITTED',
+         a.outcome(a.batch(new_row())))
+    check_logs('takeover in COMMIT')
+
+
+def test_takeover_in_fence():
+    """The leader pauses in the transaction, behind its fence."""
+    with Locked():
+        number = a.batch(new_row())
+        report('fence: the insert waits', pg.await_batch('transactionid'))
+        a.kill(signal.SIGSTOP)
+        is_switched('takeover in the fence', a, b)
+    same('takeover in the fence', 'DOUBTFUL REFUSED', a.outcome(number))
+    same('takeover in the fence: a batch', 'COMMITTED',
+         b.outcome(b.batch(new_row())))
+    check_logs('takeover in the fence')
+
+
+def test_stop():
+    epoch = b.role[1]
+    began = time.monotonic()
+    same('STOP ends the program', 0, b.stop())
+    report('the other node leads before the lease ends',
+           a.await_role(True) and time.monotonic() - began < LEASE,
+           time.monotonic() - began)
+    same('in the next epoch', epoch + 1, a.role[1])
+    b.start()
+    report('and gets the role of a follower', b.await_role(False), b.role)
+
+
+def test_follower_settles():
+    """A process that ends while its node no longer leads."""
+    known, never = b.rows[b.applied], new_row()
+    b.end()
+    with Paused():
+        b.start([known, never])
+        cancel_all(3)
+        same('a follower: nothing is settled without the standby', None,
+             b.settled)
+    report('a follower: settled', wait_for(20, lambda: b.settled), b.settled)
+    same('a follower: the right LSNs', [b.applied, 0], b.settled)
+    report('a follower: follows', b.await_role(False), b.role)
+
+
+# ---- wrong ends ----
+
+def refuses(name, text, **changes):
+    b.end()
+    b.start(**changes)
+    b.process.wait(20)
+    same(f'{name}: status', 128, b.process.returncode)
+    report(f'{name}: reason', text in b.message(), b.message()[-300:])
+
+
+def test_wrong():
+    refuses('another group', 'another uuid', group=b'\1' * 16)
+    refuses('another node', "group.node must be the same", node='c')
+    refuses('a log that ends too early', 'PostgreSQL is at an earlier time',
+            applied=b.applied + 1000)
+    refuses('another version of frames', 'wrong frame', version=2)
+    pg.sql('UPDATE refd.version SET version = 2')
+    refuses('newer tables', 'install a newer refd-group')
+    expect('newer tables: create', 128, 'install a newer refd-group',
+           command('create', write_config('x', name='other')))
+    pg.sql('UPDATE refd.version SET version = 1')
+    b.end()
+    b.start()
+    report('right again', b.await_role(False), b.role)
+
+
+# ---- faults at random ----
+
+def leader():
+    return a if a.role and a.role[0] else b if b.role and b.role[0] else None
+
+
+def restart_node():
+    node = random.choice((a, b))
+    node.start(node.end())
+
+
+def pause_node():
+    node = random.choice((a, b))
+    node.kill(signal.SIGSTOP)
+    time.sleep(random.choice((0.2, LEASE + 1)))
+    node.kill(signal.SIGCONT)
+
+
+def end_sessions():
+    pg.sql("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE usename = 'refd' AND random() < 0.6""")
+
+
+def cancel_waits():
+    with Paused():
+        cancel_all(random.random() * 2)
+
+
+def empty_setting():
+    with Paused():
+        pg.names('')
+        time.sleep(random.random())
+        pg.names()
+
+
+def restart_primary():
+    pg.stop('p', signal.SIGQUIT)
+    pg.start('p')
+
+
+def random_faults(seconds):
+    faults = [restart_node, pause_node, end_sessions, cancel_waits,
+              empty_setting, restart_primary]
+    counts = {fault.__name__: 0 for fault in faults}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(20):
+            node = leader()
+            if node and len(node.open_rows()) < 50:
+                try:
+                    node.batch(*[new_row(random.randrange(3000))
+                                 for _ in range(random.randrange(1, 4))])
+                except OSError:
+                    pass
+            time.sleep(random.random() / 20)
+        fault = random.choice(faults)
+        fault()
+        counts[fault.__name__] += 1
+    return counts
+
+
+def settle_all():
+    """Every batch gets its outcome."""
+    for node in (a, b):
+        if node.process.poll() is not None:
+            node.start(node.end())
+    return wait_for(120, lambda: leader() and not a.open_rows()
+                    and not b.open_rows())
+
+
+def test_random():
+    counts = random_faults(float(SECONDS))
+    report('random faults: every batch gets an outcome', settle_all(),
+           f'{len(a.open_rows())} {len(b.open_rows())}')
+    check_logs('random faults')
+    end = max(pg.log().values())
+    report('random faults: both nodes have the whole log', wait_for(
+        20, lambda: a.applied == b.applied == end),
+        f'{a.applied} {b.applied} {end}')
+    same('random faults: the same rows', [], [
+        lsn for lsn in range(1, end + 1) if lsn in a.rows and lsn in b.rows
+        and a.rows[lsn] != b.rows[lsn]])
+    print('#', counts, len(a.committed) + len(b.committed), 'committed,',
+          len(a.refused) + len(b.refused), 'refused', flush=True)
+
+
+# ---- the loss of the primary ----
+
+def test_failover():
+    """The primary dies amid batches, and the standby takes its place."""
+    # A node that was paused may not know yet that it leads no longer.
+    node = wait_for(20, lambda: leader() if leader() and leader().outcome(
+        leader().batch(new_row())) == 'COMMITTED' else None)
+    receiver = pg.receiver()
+    for i in range(100):
+        node.batch(new_row())
+        time.sleep(0.005)
+        if i == 60:
+            os.kill(receiver, signal.SIGSTOP)
+    time.sleep(0.2)
+    pg.stop('p', signal.SIGQUIT)
+    os.kill(receiver, signal.SIGCONT)
+    pg.promote()
+    log = pg.log(5602)
+    check_log('failover', log)
+    report('failover: rows are in doubt', node.open_rows())
+    time.sleep(5)
+    check_log('failover, later', pg.log(5602))
+    print('#', len(a.committed) + len(b.committed), 'committed,',
+          len(log), 'in the log', flush=True)
+
+
+def main():
+    tests = [test_create, test_commit, test_empty_setting, test_doubts,
+             test_late_checkpointer, test_absent, test_restart,
+             test_standby_away, test_killed, test_follower,
+             test_paused_leader, test_takeover_in_commit,
+             test_takeover_in_fence, test_stop, test_follower_settles,
+             test_wrong, test_random, test_failover]
+    try:
+        for test in tests:
+            began = time.monotonic()
+            test()
+            print(f'# {test.__name__}: {time.monotonic() - began:.1f} s',
+                  flush=True)
+        with open(f'{TOP}/ended', 'w') as ended:
+            ended.write('yes')
+    except Exception:  # the processes must end in any case
+        report('the cases', False, traceback.format_exc().replace('\n', '|'))
+    finally:
+        for node in (a, b):
+            if node.process and node.process.poll() is None:
+                node.kill(signal.SIGCONT)
+                node.kill()
+        for which in list(pg.servers):
+            pg.stop(which, signal.SIGQUIT)
+
+
+main()

@@ -27,6 +27,12 @@ void daemon_link_open(struct daemon_link *link, const char *path)
 		    path, strerror(errno));
 }
 
+void daemon_link_close(struct daemon_link *link)
+{
+	close(link->fd);
+	text_done(&link->in);
+}
+
 /* ---- reading ---- */
 
 static struct daemon_frame *decode(const uint8_t *data, size_t len)

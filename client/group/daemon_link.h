@@ -25,6 +25,7 @@ struct daemon_frame {
 
 /* Connects to the socket PATH. */
 void daemon_link_open(struct daemon_link *link, const char *path);
+void daemon_link_close(struct daemon_link *link);
 /* Waits at most WAIT_MS for a frame, which the caller frees; -1: for ever.
  * NULL: none came. */
 struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms);

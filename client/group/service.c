@@ -300,5 +300,6 @@ int service_run(const struct group_config *config, const char *path)
 	leave(&v);
 	say("stops, as the daemon wishes");
 	group_log_done(&v.log);
+	daemon_link_close(&v.link);
 	return EXIT_DONE;
 }

@@ -108,13 +108,6 @@ def test_create():
     expect('create: again', 128, 'exists already', command('create', b.config))
     expect('status: no leader', 1, 'the lease is over',
            command('status', a.config))
-    expect('a key that is not known', 128, 'group.nodes',
-           command('status', write_config('x', nodes='a')))
-    expect('a node without a name', 128, 'group.node',
-           command('status', write_config('x', node='')))
-    expect('no database', 75, 'group',
-           command('status', write_config(
-               'x', database=f'host={TOP} port=5609')))
 
 
 # ---- one leader ----

@@ -1,0 +1,60 @@
+#!/bin/bash
+# refd-group without PostgreSQL and without a daemon: wrong command lines and
+# configurations are named, and what is away is a reason to try again.
+# tests/long/group_log.sh has the rest.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+config() { # LINE...
+	printf '[core]\n\tsocket = /none\n[group]\n' >"$T/config"
+	printf '\t%s\n' "$@" >>"$T/config"
+}
+
+ends() { # NAME STATUS TEXT ARGUMENT...
+	local name=$1 status=$2 text=$3
+	shift 3
+	"$REFD" group --config "$T/config" "$@" >"$T/out" 2>"$T/err"
+	is "$name: status" "$status" $?
+	check "$name: reason" grep -qF -- "$text" "$T/err"
+	is "$name: output" '' "$(cat "$T/out")"
+}
+
+right=('name = main' 'node = a' "database = host=$T dbname=refd")
+config "${right[@]}"
+ends 'no command' 129 'usage: refd group'
+ends 'another command' 129 "'join' is none of create" join
+ends 'two commands' 129 'usage: refd group' create status
+for command in create status; do
+	ends "$command: PostgreSQL is away" 75 "group 'main': " $command
+done
+ends 'the daemon is away' 75 "cannot connect to the daemon at '$T/none'" \
+	--socket "$T/none" serve
+ends 'a long path' 128 'the path of the socket is too long' \
+	--socket "/$(printf '%0200d' 0)" serve
+
+config 'node = a' 'database = x'
+ends 'no name' 128 'has no group.name' status
+config 'name = main' 'database = x'
+ends 'no node' 128 'has no group.node' status
+config 'name = main' 'node = a'
+ends 'no database' 128 'has no group.database' status
+while IFS='|' read -r line reason; do
+	config "${right[@]}" "$line"
+	ends "$line" 128 "$T/config:7: $reason" status
+done <<'LINES'
+name = a b|group.name: is no name
+node =|group.node: is no name
+nodes = a|group.nodes: is no key of [group]
+copies = 0|group.copies: is no number from 1 to 100
+copies = 101|group.copies: is no number from 1 to 100
+lease = 6|group.lease: is no time
+lease = 999ms|group.lease: is no time
+lease = 2h|group.lease: is no time
+lease|group.lease: has no value
+LINES
+config "${right[@]}" 'patience = 10s' 'lease = 1h' 'copies = 100'
+ends 'all keys' 75 "group 'main': " status
+rm "$T/config"
+ends 'no configuration' 128 "cannot read '$T/config'" status
+finish

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Proves that the feed leads to the refs on disk, whoever writes: pushes, git
 # update-ref and git fetch with the gate, gc and pack-refs, refd update, and the
-# writers without hooks pygit2 and JGit.
+# writers without hooks pygit2 and JGit. With REFD_TEST_REFS=reftable the
+# repositories have reftables, and pygit2, which cannot read them, is left out.
 # tests/everybody/everybody.py describes the load and the required results.
 #
 # CHANGES=N sets the number of changes (50000, about a minute). A million take
@@ -16,6 +17,14 @@ if ! cmp -s "$ROOT/tests/everybody/pom.xml" "$BUILD/jgit/pom.xml" ||
 	! command -v java >/dev/null; then
 	skip everybody 'no JGit: run scripts/jgit build/jgit'
 	finish
+fi
+if [ "$REF_FORMAT" != files ]; then
+	if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" \
+		experimental 2>&1); then
+		skip everybody "no git with reftables: ${why//$'\n'/; }"
+		finish
+	fi
+	export WRITERS=${WRITERS:-push update-ref fetch refd jgit}
 fi
 printf '[look]\n\tinterval = %s\n' "${LOOKS:-0}" >"$T/config"
 start_daemon --config "$T/config" || exit 1

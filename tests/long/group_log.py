@@ -93,6 +93,13 @@ def check_log(name, log):
 def test_create():
     pg.sql('CREATE ROLE refd LOGIN', database='postgres')
     pg.sql('CREATE DATABASE refd OWNER refd', database='postgres')
+    # A session must not depend on the defaults of its role.
+    for setting in ('synchronous_commit = off', "statement_timeout = '1s'",
+                    "default_transaction_isolation = 'serializable'",
+                    'default_transaction_read_only = on',
+                    'client_min_messages = error', 'search_path = refd',
+                    'idle_in_transaction_session_timeout = 0'):
+        pg.sql(f'ALTER ROLE refd SET {setting}', database='postgres')
     expect('create: a role without rights', 128, 'pg_read_all_stats',
            command('create', a.config))
     pg.sql('GRANT pg_read_all_stats TO refd')

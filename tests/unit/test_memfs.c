@@ -355,7 +355,8 @@ static void step_readlink(void)
 {
 	char path[1024], k[64], m[64];
 	int dir = pick_dir();
-	size_t size = pick(sizeof(k));
+	/* musl takes 0 for 1. */
+	size_t size = 1 + pick(sizeof(k));
 	ssize_t r;
 
 	pick_path(path);

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -19,6 +20,16 @@ random.seed(int(os.environ.get('GROUP_SEED', '1')))
 
 def report(name, is_right, why=''):
     print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
+
+
+def report_thread(error):
+    """A node has got a frame that is wrong, or in a wrong order."""
+    trace = traceback.format_exception(error.exc_type, error.exc_value,
+                                       error.exc_traceback)
+    report('the frames of a node', False, ''.join(trace).replace('\n', '|'))
+
+
+threading.excepthook = report_thread
 
 
 def same(name, wanted, got):
@@ -73,7 +84,7 @@ def cancel_all(seconds):
 
 def check_logs(name):
     """All that was acknowledged is on the standby, nothing that was refused."""
-    pg.replayed()
+    report(f'{name}: the standby has replayed all', pg.replayed())
     check_log(name, pg.log(5602))
 
 

@@ -63,6 +63,13 @@ enum group_settled group_log_settle_old(struct group_log *log, uint64_t later,
 /* The last LSN. False: failed. */
 bool group_log_last(struct group_log *log, uint64_t *lsn);
 
+/*
+ * Proves that this session is of the primary on which EPOCH began: the lease
+ * has EPOCH or a later one, and a commit of the session is proven. All that the
+ * session has read before then stays. False: failed, or not proven.
+ */
+bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
+
 /* Writes down that this node has applied APPLIED; not proven. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 

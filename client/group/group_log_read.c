@@ -32,6 +32,26 @@ bool group_log_note(struct group_log *log, uint64_t applied)
 	return touch(&log->s, applied);
 }
 
+static bool is_epoch(struct session *s, uint64_t epoch)
+{
+	struct lease lease;
+
+	if (!lease_look(s, &lease))
+		return false;
+	if (lease.epoch >= epoch)
+		return true;
+	session_fail(s, NULL,
+	    "the lease has an earlier epoch than this node has seen: "
+	    "PostgreSQL is at an earlier time, or this is an old primary");
+	return false;
+}
+
+bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied)
+{
+	return is_epoch(&log->s, epoch) && touch(&log->s, applied) &&
+	    session_prove(&log->s);
+}
+
 bool group_log_last(struct group_log *log, uint64_t *lsn)
 {
 	struct params p = { 0 };
@@ -101,17 +121,9 @@ enum group_settled group_log_settle_old(struct group_log *log, uint64_t later,
     const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns)
 {
 	struct session *s = &log->s;
-	struct lease lease;
 
-	if (!lease_look(s, &lease))
-		return GROUP_LOG_AGAIN;
-	if (lease.epoch < later) {
-		session_fail(s, NULL,
-		    "the lease has an earlier epoch than this node has seen: "
-		    "PostgreSQL is at an earlier time");
-		return GROUP_LOG_AGAIN;
-	}
-	return find(s, ids, nr, lsns) && touch(s, 0) && session_prove(s) ?
+	return is_epoch(s, later) && find(s, ids, nr, lsns) && touch(s, 0) &&
+		session_prove(s) ?
 	    GROUP_LOG_LOST :
 	    GROUP_LOG_AGAIN;
 }

@@ -62,7 +62,8 @@ bool service_connect(struct service *v)
 
 /* ---- roles ---- */
 
-void service_tell_role(struct service *v, const struct lease *lease)
+/* Tells the daemon the role of this node by LEASE. */
+static void tell_role(struct service *v, const struct lease *lease)
 {
 	struct group_frame f = { .type = GROUP_ROLE };
 
@@ -95,7 +96,8 @@ static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
 	v->last = lsn;
 }
 
-bool service_send_rows(struct service *v)
+/* Sends all rows behind v->last. False: failed. */
+static bool send_rows(struct service *v)
 {
 	long nr;
 
@@ -103,6 +105,18 @@ bool service_send_rows(struct service *v)
 		nr = group_log_read(&v->log, v->last, v->applied, send_row, v);
 	while (nr > 0);
 	return nr == 0;
+}
+
+/* The same, up to the end of the log at a moment after the start of EPOCH.
+ * Reading no row proves nothing: an old primary has no later rows. */
+static bool send_whole_log(struct service *v, uint64_t epoch)
+{
+	if (!service_connect(v) || !send_rows(v))
+		return false;
+	if (group_log_prove(&v->log, epoch, v->applied))
+		return true;
+	session_close(&v->log.s);
+	return false;
 }
 
 /* True: the lease is of this node, in the epoch that LEASE then has. */
@@ -117,13 +131,13 @@ static bool take_lease(struct service *v, struct lease *lease)
 	return true;
 }
 
-/* The lease was taken: the daemon gets the rest of the log, and opens. */
-static void lead(struct service *v, const struct lease *lease)
+/* The daemon gets the rest of the log, and then the role. */
+static void begin_role(struct service *v, const struct lease *lease, bool leads)
 {
-	while (!service_connect(v) || !service_send_rows(v))
+	while (!send_whole_log(v, lease->epoch))
 		service_retry(v, "reading the log");
-	v->epoch = lease->epoch;
-	service_tell_role(v, lease);
+	v->epoch = leads ? lease->epoch : 0;
+	tell_role(v, lease);
 }
 
 static bool is_mine(const struct service *v, const struct lease *lease)
@@ -192,10 +206,7 @@ static bool begin(struct service *v, const struct group_frame *hello)
 		return false;
 	if (!settle_open(v, &lease, hello))
 		return false;
-	if (leads)
-		lead(v, &lease);
-	else
-		service_tell_role(v, &lease);
+	begin_role(v, &lease, leads);
 	return true;
 }
 
@@ -240,7 +251,7 @@ static void step_down(struct service *v)
 	v->is_lost = false;
 	while (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		service_retry(v, "reading the lease");
-	service_tell_role(v, &lease);
+	begin_role(v, &lease, false);
 }
 
 static void turn_leader(struct service *v)
@@ -256,16 +267,16 @@ static void follow_lease(struct service *v)
 {
 	struct lease lease;
 
-	if (!service_connect(v) || !service_send_rows(v) ||
+	if (!service_connect(v) || !send_rows(v) ||
 	    !lease_look(&v->log.s, &lease)) {
 		service_report(v, "following the log", v->log.s.why.data);
 		return;
 	}
 	if (lease.is_over || is_mine(v, &lease)) {
 		if (take_lease(v, &lease))
-			lead(v, &lease);
-	} else if (lease.epoch != v->told.epoch) {
-		service_tell_role(v, &lease);
+			begin_role(v, &lease, true);
+	} else if (lease.epoch > v->told.epoch) {
+		begin_role(v, &lease, false);
 	}
 	note_applied(v);
 }

@@ -30,10 +30,6 @@ bool service_connect(struct service *v);
 void service_retry(struct service *v, const char *doing);
 /* Writes WHY to the log of the system, once a minute. */
 void service_report(struct service *v, const char *doing, const char *why);
-/* Tells the daemon the role of this node by LEASE. */
-void service_tell_role(struct service *v, const struct lease *lease);
-/* Sends all rows behind v->last. False: failed. */
-bool service_send_rows(struct service *v);
 
 /* ---- batches.c ---- */
 

@@ -52,6 +52,14 @@ wal_level = replica
                   'application_name=s1 user=postgres')
         self.start('s')
 
+    def copy_old(self):
+        """A copy of the primary at this moment (old, port 5603), as a former
+        primary without standbys, and without a setting."""
+        self.run('pg_basebackup', '-h', self.top, '-p', '5601', '-U',
+                 'postgres', '-D', f'{self.top}/old', '-c', 'fast')
+        with open(f'{self.top}/old/postgresql.auto.conf', 'a') as conf:
+            conf.write("port = 5603\nsynchronous_standby_names = ''\n")
+
     def edit(self, name, old, new):
         path = f'{self.top}/s/{name}'
         text = open(path).read()
@@ -74,7 +82,7 @@ wal_level = replica
             self.account('postgres', '-D', f'{self.top}/{which}'),
             cwd=self.top, stdout=subprocess.DEVNULL,
             stderr=open(f'{self.top}/{which}.log', 'a'))
-        port = {'p': '5601', 's': '5602'}[which]
+        port = {'p': '5601', 's': '5602', 'old': '5603'}[which]
         assert wait_for(120, lambda: subprocess.run(
             [f'{self.binaries}/pg_isready', '-q', '-h', self.top, '-p',
              port]).returncode == 0)
@@ -128,7 +136,7 @@ wal_level = replica
     def log(self, port=5601):
         """The log: id to LSN."""
         out = self.sql("SELECT encode(id, 'hex'), lsn FROM refd.log"
-                       " WHERE lsn > 0", port)
+                       " WHERE grp = 'main' AND lsn > 0", port)
         return {i: int(n) for i, n in
                 (line.split('|') for line in out.splitlines())}
 

@@ -12,6 +12,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import Node, Postgres, new_row, wait_for  # noqa: E402
+import group_old  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
 LEASE = 2
@@ -296,6 +297,7 @@ def test_killed():
 def test_follower():
     b.start()
     report('a second node follows', b.await_role(False), b.role)
+    same('ROLE of a follower has the last LSN', a.applied, b.role[2])
     same('a follower refuses', 'REFUSED', b.outcome(b.batch(new_row())))
     number = a.batch(new_row(), new_row(3000000))
     same('a batch beside a follower', 'COMMITTED', a.outcome(number))
@@ -418,6 +420,10 @@ def test_wrong():
     report('right again', b.await_role(False), b.role)
 
 
+def test_old_primary():
+    group_old.Cases(pg, PROGRAM, write_config, report, Paused).run()
+
+
 # ---- faults at random ----
 
 def leader():
@@ -536,7 +542,9 @@ def main():
              test_standby_away, test_killed, test_follower,
              test_paused_leader, test_takeover_in_commit,
              test_takeover_in_fence, test_stop, test_follower_settles,
-             test_wrong, test_random, test_failover]
+             test_wrong, test_old_primary, test_random, test_failover]
+    if 'GROUP_ONLY' in os.environ:
+        tests = [test_create, globals()[os.environ['GROUP_ONLY']]]
     try:
         for test in tests:
             began = time.monotonic()

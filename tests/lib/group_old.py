@@ -1,0 +1,83 @@
+"""Cases of tests/long/group_log.sh: a former primary that accepts writes again.
+
+The group 'other' has its own nodes, c and d. libpq tries the former primary
+first."""
+import subprocess
+import time
+
+from group import Node, new_row, wait_for
+
+
+class LockedLog:
+    """Another session keeps everybody from the log."""
+
+    def __init__(self, pg):
+        self.pg = pg
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ['psql', '-X', '-h', self.pg.top, '-p', '5601', '-U', 'postgres',
+             'refd', '-qAt'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True)
+        self.process.stdin.write('BEGIN; LOCK TABLE refd.log; SELECT 1;\n')
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == '1\n'
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Cases:
+    def __init__(self, pg, program, write_config, report, paused):
+        self.pg, self.report, self.paused = pg, report, paused
+        config = write_config(
+            'c', name='other', database=f'host={pg.top},{pg.top}'
+            ' port=5603,5601 dbname=refd user=refd application_name=c')
+        self.c = Node('c', program, config, pg.top)
+
+    def run(self):
+        subprocess.run([self.c.program, '--config', self.c.config, 'create'],
+                       check=True, stdout=subprocess.DEVNULL)
+        self.c.start()
+        assert self.c.await_role(True), self.c.message()
+        self.commit(3)
+        self.pg.copy_old()
+        self.commit(2)
+        self.open_early()
+        self.c.stop()
+
+    def commit(self, rows):
+        outcome = self.c.outcome(self.c.batch(*[new_row()
+                                                for _ in range(rows)]))
+        assert outcome == 'COMMITTED', outcome
+
+    def open_early(self):
+        """The takeover is on the primary, and the reading is not."""
+        c, pg = self.c, self.pg
+        end = c.applied
+        c.end()
+        c.applied -= 2
+        with self.paused():
+            c.start()
+            assert wait_for(10, lambda: pg.sql(
+                """SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'
+                AND application_name = 'c' AND query LIKE 'UPDATE refd.lease SET epoch%'"""))
+            lock = LockedLog(pg)
+            lock.__enter__()
+        assert wait_for(10, lambda: self.readers())
+        pg.start('old')
+        pg.sql(f'SELECT pg_terminate_backend({self.readers()})')
+        lock.__exit__()
+        time.sleep(2)
+        self.report('a former primary: the node does not open', not c.role,
+                    c.role)
+        pg.stop('old')
+        self.report('the right primary: the node opens', c.await_role(True),
+                    c.message()[-300:])
+        self.report('ROLE has the last LSN', c.role and c.role[2] == end,
+                    (c.role, end))
+
+    def readers(self):
+        return self.pg.sql("""SELECT pid FROM pg_stat_activity
+            WHERE application_name = 'c' AND wait_event = 'relation' LIMIT 1""")

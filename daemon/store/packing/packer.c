@@ -193,24 +193,28 @@ static void tell(struct store_pack *ask, int err)
 				  strerror(-err));
 }
 
+/* When the repository may be packed again without an ask. */
+static void set_rest(struct packer *p, const struct job *job, int err)
+{
+	int64_t rest_ns = job->took_ns * REST_REPO;
+
+	if (err < 0)
+		atomic_fetch_add(&job->repo->nr_loose_made, job->nr_made);
+	atomic_store(&job->repo->pack_after_ns,
+	    SYS(p->cfg.sys, now_mono) +
+		(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));
+}
+
 /* Nobody else has JOB. Its repository and its ask go back. */
 static void end_job(struct packer *p, struct job *job, int err)
 {
-	struct repo *repo = job->repo;
-	int64_t rest_ns = job->took_ns * REST_REPO;
-
 	if (job->ask != NULL) {
 		job->ask->nr_packed = job->nr_packed;
 		job->ask->nr_left = job->nr_left;
 		tell(job->ask, err);
 		completions_put_pack(p->cfg.completions, job->ask);
 	} else {
-		if (err < 0)
-			atomic_fetch_add(&repo->nr_loose_made, job->nr_made);
-		atomic_store(&repo->pack_after_ns,
-		    SYS(p->cfg.sys, now_mono) +
-			(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));
-		repo_put(p->cfg.repos, repo);
+		repo_put(p->cfg.repos, job->repo);
 	}
 	free(job);
 }
@@ -288,9 +292,14 @@ static bool work_some(void *arg)
 			workers_wake(p->cfg.workers, &p->source);
 		pthread_mutex_unlock(&p->mutex);
 		r = work_on(p, job, &round);
+		/* Before the round is counted, and others go by the count. */
+		if (job->ask == NULL)
+			set_rest(p, job, r);
 		pthread_mutex_lock(&p->mutex);
 		p->nr_refs += round.nr_packed;
 		p->nr_failed += r < 0;
+	} else if (job->ask == NULL) {
+		set_rest(p, job, r);
 	}
 	job->work.path = NULL;
 	/* The other jobs go first. */

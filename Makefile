@@ -608,7 +608,7 @@ lint:
 	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)) \
 		$(GROUP_PAGE))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
-	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
+	    $(shell grep -sl '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash \
 	    $(addprefix scripts/distro/,APKBUILD before-removal refd.initd \
 	    refd.pre-deinstall refd.pre-install image/build image/serve-ssh) \

@@ -26,14 +26,9 @@ static bool is_true(struct session *s, const char *sql)
 	return result;
 }
 
-/* Standbys for which a COMMIT can wait. */
-static uint64_t count_standbys(struct session *s)
+static uint64_t read_number(struct session *s, const char *sql)
 {
-	PGresult *r = session_run(s,
-	    "SELECT count(*) FROM pg_stat_replication"
-	    " WHERE sync_state IN ('sync', 'quorum')"
-	    " AND flush_lsn IS NOT NULL",
-	    NULL);
+	PGresult *r = session_run(s, sql, NULL);
 	uint64_t nr;
 
 	if (!r)
@@ -43,12 +38,31 @@ static uint64_t count_standbys(struct session *s)
 	return nr;
 }
 
+/* Standbys for which a COMMIT can wait. */
+static uint64_t count_standbys(struct session *s)
+{
+	return read_number(s,
+	    "SELECT count(DISTINCT application_name) FROM pg_stat_replication"
+	    " WHERE sync_state IN ('sync', 'quorum')"
+	    " AND flush_lsn IS NOT NULL");
+}
+
+/* Standbys for which a COMMIT waits by synchronous_standby_names: the number
+ * before the parenthesis, or 1. */
+static uint64_t count_awaited(struct session *s)
+{
+	return read_number(s,
+	    "SELECT coalesce(substring("
+	    "current_setting('synchronous_standby_names')"
+	    " FROM '(?i)^\\s*(?:(?:any|first)\\s)?\\s*(\\d+)\\s*[(]'), '1')");
+}
+
 /* ---- create ---- */
 
 /* Without these, no commit could be proven. */
 static void check_server(struct session *s)
 {
-	uint64_t nr;
+	uint64_t nr, awaited;
 
 	if (!is_true(s,
 		"SELECT pg_has_role(current_user, 'pg_read_all_stats',"
@@ -63,6 +77,13 @@ static void check_server(struct session *s)
 		    ": set synchronous_standby_names, and look at "
 		    "pg_stat_replication",
 		    nr, s->config->copies);
+	awaited = count_awaited(s);
+	if (s->config->copies < awaited)
+		die("synchronous_standby_names waits for %" PRIu64
+		    " standbys, and group.copies is %" PRIu64
+		    ": a row with fewer copies would count, so set "
+		    "group.copies to %" PRIu64 " on every node",
+		    awaited, s->config->copies, awaited);
 }
 
 int console_create(const struct group_config *config)
@@ -91,6 +112,7 @@ int console_create(const struct group_config *config)
 static void print_nodes(struct session *s)
 {
 	struct params p = { 0 };
+	struct text node = { 0 };
 	PGresult *r;
 	int i;
 
@@ -102,17 +124,22 @@ static void print_nodes(struct session *s)
 	    &p);
 	if (!r)
 		die_why(s->config, s, SESSION_AWAY);
-	for (i = 0; i < PQntuples(r); i++)
+	for (i = 0; i < PQntuples(r); i++) {
+		text_clear(&node);
+		text_add_visible(&node, PQgetvalue(r, i, 0));
 		printf("node %s: has applied LSN %s, wrote this %s seconds "
 		       "ago\n",
-		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
+		    node.data ? node.data : "", PQgetvalue(r, i, 1),
 		    PQgetvalue(r, i, 2));
+	}
+	text_done(&node);
 	PQclear(r);
 }
 
 static int print_standbys(struct session *s, const struct lease *lease)
 {
-	uint64_t nr = count_standbys(s);
+	uint64_t nr = count_standbys(s), awaited = count_awaited(s);
+	bool is_low = s->config->copies < awaited;
 
 	printf("copies: %" PRIu64 " synchronous standbys, %" PRIu64 " needed\n",
 	    nr, s->config->copies);
@@ -123,9 +150,14 @@ static int print_standbys(struct session *s, const struct lease *lease)
 		say_warning("standbys are missing: batches wait. "
 			    "pg_stat_replication has the standbys, if the role "
 			    "has pg_read_all_stats");
+	if (is_low)
+		say_warning("group.copies is lower than the %" PRIu64
+			    " standbys of synchronous_standby_names: a row "
+			    "with fewer copies counts",
+		    awaited);
 	if (lease->is_over)
 		say_warning("no node leads: is refd-group running?");
-	return !lease->waits_for_standbys || nr < s->config->copies ||
+	return !lease->waits_for_standbys || nr < s->config->copies || is_low ||
 		lease->is_over ?
 	    EXIT_FAILED :
 	    EXIT_DONE;

@@ -18,6 +18,7 @@ static const char settings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET idle_in_transaction_session_timeout = '2s';"
+    "SET idle_session_timeout = 0;"
     "SET client_min_messages = warning;"
     "SET search_path = pg_catalog";
 
@@ -202,7 +203,7 @@ static PGresult *count_copies(struct session *s, const char *position)
 
 	params_text(&p, position);
 	return session_run(s,
-	    "SELECT count(*) FROM pg_stat_replication"
+	    "SELECT count(DISTINCT application_name) FROM pg_stat_replication"
 	    " WHERE sync_state IN ('sync', 'quorum')"
 	    " AND flush_lsn >= $1::pg_lsn",
 	    &p);

@@ -51,9 +51,10 @@ bool session_do(struct session *s, const char *sql);
 long session_change(struct session *s, const char *sql, const struct params *p);
 
 /* The position behind all commits of S, and how many standbys have flushed it.
- */
+ * A standby that connects again can have two rows of one name. */
 #define SESSION_POSITION                                                       \
-	"SELECT pg_current_wal_flush_lsn(), count(*)"                          \
+	"SELECT pg_current_wal_flush_lsn(),"                                   \
+	" count(DISTINCT application_name)"                                    \
 	" FROM pg_stat_replication"                                            \
 	" WHERE sync_state IN ('sync', 'quorum')"                              \
 	" AND flush_lsn >= pg_current_wal_flush_lsn()"

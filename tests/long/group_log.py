@@ -50,7 +50,7 @@ def write_config(file, **changes):
 
 
 def command(verb, config):
-    result = subprocess.run([PROGRAM, '--config', config, verb],
+    result = subprocess.run([PROGRAM, '--config', config, verb], timeout=30,
                             capture_output=True, text=True)
     return result.returncode, result.stdout + result.stderr
 
@@ -119,14 +119,52 @@ def test_create():
            command('create', a.config))
     expect('status: without a group', 128, 'refd group create',
            command('status', a.config))
+    pg.names('ANY 2 (s1, s2)')
+    await_standbys(1)
+    expect('create: fewer copies than the setting', 128,
+           'set group.copies to 2', command('create', a.config))
     pg.names()
-    wait_for(10, lambda: pg.sql("SELECT 1 FROM pg_stat_replication"
-                                " WHERE sync_state = 'quorum'"))
     expect('create', 0, "created the group 'main'",
            command('create', a.config))
     expect('create: again', 128, 'exists already', command('create', b.config))
     expect('status: no leader', 1, 'the lease is over',
            command('status', a.config))
+    receiver = subprocess.Popen(pg.account(
+        'pg_receivewal', '-D', TOP, '--synchronous', '-d',
+        f'host={TOP} port=5601 user=postgres application_name=s1'),
+        stderr=subprocess.DEVNULL)
+    await_standbys(2)
+    expect('status: two standbys of one name count once', 1,
+           'copies: 1 synchronous standbys, 1 needed',
+           command('status', a.config))
+    receiver.terminate()
+    receiver.wait()
+
+
+def await_standbys(nr):
+    assert wait_for(10, lambda: pg.sql(
+        "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'"
+        " AND flush_lsn IS NOT NULL") == str(nr))
+
+
+def test_defaults():
+    """A role with a timeout, and a node with a wrong name."""
+    pg.sql("ALTER ROLE refd SET idle_session_timeout = '300ms'")
+    a.start(a.end())
+    assert a.await_role(True), a.message()
+    time.sleep(1)
+    same('idle_session_timeout of the role', 'COMMITTED',
+         a.outcome(a.batch(new_row())))
+    pg.sql('ALTER ROLE refd RESET idle_session_timeout')
+    pg.sql("INSERT INTO refd.node VALUES ('main', E'\\x1b[31m', 0, now())")
+    report('status: a node with control characters',
+           '\x1b' not in command('status', a.config)[1])
+    pg.sql("DELETE FROM refd.node WHERE node LIKE E'\\x1b%'")
+    pg.names('ANY 2 (s1, s2)')
+    expect('status: fewer copies than the setting', 1,
+           'group.copies is lower than the 2 standbys',
+           command('status', a.config))
+    pg.names()
 
 
 # ---- one leader ----
@@ -537,7 +575,8 @@ def test_failover():
 
 
 def main():
-    tests = [test_create, test_commit, test_empty_setting, test_doubts,
+    tests = [test_create, test_commit, test_defaults, test_empty_setting,
+             test_doubts,
              test_late_checkpointer, test_absent, test_restart,
              test_standby_away, test_killed, test_follower,
              test_paused_leader, test_takeover_in_commit,

@@ -6,7 +6,8 @@
 # standby that is away, kills and pauses of refd-group, takeovers by a second
 # node, these faults in random order, and the loss of the primary.
 #
-# GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order.
+# GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
+# and GROUP_ONLY=test_NAME runs one case.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

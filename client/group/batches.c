@@ -114,6 +114,26 @@ static void copy_rows(struct joined *j)
 		}
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, GROUP_UUID_BYTES);
+}
+
+/* The database would reject the transaction for ever. */
+static void check_ids(const struct joined *j)
+{
+	uint8_t(*ids)[GROUP_UUID_BYTES] = xcalloc(j->nr, sizeof(*ids));
+	size_t i;
+
+	memcpy(ids, j->ids, j->nr * sizeof(*ids));
+	qsort(ids, j->nr, sizeof(*ids), compare_ids);
+	for (i = 1; i < j->nr; i++)
+		if (!compare_ids(ids[i - 1], ids[i]))
+			die("the daemon has sent two rows with the same id: "
+			    "report this as an error of refd");
+	free(ids);
+}
+
 static void joined_done(struct joined *j)
 {
 	struct daemon_frame *next;
@@ -191,8 +211,9 @@ static bool renew_lease(struct service *v)
 
 	if (!lease_look(&v->log.s, &lease))
 		return false;
-	v->is_lost = lease.epoch != v->epoch;
-	return !v->is_lost && lease.is_over && lease.waits_for_standbys &&
+	v->is_lost = lease.epoch > v->epoch;
+	return lease.epoch == v->epoch && lease.is_over &&
+	    lease.waits_for_standbys &&
 	    lease_renew(&v->log.s, v->epoch) == LEASE_DONE;
 }
 
@@ -237,6 +258,7 @@ void batches_lead(struct service *v, int wait_ms)
 	collect(v, &j, wait_ms);
 	if (j.nr > 0) {
 		copy_rows(&j);
+		check_ids(&j);
 		decide(v, &j);
 	}
 	joined_done(&j);

@@ -62,7 +62,17 @@ static void tell_lost(struct lease_keeper *k, uint64_t epoch)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* A renewal of an epoch that is over changes no row. */
+/* A renewal has changed no row: EPOCH is over, or this is a former primary. */
+static void look(struct lease_keeper *k, uint64_t epoch)
+{
+	struct lease lease;
+
+	if (lease_look(&k->s, &lease) && lease.epoch > epoch)
+		tell_lost(k, epoch);
+	else
+		session_close(&k->s);
+}
+
 static void renew(struct lease_keeper *k, uint64_t epoch)
 {
 	const struct group_config *config = k->s.config;
@@ -84,7 +94,7 @@ static void renew(struct lease_keeper *k, uint64_t epoch)
 		step(k, PQsocket(k->s.conn));
 	r = session_finish(&k->s);
 	if (r && *PQcmdTuples(r) == '0')
-		tell_lost(k, epoch);
+		look(k, epoch);
 	PQclear(r);
 }
 

@@ -9,10 +9,10 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" owner text NOT NULL, until timestamptz NOT NULL,"
 	" UNIQUE (grp, epoch));"
 	"CREATE TABLE refd.log (grp text, lsn bigint, epoch bigint NOT NULL,"
-	" id bytea NOT NULL UNIQUE, repo uuid NOT NULL, txid bytea NOT NULL,"
+	" id bytea NOT NULL, repo uuid NOT NULL, txid bytea NOT NULL,"
 	" part bigint NOT NULL, uid bigint NOT NULL, time_ms bigint NOT NULL,"
 	" body bytea NOT NULL, objects bytea NOT NULL,"
-	" PRIMARY KEY (grp, lsn));"
+	" PRIMARY KEY (grp, lsn), UNIQUE (grp, id));"
 	"ALTER TABLE refd.log ALTER body SET STORAGE external,"
 	" ALTER objects SET STORAGE external;"
 	"CREATE TABLE refd.node (grp text, node text, applied bigint NOT NULL,"
@@ -49,7 +49,6 @@ static bool migrate(struct session *s, uint64_t version)
 	    session_change(s, "INSERT INTO refd.version VALUES ($1)", &p) == 1;
 }
 
-/* The id of row 0 is as random as others: ids differ between groups too. */
 static const char row_0[] =
     "INSERT INTO refd.log SELECT $1, 0, 0, uuid_send(gen_random_uuid()),"
     " gen_random_uuid(), '', 0, 0, 0, '', ''";

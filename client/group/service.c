@@ -161,8 +161,11 @@ static void check_end(struct service *v, uint64_t applied)
 {
 	uint64_t last;
 
-	while (!service_connect(v) || !group_log_last(&v->log, &last))
+	while (!service_connect(v) || !group_log_last(&v->log, &last) ||
+	    (applied > last && !group_log_prove(&v->log, 0, 0))) {
+		session_close(&v->log.s);
 		service_retry(v, "reading the log");
+	}
 	if (applied > last)
 		die("this node has applied LSN %llu, and the log of the group "
 		    "ends at LSN %llu: PostgreSQL is at an earlier time",

@@ -45,7 +45,10 @@ class Cases:
         self.pg.copy_old()
         self.commit(2)
         self.open_early()
-        self.c.stop()
+        self.early_end()
+        self.keeper()
+        self.ids()
+        self.c.end()
 
     def commit(self, rows):
         outcome = self.c.outcome(self.c.batch(*[new_row()
@@ -77,6 +80,48 @@ class Cases:
                     c.message()[-300:])
         self.report('ROLE has the last LSN', c.role and c.role[2] == end,
                     (c.role, end))
+
+    def early_end(self):
+        """The log of the former primary ends before this node's last row."""
+        self.pg.start('old')
+        self.c.end()
+        self.c.start()
+        time.sleep(2)
+        self.report('a former primary at the start: the program tries again',
+                    self.c.process.poll() is None and not self.c.role,
+                    self.c.message()[-300:])
+        self.pg.stop('old')
+        self.report('the right primary at the start', self.c.await_role(True),
+                    self.c.message()[-300:])
+
+    def keeper(self):
+        """Only the renewals go to the former primary."""
+        role = self.c.role
+        time.sleep(1)
+        self.pg.start('old')
+        self.report('the renewals are on the former primary', self.pg.sql(
+            """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name = 'c'
+            AND query LIKE 'UPDATE refd.lease SET until%'"""))
+        time.sleep(3)
+        self.pg.stop('old')
+        time.sleep(1)
+        self.report('and the node leads in the same epoch',
+                    self.c.role == role, (role, self.c.role))
+        self.commit(1)
+
+    def ids(self):
+        """The id of a row of another group, and an id twice."""
+        row = new_row()
+        row['id'] = bytes.fromhex(next(iter(self.pg.log())))
+        number = self.c.batch(row)
+        outcome = self.c.outcome(number, 5)
+        self.report('an id of another group', outcome == 'COMMITTED', outcome)
+        row = new_row()
+        self.c.batch(row, row)
+        self.c.process.wait(10)
+        self.report('an id twice', 'the same id' in self.c.message(),
+                    self.c.message()[-300:])
 
     def readers(self):
         return self.pg.sql("""SELECT pid FROM pg_stat_activity

@@ -70,7 +70,8 @@ bool group_log_last(struct group_log *log, uint64_t *lsn);
  */
 bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 
-/* Writes down that this node has applied APPLIED; not proven. */
+/* Writes down that this node has applied APPLIED; not proven, and not
+ * delayed by standbys that are away. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 
 typedef void group_log_row_fn(void *arg, uint64_t lsn, uint64_t epoch,

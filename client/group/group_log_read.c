@@ -11,6 +11,11 @@
 #define ROWS_MOST  "500"
 #define BYTES_MOST "16777216"
 
+#define PREFER_LATER                                                           \
+	" ON CONFLICT (grp, node) DO UPDATE"                                   \
+	" SET applied = greatest(node.applied, excluded.applied),"             \
+	" seen = excluded.seen"
+
 /* Writes down how far this node is: a commit that can be proven. */
 static bool touch(struct session *s, uint64_t applied)
 {
@@ -20,16 +25,22 @@ static bool touch(struct session *s, uint64_t applied)
 	params_text(&p, s->config->node);
 	params_number(&p, applied);
 	return session_change(s,
-		   "INSERT INTO refd.node VALUES ($1, $2, $3, now())"
-		   " ON CONFLICT (grp, node) DO UPDATE"
-		   " SET applied = greatest(node.applied, excluded.applied),"
-		   " seen = excluded.seen",
+		   "INSERT INTO refd.node VALUES ($1, $2, $3, now())" PREFER_LATER,
 		   &p) == 1;
 }
 
 bool group_log_note(struct group_log *log, uint64_t applied)
 {
-	return touch(&log->s, applied);
+	struct params p = { 0 };
+
+	params_text(&p, log->s.config->name);
+	params_text(&p, log->s.config->node);
+	params_number(&p, applied);
+	return session_change(&log->s,
+		   "INSERT INTO refd.node SELECT $1, $2, $3::bigint, now()"
+		   " WHERE set_config('synchronous_commit', 'local', true)"
+		   " = 'local'" PREFER_LATER,
+		   &p) == 1;
 }
 
 static bool is_epoch(struct session *s, uint64_t epoch)

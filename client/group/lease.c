@@ -60,7 +60,10 @@ enum lease_result lease_renew(struct session *s, uint64_t epoch)
 
 enum lease_result lease_leave(struct session *s, uint64_t epoch)
 {
-	return change(s, LEASE_PROLONG, epoch, 0);
+	return change(s,
+	    LEASE_PROLONG
+	    " AND set_config('synchronous_commit', 'local', true) = 'local'",
+	    epoch, 0);
 }
 
 /* ---- taking over ---- */

@@ -35,7 +35,8 @@ enum lease_result {
 
 /* Makes the lease of this node and EPOCH end group.lease from now. */
 enum lease_result lease_renew(struct session *s, uint64_t epoch);
-/* Makes the lease of this node and EPOCH end now. */
+/* Makes the lease of this node and EPOCH end now, also while the standbys are
+ * away. */
 enum lease_result lease_leave(struct session *s, uint64_t epoch);
 
 /*

@@ -6,12 +6,14 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "client/group/lease.h"
 #include "client/librefd/conn.h"
 
 #define STEP_MS 100
+#define OPEN_MS 1000
 
 struct lease_keeper {
 	pthread_mutex_t lock; /* of the next three */
@@ -20,6 +22,8 @@ struct lease_keeper {
 	bool has_ended;
 	int daemon;
 	struct session s; /* of the thread */
+	uint64_t open_ms; /* no attempt to open before */
+	pthread_t thread;
 };
 
 static bool read_flag(struct lease_keeper *k, const bool *flag)
@@ -62,6 +66,17 @@ static void tell_lost(struct lease_keeper *k, uint64_t epoch)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* A renewal that waits for the standbys ends, and unlocks the lease. */
+static void cancel(PGconn *conn)
+{
+	PGcancel *c = PQgetCancel(conn);
+	char why[256];
+
+	if (c)
+		PQcancel(c, why, sizeof(why));
+	PQfreeCancel(c);
+}
+
 /* A renewal has changed no row: EPOCH is over, or this is a former primary. */
 static void look(struct lease_keeper *k, uint64_t epoch)
 {
@@ -79,8 +94,6 @@ static void renew(struct lease_keeper *k, uint64_t epoch)
 	struct params p = { 0 };
 	PGresult *r;
 
-	if (!k->s.conn && session_open(&k->s) != SESSION_OK)
-		return;
 	params_text(&p, config->name);
 	params_text(&p, config->node);
 	params_number(&p, epoch);
@@ -90,12 +103,27 @@ static void renew(struct lease_keeper *k, uint64_t epoch)
 		session_close(&k->s);
 		return;
 	}
-	while (PQconsumeInput(k->s.conn) && PQisBusy(k->s.conn))
+	while (PQconsumeInput(k->s.conn) && PQisBusy(k->s.conn)) {
 		step(k, PQsocket(k->s.conn));
+		if (read_flag(k, &k->has_ended))
+			cancel(k->s.conn);
+	}
 	r = session_finish(&k->s);
 	if (r && *PQcmdTuples(r) == '0')
 		look(k, epoch);
 	PQclear(r);
+}
+
+/* Also as a follower, so that the first renewal is in time. Not more often
+ * than once a second. */
+static void open_session(struct lease_keeper *k)
+{
+	uint64_t now = refd_now_ms();
+
+	if (now < k->open_ms)
+		return;
+	k->open_ms = now + OPEN_MS;
+	session_open(&k->s);
 }
 
 static void *keep(void *arg)
@@ -103,10 +131,13 @@ static void *keep(void *arg)
 	struct lease_keeper *k = arg;
 	uint64_t due_ms = 0, epoch, last = 0;
 
-	for (;;) {
+	while (!read_flag(k, &k->has_ended)) {
 		step(k, -1);
+		if (!k->s.conn)
+			open_session(k);
 		epoch = read_epoch(k);
-		if (epoch == 0 || (epoch == last && refd_now_ms() < due_ms))
+		if (epoch == 0 || !k->s.conn ||
+		    (epoch == last && refd_now_ms() < due_ms))
 			continue;
 		last = epoch;
 		due_ms = refd_now_ms() + k->s.config->lease_ms / 3;
@@ -119,14 +150,13 @@ struct lease_keeper *lease_keeper_start(const struct group_config *config,
     int daemon)
 {
 	struct lease_keeper *k = xcalloc(1, sizeof(*k));
-	pthread_t thread;
 
 	k->s.config = config;
 	k->daemon = daemon;
 	pthread_mutex_init(&k->lock, NULL);
-	if (pthread_create(&thread, NULL, keep, k) != 0)
-		die("cannot start a thread");
-	pthread_detach(thread);
+	if (pthread_create(&k->thread, NULL, keep, k) != 0)
+		die("cannot start the thread that renews the lease: raise the "
+		    "limit of processes of this account");
 	return k;
 }
 
@@ -144,6 +174,10 @@ void lease_keeper_end(struct lease_keeper *k)
 	k->epoch = 0;
 	k->has_ended = true;
 	pthread_mutex_unlock(&k->lock);
+	pthread_join(k->thread, NULL);
+	session_done(&k->s);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
 }
 
 bool lease_keeper_has_lost(struct lease_keeper *k)

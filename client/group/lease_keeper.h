@@ -3,7 +3,7 @@
  * thread waits for a COMMIT. It also ends the program, without a cleanup, as
  * soon as the daemon has closed the socket.
  *
- * All calls come from the main thread, and do not block.
+ * All calls come from the main thread. Only the last one blocks.
  */
 #ifndef CLIENT_GROUP_LEASE_KEEPER_H
 #define CLIENT_GROUP_LEASE_KEEPER_H
@@ -12,12 +12,13 @@
 
 struct lease_keeper;
 
-/* DAEMON is the socket. The thread lives as long as the program. */
+/* DAEMON is the socket. */
 struct lease_keeper *lease_keeper_start(const struct group_config *config,
     int daemon);
 /* Renews the lease of EPOCH from now on; 0: of no epoch. */
 void lease_keeper_set(struct lease_keeper *k, uint64_t epoch);
-/* Renews no lease, and no longer looks at the socket. */
+/* Ends the thread, and frees K. A renewal that is in work is cancelled, so that
+ * no renewal follows. Blocks while a connection is opened or cancelled. */
 void lease_keeper_end(struct lease_keeper *k);
 /* Did a renewal find a different epoch? */
 bool lease_keeper_has_lost(struct lease_keeper *k);

@@ -45,13 +45,33 @@ void service_retry(struct service *v, const char *doing)
 	usleep(PAUSE_US);
 }
 
+/* False: not known. After a restored backup, the log can have other rows than
+ * this node. */
+static bool check_end(struct service *v)
+{
+	uint64_t last;
+
+	if (group_log_last(&v->log, &last) &&
+	    (v->last <= last || group_log_prove(&v->log, v->told.epoch, 0))) {
+		if (v->last > last)
+			die("this node has applied LSN %llu, and the log of "
+			    "the group ends at LSN %llu: PostgreSQL is at an "
+			    "earlier time",
+			    (unsigned long long)v->last,
+			    (unsigned long long)last);
+		return true;
+	}
+	session_close(&v->log.s);
+	return false;
+}
+
 bool service_connect(struct service *v)
 {
 	if (v->log.s.conn)
 		return true;
 	switch (group_log_open(&v->log)) {
 	case SESSION_OK:
-		return true;
+		return check_end(v);
 	case SESSION_WRONG:
 		die("%s", v->log.s.why.data);
 	case SESSION_AWAY:
@@ -157,21 +177,6 @@ static void check_hello(const struct service *v, const struct group_frame *f)
 		    f->hello.node, v->config->node);
 }
 
-static void check_end(struct service *v, uint64_t applied)
-{
-	uint64_t last;
-
-	while (!service_connect(v) || !group_log_last(&v->log, &last) ||
-	    (applied > last && !group_log_prove(&v->log, 0, 0))) {
-		session_close(&v->log.s);
-		service_retry(v, "reading the log");
-	}
-	if (applied > last)
-		die("this node has applied LSN %llu, and the log of the group "
-		    "ends at LSN %llu: PostgreSQL is at an earlier time",
-		    (unsigned long long)applied, (unsigned long long)last);
-}
-
 static void send_settled(struct service *v, const uint64_t *lsns, size_t nr)
 {
 	struct group_frame f = { .type = GROUP_SETTLED };
@@ -224,7 +229,6 @@ static void start(struct service *v)
 	check_hello(v, f);
 	memcpy(v->log.group, f->hello.group, sizeof(v->log.group));
 	v->applied = v->last = f->hello.applied;
-	check_end(v, f->hello.applied);
 	while (!begin(v, f))
 		service_retry(v, "the start");
 	daemon_frame_free(hello);

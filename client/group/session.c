@@ -68,7 +68,7 @@ static PGconn *connect(const struct group_config *config)
 		"tcp_user_timeout", "target_session_attrs",
 		"fallback_application_name", "dbname", "client_encoding",
 		NULL };
-	const char *const values[] = { "10", "5", "2", "3", "10000", "primary",
+	const char *const values[] = { "2", "5", "2", "3", "10000", "primary",
 		"refd-group", config->database, "UTF8", NULL };
 
 	return PQconnectdbParams(names, values, 1);

@@ -47,8 +47,9 @@ class Cases:
         self.open_early()
         self.early_end()
         self.keeper()
+        self.stop_alone()
         self.ids()
-        self.c.end()
+        self.restored()
 
     def commit(self, rows):
         outcome = self.c.outcome(self.c.batch(*[new_row()
@@ -61,6 +62,7 @@ class Cases:
         end = c.applied
         c.end()
         c.applied -= 2
+        c.epoch = 0
         with self.paused():
             c.start()
             assert wait_for(10, lambda: pg.sql(
@@ -109,6 +111,40 @@ class Cases:
         self.report('and the node leads in the same epoch',
                     self.c.role == role, (role, self.c.role))
         self.commit(1)
+
+    def stop_alone(self):
+        """STOP while the standby is away, and a renewal waits."""
+        self.commit(1)
+        with self.paused():
+            time.sleep(2)
+            began = time.monotonic()
+            try:
+                self.report('STOP without the standby', self.c.stop() == 0)
+            except subprocess.TimeoutExpired:
+                self.report('STOP without the standby', False)
+                self.c.end()
+            self.report('STOP without the standby takes no time',
+                        time.monotonic() - began < 5)
+        self.c.start()
+        assert self.c.await_role(True), self.c.message()
+
+    def restored(self):
+        """PostgreSQL is at an earlier time, while the node leads."""
+        self.c.end()
+        self.c.start()
+        assert self.c.await_role(True), self.c.message()
+        self.pg.sql(f"""DELETE FROM refd.log WHERE grp = 'other'
+            AND lsn > {self.c.applied - 2}""")
+        self.pg.sql("""SELECT pg_terminate_backend(pid)
+            FROM pg_stat_activity WHERE application_name = 'c'""")
+        self.c.batch(new_row())
+        try:
+            self.c.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.c.end()
+        self.report('an earlier time of PostgreSQL', 'an earlier time'
+                    in self.c.message().splitlines()[-1],
+                    self.c.message()[-300:])
 
     def ids(self):
         """The id of a row of another group, and an id twice."""

@@ -583,7 +583,8 @@ def main():
              test_takeover_in_fence, test_stop, test_follower_settles,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
-        tests = [test_create, globals()[os.environ['GROUP_ONLY']]]
+        tests = [test_create, test_commit,
+                 globals()[os.environ['GROUP_ONLY']]]
     try:
         for test in tests:
             began = time.monotonic()

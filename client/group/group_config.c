@@ -1,6 +1,7 @@
 #include "client/group/group_config.h"
 
 #include <errno.h>
+#include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static void set(char **to, const char *value)
 static const char *set_name(char **to, const char *value)
 {
 	if (!group_frame_is_name(value))
-		return "is no name of 1 to 64 letters, digits and ._-";
+		return "must have 1 to 64 letters, digits and ._-";
 	set(to, value);
 	return NULL;
 }
@@ -39,7 +40,7 @@ static const char *set_copies(uint64_t *to, const char *value)
 {
 	return parse_number(value, COPIES_MOST, to) && *to > 0 ?
 	    NULL :
-	    "is no number from 1 to 100";
+	    "must be a number from 1 to 100";
 }
 
 static const char *set_lease(uint64_t *to, const char *value)
@@ -47,7 +48,26 @@ static const char *set_lease(uint64_t *to, const char *value)
 	return config_units_parse(CONFIG_UNITS_TIME, value, to) &&
 		*to >= LEASE_LEAST && *to <= LEASE_MOST_MS ?
 	    NULL :
-	    "is no time from 1s to 1h, such as 6s";
+	    "must be a time from 1s to 1h, such as 6s";
+}
+
+/* libpq repeats a part of a wrong value, which can be a password. A value
+ * without '=' is the name of a database. */
+static const char *set_database(char **to, const char *value)
+{
+	PQconninfoOption *options = NULL;
+	char *why = NULL;
+
+	if (strchr(value, '=') || strstr(value, "://")) {
+		options = PQconninfoParse(value, &why);
+		PQfreemem(why);
+		if (!options)
+			return "is not a connection string of libpq; a value "
+			       "with spaces needs quotes ('...') in it";
+		PQconninfoFree(options);
+	}
+	set(to, value);
+	return NULL;
 }
 
 /* NULL, or the error. */
@@ -63,9 +83,9 @@ static const char *set_key(struct group_config *config, const char *key,
 	if (!strcmp(key, "lease"))
 		return set_lease(&config->lease_ms, value);
 	if (!strcmp(key, "database"))
-		set(&config->database, value);
-	else if (strcmp(key, "patience") != 0)
-		return "is no key of [group]";
+		return set_database(&config->database, value);
+	if (strcmp(key, "patience") != 0)
+		return "is not a key of [group]";
 	return NULL;
 }
 

@@ -43,16 +43,21 @@ while IFS='|' read -r line reason; do
 	config "${right[@]}" "$line"
 	ends "$line" 128 "$T/config:7: $reason" status
 done <<'LINES'
-name = a b|group.name: is no name
-node =|group.node: is no name
-nodes = a|group.nodes: is no key of [group]
-copies = 0|group.copies: is no number from 1 to 100
-copies = 101|group.copies: is no number from 1 to 100
-lease = 6|group.lease: is no time
-lease = 999ms|group.lease: is no time
-lease = 2h|group.lease: is no time
+name = a b|group.name: must have 1 to 64 letters
+node =|group.node: must have 1 to 64 letters
+nodes = a|group.nodes: is not a key of [group]
+copies = 0|group.copies: must be a number from 1 to 100
+copies = 101|group.copies: must be a number from 1 to 100
+lease = 6|group.lease: must be a time
+lease = 999ms|group.lease: must be a time
+lease = 2h|group.lease: must be a time
 lease|group.lease: has no value
 LINES
+config 'name = main' 'node = a' 'database = host=/x password=my secret'
+ends 'a wrong connection' 128 'group.database: is not a connection string' \
+	status
+prints_no 'a wrong connection: the password is not printed' secret \
+	cat "$T/err"
 config "${right[@]}" 'patience = 10s' 'lease = 1h' 'copies = 100'
 ends 'all keys' 75 "group 'main': " status
 rm "$T/config"

@@ -2,7 +2,6 @@
 daemon's end of refd-group. Both end only processes that they have started."""
 import os
 import queue
-import select
 import signal
 import socket
 import struct
@@ -197,6 +196,7 @@ class Node:
         self.path, self.said = f'{top}/{name}.sock', f'{top}/{name}.log'
         self.process = self.socket = None
         self.applied = 0
+        self.epoch = 0          # of the last row
         self.group = bytes(16)
         self.number = 0
         self.batches = {}       # number to rows, of all processes
@@ -300,16 +300,21 @@ class Node:
                 data = data[n:]
 
     def commit(self, row, lsn):
-        assert row['id'] not in self.refused
+        assert lsn == self.applied + 1, (lsn, self.applied)
+        self.add_row(row, lsn)
         self.committed[row['id']] = lsn
-        self.rows[lsn] = row
-        if lsn == self.applied + 1:
-            self.applied = lsn
+
+    def add_row(self, row, lsn):
+        assert row['id'] not in self.refused, lsn
+        assert self.rows.setdefault(lsn, row) == row, lsn
+        self.applied = lsn
 
     def take(self, kind, body):
         if kind == ROLE:
             role = (bool(body.number(4)), body.number(), body.number())
             self.group = body.take(16)
+            assert role[1] >= self.epoch, (role, self.epoch)
+            assert role[2] == self.applied, (role, self.applied)
             self.role = role + (body.string().decode(),)
         elif kind == SETTLED:
             lsns = [body.number() for _ in range(body.number(4))]
@@ -321,11 +326,12 @@ class Node:
                     self.refused.add(row['id'])
             self.settled = lsns
         elif kind == ROW:
-            lsn, _ = body.number(), body.number()
+            lsn, epoch = body.number(), body.number()
             row = read_row(body)
             assert lsn == self.applied + 1, (lsn, self.applied)
-            self.rows[lsn] = row
-            self.applied = lsn
+            assert epoch >= self.epoch, (epoch, self.epoch)
+            self.epoch = epoch
+            self.add_row(row, lsn)
             self.send_applied()
         else:
             number = body.number()
@@ -351,7 +357,3 @@ class Node:
         wait_for(seconds, lambda: self.outcomes[number]
                  and self.outcomes[number][-1] != 'DOUBTFUL')
         return ' '.join(self.outcomes[number])
-
-    def is_silent(self, seconds=1):
-        """Does refd-group send nothing?"""
-        return not select.select([self.socket], [], [], seconds)[0]

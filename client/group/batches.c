@@ -217,7 +217,8 @@ static bool renew_lease(struct service *v)
 	    lease_renew(&v->log.s, v->epoch) == LEASE_DONE;
 }
 
-/* One attempt, and its settlement. True: the outcome is known and told. */
+/* Sends the transaction once, and settles a doubt. True: the daemon has the
+ * outcome. */
 static bool attempt(struct service *v, const struct joined *j, bool *is_first)
 {
 	switch (group_log_append(&v->log, v->epoch, v->last + 1, j->rows, j->nr,

@@ -106,8 +106,8 @@ struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms)
 
 /* ---- writing ---- */
 
-/* Waits until the daemon reads. The daemon may do the same, so what the daemon
- * has written is taken meanwhile. */
+/* Waits until the daemon reads. The daemon may wait for this program, too, so
+ * its bytes are read meanwhile. */
 static void wait_to_write(struct daemon_link *link)
 {
 	struct pollfd fd = { .fd = link->fd, .events = POLLIN | POLLOUT };

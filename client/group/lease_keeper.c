@@ -1,6 +1,7 @@
 /*
  * The thread looks at the daemon's socket between two steps, and while libpq
- * waits. Only session_open() can delay this, by its timeout.
+ * waits for a renewal. session_open() delays this by its timeout, and a cancel
+ * or a look at the lease by the time of the database.
  */
 #include "client/group/lease_keeper.h"
 

@@ -295,7 +295,7 @@ static void turn_follower(struct service *v)
 		follow_lease(v);
 }
 
-/* Others need not wait for the end of the lease. */
+/* Ends the lease, so that a follower can take it at once. */
 static void leave(struct service *v)
 {
 	lease_keeper_end(v->keeper);

@@ -60,7 +60,7 @@ void session_fail(struct session *s, const PGresult *r, const char *what)
 
 /* ---- opening ---- */
 
-/* What the administrator has written replaces what stands before. */
+/* group.database comes as dbname, and replaces the values before it. */
 static PGconn *connect(const struct group_config *config)
 {
 	static const char *const names[] = { "connect_timeout",

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define LENGTH 4 /* bytes of a length */
-/* The least bytes of a row: without record and objects. */
-#define ROW_LEAST (3 * GROUP_UUID_BYTES + 4 + 4 + 8 + LENGTH + LENGTH)
+/* The least bytes of a row: one byte of path, and no record. */
+#define ROW_LEAST (3 * GROUP_UUID_BYTES + 4 + 8 + 1 + LENGTH + 1 + LENGTH)
 
 /* Reads IN, or writes to OUT, or counts without both. */
 struct codec {
@@ -63,6 +63,16 @@ static void u32(struct codec *c, uint32_t *value)
 
 	number(c, &n, 4);
 	*value = (uint32_t)n;
+}
+
+static void boolean(struct codec *c, bool *value)
+{
+	uint64_t n = !c->in && *value;
+
+	number(c, &n, 1);
+	if (n > 1)
+		reject(c, "a truth value is neither 0 nor 1");
+	*value = n == 1;
 }
 
 /* A bigint of PostgreSQL from LEAST on. */
@@ -169,6 +179,34 @@ void group_frame_reason(char reason[GROUP_TEXT_MAX + 1], const char *from)
 	reason[len] = '\0';
 }
 
+static bool is_component(const uint8_t *data, size_t len)
+{
+	return len > 0 && (len > 2 || memcmp(data, "..", len) != 0);
+}
+
+bool group_frame_is_path(struct group_bytes path)
+{
+	const uint8_t *at = path.data, *slash;
+	size_t rest = path.len;
+
+	if (rest == 0 || rest > GROUP_PATH_MAX || memchr(at, '\0', rest))
+		return false;
+	while ((slash = memchr(at, '/', rest))) {
+		if (!is_component(at, (size_t)(slash - at)))
+			return false;
+		rest -= (size_t)(slash - at) + 1;
+		at = slash + 1;
+	}
+	return is_component(at, rest);
+}
+
+static void path(struct codec *c, struct group_bytes *b)
+{
+	bytes(c, b);
+	if (!c->why && !group_frame_is_path(*b))
+		reject(c, "a path does not name a repository below a root");
+}
+
 /* The array has NR elements of LEAST bytes or more each. Returns room for the
  * elements of SIZE bytes when it reads, or else NULL. */
 static void *array(struct codec *c, size_t *nr, size_t least, size_t size)
@@ -178,7 +216,7 @@ static void *array(struct codec *c, size_t *nr, size_t least, size_t size)
 	length(c, nr);
 	if (!c->in || *nr == 0 || !has(c, (uint64_t)*nr * least))
 		return NULL;
-	room = refd_arena_array(c->arena, *nr, size);
+	room = refd_arena_zalloc(c->arena, *nr * size);
 	if (!room)
 		reject(c, "out of memory");
 	return room;
@@ -191,12 +229,12 @@ static void row(struct codec *c, struct group_row *r)
 	uuid(c, r->id);
 	uuid(c, r->repo);
 	raw(c, r->txid.bytes, sizeof(r->txid.bytes));
-	u32(c, &r->part);
 	u32(c, &r->uid);
 	bigint(c, &r->time_ms, 0);
+	boolean(c, &r->is_final);
+	path(c, &r->path);
 	bytes(c, &r->record);
-	bytes(c, &r->objects);
-	if (!c->why && r->record.len + r->objects.len > GROUP_ROW_MAX)
+	if (!c->why && r->path.len + r->record.len > GROUP_ROW_MAX)
 		reject(c, "a row is too long");
 }
 
@@ -216,32 +254,45 @@ static void rows(struct codec *c, const struct group_row **list, size_t *nr)
 		*list = room;
 }
 
-static void lsns(struct codec *c, const uint64_t **list, size_t *nr)
+/* SHA-1 is 1, and SHA-256 is 2. */
+static void format(struct codec *c, enum refd_object_format *value)
 {
-	uint64_t *room = array(c, nr, sizeof(*room), sizeof(*room)), one;
-	size_t i;
+	uint64_t n = c->in ? 0 : (uint64_t)*value + 1;
+
+	number(c, &n, 1);
+	if (n != 1 && n != 2)
+		reject(c, "an unknown object format");
+	*value = n == 2 ? REFD_FORMAT_SHA256 : REFD_FORMAT_SHA1;
+}
+
+static void oids(struct codec *c, enum refd_object_format of,
+    const struct refd_oid **list, size_t *nr)
+{
+	size_t len = refd_object_format_bytes(of), i;
+	struct refd_oid *room = array(c, nr, len, sizeof(*room)), one, *oid;
 
 	for (i = 0; !c->why && i < *nr; i++) {
 		if (!c->in)
 			one = (*list)[i];
-		bigint(c, room ? &room[i] : &one, 0);
+		oid = room ? &room[i] : &one;
+		raw(c, oid->bytes, len);
+		if (refd_oid_is_null(oid))
+			reject(c, "an object id is null");
 	}
 	if (c->in)
 		*list = room;
 }
 
-static void ids(struct codec *c, const uint8_t (**list)[GROUP_UUID_BYTES],
-    size_t *nr)
+static void hold(struct codec *c, struct group_frame *f)
 {
-	struct group_bytes all = { 0 };
-
-	length(c, nr);
-	all.len = *nr * GROUP_UUID_BYTES;
-	if (c->in && has(c, all.len))
-		*list = (const uint8_t(*)[GROUP_UUID_BYTES])(c->in + c->at);
-	if (c->out && all.len > 0)
-		memcpy(c->out + c->at, *list, all.len);
-	c->at += c->why ? 0 : all.len;
+	u64(c, &f->hold.number);
+	uuid(c, f->hold.repo);
+	path(c, &f->hold.path);
+	format(c, &f->hold.object_format);
+	oids(c, f->hold.object_format, &f->hold.oids, &f->hold.nr_oids);
+	if (f->hold.nr_oids == 0)
+		reject(c, "HOLD has no object id");
+	oids(c, f->hold.object_format, &f->hold.bases, &f->hold.nr_bases);
 }
 
 static void hello(struct codec *c, struct group_frame *f)
@@ -252,17 +303,11 @@ static void hello(struct codec *c, struct group_frame *f)
 	uuid(c, f->hello.group);
 	name(c, f->hello.node);
 	bigint(c, &f->hello.applied, 0);
-	ids(c, &f->hello.open, &f->hello.nr_open);
 }
 
 static void role(struct codec *c, struct group_frame *f)
 {
-	uint32_t is_leader = !c->in && f->role.is_leader;
-
-	u32(c, &is_leader);
-	if (is_leader > 1)
-		reject(c, "an unknown role");
-	f->role.is_leader = is_leader == 1;
+	boolean(c, &f->role.is_leader);
 	bigint(c, &f->role.epoch, 1);
 	bigint(c, &f->role.lsn, 0);
 	uuid(c, f->role.group);
@@ -279,13 +324,13 @@ static void body(struct codec *c, struct group_frame *f)
 		u64(c, &f->batch.number);
 		rows(c, &f->batch.rows, &f->batch.nr);
 		return;
+	case GROUP_HOLD:
+		hold(c, f);
+		return;
 	case GROUP_APPLIED:
 		bigint(c, &f->applied.lsn, 0);
 		return;
 	case GROUP_STOP:
-		return;
-	case GROUP_SETTLED:
-		lsns(c, &f->settled.lsns, &f->settled.nr);
 		return;
 	case GROUP_ROLE:
 		role(c, f);
@@ -296,6 +341,7 @@ static void body(struct codec *c, struct group_frame *f)
 		return;
 	case GROUP_REFUSED:
 	case GROUP_DOUBTFUL:
+	case GROUP_NOT_HELD:
 		u64(c, &f->refused.number);
 		text(c, f->refused.reason);
 		return;
@@ -303,6 +349,9 @@ static void body(struct codec *c, struct group_frame *f)
 		bigint(c, &f->row.lsn, 1);
 		bigint(c, &f->row.epoch, 1);
 		row(c, &f->row.row);
+		return;
+	case GROUP_HELD:
+		u64(c, &f->held.number);
 		return;
 	}
 	reject(c, "an unknown type of frame");
@@ -316,7 +365,7 @@ static bool is_from(uint8_t type, enum group_frame_side from)
 	case GROUP_FROM_DAEMON:
 		return type >= GROUP_HELLO && type <= GROUP_STOP;
 	case GROUP_FROM_GROUP:
-		return type >= GROUP_SETTLED && type <= GROUP_ROW;
+		return type >= GROUP_ROLE && type <= GROUP_NOT_HELD;
 	}
 	return false;
 }

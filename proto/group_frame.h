@@ -6,9 +6,9 @@
  * and a body. Numbers are little-endian. A string or an array begins with its
  * number of bytes or elements (4 bytes). Frames of a side in their order:
  *
- *	daemon	HELLO, then BATCH, APPLIED, STOP in any order
- *	group	SETTLED if HELLO has open rows, then ROLE, ROW, COMMITTED,
- *		REFUSED, DOUBTFUL in any order
+ *	daemon	HELLO, then BATCH, HOLD, APPLIED, STOP in any order
+ *	group	ROW for each row that the node lacks, then ROLE, then ROLE,
+ *		ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD in any order
  *
  * Pure functions over bytes; any thread; nothing blocks. Only
  * group_frame_decode() allocates, and only in the arena of the caller.
@@ -21,15 +21,17 @@
 #include <stdint.h>
 
 #include "proto/arena.h"
+#include "proto/oid.h"
 #include "proto/txid.h"
 
 #define GROUP_FRAME_VERSION 1
 #define GROUP_FRAME_HEAD    5 /* bytes of length and type */
 /* Bytes of the whole frame. */
 #define GROUP_FRAME_MAX (16 * 1024 * 1024)
-/* Bytes of record and objects of a row, so that every row fits into ROW. */
+/* Bytes of path and record of a row, so that every row fits into ROW. */
 #define GROUP_ROW_MAX    (GROUP_FRAME_MAX - 1024)
 #define GROUP_UUID_BYTES 16
+#define GROUP_PATH_MAX   4095 /* bytes */
 #define GROUP_NAME_MAX   64   /* letters, digits, and "._-" */
 #define GROUP_TEXT_MAX   1024 /* bytes, without control characters */
 
@@ -37,15 +39,17 @@ enum group_frame_type {
 	/* from the daemon */
 	GROUP_HELLO = 1,
 	GROUP_BATCH,
+	GROUP_HOLD,
 	GROUP_APPLIED,
 	GROUP_STOP,
 	/* from refd-group */
-	GROUP_SETTLED = 65,
-	GROUP_ROLE,
+	GROUP_ROLE = 65,
 	GROUP_COMMITTED,
 	GROUP_REFUSED,
 	GROUP_DOUBTFUL,
-	GROUP_ROW
+	GROUP_ROW,
+	GROUP_HELD,
+	GROUP_NOT_HELD
 };
 
 enum group_frame_side { GROUP_FROM_DAEMON, GROUP_FROM_GROUP };
@@ -60,10 +64,12 @@ struct group_row {
 	uint8_t id[GROUP_UUID_BYTES]; /* random, new for every row */
 	uint8_t repo[GROUP_UUID_BYTES];
 	struct refd_txid txid;
-	uint32_t part; /* of the transaction */
 	uint32_t uid;
 	uint64_t time_ms; /* since 1970 */
-	struct group_bytes record, objects;
+	bool is_final;    /* the last row of its transaction */
+	/* The repository, below the root of the node: group_frame_is_path(). */
+	struct group_bytes path;
+	struct group_bytes record;
 };
 
 /* LSNs and epochs are at most INT64_MAX, as in PostgreSQL. */
@@ -76,24 +82,30 @@ struct group_frame {
 			uint8_t group[GROUP_UUID_BYTES];
 			char node[GROUP_NAME_MAX + 1];
 			uint64_t applied; /* the last LSN on this disk */
-			/* Ids of rows without an outcome. */
-			const uint8_t (*open)[GROUP_UUID_BYTES];
-			size_t nr_open;
 		} hello;
 		struct {
 			uint64_t number;              /* chosen by the daemon */
 			const struct group_row *rows; /* at least one */
 			size_t nr;
 		} batch;
+		/* Followers must hold the objects before a batch needs them.
+		 * HELD or NOT_HELD follows. */
+		struct {
+			uint64_t number; /* chosen by the daemon */
+			uint8_t repo[GROUP_UUID_BYTES];
+			struct group_bytes path; /* as in a row */
+			enum refd_object_format object_format;
+			/* At least one. No id is null. */
+			const struct refd_oid *oids;
+			size_t nr_oids;
+			/* Objects that followers have, for the negotiation.
+			 * Can be none. */
+			const struct refd_oid *bases;
+			size_t nr_bases;
+		} hold;
 		struct {
 			uint64_t lsn;
 		} applied;
-		/* For each open row of HELLO, in the same order, its LSN. 0:
-		 * the row is not in the log, and will never be. */
-		struct {
-			const uint64_t *lsns;
-			size_t nr;
-		} settled;
 		struct {
 			bool is_leader;
 			uint64_t epoch;
@@ -107,11 +119,17 @@ struct group_frame {
 			uint64_t lsn; /* of the first row */
 		} committed;
 		/* REFUSED: the rows are not in the log, and will never be.
-		 * DOUBTFUL: COMMITTED or REFUSED of this batch follows. */
+		 * DOUBTFUL: COMMITTED or REFUSED of this batch follows.
+		 * NOT_HELD: followers may have a part of the objects. */
 		struct {
 			uint64_t number;
 			char reason[GROUP_TEXT_MAX + 1];
-		} refused, doubtful;
+		} refused, doubtful, not_held;
+		/* At least group.held followers have the objects of HOLD,
+		 * and all that these objects reach. */
+		struct {
+			uint64_t number;
+		} held;
 		/* In the order of LSNs, without a gap; always proven. */
 		struct {
 			uint64_t lsn;
@@ -131,10 +149,9 @@ long group_frame_parse(const uint8_t *data, size_t len,
     enum group_frame_side from);
 
 /*
- * Decodes the frame in DATA, whose LEN group_frame_parse() returned. The bytes
- * of rows and the open ids are borrowed from DATA. Arrays of rows and of LSNs
- * are the array of ARENA. Returns NULL, or the reason for rejecting, a static
- * text; FRAME is then undefined.
+ * Decodes the frame in DATA, whose LEN group_frame_parse() returned. Paths and
+ * records are borrowed from DATA, arrays of rows and of ids from ARENA. Returns
+ * NULL, or the reason for rejecting, a static text; FRAME is then undefined.
  */
 const char *group_frame_decode(const uint8_t *data, size_t len,
     struct refd_arena *arena, struct group_frame *frame);
@@ -147,6 +164,9 @@ void group_frame_encode(const struct group_frame *frame, uint8_t *out);
 
 /* Is NAME the name of a node or of a group? */
 bool group_frame_is_name(const char *name);
+/* Is PATH a path below a root: 1 to GROUP_PATH_MAX bytes without NUL, whose
+ * components are not empty, "." or ".."? */
+bool group_frame_is_path(struct group_bytes path);
 /* Copies TEXT as a reason: cut, and spaces for control characters. */
 void group_frame_reason(char reason[GROUP_TEXT_MAX + 1], const char *text);
 

@@ -66,6 +66,17 @@ static void add(struct joined *j, struct daemon_frame *b)
 	j->end = &b->next;
 }
 
+/* Objects cannot be transported yet. */
+static void refuse_hold(struct service *v, const struct group_frame *hold)
+{
+	struct group_frame f = { .type = GROUP_NOT_HELD };
+
+	f.not_held.number = hold->hold.number;
+	group_frame_reason(f.not_held.reason,
+	    "this version of refd-group does not copy objects to followers");
+	daemon_link_send(&v->link, &f);
+}
+
 static void take_frame(struct service *v, struct joined *j,
     struct daemon_frame *frame)
 {
@@ -73,6 +84,9 @@ static void take_frame(struct service *v, struct joined *j,
 	case GROUP_BATCH:
 		add(j, frame);
 		return;
+	case GROUP_HOLD:
+		refuse_hold(v, &frame->frame);
+		break;
 	case GROUP_APPLIED:
 		v->applied = frame->frame.applied.lsn;
 		break;

@@ -17,14 +17,14 @@ static const char append_sql[] =
     " AND until > now()"
     " AND current_setting('synchronous_standby_names') <> ''"
     " FOR KEY SHARE)"
-    "INSERT INTO refd.log (grp, lsn, epoch, id, repo, txid, part, uid,"
-    " time_ms, body, objects)"
-    " SELECT $1, $3 + nr - 1, $2, id, repo, txid, part, uid, time_ms, body,"
-    " objects"
+    "INSERT INTO refd.log (grp, lsn, epoch, id, repo, txid, uid, time_ms,"
+    " final, path, body)"
+    " SELECT $1, $3 + nr - 1, $2, id, repo, txid, uid, time_ms, final, path,"
+    " body"
     " FROM unnest($5::bytea[], $6::uuid[], $7::bytea[], $8::bigint[],"
-    " $9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[])"
+    " $9::bigint[], $10::boolean[], $11::bytea[], $12::bytea[])"
     " WITH ORDINALITY"
-    " AS row (id, repo, txid, part, uid, time_ms, body, objects, nr), fence"
+    " AS row (id, repo, txid, uid, time_ms, final, path, body, nr), fence"
     " WHERE EXISTS (SELECT FROM refd.log WHERE grp = $1 AND lsn = $3 - 1)";
 
 /* ---- opening ---- */
@@ -83,13 +83,13 @@ void group_log_done(struct group_log *log)
 
 /* ---- the parameters of a batch ---- */
 
-enum { ID, REPO, TXID, PART, UID, TIME, BODY, OBJECTS, NR_COLUMNS };
+enum { ID, REPO, TXID, UID, TIME, FINAL, PATH, BODY, NR_COLUMNS };
 
 static void begin_columns(struct text *columns, size_t nr)
 {
 	static const enum params_type types[NR_COLUMNS] = { PARAMS_BYTEA,
 		PARAMS_UUID, PARAMS_BYTEA, PARAMS_INT8, PARAMS_INT8,
-		PARAMS_INT8, PARAMS_BYTEA, PARAMS_BYTEA };
+		PARAMS_BOOL, PARAMS_BYTEA, PARAMS_BYTEA };
 	int i;
 
 	for (i = 0; i < NR_COLUMNS; i++)
@@ -98,16 +98,17 @@ static void begin_columns(struct text *columns, size_t nr)
 
 static void add_row(struct text *columns, const struct group_row *row)
 {
+	uint8_t is_final = row->is_final;
+
 	params_array_bytes(&columns[ID], row->id, sizeof(row->id));
 	params_array_bytes(&columns[REPO], row->repo, sizeof(row->repo));
 	params_array_bytes(&columns[TXID], row->txid.bytes,
 	    sizeof(row->txid.bytes));
-	params_array_number(&columns[PART], row->part);
 	params_array_number(&columns[UID], row->uid);
 	params_array_number(&columns[TIME], row->time_ms);
+	params_array_bytes(&columns[FINAL], &is_final, sizeof(is_final));
+	params_array_bytes(&columns[PATH], row->path.data, row->path.len);
 	params_array_bytes(&columns[BODY], row->record.data, row->record.len);
-	params_array_bytes(&columns[OBJECTS], row->objects.data,
-	    row->objects.len);
 }
 
 static bool send_append(struct session *s, const struct params *p)

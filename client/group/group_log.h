@@ -55,10 +55,6 @@ enum group_settled {
  */
 enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
     const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns);
-/* The same for rows of epochs before LATER. LOST, or AGAIN: also if the lease
- * has an epoch before LATER. */
-enum group_settled group_log_settle_old(struct group_log *log, uint64_t later,
-    const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns);
 
 /* The last LSN. False: failed. */
 bool group_log_last(struct group_log *log, uint64_t *lsn);

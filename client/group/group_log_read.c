@@ -126,9 +126,9 @@ static bool find(struct session *s, const uint8_t (*ids)[GROUP_UUID_BYTES],
 	return true;
 }
 
-/* The reading must follow the sight of a later epoch, whose takeover has waited
- * for every transaction before. */
-enum group_settled group_log_settle_old(struct group_log *log, uint64_t later,
+/* The epoch is lost. The reading must follow the sight of the epoch LATER,
+ * whose takeover has waited for every transaction before. */
+static enum group_settled settle_lost(struct group_log *log, uint64_t later,
     const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns)
 {
 	struct session *s = &log->s;
@@ -149,7 +149,7 @@ enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
 		return session_prove(&log->s) ? GROUP_LOG_OURS :
 						GROUP_LOG_AGAIN;
 	case LEASE_LOST:
-		return group_log_settle_old(log, epoch + 1, ids, nr, lsns);
+		return settle_lost(log, epoch + 1, ids, nr, lsns);
 	case LEASE_FAILED:
 		break;
 	}
@@ -158,11 +158,11 @@ enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
 
 /* ---- reading ---- */
 
-enum { LSN, EPOCH, ID, REPO, TXID, PART, UID, TIME, BODY, OBJECTS };
+enum { LSN, EPOCH, ID, REPO, TXID, UID, TIME, FINAL, PATH, BODY };
 
 static const char read_sql[] =
-    "SELECT lsn, epoch, id, repo, txid, part, uid, time_ms, body, objects"
-    " FROM (SELECT *, sum(length(body) + length(objects))"
+    "SELECT lsn, epoch, id, repo, txid, uid, time_ms, final, path, body"
+    " FROM (SELECT *, sum(length(path) + length(body))"
     "  OVER (ORDER BY lsn) AS total"
     "  FROM (SELECT * FROM refd.log WHERE grp = $1 AND lsn > $2"
     "  ORDER BY lsn LIMIT " ROWS_MOST ") AS first) AS sums"
@@ -201,12 +201,13 @@ static struct group_bytes borrow(const PGresult *r, int row, int column)
 
 static bool read_row(const PGresult *r, int i, struct group_row *row)
 {
-	row->part = (uint32_t)number(r, i, PART);
 	row->uid = (uint32_t)number(r, i, UID);
 	row->time_ms = number(r, i, TIME);
+	row->is_final = number(r, i, FINAL) == 1;
+	row->path = borrow(r, i, PATH);
 	row->record = borrow(r, i, BODY);
-	row->objects = borrow(r, i, OBJECTS);
-	return copy(row->id, sizeof(row->id), r, i, ID) &&
+	return group_frame_is_path(row->path) &&
+	    copy(row->id, sizeof(row->id), r, i, ID) &&
 	    copy(row->repo, sizeof(row->repo), r, i, REPO) &&
 	    copy(row->txid.bytes, sizeof(row->txid.bytes), r, i, TXID);
 }

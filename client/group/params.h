@@ -24,7 +24,12 @@ void params_number(struct params *p, uint64_t number);
 void params_array(struct params *p, const struct text *array);
 
 /* Types of elements: pg_type.dat of PostgreSQL. */
-enum params_type { PARAMS_BYTEA = 17, PARAMS_INT8 = 20, PARAMS_UUID = 2950 };
+enum params_type {
+	PARAMS_BOOL = 16,
+	PARAMS_BYTEA = 17,
+	PARAMS_INT8 = 20,
+	PARAMS_UUID = 2950
+};
 
 /* Begins an array of NR elements in the empty ARRAY. Exactly NR elements must
  * follow. */

@@ -10,11 +10,10 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" UNIQUE (grp, epoch));"
 	"CREATE TABLE refd.log (grp text, lsn bigint, epoch bigint NOT NULL,"
 	" id bytea NOT NULL, repo uuid NOT NULL, txid bytea NOT NULL,"
-	" part bigint NOT NULL, uid bigint NOT NULL, time_ms bigint NOT NULL,"
-	" body bytea NOT NULL, objects bytea NOT NULL,"
+	" uid bigint NOT NULL, time_ms bigint NOT NULL,"
+	" final boolean NOT NULL, path bytea NOT NULL, body bytea NOT NULL,"
 	" PRIMARY KEY (grp, lsn), UNIQUE (grp, id));"
-	"ALTER TABLE refd.log ALTER body SET STORAGE external,"
-	" ALTER objects SET STORAGE external;"
+	"ALTER TABLE refd.log ALTER body SET STORAGE external;"
 	"CREATE TABLE refd.node (grp text, node text, applied bigint NOT NULL,"
 	" seen timestamptz NOT NULL, PRIMARY KEY (grp, node))",
 };
@@ -51,7 +50,7 @@ static bool migrate(struct session *s, uint64_t version)
 
 static const char row_0[] =
     "INSERT INTO refd.log SELECT $1, 0, 0, uuid_send(gen_random_uuid()),"
-    " gen_random_uuid(), '', 0, 0, 0, '', ''";
+    " gen_random_uuid(), '', 0, 0, true, '', ''";
 
 static enum session_result add_group(struct session *s)
 {

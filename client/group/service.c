@@ -1,13 +1,12 @@
 /*
  * The happy path:
  *
- *	1. The daemon's HELLO has the node, the last applied LSN and the rows
- *	   without an outcome.
+ *	1. The daemon's HELLO has the node and the last applied LSN.
  *	2. If this node has the lease, it takes the next epoch. So no session of
- *	   an earlier process can insert a row any longer. The rows without an
- *	   outcome are settled: SETTLED.
- *	3. ROLE. A leader appends batches, a follower reads rows and looks at
- *	   the lease.
+ *	   an earlier process can insert a row any longer.
+ *	3. The daemon gets the rows behind its last LSN, also rows of its own
+ *	   earlier process, and then ROLE. A leader appends batches, a follower
+ *	   reads rows and looks at the lease.
  *	4. The lease of the leader is over: a follower takes the lease, reads
  *	   the log to its end, and is the leader.
  *
@@ -177,33 +176,7 @@ static void check_hello(const struct service *v, const struct group_frame *f)
 		    f->hello.node, v->config->node);
 }
 
-static void send_settled(struct service *v, const uint64_t *lsns, size_t nr)
-{
-	struct group_frame f = { .type = GROUP_SETTLED };
-
-	f.settled.lsns = lsns;
-	f.settled.nr = nr;
-	daemon_link_send(&v->link, &f);
-}
-
-/* One attempt. The rows are of epochs before the one of LEASE, which this node
- * has just taken, or does not have. */
-static bool settle_open(struct service *v, const struct lease *lease,
-    const struct group_frame *hello)
-{
-	size_t nr = hello->hello.nr_open;
-	uint64_t *lsns = xcalloc(nr + 1, sizeof(*lsns));
-	bool is_done = nr == 0 ||
-	    group_log_settle_old(&v->log, lease->epoch, hello->hello.open, nr,
-		lsns) == GROUP_LOG_LOST;
-
-	if (is_done && nr > 0)
-		send_settled(v, lsns, nr);
-	free(lsns);
-	return is_done;
-}
-
-static bool begin(struct service *v, const struct group_frame *hello)
+static bool begin(struct service *v)
 {
 	struct lease lease;
 	bool leads = false;
@@ -211,8 +184,6 @@ static bool begin(struct service *v, const struct group_frame *hello)
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		return false;
 	if (is_mine(v, &lease) && !(leads = take_lease(v, &lease)))
-		return false;
-	if (!settle_open(v, &lease, hello))
 		return false;
 	begin_role(v, &lease, leads);
 	return true;
@@ -229,7 +200,7 @@ static void start(struct service *v)
 	check_hello(v, f);
 	memcpy(v->log.group, f->hello.group, sizeof(v->log.group));
 	v->applied = v->last = f->hello.applied;
-	while (!begin(v, f))
+	while (!begin(v))
 		service_retry(v, "the start");
 	daemon_frame_free(hello);
 }

@@ -2,6 +2,7 @@
 daemon's end of refd-group. Both end only processes that they have started."""
 import os
 import queue
+import random
 import signal
 import socket
 import struct
@@ -9,10 +10,10 @@ import subprocess
 import threading
 import time
 
-HELLO, BATCH, APPLIED, STOP = 1, 2, 3, 4
-SETTLED, ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW = 65, 66, 67, 68, 69, 70
-NAMES = {SETTLED: 'SETTLED', ROLE: 'ROLE', COMMITTED: 'COMMITTED',
-         REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL', ROW: 'ROW'}
+HELLO, BATCH, HOLD, APPLIED, STOP = 1, 2, 3, 4, 5
+ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW, HELD, NOT_HELD = range(65, 72)
+NAMES = {COMMITTED: 'COMMITTED', REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL',
+         HELD: 'HELD', NOT_HELD: 'NOT_HELD'}
 
 
 def wait_for(seconds, condition):
@@ -170,22 +171,22 @@ def put(data):
 
 def row_bytes(row):
     return (row['id'] + row['repo'] + row['txid'] +
-            struct.pack('<IIQ', row['part'], row['uid'], row['time']) +
-            put(row['record']) + put(row['objects']))
+            struct.pack('<IQ?', row['uid'], row['time'], row['final']) +
+            put(row['path']) + put(row['record']))
 
 
 def read_row(body):
     return {'id': body.take(16), 'repo': body.take(16), 'txid': body.take(16),
-            'part': body.number(4), 'uid': body.number(4),
-            'time': body.number(), 'record': body.string(),
-            'objects': body.string()}
+            'uid': body.number(4), 'time': body.number(),
+            'final': bool(body.number(1)), 'path': body.string(),
+            'record': body.string()}
 
 
 def new_row(size=200):
     return {'id': os.urandom(16), 'repo': os.urandom(16),
-            'txid': os.urandom(16), 'part': 4000000000, 'uid': 4294967294,
-            'time': 1700000000123, 'record': b'\0\\' + os.urandom(size),
-            'objects': os.urandom(size // 2)}
+            'txid': os.urandom(16), 'uid': 4294967294,
+            'time': 1700000000123, 'final': random.random() < 0.5,
+            'path': b'team/\xff \\.git', 'record': b'\0\\' + os.urandom(size)}
 
 
 class Node:
@@ -200,17 +201,18 @@ class Node:
         self.group = bytes(16)
         self.number = 0
         self.batches = {}       # number to rows, of all processes
+        self.own = set()        # ids of these rows
         self.outcomes = {}      # number to a list of frames
         self.committed = {}     # id to LSN
         self.refused = set()    # ids
         self.rows = {}          # LSN to row, from ROW and COMMITTED
         self.frames = queue.Queue()
         self.role = None        # (is leader, epoch, LSN, leader)
-        self.settled = None
+        self.opened = []        # rows of earlier processes, until ROLE
 
     # ---- the process ----
 
-    def start(self, opened=(), **changes):
+    def start(self, **changes):
         hello = {'version': 1, 'group': self.group, 'node': self.name,
                  'applied': self.applied}
         hello.update(changes)
@@ -219,8 +221,8 @@ class Node:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.path)
         listener.listen(1)
-        self.role = self.settled = None
-        self.opened = list(opened)
+        self.role = None
+        self.opened = self.open_rows()
         self.process = subprocess.Popen(
             [self.program, '--config', self.config, '--socket', self.path,
              'serve'], stderr=open(self.said, 'a'))
@@ -229,9 +231,7 @@ class Node:
         listener.close()
         self.send(HELLO, struct.pack('<I', hello['version']) + hello['group']
                   + put(hello['node'].encode())
-                  + struct.pack('<Q', hello['applied'])
-                  + struct.pack('<I', len(self.opened))
-                  + b''.join(row['id'] for row in self.opened))
+                  + struct.pack('<Q', hello['applied']))
         self.reader = threading.Thread(
             target=self.read, args=(self.socket,), daemon=True)
         self.reader.start()
@@ -240,12 +240,11 @@ class Node:
         self.process.send_signal(number)
 
     def end(self):
-        """Ends the process like a crash. Returns rows without an outcome."""
+        """Ends the process like a crash."""
         self.kill()
         self.process.wait()
         self.reader.join()
         self.socket.close()
-        return self.open_rows()
 
     def stop(self):
         self.send(STOP, b'')
@@ -272,9 +271,18 @@ class Node:
     def batch(self, *rows):
         self.number += 1
         self.batches[self.number] = rows
+        self.own.update(row['id'] for row in rows)
         self.outcomes[self.number] = []
         self.send(BATCH, struct.pack('<QI', self.number, len(rows))
                   + b''.join(row_bytes(row) for row in rows))
+        return self.number
+
+    def hold(self, *oids):
+        self.number += 1
+        self.outcomes[self.number] = []
+        self.send(HOLD, struct.pack('<Q', self.number) + os.urandom(16)
+                  + put(b'team/r.git') + struct.pack('<BI', 1, len(oids))
+                  + b''.join(oids) + struct.pack('<I', 0))
         return self.number
 
     def open_rows(self):
@@ -311,20 +319,15 @@ class Node:
 
     def take(self, kind, body):
         if kind == ROLE:
-            role = (bool(body.number(4)), body.number(), body.number())
+            role = (bool(body.number(1)), body.number(), body.number())
             self.group = body.take(16)
             assert role[1] >= self.epoch, (role, self.epoch)
             assert role[2] == self.applied, (role, self.applied)
+            # A row of an earlier process that has not come never comes.
+            self.refused.update(row['id'] for row in self.opened
+                                if row['id'] not in self.committed)
+            self.opened = []
             self.role = role + (body.string().decode(),)
-        elif kind == SETTLED:
-            lsns = [body.number() for _ in range(body.number(4))]
-            assert len(lsns) == len(self.opened)
-            for row, lsn in zip(self.opened, lsns):
-                if lsn:
-                    self.committed[row['id']] = lsn
-                else:
-                    self.refused.add(row['id'])
-            self.settled = lsns
         elif kind == ROW:
             lsn, epoch = body.number(), body.number()
             row = read_row(body)
@@ -332,6 +335,8 @@ class Node:
             assert epoch >= self.epoch, (epoch, self.epoch)
             self.epoch = epoch
             self.add_row(row, lsn)
+            if row['id'] in self.own:
+                self.committed[row['id']] = lsn
             self.send_applied()
         else:
             number = body.number()

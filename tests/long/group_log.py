@@ -150,7 +150,8 @@ def await_standbys(nr):
 def test_defaults():
     """A role with a timeout, and a node with a wrong name."""
     pg.sql("ALTER ROLE refd SET idle_session_timeout = '300ms'")
-    a.start(a.end())
+    a.end()
+    a.start()
     assert a.await_role(True), a.message()
     time.sleep(1)
     same('idle_session_timeout of the role', 'COMMITTED',
@@ -179,6 +180,8 @@ def test_commit():
     same('LSNs are dense', list(range(1, 438)), sorted(a.rows))
     same('a large batch', 'COMMITTED',
          a.outcome(a.batch(new_row(6000000), new_row(3000000))))
+    same('objects cannot be held yet', 'NOT_HELD',
+         a.outcome(a.hold(os.urandom(20))))
     expect('status', 0, 'leader: a, epoch 2', command('status', a.config))
     check_logs('commit')
 
@@ -257,7 +260,7 @@ class Locked:
              '-qAt'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.process.stdin.write("""BEGIN;
             INSERT INTO refd.log SELECT grp, lsn + 1, epoch, '\\x00', repo,
-            txid, part, uid, time_ms, body, objects FROM refd.log
+            txid, uid, time_ms, final, path, body FROM refd.log
             ORDER BY lsn DESC LIMIT 1; SELECT 1;\n""")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == '1\n'
@@ -306,26 +309,28 @@ def test_standby_away():
 
 def test_killed():
     with Paused():
-        a.batch(new_row(), new_row())
+        rows = new_row(), new_row()
+        a.batch(*rows)
         report('killed: COMMIT waits', pg.await_batch())
-        opened = a.end()
-        never = new_row()
-        a.start(opened + [never])
+        a.end()
+        applied = a.applied
+        a.start()
         cancel_all(3)
-        same('killed: nothing is settled without the standby', None,
-             a.settled)
+        same('killed: no row and no role without the standby',
+             (applied, None), (a.applied, a.role))
     report('killed: the node leads again', a.await_role(True), a.role)
-    report('killed: the rows in the log are known, the other is not',
-           a.settled and all(a.settled[:2]) and a.settled[2] == 0, a.settled)
+    report('killed: the rows have come before the role',
+           all(row['id'] in a.committed for row in rows), a.applied)
     with Locked():
-        a.batch(new_row())
+        row = new_row()
+        a.batch(row)
         report('killed: the insert waits', pg.await_batch('transactionid'))
-        opened = a.end()
-        a.start(opened)
+        a.end()
+        a.start()
         report('killed: leads although the old session waits',
                a.await_role(True), a.role)
-        same('killed before COMMIT: the row will never be there', [0],
-             a.settled)
+        report('killed before COMMIT: the row will never be there',
+               row['id'] in a.refused)
     same('killed: a batch', 'COMMITTED', a.outcome(a.batch(new_row())))
     check_logs('killed')
 
@@ -418,18 +423,19 @@ def test_stop():
     report('and gets the role of a follower', b.await_role(False), b.role)
 
 
-def test_follower_settles():
-    """A process that ends while its node no longer leads."""
-    known, never = b.rows[b.applied], new_row()
+def test_follower_start():
+    """A process that starts while its node does not lead, and lacks rows."""
     b.end()
+    end = b.applied
+    b.applied -= 2
+    b.epoch = 0
     with Paused():
-        b.start([known, never])
+        b.start()
         cancel_all(3)
-        same('a follower: nothing is settled without the standby', None,
-             b.settled)
-    report('a follower: settled', wait_for(20, lambda: b.settled), b.settled)
-    same('a follower: the right LSNs', [b.applied, 0], b.settled)
+        same('a follower: no row and no role without the standby',
+             (end - 2, None), (b.applied, b.role))
     report('a follower: follows', b.await_role(False), b.role)
+    same('a follower: the rows have come before the role', end, b.role[2])
 
 
 # ---- wrong ends ----
@@ -470,7 +476,8 @@ def leader():
 
 def restart_node():
     node = random.choice((a, b))
-    node.start(node.end())
+    node.end()
+    node.start()
 
 
 def pause_node():
@@ -527,7 +534,8 @@ def settle_all():
     """Every batch gets its outcome."""
     for node in (a, b):
         if node.process.poll() is not None:
-            node.start(node.end())
+            node.end()
+            node.start()
     return wait_for(120, lambda: leader() and not a.open_rows()
                     and not b.open_rows())
 
@@ -580,7 +588,7 @@ def main():
              test_late_checkpointer, test_absent, test_restart,
              test_standby_away, test_killed, test_follower,
              test_paused_leader, test_takeover_in_commit,
-             test_takeover_in_fence, test_stop, test_follower_settles,
+             test_takeover_in_fence, test_stop, test_follower_start,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create, test_commit,

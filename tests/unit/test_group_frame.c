@@ -90,53 +90,90 @@ static void expect_exact(const struct group_frame *f)
 	free(bytes);
 }
 
-static const uint8_t ids[2][GROUP_UUID_BYTES] = { { 1 }, { 2, 3 } };
-static const uint64_t lsns[3] = { 7, 0, INT64_MAX };
+#define BYTES(text) { (const uint8_t *)(text), sizeof(text) - 1 }
+
 static const struct group_row rows[2] = {
 	{ .id = { 0xa1 },
 	    .repo = { 0xa2 },
 	    .txid = { { 0xa3 } },
-	    .part = 4,
 	    .uid = 0xfffffffe,
 	    .time_ms = 1700000000000,
-	    .record = { (const uint8_t *)"rec", 3 },
-	    .objects = { (const uint8_t *)"\0\1", 2 } },
-	{ .id = { 0xb1 } },
+	    .is_final = true,
+	    .path = BYTES("a/b.git"),
+	    .record = BYTES("rec\0") },
+	{ .id = { 0xb1 }, .path = BYTES("x") },
+};
+static const struct refd_oid oids[2] = { { { 1 } }, { { 2, [19] = 3 } } };
+static const struct refd_oid null_oid;
+static const struct refd_oid long_oid = { { 4, [31] = 5 } };
+
+enum {
+	HELLO,
+	HELLO_NEW,
+	BATCH,
+	HOLD,
+	HOLD_SHA256,
+	APPLIED,
+	STOP,
+	ROLE,
+	ROLE_FOLLOWER,
+	COMMITTED,
+	REFUSED,
+	DOUBTFUL,
+	ROW,
+	HELD,
+	NOT_HELD,
+	NR_FRAMES
 };
 
-static const struct group_frame frames[] = {
-	{ .type = GROUP_HELLO,
+static const struct group_frame frames[NR_FRAMES] = {
+	[HELLO] = { .type = GROUP_HELLO,
 	    .hello = { .version = GROUP_FRAME_VERSION,
 		.group = { 9 },
 		.node = "a-1.x_Y",
-		.applied = 12,
-		.open = ids,
-		.nr_open = 2 } },
-	{ .type = GROUP_HELLO,
+		.applied = 12 } },
+	[HELLO_NEW] = { .type = GROUP_HELLO,
 	    .hello = { .version = GROUP_FRAME_VERSION, .node = "b" } },
-	{ .type = GROUP_BATCH,
+	[BATCH] = { .type = GROUP_BATCH,
 	    .batch = { .number = UINT64_MAX, .rows = rows, .nr = 2 } },
-	{ .type = GROUP_APPLIED, .applied = { .lsn = INT64_MAX } },
-	{ .type = GROUP_STOP },
-	{ .type = GROUP_SETTLED, .settled = { .lsns = lsns, .nr = 3 } },
-	{ .type = GROUP_ROLE,
+	[HOLD] = { .type = GROUP_HOLD,
+	    .hold = { .number = 6,
+		.repo = { 7 },
+		.path = BYTES("r.git"),
+		.oids = oids,
+		.nr_oids = 2,
+		.bases = oids,
+		.nr_bases = 1 } },
+	[HOLD_SHA256] = { .type = GROUP_HOLD,
+	    .hold = { .path = BYTES("..."),
+		.object_format = REFD_FORMAT_SHA256,
+		.oids = &long_oid,
+		.nr_oids = 1 } },
+	[APPLIED] = { .type = GROUP_APPLIED, .applied = { .lsn = INT64_MAX } },
+	[STOP] = { .type = GROUP_STOP },
+	[ROLE] = { .type = GROUP_ROLE,
 	    .role = { .is_leader = true,
 		.epoch = 3,
 		.lsn = 12,
 		.group = { 9 },
 		.leader = "a" } },
-	{ .type = GROUP_ROLE, .role = { .epoch = 1, .leader = "b" } },
-	{ .type = GROUP_COMMITTED, .committed = { .number = 1, .lsn = 13 } },
-	{ .type = GROUP_REFUSED,
+	[ROLE_FOLLOWER] = { .type = GROUP_ROLE,
+	    .role = { .epoch = 1, .leader = "b" } },
+	[COMMITTED] = { .type = GROUP_COMMITTED,
+	    .committed = { .number = 1, .lsn = 13 } },
+	[REFUSED] = { .type = GROUP_REFUSED,
 	    .refused = { .number = 0, .reason = "the epoch is lost" } },
-	{ .type = GROUP_DOUBTFUL, .doubtful = { .number = 5 } },
-	{ .type = GROUP_ROW,
+	[DOUBTFUL] = { .type = GROUP_DOUBTFUL, .doubtful = { .number = 5 } },
+	[ROW] = { .type = GROUP_ROW,
 	    .row = { .lsn = 1,
 		.epoch = 1,
-		.row = { .id = { 1 }, .record = { ids[1], 16 } } } },
+		.row = { .id = { 1 },
+		    .path = BYTES("r"),
+		    .record = BYTES("record") } } },
+	[HELD] = { .type = GROUP_HELD, .held = { .number = UINT64_MAX } },
+	[NOT_HELD] = { .type = GROUP_NOT_HELD,
+	    .not_held = { .number = 8, .reason = "no follower" } },
 };
-
-#define NR_FRAMES (sizeof(frames) / sizeof(frames[0]))
 
 START_TEST(test_same)
 {
@@ -155,7 +192,7 @@ START_TEST(test_bytes)
 	struct group_frame f = { .type = GROUP_DOUBTFUL,
 		.doubtful = { .number = 258, .reason = "no" } };
 	size_t len;
-	uint8_t *bytes = encode(&frames[8], &len);
+	uint8_t *bytes = encode(&frames[COMMITTED], &len);
 
 	ck_assert_uint_eq(len, sizeof(committed));
 	ck_assert_mem_eq(bytes, committed, len);
@@ -171,7 +208,7 @@ START_TEST(test_values)
 {
 	struct group_frame f;
 	size_t len;
-	uint8_t *bytes = encode(&frames[2], &len), *copy;
+	uint8_t *bytes = encode(&frames[BATCH], &len), *copy;
 
 	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
 	ck_assert_uint_eq(f.batch.number, UINT64_MAX);
@@ -179,18 +216,83 @@ START_TEST(test_values)
 	ck_assert_mem_eq(f.batch.rows[0].id, rows[0].id, GROUP_UUID_BYTES);
 	ck_assert_uint_eq(f.batch.rows[0].uid, 0xfffffffe);
 	ck_assert_uint_eq(f.batch.rows[0].time_ms, 1700000000000);
-	ck_assert_mem_eq(f.batch.rows[0].record.data, "rec", 3);
-	ck_assert_uint_eq(f.batch.rows[0].objects.len, 2);
+	ck_assert(f.batch.rows[0].is_final);
+	ck_assert_uint_eq(f.batch.rows[0].path.len, 7);
+	ck_assert_mem_eq(f.batch.rows[0].path.data, "a/b.git", 7);
+	ck_assert_uint_eq(f.batch.rows[0].record.len, 4);
+	ck_assert_mem_eq(f.batch.rows[0].record.data, "rec", 4);
+	ck_assert(!f.batch.rows[1].is_final);
 	ck_assert_uint_eq(f.batch.rows[1].record.len, 0);
 	free(copy);
 	free(bytes);
-	bytes = encode(&frames[0], &len);
+	bytes = encode(&frames[HELLO], &len);
 	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
 	ck_assert_str_eq(f.hello.node, "a-1.x_Y");
-	ck_assert_uint_eq(f.hello.nr_open, 2);
-	ck_assert_mem_eq(f.hello.open, ids, sizeof(ids));
+	ck_assert_uint_eq(f.hello.applied, 12);
 	free(copy);
 	free(bytes);
+}
+END_TEST
+
+/* Both arrays of ids exist at once, and ids of SHA-1 end in zeros. */
+START_TEST(test_hold)
+{
+	struct group_frame f;
+	size_t len;
+	uint8_t *bytes = encode(&frames[HOLD], &len), *copy;
+
+	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
+	ck_assert_uint_eq(f.hold.number, 6);
+	ck_assert_uint_eq(f.hold.repo[0], 7);
+	ck_assert_mem_eq(f.hold.path.data, "r.git", f.hold.path.len);
+	ck_assert_int_eq(f.hold.object_format, REFD_FORMAT_SHA1);
+	ck_assert_uint_eq(f.hold.nr_oids, 2);
+	ck_assert_mem_eq(f.hold.oids, oids, sizeof(oids));
+	ck_assert_uint_eq(f.hold.nr_bases, 1);
+	ck_assert_mem_eq(f.hold.bases, oids, sizeof(oids[0]));
+	free(copy);
+	free(bytes);
+	bytes = encode(&frames[HOLD_SHA256], &len);
+	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
+	ck_assert_int_eq(f.hold.object_format, REFD_FORMAT_SHA256);
+	ck_assert_mem_eq(f.hold.oids, &long_oid, sizeof(long_oid));
+	ck_assert_uint_eq(f.hold.nr_bases, 0);
+	free(copy);
+	free(bytes);
+}
+END_TEST
+
+static bool is_path(const char *path, size_t len)
+{
+	/* The exact size, so that a sanitizer sees an overrun. */
+	uint8_t *copy = malloc(len + (len == 0));
+	bool result;
+
+	ck_assert_ptr_nonnull(copy);
+	memcpy(copy, path, len);
+	result = group_frame_is_path((struct group_bytes){ copy, len });
+	free(copy);
+	return result;
+}
+
+START_TEST(test_paths)
+{
+	static const char *const right[] = { "a", "a/b/c.git", ".a", "...",
+		"..a/b..", "a/...", "a b\n\xff" };
+	static const char *const bad[] = { "", "/", "/a", "a/", "a//b", ".",
+		"..", "./a", "../a", "a/.", "a/..", "a/./b", "a/../b" };
+	char longest[GROUP_PATH_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < sizeof(right) / sizeof(right[0]); i++)
+		ck_assert_msg(is_path(right[i], strlen(right[i])), "%s",
+		    right[i]);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(!is_path(bad[i], strlen(bad[i])), "%s", bad[i]);
+	ck_assert(!is_path("a\0b", 3));
+	memset(longest, 'x', sizeof(longest));
+	ck_assert(is_path(longest, GROUP_PATH_MAX));
+	ck_assert(!is_path(longest, GROUP_PATH_MAX + 1));
 }
 END_TEST
 
@@ -207,19 +309,19 @@ START_TEST(test_heads)
 	ck_assert_int_eq(parse("\0\0\0", 3, GROUP_FROM_DAEMON), 0);
 	ck_assert_int_eq(parse("\0\0\0\0", 4, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\1\0\0\0", 4, GROUP_FROM_DAEMON), 0);
-	ck_assert_int_eq(parse("\1\0\0\0\4", 5, GROUP_FROM_DAEMON), 5);
-	ck_assert_int_eq(parse("\2\0\0\0\4", 5, GROUP_FROM_DAEMON), 0);
+	ck_assert_int_eq(parse("\1\0\0\0\5", 5, GROUP_FROM_DAEMON), 5);
+	ck_assert_int_eq(parse("\2\0\0\0\5", 5, GROUP_FROM_DAEMON), 0);
 	/* The longest frame has 16 MiB. */
 	ck_assert_int_eq(parse("\374\377\377\0", 4, GROUP_FROM_DAEMON), 0);
 	ck_assert_int_eq(parse("\375\377\377\0", 4, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\0\0\0\1", 4, GROUP_FROM_DAEMON), -1);
 	/* An unknown type, and a type of the other side. */
 	ck_assert_int_eq(parse("\1\0\0\0\0", 5, GROUP_FROM_DAEMON), -1);
-	ck_assert_int_eq(parse("\1\0\0\0\5", 5, GROUP_FROM_DAEMON), -1);
+	ck_assert_int_eq(parse("\1\0\0\0\6", 5, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\1\0\0\0\101", 5, GROUP_FROM_DAEMON), -1);
-	ck_assert_int_eq(parse("\1\0\0\0\4", 5, GROUP_FROM_GROUP), -1);
-	ck_assert_int_eq(parse("\1\0\0\0\107", 5, GROUP_FROM_GROUP), -1);
-	ck_assert_int_eq(parse("\2\0\0\0\106", 5, GROUP_FROM_GROUP), 0);
+	ck_assert_int_eq(parse("\1\0\0\0\5", 5, GROUP_FROM_GROUP), -1);
+	ck_assert_int_eq(parse("\1\0\0\0\110", 5, GROUP_FROM_GROUP), -1);
+	ck_assert_int_eq(parse("\2\0\0\0\107", 5, GROUP_FROM_GROUP), 0);
 }
 END_TEST
 
@@ -234,12 +336,27 @@ static const struct group_frame wrong[] = {
 		.node = "a",
 		.applied = (uint64_t)INT64_MAX + 1 } },
 	{ .type = GROUP_BATCH, .batch = { .rows = rows, .nr = 0 } },
+	{ .type = GROUP_HOLD,
+	    .hold = { .path = BYTES("r"), .oids = oids, .nr_oids = 0 } },
+	{ .type = GROUP_HOLD,
+	    .hold = { .path = BYTES("a/../r"), .oids = oids, .nr_oids = 1 } },
+	{ .type = GROUP_HOLD,
+	    .hold = { .path = BYTES("r"), .oids = &null_oid, .nr_oids = 1 } },
+	{ .type = GROUP_HOLD,
+	    .hold = { .path = BYTES("r"),
+		.object_format = (enum refd_object_format)2,
+		.oids = oids,
+		.nr_oids = 1 } },
 	{ .type = GROUP_APPLIED, .applied = { .lsn = UINT64_MAX } },
 	{ .type = GROUP_ROLE, .role = { .epoch = 0, .leader = "a" } },
 	{ .type = GROUP_ROLE, .role = { .epoch = 1, .leader = "" } },
 	{ .type = GROUP_COMMITTED, .committed = { .lsn = 0 } },
 	{ .type = GROUP_REFUSED, .refused = { .reason = "a\nb" } },
-	{ .type = GROUP_ROW, .row = { .epoch = 1 } },
+	{ .type = GROUP_ROW,
+	    .row = { .epoch = 1, .row = { .path = BYTES("r") } } },
+	{ .type = GROUP_ROW, .row = { .lsn = 1, .epoch = 1 } },
+	{ .type = GROUP_ROW,
+	    .row = { .lsn = 1, .epoch = 1, .row = { .path = BYTES("/r") } } },
 	{ .type = (enum group_frame_type)12 },
 };
 
@@ -268,23 +385,35 @@ static void expect_rejected(size_t nr, size_t at, uint8_t value)
 
 START_TEST(test_hostile_bytes)
 {
-	expect_rejected(0, 5, 2);       /* the version */
-	expect_rejected(0, 25, 0xff);   /* the length of the node */
-	expect_rejected(0, 28, 0xff);   /* the same, beyond the limit */
-	expect_rejected(0, 30, 0);      /* a NUL in the node */
-	expect_rejected(0, 30, '/');    /* a character of the node */
-	expect_rejected(0, 43, 0x80);   /* a negative LSN */
-	expect_rejected(0, 44, 0xff);   /* the number of ids */
-	expect_rejected(0, 47, 0xff);   /* the same, times 16 overflows */
-	expect_rejected(2, 13, 3);      /* the number of rows */
-	expect_rejected(2, 16, 0xff);   /* the same, too large */
-	expect_rejected(2, 13, 0);      /* no row */
-	expect_rejected(2, 81, 0xff);   /* the length of a record */
-	expect_rejected(2, 84, 0xff);   /* the same, too large */
-	expect_rejected(5, 5, 4);       /* the number of LSNs */
-	expect_rejected(5, 8, 0xff);    /* the same, times 8 overflows */
-	expect_rejected(6, 5, 2);       /* the role */
-	expect_rejected(9, 20, '\x1b'); /* a control character */
+	expect_rejected(HELLO, 5, 2);     /* the version */
+	expect_rejected(HELLO, 25, 0xff); /* the length of the node */
+	expect_rejected(HELLO, 28, 0xff); /* the same, beyond the limit */
+	expect_rejected(HELLO, 30, 0);    /* a NUL in the node */
+	expect_rejected(HELLO, 30, '/');  /* a character of the node */
+	expect_rejected(HELLO, 43, 0x80); /* a negative LSN */
+	expect_rejected(BATCH, 13, 3);    /* the number of rows */
+	expect_rejected(BATCH, 16, 0xff); /* the same, too large */
+	expect_rejected(BATCH, 13, 0);    /* no row */
+	expect_rejected(BATCH, 76, 0x80); /* a negative time */
+	expect_rejected(BATCH, 77, 2);    /* neither final nor not */
+	expect_rejected(BATCH, 78, 0);    /* no path */
+	expect_rejected(BATCH, 81, 0xff); /* the length of a path, too large */
+	expect_rejected(BATCH, 82, '/');  /* a path from the root on */
+	expect_rejected(BATCH, 84, '/');  /* an empty component of a path */
+	expect_rejected(BATCH, 84, 0);    /* a NUL in a path */
+	expect_rejected(BATCH, 89, 0xff); /* the length of a record */
+	expect_rejected(BATCH, 92, 0xff); /* the same, too large */
+	expect_rejected(HOLD, 38, 0);     /* the object format */
+	expect_rejected(HOLD, 38, 3);     /* the same */
+	expect_rejected(HOLD, 38, 2);     /* the other format: too long */
+	expect_rejected(HOLD, 39, 0);     /* no id */
+	expect_rejected(HOLD, 39, 4);     /* the number of ids */
+	expect_rejected(HOLD, 42, 0xff);  /* the same, too large */
+	expect_rejected(HOLD, 43, 0);     /* a null id */
+	expect_rejected(HOLD, 83, 2);     /* the number of bases */
+	expect_rejected(HOLD, 87, 0);     /* a null base */
+	expect_rejected(ROLE, 5, 2);      /* neither leader nor follower */
+	expect_rejected(REFUSED, 20, '\x1b'); /* a control character */
 }
 END_TEST
 
@@ -292,7 +421,9 @@ END_TEST
 START_TEST(test_longest)
 {
 	uint8_t *big = calloc(1, GROUP_FRAME_MAX);
-	struct group_row list[2] = { { .record = { big, GROUP_ROW_MAX } } };
+	struct group_row list[2] = { { .path = BYTES("a"),
+					 .record = { big, GROUP_ROW_MAX - 1 } },
+		{ .path = BYTES("b") } };
 	struct group_frame f = { .type = GROUP_BATCH,
 		.batch = { .rows = list, .nr = 2 } };
 	size_t least;
@@ -300,17 +431,17 @@ START_TEST(test_longest)
 	ck_assert_ptr_nonnull(big);
 	expect_same(&f);
 	least = group_frame_bytes(&f);
-	list[1].objects = (struct group_bytes){ big, GROUP_FRAME_MAX - least };
+	list[1].record = (struct group_bytes){ big, GROUP_FRAME_MAX - least };
 	ck_assert_uint_eq(group_frame_bytes(&f), GROUP_FRAME_MAX);
 	expect_same(&f);
-	list[1].objects.len++;
+	list[1].record.len++;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
 	f = (struct group_frame){ .type = GROUP_ROW,
 		.row = { .lsn = 1, .epoch = 1, .row = list[0] } };
 	expect_same(&f);
-	f.row.row.objects = (struct group_bytes){ big, 1 };
+	f.row.row.record.len++;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
-	f.row.row.objects.len = SIZE_MAX;
+	f.row.row.record.len = SIZE_MAX;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
 	free(big);
 }
@@ -341,9 +472,11 @@ int main(void)
 	TCase *tc = tcase_create("group_frame");
 
 	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_loop_test(tc, test_same, 0, (int)NR_FRAMES);
+	tcase_add_loop_test(tc, test_same, 0, NR_FRAMES);
 	tcase_add_test(tc, test_bytes);
 	tcase_add_test(tc, test_values);
+	tcase_add_test(tc, test_hold);
+	tcase_add_test(tc, test_paths);
 	tcase_add_test(tc, test_heads);
 	tcase_add_loop_test(tc, test_wrong_values, 0,
 	    (int)(sizeof(wrong) / sizeof(wrong[0])));

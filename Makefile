@@ -245,7 +245,7 @@ CLI_OBJS     := $(call objects,$(CLI_SRCS))
 LIBREFD_OBJS := $(call objects,$(CLIENT_SRCS) $(PROTO_SRCS))
 GIT2_OBJS    := $(call objects,$(GIT2_SRCS))
 DELIVER_OBJS := $(call objects,$(DELIVER_SRCS))
-GROUP_OBJS   := $(call objects,$(GROUP_SRCS) client/group/main.c)
+GROUP_OBJS   := $(call objects,$(GROUP_SRCS))
 DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
 UNIT_OBJS    := $(call objects,$(UNIT_SRCS))
@@ -272,7 +272,7 @@ $(CLI_OBJS): $(BUILD)/stamp/prefix
 # ---- libraries ----
 
 ARCHIVES := $(addprefix $(BUILD)/lib/,librefd.a libcli.a libdeliver.a \
-	libdaemon.a libtest.a) \
+	libgroup.a libdaemon.a libtest.a) \
 	$(BUILD)/fuzz/libfuzzed.a
 
 $(BUILD)/lib/librefd.a: $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
@@ -280,6 +280,7 @@ $(BUILD)/lib/librefd.a: $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
 $(BUILD)/lib/libcli.a: $(filter-out %/client/main.o,$(CLI_OBJS)) \
 		$(BUILD)/stamp/cli
 $(BUILD)/lib/libdeliver.a: $(DELIVER_OBJS) $(BUILD)/stamp/deliver
+$(BUILD)/lib/libgroup.a: $(GROUP_OBJS) $(BUILD)/stamp/group
 $(BUILD)/lib/libdaemon.a: $(DAEMON_OBJS) $(BUILD)/stamp/daemon
 $(BUILD)/lib/libtest.a: $(TESTLIB_OBJS) $(BUILD)/stamp/test
 $(BUILD)/fuzz/libfuzzed.a: $(FUZZED_OBJS) $(BUILD)/stamp/fuzzed
@@ -339,8 +340,8 @@ $(BUILD)/bin/refd-deliver: $(BUILD)/obj/client/deliver/main.o \
 	$(say)$(link) $(STORE_LIBS) $(CURL_LIBS)
 
 # A program of its own, which needs PostgreSQL's client library.
-$(GROUP_BIN): $(GROUP_OBJS) $(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a \
-		$(BUILD)/stamp/group
+$(GROUP_BIN): $(BUILD)/obj/client/group/main.o $(BUILD)/lib/libgroup.a \
+		$(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(PQ_LIBS)
 
@@ -361,7 +362,8 @@ $(PROTOCOL_PAGE): proto/PROTOCOL.md
 
 $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
 		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/libdeliver.a \
-		$(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
+		$(BUILD)/lib/libgroup.a $(BUILD)/lib/libcli.a \
+		$(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS) \
 	    $(FTS_LIBS)

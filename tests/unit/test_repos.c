@@ -409,29 +409,6 @@ START_TEST(id_that_a_power_loss_left_empty)
 }
 END_TEST
 
-/* A member of the repository's group wrote the id. */
-START_TEST(id_that_another_account_wrote)
-{
-	static const char id[] = WORLD_REPO "/refd/id";
-	uint8_t uuid[16];
-	struct repo *repo;
-
-	repo = get(WORLD_REPO);
-	memcpy(uuid, repo->uuid, sizeof(uuid));
-	repo_put(&w->store.repos, repo);
-	/* The changed config makes refd open the repository again. */
-	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
-	repo = get(WORLD_REPO);
-	ck_assert_mem_eq(repo->uuid, uuid, sizeof(uuid));
-	repo_put(&w->store.repos, repo);
-	memfs_set_owner(w->fs, id, 1001, 1001);
-	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = true\n");
-	repo = get(WORLD_REPO);
-	ck_assert_mem_ne(repo->uuid, uuid, sizeof(uuid));
-	repo_put(&w->store.repos, repo);
-}
-END_TEST
-
 /* The path looks like the path of a worktree. */
 START_TEST(repository_in_a_directory_called_worktrees)
 {
@@ -480,7 +457,6 @@ int main(void)
 	tcase_add_test(tc, one_file_system_of_objects_and_refs);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_power_loss_left_empty, 0, 2);
-	tcase_add_test(tc, id_that_another_account_wrote);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
 	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
 	suite_add_tcase(suite, tc);

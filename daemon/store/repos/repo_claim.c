@@ -156,15 +156,24 @@ static int look_there(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
+/* refd-group makes repositories of a group, and does not know the journal. */
+static bool has_no_journal(const struct repo_id *id)
+{
+	static const uint8_t none[16];
+
+	return memcmp(id->journal, none, 16) == 0;
+}
+
 /* Is ID a copy of the id of a different repository? An account with write
  * access to refd/ can put any id there, and would get the records and the
- * history of that repository. So an id of this journal which a foreign account
- * wrote is not trusted. The path in the journal is checked too. */
+ * history of that repository. So an id of this journal, or of no journal, which
+ * a foreign account wrote is not trusted. The path in the journal is checked
+ * too. */
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
 	struct search search = { .repos = repos, .repo = repo };
-	bool is_ours =
+	bool is_ours = has_no_journal(id) ||
 	    memcmp(id->journal, journal_uuid(repos->journal), 16) == 0;
 	int r =
 	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
@@ -178,7 +187,7 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 static int name_it(const struct repos *repos, struct repo *repo,
     struct repo_id *id)
 {
-	bool is_new, has_one;
+	bool is_new, has_one, changes;
 	int r;
 
 	r = repo_id_read(repos->sys, repo->refd_fd, id);
@@ -186,16 +195,17 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	is_new = r == -ENOENT;
 	if (r == 0)
 		r = find_copy(repos, repo, id, &is_new);
-	if (is_new && (r == 0 || r == -ENOENT)) {
-		memcpy(id->journal, journal_uuid(repos->journal), 16);
+	changes = is_new || (r == 0 && has_no_journal(id));
+	if (is_new && (r == 0 || r == -ENOENT))
 		r = repo_id_make_uuid(id->uuid);
-	}
 	if (r < 0)
 		return r;
+	if (changes)
+		memcpy(id->journal, journal_uuid(repos->journal), 16);
 	if (memcmp(id->journal, journal_uuid(repos->journal), 16) != 0)
 		return -ESTALE;
 	memcpy(repo->uuid, id->uuid, 16);
-	if (!is_new && strcmp(id->path, repo->path) == 0)
+	if (!changes && strcmp(id->path, repo->path) == 0)
 		return 0;
 	snprintf(id->path, sizeof(id->path), "%s", repo->path);
 	return repo_id_write(repos->sys, repo->refd_fd, id, has_one);

@@ -1,0 +1,192 @@
+#include "client/group/fetch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/group/fetch_git.h"
+#include "client/group/fetch_repo.h"
+#include "client/librefd/conn.h"
+
+/* A longer fetch is a first copy, which is made with other programs. */
+#define FETCH_MS (10 * 60 * 1000)
+
+struct fetching {
+	const struct fetch_wish *wish;
+	struct fetch_repo repo;
+	struct fetch_git git;
+	struct text refs; /* the content of git.refs */
+	struct text *why;
+};
+
+static bool fail(struct fetching *f, const char *doing, int status)
+{
+	text_addf(f->why, "%s '%s': ", doing, f->wish->path);
+	if (status < 0)
+		text_adds(f->why, "git was ended, or took too long");
+	else
+		text_addf(f->why,
+		    "git ended with status %d, and the log of refd-group has "
+		    "its messages",
+		    status);
+	return false;
+}
+
+static void add_oids(const struct fetch_wish *wish, const struct refd_oid *oids,
+    size_t nr, struct text *lines)
+{
+	char hex[REFD_OID_MAX_HEX + 1];
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		text_addf(lines, "%s\n",
+		    refd_oid_hex(&oids[i], wish->format, hex));
+}
+
+/* ---- haves ---- */
+
+/* Replaces LINES, ids, by the ids of objects that exist. */
+static bool keep_existing(struct fetching *f, struct text *lines)
+{
+	static const char *const argv[] = { "git", "cat-file",
+		"--batch-check=%(objectname)", "--buffer", NULL };
+	const size_t len = refd_object_format_hex(f->wish->format);
+	struct text answer = { 0 };
+	int in = fetch_git_file(lines), out = fetch_git_file(&answer), status;
+	char *line, *next;
+
+	status = fetch_git_run(&f->git, argv, in, out);
+	text_clear(lines);
+	lseek(out, 0, SEEK_SET);
+	if (status == 0 && text_read(&answer, out, SIZE_MAX) < 0)
+		status = -1;
+	/* The line of a missing object has one more word. */
+	for (next = answer.data; status == 0 && (line = strsep(&next, "\n"));)
+		if (strlen(line) == len)
+			text_addf(lines, "%s\n", line);
+	text_done(&answer);
+	close(in);
+	close(out);
+	return status == 0 || fail(f, "cannot look for objects in", status);
+}
+
+/* Makes the ids of LINES refs of git.refs. Their names are in order, as in a
+ * sorted packed-refs. */
+static void add_refs(struct fetching *f, const struct text *lines)
+{
+	const size_t len = refd_object_format_hex(f->wish->format);
+	const char *line;
+
+	if (f->refs.len == 0)
+		text_adds(&f->refs, "# pack-refs with: sorted \n");
+	for (line = lines->data; line && *line; line += len + 1)
+		text_addf(&f->refs, "%.*s refs/known/%012zu\n", (int)len, line,
+		    f->refs.len);
+	if (f->git.refs >= 0)
+		close(f->git.refs);
+	f->git.refs = fetch_git_file(&f->refs);
+}
+
+/* A base object can be there without the objects which it needs. So the base
+ * counts only after a walk to the values of refs. */
+static bool are_connected(struct fetching *f, const struct text *lines)
+{
+	static const char *const argv[] = { "git", "rev-list", "--objects",
+		"--quiet", "--stdin", "--not", "--all", NULL };
+	int in = fetch_git_file(lines);
+	int status = fetch_git_run(&f->git, argv, in, -1);
+
+	close(in);
+	return status == 0;
+}
+
+static bool find_haves(struct fetching *f)
+{
+	const struct fetch_wish *wish = f->wish;
+	struct text values = { 0 }, bases = { 0 };
+	bool is_done;
+
+	add_refs(f, &values);
+	fetch_repo_values(&f->repo, wish->format, &values);
+	add_oids(wish, wish->bases, wish->nr_bases, &bases);
+	is_done = (!values.len || keep_existing(f, &values)) &&
+	    (!bases.len || keep_existing(f, &bases));
+	if (is_done && values.len > 0)
+		add_refs(f, &values);
+	if (is_done && bases.len > 0 && are_connected(f, &bases))
+		add_refs(f, &bases);
+	text_done(&values);
+	text_done(&bases);
+	return is_done;
+}
+
+/* ---- fetching ---- */
+
+/* A URL has escapes, and a path has none. */
+static void add_url(struct text *url, const struct fetch_wish *wish)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/-._~";
+	bool is_url = strstr(wish->source, "://") != NULL;
+	const char *c;
+
+	text_adds(url, wish->source);
+	if (url->len > 0 && url->data[url->len - 1] != '/')
+		text_addc(url, '/');
+	for (c = wish->path; *c; c++)
+		if (is_url && !strchr(plain, *c))
+			text_addf(url, "%%%02X", (unsigned)(uint8_t)*c);
+		else
+			text_addc(url, *c);
+}
+
+static bool fetch(struct fetching *f)
+{
+	struct text oids = { 0 }, url = { 0 };
+	const char *argv[] = { "git", "fetch", "--quiet",
+		"--no-write-fetch-head", "--no-tags", "--no-auto-maintenance",
+		"--no-recurse-submodules", "--stdin", NULL, NULL };
+	int in, status;
+
+	add_url(&url, f->wish);
+	argv[8] = url.data;
+	add_oids(f->wish, f->wish->oids, f->wish->nr_oids, &oids);
+	in = fetch_git_file(&oids);
+	status = fetch_git_run(&f->git, argv, in, -1);
+	close(in);
+	text_done(&oids);
+	text_done(&url);
+	return status == 0 || fail(f, "cannot fetch objects for", status);
+}
+
+static bool sync_objects(struct fetching *f)
+{
+	if (syncfs(f->repo.objects) == 0)
+		return true;
+	text_addf(f->why, "cannot sync the file system of '%s': %s",
+	    f->wish->path, strerror(errno));
+	return false;
+}
+
+bool fetch_run(const struct fetch_site *site, const struct fetch_wish *wish,
+    struct text *why)
+{
+	struct fetching f = { .wish = wish,
+		.why = why,
+		.git = { .wish = wish,
+		    .site = site,
+		    .refs = -1,
+		    .until_ms = refd_now_ms() + FETCH_MS } };
+	bool is_done = fetch_repo_open(&f.repo, site, wish, why);
+
+	f.git.objects = f.repo.objects;
+	f.git.pack = f.repo.pack;
+	is_done = is_done && find_haves(&f) && fetch(&f) && sync_objects(&f);
+	if (f.git.refs >= 0)
+		close(f.git.refs);
+	text_done(&f.refs);
+	fetch_repo_close(&f.repo);
+	return is_done;
+}

@@ -1,0 +1,114 @@
+/*
+ * A git-dir for each object format. Nothing in it belongs to a repository, and
+ * git writes nothing there, so all fetches share it:
+ *
+ *	HEAD, config, refs/	files and a directory
+ *	packed-refs		a link to the descriptor FETCH_FD_REFS
+ *	objects/00 ... ff	links beneath the descriptor FETCH_FD_OBJECTS
+ *	objects/pack		a link to the descriptor FETCH_FD_PACK
+ *
+ * objects/info is missing: alternates of the repository would lead git to other
+ * repositories, whose configuration git would then read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/group/fetch_git.h"
+
+#define OPEN_MOST 16
+
+static void __attribute__((noreturn)) fail(const char *path)
+{
+	die("cannot make '%s': %s", path, strerror(errno));
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind,
+    struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+static void make_dir(const char *dir, const char *name)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+
+	if (mkdir(path, 0700) < 0)
+		fail(path);
+	free(path);
+}
+
+static void make_file(const char *dir, const char *name, const char *text)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	size_t len = strlen(text);
+
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len || close(fd) < 0)
+		fail(path);
+	free(path);
+}
+
+/* BELOW: "", or a slash and a name. */
+static void make_link(const char *dir, const char *name, int fd,
+    const char *below)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	char *target = xasprintf("/proc/self/fd/%d%s", fd, below);
+
+	if (symlink(target, path) < 0)
+		fail(path);
+	free(path);
+	free(target);
+}
+
+/* Packs are kept as packs, so git writes no loose object. */
+static void make_git_dir(const char *dir, bool is_sha256)
+{
+	char name[16], below[16];
+	int i;
+
+	if (mkdir(dir, 0700) < 0)
+		fail(dir);
+	make_dir(dir, "refs");
+	make_dir(dir, "objects");
+	make_file(dir, "HEAD", "ref: refs/heads/none\n");
+	make_file(dir, "config",
+	    is_sha256 ? "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
+			"[extensions]\n\tobjectFormat = sha256\n"
+			"[fetch]\n\tunpackLimit = 1\n" :
+			"[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+			"[fetch]\n\tunpackLimit = 1\n");
+	make_link(dir, "packed-refs", FETCH_FD_REFS, "");
+	make_link(dir, "objects/pack", FETCH_FD_PACK, "");
+	for (i = 0; i < 256; i++) {
+		snprintf(name, sizeof(name), "objects/%02x", (unsigned)i);
+		snprintf(below, sizeof(below), "/%02x", (unsigned)i);
+		make_link(dir, name, FETCH_FD_OBJECTS, below);
+	}
+}
+
+void fetch_dirs_make(const char *dir)
+{
+	enum refd_object_format format;
+	char *path;
+
+	if (nftw(dir, remove_entry, OPEN_MOST, FTW_DEPTH | FTW_PHYS) != 0 &&
+	    errno != ENOENT)
+		die("cannot remove '%s': %s", dir, strerror(errno));
+	if (mkdir(dir, 0700) < 0)
+		fail(dir);
+	for (format = REFD_FORMAT_SHA1; format <= REFD_FORMAT_SHA256;
+	    format++) {
+		path = xasprintf("%s/%s", dir, refd_object_format_name(format));
+		make_git_dir(path, format == REFD_FORMAT_SHA256);
+		free(path);
+	}
+}

@@ -1,0 +1,117 @@
+#include "client/group/fetch_id.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/group/fetch_repo.h"
+
+#define ID_MAX     8192
+#define NO_JOURNAL "00000000000000000000000000000000"
+
+char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1])
+{
+	int i;
+
+	for (i = 0; i < 16; i++)
+		sprintf(hex + 2 * i, "%02x", uuid[i]);
+	return hex;
+}
+
+/* -ENOENT: no id. A file that was never synced can be blank after a power
+ * loss. */
+static int read_id(int dir, struct text *id)
+{
+	int fd = fetch_repo_beneath(dir, "id", O_RDONLY), err;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	err = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ?
+	    text_read(id, fd, ID_MAX) :
+	    -EINVAL;
+	close(fd);
+	return err == 0 && *id->data == 0 ? -ENOENT : err;
+}
+
+static int write_id(int dir, const char *text)
+{
+	size_t len = strlen(text);
+	int fd, err = 0;
+
+	if (unlinkat(dir, "id.new", 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = openat(dir, "id.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+	    0644);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len || fsync(fd) < 0)
+		err = -EIO;
+	close(fd);
+	if (err == 0 && renameat(dir, "id.new", dir, "id") < 0)
+		err = -errno;
+	return err;
+}
+
+static int make_id(int dir, const char *root, const struct fetch_wish *wish)
+{
+	char hex[FETCH_ID_HEX + 1], *text;
+	int err;
+
+	text = xasprintf("uuid %s\njournal " NO_JOURNAL "\npath %s/%s\n",
+	    fetch_id_hex(wish->uuid, hex), root, wish->path);
+	err = write_id(dir, text);
+	free(text);
+	return err;
+}
+
+static int check_id(const struct text *id, const struct fetch_wish *wish)
+{
+	char hex[FETCH_ID_HEX + 1], *line;
+	bool is_same;
+
+	line = xasprintf("uuid %s\n", fetch_id_hex(wish->uuid, hex));
+	is_same = has_prefix(id->data, line);
+	free(line);
+	return is_same ? 0 : -ESTALE;
+}
+
+static int open_refd(int repo_fd)
+{
+	if (mkdirat(repo_fd, "refd", 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return fetch_repo_beneath(repo_fd, "refd", O_RDONLY | O_DIRECTORY);
+}
+
+static bool tell(const struct fetch_wish *wish, int err, struct text *why)
+{
+	if (err == -ESTALE)
+		text_addf(why,
+		    "'%s' has another refd/id here: it is a different "
+		    "repository, so move it to another path",
+		    wish->path);
+	else if (err < 0)
+		text_addf(why, "cannot use refd/id of '%s': %s", wish->path,
+		    strerror(-err));
+	return err == 0;
+}
+
+bool fetch_id_claim(int repo_fd, const char *root,
+    const struct fetch_wish *wish, struct text *why)
+{
+	struct text id = { 0 };
+	int dir = open_refd(repo_fd), err = dir;
+
+	if (dir >= 0) {
+		err = read_id(dir, &id);
+		err = err == 0     ? check_id(&id, wish) :
+		    err == -ENOENT ? make_id(dir, root, wish) :
+				     err;
+		close(dir);
+	}
+	text_done(&id);
+	return tell(wish, err, why);
+}

@@ -1,0 +1,22 @@
+/*
+ * refd/id of a repository (daemon/store/repos/repo_id.h). Any thread; blocks.
+ */
+#ifndef CLIENT_GROUP_FETCH_ID_H
+#define CLIENT_GROUP_FETCH_ID_H
+
+#include "client/group/fetch.h"
+
+#define FETCH_ID_HEX 32
+
+/* Returns HEX, with a NUL. */
+char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1]);
+
+/*
+ * Checks that the repository REPO_FD has the uuid of WISH. A repository without
+ * an id gets the uuid, without a journal: the daemon adds its own. The file is
+ * durable after the next sync of the file system. False: WHY is the reason.
+ */
+bool fetch_id_claim(int repo_fd, const char *root,
+    const struct fetch_wish *wish, struct text *why);
+
+#endif

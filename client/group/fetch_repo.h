@@ -1,0 +1,32 @@
+/*
+ * The repository of a fetch, by descriptors: no path below a root is resolved
+ * twice or through a link. Any thread; every call blocks.
+ */
+#ifndef CLIENT_GROUP_FETCH_REPO_H
+#define CLIENT_GROUP_FETCH_REPO_H
+
+#include "client/group/fetch.h"
+
+/* Descriptors, which are closed in an exec; -1: none. */
+struct fetch_repo {
+	int fd;      /* the common directory */
+	int objects; /* objects/ and objects/pack/: above FETCH_FD_LAST */
+	int pack;
+};
+
+/* Opens the repository of WISH, or makes it, and checks or writes its uuid.
+ * False: WHY is the reason. fetch_repo_close() in any case. */
+bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *why);
+void fetch_repo_close(struct fetch_repo *repo);
+
+/* Opens PATH beneath DIR; a link on the way is -ELOOP, and nothing waits. The
+ * descriptor or negative errno. */
+int fetch_repo_beneath(int dir, const char *path, int flags);
+
+/* Appends a line with the id for every ref with a value in the repository.
+ * Links, other refs, and whatever lies behind bounds are left out. */
+void fetch_repo_values(const struct fetch_repo *repo,
+    enum refd_object_format format, struct text *lines);
+
+#endif

@@ -1,0 +1,411 @@
+/*
+ * Proves that a fetch of refd-group leaves a repository with all objects that
+ * the wanted ones need, from any state of the repository: missing, without the
+ * bases, or with objects that are not connected. The repository's files lead
+ * git to no program and no other repository. Git is real.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/group/fetch.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+#define UUID "000102030405060708090a0b0c0d0e0f"
+
+static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+	14, 15 };
+static char *roots[2], *dir, *source;
+static struct fetch_site site;
+static enum refd_object_format format;
+static struct text why;
+
+static void make_source(const char *object_format)
+{
+	tmp_run("git init -q --bare --object-format=%s 'src/a b#.git' && "
+		"git init -q -b main --object-format=%s w && cd w && "
+		"for i in 1 2 3 4; do echo $i >f && git add f && "
+		"git commit -qm $i || exit 1; done && "
+		"git tag -a -m t t && git push -q '../src/a b#.git' "
+		"HEAD:refs/heads/main t",
+	    object_format, object_format);
+	tmp_run("mkdir -p dst other");
+}
+
+static void setup(void)
+{
+	tmp_setup();
+	setenv("GIT_AUTHOR_NAME", "a", 1);
+	setenv("GIT_AUTHOR_EMAIL", "a@x", 1);
+	setenv("GIT_COMMITTER_NAME", "a", 1);
+	setenv("GIT_COMMITTER_EMAIL", "a@x", 1);
+	roots[0] = xasprintf("%s/other", tmp_root);
+	roots[1] = xasprintf("%s/dst", tmp_root);
+	dir = xasprintf("%s/git", tmp_root);
+	source = xasprintf("%s/src", tmp_root);
+	site = (struct fetch_site){ roots, 2, dir, eventfd(0, EFD_CLOEXEC) };
+	fetch_dirs_make(dir);
+	format = REFD_FORMAT_SHA1;
+	make_source("sha1");
+}
+
+static void teardown(void)
+{
+	close(site.cancel);
+	free(roots[0]);
+	free(roots[1]);
+	free(dir);
+	free(source);
+	text_done(&why);
+	tmp_teardown();
+}
+
+/* ---- calls ---- */
+
+static struct refd_oid oid_of(const char *revision)
+{
+	char *hex = tmp_output("git -C w rev-parse '%s'", revision);
+	struct refd_oid oid;
+
+	ck_assert_msg(refd_oid_parse(hex, format, &oid) == 0, "%s", hex);
+	free(hex);
+	return oid;
+}
+
+static bool fetch_oids(const struct refd_oid *oids, size_t nr,
+    const struct refd_oid *bases, size_t nr_bases)
+{
+	const struct fetch_wish wish = { source, "a b#.git", uuid, format, oids,
+		nr, bases, nr_bases };
+
+	text_clear(&why);
+	return fetch_run(&site, &wish, &why);
+}
+
+/* Fetches WANTED, with BASE unless NULL. */
+static bool fetch(const char *wanted, const char *base)
+{
+	struct refd_oid oid = oid_of(wanted), from = { { 0 } };
+
+	if (base)
+		from = oid_of(base);
+	return fetch_oids(&oid, 1, &from, base != NULL);
+}
+
+static void assert_fetched(const char *wanted, const char *base)
+{
+	ck_assert_msg(fetch(wanted, base), "%s", why.data);
+}
+
+static void assert_refused(const char *text)
+{
+	ck_assert(!fetch("main", NULL));
+	ck_assert_msg(strstr(why.data, text) != NULL, "%s", why.data);
+}
+
+/* The repository, as a shell word. */
+#define REPO "'dst/a b#.git'"
+
+/* A ref to REVISION has all objects. */
+static void assert_whole(const char *revision)
+{
+	char *out;
+
+	tmp_run("git -C " REPO " update-ref refs/whole $(git -C w rev-parse "
+		"'%s')",
+	    revision);
+	out =
+	    tmp_output("git -C " REPO " fsck --connectivity-only --no-dangling "
+		       "2>&1 | grep -v ^notice:");
+	ck_assert_str_eq(out, "");
+	free(out);
+}
+
+static void make_empty(void)
+{
+	tmp_run("git init -q --bare " REPO);
+}
+
+/* Copies the commit alone. */
+static void copy_commit(const char *revision)
+{
+	tmp_run("git -C w cat-file commit %s | git -C " REPO
+		" hash-object -w -t commit --stdin --literally",
+	    revision);
+}
+
+static void assert_id(const char *root)
+{
+	char *id = tmp_output("cat '%s/a b#.git/refd/id'", root);
+	char *wanted =
+	    xasprintf("uuid " UUID "\njournal %032d\npath %s/%s/a b#.git\n", 0,
+		tmp_root, root);
+
+	ck_assert_str_eq(id, wanted);
+	free(id);
+	free(wanted);
+}
+
+/* ---- tests ---- */
+
+START_TEST(objects_arrive_in_every_format)
+{
+	if (_i == 1) {
+		tmp_run("rm -rf src w");
+		format = REFD_FORMAT_SHA256;
+		make_source("sha256");
+	}
+	tmp_run("git init -q --bare --object-format=%s " REPO,
+	    _i == 1 ? "sha256" : "sha1");
+	assert_fetched("main~2", NULL);
+	assert_whole("main~2");
+	assert_fetched("main", "main~2");
+	assert_whole("main");
+	assert_id("dst");
+	/* Nothing is missing, so the source is not asked. */
+	tmp_run("rm -rf src");
+	assert_fetched("main", "main~2");
+}
+END_TEST
+
+START_TEST(a_missing_repository_is_made)
+{
+	tmp_run("rmdir dst && ln -s other dst");
+	roots[1] = (free(roots[1]), xasprintf("%s/nowhere", tmp_root));
+	/* A crash has left this. */
+	tmp_run("mkdir -p other/.refd-" UUID "/objects");
+	assert_fetched("main", NULL);
+	assert_whole("main");
+	assert_id("other");
+	tmp_run("test \"$(ls -A other)\" = 'a b#.git'");
+	tmp_run("test ! -e " REPO "/hooks && git -C " REPO " gc --quiet");
+}
+END_TEST
+
+START_TEST(objects_of_every_type)
+{
+	struct refd_oid oids[] = { oid_of("t"), oid_of("main~1^{tree}"),
+		oid_of("main~2:f"), oid_of("main~2:f") };
+
+	make_empty();
+	ck_assert_msg(fetch_oids(oids, 4, NULL, 0), "%s", why.data);
+	assert_whole("t");
+	tmp_run("git -C " REPO " cat-file -e $(git -C w rev-parse main~2:f)");
+}
+END_TEST
+
+START_TEST(bases_that_cannot_be_trusted)
+{
+	struct refd_oid oid = oid_of("main");
+	struct refd_oid bases[] = { { { 1 } }, oid_of("main~1") };
+
+	make_empty();
+	if (_i > 0)
+		copy_commit("main~1");
+	if (_i > 1)
+		copy_commit("main");
+	ck_assert_msg(fetch_oids(&oid, 1, bases, 2), "%s", why.data);
+	assert_whole("main");
+}
+END_TEST
+
+/* The first fetch has a ref here, and its objects need not come again. */
+START_TEST(a_base_saves_objects)
+{
+	assert_fetched("main~3", NULL);
+	tmp_run("rm -rf dst && mv other dst && git -C " REPO
+		" update-ref refs/heads/main $(git -C w rev-parse main~3)");
+	if (_i > 0)
+		tmp_run("git -C " REPO " pack-refs --all");
+	assert_fetched("main~1", NULL);
+	assert_fetched("main", "main~1");
+	assert_whole("main");
+	/* Each pack has one object of each type for every commit. */
+	tmp_run("cd " REPO " && test $(git count-objects -v | sed -n "
+		"'s/in-pack: //p') -eq 12");
+}
+END_TEST
+
+START_TEST(broken_refs_do_not_matter)
+{
+	make_empty();
+	tmp_run(
+	    "cd " REPO " && mkdir -p refs/heads/d && "
+	    "echo %040d >refs/heads/zero && echo %039d1 >refs/heads/gone && "
+	    "echo x >refs/heads/odd && mkfifo refs/heads/fifo && "
+	    "ln -s / refs/heads/link && ln -s /etc refs/tags/etc && "
+	    "printf '%%s refs/heads/p\\n^%%s\\nodd\\n' %040d %040d "
+	    ">packed-refs",
+	    0, 0, 2, 3);
+	assert_fetched("main", NULL);
+	tmp_run("cd " REPO " && rm -rf refs/heads/* refs/tags/* packed-refs");
+	assert_whole("main");
+}
+END_TEST
+
+START_TEST(many_objects_at_once)
+{
+	struct refd_oid *oids = xcalloc(10000, sizeof(*oids));
+	char *list, *line, *next;
+	size_t nr = 0;
+
+	tmp_run("(for i in $(seq 10000); do printf 'commit refs/heads/many\\n"
+		"committer a <a@x> %%d +0000\\ndata 1\\nx' $i; done) | "
+		"git -C 'src/a b#.git' fast-import --quiet");
+	list = tmp_output("git -C 'src/a b#.git' rev-list many");
+	for (next = list; nr < 10000 && (line = strsep(&next, "\n")); nr++)
+		ck_assert_int_eq(refd_oid_parse(line, format, &oids[nr]), 0);
+	ck_assert_uint_eq(nr, 10000);
+	make_empty();
+	ck_assert_msg(fetch_oids(oids, nr, NULL, 0), "%s", why.data);
+	tmp_run(
+	    "test $(git -C " REPO
+	    " cat-file --batch-all-objects --batch-check | wc -l) -eq 10001");
+	free(list);
+	free(oids);
+}
+END_TEST
+
+START_TEST(the_source_is_a_url)
+{
+	free(source);
+	source = xasprintf("file://%s/src/", tmp_root);
+	make_empty();
+	assert_fetched("main", NULL);
+	assert_whole("main");
+}
+END_TEST
+
+/* ---- refused ---- */
+
+START_TEST(a_missing_object_is_no_success)
+{
+	const struct refd_oid oid = { { 1 } };
+
+	make_empty();
+	ck_assert(!fetch_oids(&oid, 1, NULL, 0));
+	/* The messages of git are not for everybody. */
+	ck_assert_msg(strstr(why.data, "status 128") &&
+		!strstr(why.data, "0100"),
+	    "%s", why.data);
+}
+END_TEST
+
+START_TEST(a_different_repository_is_refused)
+{
+	make_empty();
+	tmp_run("mkdir " REPO "/refd && printf 'uuid %032d\\njournal %032d\\n"
+		"path /x\\n' >" REPO "/refd/id",
+	    1, 2);
+	assert_refused("a different repository");
+	tmp_run("test -z \"$(find " REPO "/objects -type f)\"");
+	/* A power loss can leave this. */
+	tmp_run("printf '\\0\\0' >" REPO "/refd/id");
+	assert_fetched("main", NULL);
+	assert_id("dst");
+	assert_fetched("main", NULL);
+}
+END_TEST
+
+START_TEST(links_are_refused)
+{
+	static const char *const plant[] = {
+		"mv " REPO " real && ln -s ../real " REPO,
+		"mv " REPO "/objects real && ln -s ../../real " REPO "/objects",
+		"mv " REPO "/objects/pack real && ln -s ../../../real " REPO
+		"/objects/pack",
+		"mkdir real && ln -s ../../real " REPO "/refd",
+		"mkdir " REPO "/refd && ln -s /etc/passwd " REPO "/refd/id",
+		"mkdir " REPO "/refd && mkfifo " REPO "/refd/id",
+		"ln -s ../real.git/objects " REPO "/objects/info/alternates",
+		"echo /x >" REPO "/objects/info/alternates",
+	};
+
+	make_empty();
+	tmp_run("mkdir -p " REPO "/objects/info");
+	tmp_run("%s", plant[_i]);
+	ck_assert(!fetch("main", NULL));
+	tmp_run("! test -d real || test -z \"$(find real -name 'pack-*')\"");
+}
+END_TEST
+
+/* None of the commands leaves the file. */
+START_TEST(the_configuration_of_the_repository_has_no_effect)
+{
+	struct refd_oid oid = oid_of("main");
+
+	make_empty();
+	tmp_run("cd " REPO " && for key in core.fsmonitor core.sshCommand "
+		"core.alternateRefsCommand core.gitProxy credential.helper "
+		"gc.auto; do git config $key 'touch %s/bad'; done && "
+		"git config core.hooksPath %s/hooks && "
+		"git config url.%s/nowhere.insteadOf %s/src && "
+		"git config extensions.partialClone x && "
+		"git config remote.x.promisor true",
+	    tmp_root, tmp_root, tmp_root, tmp_root);
+	setenv("GIT_OBJECT_DIRECTORY", "/nowhere", 1);
+	setenv("GIT_CONFIG_COUNT", "1", 1);
+	ck_assert_msg(fetch_oids(&oid, 1, NULL, 0), "%s", why.data);
+	unsetenv("GIT_OBJECT_DIRECTORY");
+	unsetenv("GIT_CONFIG_COUNT");
+	ck_assert(!tmp_exists("bad"));
+	assert_whole("main");
+}
+END_TEST
+
+START_TEST(a_fetch_can_be_ended)
+{
+	char *path = xstrdup(getenv("PATH"));
+	char *with = xasprintf("%s/bin:%s", tmp_root, path);
+	char *fifo = xasprintf("%s/fifo", tmp_root);
+
+	tmp_put("bin/ssh",
+	    "#!/bin/sh\n"
+	    "echo $$ >$HOME/pid\n"
+	    "echo >$HOME/fifo\n"
+	    "exec sleep 1000\n");
+	tmp_run("chmod +x bin/ssh && mkfifo fifo");
+	setenv("PATH", with, 1);
+	free(source);
+	source = xstrdup("ssh://host/src");
+	close(site.cancel);
+	site.cancel = open(fifo, O_RDWR | O_CLOEXEC);
+	make_empty();
+	assert_refused("git was ended");
+	setenv("PATH", path, 1);
+	/* The child of git has ended, too. */
+	tmp_run("for i in $(seq 100); do cat /proc/$(cat pid)/status | "
+		"grep -q 'State:.[RSD]' || exit 0; sleep 0.1; done; exit 1");
+	free(path);
+	free(with);
+	free(fifo);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("group_fetch");
+	TCase *tc = tcase_create("group_fetch");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, objects_arrive_in_every_format, 0, 2);
+	tcase_add_test(tc, a_missing_repository_is_made);
+	tcase_add_test(tc, objects_of_every_type);
+	tcase_add_loop_test(tc, bases_that_cannot_be_trusted, 0, 3);
+	tcase_add_loop_test(tc, a_base_saves_objects, 0, 2);
+	tcase_add_test(tc, broken_refs_do_not_matter);
+	tcase_add_test(tc, many_objects_at_once);
+	tcase_add_test(tc, the_source_is_a_url);
+	tcase_add_test(tc, a_missing_object_is_no_success);
+	tcase_add_test(tc, a_different_repository_is_refused);
+	tcase_add_loop_test(tc, links_are_refused, 0, 8);
+	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);
+	tcase_add_test(tc, a_fetch_can_be_ended);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -354,6 +354,7 @@ START_TEST(a_reader_only_delays_it)
 	uint64_t bytes = 0;
 
 	commit(5);
+	commit(1);
 	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
 	ck_assert_int_eq(
 	    journal_lookup(reader, HELP_UID, &row.txid, read_on, &bytes), 0);

@@ -110,7 +110,7 @@ START_TEST(any_column_of_a_row)
 {
 	static const char *const columns[] = { "kind", "uid", "pid", "repo",
 		"start", "token", "mount", "locked_at_ns", "time_us", "voids",
-		"checksum" };
+		"group_lsn", "checksum" };
 	char sql[128];
 	size_t i;
 

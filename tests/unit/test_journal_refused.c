@@ -59,10 +59,10 @@ END_TEST
 START_TEST(another_format_is_refused)
 {
 	help_close(help_open_here());
-	help_ask("PRAGMA user_version=5");
+	help_ask("PRAGMA user_version=6");
 	assert_refused(-EPROTO, "newer");
-	help_ask("PRAGMA user_version=3");
-	assert_refused(-EPROTO, "by an older refd (format 3, this one knows 4");
+	help_ask("PRAGMA user_version=4");
+	assert_refused(-EPROTO, "by an older refd (format 4, this one knows 5");
 	help_ask("PRAGMA user_version=1");
 	assert_refused(-EPROTO, "'refd recover --discard'");
 	help_ask("PRAGMA user_version=0");
@@ -98,7 +98,8 @@ START_TEST(another_machines_journal_is_refused)
 	 * refuse. */
 	tmp_put("machine-id", "");
 	help_close(help_open(&sys, tmp_root, NULL));
-	help_ask("UPDATE meta SET machine=''");
+	tmp_run("rm journal.db");
+	help_close(help_open(&sys, tmp_root, NULL));
 	tmp_put("machine-id", "00000000000000000000000000000001\n");
 	help_close(help_open(&sys, tmp_root, NULL));
 }

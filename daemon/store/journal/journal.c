@@ -37,6 +37,8 @@
  * and the forgotten LSN, and no row beyond the forgotten LSN is ever deleted
  * (journal_trim.c).
  */
+#include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/store/journal/journal_internal.h"
@@ -143,6 +145,7 @@ struct journal_mark journal_mark(struct journal *j)
 	pthread_mutex_lock(&j->hand_lock);
 	j->lsn.last_row = j->last_written;
 	j->lsn.last = j->next_lsn - 1;
+	j->group = j->meta.group;
 	j->counts.written += j->is_unmarked;
 	mark = (struct journal_mark){ j->counts.written, j->counts.epoch };
 	pthread_mutex_unlock(&j->hand_lock);
@@ -189,6 +192,7 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 		rc = sqlite3_bind_blob64(s, 14, row->body, row->len,
 		    SQLITE_STATIC);
 	sqlite3_bind_int64(s, 15, checksum_of(j, row, lsn));
+	sqlite3_bind_int64(s, 16, (sqlite3_int64)row->group_lsn);
 	return rc == SQLITE_OK ? journal_run(s) : rc;
 }
 
@@ -229,27 +233,61 @@ static int write_all(struct journal *j, const struct journal_commit *c)
 	return rc;
 }
 
+/* Adds the rows of C to GROUP; WANTED: journal_set_group(). 0 or -EINVAL. */
+static int add_to_group(struct journal_group *group, const uint8_t wanted[16],
+    const struct journal_commit *c)
+{
+	static const uint8_t none[16];
+	const struct journal_row *row;
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		row = &c->rows[i];
+		if (row->group_lsn == 0)
+			continue;
+		if (row->kind != JOURNAL_SLICE ||
+		    row->group_lsn <= group->lsn ||
+		    memcmp(wanted, none, sizeof(none)) == 0)
+			return -EINVAL;
+		if (memcmp(group->uuid, none, sizeof(none)) == 0)
+			memcpy(group->uuid, wanted, sizeof(none));
+		if (memcmp(group->uuid, wanted, sizeof(none)) != 0)
+			return -EINVAL;
+		group->lsn = row->group_lsn;
+	}
+	return 0;
+}
+
 /* Writes in a single transaction: the rows of FIRST and of the commits behind
- * FIRST, the LSN to forget, and the last LSN known to be on disk. */
+ * FIRST, the LSN to forget, the group, and the last LSN known to be on disk. */
 static int write_together(struct journal *j, const struct journal_commit *first)
 {
-	uint64_t forget = journal_guarded(j, &j->lsn.forget_wanted);
+	struct journal_meta meta = j->meta;
 	const struct journal_commit *c;
+	uint8_t wanted[16];
 	size_t nr = 0;
-	int r, rc;
+	int r = 0, rc;
 
-	for (c = first; c != NULL; c = c->next)
+	pthread_mutex_lock(&j->hand_lock);
+	meta.forgotten = j->lsn.forget_wanted;
+	memcpy(wanted, j->group_wanted, sizeof(wanted));
+	pthread_mutex_unlock(&j->hand_lock);
+	for (c = first; c != NULL && r == 0; c = c->next) {
 		nr += c->nr;
-	if (nr == 0 && forget == j->forgotten)
+		r = add_to_group(&meta.group, wanted, c);
+	}
+	if (r != 0)
+		return r;
+	if (nr == 0 && meta.forgotten == j->meta.forgotten)
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
 	if ((r = journal_txn_begin(j)) != 0)
 		return r;
 	rc = write_all(j, first);
 	if (rc == SQLITE_OK)
-		rc = journal_write_meta(j, forget, j->lsn.trimmed);
+		rc = journal_write_meta(j, &meta);
 	r = journal_txn_end(j, rc);
 	if (r == 0)
-		j->forgotten = forget;
+		j->meta = meta;
 	return r;
 }
 
@@ -375,7 +413,7 @@ void journal_unforget(struct journal *j)
 {
 	pthread_mutex_lock(&j->commit_lock);
 	pthread_mutex_lock(&j->hand_lock);
-	j->lsn.forget_wanted = j->forgotten;
+	j->lsn.forget_wanted = j->meta.forgotten;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 }
@@ -409,6 +447,25 @@ uint64_t journal_forgotten(struct journal *j)
 uint64_t journal_last_lsn(struct journal *j)
 {
 	return journal_guarded(j, &j->lsn.last);
+}
+
+uint64_t journal_group_lsn(struct journal *j)
+{
+	return journal_guarded(j, &j->group.lsn);
+}
+
+void journal_group_uuid(struct journal *j, uint8_t uuid[16])
+{
+	pthread_mutex_lock(&j->hand_lock);
+	memcpy(uuid, j->group.uuid, sizeof(j->group.uuid));
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+void journal_set_group(struct journal *j, const uint8_t uuid[16])
+{
+	pthread_mutex_lock(&j->hand_lock);
+	memcpy(j->group_wanted, uuid, sizeof(j->group_wanted));
+	pthread_mutex_unlock(&j->hand_lock);
 }
 
 void journal_stats(struct journal *j, struct journal_stats *stats)

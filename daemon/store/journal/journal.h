@@ -75,6 +75,10 @@ struct journal_config {
 	 * commit that overwrites zeros needs one flush of the device, a growing
 	 * file two. On a full disk there are no zeros. */
 	uint64_t wal_room;
+	/* Not 0: a journal that is created begins with this LSN of a group. An
+	 * existing journal must have exactly this LSN, so a call that was
+	 * interrupted can be repeated until the first row of the group. */
+	uint64_t group_lsn;
 	journal_check_fn *check; /* or NULL */
 	void *check_arg;
 };
@@ -84,8 +88,9 @@ struct journal_config {
  * directory entries. The journal can be read, and written after
  * journal_claim(). CFG is copied. *WHY, to be freed, is a sentence. -EBADMSG:
  * corrupt, or not a journal of refd. -EPROTO: of another format. -EXDEV: of
- * another machine. -EBUSY: another process is at work there. -ENOSPC, -EROFS,
- * -EACCES, ... A journal refused by its first bytes is unchanged.
+ * another machine. -EEXIST: of another LSN than CFG's group_lsn. -EBUSY:
+ * another process is at work there. -ENOSPC, -EROFS, -EACCES, ... A journal
+ * refused by its first bytes, or with -EEXIST, is unchanged.
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);
@@ -94,8 +99,8 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 int journal_claim(struct journal *j, char **why);
 /* Opens the journal for reading beside a writer: registers no start, makes no
  * checkpoint, and rows need not be durable. Only for journal_scan,
- * journal_each_*, _uuid, _forgotten and _last_lsn (the last two as of now).
- * -ENOENT: no journal. */
+ * journal_each_*, _uuid, _forgotten, _last_lsn and _group_lsn (the last three
+ * as of now). -ENOENT: no journal. */
 int journal_view(const struct journal_config *cfg, struct journal **journal,
     char **why);
 void journal_view_close(struct journal *j);
@@ -140,7 +145,8 @@ int journal_each_repo(struct journal *j,
 /* Writes the rows of all callers that arrived during the last transaction, in
  * one SQLite transaction. Until a flush has followed, a power loss may lose
  * rows, the last ones first, and nothing else. LSNs ascend in the order of
- * ROWS. 0; negative errno: definitely nothing happened; JOURNAL_UNKNOWN. */
+ * ROWS. 0; negative errno: definitely nothing happened (-EINVAL: a group_lsn is
+ * wrong, or of another group); JOURNAL_UNKNOWN. */
 int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
     struct journal_mark *mark);
 /* Flushes up to MARK, together with other callers. 0 or JOURNAL_UNKNOWN. */
@@ -166,6 +172,20 @@ void journal_unforget(struct journal *j);
  * the LSN costs an unneeded replay. */
 uint64_t journal_forgotten(struct journal *j);
 uint64_t journal_last_lsn(struct journal *j);
+
+/* ---- for a group of nodes ---- */
+
+/* The highest group_lsn of a row, durable or not, trimmed or not; at first
+ * journal_config.group_lsn. 0: the journal is no group's. Any thread, as for
+ * the next two. */
+uint64_t journal_group_lsn(struct journal *j);
+/* UUID: the group of the rows; zeros: none yet. */
+void journal_group_uuid(struct journal *j, uint8_t uuid[16]);
+/* UUID is written with the next row of the group; before such a row nothing is
+ * bound. Call again after each opening. A journal never changes its group:
+ * without UUID, or with another one than the written UUID, rows of the group
+ * are refused. */
+void journal_set_group(struct journal *j, const uint8_t uuid[16]);
 
 /* Reads the rows after AFTER in LSN order. A non-zero result of CB ends the
  * scan and is returned. ROW is valid during the callback, which may call any

@@ -32,12 +32,14 @@
 
 /*
  * Transaction ids begin with their birth time, and the index grows at its right
- * edge. Unsigned 64-bit numbers keep their bits.
+ * edge. Unsigned 64-bit numbers keep their bits. The seal is the last column of
+ * meta, whose row is shorter than 128 bytes (journal_look.c).
  */
 static const char schema[] =
     "CREATE TABLE meta(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL,"
     " machine TEXT NOT NULL, forgotten INTEGER NOT NULL,"
-    " trimmed INTEGER NOT NULL, seal BLOB) STRICT;"
+    " trimmed INTEGER NOT NULL, group_lsn INTEGER NOT NULL,"
+    " group_uuid BLOB NOT NULL, seal BLOB NOT NULL) STRICT;"
     "CREATE TABLE start(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL,"
     " time_us INTEGER NOT NULL) STRICT;"
     "CREATE TABLE repo(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE,"
@@ -48,7 +50,7 @@ static const char schema[] =
     " mount INTEGER NOT NULL, locked_at_ns INTEGER NOT NULL,"
     " time_us INTEGER NOT NULL, voids INTEGER NOT NULL,"
     " final INTEGER NOT NULL, body BLOB NOT NULL,"
-    " checksum INTEGER NOT NULL) STRICT;"
+    " checksum INTEGER NOT NULL, group_lsn INTEGER NOT NULL) STRICT;"
     "CREATE INDEX record_txid ON record(txid, uid);"
     "CREATE INDEX record_voids ON record(voids) WHERE voids <> 0;"
     "CREATE TABLE " JOURNAL_OLD_OUTCOMES
@@ -186,19 +188,23 @@ void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 
 static int fill_meta(struct journal *j, sqlite3 *db)
 {
-	char machine[JOURNAL_MACHINE_MAX];
-	uint8_t uuid[16];
+	const struct journal_meta meta = { .group.lsn = j->cfg.group_lsn };
+	uint8_t seal[JOURNAL_SEAL_BYTES];
 	sqlite3_stmt *s = NULL;
 	int rc;
 
-	journal_machine_id(j, machine);
-	sqlite3_randomness(sizeof(uuid), uuid);
+	journal_machine_id(j, j->machine);
+	sqlite3_randomness(sizeof(j->uuid), j->uuid);
+	journal_seal(j, &meta, 0, seal);
 	rc = journal_prepare(db,
-	    "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0, NULL)", &s);
+	    "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0, ?3, zeroblob(16), ?4)",
+	    &s);
 	if (rc != SQLITE_OK)
 		return rc;
-	sqlite3_bind_blob(s, 1, uuid, sizeof(uuid), SQLITE_STATIC);
-	sqlite3_bind_text(s, 2, machine, -1, SQLITE_STATIC);
+	sqlite3_bind_blob(s, 1, j->uuid, sizeof(j->uuid), SQLITE_STATIC);
+	sqlite3_bind_text(s, 2, j->machine, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)meta.group.lsn);
+	sqlite3_bind_blob(s, 4, seal, sizeof(seal), SQLITE_STATIC);
 	rc = journal_run(s);
 	sqlite3_finalize(s);
 	return rc;

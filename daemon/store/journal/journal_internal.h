@@ -31,7 +31,7 @@
 #include "daemon/store/journal/journal.h"
 
 /* PRAGMA user_version. Every other format is refused. */
-#define JOURNAL_FORMAT 4
+#define JOURNAL_FORMAT 5
 
 #define JOURNAL_WHAT_HELPS                                                     \
 	"restore it with its repositories, or move it aside "                  \
@@ -101,13 +101,27 @@ struct journal_flusher {
 
 #define JOURNAL_FLUSHERS 8
 
+/* The group whose rows the journal has: the highest group_lsn, and the uuid,
+ * zeros before the first row. */
+struct journal_group {
+	uint64_t lsn;
+	uint8_t uuid[16];
+};
+
+/* The columns of meta that commits change. */
+struct journal_meta {
+	uint64_t forgotten, trimmed;
+	struct journal_group group;
+};
+
 /* Set at opening, constant after. */
 struct journal_opened {
 	char *dir, *path, *vfs;
 	char boot_id[40];
 	bool adopt;
 	uint64_t wal_room;
-	/* NULL after the first opening. */
+	/* 0 and NULL after the first opening. */
+	uint64_t group_lsn;
 	journal_check_fn *check;
 	void *check_arg;
 };
@@ -180,10 +194,10 @@ struct journal {
 	sqlite3 *db;
 	struct journal_stmts stmts;
 	uint64_t next_lsn;
-	uint64_t forgotten;    /* as in the database */
-	uint64_t last_written; /* row */
-	bool is_unmarked;      /* a commit after the last journal_mark() */
-	int frames;            /* in the WAL after the last commit */
+	struct journal_meta meta; /* as in the database */
+	uint64_t last_written;    /* row */
+	bool is_unmarked;         /* a commit after the last journal_mark() */
+	int frames;               /* in the WAL after the last commit */
 	bool salt_known;
 	uint8_t salt[8]; /* of the present WAL */
 
@@ -193,6 +207,8 @@ struct journal {
 	 * start. */
 	bool is_caught_up;
 	struct journal_lsns lsn;
+	struct journal_group group; /* after the last commit */
+	uint8_t group_wanted[16];   /* journal_set_group(); zeros: none */
 	struct journal_counts counts;
 	struct journal_flushes flush;
 	uint64_t
@@ -236,7 +252,7 @@ int journal_check_schema(struct journal *j, char **why);
 /* Reads the owner and the forgotten and trimmed LSNs. */
 int journal_read_meta(struct journal *j, char **why);
 /* Within a transaction; commit_lock is held. An SQLite code. */
-int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed);
+int journal_write_meta(struct journal *j, const struct journal_meta *meta);
 /* The last row's number, into last_written and last_lsn. */
 int journal_read_last(struct journal *j, char **why);
 
@@ -306,7 +322,7 @@ int journal_truncate_wal(struct journal *j);
 
 #define JOURNAL_COLUMNS                                                        \
 	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
-	"time_us, voids, final, body, checksum"
+	"time_us, voids, final, body, checksum, group_lsn"
 typedef int journal_row_fn(void *arg, const struct journal_row *row);
 /* Calls CB for the remaining rows of S, which selects JOURNAL_COLUMNS, and
  * resets S. *NR, *LAST: the number of rows, and the last LSN. -EUCLEAN: a row
@@ -347,7 +363,7 @@ uint32_t journal_checksum(const struct journal_row *row);
 uint32_t journal_objects_checksum(uint64_t lsn, const uint8_t *bytes,
     size_t len);
 /* The checksum of the journal's uuid and machine, and of the arguments. */
-void journal_seal(const struct journal *j, uint64_t forgotten, uint64_t trimmed,
+void journal_seal(const struct journal *j, const struct journal_meta *meta,
     uint64_t flushed, uint8_t seal[JOURNAL_SEAL_BYTES]);
 
 /* ---- journal_wal.c ---- */

@@ -29,19 +29,30 @@ int journal_check_schema(struct journal *j, char **why)
 	    why);
 }
 
-/* Is the seal right? There is no seal before the first commit. */
 static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
 {
 	const uint8_t *seal = sqlite3_column_blob(s, 4);
 	uint8_t wanted[JOURNAL_SEAL_BYTES];
 
-	if (sqlite3_column_type(s, 4) == SQLITE_NULL)
-		return true;
-	if (seal == NULL || sqlite3_column_bytes(s, 4) != sizeof(wanted))
+	if (seal == NULL || sqlite3_column_bytes(s, 4) != sizeof(wanted) ||
+	    sqlite3_column_bytes(s, 6) != sizeof(j->meta.group.uuid))
 		return false;
-	journal_seal(j, j->forgotten, (uint64_t)sqlite3_column_int64(s, 3),
-	    journal_seal_flushed(seal), wanted);
+	journal_seal(j, &j->meta, journal_seal_flushed(seal), wanted);
 	return memcmp(seal, wanted, sizeof(wanted)) == 0;
+}
+
+static void take_meta(struct journal *j, sqlite3_stmt *s)
+{
+	struct journal_meta *meta = &j->meta;
+	const void *group = sqlite3_column_blob(s, 6);
+
+	memset(meta, 0, sizeof(*meta));
+	meta->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
+	meta->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
+	meta->group.lsn = (uint64_t)sqlite3_column_int64(s, 5);
+	if (group != NULL &&
+	    sqlite3_column_bytes(s, 6) == sizeof(meta->group.uuid))
+		memcpy(meta->group.uuid, group, sizeof(meta->group.uuid));
 }
 
 static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
@@ -70,15 +81,24 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "%s was replaced while it was in use", j->cfg.path);
 	snprintf(j->machine, sizeof(j->machine), "%s",
 	    machine != NULL ? machine : "");
-	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
+	take_meta(j, s);
 	if (!is_sealed(j, s))
 		return journal_say(why, -EBADMSG,
 		    "%s is damaged: its table 'meta' does not have the "
 		    "checksum that was stored with it; nothing was "
 		    "changed: " JOURNAL_WHAT_HELPS,
 		    j->cfg.path);
+	if (j->cfg.group_lsn != 0 && j->meta.group.lsn != j->cfg.group_lsn)
+		return journal_say(why, -EEXIST,
+		    "%s exists and has LSN %llu of a group, so it can't begin "
+		    "with LSN %llu: to join the group with it, omit the LSN; "
+		    "to join with repositories copied from another node, move "
+		    "the journal aside by 'refd recover --discard' first",
+		    j->cfg.path, (unsigned long long)j->meta.group.lsn,
+		    (unsigned long long)j->cfg.group_lsn);
 	pthread_mutex_lock(&j->hand_lock);
-	j->lsn.trimmed = (uint64_t)sqlite3_column_int64(s, 3);
+	j->lsn.trimmed = j->meta.trimmed;
+	j->group = j->meta.group;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
 }
@@ -89,7 +109,9 @@ int journal_read_meta(struct journal *j, char **why)
 	int r, rc;
 
 	rc = journal_prepare(j->db,
-	    "SELECT uuid, machine, forgotten, trimmed, seal FROM meta", &s);
+	    "SELECT uuid, machine, forgotten, trimmed, seal,"
+	    " group_lsn, group_uuid FROM meta",
+	    &s);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
 	if (rc == SQLITE_ROW)
@@ -102,17 +124,19 @@ int journal_read_meta(struct journal *j, char **why)
 	return r;
 }
 
-int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed)
+int journal_write_meta(struct journal *j, const struct journal_meta *meta)
 {
 	sqlite3_stmt *s = j->stmts.write_meta;
 	uint8_t seal[JOURNAL_SEAL_BYTES];
 
-	journal_seal(j, forgotten, trimmed, journal_guarded(j, &j->lsn.durable),
-	    seal);
+	journal_seal(j, meta, journal_guarded(j, &j->lsn.durable), seal);
 	sqlite3_bind_text(s, 1, j->machine, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 2, (sqlite3_int64)forgotten);
-	sqlite3_bind_int64(s, 3, (sqlite3_int64)trimmed);
+	sqlite3_bind_int64(s, 2, (sqlite3_int64)meta->forgotten);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)meta->trimmed);
 	sqlite3_bind_blob(s, 4, seal, sizeof(seal), SQLITE_TRANSIENT);
+	sqlite3_bind_int64(s, 5, (sqlite3_int64)meta->group.lsn);
+	sqlite3_bind_blob(s, 6, meta->group.uuid, sizeof(meta->group.uuid),
+	    SQLITE_STATIC);
 	return journal_run(s);
 }
 
@@ -127,8 +151,8 @@ int journal_read_last(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't read the journal");
-	if ((uint64_t)last < j->forgotten)
-		last = (int64_t)j->forgotten;
+	if ((uint64_t)last < j->meta.forgotten)
+		last = (int64_t)j->meta.forgotten;
 	if ((uint64_t)last < j->found.flushed)
 		return journal_say(why, -EBADMSG,
 		    "%s-wal is damaged from byte %llu on: the records before "

@@ -80,7 +80,7 @@ static int run_forgotten(struct journal *j, const char *sql, int64_t *nr)
 
 	rc = journal_prepare(j->db, sql, &s);
 	if (rc == SQLITE_OK) {
-		sqlite3_bind_int64(s, 1, journal_signed(j->forgotten));
+		sqlite3_bind_int64(s, 1, journal_signed(j->meta.forgotten));
 		rc = sqlite3_step(s);
 	}
 	if (rc == SQLITE_ROW && nr != NULL)

@@ -66,7 +66,7 @@ int journal_query_int(sqlite3 *db, const char *sql, int64_t *value)
 static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
-	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 	/* A deferred row that survived trimming goes now. */
 	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
 				     " AND lsn <= (SELECT trimmed FROM meta)";
@@ -84,7 +84,7 @@ static int prepare_all(struct journal *j)
 		    &j->stmts.end_deferred },
 		{ unkeep, &j->stmts.unkeep },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
-		  " seal = ? WHERE id = 1",
+		  " seal = ?, group_lsn = ?, group_uuid = ? WHERE id = 1",
 		    &j->stmts.write_meta },
 		{ "COMMIT", &j->stmts.commit },
 		{ "ROLLBACK", &j->stmts.rollback },
@@ -125,8 +125,8 @@ static int finish_connecting(struct journal *j)
 		j->next_lsn = j->lsn.last_row + 1;
 	j->lsn.last = j->next_lsn - 1;
 	j->counts.flushed = j->counts.written;
-	if (j->lsn.forget_wanted < j->forgotten)
-		j->lsn.forget_wanted = j->forgotten;
+	if (j->lsn.forget_wanted < j->meta.forgotten)
+		j->lsn.forget_wanted = j->meta.forgotten;
 	pthread_mutex_unlock(&j->hand_lock);
 	return SQLITE_OK;
 }
@@ -303,6 +303,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	snprintf(j->cfg.boot_id, sizeof(j->cfg.boot_id), "%s", cfg->boot_id);
 	j->cfg.adopt = cfg->adopt;
 	j->cfg.wal_room = cfg->wal_room;
+	j->cfg.group_lsn = cfg->group_lsn;
 	j->cfg.check = cfg->check;
 	j->cfg.check_arg = cfg->check_arg;
 	j->cfg.dir = strdup(cfg->dir);
@@ -325,8 +326,7 @@ static int write_machine(struct journal *j)
 	pthread_mutex_lock(&j->commit_lock);
 	journal_machine_id(j, j->machine);
 	if ((r = journal_txn_begin(j)) == 0)
-		r = journal_txn_end(j,
-		    journal_write_meta(j, j->forgotten, j->lsn.trimmed));
+		r = journal_txn_end(j, journal_write_meta(j, &j->meta));
 	pthread_mutex_unlock(&j->commit_lock);
 	return r;
 }
@@ -353,6 +353,7 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	    (r = journal_make_file(j, why)) == 0)
 		r = connect_all(j, why);
 	j->cfg.check = NULL;
+	j->cfg.group_lsn = 0;
 	if (r == 0)
 		r = journal_sync_dir(j);
 	if (r == 0) {
@@ -379,6 +380,7 @@ int journal_claim(struct journal *j, char **why)
 	return r;
 }
 
+/* In one transaction: meta has the group LSN of the last row. */
 static int view_all(struct journal *j, char **why)
 {
 	int r, rc;
@@ -386,6 +388,8 @@ static int view_all(struct journal *j, char **why)
 	if ((r = journal_check_file(j, why)) != 0)
 		return r;
 	rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(j->db, "BEGIN", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
@@ -393,8 +397,8 @@ static int view_all(struct journal *j, char **why)
 	    (r = journal_read_meta(j, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
-	j->lsn.forget_wanted = j->forgotten;
-	return 0;
+	j->lsn.forget_wanted = j->meta.forgotten;
+	return journal_errno(sqlite3_exec(j->db, "COMMIT", NULL, NULL, NULL));
 }
 
 int journal_view(const struct journal_config *cfg, struct journal **journal,

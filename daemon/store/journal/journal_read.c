@@ -74,6 +74,7 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	row->final = sqlite3_column_int(s, 12) != 0;
 	row->body = sqlite3_column_blob(s, 13);
 	row->len = (size_t)sqlite3_column_bytes(s, 13);
+	row->group_lsn = column_u64(s, 15);
 	if (column_u64(s, 14) == journal_checksum(row))
 		return 0;
 	journal_note_damage(j, row->lsn);
@@ -108,7 +109,7 @@ static const char lookup[] =
     "SELECT " JOURNAL_COLUMNS " FROM record"
     " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1)"
     " UNION ALL SELECT lsn, kind, txid, uid, 0, 0, 0, 0, 0, 0, 0, 0,"
-    " final, body, checksum FROM " JOURNAL_OLD_OUTCOMES
+    " final, body, checksum, 0 FROM " JOURNAL_OLD_OUTCOMES
     " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn";
 
 int journal_reader_connect(struct journal_reader *reader)

@@ -105,22 +105,27 @@ static int expire(struct journal *j, const struct refd_txid *expired)
 static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
     size_t nr, const struct refd_txid *expired)
 {
+	struct journal_meta meta = j->meta;
 	int r, rc;
 
 	if ((r = journal_txn_begin(j)) != 0)
 		return r;
+	meta.trimmed = lsn;
 	rc = insert_outcomes(j, keep, nr);
 	if (rc == SQLITE_OK)
 		rc = run_with_lsns(j,
 		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"
 		    " AND lsn NOT IN (SELECT lsn FROM " JOURNAL_OPEN_DEFERRED
 		    ")",
-		    j->lsn.trimmed, lsn);
+		    j->meta.trimmed, lsn);
 	if (rc == SQLITE_OK)
-		rc = journal_write_meta(j, j->forgotten, lsn);
+		rc = journal_write_meta(j, &meta);
 	if (rc == SQLITE_OK)
 		rc = expire(j, expired);
-	return journal_txn_end(j, rc);
+	r = journal_txn_end(j, rc);
+	if (r == 0)
+		j->meta = meta;
+	return r;
 }
 
 int journal_trim(struct journal *j, uint64_t lsn,
@@ -129,9 +134,9 @@ int journal_trim(struct journal *j, uint64_t lsn,
 	int r;
 
 	pthread_mutex_lock(&j->commit_lock);
-	if (lsn < j->lsn.trimmed)
-		lsn = j->lsn.trimmed;
-	if (lsn > j->forgotten)
+	if (lsn < j->meta.trimmed)
+		lsn = j->meta.trimmed;
+	if (lsn > j->meta.forgotten)
 		r = -EBUSY;
 	else
 		r = trim(j, lsn, keep, nr, expired);

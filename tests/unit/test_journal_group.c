@@ -1,0 +1,243 @@
+/*
+ * Proves the rules of the journal for a group of nodes: the LSNs of the group
+ * ascend, the highest LSN and the uuid outlive the rows, nothing is bound
+ * before the first row, and a new journal can begin with a given LSN.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static const uint8_t none[16], ours[16] = "a group", others[16] = "another";
+
+static int commit(struct journal *j, unsigned number, uint64_t group_lsn)
+{
+	struct journal_row row = help_row(number, 16);
+	int r;
+
+	row.group_lsn = group_lsn;
+	r = journal_commit(j, &row, 1, true);
+	help_row_done(&row);
+	return r;
+}
+
+static void assert_group(struct journal *j, uint64_t lsn, const uint8_t *uuid)
+{
+	uint8_t found[16];
+
+	ck_assert_uint_eq(journal_group_lsn(j), lsn);
+	journal_group_uuid(j, found);
+	ck_assert_mem_eq(found, uuid, sizeof(found));
+}
+
+static void reopen(struct journal *j)
+{
+	char *why;
+
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+}
+
+static int start_with(uint64_t lsn, struct journal **j, char **why)
+{
+	const struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = tmp_root,
+		.boot_id = HELP_BOOT,
+		.group_lsn = lsn };
+
+	return help_start(&cfg, j, why);
+}
+
+/* ---- rows ---- */
+
+START_TEST(the_group_outlives_its_rows)
+{
+	static const struct refd_txid nobody;
+	struct journal *j = help_open_here();
+
+	assert_group(j, 0, none);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 70), 0);
+	ck_assert_int_eq(commit(j, 2, 71), 0);
+	ck_assert_int_eq(commit(j, 3, 0), 0);
+	assert_group(j, 71, ours);
+	ck_assert_int_eq(help_ask("SELECT group_lsn FROM record WHERE lsn = 2"),
+	    71);
+	reopen(j);
+	assert_group(j, 71, ours);
+
+	ck_assert_int_eq(journal_forget(j, 3, true), 0);
+	ck_assert_int_eq(journal_trim(j, 3, NULL, 0, &nobody), 0);
+	help_close(j);
+	ck_assert_int_eq(help_ask("SELECT count(*) FROM record"), 0);
+	j = help_open_here();
+	assert_group(j, 71, ours);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(nothing_is_bound_before_the_first_row)
+{
+	struct journal *j = help_open_here();
+
+	journal_set_group(j, others);
+	ck_assert_int_eq(commit(j, 1, 0), 0);
+	assert_group(j, 0, none);
+	help_close(j);
+	j = help_open_here();
+	assert_group(j, 0, none);
+	journal_set_group(j, ours);
+	/* The wish survives. */
+	reopen(j);
+	assert_group(j, 0, none);
+	ck_assert_int_eq(commit(j, 2, 1), 0);
+	assert_group(j, 1, ours);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(wrong_rows_are_refused)
+{
+	struct journal *j = help_open_here();
+	struct journal_row rows[] = { help_row(8, 16), help_row(9, 16) };
+
+	/* Of no group. */
+	ck_assert_int_eq(commit(j, 1, 1), -EINVAL);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 5), 0);
+	ck_assert_int_eq(commit(j, 2, 5), -EINVAL);
+	ck_assert_int_eq(commit(j, 2, 4), -EINVAL);
+	/* All rows of a call, or none. */
+	rows[0].group_lsn = rows[1].group_lsn = 6;
+	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
+	rows[1].group_lsn = 7;
+	rows[1].kind = JOURNAL_ABORT;
+	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
+	journal_set_group(j, others);
+	ck_assert_int_eq(commit(j, 2, 6), -EINVAL);
+	assert_group(j, 5, ours);
+	ck_assert_uint_eq(journal_last_lsn(j), 1);
+	/* The journal goes on. */
+	ck_assert_int_eq(commit(j, 2, 0), 0);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 3, 6), 0);
+	assert_group(j, 6, ours);
+	help_close(j);
+	help_row_done(&rows[0]);
+	help_row_done(&rows[1]);
+}
+END_TEST
+
+/* ---- damage ---- */
+
+static void assert_damaged(const char *change, const char *back)
+{
+	char *why;
+
+	help_ask(change);
+	ck_assert_int_eq(help_try_open(&sys_kernel, tmp_root, NULL, &why),
+	    -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(why, "table 'meta'"));
+	free(why);
+	help_ask(back);
+}
+
+START_TEST(the_seal_covers_the_group)
+{
+	struct journal *j;
+	char *why;
+
+	/* A new journal has a seal, too. */
+	ck_assert_int_eq(start_with(0, &j, &why), 0);
+	help_close(j);
+	assert_damaged("UPDATE meta SET group_lsn = 1",
+	    "UPDATE meta SET group_lsn = 0");
+	assert_damaged("UPDATE meta SET group_uuid = x'01'",
+	    "UPDATE meta SET group_uuid = zeroblob(16)");
+	j = help_open_here();
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 5), 0);
+	help_close(j);
+	assert_damaged("UPDATE meta SET group_lsn = 4",
+	    "UPDATE meta SET group_lsn = 5");
+	assert_damaged("UPDATE meta SET group_uuid = zeroblob(16)",
+	    "UPDATE meta SET group_uuid = x'612067726f7570000000000000000000'");
+	help_close(help_open_here());
+}
+END_TEST
+
+/* ---- joining ---- */
+
+static void assert_not_joined(uint64_t lsn, const char *has)
+{
+	char *before = tmp_output("sha256sum journal.db"), *after, *why;
+	struct journal *j;
+
+	ck_assert_int_eq(start_with(lsn, &j, &why), -EEXIST);
+	ck_assert_ptr_nonnull(strstr(why, has));
+	ck_assert_ptr_nonnull(strstr(why, "'refd recover --discard'"));
+	free(why);
+	after = tmp_output("sha256sum journal.db");
+	ck_assert_str_eq(before, after);
+	free(before);
+	free(after);
+}
+
+START_TEST(a_new_journal_begins_with_an_lsn)
+{
+	const struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = tmp_root,
+		.boot_id = HELP_BOOT,
+		.group_lsn = 70 };
+	struct journal *j;
+	char *why;
+
+	/* The daemon dies before its start is registered, */
+	ck_assert_int_eq(journal_open(&cfg, &j, &why), 0);
+	assert_group(j, 70, none);
+	journal_close(j);
+	/* and after it. The command is repeated. */
+	ck_assert_int_eq(start_with(70, &j, &why), 0);
+	help_close(j);
+	assert_not_joined(71, "has LSN 70 of a group");
+	ck_assert_int_eq(start_with(70, &j, &why), 0);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 70), -EINVAL);
+	ck_assert_int_eq(commit(j, 1, 71), 0);
+	/* The LSN is for the creation alone. */
+	reopen(j);
+	assert_group(j, 71, ours);
+	help_close(j);
+	assert_not_joined(70, "has LSN 71 of a group");
+	j = help_open_here();
+	assert_group(j, 71, ours);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(an_existing_journal_does_not_begin_with_an_lsn)
+{
+	help_close(help_open_here());
+	assert_not_joined(70, "has LSN 0 of a group");
+	help_close(help_open_here());
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("journal_group");
+	TCase *tc = tcase_create("journal_group");
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, the_group_outlives_its_rows);
+	tcase_add_test(tc, nothing_is_bound_before_the_first_row);
+	tcase_add_test(tc, wrong_rows_are_refused);
+	tcase_add_test(tc, the_seal_covers_the_group);
+	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
+	tcase_add_test(tc, an_existing_journal_does_not_begin_with_an_lsn);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

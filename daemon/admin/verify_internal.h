@@ -70,6 +70,7 @@ struct verify {
 	uint64_t last_start;     /* of a daemon */
 	bool is_daemon_up;       /* with this journal */
 	bool awaits;             /* recovery comes before any repair */
+	bool has_wrong_group;    /* FOUND_JOURNAL_GROUP was reported */
 	char **deferred;         /* worktree, "/", name: no repair */
 	size_t nr_deferred;
 

@@ -80,7 +80,34 @@ struct abort_reader {
 	verify_member_fn *fn;
 	void *arg;
 	uint64_t last;
+	uint64_t group_lsn; /* of the rows so far */
 };
+
+/* Rows that came after the opening of the view may have a higher LSN of the
+ * group than the view. */
+static void check_group(struct abort_reader *rd, const struct journal_row *row)
+{
+	struct verify *v = rd->v;
+	uint64_t highest = journal_group_lsn(v->journal);
+
+	if (row->group_lsn == 0)
+		return;
+	/* In a first check, verify_found() would only note a suspect. */
+	if (!v->has_wrong_group && v->subject == NULL &&
+	    (row->group_lsn <= rd->group_lsn ||
+		(row->group_lsn > highest &&
+		    row->lsn <= journal_last_lsn(v->journal)))) {
+		verify_found(v, FOUND_JOURNAL_GROUP, "", "",
+		    "record %llu of the journal in '%s' has LSN %llu of the "
+		    "group: the record before has %llu, and the journal %llu",
+		    (unsigned long long)row->lsn, v->opt->state,
+		    (unsigned long long)row->group_lsn,
+		    (unsigned long long)rd->group_lsn,
+		    (unsigned long long)highest);
+		v->has_wrong_group = true;
+	}
+	rd->group_lsn = row->group_lsn;
+}
 
 static int keep_abort(struct abort_reader *rd, uint64_t lsn, uint32_t index)
 {
@@ -101,6 +128,7 @@ static int note_aborts(void *arg, const struct journal_row *row)
 	size_t i;
 	int r;
 
+	check_group(rd, row);
 	if (row->kind != JOURNAL_ABORT || row->repo != rd->v->journal_repo)
 		return 0;
 	r = record_decode(row->body, row->len, &rec);

@@ -319,6 +319,8 @@ enum finding_repair {
 	X(JOURNAL_OLDER, "journal-older", ERROR, NONE,                         \
 	    "put the newer journal back; if there is none, see "               \
 	    "refd-daemon(8)")                                                  \
+	X(JOURNAL_GROUP, "journal-group", ERROR, NONE,                         \
+	    "make this node anew from a copy of another node")                 \
 	X(JOURNAL_UNREADABLE, "journal-unreadable", NOTE, NONE,                \
 	    "name the daemon's state directory by --state")                    \
 	X(AWAITS_RECOVERY, "awaits-recovery", ERROR, NONE,                     \

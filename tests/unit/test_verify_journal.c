@@ -2,8 +2,8 @@
  * Proves the findings of refd verify about a journal and a repository: the last
  * recorded value is missing, a later foreign value is accepted, records await
  * recovery or are deferred, refd's own locks, a foreign, older or unreadable
- * journal, and many refs in little memory. refd verify runs beside the store
- * that owns the journal.
+ * journal, wrong LSNs of a group, and many refs in little memory. refd verify
+ * runs beside the store that owns the journal.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/journal/journal.h"
+#include "daemon/store/journal/journal_internal.h"
 #include "daemon/store/refs/token.h"
 #include "daemon/store/journal/record.h"
 #include "tests/lib/journal_help.h"
@@ -280,6 +280,72 @@ START_TEST(other_journals)
 }
 END_TEST
 
+/* Sets the group LSN of the row at LSN, with the right checksum. */
+static int forge(void *arg, const struct journal_row *from)
+{
+	const uint64_t *group_lsn = arg;
+	struct journal_row row = *from;
+	char sql[128], path[4200];
+	sqlite3 *db;
+
+	row.group_lsn = *group_lsn;
+	snprintf(path, sizeof(path), "%s/journal.db", sr_state);
+	snprintf(sql, sizeof(sql),
+	    "UPDATE record SET group_lsn = %llu, checksum = %lu"
+	    " WHERE lsn = %llu",
+	    (unsigned long long)row.group_lsn,
+	    (unsigned long)journal_checksum(&row), (unsigned long long)row.lsn);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	return 1;
+}
+
+static void set_group_lsn(uint64_t lsn, uint64_t group_lsn)
+{
+	const struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = sr_state,
+		.boot_id = HELP_BOOT };
+	struct journal *j;
+	char *why;
+
+	ck_assert_int_eq(journal_view(&cfg, &j, &why), 0);
+	ck_assert_int_eq(journal_scan(j, lsn - 1, forge, &group_lsn), 1);
+	journal_view_close(j);
+}
+
+START_TEST(wrong_lsns_of_a_group)
+{
+	static const uint8_t uuid[16] = "a group";
+	struct journal_row rows[] = { help_row(1, 16), help_row(2, 16) };
+	struct journal *j;
+	uint64_t last;
+
+	sr_close();
+	j = help_open(&sys_kernel, sr_state, NULL);
+	journal_set_group(j, uuid);
+	rows[0].repo = rows[1].repo = 0;
+	rows[0].group_lsn = 5;
+	rows[1].group_lsn = 6;
+	ck_assert_int_eq(journal_commit(j, rows, 2, true), 0);
+	last = rows[1].lsn;
+	help_close(j);
+	FINDS(0);
+	set_group_lsn(last, 7);
+	FINDS(1);
+	HAS("journal-group ",
+	    "has LSN 7 of the group: the record before has "
+	    "5, and the journal 6");
+	set_group_lsn(last, 5);
+	FINDS(1);
+	HAS("journal-group ", "has LSN 5 of the group");
+	set_group_lsn(last, 6);
+	FINDS(0);
+	help_row_done(&rows[0]);
+	help_row_done(&rows[1]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("verify_journal");
@@ -296,6 +362,7 @@ int main(void)
 	tcase_add_test(tc, what_awaits_recovery);
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);
+	tcase_add_test(tc, wrong_lsns_of_a_group);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -78,7 +78,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 static int sum_up(struct store *store, const struct finding_tally *tally,
     uint64_t deferred, bool json, int r)
 {
-	char *damage;
+	char *why;
 
 	progress_clear();
 	if (json)
@@ -91,11 +91,11 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 			0 ?
 		    1 :
 		    0;
-	damage = store_damage(store);
+	why = store_recover_why(store);
 	admin_say("recovery failed: %s; nothing was forgotten, "
 		  "run it again once the cause is gone",
-	    damage != NULL ? damage : strerror(-r));
-	free(damage);
+	    why != NULL ? why : strerror(-r));
+	free(why);
 	return 74;
 }
 

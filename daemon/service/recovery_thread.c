@@ -120,19 +120,19 @@ static int recover_and_start(struct recovery_thread *r)
 		.progress = tell_progress,
 		.arg = r };
 	int64_t began_ns = SYS(r->cfg.sys, now_mono);
-	char *damage;
+	char *why;
 	int err;
 
 	notify_manager(PATIENCE "STATUS=recovering");
 	err = store_recover(r->cfg.store, &report, &r->deferred);
 	log_report(&r->tally);
 	if (err < 0) {
-		damage = store_damage(r->cfg.store);
+		why = store_recover_why(r->cfg.store);
 		log_event(LOG_LEVEL_ERROR, "recovery-failed",
-		    LOG_STR("error", damage != NULL ? damage : strerror(-err)),
+		    LOG_STR("error", why != NULL ? why : strerror(-err)),
 		    LOG_TEXT("nothing is served, since an acknowledged update "
 			     "might be missing"));
-		free(damage);
+		free(why);
 		return err;
 	}
 	log_summary(r, SYS(r->cfg.sys, now_mono) - began_ns);

@@ -136,11 +136,14 @@ struct store_report {
 };
 /* Call before store_start() and before any answer. *DEFERRED counts records
  * that wait for a foreign lock or a missing repository. Negative errno:
- * serving would break a promise. */
+ * serving would break a promise. -ENOTRECOVERABLE: the journal is of a group of
+ * nodes, and recovery would give up an update of the group; nothing was
+ * forgotten. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *deferred);
-/* A sentence, to be freed, if a damaged record was the reason, or NULL. */
-char *store_damage(struct store *store);
+/* Why store_recover() failed: a sentence, to be freed, or NULL. The thread of
+ * store_recover(). */
+char *store_recover_why(struct store *store);
 
 /* After store_recover(): drops the records of a repository that will not come
  * back, by the path in the journal or the uuid in its refd/id. *NR rows.

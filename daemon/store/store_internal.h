@@ -56,6 +56,7 @@ struct store {
 	struct looker *looker;       /* with its own mutex */
 	struct historian *historian; /* with its own mutex, an innermost lock */
 	struct checkpointer *checkpointer; /* with its own mutex */
+	char *recover_why; /* store_recover_why(); NULL: a damaged record */
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;

@@ -380,6 +380,7 @@ void store_free(struct store *s)
 	for (i = 0; s->roots != NULL && i < s->cfg.nr_roots; i++)
 		free(s->roots[i]);
 	free(s->roots);
+	free(s->recover_why);
 	free(s->state_dir);
 	rights_done(&s->rights);
 	barriers_done(&s->barriers);
@@ -425,13 +426,17 @@ int store_recover(struct store *s, const struct store_report *report,
 		.next_token = next_token,
 		.note = note,
 		.arg = s };
+	int r = recover_all(&rec, deferred);
 
-	return recover_all(&rec, deferred);
+	free(s->recover_why);
+	s->recover_why = rec.why;
+	return r;
 }
 
-char *store_damage(struct store *s)
+char *store_recover_why(struct store *s)
 {
-	return journal_damage(s->journal);
+	return s->recover_why != NULL ? strdup(s->recover_why) :
+					journal_damage(s->journal);
 }
 
 void store_tell_awaiting(struct store *s)

@@ -168,10 +168,14 @@ static int recover(struct world *w)
 {
 	struct store_report report = { found, progress, w };
 	struct store_recovery rec = recovery_of(w, &report);
+	int r;
 
 	memset(w->found, 0, sizeof(w->found));
 	w->evidence[0] = '\0';
-	return recover_all(&rec, &w->deferred);
+	r = recover_all(&rec, &w->deferred);
+	snprintf(w->why, sizeof(w->why), "%s", rec.why != NULL ? rec.why : "");
+	free(rec.why);
+	return r;
 }
 
 int world_retry(struct world *w)

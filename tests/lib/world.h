@@ -30,6 +30,7 @@ struct world {
 	/* Results of the last recovery. */
 	uint64_t found[STORE_FINDINGS], deferred;
 	char evidence[512]; /* path of the last file; "": none */
+	char why[1024];     /* store_recovery.why; "": NULL */
 	/* Results of the last world_retry(): the number of refs that are still
 	 * deferred, and "<worktree>:<name>" of the last. */
 	unsigned nr_still;

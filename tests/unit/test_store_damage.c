@@ -192,9 +192,9 @@ START_TEST(a_damaged_record_ends_recovery)
 	change("UPDATE record SET repo = repo + 1 WHERE lsn = 3");
 	ck_assert_int_eq(store_open(&cfg, &store, &why), 0);
 	free(why);
-	ck_assert_ptr_null(store_damage(store));
+	ck_assert_ptr_null(store_recover_why(store));
 	ck_assert_int_eq(store_recover(store, &report, &deferred), -EUCLEAN);
-	why = store_damage(store);
+	why = store_recover_why(store);
 	ck_assert_ptr_nonnull(strstr(why, "journal.db is damaged: record 3 "));
 	ck_assert_ptr_nonnull(strstr(why, "refd recover --discard"));
 	free(why);

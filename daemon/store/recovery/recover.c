@@ -21,6 +21,8 @@
  *	one ref cannot be redone	deferred, aborted or left, see redo.c
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
+ *	any of these in the journal of	-ENOTRECOVERABLE after all
+ *	a group of nodes		repositories; otherwise the same
  */
 #include "daemon/store/recovery/recover.h"
 
@@ -47,31 +49,10 @@ struct recovery_run {
 	struct recover_rows rows, older;
 	struct recover_starts starts;
 	struct visit *visits, **visits_end;
-	uint64_t done, total; /* repositories, and members of rows */
+	struct recover_findings findings;
+	struct store_report report; /* of the replays: to FINDINGS */
+	uint64_t done, total;       /* repositories, and members of rows */
 };
-
-static void report_repo(const struct store_recovery *rec,
-    enum store_finding finding, const char *repo, const char *text)
-{
-	const struct store_found found = { .finding = finding,
-		.repo = repo,
-		.ref = "",
-		.text = text };
-
-	rec->report->found(rec->report->arg, &found);
-}
-
-static void report_failed(const struct store_recovery *rec, const char *repo,
-    int err)
-{
-	char *text = repo_why("%s: its records are kept, and nothing is "
-			      "written there until they are redone",
-	    leftover_locks_why(err));
-
-	report_repo(rec, STORE_FAILED, repo,
-	    text != NULL ? text : leftover_locks_why(err));
-	free(text);
-}
 
 static void stepped(void *arg, size_t nr)
 {
@@ -90,10 +71,37 @@ static bool any_is_deferred(const struct replay_row *rows)
 	return false;
 }
 
+/* Records the results of a replay, and removes its locks. *FAILED as in
+ * replay_visited(). */
+static int end_replay(struct recovery_run *run, struct visit *v,
+    struct replay *rp, size_t *unlocked, int *failed)
+{
+	struct store_recovery *rec = run->rec;
+	int r = 0;
+
+	/* The end of a deferred row is final. Other rows remain until all are
+	 * forgotten. */
+	if (any_is_deferred(v->rows)) {
+		*failed = fs_sync_published(rec->repos, rp->repo->fs);
+		v->lost = *failed < 0;
+	}
+	/* Durable before the locks go: until then only the locks tell
+	 * unfinished records, and a query by id would get "ok" for an aborted
+	 * update. */
+	if (*failed == 0)
+		r = recover_note(rec, rp, v->rows, &v->deferred);
+	/* A record that could not be rolled forward keeps its lock: only the
+	 * lock tells the next attempt about the unfinished record. */
+	if (*failed == 0 && r == 0)
+		*failed = recover_clean(rp, unlocked);
+	return r;
+}
+
 /* *FAILED: the repository failed, and not the journal. */
 static int replay_visited(struct recovery_run *run, struct visit *v,
     struct repo *repo, int *failed)
 {
+	const uint64_t nr_refused = run->findings.nr_refused;
 	struct store_recovery *rec = run->rec;
 	struct leftover_locks leftover = { .sys = rec->sys };
 	struct replay rp = { .sys = rec->sys,
@@ -101,8 +109,9 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 		.journal = commit_log_journal(rec->log),
 		.leftover = &leftover,
 		.older = recover_rows_of(&run->older, v->known.id),
-		.report = rec->report,
+		.report = &run->report,
 		.has_object = rec->has_object,
+		.is_group = run->findings.is_group,
 		.stepped = stepped,
 		.step_arg = run,
 		.arg = rec->arg };
@@ -110,23 +119,12 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 	int r = 0;
 
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
-	/* The end of a deferred row is final. Other rows remain until all are
-	 * forgotten. */
-	if (*failed == 0 && any_is_deferred(v->rows)) {
-		*failed = fs_sync_published(rec->repos, repo->fs);
-		v->lost = *failed < 0;
-	}
-	/* Durable before the locks go: until then only the locks tell
-	 * unfinished records, and a query by id would get "ok" for an aborted
-	 * update. */
-	if (*failed == 0)
-		r = recover_note(rec, &rp, v->rows, &v->deferred);
-	/* A record that could not be rolled forward keeps its lock: only the
-	 * lock tells the next attempt about the unfinished record. */
-	if (*failed == 0 && r == 0)
-		*failed = recover_clean(&rp, &unlocked);
+	/* What was given up stays, locks and all, for the next run. */
+	if (*failed == 0 && run->findings.nr_refused == nr_refused)
+		r = end_replay(run, v, &rp, &unlocked, failed);
 	if (unlocked > 0)
-		report_repo(rec, STORE_UNLOCKED, repo->path,
+		recover_findings_repo(&run->findings, STORE_UNLOCKED,
+		    repo->path,
 		    "removed locks of a run that ended before its journal "
 		    "record, or that was redone");
 	v->fs = repo->fs;
@@ -162,7 +160,8 @@ static int visit(struct recovery_run *run, struct visit *v)
 	    failed == -EKEYREJECTED) {
 		v->failed = true;
 		if (v->rows != NULL)
-			report_repo(rec, STORE_REPO_MISSING, v->known.path,
+			recover_findings_repo(&run->findings,
+			    STORE_REPO_MISSING, v->known.path,
 			    missing_text(failed));
 		return 0;
 	}
@@ -176,9 +175,11 @@ static int visit(struct recovery_run *run, struct visit *v)
 		v->failed = true;
 		v->err = failed;
 		if (failed != -EMEDIUMTYPE)
-			report_failed(rec, v->known.path, failed);
+			recover_findings_failed(&run->findings, v->known.path,
+			    failed);
 		else if (v->rows != NULL)
-			report_repo(rec, STORE_DEFERRED, v->known.path,
+			recover_findings_repo(&run->findings, STORE_DEFERRED,
+			    v->known.path,
 			    "its refs have another format by now (files or "
 			    "reftables, or the ids), and refd writes nothing "
 			    "there; its records are kept until the refs are "
@@ -236,7 +237,8 @@ static void sync_visited(struct recovery_run *run)
 		for (v = run->visits; v != NULL && r < 0; v = v->next)
 			if (v->fs == fs && !v->failed && v->rows != NULL) {
 				v->failed = v->lost = true;
-				report_failed(rec, v->known.path, r);
+				recover_findings_failed(&run->findings,
+				    v->known.path, r);
 			}
 	}
 }
@@ -327,7 +329,12 @@ static void find_failed(struct recovery_run *run)
 int recover_all(struct store_recovery *rec, uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
-	struct recovery_run run = { .rec = rec, .visits_end = &run.visits };
+	struct recovery_run run = { .rec = rec,
+		.visits_end = &run.visits,
+		.findings = { .report = rec->report,
+		    .is_group = journal_group_lsn(journal) > 0 },
+		.report = { recover_findings_add, rec->report->progress,
+		    &run.findings } };
 	uint64_t last_lsn = 0;
 	size_t i;
 	int r;
@@ -349,12 +356,14 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	 * were read may be forgotten, once the disks hold the redone values. */
 	if (r == 0) {
 		sync_visited(&run);
-		r = forget(&run, last_lsn);
+		r = run.findings.nr_refused > 0 ? -ENOTRECOVERABLE :
+						  forget(&run, last_lsn);
 	}
 	if (r == 0) {
 		sync_failures_recovered(rec->repos->sync_failures);
 		note_deferred(&run, deferred);
 	}
+	rec->why = run.findings.why;
 	run_done(&run);
 	return r > 0 ? -EIO : r;
 }

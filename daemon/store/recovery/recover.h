@@ -45,6 +45,9 @@ struct store_recovery {
 	 * ended. */
 	const uint64_t *over; /* borrowed */
 	size_t nr_over;
+	/* recover_all: after -ENOTRECOVERABLE a sentence, to be freed, or NULL;
+	 * unchanged otherwise. */
+	char *why;
 	void *arg;
 };
 
@@ -53,6 +56,11 @@ struct store_recovery {
  * members need a replay: *DEFERRED members, in JOURNAL_DEFERRED rows. All
  * members of a missing repository, or of a failed disk, are deferred. After an
  * error, serving would break a promise.
+ *
+ * In the journal of a group of nodes (journal_group_lsn() > 0) no update may be
+ * left, dropped or deferred on this node alone. Then all findings are reported,
+ * nothing is forgotten, the locks of the repository stay as evidence, and
+ * -ENOTRECOVERABLE is returned. The next run starts over.
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 

@@ -1,5 +1,5 @@
 /*
- * Shared by recover.c, recover_repo.c, recover_read.c and recover_note.c.
+ * Shared by recover.c and recover_*.c.
  * deferred_fs.c also uses the functions that read and write the journal, and
  * store_open.c the functions for starts.
  *
@@ -77,9 +77,29 @@ int recover_notes_replayed(struct recover_notes *notes,
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
 /* Writes all rows in one commit, durably. The original rows are durable
- * already. */
+ * already. -ENOTRECOVERABLE: the journal is a group's, and a row aborts or
+ * defers; nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
+
+/* ---- recover_findings.c: the findings of recover_all() ---- */
+
+struct recover_findings {
+	const struct store_report *report; /* gets each finding */
+	bool is_group; /* the journal is of a group of nodes */
+	/* Findings that a group does not permit, and a sentence about the
+	 * first, to be freed, or NULL. */
+	uint64_t nr_refused;
+	char *why;
+};
+
+/* store_report.found */
+void recover_findings_add(void *findings, const struct store_found *found);
+/* About the whole repository at the path REPO. _failed: for the errno ERR. */
+void recover_findings_repo(struct recover_findings *findings,
+    enum store_finding finding, const char *repo, const char *text);
+void recover_findings_failed(struct recover_findings *findings,
+    const char *repo, int err);
 
 /* ---- recover_repo.c: one repository ---- */
 

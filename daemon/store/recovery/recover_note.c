@@ -4,7 +4,8 @@
  *
  * The happy path: nothing to write.
  *
- * Failures: memory, or the journal; the caller decides.
+ * Failures: memory, or the journal; the caller decides. In the journal of a
+ * group of nodes such rows would be of this node alone, and are refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static int add_members(struct recover_notes *notes,
 	struct record rec = row->rec;
 
 	copy.kind = kind;
+	copy.group_lsn = 0; /* the other nodes know nothing of the row */
 	copy.refers_to = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
 	rec.has_objects = rec.has_objects && kind == JOURNAL_DEFERRED;
 	rec.members = members;
@@ -193,6 +195,16 @@ int recover_notes_abort(struct recover_notes *notes,
 
 /* ---- the journal ---- */
 
+static bool gives_up(const struct recover_notes *notes)
+{
+	size_t i;
+
+	for (i = 0; i < notes->nr; i++)
+		if (notes->rows[i].kind != JOURNAL_DEFERRED_END)
+			return true;
+	return false;
+}
+
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 {
 	struct commit_log_mark mark;
@@ -200,6 +212,8 @@ int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 
 	if (notes->nr == 0)
 		return 0;
+	if (journal_group_lsn(commit_log_journal(log)) > 0 && gives_up(notes))
+		return -ENOTRECOVERABLE;
 	r = commit_log_append(log, notes->rows, notes->nr, &mark);
 	if (r == 0)
 		r = commit_log_wait(log, &mark, COMMIT_LOG_DURABLE);

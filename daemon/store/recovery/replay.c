@@ -27,9 +27,11 @@ static void pass_over(struct replay_row *row, size_t i)
 			row->passed[k] = true;
 }
 
-static void drop_pruned(struct replay *rp, struct replay_row *row)
+/* True: a record was passed over. */
+static bool drop_pruned(struct replay *rp, struct replay_row *row)
 {
 	const struct record_member *m;
+	bool any = false;
 	size_t i;
 
 	for (i = 0; i < row->rec.nr_members; i++) {
@@ -42,14 +44,16 @@ static void drop_pruned(struct replay *rp, struct replay_row *row)
 		    "the object was pruned since; the newest older value "
 		    "whose object is there counts");
 		pass_over(row, i);
+		any = true;
 	}
+	return any;
 }
 
 /* ---- the repository ---- */
 
 int replay_repo(struct replay *rp, struct replay_row *rows)
 {
-	bool is_needed = rp->leftover->nr_locks > 0;
+	bool is_needed = rp->leftover->nr_locks > 0, is_pruned = false;
 	struct replay_row *row;
 	int r;
 
@@ -65,10 +69,14 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		return r;
 	for (row = rows; row != NULL; row = row->next) {
 		if (row->evidence != EVIDENCE_CRASHED)
-			drop_pruned(rp, row);
+			is_pruned = drop_pruned(rp, row) || is_pruned;
 		if (replay_row_has_failed(row))
 			rp->is_memory_lost = true;
 	}
+	/* An older value, written now, would look like another writer's once
+	 * the object is back. */
+	if (rp->is_group && is_pruned)
+		return 0;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
 		r = rp->has_stacks ? replay_stacks(rp, rows) :

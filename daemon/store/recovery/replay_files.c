@@ -140,6 +140,12 @@ static int take_snapshot(struct replay *rp)
 		r = packed_check(rp->snap);
 	if (r != -EBADMSG)
 		return r;
+	if (rp->is_group) {
+		redo_report(rp, STORE_CORRUPT, "packed-refs",
+		    "malformed, and the journal does not know all its refs; "
+		    "not moved aside");
+		return -ENOTRECOVERABLE;
+	}
 	r = save_malformed(rp);
 	return r < 0 ? r : redo_look_again(rp);
 }

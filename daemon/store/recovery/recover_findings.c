@@ -1,0 +1,68 @@
+/*
+ * The findings of a recovery, on their way to the report.
+ *
+ * The happy path: each finding is passed on.
+ *
+ * In the journal of a group of nodes, a finding after which this node alone
+ * would have a value of its own is counted, and the first one explained.
+ */
+#include <stdlib.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+
+/* Does the node differ from the other nodes of its group after FINDING? */
+static bool is_apart(enum store_finding finding)
+{
+	switch (finding) {
+	case STORE_REDONE:
+	case STORE_ROLLED_FORWARD:
+	case STORE_UNLOCKED:
+	case STORE_LOG_REPAIRED:
+	case STORE_TABLE_MENDED:
+	case STORE_OBJECTS_RESTORED:
+		return false;
+	default:
+		return true;
+	}
+}
+
+void recover_findings_add(void *findings, const struct store_found *found)
+{
+	struct recover_findings *f = findings;
+
+	f->report->found(f->report->arg, found);
+	if (!f->is_group || !is_apart(found->finding))
+		return;
+	f->nr_refused++;
+	if (f->why == NULL)
+		f->why = repo_why(
+		    "'%s'%s%s: %s (%s). The journal is of a group of nodes, "
+		    "and a node gives up no update of its group: correct the "
+		    "cause and start again, or make the node anew from a copy "
+		    "of another node",
+		    found->repo, found->ref[0] != '\0' ? " " : "", found->ref,
+		    found->text, store_finding_name(found->finding));
+}
+
+void recover_findings_repo(struct recover_findings *findings,
+    enum store_finding finding, const char *repo, const char *text)
+{
+	const struct store_found found = { .finding = finding,
+		.repo = repo,
+		.ref = "",
+		.text = text };
+
+	recover_findings_add(findings, &found);
+}
+
+void recover_findings_failed(struct recover_findings *findings,
+    const char *repo, int err)
+{
+	char *text = repo_why("%s: its records are kept, and nothing is "
+			      "written there until they are redone",
+	    leftover_locks_why(err));
+
+	recover_findings_repo(findings, STORE_FAILED, repo,
+	    text != NULL ? text : leftover_locks_why(err));
+	free(text);
+}

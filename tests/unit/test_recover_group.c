@@ -1,0 +1,267 @@
+/*
+ * Proves that recovery in the journal of a group of nodes gives up no update on
+ * this node alone. If an update would be left, dropped or deferred, recovery
+ * fails, names the ref, and fails again at the next start, until the cause is
+ * gone. Ordinary recovery works as on a single machine.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+#include "tests/lib/scripted_txn.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
+
+#define REF   WORLD_REPO "/refs/heads/x"
+#define OTHER "/srv/other.git"
+#define AWAY  "/srv/away.git"
+#define TWOS  "2222222222222222222222222222222222222222\n"
+
+/* From now on the journal is a group's. */
+static void join(void)
+{
+	static const uint8_t uuid[16] = "a group";
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.body = (const uint8_t *)"",
+		.group_lsn = 1 };
+
+	journal_set_group(w->store.journal, uuid);
+	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
+}
+
+static void setup(void)
+{
+	wr_setup_apart();
+	join();
+}
+
+/* Twice: the evidence stays. */
+static void refuses(enum store_finding finding, const char *ref)
+{
+	char place[256];
+	int i;
+
+	snprintf(place, sizeof(place),
+	    "'" WORLD_REPO "'%s%s: ", ref[0] != '\0' ? " " : "", ref);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(world_start(w), -ENOTRECOVERABLE);
+		ck_assert_msg(w->found[finding] >= 1, "%d", finding);
+		ck_assert_msg(strncmp(w->why, place, strlen(place)) == 0, "%s",
+		    w->why);
+		ck_assert_ptr_nonnull(
+		    strstr(w->why, store_finding_name(finding)));
+	}
+}
+
+static void starts(void)
+{
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_str_eq(w->why, "");
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	wr_expect_locks("");
+}
+
+START_TEST(a_lost_value_is_redone)
+{
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	starts();
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+}
+END_TEST
+
+START_TEST(a_later_foreign_write)
+{
+	wr_ok("x=1");
+	wr_ok("y=1");
+	scripted_git_writes(w, REF, TWOS);
+	scripted_sync(w);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	refuses(STORE_LEFT, "refs/heads/x");
+	world_write(w->fs, REF, "@1\n");
+	starts();
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
+START_TEST(a_foreign_lock)
+{
+	wr_ok("x=1");
+	memfs_write(w->fs, REF ".lock", "");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_write(w->fs, REF ".lock", "");
+	refuses(STORE_DEFERRED, "refs/heads/x");
+	wr_unlink(REF ".lock");
+	starts();
+}
+END_TEST
+
+/* No abort record is written, and the locks stay. */
+START_TEST(a_name_that_was_taken_before_a_crash)
+{
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn h = { .w = w };
+
+	m.answers = true;
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
+	memfs_write(w->fs, REF "/z", TWOS);
+	memfs_crash(w->fs);
+	world_crash(w);
+	refuses(STORE_DROPPED, "refs/heads/x");
+	ck_assert(memfs_exists(w->fs, REF ".lock"));
+	wr_unlink(REF "/z");
+	starts();
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
+}
+END_TEST
+
+static int commit_then_die(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	int r = journal_commit(w->store.journal, rows, nr, flush);
+
+	(void)arg;
+	memfs_write(w->fs, REF "/z", TWOS);
+	memfs_crash_at(w->fs, 0);
+	return r;
+}
+
+START_TEST(an_atomic_transaction_whose_name_was_taken)
+{
+	w->store.pipeline->applier.commit = commit_then_die;
+	world_done(w, world_apply(w, "x=1;y=1", true));
+	memfs_crash(w->fs);
+	world_crash(w);
+	refuses(STORE_DROPPED, "refs/heads/x");
+	wr_unlink(REF "/z");
+	starts();
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
+START_TEST(a_missing_repository)
+{
+	wr_ok("x=1");
+	memfs_crash(w->fs);
+	world_crash(w);
+	wr_rename(WORLD_REPO, AWAY);
+	refuses(STORE_REPO_MISSING, "");
+	wr_rename(AWAY, WORLD_REPO);
+	starts();
+}
+END_TEST
+
+/* The first finding stops no other: each repository has one. */
+START_TEST(all_repositories)
+{
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn h = { .w = w }, other = { .w = w, .repo = OTHER };
+
+	memfs_mkdirs(w->fs, OTHER "/refs/heads");
+	memfs_mkdirs(w->fs, OTHER "/objects/pack");
+	memfs_write(w->fs, OTHER "/HEAD", "ref: refs/heads/main\n");
+	memfs_write(w->fs, OTHER "/config", "[core]\n\tbare = true\n");
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
+	ck_assert_int_eq(scripted_apply(&other, &m, 1), -EAGAIN);
+	memfs_write(w->fs, REF "/z", TWOS);
+	memfs_crash(w->fs);
+	world_crash(w);
+	wr_rename(OTHER, AWAY);
+	refuses(STORE_DROPPED, "refs/heads/x");
+	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
+	wr_rename(AWAY, OTHER);
+	wr_unlink(REF "/z");
+	starts();
+	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
+}
+END_TEST
+
+/* The value before is not written: after the object is back, it would look
+ * like a later write. */
+START_TEST(a_pruned_object)
+{
+	wr_ok("x=1");
+	wr_ok("x=p:1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	refuses(STORE_OBJECT_MISSING, "refs/heads/x");
+	ck_assert(!memfs_exists(w->fs, REF));
+}
+END_TEST
+
+/* The file stays, so that the next start fails as well. */
+START_TEST(a_malformed_packed_refs)
+{
+	wr_ok("x=1");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", "torn");
+	scripted_sync(w);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	refuses(STORE_CORRUPT, "packed-refs");
+	wr_expect_file(WORLD_REPO "/packed-refs", "torn");
+	wr_unlink(WORLD_REPO "/packed-refs");
+	starts();
+}
+END_TEST
+
+/* One that was deferred before the node joined its group. */
+START_TEST(a_deferred_record)
+{
+	world_free(w);
+	wr_setup_apart();
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_write(w->fs, REF ".lock", "");
+	wr_start();
+	ck_assert_uint_eq(w->deferred, 1);
+	join();
+	memfs_crash(w->fs);
+	world_crash(w);
+	refuses(STORE_DEFERRED, "refs/heads/x");
+	wr_unlink(REF ".lock");
+	starts();
+}
+END_TEST
+
+/* Neither does the running store write such rows. */
+START_TEST(no_row_defers_or_aborts)
+{
+	static const enum journal_kind kinds[] = { JOURNAL_DEFERRED,
+		JOURNAL_ABORT, JOURNAL_DEFERRED_END };
+	struct journal_row row = { .body = (const uint8_t *)"" };
+	struct recover_notes notes = { .rows = &row, .nr = 1 };
+	uint64_t last = journal_last_lsn(w->store.journal);
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		row.kind = kinds[i];
+		ck_assert_int_eq(recover_notes_write(&notes, w->store.log),
+		    kinds[i] == JOURNAL_DEFERRED_END ? 0 : -ENOTRECOVERABLE);
+	}
+	ck_assert_uint_eq(journal_last_lsn(w->store.journal), last);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_group");
+	TCase *tc = tcase_create("recover_group");
+
+	tcase_add_checked_fixture(tc, setup, wr_teardown);
+	tcase_add_test(tc, a_lost_value_is_redone);
+	tcase_add_test(tc, a_later_foreign_write);
+	tcase_add_test(tc, a_foreign_lock);
+	tcase_add_test(tc, a_name_that_was_taken_before_a_crash);
+	tcase_add_test(tc, an_atomic_transaction_whose_name_was_taken);
+	tcase_add_test(tc, a_missing_repository);
+	tcase_add_test(tc, all_repositories);
+	tcase_add_test(tc, a_pruned_object);
+	tcase_add_test(tc, a_malformed_packed_refs);
+	tcase_add_test(tc, a_deferred_record);
+	tcase_add_test(tc, no_row_defers_or_aborts);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

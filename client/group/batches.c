@@ -8,7 +8,8 @@
  * Failures: a doubtful transaction is settled by the ids of its rows, and sent
  * again with the same LSNs as long as the epoch lasts. No other transaction
  * begins before. A batch is REFUSED only if its rows were never sent, or if a
- * later epoch has begun and the rows are provably absent.
+ * later epoch has begun and the rows are provably absent. STOP ends the
+ * attempts: a batch can stay without an outcome then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -188,7 +189,7 @@ static enum group_settled settle(struct service *v, const struct joined *j)
 {
 	enum group_settled settled;
 
-	for (;;) {
+	do {
 		settled = service_connect(v) ?
 		    group_log_settle(&v->log, v->epoch,
 			(const uint8_t(*)[GROUP_UUID_BYTES])j->ids, j->nr,
@@ -196,8 +197,8 @@ static enum group_settled settle(struct service *v, const struct joined *j)
 		    GROUP_LOG_AGAIN;
 		if (settled != GROUP_LOG_AGAIN)
 			return settled;
-		service_retry(v, "settling a transaction");
-	}
+	} while (service_retry(v, "settling a transaction"));
+	return GROUP_LOG_AGAIN;
 }
 
 /* True: the outcome is known and told. False: the same rows must be sent
@@ -206,6 +207,8 @@ static bool end_doubt(struct service *v, const struct joined *j)
 {
 	enum group_settled settled = settle(v, j);
 
+	if (settled == GROUP_LOG_AGAIN)
+		return false;
 	v->is_lost = settled == GROUP_LOG_LOST;
 	if (is_present(v, j))
 		answer_committed(v, j);
@@ -250,8 +253,8 @@ static bool attempt(struct service *v, const struct joined *j, bool *is_first)
 	}
 	if (*is_first)
 		answer_all(v, j, GROUP_DOUBTFUL, v->log.s.why.data);
-	else
-		service_retry(v, "sending a transaction again");
+	else if (!service_retry(v, "sending a transaction again"))
+		return false;
 	*is_first = false;
 	return end_doubt(v, j);
 }
@@ -262,8 +265,9 @@ static void decide(struct service *v, const struct joined *j)
 
 	do
 		while (!service_connect(v))
-			service_retry(v, "no connection to the database");
-	while (!attempt(v, j, &is_first));
+			if (!service_retry(v, "no connection to the database"))
+				return;
+	while (!attempt(v, j, &is_first) && !v->stops);
 }
 
 void batches_lead(struct service *v, int wait_ms)

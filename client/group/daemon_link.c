@@ -8,7 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
+
 #define READ_BYTES 65536
+/* Bytes that are read ahead, except for the rest of a frame. */
+#define KEPT_MOST (2 * GROUP_FRAME_MAX)
 
 void daemon_link_open(struct daemon_link *link, const char *path)
 {
@@ -62,21 +66,40 @@ void daemon_frame_free(struct daemon_frame *frame)
 	free(frame);
 }
 
+/* The length of the whole frame at the byte AT, or 0. */
+static size_t look(const struct daemon_link *link, size_t at)
+{
+	long len = 0;
+
+	if (link->in.len > at)
+		len = group_frame_parse((const uint8_t *)link->in.data + at,
+		    link->in.len - at, GROUP_FROM_DAEMON);
+	if (len < 0)
+		die("the daemon has sent a wrong frame");
+	return (size_t)len;
+}
+
 /* The first whole frame of the bytes that are there, or NULL. */
 static struct daemon_frame *take(struct daemon_link *link)
 {
-	const uint8_t *data = (const uint8_t *)link->in.data;
-	long len = group_frame_parse(data, link->in.len, GROUP_FROM_DAEMON);
+	size_t len = look(link, link->at);
 	struct daemon_frame *frame;
 
-	if (len < 0)
-		die("the daemon has sent a wrong frame");
 	if (len == 0)
 		return NULL;
-	frame = decode(data, (size_t)len);
-	link->in.len -= (size_t)len;
-	memmove(link->in.data, link->in.data + len, link->in.len);
+	frame = decode((const uint8_t *)link->in.data + link->at, len);
+	link->at += len;
 	return frame;
+}
+
+/* Removes the frames that were taken, at a cost that their bytes pay. */
+static void tidy(struct daemon_link *link)
+{
+	if (link->at < link->in.len - link->at)
+		return;
+	link->in.len -= link->at;
+	memmove(link->in.data, link->in.data + link->at, link->in.len);
+	link->at = 0;
 }
 
 static void fill(struct daemon_link *link)
@@ -84,6 +107,8 @@ static void fill(struct daemon_link *link)
 	char buf[READ_BYTES];
 	ssize_t n;
 
+	if (link->at > 0)
+		tidy(link);
 	do
 		n = read(link->fd, buf, sizeof(buf));
 	while (n < 0 && errno == EINTR);
@@ -104,16 +129,47 @@ struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms)
 	return frame;
 }
 
+/* Waits for EVENTS, and reads what the daemon sends meanwhile, up to
+ * KEPT_MOST. */
+static void wait_for(struct daemon_link *link, short events, int wait_ms)
+{
+	struct pollfd fd = { .fd = link->fd, .events = events };
+
+	if (link->in.len - link->at < KEPT_MOST)
+		fd.events |= POLLIN;
+	if (poll(&fd, 1, wait_ms) > 0 && (fd.revents & POLLIN))
+		fill(link);
+}
+
+static bool has_stop(const struct daemon_link *link)
+{
+	size_t at = link->at, len;
+
+	while ((len = look(link, at)) > 0) {
+		if (link->in.data[at + GROUP_FRAME_HEAD - 1] == GROUP_STOP)
+			return true;
+		at += len;
+	}
+	return false;
+}
+
+bool daemon_link_await_stop(struct daemon_link *link, int wait_ms)
+{
+	uint64_t until = refd_deadline_ms(wait_ms), now;
+	bool stops;
+
+	while (!(stops = has_stop(link)) && (now = refd_now_ms()) < until)
+		wait_for(link, 0, (int)(until - now));
+	return stops;
+}
+
 /* ---- writing ---- */
 
 /* Waits until the daemon reads. The daemon may wait for this program, too, so
- * its bytes are read meanwhile. */
+ * some of its bytes are read meanwhile. */
 static void wait_to_write(struct daemon_link *link)
 {
-	struct pollfd fd = { .fd = link->fd, .events = POLLIN | POLLOUT };
-
-	if (poll(&fd, 1, -1) > 0 && (fd.revents & POLLIN))
-		fill(link);
+	wait_for(link, POLLOUT, -1);
 }
 
 static void write_all(struct daemon_link *link, const uint8_t *bytes,

@@ -11,7 +11,8 @@
 
 struct daemon_link {
 	int fd;
-	struct text in; /* bytes without a whole frame */
+	struct text in; /* bytes that were read */
+	size_t at;      /* of IN: the first byte that was not taken */
 };
 
 /* A frame of the daemon, with the bytes from which the frame borrows. */
@@ -30,8 +31,10 @@ void daemon_link_close(struct daemon_link *link);
  * NULL: none came. */
 struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms);
 void daemon_frame_free(struct daemon_frame *frame);
-/* Blocks until the daemon has read enough, and meanwhile keeps what the daemon
- * sends. */
+/* Waits at most WAIT_MS for STOP, and keeps all frames. True: STOP is there. */
+bool daemon_link_await_stop(struct daemon_link *link, int wait_ms);
+/* Blocks until the daemon has read enough. Meanwhile keeps what the daemon
+ * sends, up to 32 MiB: then the daemon has to read first. */
 void daemon_link_send(struct daemon_link *link, const struct group_frame *f);
 
 #endif

@@ -31,13 +31,15 @@ static const char append_sql[] =
 
 static bool prepare(struct session *s, const char *name, const char *sql)
 {
-	PGresult *r = PQprepare(s->conn, name, sql, 0, NULL);
-	bool is_done = PQresultStatus(r) == PGRES_COMMAND_OK;
+	PGresult *r;
 
-	if (!is_done)
-		session_fail(s, r, "no answer");
+	if (!PQsendPrepare(s->conn, name, sql, 0, NULL)) {
+		session_fail(s, NULL, "no connection");
+		return false;
+	}
+	r = session_finish(s);
 	PQclear(r);
-	return is_done;
+	return r != NULL;
 }
 
 static enum session_result check_group(struct group_log *log)
@@ -162,12 +164,12 @@ static const ExecStatusType expected[NR_ANSWERS] = {
 };
 
 /* The answers of statements are followed by NULL. */
-static PGresult *next_answer(PGconn *conn)
+static PGresult *next_answer(struct session *s)
 {
-	PGresult *r = PQgetResult(conn);
+	PGresult *r = session_wait(s) ? PQgetResult(s->conn) : NULL;
 
 	if (r && PQresultStatus(r) != PGRES_PIPELINE_SYNC)
-		PQclear(PQgetResult(conn));
+		PQclear(PQgetResult(s->conn));
 	return r;
 }
 
@@ -177,10 +179,11 @@ static bool take_answers(struct session *s, PGresult **answers)
 	int i;
 
 	for (i = 0; i < NR_ANSWERS; i++) {
-		answers[i] = next_answer(s->conn);
+		answers[i] = next_answer(s);
 		if (PQresultStatus(answers[i]) == expected[i])
 			continue;
-		session_fail(s, answers[i], "the connection was lost");
+		if (s->conn)
+			session_fail(s, answers[i], "the connection was lost");
 		return false;
 	}
 	/* A failed transaction answers COMMIT with ROLLBACK. */

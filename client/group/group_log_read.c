@@ -51,7 +51,7 @@ static bool is_epoch(struct session *s, uint64_t epoch)
 		return false;
 	if (lease.epoch >= epoch)
 		return true;
-	session_fail(s, NULL,
+	session_distrust(s,
 	    "the lease has an earlier epoch than this node has seen: "
 	    "PostgreSQL is at an earlier time, or this is an old primary");
 	return false;

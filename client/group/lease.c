@@ -1,9 +1,16 @@
 #include "client/group/lease.h"
 
-#include <poll.h>
 #include <string.h>
 
+#include "client/librefd/conn.h"
+
 #define GRACE_MS 500 /* of a transaction that blocks a takeover */
+
+/* Group, node, epoch, milliseconds. */
+#define PROLONG                                                                \
+	"UPDATE refd.lease"                                                    \
+	" SET until = clock_timestamp() + $4 * interval '1 millisecond'"       \
+	" WHERE grp = $1 AND owner = $2 AND epoch = $3"
 
 static void name_group(struct params *p, const struct session *s)
 {
@@ -55,13 +62,13 @@ static enum lease_result change(struct session *s, const char *sql,
 
 enum lease_result lease_renew(struct session *s, uint64_t epoch)
 {
-	return change(s, LEASE_PROLONG, epoch, s->config->lease_ms);
+	return change(s, PROLONG, epoch, s->config->lease_ms);
 }
 
 enum lease_result lease_leave(struct session *s, uint64_t epoch)
 {
 	return change(s,
-	    LEASE_PROLONG
+	    PROLONG
 	    " AND set_config('synchronous_commit', 'local', true) = 'local'",
 	    epoch, 0);
 }
@@ -76,61 +83,57 @@ static const char take[] =
     " WHERE grp = $1 AND epoch = $3"
     " AND (owner = $2 OR until <= clock_timestamp())";
 
-/* A leader that pauses in a transaction has no timeout in a pipeline. */
-static void end_blockers(const struct group_config *config, int pid)
-{
-	struct session other = { .config = config };
-	struct params p = { 0 };
-	PGresult *r;
+struct blockers {
+	struct session *s;  /* which is blocked */
+	uint64_t due_ms;    /* the next attempt to end the blockers */
+	struct session own; /* its failure is the reason */
+};
 
-	params_number(&p, (uint64_t)pid);
-	if (session_open(&other) == SESSION_OK) {
-		r = session_run(&other,
+/* A leader that pauses in a transaction has no timeout in a pipeline. */
+static bool end_blockers(void *arg)
+{
+	struct blockers *b = arg;
+	struct params p = { 0 };
+
+	if (refd_now_ms() < b->due_ms)
+		return false;
+	params_number(&p, (uint64_t)PQbackendPID(b->s->conn));
+	text_clear(&b->own.why);
+	if (session_open_beside(&b->own, b->s) == SESSION_OK)
+		PQclear(session_run(&b->own,
 		    "SELECT pg_terminate_backend(pid)"
 		    " FROM unnest(pg_blocking_pids($1::int)) AS pid",
-		    &p);
-		PQclear(r);
-	}
-	session_done(&other);
+		    &p));
+	session_close(&b->own);
+	b->due_ms = refd_now_ms() + GRACE_MS;
+	return false;
 }
 
-static void wait_for_fences(struct session *s)
+static void add_reason(struct session *s, const struct text *why)
 {
-	struct pollfd fd = { .fd = PQsocket(s->conn), .events = POLLIN };
-
-	while (PQconsumeInput(s->conn) && PQisBusy(s->conn))
-		if (poll(&fd, 1, GRACE_MS) == 0)
-			end_blockers(s->config, PQbackendPID(s->conn));
-}
-
-static long send_take(struct session *s, uint64_t from)
-{
-	struct params p = { 0 };
-	PGresult *r;
-	long changed = -1;
-
-	name_group(&p, s);
-	params_text(&p, s->config->node);
-	params_number(&p, from);
-	params_number(&p, s->config->lease_ms);
-	if (!PQsendQueryParams(s->conn, take, p.nr, NULL, p.values, p.lengths,
-		p.formats, 0)) {
-		session_fail(s, NULL, "no connection");
-		return -1;
-	}
-	wait_for_fences(s);
-	r = session_finish(s);
-	if (r)
-		changed = *PQcmdTuples(r) == '1';
-	PQclear(r);
-	return changed;
+	if (why->len == 0)
+		return;
+	text_adds(&s->why,
+	    "; sessions that block the takeover cannot be ended, so end those "
+	    "of pg_blocking_pids(): ");
+	text_add(&s->why, why->data, why->len);
 }
 
 enum lease_result lease_take(struct session *s, uint64_t from)
 {
-	long changed = s->conn ? send_take(s, from) : -1;
+	struct blockers b = { .s = s,
+		.due_ms = refd_now_ms() + GRACE_MS,
+		.own.config = s->config };
+	enum lease_result result;
 
-	if (changed <= 0)
-		return changed == 0 ? LEASE_LOST : LEASE_FAILED;
-	return session_prove(s) ? LEASE_DONE : LEASE_FAILED;
+	s->tick = end_blockers;
+	s->tick_arg = &b;
+	result = change(s, take, from, s->config->lease_ms);
+	s->tick = NULL;
+	if (result == LEASE_DONE && !session_prove(s))
+		result = LEASE_FAILED;
+	if (result == LEASE_FAILED)
+		add_reason(s, &b.own.why);
+	session_done(&b.own);
+	return result;
 }

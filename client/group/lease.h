@@ -27,12 +27,6 @@ enum lease_result {
 	LEASE_FAILED
 };
 
-/* Group, node, epoch, milliseconds. */
-#define LEASE_PROLONG                                                          \
-	"UPDATE refd.lease"                                                    \
-	" SET until = clock_timestamp() + $4 * interval '1 millisecond'"       \
-	" WHERE grp = $1 AND owner = $2 AND epoch = $3"
-
 /* Makes the lease of this node and EPOCH end group.lease from now. */
 enum lease_result lease_renew(struct session *s, uint64_t epoch);
 /* Makes the lease of this node and EPOCH end now, also while the standbys are

@@ -1,7 +1,7 @@
 /*
- * The thread looks at the daemon's socket between two steps, and while libpq
- * waits for a renewal. session_open() delays this by its timeout, and a cancel
- * or a look at the lease by the time of the database.
+ * The thread looks at the daemon's socket between two steps, and while a
+ * statement waits for its answer. Opening a session delays this by its timeout,
+ * and a cancel by the time of the database.
  */
 #include "client/group/lease_keeper.h"
 
@@ -37,17 +37,23 @@ static bool read_flag(struct lease_keeper *k, const bool *flag)
 	return value;
 }
 
-/* Waits for a moment, or until FD is readable if FD is not -1. */
-static void step(struct lease_keeper *k, int fd)
+/* For at most WAIT_MS. Has the end of the thread been requested? */
+static bool has_ended(struct lease_keeper *k, int wait_ms)
 {
-	struct pollfd fds[2] = { { .fd = k->daemon, .events = POLLRDHUP },
-		{ .fd = fd, .events = POLLIN } };
+	struct pollfd fd = { .fd = k->daemon, .events = POLLRDHUP };
+	bool is_closed = poll(&fd, 1, wait_ms) > 0 && fd.revents,
+	     is_over = read_flag(k, &k->has_ended);
 
-	poll(fds, 2, STEP_MS);
-	if (fds[0].revents && !read_flag(k, &k->has_ended)) {
+	if (is_closed && !is_over) {
 		say("the daemon has closed the socket");
 		_exit(EXIT_AWAY);
 	}
+	return is_over;
+}
+
+static bool tick(void *arg)
+{
+	return has_ended(arg, 0);
 }
 
 static uint64_t read_epoch(struct lease_keeper *k)
@@ -67,17 +73,6 @@ static void tell_lost(struct lease_keeper *k, uint64_t epoch)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* A renewal that waits for the standbys ends, and unlocks the lease. */
-static void cancel(PGconn *conn)
-{
-	PGcancel *c = PQgetCancel(conn);
-	char why[256];
-
-	if (c)
-		PQcancel(c, why, sizeof(why));
-	PQfreeCancel(c);
-}
-
 /* A renewal has changed no row: EPOCH is over, or this is a former primary. */
 static void look(struct lease_keeper *k, uint64_t epoch)
 {
@@ -86,33 +81,7 @@ static void look(struct lease_keeper *k, uint64_t epoch)
 	if (lease_look(&k->s, &lease) && lease.epoch > epoch)
 		tell_lost(k, epoch);
 	else
-		session_close(&k->s);
-}
-
-static void renew(struct lease_keeper *k, uint64_t epoch)
-{
-	const struct group_config *config = k->s.config;
-	struct params p = { 0 };
-	PGresult *r;
-
-	params_text(&p, config->name);
-	params_text(&p, config->node);
-	params_number(&p, epoch);
-	params_number(&p, config->lease_ms);
-	if (!PQsendQueryParams(k->s.conn, LEASE_PROLONG, p.nr, NULL, p.values,
-		p.lengths, p.formats, 0)) {
-		session_close(&k->s);
-		return;
-	}
-	while (PQconsumeInput(k->s.conn) && PQisBusy(k->s.conn)) {
-		step(k, PQsocket(k->s.conn));
-		if (read_flag(k, &k->has_ended))
-			cancel(k->s.conn);
-	}
-	r = session_finish(&k->s);
-	if (r && *PQcmdTuples(r) == '0')
-		look(k, epoch);
-	PQclear(r);
+		session_distrust(&k->s, "the renewal has found no lease");
 }
 
 /* Also as a follower, so that the first renewal is in time. Not more often
@@ -132,8 +101,7 @@ static void *keep(void *arg)
 	struct lease_keeper *k = arg;
 	uint64_t due_ms = 0, epoch, last = 0;
 
-	while (!read_flag(k, &k->has_ended)) {
-		step(k, -1);
+	while (!has_ended(k, STEP_MS)) {
 		if (!k->s.conn)
 			open_session(k);
 		epoch = read_epoch(k);
@@ -142,7 +110,8 @@ static void *keep(void *arg)
 			continue;
 		last = epoch;
 		due_ms = refd_now_ms() + k->s.config->lease_ms / 3;
-		renew(k, epoch);
+		if (lease_renew(&k->s, epoch) == LEASE_LOST)
+			look(k, epoch);
 	}
 	return NULL;
 }
@@ -153,6 +122,8 @@ struct lease_keeper *lease_keeper_start(const struct group_config *config,
 	struct lease_keeper *k = xcalloc(1, sizeof(*k));
 
 	k->s.config = config;
+	k->s.tick = tick;
+	k->s.tick_arg = k;
 	k->daemon = daemon;
 	pthread_mutex_init(&k->lock, NULL);
 	if (pthread_create(&k->thread, NULL, keep, k) != 0)

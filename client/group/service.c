@@ -18,49 +18,48 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/group/service_internal.h"
 #include "client/librefd/conn.h"
 
 #define TURN_MS  200 /* between two looks at lease and log */
-#define PAUSE_US 200000
+#define PAUSE_MS 200
 #define NOTE_MS  1000
 #define TELL_MS  60000
 
 void service_report(struct service *v, const char *doing, const char *why)
 {
 	uint64_t now = refd_now_ms();
+	struct service_told *t = v->failures;
 
-	if (v->told_ms && now - v->told_ms < TELL_MS)
+	while (t->doing && strcmp(t->doing, doing) != 0)
+		t++;
+	if (t->doing && now - t->ms < TELL_MS)
 		return;
-	v->told_ms = now;
+	*t = (struct service_told){ doing, now };
 	say_warning("%s: %s", doing, why ? why : "failed");
 }
 
-void service_retry(struct service *v, const char *doing)
+bool service_retry(struct service *v, const char *doing)
 {
 	service_report(v, doing, v->log.s.why.data);
-	usleep(PAUSE_US);
+	v->stops |= daemon_link_await_stop(&v->link, PAUSE_MS);
+	return !v->stops;
 }
 
-/* False: not known. After a restored backup, the log can have other rows than
- * this node. */
+/* False: not known. */
 static bool check_end(struct service *v)
 {
 	uint64_t last;
 
-	if (group_log_last(&v->log, &last) &&
-	    (v->last <= last || group_log_prove(&v->log, v->told.epoch, 0))) {
-		if (v->last > last)
-			die("this node has applied LSN %llu, and the log of "
-			    "the group ends at LSN %llu: PostgreSQL is at an "
-			    "earlier time",
-			    (unsigned long long)v->last,
-			    (unsigned long long)last);
+	if (!group_log_last(&v->log, &last))
+		return false;
+	if (v->last <= last)
 		return true;
-	}
-	session_close(&v->log.s);
+	if (group_log_prove(&v->log, v->told.epoch, 0))
+		die("this node has applied LSN %llu, and the log of the group "
+		    "ends at LSN %llu: PostgreSQL is at an earlier time",
+		    (unsigned long long)v->last, (unsigned long long)last);
 	return false;
 }
 
@@ -130,18 +129,18 @@ static bool send_rows(struct service *v)
  * Reading no row proves nothing: an old primary has no later rows. */
 static bool send_whole_log(struct service *v, uint64_t epoch)
 {
-	if (!service_connect(v) || !send_rows(v))
-		return false;
-	if (group_log_prove(&v->log, epoch, v->applied))
-		return true;
-	session_close(&v->log.s);
-	return false;
+	return service_connect(v) && send_rows(v) &&
+	    group_log_prove(&v->log, epoch, v->applied);
 }
 
 /* True: the lease is of this node, in the epoch that LEASE then has. */
 static bool take_lease(struct service *v, struct lease *lease)
 {
-	if (lease_take(&v->log.s, lease->epoch) != LEASE_DONE)
+	enum lease_result result = lease_take(&v->log.s, lease->epoch);
+
+	if (result == LEASE_FAILED)
+		service_report(v, "taking the lease", v->log.s.why.data);
+	if (result != LEASE_DONE)
 		return false;
 	lease->epoch++;
 	strcpy(lease->owner, v->config->node);
@@ -150,11 +149,12 @@ static bool take_lease(struct service *v, struct lease *lease)
 	return true;
 }
 
-/* The daemon gets the rest of the log, and then the role. */
+/* The daemon gets the rest of the log, and then the role. Nothing at STOP. */
 static void begin_role(struct service *v, const struct lease *lease, bool leads)
 {
 	while (!send_whole_log(v, lease->epoch))
-		service_retry(v, "reading the log");
+		if (!service_retry(v, "reading the log"))
+			return;
 	v->epoch = leads ? lease->epoch : 0;
 	tell_role(v, lease);
 }
@@ -200,8 +200,8 @@ static void start(struct service *v)
 	check_hello(v, f);
 	memcpy(v->log.group, f->hello.group, sizeof(v->log.group));
 	v->applied = v->last = f->hello.applied;
-	while (!begin(v))
-		service_retry(v, "the start");
+	while (!begin(v) && service_retry(v, "the start"))
+		continue;
 	daemon_frame_free(hello);
 }
 
@@ -228,7 +228,8 @@ static void step_down(struct service *v)
 	v->epoch = 0;
 	v->is_lost = false;
 	while (!service_connect(v) || !lease_look(&v->log.s, &lease))
-		service_retry(v, "reading the lease");
+		if (!service_retry(v, "reading the lease"))
+			return;
 	begin_role(v, &lease, false);
 }
 

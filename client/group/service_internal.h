@@ -6,6 +6,15 @@
 #include "client/group/group_log.h"
 #include "client/group/lease_keeper.h"
 
+/* The last report of a failure. */
+struct service_told {
+	const char *doing; /* NULL: none */
+	uint64_t ms;
+};
+
+/* More than there are values of DOING for service_report(). */
+#define SERVICE_FAILURES 16
+
 struct service {
 	const struct group_config *config;
 	struct daemon_link link;
@@ -15,9 +24,9 @@ struct service {
 	uint64_t last;            /* LSN of the last row that the daemon has */
 	uint64_t applied;         /* by the daemon */
 	struct lease told;        /* the lease of the last ROLE */
-	uint64_t told_ms;         /* last report of a failure; 0: none */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
-	bool is_lost;             /* a later epoch than v->epoch was seen */
+	struct service_told failures[SERVICE_FAILURES];
+	bool is_lost; /* a later epoch than v->epoch was seen */
 	bool stops;
 };
 
@@ -26,15 +35,17 @@ struct service {
 /* Opens the log if it is closed. False: not yet. A group that is wrong ends the
  * program. */
 bool service_connect(struct service *v);
-/* After a failure of v->log: reports, and pauses for a moment. */
-void service_retry(struct service *v, const char *doing);
-/* Writes WHY to the log of the system, once a minute. */
+/* After a failure of v->log: reports, and pauses for a moment. False: STOP is
+ * there, so there is no further attempt. */
+bool service_retry(struct service *v, const char *doing);
+/* Writes WHY to the log of the system, once a minute for each DOING, which is a
+ * literal. */
 void service_report(struct service *v, const char *doing, const char *why);
 
 /* ---- batches.c ---- */
 
 /* Takes frames for at most WAIT_MS, appends the batches as one transaction, and
- * answers. Returns when their outcome is known. */
+ * answers. Returns when their outcome is known, or at STOP after a failure. */
 void batches_lead(struct service *v, int wait_ms);
 /* Takes frames for at most WAIT_MS, and refuses batches. */
 void batches_follow(struct service *v, int wait_ms);

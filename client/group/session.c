@@ -1,5 +1,6 @@
 #include "client/group/session.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,9 @@
 #define LEAST_VERSION 150000
 #define PROOF_MS      1000
 #define PROOF_STEP_US 2000
+#define TICK_MS       100
+#define GRACE_MS      1000 /* of a statement that was cancelled */
+#define ANSWER_MOST   10000
 
 /* A role or a database can have other values. */
 static const char settings[] =
@@ -38,6 +42,9 @@ void session_done(struct session *s)
 {
 	session_close(s);
 	text_done(&s->why);
+	text_done(&s->host);
+	text_done(&s->hostaddr);
+	text_done(&s->port);
 }
 
 static void set_why(struct session *s, const char *why)
@@ -58,18 +65,60 @@ void session_fail(struct session *s, const PGresult *r, const char *what)
 	session_close(s);
 }
 
+/* ---- the order of the servers ---- */
+
+static void set(struct text *to, const char *value)
+{
+	text_clear(to);
+	if (value)
+		text_adds(to, value);
+}
+
+/* "a,b,c" becomes "b,c,a". A list with one element stays. */
+static void rotate(struct text *to, const char *list)
+{
+	const char *comma = strchr(list, ',');
+
+	set(to, comma ? comma + 1 : list);
+	if (comma) {
+		text_addc(to, ',');
+		text_add(to, list, (size_t)(comma - list));
+	}
+}
+
+void session_distrust(struct session *s, const char *why)
+{
+	PQconninfoOption *options = s->conn ? PQconninfo(s->conn) : NULL, *o;
+
+	for (o = options; o && o->keyword; o++) {
+		if (!o->val)
+			continue;
+		if (!strcmp(o->keyword, "host"))
+			rotate(&s->host, o->val);
+		else if (!strcmp(o->keyword, "hostaddr"))
+			rotate(&s->hostaddr, o->val);
+		else if (!strcmp(o->keyword, "port"))
+			rotate(&s->port, o->val);
+	}
+	PQconninfoFree(options);
+	set_why(s, why);
+	session_close(s);
+}
+
 /* ---- opening ---- */
 
-/* group.database comes as dbname, and replaces the values before it. */
-static PGconn *connect(const struct group_config *config)
+/* group.database comes as dbname, and replaces the values before it. Empty
+ * values replace nothing. */
+static PGconn *connect(const struct session *s)
 {
 	static const char *const names[] = { "connect_timeout",
 		"keepalives_idle", "keepalives_interval", "keepalives_count",
 		"tcp_user_timeout", "target_session_attrs",
 		"fallback_application_name", "dbname", "client_encoding",
-		NULL };
+		"host", "hostaddr", "port", NULL };
 	const char *const values[] = { "2", "5", "2", "3", "10000", "primary",
-		"refd-group", config->database, "UTF8", NULL };
+		"refd-group", s->config->database, "UTF8", s->host.data,
+		s->hostaddr.data, s->port.data, NULL };
 
 	return PQconnectdbParams(names, values, 1);
 }
@@ -101,7 +150,7 @@ static enum session_result check_pooler(struct session *s)
 enum session_result session_open(struct session *s)
 {
 	session_close(s);
-	s->conn = connect(s->config);
+	s->conn = connect(s);
 	if (!s->conn)
 		die("out of memory");
 	PQsetNoticeProcessor(s->conn, ignore_notice, NULL);
@@ -116,6 +165,67 @@ enum session_result session_open(struct session *s)
 	return check_pooler(s);
 }
 
+enum session_result session_open_beside(struct session *s,
+    const struct session *from)
+{
+	set(&s->host, PQhost(from->conn));
+	set(&s->hostaddr, PQhostaddr(from->conn));
+	set(&s->port, PQport(from->conn));
+	return session_open(s);
+}
+
+/* ---- waiting ---- */
+
+/* A COMMIT that waits for the standbys ends, and unlocks its rows. */
+static void cancel(PGconn *conn)
+{
+	PGcancel *c = PQgetCancel(conn);
+	char why[256];
+
+	if (c)
+		PQcancel(c, why, sizeof(why));
+	PQfreeCancel(c);
+}
+
+static uint64_t answer_ms(const struct session *s)
+{
+	return s->config->lease_ms < ANSWER_MOST ? s->config->lease_ms :
+						   ANSWER_MOST;
+}
+
+static void tell_late(struct session *s)
+{
+	char why[128];
+
+	snprintf(why, sizeof(why),
+	    "PostgreSQL has not answered within %llu ms: are its standbys away?",
+	    (unsigned long long)answer_ms(s));
+	session_distrust(s, why);
+}
+
+bool session_wait(struct session *s)
+{
+	struct pollfd fd = { .fd = PQsocket(s->conn), .events = POLLIN };
+	uint64_t until = refd_now_ms() + answer_ms(s);
+	bool is_over = false, is_unwanted;
+
+	while (PQconsumeInput(s->conn) && PQisBusy(s->conn)) {
+		poll(&fd, 1, TICK_MS);
+		is_unwanted = s->tick && s->tick(s->tick_arg);
+		if (refd_now_ms() >= until || (is_unwanted && !is_over)) {
+			if (is_over)
+				break;
+			is_over = true;
+			until = refd_now_ms() + GRACE_MS;
+		}
+		if (is_over)
+			cancel(s->conn);
+	}
+	if (is_over)
+		tell_late(s);
+	return !is_over;
+}
+
 /* ---- statements ---- */
 
 static bool has_succeeded(const PGresult *r)
@@ -128,18 +238,15 @@ static PGresult *run(struct session *s, const char *sql, const struct params *p,
     int format)
 {
 	static const struct params none;
-	PGresult *r;
 
 	if (!s->conn)
 		return NULL;
 	if (!p)
 		p = &none;
-	r = PQexecParams(s->conn, sql, p->nr, NULL, p->values, p->lengths,
-	    p->formats, format);
-	if (has_succeeded(r))
-		return r;
-	session_fail(s, r, "no answer");
-	PQclear(r);
+	if (PQsendQueryParams(s->conn, sql, p->nr, NULL, p->values, p->lengths,
+		p->formats, format))
+		return session_finish(s);
+	session_fail(s, NULL, "no connection");
 	return NULL;
 }
 
@@ -157,28 +264,30 @@ PGresult *session_run_binary(struct session *s, const char *sql,
 
 PGresult *session_finish(struct session *s)
 {
-	PGresult *r = PQgetResult(s->conn), *next;
+	PGresult *r = NULL, *next;
 
-	while ((next = PQgetResult(s->conn))) {
+	while (session_wait(s) && (next = PQgetResult(s->conn))) {
 		PQclear(r);
 		r = next;
 	}
-	if (has_succeeded(r))
+	if (s->conn && has_succeeded(r))
 		return r;
-	session_fail(s, r, "no answer");
+	if (s->conn)
+		session_fail(s, r, "no answer");
 	PQclear(r);
 	return NULL;
 }
 
 bool session_do(struct session *s, const char *sql)
 {
-	PGresult *r = s->conn ? PQexec(s->conn, sql) : NULL;
-	bool is_done = s->conn && has_succeeded(r);
+	PGresult *r = NULL;
 
-	if (s->conn && !is_done)
-		session_fail(s, r, "no answer");
+	if (s->conn && PQsendQuery(s->conn, sql))
+		r = session_finish(s);
+	else if (s->conn)
+		session_fail(s, NULL, "no connection");
 	PQclear(r);
-	return is_done;
+	return r != NULL;
 }
 
 long session_change(struct session *s, const char *sql, const struct params *p)
@@ -212,10 +321,13 @@ static PGresult *count_copies(struct session *s, const char *position)
 static void tell_unproven(struct session *s, uint64_t copies,
     const char *position)
 {
-	text_clear(&s->why);
-	text_addf(&s->why, "%llu of %llu standbys have flushed the position %s",
+	char why[128];
+
+	snprintf(why, sizeof(why),
+	    "%llu of %llu standbys have flushed the position %s",
 	    (unsigned long long)copies, (unsigned long long)s->config->copies,
 	    position);
+	session_distrust(s, why);
 }
 
 bool session_prove_position(struct session *s, const PGresult *r)

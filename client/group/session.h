@@ -5,7 +5,10 @@
  *	CLOSED -> session_open -> OPEN -> any failure, session_close -> CLOSED
  *
  * A failed statement closes the session, so no transaction stays open. The
- * state of the database is then not known.
+ * state of the database is then not known. A statement whose answer takes
+ * longer than group.lease, or 10 s, has failed: COMMIT may wait for standbys
+ * that now belong to another server. The statement is cancelled, so that the
+ * server does not keep its session.
  */
 #ifndef CLIENT_GROUP_SESSION_H
 #define CLIENT_GROUP_SESSION_H
@@ -15,10 +18,19 @@
 #include "client/group/group_config.h"
 #include "client/group/params.h"
 
+/* Called about every 100 ms, while a statement waits for its answer. True:
+ * cancel the statement, which has then failed. */
+typedef bool session_tick_fn(void *arg);
+
 struct session {
 	const struct group_config *config; /* borrowed */
 	PGconn *conn;                      /* NULL: closed */
 	struct text why;                   /* the last failure */
+	session_tick_fn *tick;             /* can be NULL */
+	void *tick_arg;
+	/* Lists of servers, instead of the lists of group.database. Empty:
+	 * not instead. */
+	struct text host, hostaddr, port;
 };
 
 enum session_result {
@@ -30,12 +42,18 @@ enum session_result {
 /* Closes and opens the session, with settings that a role or a database could
  * set differently. WRONG: an old PostgreSQL, or a pooler. */
 enum session_result session_open(struct session *s);
+/* The same, on the server of FROM, which is open. */
+enum session_result session_open_beside(struct session *s,
+    const struct session *from);
 void session_close(struct session *s);
 void session_done(struct session *s);
 
 /* Closes S, with PQerrorMessage() or the message of R, or else WHAT as the
  * reason. */
 void session_fail(struct session *s, const PGresult *r, const char *what);
+/* Closes S because of WHY. The server may be a former primary, so the next
+ * session_open() begins with the next host of group.database. */
+void session_distrust(struct session *s, const char *why);
 
 /* Runs a statement. The caller frees the result. NULL: failed, S is closed. */
 PGresult *session_run(struct session *s, const char *sql,
@@ -43,6 +61,8 @@ PGresult *session_run(struct session *s, const char *sql,
 /* The same, with a result in the binary format. */
 PGresult *session_run_binary(struct session *s, const char *sql,
     const struct params *p);
+/* Waits until PQgetResult() does not block. False: failed, S is closed. */
+bool session_wait(struct session *s);
 /* The result of a statement that was sent. NULL: failed, S is closed. */
 PGresult *session_finish(struct session *s);
 /* Runs a statement without a result. */
@@ -63,7 +83,7 @@ long session_change(struct session *s, const char *sql, const struct params *p);
  * Waits at most a second until group.copies standbys have flushed every commit
  * that S has acknowledged before. True: these commits, and all that S has read
  * before its last commit, stay after the loss of the primary. False: not
- * known; S may be open or closed.
+ * known; S is closed.
  */
 bool session_prove(struct session *s);
 /* The same for the result R of SESSION_POSITION. */

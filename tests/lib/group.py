@@ -58,7 +58,13 @@ wal_level = replica
         self.run('pg_basebackup', '-h', self.top, '-p', '5601', '-U',
                  'postgres', '-D', f'{self.top}/old', '-c', 'fast')
         with open(f'{self.top}/old/postgresql.auto.conf', 'a') as conf:
-            conf.write("port = 5603\nsynchronous_standby_names = ''\n")
+            conf.write('port = 5603\n')
+
+    def start_old(self, names):
+        """Starts the copy with this synchronous_standby_names."""
+        with open(f'{self.top}/old/postgresql.auto.conf', 'a') as conf:
+            conf.write(f"synchronous_standby_names = '{names}'\n")
+        self.start('old')
 
     def edit(self, name, old, new):
         path = f'{self.top}/s/{name}'
@@ -130,6 +136,11 @@ wal_level = replica
             WHERE usename = 'refd' AND wait_event = '{event}'
             AND (query = 'COMMIT' OR query LIKE 'WITH fence%') LIMIT 1""")
 
+    def waiting(self):
+        """The number of sessions that wait for the standby."""
+        return int(self.sql("""SELECT count(*) FROM pg_stat_activity
+            WHERE usename = 'refd' AND wait_event = 'SyncRep'"""))
+
     def await_batch(self, event='SyncRep'):
         return wait_for(10, lambda: self.batch_waits(event))
 
@@ -145,6 +156,26 @@ wal_level = replica
         at = self.sql('SELECT pg_current_wal_flush_lsn()')
         return wait_for(20, lambda: self.sql(
             f"SELECT pg_last_wal_replay_lsn() >= '{at}'", 5602) == 't')
+
+
+class Locked:
+    """A session of a superuser, in a transaction with these statements."""
+
+    def __init__(self, pg, statements):
+        self.pg, self.statements = pg, statements
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ['psql', '-X', '-h', self.pg.top, '-p', '5601', '-U', 'postgres',
+             'refd', '-qAt'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True)
+        self.process.stdin.write(f'BEGIN; {self.statements}; SELECT 1;\n')
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == '1\n'
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 class Text:
@@ -212,7 +243,7 @@ class Node:
 
     # ---- the process ----
 
-    def start(self, **changes):
+    def start(self, reads=True, **changes):
         hello = {'version': 1, 'group': self.group, 'node': self.name,
                  'applied': self.applied}
         hello.update(changes)
@@ -234,7 +265,8 @@ class Node:
                   + struct.pack('<Q', hello['applied']))
         self.reader = threading.Thread(
             target=self.read, args=(self.socket,), daemon=True)
-        self.reader.start()
+        if reads:
+            self.reader.start()
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
@@ -248,7 +280,7 @@ class Node:
 
     def stop(self):
         self.send(STOP, b'')
-        self.process.wait(60)
+        self.process.wait(20)
         self.reader.join()
         self.socket.close()
         return self.process.returncode

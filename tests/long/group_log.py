@@ -11,7 +11,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
-from group import Node, Postgres, new_row, wait_for  # noqa: E402
+from group import Locked, Node, Postgres, new_row, wait_for  # noqa: E402
 import group_old  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
@@ -241,7 +241,7 @@ def test_late_checkpointer():
 
 def test_absent():
     """The session ends before the rows are there: they are sent again."""
-    with Locked():
+    with locked_lsn():
         number = a.batch(new_row())
         report('the insert waits', pg.await_batch('transactionid'))
         pg.sql(f"SELECT pg_terminate_backend({pg.batch_waits('transactionid')})")
@@ -251,23 +251,11 @@ def test_absent():
     check_logs('absent')
 
 
-class Locked:
+def locked_lsn():
     """Another session holds the next LSN: a batch waits behind its fence."""
-
-    def __enter__(self):
-        self.process = subprocess.Popen(
-            ['psql', '-X', '-h', TOP, '-p', '5601', '-U', 'postgres', 'refd',
-             '-qAt'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.process.stdin.write("""BEGIN;
-            INSERT INTO refd.log SELECT grp, lsn + 1, epoch, '\\x00', repo,
-            txid, uid, time_ms, final, path, body FROM refd.log
-            ORDER BY lsn DESC LIMIT 1; SELECT 1;\n""")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == '1\n'
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.wait()
+    return Locked(pg, """INSERT INTO refd.log SELECT grp, lsn + 1, epoch,
+        '\\x00', repo, txid, uid, time_ms, final, path, body FROM refd.log
+        ORDER BY lsn DESC LIMIT 1""")
 
 
 def test_restart():
@@ -293,15 +281,20 @@ def test_standby_away():
     same('the standby is away: no answer', [], a.outcomes[number])
     expect('status: the standby is away', 1, 'standbys are missing',
            command('status', a.config))
+    wait_for(LEASE + 3, lambda: a.outcomes[number])
+    same('the standby is away: the wait has an end', ['DOUBTFUL'],
+         a.outcomes[number])
+    time.sleep(LEASE * 2)
+    report('and leaves no session behind', pg.waiting() <= 2, pg.waiting())
     pg.start('s')
-    same('the standby is back', 'COMMITTED', a.outcome(number))
+    same('the standby is back', 'DOUBTFUL COMMITTED', a.outcome(number))
     pg.stop('s', signal.SIGQUIT)
     time.sleep(LEASE * 2)
     number = a.batch(new_row())
-    time.sleep(LEASE)
-    same('away for longer than the lease: no answer', [], a.outcomes[number])
+    same('away for longer than the lease', 'REFUSED', a.outcome(number))
     pg.start('s')
-    same('away for longer than the lease', 'COMMITTED', a.outcome(number))
+    report('the lease is renewed', wait_for(10, lambda: a.outcome(
+        a.batch(new_row())) == 'COMMITTED'))
     check_logs('standby away')
 
 
@@ -321,7 +314,7 @@ def test_killed():
     report('killed: the node leads again', a.await_role(True), a.role)
     report('killed: the rows have come before the role',
            all(row['id'] in a.committed for row in rows), a.applied)
-    with Locked():
+    with locked_lsn():
         row = new_row()
         a.batch(row)
         report('killed: the insert waits', pg.await_batch('transactionid'))
@@ -339,7 +332,7 @@ def test_killed():
 
 def test_follower():
     b.start()
-    report('a second node follows', b.await_role(False), b.role)
+    report('a second node follows', b.await_role(False), b.message())
     same('ROLE of a follower has the last LSN', a.applied, b.role[2])
     same('a follower refuses', 'REFUSED', b.outcome(b.batch(new_row())))
     number = a.batch(new_row(), new_row(3000000))
@@ -360,6 +353,29 @@ def test_follower():
     same('the row is proven', 'DOUBTFUL COMMITTED', a.outcome(number))
     report('the follower gets this row',
            wait_for(20, lambda: b.applied == a.applied))
+
+
+def test_flood():
+    """A daemon that sends, and does not read."""
+    b.end()
+    b.applied = 0
+    b.epoch = 0
+    b.start(reads=False)
+    b.socket.settimeout(1)
+    frames, sent = b'\x09\0\0\0\x04' + bytes(8), 0
+    try:
+        while sent < 100 << 20:
+            b.socket.sendall(frames * 10000)
+            sent += 130000
+    except TimeoutError:
+        pass
+    report('a flood of frames is not kept in memory', sent < 64 << 20, sent)
+    b.socket.settimeout(None)
+    b.kill()
+    b.process.wait()
+    b.socket.close()
+    b.start()
+    report('after the flood: the node follows', b.await_role(False), b.role)
 
 
 def is_switched(name, old, new):
@@ -400,7 +416,7 @@ def test_takeover_in_commit():
 
 def test_takeover_in_fence():
     """The leader pauses in the transaction, behind its fence."""
-    with Locked():
+    with locked_lsn():
         number = a.batch(new_row())
         report('fence: the insert waits', pg.await_batch('transactionid'))
         a.kill(signal.SIGSTOP)
@@ -423,6 +439,40 @@ def test_stop():
     report('and gets the role of a follower', b.await_role(False), b.role)
 
 
+def stops(name, node):
+    """Although the standby is away, and STOP is answered late."""
+    try:
+        same(name, 0, node.stop())
+    except subprocess.TimeoutExpired:
+        report(name, False, 'no end')
+        node.end()
+
+
+def test_blocked():
+    """A session of a superuser blocks the takeover."""
+    with Locked(pg, 'SELECT FROM refd.lease FOR KEY SHARE'):
+        b.kill(signal.SIGSTOP)
+        text = 'cannot be ended'
+        report('a takeover that is blocked: the reason is named', wait_for(
+            LEASE * 2 + 5, lambda: text in a.message()), a.message()[-300:])
+        report('a takeover that is blocked: no leader', not a.role[0], a.role)
+    is_switched('a takeover that was blocked', b, a)
+
+
+def test_stop_in_commit():
+    """STOP while the standby is away, and a batch waits."""
+    row = new_row()
+    with Paused():
+        a.batch(row)
+        report('STOP in COMMIT: COMMIT waits', pg.await_batch())
+        stops('STOP in COMMIT', a)
+    report('STOP in COMMIT: the other node leads', b.await_role(True), b.role)
+    a.start()
+    report('STOP in COMMIT: the next process', a.await_role(False), a.role)
+    report('STOP in COMMIT: has the row', row['id'] in a.committed)
+    check_logs('STOP in COMMIT')
+
+
 def test_follower_start():
     """A process that starts while its node does not lead, and lacks rows."""
     b.end()
@@ -434,6 +484,8 @@ def test_follower_start():
         cancel_all(3)
         same('a follower: no row and no role without the standby',
              (end - 2, None), (b.applied, b.role))
+        stops('STOP of a follower that waits for rows', b)
+        b.start()
     report('a follower: follows', b.await_role(False), b.role)
     same('a follower: the rows have come before the role', end, b.role[2])
 
@@ -586,9 +638,10 @@ def main():
     tests = [test_create, test_commit, test_defaults, test_empty_setting,
              test_doubts,
              test_late_checkpointer, test_absent, test_restart,
-             test_standby_away, test_killed, test_follower,
+             test_standby_away, test_killed, test_follower, test_flood,
              test_paused_leader, test_takeover_in_commit,
-             test_takeover_in_fence, test_stop, test_follower_start,
+             test_takeover_in_fence, test_blocked, test_stop_in_commit,
+             test_stop, test_follower_start,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create, test_commit,

@@ -15,11 +15,16 @@
 #include "proto/lib/progress.h"
 #include "proto/lib/utf8.h"
 
-static bool is_like_git;
+static bool is_like_git, has_threads;
 
 void cli_start(const struct command *c)
 {
 	is_like_git = c->is_like_git;
+}
+
+void cli_begin_threads(void)
+{
+	has_threads = true;
 }
 
 static const char *prefix_of(enum cli_kind kind)
@@ -63,6 +68,8 @@ void die_with(int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	speak(code == EXIT_FATAL ? CLI_FATAL : CLI_ERROR, fmt, ap);
 	va_end(ap);
+	if (has_threads)
+		_exit(code);
 	exit(code);
 }
 

@@ -29,6 +29,10 @@ enum {
 /* From now on, the messages are those of C. Before, refd's own prefix is used.
  */
 void cli_start(const struct command *c);
+/* Call before the first thread is started. From now on die() ends the program
+ * without the handlers of exit(), because a library's handler frees memory that
+ * another thread may use. */
+void cli_begin_threads(void);
 
 /*
  * Writes a line to standard error; control bytes become "?". The line begins

@@ -126,6 +126,7 @@ struct lease_keeper *lease_keeper_start(const struct group_config *config,
 	k->s.tick_arg = k;
 	k->daemon = daemon;
 	pthread_mutex_init(&k->lock, NULL);
+	cli_begin_threads();
 	if (pthread_create(&k->thread, NULL, keep, k) != 0)
 		die("cannot start the thread that renews the lease: raise the "
 		    "limit of processes of this account");

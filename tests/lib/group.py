@@ -226,6 +226,7 @@ class Node:
     def __init__(self, name, program, config, top):
         self.name, self.program, self.config = name, program, config
         self.path, self.said = f'{top}/{name}.sock', f'{top}/{name}.log'
+        self.loader = f'{top}/{name}.loader'
         self.process = self.socket = None
         self.applied = 0
         self.epoch = 0          # of the last row
@@ -256,7 +257,9 @@ class Node:
         self.opened = self.open_rows()
         self.process = subprocess.Popen(
             [self.program, '--config', self.config, '--socket', self.path,
-             'serve'], stderr=open(self.said, 'a'))
+             'serve'], stderr=open(self.said, 'a'),
+            env={**os.environ, 'LD_DEBUG': 'files',
+                 'LD_DEBUG_OUTPUT': self.loader})
         listener.settimeout(20)
         self.socket, _ = listener.accept()
         listener.close()
@@ -284,6 +287,11 @@ class Node:
         self.reader.join()
         self.socket.close()
         return self.process.returncode
+
+    def runs_handlers(self):
+        """Has the process run the handlers of exit()?"""
+        return 'calling fini' in open(
+            f'{self.loader}.{self.process.pid}').read()
 
     def message(self):
         return open(self.said).read()

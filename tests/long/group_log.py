@@ -498,6 +498,8 @@ def refuses(name, text, **changes):
     b.process.wait(20)
     same(f'{name}: status', 128, b.process.returncode)
     report(f'{name}: reason', text in b.message(), b.message()[-300:])
+    report(f'{name}: no handler of exit() beside the other thread',
+           not b.runs_handlers())
 
 
 def test_wrong():
@@ -644,8 +646,8 @@ def main():
              test_stop, test_follower_start,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
-        tests = [test_create, test_commit,
-                 globals()[os.environ['GROUP_ONLY']]]
+        tests = [test_create, test_commit] + [
+            globals()[name] for name in os.environ['GROUP_ONLY'].split()]
     try:
         for test in tests:
             began = time.monotonic()

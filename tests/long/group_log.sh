@@ -7,7 +7,7 @@
 # node, these faults in random order, and the loss of the primary.
 #
 # GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
-# and GROUP_ONLY=test_NAME runs one case.
+# and GROUP_ONLY='test_NAME ...' chooses cases.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -55,6 +55,7 @@ static void answer_committed(struct service *v, const struct joined *j)
 		f.committed.lsn += b->frame.batch.nr;
 	}
 	v->last += j->nr;
+	memcpy(v->last_id, j->ids[j->nr - 1], sizeof(v->last_id));
 }
 
 /* ---- joining ---- */

@@ -58,6 +58,10 @@ enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
 
 /* The last LSN. False: failed. */
 bool group_log_last(struct group_log *log, uint64_t *lsn);
+/* Has the row LSN a different id than ID? A missing row does not. False:
+ * failed. */
+bool group_log_compare(struct group_log *log, uint64_t lsn,
+    const uint8_t id[GROUP_UUID_BYTES], bool *differs);
 
 /*
  * Proves that this session is of the primary on which EPOCH began: the lease

@@ -84,6 +84,28 @@ bool group_log_last(struct group_log *log, uint64_t *lsn)
 	return found;
 }
 
+bool group_log_compare(struct group_log *log, uint64_t lsn,
+    const uint8_t id[GROUP_UUID_BYTES], bool *differs)
+{
+	struct text ids = { 0 };
+	struct params p = { 0 };
+	PGresult *r;
+
+	params_array_begin(&ids, PARAMS_BYTEA, 1);
+	params_array_bytes(&ids, id, GROUP_UUID_BYTES);
+	params_text(&p, log->s.config->name);
+	params_number(&p, lsn);
+	params_array(&p, &ids);
+	r = session_run(&log->s,
+	    "SELECT FROM refd.log"
+	    " WHERE grp = $1 AND lsn = $2 AND id <> ALL ($3::bytea[])",
+	    &p);
+	text_done(&ids);
+	*differs = r && PQntuples(r) == 1;
+	PQclear(r);
+	return r != NULL;
+}
+
 /* ---- settling ---- */
 
 static PGresult *select_ids(struct session *s,

@@ -47,20 +47,30 @@ bool service_retry(struct service *v, const char *doing)
 	return !v->stops;
 }
 
-/* False: not known. */
+/* False: not known. After a restored backup, the log can have other rows than
+ * this node. */
 static bool check_end(struct service *v)
 {
+	static const uint8_t none[GROUP_UUID_BYTES];
+	bool differs = false;
 	uint64_t last;
 
-	if (!group_log_last(&v->log, &last))
+	if (!group_log_last(&v->log, &last) ||
+	    (memcmp(v->last_id, none, sizeof(none)) != 0 &&
+		!group_log_compare(&v->log, v->last, v->last_id, &differs)))
 		return false;
-	if (v->last <= last)
+	if (v->last <= last && !differs)
 		return true;
-	if (group_log_prove(&v->log, v->told.epoch, 0))
-		die("this node has applied LSN %llu, and the log of the group "
-		    "ends at LSN %llu: PostgreSQL is at an earlier time",
-		    (unsigned long long)v->last, (unsigned long long)last);
-	return false;
+	if (!group_log_prove(&v->log, v->told.epoch, 0))
+		return false;
+	if (differs)
+		die("this node has applied another row with LSN %llu than the "
+		    "group's log has: PostgreSQL was at an earlier time, so "
+		    "this node needs a new copy of the repositories",
+		    (unsigned long long)v->last);
+	die("this node has applied LSN %llu, and the log of the group ends at "
+	    "LSN %llu: PostgreSQL is at an earlier time",
+	    (unsigned long long)v->last, (unsigned long long)last);
 }
 
 bool service_connect(struct service *v)
@@ -112,6 +122,7 @@ static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
 	f.row.row = *row;
 	daemon_link_send(&v->link, &f);
 	v->last = lsn;
+	memcpy(v->last_id, row->id, sizeof(v->last_id));
 }
 
 /* Sends all rows behind v->last. False: failed. */

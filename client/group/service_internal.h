@@ -20,8 +20,10 @@ struct service {
 	struct daemon_link link;
 	struct group_log log;
 	struct lease_keeper *keeper;
-	uint64_t epoch;           /* of this node as the leader; 0: follower */
-	uint64_t last;            /* LSN of the last row that the daemon has */
+	uint64_t epoch; /* of this node as the leader; 0: follower */
+	uint64_t last;  /* LSN of the last row that the daemon has */
+	/* The id of this row. Zeros: an earlier process has sent the row. */
+	uint8_t last_id[GROUP_UUID_BYTES];
 	uint64_t applied;         /* by the daemon */
 	struct lease told;        /* the lease of the last ROLE */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */

@@ -274,6 +274,11 @@ class Node:
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
 
+    def hang_up(self):
+        """Closes the socket, as a daemon that dies. Returns the status."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        return self.process.wait(20)
+
     def end(self):
         """Ends the process like a crash."""
         self.kill()

@@ -105,11 +105,18 @@ class Cases:
 
     def restored(self):
         """PostgreSQL is at an earlier time, while the node leads."""
+        self.restore('another last row', 'another row with LSN',
+                     "UPDATE refd.log SET id = '\\x11'")
+        self.restore('an earlier time of PostgreSQL', 'ends at LSN',
+                     'DELETE FROM refd.log')
+
+    def restore(self, name, text, change):
         self.c.end()
         self.c.start()
         assert self.c.await_role(True), self.c.message()
-        self.pg.sql(f"""DELETE FROM refd.log WHERE grp = 'other'
-            AND lsn > {self.c.applied - 2}""")
+        self.commit(1)
+        self.pg.sql(
+            f"{change} WHERE grp = 'other' AND lsn = {self.c.applied}")
         self.pg.sql("""SELECT pg_terminate_backend(pid)
             FROM pg_stat_activity WHERE application_name = 'c'""")
         self.c.batch(new_row())
@@ -117,8 +124,7 @@ class Cases:
             self.c.process.wait(10)
         except subprocess.TimeoutExpired:
             self.c.end()
-        self.report('an earlier time of PostgreSQL', 'an earlier time'
-                    in self.c.message().splitlines()[-1],
+        self.report(name, text in self.c.message().splitlines()[-1],
                     self.c.message()[-300:])
 
     def ids(self):

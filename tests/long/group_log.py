@@ -325,6 +325,15 @@ def test_killed():
         report('killed before COMMIT: the row will never be there',
                row['id'] in a.refused)
     same('killed: a batch', 'COMMITTED', a.outcome(a.batch(new_row())))
+    with Paused():
+        row = new_row()
+        a.batch(row)
+        report('hung up: COMMIT waits', pg.await_batch())
+        same('hung up: the program ends', 75, a.hang_up())
+        a.end()
+    a.start()
+    report('hung up: the node leads again', a.await_role(True), a.role)
+    report('hung up: and has the row', row['id'] in a.committed)
     check_logs('killed')
 
 

@@ -68,17 +68,6 @@ static void add(struct joined *j, struct daemon_frame *b)
 	j->end = &b->next;
 }
 
-/* Objects cannot be transported yet. */
-static void refuse_hold(struct service *v, const struct group_frame *hold)
-{
-	struct group_frame f = { .type = GROUP_NOT_HELD };
-
-	f.not_held.number = hold->hold.number;
-	group_frame_reason(f.not_held.reason,
-	    "this version of refd-group does not copy objects to followers");
-	daemon_link_send(&v->link, &f);
-}
-
 static void take_frame(struct service *v, struct joined *j,
     struct daemon_frame *frame)
 {
@@ -87,8 +76,9 @@ static void take_frame(struct service *v, struct joined *j,
 		add(j, frame);
 		return;
 	case GROUP_HOLD:
-		refuse_hold(v, &frame->frame);
-		break;
+		hold_thread_take(v->holds, frame,
+		    v->epoch ? NULL : v->told.owner);
+		return;
 	case GROUP_APPLIED:
 		v->applied = frame->frame.applied.lsn;
 		break;

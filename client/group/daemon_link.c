@@ -22,6 +22,8 @@ void daemon_link_open(struct daemon_link *link, const char *path)
 	if (strlen(path) >= sizeof(to.sun_path))
 		die("the path of the socket is too long: '%s'", path);
 	strcpy(to.sun_path, path);
+	pthread_mutex_init(&link->lock, NULL);
+	pthread_mutex_init(&link->sending, NULL);
 	link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (link->fd < 0 ||
 	    connect(link->fd, (struct sockaddr *)&to, sizeof(to)) < 0)
@@ -35,6 +37,8 @@ void daemon_link_close(struct daemon_link *link)
 {
 	close(link->fd);
 	text_done(&link->in);
+	pthread_mutex_destroy(&link->lock);
+	pthread_mutex_destroy(&link->sending);
 }
 
 /* ---- reading ---- */
@@ -82,13 +86,15 @@ static size_t look(const struct daemon_link *link, size_t at)
 /* The first whole frame of the bytes that are there, or NULL. */
 static struct daemon_frame *take(struct daemon_link *link)
 {
-	size_t len = look(link, link->at);
-	struct daemon_frame *frame;
+	struct daemon_frame *frame = NULL;
+	size_t len;
 
-	if (len == 0)
-		return NULL;
-	frame = decode((const uint8_t *)link->in.data + link->at, len);
+	pthread_mutex_lock(&link->lock);
+	len = look(link, link->at);
+	if (len > 0)
+		frame = decode((const uint8_t *)link->in.data + link->at, len);
 	link->at += len;
+	pthread_mutex_unlock(&link->lock);
 	return frame;
 }
 
@@ -102,19 +108,23 @@ static void tidy(struct daemon_link *link)
 	link->at = 0;
 }
 
+/* Another thread may have read the bytes for which the caller has waited. */
 static void fill(struct daemon_link *link)
 {
 	char buf[READ_BYTES];
 	ssize_t n;
 
+	pthread_mutex_lock(&link->lock);
 	if (link->at > 0)
 		tidy(link);
 	do
-		n = read(link->fd, buf, sizeof(buf));
+		n = recv(link->fd, buf, sizeof(buf), MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0)
+	if (n == 0 || (n < 0 && errno != EAGAIN))
 		die_with(EXIT_AWAY, "the daemon has closed the socket");
-	text_add(&link->in, buf, (size_t)n);
+	if (n > 0)
+		text_add(&link->in, buf, (size_t)n);
+	pthread_mutex_unlock(&link->lock);
 }
 
 struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms)
@@ -135,22 +145,24 @@ static void wait_for(struct daemon_link *link, short events, int wait_ms)
 {
 	struct pollfd fd = { .fd = link->fd, .events = events };
 
+	pthread_mutex_lock(&link->lock);
 	if (link->in.len - link->at < KEPT_MOST)
 		fd.events |= POLLIN;
+	pthread_mutex_unlock(&link->lock);
 	if (poll(&fd, 1, wait_ms) > 0 && (fd.revents & POLLIN))
 		fill(link);
 }
 
-static bool has_stop(const struct daemon_link *link)
+static bool has_stop(struct daemon_link *link)
 {
-	size_t at = link->at, len;
+	bool has = false;
+	size_t at, len;
 
-	while ((len = look(link, at)) > 0) {
-		if (link->in.data[at + GROUP_FRAME_HEAD - 1] == GROUP_STOP)
-			return true;
-		at += len;
-	}
-	return false;
+	pthread_mutex_lock(&link->lock);
+	for (at = link->at; !has && (len = look(link, at)) > 0; at += len)
+		has = link->in.data[at + GROUP_FRAME_HEAD - 1] == GROUP_STOP;
+	pthread_mutex_unlock(&link->lock);
+	return has;
 }
 
 bool daemon_link_await_stop(struct daemon_link *link, int wait_ms)
@@ -199,6 +211,8 @@ void daemon_link_send(struct daemon_link *link, const struct group_frame *f)
 		die("a frame of type %d is out of bounds", (int)f->type);
 	bytes = xrealloc(NULL, len);
 	group_frame_encode(f, bytes);
+	pthread_mutex_lock(&link->sending);
 	write_all(link, bytes, len);
+	pthread_mutex_unlock(&link->sending);
 	free(bytes);
 }

@@ -1,18 +1,22 @@
 /*
  * The socket to the daemon, and frames in both directions. A closed socket and
- * a wrong frame end the program. One thread, except that the descriptor may be
- * polled by others.
+ * a wrong frame end the program. The main thread opens, reads and closes. Any
+ * thread may send.
  */
 #ifndef CLIENT_GROUP_DAEMON_LINK_H
 #define CLIENT_GROUP_DAEMON_LINK_H
+
+#include <pthread.h>
 
 #include "client/base/cli.h"
 #include "proto/group_frame.h"
 
 struct daemon_link {
 	int fd;
-	struct text in; /* bytes that were read */
-	size_t at;      /* of IN: the first byte that was not taken */
+	struct text in;          /* bytes that were read */
+	size_t at;               /* of IN: the first byte that was not taken */
+	pthread_mutex_t lock;    /* of IN and AT */
+	pthread_mutex_t sending; /* held for a whole frame; before LOCK */
 };
 
 /* A frame of the daemon, with the bytes from which the frame borrows. */

@@ -11,6 +11,7 @@
 
 #define SECTION       "group."
 #define FILE_MAX      (1 << 20)
+#define ROOT          "daemon.root"
 #define COPIES_MOST   100
 #define LEASE_MS      6000
 #define LEASE_LEAST   1000
@@ -43,6 +44,13 @@ static const char *set_copies(uint64_t *to, const char *value)
 	    "must be a number from 1 to 100";
 }
 
+static const char *set_held(uint64_t *to, const char *value)
+{
+	return parse_number(value, COPIES_MOST, to) ?
+	    NULL :
+	    "must be a number from 0 to 100";
+}
+
 static const char *set_lease(uint64_t *to, const char *value)
 {
 	return config_units_parse(CONFIG_UNITS_TIME, value, to) &&
@@ -70,6 +78,33 @@ static const char *set_database(char **to, const char *value)
 	return NULL;
 }
 
+static const char *add_source(struct group_config *config, const char *value)
+{
+	const char *url = strchr(value, ' ');
+	char *node = xstrdup(value);
+	struct group_source *source;
+
+	node[url ? url - value : 0] = '\0';
+	while (url && *url == ' ')
+		url++;
+	if (!group_frame_is_name(node) ||
+	    (*url != '/' && !strstr(url, "://"))) {
+		free(node);
+		return "must be a node and a URL with '://' or an absolute "
+		       "path, such as 'b ssh://b/srv/git'";
+	}
+	if (group_config_source(config, node)) {
+		free(node);
+		return "names a node that already has a source";
+	}
+	config->sources = xroom(config->sources, config->nr_sources,
+	    &config->sources_size, sizeof(*config->sources));
+	source = &config->sources[config->nr_sources++];
+	source->node = node;
+	source->url = xstrdup(url);
+	return NULL;
+}
+
 /* NULL, or the error. */
 static const char *set_key(struct group_config *config, const char *key,
     const char *value)
@@ -82,6 +117,10 @@ static const char *set_key(struct group_config *config, const char *key,
 		return set_copies(&config->copies, value);
 	if (!strcmp(key, "lease"))
 		return set_lease(&config->lease_ms, value);
+	if (!strcmp(key, "held"))
+		return set_held(&config->held, value);
+	if (!strcmp(key, "source"))
+		return add_source(config, value);
 	if (!strcmp(key, "database"))
 		return set_database(&config->database, value);
 	if (strcmp(key, "patience") != 0)
@@ -89,11 +128,21 @@ static const char *set_key(struct group_config *config, const char *key,
 	return NULL;
 }
 
+/* The daemon checks the value. */
+static void add_root(struct group_config *config, const char *value)
+{
+	config->roots = xroom(config->roots, config->nr_roots,
+	    &config->roots_size, sizeof(*config->roots));
+	config->roots[config->nr_roots++] = xstrdup(value);
+}
+
 static int take(void *arg, const char *key, const char *value, unsigned line)
 {
 	struct reading *r = arg;
 	const char *wrong;
 
+	if (!strcmp(key, ROOT) && value)
+		add_root(r->config, value);
 	if (!has_prefix(key, SECTION))
 		return 0;
 	wrong = value ? set_key(r->config, key + strlen(SECTION), value) :
@@ -130,7 +179,9 @@ bool group_config_read(struct group_config *config, const char *path,
 	unsigned line = 0;
 	int err;
 
-	*config = (struct group_config){ .copies = 1, .lease_ms = LEASE_MS };
+	*config = (struct group_config){ .copies = 1,
+		.lease_ms = LEASE_MS,
+		.held = 1 };
 	err = text_read_regular(&file, path, FILE_MAX);
 	if (err < 0) {
 		text_addf(why, "cannot read '%s': %s", path, strerror(-err));
@@ -144,8 +195,29 @@ bool group_config_read(struct group_config *config, const char *path,
 	return err == 0 && check_missing(config, path, why);
 }
 
+const char *group_config_source(const struct group_config *config,
+    const char *node)
+{
+	size_t i;
+
+	for (i = 0; i < config->nr_sources; i++)
+		if (!strcmp(config->sources[i].node, node))
+			return config->sources[i].url;
+	return NULL;
+}
+
 void group_config_done(struct group_config *config)
 {
+	size_t i;
+
+	for (i = 0; i < config->nr_sources; i++) {
+		free(config->sources[i].node);
+		free(config->sources[i].url);
+	}
+	for (i = 0; i < config->nr_roots; i++)
+		free(config->roots[i]);
+	free(config->sources);
+	free(config->roots);
 	free(config->name);
 	free(config->node);
 	free(config->database);

@@ -23,12 +23,18 @@ void params_number(struct params *p, uint64_t number)
 	p->values[at] = p->numbers[at];
 }
 
+/* NULL would be SQL's NULL. */
+void params_bytes(struct params *p, const void *data, size_t len)
+{
+	int at = add(p, data ? data : "");
+
+	p->lengths[at] = (int)len;
+	p->formats[at] = 1;
+}
+
 void params_array(struct params *p, const struct text *array)
 {
-	int at = add(p, array->data);
-
-	p->lengths[at] = (int)array->len;
-	p->formats[at] = 1;
+	params_bytes(p, array->data, array->len);
 }
 
 static void add_number(struct text *array, uint64_t number, unsigned len)

@@ -21,6 +21,8 @@ struct params {
 void params_text(struct params *p, const char *text);
 /* At most INT64_MAX. */
 void params_number(struct params *p, uint64_t number);
+/* A binary value. */
+void params_bytes(struct params *p, const void *data, size_t len);
 void params_array(struct params *p, const struct text *array);
 
 /* Types of elements: pg_type.dat of PostgreSQL. */

@@ -15,7 +15,16 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" PRIMARY KEY (grp, lsn), UNIQUE (grp, id));"
 	"ALTER TABLE refd.log ALTER body SET STORAGE external;"
 	"CREATE TABLE refd.node (grp text, node text, applied bigint NOT NULL,"
-	" seen timestamptz NOT NULL, PRIMARY KEY (grp, node))",
+	" seen timestamptz NOT NULL, PRIMARY KEY (grp, node));"
+	"CREATE UNLOGGED TABLE refd.want (grp text, id uuid, node text"
+	" NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),"
+	" repo uuid NOT NULL, path bytea NOT NULL, format bigint NOT NULL,"
+	" oids bytea NOT NULL, bases bytea NOT NULL, PRIMARY KEY (grp, id));"
+	"ALTER TABLE refd.want ALTER oids SET STORAGE external,"
+	" ALTER bases SET STORAGE external;"
+	"CREATE UNLOGGED TABLE refd.held (grp text, id uuid, node text,"
+	" at timestamptz NOT NULL DEFAULT clock_timestamp(), why text,"
+	" PRIMARY KEY (grp, id, node))",
 };
 
 static void say_why(struct session *s, const char *why)

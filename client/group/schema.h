@@ -6,6 +6,10 @@
  *	lease	the leader of a group and its epoch
  *	log	the rows; row 0 is there from the start
  *	node	what each node has applied
+ *	want	objects which a leader asks the other nodes to hold
+ *	held	a node holds these objects, or why not
+ *
+ * The last two are messages, and a crash of PostgreSQL empties them.
  *
  * One thread; every call blocks.
  */

@@ -109,6 +109,7 @@ static void tell_role(struct service *v, const struct lease *lease)
 		say("follows '%s' in the group '%s', epoch %llu", lease->owner,
 		    v->config->name, (unsigned long long)lease->epoch);
 	v->told = *lease;
+	hold_thread_set(v->holds, lease->epoch);
 }
 
 static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
@@ -286,12 +287,26 @@ static void leave(struct service *v)
 		lease_leave(&v->log.s, v->epoch);
 }
 
+/* The directory for git is in the state directory of the daemon. */
+static struct hold_thread *start_holds(struct service *v, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ?
+	    xasprintf("%.*s/group-git", (int)(slash - path), path) :
+	    xstrdup("group-git");
+	struct hold_thread *holds = hold_thread_start(v->config, &v->link, dir);
+
+	free(dir);
+	return holds;
+}
+
 int service_run(const struct group_config *config, const char *path)
 {
 	struct service v = { .config = config, .log.s.config = config };
 
 	daemon_link_open(&v.link, path);
 	v.keeper = lease_keeper_start(config, v.link.fd);
+	v.holds = start_holds(&v, path);
 	start(&v);
 	while (!v.stops)
 		if (v.epoch)
@@ -299,6 +314,7 @@ int service_run(const struct group_config *config, const char *path)
 		else
 			turn_follower(&v);
 	leave(&v);
+	hold_thread_end(v.holds);
 	say("stops, as the daemon wishes");
 	group_log_done(&v.log);
 	daemon_link_close(&v.link);

@@ -1,6 +1,6 @@
 /*
  * The service: joins the daemon and the log of the group, as a leader or as a
- * follower. One thread, beside the thread of lease_keeper.h.
+ * follower. The main thread, beside lease_keeper.h and hold_thread.h.
  */
 #ifndef CLIENT_GROUP_SERVICE_H
 #define CLIENT_GROUP_SERVICE_H

@@ -4,6 +4,7 @@
 
 #include "client/group/daemon_link.h"
 #include "client/group/group_log.h"
+#include "client/group/hold_thread.h"
 #include "client/group/lease_keeper.h"
 
 /* The last report of a failure. */
@@ -20,6 +21,7 @@ struct service {
 	struct daemon_link link;
 	struct group_log log;
 	struct lease_keeper *keeper;
+	struct hold_thread *holds;
 	uint64_t epoch; /* of this node as the leader; 0: follower */
 	uint64_t last;  /* LSN of the last row that the daemon has */
 	/* The id of this row. Zeros: an earlier process has sent the row. */

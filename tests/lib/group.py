@@ -1,4 +1,4 @@
-"""For tests/long/group_log.py: PostgreSQL with a synchronous standby, and the
+"""For tests/long/group_*.py: PostgreSQL with a synchronous standby, and the
 daemon's end of refd-group. Both end only processes that they have started."""
 import os
 import queue
@@ -235,6 +235,7 @@ class Node:
         self.batches = {}       # number to rows, of all processes
         self.own = set()        # ids of these rows
         self.outcomes = {}      # number to a list of frames
+        self.reasons = {}       # number to the reason of NOT_HELD
         self.committed = {}     # id to LSN
         self.refused = set()    # ids
         self.rows = {}          # LSN to row, from ROW and COMMITTED
@@ -322,12 +323,13 @@ class Node:
                   + b''.join(row_bytes(row) for row in rows))
         return self.number
 
-    def hold(self, *oids):
+    def hold(self, path, uuid, oids, bases=()):
         self.number += 1
         self.outcomes[self.number] = []
-        self.send(HOLD, struct.pack('<Q', self.number) + os.urandom(16)
-                  + put(b'team/r.git') + struct.pack('<BI', 1, len(oids))
-                  + b''.join(oids) + struct.pack('<I', 0))
+        self.send(HOLD, struct.pack('<Q', self.number) + uuid
+                  + put(os.fsencode(path)) + struct.pack('<BI', 1, len(oids))
+                  + b''.join(oids) + struct.pack('<I', len(bases))
+                  + b''.join(bases))
         return self.number
 
     def open_rows(self):
@@ -394,6 +396,8 @@ class Node:
                 for row in self.batches[number]:
                     assert row['id'] not in self.committed
                     self.refused.add(row['id'])
+            elif kind == NOT_HELD:
+                self.reasons[number] = body.string().decode()
             self.outcomes[number].append(NAMES[kind])
 
     # ---- waiting ----

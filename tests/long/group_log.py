@@ -180,8 +180,6 @@ def test_commit():
     same('LSNs are dense', list(range(1, 438)), sorted(a.rows))
     same('a large batch', 'COMMITTED',
          a.outcome(a.batch(new_row(6000000), new_row(3000000))))
-    same('objects cannot be held yet', 'NOT_HELD',
-         a.outcome(a.hold(os.urandom(20))))
     expect('status', 0, 'leader: a, epoch 2', command('status', a.config))
     check_logs('commit')
 

@@ -51,6 +51,11 @@ copies = 101|group.copies: must be a number from 1 to 100
 lease = 6|group.lease: must be a time
 lease = 999ms|group.lease: must be a time
 lease = 2h|group.lease: must be a time
+held = 101|group.held: must be a number from 0 to 100
+held = -1|group.held: must be a number from 0 to 100
+source = b|group.source: must be a node and a URL
+source = b relative|group.source: must be a node and a URL
+source = b! /srv/git|group.source: must be a node and a URL
 lease|group.lease: has no value
 LINES
 config 'name = main' 'node = a' 'database = host=/x password=my secret'
@@ -58,7 +63,10 @@ ends 'a wrong connection' 128 'group.database: is not a connection string' \
 	status
 prints_no 'a wrong connection: the password is not printed' secret \
 	cat "$T/err"
-config "${right[@]}" 'patience = 10s' 'lease = 1h' 'copies = 100'
+config "${right[@]}" 'source = b /srv/git' 'source = b ssh://b/srv/git'
+ends 'two sources of a node' 128 'already has a source' status
+config "${right[@]}" 'patience = 10s' 'lease = 1h' 'copies = 100' 'held = 0' \
+	'source = b /srv/git' 'source = c   https://c/git'
 ends 'all keys' 75 "group 'main': " status
 rm "$T/config"
 ends 'no configuration' 128 "cannot read '$T/config'" status

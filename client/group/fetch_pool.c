@@ -1,0 +1,260 @@
+#include "client/group/fetch_pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NR_THREADS 4
+/* Of one fetch, if it has several jobs. */
+#define JOINED_MOST 50000
+
+struct fetch_pool {
+	struct fetch_site site;
+	int wake;
+	pthread_t threads[NR_THREADS];
+	pthread_mutex_t lock; /* of the rest */
+	pthread_cond_t has_work;
+	struct fetch_job
+	    *jobs; /* in order; a thread has those that are taken */
+	struct fetch_job *done;
+	bool has_ended;
+};
+
+/* ---- jobs ---- */
+
+static struct refd_oid *copy_oids(const struct refd_oid *oids, size_t nr)
+{
+	struct refd_oid *copy = xcalloc(nr + 1, sizeof(*copy));
+
+	if (nr > 0)
+		memcpy(copy, oids, nr * sizeof(*copy));
+	return copy;
+}
+
+struct fetch_job *fetch_job_new(const struct group_bytes *path,
+    const struct refd_oid *oids, size_t nr_oids, const struct refd_oid *bases,
+    size_t nr_bases)
+{
+	struct fetch_job *job = xcalloc(1, sizeof(*job));
+
+	job->path = xasprintf("%.*s", (int)path->len, (const char *)path->data);
+	job->oids = copy_oids(oids, nr_oids);
+	job->nr_oids = nr_oids;
+	job->bases = copy_oids(bases, nr_bases);
+	job->nr_bases = nr_bases;
+	return job;
+}
+
+void fetch_job_free(struct fetch_job *job)
+{
+	if (!job)
+		return;
+	free(job->path);
+	free(job->oids);
+	free(job->bases);
+	text_done(&job->why);
+	free(job);
+}
+
+/* ---- taking; the lock is held ---- */
+
+static bool is_same_repo(const struct fetch_job *a, const struct fetch_job *b)
+{
+	return !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) ||
+	    !strcmp(a->path, b->path);
+}
+
+static bool is_joinable(const struct fetch_job *a, const struct fetch_job *b)
+{
+	return !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
+	    !strcmp(a->path, b->path) && !strcmp(a->source, b->source) &&
+	    a->format == b->format;
+}
+
+static bool is_busy(const struct fetch_pool *pool, const struct fetch_job *job)
+{
+	const struct fetch_job *other;
+
+	for (other = pool->jobs; other; other = other->next)
+		if (other->is_taken && is_same_repo(other, job))
+			return true;
+	return false;
+}
+
+/* Takes JOB out of the list AT. */
+static struct fetch_job *unlink_job(struct fetch_job **at)
+{
+	struct fetch_job *job = *at;
+
+	*at = job->next;
+	job->next = NULL;
+	return job;
+}
+
+/* The first job whose repository has no fetch, and jobs like it. The number of
+ * TAKEN, which the caller frees; 0: none. */
+static size_t take(struct fetch_pool *pool, struct fetch_job ***taken)
+{
+	struct fetch_job *first = pool->jobs, *job;
+	size_t nr = 0, size = 0, oids = 0;
+
+	while (first && (first->is_taken || is_busy(pool, first)))
+		first = first->next;
+	*taken = NULL;
+	for (job = first; job; job = job->next) {
+		if (job->is_taken || !is_joinable(first, job) ||
+		    (nr > 0 && oids + job->nr_oids > JOINED_MOST))
+			continue;
+		*taken = xroom(*taken, nr, &size, sizeof(**taken));
+		(*taken)[nr++] = job;
+		oids += job->nr_oids;
+		job->is_taken = true;
+	}
+	return nr;
+}
+
+static void finish(struct fetch_pool *pool, struct fetch_job *job)
+{
+	struct fetch_job **at = &pool->jobs;
+	const uint64_t one = 1;
+
+	while (*at != job)
+		at = &(*at)->next;
+	unlink_job(at);
+	for (at = &pool->done; *at; at = &(*at)->next)
+		continue;
+	*at = job;
+	if (write(pool->wake, &one, sizeof(one)) < 0)
+		die("cannot report a fetch: out of memory");
+}
+
+/* ---- a thread ---- */
+
+/* Fetches for all of JOBS at once. */
+static bool run(struct fetch_pool *pool, struct fetch_job *const *jobs,
+    size_t nr, struct text *why)
+{
+	struct fetch_wish wish = { .source = jobs[0]->source,
+		.path = jobs[0]->path,
+		.uuid = jobs[0]->uuid,
+		.format = jobs[0]->format };
+	struct text oids = { 0 }, bases = { 0 };
+	bool is_done;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		text_add(&oids, jobs[i]->oids,
+		    jobs[i]->nr_oids * sizeof(struct refd_oid));
+		text_add(&bases, jobs[i]->bases,
+		    jobs[i]->nr_bases * sizeof(struct refd_oid));
+	}
+	wish.oids = (const struct refd_oid *)oids.data;
+	wish.nr_oids = oids.len / sizeof(struct refd_oid);
+	wish.bases = (const struct refd_oid *)bases.data;
+	wish.nr_bases = bases.len / sizeof(struct refd_oid);
+	is_done = fetch_run(&pool->site, &wish, why);
+	text_done(&oids);
+	text_done(&bases);
+	return is_done;
+}
+
+static void run_jobs(struct fetch_pool *pool, struct fetch_job *const *jobs,
+    size_t nr)
+{
+	struct text why = { 0 };
+	bool is_held = nr > 1 && run(pool, jobs, nr, &why);
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		jobs[i]->is_held =
+		    is_held || run(pool, &jobs[i], 1, &jobs[i]->why);
+		pthread_mutex_lock(&pool->lock);
+		finish(pool, jobs[i]);
+		pthread_mutex_unlock(&pool->lock);
+	}
+	text_done(&why);
+}
+
+static void *work(void *arg)
+{
+	struct fetch_pool *pool = arg;
+	struct fetch_job **jobs;
+	size_t nr;
+
+	pthread_mutex_lock(&pool->lock);
+	while (!pool->has_ended) {
+		nr = take(pool, &jobs);
+		if (nr == 0) {
+			pthread_cond_wait(&pool->has_work, &pool->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&pool->lock);
+		run_jobs(pool, jobs, nr);
+		free(jobs);
+		pthread_mutex_lock(&pool->lock);
+		pthread_cond_broadcast(&pool->has_work);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake)
+{
+	struct fetch_pool *pool = xcalloc(1, sizeof(*pool));
+	int i;
+
+	pool->site = *site;
+	pool->wake = wake;
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->has_work, NULL);
+	for (i = 0; i < NR_THREADS; i++)
+		if (pthread_create(&pool->threads[i], NULL, work, pool) != 0)
+			die("cannot start a thread: raise the limit of "
+			    "processes of this account");
+	return pool;
+}
+
+void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job)
+{
+	struct fetch_job **at;
+
+	pthread_mutex_lock(&pool->lock);
+	for (at = &pool->jobs; *at; at = &(*at)->next)
+		continue;
+	*at = job;
+	pthread_cond_signal(&pool->has_work);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+struct fetch_job *fetch_pool_done(struct fetch_pool *pool)
+{
+	struct fetch_job *job = NULL;
+
+	pthread_mutex_lock(&pool->lock);
+	if (pool->done)
+		job = unlink_job(&pool->done);
+	pthread_mutex_unlock(&pool->lock);
+	return job;
+}
+
+void fetch_pool_end(struct fetch_pool *pool)
+{
+	int i;
+
+	pthread_mutex_lock(&pool->lock);
+	pool->has_ended = true;
+	pthread_cond_broadcast(&pool->has_work);
+	pthread_mutex_unlock(&pool->lock);
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(pool->threads[i], NULL);
+	while (pool->jobs)
+		fetch_job_free(unlink_job(&pool->jobs));
+	while (pool->done)
+		fetch_job_free(unlink_job(&pool->done));
+	pthread_cond_destroy(&pool->has_work);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}

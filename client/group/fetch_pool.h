@@ -1,0 +1,51 @@
+/*
+ * Threads that fetch. A repository has one fetch at a time, and jobs that wait
+ * for the same repository and source become one fetch. If this fetch fails,
+ * each job gets a fetch of its own.
+ *
+ * One thread calls; only the last call blocks.
+ */
+#ifndef CLIENT_GROUP_FETCH_POOL_H
+#define CLIENT_GROUP_FETCH_POOL_H
+
+#include "client/group/fetch.h"
+#include "proto/group_frame.h"
+
+struct fetch_job {
+	/* Owned strings and arrays, except SOURCE. */
+	char *path;
+	uint8_t uuid[GROUP_UUID_BYTES];
+	const char *source;
+	enum refd_object_format format;
+	struct refd_oid *oids, *bases;
+	size_t nr_oids, nr_bases;
+	/* For the owner. */
+	uint8_t id[GROUP_UUID_BYTES];
+	uint64_t number;
+	/* The result. */
+	bool is_held;
+	struct text why; /* of a failure */
+	/* For the pool. */
+	bool is_taken;
+	struct fetch_job *next;
+};
+
+/* A job with copies of PATH, OIDS and BASES. */
+struct fetch_job *fetch_job_new(const struct group_bytes *path,
+    const struct refd_oid *oids, size_t nr_oids, const struct refd_oid *bases,
+    size_t nr_bases);
+void fetch_job_free(struct fetch_job *job);
+
+struct fetch_pool;
+
+/* WAKE, an eventfd(2), becomes readable when a job is done. */
+struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
+/* The pool owns JOB until fetch_pool_done(). */
+void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
+/* A job that is done, or NULL. The caller frees the job. */
+struct fetch_job *fetch_pool_done(struct fetch_pool *pool);
+/* The caller has made site->cancel readable. Ends the threads, and frees all.
+ */
+void fetch_pool_end(struct fetch_pool *pool);
+
+#endif

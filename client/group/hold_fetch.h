@@ -1,0 +1,35 @@
+/*
+ * Objects that this node fetches: for the HOLD of a leader, a row in refd.want,
+ * and for a HOLD of its own daemon while another node leads.
+ *
+ *	a row in refd.want -> fetch_pool.h -> a row in refd.held
+ *
+ * Failures: refd.held has the reason. Only rows of the last minute count, which
+ * this node has not answered. A lost session delays the answer.
+ *
+ * One thread; calls with a session block.
+ */
+#ifndef CLIENT_GROUP_HOLD_FETCH_H
+#define CLIENT_GROUP_HOLD_FETCH_H
+
+#include "client/group/daemon_link.h"
+#include "client/group/fetch_pool.h"
+#include "client/group/session.h"
+
+struct hold_fetches {
+	const struct group_config *config;
+	struct daemon_link *link;
+	struct fetch_pool *pool;
+	struct text ids;           /* of rows without an answer in refd.held */
+	struct fetch_job *answers; /* that refd.held does not have yet */
+};
+
+/* A HOLD of the daemon; the objects come from the node LEADER. */
+void hold_fetch_add(struct hold_fetches *h, const struct group_frame *hold,
+    const char *leader);
+/* Reads rows, and answers. S is open, or closed. */
+void hold_fetch_turn(struct hold_fetches *h, struct session *s);
+/* After fetch_pool_end(). */
+void hold_fetch_done(struct hold_fetches *h);
+
+#endif

@@ -1,0 +1,273 @@
+#include "client/group/hold_thread.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/group/hold_ask.h"
+#include "client/group/hold_fetch.h"
+#include "client/group/lease.h"
+#include "client/librefd/conn.h"
+
+#define TURN_MS  1000
+#define CLEAN_MS 30000
+#define TELL_MS  60000
+
+struct taken {
+	struct daemon_frame *frame;
+	char leader[GROUP_NAME_MAX + 1]; /* empty: this node */
+	struct taken *next;
+};
+
+struct hold_thread {
+	pthread_mutex_t lock; /* of the next three */
+	struct taken *taken;
+	uint64_t epoch;
+	bool has_ended;
+	int wake; /* an eventfd: something is taken, ended or fetched */
+	struct fetch_site site;
+	char *dir;
+	pthread_t thread;
+	/* Of the thread. */
+	struct session s;
+	struct hold_asks asks;
+	struct hold_fetches fetches;
+	uint64_t open_ms, look_ms, clean_ms; /* of the last attempt */
+	uint64_t told_ms;                    /* of the last report; 0: none */
+};
+
+static void wake(int fd)
+{
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		die("cannot wake a thread: out of memory");
+}
+
+static int make_event(void)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd < 0)
+		die("cannot open more files: raise the limit of this account");
+	return fd;
+}
+
+/* ---- the session ---- */
+
+static void report(struct hold_thread *t)
+{
+	uint64_t now = refd_now_ms();
+
+	if (t->told_ms && now - t->told_ms < TELL_MS)
+		return;
+	t->told_ms = now;
+	say_warning("cannot ask for objects: %s",
+	    t->s.why.data ? t->s.why.data : "the database is away");
+}
+
+/* The rows are messages, so no COMMIT waits for the standbys. */
+static void open_session(struct hold_thread *t)
+{
+	uint64_t now = refd_now_ms();
+
+	if (now - t->open_ms < TURN_MS)
+		return;
+	t->open_ms = now;
+	if (session_open(&t->s) == SESSION_OK)
+		session_do(&t->s,
+		    "SET synchronous_commit = off; LISTEN refd_want;"
+		    " LISTEN refd_held");
+	hold_ask_again(&t->asks);
+}
+
+/* A former primary that still accepts writes has no answers. */
+static void check_server(struct hold_thread *t)
+{
+	uint64_t now = refd_now_ms(), epoch;
+	struct lease lease;
+
+	if (now - t->look_ms < TURN_MS)
+		return;
+	t->look_ms = now;
+	pthread_mutex_lock(&t->lock);
+	epoch = t->epoch;
+	pthread_mutex_unlock(&t->lock);
+	if (lease_look(&t->s, &lease) && lease.epoch < epoch)
+		session_distrust(&t->s,
+		    "the server has an earlier epoch: it is a former primary");
+}
+
+static void drain_notices(struct hold_thread *t)
+{
+	PGnotify *notice;
+
+	if (!PQconsumeInput(t->s.conn)) {
+		session_fail(&t->s, NULL, "no answer");
+		return;
+	}
+	while ((notice = PQnotifies(t->s.conn)))
+		PQfreemem(notice);
+}
+
+/* Old rows have no readers. */
+static void clean(struct hold_thread *t)
+{
+	struct params p = { 0 };
+	uint64_t now = refd_now_ms();
+
+	if (now - t->clean_ms < CLEAN_MS)
+		return;
+	t->clean_ms = now;
+	params_text(&p, t->s.config->name);
+	session_change(&t->s,
+	    "WITH want AS (DELETE FROM refd.want WHERE grp = $1"
+	    " AND at < clock_timestamp() - interval '2 minutes')"
+	    " DELETE FROM refd.held WHERE grp = $1"
+	    " AND at < clock_timestamp() - interval '2 minutes'",
+	    &p);
+}
+
+/* While a statement waits. */
+static bool tick(void *arg)
+{
+	struct hold_thread *t = arg;
+	bool has_ended;
+
+	pthread_mutex_lock(&t->lock);
+	has_ended = t->has_ended;
+	pthread_mutex_unlock(&t->lock);
+	return has_ended;
+}
+
+/* ---- turns ---- */
+
+static void await_event(struct hold_thread *t)
+{
+	struct pollfd fds[2] = { { .fd = t->wake, .events = POLLIN },
+		{ .fd = t->s.conn ? PQsocket(t->s.conn) : -1,
+		    .events = POLLIN } };
+	uint64_t count;
+
+	poll(fds, 2, TURN_MS);
+	if (fds[0].revents && read(t->wake, &count, sizeof(count)) < 0)
+		die("cannot wait for objects");
+	if (fds[1].revents)
+		drain_notices(t);
+}
+
+/* False: the end. */
+static bool take_holds(struct hold_thread *t)
+{
+	struct taken *taken, *next;
+	bool has_ended;
+
+	pthread_mutex_lock(&t->lock);
+	taken = t->taken;
+	t->taken = NULL;
+	has_ended = t->has_ended;
+	pthread_mutex_unlock(&t->lock);
+	for (; taken; taken = next) {
+		next = taken->next;
+		if (*taken->leader) {
+			hold_fetch_add(&t->fetches, &taken->frame->frame,
+			    taken->leader);
+			daemon_frame_free(taken->frame);
+		} else {
+			hold_ask_add(&t->asks, taken->frame);
+		}
+		free(taken);
+	}
+	return !has_ended;
+}
+
+static void *run(void *arg)
+{
+	struct hold_thread *t = arg;
+
+	while (take_holds(t)) {
+		if (!t->s.conn)
+			open_session(t);
+		if (t->s.conn)
+			check_server(t);
+		hold_fetch_turn(&t->fetches, &t->s);
+		hold_ask_turn(&t->asks, &t->s);
+		if (t->s.conn)
+			clean(t);
+		if (!t->s.conn)
+			report(t);
+		await_event(t);
+	}
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+struct hold_thread *hold_thread_start(const struct group_config *config,
+    struct daemon_link *link, const char *dir)
+{
+	struct hold_thread *t = xcalloc(1, sizeof(*t));
+
+	t->dir = xstrdup(dir);
+	fetch_dirs_make(dir);
+	t->wake = make_event();
+	t->site = (struct fetch_site){ config->roots, config->nr_roots, t->dir,
+		make_event() };
+	t->s.config = config;
+	t->s.tick = tick;
+	t->s.tick_arg = t;
+	t->asks = (struct hold_asks){ .config = config, .link = link };
+	t->fetches = (struct hold_fetches){ .config = config,
+		.link = link,
+		.pool = fetch_pool_start(&t->site, t->wake) };
+	pthread_mutex_init(&t->lock, NULL);
+	if (pthread_create(&t->thread, NULL, run, t) != 0)
+		die("cannot start a thread: raise the limit of processes of "
+		    "this account");
+	return t;
+}
+
+void hold_thread_take(struct hold_thread *t, struct daemon_frame *frame,
+    const char *leader)
+{
+	struct taken *taken = xcalloc(1, sizeof(*taken)), **at;
+
+	taken->frame = frame;
+	if (leader)
+		strcpy(taken->leader, leader);
+	pthread_mutex_lock(&t->lock);
+	for (at = &t->taken; *at; at = &(*at)->next)
+		continue;
+	*at = taken;
+	pthread_mutex_unlock(&t->lock);
+	wake(t->wake);
+}
+
+void hold_thread_set(struct hold_thread *t, uint64_t epoch)
+{
+	pthread_mutex_lock(&t->lock);
+	t->epoch = epoch;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void hold_thread_end(struct hold_thread *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->has_ended = true;
+	pthread_mutex_unlock(&t->lock);
+	wake(t->wake);
+	pthread_join(t->thread, NULL);
+	wake(t->site.cancel);
+	fetch_pool_end(t->fetches.pool);
+	hold_fetch_done(&t->fetches);
+	hold_ask_done(&t->asks);
+	session_done(&t->s);
+	close(t->wake);
+	close(t->site.cancel);
+	pthread_mutex_destroy(&t->lock);
+	free(t->dir);
+	free(t);
+}

@@ -1,0 +1,432 @@
+"""The cases of tests/long/group_hold.sh.
+
+    group_hold.py REFD-GROUP DIRECTORY BINARIES UID"""
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
+from group import Node, Postgres, new_row, wait_for  # noqa: E402
+
+PROGRAM, TOP, BINARIES, UID = sys.argv[1:]
+# The other end of a fetch, which waits as long as there is a file with the name
+# of the host.
+SSH = f"""#!/bin/sh
+for word; do
+	[ -e "{TOP}/shut/$word" ] && shut="{TOP}/shut/$word"
+done
+while [ -n "$shut" ] && [ -e "$shut" ]; do
+	sleep 0.05
+done
+eval "$word"
+"""
+
+
+def report(name, is_right, why=''):
+    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
+
+
+def report_thread(error):
+    trace = traceback.format_exception(error.exc_type, error.exc_value,
+                                       error.exc_traceback)
+    report('the frames of a node', False, ''.join(trace).replace('\n', '|'))
+
+
+threading.excepthook = report_thread
+
+
+def same(name, wanted, got):
+    report(name, wanted == got, f'wanted {wanted!r}, got {got!r}')
+
+
+def write_config(node, sources, **changes):
+    keys = {'name': 'main', 'node': node, 'lease': '60s', 'database':
+            f'host={TOP},{TOP} port=5601,5602 dbname=refd user=refd'}
+    keys.update(changes)
+    path = f'{TOP}/{node}.conf'
+    with open(path, 'w') as config:
+        config.write(f'[daemon]\n\troot = {TOP}/{node}\n[group]\n')
+        for key, value in keys.items():
+            config.write(f'\t{key} = "{value}"\n')
+        for source in sources:
+            config.write(f'\tsource = {source} ssh://{source}-{node}/{TOP}/'
+                         f'{source}\n')
+    return path
+
+
+def make_node(name, sources, **changes):
+    os.makedirs(f'{TOP}/{name}', exist_ok=True)
+    config = write_config(name, sources, **changes)
+    os.makedirs(f'{TOP}/state-{name}')
+    return Node(name, PROGRAM, config, f'{TOP}/state-{name}')
+
+
+def git(*args, env=None):
+    result = subprocess.run(['git', *args], capture_output=True, text=True,
+                            env={**os.environ, **(env or {})})
+    assert result.returncode == 0, (args, result.stderr)
+    return result.stdout.strip()
+
+
+class Shut:
+    """No fetch of NODE from a gets an answer."""
+
+    def __init__(self, node):
+        self.path = f'{TOP}/shut/a-{node.name}'
+
+    def __enter__(self):
+        open(self.path, 'w').close()
+
+    def __exit__(self, *_):
+        os.unlink(self.path)
+
+
+class Repo:
+    """A repository of the leader a, which gets commits."""
+
+    def __init__(self, path):
+        self.path, self.uuid, self.tip = path, os.urandom(16), None
+        git('init', '-q', '--bare', f'{TOP}/a/{path}')
+
+    def commit(self):
+        """A commit with a new tree and blob. Returns its id."""
+        repo = f'{TOP}/a/{self.path}'
+        blob = subprocess.run(
+            ['git', '-C', repo, 'hash-object', '-w', '--stdin'],
+            input=os.urandom(20), capture_output=True).stdout.decode().strip()
+        tree = subprocess.run(
+            ['git', '-C', repo, 'mktree'], input=f'100644 blob {blob}\tf\n',
+            capture_output=True, text=True).stdout.strip()
+        parent = ['-p', self.tip] if self.tip else []
+        self.tip = git('-C', repo, 'commit-tree', '-m', 'x', *parent, tree)
+        return bytes.fromhex(self.tip)
+
+    def hold(self, node, *oids):
+        bases = oids[1:]
+        return node.hold(self.path, self.uuid, oids[:1], bases)
+
+    def is_whole(self, node, oid):
+        """Has the repository of the node all objects of a ref to OID?"""
+        repo = f'{TOP}/{node.name}/{self.path}'
+        ref = f'refs/heads/{oid.hex()}'
+        if not os.path.exists(repo):
+            return False
+        return subprocess.run(
+            ['git', '-C', repo, 'update-ref', ref, oid.hex()],
+            capture_output=True).returncode == 0 and subprocess.run(
+            ['git', '-C', repo, 'fsck', '--connectivity-only'],
+            capture_output=True).returncode == 0
+
+    def expect_held(self, name, *oids, node=None, seconds=20):
+        node = node or a
+        number = self.hold(node, *oids)
+        same(name, 'HELD', node.outcome(number, seconds) +
+             node.reasons.get(number, ''))
+        report(f'{name}: the follower has all', self.is_whole(b, oids[0]))
+
+    def expect_refused(self, name, *oids, text, seconds=20):
+        number = self.hold(a, *oids)
+        same(name, 'NOT_HELD', a.outcome(number, seconds))
+        why = a.reasons.get(number, '')
+        report(f'{name}: reason', text in why, why)
+
+
+pg = Postgres(TOP, BINARIES, int(UID))
+os.makedirs(f'{TOP}/shut')
+os.makedirs(f'{TOP}/bin')
+with open(f'{TOP}/bin/ssh', 'w') as ssh:
+    ssh.write(SSH)
+os.chmod(f'{TOP}/bin/ssh', 0o755)
+os.environ.update(PATH=f'{TOP}/bin:' + os.environ['PATH'], HOME=TOP,
+                  GIT_CONFIG_NOSYSTEM='1',
+                  GIT_AUTHOR_NAME='a', GIT_AUTHOR_EMAIL='a@x',
+                  GIT_COMMITTER_NAME='a', GIT_COMMITTER_EMAIL='a@x')
+a = make_node('a', ['b'])
+b = make_node('b', ['a'])
+
+
+def begin():
+    pg.sql('CREATE ROLE refd LOGIN', database='postgres')
+    pg.sql('CREATE DATABASE refd OWNER refd', database='postgres')
+    pg.sql('GRANT pg_read_all_stats TO refd')
+    pg.names()
+    assert wait_for(20, lambda: pg.sql("SELECT count(*) FROM"
+            " pg_stat_replication WHERE sync_state = 'quorum'") == '1')
+    subprocess.run([PROGRAM, '--config', a.config, 'create'], check=True,
+                   stdout=subprocess.DEVNULL)
+    a.start()
+    assert a.await_role(True), a.message()
+    b.start()
+    assert b.await_role(False), b.message()
+
+
+def restart(node, **changes):
+    node.end()
+    write_config(node.name, ['b' if node is a else 'a'], **changes)
+    node.start()
+    assert node.await_role(node is a), node.message()
+
+
+# ---- held ----
+
+def test_held():
+    repo = Repo('team/new.git')
+    with Shut(b):
+        oid = repo.commit()
+        number = repo.hold(a, oid)
+        time.sleep(1)
+        same('no answer before the objects', [], a.outcomes[number])
+    same('a missing repository is made', 'HELD', a.outcome(number))
+    report('it has all objects', repo.is_whole(b, oid))
+    with open(f'{TOP}/b/{repo.path}/refd/id') as file:
+        same('its uuid', repo.uuid.hex(), file.readline().split()[1])
+    old = oid
+    for i in range(3):
+        oid = repo.commit()
+        repo.expect_held(f'commit {i}', oid, old)
+        old = oid
+    repo.expect_held('the same again', oid, old)
+    repo.expect_held('a base that nobody has', repo.commit(), os.urandom(20))
+    began = time.monotonic()
+    for _ in range(20):
+        old, oid = oid, repo.commit()
+        a.outcome(repo.hold(a, oid, old))
+    print(f'# one HOLD after the other: '
+          f'{(time.monotonic() - began) * 50:.0f} ms each, commit included',
+          flush=True)
+
+
+def test_many():
+    """20 HOLDs at once, beside batches."""
+    repos = [Repo(f'many/{i}.git') for i in range(5)]
+    oids = [(repo, repo.commit()) for _ in range(4) for repo in repos]
+    holds = []
+    batches = []
+    for repo, oid in oids:
+        holds.append(repo.hold(a, oid))
+        batches.append(a.batch(new_row()))
+    same('all HOLDs', {'HELD'}, {a.outcome(n) for n in holds})
+    same('all batches', {'COMMITTED'}, {a.outcome(n) for n in batches})
+    report('the follower has all',
+           all(repo.is_whole(b, oid) for repo, oid in oids))
+    bad = repos[0].hold(a, os.urandom(20))
+    good = repos[0].hold(a, repos[0].commit())
+    same('a wrong HOLD beside a right one', ('NOT_HELD', 'HELD'),
+         (a.outcome(bad), a.outcome(good)))
+
+
+def test_own():
+    """The daemon of a follower asks for objects."""
+    repo = Repo('own.git')
+    repo.expect_held('a HOLD of a follower', repo.commit(), node=b)
+    number = repo.hold(b, os.urandom(20))
+    same('a wrong HOLD of a follower', 'NOT_HELD', b.outcome(number))
+
+
+# ---- not held ----
+
+def test_refused():
+    repo = Repo('refused.git')
+    repo.expect_refused('an object that the leader lacks', os.urandom(20),
+                        text="node 'b': cannot fetch objects for")
+    oid = repo.commit()
+    path = f'{TOP}/b/refused.git/refd/id'
+    with open(path) as file:
+        text = file.read()
+    with open(path, 'w') as file:
+        file.write(text.replace(repo.uuid.hex(), 32 * '5'))
+    repo.expect_refused('a different repository', oid,
+                        text='it is a different repository')
+    report('a different repository is unchanged', not any(
+        name.endswith('.pack')
+        for name in os.listdir(f'{TOP}/b/refused.git/objects/pack')))
+    with open(path, 'w') as file:
+        file.write(text)
+    repo.expect_held('the right repository', oid)
+    odd = Repo(os.fsdecode(b'odd/ \xff%2f?#\'.git'))
+    odd.expect_held('a path with all bytes', odd.commit())
+    odd.expect_refused('a path with all bytes', os.urandom(20),
+                       text="node 'b': cannot fetch objects for 'odd/ ?%2f")
+    b.end()
+    write_config('b', [])
+    b.start()
+    assert b.await_role(False)
+    repo.expect_refused('no source', repo.commit(), text='group.source')
+    restart(b)
+
+
+def test_away():
+    """A follower is away for more than a minute."""
+    repo = Repo('away.git')
+    b.end()
+    began = time.monotonic()
+    repo.expect_refused('the follower is away', repo.commit(), seconds=90,
+                        text='within a minute')
+    took = time.monotonic() - began
+    report('after a minute', 55 < took < 70, took)
+    b.start()
+    assert b.await_role(False)
+    repo.expect_held('the follower is back', repo.commit())
+
+
+# ---- faults ----
+
+def test_follower_killed():
+    repo = Repo('killed.git')
+    oid = repo.commit()
+    with Shut(b):
+        number = repo.hold(a, oid)
+        time.sleep(1)
+        b.end()
+        b.start()
+        assert b.await_role(False)
+        time.sleep(0.5)
+        same('killed in a fetch', [], a.outcomes[number])
+    same('killed in a fetch, and started again', 'HELD', a.outcome(number))
+    report('killed: the follower has all', repo.is_whole(b, oid))
+
+
+def test_leader_killed():
+    repo = Repo('restarted.git')
+    oid = repo.commit()
+    with Shut(b):
+        repo.hold(a, oid)
+        time.sleep(0.5)
+        a.end()
+        a.start()
+        assert a.await_role(True), a.message()
+        number = repo.hold(a, oid)
+        time.sleep(0.5)
+        same('the leader is new', [], a.outcomes[number])
+    same('the leader is new, and the source answers', 'HELD',
+         a.outcome(number))
+    report('the leader is new: the follower has all', repo.is_whole(b, oid))
+
+
+def test_stop():
+    """STOP ends the fetches."""
+    repo = Repo('stop.git')
+    with Shut(b):
+        number = repo.hold(a, repo.commit())
+        assert wait_for(10, lambda: os.path.exists(f'{TOP}/b/stop.git'))
+        time.sleep(0.5)
+        began = time.monotonic()
+        same('STOP in a fetch', 0, b.stop())
+        report('STOP is quick', time.monotonic() - began < 5)
+        processes = subprocess.run(['ps', '-eo', 'args'], text=True,
+                                   capture_output=True).stdout
+        report('STOP leaves no git', not [
+            line for line in processes.splitlines()
+            if f'ssh://a-b/{TOP}' in line])
+    b.start()
+    assert b.await_role(False)
+    same('the new process fetches', 'HELD', a.outcome(number))
+
+
+def test_restart():
+    """PostgreSQL crashes amid HOLDs, and empties its unlogged tables."""
+    repo = Repo('crash.git')
+    oids = [repo.commit() for _ in range(3)]
+    with Shut(b):
+        numbers = [repo.hold(a, oid) for oid in oids]
+        time.sleep(0.5)
+        pg.stop('p', signal.SIGQUIT)
+        pg.start('p')
+        time.sleep(0.5)
+        same('PostgreSQL crashes', [[], [], []],
+             [a.outcomes[n] for n in numbers])
+    same('after a crash of PostgreSQL', {'HELD'},
+         {a.outcome(n, 30) for n in numbers})
+    report('after a crash: the follower has all', repo.is_whole(b, oids[2]))
+
+
+def test_old_primary():
+    """libpq tries a former primary first."""
+    repo = Repo('old.git')
+    restart(b, database=f'host={TOP},{TOP} port=5603,5601 dbname=refd user=refd'
+            ' application_name=b')
+    pg.copy_old()
+    restart(a)
+    pg.start_old('')
+    pg.sql("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name = 'b'""")
+    time.sleep(0.5)
+    repo.expect_held('a former primary comes first', repo.commit(), seconds=50)
+    pg.stop('old')
+    restart(b)
+
+
+def test_clean():
+    assert wait_for(20, lambda: pg.sql('SELECT count(*) FROM refd.held') != '0')
+    for table in ('want', 'held'):
+        pg.sql(f"UPDATE refd.{table} SET at = at - interval '3 minutes'")
+    for table in ('want', 'held'):
+        report(f'old rows of {table} are deleted', wait_for(
+            60, lambda: pg.sql(f'SELECT count(*) FROM refd.{table}') == '0'))
+
+
+# ---- numbers of followers ----
+
+def test_two():
+    """group.held is 2, with a second follower."""
+    repo = Repo('two.git')
+    c = make_node('c', ['a'])
+    restart(a, held=2)
+    c.start()
+    try:
+        assert c.await_role(False), c.message()
+        with Shut(c):
+            number = repo.hold(a, repo.commit())
+            assert wait_for(10, lambda: repo.is_whole(
+                b, bytes.fromhex(repo.tip)))
+            time.sleep(1)
+            same('one of two', [], a.outcomes[number])
+        same('two of two', 'HELD', a.outcome(number))
+        report('two: both have all', all(
+            repo.is_whole(node, bytes.fromhex(repo.tip)) for node in (b, c)))
+        restart(a, held=1)
+        with Shut(c):
+            same('one of one', 'HELD', a.outcome(repo.hold(a, repo.commit())))
+        with Shut(c), Shut(b):
+            restart(a, held=0)
+            same('none is needed', 'HELD',
+                 a.outcome(repo.hold(a, repo.commit()), 2))
+        report('none is needed, and both fetch', wait_for(20, lambda: all(
+            repo.is_whole(node, bytes.fromhex(repo.tip)) for node in (b, c))))
+    finally:
+        c.end()
+    restart(a)
+
+
+def main():
+    tests = [test_held, test_many, test_own, test_refused,
+             test_follower_killed, test_leader_killed, test_stop, test_restart,
+             test_old_primary, test_clean, test_two, test_away]
+    if 'GROUP_ONLY' in os.environ:
+        tests = [globals()[os.environ['GROUP_ONLY']]]
+    try:
+        begin()
+        for test in tests:
+            began = time.monotonic()
+            test()
+            print(f'# {test.__name__}: {time.monotonic() - began:.1f} s',
+                  flush=True)
+        with open(f'{TOP}/ended', 'w') as ended:
+            ended.write('yes')
+    except Exception:  # the processes must end in any case
+        report('the cases', False, traceback.format_exc().replace('\n', '|'))
+        for node in (a, b):
+            print(node.message()[-1500:] if node.process else '', flush=True)
+    finally:
+        for node in (a, b):
+            if node.process and node.process.poll() is None:
+                node.kill()
+        for which in list(pg.servers):
+            pg.stop(which, signal.SIGQUIT)
+
+
+main()

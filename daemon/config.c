@@ -57,6 +57,8 @@ void config_done(struct config *cfg)
 	free(cfg->socket_path);
 	free(cfg->state_dir);
 	free(cfg->metrics_path);
+	free(cfg->group);
+	free(cfg->node);
 	free(cfg->users.ids);
 	free(cfg->groups.ids);
 	free(cfg->any_users.ids);

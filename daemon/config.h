@@ -83,6 +83,8 @@ struct config {
 	char **reserved; /* prefixes of refs */
 	size_t nr_reserved;
 	uint64_t retention_ms, retention_bytes;
+	char *group, *node; /* of a group of nodes; NULL: none */
+	uint64_t patience_ms;
 
 	struct config_value *values;
 	size_t nr_values;

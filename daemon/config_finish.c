@@ -389,6 +389,10 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 	for (i = 0; i < cfg->nr_roots; i++)
 		if (resolve(&cfg->roots[i], sys, why) < 0)
 			return -1;
+	if ((cfg->group == NULL) != (cfg->node == NULL))
+		return config_bad(why,
+		    "group.name and group.node belong together: one of them "
+		    "is missing");
 	if (finish_sections(cfg, sys, why) < 0)
 		return -1;
 	return collect_peers(cfg, why);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/group_frame.h"
 #include "proto/lib/config_units.h"
 
 #define HOUR_MS      (3600ULL * 1000)
@@ -84,6 +85,15 @@ const struct config_key config_keys[] = {
 	    .offset = AT(of_repository.wait_ms) },
 	{ "limits.reserved", NULL, CONFIG_PREFIX, .offset = AT(reserved),
 	    ON_RELOAD },
+	{ "group.name", NULL, CONFIG_NAME, .offset = AT(group) },
+	{ "group.node", NULL, CONFIG_NAME, .offset = AT(node) },
+	{ "group.patience", "10s", CONFIG_DURATION, .offset = AT(patience_ms),
+	    FROM(1000, HOUR_MS) },
+	{ "group.copies", NULL, CONFIG_OTHER, .offset = 0 },
+	{ "group.database", NULL, CONFIG_OTHER, .offset = 0 },
+	{ "group.held", NULL, CONFIG_OTHER, .offset = 0 },
+	{ "group.lease", NULL, CONFIG_OTHER, .offset = 0 },
+	{ "group.source", NULL, CONFIG_OTHER, .offset = 0 },
 	{ "root.durability", NULL, CONFIG_MODE, .offset = IN(durability),
 	    OF_ROOT },
 	{ "root.allowUser", NULL, CONFIG_USER, .offset = IN(users), OF_ROOT,
@@ -191,12 +201,14 @@ bool config_key_is_list(const struct config_key *key)
 	case CONFIG_USER:
 	case CONFIG_GROUP:
 	case CONFIG_PREFIX:
+	case CONFIG_OTHER:
 		return true;
 	case CONFIG_PATH:
 	case CONFIG_MODE:
 	case CONFIG_NUMBER:
 	case CONFIG_DURATION:
 	case CONFIG_SIZE:
+	case CONFIG_NAME:
 		break;
 	}
 	return false;
@@ -214,6 +226,16 @@ static int set_path(char **field, const char *text, char **why)
 	free(*field);
 	*field = copy;
 	return 0;
+}
+
+static int set_name(const struct config_key *key, char **field,
+    const char *text, char **why)
+{
+	if (!group_frame_is_name(text))
+		return config_bad(why,
+		    "%s is '%s': it has 1 to 64 letters, digits and ._-",
+		    key->name, text);
+	return set_path(field, text, why);
 }
 
 static int add_root(struct config *cfg, const char *text, char **why)
@@ -379,6 +401,11 @@ int config_key_parse(const struct config_key *key, void *thing, char **value,
 		return set_with_unit(key, CONFIG_UNITS_SIZE, field, value, why);
 	case CONFIG_PREFIX:
 		return add_prefix(thing, key, text, why);
+	case CONFIG_NAME:
+		return set_name(key, field, text, why);
+	case CONFIG_OTHER:
+		*why = NULL;
+		return 0;
 	}
 	return -1;
 }

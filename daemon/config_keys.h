@@ -27,7 +27,9 @@ enum config_kind {
 	CONFIG_NUMBER,
 	CONFIG_DURATION, /* config_units.h */
 	CONFIG_SIZE,     /* the same */
-	CONFIG_PREFIX    /* of refs; a list */
+	CONFIG_PREFIX,   /* of refs; a list */
+	CONFIG_NAME,     /* of a node or a group */
+	CONFIG_OTHER     /* for refd-group, which checks the value; a list */
 };
 
 struct config_key {

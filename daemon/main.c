@@ -103,6 +103,7 @@ static struct server *make_server(const struct config *cfg,
 		.roots = (const char *const *)cfg->roots,
 		.nr_roots = cfg->nr_roots,
 		.metrics_path = cfg->metrics_path,
+		.has_group = cfg->node != NULL,
 		.metrics_fd = live->metrics_fd,
 		.admin_fd = live->admin_fd,
 		.listen_fd = live->listen_fd,
@@ -141,6 +142,8 @@ static int open_store(const struct config *cfg, struct server *server,
 		.durability_interval_ns =
 		    (int64_t)cfg->durability_interval_ms * NS_PER_MS,
 		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
+		.node = cfg->node,
+		.patience_ns = (int64_t)cfg->patience_ms * NS_PER_MS,
 		.max_open_repos = repos_max(descriptors),
 		.wake = server_wake,
 		.wake_arg = server,
@@ -186,6 +189,23 @@ static int confine(const struct config *cfg, struct confined *c, char **why)
 		    LOG_TEXT("one who breaks into the daemon can do more than "
 			     "is needed: see refd doctor"));
 	return 0;
+}
+
+static int share_group_socket(const struct config *cfg,
+    const struct server *server, struct store *store, char **why)
+{
+	int fd;
+
+	if (cfg->node == NULL)
+		return 0;
+	fd = server_group_socket(server);
+	if (fd < 0 &&
+	    asprintf(why, "cannot share the socket for refd-group: %s",
+		strerror(-fd)) < 0)
+		*why = NULL;
+	if (fd >= 0)
+		store_set_group_socket(store, fd);
+	return fd < 0 ? fd : 0;
 }
 
 static int stop_store(struct store *store)
@@ -270,6 +290,7 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 	else if (open_store(cfg, server, live.descriptors, &store, &why) < 0 ||
 	    live_config_rules(store, cfg) < 0 ||
 	    server_listen(server, &why) < 0 ||
+	    share_group_socket(cfg, server, store, &why) < 0 ||
 	    confine(cfg, &live.confined, &why) < 0)
 		report_failed_start(p, why);
 	else

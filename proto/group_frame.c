@@ -290,8 +290,6 @@ static void hold(struct codec *c, struct group_frame *f)
 	path(c, &f->hold.path);
 	format(c, &f->hold.object_format);
 	oids(c, f->hold.object_format, &f->hold.oids, &f->hold.nr_oids);
-	if (f->hold.nr_oids == 0)
-		reject(c, "HOLD has no object id");
 	oids(c, f->hold.object_format, &f->hold.bases, &f->hold.nr_bases);
 }
 
@@ -322,6 +320,7 @@ static void body(struct codec *c, struct group_frame *f)
 		return;
 	case GROUP_BATCH:
 		u64(c, &f->batch.number);
+		bigint(c, &f->batch.epoch, 1);
 		rows(c, &f->batch.rows, &f->batch.nr);
 		return;
 	case GROUP_HOLD:

@@ -84,7 +84,10 @@ struct group_frame {
 			uint64_t applied; /* the last LSN on this disk */
 		} hello;
 		struct {
-			uint64_t number;              /* chosen by the daemon */
+			uint64_t number; /* chosen by the daemon */
+			/* In which the daemon has looked for the ids of the
+			 * transactions. Refused in a different one. */
+			uint64_t epoch;
 			const struct group_row *rows; /* at least one */
 			size_t nr;
 		} batch;
@@ -95,7 +98,8 @@ struct group_frame {
 			uint8_t repo[GROUP_UUID_BYTES];
 			struct group_bytes path; /* as in a row */
 			enum refd_object_format object_format;
-			/* At least one. No id is null. */
+			/* None: followers only need the repository. No id is
+			 * null. */
 			const struct refd_oid *oids;
 			size_t nr_oids;
 			/* Objects that followers have, for the negotiation.

@@ -68,13 +68,28 @@ static void add(struct joined *j, struct daemon_frame *b)
 	j->end = &b->next;
 }
 
+/* This node has led in an earlier epoch, and another one since then. */
+static void refuse_old(struct service *v, const struct group_frame *batch)
+{
+	struct group_frame f = { .type = GROUP_REFUSED };
+
+	f.refused.number = batch->batch.number;
+	group_frame_reason(f.refused.reason,
+	    "the batch is of an earlier epoch of this node");
+	daemon_link_send(&v->link, &f);
+}
+
 static void take_frame(struct service *v, struct joined *j,
     struct daemon_frame *frame)
 {
 	switch (frame->frame.type) {
 	case GROUP_BATCH:
-		add(j, frame);
-		return;
+		if (v->epoch == 0 || frame->frame.batch.epoch == v->epoch) {
+			add(j, frame);
+			return;
+		}
+		refuse_old(v, &frame->frame);
+		break;
 	case GROUP_HOLD:
 		hold_thread_take(v->holds, frame,
 		    v->epoch ? NULL : v->told.owner);

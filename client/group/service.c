@@ -4,10 +4,11 @@
  *	1. The daemon's HELLO has the node and the last applied LSN.
  *	2. If this node has the lease, it takes the next epoch. So no session of
  *	   an earlier process can insert a row any longer.
- *	3. The daemon gets the rows behind its last LSN, also rows of its own
+ *	3. The daemon gets ROLE as a follower, with the uuid of the group.
+ *	4. The daemon gets the rows behind its last LSN, also rows of its own
  *	   earlier process, and then ROLE. A leader appends batches, a follower
  *	   reads rows and looks at the lease.
- *	4. The lease of the leader is over: a follower takes the lease, reads
+ *	5. The lease of the leader is over: a follower takes the lease, reads
  *	   the log to its end, and is the leader.
  *
  * Failures: while PostgreSQL is away, the service tries again. A leader that
@@ -161,12 +162,34 @@ static bool take_lease(struct service *v, struct lease *lease)
 	return true;
 }
 
+/* True: the daemon has applied the whole log. Otherwise this node could lead
+ * without end, and never open. */
+static bool await_daemon(struct service *v)
+{
+	uint64_t end = refd_now_ms() + v->config->lease_ms;
+
+	while (v->applied < v->last && !v->stops) {
+		if (refd_now_ms() > end)
+			return false;
+		batches_follow(v, TURN_MS);
+	}
+	return true;
+}
+
 /* The daemon gets the rest of the log, and then the role. Nothing at STOP. */
 static void begin_role(struct service *v, const struct lease *lease, bool leads)
 {
 	while (!send_whole_log(v, lease->epoch))
 		if (!service_retry(v, "reading the log"))
 			return;
+	if (leads && !await_daemon(v)) {
+		service_report(v, "leading",
+		    "the daemon has not applied the log in time, so this node "
+		    "gives the lease up");
+		lease_keeper_set(v->keeper, 0);
+		lease_leave(&v->log.s, lease->epoch);
+		leads = false;
+	}
 	v->epoch = leads ? lease->epoch : 0;
 	tell_role(v, lease);
 }
@@ -197,6 +220,8 @@ static bool begin(struct service *v)
 		return false;
 	if (is_mine(v, &lease) && !(leads = take_lease(v, &lease)))
 		return false;
+	/* The daemon needs the uuid of the group before the first row. */
+	tell_role(v, &lease);
 	begin_role(v, &lease, leads);
 	return true;
 }
@@ -264,7 +289,8 @@ static void follow_lease(struct service *v)
 		return;
 	}
 	if (lease.is_over || is_mine(v, &lease)) {
-		if (take_lease(v, &lease))
+		/* A daemon that waits for a lock cannot lead. */
+		if (v->applied == v->last && take_lease(v, &lease))
 			begin_role(v, &lease, true);
 	} else if (lease.epoch > v->told.epoch) {
 		begin_role(v, &lease, false);

@@ -35,6 +35,7 @@
 	X(RECOVERING, "recovering", "the daemon is recovering")                \
 	X(PAUSED, "paused", "the daemon is paused: refd resume")               \
 	X(DRAINED, "drained", "the daemon was drained: refd resume")           \
+	X(GROUP, "group", "this node takes no writes now: refd group status")  \
 	X(STOPPING, "stopping", "the daemon is stopping")
 
 enum busy_cause {

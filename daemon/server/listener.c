@@ -237,6 +237,13 @@ int listener_adopt(const struct sys *sys, int fd, const char *path,
 	return 0;
 }
 
+int listener_share(const struct listener *l)
+{
+	int fd = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
 void listener_leave(struct listener *l)
 {
 	if (!l->outlives)

@@ -30,6 +30,10 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 int listener_adopt(const struct sys *sys, int fd, const char *path,
     struct listener **listener);
 
+/* Another descriptor of the socket, for a thread that accepts by itself; owned
+ * by the caller. Negative errno. */
+int listener_share(const struct listener *listener);
+
 /* Before the end: stops accepting, if the socket outlives this daemon. New
  * clients then wait in the kernel's queue for the next daemon. */
 void listener_leave(struct listener *listener);

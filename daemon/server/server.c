@@ -108,10 +108,10 @@ static int64_t server_turn(void *arg, int64_t now_ns)
 	if (clients_serve(server))
 		next_ns = now_ns;
 	if (fatal != NULL) {
-		log_event(LOG_LEVEL_ERROR, "journal-failed",
+		log_event(LOG_LEVEL_ERROR, "store-failed",
 		    LOG_STR("error", fatal),
-		    LOG_TEXT("it can't be brought back: see to the disk, then "
-			     "start again; recovery finishes what was "
+		    LOG_TEXT("the daemon ends: see to the cause, then start "
+			     "again; recovery finishes what was "
 			     "acknowledged"));
 		server_move(server, SERVER_STATE_FAILED);
 		return INT64_MAX;
@@ -330,6 +330,11 @@ void server_free(struct server *server)
 int server_listen(struct server *server, char **why)
 {
 	return sockets_open(server, why);
+}
+
+int server_group_socket(const struct server *server)
+{
+	return listener_share(server->sockets.group);
 }
 
 enum server_end server_serve(struct server *server, struct store *store)

@@ -107,6 +107,24 @@ static int open_for_metrics(struct server *server, char **why)
 	    metrics_http_accept, sockets->metrics_http);
 }
 
+/* ---- refd-group ---- */
+
+/* The store accepts the connection. */
+static int open_for_group(struct server *server, char **why)
+{
+	const struct server_config *cfg = &server->cfg;
+	char *path;
+	int r;
+
+	if (!cfg->has_group)
+		return 0;
+	if (asprintf(&path, "%s/group.sock", cfg->state_dir) < 0)
+		return -ENOMEM;
+	r = listener_open(cfg->sys, path, 0600, &server->sockets.group, why);
+	free(path);
+	return r;
+}
+
 /* ---- all ---- */
 
 int sockets_open(struct server *server, char **why)
@@ -118,6 +136,9 @@ int sockets_open(struct server *server, char **why)
 	if (r < 0)
 		return r;
 	open_for_admins(server);
+	r = open_for_group(server, why);
+	if (r < 0)
+		return r;
 	return open_for_metrics(server, why);
 }
 
@@ -125,6 +146,7 @@ void sockets_close(struct sockets *sockets)
 {
 	listener_close(sockets->clients);
 	listener_close(sockets->admin);
+	listener_close(sockets->group);
 	listener_close(sockets->metrics);
 	metrics_http_free(sockets->metrics_http);
 	*sockets = (struct sockets){ 0 };

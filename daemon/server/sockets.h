@@ -1,6 +1,7 @@
 /*
- * The listening sockets of the daemon: for clients, for administrators, and for
- * the metrics. Loop thread; sockets_open() runs before the loop and may block.
+ * The listening sockets of the daemon: for clients, for administrators, for
+ * refd-group, and for the metrics. Loop thread; sockets_open() runs before the
+ * loop and may block.
  */
 #ifndef SERVER_SOCKETS_H
 #define SERVER_SOCKETS_H
@@ -15,6 +16,7 @@ struct sockets {
 	struct listener *clients;
 	struct listener *admin;            /* NULL: could not be opened */
 	struct listener *metrics;          /* NULL: not configured */
+	struct listener *group;            /* NULL: there is no group */
 	struct metrics_http *metrics_http; /* the same */
 };
 

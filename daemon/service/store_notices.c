@@ -42,11 +42,45 @@ void store_notices_found(void *arg, const struct store_found *found)
 	store_notices_finding(&limit, found);
 }
 
+/* False: EVENT is not about a group. */
+static bool group_event(enum store_event event, const char *place,
+    const char *why)
+{
+	switch (event) {
+	case STORE_GROUP_LEADS:
+		log_event(LOG_LEVEL_INFO, "group-leads", LOG_STR("node", place),
+		    LOG_TEXT("this node takes writes"));
+		break;
+	case STORE_GROUP_FOLLOWS:
+		log_event(LOG_LEVEL_INFO, "group-follows",
+		    LOG_STR("node", place), LOG_STR("leader", why),
+		    LOG_TEXT("this node takes no writes"));
+		break;
+	case STORE_GROUP_LOST:
+		log_event(LOG_LEVEL_WARNING, "group-lost",
+		    LOG_STR("node", place),
+		    LOG_TEXT("the connection to refd-group is lost: this node "
+			     "takes no writes until refd-group connects"));
+		break;
+	case STORE_GROUP_WAITS:
+		log_event(LOG_LEVEL_WARNING, "group-row-waits",
+		    LOG_STR("repo", place), LOG_STR("error", why),
+		    LOG_TEXT("this node applies no row of the group before "
+			     "this one, and cannot lead"));
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
 void store_notices_event(enum store_event event, const char *place,
     const char *why)
 {
 	static struct log_limit objects = { .burst = 1000, .seconds = 10 };
 
+	if (group_event(event, place, why))
+		return;
 	switch (event) {
 	case STORE_FS_FAILED:
 		log_event(LOG_LEVEL_ERROR, "fs-failed", LOG_STR("path", place),
@@ -106,6 +140,8 @@ void store_notices_event(enum store_event event, const char *place,
 		    LOG_TEXT("history ends before that record, and neither "
 			     "history nor ids are trimmed; updates are "
 			     "recorded as before"));
+		break;
+	default:
 		break;
 	}
 }

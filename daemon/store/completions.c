@@ -68,17 +68,47 @@ static struct txn *take_direct(struct txn_fifo *txns)
 	return direct;
 }
 
-struct batch *completions_put_txns(struct completions *c, struct txn_fifo *txns)
+/* Removes the transactions that are held. */
+static void hold_some(struct completions *c, struct txn_fifo *txns)
 {
-	struct txn *direct = take_direct(txns);
+	struct txn_fifo all = *txns;
+	struct txn *txn;
+
+	if (c->hold == NULL)
+		return;
+	txns->head = NULL;
+	while ((txn = txn_fifo_take(&all)) != NULL)
+		if (!c->hold(c->hold_arg, txn))
+			txn_fifo_put(txns, txn);
+}
+
+static void put_txns(struct completions *c, struct txn_fifo *txns)
+{
 	bool wake;
 
-	if (txns->head != NULL) {
-		wake = begin_put(c);
-		txn_fifo_move(&c->admitted, txns);
-		end_put(c, wake);
-	}
+	if (txns->head == NULL)
+		return;
+	wake = begin_put(c);
+	txn_fifo_move(&c->admitted, txns);
+	end_put(c, wake);
+}
+
+struct batch *completions_put_txns(struct completions *c, struct txn_fifo *txns)
+{
+	struct txn *direct;
+
+	hold_some(c, txns);
+	direct = take_direct(txns);
+	put_txns(c, txns);
 	return direct != NULL ? direct->direct : NULL;
+}
+
+void completions_put_held(struct completions *c, struct txn *txn)
+{
+	struct txn_fifo one = { .head = NULL };
+
+	txn_fifo_put(&one, txn);
+	put_txns(c, &one);
 }
 
 void completions_put_query(struct completions *c, struct store_query *query)

@@ -19,6 +19,11 @@ struct completions {
 	 * while all queues were empty. */
 	void (*wake)(void *arg);
 	void *wake_arg;
+	/* Called for each transaction before it is put. True: the callee has
+	 * the transaction, and calls completions_put_held() later. Does not
+	 * block. NULL: none. */
+	bool (*hold)(void *arg, struct txn *txn);
+	void *hold_arg;
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
@@ -41,6 +46,8 @@ void completions_put_batch(struct completions *c, struct batch *b);
  * there is no such transaction. */
 struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
+/* Puts TXN, which was held. TXN does not go the direct way. */
+void completions_put_held(struct completions *c, struct txn *txn);
 void completions_put_query(struct completions *c, struct store_query *query);
 void completions_put_checkpoint(struct completions *c,
     struct store_checkpoint *cp);

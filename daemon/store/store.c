@@ -132,8 +132,25 @@ const char *store_repo_path(const struct repo *repo)
 
 /* ---- threads ---- */
 
+static int start_group(struct store *s)
+{
+	int r;
+
+	if (s->group == NULL)
+		return 0;
+	r = follower_start(s->follower);
+	if (r == 0)
+		r = group_start(s->group, s->group_fd);
+	s->group_fd = -1;
+	return r;
+}
+
 static void end_threads(struct store *s)
 {
+	if (s->group != NULL) {
+		group_stop(s->group);
+		follower_stop(s->follower);
+	}
 	checkpointer_stop(s->checkpointer);
 	historian_stop(s->historian);
 	packer_allow(s->packer, false);
@@ -152,6 +169,8 @@ int store_start(struct store *s)
 	r = checkpointer_start(s->checkpointer);
 	if (historian_start(s->historian) < 0)
 		r = -EAGAIN;
+	if (r == 0)
+		r = start_group(s);
 	if (r < 0)
 		end_threads(s);
 	return r;

@@ -71,10 +71,17 @@ enum store_event {
 	/* The file PLACE can't be written for WHY, so nothing is synced; "":
 	 * works again. */
 	STORE_UNMARKED,
-	STORE_OBJECT_LOST,    /* the file PLACE is lost, or unreadable: WHY */
-	STORE_REPO_WAITS,     /* its records can't be redone now: WHY */
-	STORE_REPO_RECOVERED, /* its records are redone; served again */
-	STORE_JOURNAL_DAMAGED /* the state directory PLACE; WHY; once */
+	STORE_OBJECT_LOST,     /* the file PLACE is lost, or unreadable: WHY */
+	STORE_REPO_WAITS,      /* its records can't be redone now: WHY */
+	STORE_REPO_RECOVERED,  /* its records are redone; served again */
+	STORE_JOURNAL_DAMAGED, /* the state directory PLACE; WHY; once */
+	/* The node PLACE of a group: leads; follows WHY, a node; has lost the
+	 * connection to refd-group. */
+	STORE_GROUP_LEADS,
+	STORE_GROUP_FOLLOWS,
+	STORE_GROUP_LOST,
+	/* A row of the group for the repository PLACE waits for WHY. */
+	STORE_GROUP_WAITS
 };
 
 struct store_config {
@@ -91,6 +98,10 @@ struct store_config {
 	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
 	bool adopt; /* accept a journal of a different machine */
+	/* The name of this node in its group; NULL: there is no group. The time
+	 * until a batch without an outcome ends the daemon. */
+	const char *node;
+	int64_t patience_ns;
 	void (*wake)(void *arg);
 	void *wake_arg;
 	/* LIST has a line "awaits <uuid of refd/id>" for each repository whose
@@ -151,6 +162,10 @@ char *store_recover_why(struct store *store);
 int store_forget(struct store *store, const char *repo, uint64_t *nr);
 /* Call once after store_recover(). */
 void store_tell_awaiting(struct store *store);
+
+/* Owns FD, which listens for refd-group. Before store_start(), if the
+ * configuration has a node. */
+void store_set_group_socket(struct store *store, int fd);
 
 int store_start(struct store *store);
 

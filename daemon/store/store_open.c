@@ -195,6 +195,7 @@ int store_open_pipeline(struct store *s)
 		.workers = s->workers,
 		.repos = &s->repos,
 		.log = s->log,
+		.group = s->group,
 		.deferred = s->deferred,
 		.completions = &s->completions,
 		.state_dir = s->state_dir,
@@ -277,6 +278,7 @@ static int make_admissions(struct store *s)
 		.barriers = &s->barriers,
 		.completions = &s->completions,
 		.durability = s->cfg.durability,
+		.group = s->group,
 	};
 
 	s->admissions = admissions_new(&cfg);
@@ -299,7 +301,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		free(s);
 		return -ENOMEM;
 	}
-	s->state_fd = s->state_lock_fd = -1;
+	s->state_fd = s->state_lock_fd = s->group_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
@@ -332,6 +334,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = store_open_sync_failures(s, &warning, why);
 	}
 	if (r == 0)
+		r = store_open_group(s, why);
+	if (r == 0)
 		r = store_open_deferred(s);
 	if (r == 0)
 		r = store_open_pipeline(s);
@@ -343,6 +347,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = make_historian(s);
 	if (r == 0)
 		r = make_admissions(s);
+	if (r == 0)
+		r = store_open_follower(s);
 	if (r != 0) {
 		free(warning);
 		store_free(s);
@@ -363,7 +369,11 @@ void store_free(struct store *s)
 	checkpointer_free(s->checkpointer);
 	packer_free(s->packer);
 	looker_free(s->looker);
+	follower_free(s->follower);
 	admissions_free(s->admissions);
+	group_free(s->group);
+	if (s->group_fd >= 0)
+		SYS(s->sys, close, s->group_fd);
 	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);
 	if (s->journal != NULL)

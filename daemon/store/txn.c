@@ -171,6 +171,20 @@ uint8_t txn_fanout(const struct txn *txn)
 	return nr > 0 ? txn->updates[nr - 1].ask->new_oid.bytes[0] : 0;
 }
 
+void txn_deny_unsupported(struct txn *txn)
+{
+	size_t i;
+
+	if (txn->refused == REFD_UNSUPPORTED)
+		txn->refused = REFD_DENIED;
+	if (txn->nr_of[REFD_UNSUPPORTED] == 0)
+		return;
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_UNSUPPORTED)
+			txn->updates[i].status = REFD_DENIED;
+	txn_count(txn);
+}
+
 void txn_count(struct txn *txn)
 {
 	enum refd_status status;

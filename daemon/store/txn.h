@@ -20,8 +20,16 @@
 #include "proto/message.h"
 
 struct new_objects;
+struct record;
 struct repo;
 struct txn;
+
+/* A row of the log of the group, as a transaction of this node. */
+struct txn_row {
+	uint64_t lsn;                /* of the group */
+	bool is_final;               /* journal_row.final */
+	const struct record *record; /* of the node that wrote the row */
+};
 
 /* Why the store gave an update back undecided. */
 enum txn_again {
@@ -141,6 +149,13 @@ struct txn {
 	enum refd_status refused; /* REFD_OK, or all updates are refused */
 	char *why;                /* owned; with refused */
 
+	/* Borrowed until the transaction has come back from admission, and its
+	 * batch from the pipeline. NULL: the transaction is a client's. */
+	const struct txn_row *row;
+	/* The epoch of the group in which the id was looked up. In a later
+	 * epoch another node may have done the transaction. */
+	uint64_t group_epoch;
+
 	/* The highest LSN of its recorded slices; 0: none. After admission only
 	 * for the scheduler, which may answer from here while a rejection is
 	 * being recorded. Therefore the store sets only the LSN of the
@@ -200,6 +215,9 @@ void txn_decide_detail(struct txn_update *u, enum refd_status status,
     enum refd_detail_kind kind, const char *a, const char *b, const char *c);
 /* The status for the client after a failed call. ERR is negative. */
 enum refd_status txn_status_of(int err);
+/* Denies everything that refd does not support. Otherwise a client could let
+ * git do it, and only one node of a group would have the change. */
+void txn_deny_unsupported(struct txn *txn);
 /* Counts the decided updates again, after their statuses were set directly. */
 void txn_count(struct txn *txn);
 /* The mode in the request, but at least the mode of the repository, or LEAST

@@ -319,7 +319,9 @@ class Node:
         self.batches[self.number] = rows
         self.own.update(row['id'] for row in rows)
         self.outcomes[self.number] = []
-        self.send(BATCH, struct.pack('<QI', self.number, len(rows))
+        self.send(BATCH, struct.pack('<QQI', self.number,
+                                      self.role[1] if self.role else 1,
+                                      len(rows))
                   + b''.join(row_bytes(row) for row in rows))
         return self.number
 

@@ -135,7 +135,10 @@ static const struct group_frame frames[NR_FRAMES] = {
 	[HELLO_NEW] = { .type = GROUP_HELLO,
 	    .hello = { .version = GROUP_FRAME_VERSION, .node = "b" } },
 	[BATCH] = { .type = GROUP_BATCH,
-	    .batch = { .number = UINT64_MAX, .rows = rows, .nr = 2 } },
+	    .batch = { .number = UINT64_MAX,
+		.epoch = 7,
+		.rows = rows,
+		.nr = 2 } },
 	[HOLD] = { .type = GROUP_HOLD,
 	    .hold = { .number = 6,
 		.repo = { 7 },
@@ -212,6 +215,7 @@ START_TEST(test_values)
 
 	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
 	ck_assert_uint_eq(f.batch.number, UINT64_MAX);
+	ck_assert_uint_eq(f.batch.epoch, 7);
 	ck_assert_uint_eq(f.batch.nr, 2);
 	ck_assert_mem_eq(f.batch.rows[0].id, rows[0].id, GROUP_UUID_BYTES);
 	ck_assert_uint_eq(f.batch.rows[0].uid, 0xfffffffe);
@@ -335,9 +339,8 @@ static const struct group_frame wrong[] = {
 	    .hello = { .version = GROUP_FRAME_VERSION,
 		.node = "a",
 		.applied = (uint64_t)INT64_MAX + 1 } },
-	{ .type = GROUP_BATCH, .batch = { .rows = rows, .nr = 0 } },
-	{ .type = GROUP_HOLD,
-	    .hold = { .path = BYTES("r"), .oids = oids, .nr_oids = 0 } },
+	{ .type = GROUP_BATCH, .batch = { .epoch = 1, .rows = rows, .nr = 0 } },
+	{ .type = GROUP_BATCH, .batch = { .rows = rows, .nr = 1 } },
 	{ .type = GROUP_HOLD,
 	    .hold = { .path = BYTES("a/../r"), .oids = oids, .nr_oids = 1 } },
 	{ .type = GROUP_HOLD,
@@ -385,34 +388,36 @@ static void expect_rejected(size_t nr, size_t at, uint8_t value)
 
 START_TEST(test_hostile_bytes)
 {
-	expect_rejected(HELLO, 5, 2);     /* the version */
-	expect_rejected(HELLO, 25, 0xff); /* the length of the node */
-	expect_rejected(HELLO, 28, 0xff); /* the same, beyond the limit */
-	expect_rejected(HELLO, 30, 0);    /* a NUL in the node */
-	expect_rejected(HELLO, 30, '/');  /* a character of the node */
-	expect_rejected(HELLO, 43, 0x80); /* a negative LSN */
-	expect_rejected(BATCH, 13, 3);    /* the number of rows */
-	expect_rejected(BATCH, 16, 0xff); /* the same, too large */
-	expect_rejected(BATCH, 13, 0);    /* no row */
-	expect_rejected(BATCH, 76, 0x80); /* a negative time */
-	expect_rejected(BATCH, 77, 2);    /* neither final nor not */
-	expect_rejected(BATCH, 78, 0);    /* no path */
-	expect_rejected(BATCH, 81, 0xff); /* the length of a path, too large */
-	expect_rejected(BATCH, 82, '/');  /* a path from the root on */
-	expect_rejected(BATCH, 84, '/');  /* an empty component of a path */
-	expect_rejected(BATCH, 84, 0);    /* a NUL in a path */
-	expect_rejected(BATCH, 89, 0xff); /* the length of a record */
-	expect_rejected(BATCH, 92, 0xff); /* the same, too large */
-	expect_rejected(HOLD, 38, 0);     /* the object format */
-	expect_rejected(HOLD, 38, 3);     /* the same */
-	expect_rejected(HOLD, 38, 2);     /* the other format: too long */
-	expect_rejected(HOLD, 39, 0);     /* no id */
-	expect_rejected(HOLD, 39, 4);     /* the number of ids */
-	expect_rejected(HOLD, 42, 0xff);  /* the same, too large */
-	expect_rejected(HOLD, 43, 0);     /* a null id */
-	expect_rejected(HOLD, 83, 2);     /* the number of bases */
-	expect_rejected(HOLD, 87, 0);     /* a null base */
-	expect_rejected(ROLE, 5, 2);      /* neither leader nor follower */
+	expect_rejected(HELLO, 5, 2);      /* the version */
+	expect_rejected(HELLO, 25, 0xff);  /* the length of the node */
+	expect_rejected(HELLO, 28, 0xff);  /* the same, beyond the limit */
+	expect_rejected(HELLO, 30, 0);     /* a NUL in the node */
+	expect_rejected(HELLO, 30, '/');   /* a character of the node */
+	expect_rejected(HELLO, 43, 0x80);  /* a negative LSN */
+	expect_rejected(BATCH, 13, 0);     /* no epoch */
+	expect_rejected(BATCH, 20, 0x80);  /* a negative epoch */
+	expect_rejected(BATCH, 21, 3);     /* the number of rows */
+	expect_rejected(BATCH, 24, 0xff);  /* the same, too large */
+	expect_rejected(BATCH, 21, 0);     /* no row */
+	expect_rejected(BATCH, 84, 0x80);  /* a negative time */
+	expect_rejected(BATCH, 85, 2);     /* neither final nor not */
+	expect_rejected(BATCH, 86, 0);     /* no path */
+	expect_rejected(BATCH, 89, 0xff);  /* the length of a path, too large */
+	expect_rejected(BATCH, 90, '/');   /* a path from the root on */
+	expect_rejected(BATCH, 92, '/');   /* an empty component of a path */
+	expect_rejected(BATCH, 92, 0);     /* a NUL in a path */
+	expect_rejected(BATCH, 97, 0xff);  /* the length of a record */
+	expect_rejected(BATCH, 100, 0xff); /* the same, too large */
+	expect_rejected(HOLD, 38, 0);      /* the object format */
+	expect_rejected(HOLD, 38, 3);      /* the same */
+	expect_rejected(HOLD, 38, 2);      /* the other format: too long */
+	expect_rejected(HOLD, 39, 0);      /* no id */
+	expect_rejected(HOLD, 39, 4);      /* the number of ids */
+	expect_rejected(HOLD, 42, 0xff);   /* the same, too large */
+	expect_rejected(HOLD, 43, 0);      /* a null id */
+	expect_rejected(HOLD, 83, 2);      /* the number of bases */
+	expect_rejected(HOLD, 87, 0);      /* a null base */
+	expect_rejected(ROLE, 5, 2);       /* neither leader nor follower */
 	expect_rejected(REFUSED, 20, '\x1b'); /* a control character */
 }
 END_TEST
@@ -425,7 +430,7 @@ START_TEST(test_longest)
 					 .record = { big, GROUP_ROW_MAX - 1 } },
 		{ .path = BYTES("b") } };
 	struct group_frame f = { .type = GROUP_BATCH,
-		.batch = { .rows = list, .nr = 2 } };
+		.batch = { .epoch = 1, .rows = list, .nr = 2 } };
 	size_t least;
 
 	ck_assert_ptr_nonnull(big);

@@ -56,9 +56,11 @@ static int start_with(uint64_t lsn, struct journal **j, char **why)
 START_TEST(the_group_outlives_its_rows)
 {
 	static const struct refd_txid nobody;
-	struct journal *j = help_open_here();
+	struct journal *j;
+	char *why;
 
-	assert_group(j, 0, none);
+	ck_assert_int_eq(start_with(69, &j, &why), 0);
+	assert_group(j, 69, none);
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
 	ck_assert_int_eq(commit(j, 2, 71), 0);
@@ -101,15 +103,19 @@ END_TEST
 
 START_TEST(wrong_rows_are_refused)
 {
-	struct journal *j = help_open_here();
 	struct journal_row rows[] = { help_row(8, 16), help_row(9, 16) };
+	struct journal *j;
+	char *why;
 
+	ck_assert_int_eq(start_with(4, &j, &why), 0);
 	/* Of no group. */
-	ck_assert_int_eq(commit(j, 1, 1), -EINVAL);
+	ck_assert_int_eq(commit(j, 1, 5), -EINVAL);
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 5), 0);
 	ck_assert_int_eq(commit(j, 2, 5), -EINVAL);
 	ck_assert_int_eq(commit(j, 2, 4), -EINVAL);
+	/* A gap. */
+	ck_assert_int_eq(commit(j, 2, 7), -EINVAL);
 	/* All rows of a call, or none. */
 	rows[0].group_lsn = rows[1].group_lsn = 6;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
@@ -159,10 +165,10 @@ START_TEST(the_seal_covers_the_group)
 	    "UPDATE meta SET group_uuid = zeroblob(16)");
 	j = help_open_here();
 	journal_set_group(j, ours);
-	ck_assert_int_eq(commit(j, 1, 5), 0);
+	ck_assert_int_eq(commit(j, 1, 1), 0);
 	help_close(j);
 	assert_damaged("UPDATE meta SET group_lsn = 4",
-	    "UPDATE meta SET group_lsn = 5");
+	    "UPDATE meta SET group_lsn = 1");
 	assert_damaged("UPDATE meta SET group_uuid = zeroblob(16)",
 	    "UPDATE meta SET group_uuid = x'612067726f7570000000000000000000'");
 	help_close(help_open_here());

@@ -76,6 +76,10 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 	struct txn *txn;
 
 	while ((txn = txn_fifo_take(txns)) != NULL) {
+		if (!admit_in_epoch(a, txn)) {
+			txn_fifo_put(&done, txn);
+			continue;
+		}
 		/* If a transaction is admitted again, the journal may hold
 		 * parts of this very transaction. */
 		if (!txn->is_looked_up && !txn->readmitted &&
@@ -220,7 +224,9 @@ void admissions_start(struct admissions *a)
 {
 	struct refd_txid newest, secret;
 
-	if (lookup_newest(a, &newest) == 0 && refd_txid_make(&secret) == 0)
+	/* In a group, other nodes write ids too. */
+	if (a->cfg.group == NULL && lookup_newest(a, &newest) == 0 &&
+	    refd_txid_make(&secret) == 0)
 		txid_filter_begin(&a->txid_filter, &newest, &secret);
 	/* Trims, and then once in TRIM_NS. */
 	workers_wake(a->cfg.workers, &a->source);
@@ -287,6 +293,8 @@ void admissions_give_up(struct admissions *a, struct txn *txn)
 	}
 	pthread_mutex_unlock(&a->mutex);
 	barriers_give_up(a->cfg.barriers, txn);
+	if (a->cfg.group != NULL)
+		group_give_up(a->cfg.group, txn);
 }
 
 void admissions_discard(struct admissions *a, struct txn *txn)

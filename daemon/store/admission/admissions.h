@@ -42,6 +42,7 @@ struct admissions_config {
 	struct barriers *barriers;
 	struct completions *completions;
 	enum refd_durability durability; /* of paths without a rule */
+	struct group *group;             /* NULL: none */
 };
 
 /* NULL: out of memory. */

@@ -90,6 +90,14 @@ struct repo *admission_turn_repo(struct admission_worker *w,
 /* Retries the deferred redo of some repositories. */
 void admission_retry(struct admission_worker *w);
 
+/* ---- admit_group.c ---- */
+
+/* Can every node of the group do TXN in the same way? False: TXN is refused. */
+bool admit_to_group(struct txn *txn);
+/* In a group, notes the epoch before the id of TXN is looked up. False: this
+ * node does not lead, so it does not know all ids, and TXN is refused. */
+bool admit_in_epoch(struct admissions *a, struct txn *txn);
+
 /* ---- admit.c, admit_known.c ---- */
 
 /* Is the id of TXN in the journal? Then TXN is answered. For the worker that
@@ -128,10 +136,10 @@ static inline bool admit_has_no_updates(const struct txn *txn)
 }
 
 /* The daemon itself looks at the repository, or has found the updates of a
- * different writer. The peer is the owner of the files. */
+ * different writer, or follows a group. No peer asks for anything. */
 static inline bool admit_is_own(const struct txn *txn)
 {
-	return txn->req.gate == REFD_GATE_SEEN;
+	return txn->req.gate == REFD_GATE_SEEN || txn->row != NULL;
 }
 
 /* admit_gate.c: decides the updates of a gate whose value was there before. */

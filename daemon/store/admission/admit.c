@@ -248,8 +248,8 @@ static void check_reserved(struct rights *rights, struct txn *txn,
 	    txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid();
 
 	if (u->status != REFD_PENDING || (is_master && !txn->req.push) ||
-	    txn->req.gate != REFD_GATE_NONE || ask->action == REFD_VERIFY ||
-	    ask->action == REFD_SYMREF_VERIFY)
+	    txn->row != NULL || txn->req.gate != REFD_GATE_NONE ||
+	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
 		return;
 	if (rights_is_reserved(rights, ask->name) ||
 	    (ask->target != NULL && rights_is_reserved(rights, ask->target)))
@@ -486,6 +486,8 @@ bool admit_begin(struct admission_worker *w, struct txn *txn)
 	txn->refused = REFD_OK;
 	txn->nr_checked = 0;
 	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
+		return false;
+	if (w->cfg->group != NULL && !admit_to_group(txn))
 		return false;
 	check_names(w->cfg->rights, txn);
 	admit_gate(txn);

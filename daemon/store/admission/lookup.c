@@ -165,8 +165,11 @@ void lookup_answer(struct admissions *a, struct store_query *q)
 	memset(&q->answer, 0, sizeof(q->answer));
 	q->answer.kind = REFD_ANSWER_RESULTS;
 	q->answer.txid = q->txid;
-	r = lookup_rows(a, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
-	    &q->txid, look_up_row, &rows);
+	/* A node that does not lead may lack rows. */
+	r = a->cfg.group != NULL && group_epoch(a->cfg.group) == 0 ?
+	    -EREMOTE :
+	    lookup_rows(a, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
+		&q->txid, look_up_row, &rows);
 	q->failed = r < 0;
 	q->found = r == 0 && q->answer.arena != NULL;
 	if (q->found)

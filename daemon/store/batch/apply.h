@@ -26,7 +26,8 @@ struct applier {
 	struct repos *repos;
 	struct journal *journal;
 	enum refd_durability durability; /* the weakest mode of a request */
-	struct flusher *flusher;         /* or NULL */
+	bool is_group; /* COMMIT needs the log of a group: no row is aborted */
+	struct flusher *flusher; /* or NULL */
 	/* Non-atomic updates that are not locked after this time are given
 	 * back; after a quarter of this time, if another batch waits. */
 	int64_t prepare_max_ns;

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/batch/backend.h"
 #include "proto/lib/pages.h"
 
@@ -206,6 +207,7 @@ static void start_row(struct pass *p, const struct slice *slice,
 	row->pid = txn->peer.pid;
 	row->repo = slice->repo != NULL ? slice->repo->id : txn->repo_id;
 	row->time_us = SYS(p->sys, now_wall) / 1000;
+	row->group_epoch = txn->group_epoch;
 }
 
 /* The body is owned by the caller. */
@@ -223,7 +225,9 @@ static int make_row(struct pass *p, struct slice *slice,
 					   slice->txn->repo_mount;
 	row->token = g != NULL && g->has_token ? g->token.id : 0;
 	row->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
-	row->final = is_final(slice);
+	row->final = slice->txn->row != NULL ? slice->txn->row->is_final :
+					       is_final(slice);
+	row->group_lsn = slice->txn->row != NULL ? slice->txn->row->lsn : 0;
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 
@@ -261,7 +265,10 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 		c = p->changes[i];
 		if (c->slice != slice)
 			continue;
-		if (err == JOURNAL_UNKNOWN)
+		if (err == -EREMOTE)
+			change_fail(c, busy_cause_count(BUSY_GROUP), "%s",
+			    busy_cause_text(BUSY_GROUP));
+		else if (err == JOURNAL_UNKNOWN)
 			change_fail(c, REFD_UNKNOWN,
 			    "the journal could not "
 			    "be synced; whether this update happened is not "
@@ -340,6 +347,8 @@ static void make_rows(struct pass *p, struct slice **slices,
 		r = make_plan(p, slice);
 		if (r == 0 && slice->plan.nr_members == 0)
 			continue;
+		if (r == 0 && !slice_is_as_row(slice))
+			continue;
 		if (r == 0)
 			r = make_row(p, slice, &rows[*nr]);
 		if (r == 0)
@@ -357,6 +366,8 @@ void pass_commit(struct pass *p)
 
 	if (!is_worth_a_flush(p))
 		return;
+	if (p->ap->is_group)
+		pass_sync_first(p);
 	slices = calloc(p->nr_slices, sizeof(*slices));
 	rows = calloc(p->nr_slices, sizeof(*rows));
 	if (slices != NULL && rows != NULL)
@@ -365,7 +376,7 @@ void pass_commit(struct pass *p)
 		for (i = 0; i < p->nr_changes; i++)
 			change_fail_errno(p->changes[i], -ENOMEM,
 			    "can't write the journal");
-	for (i = 0; i < p->nr_repo_slices; i++)
+	for (i = 0; i < p->nr_repo_slices && !p->ap->is_group; i++)
 		p->repo_slices[i].backend->sync(p, &p->repo_slices[i]);
 	if (nr > 0)
 		commit_rows(p, slices, rows, nr);

@@ -296,6 +296,13 @@ void change_defer(struct pass *p, const struct change *c);
  * other updates are aborted. Otherwise all updates are given back. */
 void pass_settle(struct pass *p);
 
+/* commit_group.c: compares the plan of S with the row of the group from which
+ * its transaction comes. False: they differ, and the changes of S have failed
+ * or are given back. */
+bool slice_is_as_row(struct slice *s);
+/* In a group: makes the prepared files durable before the rows are sent. */
+void pass_sync_first(struct pass *p);
+
 /* ---- pass.c ---- */
 
 /* The txn slices that one pass takes. */

@@ -349,12 +349,31 @@ static void check_gated(struct pass *p, struct change *c)
 	c->before = before.oid;
 }
 
+/* The value of a symbolic ref is read without a lock, so nodes could find
+ * different values. And the scheduler orders only requested names: a name that
+ * a symbolic ref leads to may clash with another batch after its commit. */
+static void check_group(const struct pass *p, struct change *c)
+{
+	const bool is_followed = !c->is_asked && c->is_end;
+	const bool is_replaced = c->target != NULL &&
+	    c->action != CHANGE_NOTHING && change_new_target(c) == NULL;
+
+	if (p->ap->is_group && (is_followed || is_replaced))
+		change_fail(c, REFD_DENIED,
+		    "cannot update ref '%s': in a group of nodes, a symbolic "
+		    "ref is not followed, and only gets a new target",
+		    c->u->ask->name);
+}
+
 static void check(struct pass *p, struct change *c)
 {
 	if (change_is_gated(c)) {
 		check_gated(p, c);
 		return;
 	}
+	check_group(p, c);
+	if (!change_is_live(c))
+		return;
 	read_target(p, c);
 	if (change_is_live(c))
 		check_old_value(c);

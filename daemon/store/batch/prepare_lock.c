@@ -30,12 +30,14 @@
 
 /* ---- time ---- */
 
-/* May C be given back alone? An atomic transaction needs all its locks. */
+/* May C be given back alone? An atomic transaction, and a row of the group,
+ * need all their locks. */
 static bool may_go_later(const struct change *c)
 {
 	const struct refd_request *req = &c->slice->txn->req;
 
-	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked;
+	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked &&
+	    c->slice->txn->row == NULL;
 }
 
 /* The remaining changes cost another flush. So a batch stops early only if

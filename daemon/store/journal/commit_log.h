@@ -91,9 +91,11 @@ struct journal_row {
 	 * column has its older name, "voids". */
 	uint64_t refers_to;
 	/* The LSN in the log of the group; 0: only this machine has the row.
-	 * SLICE: the caller gives consecutive numbers, and append refuses a
-	 * number that is not higher than all before. Any other kind: 0. */
+	 * SLICE: append refuses a number that is not the next one. Any other
+	 * kind: 0. */
 	uint64_t group_lsn;
+	/* txn.group_epoch, for the log of the group. Not stored. */
+	uint64_t group_epoch;
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;

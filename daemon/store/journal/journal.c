@@ -246,7 +246,7 @@ static int add_to_group(struct journal_group *group, const uint8_t wanted[16],
 		if (row->group_lsn == 0)
 			continue;
 		if (row->kind != JOURNAL_SLICE ||
-		    row->group_lsn <= group->lsn ||
+		    row->group_lsn != group->lsn + 1 ||
 		    memcmp(wanted, none, sizeof(none)) == 0)
 			return -EINVAL;
 		if (memcmp(group->uuid, none, sizeof(none)) == 0)

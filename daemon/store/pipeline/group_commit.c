@@ -33,18 +33,51 @@ static void gather(struct pipeline *p)
 	pthread_mutex_unlock(&p->mutex);
 }
 
-int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
+static int commit(struct pipeline *p, struct journal_row *rows, size_t nr,
+    bool flush)
 {
 	struct commit_log_mark mark;
-	struct pipeline *p = arg;
 	int r;
 
-	if (p->cfg.is_fatal(p->cfg.arg))
-		return JOURNAL_UNKNOWN;
 	if (flush)
 		gather(p);
 	r = commit_log_append(p->cfg.log, rows, nr, &mark);
 	return r != 0 ? r :
 			commit_log_wait(p->cfg.log, &mark,
 			    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
+}
+
+/* All ROWS have one kind. */
+static int commit_in_group(struct pipeline *p, struct journal_row *rows,
+    size_t nr)
+{
+	struct commit_log_mark mark;
+	int r;
+
+	switch (rows[0].kind) {
+	case JOURNAL_SLICE:
+		break;
+	case JOURNAL_ABORT:
+		return group_fail(p->cfg.group,
+		    "an update of the group can't be published: the next "
+		    "start does it");
+	case JOURNAL_DEFERRED:
+	case JOURNAL_DEFERRED_END:
+		return commit(p, rows, nr, true);
+	}
+	r = group_append(p->cfg.group, rows, nr, &mark);
+	if (r != 0)
+		return r;
+	return group_appended(p->cfg.group, &mark,
+	    commit_log_wait(p->cfg.log, &mark, COMMIT_LOG_DURABLE));
+}
+
+int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
+{
+	struct pipeline *p = arg;
+
+	if (p->cfg.is_fatal(p->cfg.arg))
+		return JOURNAL_UNKNOWN;
+	return p->cfg.group != NULL ? commit_in_group(p, rows, nr) :
+				      commit(p, rows, nr, flush);
 }

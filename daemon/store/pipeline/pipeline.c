@@ -60,7 +60,7 @@ static void batch_prepared(void *arg, struct batch *b)
 
 	pthread_mutex_lock(&p->mutex);
 	wake = one_less_prepares(p);
-	for (i = 0; i <= PIPELINE_BATCHES; i++) {
+	for (i = 0; i < PIPELINE_SLOTS; i++) {
 		if (p->slots[i].batch != b)
 			continue;
 		p->slots[i].is_prepared = true;
@@ -83,15 +83,13 @@ static bool is_awaited(void *arg)
 	return is_it;
 }
 
-/* The floor is cleared before the batch is handed back, so that a client finds
- * an answered update in history. */
 static void end_batch(struct pipeline *p, struct commit_slot *slot,
     struct batch *b)
 {
-	size_t i, nr = 0;
+	size_t i;
 
-	for (i = 0; i < b->nr_slices; i++)
-		nr += b->slices[i].nr;
+	for (i = 0; p->cfg.group != NULL && i < b->nr_slices; i++)
+		txn_deny_unsupported(b->slices[i].txn);
 	b->done_ns = SYS(p->cfg.sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
 	if (!b->is_prepared)
@@ -99,6 +97,25 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	memset(slot, 0, sizeof(*slot));
 	p->nr_ended++;
 	pthread_mutex_unlock(&p->mutex);
+}
+
+static size_t nr_updates(const struct batch *b)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < b->nr_slices; i++)
+		nr += b->slices[i].nr;
+	return nr;
+}
+
+/* The floor is cleared before the batch is handed back, so that a client finds
+ * an answered update in history. */
+static void hand_back(struct pipeline *p, struct commit_slot *slot,
+    struct batch *b)
+{
+	const size_t nr = nr_updates(b);
+
+	end_batch(p, slot, b);
 	completions_put_batch(p->cfg.completions, b);
 	p->cfg.committed(p->cfg.arg, nr);
 }
@@ -120,7 +137,7 @@ static bool apply_next(void *arg)
 	if (b == NULL)
 		return false;
 	apply_batch(&p->applier, b);
-	end_batch(p, slot, b);
+	hand_back(p, slot, b);
 	return true;
 }
 
@@ -138,7 +155,13 @@ static void left(void *arg, const struct repo *repo, uint64_t token)
 
 static void defer_update(void *arg, uint64_t lsn, uint32_t index)
 {
-	deferred_add_update(((struct pipeline *)arg)->cfg.deferred, lsn, index);
+	struct pipeline *p = arg;
+
+	if (p->cfg.group != NULL)
+		group_fail(p->cfg.group,
+		    "an update of the group can't be "
+		    "finished: the next start does it");
+	deferred_add_update(p->cfg.deferred, lsn, index);
 }
 
 static void init_applier(struct pipeline *p)
@@ -149,6 +172,7 @@ static void init_applier(struct pipeline *p)
 	ap->repos = p->cfg.repos;
 	ap->journal = p->journal;
 	ap->durability = p->cfg.durability;
+	ap->is_group = p->cfg.group != NULL;
 	ap->prepare_max_ns = p->cfg.prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
 	/* Without memory for a flusher, a batch syncs its files one after the
@@ -233,17 +257,28 @@ uint64_t pipeline_next_token(struct pipeline *p)
 	return atomic_fetch_add(&p->applier.next_token, 1);
 }
 
-void pipeline_apply_here(struct pipeline *p, struct batch *b)
+static struct commit_slot *apply_now(struct pipeline *p, struct batch *b)
 {
 	struct commit_slot *slot;
 
-	b->slices[0].txn->times.admitted_ns = SYS(p->cfg.sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
 	p->nr_preparing++;
 	slot = begin_batch(p, b);
 	pthread_mutex_unlock(&p->mutex);
 	apply_batch(&p->applier, b);
-	end_batch(p, slot, b);
+	return slot;
+}
+
+void pipeline_apply_here(struct pipeline *p, struct batch *b)
+{
+	b->slices[0].txn->times.admitted_ns = SYS(p->cfg.sys, now_mono);
+	hand_back(p, apply_now(p, b), b);
+}
+
+void pipeline_apply_row(struct pipeline *p, struct batch *b)
+{
+	end_batch(p, apply_now(p, b), b);
+	p->cfg.committed(p->cfg.arg, nr_updates(b));
 }
 
 /* ---- questions ---- */
@@ -253,7 +288,7 @@ static uint64_t below_floors(const struct pipeline *p, uint64_t lsn)
 {
 	size_t i;
 
-	for (i = 0; i <= PIPELINE_BATCHES; i++)
+	for (i = 0; i < PIPELINE_SLOTS; i++)
 		if (p->slots[i].floor != 0 && p->slots[i].floor - 1 < lsn)
 			lsn = p->slots[i].floor - 1;
 	return lsn;
@@ -301,7 +336,7 @@ void pipeline_progress(struct pipeline *p, int64_t before_ns,
 	struct store_progress *of;
 
 	pthread_mutex_lock(&p->mutex);
-	for (slot = p->slots; slot <= p->slots + PIPELINE_BATCHES; slot++) {
+	for (slot = p->slots; slot < p->slots + PIPELINE_SLOTS; slot++) {
 		of = slot->is_prepared ? commit : prepare;
 		if (stage_add(of, &slot->work, before_ns))
 			of->has_more = slot->has_more;

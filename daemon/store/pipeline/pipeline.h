@@ -7,7 +7,8 @@
  * A batch prepares first: it takes its locks. Preparing needs a processor, so
  * few batches prepare at once, and the scheduler asks pipeline_takes() before
  * it forms the next batch. After that the batches wait for the log, and all
- * wait for the same flush (group_commit.c).
+ * wait for the same flush (group_commit.c). In a group of nodes, the rows are
+ * in the log of the group first (group/group.h).
  *
  * Every batch in work has a floor: no record of the batch gets a lower LSN. The
  * floor is set before the batch can append a record, and is cleared when all
@@ -36,6 +37,7 @@
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
+#include "daemon/store/group/group.h"
 #include "daemon/store/journal/commit_log.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
@@ -53,6 +55,7 @@ struct pipeline_config {
 	struct workers *workers;
 	struct repos *repos;
 	struct commit_log *log;
+	struct group *group; /* NULL: none */
 	struct deferred *deferred;
 	struct completions *completions;
 	const char *state_dir; /* stands for the path of a rejection */
@@ -80,6 +83,9 @@ void pipeline_free(struct pipeline *p);
 void pipeline_apply(struct pipeline *p, struct batch *b);
 /* The same. The calling worker applies B. */
 void pipeline_apply_here(struct pipeline *p, struct batch *b);
+/* The calling thread applies B, and keeps B. For the thread that follows a
+ * group. */
+void pipeline_apply_row(struct pipeline *p, struct batch *b);
 /* Would a batch be prepared at once? If not, the caller has a batch, and the
  * batches that are taking locks hurry. */
 bool pipeline_takes(struct pipeline *p);

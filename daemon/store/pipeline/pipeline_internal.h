@@ -10,6 +10,8 @@
 #include "daemon/store/stages.h"
 #include "daemon/store/batch/apply.h"
 
+#define PIPELINE_SLOTS (PIPELINE_BATCHES + 2)
+
 /* A batch in work. All zero: none. */
 struct commit_slot {
 	const struct batch *batch;
@@ -38,8 +40,9 @@ struct pipeline {
 	size_t nr_gathering;
 	bool has_refused;
 	uint64_t nr_ended;
-	/* The last slot is for pipeline_apply_here(). */
-	struct commit_slot slots[PIPELINE_BATCHES + 1];
+	/* The last slots are for pipeline_apply_here() and
+	 * pipeline_apply_row(). */
+	struct commit_slot slots[PIPELINE_SLOTS];
 };
 
 /* group_commit.c: applier.commit; ARG is the pipeline. */

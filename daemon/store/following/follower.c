@@ -1,0 +1,307 @@
+#include "daemon/store/following/follower.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/following/row_txn.h"
+
+#define PAUSE_NS     (20 * 1000000LL)
+#define PAUSE_MAX_NS (1000 * 1000000LL)
+/* A row that waits longer is reported, and again after this time. */
+#define REPORT_NS (5 * 1000000000LL)
+#define REPEAT_NS (60 * 1000000000LL)
+/* A different value can be another batch of this process that ends late. */
+#define DIFFERS_NS (5 * 1000000000LL)
+#define WHY_MAX    1024
+
+struct follower {
+	struct follower_config cfg;
+	pthread_t thread;
+	bool has_thread;
+
+	pthread_mutex_t mutex; /* the member below */
+	pthread_cond_t back;
+	struct txn *admitted; /* is back from admission */
+};
+
+/* What became of a row. */
+enum result {
+	RESULT_DONE,
+	RESULT_WAITS,  /* a lock, a full disk, ... */
+	RESULT_DIFFERS /* from the refs of this node */
+};
+
+struct attempt {
+	const struct group_row *row;
+	uint64_t lsn;
+	char path[REFD_PATH_MAX];
+	char why[WHY_MAX];
+};
+
+/* ---- admission ---- */
+
+bool follower_take(struct follower *f, struct txn *txn)
+{
+	if (txn->row == NULL)
+		return false;
+	pthread_mutex_lock(&f->mutex);
+	f->admitted = txn;
+	pthread_cond_signal(&f->back);
+	pthread_mutex_unlock(&f->mutex);
+	return true;
+}
+
+static void admit(struct follower *f, struct txn *txn)
+{
+	admissions_admit(f->cfg.admissions, txn);
+	pthread_mutex_lock(&f->mutex);
+	while (f->admitted != txn)
+		pthread_cond_wait(&f->back, &f->mutex);
+	f->admitted = NULL;
+	pthread_mutex_unlock(&f->mutex);
+}
+
+/* ---- results ---- */
+
+static void __attribute__((format(printf, 2, 3))) say(struct attempt *a,
+    const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(a->why, sizeof(a->why), fmt, ap);
+	va_end(ap);
+}
+
+static enum result waits(struct attempt *a, const char *why)
+{
+	say(a, "%s", why);
+	return RESULT_WAITS;
+}
+
+static enum result look_at_update(struct attempt *a, const struct txn_update *u)
+{
+	if (u->status == REFD_PENDING) {
+		say(a, "'%s' is locked by another program", u->ask->name);
+		return RESULT_WAITS;
+	}
+	say(a, "'%s' of '%s': %s%s%s", u->ask->name, a->path,
+	    refd_status_name(u->status), u->text != NULL ? ", " : "",
+	    u->text != NULL ? u->text : "");
+	switch (u->status) {
+	case REFD_STALE:
+	case REFD_EXISTS:
+	case REFD_MISSING:
+	case REFD_CONFLICT:
+	case REFD_NOTSYMREF:
+	case REFD_DENIED:
+		return RESULT_DIFFERS;
+	default:
+		return RESULT_WAITS;
+	}
+}
+
+/* Before the batch, no update of TXN is decided; after it, all are OK. */
+static enum result look_at_updates(struct attempt *a, const struct row_txn *rt,
+    bool is_applied)
+{
+	const struct txn_slice *slice = &rt->batch->slices[0];
+	const struct record *rec = &rt->record;
+	const struct txn_update *u;
+	const struct record_member *m;
+	enum result result;
+	size_t i;
+
+	for (i = 0; i < rec->nr_members; i++) {
+		m = &rec->members[i];
+		u = &rt->txn->updates[m->index];
+		if (!m->answers || m->status != REFD_OK)
+			continue;
+		if (u->status == REFD_OK ||
+		    (u->status == REFD_PENDING && !is_applied))
+			continue;
+		result = look_at_update(a, u);
+		if (result != RESULT_DONE)
+			return result;
+	}
+	return !is_applied || slice->lsn != 0 ?
+	    RESULT_DONE :
+	    waits(a, "the journal does not take the row");
+}
+
+/* ---- one row ---- */
+
+static bool has_uuid(struct attempt *a, const struct txn *txn)
+{
+	if (memcmp(txn->repo->uuid, a->row->repo, sizeof(a->row->repo)) == 0)
+		return true;
+	say(a,
+	    "'%s' has another id in refd/id than on the other nodes: it is not "
+	    "a copy of their repository",
+	    txn->repo->path);
+	return false;
+}
+
+static enum result apply(struct follower *f, struct attempt *a,
+    struct row_txn *rt)
+{
+	enum result result;
+
+	admit(f, rt->txn);
+	if (rt->txn->refused != REFD_OK)
+		return waits(a,
+		    rt->txn->why != NULL ? rt->txn->why :
+					   refd_status_name(rt->txn->refused));
+	if (!has_uuid(a, rt->txn))
+		return RESULT_DIFFERS;
+	result = look_at_updates(a, rt, false);
+	if (result != RESULT_DONE)
+		return result;
+	pipeline_apply_row(f->cfg.pipeline, rt->batch);
+	return look_at_updates(a, rt, true);
+}
+
+static enum result try_row(struct follower *f, struct attempt *a)
+{
+	struct row_txn rt;
+	enum result result;
+	int r = row_txn_init(&rt, a->row, a->lsn, a->path);
+
+	if (r == -ENOMEM)
+		return waits(a, strerror(ENOMEM));
+	if (r < 0) {
+		say(a, "this version of refd can't read the row");
+		return RESULT_DIFFERS;
+	}
+	result = apply(f, a, &rt);
+	if (rt.txn->repo != NULL)
+		repo_put(f->cfg.repos, rt.txn->repo);
+	rt.txn->repo = NULL;
+	row_txn_done(&rt);
+	return result;
+}
+
+/* The repository lies below the root that has it; otherwise below the first
+ * one. */
+static void find_path(struct follower *f, struct attempt *a)
+{
+	const struct group_bytes *path = &a->row->path;
+	size_t i;
+	int fd;
+
+	for (i = f->cfg.repos->nr_roots; i-- > 0;) {
+		snprintf(a->path, sizeof(a->path), "%s/%.*s",
+		    f->cfg.repos->roots[i], (int)path->len,
+		    (const char *)path->data);
+		fd = repo_open_below_root(f->cfg.repos, a->path);
+		if (fd < 0)
+			continue;
+		SYS(f->cfg.sys, close, fd);
+		return;
+	}
+}
+
+static void report(struct follower *f, const struct attempt *a,
+    int64_t *report_ns)
+{
+	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+
+	if (now_ns < *report_ns)
+		return;
+	*report_ns = now_ns + REPEAT_NS;
+	if (f->cfg.event != NULL)
+		f->cfg.event(STORE_GROUP_WAITS, a->path, a->why);
+}
+
+static void fail(struct follower *f, const struct attempt *a)
+{
+	char why[WHY_MAX + REFD_PATH_MAX];
+
+	snprintf(why, sizeof(why),
+	    "row %llu of the group can't be applied, as this node differs from "
+	    "the others: %s",
+	    (unsigned long long)a->lsn, a->why);
+	group_fail(f->cfg.group, why);
+}
+
+/* False: the thread must end. */
+static bool apply_row(struct follower *f, const struct group_frame *frame)
+{
+	struct attempt a = { .row = &frame->row.row, .lsn = frame->row.lsn };
+	int64_t began_ns = SYS(f->cfg.sys, now_mono), pause_ns = PAUSE_NS;
+	int64_t report_ns = began_ns + REPORT_NS;
+	enum result result;
+
+	while (!group_is_stopping(f->cfg.group)) {
+		find_path(f, &a);
+		result = try_row(f, &a);
+		if (result == RESULT_DONE)
+			return true;
+		if (result == RESULT_DIFFERS &&
+		    SYS(f->cfg.sys, now_mono) - began_ns > DIFFERS_NS) {
+			fail(f, &a);
+			return false;
+		}
+		report(f, &a, &report_ns);
+		SYS(f->cfg.sys, sleep_ns, pause_ns);
+		if (pause_ns < PAUSE_MAX_NS)
+			pause_ns *= 2;
+	}
+	return false;
+}
+
+static void *follower_main(void *arg)
+{
+	struct follower *f = arg;
+	struct group_input *in;
+	bool goes_on = true;
+
+	while (goes_on && (in = group_next(f->cfg.group)) != NULL) {
+		if (in->frame.type == GROUP_ROLE)
+			group_take_role(f->cfg.group, &in->frame);
+		else if ((goes_on = apply_row(f, &in->frame)))
+			group_applied(f->cfg.group, in->frame.row.lsn);
+		group_input_free(in);
+	}
+	return NULL;
+}
+
+/* ---- life ---- */
+
+struct follower *follower_new(const struct follower_config *cfg)
+{
+	struct follower *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return NULL;
+	f->cfg = *cfg;
+	pthread_mutex_init(&f->mutex, NULL);
+	pthread_cond_init(&f->back, NULL);
+	return f;
+}
+
+void follower_free(struct follower *f)
+{
+	if (f == NULL)
+		return;
+	pthread_cond_destroy(&f->back);
+	pthread_mutex_destroy(&f->mutex);
+	free(f);
+}
+
+int follower_start(struct follower *f)
+{
+	f->has_thread = pthread_create(&f->thread, NULL, follower_main, f) == 0;
+	return f->has_thread ? 0 : -EAGAIN;
+}
+
+void follower_stop(struct follower *f)
+{
+	if (f->has_thread)
+		pthread_join(f->thread, NULL);
+	f->has_thread = false;
+}

@@ -1,0 +1,47 @@
+/*
+ * Follows a group: a thread applies the rows that this node lacks, one after
+ * the other, as ordinary batches (row_txn.h). Admission opens the repository
+ * and checks the objects; no client's rights are checked.
+ *
+ * The happy path: admit, apply, tell refd-group.
+ *
+ * Failures: the row is tried again until it succeeds, and the log says why it
+ * waits. If the refs of this node provably differ from the refs of the group,
+ * the daemon ends.
+ */
+#ifndef STORE_FOLLOWER_H
+#define STORE_FOLLOWER_H
+
+#include "daemon/store/admission/admissions.h"
+#include "daemon/store/group/group.h"
+
+struct follower;
+
+/* All pointers are borrowed until follower_free(). */
+struct follower_config {
+	const struct sys *sys;
+	struct group *group;
+	struct repos *repos;
+	struct admissions *admissions;
+	struct pipeline *pipeline;
+	/* For the log: the row of the repository PLACE waits, for WHY. May be
+	 * NULL. */
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
+};
+
+/* NULL: out of memory. */
+struct follower *follower_new(const struct follower_config *cfg);
+/* After follower_stop(). F may be NULL. */
+void follower_free(struct follower *f);
+/* 0 or -EAGAIN. */
+int follower_start(struct follower *f);
+/* After group_stop(), and before the workers stop. Blocks for the row in
+ * work. */
+void follower_stop(struct follower *f);
+
+/* Takes TXN, which follower_start() has given to admission and which is back.
+ * False: TXN is not a row of the group. Any thread. */
+bool follower_take(struct follower *f, struct txn *txn);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * The happy path of a start: refd-group connects (group_link.c), sends the rows
+ * that this node lacks, and then ROLE. A leader is open from then on.
+ *
+ * Failures: the daemon ends (group_die()).
+ */
+#include "daemon/store/group/group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/store/group/group_internal.h"
+
+/* refd-group gives the lease up, which needs PostgreSQL. */
+#define STOP_NS (5 * 1000000000LL)
+
+/* ---- life ---- */
+
+struct group *group_new(const struct group_config *cfg)
+{
+	struct group *g = calloc(1, sizeof(*g));
+	pthread_condattr_t attr;
+
+	if (g == NULL)
+		return NULL;
+	g->cfg = *cfg;
+	g->journal = commit_log_journal(cfg->log);
+	if (journal_reader_open(g->journal, &g->reader) != 0) {
+		free(g);
+		return NULL;
+	}
+	pthread_mutex_init(&g->mutex, NULL);
+	pthread_mutex_init(&g->reader_mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&g->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	LIST_INIT(&g->batches);
+	TAILQ_INIT(&g->holds);
+	g->input_end = &g->input;
+	g->output_end = &g->output;
+	g->fd = g->listen_fd = -1;
+	g->next_lsn = journal_group_lsn(g->journal) + 1;
+	snprintf(g->refusal, sizeof(g->refusal),
+	    "the node '%s' waits for refd-group", cfg->node);
+	return g;
+}
+
+void group_free(struct group *g)
+{
+	if (g == NULL)
+		return;
+	if (g->listen_fd >= 0)
+		SYS(g->cfg.sys, close, g->listen_fd);
+	journal_reader_close(g->reader);
+	pthread_cond_destroy(&g->changed);
+	pthread_mutex_destroy(&g->reader_mutex);
+	pthread_mutex_destroy(&g->mutex);
+	free(g);
+}
+
+int group_start(struct group *g, int listen_fd)
+{
+	g->listen_fd = listen_fd;
+	if (pthread_create(&g->link_thread, NULL, group_link_main, g) != 0)
+		return -EAGAIN;
+	if (pthread_create(&g->send_thread, NULL, group_send_main, g) == 0) {
+		g->has_threads = true;
+		return 0;
+	}
+	pthread_mutex_lock(&g->mutex);
+	g->is_stopping = true;
+	pthread_mutex_unlock(&g->mutex);
+	pthread_join(g->link_thread, NULL);
+	return -EAGAIN;
+}
+
+/* Under MUTEX. refd-group closes the connection. */
+static void wait_for_the_end(struct group *g)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += STOP_NS / 1000000000;
+	while (g->fd >= 0 &&
+	    pthread_cond_timedwait(&g->changed, &g->mutex, &until) == 0)
+		;
+	if (g->fd >= 0)
+		shutdown(g->fd, SHUT_RDWR);
+}
+
+void group_stop(struct group *g)
+{
+	const struct group_frame stop = { .type = GROUP_STOP };
+
+	pthread_mutex_lock(&g->mutex);
+	g->is_stopping = true;
+	g->epoch = 0;
+	group_send(g, &stop);
+	pthread_cond_broadcast(&g->changed);
+	wait_for_the_end(g);
+	pthread_mutex_unlock(&g->mutex);
+	if (!g->has_threads)
+		return;
+	pthread_join(g->link_thread, NULL);
+	pthread_mutex_lock(&g->mutex);
+	g->has_ended = true;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->mutex);
+	pthread_join(g->send_thread, NULL);
+	g->has_threads = false;
+}
+
+void group_die(struct group *g, const char *why)
+{
+	if (g->is_dead)
+		return;
+	g->is_dead = true;
+	g->epoch = 0;
+	g->cfg.fatal(g->cfg.arg, why);
+	pthread_cond_broadcast(&g->changed);
+}
+
+int group_fail(struct group *g, const char *why)
+{
+	pthread_mutex_lock(&g->mutex);
+	group_die(g, why);
+	pthread_mutex_unlock(&g->mutex);
+	return JOURNAL_UNKNOWN;
+}
+
+bool group_is_stopping(struct group *g)
+{
+	bool is_stopping;
+
+	pthread_mutex_lock(&g->mutex);
+	is_stopping = g->is_stopping || g->is_dead;
+	pthread_mutex_unlock(&g->mutex);
+	return is_stopping;
+}
+
+/* ---- paths ---- */
+
+int group_path_below(const struct group_config *cfg, const char *path,
+    struct group_bytes *below)
+{
+	size_t i, len, longest = 0;
+
+	for (i = 0; i < cfg->nr_roots; i++) {
+		len = strlen(cfg->roots[i]);
+		if (len > longest && strncmp(path, cfg->roots[i], len) == 0 &&
+		    path[len] == '/' && path[len + 1] != '\0')
+			longest = len;
+	}
+	if (longest == 0)
+		return -EXDEV;
+	*below = (struct group_bytes){ (const uint8_t *)path + longest + 1,
+		strlen(path) - longest - 1 };
+	return 0;
+}
+
+/* ---- the role ---- */
+
+void group_tell(struct group *g, enum store_event event, const char *why)
+{
+	if (g->cfg.event != NULL)
+		g->cfg.event(event, g->cfg.node, why);
+}
+
+uint64_t group_epoch(struct group *g)
+{
+	uint64_t epoch;
+
+	pthread_mutex_lock(&g->mutex);
+	epoch = g->epoch;
+	pthread_mutex_unlock(&g->mutex);
+	return epoch;
+}
+
+char *group_refusal(struct group *g)
+{
+	char *why = NULL;
+
+	pthread_mutex_lock(&g->mutex);
+	if (g->epoch == 0)
+		why = strdup(g->refusal);
+	pthread_mutex_unlock(&g->mutex);
+	return why;
+}
+
+void group_take_role(struct group *g, const struct group_frame *role)
+{
+	const bool leads = role->role.is_leader;
+
+	pthread_mutex_lock(&g->mutex);
+	journal_set_group(g->journal, role->role.group);
+	if (role->role.lsn != g->next_lsn - 1)
+		group_die(g,
+		    "refd-group has named another last row than the "
+		    "journal has: report this as an error of refd");
+	if (leads && g->fd >= 0 && !g->is_dead && !g->is_stopping)
+		g->epoch = role->role.epoch;
+	snprintf(g->refusal, sizeof(g->refusal),
+	    leads ? "the node '%s' has lost the connection to refd-group" :
+		    "this node follows: the node '%s' leads the group",
+	    role->role.leader);
+	group_tell(g, leads ? STORE_GROUP_LEADS : STORE_GROUP_FOLLOWS,
+	    role->role.leader);
+	pthread_mutex_unlock(&g->mutex);
+}
+
+/* ---- following ---- */
+
+struct group_input *group_next(struct group *g)
+{
+	struct group_input *in;
+
+	pthread_mutex_lock(&g->mutex);
+	g->is_following = false;
+	pthread_cond_broadcast(&g->changed);
+	while (g->input == NULL && !g->is_stopping && !g->is_dead)
+		pthread_cond_wait(&g->changed, &g->mutex);
+	in = g->is_stopping || g->is_dead ? NULL : g->input;
+	if (in != NULL) {
+		g->is_following = true;
+		g->input = in->next;
+		if (g->input == NULL)
+			g->input_end = &g->input;
+		g->input_bytes -= in->len;
+	}
+	pthread_mutex_unlock(&g->mutex);
+	return in;
+}
+
+void group_applied(struct group *g, uint64_t lsn)
+{
+	struct group_frame f = { .type = GROUP_APPLIED, .applied.lsn = lsn };
+
+	pthread_mutex_lock(&g->mutex);
+	group_send(g, &f);
+	pthread_mutex_unlock(&g->mutex);
+}

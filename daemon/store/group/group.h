@@ -1,0 +1,118 @@
+/*
+ * This node's part of the log of a group (docs/decisions/026-group-log.md): the
+ * socket to refd-group, the rows that wait for the log of the group, and the
+ * transactions whose objects other nodes do not hold yet.
+ *
+ *	group_log.c	a batch waits for the log of the group, and is appended
+ *			to the journal in the order of the group
+ *	group_holds.c	a transaction waits until other nodes hold its objects
+ *	group_link.c	the socket: two threads, one reads and one writes
+ *	group.c		the role of this node, start and stop
+ *
+ * A node is open for writes while it leads, and has all rows of the log. With
+ * every doubt about a batch the daemon ends: the batch is answered `unknown`,
+ * its locks stay, and the next start reads the log.
+ *
+ * Threads: any, unless a function says otherwise. MUTEX, the mutex of struct
+ * group, is taken under the mutex of the barriers. Under MUTEX only the mutex
+ * of the completions is taken.
+ */
+#ifndef STORE_GROUP_H
+#define STORE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/store/completions.h"
+#include "daemon/store/journal/journal.h"
+#include "proto/group_frame.h"
+
+struct group;
+
+/* All pointers are borrowed until group_free(). */
+struct group_config {
+	const struct sys *sys;
+	const char *node;    /* group.node */
+	int64_t patience_ns; /* group.patience */
+	struct commit_log *log;
+	const char *const *roots;
+	size_t nr_roots;
+	struct completions *completions;
+	/* The daemon must end for WHY. Any thread; does not block. */
+	void (*fatal)(void *arg, const char *why);
+	/* For the log. PLACE is the node. Any thread. May be NULL. */
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
+	void *arg;
+};
+
+/* NULL: out of memory. */
+struct group *group_new(const struct group_config *cfg);
+/* G may be NULL. */
+void group_free(struct group *g);
+
+/* Starts the threads of the link. Owns LISTEN_FD, which listens already. 0 or
+ * negative errno. For the thread that opens the store. */
+int group_start(struct group *g, int listen_fd);
+/* No batch is in work. Asks refd-group to end, waits for some seconds, and ends
+ * the threads. group_next() returns NULL. The same thread. */
+void group_stop(struct group *g);
+
+/* ---- leading ---- */
+
+/* The epoch in which this node leads and takes writes; 0: it does not. */
+uint64_t group_epoch(struct group *g);
+/* The reason why this node takes no writes now, to be freed. NULL: it takes
+ * writes, or there is no memory. */
+char *group_refusal(struct group *g);
+
+/*
+ * Appends ROWS to the log of the group, and then to the journal: a worker, for
+ * as long as PostgreSQL takes. Rows that have a group_lsn are in the log of the
+ * group already, and are only appended to the journal.
+ *
+ * 0: the rows are proven, and appended; wait for MARK. -EREMOTE: definitely not
+ * in the log of the group: this node does not lead, or leads in another epoch
+ * than a row has. Another negative errno: nothing was done.
+ * JOURNAL_UNKNOWN: the daemon ends.
+ */
+int group_append(struct group *g, struct journal_row *rows, size_t nr,
+    struct commit_log_mark *mark);
+/* The wait for MARK has returned R. Returns 0 or JOURNAL_UNKNOWN: the rows are
+ * in the log of the group, so no failure is definite. */
+int group_appended(struct group *g, const struct commit_log_mark *mark, int r);
+/* The daemon ends, as an update of the group can't be finished here. Returns
+ * JOURNAL_UNKNOWN. */
+int group_fail(struct group *g, const char *why);
+
+/* ---- objects ---- */
+
+/* completions.hold: takes TXN if TXN has to wait for its objects, or for an
+ * earlier transaction of its repository. Every transaction comes back to the
+ * completions. */
+bool group_hold(void *group, struct txn *txn);
+/* TXN comes back at once if TXN waits here. */
+void group_give_up(struct group *g, struct txn *txn);
+
+/* ---- following: for one thread ---- */
+
+/* A frame ROW or ROLE, in the order of arrival. */
+struct group_input {
+	struct group_frame frame;
+	struct refd_arena *arena; /* owned */
+	uint8_t *bytes;           /* FRAME borrows; owned */
+	size_t len;
+	struct group_input *next;
+};
+
+/* Waits for the next frame, which the caller frees. NULL: the end. */
+struct group_input *group_next(struct group *g);
+void group_input_free(struct group_input *in);
+/* ROW is done: the next row has a higher LSN. */
+void group_applied(struct group *g, uint64_t lsn);
+/* All rows before ROLE are applied. */
+void group_take_role(struct group *g, const struct group_frame *role);
+/* Must this thread end? */
+bool group_is_stopping(struct group *g);
+
+#endif

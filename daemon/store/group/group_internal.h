@@ -1,0 +1,102 @@
+/* The state of struct group. Private to group*.c. */
+#ifndef STORE_GROUP_INTERNAL_H
+#define STORE_GROUP_INTERNAL_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "daemon/store/group/group.h"
+
+/* A batch that waits for its outcome; on the stack of its worker. */
+struct group_batch {
+	uint64_t number;
+	enum {
+		GROUP_BATCH_WAITS,
+		GROUP_BATCH_COMMITTED,
+		GROUP_BATCH_REFUSED
+	} outcome;
+	uint64_t lsn; /* COMMITTED: of the first row */
+	LIST_ENTRY(group_batch) link;
+};
+
+/* A transaction that waits for its objects. */
+struct group_hold {
+	struct txn *txn;
+	uint64_t number; /* of the frame HOLD; 0: only waits for its turn */
+	bool is_done;
+	TAILQ_ENTRY(group_hold) link;
+};
+
+/* An encoded frame on its way to refd-group. */
+struct group_output {
+	size_t len;
+	struct group_output *next;
+	uint8_t bytes[];
+};
+
+struct group {
+	struct group_config cfg;
+	struct journal *journal;       /* of cfg.log */
+	struct journal_reader *reader; /* under READER_MUTEX */
+	pthread_mutex_t reader_mutex;
+	int listen_fd;
+	pthread_t link_thread, send_thread;
+	bool has_threads;
+	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
+
+	/* All members below: under MUTEX. */
+	pthread_mutex_t mutex;
+	pthread_cond_t changed; /* outcomes, turns, input, output, the end */
+	uint64_t epoch;         /* while it is open for writes; else 0 */
+	bool is_dead;           /* the daemon ends */
+	bool is_stopping;
+	bool has_ended; /* for the writing thread */
+	bool is_sending;
+	uint64_t next_number; /* of BATCH and HOLD */
+	uint64_t next_lsn;    /* of the next row of the journal */
+	int64_t told_ns;      /* last APPLIED */
+	LIST_HEAD(, group_batch) batches;
+	TAILQ_HEAD(group_hold_list, group_hold) holds;
+	int fd; /* the connection; -1: none */
+	/* The thread that follows: frames for it, and whether it has one. */
+	struct group_input *input, **input_end;
+	size_t input_bytes;
+	bool is_following;
+	struct group_output *output, **output_end;
+};
+
+/* ---- group.c; under MUTEX ---- */
+
+/* The daemon ends. */
+void group_die(struct group *g, const char *why);
+void group_tell(struct group *g, enum store_event event, const char *why);
+/* Sets *BELOW to the part of PATH below its root; borrowed. -EXDEV: below no
+ * root. */
+int group_path_below(const struct group_config *cfg, const char *path,
+    struct group_bytes *below);
+
+/* ---- group_link.c ---- */
+
+/* Puts F into the queue to refd-group, if a connection is open. 0; -EFBIG,
+ * -ENOMEM, -ENOTCONN. Under MUTEX; does not block. */
+int group_send(struct group *g, const struct group_frame *f);
+void *group_link_main(void *group);
+void *group_send_main(void *group);
+/* Frees everything queued. Under MUTEX. */
+void group_drop_input(struct group *g);
+void group_drop_output(struct group *g);
+
+/* ---- group_log.c; under MUTEX ---- */
+
+void group_batch_committed(struct group *g, uint64_t number, uint64_t lsn);
+void group_batch_refused(struct group *g, uint64_t number);
+
+/* ---- group_holds.c; under MUTEX ---- */
+
+/* WHY NULL: other nodes hold the objects. Otherwise the transaction is refused
+ * with WHY. */
+void group_held(struct group *g, uint64_t number, const char *why);
+/* Refuses all transactions that wait. */
+void group_refuse_holds(struct group *g, const char *why);
+
+#endif

@@ -1,0 +1,331 @@
+/*
+ * The happy path: refd-group connects, and gets HELLO. The reading thread
+ * handles outcomes at once, and queues ROW and ROLE for the thread that
+ * follows. The writing thread sends what the daemon has queued.
+ *
+ * Failures: a wrong frame, a lost connection: the connection is closed. If a
+ * batch has no outcome, the daemon ends. Otherwise the next connection begins
+ * anew, once the thread that follows has done its row.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/store/group/group_internal.h"
+
+#define READ_BYTES (256 * 1024)
+/* Rows that may wait for the thread that follows. */
+#define INPUT_BYTES (4 * GROUP_FRAME_MAX)
+#define POLL_MS     200
+
+/* ---- output ---- */
+
+int group_send(struct group *g, const struct group_frame *f)
+{
+	size_t len = group_frame_bytes(f);
+	struct group_output *out;
+
+	if (len == 0)
+		return -EFBIG;
+	if (g->fd < 0)
+		return -ENOTCONN;
+	out = malloc(sizeof(*out) + len);
+	if (out == NULL)
+		return -ENOMEM;
+	group_frame_encode(f, out->bytes);
+	out->len = len;
+	out->next = NULL;
+	*g->output_end = out;
+	g->output_end = &out->next;
+	pthread_cond_broadcast(&g->changed);
+	return 0;
+}
+
+void group_drop_output(struct group *g)
+{
+	struct group_output *out;
+
+	while ((out = g->output) != NULL) {
+		g->output = out->next;
+		free(out);
+	}
+	g->output_end = &g->output;
+}
+
+/* False: the connection is lost. */
+static bool send_all(int fd, const struct group_output *out)
+{
+	size_t at = 0;
+	ssize_t n;
+
+	while (at < out->len) {
+		n = send(fd, out->bytes + at, out->len - at, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += (size_t)n;
+	}
+	return true;
+}
+
+/* The reading thread closes the descriptor, and never while a frame is being
+ * sent: IS_SENDING. */
+void *group_send_main(void *group)
+{
+	struct group *g = group;
+	struct group_output *out;
+	bool is_sent;
+
+	pthread_mutex_lock(&g->mutex);
+	for (;;) {
+		while (g->output == NULL && !g->has_ended)
+			pthread_cond_wait(&g->changed, &g->mutex);
+		out = g->output;
+		if (out == NULL)
+			break;
+		g->output = out->next;
+		if (g->output == NULL)
+			g->output_end = &g->output;
+		g->is_sending = true;
+		pthread_mutex_unlock(&g->mutex);
+		is_sent = send_all(g->fd, out);
+		free(out);
+		pthread_mutex_lock(&g->mutex);
+		g->is_sending = false;
+		if (!is_sent) {
+			shutdown(g->fd, SHUT_RDWR);
+			group_drop_output(g);
+		}
+		pthread_cond_broadcast(&g->changed);
+	}
+	pthread_mutex_unlock(&g->mutex);
+	return NULL;
+}
+
+/* ---- input ---- */
+
+void group_input_free(struct group_input *in)
+{
+	if (in == NULL)
+		return;
+	refd_arena_free(in->arena);
+	free(in->bytes);
+	free(in);
+}
+
+void group_drop_input(struct group *g)
+{
+	struct group_input *in;
+
+	while ((in = g->input) != NULL) {
+		g->input = in->next;
+		group_input_free(in);
+	}
+	g->input_end = &g->input;
+	g->input_bytes = 0;
+}
+
+/* For the thread that follows. Waits for room. */
+static void queue_input(struct group *g, struct group_input *in, size_t len)
+{
+	while (g->input_bytes > INPUT_BYTES && !g->is_stopping && !g->is_dead)
+		pthread_cond_wait(&g->changed, &g->mutex);
+	in->len = len;
+	g->input_bytes += len;
+	*g->input_end = in;
+	g->input_end = &in->next;
+	pthread_cond_broadcast(&g->changed);
+}
+
+/* A follower writes nothing of its own. */
+static void step_down(struct group *g, const struct group_frame *f)
+{
+	if (f->type != GROUP_ROLE || f->role.is_leader)
+		return;
+	g->epoch = 0;
+	group_refuse_holds(g, "this node does not lead its group any more");
+}
+
+/* Under MUTEX. True: IN was queued. */
+static bool handle(struct group *g, struct group_input *in, size_t len)
+{
+	const struct group_frame *f = &in->frame;
+
+	switch (f->type) {
+	case GROUP_COMMITTED:
+		group_batch_committed(g, f->committed.number, f->committed.lsn);
+		return false;
+	case GROUP_REFUSED:
+		group_batch_refused(g, f->refused.number);
+		return false;
+	case GROUP_HELD:
+		group_held(g, f->held.number, NULL);
+		return false;
+	case GROUP_NOT_HELD:
+		group_held(g, f->not_held.number, f->not_held.reason);
+		return false;
+	case GROUP_ROW:
+	case GROUP_ROLE:
+		step_down(g, f);
+		queue_input(g, in, len);
+		return true;
+	default:
+		/* DOUBTFUL: the outcome follows, or the daemon ends. */
+		return false;
+	}
+}
+
+/* Takes the frame at the front of BYTES. False: a wrong frame, or no memory. */
+static bool take_frame(struct group *g, const uint8_t *bytes, size_t len)
+{
+	struct group_input *in = calloc(1, sizeof(*in));
+	bool is_right = false, is_queued = false;
+
+	if (in != NULL) {
+		in->arena = refd_arena_new();
+		in->bytes = malloc(len);
+	}
+	if (in != NULL && in->arena != NULL && in->bytes != NULL) {
+		memcpy(in->bytes, bytes, len);
+		is_right = group_frame_decode(in->bytes, len, in->arena,
+			       &in->frame) == NULL;
+	}
+	if (is_right) {
+		pthread_mutex_lock(&g->mutex);
+		is_queued = handle(g, in, len);
+		pthread_mutex_unlock(&g->mutex);
+	}
+	if (!is_queued)
+		group_input_free(in);
+	return is_right;
+}
+
+/* Takes all whole frames of BUF. False: a wrong frame. */
+static bool take_frames(struct group *g, uint8_t *buf, size_t *len)
+{
+	size_t at = 0;
+	long nr;
+
+	while ((nr = group_frame_parse(buf + at, *len - at, GROUP_FROM_GROUP)) >
+	    0) {
+		if (!take_frame(g, buf + at, (size_t)nr))
+			return false;
+		at += (size_t)nr;
+	}
+	*len -= at;
+	memmove(buf, buf + at, *len);
+	return nr == 0;
+}
+
+/* Until the connection is lost. */
+static void read_frames(struct group *g, int fd)
+{
+	size_t len = 0, size = 0, more;
+	uint8_t *buf = NULL, *grown;
+	ssize_t n;
+
+	for (;;) {
+		if (size - len < READ_BYTES) {
+			more = len + READ_BYTES > 2 * size ? len + READ_BYTES :
+							     2 * size;
+			grown = realloc(buf, more);
+			if (grown == NULL)
+				break;
+			buf = grown;
+			size = more;
+		}
+		n = recv(fd, buf + len, size - len, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		if (!take_frames(g, buf, &len))
+			break;
+	}
+	free(buf);
+}
+
+/* ---- connections ---- */
+
+static bool is_own_account(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	    peer.uid == geteuid();
+}
+
+/* Looks whether the daemon stops, now and then. -1: it does. */
+static int accept_one(struct group *g)
+{
+	struct pollfd listening = { .fd = g->listen_fd, .events = POLLIN };
+	int fd;
+
+	while (!group_is_stopping(g)) {
+		if (poll(&listening, 1, POLL_MS) <= 0)
+			continue;
+		fd = accept4(g->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0 && is_own_account(fd))
+			return fd;
+		if (fd >= 0)
+			SYS(g->cfg.sys, close, fd);
+	}
+	return -1;
+}
+
+/* The thread that follows has done its row: HELLO has the last one. */
+static void begin(struct group *g, int fd)
+{
+	struct group_frame f = { .type = GROUP_HELLO };
+
+	pthread_mutex_lock(&g->mutex);
+	while (g->is_following && !g->is_stopping)
+		pthread_cond_wait(&g->changed, &g->mutex);
+	g->fd = fd;
+	f.hello.version = GROUP_FRAME_VERSION;
+	journal_group_uuid(g->journal, f.hello.group);
+	strcpy(f.hello.node, g->cfg.node);
+	f.hello.applied = g->next_lsn - 1;
+	group_send(g, &f);
+	pthread_mutex_unlock(&g->mutex);
+}
+
+static void end(struct group *g)
+{
+	pthread_mutex_lock(&g->mutex);
+	if (!LIST_EMPTY(&g->batches))
+		group_die(g,
+		    "the connection to refd-group is lost, and a "
+		    "batch has no outcome: the next start learns it");
+	g->epoch = 0;
+	group_drop_output(g);
+	shutdown(g->fd, SHUT_RDWR);
+	while (g->is_sending)
+		pthread_cond_wait(&g->changed, &g->mutex);
+	SYS(g->cfg.sys, close, g->fd);
+	g->fd = -1;
+	group_drop_input(g);
+	group_refuse_holds(g, "the connection to refd-group is lost");
+	group_tell(g, STORE_GROUP_LOST, "");
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->mutex);
+}
+
+void *group_link_main(void *group)
+{
+	struct group *g = group;
+	int fd;
+
+	while ((fd = accept_one(g)) >= 0) {
+		begin(g, fd);
+		read_frames(g, fd);
+		end(g);
+	}
+	return NULL;
+}

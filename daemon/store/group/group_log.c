@@ -1,0 +1,282 @@
+/*
+ * The happy path of a batch: a worker sends the rows, waits for COMMITTED, and
+ * for the turn of its first LSN, and appends the rows to the journal. So the
+ * journal has the rows in the order of the group.
+ *
+ * Failures:
+ *	REFUSED, or this node does not lead	the rows are nowhere
+ *	no outcome within the patience, a lost	the daemon ends; the next start
+ *	connection, a failure of the journal	reads the log of the group
+ *	after COMMITTED
+ *	a failure of the journal for a row	nothing was done
+ *	that came from the group
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "daemon/store/group/group_internal.h"
+
+/* APPLIED of a leader, at most so often. */
+#define TELL_NS (1000 * 1000000LL)
+
+/* ---- waiting ---- */
+
+static struct timespec later(int64_t ns)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	return until;
+}
+
+/* Waits for a change. The daemon ends when UNTIL has passed. */
+static void wait_until(struct group *g, const struct timespec *until)
+{
+	if (pthread_cond_timedwait(&g->changed, &g->mutex, until) == ETIMEDOUT)
+		group_die(g,
+		    "a batch had no outcome within group.patience: see to "
+		    "PostgreSQL and its standbys; the next start learns the "
+		    "outcome");
+}
+
+/* ---- the rows as a frame ---- */
+
+struct names {
+	struct group_row *rows;
+	char **paths; /* owned */
+	size_t nr;
+};
+
+static int name_row(struct group *g, const struct journal_row *from,
+    struct group_row *to, char **path)
+{
+	struct journal_repo repo = { 0 };
+	int r;
+
+	r = journal_read_repo(g->reader, from->repo, NULL, &repo);
+	if (r != 0)
+		return r < 0 ? r : -EIO;
+	*path = repo.path;
+	memcpy(to->repo, repo.uuid, sizeof(to->repo));
+	return group_path_below(&g->cfg, repo.path, &to->path);
+}
+
+static int fill_row(struct group *g, const struct journal_row *from,
+    struct group_row *to, char **path)
+{
+	int r = name_row(g, from, to, path);
+
+	if (r != 0)
+		return r;
+	if (getrandom(to->id, sizeof(to->id), 0) != (ssize_t)sizeof(to->id))
+		return -EIO;
+	to->txid = from->txid;
+	to->uid = from->uid;
+	to->time_ms = (uint64_t)(from->time_us / 1000);
+	to->is_final = from->final;
+	to->record = (struct group_bytes){ from->body, from->len };
+	return 0;
+}
+
+static void names_done(struct names *names)
+{
+	size_t i;
+
+	for (i = 0; names->paths != NULL && i < names->nr; i++)
+		free(names->paths[i]);
+	free(names->paths);
+	free(names->rows);
+}
+
+static int names_init(struct names *names, struct group *g,
+    const struct journal_row *rows, size_t nr)
+{
+	size_t i;
+	int r = 0;
+
+	*names = (struct names){ .rows = calloc(nr, sizeof(*names->rows)),
+		.paths = calloc(nr, sizeof(*names->paths)),
+		.nr = nr };
+	if (names->rows == NULL || names->paths == NULL)
+		return -ENOMEM;
+	pthread_mutex_lock(&g->reader_mutex);
+	for (i = 0; i < nr && r == 0; i++)
+		r = fill_row(g, &rows[i], &names->rows[i], &names->paths[i]);
+	pthread_mutex_unlock(&g->reader_mutex);
+	return r;
+}
+
+/* ---- outcomes ---- */
+
+static struct group_batch *find(struct group *g, uint64_t number)
+{
+	struct group_batch *b;
+
+	LIST_FOREACH(b, &g->batches, link)
+		if (b->number == number)
+			break;
+	return b;
+}
+
+void group_batch_committed(struct group *g, uint64_t number, uint64_t lsn)
+{
+	struct group_batch *b = find(g, number);
+
+	if (b == NULL || b->outcome != GROUP_BATCH_WAITS || lsn < g->next_lsn) {
+		group_die(g,
+		    "refd-group has committed a batch out of order: "
+		    "report this as an error of refd");
+		return;
+	}
+	b->outcome = GROUP_BATCH_COMMITTED;
+	b->lsn = lsn;
+	pthread_cond_broadcast(&g->changed);
+}
+
+void group_batch_refused(struct group *g, uint64_t number)
+{
+	struct group_batch *b = find(g, number);
+
+	if (b == NULL)
+		return;
+	b->outcome = GROUP_BATCH_REFUSED;
+	pthread_cond_broadcast(&g->changed);
+}
+
+/* ---- appending ---- */
+
+/* Under MUTEX, which is released meanwhile. The turn of LSN has come. Returns
+ * what commit_log_append() does. */
+static int append(struct group *g, struct journal_row *rows, size_t nr,
+    struct commit_log_mark *mark)
+{
+	int r;
+
+	pthread_mutex_unlock(&g->mutex);
+	r = commit_log_append(g->cfg.log, rows, nr, mark);
+	pthread_mutex_lock(&g->mutex);
+	if (r == 0) {
+		g->next_lsn += nr;
+		pthread_cond_broadcast(&g->changed);
+	}
+	return r;
+}
+
+/* Rows of the group that this node lacks. */
+static int append_given(struct group *g, struct journal_row *rows, size_t nr,
+    struct commit_log_mark *mark)
+{
+	const struct timespec until = later(g->cfg.patience_ns);
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_mutex_lock(&g->mutex);
+	while (!g->is_dead && rows[0].group_lsn > g->next_lsn)
+		wait_until(g, &until);
+	if (!g->is_dead)
+		r = append(g, rows, nr, mark);
+	pthread_mutex_unlock(&g->mutex);
+	return r;
+}
+
+/* Under MUTEX. */
+static int send(struct group *g, struct group_batch *b,
+    const struct journal_row *rows, const struct names *names)
+{
+	size_t i;
+
+	struct group_frame f = { .type = GROUP_BATCH };
+	int r;
+
+	b->number = f.batch.number = ++g->next_number;
+	f.batch.rows = names->rows;
+	f.batch.nr = names->nr;
+	f.batch.epoch = g->epoch;
+	for (i = 0; i < names->nr; i++)
+		if (g->epoch == 0 || rows[i].group_epoch != g->epoch)
+			return -EREMOTE;
+	r = group_send(g, &f);
+	if (r == 0)
+		LIST_INSERT_HEAD(&g->batches, b, link);
+	return r;
+}
+
+/* Under MUTEX. 0: the rows are in the log of the group, from b->lsn on, and it
+ * is their turn. */
+static int decide(struct group *g, struct group_batch *b)
+{
+	const struct timespec until = later(g->cfg.patience_ns);
+
+	while (!g->is_dead &&
+	    (b->outcome == GROUP_BATCH_WAITS ||
+		(b->outcome == GROUP_BATCH_COMMITTED && b->lsn > g->next_lsn)))
+		wait_until(g, &until);
+	LIST_REMOVE(b, link);
+	if (b->outcome == GROUP_BATCH_REFUSED)
+		return -EREMOTE;
+	return g->is_dead ? JOURNAL_UNKNOWN : 0;
+}
+
+static int append_new(struct group *g, struct journal_row *rows,
+    struct group_batch *b, const struct names *names,
+    struct commit_log_mark *mark)
+{
+	size_t i;
+	int r;
+
+	pthread_mutex_lock(&g->mutex);
+	r = send(g, b, rows, names);
+	if (r == 0)
+		r = decide(g, b);
+	for (i = 0; r == 0 && i < names->nr; i++)
+		rows[i].group_lsn = b->lsn + i;
+	if (r == 0 && append(g, rows, names->nr, mark) != 0) {
+		group_die(g, "the journal takes no row that the group has");
+		r = JOURNAL_UNKNOWN;
+	}
+	pthread_mutex_unlock(&g->mutex);
+	return r;
+}
+
+int group_append(struct group *g, struct journal_row *rows, size_t nr,
+    struct commit_log_mark *mark)
+{
+	struct group_batch b = { .outcome = GROUP_BATCH_WAITS };
+	struct names names;
+	int r;
+
+	if (rows[0].group_lsn != 0)
+		return append_given(g, rows, nr, mark);
+	r = names_init(&names, g, rows, nr);
+	if (r == 0)
+		r = append_new(g, rows, &b, &names, mark);
+	names_done(&names);
+	return r;
+}
+
+static void tell_applied(struct group *g, uint64_t lsn)
+{
+	struct group_frame f = { .type = GROUP_APPLIED, .applied.lsn = lsn };
+	int64_t now_ns = SYS(g->cfg.sys, now_mono);
+
+	if (g->epoch == 0 || now_ns - g->told_ns < TELL_NS)
+		return;
+	g->told_ns = now_ns;
+	group_send(g, &f);
+}
+
+int group_appended(struct group *g, const struct commit_log_mark *mark, int r)
+{
+	pthread_mutex_lock(&g->mutex);
+	if (r == 0)
+		tell_applied(g, mark->rows[mark->nr - 1].group_lsn);
+	else
+		group_die(g, "the journal has lost rows that the group has");
+	pthread_mutex_unlock(&g->mutex);
+	return r == 0 ? 0 : JOURNAL_UNKNOWN;
+}

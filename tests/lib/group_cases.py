@@ -1,0 +1,333 @@
+"""The cases of tests/scenario/group_nodes.sh.
+
+    group_cases.py REFD DIRECTORY"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group import wait_for  # noqa: E402
+import group_nodes  # noqa: E402
+
+REFD, TOP = sys.argv[1:]
+a, b = group_nodes.pair(TOP, REFD)
+log = a.log
+REPO = 'team/one.git'
+
+
+def report(name, is_right, why=''):
+    why = str(why).replace('\n', ' | ')[-1000:]
+    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
+
+
+def same(name, wanted, got):
+    report(name, wanted == got,
+           f'wanted {str(wanted)[:400]!r}, got {str(got)[:400]!r}')
+
+
+def make_repo(repo, commits=3):
+    """The same repository on both nodes, without refs. Returns commits."""
+    path = f'{a.root}/{repo}'
+    run = {'check': True, 'capture_output': True, 'text': True}
+    subprocess.run(['git', 'init', '-q', '--bare', path], **run)
+    tree = subprocess.run(['git', '-C', path, 'mktree'], input='', **run)
+    made = []
+    for i in range(commits):
+        parent = ['-p', made[-1]] if made else []
+        made.append(subprocess.run(
+            ['git', '-C', path, 'commit-tree', tree.stdout.strip(), '-m',
+             str(i), *parent], **run).stdout.strip())
+    os.makedirs(os.path.dirname(f'{b.root}/{repo}'), exist_ok=True)
+    subprocess.run(['cp', '-a', path, f'{b.root}/{repo}'], **run)
+    return made
+
+
+def same_refs(name, repo=REPO):
+    report(f'{name}: b has applied all', b.await_applied(),
+           (b.link and b.link.applied, len(log.rows), b.said()[-500:]))
+    same(f'{name}: the same refs', a.refs(repo), b.refs(repo))
+
+
+def updated(name, node, *args, repo=REPO, **more):
+    result = node.update(repo, *args, **more)
+    report(name, result.returncode == 0, result)
+    return result
+
+
+def refused(name, node, text, *args, repo=REPO, **more):
+    result = node.update(repo, '--timeout', '500', *args, **more)
+    report(name, result.returncode != 0 and text in
+           result.stdout + result.stderr, result)
+
+
+def stdin(*lines):
+    return {'input': ''.join(f'{line}\n' for line in lines)}
+
+
+# ---- the order of an update ----
+
+def test_lead():
+    report('a starts', a.start(), a.said())
+    report('b starts', b.start(), b.said())
+    made = make_repo(REPO)
+    refused('no refd-group: busy', a, 'waits for refd-group',
+            'refs/heads/x', '1' * 40)
+    a.connect()
+    b.connect()
+    report('a leads', a.lead())
+    report('b follows', b.await_said('group-follows'))
+    global one, two, three
+    one, two, three = made
+    updated('a creates a ref', a, 'refs/heads/main', one)
+    same('one row', 1, len(log.rows))
+    same_refs('created')
+    updated('a changes the ref', a, 'refs/heads/main', two, one)
+    same_refs('changed')
+    refused('b takes no updates', b, "the node 'a' leads",
+            'refs/heads/main', three)
+
+
+def test_kinds():
+    updated('a symbolic ref', a, '--compat', '2.55', '--no-deref',
+            '--stdin',
+            **stdin('symref-update HEAD refs/heads/other'))
+    same_refs('symbolic ref')
+    same('HEAD of b', 'refs/heads/other', b.git(REPO, 'symbolic-ref', 'HEAD'))
+    updated('many refs', a, '--stdin', **stdin(*(
+        f'create refs/tags/t{i:04} {one}' for i in range(3000))))
+    same_refs('many refs')
+    updated('deletions from packed-refs', a, '--stdin', **stdin(*(
+        f'delete refs/tags/t{i:04} {one}' for i in range(0, 3000, 2))))
+    same_refs('deletions')
+    updated('the same value', a, 'refs/heads/main', two, two)
+    updated('verify', a, '--stdin', **stdin(f'verify refs/heads/main {two}'))
+    updated('d', a, 'refs/heads/d', one)
+    updated('d goes, d/e comes', a, '--stdin',
+            **stdin(f'delete refs/heads/d {one}'))
+    updated('d/e', a, 'refs/heads/d/e', one)
+    same_refs('names below names')
+    refused('a session', a, 'have no sessions yet', '--stdin',
+            **stdin('start', f'update refs/heads/main {three}', 'prepare',
+                    'commit'))
+    updated('HEAD to main', a, '--compat', '2.55', '--no-deref',
+            '--stdin',
+            **stdin('symref-update HEAD refs/heads/main'))
+    refused('a symbolic ref is not followed', a, 'is not followed', 'HEAD',
+            three, two)
+    same_refs('refused kinds')
+
+
+def test_ids():
+    """Outcomes are the same on both nodes, rejected ones too."""
+    new_id = f'{int(time.time() * 1000):012x}' + '5' * 20
+    out = a.update(REPO, '--txid', new_id, '--stdin', '--batch-updates', **stdin(
+        f'update refs/heads/i {one}', f'update refs/heads/main {three} {one}'))
+    asked_a = a.run('query', new_id)
+    same_refs('an id')
+    a.link.close()
+    report('b leads', b.lead())
+    asked_b = b.run('query', new_id)
+    same('the same answer at b', asked_a.stdout, asked_b.stdout)
+    report('the answer has both updates', 'refs/heads/main' in asked_b.stdout
+           and 'refs/heads/i' in asked_b.stdout, (out, asked_b))
+    rows = len(log.rows)
+    again = b.update(REPO, '--txid', new_id, '--stdin', '--batch-updates',
+                     **stdin(f'update refs/heads/i {one}',
+                             f'update refs/heads/main {three} {one}'))
+    same('a repeated id: the same result', (out.returncode, out.stdout),
+         (again.returncode, again.stdout))
+    same('a repeated id: no row', rows, len(log.rows))
+    updated('b changes a ref', b, 'refs/heads/main', three, two)
+    a.connect()
+    a.link.begin(False)
+    report('a has applied all',
+           wait_for(20, lambda: a.link.applied >= len(log.rows)))
+    same('a follows b', b.refs(REPO), a.refs(REPO))
+    refused('a takes no updates', a, "the node 'b' leads", 'refs/heads/main',
+            one)
+    report('a leads again', a.lead())
+
+
+# ---- failures ----
+
+def test_refused():
+    a.link.policy = 'refuse'
+    refused('refused: busy', a, 'takes no writes now', 'refs/heads/r', one)
+    same('refused: no ref', '', a.git(REPO, 'rev-parse', '-q', '--verify',
+                                      'refs/heads/r'))
+    a.link.policy = 'commit'
+    updated('the lock is gone', a, 'refs/heads/r', one)
+    a.link.holds = 'fail'
+    refused('no follower has the objects: busy', a, 'the node b is away',
+            'refs/heads/r', two)
+    a.link.holds = 'copy'
+    same_refs('after refusals')
+
+
+def back(node):
+    """Starts the daemon that has ended, and connects it."""
+    report(f'{node.name} starts again', node.start())
+    node.connect()
+
+
+def test_forgotten():
+    """The row is in the log of the group, and the daemon does not know."""
+    a.link.policy = 'forget'
+    begun = time.monotonic()
+    result = a.update(REPO, '--timeout', '5000', 'refs/heads/main', one,
+                      three)
+    report('no outcome: unknown', result.returncode != 0, result)
+    same('the daemon ends', 74, a.ended())
+    report('after the patience', time.monotonic() - begun >= 2.5)
+    report('the log says why', 'group.patience' in a.said())
+    same('the ref has its old value', three, a.git(REPO, 'rev-parse', 'main'))
+    a.link.close()
+    back(a)
+    report('a leads', a.lead())
+    same('the row is applied', one, a.git(REPO, 'rev-parse', 'main'))
+    b.link.send_rows()
+    same_refs('forgotten')
+
+
+def test_waits():
+    """The row never gets into the log."""
+    a.link.policy = 'wait'
+    result = a.update(REPO, '--timeout', '5000', 'refs/heads/main', two,
+                      one)
+    report('no outcome: unknown', result.returncode != 0, result)
+    same('the daemon ends', 74, a.ended())
+    a.link.close()
+    back(a)
+    report('a leads', a.lead())
+    same('nothing has happened', one, a.git(REPO, 'rev-parse', 'main'))
+    updated('the lock is gone', a, 'refs/heads/main', two, one)
+    same_refs('never sent')
+
+
+def in_background(node, *args):
+    return subprocess.Popen(
+        [*node.inside, 'update', '--timeout', '5000', '--socket',
+         node.socket_path, '--git-dir',
+         f'{node.seen_root}/{REPO}', *args], stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+
+
+def test_killed():
+    """kill -9 of the leader after the log of the group, before the journal."""
+    a.link.policy = 'forget'
+    batches, rows = a.link.batches, len(log.rows)
+    client = in_background(a, 'refs/heads/main', three, two)
+    report('the row is in the log',
+           wait_for(10, lambda: len(log.rows) > rows), batches)
+    a.kill()
+    client.kill()
+    client.wait()
+    a.link.close()
+    report('b leads', b.lead())
+    same('b has the row', three, b.git(REPO, 'rev-parse', 'main'))
+    updated('b goes on', b, 'refs/heads/main', one, three)
+    back(a)
+    a.link.begin(False)
+    report('a follows', a.await_said('group-follows'))
+    report('a has applied all', wait_for(
+        20, lambda: a.refs(REPO) == b.refs(REPO)), a.refs(REPO))
+    report('a leads', a.lead())
+
+
+def test_link_lost():
+    """A connection that is lost with a batch in work ends the daemon."""
+    a.link.policy = 'wait'
+    client = in_background(a, 'refs/heads/main', two, one)
+    batches = a.link.batches
+    wait_for(10, lambda: a.link.batches > batches or a.link.batches)
+    time.sleep(0.2)
+    a.link.close()
+    same('the daemon ends', 74, a.ended())
+    client.wait(60)
+    back(a)
+    report('a leads', a.lead())
+    same('nothing has happened', one, a.git(REPO, 'rev-parse', 'main'))
+    a.link.close()
+    refused('no connection: busy', a, 'refd-group', 'refs/heads/main', two)
+    a.connect()
+    report('a leads on the next connection', a.lead())
+    updated('and takes updates', a, 'refs/heads/main', two, one)
+    same_refs('link')
+
+
+def test_old_epoch():
+    """An update whose id was looked up in an earlier epoch is refused."""
+    asked = a.link.asked
+    a.run('pause')
+    client = in_background(a, 'refs/heads/old', one)
+    report('the update waits', wait_for(10, lambda: a.link.asked > asked))
+    report('b leads', b.lead())
+    report('a leads again', a.lead())
+    a.run('resume')
+    client.wait(60)
+    report('the update is refused', client.returncode != 0)
+    same('no ref', '', a.git(REPO, 'rev-parse', '-q', '--verify',
+                             'refs/heads/old'))
+    same_refs('old epoch')
+
+
+def test_lock():
+    lock = f'{b.root}/{REPO}/refs/heads/main.lock'
+    open(lock, 'w').close()
+    updated('a row for a ref that is locked on b', a, 'refs/heads/main',
+            three, two)
+    report('b says why it waits',
+           b.await_said("'refs/heads/main' is locked", seconds=15))
+    os.unlink(lock)
+    same_refs('lock')
+
+
+def test_own_switch():
+    """refd pack, and housekeeping by git, change nothing of the group."""
+    for node in (a, b):
+        node.git(REPO, 'pack-refs', '--all')
+    updated('after pack-refs', a, 'refs/heads/main', two, three)
+    same_refs('pack-refs')
+
+
+def test_differs():
+    b.git(REPO, 'update-ref', 'refs/heads/main', one)
+    updated('a row for a ref that differs on b', a, 'refs/heads/main', three,
+            two)
+    same('b ends', 74, b.ended(30))
+    report('b names the ref', "'refs/heads/main' of" in b.said(),
+           b.said()[-500:])
+    b.link.close()
+    b.git(REPO, 'update-ref', 'refs/heads/main', two)
+    back(b)
+    b.link.begin(False)
+    same_refs('after the repair')
+
+
+def test_without_group():
+    status = a.kill(signal.SIGTERM)
+    same('a clean end', 0, status)
+    config = open(f'{a.top}/config').read()
+    open(f'{a.top}/config', 'w').write(config[:config.index('[group]')])
+    a.process = subprocess.Popen(
+        [*a.inside, 'daemon', '--config', f'{a.top}/config'],
+        stdout=open(f'{a.top}/log', 'a'), stderr=subprocess.STDOUT)
+    report('a start without the group ends', a.ended() not in (None, 0))
+    report('and says why', 'belongs to a node of a group' in a.said())
+    b.kill(signal.SIGTERM)
+
+
+CASES = [test_lead, test_kinds, test_ids, test_refused, test_forgotten,
+         test_waits, test_killed, test_link_lost, test_old_epoch, test_lock,
+         test_own_switch, test_differs, test_without_group]
+
+try:
+    for case in CASES:
+        print(f'# {case.__name__}', flush=True)
+        case()
+finally:
+    for node in (a, b):
+        node.end()
+open(f'{TOP}/ended', 'w').close()

@@ -1,0 +1,307 @@
+"""For tests of daemons in a group: the log of a group in memory, in place of
+refd-group and PostgreSQL. It ends only processes that it has started."""
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group import (APPLIED, BATCH, COMMITTED, HELD, HELLO, HOLD,  # noqa: E402
+                   NOT_HELD, REFUSED, ROLE, ROW, STOP, Text, put, read_row,
+                   row_bytes, wait_for)
+
+GROUP = b'the one group!!!'
+
+
+class Log:
+    """The log of the group. Row N is rows[N - 1]."""
+
+    def __init__(self):
+        self.rows = []
+        self.epoch = 0
+        self.leader = None      # a node
+        self.lock = threading.RLock()
+
+
+class Node:
+    """A daemon, with its configuration and its connection to the log."""
+
+    def __init__(self, name, top, refd, log):
+        self.name, self.refd, self.log = name, refd, log
+        self.top = f'{top}/{name}'
+        self.root, self.state = f'{self.top}/root', f'{self.top}/state'
+        self.seen_root = f'{top}/root'  # by the daemon and its clients
+        self.socket_path = f'{self.top}/sock'
+        self.others = []
+        self.process = self.link = None
+        os.makedirs(self.root)
+        os.makedirs(self.seen_root, exist_ok=True)
+        self.mount()
+        self.configure()
+
+    def mount(self):
+        """All nodes have their repositories at the same path."""
+        self.mounts = subprocess.Popen(
+            ['unshare', '-m', 'sh', '-c', 'mount --bind "$1" "$2" && echo up '
+             '&& exec sleep infinity', 'sh', self.root, self.seen_root],
+            stdout=subprocess.PIPE)
+        assert self.mounts.stdout.readline() == b'up\n'
+        self.inside = ['nsenter', f'--mount=/proc/{self.mounts.pid}/ns/mnt',
+                       '--', self.refd]
+
+    def configure(self, **more):
+        keys = {'name': 'main', 'node': self.name, 'patience': '3s',
+                'database': 'dbname=none'}
+        keys.update(more)
+        with open(f'{self.top}/config', 'w') as f:
+            f.write(f'[daemon]\n\tsocket = {self.socket_path}\n'
+                    f'\tstate = {self.state}\n\troot = {self.seen_root}\n[group]\n')
+            for key, value in keys.items():
+                f.write(f'\t{key} = {value}\n')
+
+    # ---- the daemon ----
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [*self.inside, 'daemon', '--config', f'{self.top}/config'],
+            stdin=subprocess.DEVNULL, stdout=open(f'{self.top}/log', 'a'),
+            stderr=subprocess.STDOUT)
+        return self.run('ping', '--wait', '20').returncode == 0
+
+    def kill(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        return self.ended(60)
+
+    def ended(self, seconds=20):
+        """The exit status, or None."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def run(self, command, *args, **more):
+        return subprocess.run(
+            [*self.inside, command, '--socket', self.socket_path, *args],
+            capture_output=True, text=True, timeout=120, **more)
+
+    def update(self, repo, *args, **more):
+        return self.run('update', '--git-dir', f'{self.seen_root}/{repo}',
+                        *args, **more)
+
+    def git(self, repo, *args):
+        return subprocess.run(['git', '-C', f'{self.root}/{repo}', *args],
+                              capture_output=True, text=True).stdout.strip()
+
+    def refs(self, repo):
+        return self.git(repo, 'for-each-ref',
+                        '--format=%(refname) %(objectname) %(symref)')
+
+    def end(self):
+        """Ends what has been started, like a crash."""
+        for process in (self.process, self.mounts):
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def said(self):
+        return open(f'{self.top}/log').read()
+
+    # ---- the connection ----
+
+    def connect(self):
+        self.link = Link(self)
+        return self.link
+
+    def lead(self):
+        """Takes the lease, and leads. True: the daemon takes writes."""
+        before = len(self.said())
+        with self.log.lock:
+            self.log.epoch += 1
+            self.log.leader = self
+            for other in self.others:
+                if other.link:
+                    other.link.begin(False)
+            self.link.begin(True)
+        return self.await_said('group-leads', before)
+
+    def await_said(self, text, before=0, seconds=20):
+        """Waits for a line of the log behind the first BEFORE characters."""
+        return bool(wait_for(seconds, lambda: text in self.said()[before:]))
+
+    def await_applied(self, seconds=20):
+        """Waits until the daemon has applied the whole log."""
+        return bool(wait_for(seconds, lambda: self.link.applied
+                             >= len(self.log.rows)))
+
+
+class Link:
+    """A refd-group for one daemon. What it does with a batch:
+
+    commit      commits, and answers
+    refuse      answers REFUSED
+    forget      commits, and does not answer
+    wait        does nothing yet"""
+
+    def __init__(self, node):
+        self.node, self.log = node, node.log
+        self.policy = 'commit'
+        self.holds = 'copy'     # or 'fail', 'wait'
+        self.batches = self.asked = 0
+        self.is_following = False
+        self.socket = socket.socket(socket.AF_UNIX)
+        path = f'{node.state}/group.sock'
+        assert wait_for(20, lambda: self.try_connect(path)), path
+        self.data = b''
+        kind, body = self.next()
+        assert kind == HELLO, kind
+        assert body.number(4) == 1
+        self.group = body.take(16)
+        assert body.string().decode() == node.name
+        self.sent = self.applied = body.number()
+        self.writing = threading.Lock()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def try_connect(self, path):
+        try:
+            self.socket.connect(path)
+        except OSError:
+            return False
+        return True
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.socket.close()
+        self.node.link = None
+
+    def next(self):
+        """A frame, or None at the end."""
+        while len(self.data) < 5 or len(self.data) < self.length():
+            try:
+                more = self.socket.recv(1 << 20)
+            except OSError:
+                return None
+            if not more:
+                return None
+            self.data += more
+        n = self.length()
+        frame = self.data[4], Text(self.data[5:n])
+        self.data = self.data[n:]
+        return frame
+
+    def length(self):
+        return 4 + int.from_bytes(self.data[:4], 'little')
+
+    def send(self, kind, body):
+        with self.writing:
+            try:
+                self.socket.sendall(struct.pack('<IB', len(body) + 1, kind)
+                                    + body)
+            except OSError:
+                pass
+
+    def send_rows(self):
+        """Sends the rows that the daemon lacks."""
+        for lsn in range(self.sent + 1, len(self.log.rows) + 1):
+            epoch, row = self.log.rows[lsn - 1]
+            self.send(ROW, struct.pack('<QQ', lsn, epoch) + row_bytes(row))
+        self.sent = len(self.log.rows)
+
+    def begin(self, leads):
+        with self.log.lock:
+            self.send_role(False)
+            self.send_rows()
+            self.is_following = not leads
+            if leads:
+                self.send_role(True)
+
+    def send_role(self, leads):
+        leader = self.log.leader.name if self.log.leader else 'nobody'
+        self.send(ROLE, struct.pack('<BQQ', leads, self.log.epoch, self.sent)
+                  + GROUP + put(leader.encode()))
+
+    def serve(self):
+        while True:
+            frame = self.next()
+            if frame is None:
+                return
+            kind, body = frame
+            if kind == BATCH:
+                self.take_batch(body)
+            elif kind == HOLD:
+                self.take_hold(body)
+            elif kind == APPLIED:
+                self.applied = body.number()
+            elif kind == STOP:
+                self.socket.shutdown(socket.SHUT_RDWR)
+                return
+
+    def take_batch(self, body):
+        number, epoch = body.number(), body.number()
+        rows = [read_row(body) for _ in range(body.number(4))]
+        policy = self.policy
+        self.batches += 1
+        if policy == 'wait':
+            return
+        with self.log.lock:
+            if policy == 'refuse' or epoch != self.log.epoch or \
+                    self.log.leader is not self.node:
+                self.send(REFUSED, struct.pack('<Q', number) + put(b'lost'))
+                return
+            first = len(self.log.rows) + 1
+            self.log.rows += [(epoch, row) for row in rows]
+            self.sent = len(self.log.rows)
+            if policy == 'forget':
+                return
+            self.send(COMMITTED, struct.pack('<QQ', number, first))
+            for other in self.node.others:
+                if other.link and other.link.is_following:
+                    other.link.send_rows()
+
+    def take_hold(self, body):
+        number, uuid, path = body.number(), body.take(16), body.string()
+        path = path.decode()
+        self.asked += 1
+        if self.holds == 'wait':
+            return
+        if self.holds == 'fail':
+            self.send(NOT_HELD, struct.pack('<Q', number)
+                      + put(b'the node b is away'))
+            return
+        for other in self.node.others:
+            copy_objects(f'{self.node.root}/{path}/objects',
+                         f'{other.root}/{path}/objects')
+            claim(other, path, uuid)
+        self.send(HELD, struct.pack('<Q', number))
+
+
+def copy_objects(source, target):
+    for where, _, names in os.walk(source):
+        to = target + where[len(source):]
+        os.makedirs(to, exist_ok=True)
+        for name in names:
+            if not os.path.exists(f'{to}/{name}'):
+                shutil.copy(f'{where}/{name}', f'{to}/{name}.tmp')
+                os.rename(f'{to}/{name}.tmp', f'{to}/{name}')
+
+
+def claim(node, repo, uuid):
+    """Writes refd/id as refd-group does: the journal is not known."""
+    path, seen = f'{node.root}/{repo}', f'{node.seen_root}/{repo}'
+    if not os.path.exists(f'{path}/refd/id'):
+        os.makedirs(f'{path}/refd', exist_ok=True)
+        with open(f'{path}/refd/id', 'w') as f:
+            f.write(f'uuid {uuid.hex()}\njournal {"0" * 32}\npath {seen}\n')
+
+
+def pair(top, refd):
+    """Two nodes of one group."""
+    log = Log()
+    a, b = (Node(name, top, refd, log) for name in 'ab')
+    a.others, b.others = [b], [a]
+    return a, b

@@ -183,7 +183,9 @@ bool fetch_run(const struct fetch_site *site, const struct fetch_wish *wish,
 
 	f.git.objects = f.repo.objects;
 	f.git.pack = f.repo.pack;
-	is_done = is_done && find_haves(&f) && fetch(&f) && sync_objects(&f);
+	is_done = is_done &&
+	    (wish->nr_oids == 0 || (find_haves(&f) && fetch(&f))) &&
+	    sync_objects(&f);
 	if (f.git.refs >= 0)
 		close(f.git.refs);
 	text_done(&f.refs);

@@ -42,7 +42,7 @@ struct fetch_wish {
 	const uint8_t *uuid; /* 16 bytes */
 	enum refd_object_format format;
 	const struct refd_oid *oids;  /* wanted; of any type */
-	size_t nr_oids;               /* at least one */
+	size_t nr_oids;               /* 0: only the repository is needed */
 	const struct refd_oid *bases; /* this node may have them */
 	size_t nr_bases;
 };

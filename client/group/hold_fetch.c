@@ -90,7 +90,7 @@ static struct fetch_job *read_want(const PGresult *r, int row)
 	struct refd_oid *bases = read_oids(r, row, 6, format, &nr_bases);
 	struct fetch_job *job = NULL;
 
-	if (oids && bases && nr_oids > 0 && group_frame_is_path(path)) {
+	if (oids && bases && group_frame_is_path(path)) {
 		job = fetch_job_new(&path, oids, nr_oids, bases, nr_bases);
 		job->format = format;
 		memcpy(job->id, PQgetvalue(r, row, 0), sizeof(job->id));

@@ -41,6 +41,13 @@ void daemon_link_close(struct daemon_link *link)
 	pthread_mutex_destroy(&link->sending);
 }
 
+/* The thread of lease_keeper.h ends the lease, and then the program. */
+static void __attribute__((noreturn)) await_end(void)
+{
+	for (;;)
+		pause();
+}
+
 /* ---- reading ---- */
 
 static struct daemon_frame *decode(const uint8_t *data, size_t len)
@@ -121,7 +128,7 @@ static void fill(struct daemon_link *link)
 		n = recv(link->fd, buf, sizeof(buf), MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n == 0 || (n < 0 && errno != EAGAIN))
-		die_with(EXIT_AWAY, "the daemon has closed the socket");
+		await_end();
 	if (n > 0)
 		text_add(&link->in, buf, (size_t)n);
 	pthread_mutex_unlock(&link->lock);
@@ -198,7 +205,7 @@ static void write_all(struct daemon_link *link, const uint8_t *bytes,
 		else if (errno == EAGAIN)
 			wait_to_write(link);
 		else if (errno != EINTR)
-			die_with(EXIT_AWAY, "the daemon has closed the socket");
+			await_end();
 	}
 }
 

@@ -1,7 +1,8 @@
 /*
- * The socket to the daemon, and frames in both directions. A closed socket and
- * a wrong frame end the program. The main thread opens, reads and closes. Any
- * thread may send.
+ * The socket to the daemon, and frames in both directions. A wrong frame ends
+ * the program. After the daemon has closed the socket, no call returns, and the
+ * thread of lease_keeper.h ends the program. The main thread opens, reads and
+ * closes. Any thread may send.
  */
 #ifndef CLIENT_GROUP_DAEMON_LINK_H
 #define CLIENT_GROUP_DAEMON_LINK_H

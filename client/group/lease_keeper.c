@@ -37,18 +37,13 @@ static bool read_flag(struct lease_keeper *k, const bool *flag)
 	return value;
 }
 
-/* For at most WAIT_MS. Has the end of the thread been requested? */
+/* Waits at most WAIT_MS. Must the thread end? */
 static bool has_ended(struct lease_keeper *k, int wait_ms)
 {
 	struct pollfd fd = { .fd = k->daemon, .events = POLLRDHUP };
-	bool is_closed = poll(&fd, 1, wait_ms) > 0 && fd.revents,
-	     is_over = read_flag(k, &k->has_ended);
 
-	if (is_closed && !is_over) {
-		say("the daemon has closed the socket");
-		_exit(EXIT_AWAY);
-	}
-	return is_over;
+	return (poll(&fd, 1, wait_ms) > 0 && fd.revents) ||
+	    read_flag(k, &k->has_ended);
 }
 
 static bool tick(void *arg)
@@ -96,6 +91,19 @@ static void open_session(struct lease_keeper *k)
 	session_open(&k->s);
 }
 
+/* The daemon has ended. Another node can lead at once, also if this daemon
+ * fails again and again. */
+static void give_up(struct lease_keeper *k)
+{
+	uint64_t epoch = read_epoch(k);
+
+	say("the daemon has closed the socket");
+	k->s.tick = NULL;
+	if (epoch && (k->s.conn || session_open(&k->s) == SESSION_OK))
+		lease_leave(&k->s, epoch);
+	_exit(EXIT_AWAY);
+}
+
 static void *keep(void *arg)
 {
 	struct lease_keeper *k = arg;
@@ -113,6 +121,8 @@ static void *keep(void *arg)
 		if (lease_renew(&k->s, epoch) == LEASE_LOST)
 			look(k, epoch);
 	}
+	if (!read_flag(k, &k->has_ended))
+		give_up(k);
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 /*
  * A thread that renews the lease on a connection of its own, while the main
- * thread waits for a COMMIT. It also ends the program, without a cleanup, as
- * soon as the daemon has closed the socket.
+ * thread waits for a COMMIT. As soon as the daemon has closed the socket, the
+ * thread ends the lease and the program, without a cleanup.
  *
  * All calls come from the main thread. Only the last one blocks.
  */

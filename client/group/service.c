@@ -218,7 +218,9 @@ static bool begin(struct service *v)
 
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		return false;
-	if (is_mine(v, &lease) && !(leads = take_lease(v, &lease)))
+	/* A node that cannot get the rows must leave the lease to others. */
+	if (is_mine(v, &lease) &&
+	    !(send_rows(v) && (leads = take_lease(v, &lease))))
 		return false;
 	/* The daemon needs the uuid of the group before the first row. */
 	tell_role(v, &lease);

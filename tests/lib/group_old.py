@@ -23,7 +23,6 @@ class Cases:
         assert self.c.await_role(True), self.c.message()
         self.commit(3)
         self.pg.copy_old()
-        self.commit(2)
         self.open_early()
         self.early_end()
         self.keeper()
@@ -37,12 +36,11 @@ class Cases:
         assert outcome == 'COMMITTED', outcome
 
     def open_early(self):
-        """The takeover is on the primary, and the reading is not."""
+        """The takeover is on the primary, and the reading is not. The former
+        primary has the same rows, and the epoch before."""
         c, pg = self.c, self.pg
         end = c.applied
         c.end()
-        c.applied -= 2
-        c.epoch = 0
         with self.paused():
             c.start()
             assert wait_for(10, lambda: pg.sql(
@@ -58,6 +56,7 @@ class Cases:
                     c.await_role(True), c.message()[-300:])
         self.report('ROLE has the last LSN', c.role and c.role[2] == end,
                     (c.role, end))
+        self.commit(2)
         pg.stop('old')
 
     def early_end(self):
@@ -109,6 +108,22 @@ class Cases:
                      "UPDATE refd.log SET id = '\\x11'")
         self.restore('an earlier time of PostgreSQL', 'ends at LSN',
                      'DELETE FROM refd.log')
+        self.missing()
+
+    def missing(self):
+        """The log begins behind the rows that the node has."""
+        self.pg.sql("DELETE FROM refd.log WHERE grp = 'other' AND lsn < 3")
+        epoch = self.pg.sql("SELECT epoch FROM refd.lease WHERE grp = 'other'")
+        self.c.end()
+        self.c.applied = self.c.epoch = 0
+        self.c.start()
+        self.report('missing rows: the program ends',
+                    self.c.process.wait(10) == 128)
+        self.report('missing rows: the reason', 'row 1 of the log is missing'
+                    in self.c.message(), self.c.message()[-300:])
+        self.report('missing rows: the lease is left to others',
+                    epoch == self.pg.sql(
+                        "SELECT epoch FROM refd.lease WHERE grp = 'other'"))
 
     def restore(self, name, text, change):
         self.c.end()

@@ -446,6 +446,20 @@ def test_stop():
     report('and gets the role of a follower', b.await_role(False), b.role)
 
 
+def test_hung_up():
+    """The daemon of the leader dies."""
+    for old, new in ((a, b), (b, a)):
+        began = time.monotonic()
+        same('a dead daemon: the program ends', 75, old.hang_up())
+        report('the other node leads before the lease ends',
+               new.await_role(True) and time.monotonic() - began < LEASE / 2,
+               time.monotonic() - began)
+        old.end()
+        old.start()
+        report('a dead daemon: the next one follows', old.await_role(False),
+               old.role)
+
+
 def stops(name, node):
     """Although the standby is away, and STOP is answered late."""
     try:
@@ -650,7 +664,7 @@ def main():
              test_standby_away, test_killed, test_follower, test_flood,
              test_paused_leader, test_takeover_in_commit,
              test_takeover_in_fence, test_blocked, test_stop_in_commit,
-             test_stop, test_follower_start,
+             test_stop, test_hung_up, test_follower_start,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create, test_commit] + [

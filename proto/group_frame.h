@@ -7,8 +7,9 @@
  * number of bytes or elements (4 bytes). Frames of a side in their order:
  *
  *	daemon	HELLO, then BATCH, HOLD, APPLIED, STOP in any order
- *	group	ROW for each row that the node lacks, then ROLE, then ROLE,
- *		ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD in any order
+ *	group	ROLE as a follower, ROW for each row that the node lacks, ROLE,
+ *		then ROLE, ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD in
+ *		any order
  *
  * Pure functions over bytes; any thread; nothing blocks. Only
  * group_frame_decode() allocates, and only in the arena of the caller.

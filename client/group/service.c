@@ -2,12 +2,13 @@
  * The happy path:
  *
  *	1. The daemon's HELLO has the node and the last applied LSN.
- *	2. If this node has the lease, it takes the next epoch. So no session of
- *	   an earlier process can insert a row any longer.
- *	3. The daemon gets ROLE as a follower, with the uuid of the group.
- *	4. The daemon gets the rows behind its last LSN, also rows of its own
- *	   earlier process, and then ROLE. A leader appends batches, a follower
- *	   reads rows and looks at the lease.
+ *	2. The daemon gets ROLE as a follower, with the uuid of the group.
+ *	3. If this node has the lease, it sends the rows to the daemon, and
+ *	   takes the next epoch. So no session of an earlier process can insert
+ *	   a row any longer.
+ *	4. The daemon gets the rest of the rows behind its last LSN, also rows
+ *	   of its own earlier process, and then ROLE. A leader appends batches,
+ *	   a follower reads rows and looks at the lease.
  *	5. The lease of the leader is over: a follower takes the lease, reads
  *	   the log to its end, and is the leader.
  *
@@ -91,8 +92,7 @@ bool service_connect(struct service *v)
 
 /* ---- roles ---- */
 
-/* Tells the daemon the role of this node by LEASE. */
-static void tell_role(struct service *v, const struct lease *lease)
+static void send_role(struct service *v, const struct lease *lease)
 {
 	struct group_frame f = { .type = GROUP_ROLE };
 
@@ -102,6 +102,22 @@ static void tell_role(struct service *v, const struct lease *lease)
 	memcpy(f.role.group, v->log.group, sizeof(f.role.group));
 	strcpy(f.role.leader, lease->owner);
 	daemon_link_send(&v->link, &f);
+}
+
+/* The daemon needs the uuid of the group before the first row. LEASE is not
+ * proven, so its epoch is not kept. */
+static void greet(struct service *v, const struct lease *lease)
+{
+	if (*v->told.owner)
+		return;
+	send_role(v, lease);
+	strcpy(v->told.owner, lease->owner);
+}
+
+/* Tells the daemon the role of this node by LEASE. */
+static void tell_role(struct service *v, const struct lease *lease)
+{
+	send_role(v, lease);
 	if (v->epoch)
 		say("leads the group '%s' in epoch %llu, from LSN %llu on",
 		    v->config->name, (unsigned long long)lease->epoch,
@@ -218,12 +234,11 @@ static bool begin(struct service *v)
 
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		return false;
+	greet(v, &lease);
 	/* A node that cannot get the rows must leave the lease to others. */
 	if (is_mine(v, &lease) &&
 	    !(send_rows(v) && (leads = take_lease(v, &lease))))
 		return false;
-	/* The daemon needs the uuid of the group before the first row. */
-	tell_role(v, &lease);
 	begin_role(v, &lease, leads);
 	return true;
 }

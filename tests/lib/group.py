@@ -241,7 +241,8 @@ class Node:
         self.rows = {}          # LSN to row, from ROW and COMMITTED
         self.frames = queue.Queue()
         self.role = None        # (is leader, epoch, LSN, leader)
-        self.opened = []        # rows of earlier processes, until ROLE
+        self.opened = []        # rows of earlier processes, until the role
+        self.is_greeted = False
 
     # ---- the process ----
 
@@ -255,6 +256,7 @@ class Node:
         listener.bind(self.path)
         listener.listen(1)
         self.role = None
+        self.is_greeted = False
         self.opened = self.open_rows()
         self.process = subprocess.Popen(
             [self.program, '--config', self.config, '--socket', self.path,
@@ -372,6 +374,10 @@ class Node:
             self.group = body.take(16)
             assert role[1] >= self.epoch, (role, self.epoch)
             assert role[2] == self.applied, (role, self.applied)
+            if not self.is_greeted:
+                assert not role[0]
+                self.is_greeted = True
+                return
             # A row of an earlier process that has not come never comes.
             self.refused.update(row['id'] for row in self.opened
                                 if row['id'] not in self.committed)

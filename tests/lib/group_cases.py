@@ -89,6 +89,7 @@ def test_lead():
     same_refs('created')
     updated('a changes the ref', a, 'refs/heads/main', two, one)
     same_refs('changed')
+    report('a says what it has applied', a.await_applied(5), a.link.applied)
     refused('b takes no updates', b, "the node 'a' leads",
             'refs/heads/main', three)
 

@@ -239,9 +239,13 @@ struct group_input *group_next(struct group *g)
 
 void group_applied(struct group *g, uint64_t lsn)
 {
-	struct group_frame f = { .type = GROUP_APPLIED, .applied.lsn = lsn };
+	const struct group_frame f = { .type = GROUP_APPLIED,
+		.applied.lsn = lsn };
 
 	pthread_mutex_lock(&g->mutex);
-	group_send(g, &f);
+	if (lsn > g->told_lsn) {
+		g->told_lsn = lsn;
+		group_send(g, &f);
+	}
 	pthread_mutex_unlock(&g->mutex);
 }

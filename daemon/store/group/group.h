@@ -108,7 +108,7 @@ struct group_input {
 /* Waits for the next frame, which the caller frees. NULL: the end. */
 struct group_input *group_next(struct group *g);
 void group_input_free(struct group_input *in);
-/* ROW is done: the next row has a higher LSN. */
+/* The rows up to LSN are done. For any thread. */
 void group_applied(struct group *g, uint64_t lsn);
 /* All rows before ROLE are applied. */
 void group_take_role(struct group *g, const struct group_frame *role);

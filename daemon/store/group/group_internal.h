@@ -54,7 +54,7 @@ struct group {
 	bool is_sending;
 	uint64_t next_number; /* of BATCH and HOLD */
 	uint64_t next_lsn;    /* of the next row of the journal */
-	int64_t told_ns;      /* last APPLIED */
+	uint64_t told_lsn;    /* of HELLO, or the last APPLIED */
 	LIST_HEAD(, group_batch) batches;
 	TAILQ_HEAD(group_hold_list, group_hold) holds;
 	int fd; /* the connection; -1: none */

@@ -291,7 +291,7 @@ static void begin(struct group *g, int fd)
 	f.hello.version = GROUP_FRAME_VERSION;
 	journal_group_uuid(g->journal, f.hello.group);
 	strcpy(f.hello.node, g->cfg.node);
-	f.hello.applied = g->next_lsn - 1;
+	f.hello.applied = g->told_lsn = g->next_lsn - 1;
 	group_send(g, &f);
 	pthread_mutex_unlock(&g->mutex);
 }

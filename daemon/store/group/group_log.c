@@ -19,9 +19,6 @@
 
 #include "daemon/store/group/group_internal.h"
 
-/* APPLIED of a leader, at most so often. */
-#define TELL_NS (1000 * 1000000LL)
-
 /* ---- waiting ---- */
 
 static struct timespec later(int64_t ns)
@@ -259,24 +256,15 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
 	return r;
 }
 
-static void tell_applied(struct group *g, uint64_t lsn)
-{
-	struct group_frame f = { .type = GROUP_APPLIED, .applied.lsn = lsn };
-	int64_t now_ns = SYS(g->cfg.sys, now_mono);
-
-	if (g->epoch == 0 || now_ns - g->told_ns < TELL_NS)
-		return;
-	g->told_ns = now_ns;
-	group_send(g, &f);
-}
-
 int group_appended(struct group *g, const struct commit_log_mark *mark, int r)
 {
-	pthread_mutex_lock(&g->mutex);
-	if (r == 0)
-		tell_applied(g, mark->rows[mark->nr - 1].group_lsn);
-	else
-		group_die(g, "the journal has lost rows that the group has");
-	pthread_mutex_unlock(&g->mutex);
-	return r == 0 ? 0 : JOURNAL_UNKNOWN;
+	const struct journal_row *last = &mark->rows[mark->nr - 1];
+
+	if (r != 0)
+		return group_fail(g,
+		    "the journal has lost rows that the group has");
+	/* Rows of other nodes: the thread that follows says so. */
+	if (last->group_epoch != 0)
+		group_applied(g, last->group_lsn);
+	return 0;
 }

@@ -1,0 +1,191 @@
+"""For tests/long/group_whole.py: nodes with a daemon, refd-group and
+repositories of their own, which a service manager starts again, and
+PostgreSQL. It ends only processes that it has started."""
+import collections
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group import wait_for  # noqa: E402
+import group_nodes  # noqa: E402
+
+LEASE = 2
+# A service manager waits so long before it starts a program again.
+AGAIN = 0.5
+# The other end of a fetch, which waits as long as there is a file with the name
+# of the host.
+SSH = """#!/bin/sh
+for word; do
+	[ -e "{top}/shut/$word" ] && shut="{top}/shut/$word"
+done
+while [ -n "$shut" ] && [ -e "$shut" ]; do
+	sleep 0.05
+done
+eval "$word"
+"""
+
+
+def prepare(top):
+    """Nothing of the account's configuration gets in."""
+    for name in ('shut', 'bin', 'root', 'work'):
+        os.makedirs(f'{top}/{name}')
+    with open(f'{top}/bin/ssh', 'w') as ssh:
+        ssh.write(SSH.format(top=top))
+    os.chmod(f'{top}/bin/ssh', 0o755)
+    os.environ['PATH'] = f'{top}/bin:' + os.environ['PATH']
+    for who in ('AUTHOR', 'COMMITTER'):
+        os.environ.update({f'GIT_{who}_NAME': 'a', f'GIT_{who}_EMAIL': 'a@x',
+                           f'GIT_{who}_DATE': '1700000000 +0000'})
+
+
+class Service:
+    """A program that is started again whenever it ends."""
+
+    def __init__(self, name, argv, log):
+        self.name, self.argv, self.log = name, argv, log
+        self.is_wanted = False
+        self.process = self.thread = None
+        self.statuses = collections.Counter()
+        self.mutex = threading.Lock()
+
+    def up(self):
+        self.is_wanted = True
+        self.launch()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def launch(self):
+        with self.mutex:
+            if self.is_wanted:
+                self.process = subprocess.Popen(
+                    self.argv, stdin=subprocess.DEVNULL,
+                    stdout=open(self.log, 'a'), stderr=subprocess.STDOUT)
+
+    def watch(self):
+        while True:
+            self.statuses[self.process.wait()] += 1
+            if not self.is_wanted:
+                return
+            time.sleep(AGAIN)
+            if not self.is_wanted:
+                return
+            self.launch()
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def down(self, number=signal.SIGKILL):
+        with self.mutex:
+            self.is_wanted = False
+        if self.thread:
+            self.send(signal.SIGCONT)
+            self.send(number)
+            self.thread.join()
+            self.thread = None
+
+    def said(self):
+        return open(self.log).read() if os.path.exists(self.log) else ''
+
+
+class RealNode(group_nodes.Node):
+    """A node of the group, with refd-group."""
+
+    def __init__(self, name, names, top, build, database):
+        self.build, self.database, self.names = build, database, names
+        super().__init__(name, top, f'{build}/refd', None)
+        self.enter = self.inside[:-1]
+        config = f'{self.top}/config'
+        self.daemon = Service(
+            f'{name}: the daemon', [*self.inside, 'daemon', '--config', config],
+            f'{self.top}/log')
+        self.group = Service(
+            f'{name}: refd-group',
+            [*self.enter, f'{build}/refd-group', '--config', config,
+             '--socket', f'{self.state}/group.sock', 'serve'],
+            f'{self.top}/group.log')
+
+    def configure(self, **more):
+        super().configure(lease=f'{LEASE}s', held=1,
+                          database=f'"{self.database}"', **more)
+        top = os.path.dirname(self.top)
+        with open(f'{self.top}/config', 'a') as f:
+            for other in self.names.replace(self.name, ''):
+                f.write(f'\tsource = {other} ssh://{other}-{self.name}/{top}/'
+                        f'{other}/root\n')
+
+    def up(self):
+        self.daemon.up()
+        self.group.up()
+
+    def down(self, number=signal.SIGKILL):
+        self.daemon.down(number)
+        self.group.down(number)
+
+    def end(self):
+        self.down()
+        super().end()
+
+    def services(self):
+        return self.daemon, self.group
+
+    def command(self, *args, **more):
+        """refd-group, for the administrator."""
+        return subprocess.run(
+            [*self.enter, f'{self.build}/refd-group', '--config',
+             f'{self.top}/config', *args], capture_output=True, text=True,
+            timeout=60, **more)
+
+    def enable(self, repo):
+        return self.run('enable', f'{self.seen_root}/{repo}')
+
+    def has_repo(self, repo):
+        return os.path.exists(f'{self.root}/{repo}/refd/id')
+
+    def git_here(self, *args, seconds=120, **more):
+        """git, which sees the repositories of this node."""
+        return subprocess.run([*self.enter, 'git', *args], text=True,
+                              capture_output=True, timeout=seconds, **more)
+
+    def push(self, work, repo, *args, **more):
+        return self.git_here('-C', work, 'push', '-q',
+                             f'{self.seen_root}/{repo}', *args, **more)
+
+    def commit(self, repo, parent, message):
+        """The same commit on every node."""
+        tree = self.git(repo, 'hash-object', '-w', '-t', 'tree', '/dev/null')
+        more = ['-p', parent] if parent else []
+        return self.git(repo, 'commit-tree', '-m', message, *more, tree)
+
+    def fsck(self, repo):
+        result = subprocess.run(
+            ['git', '-C', f'{self.root}/{repo}', 'fsck', '--full', '--strict'],
+            capture_output=True, text=True)
+        said = [line for line in (result.stdout + result.stderr).splitlines()
+                if not line.startswith(('dangling', 'notice', 'Checking'))]
+        return [] if result.returncode == 0 and not said else [
+            result.returncode, *said[:5]]
+
+    def leads(self):
+        """By the last line of the daemon about its role."""
+        events = re.findall('group-(leads|follows|lost)', self.daemon.said())
+        return bool(events) and events[-1] == 'leads'
+
+    def journal(self):
+        """LSN of the group to the id of the transaction."""
+        db = sqlite3.connect(f'file:{self.state}/journal?mode=ro', uri=True,
+                             timeout=20)
+        rows = db.execute('SELECT group_lsn, hex(txid) FROM record WHERE'
+                          ' group_lsn > 0').fetchall()
+        db.close()
+        return dict(rows)
+
+
+def await_leader(nodes, seconds=30):
+    return wait_for(seconds, lambda: next(
+        (node for node in nodes if node.leads()), None))

@@ -44,6 +44,12 @@ def make_repo(repo, commits=3):
     return made
 
 
+def new_commit(node, repo, parent):
+    tree = node.git(repo, 'rev-parse', f'{parent}^{{tree}}')
+    return node.git(repo, 'commit-tree', tree, '-p', parent, '-m',
+                    str(time.time()))
+
+
 def same_refs(name, repo=REPO):
     report(f'{name}: b has applied all', b.await_applied(),
            (b.link and b.link.applied, len(log.rows), b.said()[-500:]))
@@ -288,6 +294,15 @@ def test_lock():
     os.unlink(lock)
     same_refs('lock')
 
+def test_repair():
+    """A follower without the objects asks for them."""
+    a.link.holds = 'skip'
+    four = new_commit(a, REPO, three)
+    updated('an object that b lacks', a, 'refs/heads/repair', four)
+    report('b asks for it', wait_for(20, lambda: b.link.asked > 0))
+    a.link.holds = 'copy'
+    same_refs('repair')
+
 
 def test_own_switch():
     """refd pack, and housekeeping by git, change nothing of the group."""
@@ -326,7 +341,7 @@ def test_without_group():
 
 CASES = [test_lead, test_kinds, test_ids, test_refused, test_forgotten,
          test_waits, test_killed, test_link_lost, test_old_epoch, test_lock,
-         test_own_switch, test_differs, test_without_group]
+         test_repair, test_own_switch, test_differs, test_without_group]
 
 try:
     for case in CASES:

@@ -149,7 +149,7 @@ class Link:
     def __init__(self, node):
         self.node, self.log = node, node.log
         self.policy = 'commit'
-        self.holds = 'copy'     # or 'fail', 'wait'
+        self.holds = 'copy'     # or 'fail', 'wait', 'skip'
         self.batches = self.asked = 0
         self.is_following = False
         self.socket = socket.socket(socket.AF_UNIX)
@@ -273,7 +273,10 @@ class Link:
             self.send(NOT_HELD, struct.pack('<Q', number)
                       + put(b'the node b is away'))
             return
-        for other in self.node.others:
+        if self.is_following:
+            copy_objects(f'{self.log.leader.root}/{path}/objects',
+                         f'{self.node.root}/{path}/objects')
+        for other in self.node.others if self.holds == 'copy' else []:
             copy_objects(f'{self.node.root}/{path}/objects',
                          f'{other.root}/{path}/objects')
             claim(other, path, uuid)

@@ -146,6 +146,21 @@ static bool has_uuid(struct attempt *a, const struct txn *txn)
 	return false;
 }
 
+/* The row was committed when enough other nodes had the objects. This node may
+ * be another one. */
+static void fetch_missing(struct follower *f, const struct txn *txn)
+{
+	struct refd_oid *oids = calloc(txn->nr_updates + 1, sizeof(*oids));
+	size_t i, nr = 0;
+
+	for (i = 0; oids != NULL && i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_NOOBJECT)
+			oids[nr++] = txn->updates[i].ask->new_oid;
+	if (nr > 0)
+		group_fetch(f->cfg.group, txn->repo, oids, nr);
+	free(oids);
+}
+
 static enum result apply(struct follower *f, struct attempt *a,
     struct row_txn *rt)
 {
@@ -159,8 +174,10 @@ static enum result apply(struct follower *f, struct attempt *a,
 	if (!has_uuid(a, rt->txn))
 		return RESULT_DIFFERS;
 	result = look_at_updates(a, rt, false);
-	if (result != RESULT_DONE)
+	if (result != RESULT_DONE) {
+		fetch_missing(f, rt->txn);
 		return result;
+	}
 	pipeline_apply_row(f->cfg.pipeline, rt->batch);
 	return look_at_updates(a, rt, true);
 }

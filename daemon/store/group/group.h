@@ -91,6 +91,10 @@ int group_fail(struct group *g, const char *why);
  * earlier transaction of its repository. Every transaction comes back to the
  * completions. */
 bool group_hold(void *group, struct txn *txn);
+/* Asks refd-group to bring the NR objects OIDS into the repository REPO of this
+ * node. Does not wait for the result. */
+void group_fetch(struct group *g, const struct repo *repo,
+    const struct refd_oid *oids, size_t nr);
 /* TXN comes back at once if TXN waits here. */
 void group_give_up(struct group *g, struct txn *txn);
 

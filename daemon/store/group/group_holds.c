@@ -67,29 +67,48 @@ static size_t list_bases(const struct txn *txn, struct refd_oid *oids)
 	return nr;
 }
 
+/* Under MUTEX. F has the ids and the number. */
+static int send_for(struct group *g, const struct repo *repo,
+    struct group_frame *f)
+{
+	int r = group_path_below(&g->cfg, repo->path, &f->hold.path);
+
+	memcpy(f->hold.repo, repo->uuid, sizeof(f->hold.repo));
+	f->hold.object_format = repo->object_format;
+	return r == 0 ? group_send(g, f) : r;
+}
+
 /* Under MUTEX. */
 static int send_hold(struct group *g, const struct txn *txn, uint64_t number)
 {
-	struct group_frame f = { .type = GROUP_HOLD };
+	struct group_frame f = { .type = GROUP_HOLD, .hold.number = number };
 	struct refd_oid *oids = calloc(txn->nr_updates, sizeof(*oids));
 	struct refd_oid *bases = calloc(txn->nr_updates, sizeof(*bases));
 	int r = -ENOMEM;
 
-	f.hold.number = number;
-	memcpy(f.hold.repo, txn->repo->uuid, sizeof(f.hold.repo));
-	f.hold.object_format = txn->repo->object_format;
 	if (oids != NULL && bases != NULL) {
 		f.hold.oids = oids;
 		f.hold.nr_oids = list_oids(txn, oids);
 		f.hold.bases = bases;
 		f.hold.nr_bases = list_bases(txn, bases);
-		r = group_path_below(&g->cfg, txn->repo->path, &f.hold.path);
+		r = send_for(g, txn->repo, &f);
 	}
-	if (r == 0)
-		r = group_send(g, &f);
 	free(oids);
 	free(bases);
 	return r;
+}
+
+void group_fetch(struct group *g, const struct repo *repo,
+    const struct refd_oid *oids, size_t nr)
+{
+	struct group_frame f = { .type = GROUP_HOLD,
+		.hold.oids = oids,
+		.hold.nr_oids = nr };
+
+	pthread_mutex_lock(&g->mutex);
+	f.hold.number = ++g->next_number;
+	send_for(g, repo, &f);
+	pthread_mutex_unlock(&g->mutex);
 }
 
 /* ---- the list ---- */

@@ -28,6 +28,7 @@ struct recover_options {
 	struct command_list roots;
 	bool json, discard, adopt;
 	const char *forget; /* a repository; or NULL */
+	const char *join;   /* an LSN; or NULL */
 };
 
 static const struct command_option options[] = {
@@ -48,6 +49,11 @@ static const struct command_option options[] = {
 	{ OPTION_STRING("forget", 0, "REPO",
 	      "drop the deferred updates of REPO, a lost repository",
 	      struct recover_options, forget),
+	    .excludes = 'x' },
+	{ OPTION_STRING("join", 0, "LSN",
+	      "make the journal for a copy of a node of a group, which has the "
+	      "rows up to LSN",
+	      struct recover_options, join),
 	    .excludes = 'x' },
 	{ 0 },
 };
@@ -209,6 +215,16 @@ static bool is_journal_missing(const char *state)
 	return nr_missing == i;
 }
 
+static bool parse_lsn(const char *text, uint64_t *lsn)
+{
+	char *end;
+
+	errno = 0;
+	*lsn = strtoull(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
+	    *lsn > 0 && *lsn <= INT64_MAX;
+}
+
 static int run(const struct recover_options *opt)
 {
 	static const char *everywhere = "/";
@@ -217,15 +233,22 @@ static int run(const struct recover_options *opt)
 	struct store_config cfg = { .sys = &sys_kernel,
 		.durability = REFD_DURABILITY_JOURNAL,
 		.max_open_repos = 16,
+		.is_offline = true,
 		.wake = no_wake };
 	struct store *store;
 	uint64_t deferred = 0;
 	char *why;
 	int r, err;
 
+	if (opt->join != NULL && !parse_lsn(opt->join, &cfg.group_lsn)) {
+		admin_say("--join has '%s': it needs the LSN in 'refd status "
+			  "-v' of the copied node, from 1 on",
+		    opt->join);
+		return 129;
+	}
 	if (!account_become_owner_of(opt->state))
 		return 74;
-	if (is_journal_missing(opt->state)) {
+	if (opt->join == NULL && is_journal_missing(opt->state)) {
 		admin_say("there is no journal in '%s': name the daemon's "
 			  "state directory by --state",
 		    opt->state);

@@ -143,6 +143,11 @@ void report_status(struct server *server, struct conn *conn,
 	    refd_durability_name(server->cfg.settings.weakest));
 	key_values_add_number(&kv, "last_lsn", store.last_lsn);
 	key_values_add_number(&kv, "forgotten_lsn", store.forgotten_lsn);
+	if (store.group_role != NULL) {
+		key_values_add(&kv, "group_role", store.group_role);
+		key_values_add_number(&kv, "group_epoch", store.group_epoch);
+		key_values_add_number(&kv, "group_lsn", store.group_lsn);
+	}
 	key_values_add_number(&kv, "awaiting_repos", store.awaiting_repos);
 	key_values_add_number(&kv, "awaiting_refs", store.awaiting_refs);
 	key_values_add_number(&kv, "doubted_filesystems", store.suspect_fs);

@@ -238,6 +238,7 @@ int64_t store_stuck_ns(struct store *s)
 void store_stats(struct store *s, struct store_stats *stats)
 {
 	struct journal_stats journal;
+	struct group_state group;
 
 	memset(stats, 0, sizeof(*stats));
 	stats->batches = pipeline_batches(s->pipeline);
@@ -256,4 +257,12 @@ void store_stats(struct store *s, struct store_stats *stats)
 	historian_stats(s->historian, stats);
 	packer_stats(s->packer, stats);
 	stats->suspect_fs = sync_failures_count(s->sync_failures);
+	if (s->group == NULL)
+		return;
+	group_look(s->group, &group);
+	stats->group_role = group.role;
+	stats->group_lsn = group.lsn;
+	stats->group_epoch = group.epoch;
+	stats->group_batches = group.batches;
+	stats->group_holds = group.holds;
 }

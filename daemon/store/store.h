@@ -97,7 +97,11 @@ struct store_config {
 	int64_t retention_ms;     /* history and ids; 0: for ever */
 	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
-	bool adopt; /* accept a journal of a different machine */
+	bool adopt;         /* accept a journal of a different machine */
+	uint64_t group_lsn; /* journal_config.group_lsn */
+	/* No client is served, so the journal may belong to a node of a
+	 * group. */
+	bool is_offline;
 	/* The name of this node in its group; NULL: there is no group. The time
 	 * until a batch without an outcome ends the daemon. */
 	const char *node;
@@ -344,6 +348,9 @@ struct store_stats {
 	 * duration, and the size of the journal's file. */
 	int64_t checkpoint_ns, checkpoint_took_ns;
 	uint64_t journal_bytes;
+	/* Of a node in a group: see struct group_state. */
+	const char *group_role;
+	uint64_t group_lsn, group_epoch, group_batches, group_holds;
 };
 void store_stats(struct store *store, struct store_stats *stats);
 

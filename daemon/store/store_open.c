@@ -316,6 +316,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.dir = s->state_dir,
 		.boot_id = s->boot_id,
 		.adopt = cfg->adopt,
+		.group_lsn = cfg->group_lsn,
 		.wal_room = CHECKPOINTER_WAL_ROOM,
 		.check = check_journal,
 		.check_arg = s };
@@ -331,6 +332,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
+		s->repos.are_copies = cfg->node != NULL;
 		r = store_open_sync_failures(s, &warning, why);
 	}
 	if (r == 0)

@@ -36,7 +36,8 @@ int store_open_group(struct store *s, char **why)
 		.event = s->cfg.event,
 		.arg = s };
 
-	if (cfg.node == NULL && journal_group_lsn(s->journal) > 0) {
+	if (cfg.node == NULL && !s->cfg.is_offline &&
+	    journal_group_lsn(s->journal) > 0) {
 		*why = repo_why("the journal in '%s' belongs to a node of a "
 				"group: set group.name and group.node",
 		    s->state_dir);

@@ -312,6 +312,40 @@ def test_own_switch():
     same_refs('pack-refs')
 
 
+def test_join():
+    """A new node begins with a copy of another one."""
+    same('a ends', 0, a.kill(signal.SIGTERM))
+    c = group_nodes.Node('c', TOP, REFD, log)
+    subprocess.run(['cp', '-a', f'{a.root}/team', c.root], check=True)
+    back(a)
+    report('a leads', a.lead())
+    status = a.run('status', '-v').stdout
+    report('the status has role and LSN', 'group_role' in status
+           and 'leader' in status and str(len(log.rows)) in status, status)
+    os.makedirs(c.state)
+    joined = c.recover('--join', str(len(log.rows)))
+    same('the journal is made', 0, joined.returncode)
+    again = c.recover('--join', '1')
+    report('another LSN is refused', again.returncode != 0, again)
+    a.others, b.others, c.others = [b, c], [a, c], [a, b]
+    report('c starts', c.start(), c.said())
+    c.connect()
+    c.link.begin(False)
+    updated('a row behind the copy', a, 'refs/heads/joined', one)
+    updated('a deletion', a, '-d', 'refs/heads/joined', one)
+    updated('a change of an old ref', a, 'refs/heads/main', one, two)
+    updated('and back', a, 'refs/heads/main', two, one)
+    report('c has applied all', c.await_applied(), c.said()[-500:])
+    same('c has the same refs', a.refs(REPO), c.refs(REPO))
+    report('c leads', c.lead())
+    updated('c takes updates', c, 'refs/heads/by-c', one)
+    same_refs('c leads', REPO)
+    same('c ends', 0, c.kill(signal.SIGTERM))
+    a.others, b.others = [b], [a]
+    c.end()
+    report('a leads again', a.lead())
+
+
 def test_differs():
     b.git(REPO, 'update-ref', 'refs/heads/main', one)
     updated('a row for a ref that differs on b', a, 'refs/heads/main', three,
@@ -341,7 +375,8 @@ def test_without_group():
 
 CASES = [test_lead, test_kinds, test_ids, test_refused, test_forgotten,
          test_waits, test_killed, test_link_lost, test_old_epoch, test_lock,
-         test_repair, test_own_switch, test_differs, test_without_group]
+         test_repair, test_own_switch,
+         test_join, test_differs, test_without_group]
 
 try:
     for case in CASES:

@@ -88,6 +88,11 @@ class Node:
             [*self.inside, command, '--socket', self.socket_path, *args],
             capture_output=True, text=True, timeout=120, **more)
 
+    def recover(self, *args):
+        return subprocess.run(
+            [*self.inside, 'recover', '--state', self.state, *args],
+            capture_output=True, text=True, timeout=120)
+
     def update(self, repo, *args, **more):
         return self.run('update', '--git-dir', f'{self.seen_root}/{repo}',
                         *args, **more)

@@ -193,11 +193,32 @@ char *group_refusal(struct group *g)
 	return why;
 }
 
+void group_look(struct group *g, struct group_state *state)
+{
+	const struct group_batch *b;
+	const struct group_hold *h;
+
+	*state = (struct group_state){ .role = "waits" };
+	pthread_mutex_lock(&g->mutex);
+	if (g->epoch != 0)
+		state->role = "leader";
+	else if (g->fd >= 0 && g->follows)
+		state->role = "follower";
+	state->epoch = g->epoch;
+	state->lsn = g->next_lsn - 1;
+	LIST_FOREACH(b, &g->batches, link)
+		state->batches++;
+	TAILQ_FOREACH(h, &g->holds, link)
+		state->holds++;
+	pthread_mutex_unlock(&g->mutex);
+}
+
 void group_take_role(struct group *g, const struct group_frame *role)
 {
 	const bool leads = role->role.is_leader;
 
 	pthread_mutex_lock(&g->mutex);
+	g->follows = !leads;
 	journal_set_group(g->journal, role->role.group);
 	if (role->role.lsn != g->next_lsn - 1)
 		group_die(g,

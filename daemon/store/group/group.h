@@ -85,6 +85,15 @@ int group_appended(struct group *g, const struct commit_log_mark *mark, int r);
  * JOURNAL_UNKNOWN. */
 int group_fail(struct group *g, const char *why);
 
+struct group_state {
+	const char *role; /* "leader", "follower", "waits"; static */
+	uint64_t epoch;   /* of a leader */
+	uint64_t lsn;     /* the last row of the group in the journal */
+	uint64_t batches; /* that wait for the log of the group */
+	uint64_t holds;   /* transactions that wait for objects */
+};
+void group_look(struct group *g, struct group_state *state);
+
 /* ---- objects ---- */
 
 /* completions.hold: takes TXN if TXN has to wait for its objects, or for an

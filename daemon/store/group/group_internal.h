@@ -48,6 +48,7 @@ struct group {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed; /* outcomes, turns, input, output, the end */
 	uint64_t epoch;         /* while it is open for writes; else 0 */
+	bool follows;           /* the last ROLE */
 	bool is_dead;           /* the daemon ends */
 	bool is_stopping;
 	bool has_ended; /* for the writing thread */

@@ -127,6 +127,9 @@ struct repos {
 	const char *const *roots; /* borrowed */
 	size_t nr_roots;
 	size_t max_open;
+	/* Of a node in a group: repositories may be copies of another node's,
+	 * and keep their uuids. Set before the first opening. */
+	bool are_copies;
 	repo_configure_fn *configure;
 
 	pthread_mutex_t mutex;

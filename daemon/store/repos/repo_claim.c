@@ -157,11 +157,12 @@ static int look_there(void *arg, const struct journal_repo *known)
 }
 
 /* refd-group makes repositories of a group, and does not know the journal. */
-static bool has_no_journal(const struct repo_id *id)
+/* Or the repository was copied from another node of the group. */
+static bool has_no_journal(const struct repos *repos, const struct repo_id *id)
 {
 	static const uint8_t none[16];
 
-	return memcmp(id->journal, none, 16) == 0;
+	return repos->are_copies || memcmp(id->journal, none, 16) == 0;
 }
 
 /* Is ID a copy of the id of a different repository? An account with write
@@ -173,7 +174,7 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
 	struct search search = { .repos = repos, .repo = repo };
-	bool is_ours = has_no_journal(id) ||
+	bool is_ours = has_no_journal(repos, id) ||
 	    memcmp(id->journal, journal_uuid(repos->journal), 16) == 0;
 	int r =
 	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
@@ -195,7 +196,9 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	is_new = r == -ENOENT;
 	if (r == 0)
 		r = find_copy(repos, repo, id, &is_new);
-	changes = is_new || (r == 0 && has_no_journal(id));
+	changes = is_new ||
+	    (r == 0 && has_no_journal(repos, id) &&
+		memcmp(id->journal, journal_uuid(repos->journal), 16) != 0);
 	if (is_new && (r == 0 || r == -ENOENT))
 		r = repo_id_make_uuid(id->uuid);
 	if (r < 0)

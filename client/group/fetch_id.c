@@ -79,11 +79,30 @@ static int check_id(const struct text *id, const struct fetch_wish *wish)
 	return is_same ? 0 : -ESTALE;
 }
 
+/* The rows of the group have all refs of such a repository: its leader has
+ * begun with none (repo_claim.c). */
+static bool may_begin(int repo_fd, const struct fetch_wish *wish)
+{
+	const struct fetch_repo repo = { repo_fd, -1, -1 };
+	struct text values = { 0 };
+	bool has_refs;
+
+	fetch_repo_values(&repo, wish->format, &values);
+	has_refs = values.len > 0;
+	text_done(&values);
+	return fetch_id_is_new(wish) && !has_refs;
+}
+
 static int open_refd(int repo_fd)
 {
 	if (mkdirat(repo_fd, "refd", 0755) < 0 && errno != EEXIST)
 		return -errno;
 	return fetch_repo_beneath(repo_fd, "refd", O_RDONLY | O_DIRECTORY);
+}
+
+bool fetch_id_is_new(const struct fetch_wish *wish)
+{
+	return wish->uuid[6] >> 4 == 8;
 }
 
 static bool tell(const struct fetch_wish *wish, int err, struct text *why)
@@ -92,6 +111,11 @@ static bool tell(const struct fetch_wish *wish, int err, struct text *why)
 		text_addf(why,
 		    "'%s' has another refd/id here: it is a different "
 		    "repository, so move it to another path",
+		    wish->path);
+	else if (err == -ENOTEMPTY)
+		text_addf(why,
+		    "'%s' is no copy of the leader's, and the group does not "
+		    "have its first refs: copy it from the leader, with refd/",
 		    wish->path);
 	else if (err < 0)
 		text_addf(why, "cannot use refd/id of '%s': %s", wish->path,
@@ -107,9 +131,10 @@ bool fetch_id_claim(int repo_fd, const char *root,
 
 	if (dir >= 0) {
 		err = read_id(dir, &id);
-		err = err == 0     ? check_id(&id, wish) :
-		    err == -ENOENT ? make_id(dir, root, wish) :
-				     err;
+		err = err == 0               ? check_id(&id, wish) :
+		    err != -ENOENT           ? err :
+		    may_begin(repo_fd, wish) ? make_id(dir, root, wish) :
+					       -ENOTEMPTY;
 		close(dir);
 	}
 	text_done(&id);

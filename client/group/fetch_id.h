@@ -11,9 +11,14 @@
 /* Returns HEX, with a NUL. */
 char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1]);
 
+/* Has the leader begun with a repository without refs? */
+bool fetch_id_is_new(const struct fetch_wish *wish);
+
 /*
  * Checks that the repository REPO_FD has the uuid of WISH. A repository without
- * an id gets the uuid, without a journal: the daemon adds its own. The file is
+ * an id gets the uuid, without a journal: the daemon adds its own. Refused if
+ * it
+ * has refs, or if the leader's repository is older than the group. The file is
  * durable after the next sync of the file system. False: WHY is the reason.
  */
 bool fetch_id_claim(int repo_fd, const char *root,

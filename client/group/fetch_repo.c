@@ -226,6 +226,12 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 			return false;
 	} else if (err != ENOENT) {
 		return fail(&o, "cannot open", err);
+	} else if (!fetch_id_is_new(wish)) {
+		text_addf(why,
+		    "'%s' is missing, and the group does not have its first "
+		    "refs: copy it from the leader, with refd/",
+		    wish->path);
+		return false;
 	} else if (!make(&o)) {
 		return false;
 	}

@@ -85,11 +85,18 @@ class Shut:
         os.unlink(self.path)
 
 
+def new_uuid():
+    """Of a repository that was empty when the group got it."""
+    uuid = bytearray(os.urandom(16))
+    uuid[6] = uuid[6] & 15 | 0x80
+    return bytes(uuid)
+
+
 class Repo:
     """A repository of the leader a, which gets commits."""
 
     def __init__(self, path):
-        self.path, self.uuid, self.tip = path, os.urandom(16), None
+        self.path, self.uuid, self.tip = path, new_uuid(), None
         git('init', '-q', '--bare', f'{TOP}/a/{path}')
 
     def commit(self):

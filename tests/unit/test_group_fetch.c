@@ -15,10 +15,10 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-#define UUID "000102030405060708090a0b0c0d0e0f"
+#define UUID "000102030405860708090a0b0c0d0e0f"
 
-static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
-	14, 15 };
+static uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10, 11, 12, 13, 14,
+	15 };
 static char *roots[2], *dir, *source;
 static struct fetch_site site;
 static enum refd_object_format format;
@@ -241,6 +241,9 @@ START_TEST(broken_refs_do_not_matter)
 	    "printf '%%s refs/heads/p\\n^%%s\\nodd\\n' %040d %040d "
 	    ">packed-refs",
 	    0, 0, 2, 3);
+	tmp_run("mkdir " REPO "/refd && printf 'uuid " UUID
+		"\njournal %032d\npath /x\n' >" REPO "/refd/id",
+	    1);
 	assert_fetched("main", NULL);
 	tmp_run("cd " REPO " && rm -rf refs/heads/* refs/tags/* packed-refs");
 	assert_whole("main");
@@ -307,6 +310,24 @@ START_TEST(a_different_repository_is_refused)
 	tmp_run("printf '\\0\\0' >" REPO "/refd/id");
 	assert_fetched("main", NULL);
 	assert_id("dst");
+	assert_fetched("main", NULL);
+}
+END_TEST
+
+/* The rows of the group do not have all refs of these. */
+START_TEST(old_refs_are_refused)
+{
+	make_empty();
+	copy_commit("main");
+	tmp_run("git -C w rev-parse main >" REPO "/refs/heads/old");
+	assert_refused("copy it from the leader");
+	tmp_run("rm " REPO "/refs/heads/old");
+	uuid[6] = 0x46;
+	assert_refused("copy it from the leader");
+	tmp_run("rm -r " REPO);
+	assert_refused("copy it from the leader");
+	tmp_run("test ! -e " REPO);
+	uuid[6] = 0x86;
 	assert_fetched("main", NULL);
 }
 END_TEST
@@ -403,6 +424,7 @@ int main(void)
 	tcase_add_test(tc, the_source_is_a_url);
 	tcase_add_test(tc, a_missing_object_is_no_success);
 	tcase_add_test(tc, a_different_repository_is_refused);
+	tcase_add_test(tc, old_refs_are_refused);
 	tcase_add_loop_test(tc, links_are_refused, 0, 8);
 	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);
 	tcase_add_test(tc, a_fetch_can_be_ended);

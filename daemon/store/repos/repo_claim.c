@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/refs/loose.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/repos/repo_checkpoint.h"
@@ -185,6 +186,27 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 	return r > 0 ? -EIO : r;
 }
 
+/* In a group, a new uuid belongs to a repository without refs. So the rows of
+ * the group have all its refs, and another node may make the repository. The
+ * version of the uuid tells (8: RFC 9562, "custom"). */
+static int make_uuid(const struct repos *repos, const struct repo *repo,
+    uint8_t uuid[16])
+{
+	const struct sys *sys = repos->sys;
+	struct sys_stat st;
+	int r = repo_id_make_uuid(uuid);
+
+	if (r < 0 || !repos->are_copies)
+		return r;
+	r = loose_dir_holds_file(sys, repo->fd, "refs");
+	if (r == 0 && SYS(sys, lstatat, repo->fd, "packed-refs", &st) == 0)
+		r = st.size > 0;
+	if (r != 0)
+		return r > 0 ? -ENOTEMPTY : r;
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80);
+	return 0;
+}
+
 static int name_it(const struct repos *repos, struct repo *repo,
     struct repo_id *id)
 {
@@ -200,7 +222,7 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	    (r == 0 && has_no_journal(repos, id) &&
 		memcmp(id->journal, journal_uuid(repos->journal), 16) != 0);
 	if (is_new && (r == 0 || r == -ENOENT))
-		r = repo_id_make_uuid(id->uuid);
+		r = make_uuid(repos, repo, id->uuid);
 	if (r < 0)
 		return r;
 	if (changes)
@@ -276,6 +298,13 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		    "run 'refd disown %s'",
 		    repo->path, hex, repo->path);
 		return REFD_NOREPO;
+	}
+	if (r == -ENOTEMPTY) {
+		*why = repo_why(
+		    "'%s' has refs, and the other nodes of the group do not "
+		    "have them: push the refs into a new repository",
+		    repo->path);
+		return REFD_DENIED;
 	}
 	if (r == -EBADMSG) {
 		*why = repo_why(

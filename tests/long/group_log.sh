@@ -4,7 +4,8 @@
 # as refused is there: an emptied synchronous_standby_names, a late
 # checkpointer, cancelled waits, cut connections, new starts of the primary, a
 # standby that is away, kills and pauses of refd-group, takeovers by a second
-# node, these faults in random order, and the loss of the primary.
+# node, daemons that die or do not read, a former primary, a restored backup,
+# faults in random order, and the loss of the primary.
 #
 # GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
 # and GROUP_ONLY='test_NAME ...' chooses cases.

@@ -530,6 +530,10 @@ install-group: group
 	$(INSTALL) -m 755 $(GROUP_BIN) $(DESTDIR)$(LIBEXECDIR)/refd
 	$(INSTALL) -D -m 644 $(GROUP_PAGE) \
 	    $(DESTDIR)$(call man_path,$(GROUP_PAGE))
+	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
+	sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(SERVICE_USER)|' \
+	    client/group/refd-group.service.in \
+	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/refd-group.service
 
 # systemd's units, for one account and for any; and what root's daemon needs
 # other, which is not in force.
@@ -566,6 +570,7 @@ uninstall:
 	    .service.d/before-git.conf,$(DESTDIR)$(UNITDIR)/$(u)$(k)))
 	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket \
 	    $(DESTDIR)$(UNITDIR)/refd-deliver.service \
+	    $(DESTDIR)$(UNITDIR)/refd-group.service \
 	    $(DESTDIR)$(SYSUSERSDIR)/refd.conf \
 	    $(DESTDIR)$(SYSUSERSDIR)/refd-deliver.conf \
 	    $(DESTDIR)$(TMPFILESDIR)/refd.conf

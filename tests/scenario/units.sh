@@ -17,7 +17,8 @@
 if command -v systemd-analyze >/dev/null; then
 	to=$T/root
 	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" \
-		install-units >"$T/make.log" 2>&1 || cat "$T/make.log"
+		install-units install-group >"$T/make.log" 2>&1 ||
+		cat "$T/make.log"
 	units=$to/usr/lib/systemd/system
 	mkdir -p "$to/etc/systemd" "$to/usr/bin" "$to/bin"
 	for program in usr/bin/refd bin/kill; do
@@ -26,7 +27,7 @@ if command -v systemd-analyze >/dev/null; then
 	done
 	cp -r /usr/lib/systemd/system/*.target "$units"
 	for unit in refd.socket refd.service refd@.socket refd@.service \
-		refd-metrics.socket refd-deliver.service; do
+		refd-metrics.socket refd-deliver.service refd-group.service; do
 		prints_no "$unit is in order" '[Rr]efd' systemd-analyze \
 			verify --man=no --root="$to" "$unit"
 	done
@@ -36,11 +37,13 @@ if command -v systemd-analyze >/dev/null; then
 		is "$unit exposes no more than 0.7" 0 $?
 		tail -n 1 <<<"$got"
 	done
-	# It has the network.
-	systemd-analyze security --offline=true --no-pager --root="$to" \
-		--threshold=20 refd-deliver.service >"$T/out" 2>&1
-	is 'refd-deliver.service exposes no more than 2.0' 0 $?
-	tail -n 1 "$T/out"
+	# They have the network.
+	for unit in refd-deliver.service refd-group.service; do
+		systemd-analyze security --offline=true --no-pager \
+			--root="$to" --threshold=20 "$unit" >"$T/out" 2>&1
+		is "$unit exposes no more than 2.0" 0 $?
+		tail -n 1 "$T/out"
+	done
 	check 'refd-metrics.socket is enabled' systemctl -q --root="$to" \
 		enable refd-metrics.socket
 	check 'and started by the service' [ -L \

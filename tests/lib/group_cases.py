@@ -290,7 +290,7 @@ def test_lock():
     updated('a row for a ref that is locked on b', a, 'refs/heads/main',
             three, two)
     report('b says why it waits',
-           b.await_said("'refs/heads/main' is locked", seconds=15))
+           b.await_said('is locked by another program', seconds=15))
     os.unlink(lock)
     same_refs('lock')
 
@@ -310,6 +310,71 @@ def test_own_switch():
         node.git(REPO, 'pack-refs', '--all')
     updated('after pack-refs', a, 'refs/heads/main', two, three)
     same_refs('pack-refs')
+
+
+def test_new_repo():
+    """A node that has missed HOLD gets the repository with the row."""
+    a.link.holds = 'skip'
+    subprocess.run(['git', 'init', '-q', '--bare', f'{a.root}/new.git'])
+    updated('a row that changes nothing', a, '--stdin', repo='new.git',
+            **stdin(f'verify refs/heads/none {"0" * 40}'))
+    a.link.holds = 'copy'
+    report('b has applied the row', b.await_applied(), b.said()[-500:])
+    report('b has the repository', os.path.exists(f'{b.root}/new.git/refd/id'))
+
+
+def test_modes():
+    subprocess.run(
+        ['sh', '-c', 'umask 077; exec "$@"', 'sh', *a.inside, 'update',
+         '--socket', a.socket_path, '--git-dir', f'{a.seen_root}/{REPO}',
+         'refs/heads/deep/secret', one], check=True)
+    same_refs('modes')
+    for path in ('deep', 'deep/secret'):
+        modes = [oct(os.stat(f'{node.root}/{REPO}/refs/heads/{path}').st_mode)
+                 for node in (a, b)]
+        report(f'{path}: not readable on b either', modes[0] == modes[1],
+               modes)
+
+
+def test_reverse():
+    """The journal has the rows in the order of the group."""
+    a.link.policy = 'reverse'
+    clients = [in_background(a, f'refs/heads/reverse{i}', one)
+               for i in (1, 2)]
+    for client in clients:
+        same('an update of two at once', 0, client.wait(60))
+    a.link.policy = 'commit'
+    same_refs('reverse')
+
+
+def test_two_roles():
+    """The last ROLE counts, even if two come at once."""
+    with b.link.writing:
+        role = [b.link.role_bytes(leads) for leads in (True, False)]
+        b.link.socket.sendall(b''.join(role))
+    time.sleep(0.5)
+    refused('b follows', b, "the node 'a' leads", 'refs/heads/two', one)
+    query = b.run('query', f'{int(time.time() * 1000):012x}' + '7' * 20)
+    report('b answers no question about an id', query.returncode
+           not in (0, 1) and 'never' not in query.stdout, query)
+
+
+def test_stop_waiting():
+    """A clean stop while a row waits, and refd-group connects again."""
+    lock = f'{b.root}/{REPO}/refs/heads/main.lock'
+    open(lock, 'w').close()
+    updated('a row for a ref that is locked on b', a, 'refs/heads/main',
+            three, two)
+    b.link.close()
+    again = group_nodes.connect(b)
+    time.sleep(0.5)
+    same('b ends', 0, b.kill(signal.SIGTERM))
+    again.close()
+    os.unlink(lock)
+    back(b)
+    b.link.begin(False)
+    same_refs('stop')
+    updated('back', a, 'refs/heads/main', two, three)
 
 
 def test_join():
@@ -348,8 +413,9 @@ def test_join():
 
 def test_differs():
     b.git(REPO, 'update-ref', 'refs/heads/main', one)
-    updated('a row for a ref that differs on b', a, 'refs/heads/main', three,
-            two)
+    updated('a row for a ref that differs on b', a, '--stdin', **stdin(
+        'start', f'create refs/heads/ahead {one}',
+        f'update refs/heads/main {three} {two}', 'commit'))
     same('b ends', 74, b.ended(30))
     report('b names the ref', "'refs/heads/main' of" in b.said(),
            b.said()[-500:])
@@ -376,7 +442,8 @@ def test_without_group():
 CASES = [test_lead, test_kinds, test_ids, test_refused, test_forgotten,
          test_waits, test_killed, test_link_lost, test_old_epoch, test_lock,
          test_repair, test_own_switch,
-         test_join, test_differs, test_without_group]
+         test_new_repo, test_modes, test_reverse,
+         test_two_roles, test_stop_waiting, test_join, test_differs, test_without_group]
 
 try:
     for case in CASES:

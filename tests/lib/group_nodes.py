@@ -149,17 +149,17 @@ class Link:
     commit      commits, and answers
     refuse      answers REFUSED
     forget      commits, and does not answer
-    wait        does nothing yet"""
+    wait        does nothing yet
+    reverse     commits two batches, and answers the later LSN first"""
 
     def __init__(self, node):
         self.node, self.log = node, node.log
         self.policy = 'commit'
         self.holds = 'copy'     # or 'fail', 'wait', 'skip'
         self.batches = self.asked = 0
+        self.kept = []          # for 'reverse': number and rows
         self.is_following = False
-        self.socket = socket.socket(socket.AF_UNIX)
-        path = f'{node.state}/group.sock'
-        assert wait_for(20, lambda: self.try_connect(path)), path
+        self.socket = connect(node)
         self.data = b''
         kind, body = self.next()
         assert kind == HELLO, kind
@@ -170,13 +170,6 @@ class Link:
         self.writing = threading.Lock()
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
-
-    def try_connect(self, path):
-        try:
-            self.socket.connect(path)
-        except OSError:
-            return False
-        return True
 
     def close(self):
         self.socket.shutdown(socket.SHUT_RDWR)
@@ -225,10 +218,17 @@ class Link:
             if leads:
                 self.send_role(True)
 
-    def send_role(self, leads):
+    def role_body(self, leads):
         leader = self.log.leader.name if self.log.leader else 'nobody'
-        self.send(ROLE, struct.pack('<BQQ', leads, self.log.epoch, self.sent)
-                  + GROUP + put(leader.encode()))
+        return (struct.pack('<BQQ', leads, self.log.epoch, self.sent) + GROUP
+                + put(leader.encode()))
+
+    def role_bytes(self, leads):
+        body = self.role_body(leads)
+        return struct.pack('<IB', len(body) + 1, ROLE) + body
+
+    def send_role(self, leads):
+        self.send(ROLE, self.role_body(leads))
 
     def serve(self):
         while True:
@@ -253,20 +253,34 @@ class Link:
         self.batches += 1
         if policy == 'wait':
             return
+        if policy == 'reverse':
+            self.kept.append((number, epoch, rows))
+            if len(self.kept) == 2:
+                with self.log.lock:
+                    for kept in reversed(self.kept):
+                        self.commit(*kept)
+                    for kept in self.kept:
+                        self.answer(kept[0], kept[2])
+            return
         with self.log.lock:
             if policy == 'refuse' or epoch != self.log.epoch or \
                     self.log.leader is not self.node:
                 self.send(REFUSED, struct.pack('<Q', number) + put(b'lost'))
                 return
-            first = len(self.log.rows) + 1
-            self.log.rows += [(epoch, row) for row in rows]
-            self.sent = len(self.log.rows)
-            if policy == 'forget':
-                return
-            self.send(COMMITTED, struct.pack('<QQ', number, first))
-            for other in self.node.others:
-                if other.link and other.link.is_following:
-                    other.link.send_rows()
+            self.commit(number, epoch, rows)
+            if policy != 'forget':
+                self.answer(number, rows)
+
+    def commit(self, _, epoch, rows):
+        self.log.rows += [(epoch, row) for row in rows]
+        self.sent = len(self.log.rows)
+
+    def answer(self, number, rows):
+        first = 1 + [row for _, row in self.log.rows].index(rows[0])
+        self.send(COMMITTED, struct.pack('<QQ', number, first))
+        for other in self.node.others:
+            if other.link and other.link.is_following:
+                other.link.send_rows()
 
     def take_hold(self, body):
         number, uuid, path = body.number(), body.take(16), body.string()
@@ -279,12 +293,9 @@ class Link:
                       + put(b'the node b is away'))
             return
         if self.is_following:
-            copy_objects(f'{self.log.leader.root}/{path}/objects',
-                         f'{self.node.root}/{path}/objects')
+            bring(self.log.leader, self.node, path, uuid)
         for other in self.node.others if self.holds == 'copy' else []:
-            copy_objects(f'{self.node.root}/{path}/objects',
-                         f'{other.root}/{path}/objects')
-            claim(other, path, uuid)
+            bring(self.node, other, path, uuid)
         self.send(HELD, struct.pack('<Q', number))
 
 
@@ -296,6 +307,22 @@ def copy_objects(source, target):
             if not os.path.exists(f'{to}/{name}'):
                 shutil.copy(f'{where}/{name}', f'{to}/{name}.tmp')
                 os.rename(f'{to}/{name}.tmp', f'{to}/{name}')
+
+
+def connect(node):
+    path = f'{node.state}/group.sock'
+    link = socket.socket(socket.AF_UNIX)
+    assert wait_for(20, lambda: link.connect_ex(path) == 0), path
+    return link
+
+
+def bring(source, target, repo, uuid):
+    """As refd-group fetches."""
+    path = f'{target.root}/{repo}'
+    if not os.path.exists(path):
+        subprocess.run(['git', 'init', '-q', '--bare', path], check=True)
+    copy_objects(f'{source.root}/{repo}/objects', f'{path}/objects')
+    claim(target, repo, uuid)
 
 
 def claim(node, repo, uuid):

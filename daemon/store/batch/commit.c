@@ -155,6 +155,9 @@ static int make_plan(struct pass *p, struct slice *slice)
 		if (is_note(slice->txn_slice->updates[i]))
 			member_of_update(slice->txn_slice->updates[i],
 			    &plan->members[plan->nr_members++]);
+	for (i = 0; i < plan->nr_members && p->ap->is_group; i++)
+		if (plan->members[i].status == REFD_UNSUPPORTED)
+			plan->members[i].status = REFD_DENIED;
 	return 0;
 }
 

@@ -253,7 +253,10 @@ static void find_head(struct pass *p, struct change *c)
 	if (!pass_enlist(p, h))
 		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
 	other = pass_find_same(p, h);
-	if (other != NULL)
+	/* The logs of the leader decided about a row of the group. */
+	if (other != NULL && s->txn->row != NULL)
+		h->action = CHANGE_NOTHING;
+	else if (other != NULL)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DUPLICATE_HEAD,
 		    c->edit.name, NULL, NULL);
 }

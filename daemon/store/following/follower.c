@@ -14,9 +14,11 @@
 /* A row that waits longer is reported, and again after this time. */
 #define REPORT_NS (5 * 1000000000LL)
 #define REPEAT_NS (60 * 1000000000LL)
-/* A different value can be another batch of this process that ends late. */
+/* A different value can be of another batch of this process that ends late. */
 #define DIFFERS_NS (5 * 1000000000LL)
 #define WHY_MAX    1024
+/* Between two requests for what is missing. */
+#define FETCH_NS (10 * 1000000000LL)
 
 struct follower {
 	struct follower_config cfg;
@@ -40,6 +42,7 @@ struct attempt {
 	uint64_t lsn;
 	char path[REFD_PATH_MAX];
 	char why[WHY_MAX];
+	int64_t fetch_ns; /* not before, the next time */
 };
 
 /* ---- admission ---- */
@@ -83,15 +86,27 @@ static enum result waits(struct attempt *a, const char *why)
 	return RESULT_WAITS;
 }
 
+/* A detail has bytes for clients. */
+static void make_readable(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ')
+			*text = ' ';
+}
+
 static enum result look_at_update(struct attempt *a, const struct txn_update *u)
 {
 	if (u->status == REFD_PENDING) {
-		say(a, "'%s' is locked by another program", u->ask->name);
+		say(a,
+		    "'%s' of '%s' is locked by another program, or must be "
+		    "tried again",
+		    u->ask->name, a->path);
 		return RESULT_WAITS;
 	}
 	say(a, "'%s' of '%s': %s%s%s", u->ask->name, a->path,
 	    refd_status_name(u->status), u->text != NULL ? ", " : "",
 	    u->text != NULL ? u->text : "");
+	make_readable(a->why);
 	switch (u->status) {
 	case REFD_STALE:
 	case REFD_EXISTS:
@@ -105,32 +120,38 @@ static enum result look_at_update(struct attempt *a, const struct txn_update *u)
 	}
 }
 
-/* Before the batch, no update of TXN is decided; after it, all are OK. */
+/* If an update of an atomic transaction fails, the others are aborted. */
+static bool is_cause(const struct txn_update *u)
+{
+	return u->status != REFD_OK && u->status != REFD_ABORTED;
+}
+
+/* Before the batch, no update of TXN is decided; after it, all are OK. An
+ * update that differs counts more than one that waits. */
 static enum result look_at_updates(struct attempt *a, const struct row_txn *rt,
     bool is_applied)
 {
-	const struct txn_slice *slice = &rt->batch->slices[0];
 	const struct record *rec = &rt->record;
+	enum result result = RESULT_DONE, next;
 	const struct txn_update *u;
-	const struct record_member *m;
-	enum result result;
 	size_t i;
 
-	for (i = 0; i < rec->nr_members; i++) {
-		m = &rec->members[i];
-		u = &rt->txn->updates[m->index];
-		if (!m->answers || m->status != REFD_OK)
-			continue;
-		if (u->status == REFD_OK ||
+	/* The journal has the row: the update can't be tried again. */
+	if (is_applied && rt->batch->slices[0].lsn != 0)
+		return RESULT_DONE;
+	if (is_applied)
+		result = waits(a, "the journal does not take the row");
+	for (i = 0; i < rec->nr_members && result != RESULT_DIFFERS; i++) {
+		u = &rt->txn->updates[rec->members[i].index];
+		if (!rec->members[i].answers ||
+		    rec->members[i].status != REFD_OK || !is_cause(u) ||
 		    (u->status == REFD_PENDING && !is_applied))
 			continue;
-		result = look_at_update(a, u);
-		if (result != RESULT_DONE)
-			return result;
+		next = look_at_update(a, u);
+		if (next > result)
+			result = next;
 	}
-	return !is_applied || slice->lsn != 0 ?
-	    RESULT_DONE :
-	    waits(a, "the journal does not take the row");
+	return result;
 }
 
 /* ---- one row ---- */
@@ -146,18 +167,25 @@ static bool has_uuid(struct attempt *a, const struct txn *txn)
 	return false;
 }
 
-/* The row was committed when enough other nodes had the objects. This node may
- * be another one. */
-static void fetch_missing(struct follower *f, const struct txn *txn)
+/* The row was committed when enough other nodes had the repository and the
+ * objects. This node may be another one. */
+static void fetch_missing(struct follower *f, struct attempt *a,
+    const struct row_txn *rt)
 {
-	struct refd_oid *oids = calloc(txn->nr_updates + 1, sizeof(*oids));
+	const struct txn *txn = rt->txn;
+	struct refd_oid *oids;
 	size_t i, nr = 0;
 
+	if (SYS(f->cfg.sys, now_mono) < a->fetch_ns)
+		return;
+	a->fetch_ns = SYS(f->cfg.sys, now_mono) + FETCH_NS;
+	oids = calloc(txn->nr_updates + 1, sizeof(*oids));
 	for (i = 0; oids != NULL && i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_NOOBJECT)
+		if (!refd_oid_is_null(&txn->updates[i].ask->new_oid))
 			oids[nr++] = txn->updates[i].ask->new_oid;
-	if (nr > 0)
-		group_fetch(f->cfg.group, txn->repo, oids, nr);
+	if (oids != NULL)
+		group_fetch(f->cfg.group, a->row, rt->record.object_format,
+		    oids, nr);
 	free(oids);
 }
 
@@ -167,15 +195,17 @@ static enum result apply(struct follower *f, struct attempt *a,
 	enum result result;
 
 	admit(f, rt->txn);
-	if (rt->txn->refused != REFD_OK)
+	if (rt->txn->refused != REFD_OK) {
+		fetch_missing(f, a, rt);
 		return waits(a,
 		    rt->txn->why != NULL ? rt->txn->why :
 					   refd_status_name(rt->txn->refused));
+	}
 	if (!has_uuid(a, rt->txn))
 		return RESULT_DIFFERS;
 	result = look_at_updates(a, rt, false);
 	if (result != RESULT_DONE) {
-		fetch_missing(f, rt->txn);
+		fetch_missing(f, a, rt);
 		return result;
 	}
 	pipeline_apply_row(f->cfg.pipeline, rt->batch);
@@ -249,8 +279,8 @@ static void fail(struct follower *f, const struct attempt *a)
 static bool apply_row(struct follower *f, const struct group_frame *frame)
 {
 	struct attempt a = { .row = &frame->row.row, .lsn = frame->row.lsn };
-	int64_t began_ns = SYS(f->cfg.sys, now_mono), pause_ns = PAUSE_NS;
-	int64_t report_ns = began_ns + REPORT_NS;
+	int64_t now_ns = SYS(f->cfg.sys, now_mono), pause_ns = PAUSE_NS;
+	int64_t report_ns = now_ns + REPORT_NS, differs_ns = 0;
 	enum result result;
 
 	while (!group_is_stopping(f->cfg.group)) {
@@ -258,8 +288,12 @@ static bool apply_row(struct follower *f, const struct group_frame *frame)
 		result = try_row(f, &a);
 		if (result == RESULT_DONE)
 			return true;
-		if (result == RESULT_DIFFERS &&
-		    SYS(f->cfg.sys, now_mono) - began_ns > DIFFERS_NS) {
+		now_ns = SYS(f->cfg.sys, now_mono);
+		if (result != RESULT_DIFFERS)
+			differs_ns = 0;
+		else if (differs_ns == 0)
+			differs_ns = now_ns;
+		else if (now_ns - differs_ns > DIFFERS_NS) {
 			fail(f, &a);
 			return false;
 		}

@@ -56,16 +56,6 @@ static bool may_follow(const struct record *rec)
 	return !rec->has_indices && !rec->is_gated;
 }
 
-static bool logs(const struct record *rec)
-{
-	size_t i;
-
-	for (i = 0; i < rec->nr_members; i++)
-		if (rec->members[i].log && rec->members[i].answers)
-			return true;
-	return false;
-}
-
 /* Updates of other rows have no name, and are decided. */
 static int make_request(const struct record *rec, const struct group_row *row,
     const char *path, struct refd_request *req)
@@ -76,8 +66,7 @@ static int make_request(const struct record *rec, const struct group_row *row,
 		.txid = row->txid,
 		.object_format = rec->object_format,
 		.atomic = rec->atomic,
-		.create_reflog = logs(rec),
-		.umask = 022,
+		.umask = ~rec->dir_mode & 0777,
 		.message = rec->message[0] != '\0' ? rec->message : NULL,
 		.committer = rec->committer[0] != '\0' ? rec->committer : NULL,
 		.nr_identities = rec->nr_identities,

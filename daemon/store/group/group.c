@@ -87,7 +87,7 @@ static void wait_for_the_end(struct group *g)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_NS / 1000000000;
-	while (g->fd >= 0 &&
+	while (g->fd >= 0 && !g->is_dead &&
 	    pthread_cond_timedwait(&g->changed, &g->mutex, &until) == 0)
 		;
 	if (g->fd >= 0)
@@ -215,16 +215,22 @@ void group_look(struct group *g, struct group_state *state)
 
 void group_take_role(struct group *g, const struct group_frame *role)
 {
+	const struct timespec until = group_later(g->cfg.patience_ns);
 	const bool leads = role->role.is_leader;
 
 	pthread_mutex_lock(&g->mutex);
+	/* A worker may still append a row that was committed before. */
+	while (!g->is_dead && g->next_lsn <= role->role.lsn)
+		group_wait(g, &until);
 	g->follows = !leads;
 	journal_set_group(g->journal, role->role.group);
 	if (role->role.lsn != g->next_lsn - 1)
 		group_die(g,
 		    "refd-group has named another last row than the "
 		    "journal has: report this as an error of refd");
-	if (leads && g->fd >= 0 && !g->is_dead && !g->is_stopping)
+	g->epoch = 0;
+	if (leads && g->may_lead && g->fd >= 0 && !g->is_dead &&
+	    !g->is_stopping)
 		g->epoch = role->role.epoch;
 	snprintf(g->refusal, sizeof(g->refusal),
 	    leads ? "the node '%s' has lost the connection to refd-group" :

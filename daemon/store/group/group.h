@@ -100,10 +100,10 @@ void group_look(struct group *g, struct group_state *state);
  * earlier transaction of its repository. Every transaction comes back to the
  * completions. */
 bool group_hold(void *group, struct txn *txn);
-/* Asks refd-group to bring the NR objects OIDS into the repository REPO of this
- * node. Does not wait for the result. */
-void group_fetch(struct group *g, const struct repo *repo,
-    const struct refd_oid *oids, size_t nr);
+/* Asks refd-group to bring the repository of ROW, and the NR objects OIDS, to
+ * this node. Does not wait for the result. */
+void group_fetch(struct group *g, const struct group_row *row,
+    enum refd_object_format format, const struct refd_oid *oids, size_t nr);
 /* TXN comes back at once if TXN waits here. */
 void group_give_up(struct group *g, struct txn *txn);
 

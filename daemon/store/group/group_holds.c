@@ -18,29 +18,11 @@
 
 /* ---- the frame ---- */
 
-/* A follower needs the repository even for a symbolic ref. A ref to delete
- * proves that the repository is there. */
-static bool needs_hold(const struct txn_update *u)
-{
-	return u->status == REFD_PENDING && u->ask->action != REFD_VERIFY &&
-	    u->ask->action != REFD_SYMREF_VERIFY && !txn_update_deletes(u);
-}
-
 static bool brings_object(const struct txn_update *u)
 {
 	return u->status == REFD_PENDING &&
 	    (u->ask->action == REFD_UPDATE || u->ask->action == REFD_CREATE) &&
 	    !refd_oid_is_null(&u->ask->new_oid);
-}
-
-static bool any_needs_hold(const struct txn *txn)
-{
-	size_t i;
-
-	for (i = 0; i < txn->nr_updates; i++)
-		if (needs_hold(&txn->updates[i]))
-			return true;
-	return false;
 }
 
 static size_t list_oids(const struct txn *txn, struct refd_oid *oids)
@@ -67,47 +49,43 @@ static size_t list_bases(const struct txn *txn, struct refd_oid *oids)
 	return nr;
 }
 
-/* Under MUTEX. F has the ids and the number. */
-static int send_for(struct group *g, const struct repo *repo,
-    struct group_frame *f)
-{
-	int r = group_path_below(&g->cfg, repo->path, &f->hold.path);
-
-	memcpy(f->hold.repo, repo->uuid, sizeof(f->hold.repo));
-	f->hold.object_format = repo->object_format;
-	return r == 0 ? group_send(g, f) : r;
-}
-
 /* Under MUTEX. */
 static int send_hold(struct group *g, const struct txn *txn, uint64_t number)
 {
 	struct group_frame f = { .type = GROUP_HOLD, .hold.number = number };
-	struct refd_oid *oids = calloc(txn->nr_updates, sizeof(*oids));
-	struct refd_oid *bases = calloc(txn->nr_updates, sizeof(*bases));
+	struct refd_oid *oids = calloc(txn->nr_updates + 1, sizeof(*oids));
+	struct refd_oid *bases = calloc(txn->nr_updates + 1, sizeof(*bases));
 	int r = -ENOMEM;
 
+	memcpy(f.hold.repo, txn->repo->uuid, sizeof(f.hold.repo));
+	f.hold.object_format = txn->repo->object_format;
 	if (oids != NULL && bases != NULL) {
 		f.hold.oids = oids;
 		f.hold.nr_oids = list_oids(txn, oids);
 		f.hold.bases = bases;
 		f.hold.nr_bases = list_bases(txn, bases);
-		r = send_for(g, txn->repo, &f);
+		r = group_path_below(&g->cfg, txn->repo->path, &f.hold.path);
 	}
+	if (r == 0)
+		r = group_send(g, &f);
 	free(oids);
 	free(bases);
 	return r;
 }
 
-void group_fetch(struct group *g, const struct repo *repo,
-    const struct refd_oid *oids, size_t nr)
+void group_fetch(struct group *g, const struct group_row *row,
+    enum refd_object_format format, const struct refd_oid *oids, size_t nr)
 {
 	struct group_frame f = { .type = GROUP_HOLD,
-		.hold.oids = oids,
-		.hold.nr_oids = nr };
+		.hold = { .path = row->path,
+		    .object_format = format,
+		    .oids = oids,
+		    .nr_oids = nr } };
 
+	memcpy(f.hold.repo, row->repo, sizeof(f.hold.repo));
 	pthread_mutex_lock(&g->mutex);
 	f.hold.number = ++g->next_number;
-	send_for(g, repo, &f);
+	group_send(g, &f);
 	pthread_mutex_unlock(&g->mutex);
 }
 
@@ -125,16 +103,6 @@ static bool is_first_of_its_repo(const struct group *g,
 			return false;
 	}
 	return true;
-}
-
-static bool has_repo(const struct group *g, const struct repo *repo)
-{
-	const struct group_hold *h;
-
-	TAILQ_FOREACH(h, &g->holds, link)
-		if (h->txn->repo == repo)
-			return true;
-	return false;
 }
 
 static void put_back(struct group *g, struct group_hold *hold)
@@ -167,17 +135,17 @@ static void refuse(struct txn *txn, const char *why)
 static bool goes_on(const struct txn *txn)
 {
 	return txn->repo != NULL && txn->refused == REFD_OK && !txn->replayed &&
-	    txn->nr_decided < txn->nr_updates &&
-	    !atomic_load(&txn->is_given_up);
+	    txn->req.verb != REFD_VERB_PACK;
 }
 
-/* Under MUTEX. False: TXN need not wait, or is refused. */
+/* Under MUTEX. False: TXN need not wait, or is refused. Every transaction may
+ * write a row, and followers need the repository of a row. */
 static bool take(struct group *g, struct txn *txn)
 {
-	const bool needs = any_needs_hold(txn);
 	struct group_hold *hold;
 
-	if (!needs && !has_repo(g, txn->repo))
+	/* group_give_up() may have come before. */
+	if (atomic_load(&txn->is_given_up))
 		return false;
 	hold = calloc(1, sizeof(*hold));
 	if (hold == NULL) {
@@ -185,16 +153,13 @@ static bool take(struct group *g, struct txn *txn)
 		return false;
 	}
 	hold->txn = txn;
-	hold->is_done = !needs;
-	if (needs) {
-		hold->number = ++g->next_number;
-		if (send_hold(g, txn, hold->number) < 0) {
-			free(hold);
-			refuse(txn,
-			    "refd-group can't be asked to bring the "
-			    "objects to other nodes");
-			return false;
-		}
+	hold->number = ++g->next_number;
+	if (send_hold(g, txn, hold->number) < 0) {
+		free(hold);
+		refuse(txn,
+		    "refd-group can't be asked to bring the objects "
+		    "to other nodes");
+		return false;
 	}
 	TAILQ_INSERT_TAIL(&g->holds, hold, link);
 	return true;

@@ -48,7 +48,9 @@ struct group {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed; /* outcomes, turns, input, output, the end */
 	uint64_t epoch;         /* while it is open for writes; else 0 */
-	bool follows;           /* the last ROLE */
+	bool follows;           /* the last ROLE that was handled */
+	bool may_lead;          /* the last ROLE that has come */
+	size_t nr_appending;    /* calls of commit_log_append() */
 	bool is_dead;           /* the daemon ends */
 	bool is_stopping;
 	bool has_ended; /* for the writing thread */
@@ -88,6 +90,11 @@ void group_drop_input(struct group *g);
 void group_drop_output(struct group *g);
 
 /* ---- group_log.c; under MUTEX ---- */
+
+/* The time NS from now. Without MUTEX. */
+struct timespec group_later(int64_t ns);
+/* Waits for a change. The daemon ends when UNTIL has passed. */
+void group_wait(struct group *g, const struct timespec *until);
 
 void group_batch_committed(struct group *g, uint64_t number, uint64_t lsn);
 void group_batch_refused(struct group *g, uint64_t number);

@@ -144,6 +144,8 @@ static void queue_input(struct group *g, struct group_input *in, size_t len)
 /* A follower writes nothing of its own. */
 static void step_down(struct group *g, const struct group_frame *f)
 {
+	if (f->type == GROUP_ROLE)
+		g->may_lead = f->role.is_leader;
 	if (f->type != GROUP_ROLE || f->role.is_leader)
 		return;
 	g->epoch = 0;
@@ -279,14 +281,23 @@ static int accept_one(struct group *g)
 	return -1;
 }
 
-/* The thread that follows has done its row: HELLO has the last one. */
-static void begin(struct group *g, int fd)
+/* No row is being applied or appended: HELLO has the last one. False: the
+ * daemon stops. */
+static bool begin(struct group *g, int fd)
 {
 	struct group_frame f = { .type = GROUP_HELLO };
+	bool stops;
 
 	pthread_mutex_lock(&g->mutex);
-	while (g->is_following && !g->is_stopping)
+	while ((g->is_following || g->nr_appending > 0) && !g->is_stopping &&
+	    !g->is_dead)
 		pthread_cond_wait(&g->changed, &g->mutex);
+	stops = g->is_stopping || g->is_dead;
+	if (stops) {
+		pthread_mutex_unlock(&g->mutex);
+		SYS(g->cfg.sys, close, fd);
+		return false;
+	}
 	g->fd = fd;
 	f.hello.version = GROUP_FRAME_VERSION;
 	journal_group_uuid(g->journal, f.hello.group);
@@ -294,6 +305,7 @@ static void begin(struct group *g, int fd)
 	f.hello.applied = g->told_lsn = g->next_lsn - 1;
 	group_send(g, &f);
 	pthread_mutex_unlock(&g->mutex);
+	return true;
 }
 
 static void end(struct group *g)
@@ -322,8 +334,7 @@ void *group_link_main(void *group)
 	struct group *g = group;
 	int fd;
 
-	while ((fd = accept_one(g)) >= 0) {
-		begin(g, fd);
+	while ((fd = accept_one(g)) >= 0 && begin(g, fd)) {
 		read_frames(g, fd);
 		end(g);
 	}

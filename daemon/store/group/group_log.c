@@ -21,7 +21,7 @@
 
 /* ---- waiting ---- */
 
-static struct timespec later(int64_t ns)
+struct timespec group_later(int64_t ns)
 {
 	struct timespec until;
 
@@ -32,8 +32,7 @@ static struct timespec later(int64_t ns)
 	return until;
 }
 
-/* Waits for a change. The daemon ends when UNTIL has passed. */
-static void wait_until(struct group *g, const struct timespec *until)
+void group_wait(struct group *g, const struct timespec *until)
 {
 	if (pthread_cond_timedwait(&g->changed, &g->mutex, until) == ETIMEDOUT)
 		group_die(g,
@@ -140,8 +139,13 @@ void group_batch_refused(struct group *g, uint64_t number)
 {
 	struct group_batch *b = find(g, number);
 
-	if (b == NULL)
+	if (b == NULL || b->outcome != GROUP_BATCH_WAITS) {
+		group_die(g,
+		    "refd-group has refused a batch that it has "
+		    "committed, or that nobody sent: report this as "
+		    "an error of refd");
 		return;
+	}
 	b->outcome = GROUP_BATCH_REFUSED;
 	pthread_cond_broadcast(&g->changed);
 }
@@ -155,13 +159,14 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 {
 	int r;
 
+	g->nr_appending++;
 	pthread_mutex_unlock(&g->mutex);
 	r = commit_log_append(g->cfg.log, rows, nr, mark);
 	pthread_mutex_lock(&g->mutex);
-	if (r == 0) {
+	g->nr_appending--;
+	if (r == 0)
 		g->next_lsn += nr;
-		pthread_cond_broadcast(&g->changed);
-	}
+	pthread_cond_broadcast(&g->changed);
 	return r;
 }
 
@@ -169,12 +174,12 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 static int append_given(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark)
 {
-	const struct timespec until = later(g->cfg.patience_ns);
+	const struct timespec until = group_later(g->cfg.patience_ns);
 	int r = JOURNAL_UNKNOWN;
 
 	pthread_mutex_lock(&g->mutex);
 	while (!g->is_dead && rows[0].group_lsn > g->next_lsn)
-		wait_until(g, &until);
+		group_wait(g, &until);
 	if (!g->is_dead)
 		r = append(g, rows, nr, mark);
 	pthread_mutex_unlock(&g->mutex);
@@ -207,12 +212,12 @@ static int send(struct group *g, struct group_batch *b,
  * is their turn. */
 static int decide(struct group *g, struct group_batch *b)
 {
-	const struct timespec until = later(g->cfg.patience_ns);
+	const struct timespec until = group_later(g->cfg.patience_ns);
 
 	while (!g->is_dead &&
 	    (b->outcome == GROUP_BATCH_WAITS ||
 		(b->outcome == GROUP_BATCH_COMMITTED && b->lsn > g->next_lsn)))
-		wait_until(g, &until);
+		group_wait(g, &until);
 	LIST_REMOVE(b, link);
 	if (b->outcome == GROUP_BATCH_REFUSED)
 		return -EREMOTE;

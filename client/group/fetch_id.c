@@ -93,6 +93,17 @@ static bool may_begin(int repo_fd, const struct fetch_wish *wish)
 	return fetch_id_is_new(wish) && !has_refs;
 }
 
+/* For clients: git must not write here. */
+static int make_group(int dir)
+{
+	int fd = openat(dir, "group",
+	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? -errno : 0;
+}
+
 static int open_refd(int repo_fd)
 {
 	if (mkdirat(repo_fd, "refd", 0755) < 0 && errno != EEXIST)
@@ -135,6 +146,8 @@ bool fetch_id_claim(int repo_fd, const char *root,
 		    err != -ENOENT           ? err :
 		    may_begin(repo_fd, wish) ? make_id(dir, root, wish) :
 					       -ENOTEMPTY;
+		if (err == 0)
+			err = make_group(dir);
 		close(dir);
 	}
 	text_done(&id);

@@ -27,6 +27,7 @@
 #include "client/push/push_fallback.h"
 #include "client/push/push.h"
 #include "client/push/rules.h"
+#include "client/request/connect.h"
 
 struct hook {
 	struct push push;
@@ -74,12 +75,29 @@ static void read_push(struct hook *h)
 
 /* ---- refd's own ---- */
 
+static void refuse_in_group(struct hook *h, const char *why)
+{
+	char *reason = xasprintf("failed to update ref: refd: only git can do "
+				 "this, and not in a group of nodes: %s",
+	    why ? why : "the daemon is away");
+	size_t i;
+
+	for (i = 0; i < h->push.nr; i++)
+		if (!h->push.commands[i].is_chained && !h->push.commands[i].ng)
+			h->push.commands[i].ng = xstrdup(reason);
+	free(reason);
+}
+
 /* Tells the pusher, because these refs have git's durability. WHY is NULL if
  * the pusher was told before. */
 static void leave_to_git(struct hook *h, const char *why)
 {
 	size_t i;
 
+	if (connect_is_in_group(&h->gd)) {
+		refuse_in_group(h, why);
+		return;
+	}
 	if (why)
 		say("%s; git updates the refs itself", why);
 	for (i = 0; i < h->push.nr; i++) {

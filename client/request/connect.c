@@ -168,13 +168,22 @@ static bool is_replayed(const char *socket, const char *id_path)
 	return may;
 }
 
+bool connect_is_in_group(const struct gitdir *gd)
+{
+	char *path = xasprintf("%s/refd/group", gd->common);
+	bool is = access(path, F_OK) == 0;
+
+	free(path);
+	return is;
+}
+
 bool connect_may_bypass(const char *socket, const struct gitdir *gd)
 {
 	char *id = xasprintf("%s/refd/id", gd->common);
 	bool may =
 	    access(id, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 
-	may = may || is_replayed(socket, id);
+	may = may || (!connect_is_in_group(gd) && is_replayed(socket, id));
 	free(id);
 	return may;
 }
@@ -235,8 +244,11 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 			return CONNECT_USE_GIT;
 		if (err < 0)
 			text_addf(why,
-			    "; refs await recovery, so "
-			    "refd.fallback=git has to wait too");
+			    connect_is_in_group(gd) ?
+				"; the repository is in a group of nodes, so "
+				"git has to wait" :
+				"; refs await recovery, so "
+				"refd.fallback=git has to wait too");
 		/* A daemon that cannot start waits for its administrator. */
 		if (err == -EHOSTDOWN)
 			return CONNECT_FAILED;

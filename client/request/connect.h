@@ -40,6 +40,10 @@ char *connect_running_socket(const char *option,
 enum fallback connect_fallback(const struct gitconfig *config,
     enum fallback unset);
 
+/* Is the repository in a group of nodes? Other nodes would never get what git
+ * writes. The daemon and refd-group make <common-dir>/refd/group. */
+bool connect_is_in_group(const struct gitdir *gd);
+
 /*
  * May git write to the repository while the daemon is away? Not while refs may
  * await replay: git would compare stale values, and recovery would keep git's
@@ -50,6 +54,8 @@ enum fallback connect_fallback(const struct gitconfig *config,
  * recovery: <socket>.replayed is in a tmpfs or names this boot, and does not
  * list the uuid of the repository. A listed repository has records that could
  * not be redone yet. See docs/decisions/008-replayed-marker.md.
+ *
+ * Git may never write in a group of nodes.
  */
 bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 

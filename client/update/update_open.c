@@ -11,6 +11,16 @@ static const char *named_repository(const struct update_options *opt)
 	return opt->git_dir ? opt->git_dir : getenv("GIT_DIR");
 }
 
+void updater_leave_to_git(const struct updater *up, const char *why, int status,
+    const struct text *read)
+{
+	if (connect_is_in_group(&up->gd))
+		die_with(status,
+		    "only git can do this, and not in a group of nodes: %s",
+		    why);
+	exec_git(up->opt, why, status, read);
+}
+
 /* Connects, or lets git replace this program. */
 static void find_daemon(struct updater *up)
 {
@@ -26,7 +36,7 @@ static void find_daemon(struct updater *up)
 	case CONNECT_SERVED:
 		break;
 	case CONNECT_USE_GIT:
-		exec_git(up->opt, why.data, EXIT_AWAY, NULL);
+		updater_leave_to_git(up, why.data, EXIT_AWAY, NULL);
 	case CONNECT_FAILED:
 		die_with(EXIT_AWAY, "%s", why.data);
 	case CONNECT_DENIED:
@@ -49,7 +59,7 @@ void updater_open(struct updater *up, const struct update_options *opt)
 	up->revs.object_format = gitconfig_object_format(&up->config, &up->gd);
 	reason = exec_git_reason(opt, &up->gd, &up->config);
 	if (reason)
-		exec_git(opt, reason, EXIT_FATAL, NULL);
+		updater_leave_to_git(up, reason, EXIT_FATAL, NULL);
 	up->committer = context_committer(&up->config, &up->gd);
 	reftx_find(&up->hook, &up->gd, &up->config, named,
 	    opt->messages == GIT_2_39);

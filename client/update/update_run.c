@@ -107,7 +107,7 @@ static void call(struct updater *up, struct refd_request *req,
 	symref_forget();
 	why = unserved_answer(ans);
 	if (why)
-		exec_git(up->opt, why, EXIT_FATAL, up->input);
+		updater_leave_to_git(up, why, EXIT_FATAL, up->input);
 }
 
 static void back(const struct updater *up, const struct changes *changes,

@@ -377,6 +377,39 @@ def test_stop_waiting():
     updated('back', a, 'refs/heads/main', two, three)
 
 
+def push(*args):
+    """A push to a, by git and the hook of refd."""
+    return subprocess.Popen(
+        [*a.inside[:-1], 'git', '-C', f'{TOP}/clone', 'push', '-q',
+         f'{a.seen_root}/{REPO}', *args], stderr=subprocess.PIPE, text=True)
+
+
+def test_push():
+    """git never writes in place of the daemon."""
+    done = a.run('enable', f'{a.seen_root}/{REPO}')
+    report('refd enable', done.returncode == 0, done)
+    subprocess.run(['git', 'clone', '-q', f'{a.root}/{REPO}', f'{TOP}/clone'],
+                   check=True, capture_output=True)
+    a.kill()
+    a.link.close()
+    pushed = push(f'{one}:refs/heads/p')
+    time.sleep(1)
+    same('the daemon is away: git does not push', (None, ''),
+         (pushed.poll(), a.git(REPO, 'rev-parse', '-q', '--verify', 'p')))
+    back(a)
+    report('a leads', a.lead())
+    same('the push waits for the daemon', 0, pushed.wait(60))
+    pushed = push(':refs/heads/absent')
+    text = pushed.communicate()[1]
+    report('only git can do this: refused', pushed.returncode != 0
+           and 'not in a group of nodes' in text, text)
+    result = a.update(REPO, 'refs/heads/p', two, one,
+                      env={**os.environ, 'GIT_OBJECT_DIRECTORY': TOP})
+    report('refd update with other objects: refused', result.returncode != 0
+           and 'not in a group of nodes' in result.stderr, result)
+    same_refs('pushes')
+
+
 def test_join():
     """A new node begins with a copy of another one."""
     same('a ends', 0, a.kill(signal.SIGTERM))
@@ -441,9 +474,9 @@ def test_without_group():
 
 CASES = [test_lead, test_kinds, test_ids, test_refused, test_forgotten,
          test_waits, test_killed, test_link_lost, test_old_epoch, test_lock,
-         test_repair, test_own_switch,
-         test_new_repo, test_modes, test_reverse,
-         test_two_roles, test_stop_waiting, test_join, test_differs, test_without_group]
+         test_repair, test_own_switch, test_new_repo, test_modes, test_reverse,
+         test_two_roles, test_stop_waiting, test_push, test_join, test_differs,
+         test_without_group]
 
 try:
     for case in CASES:

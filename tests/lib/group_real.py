@@ -178,7 +178,7 @@ class RealNode(group_nodes.Node):
 
     def journal(self):
         """LSN of the group to the id of the transaction."""
-        db = sqlite3.connect(f'file:{self.state}/journal?mode=ro', uri=True,
+        db = sqlite3.connect(f'file:{self.state}/journal.db?mode=ro', uri=True,
                              timeout=20)
         rows = db.execute('SELECT group_lsn, hex(txid) FROM record WHERE'
                           ' group_lsn > 0').fetchall()

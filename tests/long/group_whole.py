@@ -2,6 +2,7 @@
 
     group_whole.py PROGRAMS DIRECTORY POSTGRES-DIRECTORY BINARIES UID"""
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,10 +10,13 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import Postgres, wait_for  # noqa: E402
+from group_clients import Maker, Pusher, Rival, World, Writer  # noqa: E402
+from group_faults import Faults  # noqa: E402
 import group_real  # noqa: E402
 
-PROGRAMS, TOP, PG, BINARIES, UID = sys.argv[1:]
-ONE, TWO = 'team/one.git', 'two.git'
+PROGRAMS, TOP, PG, BINARIES, UID, SECONDS = sys.argv[1:]
+SEED = int(os.environ.get('GROUP_SEED', '1'))
+ONE, TWO, THREE = 'team/one.git', 'two.git', 'three.git'
 WORK = f'{TOP}/work/one'
 
 
@@ -40,17 +44,22 @@ a, b, c = nodes = [group_real.RealNode(
 
 # ---- the state of all nodes ----
 
+def primary(text):
+    """The answer of the server that is the primary."""
+    return pg.sql(text, 5601 if 'p' in pg.servers else 5602)
+
+
 def end_of_log():
-    return pg.sql('SELECT max(lsn) FROM refd.log')
+    return primary('SELECT max(lsn) FROM refd.log')
 
 
 def await_all(name, seconds=30):
     """All nodes have applied the whole log."""
     end = end_of_log()
     report(f'{name}: all nodes have applied the log', wait_for(
-        seconds, lambda: pg.sql(
+        seconds, lambda: primary(
             f'SELECT count(*) FROM refd.node WHERE applied = {end}') == '3'),
-        pg.sql('SELECT node, applied FROM refd.node') + f' {end} '
+        primary('SELECT node, applied FROM refd.node') + f' {end} '
         + ' '.join(node.said()[-300:] for node in nodes))
 
 
@@ -156,6 +165,19 @@ def test_second():
                "the node 'a' leads" in result.stderr, result)
 
 
+def test_away():
+    """A node that was away for so long that nobody asks it for objects."""
+    c.down()
+    commit_files(20)
+    git('init', '-q', '--bare', '-b', 'main', f'{a.root}/{THREE}')
+    done('enable the third repository', a.enable(THREE))
+    for repo in (ONE, THREE):
+        done(f'c is away: a push to {repo}', a.push(WORK, repo, '+main'))
+    pg.sql('DELETE FROM refd.want')
+    c.up()
+    same_everywhere('c is back', ONE, TWO, THREE)
+
+
 # ---- another leader ----
 
 def test_takeover():
@@ -195,20 +217,135 @@ def test_status():
                for name in 'abc'), status)
 
 
+# ---- faults at random ----
+
+problems = []
+world = World(nodes, problems.append)
+faults = Faults(pg, nodes, TOP, SEED)
+clients = []
+
+
+def begin_clients():
+    clients.extend(Writer(world, repo, i) for repo in (ONE, TWO)
+                   for i in range(4))
+    clients.extend(Rival(world, repo, 0, name) for repo in (ONE, TWO)
+                   for name in 'xyz')
+    clients.append(Pusher(world, ONE, f'{TOP}/work/pushed'))
+    clients.append(Maker(world))
+    for client in clients:
+        client.start()
+
+
+def end_clients(name):
+    world.ends.set()
+    for client in clients:
+        client.join(180)
+    report(f'{name}: every client ends', not any(
+        client.is_alive() for client in clients))
+
+
+def print_numbers(began):
+    acks = sorted(world.acks)
+    gaps = sorted(y - x for x, y in zip([began] + acks, acks))
+    print(f'# {len(acks)} acknowledged updates; answers:',
+          dict(world.answers))
+    print('# faults:', dict(faults.counts))
+    print(f'# {faults.epochs()} epochs; from a kill of programs to the next'
+          ' leader:', ' '.join(f'{t:.1f}' for t in sorted(faults.takeovers)))
+    print('# longest times without an acknowledgement:',
+          ' '.join(f'{gap:.1f}' for gap in gaps[-5:]), flush=True)
+
+
+def check_clients(name):
+    for repo in (ONE, TWO):
+        refs = dict(line.split()[:2] for line in a.refs(repo).split('\n'))
+        problems.extend(Rival.check(repo, 'refs/heads/r0', refs))
+        for client in clients:
+            if client.repo == repo and isinstance(client, (Writer, Pusher)):
+                problems.extend(client.check(refs))
+    for client in clients:
+        if isinstance(client, Maker):
+            problems.extend(
+                f'{node.name}: {repo}: not {new}'
+                for repo, new in client.made.items() for node in nodes
+                if node.git(repo, 'rev-parse', 'refs/heads/main') != new)
+    same(f'{name}: no acknowledged update is lost', [], problems[:5])
+
+
+def check_logs(name, port=5601):
+    """Every node has the rows of the group, in their order."""
+    rows = {int(lsn): txid for lsn, txid in (line.split('|') for line in pg.sql(
+        "SELECT lsn, upper(encode(txid, 'hex')) FROM refd.log WHERE lsn > 0",
+        port).splitlines())}
+    for node in nodes:
+        same(f'{name}: {node.name} has all rows', rows, node.journal())
+
+
+def made():
+    return [repo for client in clients if isinstance(client, Maker)
+            for repo in client.made]
+
+
+def test_random():
+    begin_clients()
+    began = time.monotonic()
+    while time.monotonic() - began < float(SECONDS):
+        time.sleep(faults.random.random() * 2)
+        faults.one()
+        acks = len(world.acks)
+        if faults.random.random() < 0.7:
+            report('updates go on', wait_for(
+                60, lambda: len(world.acks) > acks), [
+                    node.said()[-300:] + node.group.said()[-300:]
+                    for node in nodes])
+    acks = len(world.acks)
+    report('after the faults: updates go on', wait_for(
+        60, lambda: len(world.acks) > acks + 20), len(world.acks))
+    end_clients('random')
+    print_numbers(began)
+    same_everywhere('random', ONE, TWO, *made())
+    check_clients('random')
+    check_logs('random')
+
+
+def test_failover():
+    """The primary is lost amid updates, and its standby takes its place."""
+    world.ends.clear()
+    world.acks.clear()
+    old = [client for client in clients if isinstance(client, Writer)]
+    clients[:] = [Writer(world, TWO, 10 + i) for i in range(4)]
+    for client in clients:
+        client.start()
+    assert wait_for(20, lambda: len(world.acks) > 50)
+    pg.stop('p', signal.SIGQUIT)
+    pg.promote()
+    faults.copy_standby()
+    acks = len(world.acks)
+    report('failover: updates go on', wait_for(
+        60, lambda: len(world.acks) > acks + 20),
+        [node.group.said()[-500:] for node in nodes])
+    clients.extend(old)
+    end_clients('failover')
+    same_everywhere('failover', ONE, TWO)
+    check_clients('failover')
+    check_logs('failover', 5602)
+
+
 def test_ended():
     """Every program has ended only as it had to."""
     for node in nodes:
         for service in node.services():
-            ends = {status: n for status, n in service.statuses.items()
-                    if status not in (-9, 74, 75)}
-            same(f'ends of {service.name}', {}, ends)
+            print(f'# ends of {service.name}: {dict(service.statuses)}')
+            same(f'ends of {service.name}', set(),
+                 set(service.statuses) - {-9, 0, 74, 75})
         report(f'{node.name} does not differ', 'differs from' not in
-               node.said(), node.said()[-500:])
+               node.said() and 'report this' not in node.said(),
+               node.said()[-500:])
 
 
 def main():
-    tests = [test_begin, test_push, test_kinds, test_second, test_takeover,
-             test_status, test_ended]
+    tests = [test_begin, test_push, test_kinds, test_second, test_away,
+             test_takeover, test_status, test_random, test_failover, test_ended]
     try:
         for test in tests:
             began = time.monotonic()

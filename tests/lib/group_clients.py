@@ -1,0 +1,266 @@
+"""For tests/long/group_whole.py: clients that change refs at whichever node
+leads, record what was acknowledged, and find lost updates."""
+import collections
+import os
+import random
+import re
+import subprocess
+import threading
+import time
+
+ZERO = '0' * 40
+
+
+class World:
+    """What all clients know."""
+
+    def __init__(self, nodes, problem):
+        self.nodes, self.problem = nodes, problem
+        self.node = nodes[0]    # the probable leader
+        self.ends = threading.Event()
+        self.acks = []          # times
+        self.answers = collections.Counter()
+
+    def ack(self):
+        self.acks.append(time.monotonic())
+
+    def learn(self, node, text):
+        """NODE has refused."""
+        named = re.search("the node '(.)' leads", text)
+        if named and named[1] != node.name:
+            self.node = next(n for n in self.nodes if n.name == named[1])
+        elif self.node is node:
+            self.node = random.choice(self.nodes)
+            time.sleep(0.05)
+
+
+def new_id():
+    return f'{int(time.time() * 1000):012x}' + os.urandom(10).hex()
+
+
+class Client(threading.Thread):
+    def __init__(self, world, repo):
+        super().__init__(daemon=True)
+        self.world, self.repo = world, repo
+
+    def run(self):
+        while not self.world.ends.is_set():
+            try:
+                self.turn()
+            except Exception as error:  # pylint: disable=broad-except
+                self.world.problem(f'{self}: {error!r}')
+                return
+
+    def update(self, node, txid, ref, new, old):
+        """ok, busy (nothing was changed), unknown or rejected; and why."""
+        try:
+            result = node.update(self.repo, '--txid', txid, '--timeout', '4000',
+                                 ref, new, old)
+        except subprocess.TimeoutExpired:
+            return 'unknown', 'no end'
+        why = result.stderr
+        if result.returncode == 0:
+            answer = 'ok'
+        elif result.returncode == 75:
+            answer = 'busy'
+        else:
+            answer = 'unknown' if 'refd query' in why else 'rejected'
+        self.world.answers[answer] += 1
+        if answer != 'ok':
+            self.world.learn(node, why)
+        return answer, why
+
+    def settle(self, txid, ref, message, old, seconds=120):
+        """Repeats an update until its outcome is known."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            node = self.world.node
+            if random.random() < 0.4:
+                result = node.run('query', txid)
+                if f'txn {txid} committed' in result.stdout:
+                    return 'ok', ''
+                if f'txn {txid} rejected' in result.stdout:
+                    return 'rejected', result.stdout
+                self.world.learn(node, result.stderr)
+                continue
+            new = node.commit(self.repo, old if old != ZERO else None, message)
+            if not new:     # the parent has not come yet
+                self.world.learn(node, '')
+                continue
+            answer, why = self.update(node, txid, ref, new, old)
+            if answer in ('ok', 'rejected'):
+                return answer, why
+        return 'unknown', why
+
+
+class Writer(Client):
+    """The only writer of a ref: no update may fail because of the value."""
+
+    def __init__(self, world, repo, number):
+        super().__init__(world, repo)
+        self.ref = f'refs/heads/w{number}'
+        self.value, self.number = ZERO, 0
+
+    def __str__(self):
+        return f'{self.repo} {self.ref}'
+
+    def turn(self):
+        node, txid = self.world.node, new_id()
+        self.number += 1
+        message = f'{self} {self.number}'
+        new = node.commit(self.repo, self.value if self.value != ZERO else None,
+                          message)
+        if not new:
+            # A follower can be late.
+            self.world.learn(node, '')
+            return
+        answer, why = self.update(node, txid, self.ref, new, self.value)
+        if answer == 'unknown':
+            answer, why = self.settle(txid, self.ref, message, self.value)
+        if answer == 'ok':
+            self.value = new
+            self.world.ack()
+        elif answer != 'busy':
+            self.world.problem(f'{self}: {txid} {self.value} -> {new}: '
+                               f'{answer}: {why}')
+            raise RuntimeError('the value is not known any more')
+
+    def check(self, refs):
+        """The ref has the last acknowledged value."""
+        got = refs.get(self.ref, ZERO)
+        return [] if got == self.value else [f'{self}: {got}, acknowledged '
+                                             f'was {self.value}']
+
+
+class Rival(Client):
+    """One of several writers of a ref, each with the value it has seen."""
+    done = collections.defaultdict(list)    # repo, ref: (old, new, is acked)
+
+    def __init__(self, world, repo, number, name):
+        super().__init__(world, repo)
+        self.ref, self.name_of = f'refs/heads/r{number}', name
+        self.number = 0
+
+    def __str__(self):
+        return f'{self.repo} {self.ref} {self.name_of}'
+
+    def turn(self):
+        node, txid = self.world.node, new_id()
+        self.number += 1
+        message = f'{self} {self.number}'
+        old = node.git(self.repo, 'rev-parse', '-q', '--verify',
+                       self.ref) or ZERO
+        new = node.commit(self.repo, old if old != ZERO else None, message)
+        if not new:
+            return
+        answer, why = self.update(node, txid, self.ref, new, old)
+        if answer == 'unknown' and random.random() < 0.5:
+            answer, why = self.settle(txid, self.ref, message, old)
+        if answer in ('ok', 'unknown'):
+            self.done[self.repo, self.ref].append((old, new, answer == 'ok'))
+        if answer == 'ok':
+            self.world.ack()
+        time.sleep(random.random() / 20)
+
+    @classmethod
+    def check(cls, repo, ref, refs):
+        """All acknowledged updates are one chain that ends at the value."""
+        updates = cls.done[repo, ref]
+        before = {new: old for old, new, _ in updates}
+        seen, value = set(), refs.get(ref, ZERO)
+        while value in before and value not in seen:
+            seen.add(value)
+            value = before[value]
+        problems = [f'{repo} {ref}: {old} -> {new} is lost'
+                    for old, new, is_acked in updates
+                    if is_acked and new not in seen]
+        if value != ZERO:
+            problems.append(f'{repo} {ref}: nobody has written {value}')
+        return problems
+
+
+class Pusher(Client):
+    """git push of commits with files."""
+
+    def __init__(self, world, repo, work):
+        super().__init__(world, repo)
+        self.work, self.ref = work, 'refs/heads/pushed'
+        self.value, self.open, self.number = ZERO, set(), 0
+        self.git('init', '-q', '-b', 'pushed')
+
+    def __str__(self):
+        return f'{self.repo} {self.ref}'
+
+    def git(self, *args):
+        os.makedirs(self.work, exist_ok=True)
+        return subprocess.run(['git', '-C', self.work, *args], text=True,
+                              check=True, capture_output=True).stdout.strip()
+
+    def turn(self):
+        node = self.world.node
+        if not node.leads():
+            time.sleep(0.1)
+            return
+        if self.open:
+            self.look(node)
+        for _ in range(random.randrange(1, 4)):
+            self.number += 1
+            with open(f'{self.work}/f{self.number % 20}', 'w') as file:
+                file.write(f'{self.number}\n' * 50)
+            self.git('add', '.')
+            self.git('commit', '-q', '-m', str(self.number))
+        new = self.git('rev-parse', 'HEAD')
+        self.open.add(new)
+        try:
+            result = node.push(self.work, self.repo, f'HEAD:{self.ref}',
+                               seconds=20)
+        except subprocess.TimeoutExpired:
+            return
+        if result.returncode == 0:
+            self.value, self.open = new, set()
+            self.world.ack()
+            self.world.answers['pushed'] += 1
+
+    def look(self, node):
+        """The value of the ref, which can be one without an answer."""
+        result = node.git_here('ls-remote', f'{node.seen_root}/{self.repo}',
+                               self.ref)
+        got = result.stdout.split('\t')[0] or ZERO
+        if not self.is_right(got):
+            # Perhaps the node leads no longer.
+            time.sleep(0.2)
+            return
+        if got != ZERO:
+            self.git('reset', '-q', '--hard', got)
+
+    def is_right(self, got):
+        return got == self.value or got in self.open
+
+    def check(self, refs):
+        got = refs.get(self.ref, ZERO)
+        return [] if self.is_right(got) else [
+            f'{self}: {got}, acknowledged was {self.value}']
+
+
+class Maker(Client):
+    """Makes repositories, and a ref in each."""
+
+    def __init__(self, world):
+        super().__init__(world, None)
+        self.made, self.number = {}, 0
+
+    def __str__(self):
+        return 'new repositories'
+
+    def turn(self):
+        node = self.world.node
+        self.number += 1
+        self.repo = f'made/{self.number}.git'
+        path = f'{node.root}/{self.repo}'
+        subprocess.run(['git', 'init', '-q', '--bare', path], check=True)
+        new = node.commit(self.repo, None, self.repo)
+        answer, _ = self.update(node, new_id(), 'refs/heads/main', new, ZERO)
+        if answer == 'ok':
+            self.made[self.repo] = new
+            self.world.ack()
+        self.world.ends.wait(2)

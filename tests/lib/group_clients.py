@@ -79,7 +79,8 @@ class Client(threading.Thread):
                 result = node.run('query', txid)
                 if f'txn {txid} committed' in result.stdout:
                     return 'ok', ''
-                if f'txn {txid} rejected' in result.stdout:
+                if f'txn {txid} rejected' in result.stdout and \
+                        f'ng {ref} busy' not in result.stdout:
                     return 'rejected', result.stdout
                 self.world.learn(node, result.stderr)
                 continue

@@ -1,6 +1,4 @@
-"""The cases of tests/scenario/group_nodes.sh.
-
-    group_cases.py REFD DIRECTORY"""
+"""The cases of tests/scenario/group_nodes.sh (group_pair.py)."""
 import os
 import signal
 import subprocess
@@ -10,70 +8,10 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 import group_nodes  # noqa: E402
-
-REFD, TOP = sys.argv[1:]
-a, b = group_nodes.pair(TOP, REFD)
-log = a.log
-REPO = 'team/one.git'
-
-
-def report(name, is_right, why=''):
-    why = str(why).replace('\n', ' | ')[-1000:]
-    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
-
-
-def same(name, wanted, got):
-    report(name, wanted == got,
-           f'wanted {str(wanted)[:400]!r}, got {str(got)[:400]!r}')
-
-
-def make_repo(repo, commits=3):
-    """The same repository on both nodes, without refs. Returns commits."""
-    path = f'{a.root}/{repo}'
-    run = {'check': True, 'capture_output': True, 'text': True}
-    subprocess.run(['git', 'init', '-q', '--bare', path], **run)
-    tree = subprocess.run(['git', '-C', path, 'mktree'], input='', **run)
-    made = []
-    for i in range(commits):
-        parent = ['-p', made[-1]] if made else []
-        made.append(subprocess.run(
-            ['git', '-C', path, 'commit-tree', tree.stdout.strip(), '-m',
-             str(i), *parent], **run).stdout.strip())
-    os.makedirs(os.path.dirname(f'{b.root}/{repo}'), exist_ok=True)
-    subprocess.run(['cp', '-a', path, f'{b.root}/{repo}'], **run)
-    return made
-
-
-def new_commit(node, repo, parent):
-    tree = node.git(repo, 'rev-parse', f'{parent}^{{tree}}')
-    return node.git(repo, 'commit-tree', tree, '-p', parent, '-m',
-                    str(time.time()))
-
-
-def same_refs(name, repo=REPO):
-    report(f'{name}: b has applied all', b.await_applied(),
-           (b.link and b.link.applied, len(log.rows), b.said()[-500:]))
-    same(f'{name}: the same refs', a.refs(repo), b.refs(repo))
-
-
-def updated(name, node, *args, repo=REPO, **more):
-    result = node.update(repo, *args, **more)
-    report(name, result.returncode == 0, result)
-    return result
-
-
-def refused(name, node, text, *args, repo=REPO, **more):
-    """The client repeats a busy request until its time is over, so the last
-    attempt can have too little time."""
-    for _ in range(10):
-        result = node.update(repo, '--timeout', '500', *args, **more)
-        if result.returncode == 0 or text in result.stderr:
-            break
-    report(name, result.returncode != 0 and text in result.stderr, result)
-
-
-def stdin(*lines):
-    return {'input': ''.join(f'{line}\n' for line in lines)}
+from group_pair import (REFD, REPO, TOP, a, b, back,  # noqa: E402
+                        in_background, log, make_repo, new_commit,
+                        refused, report, run, same, same_refs, stdin,
+                        updated)
 
 
 # ---- the order of an update ----
@@ -177,12 +115,6 @@ def test_refused():
     same_refs('after refusals')
 
 
-def back(node):
-    """Starts the daemon that has ended, and connects it."""
-    report(f'{node.name} starts again', node.start())
-    node.connect()
-
-
 def test_forgotten():
     """The row is in the log of the group, and the daemon does not know."""
     a.link.policy = 'forget'
@@ -215,14 +147,6 @@ def test_waits():
     same('nothing has happened', one, a.git(REPO, 'rev-parse', 'main'))
     updated('the lock is gone', a, 'refs/heads/main', two, one)
     same_refs('never sent')
-
-
-def in_background(node, *args):
-    return subprocess.Popen(
-        [*node.inside, 'update', '--timeout', '5000', '--socket',
-         node.socket_path, '--git-dir',
-         f'{node.seen_root}/{REPO}', *args], stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL)
 
 
 def test_killed():
@@ -339,8 +263,12 @@ def test_modes():
 def test_reverse():
     """The journal has the rows in the order of the group."""
     a.link.policy = 'reverse'
-    clients = [in_background(a, f'refs/heads/reverse{i}', one)
-               for i in (1, 2)]
+    clients = []
+    for i in (1, 2):
+        # Otherwise the second update could be in the batch of the first one.
+        before = a.link.batches
+        clients.append(in_background(a, f'refs/heads/reverse{i}', one))
+        wait_for(10, lambda: a.link.batches > before)
     for client in clients:
         same('an update of two at once', 0, client.wait(60))
     a.link.policy = 'commit'
@@ -472,17 +400,7 @@ def test_without_group():
     b.kill(signal.SIGTERM)
 
 
-CASES = [test_lead, test_kinds, test_ids, test_refused, test_forgotten,
-         test_waits, test_killed, test_link_lost, test_old_epoch, test_lock,
-         test_repair, test_own_switch, test_new_repo, test_modes, test_reverse,
-         test_two_roles, test_stop_waiting, test_push, test_join, test_differs,
-         test_without_group]
-
-try:
-    for case in CASES:
-        print(f'# {case.__name__}', flush=True)
-        case()
-finally:
-    for node in (a, b):
-        node.end()
-open(f'{TOP}/ended', 'w').close()
+run(test_lead, test_kinds, test_ids, test_refused, test_forgotten, test_waits,
+    test_killed, test_link_lost, test_old_epoch, test_lock, test_repair,
+    test_own_switch, test_new_repo, test_modes, test_reverse, test_two_roles,
+    test_stop_waiting, test_push, test_join, test_differs, test_without_group)

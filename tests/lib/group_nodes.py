@@ -65,11 +65,14 @@ class Node:
 
     # ---- the daemon ----
 
-    def start(self):
+    def launch(self):
         self.process = subprocess.Popen(
             [*self.inside, 'daemon', '--config', f'{self.top}/config'],
             stdin=subprocess.DEVNULL, stdout=open(f'{self.top}/log', 'a'),
             stderr=subprocess.STDOUT)
+
+    def start(self):
+        self.launch()
         return self.run('ping', '--wait', '20').returncode == 0
 
     def kill(self, number=signal.SIGKILL):
@@ -150,6 +153,7 @@ class Link:
     refuse      answers REFUSED
     forget      commits, and does not answer
     wait        does nothing yet
+    later       commits, and answers in answer_kept()
     reverse     commits two batches, and answers the later LSN first"""
 
     def __init__(self, node):
@@ -157,7 +161,7 @@ class Link:
         self.policy = 'commit'
         self.holds = 'copy'     # or 'fail', 'wait', 'skip'
         self.batches = self.asked = 0
-        self.kept = []          # for 'reverse': number and rows
+        self.kept = []          # for 'reverse', 'later': number, epoch, rows
         self.is_following = False
         self.socket = connect(node)
         self.data = b''
@@ -268,8 +272,16 @@ class Link:
                 self.send(REFUSED, struct.pack('<Q', number) + put(b'lost'))
                 return
             self.commit(number, epoch, rows)
-            if policy != 'forget':
+            if policy == 'later':
+                self.kept.append((number, epoch, rows))
+            elif policy != 'forget':
                 self.answer(number, rows)
+
+    def answer_kept(self):
+        with self.log.lock:
+            for number, _, rows in self.kept:
+                self.answer(number, rows)
+            self.kept = []
 
     def commit(self, _, epoch, rows):
         self.log.rows += [(epoch, row) for row in rows]

@@ -7,14 +7,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$(dirname "$0")/../lib/group_run.sh"
 
-unset REFD_SOCKET REFD_STATE
-while read -r line; do
-	case $line in
-	ok\ *) ok "${line#ok }" ;;
-	not\ ok\ *) not_ok "${line#not ok }" ;;
-	*) echo "$line" ;;
-	esac
-done < <(python3 -B "$ROOT/tests/lib/group_cases.py" "$REFD" "$T" 2>&1)
-check 'all cases have run' test -e "$T/ended"
+run_cases group_cases.py
 finish

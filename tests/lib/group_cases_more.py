@@ -1,0 +1,305 @@
+"""The cases of tests/scenario/group_nodes_more.sh (group_pair.py). Each case
+can run alone, behind test_start: GROUP_ONLY."""
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group import wait_for  # noqa: E402
+import group_nodes  # noqa: E402
+from group_pair import (REPO, TOP, a, b, back, in_background,  # noqa: E402
+                        log, make_repo, refused, report, run, same, same_refs,
+                        stdin, updated)
+
+OTHER = 65534   # an account
+
+
+def new_id():
+    return f'{int(time.time() * 1000):012x}' + os.urandom(10).hex()
+
+
+def value(node, ref, repo=REPO):
+    return node.git(repo, 'rev-parse', '-q', '--verify', ref)
+
+
+def test_start():
+    """a leads, and refs/heads/main has its first value."""
+    global one, two, three
+    with open(f'{a.top}/config', 'a') as config:
+        config.write('[durability]\n\tmode = none\n')
+    report('a starts', a.start(), a.said())
+    report('b starts', b.start(), b.said())
+    one, two, three = make_repo(REPO)
+    a.connect()
+    b.connect()
+    report('a leads', a.lead())
+    updated('a creates a ref', a, 'refs/heads/main', one)
+    same_refs('created')
+
+
+def await_row(ref):
+    """The row of the group that changes REF."""
+    name = f'{ref}\0'.encode()
+    return wait_for(10, lambda: [row for _, row in log.rows
+                                 if name in row['record']])
+
+
+# ---- durability ----
+
+def is_traced(node):
+    tasks = f'/proc/{node.process.pid}/task'
+    return all('TracerPid:\t0\n' not in open(f'{tasks}/{task}/status').read()
+               for task in os.listdir(tasks))
+
+
+def flushes(node, work):
+    """The flushes of a daemon during WORK, a line each."""
+    path = f'{TOP}/flushes'
+    tracer = subprocess.Popen(
+        ['strace', '-f', '-y', '-q', '-o', path, '-e',
+         'trace=fsync,fdatasync,syncfs', '-p', str(node.process.pid)],
+        stderr=subprocess.DEVNULL)
+    report('strace watches', wait_for(20, lambda: is_traced(node)))
+    work()
+    tracer.terminate()
+    tracer.wait()
+    return open(path).read()
+
+
+def five_updates():
+    for i in range(5):
+        updated('an update', a, f'refs/heads/flush{i}', one)
+        same_refs('flushed')
+
+
+def many_objects():
+    """So many that a flush of the journal does not cover them."""
+    blob = a.git(REPO, 'rev-parse', f'{one}^{{tree}}')
+    trees = subprocess.run(
+        ['git', '-C', f'{a.root}/{REPO}', 'mktree', '--batch'], check=True,
+        input=''.join(f'040000 tree {blob}\tt{i}\n\n' for i in range(300)),
+        capture_output=True, text=True).stdout.split()
+    commit = a.git(REPO, 'commit-tree', trees[-1], '-m', 'many')
+    updated('an update with many objects', a, 'refs/heads/many', commit)
+
+
+def test_flushes():
+    """Each row is flushed on both nodes, and its objects on the leader, even
+    if the daemon is configured to flush nothing."""
+    if shutil.which('strace') is None:
+        print('skip flushes of nodes', flush=True)
+        return
+    for node in (a, b):
+        traced = flushes(node, five_updates)
+        nr = len(re.findall(r'fdatasync\(\d+<[^>]*/journal.db-wal', traced))
+        report(f'{node.name} flushes each row', nr >= 5, traced)
+        for i in range(5):
+            updated('clean', a, '-d', f'refs/heads/flush{i}', one)
+    traced = flushes(a, many_objects)
+    report('a flushes objects', 'syncfs(' in traced, traced)
+
+
+# ---- failures behind the commit ----
+
+def test_cannot_publish():
+    """A row that is committed can't be undone, and the next start goes on."""
+    a.link.policy = 'later'
+    client = in_background(a, 'refs/heads/way', one)
+    report('the row is in the log', await_row('refs/heads/way'))
+    way = f'{a.root}/{REPO}/refs/heads/way'
+    os.makedirs(way)
+    open(f'{way}/file', 'w').close()
+    a.link.answer_kept()
+    same('the daemon ends', 74, a.ended())
+    report('the client gets no ok', client.wait(60) != 0)
+    report('the log says why', "can't be published" in a.said(),
+           a.said()[-500:])
+    a.link.close()
+    before = len(a.said())
+    a.launch()
+    report('the next start names the ref', a.await_said(
+        "refs/heads/way: another reference stands", before), a.said()[before:])
+    same('and ends', 74, a.ended())
+    os.unlink(f'{way}/file')
+    back(a)
+    report('a leads', a.lead())
+    same('the row is published', one, value(a, 'refs/heads/way'))
+    b.link.send_rows()
+    same_refs('published')
+
+
+def test_symbolic_differs():
+    """A symbolic ref has no old value to compare, so only its row shows that
+    this node has a ref of that name."""
+    b.git(REPO, 'update-ref', 'refs/heads/planted', one)
+    updated('a symbolic ref that is a ref on b', a, '--compat', '2.55',
+            '--no-deref', '--stdin',
+            **stdin('symref-update refs/heads/planted refs/heads/main'))
+    same('b ends', 74, b.ended(30))
+    report('b names the ref', "else to 'refs/heads/planted'" in b.said(),
+           b.said()[-500:])
+    b.link.close()
+    b.git(REPO, 'update-ref', '-d', 'refs/heads/planted')
+    back(b)
+    b.link.begin(False)
+    same_refs('after the repair')
+
+
+def test_other_repo():
+    """A repository of the same name, which is no copy."""
+    make_repo('other.git')
+    group_nodes.claim(b, 'other.git', os.urandom(16))
+    updated('a row for a repository that b has by its name only', a,
+            '--stdin', repo='other.git',
+            **stdin(f'verify refs/heads/none {"0" * 40}'))
+    same('b ends', 74, b.ended(30))
+    report('b names the repository', 'another id in refd/id' in b.said(),
+           b.said()[-500:])
+    b.link.close()
+    subprocess.run(['rm', '-rf', f'{b.root}/other.git'], check=True)
+    back(b)
+    b.link.begin(False)
+    same_refs('after the repair', 'other.git')
+
+
+# ---- what no node does, and git must not either ----
+
+def test_unsupported():
+    path = f'{a.root}/{REPO}'
+    os.makedirs(f'{path}/refs/heads/real')
+    os.symlink('real', f'{path}/refs/heads/link')
+    denied('a directory that is a link', 'refs/heads/link/x')
+    os.unlink(f'{path}/refs/heads/link')
+    os.makedirs(f'{TOP}/elsewhere/objects')
+    with open(f'{path}/objects/info/alternates', 'w') as f:
+        f.write(f'{TOP}/elsewhere/objects\n')
+    denied('objects outside of the roots', 'refs/heads/x')
+    os.unlink(f'{path}/objects/info/alternates')
+
+
+def denied(name, ref):
+    result = a.update(REPO, ref, one)
+    report(f'{name}: denied', result.returncode != 0, result)
+    same(f'{name}: no ref', '', value(a, ref))
+
+
+# ---- what the leader says ----
+
+def test_uid():
+    """The user is the one of the leader's row."""
+    a.link.policy = 'later'
+    client = in_background(a, 'refs/heads/uid', one)
+    await_row('refs/heads/uid')[0]['uid'] = OTHER
+    a.link.answer_kept()
+    a.link.policy = 'commit'
+    same('an update', 0, client.wait(60))
+    same_refs('uid')
+    told = b.run('log', '--json', '-n', '1', '--ref', 'refs/heads/uid').stdout
+    same('b tells the user of the row', OTHER, json.loads(told)['uid'])
+
+
+def test_part():
+    """The leader dies when it has done a part of a transaction. The next leader
+    knows that it was a part."""
+    a.link.policy = 'wait'
+    batches = a.link.batches
+    blocker = in_background(a, 'refs/heads/main', two, one)
+    report('a batch waits', wait_for(10, lambda: a.link.batches > batches))
+    a.link.policy = 'commit'
+    txid = new_id()
+    args = ['--txid', txid, '--stdin', '--batch-updates']
+    updates = stdin(f'update refs/heads/part {one}',
+                    f'update refs/heads/main {three} {one}')
+    client = in_background(a, *args, stdin=subprocess.PIPE, text=True)
+    client.stdin.write(updates['input'])
+    client.stdin.close()
+    rows = await_row('refs/heads/part')
+    same('the row is not the last one', [False], [r['final'] for r in rows])
+    a.kill()
+    for process in (blocker, client):
+        process.kill()
+        process.wait()
+    a.link.close()
+    b.link.send_rows()
+    report('b leads', b.lead())
+    with sqlite3.connect(f'{b.state}/journal.db') as db:
+        same('b has the row so', [(0,)], db.execute(
+            'SELECT final FROM record WHERE txid = ?',
+            [bytes.fromhex(txid)]).fetchall())
+    asked = b.run('query', txid).stdout
+    report('b knows the part', 'ok refs/heads/part' in asked
+           and f'txn {txid} partial' in asked, asked)
+    again = updated('the same id again', b, *args, **updates)
+    report('the other part was not done', 'rejected refs/heads/main'
+           in again.stdout, again)
+    same('main is as before', one, value(b, 'refs/heads/main'))
+    back(a)
+    a.link.begin(False)
+    report('a has applied all', a.await_applied())
+    report('a leads', a.lead())
+    same_refs('part')
+
+
+# ---- transactions that wait for objects ----
+
+def busy(node):
+    """How often the daemon has refused as it takes no writes in its group."""
+    told = node.run('stats', '--prometheus').stdout
+    return int(re.search(r'busy_total{cause="group"} (\d+)', told)[1])
+
+
+def test_client_gone():
+    """A transaction whose client is gone holds no later one up."""
+    asked = a.link.asked
+    a.link.holds = 'wait'
+    refused('no node brings the objects', a, '', 'refs/heads/gone', one)
+    report('refd-group was asked', a.link.asked > asked)
+    a.link.holds = 'copy'
+    updated('the next transaction', a, 'refs/heads/next', one)
+    same_refs('gone')
+
+
+def test_link_lost_holding():
+    """A lost connection refuses transactions that wait for objects."""
+    asked = a.link.asked
+    a.link.holds = 'wait'
+    client = in_background(a, 'refs/heads/holding', one)
+    report('refd-group was asked', wait_for(10, lambda: a.link.asked > asked))
+    before = busy(a)
+    a.link.close()
+    report('it is refused', wait_for(3, lambda: busy(a) > before),
+           (before, busy(a)))
+    client.kill()
+    client.wait()
+    a.connect()
+    report('a leads', a.lead())
+    updated('the next transaction', a, 'refs/heads/after', one)
+    same_refs('holding')
+
+
+def test_account():
+    """A program of another account is no refd-group."""
+    b.link.close()
+    for path in (TOP, b.top, b.state, f'{b.state}/group.sock'):
+        os.chmod(path, 0o777)
+    other = subprocess.run(
+        ['python3', '-I', '-c', 'import socket, sys;'
+         's = socket.socket(socket.AF_UNIX); s.settimeout(10);'
+         's.connect(sys.argv[1]); print(s.recv(100))',
+         f'{b.state}/group.sock'], user=OTHER, env={'PATH': '/usr/bin:/bin'},
+        capture_output=True, text=True)
+    os.chmod(b.state, 0o700)
+    same('closed without a word', "b''\n", other.stdout or other.stderr)
+    b.connect()
+    b.link.begin(False)
+    same_refs('account')
+
+
+run(test_start, test_flushes, test_cannot_publish, test_symbolic_differs,
+    test_other_repo, test_unsupported, test_uid, test_part, test_client_gone,
+    test_link_lost_holding, test_account)

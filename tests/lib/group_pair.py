@@ -1,0 +1,102 @@
+"""For the cases of tests/scenario/group_nodes*.sh: the two nodes of a group,
+and reports.
+
+    CASES.py REFD DIRECTORY"""
+import os
+import subprocess
+import sys
+import time
+
+import group_nodes
+
+REFD, TOP = sys.argv[1:]
+a, b = group_nodes.pair(TOP, REFD)
+log = a.log
+REPO = 'team/one.git'
+
+
+def report(name, is_right, why=''):
+    why = str(why).replace('\n', ' | ')[-1000:]
+    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
+
+
+def same(name, wanted, got):
+    report(name, wanted == got,
+           f'wanted {str(wanted)[:400]!r}, got {str(got)[:400]!r}')
+
+
+def make_repo(repo, commits=3):
+    """The same repository on both nodes, without refs. Returns commits."""
+    path = f'{a.root}/{repo}'
+    run = {'check': True, 'capture_output': True, 'text': True}
+    subprocess.run(['git', 'init', '-q', '--bare', path], **run)
+    tree = subprocess.run(['git', '-C', path, 'mktree'], input='', **run)
+    made = []
+    for i in range(commits):
+        parent = ['-p', made[-1]] if made else []
+        made.append(subprocess.run(
+            ['git', '-C', path, 'commit-tree', tree.stdout.strip(), '-m',
+             str(i), *parent], **run).stdout.strip())
+    os.makedirs(os.path.dirname(f'{b.root}/{repo}'), exist_ok=True)
+    subprocess.run(['cp', '-a', path, f'{b.root}/{repo}'], **run)
+    return made
+
+
+def new_commit(node, repo, parent):
+    tree = node.git(repo, 'rev-parse', f'{parent}^{{tree}}')
+    return node.git(repo, 'commit-tree', tree, '-p', parent, '-m',
+                    str(time.time()))
+
+
+def same_refs(name, repo=REPO):
+    report(f'{name}: b has applied all', b.await_applied(),
+           (b.link and b.link.applied, len(log.rows), b.said()[-500:]))
+    same(f'{name}: the same refs', a.refs(repo), b.refs(repo))
+
+
+def updated(name, node, *args, repo=REPO, **more):
+    result = node.update(repo, *args, **more)
+    report(name, result.returncode == 0, result)
+    return result
+
+
+def refused(name, node, text, *args, repo=REPO, **more):
+    """The client repeats a busy request until its time is over, so the last
+    attempt can have too little time."""
+    for _ in range(10):
+        result = node.update(repo, '--timeout', '500', *args, **more)
+        if result.returncode == 0 or text in result.stderr:
+            break
+    report(name, result.returncode != 0 and text in result.stderr, result)
+
+
+def stdin(*lines):
+    return {'input': ''.join(f'{line}\n' for line in lines)}
+
+
+def back(node):
+    """Starts the daemon that has ended, and connects it."""
+    report(f'{node.name} starts again', node.start())
+    node.connect()
+
+
+def in_background(node, *args, **more):
+    return subprocess.Popen(
+        [*node.inside, 'update', '--timeout', '5000', '--socket',
+         node.socket_path, '--git-dir',
+         f'{node.seen_root}/{REPO}', *args], stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, **more)
+
+
+def run(*cases):
+    """Runs the cases, or the first one and those named in GROUP_ONLY."""
+    only = os.environ.get('GROUP_ONLY', '').split()
+    try:
+        for case in cases:
+            if not only or case is cases[0] or case.__name__ in only:
+                print(f'# {case.__name__}', flush=True)
+                case()
+    finally:
+        for node in (a, b):
+            node.end()
+    open(f'{TOP}/ended', 'w').close()

@@ -325,21 +325,21 @@ START_TEST(wrong_lsns_of_a_group)
 	j = help_open(&sys_kernel, sr_state, NULL);
 	journal_set_group(j, uuid);
 	rows[0].repo = rows[1].repo = 0;
-	rows[0].group_lsn = 5;
-	rows[1].group_lsn = 6;
+	rows[0].group_lsn = 1;
+	rows[1].group_lsn = 2;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), 0);
 	last = rows[1].lsn;
 	help_close(j);
 	FINDS(0);
-	set_group_lsn(last, 7);
+	set_group_lsn(last, 3);
 	FINDS(1);
 	HAS("journal-group ",
-	    "has LSN 7 of the group: the record before has "
-	    "5, and the journal 6");
-	set_group_lsn(last, 5);
+	    "has LSN 3 of the group: the record before has "
+	    "1, and the journal 2");
+	set_group_lsn(last, 1);
 	FINDS(1);
-	HAS("journal-group ", "has LSN 5 of the group");
-	set_group_lsn(last, 6);
+	HAS("journal-group ", "has LSN 1 of the group");
+	set_group_lsn(last, 2);
 	FINDS(0);
 	help_row_done(&rows[0]);
 	help_row_done(&rows[1]);

@@ -86,10 +86,11 @@ class Node:
         except subprocess.TimeoutExpired:
             return None
 
-    def run(self, command, *args, **more):
+    def run(self, command, *args, env=os.environ, **more):
         return subprocess.run(
             [*self.inside, command, '--socket', self.socket_path, *args],
-            capture_output=True, text=True, timeout=120, **more)
+            capture_output=True, text=True, timeout=120,
+            env={**env, 'REFD_STATE': self.state}, **more)
 
     def recover(self, *args):
         return subprocess.run(

@@ -7,7 +7,7 @@
 
 #include "daemon/store/group/group.h"
 
-/* A batch that waits for its outcome; on the stack of its worker. */
+/* A batch without an outcome, on the stack of a worker. */
 struct group_batch {
 	uint64_t number;
 	enum {
@@ -61,7 +61,7 @@ struct group {
 	LIST_HEAD(, group_batch) batches;
 	TAILQ_HEAD(group_hold_list, group_hold) holds;
 	int fd; /* the connection; -1: none */
-	/* The thread that follows: frames for it, and whether it has one. */
+	/* Frames for the follower, and whether the follower has a frame. */
 	struct group_input *input, **input_end;
 	size_t input_bytes;
 	bool is_following;

@@ -159,8 +159,8 @@ static int look_there(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* refd-group makes repositories of a group, and does not know the journal. */
-/* Or the repository was copied from another node of the group. */
+/* In a group, refd-group makes repositories, and does not know the journal. Or
+ * an administrator has copied the repository from another node. */
 static bool has_no_journal(const struct repos *repos, const struct repo_id *id)
 {
 	static const uint8_t none[16];

@@ -101,6 +101,8 @@ static bool is_ago(const char *s)
 bool point_in_time_parse(const char *s, struct point_in_time *m,
     struct text *why)
 {
+	struct timespec now;
+
 	memset(m, 0, sizeof(*m));
 	if (when_position(s, &m->position))
 		return true;
@@ -109,7 +111,9 @@ bool point_in_time_parse(const char *s, struct point_in_time *m,
 	else if (!parse_date(s, m, why))
 		return false;
 	m->ms += !m->ms;
-	if (m->ms <= (uint64_t)time(NULL) * 1000 + 999)
+	/* time() can be some milliseconds behind, in the second before. */
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (m->ms <= (uint64_t)now.tv_sec * 1000 + 999)
 		return true;
 	text_addf(why, "'%s' is in the future", s);
 	return false;

@@ -265,3 +265,23 @@ class Maker(Client):
             self.made[self.repo] = new
             self.world.ack()
         self.world.ends.wait(2)
+
+
+class Prober(Client):
+    """Asks one node again and again for an update: are writes possible?"""
+
+    def __init__(self, world, repo, node):
+        super().__init__(world, repo)
+        self.node, self.ref = node, f'refs/heads/probe-{node.name}'
+        self.number = 0
+
+    def __str__(self):
+        return f'{self.repo} {self.ref}'
+
+    def turn(self):
+        self.number += 1
+        new = self.node.commit(self.repo, None, f'{self} {self.number % 100}')
+        result = self.node.update(self.repo, '--timeout', '1000', self.ref, new)
+        if result.returncode == 0:
+            self.world.ack()
+        self.world.ends.wait(0.2)

@@ -1,20 +1,54 @@
-"""For tests/long/group_whole.py: faults of nodes and of PostgreSQL."""
+"""For tests/long/group_whole.py: faults of nodes, of the network and of
+PostgreSQL, one after the other or several at once, and the time without
+writes."""
 import collections
-import os
 import random
 import signal
+import threading
 import time
 
 from group import wait_for
+from group_faults_servers import ServerFaults
+from group_net import Cut
 from group_real import LEASE
 
+# Nobody can write before the end of these.
+BLOCKING = {'cut_fetches', 'cut_standbys', 'empty_names', 'stop_standbys',
+            'cancel_commit', 'terminate_commit', 'restart_primary',
+            'pause_primary', 'fail_over_behind'}
+# After a single fault, or for BLOCKING after its end.
+GOAL = 10
 
-class Faults:
-    def __init__(self, pg, nodes, top, seed):
-        self.pg, self.nodes, self.top = pg, nodes, top
-        self.random = random.Random(seed)
-        self.counts = collections.Counter()
-        self.takeovers = []     # seconds from the fault on
+
+class Event:
+    def __init__(self, names, begin, end):
+        self.names, self.begin, self.end = names, begin, end
+        self.back = self.gap = None
+
+    def measure(self, acks):
+        """BACK: seconds from the end to the next acknowledgement. GAP: longest
+        time without one, from the begin on."""
+        times = [self.begin]
+        for ack in acks:
+            if ack > self.begin:
+                times.append(ack)
+            if ack > self.end:
+                self.back = ack - self.end
+                break
+        self.gap = max((y - x for x, y in zip(times, times[1:])), default=0)
+
+    def is_single(self):
+        return len(self.names) == 1
+
+    def waited(self):
+        return self.back if self.names[0] in BLOCKING else self.gap
+
+    def __str__(self):
+        return f"{'+'.join(self.names)} {self.waited():.1f}"
+
+
+class NodeFaults:
+    """Programs of a node, and its network."""
 
     def leader(self):
         """A leader if there is one, or another node."""
@@ -24,14 +58,6 @@ class Faults:
     def victim(self):
         return self.leader() if self.random.random() < 0.6 else \
             self.random.choice(self.nodes)
-
-    def sql(self, text):
-        try:
-            return self.pg.sql(text)
-        except AssertionError:      # PostgreSQL is away
-            return ''
-
-    # ---- programs of a node ----
 
     def kill(self, *services):
         for service in services:
@@ -47,10 +73,12 @@ class Faults:
         node = self.victim()
         self.kill(*self.random.sample(node.services(), 2))
 
-    def pause(self, service):
-        service.send(signal.SIGSTOP)
+    def pause(self, *services):
+        for service in services:
+            service.send(signal.SIGSTOP)
         time.sleep(self.random.choice((0.3, LEASE + 1, LEASE + 3)))
-        service.send(signal.SIGCONT)
+        for service in services:
+            service.send(signal.SIGCONT)
 
     def pause_daemon(self):
         self.pause(self.victim().daemon)
@@ -58,101 +86,129 @@ class Faults:
     def pause_group(self):
         self.pause(self.victim().group)
 
+    def pause_both(self):
+        self.pause(*self.victim().services())
+
     def stop_node(self):
         """All of a node is away, after a crash or a clean end."""
         node = self.victim()
-        node.down(self.random.choice((signal.SIGKILL, signal.SIGTERM)))
-        time.sleep(self.random.choice((1, LEASE + 3, 8)))
-        node.up()
+        with node.lock:
+            node.down(self.random.choice((signal.SIGKILL, signal.SIGTERM)))
+            time.sleep(self.random.choice((1, LEASE + 3, 8)))
+            node.up()
 
-    def block_fetches(self):
-        """Some or all fetches get no answer."""
-        hosts = [f'{x.name}-{y.name}' for x in self.nodes for y in self.nodes
-                 if x is not y]
-        hosts = self.random.sample(hosts, self.random.choice((3, 6)))
-        for host in hosts:
-            open(f'{self.top}/shut/{host}', 'w').close()
-        time.sleep(self.random.choice((1, 4)))
-        for host in hosts:
-            os.unlink(f'{self.top}/shut/{host}')
+    # ---- the network ----
 
-    # ---- PostgreSQL ----
+    def hold_cut(self, sources, targets, *seconds):
+        with Cut(sources, targets, self.random.random() < 0.6):
+            time.sleep(self.random.choice(seconds or (1, LEASE + 1, 12)))
 
-    def end_commit(self, function):
-        """The standby pauses, and a COMMIT ends that waits for it."""
-        pid = self.pg.receiver()
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            waits = wait_for(3, self.pg.batch_waits)
-            if waits:
-                self.sql(f'SELECT {function}({waits})')
-            time.sleep(self.random.choice((0, 1, LEASE + 1)))
-        finally:
-            os.kill(pid, signal.SIGCONT)
+    def cut_node(self):
+        """From all that is not on the same machine."""
+        node = self.victim()
+        self.hold_cut([node.host], self.servers.hosts()
+                      + [other.host for other in self.nodes])
 
-    def cancel_commit(self):
-        self.end_commit('pg_cancel_backend')
+    def cut_primary(self):
+        """A node from the primary, or from all servers."""
+        hosts = self.random.choice(([self.servers.primary.host],
+                                    self.servers.hosts()))
+        self.hold_cut(*self.either([self.victim().host], hosts))
 
-    def terminate_commit(self):
-        self.end_commit('pg_terminate_backend')
+    def either(self, one, other):
+        return (one, other) if self.random.random() < 0.5 else (other, one)
 
-    def end_sessions(self):
-        self.sql("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-            WHERE usename = 'refd' AND random() < 0.6""")
+    def cut_pair(self):
+        """Two nodes from each other."""
+        one, other = self.random.sample(self.nodes, 2)
+        self.hold_cut([one.host], [other.host])
 
-    def empty_names(self):
-        pid = self.pg.receiver()
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            time.sleep(self.random.random())
-            self.pg.names('')
+    def cut_fetches(self):
+        """The leader from all other nodes."""
+        self.hold_cut(*self.either([self.leader().host], [
+            node.host for node in self.nodes]), 1, LEASE + 1)
+
+    def reset(self):
+        """Connections of a node to the primary end, at either end."""
+        hosts = [self.victim().host, self.servers.primary.host]
+        self.random.shuffle(hosts)
+        hosts[0].reset(hosts[1])
+        time.sleep(self.random.random())
+        hosts[0].end_reset(hosts[1])
+
+
+class Faults(NodeFaults, ServerFaults):
+    def __init__(self, servers, nodes, world, seed):
+        self.servers, self.nodes, self.world = servers, nodes, world
+        self.random = random.Random(seed)
+        self.events = []
+        self.all = [
+            self.kill_daemon, self.kill_group, self.kill_both,
+            self.pause_daemon, self.pause_group, self.pause_both,
+            self.stop_node, self.cut_node, self.cut_primary, self.cut_pair,
+            self.cut_fetches, self.reset, *self.server_faults()]
+
+    def several(self, faults):
+        """At once, or almost."""
+        def run(fault):
             time.sleep(self.random.random() * 2)
-            self.pg.names()
-        finally:
-            os.kill(pid, signal.SIGCONT)
+            try:
+                fault()
+            except Exception as error:  # pylint: disable=broad-except
+                self.world.problem(f'{fault.__name__}: {error!r}')
 
-    def restart_primary(self):
-        self.pg.stop('p', self.random.choice((signal.SIGQUIT, signal.SIGINT)))
-        time.sleep(self.random.choice((0, 0, LEASE + 1)))
-        self.pg.start('p')
+        threads = [threading.Thread(target=run, args=(fault,))
+                   for fault in faults]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def stop_standby(self):
-        self.pg.stop('s', signal.SIGQUIT)
-        time.sleep(self.random.choice((1, LEASE + 1, 6)))
-        self.pg.start('s')
-
-    # ---- at random ----
+    def settle(self):
+        """All nodes have the log of this moment, and one leads."""
+        end = self.servers.sql('SELECT max(lsn) FROM refd.log')
+        is_settled = wait_for(30, lambda: self.servers.sql(
+            f'SELECT min(applied) >= {end} FROM refd.node') == 't' and any(
+                node.leads() for node in self.nodes))
+        if not is_settled:
+            print('# some node lacks rows after 30 s:', self.servers.sql(
+                'SELECT node, applied FROM refd.node').split(), end, flush=True)
 
     def one(self):
-        faults = [self.kill_daemon, self.kill_group, self.kill_both,
-                  self.pause_daemon, self.pause_group, self.stop_node,
-                  self.block_fetches, self.cancel_commit,
-                  self.terminate_commit, self.end_sessions, self.empty_names,
-                  self.restart_primary, self.stop_standby]
-        fault = self.random.choice(faults)
-        began, leads = time.monotonic(), self.leads()
-        print(f'# {time.strftime("%H:%M:%S")} {fault.__name__}', flush=True)
-        fault()
-        self.counts[fault.__name__] += 1
-        if fault.__name__.startswith('kill') and self.random.random() < 0.5 \
-                and wait_for(2 * LEASE, lambda: self.leads() > leads):
-            self.takeovers.append(time.monotonic() - began)
+        """One fault, or several at once. Returns as soon as an update is
+        acknowledged after it. False: none in 90 s."""
+        nr = 1 if self.random.random() < 0.7 else self.random.choice((2, 3))
+        if nr == 1:
+            self.settle()
+        faults = self.random.sample(self.all, nr)
+        names = [fault.__name__ for fault in faults]
+        print(f'# {time.strftime("%H:%M:%S")} {"+".join(names)}', flush=True)
+        begin = time.monotonic()
+        if nr == 1:
+            faults[0]()
+        else:
+            self.several(faults)
+        event = Event(names, begin, time.monotonic())
+        self.events.append(event)
+        is_back = wait_for(90, lambda: self.world.acks[-1] > event.end)
+        event.measure(self.world.acks[-20000:])
+        if event.waited() > GOAL:
+            print(f'# {event} s without writes', flush=True)
+        return is_back
 
-    def leads(self):
-        return sum(node.said().count('event=group-leads')
-                   for node in self.nodes)
-
-    def epochs(self):
-        return int(self.pg.sql("SELECT epoch FROM refd.lease"))
-
-    def copy_standby(self):
-        """The promoted standby gets a standby of its own (old, port 5603)."""
-        self.pg.run('pg_basebackup', '-h', self.pg.top, '-p', '5602', '-U',
-                    'postgres', '-D', f'{self.pg.top}/old', '-R', '-C', '-S',
-                    's3', '-c', 'fast')
-        with open(f'{self.pg.top}/old/postgresql.auto.conf', 'a') as conf:
-            conf.write("port = 5603\ncluster_name = s3\n")
-        self.pg.start('old')
-        self.pg.sql("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (s3)'",
-                    5602)
-        self.pg.sql('SELECT pg_reload_conf()', 5602)
+    def print_numbers(self):
+        counts = collections.Counter(
+            name for event in self.events for name in event.names)
+        print(f'# {sum(counts.values())} faults:', dict(counts))
+        longest = {}
+        for event in self.events:
+            if event.is_single():
+                name = event.names[0]
+                longest[name] = max(event.waited(), longest.get(name, 0))
+        print('# longest time without writes, single faults:', ', '.join(
+            f'{name} {seconds:.1f}' for name, seconds in sorted(
+                longest.items(), key=lambda item: -item[1])))
+        several = sorted((event.gap, str(event)) for event in self.events
+                         if not event.is_single())
+        print('# the same, several at once:', ', '.join(
+            text for _, text in several[-3:]), flush=True)

@@ -13,32 +13,18 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
+import group_net  # noqa: E402
 import group_nodes  # noqa: E402
 
-LEASE = 2
+LEASE = int(os.environ.get('GROUP_LEASE', '2'))
 # A service manager waits so long before it starts a program again.
 AGAIN = 0.5
-# The other end of a fetch, which waits as long as there is a file with the name
-# of the host.
-SSH = """#!/bin/sh
-for word; do
-	[ -e "{top}/shut/$word" ] && shut="{top}/shut/$word"
-done
-while [ -n "$shut" ] && [ -e "$shut" ]; do
-	sleep 0.05
-done
-eval "$word"
-"""
-
 
 def prepare(top):
     """Nothing of the account's configuration gets in."""
-    for name in ('shut', 'bin', 'root', 'work'):
+    for name in ('root', 'work'):
         os.makedirs(f'{top}/{name}')
-    with open(f'{top}/bin/ssh', 'w') as ssh:
-        ssh.write(SSH.format(top=top))
-    os.chmod(f'{top}/bin/ssh', 0o755)
-    os.environ['PATH'] = f'{top}/bin:' + os.environ['PATH']
+    group_net.prepare()
     for who in ('AUTHOR', 'COMMITTER'):
         os.environ.update({f'GIT_{who}_NAME': 'a', f'GIT_{who}_EMAIL': 'a@x',
                            f'GIT_{who}_DATE': '1700000000 +0000'})
@@ -64,7 +50,7 @@ class Service:
         with self.mutex:
             if self.is_wanted:
                 self.process = subprocess.Popen(
-                    self.argv, stdin=subprocess.DEVNULL,
+                    self.argv(), stdin=subprocess.DEVNULL,
                     stdout=open(self.log, 'a'), stderr=subprocess.STDOUT)
 
     def watch(self):
@@ -94,42 +80,58 @@ class Service:
 
 
 class RealNode(group_nodes.Node):
-    """A node of the group, with refd-group."""
+    """A node of the group, a host of its own, with refd-group and git
+    daemon."""
 
     def __init__(self, name, names, top, build, database):
         self.build, self.database, self.names = build, database, names
         super().__init__(name, top, f'{build}/refd', None)
-        self.enter = self.inside[:-1]
+        self.lock = threading.Lock()    # of a fault of the whole node
         config = f'{self.top}/config'
         self.daemon = Service(
-            f'{name}: the daemon', [*self.inside, 'daemon', '--config', config],
+            f'{name}: the daemon',
+            lambda: [*self.inside, 'daemon', '--config', config],
             f'{self.top}/log')
         self.group = Service(
             f'{name}: refd-group',
-            [*self.enter, f'{build}/refd-group', '--config', config,
-             '--socket', f'{self.state}/group.sock', 'serve'],
+            lambda: self.host.enter(
+                f'{build}/refd-group', '--config', config, '--socket',
+                f'{self.state}/group.sock', 'serve'),
             f'{self.top}/group.log')
+        self.source = Service(
+            f'{name}: git daemon', lambda: self.host.enter(
+                'git', 'daemon', '--reuseaddr', '--export-all',
+                f'--listen={self.host.address}', self.seen_root),
+            f'{self.top}/source.log')
+
+    def mount(self):
+        self.host = group_net.Host(
+            self.name, self.number(self.name), 'mount',
+            command=f"mount --bind '{self.root}' '{self.seen_root}' && echo up")
+        self.inside = self.host.enter(self.refd)
+
+    def number(self, name):
+        return 1 + self.names.index(name)
 
     def configure(self, **more):
         super().configure(lease=f'{LEASE}s', held=1,
                           database=f'"{self.database}"', **more)
-        top = os.path.dirname(self.top)
         with open(f'{self.top}/config', 'a') as f:
             for other in self.names.replace(self.name, ''):
-                f.write(f'\tsource = {other} ssh://{other}-{self.name}/{top}/'
-                        f'{other}/root\n')
+                f.write(f'\tsource = {other} git://{group_net.NETWORK}.'
+                        f'{self.number(other)}{self.seen_root}\n')
 
     def up(self):
-        self.daemon.up()
-        self.group.up()
+        for service in (*self.services(), self.source):
+            service.up()
 
     def down(self, number=signal.SIGKILL):
-        self.daemon.down(number)
-        self.group.down(number)
+        for service in (*self.services(), self.source):
+            service.down(number)
 
     def end(self):
         self.down()
-        super().end()
+        self.host.down()
 
     def services(self):
         return self.daemon, self.group
@@ -137,9 +139,9 @@ class RealNode(group_nodes.Node):
     def command(self, *args, **more):
         """refd-group, for the administrator."""
         return subprocess.run(
-            [*self.enter, f'{self.build}/refd-group', '--config',
-             f'{self.top}/config', *args], capture_output=True, text=True,
-            timeout=60, **more)
+            self.host.enter(f'{self.build}/refd-group', '--config',
+                            f'{self.top}/config', *args),
+            capture_output=True, text=True, timeout=60, **more)
 
     def enable(self, repo):
         return self.run('enable', f'{self.seen_root}/{repo}')
@@ -149,7 +151,7 @@ class RealNode(group_nodes.Node):
 
     def git_here(self, *args, seconds=120, **more):
         """git, which sees the repositories of this node."""
-        return subprocess.run([*self.enter, 'git', *args], text=True,
+        return subprocess.run(self.host.enter('git', *args), text=True,
                               capture_output=True, timeout=seconds, **more)
 
     def push(self, work, repo, *args, **more):

@@ -1,21 +1,26 @@
 #!/bin/bash
 # Proves that three nodes of a group, each with a daemon and refd-group, and
-# PostgreSQL with a standby, lose no acknowledged update, and have the same refs
+# three servers of PostgreSQL lose no acknowledged update, and have the same refs
 # and all objects at the end: pushes by git, kill -9 of the leader, and the way
-# back; then clients that go on beside kills and pauses of both programs, nodes
-# that are away, fetches without an answer, COMMITs that are cancelled or cut,
-# an emptied synchronous_standby_names, new starts of PostgreSQL, a standby that
-# is away, in random order; and at the end the loss of the primary.
+# back; then clients that go on beside random faults, one after the other or
+# several at once: kills and pauses of programs, nodes that are away, packets
+# that are lost in one or both directions between any two hosts, connections
+# that are reset, COMMITs that are cancelled, an emptied
+# synchronous_standby_names, standbys that are away, failovers beside a former
+# primary that goes on or comes back, and failovers without the last entries.
+# Each host has its own network namespace.
 #
-# GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order.
+# GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
+# GROUP_LEASE=N the lease in seconds.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
 binaries=/usr/lib/postgresql/15/bin
-if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ]; then
+if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ] ||
+	! command -v iptables >/dev/null; then
 	skip 'three nodes of a group' \
-		'needs root and PostgreSQL: scripts/deps --group'
+		'needs root, iptables and PostgreSQL: scripts/deps --group'
 	finish
 	exit
 fi
@@ -29,8 +34,9 @@ while read -r line; do
 	not\ ok\ *) not_ok "${line#not ok }" ;;
 	*) echo "$line" ;;
 	esac
-done < <(python3 -B "$ROOT/tests/long/group_whole.py" \
+done < <(unshare --mount --net --pid --fork --kill-child --mount-proc \
+	--propagation shared python3 -B "$ROOT/tests/long/group_whole.py" \
 	"$(cd "$BUILD" && pwd)/bin" "$T/nodes" "$T/pg" "$binaries" 65534 \
-	"${GROUP_SECONDS:-120}" 2>&1)
+	"${GROUP_SECONDS:-50}" 2>&1)
 check 'all cases have run' test -e "$T/nodes/ended"
 finish

@@ -160,9 +160,10 @@ int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
 
 /* Makes the parents of PATH below DIRFD, as mkdir -p, but not PATH. A new
  * directory gets MODE (without the bits of the umask, which is 0 in the daemon,
- * and with an inherited set-group-ID bit). Returns the number of new
- * directories, which are the innermost ones. -ENOTDIR: a parent is a file.
- * -ENOENT: another process removed a parent meanwhile, or DIRFD. */
+ * and with an inherited set-group-ID bit). Returns the number of directories
+ * that were missing, which are the innermost ones. Another process may have
+ * made some of them meanwhile. -ENOTDIR: a parent is a file. -ENOENT: another
+ * process removed a parent meanwhile, or DIRFD. */
 int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode);
 

@@ -130,14 +130,15 @@ static int make_dir(const struct sys *sys, int dirfd, const char *path,
 }
 
 /* Goes up until a parent exists or can be made, then down again: mostly only
- * the last directory is missing. */
+ * the last directory is missing. Another process may make the same directories
+ * at the same time. */
 int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
 	char dir[REFD_PATH_MAX];
 	struct sys_stat st;
 	size_t len = strlen(path), end;
-	int r = 0, made = 0;
+	int r = 0, missing = 0;
 	char *slash;
 
 	if (len >= sizeof(dir))
@@ -154,14 +155,12 @@ int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
 		r = make_dir(sys, dirfd, dir, mode);
 		if (r != -ENOENT)
 			break;
+		missing++;
 	}
-	made += r == 0;
-	while (r == 0 && strlen(dir) < end) {
+	missing += r == 0 || missing > 0;
+	while ((r == 0 || r == -EEXIST) && strlen(dir) < end) {
 		dir[strlen(dir)] = '/';
 		r = make_dir(sys, dirfd, dir, mode);
-		made += r == 0;
-		if (r == -EEXIST && strlen(dir) < end)
-			r = 0;
 	}
 	if (r == -EEXIST) {
 		r = dirfd == SYS_TRUSTED ? sys_stat_trusted(sys, dir, &st) :
@@ -171,5 +170,5 @@ int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
 		else if (r == 0 && !S_ISDIR(st.mode))
 			r = -ENOTDIR;
 	}
-	return r < 0 ? r : made;
+	return r < 0 ? r : missing;
 }

@@ -237,6 +237,29 @@ START_TEST(preparing_makes_file_and_directories)
 }
 END_TEST
 
+/* Another process makes each directory just before refd. */
+static int mkdir_too_late(const struct sys *on, int dirfd, const char *path,
+    mode_t mode)
+{
+	(void)on;
+	return SYS(sys, mkdirat, dirfd, path, mode) == 0 ? -EEXIST : -ENOENT;
+}
+
+START_TEST(directories_may_be_made_by_others_meanwhile)
+{
+	struct sys beside = *sys;
+	bool will_log, made;
+	unsigned made_dirs;
+
+	beside.mkdirat = mkdir_too_late;
+	ck_assert_int_eq(reflog_prepare(&beside, tmp_fd, LOG, true, 0644, 0755,
+			     &will_log, &made, &made_dirs),
+	    0);
+	ck_assert(made && tmp_exists(LOG));
+	ck_assert_uint_eq(made_dirs, 3);
+}
+END_TEST
+
 START_TEST(without_create_only_an_existing_log_is_used)
 {
 	bool will_log = true;
@@ -462,6 +485,7 @@ int main(void)
 	tcase_add_test(tc, a_policy_is_parsed_as_git_parses_it);
 	tcase_add_test(tc, a_policy_creates_what_git_creates);
 	tcase_add_test(tc, preparing_makes_file_and_directories);
+	tcase_add_test(tc, directories_may_be_made_by_others_meanwhile);
 	tcase_add_test(tc, without_create_only_an_existing_log_is_used);
 	tcase_add_test(tc, what_is_in_the_way);
 	tcase_add_test(tc, git_reads_what_was_appended);

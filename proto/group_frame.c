@@ -312,6 +312,14 @@ static void role(struct codec *c, struct group_frame *f)
 	name(c, f->role.leader);
 }
 
+/* Nanoseconds fit into 63 bits. */
+static void moment(struct codec *c, uint64_t *ms)
+{
+	bigint(c, ms, 0);
+	if (*ms > INT64_MAX / 1000000)
+		reject(c, "a time is out of range");
+}
+
 static void body(struct codec *c, struct group_frame *f)
 {
 	switch (f->type) {
@@ -352,6 +360,9 @@ static void body(struct codec *c, struct group_frame *f)
 	case GROUP_HELD:
 		u64(c, &f->held.number);
 		return;
+	case GROUP_CURRENT:
+		moment(c, &f->current.ms);
+		return;
 	}
 	reject(c, "an unknown type of frame");
 }
@@ -364,7 +375,7 @@ static bool is_from(uint8_t type, enum group_frame_side from)
 	case GROUP_FROM_DAEMON:
 		return type >= GROUP_HELLO && type <= GROUP_STOP;
 	case GROUP_FROM_GROUP:
-		return type >= GROUP_ROLE && type <= GROUP_NOT_HELD;
+		return type >= GROUP_ROLE && type <= GROUP_CURRENT;
 	}
 	return false;
 }

@@ -8,8 +8,8 @@
  *
  *	daemon	HELLO, then BATCH, HOLD, APPLIED, STOP in any order
  *	group	ROLE as a follower, ROW for each row that the node lacks, ROLE,
- *		then ROLE, ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD in
- *		any order
+ *		then ROLE, ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD,
+ *		CURRENT in any order
  *
  * Pure functions over bytes; any thread; nothing blocks. Only
  * group_frame_decode() allocates, and only in the arena of the caller.
@@ -50,7 +50,8 @@ enum group_frame_type {
 	GROUP_DOUBTFUL,
 	GROUP_ROW,
 	GROUP_HELD,
-	GROUP_NOT_HELD
+	GROUP_NOT_HELD,
+	GROUP_CURRENT
 };
 
 enum group_frame_side { GROUP_FROM_DAEMON, GROUP_FROM_GROUP };
@@ -141,6 +142,12 @@ struct group_frame {
 			uint64_t epoch;
 			struct group_row row;
 		} row;
+		/* The daemon has every row that existed before this time, in
+		 * milliseconds of CLOCK_MONOTONIC. To a leader: the end of the
+		 * lease, as no other node writes before. */
+		struct {
+			uint64_t ms;
+		} current;
 	};
 };
 

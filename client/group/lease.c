@@ -124,12 +124,15 @@ enum lease_result lease_take(struct session *s, uint64_t from)
 	struct blockers b = { .s = s,
 		.due_ms = refd_now_ms() + GRACE_MS,
 		.own.config = s->config };
+	session_tick_fn *tick = s->tick;
+	void *tick_arg = s->tick_arg;
 	enum lease_result result;
 
 	s->tick = end_blockers;
 	s->tick_arg = &b;
 	result = change(s, take, from, s->config->lease_ms);
-	s->tick = NULL;
+	s->tick = tick;
+	s->tick_arg = tick_arg;
 	if (result == LEASE_DONE && !session_prove(s))
 		result = LEASE_FAILED;
 	if (result == LEASE_FAILED)

@@ -17,8 +17,9 @@
 #define OPEN_MS 1000
 
 struct lease_keeper {
-	pthread_mutex_t lock; /* of the next three */
+	pthread_mutex_t lock; /* of the next four */
 	uint64_t epoch;
+	uint64_t until_ms;
 	bool has_lost;
 	bool has_ended;
 	int daemon;
@@ -104,6 +105,28 @@ static void give_up(struct lease_keeper *k)
 	_exit(EXIT_AWAY);
 }
 
+/* The renewal is known to last only if the standbys have it. */
+static void renew(struct lease_keeper *k, uint64_t epoch)
+{
+	uint64_t until_ms = refd_now_ms() + k->s.config->lease_ms;
+
+	switch (lease_renew(&k->s, epoch)) {
+	case LEASE_DONE:
+		if (!session_prove(&k->s))
+			return;
+		pthread_mutex_lock(&k->lock);
+		if (k->epoch == epoch)
+			k->until_ms = until_ms;
+		pthread_mutex_unlock(&k->lock);
+		return;
+	case LEASE_LOST:
+		look(k, epoch);
+		return;
+	case LEASE_FAILED:
+		return;
+	}
+}
+
 static void *keep(void *arg)
 {
 	struct lease_keeper *k = arg;
@@ -118,8 +141,7 @@ static void *keep(void *arg)
 			continue;
 		last = epoch;
 		due_ms = refd_now_ms() + k->s.config->lease_ms / 3;
-		if (lease_renew(&k->s, epoch) == LEASE_LOST)
-			look(k, epoch);
+		renew(k, epoch);
 	}
 	if (!read_flag(k, &k->has_ended))
 		give_up(k);
@@ -143,12 +165,23 @@ struct lease_keeper *lease_keeper_start(const struct group_config *config,
 	return k;
 }
 
-void lease_keeper_set(struct lease_keeper *k, uint64_t epoch)
+void lease_keeper_set(struct lease_keeper *k, uint64_t epoch, uint64_t until_ms)
 {
 	pthread_mutex_lock(&k->lock);
 	k->epoch = epoch;
+	k->until_ms = until_ms;
 	k->has_lost = false;
 	pthread_mutex_unlock(&k->lock);
+}
+
+uint64_t lease_keeper_until(struct lease_keeper *k)
+{
+	uint64_t until_ms;
+
+	pthread_mutex_lock(&k->lock);
+	until_ms = k->until_ms;
+	pthread_mutex_unlock(&k->lock);
+	return until_ms;
 }
 
 void lease_keeper_end(struct lease_keeper *k)

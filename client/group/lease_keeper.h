@@ -15,8 +15,13 @@ struct lease_keeper;
 /* DAEMON is the socket. */
 struct lease_keeper *lease_keeper_start(const struct group_config *config,
     int daemon);
-/* Renews the lease of EPOCH from now on; 0: of no epoch. */
-void lease_keeper_set(struct lease_keeper *k, uint64_t epoch);
+/* Renews the lease of EPOCH from now on; 0: of no epoch. The lease lasts until
+ * UNTIL_MS (refd_now_ms()). */
+void lease_keeper_set(struct lease_keeper *k, uint64_t epoch,
+    uint64_t until_ms);
+/* No other node can have the lease before this time (refd_now_ms()), if the
+ * clocks of PostgreSQL run like the clock of this machine. */
+uint64_t lease_keeper_until(struct lease_keeper *k);
 /* Ends the thread, and frees K. A renewal that is in work is cancelled, so that
  * no renewal follows. Blocks while a connection is opened or cancelled. */
 void lease_keeper_end(struct lease_keeper *k);

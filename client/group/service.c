@@ -129,6 +129,26 @@ static void tell_role(struct service *v, const struct lease *lease)
 	hold_thread_set(v->holds, lease->epoch);
 }
 
+static void send_current(struct service *v, uint64_t ms)
+{
+	struct group_frame f = { .type = GROUP_CURRENT, .current.ms = ms };
+
+	v->current_ms = ms;
+	daemon_link_send(&v->link, &f);
+}
+
+/* Tells a leader how long the lease lasts, also while a transaction is in
+ * work. */
+static bool tell_lease(void *arg)
+{
+	struct service *v = arg;
+	uint64_t until = lease_keeper_until(v->keeper);
+
+	if (v->epoch && until > v->current_ms)
+		send_current(v, until);
+	return false;
+}
+
 static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
     const struct group_row *row)
 {
@@ -165,6 +185,7 @@ static bool send_whole_log(struct service *v, uint64_t epoch)
 /* True: the lease is of this node, in the epoch that LEASE then has. */
 static bool take_lease(struct service *v, struct lease *lease)
 {
+	uint64_t until = refd_now_ms() + v->config->lease_ms;
 	enum lease_result result = lease_take(&v->log.s, lease->epoch);
 
 	if (result == LEASE_FAILED)
@@ -174,7 +195,7 @@ static bool take_lease(struct service *v, struct lease *lease)
 	lease->epoch++;
 	strcpy(lease->owner, v->config->node);
 	lease->is_over = false;
-	lease_keeper_set(v->keeper, lease->epoch);
+	lease_keeper_set(v->keeper, lease->epoch, until);
 	return true;
 }
 
@@ -202,11 +223,13 @@ static void begin_role(struct service *v, const struct lease *lease, bool leads)
 		service_report(v, "leading",
 		    "the daemon has not applied the log in time, so this node "
 		    "gives the lease up");
-		lease_keeper_set(v->keeper, 0);
+		lease_keeper_set(v->keeper, 0, 0);
 		lease_leave(&v->log.s, lease->epoch);
 		leads = false;
 	}
 	v->epoch = leads ? lease->epoch : 0;
+	v->current_ms = v->look_ms = 0;
+	tell_lease(v);
 	tell_role(v, lease);
 }
 
@@ -261,7 +284,8 @@ static void start(struct service *v)
 
 /* ---- turns ---- */
 
-/* For refd group status, about once a second. */
+/* For refd group status, about once a second. A follower proves its looks at
+ * the log instead. */
 static void note_applied(struct service *v)
 {
 	uint64_t now = refd_now_ms();
@@ -278,7 +302,7 @@ static void step_down(struct service *v)
 {
 	struct lease lease;
 
-	lease_keeper_set(v->keeper, 0);
+	lease_keeper_set(v->keeper, 0, 0);
 	v->epoch = 0;
 	v->is_lost = false;
 	while (!service_connect(v) || !lease_look(&v->log.s, &lease))
@@ -290,14 +314,36 @@ static void step_down(struct service *v)
 static void turn_leader(struct service *v)
 {
 	batches_lead(v, TURN_MS);
+	tell_lease(v);
 	if (v->is_lost || lease_keeper_has_lost(v->keeper))
 		step_down(v);
 	else
 		note_applied(v);
 }
 
+/* About once a second: the daemon learns when it had all rows. LOOK_MS is a
+ * time before the log was read to its end. */
+static void prove_look(struct service *v, uint64_t look_ms)
+{
+	if (look_ms - v->noted_ms >= NOTE_MS) {
+		v->noted_ms = look_ms;
+		if (!group_log_prove(&v->log, v->told.epoch, v->applied)) {
+			service_report(v, "following the log",
+			    v->log.s.why.data);
+		} else if (v->look_ms == 0) {
+			v->look_ms = look_ms;
+			v->look_lsn = v->last;
+		}
+	}
+	if (v->look_ms != 0 && v->applied >= v->look_lsn) {
+		send_current(v, v->look_ms);
+		v->look_ms = 0;
+	}
+}
+
 static void follow_lease(struct service *v)
 {
+	uint64_t look_ms = refd_now_ms();
 	struct lease lease;
 
 	if (!service_connect(v) || !send_rows(v) ||
@@ -311,8 +357,9 @@ static void follow_lease(struct service *v)
 			begin_role(v, &lease, true);
 	} else if (lease.epoch > v->told.epoch) {
 		begin_role(v, &lease, false);
+	} else {
+		prove_look(v, look_ms);
 	}
-	note_applied(v);
 }
 
 static void turn_follower(struct service *v)
@@ -345,7 +392,10 @@ static struct hold_thread *start_holds(struct service *v, const char *path)
 
 int service_run(const struct group_config *config, const char *path)
 {
-	struct service v = { .config = config, .log.s.config = config };
+	struct service v = { .config = config,
+		.log.s = { .config = config,
+		    .tick = tell_lease,
+		    .tick_arg = &v } };
 
 	daemon_link_open(&v.link, path);
 	v.keeper = lease_keeper_start(config, v.link.fd);

@@ -29,6 +29,10 @@ struct service {
 	uint64_t applied;         /* by the daemon */
 	struct lease told;        /* the lease of the last ROLE */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
+	uint64_t current_ms;      /* of the last CURRENT */
+	/* Of a look at the log that is proven, until the daemon has applied its
+	 * rows; 0: none. */
+	uint64_t look_ms, look_lsn;
 	struct service_told failures[SERVICE_FAILURES];
 	bool is_lost; /* a later epoch than v->epoch was seen */
 	bool stops;

@@ -9,7 +9,8 @@
 #include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
 
-#define NS_PER_S 1000000000LL
+#define NS_PER_S  1000000000LL
+#define NS_PER_MS 1000000
 
 /* All zero while recovering, because the store then belongs to the recovery
  * thread. */
@@ -147,6 +148,9 @@ void report_status(struct server *server, struct conn *conn,
 		key_values_add(&kv, "group_role", store.group_role);
 		key_values_add_number(&kv, "group_epoch", store.group_epoch);
 		key_values_add_number(&kv, "group_lsn", store.group_lsn);
+		key_values_add_number(&kv, "group_lag_ms",
+		    (uint64_t)store.group_lag_ns / NS_PER_MS);
+		key_values_add(&kv, "group_leader", store.group_leader);
 	}
 	key_values_add_number(&kv, "awaiting_repos", store.awaiting_repos);
 	key_values_add_number(&kv, "awaiting_refs", store.awaiting_refs);

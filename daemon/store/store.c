@@ -261,6 +261,8 @@ void store_stats(struct store *s, struct store_stats *stats)
 		return;
 	group_look(s->group, &group);
 	stats->group_role = group.role;
+	strcpy(stats->group_leader, group.leader);
+	stats->group_lag_ns = group.lag_ns;
 	stats->group_lsn = group.lsn;
 	stats->group_epoch = group.epoch;
 	stats->group_batches = group.batches;

@@ -24,6 +24,7 @@
 #include "daemon/base/sys.h"
 #include "daemon/store/repos/rights.h"
 #include "daemon/store/txn.h"
+#include "proto/group_frame.h"
 
 struct store;
 
@@ -350,6 +351,8 @@ struct store_stats {
 	uint64_t journal_bytes;
 	/* Of a node in a group: see struct group_state. */
 	const char *group_role;
+	char group_leader[GROUP_NAME_MAX + 1];
+	int64_t group_lag_ns;
 	uint64_t group_lsn, group_epoch, group_batches, group_holds;
 };
 void store_stats(struct store *store, struct store_stats *stats);

@@ -11,7 +11,7 @@ import threading
 import time
 
 HELLO, BATCH, HOLD, APPLIED, STOP = 1, 2, 3, 4, 5
-ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW, HELD, NOT_HELD = range(65, 72)
+ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW, HELD, NOT_HELD, CURRENT = range(65, 73)
 NAMES = {COMMITTED: 'COMMITTED', REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL',
          HELD: 'HELD', NOT_HELD: 'NOT_HELD'}
 
@@ -243,6 +243,7 @@ class Node:
         self.role = None        # (is leader, epoch, LSN, leader)
         self.opened = []        # rows of earlier processes, until the role
         self.is_greeted = False
+        self.current = 0        # of the last CURRENT, in seconds
 
     # ---- the process ----
 
@@ -393,6 +394,8 @@ class Node:
             if row['id'] in self.own:
                 self.committed[row['id']] = lsn
             self.send_applied()
+        elif kind == CURRENT:
+            self.current = body.number() / 1000
         else:
             number = body.number()
             if kind == COMMITTED:

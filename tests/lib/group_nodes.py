@@ -8,10 +8,11 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from group import (APPLIED, BATCH, COMMITTED, HELD, HELLO, HOLD,  # noqa: E402
-                   NOT_HELD, REFUSED, ROLE, ROW, STOP, Text, put, read_row,
+from group import (APPLIED, BATCH, COMMITTED, CURRENT, HELD,  # noqa: E402
+                   HELLO, HOLD, NOT_HELD, REFUSED, ROLE, ROW, STOP, Text, put, read_row,
                    row_bytes, wait_for)
 
 GROUP = b'the one group!!!'
@@ -221,7 +222,17 @@ class Link:
             self.send_rows()
             self.is_following = not leads
             if leads:
+                self.send_current(time.monotonic() + 3600)
                 self.send_role(True)
+            self.follow()
+
+    def follow(self):
+        """Tells a daemon with all rows that it has them."""
+        if self.is_following and self.applied >= self.sent:
+            self.send_current(time.monotonic())
+
+    def send_current(self, seconds):
+        self.send(CURRENT, struct.pack('<Q', int(seconds * 1000)))
 
     def role_body(self, leads):
         leader = self.log.leader.name if self.log.leader else 'nobody'
@@ -247,6 +258,7 @@ class Link:
                 self.take_hold(body)
             elif kind == APPLIED:
                 self.applied = body.number()
+                self.follow()
             elif kind == STOP:
                 self.socket.shutdown(socket.SHUT_RDWR)
                 return

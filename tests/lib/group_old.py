@@ -77,7 +77,9 @@ class Cases:
         self.report('the renewals are on the former primary', self.pg.sql(
             """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE application_name = 'c'
-            AND query LIKE 'UPDATE refd.lease SET until%'"""))
+            AND (query LIKE 'UPDATE refd.lease SET until%'
+                 OR query LIKE 'SELECT pg_current_wal_flush_lsn%')
+            ORDER BY state_change DESC LIMIT 1"""))
         time.sleep(4)
         self.report('and find the right primary', self.pg.sql(
             "SELECT until > now() FROM refd.lease WHERE grp = 'other'") == 't')

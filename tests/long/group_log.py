@@ -296,6 +296,19 @@ def test_standby_away():
     check_logs('standby away')
 
 
+def test_lease_end():
+    """The daemon knows the end of the lease, which no lost standby moves."""
+    report('the lease lasts', wait_for(5, lambda: a.current > time.monotonic()))
+    with Paused():
+        time.sleep(0.2)
+        paused = time.monotonic()
+        time.sleep(LEASE + 1)
+        report('without the standby, the lease ends',
+               a.current <= paused + LEASE, a.current - paused)
+    report('with the standby, the lease lasts',
+           wait_for(10, lambda: a.current > time.monotonic()))
+
+
 # ---- a process that dies ----
 
 def test_killed():
@@ -360,6 +373,29 @@ def test_follower():
     same('the row is proven', 'DOUBTFUL COMMITTED', a.outcome(number))
     report('the follower gets this row',
            wait_for(20, lambda: b.applied == a.applied))
+
+
+def test_lag():
+    """A follower hears of the moments at which it had all rows."""
+    report('the follower has all rows', wait_for(
+        5, lambda: 0 < time.monotonic() - b.current < 2), b.current)
+    with Paused():
+        paused = time.monotonic()
+        time.sleep(LEASE * 0.75)
+        report('no moment is proven without the standby',
+               b.current <= paused, b.current - paused)
+    send_applied, b.send_applied = b.send_applied, lambda: None
+    begun = time.monotonic()
+    same('a row', 'COMMITTED', a.outcome(a.batch(new_row())))
+    committed = time.monotonic()
+    report('the row comes', wait_for(20, lambda: b.applied == a.applied))
+    time.sleep(2.5)
+    report('a row that is not applied ends the moments',
+           b.current <= committed, b.current - begun)
+    b.send_applied = send_applied
+    b.send_applied()
+    report('then the moments go on', wait_for(
+        5, lambda: b.current > committed + 2.5), b.current - committed)
 
 
 def test_flood():
@@ -661,7 +697,8 @@ def main():
     tests = [test_create, test_commit, test_defaults, test_empty_setting,
              test_doubts,
              test_late_checkpointer, test_absent, test_restart,
-             test_standby_away, test_killed, test_follower, test_flood,
+             test_standby_away, test_lease_end, test_killed, test_follower,
+             test_lag, test_flood,
              test_paused_leader, test_takeover_in_commit,
              test_takeover_in_fence, test_blocked, test_stop_in_commit,
              test_stop, test_hung_up, test_follower_start,

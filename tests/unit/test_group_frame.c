@@ -123,6 +123,7 @@ enum {
 	ROW,
 	HELD,
 	NOT_HELD,
+	CURRENT,
 	NR_FRAMES
 };
 
@@ -176,6 +177,8 @@ static const struct group_frame frames[NR_FRAMES] = {
 	[HELD] = { .type = GROUP_HELD, .held = { .number = UINT64_MAX } },
 	[NOT_HELD] = { .type = GROUP_NOT_HELD,
 	    .not_held = { .number = 8, .reason = "no follower" } },
+	[CURRENT] = { .type = GROUP_CURRENT,
+	    .current = { .ms = INT64_MAX / 1000000 } },
 };
 
 START_TEST(test_same)
@@ -324,8 +327,8 @@ START_TEST(test_heads)
 	ck_assert_int_eq(parse("\1\0\0\0\6", 5, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\1\0\0\0\101", 5, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\1\0\0\0\5", 5, GROUP_FROM_GROUP), -1);
-	ck_assert_int_eq(parse("\1\0\0\0\110", 5, GROUP_FROM_GROUP), -1);
-	ck_assert_int_eq(parse("\2\0\0\0\107", 5, GROUP_FROM_GROUP), 0);
+	ck_assert_int_eq(parse("\1\0\0\0\111", 5, GROUP_FROM_GROUP), -1);
+	ck_assert_int_eq(parse("\2\0\0\0\110", 5, GROUP_FROM_GROUP), 0);
 }
 END_TEST
 

@@ -172,12 +172,38 @@ void group_tell(struct group *g, enum store_event event, const char *why)
 		g->cfg.event(event, g->cfg.node, why);
 }
 
+/* ---- time ---- */
+
+/* Under MUTEX. 0: this node lacks no row. */
+static int64_t lag(struct group *g)
+{
+	int64_t now_ns = SYS(g->cfg.sys, now_mono);
+
+	return now_ns > g->current_ns ? now_ns - g->current_ns : 0;
+}
+
+void group_set_current(struct group *g, uint64_t ms)
+{
+	int64_t ns = (int64_t)ms * 1000000;
+
+	if (ns > g->current_ns)
+		g->current_ns = ns;
+}
+
+void group_end_lease(struct group *g)
+{
+	int64_t now_ns = SYS(g->cfg.sys, now_mono);
+
+	if (g->current_ns > now_ns)
+		g->current_ns = now_ns;
+}
+
 uint64_t group_epoch(struct group *g)
 {
 	uint64_t epoch;
 
 	pthread_mutex_lock(&g->mutex);
-	epoch = g->epoch;
+	epoch = lag(g) == 0 ? g->epoch : 0;
 	pthread_mutex_unlock(&g->mutex);
 	return epoch;
 }
@@ -189,6 +215,10 @@ char *group_refusal(struct group *g)
 	pthread_mutex_lock(&g->mutex);
 	if (g->epoch == 0)
 		why = strdup(g->refusal);
+	else if (lag(g) > 0)
+		why = strdup("the lease of this node has ended, and refd-group "
+			     "does not renew it: see to PostgreSQL and its "
+			     "standbys");
 	pthread_mutex_unlock(&g->mutex);
 	return why;
 }
@@ -200,11 +230,14 @@ void group_look(struct group *g, struct group_state *state)
 
 	*state = (struct group_state){ .role = "waits" };
 	pthread_mutex_lock(&g->mutex);
-	if (g->epoch != 0)
+	state->lag_ns = lag(g);
+	if (g->epoch != 0 && state->lag_ns == 0) {
 		state->role = "leader";
-	else if (g->fd >= 0 && g->follows)
+		state->epoch = g->epoch;
+	} else if (g->fd >= 0 && g->follows && g->current_ns != 0) {
 		state->role = "follower";
-	state->epoch = g->epoch;
+	}
+	strcpy(state->leader, g->leader);
 	state->lsn = g->next_lsn - 1;
 	LIST_FOREACH(b, &g->batches, link)
 		state->batches++;
@@ -223,6 +256,7 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	while (!g->is_dead && g->next_lsn <= role->role.lsn)
 		group_wait(g, &until);
 	g->follows = !leads;
+	strcpy(g->leader, role->role.leader);
 	journal_set_group(g->journal, role->role.group);
 	if (role->role.lsn != g->next_lsn - 1)
 		group_die(g,

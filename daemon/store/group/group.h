@@ -9,9 +9,10 @@
  *	group_link.c	the socket: two threads, one reads and one writes
  *	group.c		the role of this node, start and stop
  *
- * A node is open for writes while it leads, and has all rows of the log. With
- * every doubt about a batch the daemon ends: the batch is answered `unknown`,
- * its locks stay, and the next start reads the log.
+ * A node is open for writes while it leads, has all rows of the log, and its
+ * lease lasts by the clock of this machine. With every doubt about a batch the
+ * daemon ends: the batch is answered `unknown`, its locks stay, and the next
+ * start reads the log.
  *
  * Threads: any, unless a function says otherwise. MUTEX, the mutex of struct
  * group, is taken under the mutex of the barriers. Under MUTEX only the mutex
@@ -60,7 +61,8 @@ void group_stop(struct group *g);
 
 /* ---- leading ---- */
 
-/* The epoch in which this node leads and takes writes; 0: it does not. */
+/* The epoch in which this node leads and takes writes; 0: it does not, or its
+ * lease has surely ended. */
 uint64_t group_epoch(struct group *g);
 /* The reason why this node takes no writes now, to be freed. NULL: it takes
  * writes, or there is no memory. */
@@ -87,6 +89,11 @@ int group_fail(struct group *g, const char *why);
 
 struct group_state {
 	const char *role; /* "leader", "follower", "waits"; static */
+	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
+	/* The time since the node last had every row that existed. If there was
+	 * no such moment since the start of the daemon, the role is "waits",
+	 * and the lag is the time since the start of the machine. */
+	int64_t lag_ns;
 	uint64_t epoch;   /* of a leader */
 	uint64_t lsn;     /* the last row of the group in the journal */
 	uint64_t batches; /* that wait for the log of the group */

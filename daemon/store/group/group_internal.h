@@ -50,8 +50,12 @@ struct group {
 	uint64_t epoch;         /* while it is open for writes; else 0 */
 	bool follows;           /* the last ROLE that was handled */
 	bool may_lead;          /* the last ROLE that has come */
-	size_t nr_appending;    /* calls of commit_log_append() */
-	bool is_dead;           /* the daemon ends */
+	/* The node has every row that existed before this time (monotonic);
+	 * 0: not known. The end of the lease of a leader. */
+	int64_t current_ns;
+	char leader[GROUP_NAME_MAX + 1]; /* of the last ROLE; or "" */
+	size_t nr_appending;             /* calls of commit_log_append() */
+	bool is_dead;                    /* the daemon ends */
 	bool is_stopping;
 	bool has_ended; /* for the writing thread */
 	bool is_sending;
@@ -70,6 +74,10 @@ struct group {
 
 /* ---- group.c; under MUTEX ---- */
 
+/* CURRENT has come. */
+void group_set_current(struct group *g, uint64_t ms);
+/* Other nodes may write from now on. */
+void group_end_lease(struct group *g);
 /* The daemon ends. */
 void group_die(struct group *g, const char *why);
 void group_tell(struct group *g, enum store_event event, const char *why);

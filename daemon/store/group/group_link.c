@@ -149,6 +149,7 @@ static void step_down(struct group *g, const struct group_frame *f)
 	if (f->type != GROUP_ROLE || f->role.is_leader)
 		return;
 	g->epoch = 0;
+	group_end_lease(g);
 	group_refuse_holds(g, "this node does not lead its group any more");
 }
 
@@ -169,6 +170,9 @@ static bool handle(struct group *g, struct group_input *in, size_t len)
 		return false;
 	case GROUP_NOT_HELD:
 		group_held(g, f->not_held.number, f->not_held.reason);
+		return false;
+	case GROUP_CURRENT:
+		group_set_current(g, f->current.ms);
 		return false;
 	case GROUP_ROW:
 	case GROUP_ROLE:
@@ -316,6 +320,7 @@ static void end(struct group *g)
 		    "the connection to refd-group is lost, and a "
 		    "batch has no outcome: the next start learns it");
 	g->epoch = 0;
+	group_end_lease(g);
 	group_drop_output(g);
 	shutdown(g->fd, SHUT_RDWR);
 	while (g->is_sending)

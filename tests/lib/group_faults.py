@@ -8,6 +8,7 @@ import threading
 import time
 
 from group import wait_for
+from group_faults_disks import DiskFaults
 from group_faults_servers import ServerFaults
 from group_net import Cut
 from group_real import LEASE
@@ -15,7 +16,8 @@ from group_real import LEASE
 # Nobody can write before the end of these.
 BLOCKING = {'cut_fetches', 'cut_standbys', 'empty_names', 'stop_standbys',
             'cancel_commit', 'terminate_commit', 'restart_primary',
-            'pause_primary', 'fail_over_behind'}
+            'pause_primary', 'fail_over_behind', 'fill_server',
+            'fill_node'}
 # After a single fault, or for BLOCKING after its end.
 GOAL = 10
 
@@ -137,7 +139,7 @@ class NodeFaults:
         hosts[0].end_reset(hosts[1])
 
 
-class Faults(NodeFaults, ServerFaults):
+class Faults(NodeFaults, DiskFaults, ServerFaults):
     def __init__(self, servers, nodes, world, seed):
         self.servers, self.nodes, self.world = servers, nodes, world
         self.random = random.Random(seed)
@@ -146,7 +148,8 @@ class Faults(NodeFaults, ServerFaults):
             self.kill_daemon, self.kill_group, self.kill_both,
             self.pause_daemon, self.pause_group, self.pause_both,
             self.stop_node, self.cut_node, self.cut_primary, self.cut_pair,
-            self.cut_fetches, self.reset, *self.server_faults()]
+            self.cut_fetches, self.reset, *self.disk_faults(),
+            *self.server_faults()]
 
     def several(self, faults):
         """At once, or almost."""
@@ -166,13 +169,13 @@ class Faults(NodeFaults, ServerFaults):
 
     def settle(self):
         """All nodes have the log of this moment, and one leads."""
-        end = self.servers.sql('SELECT max(lsn) FROM refd.log')
-        is_settled = wait_for(30, lambda: self.servers.sql(
-            f'SELECT min(applied) >= {end} FROM refd.node') == 't' and any(
-                node.leads() for node in self.nodes))
+        end = self.servers.lsn()
+        is_settled = wait_for(30, lambda: any(
+            node.leads() for node in self.nodes) and all(
+                node.group_lsn() >= end for node in self.nodes))
         if not is_settled:
-            print('# some node lacks rows after 30 s:', self.servers.sql(
-                'SELECT node, applied FROM refd.node').split(), end, flush=True)
+            print(f'# not all nodes have LSN {end} after 30 s:', [
+                node.group_lsn() for node in self.nodes], flush=True)
 
     def one(self):
         """One fault, or several at once. Returns as soon as an update is

@@ -1,6 +1,7 @@
 """For tests/long/group_whole.py: hosts with an address each, on one bridge.
 The caller has a network namespace of its own, so nothing stays behind. A host
 is a process that holds namespaces."""
+import os
 import subprocess
 
 NETWORK = '10.77.0'
@@ -55,6 +56,17 @@ class Host:
         self.holder.wait()
         subprocess.run(['ip', 'link', 'delete', f'to-{self.name}'],
                        check=False, capture_output=True)
+
+    def signal_all(self, number):
+        """All programs inside, except the holder."""
+        inside = os.readlink(f'/proc/{self.holder.pid}/ns/net')
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                if os.readlink(f'/proc/{pid}/ns/net') == inside and \
+                        int(pid) != self.holder.pid:
+                    os.kill(int(pid), number)
+            except OSError:     # has ended
+                pass
 
     # ---- faults ----
 

@@ -30,11 +30,13 @@ class Log:
 
 class Node:
     """A daemon, with its configuration and its connection to the log."""
+    DISK = ''   # the directory of repositories and state, after a slash
 
     def __init__(self, name, top, refd, log):
         self.name, self.refd, self.log = name, refd, log
         self.top = f'{top}/{name}'
-        self.root, self.state = f'{self.top}/root', f'{self.top}/state'
+        self.root, self.state = (f'{self.top}{self.DISK}/{name}'
+                                 for name in ('root', 'state'))
         self.seen_root = f'{top}/root'  # by the daemon and its clients
         self.socket_path = f'{self.top}/sock'
         self.others = []

@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
+from group_disks import NodeDisk  # noqa: E402
 import group_net  # noqa: E402
 import group_nodes  # noqa: E402
 
@@ -80,11 +81,13 @@ class Service:
 
 
 class RealNode(group_nodes.Node):
-    """A node of the group, a host of its own, with refd-group and git
-    daemon."""
+    """A node of the group, a host of its own, with refd-group, git daemon and a
+    disk."""
+    DISK = '/disk'
 
-    def __init__(self, name, names, top, build, database):
+    def __init__(self, name, names, top, build, database, cellar):
         self.build, self.database, self.names = build, database, names
+        self.disk = NodeDisk(f'{top}/{name}/disk', name, cellar)
         super().__init__(name, top, f'{build}/refd', None)
         self.lock = threading.Lock()    # of a fault of the whole node
         config = f'{self.top}/config'
@@ -108,7 +111,10 @@ class RealNode(group_nodes.Node):
         self.host = group_net.Host(
             self.name, self.number(self.name), 'mount',
             command=f"mount --bind '{self.root}' '{self.seen_root}' && echo up")
-        self.inside = self.host.enter(self.refd)
+
+    @property
+    def inside(self):
+        return self.host.enter(self.refd)
 
     def number(self, name):
         return 1 + self.names.index(name)
@@ -122,19 +128,47 @@ class RealNode(group_nodes.Node):
                         f'{self.number(other)}{self.seen_root}\n')
 
     def up(self):
-        for service in (*self.services(), self.source):
+        for service in self.all_services():
             service.up()
 
     def down(self, number=signal.SIGKILL):
-        for service in (*self.services(), self.source):
+        for service in self.all_services():
             service.down(number)
+
+    # ---- power and disk ----
+
+    def cut_power(self, how, random):
+        """Nothing gets out of the machine after its disk has lost power."""
+        for service in self.all_services():
+            service.is_wanted = False
+        # No program is started any longer after the second turn.
+        for _ in range(2):
+            self.host.signal_all(signal.SIGSTOP)
+        self.disk.cut(how, random)
+        self.host.signal_all(signal.SIGKILL)
+        for service in self.all_services():
+            service.down()
+        self.host.down()
+        self.disk.unmount()
+
+    def power_up(self, random):
+        self.disk.mount(random)
+        for name in os.listdir(self.top):   # was in a tmpfs
+            if name.startswith('sock'):
+                os.unlink(f'{self.top}/{name}')
+        self.host.up()
+        self.up()
 
     def end(self):
         self.down()
         self.host.down()
+        self.disk.remove()
 
     def services(self):
         return self.daemon, self.group
+
+    def all_services(self):
+        return self.daemon, self.group, self.source
 
     def command(self, *args, **more):
         """refd-group, for the administrator."""
@@ -186,6 +220,12 @@ class RealNode(group_nodes.Node):
                           ' group_lsn > 0').fetchall()
         db.close()
         return dict(rows)
+
+    def group_lsn(self):
+        """The last row that this node has, or 0 while it is away."""
+        status = self.run('status', '-v').stdout
+        found = re.search(r'group_lsn\W+(\d+)', status)
+        return int(found[1]) if found else 0
 
 
 def await_leader(nodes, seconds=30):

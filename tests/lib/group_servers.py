@@ -36,7 +36,7 @@ class Server:
         self.top, self.binaries, self.uid = f'{top}/{self.name}', binaries, uid
         self.data = f'{self.top}/disk/data'
         os.makedirs(f'{self.top}/disk')
-        group_net.run('mount', '-t', 'tmpfs', '-o', 'size=400m,mode=777',
+        group_net.run('mount', '-t', 'tmpfs', '-o', 'size=250m,mode=777',
                       self.name, f'{self.top}/disk')
         os.chown(self.top, uid, uid)
         self.host = group_net.Host(self.name, 10 + number)
@@ -203,6 +203,10 @@ class Servers:
 
     def sql(self, text):
         return self.primary.sql(text, 'refd')
+
+    def lsn(self):
+        """The end of the group's log."""
+        return int(self.sql('SELECT max(lsn) FROM refd.log'))
 
     def count_standbys(self):
         return int(self.primary.sql(

@@ -2,6 +2,7 @@
 
     group_whole.py PROGRAMS DIRECTORY POSTGRES-DIRECTORY BINARIES UID SECONDS"""
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import wait_for  # noqa: E402
 from group_clients import (Maker, Prober, Pusher, Rival, World,  # noqa: E402
                            Writer)
+from group_disks import disks  # noqa: E402
 from group_faults import Faults  # noqa: E402
 import group_real  # noqa: E402
 from group_servers import Servers  # noqa: E402
@@ -38,19 +40,16 @@ def git(*args, **more):
 
 group_real.prepare(TOP)
 servers = Servers(PG, BINARIES, int(UID))
+cellar = disks.Cellar(TOP)
 a, b, c = nodes = [group_real.RealNode(
-    name, 'abc', TOP, PROGRAMS, servers.database()) for name in 'abc']
+    name, 'abc', TOP, PROGRAMS, servers.database(), cellar) for name in 'abc']
 
 
 # ---- the state of all nodes ----
 
-def end_of_log():
-    return servers.sql('SELECT max(lsn) FROM refd.log')
-
-
 def await_all(name, seconds=30):
     """All nodes have applied the whole log."""
-    end = end_of_log()
+    end = servers.lsn()
     report(f'{name}: all nodes have applied the log', wait_for(
         seconds, lambda: servers.sql(
             f'SELECT count(*) FROM refd.node WHERE applied = {end}') == '3'),
@@ -205,7 +204,7 @@ def test_takeover():
 def test_status():
     status = a.command('status')
     report('refd group status', status.returncode == 0 and
-           all(f'node {name}: has applied LSN {end_of_log()}' in status.stdout
+           all(f'node {name}: has applied LSN {servers.lsn()}' in status.stdout
                for name in 'abc'), status)
 
 
@@ -301,10 +300,19 @@ def test_ended():
         for service in node.services():
             print(f'# ends of {service.name}: {dict(service.statuses)}')
             same(f'ends of {service.name}', set(),
-                 set(service.statuses) - {-9, 0, 74, 75})
+                 set(service.statuses) - {-15, -9, 0, 74, 75})
         report(f'{node.name} does not differ', 'differs from' not in
                node.said() and 'report this' not in node.said(),
                node.said()[-500:])
+
+
+def keep_logs(where):
+    os.makedirs(where, exist_ok=True)
+    for kept in (*((f'{node.top}/{name}', f'{node.name}-{name}')
+                   for node in nodes for name in ('log', 'group.log')),
+                 *((f'{server.top}/log', f'{server.name}-log')
+                   for server in servers.all)):
+        shutil.copy(kept[0], f'{where}/{kept[1]}')
 
 
 def main():
@@ -323,6 +331,8 @@ def main():
         for node in nodes:
             node.end()
         servers.end()
+        if os.environ.get('GROUP_LOGS'):
+            keep_logs(os.environ['GROUP_LOGS'])
 
 
 main()

@@ -7,20 +7,23 @@
 # that are lost in one or both directions between any two hosts, connections
 # that are reset, COMMITs that are cancelled, an emptied
 # synchronous_standby_names, standbys that are away, failovers beside a former
-# primary that goes on or comes back, and failovers without the last entries.
-# Each host has its own network namespace.
+# primary that goes on or comes back, failovers without the last entries, power
+# losses of nodes, full disks, and old copies of the disk of a node. Each host
+# has its own network namespace.
 #
 # GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
-# GROUP_LEASE=N the lease in seconds.
+# GROUP_LEASE=N the lease in seconds. GROUP_LOGS=DIR keeps the logs of all
+# programs in this directory.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
 binaries=/usr/lib/postgresql/15/bin
 if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ] ||
-	! command -v iptables >/dev/null; then
+	[ ! -e /dev/loop-control ] || ! command -v iptables >/dev/null ||
+	! command -v mkfs.xfs >/dev/null; then
 	skip 'three nodes of a group' \
-		'needs root, iptables and PostgreSQL: scripts/deps --group'
+		'needs root, loop devices, and scripts/deps --group'
 	finish
 	exit
 fi
@@ -28,6 +31,8 @@ unset REFD_SOCKET REFD_STATE
 # PostgreSQL refuses to run as root.
 chmod 711 "$T"
 mkdir "$T/pg" "$T/nodes"
+BUILD=$(cd "$BUILD" && pwd)
+export BUILD
 while read -r line; do
 	case $line in
 	ok\ *) ok "${line#ok }" ;;
@@ -36,7 +41,7 @@ while read -r line; do
 	esac
 done < <(unshare --mount --net --pid --fork --kill-child --mount-proc \
 	--propagation shared python3 -B "$ROOT/tests/long/group_whole.py" \
-	"$(cd "$BUILD" && pwd)/bin" "$T/nodes" "$T/pg" "$binaries" 65534 \
+	"$BUILD/bin" "$T/nodes" "$T/pg" "$binaries" 65534 \
 	"${GROUP_SECONDS:-50}" 2>&1)
 check 'all cases have run' test -e "$T/nodes/ended"
 finish

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define LENGTH 4 /* bytes of a length */
-/* The least bytes of a row: one byte of path, and no record. */
-#define ROW_LEAST (3 * GROUP_UUID_BYTES + 4 + 8 + 1 + LENGTH + 1 + LENGTH)
+/* The least bytes of a row: one byte of path, no record, and no objects. */
+#define ROW_LEAST (3 * GROUP_UUID_BYTES + 4 + 8 + 1 + 3 * LENGTH + 1)
 
 /* Reads IN, or writes to OUT, or counts without both. */
 struct codec {
@@ -234,7 +234,9 @@ static void row(struct codec *c, struct group_row *r)
 	boolean(c, &r->is_final);
 	path(c, &r->path);
 	bytes(c, &r->record);
-	if (!c->why && r->path.len + r->record.len > GROUP_ROW_MAX)
+	bytes(c, &r->objects);
+	if (!c->why &&
+	    r->path.len + r->record.len + r->objects.len > GROUP_ROW_MAX)
 		reject(c, "a row is too long");
 }
 

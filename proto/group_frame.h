@@ -29,7 +29,7 @@
 #define GROUP_FRAME_HEAD    5 /* bytes of length and type */
 /* Bytes of the whole frame. */
 #define GROUP_FRAME_MAX (16 * 1024 * 1024)
-/* Bytes of path and record of a row, so that every row fits into ROW. */
+/* Bytes of path, record and objects, so that every row fits into ROW. */
 #define GROUP_ROW_MAX    (GROUP_FRAME_MAX - 1024)
 #define GROUP_UUID_BYTES 16
 #define GROUP_PATH_MAX   4095 /* bytes */
@@ -72,6 +72,9 @@ struct group_row {
 	/* The repository, below the root of the node: group_frame_is_path(). */
 	struct group_bytes path;
 	struct group_bytes record;
+	/* Objects that other nodes may lack
+	 * (daemon/store/objects/row_objects.h); can be empty. */
+	struct group_bytes objects;
 };
 
 /* LSNs and epochs are at most INT64_MAX, as in PostgreSQL. */
@@ -161,9 +164,10 @@ long group_frame_parse(const uint8_t *data, size_t len,
     enum group_frame_side from);
 
 /*
- * Decodes the frame in DATA, whose LEN group_frame_parse() returned. Paths and
- * records are borrowed from DATA, arrays of rows and of ids from ARENA. Returns
- * NULL, or the reason for rejecting, a static text; FRAME is then undefined.
+ * Decodes the frame in DATA, whose LEN group_frame_parse() returned. Paths,
+ * records and objects are borrowed from DATA, arrays of rows and of ids from
+ * ARENA. Returns NULL, or the reason for rejecting, a static text; then FRAME
+ * is undefined.
  */
 const char *group_frame_decode(const uint8_t *data, size_t len,
     struct refd_arena *arena, struct group_frame *frame);

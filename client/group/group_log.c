@@ -18,13 +18,15 @@ static const char append_sql[] =
     " AND current_setting('synchronous_standby_names') <> ''"
     " FOR KEY SHARE)"
     "INSERT INTO refd.log (grp, lsn, epoch, id, repo, txid, uid, time_ms,"
-    " final, path, body)"
+    " final, path, body, objects)"
     " SELECT $1, $3 + nr - 1, $2, id, repo, txid, uid, time_ms, final, path,"
-    " body"
+    " body, objects"
     " FROM unnest($5::bytea[], $6::uuid[], $7::bytea[], $8::bigint[],"
-    " $9::bigint[], $10::boolean[], $11::bytea[], $12::bytea[])"
+    " $9::bigint[], $10::boolean[], $11::bytea[], $12::bytea[],"
+    " $13::bytea[])"
     " WITH ORDINALITY"
-    " AS row (id, repo, txid, uid, time_ms, final, path, body, nr), fence"
+    " AS row (id, repo, txid, uid, time_ms, final, path, body, objects, nr),"
+    " fence"
     " WHERE EXISTS (SELECT FROM refd.log WHERE grp = $1 AND lsn = $3 - 1)";
 
 /* ---- opening ---- */
@@ -85,13 +87,13 @@ void group_log_done(struct group_log *log)
 
 /* ---- the parameters of a batch ---- */
 
-enum { ID, REPO, TXID, UID, TIME, FINAL, PATH, BODY, NR_COLUMNS };
+enum { ID, REPO, TXID, UID, TIME, FINAL, PATH, BODY, OBJECTS, NR_COLUMNS };
 
 static void begin_columns(struct text *columns, size_t nr)
 {
 	static const enum params_type types[NR_COLUMNS] = { PARAMS_BYTEA,
 		PARAMS_UUID, PARAMS_BYTEA, PARAMS_INT8, PARAMS_INT8,
-		PARAMS_BOOL, PARAMS_BYTEA, PARAMS_BYTEA };
+		PARAMS_BOOL, PARAMS_BYTEA, PARAMS_BYTEA, PARAMS_BYTEA };
 	int i;
 
 	for (i = 0; i < NR_COLUMNS; i++)
@@ -111,6 +113,8 @@ static void add_row(struct text *columns, const struct group_row *row)
 	params_array_bytes(&columns[FINAL], &is_final, sizeof(is_final));
 	params_array_bytes(&columns[PATH], row->path.data, row->path.len);
 	params_array_bytes(&columns[BODY], row->record.data, row->record.len);
+	params_array_bytes(&columns[OBJECTS], row->objects.data,
+	    row->objects.len);
 }
 
 static bool send_append(struct session *s, const struct params *p)

@@ -79,7 +79,8 @@ typedef void group_log_row_fn(void *arg, uint64_t lsn, uint64_t epoch,
 /*
  * Reads rows behind AFTER, writes down that this node has applied APPLIED, and
  * proves this. Then gives the rows to FN in the order of LSNs. Returns the
- * number of rows, or -1: failed, or not proven. At most 16 MiB, or one row.
+ * number of rows, or -1: failed, or not proven. Paths, records and objects have
+ * at most 16 MiB, or there is one row.
  */
 long group_log_read(struct group_log *log, uint64_t after, uint64_t applied,
     group_log_row_fn *fn, void *arg);

@@ -180,11 +180,12 @@ enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
 
 /* ---- reading ---- */
 
-enum { LSN, EPOCH, ID, REPO, TXID, UID, TIME, FINAL, PATH, BODY };
+enum { LSN, EPOCH, ID, REPO, TXID, UID, TIME, FINAL, PATH, BODY, OBJECTS };
 
 static const char read_sql[] =
-    "SELECT lsn, epoch, id, repo, txid, uid, time_ms, final, path, body"
-    " FROM (SELECT *, sum(length(path) + length(body))"
+    "SELECT lsn, epoch, id, repo, txid, uid, time_ms, final, path, body,"
+    " objects"
+    " FROM (SELECT *, sum(length(path) + length(body) + length(objects))"
     "  OVER (ORDER BY lsn) AS total"
     "  FROM (SELECT * FROM refd.log WHERE grp = $1 AND lsn > $2"
     "  ORDER BY lsn LIMIT " ROWS_MOST ") AS first) AS sums"
@@ -228,6 +229,7 @@ static bool read_row(const PGresult *r, int i, struct group_row *row)
 	row->is_final = number(r, i, FINAL) == 1;
 	row->path = borrow(r, i, PATH);
 	row->record = borrow(r, i, BODY);
+	row->objects = borrow(r, i, OBJECTS);
 	return group_frame_is_path(row->path) &&
 	    copy(row->id, sizeof(row->id), r, i, ID) &&
 	    copy(row->repo, sizeof(row->repo), r, i, REPO) &&

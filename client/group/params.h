@@ -8,7 +8,7 @@
 
 #include "client/base/cli.h"
 
-#define PARAMS_MAX 12
+#define PARAMS_MAX 13
 
 struct params {
 	int nr;

@@ -12,8 +12,9 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" id bytea NOT NULL, repo uuid NOT NULL, txid bytea NOT NULL,"
 	" uid bigint NOT NULL, time_ms bigint NOT NULL,"
 	" final boolean NOT NULL, path bytea NOT NULL, body bytea NOT NULL,"
-	" PRIMARY KEY (grp, lsn), UNIQUE (grp, id));"
-	"ALTER TABLE refd.log ALTER body SET STORAGE external;"
+	" objects bytea NOT NULL, PRIMARY KEY (grp, lsn), UNIQUE (grp, id));"
+	"ALTER TABLE refd.log ALTER body SET STORAGE external,"
+	" ALTER objects SET STORAGE external;"
 	"CREATE TABLE refd.node (grp text, node text, applied bigint NOT NULL,"
 	" seen timestamptz NOT NULL, PRIMARY KEY (grp, node));"
 	"CREATE UNLOGGED TABLE refd.want (grp text, id uuid, node text"
@@ -59,7 +60,7 @@ static bool migrate(struct session *s, uint64_t version)
 
 static const char row_0[] =
     "INSERT INTO refd.log SELECT $1, 0, 0, uuid_send(gen_random_uuid()),"
-    " gen_random_uuid(), '', 0, 0, true, '', ''";
+    " gen_random_uuid(), '', 0, 0, true, '', '', ''";
 
 static enum session_result add_group(struct session *s)
 {

@@ -203,21 +203,25 @@ def put(data):
 def row_bytes(row):
     return (row['id'] + row['repo'] + row['txid'] +
             struct.pack('<IQ?', row['uid'], row['time'], row['final']) +
-            put(row['path']) + put(row['record']))
+            put(row['path']) + put(row['record']) + put(row['objects']))
 
 
 def read_row(body):
     return {'id': body.take(16), 'repo': body.take(16), 'txid': body.take(16),
             'uid': body.number(4), 'time': body.number(),
             'final': bool(body.number(1)), 'path': body.string(),
-            'record': body.string()}
+            'record': body.string(), 'objects': body.string()}
 
 
-def new_row(size=200):
+def new_row(size=200, objects=None):
+    """Half of the rows have objects, if their size is not given."""
+    if objects is None:
+        objects = random.choice((0, random.randrange(1, 3000)))
     return {'id': os.urandom(16), 'repo': os.urandom(16),
             'txid': os.urandom(16), 'uid': 4294967294,
             'time': 1700000000123, 'final': random.random() < 0.5,
-            'path': b'team/\xff \\.git', 'record': b'\0\\' + os.urandom(size)}
+            'path': b'team/\xff \\.git', 'record': b'\0\\' + os.urandom(size),
+            'objects': os.urandom(objects)}
 
 
 class Node:
@@ -296,6 +300,11 @@ class Node:
         self.reader.join()
         self.socket.close()
         return self.process.returncode
+
+    def most_memory(self):
+        """The most bytes in memory until now."""
+        status = open(f'/proc/{self.process.pid}/status').read()
+        return int(status.split('VmHWM:')[1].split()[0]) << 10
 
     def runs_handlers(self):
         """Has the process run the handlers of exit()?"""

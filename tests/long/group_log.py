@@ -180,6 +180,8 @@ def test_commit():
     same('LSNs are dense', list(range(1, 438)), sorted(a.rows))
     same('a large batch', 'COMMITTED',
          a.outcome(a.batch(new_row(6000000), new_row(3000000))))
+    same('large objects', {'COMMITTED'}, {
+        a.outcome(a.batch(new_row(objects=12000000))) for _ in range(10)})
     expect('status', 0, 'leader: a, epoch 2', command('status', a.config))
     check_logs('commit')
 
@@ -252,8 +254,8 @@ def test_absent():
 def locked_lsn():
     """Another session holds the next LSN: a batch waits behind its fence."""
     return Locked(pg, """INSERT INTO refd.log SELECT grp, lsn + 1, epoch,
-        '\\x00', repo, txid, uid, time_ms, final, path, body FROM refd.log
-        ORDER BY lsn DESC LIMIT 1""")
+        '\\x00', repo, txid, uid, time_ms, final, path, body, objects
+        FROM refd.log ORDER BY lsn DESC LIMIT 1""")
 
 
 def test_restart():
@@ -362,6 +364,8 @@ def test_follower():
            f'{b.applied} {a.applied}')
     report('and the same content', all(
         b.rows[lsn] == row for lsn, row in a.rows.items()))
+    report('without all large objects in memory', b.most_memory() < 96 << 20,
+           b.most_memory())
     with Paused():
         number = a.batch(new_row())
         pid = pg.await_batch()

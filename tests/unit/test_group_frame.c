@@ -100,7 +100,8 @@ static const struct group_row rows[2] = {
 	    .time_ms = 1700000000000,
 	    .is_final = true,
 	    .path = BYTES("a/b.git"),
-	    .record = BYTES("rec\0") },
+	    .record = BYTES("rec\0"),
+	    .objects = BYTES("\0ob") },
 	{ .id = { 0xb1 }, .path = BYTES("x") },
 };
 static const struct refd_oid oids[2] = { { { 1 } }, { { 2, [19] = 3 } } };
@@ -173,7 +174,8 @@ static const struct group_frame frames[NR_FRAMES] = {
 		.epoch = 1,
 		.row = { .id = { 1 },
 		    .path = BYTES("r"),
-		    .record = BYTES("record") } } },
+		    .record = BYTES("record"),
+		    .objects = BYTES("objects") } } },
 	[HELD] = { .type = GROUP_HELD, .held = { .number = UINT64_MAX } },
 	[NOT_HELD] = { .type = GROUP_NOT_HELD,
 	    .not_held = { .number = 8, .reason = "no follower" } },
@@ -228,6 +230,8 @@ START_TEST(test_values)
 	ck_assert_mem_eq(f.batch.rows[0].path.data, "a/b.git", 7);
 	ck_assert_uint_eq(f.batch.rows[0].record.len, 4);
 	ck_assert_mem_eq(f.batch.rows[0].record.data, "rec", 4);
+	ck_assert_uint_eq(f.batch.rows[0].objects.len, 3);
+	ck_assert_mem_eq(f.batch.rows[0].objects.data, "\0ob", 3);
 	ck_assert(!f.batch.rows[1].is_final);
 	ck_assert_uint_eq(f.batch.rows[1].record.len, 0);
 	free(copy);
@@ -372,8 +376,7 @@ START_TEST(test_wrong_values)
 }
 END_TEST
 
-/* Sets the byte AT of frame NR to VALUE, and expects that the frame is
- * rejected. */
+/* Expects that frame NR is rejected with VALUE as its byte AT. */
 static void expect_rejected(size_t nr, size_t at, uint8_t value)
 {
 	struct group_frame f;
@@ -411,6 +414,7 @@ START_TEST(test_hostile_bytes)
 	expect_rejected(BATCH, 92, 0);     /* a NUL in a path */
 	expect_rejected(BATCH, 97, 0xff);  /* the length of a record */
 	expect_rejected(BATCH, 100, 0xff); /* the same, too large */
+	expect_rejected(BATCH, 105, 0xff); /* the length of objects */
 	expect_rejected(HOLD, 38, 0);      /* the object format */
 	expect_rejected(HOLD, 38, 3);      /* the same */
 	expect_rejected(HOLD, 38, 2);      /* the other format: too long */
@@ -430,16 +434,16 @@ START_TEST(test_longest)
 {
 	uint8_t *big = calloc(1, GROUP_FRAME_MAX);
 	struct group_row list[2] = { { .path = BYTES("a"),
-					 .record = { big, GROUP_ROW_MAX - 1 } },
+					 .record = { big, GROUP_ROW_MAX - 2 },
+					 .objects = { big, 1 } },
 		{ .path = BYTES("b") } };
 	struct group_frame f = { .type = GROUP_BATCH,
 		.batch = { .epoch = 1, .rows = list, .nr = 2 } };
-	size_t least;
 
 	ck_assert_ptr_nonnull(big);
 	expect_same(&f);
-	least = group_frame_bytes(&f);
-	list[1].record = (struct group_bytes){ big, GROUP_FRAME_MAX - least };
+	list[1].record = (struct group_bytes){ big,
+		GROUP_FRAME_MAX - group_frame_bytes(&f) };
 	ck_assert_uint_eq(group_frame_bytes(&f), GROUP_FRAME_MAX);
 	expect_same(&f);
 	list[1].record.len++;
@@ -447,7 +451,7 @@ START_TEST(test_longest)
 	f = (struct group_frame){ .type = GROUP_ROW,
 		.row = { .lsn = 1, .epoch = 1, .row = list[0] } };
 	expect_same(&f);
-	f.row.row.record.len++;
+	f.row.row.objects.len++;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
 	f.row.row.record.len = SIZE_MAX;
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);

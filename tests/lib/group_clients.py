@@ -9,7 +9,8 @@ import threading
 import time
 
 ZERO = '0' * 40
-PUT_OFF = 'No space left on device', 'was not admitted in time'
+PUT_OFF = ('No space left on device', 'was not admitted in time',
+           'not a git repository')      # the disk is changed
 
 
 class World:
@@ -57,11 +58,19 @@ class Client(threading.Thread):
                 self.world.problem(f'{self}: {error!r}')
                 return
 
-    def update(self, node, txid, ref, new, old):
-        """ok, busy (nothing was changed), unknown or rejected; and why."""
+    def update(self, node, txid, changes):
+        """CHANGES: ref, new and old value. ok, busy (nothing was changed),
+        unknown or rejected; and why."""
+        more = {}
+        if len(changes) == 1:
+            args = changes[0]
+        else:
+            args = ['--stdin']
+            more['input'] = ''.join(f'update {ref} {new} {old}\n'
+                                    for ref, new, old in changes)
         try:
             result = node.update(self.repo, '--txid', txid, '--timeout', '4000',
-                                 ref, new, old)
+                                 *args, **more)
         except subprocess.TimeoutExpired:
             return 'unknown', 'no end'
         why = result.stderr
@@ -78,9 +87,11 @@ class Client(threading.Thread):
             self.world.learn(node, why)
         return answer, why
 
-    def settle(self, txid, ref, message, old, seconds=120):
-        """Repeats an update until its outcome is known."""
+    def settle(self, txid, changes, make, seconds=120):
+        """Repeats an update until its outcome is known. MAKE(node) brings its
+        objects. False: not yet."""
         end = time.monotonic() + seconds
+        why = 'no objects'
         while time.monotonic() < end:
             node = self.world.node
             if random.random() < 0.4:
@@ -88,104 +99,17 @@ class Client(threading.Thread):
                 if f'txn {txid} committed' in result.stdout:
                     return 'ok', ''
                 if f'txn {txid} rejected' in result.stdout and \
-                        f'ng {ref} busy' not in result.stdout:
+                        not re.search('^ng .* busy', result.stdout, re.M):
                     return refused(result.stdout), result.stdout
                 self.world.learn(node, result.stderr)
                 continue
-            new = node.commit(self.repo, old if old != ZERO else None, message)
-            if not new:     # the parent has not come yet
+            if not make(node):
                 self.world.learn(node, '')
                 continue
-            answer, why = self.update(node, txid, ref, new, old)
+            answer, why = self.update(node, txid, changes)
             if answer in ('ok', 'rejected'):
                 return answer, why
         return 'unknown', why
-
-
-class Writer(Client):
-    """The only writer of a ref: no update may fail because of the value."""
-
-    def __init__(self, world, repo, number):
-        super().__init__(world, repo)
-        self.ref = f'refs/heads/w{number}'
-        self.value, self.number = ZERO, 0
-
-    def __str__(self):
-        return f'{self.repo} {self.ref}'
-
-    def turn(self):
-        node, txid = self.world.node, new_id()
-        self.number += 1
-        message = f'{self} {self.number}'
-        new = node.commit(self.repo, self.value if self.value != ZERO else None,
-                          message)
-        if not new:
-            # A follower can be late.
-            self.world.learn(node, '')
-            return
-        answer, why = self.update(node, txid, self.ref, new, self.value)
-        if answer == 'unknown':
-            answer, why = self.settle(txid, self.ref, message, self.value)
-        if answer == 'ok':
-            self.value = new
-            self.world.ack()
-        elif answer != 'busy':
-            self.world.problem(f'{self}: {txid} {self.value} -> {new}: '
-                               f'{answer}: {why}')
-            raise RuntimeError('the value is not known any more')
-
-    def check(self, refs):
-        """The ref has the last acknowledged value."""
-        got = refs.get(self.ref, ZERO)
-        return [] if got == self.value else [f'{self}: {got}, acknowledged '
-                                             f'was {self.value}']
-
-
-class Rival(Client):
-    """One of several writers of a ref, each with the value it has seen."""
-    done = collections.defaultdict(list)    # repo, ref: (old, new, is acked)
-
-    def __init__(self, world, repo, number, name):
-        super().__init__(world, repo)
-        self.ref, self.name_of = f'refs/heads/r{number}', name
-        self.number = 0
-
-    def __str__(self):
-        return f'{self.repo} {self.ref} {self.name_of}'
-
-    def turn(self):
-        node, txid = self.world.node, new_id()
-        self.number += 1
-        message = f'{self} {self.number}'
-        old = node.git(self.repo, 'rev-parse', '-q', '--verify',
-                       self.ref) or ZERO
-        new = node.commit(self.repo, old if old != ZERO else None, message)
-        if not new:
-            return
-        answer, why = self.update(node, txid, self.ref, new, old)
-        if answer == 'unknown' and random.random() < 0.5:
-            answer, why = self.settle(txid, self.ref, message, old)
-        if answer in ('ok', 'unknown'):
-            self.done[self.repo, self.ref].append((old, new, answer == 'ok'))
-        if answer == 'ok':
-            self.world.ack()
-        time.sleep(random.random() / 20)
-
-    @classmethod
-    def check(cls, repo, ref, refs):
-        """All acknowledged updates are one chain that ends at the value."""
-        updates = cls.done[repo, ref]
-        before = {new: old for old, new, _ in updates}
-        seen, value = set(), refs.get(ref, ZERO)
-        while value in before and value not in seen:
-            seen.add(value)
-            value = before[value]
-        problems = [f'{repo} {ref}: {old} -> {new} is lost'
-                    for old, new, is_acked in updates
-                    if is_acked and new not in seen]
-        if value != ZERO:
-            problems.append(f'{repo} {ref}: nobody has written {value}')
-        return problems
 
 
 class Pusher(Client):
@@ -195,6 +119,7 @@ class Pusher(Client):
         super().__init__(world, repo)
         self.work, self.ref = work, 'refs/heads/pushed'
         self.value, self.open, self.number = ZERO, set(), 0
+        self.acked = set()
         self.git('init', '-q', '-b', 'pushed')
 
     def __str__(self):
@@ -227,6 +152,7 @@ class Pusher(Client):
             return
         if result.returncode == 0:
             self.value, self.open = new, set()
+            self.acked.add(new)
             self.world.ack()
             self.world.answers['pushed'] += 1
 
@@ -245,10 +171,13 @@ class Pusher(Client):
     def is_right(self, got):
         return got == self.value or got in self.open
 
-    def check(self, refs):
+    def check(self, refs, history):
+        """HISTORY(value): all commits that the value reaches."""
         got = refs.get(self.ref, ZERO)
-        return [] if self.is_right(got) else [
-            f'{self}: {got}, acknowledged was {self.value}']
+        if not self.is_right(got):
+            return [f'{self}: {got}, acknowledged was {self.value}']
+        lost = self.acked - history(got) if self.acked else ()
+        return [f'{self}: {value} is not in the history' for value in lost]
 
 
 class Maker(Client):
@@ -270,7 +199,8 @@ class Maker(Client):
         subprocess.run(['git', 'init', '-q', '--bare', path], check=False,
                        capture_output=True)
         new = node.commit(self.repo, None, self.repo)
-        answer, _ = self.update(node, new_id(), 'refs/heads/main', new, ZERO)
+        answer, _ = self.update(node, new_id(),
+                                [('refs/heads/main', new, ZERO)])
         if answer == 'ok':
             self.made[self.repo] = new
             self.world.ack()

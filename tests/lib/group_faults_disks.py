@@ -60,7 +60,12 @@ class DiskFaults:
                 node.down()
                 node.disk.bring_back()
                 node.up()
-            end = self.servers.lsn()
-            if not wait_for(60, lambda: node.group_lsn() >= end):
+            began, end = time.monotonic(), self.servers.lsn()
+            at = wait_for(20, node.group_lsn)
+            # A row whose objects must be fetched takes about 50 ms.
+            if wait_for(30 + (end - at) / 5, lambda: node.group_lsn() >= end):
+                print(f'# {node.name} has caught up {end - at} rows in '
+                      f'{time.monotonic() - began:.1f} s', flush=True)
+            else:
                 self.world.problem(f'{node.name} has not caught up: '
                                    + node.said()[-500:])

@@ -180,8 +180,10 @@ class RealNode(group_nodes.Node):
     def enable(self, repo):
         return self.run('enable', f'{self.seen_root}/{repo}')
 
-    def has_repo(self, repo):
-        return os.path.exists(f'{self.root}/{repo}/refd/id')
+    def verify(self, repo):
+        return subprocess.run(
+            [*self.inside, 'verify', '--state', self.state,
+             f'{self.seen_root}/{repo}'], capture_output=True, text=True)
 
     def git_here(self, *args, seconds=120, **more):
         """git, which sees the repositories of this node."""

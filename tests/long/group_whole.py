@@ -10,12 +10,12 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import wait_for  # noqa: E402
-from group_clients import (Maker, Prober, Pusher, Rival, World,  # noqa: E402
-                           Writer)
+from group_clients import Maker, Prober, Pusher, World  # noqa: E402
 from group_disks import disks  # noqa: E402
 from group_faults import Faults  # noqa: E402
 import group_real  # noqa: E402
 from group_servers import Servers  # noqa: E402
+from group_writers import Brancher, Rival, Twins, Writer  # noqa: E402
 
 PROGRAMS, TOP, PG, BINARIES, UID, SECONDS = sys.argv[1:]
 SEED = int(os.environ.get('GROUP_SEED', '1'))
@@ -217,8 +217,9 @@ clients = []
 
 
 def begin_clients():
-    clients.extend(Writer(world, repo, i) for repo in (ONE, TWO)
-                   for i in range(4))
+    for repo in (ONE, TWO):
+        clients.extend(Writer(world, repo, i) for i in range(3))
+        clients.extend([Twins(world, repo, 0), Brancher(world, repo, 0)])
     clients.extend(Rival(world, repo, 0, name) for repo in (ONE, TWO)
                    for name in 'xyz')
     clients.append(Pusher(world, ONE, f'{TOP}/work/pushed'))
@@ -244,20 +245,31 @@ def print_numbers():
     faults.print_numbers()
 
 
-def check_clients(name):
+def check_node(node):
+    """All that clients know is right at this node."""
+    found = []
     for repo in (ONE, TWO):
-        refs = dict(line.split()[:2] for line in a.refs(repo).split('\n'))
-        problems.extend(Rival.check(repo, 'refs/heads/r0', refs))
+        refs = dict(line.split()[:2] for line in node.refs(repo).split('\n'))
+        found.extend(Rival.check(repo, 'refs/heads/r0', refs))
         for client in clients:
-            if client.repo == repo and isinstance(client, (Writer, Pusher)):
-                problems.extend(client.check(refs))
+            if client.repo == repo and hasattr(client, 'acked'):
+                found.extend(client.check(refs, lambda value: set(node.git(
+                    repo, 'rev-list', value).split())))
     for client in clients:
         if isinstance(client, Maker):
-            problems.extend(
-                f'{node.name}: {repo}: not {new}'
-                for repo, new in client.made.items() for node in nodes
+            found.extend(
+                f'{repo}: not {new}' for repo, new in client.made.items()
                 if node.git(repo, 'rev-parse', 'refs/heads/main') != new)
-    same(f'{name}: no acknowledged update is lost', [], problems[:5])
+    return found
+
+
+def check_clients(name):
+    same(f'{name}: no client has found a fault', [], problems[:5])
+    for node in nodes:
+        same(f'{name}: {node.name} has all acknowledged updates', [],
+             check_node(node)[:5])
+        for repo in (ONE, TWO):
+            done(f'{name}: {node.name}: refd verify {repo}', node.verify(repo))
 
 
 def check_logs(name):

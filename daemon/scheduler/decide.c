@@ -212,9 +212,28 @@ static void count_outcome(struct scheduler *e, const struct entry *ent)
 	e->stats.refs_failed += txn->nr_updates - txn->nr_of[REFD_OK];
 }
 
+/* Also for an answer from the journal: the daemon that gave the answer first
+ * may have been killed before it told anybody. */
+static void tell_io(const struct scheduler *e, const struct txn *txn)
+{
+	const struct txn_update *u = txn->updates;
+	struct scheduler_io io = { .txn = txn, .nr = txn->nr_of[REFD_IO] };
+
+	if (io.nr == 0 || e->cfg.on_io == NULL)
+		return;
+	while (u->status != REFD_IO)
+		u++;
+	io.repo = txn->repo != NULL ? e->store.repo_path(txn->repo) :
+				      txn->req.git_dir;
+	io.ref = u->ask->name;
+	io.why = u->text != NULL ? u->text : why_refused(txn);
+	e->cfg.on_io(e->cfg.io_arg, &io);
+}
+
 void decide_finish(struct scheduler *e, struct entry *ent)
 {
 	assert(ent->nr_undecided == 0);
+	tell_io(e, ent->txn);
 	on_admitted_time(e, ent, false);
 	fairness_leave(ent);
 	quota_give(&e->quotas, ent->quota.of_user, ent->txn, ent->quota.sender);

@@ -30,6 +30,17 @@
 
 struct scheduler;
 
+/* The updates of a transaction that are answered `io`. */
+struct scheduler_io {
+	const struct txn *txn;
+	size_t nr;
+	const char *repo; /* its path */
+	/* Of the first of them. WHY is NULL if no reason was kept. */
+	const char *ref, *why;
+};
+/* IO is borrowed for the call, which must not call the scheduler. */
+typedef void scheduler_io_fn(void *arg, const struct scheduler_io *io);
+
 struct scheduler_config {
 	size_t batch_refs;        /* 1,000 */
 	int64_t lock_wait_ns;     /* for a foreign lock; 1 s */
@@ -39,6 +50,10 @@ struct scheduler_config {
 	size_t max_waiting_bytes; /* limit for waiting requests; then BUSY */
 	struct quota_config quotas;
 	int64_t slow_ns; /* limit of the slow log; 0: off */
+	/* Called for each transaction with such an answer. NULL: nobody is
+	 * told. */
+	scheduler_io_fn *on_io;
+	void *io_arg;
 };
 
 /* The functions of the store that the scheduler calls. Tests replace them. */

@@ -188,6 +188,22 @@ void admin_slow_init(struct admin_slow *slow)
 	*slow = (struct admin_slow){ .limit = { .burst = 10, .seconds = 10 } };
 }
 
+/* ---- failed updates ---- */
+
+void admin_log_io(void *limit, const struct scheduler_io *io)
+{
+	const struct txn *txn = io->txn;
+	char id[REFD_TXID_HEX + 1];
+
+	log_limited(limit, LOG_LEVEL_WARNING, "update-failed",
+	    LOG_WORD("transaction", refd_txid_hex(&txn->req.txid, id)),
+	    LOG_WORD("status", refd_status_name(REFD_IO)),
+	    LOG_NUM("refs", io->nr), LOG_NUM("uid", txn->peer.uid),
+	    LOG_NUM("pid", txn->peer.pid), LOG_STR("repo", io->repo),
+	    LOG_STR("ref", io->ref),
+	    LOG_STR("error", io->why != NULL ? io->why : ""));
+}
+
 /* ---- locks ---- */
 
 static void add_lock(void *arg, const struct scheduler_lock *lock)

@@ -142,6 +142,8 @@ static void begin_serving(struct server *server)
 
 	server->cfg.scheduler.batch_refs =
 	    server->cfg.settings.scheduler.batch_refs;
+	server->cfg.scheduler.on_io = admin_log_io;
+	server->cfg.scheduler.io_arg = &server->io_limit;
 	server->scheduler = scheduler_new(&server->cfg.scheduler, &store);
 	if (server->scheduler == NULL) {
 		log_event(LOG_LEVEL_ERROR, "start-failed",
@@ -302,6 +304,7 @@ struct server *server_new(const struct server_config *cfg)
 	server->cfg = *cfg;
 	server->started_ns = SYS(cfg->sys, now_mono);
 	admin_slow_init(&server->slow);
+	server->io_limit = (struct log_limit){ .burst = 10, .seconds = 60 };
 	ok = loop_init(&server->loop, cfg->sys, &loop);
 	service_init(&server->service, &service, server->loop.base);
 	reload_thread_init(&server->reload, &cfg->reload, &server->service,

@@ -32,6 +32,7 @@ struct server {
 	struct sockets sockets;
 	struct clients clients;
 	struct admin_slow slow;
+	struct log_limit io_limit;
 	struct reload_thread reload;
 	struct service_link service;
 	struct marker marker;

@@ -19,6 +19,7 @@ int64_t rig_now, rig_wall_ms, rig_next;
 void (*rig_on_answer)(struct rig_ask *ask);
 
 struct rig_config rig_config;
+char rig_io[256];
 struct rig_ask *rig_asks;
 size_t rig_nr_asks;
 
@@ -26,6 +27,13 @@ static struct rig_client nobody;
 static uint64_t last_id;
 
 /* ---- set up, take down ---- */
+
+static void note_io(void *arg, const struct scheduler_io *io)
+{
+	(void)arg;
+	snprintf(rig_io, sizeof(rig_io), "%zu %s: %s", io->nr, io->ref,
+	    io->why != NULL ? io->why : "");
+}
 
 void rig_setup(const struct rig_config *cfg)
 {
@@ -36,9 +44,11 @@ void rig_setup(const struct rig_config *cfg)
 		.session_ns = 20000 * RIG_MS,
 		.retention_ms = 7 * 86400 * 1000LL,
 		.max_waiting_bytes = cfg->max_bytes,
-		.quotas = cfg->quotas };
+		.quotas = cfg->quotas,
+		.on_io = note_io };
 
 	rig_config = *cfg;
+	rig_io[0] = '\0';
 	rig_store_setup(&store);
 	rig_now = 5 * RIG_MS;
 	rig_wall_ms = 1700000000000;

@@ -64,6 +64,8 @@ extern size_t rig_most_taken;
 extern struct txn *rig_admissions; /* in the store, oldest first */
 extern struct store_query *rig_lookups;
 extern uint64_t rig_nr_batches, rig_nr_released;
+/* The last updates that were answered `io`: "NR REF: WHY". */
+extern char rig_io[256];
 /* Called in the callback of an answer; may be NULL. */
 extern void (*rig_on_answer)(struct rig_ask *ask);
 

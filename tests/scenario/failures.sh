@@ -94,6 +94,8 @@ costs() { # CALL ERRNO WANTED REF ARGUMENT...
 		nospace,never-seen) ok "$what: by its id" ;;
 	*) not_ok "$what: by its id" "$status, but $(ask)" ;;
 	esac
+	[ "$wanted" != io ] || check "$what: the log has the reason" grep -q \
+		" status=io refs=1 .* ref=\"$ref\" error=\"" "$LOG"
 	no_litter "$what"
 	update "$@"
 	is "$what: and once more" ok "$status"

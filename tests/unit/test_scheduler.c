@@ -104,6 +104,26 @@ START_TEST(test_replayed_is_not_executed)
 }
 END_TEST
 
+START_TEST(test_the_reason_of_io_is_told)
+{
+	rig_go(&both);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_IO, "no disk");
+	rig_back_all();
+	ck_assert_str_eq(rig_io, "1 refs/heads/b: no disk");
+	rig_submit(&both);
+	rig_refuse(rig_admissions, REFD_IO, "can't read config");
+	ck_assert_str_eq(rig_io, "2 refs/heads/a: can't read config");
+	rig_submit(&one);
+	rig_admissions->replayed = true;
+	txn_decide(&rig_admissions->updates[0], REFD_IO, "as before");
+	rig_admit_all();
+	ck_assert_str_eq(rig_io, "1 refs/heads/a: as before");
+	rig_submit(&one);
+	rig_refuse(rig_admissions, REFD_DENIED, "not yours");
+	ck_assert_str_eq(rig_io, "1 refs/heads/a: as before");
+}
+END_TEST
+
 START_TEST(test_atomic_failure_aborts_siblings)
 {
 	struct rig_ask *ask = rig_go(&both);
@@ -367,6 +387,7 @@ static TCase *answers(void)
 	tcase_add_test(tc, test_refused_is_told_per_ref);
 	tcase_add_loop_test(tc, test_rejected_at_admission, 0, 2);
 	tcase_add_test(tc, test_replayed_is_not_executed);
+	tcase_add_test(tc, test_the_reason_of_io_is_told);
 	tcase_add_test(tc, test_atomic_failure_aborts_siblings);
 	tcase_add_test(tc, test_empty_transaction_is_committed);
 	tcase_add_test(tc, test_empty_transaction_that_is_refused);

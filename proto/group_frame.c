@@ -365,6 +365,9 @@ static void body(struct codec *c, struct group_frame *f)
 	case GROUP_CURRENT:
 		moment(c, &f->current.ms);
 		return;
+	case GROUP_NEAR:
+		bigint(c, &f->near.lsn, 0);
+		return;
 	}
 	reject(c, "an unknown type of frame");
 }
@@ -377,7 +380,7 @@ static bool is_from(uint8_t type, enum group_frame_side from)
 	case GROUP_FROM_DAEMON:
 		return type >= GROUP_HELLO && type <= GROUP_STOP;
 	case GROUP_FROM_GROUP:
-		return type >= GROUP_ROLE && type <= GROUP_CURRENT;
+		return type >= GROUP_ROLE && type <= GROUP_NEAR;
 	}
 	return false;
 }

@@ -9,7 +9,7 @@
  *	daemon	HELLO, then BATCH, HOLD, APPLIED, STOP in any order
  *	group	ROLE as a follower, ROW for each row that the node lacks, ROLE,
  *		then ROLE, ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD,
- *		CURRENT in any order
+ *		CURRENT, NEAR in any order
  *
  * Pure functions over bytes; any thread; nothing blocks. Only
  * group_frame_decode() allocates, and only in the arena of the caller.
@@ -51,7 +51,8 @@ enum group_frame_type {
 	GROUP_ROW,
 	GROUP_HELD,
 	GROUP_NOT_HELD,
-	GROUP_CURRENT
+	GROUP_CURRENT,
+	GROUP_NEAR
 };
 
 enum group_frame_side { GROUP_FROM_DAEMON, GROUP_FROM_GROUP };
@@ -139,6 +140,11 @@ struct group_frame {
 		struct {
 			uint64_t number;
 		} held;
+		/* At least group.held other nodes were seen in the last
+		 * seconds, and have applied the rows up to this LSN. */
+		struct {
+			uint64_t lsn;
+		} near;
 		/* In the order of LSNs, without a gap; always proven. */
 		struct {
 			uint64_t lsn;

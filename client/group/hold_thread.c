@@ -84,6 +84,36 @@ static void open_session(struct hold_thread *t)
 	hold_ask_again(&t->asks);
 }
 
+/* Says that this node is alive, and tells the daemon how far group.held other
+ * nodes are that are alive, too. */
+static void tell_near(struct hold_thread *t)
+{
+	const struct group_config *config = t->s.config;
+	struct group_frame f = { .type = GROUP_NEAR, .near.lsn = INT64_MAX };
+	struct params p = { 0 };
+	PGresult *r;
+	bool are_enough;
+
+	params_text(&p, config->name);
+	params_text(&p, config->node);
+	params_number(&p, config->held);
+	r = session_run(&t->s,
+	    "WITH alive AS (UPDATE refd.node SET seen = clock_timestamp()"
+	    " WHERE grp = $1 AND node = $2)"
+	    " SELECT applied FROM refd.node WHERE grp = $1 AND node <> $2"
+	    " AND seen > clock_timestamp() - interval '5 seconds'"
+	    " ORDER BY applied DESC OFFSET greatest($3::bigint - 1, 0) LIMIT 1",
+	    &p);
+	if (!r)
+		return;
+	are_enough = config->held == 0 || PQntuples(r) == 1;
+	if (config->held > 0 && are_enough)
+		f.near.lsn = session_number(r, 0, 0);
+	PQclear(r);
+	if (are_enough)
+		daemon_link_send(t->asks.link, &f);
+}
+
 /* A former primary that still accepts writes has no answers. */
 static void check_server(struct hold_thread *t)
 {
@@ -96,9 +126,13 @@ static void check_server(struct hold_thread *t)
 	pthread_mutex_lock(&t->lock);
 	epoch = t->epoch;
 	pthread_mutex_unlock(&t->lock);
-	if (lease_look(&t->s, &lease) && lease.epoch < epoch)
+	if (!lease_look(&t->s, &lease))
+		return;
+	if (lease.epoch < epoch)
 		session_distrust(&t->s,
 		    "the server has an earlier epoch: it is a former primary");
+	else
+		tell_near(t);
 }
 
 static void drain_notices(struct hold_thread *t)

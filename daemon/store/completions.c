@@ -98,7 +98,8 @@ struct batch *completions_put_txns(struct completions *c, struct txn_fifo *txns)
 	struct txn *direct;
 
 	hold_some(c, txns);
-	direct = take_direct(txns);
+	/* An admission worker must not wait for PostgreSQL. */
+	direct = c->hold == NULL ? take_direct(txns) : NULL;
 	put_txns(c, txns);
 	return direct != NULL ? direct->direct : NULL;
 }

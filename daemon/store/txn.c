@@ -21,6 +21,7 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/objects/new_objects.h"
+#include "daemon/store/objects/row_objects.h"
 #include "proto/lib/pages.h"
 
 static size_t updates_bytes(size_t nr_updates)
@@ -75,6 +76,7 @@ void txn_free(struct txn *txn)
 	}
 	pages_free(txn->updates, updates_bytes(txn->nr_updates));
 	new_objects_free(txn->objects);
+	row_objects_free(txn->row_objects);
 	free(txn->before);
 	free(txn->peer.gids);
 	free(txn->why);
@@ -162,6 +164,28 @@ const uint8_t *txn_objects(const struct txn *txn, size_t *len)
 		return NULL;
 	*len = txn->objects->len;
 	return txn->objects->bytes;
+}
+
+void txn_drop_row_objects(struct txn *txn)
+{
+	row_objects_free(txn->row_objects);
+	txn->row_objects = NULL;
+	txn->is_in_row = false;
+}
+
+bool txn_has_behind(const struct txn *txn, const struct refd_oid *tip,
+    const struct refd_oid *old)
+{
+	return txn->row_objects != NULL &&
+	    row_objects_is_behind(txn->row_objects, tip, old);
+}
+
+const uint8_t *txn_row_objects(const struct txn *txn, size_t *len)
+{
+	if (txn->row_objects == NULL || txn->row_objects->len == 0)
+		return NULL;
+	*len = txn->row_objects->len;
+	return txn->row_objects->bytes;
 }
 
 uint8_t txn_fanout(const struct txn *txn)

@@ -20,6 +20,7 @@
 #include "proto/message.h"
 
 struct new_objects;
+struct row_objects;
 struct record;
 struct repo;
 struct txn;
@@ -29,6 +30,8 @@ struct txn_row {
 	uint64_t lsn;                /* of the group */
 	bool is_final;               /* journal_row.final */
 	const struct record *record; /* of the node that wrote the row */
+	const uint8_t *objects;      /* row_objects.h; borrowed */
+	size_t objects_len;
 };
 
 /* Why the store gave an update back undecided. */
@@ -145,6 +148,10 @@ struct txn {
 	/* Owned; every record with a new value contains them. NULL: the objects
 	 * are durable already. */
 	struct new_objects *objects;
+	/* In a group: if the rows contain ROW_OBJECTS (owned), other nodes have
+	 * all objects of the new values. */
+	bool is_in_row;
+	struct row_objects *row_objects;
 	bool replayed; /* the journal knew the id: results of the first time */
 	enum refd_status refused; /* REFD_OK, or all updates are refused */
 	char *why;                /* owned; with refused */
@@ -226,6 +233,13 @@ enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least);
 /* TXN->objects as bytes for the record; NULL: none. */
 const uint8_t *txn_objects(const struct txn *txn, size_t *len);
+/* The same for TXN->row_objects. */
+const uint8_t *txn_row_objects(const struct txn *txn, size_t *len);
+/* Is OLD an ancestor of the new value TIP, or equal? False: perhaps not. */
+bool txn_has_behind(const struct txn *txn, const struct refd_oid *tip,
+    const struct refd_oid *old);
+/* The rows of TXN have no objects. */
+void txn_drop_row_objects(struct txn *txn);
 /* The fan-out of the last new value, which a push has probably brought. */
 uint8_t txn_fanout(const struct txn *txn);
 enum refd_outcome txn_outcome(const struct txn *txn);

@@ -11,7 +11,8 @@ import threading
 import time
 
 HELLO, BATCH, HOLD, APPLIED, STOP = 1, 2, 3, 4, 5
-ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW, HELD, NOT_HELD, CURRENT = range(65, 73)
+(ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW, HELD, NOT_HELD, CURRENT,
+ NEAR) = range(65, 74)
 NAMES = {COMMITTED: 'COMMITTED', REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL',
          HELD: 'HELD', NOT_HELD: 'NOT_HELD'}
 
@@ -379,7 +380,9 @@ class Node:
         self.applied = lsn
 
     def take(self, kind, body):
-        if kind == ROLE:
+        if kind == NEAR:
+            pass
+        elif kind == ROLE:
             role = (bool(body.number(1)), body.number(), body.number())
             self.group = body.take(16)
             assert role[1] >= self.epoch, (role, self.epoch)

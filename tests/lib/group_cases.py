@@ -365,6 +365,7 @@ def test_join():
     same('c has the same refs', a.refs(REPO), c.refs(REPO))
     report('c leads', c.lead())
     updated('c takes updates', c, 'refs/heads/by-c', one)
+    report('a has applied all', a.await_applied())
     same_refs('c leads', REPO)
     same('c ends', 0, c.kill(signal.SIGTERM))
     a.others, b.others = [b], [a]

@@ -12,7 +12,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import (APPLIED, BATCH, COMMITTED, CURRENT, HELD,  # noqa: E402
-                   HELLO, HOLD, NOT_HELD, REFUSED, ROLE, ROW, STOP, Text, put, read_row,
+                   HELLO, HOLD, NEAR, NOT_HELD, REFUSED, ROLE, ROW, STOP, Text,
+                   put, read_row,
                    row_bytes, wait_for)
 
 GROUP = b'the one group!!!'
@@ -144,6 +145,10 @@ class Node:
         """Waits for a line of the log behind the first BEFORE characters."""
         return bool(wait_for(seconds, lambda: text in self.said()[before:]))
 
+    def await_asked(self, before, seconds=20):
+        """Waits for a HOLD behind the first BEFORE ones."""
+        return bool(wait_for(seconds, lambda: self.link.asked > before))
+
     def await_applied(self, seconds=20):
         """Waits until the daemon has applied the whole log."""
         return bool(wait_for(seconds, lambda: self.link.applied
@@ -247,6 +252,10 @@ class Link:
 
     def send_role(self, leads):
         self.send(ROLE, self.role_body(leads))
+
+    def near(self, lsn):
+        """Other nodes are alive, and have applied the rows up to LSN."""
+        self.send(NEAR, struct.pack('<Q', lsn))
 
     def serve(self):
         while True:

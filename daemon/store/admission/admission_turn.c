@@ -174,6 +174,7 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 		/* Of the repository that was at the path before. */
 		new_objects_free(txn->objects);
 		txn->objects = NULL;
+		admit_row_objects(w, repo, txn);
 		if (settled && !names_objects(txn)) {
 			txn_fifo_put(&w->admitted, txn);
 			continue;
@@ -245,8 +246,10 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 		txn_fifo_put(&w->admitted, txn);
 	else if (!check_some(w, txn, nr))
 		return false;
-	else
+	else {
+		admit_row_is_whole(txn);
 		txn_fifo_put(through, txn);
+	}
 	PROBE_ADMISSION_END(&txn->req.txid, txn->repo_id, txn->nr_updates,
 	    txn->refused);
 	return true;

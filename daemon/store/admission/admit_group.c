@@ -6,6 +6,7 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/admission/admissions_internal.h"
+#include "daemon/store/objects/row_objects.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
 {
@@ -66,4 +67,107 @@ bool admit_to_group(struct txn *txn)
 	if (txn->least < REFD_DURABILITY_JOURNAL)
 		txn->least = REFD_DURABILITY_JOURNAL;
 	return what == NULL;
+}
+
+/* ---- objects ---- */
+
+/* Bytes that a repository may put into the log of the group in a minute. */
+#define IN_ROW_BYTES     (2 * 1024 * 1024)
+#define IN_ROW_PERIOD_NS (60 * 1000000000LL)
+
+struct known_in {
+	struct group *group;
+	const struct repo *repo;
+};
+
+static bool is_known(void *arg, const struct refd_oid *oid)
+{
+	const struct known_in *in = arg;
+
+	return group_knows(in->group, in->repo->uuid, oid);
+}
+
+/* Objects of an alternate belong to a different repository. */
+static bool may_be_in_row(struct admission_worker *w, const struct repo *repo,
+    const struct txn *txn)
+{
+	return txn->row == NULL && txn->nr_updates <= ROW_OBJECTS_TIPS &&
+	    !repo->is_partial && odb_stores(repo->odb)->nr == 1 &&
+	    group_is_near(w->cfg->group);
+}
+
+static size_t list_tips(const struct txn *txn, struct refd_oid *tips)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (admit_wants_object(&txn->updates[i]))
+			tips[nr++] = txn->updates[i].ask->new_oid;
+	return nr;
+}
+
+/* Charges the log's bytes of TXN to REPO. */
+static bool pay(struct admission_worker *w, struct repo *repo,
+    const struct txn *txn)
+{
+	const int64_t now_ns = SYS(w->cfg->sys, now_mono);
+
+	if (now_ns - repo->in_row_since_ns > IN_ROW_PERIOD_NS) {
+		repo->in_row_since_ns = now_ns;
+		repo->in_row_bytes = 0;
+	}
+	repo->in_row_bytes += txn->row_objects->charged;
+	return repo->in_row_bytes <= IN_ROW_BYTES;
+}
+
+void admit_row_objects(struct admission_worker *w, struct repo *repo,
+    struct txn *txn)
+{
+	const struct refd_oid null = { .bytes = { 0 } };
+	struct known_in in = { w->cfg->group, repo };
+	struct refd_oid tips[ROW_OBJECTS_TIPS];
+	struct row_objects_need need = { .sys = w->cfg->sys,
+		.odb = repo->odb,
+		.format = repo->object_format,
+		.is_known = is_known,
+		.arg = &in,
+		.tips = tips,
+		.nr_rows = txn->nr_updates };
+
+	txn_drop_row_objects(txn);
+	if (in.group == NULL || !may_be_in_row(w, repo, txn) ||
+	    !is_known(&in, &null))
+		return;
+	need.nr_tips = list_tips(txn, tips);
+	txn->is_in_row = row_objects_collect(&need, &txn->row_objects) == 0 &&
+	    pay(w, repo, txn);
+	/* A waiting transaction has its objects fetched. */
+	if (!txn->is_in_row)
+		txn_drop_row_objects(txn);
+}
+
+void admit_row_is_whole(struct txn *txn)
+{
+	const struct txn_row *row = txn->row;
+	char hex[REFD_OID_MAX_HEX + 1];
+	struct refd_oid missing;
+	size_t i;
+	int r;
+
+	if (row == NULL || row->objects_len == 0)
+		return;
+	r = row_objects_missing(row->objects, row->objects_len, txn->repo->odb,
+	    txn->repo->object_format, &missing);
+	if (r == 0)
+		return;
+	if (r == 1)
+		refd_oid_hex(&missing, txn->repo->object_format, hex);
+	for (i = 0; i < txn->nr_updates; i++)
+		if (admit_wants_object(&txn->updates[i]))
+			txn_decidef(&txn->updates[i],
+			    r == 1 ? REFD_NOOBJECT : REFD_IO,
+			    r == 1 ? "its new value needs object %s, which is "
+				     "not in the repository" :
+				     "can't read the objects of its new value",
+			    hex);
 }

@@ -43,6 +43,9 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
+	/* The row PLAN of TXN is committed. NULL: nobody wants to know. */
+	void (*committed)(void *arg, const struct txn *txn,
+	    const struct repo *repo, const struct record *plan);
 	/* B has all locks it can get, and from now on waits only for the
 	 * journal. Called at most once per batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);

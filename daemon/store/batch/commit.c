@@ -222,6 +222,9 @@ static int make_row(struct pass *p, struct slice *slice,
 	start_row(p, slice, JOURNAL_SLICE, row);
 	if (has_value(&slice->plan))
 		row->objects = txn_objects(slice->txn, &row->objects_len);
+	if (has_value(&slice->plan))
+		row->row_objects =
+		    txn_row_objects(slice->txn, &row->row_objects_len);
 	slice->plan.has_objects = row->objects != NULL;
 	row->body = record_encode(&slice->plan, &row->len);
 	row->mount = slice->repo != NULL ? slice->repo->fs->mount :
@@ -241,10 +244,14 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 }
 
 /* The row is in the journal. The live changes of SLICE may be published. */
-static void slice_committed(struct slice *slice, uint64_t lsn)
+static void slice_committed(struct pass *p, struct slice *slice, uint64_t lsn)
 {
 	struct txn_slice *txn_slice = slice->txn_slice;
 	size_t i;
+
+	if (p->ap->committed != NULL && slice->repo != NULL)
+		p->ap->committed(p->ap->arg, slice->txn, slice->repo,
+		    &slice->plan);
 
 	slice->lsn = lsn;
 	txn_slice->lsn = lsn;
@@ -323,7 +330,7 @@ static void commit_rows(struct pass *p, struct slice **slices,
 		else if (r != 0)
 			slice_failed(p, slices[i], r);
 		else
-			slice_committed(slices[i], rows[i].lsn);
+			slice_committed(p, slices[i], rows[i].lsn);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/following/row_objects_write.h"
 #include "daemon/store/following/row_txn.h"
 
 #define PAUSE_NS     (20 * 1000000LL)
@@ -43,6 +44,7 @@ struct attempt {
 	char path[REFD_PATH_MAX];
 	char why[WHY_MAX];
 	int64_t fetch_ns; /* not before, the next time */
+	bool has_written; /* the objects of the row */
 };
 
 /* ---- admission ---- */
@@ -189,11 +191,27 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 	free(oids);
 }
 
+static bool write_objects(struct follower *f, struct attempt *a,
+    const struct record *rec)
+{
+	int r = 0;
+
+	if (!a->has_written)
+		r = row_objects_write(f->cfg.repos, a->path, a->row, rec);
+	a->has_written = r == 0;
+	if (r < 0)
+		say(a, "can't write the objects of the row to '%s': %s",
+		    a->path, strerror(-r));
+	return r == 0;
+}
+
 static enum result apply(struct follower *f, struct attempt *a,
     struct row_txn *rt)
 {
 	enum result result;
 
+	if (!write_objects(f, a, &rt->record))
+		return RESULT_WAITS;
 	admit(f, rt->txn);
 	if (rt->txn->refused != REFD_OK) {
 		fetch_missing(f, a, rt);

@@ -172,7 +172,11 @@ int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
 {
 	int r;
 
-	*rt = (struct row_txn){ .row = { lsn, row->is_final, &rt->record } };
+	*rt = (struct row_txn){ .row = { .lsn = lsn,
+				    .is_final = row->is_final,
+				    .record = &rt->record,
+				    .objects = row->objects.data,
+				    .objects_len = row->objects.len } };
 	r = record_decode(row->record.data, row->record.len, &rt->record);
 	if (r == 0 && !may_follow(&rt->record))
 		r = -ENOTSUP;

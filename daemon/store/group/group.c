@@ -30,12 +30,16 @@ struct group *group_new(const struct group_config *cfg)
 		return NULL;
 	g->cfg = *cfg;
 	g->journal = commit_log_journal(cfg->log);
-	if (journal_reader_open(g->journal, &g->reader) != 0) {
+	g->known = calloc(GROUP_KNOWN, sizeof(*g->known));
+	if (g->known == NULL ||
+	    journal_reader_open(g->journal, &g->reader) != 0) {
+		free(g->known);
 		free(g);
 		return NULL;
 	}
 	pthread_mutex_init(&g->mutex, NULL);
 	pthread_mutex_init(&g->reader_mutex, NULL);
+	pthread_mutex_init(&g->known_mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&g->changed, &attr);
@@ -59,8 +63,10 @@ void group_free(struct group *g)
 		SYS(g->cfg.sys, close, g->listen_fd);
 	journal_reader_close(g->reader);
 	pthread_cond_destroy(&g->changed);
+	pthread_mutex_destroy(&g->known_mutex);
 	pthread_mutex_destroy(&g->reader_mutex);
 	pthread_mutex_destroy(&g->mutex);
+	free(g->known);
 	free(g);
 }
 

@@ -6,6 +6,7 @@
  *	group_log.c	a batch waits for the log of the group, and is appended
  *			to the journal in the order of the group
  *	group_holds.c	a transaction waits until other nodes hold its objects
+ *	group_known.c	values that other nodes have
  *	group_link.c	the socket: two threads, one reads and one writes
  *	group.c		the role of this node, start and stop
  *
@@ -103,6 +104,22 @@ void group_look(struct group *g, struct group_state *state);
 
 /* ---- objects ---- */
 
+/* Are enough other nodes alive, and have they applied nearly all rows? Only
+ * then can a row take the place of HOLD. Any thread. */
+bool group_is_near(struct group *g);
+/* Have other nodes OID, and all that it reaches, as soon as they have applied
+ * all rows? OID null: the repository with the uuid REPO. False: perhaps not.
+ * Any thread; these do not block. */
+bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
+    const struct refd_oid *oid);
+/* This node has committed a row with the new value OID. OID null: of the
+ * repository. */
+void group_know(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
+    const struct refd_oid *oid);
+/* A ref has left its old value behind: other nodes may prune it. */
+void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES]);
+/* Another node may have written rows. */
+void group_forget_all(struct group *g);
 /* completions.hold: takes TXN if TXN has to wait for its objects, or for an
  * earlier transaction of its repository. Every transaction comes back to the
  * completions. */

@@ -138,6 +138,16 @@ static bool goes_on(const struct txn *txn)
 	    txn->req.verb != REFD_VERB_PACK;
 }
 
+static bool is_repo_waiting(const struct group *g, const struct repo *repo)
+{
+	const struct group_hold *h;
+
+	TAILQ_FOREACH(h, &g->holds, link)
+		if (h->txn->repo == repo)
+			return true;
+	return false;
+}
+
 /* Under MUTEX. False: TXN need not wait, or is refused. Every transaction may
  * write a row, and followers need the repository of a row. */
 static bool take(struct group *g, struct txn *txn)
@@ -145,7 +155,8 @@ static bool take(struct group *g, struct txn *txn)
 	struct group_hold *hold;
 
 	/* group_give_up() may have come before. */
-	if (atomic_load(&txn->is_given_up))
+	if (atomic_load(&txn->is_given_up) ||
+	    (txn->is_in_row && !is_repo_waiting(g, txn->repo)))
 		return false;
 	hold = calloc(1, sizeof(*hold));
 	if (hold == NULL) {
@@ -153,8 +164,9 @@ static bool take(struct group *g, struct txn *txn)
 		return false;
 	}
 	hold->txn = txn;
+	hold->is_done = txn->is_in_row;
 	hold->number = ++g->next_number;
-	if (send_hold(g, txn, hold->number) < 0) {
+	if (!hold->is_done && send_hold(g, txn, hold->number) < 0) {
 		free(hold);
 		refuse(txn,
 		    "refd-group can't be asked to bring the objects "

@@ -27,6 +27,15 @@ struct group_hold {
 	TAILQ_ENTRY(group_hold) link;
 };
 
+/* A value that other nodes have (group_known.c). */
+struct group_value {
+	uint64_t nr; /* of known_nr */
+	uint8_t repo[GROUP_UUID_BYTES];
+	struct refd_oid oid;
+};
+
+#define GROUP_KNOWN 65536 /* values: 4 MiB */
+
 /* An encoded frame on its way to refd-group. */
 struct group_output {
 	size_t len;
@@ -43,6 +52,11 @@ struct group {
 	pthread_t link_thread, send_thread;
 	bool has_threads;
 	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
+
+	pthread_mutex_t known_mutex; /* the next three; taken last */
+	struct group_value *known;   /* owned; GROUP_KNOWN values */
+	uint64_t known_nr;           /* grows with each value */
+	uint64_t forgotten_nr;       /* values up to this number are void */
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
@@ -62,6 +76,8 @@ struct group {
 	uint64_t next_number; /* of BATCH and HOLD */
 	uint64_t next_lsn;    /* of the next row of the journal */
 	uint64_t told_lsn;    /* of HELLO, or the last APPLIED */
+	uint64_t near_lsn;    /* of the last NEAR */
+	int64_t near_ns;      /* when NEAR came, monotonic; 0: none */
 	LIST_HEAD(, group_batch) batches;
 	TAILQ_HEAD(group_hold_list, group_hold) holds;
 	int fd; /* the connection; -1: none */

@@ -150,6 +150,8 @@ static void step_down(struct group *g, const struct group_frame *f)
 		return;
 	g->epoch = 0;
 	group_end_lease(g);
+	g->near_ns = 0;
+	group_forget_all(g);
 	group_refuse_holds(g, "this node does not lead its group any more");
 }
 
@@ -173,6 +175,10 @@ static bool handle(struct group *g, struct group_input *in, size_t len)
 		return false;
 	case GROUP_CURRENT:
 		group_set_current(g, f->current.ms);
+		return false;
+	case GROUP_NEAR:
+		g->near_lsn = f->near.lsn;
+		g->near_ns = SYS(g->cfg.sys, now_mono);
 		return false;
 	case GROUP_ROW:
 	case GROUP_ROLE:
@@ -321,6 +327,8 @@ static void end(struct group *g)
 		    "batch has no outcome: the next start learns it");
 	g->epoch = 0;
 	group_end_lease(g);
+	g->near_ns = 0;
+	group_forget_all(g);
 	group_drop_output(g);
 	shutdown(g->fd, SHUT_RDWR);
 	while (g->is_sending)

@@ -77,6 +77,8 @@ static int fill_row(struct group *g, const struct journal_row *from,
 	to->time_ms = (uint64_t)(from->time_us / 1000);
 	to->is_final = from->final;
 	to->record = (struct group_bytes){ from->body, from->len };
+	to->objects =
+	    (struct group_bytes){ from->row_objects, from->row_objects_len };
 	return 0;
 }
 

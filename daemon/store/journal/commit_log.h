@@ -104,6 +104,10 @@ struct journal_row {
 	 * (journal_read_objects()). */
 	const uint8_t *objects;
 	size_t objects_len;
+	/* For the log of the group: objects that other nodes may lack
+	 * (row_objects.h); borrowed, not stored in the journal. */
+	const uint8_t *row_objects;
+	size_t row_objects_len;
 };
 
 struct commit_log_config {

@@ -15,6 +15,7 @@
 #include "daemon/store/objects/inflate.h"
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/new_objects.h"
+#include "daemon/store/objects/object_links.h"
 
 struct history {
 	enum refd_object_format format;
@@ -48,66 +49,13 @@ static bool want(struct history *h, const struct refd_oid *oid)
 	return false;
 }
 
-static bool follow(struct history *h, const struct refd_oid *oid)
+/* For object_links_each(). 1: missing. */
+static int follow(void *arg, const struct object_link *link)
 {
-	return want(h, oid) || h->exists(h->arg, oid) != 0;
-}
+	struct history *h = arg;
 
-/* A line "WORD <id>" at *TEXT, which ends before END. Moves *TEXT behind the
- * line. */
-static bool take_line(const struct history *h, const char *word,
-    const char **text, const char *end, struct refd_oid *oid)
-{
-	const size_t hex = refd_object_format_hex(h->format);
-	const size_t len = strlen(word);
-
-	if ((size_t)(end - *text) < len + hex + 1 ||
-	    memcmp(*text, word, len) != 0 || (*text)[len + hex] != '\n' ||
-	    refd_oid_parse(*text + len, h->format, oid) < 0)
-		return false;
-	*text += len + hex + 1;
-	return true;
-}
-
-static bool follow_commit(struct history *h, const char *text, const char *end)
-{
-	struct refd_oid oid;
-
-	if (!take_line(h, "tree ", &text, end, &oid) || !follow(h, &oid))
-		return false;
-	while (take_line(h, "parent ", &text, end, &oid))
-		if (!follow(h, &oid))
-			return false;
-	return true;
-}
-
-static bool follow_tag(struct history *h, const char *text, const char *end)
-{
-	struct refd_oid oid;
-
-	return take_line(h, "object ", &text, end, &oid) && follow(h, &oid);
-}
-
-/* Entries "<mode> <name>" NUL id. The commit of a submodule is elsewhere. */
-static bool follow_tree(struct history *h, const char *text, const char *end)
-{
-	const size_t bytes = refd_object_format_bytes(h->format);
-	static const char submodule[] = "160000 ";
-	struct refd_oid oid;
-	const char *name_end;
-
-	while (text < end) {
-		name_end = memchr(text, '\0', (size_t)(end - text));
-		if (name_end == NULL || (size_t)(end - name_end) <= bytes)
-			return false;
-		memset(&oid, 0, sizeof(oid));
-		memcpy(oid.bytes, name_end + 1, bytes);
-		if (strncmp(text, submodule, strlen(submodule)) != 0 &&
-		    !follow(h, &oid))
-			return false;
-		text = name_end + 1 + bytes;
-	}
-	return true;
+	return want(h, &link->oid) || h->exists(h->arg, &link->oid) != 0 ? 0 :
+									   1;
 }
 
 static bool follow_object(struct history *h, const struct new_object *object)
@@ -117,23 +65,16 @@ static bool follow_object(struct history *h, const struct new_object *object)
 	const char *text;
 	uint64_t size;
 	uint8_t *data;
-	bool is_whole = false;
+	bool is_whole;
 
 	if (inflate_whole(object->data, object->len, NEW_OBJECTS_CONTENT, &data,
 		&len) < 0)
 		return false;
 	text = (const char *)data;
-	if (loose_object_header(text, len, &type, &size, &header) == 0 &&
-	    size == len - header) {
-		if (type == OBJECT_COMMIT)
-			is_whole = follow_commit(h, text + header, text + len);
-		else if (type == OBJECT_TREE)
-			is_whole = follow_tree(h, text + header, text + len);
-		else if (type == OBJECT_TAG)
-			is_whole = follow_tag(h, text + header, text + len);
-		else
-			is_whole = true;
-	}
+	is_whole = loose_object_header(text, len, &type, &size, &header) == 0 &&
+	    size == len - header &&
+	    object_links_each(type, text + header, (size_t)size, h->format,
+		follow, h) == 0;
 	free(data);
 	return is_whole;
 }

@@ -1,9 +1,17 @@
 /*
- * The type of an object, as found by a look-up. The first four are git's
- * numbers in packs.
+ * The type of an object, as found by a look-up, and its id. The first four
+ * types are git's numbers in packs.
+ *
+ * Pure; any thread.
  */
 #ifndef STORE_OBJECT_TYPE_H
 #define STORE_OBJECT_TYPE_H
+
+#include <stddef.h>
+
+#include "proto/oid.h"
+
+#define OBJECT_HEADER 32
 
 enum object_type {
 	OBJECT_ABSENT = 0,
@@ -13,5 +21,13 @@ enum object_type {
 	OBJECT_TAG = 4,
 	OBJECT_ERROR = 5 /* the object or a possible place is unreadable */
 };
+
+/* The id of an object with the content DATA. */
+void object_id(enum object_type type, const void *data, size_t len,
+    enum refd_object_format format, struct refd_oid *oid);
+/* Writes "<type> <length>", with the NUL, as before the content of a loose
+ * object. Returns the number of bytes. */
+size_t object_header(enum object_type type, size_t len,
+    char header[OBJECT_HEADER]);
 
 #endif

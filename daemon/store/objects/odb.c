@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/object_sum.h"
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/pack_list.h"
 
@@ -82,7 +81,8 @@ struct odb_query {
 	const struct refd_oid *oid;
 	enum object_type type;
 	bool wants_data;
-	uint8_t *data; /* at most ODB_TAG_BYTES */
+	size_t max; /* bytes of the contents */
+	uint8_t *data;
 	size_t len;
 };
 
@@ -93,8 +93,8 @@ static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 	int fd = odb->stores.at[nth].fd, r;
 
 	if (at->wants_data)
-		r = loose_object_read(sys, fd, at->oid, *odb->format,
-		    ODB_TAG_BYTES, &at->type, &at->data, &at->len);
+		r = loose_object_read(sys, fd, at->oid, *odb->format, at->max,
+		    &at->type, &at->data, &at->len);
 	else
 		r = loose_object_type(sys, fd, at->oid, *odb->format,
 		    &at->type);
@@ -104,8 +104,8 @@ static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 static int look_in_packs(struct odb *odb, struct odb_query *at)
 {
 	if (at->wants_data)
-		return pack_list_read(&odb->packs, at->oid, ODB_TAG_BYTES,
-		    &at->type, &at->data, &at->len);
+		return pack_list_read(&odb->packs, at->oid, at->max, &at->type,
+		    &at->data, &at->len);
 	return pack_list_type(&odb->packs, at->oid, &at->type);
 }
 
@@ -176,23 +176,30 @@ enum object_type odb_type(struct odb *odb, const struct refd_oid *oid)
 	return r > 0 ? at.type : r == 0 ? OBJECT_ABSENT : OBJECT_ERROR;
 }
 
-/* ---- peeling ---- */
+/* ---- reading ---- */
 
-static bool is_sum_right(const struct refd_oid *oid,
-    enum refd_object_format format, const uint8_t *data, size_t len)
+int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
+    enum object_type *type, uint8_t **data, size_t *len)
 {
-	struct object_sum sum;
+	struct odb_query at = { .oid = oid, .wants_data = true, .max = max };
 	struct refd_oid is;
-	char header[32];
-	int n;
+	int r = find_object(odb, &at);
 
-	n = snprintf(header, sizeof(header), "tag %zu", len);
-	object_sum_init(&sum, format);
-	object_sum_add(&sum, header, (size_t)n + 1);
-	object_sum_add(&sum, data, len);
-	object_sum_done(&sum, &is);
-	return refd_oid_eq(&is, oid);
+	if (r <= 0)
+		return r == 0 ? -ENOENT : r == -EFBIG ? r : -EIO;
+	odb->work += 2 + at.len / BYTES_OF_WORK;
+	object_id(at.type, at.data, at.len, *odb->format, &is);
+	if (!refd_oid_eq(&is, oid)) {
+		free(at.data);
+		return -EIO;
+	}
+	*type = at.type;
+	*data = at.data;
+	*len = at.len;
+	return 0;
 }
+
+/* ---- peeling ---- */
 
 /* 1: TO is another tag. The first two lines of a tag are "object <hex>" and
  * "type <type>". */
@@ -216,25 +223,24 @@ static int parse_tag(const uint8_t *data, size_t len,
 static int peel_once(struct odb *odb, const struct refd_oid *tag,
     struct refd_oid *to)
 {
-	const enum refd_object_format format = *odb->format;
 	struct odb_query at = { .oid = tag };
+	enum object_type type;
+	uint8_t *data;
+	size_t len;
 	int r;
 
 	/* The type first: a blob of the same size is not read for nothing. */
 	r = find_object(odb, &at);
-	if (r > 0 && at.type == OBJECT_TAG) {
-		at.wants_data = true;
-		r = find_object(odb, &at);
-	}
 	if (r <= 0)
 		return r == -EFBIG ? r : -EIO;
 	if (at.type != OBJECT_TAG)
 		return -EINVAL;
-	odb->work += 2 + at.len / BYTES_OF_WORK;
-	r = is_sum_right(tag, format, at.data, at.len) ?
-	    parse_tag(at.data, at.len, format, to) :
-	    -EIO;
-	free(at.data);
+	r = odb_read(odb, tag, ODB_TAG_BYTES, &type, &data, &len);
+	if (r < 0)
+		return r == -EFBIG ? r : -EIO;
+	r = type == OBJECT_TAG ? parse_tag(data, len, *odb->format, to) :
+				 -EINVAL;
+	free(data);
 	return r;
 }
 

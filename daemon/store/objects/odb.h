@@ -1,9 +1,9 @@
 /*
- * The type of an object, and the target of a tag: in the repository's own store
- * and in the alternates, loose or packed.
+ * The type of an object, its contents, and the target of a tag: in the
+ * repository's own store and in the alternates, loose or packed.
  *
- * Nothing is mapped. Only the header of an object is inflated, except for tags
- * of at most ODB_TAG_BYTES, which are read for the target. A multi-pack-index
+ * Nothing is mapped. For the type, only the header of an object is inflated.
+ * For the target of a tag, at most ODB_TAG_BYTES are read. A multi-pack-index
  * is not read: git keeps the .idx file of each pack.
  *
  * Bounds: ODB_PACKS packs of a repository are read, ODB_ENTRIES names of a
@@ -45,6 +45,13 @@ const struct object_stores *odb_stores(const struct odb *odb);
 /* If an object is not found and a directory of packs changed, the packs are
  * listed again. */
 enum object_type odb_type(struct odb *odb, const struct refd_oid *oid);
+/*
+ * Reads the object OID. *DATA is to be freed, and has the check sum OID.
+ * -ENOENT: absent; -EFBIG: more than MAX bytes, or a delta on a larger object;
+ * -EIO: unreadable.
+ */
+int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
+    enum object_type *type, uint8_t **data, size_t *len);
 /*
  * Stores the target of the tag TAG in *TO, and follows tags of tags, up to
  * eight. The contents must have the check sum TAG. -EFBIG: a tag on the way has

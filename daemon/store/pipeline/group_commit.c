@@ -7,6 +7,7 @@
  */
 #include <time.h>
 
+#include "daemon/store/journal/record.h"
 #include "daemon/store/pipeline/pipeline_internal.h"
 
 #define GATHER_MAX_NS (10 * 1000 * 1000)
@@ -80,4 +81,40 @@ int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 		return JOURNAL_UNKNOWN;
 	return p->cfg.group != NULL ? commit_in_group(p, rows, nr) :
 				      commit(p, rows, nr, flush);
+}
+
+/* ---- values that other nodes have ---- */
+
+/* Is the old value of M still behind a ref? */
+static bool keeps_old(const struct txn *txn, const struct record_member *m)
+{
+	return !m->had_old || refd_oid_is_null(&m->old_oid) ||
+	    (m->action == RECORD_WRITE &&
+		txn_has_behind(txn, &m->new_oid, &m->old_oid));
+}
+
+static bool changes(const struct record_member *m)
+{
+	return m->status == REFD_OK &&
+	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
+}
+
+void group_committed(void *arg, const struct txn *txn, const struct repo *repo,
+    const struct record *plan)
+{
+	struct group *g = ((struct pipeline *)arg)->cfg.group;
+	const struct record_member *m, *end = plan->members + plan->nr_members;
+	bool keeps_all = true;
+
+	/* Other nodes may lack what this node lacked. */
+	if (txn->row != NULL)
+		return;
+	for (m = plan->members; m < end; m++)
+		keeps_all = keeps_all && (!changes(m) || keeps_old(txn, m));
+	if (!keeps_all)
+		group_forget(g, repo->uuid);
+	for (m = plan->members; m < end; m++)
+		if (changes(m) && m->action == RECORD_WRITE &&
+		    m->target == NULL)
+			group_know(g, repo->uuid, &m->new_oid);
 }

@@ -182,6 +182,7 @@ static void init_applier(struct pipeline *p)
 	atomic_init(&ap->next_token,
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = group_commit;
+	ap->committed = p->cfg.group != NULL ? group_committed : NULL;
 	ap->prepared = batch_prepared;
 	ap->is_awaited = is_awaited;
 	ap->defer_line = defer_line;

@@ -47,5 +47,8 @@ struct pipeline {
 
 /* group_commit.c: applier.commit; ARG is the pipeline. */
 int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush);
+/* applier.committed: other nodes get the new values of PLAN with the row. */
+void group_committed(void *arg, const struct txn *txn, const struct repo *repo,
+    const struct record *plan);
 
 #endif

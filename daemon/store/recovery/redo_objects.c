@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/new_objects.h"
 #include "daemon/store/recovery/redo.h"
 
@@ -58,27 +59,6 @@ static bool holds(const struct sys *sys, int dirfd, const char *name,
 	}
 	SYS(sys, close, fd);
 	return is_equal;
-}
-
-static int write_file(const struct sys *sys, int dirfd, const char *name,
-    const struct new_object *object)
-{
-	int fd, r;
-
-	r = SYS(sys, unlinkat, dirfd, TEMPORARY);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	fd = SYS(sys, openat, dirfd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL,
-	    object->mode & 0444);
-	if (fd < 0)
-		return fd;
-	r = SYS(sys, write_all, fd, object->data, object->len);
-	SYS(sys, close, fd);
-	if (r == 0)
-		r = SYS(sys, renameat, dirfd, TEMPORARY, dirfd, name);
-	if (r < 0)
-		SYS(sys, unlinkat, dirfd, TEMPORARY);
-	return r;
 }
 
 static int exists(void *arg, const struct refd_oid *oid)
@@ -120,7 +100,8 @@ static int restore_in(struct restoring *at, int dirfd, const char *name,
 		holds(at->sys, dirfd, name, object->data, object->len)) ||
 	    is_cut_off(at, &object->oid))
 		return 0;
-	r = write_file(at->sys, dirfd, name, object);
+	r = loose_object_put(at->sys, dirfd, TEMPORARY, name, object->data,
+	    object->len, object->mode);
 	at->nr += r == 0;
 	return r;
 }

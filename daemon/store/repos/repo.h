@@ -91,6 +91,10 @@ struct repo {
 	/* Bytes of objects copied for records since the limit of the copies
 	 * (barrier_copy.c) moved to this time. */
 	size_t copied_bytes;
+	/* Objects in rows of the group since IN_ROW_SINCE_NS (monotonic). For
+	 * the worker that has claimed the repository. */
+	size_t in_row_bytes;
+	int64_t in_row_since_ns;
 	int64_t copied_since_ns;
 
 	/* Under the mutex of struct barriers: transactions there. */

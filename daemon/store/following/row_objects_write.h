@@ -1,0 +1,23 @@
+/*
+ * Writes the objects of a row (daemon/store/objects/row_objects.h) as loose
+ * objects, before the row is admitted.
+ *
+ * One thread; blocks on the files.
+ */
+#ifndef STORE_ROW_OBJECTS_WRITE_H
+#define STORE_ROW_OBJECTS_WRITE_H
+
+#include "daemon/store/journal/record.h"
+#include "daemon/store/repos/repo.h"
+#include "proto/group_frame.h"
+
+/*
+ * Writes the objects of ROW, with the record REC, into the repository PATH.
+ * Nothing is synced: the barrier of admission does this. 0, also if the
+ * repository can't be opened, or is a different one: admission says so. Or
+ * negative errno: some objects may be there.
+ */
+int row_objects_write(struct repos *repos, const char *path,
+    const struct group_row *row, const struct record *rec);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * Values that other nodes have, with all that these values reach: new values of
+ * rows which this node has committed as the leader. The nodes that have applied
+ * the rows have the values, and a row in the log has its objects.
+ *
+ * A value counts only while it is reachable from a ref, so that no node may
+ * prune it. Every update that leaves its old value behind, or deletes a ref,
+ * makes the node forget all values of the repository.
+ *
+ * The table may forget at any time. Then other nodes are asked (HOLD).
+ */
+#include <string.h>
+
+#include "daemon/store/group/group_internal.h"
+
+#define NEAR_NS   (5 * 1000000000LL)
+#define NEAR_ROWS 5000
+
+/* The place of the repository itself has a null id. */
+static struct group_value *place_of(struct group *g,
+    const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid)
+{
+	uint64_t of_repo, of_oid;
+
+	memcpy(&of_repo, repo + 8, sizeof(of_repo));
+	memcpy(&of_oid, oid->bytes, sizeof(of_oid));
+	return &g->known[(of_repo ^ of_oid) % GROUP_KNOWN];
+}
+
+static bool is_at(const struct group *g, const struct group_value *v,
+    const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid)
+{
+	return v->nr > g->forgotten_nr &&
+	    memcmp(v->repo, repo, sizeof(v->repo)) == 0 &&
+	    refd_oid_eq(&v->oid, oid);
+}
+
+static void put(struct group *g, struct group_value *v,
+    const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid)
+{
+	memcpy(v->repo, repo, sizeof(v->repo));
+	v->oid = *oid;
+	v->nr = ++g->known_nr;
+}
+
+bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
+    const struct refd_oid *oid)
+{
+	const struct refd_oid null = { .bytes = { 0 } };
+	const struct group_value *of_repo = place_of(g, repo, &null);
+	const struct group_value *v = place_of(g, repo, oid);
+	bool is_known;
+
+	pthread_mutex_lock(&g->known_mutex);
+	is_known = is_at(g, of_repo, repo, &null) && is_at(g, v, repo, oid) &&
+	    v->nr >= of_repo->nr;
+	pthread_mutex_unlock(&g->known_mutex);
+	return is_known;
+}
+
+void group_know(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
+    const struct refd_oid *oid)
+{
+	const struct refd_oid null = { .bytes = { 0 } };
+	struct group_value *of_repo = place_of(g, repo, &null);
+
+	pthread_mutex_lock(&g->known_mutex);
+	if (!is_at(g, of_repo, repo, &null))
+		put(g, of_repo, repo, &null);
+	if (!refd_oid_is_null(oid))
+		put(g, place_of(g, repo, oid), repo, oid);
+	pthread_mutex_unlock(&g->known_mutex);
+}
+
+void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES])
+{
+	const struct refd_oid null = { .bytes = { 0 } };
+
+	pthread_mutex_lock(&g->known_mutex);
+	put(g, place_of(g, repo, &null), repo, &null);
+	pthread_mutex_unlock(&g->known_mutex);
+}
+
+void group_forget_all(struct group *g)
+{
+	pthread_mutex_lock(&g->known_mutex);
+	g->forgotten_nr = g->known_nr;
+	pthread_mutex_unlock(&g->known_mutex);
+}
+
+bool group_is_near(struct group *g)
+{
+	bool is_near;
+
+	pthread_mutex_lock(&g->mutex);
+	is_near = g->epoch != 0 && g->near_ns != 0 &&
+	    SYS(g->cfg.sys, now_mono) - g->near_ns < NEAR_NS &&
+	    g->near_lsn + NEAR_ROWS >= g->next_lsn - 1;
+	pthread_mutex_unlock(&g->mutex);
+	return is_near;
+}

@@ -1,0 +1,27 @@
+#include "daemon/store/objects/object_type.h"
+
+#include <stdio.h>
+
+#include "daemon/base/object_sum.h"
+
+size_t object_header(enum object_type type, size_t len,
+    char header[OBJECT_HEADER])
+{
+	static const char *const names[] = { "", "commit", "tree", "blob",
+		"tag", "" };
+
+	return 1 +
+	    (size_t)snprintf(header, OBJECT_HEADER, "%s %zu", names[type], len);
+}
+
+void object_id(enum object_type type, const void *data, size_t len,
+    enum refd_object_format format, struct refd_oid *oid)
+{
+	char header[OBJECT_HEADER];
+	struct object_sum sum;
+
+	object_sum_init(&sum, format);
+	object_sum_add(&sum, header, object_header(type, len, header));
+	object_sum_add(&sum, data, len);
+	object_sum_done(&sum, oid);
+}

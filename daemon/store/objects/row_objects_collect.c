@@ -1,0 +1,427 @@
+/*
+ * The happy path: the walk goes from the new values to objects that other nodes
+ * have. All objects on the way are collected.
+ *
+ * A new tree is compared with its bases: the trees at the same path in the
+ * parents of the commit. Other nodes have all that a base names, or get it with
+ * the row. So most entries of a tree need no further look.
+ *
+ * Failures: nothing is collected.
+ */
+#include "daemon/store/objects/row_objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/objects/object_links.h"
+
+#define PARENTS 8 /* of a commit */
+#define BASES   PARENTS
+
+struct bases {
+	struct refd_oid oids[BASES];
+	size_t nr;
+};
+
+struct item {
+	struct refd_oid oid;
+	enum object_type type;
+	uint8_t *data; /* owned */
+	size_t len;
+	struct bases bases; /* of a tree */
+};
+
+struct walk {
+	const struct row_objects_need *need;
+	int64_t until_ns;
+	struct item items[ROW_OBJECTS_NR];
+	size_t nr, bytes;
+};
+
+/* ---- objects ---- */
+
+static const struct item *find(const struct walk *w, const struct refd_oid *oid)
+{
+	size_t i;
+
+	for (i = 0; i < w->nr; i++)
+		if (refd_oid_eq(&w->items[i].oid, oid))
+			return &w->items[i];
+	return NULL;
+}
+
+static int not_possible(int r)
+{
+	return r < 0 && r != -ENOMEM ? 1 : r;
+}
+
+static int read_object(const struct walk *w, const struct refd_oid *oid,
+    size_t max, enum object_type *type, uint8_t **data, size_t *len)
+{
+	if (SYS(w->need->sys, now_mono) > w->until_ns)
+		return 1;
+	return not_possible(odb_read(w->need->odb, oid, max, type, data, len));
+}
+
+/* Other nodes must get OID, unless they have it. */
+static int want(struct walk *w, const struct refd_oid *oid,
+    const struct bases *bases)
+{
+	struct item *item = &w->items[w->nr];
+	int r;
+
+	if (w->need->is_known(w->need->arg, oid) || find(w, oid) != NULL)
+		return 0;
+	if (w->nr == ROW_OBJECTS_NR)
+		return 1;
+	*item = (struct item){ .oid = *oid, .bases = *bases };
+	r = read_object(w, oid, ROW_OBJECTS_BYTES - w->bytes, &item->type,
+	    &item->data, &item->len);
+	if (r != 0)
+		return r;
+	w->bytes += item->len;
+	w->nr++;
+	return 0;
+}
+
+/* The same; OID must have the type TYPE. A value that other nodes have was
+ * checked when it was new. */
+static int want_type(struct walk *w, const struct refd_oid *oid,
+    enum object_type type, const struct bases *bases)
+{
+	const struct item *item;
+	int r = want(w, oid, bases);
+
+	item = r == 0 ? find(w, oid) : NULL;
+	return item != NULL && item->type != type ? 1 : r;
+}
+
+/* ---- trees to compare with ---- */
+
+struct base {
+	uint8_t *data;             /* owned */
+	struct object_link *links; /* owned, by id */
+	size_t nr, size;
+};
+
+static int compare_links(const void *va, const void *vb)
+{
+	const struct object_link *a = va, *b = vb;
+
+	if (a->is_tree != b->is_tree)
+		return a->is_tree ? 1 : -1;
+	return memcmp(a->oid.bytes, b->oid.bytes, sizeof(a->oid.bytes));
+}
+
+static int add_link(void *arg, const struct object_link *link)
+{
+	struct base *base = arg;
+	struct object_link *grown;
+
+	if (base->nr == base->size) {
+		base->size = base->size > 0 ? 2 * base->size : 64;
+		grown = realloc(base->links, base->size * sizeof(*base->links));
+		if (grown == NULL)
+			return -ENOMEM;
+		base->links = grown;
+	}
+	base->links[base->nr++] = *link;
+	return 0;
+}
+
+/* Reads an object that is not collected, or copies one that is. */
+static int read_again(struct walk *w, const struct refd_oid *oid,
+    enum object_type *type, uint8_t **data, size_t *len)
+{
+	const struct item *item = find(w, oid);
+
+	if (item == NULL)
+		return read_object(w, oid, ROW_OBJECTS_TREE, type, data, len);
+	*data = malloc(item->len + 1);
+	if (*data == NULL)
+		return -ENOMEM;
+	memcpy(*data, item->data, item->len);
+	*type = item->type;
+	*len = item->len;
+	return 0;
+}
+
+static void base_done(struct base *base)
+{
+	free(base->data);
+	free(base->links);
+}
+
+static int base_init(struct base *base, struct walk *w,
+    const struct refd_oid *oid)
+{
+	enum object_type type;
+	size_t len = 0;
+	int r;
+
+	*base = (struct base){ .nr = 0 };
+	r = read_again(w, oid, &type, &base->data, &len);
+	if (r != 0)
+		return r;
+	if (type != OBJECT_TREE)
+		return 1;
+	r = object_links_each(type, base->data, len, w->need->format, add_link,
+	    base);
+	if (base->nr > 0)
+		qsort(base->links, base->nr, sizeof(*base->links),
+		    compare_links);
+	return not_possible(r);
+}
+
+static bool base_has(const struct base *base, const struct object_link *link)
+{
+	return base->nr > 0 &&
+	    bsearch(link, base->links, base->nr, sizeof(*base->links),
+		compare_links) != NULL;
+}
+
+/* The tree with the name of LINK is a base of LINK. */
+static void add_base_of(const struct base *base, const struct object_link *link,
+    struct bases *bases)
+{
+	size_t i;
+
+	for (i = 0; i < base->nr; i++)
+		if (base->links[i].is_tree &&
+		    strcmp(base->links[i].name, link->name) == 0) {
+			bases->oids[bases->nr++] = base->links[i].oid;
+			return;
+		}
+}
+
+/* ---- the walk ---- */
+
+struct tree_walk {
+	struct walk *w;
+	struct base bases[BASES];
+	size_t nr;
+};
+
+static int visit_entry(void *arg, const struct object_link *link)
+{
+	struct tree_walk *t = arg;
+	struct bases bases = { .nr = 0 };
+	size_t i;
+
+	for (i = 0; i < t->nr; i++)
+		if (base_has(&t->bases[i], link))
+			return 0;
+	for (i = 0; i < t->nr && link->is_tree; i++)
+		add_base_of(&t->bases[i], link, &bases);
+	return want_type(t->w, &link->oid,
+	    link->is_tree ? OBJECT_TREE : OBJECT_BLOB, &bases);
+}
+
+static int visit_tree(struct walk *w, const struct item *item)
+{
+	struct tree_walk t = { .w = w };
+	int r = 0;
+
+	for (; r == 0 && t.nr < item->bases.nr; t.nr++)
+		r = base_init(&t.bases[t.nr], w, &item->bases.oids[t.nr]);
+	if (r == 0)
+		r = object_links_each(item->type, item->data, item->len,
+		    w->need->format, visit_entry, &t);
+	while (t.nr > 0)
+		base_done(&t.bases[--t.nr]);
+	return r;
+}
+
+struct commit_walk {
+	struct walk *w;
+	struct refd_oid tree;
+	struct bases bases; /* the trees of its parents */
+};
+
+static int take_tree(void *arg, const struct object_link *link)
+{
+	struct refd_oid *tree = arg;
+
+	*tree = link->oid;
+	return 1;
+}
+
+static int visit_parent(struct commit_walk *c, const struct refd_oid *parent)
+{
+	const struct bases none = { .nr = 0 };
+	struct refd_oid *tree = &c->bases.oids[c->bases.nr];
+	enum object_type type;
+	uint8_t *data = NULL;
+	size_t len;
+	int r;
+
+	if (c->bases.nr == PARENTS)
+		return 1;
+	r = want_type(c->w, parent, OBJECT_COMMIT, &none);
+	if (r == 0)
+		r = read_again(c->w, parent, &type, &data, &len);
+	if (r == 0)
+		r = type == OBJECT_COMMIT &&
+			object_links_each(type, data, len, c->w->need->format,
+			    take_tree, tree) == 1 ?
+		    0 :
+		    1;
+	c->bases.nr += r == 0;
+	free(data);
+	return r;
+}
+
+static int visit_commit_link(void *arg, const struct object_link *link)
+{
+	struct commit_walk *c = arg;
+
+	if (link->kind == OBJECT_LINK_PARENT)
+		return visit_parent(c, &link->oid);
+	c->tree = link->oid;
+	return 0;
+}
+
+static int visit_commit(struct walk *w, const struct item *item)
+{
+	struct commit_walk c = { .w = w };
+	size_t i;
+	int r;
+
+	r = object_links_each(item->type, item->data, item->len,
+	    w->need->format, visit_commit_link, &c);
+	for (i = 0; r == 0 && i < c.bases.nr; i++)
+		if (refd_oid_eq(&c.tree, &c.bases.oids[i]))
+			return 0;
+	return r == 0 ? want_type(w, &c.tree, OBJECT_TREE, &c.bases) : r;
+}
+
+static int visit_tag_link(void *arg, const struct object_link *link)
+{
+	const struct bases none = { .nr = 0 };
+
+	return want(arg, &link->oid, &none);
+}
+
+static int visit(struct walk *w, const struct item *item)
+{
+	if (item->type == OBJECT_COMMIT)
+		return visit_commit(w, item);
+	if (item->type == OBJECT_TREE)
+		return visit_tree(w, item);
+	return object_links_each(item->type, item->data, item->len,
+	    w->need->format, visit_tag_link, w);
+}
+
+/* ---- ancestors ---- */
+
+struct ancestors {
+	const struct walk *w;
+	struct row_objects *to;
+	size_t nth; /* of the tip */
+	bool is_wanted[ROW_OBJECTS_NR], is_done[ROW_OBJECTS_NR];
+};
+
+static void note_ancestor(struct row_objects *to, const struct refd_oid *oid,
+    size_t nth)
+{
+	size_t i = 0;
+
+	while (i < to->nr_ancestors && !refd_oid_eq(&to->ancestors[i].oid, oid))
+		i++;
+	/* The value counts as left behind. */
+	if (i == ROW_OBJECTS_ANCESTORS)
+		return;
+	if (i == to->nr_ancestors)
+		to->ancestors[to->nr_ancestors++] =
+		    (struct row_ancestor){ .oid = *oid };
+	to->ancestors[i].tips |= UINT64_C(1) << nth;
+}
+
+static void take_ancestor(struct ancestors *a, const struct refd_oid *oid)
+{
+	const struct item *item = find(a->w, oid);
+
+	note_ancestor(a->to, oid, a->nth);
+	if (item != NULL && item->type == OBJECT_COMMIT)
+		a->is_wanted[item - a->w->items] = true;
+}
+
+static int visit_ancestor(void *arg, const struct object_link *link)
+{
+	if (link->kind == OBJECT_LINK_PARENT)
+		take_ancestor(arg, &link->oid);
+	return 0;
+}
+
+/* The tip NTH, the collected commits behind it, and their parents. */
+static void note_ancestors(const struct walk *w, size_t nth,
+    struct row_objects *to)
+{
+	struct ancestors a = { .w = w, .to = to, .nth = nth };
+	const struct item *item;
+	size_t i = 0;
+
+	to->tips[to->nr_tips++] = w->need->tips[nth];
+	take_ancestor(&a, &w->need->tips[nth]);
+	while (i < w->nr) {
+		item = &w->items[i];
+		if (!a.is_wanted[i] || a.is_done[i]) {
+			i++;
+			continue;
+		}
+		a.is_done[i] = true;
+		object_links_each(item->type, item->data, item->len,
+		    w->need->format, visit_ancestor, &a);
+		i = 0;
+	}
+}
+
+/* The objects that others need come last in ITEMS, and first in the bytes. */
+static int put_all(const struct walk *w, struct row_objects **objects)
+{
+	const struct item *item;
+	uint8_t *p;
+	size_t i;
+
+	*objects = row_objects_new(w->nr * ROW_OBJECTS_HEAD + w->bytes,
+	    w->need->nr_rows);
+	if (*objects == NULL)
+		return 1;
+	p = (*objects)->bytes;
+	for (item = w->items + w->nr; item-- > w->items;) {
+		*p++ = (uint8_t)item->type;
+		for (i = 0; i < 4; i++)
+			*p++ = (uint8_t)(item->len >> (8 * i));
+		memcpy(p, item->data, item->len);
+		p += item->len;
+	}
+	return 0;
+}
+
+int row_objects_collect(const struct row_objects_need *need,
+    struct row_objects **objects)
+{
+	const struct bases none = { .nr = 0 };
+	struct walk *w = calloc(1, sizeof(*w));
+	size_t i;
+	int r = 0;
+
+	*objects = NULL;
+	if (w == NULL)
+		return -ENOMEM;
+	w->need = need;
+	w->until_ns = SYS(need->sys, now_mono) + ROW_OBJECTS_NS;
+	for (i = 0; r == 0 && i < need->nr_tips; i++)
+		r = want(w, &need->tips[i], &none);
+	for (i = 0; r == 0 && i < w->nr; i++)
+		r = visit(w, &w->items[i]);
+	if (r == 0)
+		r = put_all(w, objects);
+	for (i = 0; r == 0 && i < need->nr_tips; i++)
+		note_ancestors(w, i, *objects);
+	while (w->nr > 0)
+		free(w->items[--w->nr].data);
+	free(w);
+	return not_possible(r);
+}

@@ -1,0 +1,260 @@
+"""The cases of tests/scenario/group_objects.sh (group_pair.py). Each case can
+run alone, behind test_start: GROUP_ONLY."""
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group_pair import (REPO, a, b, back, log, make_repo, report,  # noqa: E402
+                        run, same, same_refs, updated)
+
+
+def git(node, *args, **more):
+    result = subprocess.run(['git', '-C', f'{node.root}/{REPO}', *args],
+                            capture_output=True, **more)
+    assert result.returncode == 0, (args, result)
+    return result.stdout.strip().decode()
+
+
+def commit(parents, files, node=a):
+    """A commit of FILES, path to content, that only NODE has."""
+    index = {**os.environ, 'GIT_INDEX_FILE': f'{node.top}/index'}
+    git(node, 'read-tree', parents[0] if parents else '--empty', env=index)
+    for path, content in files.items():
+        blob = git(node, 'hash-object', '-w', '--stdin', input=content)
+        git(node, 'update-index', '--add', '--cacheinfo',
+            f'100644,{blob},{path}', env=index)
+    return git(node, 'commit-tree', git(node, 'write-tree', env=index), '-m',
+               str(time.time()), *[word for parent in parents
+                                   for word in ('-p', parent)])
+
+
+class Near:
+    """Says to a, again and again, that b is near."""
+
+    def __enter__(self):
+        self.has_ended = threading.Event()
+        self.thread = threading.Thread(target=self.tell)
+        a.link.near(len(log.rows))
+        self.thread.start()
+
+    def tell(self):
+        while not self.has_ended.wait(0.5):
+            a.link.near(len(log.rows))
+
+    def __exit__(self, *_):
+        self.has_ended.set()
+        self.thread.join()
+
+
+def row_of(name, *update, asks):
+    """Makes an update, and returns its row. ASKS: the number of HOLDs."""
+    before, nr = a.link.asked, len(log.rows)
+    updated(name, a, *update)
+    same(f'{name}: HOLDs', asks, a.link.asked - before)
+    same(f'{name}: rows', 1, len(log.rows) - nr)
+    return log.rows[-1][1] if len(log.rows) > nr else {'objects': None}
+
+
+def holds(name, *update):
+    row = row_of(name, *update, asks=1)
+    same(f'{name}: the row has no objects', b'', row['objects'])
+
+
+def in_row(name, *update, objects):
+    """OBJECTS: how many the row has."""
+    row = row_of(name, *update, asks=0)
+    same(f'{name}: objects in the row', objects, count(row['objects']))
+    return row
+
+
+def count(data):
+    nr = 0
+    while data:
+        data = data[5 + int.from_bytes(data[1:5], 'little'):]
+        nr += 1
+    return nr
+
+
+def test_start():
+    """a leads, and refs/heads/main is in the log."""
+    global main
+    report('a starts', a.start(), a.said())
+    report('b starts', b.start(), b.said())
+    make_repo(REPO, 1)
+    # Too large for a row, so nothing behind main is in a row later.
+    main = commit([], {'f': b'1\n', 'dir/g': b'1\n', 'dir/sub/h': b'1\n',
+                       'large': os.urandom(100000)})
+    a.connect()
+    b.connect()
+    report('a leads', a.lead())
+    holds('without a word about b', 'refs/heads/main', main)
+    same_refs('a first value')
+
+
+def push(name, files, objects, ref='refs/heads/main'):
+    """Moves REF to a new commit of FILES."""
+    old = git(a, 'rev-parse', ref)
+    new = commit([old], files)
+    row = in_row(name, ref, new, old, objects=objects)
+    same_refs(name)
+    git(b, 'fsck', '--connectivity-only')
+    return new, row
+
+
+def test_objects():
+    """A commit, its trees, its files; nothing that b has."""
+    with Near():
+        push('one file', {'f': b'2\n'}, 3)
+        push('a file far below', {'dir/sub/h': b'2\n'}, 5)
+        push('a new directory', {'new/way/x': b'3\n'}, 5)
+        push('the same file at another place', {'dir/f': b'2\n'}, 4)
+        old = git(a, 'rev-parse', 'refs/heads/main')
+        new = commit([old], {})
+        in_row('an empty commit', 'refs/heads/main', new, old, objects=1)
+        in_row('no new object', 'refs/heads/copy', new, objects=0)
+        in_row('a new branch', 'refs/heads/branch',
+               commit([new], {'f': b'3\n'}), objects=3)
+        first = commit([new], {'f': b'4\n'})
+        second = commit([first], {'dir/g': b'4\n'})
+        in_row('two commits', 'refs/heads/main', second, new, objects=6)
+        merge = commit([second, git(a, 'rev-parse', 'refs/heads/branch')],
+                       {'f': b'3\n'})
+        in_row('a merge', 'refs/heads/main', merge, second, objects=2)
+        tag = git(a, 'mktag', input=(
+            f'object {merge}\ntype commit\ntag t\n'
+            'tagger T <t@example.org> 1 +0000\n\nT\n').encode())
+        in_row('a tag', 'refs/tags/t', tag, objects=1)
+        in_row('a deletion', '-d', 'refs/heads/copy', objects=0)
+    same_refs('all kinds')
+    git(b, 'fsck', '--full')
+
+
+def test_forgets():
+    """A value that is behind no ref any more is asked for again."""
+    with Near():
+        first = git(a, 'rev-parse', 'refs/heads/main')
+        updated('a branch', a, 'refs/heads/gone', first)
+        updated('its deletion', a, '-d', 'refs/heads/gone')
+        start = commit([first], {'f': b'other\n'})
+        holds('after a deletion', 'refs/heads/main', start)
+        old, _ = push('known again', {'f': b'5\n'}, 3)
+        new = commit([old], {'f': b'6\n'})
+        in_row('without its old value', 'refs/heads/main', new, objects=3)
+        forced = commit([old], {'f': b'7\n'})
+        in_row('a forced update', 'refs/heads/main', forced, new, objects=3)
+        holds('back to the old value', 'refs/heads/main', new, forced)
+        other = commit([], {'z': b'no history\n'})
+        in_row('a branch without history', 'refs/heads/other', other, objects=3)
+        in_row('a value is left behind', 'refs/heads/other', new, other,
+               objects=0)
+        holds('the next update', 'refs/heads/main', commit([old], {'f': b'8'}))
+    same_refs('forgets')
+
+
+def test_bounds():
+    """What is too large, or not provable, is fetched."""
+    with Near():
+        old, _ = push('small', {'f': b'8\n'}, 3)
+        large = commit([old], {'large': os.urandom(100000)})
+        holds('a large file', 'refs/heads/main', large, old)
+        many = commit([large], {f'd{i}/x': b'%d' % i for i in range(40)})
+        holds('many files', 'refs/heads/main', many, large)
+        moved = commit([many], {'new place': b'0'})
+        in_row('a file from another directory', 'refs/heads/main', moved, many,
+               objects=3)
+        tree = git(a, 'rev-parse', f'{moved}:dir')
+        alone = git(a, 'commit-tree', tree, '-m', 'a directory', '-p', moved)
+        row_of('a directory as the root', 'refs/heads/main', alone, moved,
+               asks=0)
+        same_refs('bounds')
+
+
+def test_far():
+    """While b is away, every update asks."""
+    with Near():
+        old, _ = push('near', {'f': b'9\n'}, 3)
+    time.sleep(5.2)
+    new = commit([old], {'f': b'10\n'})
+    holds('nobody is near', 'refs/heads/main', new, old)
+    a.link.near(0)
+    log_before = len(log.rows)
+    report('the log is short', log_before < 5000)
+    with Near():
+        push('near again', {'f': b'11\n'}, 3)
+    same_refs('far')
+
+
+def test_new_leader():
+    """A node that leads anew knows nothing of other nodes."""
+    a.lead()
+    with Near():
+        old = git(a, 'rev-parse', 'refs/heads/main')
+        holds('after a new role', 'refs/heads/main',
+              commit([old], {'f': b'12\n'}), old)
+    same_refs('new leader')
+
+
+def test_missing():
+    """b lacks a file that the row's tree names: it asks, and does not apply
+    the row before."""
+    with Near():
+        old, _ = push('before', {'f': b'13\n', 'lost': b'only here\n'}, 4)
+        blob = git(a, 'rev-parse', f'{old}:lost')
+        os.unlink(f'{b.root}/{REPO}/objects/{blob[:2]}/{blob[2:]}')
+        b.link.holds = 'wait'
+        before = b.link.asked
+        new = commit([old], {'f': b'14\n'})
+        in_row('an update', 'refs/heads/main', new, old, objects=3)
+        report('b asks', b.await_asked(before))
+        same('b has not applied', old, git(b, 'rev-parse', 'refs/heads/main'))
+        report('b says what is missing', b.await_said(blob))
+        b.link.holds = 'copy'
+        same_refs('brought')
+    git(b, 'fsck', '--full')
+
+
+def test_torn():
+    """A torn object of b is written again by the row that brings it."""
+    with Near():
+        old = git(a, 'rev-parse', 'refs/heads/main')
+        new = commit([old], {'f': b'torn\n'})
+        blob = git(a, 'rev-parse', f'{new}:f')
+        path = f'{b.root}/{REPO}/objects/{blob[:2]}/{blob[2:]}'
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, 'w').close()
+        in_row('an update', 'refs/heads/main', new, old, objects=3)
+        same_refs('torn')
+        same('the content', 'torn', git(b, 'cat-file', 'blob', blob))
+    git(b, 'fsck', '--full')
+
+
+def test_killed():
+    """A row with objects is applied after a kill, of b and of a."""
+    with Near():
+        old, _ = push('before', {'f': b'15\n'}, 3)
+        b.kill()
+        b.link.close()
+        middle = commit([old], {'f': b'16\n'})
+        in_row('b is dead', 'refs/heads/main', middle, old, objects=3)
+        back(b)
+        b.link.begin(False)
+        same_refs('b is back')
+        new = commit([middle], {'f': b'17\n'})
+        a.link.policy = 'forget'
+        a.update(REPO, '--timeout', '500', 'refs/heads/main', new, middle)
+        report('a ends', a.ended() is not None)
+    a.link.close()
+    for name in git(a, 'rev-parse', new, f'{new}:f').split():
+        os.unlink(f'{a.root}/{REPO}/objects/{name[:2]}/{name[2:]}')
+    back(a)
+    report('a leads', a.lead())
+    same('a has the value', new, git(a, 'rev-parse', 'refs/heads/main'))
+    git(a, 'fsck', '--full')
+    same_refs('a is back')
+
+
+run(test_start, test_objects, test_forgets, test_bounds, test_far,
+    test_new_leader, test_missing, test_torn, test_killed)

@@ -90,6 +90,7 @@ static const struct command *const commands[] = {
 	&restore_command,
 	GROUP("Watch the daemon"),
 	&status_command,
+	&role_command,
 	&top_command,
 	&watch_command,
 	&slowlog_command,

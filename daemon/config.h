@@ -84,7 +84,7 @@ struct config {
 	size_t nr_reserved;
 	uint64_t retention_ms, retention_bytes;
 	char *group, *node; /* of a group of nodes; NULL: none */
-	uint64_t patience_ms;
+	uint64_t patience_ms, max_lag_ms;
 
 	struct config_value *values;
 	size_t nr_values;

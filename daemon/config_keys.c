@@ -89,6 +89,8 @@ const struct config_key config_keys[] = {
 	{ "group.node", NULL, CONFIG_NAME, .offset = AT(node) },
 	{ "group.patience", "10s", CONFIG_DURATION, .offset = AT(patience_ms),
 	    FROM(1000, HOUR_MS) },
+	{ "group.max-lag", "10s", CONFIG_DURATION, .offset = AT(max_lag_ms),
+	    ON_RELOAD, FROM(1000, HOUR_MS) },
 	{ "group.copies", NULL, CONFIG_OTHER, .offset = 0 },
 	{ "group.database", NULL, CONFIG_OTHER, .offset = 0 },
 	{ "group.held", NULL, CONFIG_OTHER, .offset = 0 },

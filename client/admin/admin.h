@@ -4,7 +4,8 @@
 
 #include "proto/lib/command.h"
 
-extern const struct command status_command, top_command, slowlog_command,
-    locks_command, pause_command, resume_command, drain_command;
+extern const struct command status_command, role_command, top_command,
+    slowlog_command, locks_command, pause_command, resume_command,
+    drain_command;
 
 #endif

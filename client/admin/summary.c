@@ -215,6 +215,26 @@ static void tell_failed_syncs(struct summary *s)
 	    "system again and restart refd.");
 }
 
+/* A node of a group. */
+static void tell_group(struct summary *s)
+{
+	struct text what = { 0 };
+
+	if (!s->is_serving || !*rows_value(s->ans, "group_lag_ms") ||
+	    is_value(s, "serves_reads", "yes"))
+		return;
+	if (is_value(s, "role", "waits"))
+		text_adds(&what, "this node is not in touch with its group");
+	else
+		text_adds(&what, "this follower lacks rows of its group");
+	text_adds(&what, "; it last had every row ");
+	show_age(&what, number(s, "group_lag_ms") / 1000);
+	text_adds(&what, " ago");
+	add_problem(s, COLOUR_WARNING, &what,
+	    "Look at 'systemctl status refd-group' and 'refd group status'. If "
+	    "a row waits, the daemon's log has the reason (group-row-waits).");
+}
+
 /* ---- a daemon without problems ---- */
 
 static void add_roots(struct text *what, const struct summary *s)
@@ -347,6 +367,7 @@ void summary_render(const struct refd_answer *ans, uint64_t now_ms,
 	tell_disks(&s);
 	tell_deferred(&s);
 	tell_failed_syncs(&s);
+	tell_group(&s);
 	if (s.nr == 0)
 		tell_healthy(&s);
 	tell_load(&s);

@@ -123,9 +123,9 @@ static const char *set_key(struct group_config *config, const char *key,
 		return add_source(config, value);
 	if (!strcmp(key, "database"))
 		return set_database(&config->database, value);
-	if (strcmp(key, "patience") != 0)
-		return "is not a key of [group]";
-	return NULL;
+	if (!strcmp(key, "patience") || !strcmp(key, "max-lag"))
+		return NULL;
+	return "is not a key of [group]";
 }
 
 /* The daemon checks the value. */

@@ -11,8 +11,8 @@
  *		held = 1		followers that must have the objects
  *		source = b ssh://b/srv/git	repositories of the node b
  *
- * group.patience belongs to the daemon, and is permitted. One thread; reading
- * blocks.
+ * group.patience and group.max-lag belong to the daemon, and are permitted. One
+ * thread; reading blocks.
  */
 #ifndef CLIENT_GROUP_GROUP_CONFIG_H
 #define CLIENT_GROUP_GROUP_CONFIG_H

@@ -20,6 +20,8 @@ struct metrics {
 	struct store_stats store;         /* the same */
 	struct measure measure;           /* the same */
 	uint64_t stage_s[STORE_STAGES], stage_stuck[STORE_STAGES];
+	const char *role; /* struct node_role */
+	bool takes_writes, serves_reads;
 	uint64_t serving, paused, uptime_s, flush_hangs_s;
 	uint64_t connections, accepted, turned_away, bytes_in, bytes_out;
 	struct histogram turn; /* durations of the loop's turns */

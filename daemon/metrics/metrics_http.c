@@ -70,15 +70,13 @@ static void scrape_written(struct bufferevent *bev, void *arg)
 
 /* ---- the answer ---- */
 
-static bool add_metrics(const struct metrics_http *http, struct evbuffer *body)
+static bool add_metrics(const struct metrics *metrics, struct evbuffer *body)
 {
-	struct metrics *metrics = http->collect(http->arg);
 	struct key_values kv = { 0 };
 	bool ok = true;
 	size_t i;
 
 	metrics_text(metrics, &kv);
-	free(metrics);
 	for (i = 0; ok && i < kv.nr; i++)
 		ok = evbuffer_add(body, kv.list[i].value,
 			 strlen(kv.list[i].value)) == 0;
@@ -87,33 +85,48 @@ static bool add_metrics(const struct metrics_http *http, struct evbuffer *body)
 	return ok;
 }
 
-/* True for "/metrics", and for "/metrics" with a query. */
-static bool is_metrics_path(const char *target)
+/* Is TARGET the PATH, perhaps with a query? */
+static bool is_path(const char *target, const char *path)
 {
-	static const char path[] = "/metrics";
-	const size_t len = sizeof(path) - 1;
+	const size_t len = strlen(path);
 
 	return strncmp(target, path, len) == 0 &&
 	    strchr(" ?", target[len]) != NULL && target[len] != '\0';
+}
+
+/* The status. Adds to BODY. */
+static const char *answer_target(const struct metrics_http *http,
+    const char *target, struct evbuffer *body)
+{
+	struct metrics *m;
+	bool ok = false;
+
+	if (!is_path(target, "/metrics") && !is_path(target, "/leader") &&
+	    !is_path(target, "/follower"))
+		return "404 Not Found";
+	m = http->collect(http->arg);
+	if (m != NULL && is_path(target, "/metrics"))
+		ok = add_metrics(m, body);
+	else if (m != NULL && evbuffer_add_printf(body, "%s\n", m->role) > 0)
+		ok = is_path(target, "/leader") ? m->takes_writes :
+						  m->serves_reads;
+	free(m);
+	return ok ? "200 OK" : "503 Service Unavailable";
 }
 
 /* LINE is the first line of the request. */
 static bool answer_scrape(struct scrape *s, const char *line)
 {
 	struct evbuffer *body = evbuffer_new();
-	bool is_head = strncmp(line, "HEAD ", 5) == 0, ok = body != NULL;
-	const char *status = "200 OK";
+	bool is_head = strncmp(line, "HEAD ", 5) == 0, ok;
+	const char *status;
 
-	if (!ok)
+	if (body == NULL)
 		return false;
 	if (!is_head && strncmp(line, "GET ", 4) != 0)
 		status = "405 Method Not Allowed";
-	else if (!is_metrics_path(strchr(line, ' ') + 1))
-		status = "404 Not Found";
 	else
-		ok = add_metrics(s->http, body);
-	if (!ok)
-		status = "503 Service Unavailable";
+		status = answer_target(s->http, strchr(line, ' ') + 1, body);
 	ok = evbuffer_add_printf(bufferevent_get_output(s->bev),
 		 "HTTP/1.1 %s\r\nContent-Type: " CONTENT_TYPE "\r\n"
 		 "Content-Length: %zu\r\nConnection: close\r\n\r\n",

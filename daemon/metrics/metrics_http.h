@@ -1,6 +1,8 @@
 /*
- * The metrics over HTTP, for Prometheus: GET /metrics. Answers have only
- * numbers, never the name of a repository or a user.
+ * The metrics over HTTP, for Prometheus: GET /metrics. For load balancers: GET
+ * /leader is answered by 200 if the node takes writes, GET /follower if it may
+ * serve reads, otherwise 503; the body is the role. Answers never have the name
+ * of a repository or a user.
  *
  * Any process may ask, so an asker gets little: few requests are served at a
  * time, one answer each, within a few seconds.

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "daemon/server/node_role.h"
 #include "daemon/server/server_internal.h"
 
 #define NS_PER_S 1000000000LL
@@ -27,6 +28,7 @@ struct metrics *collect_metrics(void *arg)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
 	struct server *server = arg;
+	struct node_role role;
 
 	if (m == NULL)
 		return NULL;
@@ -39,6 +41,10 @@ struct metrics *collect_metrics(void *arg)
 		m->paused = scheduler_is_paused(server->scheduler);
 		add_stages(m, server);
 	}
+	role = node_role(server, &m->store);
+	m->role = role.name;
+	m->takes_writes = role.takes_writes;
+	m->serves_reads = role.serves_reads;
 	m->serving = server_public_state(server) == REFD_SERVING;
 	m->uptime_s = (uint64_t)((m->now_ns - server->started_ns) / NS_PER_S);
 	m->flush_hangs_s = stall_seconds(&server->service.stall);

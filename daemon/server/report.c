@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/server/collect.h"
+#include "daemon/server/node_role.h"
 #include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
 
@@ -117,11 +118,13 @@ void report_status(struct server *server, struct conn *conn,
 	struct key_values kv = { 0 };
 	struct scheduler_stats scheduler;
 	struct store_stats store;
+	struct node_role role;
 	const char *fatal = NULL;
 	bool shows_paths;
 	size_t i;
 
 	read_stats(server, &scheduler, &store);
+	role = node_role(server, &store);
 	if (server->scheduler != NULL)
 		fatal = store_fatal(server->store);
 	key_values_addf(&kv, "software", "refd/%s", REFD_VERSION);
@@ -144,8 +147,9 @@ void report_status(struct server *server, struct conn *conn,
 	    refd_durability_name(server->cfg.settings.weakest));
 	key_values_add_number(&kv, "last_lsn", store.last_lsn);
 	key_values_add_number(&kv, "forgotten_lsn", store.forgotten_lsn);
+	key_values_add(&kv, "role", role.name);
+	key_values_add(&kv, "serves_reads", role.serves_reads ? "yes" : "no");
 	if (store.group_role != NULL) {
-		key_values_add(&kv, "group_role", store.group_role);
 		key_values_add_number(&kv, "group_epoch", store.group_epoch);
 		key_values_add_number(&kv, "group_lsn", store.group_lsn);
 		key_values_add_number(&kv, "group_lag_ms",

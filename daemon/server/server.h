@@ -33,6 +33,7 @@ struct server_settings {
 	struct rights_peers peers; /* may connect; borrowed until the next
 				      server_set() */
 	struct scheduler_limits scheduler;
+	int64_t max_lag_ns; /* group.max-lag */
 };
 
 struct server_config {

@@ -346,7 +346,7 @@ def test_join():
     back(a)
     report('a leads', a.lead())
     status = a.run('status', '-v').stdout
-    report('the status has role and LSN', 'group_role' in status
+    report('the status has role and LSN', 'role' in status
            and 'leader' in status and str(len(log.rows)) in status, status)
     os.makedirs(c.state)
     joined = c.recover('--join', str(len(log.rows)))

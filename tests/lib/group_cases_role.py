@@ -1,6 +1,8 @@
 """The cases of tests/scenario/group_nodes_role.sh (group_pair.py)."""
 import json
 import os
+import signal
+import socket
 import sys
 import time
 
@@ -15,7 +17,30 @@ def status(node):
 
 
 def role(node):
-    return status(node)['group_role']
+    return status(node)['role']
+
+
+def told(node):
+    """What refd role prints, and its exit status."""
+    result = node.run('role')
+    return result.stdout.strip(), result.returncode
+
+
+def http(node, target, method='GET'):
+    """The status and the body, as haproxy asks."""
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(f'{node.top}/metrics.sock')
+        asker.sendall(f'{method} {target} HTTP/1.0\r\n\r\n'.encode())
+        answer = b''
+        while more := asker.recv(65536):
+            answer += more
+    head, body = answer.decode().split('\r\n\r\n')
+    return int(head.split()[1]), body.strip()
+
+
+def balanced(node):
+    """The answers to a load balancer: for the leader, and for followers."""
+    return [http(node, target) for target in ('/leader', '/follower')]
 
 
 def lag(node):
@@ -25,10 +50,18 @@ def lag(node):
 
 def test_start():
     global one, two, three
+    for node in (a, b):
+        with open(f'{node.top}/config', 'a') as config:
+            config.write('\tmax-lag = 3s\n[metrics]\n\tsocket = '
+                         f'{node.top}/metrics.sock\n')
     report('a starts', a.start(), a.said())
     report('b starts', b.start(), b.said())
     one, two, three = make_repo(REPO)
     same('without refd-group, a waits', 'waits', role(a))
+    same('refd role: a waits', ('waits', 75), told(a))
+    same('HTTP: a waits', [(503, 'waits')] * 2, balanced(a))
+    report('refd status: a waits', 'not in touch with its group'
+           in a.run('status').stdout)
     report('the lag of a is as if it had never had all rows',
            abs(lag(a) - time.monotonic()) < 10, lag(a))
     a.connect()
@@ -41,11 +74,10 @@ def test_start():
 # ---- lag ----
 
 def test_lag():
-    same('the leader', ('leader', 0, 'a'),
-         tuple(status(a)[f'group_{key}'] for key in ('role', 'lag_ms',
-                                                     'leader')))
-    same('the follower', ('follower', 'a'),
-         tuple(status(b)[f'group_{key}'] for key in ('role', 'leader')))
+    state = status(a)
+    same('the leader', ('leader', 0, 'a'), (state['role'], state[
+        'group_lag_ms'], state['group_leader']))
+    same('the leader, at the follower', 'a', status(b)['group_leader'])
     report('CURRENT ends the lag',
            wait_for(5, lambda: b.link.follow() or lag(b) < 1), status(b))
     before = lag(b)
@@ -61,6 +93,39 @@ def test_lag():
     b.link.begin(False)
     same_refs('lag')
     report('b follows again', wait_for(5, lambda: role(b) == 'follower'))
+
+
+def test_role():
+    same('refd role: the leader', ('leader', 0), told(a))
+    same('HTTP: the leader', [(200, 'leader')] * 2, balanced(a))
+    same('HTTP: HEAD', (200, ''), http(a, '/leader', 'HEAD'))
+    b.link.follow()
+    same('refd role: a follower', ('follower', 1), told(b))
+    same('HTTP: a follower', [(503, 'follower'), (200, 'follower')],
+         balanced(b))
+    report('refd role -v', 'leader: a\nrow: 1\nlag: '
+           in b.run('role', '-v').stdout, b.run('role', '-v'))
+    about = json.loads(b.run('role', '--json').stdout)
+    report('refd role --json', 0 <= about.pop('lag_ms') < 3000, about)
+    same('and the rest', {'role': 'follower', 'serves_reads': True,
+                          'leader': 'a', 'lsn': 1}, about)
+    report('no problem', 'of its group' not in b.run('status').stdout)
+    report('group.max-lag ends the reads',
+           wait_for(6, lambda: told(b) == ('follower', 75)), told(b))
+    same('HTTP: a follower without rows', [(503, 'follower')] * 2, balanced(b))
+    report('refd status names it', 'lacks rows of its group'
+           in b.run('status').stdout)
+    config = open(f'{b.top}/config').read()
+    with open(f'{b.top}/config', 'w') as f:
+        f.write(config.replace('max-lag = 3s', 'max-lag = 1h'))
+    b.process.send_signal(signal.SIGHUP)
+    report('a reload changes group.max-lag',
+           wait_for(6, lambda: told(b) == ('follower', 1)), told(b))
+    a.run('drain')
+    same('a drained leader', ('waits', 75), told(a))
+    same('HTTP: a drained leader', [(503, 'waits')] * 2, balanced(a))
+    a.run('resume')
+    same('refd resume', ('leader', 0), told(a))
 
 
 # ---- the lease ----
@@ -100,4 +165,4 @@ def test_lease():
     report('a leads again', a.lead())
 
 
-run(test_start, test_lag, test_lease)
+run(test_start, test_lag, test_role, test_lease)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Proves what a node of a group tells about itself, with the log in memory of
-# group_nodes.sh: how long it has lacked rows, and that it neither leads nor
-# answers for an id when its lease has ended.
+# group_nodes.sh: its role, for scripts and for load balancers; how long it has
+# lacked rows; and that it neither leads nor answers for an id when its lease has
+# ended.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

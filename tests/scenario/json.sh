@@ -111,6 +111,7 @@ kill -HUP "$DAEMON"
 warned() { grep -q 'event=setting-waits' "$LOG"; }
 check 'the daemon warns' await 10 warned
 says status status --json
+says role role --json
 says pause pause --json
 says resume resume --json
 says checkpoint checkpoint --json
@@ -162,10 +163,17 @@ says disown disown --json "$T/a.git" "$T/away.git"
 # ---- the page ----
 
 # Not seen here: reports of hanging stages, of recovery that fails or takes
-# updates back, and of recovery in progress.
+# updates back, and of recovery in progress; and nodes of a group.
 rare='refd ping:done
 refd ping:total
 refd status:progress
+refd status:group_epoch
+refd status:group_lsn
+refd status:group_lag_ms
+refd status:group_leader
+refd role:leader
+refd role:lsn
+refd role:lag_ms
 refd status:paused_s
 refd status:stall[]
 refd status:stall[].stage

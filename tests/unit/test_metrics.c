@@ -1,6 +1,6 @@
 /*
  * Proves that both forms of the metrics have the same values. The HTTP endpoint
- * answers only GET and HEAD of /metrics, even without memory.
+ * answers only GET and HEAD of three paths, even without memory.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -115,12 +115,19 @@ END_TEST
 
 /* ---- HTTP ---- */
 
-static bool has_memory;
+static bool has_memory, takes_writes, serves_reads;
 
 static struct metrics *collect(void *arg)
 {
+	struct metrics *m = has_memory ? sample() : NULL;
+
 	(void)arg;
-	return has_memory ? sample() : NULL;
+	if (m != NULL) {
+		m->role = "role";
+		m->takes_writes = takes_writes;
+		m->serves_reads = serves_reads;
+	}
+	return m;
 }
 
 /* The whole answer to REQUEST, up to the end of the connection; to be freed. */
@@ -160,6 +167,35 @@ static void expect_answer(const char *request, const char *status, bool body)
 	free(answer);
 }
 
+static void expect_role(const char *request, const char *status)
+{
+	char *answer, *end;
+
+	has_memory = true;
+	answer = ask(request);
+	end = strstr(answer, "\r\n\r\n");
+	ck_assert_int_eq(strncmp(answer, status, strlen(status)), 0);
+	ck_assert_ptr_nonnull(end);
+	ck_assert_str_eq(end + 4, request[0] == 'H' ? "" : "role\n");
+	ck_assert_ptr_nonnull(strstr(answer, "Content-Length: 5\r\n"));
+	free(answer);
+}
+
+START_TEST(roles_are_a_status)
+{
+	takes_writes = serves_reads = false;
+	expect_role("GET /leader HTTP/1.0\r\n\r\n", "HTTP/1.1 503 ");
+	expect_role("GET /follower HTTP/1.0\r\n\r\n", "HTTP/1.1 503 ");
+	serves_reads = true;
+	expect_role("GET /leader HTTP/1.0\r\n\r\n", "HTTP/1.1 503 ");
+	expect_role("HEAD /follower HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ");
+	takes_writes = true;
+	expect_role("GET /leader?a HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ");
+	expect_role("HEAD /leader HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ");
+	takes_writes = serves_reads = false;
+}
+END_TEST
+
 START_TEST(only_the_metrics_are_served)
 {
 	has_memory = true;
@@ -178,6 +214,7 @@ START_TEST(without_memory_the_metrics_are_unavailable)
 {
 	has_memory = false;
 	expect_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 503 ", false);
+	expect_answer("GET /leader HTTP/1.1\r\n\r\n", "HTTP/1.1 503 ", false);
 }
 END_TEST
 
@@ -191,6 +228,7 @@ int main(void)
 	tcase_add_test(tc, no_memory_is_a_failure);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("http");
+	tcase_add_test(tc, roles_are_a_status);
 	tcase_add_test(tc, only_the_metrics_are_served);
 	tcase_add_test(tc, without_memory_the_metrics_are_unavailable);
 	suite_add_tcase(suite, tc);

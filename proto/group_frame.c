@@ -339,6 +339,9 @@ static void body(struct codec *c, struct group_frame *f)
 	case GROUP_APPLIED:
 		bigint(c, &f->applied.lsn, 0);
 		return;
+	case GROUP_FOLLOWS:
+		bigint(c, &f->follows.epoch, 1);
+		return;
 	case GROUP_STOP:
 		return;
 	case GROUP_ROLE:
@@ -378,7 +381,7 @@ static bool is_from(uint8_t type, enum group_frame_side from)
 {
 	switch (from) {
 	case GROUP_FROM_DAEMON:
-		return type >= GROUP_HELLO && type <= GROUP_STOP;
+		return type >= GROUP_HELLO && type <= GROUP_FOLLOWS;
 	case GROUP_FROM_GROUP:
 		return type >= GROUP_ROLE && type <= GROUP_NEAR;
 	}

@@ -6,7 +6,7 @@
  * and a body. Numbers are little-endian. A string or an array begins with its
  * number of bytes or elements (4 bytes). Frames of a side in their order:
  *
- *	daemon	HELLO, then BATCH, HOLD, APPLIED, STOP in any order
+ *	daemon	HELLO, then BATCH, HOLD, APPLIED, FOLLOWS, STOP in any order
  *	group	ROLE as a follower, ROW for each row that the node lacks, ROLE,
  *		then ROLE, ROW, COMMITTED, REFUSED, DOUBTFUL, HELD, NOT_HELD,
  *		CURRENT, NEAR in any order
@@ -43,6 +43,7 @@ enum group_frame_type {
 	GROUP_HOLD,
 	GROUP_APPLIED,
 	GROUP_STOP,
+	GROUP_FOLLOWS,
 	/* from refd-group */
 	GROUP_ROLE = 65,
 	GROUP_COMMITTED,
@@ -116,6 +117,11 @@ struct group_frame {
 		struct {
 			uint64_t lsn;
 		} applied;
+		/* After ROLE of a follower, with its epoch: the daemon sends no
+		 * batch of an earlier ROLE, and answers for no id. */
+		struct {
+			uint64_t epoch;
+		} follows;
 		struct {
 			bool is_leader;
 			uint64_t epoch;

@@ -97,6 +97,9 @@ static void take_frame(struct service *v, struct joined *j,
 	case GROUP_APPLIED:
 		v->applied = frame->frame.applied.lsn;
 		break;
+	case GROUP_FOLLOWS:
+		v->follows = frame->frame.follows.epoch;
+		break;
 	case GROUP_STOP:
 		v->stops = true;
 		break;

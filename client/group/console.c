@@ -4,16 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/group/console_session.h"
 #include "client/group/group_log.h"
 #include "client/group/schema.h"
-
-static void die_why(const struct group_config *config, struct session *s,
-    enum session_result result)
-{
-	die_with(result == SESSION_AWAY ? EXIT_AWAY : EXIT_FATAL,
-	    "group '%s': %s", config->name,
-	    s->why.data ? s->why.data : "the database does not answer");
-}
 
 static bool is_true(struct session *s, const char *sql)
 {
@@ -21,7 +14,7 @@ static bool is_true(struct session *s, const char *sql)
 	bool result = r && *PQgetvalue(r, 0, 0) == 't';
 
 	if (!r)
-		die_why(s->config, s, SESSION_AWAY);
+		console_session_die(s, SESSION_AWAY);
 	PQclear(r);
 	return result;
 }
@@ -32,7 +25,7 @@ static uint64_t read_number(struct session *s, const char *sql)
 	uint64_t nr;
 
 	if (!r)
-		die_why(s->config, s, SESSION_AWAY);
+		console_session_die(s, SESSION_AWAY);
 	nr = session_number(r, 0, 0);
 	PQclear(r);
 	return nr;
@@ -96,7 +89,7 @@ int console_create(const struct group_config *config)
 		result = schema_create(&s);
 	}
 	if (result != SESSION_OK)
-		die_why(config, &s, result);
+		console_session_die(&s, result);
 	if (!session_prove(&s))
 		die("the group '%s' was created, but no standby is known to "
 		    "have it: %s; see refd group status",
@@ -123,7 +116,7 @@ static void print_nodes(struct session *s)
 	    " FROM refd.node WHERE grp = $1 ORDER BY node",
 	    &p);
 	if (!r)
-		die_why(s->config, s, SESSION_AWAY);
+		console_session_die(s, SESSION_AWAY);
 	for (i = 0; i < PQntuples(r); i++) {
 		text_clear(&node);
 		text_add_visible(&node, PQgetvalue(r, i, 0));
@@ -163,6 +156,18 @@ static int print_standbys(struct session *s, const struct lease *lease)
 	    EXIT_DONE;
 }
 
+static void print_leader(const struct lease *lease)
+{
+	printf("leader: %s, epoch %" PRIu64, lease->owner, lease->epoch);
+	if (lease->is_over)
+		printf(", but the lease is over");
+	else if (lease->is_handed)
+		printf(", which has not begun yet");
+	else if (lease->is_wished)
+		printf("; the node '%s' shall lead", lease->successor);
+	putchar('\n');
+}
+
 int console_status(const struct group_config *config)
 {
 	struct group_log log = { .s.config = config };
@@ -172,13 +177,12 @@ int console_status(const struct group_config *config)
 	int rc;
 
 	if (result != SESSION_OK)
-		die_why(config, &log.s, result);
+		console_session_die(&log.s, result);
 	if (!lease_look(&log.s, &lease) || !group_log_last(&log, &last))
-		die_why(config, &log.s, SESSION_AWAY);
+		console_session_die(&log.s, SESSION_AWAY);
 	printf("group %s: the log ends at LSN %" PRIu64 "\n", config->name,
 	    last);
-	printf("leader: %s, epoch %" PRIu64 "%s\n", lease.owner, lease.epoch,
-	    lease.is_over ? ", but the lease is over" : "");
+	print_leader(&lease);
 	rc = print_standbys(&log.s, &lease);
 	print_nodes(&log.s);
 	group_log_done(&log);

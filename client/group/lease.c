@@ -26,17 +26,25 @@ bool lease_look(struct session *s, struct lease *lease)
 	name_group(&p, s);
 	r = session_run(s,
 	    "SELECT epoch, owner, until <= clock_timestamp(),"
-	    " current_setting('synchronous_standby_names') <> ''"
+	    " current_setting('synchronous_standby_names') <> '',"
+	    " coalesce(successor, owner), successor IS NOT NULL,"
+	    " coalesce(successor <> owner"
+	    "  AND asked > clock_timestamp() - " LEASE_WISH ", false)"
 	    " FROM refd.lease WHERE grp = $1",
 	    &p);
 	if (!r)
 		return false;
-	found = PQntuples(r) == 1 && group_frame_is_name(PQgetvalue(r, 0, 1));
+	found = PQntuples(r) == 1 && group_frame_is_name(PQgetvalue(r, 0, 1)) &&
+	    group_frame_is_name(PQgetvalue(r, 0, 4));
 	if (found) {
 		lease->epoch = session_number(r, 0, 0);
 		strcpy(lease->owner, PQgetvalue(r, 0, 1));
 		lease->is_over = *PQgetvalue(r, 0, 2) == 't';
 		lease->waits_for_standbys = *PQgetvalue(r, 0, 3) == 't';
+		strcpy(lease->successor,
+		    *PQgetvalue(r, 0, 5) == 't' ? PQgetvalue(r, 0, 4) : "");
+		lease->is_wished = *PQgetvalue(r, 0, 6) == 't';
+		lease->is_handed = !strcmp(lease->successor, lease->owner);
 	} else {
 		session_fail(s, NULL, "the group has no lease");
 	}
@@ -73,12 +81,23 @@ enum lease_result lease_leave(struct session *s, uint64_t epoch)
 	    epoch, 0);
 }
 
+enum lease_result lease_hand(struct session *s, uint64_t epoch)
+{
+	return change(s,
+	    "UPDATE refd.lease SET epoch = epoch + 1, owner = successor,"
+	    " until = clock_timestamp() + $4 * interval '1 millisecond'"
+	    " WHERE grp = $1 AND owner = $2 AND epoch = $3"
+	    " AND successor <> owner"
+	    " AND asked > clock_timestamp() - " LEASE_WISH,
+	    epoch, s->config->lease_ms);
+}
+
 /* ---- taking over ---- */
 
 /* The epoch is in a unique index. So the update waits for every transaction
  * that has locked the row FOR KEY SHARE. */
 static const char take[] =
-    "UPDATE refd.lease SET epoch = epoch + 1, owner = $2,"
+    "UPDATE refd.lease SET epoch = epoch + 1, owner = $2, successor = NULL,"
     " until = clock_timestamp() + $4 * interval '1 millisecond'"
     " WHERE grp = $1 AND epoch = $3"
     " AND (owner = $2 OR until <= clock_timestamp())";

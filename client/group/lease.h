@@ -11,9 +11,16 @@
 #include "client/group/session.h"
 #include "proto/group_frame.h"
 
+/* So long a wish of refd group promote has an effect. */
+#define LEASE_WISH_MS 30000
+#define LEASE_WISH    "interval '30 s'"
+
 struct lease {
 	uint64_t epoch;
 	char owner[GROUP_NAME_MAX + 1];
+	char successor[GROUP_NAME_MAX + 1]; /* of the last wish, or empty */
+	bool is_wished;                     /* the wish has an effect */
+	bool is_handed; /* SUCCESSOR is the owner, and has not begun */
 	bool is_over;
 	bool waits_for_standbys; /* synchronous_standby_names is set */
 };
@@ -32,6 +39,15 @@ enum lease_result lease_renew(struct session *s, uint64_t epoch);
 /* Makes the lease of this node and EPOCH end now, also while the standbys are
  * away. */
 enum lease_result lease_leave(struct session *s, uint64_t epoch);
+
+/*
+ * If refd group promote has named a successor, gives the lease to this node,
+ * with the epoch EPOCH + 1, for group.lease. Waits for the transactions of
+ * EPOCH. LOST: there is no wish, or the lease has another epoch or owner. The
+ * successor takes the lease, and has the next epoch then. Until lease_take(),
+ * nobody leads.
+ */
+enum lease_result lease_hand(struct session *s, uint64_t epoch);
 
 /*
  * Takes the lease of FROM, if it is over or of this node, with the epoch

@@ -6,7 +6,9 @@
 
 #include "client/base/cli.h"
 #include "client/group/console.h"
+#include "client/group/promote.h"
 #include "client/group/service.h"
+#include "proto/group_frame.h"
 
 #define CONFIG "/etc/refd/config"
 #define SOCKET "/var/lib/refd/group.sock"
@@ -25,24 +27,76 @@ static const struct command_option options[] = {
 	{ 0 }
 };
 
-static int run(const struct command *c, const struct group_options *opt,
-    const char *verb)
+typedef int verb_fn(const struct group_config *config,
+    const struct group_options *opt, const char *node);
+
+static int create(const struct group_config *config,
+    const struct group_options *opt, const char *node)
 {
+	(void)opt;
+	(void)node;
+	return console_create(config);
+}
+
+static int status(const struct group_config *config,
+    const struct group_options *opt, const char *node)
+{
+	(void)opt;
+	(void)node;
+	return console_status(config);
+}
+
+static int serve(const struct group_config *config,
+    const struct group_options *opt, const char *node)
+{
+	(void)node;
+	return service_run(config, opt->socket);
+}
+
+static int promote(const struct group_config *config,
+    const struct group_options *opt, const char *node)
+{
+	(void)opt;
+	return promote_run(config, node);
+}
+
+static const struct verb {
+	const char *name;
+	verb_fn *run;
+	bool has_node; /* NODE may follow */
+} verbs[] = {
+	{ "create", create, false },
+	{ "status", status, false },
+	{ "promote", promote, true },
+	{ "serve", serve, false },
+};
+
+static const struct verb *find_verb(const struct command *c, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	cli_usage(c, "'%s' is no command of refd group", name);
+}
+
+/* NODE NULL: this node. */
+static int run(const struct command *c, const struct group_options *opt,
+    const char *name, const char *node)
+{
+	const struct verb *verb = find_verb(c, name);
 	struct group_config config;
 	struct text why = { 0 };
 	int rc;
 
-	if (strcmp(verb, "create") != 0 && strcmp(verb, "status") != 0 &&
-	    strcmp(verb, "serve") != 0)
-		cli_usage(c, "'%s' is none of create, status and serve", verb);
+	if (node && !verb->has_node)
+		cli_usage(c, "'%s' takes no node", name);
+	if (node && !group_frame_is_name(node))
+		cli_usage(c, "'%s' is no name of a node", node);
 	if (!group_config_read(&config, opt->config, &why))
 		die("%s", why.data);
-	if (*verb == 'c')
-		rc = console_create(&config);
-	else if (strcmp(verb, "status") == 0)
-		rc = console_status(&config);
-	else
-		rc = service_run(&config, opt->socket);
+	rc = verb->run(&config, opt, node ? node : config.node);
 	group_config_done(&config);
 	return rc;
 }
@@ -52,19 +106,21 @@ static int run_group(const struct command *c, int argc, char **argv)
 	struct group_options opt = { .config = CONFIG, .socket = SOCKET };
 
 	argc = cli_parse(c, &opt, argc, &argv);
-	return run(c, &opt, argv[0]);
+	return run(c, &opt, argv[0], argc > 1 ? argv[1] : NULL);
 }
 
 static const struct command group_command = {
 	.name = "group",
 	.summary = "keep a group's log in PostgreSQL",
-	.arguments = "(create | status | serve)",
+	.arguments = "(create | status | promote [NODE] | serve)",
 	.purpose = "Creates a group of nodes in PostgreSQL, prints its state, "
-		   "or joins the daemon of this node to the group's log.",
+		   "moves the lead to NODE, or joins the daemon of this node "
+		   "to the group's log.",
 	.example = "refd group status",
 	.outcome = "Prints the leader, the copies and the nodes of the group.",
 	.manual = "refd-group(8)",
 	.least = 1,
+	.most = 2,
 	.options = options,
 	.run = run_group,
 };

@@ -6,8 +6,8 @@
 static const char *const migrations[SCHEMA_VERSION] = {
 	"CREATE TABLE refd.grp (grp text PRIMARY KEY, uuid uuid NOT NULL);"
 	"CREATE TABLE refd.lease (grp text PRIMARY KEY, epoch bigint NOT NULL,"
-	" owner text NOT NULL, until timestamptz NOT NULL,"
-	" UNIQUE (grp, epoch));"
+	" owner text NOT NULL, until timestamptz NOT NULL, successor text,"
+	" asked timestamptz, UNIQUE (grp, epoch));"
 	"CREATE TABLE refd.log (grp text, lsn bigint, epoch bigint NOT NULL,"
 	" id bytea NOT NULL, repo uuid NOT NULL, txid bytea NOT NULL,"
 	" uid bigint NOT NULL, time_ms bigint NOT NULL,"

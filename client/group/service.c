@@ -9,8 +9,9 @@
  *	4. The daemon gets the rest of the rows behind its last LSN, also rows
  *	   of its own earlier process, and then ROLE. A leader appends batches,
  *	   a follower reads rows and looks at the lease.
- *	5. The lease of the leader is over: a follower takes the lease, reads
- *	   the log to its end, and is the leader.
+ *	5. The lease of the leader is over, or the leader has given it to this
+ *	   node: a follower takes the lease, reads the log to its end, and is
+ *	   the leader.
  *
  * Failures: while PostgreSQL is away, the service tries again. A leader that
  * has lost the lease settles its transaction, and is a follower then. A
@@ -26,7 +27,10 @@
 
 #define TURN_MS  200 /* between two looks at lease and log */
 #define PAUSE_MS 200
+#define NEXT_MS  20 /* the same, if this node shall lead */
+#define WISH_MS  1000
 #define NOTE_MS  1000
+#define SEEN_MS  5000 /* the same, if nothing has changed */
 #define TELL_MS  60000
 
 void service_report(struct service *v, const char *doing, const char *why)
@@ -284,13 +288,13 @@ static void start(struct service *v)
 
 /* ---- turns ---- */
 
-/* For refd group status, about once a second. A follower proves its looks at
- * the log instead. */
+/* For the commands of refd group, about once a second. A follower proves its
+ * looks at the log instead. */
 static void note_applied(struct service *v)
 {
 	uint64_t now = refd_now_ms();
 
-	if (v->applied == v->noted || now - v->noted_ms < NOTE_MS)
+	if (now - v->noted_ms < (v->applied == v->noted ? SEEN_MS : NOTE_MS))
 		return;
 	v->noted_ms = now;
 	if (v->log.s.conn && group_log_note(&v->log, v->applied))
@@ -311,11 +315,53 @@ static void step_down(struct service *v)
 	begin_role(v, &lease, false);
 }
 
+/* Looks about once a second for a wish of refd group promote. */
+static bool is_wished(struct service *v, struct lease *lease)
+{
+	uint64_t now = refd_now_ms();
+
+	if (now - v->wish_ms < WISH_MS || !v->log.s.conn)
+		return false;
+	v->wish_ms = now;
+	return lease_look(&v->log.s, lease) && lease->epoch == v->epoch &&
+	    lease->is_wished;
+}
+
+/* The successor can take rows before the end of this lease. So the daemon must
+ * know first. False: STOP. */
+static bool close_daemon(struct service *v, const struct lease *lease)
+{
+	v->epoch = v->follows = 0;
+	send_role(v, lease);
+	while (v->follows != lease->epoch && !v->stops)
+		batches_follow(v, NEXT_MS);
+	if (v->stops)
+		v->epoch = lease->epoch;
+	return !v->stops;
+}
+
+/* No batch is in work. True: this node is a follower, and may take the lease
+ * again if the successor has not got it. */
+static bool hand_over(struct service *v)
+{
+	struct lease lease;
+
+	if (!is_wished(v, &lease))
+		return false;
+	strcpy(lease.owner, lease.successor);
+	strcpy(v->told.owner, lease.successor);
+	if (!close_daemon(v, &lease))
+		return false;
+	if (lease_hand(&v->log.s, lease.epoch) == LEASE_DONE)
+		say("has given the lead to '%s'", lease.successor);
+	return true;
+}
+
 static void turn_leader(struct service *v)
 {
 	batches_lead(v, TURN_MS);
 	tell_lease(v);
-	if (v->is_lost || lease_keeper_has_lost(v->keeper))
+	if (v->is_lost || lease_keeper_has_lost(v->keeper) || hand_over(v))
 		step_down(v);
 	else
 		note_applied(v);
@@ -346,11 +392,15 @@ static void follow_lease(struct service *v)
 	uint64_t look_ms = refd_now_ms();
 	struct lease lease;
 
-	if (!service_connect(v) || !send_rows(v) ||
-	    !lease_look(&v->log.s, &lease)) {
+	/* The rows come after the look at the lease. So the log is read to its
+	 * end if the leader has given the lease to this node. */
+	if (!service_connect(v) || !lease_look(&v->log.s, &lease) ||
+	    !send_rows(v)) {
 		service_report(v, "following the log", v->log.s.why.data);
 		return;
 	}
+	v->is_next = (lease.is_wished || lease.is_handed) &&
+	    !strcmp(lease.successor, v->config->node);
 	if (lease.is_over || is_mine(v, &lease)) {
 		/* A daemon that waits for a lock cannot lead. */
 		if (v->applied == v->last && take_lease(v, &lease))
@@ -364,7 +414,7 @@ static void follow_lease(struct service *v)
 
 static void turn_follower(struct service *v)
 {
-	batches_follow(v, TURN_MS);
+	batches_follow(v, v->is_next ? NEXT_MS : TURN_MS);
 	if (!v->stops)
 		follow_lease(v);
 }

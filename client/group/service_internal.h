@@ -34,7 +34,10 @@ struct service {
 	 * rows; 0: none. */
 	uint64_t look_ms, look_lsn;
 	struct service_told failures[SERVICE_FAILURES];
-	bool is_lost; /* a later epoch than v->epoch was seen */
+	uint64_t wish_ms; /* of the last look of a leader at the wish */
+	uint64_t follows; /* the epoch of the last FOLLOWS */
+	bool is_next;     /* as a follower: this node shall lead */
+	bool is_lost;     /* a later epoch than v->epoch was seen */
 	bool stops;
 };
 

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-HELLO, BATCH, HOLD, APPLIED, STOP = 1, 2, 3, 4, 5
+HELLO, BATCH, HOLD, APPLIED, STOP, FOLLOWS = range(1, 7)
 (ROLE, COMMITTED, REFUSED, DOUBTFUL, ROW, HELD, NOT_HELD, CURRENT,
  NEAR) = range(65, 74)
 NAMES = {COMMITTED: 'COMMITTED', REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL',
@@ -249,6 +249,7 @@ class Node:
         self.opened = []        # rows of earlier processes, until the role
         self.is_greeted = False
         self.current = 0        # of the last CURRENT, in seconds
+        self.answers_roles = True
 
     # ---- the process ----
 
@@ -327,6 +328,12 @@ class Node:
         except OSError:  # refd-group has ended, and its frames still count
             pass
 
+    def send_follows(self, epoch):
+        try:
+            self.send(FOLLOWS, struct.pack('<Q', epoch))
+        except OSError:
+            pass
+
     def batch(self, *rows):
         self.number += 1
         self.batches[self.number] = rows
@@ -385,6 +392,8 @@ class Node:
         elif kind == ROLE:
             role = (bool(body.number(1)), body.number(), body.number())
             self.group = body.take(16)
+            if not role[0] and self.answers_roles:
+                self.send_follows(role[1])
             assert role[1] >= self.epoch, (role, self.epoch)
             assert role[2] == self.applied, (role, self.applied)
             if not self.is_greeted:

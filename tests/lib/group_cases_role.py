@@ -160,6 +160,8 @@ def test_lease():
     a.link.begin(False)
     report('the role ends the lease', wait_for(5, lambda: role(a) ==
                                                'follower'), status(a))
+    report('the daemon answers the role', wait_for(
+        5, lambda: a.link.follows == log.epoch), (a.link.follows, log.epoch))
     time.sleep(0.1)
     report('and the lag grows', 0 < lag(a) < 10, lag(a))
     report('a leads again', a.lead())

@@ -11,10 +11,9 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from group import (APPLIED, BATCH, COMMITTED, CURRENT, HELD,  # noqa: E402
-                   HELLO, HOLD, NEAR, NOT_HELD, REFUSED, ROLE, ROW, STOP, Text,
-                   put, read_row,
-                   row_bytes, wait_for)
+from group import (APPLIED, BATCH, COMMITTED, CURRENT,  # noqa: E402
+                   FOLLOWS, HELD, HELLO, HOLD, NEAR, NOT_HELD, REFUSED, ROLE,
+                   ROW, STOP, Text, put, read_row, row_bytes, wait_for)
 
 GROUP = b'the one group!!!'
 
@@ -170,6 +169,7 @@ class Link:
         self.policy = 'commit'
         self.holds = 'copy'     # or 'fail', 'wait', 'skip'
         self.batches = self.asked = 0
+        self.follows = None     # the epoch of the last FOLLOWS
         self.kept = []          # for 'reverse', 'later': number, epoch, rows
         self.is_following = False
         self.socket = connect(node)
@@ -270,6 +270,8 @@ class Link:
             elif kind == APPLIED:
                 self.applied = body.number()
                 self.follow()
+            elif kind == FOLLOWS:
+                self.follows = body.number()
             elif kind == STOP:
                 self.socket.shutdown(socket.SHUT_RDWR)
                 return

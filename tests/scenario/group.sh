@@ -23,9 +23,11 @@ ends() { # NAME STATUS TEXT ARGUMENT...
 right=('name = main' 'node = a' "database = host=$T dbname=refd")
 config "${right[@]}"
 ends 'no command' 129 'usage: refd group'
-ends 'another command' 129 "'join' is none of create" join
+ends 'another command' 129 "'join' is no command of refd group" join
 ends 'two commands' 129 'usage: refd group' create status
-for command in create status; do
+ends 'promote: two nodes' 129 'usage: refd group' promote a b
+ends 'promote: no name' 129 "'a/b' is no name of a node" promote a/b
+for command in create status promote; do
 	ends "$command: PostgreSQL is away" 75 "group 'main': " $command
 done
 ends 'the daemon is away' 75 "cannot connect to the daemon at '$T/none'" \

@@ -141,9 +141,13 @@ static void queue_input(struct group *g, struct group_input *in, size_t len)
 	pthread_cond_broadcast(&g->changed);
 }
 
-/* A follower writes nothing of its own. */
+/* A follower writes nothing of its own, and says so at once: another node may
+ * wait for this. */
 static void step_down(struct group *g, const struct group_frame *f)
 {
+	const struct group_frame follows = { .type = GROUP_FOLLOWS,
+		.follows.epoch = f->role.epoch };
+
 	if (f->type == GROUP_ROLE)
 		g->may_lead = f->role.is_leader;
 	if (f->type != GROUP_ROLE || f->role.is_leader)
@@ -153,6 +157,8 @@ static void step_down(struct group *g, const struct group_frame *f)
 	g->near_ns = 0;
 	group_forget_all(g);
 	group_refuse_holds(g, "this node does not lead its group any more");
+	if (group_send(g, &follows) != 0)
+		shutdown(g->fd, SHUT_RDWR);
 }
 
 /* Under MUTEX. True: IN was queued. */

@@ -1,0 +1,27 @@
+/*
+ * What the commands of the administrator share: a session that ends the program
+ * when it fails. Blocking; one thread.
+ */
+#ifndef CLIENT_GROUP_CONSOLE_SESSION_H
+#define CLIENT_GROUP_CONSOLE_SESSION_H
+
+#include "client/group/session.h"
+
+/* Ends the program because S has failed. */
+void console_session_die(const struct session *s, enum session_result result)
+    __attribute__((noreturn));
+/* Opens S, and finds the group of its configuration. */
+void console_session_open(struct session *s);
+
+struct console_node {
+	uint64_t applied;
+	uint64_t last;   /* LSN of the group's log */
+	uint64_t seen_s; /* seconds since the node wrote to the database */
+	bool is_seen;    /* lately, so refd-group runs there */
+};
+
+/* False: the group has no such node. */
+bool console_session_find_node(struct session *s, const char *name,
+    struct console_node *node);
+
+#endif

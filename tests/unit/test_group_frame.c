@@ -330,7 +330,7 @@ START_TEST(test_heads)
 	ck_assert_int_eq(parse("\1\0\0\0\7", 5, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\1\0\0\0\101", 5, GROUP_FROM_DAEMON), -1);
 	ck_assert_int_eq(parse("\1\0\0\0\5", 5, GROUP_FROM_GROUP), -1);
-	ck_assert_int_eq(parse("\1\0\0\0\111", 5, GROUP_FROM_GROUP), -1);
+	ck_assert_int_eq(parse("\1\0\0\0\112", 5, GROUP_FROM_GROUP), -1);
 	ck_assert_int_eq(parse("\2\0\0\0\110", 5, GROUP_FROM_GROUP), 0);
 }
 END_TEST

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Below this name, a node of a group keeps the values of other programs. No
+ * other node has these refs. */
+#define REFD_DIVERGED "refs/refd/diverged/"
+
 /* git check-ref-format --allow-onelevel: no empty component, no component that
  * begins with "." or ends with ".lock", no "..", "@{", lone "@", control bytes,
  * DEL, space ~ ^ : ? * [ \, no "." or "/" at the end. */

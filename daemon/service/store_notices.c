@@ -68,6 +68,12 @@ static bool group_event(enum store_event event, const char *place,
 		    LOG_TEXT("this node applies no row of the group before "
 			     "this one, and cannot lead"));
 		break;
+	case STORE_GROUP_DIVERGED:
+		log_event(LOG_LEVEL_WARNING, "group-ref-diverged",
+		    LOG_STR("repo", place), LOG_STR("error", why),
+		    LOG_TEXT("another program has written a ref of this node: "
+			     "writes belong to refd, at the leader"));
+		break;
 	default:
 		return false;
 	}

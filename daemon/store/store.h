@@ -82,7 +82,9 @@ enum store_event {
 	STORE_GROUP_FOLLOWS,
 	STORE_GROUP_LOST,
 	/* A row of the group for the repository PLACE waits for WHY. */
-	STORE_GROUP_WAITS
+	STORE_GROUP_WAITS,
+	/* Another program had written a ref of the repository PLACE: WHY. */
+	STORE_GROUP_DIVERGED
 };
 
 struct store_config {

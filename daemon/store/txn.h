@@ -25,12 +25,14 @@ struct record;
 struct repo;
 struct txn;
 
-/* A row of the log of the group, as a transaction of this node. */
+/* A row of the log of the group, as a transaction of this node. Or a change of
+ * this node alone: the refs of its own that another program has written. */
 struct txn_row {
-	uint64_t lsn;                /* of the group */
-	bool is_final;               /* journal_row.final */
-	const struct record *record; /* of the node that wrote the row */
-	const uint8_t *objects;      /* row_objects.h; borrowed */
+	uint64_t lsn;  /* of the group; 0: of this node alone */
+	bool is_final; /* journal_row.final */
+	/* Of the node that wrote the row; NULL: of this node alone. */
+	const struct record *record;
+	const uint8_t *objects; /* row_objects.h; borrowed */
 	size_t objects_len;
 };
 
@@ -204,6 +206,11 @@ struct txn {
  * updates are only allocated. Admission lays them out, because very many
  * updates would take too long in the loop. */
 struct txn *txn_new(struct refd_request *req);
+/* In a group: no other node gets the change. */
+static inline bool txn_is_of_node(const struct txn *txn)
+{
+	return txn->row != NULL && txn->row->lsn == 0;
+}
 /* Makes every update pending. Does nothing the second time. */
 void txn_lay_out(struct txn *txn);
 /* The repository reference must have been given back (repo_put). */

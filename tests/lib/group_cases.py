@@ -373,21 +373,6 @@ def test_join():
     report('a leads again', a.lead())
 
 
-def test_differs():
-    b.git(REPO, 'update-ref', 'refs/heads/main', one)
-    updated('a row for a ref that differs on b', a, '--stdin', **stdin(
-        'start', f'create refs/heads/ahead {one}',
-        f'update refs/heads/main {three} {two}', 'commit'))
-    same('b ends', 74, b.ended(30))
-    report('b names the ref', "'refs/heads/main' of" in b.said(),
-           b.said()[-500:])
-    b.link.close()
-    b.git(REPO, 'update-ref', 'refs/heads/main', two)
-    back(b)
-    b.link.begin(False)
-    same_refs('after the repair')
-
-
 def test_without_group():
     status = a.kill(signal.SIGTERM)
     same('a clean end', 0, status)
@@ -404,4 +389,4 @@ def test_without_group():
 run(test_lead, test_kinds, test_ids, test_refused, test_forgotten, test_waits,
     test_killed, test_link_lost, test_old_epoch, test_lock, test_repair,
     test_own_switch, test_new_repo, test_modes, test_reverse, test_two_roles,
-    test_stop_waiting, test_push, test_join, test_differs, test_without_group)
+    test_stop_waiting, test_push, test_join, test_without_group)

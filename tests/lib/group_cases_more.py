@@ -133,23 +133,6 @@ def test_cannot_publish():
     same_refs('published')
 
 
-def test_symbolic_differs():
-    """A symbolic ref has no old value to compare, so only its row shows that
-    this node has a ref of that name."""
-    b.git(REPO, 'update-ref', 'refs/heads/planted', one)
-    updated('a symbolic ref that is a ref on b', a, '--compat', '2.55',
-            '--no-deref', '--stdin',
-            **stdin('symref-update refs/heads/planted refs/heads/main'))
-    same('b ends', 74, b.ended(30))
-    report('b names the ref', "else to 'refs/heads/planted'" in b.said(),
-           b.said()[-500:])
-    b.link.close()
-    b.git(REPO, 'update-ref', '-d', 'refs/heads/planted')
-    back(b)
-    b.link.begin(False)
-    same_refs('after the repair')
-
-
 def test_other_repo():
     """A repository of the same name, which is no copy."""
     make_repo('other.git')
@@ -300,6 +283,6 @@ def test_account():
     same_refs('account')
 
 
-run(test_start, test_flushes, test_cannot_publish, test_symbolic_differs,
-    test_other_repo, test_unsupported, test_uid, test_part, test_client_gone,
+run(test_start, test_flushes, test_cannot_publish, test_other_repo,
+    test_unsupported, test_uid, test_part, test_client_gone,
     test_link_lost_holding, test_account)

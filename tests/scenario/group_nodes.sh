@@ -3,7 +3,7 @@
 # place of refd-group and PostgreSQL (tests/lib/group_nodes.py): an update is in
 # the log of the group before its answer, a follower has the same refs and the
 # same answers, and a doubt about a batch ends the daemon, which learns the
-# outcome at its next start. A follower that differs ends, and names the ref.
+# outcome at its next start.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -7,6 +7,7 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/admission/admissions_internal.h"
 #include "daemon/store/objects/row_objects.h"
+#include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
 {
@@ -52,13 +53,31 @@ static const char *not_in_group(const struct txn *txn)
 	return NULL;
 }
 
+/* The values of other programs that this node has kept. No other node has these
+ * refs. */
+static void deny_kept(struct txn *txn)
+{
+	struct txn_update *u;
+
+	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++)
+		if (u->status == REFD_PENDING &&
+		    strncmp(u->ask->name, REFD_DIVERGED,
+			strlen(REFD_DIVERGED)) == 0)
+			txn_decidef(u, REFD_DENIED,
+			    "refs below " REFD_DIVERGED " belong to one node: "
+			    "delete '%s' there by plain git (git update-ref "
+			    "-d)",
+			    u->ask->name);
+}
+
 bool admit_to_group(struct txn *txn)
 {
 	const char *what = NULL;
 
-	if (txn->row == NULL && txn->req.verb != REFD_VERB_PACK)
+	if (txn->row == NULL && txn->req.verb != REFD_VERB_PACK) {
 		what = not_in_group(txn);
-
+		deny_kept(txn);
+	}
 	if (what != NULL)
 		refuse(txn, REFD_DENIED,
 		    repo_why("'%s' is in a group of nodes, and groups have no "

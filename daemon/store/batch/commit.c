@@ -234,6 +234,7 @@ static int make_row(struct pass *p, struct slice *slice,
 	row->final = slice->txn->row != NULL ? slice->txn->row->is_final :
 					       is_final(slice);
 	row->group_lsn = slice->txn->row != NULL ? slice->txn->row->lsn : 0;
+	row->is_of_node = txn_is_of_node(slice->txn);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 

@@ -32,13 +32,15 @@ static int compare(const void *va, const void *vb)
 	return strcmp(a->name, b->name);
 }
 
-/* A symbolic ref has no value of its own: the values that it led to may
- * differ. */
+/* A symbolic ref has no value of its own: the values that its old and its new
+ * target lead to may differ. check_old_value() has seen a value in its
+ * place. */
 static bool are_same_values(const struct record_member *a,
     const struct record_member *b)
 {
 	return a->target != NULL ||
 	    (refd_oid_eq(&a->new_oid, &b->new_oid) &&
+		a->had_old == b->had_old &&
 		refd_oid_eq(&a->old_oid, &b->old_oid));
 }
 
@@ -73,8 +75,7 @@ static bool is_same(const struct record_member *a,
 	return a->index == b->index && a->action == b->action &&
 	    strcmp(a->name, b->name) == 0 &&
 	    strcmp(a->worktree, b->worktree) == 0 &&
-	    is_same_text(a->target, b->target) && a->had_old == b->had_old &&
-	    are_same_values(a, b);
+	    is_same_text(a->target, b->target) && are_same_values(a, b);
 }
 
 /* *DIFFERS: the first member that differs; NULL: memory, or the numbers of
@@ -117,7 +118,7 @@ bool slice_is_as_row(struct slice *s)
 	struct txn_update *u;
 	size_t i;
 
-	if (s->txn->row == NULL ||
+	if (s->txn->row == NULL || txn_is_of_node(s->txn) ||
 	    (!goes_back && are_same(&s->plan, s->txn->row->record, &differs)))
 		return true;
 	for (i = 0; i < s->txn_slice->nr; i++) {

@@ -160,6 +160,14 @@ static void check_old_target(struct change *c)
 		    c->u->ask->name, c->target, want);
 }
 
+/* A row of the group gives a symbolic ref a new target. Nodes may find
+ * different values behind the old target. */
+static bool has_any_value(const struct change *c)
+{
+	return c->slice->txn->row != NULL && c->target != NULL &&
+	    change_new_target(c) != NULL;
+}
+
 static void check_old_value(struct change *c)
 {
 	const enum refd_object_format format = c->edit.format;
@@ -283,8 +291,9 @@ static void read_target(struct pass *p, struct change *c)
 {
 	if (c->target == NULL || resolve(p, c, c->target, false, &c->old_oid))
 		return;
-	if (change_needs_value(c) || must_be_absent(c) ||
-	    c->u->ask->old_target != NULL)
+	if (!has_any_value(c) &&
+	    (change_needs_value(c) || must_be_absent(c) ||
+		c->u->ask->old_target != NULL))
 		change_fail_detail(c, REFD_BROKEN, REFD_DETAIL_UNREADABLE,
 		    c->u->ask->name, NULL, NULL);
 }
@@ -358,7 +367,8 @@ static void check_group(const struct pass *p, struct change *c)
 	const bool is_replaced = c->target != NULL &&
 	    c->action != CHANGE_NOTHING && change_new_target(c) == NULL;
 
-	if (p->ap->is_group && (is_followed || is_replaced))
+	if (p->ap->is_group && !txn_is_of_node(c->slice->txn) &&
+	    (is_followed || is_replaced))
 		change_fail(c, REFD_DENIED,
 		    "cannot update ref '%s': in a group of nodes, a symbolic "
 		    "ref is not followed, and only gets a new target",
@@ -375,7 +385,7 @@ static void check(struct pass *p, struct change *c)
 	if (!change_is_live(c))
 		return;
 	read_target(p, c);
-	if (change_is_live(c))
+	if (change_is_live(c) && !has_any_value(c))
 		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)

@@ -1,51 +1,27 @@
 #include "daemon/store/following/follower.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/following/follower_internal.h"
 #include "daemon/store/following/row_objects_write.h"
-#include "daemon/store/following/row_txn.h"
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)
 /* A row that waits longer is reported, and again after this time. */
 #define REPORT_NS (5 * 1000000000LL)
 #define REPEAT_NS (60 * 1000000000LL)
-/* A different value can be of another batch of this process that ends late. */
+/* A name in the way can be of another batch of this process that ends late.
+ * After this time, another program has written the refs. */
 #define DIFFERS_NS (5 * 1000000000LL)
-#define WHY_MAX    1024
+/* Somebody who has written a ref has often written others. The rows of all of
+ * them need not wait as long. */
+#define KEEPS_NS (60 * 1000000000LL)
 /* Between two requests for what is missing. */
 #define FETCH_NS (10 * 1000000000LL)
-
-struct follower {
-	struct follower_config cfg;
-	pthread_t thread;
-	bool has_thread;
-
-	pthread_mutex_t mutex; /* the member below */
-	pthread_cond_t back;
-	struct txn *admitted; /* is back from admission */
-};
-
-/* What became of a row. */
-enum result {
-	RESULT_DONE,
-	RESULT_WAITS,  /* a lock, a full disk, ... */
-	RESULT_DIFFERS /* from the refs of this node */
-};
-
-struct attempt {
-	const struct group_row *row;
-	uint64_t lsn;
-	char path[REFD_PATH_MAX];
-	char why[WHY_MAX];
-	int64_t fetch_ns; /* not before, the next time */
-	bool has_written; /* the objects of the row */
-};
 
 /* ---- admission ---- */
 
@@ -60,7 +36,7 @@ bool follower_take(struct follower *f, struct txn *txn)
 	return true;
 }
 
-static void admit(struct follower *f, struct txn *txn)
+void follower_admit(struct follower *f, struct txn *txn)
 {
 	admissions_admit(f->cfg.admissions, txn);
 	pthread_mutex_lock(&f->mutex);
@@ -70,10 +46,16 @@ static void admit(struct follower *f, struct txn *txn)
 	pthread_mutex_unlock(&f->mutex);
 }
 
+void follower_put_repo(struct follower *f, struct txn *txn)
+{
+	if (txn->repo != NULL)
+		repo_put(f->cfg.repos, txn->repo);
+	txn->repo = NULL;
+}
+
 /* ---- results ---- */
 
-static void __attribute__((format(printf, 2, 3))) say(struct attempt *a,
-    const char *fmt, ...)
+void attempt_say(struct attempt *a, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -82,44 +64,54 @@ static void __attribute__((format(printf, 2, 3))) say(struct attempt *a,
 	va_end(ap);
 }
 
-static enum result waits(struct attempt *a, const char *why)
+enum result attempt_waits(struct attempt *a, const char *why)
 {
-	say(a, "%s", why);
+	attempt_say(a, "%s", why);
 	return RESULT_WAITS;
 }
 
 /* A detail has bytes for clients. */
-static void make_readable(char *text)
+void attempt_make_readable(char *text)
 {
 	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < ' ')
 			*text = ' ';
 }
 
-static enum result look_at_update(struct attempt *a, const struct txn_update *u)
+static bool is_of_refs(enum refd_status status)
 {
-	if (u->status == REFD_PENDING) {
-		say(a,
-		    "'%s' of '%s' is locked by another program, or must be "
-		    "tried again",
-		    u->ask->name, a->path);
-		return RESULT_WAITS;
-	}
-	say(a, "'%s' of '%s': %s%s%s", u->ask->name, a->path,
-	    refd_status_name(u->status), u->text != NULL ? ", " : "",
-	    u->text != NULL ? u->text : "");
-	make_readable(a->why);
-	switch (u->status) {
+	switch (status) {
 	case REFD_STALE:
 	case REFD_EXISTS:
 	case REFD_MISSING:
 	case REFD_CONFLICT:
 	case REFD_NOTSYMREF:
 	case REFD_DENIED:
-		return RESULT_DIFFERS;
+		return true;
 	default:
+		return false;
+	}
+}
+
+bool attempt_differs(const struct record_member *m, const struct txn_update *u)
+{
+	return m->answers && m->status == REFD_OK && is_of_refs(u->status);
+}
+
+static enum result look_at_update(struct attempt *a, const struct txn_update *u)
+{
+	if (u->status == REFD_PENDING) {
+		attempt_say(a,
+		    "'%s' of '%s' is locked by another program, or must be "
+		    "tried again",
+		    u->ask->name, a->path);
 		return RESULT_WAITS;
 	}
+	attempt_say(a, "'%s' of '%s': %s%s%s", u->ask->name, a->path,
+	    refd_status_name(u->status), u->text != NULL ? ", " : "",
+	    u->text != NULL ? u->text : "");
+	attempt_make_readable(a->why);
+	return is_of_refs(u->status) ? RESULT_DIFFERS : RESULT_WAITS;
 }
 
 /* If an update of an atomic transaction fails, the others are aborted. */
@@ -142,7 +134,7 @@ static enum result look_at_updates(struct attempt *a, const struct row_txn *rt,
 	if (is_applied && rt->batch->slices[0].lsn != 0)
 		return RESULT_DONE;
 	if (is_applied)
-		result = waits(a, "the journal does not take the row");
+		result = attempt_waits(a, "the journal does not take the row");
 	for (i = 0; i < rec->nr_members && result != RESULT_DIFFERS; i++) {
 		u = &rt->txn->updates[rec->members[i].index];
 		if (!rec->members[i].answers ||
@@ -162,7 +154,7 @@ static bool has_uuid(struct attempt *a, const struct txn *txn)
 {
 	if (memcmp(txn->repo->uuid, a->row->repo, sizeof(a->row->repo)) == 0)
 		return true;
-	say(a,
+	attempt_say(a,
 	    "'%s' has another id in refd/id than on the other nodes: it is not "
 	    "a copy of their repository",
 	    txn->repo->path);
@@ -200,7 +192,7 @@ static bool write_objects(struct follower *f, struct attempt *a,
 		r = row_objects_write(f->cfg.repos, a->path, a->row, rec);
 	a->has_written = r == 0;
 	if (r < 0)
-		say(a, "can't write the objects of the row to '%s': %s",
+		attempt_say(a, "can't write the objects of the row to '%s': %s",
 		    a->path, strerror(-r));
 	return r == 0;
 }
@@ -212,10 +204,10 @@ static enum result apply(struct follower *f, struct attempt *a,
 
 	if (!write_objects(f, a, &rt->record))
 		return RESULT_WAITS;
-	admit(f, rt->txn);
+	follower_admit(f, rt->txn);
 	if (rt->txn->refused != REFD_OK) {
 		fetch_missing(f, a, rt);
-		return waits(a,
+		return attempt_waits(a,
 		    rt->txn->why != NULL ? rt->txn->why :
 					   refd_status_name(rt->txn->refused));
 	}
@@ -227,25 +219,25 @@ static enum result apply(struct follower *f, struct attempt *a,
 		return result;
 	}
 	pipeline_apply_row(f->cfg.pipeline, rt->batch);
-	return look_at_updates(a, rt, true);
+	result = look_at_updates(a, rt, true);
+	return result == RESULT_DIFFERS && a->keeps ? diverged_keep(f, a, rt) :
+						      result;
 }
 
 static enum result try_row(struct follower *f, struct attempt *a)
 {
 	struct row_txn rt;
 	enum result result;
-	int r = row_txn_init(&rt, a->row, a->lsn, a->path);
+	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
 
 	if (r == -ENOMEM)
-		return waits(a, strerror(ENOMEM));
+		return attempt_waits(a, strerror(ENOMEM));
 	if (r < 0) {
-		say(a, "this version of refd can't read the row");
+		attempt_say(a, "this version of refd can't read the row");
 		return RESULT_DIFFERS;
 	}
 	result = apply(f, a, &rt);
-	if (rt.txn->repo != NULL)
-		repo_put(f->cfg.repos, rt.txn->repo);
-	rt.txn->repo = NULL;
+	follower_put_repo(f, rt.txn);
 	row_txn_done(&rt);
 	return result;
 }
@@ -284,7 +276,7 @@ static void report(struct follower *f, const struct attempt *a,
 
 static void fail(struct follower *f, const struct attempt *a)
 {
-	char why[WHY_MAX + REFD_PATH_MAX];
+	char why[FOLLOWER_WHY_MAX + REFD_PATH_MAX];
 
 	snprintf(why, sizeof(why),
 	    "row %llu of the group can't be applied, as this node differs from "
@@ -293,34 +285,65 @@ static void fail(struct follower *f, const struct attempt *a)
 	group_fail(f->cfg.group, why);
 }
 
-/* False: the thread must end. */
-static bool apply_row(struct follower *f, const struct group_frame *frame)
+/* Notes how long the row differs. False: the daemon must end. */
+static bool may_go_on(struct follower *f, struct attempt *a, enum result result)
 {
-	struct attempt a = { .row = &frame->row.row, .lsn = frame->row.lsn };
-	int64_t now_ns = SYS(f->cfg.sys, now_mono), pause_ns = PAUSE_NS;
-	int64_t report_ns = now_ns + REPORT_NS, differs_ns = 0;
+	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+
+	if (result == RESULT_AGAIN)
+		f->kept_ns = now_ns;
+	if (result == RESULT_WAITS) {
+		a->keeps = false;
+		a->differs_ns = 0;
+	} else if (result == RESULT_AGAIN || a->differs_ns == 0) {
+		a->differs_ns = now_ns;
+	} else if (now_ns - a->differs_ns > DIFFERS_NS) {
+		if (a->keeps)
+			return false;
+		a->keeps = true;
+		a->differs_ns = now_ns;
+	}
+	return true;
+}
+
+static bool apply_until_done(struct follower *f, struct attempt *a)
+{
+	int64_t pause_ns = PAUSE_NS;
+	int64_t report_ns = SYS(f->cfg.sys, now_mono) + REPORT_NS;
 	enum result result;
 
 	while (!group_is_stopping(f->cfg.group)) {
-		find_path(f, &a);
-		result = try_row(f, &a);
+		find_path(f, a);
+		result = try_row(f, a);
 		if (result == RESULT_DONE)
 			return true;
-		now_ns = SYS(f->cfg.sys, now_mono);
-		if (result != RESULT_DIFFERS)
-			differs_ns = 0;
-		else if (differs_ns == 0)
-			differs_ns = now_ns;
-		else if (now_ns - differs_ns > DIFFERS_NS) {
-			fail(f, &a);
+		if (!may_go_on(f, a, result)) {
+			fail(f, a);
 			return false;
 		}
-		report(f, &a, &report_ns);
+		if (result == RESULT_AGAIN)
+			pause_ns = PAUSE_NS;
+		else
+			report(f, a, &report_ns);
 		SYS(f->cfg.sys, sleep_ns, pause_ns);
 		if (pause_ns < PAUSE_MAX_NS)
 			pause_ns *= 2;
 	}
 	return false;
+}
+
+/* False: the thread must end. */
+static bool apply_row(struct follower *f, const struct group_frame *frame)
+{
+	struct attempt a = { .row = &frame->row.row, .lsn = frame->row.lsn };
+	bool goes_on;
+
+	a.keeps = f->kept_ns != 0 &&
+	    SYS(f->cfg.sys, now_mono) - f->kept_ns < KEEPS_NS;
+	goes_on = apply_until_done(f, &a);
+
+	free(a.found);
+	return goes_on;
 }
 
 static void *follower_main(void *arg)

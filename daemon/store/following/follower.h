@@ -6,8 +6,8 @@
  * The happy path: admit, apply, tell refd-group.
  *
  * Failures: the row is tried again until it succeeds, and the log says why it
- * waits. If the refs of this node provably differ from the refs of the group,
- * the daemon ends.
+ * waits. A ref that another program has written is kept under a different name
+ * (diverged.c). If this node differs in another way, the daemon ends.
  */
 #ifndef STORE_FOLLOWER_H
 #define STORE_FOLLOWER_H

@@ -16,24 +16,19 @@ static bool changes_ref(const struct record_member *m)
 	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
 }
 
-/* The leader has compared the old value under the lock, so this node does. A
- * symbolic ref has no old value. */
+/* The leader has compared the old value under the lock, so this node does. */
 static void ask_of(const struct record_member *m, struct refd_update *ask)
 {
-	const bool dangles = m->had_old && refd_oid_is_null(&m->old_oid);
-
 	*ask = (struct refd_update){ .action = REFD_UPDATE,
 		.no_deref = true,
 		.name = m->name,
-		.has_old = !dangles,
+		.has_old = true,
 		.old_oid = m->old_oid };
 	if (m->action == RECORD_DELETE) {
 		ask->action = REFD_DELETE;
 	} else if (m->target != NULL) {
 		ask->action = REFD_SYMREF_UPDATE;
 		ask->target = m->target;
-		ask->has_old = false;
-		ask->old_oid = (struct refd_oid){ .bytes = { 0 } };
 	} else {
 		ask->new_oid = m->new_oid;
 	}
@@ -84,6 +79,25 @@ static int make_request(const struct record *rec, const struct group_row *row,
 	for (i = 0; i < req->nr_updates; i++)
 		req->updates[i] = (struct refd_update){ .name = "" };
 	return 0;
+}
+
+/* ---- the values of this node ---- */
+
+static void take_found(struct record *rec, const struct row_found *found)
+{
+	struct record_member *m;
+	size_t i;
+
+	for (i = 0; i < rec->nr_members; i++) {
+		m = &rec->members[i];
+		if (!changes_ref(m) || !found[m->index].is_known)
+			continue;
+		m->had_old = found[m->index].exists;
+		m->old_oid = m->had_old ? found[m->index].oid :
+					  (struct refd_oid){ .bytes = { 0 } };
+		if (m->action == RECORD_DELETE && !m->had_old)
+			m->action = RECORD_NOTHING;
+	}
 }
 
 /* ---- the outcomes ---- */
@@ -168,7 +182,7 @@ static int make_txn(struct row_txn *rt, const struct group_row *row,
 }
 
 int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
-    const char *path)
+    const char *path, const struct row_found *found)
 {
 	int r;
 
@@ -180,6 +194,8 @@ int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
 	r = record_decode(row->record.data, row->record.len, &rt->record);
 	if (r == 0 && !may_follow(&rt->record))
 		r = -ENOTSUP;
+	if (r == 0 && found != NULL)
+		take_found(&rt->record, found);
 	if (r == 0)
 		r = make_txn(rt, row, path);
 	if (r == 0)

@@ -96,6 +96,8 @@ struct journal_row {
 	uint64_t group_lsn;
 	/* txn.group_epoch, for the log of the group. Not stored. */
 	uint64_t group_epoch;
+	/* In a group: txn_is_of_node(). Not stored. */
+	bool is_of_node;
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;

@@ -48,7 +48,18 @@ static int commit(struct pipeline *p, struct journal_row *rows, size_t nr,
 			    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
 }
 
-/* All ROWS have one kind. */
+/* The group knows nothing of the rows. */
+static int commit_of_node(struct pipeline *p, struct journal_row *rows,
+    size_t nr)
+{
+	int r = commit(p, rows, nr, true);
+
+	return r != JOURNAL_UNKNOWN ?
+	    r :
+	    group_fail(p->cfg.group, "the journal can't be synced");
+}
+
+/* All ROWS have one kind, and all are of this node alone, or none is. */
 static int commit_in_group(struct pipeline *p, struct journal_row *rows,
     size_t nr)
 {
@@ -57,6 +68,8 @@ static int commit_in_group(struct pipeline *p, struct journal_row *rows,
 
 	switch (rows[0].kind) {
 	case JOURNAL_SLICE:
+		if (rows[0].is_of_node)
+			return commit_of_node(p, rows, nr);
 		break;
 	case JOURNAL_ABORT:
 		return group_fail(p->cfg.group,

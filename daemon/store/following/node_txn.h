@@ -1,0 +1,26 @@
+/*
+ * An atomic transaction of this node alone, about refs that another program has
+ * written. The journal has it, and the log of the group has not.
+ *
+ * One thread; nothing blocks.
+ */
+#ifndef STORE_NODE_TXN_H
+#define STORE_NODE_TXN_H
+
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/txn.h"
+
+/* The transaction, and the batch for it. All owned. */
+struct node_txn {
+	struct txn_row row;
+	struct txn *txn;
+	struct batch *batch;
+};
+
+/* Copies UPDATES. 0; -ENOMEM; -EIO: there are no random numbers. */
+int node_txn_init(struct node_txn *nt, const struct repo *repo,
+    const struct refd_update *updates, size_t nr);
+/* The reference to the repository must have been given back. */
+void node_txn_done(struct node_txn *nt);
+
+#endif

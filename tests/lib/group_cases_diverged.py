@@ -1,0 +1,350 @@
+"""The cases of tests/scenario/group_nodes_diverged.sh (group_pair.py): other programs
+write refs of a node. Each case can run alone, behind test_start: GROUP_ONLY."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group import wait_for  # noqa: E402
+from group_pair import (REPO, a, b, back, log, make_repo,  # noqa: E402
+                        new_commit, report, run, same, stdin, updated)
+
+KEPT = 'refs/refd/diverged'
+
+
+def test_start():
+    """a leads, and b has the same refs."""
+    global one, two, three
+    report('a starts', a.start(), a.said())
+    report('b starts', b.start(), b.said())
+    one, two, three = make_repo(REPO)
+    a.connect()
+    b.connect()
+    report('a leads', a.lead())
+    updated('refs of the group', a, '--stdin', **stdin(
+        f'create refs/heads/main {one}', f'create refs/heads/side {one}'))
+    same_refs('created')
+
+
+def value(node, ref, repo=REPO):
+    return node.git(repo, 'rev-parse', '-q', '--verify', ref)
+
+
+def kept(node):
+    """What was kept on NODE for the last row, by name."""
+    found = node.git(REPO, 'for-each-ref',
+                     '--format=%(refname) %(objectname)',
+                     f'{KEPT}/{len(log.rows)}')
+    return dict(line.split() for line in found.splitlines())
+
+
+def of_group(node):
+    return [line.strip() for line in node.refs(REPO).splitlines()
+            if KEPT not in line]
+
+
+def same_refs(name):
+    report(f'{name}: b has applied all', b.await_applied(30),
+           (b.link and b.link.applied, len(log.rows), b.said()[-700:]))
+    same(f'{name}: the same refs', of_group(a), of_group(b))
+
+
+def name_of(ref):
+    return f'{KEPT}/{len(log.rows)}/{ref[len("refs/"):]}'
+
+
+def write(node, *args):
+    """Plain git, without a hook."""
+    subprocess.run(['git', '-C', f'{node.root}/{REPO}', *args], check=True)
+
+
+def told(name, before, *texts):
+    said = b.said()[before:]
+    report(f'{name}: the log of b says so', all(
+        text in said for text in ('group-ref-diverged', *texts)), said[-900:])
+
+
+# ---- what was written ----
+
+def test_value():
+    before = len(b.said())
+    write(b, 'update-ref', 'refs/heads/main', two)
+    updated('a changes the ref', a, 'refs/heads/main', three, one)
+    same_refs('a value')
+    ref = name_of('refs/heads/main')
+    same('the value is kept on b', {ref: two}, kept(b))
+    same('and not on a', {}, kept(a))
+    told('a value', before, two, ref)
+    history = b.run('log', '--json', '-n', '1', '--ref', 'refs/heads/main')
+    report('history of b has the value that was found', two in history.stdout
+           and three in history.stdout, history)
+    updated('and back', a, 'refs/heads/main', one, three)
+    same_refs('after a value')
+
+
+def test_same_value():
+    """There is nothing to keep if the row has the value."""
+    write(b, 'update-ref', 'refs/heads/main', two)
+    updated('a gives the ref the same value', a, 'refs/heads/main', two, one)
+    same_refs('the same value')
+    same('nothing is kept', {}, kept(b))
+    updated('and back', a, 'refs/heads/main', one, two)
+    same_refs('after the same value')
+
+
+def test_many():
+    """Several refs in one atomic row: nothing of it is seen before all."""
+    write(b, 'update-ref', 'refs/heads/main', two)
+    write(b, 'update-ref', '-d', 'refs/heads/side')
+    write(b, 'update-ref', 'refs/heads/ahead', three)
+    before = len(b.said())
+    updated('an atomic row', a, '--stdin', **stdin(
+        'start', f'create refs/heads/ahead {one}', f'create refs/heads/x {one}',
+        f'update refs/heads/main {three} {one}',
+        f'update refs/heads/side {two} {one}', 'commit'))
+    same('nothing is applied at first', '', value(b, 'refs/heads/x'))
+    same_refs('several refs')
+    same('the values are kept', {name_of('refs/heads/main'): two,
+                                 name_of('refs/heads/ahead'): three}, kept(b))
+    told('several refs', before, "'refs/heads/side' had no value")
+    updated('and back', a, '--stdin', **stdin(
+        f'delete refs/heads/ahead {one}', f'delete refs/heads/x {one}',
+        f'update refs/heads/main {one} {three}',
+        f'update refs/heads/side {one} {two}'))
+    same_refs('after several refs')
+
+
+def test_apart():
+    """Several refs in a row that is not atomic."""
+    write(b, 'update-ref', 'refs/heads/main', two)
+    updated('a row', a, '--stdin', '--batch-updates', **stdin(
+        f'update refs/heads/main {three} {one}',
+        f'update refs/heads/side {two} {one}'))
+    same_refs('apart')
+    same('the value is kept', {name_of('refs/heads/main'): two}, kept(b))
+    updated('and back', a, '--stdin', **stdin(
+        f'update refs/heads/main {one} {three}',
+        f'update refs/heads/side {one} {two}'))
+    same_refs('after apart')
+
+
+def test_deleted():
+    before = len(b.said())
+    write(b, 'update-ref', '-d', 'refs/heads/side')
+    updated('a changes a ref that b lacks', a, 'refs/heads/side', two, one)
+    same_refs('deleted')
+    told('deleted', before, "'refs/heads/side' had no value")
+    write(b, 'update-ref', '-d', 'refs/heads/side')
+    updated('a deletes a ref that b lacks', a, '-d', 'refs/heads/side', two)
+    same_refs('deleted on both')
+    updated('a creates it again', a, 'refs/heads/side', one)
+    same_refs('after deletions')
+
+
+def test_changed_and_deleted():
+    write(b, 'update-ref', 'refs/heads/side', two)
+    updated('a deletes a ref that differs', a, '-d', 'refs/heads/side', one)
+    same_refs('a deletion')
+    same('the value is kept', {name_of('refs/heads/side'): two}, kept(b))
+    updated('a creates it again', a, 'refs/heads/side', one)
+    same_refs('after a deletion')
+
+
+def test_packed():
+    write(b, 'update-ref', 'refs/heads/side', two)
+    write(b, 'pack-refs', '--all', '--prune')
+    updated('a row for a ref that differs and is packed', a, 'refs/heads/side',
+            three, one)
+    same_refs('packed')
+    same('the value is kept', {name_of('refs/heads/side'): two}, kept(b))
+    updated('and back', a, 'refs/heads/side', one, three)
+    same_refs('after packed')
+
+
+# ---- names in the way ----
+
+def test_below():
+    write(b, 'update-ref', 'refs/heads/way/one', two)
+    write(b, 'update-ref', 'refs/heads/way/deep/two', three)
+    write(b, 'pack-refs', '--all', '--prune')
+    write(b, 'update-ref', 'refs/heads/way/loose', two)
+    updated('a ref, and b has refs below it', a, 'refs/heads/way', one)
+    same_refs('refs below')
+    same('the refs are kept', {
+        name_of('refs/heads/way/one'): two,
+        name_of('refs/heads/way/deep/two'): three,
+        name_of('refs/heads/way/loose'): two}, kept(b))
+    updated('and back', a, '-d', 'refs/heads/way', one)
+    same_refs('after refs below')
+
+
+def test_above():
+    write(b, 'update-ref', 'refs/heads/way', two)
+    updated('a ref below a ref of b', a, 'refs/heads/way/one', one)
+    same_refs('a ref above')
+    same('the ref is kept', {name_of('refs/heads/way'): two}, kept(b))
+    write(b, 'update-ref', '-d', 'refs/heads/way/one')
+    write(b, 'update-ref', 'refs/heads/way', three)
+    updated('a change of a ref below a ref of b', a, 'refs/heads/way/one', two,
+            one)
+    same_refs('a ref above, instead')
+    same('the ref is kept', {name_of('refs/heads/way'): three}, kept(b))
+    updated('and back', a, '-d', 'refs/heads/way/one', two)
+    same_refs('after a ref above')
+
+
+def test_symbolic():
+    before = len(b.said())
+    write(b, 'symbolic-ref', 'refs/heads/side', 'refs/heads/main')
+    updated('a row for a ref that is symbolic on b', a, 'refs/heads/side', two,
+            one)
+    same_refs('a symbolic ref')
+    same('it was not followed', one, value(b, 'refs/heads/main'))
+    told('a symbolic ref', before, "'refs/heads/side' had the target "
+         'refs/heads/main')
+    write(b, 'symbolic-ref', 'refs/heads/way', 'refs/heads/main')
+    updated('a ref below a symbolic ref of b', a, 'refs/heads/way/one', one)
+    same_refs('a symbolic ref above')
+    updated('and back', a, '--stdin', **stdin(
+        f'delete refs/heads/way/one {one}',
+        f'update refs/heads/side {one} {two}'))
+    same_refs('after symbolic refs')
+
+
+def symbolic(name, *lines):
+    updated(name, a, '--compat', '2.55', '--no-deref', '--stdin',
+            **stdin(*lines))
+
+
+def test_to_symbolic():
+    """A row makes a symbolic ref, where b has a value or nothing."""
+    write(b, 'update-ref', 'refs/heads/link', two)
+    symbolic('a new symbolic ref', 'symref-update refs/heads/link '
+             'refs/heads/main')
+    same_refs('a value in place of a new symbolic ref')
+    same('the value is kept', {name_of('refs/heads/link'): two}, kept(b))
+    write(b, 'symbolic-ref', '-d', 'refs/heads/link')
+    write(b, 'update-ref', 'refs/heads/link', three)
+    symbolic('another target', 'symref-update refs/heads/link refs/heads/side')
+    same_refs('a value in place of a symbolic ref')
+    same('the value is kept', {name_of('refs/heads/link'): three}, kept(b))
+    write(b, 'symbolic-ref', '-d', 'refs/heads/link')
+    symbolic('another target', 'symref-update refs/heads/link refs/heads/main')
+    same_refs('nothing in place of a symbolic ref')
+
+
+def test_missing_object():
+    """What was written has no object, so no ref can keep it."""
+    before = len(b.said())
+    lost = new_commit(b, REPO, one)
+    write(b, 'update-ref', 'refs/heads/main', lost)
+    os.unlink(f'{b.root}/{REPO}/objects/{lost[:2]}/{lost[2:]}')
+    updated('a changes the ref', a, 'refs/heads/main', two, one)
+    same_refs('a missing object')
+    same('nothing is kept', {}, kept(b))
+    told('a missing object', before, f'{lost}, a missing object')
+    updated('and back', a, 'refs/heads/main', one, two)
+    same_refs('after a missing object')
+
+
+# ---- moments ----
+
+def test_killed():
+    """kill -9 between the two steps: the value is kept, and the lock of another
+    ref holds the row up."""
+    lock = f'{b.root}/{REPO}/refs/heads/side.lock'
+    open(lock, 'w').close()
+    write(b, 'update-ref', 'refs/heads/main', two)
+    updated('a row', a, '--stdin', '--batch-updates', **stdin(
+        f'update refs/heads/main {three} {one}',
+        f'update refs/heads/side {two} {one}'))
+    ref = name_of('refs/heads/main')
+    report('b keeps the value', wait_for(20, lambda: value(b, ref) == two))
+    b.kill()
+    b.link.close()
+    same('the row is not applied', (two, one), (value(b, 'refs/heads/main'),
+                                                value(b, 'refs/heads/side')))
+    os.unlink(lock)
+    back(b)
+    b.link.begin(False)
+    same_refs('killed in between')
+    same('it is kept once', {ref: two}, kept(b))
+    updated('and back', a, '--stdin', **stdin(
+        f'update refs/heads/main {one} {three}',
+        f'update refs/heads/side {one} {two}'))
+    same_refs('after a kill')
+
+
+def test_name_taken():
+    """The name has another value, or cannot be a ref."""
+    write(b, 'update-ref', 'refs/heads/main', two)
+    write(b, 'update-ref', 'refs/heads/side', two)
+    nth = len(log.rows) + 1
+    write(b, 'update-ref', f'{KEPT}/{nth}/heads/main', three)
+    write(b, 'update-ref', f'{KEPT}/{nth}/heads/side/x', three)
+    updated('a row', a, '--stdin', **stdin(
+        f'update refs/heads/main {three} {one}',
+        f'update refs/heads/side {three} {one}'))
+    same('one row', nth, len(log.rows))
+    same_refs('names that are taken')
+    for name in ('main', 'side'):
+        same(f'{name} is kept', two, value(b, f'{KEPT}/{nth}.2/heads/{name}'))
+    updated('and back', a, '--stdin', **stdin(
+        f'update refs/heads/main {one} {three}',
+        f'update refs/heads/side {one} {three}'))
+    same_refs('after names that are taken')
+
+
+def test_refused():
+    """Refs of one node are no updates of the group."""
+    for args in ((f'{KEPT}/1/heads/x', one), ('-d', f'{KEPT}/1/heads/x')):
+        result = a.update(REPO, *args)
+        report('refd update of a kept ref is refused', result.returncode != 0
+               and 'belong to one node' in result.stderr, result)
+
+
+def test_leader():
+    """The leader itself is written to: its row has the value that it found."""
+    write(a, 'update-ref', 'refs/heads/main', two)
+    result = a.update(REPO, 'refs/heads/main', three, one)
+    report('an update with the old value is rejected', result.returncode != 0,
+           result)
+    updated('an update with the value that is there', a, 'refs/heads/main',
+            three, two)
+    same_refs('written at the leader')
+    # The rejection can have a row behind the update's.
+    report('b keeps the value of the group', f'{one} {KEPT}' in b.git(
+        REPO, 'for-each-ref', '--format=%(objectname) %(refname)', KEPT))
+    write(a, 'update-ref', 'refs/heads/side', two)
+    updated('a deletion without an old value', a, '-d', 'refs/heads/side')
+    same_refs('deleted at the leader')
+    same('b keeps this value too',
+         {name_of('refs/heads/side'): one}, kept(b))
+    updated('and back', a, '--stdin', **stdin(
+        f'update refs/heads/main {one} {three}',
+        f'create refs/heads/side {one}'))
+    same_refs('after the leader')
+
+
+def test_verify():
+    for node in (a, b):
+        result = subprocess.run(
+            [*node.inside, 'verify', '--state', node.state,
+             f'{node.seen_root}/{REPO}'], capture_output=True, text=True)
+        report(f'refd verify finds nothing on {node.name}',
+               result.returncode == 0, result)
+    b.kill()
+    b.link.close()
+    back(b)
+    b.link.begin(False)
+    same_refs('after another start')
+    report('b leads', b.lead())
+    updated('b takes updates', b, 'refs/heads/main', two, one)
+    report('a has applied all', a.await_applied(), a.said()[-500:])
+    same('the same refs', of_group(a), of_group(b))
+
+
+run(test_start, test_value, test_same_value, test_many, test_apart,
+    test_deleted, test_changed_and_deleted, test_packed, test_below, test_above,
+    test_symbolic, test_to_symbolic, test_missing_object, test_killed, test_name_taken,
+    test_refused, test_leader, test_verify)

@@ -1,0 +1,12 @@
+#!/bin/bash
+# Proves that writes by other programs on a node of a group hold nothing up, and
+# are not thrown away: a follower keeps the foreign value under
+# refs/refd/diverged/, tells it, and applies the row.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$(dirname "$0")/../lib/group_run.sh"
+
+run_cases group_cases_diverged.py
+finish

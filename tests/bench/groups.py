@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Compares a group of nodes with one machine, and with git: updates by a client
+with an open connection, and pushes of one commit. All hosts are on this
+machine, each in its own network namespace (tests/lib/group_real.py).
+
+    tests/bench/groups.sh [ROUNDS]"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
+from group import wait_for  # noqa: E402
+from group_disks import disks  # noqa: E402
+import group_real  # noqa: E402
+from group_servers import Servers  # noqa: E402
+
+PROGRAMS, TOP, PG, BINARIES, UID, ROUNDS = sys.argv[1:]
+CLIENTS = 1, 16, 64
+PUSHES = {1: 20, 16: 6, 64: 2}  # of each client
+
+
+def run(*argv, **more):
+    return subprocess.run(argv, check=True, capture_output=True, text=True,
+                          **more).stdout.strip()
+
+
+def begin():
+    """The group: a leads, b and c follow."""
+    servers.primary.sql('CREATE ROLE refd LOGIN')
+    servers.primary.sql('CREATE DATABASE refd OWNER refd')
+    servers.primary.sql('GRANT pg_read_all_stats TO refd')
+    assert a.command('create').returncode == 0
+    for node in nodes:
+        node.up()
+        assert wait_for(20, a.leads), a.said() + a.group.said()
+    assert wait_for(20, lambda: servers.sql('SELECT count(*) FROM refd.node')
+                    == '3')
+
+
+# ---- updates ----
+
+# The servers take no more.
+SESSIONS = 40
+
+
+def commit_times(clients):
+    """Of a row of 500 bytes in PostgreSQL, with a standby: rate, median."""
+    script = f'{TOP}/insert.sql'
+    with open(script, 'w') as out:
+        out.write("INSERT INTO bench VALUES (repeat('x', 500));\n")
+    log = f'{TOP}/pgbench'
+    run(*a.host.enter(
+        f'{BINARIES}/pgbench', '-h', servers.primary.host.address, '-U',
+        'postgres', '-n', '-f', script, '-c',
+        str(min(clients, SESSIONS)), '-T', '3', '-l',
+        f'--log-prefix={log}', 'postgres'))
+    times = []
+    for name in os.listdir(TOP):
+        if name.startswith('pgbench.'):
+            times += [int(line.split()[2]) / 1000
+                      for line in open(f'{TOP}/{name}')]
+            os.unlink(f'{TOP}/{name}')
+    return len(times) / 3, statistics.median(times)
+
+
+def bench(*args):
+    """By refd bench: the rate and the median for each number of clients."""
+    said = json.loads(run(
+        *a.host.enter(f'{PROGRAMS}/refd', 'bench', '--json', '--refs', '1',
+                      '--seconds', '3', *args)))
+    return [(storm['clients'], (storm['load']['done']
+                                / storm['load']['seconds'],
+                                storm['load']['p50_us'] / 1000))
+            for storm in said['storm'] if storm['clients'] in CLIENTS]
+
+
+# ---- pushes ----
+
+class Place:
+    """A repository, and a work clone for each client. SOCKET: of a daemon that
+    takes the pushes."""
+
+    def __init__(self, name, root, seen_root, socket=None):
+        self.name = name
+        self.url = f'{seen_root}/push.git'
+        os.makedirs(root, exist_ok=True)
+        run('git', 'init', '-q', '--bare', '-b', 'main', f'{root}/push.git')
+        if socket:
+            run(*a.host.enter(f'{PROGRAMS}/refd', 'enable', '--socket', socket,
+                              self.url),
+                env={**os.environ, 'REFD_STATE': f'{TOP}/enabled'})
+        self.works = [f'{TOP}/work/{name}-{i}' for i in range(max(CLIENTS))]
+        for work in self.works:
+            run('git', 'init', '-q', '-b', 'main', work)
+
+    def push(self, i):
+        """The seconds of a push of a new commit to a branch of client I."""
+        run('git', '-C', self.works[i], 'commit', '-q', '--allow-empty', '-m',
+            str(time.time()))
+        began = time.monotonic()
+        run(*a.host.enter('git', '-C', self.works[i], 'push', '-q', self.url,
+                          f'main:client{i}'))
+        return time.monotonic() - began
+
+    def measure(self, clients):
+        """Pushes a second, median in ms. Commits are not counted."""
+        times = [[] for _ in range(clients)]
+
+        def client(i):
+            times[i] += [self.push(i) for _ in range(PUSHES[clients])]
+
+        threads = [threading.Thread(target=client, args=(i,))
+                   for i in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        rate = sum(len(each) / sum(each) for each in times)
+        return rate, 1000 * statistics.median(sum(times, []))
+
+
+class Alone:
+    """refd on one machine: on the disk of a, beside a."""
+
+    def __init__(self):
+        self.top = f'{os.path.dirname(a.root)}/alone'
+        self.root, self.socket = f'{self.top}/root', f'{self.top}/socket'
+        os.makedirs(self.root)
+        config = f'{self.top}/config'
+        with open(config, 'w') as out:
+            out.write(f'[daemon]\n\tsocket = {self.socket}\n\troot = '
+                      f'{self.root}\n\tstate = {self.top}/state\n')
+        self.process = subprocess.Popen(
+            a.host.enter(f'{PROGRAMS}/refd', 'daemon', '--config', config),
+            stdout=subprocess.DEVNULL, stderr=open(f'{self.top}/log', 'w'))
+        run(f'{PROGRAMS}/refd', 'ping', '--wait', '20', '--socket', self.socket)
+
+
+# ---- the tables ----
+
+def median(rounds):
+    return tuple(statistics.median(column) for column in zip(*rounds))
+
+
+def row(name, *cells):
+    print('| ' + ' | '.join([name, *cells]) + ' |', flush=True)
+
+
+def title(*names):
+    row(*names)
+    row(*['---'] * len(names))
+
+
+def cells(rounds):
+    return [f'{rate:,.0f} ({ms:.1f} ms)' for rate, ms in map(median, rounds)]
+
+
+def print_table(what, rounds):
+    """ROUNDS: name to one list of results for each number of clients."""
+    title(f'{what} a second (median)', *(f'{n} clients' for n in CLIENTS))
+    for name, results in rounds.items():
+        row(name, *cells(results))
+    print(flush=True)
+
+
+def measure_updates(rounds):
+    places = {'refd, one machine': ('--dir', alone.root, '--socket',
+                                    alone.socket),
+              'refd, a group': ('--dir', a.seen_root, '--socket',
+                                a.socket_path)}
+    for _ in range(int(ROUNDS)):
+        for name, where in places.items():
+            for to, (_, result) in zip(rounds[name], bench(*where)):
+                to.append(result)
+        for to, n in zip(rounds['a commit of PostgreSQL'], CLIENTS):
+            to.append(commit_times(n))
+
+
+def new_table(*names):
+    return {name: [[] for _ in CLIENTS] for name in names}
+
+
+def main():
+    updates = new_table('refd, one machine', 'a commit of PostgreSQL',
+                        'refd, a group')
+    measure_updates(updates)
+    print_table('updates', updates)
+    places = [Place('git', f'{alone.top}/git', f'{alone.top}/git'),
+              Place('refd, one machine', alone.root, alone.root, alone.socket),
+              Place('refd, a group', a.root, a.seen_root, a.socket_path)]
+    pushes = new_table(*(place.name for place in places))
+    for place in places:
+        for i in range(max(CLIENTS)):
+            place.push(i)
+    for _ in range(int(ROUNDS)):
+        for nth, n in enumerate(CLIENTS):
+            for place in places:
+                pushes[place.name][nth].append(place.measure(n))
+    print_table('pushes', pushes)
+
+
+group_real.prepare(TOP)
+servers = Servers(PG, BINARIES, int(UID))
+cellar = disks.Cellar(TOP)
+a, b, c = nodes = [group_real.RealNode(
+    name, 'abc', TOP, PROGRAMS, servers.database(), cellar) for name in 'abc']
+alone = None
+try:
+    begin()
+    servers.primary.sql('CREATE TABLE bench (t text)')
+    alone = Alone()
+    main()
+finally:
+    if alone:
+        alone.process.kill()
+        alone.process.wait()
+    for node in nodes:
+        node.end()
+    servers.end()

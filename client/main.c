@@ -20,6 +20,7 @@
 #include "client/restore/restore.h"
 #include "client/update/update.h"
 #include "client/verify.h"
+#include "client/wait.h"
 #include "proto/lib/json.h"
 #include "proto/lib/nearest.h"
 
@@ -101,6 +102,7 @@ static const struct command *const commands[] = {
 	&doctor_command,
 	&verify_command,
 	&query_command,
+	&wait_command,
 	OTHER("recover", "replay the journal", program_admin),
 	OTHER("disown", "release a repository from a lost journal",
 	    program_admin),

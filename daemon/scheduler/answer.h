@@ -6,6 +6,7 @@
 #ifndef SCHEDULER_ANSWER_H
 #define SCHEDULER_ANSWER_H
 
+#include "daemon/scheduler/scheduler.h"
 #include "daemon/store/txn.h"
 
 /* Results in one part of an answer. A limit, because the loop must not stand
@@ -21,10 +22,10 @@ struct answer {
 };
 
 /* Fills A with the next part of the results of TXN, which is decided. TEXT,
- * which may be NULL, is for updates without a text. JOURNAL is the id of the
- * journal that has the record. */
+ * which may be NULL, is for updates without a text. The token is of the log of
+ * STORE. */
 void answer_results(struct answer *a, const struct txn *txn,
-    const uint8_t journal[REFD_JOURNAL_ID_BYTES], const char *text);
+    const struct scheduler_store *store, const char *text);
 /* For a session whose undecided updates are prepared. */
 void answer_prepared(struct answer *a, const struct txn *txn);
 /* KIND is PENDING, NEVER_SEEN or EXPIRED. */

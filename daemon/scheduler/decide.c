@@ -160,7 +160,7 @@ static void next_part(const struct scheduler *e, const struct entry *ent,
 		answer_refused(ans, &ent->key.txid, txn->refused,
 		    why_refused(txn));
 	} else {
-		answer_results(a, txn, e->store.journal, why_refused(txn));
+		answer_results(a, txn, &e->store, why_refused(txn));
 		ans->outcome = outcome_of(ent);
 	}
 }

@@ -142,7 +142,7 @@ static void reject(const struct scheduler *e, struct txn *txn,
 		txn_decide(&txn->updates[i], status, NULL);
 	a.told = 0;
 	do {
-		answer_results(&a, txn, e->store.journal, text);
+		answer_results(&a, txn, &e->store, text);
 		a.ans.request_id = txn->req.request_id;
 		fn(arg, &a.ans);
 	} while (a.ans.goes_on);

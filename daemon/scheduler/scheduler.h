@@ -77,8 +77,9 @@ struct scheduler_store {
 	bool (*writes_alone)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
 	size_t max_batches; /* store_max_batches() */
-	/* Id of the journal, for every LSN. */
-	uint8_t journal[REFD_JOURNAL_ID_BYTES];
+	/* store_token_log() */
+	void (*token_log)(void *ctx, uint8_t id[REFD_JOURNAL_ID_BYTES]);
+	uint8_t journal[REFD_JOURNAL_ID_BYTES]; /* store_journal_id() */
 };
 
 struct scheduler *scheduler_new(const struct scheduler_config *cfg,

@@ -72,6 +72,11 @@ static void hand_release(void *ctx, struct repo *repo)
 	store_release(ctx, repo);
 }
 
+static void hand_token_log(void *store, uint8_t id[REFD_JOURNAL_ID_BYTES])
+{
+	store_token_log(store, id);
+}
+
 struct scheduler_store handover(struct store *store)
 {
 	struct scheduler_store handed = { .ctx = store,
@@ -89,6 +94,7 @@ struct scheduler_store handover(struct store *store)
 		.reap = hand_reap,
 		.release = hand_release,
 		.discard = hand_discard,
+		.token_log = hand_token_log,
 		.repo_key = store_repo_key,
 		.writes_alone = store_writes_alone,
 		.repo_path = store_repo_path,

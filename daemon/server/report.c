@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "daemon/server/node_role.h"
 #include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
+#include "proto/hex.h"
 
 #define NS_PER_S  1000000000LL
 #define NS_PER_MS 1000000
@@ -24,6 +26,23 @@ static void read_stats(struct server *server, struct scheduler_stats *scheduler,
 		return;
 	scheduler_stats(server->scheduler, scheduler);
 	store_stats(server->store, store);
+}
+
+/* The log of tokens, and how far this node is in it. */
+static void add_log_place(struct key_values *kv, struct server *server,
+    const struct store_stats *store)
+{
+	static const uint8_t none[REFD_JOURNAL_ID_BYTES];
+	uint8_t id[REFD_JOURNAL_ID_BYTES];
+	char hex[2 * REFD_JOURNAL_ID_BYTES + 1];
+
+	if (server->scheduler == NULL)
+		return;
+	store_token_log(server->store, id);
+	if (memcmp(id, none, sizeof(id)) == 0)
+		return;
+	key_values_add(kv, "token_log", refd_hex_put(id, sizeof(id), hex));
+	key_values_add_number(kv, "applied_lsn", store->applied_lsn);
 }
 
 static void add_progress(struct key_values *kv, struct server *server)
@@ -147,6 +166,7 @@ void report_status(struct server *server, struct conn *conn,
 	    refd_durability_name(server->cfg.settings.weakest));
 	key_values_add_number(&kv, "last_lsn", store.last_lsn);
 	key_values_add_number(&kv, "forgotten_lsn", store.forgotten_lsn);
+	add_log_place(&kv, server, &store);
 	key_values_add(&kv, "role", role.name);
 	key_values_add(&kv, "serves_reads", role.serves_reads ? "yes" : "no");
 	if (store.group_role != NULL) {

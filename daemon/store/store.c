@@ -99,6 +99,11 @@ void store_history_stop(struct store *s)
 	historian_end_watches(s->historian);
 }
 
+void store_token_log(struct store *s, uint8_t id[REFD_JOURNAL_ID_BYTES])
+{
+	group_token_log(s->group, s->journal, id);
+}
+
 const uint8_t *store_journal_id(const struct store *s)
 {
 	return journal_uuid(s->journal);
@@ -257,12 +262,14 @@ void store_stats(struct store *s, struct store_stats *stats)
 	historian_stats(s->historian, stats);
 	packer_stats(s->packer, stats);
 	stats->suspect_fs = sync_failures_count(s->sync_failures);
+	stats->applied_lsn = stats->last_lsn;
 	if (s->group == NULL)
 		return;
 	group_look(s->group, &group);
 	stats->group_role = group.role;
 	strcpy(stats->group_leader, group.leader);
 	stats->group_lag_ns = group.lag_ns;
+	stats->applied_lsn = group.applied;
 	stats->group_lsn = group.lsn;
 	stats->group_epoch = group.epoch;
 	stats->group_batches = group.batches;

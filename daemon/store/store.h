@@ -189,6 +189,9 @@ void store_apply(struct store *store, struct batch *b);
 size_t store_max_batches(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
+/* The log to which the LSNs of transactions belong: the log of the group, or
+ * the journal. ID is all zeros if the group is not known yet. Any thread. */
+void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
 /* Would a batch be prepared at once? If not, updates should gather, and the
  * batches that are taking locks hurry: ask only with a batch to form. WAKE is
  * called when the answer becomes true. */
@@ -356,6 +359,9 @@ struct store_stats {
 	char group_leader[GROUP_NAME_MAX + 1];
 	int64_t group_lag_ns;
 	uint64_t group_lsn, group_epoch, group_batches, group_holds;
+	/* Of the log of store_token_log(): the updates up to this LSN are in
+	 * the refs of this node. */
+	uint64_t applied_lsn;
 };
 void store_stats(struct store *store, struct store_stats *stats);
 

@@ -165,10 +165,10 @@ struct txn {
 	 * epoch another node may have done the transaction. */
 	uint64_t group_epoch;
 
-	/* The highest LSN of its recorded slices; 0: none. After admission only
-	 * for the scheduler, which may answer from here while a rejection is
-	 * being recorded. Therefore the store sets only the LSN of the
-	 * slice. */
+	/* For the token: the highest LSN of its recorded slices; 0: none. After
+	 * admission only for the scheduler, which may answer from here while a
+	 * rejection is being recorded. Therefore the store sets only the LSN of
+	 * the slice. */
 	uint64_t lsn;
 
 	/* The batch that the store applies at once if it admits the
@@ -264,7 +264,9 @@ struct txn_slice {
 	size_t nr_whole;
 	bool to_packed; /* for the store: new refs go to packed-refs */
 	enum txn_apart apart;
-	uint64_t lsn; /* set by the store: LSN of the record; 0: none */
+	/* Set by the store: LSN of the record, or of its row in the log of the
+	 * group; 0: none. */
+	uint64_t lsn;
 };
 
 /*

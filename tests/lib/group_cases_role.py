@@ -3,11 +3,13 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
+from group_nodes import GROUP  # noqa: E402
 from group_pair import (REPO, a, b, log, make_repo, refused,  # noqa: E402
                         report, run, same, same_refs, updated)
 
@@ -71,6 +73,11 @@ def test_start():
     same_refs('created')
 
 
+def in_background_wait(node, token):
+    return subprocess.Popen([*node.inside, 'wait', '--socket',
+                             node.socket_path, token])
+
+
 # ---- lag ----
 
 def test_lag():
@@ -128,6 +135,42 @@ def test_role():
     same('refd resume', ('leader', 0), told(a))
 
 
+# ---- tokens ----
+
+def test_wait():
+    out = a.update(REPO, '--json', 'refs/heads/token', one).stdout
+    token = json.loads(out)['token']
+    same('the token is of the group', f'{GROUP.hex()}:{len(log.rows)}', token)
+    same('a has it', 0, a.run('wait', '--timeout', '0', token).returncode)
+    same('b gets it', 0, b.run('wait', '--timeout', '10', token).returncode)
+    same('and has the ref', one, b.git(REPO, 'rev-parse', 'token'))
+    asked = a.run('query', '--json', json.loads(out)['txn']).stdout
+    same('refd query has the token', token, json.loads(asked)['token'])
+    lock = f'{b.root}/{REPO}/refs/heads/token.lock'
+    open(lock, 'w').close()
+    token = json.loads(a.update(REPO, '--json', 'refs/heads/token', two,
+                                one).stdout)['token']
+    late = b.run('wait', '--timeout', '1', token)
+    report('b lacks a row: the time is over', late.returncode == 1
+           and 'does not have LSN' in late.stderr, late)
+    waiter = in_background_wait(b, token)
+    os.unlink(lock)
+    same('the wait ends with the row', 0, waiter.wait(20))
+    same('b has the value', two, b.git(REPO, 'rev-parse', 'token'))
+    other = b.run('wait', f'{"0" * 32}:1')
+    report('the token of another group', other.returncode == 128
+           and 'the token is of the log' in other.stderr, other)
+    report('b leads', b.lead())
+    asked = b.run('query', '--json', json.loads(out)['txn']).stdout
+    same('the same token at the next leader', json.loads(out)['token'],
+         json.loads(asked)['token'])
+    a.link.close()
+    a.connect()
+    a.link.begin(False)
+    report('a leads again', a.lead())
+    same_refs('tokens')
+
+
 # ---- the lease ----
 
 def test_lease():
@@ -167,4 +210,4 @@ def test_lease():
     report('a leads again', a.lead())
 
 
-run(test_start, test_lag, test_role, test_lease)
+run(test_start, test_lag, test_role, test_wait, test_lease)

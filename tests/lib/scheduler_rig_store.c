@@ -149,6 +149,12 @@ static const char *store_fake_path(const struct repo *repo)
 	return path;
 }
 
+static void store_fake_token_log(void *ctx, uint8_t id[REFD_JOURNAL_ID_BYTES])
+{
+	(void)ctx;
+	memset(id, 0, REFD_JOURNAL_ID_BYTES);
+}
+
 void rig_store_setup(struct scheduler_store *store)
 {
 	*store = (struct scheduler_store){ .admit = store_fake_admit,
@@ -161,6 +167,7 @@ void rig_store_setup(struct scheduler_store *store)
 		.reap = store_fake_reap,
 		.release = store_fake_release,
 		.discard = store_fake_discard,
+		.token_log = store_fake_token_log,
 		.repo_key = store_fake_key,
 		.writes_alone = store_fake_writes_alone,
 		.repo_path = store_fake_path,

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Proves what a node of a group tells about itself, with the log in memory of
-# group_nodes.sh: its role, for scripts and for load balancers; how long it has
+# group_nodes.sh: its role, for scripts and for load balancers; whether it has an update; how long it has
 # lacked rows; and that it neither leads nor answers for an id when its lease has
 # ended.
 

@@ -237,6 +237,21 @@ is 'checkpoint, as JSON' "{'lsn': $("$REFD" status --json |
 is 'query, as JSON' "{'txn': '$(printf %032d 1)', 'outcome': 'expired'}" \
 	"$("$REFD" query --json "$(printf %032d 1)" | json D)"
 check 'and serves' update refs/heads/x "$two"
+
+# ---- a token ----
+
+token=$(update --json refs/heads/x "$two" | json 'D["token"]')
+check 'wait for a token' "$REFD" wait "$token"
+is 'the log of tokens' "${token%:*}" "$("$REFD" status --json |
+	json 'D["token_log"]')"
+"$REFD" wait --timeout 1 "${token}0" 2>"$T/err"
+is 'wait for a later LSN: the time is over' 1 $?
+check 'and why' grep -q 'does not have LSN' "$T/err"
+"$REFD" wait "$(printf %032d 1):1" 2>"$T/err"
+is 'wait for a token of another log' 128 $?
+check 'and why there' grep -q 'the token is of the log 0' "$T/err"
+"$REFD" wait "${token#?}" 2>"$T/err"
+is 'what is no token' 128 $?
 check 'paused, to be stopped' "$REFD" pause
 update refs/heads/x "$one" &
 waiter=$!

@@ -41,6 +41,7 @@ arguments() { # COMMAND
 	case $1 in
 	hook) echo proc-receive ;;
 	query) echo 00000000000000000000000000000000 ;;
+	wait) echo 00000000000000000000000000000000:1 ;;
 	restore) echo --at 1 ;;
 	enable | disable | disown | verify) echo repo ;;
 	esac

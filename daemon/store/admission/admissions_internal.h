@@ -127,6 +127,8 @@ void admit_object(struct txn_update *u, enum refd_object_format format,
 /* 0, negative errno, or CB's result. */
 int lookup_rows(struct admissions *a, int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* The LSN of ROW for a token; 0: none. */
+uint64_t lookup_lsn(const struct admissions *a, const struct journal_row *row);
 /* The status for member M of ROW, and its *TEXT (borrowed). */
 enum refd_status lookup_status(struct admissions *a,
     const struct journal_row *row, const struct record_member *m,

@@ -55,8 +55,8 @@ static int known_row(void *arg, const struct journal_row *row)
 		u->found = m->found;
 		u->recorded = true;
 	}
-	if (row->lsn > txn->lsn)
-		txn->lsn = row->lsn;
+	if (lookup_lsn(known->admissions, row) > txn->lsn)
+		txn->lsn = lookup_lsn(known->admissions, row);
 	record_done(&rec);
 	return 0;
 }

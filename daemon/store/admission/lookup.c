@@ -52,6 +52,11 @@ int lookup_newest(struct admissions *a, struct refd_txid *newest)
 	"it is committed, and could not be finished yet: the daemon's log "    \
 	"says why"
 
+uint64_t lookup_lsn(const struct admissions *a, const struct journal_row *row)
+{
+	return a->cfg.group != NULL ? row->group_lsn : row->lsn;
+}
+
 enum refd_status lookup_status(struct admissions *a,
     const struct journal_row *row, const struct record_member *m,
     const char **text)
@@ -131,8 +136,8 @@ static int look_up_row(void *arg, const struct journal_row *row)
 	r = begin_answer(rows, &rec);
 	for (i = 0; i < rec.nr_members && r == 0; i++)
 		r = add_result(rows, row, &rec.members[i]);
-	if (row->lsn > rows->lsn)
-		rows->lsn = row->lsn;
+	if (lookup_lsn(rows->admissions, row) > rows->lsn)
+		rows->lsn = lookup_lsn(rows->admissions, row);
 	record_done(&rec);
 	return r;
 }
@@ -152,8 +157,8 @@ static void end_answer(struct look_up_rows *rows)
 	}
 	ans->nr_results = nr;
 	ans->lsn = rows->lsn;
-	memcpy(ans->journal, journal_uuid(rows->admissions->cfg.journal),
-	    sizeof(ans->journal));
+	group_token_log(rows->admissions->cfg.group,
+	    rows->admissions->cfg.journal, ans->journal);
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 

@@ -244,8 +244,9 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 		free((void *)(uintptr_t)rows[--nr].body);
 }
 
-/* The row is in the journal. The live changes of SLICE may be published. */
-static void slice_committed(struct pass *p, struct slice *slice, uint64_t lsn)
+/* ROW is in the journal. The live changes of SLICE may be published. */
+static void slice_committed(struct pass *p, struct slice *slice,
+    const struct journal_row *row)
 {
 	struct txn_slice *txn_slice = slice->txn_slice;
 	size_t i;
@@ -254,8 +255,8 @@ static void slice_committed(struct pass *p, struct slice *slice, uint64_t lsn)
 		p->ap->committed(p->ap->arg, slice->txn, slice->repo,
 		    &slice->plan);
 
-	slice->lsn = lsn;
-	txn_slice->lsn = lsn;
+	slice->lsn = row->lsn;
+	txn_slice->lsn = row->group_lsn != 0 ? row->group_lsn : row->lsn;
 	for (i = 0; i < txn_slice->nr; i++)
 		if (txn_slice->updates[i]->again == TXN_AGAIN_NO)
 			txn_slice->updates[i]->recorded = true;
@@ -331,7 +332,7 @@ static void commit_rows(struct pass *p, struct slice **slices,
 		else if (r != 0)
 			slice_failed(p, slices[i], r);
 		else
-			slice_committed(p, slices[i], rows[i].lsn);
+			slice_committed(p, slices[i], &rows[i]);
 	}
 }
 

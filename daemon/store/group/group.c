@@ -49,7 +49,8 @@ struct group *group_new(const struct group_config *cfg)
 	g->input_end = &g->input;
 	g->output_end = &g->output;
 	g->fd = g->listen_fd = -1;
-	g->next_lsn = journal_group_lsn(g->journal) + 1;
+	g->told_lsn = journal_group_lsn(g->journal);
+	g->next_lsn = g->told_lsn + 1;
 	snprintf(g->refusal, sizeof(g->refusal),
 	    "the node '%s' waits for refd-group", cfg->node);
 	return g;
@@ -229,6 +230,14 @@ char *group_refusal(struct group *g)
 	return why;
 }
 
+void group_token_log(const struct group *g, struct journal *j, uint8_t id[16])
+{
+	if (g != NULL)
+		journal_group_uuid(j, id);
+	else
+		memcpy(id, journal_uuid(j), 16);
+}
+
 void group_look(struct group *g, struct group_state *state)
 {
 	const struct group_batch *b;
@@ -245,6 +254,7 @@ void group_look(struct group *g, struct group_state *state)
 	}
 	strcpy(state->leader, g->leader);
 	state->lsn = g->next_lsn - 1;
+	state->applied = g->told_lsn;
 	LIST_FOREACH(b, &g->batches, link)
 		state->batches++;
 	TAILQ_FOREACH(h, &g->holds, link)

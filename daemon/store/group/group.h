@@ -88,6 +88,10 @@ int group_appended(struct group *g, const struct commit_log_mark *mark, int r);
  * JOURNAL_UNKNOWN. */
 int group_fail(struct group *g, const char *why);
 
+/* The log of tokens: of the group, or J if G is NULL. ID is all zeros before
+ * the first row of the group. */
+void group_token_log(const struct group *g, struct journal *j, uint8_t id[16]);
+
 struct group_state {
 	const char *role; /* "leader", "follower", "waits"; static */
 	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
@@ -95,8 +99,11 @@ struct group_state {
 	 * no such moment since the start of the daemon, the role is "waits",
 	 * and the lag is the time since the start of the machine. */
 	int64_t lag_ns;
-	uint64_t epoch;   /* of a leader */
-	uint64_t lsn;     /* the last row of the group in the journal */
+	uint64_t epoch; /* of a leader */
+	uint64_t lsn;   /* the last row of the group in the journal */
+	/* The last row that is in the refs. Of a leader: a row that is not
+	 * answered yet can be there. */
+	uint64_t applied;
 	uint64_t batches; /* that wait for the log of the group */
 	uint64_t holds;   /* transactions that wait for objects */
 };

@@ -75,7 +75,7 @@ struct group {
 	bool is_sending;
 	uint64_t next_number; /* of BATCH and HOLD */
 	uint64_t next_lsn;    /* of the next row of the journal */
-	uint64_t told_lsn;    /* of HELLO, or the last APPLIED */
+	uint64_t told_lsn;    /* applied: of HELLO, or the last APPLIED */
 	uint64_t near_lsn;    /* of the last NEAR */
 	int64_t near_ns;      /* when NEAR came, monotonic; 0: none */
 	LIST_HEAD(, group_batch) batches;

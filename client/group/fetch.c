@@ -135,7 +135,7 @@ static void add_url(struct text *url, const struct fetch_wish *wish)
 	text_adds(url, wish->source);
 	if (url->len > 0 && url->data[url->len - 1] != '/')
 		text_addc(url, '/');
-	for (c = wish->path; *c; c++)
+	for (c = wish->source_path; *c; c++)
 		if (is_url && !strchr(plain, *c))
 			text_addf(url, "%%%02X", (unsigned)(uint8_t)*c);
 		else

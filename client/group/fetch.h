@@ -2,7 +2,11 @@
  * Brings objects of another node into a repository of this node, with git. The
  * happy path:
  *
- *	1. The repository is opened beneath a root, or made, and has the uuid.
+ *	1. The repository with the uuid is opened beneath a root: at its path,
+ *	   aside (.refd-<uuid> beside its path), or wherever else it is. If this
+ *	   node does not have it, it is made aside. Its first row puts it in its
+ *	   place: a fetch comes out of the order of the rows, so the path can
+ *	   belong to a different repository yet.
  *	2. The values of its refs, as far as their objects exist, and the bases
  *	   that are connected to them, become the refs of an own git-dir.
  *	3. git fetches the objects, and checks that everything which the objects
@@ -36,10 +40,12 @@ struct fetch_site {
 
 /* One repository. Borrowed. */
 struct fetch_wish {
-	const char *source;  /* where the root of the other node is: a URL with
+	const char *source; /* where the root of the other node is: a URL with
 			      * "://", or an absolute path */
-	const char *path;    /* of the repository, below the root */
-	const uint8_t *uuid; /* 16 bytes */
+	const char *source_path; /* of the repository, below that root */
+	const char *path;        /* of a new repository here, below a root */
+	const uint8_t *uuid;     /* 16 bytes */
+	bool is_new;             /* no search: no node can have it elsewhere */
 	enum refd_object_format format;
 	const struct refd_oid *oids;  /* wanted; of any type */
 	size_t nr_oids;               /* 0: only the repository is needed */

@@ -116,6 +116,33 @@ bool fetch_id_is_new(const struct fetch_wish *wish)
 	return wish->uuid[6] >> 4 == 8;
 }
 
+int fetch_id_look(int repo_fd, const struct fetch_wish *wish)
+{
+	struct text id = { 0 };
+	int dir = fetch_repo_beneath(repo_fd, "refd", O_RDONLY | O_DIRECTORY);
+	int err = dir < 0 ? dir : read_id(dir, &id);
+
+	if (err == 0)
+		err = check_id(&id, wish);
+	if (dir >= 0)
+		close(dir);
+	text_done(&id);
+	return err == -ELOOP || err == -ENOTDIR || err == -EINVAL ? -ESTALE :
+								    err;
+}
+
+bool fetch_id_may_claim(int repo_fd, const struct fetch_wish *wish)
+{
+	int objects =
+	    fetch_repo_beneath(repo_fd, "objects", O_RDONLY | O_DIRECTORY);
+
+	if (objects < 0)
+		return false;
+	close(objects);
+	return fetch_id_look(repo_fd, wish) == -ENOENT &&
+	    may_begin(repo_fd, wish);
+}
+
 static bool tell(const struct fetch_wish *wish, int err, struct text *why)
 {
 	if (err == -ESTALE)

@@ -14,6 +14,13 @@ char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1]);
 /* Has the leader begun with a repository without refs? */
 bool fetch_id_is_new(const struct fetch_wish *wish);
 
+/* 0: the directory REPO_FD has the uuid of WISH. -ESTALE: a different one, or
+ * no proper file. -ENOENT: none. Otherwise the disk has failed. */
+int fetch_id_look(int repo_fd, const struct fetch_wish *wish);
+
+/* Is REPO_FD a repository without an id that fetch_id_claim() would take? */
+bool fetch_id_may_claim(int repo_fd, const struct fetch_wish *wish);
+
 /*
  * Checks that the repository REPO_FD has the uuid of WISH. A repository without
  * an id gets the uuid, without a journal: the daemon adds its own. Refused if

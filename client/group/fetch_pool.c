@@ -39,6 +39,7 @@ struct fetch_job *fetch_job_new(const struct group_bytes *path,
 	struct fetch_job *job = xcalloc(1, sizeof(*job));
 
 	job->path = xasprintf("%.*s", (int)path->len, (const char *)path->data);
+	job->source_path = xstrdup(job->path);
 	job->oids = copy_oids(oids, nr_oids);
 	job->nr_oids = nr_oids;
 	job->bases = copy_oids(bases, nr_bases);
@@ -51,6 +52,7 @@ void fetch_job_free(struct fetch_job *job)
 	if (!job)
 		return;
 	free(job->path);
+	free(job->source_path);
 	free(job->oids);
 	free(job->bases);
 	text_done(&job->why);
@@ -69,7 +71,8 @@ static bool is_joinable(const struct fetch_job *a, const struct fetch_job *b)
 {
 	return !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
 	    !strcmp(a->path, b->path) && !strcmp(a->source, b->source) &&
-	    a->format == b->format;
+	    !strcmp(a->source_path, b->source_path) && a->format == b->format &&
+	    a->is_new == b->is_new;
 }
 
 static bool is_busy(const struct fetch_pool *pool, const struct fetch_job *job)
@@ -136,8 +139,10 @@ static bool run(struct fetch_pool *pool, struct fetch_job *const *jobs,
     size_t nr, struct text *why)
 {
 	struct fetch_wish wish = { .source = jobs[0]->source,
+		.source_path = jobs[0]->source_path,
 		.path = jobs[0]->path,
 		.uuid = jobs[0]->uuid,
+		.is_new = jobs[0]->is_new,
 		.format = jobs[0]->format };
 	struct text oids = { 0 }, bases = { 0 };
 	bool is_done;

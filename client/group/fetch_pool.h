@@ -13,12 +13,14 @@
 
 struct fetch_job {
 	/* Owned strings and arrays, except SOURCE. */
-	char *path;
+	char *path;        /* on this node */
+	char *source_path; /* on the source */
 	uint8_t uuid[GROUP_UUID_BYTES];
 	const char *source;
 	enum refd_object_format format;
 	struct refd_oid *oids, *bases;
 	size_t nr_oids, nr_bases;
+	bool is_new; /* fetch.h */
 	/* For the owner. */
 	uint8_t id[GROUP_UUID_BYTES];
 	uint64_t number;
@@ -30,7 +32,8 @@ struct fetch_job {
 	struct fetch_job *next;
 };
 
-/* A job with copies of PATH, OIDS and BASES. */
+/* A job with copies of PATH, which is also the path on the source, OIDS and
+ * BASES. */
 struct fetch_job *fetch_job_new(const struct group_bytes *path,
     const struct refd_oid *oids, size_t nr_oids, const struct refd_oid *bases,
     size_t nr_bases);

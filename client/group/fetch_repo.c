@@ -9,17 +9,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/group/fetch_find.h"
 #include "client/group/fetch_git.h"
 #include "client/group/fetch_id.h"
 #include "client/librefd/conn.h"
 
 #define INIT_MS 30000
+#define ASIDE   ".refd-%s"
 
 struct opening {
 	struct fetch_repo *repo;
 	const struct fetch_site *site;
 	const struct fetch_wish *wish;
 	struct text *why;
+	int err; /* of a failed look; 0: none */
 };
 
 static bool fail(struct opening *o, const char *doing, int err)
@@ -42,6 +45,18 @@ int fetch_repo_beneath(int dir, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Opens the directory PATH beneath ROOT. */
+static int beneath_root(const char *root, const char *path)
+{
+	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+	if (dir < 0)
+		return -errno;
+	fd = fetch_repo_beneath(dir, path, O_RDONLY | O_DIRECTORY);
+	close(dir);
+	return fd;
+}
+
 static int open_dir(int dir, const char *path)
 {
 	return fetch_repo_beneath(dir, path, O_RDONLY | O_DIRECTORY);
@@ -57,9 +72,8 @@ static int enter(int parent, const char *name)
 	    open_dir(parent, name);
 }
 
-/* Replaces the root *DIR by the parent of the repository, and returns the name
- * in it. */
-static const char *enter_parents(int *dir, char *path)
+/* Replaces the root *DIR by the parent of the repository. */
+static void enter_parents(int *dir, char *path)
 {
 	char *name = path, *slash;
 	int parent;
@@ -70,11 +84,9 @@ static const char *enter_parents(int *dir, char *path)
 		*dir = enter(parent, name);
 		close(parent);
 	}
-	return name;
 }
 
-/* Opens the temporary directory. A crash leaves it, and the next attempt goes
- * on with it. */
+/* A crash leaves the directory, and the next attempt goes on with it. */
 static int open_new(int parent, const char *name)
 {
 	int fd = enter(parent, name);
@@ -87,7 +99,7 @@ static int open_new(int parent, const char *name)
 	return fd;
 }
 
-static bool make_in(struct opening *o, int parent, const char *name)
+static bool init(struct opening *o)
 {
 	struct fetch_git git = { .site = o->site,
 		.wish = o->wish,
@@ -95,74 +107,38 @@ static bool make_in(struct opening *o, int parent, const char *name)
 		.objects = -1,
 		.pack = -1,
 		.refs = -1 };
-	char hex[FETCH_ID_HEX + 1], *tmp;
-	int fd;
-	bool is_made = false;
 
-	tmp = xasprintf(".refd-%s", fetch_id_hex(o->wish->uuid, hex));
-	fd = open_new(parent, tmp);
-	if (fd < 0)
-		fail(o, "cannot make", -fd);
-	else if (fetch_git_init(&git, fd) != 0)
-		text_addf(o->why,
-		    "cannot make '%s': git init has failed, and the log of "
-		    "refd-group has the reason",
-		    o->wish->path);
-	else if (fetch_id_claim(fd, o->site->roots[0], o->wish, o->why))
-		is_made = (syncfs(fd) == 0 &&
-			      renameat(parent, tmp, parent, name) == 0) ||
-		    fail(o, "cannot make", errno);
-	if (fd >= 0)
-		close(fd);
-	free(tmp);
-	return is_made;
+	if (fetch_git_init(&git, o->repo->fd) == 0)
+		return true;
+	text_addf(o->why,
+	    "cannot make '%s': git init has failed, and the log of "
+	    "refd-group has the reason",
+	    o->wish->path);
+	return false;
 }
 
-/* In the first root. */
+/* Aside, below the first root. */
 static bool make(struct opening *o)
 {
-	char *path = xstrdup(o->wish->path);
+	char hex[FETCH_ID_HEX + 1], *path = xstrdup(o->wish->path);
+	char *name = xasprintf(ASIDE, fetch_id_hex(o->wish->uuid, hex));
 	int dir = open(o->site->roots[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const char *name;
-	bool is_made;
 
 	if (dir < 0)
 		dir = -errno;
-	name = enter_parents(&dir, path);
-	is_made =
-	    dir >= 0 ? make_in(o, dir, name) : fail(o, "cannot make", -dir);
-	if (is_made) {
-		o->repo->fd = open_dir(dir, name);
-		is_made =
-		    o->repo->fd >= 0 || fail(o, "cannot open", -o->repo->fd);
-	}
+	enter_parents(&dir, path);
+	o->repo->fd = dir < 0 ? dir : open_new(dir, name);
 	if (dir >= 0)
 		close(dir);
 	free(path);
-	return is_made;
+	free(name);
+	if (o->repo->fd < 0)
+		return fail(o, "cannot make", -o->repo->fd);
+	return init(o) &&
+	    fetch_id_claim(o->repo->fd, o->site->roots[0], o->wish, o->why);
 }
 
 /* ---- opening ---- */
-
-/* The root that has the repository, or NULL. Sets repo->fd, or else *ERR. */
-static const char *find(struct opening *o, int *err)
-{
-	size_t i;
-	int root;
-
-	*err = ENOENT;
-	for (i = 0; i < o->site->nr_roots && *err == ENOENT; i++) {
-		root =
-		    open(o->site->roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		o->repo->fd = root < 0 ? -errno : open_dir(root, o->wish->path);
-		if (root >= 0)
-			close(root);
-		if (o->repo->fd >= 0)
-			return o->site->roots[i];
-		*err = -o->repo->fd;
-	}
-	return NULL;
-}
 
 /* As in the daemon: root serves only repositories of root. */
 static bool check_owner(struct opening *o, int fd)
@@ -211,31 +187,113 @@ static bool open_objects(struct opening *o)
 	    check_alternates(o);
 }
 
+/* The path of the repository aside, to be freed. */
+static char *aside_path(const struct fetch_wish *wish)
+{
+	const char *slash = strrchr(wish->path, '/');
+	char hex[FETCH_ID_HEX + 1];
+
+	return xasprintf("%.*s" ASIDE,
+	    slash ? (int)(slash + 1 - wish->path) : 0, wish->path,
+	    fetch_id_hex(wish->uuid, hex));
+}
+
+/* A failure of the disk or of memory says nothing about the repository, so no
+ * second one may be made. */
+static void note_failure(struct opening *o, int err)
+{
+	if (err != -ENOENT && err != -ENOTDIR && err != -ELOOP &&
+	    err != -ESTALE)
+		o->err = -err;
+}
+
+/* Uses the repository at PATH if it has the uuid. */
+static bool is_at(struct opening *o, const char *root, const char *path)
+{
+	int fd = beneath_root(root, path);
+	int err = fd < 0 ? fd : fetch_id_look(fd, o->wish);
+
+	if (err == 0) {
+		o->repo->fd = fd;
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	note_failure(o, err);
+	return false;
+}
+
+static bool is_aside(struct opening *o, const char *root)
+{
+	char *path = aside_path(o->wish);
+	bool is_it = is_at(o, root, path);
+
+	free(path);
+	return is_it;
+}
+
+static bool is_elsewhere(struct opening *o, const char *root)
+{
+	o->repo->fd = fetch_find(root, o->wish);
+	if (o->repo->fd < 0)
+		note_failure(o, o->repo->fd);
+	return o->repo->fd >= 0;
+}
+
+/* Uses the repository in its place if it has no uuid and no refs. */
+static bool may_claim_place(struct opening *o, const char *root)
+{
+	int fd = beneath_root(root, o->wish->path);
+
+	if (fd < 0)
+		return false;
+	if (fetch_id_may_claim(fd, o->wish))
+		o->repo->fd = fd;
+	else
+		close(fd);
+	return o->repo->fd == fd;
+}
+
+/* The root that has the repository. NULL: none has, or o->err. */
+static const char *find(struct opening *o)
+{
+	const struct fetch_site *site = o->site;
+	size_t i;
+
+	for (i = 0; i < site->nr_roots; i++)
+		if (is_at(o, site->roots[i], o->wish->path) ||
+		    is_aside(o, site->roots[i]))
+			return site->roots[i];
+	for (i = 0; i < site->nr_roots && !o->wish->is_new; i++)
+		if (is_elsewhere(o, site->roots[i]))
+			return site->roots[i];
+	for (i = 0; i < site->nr_roots && !o->err; i++)
+		if (may_claim_place(o, site->roots[i]))
+			return site->roots[i];
+	return NULL;
+}
+
 bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why)
 {
-	struct opening o = { repo, site, wish, why };
+	struct opening o = { repo, site, wish, why, 0 };
 	const char *root;
-	int err;
 
 	*repo = (struct fetch_repo){ -1, -1, -1 };
-	root = find(&o, &err);
-	if (root) {
-		if (!check_owner(&o, repo->fd) ||
-		    !fetch_id_claim(repo->fd, root, wish, why))
-			return false;
-	} else if (err != ENOENT) {
-		return fail(&o, "cannot open", err);
-	} else if (!fetch_id_is_new(wish)) {
-		text_addf(why,
-		    "'%s' is missing, and the group does not have its first "
-		    "refs: copy it from the leader, with refd/",
-		    wish->path);
-		return false;
-	} else if (!make(&o)) {
-		return false;
-	}
-	return open_objects(&o);
+	root = find(&o);
+	if (!root && o.err)
+		return fail(&o, "cannot look for", o.err);
+	if (root)
+		return check_owner(&o, repo->fd) &&
+		    fetch_id_claim(repo->fd, root, wish, why) &&
+		    open_objects(&o);
+	if (fetch_id_is_new(wish))
+		return make(&o) && open_objects(&o);
+	text_addf(why,
+	    "'%s' is missing, and the group does not have its first refs: copy "
+	    "it from the leader, with refd/",
+	    wish->path);
+	return false;
 }
 
 void fetch_repo_close(struct fetch_repo *repo)

@@ -86,13 +86,14 @@ static bool send(struct hold_asks *a, struct session *s, struct asked *asked)
 	params_text(&p, a->config->node);
 	params_bytes(&p, f->hold.repo, sizeof(f->hold.repo));
 	params_bytes(&p, f->hold.path.data, f->hold.path.len);
+	params_text(&p, f->hold.is_new ? "true" : "false");
 	params_number(&p, f->hold.object_format);
 	params_array(&p, &oids);
 	params_array(&p, &bases);
 	r = session_run(s,
 	    "WITH want AS (INSERT INTO refd.want"
-	    " (grp, id, node, repo, path, format, oids, bases)"
-	    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+	    " (grp, id, node, repo, path, is_new, format, oids, bases)"
+	    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	    " ON CONFLICT DO NOTHING)"
 	    " SELECT pg_notify('refd_want', $1)",
 	    &p);

@@ -43,15 +43,49 @@ static void begin(struct hold_fetches *h, struct fetch_job *job,
 	keep_answer(h, job);
 }
 
-void hold_fetch_add(struct hold_fetches *h, const struct group_frame *hold,
-    const char *leader)
+/* The path of the repository by its last row: on the leader, it may have been
+ * renamed since the row that needs the objects. NULL: no answer. */
+static char *ask_path(struct hold_fetches *h, struct session *s,
+    const uint8_t *repo)
+{
+	struct params p = { 0 };
+	struct group_bytes path;
+	char *copy = NULL;
+	PGresult *r;
+
+	params_text(&p, h->config->name);
+	params_bytes(&p, repo, GROUP_UUID_BYTES);
+	r = session_run_binary(s,
+	    "SELECT path FROM refd.log WHERE grp = $1 AND repo = $2"
+	    " ORDER BY lsn DESC LIMIT 1",
+	    &p);
+	if (r && PQntuples(r) == 1) {
+		path =
+		    (struct group_bytes){ (const uint8_t *)PQgetvalue(r, 0, 0),
+			    (size_t)PQgetlength(r, 0, 0) };
+		if (group_frame_is_path(path))
+			copy = xasprintf("%.*s", (int)path.len,
+			    (const char *)path.data);
+	}
+	PQclear(r);
+	return copy;
+}
+
+void hold_fetch_add(struct hold_fetches *h, struct session *s,
+    const struct group_frame *hold, const char *leader)
 {
 	struct fetch_job *job = fetch_job_new(&hold->hold.path, hold->hold.oids,
 	    hold->hold.nr_oids, hold->hold.bases, hold->hold.nr_bases);
+	char *path;
 
 	job->number = hold->hold.number;
 	job->format = hold->hold.object_format;
 	memcpy(job->uuid, hold->hold.repo, sizeof(job->uuid));
+	path = s->conn ? ask_path(h, s, job->uuid) : NULL;
+	if (path) {
+		free(job->source_path);
+		job->source_path = path;
+	}
 	begin(h, job, leader);
 }
 
@@ -75,7 +109,8 @@ static struct refd_oid *read_oids(const PGresult *r, int row, int column,
 	return oids;
 }
 
-/* Columns: id, node, repo, path, format, oids, bases. NULL: a wrong row. */
+/* Columns: id, node, repo, path, format, oids, bases, is_new. NULL: a wrong
+ * row. */
 static struct fetch_job *read_want(const PGresult *r, int row)
 {
 	struct group_bytes path = { (const uint8_t *)PQgetvalue(r, row, 3),
@@ -95,6 +130,7 @@ static struct fetch_job *read_want(const PGresult *r, int row)
 		job->format = format;
 		memcpy(job->id, PQgetvalue(r, row, 0), sizeof(job->id));
 		memcpy(job->uuid, PQgetvalue(r, row, 2), sizeof(job->uuid));
+		job->is_new = *PQgetvalue(r, row, 7) != 0;
 	}
 	free(oids);
 	free(bases);
@@ -129,7 +165,7 @@ static PGresult *ask_wants(struct hold_fetches *h, struct session *s)
 	params_array(&p, &ids);
 	params_number(&p, WANTS_MOST);
 	r = session_run_binary(s,
-	    "SELECT id, node, repo, path, format, oids, bases"
+	    "SELECT id, node, repo, path, format, oids, bases, is_new"
 	    " FROM refd.want"
 	    " WHERE grp = $1 AND node <> $2 AND id <> ALL($3)"
 	    " AND at > clock_timestamp() - interval '1 minute'"

@@ -24,9 +24,10 @@ struct hold_fetches {
 	struct fetch_job *answers; /* that refd.held does not have yet */
 };
 
-/* A HOLD of the daemon; the objects come from the node LEADER. */
-void hold_fetch_add(struct hold_fetches *h, const struct group_frame *hold,
-    const char *leader);
+/* A HOLD of the daemon; the objects come from the node LEADER. S is open, or
+ * closed. */
+void hold_fetch_add(struct hold_fetches *h, struct session *s,
+    const struct group_frame *hold, const char *leader);
 /* Reads rows, and answers. S is open, or closed. */
 void hold_fetch_turn(struct hold_fetches *h, struct session *s);
 /* After fetch_pool_end(). */

@@ -207,7 +207,7 @@ static bool take_holds(struct hold_thread *t)
 	for (; taken; taken = next) {
 		next = taken->next;
 		if (*taken->leader) {
-			hold_fetch_add(&t->fetches, &taken->frame->frame,
+			hold_fetch_add(&t->fetches, &t->s, &taken->frame->frame,
 			    taken->leader);
 			daemon_frame_free(taken->frame);
 		} else {

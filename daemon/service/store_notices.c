@@ -74,6 +74,12 @@ static bool group_event(enum store_event event, const char *place,
 		    LOG_TEXT("another program has written a ref of this node: "
 			     "writes belong to refd, at the leader"));
 		break;
+	case STORE_GROUP_MOVED:
+		log_event(LOG_LEVEL_INFO, "group-moved", LOG_STR("repo", place),
+		    LOG_STR("from", why),
+		    LOG_TEXT("the leader has another repository at a path, or "
+			     "has it at another path"));
+		break;
 	default:
 		return false;
 	}

@@ -84,7 +84,9 @@ enum store_event {
 	/* A row of the group for the repository PLACE waits for WHY. */
 	STORE_GROUP_WAITS,
 	/* Another program had written a ref of the repository PLACE: WHY. */
-	STORE_GROUP_DIVERGED
+	STORE_GROUP_DIVERGED,
+	/* A row of the group has moved a repository from the path WHY. */
+	STORE_GROUP_MOVED
 };
 
 struct store_config {

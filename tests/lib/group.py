@@ -345,11 +345,11 @@ class Node:
                   + b''.join(row_bytes(row) for row in rows))
         return self.number
 
-    def hold(self, path, uuid, oids, bases=()):
+    def hold(self, path, uuid, oids, bases=(), is_new=False):
         self.number += 1
         self.outcomes[self.number] = []
         self.send(HOLD, struct.pack('<Q', self.number) + uuid
-                  + put(os.fsencode(path)) + struct.pack('<BI', 1, len(oids))
+                  + put(os.fsencode(path)) + struct.pack('<BBI', is_new, 1, len(oids))
                   + b''.join(oids) + struct.pack('<I', len(bases))
                   + b''.join(bases))
         return self.number

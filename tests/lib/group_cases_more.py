@@ -11,7 +11,6 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
-import group_nodes  # noqa: E402
 from group_pair import (REPO, TOP, a, b, back, in_background,  # noqa: E402
                         log, make_repo, refused, report, run, same, same_refs,
                         stdin, updated)
@@ -131,23 +130,6 @@ def test_cannot_publish():
     same('the row is published', one, value(a, 'refs/heads/way'))
     b.link.send_rows()
     same_refs('published')
-
-
-def test_other_repo():
-    """A repository of the same name, which is no copy."""
-    make_repo('other.git')
-    group_nodes.claim(b, 'other.git', os.urandom(16))
-    updated('a row for a repository that b has by its name only', a,
-            '--stdin', repo='other.git',
-            **stdin(f'verify refs/heads/none {"0" * 40}'))
-    same('b ends', 74, b.ended(30))
-    report('b names the repository', 'another id in refd/id' in b.said(),
-           b.said()[-500:])
-    b.link.close()
-    subprocess.run(['rm', '-rf', f'{b.root}/other.git'], check=True)
-    back(b)
-    b.link.begin(False)
-    same_refs('after the repair', 'other.git')
 
 
 # ---- what no node does, and git must not either ----
@@ -283,6 +265,6 @@ def test_account():
     same_refs('account')
 
 
-run(test_start, test_flushes, test_cannot_publish, test_other_repo,
+run(test_start, test_flushes, test_cannot_publish,
     test_unsupported, test_uid, test_part, test_client_gone,
     test_link_lost_holding, test_account)

@@ -355,12 +355,36 @@ def connect(node):
 
 
 def bring(source, target, repo, uuid):
-    """As refd-group fetches."""
-    path = f'{target.root}/{repo}'
-    if not os.path.exists(path):
-        subprocess.run(['git', 'init', '-q', '--bare', path], check=True)
-    copy_objects(f'{source.root}/{repo}/objects', f'{path}/objects')
-    claim(target, repo, uuid)
+    """As refd-group fetches: nothing that is in its place is moved."""
+    to = find(target, uuid)
+    if to is None and os.path.exists(f'{target.root}/{repo}') and \
+            id_of(f'{target.root}/{repo}') is None:
+        to = repo
+    if to is None:
+        to = os.path.join(os.path.dirname(repo), f'.refd-{uuid.hex()}')
+        subprocess.run(['git', 'init', '-q', '--bare', f'{target.root}/{to}'],
+                       check=True)
+    copy_objects(f'{source.root}/{find(source, uuid)}/objects',
+                 f'{target.root}/{to}/objects')
+    claim(target, to, uuid)
+
+
+def id_of(path):
+    """The uuid in hexadecimal digits, or None."""
+    try:
+        with open(f'{path}/refd/id') as f:
+            return f.readline().split()[1]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def find(node, uuid):
+    """The path of a repository below the root of the node, or None."""
+    for where, names, _ in os.walk(node.root):
+        if id_of(where) == uuid.hex():
+            return os.path.relpath(where, node.root)
+        names[:] = [] if 'objects' in names else names
+    return None
 
 
 def claim(node, repo, uuid):

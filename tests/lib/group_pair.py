@@ -25,8 +25,9 @@ def same(name, wanted, got):
            f'wanted {str(wanted)[:400]!r}, got {str(got)[:400]!r}')
 
 
-def make_repo(repo, commits=3):
-    """The same repository on both nodes, without refs. Returns commits."""
+def make_repo(repo, commits=3, is_on_both=True):
+    """The same repository on both nodes, or on a, without refs. Returns
+    commits."""
     path = f'{a.root}/{repo}'
     run = {'check': True, 'capture_output': True, 'text': True}
     subprocess.run(['git', 'init', '-q', '--bare', path], **run)
@@ -37,8 +38,9 @@ def make_repo(repo, commits=3):
         made.append(subprocess.run(
             ['git', '-C', path, 'commit-tree', tree.stdout.strip(), '-m',
              str(i), *parent], **run).stdout.strip())
-    os.makedirs(os.path.dirname(f'{b.root}/{repo}'), exist_ok=True)
-    subprocess.run(['cp', '-a', path, f'{b.root}/{repo}'], **run)
+    if is_on_both:
+        os.makedirs(os.path.dirname(f'{b.root}/{repo}'), exist_ok=True)
+        subprocess.run(['cp', '-a', path, f'{b.root}/{repo}'], **run)
     return made
 
 

@@ -116,8 +116,24 @@ class Repo:
         bases = oids[1:]
         return node.hold(self.path, self.uuid, oids[:1], bases)
 
+    def aside(self, node):
+        return (f'{TOP}/{node.name}/{os.path.dirname(self.path)}'
+                f'/.refd-{self.uuid.hex()}')
+
+    def put_in_place(self, node):
+        """As the daemon does with the first row."""
+        place = f'{TOP}/{node.name}/{self.path}'
+        if os.path.exists(self.aside(node)) and not os.path.exists(place):
+            os.rename(self.aside(node), place)
+
+    def rename(self, path):
+        os.makedirs(os.path.dirname(f'{TOP}/a/{path}'), exist_ok=True)
+        os.rename(f'{TOP}/a/{self.path}', f'{TOP}/a/{path}')
+        self.path = path
+
     def is_whole(self, node, oid):
         """Has the repository of the node all objects of a ref to OID?"""
+        self.put_in_place(node)
         repo = f'{TOP}/{node.name}/{self.path}'
         ref = f'refs/heads/{oid.hex()}'
         if not os.path.exists(repo):
@@ -234,26 +250,60 @@ def test_own():
     same('a wrong HOLD of a follower', 'NOT_HELD', b.outcome(number))
 
 
+# ---- repositories that move on the leader ----
+
+def packs(path):
+    return [name for name in os.listdir(f'{path}/objects/pack')
+            if name.endswith('.pack')]
+
+
+def test_replaced():
+    """A different repository is at the path, until a row is applied."""
+    former, repo = Repo('replaced.git'), Repo('other.git')
+    former.expect_held('the former repository', former.commit())
+    nr = len(packs(f'{TOP}/b/replaced.git'))
+    former.rename('removed.git')
+    repo.rename('replaced.git')
+    same('a new repository at its path', 'HELD',
+         a.outcome(repo.hold(a, repo.commit())))
+    same('the former one is unchanged', nr,
+         len(packs(f'{TOP}/b/replaced.git')))
+    report('the new one is aside', packs(repo.aside(b)))
+    os.rename(f'{TOP}/b/replaced.git', former.aside(b))
+    repo.expect_held('in its place', repo.commit())
+    same('the former one, aside', 'HELD',
+         a.outcome(former.hold(a, former.commit())))
+    same('gets its objects', nr + 1, len(packs(former.aside(b))))
+
+
+def test_renamed():
+    """This node has the repository at its former path."""
+    repo = Repo('some/renamed.git')
+    repo.expect_held('before it is renamed', repo.commit())
+    nr = len(packs(f'{TOP}/b/some/renamed.git'))
+    repo.rename('deep/down/renamed.git')
+    oid = repo.commit()
+    same('after it is renamed', 'HELD', a.outcome(repo.hold(a, oid)))
+    same('its objects are at its former path', nr + 1,
+         len(packs(f'{TOP}/b/some/renamed.git')))
+    report('and nowhere else', not os.path.exists(f'{TOP}/b/deep'))
+    row = new_row()
+    row.update(repo=repo.uuid, path=repo.path.encode())
+    same('a row with the new path', 'COMMITTED', a.outcome(a.batch(row)))
+    repo.path = 'some/renamed.git'
+    same('a HOLD of a follower for an earlier row', 'HELD',
+         b.outcome(b.hold(repo.path, repo.uuid, [oid])))
+    number = a.hold('old.git', bytes(16), [], is_new=True)
+    same('a repository with older refs is not made', 'NOT_HELD',
+         a.outcome(number))
+
+
 # ---- not held ----
 
 def test_refused():
     repo = Repo('refused.git')
     repo.expect_refused('an object that the leader lacks', os.urandom(20),
                         text="node 'b': cannot fetch objects for")
-    oid = repo.commit()
-    path = f'{TOP}/b/refused.git/refd/id'
-    with open(path) as file:
-        text = file.read()
-    with open(path, 'w') as file:
-        file.write(text.replace(repo.uuid.hex(), 32 * '5'))
-    repo.expect_refused('a different repository', oid,
-                        text='it is a different repository')
-    report('a different repository is unchanged', not any(
-        name.endswith('.pack')
-        for name in os.listdir(f'{TOP}/b/refused.git/objects/pack')))
-    with open(path, 'w') as file:
-        file.write(text)
-    repo.expect_held('the right repository', oid)
     odd = Repo(os.fsdecode(b'odd/ \xff%2f?#\'.git'))
     odd.expect_held('a path with all bytes', odd.commit())
     odd.expect_refused('a path with all bytes', os.urandom(20),
@@ -319,7 +369,7 @@ def test_stop():
     repo = Repo('stop.git')
     with Shut(b):
         number = repo.hold(a, repo.commit())
-        assert wait_for(10, lambda: os.path.exists(f'{TOP}/b/stop.git'))
+        assert wait_for(10, lambda: os.path.exists(repo.aside(b)))
         time.sleep(0.5)
         began = time.monotonic()
         same('STOP in a fetch', 0, b.stop())
@@ -410,7 +460,8 @@ def test_two():
 
 
 def main():
-    tests = [test_held, test_many, test_own, test_refused,
+    tests = [test_held, test_many, test_own, test_replaced, test_renamed,
+             test_refused,
              test_follower_killed, test_leader_killed, test_stop, test_restart,
              test_old_primary, test_clean, test_two, test_away]
     if 'GROUP_ONLY' in os.environ:

@@ -145,6 +145,7 @@ static const struct group_frame frames[NR_FRAMES] = {
 	    .hold = { .number = 6,
 		.repo = { 7 },
 		.path = BYTES("r.git"),
+		.is_new = true,
 		.oids = oids,
 		.nr_oids = 2,
 		.bases = oids,
@@ -255,8 +256,8 @@ START_TEST(test_hold)
 
 	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
 	ck_assert_uint_eq(f.hold.number, 6);
-	ck_assert_uint_eq(f.hold.repo[0], 7);
 	ck_assert_mem_eq(f.hold.path.data, "r.git", f.hold.path.len);
+	ck_assert(f.hold.is_new && f.hold.repo[0] == 7);
 	ck_assert_int_eq(f.hold.object_format, REFD_FORMAT_SHA1);
 	ck_assert_uint_eq(f.hold.nr_oids, 2);
 	ck_assert_mem_eq(f.hold.oids, oids, sizeof(oids));
@@ -383,8 +384,7 @@ static void expect_rejected(size_t nr, size_t at, uint8_t value)
 	size_t len;
 	uint8_t *bytes = encode(&frames[nr], &len), *copy;
 
-	ck_assert_uint_lt(at, len);
-	ck_assert_uint_ne(bytes[at], value);
+	ck_assert(at < len && bytes[at] != value);
 	bytes[at] = value;
 	ck_assert_msg(decode(bytes, len, &f, &copy) != NULL,
 	    "frame %zu, byte %zu", nr, at);
@@ -415,15 +415,15 @@ START_TEST(test_hostile_bytes)
 	expect_rejected(BATCH, 97, 0xff);  /* the length of a record */
 	expect_rejected(BATCH, 100, 0xff); /* the same, too large */
 	expect_rejected(BATCH, 105, 0xff); /* the length of objects */
-	expect_rejected(HOLD, 38, 0);      /* the object format */
-	expect_rejected(HOLD, 38, 3);      /* the same */
-	expect_rejected(HOLD, 38, 2);      /* the other format: too long */
-	expect_rejected(HOLD, 39, 0);      /* no id */
-	expect_rejected(HOLD, 39, 4);      /* the number of ids */
-	expect_rejected(HOLD, 42, 0xff);   /* the same, too large */
-	expect_rejected(HOLD, 43, 0);      /* a null id */
-	expect_rejected(HOLD, 83, 2);      /* the number of bases */
-	expect_rejected(HOLD, 87, 0);      /* a null base */
+	expect_rejected(HOLD, 38, 2);      /* neither new nor not */
+	expect_rejected(HOLD, 39, 0);      /* the object format */
+	expect_rejected(HOLD, 39, 2);      /* the other format: too long */
+	expect_rejected(HOLD, 40, 0);      /* no id */
+	expect_rejected(HOLD, 40, 4);      /* the number of ids */
+	expect_rejected(HOLD, 43, 0xff);   /* the same, too large */
+	expect_rejected(HOLD, 44, 0);      /* a null id */
+	expect_rejected(HOLD, 84, 2);      /* the number of bases */
+	expect_rejected(HOLD, 88, 0);      /* a null base */
 	expect_rejected(ROLE, 5, 2);       /* neither leader nor follower */
 	expect_rejected(REFUSED, 20, '\x1b'); /* a control character */
 }

@@ -2,7 +2,8 @@
  * Proves that recovery in the journal of a group of nodes gives up no update on
  * this node alone. If an update would be left, dropped or deferred, recovery
  * fails, names the ref, and fails again at the next start, until the cause is
- * gone. Ordinary recovery works as on a single machine.
+ * gone. The updates of a missing repository wait for it. Ordinary recovery
+ * works as on a single machine.
  */
 #include <check.h>
 #include <errno.h>
@@ -143,14 +144,43 @@ START_TEST(an_atomic_transaction_whose_name_was_taken)
 }
 END_TEST
 
+/* A program may have removed or renamed it. Nobody sees its refs before the
+ * redo. */
 START_TEST(a_missing_repository)
 {
 	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
+	ck_assert_uint_eq(w->deferred, 1);
+	wr_rename(AWAY, WORLD_REPO);
+	memfs_write(w->fs, REF ".lock", "");
+	ck_assert_int_eq(world_retry(w), -ENOTRECOVERABLE);
+	ck_assert_int_eq(world_retry(w), -ENOTRECOVERABLE);
+	wr_unlink(REF ".lock");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* As before, and the start after that is on time. */
+START_TEST(a_missing_repository_comes_back)
+{
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	wr_rename(AWAY, WORLD_REPO);
+	if (_i > 0)
+		memfs_write(w->fs, REF ".lock", "");
 	memfs_crash(w->fs);
 	world_crash(w);
-	wr_rename(WORLD_REPO, AWAY);
-	refuses(STORE_REPO_MISSING, "");
-	wr_rename(AWAY, WORLD_REPO);
+	if (_i > 0) {
+		refuses(STORE_DEFERRED, "refs/heads/x");
+		wr_unlink(REF ".lock");
+	}
 	starts();
 }
 END_TEST
@@ -257,6 +287,7 @@ int main(void)
 	tcase_add_test(tc, a_name_that_was_taken_before_a_crash);
 	tcase_add_test(tc, an_atomic_transaction_whose_name_was_taken);
 	tcase_add_test(tc, a_missing_repository);
+	tcase_add_loop_test(tc, a_missing_repository_comes_back, 0, 2);
 	tcase_add_test(tc, all_repositories);
 	tcase_add_test(tc, a_pruned_object);
 	tcase_add_test(tc, a_malformed_packed_refs);

@@ -8,6 +8,7 @@
 
 #include "daemon/store/following/follower_internal.h"
 #include "daemon/store/following/row_objects_write.h"
+#include "daemon/store/following/row_place.h"
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)
@@ -22,6 +23,8 @@
 #define KEEPS_NS (60 * 1000000000LL)
 /* Between two requests for what is missing. */
 #define FETCH_NS (10 * 1000000000LL)
+/* refd-group makes a new repository in less time. */
+#define SEARCH_NS (2 * 1000000000LL)
 
 /* ---- admission ---- */
 
@@ -197,12 +200,15 @@ static bool write_objects(struct follower *f, struct attempt *a,
 	return r == 0;
 }
 
+/* PLACED: 0, or why the repository is not in its place. */
 static enum result apply(struct follower *f, struct attempt *a,
-    struct row_txn *rt)
+    struct row_txn *rt, int placed)
 {
 	enum result result;
 
-	if (!write_objects(f, a, &rt->record))
+	if (placed == -ENOENT)
+		fetch_missing(f, a, rt);
+	if (placed < 0 || !write_objects(f, a, &rt->record))
 		return RESULT_WAITS;
 	follower_admit(f, rt->txn);
 	if (rt->txn->refused != REFD_OK) {
@@ -224,10 +230,27 @@ static enum result apply(struct follower *f, struct attempt *a,
 						      result;
 }
 
+/* As row_place_put(). */
+static int place(struct follower *f, struct attempt *a)
+{
+	const struct row_place place = { f->cfg.repos, f->cfg.event };
+	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	bool searches = a->search_ns != 0 && now_ns >= a->search_ns;
+	int r = row_place_put(&place, a->row, searches, a->path, a->why,
+	    sizeof(a->why));
+
+	if (searches)
+		a->search_ns = now_ns + FETCH_NS;
+	else if (r == -ENOENT && a->search_ns == 0)
+		a->search_ns = now_ns + SEARCH_NS;
+	return r;
+}
+
 static enum result try_row(struct follower *f, struct attempt *a)
 {
 	struct row_txn rt;
 	enum result result;
+	int placed = place(f, a);
 	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
 
 	if (r == -ENOMEM)
@@ -236,30 +259,10 @@ static enum result try_row(struct follower *f, struct attempt *a)
 		attempt_say(a, "this version of refd can't read the row");
 		return RESULT_DIFFERS;
 	}
-	result = apply(f, a, &rt);
+	result = apply(f, a, &rt, placed);
 	follower_put_repo(f, rt.txn);
 	row_txn_done(&rt);
 	return result;
-}
-
-/* The repository lies below the root that has it; otherwise below the first
- * one. */
-static void find_path(struct follower *f, struct attempt *a)
-{
-	const struct group_bytes *path = &a->row->path;
-	size_t i;
-	int fd;
-
-	for (i = f->cfg.repos->nr_roots; i-- > 0;) {
-		snprintf(a->path, sizeof(a->path), "%s/%.*s",
-		    f->cfg.repos->roots[i], (int)path->len,
-		    (const char *)path->data);
-		fd = repo_open_below_root(f->cfg.repos, a->path);
-		if (fd < 0)
-			continue;
-		SYS(f->cfg.sys, close, fd);
-		return;
-	}
 }
 
 static void report(struct follower *f, const struct attempt *a,
@@ -313,7 +316,6 @@ static bool apply_until_done(struct follower *f, struct attempt *a)
 	enum result result;
 
 	while (!group_is_stopping(f->cfg.group)) {
-		find_path(f, a);
 		result = try_row(f, a);
 		if (result == RESULT_DONE)
 			return true;

@@ -34,8 +34,9 @@ struct attempt {
 	uint64_t lsn;
 	char path[REFD_PATH_MAX];
 	char why[FOLLOWER_WHY_MAX];
-	int64_t fetch_ns; /* not before, the next time */
-	bool has_written; /* the objects of the row */
+	int64_t fetch_ns;  /* not before, the next time */
+	int64_t search_ns; /* the same; 0: the repository was not missing yet */
+	bool has_written;  /* the objects of the row */
 	/* The row has differed for so long that another program must have
 	 * written the refs. */
 	bool keeps;

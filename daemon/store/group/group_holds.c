@@ -58,6 +58,7 @@ static int send_hold(struct group *g, const struct txn *txn, uint64_t number)
 	int r = -ENOMEM;
 
 	memcpy(f.hold.repo, txn->repo->uuid, sizeof(f.hold.repo));
+	f.hold.is_new = txn->repo->is_new;
 	f.hold.object_format = txn->repo->object_format;
 	if (oids != NULL && bases != NULL) {
 		f.hold.oids = oids;

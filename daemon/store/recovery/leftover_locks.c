@@ -85,6 +85,10 @@ const char *leftover_locks_why(int err)
 	if (err == -EBADMSG)
 		return "a reftable, or the list of reftables, is missing or "
 		       "damaged: restore it";
+	if (err == -ENOTRECOVERABLE)
+		return "an update of the group can't be redone there, as "
+		       "another program has written the ref or holds its lock, "
+		       "or an object is missing";
 	return strerror(-err);
 }
 

@@ -261,7 +261,7 @@ static int forget(struct recovery_run *run, uint64_t last_lsn)
 {
 	struct store_recovery *rec = run->rec;
 	struct journal *journal = commit_log_journal(rec->log);
-	struct recover_notes notes = { NULL, 0, 0 };
+	struct recover_notes notes = { .may_defer = true };
 	const struct replay_row *row;
 	struct visit *v;
 	int r = 0;
@@ -404,7 +404,7 @@ static void tell_ended(const struct store_recovery *rec,
 static void defer_lost(struct store_recovery *rec,
     const struct replay_row *rows)
 {
-	struct recover_notes notes = { NULL, 0, 0 };
+	struct recover_notes notes = { .may_defer = true };
 	uint64_t deferred = 0;
 	int r = 0;
 
@@ -421,11 +421,16 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 {
 	struct journal *journal = commit_log_journal(rec->log);
 	struct leftover_locks leftover = { .sys = rec->sys };
+	struct recover_findings findings = { .report = rec->report,
+		.is_group = journal_group_lsn(journal) > 0 };
+	const struct store_report report = { recover_findings_add,
+		rec->report->progress, &findings };
 	struct replay rp = { .sys = rec->sys,
 		.repo = repo,
 		.journal = journal,
 		.leftover = &leftover,
-		.report = rec->report,
+		.report = &report,
+		.is_group = findings.is_group,
 		.has_object = rec->has_object,
 		.arg = rec->arg };
 	struct recover_rows rows;
@@ -443,6 +448,8 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	if (r == 0)
 		r = recover_replay(rec, &rp, &starts,
 		    recover_rows_of(&rows, repo->id), &unlocked);
+	if (r == 0 && findings.nr_refused > 0)
+		r = -ENOTRECOVERABLE;
 	if (r == 0) {
 		r = fs_sync_published(rec->repos, repo->fs);
 		if (r < 0)
@@ -457,6 +464,7 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 		tell_ended(rec, recover_rows_of(&rows, repo->id));
 		tell_still_deferred(rec, recover_rows_of(&rows, repo->id));
 	}
+	free(findings.why);
 	replay_done(&rp);
 	leftover_locks_done(&leftover);
 	recover_rows_done(&rows);

@@ -58,16 +58,18 @@ struct store_recovery {
  * error, serving would break a promise.
  *
  * In the journal of a group of nodes (journal_group_lsn() > 0) no update may be
- * left, dropped or deferred on this node alone. Then all findings are reported,
- * nothing is forgotten, the locks of the repository stay as evidence, and
- * -ENOTRECOVERABLE is returned. The next run starts over.
+ * left or dropped on this node alone, or deferred, except in a missing
+ * repository. Otherwise all findings are reported, nothing is forgotten, the
+ * locks of the repository stay as evidence, and -ENOTRECOVERABLE is returned.
+ * The next run starts over.
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 
 /* Redoes the deferred records of REPO, which has come back, or was repaired, or
  * had foreign locks. Safe beside a serving daemon: each ref is locked first,
  * and no lock of a batch from LIVE on is touched. *DEFERRED: members still
- * deferred. After an error all are, and nothing may be written there. */
+ * deferred. After an error all are, and nothing may be written there.
+ * -ENOTRECOVERABLE: as above. */
 int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred);
 

@@ -10,7 +10,9 @@
 
 #include "daemon/store/recovery/recover_internal.h"
 
-/* Does the node differ from the other nodes of its group after FINDING? */
+/* Does the node differ from the other nodes of its group after FINDING? A
+ * missing repository does not: its records are redone before anybody uses it
+ * again. */
 static bool is_apart(enum store_finding finding)
 {
 	switch (finding) {
@@ -20,6 +22,7 @@ static bool is_apart(enum store_finding finding)
 	case STORE_LOG_REPAIRED:
 	case STORE_TABLE_MENDED:
 	case STORE_OBJECTS_RESTORED:
+	case STORE_REPO_MISSING:
 		return false;
 	default:
 		return true;

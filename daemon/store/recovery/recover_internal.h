@@ -61,6 +61,9 @@ void recover_rows_done(struct recover_rows *rows);
 struct recover_notes {
 	struct journal_row *rows;
 	size_t nr, size;
+	/* Also in a group: the repositories are not there, or the rows were
+	 * deferred before. */
+	bool may_defer;
 };
 
 /* Defers all unfinished members of ROW. MOUNT says by which rule they are
@@ -77,8 +80,8 @@ int recover_notes_replayed(struct recover_notes *notes,
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
 /* Writes all rows in one commit, durably. The original rows are durable
- * already. -ENOTRECOVERABLE: the journal is a group's, and a row aborts or
- * defers; nothing was written. */
+ * already. -ENOTRECOVERABLE: the journal is a group's, and a row aborts, or
+ * defers without NOTES->may_defer; nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
 

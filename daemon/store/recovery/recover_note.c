@@ -200,7 +200,9 @@ static bool gives_up(const struct recover_notes *notes)
 	size_t i;
 
 	for (i = 0; i < notes->nr; i++)
-		if (notes->rows[i].kind != JOURNAL_DEFERRED_END)
+		if (notes->rows[i].kind != JOURNAL_DEFERRED_END &&
+		    (notes->rows[i].kind != JOURNAL_DEFERRED ||
+			!notes->may_defer))
 			return true;
 	return false;
 }

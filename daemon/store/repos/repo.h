@@ -57,6 +57,7 @@ struct repo {
 	bool has_format; /* the configuration was read */
 	bool is_partial; /* git can fetch absent objects */
 	enum repo_format format;
+	bool is_new; /* the uuid was made at this opening */
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* if the client names none */

@@ -227,6 +227,7 @@ static int name_it(const struct repos *repos, struct repo *repo,
 		r = make_uuid(repos, repo, id->uuid);
 	if (r < 0)
 		return r;
+	repo->is_new = is_new;
 	if (changes)
 		memcpy(id->journal, journal_uuid(repos->journal), 16);
 	if (memcmp(id->journal, journal_uuid(repos->journal), 16) != 0)

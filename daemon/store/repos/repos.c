@@ -163,23 +163,44 @@ const struct fs *repos_place(struct repos *repos, const char *git_dir)
 }
 
 /* Returns the open repository at PLACE, with a reference. If there is only a
- * doomed repository, returns its lock. Under MUTEX. */
+ * doomed repository, returns its lock. *OTHER, with a reference, or NULL: the
+ * same repository, opened at another path. Under MUTEX. */
 static struct repo *find_open(struct repos *repos,
-    const struct repo_place *place, struct repo_lock **lock)
+    const struct repo_place *place, struct repo_lock **lock,
+    struct repo **other)
 {
-	struct repo *repo;
+	struct repo *repo, *found = NULL;
 
 	*lock = NULL;
-	for (repo = repos->open; repo != NULL; repo = repo->next) {
+	*other = NULL;
+	for (repo = repos->open; repo != NULL && found == NULL;
+	    repo = repo->next) {
 		if (repo->dev != place->st.dev || repo->ino != place->st.ino)
 			continue;
 		*lock = repo->lock;
-		if (repo->doomed || strcmp(repo->path, place->path) != 0)
+		if (repo->doomed)
 			continue;
-		repo->refs++;
-		return repo;
+		if (strcmp(repo->path, place->path) == 0)
+			found = repo;
+		else
+			*other = repo;
 	}
-	return NULL;
+	if (found != NULL)
+		found->refs++;
+	if (*other != NULL)
+		(*other)->refs++;
+	return found;
+}
+
+/* After a move, the journal gets the new path at the next opening. If the
+ * repository is moved back, it must be opened once more. */
+static void doom_moved(struct repos *repos, struct repo *repo)
+{
+	if (repo == NULL)
+		return;
+	if (repo_is_moved(repos, repo))
+		repo_doom(repos, repo);
+	repo_put(repos, repo);
 }
 
 /* Opens the repository at PLACE. No other thread opens or closes it
@@ -233,15 +254,16 @@ static struct repo *begin_at(struct repos *repos,
     const struct repo_place *place, struct repo_busy *busy,
     struct repo_lock **lock, bool *is_full)
 {
-	struct repo *repo;
+	struct repo *repo, *other;
 
 	busy->dev = place->st.dev;
 	busy->ino = place->st.ino;
 	pthread_mutex_lock(&repos->mutex);
 	busy_begin(repos, busy);
-	repo = find_open(repos, place, lock);
+	repo = find_open(repos, place, lock, &other);
 	*is_full = repos->nr_open >= repos->max_open;
 	pthread_mutex_unlock(&repos->mutex);
+	doom_moved(repos, other);
 	if (repo == NULL || repo_is_same(repos, repo))
 		return repo;
 	repo_doom(repos, repo);

@@ -1,0 +1,359 @@
+#include "daemon/store/following/row_place.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/following/row_search.h"
+
+#define ASIDE_MAX (sizeof(".refd-") + 32)
+
+struct put {
+	const struct row_place *place;
+	struct repos *repos;
+	const struct sys *sys;
+	const uint8_t *uuid;
+	char rest[GROUP_PATH_MAX + 1]; /* the path below a root */
+	char known[REFD_PATH_MAX];     /* another path, or "" */
+	bool searches;
+	char *why;
+	size_t why_size;
+};
+
+/* A name in an open directory. */
+struct spot {
+	int dir; /* -1: none */
+	char path[REFD_PATH_MAX];
+};
+
+static int __attribute__((format(printf, 3, 4))) fail(const struct put *p,
+    int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->why, p->why_size, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static void aside_name(const uint8_t uuid[16], char name[ASIDE_MAX])
+{
+	memcpy(name, ".refd-", sizeof(".refd-"));
+	repo_id_hex(uuid, name + strlen(name));
+}
+
+/* ---- spots ---- */
+
+static const char *spot_name(const struct spot *spot)
+{
+	return strrchr(spot->path, '/') + 1;
+}
+
+static void spot_close(const struct put *p, struct spot *spot)
+{
+	if (spot->dir >= 0)
+		SYS(p->sys, close, spot->dir);
+	spot->dir = -1;
+}
+
+static int open_parent(const struct put *p, const char *root, const char *rest,
+    int len)
+{
+	int root_fd = repo_open_below_root(p->repos, root), fd;
+	char parent[REFD_PATH_MAX];
+
+	if (root_fd < 0 || len == 0)
+		return root_fd;
+	snprintf(parent, sizeof(parent), "%.*s", len, rest);
+	fd = SYS(p->sys, openat, root_fd, parent, O_RDONLY | O_DIRECTORY, 0);
+	SYS(p->sys, close, root_fd);
+	return fd;
+}
+
+/* Opens the directory of REST, a path below ROOT. NAME: in place of the last
+ * name of REST, or NULL. */
+static int spot_open(const struct put *p, const char *root, const char *rest,
+    const char *name, struct spot *spot)
+{
+	const char *slash = strrchr(rest, '/');
+	int len = slash != NULL ? (int)(slash - rest) : 0;
+
+	if (name == NULL)
+		name = slash != NULL ? slash + 1 : rest;
+	spot->dir = -1;
+	if (snprintf(spot->path, sizeof(spot->path), "%s/%.*s%s%s", root, len,
+		rest, len > 0 ? "/" : "", name) >= (int)sizeof(spot->path))
+		return -ENAMETOOLONG;
+	spot->dir = open_parent(p, root, rest, len);
+	return spot->dir < 0 ? spot->dir : 0;
+}
+
+/* -ENOENT: nothing is there. -ENODATA: no repository of this daemon is. */
+static int spot_id(const struct put *p, const struct spot *spot,
+    struct repo_id *id)
+{
+	int fd = SYS(p->sys, openat, spot->dir, spot_name(spot),
+		O_RDONLY | O_DIRECTORY, 0),
+	    r;
+
+	if (fd == -ENOTDIR || fd == -ELOOP)
+		return -ENODATA;
+	if (fd < 0)
+		return fd;
+	r = row_search_id(p->sys, fd, id);
+	SYS(p->sys, close, fd);
+	return r;
+}
+
+/* ---- finding ---- */
+
+/* Does a path lead to nothing, or to nothing of this daemon? */
+static bool is_elsewhere(int err)
+{
+	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP ||
+	    err == -EXDEV || err == -ENODATA;
+}
+
+/* 0: the repository has the uuid of the row. 1: it has not, or is not there. */
+static int compare(const struct put *p, int r, const struct repo_id *id)
+{
+	if (r == 0)
+		return memcmp(id->uuid, p->uuid, sizeof(id->uuid)) != 0;
+	return is_elsewhere(r) ? 1 : r;
+}
+
+/* 0: the repository is in its place below ROOT. 1: it is not. */
+static int look_at_place(const struct put *p, const char *root,
+    char path[REFD_PATH_MAX])
+{
+	struct repo_id id;
+	int fd, r;
+
+	if (snprintf(path, REFD_PATH_MAX, "%s/%s", root, p->rest) >=
+	    REFD_PATH_MAX)
+		return 1;
+	fd = repo_open_below_root(p->repos, path);
+	r = fd < 0 ? fd : row_search_id(p->sys, fd, &id);
+	if (fd >= 0)
+		SYS(p->sys, close, fd);
+	return compare(p, r, &id);
+}
+
+/* 0: the repository is at SPOT. 1: it is not. Closes SPOT if it is not. */
+static int look_at(const struct put *p, const char *root, const char *rest,
+    const char *name, struct spot *spot)
+{
+	int r = spot_open(p, root, rest, name, spot);
+	struct repo_id id;
+
+	r = compare(p, r == 0 ? spot_id(p, spot, &id) : r, &id);
+	if (r != 0)
+		spot_close(p, spot);
+	return r;
+}
+
+/* The root of the known path, and the rest of the path, or NULL. */
+static const char *known_root(const struct put *p, const char **rest)
+{
+	const char *root, *found = NULL;
+	size_t i, len, longest = 0;
+
+	for (i = 0; i < p->repos->nr_roots; i++) {
+		root = p->repos->roots[i];
+		len = strlen(root);
+		if (len > longest && strncmp(p->known, root, len) == 0 &&
+		    p->known[len] == '/' && p->known[len + 1] != '\0') {
+			longest = len;
+			found = root;
+		}
+	}
+	*rest = p->known + longest + 1;
+	return found;
+}
+
+/* 0: the repository is at FROM, below *ROOT. 1: it is not there. */
+static int look_at_known(const struct put *p, struct spot *from,
+    const char **root)
+{
+	char aside[ASIDE_MAX];
+	const char *rest;
+	int r;
+
+	*root = known_root(p, &rest);
+	if (*root == NULL)
+		return 1;
+	aside_name(p->uuid, aside);
+	r = look_at(p, *root, rest, NULL, from);
+	return r == 1 ? look_at(p, *root, rest, aside, from) : r;
+}
+
+static int note_known(void *arg, const struct journal_repo *known)
+{
+	struct put *p = arg;
+
+	snprintf(p->known, sizeof(p->known), "%s", known->path);
+	return 0;
+}
+
+/* 0: the repository is at FROM, below *ROOT. 1: it was not found. */
+static int find(struct put *p, struct spot *from, const char **root)
+{
+	char aside[ASIDE_MAX];
+	int r = 1;
+	size_t i;
+
+	aside_name(p->uuid, aside);
+	for (i = 0; r == 1 && i < p->repos->nr_roots; i++) {
+		*root = p->repos->roots[i];
+		r = look_at(p, *root, p->rest, aside, from);
+	}
+	if (r != 1)
+		return r;
+	r = journal_find_repo(p->repos->journal, p->uuid, note_known, p);
+	if (r != 0)
+		return r > 0 ? -EIO : r;
+	r = look_at_known(p, from, root);
+	if (r == 1 && p->searches &&
+	    row_search_find(p->repos, p->uuid, p->known))
+		r = look_at_known(p, from, root);
+	return r;
+}
+
+/* ---- moving ---- */
+
+/* Parts of the path TO do not exist, or lead elsewhere, or have something. */
+static int blocked(const struct put *p, int err, const char *path)
+{
+	return fail(p, err,
+	    "'%s' is in the way, and is no repository of the group: move it to "
+	    "another path (%s)",
+	    path, strerror(-err));
+}
+
+static int move(const struct put *p, const struct spot *from,
+    const struct spot *to)
+{
+	int r = SYS(p->sys, renameat, from->dir, spot_name(from), to->dir,
+	    spot_name(to));
+
+	if (r < 0)
+		return fail(p, r, "can't move '%s' to '%s': %s", from->path,
+		    to->path, strerror(-r));
+	if (p->place->event != NULL)
+		p->place->event(STORE_GROUP_MOVED, to->path, from->path);
+	return 0;
+}
+
+/* Moves another repository aside, which is in the place below ROOT. */
+static int clear_place(const struct put *p, const char *root)
+{
+	struct spot spot, to;
+	struct repo_id id;
+	char aside[ASIDE_MAX];
+	int r = spot_open(p, root, p->rest, NULL, &spot);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = spot_id(p, &spot, &id);
+	if (r == 0) {
+		aside_name(id.uuid, aside);
+		to = spot;
+		strcpy(strrchr(to.path, '/') + 1, aside);
+		r = move(p, &spot, &to);
+	} else if (r == -ENOENT) {
+		r = 0;
+	} else {
+		r = blocked(p, r, spot.path);
+	}
+	spot_close(p, &spot);
+	return r;
+}
+
+static int make_parents(const struct put *p, const char *root)
+{
+	int fd = repo_open_below_root(p->repos, root), r;
+
+	if (fd < 0)
+		return fd;
+	r = sys_make_parents(p->sys, fd, p->rest, 0755);
+	SYS(p->sys, close, fd);
+	return r < 0 ? r : 0;
+}
+
+/* Without the sync, a power loss could take the moves back, and the journal
+ * would have the new path. */
+static int bring(const struct put *p, const struct spot *from, const char *root)
+{
+	struct spot to = { .dir = -1 };
+	int r = make_parents(p, root);
+
+	if (r == 0)
+		r = spot_open(p, root, p->rest, NULL, &to);
+	if (r < 0)
+		return fail(p, r, "can't make the directory of '%s/%s': %s",
+		    root, p->rest, strerror(-r));
+	r = move(p, from, &to);
+	if (r == 0) {
+		r = SYS(p->sys, syncfs, to.dir);
+		if (r < 0)
+			fail(p, r, "can't sync the file system of '%s': %s",
+			    to.path, strerror(-r));
+	}
+	spot_close(p, &to);
+	return r;
+}
+
+static int put_in_place(struct put *p)
+{
+	struct spot from = { .dir = -1 };
+	const char *root;
+	size_t i;
+	int r = find(p, &from, &root);
+
+	if (r == 1)
+		return fail(p, -ENOENT,
+		    "this node does not have the repository '%s' of the "
+		    "leader: refd-group must bring it",
+		    p->rest);
+	if (r < 0)
+		return fail(p, r, "can't look for '%s': %s", p->rest,
+		    strerror(-r));
+	for (i = 0; r == 0 && i < p->repos->nr_roots; i++)
+		r = clear_place(p, p->repos->roots[i]);
+	if (r == 0)
+		r = bring(p, &from, root);
+	spot_close(p, &from);
+	return r;
+}
+
+int row_place_put(const struct row_place *place, const struct group_row *row,
+    bool searches, char path[REFD_PATH_MAX], char *why, size_t why_size)
+{
+	struct put p = { .place = place,
+		.repos = place->repos,
+		.sys = place->repos->sys,
+		.uuid = row->repo,
+		.searches = searches,
+		.why = why,
+		.why_size = why_size };
+	size_t i, nr = place->repos->nr_roots;
+	int r = 1;
+
+	snprintf(p.rest, sizeof(p.rest), "%.*s", (int)row->path.len,
+	    (const char *)row->path.data);
+	for (i = nr; r == 1 && i-- > 0;)
+		r = look_at_place(&p, place->repos->roots[i], path);
+	if (r < 0)
+		return fail(&p, r, "can't look at '%s': %s", path,
+		    strerror(-r));
+	if (r == 0)
+		return 0;
+	r = put_in_place(&p);
+	for (i = nr; r == 0 && i-- > 0;)
+		if (look_at_place(&p, place->repos->roots[i], path) == 0)
+			break;
+	return r;
+}

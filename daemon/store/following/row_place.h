@@ -1,0 +1,43 @@
+/*
+ * Puts the repository of a row in its place: the path of the row. Rows come in
+ * the order of the log, so the path is the path on the leader at that moment.
+ *
+ * The happy path: the repository is there.
+ *
+ * On the leader, programs rename, remove and replace repositories without refd.
+ * Then the path of the row is free on this node, or has another repository. The
+ * other repository is moved aside, to .refd-<uuid> beside its path, and never
+ * removed: a later row can put it at its new path. The repository of the row
+ * comes from beside the path, where refd-group makes new repositories; from its
+ * path in the journal; from beside that path; or, after a search, from anywhere
+ * below the roots. A crash between two moves leaves both repositories where the
+ * next attempt looks.
+ *
+ * Failures: a file or a directory without refd/id is in the way, and is not
+ * touched; the disk.
+ *
+ * For the thread that applies rows. Blocks on the disk. No path is followed
+ * through a link, except to a repository that is in its place already.
+ */
+#ifndef STORE_ROW_PLACE_H
+#define STORE_ROW_PLACE_H
+
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/store.h"
+#include "proto/group_frame.h"
+
+struct row_place {
+	struct repos *repos; /* borrowed */
+	/* The repository WHY is now at PLACE. May be NULL. */
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
+};
+
+/* Sets PATH, in which the repository of ROW is, or should be. 0; -ENOENT: this
+ * node does not have the repository, or has it where only a search finds it;
+ * another negative errno. WHY is the reason of a failure. SEARCHES: see
+ * row_search.h. */
+int row_place_put(const struct row_place *place, const struct group_row *row,
+    bool searches, char path[REFD_PATH_MAX], char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * Searches the roots for a repository by its uuid, for a node whose journal
+ * does not know the repository: it was copied from another node, or its new
+ * path was lost in a power failure.
+ *
+ * The search reads every directory below the roots, except those below a
+ * repository: some seconds for 100,000 repositories, or minutes from a slow
+ * disk. No link is followed. Any thread; blocks.
+ */
+#ifndef STORE_ROW_SEARCH_H
+#define STORE_ROW_SEARCH_H
+
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/repos/repo_id.h"
+
+/* Reads refd/id of the directory FD. -ENODATA: it is not a repository of this
+ * daemon. */
+int row_search_id(const struct sys *sys, int fd, struct repo_id *id);
+
+/* True: PATH is the repository. */
+bool row_search_find(const struct repos *repos, const uint8_t uuid[16],
+    char path[REFD_PATH_MAX]);
+
+#endif

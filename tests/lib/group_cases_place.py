@@ -1,0 +1,264 @@
+"""The cases of tests/scenario/group_nodes_place.sh (group_pair.py). Each case
+can run alone, behind test_start: GROUP_ONLY."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from group import wait_for  # noqa: E402
+from group_nodes import id_of  # noqa: E402
+from group_pair import (TOP, a, b, back, log, make_repo,  # noqa: E402
+                        new_commit, refused, report, run, same, same_refs,
+                        updated)
+
+MAIN = 'refs/heads/main'
+
+
+def test_start():
+    report('a starts', a.start(), a.said())
+    report('b starts', b.start(), b.said())
+    a.connect()
+    b.connect()
+    report('a leads', a.lead())
+    begun('first.git')
+
+
+def begun(repo):
+    """A new repository of a, with a ref. Returns its value."""
+    value = make_repo(repo, 1, is_on_both=False)[0]
+    updated(f'{repo} is new', a, MAIN, value, repo=repo)
+    return value
+
+
+def goes_on(name, repo):
+    """A later update of the repository. Returns the value."""
+    old = a.git(repo, 'rev-parse', MAIN)
+    value = new_commit(a, repo, old)
+    updated(f'{name}: an update', a, MAIN, value, old, repo=repo)
+    return value
+
+
+def both_have(name, *repos):
+    for repo in repos:
+        same_refs(f'{name}: {repo}', repo)
+        same(f'{name}: the repository {repo}', id_of(f'{a.root}/{repo}'),
+             id_of(f'{b.root}/{repo}'))
+        report(f'{name}: {repo} has refs', a.refs(repo) != '')
+
+
+def move(node, old, new):
+    os.makedirs(os.path.dirname(f'{node.root}/{new}'), exist_ok=True)
+    os.rename(f'{node.root}/{old}', f'{node.root}/{new}')
+
+
+def aside(path):
+    """Where a follower keeps the repository which is at the path now."""
+    return os.path.join(os.path.dirname(path),
+                        f'.refd-{id_of(f"{a.root}/{path}")}')
+
+
+def stopped():
+    """b is away: its rows wait."""
+    b.kill()
+    b.link.close()
+
+
+def started(node=b):
+    back(node)
+    node.link.begin(False)
+
+
+# ---- moves ----
+
+def test_replaced():
+    value = begun('replaced.git')
+    both_have('replaced', 'replaced.git')
+    former = aside('replaced.git')
+    shutil.rmtree(f'{a.root}/replaced.git')
+    begun('replaced.git')
+    both_have('replaced', 'replaced.git')
+    same('the former one is aside', value, b.git(former, 'rev-parse', MAIN))
+    report('b tells', 'group-moved' in b.said() and former in b.said(),
+           b.said()[-500:])
+
+
+def test_renamed():
+    begun('old/name.git')
+    both_have('renamed', 'old/name.git')
+    move(a, 'old/name.git', 'new/deep/name.git')
+    goes_on('renamed', 'new/deep/name.git')
+    both_have('renamed', 'new/deep/name.git')
+    report('the former path is free', not os.path.exists(
+        f'{b.root}/old/name.git'))
+    begun('old/name.git')
+    both_have('a new one at the former path', 'old/name.git',
+              'new/deep/name.git')
+
+
+def test_swap():
+    begun('left.git')
+    begun('other/right.git')
+    both_have('swap', 'left.git', 'other/right.git')
+    for _ in range(2):
+        move(a, 'left.git', 'tmp.git')
+        move(a, 'other/right.git', 'left.git')
+        move(a, 'tmp.git', 'other/right.git')
+        goes_on('swap', 'left.git')
+        goes_on('swap', 'other/right.git')
+        both_have('swap', 'left.git', 'other/right.git')
+    same('nothing stays aside', [], glob.glob(f'{b.root}/**/.refd-*',
+                                              recursive=True)
+         if os.environ.get('GROUP_ONLY') else [])
+
+
+def test_unknown():
+    """The journal of b does not know the path of a repository."""
+    begun('unknown/x.git')
+    both_have('unknown', 'unknown/x.git')
+    move(b, 'unknown/x.git', 'copied/from/elsewhere.git')
+    goes_on('unknown', 'unknown/x.git')
+    both_have('unknown', 'unknown/x.git')
+    report('moved', not os.path.exists(
+        f'{b.root}/copied/from/elsewhere.git'))
+
+
+def test_chain():
+    """Rows from before and behind renames come late, and in order."""
+    begun('chain.git')
+    both_have('chain', 'chain.git')
+    stopped()
+    a.link.holds = 'skip'
+    goes_on('chain', 'chain.git')
+    move(a, 'chain.git', 'chain/2.git')
+    goes_on('chain', 'chain/2.git')
+    begun('chain.git')
+    move(a, 'chain/2.git', 'chain/3.git')
+    move(a, 'chain.git', 'chain/2.git')
+    goes_on('chain', 'chain/3.git')
+    goes_on('chain', 'chain/2.git')
+    begun('chain.git')
+    started()
+    both_have('chain', 'chain.git', 'chain/2.git', 'chain/3.git')
+    a.link.holds = 'copy'
+
+
+# ---- failures ----
+
+def test_crash():
+    """b is killed between the moves of a row. Its journal has the former
+    paths, and rows that no checkpoint has made unnecessary."""
+    begun('crash/x.git')
+    begun('crash/y.git')
+    both_have('crash', 'crash/x.git', 'crash/y.git')
+    for moves in (1, 2):
+        former = aside('crash/y.git')
+        stopped()
+        move(a, 'crash/y.git', f'crash/{moves}.git')
+        move(a, 'crash/x.git', 'crash/y.git')
+        move(b, 'crash/y.git', former)
+        if moves == 2:
+            move(b, 'crash/x.git', 'crash/y.git')
+        a.link.holds = 'skip'
+        goes_on(f'move {moves}', 'crash/y.git')
+        a.link.holds = 'copy'
+        started()
+        both_have(f'killed behind move {moves}', 'crash/y.git')
+        goes_on(f'move {moves}', f'crash/{moves}.git')
+        both_have(f'killed behind move {moves}', f'crash/{moves}.git')
+        begun('crash/x.git')
+        both_have(f'killed behind move {moves}', 'crash/x.git')
+
+
+def test_in_the_way():
+    """What is no repository of the group is not touched."""
+    begun('way/x.git')
+    both_have('way', 'way/x.git')
+    victim = aside('way/x.git')
+    move(a, 'way/x.git', 'way/y.git')
+    os.makedirs(f'{b.root}/victim/refd')
+    with open(f'{b.root}/victim/refd/id', 'w') as f:
+        f.write(f'uuid {"7" * 32}\njournal {"0" * 32}\npath x\n')
+    way = f'{b.root}/way/y.git'
+    for name, make, remove in (
+            ('a link', lambda: os.symlink(f'{TOP}/root/victim', way),
+             os.unlink),
+            ('a file', lambda: open(way, 'w').close(), os.unlink),
+            ('a directory', lambda: os.mkdir(way), os.rmdir)):
+        make()
+        before = len(b.said())
+        goes_on(name, 'way/y.git')
+        report(f'{name} is in the way', b.await_said('is in the way', before),
+               b.said()[before:])
+        report(f'{name}: nothing is moved', os.path.lexists(way)
+               and os.path.exists(f'{b.root}/victim/refd/id')
+               and not os.path.exists(f'{b.root}/{victim}'))
+        remove(way)
+        both_have(f'without {name}', 'way/y.git')
+        move(a, 'way/y.git', 'way/z.git')
+        goes_on(name, 'way/z.git')
+        both_have(name, 'way/z.git')
+        move(a, 'way/z.git', 'way/y.git')
+    shutil.rmtree(f'{b.root}/victim')
+
+
+def test_link_on_the_way():
+    """A link in place of a directory of the path leads to nothing."""
+    begun('plain/x.git')
+    both_have('link', 'plain/x.git')
+    move(a, 'plain/x.git', 'link/x.git')
+    os.mkdir(f'{b.root}/target')
+    os.symlink('target', f'{b.root}/link')
+    before = len(b.said())
+    goes_on('link', 'link/x.git')
+    report('the row waits', b.await_said('group-row-waits', before),
+           b.said()[before:])
+    same('nothing is moved', [], os.listdir(f'{b.root}/target'))
+    os.unlink(f'{b.root}/link')
+    both_have('without the link', 'link/x.git')
+
+
+def new_boot(node):
+    """The last values of refs need not be on the disk, as after a power
+    loss."""
+    with open(f'{TOP}/boot_id', 'w') as f:
+        f.write(open('/proc/sys/kernel/random/uuid').read())
+    subprocess.run([*node.inside[:-1], 'mount', '--bind', f'{TOP}/boot_id',
+                    '/proc/sys/kernel/random/boot_id'], check=True)
+
+
+def test_gone():
+    """The leader loses power when a repository with new rows is gone, and
+    another one is at a new path, with an older value."""
+    begun('gone.git')
+    kept = begun('kept.git')
+    both_have('gone', 'gone.git', 'kept.git')
+    goes_on('gone', 'gone.git')
+    moved = goes_on('gone', 'kept.git')
+    both_have('gone', 'gone.git', 'kept.git')
+    a.kill()
+    a.link.close()
+    shutil.rmtree(f'{a.root}/gone.git')
+    ref = f'{a.root}/kept.git/{MAIN}'
+    with open(ref, 'w') as f:
+        f.write(f'{kept}\n')
+    os.utime(ref, (1, 1))
+    move(a, 'kept.git', 'moved.git')
+    new_boot(a)
+    back(a)
+    report('the leader tells of both', a.said().count('repository-missing') > 1,
+           a.said()[-800:])
+    report('a leads', a.lead())
+    later = new_commit(a, 'moved.git', moved)
+    updated('an update at the new path', a, MAIN, later, moved,
+            repo='moved.git')
+    both_have('moved', 'moved.git')
+    refused('a removed repository', a, 'gone.git', MAIN, later,
+            repo='gone.git')
+    begun('gone.git')
+    both_have('a new one', 'gone.git')
+
+
+run(test_start, test_replaced, test_renamed, test_swap, test_unknown, test_chain, test_crash,
+    test_in_the_way, test_link_on_the_way, test_gone)

@@ -111,8 +111,9 @@ static void print_nodes(struct session *s)
 
 	params_text(&p, s->config->name);
 	r = session_run(s,
-	    "SELECT node, applied,"
-	    " round(extract(epoch FROM now() - seen))::bigint"
+	    "SELECT node, applied, greatest(0,"
+	    "  (SELECT max(lsn) FROM refd.log WHERE grp = $1) - applied),"
+	    " greatest(0, round(extract(epoch FROM now() - seen)))::bigint"
 	    " FROM refd.node WHERE grp = $1 ORDER BY node",
 	    &p);
 	if (!r)
@@ -120,10 +121,10 @@ static void print_nodes(struct session *s)
 	for (i = 0; i < PQntuples(r); i++) {
 		text_clear(&node);
 		text_add_visible(&node, PQgetvalue(r, i, 0));
-		printf("node %s: has applied LSN %s, wrote this %s seconds "
-		       "ago\n",
+		printf("node %s: has applied LSN %s, lacks %s rows, was seen "
+		       "%s seconds ago\n",
 		    node.data ? node.data : "", PQgetvalue(r, i, 1),
-		    PQgetvalue(r, i, 2));
+		    PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
 	}
 	text_done(&node);
 	PQclear(r);
@@ -156,6 +157,21 @@ static int print_standbys(struct session *s, const struct lease *lease)
 	    EXIT_DONE;
 }
 
+static void print_log(struct session *s)
+{
+	struct params p = { 0 };
+	PGresult *r;
+
+	params_text(&p, s->config->name);
+	r = session_run(s,
+	    "SELECT min(lsn), max(lsn) FROM refd.log WHERE grp = $1", &p);
+	if (!r)
+		console_session_die(s, SESSION_AWAY);
+	printf("group %s: the log has the rows %s to %s\n", s->config->name,
+	    PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1));
+	PQclear(r);
+}
+
 static void print_leader(const struct lease *lease)
 {
 	printf("leader: %s, epoch %" PRIu64, lease->owner, lease->epoch);
@@ -173,15 +189,13 @@ int console_status(const struct group_config *config)
 	struct group_log log = { .s.config = config };
 	enum session_result result = group_log_open(&log);
 	struct lease lease;
-	uint64_t last;
 	int rc;
 
 	if (result != SESSION_OK)
 		console_session_die(&log.s, result);
-	if (!lease_look(&log.s, &lease) || !group_log_last(&log, &last))
+	if (!lease_look(&log.s, &lease))
 		console_session_die(&log.s, SESSION_AWAY);
-	printf("group %s: the log ends at LSN %" PRIu64 "\n", config->name,
-	    last);
+	print_log(&log.s);
 	print_leader(&lease);
 	rc = print_standbys(&log.s, &lease);
 	print_nodes(&log.s);

@@ -244,8 +244,9 @@ static void give(const PGresult *r, uint64_t after, group_log_row_fn *fn,
 
 	for (i = 0; i < PQntuples(r); i++) {
 		if (number(r, i, LSN) != after + 1 + (uint64_t)i)
-			die("row %llu of the log is missing: a node that needs "
-			    "this row needs a new copy of the repositories",
+			die("row %llu of the log is missing: old rows are "
+			    "deleted, so this node needs a new copy of another "
+			    "node, and refd recover --join",
 			    (unsigned long long)after + 1 +
 				(unsigned long long)i);
 		if (!read_row(r, i, &row))

@@ -10,6 +10,7 @@
 #include "client/group/hold_ask.h"
 #include "client/group/hold_fetch.h"
 #include "client/group/lease.h"
+#include "client/group/old_rows.h"
 #include "client/librefd/conn.h"
 
 #define TURN_MS  1000
@@ -35,8 +36,10 @@ struct hold_thread {
 	struct session s;
 	struct hold_asks asks;
 	struct hold_fetches fetches;
-	uint64_t open_ms, look_ms, clean_ms; /* of the last attempt */
-	uint64_t told_ms;                    /* of the last report; 0: none */
+	/* Of the last attempt. */
+	uint64_t open_ms, look_ms, clean_ms, delete_ms;
+	bool has_old_rows; /* more than one attempt deletes */
+	uint64_t told_ms;  /* of the last report; 0: none */
 };
 
 static void wake(int fd)
@@ -147,15 +150,11 @@ static void drain_notices(struct hold_thread *t)
 		PQfreemem(notice);
 }
 
-/* Old rows have no readers. */
-static void clean(struct hold_thread *t)
+/* Old messages have no readers. */
+static void clean_messages(struct hold_thread *t)
 {
 	struct params p = { 0 };
-	uint64_t now = refd_now_ms();
 
-	if (now - t->clean_ms < CLEAN_MS)
-		return;
-	t->clean_ms = now;
 	params_text(&p, t->s.config->name);
 	session_change(&t->s,
 	    "WITH want AS (DELETE FROM refd.want WHERE grp = $1"
@@ -163,6 +162,22 @@ static void clean(struct hold_thread *t)
 	    " DELETE FROM refd.held WHERE grp = $1"
 	    " AND at < clock_timestamp() - interval '2 minutes'",
 	    &p);
+}
+
+/* Rows of the log go in small transactions, so that no HOLD waits long. */
+static void clean(struct hold_thread *t)
+{
+	uint64_t now = refd_now_ms();
+
+	if (now - t->clean_ms >= CLEAN_MS) {
+		t->clean_ms = now;
+		clean_messages(t);
+	}
+	if (t->s.conn &&
+	    now - t->delete_ms >= (t->has_old_rows ? TURN_MS : CLEAN_MS)) {
+		t->delete_ms = now;
+		t->has_old_rows = old_rows_delete(&t->s);
+	}
 }
 
 /* While a statement waits. */

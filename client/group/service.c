@@ -30,7 +30,6 @@
 #define NEXT_MS  20 /* the same, if this node shall lead */
 #define WISH_MS  1000
 #define NOTE_MS  1000
-#define SEEN_MS  5000 /* the same, if nothing has changed */
 #define TELL_MS  60000
 
 void service_report(struct service *v, const char *doing, const char *why)
@@ -294,7 +293,7 @@ static void note_applied(struct service *v)
 {
 	uint64_t now = refd_now_ms();
 
-	if (now - v->noted_ms < (v->applied == v->noted ? SEEN_MS : NOTE_MS))
+	if (v->applied == v->noted || now - v->noted_ms < NOTE_MS)
 		return;
 	v->noted_ms = now;
 	if (v->log.s.conn && group_log_note(&v->log, v->applied))

@@ -220,7 +220,7 @@ def new_row(size=200, objects=None):
         objects = random.choice((0, random.randrange(1, 3000)))
     return {'id': os.urandom(16), 'repo': os.urandom(16),
             'txid': os.urandom(16), 'uid': 4294967294,
-            'time': 1700000000123, 'final': random.random() < 0.5,
+            'time': int(time.time() * 1000), 'final': random.random() < 0.5,
             'path': b'team/\xff \\.git', 'record': b'\0\\' + os.urandom(size),
             'objects': os.urandom(objects)}
 

@@ -364,6 +364,77 @@ def test_successor_is_late():
     rest('a late successor')
 
 
+# ---- old rows ----
+
+def first_row():
+    return int(pg.sql('SELECT min(lsn) FROM refd.log'))
+
+
+def make_old(lsn):
+    """All rows up to LSN are older than a day."""
+    pg.sql('UPDATE refd.log SET time_ms = time_ms - 90000000 WHERE lsn <='
+           f' {lsn} AND time_ms > 1e12')
+
+
+def test_old_rows():
+    a.outcome(a.batch(*[new_row(10) for _ in range(1200)]))
+    rest('old rows')
+    end = a.applied
+    same('old rows: row 0 is deleted, no young row', 1, wait_for(
+        40, lambda: first_row()))
+    c.end()
+    applied = c.applied
+    a.outcome(a.batch(*[new_row(10) for _ in range(20)]))
+    assert wait_for(10, lambda: pg.sql(
+        'SELECT count(*) FROM refd.node WHERE applied ='
+        f' {a.applied}') == '2')
+    make_old(a.applied)
+    pg.sql('UPDATE refd.log SET time_ms = time_ms + 90000000 WHERE lsn ='
+           f' {end - 100}')
+    report('old rows: a young row keeps all rows behind it', wait_for(
+        50, lambda: first_row() == end - 100), first_row())
+    make_old(a.applied)
+    report('old rows: rows that a node lacks stay', wait_for(
+        50, lambda: first_row() == applied + 1), (first_row(), applied))
+    expect('status: the first row', 0,
+           f'the log has the rows {applied + 1} to {a.applied}',
+           console.run('status'))
+    expect('status: the lag', 0,
+           f'node c: has applied LSN {applied}, lacks 20 rows',
+           console.run('status'))
+    number = a.batch(new_row())
+    same('old rows: a batch behind deleted rows', 'COMMITTED',
+         a.outcome(number))
+    c.start()
+    report('old rows: a node that needs no deleted row',
+           c.await_role(False), c.message())
+    make_old(a.applied)
+    report('old rows: the newest row stays', wait_for(
+        50, lambda: first_row() == a.applied), (first_row(), a.applied))
+    restart(a)
+    leads('old rows: a new process', a)
+    rest_rows('old rows')
+    c.end()
+    end, c.applied = c.applied, applied
+    c.start()
+    same('a node that needs deleted rows: status', 128, c.process.wait(20))
+    report('a node that needs deleted rows: reason',
+           'refd recover --join' in c.message()[-300:], c.message()[-300:])
+    c.end()
+    c.applied = end
+    c.start()
+    report('old rows: c follows', c.await_role(False), c.message()[-300:])
+
+
+def rest_rows(name):
+    """As rest(), with a log that lacks old rows."""
+    report(f'{name}: all nodes have all rows', wait_for(20, lambda: {
+        n.applied for n in nodes} == {a.applied}), [n.applied for n in nodes])
+    log = pg.log()
+    same(f'{name}: the rows that are left', [],
+         [lsn for i, lsn in log.items() if a.rows[lsn]['id'].hex() != i])
+
+
 # ---- faults at random ----
 
 def promote_one():
@@ -428,7 +499,7 @@ def main():
              test_two_promotes, test_patience, test_killed_command,
              test_leader_killed_before, test_leader_killed_in_commit,
              test_primary_cut, test_successor_killed, test_successor_is_late,
-             test_random]
+             test_random, test_old_rows]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create] + [
             globals()[name] for name in os.environ['GROUP_ONLY'].split()]

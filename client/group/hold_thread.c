@@ -87,9 +87,10 @@ static void open_session(struct hold_thread *t)
 	hold_ask_again(&t->asks);
 }
 
-/* Says that this node is alive, and tells the daemon how far group.held other
- * nodes are that are alive, too. */
-static void tell_near(struct hold_thread *t)
+/* Says that this node is alive. IS_LEADER: tells the daemon how far group.held
+ * other nodes are that are alive, too. The daemon of a follower may be busy
+ * with rows, and would keep this thread waiting. */
+static void tell_near(struct hold_thread *t, bool is_leader)
 {
 	const struct group_config *config = t->s.config;
 	struct group_frame f = { .type = GROUP_NEAR, .near.lsn = INT64_MAX };
@@ -104,7 +105,8 @@ static void tell_near(struct hold_thread *t)
 	    "WITH alive AS (UPDATE refd.node SET seen = clock_timestamp()"
 	    " WHERE grp = $1 AND node = $2)"
 	    " SELECT applied FROM refd.node WHERE grp = $1 AND node <> $2"
-	    " AND seen > clock_timestamp() - interval '5 seconds'"
+	    " AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
+	    " AND clock_timestamp() + interval '5 seconds'"
 	    " ORDER BY applied DESC OFFSET greatest($3::bigint - 1, 0) LIMIT 1",
 	    &p);
 	if (!r)
@@ -113,7 +115,7 @@ static void tell_near(struct hold_thread *t)
 	if (config->held > 0 && are_enough)
 		f.near.lsn = session_number(r, 0, 0);
 	PQclear(r);
-	if (are_enough)
+	if (are_enough && is_leader)
 		daemon_link_send(t->asks.link, &f);
 }
 
@@ -135,7 +137,7 @@ static void check_server(struct hold_thread *t)
 		session_distrust(&t->s,
 		    "the server has an earlier epoch: it is a former primary");
 	else
-		tell_near(t);
+		tell_near(t, !strcmp(lease.owner, t->s.config->node));
 }
 
 static void drain_notices(struct hold_thread *t)

@@ -31,6 +31,8 @@
 #define WISH_MS  1000
 #define NOTE_MS  1000
 #define TELL_MS  60000
+/* Bytes of rows that the daemon has not applied. */
+#define UNAPPLIED (32 * 1024 * 1024)
 
 void service_report(struct service *v, const char *doing, const char *why)
 {
@@ -162,18 +164,30 @@ static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
 	f.row.epoch = epoch;
 	f.row.row = *row;
 	daemon_link_send(&v->link, &f);
+	v->unapplied += row->record.len + row->objects.len;
 	v->last = lsn;
 	memcpy(v->last_id, row->id, sizeof(v->last_id));
+}
+
+/* If a row waits for objects, the daemon asks for them, and takes no further
+ * rows. So its frames must be read while many rows wait. */
+static void await_room(struct service *v)
+{
+	while (v->unapplied > UNAPPLIED && v->applied < v->last && !v->stops)
+		batches_follow(v, TURN_MS);
+	if (v->applied == v->last)
+		v->unapplied = 0;
 }
 
 /* Sends all rows behind v->last. False: failed. */
 static bool send_rows(struct service *v)
 {
-	long nr;
+	long nr = 1;
 
-	do
+	while (nr > 0 && !v->stops) {
 		nr = group_log_read(&v->log, v->last, v->applied, send_row, v);
-	while (nr > 0);
+		await_room(v);
+	}
 	return nr == 0;
 }
 

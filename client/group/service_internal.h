@@ -27,6 +27,7 @@ struct service {
 	/* The id of this row. Zeros: an earlier process has sent the row. */
 	uint8_t last_id[GROUP_UUID_BYTES];
 	uint64_t applied;         /* by the daemon */
+	uint64_t unapplied;       /* bytes of the rows behind it, about */
 	struct lease told;        /* the lease of the last ROLE */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
 	uint64_t current_ms;      /* of the last CURRENT */

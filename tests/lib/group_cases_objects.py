@@ -172,6 +172,68 @@ def test_bounds():
         same_refs('bounds')
 
 
+def raw(kind, data):
+    return git(a, 'hash-object', '-t', kind, '--literally', '-w', '--stdin',
+               input=data)
+
+
+def commit_of(tree, parent):
+    return git(a, 'commit-tree', tree, '-p', parent, '-m', str(time.time()))
+
+
+def test_revert():
+    """A tree that comes again does not hide what was new in between."""
+    with Near():
+        old, _ = push('before', {'f': b'20\n'}, 3)
+        b.link.holds = 'wait'
+        added = commit([old], {'e': b'new\n', 'f': b'21\n'})
+        changed = commit([added], {'f': b'22\n'})
+        reverted = commit_of(git(a, 'rev-parse', f'{added}^{{tree}}'), changed)
+        in_row('add, change, revert', 'refs/heads/main', reverted, old,
+               objects=8)
+        same_refs('revert')
+        b.link.holds = 'copy'
+        git(b, 'fsck', '--full')
+
+
+def test_odd():
+    """What git does not follow, or what no node can have."""
+    with Near():
+        old, _ = push('before', {'f': b'30\n'}, 3)
+        holds('a null tree', 'refs/heads/odd', raw('commit', (
+            f'tree {"0" * 40}\nparent {old}\nauthor T <t@e> 1 +0000\n'
+            'committer T <t@e> 1 +0000\n\nx\n').encode()))
+        tree = raw('tree', b'160755 sub\0' + b'\x11' * 20)
+        before = a.link.asked
+        odd = commit_of(tree, old)
+        updated('a submodule of an odd mode', a, 'refs/heads/main', odd, old)
+        blob = bytes.fromhex(git(a, 'hash-object', '-w', '--stdin',
+                                 input=b'31\n'))
+        tree = raw('tree', b'100644 f\0' + blob + b'160755 sub\0'
+                   + b'\x11' * 20)
+        updated('and again', a, 'refs/heads/main', commit_of(tree, odd), odd)
+        same('no HOLD', before, a.link.asked)
+        updated('it ends', a, '-d', 'refs/heads/odd')
+        last = git(a, 'rev-parse', 'refs/heads/main')
+        updated('known again', a, 'refs/heads/main', commit([last], {}), last)
+        same_refs('odd modes')
+
+
+def test_unopened():
+    """The repository is away from b for a moment."""
+    with Near():
+        old, _ = push('before', {'f': b'32\n'}, 3)
+        b.link.holds = 'wait'
+        os.rename(f'{b.root}/{REPO}', f'{b.top}/away')
+        in_row('an update', 'refs/heads/main', commit([old], {'f': b'33\n'}),
+               old, objects=3)
+        report('b says so', b.await_said(REPO))
+        time.sleep(1)
+        os.rename(f'{b.top}/away', f'{b.root}/{REPO}')
+        same_refs('back')
+        b.link.holds = 'copy'
+
+
 def test_far():
     """While b is away, every update asks."""
     with Near():
@@ -256,5 +318,5 @@ def test_killed():
     same_refs('a is back')
 
 
-run(test_start, test_objects, test_forgets, test_bounds, test_far,
-    test_new_leader, test_missing, test_torn, test_killed)
+run(test_start, test_objects, test_forgets, test_bounds, test_revert, test_odd,
+    test_unopened, test_far, test_new_leader, test_missing, test_torn, test_killed)

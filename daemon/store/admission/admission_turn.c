@@ -174,7 +174,6 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 		/* Of the repository that was at the path before. */
 		new_objects_free(txn->objects);
 		txn->objects = NULL;
-		admit_row_objects(w, repo, txn);
 		if (settled && !names_objects(txn)) {
 			txn_fifo_put(&w->admitted, txn);
 			continue;
@@ -248,6 +247,8 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 		return false;
 	else {
 		admit_row_is_whole(txn);
+		admit_row_objects(w, txn);
+		*nr += odb_take_work(txn->repo->odb);
 		txn_fifo_put(through, txn);
 	}
 	PROBE_ADMISSION_END(&txn->req.txid, txn->repo_id, txn->nr_updates,

@@ -95,10 +95,8 @@ void admission_retry(struct admission_worker *w);
 /* Can every node of the group do TXN in the same way? False: TXN is refused. */
 bool admit_to_group(struct txn *txn);
 /* In a group, collects the objects of TXN that other nodes may lack: its rows
- * can contain them. Otherwise other nodes fetch them first. Blocks on the files
- * of REPO. */
-void admit_row_objects(struct admission_worker *w, struct repo *repo,
-    struct txn *txn);
+ * can contain them. Otherwise other nodes fetch them first. Blocks on files. */
+void admit_row_objects(struct admission_worker *w, struct txn *txn);
 /* TXN is a row with objects, and all its objects were read. Decides its updates
  * if something that these objects name is missing. */
 void admit_row_is_whole(struct txn *txn);

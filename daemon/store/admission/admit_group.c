@@ -139,9 +139,9 @@ static bool pay(struct admission_worker *w, struct repo *repo,
 	return repo->in_row_bytes <= IN_ROW_BYTES;
 }
 
-void admit_row_objects(struct admission_worker *w, struct repo *repo,
-    struct txn *txn)
+void admit_row_objects(struct admission_worker *w, struct txn *txn)
 {
+	struct repo *repo = txn->repo;
 	const struct refd_oid null = { .bytes = { 0 } };
 	struct known_in in = { w->cfg->group, repo };
 	struct refd_oid tips[ROW_OBJECTS_TIPS];

@@ -222,6 +222,7 @@ static int make_row(struct pass *p, struct slice *slice,
 	start_row(p, slice, JOURNAL_SLICE, row);
 	if (has_value(&slice->plan))
 		row->objects = txn_objects(slice->txn, &row->objects_len);
+	row->is_in_row = slice->txn->is_in_row && has_value(&slice->plan);
 	if (has_value(&slice->plan))
 		row->row_objects =
 		    txn_row_objects(slice->txn, &row->row_objects_len);

@@ -197,7 +197,7 @@ static bool write_objects(struct follower *f, struct attempt *a,
 	if (r < 0)
 		attempt_say(a, "can't write the objects of the row to '%s': %s",
 		    a->path, strerror(-r));
-	return r == 0;
+	return r >= 0;
 }
 
 /* PLACED: 0, or why the repository is not in its place. */

@@ -47,14 +47,14 @@ int row_objects_write(struct repos *repos, const char *path,
 	enum refd_status status;
 	struct repo *repo;
 	char *why = NULL;
-	int r = 0;
+	int r = 1;
 
 	if (row->objects.len == 0)
 		return 0;
 	repo = repos_get(repos, path, &status, &why);
 	free(why);
 	if (repo == NULL)
-		return 0;
+		return 1;
 	if (memcmp(repo->uuid, row->repo, sizeof(row->repo)) == 0 &&
 	    repo->object_format == rec->object_format)
 		r = write_into(repos->sys, repo, row, rec);

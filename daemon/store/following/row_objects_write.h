@@ -13,9 +13,9 @@
 
 /*
  * Writes the objects of ROW, with the record REC, into the repository PATH.
- * Nothing is synced: the barrier of admission does this. 0, also if the
- * repository can't be opened, or is a different one: admission says so. Or
- * negative errno: some objects may be there.
+ * Nothing is synced: the barrier of admission does this. 0; 1: the repository
+ * can't be opened, or is a different one, and admission says so; or negative
+ * errno: some objects may be there.
  */
 int row_objects_write(struct repos *repos, const char *path,
     const struct group_row *row, const struct record *rec);

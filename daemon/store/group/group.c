@@ -282,6 +282,7 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	if (leads && g->may_lead && g->fd >= 0 && !g->is_dead &&
 	    !g->is_stopping)
 		g->epoch = role->role.epoch;
+	group_begin_known(g, g->epoch);
 	snprintf(g->refusal, sizeof(g->refusal),
 	    leads ? "the node '%s' has lost the connection to refd-group" :
 		    "this node follows: the node '%s' leads the group",

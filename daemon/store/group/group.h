@@ -119,14 +119,14 @@ bool group_is_near(struct group *g);
  * Any thread; these do not block. */
 bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
     const struct refd_oid *oid);
-/* This node has committed a row with the new value OID. OID null: of the
- * repository. */
-void group_know(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
-    const struct refd_oid *oid);
+/* This node has committed a row with the new value OID, as the leader in EPOCH.
+ * OID null: of the repository. */
+void group_know(struct group *g, uint64_t epoch,
+    const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid);
+/* The row may have new values whose objects are not in the log. */
+void group_note_held(struct group *g);
 /* A ref has left its old value behind: other nodes may prune it. */
 void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES]);
-/* Another node may have written rows. */
-void group_forget_all(struct group *g);
 /* completions.hold: takes TXN if TXN has to wait for its objects, or for an
  * earlier transaction of its repository. Every transaction comes back to the
  * completions. */

@@ -53,7 +53,8 @@ struct group {
 	bool has_threads;
 	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
 
-	pthread_mutex_t known_mutex; /* the next three; taken last */
+	pthread_mutex_t known_mutex; /* the next four; taken last */
+	uint64_t known_epoch;        /* of this leader; 0: none */
 	struct group_value *known;   /* owned; GROUP_KNOWN values */
 	uint64_t known_nr;           /* grows with each value */
 	uint64_t forgotten_nr;       /* values up to this number are void */
@@ -78,6 +79,10 @@ struct group {
 	uint64_t told_lsn;    /* applied: of HELLO, or the last APPLIED */
 	uint64_t near_lsn;    /* of the last NEAR */
 	int64_t near_ns;      /* when NEAR came, monotonic; 0: none */
+	/* Of the last row whose objects are not in the log; and of such a row
+	 * that NEAR has not reached since AWAITED_NS. */
+	uint64_t held_lsn, awaited_lsn;
+	int64_t awaited_ns;
 	LIST_HEAD(, group_batch) batches;
 	TAILQ_HEAD(group_hold_list, group_hold) holds;
 	int fd; /* the connection; -1: none */
@@ -112,6 +117,16 @@ void *group_send_main(void *group);
 /* Frees everything queued. Under MUTEX. */
 void group_drop_input(struct group *g);
 void group_drop_output(struct group *g);
+
+/* ---- group_known.c; under MUTEX ---- */
+
+/* Forgets all values. The next ones are of EPOCH; 0: this node does not
+ * lead. */
+void group_begin_known(struct group *g, uint64_t epoch);
+/* A frame NEAR. */
+void group_take_near(struct group *g, uint64_t lsn);
+/* group_is_near() */
+bool group_are_near(const struct group *g);
 
 /* ---- group_log.c; under MUTEX ---- */
 

@@ -15,6 +15,8 @@
 
 #define NEAR_NS   (5 * 1000000000LL)
 #define NEAR_ROWS 5000
+/* For a row whose objects are not in the log. */
+#define NEAR_HELD_NS (60 * 1000000000LL)
 
 /* The place of the repository itself has a null id. */
 static struct group_value *place_of(struct group *g,
@@ -58,16 +60,16 @@ bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
 	return is_known;
 }
 
-void group_know(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
-    const struct refd_oid *oid)
+void group_know(struct group *g, uint64_t epoch,
+    const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid)
 {
 	const struct refd_oid null = { .bytes = { 0 } };
 	struct group_value *of_repo = place_of(g, repo, &null);
 
 	pthread_mutex_lock(&g->known_mutex);
-	if (!is_at(g, of_repo, repo, &null))
+	if (epoch == g->known_epoch && !is_at(g, of_repo, repo, &null))
 		put(g, of_repo, repo, &null);
-	if (!refd_oid_is_null(oid))
+	if (epoch == g->known_epoch && !refd_oid_is_null(oid))
 		put(g, place_of(g, repo, oid), repo, oid);
 	pthread_mutex_unlock(&g->known_mutex);
 }
@@ -81,11 +83,45 @@ void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES])
 	pthread_mutex_unlock(&g->known_mutex);
 }
 
-void group_forget_all(struct group *g)
+void group_begin_known(struct group *g, uint64_t epoch)
 {
+	g->near_ns = 0;
 	pthread_mutex_lock(&g->known_mutex);
+	g->known_epoch = epoch;
 	g->forgotten_nr = g->known_nr;
 	pthread_mutex_unlock(&g->known_mutex);
+}
+
+/* ---- other nodes ---- */
+
+void group_note_held(struct group *g)
+{
+	pthread_mutex_lock(&g->mutex);
+	g->held_lsn = g->next_lsn - 1;
+	pthread_mutex_unlock(&g->mutex);
+}
+
+void group_take_near(struct group *g, uint64_t lsn)
+{
+	g->near_lsn = lsn;
+	g->near_ns = SYS(g->cfg.sys, now_mono);
+	if (lsn >= g->awaited_lsn) {
+		g->awaited_lsn = g->held_lsn;
+		g->awaited_ns = g->near_ns;
+	}
+}
+
+/* Only the nodes that answered HELD have the objects of a row until others have
+ * applied the row. This must not last. */
+bool group_are_near(const struct group *g)
+{
+	const int64_t now_ns = SYS(g->cfg.sys, now_mono);
+
+	return g->epoch != 0 && g->near_ns != 0 &&
+	    now_ns - g->near_ns < NEAR_NS &&
+	    g->near_lsn + NEAR_ROWS >= g->next_lsn - 1 &&
+	    (g->near_lsn >= g->awaited_lsn ||
+		now_ns - g->awaited_ns < NEAR_HELD_NS);
 }
 
 bool group_is_near(struct group *g)
@@ -93,9 +129,7 @@ bool group_is_near(struct group *g)
 	bool is_near;
 
 	pthread_mutex_lock(&g->mutex);
-	is_near = g->epoch != 0 && g->near_ns != 0 &&
-	    SYS(g->cfg.sys, now_mono) - g->near_ns < NEAR_NS &&
-	    g->near_lsn + NEAR_ROWS >= g->next_lsn - 1;
+	is_near = group_are_near(g);
 	pthread_mutex_unlock(&g->mutex);
 	return is_near;
 }

@@ -154,8 +154,7 @@ static void step_down(struct group *g, const struct group_frame *f)
 		return;
 	g->epoch = 0;
 	group_end_lease(g);
-	g->near_ns = 0;
-	group_forget_all(g);
+	group_begin_known(g, 0);
 	group_refuse_holds(g, "this node does not lead its group any more");
 	if (group_send(g, &follows) != 0)
 		shutdown(g->fd, SHUT_RDWR);
@@ -183,8 +182,7 @@ static bool handle(struct group *g, struct group_input *in, size_t len)
 		group_set_current(g, f->current.ms);
 		return false;
 	case GROUP_NEAR:
-		g->near_lsn = f->near.lsn;
-		g->near_ns = SYS(g->cfg.sys, now_mono);
+		group_take_near(g, f->near.lsn);
 		return false;
 	case GROUP_ROW:
 	case GROUP_ROLE:
@@ -333,8 +331,7 @@ static void end(struct group *g)
 		    "batch has no outcome: the next start learns it");
 	g->epoch = 0;
 	group_end_lease(g);
-	g->near_ns = 0;
-	group_forget_all(g);
+	group_begin_known(g, 0);
 	group_drop_output(g);
 	shutdown(g->fd, SHUT_RDWR);
 	while (g->is_sending)

@@ -202,7 +202,8 @@ static int send(struct group *g, struct group_batch *b,
 	f.batch.nr = names->nr;
 	f.batch.epoch = g->epoch;
 	for (i = 0; i < names->nr; i++)
-		if (g->epoch == 0 || rows[i].group_epoch != g->epoch)
+		if (g->epoch == 0 || rows[i].group_epoch != g->epoch ||
+		    (rows[i].is_in_row && !group_are_near(g)))
 			return -EREMOTE;
 	r = group_send(g, &f);
 	if (r == 0)

@@ -110,6 +110,7 @@ struct journal_row {
 	 * (row_objects.h); borrowed, not stored in the journal. */
 	const uint8_t *row_objects;
 	size_t row_objects_len;
+	bool is_in_row; /* txn.is_in_row, for a row with new values */
 };
 
 struct commit_log_config {

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SUBMODULE 0160000
-
 struct links {
 	enum refd_object_format format;
 	int (*cb)(void *arg, const struct object_link *link);
@@ -81,10 +79,10 @@ static int of_tree(const struct links *links, const char *text, const char *end)
 		if (!take_mode(&text, &mode))
 			return -EBADMSG;
 		link.name = text;
-		link.is_tree = mode == S_IFDIR;
+		link.is_tree = S_ISDIR(mode);
 		memset(&link.oid, 0, sizeof(link.oid));
 		memcpy(link.oid.bytes, name_end + 1, bytes);
-		if (mode != SUBMODULE)
+		if (S_ISDIR(mode) || S_ISREG(mode) || S_ISLNK(mode))
 			r = links->cb(links->arg, &link);
 		text = name_end + 1 + bytes;
 	}

@@ -17,17 +17,23 @@
 /* Bytes of all struct row_objects. */
 static atomic_size_t held;
 
-struct row_objects *row_objects_new(size_t len, size_t nr_rows)
+struct row_objects *row_objects_new(size_t len, size_t nr_rows, size_t nr_tips,
+    size_t nr_ancestors)
 {
-	const size_t all = len * nr_rows;
-	struct row_objects *objects;
+	struct row_objects *o;
+	const size_t arrays =
+	    nr_ancestors * sizeof(*o->ancestors) + nr_tips * sizeof(*o->tips);
+	const size_t all = sizeof(*o) + arrays + len * nr_rows;
 
 	if (atomic_fetch_add(&held, all) + all <= ROW_OBJECTS_HELD &&
-	    (objects = malloc(sizeof(*objects) + len)) != NULL) {
-		objects->nr_ancestors = objects->nr_tips = 0;
-		objects->len = len;
-		objects->charged = all;
-		return objects;
+	    (o = malloc(sizeof(*o) + arrays + len)) != NULL) {
+		o->len = len;
+		o->charged = all;
+		o->nr_tips = nr_tips;
+		o->nr_ancestors = nr_ancestors;
+		o->tips = (struct refd_oid *)&o->ancestors[nr_ancestors];
+		o->bytes = (uint8_t *)&o->tips[nr_tips];
+		return o;
 	}
 	atomic_fetch_sub(&held, all);
 	return NULL;

@@ -32,19 +32,19 @@ struct row_ancestor {
 /* BYTES has for every object: its type (1 byte), the length of its content (4
  * bytes, little-endian), and its content. The id follows from these. */
 struct row_objects {
-	struct row_ancestor ancestors[ROW_OBJECTS_ANCESTORS];
-	size_t nr_ancestors;
-	struct refd_oid tips[ROW_OBJECTS_TIPS];
-	size_t nr_tips;
 	size_t len, charged;
-	uint8_t bytes[];
+	uint8_t *bytes;
+	struct refd_oid *tips;
+	size_t nr_tips, nr_ancestors;
+	struct row_ancestor ancestors[]; /* then the tips, and the bytes */
 };
 
 #define ROW_OBJECTS_HEAD 5 /* bytes of type and length */
 
 /* Room for LEN bytes, which NR_ROWS rows have. NULL: out of memory, or
  * ROW_OBJECTS_HELD is exceeded. */
-struct row_objects *row_objects_new(size_t len, size_t nr_rows);
+struct row_objects *row_objects_new(size_t len, size_t nr_rows, size_t nr_tips,
+    size_t nr_ancestors);
 void row_objects_free(struct row_objects *objects); /* NULL is fine */
 
 struct row_objects_need {

@@ -37,6 +37,9 @@ struct walk {
 	int64_t until_ns;
 	struct item items[ROW_OBJECTS_NR];
 	size_t nr, bytes;
+	struct bases roots; /* of commits that other nodes have */
+	struct row_ancestor ancestors[ROW_OBJECTS_ANCESTORS];
+	size_t nr_ancestors;
 };
 
 /* ---- objects ---- */
@@ -70,6 +73,9 @@ static int want(struct walk *w, const struct refd_oid *oid,
 {
 	struct item *item = &w->items[w->nr];
 	int r;
+
+	if (refd_oid_is_null(oid))
+		return 1;
 
 	if (w->need->is_known(w->need->arg, oid) || find(w, oid) != NULL)
 		return 0;
@@ -209,6 +215,8 @@ static int visit_entry(void *arg, const struct object_link *link)
 	struct bases bases = { .nr = 0 };
 	size_t i;
 
+	if (SYS(t->w->need->sys, now_mono) > t->w->until_ns)
+		return 1;
 	for (i = 0; i < t->nr; i++)
 		if (base_has(&t->bases[i], link))
 			return 0;
@@ -233,12 +241,6 @@ static int visit_tree(struct walk *w, const struct item *item)
 	return r;
 }
 
-struct commit_walk {
-	struct walk *w;
-	struct refd_oid tree;
-	struct bases bases; /* the trees of its parents */
-};
-
 static int take_tree(void *arg, const struct object_link *link)
 {
 	struct refd_oid *tree = arg;
@@ -247,53 +249,50 @@ static int take_tree(void *arg, const struct object_link *link)
 	return 1;
 }
 
-static int visit_parent(struct commit_walk *c, const struct refd_oid *parent)
+static bool has_base(const struct bases *bases, const struct refd_oid *oid)
 {
-	const struct bases none = { .nr = 0 };
-	struct refd_oid *tree = &c->bases.oids[c->bases.nr];
+	size_t i;
+
+	for (i = 0; i < bases->nr; i++)
+		if (refd_oid_eq(&bases->oids[i], oid))
+			return true;
+	return false;
+}
+
+/* The tree of a commit that other nodes have is a base of all root trees. */
+static int add_root(struct walk *w, const struct refd_oid *commit)
+{
 	enum object_type type;
+	struct refd_oid tree;
 	uint8_t *data = NULL;
 	size_t len;
-	int r;
+	int r = read_object(w, commit, ROW_OBJECTS_TREE, &type, &data, &len);
 
-	if (c->bases.nr == PARENTS)
-		return 1;
-	r = want_type(c->w, parent, OBJECT_COMMIT, &none);
-	if (r == 0)
-		r = read_again(c->w, parent, &type, &data, &len);
-	if (r == 0)
-		r = type == OBJECT_COMMIT &&
-			object_links_each(type, data, len, c->w->need->format,
-			    take_tree, tree) == 1 ?
-		    0 :
-		    1;
-	c->bases.nr += r == 0;
+	if (r == 0 &&
+	    (type != OBJECT_COMMIT ||
+		object_links_each(type, data, len, w->need->format, take_tree,
+		    &tree) != 1))
+		r = 1;
 	free(data);
-	return r;
+	if (r != 0 || has_base(&w->roots, &tree))
+		return r;
+	if (w->roots.nr == BASES)
+		return 1;
+	w->roots.oids[w->roots.nr++] = tree;
+	return 0;
 }
 
 static int visit_commit_link(void *arg, const struct object_link *link)
 {
-	struct commit_walk *c = arg;
-
-	if (link->kind == OBJECT_LINK_PARENT)
-		return visit_parent(c, &link->oid);
-	c->tree = link->oid;
-	return 0;
-}
-
-static int visit_commit(struct walk *w, const struct item *item)
-{
-	struct commit_walk c = { .w = w };
-	size_t i;
+	const struct bases none = { .nr = 0 };
+	struct walk *w = arg;
 	int r;
 
-	r = object_links_each(item->type, item->data, item->len,
-	    w->need->format, visit_commit_link, &c);
-	for (i = 0; r == 0 && i < c.bases.nr; i++)
-		if (refd_oid_eq(&c.tree, &c.bases.oids[i]))
-			return 0;
-	return r == 0 ? want_type(w, &c.tree, OBJECT_TREE, &c.bases) : r;
+	if (link->kind != OBJECT_LINK_PARENT)
+		return 0;
+	r = want_type(w, &link->oid, OBJECT_COMMIT, &none);
+	return r == 0 && find(w, &link->oid) == NULL ? add_root(w, &link->oid) :
+						       r;
 }
 
 static int visit_tag_link(void *arg, const struct object_link *link)
@@ -303,26 +302,42 @@ static int visit_tag_link(void *arg, const struct object_link *link)
 	return want(arg, &link->oid, &none);
 }
 
+/* First all commits and tags, so that ROOTS is whole. */
 static int visit(struct walk *w, const struct item *item)
 {
-	if (item->type == OBJECT_COMMIT)
-		return visit_commit(w, item);
+	if (item->type == OBJECT_TREE)
+		return 0;
+	return object_links_each(item->type, item->data, item->len,
+	    w->need->format,
+	    item->type == OBJECT_COMMIT ? visit_commit_link : visit_tag_link,
+	    w);
+}
+
+static int visit_root(struct walk *w, const struct item *item)
+{
+	struct refd_oid tree;
+
 	if (item->type == OBJECT_TREE)
 		return visit_tree(w, item);
-	return object_links_each(item->type, item->data, item->len,
-	    w->need->format, visit_tag_link, w);
+	if (item->type != OBJECT_COMMIT)
+		return 0;
+	if (object_links_each(item->type, item->data, item->len,
+		w->need->format, take_tree, &tree) != 1)
+		return 1;
+	return has_base(&w->roots, &tree) ?
+	    0 :
+	    want_type(w, &tree, OBJECT_TREE, &w->roots);
 }
 
 /* ---- ancestors ---- */
 
 struct ancestors {
-	const struct walk *w;
-	struct row_objects *to;
+	struct walk *w;
 	size_t nth; /* of the tip */
 	bool is_wanted[ROW_OBJECTS_NR], is_done[ROW_OBJECTS_NR];
 };
 
-static void note_ancestor(struct row_objects *to, const struct refd_oid *oid,
+static void note_ancestor(struct walk *to, const struct refd_oid *oid,
     size_t nth)
 {
 	size_t i = 0;
@@ -342,7 +357,7 @@ static void take_ancestor(struct ancestors *a, const struct refd_oid *oid)
 {
 	const struct item *item = find(a->w, oid);
 
-	note_ancestor(a->to, oid, a->nth);
+	note_ancestor(a->w, oid, a->nth);
 	if (item != NULL && item->type == OBJECT_COMMIT)
 		a->is_wanted[item - a->w->items] = true;
 }
@@ -355,14 +370,12 @@ static int visit_ancestor(void *arg, const struct object_link *link)
 }
 
 /* The tip NTH, the collected commits behind it, and their parents. */
-static void note_ancestors(const struct walk *w, size_t nth,
-    struct row_objects *to)
+static void note_ancestors(struct walk *w, size_t nth)
 {
-	struct ancestors a = { .w = w, .to = to, .nth = nth };
+	struct ancestors a = { .w = w, .nth = nth };
 	const struct item *item;
 	size_t i = 0;
 
-	to->tips[to->nr_tips++] = w->need->tips[nth];
 	take_ancestor(&a, &w->need->tips[nth]);
 	while (i < w->nr) {
 		item = &w->items[i];
@@ -385,9 +398,13 @@ static int put_all(const struct walk *w, struct row_objects **objects)
 	size_t i;
 
 	*objects = row_objects_new(w->nr * ROW_OBJECTS_HEAD + w->bytes,
-	    w->need->nr_rows);
+	    w->need->nr_rows, w->need->nr_tips, w->nr_ancestors);
 	if (*objects == NULL)
 		return 1;
+	memcpy((*objects)->tips, w->need->tips,
+	    w->need->nr_tips * sizeof(*w->need->tips));
+	memcpy((*objects)->ancestors, w->ancestors,
+	    w->nr_ancestors * sizeof(*w->ancestors));
 	p = (*objects)->bytes;
 	for (item = w->items + w->nr; item-- > w->items;) {
 		*p++ = (uint8_t)item->type;
@@ -416,10 +433,12 @@ int row_objects_collect(const struct row_objects_need *need,
 		r = want(w, &need->tips[i], &none);
 	for (i = 0; r == 0 && i < w->nr; i++)
 		r = visit(w, &w->items[i]);
+	for (i = 0; r == 0 && i < w->nr; i++)
+		r = visit_root(w, &w->items[i]);
+	for (i = 0; r == 0 && i < need->nr_tips; i++)
+		note_ancestors(w, i);
 	if (r == 0)
 		r = put_all(w, objects);
-	for (i = 0; r == 0 && i < need->nr_tips; i++)
-		note_ancestors(w, i, *objects);
 	while (w->nr > 0)
 		free(w->items[--w->nr].data);
 	free(w);

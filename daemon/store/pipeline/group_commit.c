@@ -124,10 +124,13 @@ void group_committed(void *arg, const struct txn *txn, const struct repo *repo,
 		return;
 	for (m = plan->members; m < end; m++)
 		keeps_all = keeps_all && (!changes(m) || keeps_old(txn, m));
+	if (!txn->is_in_row)
+		group_note_held(g);
 	if (!keeps_all)
 		group_forget(g, repo->uuid);
 	for (m = plan->members; m < end; m++)
 		if (changes(m) && m->action == RECORD_WRITE &&
 		    m->target == NULL)
-			group_know(g, repo->uuid, &m->new_oid);
+			group_know(g, txn->group_epoch, repo->uuid,
+			    &m->new_oid);
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ void daemon_link_open(struct daemon_link *link, const char *path)
 		    "cannot connect to the daemon at '%s': %s; is a group "
 		    "configured, and does the daemon run?",
 		    path, strerror(errno));
+	atomic_store(&link->heard_ms, refd_now_ms());
 }
 
 void daemon_link_close(struct daemon_link *link)
@@ -129,9 +131,21 @@ static void fill(struct daemon_link *link)
 	while (n < 0 && errno == EINTR);
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		await_end();
-	if (n > 0)
+	if (n > 0) {
 		text_add(&link->in, buf, (size_t)n);
+		atomic_store(&link->heard_ms, refd_now_ms());
+	}
 	pthread_mutex_unlock(&link->lock);
+}
+
+uint64_t daemon_link_silence_ms(struct daemon_link *link)
+{
+	uint64_t heard_ms = atomic_load(&link->heard_ms), now = refd_now_ms();
+	int unread = 0;
+
+	if (ioctl(link->fd, FIONREAD, &unread) == 0 && unread > 0)
+		return 0;
+	return now > heard_ms ? now - heard_ms : 0;
 }
 
 struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms)

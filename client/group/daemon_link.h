@@ -8,6 +8,7 @@
 #define CLIENT_GROUP_DAEMON_LINK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "client/base/cli.h"
 #include "proto/group_frame.h"
@@ -18,6 +19,7 @@ struct daemon_link {
 	size_t at;               /* of IN: the first byte that was not taken */
 	pthread_mutex_t lock;    /* of IN and AT */
 	pthread_mutex_t sending; /* held for a whole frame; before LOCK */
+	atomic_uint_fast64_t heard_ms; /* of the last byte that was read */
 };
 
 /* A frame of the daemon, with the bytes from which the frame borrows. */
@@ -38,6 +40,10 @@ struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms);
 void daemon_frame_free(struct daemon_frame *frame);
 /* Waits at most WAIT_MS for STOP, and keeps all frames. True: STOP is there. */
 bool daemon_link_await_stop(struct daemon_link *link, int wait_ms);
+/* Since the daemon has last sent a byte: the daemon sends a frame at least once
+ * a second. Bytes that nobody has read yet count as sent now. Any thread; does
+ * not block. */
+uint64_t daemon_link_silence_ms(struct daemon_link *link);
 /* Blocks until the daemon has read enough. Meanwhile keeps what the daemon
  * sends, up to 32 MiB: then the daemon has to read first. */
 void daemon_link_send(struct daemon_link *link, const struct group_frame *f);

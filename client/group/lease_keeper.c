@@ -15,6 +15,8 @@
 
 #define STEP_MS 100
 #define OPEN_MS 1000
+/* A daemon that sends nothing for so long hangs, or is stopped. */
+#define SILENCE_MS 3000
 
 struct lease_keeper {
 	pthread_mutex_t lock; /* of the next four */
@@ -22,7 +24,7 @@ struct lease_keeper {
 	uint64_t until_ms;
 	bool has_lost;
 	bool has_ended;
-	int daemon;
+	struct daemon_link *link;
 	struct session s; /* of the thread */
 	uint64_t open_ms; /* no attempt to open before */
 	pthread_t thread;
@@ -41,7 +43,7 @@ static bool read_flag(struct lease_keeper *k, const bool *flag)
 /* Waits at most WAIT_MS. Must the thread end? */
 static bool has_ended(struct lease_keeper *k, int wait_ms)
 {
-	struct pollfd fd = { .fd = k->daemon, .events = POLLRDHUP };
+	struct pollfd fd = { .fd = k->link->fd, .events = POLLRDHUP };
 
 	return (poll(&fd, 1, wait_ms) > 0 && fd.revents) ||
 	    read_flag(k, &k->has_ended);
@@ -50,6 +52,19 @@ static bool has_ended(struct lease_keeper *k, int wait_ms)
 static bool tick(void *arg)
 {
 	return has_ended(arg, 0);
+}
+
+/* Another node can lead then. The lease is not ended early: the daemon may go
+ * on at any moment, and believes in the lease until its end. */
+static bool is_silent(struct lease_keeper *k, bool *was_silent)
+{
+	bool is = daemon_link_silence_ms(k->link) > SILENCE_MS;
+
+	if (is && !*was_silent)
+		say_warning("the daemon hangs, or is stopped: the lease is not "
+			    "renewed");
+	*was_silent = is;
+	return is;
 }
 
 static uint64_t read_epoch(struct lease_keeper *k)
@@ -131,13 +146,15 @@ static void *keep(void *arg)
 {
 	struct lease_keeper *k = arg;
 	uint64_t due_ms = 0, epoch, last = 0;
+	bool was_silent = false;
 
 	while (!has_ended(k, STEP_MS)) {
 		if (!k->s.conn)
 			open_session(k);
 		epoch = read_epoch(k);
 		if (epoch == 0 || !k->s.conn ||
-		    (epoch == last && refd_now_ms() < due_ms))
+		    (epoch == last && refd_now_ms() < due_ms) ||
+		    is_silent(k, &was_silent))
 			continue;
 		last = epoch;
 		due_ms = refd_now_ms() + k->s.config->lease_ms / 3;
@@ -149,14 +166,14 @@ static void *keep(void *arg)
 }
 
 struct lease_keeper *lease_keeper_start(const struct group_config *config,
-    int daemon)
+    struct daemon_link *link)
 {
 	struct lease_keeper *k = xcalloc(1, sizeof(*k));
 
 	k->s.config = config;
 	k->s.tick = tick;
 	k->s.tick_arg = k;
-	k->daemon = daemon;
+	k->link = link;
 	pthread_mutex_init(&k->lock, NULL);
 	cli_begin_threads();
 	if (pthread_create(&k->thread, NULL, keep, k) != 0)

@@ -8,13 +8,14 @@
 #ifndef CLIENT_GROUP_LEASE_KEEPER_H
 #define CLIENT_GROUP_LEASE_KEEPER_H
 
+#include "client/group/daemon_link.h"
 #include "client/group/group_config.h"
 
 struct lease_keeper;
 
-/* DAEMON is the socket. */
+/* LINK is borrowed. While the daemon is silent, the lease is not renewed. */
 struct lease_keeper *lease_keeper_start(const struct group_config *config,
-    int daemon);
+    struct daemon_link *link);
 /* Renews the lease of EPOCH from now on; 0: of no epoch. The lease lasts until
  * UNTIL_MS (refd_now_ms()). */
 void lease_keeper_set(struct lease_keeper *k, uint64_t epoch,

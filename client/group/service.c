@@ -461,7 +461,7 @@ int service_run(const struct group_config *config, const char *path)
 		    .tick_arg = &v } };
 
 	daemon_link_open(&v.link, path);
-	v.keeper = lease_keeper_start(config, v.link.fd);
+	v.keeper = lease_keeper_start(config, &v.link);
 	v.holds = start_holds(&v, path);
 	start(&v);
 	while (!v.stops)

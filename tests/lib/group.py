@@ -245,6 +245,8 @@ class Node:
         self.refused = set()    # ids
         self.rows = {}          # LSN to row, from ROW and COMMITTED
         self.frames = queue.Queue()
+        self.sending = threading.Lock()
+        self.told = 0           # the last APPLIED
         self.role = None        # (is leader, epoch, LSN, leader)
         self.opened = []        # rows of earlier processes, until the role
         self.is_greeted = False
@@ -276,6 +278,9 @@ class Node:
         self.send(HELLO, struct.pack('<I', hello['version']) + hello['group']
                   + put(hello['node'].encode())
                   + struct.pack('<Q', hello['applied']))
+        self.told = hello['applied']
+        threading.Thread(target=self.beat, args=(self.socket,),
+                         daemon=True).start()
         self.reader = threading.Thread(
             target=self.read, args=(self.socket,), daemon=True)
         if reads:
@@ -319,10 +324,21 @@ class Node:
     # ---- frames ----
 
     def send(self, kind, body):
-        self.socket.sendall(
-            struct.pack('<I', len(body) + 1) + bytes([kind]) + body)
+        with self.sending:
+            self.socket.sendall(
+                struct.pack('<I', len(body) + 1) + bytes([kind]) + body)
+
+    def beat(self, sock):
+        """A daemon is never silent for long."""
+        while self.socket is sock and sock.fileno() >= 0:
+            try:
+                self.send(APPLIED, struct.pack('<Q', self.told))
+            except OSError:
+                return
+            time.sleep(1)
 
     def send_applied(self):
+        self.told = self.applied
         try:
             self.send(APPLIED, struct.pack('<Q', self.applied))
         except OSError:  # refd-group has ended, and its frames still count

@@ -73,6 +73,16 @@ def test_start():
     same_refs('created')
 
 
+# ---- signs of life ----
+
+def test_signs():
+    for node in (a, b):
+        before = node.link.signs
+        report(f'{node.name} has no work, and is not silent',
+               wait_for(3, lambda: node.link.signs > before + 1),
+               node.link.signs)
+
+
 def in_background_wait(node, token):
     return subprocess.Popen([*node.inside, 'wait', '--socket',
                              node.socket_path, token])
@@ -210,4 +220,4 @@ def test_lease():
     report('a leads again', a.lead())
 
 
-run(test_start, test_lag, test_role, test_wait, test_lease)
+run(test_start, test_signs, test_lag, test_role, test_wait, test_lease)

@@ -9,7 +9,7 @@ import threading
 import time
 
 ZERO = '0' * 40
-PUT_OFF = ('No space left on device', 'was not admitted in time',
+PUT_OFF = ('No space left on device', 'deadline',
            'not a git repository')      # the disk is changed
 
 

@@ -1,5 +1,6 @@
 """For tests/lib/group_faults.py: faults of the disks."""
 import os
+import signal
 import threading
 import time
 
@@ -41,10 +42,17 @@ class DiskFaults:
         time.sleep(self.random.choice((1, LEASE + 1)))
         os.unlink(path)
 
+    @staticmethod
+    def shut_down(node):
+        """Also git, which goes on without refd-group."""
+        node.down()
+        node.host.signal_all(signal.SIGKILL)
+        assert wait_for(20, lambda: not node.host.processes())
+
     def keep_copy(self):
         node = self.random.choice(self.nodes)
         with node.lock:
-            node.down()
+            self.shut_down(node)
             node.disk.keep()
             node.up()
 
@@ -57,7 +65,7 @@ class DiskFaults:
             node = self.random.choice(kept)
             with node.lock:
                 self.settle()
-                node.down()
+                self.shut_down(node)
                 node.disk.bring_back()
                 node.up()
             began, end = time.monotonic(), self.servers.lsn()

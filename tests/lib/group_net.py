@@ -57,15 +57,24 @@ class Host:
         subprocess.run(['ip', 'link', 'delete', f'to-{self.name}'],
                        check=False, capture_output=True)
 
-    def signal_all(self, number):
+    def processes(self):
         """All programs inside, except the holder."""
         inside = os.readlink(f'/proc/{self.holder.pid}/ns/net')
-        for pid in filter(str.isdigit, os.listdir('/proc')):
+        found = []
+        for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
             try:
                 if os.readlink(f'/proc/{pid}/ns/net') == inside and \
-                        int(pid) != self.holder.pid:
-                    os.kill(int(pid), number)
+                        pid != self.holder.pid:
+                    found.append(pid)
             except OSError:     # has ended
+                pass
+        return found
+
+    def signal_all(self, number):
+        for pid in self.processes():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
                 pass
 
     # ---- faults ----

@@ -170,6 +170,7 @@ class Link:
         self.holds = 'copy'     # or 'fail', 'wait', 'skip'
         self.batches = self.asked = 0
         self.follows = None     # the epoch of the last FOLLOWS
+        self.signs = 0          # of life: APPLIED
         self.kept = []          # for 'reverse', 'later': number, epoch, rows
         self.is_following = False
         self.socket = connect(node)
@@ -268,13 +269,18 @@ class Link:
             elif kind == HOLD:
                 self.take_hold(body)
             elif kind == APPLIED:
-                self.applied = body.number()
-                self.follow()
+                self.signs += 1
+                self.take_applied(body.number())
             elif kind == FOLLOWS:
                 self.follows = body.number()
             elif kind == STOP:
                 self.socket.shutdown(socket.SHUT_RDWR)
                 return
+
+    def take_applied(self, lsn):
+        if lsn != self.applied:
+            self.applied = lsn
+            self.follow()
 
     def take_batch(self, body):
         number, epoch = body.number(), body.number()

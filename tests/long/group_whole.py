@@ -3,6 +3,7 @@
     group_whole.py PROGRAMS DIRECTORY POSTGRES-DIRECTORY BINARIES UID SECONDS"""
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -201,6 +202,21 @@ def test_takeover():
     same('a has the refs of the new leader', refs, a.refs(ONE))
 
 
+def test_hang():
+    """A daemon that hangs does not keep the lead."""
+    old, = (node for node in nodes if node.leads())
+    old.daemon.send(signal.SIGSTOP)
+    began = time.monotonic()
+    leader = group_real.await_leader([node for node in nodes
+                                      if node is not old])
+    took = time.monotonic() - began
+    old.daemon.send(signal.SIGCONT)
+    report('a daemon hangs: another node leads within 10 s',
+           leader and took < 10, took)
+    done('a push to the new leader', leader.push(WORK, ONE, '+main:hang'))
+    same_everywhere('the daemon goes on', ONE)
+
+
 def test_status():
     status = a.command('status')
     report('refd group status', status.returncode == 0 and
@@ -329,7 +345,8 @@ def keep_logs(where):
 
 def main():
     tests = [test_begin, test_push, test_kinds, test_second, test_away,
-             test_takeover, test_status, test_random, test_ended]
+             test_takeover, test_hang,
+             test_status, test_random, test_ended]
     try:
         for test in tests:
             began = time.monotonic()

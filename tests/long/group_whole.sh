@@ -1,9 +1,9 @@
 #!/bin/bash
 # Proves that three nodes of a group, each with a daemon and refd-group, and
 # three servers of PostgreSQL lose no acknowledged update, and have the same refs
-# and all objects at the end: pushes by git, kill -9 of the leader, and the way
-# back; then clients that go on beside random faults, one after the other or
-# several at once: kills and pauses of programs, nodes that are away, packets
+# and all objects at the end: pushes by git, kill -9 of the leader, the way
+# back, and a daemon that hangs; then clients that go on beside random faults,
+# one after the other or several at once: kills and pauses of programs, nodes that are away, packets
 # that are lost in one or both directions between any two hosts, connections
 # that are reset, COMMITs that are cancelled, an emptied
 # synchronous_standby_names, standbys that are away, failovers beside a former

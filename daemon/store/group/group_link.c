@@ -20,6 +20,8 @@
 /* Rows that may wait for the thread that follows. */
 #define INPUT_BYTES (4 * GROUP_FRAME_MAX)
 #define POLL_MS     200
+/* refd-group takes a daemon that is silent for three seconds to hang. */
+#define ALIVE_NS (1000 * 1000000LL)
 
 /* ---- output ---- */
 
@@ -72,6 +74,20 @@ static bool send_all(int fd, const struct group_output *out)
 	return true;
 }
 
+/* Waits for a frame, and makes one if there is none for ALIVE_NS. */
+static void await_output(struct group *g)
+{
+	const struct timespec until = group_later(ALIVE_NS);
+	struct group_frame f = { .type = GROUP_APPLIED };
+	int r = 0;
+
+	while (g->output == NULL && !g->has_ended && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
+	f.applied.lsn = g->told_lsn;
+	if (g->output == NULL && !g->has_ended)
+		group_send(g, &f);
+}
+
 /* The reading thread closes the descriptor, and never while a frame is being
  * sent: IS_SENDING. */
 void *group_send_main(void *group)
@@ -82,11 +98,12 @@ void *group_send_main(void *group)
 
 	pthread_mutex_lock(&g->mutex);
 	for (;;) {
-		while (g->output == NULL && !g->has_ended)
-			pthread_cond_wait(&g->changed, &g->mutex);
+		await_output(g);
 		out = g->output;
-		if (out == NULL)
+		if (out == NULL && g->has_ended)
 			break;
+		if (out == NULL)
+			continue;
 		g->output = out->next;
 		if (g->output == NULL)
 			g->output_end = &g->output;

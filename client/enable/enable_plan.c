@@ -10,6 +10,7 @@
 #include "client/enable/proc_receive.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
+#include "client/request/connect.h"
 
 const char *const enable_refs[2] = { "refs", "adm!:refs" };
 const char *const enable_fsync[2][2] = {
@@ -191,10 +192,13 @@ static bool plan_gate(struct enable_plan *p)
 	return true;
 }
 
-/* A gate stays until refd disable. */
+/* A gate stays until refd disable. In a group of nodes, the gate keeps git from
+ * writing. */
 static bool wants_gate(const struct enable_plan *p)
 {
-	return p->gd && (p->w->gate || block_has(&p->before, NOTE_GATE, NULL));
+	return p->gd &&
+	    (p->w->gate || block_has(&p->before, NOTE_GATE, NULL) ||
+		connect_is_in_group(p->gd));
 }
 
 /* ---- the configuration ---- */
@@ -236,7 +240,7 @@ static bool is_enabled_above(const struct enable_plan *p)
 		    !gitconfig_has(&p->own, "receive.procReceiveRefs",
 			enable_refs[i]);
 	free(hook);
-	return is && !p->w->socket && !p->w->nr_chains && !p->w->gate;
+	return is && !p->w->socket && !p->w->nr_chains && !wants_gate(p);
 }
 
 bool enable_plan_make(struct enable_plan *p)

@@ -107,7 +107,7 @@ static void ask_daemon(const struct enable_plan *p, const struct stat *st)
 	free(socket);
 }
 
-static bool enable(const char *dir, const struct gitdir *gd,
+static bool enable_once(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
 	struct enable_plan p = { .w = w, .gd = gd };
@@ -133,6 +133,18 @@ static bool enable(const char *dir, const struct gitdir *gd,
 		ask_daemon(&p, &st);
 	enable_plan_done(&p);
 	return ok;
+}
+
+/* The daemon of a group says so when it opens the repository, which can be at
+ * the end of the first time. */
+static bool enable(const char *dir, const struct gitdir *gd,
+    const struct wishes *w)
+{
+	const bool knows_group = !gd || connect_is_in_group(gd);
+
+	return enable_once(dir, gd, w) &&
+	    (knows_group || !connect_is_in_group(gd) ||
+		enable_once(dir, gd, w));
 }
 
 /* ---- disabling ---- */

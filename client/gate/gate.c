@@ -11,6 +11,9 @@
  *	aborted		the chained hook; the daemon forgets a deletion, which
  *			git calls the hook for twice
  *
+ * In a group of nodes, git changes no value of a ref (group_gate.h), and the
+ * daemon is not asked.
+ *
  * What fails:
  *	prepared	git aborts the transaction, if refd.fallback does not
  *			let git go on alone
@@ -27,6 +30,7 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
+#include "client/gate/group_gate.h"
 #include "client/hooks/gate_link.h"
 #include "client/librefd/conn.h"
 #include "client/request/changes.h"
@@ -365,10 +369,6 @@ static int ask_daemon(struct gate *g, const struct text *input)
 	const char *why;
 	int rc;
 
-	if (!input->len ||
-	    (g->phase == REFD_GATE_ABORTED && !may_be_nested(input)))
-		return EXIT_DONE;
-	gitdir_require(&g->gd, getenv("GIT_DIR"));
 	context_config(&g->config, &g->gd);
 	g->gd.is_reftable = gitconfig_is_reftable(&g->config);
 	g->format = gitconfig_object_format(&g->config, &g->gd);
@@ -381,6 +381,28 @@ static int ask_daemon(struct gate *g, const struct text *input)
 	refd_free(g->daemon);
 	text_done(&g->why);
 	gitconfig_done(&g->config);
+	return rc;
+}
+
+/* The daemon of a group records nothing that git writes. */
+static int ask_group(const struct gate *g, const struct text *input)
+{
+	return g->phase != REFD_GATE_PREPARED ||
+		group_gate_allows(&g->gd, input) ?
+	    EXIT_DONE :
+	    EXIT_FAILED;
+}
+
+static int ask(struct gate *g, const struct text *input)
+{
+	int rc;
+
+	if (!input->len ||
+	    (g->phase == REFD_GATE_ABORTED && !may_be_nested(input)))
+		return EXIT_DONE;
+	gitdir_require(&g->gd, getenv("GIT_DIR"));
+	rc = connect_is_in_group(&g->gd) ? ask_group(g, input) :
+					   ask_daemon(g, input);
 	gitdir_done(&g->gd);
 	return rc;
 }
@@ -415,10 +437,10 @@ int gate_run(const char *path, const char *phase)
 	else if (!strcmp(phase, "aborted"))
 		g.phase = REFD_GATE_ABORTED;
 	if (g.phase != REFD_GATE_PREPARED)
-		rc = ask_daemon(&g, &input);
+		rc = ask(&g, &input);
 	err = run_chained(path, phase, &input);
 	if (g.phase == REFD_GATE_PREPARED && !err)
-		rc = ask_daemon(&g, &input);
+		rc = ask(&g, &input);
 	text_done(&input);
 	return err ? err : rc;
 }

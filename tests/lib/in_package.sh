@@ -54,7 +54,7 @@ before_the_cut() {
 	SECONDS=0
 	if apt-get -y install /packages/first/refd_*.deb \
 		/packages/first/librefd0_*.deb \
-		/packages/first/refd-deliver_*.deb >/out/apt 2>&1; then
+		/packages/first/refd-{deliver,group}_*.deb >/out/apt 2>&1; then
 		ok 'apt install'
 	else
 		not_ok 'apt install' "$(tail -n 5 /out/apt | tr '\n' ' ')"
@@ -94,6 +94,19 @@ before_the_cut() {
 	systemctl reload refd
 	check 'their start' systemctl enable -q --now refd-deliver
 	check 'a change is delivered' is_delivered before
+
+	# ---- a group ----
+
+	is 'refd group: its usage' 1 "$(refd group 2>&1 |
+		grep -c '^usage: refd group ')"
+	check 'finds its library' grep -q 'has no group.name' \
+		<<<"$(refd group status 2>&1)"
+	check 'its manual' test -s /usr/share/man/man8/refd-group.8.gz
+	is 'its unit is in order' '' "$(systemd-analyze --man=no verify \
+		refd-group.service 2>&1 | grep refd)"
+	is 'and does not run without a configuration' 'disabled inactive' \
+		"$(systemctl is-enabled refd-group) $(
+			show ActiveState refd-group)"
 
 	# ---- away ----
 
@@ -175,14 +188,14 @@ after_it() {
 		--socket /run/refd-keeper/refd.sock
 	systemctl enable -q refd-metrics.socket
 	for unit in refd.socket refd-metrics.socket refd.service \
-		refd@.service refd@keeper.socket; do
+		refd-group.service refd@.service refd@keeper.socket; do
 		install -D -m 644 /dev/stdin "/etc/systemd/system/$unit.d/x.conf" \
 			<<<'# nothing'
 	done
 
 	# ---- removed ----
 
-	check 'the web hooks go' dpkg -r refd-deliver
+	check 'the web hooks and the group go' dpkg -r refd-deliver refd-group
 	check 'removal is refused' fails dpkg -r refd 2>/run/refused
 	check 'for what is enabled' grep -q "$repo" /run/refused
 	check 'and says what helps' grep -q 'refd disable --all' /run/refused
@@ -194,7 +207,7 @@ after_it() {
 			--state=active 'refd*')"
 	check 'its configuration stays' test -e /etc/refd/keeper/config
 	check 'a push to git itself' push HEAD:refs/heads/without
-	check 'purge' dpkg -P refd-deliver refd librefd0
+	check 'purge' dpkg -P refd-deliver refd-group refd librefd0
 	systemctl daemon-reload
 	is 'nothing is left' "$(cat /out/before)" "$(has_nothing /etc /lib /usr /var /run)"
 	is 'no link leads nowhere' "$(cat /out/dangling)" "$(dangling)"

@@ -61,7 +61,7 @@ is 'lintian' '' "$(TMPDIR=$T lintian --allow-root --fail-on none \
 
 # Later versions with the same files.
 mkdir "$T/second"
-for package in refd refd-deliver; do
+for package in refd refd-deliver refd-group; do
 	dpkg-deb -R "$T"/first/${package}_*_*.deb "$T/second/x"
 	sed -Ei 's/^Version: .*/&+later/; s/( refd \(= [^)]*)/\1+later/' \
 		"$T/second/x/DEBIAN/control"
@@ -73,7 +73,7 @@ done
 
 # apt can reach a mirror here, but not in the machine: it fetches the libraries
 # now, without an installation.
-debs=("$T"/first/{refd,refd-deliver,librefd0}_*.deb)
+debs=("$T"/first/{refd,refd-deliver,refd-group,librefd0}_*.deb)
 packages=dbus,git,openssh-client,openssh-server,procps,systemd,systemd-sysv
 # shellcheck disable=SC2016 # mmdebstrap's shell knows the root
 if ! root_make "boot-$SUITE" "$SUITE" "$packages" \

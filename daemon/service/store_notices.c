@@ -77,8 +77,8 @@ static bool group_event(enum store_event event, const char *place,
 	case STORE_GROUP_MOVED:
 		log_event(LOG_LEVEL_INFO, "group-moved", LOG_STR("repo", place),
 		    LOG_STR("from", why),
-		    LOG_TEXT("the leader has another repository at a path, or "
-			     "has it at another path"));
+		    LOG_TEXT("a row of the group has put the repository "
+			     "there, or made room for its own"));
 		break;
 	default:
 		return false;

@@ -170,6 +170,34 @@ def test_away():
     same_everywhere('c is back', ONE, TWO, THREE)
 
 
+def begin_repo(repo):
+    git('init', '-q', '--bare', '-b', 'main', f'{a.root}/{repo}')
+    done(f'enable {repo}', a.enable(repo))
+    done(f'a push to {repo}', a.push(WORK, repo, '+main'))
+
+
+def test_moves():
+    """Repositories are renamed and replaced on the leader while a node is
+    away."""
+    begin_repo('four.git')
+    begin_repo('five.git')
+    same_everywhere('before the moves', 'four.git', 'five.git')
+    c.down()
+    commit_files(20)
+    done('a push before the moves', a.push(WORK, 'four.git', 'main'))
+    os.makedirs(f'{a.root}/moved')
+    os.rename(f'{a.root}/four.git', f'{a.root}/moved/four.git')
+    os.rename(f'{a.root}/five.git', f'{a.root}/four.git')
+    commit_files(20)
+    begin_repo('five.git')
+    for repo in ('moved/four.git', 'four.git'):
+        done(f'a push to {repo}', a.push(WORK, repo, 'main'))
+    shutil.rmtree(f'{a.root}/five.git')
+    begin_repo('five.git')
+    c.up()
+    same_everywhere('moves', 'moved/four.git', 'four.git', 'five.git')
+
+
 # ---- another leader ----
 
 def test_takeover():
@@ -345,7 +373,7 @@ def keep_logs(where):
 
 def main():
     tests = [test_begin, test_push, test_kinds, test_second, test_away,
-             test_takeover, test_hang,
+             test_moves, test_takeover, test_hang,
              test_status, test_random, test_ended]
     try:
         for test in tests:

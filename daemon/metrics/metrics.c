@@ -126,6 +126,14 @@ const struct metric metrics_table[] = {
 	    "The number of the last record." },
 	{ "forgotten_lsn", "refd_forgotten_lsn", GAUGE, AT(store.forgotten_lsn),
 	    "Up to there nothing is replayed." },
+	{ "group_member", "refd_group_member", GAUGE, AT(group_member),
+	    "1 for a node of a group." },
+	{ "group_connected", "refd_group_connected", GAUGE, AT(group_connected),
+	    "1 while refd-group is connected." },
+	{ "group_lag_us", "refd_group_lag_seconds", DURATION, AT(group_lag_us),
+	    "Since the node last had every row of the group." },
+	{ "group_row_us", "refd_group_row_seconds", DURATION, AT(group_row_us),
+	    "How long the row in work has been applied by now; 0: none." },
 	{ "group_epoch", "refd_group_epoch", GAUGE, AT(store.group_epoch),
 	    "The epoch in which the node leads its group; 0: it does not." },
 	{ "group_lsn", "refd_group_last_lsn", GAUGE, AT(store.group_lsn),
@@ -209,6 +217,10 @@ void metrics_complete(struct metrics *m)
 		m->checkpoint_age_s =
 		    (uint64_t)((m->now_ns - store->checkpoint_ns) / NS_PER_S);
 	m->turn_max_us = m->turn.max;
+	m->group_member = store->group_role != NULL;
+	m->group_connected = store->group_connected;
+	m->group_lag_us = (uint64_t)store->group_lag_ns / 1000;
+	m->group_row_us = (uint64_t)store->group_row_ns / 1000;
 	busy_cause_counts(m->busy);
 	log_counts(&m->errors, &m->warnings);
 	add_process(m);

@@ -268,7 +268,9 @@ void store_stats(struct store *s, struct store_stats *stats)
 	group_look(s->group, &group);
 	stats->group_role = group.role;
 	strcpy(stats->group_leader, group.leader);
+	stats->group_connected = group.is_connected;
 	stats->group_lag_ns = group.lag_ns;
+	stats->group_row_ns = group.row_ns;
 	stats->applied_lsn = group.applied;
 	stats->group_lsn = group.lsn;
 	stats->group_epoch = group.epoch;

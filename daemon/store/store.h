@@ -359,7 +359,8 @@ struct store_stats {
 	/* Of a node in a group: see struct group_state. */
 	const char *group_role;
 	char group_leader[GROUP_NAME_MAX + 1];
-	int64_t group_lag_ns;
+	bool group_connected;
+	int64_t group_lag_ns, group_row_ns;
 	uint64_t group_lsn, group_epoch, group_batches, group_holds;
 	/* Of the log of store_token_log(): the updates up to this LSN are in
 	 * the refs of this node. */

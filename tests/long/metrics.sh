@@ -57,6 +57,30 @@ tests:
         values: '10 20 30 41 51 61'
       - series: 'refd_loop_turn_seconds_bucket{instance="a", job="refd", le="1.000000"}'
         values: '10 20 30 40 50 60'
+      - series: 'refd_group_member{instance="a", job="refd"}'
+        values: '1x10'
+      - series: 'refd_group_member{instance="b", job="refd"}'
+        values: '1x10'
+      - series: 'refd_group_member{instance="c", job="alone"}'
+        values: '0x10'
+      - series: 'refd_group_epoch{instance="a", job="refd"}'
+        values: '4 4 0 0 0 0 0'
+      - series: 'refd_group_epoch{instance="b", job="refd"}'
+        values: '0 0 5 0 0 0 0'
+      - series: 'refd_group_epoch{instance="c", job="alone"}'
+        values: '0x10'
+      - series: 'refd_group_lag_seconds{instance="b", job="refd"}'
+        values: '0 0 0 11 71 131'
+      - series: 'refd_group_lag_seconds{instance="c", job="alone"}'
+        values: '0x10'
+      - series: 'refd_group_connected{instance="a", job="refd"}'
+        values: '1x10'
+      - series: 'refd_group_connected{instance="b", job="refd"}'
+        values: '1 1 1 0 0 0 0'
+      - series: 'refd_group_connected{instance="c", job="alone"}'
+        values: '0x10'
+      - series: 'refd_group_row_seconds{instance="b", job="refd"}'
+        values: '0 0 0 5 65 0'
       - series: 'refd_stage_stuck_threads{instance="a", job="refd", stage="admission"}'
         values: '0 1 1 1 0 0'
     alert_rule_test:
@@ -68,7 +92,43 @@ tests:
           - exp_labels: {instance: a, job: refd, severity: warning, stage: admission}
             exp_annotations:
               summary: 1 threads of refd on a are stuck in admission
-              description: A repository or its disk does not come back. refd status says which; updates there wait, others are served while threads are left.
+              description: A repository or its disk does not answer. refd status names both. Updates there wait; all others are served while threads are free.
+      - eval_time: 2m
+        alertname: RefdGroupNoLeader
+      - eval_time: 4m
+        alertname: RefdGroupNoLeader
+        exp_alerts:
+          - exp_labels: {job: refd, severity: critical}
+            exp_annotations:
+              summary: no node of the group refd leads
+              description: All updates are refused. refd group status has the lease and the standbys. PostgreSQL, its standbys, or refd-group on the nodes are away, or every node has a row that waits.
+      - eval_time: 3m
+        alertname: RefdGroupLags
+      - eval_time: 4m
+        alertname: RefdGroupLags
+        exp_alerts:
+          - exp_labels: {instance: b, job: refd, severity: warning}
+            exp_annotations:
+              summary: refd on b lacks rows of its group
+              description: The node last had every row 1m 11s ago, so it serves no reads and may not lead. refd group status shows PostgreSQL and its standbys; refd role -v shows the row.
+      - eval_time: 3m
+        alertname: RefdGroupRowWaits
+      - eval_time: 4m
+        alertname: RefdGroupRowWaits
+        exp_alerts:
+          - exp_labels: {instance: b, job: refd, severity: warning}
+            exp_annotations:
+              summary: refd on b cannot apply a row of its group
+              description: No later row is applied, and the node cannot lead. The log of refd has the reason (group-row-waits) - a lock of another program, a missing object, or a full disk.
+      - eval_time: 3m
+        alertname: RefdGroupDisconnected
+      - eval_time: 4m
+        alertname: RefdGroupDisconnected
+        exp_alerts:
+          - exp_labels: {instance: b, job: refd, severity: warning}
+            exp_annotations:
+              summary: refd-group on b is not connected to refd
+              description: The node neither leads nor follows. systemctl status refd-group and journalctl -u refd-group have the reason.
       - eval_time: 2m
         alertname: RefdNotServing
       - eval_time: 6m
@@ -77,14 +137,14 @@ tests:
           - exp_labels: {instance: a, job: refd, severity: critical}
             exp_annotations:
               summary: refd on a does not serve
-              description: It recovers, was drained or is paused; refd status says which. Drained and paused end with refd resume.
+              description: The daemon recovers, is drained or is paused; refd status shows the state. refd resume ends drained and paused.
       - eval_time: 5m
         alertname: RefdCheckpointFails
         exp_alerts:
           - exp_labels: {instance: a, job: refd, severity: warning}
             exp_annotations:
-              summary: refd on a can't checkpoint
-              description: A power cut would have to replay more and more. A file system does not sync, or the disk is full.
+              summary: refd on a cannot checkpoint
+              description: The start after a power cut would replay more and more records. A file system does not sync, or the disk is full.
       - eval_time: 2m
         alertname: RefdLoopStalls
       - eval_time: 5m
@@ -93,7 +153,7 @@ tests:
           - exp_labels: {instance: a, job: refd, severity: warning}
             exp_annotations:
               summary: the loop of refd on a stood still for more than a second
-              description: Nobody was heard meanwhile. The machine lacks processor or memory, or it is a bug; turn_max_us in refd stats says how long.
+              description: The daemon read no request meanwhile. The machine lacks processor time or memory, or refd has a bug. turn_max_us in refd stats has the duration.
 YML
 check 'the rules fire, and do not' "$promtool" test rules "$T/cases.yml"
 

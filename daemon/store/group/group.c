@@ -254,6 +254,9 @@ void group_look(struct group *g, struct group_state *state)
 	}
 	strcpy(state->leader, g->leader);
 	state->lsn = g->next_lsn - 1;
+	state->is_connected = g->fd >= 0;
+	if (g->is_following)
+		state->row_ns = SYS(g->cfg.sys, now_mono) - g->following_ns;
 	state->applied = g->told_lsn;
 	LIST_FOREACH(b, &g->batches, link)
 		state->batches++;
@@ -306,6 +309,7 @@ struct group_input *group_next(struct group *g)
 	in = g->is_stopping || g->is_dead ? NULL : g->input;
 	if (in != NULL) {
 		g->is_following = true;
+		g->following_ns = SYS(g->cfg.sys, now_mono);
 		g->input = in->next;
 		if (g->input == NULL)
 			g->input_end = &g->input;

@@ -99,8 +99,10 @@ struct group_state {
 	 * no such moment since the start of the daemon, the role is "waits",
 	 * and the lag is the time since the start of the machine. */
 	int64_t lag_ns;
-	uint64_t epoch; /* of a leader */
-	uint64_t lsn;   /* the last row of the group in the journal */
+	bool is_connected; /* refd-group is */
+	int64_t row_ns;    /* how long the row in work has taken; 0: none */
+	uint64_t epoch;    /* of a leader */
+	uint64_t lsn;      /* the last row of the group in the journal */
 	/* The last row that is in the refs. Of a leader: a row that is not
 	 * answered yet can be there. */
 	uint64_t applied;

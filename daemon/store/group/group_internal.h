@@ -90,6 +90,7 @@ struct group {
 	struct group_input *input, **input_end;
 	size_t input_bytes;
 	bool is_following;
+	int64_t following_ns; /* since when the follower has the frame */
 	struct group_output *output, **output_end;
 };
 

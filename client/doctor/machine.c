@@ -67,6 +67,35 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 			    status_findings[i].after);
 }
 
+static const char *value_of(const struct refd_answer *ans, const char *key)
+{
+	size_t i;
+
+	for (i = 0; ans->kind == REFD_ANSWER_PAIRS && i < ans->nr_pairs; i++)
+		if (!strcmp(ans->pairs[i].key, key))
+			return ans->pairs[i].value;
+	return "";
+}
+
+/* A node of a group that does not serve reads. */
+static void check_group(struct doctor *d, const struct refd_answer *ans)
+{
+	const char *lag_ms = value_of(ans, "group_lag_ms");
+	bool waits = !strcmp(value_of(ans, "role"), "waits");
+
+	if (!*lag_ms || strcmp(value_of(ans, "state"), "serving") != 0)
+		return;
+	doctor_checked(d, false, "the node in its group (%s)",
+	    value_of(ans, "role"));
+	if (strcmp(value_of(ans, "serves_reads"), "no") != 0)
+		return;
+	doctor_found(d, waits ? FOUND_NODE_WAITS : FOUND_NODE_BEHIND, "",
+	    d->socket, "%s; it last had every row %llu s ago",
+	    waits ? "the node is not in touch with its group" :
+		    "the node lacks rows of its group",
+	    strtoull(lag_ms, NULL, 10) / 1000);
+}
+
 static void ask_status(struct doctor *d, struct refd *r)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
@@ -77,6 +106,7 @@ static void ask_status(struct doctor *d, struct refd *r)
 		return;
 	for (i = 0; ans.kind == REFD_ANSWER_PAIRS && i < ans.nr_pairs; i++)
 		take_pair(d, &ans.pairs[i]);
+	check_group(d, &ans);
 	refd_answer_done(&ans);
 }
 

@@ -99,6 +99,12 @@ enum finding_repair {
 	X(FS_FAILED, "fs-failed", WARNING, NONE,                               \
 	    "the daemon's log names the file system; check it, and mount it "  \
 	    "again")                                                           \
+	X(NODE_WAITS, "node-waits", ERROR, NONE,                               \
+	    "start refd-group (systemctl status refd-group); refd group "      \
+	    "status shows PostgreSQL and its standbys")                        \
+	X(NODE_BEHIND, "node-behind", WARNING, NONE,                           \
+	    "the daemon's log names a row that waits (group-row-waits); refd " \
+	    "group status shows PostgreSQL and its standbys")                  \
 	X(SOCKET_CLOSED, "socket-closed", ERROR, NONE,                         \
 	    "set daemon.allowUser or daemon.allowGroup, and let everybody "    \
 	    "enter the directory of the socket")                               \

@@ -455,6 +455,18 @@ daemons() {
 	sees recovery-awaits --socket "$T/fake.sock"
 	sees flush-hangs --socket "$T/fake.sock"
 	end_pretending
+	pretend 'refd version=2' "software refd/$version" 'state serving' \
+		"${rest[@]}" -- 'answer 1 pairs' 'pair state serving' \
+		'pair role follower' 'pair serves_reads no' \
+		'pair group_lag_ms 20000'
+	sees node-behind --socket "$T/fake.sock"
+	sees_no node-waits --socket "$T/fake.sock"
+	end_pretending
+	pretend 'refd version=2' "software refd/$version" 'state serving' \
+		"${rest[@]}" -- 'answer 1 pairs' 'pair state serving' \
+		'pair role waits' 'pair serves_reads no' 'pair group_lag_ms 20000'
+	sees node-waits --socket "$T/fake.sock"
+	end_pretending
 	pretend 'refd version=9'
 	sees daemon-protocol --socket "$T/fake.sock"
 	end_pretending

@@ -56,7 +56,9 @@ int fetch_git_file(const struct text *text)
 static const char *const settings[] = {
 	"GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=",
-	"GIT_SSH_COMMAND=ssh -oBatchMode=yes",
+	/* A source that loses its power says nothing. */
+	"GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10"
+	" -oServerAliveInterval=5 -oServerAliveCountMax=2",
 	"GIT_CONFIG_NOSYSTEM=1",
 	"GIT_CONFIG_GLOBAL=/dev/null",
 };

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 NETWORK = '10.77.0'
+KEEPALIVE = {'time': 5, 'intvl': 2, 'probes': 3}
 
 
 def run(*argv):
@@ -43,6 +44,11 @@ class Host:
         for args in (('address', 'add', f'{self.address}/24', 'dev', 'eth0'),
                      ('link', 'set', 'eth0', 'up'), ('link', 'set', 'lo', 'up')):
             run(*self.enter('ip', *args))
+        # A host that has vanished ends no connection. git asks for keepalives,
+        # and the default of the kernel is two hours.
+        for name, value in KEEPALIVE.items():
+            run(*self.enter('sh', '-c', f'echo {value} >/proc/sys/net/ipv4/'
+                            f'tcp_keepalive_{name}'))
 
     def enter(self, *argv):
         """The words of a command inside of this host."""

@@ -422,6 +422,7 @@ START_TEST(a_fetch_can_be_ended)
 	tmp_put("bin/ssh",
 	    "#!/bin/sh\n"
 	    "echo $$ >$HOME/pid\n"
+	    "echo \"$*\" >$HOME/words\n"
 	    "echo >$HOME/fifo\n"
 	    "exec sleep 1000\n");
 	tmp_run("chmod +x bin/ssh && mkfifo fifo");
@@ -433,6 +434,8 @@ START_TEST(a_fetch_can_be_ended)
 	make_empty();
 	assert_refused("git was ended");
 	setenv("PATH", path, 1);
+	/* ssh ends if the source has vanished. */
+	tmp_run("grep -q ServerAliveInterval=5 words");
 	/* The child of git has ended, too. */
 	tmp_run("for i in $(seq 100); do cat /proc/$(cat pid)/status | "
 		"grep -q 'State:.[RSD]' || exit 0; sleep 0.1; done; exit 1");

@@ -618,7 +618,8 @@ lint:
 	    $(shell grep -sl '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash \
 	    $(addprefix scripts/distro/,APKBUILD before-removal refd.initd \
-	    refd.pre-deinstall refd.pre-install image/build image/serve-ssh) \
+	    refd.pre-deinstall refd.pre-install \
+	    image/build image/init-primary.sh image/serve-node image/serve-ssh) \
 	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
 		tests/stacks/*.sh \
 		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*)

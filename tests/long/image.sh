@@ -71,6 +71,8 @@ is 'has no host key, and no id of a machine' '' \
 
 check 'docker-compose accepts the file' env REFD_KEYS=/keys \
 	docker-compose -f "$image/compose.yaml" config -q
+check 'and the file of a group' \
+	docker-compose -f "$image/compose-group.yaml" config -q
 
 run=$T/run
 volumes=$T/volumes

@@ -2,9 +2,6 @@
 
 #include "client/group/schema.h"
 
-/* A node that runs writes more often (service.c). */
-#define CONSOLE_SEEN "interval '15 s'"
-
 void console_session_die(const struct session *s, enum session_result result)
 {
 	die_with(result == SESSION_AWAY ? EXIT_AWAY : EXIT_FATAL,

@@ -7,6 +7,9 @@
 
 #include "client/group/session.h"
 
+/* A node that runs writes more often (hold_thread.c). */
+#define CONSOLE_SEEN "interval '15 s'"
+
 /* Ends the program because S has failed. */
 void console_session_die(const struct session *s, enum session_result result)
     __attribute__((noreturn));

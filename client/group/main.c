@@ -6,6 +6,7 @@
 
 #include "client/base/cli.h"
 #include "client/group/console.h"
+#include "client/group/leave.h"
 #include "client/group/promote.h"
 #include "client/group/service.h"
 #include "proto/group_frame.h"
@@ -60,6 +61,13 @@ static int promote(const struct group_config *config,
 	return promote_run(config, node);
 }
 
+static int leave(const struct group_config *config,
+    const struct group_options *opt, const char *node)
+{
+	(void)opt;
+	return leave_run(config, node);
+}
+
 static const struct verb {
 	const char *name;
 	verb_fn *run;
@@ -68,6 +76,7 @@ static const struct verb {
 	{ "create", create, false },
 	{ "status", status, false },
 	{ "promote", promote, true },
+	{ "leave", leave, true },
 	{ "serve", serve, false },
 };
 
@@ -112,10 +121,11 @@ static int run_group(const struct command *c, int argc, char **argv)
 static const struct command group_command = {
 	.name = "group",
 	.summary = "keep a group's log in PostgreSQL",
-	.arguments = "(create | status | promote [NODE] | serve)",
+	.arguments =
+	    "(create | status | promote [NODE] | leave [NODE] | serve)",
 	.purpose = "Creates a group of nodes in PostgreSQL, prints its state, "
-		   "moves the lead to NODE, or joins the daemon of this node "
-		   "to the group's log.",
+		   "moves the lead to NODE, removes NODE, or joins the daemon "
+		   "of this node to the group's log.",
 	.example = "refd group status",
 	.outcome = "Prints the leader, the copies and the nodes of the group.",
 	.manual = "refd-group(8)",

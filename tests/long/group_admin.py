@@ -364,6 +364,50 @@ def test_successor_is_late():
     rest('a late successor')
 
 
+# ---- leave ----
+
+def names():
+    return pg.sql('SELECT node FROM refd.node ORDER BY node').split()
+
+
+def test_leave():
+    expect('leave: the leader', 128, 'leads the group',
+           console.run('leave', 'a', node='b'))
+    expect('leave: a node that runs', 128, 'stop refd-group there',
+           console.run('leave', 'b'))
+    expect('leave: an unknown node', 128, "no node 'x'",
+           console.run('leave', 'x'))
+    same('leave: nothing is removed', ['a', 'b', 'c'], names())
+    c.end()
+    expect('leave: a node that was seen lately', 128, 'stop refd-group there',
+           console.run('leave', 'c'))
+    time.sleep(16)
+    pg.sql("INSERT INTO refd.held (grp, id, node) VALUES ('main',"
+           " gen_random_uuid(), 'c')")
+    with Paused(pg):
+        expect('leave: the standby is away', 75, 'has not answered',
+               console.run('leave', 'c'))
+    if 'c' in names():
+        expect('leave', 0, "'c' has left", console.run('leave', 'c'))
+    same('leave: the node is removed', ['a', 'b'], names())
+    same('leave: and its messages', '0', pg.sql(
+        "SELECT count(*) FROM refd.held WHERE node = 'c'"))
+    leads('leave', a)
+    c.start()
+    report('leave: the node comes back', c.await_role(False), c.message())
+    rest('leave')
+    for node in nodes:
+        node.end()
+    time.sleep(16)
+    expect('leave: the last leader, which does not run', 0, "'a' has left",
+           console.run('leave', 'a', node='b'))
+    for node in nodes:
+        node.start()
+        report(f'leave: {node.name} comes back', wait_for(
+            20, lambda: node.role), node.message()[-300:])
+    rest('leave: all come back')
+
+
 # ---- old rows ----
 
 def first_row():
@@ -499,7 +543,7 @@ def main():
              test_two_promotes, test_patience, test_killed_command,
              test_leader_killed_before, test_leader_killed_in_commit,
              test_primary_cut, test_successor_killed, test_successor_is_late,
-             test_random, test_old_rows]
+             test_random, test_old_rows, test_leave]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create] + [
             globals()[name] for name in os.environ['GROUP_ONLY'].split()]

@@ -27,7 +27,7 @@ ends 'another command' 129 "'join' is no command of refd group" join
 ends 'two commands' 129 'usage: refd group' create status
 ends 'promote: two nodes' 129 'usage: refd group' promote a b
 ends 'promote: no name' 129 "'a/b' is no name of a node" promote a/b
-for command in create status promote; do
+for command in create status promote leave; do
 	ends "$command: PostgreSQL is away" 75 "group 'main': " $command
 done
 ends 'the daemon is away' 75 "cannot connect to the daemon at '$T/none'" \

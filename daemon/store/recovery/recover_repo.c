@@ -171,7 +171,7 @@ int recover_clean(struct replay *rp, size_t *unlocked)
 int recover_note(struct store_recovery *rec, const struct replay *rp,
     struct replay_row *rows, uint64_t *deferred)
 {
-	struct recover_notes notes = { NULL };
+	struct recover_notes notes = { .nr = 0 };
 	const struct replay_member *m;
 	struct replay_row *row;
 	size_t i, k;

@@ -7,8 +7,10 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from group_pair import (REPO, a, b, back, log, make_repo, report,  # noqa: E402
-                        run, same, same_refs, updated)
+from group import wait_for  # noqa: E402
+from group_pair import (REPO, a, b, back, in_background, log,  # noqa: E402
+                        make_repo, report, run, same, same_refs, stdin,
+                        updated)
 
 
 def git(node, *args, **more):
@@ -29,6 +31,11 @@ def commit(parents, files, node=a):
     return git(node, 'commit-tree', git(node, 'write-tree', env=index), '-m',
                str(time.time()), *[word for parent in parents
                                    for word in ('-p', parent)])
+
+
+def loose(node, name):
+    """The file of the object NAME."""
+    return f'{node.root}/{REPO}/objects/{name[:2]}/{name[2:]}'
 
 
 class Near:
@@ -265,7 +272,7 @@ def test_missing():
     with Near():
         old, _ = push('before', {'f': b'13\n', 'lost': b'only here\n'}, 4)
         blob = git(a, 'rev-parse', f'{old}:lost')
-        os.unlink(f'{b.root}/{REPO}/objects/{blob[:2]}/{blob[2:]}')
+        os.unlink(loose(b, blob))
         b.link.holds = 'wait'
         before = b.link.asked
         new = commit([old], {'f': b'14\n'})
@@ -278,13 +285,37 @@ def test_missing():
     git(b, 'fsck', '--full')
 
 
+def test_pruned():
+    """While a row waits in b, git removes an object that the row has brought:
+    the row brings it again, without an answer of another node."""
+    with Near():
+        old, _ = push('before', {'f': b'18\n', 'lost': b'and again\n'}, 4)
+        lost = loose(b, git(a, 'rev-parse', f'{old}:lost'))
+        os.rename(lost, f'{b.top}/lost')
+        b.link.holds = 'wait'
+        before = b.link.asked
+        new = commit([old], {'f': b'19\n'})
+        in_row('an update', 'refs/heads/main', new, old, objects=3)
+        report('b asks', b.await_asked(before))
+        brought = loose(b, git(a, 'rev-parse', f'{new}:f'))
+        report('the row has brought the file',
+               wait_for(5, lambda: os.path.exists(brought)))
+        # Behind a second attempt of b to write it.
+        time.sleep(0.5)
+        os.unlink(brought)
+        os.rename(f'{b.top}/lost', lost)
+        same_refs('pruned')
+        b.link.holds = 'copy'
+    git(b, 'fsck', '--full')
+
+
 def test_torn():
     """A torn object of b is written again by the row that brings it."""
     with Near():
         old = git(a, 'rev-parse', 'refs/heads/main')
         new = commit([old], {'f': b'torn\n'})
         blob = git(a, 'rev-parse', f'{new}:f')
-        path = f'{b.root}/{REPO}/objects/{blob[:2]}/{blob[2:]}'
+        path = loose(b, blob)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         open(path, 'w').close()
         in_row('an update', 'refs/heads/main', new, old, objects=3)
@@ -310,7 +341,7 @@ def test_killed():
         report('a ends', a.ended() is not None)
     a.link.close()
     for name in git(a, 'rev-parse', new, f'{new}:f').split():
-        os.unlink(f'{a.root}/{REPO}/objects/{name[:2]}/{name[2:]}')
+        os.unlink(loose(a, name))
     back(a)
     report('a leads', a.lead())
     same('a has the value', new, git(a, 'rev-parse', 'refs/heads/main'))
@@ -318,5 +349,70 @@ def test_killed():
     same_refs('a is back')
 
 
+def asks(name, repo, *update):
+    """How often an update of REPO asks."""
+    before = a.link.asked
+    updated(name, a, 'refs/heads/x', *update, repo=repo)
+    return a.link.asked - before
+
+
+def test_stores():
+    """The first update of a repository asks, and so does every one with a
+    second object store, or in a partial clone."""
+    with Near():
+        for kind, wanted in ('plain', 0), ('partial', 1), ('alternates', 1):
+            repo = f'team/{kind}.git'
+            first, second, _ = make_repo(repo)
+            if kind == 'partial':
+                a.git(repo, 'config', 'extensions.partialClone', 'origin')
+            if kind == 'alternates':
+                with open(f'{a.root}/{repo}/objects/info/alternates', 'w') as f:
+                    f.write('../../plain.git/objects\n')
+            same(f'{kind}: first', 1, asks(f'{kind} first', repo, first))
+            same(f'{kind}: second', wanted,
+                 asks(f'{kind} second', repo, second, first))
+            same_refs(kind, repo)
+
+
+def test_order():
+    """An update with objects in its row comes behind an update of the same
+    repository that waits for HOLD."""
+    with Near():
+        old = git(a, 'rev-parse', 'refs/heads/main')
+        updated('known', a, 'refs/heads/known', old)
+        a.link.holds = 'wait'
+        before, nr = a.link.asked, len(log.rows)
+        large = in_background(a, 'refs/heads/large', commit(
+            [old], {'large': os.urandom(100000)}))
+        report('the large one asks', a.await_asked(before))
+        small = in_background(a, 'refs/heads/small',
+                              commit([old], {'f': b'21\n'}))
+        time.sleep(0.5)
+        same('no row', nr, len(log.rows))
+    a.link.close()
+    report('both fail', large.wait(20) != 0 and small.wait(20) != 0)
+    a.connect()
+    report('a leads again', a.lead())
+    same_refs('order')
+
+
+def test_paid():
+    """A repository with much in the log asks for the rest of the minute."""
+    with Near():
+        updated('known again', a, 'refs/heads/new',
+                git(a, 'rev-parse', 'refs/heads/main'))
+        old, _ = push('small', {'f': b'22\n'}, 3)
+        new = commit([old], {'large': os.urandom(60000)})
+        before = a.link.asked
+        updated('many refs', a, '--stdin',
+                **stdin(*[f'create refs/heads/many{i} {new}'
+                          for i in range(40)]))
+        same('many refs: HOLDs', 1, a.link.asked - before)
+        holds('a small one', 'refs/heads/main', commit([old], {'f': b'23\n'}),
+              old)
+    same_refs('paid')
+
+
 run(test_start, test_objects, test_forgets, test_bounds, test_revert, test_odd,
-    test_unopened, test_far, test_new_leader, test_missing, test_torn, test_killed)
+    test_unopened, test_far, test_new_leader, test_missing, test_pruned,
+    test_torn, test_killed, test_stores, test_order, test_paid)

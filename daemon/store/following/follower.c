@@ -176,6 +176,8 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 	if (SYS(f->cfg.sys, now_mono) < a->fetch_ns)
 		return;
 	a->fetch_ns = SYS(f->cfg.sys, now_mono) + FETCH_NS;
+	/* The repository may be a new one, or git has pruned the objects. */
+	a->has_written = false;
 	oids = calloc(txn->nr_updates + 1, sizeof(*oids));
 	for (i = 0; oids != NULL && i < txn->nr_updates; i++)
 		if (!refd_oid_is_null(&txn->updates[i].ask->new_oid))

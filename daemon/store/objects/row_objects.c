@@ -93,30 +93,13 @@ int row_objects_each(const uint8_t *bytes, size_t len,
 struct lookup {
 	struct odb *odb;
 	enum refd_object_format format;
-	struct refd_oid in_row[ROW_OBJECTS_NR];
-	size_t nr;
 	struct refd_oid *missing;
 };
-
-static int keep_id(void *arg, const struct row_object *object)
-{
-	struct lookup *l = arg;
-
-	if (l->nr == ROW_OBJECTS_NR)
-		return -EBADMSG;
-	object_id(object->type, object->data, object->len, l->format,
-	    &l->in_row[l->nr++]);
-	return 0;
-}
 
 static int look_up(void *arg, const struct object_link *link)
 {
 	struct lookup *l = arg;
-	size_t i;
 
-	for (i = 0; i < l->nr; i++)
-		if (refd_oid_eq(&l->in_row[i], &link->oid))
-			return 0;
 	switch (odb_type(l->odb, &link->oid)) {
 	case OBJECT_ABSENT:
 		*l->missing = link->oid;
@@ -139,8 +122,7 @@ static int look_up_links(void *arg, const struct row_object *object)
 int row_objects_missing(const uint8_t *bytes, size_t len, struct odb *odb,
     enum refd_object_format format, struct refd_oid *missing)
 {
-	struct lookup l = { .odb = odb, .format = format, .missing = missing };
-	int r = row_objects_each(bytes, len, keep_id, &l);
+	struct lookup l = { odb, format, missing };
 
-	return r == 0 ? row_objects_each(bytes, len, look_up_links, &l) : r;
+	return row_objects_each(bytes, len, look_up_links, &l);
 }

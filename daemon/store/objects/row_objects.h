@@ -82,8 +82,9 @@ struct row_object {
 int row_objects_each(const uint8_t *bytes, size_t len,
     int (*cb)(void *arg, const struct row_object *object), void *arg);
 
-/* Does an object in BYTES name an object that is neither in BYTES nor in ODB?
- * 1: yes, *MISSING; 0: no; or negative errno. */
+/* Does an object in BYTES name an object that is not in ODB? An object in BYTES
+ * counts only if it is in ODB: git can have pruned it since it was written. 1:
+ * yes, *MISSING; 0: no; or negative errno. */
 int row_objects_missing(const uint8_t *bytes, size_t len, struct odb *odb,
     enum refd_object_format format, struct refd_oid *missing);
 

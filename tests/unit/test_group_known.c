@@ -1,0 +1,251 @@
+/*
+ * Proves which values count as values that other nodes have: never one of a
+ * different repository, of an earlier epoch, or from before a value was left
+ * behind. Proves when other nodes are near.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/group/group_internal.h"
+#include "tests/lib/suite.h"
+
+#define EPOCH  7
+#define SECOND INT64_C(1000000000)
+
+static struct sys clock_sys;
+static int64_t now_ns;
+static struct group *g;
+
+/* Repositories; the low bits of the eighth byte choose the place. */
+static const uint8_t one[GROUP_UUID_BYTES] = { 1, [8] = 1 };
+static const uint8_t two[GROUP_UUID_BYTES] = { 2, [8] = 2 };
+static const uint8_t like_one[GROUP_UUID_BYTES] = { 3, [8] = 1 };
+static const struct refd_oid null;
+
+static int64_t now_mono(const struct sys *sys)
+{
+	(void)sys;
+	return now_ns;
+}
+
+/* As group_new() makes it, without a journal. */
+static void setup(void)
+{
+	now_ns = 1000;
+	clock_sys = sys_kernel;
+	clock_sys.now_mono = now_mono;
+	g = calloc(1, sizeof(*g));
+	ck_assert_ptr_nonnull(g);
+	g->known = calloc(GROUP_KNOWN, sizeof(*g->known));
+	ck_assert_ptr_nonnull(g->known);
+	g->cfg.sys = &clock_sys;
+	pthread_mutex_init(&g->mutex, NULL);
+	pthread_mutex_init(&g->known_mutex, NULL);
+	g->epoch = EPOCH;
+	group_begin_known(g, EPOCH);
+}
+
+static void teardown(void)
+{
+	pthread_mutex_destroy(&g->known_mutex);
+	pthread_mutex_destroy(&g->mutex);
+	free(g->known);
+	free(g);
+}
+
+/* The PLACE is xored with the one of the repository. */
+static struct refd_oid value(uint16_t place, uint8_t last)
+{
+	struct refd_oid oid = { .bytes = { 0 } };
+
+	memcpy(oid.bytes, &place, sizeof(place));
+	oid.bytes[19] = last;
+	return oid;
+}
+
+static void know(const uint8_t *repo, struct refd_oid oid)
+{
+	group_know(g, EPOCH, repo, &oid);
+}
+
+static bool knows(const uint8_t *repo, struct refd_oid oid)
+{
+	return group_knows(g, repo, &oid);
+}
+
+/* ---- values ---- */
+
+START_TEST(values)
+{
+	ck_assert(!knows(one, null));
+	ck_assert(!knows(one, value(5, 1)));
+	know(one, value(5, 1));
+	ck_assert(knows(one, value(5, 1)));
+	ck_assert(knows(one, null));
+	ck_assert(!knows(one, value(5, 2)));
+	ck_assert(!knows(one, value(6, 1)));
+	ck_assert(!knows(two, value(5, 1)));
+	ck_assert(!knows(two, null));
+	know(one, value(6, 1));
+	ck_assert(knows(one, value(5, 1)));
+	ck_assert(knows(one, value(6, 1)));
+	know(two, null);
+	ck_assert(knows(two, null));
+	ck_assert(!knows(two, value(5, 1)));
+	/* The uuids differ only in a part that does not choose the place. */
+	ck_assert(!knows(like_one, value(5, 1)));
+	ck_assert(!knows(like_one, null));
+}
+END_TEST
+
+START_TEST(one_repository_forgets)
+{
+	know(one, value(5, 1));
+	know(one, value(6, 1));
+	know(two, value(5, 1));
+	group_forget(g, one);
+	ck_assert(!knows(one, value(5, 1)));
+	ck_assert(!knows(one, value(6, 1)));
+	ck_assert(knows(two, value(5, 1)));
+	know(one, value(6, 1));
+	ck_assert(knows(one, value(6, 1)));
+	ck_assert(!knows(one, value(5, 1)));
+	group_forget(g, one);
+	ck_assert(!knows(one, value(6, 1)));
+}
+END_TEST
+
+START_TEST(all_repositories_forget)
+{
+	know(one, value(5, 1));
+	know(two, value(5, 1));
+	group_begin_known(g, EPOCH);
+	ck_assert(!knows(one, value(5, 1)));
+	ck_assert(!knows(two, value(5, 1)));
+	ck_assert(!knows(one, null));
+	know(one, value(6, 1));
+	ck_assert(knows(one, value(6, 1)));
+	ck_assert(knows(one, null));
+	ck_assert(!knows(one, value(5, 1)));
+	ck_assert(!knows(two, null));
+}
+END_TEST
+
+/* A value that takes the place of another one, or of a repository. */
+START_TEST(places)
+{
+	know(one, value(5, 1));
+	know(one, value(5, 2));
+	ck_assert(knows(one, value(5, 2)));
+	ck_assert(!knows(one, value(5, 1)));
+	know(one, value(6, 1));
+	/* This is the place of one: 2 ^ 3. */
+	know(two, value(3, 1));
+	ck_assert(knows(two, value(3, 1)));
+	ck_assert(!knows(one, null));
+	ck_assert(!knows(one, value(6, 1)));
+	/* The old values do not come back. */
+	know(one, value(7, 1));
+	ck_assert(knows(one, value(7, 1)));
+	ck_assert(!knows(one, value(6, 1)));
+	ck_assert(!knows(one, value(5, 2)));
+	ck_assert(!knows(two, value(3, 1)));
+	/* The place of its own repository. */
+	know(one, value(0, 1));
+	ck_assert(!knows(one, value(0, 1)));
+	ck_assert(!knows(one, value(7, 1)));
+	/* Repositories of one place. */
+	know(one, value(7, 1));
+	know(like_one, value(8, 1));
+	ck_assert(!knows(one, value(7, 1)));
+	ck_assert(knows(like_one, value(8, 1)));
+}
+END_TEST
+
+/* A worker comes late with a row, after the loss of the role or the link. */
+START_TEST(an_earlier_epoch)
+{
+	const struct refd_oid oid = value(5, 1);
+
+	group_begin_known(g, 0);
+	group_know(g, EPOCH, one, &oid);
+	group_begin_known(g, EPOCH + 1);
+	ck_assert(!knows(one, oid));
+	group_know(g, EPOCH, one, &oid);
+	ck_assert(!knows(one, oid));
+	ck_assert(!knows(one, null));
+	group_know(g, EPOCH + 1, one, &oid);
+	ck_assert(knows(one, oid));
+}
+END_TEST
+
+/* ---- other nodes ---- */
+
+START_TEST(near)
+{
+	g->next_lsn = 10001;
+	ck_assert(!group_is_near(g));
+	group_take_near(g, 10000);
+	ck_assert(group_is_near(g));
+	now_ns += 5 * SECOND - 1;
+	ck_assert(group_is_near(g));
+	now_ns++;
+	ck_assert(!group_is_near(g));
+	group_take_near(g, 10000);
+	ck_assert(group_is_near(g));
+	group_take_near(g, 5000);
+	ck_assert(group_is_near(g));
+	group_take_near(g, 4999);
+	ck_assert(!group_is_near(g));
+	group_take_near(g, INT64_MAX);
+	ck_assert(group_is_near(g));
+	g->epoch = 0;
+	ck_assert(!group_is_near(g));
+	g->epoch = EPOCH;
+	ck_assert(group_is_near(g));
+	group_begin_known(g, EPOCH);
+	ck_assert(!group_is_near(g));
+}
+END_TEST
+
+/* A row whose objects are not in the log must be applied within a minute. */
+START_TEST(near_after_held)
+{
+	int i;
+
+	g->next_lsn = 101;
+	group_take_near(g, 100);
+	g->next_lsn++;
+	group_note_held(g);
+	for (i = 0; i < 60; i++) {
+		group_take_near(g, 100);
+		ck_assert(group_is_near(g));
+		now_ns += SECOND;
+	}
+	group_take_near(g, 100);
+	ck_assert(!group_is_near(g));
+	group_take_near(g, 101);
+	ck_assert(group_is_near(g));
+	now_ns += 100 * SECOND;
+	group_take_near(g, 101);
+	ck_assert(group_is_near(g));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("group_known");
+	TCase *tc = tcase_create("group_known");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, values);
+	tcase_add_test(tc, one_repository_forgets);
+	tcase_add_test(tc, all_repositories_forget);
+	tcase_add_test(tc, places);
+	tcase_add_test(tc, an_earlier_epoch);
+	tcase_add_test(tc, near);
+	tcase_add_test(tc, near_after_held);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

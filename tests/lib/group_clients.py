@@ -194,10 +194,10 @@ class Maker(Client):
         node = self.world.node
         self.number += 1
         self.repo = f'made/{self.number}.git'
-        path = f'{node.root}/{self.repo}'
         # Fails while the machine of the node is off.
-        subprocess.run(['git', 'init', '-q', '--bare', path], check=False,
-                       capture_output=True)
+        if not node.is_off:
+            node.git_here('init', '-q', '--bare',
+                          f'{node.seen_root}/{self.repo}')
         new = node.commit(self.repo, None, self.repo)
         answer, _ = self.update(node, new_id(),
                                 [('refs/heads/main', new, ZERO)])

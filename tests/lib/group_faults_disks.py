@@ -44,7 +44,8 @@ class DiskFaults:
 
     @staticmethod
     def shut_down(node):
-        """Also git, which goes on without refd-group."""
+        """Also git of refd-group and of clients."""
+        node.is_off = True
         node.down()
         node.host.signal_all(signal.SIGKILL)
         assert wait_for(20, lambda: not node.host.processes())

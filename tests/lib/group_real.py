@@ -90,6 +90,7 @@ class RealNode(group_nodes.Node):
         self.disk = NodeDisk(f'{top}/{name}/disk', name, cellar)
         super().__init__(name, top, f'{build}/refd', None)
         self.lock = threading.Lock()    # of a fault of the whole node
+        self.is_off = False             # nobody may write the disk
         config = f'{self.top}/config'
         self.daemon = Service(
             f'{name}: the daemon',
@@ -128,6 +129,7 @@ class RealNode(group_nodes.Node):
                         f'{self.number(other)}{self.seen_root}\n')
 
     def up(self):
+        self.is_off = False
         for service in self.all_services():
             service.up()
 
@@ -193,6 +195,12 @@ class RealNode(group_nodes.Node):
     def push(self, work, repo, *args, **more):
         return self.git_here('-C', work, 'push', '-q',
                              f'{self.seen_root}/{repo}', *args, **more)
+
+    def git(self, repo, *args):
+        if self.is_off:
+            return ''
+        return self.git_here('-C', f'{self.seen_root}/{repo}',
+                             *args).stdout.strip()
 
     def commit(self, repo, parent, message):
         """The same commit on every node."""

@@ -301,6 +301,56 @@ def test_refused():
         result = a.update(REPO, *args)
         report('refd update of a kept ref is refused', result.returncode != 0
                and 'belong to one node' in result.stderr, result)
+    for line in (f'create {KEPT} {one}', f'update refs/refd {one}',
+                 f'symref-update {KEPT} refs/heads/main',
+                 'symref-create refs/refd refs/heads/main'):
+        result = a.update(REPO, '--compat', '2.55', '--no-deref', '--stdin',
+                          **stdin(line))
+        report(f'{line.split()[0]} above the kept refs is refused',
+               result.returncode != 0 and 'no room' in result.stderr, result)
+
+
+def test_above_kept():
+    """A ref above the kept refs, which plain git has made on the leader, can
+    be deleted."""
+    write(b, 'update-ref', 'refs/heads/main', two)
+    updated('a row', a, 'refs/heads/main', three, one)
+    same_refs('a kept value')
+    ref = name_of('refs/heads/main')
+    write(a, 'update-ref', KEPT, one)
+    updated('a deletes the ref', a, '-d', KEPT, one)
+    same_refs('a deletion above the kept refs')
+    same('b has the kept value', two, value(b, ref))
+    updated('and back', a, 'refs/heads/main', one, three)
+    same_refs('after a ref above the kept refs')
+
+
+def test_row_above_kept():
+    """A row of an older refd has such a ref: the node waits, and says so."""
+    write(b, 'update-ref', 'refs/heads/main', two)
+    updated('a row', a, 'refs/heads/main', three, one)
+    same_refs('a kept value')
+    ref = name_of('refs/heads/main')
+    b.link.close()
+    old_name = 'refs/heads/diverge'
+    updated('another row', a, old_name, one)
+    epoch, row = log.rows[-1]
+    log.rows[-1] = epoch, {**row, 'record': row['record'].replace(
+        old_name.encode(), KEPT.encode())}
+    before, count = len(b.said()), b.refs(REPO).count(KEPT)
+    b.connect().begin(False)
+    report('b says so', wait_for(30, lambda: 'is in the way' in
+                                 b.said()[before:]), b.said()[before:])
+    same('b makes no other ref', count, b.refs(REPO).count(KEPT))
+    b.kill()
+    b.link.close()
+    log.rows[-1] = epoch, row
+    back(b)
+    b.link.begin(False)
+    same_refs('without such a row')
+    updated('and back', a, '--stdin', **stdin(
+        f'delete {old_name} {one}', f'update refs/heads/main {one} {three}'))
+    same_refs('after a row above the kept refs')
 
 
 def test_leader():
@@ -347,4 +397,4 @@ def test_verify():
 run(test_start, test_value, test_same_value, test_many, test_apart,
     test_deleted, test_changed_and_deleted, test_packed, test_below, test_above,
     test_symbolic, test_to_symbolic, test_missing_object, test_killed, test_name_taken,
-    test_refused, test_leader, test_verify)
+    test_above_kept, test_row_above_kept, test_refused, test_leader, test_verify)

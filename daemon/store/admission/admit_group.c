@@ -53,21 +53,42 @@ static const char *not_in_group(const struct txn *txn)
 	return NULL;
 }
 
-/* The values of other programs that this node has kept. No other node has these
- * refs. */
-static void deny_kept(struct txn *txn)
+/* A ref with a name above REFD_DIVERGED would leave no name for kept values.
+ * The deletion of such a ref is a repair. */
+static bool blocks_kept(const struct refd_update *ask)
+{
+	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
+	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY ||
+	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid)))
+		return false;
+	return strcmp(ask->name, "refs/refd") == 0 ||
+	    strcmp(ask->name, "refs/refd/diverged") == 0;
+}
+
+/* Values of other programs are kept below REFD_DIVERGED on one node. No other
+ * node has these refs. */
+static void deny_kept(struct txn_update *u)
+{
+	if (strncmp(u->ask->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) == 0)
+		txn_decidef(u, REFD_DENIED,
+		    "refs below " REFD_DIVERGED " belong to one node: "
+		    "delete '%s' there by plain git (git update-ref -d)",
+		    u->ask->name);
+	else if (blocks_kept(u->ask))
+		txn_decidef(u, REFD_DENIED,
+		    "'%s' would leave no room for the refs below " REFD_DIVERGED
+		    ", which each node of a group may need: "
+		    "choose another name",
+		    u->ask->name);
+}
+
+static void deny_names(struct txn *txn)
 {
 	struct txn_update *u;
 
 	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++)
-		if (u->status == REFD_PENDING &&
-		    strncmp(u->ask->name, REFD_DIVERGED,
-			strlen(REFD_DIVERGED)) == 0)
-			txn_decidef(u, REFD_DENIED,
-			    "refs below " REFD_DIVERGED " belong to one node: "
-			    "delete '%s' there by plain git (git update-ref "
-			    "-d)",
-			    u->ask->name);
+		if (u->status == REFD_PENDING)
+			deny_kept(u);
 }
 
 bool admit_to_group(struct txn *txn)
@@ -76,7 +97,7 @@ bool admit_to_group(struct txn *txn)
 
 	if (txn->row == NULL && txn->req.verb != REFD_VERB_PACK) {
 		what = not_in_group(txn);
-		deny_kept(txn);
+		deny_names(txn);
 	}
 	if (what != NULL)
 		refuse(txn, REFD_DENIED,

@@ -242,6 +242,15 @@ static enum result unreadable(struct keeping *k, const char *name, int err)
 
 /* ---- refs in the way ---- */
 
+/* Another name of a kept value would be in the way again. */
+static bool is_kept_name(const char *name)
+{
+	const size_t len = strlen(REFD_DIVERGED) - 1;
+
+	return strncmp(name, REFD_DIVERGED, len) == 0 &&
+	    (name[len] == '/' || name[len] == '\0');
+}
+
 static enum result remove_blocker(struct keeping *k, const char *name)
 {
 	enum result result = RESULT_DONE;
@@ -251,6 +260,12 @@ static enum result remove_blocker(struct keeping *k, const char *name)
 	r = foreign_ref_find_blocker(k->f->cfg.sys, k->repo, name, &ref);
 	if (r < 0) {
 		result = unreadable(k, name, r);
+	} else if (r > 0 && is_kept_name(ref.name)) {
+		attempt_say(k->a,
+		    "the row has '%s' of '%s', and the kept value '%s' is in "
+		    "the way: delete it (git update-ref -d)",
+		    name, k->repo->path, ref.name);
+		result = RESULT_WAITS;
 	} else if (r > 0) {
 		result = take(k, &ref, true);
 		if (result == RESULT_DONE) {
@@ -347,8 +362,11 @@ static enum result take_ref(struct keeping *k, const struct record_member *m)
 
 static enum result keep_of(struct keeping *k, const struct record_member *m)
 {
-	enum result blockers = remove_blockers(k, m->name), result;
+	enum result blockers = RESULT_DONE, result;
 
+	/* A deletion needs no room. */
+	if (m->action != RECORD_DELETE)
+		blockers = remove_blockers(k, m->name);
 	if (blockers == RESULT_WAITS)
 		return blockers;
 	result = take_ref(k, m);

@@ -63,8 +63,11 @@ def test_kinds():
     updated('HEAD to main', a, '--compat', '2.55', '--no-deref',
             '--stdin',
             **stdin('symref-update HEAD refs/heads/main'))
-    refused('a symbolic ref is not followed', a, 'is not followed', 'HEAD',
-            three, two)
+    refused('HEAD is not followed', a, 'is not followed', 'HEAD', three, two)
+    updated('a symbolic ref', a, '--compat', '2.55', '--no-deref', '--stdin',
+            **stdin('symref-create refs/heads/link refs/heads/main'))
+    refused('a symbolic ref is not followed', a, 'a symbolic ref is not',
+            'refs/heads/link', three, two)
     same_refs('refused kinds')
 
 

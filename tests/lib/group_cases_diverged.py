@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_pair import (REPO, a, b, back, log, make_repo,  # noqa: E402
-                        new_commit, report, run, same, stdin, updated)
+                        new_commit, refused, report, run, same, stdin, updated)
 
 KEPT = 'refs/refd/diverged'
 
@@ -233,6 +233,24 @@ def test_to_symbolic():
     same_refs('nothing in place of a symbolic ref')
 
 
+def test_detached():
+    """Plain git has detached HEAD of the leader."""
+    write(a, 'update-ref', '--no-deref', 'HEAD', one)
+    for args in (('HEAD', two, one), ('-d', 'HEAD', one)):
+        refused('a detached HEAD gets no value', a, "give 'HEAD' a target",
+                '--no-deref', *args)
+    symbolic('but a target', 'symref-update HEAD refs/heads/side')
+    same_refs('a detached HEAD')
+    for node in (a, b):
+        same(f'HEAD of {node.name}', 'refs/heads/side',
+             node.git(REPO, 'symbolic-ref', 'HEAD'))
+    write(b, 'update-ref', '--no-deref', 'HEAD', two)
+    symbolic('a new target', 'symref-update HEAD refs/heads/main')
+    same_refs('a detached HEAD of a follower')
+    same('its value is kept', {f'{KEPT}/{len(log.rows)}/HEAD': two}, kept(b))
+    same('HEAD of b', 'refs/heads/main', b.git(REPO, 'symbolic-ref', 'HEAD'))
+
+
 def test_missing_object():
     """What was written has no object, so no ref can keep it."""
     before = len(b.said())
@@ -396,5 +414,5 @@ def test_verify():
 
 run(test_start, test_value, test_same_value, test_many, test_apart,
     test_deleted, test_changed_and_deleted, test_packed, test_below, test_above,
-    test_symbolic, test_to_symbolic, test_missing_object, test_killed, test_name_taken,
+    test_symbolic, test_to_symbolic, test_detached, test_missing_object, test_killed, test_name_taken,
     test_above_kept, test_row_above_kept, test_refused, test_leader, test_verify)

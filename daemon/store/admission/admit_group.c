@@ -82,13 +82,40 @@ static void deny_kept(struct txn_update *u)
 		    u->ask->name);
 }
 
+/* HEAD is a symbolic ref on every node, so it can have no value of its own. Any
+ * other ref outside refs/ belongs to the worktree of one node. */
+static void deny_value(struct txn_update *u)
+{
+	switch (u->ask->action) {
+	case REFD_VERIFY:
+	case REFD_SYMREF_VERIFY:
+	case REFD_SYMREF_UPDATE:
+		return;
+	case REFD_UPDATE:
+	case REFD_CREATE:
+	case REFD_DELETE:
+	case REFD_SYMREF_CREATE:
+	case REFD_SYMREF_DELETE:
+		break;
+	}
+	if (strncmp(u->ask->name, "refs/", 5) != 0)
+		txn_decidef(u, REFD_DENIED,
+		    "cannot update ref '%s': in a group of nodes, a ref "
+		    "outside refs/ only gets a new target, and is not followed:"
+		    " update the branch itself, or give '%s' a target (refd "
+		    "update --no-deref --stdin, 'symref-update')",
+		    u->ask->name, u->ask->name);
+}
+
 static void deny_names(struct txn *txn)
 {
 	struct txn_update *u;
 
 	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++)
-		if (u->status == REFD_PENDING)
+		if (u->status == REFD_PENDING) {
+			deny_value(u);
 			deny_kept(u);
+		}
 }
 
 bool admit_to_group(struct txn *txn)

@@ -193,6 +193,32 @@ def test_above():
     same_refs('after a ref above')
 
 
+def in_the_way(name, path, content, row, text):
+    """The node waits until the file is gone."""
+    path = f'{b.root}/{REPO}/{path}'
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w') as f:
+        f.write(content)
+    before = len(b.said())
+    updated(name, a, row, one)
+    report(f'{name}: b says so', wait_for(40, lambda: text in
+                                          b.said()[before:]), b.said()[before:])
+    os.unlink(path)
+    same_refs(name)
+    updated(f'{name}: and back', a, '-d', row, one)
+    same_refs(f'after {name}')
+
+
+def test_no_ref():
+    """A file in the way can't be kept."""
+    in_the_way('a damaged ref above', 'refs/heads/way', 'garbage\n',
+               'refs/heads/way/one', "'refs/heads/way' of ")
+    in_the_way('a damaged ref below', 'refs/heads/way/two', 'garbage\n',
+               'refs/heads/way', "'refs/heads/way/two' of ")
+    in_the_way('a stray file', 'refs/heads/stray/x.lock', '',
+               'refs/heads/stray', "the file 'refs/heads/stray/x.lock'")
+
+
 def test_symbolic():
     before = len(b.said())
     write(b, 'symbolic-ref', 'refs/heads/side', 'refs/heads/main')
@@ -414,5 +440,6 @@ def test_verify():
 
 run(test_start, test_value, test_same_value, test_many, test_apart,
     test_deleted, test_changed_and_deleted, test_packed, test_below, test_above,
-    test_symbolic, test_to_symbolic, test_detached, test_missing_object, test_killed, test_name_taken,
+    test_no_ref, test_symbolic, test_to_symbolic, test_detached,
+    test_missing_object, test_killed, test_name_taken,
     test_above_kept, test_row_above_kept, test_refused, test_leader, test_verify)

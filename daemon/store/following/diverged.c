@@ -251,22 +251,43 @@ static bool is_kept_name(const char *name)
 	    (name[len] == '/' || name[len] == '\0');
 }
 
+/* A lock, or another file that is no ref, is below NAME. */
+static enum result look_for_file(struct keeping *k, const char *name)
+{
+	char *found = NULL;
+	int r = loose_find_file(k->f->cfg.sys, k->repo->fd, name, &found);
+
+	if (r < 0)
+		return unreadable(k, name, r);
+	if (r > 0) {
+		attempt_say(k->a,
+		    "the row has '%s' of '%s', and the file '%s', which is no "
+		    "ref, is in the way: remove it",
+		    name, k->repo->path, found);
+		attempt_make_readable(k->a->why);
+	}
+	free(found);
+	return r > 0 ? RESULT_WAITS : RESULT_DONE;
+}
+
 static enum result remove_blocker(struct keeping *k, const char *name)
 {
-	enum result result = RESULT_DONE;
+	enum result result;
 	struct foreign_ref ref;
 	int r;
 
 	r = foreign_ref_find_blocker(k->f->cfg.sys, k->repo, name, &ref);
-	if (r < 0) {
-		result = unreadable(k, name, r);
-	} else if (r > 0 && is_kept_name(ref.name)) {
+	if (r < 0 || ref.kind == LOOSE_BROKEN) {
+		result = unreadable(k, r < 0 ? name : ref.name, r);
+	} else if (r == 0) {
+		result = look_for_file(k, name);
+	} else if (is_kept_name(ref.name)) {
 		attempt_say(k->a,
 		    "the row has '%s' of '%s', and the kept value '%s' is in "
 		    "the way: delete it (git update-ref -d)",
 		    name, k->repo->path, ref.name);
 		result = RESULT_WAITS;
-	} else if (r > 0) {
+	} else {
 		result = take(k, &ref, true);
 		if (result == RESULT_DONE) {
 			report(k, &ref, "removed");

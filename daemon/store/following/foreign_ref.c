@@ -64,7 +64,8 @@ static int read_there(const struct sys *sys, const struct repo *repo,
 	r = foreign_ref_read(sys, repo, name, ref);
 	if (r < 0)
 		return r;
-	return ref->kind == LOOSE_OID || ref->kind == LOOSE_SYMREF;
+	return ref->kind == LOOSE_OID || ref->kind == LOOSE_SYMREF ||
+	    ref->kind == LOOSE_BROKEN;
 }
 
 static int find_above(const struct sys *sys, const struct repo *repo,

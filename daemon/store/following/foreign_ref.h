@@ -22,7 +22,7 @@ struct foreign_ref {
 int foreign_ref_read(const struct sys *sys, const struct repo *repo,
     const char *name, struct foreign_ref *ref);
 /* Finds a ref without which NAME could exist: NAME is below it, or it is below
- * NAME. 1; 0: none, or it can't be read; negative errno. Fills REF in all
+ * NAME. 1 (the ref can be BROKEN); 0: none; negative errno. Fills REF in all
  * cases. */
 int foreign_ref_find_blocker(const struct sys *sys, const struct repo *repo,
     const char *name, struct foreign_ref *ref);

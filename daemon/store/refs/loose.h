@@ -64,7 +64,7 @@ int loose_format(const struct refd_oid *oid, enum refd_object_format format,
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 
-/* Each of the three functions below looks at this many entries, in all
+/* Each of the four functions below looks at this many entries, in all
  * directories together, and then fails with -E2BIG: git leaves few empty
  * directories. */
 #define LOOSE_WALK_MAX 10000
@@ -84,6 +84,10 @@ int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
  * are not refs, nor is anything below.
  */
 int loose_find_below(const struct sys *sys, int dirfd, const char *path,
+    char **found);
+
+/* The same for anything but directories, if only a lock. */
+int loose_find_file(const struct sys *sys, int dirfd, const char *path,
     char **found);
 
 /* 1 when anything but directories is below PATH, if only a lock; 0 when not. */

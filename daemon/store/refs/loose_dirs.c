@@ -204,8 +204,8 @@ int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
 	return r > 0 || is_not_empty(r) ? -ENOTEMPTY : r;
 }
 
-int loose_find_below(const struct sys *sys, int dirfd, const char *path,
-    char **found)
+static int find(const struct sys *sys, int dirfd, const char *path,
+    bool refs_only, char **found)
 {
 	struct dir_walk w;
 	char *copy;
@@ -214,7 +214,7 @@ int loose_find_below(const struct sys *sys, int dirfd, const char *path,
 	r = walk_init(&w, sys, dirfd, path);
 	if (r < 0)
 		return r;
-	w.refs_only = true;
+	w.refs_only = refs_only;
 	r = walk_tree(&w);
 	if (r <= 0)
 		return r;
@@ -223,6 +223,18 @@ int loose_find_below(const struct sys *sys, int dirfd, const char *path,
 		return -ENOMEM;
 	*found = copy;
 	return 1;
+}
+
+int loose_find_below(const struct sys *sys, int dirfd, const char *path,
+    char **found)
+{
+	return find(sys, dirfd, path, true, found);
+}
+
+int loose_find_file(const struct sys *sys, int dirfd, const char *path,
+    char **found)
+{
+	return find(sys, dirfd, path, false, found);
 }
 
 void loose_prune_parents(const struct sys *sys, int dirfd, const char *path,

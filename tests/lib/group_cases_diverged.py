@@ -58,6 +58,11 @@ def write(node, *args):
     subprocess.run(['git', '-C', f'{node.root}/{REPO}', *args], check=True)
 
 
+def git_stdin(node, *lines):
+    subprocess.run(['git', '-C', f'{node.root}/{REPO}', 'update-ref',
+                    '--stdin'], check=True, text=True, **stdin(*lines))
+
+
 def told(name, before, *texts):
     said = b.said()[before:]
     report(f'{name}: the log of b says so', all(
@@ -339,6 +344,32 @@ def test_name_taken():
     same_refs('after names that are taken')
 
 
+def test_no_name():
+    """No name is free. The log says so at once, and not only that the ref
+    differs."""
+    # Within a minute of a kept value, no row waits before its values are kept.
+    b.kill()
+    b.link.close()
+    back(b)
+    b.link.begin(False)
+    report('b follows', b.await_applied(30))
+    write(b, 'update-ref', 'refs/heads/main', two)
+    nth = len(log.rows) + 1
+    taken = [f'{KEPT}/{nth}', *(f'{KEPT}/{nth}.{i}' for i in range(2, 101))]
+    git_stdin(b, *(f'create {name} {three}' for name in taken))
+    before = len(b.said())
+    updated('a row', a, 'refs/heads/main', three, one)
+    report('b says that no name is free', wait_for(
+        30, lambda: 'no name is free' in b.said()[before:]), b.said()[before:])
+    said = b.said()[before:]
+    report('and before, that the ref differs', 'stale' in said, said)
+    git_stdin(b, *(f'delete {name}' for name in taken))
+    same_refs('no name')
+    same('the value is kept', {name_of('refs/heads/main'): two}, kept(b))
+    updated('and back', a, 'refs/heads/main', one, three)
+    same_refs('after no name')
+
+
 def test_refused():
     """Refs of one node are no updates of the group."""
     for args in ((f'{KEPT}/1/heads/x', one), ('-d', f'{KEPT}/1/heads/x')):
@@ -441,5 +472,5 @@ def test_verify():
 run(test_start, test_value, test_same_value, test_many, test_apart,
     test_deleted, test_changed_and_deleted, test_packed, test_below, test_above,
     test_no_ref, test_symbolic, test_to_symbolic, test_detached,
-    test_missing_object, test_killed, test_name_taken,
+    test_missing_object, test_killed, test_name_taken, test_no_name,
     test_above_kept, test_row_above_kept, test_refused, test_leader, test_verify)

@@ -228,8 +228,11 @@ static enum result apply(struct follower *f, struct attempt *a,
 	}
 	pipeline_apply_row(f->cfg.pipeline, rt->batch);
 	result = look_at_updates(a, rt, true);
-	return result == RESULT_DIFFERS && a->keeps ? diverged_keep(f, a, rt) :
-						      result;
+	if (result == RESULT_DIFFERS && a->keeps) {
+		result = diverged_keep(f, a, rt);
+		a->cannot_keep = result == RESULT_WAITS;
+	}
+	return result;
 }
 
 /* As row_place_put(). */
@@ -255,6 +258,7 @@ static enum result try_row(struct follower *f, struct attempt *a)
 	int placed = place(f, a);
 	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
 
+	a->cannot_keep = false;
 	if (r == -ENOMEM)
 		return attempt_waits(a, strerror(ENOMEM));
 	if (r < 0) {
@@ -267,14 +271,18 @@ static enum result try_row(struct follower *f, struct attempt *a)
 	return result;
 }
 
-static void report(struct follower *f, const struct attempt *a,
-    int64_t *report_ns)
+/* A reported difference gets a second report, at once, if its value can't be
+ * kept: this reason says what to do. */
+static void report(struct follower *f, struct attempt *a, int64_t *report_ns)
 {
 	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	bool is_new = a->cannot_keep && a->told == TOLD_OTHER;
 
-	if (now_ns < *report_ns)
+	if (now_ns < *report_ns && !is_new)
 		return;
 	*report_ns = now_ns + REPEAT_NS;
+	if (a->told != TOLD_CANNOT_KEEP)
+		a->told = a->cannot_keep ? TOLD_CANNOT_KEEP : TOLD_OTHER;
 	if (f->cfg.event != NULL)
 		f->cfg.event(STORE_GROUP_WAITS, a->path, a->why);
 }
@@ -298,7 +306,7 @@ static bool may_go_on(struct follower *f, struct attempt *a, enum result result)
 	if (result == RESULT_AGAIN)
 		f->kept_ns = now_ns;
 	if (result == RESULT_WAITS) {
-		a->keeps = false;
+		a->keeps = a->cannot_keep;
 		a->differs_ns = 0;
 	} else if (result == RESULT_AGAIN || a->differs_ns == 0) {
 		a->differs_ns = now_ns;

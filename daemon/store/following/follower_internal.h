@@ -40,6 +40,8 @@ struct attempt {
 	/* The row has differed for so long that another program must have
 	 * written the refs. */
 	bool keeps;
+	bool cannot_keep; /* this time, so the row waits */
+	enum { TOLD_NOTHING, TOLD_OTHER, TOLD_CANNOT_KEEP } told;
 	int64_t differs_ns;      /* since when; 0: not */
 	struct row_found *found; /* owned; row_txn_init() */
 };

@@ -70,6 +70,9 @@ bool group_log_compare(struct group_log *log, uint64_t lsn,
  */
 bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 
+/* The same, and proves nothing: at the start, the number can be lower than
+ * before. */
+bool group_log_begin(struct group_log *log, uint64_t applied);
 /* Writes down that this node has applied APPLIED; not proven, and not
  * delayed by standbys that are away. */
 bool group_log_note(struct group_log *log, uint64_t applied);

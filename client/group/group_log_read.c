@@ -29,6 +29,20 @@ static bool touch(struct session *s, uint64_t applied)
 		   &p) == 1;
 }
 
+bool group_log_begin(struct group_log *log, uint64_t applied)
+{
+	struct params p = { 0 };
+
+	params_text(&p, log->s.config->name);
+	params_text(&p, log->s.config->node);
+	params_number(&p, applied);
+	return session_change(&log->s,
+		   "INSERT INTO refd.node VALUES ($1, $2, $3, now())"
+		   " ON CONFLICT (grp, node) DO UPDATE"
+		   " SET applied = excluded.applied, seen = excluded.seen",
+		   &p) == 1;
+}
+
 bool group_log_note(struct group_log *log, uint64_t applied)
 {
 	struct params p = { 0 };

@@ -274,6 +274,9 @@ static bool begin(struct service *v)
 
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		return false;
+	/* The node can be an old copy, so the number may be lower than before. */
+	if (!group_log_begin(&v->log, v->applied))
+		return false;
 	greet(v, &lease);
 	/* A node that cannot get the rows must leave the lease to others. */
 	if (is_mine(v, &lease) &&

@@ -309,6 +309,23 @@ def test_pruned():
     git(b, 'fsck', '--full')
 
 
+def test_relinked():
+    """refd-group of b starts again while a row waits for an object."""
+    with Near():
+        old, _ = push('before', {'f': b'40\n', 'lost': b'too\n'}, 4)
+        blob = git(a, 'rev-parse', f'{old}:lost')
+        os.unlink(f'{b.root}/{REPO}/objects/{blob[:2]}/{blob[2:]}')
+        b.link.holds = 'wait'
+        before = b.link.asked
+        in_row('an update', 'refs/heads/main', commit([old], {'f': b'41\n'}),
+               old, objects=3)
+        report('b asks', b.await_asked(before))
+        b.link.close()
+        b.connect()
+        b.link.begin(False)
+        same_refs('a new connection')
+
+
 def test_torn():
     """A torn object of b is written again by the row that brings it."""
     with Near():
@@ -415,4 +432,4 @@ def test_paid():
 
 run(test_start, test_objects, test_forgets, test_bounds, test_revert, test_odd,
     test_unopened, test_far, test_new_leader, test_missing, test_pruned,
-    test_torn, test_killed, test_stores, test_order, test_paid)
+    test_relinked, test_torn, test_killed, test_stores, test_order, test_paid)

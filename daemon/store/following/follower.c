@@ -325,7 +325,9 @@ static bool apply_until_done(struct follower *f, struct attempt *a)
 	int64_t report_ns = SYS(f->cfg.sys, now_mono) + REPORT_NS;
 	enum result result;
 
-	while (!group_is_stopping(f->cfg.group)) {
+	/* A new connection brings the row again, and its frames take the
+	 * requests for objects. */
+	while (group_is_linked(f->cfg.group)) {
 		result = try_row(f, a);
 		if (result == RESULT_DONE)
 			return true;
@@ -344,30 +346,28 @@ static bool apply_until_done(struct follower *f, struct attempt *a)
 	return false;
 }
 
-/* False: the thread must end. */
+/* False: the row is not applied. */
 static bool apply_row(struct follower *f, const struct group_frame *frame)
 {
 	struct attempt a = { .row = &frame->row.row, .lsn = frame->row.lsn };
-	bool goes_on;
+	bool is_applied;
 
 	a.keeps = f->kept_ns != 0 &&
 	    SYS(f->cfg.sys, now_mono) - f->kept_ns < KEEPS_NS;
-	goes_on = apply_until_done(f, &a);
-
+	is_applied = apply_until_done(f, &a);
 	free(a.found);
-	return goes_on;
+	return is_applied;
 }
 
 static void *follower_main(void *arg)
 {
 	struct follower *f = arg;
 	struct group_input *in;
-	bool goes_on = true;
 
-	while (goes_on && (in = group_next(f->cfg.group)) != NULL) {
+	while ((in = group_next(f->cfg.group)) != NULL) {
 		if (in->frame.type == GROUP_ROLE)
 			group_take_role(f->cfg.group, &in->frame);
-		else if ((goes_on = apply_row(f, &in->frame)))
+		else if (apply_row(f, &in->frame))
 			group_applied(f->cfg.group, in->frame.row.lsn);
 		group_input_free(in);
 	}

@@ -151,6 +151,16 @@ bool group_is_stopping(struct group *g)
 	return is_stopping;
 }
 
+bool group_is_linked(struct group *g)
+{
+	bool is_linked;
+
+	pthread_mutex_lock(&g->mutex);
+	is_linked = g->fd >= 0 && !g->is_stopping && !g->is_dead;
+	pthread_mutex_unlock(&g->mutex);
+	return is_linked;
+}
+
 /* ---- paths ---- */
 
 int group_path_below(const struct group_config *cfg, const char *path,

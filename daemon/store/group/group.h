@@ -158,7 +158,8 @@ void group_input_free(struct group_input *in);
 void group_applied(struct group *g, uint64_t lsn);
 /* All rows before ROLE are applied. */
 void group_take_role(struct group *g, const struct group_frame *role);
-/* Must this thread end? */
-bool group_is_stopping(struct group *g);
+/* Is the connection open that has brought the last input? The next one begins
+ * after the caller has asked for the next input. */
+bool group_is_linked(struct group *g);
 
 #endif

@@ -100,6 +100,8 @@ struct group {
 void group_set_current(struct group *g, uint64_t ms);
 /* Other nodes may write from now on. */
 void group_end_lease(struct group *g);
+/* Must the threads end? Takes MUTEX itself. */
+bool group_is_stopping(struct group *g);
 /* The daemon ends. */
 void group_die(struct group *g, const char *why);
 void group_tell(struct group *g, enum store_event event, const char *why);

@@ -439,6 +439,7 @@ static void turn_follower(struct service *v)
 static void leave(struct service *v)
 {
 	lease_keeper_end(v->keeper);
+	v->log.s.tick = NULL; /* asks the keeper */
 	if (v->epoch && v->log.s.conn)
 		lease_leave(&v->log.s, v->epoch);
 }

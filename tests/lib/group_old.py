@@ -159,4 +159,5 @@ class Cases:
 
     def readers(self):
         return self.pg.sql("""SELECT pid FROM pg_stat_activity
-            WHERE application_name = 'c' AND wait_event = 'relation' LIMIT 1""")
+            WHERE application_name = 'c' AND wait_event = 'relation'
+            AND query NOT LIKE 'DELETE%' LIMIT 1""")

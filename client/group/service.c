@@ -274,7 +274,7 @@ static bool begin(struct service *v)
 
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		return false;
-	/* The node can be an old copy, so the number may be lower than before. */
+	/* An old copy of the node has a lower number than before. */
 	if (!group_log_begin(&v->log, v->applied))
 		return false;
 	greet(v, &lease);

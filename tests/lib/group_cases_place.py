@@ -146,6 +146,34 @@ def test_chain():
 
 # ---- failures ----
 
+def test_lost():
+    """b has lost a repository, or has it elsewhere for a while. The empty one
+    that refd-group makes does not replace it."""
+    value = begun('lost.git')
+    updated('another ref', a, 'refs/heads/side', value, repo='lost.git')
+    both_have('lost', 'lost.git')
+    place, lost = f'{b.root}/lost.git', f'{TOP}/lost.git'
+    empty = f'{b.root}/{aside("lost.git")}'
+    for name in ('copied', 'moved back', 'claimed'):
+        os.rename(place, lost)
+        if name == 'claimed':
+            subprocess.run(['git', 'init', '-q', '--bare', place], check=True)
+        before = len(b.said())
+        goes_on(name, 'lost.git')
+        report(f'{name}: the row waits',
+               b.await_said('has lost it', before), b.said()[before:])
+        same(f'{name}: nothing is written', '', b.refs(os.path.relpath(
+            place if name == 'claimed' else empty, b.root)))
+        shutil.rmtree(place if name == 'claimed' else empty)
+        if name == 'moved back':
+            os.rename(lost, place)
+        else:
+            subprocess.run(['cp', '-a', lost, place], check=True)
+            shutil.rmtree(lost)
+        both_have(name, 'lost.git')
+    report('another ref is there', 'refs/heads/side' in b.refs('lost.git'))
+
+
 def test_crash():
     """b is killed between the moves of a row. Its journal has the former
     paths, and rows that no checkpoint has made unnecessary."""
@@ -281,6 +309,6 @@ def test_fork():
     both_have('fork', 'fork.git', 'origin.git')
 
 
-run(test_start, test_replaced, test_renamed, test_swap, test_unknown,
+run(test_start, test_lost, test_replaced, test_renamed, test_swap, test_unknown,
     test_chain, test_crash, test_in_the_way, test_link_on_the_way, test_fork,
     test_gone)

@@ -17,6 +17,7 @@ struct put {
 	char rest[GROUP_PATH_MAX + 1]; /* the path below a root */
 	char known[REFD_PATH_MAX];     /* another path, or "" */
 	bool searches;
+	bool is_lost; /* an empty one is here instead */
 	char *why;
 	size_t why_size;
 };
@@ -117,15 +118,18 @@ static bool is_elsewhere(int err)
 }
 
 /* 0: the repository has the uuid of the row. 1: it has not, or is not there. */
-static int compare(const struct put *p, int r, const struct repo_id *id)
+static int compare(struct put *p, int r, const struct repo_id *id)
 {
-	if (r == 0)
-		return memcmp(id->uuid, p->uuid, sizeof(id->uuid)) != 0;
-	return is_elsewhere(r) ? 1 : r;
+	if (r == 0 && memcmp(id->uuid, p->uuid, sizeof(id->uuid)) == 0) {
+		r = repo_is_lost(p->repos, id);
+		p->is_lost = p->is_lost || r > 0;
+		return r;
+	}
+	return r == 0 || is_elsewhere(r) ? 1 : r;
 }
 
 /* 0: the repository is in its place below ROOT. 1: it is not. */
-static int look_at_place(const struct put *p, const char *root,
+static int look_at_place(struct put *p, const char *root,
     char path[REFD_PATH_MAX])
 {
 	struct repo_id id;
@@ -142,7 +146,7 @@ static int look_at_place(const struct put *p, const char *root,
 }
 
 /* 0: the repository is at SPOT. 1: it is not. Closes SPOT if it is not. */
-static int look_at(const struct put *p, const char *root, const char *rest,
+static int look_at(struct put *p, const char *root, const char *rest,
     const char *name, struct spot *spot)
 {
 	int r = spot_open(p, root, rest, name, spot);
@@ -174,8 +178,7 @@ static const char *known_root(const struct put *p, const char **rest)
 }
 
 /* 0: the repository is at FROM, below *ROOT. 1: it is not there. */
-static int look_at_known(const struct put *p, struct spot *from,
-    const char **root)
+static int look_at_known(struct put *p, struct spot *from, const char **root)
 {
 	char aside[ASIDE_MAX];
 	const char *rest;
@@ -313,6 +316,11 @@ static int put_in_place(struct put *p)
 	size_t i;
 	int r = find(p, &from, &root);
 
+	if (r == 1 && p->is_lost)
+		return fail(p, -ENOENT,
+		    "this node had the repository '%s' and has lost it: copy "
+		    "it from another node, with refd/",
+		    p->rest);
 	if (r == 1)
 		return fail(p, -ENOENT,
 		    "this node does not have the repository '%s' of the "

@@ -13,6 +13,9 @@
  * below the roots. A crash between two moves leaves both repositories where the
  * next attempt looks.
  *
+ * A repository that refd-group has made in place of one that this node had and
+ * lost is not taken: the row waits until the lost one, or a copy, is back.
+ *
  * Failures: a file or a directory without refd/id is in the way, and is not
  * touched; the disk.
  *

@@ -32,6 +32,7 @@
 #include "daemon/store/sync_failures/sync_failures.h"
 #include "daemon/store/txn.h"
 
+struct repo_id;
 struct stack_set;
 
 /* The storage of the refs (extensions.refStorage). */
@@ -176,6 +177,9 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
  * -ESTALE: the path has a different repository. */
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
+/* 1: refd-group has made the repository of ID, and the journal knows another
+ * one with the uuid, so this node has lost its refs. 0: not so. */
+int repo_is_lost(const struct repos *repos, const struct repo_id *id);
 /* The file system of the open repository with the common dir GIT_DIR. NULL: no
  * such repository is open. Only for comparison. */
 const struct fs *repos_place(struct repos *repos, const char *git_dir);

@@ -15,8 +15,8 @@
  *
  * A failure refuses the transaction, with the reason: refd migrate wants or has
  * the lock, and the client tries again; another daemon has the lock; the
- * repository belongs to a different journal; the id can't be read, or refd did
- * not write it; the disk failed.
+ * repository belongs to a different journal; it is new in place of one that was
+ * lost; the id can't be read, or refd did not write it; the disk failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -161,11 +161,36 @@ static int look_there(void *arg, const struct journal_repo *known)
 
 /* In a group, refd-group makes repositories, and does not know the journal. Or
  * an administrator has copied the repository from another node. */
-static bool has_no_journal(const struct repos *repos, const struct repo_id *id)
+static bool is_unclaimed(const struct repo_id *id)
 {
 	static const uint8_t none[16];
 
-	return repos->are_copies || memcmp(id->journal, none, 16) == 0;
+	return memcmp(id->journal, none, 16) == 0;
+}
+
+static bool has_no_journal(const struct repos *repos, const struct repo_id *id)
+{
+	return repos->are_copies || is_unclaimed(id);
+}
+
+static int note_known(void *arg, const struct journal_repo *known)
+{
+	bool *is_known = arg;
+
+	(void)known;
+	*is_known = true;
+	return 0;
+}
+
+int repo_is_lost(const struct repos *repos, const struct repo_id *id)
+{
+	bool is_known = false;
+	int r;
+
+	if (!is_unclaimed(id))
+		return 0;
+	r = journal_find_repo(repos->journal, id->uuid, note_known, &is_known);
+	return r == 0 ? is_known : r > 0 ? -EIO : r;
 }
 
 /* Is ID a copy of the id of a different repository? An account with write
@@ -212,7 +237,7 @@ static int make_uuid(const struct repos *repos, const struct repo *repo,
 static int name_it(const struct repos *repos, struct repo *repo,
     struct repo_id *id)
 {
-	bool is_new, has_one, changes;
+	bool is_new, has_one, changes, is_unnamed;
 	int r;
 
 	r = repo_id_read(repos->sys, repo->refd_fd, id);
@@ -220,6 +245,9 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	is_new = r == -ENOENT;
 	if (r == 0)
 		r = find_copy(repos, repo, id, &is_new);
+	if (r == 0 && !is_new && (r = repo_is_lost(repos, id)) > 0)
+		r = -EIDRM;
+	is_unnamed = r == 0 && is_unclaimed(id);
 	changes = is_new ||
 	    (r == 0 && has_no_journal(repos, id) &&
 		memcmp(id->journal, journal_uuid(repos->journal), 16) != 0);
@@ -236,7 +264,10 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	if (!changes && strcmp(id->path, repo->path) == 0)
 		return 0;
 	snprintf(id->path, sizeof(id->path), "%s", repo->path);
-	return repo_id_write(repos->sys, repo->refd_fd, id, has_one);
+	r = repo_id_write(repos->sys, repo->refd_fd, id, has_one);
+	/* The journal must not know it before: see repo_is_lost(). */
+	return r == 0 && is_unnamed ? SYS(repos->sys, syncfs, repo->refd_fd) :
+				      r;
 }
 
 /* Is the journal an older copy than at the last write to this repository? */
@@ -322,6 +353,13 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		    "have them: push the refs into a new repository",
 		    repo->path);
 		return REFD_DENIED;
+	}
+	if (r == -EIDRM) {
+		*why = repo_why("'%s' is new, and this node had another copy "
+				"of the repository and has lost it: replace "
+				"it by a copy from another node",
+		    repo->path);
+		return REFD_NOREPO;
 	}
 	if (r == -EBADMSG) {
 		*why = repo_why(

@@ -393,6 +393,11 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 		return config_bad(why,
 		    "group.name and group.node belong together: one of them "
 		    "is missing");
+	if (cfg->group != NULL && cfg->nr_roots > 1)
+		return config_bad(why,
+		    "more than one root: a node of a group has one, and '%s' "
+		    "is another: put all repositories below one root",
+		    cfg->roots[1]);
 	if (finish_sections(cfg, sys, why) < 0)
 		return -1;
 	return collect_peers(cfg, why);

@@ -170,6 +170,18 @@ static bool check_missing(const struct group_config *config, const char *path,
 	return !missing;
 }
 
+/* A row has the path of its repository below the root. */
+static bool check_roots(const struct group_config *config, const char *path,
+    struct text *why)
+{
+	if (config->nr_roots > 1)
+		text_addf(why,
+		    "'%s' has more than one daemon.root: a node of a group has "
+		    "one, so put all repositories below one root",
+		    path);
+	return config->nr_roots <= 1;
+}
+
 bool group_config_read(struct group_config *config, const char *path,
     struct text *why)
 {
@@ -192,7 +204,8 @@ bool group_config_read(struct group_config *config, const char *path,
 	if (wrong)
 		text_addf(why, "%s:%u: %s", path, line, wrong);
 	text_done(&file);
-	return err == 0 && check_missing(config, path, why);
+	return err == 0 && check_missing(config, path, why) &&
+	    check_roots(config, path, why);
 }
 
 const char *group_config_source(const struct group_config *config,

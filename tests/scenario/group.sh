@@ -70,6 +70,13 @@ ends 'two sources of a node' 128 'already has a source' status
 config "${right[@]}" 'patience = 10s' 'lease = 1h' 'copies = 100' 'held = 0' \
 	'source = b /srv/git' 'source = c   https://c/git'
 ends 'all keys' 75 "group 'main': " status
+printf '[daemon]\n\troot = %s\n\troot = /srv\n' "$T" >>"$T/config"
+ends 'two roots' 128 'has more than one daemon.root' status
+printf '[daemon]\n\troot = /\n\troot = /usr\n[group]\nname = g\nnode = a\n' \
+	>"$T/config"
+"$REFD" check-config "$T/config" 2>"$T/err"
+is 'the daemon: two roots: status' 1 $?
+check 'the daemon: two roots: reason' grep -qF 'more than one root' "$T/err"
 rm "$T/config"
 ends 'no configuration' 128 "cannot read '$T/config'" status
 finish

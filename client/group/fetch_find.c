@@ -18,13 +18,15 @@ static bool is_repository(int fd)
 	return faccessat(fd, "objects", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Directories of other accounts are not of the group. */
+/* Everybody who may write below the root can put anything into a directory. So
+ * only a failure of the disk, or a lack of memory or descriptors, ends the
+ * search: then nothing says that the repository is not there. */
 static int or_none(int err)
 {
-	return err == -EACCES || err == -EPERM || err == -ENOTDIR ||
-		err == -ELOOP || err == -ESTALE ?
-	    -ENOENT :
-	    err;
+	return err == -EIO || err == -ENOMEM || err == -EMFILE ||
+		err == -ENFILE ?
+	    err :
+	    -ENOENT;
 }
 
 /* Closes FD unless the result is FD. */

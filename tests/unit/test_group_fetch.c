@@ -335,7 +335,12 @@ START_TEST(a_repository_is_found_elsewhere)
 	assert_fetched("main~1", NULL);
 	tmp_run("mkdir -p dst/x/y && mv " REPO " dst/x/y/z.git && "
 		"mkdir -p dst/x/not.git/objects dst/x/not.git/sub && "
-		"ln -s ../x dst/x/link");
+		"ln -s ../x dst/x/link && "
+		"mkdir -p dst/a/refd dst/b/refd dst/c/refd && "
+		"head -c 8193 /dev/zero | tr '\\0' a >dst/a/refd/id && "
+		"python3 -c 'import socket; "
+		"socket.socket(socket.AF_UNIX).bind(\"dst/b/refd/id\")' && "
+		"mkfifo dst/c/refd/id");
 	place = "new/name.git";
 	is_new = _i > 0;
 	assert_fetched("main", NULL);

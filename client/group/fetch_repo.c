@@ -232,6 +232,13 @@ static bool is_aside(struct opening *o, const char *root)
 	return is_it;
 }
 
+/* A row can move the repository from aside to its place between two looks. */
+static bool is_in_place(struct opening *o, const char *root)
+{
+	return is_at(o, root, o->wish->path) || is_aside(o, root) ||
+	    is_at(o, root, o->wish->path);
+}
+
 static bool is_elsewhere(struct opening *o, const char *root)
 {
 	o->repo->fd = fetch_find(root, o->wish);
@@ -261,8 +268,7 @@ static const char *find(struct opening *o)
 	size_t i;
 
 	for (i = 0; i < site->nr_roots; i++)
-		if (is_at(o, site->roots[i], o->wish->path) ||
-		    is_aside(o, site->roots[i]))
+		if (is_in_place(o, site->roots[i]))
 			return site->roots[i];
 	for (i = 0; i < site->nr_roots && !o->wish->is_new; i++)
 		if (is_elsewhere(o, site->roots[i]))

@@ -231,6 +231,32 @@ def test_in_the_way():
     shutil.rmtree(f'{b.root}/victim')
 
 
+def test_directory_in_the_way():
+    """What docs/group.md tells to do helps."""
+    for name, old, new in (('up', 'up/x.git', 'up'),
+                           ('down', 'down', 'down/y'),
+                           ('new', 'gone/x.git', 'gone')):
+        begun(old)
+        both_have(name, old)
+        if name == 'new':
+            shutil.rmtree(f'{a.root}/gone')
+        else:
+            os.rename(f'{a.root}/{old}', f'{a.root}/moving')
+        if name == 'up':
+            os.rmdir(f'{a.root}/up')
+        before = len(b.said())
+        if name == 'new':
+            begun(new)
+        else:
+            move(a, 'moving', new)
+            goes_on(name, new)
+        report(f'{name}: the row waits',
+               b.await_said('group-row-waits', before), b.said()[before:])
+        top = old.split('/')[0]
+        os.rename(f'{b.root}/{top}', f'{b.root}/{top}-away')
+        both_have(name, new)
+
+
 def test_link_on_the_way():
     """A link in place of a directory of the path leads to nothing."""
     begun('plain/x.git')
@@ -310,5 +336,5 @@ def test_fork():
 
 
 run(test_start, test_lost, test_replaced, test_renamed, test_swap, test_unknown,
-    test_chain, test_crash, test_in_the_way, test_link_on_the_way, test_fork,
-    test_gone)
+    test_chain, test_crash, test_in_the_way, test_directory_in_the_way,
+    test_link_on_the_way, test_fork, test_gone)

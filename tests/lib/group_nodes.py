@@ -363,7 +363,7 @@ def connect(node):
 def bring(source, target, repo, uuid):
     """As refd-group fetches: nothing that is in its place is moved."""
     to = find(target, uuid)
-    if to is None and os.path.exists(f'{target.root}/{repo}') and \
+    if to is None and os.path.exists(f'{target.root}/{repo}/objects') and \
             id_of(f'{target.root}/{repo}') is None:
         to = repo
     if to is None:

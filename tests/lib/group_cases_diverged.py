@@ -222,6 +222,8 @@ def test_no_ref():
                'refs/heads/way', "'refs/heads/way/two' of ")
     in_the_way('a stray file', 'refs/heads/stray/x.lock', '',
                'refs/heads/stray', "the file 'refs/heads/stray/x.lock'")
+    in_the_way('a ref with a bad name', 'refs/heads/bad/a..b', two + '\n',
+               'refs/heads/bad', 'badname')
 
 
 def test_symbolic():

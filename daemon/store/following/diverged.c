@@ -63,6 +63,17 @@ static enum result look_at(struct keeping *k, const struct node_txn *nt)
 	return RESULT_DONE;
 }
 
+/* Has admission refused an update? */
+static bool is_decided(const struct node_txn *nt)
+{
+	size_t i;
+
+	for (i = 0; i < nt->txn->nr_updates; i++)
+		if (nt->txn->updates[i].status != REFD_PENDING)
+			return true;
+	return false;
+}
+
 static bool lacks_object(const struct node_txn *nt)
 {
 	size_t i;
@@ -83,6 +94,9 @@ static enum result apply(struct keeping *k, struct node_txn *nt)
 	k->is_lost = lacks_object(nt);
 	if (k->is_lost)
 		return RESULT_WAITS;
+	/* A value that can't be kept must not be removed. */
+	if (is_decided(nt))
+		return look_at(k, nt);
 	pipeline_apply_row(k->f->cfg.pipeline, nt->batch);
 	return look_at(k, nt);
 }

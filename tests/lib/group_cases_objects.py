@@ -161,6 +161,24 @@ def test_forgets():
     same_refs('forgets')
 
 
+def test_stale():
+    """An update that fails after HELD makes no value known."""
+    with Near():
+        old = git(a, 'rev-parse', 'refs/heads/main')
+        updated('known', a, 'refs/heads/known', old)
+        large = commit([old], {'large': os.urandom(100000)})
+        before = a.link.asked
+        result = a.update(REPO, 'refs/heads/main', large,
+                          git(a, 'hash-object', '-w', '--stdin', input=b''))
+        report('is stale', result.returncode != 0, result)
+        same('asks', 1, a.link.asked - before)
+        # The row of the stale update can come late.
+        updated('on top', a, 'refs/heads/main',
+                commit([large], {'f': b'24\n'}), old)
+        same('asks again', 2, a.link.asked - before)
+    same_refs('stale')
+
+
 def test_bounds():
     """What is too large, or not provable, is fetched."""
     with Near():
@@ -430,6 +448,7 @@ def test_paid():
     same_refs('paid')
 
 
-run(test_start, test_objects, test_forgets, test_bounds, test_revert, test_odd,
-    test_unopened, test_far, test_new_leader, test_missing, test_pruned,
-    test_relinked, test_torn, test_killed, test_stores, test_order, test_paid)
+run(test_start, test_objects, test_forgets, test_stale, test_bounds,
+    test_revert, test_odd, test_unopened, test_far, test_new_leader,
+    test_missing, test_pruned, test_relinked, test_torn, test_killed,
+    test_stores, test_order, test_paid)

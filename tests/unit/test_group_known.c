@@ -163,19 +163,28 @@ START_TEST(places)
 }
 END_TEST
 
+static void know_in(uint64_t epoch, struct refd_oid oid)
+{
+	group_know(g, epoch, one, &oid);
+}
+
 /* A worker comes late with a row, after the loss of the role or the link. */
 START_TEST(an_earlier_epoch)
 {
 	const struct refd_oid oid = value(5, 1);
 
 	group_begin_known(g, 0);
-	group_know(g, EPOCH, one, &oid);
+	know_in(EPOCH, oid);
 	group_begin_known(g, EPOCH + 1);
 	ck_assert(!knows(one, oid));
-	group_know(g, EPOCH, one, &oid);
+	know_in(EPOCH, oid);
 	ck_assert(!knows(one, oid));
 	ck_assert(!knows(one, null));
-	group_know(g, EPOCH + 1, one, &oid);
+	know_in(EPOCH + 1, value(6, 1));
+	know_in(EPOCH, oid);
+	ck_assert(knows(one, value(6, 1)));
+	ck_assert(!knows(one, oid));
+	know_in(EPOCH + 1, oid);
 	ck_assert(knows(one, oid));
 }
 END_TEST

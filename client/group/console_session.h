@@ -1,6 +1,6 @@
 /*
- * What the commands of the administrator share: a session that ends the program
- * when it fails. Blocking; one thread.
+ * A session for the commands of the administrator: a failure ends the program.
+ * Blocking; one thread.
  */
 #ifndef CLIENT_GROUP_CONSOLE_SESSION_H
 #define CLIENT_GROUP_CONSOLE_SESSION_H

@@ -118,7 +118,8 @@ static int add_actions(posix_spawn_file_actions_t *fa, const struct run *run,
 	return err;
 }
 
-/* Its own process group, so that its children can be killed. 0 or an errno. */
+/* Starts git in a process group, so that the children of git can be killed. 0
+ * or an errno. */
 static int spawn(pid_t *pid, const struct run *run, const struct fetch_git *g)
 {
 	posix_spawn_file_actions_t fa;

@@ -132,7 +132,8 @@ START_TEST(all_repositories_forget)
 }
 END_TEST
 
-/* A value that takes the place of another one, or of a repository. */
+/* Two values can have the same place in the table, and so can a value and a
+ * repository. */
 START_TEST(places)
 {
 	know(one, value(5, 1));

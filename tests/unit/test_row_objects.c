@@ -225,7 +225,7 @@ START_TEST(ancestors_of_other_tips)
 }
 END_TEST
 
-/* 64 tips, the most, of which each has the ones before behind it. */
+/* A row can have 64 tips. Each tip is a child of the tip before. */
 START_TEST(many_ancestors)
 {
 	char tips[64 * 8];

@@ -136,7 +136,7 @@ static int add_link(void *arg, const struct object_link *link)
 	return 0;
 }
 
-/* Reads an object that is not collected, or copies one that is. */
+/* Copies a collected object, or reads any other object. */
 static int read_again(struct walk *w, const struct refd_oid *oid,
     enum object_type *type, uint8_t **data, size_t *len)
 {

@@ -330,6 +330,25 @@ START_TEST(what_waits_at_the_barrier_is_given_up)
 }
 END_TEST
 
+/* TXN is given up while a worker reads its object, before it waits at the
+ * barrier. It must not wait for the syncfs that hangs. */
+START_TEST(what_is_given_up_before_the_barrier_comes_back)
+{
+	struct txn *txn;
+
+	hangs = syncs_hang = objects_hang = true;
+	txn = make_at("hung0.git");
+	store_admit(sr_store, txn);
+	sem_wait(&is_held);
+	store_give_up(sr_store, txn);
+	objects_hang = false;
+	sem_post(&objects_go);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	sr_done_with(txn);
+	come_back(0);
+}
+END_TEST
+
 /* A hanging packed-refs: the table of repositories is full, and a repository to
  * be closed is searched. */
 START_TEST(others_are_opened_while_packed_refs_hangs)
@@ -379,6 +398,7 @@ int main(void)
 	tcase_add_test(tc, a_root_is_free_once_its_repositories_are_open);
 	tcase_add_test(tc, what_is_given_up_is_never_begun);
 	tcase_add_test(tc, what_waits_at_the_barrier_is_given_up);
+	tcase_add_test(tc, what_is_given_up_before_the_barrier_comes_back);
 	tcase_add_test(tc, others_are_opened_while_packed_refs_hangs);
 	tcase_add_test(tc, an_id_that_was_used_is_known_all_the_same);
 	suite_add_tcase(suite, tc);

@@ -206,6 +206,19 @@ static bool barrier_work(void *arg)
 
 /* ---- the interface ---- */
 
+/* Under MUTEX. A transaction that is given up never goes the direct way. */
+static void return_given_up(struct barriers *bs, struct txn *txn)
+{
+	struct txn_fifo back = { .head = NULL };
+
+	txn->times.barrier_ns += SYS(bs->cfg.sys, now_mono);
+	PROBE_BARRIER_END(&txn->req.txid, txn->repo_id, txn->times.barrier_ns,
+	    -ECANCELED);
+	txn_fifo_put(&back, txn);
+	give_back(bs, &back);
+}
+
+/* barriers_give_up() may have come before: it found the transaction nowhere. */
 void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;
@@ -213,11 +226,14 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 	if (txns->head == NULL)
 		return;
 	pthread_mutex_lock(&bs->mutex);
-	for (txn = txns->head; txn != NULL; txn = txn->next) {
+	while ((txn = txn_fifo_take(txns)) != NULL) {
 		txn->is_at_barrier = true;
 		txn->repo->waiting_barrier++;
+		if (atomic_load(&txn->is_given_up))
+			return_given_up(bs, txn);
+		else
+			txn_fifo_put(&bs->waiting, txn);
 	}
-	txn_fifo_move(&bs->waiting, txns);
 	workers_wake(bs->cfg.workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
 }
@@ -234,17 +250,9 @@ bool barriers_has(struct barriers *bs, const struct repo *repo)
 
 void barriers_give_up(struct barriers *bs, struct txn *txn)
 {
-	struct txn_fifo back = { .head = NULL };
-
 	pthread_mutex_lock(&bs->mutex);
-	if (txn->is_at_barrier && remove_txn(bs, txn)) {
-		txn->times.barrier_ns += SYS(bs->cfg.sys, now_mono);
-		PROBE_BARRIER_END(&txn->req.txid, txn->repo_id,
-		    txn->times.barrier_ns, -ECANCELED);
-		txn_fifo_put(&back, txn);
-		/* A transaction that is given up never goes the direct way. */
-		give_back(bs, &back);
-	}
+	if (txn->is_at_barrier && remove_txn(bs, txn))
+		return_given_up(bs, txn);
 	pthread_mutex_unlock(&bs->mutex);
 }
 

@@ -321,7 +321,8 @@ struct batch {
 	size_t nr_slices;
 	enum batch_session session;
 	bool is_prepared; /* for the store: takes no locks, or has them */
-	/* Filled in by the store: how long locks were held (monotonic). */
+	/* Filled in by the store: how long locks were held (monotonic). In a
+	 * group, without the time in the log. */
 	int64_t locked_ns, unlocked_ns;
 	/* Set by the store: the time of the steps. DONE is a point in time. */
 	int64_t lock_ns, flush_ns, publish_ns, done_ns;

@@ -385,8 +385,7 @@ void world_run(struct world *w, struct txn *const *txns, size_t nr,
 	for (i = 0; i < nr; i++) {
 		slice = &win.slices[i];
 		slice->txn = txns[i];
-		slice->updates =
-		    calloc(slice->txn->nr_updates, sizeof(*slice->updates));
+		slice->updates = calloc(txns[i]->nr_updates, sizeof(void *));
 		assert(slice->updates != NULL);
 		for (k = 0; k < slice->txn->nr_updates; k++)
 			if (slice->txn->updates[k].status == REFD_PENDING)
@@ -394,6 +393,7 @@ void world_run(struct world *w, struct txn *const *txns, size_t nr,
 				    &slice->txn->updates[k];
 	}
 	apply_batch(&w->store.pipeline->applier, &win);
+	w->rest_ns = win.unlocked_ns - win.locked_ns;
 	for (i = 0; i < nr; i++)
 		free(win.slices[i].updates);
 	free(win.slices);

@@ -47,6 +47,7 @@ struct world {
 	enum refd_durability asked;
 	unsigned seconds; /* of the next committer */
 	bool clock_stands;
+	int64_t rest_ns; /* the last batch asks for such a rest of its names */
 };
 
 /* Of all ids: SHA-1, or SHA-256 with REFD_TEST_FORMAT=sha256 in the

@@ -1,7 +1,8 @@
 /*
  * Proves the effects of a batch on a repository on a healthy disk: values, old
  * values, directory/file conflicts, packed refs, deletions, reflogs, foreign
- * locks, and atomic transactions. No lock or staged file is left.
+ * locks, and atomic transactions. No lock or staged file is left. The time
+ * in the log of a group is not counted as a time of locks.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -315,6 +316,35 @@ START_TEST(a_name_taken_during_the_flush_is_aborted)
 }
 END_TEST
 
+#define LONG_NS (INT64_C(5) * 1000000000)
+
+static int (*commit)(void *, struct journal_row *, size_t, bool);
+
+static int commit_for_long(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	memfs_advance(w->fs, LONG_NS);
+	return commit(arg, rows, nr, flush);
+}
+
+/* Names rest for as long as they were locked. The time in the log of a group
+ * does not count: a server of PostgreSQL that is away must not stop a ref for
+ * twice as long. */
+START_TEST(the_log_of_a_group_gives_no_rest)
+{
+	struct applier *ap = &w->store.pipeline->applier;
+
+	commit = ap->commit;
+	ap->commit = commit_for_long;
+	OK("a=1");
+	ck_assert_int_ge(w->rest_ns, LONG_NS);
+	ap->is_group = true;
+	OK("a=2");
+	ck_assert_int_gt(w->rest_ns, 0);
+	ck_assert_int_lt(w->rest_ns, LONG_NS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply");
@@ -336,6 +366,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_head_that_left_its_branch_gets_no_line, 0, 2);
 	tcase_add_test(tc, no_op_is_recorded);
 	tcase_add_test(tc, a_name_taken_during_the_flush_is_aborted);
+	tcase_add_test(tc, the_log_of_a_group_gives_no_rest);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -205,7 +205,8 @@ struct pass {
 	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
-	size_t nr_tables; /* of reftables: open in all rounds */
+	int64_t in_log_ns; /* a part of it: in the log of a group; or 0 */
+	size_t nr_tables;  /* of reftables: open in all rounds */
 };
 
 /* The change is undecided and not given back. It can still be committed. */

@@ -47,12 +47,18 @@ void session_done(struct session *s)
 	text_done(&s->port);
 }
 
+/* Messages of libpq can have several lines. */
 static void set_why(struct session *s, const char *why)
 {
+	size_t len;
+
 	text_clear(&s->why);
-	text_adds(&s->why, why);
-	while (s->why.len > 0 && s->why.data[s->why.len - 1] == '\n')
-		s->why.data[--s->why.len] = '\0';
+	while (*(why += strspn(why, "\n\t"))) {
+		len = strcspn(why, "\n");
+		text_adds(&s->why, s->why.len > 0 ? "; " : "");
+		text_add(&s->why, why, len);
+		why += len;
+	}
 }
 
 void session_fail(struct session *s, const PGresult *r, const char *what)
@@ -123,6 +129,28 @@ static PGconn *connect(const struct session *s)
 	return PQconnectdbParams(names, values, 1);
 }
 
+static const char *remedy(const PGconn *conn)
+{
+	if (PQconnectionNeedsPassword(conn))
+		return "PostgreSQL wants a password: put a line into ~/.pgpass "
+		       "of this account, mode 0600";
+	if (PQconnectionUsedPassword(conn))
+		return "correct a wrong password in ~/.pgpass of this account, "
+		       "or in the service file";
+	return "refd-group(8), Connections, has the remedies";
+}
+
+/* libpq goes on with the next host only if it cannot reach a host, or the host
+ * is a standby: not after a wrong certificate. */
+static void fail_to_connect(struct session *s)
+{
+	struct text why = { 0 };
+
+	text_addf(&why, "%s\n%s", PQerrorMessage(s->conn), remedy(s->conn));
+	session_distrust(s, why.data);
+	text_done(&why);
+}
+
 static enum session_result wrong(struct session *s, const char *why)
 {
 	set_why(s, why);
@@ -155,7 +183,7 @@ enum session_result session_open(struct session *s)
 		die("out of memory");
 	PQsetNoticeProcessor(s->conn, ignore_notice, NULL);
 	if (PQstatus(s->conn) != CONNECTION_OK) {
-		session_fail(s, NULL, "no connection");
+		fail_to_connect(s);
 		return SESSION_AWAY;
 	}
 	if (PQserverVersion(s->conn) < LEAST_VERSION)

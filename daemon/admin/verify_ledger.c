@@ -22,7 +22,7 @@
 #include <uthash.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/recovery/rule.h"
+#include "daemon/store/recovery/rule_files.h"
 #include "daemon/store/recovery/stack_rule.h"
 #include "proto/lib/interrupt.h"
 
@@ -257,33 +257,21 @@ static void check_in_stack(struct verify *v, const struct verify_place *place,
 static void check_entry(struct verify *v, const struct verify_place *place,
     const struct ledger_entry *e)
 {
-	struct loose_value loose;
-	struct refd_oid packed;
-	bool is_absent;
-	int is_packed = 0;
+	const bool is_common = place->worktree[0] == '\0';
+	const struct rule_files files = { .sys = v->sys,
+		.dirfd = place->dirfd,
+		.format = v->repo.object_format,
+		.snap = is_common ? v->snap : NULL,
+		.packed_mtime_ns = v->packed_mtime_ns };
+	struct rule_files_found found;
 
-	if (loose_read(v->sys, place->dirfd, e->name, v->repo.object_format,
-		&loose) < 0)
+	if (rule_files_apply(&files, &e->last, e->locked_at_ns, &found) < 0 ||
+	    (!found.is_loose && is_common && v->snap == NULL))
 		return;
-	is_absent = loose.kind == LOOSE_ABSENT || loose.kind == LOOSE_DIR;
-	if (is_absent && place->worktree[0] == '\0') {
-		if (v->snap == NULL)
-			return;
-		is_packed = packed_lookup(v->snap, e->name, &packed);
-		if (is_packed < 0)
-			return;
-	}
-	/* A broken ref is another finding. Another writer's file may have the
-	 * same time stamp as refd's lock. */
-	if (loose.kind != LOOSE_BROKEN &&
-	    !(loose.kind == LOOSE_OID && e->last.action == RECORD_WRITE &&
-		refd_oid_eq(&loose.oid, &e->last.new_oid)) &&
-	    rule_apply(&e->last, e->locked_at_ns - 1, &loose,
-		is_packed ? &packed : NULL,
-		v->packed_mtime_ns < e->locked_at_ns) == RULE_LOST &&
+	/* A broken ref is another finding. */
+	if (found.verdict == RULE_LOST && !found.is_broken &&
 	    is_to_be_had(v, e))
-		found_lost(v, place, e, is_absent && !is_packed);
-	loose_value_done(&loose);
+		found_lost(v, place, e, !found.is_loose && !found.has_oid);
 }
 
 /* The daemon may publish or abort a record of the last seconds. */

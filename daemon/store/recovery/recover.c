@@ -23,6 +23,8 @@
  *					forgotten: the next run starts over
  *	any of these in the journal of	-ENOTRECOVERABLE after all
  *	a group of nodes		repositories; otherwise the same
+ *	the repositories of a group	-ENOTRECOVERABLE
+ *	are an older copy (old_copy.h)
  */
 #include "daemon/store/recovery/recover.h"
 
@@ -30,7 +32,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/recovery/old_copy.h"
 #include "daemon/store/recovery/recover_internal.h"
+#include "daemon/store/repos/repo_checkpoint.h"
 
 /* A repository of the journal. */
 struct visit {
@@ -51,6 +55,7 @@ struct recovery_run {
 	struct visit *visits, **visits_end;
 	struct recover_findings findings;
 	struct store_report report; /* of the replays: to FINDINGS */
+	uint64_t last_lsn;          /* of ROWS; 0: none */
 	uint64_t done, total;       /* repositories, and members of rows */
 };
 
@@ -61,6 +66,15 @@ static void stepped(void *arg, size_t nr)
 	run->done += nr;
 	run->rec->report->progress(run->rec->report->arg, run->done,
 	    run->total);
+}
+
+/* For old_copy.h. The rows are durable, and a later sync covers the note. */
+static void note_checkpoint(const struct recovery_run *run,
+    const struct visit *v, const struct repo *repo)
+{
+	if (run->findings.is_group && v->rows != NULL && run->last_lsn > 0)
+		repo_checkpoint_write(run->rec->sys, repo->refd_fd,
+		    commit_log_journal(run->rec->log), run->last_lsn);
 }
 
 static bool any_is_deferred(const struct replay_row *rows)
@@ -120,8 +134,10 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
 	/* What was given up stays, locks and all, for the next run. */
-	if (*failed == 0 && run->findings.nr_refused == nr_refused)
+	if (*failed == 0 && run->findings.nr_refused == nr_refused) {
+		note_checkpoint(run, v, repo);
 		r = end_replay(run, v, &rp, &unlocked, failed);
+	}
 	if (unlocked > 0)
 		recover_findings_repo(&run->findings, STORE_UNLOCKED,
 		    repo->path,
@@ -257,7 +273,7 @@ static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
 }
 
 /* Forgets all rows in the same commit: no row counts beside its copy. */
-static int forget(struct recovery_run *run, uint64_t last_lsn)
+static int forget(struct recovery_run *run)
 {
 	struct store_recovery *rec = run->rec;
 	struct journal *journal = commit_log_journal(rec->log);
@@ -271,8 +287,8 @@ static int forget(struct recovery_run *run, uint64_t last_lsn)
 		    row = row->next)
 			r = recover_notes_defer_row(&notes, row,
 			    mount_of(run, v, row), &v->deferred);
-	if (r == 0 && last_lsn > journal_forgotten(journal))
-		r = journal_forget(journal, last_lsn, notes.nr == 0);
+	if (r == 0 && run->last_lsn > journal_forgotten(journal))
+		r = journal_forget(journal, run->last_lsn, notes.nr == 0);
 	if (r == 0)
 		r = recover_notes_write(&notes, rec->log);
 	/* Otherwise the next write to the journal would include the
@@ -335,14 +351,16 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 		    .is_group = journal_group_lsn(journal) > 0 },
 		.report = { recover_findings_add, rec->report->progress,
 		    &run.findings } };
-	uint64_t last_lsn = 0;
+	const uint64_t forgotten = journal_forgotten(journal);
 	size_t i;
 	int r;
 
 	*deferred = 0;
-	r = recover_starts_read(&run.starts, journal, rec->boot_id);
+	r = old_copy_look(rec->repos, journal, 0, forgotten, &run.findings.why);
 	if (r == 0)
-		r = recover_rows_read(rec->log, &run.rows, &last_lsn);
+		r = recover_starts_read(&run.starts, journal, rec->boot_id);
+	if (r == 0)
+		r = recover_rows_read(rec->log, &run.rows, &run.last_lsn);
 	if (r == 0)
 		r = recover_rows_read_older(rec->log, &run.rows, &run.older);
 	find_failed(&run);
@@ -357,11 +375,13 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	if (r == 0) {
 		sync_visited(&run);
 		r = run.findings.nr_refused > 0 ? -ENOTRECOVERABLE :
-						  forget(&run, last_lsn);
+						  forget(&run);
 	}
 	if (r == 0) {
 		sync_failures_recovered(rec->repos->sync_failures);
 		note_deferred(&run, deferred);
+		r = old_copy_look(rec->repos, journal, forgotten, UINT64_MAX,
+		    &run.findings.why);
 	}
 	rec->why = run.findings.why;
 	run_done(&run);

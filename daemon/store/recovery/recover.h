@@ -61,7 +61,8 @@ struct store_recovery {
  * left or dropped on this node alone, or deferred, except in a missing
  * repository. Otherwise all findings are reported, nothing is forgotten, the
  * locks of the repository stay as evidence, and -ENOTRECOVERABLE is returned.
- * The next run starts over.
+ * The next run starts over. The same is returned if the repositories are an
+ * older copy than the journal (old_copy.h).
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 

@@ -446,6 +446,13 @@ struct check {
 	char **why;
 };
 
+static const char a_machine[] =
+    "the refs are newer than the journal: run 'refd recover --discard', and "
+    "'refd disown' and 'refd verify' for each repository";
+static const char a_group[] =
+    "run 'refd recover --discard', and make the node anew from a copy of "
+    "another node, with 'refd recover --join'";
+
 static int check_checkpoint(void *arg, const struct journal_repo *known)
 {
 	struct check *check = arg;
@@ -475,12 +482,11 @@ static int check_checkpoint(void *arg, const struct journal_repo *known)
 	*check->why = repo_why(
 	    "the journal in '%s' ends at record %llu, and '%s' has seen record "
 	    "%llu of it: %s; nothing was changed; put the newest copy of its "
-	    "files there; if there is none, the refs of the repositories are "
-	    "newer than the journal: run 'refd recover --discard', and 'refd "
-	    "disown' and 'refd verify' for each repository",
+	    "files there; if there is none, %s",
 	    check->state_dir, (unsigned long long)last, known->path,
 	    (unsigned long long)lsn,
-	    doubt != NULL ? doubt : "it is damaged, or an older copy");
+	    doubt != NULL ? doubt : "it is damaged, or an older copy",
+	    journal_group_lsn(repos->journal) > 0 ? a_group : a_machine);
 	free(doubt);
 	return -ESTALE;
 }

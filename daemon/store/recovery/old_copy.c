@@ -1,0 +1,320 @@
+#include "daemon/store/recovery/old_copy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "daemon/store/recovery/rule_files.h"
+#include "daemon/store/repos/repo_checkpoint.h"
+#include "proto/lib/array.h"
+
+#define ROWS_MAX  50000
+#define ROWS_ONCE 500
+#define LOOK_NS   (3 * 1000000000LL)
+
+/* A ref whose newest row was compared. */
+struct seen {
+	/* The ref has the value OID, and not from its newest row. */
+	bool is_foreign;
+	struct refd_oid oid;
+	UT_hash_handle hh;
+	char key[]; /* the number of the repository, "/", name */
+};
+
+struct look {
+	struct repos *repos;
+	struct journal *journal;
+	struct journal_reader *reader;
+	struct seen *seen;
+	uint64_t *aborted; /* LSNs, of rows with an aborted member */
+	size_t nr_aborted, aborted_size;
+	uint64_t after, upto; /* old_copy_look() */
+	uint64_t before;      /* the next row is below */
+	unsigned nr_rows;
+	int64_t end_ns;
+	char **why;
+
+	/* The repository of the last comparison. */
+	uint64_t repo_id;  /* 0: none yet */
+	struct repo *repo; /* NULL: not to be had */
+	uint64_t noted;    /* repo_checkpoint_read() */
+	struct packed_snapshot *snap;
+	int64_t packed_mtime_ns;
+};
+
+/* ---- the repository ---- */
+
+static void put_repo(struct look *l)
+{
+	packed_snapshot_put(l->snap);
+	l->snap = NULL;
+	if (l->repo != NULL)
+		repo_put(l->repos, l->repo);
+	l->repo = NULL;
+	repos_trim(l->repos, INT64_MAX / 2);
+}
+
+/* A repository that is moved, removed or in use is compared never. Refs in
+ * reftables are not served in a group. */
+static int open_repo(struct look *l, uint64_t id,
+    enum refd_object_format format)
+{
+	struct journal_repo known = { .path = NULL };
+	struct sys_stat st;
+	int r;
+
+	if (l->repo_id == id)
+		return 0;
+	put_repo(l);
+	l->repo_id = id;
+	r = journal_read_repo(l->reader, id, NULL, &known);
+	if (r == 0)
+		r = repos_get_known(l->repos, &known, &l->repo);
+	free(known.path);
+	if (r != 0) {
+		l->repo = NULL;
+		return r == -ENOMEM ? r : 0;
+	}
+	if (!l->repo->has_format)
+		l->repo->object_format = format;
+	l->noted =
+	    repo_checkpoint_read(l->repos->sys, l->repo->refd_fd, l->journal);
+	l->packed_mtime_ns = INT64_MAX;
+	if (SYS(l->repos->sys, lstatat, l->repo->fd, "packed-refs", &st) == 0)
+		l->packed_mtime_ns = st.mtime_ns;
+	if (packed_snapshot(l->repo->packed, &l->snap) < 0)
+		l->snap = NULL;
+	return 0;
+}
+
+/* ---- one ref ---- */
+
+/* Has somebody changed the directory of NAME, or the nearest one above it that
+ * is left, since NS? */
+static bool is_directory_younger(const struct look *l, const char *name,
+    int64_t ns)
+{
+	char path[REFD_PATH_MAX];
+	struct sys_stat st;
+	char *slash;
+
+	snprintf(path, sizeof(path), "%s", name);
+	while ((slash = strrchr(path, '/')) != NULL) {
+		*slash = '\0';
+		if (SYS(l->repos->sys, lstatat, l->repo->fd, path, &st) == 0)
+			return st.mtime_ns >= ns;
+	}
+	return SYS(l->repos->sys, fstat, l->repo->fd, &st) == 0 &&
+	    st.mtime_ns >= ns;
+}
+
+static int is_old(struct look *l, uint64_t lsn, const char *name)
+{
+	*l->why = repo_why(
+	    "'%s' in '%s' is older than record %llu of the journal: the "
+	    "repositories are an older copy, and this node lacks updates of "
+	    "its group. Copy the repositories of another node, with 'refd "
+	    "recover --join' as in a new node, or put back the newest copy; "
+	    "nothing was changed",
+	    name, l->repo->path, (unsigned long long)lsn);
+	return -ENOTRECOVERABLE;
+}
+
+/* M is the newest record of its ref. */
+static int compare(struct look *l, const struct journal_row *row,
+    const struct record_member *m, struct seen *seen)
+{
+	const struct rule_files files = { .sys = l->repos->sys,
+		.dirfd = l->repo->fd,
+		.format = l->repo->object_format,
+		.snap = l->snap,
+		.packed_mtime_ns = l->packed_mtime_ns };
+	struct rule_files_found found;
+
+	if (rule_files_apply(&files, m, row->locked_at_ns, &found) < 0 ||
+	    found.is_broken || found.verdict == RULE_STANDS)
+		return 0;
+	if (found.verdict == RULE_LOST &&
+	    (found.is_loose ||
+		!is_directory_younger(l, m->name, row->locked_at_ns)))
+		return is_old(l, row->lsn, m->name);
+	if (l->noted == 0 || l->noted >= row->lsn)
+		return 0;
+	if (!found.is_loose && !found.has_oid)
+		return is_old(l, row->lsn, m->name);
+	seen->is_foreign = found.has_oid;
+	seen->oid = found.oid;
+	return 0;
+}
+
+static struct seen *add_seen(struct look *l, const char *key)
+{
+	struct seen *seen = calloc(1, sizeof(*seen) + strlen(key) + 1);
+
+	if (seen == NULL)
+		return NULL;
+	strcpy(seen->key, key);
+	HASH_ADD_STR(l->seen, key, seen);
+	if (seen->hh.tbl != NULL)
+		return seen;
+	free(seen);
+	return NULL;
+}
+
+/* Is the foreign value of the ref from M, or from before M? */
+static bool is_earlier(const struct seen *seen, const struct record_member *m)
+{
+	return seen->is_foreign &&
+	    ((m->action == RECORD_WRITE && m->target == NULL &&
+		 refd_oid_eq(&m->new_oid, &seen->oid)) ||
+		(m->had_old && refd_oid_eq(&m->old_oid, &seen->oid)));
+}
+
+static int look_at(struct look *l, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m)
+{
+	char key[REFD_PATH_MAX + 32];
+	struct seen *seen;
+	int r = 0;
+
+	snprintf(key, sizeof(key), "%llu/%s", (unsigned long long)row->repo,
+	    m->name);
+	HASH_FIND_STR(l->seen, key, seen);
+	if (seen == NULL) {
+		seen = add_seen(l, key);
+		if (seen == NULL)
+			return -ENOMEM;
+		if (row->lsn > l->upto)
+			return 0;
+		r = open_repo(l, row->repo, rec->object_format);
+		if (r == 0 && l->repo != NULL)
+			r = compare(l, row, m, seen);
+	}
+	if (r == 0 && is_earlier(seen, m)) {
+		r = open_repo(l, row->repo, rec->object_format);
+		return r == 0 && l->repo != NULL ?
+		    is_old(l, row->lsn, m->name) :
+		    r;
+	}
+	return r;
+}
+
+/* ---- the rows ---- */
+
+static bool is_aborted(const struct look *l, uint64_t lsn)
+{
+	size_t i;
+
+	for (i = 0; i < l->nr_aborted; i++)
+		if (l->aborted[i] == lsn)
+			return true;
+	return false;
+}
+
+/* An abort record comes after its row, so it is read before. */
+static int note_abort(struct look *l, uint64_t lsn)
+{
+	uint64_t *grown = array_room(l->aborted, l->nr_aborted,
+	    &l->aborted_size, sizeof(*grown));
+
+	if (grown == NULL)
+		return -ENOMEM;
+	l->aborted = grown;
+	l->aborted[l->nr_aborted++] = lsn;
+	return 0;
+}
+
+static int take_members(struct look *l, const struct journal_row *row,
+    const struct record *rec)
+{
+	const struct record_member *m = rec->members;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < rec->nr_members && r == 0; i++)
+		if (m[i].status == REFD_OK && m[i].worktree[0] == '\0' &&
+		    (m[i].action == RECORD_WRITE ||
+			m[i].action == RECORD_DELETE) &&
+		    SYS(l->repos->sys, now_mono) < l->end_ns)
+			r = look_at(l, row, rec, &m[i]);
+	return r;
+}
+
+static int take_row(void *arg, const struct journal_row *row)
+{
+	struct look *l = arg;
+	struct record rec;
+	int r;
+
+	l->before = row->lsn;
+	l->nr_rows++;
+	if (row->kind == JOURNAL_ABORT)
+		return note_abort(l, row->refers_to);
+	if (row->kind != JOURNAL_SLICE || row->repo == 0 ||
+	    is_aborted(l, row->lsn))
+		return 0;
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (!rec.has_indices)
+		r = take_members(l, row, &rec);
+	record_done(&rec);
+	return r;
+}
+
+static int read_rows(struct look *l)
+{
+	unsigned last = 1;
+	int r = 0;
+
+	while (r == 0 && last != l->nr_rows && l->nr_rows < ROWS_MAX &&
+	    SYS(l->repos->sys, now_mono) < l->end_ns) {
+		last = l->nr_rows;
+		r = journal_read(l->reader, l->after, l->before, true,
+		    ROWS_ONCE, take_row, l);
+	}
+	return r;
+}
+
+static void look_done(struct look *l)
+{
+	struct seen *seen, *next;
+
+	put_repo(l);
+	HASH_ITER(hh, l->seen, seen, next) {
+		HASH_DEL(l->seen, seen);
+		free(seen);
+	}
+	free(l->aborted);
+	journal_reader_close(l->reader);
+}
+
+int old_copy_look(struct repos *repos, struct journal *j, uint64_t after,
+    uint64_t upto, char **why)
+{
+	struct look l = { .repos = repos,
+		.journal = j,
+		.after = after,
+		.upto = upto,
+		.before = UINT64_MAX,
+		.end_ns = SYS(repos->sys, now_mono) + LOOK_NS,
+		.why = why };
+	int r;
+
+	if (journal_group_lsn(j) == 0)
+		return 0;
+	r = journal_reader_open(j, &l.reader);
+	if (r == 0) {
+		r = read_rows(&l);
+		look_done(&l);
+	}
+	/* A damaged row is reported to readers of history. All rows behind were
+	 * compared. */
+	if (r == -EUCLEAN)
+		return 0;
+	return r > 0 ? -EIO : r;
+}

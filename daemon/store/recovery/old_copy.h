@@ -1,0 +1,37 @@
+/*
+ * Are the repositories of a node of a group an older copy than its journal, as
+ * after a restored backup? Such a node would tell its group that it has all
+ * rows, and could lead with old refs.
+ *
+ * The happy path: the last rows of the journal are read, the newest first, and
+ * each ref has the value of its newest row.
+ *
+ * A ref that differs was written by another program since, or comes from an
+ * older copy:
+ *	- by its time: the file, packed-refs or, without a file, the directory
+ *	  of the ref is older than the lock of the row; or
+ *	- its file is younger, because the copy has new times, but the ref has
+ *	  an earlier value of the journal, or none, and refd/checkpoint of the
+ *	  repository does not have the row.
+ * All other refs that differ are left to the follower (following/diverged.c).
+ *
+ * repos_check_checkpoints() notices the reverse, an older journal.
+ */
+#ifndef STORE_OLD_COPY_H
+#define STORE_OLD_COPY_H
+
+#include "daemon/store/repos/repo.h"
+
+/*
+ * Compares refs with their newest rows up to UPTO, if the rows come after
+ * AFTER. A ref with a row behind UPTO is left out. All these rows must be
+ * published. Reads at most 50,000 rows, and for some seconds, from the newest
+ * row on.
+ *
+ * 0: no ref is known to be old, or J is of no group. -ENOTRECOVERABLE and *WHY,
+ * to be freed, or NULL: a ref is old. Another negative errno: J can't be read.
+ */
+int old_copy_look(struct repos *repos, struct journal *j, uint64_t after,
+    uint64_t upto, char **why);
+
+#endif

@@ -5,9 +5,11 @@
 
 #include "client/git/gitversion.h"
 #include "client/librefd/conn.h"
+#include "client/push/push_progress.h"
 #include "client/push/push_request.h"
 #include "client/request/context.h"
 #include "client/request/connect.h"
+#include "client/request/git_messages.h"
 #include "client/request/unserved.h"
 
 /* The time limit of the push. The daemon's limit is shorter, so that its answer
@@ -140,10 +142,28 @@ static bool refuse_duplicates(struct push_send *d)
 
 /* ---- a single transaction ---- */
 
+static bool is_late(const struct refd_answer *ans)
+{
+	size_t i;
+
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		return git_messages_is_busy(ans->status);
+	for (i = 0; i < ans->nr_results; i++)
+		if (git_messages_is_busy(ans->results[i].status))
+			return true;
+	return false;
+}
+
 static void call(const struct push_send *d, struct push_request *p,
     struct refd_answer *ans)
 {
+	struct push_progress *progress =
+	    connect_is_in_group(d->gd) ? push_progress_begin() : NULL;
+
 	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
+	if (push_progress_end(progress) && is_late(ans))
+		say("if this node leads, push again: the other nodes go on "
+		    "fetching the objects");
 }
 
 /* True if the daemon does not serve the transaction. Nothing of it is done. */

@@ -334,6 +334,12 @@ def test_push():
     text = pushed.communicate()[1]
     report('only git can do this: refused', pushed.returncode != 0
            and 'not in a group of nodes' in text, text)
+    a.link.holds = 'late'
+    pushed = push(f'{two}:refs/heads/late')
+    text = pushed.communicate()[1]
+    report('a push that waits for other nodes says so', pushed.returncode == 0
+           and text.count('remote: refd: no answer after 2 s') == 1, text)
+    a.link.holds = 'copy'
     result = a.update(REPO, 'refs/heads/p', two, one,
                       env={**os.environ, 'GIT_OBJECT_DIRECTORY': TOP})
     report('refd update with other objects: refused', result.returncode != 0

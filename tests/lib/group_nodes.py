@@ -167,7 +167,7 @@ class Link:
     def __init__(self, node):
         self.node, self.log = node, node.log
         self.policy = 'commit'
-        self.holds = 'copy'     # or 'fail', 'wait', 'skip'
+        self.holds = 'copy'     # or 'fail', 'wait', 'late', 'skip'
         self.batches = self.asked = 0
         self.follows = None     # the epoch of the last FOLLOWS
         self.signs = 0          # of life: APPLIED
@@ -332,13 +332,15 @@ class Link:
         self.asked += 1
         if self.holds == 'wait':
             return
+        if self.holds == 'late':
+            time.sleep(3)
         if self.holds == 'fail':
             self.send(NOT_HELD, struct.pack('<Q', number)
                       + put(b'the node b is away'))
             return
         if self.is_following:
             bring(self.log.leader, self.node, path, uuid)
-        for other in self.node.others if self.holds == 'copy' else []:
+        for other in self.node.others if self.holds != 'skip' else []:
             bring(self.node, other, path, uuid)
         self.send(HELD, struct.pack('<Q', number))
 

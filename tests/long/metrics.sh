@@ -79,6 +79,12 @@ tests:
         values: '1 1 1 0 0 0 0'
       - series: 'refd_group_connected{instance="c", job="alone"}'
         values: '0x10'
+      - series: 'refd_group_epoch{instance="d", job="other"}'
+        values: '3x10'
+      - series: 'refd_busy_total{cause="group", instance="d", job="other"}'
+        values: '7 8 9 9 9 9 9 9 9 9'
+      - series: 'refd_busy_total{cause="group", instance="b", job="refd"}'
+        values: '7 8 9 9 9 9 9 9 9 9'
       - series: 'refd_group_row_seconds{instance="b", job="refd"}'
         values: '0 0 0 5 65 0'
       - series: 'refd_stage_stuck_threads{instance="a", job="refd", stage="admission"}'
@@ -120,6 +126,15 @@ tests:
             exp_annotations:
               summary: refd on b cannot apply a row of its group
               description: No later row is applied, and the node cannot lead. The log of refd has the reason (group-row-waits) - a lock of another program, a missing object, or a full disk.
+      - eval_time: 2m
+        alertname: RefdGroupRefuses
+        exp_alerts:
+          - exp_labels: {cause: group, instance: d, job: other, severity: critical}
+            exp_annotations:
+              summary: the leader d of a group refuses updates
+              description: Too few other nodes get the objects of updates, or PostgreSQL or its standbys do not answer. The messages of git push name the reason; refd group status shows nodes and standbys.
+      - eval_time: 9m
+        alertname: RefdGroupRefuses
       - eval_time: 3m
         alertname: RefdGroupDisconnected
       - eval_time: 4m

@@ -1,0 +1,171 @@
+/*
+ * Proves that the objects of a row are written only into the repository of the
+ * row, and that a full disk makes no torn object: when there is room again, the
+ * same row writes all of them.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/following/row_objects_write.h"
+#include "daemon/store/objects/loose_object.h"
+#include "daemon/store/objects/row_objects.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
+
+#define NR    3
+#define LARGE 9000
+
+static uint8_t bytes[NR * (ROW_OBJECTS_HEAD + LARGE)];
+static struct group_row row;
+static struct record rec;
+static struct refd_oid oids[NR];
+
+static void add(size_t i, size_t len)
+{
+	uint8_t *at = bytes + row.objects.len;
+	uint32_t seed = (uint32_t)i + 1;
+	size_t k;
+
+	at[0] = OBJECT_BLOB;
+	at[1] = (uint8_t)len;
+	at[2] = (uint8_t)(len >> 8);
+	for (k = 0; k < len; k++) {
+		seed = seed * 1103515245 + 12345;
+		at[ROW_OBJECTS_HEAD + k] = (uint8_t)(seed >> 16);
+	}
+	object_id(OBJECT_BLOB, at + ROW_OBJECTS_HEAD, len, rec.object_format,
+	    &oids[i]);
+	row.objects.len += ROW_OBJECTS_HEAD + len;
+}
+
+static void setup(void)
+{
+	struct repo *repo;
+
+	wr_setup();
+	repo = world_repo(w, WORLD_REPO);
+	ck_assert_ptr_nonnull(repo);
+	rec = (struct record){ .object_format = world_format(),
+		.dir_mode = 0755 };
+	row = (struct group_row){ .objects = { .data = bytes } };
+	memcpy(row.repo, repo->uuid, sizeof(row.repo));
+	repo_put(&w->store.repos, repo);
+	add(0, 10);
+	add(1, LARGE);
+	add(2, 0);
+}
+
+static int write_all(void)
+{
+	return row_objects_write(&w->store.repos, WORLD_REPO, &row, &rec);
+}
+
+/* The number of whole objects. An object that can be opened is whole. */
+static size_t nr_whole(void)
+{
+	int fd = SYS(w->sys, openat, AT_FDCWD, WORLD_REPO "/objects",
+	    O_RDONLY | O_DIRECTORY, 0);
+	enum object_type type;
+	size_t i, len, nr = 0;
+	uint8_t *data;
+	int r;
+
+	ck_assert_int_ge(fd, 0);
+	for (i = 0; i < NR; i++) {
+		r = loose_object_read(w->sys, fd, &oids[i], rec.object_format,
+		    LARGE, &type, &data, &len);
+		ck_assert(r == 0 || r == -ENOENT);
+		if (r == 0)
+			free(data);
+		nr += r == 0;
+	}
+	SYS(w->sys, close, fd);
+	return nr;
+}
+
+START_TEST(the_repository_of_the_row)
+{
+	ck_assert_int_eq(write_all(), 0);
+	ck_assert_uint_eq(nr_whole(), NR);
+	row.objects.len = 0;
+	ck_assert_int_eq(
+	    row_objects_write(&w->store.repos, "/srv/none", &row, &rec), 0);
+}
+END_TEST
+
+START_TEST(a_different_repository)
+{
+	row.repo[_i * 15] ^= 1;
+	ck_assert_int_eq(write_all(), 1);
+	ck_assert_uint_eq(nr_whole(), 0);
+	row.repo[_i * 15] ^= 1;
+	ck_assert_int_eq(
+	    row_objects_write(&w->store.repos, "/srv/none", &row, &rec), 1);
+	rec.object_format = rec.object_format == REFD_FORMAT_SHA1 ?
+	    REFD_FORMAT_SHA256 :
+	    REFD_FORMAT_SHA1;
+	ck_assert_int_eq(write_all(), 1);
+	rec.object_format = world_format();
+	ck_assert_uint_eq(nr_whole(), 0);
+}
+END_TEST
+
+/* ROOM blocks or inodes are left. */
+START_TEST(a_full_disk)
+{
+	int64_t room;
+	int r = -ENOSPC;
+
+	for (room = 0; r != 0; room++) {
+		ck_assert_int_lt(room, 20);
+		if (_i == 0)
+			memfs_set_room(w->fs, wr_home, room * 4096, -1);
+		else
+			memfs_set_room(w->fs, wr_home, -1, room);
+		r = write_all();
+		ck_assert_msg(r == 0 || r == -ENOSPC, "%d", r);
+		ck_assert_uint_ge(nr_whole(), r == 0 ? NR : 0);
+	}
+	ck_assert_int_gt(room, 2);
+}
+END_TEST
+
+/* And any call fails once. */
+START_TEST(a_failing_call)
+{
+	static const int errs[] = { -EIO, -ENOSPC };
+	unsigned long n;
+	bool was_hit = true;
+	int r;
+
+	for (n = 0; was_hit; n++) {
+		memfs_fail(w->fs, n, errs[_i]);
+		r = write_all();
+		was_hit = memfs_was_hit(w->fs);
+		memfs_fail_none(w->fs);
+		if (r == 0)
+			ck_assert_uint_eq(nr_whole(), NR);
+		ck_assert_int_eq(write_all(), 0);
+		ck_assert_uint_eq(nr_whole(), NR);
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("row_objects_write");
+	TCase *tc = tcase_create("row_objects_write");
+
+	tcase_add_checked_fixture(tc, setup, wr_teardown);
+	tcase_add_test(tc, the_repository_of_the_row);
+	tcase_add_loop_test(tc, a_different_repository, 0, 2);
+	tcase_add_loop_test(tc, a_full_disk, 0, 2);
+	tcase_add_loop_test(tc, a_failing_call, 0, 2);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,241 @@
+/*
+ * Proves that a row puts its repository in its place, and that a crash, a power
+ * loss or a failing call at any step of it, and of the update that follows,
+ * loses neither this repository, nor the repository that was there before, nor
+ * an update that was applied.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/following/row_place.h"
+#include "daemon/store/repos/repo_id.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
+#include "tests/lib/world.h"
+
+#define UUID  "000102030405860708090a0b0c0d0e0f"
+#define ASIDE "/srv/.refd-"
+#define FAR   "/srv/far/away.git"
+
+static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10, 11, 12,
+	13, 14, 15 };
+
+struct state {
+	struct world *w;
+	char former[sizeof(ASIDE) + 32]; /* where the former one goes */
+	bool is_applied;
+};
+
+/* As refd-group makes it. */
+static void make_repository(struct memfs *fs, const char *path)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s/refs/heads", path);
+	memfs_mkdirs(fs, name);
+	snprintf(name, sizeof(name), "%s/objects/pack", path);
+	memfs_mkdirs(fs, name);
+	snprintf(name, sizeof(name), "%s/HEAD", path);
+	memfs_write(fs, name, "ref: refs/heads/main\n");
+	snprintf(name, sizeof(name), "%s/config", path);
+	memfs_write(fs, name, "[core]\n\tbare = true\n");
+	snprintf(name, sizeof(name), "%s/refd/id", path);
+	memfs_write(fs, name,
+	    "uuid " UUID "\njournal 00000000000000000000000000000000\n"
+	    "path " WORLD_REPO "\n");
+}
+
+static void join(struct world *w)
+{
+	static const uint8_t group[16] = "a group";
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.body = (const uint8_t *)"",
+		.group_lsn = 1 };
+
+	journal_set_group(w->store.journal, group);
+	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
+}
+
+static int update(struct world *w, const char *git_dir, const char *spec)
+{
+	struct txn *txn = world_begin_in(w, git_dir, spec, false);
+	enum refd_status status = REFD_IO;
+
+	if (txn != NULL) {
+		world_batch(w, &txn, 1);
+		status = txn->updates[0].status;
+	}
+	world_done(w, txn);
+	return status == REFD_OK ? 0 : -EIO;
+}
+
+/* WORLD_REPO is served, with the ref x. PATH is the repository of the row. */
+static void *set_up(struct memfs *fs, void *path)
+{
+	struct state *s = calloc(1, sizeof(*s));
+	struct repo *repo;
+
+	ck_assert_ptr_nonnull(s);
+	s->w = world_new(fs, true);
+	make_repository(fs, path);
+	ck_assert_int_eq(world_start(s->w), 0);
+	join(s->w);
+	ck_assert_int_eq(update(s->w, WORLD_REPO, "x=1"), 0);
+	repo = world_repo(s->w, WORLD_REPO);
+	strcpy(s->former, ASIDE);
+	repo_id_hex(repo->uuid, s->former + strlen(ASIDE));
+	repo_put(&s->w->store.repos, repo);
+	/* The journal has a repository from elsewhere. */
+	if (strcmp(path, FAR) == 0)
+		ck_assert_int_eq(update(s->w, FAR, "z=3"), 0);
+	ck_assert_int_eq(world_checkpoint(s->w), 0);
+	return s;
+}
+
+static void tear_down(void *arg)
+{
+	struct state *s = arg;
+
+	world_free(s->w);
+	free(s);
+}
+
+static int put(struct world *w)
+{
+	const struct row_place place = { .repos = &w->store.repos };
+	struct group_row row = { .path = { (const uint8_t *)"r.git", 5 } };
+	char path[REFD_PATH_MAX], why[1024];
+
+	memcpy(row.repo, uuid, sizeof(uuid));
+	return row_place_put(&place, &row, true, path, why, sizeof(why));
+}
+
+static int put_and_update(void *arg)
+{
+	struct state *s = arg;
+	int r = put(s->w);
+
+	if (r == 0)
+		r = update(s->w, WORLD_REPO, "y=2");
+	s->is_applied = r == 0;
+	return r;
+}
+
+/* A row that was not applied comes again, and no other row. */
+static int start_again(void *arg)
+{
+	struct state *s = arg;
+	int r;
+
+	world_crash(s->w);
+	r = world_start(s->w);
+	return r < 0 || s->is_applied ? r : put_and_update(s);
+}
+
+static bool is_in_place(struct memfs *fs)
+{
+	char *id = memfs_read(fs, WORLD_REPO "/refd/id", NULL);
+	bool is = id != NULL && strstr(id, UUID) != NULL;
+
+	free(id);
+	return is;
+}
+
+static bool is_former_aside(struct state *s)
+{
+	char name[sizeof(s->former) + sizeof("/refs/heads/x")];
+
+	snprintf(name, sizeof(name), "%s/refs/heads/x", s->former);
+	return memfs_exists(s->w->fs, name);
+}
+
+static const char *look(void *arg, const struct sweep_now *now)
+{
+	struct state *s = arg;
+
+	if (now->when == SWEEP_ALIVE && (now->result != 0 || now->was_hit))
+		return NULL;
+	if (!is_former_aside(s))
+		return "the former repository has lost its ref";
+	if (!is_in_place(s->w->fs))
+		return "the repository of the row is not in its place";
+	return world_ref(s->w, "y") == '2' ? NULL : "the update is lost";
+}
+
+/* Where refd-group makes it; and elsewhere. */
+static char *const from[] = { ASIDE UUID, FAR };
+
+/* The moves are durable before the journal has the new path. */
+START_TEST(power_loss_behind_the_moves)
+{
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	struct state *s = set_up(memfs_new(), from[_i]);
+
+	ck_assert_int_eq(put(s->w), 0);
+	memfs_power_loss(s->w->fs, &nothing);
+	world_crash(s->w);
+	ck_assert(is_in_place(s->w->fs));
+	ck_assert(is_former_aside(s));
+	tear_down(s);
+}
+END_TEST
+
+static struct sweep sweep_of(int i)
+{
+	return (struct sweep){ .name = "row_place",
+		.arg = from[i],
+		.setup = set_up,
+		.run = put_and_update,
+		.recover = start_again,
+		.check = look,
+		.done = tear_down,
+		.choices = 3 };
+}
+
+START_TEST(failure_anywhere)
+{
+	static const int errs[] = { -EIO, -ENOSPC, 0 };
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 5);
+}
+END_TEST
+
+START_TEST(crash_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 5);
+}
+END_TEST
+
+START_TEST(power_loss_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("row_place");
+	TCase *tc = tcase_create("row_place");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, power_loss_behind_the_moves, 0, 2);
+	tcase_add_loop_test(tc, failure_anywhere, 0, 2);
+	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
+	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

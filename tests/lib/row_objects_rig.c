@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define KNOWN_MAX 128
@@ -57,6 +58,12 @@ static int64_t now_mono(const struct sys *sys)
 	return now_ns;
 }
 
+static void done(void)
+{
+	row_objects_free(row_objects_rig);
+	row_objects_rig = NULL;
+}
+
 int row_objects_rig_collect(const char *tips)
 {
 	struct refd_oid oids[ROW_OBJECTS_TIPS];
@@ -68,7 +75,7 @@ int row_objects_rig_collect(const char *tips)
 		.nr_tips = row_objects_rig_list(tips, oids, ROW_OBJECTS_TIPS),
 		.nr_rows = row_objects_rig_rows };
 
-	row_objects_rig_done();
+	done();
 	sys.now_mono = now_mono;
 	odb_rig_open("r/.git");
 	need.odb = odb_rig;
@@ -122,8 +129,28 @@ void row_objects_rig_refuses(const char *tips)
 	ck_assert_ptr_null(row_objects_rig);
 }
 
-void row_objects_rig_done(void)
+static void teardown(void)
 {
-	row_objects_free(row_objects_rig);
-	row_objects_rig = NULL;
+	done();
+	odb_rig_teardown();
+}
+
+static void add_case(Suite *suite, const char *name, SFun setup,
+    void (*add_tests)(TCase *tc))
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 120);
+	add_tests(tc);
+	suite_add_tcase(suite, tc);
+}
+
+int row_objects_rig_run(const char *name, void (*add_tests)(TCase *tc))
+{
+	Suite *suite = suite_create(name);
+
+	add_case(suite, "sha1", odb_rig_setup, add_tests);
+	add_case(suite, "sha256", odb_rig_setup_sha256, add_tests);
+	return suite_run(suite);
 }

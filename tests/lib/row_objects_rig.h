@@ -1,10 +1,12 @@
 /*
  * Collects the objects of rows (daemon/store/objects/row_objects.h) from the
- * repository r that git has made, for the unit tests. The fixtures are those of
- * odb_rig.h. Every failure fails the test.
+ * repository r that git has made, for the unit tests. Every failure fails the
+ * test.
  */
 #ifndef TESTS_LIB_ROW_OBJECTS_RIG_H
 #define TESTS_LIB_ROW_OBJECTS_RIG_H
+
+#include <check.h>
 
 #include "daemon/store/objects/row_objects.h"
 #include "tests/lib/odb_rig.h"
@@ -30,7 +32,8 @@ void row_objects_rig_has(const char *tips, const char *revisions);
 /* The collection is not possible. */
 void row_objects_rig_refuses(const char *tips);
 
-/* For a fixture, before odb_rig_teardown(). */
-void row_objects_rig_done(void);
+/* Runs the tests with repositories of both formats. Returns the exit status of
+ * the program. */
+int row_objects_rig_run(const char *name, void (*add_tests)(TCase *tc));
 
 #endif

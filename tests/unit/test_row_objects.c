@@ -10,14 +10,7 @@
 #include <string.h>
 
 #include "tests/lib/row_objects_rig.h"
-#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
-
-static void teardown(void)
-{
-	row_objects_rig_done();
-	odb_rig_teardown();
-}
 
 /* Makes r with the commits a and b, and s with the objects of a. */
 #define PAIR                                                                   \
@@ -321,7 +314,6 @@ END_TEST
 
 static void add_tests(TCase *tc)
 {
-	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, cut_bytes);
 	tcase_add_test(tc, types);
 	tcase_add_test(tc, memory);
@@ -335,15 +327,5 @@ static void add_tests(TCase *tc)
 
 int main(void)
 {
-	Suite *suite = suite_create("row_objects");
-	TCase *tc = tcase_create("sha1");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_add_checked_fixture(tc, odb_rig_setup, teardown);
-	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, odb_rig_setup_sha256, teardown);
-	add_tests(sha256);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
+	return row_objects_rig_run("row_objects", add_tests);
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "tests/lib/row_objects_rig.h"
-#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 /* ---- the repository ---- */
@@ -36,12 +35,6 @@ static void make(const char *commands)
 static void pack(void)
 {
 	tmp_run("git -C r repack -q -a -d -f --depth=50");
-}
-
-static void teardown(void)
-{
-	row_objects_rig_done();
-	odb_rig_teardown();
 }
 
 /* ---- the walk ---- */
@@ -369,7 +362,6 @@ END_TEST
 
 static void add_tests(TCase *tc)
 {
-	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, commits, 0, 2);
 	tcase_add_loop_test(tc, tags, 0, 2);
 	tcase_add_loop_test(tc, bases, 0, 2);
@@ -391,15 +383,5 @@ static void add_tests(TCase *tc)
 
 int main(void)
 {
-	Suite *suite = suite_create("row_objects_collect");
-	TCase *tc = tcase_create("sha1");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_add_checked_fixture(tc, odb_rig_setup, teardown);
-	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, odb_rig_setup_sha256, teardown);
-	add_tests(sha256);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
+	return row_objects_rig_run("row_objects_collect", add_tests);
 }

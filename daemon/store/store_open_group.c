@@ -56,6 +56,7 @@ int store_open_follower(struct store *s)
 		.repos = &s->repos,
 		.admissions = s->admissions,
 		.pipeline = s->pipeline,
+		.patience_ns = s->cfg.patience_ns,
 		.event = s->cfg.event };
 
 	if (s->group == NULL)

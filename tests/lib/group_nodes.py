@@ -57,7 +57,7 @@ class Node:
                        '--', self.refd]
 
     def configure(self, **more):
-        keys = {'name': 'main', 'node': self.name, 'patience': '3s',
+        keys = {'name': 'main', 'node': self.name, 'patience': '2s',
                 'database': 'dbname=none'}
         keys.update(more)
         with open(f'{self.top}/config', 'w') as f:

@@ -12,17 +12,11 @@
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)
-/* A row that waits longer is reported, and again after this time. */
-#define REPORT_NS (5 * 1000000000LL)
+/* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)
-/* A name in the way can be of another batch of this process that ends late.
- * After this time, another program has written the refs. */
-#define DIFFERS_NS (5 * 1000000000LL)
 /* Somebody who has written a ref has often written others. The rows of all of
  * them need not wait as long. */
 #define KEEPS_NS (60 * 1000000000LL)
-/* Between two requests for what is missing. */
-#define FETCH_NS (10 * 1000000000LL)
 /* refd-group makes a new repository in less time. */
 #define SEARCH_NS (2 * 1000000000LL)
 
@@ -175,7 +169,7 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 
 	if (SYS(f->cfg.sys, now_mono) < a->fetch_ns)
 		return;
-	a->fetch_ns = SYS(f->cfg.sys, now_mono) + FETCH_NS;
+	a->fetch_ns = SYS(f->cfg.sys, now_mono) + f->cfg.patience_ns;
 	/* The repository may be a new one, or git has pruned the objects. */
 	a->has_written = false;
 	oids = calloc(txn->nr_updates + 1, sizeof(*oids));
@@ -245,7 +239,7 @@ static int place(struct follower *f, struct attempt *a)
 	    sizeof(a->why));
 
 	if (searches)
-		a->search_ns = now_ns + FETCH_NS;
+		a->search_ns = now_ns + f->cfg.patience_ns;
 	else if (r == -ENOENT && a->search_ns == 0)
 		a->search_ns = now_ns + SEARCH_NS;
 	return r;
@@ -310,7 +304,9 @@ static bool may_go_on(struct follower *f, struct attempt *a, enum result result)
 		a->differs_ns = 0;
 	} else if (result == RESULT_AGAIN || a->differs_ns == 0) {
 		a->differs_ns = now_ns;
-	} else if (now_ns - a->differs_ns > DIFFERS_NS) {
+	} else if (now_ns - a->differs_ns > f->cfg.patience_ns / 2) {
+		/* A name in the way can be of another batch of this process
+		 * that ends late; but not as late. */
 		if (a->keeps)
 			return false;
 		a->keeps = true;
@@ -322,7 +318,7 @@ static bool may_go_on(struct follower *f, struct attempt *a, enum result result)
 static bool apply_until_done(struct follower *f, struct attempt *a)
 {
 	int64_t pause_ns = PAUSE_NS;
-	int64_t report_ns = SYS(f->cfg.sys, now_mono) + REPORT_NS;
+	int64_t report_ns = SYS(f->cfg.sys, now_mono) + f->cfg.patience_ns / 2;
 	enum result result;
 
 	/* A new connection brings the row again, and its frames take the

@@ -24,6 +24,10 @@ struct follower_config {
 	struct repos *repos;
 	struct admissions *admissions;
 	struct pipeline *pipeline;
+	/* After half of this time a row that waits is reported, and another
+	 * program has written a ref that differs. After the whole time, what is
+	 * missing is asked for again. */
+	int64_t patience_ns;
 	/* For the log: the row of the repository PLACE waits, for WHY. May be
 	 * NULL. */
 	void (

@@ -6,8 +6,9 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
-from group_pair import (REPO, a, b, back, log, make_repo,  # noqa: E402
-                        new_commit, refused, report, run, same, stdin, updated)
+from group_pair import (REPO, a, b, back, both_connect,  # noqa: E402
+                        both_start, log, make_repo, new_commit, refused,
+                        report, run, same, stdin, updated)
 
 KEPT = 'refs/refd/diverged'
 
@@ -15,12 +16,9 @@ KEPT = 'refs/refd/diverged'
 def test_start():
     """a leads, and b has the same refs."""
     global one, two, three
-    report('a starts', a.start(), a.said())
-    report('b starts', b.start(), b.said())
+    both_start()
     one, two, three = make_repo(REPO)
-    a.connect()
-    b.connect()
-    report('a leads', a.lead())
+    both_connect()
     updated('refs of the group', a, '--stdin', **stdin(
         f'create refs/heads/main {one}', f'create refs/heads/side {one}'))
     same_refs('created')

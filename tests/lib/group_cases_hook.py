@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from group_pair import (REPO, TOP, a, b, back, make_repo,  # noqa: E402
-                        report, run, same, same_refs, stdin, updated)
+from group_pair import (REPO, TOP, a, b, back, both_connect,  # noqa: E402
+                        both_start, make_repo, report, run, same, same_refs,
+                        stdin, updated)
 
 GIT = os.environ.get('GIT', 'git')
 HOOK = 'hooks/reference-transaction'
@@ -16,12 +17,9 @@ HOOK = 'hooks/reference-transaction'
 def test_start():
     """a leads, and both nodes have the hook."""
     global one, two, three
-    report('a starts', a.start(), a.said())
-    report('b starts', b.start(), b.said())
+    both_start()
     one, two, three = make_repo(REPO)
-    a.connect()
-    b.connect()
-    report('a leads', a.lead())
+    both_connect()
     done = enabled(a)
     report('the first opening says that a is in a group',
            os.path.islink(f'{a.root}/{REPO}/{HOOK}'), done)

@@ -11,9 +11,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
-from group_pair import (REPO, TOP, a, b, back, in_background,  # noqa: E402
-                        log, make_repo, refused, report, run, same, same_refs,
-                        stdin, updated)
+from group_pair import (REPO, TOP, a, b, back, both_connect,  # noqa: E402
+                        both_start, in_background, log, make_repo, refused,
+                        report, run, same, same_refs, stdin, updated)
 
 OTHER = 65534   # an account
 
@@ -31,12 +31,9 @@ def test_start():
     global one, two, three
     with open(f'{a.top}/config', 'a') as config:
         config.write('[durability]\n\tmode = none\n')
-    report('a starts', a.start(), a.said())
-    report('b starts', b.start(), b.said())
+    both_start()
     one, two, three = make_repo(REPO)
-    a.connect()
-    b.connect()
-    report('a leads', a.lead())
+    both_connect()
     updated('a creates a ref', a, 'refs/heads/main', one)
     same_refs('created')
 

@@ -8,9 +8,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
-from group_pair import (REPO, a, b, back, in_background, log,  # noqa: E402
-                        make_repo, report, run, same, same_refs, stdin,
-                        updated)
+from group_pair import (REPO, a, b, back, both_connect,  # noqa: E402
+                        both_start, in_background, log, make_repo, new_commit,
+                        report, run, same, same_refs, stdin, updated)
 
 
 def git(node, *args, **more):
@@ -88,15 +88,12 @@ def count(data):
 def test_start():
     """a leads, and refs/heads/main is in the log."""
     global main
-    report('a starts', a.start(), a.said())
-    report('b starts', b.start(), b.said())
+    both_start()
     make_repo(REPO, 1)
     # Too large for a row, so nothing behind main is in a row later.
     main = commit([], {'f': b'1\n', 'dir/g': b'1\n', 'dir/sub/h': b'1\n',
                        'large': os.urandom(100000)})
-    a.connect()
-    b.connect()
-    report('a leads', a.lead())
+    both_connect()
     holds('without a word about b', 'refs/heads/main', main)
     same_refs('a first value')
 
@@ -359,6 +356,41 @@ def test_torn():
     git(b, 'fsck', '--full')
 
 
+def inside(*args):
+    """A program in the mount namespace of b."""
+    return subprocess.run([*b.inside[:-1], *args], capture_output=True,
+                          text=True, check=True).stdout.strip()
+
+
+def test_full():
+    """The disk of b is full when b writes the objects of a row: the row waits,
+    and b has all of them when there is room again."""
+    repo = 'full.git'
+    path, filler = f'{b.seen_root}/{repo}', f'{b.seen_root}/{repo}/filler'
+    first, second, _ = make_repo(repo)
+    with Near():
+        same('the first update asks', 1, asks('first', repo, first))
+        same_refs('first', repo)
+        inside('sh', '-ec', 'cp -a "$1" "$2"; mount -t tmpfs -o size=4m none '
+               '"$1"; cp -a "$2/." "$1"', 'sh', path, f'{b.top}/copy')
+        same('the second does not', 0, asks('second', repo, second, first))
+        report('b has it', b.await_applied(), b.said()[-500:])
+        inside('sh', '-c', 'cat /dev/zero >"$1"; true', 'sh', filler)
+        before = b.link.applied
+        same('nor the third', 0, asks('third', repo, new_commit(
+            a, repo, second), second))
+        report('b says so', b.await_said('No space left'), b.said()[-500:])
+        same('b runs, and has not applied the row', (None, before),
+             (b.ended(0), b.link.applied))
+        same('b has the value before', second, inside(
+            'git', '-C', path, 'rev-parse', 'refs/heads/x'))
+        inside('rm', filler)
+        report('b has the row', b.await_applied(), b.said()[-500:])
+        same('and its objects', 'commit', inside(
+            'git', '-C', path, 'cat-file', '-t', 'refs/heads/x'))
+        inside('git', '-C', path, 'fsck', '--full')
+
+
 def test_killed():
     """A row with objects is applied after a kill, of b and of a."""
     with Near():
@@ -450,5 +482,5 @@ def test_paid():
 
 run(test_start, test_objects, test_forgets, test_stale, test_bounds,
     test_revert, test_odd, test_unopened, test_far, test_new_leader,
-    test_missing, test_pruned, test_relinked, test_torn, test_killed,
-    test_stores, test_order, test_paid)
+    test_missing, test_pruned, test_relinked, test_torn, test_full,
+    test_killed, test_stores, test_order, test_paid)

@@ -9,19 +9,16 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_nodes import id_of  # noqa: E402
-from group_pair import (TOP, a, b, back, log, make_repo,  # noqa: E402
-                        new_commit, refused, report, run, same, same_refs,
-                        updated)
+from group_pair import (TOP, a, b, back, both_connect,  # noqa: E402
+                        both_start, log, make_repo, new_commit, refused,
+                        report, run, same, same_refs, updated)
 
 MAIN = 'refs/heads/main'
 
 
 def test_start():
-    report('a starts', a.start(), a.said())
-    report('b starts', b.start(), b.said())
-    a.connect()
-    b.connect()
-    report('a leads', a.lead())
+    both_start()
+    both_connect()
     begun('first.git')
 
 

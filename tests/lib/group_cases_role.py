@@ -11,8 +11,9 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_nodes import GROUP  # noqa: E402
-from group_pair import (REPO, a, b, log, make_repo, refused,  # noqa: E402
-                        report, run, same, same_refs, updated)
+from group_pair import (REPO, a, b, both_connect, both_start,  # noqa: E402
+                        log, make_repo, refused, report, run, same, same_refs,
+                        updated)
 
 
 def status(node):
@@ -62,8 +63,7 @@ def test_start():
         with open(f'{node.top}/config', 'a') as config:
             config.write('\tmax-lag = 3s\n[metrics]\n\tsocket = '
                          f'{node.top}/metrics.sock\n')
-    report('a starts', a.start(), a.said())
-    report('b starts', b.start(), b.said())
+    both_start()
     one, two, three = make_repo(REPO)
     same('without refd-group, a waits', 'waits', role(a))
     same('refd role: a waits', ('waits', 75), told(a))
@@ -72,9 +72,7 @@ def test_start():
            in a.run('status').stdout)
     report('the lag of a is as if it had never had all rows',
            abs(lag(a) - time.monotonic()) < 10, lag(a))
-    a.connect()
-    b.connect()
-    report('a leads', a.lead())
+    both_connect()
     updated('a creates a ref', a, 'refs/heads/main', one)
     same_refs('created')
 

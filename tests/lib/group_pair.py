@@ -56,6 +56,18 @@ def same_refs(name, repo=REPO):
     same(f'{name}: the same refs', a.refs(repo), b.refs(repo))
 
 
+def both_start():
+    report('a starts', a.start(), a.said())
+    report('b starts', b.start(), b.said())
+
+
+def both_connect():
+    """a leads."""
+    a.connect()
+    b.connect()
+    report('a leads', a.lead())
+
+
 def updated(name, node, *args, repo=REPO, **more):
     result = node.update(repo, *args, **more)
     report(name, result.returncode == 0, result)

@@ -35,7 +35,6 @@ struct fetch_site {
 			     * first one */
 	size_t nr_roots;    /* at least one */
 	const char *dir;    /* of fetch_dirs_make() */
-	int cancel;         /* readable: all fetches end soon */
 };
 
 /* One repository. Borrowed. */
@@ -51,6 +50,7 @@ struct fetch_wish {
 	size_t nr_oids;               /* 0: only the repository is needed */
 	const struct refd_oid *bases; /* this node may have them */
 	size_t nr_bases;
+	int cancel; /* readable: the fetch ends soon; -1: never */
 };
 
 /*

@@ -162,7 +162,7 @@ static bool await_end(const struct fetch_git *g, int process, int from,
 {
 	struct pollfd fds[] = { { .fd = process, .events = POLLIN },
 		{ .fd = from, .events = POLLIN },
-		{ .fd = g->site->cancel, .events = POLLIN } };
+		{ .fd = g->wish->cancel, .events = POLLIN } };
 	uint64_t now;
 
 	while (!fds[0].revents && !fds[2].revents &&

@@ -1,18 +1,27 @@
 #include "client/group/fetch_pool.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define NR_THREADS 4
 /* Of one fetch, if it has several jobs. */
 #define JOINED_MOST 50000
 
+struct worker {
+	struct fetch_pool *pool;
+	pthread_t thread;
+	int cancel;     /* readable: the jobs in work end */
+	uint64_t epoch; /* of these jobs; under LOCK */
+};
+
 struct fetch_pool {
 	struct fetch_site site;
 	int wake;
-	pthread_t threads[NR_THREADS];
+	struct worker workers[NR_THREADS];
 	pthread_mutex_t lock; /* of the rest */
 	pthread_cond_t has_work;
 	struct fetch_job
@@ -69,7 +78,8 @@ static bool is_same_repo(const struct fetch_job *a, const struct fetch_job *b)
 
 static bool is_joinable(const struct fetch_job *a, const struct fetch_job *b)
 {
-	return !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
+	return a->epoch == b->epoch && a->is_late == b->is_late &&
+	    !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
 	    !strcmp(a->path, b->path) && !strcmp(a->source, b->source) &&
 	    !strcmp(a->source_path, b->source_path) && a->format == b->format &&
 	    a->is_new == b->is_new;
@@ -132,22 +142,54 @@ static void finish(struct fetch_pool *pool, struct fetch_job *job)
 		die("cannot report a fetch: out of memory");
 }
 
+static void cancel(const struct worker *w)
+{
+	const uint64_t one = 1;
+
+	if (write(w->cancel, &one, sizeof(one)) < 0)
+		die("cannot end a fetch: out of memory");
+}
+
+static bool is_cancelled(const struct worker *w)
+{
+	struct pollfd fd = { .fd = w->cancel, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* W has taken jobs like JOB. */
+static void begin(struct worker *w, const struct fetch_job *job)
+{
+	uint64_t count;
+
+	w->epoch = job->epoch;
+	if (job->is_late)
+		cancel(w);
+	else if (is_cancelled(w) && read(w->cancel, &count, sizeof(count)) < 0)
+		die("cannot begin a fetch");
+}
+
 /* ---- a thread ---- */
 
 /* Fetches for all of JOBS at once. */
-static bool run(struct fetch_pool *pool, struct fetch_job *const *jobs,
-    size_t nr, struct text *why)
+static bool run(struct worker *w, struct fetch_job *const *jobs, size_t nr,
+    struct text *why)
 {
 	struct fetch_wish wish = { .source = jobs[0]->source,
 		.source_path = jobs[0]->source_path,
 		.path = jobs[0]->path,
 		.uuid = jobs[0]->uuid,
 		.is_new = jobs[0]->is_new,
-		.format = jobs[0]->format };
+		.format = jobs[0]->format,
+		.cancel = w->cancel };
 	struct text oids = { 0 }, bases = { 0 };
 	bool is_done;
 	size_t i;
 
+	if (is_cancelled(w)) {
+		text_adds(why, "the fetch was ended: the lead has changed");
+		return false;
+	}
 	for (i = 0; i < nr; i++) {
 		text_add(&oids, jobs[i]->oids,
 		    jobs[i]->nr_oids * sizeof(struct refd_oid));
@@ -158,22 +200,22 @@ static bool run(struct fetch_pool *pool, struct fetch_job *const *jobs,
 	wish.nr_oids = oids.len / sizeof(struct refd_oid);
 	wish.bases = (const struct refd_oid *)bases.data;
 	wish.nr_bases = bases.len / sizeof(struct refd_oid);
-	is_done = fetch_run(&pool->site, &wish, why);
+	is_done = fetch_run(&w->pool->site, &wish, why);
 	text_done(&oids);
 	text_done(&bases);
 	return is_done;
 }
 
-static void run_jobs(struct fetch_pool *pool, struct fetch_job *const *jobs,
-    size_t nr)
+static void run_jobs(struct worker *w, struct fetch_job *const *jobs, size_t nr)
 {
+	struct fetch_pool *pool = w->pool;
 	struct text why = { 0 };
-	bool is_held = nr > 1 && run(pool, jobs, nr, &why);
+	bool is_held = nr > 1 && run(w, jobs, nr, &why);
 	size_t i;
 
 	for (i = 0; i < nr; i++) {
 		jobs[i]->is_held =
-		    is_held || run(pool, &jobs[i], 1, &jobs[i]->why);
+		    is_held || run(w, &jobs[i], 1, &jobs[i]->why);
 		pthread_mutex_lock(&pool->lock);
 		finish(pool, jobs[i]);
 		pthread_mutex_unlock(&pool->lock);
@@ -183,7 +225,8 @@ static void run_jobs(struct fetch_pool *pool, struct fetch_job *const *jobs,
 
 static void *work(void *arg)
 {
-	struct fetch_pool *pool = arg;
+	struct worker *w = arg;
+	struct fetch_pool *pool = w->pool;
 	struct fetch_job **jobs;
 	size_t nr;
 
@@ -194,10 +237,12 @@ static void *work(void *arg)
 			pthread_cond_wait(&pool->has_work, &pool->lock);
 			continue;
 		}
+		begin(w, jobs[0]);
 		pthread_mutex_unlock(&pool->lock);
-		run_jobs(pool, jobs, nr);
+		run_jobs(w, jobs, nr);
 		free(jobs);
 		pthread_mutex_lock(&pool->lock);
+		w->epoch = UINT64_MAX;
 		pthread_cond_broadcast(&pool->has_work);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -209,16 +254,21 @@ static void *work(void *arg)
 struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake)
 {
 	struct fetch_pool *pool = xcalloc(1, sizeof(*pool));
-	int i;
+	struct worker *w;
 
 	pool->site = *site;
 	pool->wake = wake;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->has_work, NULL);
-	for (i = 0; i < NR_THREADS; i++)
-		if (pthread_create(&pool->threads[i], NULL, work, pool) != 0)
-			die("cannot start a thread: raise the limit of "
-			    "processes of this account");
+	for (w = pool->workers; w < pool->workers + NR_THREADS; w++) {
+		*w = (struct worker){ .pool = pool,
+			.cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+			.epoch = UINT64_MAX };
+		if (w->cancel < 0 ||
+		    pthread_create(&w->thread, NULL, work, w) != 0)
+			die("cannot start a thread: raise the limits of "
+			    "processes and files of this account");
+	}
 	return pool;
 }
 
@@ -231,6 +281,20 @@ void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job)
 		continue;
 	*at = job;
 	pthread_cond_signal(&pool->has_work);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void fetch_pool_begin_epoch(struct fetch_pool *pool, uint64_t epoch)
+{
+	struct fetch_job *job;
+	struct worker *w;
+
+	pthread_mutex_lock(&pool->lock);
+	for (job = pool->jobs; job; job = job->next)
+		job->is_late |= job->epoch < epoch;
+	for (w = pool->workers; w < pool->workers + NR_THREADS; w++)
+		if (w->epoch < epoch)
+			cancel(w);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -247,14 +311,17 @@ struct fetch_job *fetch_pool_done(struct fetch_pool *pool)
 
 void fetch_pool_end(struct fetch_pool *pool)
 {
-	int i;
+	struct worker *w;
 
+	fetch_pool_begin_epoch(pool, UINT64_MAX);
 	pthread_mutex_lock(&pool->lock);
 	pool->has_ended = true;
 	pthread_cond_broadcast(&pool->has_work);
 	pthread_mutex_unlock(&pool->lock);
-	for (i = 0; i < NR_THREADS; i++)
-		pthread_join(pool->threads[i], NULL);
+	for (w = pool->workers; w < pool->workers + NR_THREADS; w++) {
+		pthread_join(w->thread, NULL);
+		close(w->cancel);
+	}
 	while (pool->jobs)
 		fetch_job_free(unlink_job(&pool->jobs));
 	while (pool->done)

@@ -1,7 +1,7 @@
 /*
  * Threads that fetch. A repository has one fetch at a time, and jobs that wait
- * for the same repository and source become one fetch. If this fetch fails,
- * each job gets a fetch of its own.
+ * for the same repository, source and epoch become one fetch. If this fetch
+ * fails, each job gets a fetch of its own.
  *
  * One thread calls; only the last call blocks.
  */
@@ -20,7 +20,8 @@ struct fetch_job {
 	enum refd_object_format format;
 	struct refd_oid *oids, *bases;
 	size_t nr_oids, nr_bases;
-	bool is_new; /* fetch.h */
+	bool is_new;    /* fetch.h */
+	uint64_t epoch; /* of the leader that needs the objects */
 	/* For the owner. */
 	uint8_t id[GROUP_UUID_BYTES];
 	uint64_t number;
@@ -29,6 +30,7 @@ struct fetch_job {
 	struct text why; /* of a failure */
 	/* For the pool. */
 	bool is_taken;
+	bool is_late; /* fetch_pool_begin_epoch() came later */
 	struct fetch_job *next;
 };
 
@@ -45,10 +47,12 @@ struct fetch_pool;
 struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
 /* The pool owns JOB until fetch_pool_done(). */
 void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
+/* Ends the fetches of earlier epochs, soon: their source can be a machine that
+ * is lost, and would keep the repository from a later leader. */
+void fetch_pool_begin_epoch(struct fetch_pool *pool, uint64_t epoch);
 /* A job that is done, or NULL. The caller frees the job. */
 struct fetch_job *fetch_pool_done(struct fetch_pool *pool);
-/* The caller has made site->cancel readable. Ends the threads, and frees all.
- */
+/* Ends all fetches and the threads, and frees all. */
 void fetch_pool_end(struct fetch_pool *pool);
 
 #endif

@@ -10,6 +10,7 @@
 
 struct asked {
 	struct daemon_frame *frame;
+	uint64_t epoch;
 	/* Random: a number could come again after a crash of PostgreSQL, and an
 	 * old answer would then count. */
 	uint8_t id[GROUP_UUID_BYTES];
@@ -19,13 +20,15 @@ struct asked {
 	struct asked *next;
 };
 
-void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame)
+void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame,
+    uint64_t epoch)
 {
 	struct asked *asked = xcalloc(1, sizeof(*asked)), **at;
 
 	if (getrandom(asked->id, sizeof(asked->id), 0) != sizeof(asked->id))
 		die("the kernel has no random bytes");
 	asked->frame = frame;
+	asked->epoch = epoch;
 	asked->until_ms = refd_now_ms() + WAIT_MS;
 	for (at = &a->first; *at; at = &(*at)->next)
 		continue;
@@ -90,10 +93,11 @@ static bool send(struct hold_asks *a, struct session *s, struct asked *asked)
 	params_number(&p, f->hold.object_format);
 	params_array(&p, &oids);
 	params_array(&p, &bases);
+	params_number(&p, asked->epoch);
 	r = session_run(s,
 	    "WITH want AS (INSERT INTO refd.want"
-	    " (grp, id, node, repo, path, is_new, format, oids, bases)"
-	    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+	    " (grp, id, node, repo, path, is_new, format, oids, bases, epoch)"
+	    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 	    " ON CONFLICT DO NOTHING)"
 	    " SELECT pg_notify('refd_want', $1)",
 	    &p);

@@ -23,8 +23,9 @@ struct hold_asks {
 	struct asked *first;
 };
 
-/* Owns FRAME, a HOLD. */
-void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame);
+/* Owns FRAME, a HOLD of the leader in EPOCH. */
+void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame,
+    uint64_t epoch);
 /* Sends rows, reads answers, and answers the daemon. S is open, or closed. */
 void hold_ask_turn(struct hold_asks *a, struct session *s);
 /* The rows may be lost with a session. */

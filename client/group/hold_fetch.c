@@ -43,6 +43,14 @@ static void begin(struct hold_fetches *h, struct fetch_job *job,
 	keep_answer(h, job);
 }
 
+void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
+{
+	if (epoch == h->epoch)
+		return;
+	h->epoch = epoch;
+	fetch_pool_begin_epoch(h->pool, epoch);
+}
+
 /* The path of the repository by its last row: on the leader, it may have been
  * renamed since the row that needs the objects. NULL: no answer. */
 static char *ask_path(struct hold_fetches *h, struct session *s,
@@ -79,6 +87,7 @@ void hold_fetch_add(struct hold_fetches *h, struct session *s,
 	char *path;
 
 	job->number = hold->hold.number;
+	job->epoch = h->epoch;
 	job->format = hold->hold.object_format;
 	memcpy(job->uuid, hold->hold.repo, sizeof(job->uuid));
 	path = s->conn ? ask_path(h, s, job->uuid) : NULL;
@@ -109,8 +118,8 @@ static struct refd_oid *read_oids(const PGresult *r, int row, int column,
 	return oids;
 }
 
-/* Columns: id, node, repo, path, format, oids, bases, is_new. NULL: a wrong
- * row. */
+/* Columns: id, node, repo, path, format, oids, bases, is_new, epoch. NULL: a
+ * wrong row. */
 static struct fetch_job *read_want(const PGresult *r, int row)
 {
 	struct group_bytes path = { (const uint8_t *)PQgetvalue(r, row, 3),
@@ -131,6 +140,8 @@ static struct fetch_job *read_want(const PGresult *r, int row)
 		memcpy(job->id, PQgetvalue(r, row, 0), sizeof(job->id));
 		memcpy(job->uuid, PQgetvalue(r, row, 2), sizeof(job->uuid));
 		job->is_new = *PQgetvalue(r, row, 7) != 0;
+		job->epoch = params_read_number(PQgetvalue(r, row, 8),
+		    PQgetlength(r, row, 8));
 	}
 	free(oids);
 	free(bases);
@@ -142,11 +153,14 @@ static void take_want(struct hold_fetches *h, const PGresult *r, int row)
 	struct fetch_job *job = read_want(r, row);
 
 	text_add(&h->ids, PQgetvalue(r, row, 0), GROUP_UUID_BYTES);
-	if (job)
+	if (job) {
+		/* A new leader can ask before this node has the new role. */
+		fetch_pool_begin_epoch(h->pool, job->epoch);
 		begin(h, job, PQgetvalue(r, row, 1));
-	else
+	} else {
 		say_warning("refd.want has a wrong row: which program wrote "
 			    "it?");
+	}
 }
 
 static PGresult *ask_wants(struct hold_fetches *h, struct session *s)
@@ -164,11 +178,13 @@ static PGresult *ask_wants(struct hold_fetches *h, struct session *s)
 	params_text(&p, h->config->node);
 	params_array(&p, &ids);
 	params_number(&p, WANTS_MOST);
+	params_number(&p, h->epoch);
 	r = session_run_binary(s,
-	    "SELECT id, node, repo, path, format, oids, bases, is_new"
+	    "SELECT id, node, repo, path, format, oids, bases, is_new, epoch"
 	    " FROM refd.want"
 	    " WHERE grp = $1 AND node <> $2 AND id <> ALL($3)"
 	    " AND at > clock_timestamp() - interval '1 minute'"
+	    " AND epoch >= $5"
 	    " AND NOT EXISTS (SELECT FROM refd.held WHERE held.grp = $1"
 	    " AND held.id = want.id AND held.node = $2)"
 	    " ORDER BY at LIMIT $4",

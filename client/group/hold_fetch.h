@@ -5,7 +5,8 @@
  *	a row in refd.want -> fetch_pool.h -> a row in refd.held
  *
  * Failures: refd.held has the reason. Only rows of the last minute count, which
- * this node has not answered. A lost session delays the answer.
+ * this node has not answered, and which are of no earlier epoch. A lost session
+ * delays the answer. A later epoch ends the fetches of an earlier one.
  *
  * One thread; calls with a session block.
  */
@@ -20,10 +21,13 @@ struct hold_fetches {
 	const struct group_config *config;
 	struct daemon_link *link;
 	struct fetch_pool *pool;
+	uint64_t epoch;            /* of the last ROLE */
 	struct text ids;           /* of rows without an answer in refd.held */
 	struct fetch_job *answers; /* that refd.held does not have yet */
 };
 
+/* EPOCH has begun, for this node. */
+void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch);
 /* A HOLD of the daemon; the objects come from the node LEADER. S is open, or
  * closed. */
 void hold_fetch_add(struct hold_fetches *h, struct session *s,

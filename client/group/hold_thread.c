@@ -50,15 +50,6 @@ static void wake(int fd)
 		die("cannot wake a thread: out of memory");
 }
 
-static int make_event(void)
-{
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-
-	if (fd < 0)
-		die("cannot open more files: raise the limit of this account");
-	return fd;
-}
-
 /* ---- the session ---- */
 
 static void report(struct hold_thread *t)
@@ -214,13 +205,16 @@ static void await_event(struct hold_thread *t)
 static bool take_holds(struct hold_thread *t)
 {
 	struct taken *taken, *next;
+	uint64_t epoch;
 	bool has_ended;
 
 	pthread_mutex_lock(&t->lock);
 	taken = t->taken;
 	t->taken = NULL;
+	epoch = t->epoch;
 	has_ended = t->has_ended;
 	pthread_mutex_unlock(&t->lock);
+	hold_fetch_begin_epoch(&t->fetches, epoch);
 	for (; taken; taken = next) {
 		next = taken->next;
 		if (*taken->leader) {
@@ -228,7 +222,7 @@ static bool take_holds(struct hold_thread *t)
 			    taken->leader);
 			daemon_frame_free(taken->frame);
 		} else {
-			hold_ask_add(&t->asks, taken->frame);
+			hold_ask_add(&t->asks, taken->frame, epoch);
 		}
 		free(taken);
 	}
@@ -264,9 +258,11 @@ struct hold_thread *hold_thread_start(const struct group_config *config,
 
 	t->dir = xstrdup(dir);
 	fetch_dirs_make(dir);
-	t->wake = make_event();
-	t->site = (struct fetch_site){ config->roots, config->nr_roots, t->dir,
-		make_event() };
+	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->wake < 0)
+		die("cannot open more files: raise the limit of this account");
+	t->site =
+	    (struct fetch_site){ config->roots, config->nr_roots, t->dir };
 	t->s.config = config;
 	t->s.tick = tick;
 	t->s.tick_arg = t;
@@ -302,6 +298,7 @@ void hold_thread_set(struct hold_thread *t, uint64_t epoch)
 	pthread_mutex_lock(&t->lock);
 	t->epoch = epoch;
 	pthread_mutex_unlock(&t->lock);
+	wake(t->wake);
 }
 
 void hold_thread_end(struct hold_thread *t)
@@ -311,13 +308,11 @@ void hold_thread_end(struct hold_thread *t)
 	pthread_mutex_unlock(&t->lock);
 	wake(t->wake);
 	pthread_join(t->thread, NULL);
-	wake(t->site.cancel);
 	fetch_pool_end(t->fetches.pool);
 	hold_fetch_done(&t->fetches);
 	hold_ask_done(&t->asks);
 	session_done(&t->s);
 	close(t->wake);
-	close(t->site.cancel);
 	pthread_mutex_destroy(&t->lock);
 	free(t->dir);
 	free(t);

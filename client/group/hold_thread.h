@@ -21,7 +21,7 @@ struct hold_thread *hold_thread_start(const struct group_config *config,
 void hold_thread_take(struct hold_thread *t, struct daemon_frame *frame,
     const char *leader);
 /* The epoch of the last ROLE. A server with an earlier epoch is a former
- * primary. */
+ * primary, and fetches of earlier epochs end. */
 void hold_thread_set(struct hold_thread *t, uint64_t epoch);
 /* Ends all fetches. */
 void hold_thread_end(struct hold_thread *t);

@@ -61,7 +61,7 @@ def write_config(node, sources, **changes):
 def make_node(name, sources, **changes):
     os.makedirs(f'{TOP}/{name}', exist_ok=True)
     config = write_config(name, sources, **changes)
-    os.makedirs(f'{TOP}/state-{name}')
+    os.makedirs(f'{TOP}/state-{name}', exist_ok=True)
     return Node(name, PROGRAM, config, f'{TOP}/state-{name}')
 
 
@@ -73,10 +73,10 @@ def git(*args, env=None):
 
 
 class Shut:
-    """No fetch of NODE from a gets an answer."""
+    """No fetch of NODE from SOURCE gets an answer."""
 
-    def __init__(self, node):
-        self.path = f'{TOP}/shut/a-{node.name}'
+    def __init__(self, node, source='a'):
+        self.path = f'{TOP}/shut/{source}-{node.name}'
 
     def __enter__(self):
         open(self.path, 'w').close()
@@ -459,11 +459,51 @@ def test_two():
     restart(a)
 
 
+def promote(node):
+    subprocess.run([PROGRAM, '--config', node.config, 'promote'], check=True,
+                   stdout=subprocess.DEVNULL)
+    assert node.await_role(True), node.message()
+
+
+def test_former_leader():
+    """A fetch from a former leader never ends: its machine is lost."""
+    repo, other = Repo('former.git'), Repo('former2.git')
+    c = make_node('c', ['a', 'b'])
+    c.start()
+    try:
+        assert c.await_role(False), c.message()
+        with Shut(c):
+            oid = repo.commit()
+            numbers = [repo.hold(a, oid), other.hold(a, other.commit())]
+            number = repo.hold(c, repo.commit())
+            same('b has the objects', {'HELD'},
+                 {a.outcome(n) for n in numbers})
+            report('b has all', repo.is_whole(b, oid))
+            time.sleep(1)
+            same('a fetch does not end', [], c.outcomes[number])
+            promote(b)
+            a.end()
+            began = time.monotonic()
+            same('the next leader gets its answer', 'HELD',
+                 b.outcome(repo.hold(b, oid)))
+            took = time.monotonic() - began
+            report('at once', took < 3, took)
+            same('the fetch for a row has ended', 'NOT_HELD',
+                 c.outcome(number))
+    finally:
+        c.end()
+    pg.sql("DELETE FROM refd.node WHERE node = 'c'")
+    a.start()
+    assert a.await_role(False), a.message()
+    promote(a)
+
+
 def main():
     tests = [test_held, test_many, test_own, test_replaced, test_renamed,
              test_refused,
              test_follower_killed, test_leader_killed, test_stop, test_restart,
-             test_old_primary, test_clean, test_two, test_away]
+             test_old_primary, test_clean, test_two, test_former_leader,
+             test_away]
     if 'GROUP_ONLY' in os.environ:
         tests = [globals()[os.environ['GROUP_ONLY']]]
     try:

@@ -23,6 +23,7 @@ static char *roots[2], *dir, *source;
 static const char *place = "a b#.git";
 static bool is_new;
 static struct fetch_site site;
+static int cancel;
 static enum refd_object_format format;
 static struct text why;
 
@@ -49,7 +50,8 @@ static void setup(void)
 	roots[1] = xasprintf("%s/dst", tmp_root);
 	dir = xasprintf("%s/git", tmp_root);
 	source = xasprintf("%s/src", tmp_root);
-	site = (struct fetch_site){ roots, 2, dir, eventfd(0, EFD_CLOEXEC) };
+	site = (struct fetch_site){ roots, 2, dir };
+	cancel = eventfd(0, EFD_CLOEXEC);
 	fetch_dirs_make(dir);
 	format = REFD_FORMAT_SHA1;
 	is_new = false;
@@ -59,7 +61,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	close(site.cancel);
+	close(cancel);
 	free(roots[0]);
 	free(roots[1]);
 	free(dir);
@@ -84,7 +86,7 @@ static bool fetch_oids(const struct refd_oid *oids, size_t nr,
     const struct refd_oid *bases, size_t nr_bases)
 {
 	const struct fetch_wish wish = { source, "a b#.git", place, uuid,
-		is_new, format, oids, nr, bases, nr_bases };
+		is_new, format, oids, nr, bases, nr_bases, cancel };
 
 	text_clear(&why);
 	return fetch_run(&site, &wish, &why);
@@ -434,8 +436,8 @@ START_TEST(a_fetch_can_be_ended)
 	setenv("PATH", with, 1);
 	free(source);
 	source = xstrdup("ssh://host/src");
-	close(site.cancel);
-	site.cancel = open(fifo, O_RDWR | O_CLOEXEC);
+	close(cancel);
+	cancel = open(fifo, O_RDWR | O_CLOEXEC);
 	make_empty();
 	assert_refused("git was ended");
 	setenv("PATH", path, 1);

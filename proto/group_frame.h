@@ -161,7 +161,7 @@ struct group_frame {
 			struct group_row row;
 		} row;
 		/* The daemon has every row that existed before this time, in
-		 * milliseconds of CLOCK_MONOTONIC. To a leader: the end of the
+		 * milliseconds of CLOCK_BOOTTIME. To a leader: the end of the
 		 * lease, as no other node writes before. */
 		struct {
 			uint64_t ms;

@@ -1,6 +1,7 @@
 #include "client/group/lease.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "client/librefd/conn.h"
 
@@ -15,6 +16,14 @@
 static void name_group(struct params *p, const struct session *s)
 {
 	params_text(p, s->config->name);
+}
+
+uint64_t lease_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 bool lease_look(struct session *s, struct lease *lease)

@@ -25,6 +25,10 @@ struct lease {
 	bool waits_for_standbys; /* synchronous_standby_names is set */
 };
 
+/* The time of leases on this machine: milliseconds of CLOCK_BOOTTIME. While the
+ * machine is suspended, leases end. */
+uint64_t lease_now_ms(void);
+
 /* False: the session failed. */
 bool lease_look(struct session *s, struct lease *lease);
 

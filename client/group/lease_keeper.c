@@ -123,7 +123,7 @@ static void give_up(struct lease_keeper *k)
 /* The renewal is known to last only if the standbys have it. */
 static void renew(struct lease_keeper *k, uint64_t epoch)
 {
-	uint64_t until_ms = refd_now_ms() + k->s.config->lease_ms;
+	uint64_t until_ms = lease_now_ms() + k->s.config->lease_ms;
 
 	switch (lease_renew(&k->s, epoch)) {
 	case LEASE_DONE:
@@ -153,11 +153,11 @@ static void *keep(void *arg)
 			open_session(k);
 		epoch = read_epoch(k);
 		if (epoch == 0 || !k->s.conn ||
-		    (epoch == last && refd_now_ms() < due_ms) ||
+		    (epoch == last && lease_now_ms() < due_ms) ||
 		    is_silent(k, &was_silent))
 			continue;
 		last = epoch;
-		due_ms = refd_now_ms() + k->s.config->lease_ms / 3;
+		due_ms = lease_now_ms() + k->s.config->lease_ms / 3;
 		renew(k, epoch);
 	}
 	if (!read_flag(k, &k->has_ended))

@@ -17,10 +17,10 @@ struct lease_keeper;
 struct lease_keeper *lease_keeper_start(const struct group_config *config,
     struct daemon_link *link);
 /* Renews the lease of EPOCH from now on; 0: of no epoch. The lease lasts until
- * UNTIL_MS (refd_now_ms()). */
+ * UNTIL_MS (lease_now_ms()). */
 void lease_keeper_set(struct lease_keeper *k, uint64_t epoch,
     uint64_t until_ms);
-/* No other node can have the lease before this time (refd_now_ms()), if the
+/* No other node can have the lease before this time (lease_now_ms()), if the
  * clocks of PostgreSQL run like the clock of this machine. */
 uint64_t lease_keeper_until(struct lease_keeper *k);
 /* Ends the thread, and frees K. A renewal that is in work is cancelled, so that

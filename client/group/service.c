@@ -202,7 +202,7 @@ static bool send_whole_log(struct service *v, uint64_t epoch)
 /* True: the lease is of this node, in the epoch that LEASE then has. */
 static bool take_lease(struct service *v, struct lease *lease)
 {
-	uint64_t until = refd_now_ms() + v->config->lease_ms;
+	uint64_t until = lease_now_ms() + v->config->lease_ms;
 	enum lease_result result = lease_take(&v->log.s, lease->epoch);
 
 	if (result == LEASE_FAILED)
@@ -308,7 +308,7 @@ static void start(struct service *v)
  * looks at the log instead. */
 static void note_applied(struct service *v)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = lease_now_ms();
 
 	if (v->applied == v->noted || now - v->noted_ms < NOTE_MS)
 		return;
@@ -405,7 +405,7 @@ static void prove_look(struct service *v, uint64_t look_ms)
 
 static void follow_lease(struct service *v)
 {
-	uint64_t look_ms = refd_now_ms();
+	uint64_t look_ms = lease_now_ms();
 	struct lease lease;
 
 	/* The rows come after the look at the lease. So the log is read to its

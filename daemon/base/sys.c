@@ -193,6 +193,15 @@ static int64_t kernel_now_mono(const struct sys *sys)
 	return ns_of(ts);
 }
 
+static int64_t kernel_now_boot(const struct sys *sys)
+{
+	struct timespec ts;
+
+	(void)sys;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return ns_of(ts);
+}
+
 static void kernel_sleep_ns(const struct sys *sys, int64_t ns)
 {
 	struct timespec ts;
@@ -243,5 +252,6 @@ const struct sys sys_kernel = {
 	.dir_close = kernel_dir_close,
 	.now_wall = kernel_now_wall,
 	.now_mono = kernel_now_mono,
+	.now_boot = kernel_now_boot,
 	.sleep_ns = kernel_sleep_ns,
 };

@@ -130,9 +130,11 @@ struct sys {
 	    struct sys_dirent *entry);
 	void (*dir_close)(const struct sys *, struct sys_dir *dir);
 
-	/* Wall clock and monotonic clock, in nanoseconds; sleeping. */
+	/* Wall clock, monotonic clock, and a monotonic clock that goes on while
+	 * the machine is suspended, in nanoseconds; sleeping. */
 	int64_t (*now_wall)(const struct sys *);
 	int64_t (*now_mono)(const struct sys *);
+	int64_t (*now_boot)(const struct sys *);
 	void (*sleep_ns)(const struct sys *, int64_t ns);
 };
 

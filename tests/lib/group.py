@@ -17,6 +17,11 @@ NAMES = {COMMITTED: 'COMMITTED', REFUSED: 'REFUSED', DOUBTFUL: 'DOUBTFUL',
          HELD: 'HELD', NOT_HELD: 'NOT_HELD'}
 
 
+def clock():
+    """The clock of leases and of CURRENT, in seconds."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def wait_for(seconds, condition):
     """Returns the first true result of the condition, or its last result."""
     end = time.monotonic() + seconds
@@ -255,7 +260,7 @@ class Node:
 
     # ---- the process ----
 
-    def start(self, reads=True, **changes):
+    def start(self, reads=True, prefix=(), **changes):
         hello = {'version': 1, 'group': self.group, 'node': self.name,
                  'applied': self.applied}
         hello.update(changes)
@@ -268,8 +273,8 @@ class Node:
         self.is_greeted = False
         self.opened = self.open_rows()
         self.process = subprocess.Popen(
-            [self.program, '--config', self.config, '--socket', self.path,
-             'serve'], stderr=open(self.said, 'a'),
+            [*prefix, self.program, '--config', self.config, '--socket',
+             self.path, 'serve'], stderr=open(self.said, 'a'),
             env={**os.environ, 'LD_DEBUG': 'files',
                  'LD_DEBUG_OUTPUT': self.loader})
         listener.settimeout(20)

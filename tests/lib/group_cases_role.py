@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from group import wait_for  # noqa: E402
+from group import clock, wait_for  # noqa: E402
 from group_nodes import GROUP  # noqa: E402
 from group_pair import (REPO, a, b, both_connect, both_start,  # noqa: E402
                         log, make_repo, refused, report, run, same, same_refs,
@@ -71,7 +71,7 @@ def test_start():
     report('refd status: a waits', 'not in touch with its group'
            in a.run('status').stdout)
     report('the lag of a is as if it had never had all rows',
-           abs(lag(a) - time.monotonic()) < 10, lag(a))
+           abs(lag(a) - clock()) < 10, lag(a))
     both_connect()
     updated('a creates a ref', a, 'refs/heads/main', one)
     same_refs('created')
@@ -104,7 +104,7 @@ def test_lag():
     before = lag(b)
     time.sleep(1)
     report('the lag grows', before + 1 <= lag(b) < before + 3, lag(b))
-    b.link.send_current(time.monotonic() - 20)
+    b.link.send_current(clock() - 20)
     report('an earlier time changes nothing', lag(b) < 10, lag(b))
     b.link.close()
     time.sleep(0.5)
@@ -204,7 +204,7 @@ def test_lease():
     with log.lock:
         log.epoch += 1
         a.link.send_role(False)
-        a.link.send_current(time.monotonic() + 2)
+        a.link.send_current(clock() + 2)
         a.link.send_role(True)
     report('a leads', wait_for(1.5, lambda: role(a) == 'leader'), status(a))
     report('the lease ends', wait_for(5, lambda: role(a) == 'waits'))
@@ -214,7 +214,7 @@ def test_lease():
            and 'never' not in asked.stdout, asked)
     refused('no update', a, 'the lease of this node has ended',
             'refs/heads/late', one)
-    a.link.send_current(time.monotonic() + 3600)
+    a.link.send_current(clock() + 3600)
     report('the lease is renewed', wait_for(5, lambda: role(a) == 'leader'))
     same('an unknown id again', f'txn {absent} never-seen\n',
          a.run('query', absent).stdout)

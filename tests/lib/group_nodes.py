@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import (APPLIED, BATCH, COMMITTED, CURRENT,  # noqa: E402
                    FOLLOWS, HELD, HELLO, HOLD, NEAR, NOT_HELD, REFUSED, ROLE,
-                   ROW, STOP, Text, put, read_row, row_bytes, wait_for)
+                   ROW, STOP, Text, clock, put, read_row, row_bytes, wait_for)
 
 GROUP = b'the one group!!!'
 
@@ -230,14 +230,14 @@ class Link:
             self.send_rows()
             self.is_following = not leads
             if leads:
-                self.send_current(time.monotonic() + 3600)
+                self.send_current(clock() + 3600)
                 self.send_role(True)
             self.follow()
 
     def follow(self):
         """Tells a daemon with all rows that it has them."""
         if self.is_following and self.applied >= self.sent:
-            self.send_current(time.monotonic())
+            self.send_current(clock())
 
     def send_current(self, seconds):
         self.send(CURRENT, struct.pack('<Q', int(seconds * 1000)))

@@ -329,6 +329,7 @@ static void init_proc(struct memfs *fs, struct memfs_proc *proc, bool other)
 	memfs_fds_table(&proc->sys);
 	proc->sys.now_wall = now_wall;
 	proc->sys.now_mono = now_mono;
+	proc->sys.now_boot = now_mono;
 	proc->sys.sleep_ns = sleep_ns;
 }
 

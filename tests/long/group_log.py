@@ -11,7 +11,8 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
-from group import Locked, Node, Postgres, new_row, wait_for  # noqa: E402
+from group import (Locked, Node, Postgres, clock,  # noqa: E402
+                   new_row, wait_for)
 import group_old  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
@@ -300,15 +301,15 @@ def test_standby_away():
 
 def test_lease_end():
     """The daemon knows the end of the lease, which no lost standby moves."""
-    report('the lease lasts', wait_for(5, lambda: a.current > time.monotonic()))
+    report('the lease lasts', wait_for(5, lambda: a.current > clock()))
     with Paused():
         time.sleep(0.2)
-        paused = time.monotonic()
+        paused = clock()
         time.sleep(LEASE + 1)
         report('without the standby, the lease ends',
                a.current <= paused + LEASE, a.current - paused)
     report('with the standby, the lease lasts',
-           wait_for(10, lambda: a.current > time.monotonic()))
+           wait_for(10, lambda: a.current > clock()))
 
 
 # ---- a process that dies ----
@@ -382,16 +383,16 @@ def test_follower():
 def test_lag():
     """A follower hears of the moments at which it had all rows."""
     report('the follower has all rows', wait_for(
-        5, lambda: 0 < time.monotonic() - b.current < 2), b.current)
+        5, lambda: 0 < clock() - b.current < 2), b.current)
     with Paused():
-        paused = time.monotonic()
+        paused = clock()
         time.sleep(LEASE * 0.75)
         report('no moment is proven without the standby',
                b.current <= paused, b.current - paused)
     send_applied, b.send_applied = b.send_applied, lambda: None
-    begun = time.monotonic()
+    begun = clock()
     same('a row', 'COMMITTED', a.outcome(a.batch(new_row())))
-    committed = time.monotonic()
+    committed = clock()
     report('the row comes', wait_for(20, lambda: b.applied == a.applied))
     time.sleep(2.5)
     report('a row that is not applied ends the moments',
@@ -551,6 +552,20 @@ def test_follower_start():
     same('a follower: the rows have come before the role', end, b.role[2])
 
 
+def test_clock():
+    """Leases end while the machine is suspended."""
+    old = wait_for(20, leader)
+    other = b if old is a else a
+    other.end()
+    other.start(prefix=('unshare', '--time', '--boottime', '1000'))
+    report('CURRENT is of the clock that goes on', wait_for(
+        20, lambda: 0 <= clock() + 1000 - other.current < 5),
+        other.current - clock())
+    other.end()
+    other.start()
+    report('the node follows again', other.await_role(False), other.role)
+
+
 # ---- wrong ends ----
 
 def refuses(name, text, **changes):
@@ -706,6 +721,7 @@ def main():
              test_paused_leader, test_takeover_in_commit,
              test_takeover_in_fence, test_blocked, test_stop_in_commit,
              test_stop, test_hung_up, test_follower_start,
+             test_clock,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create, test_commit] + [

@@ -23,7 +23,7 @@ static const uint8_t two[GROUP_UUID_BYTES] = { 2, [8] = 2 };
 static const uint8_t like_one[GROUP_UUID_BYTES] = { 3, [8] = 1 };
 static const struct refd_oid null;
 
-static int64_t now_mono(const struct sys *sys)
+static int64_t now_boot(const struct sys *sys)
 {
 	(void)sys;
 	return now_ns;
@@ -34,7 +34,7 @@ static void setup(void)
 {
 	now_ns = 1000;
 	clock_sys = sys_kernel;
-	clock_sys.now_mono = now_mono;
+	clock_sys.now_boot = now_boot;
 	g = calloc(1, sizeof(*g));
 	ck_assert_ptr_nonnull(g);
 	g->known = calloc(GROUP_KNOWN, sizeof(*g->known));

@@ -191,10 +191,12 @@ void group_tell(struct group *g, enum store_event event, const char *why)
 
 /* ---- time ---- */
 
+/* While this machine is suspended, other nodes go on. */
+
 /* Under MUTEX. 0: this node lacks no row. */
 static int64_t lag(struct group *g)
 {
-	int64_t now_ns = SYS(g->cfg.sys, now_mono);
+	int64_t now_ns = SYS(g->cfg.sys, now_boot);
 
 	return now_ns > g->current_ns ? now_ns - g->current_ns : 0;
 }
@@ -209,7 +211,7 @@ void group_set_current(struct group *g, uint64_t ms)
 
 void group_end_lease(struct group *g)
 {
-	int64_t now_ns = SYS(g->cfg.sys, now_mono);
+	int64_t now_ns = SYS(g->cfg.sys, now_boot);
 
 	if (g->current_ns > now_ns)
 		g->current_ns = now_ns;

@@ -65,8 +65,8 @@ struct group {
 	uint64_t epoch;         /* while it is open for writes; else 0 */
 	bool follows;           /* the last ROLE that was handled */
 	bool may_lead;          /* the last ROLE that has come */
-	/* The node has every row that existed before this time (monotonic);
-	 * 0: not known. The end of the lease of a leader. */
+	/* The node has every row that existed before this time (now_boot); 0:
+	 * not known. The end of the lease of a leader. */
 	int64_t current_ns;
 	char leader[GROUP_NAME_MAX + 1]; /* of the last ROLE; or "" */
 	size_t nr_appending;             /* calls of commit_log_append() */
@@ -78,7 +78,7 @@ struct group {
 	uint64_t next_lsn;    /* of the next row of the journal */
 	uint64_t told_lsn;    /* applied: of HELLO, or the last APPLIED */
 	uint64_t near_lsn;    /* of the last NEAR */
-	int64_t near_ns;      /* when NEAR came, monotonic; 0: none */
+	int64_t near_ns;      /* when NEAR came (now_boot); 0: none */
 	/* Of the last row whose objects are not in the log; and of such a row
 	 * that NEAR has not reached since AWAITED_NS. */
 	uint64_t held_lsn, awaited_lsn;

@@ -13,7 +13,8 @@
 
 #define READ_BYTES 65536
 /* Bytes that are read ahead, except for the rest of a frame. */
-#define KEPT_MOST (2 * GROUP_FRAME_MAX)
+#define KEPT_MOST  (2 * GROUP_FRAME_MAX)
+#define SILENCE_MS 3000
 
 void daemon_link_open(struct daemon_link *link, const char *path)
 {
@@ -138,14 +139,14 @@ static void fill(struct daemon_link *link)
 	pthread_mutex_unlock(&link->lock);
 }
 
-uint64_t daemon_link_silence_ms(struct daemon_link *link)
+bool daemon_link_is_silent(struct daemon_link *link)
 {
 	uint64_t heard_ms = atomic_load(&link->heard_ms), now = refd_now_ms();
 	int unread = 0;
 
 	if (ioctl(link->fd, FIONREAD, &unread) == 0 && unread > 0)
-		return 0;
-	return now > heard_ms ? now - heard_ms : 0;
+		return false;
+	return now > heard_ms + SILENCE_MS;
 }
 
 struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms)

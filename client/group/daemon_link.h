@@ -40,10 +40,10 @@ struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms);
 void daemon_frame_free(struct daemon_frame *frame);
 /* Waits at most WAIT_MS for STOP, and keeps all frames. True: STOP is there. */
 bool daemon_link_await_stop(struct daemon_link *link, int wait_ms);
-/* Since the daemon has last sent a byte: the daemon sends a frame at least once
- * a second. Bytes that nobody has read yet count as sent now. Any thread; does
- * not block. */
-uint64_t daemon_link_silence_ms(struct daemon_link *link);
+/* Has the daemon sent no byte for 3 seconds? Then it hangs, or is stopped: it
+ * sends a frame at least once a second. Bytes that nobody has read yet count as
+ * sent now. Any thread; does not block. */
+bool daemon_link_is_silent(struct daemon_link *link);
 /* Blocks until the daemon has read enough. Meanwhile keeps what the daemon
  * sends, up to 32 MiB: then the daemon has to read first. */
 void daemon_link_send(struct daemon_link *link, const struct group_frame *f);

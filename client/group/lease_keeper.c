@@ -15,8 +15,6 @@
 
 #define STEP_MS 100
 #define OPEN_MS 1000
-/* A daemon that sends nothing for so long hangs, or is stopped. */
-#define SILENCE_MS 3000
 
 struct lease_keeper {
 	pthread_mutex_t lock; /* of the next four */
@@ -58,7 +56,7 @@ static bool tick(void *arg)
  * on at any moment, and believes in the lease until its end. */
 static bool is_silent(struct lease_keeper *k, bool *was_silent)
 {
-	bool is = daemon_link_silence_ms(k->link) > SILENCE_MS;
+	bool is = daemon_link_is_silent(k->link);
 
 	if (is && !*was_silent)
 		say_warning("the daemon hangs, or is stopped: the lease is not "

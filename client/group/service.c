@@ -131,6 +131,7 @@ static void tell_role(struct service *v, const struct lease *lease)
 		say("follows '%s' in the group '%s', epoch %llu", lease->owner,
 		    v->config->name, (unsigned long long)lease->epoch);
 	v->told = *lease;
+	v->has_role = true;
 	hold_thread_set(v->holds, lease->epoch);
 }
 
@@ -199,12 +200,16 @@ static bool send_whole_log(struct service *v, uint64_t epoch)
 	    group_log_prove(&v->log, epoch, v->applied);
 }
 
-/* True: the lease is of this node, in the epoch that LEASE then has. */
+/* True: the lease is of this node, in the epoch that LEASE then has. A daemon
+ * that hangs cannot lead, and would keep the lease from other nodes. */
 static bool take_lease(struct service *v, struct lease *lease)
 {
 	uint64_t until = lease_now_ms() + v->config->lease_ms;
-	enum lease_result result = lease_take(&v->log.s, lease->epoch);
+	enum lease_result result;
 
+	if (daemon_link_is_silent(&v->link))
+		return false;
+	result = lease_take(&v->log.s, lease->epoch);
 	if (result == LEASE_FAILED)
 		service_report(v, "taking the lease", v->log.s.why.data);
 	if (result != LEASE_DONE)
@@ -230,12 +235,15 @@ static bool await_daemon(struct service *v)
 	return true;
 }
 
-/* The daemon gets the rest of the log, and then the role. Nothing at STOP. */
-static void begin_role(struct service *v, const struct lease *lease, bool leads)
+/* The daemon gets the rest of the log, and then the role. False: not yet. The
+ * epoch of LEASE can be one that was never proven, and that a failover takes
+ * away. So the next turn begins with another look at the lease. */
+static bool begin_role(struct service *v, const struct lease *lease, bool leads)
 {
-	while (!send_whole_log(v, lease->epoch))
-		if (!service_retry(v, "reading the log"))
-			return;
+	if (!send_whole_log(v, lease->epoch)) {
+		lease_keeper_set(v->keeper, 0, 0);
+		return false;
+	}
 	if (leads && !await_daemon(v)) {
 		service_report(v, "leading",
 		    "the daemon has not applied the log in time, so this node "
@@ -248,6 +256,7 @@ static void begin_role(struct service *v, const struct lease *lease, bool leads)
 	v->current_ms = v->look_ms = 0;
 	tell_lease(v);
 	tell_role(v, lease);
+	return true;
 }
 
 static bool is_mine(const struct service *v, const struct lease *lease)
@@ -282,8 +291,7 @@ static bool begin(struct service *v)
 	if (is_mine(v, &lease) &&
 	    !(send_rows(v) && (leads = take_lease(v, &lease))))
 		return false;
-	begin_role(v, &lease, leads);
-	return true;
+	return begin_role(v, &lease, leads);
 }
 
 static void start(struct service *v)
@@ -317,18 +325,12 @@ static void note_applied(struct service *v)
 		v->noted = v->applied;
 }
 
-/* Another node has the lease. */
+/* Another node has the lease. The next turn reads which one. */
 static void step_down(struct service *v)
 {
-	struct lease lease;
-
 	lease_keeper_set(v->keeper, 0, 0);
 	v->epoch = 0;
-	v->is_lost = false;
-	while (!service_connect(v) || !lease_look(&v->log.s, &lease))
-		if (!service_retry(v, "reading the lease"))
-			return;
-	begin_role(v, &lease, false);
+	v->is_lost = v->has_role = false;
 }
 
 /* Looks about once a second for a wish of refd group promote. */
@@ -384,26 +386,30 @@ static void turn_leader(struct service *v)
 }
 
 /* About once a second: the daemon learns when it had all rows. LOOK_MS is a
- * time before the log was read to its end. */
-static void prove_look(struct service *v, uint64_t look_ms)
+ * time before the log was read to its end. False: failed. */
+static bool prove_look(struct service *v, uint64_t look_ms)
 {
-	if (look_ms - v->noted_ms >= NOTE_MS) {
+	bool is_due = look_ms - v->noted_ms >= NOTE_MS &&
+	    !daemon_link_is_silent(&v->link);
+	bool is_proven = true;
+
+	if (is_due) {
 		v->noted_ms = look_ms;
-		if (!group_log_prove(&v->log, v->told.epoch, v->applied)) {
-			service_report(v, "following the log",
-			    v->log.s.why.data);
-		} else if (v->look_ms == 0) {
-			v->look_ms = look_ms;
-			v->look_lsn = v->last;
-		}
+		is_proven = group_log_prove(&v->log, v->told.epoch, v->applied);
+	}
+	if (is_due && is_proven && v->look_ms == 0) {
+		v->look_ms = look_ms;
+		v->look_lsn = v->last;
 	}
 	if (v->look_ms != 0 && v->applied >= v->look_lsn) {
 		send_current(v, v->look_ms);
 		v->look_ms = 0;
 	}
+	return is_proven;
 }
 
-static void follow_lease(struct service *v)
+/* False: failed. */
+static bool follow_lease(struct service *v)
 {
 	uint64_t look_ms = lease_now_ms();
 	struct lease lease;
@@ -411,28 +417,25 @@ static void follow_lease(struct service *v)
 	/* The rows come after the look at the lease. So the log is read to its
 	 * end if the leader has given the lease to this node. */
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease) ||
-	    !send_rows(v)) {
-		service_report(v, "following the log", v->log.s.why.data);
-		return;
-	}
+	    !send_rows(v))
+		return false;
 	v->is_next = (lease.is_wished || lease.is_handed) &&
 	    !strcmp(lease.successor, v->config->node);
 	if (lease.is_over || is_mine(v, &lease)) {
 		/* A daemon that waits for a lock cannot lead. */
-		if (v->applied == v->last && take_lease(v, &lease))
-			begin_role(v, &lease, true);
-	} else if (lease.epoch > v->told.epoch) {
-		begin_role(v, &lease, false);
-	} else {
-		prove_look(v, look_ms);
+		return v->applied != v->last || !take_lease(v, &lease) ||
+		    begin_role(v, &lease, true);
 	}
+	if (lease.epoch > v->told.epoch || !v->has_role)
+		return begin_role(v, &lease, false);
+	return prove_look(v, look_ms);
 }
 
 static void turn_follower(struct service *v)
 {
 	batches_follow(v, v->is_next ? NEXT_MS : TURN_MS);
-	if (!v->stops)
-		follow_lease(v);
+	if (!v->stops && !follow_lease(v) && !v->stops)
+		service_report(v, "following the log", v->log.s.why.data);
 }
 
 /* Ends the lease, so that a follower can take it at once. */

@@ -29,6 +29,7 @@ struct service {
 	uint64_t applied;         /* by the daemon */
 	uint64_t unapplied;       /* bytes of the rows behind it, about */
 	struct lease told;        /* the lease of the last ROLE */
+	bool has_role;            /* the daemon has the role by TOLD */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
 	uint64_t current_ms;      /* of the last CURRENT */
 	/* Of a look at the log that is proven, until the daemon has applied its

@@ -257,6 +257,7 @@ class Node:
         self.is_greeted = False
         self.current = 0        # of the last CURRENT, in seconds
         self.answers_roles = True
+        self.is_silent = False
 
     # ---- the process ----
 
@@ -337,7 +338,8 @@ class Node:
         """A daemon is never silent for long."""
         while self.socket is sock and sock.fileno() >= 0:
             try:
-                self.send(APPLIED, struct.pack('<Q', self.told))
+                if not self.is_silent:
+                    self.send(APPLIED, struct.pack('<Q', self.told))
             except OSError:
                 return
             time.sleep(1)

@@ -552,6 +552,52 @@ def test_follower_start():
     same('a follower: the rows have come before the role', end, b.role[2])
 
 
+def test_unproven_epoch():
+    """Both nodes see an epoch which no standby has, and a failover takes the
+    epoch away."""
+    epoch = int(pg.sql('SELECT epoch FROM refd.lease'))
+    with Paused():
+        change_lease(f"epoch = {epoch + 1}, owner = 'c',"
+                     " until = now() + interval '1 hour'")
+        time.sleep(LEASE * 3)
+        change_lease(f"epoch = {epoch}, owner = '{leader().name}',"
+                     " until = now()")
+        time.sleep(LEASE * 2)
+    report('an epoch that was never proven: a node leads', wait_for(
+        20, lambda: commits(leader())), (a.role, b.role, a.message()[-700:], b.message()[-700:]))
+    for node in (a, b):
+        report(f'an epoch that was never proven: {node.name} has all rows',
+               wait_for(20, lambda: node.applied == max(pg.log().values())))
+    check_logs('an epoch that was never proven')
+
+
+def change_lease(values):
+    """Waits for no standby."""
+    pg.sql(f'SET synchronous_commit = local; UPDATE refd.lease SET {values}')
+
+
+def commits(node):
+    return node and node.outcome(node.batch(new_row()), 5) == 'COMMITTED'
+
+
+def test_silent_daemon():
+    """The daemon of the follower hangs when the lease ends."""
+    old = wait_for(20, leader)
+    other = b if old is a else a
+    assert wait_for(20, lambda: other.applied == old.applied)
+    other.is_silent = True
+    time.sleep(4)
+    old.kill(signal.SIGSTOP)
+    time.sleep(LEASE * 3)
+    same('a daemon that hangs does not lead', (False, old.name),
+         (other.role[0], pg.sql('SELECT owner FROM refd.lease')))
+    other.is_silent = False
+    report('a daemon that goes on leads', other.await_role(True), other.role)
+    old.kill(signal.SIGCONT)
+    report('the old leader follows', wait_for(20, lambda: not old.role[0]))
+    check_logs('a daemon that hangs')
+
+
 def test_clock():
     """Leases end while the machine is suspended."""
     old = wait_for(20, leader)
@@ -721,7 +767,7 @@ def main():
              test_paused_leader, test_takeover_in_commit,
              test_takeover_in_fence, test_blocked, test_stop_in_commit,
              test_stop, test_hung_up, test_follower_start,
-             test_clock,
+             test_unproven_epoch, test_silent_daemon, test_clock,
              test_wrong, test_old_primary, test_random, test_failover]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create, test_commit] + [

@@ -127,7 +127,7 @@ static void check_server(struct hold_thread *t)
 	if (lease.epoch < epoch)
 		session_distrust(&t->s,
 		    "the server has an earlier epoch: it is a former primary");
-	else
+	else if (!daemon_link_is_silent(t->asks.link))
 		tell_near(t, !strcmp(lease.owner, t->s.config->node));
 }
 

@@ -23,8 +23,10 @@
 #include "client/group/lease.h"
 #include "client/librefd/conn.h"
 
-#define LAG_MOST 1000
-#define LOOK_MS  20
+#define LAG_MOST  1000
+#define LOOK_MS   20
+#define SILENCE_S 5
+#define APPLY_S   5 /* for the rows that the node lacks at the start */
 
 struct promotion {
 	struct session s;
@@ -43,24 +45,42 @@ static void look(struct promotion *p, struct lease *lease)
 
 /* ---- asking ---- */
 
-static void check_node(struct promotion *p)
+/* A node writes once a second, also while nothing happens. */
+static void find_node(struct promotion *p, struct console_node *node)
 {
-	struct console_node node;
-
-	if (!console_session_find_node(&p->s, p->node, &node))
+	if (!console_session_find_node(&p->s, p->node, node))
 		die("the group '%s' has no node '%s': refd group status lists "
 		    "its nodes",
 		    p->s.config->name, p->node);
-	if (!node.is_seen)
+	if (node->seen_s >= SILENCE_S)
 		die("the node '%s' wrote %" PRIu64
 		    " seconds ago for the last time: does refd-group run "
-		    "there?",
-		    p->node, node.seen_s);
-	if (node.applied + LAG_MOST < node.last)
+		    "there, and does its daemon answer?",
+		    p->node, node->seen_s);
+}
+
+/* A node that waits at a row cannot lead. */
+static void check_node(struct promotion *p)
+{
+	uint64_t until_ms = refd_now_ms() + APPLY_S * 1000, last;
+	struct console_node node;
+
+	find_node(p, &node);
+	last = node.last;
+	if (node.applied + LAG_MOST < last)
 		die("the node '%s' lacks %" PRIu64
 		    " rows: wait until it has applied them, see refd group "
 		    "status",
-		    p->node, node.last - node.applied);
+		    p->node, last - node.applied);
+	while (node.applied < last) {
+		if (refd_now_ms() >= until_ms)
+			die("the node '%s' has not applied the row %" PRIu64
+			    " of the log within %d seconds: the log of its "
+			    "daemon has the reason (group-row-waits)",
+			    p->node, node.applied + 1, APPLY_S);
+		usleep(LOOK_MS * 1000);
+		find_node(p, &node);
+	}
 }
 
 /* True: the wish is written. */
@@ -130,17 +150,22 @@ static bool take_back(struct promotion *p)
 
 /* ---- waiting ---- */
 
-/* LEASE is of the epoch that was asked. */
-static void check_patience(struct promotion *p, const struct lease *lease)
+/* The command ends here, unless the leader has just given the lead away. */
+static void end_late(struct promotion *p, struct lease *lease)
 {
-	p->led_ms = refd_now_ms();
-	if (p->led_ms < p->until_ms || !take_back(p))
-		return;
-	die_with(EXIT_FAILED,
-	    "the leader '%s' has not given the lead away within %d seconds, so "
-	    "the wish is taken back: see the logs of its daemon and its "
-	    "refd-group",
-	    lease->owner, LEASE_WISH_MS / 1000);
+	if (take_back(p))
+		die_with(EXIT_FAILED,
+		    "the leader '%s' has not given the lead away within %d "
+		    "seconds, so the wish is taken back: see the logs of its "
+		    "daemon and its refd-group",
+		    lease->owner, LEASE_WISH_MS / 1000);
+	look(p, lease);
+	if (lease->epoch == p->epoch)
+		die_with(EXIT_FAILED,
+		    "the leader '%s' has not given the lead away within %d "
+		    "seconds, and a later refd group promote has taken the "
+		    "place of this one",
+		    lease->owner, LEASE_WISH_MS / 1000);
 }
 
 /* The leader has given the lease to the node, which does not lead yet. */
@@ -159,7 +184,9 @@ static bool has_moved(struct promotion *p, struct lease *lease)
 {
 	look(p, lease);
 	if (lease->epoch == p->epoch) {
-		check_patience(p, lease);
+		p->led_ms = refd_now_ms();
+		if (p->led_ms >= p->until_ms)
+			end_late(p, lease);
 		return false;
 	}
 	if (strcmp(lease->owner, p->node) != 0)

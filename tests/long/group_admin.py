@@ -132,6 +132,21 @@ def lag():
     expect('promote: a node that does not run', 128, 'wrote 16 seconds ago',
            console.run('promote', 'b'))
     rest('lag')
+    send_applied, b.send_applied = b.send_applied, lambda: None
+    a.outcome(a.batch(new_row()))
+    expect('promote: a node that waits at a row', 128,
+           f'has not applied the row {a.applied} of the log within 5 seconds',
+           console.run('promote', 'b'))
+    leads('promote: a node that waits at a row', a)
+    b.send_applied = send_applied
+    b.send_applied()
+    rest('a node that waits at a row')
+    b.is_silent = True
+    time.sleep(9)
+    expect('promote: a node whose daemon hangs', 128,
+           'does its daemon answer', console.run('promote', 'b'))
+    b.is_silent = False
+    rest('a daemon that hangs')
 
 
 def test_daemon_first():
@@ -241,8 +256,12 @@ def test_two_promotes():
 
 def test_patience():
     a.answers_roles = False
+    first = console.start('promote', 'b')
+    assert wait_for(10, lambda: lease('successor') == 'b')
     expect('the leader does not give the lead away', 1,
-           'the wish is taken back', console.run('promote', 'b'))
+           'the wish is taken back', console.run('promote', 'b', node='c'))
+    expect('an earlier command for the same node', 1,
+           'a later refd group promote', console.end(first))
     same('the wish is taken back', 'a', lease('coalesce(successor, owner)'))
     a.answers_roles = True
     a.send_follows(a.role[1])
@@ -326,7 +345,7 @@ def test_primary_cut():
 def test_successor_killed():
     b.kill(signal.SIGSTOP)
     expect('a successor that hangs: the command', 1,
-           'has not taken the lead in time', console.run('promote', 'b'))
+           'taken the lead', console.run('promote', 'b'))
     node = wait_for(20, lambda: next(
         (n for n in (a, c) if n.role[0] and n.role[1] > a.epoch), None))
     report('a successor that hangs: another node leads', node,
@@ -354,12 +373,12 @@ def test_successor_is_late():
     with Locked(pg, "SELECT FROM refd.node WHERE node = 'b' FOR UPDATE"):
         number = a.batch(new_row())
         assert a.outcome(number) == 'COMMITTED'
-        process = console.start('promote', 'b')
+        pg.sql("UPDATE refd.lease SET successor = 'b',"
+               " asked = clock_timestamp()")
         report('a late successor: has the lease', wait_for(
             10, lambda: lease('owner') == 'b'))
         time.sleep(0.5)
         same('a late successor: does not lead', False, b.role[0])
-    console.end(process)
     wait_for(20, lambda: leader())
     rest('a late successor')
 
@@ -543,7 +562,7 @@ def main():
              test_two_promotes, test_patience, test_killed_command,
              test_leader_killed_before, test_leader_killed_in_commit,
              test_primary_cut, test_successor_killed, test_successor_is_late,
-             test_random, test_old_rows, test_leave]
+             test_random, test_leave, test_old_rows]
     if 'GROUP_ONLY' in os.environ:
         tests = [test_create] + [
             globals()[name] for name in os.environ['GROUP_ONLY'].split()]

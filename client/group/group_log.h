@@ -70,11 +70,11 @@ bool group_log_compare(struct group_log *log, uint64_t lsn,
  */
 bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 
-/* The same, and proves nothing: at the start, the number can be lower than
+/* Writes down that this node has applied APPLIED; not proven, and not delayed
+ * by standbys that are away. At the start, the number can be lower than
  * before. */
 bool group_log_begin(struct group_log *log, uint64_t applied);
-/* Writes down that this node has applied APPLIED; not proven, and not
- * delayed by standbys that are away. */
+/* The same, later. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 
 typedef void group_log_row_fn(void *arg, uint64_t lsn, uint64_t epoch,

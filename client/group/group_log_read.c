@@ -37,8 +37,9 @@ bool group_log_begin(struct group_log *log, uint64_t applied)
 	params_text(&p, log->s.config->node);
 	params_number(&p, applied);
 	return session_change(&log->s,
-		   "INSERT INTO refd.node VALUES ($1, $2, $3, now())"
-		   " ON CONFLICT (grp, node) DO UPDATE"
+		   "INSERT INTO refd.node SELECT $1, $2, $3::bigint, now()"
+		   " WHERE set_config('synchronous_commit', 'local', true)"
+		   " = 'local' ON CONFLICT (grp, node) DO UPDATE"
 		   " SET applied = excluded.applied, seen = excluded.seen",
 		   &p) == 1;
 }

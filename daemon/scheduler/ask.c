@@ -120,9 +120,8 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
 		ans = q->answer;
 	else if (ent != NULL)
 		answer_plain(&ans, REFD_ANSWER_PENDING, &q->txid);
-	else if (q->failed)
-		answer_refused(&ans, &q->txid, REFD_IO,
-		    "the journal could not be read");
+	else if (q->failed != NULL)
+		answer_refused(&ans, &q->txid, REFD_IO, q->failed);
 	else if (ask_is_expired(e, &q->txid, now_ns))
 		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
 	else

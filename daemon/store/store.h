@@ -205,7 +205,7 @@ struct store_query {
 	bool any_uid; /* root may ask for all users */
 	/* Filled in. */
 	bool found;
-	bool failed;               /* the journal could not be read */
+	const char *failed;        /* why nobody knows, or NULL; static */
 	struct refd_answer answer; /* RESULTS when found; owned */
 	void *arg;                 /* of the asker */
 	struct store_query *next;

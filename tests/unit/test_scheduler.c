@@ -318,7 +318,7 @@ START_TEST(test_queries_of_the_store)
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_EXPIRED);
 	ask = rig_query(3, 99, 0);
-	rig_lookups->failed = true;
+	rig_lookups->failed = "the journal could not be read";
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ask->refused, REFD_IO);

@@ -165,18 +165,18 @@ static void end_answer(struct look_up_rows *rows)
 void lookup_answer(struct admissions *a, struct store_query *q)
 {
 	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
-	int r;
 
 	memset(&q->answer, 0, sizeof(q->answer));
 	q->answer.kind = REFD_ANSWER_RESULTS;
 	q->answer.txid = q->txid;
-	/* A node that does not lead may lack rows. */
-	r = a->cfg.group != NULL && group_epoch(a->cfg.group) == 0 ?
-	    -EREMOTE :
-	    lookup_rows(a, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
-		&q->txid, look_up_row, &rows);
-	q->failed = r < 0;
-	q->found = r == 0 && q->answer.arena != NULL;
+	q->failed = NULL;
+	if (a->cfg.group != NULL && group_epoch(a->cfg.group) == 0)
+		q->failed = "this node does not lead its group, and may lack "
+			    "the transaction: ask the node that leads";
+	else if (lookup_rows(a, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
+		     &q->txid, look_up_row, &rows) < 0)
+		q->failed = "the journal could not be read";
+	q->found = q->failed == NULL && q->answer.arena != NULL;
 	if (q->found)
 		end_answer(&rows);
 	else

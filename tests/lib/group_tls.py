@@ -38,11 +38,11 @@ class Authority:
 
 
 class TlsPostgres(Postgres):
-    """The primary (pg1.test) and its standby (pg2.test) take TLS alone, on
-    127.0.0.1: the role refd with a password, the role card with a certificate
-    of the CA. A socket takes the superuser."""
+    """The primary (pg1.test) and its standby (pg2.test) take TLS alone, at
+    ADDRESS: the role refd with a password, the role card with a certificate of
+    the CA. A socket takes the superuser."""
 
-    def __init__(self, top, binaries, uid, pki):
+    def __init__(self, top, binaries, uid, pki, address='127.0.0.1'):
         super().__init__(top, binaries, uid)
         self.pki = pki
         self.stop('s')
@@ -51,15 +51,15 @@ class TlsPostgres(Postgres):
             self.give(which, host)
             with open(f'{top}/{which}/postgresql.conf', 'a') as conf:
                 conf.write(f"""
-listen_addresses = '127.0.0.1'
+listen_addresses = '{address}'
 ssl = on
 ssl_ca_file = '{pki.top}/{pki.name}.crt'
 """)
             with open(f'{top}/{which}/pg_hba.conf', 'w') as conf:
                 conf.write("""
 local all,replication postgres trust
-hostssl all refd,other 127.0.0.1/32 scram-sha-256
-hostssl all card 127.0.0.1/32 cert
+hostssl all refd,other samenet scram-sha-256
+hostssl all card samenet cert
 """)
             self.start(which)
 

@@ -100,6 +100,34 @@ def test_flushes():
     report('a flushes objects', 'syncfs(' in traced, traced)
 
 
+def test_hello():
+    """HELLO names no row that a power loss could take away."""
+    if shutil.which('strace') is None:
+        print('skip a slow flush', flush=True)
+        return
+    tracer = subprocess.Popen(
+        ['strace', '-f', '-q', '-o', '/dev/null', '-e', 'trace=fdatasync',
+         '-e', 'inject=fdatasync:delay_enter=3000000', '-p',
+         str(a.process.pid)], stderr=subprocess.DEVNULL)
+    report('strace delays', wait_for(20, lambda: is_traced(a)))
+    a.link.policy = 'later'
+    client = in_background(a, 'refs/heads/hello', one)
+    report('the row is in the log', await_row('refs/heads/hello'))
+    began = time.monotonic()
+    a.link.answer_kept()
+    time.sleep(0.5)
+    a.link.close()
+    a.connect()
+    took = time.monotonic() - began
+    report('HELLO comes after the flush', took > 2, took)
+    same('and has the row', len(log.rows), a.link.sent)
+    tracer.terminate()
+    tracer.wait()
+    client.wait(60)
+    report('a leads', a.lead())
+    same_refs('hello')
+
+
 # ---- failures behind the commit ----
 
 def test_cannot_publish():
@@ -262,6 +290,6 @@ def test_account():
     same_refs('account')
 
 
-run(test_start, test_flushes, test_cannot_publish,
+run(test_start, test_flushes, test_hello, test_cannot_publish,
     test_unsupported, test_uid, test_part, test_client_gone,
     test_link_lost_holding, test_account)

@@ -339,6 +339,7 @@ void group_applied(struct group *g, uint64_t lsn)
 	pthread_mutex_lock(&g->mutex);
 	if (lsn > g->told_lsn) {
 		g->told_lsn = lsn;
+		pthread_cond_broadcast(&g->changed);
 		group_send(g, &f);
 	}
 	pthread_mutex_unlock(&g->mutex);

@@ -312,16 +312,17 @@ static int accept_one(struct group *g)
 	return -1;
 }
 
-/* No row is being applied or appended: HELLO has the last one. False: the
- * daemon stops. */
+/* No row is being applied, appended or flushed: HELLO has the last one. False:
+ * the daemon stops. */
 static bool begin(struct group *g, int fd)
 {
 	struct group_frame f = { .type = GROUP_HELLO };
 	bool stops;
 
 	pthread_mutex_lock(&g->mutex);
-	while ((g->is_following || g->nr_appending > 0) && !g->is_stopping &&
-	    !g->is_dead)
+	while ((g->is_following || g->nr_appending > 0 ||
+		   g->told_lsn + 1 != g->next_lsn) &&
+	    !g->is_stopping && !g->is_dead)
 		pthread_cond_wait(&g->changed, &g->mutex);
 	stops = g->is_stopping || g->is_dead;
 	if (stops) {
@@ -333,7 +334,7 @@ static bool begin(struct group *g, int fd)
 	f.hello.version = GROUP_FRAME_VERSION;
 	journal_group_uuid(g->journal, f.hello.group);
 	strcpy(f.hello.node, g->cfg.node);
-	f.hello.applied = g->told_lsn = g->next_lsn - 1;
+	f.hello.applied = g->told_lsn;
 	group_send(g, &f);
 	pthread_mutex_unlock(&g->mutex);
 	return true;

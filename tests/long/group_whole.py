@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -14,6 +15,7 @@ from group import wait_for  # noqa: E402
 from group_clients import Maker, Prober, Pusher, World  # noqa: E402
 from group_disks import disks  # noqa: E402
 from group_faults import Faults  # noqa: E402
+import group_net  # noqa: E402
 import group_real  # noqa: E402
 from group_servers import Servers  # noqa: E402
 from group_writers import Brancher, Rival, Twins, Writer  # noqa: E402
@@ -245,6 +247,38 @@ def test_hang():
     same_everywhere('the daemon goes on', ONE)
 
 
+def test_lost():
+    """The machine of the leader is lost, amid fetches from there."""
+    old, = (node for node in nodes if node.leads())
+    others = [node for node in nodes if node is not old]
+    commit_files(500)
+    pushing = threading.Thread(target=old.push, args=(WORK, ONE, '+main'))
+    with group_net.Cut([old.host], [node.host for node in others]):
+        pushing.start()
+        report('the other nodes are asked for objects', wait_for(
+            20, lambda: servers.sql('SELECT count(*) FROM refd.want AS w WHERE'
+                                    ' NOT EXISTS (SELECT FROM refd.held WHERE'
+                                    ' id = w.id)') != '0'))
+        time.sleep(1)
+        with group_net.Cut([old.host], servers.hosts()):
+            await_other(others)
+    pushing.join()
+    same_everywhere('the machine is back', ONE)
+
+
+def await_other(others):
+    """Another node leads, and takes writes."""
+    began = time.monotonic()
+    leader = group_real.await_leader(others)
+    print('# takeover after the loss of a machine: '
+          f'{time.monotonic() - began:.2f} s', flush=True)
+    done('a push to the new leader', leader.push(WORK, ONE, '+main'))
+    took = time.monotonic() - began
+    print(f'# the push is done after {took:.2f} s', flush=True)
+    report('writes are back 4 s after the lease',
+           took < group_real.LEASE + 4, took)
+
+
 def test_status():
     status = a.command('status')
     report('refd group status', status.returncode == 0 and
@@ -373,7 +407,7 @@ def keep_logs(where):
 
 def main():
     tests = [test_begin, test_push, test_kinds, test_second, test_away,
-             test_moves, test_takeover, test_hang,
+             test_moves, test_takeover, test_hang, test_lost,
              test_status, test_random, test_ended]
     try:
         for test in tests:

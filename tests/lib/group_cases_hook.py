@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from group_pair import (REPO, TOP, a, b, back, both_connect,  # noqa: E402
-                        both_start, make_repo, report, run, same, same_refs,
-                        stdin, updated)
+from group_pair import (REPO, TABLES, TOP, a, b, back,  # noqa: E402
+                        both_connect, both_start, make_repo, report, run, same,
+                        same_refs, stdin, updated)
 
 GIT = os.environ.get('GIT', 'git')
 HOOK = 'hooks/reference-transaction'
@@ -89,8 +89,10 @@ def refused_all(node, when):
     case('a tag', 'refs/tags/new', 'tag', 'new', one)
     case('a fetch', 'refs/heads/fetched', 'fetch', '-q', f'{TOP}/source',
          'HEAD:refs/heads/fetched')
-    case('a renamed branch', 'refs/heads/side', 'branch', '-m', 'side',
-         'renamed')
+    # With refs in reftables, git renames a branch without the hook.
+    if not TABLES:
+        case('a renamed branch', 'refs/heads/side', 'branch', '-m', 'side',
+             'renamed')
 
 
 def housekeeping(node, when):
@@ -105,8 +107,10 @@ def housekeeping(node, when):
     case('HEAD', 'symbolic-ref', 'HEAD', 'refs/heads/other')
     case('HEAD again', 'symbolic-ref', 'HEAD', 'refs/heads/main')
     case('ORIG_HEAD', 'update-ref', 'ORIG_HEAD', one)
-    case('the same value', 'update-ref', 'refs/heads/main',
-         value(node, 'refs/heads/main'))
+    # The hook knows the values of files only, which git pack-refs repeats.
+    if not TABLES:
+        case('the same value', 'update-ref', 'refs/heads/main',
+             value(node, 'refs/heads/main'))
 
 
 def test_up():

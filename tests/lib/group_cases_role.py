@@ -12,8 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import clock, wait_for  # noqa: E402
 from group_nodes import GROUP  # noqa: E402
 from group_pair import (REPO, a, b, both_connect, both_start,  # noqa: E402
-                        log, make_repo, refused, report, run, same, same_refs,
-                        updated)
+                        lock_of, log, make_repo, refused, report, run, same,
+                        same_refs, updated)
 
 
 def status(node):
@@ -163,7 +163,7 @@ def test_wait():
     same('and has the ref', one, b.git(REPO, 'rev-parse', 'token'))
     asked = a.run('query', '--json', json.loads(out)['txn']).stdout
     same('refd query has the token', token, json.loads(asked)['token'])
-    lock = f'{b.root}/{REPO}/refs/heads/token.lock'
+    lock = lock_of(b, 'refs/heads/token')
     open(lock, 'w').close()
     token = json.loads(a.update(REPO, '--json', 'refs/heads/token', two,
                                 one).stdout)['token']

@@ -13,6 +13,8 @@ REFD, TOP = sys.argv[1:]
 a, b = group_nodes.pair(TOP, REFD)
 log = a.log
 REPO = 'team/one.git'
+# Are the refs in reftables? Otherwise in files.
+TABLES = os.environ.get('GIT_DEFAULT_REF_FORMAT') == 'reftable'
 
 
 def report(name, is_right, why=''):
@@ -25,12 +27,16 @@ def same(name, wanted, got):
            f'wanted {str(wanted)[:400]!r}, got {str(got)[:400]!r}')
 
 
-def make_repo(repo, commits=3, is_on_both=True):
-    """The same repository on both nodes, or on a, without refs. Returns
-    commits."""
+def make_repo(repo, commits=3, is_on_both=True, formats=None):
+    """The same repository on both nodes, or on a, without refs. FORMATS: of
+    the refs of both nodes. Returns commits."""
     path = f'{a.root}/{repo}'
     run = {'check': True, 'capture_output': True, 'text': True}
-    subprocess.run(['git', 'init', '-q', '--bare', path], **run)
+    for node, name in zip((a, b), formats or ()):
+        subprocess.run(['git', 'init', '-q', '--bare', f'--ref-format={name}',
+                        f'{node.root}/{repo}'], **run)
+    if not formats:
+        subprocess.run(['git', 'init', '-q', '--bare', path], **run)
     tree = subprocess.run(['git', '-C', path, 'mktree'], input='', **run)
     made = []
     for i in range(commits):
@@ -38,10 +44,19 @@ def make_repo(repo, commits=3, is_on_both=True):
         made.append(subprocess.run(
             ['git', '-C', path, 'commit-tree', tree.stdout.strip(), '-m',
              str(i), *parent], **run).stdout.strip())
-    if is_on_both:
+    if formats:
+        subprocess.run(['cp', '-a', f'{path}/objects', f'{b.root}/{repo}'],
+                       **run)
+    elif is_on_both:
         os.makedirs(os.path.dirname(f'{b.root}/{repo}'), exist_ok=True)
         subprocess.run(['cp', '-a', path, f'{b.root}/{repo}'], **run)
     return made
+
+
+def lock_of(node, ref, repo=REPO):
+    """The file that locks the ref."""
+    return (f'{node.root}/{repo}/' +
+            ('reftable/tables.list' if TABLES else ref) + '.lock')
 
 
 def new_commit(node, repo, parent):
@@ -94,11 +109,11 @@ def back(node):
     node.connect()
 
 
-def in_background(node, *args, **more):
+def in_background(node, *args, repo=REPO, **more):
     return subprocess.Popen(
         [*node.inside, 'update', '--timeout', '5000', '--socket',
          node.socket_path, '--git-dir',
-         f'{node.seen_root}/{REPO}', *args], stdout=subprocess.DEVNULL,
+         f'{node.seen_root}/{repo}', *args], stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, **more)
 
 

@@ -29,15 +29,13 @@ bool admit_in_epoch(struct admissions *a, struct txn *txn)
 }
 
 /* A follower must do the same as the leader. So there are no values that
- * another writer has written, no update indices, and no worktrees. The locks of
- * a session could hold the rows of the next leader up. */
+ * another writer has written, and no worktrees. The locks of a session could
+ * hold the rows of the next leader up. */
 static const char *not_in_group(const struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
 	size_t i, len = strlen(repo->path);
 
-	if (repo->format == REPO_REFTABLE)
-		return "refs in reftables";
 	if (txn->req.gate != REFD_GATE_NONE || txn->req.verb == REFD_VERB_LOOK)
 		return "changes that other programs make";
 	if (txn->req.verb == REFD_VERB_SESSION)

@@ -291,18 +291,21 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 	}
 }
 
-/* Does SLICE have a change in a prepared file? */
+/* Do SLICE and another slice have changes in one prepared file? */
 static bool is_bound(struct pass *p, const struct slice *slice)
 {
 	struct repo_slice *g = group_of(p, slice);
-	size_t i;
+	bool is_in = false, are_others = false;
+	const struct change *c;
 
 	if (g == NULL || !g->is_bound)
 		return false;
-	for (i = 0; i < p->nr_changes; i++)
-		if (p->changes[i]->slice == slice && p->changes[i]->in_rewrite)
-			return true;
-	return false;
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (c->in_rewrite && c->slice == slice)
+			is_in = true;
+		else if (c->in_rewrite)
+			are_others = true;
+	return is_in && are_others;
 }
 
 /* Gives SLICE back if it shares a table with others. */

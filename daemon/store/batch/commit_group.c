@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/backend.h"
+#include "daemon/store/batch/tables.h"
 
 struct writes {
 	const struct record_member **members; /* owned */
@@ -136,11 +136,20 @@ bool slice_is_as_row(struct slice *s)
 	return false;
 }
 
+/* The failed sync of the prepared file of G, or 0. */
+static int failed_sync(const struct repo_slice *g)
+{
+	int r = tables_sync_error(g);
+
+	return r < 0 ? r : g->files.packed_err;
+}
+
 void pass_sync_first(struct pass *p)
 {
 	struct repo_slice *g;
 	struct change *c;
 	size_t i;
+	int r;
 
 	for (g = p->repo_slices; g < p->repo_slices + p->nr_repo_slices; g++) {
 		g->backend->sync(p, g);
@@ -148,9 +157,10 @@ void pass_sync_first(struct pass *p)
 	}
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		if (c->in_rewrite && c->repo_slice->files.packed_err < 0)
-			change_fail_errno(c, c->repo_slice->files.packed_err,
-			    "can't sync packed-refs.new");
+		r = failed_sync(c->repo_slice);
+		if (c->in_rewrite && r < 0)
+			change_fail_errno(c, r,
+			    "can't sync packed-refs.new or the reftables");
 	}
 	pass_settle(p);
 }

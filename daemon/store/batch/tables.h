@@ -64,6 +64,8 @@ bool tables_seal(struct pass *p, struct repo_slice *g);
 void tables_wait(struct pass *p, struct repo_slice *g);
 void tables_sync(struct pass *p, struct repo_slice *g);
 void tables_synced(struct pass *p, struct repo_slice *g);
+/* The first failed flush of G, or 0: no list of G may be published. */
+int tables_sync_error(const struct repo_slice *g);
 void tables_publish(struct pass *p, struct repo_slice *g);
 void tables_release(struct pass *p, struct repo_slice *g);
 bool tables_resume(struct pass *p, struct repo_slice *g);

@@ -31,12 +31,11 @@ static bool has_committed(const struct repo_slice *g)
  * in it has no row. */
 static int failure_of(const struct repo_slice *g)
 {
-	const struct tables_part *part;
 	const struct change *c;
+	int r = tables_sync_error(g);
 
-	for (part = g->tables.parts; part != NULL; part = part->next)
-		if (part->update.err < 0)
-			return part->update.err;
+	if (r < 0)
+		return r;
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
 		if (c->in_rewrite && !change_is_committed(c))
 			return -ENOMEM;

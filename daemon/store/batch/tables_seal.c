@@ -414,7 +414,19 @@ void tables_synced(struct pass *p, struct repo_slice *g)
 {
 	struct tables_part *part;
 
-	for (part = g->tables.parts; part != NULL; part = part->next)
+	for (part = g->tables.parts; part != NULL; part = part->next) {
 		if (part->is_synced)
 			sync_end(p, g, part);
+		part->is_synced = false;
+	}
+}
+
+int tables_sync_error(const struct repo_slice *g)
+{
+	const struct tables_part *part;
+
+	for (part = g->tables.parts; part != NULL; part = part->next)
+		if (part->update.err < 0)
+			return part->update.err;
+	return 0;
 }

@@ -269,8 +269,11 @@ static bool is_kept_name(const char *name)
 static enum result look_for_file(struct keeping *k, const char *name)
 {
 	char *found = NULL;
-	int r = loose_find_file(k->f->cfg.sys, k->repo->fd, name, &found);
+	int r;
 
+	if (k->repo->format != REPO_FILES)
+		return RESULT_DONE;
+	r = loose_find_file(k->f->cfg.sys, k->repo->fd, name, &found);
 	if (r < 0)
 		return unreadable(k, name, r);
 	if (r > 0) {
@@ -417,8 +420,6 @@ enum result diverged_keep(struct follower *f, struct attempt *a,
 	enum result result = RESULT_DIFFERS, next;
 	size_t i;
 
-	if (k.repo->format != REPO_FILES)
-		return result;
 	if (a->found == NULL)
 		a->found = calloc(rec->nr_updates, sizeof(*a->found));
 	if (a->found == NULL)

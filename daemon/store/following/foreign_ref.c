@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/following/foreign_tables.h"
+
 void foreign_ref_done(struct foreign_ref *ref)
 {
 	free(ref->target);
@@ -36,6 +38,8 @@ int foreign_ref_read(const struct sys *sys, const struct repo *repo,
 	if (strlen(name) >= sizeof(ref->name))
 		return -ENAMETOOLONG;
 	strcpy(ref->name, name);
+	if (repo->format == REPO_REFTABLE)
+		return foreign_tables_read(repo, ref);
 	r = loose_stays_inside(sys, repo->fd, name);
 	if (r == 0)
 		r = loose_read(sys, repo->fd, name, repo->object_format,
@@ -110,12 +114,23 @@ static int find_packed_below(const struct sys *sys, const struct repo *repo,
 	return r > 0 ? read_there(sys, repo, found, ref) : r;
 }
 
+static int find_in_tables(const struct sys *sys, const struct repo *repo,
+    const char *name, struct foreign_ref *ref)
+{
+	char found[REFD_PATH_MAX];
+	int r = foreign_tables_find_blocker(repo, name, found);
+
+	return r > 0 ? read_there(sys, repo, found, ref) : r;
+}
+
 int foreign_ref_find_blocker(const struct sys *sys, const struct repo *repo,
     const char *name, struct foreign_ref *ref)
 {
 	int r;
 
 	*ref = (struct foreign_ref){ .kind = LOOSE_ABSENT };
+	if (repo->format == REPO_REFTABLE)
+		return find_in_tables(sys, repo, name, ref);
 	r = find_above(sys, repo, name, ref);
 	if (r == 0)
 		r = find_loose_below(sys, repo, name, ref);

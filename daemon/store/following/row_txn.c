@@ -48,7 +48,7 @@ static bool may_follow(const struct record *rec)
 		if (is_elsewhere(&rec->members[i]) ||
 		    rec->members[i].index >= rec->nr_updates)
 			return false;
-	return !rec->has_indices && !rec->is_gated;
+	return !rec->is_gated;
 }
 
 /* Updates of other rows have no name, and are decided. */

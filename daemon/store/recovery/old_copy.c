@@ -10,6 +10,7 @@
 
 #include "daemon/store/recovery/rule_files.h"
 #include "daemon/store/repos/repo_checkpoint.h"
+#include "daemon/store/stack/stack_set.h"
 #include "proto/lib/array.h"
 
 #define ROWS_MAX  50000
@@ -44,6 +45,8 @@ struct look {
 	uint64_t noted;    /* repo_checkpoint_read() */
 	struct packed_snapshot *snap;
 	int64_t packed_mtime_ns;
+	/* Of its reftables; 0: it has none that can be read. */
+	uint64_t max_index;
 };
 
 /* ---- the repository ---- */
@@ -58,8 +61,24 @@ static void put_repo(struct look *l)
 	repos_trim(l->repos, INT64_MAX / 2);
 }
 
-/* A repository that is moved, removed or in use is compared never. Refs in
- * reftables are not served in a group. */
+static uint64_t read_max_index(struct repo *repo)
+{
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+	struct stack *stack;
+	uint64_t max_index = 0;
+
+	if (stack_set_get(repo->stacks, "", repo->fd, &stack) < 0)
+		return 0;
+	if (stack_snapshot(stack, &snap, &fault) == 0) {
+		max_index = snap->max_index;
+		stack_snapshot_put(snap);
+	}
+	stack_put(stack);
+	return max_index;
+}
+
+/* A repository that is moved, removed or in use is compared never. */
 static int open_repo(struct look *l, uint64_t id,
     enum refd_object_format format)
 {
@@ -88,6 +107,7 @@ static int open_repo(struct look *l, uint64_t id,
 		l->packed_mtime_ns = st.mtime_ns;
 	if (packed_snapshot(l->repo->packed, &l->snap) < 0)
 		l->snap = NULL;
+	l->max_index = read_max_index(l->repo);
 	return 0;
 }
 
@@ -122,6 +142,15 @@ static int is_old(struct look *l, uint64_t lsn, const char *name)
 	    "nothing was changed",
 	    name, l->repo->path, (unsigned long long)lsn);
 	return -ENOTRECOVERABLE;
+}
+
+/* Git and refd only ever raise the index of a stack. */
+static int compare_in_tables(struct look *l, const struct journal_row *row,
+    const struct record_member *m)
+{
+	return l->max_index != 0 && l->max_index < m->update_index ?
+	    is_old(l, row->lsn, m->name) :
+	    0;
 }
 
 /* M is the newest record of its ref. */
@@ -192,7 +221,8 @@ static int look_at(struct look *l, const struct journal_row *row,
 			return 0;
 		r = open_repo(l, row->repo, rec->object_format);
 		if (r == 0 && l->repo != NULL)
-			r = compare(l, row, m, seen);
+			r = rec->has_indices ? compare_in_tables(l, row, m) :
+					       compare(l, row, m, seen);
 	}
 	if (r == 0 && is_earlier(seen, m)) {
 		r = open_repo(l, row->repo, rec->object_format);
@@ -260,8 +290,7 @@ static int take_row(void *arg, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (!rec.has_indices)
-		r = take_members(l, row, &rec);
+	r = take_members(l, row, &rec);
 	record_done(&rec);
 	return r;
 }

@@ -12,7 +12,8 @@
  *	  of the ref is older than the lock of the row; or
  *	- its file is younger, because the copy has new times, but the ref has
  *	  an earlier value of the journal, or none, and refd/checkpoint of the
- *	  repository does not have the row.
+ *	  repository does not have the row; or
+ *	- the largest index of the reftables is below the one of the row.
  * All other refs that differ are left to the follower (following/diverged.c).
  *
  * repos_check_checkpoints() notices the reverse, an older journal.

@@ -219,15 +219,11 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 static int make_uuid(const struct repos *repos, const struct repo *repo,
     uint8_t uuid[16])
 {
-	const struct sys *sys = repos->sys;
-	struct sys_stat st;
 	int r = repo_id_make_uuid(uuid);
 
 	if (r < 0 || !repos->are_copies)
 		return r;
-	r = loose_dir_holds_file(sys, repo->fd, "refs");
-	if (r == 0 && SYS(sys, lstatat, repo->fd, "packed-refs", &st) == 0)
-		r = st.size > 0;
+	r = repo_has_refs(repos->sys, repo);
 	if (r != 0)
 		return r > 0 ? -ENOTEMPTY : r;
 	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80);

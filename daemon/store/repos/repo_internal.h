@@ -70,6 +70,10 @@ int repo_claim_known(const struct repos *repos, struct repo *repo,
 /* Claims REPO, of any journal. -ENOENT: never served. -EAGAIN: locked. */
 int repo_claim_any(const struct repos *repos, struct repo *repo);
 
+/* repo_refs.c: does REPO, whose configuration was read, have a ref below refs/?
+ * A file that is no ref counts, too. 1, 0, or negative errno. Blocks. */
+int repo_has_refs(const struct sys *sys, const struct repo *repo);
+
 /* fs.c. Gives REPO its file system. -EIO: the file system failed to sync. */
 int fs_attach(struct repos *repos, struct repo *repo);
 void fs_free_all(struct repos *repos);

@@ -1,0 +1,58 @@
+/* Looks for refs, in both formats. */
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/repos/repo_internal.h"
+#include "daemon/store/stack/stack_reader.h"
+#include "daemon/store/stack/stack_set.h"
+
+static int has_files(const struct sys *sys, const struct repo *repo)
+{
+	struct sys_stat st;
+	int r = loose_dir_holds_file(sys, repo->fd, "refs");
+
+	if (r == 0 && SYS(sys, lstatat, repo->fd, "packed-refs", &st) == 0)
+		r = st.size > 0;
+	return r;
+}
+
+/* stack_record_fn */
+static int is_ref(void *arg, const struct reftable_record *rec)
+{
+	(void)arg;
+	return rec->ref.kind != REFTABLE_REF_DELETED;
+}
+
+static int look_in(struct stack *stack)
+{
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+	struct stack_reader reader;
+	int r = stack_snapshot(stack, &snap, &fault);
+
+	if (r < 0)
+		return r;
+	r = stack_reader_init(&reader, snap);
+	if (r == 0)
+		r = stack_reader_each(&reader, REFTABLE_REFS, "refs/", is_ref,
+		    NULL);
+	stack_reader_done(&reader);
+	stack_snapshot_put(snap);
+	return r;
+}
+
+static int has_tables(const struct repo *repo)
+{
+	struct stack *stack;
+	int r = stack_set_get(repo->stacks, "", repo->fd, &stack);
+
+	if (r < 0)
+		return r;
+	r = look_in(stack);
+	stack_put(stack);
+	return r;
+}
+
+int repo_has_refs(const struct sys *sys, const struct repo *repo)
+{
+	return repo->format == REPO_REFTABLE ? has_tables(repo) :
+					       has_files(sys, repo);
+}

@@ -38,7 +38,8 @@ class World:
 
 def refused(why):
     """A refusal can have nothing to do with the value."""
-    return 'busy' if any(text in why for text in PUT_OFF) else 'rejected'
+    return 'busy' if re.search('^ng .* busy', why, re.M) or any(
+        text in why for text in PUT_OFF) else 'rejected'
 
 
 def new_id():
@@ -89,27 +90,29 @@ class Client(threading.Thread):
 
     def settle(self, txid, changes, make, seconds=120):
         """Repeats an update until its outcome is known. MAKE(node) brings its
-        objects. False: not yet."""
+        objects."""
         end = time.monotonic() + seconds
-        why = 'no objects'
+        heard = collections.Counter()
         while time.monotonic() < end:
             node = self.world.node
             if random.random() < 0.4:
                 result = node.run('query', txid)
                 if f'txn {txid} committed' in result.stdout:
                     return 'ok', ''
-                if f'txn {txid} rejected' in result.stdout and \
-                        not re.search('^ng .* busy', result.stdout, re.M):
+                if f'txn {txid} rejected' in result.stdout:
                     return refused(result.stdout), result.stdout
+                heard[node.name, result.stdout + result.stderr] += 1
                 self.world.learn(node, result.stderr)
                 continue
             if not make(node):
+                heard[node.name, 'no objects'] += 1
                 self.world.learn(node, '')
                 continue
             answer, why = self.update(node, txid, changes)
             if answer in ('ok', 'rejected'):
                 return answer, why
-        return 'unknown', why
+            heard[node.name, why] += 1
+        return 'unknown', heard.most_common(12)
 
 
 class Pusher(Client):

@@ -38,6 +38,7 @@ class NodeDisk:
     def mount(self, random):
         self.is_lossy = random.random() < 0.5
         self.disk.mount(self.is_lossy)
+        self.empty()    # the end of fill() can be lost with the power
 
     def cut(self, how, random):
         """HOW: as in tests/powercut/README.md."""
@@ -48,6 +49,13 @@ class NodeDisk:
 
     def remove(self):
         self.disk.remove()
+
+    def fill(self):
+        fill(self.where)
+
+    def empty(self):
+        if os.path.exists(f'{self.where}/full'):
+            os.unlink(f'{self.where}/full')
 
     # ---- an old copy ----
 
@@ -65,3 +73,5 @@ class NodeDisk:
                 check=True)
             subprocess.run(['cp', '-a', f'{self.kept}/{name}/.',
                             f'{self.where}/{name}'], check=True)
+        # A power loss comes later.
+        subprocess.run(['sync', '-f', self.where], check=True)

@@ -1,7 +1,5 @@
 """For tests/long/group_whole.py: faults of nodes, of the network and of
-PostgreSQL, one after the other or several at once, and the time without
-writes."""
-import collections
+PostgreSQL, one alone or several at once."""
 import random
 import signal
 import threading
@@ -10,47 +8,18 @@ import time
 from group import wait_for
 from group_faults_disks import DiskFaults
 from group_faults_servers import ServerFaults
+from group_faults_times import GOAL, Event
 from group_net import Cut
 from group_real import LEASE
-
-# Nobody can write before the end of these.
-BLOCKING = {'cut_fetches', 'cut_standbys', 'empty_names', 'stop_standbys',
-            'cancel_commit', 'terminate_commit', 'restart_primary',
-            'pause_primary', 'fail_over_behind', 'fill_server',
-            'fill_node'}
-# After a single fault, or for BLOCKING after its end.
-GOAL = 10
-
-
-class Event:
-    def __init__(self, names, begin, end):
-        self.names, self.begin, self.end = names, begin, end
-        self.back = self.gap = None
-
-    def measure(self, acks):
-        """BACK: seconds from the end to the next acknowledgement. GAP: longest
-        time without one, from the begin on."""
-        times = [self.begin]
-        for ack in acks:
-            if ack > self.begin:
-                times.append(ack)
-            if ack > self.end:
-                self.back = ack - self.end
-                break
-        self.gap = max((y - x for x, y in zip(times, times[1:])), default=0)
-
-    def is_single(self):
-        return len(self.names) == 1
-
-    def waited(self):
-        return self.back if self.names[0] in BLOCKING else self.gap
-
-    def __str__(self):
-        return f"{'+'.join(self.names)} {self.waited():.1f}"
 
 
 class NodeFaults:
     """Programs of a node, and its network."""
+
+    def stay(self, *seconds):
+        """Several faults at once are short, so that there are many."""
+        time.sleep(self.random.choice(
+            seconds[:2] if self.is_storm else seconds))
 
     def leader(self):
         """A leader if there is one, or another node."""
@@ -78,7 +47,7 @@ class NodeFaults:
     def pause(self, *services):
         for service in services:
             service.send(signal.SIGSTOP)
-        time.sleep(self.random.choice((0.3, LEASE + 1, LEASE + 3)))
+        self.stay(0.3, LEASE + 1, LEASE + 3)
         for service in services:
             service.send(signal.SIGCONT)
 
@@ -96,14 +65,14 @@ class NodeFaults:
         node = self.victim()
         with node.lock:
             node.down(self.random.choice((signal.SIGKILL, signal.SIGTERM)))
-            time.sleep(self.random.choice((1, LEASE + 3, 8)))
+            self.stay(1, LEASE + 3, 8)
             node.up()
 
     # ---- the network ----
 
     def hold_cut(self, sources, targets, *seconds):
         with Cut(sources, targets, self.random.random() < 0.6):
-            time.sleep(self.random.choice(seconds or (1, LEASE + 1, 12)))
+            self.stay(*(seconds or (1, LEASE + 1, 12)))
 
     def cut_node(self):
         """From all that is not on the same machine."""
@@ -140,32 +109,72 @@ class NodeFaults:
 
 
 class Faults(NodeFaults, DiskFaults, ServerFaults):
-    def __init__(self, servers, nodes, world, seed):
+    """LOG: a file that gets a line for each fault."""
+
+    def __init__(self, servers, nodes, world, seed, log):
         self.servers, self.nodes, self.world = servers, nodes, world
         self.random = random.Random(seed)
+        self.log = open(log, 'w', buffering=1)
+        self.is_storm = False
         self.events = []
-        self.all = [
+        self.of_nodes = [
             self.kill_daemon, self.kill_group, self.kill_both,
             self.pause_daemon, self.pause_group, self.pause_both,
             self.stop_node, self.cut_node, self.cut_primary, self.cut_pair,
-            self.cut_fetches, self.reset, *self.disk_faults(),
-            *self.server_faults()]
+            self.cut_fetches, self.reset, *self.disk_faults()]
+        self.of_servers = self.server_faults()
+        self.left = []      # each fault alone once, before the first again
 
-    def several(self, faults):
-        """At once, or almost."""
-        def run(fault):
-            time.sleep(self.random.random() * 2)
-            try:
-                fault()
-            except Exception as error:  # pylint: disable=broad-except
-                self.world.problem(f'{fault.__name__}: {error!r}')
+    def run(self, fault):
+        """True: it had an effect."""
+        begin = time.time()
+        try:
+            has_effect = fault() is not False
+        except Exception as error:  # pylint: disable=broad-except
+            self.world.problem(f'{fault.__name__}: {error!r}')
+            has_effect = False
+        self.log.write(f'{clock(begin)} {clock(time.time())} {fault.__name__}'
+                       f'{"" if has_effect else " (nothing)"}\n')
+        return has_effect
 
-        threads = [threading.Thread(target=run, args=(fault,))
-                   for fault in faults]
+    def run_lanes(self, lanes):
+        """At once, or almost: the faults of a lane one after the other. The
+        names of the faults that had an effect."""
+        names = []
+
+        def run(lane):
+            for fault in lane:
+                time.sleep(self.random.random())
+                if self.run(fault):
+                    names.append(fault.__name__)
+
+        threads = [threading.Thread(target=run, args=(lane,))
+                   for lane in lanes if lane]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        return names
+
+    def storm(self):
+        """PostgreSQL has one fault at a time."""
+        lanes = [[], [], []]
+        # The end of an old copy takes as long as ten other faults.
+        weights = [1 if fault == self.old_copy else 5
+                   for fault in self.of_nodes]
+        for fault in self.random.choices(self.of_nodes, weights,
+                                         k=self.random.randrange(4, 15)):
+            self.random.choice(lanes).append(fault)
+        lanes.append([self.random.choice(self.of_servers) for _ in
+                      range(self.random.randrange(5))])
+        return self.run_lanes(lanes)
+
+    def alone(self):
+        self.settle()
+        if not self.left:
+            self.left = self.of_nodes + self.of_servers
+            self.random.shuffle(self.left)
+        return self.left.pop()
 
     def settle(self):
         """All nodes have the log of this moment, and one leads."""
@@ -180,38 +189,31 @@ class Faults(NodeFaults, DiskFaults, ServerFaults):
     def one(self):
         """One fault, or several at once. Returns as soon as an update is
         acknowledged after it. False: none in 90 s."""
-        nr = 1 if self.random.random() < 0.7 else self.random.choice((2, 3))
-        if nr == 1:
-            self.settle()
-        faults = self.random.sample(self.all, nr)
-        names = [fault.__name__ for fault in faults]
-        print(f'# {time.strftime("%H:%M:%S")} {"+".join(names)}', flush=True)
-        begin = time.monotonic()
-        if nr == 1:
-            faults[0]()
+        self.is_storm = self.random.random() < 0.6
+        fault = None if self.is_storm else self.alone()
+        begin, self.servers.able = time.monotonic(), None
+        if fault:
+            names = [fault.__name__] if self.run(fault) else []
         else:
-            self.several(faults)
-        event = Event(names, begin, time.monotonic())
-        self.events.append(event)
-        is_back = wait_for(90, lambda: self.world.acks[-1] > event.end)
+            names = self.storm()
+        end = time.monotonic()
+        if not names:
+            return True
+        event = Event(names, self.is_storm, begin, end, self.servers.able)
+        is_back = wait_for(GOAL, lambda: self.world.acks[-1] > end)
+        if not is_back:
+            self.log.write(f'{clock(time.time())} no writes for {GOAL} s after '
+                           f'{event}: {self.servers.state()}\n')
+            is_back = wait_for(80, lambda: self.world.acks[-1] > end)
         event.measure(self.world.acks[-20000:])
-        if event.waited() > GOAL:
-            print(f'# {event} s without writes', flush=True)
+        self.events.append(event)
+        print(f'# {clock(time.time() - time.monotonic() + begin)} {event}: '
+              f'{event.gap:.1f} s without writes, delay {event.delay:.1f} s',
+              flush=True)
         return is_back
 
-    def print_numbers(self):
-        counts = collections.Counter(
-            name for event in self.events for name in event.names)
-        print(f'# {sum(counts.values())} faults:', dict(counts))
-        longest = {}
-        for event in self.events:
-            if event.is_single():
-                name = event.names[0]
-                longest[name] = max(event.waited(), longest.get(name, 0))
-        print('# longest time without writes, single faults:', ', '.join(
-            f'{name} {seconds:.1f}' for name, seconds in sorted(
-                longest.items(), key=lambda item: -item[1])))
-        several = sorted((event.gap, str(event)) for event in self.events
-                         if not event.is_single())
-        print('# the same, several at once:', ', '.join(
-            text for _, text in several[-3:]), flush=True)
+
+def clock(seconds):
+    """Like the logs."""
+    return time.strftime('%H:%M:%S', time.gmtime(seconds)) + \
+        f'{seconds % 1:.3f}'[1:]

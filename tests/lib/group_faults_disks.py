@@ -25,21 +25,21 @@ class DiskFaults:
         with node.lock:
             node.cut_power(self.random.choice(('nologflush', 'logflush',
                                                'reflink')), self.random)
-            time.sleep(self.random.choice((0, LEASE + 3)))
+            self.stay(0, LEASE + 3)
             node.power_up(self.random)
 
     def fill_node(self):
         node = self.victim()
         with node.lock:
-            path = fill(node.disk.where)
-            time.sleep(self.random.choice((1, LEASE + 3, 12)))
-            os.unlink(path)
+            node.disk.fill()
+            self.stay(1, LEASE + 3, 12)
+            node.disk.empty()
 
     @locked
     def fill_server(self):
         server = self.random.choice(self.servers.all)
         path = fill(os.path.dirname(server.data))
-        time.sleep(self.random.choice((1, LEASE + 1)))
+        self.stay(1, LEASE + 1)
         os.unlink(path)
 
     @staticmethod
@@ -50,29 +50,34 @@ class DiskFaults:
         node.host.signal_all(signal.SIGKILL)
         assert wait_for(20, lambda: not node.host.processes())
 
+    def keep(self, node):
+        node.kept_lsn = self.servers.lsn()
+        self.shut_down(node)
+        node.disk.keep()
+        node.up()
+
     def keep_copy(self):
+        """For a later fault."""
         node = self.random.choice(self.nodes)
         with node.lock:
-            self.shut_down(node)
-            node.disk.keep()
-            node.up()
+            self.keep(node)
 
     def old_copy(self):
+        """The copy lacks few rows: each costs up to 50 ms."""
         with self.copies:
-            kept = [node for node in self.nodes
-                    if os.path.exists(node.disk.kept)]
-            if not kept:
-                return
-            node = self.random.choice(kept)
+            fresh = [node for node in self.nodes
+                     if node.kept_lsn > self.servers.lsn() - 500]
+            node = self.random.choice(fresh or self.nodes)
             with node.lock:
-                self.settle()
+                if not fresh:
+                    self.keep(node)
+                    self.stay(1, LEASE + 1)
                 self.shut_down(node)
                 node.disk.bring_back()
                 node.up()
             began, end = time.monotonic(), self.servers.lsn()
-            at = wait_for(20, node.group_lsn)
-            # A row whose objects must be fetched takes about 50 ms.
-            if wait_for(30 + (end - at) / 5, lambda: node.group_lsn() >= end):
+            at = node.kept_lsn
+            if wait_for(60, lambda: node.group_lsn() >= end):
                 print(f'# {node.name} has caught up {end - at} rows in '
                       f'{time.monotonic() - began:.1f} s', flush=True)
             else:

@@ -13,16 +13,17 @@ def locked(fault):
     """One fault of the servers at a time. Then all servers are well."""
     def run(self):
         with self.servers.lock:
-            fault(self)
+            has_effect = fault(self)
             self.servers.repair()
+        return has_effect
     run.__name__ = fault.__name__
     return run
 
 
 class ServerFaults:
     def server_faults(self):
-        return [self.cancel_commit, self.terminate_commit, self.end_sessions,
-                self.empty_names, self.restart_primary, self.pause_primary,
+        return [self.cancel_commit, self.terminate_commit, self.reset_commit,
+                self.end_sessions, self.empty_names, self.restart_primary, self.pause_primary,
                 self.stop_standby, self.stop_standbys, self.cut_standby,
                 self.cut_standbys, self.fail_over, self.fail_over_cut,
                 self.fail_over_return, self.fail_over_behind,
@@ -37,22 +38,44 @@ class ServerFaults:
     # ---- sessions and settings ----
 
     def end_commit(self, function):
-        """A COMMIT ends that waits for the standbys."""
+        """A COMMIT ends that waits for the standbys. False: there was none."""
         waits = wait_for(2, self.servers.batch_waits)
         if waits:
             self.servers.sql(f'SELECT {function}({waits})')
+        return bool(waits)
+
+    def end_alone(self, function):
+        with self.without_standbys():
+            has_effect = self.end_commit(function)
+            self.stay(0, 1, LEASE + 1)
+        return has_effect
 
     @locked
     def cancel_commit(self):
-        with self.without_standbys():
-            self.end_commit('pg_cancel_backend')
-            time.sleep(self.random.choice((0, 1, LEASE + 1)))
+        return self.end_alone('pg_cancel_backend')
 
     @locked
     def terminate_commit(self):
+        return self.end_alone('pg_terminate_backend')
+
+    @locked
+    def reset_commit(self):
+        """The connection of a COMMIT that waits is cut, at either end. The
+        COMMIT goes on."""
+        primary = self.servers.primary.host
         with self.without_standbys():
-            self.end_commit('pg_terminate_backend')
-            time.sleep(self.random.choice((0, 1, LEASE + 1)))
+            waits = wait_for(2, self.servers.batch_waits)
+            if not waits:
+                return False
+            address = self.servers.sql(
+                'SELECT host(client_addr) FROM pg_stat_activity WHERE pid ='
+                f' {waits}')
+            for node in self.nodes:
+                if node.host.address == address:
+                    one, other = self.either(node.host, primary)
+                    one.cut_sockets(other)
+            self.stay(0, 1, LEASE + 1)
+        return True
 
     @locked
     def end_sessions(self):
@@ -75,24 +98,24 @@ class ServerFaults:
     def restart_primary(self):
         self.servers.primary.stop(self.random.choice(
             (signal.SIGQUIT, signal.SIGINT)))
-        time.sleep(self.random.choice((0, 0, LEASE + 1)))
+        self.stay(0, 0, LEASE + 1)
 
     @locked
     def pause_primary(self):
         self.servers.primary.signal_all(signal.SIGSTOP)
-        time.sleep(self.random.choice((1, LEASE + 1, 8)))
+        self.stay(1, LEASE + 1, 8)
         self.servers.primary.signal_all(signal.SIGCONT)
 
     @locked
     def stop_standby(self):
         self.random.choice(self.servers.standbys()).stop(signal.SIGQUIT)
-        time.sleep(self.random.choice((1, LEASE + 1, 12)))
+        self.stay(1, LEASE + 1, 12)
 
     @locked
     def stop_standbys(self):
         for standby in self.servers.standbys():
             standby.stop(signal.SIGQUIT)
-        time.sleep(self.random.choice((1, LEASE + 1)))
+        self.stay(1, LEASE + 1)
 
     # ---- the network between servers ----
 
@@ -102,12 +125,12 @@ class ServerFaults:
                  self.random.choice(self.servers.standbys()).host]
         self.random.shuffle(hosts)
         with Cut(hosts[:1], hosts[1:], self.random.random() < 0.5):
-            time.sleep(self.random.choice((1, LEASE + 1, 12)))
+            self.stay(1, LEASE + 1, 12)
 
     @locked
     def cut_standbys(self):
         with self.without_standbys(self.random.random() < 0.5):
-            time.sleep(self.random.choice((1, LEASE + 1)))
+            self.stay(1, LEASE + 1)
 
     # ---- failovers ----
 
@@ -116,9 +139,9 @@ class ServerFaults:
         """The primary is killed."""
         old = self.servers.primary
         old.kill()
-        time.sleep(self.random.choice((0, 1)))
+        self.stay(0, 1)
         self.servers.fail_over()
-        time.sleep(self.random.choice((0, 3)))
+        self.stay(0, 3)
         self.servers.rejoin(old)
 
     @locked
@@ -139,8 +162,8 @@ class ServerFaults:
                 [old.host], [node.host for node in nodes]):
             time.sleep(self.random.random())
             self.servers.fail_over()
-            time.sleep(self.random.choice((1, 4)))
-        time.sleep(self.random.choice((0, 2)))
+            self.stay(1, 4)
+        self.stay(0, 2)
         self.servers.rejoin(old)
 
     @locked
@@ -160,7 +183,7 @@ class ServerFaults:
             assert old.start()
             if self.random.random() < 0.5:
                 old.names('')
-            time.sleep(self.random.choice((1, 4)))
+            self.stay(1, 4)
         self.servers.rejoin(old)
 
     @locked

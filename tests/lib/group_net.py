@@ -86,10 +86,10 @@ class Host:
     # ---- faults ----
 
     def filter(self, action, source, *target):
+        """Has no effect on a host that has vanished."""
         subprocess.run(self.enter(
             'iptables', '-w', action, 'INPUT', '-p', 'tcp', '-s',
-            source.address, '-j', *target), check=action == '-A',
-            capture_output=True)
+            source.address, '-j', *target), check=False, capture_output=True)
 
     def deafen(self, *sources):
         """This host gets no packet of these hosts, and nobody is told."""
@@ -108,6 +108,11 @@ class Host:
     def end_reset(self, *sources):
         for source in sources:
             self.filter('-D', source, 'REJECT', '--reject-with', 'tcp-reset')
+
+    def cut_sockets(self, other):
+        """All connections to the other host end, with a reset."""
+        subprocess.run(self.enter('ss', '-K', 'dst', other.address),
+                       check=False, capture_output=True)
 
 
 class Cut:

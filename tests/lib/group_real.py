@@ -91,6 +91,7 @@ class RealNode(group_nodes.Node):
         super().__init__(name, top, f'{build}/refd', None)
         self.lock = threading.Lock()    # of a fault of the whole node
         self.is_off = False             # nobody may write the disk
+        self.kept_lsn = -1e9            # of the copy of the disk
         config = f'{self.top}/config'
         self.daemon = Service(
             f'{name}: the daemon',

@@ -184,6 +184,7 @@ class Servers:
         self.primary = self.all[0]
         self.lock = threading.Lock()
         self.failovers = 0
+        self.able = None    # since when a primary can commit: see repair()
         self.primary.make()
         assert self.primary.start()
         for standby in self.standbys():
@@ -205,17 +206,41 @@ class Servers:
         return self.primary.sql(text, 'refd')
 
     def lsn(self):
-        """The end of the group's log."""
-        return int(self.sql('SELECT max(lsn) FROM refd.log'))
+        """The end of the group's log. The primary may be away for a moment."""
+        said = []
+
+        def ask():
+            try:
+                return self.sql('SELECT max(lsn) FROM refd.log')
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                said.append(error)
+                return None
+
+        lsn = wait_for(60, ask)
+        assert lsn, said[-1]
+        return int(lsn)
+
+    def state(self):
+        """For people."""
+        try:
+            return self.sql("""SELECT now(), 'lease', l::text FROM refd.lease l
+                UNION ALL SELECT now(), 'node', n::text FROM refd.node n""")
+        except Exception as error:  # pylint: disable=broad-except
+            return repr(error)
 
     def count_standbys(self):
         return int(self.primary.sql(
             "SELECT count(*) FROM pg_stat_replication WHERE state ="
             " 'streaming' AND sync_state = 'quorum'"))
 
-    def await_standbys(self, seconds=60):
-        assert wait_for(seconds, lambda: self.count_standbys() == 2), \
+    def await_standbys(self, number=2, seconds=60):
+        assert wait_for(seconds, lambda: self.count_standbys() >= number), \
             [server.name for server in self.standbys()]
+
+    def await_able(self):
+        """A COMMIT needs one standby."""
+        self.await_standbys(1)
+        self.able = time.monotonic()
 
     def batch_waits(self):
         """The session of a batch that waits for the standbys, or nothing."""
@@ -236,6 +261,7 @@ class Servers:
         other.chase(best)
         self.primary = best
         self.failovers += 1
+        self.await_able()
 
     def rejoin(self, server):
         """A former primary becomes a standby."""
@@ -248,6 +274,8 @@ class Servers:
         for server in self.all:
             if not server.is_up():
                 assert server.start(), server.name
+        if not self.able:
+            self.await_able()
         self.await_standbys()
 
     def end(self):

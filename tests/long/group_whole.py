@@ -1,7 +1,9 @@
 """The cases of tests/long/group_whole.sh.
 
     group_whole.py PROGRAMS DIRECTORY POSTGRES-DIRECTORY BINARIES UID SECONDS"""
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +16,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import wait_for  # noqa: E402
 from group_clients import Maker, Prober, Pusher, World  # noqa: E402
 from group_disks import disks  # noqa: E402
-from group_faults import Faults  # noqa: E402
+from group_faults import Faults, clock  # noqa: E402
+from group_faults_times import summary  # noqa: E402
 import group_net  # noqa: E402
 import group_real  # noqa: E402
 from group_servers import Servers  # noqa: E402
@@ -24,10 +27,13 @@ PROGRAMS, TOP, PG, BINARIES, UID, SECONDS = sys.argv[1:]
 SEED = int(os.environ.get('GROUP_SEED', '1'))
 ONE, TWO, THREE = 'team/one.git', 'two.git', 'three.git'
 WORK = f'{TOP}/work/one'
+wrong = []      # names of failed checks
 
 
 def report(name, is_right, why=''):
     why = str(why).replace('\n', ' | ')[-1500:]
+    if not is_right:
+        wrong.append(name)
     print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
 
 
@@ -288,9 +294,16 @@ def test_status():
 
 # ---- faults at random ----
 
-problems = []
-world = World(nodes, problems.append)
-faults = Faults(servers, nodes, world, SEED)
+problems, lost = [], []
+
+
+def add_problem(text):
+    print(f'# {clock(time.time())} {text}', flush=True)
+    problems.append(text)
+
+
+world = World(nodes, add_problem)
+faults = Faults(servers, nodes, world, SEED, f'{TOP}/faults.log')
 clients = []
 
 
@@ -315,12 +328,14 @@ def end_clients(name):
         client.is_alive() for client in clients))
 
 
-def print_numbers():
-    print(f'# {len(world.acks)} acknowledged updates; answers:',
-          dict(world.answers))
-    print(f'# {servers.failovers} failovers,',
-          servers.sql('SELECT epoch FROM refd.lease'), 'epochs')
-    faults.print_numbers()
+def print_summary():
+    print('summary', json.dumps({
+        'seed': SEED, 'seconds': int(SECONDS), 'lease': group_real.LEASE,
+        'acknowledged': len(world.acks), 'answers': dict(world.answers),
+        'failovers': servers.failovers,
+        'epochs': int(servers.sql('SELECT epoch FROM refd.lease')),
+        'lost': len(lost), 'problems': len(problems), 'wrong': wrong,
+        **summary(faults.events)}), flush=True)
 
 
 def check_node(node):
@@ -344,8 +359,10 @@ def check_node(node):
 def check_clients(name):
     same(f'{name}: no client has found a fault', [], problems[:5])
     for node in nodes:
+        missing = check_node(node)
+        lost.extend(missing)
         same(f'{name}: {node.name} has all acknowledged updates', [],
-             check_node(node)[:5])
+             missing[:5])
         for repo in (ONE, TWO):
             done(f'{name}: {node.name}: refd verify {repo}', node.verify(repo))
 
@@ -378,10 +395,20 @@ def test_random():
     report('after the faults: updates go on', wait_for(
         60, lambda: len(world.acks) > acks + 20), len(world.acks))
     end_clients('random')
-    print_numbers()
     same_everywhere('random', ONE, TWO, *made())
     check_clients('random')
     check_logs('random')
+
+
+def no_room(node):
+    """The exit statuses of a start without room on the disk."""
+    found = set()
+    if re.search("event=start-failed.*(No space|can't open the journal: disk)",
+                 node.said()):
+        found.add(69)
+    if re.search('cannot make .*No space', node.group.said()):
+        found.add(128)
+    return found
 
 
 def test_ended():
@@ -390,15 +417,17 @@ def test_ended():
         for service in node.services():
             print(f'# ends of {service.name}: {dict(service.statuses)}')
             same(f'ends of {service.name}', set(),
-                 set(service.statuses) - {-15, -9, 0, 74, 75})
+                 set(service.statuses) - {-15, -9, 0, 74, 75, *no_room(node)})
         report(f'{node.name} does not differ', 'differs from' not in
                node.said() and 'report this' not in node.said(),
                node.said()[-500:])
+    print_summary()
 
 
 def keep_logs(where):
     os.makedirs(where, exist_ok=True)
-    for kept in (*((f'{node.top}/{name}', f'{node.name}-{name}')
+    for kept in ((f'{TOP}/faults.log', 'faults.log'),
+                 *((f'{node.top}/{name}', f'{node.name}-{name}')
                    for node in nodes for name in ('log', 'group.log')),
                  *((f'{server.top}/log', f'{server.name}-log')
                    for server in servers.all)):
@@ -418,6 +447,7 @@ def main():
         open(f'{TOP}/ended', 'w').close()
     except Exception:  # the processes must end in any case
         report('the cases', False, traceback.format_exc())
+        print_summary()
     finally:
         for node in nodes:
             node.end()

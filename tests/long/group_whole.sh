@@ -3,13 +3,18 @@
 # three servers of PostgreSQL lose no acknowledged update, and have the same refs
 # and all objects at the end: pushes by git, kill -9 of the leader, the way
 # back, and a daemon that hangs; then clients that go on beside random faults,
-# one after the other or several at once: kills and pauses of programs, nodes that are away, packets
-# that are lost in one or both directions between any two hosts, connections
-# that are reset, COMMITs that are cancelled, an emptied
-# synchronous_standby_names, standbys that are away, failovers beside a former
-# primary that goes on or comes back, failovers without the last entries, power
-# losses of nodes, full disks, and old copies of the disk of a node. Each host
-# has its own network namespace.
+# one alone or up to eighteen at almost the same time: kills and pauses of
+# programs, nodes that are away, packets that are lost in one or both directions
+# between any two hosts, connections that are reset, also in a COMMIT that
+# waits, COMMITs that are cancelled, an emptied synchronous_standby_names,
+# standbys that are away, failovers beside a former primary that goes on or comes
+# back, failovers without the last entries, power losses of nodes, full disks,
+# and old copies of the disk of a node. Each host has its own network namespace.
+#
+# The line "summary" has the numbers in JSON: of faults by kind (a fault without
+# effect, such as a cancelled COMMIT when none waits, does not count), of
+# acknowledged and lost updates, and for each kind the delays in seconds.
+# tests/lib/group_faults_times.py tells how a delay is measured.
 #
 # GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
 # GROUP_LEASE=N the lease in seconds. GROUP_LOGS=DIR keeps the logs of all

@@ -304,6 +304,7 @@ static void hello(struct codec *c, struct group_frame *f)
 	uuid(c, f->hello.group);
 	name(c, f->hello.node);
 	bigint(c, &f->hello.applied, 0);
+	bigint(c, &f->hello.last, f->hello.applied);
 }
 
 static void role(struct codec *c, struct group_frame *f)
@@ -339,6 +340,7 @@ static void body(struct codec *c, struct group_frame *f)
 		return;
 	case GROUP_APPLIED:
 		bigint(c, &f->applied.lsn, 0);
+		bigint(c, &f->applied.last, f->applied.lsn);
 		return;
 	case GROUP_FOLLOWS:
 		bigint(c, &f->follows.epoch, 1);

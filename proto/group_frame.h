@@ -88,7 +88,8 @@ struct group_frame {
 			/* Zeros: the node does not know its group yet. */
 			uint8_t group[GROUP_UUID_BYTES];
 			char node[GROUP_NAME_MAX + 1];
-			uint64_t applied; /* the last LSN on this disk */
+			uint64_t applied; /* all rows up to it are applied */
+			uint64_t last;    /* the last one that the node has */
 		} hello;
 		struct {
 			uint64_t number; /* chosen by the daemon */
@@ -117,8 +118,10 @@ struct group_frame {
 			const struct refd_oid *bases;
 			size_t nr_bases;
 		} hold;
+		/* As in HELLO. A row between the two can wait. */
 		struct {
 			uint64_t lsn;
+			uint64_t last;
 		} applied;
 		/* After ROLE of a follower, with its epoch: the daemon sends no
 		 * batch of an earlier ROLE, and answers for no id. */

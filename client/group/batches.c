@@ -96,6 +96,7 @@ static void take_frame(struct service *v, struct joined *j,
 		return;
 	case GROUP_APPLIED:
 		v->applied = frame->frame.applied.lsn;
+		v->taken = frame->frame.applied.last;
 		break;
 	case GROUP_FOLLOWS:
 		v->follows = frame->frame.follows.epoch;

@@ -31,8 +31,8 @@
 #define WISH_MS  1000
 #define NOTE_MS  1000
 #define TELL_MS  60000
-/* Bytes of rows that the daemon has not applied. */
-#define UNAPPLIED (32 * 1024 * 1024)
+/* Bytes of rows that the daemon has neither applied nor put off. */
+#define UNTAKEN (32 * 1024 * 1024)
 
 void service_report(struct service *v, const char *doing, const char *why)
 {
@@ -165,19 +165,19 @@ static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
 	f.row.epoch = epoch;
 	f.row.row = *row;
 	daemon_link_send(&v->link, &f);
-	v->unapplied += row->record.len + row->objects.len;
+	v->untaken += row->record.len + row->objects.len;
 	v->last = lsn;
 	memcpy(v->last_id, row->id, sizeof(v->last_id));
 }
 
-/* If a row waits for objects, the daemon asks for them, and takes no further
- * rows. So its frames must be read while many rows wait. */
+/* The daemon can be slow, and asks for objects. So its frames must be read
+ * while many rows are on their way. */
 static void await_room(struct service *v)
 {
-	while (v->unapplied > UNAPPLIED && v->applied < v->last && !v->stops)
+	while (v->untaken > UNTAKEN && v->taken < v->last && !v->stops)
 		batches_follow(v, TURN_MS);
-	if (v->applied == v->last)
-		v->unapplied = 0;
+	if (v->taken == v->last)
+		v->untaken = 0;
 }
 
 /* Sends all rows behind v->last. False: failed. */
@@ -304,7 +304,8 @@ static void start(struct service *v)
 	f = &hello->frame;
 	check_hello(v, f);
 	memcpy(v->log.group, f->hello.group, sizeof(v->log.group));
-	v->applied = v->last = f->hello.applied;
+	v->applied = f->hello.applied;
+	v->taken = v->last = f->hello.last;
 	while (!begin(v) && service_retry(v, "the start"))
 		continue;
 	daemon_frame_free(hello);

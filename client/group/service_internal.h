@@ -26,8 +26,9 @@ struct service {
 	uint64_t last;  /* LSN of the last row that the daemon has */
 	/* The id of this row. Zeros: an earlier process has sent the row. */
 	uint8_t last_id[GROUP_UUID_BYTES];
-	uint64_t applied;         /* by the daemon */
-	uint64_t unapplied;       /* bytes of the rows behind it, about */
+	uint64_t applied;         /* by the daemon: all rows up to it */
+	uint64_t taken;           /* the last one applied, or put off */
+	uint64_t untaken;         /* bytes of the rows behind it, about */
 	struct lease told;        /* the lease of the last ROLE */
 	bool has_role;            /* the daemon has the role by TOLD */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */

@@ -94,7 +94,7 @@ static void check_group(struct abort_reader *rd, const struct journal_row *row)
 		return;
 	/* In a first check, verify_found() would only note a suspect. */
 	if (!v->has_wrong_group && v->subject == NULL &&
-	    (row->group_lsn <= rd->group_lsn ||
+	    (row->group_lsn == rd->group_lsn ||
 		(row->group_lsn > highest &&
 		    row->lsn <= journal_last_lsn(v->journal)))) {
 		verify_found(v, FOUND_JOURNAL_GROUP, "", "",

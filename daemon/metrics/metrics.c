@@ -133,7 +133,11 @@ const struct metric metrics_table[] = {
 	{ "group_lag_us", "refd_group_lag_seconds", DURATION, AT(group_lag_us),
 	    "Since the node last had every row of the group." },
 	{ "group_row_us", "refd_group_row_seconds", DURATION, AT(group_row_us),
-	    "How long the row in work has been applied by now; 0: none." },
+	    "How long the first row that waits, or the row in work, has taken; "
+	    "0: none." },
+	{ "group_waiting_repos", "refd_group_waiting_repositories", GAUGE,
+	    AT(store.group_waiting_repos),
+	    "Repositories with rows of the group that wait on this node." },
 	{ "group_epoch", "refd_group_epoch", GAUGE, AT(store.group_epoch),
 	    "The epoch in which the node leads its group; 0: it does not." },
 	{ "group_lsn", "refd_group_last_lsn", GAUGE, AT(store.group_lsn),

@@ -172,6 +172,8 @@ void report_status(struct server *server, struct conn *conn,
 	if (store.group_role != NULL) {
 		key_values_add_number(&kv, "group_epoch", store.group_epoch);
 		key_values_add_number(&kv, "group_lsn", store.group_lsn);
+		key_values_add_number(&kv, "group_waiting_repos",
+		    store.group_waiting_repos);
 		key_values_add_number(&kv, "group_lag_ms",
 		    (uint64_t)store.group_lag_ns / NS_PER_MS);
 		key_values_add(&kv, "group_leader", store.group_leader);

@@ -65,8 +65,9 @@ static bool group_event(enum store_event event, const char *place,
 	case STORE_GROUP_WAITS:
 		log_event(LOG_LEVEL_WARNING, "group-row-waits",
 		    LOG_STR("repo", place), LOG_STR("error", why),
-		    LOG_TEXT("this node applies no row of the group before "
-			     "this one, and cannot lead"));
+		    LOG_TEXT("this repository gets no row of the group, and "
+			     "this node cannot lead, until this one is "
+			     "applied"));
 		break;
 	case STORE_GROUP_DIVERGED:
 		log_event(LOG_LEVEL_WARNING, "group-ref-diverged",

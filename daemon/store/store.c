@@ -271,8 +271,8 @@ void store_stats(struct store *s, struct store_stats *stats)
 	stats->group_connected = group.is_connected;
 	stats->group_lag_ns = group.lag_ns;
 	stats->group_row_ns = group.row_ns;
-	stats->applied_lsn = group.applied;
-	stats->group_lsn = group.lsn;
+	stats->applied_lsn = stats->group_lsn = group.lsn;
+	stats->group_waiting_repos = group.waiting_repos;
 	stats->group_epoch = group.epoch;
 	stats->group_batches = group.batches;
 	stats->group_holds = group.holds;

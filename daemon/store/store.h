@@ -362,6 +362,7 @@ struct store_stats {
 	bool group_connected;
 	int64_t group_lag_ns, group_row_ns;
 	uint64_t group_lsn, group_epoch, group_batches, group_holds;
+	uint64_t group_waiting_repos;
 	/* Of the log of store_token_log(): the updates up to this LSN are in
 	 * the refs of this node. */
 	uint64_t applied_lsn;

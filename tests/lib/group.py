@@ -283,7 +283,7 @@ class Node:
         listener.close()
         self.send(HELLO, struct.pack('<I', hello['version']) + hello['group']
                   + put(hello['node'].encode())
-                  + struct.pack('<Q', hello['applied']))
+                  + struct.pack('<QQ', hello['applied'], hello['applied']))
         self.told = hello['applied']
         threading.Thread(target=self.beat, args=(self.socket,),
                          daemon=True).start()
@@ -339,7 +339,7 @@ class Node:
         while self.socket is sock and sock.fileno() >= 0:
             try:
                 if not self.is_silent:
-                    self.send(APPLIED, struct.pack('<Q', self.told))
+                    self.send(APPLIED, struct.pack('<QQ', self.told, self.told))
             except OSError:
                 return
             time.sleep(1)
@@ -347,7 +347,7 @@ class Node:
     def send_applied(self):
         self.told = self.applied
         try:
-            self.send(APPLIED, struct.pack('<Q', self.applied))
+            self.send(APPLIED, struct.pack('<QQ', self.applied, self.applied))
         except OSError:  # refd-group has ended, and its frames still count
             pass
 

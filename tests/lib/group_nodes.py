@@ -180,7 +180,7 @@ class Link:
         assert body.number(4) == 1
         self.group = body.take(16)
         assert body.string().decode() == node.name
-        self.sent = self.applied = body.number()
+        self.applied, self.sent = body.number(), body.number()
         self.writing = threading.Lock()
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()

@@ -133,7 +133,7 @@ static const struct group_frame frames[NR_FRAMES] = {
 	    .hello = { .version = GROUP_FRAME_VERSION,
 		.group = { 9 },
 		.node = "a-1.x_Y",
-		.applied = 12 } },
+		.last = 12 } },
 	[HELLO_NEW] = { .type = GROUP_HELLO,
 	    .hello = { .version = GROUP_FRAME_VERSION, .node = "b" } },
 	[BATCH] = { .type = GROUP_BATCH,
@@ -155,7 +155,7 @@ static const struct group_frame frames[NR_FRAMES] = {
 		.object_format = REFD_FORMAT_SHA256,
 		.oids = &long_oid,
 		.nr_oids = 1 } },
-	[APPLIED] = { .type = GROUP_APPLIED, .applied = { .lsn = INT64_MAX } },
+	[APPLIED] = { .type = GROUP_APPLIED, .applied = { .last = INT64_MAX } },
 	[STOP] = { .type = GROUP_STOP },
 	[FOLLOWS] = { .type = GROUP_FOLLOWS, .follows = { .epoch = 1 } },
 	[ROLE] = { .type = GROUP_ROLE,
@@ -241,7 +241,7 @@ START_TEST(test_values)
 	bytes = encode(&frames[HELLO], &len);
 	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
 	ck_assert_str_eq(f.hello.node, "a-1.x_Y");
-	ck_assert_uint_eq(f.hello.applied, 12);
+	ck_assert_uint_eq(f.hello.last, 12);
 	free(copy);
 	free(bytes);
 }
@@ -345,7 +345,7 @@ static const struct group_frame wrong[] = {
 	{ .type = GROUP_HELLO,
 	    .hello = { .version = GROUP_FRAME_VERSION,
 		.node = "a",
-		.applied = (uint64_t)INT64_MAX + 1 } },
+		.last = (uint64_t)INT64_MAX + 1 } },
 	{ .type = GROUP_BATCH, .batch = { .epoch = 1, .rows = rows, .nr = 0 } },
 	{ .type = GROUP_BATCH, .batch = { .rows = rows, .nr = 1 } },
 	{ .type = GROUP_HOLD,
@@ -357,7 +357,7 @@ static const struct group_frame wrong[] = {
 		.object_format = (enum refd_object_format)2,
 		.oids = oids,
 		.nr_oids = 1 } },
-	{ .type = GROUP_APPLIED, .applied = { .lsn = UINT64_MAX } },
+	{ .type = GROUP_APPLIED, .applied = { .lsn = 5, .last = 4 } },
 	{ .type = GROUP_FOLLOWS },
 	{ .type = GROUP_ROLE, .role = { .epoch = 0, .leader = "a" } },
 	{ .type = GROUP_ROLE, .role = { .epoch = 1, .leader = "" } },

@@ -1,7 +1,8 @@
 /*
  * Proves the rules of the journal for a group of nodes: the LSNs of the group
  * ascend, the highest LSN and the uuid outlive the rows, nothing is bound
- * before the first row, and a new journal can begin with a given LSN.
+ * before the first row, and a new journal can begin with a given LSN. A row
+ * that waits has its turn, and is there until it comes as a row, once.
  */
 #include <check.h>
 #include <errno.h>
@@ -137,6 +138,120 @@ START_TEST(wrong_rows_are_refused)
 }
 END_TEST
 
+/* ---- rows that wait ---- */
+
+static int put_off(struct journal *j, uint64_t group_lsn, uint8_t repo,
+    const char *path)
+{
+	const uint8_t uuid[16] = { repo };
+	struct journal_row row = { .kind = JOURNAL_WAITING,
+		.group_lsn = group_lsn,
+		.waiting_repo = uuid,
+		.waiting_path = (const uint8_t *)path,
+		.waiting_path_len = strlen(path),
+		.body = (const uint8_t *)path,
+		.len = strlen(path) };
+
+	return journal_commit(j, &row, 1, true);
+}
+
+static void assert_waits(struct journal *j, uint8_t repo, uint64_t lsn,
+    const char *path, bool has_place)
+{
+	const uint8_t uuid[16] = { repo };
+	struct journal_waiting row;
+
+	ck_assert_int_eq(journal_read_waiting(j, uuid, &row), 0);
+	ck_assert_uint_eq(row.lsn, lsn);
+	ck_assert_mem_eq(row.repo, uuid, sizeof(uuid));
+	ck_assert_uint_eq(row.len, strlen(path));
+	ck_assert_mem_eq(row.bytes, path, row.len);
+	ck_assert_int_eq(row.has_place, has_place);
+	free(row.bytes);
+}
+
+static void assert_waits_not(struct journal *j, uint8_t repo)
+{
+	const uint8_t uuid[16] = { repo };
+	struct journal_waiting row;
+
+	ck_assert_int_eq(journal_read_waiting(j, uuid, &row), -ENOENT);
+}
+
+static int add_first(void *arg, const struct journal_waiting *row)
+{
+	uint64_t *sum = arg;
+
+	*sum = *sum * 100 + row->repo[0] * 10 + row->lsn;
+	return 0;
+}
+
+static void assert_first(struct journal *j, uint64_t wanted)
+{
+	uint64_t sum = 0;
+
+	ck_assert_int_eq(journal_each_waiting(j, add_first, &sum), 0);
+	ck_assert_uint_eq(sum, wanted);
+}
+
+START_TEST(rows_wait)
+{
+	struct journal *j = help_open_here();
+
+	ck_assert_int_eq(put_off(j, 1, 1, "x"), -EINVAL); /* of no group */
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 1), 0);
+	ck_assert_int_eq(put_off(j, 3, 1, "x"), -EINVAL); /* a gap */
+	ck_assert_int_eq(put_off(j, 1, 1, "x"), -EINVAL); /* is there */
+	ck_assert_int_eq(put_off(j, 2, 7, "two"), 0);
+	ck_assert_int_eq(put_off(j, 3, 8, "three"), 0);
+	ck_assert_int_eq(put_off(j, 4, 7, "four"), 0);
+	assert_group(j, 4, ours);
+	ck_assert_uint_eq(journal_last_lsn(j), 1);
+	assert_waits(j, 7, 2, "two", true);
+	assert_first(j, 7283);
+	reopen(j);
+	ck_assert_int_eq(commit(j, 2, 5), 0);
+	ck_assert_int_eq(commit(j, 3, 2), 0); /* comes late */
+	assert_group(j, 5, ours);
+	assert_waits(j, 7, 4, "four", true);
+	ck_assert_int_eq(commit(j, 4, 2), -EINVAL); /* and once */
+	ck_assert_int_eq(commit(j, 4, 5), -EINVAL);
+	help_close(j);
+	j = help_open_here();
+	assert_group(j, 5, ours);
+	assert_first(j, 8374);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 4, 4), 0);
+	assert_waits_not(j, 7);
+	assert_waits(j, 8, 3, "three", true);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(rows_that_wait_leave_their_places)
+{
+	static const char *const paths[] = { "a", "a/b", "a/b/c", "a/b0", "a.b",
+		"a/bc/d", "b" };
+	static const bool leave[] = { true, true, true, false, false, false,
+		false };
+	struct journal *j = help_open_here();
+	uint8_t i;
+
+	journal_set_group(j, ours);
+	for (i = 0; i < 7; i++)
+		ck_assert_int_eq(put_off(j, i + 1u, i, paths[i]), 0);
+	ck_assert_int_eq(put_off(j, 8, 9, "a/b"), 0);
+	ck_assert_int_eq(journal_take_place(j, (const uint8_t[16]){ 9 },
+			     (const uint8_t *)"a/b", 3),
+	    0);
+	for (i = 0; i < 7; i++)
+		assert_waits(j, i, i + 1u, paths[i], !leave[i]);
+	assert_waits(j, 9, 8, "a/b", true);
+	help_close(j);
+}
+END_TEST
+
 /* ---- damage ---- */
 
 static void assert_damaged(const char *change, const char *back)
@@ -241,6 +356,8 @@ int main(void)
 	tcase_add_test(tc, the_group_outlives_its_rows);
 	tcase_add_test(tc, nothing_is_bound_before_the_first_row);
 	tcase_add_test(tc, wrong_rows_are_refused);
+	tcase_add_test(tc, rows_wait);
+	tcase_add_test(tc, rows_that_wait_leave_their_places);
 	tcase_add_test(tc, the_seal_covers_the_group);
 	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
 	tcase_add_test(tc, an_existing_journal_does_not_begin_with_an_lsn);

@@ -11,7 +11,11 @@
 #include "daemon/store/following/row_place.h"
 
 #define PAUSE_NS     (20 * 1000000LL)
-#define PAUSE_MAX_NS (1000 * 1000000LL)
+#define PAUSE_MAX_NS (200 * 1000000LL)
+/* A row that can't be applied in this time is put off. */
+#define SOON_NS (1000 * 1000000LL)
+/* No row gets this time if a repository has begun to wait so recently. */
+#define HURRY_NS (60 * 1000000000LL)
 /* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)
 /* Somebody who has written a ref has often written others. The rows of all of
@@ -19,6 +23,8 @@
 #define KEEPS_NS (60 * 1000000000LL)
 /* refd-group makes a new repository in less time. */
 #define SEARCH_NS (2 * 1000000000LL)
+/* Searches take at most this part of the time. */
+#define SEARCH_PART 10
 
 /* ---- admission ---- */
 
@@ -232,68 +238,35 @@ static enum result apply(struct follower *f, struct attempt *a,
 /* As row_place_put(). */
 static int place(struct follower *f, struct attempt *a)
 {
-	const struct row_place place = { f->cfg.repos, f->cfg.event };
-	int64_t now_ns = SYS(f->cfg.sys, now_mono);
-	bool searches = a->search_ns != 0 && now_ns >= a->search_ns;
-	int r = row_place_put(&place, a->row, searches, a->path, a->why,
-	    sizeof(a->why));
+	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const struct row_place place = { .repos = f->cfg.repos,
+		.event = f->cfg.event,
+		.searches = a->search_ns != 0 && now_ns >= a->search_ns &&
+		    now_ns >= f->search_ns,
+		.has_left = a->has_left };
+	int r = row_place_put(&place, a->row, a->path, a->why, sizeof(a->why));
+	const int64_t took_ns = SYS(f->cfg.sys, now_mono) - now_ns;
 
-	if (searches)
+	if (place.searches) {
 		a->search_ns = now_ns + f->cfg.patience_ns;
-	else if (r == -ENOENT && a->search_ns == 0)
+		f->search_ns = now_ns + SEARCH_PART * took_ns;
+	} else if (r == -ENOENT && a->search_ns == 0) {
 		a->search_ns = now_ns + SEARCH_NS;
+	}
 	return r;
 }
 
-static enum result try_row(struct follower *f, struct attempt *a)
+void attempt_init(const struct follower *f, struct attempt *a)
 {
-	struct row_txn rt;
-	enum result result;
-	int placed = place(f, a);
-	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
+	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
 
-	a->cannot_keep = false;
-	if (r == -ENOMEM)
-		return attempt_waits(a, strerror(ENOMEM));
-	if (r < 0) {
-		attempt_say(a, "this version of refd can't read the row");
-		return RESULT_DIFFERS;
-	}
-	result = apply(f, a, &rt, placed);
-	follower_put_repo(f, rt.txn);
-	row_txn_done(&rt);
-	return result;
+	*a = (struct attempt){ .since_ns = now_ns,
+		.report_ns = now_ns + f->cfg.patience_ns / 2,
+		.keeps = f->kept_ns != 0 && now_ns - f->kept_ns < KEEPS_NS };
 }
 
-/* A reported difference gets a second report, at once, if its value can't be
- * kept: this reason says what to do. */
-static void report(struct follower *f, struct attempt *a, int64_t *report_ns)
-{
-	int64_t now_ns = SYS(f->cfg.sys, now_mono);
-	bool is_new = a->cannot_keep && a->told == TOLD_OTHER;
-
-	if (now_ns < *report_ns && !is_new)
-		return;
-	*report_ns = now_ns + REPEAT_NS;
-	if (a->told != TOLD_CANNOT_KEEP)
-		a->told = a->cannot_keep ? TOLD_CANNOT_KEEP : TOLD_OTHER;
-	if (f->cfg.event != NULL)
-		f->cfg.event(STORE_GROUP_WAITS, a->path, a->why);
-}
-
-static void fail(struct follower *f, const struct attempt *a)
-{
-	char why[FOLLOWER_WHY_MAX + REFD_PATH_MAX];
-
-	snprintf(why, sizeof(why),
-	    "row %llu of the group can't be applied, as this node differs from "
-	    "the others: %s",
-	    (unsigned long long)a->lsn, a->why);
-	group_fail(f->cfg.group, why);
-}
-
-/* Notes how long the row differs. False: the daemon must end. */
-static bool may_go_on(struct follower *f, struct attempt *a, enum result result)
+/* Notes how long the row differs. */
+static void note(struct follower *f, struct attempt *a, enum result result)
 {
 	int64_t now_ns = SYS(f->cfg.sys, now_mono);
 
@@ -307,52 +280,86 @@ static bool may_go_on(struct follower *f, struct attempt *a, enum result result)
 	} else if (now_ns - a->differs_ns > f->cfg.patience_ns / 2) {
 		/* A name in the way can be of another batch of this process
 		 * that ends late; but not as late. */
-		if (a->keeps)
-			return false;
 		a->keeps = true;
 		a->differs_ns = now_ns;
 	}
-	return true;
 }
 
-static bool apply_until_done(struct follower *f, struct attempt *a)
+/* A reported difference gets a second report, at once, if its value can't be
+ * kept: this reason says what to do. */
+void attempt_report(struct follower *f, struct attempt *a)
 {
-	int64_t pause_ns = PAUSE_NS;
-	int64_t report_ns = SYS(f->cfg.sys, now_mono) + f->cfg.patience_ns / 2;
+	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	bool is_new = a->cannot_keep && a->told == TOLD_OTHER;
+
+	if (now_ns < a->report_ns && !is_new)
+		return;
+	a->report_ns = now_ns + REPEAT_NS;
+	if (a->told != TOLD_CANNOT_KEEP)
+		a->told = a->cannot_keep ? TOLD_CANNOT_KEEP : TOLD_OTHER;
+	if (f->cfg.event != NULL)
+		f->cfg.event(STORE_GROUP_WAITS, a->path, a->why);
+}
+
+enum result attempt_try(struct follower *f, struct attempt *a)
+{
+	struct row_txn rt;
+	enum result result;
+	int placed = place(f, a);
+	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
+
+	a->cannot_keep = false;
+	if (r == -ENOMEM)
+		return attempt_waits(a, strerror(ENOMEM));
+	if (r < 0)
+		return attempt_waits(a,
+		    "this version of refd can't read the row");
+	result = apply(f, a, &rt, placed);
+	follower_put_repo(f, rt.txn);
+	row_txn_done(&rt);
+	if (result != RESULT_DONE)
+		note(f, a, result);
+	if (result == RESULT_WAITS || result == RESULT_DIFFERS)
+		attempt_report(f, a);
+	return result;
+}
+
+/* False: the row must be put off. */
+static bool apply_soon(struct follower *f, struct attempt *a)
+{
+	int64_t pause_ns = PAUSE_NS, end_ns = a->since_ns;
 	enum result result;
 
-	/* A new connection brings the row again, and its frames take the
-	 * requests for objects. */
-	while (group_is_linked(f->cfg.group)) {
-		result = try_row(f, a);
+	if (f->put_ns == 0 || a->since_ns - f->put_ns > HURRY_NS)
+		end_ns += SOON_NS;
+	for (;;) {
+		result = attempt_try(f, a);
 		if (result == RESULT_DONE)
 			return true;
-		if (!may_go_on(f, a, result)) {
-			fail(f, a);
+		if (SYS(f->cfg.sys, now_mono) >= end_ns)
 			return false;
-		}
-		if (result == RESULT_AGAIN)
-			pause_ns = PAUSE_NS;
-		else
-			report(f, a, &report_ns);
 		SYS(f->cfg.sys, sleep_ns, pause_ns);
 		if (pause_ns < PAUSE_MAX_NS)
 			pause_ns *= 2;
 	}
-	return false;
 }
 
-/* False: the row is not applied. */
-static bool apply_row(struct follower *f, const struct group_frame *frame)
+static void take_row(struct follower *f, const struct group_input *in)
 {
-	struct attempt a = { .row = &frame->row.row, .lsn = frame->row.lsn };
-	bool is_applied;
+	const struct group_frame *frame = &in->frame;
+	struct attempt a;
+	bool is_taken;
 
-	a.keeps = f->kept_ns != 0 &&
-	    SYS(f->cfg.sys, now_mono) - f->kept_ns < KEEPS_NS;
-	is_applied = apply_until_done(f, &a);
+	attempt_init(f, &a);
+	a.row = &frame->row.row;
+	a.lsn = frame->row.lsn;
+	is_taken = waiting_leave(f, &a) &&
+	    ((!waiting_has(f, a.row->repo) && apply_soon(f, &a)) ||
+		waiting_put(f, in, &a));
 	free(a.found);
-	return is_applied;
+	/* Otherwise the next connection brings the row again. */
+	if (is_taken)
+		group_applied(f->cfg.group, frame->row.lsn);
 }
 
 static void *follower_main(void *arg)
@@ -360,11 +367,11 @@ static void *follower_main(void *arg)
 	struct follower *f = arg;
 	struct group_input *in;
 
-	while ((in = group_next(f->cfg.group)) != NULL) {
-		if (in->frame.type == GROUP_ROLE)
+	while (group_next(f->cfg.group, waiting_try(f), &in)) {
+		if (in != NULL && in->frame.type == GROUP_ROLE)
 			group_take_role(f->cfg.group, &in->frame);
-		else if (apply_row(f, &in->frame))
-			group_applied(f->cfg.group, in->frame.row.lsn);
+		else if (in != NULL)
+			take_row(f, in);
 		group_input_free(in);
 	}
 	return NULL;
@@ -379,6 +386,7 @@ struct follower *follower_new(const struct follower_config *cfg)
 	if (f == NULL)
 		return NULL;
 	f->cfg = *cfg;
+	LIST_INIT(&f->waiting);
 	pthread_mutex_init(&f->mutex, NULL);
 	pthread_cond_init(&f->back, NULL);
 	return f;
@@ -388,6 +396,7 @@ void follower_free(struct follower *f)
 {
 	if (f == NULL)
 		return;
+	waiting_free(f);
 	pthread_cond_destroy(&f->back);
 	pthread_mutex_destroy(&f->mutex);
 	free(f);
@@ -395,6 +404,10 @@ void follower_free(struct follower *f)
 
 int follower_start(struct follower *f)
 {
+	int r = waiting_load(f);
+
+	if (r != 0)
+		return r < 0 ? r : -EIO;
 	f->has_thread = pthread_create(&f->thread, NULL, follower_main, f) == 0;
 	return f->has_thread ? 0 : -EAGAIN;
 }

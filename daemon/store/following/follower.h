@@ -5,9 +5,11 @@
  *
  * The happy path: admit, apply, tell refd-group.
  *
- * Failures: the row is tried again until it succeeds, and the log says why it
- * waits. A ref that another program has written is kept under a different name
- * (diverged.c). If this node differs in another way, the daemon ends.
+ * Failures: after a second the row is put off: the journal keeps it, with all
+ * later rows of its repository, and the rows of other repositories go on
+ * (waiting.c). The first row is tried again until it succeeds, and the log says
+ * why it waits. Meanwhile this node counts as one that lacks the row. A ref
+ * that another program has written is kept under a different name (diverged.c).
  */
 #ifndef STORE_FOLLOWER_H
 #define STORE_FOLLOWER_H
@@ -38,7 +40,7 @@ struct follower_config {
 struct follower *follower_new(const struct follower_config *cfg);
 /* After follower_stop(). F may be NULL. */
 void follower_free(struct follower *f);
-/* 0 or -EAGAIN. */
+/* 0, -EAGAIN, or the failure of reading the journal. */
 int follower_start(struct follower *f);
 /* After group_stop(), and before the workers stop. Blocks for the row in
  * work. */

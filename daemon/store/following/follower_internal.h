@@ -3,6 +3,7 @@
 #define STORE_FOLLOWER_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "daemon/store/following/follower.h"
 #include "daemon/store/following/row_txn.h"
@@ -13,7 +14,10 @@ struct follower {
 	struct follower_config cfg;
 	pthread_t thread;
 	bool has_thread;
-	int64_t kept_ns; /* when a foreign ref was kept last; 0: never */
+	int64_t kept_ns;   /* when a foreign ref was kept last; 0: never */
+	int64_t put_ns;    /* when a repository began to wait last; 0: never */
+	int64_t search_ns; /* no search before */
+	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
 
 	pthread_mutex_t mutex; /* the member below */
 	pthread_cond_t back;
@@ -32,11 +36,13 @@ enum result {
 struct attempt {
 	const struct group_row *row;
 	uint64_t lsn;
+	int64_t since_ns, report_ns; /* of the first one; of the next report */
 	char path[REFD_PATH_MAX];
 	char why[FOLLOWER_WHY_MAX];
 	int64_t fetch_ns;  /* not before, the next time */
 	int64_t search_ns; /* the same; 0: the repository was not missing yet */
 	bool has_written;  /* the objects of the row */
+	bool has_left;     /* row_place.h */
 	/* The row has differed for so long that another program must have
 	 * written the refs. */
 	bool keeps;
@@ -45,6 +51,12 @@ struct attempt {
 	int64_t differs_ns;      /* since when; 0: not */
 	struct row_found *found; /* owned; row_txn_init() */
 };
+
+void attempt_init(const struct follower *f, struct attempt *a);
+/* One attempt to apply the row of A. Reports a failure. */
+enum result attempt_try(struct follower *f, struct attempt *a);
+/* Tells the log why the row waits: after some seconds, and then each minute. */
+void attempt_report(struct follower *f, struct attempt *a);
 
 /* Gives TXN to admission, and waits. */
 void follower_admit(struct follower *f, struct txn *txn);
@@ -59,6 +71,22 @@ void attempt_make_readable(char *text);
 /* Has the update of M, a part of a row, failed as the refs of this node are not
  * as the row expects? */
 bool attempt_differs(const struct record_member *m, const struct txn_update *u);
+
+/* ---- waiting.c ---- */
+
+/* Reads from the journal which repositories wait. 0 or negative errno. */
+int waiting_load(struct follower *f);
+void waiting_free(struct follower *f);
+bool waiting_has(const struct follower *f, const uint8_t uuid[16]);
+/* The row of A is the next one in the order of the group. Before it is applied,
+ * or put off: the repositories that wait leave its place. False: the link is
+ * lost, or the daemon ends. */
+bool waiting_leave(struct follower *f, struct attempt *a);
+/* Puts the row IN off, after the attempts A. False: as above. */
+bool waiting_put(struct follower *f, const struct group_input *in,
+    struct attempt *a);
+/* Tries the row that is due first. Returns the time until the next one is. */
+int64_t waiting_try(struct follower *f);
 
 /* diverged.c: the updates of RT have failed. */
 enum result diverged_keep(struct follower *f, struct attempt *a,

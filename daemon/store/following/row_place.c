@@ -16,8 +16,7 @@ struct put {
 	const uint8_t *uuid;
 	char rest[GROUP_PATH_MAX + 1]; /* the path below a root */
 	char known[REFD_PATH_MAX];     /* another path, or "" */
-	bool searches;
-	bool is_lost; /* an empty one is here instead */
+	bool is_lost;                  /* an empty one is here instead */
 	char *why;
 	size_t why_size;
 };
@@ -218,7 +217,7 @@ static int find(struct put *p, struct spot *from, const char **root)
 	if (r != 0)
 		return r > 0 ? -EIO : r;
 	r = look_at_known(p, from, root);
-	if (r == 1 && p->searches &&
+	if (r == 1 && p->place->searches &&
 	    row_search_find(p->repos, p->uuid, p->known))
 		r = look_at_known(p, from, root);
 	return r;
@@ -309,7 +308,8 @@ static int bring(const struct put *p, const struct spot *from, const char *root)
 	return r;
 }
 
-static int put_in_place(struct put *p)
+/* Sets PATH if the repository has left its place. */
+static int put_in_place(struct put *p, char path[REFD_PATH_MAX])
 {
 	struct spot from = { .dir = -1 };
 	const char *root;
@@ -329,22 +329,24 @@ static int put_in_place(struct put *p)
 	if (r < 0)
 		return fail(p, r, "can't look for '%s': %s", p->rest,
 		    strerror(-r));
-	for (i = 0; r == 0 && i < p->repos->nr_roots; i++)
+	for (i = 0; r == 0 && i < p->repos->nr_roots && !p->place->has_left;
+	    i++)
 		r = clear_place(p, p->repos->roots[i]);
-	if (r == 0)
+	if (p->place->has_left)
+		snprintf(path, REFD_PATH_MAX, "%s", from.path);
+	else if (r == 0)
 		r = bring(p, &from, root);
 	spot_close(p, &from);
 	return r;
 }
 
 int row_place_put(const struct row_place *place, const struct group_row *row,
-    bool searches, char path[REFD_PATH_MAX], char *why, size_t why_size)
+    char path[REFD_PATH_MAX], char *why, size_t why_size)
 {
 	struct put p = { .place = place,
 		.repos = place->repos,
 		.sys = place->repos->sys,
 		.uuid = row->repo,
-		.searches = searches,
 		.why = why,
 		.why_size = why_size };
 	size_t i, nr = place->repos->nr_roots;
@@ -359,8 +361,8 @@ int row_place_put(const struct row_place *place, const struct group_row *row,
 		    strerror(-r));
 	if (r == 0)
 		return 0;
-	r = put_in_place(&p);
-	for (i = nr; r == 0 && i-- > 0;)
+	r = put_in_place(&p, path);
+	for (i = nr; r == 0 && !place->has_left && i-- > 0;)
 		if (look_at_place(&p, place->repos->roots[i], path) == 0)
 			break;
 	return r;

@@ -13,6 +13,10 @@
  * below the roots. A crash between two moves leaves both repositories where the
  * next attempt looks.
  *
+ * A row that has waited (waiting.c) comes late. If a later row has another
+ * repository in its place, or above or below it, the row is applied where its
+ * repository is.
+ *
  * A repository that refd-group has made in place of one that this node had and
  * lost is not taken: the row waits until the lost one, or a copy, is back.
  *
@@ -34,13 +38,14 @@ struct row_place {
 	/* The repository WHY is now at PLACE. May be NULL. */
 	void (
 	    *event)(enum store_event event, const char *place, const char *why);
+	bool searches; /* row_search.h */
+	bool has_left; /* the place has another repository in a later row */
 };
 
 /* Sets PATH, in which the repository of ROW is, or should be. 0; -ENOENT: this
  * node does not have the repository, or has it where only a search finds it;
- * another negative errno. WHY is the reason of a failure. SEARCHES: see
- * row_search.h. */
+ * another negative errno. WHY is the reason of a failure. */
 int row_place_put(const struct row_place *place, const struct group_row *row,
-    bool searches, char path[REFD_PATH_MAX], char *why, size_t why_size);
+    char path[REFD_PATH_MAX], char *why, size_t why_size);
 
 #endif

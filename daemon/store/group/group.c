@@ -49,8 +49,8 @@ struct group *group_new(const struct group_config *cfg)
 	g->input_end = &g->input;
 	g->output_end = &g->output;
 	g->fd = g->listen_fd = -1;
-	g->told_lsn = journal_group_lsn(g->journal);
-	g->next_lsn = g->told_lsn + 1;
+	g->done_lsn = journal_group_lsn(g->journal);
+	g->next_lsn = g->done_lsn + 1;
 	snprintf(g->refusal, sizeof(g->refusal),
 	    "the node '%s' waits for refd-group", cfg->node);
 	return g;
@@ -265,11 +265,13 @@ void group_look(struct group *g, struct group_state *state)
 		state->role = "follower";
 	}
 	strcpy(state->leader, g->leader);
-	state->lsn = g->next_lsn - 1;
 	state->is_connected = g->fd >= 0;
-	if (g->is_following)
+	if (g->waiting.lsn != 0)
+		state->row_ns = SYS(g->cfg.sys, now_mono) - g->waiting.since_ns;
+	else if (g->is_following)
 		state->row_ns = SYS(g->cfg.sys, now_mono) - g->following_ns;
-	state->applied = g->told_lsn;
+	state->waiting_repos = g->waiting.nr_repos;
+	state->lsn = group_applied_lsn(g);
 	LIST_FOREACH(b, &g->batches, link)
 		state->batches++;
 	TAILQ_FOREACH(h, &g->holds, link)
@@ -289,6 +291,10 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	g->follows = !leads;
 	strcpy(g->leader, role->role.leader);
 	journal_set_group(g->journal, role->role.group);
+	if (leads && g->waiting.lsn != 0)
+		group_die(g,
+		    "refd-group has made this node the leader while rows of "
+		    "the group wait here: report this as an error of refd");
 	if (role->role.lsn != g->next_lsn - 1)
 		group_die(g,
 		    "refd-group has named another last row than the "
@@ -302,23 +308,29 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	    leads ? "the node '%s' has lost the connection to refd-group" :
 		    "this node follows: the node '%s' leads the group",
 	    role->role.leader);
-	group_tell(g, leads ? STORE_GROUP_LEADS : STORE_GROUP_FOLLOWS,
-	    role->role.leader);
+	if (!g->is_dead)
+		group_tell(g, leads ? STORE_GROUP_LEADS : STORE_GROUP_FOLLOWS,
+		    role->role.leader);
 	pthread_mutex_unlock(&g->mutex);
 }
 
 /* ---- following ---- */
 
-struct group_input *group_next(struct group *g)
+bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 {
+	const struct timespec until = group_later(wait_ns);
 	struct group_input *in;
+	bool goes_on;
+	int r = 0;
 
 	pthread_mutex_lock(&g->mutex);
 	g->is_following = false;
 	pthread_cond_broadcast(&g->changed);
-	while (g->input == NULL && !g->is_stopping && !g->is_dead)
-		pthread_cond_wait(&g->changed, &g->mutex);
-	in = g->is_stopping || g->is_dead ? NULL : g->input;
+	while (g->input == NULL && !g->is_stopping && !g->is_dead &&
+	    r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
+	goes_on = !g->is_stopping && !g->is_dead;
+	in = goes_on ? g->input : NULL;
 	if (in != NULL) {
 		g->is_following = true;
 		g->following_ns = SYS(g->cfg.sys, now_mono);
@@ -328,19 +340,46 @@ struct group_input *group_next(struct group *g)
 		g->input_bytes -= in->len;
 	}
 	pthread_mutex_unlock(&g->mutex);
-	return in;
+	*next = in;
+	return goes_on;
+}
+
+uint64_t group_applied_lsn(const struct group *g)
+{
+	return g->waiting.lsn != 0 && g->waiting.lsn <= g->done_lsn ?
+	    g->waiting.lsn - 1 :
+	    g->done_lsn;
+}
+
+/* Under MUTEX. */
+static void tell_applied(struct group *g)
+{
+	const struct group_frame f = { .type = GROUP_APPLIED,
+		.applied = { .lsn = group_applied_lsn(g),
+		    .last = g->done_lsn } };
+
+	group_send(g, &f);
 }
 
 void group_applied(struct group *g, uint64_t lsn)
 {
-	const struct group_frame f = { .type = GROUP_APPLIED,
-		.applied.lsn = lsn };
+	pthread_mutex_lock(&g->mutex);
+	if (lsn > g->done_lsn) {
+		g->done_lsn = lsn;
+		pthread_cond_broadcast(&g->changed);
+		tell_applied(g);
+	}
+	pthread_mutex_unlock(&g->mutex);
+}
+
+void group_set_waiting(struct group *g, const struct group_waiting *waiting)
+{
+	uint64_t before;
 
 	pthread_mutex_lock(&g->mutex);
-	if (lsn > g->told_lsn) {
-		g->told_lsn = lsn;
-		pthread_cond_broadcast(&g->changed);
-		group_send(g, &f);
-	}
+	before = group_applied_lsn(g);
+	g->waiting = *waiting;
+	if (group_applied_lsn(g) != before)
+		tell_applied(g);
 	pthread_mutex_unlock(&g->mutex);
 }

@@ -100,12 +100,14 @@ struct group_state {
 	 * and the lag is the time since the start of the machine. */
 	int64_t lag_ns;
 	bool is_connected; /* refd-group is */
-	int64_t row_ns;    /* how long the row in work has taken; 0: none */
-	uint64_t epoch;    /* of a leader */
-	uint64_t lsn;      /* the last row of the group in the journal */
-	/* The last row that is in the refs. Of a leader: a row that is not
-	 * answered yet can be there. */
-	uint64_t applied;
+	/* How long the first row that waits, or the row in work, has taken; 0:
+	 * none. */
+	int64_t row_ns;
+	size_t waiting_repos; /* with rows that wait */
+	uint64_t epoch;       /* of a leader */
+	/* All rows up to this one are in the refs. Of a leader: a row that is
+	 * not answered yet can be there. */
+	uint64_t lsn;
 	uint64_t batches; /* that wait for the log of the group */
 	uint64_t holds;   /* transactions that wait for objects */
 };
@@ -151,10 +153,24 @@ struct group_input {
 	struct group_input *next;
 };
 
-/* Waits for the next frame, which the caller frees. NULL: the end. */
-struct group_input *group_next(struct group *g);
+/* Waits at most WAIT_NS for the next frame, which the caller frees. *NEXT NULL:
+ * there is none yet. False: the end. */
+bool group_next(struct group *g, int64_t wait_ns, struct group_input **next);
 void group_input_free(struct group_input *in);
-/* The rows up to LSN are done. For any thread. */
+
+/* Rows in the journal that this node could not apply yet. */
+struct group_waiting {
+	uint64_t lsn;     /* of the first one; 0: none waits */
+	int64_t since_ns; /* monotonic */
+	size_t nr_repos;
+};
+/* Other nodes and the lease count the rows before WAITING->lsn as applied, and
+ * no later one. */
+void group_set_waiting(struct group *g, const struct group_waiting *waiting);
+/* Puts the row IN into the journal as a row that waits, durably, in its turn.
+ * 0; negative errno: nothing was done; JOURNAL_UNKNOWN: the daemon ends. */
+int group_postpone(struct group *g, const struct group_input *in);
+/* The rows up to LSN are applied, or wait. For any thread. */
 void group_applied(struct group *g, uint64_t lsn);
 /* All rows before ROLE are applied. */
 void group_take_role(struct group *g, const struct group_frame *role);

@@ -76,9 +76,10 @@ struct group {
 	bool is_sending;
 	uint64_t next_number; /* of BATCH and HOLD */
 	uint64_t next_lsn;    /* of the next row of the journal */
-	uint64_t told_lsn;    /* applied: of HELLO, or the last APPLIED */
-	uint64_t near_lsn;    /* of the last NEAR */
-	int64_t near_ns;      /* when NEAR came (now_boot); 0: none */
+	uint64_t done_lsn;    /* the last row that is applied, or waits */
+	struct group_waiting waiting;
+	uint64_t near_lsn; /* of the last NEAR */
+	int64_t near_ns;   /* when NEAR came (now_boot); 0: none */
 	/* Of the last row whose objects are not in the log; and of such a row
 	 * that NEAR has not reached since AWAITED_NS. */
 	uint64_t held_lsn, awaited_lsn;
@@ -96,6 +97,8 @@ struct group {
 
 /* ---- group.c; under MUTEX ---- */
 
+/* All rows up to this one are applied. */
+uint64_t group_applied_lsn(const struct group *g);
 /* CURRENT has come. */
 void group_set_current(struct group *g, uint64_t ms);
 /* Other nodes may write from now on. */

@@ -83,7 +83,8 @@ static void await_output(struct group *g)
 
 	while (g->output == NULL && !g->has_ended && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
-	f.applied.lsn = g->told_lsn;
+	f.applied.lsn = group_applied_lsn(g);
+	f.applied.last = g->done_lsn;
 	if (g->output == NULL && !g->has_ended)
 		group_send(g, &f);
 }
@@ -312,8 +313,8 @@ static int accept_one(struct group *g)
 	return -1;
 }
 
-/* No row is being applied, appended or flushed: HELLO has the last one. False:
- * the daemon stops. */
+/* No new row is being applied, appended or flushed: HELLO has the last one.
+ * False: the daemon stops. */
 static bool begin(struct group *g, int fd)
 {
 	struct group_frame f = { .type = GROUP_HELLO };
@@ -321,7 +322,7 @@ static bool begin(struct group *g, int fd)
 
 	pthread_mutex_lock(&g->mutex);
 	while ((g->is_following || g->nr_appending > 0 ||
-		   g->told_lsn + 1 != g->next_lsn) &&
+		   g->done_lsn + 1 != g->next_lsn) &&
 	    !g->is_stopping && !g->is_dead)
 		pthread_cond_wait(&g->changed, &g->mutex);
 	stops = g->is_stopping || g->is_dead;
@@ -334,7 +335,8 @@ static bool begin(struct group *g, int fd)
 	f.hello.version = GROUP_FRAME_VERSION;
 	journal_group_uuid(g->journal, f.hello.group);
 	strcpy(f.hello.node, g->cfg.node);
-	f.hello.applied = g->told_lsn;
+	f.hello.applied = group_applied_lsn(g);
+	f.hello.last = g->done_lsn;
 	group_send(g, &f);
 	pthread_mutex_unlock(&g->mutex);
 	return true;

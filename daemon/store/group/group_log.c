@@ -166,7 +166,8 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 	r = commit_log_append(g->cfg.log, rows, nr, mark);
 	pthread_mutex_lock(&g->mutex);
 	g->nr_appending--;
-	if (r == 0)
+	/* A row that has waited was counted before. */
+	if (r == 0 && rows[0].group_lsn == g->next_lsn)
 		g->next_lsn += nr;
 	pthread_cond_broadcast(&g->changed);
 	return r;
@@ -275,4 +276,22 @@ int group_appended(struct group *g, const struct commit_log_mark *mark, int r)
 	if (last->group_epoch != 0)
 		group_applied(g, last->group_lsn);
 	return 0;
+}
+
+int group_postpone(struct group *g, const struct group_input *in)
+{
+	struct journal_row row = { .kind = JOURNAL_WAITING,
+		.group_lsn = in->frame.row.lsn,
+		.waiting_repo = in->frame.row.row.repo,
+		.waiting_path = in->frame.row.row.path.data,
+		.waiting_path_len = in->frame.row.row.path.len,
+		.body = in->bytes,
+		.len = in->len };
+	struct commit_log_mark mark;
+	int r = append_given(g, &row, 1, &mark);
+
+	if (r == 0 &&
+	    commit_log_wait(g->cfg.log, &mark, COMMIT_LOG_DURABLE) != 0)
+		r = group_fail(g, "the journal can't be synced");
+	return r;
 }

@@ -57,7 +57,11 @@ enum journal_kind {
 	JOURNAL_DEFERRED = 3,
 	/* Not stored as a row: takes the deferred row REFERS_TO off the
 	 * list. */
-	JOURNAL_DEFERRED_END = 4
+	JOURNAL_DEFERRED_END = 4,
+	/* Not stored as a row: GROUP_LSN of the group can't be applied yet, and
+	 * waits (journal_read_waiting()). The later SLICE with this GROUP_LSN
+	 * ends the waiting. */
+	JOURNAL_WAITING = 5
 };
 
 /* The number of a batch: a start, then a count with this many bits. The highest
@@ -91,9 +95,13 @@ struct journal_row {
 	 * column has its older name, "voids". */
 	uint64_t refers_to;
 	/* The LSN in the log of the group; 0: only this machine has the row.
-	 * SLICE: append refuses a number that is not the next one. Any other
-	 * kind: 0. */
+	 * SLICE, WAITING: append refuses a number that is not the next one. A
+	 * SLICE can have the number of a row that waits. Any other kind: 0. */
 	uint64_t group_lsn;
+	/* WAITING: the uuid of the repository, and its path below the root;
+	 * borrowed. */
+	const uint8_t *waiting_repo, *waiting_path;
+	size_t waiting_path_len;
 	/* txn.group_epoch, for the log of the group. Not stored. */
 	uint64_t group_epoch;
 	/* In a group: txn_is_of_node(). Not stored. */

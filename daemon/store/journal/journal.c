@@ -201,6 +201,8 @@ static int write_row(struct journal *j, const struct journal_row *row,
 {
 	int rc;
 
+	if (row->kind == JOURNAL_WAITING)
+		return journal_write_waiting(j, row);
 	if (row->kind == JOURNAL_DEFERRED_END) {
 		sqlite3_bind_int64(j->stmts.end_deferred, 1,
 		    (sqlite3_int64)row->refers_to);
@@ -210,6 +212,8 @@ static int write_row(struct journal *j, const struct journal_row *row,
 		return rc == SQLITE_OK ? journal_run(j->stmts.unkeep) : rc;
 	}
 	rc = insert_row(j, row, lsn);
+	if (rc == SQLITE_OK && journal_is_late(j, row))
+		rc = journal_end_waiting(j, row);
 	if (rc == SQLITE_OK)
 		rc = journal_write_objects(j, lsn, row);
 	if (rc != SQLITE_OK || row->kind != JOURNAL_DEFERRED)
@@ -228,34 +232,9 @@ static int write_all(struct journal *j, const struct journal_commit *c)
 	for (; c != NULL; c = c->next)
 		for (i = 0; i < c->nr && rc == SQLITE_OK; i++) {
 			rc = write_row(j, &c->rows[i], lsn);
-			lsn += c->rows[i].kind != JOURNAL_DEFERRED_END;
+			lsn += journal_is_stored(&c->rows[i]);
 		}
 	return rc;
-}
-
-/* Adds the rows of C to GROUP; WANTED: journal_set_group(). 0 or -EINVAL. */
-static int add_to_group(struct journal_group *group, const uint8_t wanted[16],
-    const struct journal_commit *c)
-{
-	static const uint8_t none[16];
-	const struct journal_row *row;
-	size_t i;
-
-	for (i = 0; i < c->nr; i++) {
-		row = &c->rows[i];
-		if (row->group_lsn == 0)
-			continue;
-		if (row->kind != JOURNAL_SLICE ||
-		    row->group_lsn != group->lsn + 1 ||
-		    memcmp(wanted, none, sizeof(none)) == 0)
-			return -EINVAL;
-		if (memcmp(group->uuid, none, sizeof(none)) == 0)
-			memcpy(group->uuid, wanted, sizeof(none));
-		if (memcmp(group->uuid, wanted, sizeof(none)) != 0)
-			return -EINVAL;
-		group->lsn = row->group_lsn;
-	}
-	return 0;
 }
 
 /* Writes in a single transaction: the rows of FIRST and of the commits behind
@@ -274,7 +253,7 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 	pthread_mutex_unlock(&j->hand_lock);
 	for (c = first; c != NULL && r == 0; c = c->next) {
 		nr += c->nr;
-		r = add_to_group(&meta.group, wanted, c);
+		r = journal_add_to_group(j, &meta.group, wanted, c);
 	}
 	if (r != 0)
 		return r;
@@ -298,9 +277,8 @@ static void number_rows(struct journal *j, struct journal_commit *c)
 	size_t i;
 
 	for (i = 0; i < c->nr; i++) {
-		/* JOURNAL_DEFERRED_END adds no row, and an unused LSN would
-		 * look lost. */
-		if (c->rows[i].kind != JOURNAL_DEFERRED_END)
+		/* An unused LSN would look lost. */
+		if (journal_is_stored(&c->rows[i]))
 			j->last_written = c->rows[i].lsn = j->next_lsn++;
 		c->rows[i].start = j->start;
 	}

@@ -175,7 +175,32 @@ uint64_t journal_last_lsn(struct journal *j);
 
 /* ---- for a group of nodes ---- */
 
-/* The highest group_lsn of a row, durable or not, trimmed or not; at first
+/* Rows of the group that wait: this node has them, and could not apply them
+ * yet. JOURNAL_WAITING adds one. */
+struct journal_waiting {
+	uint64_t lsn; /* of the group */
+	uint8_t repo[16];
+	bool has_place; /* no later row has its repository there */
+	uint8_t *bytes; /* the body of the row; owned */
+	size_t len;
+};
+/* The first row of each repository, in the order of their LSNs, without bytes.
+ * A non-zero result of CB ends the reading and is returned. CB calls no
+ * function here. Any thread. Negative errno or JOURNAL_UNKNOWN. */
+int journal_each_waiting(struct journal *j,
+    int (*cb)(void *arg, const struct journal_waiting *row), void *arg);
+/* The first row of REPO. -ENOENT: none; -EUCLEAN: damaged. Otherwise as
+ * above. */
+int journal_read_waiting(struct journal *j, const uint8_t repo[16],
+    struct journal_waiting *row);
+/* A later row has REPO at PATH. So the repositories of rows that wait have left
+ * the path, and the paths above and below it. Durable with the next row. 0;
+ * negative errno: nothing was done; JOURNAL_UNKNOWN. */
+int journal_take_place(struct journal *j, const uint8_t repo[16],
+    const uint8_t *path, size_t len);
+
+/* The highest group_lsn of a row, also of one that waits, durable or not,
+ * trimmed or not; at first
  * journal_config.group_lsn. 0: the journal is no group's. Any thread, as for
  * the next two. */
 uint64_t journal_group_lsn(struct journal *j);

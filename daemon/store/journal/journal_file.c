@@ -62,6 +62,12 @@ static const char schema[] =
     "CREATE TABLE " JOURNAL_OBJECTS
     "(lsn INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
     " bytes BLOB NOT NULL) STRICT;"
+    "CREATE TABLE " JOURNAL_WAITING_ROWS
+    "(lsn INTEGER PRIMARY KEY, repo BLOB NOT NULL, path BLOB NOT NULL,"
+    " has_place INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+    " bytes BLOB NOT NULL) STRICT;"
+    "CREATE INDEX waiting_repo ON " JOURNAL_WAITING_ROWS "(repo, lsn);"
+    "CREATE INDEX waiting_path ON " JOURNAL_WAITING_ROWS "(path);"
     "CREATE TABLE " JOURNAL_OPEN_DEFERRED
     "(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";

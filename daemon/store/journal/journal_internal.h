@@ -44,6 +44,9 @@
 /* The new objects of rows that are not forgotten. */
 #define JOURNAL_OBJECTS "object"
 
+/* Rows of the group that wait. */
+#define JOURNAL_WAITING_ROWS "waiting"
+
 /* Tables whose names on disk are older: the outcomes of trimmed ids, and the
  * LSNs of the open deferred rows. */
 #define JOURNAL_OLD_OUTCOMES  "past"
@@ -138,7 +141,7 @@ struct journal_found {
 /* Of the connection for commits; commit_lock. */
 struct journal_stmts {
 	sqlite3_stmt *begin, *insert, *insert_objects, *defer, *end_deferred,
-	    *unkeep, *write_meta;
+	    *unkeep, *wait, *end_wait, *write_meta;
 	sqlite3_stmt *commit, *rollback;
 };
 
@@ -334,6 +337,13 @@ int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo);
 int journal_reader_connect(struct journal_reader *reader);
 void journal_reader_disconnect(struct journal_reader *reader);
 
+/* Does ROW become a row of the table, with an LSN? */
+static inline bool journal_is_stored(const struct journal_row *row)
+{
+	return row->kind != JOURNAL_DEFERRED_END &&
+	    row->kind != JOURNAL_WAITING;
+}
+
 /* Row LSN differs from the written row. */
 void journal_note_damage(struct journal *j, uint64_t lsn);
 
@@ -345,6 +355,18 @@ int journal_write_objects(struct journal *j, uint64_t lsn,
 /* The result of journal_read_objects(), from S: checksum and bytes. */
 int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
     uint8_t **bytes, size_t *len);
+
+/* ---- journal_waiting.c; commit_lock is held ---- */
+
+/* The journal can have ROW as one that waits. */
+bool journal_is_late(const struct journal *j, const struct journal_row *row);
+/* Adds the rows of C to GROUP; WANTED: journal_set_group(). 0 or -EINVAL. */
+int journal_add_to_group(const struct journal *j, struct journal_group *group,
+    const uint8_t wanted[16], const struct journal_commit *c);
+/* Within a transaction. An SQLite code. */
+int journal_write_waiting(struct journal *j, const struct journal_row *row);
+/* ROW has been applied. SQLITE_CONSTRAINT: the row does not wait. */
+int journal_end_waiting(struct journal *j, const struct journal_row *row);
 
 /* ---- journal_range.c ---- */
 

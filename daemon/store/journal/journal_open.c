@@ -83,6 +83,11 @@ static int prepare_all(struct journal *j)
 		{ "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE lsn = ?",
 		    &j->stmts.end_deferred },
 		{ unkeep, &j->stmts.unkeep },
+		{ "INSERT INTO " JOURNAL_WAITING_ROWS
+		  " VALUES(?, ?, ?, 1, ?, ?)",
+		    &j->stmts.wait },
+		{ "DELETE FROM " JOURNAL_WAITING_ROWS " WHERE lsn = ?",
+		    &j->stmts.end_wait },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
 		  " seal = ?, group_lsn = ?, group_uuid = ? WHERE id = 1",
 		    &j->stmts.write_meta },
@@ -255,6 +260,8 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->stmts.defer);
 	sqlite3_finalize(j->stmts.end_deferred);
 	sqlite3_finalize(j->stmts.unkeep);
+	sqlite3_finalize(j->stmts.wait);
+	sqlite3_finalize(j->stmts.end_wait);
 	sqlite3_finalize(j->stmts.write_meta);
 	sqlite3_finalize(j->stmts.commit);
 	sqlite3_finalize(j->stmts.rollback);

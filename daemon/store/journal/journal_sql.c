@@ -194,6 +194,8 @@ int journal_errno(int rc)
 		return -EACCES;
 	case SQLITE_TOOBIG:
 		return -EFBIG;
+	case SQLITE_CONSTRAINT:
+		return -EINVAL;
 	}
 	return -EIO;
 }

@@ -5,6 +5,7 @@
  *
  * Failures: commit_log.h tells the fate of the rows. A dead log takes no rows.
  */
+#include <errno.h>
 #include <time.h>
 
 #include "daemon/store/journal/record.h"
@@ -78,6 +79,8 @@ static int commit_in_group(struct pipeline *p, struct journal_row *rows,
 	case JOURNAL_DEFERRED:
 	case JOURNAL_DEFERRED_END:
 		return commit(p, rows, nr, true);
+	case JOURNAL_WAITING:
+		return -EINVAL; /* group_postpone() */
 	}
 	r = group_append(p->cfg.group, rows, nr, &mark);
 	if (r != 0)

@@ -1,0 +1,229 @@
+/*
+ * Rows of the group: their order, and those that wait.
+ *
+ * Happy path:
+ *	write	the row takes its turn in the order of the group, in the
+ *		transaction that counts its LSN
+ *	place	a later row of another repository has the same place
+ *	end	the transaction that appends the row as a SLICE deletes it here
+ *
+ * So each row of the group up to the highest LSN is a SLICE or waits, and never
+ * both, whenever the power fails.
+ *
+ * Failure modes:
+ *	as of a commit (journal.c): nothing happened, or JOURNAL_UNKNOWN
+ *	the bytes differ from the stored checksum: -EUCLEAN
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+#define UUID_BYTES 16
+
+bool journal_is_late(const struct journal *j, const struct journal_row *row)
+{
+	return row->kind == JOURNAL_SLICE && row->group_lsn != 0 &&
+	    row->group_lsn <= j->meta.group.lsn;
+}
+
+/* May ROW follow the rows of GROUP? */
+static bool may_follow(const struct journal *j,
+    const struct journal_group *group, const struct journal_row *row)
+{
+	if (journal_is_late(j, row))
+		return true;
+	return (row->kind == JOURNAL_SLICE || row->kind == JOURNAL_WAITING) &&
+	    row->group_lsn == group->lsn + 1;
+}
+
+int journal_add_to_group(const struct journal *j, struct journal_group *group,
+    const uint8_t wanted[16], const struct journal_commit *c)
+{
+	static const uint8_t none[16];
+	const struct journal_row *row;
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		row = &c->rows[i];
+		if (row->group_lsn == 0)
+			continue;
+		if (!may_follow(j, group, row) ||
+		    memcmp(wanted, none, sizeof(none)) == 0)
+			return -EINVAL;
+		if (memcmp(group->uuid, none, sizeof(none)) == 0)
+			memcpy(group->uuid, wanted, sizeof(none));
+		if (memcmp(group->uuid, wanted, sizeof(none)) != 0)
+			return -EINVAL;
+		if (row->group_lsn > group->lsn)
+			group->lsn = row->group_lsn;
+	}
+	return 0;
+}
+
+int journal_write_waiting(struct journal *j, const struct journal_row *row)
+{
+	sqlite3_stmt *s = j->stmts.wait;
+
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)row->group_lsn);
+	sqlite3_bind_blob(s, 2, row->waiting_repo, UUID_BYTES, SQLITE_STATIC);
+	sqlite3_bind_blob64(s, 3, row->waiting_path, row->waiting_path_len,
+	    SQLITE_STATIC);
+	sqlite3_bind_int64(s, 4,
+	    journal_objects_checksum(row->group_lsn, row->body, row->len));
+	sqlite3_bind_blob64(s, 5, row->body, row->len, SQLITE_STATIC);
+	return journal_run(s);
+}
+
+int journal_end_waiting(struct journal *j, const struct journal_row *row)
+{
+	int rc;
+
+	sqlite3_bind_int64(j->stmts.end_wait, 1, (sqlite3_int64)row->group_lsn);
+	rc = journal_run(j->stmts.end_wait);
+	return rc == SQLITE_OK && sqlite3_changes(j->db) != 1 ?
+	    SQLITE_CONSTRAINT :
+	    rc;
+}
+
+/* 1: ROW is the next row of S, without bytes. */
+static int step(sqlite3_stmt *s, struct journal_waiting *row)
+{
+	int rc = sqlite3_step(s);
+
+	if (rc != SQLITE_ROW)
+		return rc == SQLITE_DONE ? 0 : journal_errno(rc);
+	if (sqlite3_column_bytes(s, 1) != UUID_BYTES)
+		return -EUCLEAN;
+	*row =
+	    (struct journal_waiting){ .lsn =
+					  (uint64_t)sqlite3_column_int64(s, 0),
+		    .has_place = sqlite3_column_int(s, 2) };
+	memcpy(row->repo, sqlite3_column_blob(s, 1), UUID_BYTES);
+	return 1;
+}
+
+/* Prepares SQL; commit_lock is held. */
+static int prepare(struct journal *j, const char *sql, sqlite3_stmt **s)
+{
+	*s = NULL;
+	return journal_is_broken(j) ?
+	    JOURNAL_UNKNOWN :
+	    journal_errno(journal_prepare(j->db, sql, s));
+}
+
+int journal_each_waiting(struct journal *j,
+    int (*cb)(void *arg, const struct journal_waiting *row), void *arg)
+{
+	struct journal_waiting row;
+	sqlite3_stmt *s;
+	int r;
+
+	pthread_mutex_lock(&j->commit_lock);
+	r = prepare(j,
+	    "SELECT min(lsn), repo, has_place FROM " JOURNAL_WAITING_ROWS
+	    " GROUP BY repo ORDER BY 1",
+	    &s);
+	while (r == 0 && (r = step(s, &row)) == 1)
+		r = cb(arg, &row);
+	sqlite3_finalize(s);
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+static int read_waiting(sqlite3_stmt *s, const uint8_t repo[UUID_BYTES],
+    struct journal_waiting *row)
+{
+	int r;
+
+	sqlite3_bind_blob(s, 1, repo, UUID_BYTES, SQLITE_STATIC);
+	r = step(s, row);
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	row->len = (size_t)sqlite3_column_bytes(s, 4);
+	if ((uint32_t)sqlite3_column_int64(s, 3) !=
+	    journal_objects_checksum(row->lsn, sqlite3_column_blob(s, 4),
+		row->len))
+		return -EUCLEAN;
+	row->bytes = malloc(row->len + 1);
+	if (row->bytes == NULL)
+		return -ENOMEM;
+	memcpy(row->bytes, sqlite3_column_blob(s, 4), row->len);
+	return 0;
+}
+
+int journal_read_waiting(struct journal *j, const uint8_t repo[UUID_BYTES],
+    struct journal_waiting *row)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	*row = (struct journal_waiting){ .bytes = NULL };
+	pthread_mutex_lock(&j->commit_lock);
+	r = prepare(j,
+	    "SELECT lsn, repo, has_place, checksum, bytes"
+	    " FROM " JOURNAL_WAITING_ROWS " WHERE repo = ?"
+	    " ORDER BY lsn LIMIT 1",
+	    &s);
+	if (r == 0)
+		r = read_waiting(s, repo, row);
+	sqlite3_finalize(s);
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+/* ---- places ---- */
+
+/* Paths that begin with LEN bytes of PATH and the byte FROM, or, if FROM is 0,
+ * have no more bytes. PATH has room for one byte more. An SQLite code. */
+static int take(sqlite3_stmt *s, uint8_t *path, size_t len, uint8_t from)
+{
+	const uint8_t next = path[len];
+
+	path[len] = from;
+	sqlite3_bind_blob64(s, 2, path, len + (from != 0), SQLITE_TRANSIENT);
+	path[len] = (uint8_t)(from + 1);
+	sqlite3_bind_blob64(s, 3, path, len + 1, SQLITE_TRANSIENT);
+	path[len] = next;
+	return journal_run(s);
+}
+
+static int take_all(sqlite3_stmt *s, uint8_t *path, size_t len)
+{
+	int rc = take(s, path, len, '/');
+	size_t i;
+
+	for (i = 1; i <= len && rc == SQLITE_OK; i++)
+		if (i == len || path[i] == '/')
+			rc = take(s, path, i, 0);
+	return rc;
+}
+
+int journal_take_place(struct journal *j, const uint8_t repo[UUID_BYTES],
+    const uint8_t *path, size_t len)
+{
+	uint8_t *copy = calloc(1, len + 1);
+	sqlite3_stmt *s;
+	int r;
+
+	if (copy == NULL)
+		return -ENOMEM;
+	memcpy(copy, path, len);
+	pthread_mutex_lock(&j->commit_lock);
+	r = prepare(j,
+	    "UPDATE " JOURNAL_WAITING_ROWS " SET has_place = 0"
+	    " WHERE repo <> ?1 AND path >= ?2 AND path < ?3 AND has_place",
+	    &s);
+	if (r == 0)
+		r = journal_txn_begin(j);
+	if (r == 0) {
+		sqlite3_bind_blob(s, 1, repo, UUID_BYTES, SQLITE_STATIC);
+		r = journal_txn_end(j, take_all(s, copy, len));
+		journal_mark(j);
+	}
+	sqlite3_finalize(s);
+	pthread_mutex_unlock(&j->commit_lock);
+	free(copy);
+	return r;
+}

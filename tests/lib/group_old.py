@@ -6,19 +6,19 @@ import subprocess
 import time
 
 from group import Locked, Node, new_row, wait_for
+from group_console import Paused, report
 
 
 class Cases:
-    def __init__(self, pg, program, write_config, report, paused):
-        self.pg, self.report, self.paused = pg, report, paused
-        config = write_config(
+    def __init__(self, pg, console):
+        self.pg, self.console = pg, console
+        config = console.config(
             'c', name='other', database=f'host={pg.top},{pg.top}'
             ' port=5603,5601 dbname=refd user=refd application_name=c')
-        self.c = Node('c', program, config, pg.top)
+        self.c = Node('c', console.program, config, pg.top)
 
     def run(self):
-        subprocess.run([self.c.program, '--config', self.c.config, 'create'],
-                       check=True, stdout=subprocess.DEVNULL)
+        assert self.console.run('create', node='c')[0] == 0
         self.c.start()
         assert self.c.await_role(True), self.c.message()
         self.commit(3)
@@ -41,21 +41,24 @@ class Cases:
         c, pg = self.c, self.pg
         end = c.applied
         c.end()
-        with self.paused():
-            c.start()
-            assert wait_for(10, lambda: pg.sql(
-                """SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'
-                AND application_name = 'c' AND query LIKE 'UPDATE refd.lease SET epoch%'"""))
+        lease = Locked(pg, """SELECT FROM refd.lease WHERE grp = 'other'
+                              FOR KEY SHARE""")
+        lease.__enter__()
+        c.start()
+        assert wait_for(10, lambda: self.takes('transactionid'))
+        with Paused(pg):
+            lease.__exit__()
+            assert wait_for(10, lambda: self.takes('SyncRep'))
             lock = Locked(pg, 'LOCK TABLE refd.log')
             lock.__enter__()
         assert wait_for(10, lambda: self.readers())
         pg.start_old('')
         pg.sql(f'SELECT pg_terminate_backend({self.readers()})')
         lock.__exit__()
-        self.report('a former primary comes first: the node opens',
-                    c.await_role(True), c.message()[-300:])
-        self.report('ROLE has the last LSN', c.role and c.role[2] == end,
-                    (c.role, end))
+        report('a former primary comes first: the node opens',
+               c.await_role(True), c.message()[-300:])
+        report('ROLE has the last LSN', c.role and c.role[2] == end,
+               (c.role, end))
         self.commit(2)
         pg.stop('old')
 
@@ -65,8 +68,8 @@ class Cases:
         self.pg.start_old('ANY 1 (s1)')
         self.c.end()
         self.c.start()
-        self.report('a former primary that waits: the node opens',
-                    self.c.await_role(True), self.c.message()[-300:])
+        report('a former primary that waits: the node opens',
+               self.c.await_role(True), self.c.message()[-300:])
         self.pg.stop('old')
 
     def keeper(self):
@@ -74,33 +77,33 @@ class Cases:
         role = self.c.role
         time.sleep(1)
         self.pg.start_old('')
-        self.report('the renewals are on the former primary', self.pg.sql(
+        report('the renewals are on the former primary', self.pg.sql(
             """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE application_name = 'c'
             AND (query LIKE 'UPDATE refd.lease SET until%'
                  OR query LIKE 'SELECT pg_current_wal_flush_lsn%')
             ORDER BY state_change DESC LIMIT 1"""))
         time.sleep(4)
-        self.report('and find the right primary', self.pg.sql(
+        report('and find the right primary', self.pg.sql(
             "SELECT until > now() FROM refd.lease WHERE grp = 'other'") == 't')
         self.pg.stop('old')
-        self.report('and the node leads in the same epoch',
-                    self.c.role == role, (role, self.c.role))
+        report('and the node leads in the same epoch',
+               self.c.role == role, (role, self.c.role))
         self.commit(1)
 
     def stop_alone(self):
         """STOP while the standby is away, and a renewal waits."""
         self.commit(1)
-        with self.paused():
+        with Paused(self.pg):
             time.sleep(2)
             began = time.monotonic()
             try:
-                self.report('STOP without the standby', self.c.stop() == 0)
+                report('STOP without the standby', self.c.stop() == 0)
             except subprocess.TimeoutExpired:
-                self.report('STOP without the standby', False)
+                report('STOP without the standby', False)
                 self.c.end()
-            self.report('STOP without the standby takes no time',
-                        time.monotonic() - began < 5)
+            report('STOP without the standby takes no time',
+                   time.monotonic() - began < 5)
         self.c.start()
         assert self.c.await_role(True), self.c.message()
 
@@ -119,13 +122,13 @@ class Cases:
         self.c.end()
         self.c.applied = self.c.epoch = 0
         self.c.start()
-        self.report('missing rows: the program ends',
-                    self.c.process.wait(10) == 128)
-        self.report('missing rows: the reason', 'row 1 of the log is missing'
-                    in self.c.message(), self.c.message()[-300:])
-        self.report('missing rows: the lease is left to others',
-                    epoch == self.pg.sql(
-                        "SELECT epoch FROM refd.lease WHERE grp = 'other'"))
+        report('missing rows: the program ends',
+               self.c.process.wait(10) == 128)
+        report('missing rows: the reason', 'row 1 of the log is missing'
+               in self.c.message(), self.c.message()[-300:])
+        report('missing rows: the lease is left to others',
+               epoch == self.pg.sql(
+                   "SELECT epoch FROM refd.lease WHERE grp = 'other'"))
 
     def restore(self, name, text, change):
         self.c.end()
@@ -141,8 +144,8 @@ class Cases:
             self.c.process.wait(10)
         except subprocess.TimeoutExpired:
             self.c.end()
-        self.report(name, text in self.c.message().splitlines()[-1],
-                    self.c.message()[-300:])
+        report(name, text in self.c.message().splitlines()[-1],
+               self.c.message()[-300:])
 
     def ids(self):
         """The id of a row of another group, and an id twice."""
@@ -150,12 +153,17 @@ class Cases:
         row['id'] = bytes.fromhex(next(iter(self.pg.log())))
         number = self.c.batch(row)
         outcome = self.c.outcome(number, 5)
-        self.report('an id of another group', outcome == 'COMMITTED', outcome)
+        report('an id of another group', outcome == 'COMMITTED', outcome)
         row = new_row()
         self.c.batch(row, row)
         self.c.process.wait(10)
-        self.report('an id twice', 'the same id' in self.c.message(),
-                    self.c.message()[-300:])
+        report('an id twice', 'the same id' in self.c.message(),
+               self.c.message()[-300:])
+
+    def takes(self, event):
+        return self.pg.sql(f"""SELECT 1 FROM pg_stat_activity
+            WHERE wait_event = '{event}' AND application_name = 'c'
+            AND query LIKE 'UPDATE refd.lease SET epoch%'""")
 
     def readers(self):
         return self.pg.sql("""SELECT pid FROM pg_stat_activity

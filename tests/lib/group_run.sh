@@ -1,8 +1,7 @@
 # shellcheck shell=bash
-# For scenarios of two nodes of a group (tests/lib/group_pair.py).
+# For scenarios of groups: cases in Python, which print their reports.
 
-run_cases() { # FILE
-	unset REFD_SOCKET REFD_STATE
+run_python() { # FILE ARGUMENT...
 	while read -r line; do
 		case $line in
 		ok\ *) ok "${line#ok }" ;;
@@ -10,6 +9,27 @@ run_cases() { # FILE
 		skip\ *) skip "${line#skip }" 'no strace' ;;
 		*) echo "$line" ;;
 		esac
-	done < <(python3 -B "$ROOT/tests/lib/$1" "$REFD" "$T" 2>&1)
+	done < <(python3 -B "$ROOT/tests/$1" "${@:2}" 2>&1)
+}
+
+# Two nodes of a group (tests/lib/group_pair.py).
+run_cases() { # FILE
+	unset REFD_SOCKET REFD_STATE
+	run_python "lib/$1" "$REFD" "$T"
 	check 'all cases have run' test -e "$T/ended"
+}
+
+# refd-group, with PostgreSQL and a standby (tests/lib/group_console.py).
+run_with_servers() { # FILE ARGUMENT...
+	local binaries=/usr/lib/postgresql/15/bin
+	if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ]; then
+		skip "$1" 'needs root and PostgreSQL: scripts/deps --group'
+		return
+	fi
+	# PostgreSQL refuses to run as root.
+	chmod 711 "$T"
+	mkdir "$T/pg"
+	run_python "long/$1" "$BUILD/bin/refd-group" "$T/pg" "$binaries" \
+		65534 "${@:2}"
+	check 'all cases have run' test -e "$T/pg/ended"
 }

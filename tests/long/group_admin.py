@@ -7,12 +7,12 @@ import re
 import signal
 import sys
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import Locked, Node, Postgres, new_row, wait_for  # noqa: E402
-from group_console import (Console, Paused, check_log, expect,  # noqa: E402
-                           report, same)
+from group_console import (Console, Paused, await_standbys,  # noqa: E402
+                           check_log, expect, make_role, report, run_cases,
+                           same)
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
 LEASE = 3
@@ -69,13 +69,10 @@ def restart(node):
 # ---- the beginning ----
 
 def test_create():
-    pg.sql('CREATE ROLE refd LOGIN', database='postgres')
-    pg.sql('CREATE DATABASE refd OWNER refd', database='postgres')
+    make_role(pg)
     pg.sql('GRANT pg_read_all_stats TO refd')
     pg.names()
-    assert wait_for(10, lambda: pg.sql(
-        "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'"
-        " AND flush_lsn IS NOT NULL") == '1')
+    await_standbys(pg)
     expect('create', 0, "created the group 'main'", console.run('create'))
     expect('promote: an unknown node', 128, "no node 'x'",
            console.run('promote', 'x'))
@@ -556,33 +553,8 @@ def test_random():
     rest('faults at random')
 
 
-def main():
-    tests = [test_create, test_promote, test_daemon_first, test_lag,
-             test_wishes,
-             test_two_promotes, test_patience, test_killed_command,
-             test_leader_killed_before, test_leader_killed_in_commit,
-             test_primary_cut, test_successor_killed, test_successor_is_late,
-             test_random, test_leave, test_old_rows]
-    if 'GROUP_ONLY' in os.environ:
-        tests = [test_create] + [
-            globals()[name] for name in os.environ['GROUP_ONLY'].split()]
-    try:
-        for test in tests:
-            began = time.monotonic()
-            test()
-            print(f'# {test.__name__}: {time.monotonic() - began:.1f} s',
-                  flush=True)
-        with open(f'{TOP}/ended', 'w') as ended:
-            ended.write('yes')
-    except Exception:  # the processes must end in any case
-        report('the cases', False, traceback.format_exc().replace('\n', '|'))
-    finally:
-        for node in nodes:
-            if node.process and node.process.poll() is None:
-                node.kill(signal.SIGCONT)
-                node.kill()
-        for which in list(pg.servers):
-            pg.stop(which, signal.SIGQUIT)
-
-
-main()
+run_cases(pg, nodes, test_create, test_promote, test_daemon_first, test_lag,
+          test_wishes, test_two_promotes, test_patience, test_killed_command,
+          test_leader_killed_before, test_leader_killed_in_commit,
+          test_primary_cut, test_successor_killed, test_successor_is_late,
+          test_random, test_leave, test_old_rows)

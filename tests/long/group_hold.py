@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import Node, Postgres, new_row, wait_for  # noqa: E402
+from group_console import (Console, await_standbys, make_role,  # noqa: E402
+                           report, run_cases, same)
 
 PROGRAM, TOP, BINARIES, UID = sys.argv[1:]
 # The other end of a fetch, which waits as long as there is a file with the name
@@ -26,32 +26,11 @@ eval "$word"
 """
 
 
-def report(name, is_right, why=''):
-    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
-
-
-def report_thread(error):
-    trace = traceback.format_exception(error.exc_type, error.exc_value,
-                                       error.exc_traceback)
-    report('the frames of a node', False, ''.join(trace).replace('\n', '|'))
-
-
-threading.excepthook = report_thread
-
-
-def same(name, wanted, got):
-    report(name, wanted == got, f'wanted {wanted!r}, got {got!r}')
-
-
 def write_config(node, sources, **changes):
-    keys = {'name': 'main', 'node': node, 'lease': '60s', 'database':
-            f'host={TOP},{TOP} port=5601,5602 dbname=refd user=refd'}
-    keys.update(changes)
-    path = f'{TOP}/{node}.conf'
-    with open(path, 'w') as config:
-        config.write(f'[daemon]\n\troot = {TOP}/{node}\n[group]\n')
-        for key, value in keys.items():
-            config.write(f'\t{key} = "{value}"\n')
+    console = Console(PROGRAM, TOP, lease='60s')
+    console.head = f'[daemon]\n\troot = {TOP}/{node}\n'
+    path = console.config(node, **changes)
+    with open(path, 'a') as config:
         for source in sources:
             config.write(f'\tsource = {source} ssh://{source}-{node}/{TOP}/'
                          f'{source}\n')
@@ -173,12 +152,10 @@ b = make_node('b', ['a'])
 
 
 def begin():
-    pg.sql('CREATE ROLE refd LOGIN', database='postgres')
-    pg.sql('CREATE DATABASE refd OWNER refd', database='postgres')
+    make_role(pg)
     pg.sql('GRANT pg_read_all_stats TO refd')
     pg.names()
-    assert wait_for(20, lambda: pg.sql("SELECT count(*) FROM"
-            " pg_stat_replication WHERE sync_state = 'quorum'") == '1')
+    await_standbys(pg)
     subprocess.run([PROGRAM, '--config', a.config, 'create'], check=True,
                    stdout=subprocess.DEVNULL)
     a.start()
@@ -498,33 +475,7 @@ def test_former_leader():
     promote(a)
 
 
-def main():
-    tests = [test_held, test_many, test_own, test_replaced, test_renamed,
-             test_refused,
-             test_follower_killed, test_leader_killed, test_stop, test_restart,
-             test_old_primary, test_clean, test_two, test_former_leader,
-             test_away]
-    if 'GROUP_ONLY' in os.environ:
-        tests = [globals()[os.environ['GROUP_ONLY']]]
-    try:
-        begin()
-        for test in tests:
-            began = time.monotonic()
-            test()
-            print(f'# {test.__name__}: {time.monotonic() - began:.1f} s',
-                  flush=True)
-        with open(f'{TOP}/ended', 'w') as ended:
-            ended.write('yes')
-    except Exception:  # the processes must end in any case
-        report('the cases', False, traceback.format_exc().replace('\n', '|'))
-        for node in (a, b):
-            print(node.message()[-1500:] if node.process else '', flush=True)
-    finally:
-        for node in (a, b):
-            if node.process and node.process.poll() is None:
-                node.kill()
-        for which in list(pg.servers):
-            pg.stop(which, signal.SIGQUIT)
-
-
-main()
+run_cases(pg, (a, b), begin, test_held, test_many, test_own, test_replaced,
+          test_renamed, test_refused, test_follower_killed, test_leader_killed,
+          test_stop, test_restart, test_old_primary, test_clean, test_two,
+          test_former_leader, test_away)

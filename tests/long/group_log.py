@@ -6,13 +6,14 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import (Locked, Node, Postgres, clock,  # noqa: E402
                    new_row, wait_for)
+from group_console import (Console, Paused, await_standbys,  # noqa: E402
+                           check_log, check_rows, expect, make_role, report,
+                           run_cases, same)
 import group_old  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
@@ -20,60 +21,10 @@ LEASE = 2
 random.seed(int(os.environ.get('GROUP_SEED', '1')))
 
 
-def report(name, is_right, why=''):
-    print(f'ok {name}' if is_right else f'not ok {name}: {why}', flush=True)
-
-
-def report_thread(error):
-    """A node has got a frame that is wrong, or in a wrong order."""
-    trace = traceback.format_exception(error.exc_type, error.exc_value,
-                                       error.exc_traceback)
-    report('the frames of a node', False, ''.join(trace).replace('\n', '|'))
-
-
-threading.excepthook = report_thread
-
-
-def same(name, wanted, got):
-    report(name, wanted == got, f'wanted {wanted!r}, got {got!r}')
-
-
-def write_config(file, **changes):
-    keys = {'name': 'main', 'node': file, 'lease': f'{LEASE}s', 'database':
-            f'host={TOP},{TOP} port=5601,5602 dbname=refd user=refd'}
-    keys.update(changes)
-    path = f'{TOP}/{file}.conf'
-    with open(path, 'w') as config:
-        config.write('[other]\n\tkey = value\n[group]\n')
-        for key, value in keys.items():
-            config.write(f'\t{key} = "{value}"\n')
-    return path
-
-
-def command(verb, config):
-    result = subprocess.run([PROGRAM, '--config', config, verb], timeout=30,
-                            capture_output=True, text=True)
-    return result.returncode, result.stdout + result.stderr
-
-
-def expect(name, status, text, result):
-    report(name, result[0] == status and text in result[1], repr(result))
-
-
 pg = Postgres(TOP, BINARIES, int(UID))
-a = Node('a', PROGRAM, write_config('a'), TOP)
-b = Node('b', PROGRAM, write_config('b'), TOP)
-
-
-class Paused:
-    """The standby receives no WAL."""
-
-    def __enter__(self):
-        self.pid = pg.receiver()
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def __exit__(self, *_):
-        os.kill(self.pid, signal.SIGCONT)
+console = Console(PROGRAM, TOP, lease=f'{LEASE}s')
+a, b = nodes = [Node(name, PROGRAM, console.config(name), TOP)
+                for name in 'ab']
 
 
 def cancel_all(seconds):
@@ -84,28 +35,14 @@ def cancel_all(seconds):
             WHERE usename = 'refd' AND wait_event = 'SyncRep'""")
 
 
-def check_logs(name):
-    """All that was acknowledged is on the standby, nothing that was refused."""
-    report(f'{name}: the standby has replayed all', pg.replayed())
-    check_log(name, pg.log(5602))
-
-
-def check_log(name, log):
-    for node in (a, b):
-        missing = [i for i, lsn in node.committed.items()
-                   if log.get(i.hex()) != lsn]
-        present = [i for i in node.refused if i.hex() in log]
-        report(f'{name}: {node.name}: no committed row is missing',
-               not missing, missing)
-        report(f'{name}: {node.name}: no refused row is there', not present,
-               present)
+def check(name):
+    check_log(name, pg, nodes)
 
 
 # ---- the administrator ----
 
 def test_create():
-    pg.sql('CREATE ROLE refd LOGIN', database='postgres')
-    pg.sql('CREATE DATABASE refd OWNER refd', database='postgres')
+    make_role(pg)
     # A session must not depend on the defaults of its role.
     for setting in ('synchronous_commit = off', "statement_timeout = '1s'",
                     "default_transaction_isolation = 'serializable'",
@@ -114,38 +51,32 @@ def test_create():
                     'idle_in_transaction_session_timeout = 0'):
         pg.sql(f'ALTER ROLE refd SET {setting}', database='postgres')
     expect('create: a role without rights', 128, 'pg_read_all_stats',
-           command('create', a.config))
+           console.run('create'))
     pg.sql('GRANT pg_read_all_stats TO refd')
     expect('create: without a standby', 128, 'synchronous_standby_names',
-           command('create', a.config))
+           console.run('create'))
     expect('status: without a group', 128, 'refd group create',
-           command('status', a.config))
+           console.run('status'))
     pg.names('ANY 2 (s1, s2)')
-    await_standbys(1)
+    await_standbys(pg)
     expect('create: fewer copies than the setting', 128,
-           'set group.copies to 2', command('create', a.config))
+           'set group.copies to 2', console.run('create'))
     pg.names()
     expect('create', 0, "created the group 'main'",
-           command('create', a.config))
-    expect('create: again', 128, 'exists already', command('create', b.config))
+           console.run('create'))
+    expect('create: again', 128, 'exists already', console.run('create', node='b'))
     expect('status: no leader', 1, 'the lease is over',
-           command('status', a.config))
+           console.run('status'))
     receiver = subprocess.Popen(pg.account(
         'pg_receivewal', '-D', TOP, '--synchronous', '-d',
         f'host={TOP} port=5601 user=postgres application_name=s1'),
         stderr=subprocess.DEVNULL)
-    await_standbys(2)
+    await_standbys(pg, 2)
     expect('status: two standbys of one name count once', 1,
            'copies: 1 synchronous standbys, 1 needed',
-           command('status', a.config))
+           console.run('status'))
     receiver.terminate()
     receiver.wait()
-
-
-def await_standbys(nr):
-    assert wait_for(10, lambda: pg.sql(
-        "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'"
-        " AND flush_lsn IS NOT NULL") == str(nr))
 
 
 def test_defaults():
@@ -160,12 +91,12 @@ def test_defaults():
     pg.sql('ALTER ROLE refd RESET idle_session_timeout')
     pg.sql("INSERT INTO refd.node VALUES ('main', E'\\x1b[31m', 0, now())")
     report('status: a node with control characters',
-           '\x1b' not in command('status', a.config)[1])
+           '\x1b' not in console.run('status')[1])
     pg.sql("DELETE FROM refd.node WHERE node LIKE E'\\x1b%'")
     pg.names('ANY 2 (s1, s2)')
     expect('status: fewer copies than the setting', 1,
            'group.copies is lower than the 2 standbys',
-           command('status', a.config))
+           console.run('status'))
     pg.names()
 
 
@@ -183,24 +114,24 @@ def test_commit():
          a.outcome(a.batch(new_row(6000000), new_row(3000000))))
     same('large objects', {'COMMITTED'}, {
         a.outcome(a.batch(new_row(objects=12000000))) for _ in range(10)})
-    expect('status', 0, 'leader: a, epoch 2', command('status', a.config))
-    check_logs('commit')
+    expect('status', 0, 'leader: a, epoch 2', console.run('status'))
+    check('commit')
 
 
 def test_empty_setting():
     pg.names('')
     same('the setting is empty', 'REFUSED', a.outcome(a.batch(new_row())))
     expect('status: the setting is empty', 1, 'new batches are refused',
-           command('status', a.config))
+           console.run('status'))
     pg.names()
     same('the setting is set again', 'COMMITTED',
          a.outcome(a.batch(new_row())))
-    check_logs('empty setting')
+    check('empty setting')
 
 
 def doubt(name, fault):
     """A batch waits in COMMIT; the fault ends the wait; the standby returns."""
-    with Paused():
+    with Paused(pg):
         number = a.batch(new_row(), new_row())
         report(f'{name}: COMMIT waits', pg.await_batch())
         fault()
@@ -211,7 +142,7 @@ def doubt(name, fault):
         same(f'{name}: still nothing', ['DOUBTFUL'], a.outcomes[number])
     pg.names()
     same(name, 'DOUBTFUL COMMITTED', a.outcome(number))
-    check_logs(name)
+    check(name)
 
 
 def test_doubts():
@@ -225,7 +156,7 @@ def test_doubts():
 def test_late_checkpointer():
     """COMMIT does not wait, although the session sees the setting."""
     pid = pg.children('p', 'checkpointer')[0]
-    with Paused():
+    with Paused(pg):
         pg.names('')
         wait_for(10, lambda: not pg.batch_waits())
         time.sleep(1)
@@ -237,7 +168,7 @@ def test_late_checkpointer():
              a.outcomes[number])
         os.kill(pid, signal.SIGCONT)
     same('a late checkpointer', 'DOUBTFUL COMMITTED', a.outcome(number))
-    check_logs('a late checkpointer')
+    check('a late checkpointer')
 
 
 def test_absent():
@@ -249,7 +180,7 @@ def test_absent():
         wait_for(10, lambda: a.outcomes[number])
     same('a connection cut before COMMIT', 'DOUBTFUL COMMITTED',
          a.outcome(number))
-    check_logs('absent')
+    check('absent')
 
 
 def locked_lsn():
@@ -260,7 +191,7 @@ def locked_lsn():
 
 
 def test_restart():
-    with Paused():
+    with Paused(pg):
         number = a.batch(new_row())
         report('restart: COMMIT waits', pg.await_batch())
         pg.stop('p', signal.SIGQUIT)
@@ -271,7 +202,7 @@ def test_restart():
              a.outcomes[number])
     same('a new start of the primary', 'DOUBTFUL COMMITTED',
          a.outcome(number, 60))
-    check_logs('restart')
+    check('restart')
 
 
 def test_standby_away():
@@ -281,7 +212,7 @@ def test_standby_away():
     time.sleep(1)
     same('the standby is away: no answer', [], a.outcomes[number])
     expect('status: the standby is away', 1, 'standbys are missing',
-           command('status', a.config))
+           console.run('status'))
     wait_for(LEASE + 3, lambda: a.outcomes[number])
     same('the standby is away: the wait has an end', ['DOUBTFUL'],
          a.outcomes[number])
@@ -296,13 +227,13 @@ def test_standby_away():
     pg.start('s')
     report('the lease is renewed', wait_for(10, lambda: a.outcome(
         a.batch(new_row())) == 'COMMITTED'))
-    check_logs('standby away')
+    check('standby away')
 
 
 def test_lease_end():
     """The daemon knows the end of the lease, which no lost standby moves."""
     report('the lease lasts', wait_for(5, lambda: a.current > clock()))
-    with Paused():
+    with Paused(pg):
         time.sleep(0.2)
         paused = clock()
         time.sleep(LEASE + 1)
@@ -315,7 +246,7 @@ def test_lease_end():
 # ---- a process that dies ----
 
 def test_killed():
-    with Paused():
+    with Paused(pg):
         rows = new_row(), new_row()
         a.batch(*rows)
         report('killed: COMMIT waits', pg.await_batch())
@@ -339,7 +270,7 @@ def test_killed():
         report('killed before COMMIT: the row will never be there',
                row['id'] in a.refused)
     same('killed: a batch', 'COMMITTED', a.outcome(a.batch(new_row())))
-    with Paused():
+    with Paused(pg):
         row = new_row()
         a.batch(row)
         report('hung up: COMMIT waits', pg.await_batch())
@@ -348,7 +279,7 @@ def test_killed():
     a.start()
     report('hung up: the node leads again', a.await_role(True), a.role)
     report('hung up: and has the row', row['id'] in a.committed)
-    check_logs('killed')
+    check('killed')
 
 
 # ---- two nodes ----
@@ -367,7 +298,7 @@ def test_follower():
         b.rows[lsn] == row for lsn, row in a.rows.items()))
     report('without all large objects in memory', b.most_memory() < 96 << 20,
            b.most_memory())
-    with Paused():
+    with Paused(pg):
         number = a.batch(new_row())
         pid = pg.await_batch()
         pg.sql(f'SELECT pg_cancel_backend({pid})')
@@ -384,7 +315,7 @@ def test_lag():
     """A follower hears of the moments at which it had all rows."""
     report('the follower has all rows', wait_for(
         5, lambda: 0 < clock() - b.current < 2), b.current)
-    with Paused():
+    with Paused(pg):
         paused = clock()
         time.sleep(LEASE * 0.75)
         report('no moment is proven without the standby',
@@ -441,12 +372,12 @@ def test_paused_leader():
     is_switched('a paused leader', a, b)
     same('a late leader', 'REFUSED', a.outcome(number))
     same('the new leader', 'COMMITTED', b.outcome(b.batch(new_row())))
-    check_logs('a paused leader')
+    check('a paused leader')
 
 
 def test_takeover_in_commit():
     """The leader pauses, while its batch waits in COMMIT."""
-    with Paused():
+    with Paused(pg):
         number = b.batch(new_row(), new_row())
         report('takeover: COMMIT waits', pg.await_batch())
         b.kill(signal.SIGSTOP)
@@ -459,7 +390,7 @@ def test_takeover_in_commit():
            wait_for(10, lambda: a.applied >= b.applied))
     same('takeover in COMMIT: a batch', 'COMMITTED',
          a.outcome(a.batch(new_row())))
-    check_logs('takeover in COMMIT')
+    check('takeover in COMMIT')
 
 
 def test_takeover_in_fence():
@@ -472,7 +403,7 @@ def test_takeover_in_fence():
     same('takeover in the fence', 'DOUBTFUL REFUSED', a.outcome(number))
     same('takeover in the fence: a batch', 'COMMITTED',
          b.outcome(b.batch(new_row())))
-    check_logs('takeover in the fence')
+    check('takeover in the fence')
 
 
 def test_stop():
@@ -524,7 +455,7 @@ def test_blocked():
 def test_stop_in_commit():
     """STOP while the standby is away, and a batch waits."""
     row = new_row()
-    with Paused():
+    with Paused(pg):
         a.batch(row)
         report('STOP in COMMIT: COMMIT waits', pg.await_batch())
         stops('STOP in COMMIT', a)
@@ -532,7 +463,7 @@ def test_stop_in_commit():
     a.start()
     report('STOP in COMMIT: the next process', a.await_role(False), a.role)
     report('STOP in COMMIT: has the row', row['id'] in a.committed)
-    check_logs('STOP in COMMIT')
+    check('STOP in COMMIT')
 
 
 def test_follower_start():
@@ -541,7 +472,7 @@ def test_follower_start():
     end = b.applied
     b.applied -= 2
     b.epoch = 0
-    with Paused():
+    with Paused(pg):
         b.start()
         cancel_all(3)
         same('a follower: no row and no role without the standby',
@@ -556,7 +487,7 @@ def test_unproven_epoch():
     """Both nodes see an epoch which no standby has, and a failover takes the
     epoch away."""
     epoch = int(pg.sql('SELECT epoch FROM refd.lease'))
-    with Paused():
+    with Paused(pg):
         change_lease(f"epoch = {epoch + 1}, owner = 'c',"
                      " until = now() + interval '1 hour'")
         time.sleep(LEASE * 3)
@@ -568,7 +499,7 @@ def test_unproven_epoch():
     for node in (a, b):
         report(f'an epoch that was never proven: {node.name} has all rows',
                wait_for(20, lambda: node.applied == max(pg.log().values())))
-    check_logs('an epoch that was never proven')
+    check('an epoch that was never proven')
 
 
 def change_lease(values):
@@ -595,7 +526,7 @@ def test_silent_daemon():
     report('a daemon that goes on leads', other.await_role(True), other.role)
     old.kill(signal.SIGCONT)
     report('the old leader follows', wait_for(20, lambda: not old.role[0]))
-    check_logs('a daemon that hangs')
+    check('a daemon that hangs')
 
 
 def test_clock():
@@ -632,8 +563,9 @@ def test_wrong():
     refuses('another version of frames', 'wrong frame', version=2)
     pg.sql('UPDATE refd.version SET version = 2')
     refuses('newer tables', 'install a newer refd-group')
+    console.config('x', name='other')
     expect('newer tables: create', 128, 'install a newer refd-group',
-           command('create', write_config('x', name='other')))
+           console.run('create', node='x'))
     pg.sql('UPDATE refd.version SET version = 1')
     b.end()
     b.start()
@@ -641,7 +573,7 @@ def test_wrong():
 
 
 def test_old_primary():
-    group_old.Cases(pg, PROGRAM, write_config, report, Paused).run()
+    group_old.Cases(pg, console).run()
 
 
 # ---- faults at random ----
@@ -669,12 +601,12 @@ def end_sessions():
 
 
 def cancel_waits():
-    with Paused():
+    with Paused(pg):
         cancel_all(random.random() * 2)
 
 
 def empty_setting():
-    with Paused():
+    with Paused(pg):
         pg.names('')
         time.sleep(random.random())
         pg.names()
@@ -720,7 +652,7 @@ def test_random():
     counts = random_faults(float(SECONDS))
     report('random faults: every batch gets an outcome', settle_all(),
            f'{len(a.open_rows())} {len(b.open_rows())}')
-    check_logs('random faults')
+    check('random faults')
     end = max(pg.log().values())
     report('random faults: both nodes have the whole log', wait_for(
         20, lambda: a.applied == b.applied == end),
@@ -750,45 +682,19 @@ def test_failover():
     os.kill(receiver, signal.SIGCONT)
     pg.promote()
     log = pg.log(5602)
-    check_log('failover', log)
+    check_rows('failover', log, nodes)
     report('failover: rows are in doubt', node.open_rows())
     time.sleep(5)
-    check_log('failover, later', pg.log(5602))
+    check_rows('failover, later', pg.log(5602), nodes)
     print('#', len(a.committed) + len(b.committed), 'committed,',
           len(log), 'in the log', flush=True)
 
 
-def main():
-    tests = [test_create, test_commit, test_defaults, test_empty_setting,
-             test_doubts,
-             test_late_checkpointer, test_absent, test_restart,
-             test_standby_away, test_lease_end, test_killed, test_follower,
-             test_lag, test_flood,
-             test_paused_leader, test_takeover_in_commit,
-             test_takeover_in_fence, test_blocked, test_stop_in_commit,
-             test_stop, test_hung_up, test_follower_start,
-             test_unproven_epoch, test_silent_daemon, test_clock,
-             test_wrong, test_old_primary, test_random, test_failover]
-    if 'GROUP_ONLY' in os.environ:
-        tests = [test_create, test_commit] + [
-            globals()[name] for name in os.environ['GROUP_ONLY'].split()]
-    try:
-        for test in tests:
-            began = time.monotonic()
-            test()
-            print(f'# {test.__name__}: {time.monotonic() - began:.1f} s',
-                  flush=True)
-        with open(f'{TOP}/ended', 'w') as ended:
-            ended.write('yes')
-    except Exception:  # the processes must end in any case
-        report('the cases', False, traceback.format_exc().replace('\n', '|'))
-    finally:
-        for node in (a, b):
-            if node.process and node.process.poll() is None:
-                node.kill(signal.SIGCONT)
-                node.kill()
-        for which in list(pg.servers):
-            pg.stop(which, signal.SIGQUIT)
-
-
-main()
+run_cases(pg, nodes, test_create, test_commit, test_defaults,
+          test_empty_setting, test_doubts, test_late_checkpointer, test_absent,
+          test_restart, test_standby_away, test_lease_end, test_killed,
+          test_follower, test_lag, test_flood, test_paused_leader,
+          test_takeover_in_commit, test_takeover_in_fence, test_blocked,
+          test_stop_in_commit, test_stop, test_hung_up, test_follower_start,
+          test_unproven_epoch, test_silent_daemon, test_clock, test_wrong,
+          test_old_primary, test_random, test_failover, nr_first=2)

@@ -12,24 +12,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$(dirname "$0")/../lib/group_run.sh"
 
-binaries=/usr/lib/postgresql/15/bin
-if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ]; then
-	skip 'the log of a group' \
-		'needs root and PostgreSQL: scripts/deps --group'
-	finish
-	exit
-fi
-# PostgreSQL refuses to run as root.
-chmod 711 "$T"
-mkdir "$T/pg"
-while read -r line; do
-	case $line in
-	ok\ *) ok "${line#ok }" ;;
-	not\ ok\ *) not_ok "${line#not ok }" ;;
-	*) echo "$line" ;;
-	esac
-done < <(python3 -B "$ROOT/tests/long/group_log.py" "$BUILD/bin/refd-group" \
-	"$T/pg" "$binaries" 65534 "${GROUP_SECONDS:-120}" 2>&1)
-check 'all cases have run' grep -q . "$T/pg/ended"
+run_with_servers group_log.py "${GROUP_SECONDS:-120}"
 finish

@@ -404,8 +404,10 @@ def test_killed():
         same_refs('b is back')
         new = commit([middle], {'f': b'17\n'})
         a.link.policy = 'forget'
-        a.update(REPO, '--timeout', '500', 'refs/heads/main', new, middle)
+        client = in_background(a, 'refs/heads/main', new, middle)
         report('a ends', a.ended() is not None)
+        client.kill()
+        client.wait()
     a.link.close()
     for name in git(a, 'rev-parse', new, f'{new}:f').split():
         os.unlink(loose(a, name))
@@ -448,11 +450,11 @@ def test_order():
         old = git(a, 'rev-parse', 'refs/heads/main')
         updated('known', a, 'refs/heads/known', old)
         a.link.holds = 'wait'
-        before, nr = a.link.asked, len(log.rows)
-        large = in_background(a, 'refs/heads/large', commit(
+        before, nr, short = a.link.asked, len(log.rows), ('--timeout', '2000')
+        large = in_background(a, *short, 'refs/heads/large', commit(
             [old], {'large': os.urandom(100000)}))
         report('the large one asks', a.await_asked(before))
-        small = in_background(a, 'refs/heads/small',
+        small = in_background(a, *short, 'refs/heads/small',
                               commit([old], {'f': b'21\n'}))
         time.sleep(0.5)
         same('no row', nr, len(log.rows))

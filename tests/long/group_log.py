@@ -569,7 +569,7 @@ def test_wrong():
     pg.sql('UPDATE refd.version SET version = 1')
     b.end()
     b.start()
-    report('right again', b.await_role(False), b.role)
+    report('right again', wait_for(20, lambda: b.role), b.message()[-300:])
 
 
 def test_old_primary():

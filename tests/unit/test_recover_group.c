@@ -3,12 +3,14 @@
  * this node alone. If an update would be left, dropped or deferred, recovery
  * fails, names the ref, and fails again at the next start, until the cause is
  * gone. The updates of a missing repository wait for it. Ordinary recovery
- * works as on a single machine.
+ * works as on a single machine. The owner of one repository can't pass it off
+ * as an older copy of all.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/store/recovery/recover_internal.h"
 #include "tests/lib/scripted_txn.h"
@@ -185,6 +187,14 @@ START_TEST(a_missing_repository_comes_back)
 }
 END_TEST
 
+static void make_other(void)
+{
+	memfs_mkdirs(w->fs, OTHER "/refs/heads");
+	memfs_mkdirs(w->fs, OTHER "/objects/pack");
+	memfs_write(w->fs, OTHER "/HEAD", "ref: refs/heads/main\n");
+	memfs_write(w->fs, OTHER "/config", "[core]\n\tbare = true\n");
+}
+
 /* The first finding stops no other: each repository has one. */
 START_TEST(all_repositories)
 {
@@ -192,10 +202,7 @@ START_TEST(all_repositories)
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
 	struct scripted_txn h = { .w = w }, other = { .w = w, .repo = OTHER };
 
-	memfs_mkdirs(w->fs, OTHER "/refs/heads");
-	memfs_mkdirs(w->fs, OTHER "/objects/pack");
-	memfs_write(w->fs, OTHER "/HEAD", "ref: refs/heads/main\n");
-	memfs_write(w->fs, OTHER "/config", "[core]\n\tbare = true\n");
+	make_other();
 	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	ck_assert_int_eq(scripted_apply(&other, &m, 1), -EAGAIN);
 	memfs_write(w->fs, REF "/z", TWOS);
@@ -256,6 +263,40 @@ START_TEST(a_deferred_record)
 }
 END_TEST
 
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+
+/* An older value of an older time, while the other repository is right. If it
+ * has the same owner, the repositories are an older copy. Otherwise its owner
+ * may have written both, and stops no node. */
+START_TEST(an_owner_alone_stops_no_node)
+{
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn other = { .w = w,
+		.repo = OTHER,
+		.publish = SCRIPTED_ALL };
+
+	make_other();
+	wr_ok("x=1");
+	wr_ok("x=2");
+	ck_assert_int_eq(scripted_apply(&other, &m, 1), 0);
+	ck_assert_int_eq(world_stop(w), 0);
+	memfs_shift_wall(w->fs, -HOUR_NS);
+	world_write(w->fs, REF, "@1\n");
+	memfs_shift_wall(w->fs, HOUR_NS);
+	if (_i == 0) {
+		ck_assert_int_eq(world_start(w), -ENOTRECOVERABLE);
+		ck_assert_ptr_nonnull(strstr(w->why, "an older copy"));
+	} else {
+		memfs_set_owner(w->fs, OTHER "/refs", 1001, 1001);
+		ck_assert_int_eq(seteuid(65534), 0);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_int_eq(seteuid(getuid()), 0);
+	}
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
 /* Neither does the running store write such rows. */
 START_TEST(no_row_defers_or_aborts)
 {
@@ -292,6 +333,7 @@ int main(void)
 	tcase_add_test(tc, a_pruned_object);
 	tcase_add_test(tc, a_malformed_packed_refs);
 	tcase_add_test(tc, a_deferred_record);
+	tcase_add_loop_test(tc, an_owner_alone_stops_no_node, 0, 2);
 	tcase_add_test(tc, no_row_defers_or_aborts);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -37,11 +37,16 @@ struct look {
 	uint64_t before;      /* the next row is below */
 	unsigned nr_rows;
 	int64_t end_ns;
+	const struct store_report *report;
 	char **why;
+	/* The owners of older repositories, and of refs with their newest
+	 * values; two of each kind are enough. */
+	uint32_t older[2], newest[2];
+	size_t nr_older, nr_newest;
 
 	/* The repository of the last comparison. */
 	uint64_t repo_id;  /* 0: none yet */
-	struct repo *repo; /* NULL: not to be had */
+	struct repo *repo; /* NULL: not to be had, or older */
 	uint64_t noted;    /* repo_checkpoint_read() */
 	struct packed_snapshot *snap;
 	int64_t packed_mtime_ns;
@@ -132,29 +137,59 @@ static bool is_directory_younger(const struct look *l, const char *name,
 	    st.mtime_ns >= ns;
 }
 
-static int is_old(struct look *l, uint64_t lsn, const char *name)
+static void note_owner(uint32_t owners[2], size_t *nr, uint32_t owner)
 {
-	*l->why = repo_why(
-	    "'%s' in '%s' is older than record %llu of the journal: the "
-	    "repositories are an older copy, and this node lacks updates of "
-	    "its group. Copy the repositories of another node, with 'refd "
-	    "recover --join' as in a new node, or put back the newest copy; "
-	    "nothing was changed",
-	    name, l->repo->path, (unsigned long long)lsn);
-	return -ENOTRECOVERABLE;
+	if (*nr == 0 || (*nr == 1 && owners[0] != owner))
+		owners[(*nr)++] = owner;
+}
+
+/* The rest of the repository is compared no more. */
+static void note_older(struct look *l, uint64_t lsn, const char *name)
+{
+	char *text = repo_why(
+	    "it is older than record %llu of the journal, and this node lacks "
+	    "an update of its group: copy the repository of another node",
+	    (unsigned long long)lsn);
+	const struct store_found found = { .finding = STORE_LEFT,
+		.repo = l->repo->path,
+		.ref = name,
+		.text = text != NULL ? text : "it is older than the journal" };
+
+	l->report->found(l->report->arg, &found);
+	free(text);
+	if (*l->why == NULL)
+		*l->why = repo_why(
+		    "'%s' in '%s' is older than record %llu of the journal: "
+		    "the repositories are an older copy, and this node lacks "
+		    "updates of its group. Copy the repositories of another "
+		    "node, with 'refd recover --join' as in a new node, or put "
+		    "back the newest copy; nothing was changed",
+		    name, l->repo->path, (unsigned long long)lsn);
+	note_owner(l->older, &l->nr_older, l->repo->owner);
+	put_repo(l);
+}
+
+/* An owner who writes old values into one repository stops no node. */
+static bool are_older(const struct look *l)
+{
+	return l->nr_older == 2 ||
+	    (l->nr_older == 1 &&
+		(l->nr_newest == 0 ||
+		    (l->nr_newest == 1 && l->newest[0] == l->older[0])));
 }
 
 /* Git and refd only ever raise the index of a stack. */
-static int compare_in_tables(struct look *l, const struct journal_row *row,
+static void compare_in_tables(struct look *l, const struct journal_row *row,
     const struct record_member *m)
 {
-	return l->max_index != 0 && l->max_index < m->update_index ?
-	    is_old(l, row->lsn, m->name) :
-	    0;
+	if (l->max_index >= m->update_index)
+		note_owner(l->newest, &l->nr_newest, l->repo->owner);
+	else if (l->max_index != 0)
+		note_older(l, row->lsn, m->name);
 }
 
 /* M is the newest record of its ref. */
-static int compare(struct look *l, const struct journal_row *row,
+static void compare(struct look *l, const struct journal_row *row,
     const struct record_member *m, struct seen *seen)
 {
 	const struct rule_files files = { .sys = l->repos->sys,
@@ -165,19 +200,26 @@ static int compare(struct look *l, const struct journal_row *row,
 	struct rule_files_found found;
 
 	if (rule_files_apply(&files, m, row->locked_at_ns, &found) < 0 ||
-	    found.is_broken || found.verdict == RULE_STANDS)
-		return 0;
+	    found.is_broken)
+		return;
+	if (found.verdict == RULE_STANDS) {
+		note_owner(l->newest, &l->nr_newest, l->repo->owner);
+		return;
+	}
 	if (found.verdict == RULE_LOST &&
 	    (found.is_loose ||
-		!is_directory_younger(l, m->name, row->locked_at_ns)))
-		return is_old(l, row->lsn, m->name);
+		!is_directory_younger(l, m->name, row->locked_at_ns))) {
+		note_older(l, row->lsn, m->name);
+		return;
+	}
 	if (l->noted == 0 || l->noted >= row->lsn)
-		return 0;
-	if (!found.is_loose && !found.has_oid)
-		return is_old(l, row->lsn, m->name);
+		return;
+	if (!found.is_loose && !found.has_oid) {
+		note_older(l, row->lsn, m->name);
+		return;
+	}
 	seen->is_foreign = found.has_oid;
 	seen->oid = found.oid;
-	return 0;
 }
 
 static struct seen *add_seen(struct look *l, const char *key)
@@ -220,15 +262,15 @@ static int look_at(struct look *l, const struct journal_row *row,
 		if (row->lsn > l->upto)
 			return 0;
 		r = open_repo(l, row->repo, rec->object_format);
-		if (r == 0 && l->repo != NULL)
-			r = rec->has_indices ? compare_in_tables(l, row, m) :
-					       compare(l, row, m, seen);
+		if (r == 0 && l->repo != NULL && rec->has_indices)
+			compare_in_tables(l, row, m);
+		else if (r == 0 && l->repo != NULL)
+			compare(l, row, m, seen);
 	}
 	if (r == 0 && is_earlier(seen, m)) {
 		r = open_repo(l, row->repo, rec->object_format);
-		return r == 0 && l->repo != NULL ?
-		    is_old(l, row->lsn, m->name) :
-		    r;
+		if (r == 0 && l->repo != NULL)
+			note_older(l, row->lsn, m->name);
 	}
 	return r;
 }
@@ -322,8 +364,9 @@ static void look_done(struct look *l)
 	journal_reader_close(l->reader);
 }
 
-int old_copy_look(struct repos *repos, struct journal *j, uint64_t after,
-    uint64_t upto, char **why)
+int old_copy_look(struct repos *repos, struct journal *j,
+    const struct store_report *report, uint64_t after, uint64_t upto,
+    char **why)
 {
 	struct look l = { .repos = repos,
 		.journal = j,
@@ -331,6 +374,7 @@ int old_copy_look(struct repos *repos, struct journal *j, uint64_t after,
 		.upto = upto,
 		.before = UINT64_MAX,
 		.end_ns = SYS(repos->sys, now_mono) + LOOK_NS,
+		.report = report,
 		.why = why };
 	int r;
 
@@ -344,6 +388,10 @@ int old_copy_look(struct repos *repos, struct journal *j, uint64_t after,
 	/* A damaged row is reported to readers of history. All rows behind were
 	 * compared. */
 	if (r == -EUCLEAN)
-		return 0;
+		r = 0;
+	if (r == 0 && are_older(&l))
+		return -ENOTRECOVERABLE;
+	free(*why);
+	*why = NULL;
 	return r > 0 ? -EIO : r;
 }

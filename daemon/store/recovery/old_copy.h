@@ -16,12 +16,17 @@
  *	- the largest index of the reftables is below the one of the row.
  * All other refs that differ are left to the follower (following/diverged.c).
  *
+ * The owner of a repository can write old values, with any times. So the older
+ * repositories of one owner alone stop no node if a ref of another owner has
+ * its newest value. They are reported.
+ *
  * repos_check_checkpoints() notices the reverse, an older journal.
  */
 #ifndef STORE_OLD_COPY_H
 #define STORE_OLD_COPY_H
 
 #include "daemon/store/repos/repo.h"
+#include "daemon/store/store.h"
 
 /*
  * Compares refs with their newest rows up to UPTO, if the rows come after
@@ -29,10 +34,13 @@
  * published. Reads at most 50,000 rows, and for some seconds, from the newest
  * row on.
  *
- * 0: no ref is known to be old, or J is of no group. -ENOTRECOVERABLE and *WHY,
- * to be freed, or NULL: a ref is old. Another negative errno: J can't be read.
+ * REPORT gets the first old ref of each repository. 0: there is none, or one
+ * owner has all, or J is of no group. -ENOTRECOVERABLE and *WHY (NULL before),
+ * to be freed, or NULL: the repositories are old. Another negative errno: J
+ * can't be read.
  */
-int old_copy_look(struct repos *repos, struct journal *j, uint64_t after,
-    uint64_t upto, char **why);
+int old_copy_look(struct repos *repos, struct journal *j,
+    const struct store_report *report, uint64_t after, uint64_t upto,
+    char **why);
 
 #endif

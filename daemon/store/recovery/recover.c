@@ -356,7 +356,8 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	int r;
 
 	*deferred = 0;
-	r = old_copy_look(rec->repos, journal, 0, forgotten, &run.findings.why);
+	r = old_copy_look(rec->repos, journal, rec->report, 0, forgotten,
+	    &run.findings.why);
 	if (r == 0)
 		r = recover_starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
@@ -380,8 +381,8 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	if (r == 0) {
 		sync_failures_recovered(rec->repos->sync_failures);
 		note_deferred(&run, deferred);
-		r = old_copy_look(rec->repos, journal, forgotten, UINT64_MAX,
-		    &run.findings.why);
+		r = old_copy_look(rec->repos, journal, rec->report, forgotten,
+		    UINT64_MAX, &run.findings.why);
 	}
 	rec->why = run.findings.why;
 	run_done(&run);

@@ -105,12 +105,13 @@ static void tear_down(void *arg)
 
 static int put(struct world *w)
 {
-	const struct row_place place = { .repos = &w->store.repos };
+	const struct row_place place = { .repos = &w->store.repos,
+		.searches = true };
 	struct group_row row = { .path = { (const uint8_t *)"r.git", 5 } };
 	char path[REFD_PATH_MAX], why[1024];
 
 	memcpy(row.repo, uuid, sizeof(uuid));
-	return row_place_put(&place, &row, true, path, why, sizeof(why));
+	return row_place_put(&place, &row, path, why, sizeof(why));
 }
 
 static int put_and_update(void *arg)

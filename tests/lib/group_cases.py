@@ -115,14 +115,19 @@ def test_refused():
     same_refs('after refusals')
 
 
+def ends(client):
+    """The daemon ends in doubt. Its client waits for an outcome."""
+    same('the daemon ends', 74, a.ended())
+    report('the client has no ok', client.poll() != 0)
+    client.kill()
+    client.wait()
+
+
 def test_forgotten():
     """The row is in the log of the group, and the daemon does not know."""
     a.link.policy = 'forget'
     begun = time.monotonic()
-    result = a.update(REPO, '--timeout', '5000', 'refs/heads/main', one,
-                      three)
-    report('no outcome: unknown', result.returncode != 0, result)
-    same('the daemon ends', 74, a.ended())
+    ends(in_background(a, 'refs/heads/main', one, three))
     report('after the patience', time.monotonic() - begun >= 1.5)
     report('the log says why', 'group.patience' in a.said())
     same('the ref has its old value', three, a.git(REPO, 'rev-parse', 'main'))
@@ -137,11 +142,7 @@ def test_forgotten():
 def test_waits():
     """The row never gets into the log."""
     a.link.policy = 'wait'
-    client = in_background(a, 'refs/heads/main', two, one)
-    same('the daemon ends', 74, a.ended())
-    report('the client has no ok', client.poll() != 0)
-    client.kill()
-    client.wait()
+    ends(in_background(a, 'refs/heads/main', two, one))
     a.link.close()
     back(a)
     report('a leads', a.lead())
@@ -180,9 +181,7 @@ def test_link_lost():
     wait_for(10, lambda: a.link.batches > batches or a.link.batches)
     time.sleep(0.2)
     a.link.close()
-    same('the daemon ends', 74, a.ended())
-    client.kill()
-    client.wait()
+    ends(client)
     back(a)
     report('a leads', a.lead())
     same('nothing has happened', one, a.git(REPO, 'rev-parse', 'main'))

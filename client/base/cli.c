@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #include "proto/lib/progress.h"
 #include "proto/lib/utf8.h"
 
-static bool is_like_git, has_threads;
+static bool is_like_git;
+static atomic_bool has_threads;
 
 void cli_start(const struct command *c)
 {

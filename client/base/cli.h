@@ -31,7 +31,7 @@ enum {
 void cli_start(const struct command *c);
 /* Call before the first thread is started. From now on die() ends the program
  * without the handlers of exit(), because a library's handler frees memory that
- * another thread may use. */
+ * another thread may use. Any thread. */
 void cli_begin_threads(void);
 
 /*

@@ -1,6 +1,7 @@
 #include "client/group/session.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -204,15 +205,29 @@ enum session_result session_open_beside(struct session *s,
 
 /* ---- waiting ---- */
 
-/* A COMMIT that waits for the standbys ends, and unlocks its rows. */
+static void *send_cancel(void *arg)
+{
+	PGcancel *c = arg;
+	char why[256];
+
+	PQcancel(c, why, sizeof(why));
+	PQfreeCancel(c);
+	return NULL;
+}
+
+/* A COMMIT that waits for the standbys ends, and unlocks its rows. PQcancel()
+ * opens a connection, and blocks for ten seconds if the machine of the server
+ * is lost. So a separate thread calls PQcancel(), and nobody waits. */
 static void cancel(PGconn *conn)
 {
 	PGcancel *c = PQgetCancel(conn);
-	char why[256];
+	pthread_t thread;
 
-	if (c)
-		PQcancel(c, why, sizeof(why));
-	PQfreeCancel(c);
+	cli_begin_threads();
+	if (c && pthread_create(&thread, NULL, send_cancel, c) == 0)
+		pthread_detach(thread);
+	else
+		PQfreeCancel(c);
 }
 
 static uint64_t answer_ms(const struct session *s)
@@ -239,8 +254,8 @@ bool session_wait(struct session *s)
 
 	while (PQconsumeInput(s->conn) && PQisBusy(s->conn)) {
 		poll(&fd, 1, TICK_MS);
-		is_unwanted = s->tick && s->tick(s->tick_arg);
-		if (refd_now_ms() >= until || (is_unwanted && !is_over)) {
+		is_unwanted = !is_over && s->tick && s->tick(s->tick_arg);
+		if (refd_now_ms() >= until || is_unwanted) {
 			if (is_over)
 				break;
 			is_over = true;

@@ -285,6 +285,27 @@ def await_other(others):
            took < group_real.LEASE + 4, took)
 
 
+def test_lost_server():
+    """The machine of the primary is lost: no host says so."""
+    old = servers.primary
+    main = a.git(ONE, 'rev-parse', 'main')
+    hosts = [node.host for node in nodes] + servers.hosts()
+    with group_net.Cut([old.host], hosts):
+        began = time.monotonic()
+        servers.fail_over()
+        moved = time.monotonic() - began
+        is_done = wait_for(60, lambda: any(node.update(
+            ONE, '--timeout', '1000', 'refs/heads/server', main
+        ).returncode == 0 for node in nodes))
+        took = time.monotonic() - began
+        print(f'# failover after {moved:.2f} s, an update after {took:.2f} s',
+              flush=True)
+        report('writes are back 5 s after the time of the lease',
+               is_done and took < group_real.LEASE + 5, took)
+    servers.rejoin(old)
+    same_everywhere('the server is back', ONE)
+
+
 def test_status():
     status = a.command('status')
     report('refd group status', status.returncode == 0 and
@@ -437,6 +458,7 @@ def keep_logs(where):
 def main():
     tests = [test_begin, test_push, test_kinds, test_second, test_away,
              test_moves, test_takeover, test_hang, test_lost,
+             test_lost_server,
              test_status, test_random, test_ended]
     try:
         for test in tests:

@@ -101,19 +101,46 @@ def test_flushes():
     report('a flushes objects', 'syncfs(' in traced, traced)
 
 
+def inject(call, fault, ref):
+    """An update of REF whose row a does not know yet, and a fault of a."""
+    a.link.policy = 'later'
+    client = in_background(a, ref, one)
+    report('the row is in the log', await_row(ref))
+    tracer = subprocess.Popen(
+        ['strace', '-f', '-q', '-o', '/dev/null', '-e', f'trace={call}',
+         '-e', f'inject={call}:{fault}', '-P', f'{a.state}/journal.db-wal',
+         '-p', str(a.process.pid)], stderr=subprocess.DEVNULL)
+    report('strace is there', wait_for(20, lambda: is_traced(a)))
+    return client, tracer
+
+
+def test_full():
+    """The disk of the leader gets full after the row is in the log."""
+    if shutil.which('strace') is None:
+        print('skip a full disk', flush=True)
+        return
+    client, tracer = inject('pwrite64', 'error=ENOSPC', 'refs/heads/full')
+    a.link.answer_kept()
+    same('the daemon ends', 74, a.ended())
+    report('the client gets no ok', client.wait(60) != 0)
+    report('the log says why', 'takes no row that the group has' in a.said(),
+           a.said()[-500:])
+    tracer.wait()
+    a.link.close()
+    back(a)
+    report('a leads', a.lead())
+    same('the row is published', one, value(a, 'refs/heads/full'))
+    b.link.send_rows()
+    same_refs('full')
+
+
 def test_hello():
     """HELLO names no row that a power loss could take away."""
     if shutil.which('strace') is None:
         print('skip a slow flush', flush=True)
         return
-    tracer = subprocess.Popen(
-        ['strace', '-f', '-q', '-o', '/dev/null', '-e', 'trace=fdatasync',
-         '-e', 'inject=fdatasync:delay_enter=3000000', '-p',
-         str(a.process.pid)], stderr=subprocess.DEVNULL)
-    report('strace delays', wait_for(20, lambda: is_traced(a)))
-    a.link.policy = 'later'
-    client = in_background(a, 'refs/heads/hello', one)
-    report('the row is in the log', await_row('refs/heads/hello'))
+    client, tracer = inject('fdatasync', 'delay_enter=3000000',
+                            'refs/heads/hello')
     began = time.monotonic()
     a.link.answer_kept()
     time.sleep(0.5)
@@ -297,6 +324,6 @@ def test_account():
     same_refs('account')
 
 
-run(test_start, test_flushes, test_hello, test_cannot_publish,
+run(test_start, test_flushes, test_full, test_hello, test_cannot_publish,
     test_unsupported, test_uid, test_part, test_client_gone,
     test_link_lost_holding, test_account)

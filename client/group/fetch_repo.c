@@ -99,6 +99,18 @@ static int open_new(int parent, const char *name)
 	return fd;
 }
 
+/* A kill in git init leaves locks, and a power loss blank files, and git goes
+ * on with neither. No id names these files yet. */
+static void clean(int fd)
+{
+	static const char *const names[] = { "HEAD", "HEAD.lock", "config",
+		"config.lock" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlinkat(fd, names[i], 0);
+}
+
 static bool init(struct opening *o)
 {
 	struct fetch_git git = { .site = o->site,
@@ -108,8 +120,11 @@ static bool init(struct opening *o)
 		.pack = -1,
 		.refs = -1 };
 
+	clean(o->repo->fd);
 	if (fetch_git_init(&git, o->repo->fd) == 0)
-		return true;
+		/* The id says that these files are good. */
+		return syncfs(o->repo->fd) == 0 ||
+		    fail(o, "cannot sync", errno);
 	text_addf(o->why,
 	    "cannot make '%s': git init has failed, and the log of "
 	    "refd-group has the reason",

@@ -182,8 +182,10 @@ START_TEST(a_missing_repository_is_made)
 {
 	tmp_run("rmdir dst && ln -s other dst");
 	roots[1] = (free(roots[1]), xasprintf("%s/nowhere", tmp_root));
-	/* A crash has left this. */
-	tmp_run("mkdir -p other/.refd-" UUID "/objects");
+	/* A crash in git init has left this. */
+	tmp_run("mkdir -p other/.refd-" UUID "/objects && "
+		"cd other/.refd-" UUID " && "
+		"touch HEAD HEAD.lock config config.lock");
 	assert_fetched("main~1", NULL);
 	tmp_run("test \"$(ls -A other)\" = '.refd-" UUID "'");
 	assert_fetched("main", NULL);

@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/librefd/conn.h"
+
 /* Rows of one question. */
 #define WANTS_MOST 16
+#define TELL_MS    60000
 
 /* An id of zeros belongs to no row: a HOLD of the daemon. */
 static bool is_of_daemon(const struct fetch_job *job)
@@ -258,12 +261,25 @@ static bool write_held(struct hold_fetches *h, struct session *s,
 	return r != NULL;
 }
 
+/* At most once a minute. */
+static void tell_failure(struct hold_fetches *h, const struct fetch_job *job)
+{
+	uint64_t now = refd_now_ms();
+
+	if (job->is_held || (h->told_ms && now - h->told_ms < TELL_MS))
+		return;
+	h->told_ms = now;
+	say_warning("%s", job->why.data);
+}
+
 static void collect_answers(struct hold_fetches *h)
 {
 	struct fetch_job *job;
 
-	while ((job = fetch_pool_done(h->pool)))
+	while ((job = fetch_pool_done(h->pool))) {
+		tell_failure(h, job);
 		keep_answer(h, job);
+	}
 }
 
 static void send_answers(struct hold_fetches *h, struct session *s)

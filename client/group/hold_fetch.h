@@ -24,6 +24,7 @@ struct hold_fetches {
 	uint64_t epoch;            /* of the last ROLE */
 	struct text ids;           /* of rows without an answer in refd.held */
 	struct fetch_job *answers; /* that refd.held does not have yet */
+	uint64_t told_ms;          /* of the last report; 0: none */
 };
 
 /* EPOCH has begun, for this node. */

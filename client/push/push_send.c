@@ -9,7 +9,6 @@
 #include "client/push/push_request.h"
 #include "client/request/context.h"
 #include "client/request/connect.h"
-#include "client/request/git_messages.h"
 #include "client/request/unserved.h"
 
 /* The time limit of the push. The daemon's limit is shorter, so that its answer
@@ -147,9 +146,9 @@ static bool is_late(const struct refd_answer *ans)
 	size_t i;
 
 	if (ans->kind == REFD_ANSWER_REFUSED)
-		return git_messages_is_busy(ans->status);
+		return ans->status == REFD_DEADLINE;
 	for (i = 0; i < ans->nr_results; i++)
-		if (git_messages_is_busy(ans->results[i].status))
+		if (ans->results[i].status == REFD_DEADLINE)
 			return true;
 	return false;
 }
@@ -162,8 +161,7 @@ static void call(const struct push_send *d, struct push_request *p,
 
 	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
 	if (push_progress_end(progress) && is_late(ans))
-		say("if this node leads, push again: the other nodes go on "
-		    "fetching the objects");
+		say("push again: the other nodes go on fetching the objects");
 }
 
 /* True if the daemon does not serve the transaction. Nothing of it is done. */

@@ -20,6 +20,7 @@
 /* A daemon that accepts a connection and sends no hello is away. */
 #define HELLO_MS 10000
 #define NAP_MS   50
+#define LAST_MS  200 /* of the last attempt, at least */
 
 char *connect_socket(const char *option, const struct gitconfig *config)
 {
@@ -302,7 +303,10 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		err = refd_call(r, req, (int)req->deadline_ms + grace_ms, ans);
 		if (err < 0)
 			answer_failure(r, req, ans);
-		if (err < 0 || !is_put_off(ans) || refd_now_ms() >= deadline)
+		/* An attempt with less time would fail for lack of time, and
+		 * hide the reason of this answer. */
+		if (err < 0 || !is_put_off(ans) ||
+		    connect_ms_left(deadline) < NAP_MS + LAST_MS)
 			return;
 		refd_answer_done(ans);
 		refd_nap(NAP_MS, deadline);

@@ -281,6 +281,9 @@ def test_refused():
     repo = Repo('refused.git')
     repo.expect_refused('an object that the leader lacks', os.urandom(20),
                         text="node 'b': cannot fetch objects for")
+    report('the log of b has the reason',
+           'refd: warning: cannot fetch objects for' in b.message(),
+           b.message()[-300:])
     odd = Repo(os.fsdecode(b'odd/ \xff%2f?#\'.git'))
     odd.expect_held('a path with all bytes', odd.commit())
     odd.expect_refused('a path with all bytes', os.urandom(20),

@@ -50,6 +50,12 @@ static uint64_t count_awaited(struct session *s)
 	    " FROM '(?i)^\\s*(?:(?:any|first)\\s)?\\s*(\\d+)\\s*[(]'), '1')");
 }
 
+static bool sees_standbys(struct session *s)
+{
+	return is_true(s,
+	    "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')");
+}
+
 /* ---- create ---- */
 
 /* Without these, no commit could be proven. */
@@ -57,9 +63,7 @@ static void check_server(struct session *s)
 {
 	uint64_t nr, awaited;
 
-	if (!is_true(s,
-		"SELECT pg_has_role(current_user, 'pg_read_all_stats',"
-		" 'USAGE')"))
+	if (!sees_standbys(s))
 		die("the role of group.database may not see the standbys: as "
 		    "a superuser of PostgreSQL, GRANT pg_read_all_stats TO the "
 		    "role");
@@ -130,6 +134,31 @@ static void print_nodes(struct session *s)
 	PQclear(r);
 }
 
+/* The objects of an update must get to group.held nodes that run. */
+static void warn_of_nodes(struct session *s, const struct lease *lease)
+{
+	struct params p = { 0 };
+	uint64_t nr;
+	PGresult *r;
+
+	params_text(&p, s->config->name);
+	params_text(&p, lease->owner);
+	r = session_run(s,
+	    "SELECT count(*) FROM refd.node WHERE grp = $1 AND node <> $2"
+	    " AND seen > clock_timestamp() - " CONSOLE_SEEN,
+	    &p);
+	if (!r)
+		console_session_die(s, SESSION_AWAY);
+	nr = session_number(r, 0, 0);
+	PQclear(r);
+	if (nr < s->config->held)
+		say_warning("%" PRIu64
+			    " nodes besides the leader are here, and "
+			    "group.held is %" PRIu64 ": updates with new "
+			    "objects wait, and are refused",
+		    nr, s->config->held);
+}
+
 static int print_standbys(struct session *s, const struct lease *lease)
 {
 	uint64_t nr = count_standbys(s), awaited = count_awaited(s);
@@ -141,9 +170,15 @@ static int print_standbys(struct session *s, const struct lease *lease)
 		say_warning("synchronous_standby_names is empty: new batches "
 			    "are refused");
 	else if (nr < s->config->copies)
-		say_warning("standbys are missing: batches wait. "
-			    "pg_stat_replication has the standbys, if the role "
-			    "has pg_read_all_stats");
+		say_warning("%s",
+		    sees_standbys(s) ?
+			"standbys are missing: batches wait. "
+			"pg_stat_replication has the standbys" :
+			"the role may not see the standbys: as a superuser of "
+			"PostgreSQL, GRANT pg_read_all_stats TO the role");
+	if (is_true(s, "SELECT current_setting('fsync') = 'off'"))
+		say_warning("fsync is off in PostgreSQL: a loss of power can "
+			    "lose rows that count");
 	if (is_low)
 		say_warning("group.copies is lower than the %" PRIu64
 			    " standbys of synchronous_standby_names: a row "
@@ -199,6 +234,7 @@ int console_status(const struct group_config *config)
 	print_leader(&lease);
 	rc = print_standbys(&log.s, &lease);
 	print_nodes(&log.s);
+	warn_of_nodes(&log.s, &lease);
 	group_log_done(&log);
 	return rc;
 }

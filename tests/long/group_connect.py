@@ -90,6 +90,19 @@ def test_create():
         """SELECT count(*) FROM pg_stat_activity JOIN pg_stat_ssl USING (pid)
         WHERE usename = 'refd' AND NOT ssl"""))
     expect('status', 0, 'leader: a', run('status'))
+    expect('status: no other node gets objects', 0,
+           '0 nodes besides the leader are here, and group.held is 1',
+           run('status'))
+    pg.sql('REVOKE pg_read_all_stats FROM refd')
+    expect('status: the role sees no standby', 1,
+           'GRANT pg_read_all_stats TO the role', run('status'))
+    pg.sql('GRANT pg_read_all_stats TO refd')
+    pg.alter('fsync', 'off')
+    assert wait_for(10, lambda: pg.sql('SHOW fsync') == 'off')
+    expect('status: fsync is off', 0, 'fsync is off in PostgreSQL',
+           run('status'))
+    pg.alter('fsync', 'on')
+    assert wait_for(10, lambda: pg.sql('SHOW fsync') == 'on')
     same('stop', 0, a.stop())
 
 

@@ -196,44 +196,78 @@ def test_crash():
         both_have(f'killed behind move {moves}', 'crash/x.git')
 
 
+def way_of(path):
+    """Where a follower keeps what was in the way of the last row."""
+    return os.path.join(os.path.dirname(path), f'.refd-way-{len(log.rows)}')
+
+
 def test_in_the_way():
-    """What is no repository of the group is not touched."""
+    """What is no repository of the group is moved, and not changed."""
     begun('way/x.git')
     both_have('way', 'way/x.git')
-    victim = aside('way/x.git')
     move(a, 'way/x.git', 'way/y.git')
     os.makedirs(f'{b.root}/victim/refd')
     with open(f'{b.root}/victim/refd/id', 'w') as f:
         f.write(f'uuid {"7" * 32}\njournal {"0" * 32}\npath x\n')
     way = f'{b.root}/way/y.git'
-    for name, make, remove in (
-            ('a link', lambda: os.symlink(f'{TOP}/root/victim', way),
-             os.unlink),
-            ('a file', lambda: open(way, 'w').close(), os.unlink),
-            ('a directory', lambda: os.mkdir(way), os.rmdir)):
+    os.symlink(f'{TOP}/root/victim', way)
+    before = len(b.said())
+    goes_on('a link', 'way/y.git')
+    report('the row waits for a link', b.await_said('way/y.git', before),
+           b.said()[before:])
+    report('the link is not touched', os.path.islink(way))
+    os.unlink(way)
+    both_have('without a link', 'way/y.git')
+    move(a, 'way/y.git', 'way/z.git')
+    goes_on('a link', 'way/z.git')
+    both_have('a link', 'way/z.git')
+    move(a, 'way/z.git', 'way/y.git')
+    for name, make in (
+            ('a file', lambda: open(way, 'w').close()),
+            ('a directory', lambda: os.makedirs(f'{way}/below/it'))):
         make()
+        made = os.lstat(way)
         before = len(b.said())
         goes_on(name, 'way/y.git')
-        report(f'{name} is in the way', b.await_said('is in the way', before),
+        both_have(name, 'way/y.git')
+        kept = way_of(way)
+        report(f'{name} is kept', os.path.lexists(kept)
+               and os.lstat(kept).st_ino == made.st_ino, os.listdir(
+                   os.path.dirname(way)))
+        report(f'{name}: b tells', kept.split('/')[-1] in b.said()[before:],
                b.said()[before:])
-        report(f'{name}: nothing is moved', os.path.lexists(way)
-               and os.path.exists(f'{b.root}/victim/refd/id')
-               and not os.path.exists(f'{b.root}/{victim}'))
-        remove(way)
-        both_have(f'without {name}', 'way/y.git')
         move(a, 'way/y.git', 'way/z.git')
         goes_on(name, 'way/z.git')
         both_have(name, 'way/z.git')
         move(a, 'way/z.git', 'way/y.git')
+    report('a directory is whole', os.path.isdir(f'{kept}/below/it'))
+    report('what the link named is whole',
+           os.path.exists(f'{b.root}/victim/refd/id'))
     shutil.rmtree(f'{b.root}/victim')
 
 
+def test_name_of_the_way_taken():
+    """Nothing is replaced: then the row waits."""
+    begun('taken.git')
+    both_have('taken', 'taken.git')
+    move(a, 'taken.git', 'taken/x.git')
+    os.mkdir(f'{b.root}/taken')
+    for path in ('taken/x.git', f'taken/.refd-way-{len(log.rows) + 1}'):
+        open(f'{b.root}/{path}', 'w').close()
+    before = len(b.said())
+    goes_on('taken', 'taken/x.git')
+    report('b says what is in the way', b.await_said('is in the way', before),
+           b.said()[before:])
+    os.unlink(f'{b.root}/taken/x.git')
+    both_have('taken', 'taken/x.git')
+
+
 def test_directory_in_the_way():
-    """What docs/group.md tells to do helps."""
+    """A repository moves to a path above or below its own, or is new there."""
     for name, old, new in (('up', 'up/x.git', 'up'),
                            ('down', 'down', 'down/y'),
                            ('new', 'gone/x.git', 'gone')):
-        begun(old)
+        value = begun(old)
         both_have(name, old)
         if name == 'new':
             shutil.rmtree(f'{a.root}/gone')
@@ -241,17 +275,14 @@ def test_directory_in_the_way():
             os.rename(f'{a.root}/{old}', f'{a.root}/moving')
         if name == 'up':
             os.rmdir(f'{a.root}/up')
-        before = len(b.said())
         if name == 'new':
             begun(new)
         else:
             move(a, 'moving', new)
             goes_on(name, new)
-        report(f'{name}: the row waits',
-               b.await_said('group-row-waits', before), b.said()[before:])
-        top = old.split('/')[0]
-        os.rename(f'{b.root}/{top}', f'{b.root}/{top}-away')
         both_have(name, new)
+    same('the removed one is kept', value,
+         b.git(f'{way_of("gone")}/x.git', 'rev-parse', MAIN))
 
 
 def test_link_on_the_way():
@@ -335,5 +366,6 @@ def test_fork():
 
 
 run(test_start, test_lost, test_replaced, test_renamed, test_swap, test_unknown,
-    test_chain, test_crash, test_in_the_way, test_directory_in_the_way,
+    test_chain, test_crash, test_in_the_way,
+    test_name_of_the_way_taken, test_directory_in_the_way,
     test_link_on_the_way, test_fork, test_gone)

@@ -241,6 +241,7 @@ static int place(struct follower *f, struct attempt *a)
 	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
 	const struct row_place place = { .repos = f->cfg.repos,
 		.event = f->cfg.event,
+		.lsn = a->lsn,
 		.searches = a->search_ns != 0 && now_ns >= a->search_ns &&
 		    now_ns >= f->search_ns,
 		.has_left = a->has_left };

@@ -248,23 +248,46 @@ static int move(const struct put *p, const struct spot *from,
 	return 0;
 }
 
-/* Moves another repository aside, which is in the place below ROOT. */
+/* Moves SPOT to NAME in the same directory. */
+static int rename_to(const struct put *p, struct spot *spot, const char *name)
+{
+	const size_t len = (size_t)(spot_name(spot) - spot->path);
+	struct spot to = *spot;
+	struct sys_stat st;
+	int r = -ENAMETOOLONG;
+
+	if (snprintf(to.path + len, sizeof(to.path) - len, "%s", name) <
+	    (int)(sizeof(to.path) - len))
+		r = SYS(p->sys, lstatat, to.dir, name, &st);
+	if (r != -ENOENT)
+		return fail(p, r == 0 ? -EEXIST : r,
+		    "'%s' is in the way, and can't be moved to '%s' beside it "
+		    "(%s): move it to another path",
+		    spot->path, name, strerror(r == 0 ? EEXIST : -r));
+	r = move(p, spot, &to);
+	if (r == 0)
+		*spot = to;
+	return r;
+}
+
+/* Moves another repository aside, which is in the place below ROOT, or anything
+ * else out of the way. */
 static int clear_place(const struct put *p, const char *root)
 {
-	struct spot spot, to;
+	struct spot spot;
 	struct repo_id id;
-	char aside[ASIDE_MAX];
+	char name[ASIDE_MAX];
 	int r = spot_open(p, root, p->rest, NULL, &spot);
 
-	if (r == -ENOENT)
-		return 0;
 	if (r == 0)
 		r = spot_id(p, &spot, &id);
 	if (r == 0) {
-		aside_name(id.uuid, aside);
-		to = spot;
-		strcpy(strrchr(to.path, '/') + 1, aside);
-		r = move(p, &spot, &to);
+		aside_name(id.uuid, name);
+		r = rename_to(p, &spot, name);
+	} else if (r == -ENODATA) {
+		snprintf(name, sizeof(name), ".refd-way-%llu",
+		    (unsigned long long)p->place->lsn);
+		r = rename_to(p, &spot, name);
 	} else if (r == -ENOENT) {
 		r = 0;
 	} else {
@@ -272,6 +295,19 @@ static int clear_place(const struct put *p, const char *root)
 	}
 	spot_close(p, &spot);
 	return r;
+}
+
+/* A repository can't move to a path below its own. */
+static int leave_above(const struct put *p, const char *root, struct spot *from)
+{
+	const size_t len = strlen(from->path);
+	char to[REFD_PATH_MAX + GROUP_PATH_MAX + 2], aside[ASIDE_MAX];
+
+	snprintf(to, sizeof(to), "%s/%s", root, p->rest);
+	if (strncmp(to, from->path, len) != 0 || to[len] != '/')
+		return 0;
+	aside_name(p->uuid, aside);
+	return rename_to(p, from, aside);
 }
 
 static int make_parents(const struct put *p, const char *root)
@@ -308,12 +344,23 @@ static int bring(const struct put *p, const struct spot *from, const char *root)
 	return r;
 }
 
+static int come(const struct put *p, struct spot *from, const char *root)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < p->repos->nr_roots; i++)
+		r = clear_place(p, p->repos->roots[i]);
+	if (r == 0)
+		r = leave_above(p, root, from);
+	return r == 0 ? bring(p, from, root) : r;
+}
+
 /* Sets PATH if the repository has left its place. */
 static int put_in_place(struct put *p, char path[REFD_PATH_MAX])
 {
 	struct spot from = { .dir = -1 };
 	const char *root;
-	size_t i;
 	int r = find(p, &from, &root);
 
 	if (r == 1 && p->is_lost)
@@ -329,13 +376,10 @@ static int put_in_place(struct put *p, char path[REFD_PATH_MAX])
 	if (r < 0)
 		return fail(p, r, "can't look for '%s': %s", p->rest,
 		    strerror(-r));
-	for (i = 0; r == 0 && i < p->repos->nr_roots && !p->place->has_left;
-	    i++)
-		r = clear_place(p, p->repos->roots[i]);
 	if (p->place->has_left)
 		snprintf(path, REFD_PATH_MAX, "%s", from.path);
-	else if (r == 0)
-		r = bring(p, &from, root);
+	else
+		r = come(p, &from, root);
 	spot_close(p, &from);
 	return r;
 }

@@ -20,8 +20,11 @@
  * A repository that refd-group has made in place of one that this node had and
  * lost is not taken: the row waits until the lost one, or a copy, is back.
  *
- * Failures: a file or a directory without refd/id is in the way, and is not
- * touched; the disk.
+ * Anything else in the place is moved to .refd-way-<LSN> beside it, and never
+ * removed. A repository that is above its new place is moved aside first.
+ *
+ * Failures: a file or a link in place of a directory on the way; a mount point
+ * in the place; the disk.
  *
  * For the thread that applies rows. Blocks on the disk. No path is followed
  * through a link, except to a repository that is in its place already.
@@ -38,6 +41,7 @@ struct row_place {
 	/* The repository WHY is now at PLACE. May be NULL. */
 	void (
 	    *event)(enum store_event event, const char *place, const char *why);
+	uint64_t lsn;  /* of the row */
 	bool searches; /* row_search.h */
 	bool has_left; /* the place has another repository in a later row */
 };

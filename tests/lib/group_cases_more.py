@@ -13,10 +13,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_pair import (REPO, TABLES, TOP, a, b, back,  # noqa: E402
                         both_connect, both_start, in_background, log,
-                        make_repo, refused, report, run, same, same_refs,
-                        stdin, updated)
+                        make_repo, metric, refused, report, run, same,
+                        same_refs, stdin, updated)
 
 OTHER = 65534   # an account
+BUSY = 'busy_total{cause="group"}'
 
 
 def new_id():
@@ -271,12 +272,6 @@ def test_part():
 
 # ---- transactions that wait for objects ----
 
-def busy(node):
-    """How often the daemon has refused as it takes no writes in its group."""
-    told = node.run('stats', '--prometheus').stdout
-    return int(re.search(r'busy_total{cause="group"} (\d+)', told)[1])
-
-
 def test_client_gone():
     """A transaction whose client is gone holds no later one up."""
     asked = a.link.asked
@@ -294,10 +289,10 @@ def test_link_lost_holding():
     a.link.holds = 'wait'
     client = in_background(a, 'refs/heads/holding', one)
     report('refd-group was asked', wait_for(10, lambda: a.link.asked > asked))
-    before = busy(a)
+    before = metric(a, BUSY)
     a.link.close()
-    report('it is refused', wait_for(3, lambda: busy(a) > before),
-           (before, busy(a)))
+    report('it is refused', wait_for(3, lambda: metric(a, BUSY)
+                                       > before), (before, metric(a, BUSY)))
     client.kill()
     client.wait()
     a.connect()

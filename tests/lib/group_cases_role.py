@@ -1,7 +1,6 @@
 """The cases of tests/scenario/group_nodes_role.sh (group_pair.py)."""
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -12,8 +11,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import clock, wait_for  # noqa: E402
 from group_nodes import GROUP  # noqa: E402
 from group_pair import (REPO, a, b, both_connect, both_start,  # noqa: E402
-                        lock_of, log, make_repo, refused, report, run, same,
-                        same_refs, updated)
+                        lock_of, log, make_repo, metric, refused, report,
+                        run, same, same_refs, updated)
 
 
 def status(node):
@@ -40,11 +39,6 @@ def http(node, target, method='GET'):
             answer += more
     head, body = answer.decode().split('\r\n\r\n')
     return int(head.split()[1]), body.strip()
-
-
-def metric(node, name):
-    told = node.run('stats', '--prometheus').stdout
-    return float(re.search(rf'^refd_group_{name} (\S+)$', told, re.M)[1])
 
 
 def balanced(node):
@@ -119,8 +113,8 @@ def test_lag():
 def test_role():
     same('refd role: the leader', ('leader', 0), told(a))
     same('HTTP: the leader', [(200, 'leader')] * 2, balanced(a))
-    same('metrics of a leader', [1, 1, 0], [metric(a, name) for name in (
-        'member', 'connected', 'lag_seconds')])
+    same('metrics of a leader', [1, 1, 0], [metric(a, f'group_{name}')
+         for name in ('member', 'connected', 'lag_seconds')])
     same('HTTP: HEAD', (200, ''), http(a, '/leader', 'HEAD'))
     b.link.follow()
     same('refd role: a follower', ('follower', 1), told(b))
@@ -142,7 +136,7 @@ def test_role():
     with open(f'{b.top}/config', 'w') as f:
         f.write(config.replace('max-lag = 3s', 'max-lag = 1h'))
     b.process.send_signal(signal.SIGHUP)
-    report('a metric of the lag', 3 < metric(b, 'lag_seconds') < 60)
+    report('a metric of the lag', 3 < metric(b, 'group_lag_seconds') < 60)
     report('a reload changes group.max-lag',
            wait_for(6, lambda: told(b) == ('follower', 1)), told(b))
     a.run('drain')
@@ -171,8 +165,8 @@ def test_wait():
     report('b lacks a row: the time is over', late.returncode == 1
            and 'does not have LSN' in late.stderr, late)
     report('a metric tells how long the row waits',
-           metric(b, 'row_seconds') >= 1, metric(b, 'row_seconds'))
-    same('the leader has no such row', 0, metric(a, 'row_seconds'))
+           metric(b, 'group_row_seconds') >= 1, metric(b, 'group_row_seconds'))
+    same('the leader has no such row', 0, metric(a, 'group_row_seconds'))
     waiter = in_background_wait(b, token)
     os.unlink(lock)
     same('the wait ends with the row', 0, waiter.wait(20))

@@ -3,6 +3,7 @@ and reports.
 
     CASES.py REFD DIRECTORY"""
 import os
+import re
 import subprocess
 import sys
 import time
@@ -81,6 +82,11 @@ def both_connect():
     a.connect()
     b.connect()
     report('a leads', a.lead())
+
+
+def metric(node, name):
+    told = node.run('stats', '--prometheus').stdout
+    return float(re.search(rf'^refd_{re.escape(name)} (\S+)$', told, re.M)[1])
 
 
 def updated(name, node, *args, repo=REPO, **more):

@@ -108,7 +108,8 @@ static bool find_haves(struct fetching *f)
 	bool is_done;
 
 	add_refs(f, &values);
-	fetch_repo_values(&f->repo, wish->format, &values);
+	/* Without values, more objects come than necessary. */
+	fetch_repo_values(f->repo.fd, f->git.site, wish, &values);
 	add_oids(wish, wish->bases, wish->nr_bases, &bases);
 	is_done = (!values.len || keep_existing(f, &values)) &&
 	    (!bases.len || keep_existing(f, &bases));
@@ -178,6 +179,7 @@ bool fetch_run(const struct fetch_site *site, const struct fetch_wish *wish,
 		.git = { .wish = wish,
 		    .site = site,
 		    .refs = -1,
+		    .tables = -1,
 		    .until_ms = refd_now_ms() + FETCH_MS } };
 	bool is_done = fetch_repo_open(&f.repo, site, wish, why);
 

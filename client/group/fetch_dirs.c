@@ -1,14 +1,19 @@
 /*
- * A git-dir for each object format. Nothing in it belongs to a repository, and
- * git writes nothing there, so all fetches share it:
+ * Two git-dirs for each object format. Nothing in them belongs to a repository,
+ * and git writes nothing there, so all fetches share them:
  *
  *	HEAD, config, refs/	files and a directory
  *	packed-refs		a link to the descriptor FETCH_FD_REFS
  *	objects/00 ... ff	links beneath the descriptor FETCH_FD_OBJECTS
  *	objects/pack		a link to the descriptor FETCH_FD_PACK
  *
- * objects/info is missing: alternates of the repository would lead git to other
- * repositories, whose configuration git would then read.
+ * The second one, <format>-tables, shows the refs of a repository whose refs
+ * are in reftables, and no object:
+ *
+ *	reftable		a link to the descriptor FETCH_FD_TABLES
+ *
+ * objects/info is missing: alternates of the repository would lead git to
+ * others, whose configuration git would then read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,10 +100,27 @@ static void make_git_dir(const char *dir, bool is_sha256)
 	}
 }
 
+/* HEAD as git writes it beside reftables. */
+static void make_tables_dir(const char *dir, bool is_sha256)
+{
+	if (mkdir(dir, 0700) < 0)
+		fail(dir);
+	make_dir(dir, "refs");
+	make_dir(dir, "objects");
+	make_file(dir, "HEAD", "ref: refs/heads/.invalid\n");
+	make_file(dir, "config",
+	    is_sha256 ? "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
+			"[extensions]\n\tobjectFormat = sha256\n"
+			"\trefStorage = reftable\n" :
+			"[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
+			"[extensions]\n\trefStorage = reftable\n");
+	make_link(dir, "reftable", FETCH_FD_TABLES, "");
+}
+
 void fetch_dirs_make(const char *dir)
 {
 	enum refd_object_format format;
-	char *path;
+	char *path, *tables;
 
 	if (nftw(dir, remove_entry, OPEN_MOST, FTW_DEPTH | FTW_PHYS) != 0 &&
 	    errno != ENOENT)
@@ -109,6 +131,9 @@ void fetch_dirs_make(const char *dir)
 	    format++) {
 		path = xasprintf("%s/%s", dir, refd_object_format_name(format));
 		make_git_dir(path, format == REFD_FORMAT_SHA256);
+		tables = xasprintf("%s-tables", path);
+		make_tables_dir(tables, format == REFD_FORMAT_SHA256);
+		free(tables);
 		free(path);
 	}
 }

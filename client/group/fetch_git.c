@@ -99,7 +99,7 @@ static int add_actions(posix_spawn_file_actions_t *fa, const struct run *run,
 {
 	const int fds[][2] = { { run->err, 2 }, { run->in, 0 }, { run->out, 1 },
 		{ g->objects, FETCH_FD_OBJECTS }, { g->pack, FETCH_FD_PACK },
-		{ g->refs, FETCH_FD_REFS } };
+		{ g->refs, FETCH_FD_REFS }, { g->tables, FETCH_FD_TABLES } };
 	size_t i;
 	int err = 0;
 
@@ -227,8 +227,9 @@ static int run_git(const struct fetch_git *g, struct run *run)
 int fetch_git_run(const struct fetch_git *g, const char *const argv[], int in,
     int out)
 {
-	char *git_dir = xasprintf("GIT_DIR=%s/%s", g->site->dir,
-	    refd_object_format_name(g->wish->format));
+	char *git_dir = xasprintf("GIT_DIR=%s/%s%s", g->site->dir,
+	    refd_object_format_name(g->wish->format),
+	    g->tables >= 0 ? "-tables" : "");
 	struct run run = { .argv = argv,
 		.env = make_environment(git_dir),
 		.in = in,
@@ -244,8 +245,8 @@ int fetch_git_init(const struct fetch_git *g, int dir)
 {
 	char *format = xasprintf("--object-format=%s",
 	    refd_object_format_name(g->wish->format));
-	const char *const argv[] = { "git", "-c", "init.defaultRefFormat=files",
-		"init", "--quiet", "--bare", "--template=", format, ".", NULL };
+	const char *const argv[] = { "git", "init", "--quiet", "--bare",
+		"--template=", format, ".", NULL };
 	struct run run = { .argv = argv,
 		.env = make_environment(NULL),
 		.in = -1,

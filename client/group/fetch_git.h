@@ -12,16 +12,18 @@
 enum {
 	FETCH_FD_OBJECTS = 10,
 	FETCH_FD_PACK,
-	FETCH_FD_REFS, /* a file with the format of packed-refs */
-	FETCH_FD_LAST = FETCH_FD_REFS
+	FETCH_FD_REFS,   /* a file with the format of packed-refs */
+	FETCH_FD_TABLES, /* reftable/ */
+	FETCH_FD_LAST = FETCH_FD_TABLES
 };
 
 struct fetch_git {
 	const struct fetch_wish *wish;
 	const struct fetch_site *site;
 	uint64_t until_ms; /* of refd_now_ms(); git is killed */
-	/* -1: none. Otherwise above FETCH_FD_LAST. */
-	int objects, pack, refs;
+	/* -1: none. Otherwise above FETCH_FD_LAST. With TABLES git sees the
+	 * refs there, and no object. */
+	int objects, pack, refs, tables;
 };
 
 /*
@@ -31,8 +33,8 @@ struct fetch_git {
  */
 int fetch_git_run(const struct fetch_git *g, const char *const argv[], int in,
     int out);
-/* Makes the open directory DIR a bare repository, with the default branch of
- * the account. */
+/* Makes the open directory DIR a bare repository, with the default branch and
+ * the default format of refs of the account. */
 int fetch_git_init(const struct fetch_git *g, int dir);
 
 /* A file in memory with TEXT, at its start, above FETCH_FD_LAST. */

@@ -81,16 +81,15 @@ static int check_id(const struct text *id, const struct fetch_wish *wish)
 
 /* The rows of the group have all refs of such a repository: its leader has
  * begun with none (repo_claim.c). */
-static bool may_begin(int repo_fd, const struct fetch_wish *wish)
+static bool may_begin(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish)
 {
-	const struct fetch_repo repo = { repo_fd, -1, -1 };
 	struct text values = { 0 };
-	bool has_refs;
+	bool is_empty =
+	    fetch_repo_values(repo_fd, site, wish, &values) && values.len == 0;
 
-	fetch_repo_values(&repo, wish->format, &values);
-	has_refs = values.len > 0;
 	text_done(&values);
-	return fetch_id_is_new(wish) && !has_refs;
+	return fetch_id_is_new(wish) && is_empty;
 }
 
 /* For clients: git must not write here. */
@@ -131,7 +130,8 @@ int fetch_id_look(int repo_fd, const struct fetch_wish *wish)
 								    err;
 }
 
-bool fetch_id_may_claim(int repo_fd, const struct fetch_wish *wish)
+bool fetch_id_may_claim(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish)
 {
 	int objects =
 	    fetch_repo_beneath(repo_fd, "objects", O_RDONLY | O_DIRECTORY);
@@ -140,7 +140,7 @@ bool fetch_id_may_claim(int repo_fd, const struct fetch_wish *wish)
 		return false;
 	close(objects);
 	return fetch_id_look(repo_fd, wish) == -ENOENT &&
-	    may_begin(repo_fd, wish);
+	    may_begin(repo_fd, site, wish);
 }
 
 static bool tell(const struct fetch_wish *wish, int err, struct text *why)
@@ -161,18 +161,20 @@ static bool tell(const struct fetch_wish *wish, int err, struct text *why)
 	return err == 0;
 }
 
-bool fetch_id_claim(int repo_fd, const char *root,
-    const struct fetch_wish *wish, struct text *why)
+bool fetch_id_claim(int repo_fd, const struct fetch_site *site,
+    const char *root, const struct fetch_wish *wish, struct text *why)
 {
 	struct text id = { 0 };
 	int dir = open_refd(repo_fd), err = dir;
 
 	if (dir >= 0) {
 		err = read_id(dir, &id);
-		err = err == 0               ? check_id(&id, wish) :
-		    err != -ENOENT           ? err :
-		    may_begin(repo_fd, wish) ? make_id(dir, root, wish) :
-					       -ENOTEMPTY;
+		if (err == 0)
+			err = check_id(&id, wish);
+		else if (err == -ENOENT)
+			err = may_begin(repo_fd, site, wish) ?
+			    make_id(dir, root, wish) :
+			    -ENOTEMPTY;
 		if (err == 0)
 			err = make_group(dir);
 		close(dir);

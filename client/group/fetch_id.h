@@ -19,7 +19,8 @@ bool fetch_id_is_new(const struct fetch_wish *wish);
 int fetch_id_look(int repo_fd, const struct fetch_wish *wish);
 
 /* Is REPO_FD a repository without an id that fetch_id_claim() would take? */
-bool fetch_id_may_claim(int repo_fd, const struct fetch_wish *wish);
+bool fetch_id_may_claim(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish);
 
 /*
  * Checks that the repository REPO_FD has the uuid of WISH. A repository without
@@ -28,7 +29,7 @@ bool fetch_id_may_claim(int repo_fd, const struct fetch_wish *wish);
  * has refs, or if the leader's repository is older than the group. The file is
  * durable after the next sync of the file system. False: WHY is the reason.
  */
-bool fetch_id_claim(int repo_fd, const char *root,
-    const struct fetch_wish *wish, struct text *why);
+bool fetch_id_claim(int repo_fd, const struct fetch_site *site,
+    const char *root, const struct fetch_wish *wish, struct text *why);
 
 #endif

@@ -118,7 +118,8 @@ static bool init(struct opening *o)
 		.until_ms = refd_now_ms() + INIT_MS,
 		.objects = -1,
 		.pack = -1,
-		.refs = -1 };
+		.refs = -1,
+		.tables = -1 };
 
 	clean(o->repo->fd);
 	if (fetch_git_init(&git, o->repo->fd) == 0)
@@ -150,7 +151,8 @@ static bool make(struct opening *o)
 	if (o->repo->fd < 0)
 		return fail(o, "cannot make", -o->repo->fd);
 	return init(o) &&
-	    fetch_id_claim(o->repo->fd, o->site->roots[0], o->wish, o->why);
+	    fetch_id_claim(o->repo->fd, o->site, o->site->roots[0], o->wish,
+		o->why);
 }
 
 /* ---- opening ---- */
@@ -269,7 +271,7 @@ static bool may_claim_place(struct opening *o, const char *root)
 
 	if (fd < 0)
 		return false;
-	if (fetch_id_may_claim(fd, o->wish))
+	if (fetch_id_may_claim(fd, o->site, o->wish))
 		o->repo->fd = fd;
 	else
 		close(fd);
@@ -306,7 +308,7 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 		return fail(&o, "cannot look for", o.err);
 	if (root)
 		return check_owner(&o, repo->fd) &&
-		    fetch_id_claim(repo->fd, root, wish, why) &&
+		    fetch_id_claim(repo->fd, site, root, wish, why) &&
 		    open_objects(&o);
 	if (fetch_id_is_new(wish))
 		return make(&o) && open_objects(&o);

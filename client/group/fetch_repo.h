@@ -24,9 +24,10 @@ void fetch_repo_close(struct fetch_repo *repo);
  * descriptor or negative errno. */
 int fetch_repo_beneath(int dir, const char *path, int flags);
 
-/* Appends a line with the id for every ref with a value in the repository.
- * Links, other refs, and whatever lies behind bounds are left out. */
-void fetch_repo_values(const struct fetch_repo *repo,
-    enum refd_object_format format, struct text *lines);
+/* Appends a line with the id for every ref with a value in the repository
+ * REPO_FD. Links, other refs, and whatever lies behind bounds are left out.
+ * False: git can't read its reftables. */
+bool fetch_repo_values(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *lines);
 
 #endif

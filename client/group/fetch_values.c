@@ -1,4 +1,5 @@
-/* The values of refs in files, as haves for git. */
+/* The values of refs, as haves for git. Values in files are read here, and git
+ * reads those in reftables. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -6,12 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/group/fetch_git.h"
 #include "client/group/fetch_repo.h"
+#include "client/librefd/conn.h"
 
 #define DEPTH_MAX   32
 #define LOOSE_MAX   20000 /* directory entries */
 #define LOOSE_BYTES 256
 #define PACKED_MAX  (16 << 20)
+#define TABLES_MS   30000
 
 struct values {
 	enum refd_object_format format;
@@ -71,7 +75,7 @@ static void walk(struct values *v, int fd, unsigned depth)
 }
 
 /* Other lines have no id in front. */
-static void add_packed(struct values *v, struct text *file)
+static void add_lines(struct values *v, struct text *file)
 {
 	char *line, *next = file->data;
 
@@ -79,23 +83,62 @@ static void add_packed(struct values *v, struct text *file)
 		add(v, line);
 }
 
-void fetch_repo_values(const struct fetch_repo *repo,
-    enum refd_object_format format, struct text *lines)
+static void add_packed(struct values *v, int repo_fd)
 {
-	struct values v = { format, lines, LOOSE_MAX };
-	int fd = fetch_repo_beneath(repo->fd, "refs", O_RDONLY | O_DIRECTORY);
+	int fd = fetch_repo_beneath(repo_fd, "packed-refs", O_RDONLY);
 	struct text packed = { 0 };
 	struct stat st;
 
-	if (fd >= 0)
-		walk(&v, fd, 0);
-	fd = fetch_repo_beneath(repo->fd, "packed-refs", O_RDONLY);
 	if (fd < 0)
 		return;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		text_read(&packed, fd, PACKED_MAX);
-		add_packed(&v, &packed);
+		add_lines(v, &packed);
 	}
 	close(fd);
 	text_done(&packed);
+}
+
+/* Runs git for the tables GIT->tables. */
+static bool add_tables(struct values *v, const struct fetch_git *git)
+{
+	static const char *const argv[] = { "git", "for-each-ref",
+		"--format=%(objectname)", NULL };
+	struct text found = { 0 };
+	int out = fetch_git_file(&found);
+	bool is_done = fetch_git_run(git, argv, -1, out) == 0;
+
+	lseek(out, 0, SEEK_SET);
+	if (is_done) {
+		text_read(&found, out, PACKED_MAX);
+		add_lines(v, &found);
+	}
+	close(out);
+	text_done(&found);
+	return is_done;
+}
+
+bool fetch_repo_values(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *lines)
+{
+	struct values v = { wish->format, lines, LOOSE_MAX };
+	int fd = fetch_repo_beneath(repo_fd, "refs", O_RDONLY | O_DIRECTORY);
+	struct fetch_git git = { .wish = wish,
+		.site = site,
+		.until_ms = refd_now_ms() + TABLES_MS,
+		.objects = -1,
+		.pack = -1,
+		.refs = -1 };
+	bool is_done = true;
+
+	if (fd >= 0)
+		walk(&v, fd, 0);
+	add_packed(&v, repo_fd);
+	git.tables = fetch_git_above(
+	    fetch_repo_beneath(repo_fd, "reftable", O_RDONLY | O_DIRECTORY));
+	if (git.tables >= 0) {
+		is_done = add_tables(&v, &git);
+		close(git.tables);
+	}
+	return is_done;
 }

@@ -9,8 +9,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_nodes import id_of  # noqa: E402
-from group_pair import (a, b, back, log, make_repo,  # noqa: E402
-                        new_commit, report, run, same, same_refs, updated)
+from group_pair import (TABLES, a, b, back, lock_of, log,  # noqa: E402
+                        make_repo, new_commit, report, run, same, same_refs,
+                        updated)
 
 MAIN = 'refs/heads/main'
 FREE = 'free.git'
@@ -75,7 +76,7 @@ def is_applied(token):
 
 def lock(repo):
     """Somebody has left a lock behind."""
-    path = f'{b.root}/{repo}/{MAIN}.lock'
+    path = lock_of(b, MAIN, repo)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     open(path, 'w').close()
     return path
@@ -174,9 +175,9 @@ def test_link():
     """A directory of refs is a link: formerly the daemon ended."""
     begun('link.git')
     same_refs('link', 'link.git')
-    heads = f'{b.root}/link.git/refs/heads'
+    heads = f'{b.root}/link.git/' + ('reftable' if TABLES else 'refs/heads')
     os.rename(heads, f'{heads}.away')
-    os.symlink('heads.away', heads)
+    os.symlink(f'{os.path.basename(heads)}.away', heads)
     first = len(log.rows) + 1
     goes_on('link', 'link.git')
     free_goes_on('link')
@@ -201,7 +202,7 @@ def test_replaced():
     report('place: the new one is in its place', wait_for(
         5, lambda: is_same('place.git')), b.said()[-700:])
     aside = f'.refd-{uuid}'
-    os.unlink(f'{b.root}/{aside}/{MAIN}.lock')
+    os.unlink(lock_of(b, MAIN, aside))
     report('place: the row is applied', b.await_applied(), b.said()[-700:])
     same('place: where its repository is', a.refs('moved.git'), b.refs(aside))
     same('place: the new one stays', id_of(f'{a.root}/place.git'),
@@ -234,8 +235,8 @@ def test_late_place():
             os.rename(f'{b.root}/late', f'{b.root}/away')
             aside = f'{b.root}/.refd-{uuid}'
             os.rename(f'{b.root}/away/x.git', aside)
-        os.unlink(f'{aside}/{MAIN}.lock')
         aside = os.path.relpath(aside, b.root)
+        os.unlink(lock_of(b, MAIN, aside))
         report(f'{name}: the row of the former one is applied', wait_for(
             30, lambda: b.refs(aside) == former), b.said()[-700:])
         b.link.holds = 'copy'

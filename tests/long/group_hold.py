@@ -147,6 +147,9 @@ os.environ.update(PATH=f'{TOP}/bin:' + os.environ['PATH'], HOME=TOP,
                   GIT_CONFIG_NOSYSTEM='1',
                   GIT_AUTHOR_NAME='a', GIT_AUTHOR_EMAIL='a@x',
                   GIT_COMMITTER_NAME='a', GIT_COMMITTER_EMAIL='a@x')
+REFS = os.environ.get('GIT_DEFAULT_REF_FORMAT', 'files')
+with open(f'{TOP}/.gitconfig', 'w') as settings:
+    settings.write(f'[init]\n\tdefaultRefFormat = {REFS}\n')
 a = make_node('a', ['b'])
 b = make_node('b', ['a'])
 
@@ -171,6 +174,12 @@ def restart(node, **changes):
     assert node.await_role(node is a), node.message()
 
 
+def packed(path):
+    """The number of objects in packs."""
+    return int(git('-C', path, 'count-objects', '-v').split('in-pack: ')[1]
+               .split()[0])
+
+
 # ---- held ----
 
 def test_held():
@@ -184,10 +193,14 @@ def test_held():
     report('it has all objects', repo.is_whole(b, oid))
     with open(f'{TOP}/b/{repo.path}/refd/id') as file:
         same('its uuid', repo.uuid.hex(), file.readline().split()[1])
+    same('its format of refs', REFS == 'reftable',
+         os.path.exists(f'{TOP}/b/{repo.path}/reftable'))
     old = oid
     for i in range(3):
-        oid = repo.commit()
+        oid, nr = repo.commit(), packed(f'{TOP}/b/{repo.path}')
         repo.expect_held(f'commit {i}', oid, old)
+        same(f'commit {i}: only new objects come', nr + 3,
+             packed(f'{TOP}/b/{repo.path}'))
         old = oid
     repo.expect_held('the same again', oid, old)
     repo.expect_held('a base that nobody has', repo.commit(), os.urandom(20))
@@ -198,6 +211,23 @@ def test_held():
     print(f'# one HOLD after the other: '
           f'{(time.monotonic() - began) * 50:.0f} ms each, commit included',
           flush=True)
+
+
+def test_claimed():
+    """b has a repository at the path, which refd has never opened."""
+    for name, has_refs in (('empty', False), ('used', True)):
+        repo = Repo(f'{name}.git')
+        git('init', '-q', '--bare', f'{TOP}/b/{name}.git')
+        oid = repo.commit()
+        if has_refs:
+            other = Repo('elsewhere.git')
+            git('-C', f'{TOP}/b/used.git', 'fetch', '-q', '--no-tags',
+                f'{TOP}/a/elsewhere.git',
+                f'{other.commit().hex()}:refs/heads/x')
+        same(f'{name}: the objects come', 'HELD', a.outcome(
+            repo.hold(a, oid)))
+        same(f'{name}: the repository aside', has_refs,
+             os.path.exists(repo.aside(b)))
 
 
 def test_many():
@@ -478,7 +508,7 @@ def test_former_leader():
     promote(a)
 
 
-run_cases(pg, (a, b), begin, test_held, test_many, test_own, test_replaced,
-          test_renamed, test_refused, test_follower_killed, test_leader_killed,
-          test_stop, test_restart, test_old_primary, test_clean, test_two,
-          test_former_leader, test_away)
+run_cases(pg, (a, b), begin, test_held, test_claimed, test_many, test_own,
+          test_replaced, test_renamed, test_refused, test_follower_killed,
+          test_leader_killed, test_stop, test_restart, test_old_primary,
+          test_clean, test_two, test_former_leader, test_away)

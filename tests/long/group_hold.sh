@@ -3,7 +3,7 @@
 # HELD only when followers have the objects, and all that the objects need: at
 # once, at many repositories, beside batches, after kills of both programs, and
 # after a new start of PostgreSQL. A follower that is away or that refuses gives
-# NOT_HELD.
+# NOT_HELD. group_tables.sh runs this again with refs in reftables.
 #
 # GROUP_ONLY=test_NAME runs one case.
 

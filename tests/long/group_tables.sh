@@ -18,24 +18,24 @@ if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	exit
 fi
 
-again() { # SCENARIO FORMAT
+again() { # SCENARIO [FORMAT]
 	local said
-	if said=$(REFD_TEST_REFS=reftable REFD_TEST_FORMAT=$2 BUILD=$BUILD \
-		bash "$ROOT/tests/scenario/$1.sh" 2>&1); then
-		ok "$1, with $2 in reftables"
+	if said=$(REFD_TEST_REFS=reftable REFD_TEST_FORMAT=${2:-sha1} \
+		BUILD=$BUILD bash "$ROOT/tests/$1.sh" 2>&1); then
+		ok "$1 with reftables ${2:-}"
 	else
-		not_ok "$1, with $2 in reftables" \
+		not_ok "$1 with reftables ${2:-}" \
 			"$(grep -a '^not ok' <<<"$said" | head -n 5)"
 		printf '%s\n' "$said" | tail -n 60
 	fi
 }
 
-for scenario in group_nodes group_nodes_more group_nodes_role \
-	group_nodes_place group_nodes_diverged group_nodes_hook \
-	group_nodes_copy group_objects; do
-	again "$scenario" sha1
+for scenario in "$ROOT"/tests/scenario/group_nodes*.sh; do
+	again "scenario/$(basename "$scenario" .sh)"
 done
-again group_nodes sha256
-again group_nodes_diverged sha256
+again scenario/group_objects
+again scenario/group_nodes sha256
+again scenario/group_nodes_diverged sha256
+again long/group_hold
 run_cases group_cases_tables.py
 finish

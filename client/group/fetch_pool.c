@@ -68,6 +68,13 @@ void fetch_job_free(struct fetch_job *job)
 	free(job);
 }
 
+bool fetch_job_is_of_daemon(const struct fetch_job *job)
+{
+	static const uint8_t none[GROUP_UUID_BYTES];
+
+	return memcmp(job->id, none, sizeof(none)) == 0;
+}
+
 /* ---- taking; the lock is held ---- */
 
 static bool is_same_repo(const struct fetch_job *a, const struct fetch_job *b)
@@ -95,6 +102,34 @@ static bool is_busy(const struct fetch_pool *pool, const struct fetch_job *job)
 	return false;
 }
 
+/* One thread is left for other nodes. The daemon has one job for a repository,
+ * so these jobs are not joined. */
+static bool must_wait(const struct fetch_pool *pool,
+    const struct fetch_job *job)
+{
+	const struct fetch_job *other;
+	size_t nr = 0;
+
+	if (!fetch_job_is_of_daemon(job))
+		return false;
+	for (other = pool->jobs; other; other = other->next)
+		nr += other->is_taken && fetch_job_is_of_daemon(other);
+	return nr >= NR_THREADS - 1;
+}
+
+static bool has_same(const struct fetch_pool *pool, const struct fetch_job *job)
+{
+	const struct fetch_job *other;
+
+	if (!fetch_job_is_of_daemon(job))
+		return false;
+	for (other = pool->jobs; other; other = other->next)
+		if (fetch_job_is_of_daemon(other) &&
+		    other->epoch == job->epoch && is_same_repo(other, job))
+			return true;
+	return false;
+}
+
 /* Takes JOB out of the list AT. */
 static struct fetch_job *unlink_job(struct fetch_job **at)
 {
@@ -112,7 +147,8 @@ static size_t take(struct fetch_pool *pool, struct fetch_job ***taken)
 	struct fetch_job *first = pool->jobs, *job;
 	size_t nr = 0, size = 0, oids = 0;
 
-	while (first && (first->is_taken || is_busy(pool, first)))
+	while (first &&
+	    (first->is_taken || is_busy(pool, first) || must_wait(pool, first)))
 		first = first->next;
 	*taken = NULL;
 	for (job = first; job; job = job->next) {
@@ -277,10 +313,14 @@ void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job)
 	struct fetch_job **at;
 
 	pthread_mutex_lock(&pool->lock);
-	for (at = &pool->jobs; *at; at = &(*at)->next)
-		continue;
-	*at = job;
-	pthread_cond_signal(&pool->has_work);
+	if (has_same(pool, job)) {
+		fetch_job_free(job);
+	} else {
+		for (at = &pool->jobs; *at; at = &(*at)->next)
+			continue;
+		*at = job;
+		pthread_cond_signal(&pool->has_work);
+	}
 	pthread_mutex_unlock(&pool->lock);
 }
 

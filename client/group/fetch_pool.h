@@ -40,12 +40,17 @@ struct fetch_job *fetch_job_new(const struct group_bytes *path,
     const struct refd_oid *oids, size_t nr_oids, const struct refd_oid *bases,
     size_t nr_bases);
 void fetch_job_free(struct fetch_job *job);
+/* The daemon of this node lacks the objects. Otherwise another node waits for
+ * the answer, and the job has an id. */
+bool fetch_job_is_of_daemon(const struct fetch_job *job);
 
 struct fetch_pool;
 
 /* WAKE, an eventfd(2), becomes readable when a job is done. */
 struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
-/* The pool owns JOB until fetch_pool_done(). */
+/* The pool owns JOB until fetch_pool_done(). A job of the daemon is dropped if
+ * another one for the same repository and epoch waits or is in work: the daemon
+ * asks again. */
 void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
 /* Ends the fetches of earlier epochs, soon: their source can be a machine that
  * is lost, and would keep the repository from a later leader. */

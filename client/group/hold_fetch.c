@@ -9,14 +9,6 @@
 #define WANTS_MOST 16
 #define TELL_MS    60000
 
-/* An id of zeros belongs to no row: a HOLD of the daemon. */
-static bool is_of_daemon(const struct fetch_job *job)
-{
-	static const uint8_t none[GROUP_UUID_BYTES];
-
-	return memcmp(job->id, none, sizeof(none)) == 0;
-}
-
 static void keep_answer(struct hold_fetches *h, struct fetch_job *job)
 {
 	struct fetch_job **at;
@@ -287,7 +279,7 @@ static void send_answers(struct hold_fetches *h, struct session *s)
 	struct fetch_job **at = &h->answers, *job;
 
 	while ((job = *at)) {
-		if (is_of_daemon(job)) {
+		if (fetch_job_is_of_daemon(job)) {
 			answer_daemon(h, job);
 		} else if (s->conn && write_held(h, s, job)) {
 			forget_id(h, job->id);

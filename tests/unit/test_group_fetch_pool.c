@@ -1,6 +1,7 @@
 /*
  * Proves that a fetch from a former leader, which never answers, does not keep
- * the repository from the next leader.
+ * the repository from the next leader. Fetches of the daemon, as many as there
+ * are, leave a thread to other nodes.
  */
 #include <check.h>
 #include <poll.h>
@@ -51,8 +52,10 @@ static void teardown(void)
 	tmp_teardown();
 }
 
-/* A job with this NUMBER and EPOCH, for the repository NAME, a letter. */
-static void add(uint64_t number, char name, const char *from, uint64_t epoch)
+/* A job with this NUMBER and EPOCH, for the repository NAME, a letter, of the
+ * daemon or of another node. */
+static void add_of(bool is_of_daemon, uint64_t number, char name,
+    const char *from, uint64_t epoch)
 {
 	const struct group_bytes path = { (const uint8_t *)"r", 1 };
 	struct fetch_job *job = fetch_job_new(&path, &oid, 1, NULL, 0);
@@ -65,7 +68,13 @@ static void add(uint64_t number, char name, const char *from, uint64_t epoch)
 	job->number = number;
 	job->epoch = epoch;
 	job->is_new = true;
+	job->id[0] = !is_of_daemon;
 	fetch_pool_add(pool, job);
+}
+
+static void add(uint64_t number, char name, const char *from, uint64_t epoch)
+{
+	add_of(false, number, name, from, epoch);
 }
 
 /* The number of the next job that is done; 0: none yet. */
@@ -135,6 +144,25 @@ START_TEST(the_end_ends_fetches)
 }
 END_TEST
 
+/* Repositories whose rows wait ask again and again. */
+START_TEST(the_daemon_leaves_a_thread_to_others)
+{
+	uint64_t number, sum = 0;
+	char name;
+
+	for (number = 1; number <= 3; number++)
+		for (name = 'b'; name < 'b' + THREADS; name++)
+			add_of(true, number, name, "ssh://host/", 5);
+	ck_assert_int_eq(done(300, false), 0);
+	add(50, 'z', source, 5);
+	ck_assert_int_eq(done(10000, true), 50);
+	fetch_pool_begin_epoch(pool, 6);
+	while ((number = done(2000, false)) > 0)
+		sum += number;
+	ck_assert_int_eq(sum, THREADS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("group_fetch_pool");
@@ -145,6 +173,7 @@ int main(void)
 	tcase_add_test(tc, a_later_epoch_ends_fetches);
 	tcase_add_test(tc, a_later_epoch_goes_on);
 	tcase_add_test(tc, the_end_ends_fetches);
+	tcase_add_test(tc, the_daemon_leaves_a_thread_to_others);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

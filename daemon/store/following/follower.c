@@ -310,14 +310,15 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
 
 	a->cannot_keep = false;
-	if (r == -ENOMEM)
-		return attempt_waits(a, strerror(ENOMEM));
-	if (r < 0)
-		return attempt_waits(a,
-		    "this version of refd can't read the row");
-	result = apply(f, a, &rt, placed);
-	follower_put_repo(f, rt.txn);
-	row_txn_done(&rt);
+	if (r == 0) {
+		result = apply(f, a, &rt, placed);
+		follower_put_repo(f, rt.txn);
+		row_txn_done(&rt);
+	} else {
+		result = attempt_waits(a,
+		    r == -ENOMEM ? strerror(ENOMEM) :
+				   "this version of refd can't read the row");
+	}
 	if (result != RESULT_DONE)
 		note(f, a, result);
 	if (result == RESULT_WAITS || result == RESULT_DIFFERS)

@@ -18,6 +18,7 @@ struct follower {
 	int64_t put_ns;    /* when a repository began to wait last; 0: never */
 	int64_t search_ns; /* no search before */
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
+	int64_t try_ns; /* no attempt for them before */
 
 	pthread_mutex_t mutex; /* the member below */
 	pthread_cond_t back;

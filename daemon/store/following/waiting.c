@@ -21,9 +21,11 @@
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)
-/* A repository takes at most this part of the time. */
+/* A repository takes at most this part of the time in vain. */
 #define PAUSE_PART 10
-#define NEVER_NS   (3600 * 1000000000LL)
+/* All repositories that wait together. */
+#define ALL_PART 3
+#define NEVER_NS (3600 * 1000000000LL)
 
 struct waiting_repo {
 	uint8_t uuid[16];
@@ -201,6 +203,7 @@ static void pause_after(struct follower *f, struct waiting_repo *w,
 {
 	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
 
+	f->try_ns = now_ns + ALL_PART * (now_ns - began_ns);
 	w->next_ns = now_ns + w->pause_ns + PAUSE_PART * (now_ns - began_ns);
 	if (w->pause_ns < PAUSE_MAX_NS)
 		w->pause_ns *= 2;
@@ -271,10 +274,12 @@ int64_t waiting_try(struct follower *f)
 	LIST_FOREACH(w, &f->waiting, link)
 		if (first == NULL || w->next_ns < first->next_ns)
 			first = w;
-	if (first != NULL && first->next_ns <= now_ns)
+	if (first != NULL && first->next_ns <= now_ns && f->try_ns <= now_ns)
 		try_first(f, first);
 	LIST_FOREACH(w, &f->waiting, link)
 		if (w->next_ns < next_ns)
 			next_ns = w->next_ns;
+	if (next_ns < f->try_ns)
+		next_ns = f->try_ns;
 	return next_ns > now_ns ? next_ns - now_ns : 0;
 }

@@ -67,7 +67,8 @@ static const char schema[] =
     " has_place INTEGER NOT NULL, checksum INTEGER NOT NULL,"
     " bytes BLOB NOT NULL) STRICT;"
     "CREATE INDEX waiting_repo ON " JOURNAL_WAITING_ROWS "(repo, lsn);"
-    "CREATE INDEX waiting_path ON " JOURNAL_WAITING_ROWS "(path);"
+    "CREATE INDEX waiting_place ON " JOURNAL_WAITING_ROWS
+    "(path, repo) WHERE has_place;"
     "CREATE TABLE " JOURNAL_OPEN_DEFERRED
     "(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";

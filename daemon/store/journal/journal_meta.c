@@ -103,6 +103,29 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 	return 0;
 }
 
+/* A node that joins by a copy has nothing that waits. */
+static int check_waiting(struct journal *j, char **why)
+{
+	int64_t nr = 0;
+	int rc;
+
+	if (j->cfg.group_lsn == 0)
+		return 0;
+	rc = journal_query_int(j->db,
+	    "SELECT count(*) FROM " JOURNAL_WAITING_ROWS, &nr);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't read the journal");
+	return nr == 0 ?
+	    0 :
+	    journal_say(why, -EEXIST,
+		"%s exists and has %lld rows of a group that wait, so it can't "
+		"begin with LSN %llu: move the journal aside by 'refd recover "
+		"--discard' first, and copy the repositories of another node",
+		j->cfg.path, (long long)nr,
+		(unsigned long long)j->cfg.group_lsn);
+}
+
 int journal_read_meta(struct journal *j, char **why)
 {
 	sqlite3_stmt *s = NULL;
@@ -121,7 +144,7 @@ int journal_read_meta(struct journal *j, char **why)
 		    rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, j->db,
 		    "can't read the journal");
 	sqlite3_finalize(s);
-	return r;
+	return r != 0 ? r : check_waiting(j, why);
 }
 
 int journal_write_meta(struct journal *j, const struct journal_meta *meta)

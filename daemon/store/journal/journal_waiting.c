@@ -175,55 +175,62 @@ int journal_read_waiting(struct journal *j, const uint8_t repo[UUID_BYTES],
 
 /* ---- places ---- */
 
-/* Paths that begin with LEN bytes of PATH and the byte FROM, or, if FROM is 0,
- * have no more bytes. PATH has room for one byte more. An SQLite code. */
-static int take(sqlite3_stmt *s, uint8_t *path, size_t len, uint8_t from)
-{
-	const uint8_t next = path[len];
+#define TAKE_PLACE                                                             \
+	"UPDATE " JOURNAL_WAITING_ROWS " SET has_place = 0 WHERE has_place AND"
 
-	path[len] = from;
-	sqlite3_bind_blob64(s, 2, path, len + (from != 0), SQLITE_TRANSIENT);
-	path[len] = (uint8_t)(from + 1);
-	sqlite3_bind_blob64(s, 3, path, len + 1, SQLITE_TRANSIENT);
-	path[len] = next;
+/* A repository can have very many rows at its path. So SQLite must not look at
+ * all of them: with two conditions for other repositories, it does not. */
+static const char *const taking[] = {
+	TAKE_PLACE " path = ?2 AND repo < ?1",
+	TAKE_PLACE " path = ?2 AND repo > ?1",
+	TAKE_PLACE " path > CAST(?2 || '/' AS BLOB)"
+		   " AND path < CAST(?2 || '0' AS BLOB) AND repo <> ?1",
+};
+enum { BEFORE, AFTER, BELOW, NR_TAKING };
+
+/* An SQLite code. */
+static int take(sqlite3_stmt *s, const uint8_t repo[UUID_BYTES],
+    const uint8_t *path, size_t len)
+{
+	sqlite3_bind_blob(s, 1, repo, UUID_BYTES, SQLITE_STATIC);
+	sqlite3_bind_blob64(s, 2, path, len, SQLITE_STATIC);
 	return journal_run(s);
 }
 
-static int take_all(sqlite3_stmt *s, uint8_t *path, size_t len)
+/* The place, and those above it and below it. */
+static int take_all(sqlite3_stmt *const s[NR_TAKING],
+    const uint8_t repo[UUID_BYTES], const uint8_t *path, size_t len)
 {
-	int rc = take(s, path, len, '/');
+	int rc = take(s[BELOW], repo, path, len);
 	size_t i;
 
-	for (i = 1; i <= len && rc == SQLITE_OK; i++)
-		if (i == len || path[i] == '/')
-			rc = take(s, path, i, 0);
+	for (i = 1; i <= len && rc == SQLITE_OK; i++) {
+		if (i < len && path[i] != '/')
+			continue;
+		rc = take(s[BEFORE], repo, path, i);
+		if (rc == SQLITE_OK)
+			rc = take(s[AFTER], repo, path, i);
+	}
 	return rc;
 }
 
 int journal_take_place(struct journal *j, const uint8_t repo[UUID_BYTES],
     const uint8_t *path, size_t len)
 {
-	uint8_t *copy = calloc(1, len + 1);
-	sqlite3_stmt *s;
-	int r;
+	sqlite3_stmt *s[NR_TAKING] = { NULL };
+	int i, r = 0;
 
-	if (copy == NULL)
-		return -ENOMEM;
-	memcpy(copy, path, len);
 	pthread_mutex_lock(&j->commit_lock);
-	r = prepare(j,
-	    "UPDATE " JOURNAL_WAITING_ROWS " SET has_place = 0"
-	    " WHERE repo <> ?1 AND path >= ?2 AND path < ?3 AND has_place",
-	    &s);
+	for (i = 0; i < NR_TAKING && r == 0; i++)
+		r = prepare(j, taking[i], &s[i]);
 	if (r == 0)
 		r = journal_txn_begin(j);
 	if (r == 0) {
-		sqlite3_bind_blob(s, 1, repo, UUID_BYTES, SQLITE_STATIC);
-		r = journal_txn_end(j, take_all(s, copy, len));
+		r = journal_txn_end(j, take_all(s, repo, path, len));
 		journal_mark(j);
 	}
-	sqlite3_finalize(s);
+	for (i = 0; i < NR_TAKING; i++)
+		sqlite3_finalize(s[i]);
 	pthread_mutex_unlock(&j->commit_lock);
-	free(copy);
 	return r;
 }

@@ -76,10 +76,11 @@ def test_start():
                  'GRANT pg_read_all_stats TO refd'):
         cluster.sql(text, 'postgres')
     expect('create', 0, "created the group 'main'", console.run('create'))
+    # One after the other: all make the same directory for git.
     for node in nodes:
         node.start()
-    report('a node leads', wait_for(30, lambda: any(
-        n.role and n.role[0] for n in nodes)), [n.message() for n in nodes])
+        report(f'{node.name} starts', wait_for(30, lambda node=node: node.role),
+               node.message())
     begin()
     report('rows are committed', writer.goes_on())
     expect('status', 0, 'copies: 1 synchronous standbys, 1 needed',

@@ -83,14 +83,15 @@ static void check_server(struct session *s)
 		    awaited, s->config->copies, awaited);
 }
 
-int console_create(const struct group_config *config)
+int console_create(const struct group_config *config,
+    const uint8_t origin[GROUP_UUID_BYTES])
 {
 	struct session s = { .config = config };
 	enum session_result result = session_open(&s);
 
 	if (result == SESSION_OK) {
 		check_server(&s);
-		result = schema_create(&s);
+		result = schema_create(&s, origin);
 	}
 	if (result != SESSION_OK)
 		console_session_die(&s, result);

@@ -6,9 +6,11 @@
 #define CLIENT_GROUP_CONSOLE_H
 
 #include "client/group/group_config.h"
+#include "proto/group_frame.h"
 
-/* Creates tables, group and first lease. */
-int console_create(const struct group_config *config);
+/* Creates tables, group and first lease. ORIGIN: see schema_create(). */
+int console_create(const struct group_config *config,
+    const uint8_t origin[GROUP_UUID_BYTES]);
 /* Prints the state of the group. EXIT_FAILED: batches would be refused or
  * would wait. */
 int console_status(const struct group_config *config);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client/group/schema.h"
+#include "proto/group_left.h"
 
 static const char append_sql[] =
     "WITH fence AS MATERIALIZED ("
@@ -44,12 +45,27 @@ static bool prepare(struct session *s, const char *name, const char *sql)
 	return r != NULL;
 }
 
+/* Of a node that has left a group, or whose group has begun so. */
+static void add_origin(struct group_log *log)
+{
+	char origin[GROUP_LEFT_TEXT_MAX];
+	uint64_t lsn;
+
+	if (group_left_lsn(log->group, &lsn))
+		text_addf(&log->s.why,
+		    ". If this node has left its group, refd group create %s "
+		    "makes a new group that begins with this node",
+		    group_left_print(log->group, origin));
+}
+
 static enum session_result check_group(struct group_log *log)
 {
 	static const uint8_t none[GROUP_UUID_BYTES];
 	uint8_t group[GROUP_UUID_BYTES];
 	enum session_result result = schema_check(&log->s, group);
 
+	if (result == SESSION_WRONG)
+		add_origin(log);
 	if (result != SESSION_OK)
 		return result;
 	if (memcmp(log->group, none, sizeof(none)) != 0 &&
@@ -59,7 +75,9 @@ static enum session_result check_group(struct group_log *log)
 		text_adds(&log->s.why,
 		    "the group in the database has another uuid than the group "
 		    "of this node: group.database or group.name names a "
-		    "different group");
+		    "different group, or the group is new, and this node needs "
+		    "a copy of another node, and refd recover --join");
+		add_origin(log);
 		return SESSION_WRONG;
 	}
 	memcpy(log->group, group, sizeof(group));

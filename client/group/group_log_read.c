@@ -251,6 +251,12 @@ static bool read_row(const PGresult *r, int i, struct group_row *row)
 	    copy(row->txid.bytes, sizeof(row->txid.bytes), r, i, TXID);
 }
 
+/* The first row of a group is there from the start, and has no content. */
+static bool is_first(const PGresult *r, int i)
+{
+	return PQgetlength(r, i, PATH) == 0;
+}
+
 static void give(const PGresult *r, uint64_t after, group_log_row_fn *fn,
     void *arg)
 {
@@ -258,7 +264,8 @@ static void give(const PGresult *r, uint64_t after, group_log_row_fn *fn,
 	int i;
 
 	for (i = 0; i < PQntuples(r); i++) {
-		if (number(r, i, LSN) != after + 1 + (uint64_t)i)
+		if (number(r, i, LSN) != after + 1 + (uint64_t)i ||
+		    is_first(r, i))
 			die("row %llu of the log is missing: old rows are "
 			    "deleted, so this node needs a new copy of another "
 			    "node, and refd recover --join",

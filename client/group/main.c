@@ -9,7 +9,7 @@
 #include "client/group/leave.h"
 #include "client/group/promote.h"
 #include "client/group/service.h"
-#include "proto/group_frame.h"
+#include "proto/group_left.h"
 
 #define CONFIG "/etc/refd/config"
 #define SOCKET "/var/lib/refd/group.sock"
@@ -28,15 +28,18 @@ static const struct command_option options[] = {
 	{ 0 }
 };
 
+/* OPERAND: of VERBS. */
 typedef int verb_fn(const struct group_config *config,
-    const struct group_options *opt, const char *node);
+    const struct group_options *opt, const char *operand);
 
 static int create(const struct group_config *config,
-    const struct group_options *opt, const char *node)
+    const struct group_options *opt, const char *origin)
 {
+	uint8_t uuid[GROUP_UUID_BYTES];
+
 	(void)opt;
-	(void)node;
-	return console_create(config);
+	return console_create(config,
+	    origin && group_left_parse(origin, uuid) ? uuid : NULL);
 }
 
 static int status(const struct group_config *config,
@@ -71,13 +74,17 @@ static int leave(const struct group_config *config,
 static const struct verb {
 	const char *name;
 	verb_fn *run;
-	bool has_node; /* NODE may follow */
+	enum {
+		TAKES_NOTHING,
+		TAKES_NODE,  /* by default this node */
+		TAKES_ORIGIN /* can be NULL */
+	} takes;
 } verbs[] = {
-	{ "create", create, false },
-	{ "status", status, false },
-	{ "promote", promote, true },
-	{ "leave", leave, true },
-	{ "serve", serve, false },
+	{ "create", create, TAKES_ORIGIN },
+	{ "status", status, TAKES_NOTHING },
+	{ "promote", promote, TAKES_NODE },
+	{ "leave", leave, TAKES_NODE },
+	{ "serve", serve, TAKES_NOTHING },
 };
 
 static const struct verb *find_verb(const struct command *c, const char *name)
@@ -90,22 +97,43 @@ static const struct verb *find_verb(const struct command *c, const char *name)
 	cli_usage(c, "'%s' is no command of refd group", name);
 }
 
-/* NODE NULL: this node. */
+static void check_operand(const struct command *c, const struct verb *verb,
+    const char *operand)
+{
+	uint8_t uuid[GROUP_UUID_BYTES];
+
+	switch (verb->takes) {
+	case TAKES_NOTHING:
+		cli_usage(c, "'%s' takes no node", verb->name);
+	case TAKES_NODE:
+		if (!group_frame_is_name(operand))
+			cli_usage(c, "'%s' is no name of a node", operand);
+		break;
+	case TAKES_ORIGIN:
+		if (!group_left_parse(operand, uuid))
+			cli_usage(c,
+			    "'%s' is not what refd recover --leave has printed",
+			    operand);
+		break;
+	}
+}
+
+/* OPERAND can be NULL. */
 static int run(const struct command *c, const struct group_options *opt,
-    const char *name, const char *node)
+    const char *name, const char *operand)
 {
 	const struct verb *verb = find_verb(c, name);
 	struct group_config config;
 	struct text why = { 0 };
 	int rc;
 
-	if (node && !verb->has_node)
-		cli_usage(c, "'%s' takes no node", name);
-	if (node && !group_frame_is_name(node))
-		cli_usage(c, "'%s' is no name of a node", node);
+	if (operand)
+		check_operand(c, verb, operand);
 	if (!group_config_read(&config, opt->config, &why))
 		die("%s", why.data);
-	rc = verb->run(&config, opt, node ? node : config.node);
+	if (!operand && verb->takes == TAKES_NODE)
+		operand = config.node;
+	rc = verb->run(&config, opt, operand);
 	group_config_done(&config);
 	return rc;
 }
@@ -122,7 +150,7 @@ static const struct command group_command = {
 	.name = "group",
 	.summary = "keep a group's log in PostgreSQL",
 	.arguments =
-	    "(create | status | promote [NODE] | leave [NODE] | serve)",
+	    "(create [ORIGIN] | status | promote [NODE] | leave [NODE] | serve)",
 	.purpose = "Creates a group of nodes in PostgreSQL, prints its state, "
 		   "moves the lead to NODE, removes NODE, or joins the daemon "
 		   "of this node to the group's log.",

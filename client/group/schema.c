@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/group_left.h"
+
 /* Migration N brings the tables from version N to N + 1. */
 static const char *const migrations[SCHEMA_VERSION] = {
 	"CREATE TABLE refd.grp (grp text PRIMARY KEY, uuid uuid NOT NULL);"
@@ -60,21 +62,31 @@ static bool migrate(struct session *s, uint64_t version)
 	    session_change(s, "INSERT INTO refd.version VALUES ($1)", &p) == 1;
 }
 
-static const char row_0[] =
-    "INSERT INTO refd.log SELECT $1, 0, 0, uuid_send(gen_random_uuid()),"
+static const char first_row[] =
+    "INSERT INTO refd.log SELECT $1, $2::bigint, 0, uuid_send(gen_random_uuid()),"
     " gen_random_uuid(), '', 0, 0, true, '', '', ''";
 
-static enum session_result add_group(struct session *s)
+static enum session_result add_group(struct session *s, const uint8_t *origin)
 {
-	struct params name = { 0 }, lease = { 0 };
+	struct params name = { 0 }, lease = { 0 }, row = { 0 };
+	uint64_t lsn = 0;
 	long added;
 
+	if (origin)
+		group_left_lsn(origin, &lsn);
+
 	params_text(&name, s->config->name);
+	if (origin)
+		params_bytes(&name, origin, GROUP_UUID_BYTES);
+	params_text(&row, s->config->name);
+	params_number(&row, lsn);
 	params_text(&lease, s->config->name);
 	params_text(&lease, s->config->node);
 	added = session_change(s,
-	    "INSERT INTO refd.grp VALUES ($1, gen_random_uuid())"
-	    " ON CONFLICT DO NOTHING",
+	    origin ? "INSERT INTO refd.grp VALUES ($1, $2)"
+		     " ON CONFLICT DO NOTHING" :
+		     "INSERT INTO refd.grp VALUES ($1, gen_random_uuid())"
+		     " ON CONFLICT DO NOTHING",
 	    &name);
 	if (added == 0) {
 		say_why(s,
@@ -87,13 +99,13 @@ static enum session_result add_group(struct session *s)
 		session_change(s,
 		    "INSERT INTO refd.lease VALUES ($1, 1, $2, now())",
 		    &lease) == 1 &&
-		session_change(s, row_0, &name) == 1 ?
+		session_change(s, first_row, &row) == 1 ?
 	    SESSION_OK :
 	    SESSION_AWAY;
 }
 
 /* Locks the version, so that two nodes do not migrate at once. */
-static enum session_result create(struct session *s)
+static enum session_result create(struct session *s, const uint8_t *origin)
 {
 	enum session_result result;
 	uint64_t version;
@@ -114,15 +126,16 @@ static enum session_result create(struct session *s)
 	PQclear(r);
 	if (version > SCHEMA_VERSION)
 		return newer(s, version);
-	result = migrate(s, version) ? add_group(s) : SESSION_AWAY;
+	result = migrate(s, version) ? add_group(s, origin) : SESSION_AWAY;
 	if (result == SESSION_OK && !session_do(s, "COMMIT"))
 		return SESSION_AWAY;
 	return result;
 }
 
-enum session_result schema_create(struct session *s)
+enum session_result schema_create(struct session *s,
+    const uint8_t origin[GROUP_UUID_BYTES])
 {
-	enum session_result result = create(s);
+	enum session_result result = create(s, origin);
 
 	if (result != SESSION_OK)
 		session_close(s);

@@ -1,6 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "daemon/admin/admin.h"
 #include "proto/lib/utf8.h"
@@ -41,6 +42,14 @@ void admin_say(const char *fmt, ...)
 	utf8_hide_controls(line);
 	fflush(stdout);
 	fprintf(stderr, "refd: %s\n", line);
+}
+
+bool admin_has_consent(void)
+{
+	char line[8];
+
+	return fgets(line, sizeof(line), stdin) != NULL &&
+	    (strcasecmp(line, "y\n") == 0 || strcasecmp(line, "yes\n") == 0);
 }
 
 const char *admin_state(void)

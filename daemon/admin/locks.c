@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,15 +112,8 @@ static int prove(struct found_locks *all, struct processes *running,
 
 /* ---- consent and removal ---- */
 
-static bool is_yes(const char *line)
-{
-	return strcasecmp(line, "y\n") == 0 || strcasecmp(line, "yes\n") == 0;
-}
-
 static bool may_remove(const struct locks_options *opt, size_t nr)
 {
-	char line[8];
-
 	if (opt->yes)
 		return true;
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
@@ -131,7 +123,7 @@ static bool may_remove(const struct locks_options *opt, size_t nr)
 	fflush(stdout);
 	fprintf(stderr, "Remove %zu dead lock%s? [y/N] ", nr,
 	    nr > 1 ? "s" : "");
-	if (fgets(line, sizeof(line), stdin) != NULL && is_yes(line))
+	if (admin_has_consent())
 		return true;
 	admin_say("nothing was removed");
 	return false;

@@ -4,7 +4,8 @@
  *
  * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
  * left or dropped; 74 there is no journal, or the journal failed, and keeps all
- * records; 75 a daemon runs on this state directory.
+ * records; 75 a daemon runs on this state directory. --leave: 0 the node has
+ * left its group; 1 no consent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/report.h"
+#include "proto/group_left.h"
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
 #include "proto/lib/progress.h"
@@ -26,7 +28,7 @@
 struct recover_options {
 	const char *state;
 	struct command_list roots;
-	bool json, discard, adopt;
+	bool json, discard, adopt, leave, yes;
 	const char *forget; /* a repository; or NULL */
 	const char *join;   /* an LSN; or NULL */
 };
@@ -55,6 +57,12 @@ static const struct command_option options[] = {
 	      "rows up to LSN",
 	      struct recover_options, join),
 	    .excludes = 'x' },
+	{ OPTION_FLAG("leave", 0,
+	      "leave the group: this node becomes a single machine",
+	      struct recover_options, leave),
+	    .excludes = 'x' },
+	{ OPTION_FLAG("yes", 0, "with --leave: ask no question",
+	    struct recover_options, yes) },
 	{ 0 },
 };
 
@@ -195,6 +203,56 @@ static int forget(struct store *store, const char *repo)
 	return r == -ENOENT ? 1 : 74;
 }
 
+/* ---- leaving the group ---- */
+
+static bool may_leave(const struct recover_options *opt, uint64_t lsn)
+{
+	if (opt->yes)
+		return true;
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		admin_say("nothing was changed: --yes leaves the group without "
+			  "a question");
+		return false;
+	}
+	fflush(stdout);
+	fprintf(stderr,
+	    "This node has the rows of its group up to LSN %llu. Later updates "
+	    "are on other nodes only, and the node cannot come back without a "
+	    "copy of another node.\nLeave the group? [y/N] ",
+	    (unsigned long long)lsn);
+	if (admin_has_consent())
+		return true;
+	admin_say("nothing was changed");
+	return false;
+}
+
+/* An interrupted call is repeated without a question. */
+static int leave(struct store *store, const struct recover_options *opt)
+{
+	uint8_t uuid[GROUP_UUID_BYTES];
+	char origin[GROUP_LEFT_TEXT_MAX];
+	uint64_t lsn;
+	int r;
+
+	if (store_is_in_group(store, &lsn) && !may_leave(opt, lsn))
+		return 1;
+	r = store_leave_group(store, uuid);
+	if (r < 0) {
+		admin_say("can't leave the group: %s",
+		    r == -EBUSY ?
+			"rows of the group wait here, and would be lost: "
+			"remove the cause that 'group-row-waits' in the log of "
+			"the daemon names, start the daemon, and repeat" :
+			strerror(-r));
+		return 74;
+	}
+	admin_say("this node has left its group: remove the section [group] "
+		  "from the configuration. Or begin a new group with this "
+		  "node: refd group create %s",
+	    group_left_print(uuid, origin));
+	return 0;
+}
+
 /* Without this check, store_open() would make a new journal after a typing
  * error or the loss of the journal. A journal that cannot be read is left to
  * store_open(). */
@@ -240,6 +298,10 @@ static int run(const struct recover_options *opt)
 	char *why;
 	int r, err;
 
+	if (opt->yes && !opt->leave) {
+		admin_say("--yes is for --leave");
+		return 129;
+	}
 	if (opt->join != NULL && !parse_lsn(opt->join, &cfg.group_lsn)) {
 		admin_say("--join has '%s': it needs the LSN in 'refd status "
 			  "-v' of the copied node, from 1 on",
@@ -279,6 +341,8 @@ static int run(const struct recover_options *opt)
 	tally_done(&tally);
 	if (err == 0 && opt->forget != NULL)
 		r = forget(store, opt->forget);
+	if (err == 0 && opt->leave)
+		r = leave(store, opt);
 	store_stop(store);
 	store_free(store);
 	return opt->discard ? discard(opt) : r;

@@ -169,6 +169,15 @@ char *store_recover_why(struct store *store);
  * back, by the path in the journal or the uuid in its refd/id. *NR rows.
  * -ENOENT: the journal knows no such repository. */
 int store_forget(struct store *store, const char *repo, uint64_t *nr);
+
+/* Does the journal belong to a node of a group? *LSN: of its last row of a
+ * group; 0: none. */
+bool store_is_in_group(struct store *store, uint64_t *lsn);
+/* After store_recover(), offline: the node leaves its group, and its
+ * repositories are no longer marked. UUID: of the journal, to begin a new group
+ * (proto/group_left.h). 0; negative errno: the call may be repeated. */
+int store_leave_group(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
+
 /* Call once after store_recover(). */
 void store_tell_awaiting(struct store *store);
 

@@ -37,9 +37,10 @@ int store_open_group(struct store *s, char **why)
 		.arg = s };
 
 	if (cfg.node == NULL && !s->cfg.is_offline &&
-	    journal_group_lsn(s->journal) > 0) {
+	    journal_is_in_group(s->journal)) {
 		*why = repo_why("the journal in '%s' belongs to a node of a "
-				"group: set group.name and group.node",
+				"group: set group.name and group.node, or "
+				"leave the group by 'refd recover --leave'",
 		    s->state_dir);
 		return -EINVAL;
 	}
@@ -67,6 +68,23 @@ int store_open_follower(struct store *s)
 	s->completions.hold = hold;
 	s->completions.hold_arg = s;
 	return 0;
+}
+
+bool store_is_in_group(struct store *s, uint64_t *lsn)
+{
+	*lsn = journal_group_lsn(s->journal);
+	return journal_is_in_group(s->journal);
+}
+
+int store_leave_group(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
+{
+	int r = journal_leave_group(s->journal);
+
+	/* Before, a start in the group would miss the marks. */
+	if (r == 0)
+		r = repos_unmark_group(&s->repos);
+	journal_group_uuid(s->journal, uuid);
+	return r > 0 ? -EIO : r;
 }
 
 void store_set_group_socket(struct store *s, int fd)

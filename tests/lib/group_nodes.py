@@ -23,6 +23,7 @@ class Log:
 
     def __init__(self):
         self.rows = []
+        self.group = GROUP
         self.epoch = 0
         self.leader = None      # a node
         self.lock = threading.RLock()
@@ -244,8 +245,8 @@ class Link:
 
     def role_body(self, leads):
         leader = self.log.leader.name if self.log.leader else 'nobody'
-        return (struct.pack('<BQQ', leads, self.log.epoch, self.sent) + GROUP
-                + put(leader.encode()))
+        return (struct.pack('<BQQ', leads, self.log.epoch, self.sent)
+                + self.log.group + put(leader.encode()))
 
     def role_bytes(self, leads):
         body = self.role_body(leads)

@@ -13,6 +13,7 @@ from group import Locked, Node, Postgres, new_row, wait_for  # noqa: E402
 from group_console import (Console, Paused, await_standbys,  # noqa: E402
                            check_log, expect, make_role, report, run_cases,
                            same)
+from group_origin import check_origin  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
 LEASE = 3
@@ -553,8 +554,12 @@ def test_random():
     rest('faults at random')
 
 
+def test_origin():
+    check_origin(pg, PROGRAM, console, TOP)
+
+
 run_cases(pg, nodes, test_create, test_promote, test_daemon_first, test_lag,
           test_wishes, test_two_promotes, test_patience, test_killed_command,
           test_leader_killed_before, test_leader_killed_in_commit,
           test_primary_cut, test_successor_killed, test_successor_is_late,
-          test_random, test_leave, test_old_rows)
+          test_random, test_leave, test_old_rows, test_origin)

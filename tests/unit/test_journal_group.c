@@ -2,13 +2,15 @@
  * Proves the rules of the journal for a group of nodes: the LSNs of the group
  * ascend, the highest LSN and the uuid outlive the rows, nothing is bound
  * before the first row, and a new journal can begin with a given LSN. A row
- * that waits has its turn, and is there until it comes as a row, once.
+ * that waits has its turn, and is there until it comes as a row, once. A journal
+ * that has left its group is of no group until a new group goes on.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/group_left.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -347,6 +349,131 @@ START_TEST(an_existing_journal_does_not_begin_with_an_lsn)
 }
 END_TEST
 
+/* ---- leaving ---- */
+
+static uint64_t left_at(struct journal *j)
+{
+	uint8_t uuid[16];
+	uint64_t lsn = 0;
+
+	journal_group_uuid(j, uuid);
+	ck_assert(group_left_lsn(uuid, &lsn));
+	return lsn;
+}
+
+START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
+{
+	uint8_t uuid[16];
+	struct journal *j;
+	char *why;
+
+	ck_assert_int_eq(start_with(69, &j, &why), 0);
+	ck_assert(journal_is_in_group(j));
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 70), 0);
+	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert(!journal_is_in_group(j));
+	ck_assert_uint_eq(left_at(j), 70);
+	journal_group_uuid(j, uuid);
+	assert_group(j, 70, uuid);
+	/* The former group, and any other one. */
+	ck_assert_int_eq(commit(j, 2, 71), -EINVAL);
+	journal_set_group(j, others);
+	ck_assert_int_eq(commit(j, 2, 71), -EINVAL);
+	ck_assert_int_eq(commit(j, 2, 0), 0);
+	reopen(j);
+	assert_group(j, 70, uuid);
+	help_close(j);
+	j = help_open_here();
+	ck_assert(!journal_is_in_group(j));
+	ck_assert_int_eq(journal_leave_group(j), 0);
+	assert_group(j, 70, uuid);
+	journal_set_group(j, uuid);
+	ck_assert(!journal_is_in_group(j));
+	ck_assert_int_eq(commit(j, 3, 71), 0);
+	ck_assert(journal_is_in_group(j));
+	assert_group(j, 71, uuid);
+	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_uint_eq(left_at(j), 71);
+	help_close(j);
+}
+END_TEST
+
+/* The repositories can have refs. So a new group begins with a row that an
+ * empty node lacks. */
+START_TEST(a_journal_without_rows_of_a_group)
+{
+	struct journal *j = help_open_here();
+
+	ck_assert(!journal_is_in_group(j));
+	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_uint_eq(left_at(j), 1);
+	ck_assert_uint_eq(journal_group_lsn(j), 1);
+	ck_assert(!journal_is_in_group(j));
+	help_close(j);
+}
+END_TEST
+
+/* It is an acknowledged update that is in no ref. */
+START_TEST(a_row_that_waits_keeps_the_journal_in_its_group)
+{
+	struct journal *j;
+	char *why;
+
+	ck_assert_int_eq(start_with(69, &j, &why), 0);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(commit(j, 1, 70), 0);
+	ck_assert_int_eq(put_off(j, 71, 1, "one.git"), 0);
+	ck_assert_int_eq(journal_leave_group(j), -EBUSY);
+	ck_assert(journal_is_in_group(j));
+	assert_group(j, 71, ours);
+	ck_assert_int_eq(commit(j, 2, 71), 0);
+	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_uint_eq(left_at(j), 71);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(an_lsn_that_is_too_high)
+{
+	struct journal *j;
+	char *why;
+
+	ck_assert_int_eq(start_with(GROUP_LEFT_LSN_MAX + 1, &j, &why), 0);
+	ck_assert_int_eq(journal_leave_group(j), -ERANGE);
+	assert_group(j, GROUP_LEFT_LSN_MAX + 1, none);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(the_text_of_an_origin)
+{
+	static const char *const wrong[] = { "", ":", "7", "7:", "x",
+		"7:ffff07000000000000000000000000", /* short */
+		"7:ffff0700000000000000000000000000a",
+		"8:ffff0700000000000000000000000000", /* another LSN */
+		"07:ffff0700000000000000000000000000",
+		"7:FFFF0700000000000000000000000000",
+		"0:ffff0000000000000000000000000000",
+		"7:fffe0700000000000000000000000000" };
+	static const char right[] = "7:ffff0700000000000000000000000000";
+	char text[GROUP_LEFT_TEXT_MAX];
+	uint8_t uuid[16];
+	size_t i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		ck_assert_msg(!group_left_parse(wrong[i], uuid), "%s",
+		    wrong[i]);
+	ck_assert(group_left_parse(right, uuid));
+	ck_assert_str_eq(group_left_print(uuid, text), right);
+	memset(uuid, 0xff, sizeof(uuid));
+	group_left_make(GROUP_LEFT_LSN_MAX, uuid);
+	ck_assert_str_eq(group_left_print(uuid, text),
+	    "281474976710655:ffffffffffffffffffffffffffffffff");
+	ck_assert(group_left_parse(text, uuid));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("journal_group");
@@ -361,6 +488,11 @@ int main(void)
 	tcase_add_test(tc, the_seal_covers_the_group);
 	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
 	tcase_add_test(tc, an_existing_journal_does_not_begin_with_an_lsn);
+	tcase_add_test(tc, a_journal_leaves_its_group_and_goes_on_in_a_new_one);
+	tcase_add_test(tc, a_journal_without_rows_of_a_group);
+	tcase_add_test(tc, a_row_that_waits_keeps_the_journal_in_its_group);
+	tcase_add_test(tc, an_lsn_that_is_too_high);
+	tcase_add_test(tc, the_text_of_an_origin);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -427,25 +427,6 @@ uint64_t journal_last_lsn(struct journal *j)
 	return journal_guarded(j, &j->lsn.last);
 }
 
-uint64_t journal_group_lsn(struct journal *j)
-{
-	return journal_guarded(j, &j->group.lsn);
-}
-
-void journal_group_uuid(struct journal *j, uint8_t uuid[16])
-{
-	pthread_mutex_lock(&j->hand_lock);
-	memcpy(uuid, j->group.uuid, sizeof(j->group.uuid));
-	pthread_mutex_unlock(&j->hand_lock);
-}
-
-void journal_set_group(struct journal *j, const uint8_t uuid[16])
-{
-	pthread_mutex_lock(&j->hand_lock);
-	memcpy(j->group_wanted, uuid, sizeof(j->group_wanted));
-	pthread_mutex_unlock(&j->hand_lock);
-}
-
 void journal_stats(struct journal *j, struct journal_stats *stats)
 {
 	const struct journal_commit *c;

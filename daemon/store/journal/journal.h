@@ -200,10 +200,11 @@ int journal_take_place(struct journal *j, const uint8_t repo[16],
     const uint8_t *path, size_t len);
 
 /* The highest group_lsn of a row, also of one that waits, durable or not,
- * trimmed or not; at first
- * journal_config.group_lsn. 0: the journal is no group's. Any thread, as for
- * the next two. */
+ * trimmed or not; at first journal_config.group_lsn. 0: the journal was never a
+ * group's. Any thread, as for the next three. */
 uint64_t journal_group_lsn(struct journal *j);
+/* False also after journal_leave_group(), until a row of a group follows. */
+bool journal_is_in_group(struct journal *j);
 /* UUID: the group of the rows; zeros: none yet. */
 void journal_group_uuid(struct journal *j, uint8_t uuid[16]);
 /* UUID is written with the next row of the group; before such a row nothing is
@@ -211,6 +212,11 @@ void journal_group_uuid(struct journal *j, uint8_t uuid[16]);
  * without UUID, or with another one than the written UUID, rows of the group
  * are refused. */
 void journal_set_group(struct journal *j, const uint8_t uuid[16]);
+/* The node leaves its group: the uuid becomes one of proto/group_left.h. A
+ * repeated call changes nothing. Only while nothing else uses the journal. 0:
+ * durable. Negative errno: nothing happened; -EBUSY: a row waits; -ERANGE: the
+ * LSN is too high. JOURNAL_UNKNOWN. */
+int journal_leave_group(struct journal *j);
 
 /* Reads the rows after AFTER in LSN order. A non-zero result of CB ends the
  * scan and is returned. ROW is valid during the callback, which may call any

@@ -16,6 +16,7 @@
  *	journal_look.c		the WAL file before SQLite opens it
  *	journal_wal.c		facts that only the WAL file has
  *	journal_checksum.c	the checksum of a row
+ *	journal_group.c		the group of nodes of the journal
  *	journal_sql.c		connections, statements, error codes
  *
  * Order of locks: use_lock, ckpt_lock, commit_lock, hand_lock. The last three

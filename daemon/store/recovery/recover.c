@@ -348,7 +348,7 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	struct recovery_run run = { .rec = rec,
 		.visits_end = &run.visits,
 		.findings = { .report = rec->report,
-		    .is_group = journal_group_lsn(journal) > 0 },
+		    .is_group = journal_is_in_group(journal) },
 		.report = { recover_findings_add, rec->report->progress,
 		    &run.findings } };
 	const uint64_t forgotten = journal_forgotten(journal);
@@ -443,7 +443,7 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	struct journal *journal = commit_log_journal(rec->log);
 	struct leftover_locks leftover = { .sys = rec->sys };
 	struct recover_findings findings = { .report = rec->report,
-		.is_group = journal_group_lsn(journal) > 0 };
+		.is_group = journal_is_in_group(journal) };
 	const struct store_report report = { recover_findings_add,
 		rec->report->progress, &findings };
 	struct replay rp = { .sys = rec->sys,

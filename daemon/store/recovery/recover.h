@@ -57,7 +57,7 @@ struct store_recovery {
  * members of a missing repository, or of a failed disk, are deferred. After an
  * error, serving would break a promise.
  *
- * In the journal of a group of nodes (journal_group_lsn() > 0) no update may be
+ * In the journal of a group of nodes (journal_is_in_group()) no update may be
  * left or dropped on this node alone, or deferred, except in a missing
  * repository. Otherwise all findings are reported, nothing is forgotten, the
  * locks of the repository stay as evidence, and -ENOTRECOVERABLE is returned.

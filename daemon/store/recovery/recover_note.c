@@ -214,7 +214,7 @@ int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 
 	if (notes->nr == 0)
 		return 0;
-	if (journal_group_lsn(commit_log_journal(log)) > 0 && gives_up(notes))
+	if (journal_is_in_group(commit_log_journal(log)) && gives_up(notes))
 		return -ENOTRECOVERABLE;
 	r = commit_log_append(log, notes->rows, notes->nr, &mark);
 	if (r == 0)

@@ -190,6 +190,9 @@ void repo_put(struct repos *repos, struct repo *repo);
  * journal is an older copy, or damaged: -ESTALE and *WHY. */
 int repos_check_checkpoints(struct repos *repos, const char *state_dir,
     char **why);
+/* Removes the mark of a group (repo_group.c) from all repositories of the
+ * journal. 0 or negative errno. Nothing else uses REPOS. */
+int repos_unmark_group(struct repos *repos);
 /* Closes repositories that were not used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 

@@ -8,7 +8,7 @@
  *	name	<common-dir>/refd/id, made at the first opening
  *	note	in the journal: recovery then knows the path
  *	group	<common-dir>/refd/group, if this node is in a group: clients
- *		then never let git write
+ *		then never let git write (repo_group.c)
  *	mark	<common-dir>/refd/checkpoint, for checkpoints to write to
  * The id and the row are not synced here. The first transactions in the
  * repository wait at the barrier for both syncs (barrier.c).
@@ -289,20 +289,6 @@ static int note_it(struct repos *repos, struct repo *repo)
 	return r > 0 ? -EIO : r;
 }
 
-static int note_group(const struct repos *repos, const struct repo *repo)
-{
-	const struct sys *sys = repos->sys;
-	int fd;
-
-	if (!repos->are_copies)
-		return 0;
-	fd = SYS(sys, openat, repo->refd_fd, "group",
-	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644);
-	if (fd >= 0)
-		SYS(sys, close, fd);
-	return fd < 0 ? fd : 0;
-}
-
 static enum refd_status refuse_migrating(char **why)
 {
 	*why = repo_why("%s", busy_cause_text(BUSY_MIGRATING));
@@ -374,7 +360,7 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		return REFD_NOREPO;
 	}
 	if (r == 0)
-		r = note_group(repos, repo);
+		r = repo_mark_group(repos, repo);
 	if (r == 0)
 		r = note_it(repos, repo);
 	if (r == 0) {
@@ -482,7 +468,7 @@ static int check_checkpoint(void *arg, const struct journal_repo *known)
 	    check->state_dir, (unsigned long long)last, known->path,
 	    (unsigned long long)lsn,
 	    doubt != NULL ? doubt : "it is damaged, or an older copy",
-	    journal_group_lsn(repos->journal) > 0 ? a_group : a_machine);
+	    journal_is_in_group(repos->journal) ? a_group : a_machine);
 	free(doubt);
 	return -ESTALE;
 }

@@ -69,6 +69,9 @@ int repo_claim_known(const struct repos *repos, struct repo *repo,
     const struct journal_repo *known);
 /* Claims REPO, of any journal. -ENOENT: never served. -EAGAIN: locked. */
 int repo_claim_any(const struct repos *repos, struct repo *repo);
+/* repo_group.c: makes or removes the mark of a group in the claimed REPO. 0 or
+ * negative errno. */
+int repo_mark_group(const struct repos *repos, const struct repo *repo);
 
 /* repo_refs.c: does REPO, whose configuration was read, have a ref below refs/?
  * A file that is no ref counts, too. 1, 0, or negative errno. Blocks. */

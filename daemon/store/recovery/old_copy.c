@@ -178,13 +178,14 @@ static bool are_older(const struct look *l)
 		    (l->nr_newest == 1 && l->newest[0] == l->older[0])));
 }
 
-/* Git and refd only ever raise the index of a stack. */
+/* Git and refd only ever raise the index of a stack. The tables of another
+ * node, which a repository may be a copy of, count on their own. */
 static void compare_in_tables(struct look *l, const struct journal_row *row,
     const struct record_member *m)
 {
 	if (l->max_index >= m->update_index)
 		note_owner(l->newest, &l->nr_newest, l->repo->owner);
-	else if (l->max_index != 0)
+	else if (l->noted != 0 && l->max_index != 0)
 		note_older(l, row->lsn, m->name);
 }
 

@@ -264,5 +264,5 @@ def test_member_again():
            and int(again[2]) == len(log.rows), again)
 
 
-run(test_start, test_consent, test_waiting, test_leave, test_crash_alone, test_restored,
-    test_new_group, test_member_again)
+run(test_start, test_consent, test_waiting, test_leave, test_crash_alone,
+    test_restored, test_new_group, test_member_again)

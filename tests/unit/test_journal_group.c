@@ -2,8 +2,8 @@
  * Proves the rules of the journal for a group of nodes: the LSNs of the group
  * ascend, the highest LSN and the uuid outlive the rows, nothing is bound
  * before the first row, and a new journal can begin with a given LSN. A row
- * that waits has its turn, and is there until it comes as a row, once. A journal
- * that has left its group is of no group until a new group goes on.
+ * that waits has its turn, and is there until it comes as a row, once. A
+ * journal that has left its group is of no group until a new group goes on.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 #include "client/group/fetch_repo.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -99,6 +100,21 @@ static int open_new(int parent, const char *name)
 	return fd;
 }
 
+static void clean_tables(int repo_fd)
+{
+	int fd = open_dir(repo_fd, "reftable");
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		unlinkat(fd, entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	unlinkat(repo_fd, "reftable", AT_REMOVEDIR);
+}
+
 /* A kill in git init leaves locks, and a power loss blank files, and git goes
  * on with neither. No id names these files yet. */
 static void clean(int fd)
@@ -109,6 +125,7 @@ static void clean(int fd)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlinkat(fd, names[i], 0);
+	clean_tables(fd);
 }
 
 static bool init(struct opening *o)

@@ -8,7 +8,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 import group_nodes  # noqa: E402
-from group_pair import (REFD, REPO, TABLES, TOP, a, b, back,  # noqa: E402
+from group_pair import (HEX, REFD, REPO, TABLES, TOP, a, b, back,  # noqa: E402
                         both_connect, both_start, in_background, lock_of, log,
                         make_repo, new_commit, refused, report, run, same,
                         same_refs, stdin, updated)
@@ -20,7 +20,7 @@ def test_lead():
     both_start()
     made = make_repo(REPO)
     refused('no refd-group: busy', a, 'waits for refd-group',
-            'refs/heads/x', '1' * 40)
+            'refs/heads/x', '1' * HEX)
     both_connect()
     report('b follows', b.await_said('group-follows'))
     global one, two, three
@@ -242,7 +242,7 @@ def test_new_repo():
     a.link.holds = 'skip'
     subprocess.run(['git', 'init', '-q', '--bare', f'{a.root}/new.git'])
     updated('a row that changes nothing', a, '--stdin', repo='new.git',
-            **stdin(f'verify refs/heads/none {"0" * 40}'))
+            **stdin(f'verify refs/heads/none {"0" * HEX}'))
     a.link.holds = 'copy'
     report('b has applied the row', b.await_applied(), b.said()[-500:])
     report('b has the repository', os.path.exists(f'{b.root}/new.git/refd/id'))

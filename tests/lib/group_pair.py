@@ -14,6 +14,8 @@ REFD, TOP = sys.argv[1:]
 a, b = group_nodes.pair(TOP, REFD)
 log = a.log
 REPO = 'team/one.git'
+# The length of an id.
+HEX = 64 if os.environ.get('GIT_DEFAULT_HASH') == 'sha256' else 40
 # Are the refs in reftables? Otherwise in files.
 TABLES = os.environ.get('GIT_DEFAULT_REF_FORMAT') == 'reftable'
 

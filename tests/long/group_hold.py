@@ -230,6 +230,19 @@ def test_claimed():
              os.path.exists(repo.aside(b)))
 
 
+def test_half_made():
+    """git init was killed amid a new repository."""
+    repo = Repo('half.git')
+    aside = repo.aside(b)
+    git('init', '-q', '--bare', aside)
+    os.unlink(f'{aside}/config')
+    open(f'{aside}/HEAD.lock', 'w').close()
+    if REFS == 'reftable':
+        os.unlink(f'{aside}/reftable/tables.list')
+        open(f'{aside}/reftable/tables.list.lock', 'w').close()
+    repo.expect_held('a half-made repository', repo.commit())
+
+
 def test_many():
     """20 HOLDs at once, beside batches."""
     repos = [Repo(f'many/{i}.git') for i in range(5)]
@@ -508,7 +521,8 @@ def test_former_leader():
     promote(a)
 
 
-run_cases(pg, (a, b), begin, test_held, test_claimed, test_many, test_own,
-          test_replaced, test_renamed, test_refused, test_follower_killed,
-          test_leader_killed, test_stop, test_restart, test_old_primary,
-          test_clean, test_two, test_former_leader, test_away)
+run_cases(pg, (a, b), begin, test_held, test_claimed, test_half_made,
+          test_many, test_own, test_replaced, test_renamed, test_refused,
+          test_follower_killed, test_leader_killed, test_stop, test_restart,
+          test_old_primary, test_clean, test_two, test_former_leader,
+          test_away)

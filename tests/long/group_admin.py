@@ -338,6 +338,27 @@ def test_primary_cut():
     rest('cut in COMMIT')
 
 
+def test_two_followers():
+    """Both followers see at the same moment that the lease is over."""
+    for _ in range(5):
+        for node in nodes:
+            node.kill(signal.SIGSTOP)
+        time.sleep(LEASE + 1)
+        for node in (b, c):
+            node.kill(signal.SIGCONT)
+        node = wait_for(20, lambda: next(
+            (n for n in (b, c) if n.role[0]), None))
+        assert node, (b.role, c.role)
+        other = c if node is b else b
+        report('two followers: one leads, and the other follows', wait_for(
+            20, lambda: other.role[0] is False
+            and other.role[1] == node.role[1]), (b.role, c.role))
+        a.kill(signal.SIGCONT)
+        report('two followers: a follows', wait_for(
+            20, lambda: not a.role[0]), a.role)
+        rest('two followers')
+
+
 # ---- the successor dies ----
 
 def test_successor_killed():
@@ -561,5 +582,6 @@ def test_origin():
 run_cases(pg, nodes, test_create, test_promote, test_daemon_first, test_lag,
           test_wishes, test_two_promotes, test_patience, test_killed_command,
           test_leader_killed_before, test_leader_killed_in_commit,
-          test_primary_cut, test_successor_killed, test_successor_is_late,
-          test_random, test_leave, test_old_rows, test_origin)
+          test_primary_cut, test_two_followers, test_successor_killed,
+          test_successor_is_late, test_random, test_leave,
+          test_old_rows, test_origin)

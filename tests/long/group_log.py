@@ -341,11 +341,11 @@ def test_flood():
     b.epoch = 0
     b.start(reads=False)
     b.socket.settimeout(1)
-    frames, sent = b'\x09\0\0\0\x04' + bytes(8), 0
+    frames, sent = b'\x11\0\0\0\x04' + bytes(16), 0
     try:
         while sent < 100 << 20:
             b.socket.sendall(frames * 10000)
-            sent += 130000
+            sent += 210000
     except TimeoutError:
         pass
     report('a flood of frames is not kept in memory', sent < 64 << 20, sent)

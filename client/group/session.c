@@ -162,12 +162,14 @@ static enum session_result wrong(struct session *s, const char *why)
 /* A pooler can send two statements to two servers. */
 static enum session_result check_pooler(struct session *s)
 {
+	/* libpq forgets the id if the connection ends behind the answer. */
+	uint64_t pid = (uint64_t)PQbackendPID(s->conn);
 	PGresult *r = session_run(s, "SELECT pg_backend_pid()", NULL);
 	bool is_same;
 
 	if (!r)
 		return SESSION_AWAY;
-	is_same = session_number(r, 0, 0) == (uint64_t)PQbackendPID(s->conn);
+	is_same = session_number(r, 0, 0) == pid;
 	PQclear(r);
 	return is_same ? SESSION_OK :
 			 wrong(s,

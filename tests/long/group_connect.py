@@ -4,8 +4,10 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -242,6 +244,50 @@ def test_pooler():
         pooler.end()
 
 
+def end_behind_pid(server):
+    """Plays PostgreSQL, and ends the session behind the id of its process."""
+    def message(kind, body=b''):
+        return kind + struct.pack('>I', len(body) + 4) + body
+
+    def status(name, value):
+        return message(b'S', f'{name}\0{value}\0'.encode())
+
+    connection = server.accept()[0]
+    stream = connection.makefile('rwb')
+    stream.read(struct.unpack('>I', stream.read(4))[0] - 4)
+    stream.write(message(b'R', bytes(4)) + status('server_version', '15.0')
+                 + status('in_hot_standby', 'off')
+                 + status('default_transaction_read_only', 'off')
+                 + message(b'K', struct.pack('>II', 4711, 1))
+                 + message(b'Z', b'I'))
+    stream.flush()
+    for kind in iter(lambda: stream.read(1), b''):
+        stream.read(struct.unpack('>I', stream.read(4))[0] - 4)
+        if kind == b'Q':
+            stream.write(message(b'C', b'SET\0') + message(b'Z', b'I'))
+            stream.flush()
+        if kind == b'S':
+            column = b'pid\0' + struct.pack('>IHIhih', 0, 0, 23, 4, -1, 0)
+            stream.write(message(b'1') + message(b'2')
+                         + message(b'T', struct.pack('>H', 1) + column)
+                         + message(b'D', struct.pack('>HI', 1, 4) + b'4711')
+                         + message(b'C', b'SELECT 1\0')
+                         + message(b'Z', b'I'))
+            stream.flush()
+            break
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_ended_session():
+    """It is no pooler, and a later attempt succeeds."""
+    configure(host='pg1.test', port='5777', sslmode='disable')
+    with socket.create_server(('127.0.0.1', 5777)) as server:
+        threading.Thread(target=end_behind_pid, args=(server,)).start()
+        status, text = run('status')[:2]
+    report('an ended session', status == 75 and 'pooler' not in text,
+           (status, text))
+
+
 def test_secrets():
     """No message has a password."""
     said.extend(open(f'{TOP}/{name}').read() for name in os.listdir(TOP)
@@ -254,7 +300,7 @@ def test_secrets():
 def main():
     tests = [test_service, test_client_certificate, test_password,
              test_server_certificate, test_silent_server, test_mended,
-             test_first_host, test_pooler, test_secrets]
+             test_first_host, test_pooler, test_ended_session, test_secrets]
     if 'GROUP_ONLY' in os.environ:
         tests = [globals()[name] for name in os.environ['GROUP_ONLY'].split()]
     try:

@@ -129,7 +129,7 @@ class Node:
         self.link = Link(self)
         return self.link
 
-    def lead(self):
+    def lead(self, seconds=20):
         """Takes the lease, and leads. True: the daemon takes writes."""
         before = len(self.said())
         with self.log.lock:
@@ -139,7 +139,7 @@ class Node:
                 if other.link:
                     other.link.begin(False)
             self.link.begin(True)
-        return self.await_said('group-leads', before)
+        return self.await_said('group-leads', before, seconds)
 
     def await_said(self, text, before=0, seconds=20):
         """Waits for a line of the log behind the first BEFORE characters."""

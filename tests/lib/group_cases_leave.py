@@ -14,8 +14,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_nodes import GROUP  # noqa: E402
-from group_pair import (REPO, TOP, a, b, back, log, make_repo,  # noqa: E402
-                        report, run, same, same_refs, stdin, updated)
+from group_pair import (REPO, TOP, a, b, back, lock_of, log,  # noqa: E402
+                        make_repo, report, run, same, same_refs, stdin,
+                        updated)
 
 MARK = f'{REPO}/refd/group'
 
@@ -111,7 +112,7 @@ def test_consent():
 
 def test_waiting():
     """A row that waits is an update that this node would lose."""
-    lock = f'{b.root}/{REPO}/refs/heads/side.lock'
+    lock = lock_of(b, 'refs/heads/side')
     open(lock, 'w').close()
     updated('a row for a ref that is locked on b', a, 'refs/heads/side', two,
             one)

@@ -40,7 +40,8 @@ def test_start():
 def refs(node, repo):
     """All refs of the group, and HEAD."""
     found = node.git(repo, 'for-each-ref', '--include-root-refs',
-                     '--format=%(refname) %(objectname) %(symref) %(*objectname)')
+                     '--format=%(refname) %(objectname) %(symref)'
+                     ' %(*objectname)')
     return [line.strip() for line in found.splitlines() if KEPT not in line]
 
 

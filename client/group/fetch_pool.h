@@ -25,6 +25,7 @@ struct fetch_job {
 	/* For the owner. */
 	uint8_t id[GROUP_UUID_BYTES];
 	uint64_t number;
+	size_t nr_asked; /* of the other sources */
 	/* The result. */
 	bool is_held;
 	struct text why; /* of a failure */

@@ -18,6 +18,28 @@ static void keep_answer(struct hold_fetches *h, struct fetch_job *job)
 	*at = job;
 }
 
+/* The leader has the objects of its rows, unless it has lost them with its
+ * disk. Then a node that waits for them could never lead, although a third node
+ * has them. So a failed fetch for the daemon is repeated from each other node.
+ * False: all were asked. */
+static bool ask_next(struct hold_fetches *h, struct fetch_job *job)
+{
+	const struct group_config *config = h->config;
+	const char *last = job->source;
+
+	if (!fetch_job_is_of_daemon(job) || job->is_held ||
+	    job->epoch < h->epoch || config->nr_roots == 0)
+		return false;
+	while (job->nr_asked < config->nr_sources && job->source == last)
+		job->source = config->sources[job->nr_asked++].url;
+	if (job->source == last)
+		return false;
+	text_adds(&job->why, "; then: ");
+	job->is_taken = false;
+	fetch_pool_add(h->pool, job);
+	return true;
+}
+
 /* Owns JOB. The objects come from NODE. */
 static void begin(struct hold_fetches *h, struct fetch_job *job,
     const char *node)
@@ -35,7 +57,8 @@ static void begin(struct hold_fetches *h, struct fetch_job *job,
 	else
 		text_adds(&job->why,
 		    "the configuration here has no daemon.root");
-	keep_answer(h, job);
+	if (!ask_next(h, job))
+		keep_answer(h, job);
 }
 
 void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
@@ -269,6 +292,8 @@ static void collect_answers(struct hold_fetches *h)
 	struct fetch_job *job;
 
 	while ((job = fetch_pool_done(h->pool))) {
+		if (ask_next(h, job))
+			continue;
 		tell_failure(h, job);
 		keep_answer(h, job);
 	}

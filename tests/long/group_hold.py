@@ -270,6 +270,26 @@ def test_own():
     same('a wrong HOLD of a follower', 'NOT_HELD', b.outcome(number))
 
 
+def test_lost_by_leader():
+    """The leader has lost objects with its disk. A third node has them."""
+    repo = Repo('lost.git')
+    oid = repo.commit()
+    repo.expect_held('b has the objects', oid)
+    subprocess.run(f'rm -r {TOP}/a/lost.git/objects/??', shell=True,
+                   check=True)
+    c = make_node('c', ['a', 'b'])
+    c.start()
+    try:
+        assert c.await_role(False), c.message()
+        number = repo.hold(c, oid)
+        same('c gets them from b', 'HELD', c.outcome(number, 20) +
+             c.reasons.get(number, ''))
+        report('c has all', repo.is_whole(c, oid))
+    finally:
+        c.end()
+    pg.sql("DELETE FROM refd.node WHERE node = 'c'")
+
+
 # ---- repositories that move on the leader ----
 
 def packs(path):
@@ -525,4 +545,5 @@ run_cases(pg, (a, b), begin, test_held, test_claimed, test_half_made,
           test_many, test_own, test_replaced, test_renamed, test_refused,
           test_follower_killed, test_leader_killed, test_stop, test_restart,
           test_old_primary, test_clean, test_two, test_former_leader,
+          test_lost_by_leader,
           test_away)

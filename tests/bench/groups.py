@@ -206,6 +206,8 @@ def main():
 
 group_real.prepare(TOP)
 servers = Servers(PG, BINARIES, int(UID))
+# The journals must not fill them.
+disks.SIZES['ext4'] = 1 << 30
 cellar = disks.Cellar(TOP)
 a, b, c = nodes = [group_real.RealNode(
     name, 'abc', TOP, PROGRAMS, servers.database(), cellar) for name in 'abc']

@@ -14,7 +14,7 @@
 #include "daemon/store/group/group_internal.h"
 
 #define NEAR_NS   (5 * 1000000000LL)
-#define NEAR_ROWS 5000
+#define NEAR_ROWS 20000
 /* For a row whose objects are not in the log. */
 #define NEAR_HELD_NS (60 * 1000000000LL)
 

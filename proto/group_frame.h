@@ -105,8 +105,8 @@ struct group_frame {
 			uint64_t number; /* chosen by the daemon */
 			uint8_t repo[GROUP_UUID_BYTES];
 			struct group_bytes path; /* as in a row */
-			/* The leader has just given the repository its uuid, so
-			 * no node has it at another path. */
+			/* The leader has just made the uuid. No node has the
+			 * repository at another path. */
 			bool is_new;
 			enum refd_object_format object_format;
 			/* None: followers only need the repository. No id is

@@ -16,46 +16,40 @@
 	" SET applied = greatest(node.applied, excluded.applied),"             \
 	" seen = excluded.seen"
 
-/* Writes down how far this node is: a commit that can be proven. */
-static bool touch(struct session *s, uint64_t applied)
+/* For a commit that does not wait for the standbys. */
+#define INSERT_LOCALLY                                                         \
+	"INSERT INTO refd.node SELECT $1, $2, $3::bigint, now()"               \
+	" WHERE set_config('synchronous_commit', 'local', true) = 'local'"
+
+/* Runs SQL to write down that this node has applied APPLIED. */
+static bool write_applied(struct session *s, uint64_t applied, const char *sql)
 {
 	struct params p = { 0 };
 
 	params_text(&p, s->config->name);
 	params_text(&p, s->config->node);
 	params_number(&p, applied);
-	return session_change(s,
-		   "INSERT INTO refd.node VALUES ($1, $2, $3, now())" PREFER_LATER,
-		   &p) == 1;
+	return session_change(s, sql, &p) == 1;
+}
+
+/* A commit that can be proven. */
+static bool touch(struct session *s, uint64_t applied)
+{
+	return write_applied(s, applied,
+	    "INSERT INTO refd.node VALUES ($1, $2, $3, now())" PREFER_LATER);
 }
 
 bool group_log_begin(struct group_log *log, uint64_t applied)
 {
-	struct params p = { 0 };
-
-	params_text(&p, log->s.config->name);
-	params_text(&p, log->s.config->node);
-	params_number(&p, applied);
-	return session_change(&log->s,
-		   "INSERT INTO refd.node SELECT $1, $2, $3::bigint, now()"
-		   " WHERE set_config('synchronous_commit', 'local', true)"
-		   " = 'local' ON CONFLICT (grp, node) DO UPDATE"
-		   " SET applied = excluded.applied, seen = excluded.seen",
-		   &p) == 1;
+	return write_applied(&log->s, applied,
+	    INSERT_LOCALLY " ON CONFLICT (grp, node) DO UPDATE"
+			   " SET applied = excluded.applied,"
+			   " seen = excluded.seen");
 }
 
 bool group_log_note(struct group_log *log, uint64_t applied)
 {
-	struct params p = { 0 };
-
-	params_text(&p, log->s.config->name);
-	params_text(&p, log->s.config->node);
-	params_number(&p, applied);
-	return session_change(&log->s,
-		   "INSERT INTO refd.node SELECT $1, $2, $3::bigint, now()"
-		   " WHERE set_config('synchronous_commit', 'local', true)"
-		   " = 'local'" PREFER_LATER,
-		   &p) == 1;
+	return write_applied(&log->s, applied, INSERT_LOCALLY PREFER_LATER);
 }
 
 static bool is_epoch(struct session *s, uint64_t epoch)

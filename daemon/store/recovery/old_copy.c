@@ -118,8 +118,8 @@ static int open_repo(struct look *l, uint64_t id,
 
 /* ---- one ref ---- */
 
-/* Has somebody changed the directory of NAME, or the nearest one above it that
- * is left, since NS? */
+/* True: since NS, a name in the directory of ref NAME has changed. If this
+ * directory is gone, the nearest parent counts. */
 static bool is_directory_younger(const struct look *l, const char *name,
     int64_t ns)
 {
@@ -169,7 +169,8 @@ static void note_older(struct look *l, uint64_t lsn, const char *name)
 	put_repo(l);
 }
 
-/* An owner who writes old values into one repository stops no node. */
+/* False if all older repositories belong to one owner, and a ref of another
+ * owner has its newest value. */
 static bool are_older(const struct look *l)
 {
 	return l->nr_older == 2 ||
@@ -288,7 +289,8 @@ static bool is_aborted(const struct look *l, uint64_t lsn)
 	return false;
 }
 
-/* An abort record comes after its row, so it is read before. */
+/* The newest records are read first, so an abort record is read before the row
+ * that it aborts. */
 static int note_abort(struct look *l, uint64_t lsn)
 {
 	uint64_t *grown = array_room(l->aborted, l->nr_aborted,

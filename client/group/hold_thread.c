@@ -11,11 +11,15 @@
 #include "client/group/hold_fetch.h"
 #include "client/group/lease.h"
 #include "client/group/old_rows.h"
+#include "client/group/room.h"
 #include "client/librefd/conn.h"
 
 #define TURN_MS  1000
 #define CLEAN_MS 30000
 #define TELL_MS  60000
+/* A file system that is full for a moment, as while git packs, is no reason to
+ * move the lead. */
+#define FULL_MS 5000
 
 struct taken {
 	struct daemon_frame *frame;
@@ -40,6 +44,7 @@ struct hold_thread {
 	uint64_t open_ms, look_ms, clean_ms, delete_ms;
 	bool has_old_rows; /* more than one attempt deletes */
 	uint64_t told_ms;  /* of the last report; 0: none */
+	uint64_t room_ms;  /* when no file system was full */
 };
 
 static void wake(int fd)
@@ -78,10 +83,37 @@ static void open_session(struct hold_thread *t)
 	hold_ask_again(&t->asks);
 }
 
+/* Sets *FULLEST to the path whose file system has the least room. */
+static enum room find_room(const struct hold_thread *t, const char **fullest)
+{
+	enum room least = room_look(t->dir), room;
+	size_t i;
+
+	*fullest = t->dir;
+	for (i = 0; i < t->s.config->nr_roots; i++) {
+		room = room_look(t->s.config->roots[i]);
+		if (room < least) {
+			least = room;
+			*fullest = t->s.config->roots[i];
+		}
+	}
+	return least;
+}
+
+/* This node leads. */
+static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path)
+{
+	if (t->s.conn && refd_now_ms() - t->room_ms >= FULL_MS &&
+	    lease_wish(&t->s, epoch) == LEASE_DONE)
+		say_warning("the file system of '%s' is full, so a node with "
+			    "room shall lead: make room there",
+		    path);
+}
+
 /* Says that this node is alive. IS_LEADER: tells the daemon how far group.held
  * other nodes are that are alive, too. The daemon of a follower may be busy
  * with rows, and would keep this thread waiting. */
-static void tell_near(struct hold_thread *t, bool is_leader)
+static void tell_near(struct hold_thread *t, bool is_leader, enum room room)
 {
 	const struct group_config *config = t->s.config;
 	struct group_frame f = { .type = GROUP_NEAR, .near.lsn = INT64_MAX };
@@ -92,8 +124,10 @@ static void tell_near(struct hold_thread *t, bool is_leader)
 	params_text(&p, config->name);
 	params_text(&p, config->node);
 	params_number(&p, config->held);
+	params_text(&p, room == ROOM_ENOUGH ? "true" : "false");
 	r = session_run(&t->s,
-	    "WITH alive AS (UPDATE refd.node SET seen = clock_timestamp()"
+	    "WITH alive AS (UPDATE refd.node"
+	    " SET seen = clock_timestamp(), has_room = $4"
 	    " WHERE grp = $1 AND node = $2)"
 	    " SELECT applied FROM refd.node WHERE grp = $1 AND node <> $2"
 	    " AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
@@ -108,6 +142,19 @@ static void tell_near(struct hold_thread *t, bool is_leader)
 	PQclear(r);
 	if (are_enough && is_leader)
 		daemon_link_send(t->asks.link, &f);
+}
+
+static void tell_state(struct hold_thread *t, const struct lease *lease)
+{
+	bool is_leader = !strcmp(lease->owner, t->s.config->node);
+	const char *path;
+	enum room room = find_room(t, &path);
+
+	if (room != ROOM_NONE)
+		t->room_ms = refd_now_ms();
+	tell_near(t, is_leader, room);
+	if (is_leader)
+		give_lead(t, lease->epoch, path);
 }
 
 /* A former primary that still accepts writes has no answers. */
@@ -128,7 +175,7 @@ static void check_server(struct hold_thread *t)
 		session_distrust(&t->s,
 		    "the server has an earlier epoch: it is a former primary");
 	else if (!daemon_link_is_silent(t->asks.link))
-		tell_near(t, !strcmp(lease.owner, t->s.config->node));
+		tell_state(t, &lease);
 }
 
 static void drain_notices(struct hold_thread *t)

@@ -6,6 +6,8 @@
 #include "client/librefd/conn.h"
 
 #define GRACE_MS 500 /* of a transaction that blocks a takeover */
+/* Between two wishes of any nodes, if nobody calls refd group promote. */
+#define WISH_PAUSE_MS 60000
 
 /* Group, node, epoch, milliseconds. */
 #define PROLONG                                                                \
@@ -99,6 +101,24 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch)
 	    " AND successor <> owner"
 	    " AND asked > clock_timestamp() - " LEASE_WISH,
 	    epoch, s->config->lease_ms);
+}
+
+/* A takeover ends the wish, and keeps its time in the column ASKED. */
+enum lease_result lease_wish(struct session *s, uint64_t epoch)
+{
+	return change(s,
+	    "UPDATE refd.lease"
+	    " SET successor = roomy.node, asked = clock_timestamp()"
+	    " FROM (SELECT node FROM refd.node"
+	    "  WHERE grp = $1 AND node <> $2 AND has_room"
+	    "  AND applied = (SELECT max(lsn) FROM refd.log WHERE grp = $1)"
+	    "  AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
+	    "  AND clock_timestamp() + interval '5 seconds'"
+	    "  ORDER BY node LIMIT 1) AS roomy"
+	    " WHERE grp = $1 AND owner = $2 AND epoch = $3"
+	    " AND coalesce(asked, '-infinity')"
+	    "  < clock_timestamp() - $4 * interval '1 millisecond'",
+	    epoch, WISH_PAUSE_MS);
 }
 
 /* ---- taking over ---- */

@@ -14,6 +14,7 @@ from group_console import (Console, Paused, await_standbys,  # noqa: E402
                            check_log, expect, make_role, report, run_cases,
                            same)
 from group_origin import check_origin  # noqa: E402
+from group_room import check_room  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID, SECONDS = sys.argv[1:]
 LEASE = 3
@@ -579,9 +580,13 @@ def test_origin():
     check_origin(pg, PROGRAM, console, TOP)
 
 
+def test_room():
+    check_room(pg, nodes, console, TOP)
+
+
 run_cases(pg, nodes, test_create, test_promote, test_daemon_first, test_lag,
           test_wishes, test_two_promotes, test_patience, test_killed_command,
           test_leader_killed_before, test_leader_killed_in_commit,
           test_primary_cut, test_two_followers, test_successor_killed,
           test_successor_is_late, test_random, test_leave,
-          test_old_rows, test_origin)
+          test_old_rows, test_origin, test_room)

@@ -9,6 +9,7 @@
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/gate_hook.h"
+#include "client/enable/import.h"
 #include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
@@ -99,7 +100,7 @@ static void ask_daemon(const struct enable_plan *p, const struct stat *st)
 	enum probe probe = probe_as(st->st_uid, socket, p->gd,
 	    gitconfig_object_format(&p->all, p->gd), &why);
 
-	if (probe != PROBE_OK && probe != PROBE_STATE)
+	if (probe != PROBE_OK && probe != PROBE_STATE && !import_is_due(p->gd))
 		say_warning("%s: the daemon does not serve it now: %s; "
 			    "\"refd doctor\" says what helps",
 		    p->site.name, why.data ? why.data : "no answer");
@@ -135,6 +136,27 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	return ok;
 }
 
+/* The gate is there by now, so git adds no further ref. */
+static bool import(const char *dir, const struct gitdir *gd,
+    const struct wishes *w)
+{
+	struct gitconfig config = { 0 };
+	struct stat st;
+	char *socket;
+	bool ok;
+
+	if (!find_owner(dir, &st))
+		return false;
+	owner_enter(&st);
+	gitconfig_load(&config, gd);
+	owner_leave();
+	socket = connect_socket(w->socket, &config);
+	ok = import_refs(gd, &st, &config, socket);
+	free(socket);
+	gitconfig_done(&config);
+	return ok;
+}
+
 /* The daemon of a group says so when it opens the repository, which can be at
  * the end of the first time. */
 static bool enable(const char *dir, const struct gitdir *gd,
@@ -144,7 +166,8 @@ static bool enable(const char *dir, const struct gitdir *gd,
 
 	return enable_once(dir, gd, w) &&
 	    (knows_group || !connect_is_in_group(gd) ||
-		enable_once(dir, gd, w));
+		enable_once(dir, gd, w)) &&
+	    (!gd || !import_is_due(gd) || import(dir, gd, w));
 }
 
 /* ---- disabling ---- */

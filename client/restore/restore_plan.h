@@ -7,7 +7,7 @@
 
 #include "client/request/changes.h"
 #include "client/restore/refs_then.h"
-#include "client/restore/refs_now.h"
+#include "client/git/refs_now.h"
 
 enum restore_verdict {
 	PLAN_RESTORE,

@@ -154,6 +154,9 @@ struct txn {
 	 * all objects of the new values. */
 	bool is_in_row;
 	struct row_objects *row_objects;
+	/* In a group: gives all refs of its repository to the other nodes
+	 * (admit_import.c). */
+	bool imports;
 	bool replayed; /* the journal knew the id: results of the first time */
 	enum refd_status refused; /* REFD_OK, or all updates are refused */
 	char *why;                /* owned; with refused */

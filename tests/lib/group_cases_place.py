@@ -344,28 +344,7 @@ def test_gone():
     both_have('a new one', 'gone.git')
 
 
-def test_fork():
-    """A repository with refs that no row has is refused. Its refs can be
-    pushed into a new one."""
-    begun('origin.git')
-    rows = len(log.rows)
-    value = a.git('origin.git', 'rev-parse', MAIN)
-    for name, copy in (('clone.git', ['git', 'clone', '-q', '--bare']),
-                       ('copy.git', ['cp', '-a'])):
-        subprocess.run([*copy, f'{a.root}/origin.git', f'{a.root}/{name}'],
-                       check=True)
-        refused(f'{name} has refs', a, 'push the refs into a new repository',
-                'refs/heads/side', value, repo=name)
-    same('no row', rows, len(log.rows))
-    subprocess.run(['git', 'init', '-q', '--bare', f'{a.root}/fork.git'],
-                   check=True)
-    subprocess.run(['cp', '-a', f'{a.root}/origin.git/objects',
-                    f'{a.root}/fork.git'], check=True)
-    updated('the refs of a fork', a, MAIN, value, repo='fork.git')
-    both_have('fork', 'fork.git', 'origin.git')
-
-
 run(test_start, test_lost, test_replaced, test_renamed, test_swap, test_unknown,
     test_chain, test_crash, test_in_the_way,
     test_name_of_the_way_taken, test_directory_in_the_way,
-    test_link_on_the_way, test_fork, test_gone)
+    test_link_on_the_way, test_gone)

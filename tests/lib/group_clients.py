@@ -210,6 +210,37 @@ class Maker(Client):
         self.world.ends.wait(2)
 
 
+class Forker(Client):
+    """Forks a repository on the leader, with an alternate, and imports the
+    refs of the fork."""
+
+    def __init__(self, world, source):
+        super().__init__(world, None)
+        self.source, self.made, self.number = source, {}, 0
+
+    def __str__(self):
+        return 'forks'
+
+    def turn(self):
+        node = self.world.node
+        self.number += 1
+        repo = f'forks/{self.number}.git'
+        if node.leads() and not node.is_off:
+            self.fork(node, repo)
+        self.world.ends.wait(3)
+
+    def fork(self, node, repo):
+        root = node.seen_root
+        node.git_here('clone', '-q', '--bare', '--shared',
+                      f'{root}/{self.source}', f'{root}/{repo}')
+        refs = node.refs(repo)
+        if not refs or not node.imports(repo):
+            return
+        self.made[repo] = refs
+        self.world.ack()
+        self.world.answers['forked'] += 1
+
+
 class Prober(Client):
     """Asks one node again and again for an update: are writes possible?"""
 

@@ -183,6 +183,13 @@ class RealNode(group_nodes.Node):
     def enable(self, repo):
         return self.run('enable', f'{self.seen_root}/{repo}')
 
+    def imports(self, repo):
+        """Does refd enable give the refs to the other nodes soon?"""
+        return 'the other nodes have its' in subprocess.run(
+            ['timeout', '20', *self.inside, 'enable', '--socket',
+             self.socket_path, f'{self.seen_root}/{repo}'],
+            capture_output=True, text=True).stdout
+
     def verify(self, repo):
         return subprocess.run(
             [*self.inside, 'verify', '--state', self.state,
@@ -210,9 +217,8 @@ class RealNode(group_nodes.Node):
         return self.git(repo, 'commit-tree', '-m', message, *more, tree)
 
     def fsck(self, repo):
-        result = subprocess.run(
-            ['git', '-C', f'{self.root}/{repo}', 'fsck', '--full', '--strict'],
-            capture_output=True, text=True)
+        result = self.git_here('-C', f'{self.seen_root}/{repo}', 'fsck',
+                               '--full', '--strict')
         said = [line for line in (result.stdout + result.stderr).splitlines()
                 if not line.startswith(('dangling', 'notice', 'Checking'))]
         return [] if result.returncode == 0 and not said else [

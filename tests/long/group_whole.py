@@ -14,7 +14,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import wait_for  # noqa: E402
-from group_clients import Maker, Prober, Pusher, World  # noqa: E402
+from group_clients import Forker, Maker, Prober, Pusher, World  # noqa: E402
 from group_disks import disks  # noqa: E402
 from group_faults import Faults, clock  # noqa: E402
 from group_faults_times import summary  # noqa: E402
@@ -163,6 +163,16 @@ def test_second():
                              git('-C', WORK, 'rev-parse', 'main'))
         report(f'{node.name} takes no update', result.returncode == 75 and
                "the node 'a' leads" in result.stderr, result)
+
+
+def test_fork():
+    """A fork with the objects of an alternate, as a forge makes it."""
+    done('a fork', a.git_here(
+        'clone', '-q', '--bare', '--shared', f'{a.seen_root}/{ONE}',
+        f'{a.seen_root}/fork.git'))
+    done('refd enable of a fork', a.enable('fork.git'))
+    done('a push to the fork', a.push(WORK, 'fork.git', 'main:late'))
+    same_everywhere('fork', 'fork.git')
 
 
 def test_away():
@@ -335,7 +345,7 @@ def begin_clients():
     clients.extend(Rival(world, repo, 0, name) for repo in (ONE, TWO)
                    for name in 'xyz')
     clients.append(Pusher(world, ONE, f'{TOP}/work/pushed'))
-    clients.append(Maker(world))
+    clients.extend([Maker(world), Forker(world, TWO)])
     clients.extend(Prober(world, ONE, node) for node in nodes)
     for client in clients:
         client.start()
@@ -374,6 +384,9 @@ def check_node(node):
             found.extend(
                 f'{repo}: not {new}' for repo, new in client.made.items()
                 if node.git(repo, 'rev-parse', 'refs/heads/main') != new)
+        if isinstance(client, Forker):
+            found.extend(f'{repo}: not {refs}' for repo, refs in
+                         client.made.items() if node.refs(repo) != refs)
     return found
 
 
@@ -398,8 +411,8 @@ def check_logs(name):
 
 
 def made():
-    return [repo for client in clients if isinstance(client, Maker)
-            for repo in client.made]
+    return [repo for client in clients
+            if isinstance(client, (Maker, Forker)) for repo in client.made]
 
 
 def test_random():
@@ -456,7 +469,7 @@ def keep_logs(where):
 
 
 def main():
-    tests = [test_begin, test_push, test_kinds, test_second, test_away,
+    tests = [test_begin, test_push, test_kinds, test_second, test_fork, test_away,
              test_moves, test_takeover, test_hang, test_lost,
              test_lost_server,
              test_status, test_random, test_ended]

@@ -52,7 +52,7 @@ static const char *all(void)
 
 static void setup(void)
 {
-	refs = seen_refs_new();
+	refs = seen_refs_new(SEEN_REFS_MAX);
 	ck_assert_ptr_nonnull(refs);
 	ck_assert_int_eq(set("b", "1"), 0);
 	ck_assert_int_eq(set("a", "2"), 0);

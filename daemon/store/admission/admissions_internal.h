@@ -90,6 +90,10 @@ struct repo *admission_turn_repo(struct admission_worker *w,
 /* Retries the deferred redo of some repositories. */
 void admission_retry(struct admission_worker *w);
 
+/* admit_import.c: in a group, is TXN, in an opened repository, the import, or
+ * is none needed? False: TXN is refused. Blocks on files. */
+bool admit_import(const struct sys *sys, struct txn *txn);
+
 /* ---- admit_group.c ---- */
 
 /* Can every node of the group do TXN in the same way? False: TXN is refused. */

@@ -487,7 +487,8 @@ bool admit_begin(struct admission_worker *w, struct txn *txn)
 	txn->nr_checked = 0;
 	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
 		return false;
-	if (w->cfg->group != NULL && !admit_to_group(txn))
+	if (w->cfg->group != NULL &&
+	    (!admit_to_group(txn) || !admit_import(w->cfg->sys, txn)))
 		return false;
 	check_names(w->cfg->rights, txn);
 	admit_gate(txn);

@@ -156,9 +156,9 @@ static bool is_known(void *arg, const struct refd_oid *oid)
 static bool may_be_in_row(struct admission_worker *w, const struct repo *repo,
     const struct txn *txn)
 {
-	return txn->row == NULL && txn->nr_updates <= ROW_OBJECTS_TIPS &&
-	    !repo->is_partial && odb_stores(repo->odb)->nr == 1 &&
-	    group_is_near(w->cfg->group);
+	return txn->row == NULL && !txn->imports &&
+	    txn->nr_updates <= ROW_OBJECTS_TIPS && !repo->is_partial &&
+	    odb_stores(repo->odb)->nr == 1 && group_is_near(w->cfg->group);
 }
 
 static size_t list_tips(const struct txn *txn, struct refd_oid *tips)

@@ -91,8 +91,10 @@ static void add_change(struct change *c, struct record_member *members,
 		    change_is_gated(c) ? c->target : change_new_target(c);
 	if (end->action != CHANGE_DELETE)
 		m->new_oid = end->new_oid;
-	m->had_old = end->exists;
-	m->old_oid = end->old_oid;
+	if (!slice_is_import(c->slice)) {
+		m->had_old = end->exists;
+		m->old_oid = end->old_oid;
+	}
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;
@@ -256,6 +258,8 @@ static void slice_committed(struct pass *p, struct slice *slice,
 		p->ap->committed(p->ap->arg, slice->txn, slice->repo,
 		    &slice->plan);
 
+	if (has_value(&slice->plan))
+		slice_end_import(p, slice);
 	slice->lsn = row->lsn;
 	txn_slice->lsn = row->group_lsn != 0 ? row->group_lsn : row->lsn;
 	for (i = 0; i < txn_slice->nr; i++)

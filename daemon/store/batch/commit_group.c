@@ -136,6 +136,20 @@ bool slice_is_as_row(struct slice *s)
 	return false;
 }
 
+bool slice_is_import(const struct slice *s)
+{
+	return s->txn->imports && s->repo != NULL &&
+	    atomic_load(&s->repo->awaits_import);
+}
+
+/* If the mark stays, the import is done again. */
+void slice_end_import(const struct pass *p, const struct slice *s)
+{
+	if (s->repo != NULL && !txn_is_of_node(s->txn) &&
+	    atomic_load(&s->repo->awaits_import))
+		repo_forget_import(p->sys, s->repo);
+}
+
 /* The failed sync of the prepared file of G, or 0. */
 static int failed_sync(const struct repo_slice *g)
 {

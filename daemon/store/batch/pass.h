@@ -301,6 +301,12 @@ void pass_settle(struct pass *p);
  * its transaction comes. False: they differ, and the changes of S have failed
  * or are given back. */
 bool slice_is_as_row(struct slice *s);
+/* Gives S the refs of its repository to nodes without them (admit_import.c)?
+ * Then the row has no old values. */
+bool slice_is_import(const struct slice *s);
+/* A row with a value of S is committed: its repository awaits no import. May
+ * block on the disk. */
+void slice_end_import(const struct pass *p, const struct slice *s);
 /* In a group: makes the prepared files durable before the rows are sent. */
 void pass_sync_first(struct pass *p);
 

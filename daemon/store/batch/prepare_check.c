@@ -375,6 +375,14 @@ static void check_group(const struct pass *p, struct change *c)
 		    c->u->ask->name);
 }
 
+/* Are the refs which a row imports those of this node? */
+static bool is_own_import(const struct change *c)
+{
+	const struct txn *txn = c->slice->txn;
+
+	return txn->row != NULL && txn->imports && is_confirmed(c);
+}
+
 static void check(struct pass *p, struct change *c)
 {
 	if (change_is_gated(c)) {
@@ -385,7 +393,7 @@ static void check(struct pass *p, struct change *c)
 	if (!change_is_live(c))
 		return;
 	read_target(p, c);
-	if (change_is_live(c) && !has_any_value(c))
+	if (change_is_live(c) && !has_any_value(c) && !is_own_import(c))
 		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)

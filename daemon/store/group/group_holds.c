@@ -43,7 +43,8 @@ static size_t list_bases(const struct txn *txn, struct refd_oid *oids)
 
 	for (i = 0; i < txn->nr_updates; i++) {
 		ask = txn->updates[i].ask;
-		if (ask->has_old && !refd_oid_is_null(&ask->old_oid))
+		if (ask->has_old && !refd_oid_is_null(&ask->old_oid) &&
+		    !refd_oid_eq(&ask->old_oid, &ask->new_oid))
 			oids[nr++] = ask->old_oid;
 	}
 	return nr;

@@ -53,7 +53,7 @@ static int read_known(struct looker *l, struct store_look *look)
 	look->is_first = true;
 	look->at = (struct refd_position){ visible, 0 };
 	seen_refs_free(look->known);
-	look->known = seen_refs_new();
+	look->known = seen_refs_new(SEEN_REFS_MAX);
 	return look->known != NULL ? 0 : -ENOMEM;
 }
 
@@ -75,8 +75,8 @@ static int read_refs(struct looker *l, struct store_look *look)
 
 	seen_refs_free(look->known);
 	seen_refs_free(look->disk);
-	look->known = seen_refs_new();
-	look->disk = seen_refs_new();
+	look->known = seen_refs_new(SEEN_REFS_MAX);
+	look->disk = seen_refs_new(SEEN_REFS_MAX);
 	if (look->known == NULL || look->disk == NULL)
 		return -ENOMEM;
 	r = read_known(l, look);

@@ -25,9 +25,11 @@
 #include "daemon/store/stack/stack_set.h"
 #include "proto/refname.h"
 
-/* Entries below refs/, and levels; each level has a descriptor open. */
-#define ENTRIES_MAX (2 * SEEN_REFS_MAX)
-#define DEPTH_MAX   24
+/* Entries below refs/ for each ref that has room, and in all, and levels; each
+ * level has a descriptor open. */
+#define ENTRIES_PER_REF 4
+#define ENTRIES_MAX     (2 * SEEN_REFS_MAX)
+#define DEPTH_MAX       24
 
 struct search {
 	const struct sys *sys;
@@ -87,7 +89,8 @@ static int look_at(struct search *s, size_t len, const struct sys_dirent *entry)
 	const size_t n = strlen(entry->name);
 	int r;
 
-	if (len + 1 + n >= sizeof(s->path) || ++s->nr > ENTRIES_MAX)
+	if (len + 1 + n >= sizeof(s->path) || ++s->nr > ENTRIES_MAX ||
+	    s->nr > ENTRIES_PER_REF * seen_refs_max(s->refs))
 		return -EFBIG;
 	s->path[len] = '/';
 	memcpy(s->path + len + 1, entry->name, n + 1);

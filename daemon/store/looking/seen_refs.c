@@ -22,7 +22,7 @@ struct node {
 struct seen_refs {
 	void *root; /* tsearch(3) */
 	struct node *list;
-	size_t nr;
+	size_t nr, max;
 };
 
 static int compare_names(const void *va, const void *vb)
@@ -32,9 +32,18 @@ static int compare_names(const void *va, const void *vb)
 	return strcmp(a->name, b->name);
 }
 
-struct seen_refs *seen_refs_new(void)
+struct seen_refs *seen_refs_new(size_t max)
 {
-	return calloc(1, sizeof(struct seen_refs));
+	struct seen_refs *refs = calloc(1, sizeof(*refs));
+
+	if (refs != NULL)
+		refs->max = max;
+	return refs;
+}
+
+size_t seen_refs_max(const struct seen_refs *refs)
+{
+	return refs->max;
 }
 
 void seen_refs_free(struct seen_refs *refs)
@@ -85,7 +94,7 @@ int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref)
 			drop(refs, old);
 		return 0;
 	}
-	if (old == NULL && refs->nr >= SEEN_REFS_MAX)
+	if (old == NULL && refs->nr >= refs->max)
 		return -EFBIG;
 	e = node_new(ref);
 	place = e != NULL ? tsearch(e, &refs->root, compare_names) : NULL;

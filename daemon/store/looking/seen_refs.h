@@ -39,15 +39,15 @@ struct seen_ref {
 	bool is_unknown;
 };
 
-/* NULL: out of memory. */
-struct seen_refs *seen_refs_new(void);
+/* Has room for MAX refs. NULL: out of memory. */
+struct seen_refs *seen_refs_new(size_t max);
 void seen_refs_free(struct seen_refs *refs);
-/* Copies REF. Without a value, REF is removed. -ENOMEM; -EFBIG:
- * SEEN_REFS_MAX. */
+/* Copies REF. Without a value, REF is removed. -ENOMEM; -EFBIG: no room. */
 int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref);
 /* NULL: not there. */
 const struct seen_ref *seen_refs_find(const struct seen_refs *refs,
     const char *name);
+size_t seen_refs_max(const struct seen_refs *refs);
 /* The ref behind REF, or the first (NULL). NULL: no more. */
 const struct seen_ref *seen_refs_next(const struct seen_refs *refs,
     const struct seen_ref *ref);
@@ -59,7 +59,8 @@ bool seen_ref_is_same(const struct seen_ref *a, const struct seen_ref *b);
  * worktrees share. */
 bool seen_refs_has_place(const char *name);
 /* seen_disk.c: reads all of them, without locks. No link to a directory is
- * followed. -EFBIG; errors of the disk, of packed-refs and of reftables. */
+ * followed. -EFBIG: too many refs, directories or levels; errors of the disk,
+ * of packed-refs and of reftables. */
 int seen_refs_read(const struct sys *sys, struct repo *repo,
     struct seen_refs *refs);
 /* The owner of the file with the value of NAME; if there is none, of refs/. */

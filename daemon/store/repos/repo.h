@@ -59,6 +59,8 @@ struct repo {
 	bool is_partial; /* git can fetch absent objects */
 	enum repo_format format;
 	bool is_new; /* the uuid was made at this opening */
+	/* In a group: no other node has the refs (repo_import.c). */
+	atomic_bool awaits_import;
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* if the client names none */
@@ -193,6 +195,9 @@ int repos_check_checkpoints(struct repos *repos, const char *state_dir,
 /* Removes the mark of a group (repo_group.c) from all repositories of the
  * journal. 0 or negative errno. Nothing else uses REPOS. */
 int repos_unmark_group(struct repos *repos);
+/* The group has a row with the refs of REPO: removes the mark (repo_import.c),
+ * durably. 0 or negative errno. Blocks. */
+int repo_forget_import(const struct sys *sys, struct repo *repo);
 /* Closes repositories that were not used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 

@@ -6,6 +6,8 @@
  *		refd migrate is not at work
  *	lock	<common-dir>/refd/lock: one daemon per repository
  *	name	<common-dir>/refd/id, made at the first opening
+ *	import	<common-dir>/refd/import, before the name, if this node is in a
+ *		group, and the repository has refs (repo_import.c)
  *	note	in the journal: recovery then knows the path
  *	group	<common-dir>/refd/group, if this node is in a group: clients
  *		then never let git write (repo_group.c)
@@ -213,21 +215,21 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 	return r > 0 ? -EIO : r;
 }
 
-/* In a group, a new uuid belongs to a repository without refs. So the rows of
- * the group have all its refs, and another node may make the repository. The
- * version of the uuid tells (8: RFC 9562, "custom"). */
-static int make_uuid(const struct repos *repos, const struct repo *repo,
+/* In a group, the rows of a repository with a new uuid have all its refs, so
+ * another node may make the repository. The version of the uuid tells (8: RFC
+ * 9562, "custom"). The refs of the moment are imported first. */
+static int make_uuid(const struct repos *repos, struct repo *repo,
     uint8_t uuid[16])
 {
 	int r = repo_id_make_uuid(uuid);
 
 	if (r < 0 || !repos->are_copies)
 		return r;
-	r = repo_has_refs(repos->sys, repo);
-	if (r != 0)
-		return r > 0 ? -ENOTEMPTY : r;
 	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80);
-	return 0;
+	r = repo_has_refs(repos->sys, repo);
+	if (r == 0)
+		return repo_forget_import(repos->sys, repo);
+	return r > 0 ? repo_await_import(repos->sys, repo) : r;
 }
 
 static int name_it(const struct repos *repos, struct repo *repo,
@@ -329,13 +331,6 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		    repo->path, hex, repo->path);
 		return REFD_NOREPO;
 	}
-	if (r == -ENOTEMPTY) {
-		*why = repo_why(
-		    "'%s' has refs, and the other nodes of the group do not "
-		    "have them: push the refs into a new repository",
-		    repo->path);
-		return REFD_DENIED;
-	}
 	if (r == -EIDRM) {
 		*why = repo_why("'%s' is new, and this node had another copy "
 				"of the repository and has lost it: replace "
@@ -361,6 +356,9 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	}
 	if (r == 0)
 		r = repo_mark_group(repos, repo);
+	if (r == 0)
+		r = repos->are_copies ? repo_learn_import(repos->sys, repo) :
+					repo_forget_import(repos->sys, repo);
 	if (r == 0)
 		r = note_it(repos, repo);
 	if (r == 0) {

@@ -1,8 +1,8 @@
 /*
  * All refs of a repository, read by git. Blocking; one thread.
  */
-#ifndef CLIENT_RESTORE_REFS_NOW_H
-#define CLIENT_RESTORE_REFS_NOW_H
+#ifndef CLIENT_GIT_REFS_NOW_H
+#define CLIENT_GIT_REFS_NOW_H
 
 #include "client/base/cli.h"
 #include "client/git/gitdir.h"
@@ -11,7 +11,7 @@
 struct ref_now {
 	const char *name;
 	struct refd_oid oid;
-	bool is_symbolic;
+	const char *target; /* of a symbolic ref, at its end; or NULL */
 };
 
 /* Empty when zero-initialised; OBJECT_FORMAT is set by the owner. */

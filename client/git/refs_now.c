@@ -1,4 +1,4 @@
-#include "client/restore/refs_now.h"
+#include "client/git/refs_now.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static bool take_line(struct refs_now *now, char *line)
 		return false;
 	*target++ = '\0';
 	ref.name = name;
-	ref.is_symbolic = *target != '\0';
+	if (*target)
+		ref.target = target;
 	now->refs = xroom(now->refs, now->nr, &now->size, sizeof(ref));
 	now->refs[now->nr++] = ref;
 	return true;

@@ -1,0 +1,161 @@
+/*
+ * Admission to a repository in a group whose refs no other node has
+ * (repo_import.c): only of the transaction that imports the refs.
+ *
+ * The happy path: the transaction is atomic, gives every ref the value that the
+ * ref has, and leaves none out. Under the locks, the values are compared as in
+ * any transaction. A ref which a program without refd makes in between is left
+ * out, as any such ref in a group.
+ *
+ * The row of an import, which is of this node's own refs, is applied to them.
+ *
+ * Failures: anything else is refused, with the command that imports. A damaged
+ * ref is named.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/store/admission/admissions_internal.h"
+#include "daemon/store/looking/seen_refs.h"
+#include "proto/refname.h"
+
+/* Refs and directories that need not be in an import. More of them than updates
+ * are not looked at: the work depends on the size of the request. */
+#define OTHERS_MAX 1000
+
+static bool refuse(struct txn *txn, enum refd_status status, char *why)
+{
+	txn->refused = status;
+	txn->why = why;
+	return false;
+}
+
+static bool keeps_value(const struct refd_update *ask)
+{
+	switch (ask->action) {
+	case REFD_UPDATE:
+		return ask->has_old && !refd_oid_is_null(&ask->new_oid) &&
+		    refd_oid_eq(&ask->new_oid, &ask->old_oid);
+	case REFD_SYMREF_UPDATE:
+		return ask->old_target != NULL &&
+		    strcmp(ask->target, ask->old_target) == 0;
+	case REFD_CREATE:
+	case REFD_DELETE:
+	case REFD_VERIFY:
+	case REFD_SYMREF_CREATE:
+	case REFD_SYMREF_DELETE:
+	case REFD_SYMREF_VERIFY:
+		break;
+	}
+	return false;
+}
+
+static bool is_import(const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (!txn->updates[i].ask->no_deref ||
+		    !keeps_value(txn->updates[i].ask))
+			return false;
+	return txn->req.atomic && txn->nr_updates > 0;
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	const char *const *a = va, *const *b = vb;
+
+	return strcmp(*a, *b);
+}
+
+/* Kept values are of one node, and HEAD may have a value of its own. git does
+ * not list a symbolic ref that leads nowhere. */
+static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
+{
+	return strncmp(ref->name, "refs/", 5) == 0 &&
+	    (ref->target == NULL ||
+		seen_refs_find(refs, ref->target) != NULL) &&
+	    strncmp(ref->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0;
+}
+
+/* The first ref that NAMES, which are sorted, lack; or NULL. */
+static const struct seen_ref *find_missing(const struct seen_refs *refs,
+    const char *const *names, size_t nr)
+{
+	const struct seen_ref *ref;
+
+	for (ref = seen_refs_next(refs, NULL); ref != NULL;
+	    ref = seen_refs_next(refs, ref))
+		if (is_wanted(refs, ref) &&
+		    bsearch(&ref->name, names, nr, sizeof(*names), by_name) ==
+			NULL)
+			return ref;
+	return NULL;
+}
+
+static bool compare(struct txn *txn, const struct seen_refs *refs)
+{
+	const char **names = calloc(txn->nr_updates, sizeof(*names));
+	const struct seen_ref *missing;
+	size_t i;
+
+	if (names == NULL)
+		return refuse(txn, busy_cause_count(BUSY_MEMORY), NULL);
+	for (i = 0; i < txn->nr_updates; i++)
+		names[i] = txn->updates[i].ask->name;
+	qsort(names, txn->nr_updates, sizeof(*names), by_name);
+	missing = find_missing(refs, names, txn->nr_updates);
+	free(names);
+	return missing == NULL ||
+	    refuse(txn, REFD_STALE,
+		repo_why(missing->is_unknown ?
+			"the ref '%s' of '%s' is damaged: remove its file" :
+			"'%s' of '%s' is missing in the import: run 'refd "
+			"enable' again",
+		    missing->name, txn->repo->path));
+}
+
+static bool has_all_refs(const struct sys *sys, struct txn *txn)
+{
+	struct seen_refs *refs = seen_refs_new(txn->nr_updates + OTHERS_MAX);
+	bool has_all = false;
+	int r;
+
+	if (refs == NULL)
+		return refuse(txn, busy_cause_count(BUSY_MEMORY), NULL);
+	r = seen_refs_read(sys, txn->repo, refs);
+	if (r == -EFBIG)
+		refuse(txn, REFD_STALE,
+		    repo_why("'%s' has more refs than the import, or very many "
+			     "directories below refs/: run 'git pack-refs "
+			     "--all', and 'refd enable' again",
+			txn->repo->path));
+	else if (r < 0)
+		refuse(txn, txn_status_of(r),
+		    repo_why("can't list the refs of '%s': %s", txn->repo->path,
+			strerror(-r)));
+	else
+		has_all = compare(txn, refs);
+	seen_refs_free(refs);
+	return has_all;
+}
+
+bool admit_import(const struct sys *sys, struct txn *txn)
+{
+	const bool awaits = atomic_load(&txn->repo->awaits_import);
+
+	/* This node may have sent the row before its daemon died. */
+	txn->imports = awaits && txn->row != NULL && !txn_is_of_node(txn);
+	if (!awaits || txn->row != NULL || txn->req.verb == REFD_VERB_PACK)
+		return true;
+	if (!is_import(txn))
+		return refuse(txn, REFD_DENIED,
+		    repo_why(
+			"the other nodes of the group do not have the refs "
+			"of '%s' yet: run 'refd enable %s' here",
+			txn->repo->path, txn->repo->path));
+	txn->imports = has_all_refs(sys, txn);
+	return txn->imports;
+}

@@ -44,11 +44,15 @@ class DiskFaults:
 
     @staticmethod
     def shut_down(node):
-        """Also git of refd-group and of clients."""
+        """Also git of refd-group and of clients, which start more of it."""
         node.is_off = True
         node.down()
-        node.host.signal_all(signal.SIGKILL)
-        assert wait_for(20, lambda: not node.host.processes())
+
+        def is_empty():
+            node.host.signal_all(signal.SIGKILL)
+            return not node.host.processes()
+
+        assert wait_for(20, is_empty), node.host.processes()
 
     def keep(self, node):
         node.kept_lsn = self.servers.lsn()

@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_nodes import GROUP  # noqa: E402
 from group_pair import (REPO, TOP, a, b, back, lock_of, log,  # noqa: E402
-                        make_repo, report, run, same, same_refs, stdin,
-                        updated)
+                        make_repo, refused, report, run, same, same_refs,
+                        stdin, updated)
 
 MARK = f'{REPO}/refd/group'
 
@@ -156,8 +156,16 @@ def test_leave():
     origin = left(a.recover('--leave', '--yes'))
     same('the last row', left_at, int(origin[2]))
     report('the mark is gone', not os.path.exists(f'{a.root}/{MARK}'))
+    # As after a kill between the journal and the marks.
+    open(f'{a.root}/{MARK}', 'w').close()
+    report('a starts as a node', a.start(), a.said())
+    a.connect()
+    same('a names no other group', origin[3], a.link.group.hex())
+    refused('a takes no update', a, 'refd-group', 'refs/heads/main', one)
+    stop(a, signal.SIGKILL)
     same('again, without a question', origin[1],
          left(a.recover('--leave'))[1])
+    report('and the mark is gone', not os.path.exists(f'{a.root}/{MARK}'))
     open(f'{a.root}/{MARK}', 'w').close()
     alone(a)
     report('a starts', a.start(), a.said())

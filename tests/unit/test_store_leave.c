@@ -1,0 +1,192 @@
+/*
+ * Proves that `refd recover --leave` can be repeated after a failing call, a
+ * crash or a power loss at any step. The node has left its group for good, or
+ * is in the group and all its repositories are marked: git never writes to a
+ * repository of a node that is in its group. The repetition ends well, keeps
+ * the words for a new group, and removes all marks.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
+#include "tests/lib/world.h"
+
+#define OTHER "/srv/other.git"
+
+static const char *const marks[] = { WORLD_REPO "/refd/group",
+	OTHER "/refd/group" };
+#define NR_MARKS (sizeof(marks) / sizeof(*marks))
+
+struct state {
+	struct world *w;
+	/* A call has returned 0, with this uuid. */
+	bool has_left;
+	uint8_t uuid[16];
+};
+
+/* As the daemon of a node. */
+static void open_in_group(struct world *w, const char *path)
+{
+	struct txn *txn = world_begin_in(w, path, "x=1", false);
+
+	ck_assert_ptr_nonnull(txn);
+	world_batch(w, &txn, 1);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+}
+
+static void *set_up(struct memfs *fs, void *arg)
+{
+	static const uint8_t group[16] = "a group";
+	struct state *s = calloc(1, sizeof(*s));
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.body = (const uint8_t *)"",
+		.group_lsn = 1 };
+
+	(void)arg;
+	ck_assert_ptr_nonnull(s);
+	s->w = world_new(fs, true);
+	memfs_mkdirs(fs, OTHER "/refs/heads");
+	memfs_mkdirs(fs, OTHER "/objects/pack");
+	memfs_write(fs, OTHER "/HEAD", "ref: refs/heads/main\n");
+	world_write(fs, OTHER "/config",
+	    "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n"
+	    "[extensions]\n\tobjectFormat = @*\n");
+	ck_assert_int_eq(world_start(s->w), 0);
+	s->w->store.repos.are_copies = true;
+	journal_set_group(s->w->store.journal, group);
+	ck_assert_int_eq(journal_commit(s->w->store.journal, &row, 1, true), 0);
+	open_in_group(s->w, WORLD_REPO);
+	open_in_group(s->w, OTHER);
+	ck_assert_int_eq(world_checkpoint(s->w), 0);
+	/* The command has its own process. */
+	memfs_crash(fs);
+	world_crash(s->w);
+	ck_assert_int_eq(world_start(s->w), 0);
+	ck_assert(journal_is_in_group(s->w->store.journal));
+	return s;
+}
+
+static void tear_down(void *arg)
+{
+	struct state *s = arg;
+
+	world_free(s->w);
+	free(s);
+}
+
+static int leave(void *arg)
+{
+	struct state *s = arg;
+	uint8_t uuid[16];
+	int r = store_leave_group(&s->w->store, uuid);
+
+	if (r == 0) {
+		s->has_left = true;
+		memcpy(s->uuid, uuid, sizeof(uuid));
+	}
+	return r;
+}
+
+static int start_again(void *arg)
+{
+	struct state *s = arg;
+
+	world_crash(s->w);
+	return world_start(s->w);
+}
+
+static size_t nr_marked(const struct state *s)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < NR_MARKS; i++)
+		nr += memfs_exists(s->w->fs, marks[i]);
+	return nr;
+}
+
+static const char *look(void *arg, const struct sweep_now *now)
+{
+	struct state *s = arg;
+	const struct state before = *s;
+	struct journal *j;
+	uint8_t uuid[16];
+	bool is_in;
+
+	/* A repository that cannot be opened keeps its mark. */
+	if (now->when == SWEEP_ALIVE && !now->was_hit && nr_marked(s) > 0)
+		return "a repository is still marked";
+	if (now->when == SWEEP_ALIVE) {
+		memfs_crash(s->w->fs);
+		if (start_again(s) != 0)
+			return "no start after a failure";
+	}
+	j = s->w->store.journal;
+	is_in = journal_is_in_group(j);
+	journal_group_uuid(j, uuid);
+	if (is_in && nr_marked(s) < NR_MARKS)
+		return "the node is in the group, and git may write";
+	if (before.has_left && is_in)
+		return "the node is in the group again";
+	if (before.has_left && memcmp(uuid, before.uuid, sizeof(uuid)) != 0)
+		return "other words for a new group";
+	if (leave(s) != 0)
+		return "the repetition fails";
+	if (!is_in && memcmp(uuid, s->uuid, sizeof(uuid)) != 0)
+		return "the repetition has other words for a new group";
+	if (journal_is_in_group(j) || journal_group_lsn(j) != 1)
+		return "the repetition does not leave the group";
+	return nr_marked(s) == 0 ? NULL : "the repetition leaves a mark";
+}
+
+static const struct sweep sweep = { .name = "leave",
+	.setup = set_up,
+	.run = leave,
+	.recover = start_again,
+	.check = look,
+	.done = tear_down,
+	.choices = 6 };
+
+START_TEST(failure_anywhere)
+{
+	static const int errs[] = { -EIO, -ENOSPC, 0 };
+	struct sweep_report report = { 0 };
+
+	ck_assert_msg(sweep_errno(&sweep, errs, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 10);
+}
+END_TEST
+
+START_TEST(crash_anywhere)
+{
+	struct sweep_report report = { 0 };
+
+	ck_assert_msg(sweep_crash(&sweep, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 4);
+}
+END_TEST
+
+START_TEST(power_loss_anywhere)
+{
+	struct sweep_report report = { 0 };
+
+	ck_assert_msg(sweep_power_loss(&sweep, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 4);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store_leave");
+	TCase *tc = tcase_create("store_leave");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, failure_anywhere);
+	tcase_add_test(tc, crash_anywhere);
+	tcase_add_test(tc, power_loss_anywhere);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

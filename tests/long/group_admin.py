@@ -280,6 +280,30 @@ def test_killed_command():
 
 # ---- the leader dies ----
 
+def test_leader_killed_asked():
+    """The leader has told its daemon to follow, and has no answer yet."""
+    for victim, end in ('refd-group', a.end), ('the daemon', a.hang_up):
+        name = f'{victim} of the leader is killed before FOLLOWS'
+        a.answers_roles = False
+        process = console.start('promote', 'b')
+        report(f'{name}: the daemon is asked', wait_for(
+            10, lambda: not a.role[0]), a.role)
+        row = new_row()
+        a.batch(row)
+        end()
+        a.answers_roles = True
+        node = wait_for(20, lambda: next(
+            (n for n in (b, c) if n.role[0]), None))
+        report(f'{name}: a follower leads', node, (b.role, c.role))
+        result = console.end(process)
+        report(f'{name}: the command', result[0] == (0 if node is b else 1),
+               result)
+        a.start()
+        report(f'{name}: a follows', a.await_role(False), a.role)
+        report(f'{name}: the batch is refused', row['id'] in a.refused)
+        rest(name)
+
+
 def test_leader_killed_before():
     """With a wish. The old leader comes back first, or another node leads."""
     with Blocked():
@@ -586,7 +610,7 @@ def test_room():
 
 run_cases(pg, nodes, test_create, test_promote, test_daemon_first, test_lag,
           test_wishes, test_two_promotes, test_patience, test_killed_command,
-          test_leader_killed_before, test_leader_killed_in_commit,
-          test_primary_cut, test_two_followers, test_successor_killed,
-          test_successor_is_late, test_random, test_leave,
-          test_old_rows, test_origin, test_room)
+          test_leader_killed_asked, test_leader_killed_before,
+          test_leader_killed_in_commit, test_primary_cut, test_two_followers,
+          test_successor_killed, test_successor_is_late, test_random,
+          test_leave, test_old_rows, test_origin, test_room)

@@ -32,9 +32,16 @@ void requests_hello(const struct server *server, struct refd_hello *hello)
 /* The reason why this daemon cannot keep the promise that REQ asks for; NULL:
  * it can. The request is refused at once: its id stays unused, and no lock is
  * taken. */
-static const char *why_unsupported(const struct refd_request *req)
+static const char *why_unsupported(const struct server *server,
+    const struct refd_request *req)
 {
-	if (req->level.kind > REFD_LEVEL_LOCAL)
+	const bool has_group = server->cfg.has_group;
+
+	if (req->level.kind > REFD_LEVEL_LOGGED && has_group)
+		return "level: in a group every update is logged, and "
+		       "group.held says for all of them how many other nodes "
+		       "have the objects; for applied, use refd wait there";
+	if (req->level.kind > REFD_LEVEL_LOCAL && !has_group)
 		return "level: this daemon belongs to no group, so it can "
 		       "promise the level local only";
 	return NULL;
@@ -58,7 +65,7 @@ static struct txn *take_request(struct conn *conn, struct refd_request *req)
 static void submit_transaction(struct server *server, struct conn *conn,
     struct refd_request *req)
 {
-	const char *why = why_unsupported(req);
+	const char *why = why_unsupported(server, req);
 	struct txn *txn;
 
 	if (why != NULL) {

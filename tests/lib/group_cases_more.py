@@ -10,6 +10,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__))
+                + '/../../client/python')
+import refd  # noqa: E402
 from group import wait_for  # noqa: E402
 from group_pair import (REPO, TABLES, TOP, a, b, back,  # noqa: E402
                         both_connect, both_start, in_background, log,
@@ -113,6 +116,26 @@ def inject(call, fault, ref):
          '-p', str(a.process.pid)], stderr=subprocess.DEVNULL)
     report('strace is there', wait_for(20, lambda: is_traced(a)))
     return client, tracer
+
+
+def test_levels():
+    """Every update is logged, and a request can't ask for more."""
+    path = f'{a.root}/{REPO}'
+    repo = refd.Repository(f'{a.seen_root}/{REPO}', os.stat(path).st_dev,
+                           os.stat(path).st_ino)
+    found = {}
+    with refd.connect(a.socket_path) as client:
+        for level in 'local', 'logged', 'held=1', 'applied=1':
+            txn = refd.Transaction(repo, level=level)
+            txn.create(f'refs/heads/level/{level[:3]}', one)
+            try:
+                client.transact(txn)
+                found[level] = 'ok'
+            except refd.Error as error:
+                found[level] = type(error).__name__
+    same('levels', {'local': 'ok', 'logged': 'ok', 'held=1': 'Unsupported',
+                    'applied=1': 'Unsupported'}, found)
+    same_refs('levels')
 
 
 def test_full():
@@ -319,6 +342,6 @@ def test_account():
     same_refs('account')
 
 
-run(test_start, test_flushes, test_full, test_hello, test_cannot_publish,
-    test_unsupported, test_uid, test_part, test_client_gone,
+run(test_start, test_flushes, test_levels, test_full, test_hello,
+    test_cannot_publish, test_unsupported, test_uid, test_part, test_client_gone,
     test_link_lost_holding, test_account)

@@ -197,10 +197,7 @@ class Maker(Client):
         node = self.world.node
         self.number += 1
         self.repo = f'made/{self.number}.git'
-        # Fails while the machine of the node is off.
-        if not node.is_off:
-            node.git_here('init', '-q', '--bare',
-                          f'{node.seen_root}/{self.repo}')
+        node.git_here('init', '-q', '--bare', f'{node.seen_root}/{self.repo}')
         new = node.commit(self.repo, None, self.repo)
         answer, _ = self.update(node, new_id(),
                                 [('refs/heads/main', new, ZERO)])
@@ -225,7 +222,7 @@ class Forker(Client):
         node = self.world.node
         self.number += 1
         repo = f'forks/{self.number}.git'
-        if node.leads() and not node.is_off:
+        if node.leads():
             self.fork(node, repo)
         self.world.ends.wait(3)
 

@@ -197,6 +197,8 @@ class RealNode(group_nodes.Node):
 
     def git_here(self, *args, seconds=120, **more):
         """git, which sees the repositories of this node."""
+        if self.is_off:
+            return subprocess.CompletedProcess(args, 1, '', 'is off')
         return subprocess.run(self.host.enter('git', *args), text=True,
                               capture_output=True, timeout=seconds, **more)
 
@@ -205,8 +207,6 @@ class RealNode(group_nodes.Node):
                              f'{self.seen_root}/{repo}', *args, **more)
 
     def git(self, repo, *args):
-        if self.is_off:
-            return ''
         return self.git_here('-C', f'{self.seen_root}/{repo}',
                              *args).stdout.strip()
 

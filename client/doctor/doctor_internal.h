@@ -27,6 +27,8 @@ struct doctor {
 	char *socket, *state_dir;
 	pid_t daemon;
 	enum refd_durability durability;
+	/* Daemons that are nodes of a group, and that are of no group. */
+	unsigned nr_nodes, nr_single;
 
 	bool has_git;
 	char **roots; /* of --system, each with a slash at its end */

@@ -83,6 +83,8 @@ static void check_group(struct doctor *d, const struct refd_answer *ans)
 	const char *lag_ms = value_of(ans, "group_lag_ms");
 	bool waits = !strcmp(value_of(ans, "role"), "waits");
 
+	d->nr_nodes += *lag_ms != '\0';
+	d->nr_single += !strcmp(value_of(ans, "role"), "single");
 	if (!*lag_ms || strcmp(value_of(ans, "state"), "serving") != 0)
 		return;
 	doctor_checked(d, false, "the node in its group (%s)",

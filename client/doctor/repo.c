@@ -123,6 +123,26 @@ static void check_service(struct doctor_repo *p)
 	free(socket);
 }
 
+/* Other nodes never get what git writes. The file keeps git from writing. With
+ * daemons of both kinds, the repository can be of either. */
+static void check_group_file(struct doctor_repo *p)
+{
+	bool is_marked;
+
+	owner_enter(&p->owner);
+	is_marked = connect_is_in_group(p->gd);
+	owner_leave();
+	if (is_marked && p->d->nr_single && !p->d->nr_nodes)
+		doctor_found(p->d, FOUND_GROUP_LEFT, p->name, "refd/group",
+		    "the file keeps git from writing, as in a group of nodes, "
+		    "and the daemon is in no group");
+	if (!is_marked && p->is_enabled && p->d->nr_nodes && !p->d->nr_single)
+		doctor_found_in(p, FOUND_GROUP_UNMARKED,
+		    "this is a node of a group, and there is no file "
+		    "refd/group: while the daemon is away, git takes pushes, "
+		    "and no other node gets them");
+}
+
 /* ---- all checks ---- */
 
 /* Not an error: git writes there. The administrator may expect refd. */
@@ -186,6 +206,9 @@ static void examine(struct doctor_repo *p)
 	doctor_check_locks(p);
 	if (is_served && p->is_enabled)
 		check_service(p);
+	/* The daemon has opened the repository, which can change the file. */
+	if (is_served)
+		check_group_file(p);
 }
 
 void doctor_check_repository(struct doctor *d, const char *path)

@@ -105,6 +105,12 @@ enum finding_repair {
 	X(NODE_BEHIND, "node-behind", WARNING, NONE,                           \
 	    "the daemon's log names a row that waits (group-row-waits); refd " \
 	    "group status shows PostgreSQL and its standbys")                  \
+	X(GROUP_UNMARKED, "group-unmarked", WARNING, NONE,                     \
+	    "run refd enable <repository> while this node leads (refd group "  \
+	    "promote)")                                                        \
+	X(GROUP_LEFT, "group-left", WARNING, NONE,                             \
+	    "if this machine is no node of a group, remove the file, or "      \
+	    "restart the daemon and run refd enable <repository>")             \
 	X(SOCKET_CLOSED, "socket-closed", ERROR, NONE,                         \
 	    "set daemon.allowUser or daemon.allowGroup, and let everybody "    \
 	    "enter the directory of the socket")                               \

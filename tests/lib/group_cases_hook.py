@@ -1,5 +1,6 @@
 """The cases of tests/scenario/group_nodes_hook.sh (group_pair.py): plain git in
 a repository of a group. GIT names another git."""
+import json
 import os
 import signal
 import subprocess
@@ -180,6 +181,22 @@ def test_kept():
     same_refs('kept')
 
 
+def test_doctor():
+    """refd doctor names a repository without the file refd/group."""
+    mark = f'{b.root}/{REPO}/refd/group'
+
+    def finds():
+        result = b.run('doctor', '--json', f'{b.seen_root}/{REPO}')
+        return [found['id'] for found in json.loads(result.stdout)['findings']
+                if found['id'].startswith('group-')]
+
+    report('b is enabled', enabled(b).returncode == 0)
+    same('a repository with the file', [], finds())
+    os.unlink(mark)
+    same('and without', ['group-unmarked'], finds())
+    open(mark, 'w').close()
+
+
 def test_chained():
     """A hook that was there runs, and comes back."""
     hook = f'{b.root}/{REPO}/{HOOK}'
@@ -203,4 +220,5 @@ def test_chained():
     os.unlink(hook)
 
 
-run(test_start, test_up, test_away, test_push, test_kept, test_chained)
+run(test_start, test_up, test_away, test_push, test_kept, test_doctor,
+    test_chained)

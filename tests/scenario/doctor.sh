@@ -466,7 +466,15 @@ daemons() {
 		"${rest[@]}" -- 'answer 1 pairs' 'pair state serving' \
 		'pair role waits' 'pair serves_reads no' 'pair group_lag_ms 20000'
 	sees node-waits --socket "$T/fake.sock"
+	sees group-unmarked --socket "$T/fake.sock" "$A"
+	: >"$A/refd/group"
+	sees_no group-unmarked --socket "$T/fake.sock" "$A"
+	check 'a node may have the file' not_has group-left
 	end_pretending
+	sees group-left "$A"
+	rm "$A/refd/group"
+	sees_no group-left "$A"
+	check 'and nothing else is missing' not_has group-unmarked
 	pretend 'refd version=9'
 	sees daemon-protocol --socket "$T/fake.sock"
 	end_pretending

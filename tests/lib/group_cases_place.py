@@ -94,6 +94,28 @@ def test_renamed():
               'new/deep/name.git')
 
 
+def test_removed():
+    """A row that changes nothing brings the repository out of sight on both
+    nodes. Then it can be deleted on each."""
+    begun('unwanted.git')
+    both_have('removed', 'unwanted.git')
+    move(a, 'unwanted.git', 'trash/unwanted.git')
+    updated('an update that changes nothing', a, '--stdin',
+            repo='trash/unwanted.git', input='verify refs/none\n')
+    both_have('removed', 'trash/unwanted.git')
+    report('the former path is free', not os.path.exists(
+        f'{b.root}/unwanted.git'))
+    for node in a, b:
+        shutil.rmtree(f'{node.root}/trash')
+    begun('unwanted.git')
+    both_have('a new one', 'unwanted.git')
+    b.kill()
+    back(b)
+    b.link.begin(False)
+    goes_on('removed', 'unwanted.git')
+    both_have('after a start', 'unwanted.git')
+
+
 def test_swap():
     begun('left.git')
     begun('other/right.git')
@@ -344,7 +366,7 @@ def test_gone():
     both_have('a new one', 'gone.git')
 
 
-run(test_start, test_lost, test_replaced, test_renamed, test_swap, test_unknown,
-    test_chain, test_crash, test_in_the_way,
+run(test_start, test_lost, test_replaced, test_renamed, test_removed, test_swap,
+    test_unknown, test_chain, test_crash, test_in_the_way,
     test_name_of_the_way_taken, test_directory_in_the_way,
     test_link_on_the_way, test_gone)

@@ -27,8 +27,12 @@
 
 #define OPEN_MOST 16
 
+/* The daemon may wait for room, too. */
 static void __attribute__((noreturn)) fail(const char *path)
 {
+	if (errno == ENOSPC || errno == EDQUOT)
+		die_with(EXIT_AWAY, "cannot make '%s': %s: make room there",
+		    path, strerror(errno));
 	die("cannot make '%s': %s", path, strerror(errno));
 }
 

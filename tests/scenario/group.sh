@@ -32,6 +32,18 @@ for command in create status promote leave; do
 done
 ends 'the daemon is away' 75 "cannot connect to the daemon at '$T/none'" \
 	--socket "$T/none" serve
+if with_fs ext4 8M; then
+	python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+time.sleep(60)' "$FS/group.sock" &
+	own $!
+	check 'a full disk: the daemon listens' await 10 test -S "$FS/group.sock"
+	dd if=/dev/zero of="$FS/full" bs=1k 2>/dev/null
+	ends 'a full disk' 75 'No space left on device: make room there' \
+		--socket "$FS/group.sock" serve
+fi
 ends 'a long path' 128 'the path of the socket is too long' \
 	--socket "/$(printf '%0200d' 0)" serve
 

@@ -2,7 +2,7 @@
 # Proves that a full disk does no lasting harm, once on the repository's disk
 # and once on the journal's. Every ref that cannot be written says `nospace` and
 # keeps its value. No lock and no empty ref is left. The daemon goes on by
-# itself once there is room.
+# itself once there is room. A start on a full disk says that the disk is full.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -137,6 +137,26 @@ full_journal() {
 	check 'journal: the daemon stops' stop_daemon
 }
 
+# A start without room says so. The next start serves.
+full_start() { # ext4|xfs SIZE
+	with_fs "$1" "$2" || return
+	STATE=$FS/state
+	check "$1: start: the daemon starts" start_daemon
+	check "$1: start: the daemon stops" stop_daemon
+	fill "$FS"
+	"$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$SERVED" \
+		>"$T/out" 2>&1
+	is "$1: start: full: status" 69 $?
+	check "$1: start: full: the reason" grep -qF \
+		"no space is left in the file system of '$STATE': make room" \
+		"$T/out"
+	make_room "$FS"
+	check "$1: start: room again: the daemon starts" start_daemon
+	check "$1: start: room again: the daemon stops" stop_daemon
+}
+
 full_repository
 full_journal
+full_start ext4 8M
+full_start xfs 300M
 finish

@@ -143,7 +143,8 @@ static int integrity_check(struct journal *j, const char *of, char **why)
 		rc = sqlite3_step(s);
 	said = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : "";
 	if (rc != SQLITE_ROW)
-		r = journal_say_sql(why, rc, j->db, "can't check the journal");
+		r = journal_say_sql(j, why, rc, j->db,
+		    "can't check the journal");
 	else if (said == NULL || strcmp(said, "ok") != 0)
 		r = journal_say(why, -EBADMSG,
 		    "%s is damaged (%s): " JOURNAL_WHAT_HELPS, j->cfg.path,
@@ -163,7 +164,7 @@ int journal_check_pages(struct journal *j, char **why)
 
 	rc = journal_query_int(j->db, "PRAGMA page_count", &pages);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't check the journal");
 	if (pages <= CHECK_PAGES_MAX)
 		return integrity_check(j, "1", why);
@@ -246,7 +247,7 @@ static int fill_database(struct journal *j, const char *path, char **why)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
-		journal_say_sql(why, rc, db, "can't make the journal");
+		journal_say_sql(j, why, rc, db, "can't make the journal");
 	sqlite3_close(db);
 	return journal_errno(rc);
 }

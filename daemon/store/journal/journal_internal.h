@@ -235,13 +235,16 @@ int journal_connect(const char *path, const char *vfs, sqlite3 **db);
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
 /* Steps to the end and resets. SQLITE_OK or an extended code. */
 int journal_run(sqlite3_stmt *stmt);
-/* The negative errno for the code of a definite failure. */
+/* The negative errno for the code of a definite failure, for the thread that
+ * got the code. */
 int journal_errno(int rc);
 /* Puts a sentence into *WHY and returns R. */
 int journal_say(char **why, int r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with SQLite's text for RC. Returns an errno. */
-int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing);
+/* The same with SQLite's text for RC, or for a full disk with the directory of
+ * J. Returns an errno. */
+int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
+    const char *doing);
 
 /* ---- journal_open.c ---- */
 

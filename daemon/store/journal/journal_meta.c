@@ -23,7 +23,7 @@ int journal_check_schema(struct journal *j, char **why)
 	if (rc == SQLITE_OK)
 		rc = journal_query_int(j->db, "PRAGMA user_version", &version);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't read the journal");
 	return journal_check_ids(j->cfg.path, (uint32_t)app, (uint32_t)version,
 	    why);
@@ -114,7 +114,7 @@ static int check_waiting(struct journal *j, char **why)
 	rc = journal_query_int(j->db,
 	    "SELECT count(*) FROM " JOURNAL_WAITING_ROWS, &nr);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't read the journal");
 	return nr == 0 ?
 	    0 :
@@ -140,7 +140,7 @@ int journal_read_meta(struct journal *j, char **why)
 	if (rc == SQLITE_ROW)
 		r = compare_meta(j, s, why);
 	else
-		r = journal_say_sql(why,
+		r = journal_say_sql(j, why,
 		    rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, j->db,
 		    "can't read the journal");
 	sqlite3_finalize(s);
@@ -172,7 +172,7 @@ int journal_read_last(struct journal *j, char **why)
 	rc = journal_query_int(j->db,
 	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't read the journal");
 	if ((uint64_t)last < j->meta.forgotten)
 		last = (int64_t)j->meta.forgotten;

@@ -208,7 +208,7 @@ static int connect_to_read(struct journal *j, char **why)
 	if (rc == SQLITE_OK)
 		rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't open the journal");
 	if ((r = journal_check_schema(j, why)) != 0 ||
 	    (r = journal_check_pages(j, why)) != 0 ||
@@ -242,7 +242,7 @@ static int connect_all(struct journal *j, char **why)
 	if (rc == SQLITE_OK)
 		rc = finish_connecting(j);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't bring the journal to disk");
 	journal_fill_wal(j);
 	return 0;
@@ -398,7 +398,7 @@ static int view_all(struct journal *j, char **why)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(j->db, "BEGIN", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
+		return journal_say_sql(j, why, rc, j->db,
 		    "can't open the journal");
 	if ((r = journal_check_schema(j, why)) != 0 ||
 	    (r = journal_read_meta(j, why)) != 0 ||
@@ -442,7 +442,8 @@ static int reconnect_readers(struct journal *j, char **why)
 			rc = journal_reader_connect(reader);
 	if (rc == SQLITE_OK)
 		return 0;
-	return journal_say_sql(why, rc, NULL, "can't open the journal again");
+	return journal_say_sql(j, why, rc, NULL,
+	    "can't open the journal again");
 }
 
 int journal_reopen(struct journal *j, char **why)

@@ -7,7 +7,8 @@
  * In SQLite's table of system calls our pwrite replaces the kernel's. For
  * SQLite, a write stopped by a quota is an I/O error, and a write to a full
  * disk is SQLITE_FULL: our pwrite reports both as a full disk. Our pwrite also
- * writes whole pages of a WAL's index.
+ * writes whole pages of the index of a WAL. Open and pwrite note a full disk:
+ * SQLite has one code for all failures to make a file, or to enlarge the index.
  *
  * Failure modes: an SQLite code each, translated by journal_errno() if nothing
  * happened for certain. The caller decides about a failed COMMIT or checkpoint
@@ -46,7 +47,12 @@ static const char settings[] = "PRAGMA synchronous=FULL;"
 
 typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
 
+typedef int open_fn(const char *path, int flags, int mode);
+
 static pwrite_fn *real_pwrite;
+static open_fn *real_open;
+/* The disk, since the last write or open that found no room. */
+static _Thread_local bool is_full;
 
 /*
  * SQLite makes room in the index of a WAL with the last byte of each page. If
@@ -98,17 +104,35 @@ static ssize_t pwrite_for_sqlite(int fd, const void *buf, size_t len,
 					  real_pwrite(fd, buf, len, offset);
 	if (n < 0 && errno == EDQUOT)
 		errno = ENOSPC;
+	is_full = n < 0 && errno == ENOSPC;
 	return n;
 }
 
-/* A build of SQLite uses one of the two calls, and does not know the other. */
-static void replace_pwrite(void)
+/* After a failure, SQLite tries to open the file without O_CREAT. */
+static int open_for_sqlite(const char *path, int flags, int mode)
+{
+	int fd = real_open(path, flags, mode);
+
+	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT))
+		is_full = true;
+	return fd;
+}
+
+/* A build of SQLite uses one of the two calls for writes, and does not know the
+ * other. */
+static void replace_calls(void)
 {
 	static const char *const names[] = { "pwrite64", "pwrite" };
 	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
 	size_t i;
 
-	for (i = 0; i < 2 && vfs != NULL && vfs->iVersion >= 3; i++) {
+	if (vfs == NULL || vfs->iVersion < 3)
+		return;
+	real_open = (open_fn *)vfs->xGetSystemCall(vfs, "open");
+	if (real_open != NULL)
+		vfs->xSetSystemCall(vfs, "open",
+		    (sqlite3_syscall_ptr)open_for_sqlite);
+	for (i = 0; i < 2; i++) {
 		real_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, names[i]);
 		if (real_pwrite == NULL)
 			continue;
@@ -125,7 +149,7 @@ static void set_up(void)
 	/* Otherwise each cache takes room for twenty pages at once, and most of
 	 * our caches read three. */
 	sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
-	replace_pwrite();
+	replace_calls();
 }
 
 int journal_attach(const char *path, const char *vfs, sqlite3 **db)
@@ -175,6 +199,9 @@ int journal_run(sqlite3_stmt *stmt)
 
 int journal_errno(int rc)
 {
+	if (is_full &&
+	    (rc == SQLITE_IOERR_SHMSIZE || (rc & 0xff) == SQLITE_CANTOPEN))
+		return -ENOSPC;
 	switch (rc & 0xff) {
 	case SQLITE_OK:
 		return 0;
@@ -211,8 +238,14 @@ int journal_say(char **why, int r, const char *fmt, ...)
 	return r;
 }
 
-int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing)
+int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
+    const char *doing)
 {
+	if (journal_errno(rc) == -ENOSPC)
+		return journal_say(why, -ENOSPC,
+		    "%s: no space is left in the file system of '%s': make "
+		    "room there",
+		    doing, j->cfg.dir);
 	return journal_say(why, journal_errno(rc), "%s: %s (SQLite %d)", doing,
 	    db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc), rc);
 }

@@ -156,15 +156,18 @@ class Server:
 
     def hold_still(self):
         """Receives no WAL any longer, from whomever. Returns the position of
-        the flushed WAL, which has been replayed then."""
+        the flushed WAL, which has been replayed then. The last record can be a
+        part of one, which is never replayed."""
         self.alter('primary_conninfo', '')
         assert wait_for(20, lambda: self.sql(
             'SELECT count(*) FROM pg_stat_wal_receiver') == '0'), self.name
-        position = """SELECT coalesce(pg_last_wal_receive_lsn(), '0/0') <=
+        is_replayed = """SELECT coalesce(pg_last_wal_receive_lsn(), '0/0') <=
             pg_last_wal_replay_lsn()"""
-        assert wait_for(20, lambda: self.sql(position) == 't'), self.name
-        return int(self.sql(
-            "SELECT pg_last_wal_replay_lsn() - '0/0'::pg_lsn"))
+        position, last = "SELECT pg_last_wal_replay_lsn() - '0/0'::pg_lsn", ''
+        while self.sql(is_replayed) != 't' and self.sql(position) != last:
+            last = self.sql(position)
+            time.sleep(2)
+        return int(self.sql(position))
 
     def chase(self, primary):
         value = re.search("'(.*)'", self.follow(primary))[1]

@@ -55,21 +55,27 @@ def move_lead(pg, nodes, a, b, c):
             10, lambda: len({n.applied for n in nodes}) == 1),
                [n.applied for n in nodes])
 
+    def epoch():
+        return pg.sql("SELECT epoch FROM refd.lease WHERE grp = 'main'")
+
+    def change(values):
+        pg.sql(f"UPDATE refd.lease SET {values} WHERE grp = 'main'")
+
     def stays(name, room, seconds=10):
-        epoch = pg.sql('SELECT epoch FROM refd.lease')
+        before = epoch()
         time.sleep(seconds)
-        same(f'room: {name}: {room.node.name} goes on leading', (epoch, True),
-             (pg.sql('SELECT epoch FROM refd.lease'), room.node.role[0]))
+        same(f'room: {name}: {room.node.name} goes on leading', (before, True),
+             (epoch(), room.node.role[0]))
 
     def later():
         """The last move was longer than a minute ago."""
-        pg.sql("UPDATE refd.lease SET asked = asked - interval '61 s'")
+        change("asked = asked - interval '61 s'")
 
     assert wait_for(20, lambda: any(n.role[0] for n in nodes))
     if not a.node.role[0]:
-        pg.sql("UPDATE refd.lease SET successor = 'a', asked = now()")
+        change("successor = 'a', asked = now()")
     leads('the start', a)
-    pg.sql('UPDATE refd.lease SET asked = NULL')
+    change('asked = NULL')
     a.fill()
     time.sleep(2)
     a.leave(0)

@@ -7,6 +7,7 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
+#include "client/enable/import.h"
 #include "client/enable/registry.h"
 #include "client/enable/service.h"
 #include "client/enable/shared_hooks.h"
@@ -316,6 +317,8 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	ok = do_what(&rq, roots, argv, (size_t)argc, enables ? &rq.w : NULL);
 	if (needs_list)
 		registry_close();
+	/* An import can take minutes, and other commands need the list. */
+	ok = import_due(rq.w.socket) && ok;
 	for (i = 0; i < rq.roots.nr; i++)
 		free((char *)roots[i]);
 	free(roots);

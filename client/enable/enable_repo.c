@@ -136,27 +136,6 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	return ok;
 }
 
-/* The gate is there by now, so git adds no further ref. */
-static bool import(const char *dir, const struct gitdir *gd,
-    const struct wishes *w)
-{
-	struct gitconfig config = { 0 };
-	struct stat st;
-	char *socket;
-	bool ok;
-
-	if (!find_owner(dir, &st))
-		return false;
-	owner_enter(&st);
-	gitconfig_load(&config, gd);
-	owner_leave();
-	socket = connect_socket(w->socket, &config);
-	ok = import_refs(gd, &st, &config, socket);
-	free(socket);
-	gitconfig_done(&config);
-	return ok;
-}
-
 /* The daemon of a group says so when it opens the repository, which can be at
  * the end of the first time. */
 static bool enable(const char *dir, const struct gitdir *gd,
@@ -164,10 +143,14 @@ static bool enable(const char *dir, const struct gitdir *gd,
 {
 	const bool knows_group = !gd || connect_is_in_group(gd);
 
-	return enable_once(dir, gd, w) &&
+	bool ok = enable_once(dir, gd, w) &&
 	    (knows_group || !connect_is_in_group(gd) ||
-		enable_once(dir, gd, w)) &&
-	    (!gd || !import_is_due(gd) || import(dir, gd, w));
+		enable_once(dir, gd, w));
+
+	/* The gate is there by now, so git adds no further ref. */
+	if (ok && gd && import_is_due(gd))
+		import_later(dir);
+	return ok;
 }
 
 /* ---- disabling ---- */

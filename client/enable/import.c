@@ -7,8 +7,10 @@
 #include "client/base/child.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/owner.h"
+#include "client/git/gitconfig.h"
 #include "client/git/identity.h"
 #include "client/git/refs_now.h"
+#include "client/git/symref.h"
 #include "client/librefd/conn.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
@@ -19,8 +21,27 @@
 #define IMPORT_MS  (10 * 60 * 1000)
 #define CONNECT_MS 10000
 #define GRACE_MS   5000
-#define LIST_S     600
-#define LIST_MAX   ((size_t)256 << 20)
+#define PAUSE_MS   2000
+/* The repository is hostile. */
+#define LIST_S   30
+#define LIST_MAX ((size_t)256 << 20)
+
+/* One repository. */
+struct import {
+	struct gitdir gd;
+	struct gitconfig config;
+	enum refd_object_format format;
+	struct changes changes;
+	size_t nr_refs; /* without HEAD */
+	struct refd *daemon;
+};
+
+/* ---- which repositories ---- */
+
+static struct {
+	char **dirs;
+	size_t nr, size;
+} due;
 
 bool import_is_due(const struct gitdir *gd)
 {
@@ -29,6 +50,12 @@ bool import_is_due(const struct gitdir *gd)
 
 	free(mark);
 	return is_due;
+}
+
+void import_later(const char *dir)
+{
+	due.dirs = xroom(due.dirs, due.nr, &due.size, sizeof(*due.dirs));
+	due.dirs[due.nr++] = xstrdup(dir);
 }
 
 /* ---- the refs ---- */
@@ -43,9 +70,29 @@ static bool is_shared(const char *name)
 	    refd_refname_place(name, &id, &id_len, &bare) == REFD_PLACE_COMMON;
 }
 
-static void add_symref(struct changes *changes, const char *name,
-    const char *target)
+/* git for-each-ref prints only the end of a chain of symbolic refs. */
+static char *target_of(const struct import *im, const char *name)
 {
+	char *dir, *target = NULL;
+	struct text t = { 0 };
+
+	if (!gitconfig_is_reftable(&im->config))
+		return symref_target(&im->gd, name);
+	dir = xasprintf("--git-dir=%s", im->gd.path);
+	if (child_capture_within((const char *const[]){ "git", dir,
+				     "symbolic-ref", "-q", "--no-recurse", name,
+				     NULL },
+		&t, LIST_S, REFD_REFNAME_MAX + 2) == 0 &&
+	    t.len)
+		target = xasprintf("%.*s", (int)strcspn(t.data, "\n"), t.data);
+	text_done(&t);
+	free(dir);
+	return target;
+}
+
+static void add_symref(struct import *im, const char *name)
+{
+	char *target = target_of(im, name);
 	const struct refd_update u = { .action = REFD_SYMREF_UPDATE,
 		.no_deref = true,
 		.name = name,
@@ -53,10 +100,12 @@ static void add_symref(struct changes *changes, const char *name,
 		.target = target,
 		.old_target = target };
 
-	changes_add(changes, &u);
+	if (target)
+		changes_add(&im->changes, &u);
+	free(target);
 }
 
-static void add_value(struct changes *changes, const struct ref_now *ref)
+static void add_value(struct import *im, const struct ref_now *ref)
 {
 	const struct refd_update u = { .action = REFD_UPDATE,
 		.no_deref = true,
@@ -65,151 +114,244 @@ static void add_value(struct changes *changes, const struct ref_now *ref)
 		.new_oid = ref->oid,
 		.old_oid = ref->oid };
 
-	changes_add(changes, &u);
-}
-
-static void add_refs(struct changes *changes, const struct refs_now *now)
-{
-	const struct ref_now *ref;
-
-	for (ref = now->refs; ref < now->refs + now->nr; ref++)
-		if (!is_shared(ref->name))
-			continue;
-		else if (ref->target)
-			add_symref(changes, ref->name, ref->target);
-		else
-			add_value(changes, ref);
+	changes_add(&im->changes, &u);
 }
 
 /* A HEAD with a value of its own stays on this node. */
-static void add_head(struct changes *changes, const char *dir)
+static void add_refs(struct import *im, const struct refs_now *now)
 {
-	const char *argv[] = { "git", dir, "symbolic-ref", "-q", "HEAD", NULL };
-	struct text head = { 0 };
+	const struct ref_now *ref;
+	size_t nr_heads;
 
-	if (child_capture_within(argv, &head, LIST_S, REFD_REFNAME_MAX + 2) ==
-		0 &&
-	    head.len > 1) {
-		head.data[--head.len] = '\0';
-		add_symref(changes, "HEAD", head.data);
-	}
-	text_done(&head);
+	add_symref(im, "HEAD");
+	nr_heads = im->changes.nr;
+	for (ref = now->refs; ref < now->refs + now->nr; ref++)
+		if (!is_shared(ref->name))
+			continue;
+		else if (ref->is_symbolic)
+			add_symref(im, ref->name);
+		else
+			add_value(im, ref);
+	im->nr_refs = im->changes.nr - nr_heads;
 }
 
-/* The repository is hostile: git gets some time, and no terminal. */
-static bool list(const struct gitdir *gd, enum refd_object_format format,
-    struct changes *changes)
+static bool list(struct import *im)
 {
-	struct refs_now now = { .object_format = format };
-	char *dir = xasprintf("--git-dir=%s", gd->path);
+	struct refs_now now = { .object_format = im->format };
+	char *dir = xasprintf("--git-dir=%s", im->gd.path);
 	const char *argv[] = { "git", dir, "for-each-ref",
 		"--format=%(objectname) %(refname) %(symref)", NULL };
 	struct text text = { 0 };
 	bool ok = child_capture_within(argv, &text, LIST_S, LIST_MAX) == 0 &&
 	    refs_now_parse(&now, &text);
 
-	if (ok) {
-		add_head(changes, dir);
-		add_refs(changes, &now);
-	}
+	if (ok)
+		add_refs(im, &now);
+	else
+		say_error("%s: git could not list the refs", im->gd.common);
 	refs_now_done(&now);
 	text_done(&text);
 	free(dir);
-	return ok ||
-	    (say_error("%s: git could not list the refs", gd->common), false);
+	return ok;
+}
+
+/* Works as the owner. */
+static bool look(struct import *im, const char *dir)
+{
+	struct text why = { 0 };
+	struct stat st;
+	bool ok = gitdir_at(&im->gd, dir, &why) && owner_stat(dir, &st, &why);
+
+	if (ok) {
+		owner_enter(&st);
+		gitconfig_load(&im->config, &im->gd);
+		im->format = gitconfig_object_format(&im->config, &im->gd);
+		ok = list(im);
+		owner_leave();
+	} else {
+		say_error("%s", why.data);
+	}
+	text_done(&why);
+	return ok;
 }
 
 /* ---- the transaction ---- */
 
-static bool fail(const struct gitdir *gd, enum refd_status status,
+static bool fail(const struct import *im, enum refd_status status,
     const char *text)
 {
 	struct text why = { 0 };
 
 	git_messages_text(status, text, &why);
-	say_error("%s: the other nodes do not have its refs yet: %s; run "
-		  "\"refd enable\" again",
-	    gd->common, why.data);
+	say_error("%s: the other nodes did not get the refs: %s%s",
+	    im->gd.common, why.data,
+	    git_messages_is_busy(status) || status == REFD_UNKNOWN ?
+		"; run \"refd enable\" again" :
+		"");
 	text_done(&why);
 	return false;
 }
 
-static bool take_answer(const struct gitdir *gd, const struct refd_answer *ans)
+/* The answer that says why: the others were aborted. */
+static const struct refd_result *find_failed(const struct refd_answer *ans)
 {
+	const struct refd_result *failed = NULL;
 	size_t i;
 
-	if (ans->kind != REFD_ANSWER_RESULTS)
-		return fail(gd, ans->status, ans->text);
 	for (i = 0; i < ans->nr_results; i++)
 		if (ans->results[i].status != REFD_OK &&
-		    ans->results[i].status != REFD_ABORTED)
-			return fail(gd, ans->results[i].status,
-			    ans->results[i].text);
-	enable_report("imported", gd->common,
-	    "the other nodes have its %zu refs", ans->nr_results);
+		    (!failed || failed->status == REFD_ABORTED))
+			failed = &ans->results[i];
+	return failed;
+}
+
+static bool take_answer(const struct import *im, const struct refd_answer *ans)
+{
+	const struct refd_result *failed;
+
+	if (ans->kind != REFD_ANSWER_RESULTS)
+		return fail(im, ans->status, ans->text);
+	failed = find_failed(ans);
+	if (failed)
+		return fail(im, failed->status, failed->text);
+	enable_report("imported", im->gd.common,
+	    "the other nodes have its %zu refs", im->nr_refs);
 	return true;
 }
 
-static bool call(const struct gitdir *gd, struct refd *r,
-    struct refd_request *req)
+static enum refd_status status_of(const struct refd_answer *ans)
 {
+	const struct refd_result *failed;
+
+	if (ans->kind != REFD_ANSWER_RESULTS)
+		return ans->status;
+	failed = find_failed(ans);
+	return failed ? failed->status : REFD_OK;
+}
+
+/* The other nodes fetch the objects, or are away. Each attempt costs the daemon
+ * a look at all refs. */
+static bool call(struct import *im, struct refd_request *req)
+{
+	uint64_t deadline = refd_deadline_ms(IMPORT_MS);
 	struct refd_answer ans;
 	bool ok;
 
-	connect_call(r, req, refd_deadline_ms(IMPORT_MS), GRACE_MS, &ans);
-	ok = take_answer(gd, &ans);
+	for (;;) {
+		req->deadline_ms = connect_ms_left(deadline);
+		if (refd_call(im->daemon, req, (int)req->deadline_ms + GRACE_MS,
+			&ans) < 0)
+			return fail(im, REFD_UNKNOWN, refd_error(im->daemon));
+		if (!git_messages_is_busy(status_of(&ans)) ||
+		    connect_ms_left(deadline) <= 2 * PAUSE_MS)
+			break;
+		refd_answer_done(&ans);
+		refd_nap(PAUSE_MS, deadline);
+	}
+	ok = take_answer(im, &ans);
 	refd_answer_done(&ans);
 	return ok;
 }
 
-static bool send(const struct gitdir *gd, struct refd_request *req,
-    const char *socket)
+static bool send(struct import *im)
 {
-	struct refd *r = refd_new(socket);
-	bool ok = false;
+	char *committer = identity_committer(&im->config);
+	struct refd_request req;
+	bool ok;
 
-	if (!r)
-		die("out of memory");
-	if (refd_connect(r, CONNECT_MS) < 0)
-		say_error("%s: the other nodes do not have its refs yet: %s",
-		    gd->common, refd_error(r));
-	else if (req->nr_updates > refd_hello(r)->max_updates)
+	context_request(&req, &im->gd, &im->config);
+	req.verb = REFD_VERB_TRANSACTION;
+	req.object_format = im->format;
+	req.atomic = true;
+	req.message = "refd enable: import";
+	req.committer = committer;
+	req.updates = im->changes.updates;
+	req.nr_updates = im->changes.nr;
+	if (refd_txid_make(&req.txid) < 0)
+		die("cannot make a transaction id");
+	ok = call(im, &req);
+	free(committer);
+	return ok;
+}
+
+/* ---- the daemon ---- */
+
+/* The other nodes get the refs of the leader. */
+static bool leads(struct import *im)
+{
+	struct refd_request req = { .verb = REFD_VERB_STATUS };
+	struct refd_answer ans;
+	bool is = true;
+	size_t i;
+
+	if (refd_call(im->daemon, &req, CONNECT_MS, &ans) < 0)
+		return true;
+	for (i = 0; i < ans.nr_pairs; i++)
+		if (!strcmp(ans.pairs[i].key, "role"))
+			is = !strcmp(ans.pairs[i].value, "leader");
+	refd_answer_done(&ans);
+	return is;
+}
+
+static bool give(struct import *im)
+{
+	const uint32_t max = refd_hello(im->daemon)->max_updates;
+
+	if (!leads(im)) {
+		say_warning("%s: this node does not lead: run \"refd enable\" "
+			    "on the leader, which gives its refs to the other "
+			    "nodes",
+		    im->gd.common);
+		return true;
+	}
+	if (im->changes.nr > max) {
 		say_error("%s: %zu refs are too many for a transaction of at "
 			  "most %u, so the other nodes can't get them: make an "
 			  "empty repository, and push the refs there with "
 			  "\"git push --mirror\"",
-		    gd->common, req->nr_updates, refd_hello(r)->max_updates);
-	else
-		ok = call(gd, r, req);
-	refd_free(r);
+		    im->gd.common, im->nr_refs, max);
+		return false;
+	}
+	return send(im);
+}
+
+static bool import(const char *dir, const char *option)
+{
+	struct import im = { 0 };
+	bool ok = look(&im, dir);
+	char *socket;
+
+	if (ok) {
+		socket = connect_socket(option, &im.config);
+		im.daemon = refd_new(socket);
+		free(socket);
+		if (!im.daemon)
+			die("out of memory");
+		ok = refd_connect(im.daemon, CONNECT_MS) == 0;
+		if (!ok)
+			say_error("%s: the other nodes did not get the refs: "
+				  "%s",
+			    dir, refd_error(im.daemon));
+		ok = ok && give(&im);
+	}
+	refd_free(im.daemon);
+	changes_done(&im.changes);
+	gitconfig_done(&im.config);
+	gitdir_done(&im.gd);
 	return ok;
 }
 
-bool import_refs(const struct gitdir *gd, const struct stat *st,
-    const struct gitconfig *config, const char *socket)
+bool import_due(const char *socket)
 {
-	const enum refd_object_format format =
-	    gitconfig_object_format(config, gd);
-	char *committer = identity_committer(config);
-	struct changes changes = { 0 };
-	struct refd_request req;
-	bool ok;
+	bool ok = true;
+	size_t i;
 
-	context_request(&req, gd, config);
-	owner_enter(st);
-	ok = list(gd, format, &changes);
-	owner_leave();
-	req.verb = REFD_VERB_TRANSACTION;
-	req.object_format = format;
-	req.atomic = true;
-	req.message = "refd enable: import";
-	req.committer = committer;
-	req.updates = changes.updates;
-	req.nr_updates = changes.nr;
-	if (refd_txid_make(&req.txid) < 0)
-		die("cannot make a transaction id");
-	ok = ok && send(gd, &req, socket);
-	free(committer);
-	changes_done(&changes);
+	for (i = 0; i < due.nr; i++) {
+		ok &= import(due.dirs[i], socket);
+		free(due.dirs[i]);
+	}
+	free(due.dirs);
+	due.dirs = NULL;
+	due.nr = due.size = 0;
 	return ok;
 }

@@ -7,19 +7,18 @@
 #ifndef CLIENT_ENABLE_IMPORT_H
 #define CLIENT_ENABLE_IMPORT_H
 
-#include <sys/stat.h>
-
-#include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
 
 /* Does the daemon wait for the import of GD? */
 bool import_is_due(const struct gitdir *gd);
+/* Notes the common dir DIR for import_due(). */
+void import_later(const char *dir);
 /*
- * Gives all refs of GD, which belongs to the owner of ST, to the other nodes,
- * in one transaction. Waits some minutes while they fetch the objects. False:
- * an error was printed. May be repeated.
+ * Gives all refs of the noted repositories to the other nodes, each repository
+ * in one transaction. Waits up to ten minutes for each, while the other nodes
+ * fetch the objects. SOCKET: --socket, or NULL. False: an error was printed.
+ * May be repeated.
  */
-bool import_refs(const struct gitdir *gd, const struct stat *st,
-    const struct gitconfig *config, const char *socket);
+bool import_due(const char *socket);
 
 #endif

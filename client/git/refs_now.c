@@ -25,8 +25,7 @@ static bool take_line(struct refs_now *now, char *line)
 		return false;
 	*target++ = '\0';
 	ref.name = name;
-	if (*target)
-		ref.target = target;
+	ref.is_symbolic = *target != '\0';
 	now->refs = xroom(now->refs, now->nr, &now->size, sizeof(ref));
 	now->refs[now->nr++] = ref;
 	return true;

@@ -11,7 +11,7 @@
 struct ref_now {
 	const char *name;
 	struct refd_oid oid;
-	const char *target; /* of a symbolic ref, at its end; or NULL */
+	bool is_symbolic;
 };
 
 /* Empty when zero-initialised; OBJECT_FORMAT is set by the owner. */

@@ -43,7 +43,7 @@ static bool judge(const struct ref_then *ref, const struct ref_now *now,
 		out->verdict = PLAN_LEFT_WORKTREE;
 		return ref->has_since && !refd_oid_eq(&ref->at, &ref->last);
 	}
-	if (ref->is_symbolic || (now && now->target) ||
+	if (ref->is_symbolic || (now && now->is_symbolic) ||
 	    is_remote_head(ref->name)) {
 		out->verdict = PLAN_LEFT_SYMBOLIC;
 		return ref->has_since;
@@ -96,7 +96,7 @@ void restore_plan_make(struct restore_plan *plan, const struct refs_then *then,
 			count(plan, &plan->refs[plan->nr++]);
 	qsort(plan->refs, plan->nr, sizeof(*plan->refs), compare);
 	for (i = 0; i < now->nr; i++)
-		plan->nr_unknown += !now->refs[i].target &&
+		plan->nr_unknown += !now->refs[i].is_symbolic &&
 		    !is_worktrees(now->refs[i].name) &&
 		    !refs_then_find(then, now->refs[i].name) &&
 		    is_meant(now->refs[i].name, patterns, nr_patterns);

@@ -39,7 +39,9 @@ def fork(repo):
     git(repo, 'update-ref', 'refs/pull/1/head', one)
     git(repo, 'symbolic-ref', 'refs/remotes/up/HEAD', 'refs/heads/topic/one')
     git(repo, 'symbolic-ref', 'refs/remotes/up/none', 'refs/heads/none')
-    git(repo, 'symbolic-ref', 'HEAD', 'refs/heads/topic/one')
+    git(repo, 'symbolic-ref', 'refs/remotes/up/more', 'refs/remotes/up/none')
+    git(repo, 'symbolic-ref', 'refs/heads/master', 'refs/heads/main')
+    git(repo, 'symbolic-ref', 'HEAD', 'refs/heads/master')
 
 
 def enable(node, repo):
@@ -50,6 +52,27 @@ def is_marked(node, repo):
     return os.path.exists(f'{node.root}/{repo}/refd/import')
 
 
+def head(node, repo):
+    with open(f'{node.root}/{repo}/HEAD') as file:
+        return file.read()
+
+
+def put_mark_back(node, repo):
+    """As if its removal had been lost."""
+    node.link.close()
+    node.kill()
+    open(f'{node.root}/{repo}/refd/import', 'w').close()
+    back(node)
+
+
+def start_enable(repo):
+    return subprocess.Popen(
+        [*a.inside, 'enable', '--socket', a.socket_path,
+         f'{a.seen_root}/{repo}'], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, 'REFD_STATE': a.state})
+
+
 def imported(name, repo):
     """The refs come to b, in one row, and as new refs."""
     before = len(log.rows)
@@ -58,8 +81,7 @@ def imported(name, repo):
     report(f'{name}: refd enable', done.returncode == 0
            and 'the other nodes have its' in done.stdout, done)
     same_refs(name, repo)
-    same(f'{name}: HEAD', a.git(repo, 'symbolic-ref', 'HEAD'),
-         b.git(repo, 'symbolic-ref', 'HEAD'))
+    same(f'{name}: HEAD', head(a, repo), head(b, repo))
     same(f'{name}: one row more', before + 1, len(log.rows))
     same(f'{name}: b finds no foreign ref', told,
          b.said().count('group-ref-diverged'))
@@ -86,17 +108,21 @@ def test_fork():
 
 
 def test_others():
-    """A copy with refd/, and no ref but HEAD."""
+    """A copy with refd/, and an empty packed-refs."""
     shutil.copytree(f'{a.root}/fork.git', f'{a.root}/copy.git',
                     symlinks=True)
     refused('a copy takes no update', a, CANNOT, 'refs/heads/new', one,
             repo='copy.git')
     imported('a copy', 'copy.git')
     if not TABLES:
-        git('', 'init', '-q', '--bare', 'bare.git')
+        shutil.copytree(f'{a.root}/{REPO}', f'{a.root}/bare.git')
+        for name in 'refd', 'refs/heads':
+            shutil.rmtree(f'{a.root}/bare.git/{name}')
         open(f'{a.root}/bare.git/packed-refs', 'w').write(
             '# pack-refs with: peeled fully-peeled sorted \n')
-        imported('HEAD alone', 'bare.git')
+        updated('no ref: nothing to import', a, 'refs/heads/new', one,
+                repo='bare.git')
+        same_refs('no ref', 'bare.git')
 
 
 def test_damaged():
@@ -118,11 +144,11 @@ def test_waits():
     fork('late.git')
     a.link.holds = 'fail'
     asked = a.link.asked
-    waiting = subprocess.Popen(
-        [*a.inside, 'enable', '--socket', a.socket_path,
-         f'{a.seen_root}/late.git'], stdout=subprocess.PIPE, text=True)
+    waiting = start_enable('late.git')
     report('the leader asks', wait_for(20, lambda: a.link.asked > asked + 1))
     same('it waits', None, waiting.poll())
+    other = enable(a, 'fork.git')
+    report('and holds up no other enable', other.returncode == 0, other)
     refused('and takes no update', a, CANNOT, 'refs/heads/new', one,
             repo='late.git')
     a.link.holds = 'copy'
@@ -136,9 +162,7 @@ def test_killed():
     fork('killed.git')
     a.link.policy = 'forget'
     before = len(log.rows)
-    waiting = subprocess.Popen(
-        [*a.inside, 'enable', '--socket', a.socket_path,
-         f'{a.seen_root}/killed.git'], stdout=subprocess.PIPE, text=True)
+    waiting = start_enable('killed.git')
     report('the log has the row', wait_for(
         20, lambda: len(log.rows) > before))
     a.kill()
@@ -162,5 +186,24 @@ def test_next_leader():
     same_refs('b leads', 'fork.git')
 
 
+def test_mark_stays():
+    """A mark that is there again holds up no row. The import can be done
+    again."""
+    put_mark_back(a, 'copy.git')
+    a.link.begin(False)
+    updated('a has the mark, b leads', b, 'refs/pull/1/head', three, two,
+            repo='copy.git')
+    report('a has applied all', a.await_applied(), a.said()[-500:])
+    same_refs('a has the mark', 'copy.git')
+    report('the row takes the mark away', not is_marked(a, 'copy.git'))
+    put_mark_back(a, 'copy.git')
+    a.link.begin(False)
+    done = enable(a, 'copy.git')
+    report('enable on a follower names the leader', done.returncode == 0
+           and 'on the leader' in done.stderr, done)
+    report('a leads', a.lead())
+    imported('once more', 'copy.git')
+
+
 run(test_start, test_fork, test_others, test_damaged, test_waits, test_killed,
-    test_next_leader)
+    test_next_leader, test_mark_stays)

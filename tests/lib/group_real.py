@@ -188,7 +188,8 @@ class RealNode(group_nodes.Node):
         return 'the other nodes have its' in subprocess.run(
             ['timeout', '20', *self.inside, 'enable', '--socket',
              self.socket_path, f'{self.seen_root}/{repo}'],
-            capture_output=True, text=True).stdout
+            capture_output=True, text=True,
+            env={**os.environ, 'REFD_STATE': self.state}).stdout
 
     def verify(self, repo):
         return subprocess.run(

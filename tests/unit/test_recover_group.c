@@ -146,6 +146,27 @@ START_TEST(an_atomic_transaction_whose_name_was_taken)
 }
 END_TEST
 
+static int import_then_die(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/y\n");
+	return commit_then_die(arg, rows, nr, flush);
+}
+
+/* The row of an import has no old values, and its refs were there before. */
+START_TEST(an_import_whose_name_was_taken)
+{
+	w->store.pipeline->applier.commit = import_then_die;
+	world_done(w, world_apply(w, "x=1;y=1", true));
+	memfs_crash(w->fs);
+	world_crash(w);
+	refuses(STORE_DROPPED, "refs/heads/x");
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
 /* A program may have removed or renamed it. Nobody sees its refs before the
  * redo. */
 START_TEST(a_missing_repository)
@@ -327,6 +348,7 @@ int main(void)
 	tcase_add_test(tc, a_foreign_lock);
 	tcase_add_test(tc, a_name_that_was_taken_before_a_crash);
 	tcase_add_test(tc, an_atomic_transaction_whose_name_was_taken);
+	tcase_add_test(tc, an_import_whose_name_was_taken);
 	tcase_add_test(tc, a_missing_repository);
 	tcase_add_loop_test(tc, a_missing_repository_comes_back, 0, 2);
 	tcase_add_test(tc, all_repositories);

@@ -7,8 +7,6 @@
  * any transaction. A ref which a program without refd makes in between is left
  * out, as any such ref in a group.
  *
- * The row of an import, which is of this node's own refs, is applied to them.
- *
  * Failures: anything else is refused, with the command that imports. A damaged
  * ref is named.
  */
@@ -24,6 +22,7 @@
 /* Refs and directories that need not be in an import. More of them than updates
  * are not looked at: the work depends on the size of the request. */
 #define OTHERS_MAX 1000
+#define LINKS_MAX  5 /* git's SYMREF_MAXDEPTH */
 
 static bool refuse(struct txn *txn, enum refd_status status, char *why)
 {
@@ -70,13 +69,21 @@ static int by_name(const void *va, const void *vb)
 	return strcmp(*a, *b);
 }
 
-/* Kept values are of one node, and HEAD may have a value of its own. git does
- * not list a symbolic ref that leads nowhere. */
+/* Does the symbolic ref REF lead to a value? Otherwise git does not list it. */
+static bool has_value(const struct seen_refs *refs, const struct seen_ref *ref)
+{
+	unsigned depth;
+
+	for (depth = 0; ref != NULL && ref->target != NULL; depth++)
+		ref = depth < LINKS_MAX ? seen_refs_find(refs, ref->target) :
+					  NULL;
+	return ref != NULL;
+}
+
+/* Kept values are of one node, and HEAD may have a value of its own. */
 static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
 {
-	return strncmp(ref->name, "refs/", 5) == 0 &&
-	    (ref->target == NULL ||
-		seen_refs_find(refs, ref->target) != NULL) &&
+	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, ref) &&
 	    strncmp(ref->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0;
 }
 
@@ -144,11 +151,9 @@ static bool has_all_refs(const struct sys *sys, struct txn *txn)
 
 bool admit_import(const struct sys *sys, struct txn *txn)
 {
-	const bool awaits = atomic_load(&txn->repo->awaits_import);
-
-	/* This node may have sent the row before its daemon died. */
-	txn->imports = awaits && txn->row != NULL && !txn_is_of_node(txn);
-	if (!awaits || txn->row != NULL || txn->req.verb == REFD_VERB_PACK)
+	txn->imports = false;
+	if (!atomic_load(&txn->repo->awaits_import) || txn->row != NULL ||
+	    txn->req.verb == REFD_VERB_PACK)
 		return true;
 	if (!is_import(txn))
 		return refuse(txn, REFD_DENIED,

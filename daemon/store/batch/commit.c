@@ -91,10 +91,9 @@ static void add_change(struct change *c, struct record_member *members,
 		    change_is_gated(c) ? c->target : change_new_target(c);
 	if (end->action != CHANGE_DELETE)
 		m->new_oid = end->new_oid;
-	if (!slice_is_import(c->slice)) {
-		m->had_old = end->exists;
+	m->had_old = end->exists && !end->begins;
+	if (m->had_old)
 		m->old_oid = end->old_oid;
-	}
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;

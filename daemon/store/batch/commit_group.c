@@ -136,12 +136,6 @@ bool slice_is_as_row(struct slice *s)
 	return false;
 }
 
-bool slice_is_import(const struct slice *s)
-{
-	return s->txn->imports && s->repo != NULL &&
-	    atomic_load(&s->repo->awaits_import);
-}
-
 /* If the mark stays, the import is done again. */
 void slice_end_import(const struct pass *p, const struct slice *s)
 {

@@ -165,6 +165,7 @@ struct change {
 	/* The new value goes to packed-refs. No file is staged. */
 	bool to_packed;
 	bool in_rewrite; /* seal() put this ref into the prepared file */
+	bool begins;     /* in a group: the row has no old value */
 	/* For the plan (record.h); 0 in files. */
 	uint64_t update_index, old_index, base_index;
 	int taken;       /* errno if another writer took the packed name */
@@ -301,9 +302,6 @@ void pass_settle(struct pass *p);
  * its transaction comes. False: they differ, and the changes of S have failed
  * or are given back. */
 bool slice_is_as_row(struct slice *s);
-/* Gives S the refs of its repository to nodes without them (admit_import.c)?
- * Then the row has no old values. */
-bool slice_is_import(const struct slice *s);
 /* A row with a value of S is committed: its repository awaits no import. May
  * block on the disk. */
 void slice_end_import(const struct pass *p, const struct slice *s);

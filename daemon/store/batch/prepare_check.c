@@ -375,12 +375,17 @@ static void check_group(const struct pass *p, struct change *c)
 		    c->u->ask->name);
 }
 
-/* Are the refs which a row imports those of this node? */
-static bool is_own_import(const struct change *c)
+/* In a group, the first row of a ref has no old value, also if a node has the
+ * value of the row already: the leader imports its refs, or this node has sent
+ * the row before its daemon died. */
+static bool begins(const struct change *c)
 {
 	const struct txn *txn = c->slice->txn;
 
-	return txn->row != NULL && txn->imports && is_confirmed(c);
+	if (txn->row == NULL)
+		return txn->imports &&
+		    atomic_load(&c->slice->repo->awaits_import);
+	return !txn_is_of_node(txn) && must_be_absent(c) && is_confirmed(c);
 }
 
 static void check(struct pass *p, struct change *c)
@@ -393,7 +398,9 @@ static void check(struct pass *p, struct change *c)
 	if (!change_is_live(c))
 		return;
 	read_target(p, c);
-	if (change_is_live(c) && !has_any_value(c) && !is_own_import(c))
+	c->begins = begins(c);
+	if (change_is_live(c) && !has_any_value(c) &&
+	    !(c->begins && c->slice->txn->row != NULL))
 		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)

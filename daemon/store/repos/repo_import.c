@@ -17,11 +17,6 @@
 
 #define MARK "import"
 
-static int sync_mark(const struct sys *sys, const struct repo *repo)
-{
-	return SYS(sys, syncfs, repo->refd_fd);
-}
-
 int repo_await_import(const struct sys *sys, const struct repo *repo)
 {
 	int fd = SYS(sys, openat, repo->refd_fd, MARK,
@@ -30,7 +25,7 @@ int repo_await_import(const struct sys *sys, const struct repo *repo)
 	if (fd < 0)
 		return fd;
 	SYS(sys, close, fd);
-	return sync_mark(sys, repo);
+	return SYS(sys, fsync, repo->refd_fd);
 }
 
 int repo_learn_import(const struct sys *sys, struct repo *repo)
@@ -49,5 +44,5 @@ int repo_forget_import(const struct sys *sys, struct repo *repo)
 	atomic_store(&repo->awaits_import, false);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	return sync_mark(sys, repo);
+	return SYS(sys, fsync, repo->refd_fd);
 }

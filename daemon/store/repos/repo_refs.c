@@ -4,14 +4,32 @@
 #include "daemon/store/stack/stack_reader.h"
 #include "daemon/store/stack/stack_set.h"
 
+/* packed_each() */
+static int is_line(void *arg, const char *name, const struct refd_oid *oid)
+{
+	(void)arg;
+	(void)name;
+	(void)oid;
+	return 1;
+}
+
+static int has_lines(const struct repo *repo)
+{
+	struct packed_snapshot *snap;
+	int r = packed_snapshot(repo->packed, &snap);
+
+	if (r < 0)
+		return r;
+	r = packed_each(snap, is_line, NULL);
+	packed_snapshot_put(snap);
+	return r;
+}
+
 static int has_files(const struct sys *sys, const struct repo *repo)
 {
-	struct sys_stat st;
 	int r = loose_dir_holds_file(sys, repo->fd, "refs");
 
-	if (r == 0 && SYS(sys, lstatat, repo->fd, "packed-refs", &st) == 0)
-		r = st.size > 0;
-	return r;
+	return r == 0 ? has_lines(repo) : r;
 }
 
 /* stack_record_fn */

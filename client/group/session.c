@@ -25,7 +25,10 @@ static const char settings[] =
     "SET idle_in_transaction_session_timeout = '2s';"
     "SET idle_session_timeout = 0;"
     "SET client_min_messages = warning;"
-    "SET search_path = pg_catalog";
+    "SET search_path = pg_catalog;"
+    /* PostgreSQL 17 and later have this timeout. */
+    "SELECT set_config(name, '0', false) FROM pg_settings"
+    " WHERE name = 'transaction_timeout'";
 
 static void ignore_notice(void *arg, const char *message)
 {

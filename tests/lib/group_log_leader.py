@@ -54,15 +54,24 @@ def test_create():
 
 
 def test_defaults():
-    """A role with a timeout, and a node with a wrong name."""
-    pg.sql("ALTER ROLE refd SET idle_session_timeout = '300ms'")
+    """A role with timeouts, and a node with a wrong name."""
+    timeouts = pg.sql("""SELECT name FROM pg_settings WHERE name IN
+        ('idle_session_timeout', 'transaction_timeout')""").split()
+    for timeout in timeouts:
+        pg.sql(f"ALTER ROLE refd SET {timeout} = '300ms'")
     a.end()
     a.start()
     assert a.await_role(True), a.message()
     time.sleep(1)
     same('idle_session_timeout of the role', 'COMMITTED',
          a.outcome(a.batch(new_row())))
-    pg.sql('ALTER ROLE refd RESET idle_session_timeout')
+    with locked_lsn():
+        number = a.batch(new_row())
+        time.sleep(1)
+    same('timeouts of the role, and a long wait for a lock', 'COMMITTED',
+         a.outcome(number))
+    for timeout in timeouts:
+        pg.sql(f'ALTER ROLE refd RESET {timeout}')
     pg.sql("INSERT INTO refd.node VALUES ('main', E'\\x1b[31m', 0, now())")
     report('status: a node with control characters',
            '\x1b' not in console.run('status')[1])

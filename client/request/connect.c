@@ -20,7 +20,9 @@
 /* A daemon that accepts a connection and sends no hello is away. */
 #define HELLO_MS 10000
 #define NAP_MS   50
-#define LAST_MS  200 /* of the last attempt, at least */
+/* An attempt costs the other nodes of a group a fetch. */
+#define NAP_MOST_MS 800
+#define LAST_MS     200 /* of the last attempt, at least */
 
 char *connect_socket(const char *option, const struct gitconfig *config)
 {
@@ -296,6 +298,7 @@ static void answer_failure(struct refd *r, const struct refd_request *req,
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans)
 {
+	uint32_t nap_ms = NAP_MS, left_ms;
 	int err;
 
 	for (;;) {
@@ -305,11 +308,15 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 			answer_failure(r, req, ans);
 		/* An attempt with less time would fail for lack of time, and
 		 * hide the reason of this answer. */
-		if (err < 0 || !is_put_off(ans) ||
-		    connect_ms_left(deadline) < NAP_MS + LAST_MS)
+		left_ms = connect_ms_left(deadline);
+		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS)
 			return;
 		refd_answer_done(ans);
-		refd_nap(NAP_MS, deadline);
+		if (nap_ms > left_ms - LAST_MS)
+			nap_ms = left_ms - LAST_MS;
+		refd_nap(nap_ms, deadline);
+		if (nap_ms < NAP_MOST_MS)
+			nap_ms *= 2;
 	}
 }
 

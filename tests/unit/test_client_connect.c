@@ -347,6 +347,59 @@ START_TEST(test_drains)
 }
 END_TEST
 
+#define BUSY_TIMES 5
+#define BUSY_MS    1550 /* 50, and twice as long each time */
+
+static void is_busy_for_long(struct fake *f)
+{
+	struct refd_request got;
+	int i;
+
+	fake_serve(f);
+	for (i = 0; i < BUSY_TIMES; i++) {
+		fake_read(f, &got);
+		answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+	}
+	fake_read(f, &got);
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+/* Each attempt of a group costs work on all nodes. */
+START_TEST(test_pace)
+{
+	uint64_t began = refd_now_ms();
+	struct refd_answer ans = call(is_busy_for_long, 60000);
+
+	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	ck_assert_uint_ge(refd_now_ms() - began, BUSY_MS);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void is_busy_to_the_end(struct fake *f)
+{
+	struct refd_request got;
+	char c;
+
+	fake_serve(f);
+	do {
+		fake_read(f, &got);
+		fake_expect(f, got.deadline_ms >= 20, "no time is left");
+		answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+	} while (recv(f->conn, &c, 1, MSG_PEEK) == 1);
+}
+
+/* No attempt comes too late for an answer. */
+START_TEST(test_last_attempt)
+{
+	struct refd_answer ans = call(is_busy_to_the_end, 1500);
+
+	ck_assert_int_eq(ans.results[0].status, REFD_BUSY);
+	refd_answer_done(&ans);
+}
+END_TEST
+
 /* These are final answers, and no request may follow. */
 static void did_something(struct fake *f)
 {
@@ -427,6 +480,8 @@ int main(void)
 	tcase_add_test(tc, test_cannot_start);
 	tcase_add_test(tc, test_busy);
 	tcase_add_test(tc, test_drains);
+	tcase_add_test(tc, test_pace);
+	tcase_add_test(tc, test_last_attempt);
 	tcase_add_loop_test(tc, test_not_put_off, 0, 3);
 	tcase_add_test(tc, test_no_answer);
 	suite_add_tcase(s, tc);

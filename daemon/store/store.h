@@ -85,7 +85,8 @@ enum store_event {
 	STORE_GROUP_WAITS,
 	/* Another program had written a ref of the repository PLACE: WHY. */
 	STORE_GROUP_DIVERGED,
-	/* A row of the group has moved a repository from the path WHY. */
+	/* A row of the group has moved something from the path WHY to PLACE.
+	 * Not for a repository that comes from aside. */
 	STORE_GROUP_MOVED
 };
 

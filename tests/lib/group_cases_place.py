@@ -67,18 +67,26 @@ def started(node=b):
     node.link.begin(False)
 
 
+def moves(path):
+    """What b says about moves from PATH, or to PATH."""
+    return [line for line in b.said().split('\n') if 'event=group-moved' in line
+            and f'/{path} ' in line.replace('"', ' ')]
+
+
 # ---- moves ----
 
 def test_replaced():
     value = begun('replaced.git')
     both_have('replaced', 'replaced.git')
+    same('b tells of no new repository', [], moves('replaced.git'))
     former = aside('replaced.git')
     shutil.rmtree(f'{a.root}/replaced.git')
     begun('replaced.git')
     both_have('replaced', 'replaced.git')
     same('the former one is aside', value, b.git(former, 'rev-parse', MAIN))
-    report('b tells', 'group-moved' in b.said() and former in b.said(),
-           b.said()[-500:])
+    report('b tells of the former one alone', [former in line for line in
+                                               moves('replaced.git')]
+           == [True], moves('replaced.git'))
 
 
 def test_renamed():

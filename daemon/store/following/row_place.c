@@ -243,9 +243,13 @@ static int move(const struct put *p, const struct spot *from,
 	if (r < 0)
 		return fail(p, r, "can't move '%s' to '%s': %s", from->path,
 		    to->path, strerror(-r));
-	if (p->place->event != NULL)
-		p->place->event(STORE_GROUP_MOVED, to->path, from->path);
 	return 0;
+}
+
+static void tell(const struct put *p, const char *from, const char *to)
+{
+	if (p->place->event != NULL)
+		p->place->event(STORE_GROUP_MOVED, to, from);
 }
 
 /* Moves SPOT to NAME in the same directory. */
@@ -265,8 +269,10 @@ static int rename_to(const struct put *p, struct spot *spot, const char *name)
 		    "(%s): move it to another path",
 		    spot->path, name, strerror(r == 0 ? EEXIST : -r));
 	r = move(p, spot, &to);
-	if (r == 0)
+	if (r == 0) {
+		tell(p, spot->path, to.path);
 		*spot = to;
+	}
 	return r;
 }
 
@@ -323,7 +329,8 @@ static int make_parents(const struct put *p, const char *root)
 
 /* Without the sync, a power loss could take the moves back, and the journal
  * would have the new path. */
-static int bring(const struct put *p, const struct spot *from, const char *root)
+static int bring(const struct put *p, const struct spot *from, const char *root,
+    bool is_told)
 {
 	struct spot to = { .dir = -1 };
 	int r = make_parents(p, root);
@@ -335,6 +342,8 @@ static int bring(const struct put *p, const struct spot *from, const char *root)
 		    root, p->rest, strerror(-r));
 	r = move(p, from, &to);
 	if (r == 0) {
+		if (is_told)
+			tell(p, from->path, to.path);
 		r = SYS(p->sys, syncfs, to.dir);
 		if (r < 0)
 			fail(p, r, "can't sync the file system of '%s': %s",
@@ -344,16 +353,21 @@ static int bring(const struct put *p, const struct spot *from, const char *root)
 	return r;
 }
 
+/* A repository that comes from aside, as a new one does, was at no path. */
 static int come(const struct put *p, struct spot *from, const char *root)
 {
+	char aside[ASIDE_MAX];
+	bool was_aside;
 	size_t i;
 	int r = 0;
 
+	aside_name(p->uuid, aside);
+	was_aside = strcmp(spot_name(from), aside) == 0;
 	for (i = 0; r == 0 && i < p->repos->nr_roots; i++)
 		r = clear_place(p, p->repos->roots[i]);
 	if (r == 0)
 		r = leave_above(p, root, from);
-	return r == 0 ? bring(p, from, root) : r;
+	return r == 0 ? bring(p, from, root, !was_aside) : r;
 }
 
 /* Sets PATH if the repository has left its place. */

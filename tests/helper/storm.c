@@ -166,10 +166,8 @@ static bool take_answer(struct client *c, const struct refd_answer *ans)
 	struct refd_result whole = { .status = ans->status };
 	unsigned i;
 
-	if (ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY) {
-		c->tally->retries++;
+	if (ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY)
 		return false;
-	}
 	for (i = 0; i < c->plan->refs; i++)
 		count(c, i,
 		    ans->kind == REFD_ANSWER_RESULTS ? &ans->results[i] :

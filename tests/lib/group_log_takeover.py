@@ -13,7 +13,7 @@ from group_log_nodes import (LEASE, a, b, cancel_all, check, leader,
 
 def test_follower():
     b.start()
-    report('a second node follows', b.await_role(False), b.message())
+    report('a second node follows', b.await_role(False, 120), b.message())
     same('ROLE of a follower has the last LSN', a.applied, b.role[2])
     same('a follower refuses', 'REFUSED', b.outcome(b.batch(new_row())))
     number = a.batch(new_row(), new_row(3000000))

@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # For scenarios of groups: cases in Python, which print their reports.
 
+# The programs of the newest PostgreSQL of this machine.
+binaries=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+
 run_python() { # FILE ARGUMENT...
 	while read -r line; do
 		case $line in
@@ -21,7 +24,6 @@ run_cases() { # FILE
 
 # refd-group, with PostgreSQL and a standby (tests/lib/group_console.py).
 run_with_servers() { # FILE ARGUMENT...
-	local binaries=/usr/lib/postgresql/15/bin
 	if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ]; then
 		skip "$1" 'needs root and PostgreSQL: scripts/deps --group'
 		return

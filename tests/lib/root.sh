@@ -98,9 +98,31 @@ root_system() { # DIRECTORY
 		touch "$1/dev/$dir"
 		mount --bind "/dev/$dir" "$1/dev/$dir"
 	done
+	mkdir -m 1777 "$1/dev/shm"
 	ln -s /proc/self/fd "$1/dev/fd"
 	ln -s fd/0 "$1/dev/stdin"
 	echo "127.0.0.1 localhost $(hostname)" >"$1/etc/hosts"
+}
+
+# shellcheck disable=SC2317 # the new namespaces call it
+root_enter() { # COMMAND...
+	local root=$T/entered dir
+	root_mount "$root" && root_system "$root" || return
+	for dir in "$T" "$ROOT" "$BUILD"; do
+		mkdir -p "$root$dir" && mount --bind "$dir" "$root$dir" ||
+			return
+	done
+	exec chroot "$root" "$@"
+}
+
+# Runs a command in the root of root_make, without a network. T, ROOT and BUILD
+# have the same paths there.
+root_run() { # COMMAND...
+	export -f root_enter root_mount root_system
+	BUILD=$(cd "$BUILD" && pwd)
+	export T ROOT BUILD ROOT_BASE
+	unshare -m -p -i -f -n --kill-child --propagation private \
+		bash -c 'root_enter "$@"' root_enter "$@"
 }
 
 # ---- booted ----

@@ -22,13 +22,6 @@ SUITE=${SUITE:-$machine}
 
 # ---- built, twice ----
 
-# Runs a command in a root of another Debian, which has T at the same path.
-# shellcheck disable=SC2317 # the new namespaces call it
-in_root() { # COMMAND...
-	local root=$T/builder
-	root_mount "$root" && root_system "$root" && mkdir -p "$root$T" &&
-		mount --bind "$T" "$root$T" && exec chroot "$root" "$@"
-}
 builder=()
 if [ "$SUITE" != "$machine" ]; then
 	packages=$(sed -n '/^Build-Depends:/,/^Standards/{
@@ -39,10 +32,7 @@ if [ "$SUITE" != "$machine" ]; then
 		skip debian "$(root_why)"
 		finish
 	fi
-	export -f in_root root_mount root_system
-	export T ROOT_BASE
-	builder=(unshare -m -p -f -n --kill-child --propagation private
-		bash -c 'in_root "$@"' in_root)
+	builder=(root_run)
 fi
 
 sums() { (cd "$T/$1" && sha256sum ./*.deb); }

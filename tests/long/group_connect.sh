@@ -10,8 +10,9 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$(dirname "$0")/../lib/group_run.sh"
 
-binaries=/usr/lib/postgresql/15/bin
 if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ] ||
 	! command -v pgbouncer >/dev/null; then
 	skip 'connections to PostgreSQL' \

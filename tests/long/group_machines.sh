@@ -14,8 +14,9 @@ fi
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$ROOT/tests/lib/group_run.sh"
 
-binaries=/usr/lib/postgresql/15/bin
 if [ "$(id -u)" -ne 0 ] || ! command -v systemd-nspawn >/dev/null ||
 	[ ! -d "$binaries" ] || [ ! -x /usr/sbin/sshd ]; then
 	skip 'two machines of a group' 'needs root and scripts/deps --group'

@@ -9,8 +9,9 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$(dirname "$0")/../lib/group_run.sh"
 
-binaries=/usr/lib/postgresql/15/bin
 if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ] ||
 	! command -v patroni >/dev/null || ! command -v etcd >/dev/null; then
 	skip 'a group with Patroni' 'needs root and scripts/deps --group'

@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__))
 import refd  # noqa: E402
 from group import wait_for  # noqa: E402
 from group_pair import (REPO, TABLES, TOP, a, b, back,  # noqa: E402
-                        both_connect, both_start, in_background, log,
-                        make_repo, metric, refused, report, run, same,
+                        both_connect, both_start, in_background, is_traced,
+                        log, make_repo, metric, refused, report, run, same,
                         same_refs, stdin, updated)
 
 OTHER = 65534   # an account
@@ -51,12 +51,6 @@ def await_row(ref):
 
 
 # ---- durability ----
-
-def is_traced(node):
-    tasks = f'/proc/{node.process.pid}/task'
-    return all('TracerPid:\t0\n' not in open(f'{tasks}/{task}/status').read()
-               for task in os.listdir(tasks))
-
 
 def flushes(node, work):
     """The flushes of a daemon during WORK, a line each."""

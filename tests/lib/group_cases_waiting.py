@@ -4,14 +4,16 @@ GROUP_ONLY."""
 import json
 import os
 import shutil
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_nodes import id_of  # noqa: E402
-from group_pair import (TABLES, a, b, back, lock_of, log,  # noqa: E402
-                        make_repo, new_commit, report, run, same, same_refs,
-                        updated)
+from group_pair import (TABLES, TOP, a, b, back,  # noqa: E402
+                        is_traced, lock_of, log, make_repo, new_commit, report,
+                        run, same, same_refs, updated)
 
 MAIN = 'refs/heads/main'
 FREE = 'free.git'
@@ -188,6 +190,50 @@ def test_link():
     same_refs('without the link', 'link.git')
 
 
+# ---- the time that attempts take ----
+
+LINKS = f'{TOP}/links'
+
+
+def attempts(seconds, slow):
+    """The attempts of b to lock a ref within SECONDS, if each takes SLOW."""
+    tracer = subprocess.Popen(
+        ['strace', '-f', '-q', '-o', LINKS, '-e', 'trace=linkat', '-e',
+         f'inject=linkat:delay_enter={int(slow * 1e6)}', '-p',
+         str(b.process.pid)], stderr=subprocess.DEVNULL)
+    report('strace watches', wait_for(20, lambda: is_traced(b)))
+    time.sleep(seconds)
+    tracer.terminate()
+    tracer.wait()
+    return open(LINKS).read().count('EEXIST')
+
+
+def test_time():
+    """Slow attempts of repositories that wait leave the time to others."""
+    if shutil.which('strace') is None:
+        print('skip slow attempts', flush=True)
+        return
+    repos = [f'time/{i}.git' for i in range(15)]
+    for repo in repos:
+        begun(repo)
+    same_refs('time', repos[-1])
+    paths = [lock(repo) for repo in repos]
+    goes_on('time', repos[0])
+    free_goes_on('time')
+    time.sleep(2)
+    nr = attempts(10, 1)
+    report('time: one repository: a tenth of the time', nr <= 1, nr)
+    for repo in repos[1:]:
+        goes_on('time', repo)
+    free_goes_on('time')
+    nr = attempts(6, 0.2)
+    report('time: all repositories: a quarter of the time', 1 <= nr <= 10, nr)
+    for path in paths:
+        os.unlink(path)
+    for repo in repos:
+        same_refs('time', repo)
+
+
 # ---- places ----
 
 def test_replaced():
@@ -270,4 +316,4 @@ def test_lead():
 
 
 run(test_start, test_lock, test_many, test_killed, test_objects, test_link,
-    test_replaced, test_late_place, test_lead)
+    test_time, test_replaced, test_late_place, test_lead)

@@ -120,6 +120,13 @@ def in_background(node, *args, repo=REPO, **more):
         stderr=subprocess.DEVNULL, **more)
 
 
+def is_traced(node):
+    """Does strace watch all threads of the daemon?"""
+    tasks = f'/proc/{node.process.pid}/task'
+    return all('TracerPid:\t0\n' not in open(f'{tasks}/{task}/status').read()
+               for task in os.listdir(tasks))
+
+
 def run(*cases):
     """Runs the cases, or the first one and those named in GROUP_ONLY."""
     only = os.environ.get('GROUP_ONLY', '').split()

@@ -3,6 +3,9 @@
 # machine and with git. Needs root and scripts/deps --group.
 #
 #	tests/bench/groups.sh [ROUNDS]
+#
+# With GROUP_IDLE=1, the programs of the followers get only the processor time
+# that nobody else wants, as if they had processors of their own.
 
 set -eu
 cd "$(dirname "$0")/../.."

@@ -57,8 +57,9 @@ def step_back(node):
 SESSIONS = 40
 
 
-def commit_times(clients):
-    """Of a row of 500 bytes in PostgreSQL, with a standby: rate, median."""
+def commit_times(clients, pace=None):
+    """Of a row of 500 bytes in PostgreSQL, with a standby: rate, median. PACE:
+    commits a second, with pauses."""
     script = f'{TOP}/insert.sql'
     with open(script, 'w') as out:
         out.write("INSERT INTO bench VALUES (repeat('x', 500));\n")
@@ -69,12 +70,16 @@ def commit_times(clients):
         f'{BINARIES}/pgbench', '-h', servers.primary.host.address, '-U',
         'postgres', '-n', '-f', script, '-c',
         str(min(clients, SESSIONS)), '-T', '3', '-l',
-        f'--log-prefix={log}', 'postgres'))
+        *(['-R', str(pace)] if pace else []), f'--log-prefix={log}',
+        'postgres'))
     times = []
     for name in os.listdir(TOP):
         if name.startswith('pgbench.'):
-            times += [int(line.split()[2]) / 1000
-                      for line in open(f'{TOP}/{name}')]
+            for line in open(f'{TOP}/{name}'):
+                words = line.split()
+                # With a pace, a late begin counts as a part of the time.
+                late = int(words[6]) if pace else 0
+                times.append((int(words[2]) - late) / 1000)
             os.unlink(f'{TOP}/{name}')
     return len(times) / 3, statistics.median(times)
 
@@ -213,6 +218,8 @@ def main():
             for place in places:
                 pushes[place.name][nth].append(place.measure(n))
     print_table('pushes', pushes)
+    print('a commit of PostgreSQL at the pace of pushes: '
+          f'{commit_times(1, 45)[1]:.1f} ms', flush=True)
 
 
 group_real.prepare(TOP)

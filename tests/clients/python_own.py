@@ -54,6 +54,13 @@ def blocking():
                 refd.Selection(repo, ("refs/own/",), limit=1))]))
 
 
+async def first_record(pages):
+    """A page may be empty."""
+    async for page in pages:
+        if page.records:
+            return page.records[0]
+
+
 async def many():
     async with await refd.aio.connect(path) as client:
         reports = await asyncio.gather(*(
@@ -83,10 +90,10 @@ async def many():
               report.outcome)
         pages = client.follow(refd.Selection(
             repo, ("refs/own/feed",), after=refd.Position(0)))
-        feed = asyncio.create_task(pages.__anext__())
+        feed = asyncio.create_task(first_record(pages))
         await client.create(repo, "refs/own/feed", one)
         shows("a feed beside updates", "refs/own/feed",
-              (await feed).records[0].changes[0].ref)
+              (await feed).changes[0].ref)
         await pages.aclose()
 
 

@@ -215,7 +215,7 @@ static bool take_answer(const struct import *im, const struct refd_answer *ans)
 	if (failed)
 		return fail(im, failed->status, failed->text);
 	enable_report("imported", im->gd.common,
-	    "the other nodes have its %zu refs", im->nr_refs);
+	    "its %zu refs are in the group", im->nr_refs);
 	return true;
 }
 

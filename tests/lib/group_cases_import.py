@@ -79,7 +79,7 @@ def imported(name, repo):
     told = b.said().count('group-ref-diverged')
     done = enable(a, repo)
     report(f'{name}: refd enable', done.returncode == 0
-           and 'the other nodes have its' in done.stdout, done)
+           and 'refs are in the group' in done.stdout, done)
     same_refs(name, repo)
     same(f'{name}: HEAD', head(a, repo), head(b, repo))
     same(f'{name}: one row more', before + 1, len(log.rows))
@@ -104,7 +104,7 @@ def test_fork():
     same_refs('changed', 'fork.git')
     again = enable(a, 'fork.git')
     report('enable once more: nothing to do', again.returncode == 0
-           and 'other nodes' not in again.stdout, again)
+           and 'in the group' not in again.stdout, again)
 
 
 def test_others():
@@ -153,7 +153,7 @@ def test_waits():
             repo='late.git')
     a.link.holds = 'copy'
     report('the node is back', waiting.wait(60) == 0
-           and 'other nodes' in waiting.stdout.read())
+           and 'in the group' in waiting.stdout.read())
     same_refs('late', 'late.git')
 
 

@@ -185,7 +185,7 @@ class RealNode(group_nodes.Node):
 
     def imports(self, repo):
         """Does refd enable give the refs to the other nodes soon?"""
-        return 'the other nodes have its' in subprocess.run(
+        return 'refs are in the group' in subprocess.run(
             ['timeout', '20', *self.inside, 'enable', '--socket',
              self.socket_path, f'{self.seen_root}/{repo}'],
             capture_output=True, text=True,

@@ -37,16 +37,22 @@ static bool has(struct codec *c, uint64_t len)
 
 /* ---- parts of a body ---- */
 
-static void number(struct codec *c, uint64_t *value, unsigned len)
+static uint64_t read_number(const uint8_t *in, unsigned len)
 {
 	uint64_t n = 0;
 	unsigned i;
 
-	if (c->in) {
-		for (i = 0; has(c, len) && i < len; i++)
-			n |= (uint64_t)c->in[c->at + i] << (8 * i);
-		*value = n;
-	}
+	for (i = 0; i < len; i++)
+		n |= (uint64_t)in[i] << (8 * i);
+	return n;
+}
+
+static void number(struct codec *c, uint64_t *value, unsigned len)
+{
+	unsigned i;
+
+	if (c->in)
+		*value = has(c, len) ? read_number(c->in + c->at, len) : 0;
 	for (i = 0; c->out && i < len; i++)
 		c->out[c->at + i] = (uint8_t)(*value >> (8 * i));
 	c->at += c->why ? 0 : len;
@@ -394,12 +400,11 @@ static bool is_from(uint8_t type, enum group_frame_side from)
 long group_frame_parse(const uint8_t *data, size_t len,
     enum group_frame_side from)
 {
-	struct codec c = { .in = data, .end = LENGTH };
 	uint64_t n;
 
 	if (len < LENGTH)
 		return 0;
-	number(&c, &n, LENGTH);
+	n = read_number(data, LENGTH);
 	if (n == 0 || n > GROUP_FRAME_MAX - LENGTH ||
 	    (len > LENGTH && !is_from(data[LENGTH], from)))
 		return -1;

@@ -24,7 +24,6 @@ pkgs.stdenv.mkDerivation {
   ];
   makeFlags = [
     "PREFIX=$(out)"
-    "WERROR=0"
   ];
   buildFlags = [
     "all"

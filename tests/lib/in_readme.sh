@@ -5,6 +5,8 @@
 
 # shellcheck source=tests/lib/report.sh
 . /usr/local/lib/report.sh
+# shellcheck source=tests/lib/readme.sh
+. /clone/tests/lib/readme.sh
 readme=/clone/README.md
 
 check() { # NAME COMMAND...
@@ -15,13 +17,7 @@ check() { # NAME COMMAND...
 	fi
 }
 
-# The commands of the first indented block below a heading.
-block() { # HEADING
-	awk -v heading="## $1" '
-		/^## / { here = $0 == heading; seen = 0 }
-		here && /^    / { print substr($0, 5); seen = 1; next }
-		here && seen && !/^$/ { exit }' "$readme"
-}
+block() { readme_block "$readme" "$1"; } # HEADING
 
 # The commands below a comment of the everyday tasks.
 task() { # COMMENT

@@ -63,7 +63,7 @@ for suite in ${SUITES:-bookworm trixie sid}; do
 		--customize-hook="copy-in $ROOT/scripts/deps /tmp" \
 		--customize-hook='chroot "$1" /tmp/deps --build && rm "$1/tmp/deps"'
 	then
-		skip $suite "$(root_why)"
+		skip "$suite" "$(root_why)"
 		continue
 	fi
 	export ROOT_BASE
@@ -71,9 +71,9 @@ for suite in ${SUITES:-bookworm trixie sid}; do
 		bash -c in_root >"$T/$suite" 2>&1 &
 	own $!
 	if reap $!; then
-		ok $suite
+		ok "$suite"
 	else
-		not_ok $suite "$(grep -m1 -A1 -E 'NOT AS PROMISED|error:' \
+		not_ok "$suite" "$(grep -m1 -A1 -E 'NOT AS PROMISED|error:' \
 			"$T/$suite" || tail -n 3 "$T/$suite")"
 	fi
 	check "$suite: the quick start ends with the push in the log" \

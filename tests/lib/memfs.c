@@ -317,6 +317,13 @@ void memfs_advance(struct memfs *fs, int64_t ns)
 	pthread_mutex_unlock(&fs->lock);
 }
 
+void memfs_step_clock(struct memfs *fs, int64_t ns)
+{
+	pthread_mutex_lock(&fs->lock);
+	fs->wall += ns;
+	pthread_mutex_unlock(&fs->lock);
+}
+
 /* ---- making a memfs ---- */
 
 static void init_proc(struct memfs *fs, struct memfs_proc *proc, bool other)

@@ -81,6 +81,9 @@ void memfs_hide_types(struct memfs *fs, bool hide);
  * exact; 4 ms: ext4 before Linux 6.13). */
 void memfs_set_tick(struct memfs *fs, int64_t tick_ns);
 void memfs_advance(struct memfs *fs, int64_t ns);
+/* Somebody sets the clock forward, or back if NS is negative. No time
+ * passes. */
+void memfs_step_clock(struct memfs *fs, int64_t ns);
 /* Sets only the wall clock: forward, or back if NS < 0. */
 void memfs_shift_wall(struct memfs *fs, int64_t ns);
 

@@ -58,6 +58,8 @@ static void random_ok(struct gen *g, struct record_member *m, size_t slot)
 	m->had_old = gen_below(g, 2);
 	if (m->had_old)
 		m->old_oid = random_oid(g);
+	if (m->had_old && !has_indices)
+		m->old_mtime_ns = (int64_t)gen_u64(g);
 	m->had_packed = gen_below(g, 2);
 	if (m->had_packed)
 		m->packed_oid = random_oid(g);
@@ -145,6 +147,7 @@ static void assert_member_eq(const struct record_member *a,
 	assert_oid_eq(&a->new_oid, &b->new_oid);
 	ck_assert_int_eq(a->had_old, b->had_old);
 	assert_oid_eq(&a->old_oid, &b->old_oid);
+	ck_assert_int_eq(a->old_mtime_ns, b->old_mtime_ns);
 	ck_assert_int_eq(a->had_packed, b->had_packed);
 	assert_oid_eq(&a->packed_oid, &b->packed_oid);
 	ck_assert_int_eq(a->log, b->log);
@@ -304,9 +307,9 @@ static int decode_with(size_t at, uint8_t value)
 
 START_TEST(what_is_unknown_is_refused)
 {
-	ck_assert_int_eq(decode_with(AT_VERSION, 4), 0);
-	ck_assert_int_eq(decode_with(AT_VERSION, 3), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_VERSION, 5), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 5), 0);
+	ck_assert_int_eq(decode_with(AT_VERSION, 4), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 6), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, 1), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, REFD_IDENTITIES_MAX + 1),
 	    -EBADMSG);

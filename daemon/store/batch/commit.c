@@ -94,6 +94,7 @@ static void add_change(struct change *c, struct record_member *members,
 	m->had_old = end->exists && !end->begins;
 	if (m->had_old)
 		m->old_oid = end->old_oid;
+	m->old_mtime_ns = c->old_mtime_ns;
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;

@@ -97,6 +97,7 @@ bool files_hold(struct pass *p, struct change *c, struct loose_value *value)
 		return false;
 	}
 	c->is_loose = value->kind == LOOSE_OID || value->kind == LOOSE_SYMREF;
+	c->old_mtime_ns = c->is_loose ? value->mtime_ns : 0;
 	c->is_vacant = value->is_vacant;
 	return true;
 }

@@ -157,6 +157,7 @@ struct change {
 	bool is_loose;
 	bool is_vacant; /* the path is neither a file nor a directory */
 	struct refd_oid old_oid;
+	int64_t old_mtime_ns;    /* for the plan (record.h) */
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;

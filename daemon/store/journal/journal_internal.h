@@ -32,7 +32,7 @@
 #include "daemon/store/journal/journal.h"
 
 /* PRAGMA user_version. Every other format is refused. */
-#define JOURNAL_FORMAT 6
+#define JOURNAL_FORMAT 7
 
 #define JOURNAL_WHAT_HELPS                                                     \
 	"restore it with its repositories, or move it aside "                  \

@@ -7,9 +7,10 @@
  *	members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then the fields named by the flags: text,
- *	found, worktree, target, old_oid, packed_oid; if the status is ok,
- *	new_oid, and of a record with indices u64 update_index, old_index,
- *	base_index, and of a gated record u8 1 and the oid before, or u8 0
+ *	found, worktree, target, old_oid (with u64 old_mtime_ns, except of a
+ *	record with indices), packed_oid; if the status is ok, new_oid, and of a
+ *	record with indices u64 update_index, old_index, base_index, and of a
+ *	gated record u8 1 and the oid before, or u8 0
  *
  * Little-endian; an oid is 20 or 32 bytes; a string is u32 length, bytes, NUL,
  * so that a decoded string can point into the copy. A record has exactly one
@@ -32,7 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 4
+#define VERSION 5
 /* A member with an empty name and nothing announced. */
 #define MEMBER_BYTES_MIN 12
 
@@ -159,6 +160,8 @@ static void put_member(struct out *o, const struct record_member *m)
 		put_string(o, m->target);
 	if (flags & FLAG_OLD)
 		put_oid(o, &m->old_oid);
+	if (flags & FLAG_OLD && !o->has_indices)
+		put_int(o, (uint64_t)m->old_mtime_ns, 8);
 	if (flags & FLAG_PACKED)
 		put_oid(o, &m->packed_oid);
 	if (is_ok)
@@ -340,6 +343,8 @@ static void get_published(struct in *in, struct record_member *m,
 		in->is_bad = true;
 	if (m->had_old)
 		get_oid(in, &m->old_oid);
+	if (m->had_old && !in->has_indices)
+		m->old_mtime_ns = (int64_t)get_int(in, 8);
 	if (m->had_packed)
 		get_oid(in, &m->packed_oid);
 	get_oid(in, &m->new_oid);

@@ -47,7 +47,11 @@ struct record_member {
 	const char *target;      /* RECORD_WRITE of a symbolic ref; or NULL */
 	bool had_old;            /* the ref had a value under the lock */
 	struct refd_oid old_oid; /* resolved if symbolic */
-	bool had_packed;         /* in packed-refs at prepare */
+	/* The time of the loose file under the lock, in ns since 1970, because
+	 * only value and time together identify the file that this update
+	 * replaces; 0: none was loose. Not with record.has_indices. */
+	int64_t old_mtime_ns;
+	bool had_packed; /* in packed-refs at prepare */
 	struct refd_oid packed_oid;
 	bool log; /* a line from OLD_OID to NEW_OID goes to the log */
 	/* With record.is_gated only: the value before git's update, if refd has

@@ -256,6 +256,8 @@ static int is_later(const struct replay *rp, struct redo *redo,
 		    packed_lookup(rp->snap, redo->records->name, &packed);
 	if (is_packed < 0)
 		return is_packed;
+	if (!holds && ref_records_replaced(redo->records, loose))
+		return 0;
 	redo->is_gone = holds && !is_packed && m->action == RECORD_WRITE &&
 	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR);
 	return redo->is_gone ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/recovery/rule.h"
 #include "daemon/store/refs/reflog.h"
 #include "proto/lib/array.h"
 
@@ -182,6 +183,17 @@ bool ref_records_know(const struct ref_records *records,
 		    (m->had_packed && refd_oid_eq(&m->packed_oid, oid)))
 			return true;
 	}
+	return false;
+}
+
+bool ref_records_replaced(const struct ref_records *records,
+    const struct loose_value *loose)
+{
+	size_t i;
+
+	for (i = 0; i < records->nr; i++)
+		if (rule_is_replaced(records->items[i].member, loose))
+			return true;
 	return false;
 }
 

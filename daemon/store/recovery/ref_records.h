@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include "daemon/store/recovery/replay.h"
+#include "daemon/store/refs/loose.h"
 
 struct ref_record {
 	const struct replay_row *row;
@@ -50,6 +51,10 @@ const struct ref_record *ref_records_value(const struct ref_records *records);
  * saw it? */
 bool ref_records_know(const struct ref_records *records,
     const struct refd_oid *oid);
+
+/* Is LOOSE the file that one of the updates replaced (rule.h)? */
+bool ref_records_replaced(const struct ref_records *records,
+    const struct loose_value *loose);
 
 /* The log lines that one file needs; strings and array malloc'd. */
 struct ref_records_lines {

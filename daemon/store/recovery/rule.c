@@ -5,6 +5,10 @@
  * writer, and so does a packed value that was absent when the record was made.
  * Any other state (older, absent, empty or broken) means that the recorded
  * value was lost.
+ *
+ * The clock can be wrong, and tools set times: a file that an update replaced
+ * can look younger than the lock of that update. The record has the time of
+ * that file, so value and time show what was replaced, whatever the clock says.
  */
 #include "daemon/store/recovery/rule.h"
 
@@ -20,6 +24,17 @@ bool rule_is_value(const struct record_member *m,
 		    strcmp(loose->target, m->target) == 0;
 	return loose->kind == LOOSE_OID && loose->exact &&
 	    refd_oid_eq(&loose->oid, &m->new_oid);
+}
+
+bool rule_is_replaced(const struct record_member *m,
+    const struct loose_value *loose)
+{
+	if (!m->had_old || m->old_mtime_ns == 0 ||
+	    loose->mtime_ns != m->old_mtime_ns)
+		return false;
+	return loose->kind == LOOSE_SYMREF ?
+	    loose->exact :
+	    loose->kind == LOOSE_OID && refd_oid_eq(&loose->oid, &m->old_oid);
 }
 
 /* A torn tail of ours is nobody else's value, however young. */

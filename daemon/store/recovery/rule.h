@@ -19,6 +19,11 @@ enum rule_verdict {
 bool rule_is_value(const struct record_member *m,
     const struct loose_value *loose);
 
+/* Is this the very file that the update of M replaced? After a power loss the
+ * file system may show the file again. */
+bool rule_is_replaced(const struct record_member *m,
+    const struct loose_value *loose);
+
 /* M is the last record of the file, LOCKED_AT_NS the time of its lock. PACKED:
  * the value in packed-refs, which counts if no file is loose; NULL: none.
  * PACKED_IS_OLDER: PACKED predates the record. */

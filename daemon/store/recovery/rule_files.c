@@ -36,6 +36,8 @@ int rule_files_apply(const struct rule_files *files,
 	}
 	found->verdict = has_new_oid(m, &loose) ?
 	    RULE_STANDS :
+	    rule_is_replaced(m, &loose) ?
+	    RULE_LOST :
 	    rule_apply(m, locked_at_ns - SAME_TIME_NS, &loose,
 		r > 0 ? &packed : NULL, files->packed_mtime_ns < locked_at_ns);
 	loose_value_done(&loose);

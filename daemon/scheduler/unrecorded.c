@@ -49,14 +49,33 @@ void unrecorded_collect(struct entry *ent)
 			unrecorded_add(&ent->txn->updates[i]);
 }
 
+/* Did the daemon put TXN off, before anything was done? */
+static bool is_put_off(const struct txn *txn)
+{
+	bool has_passing = false;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		enum refd_status status = txn->updates[i].status;
+
+		if (txn->updates[i].recorded || status == REFD_OK ||
+		    status == REFD_UNKNOWN)
+			return false;
+		has_passing |= status == REFD_BUSY || status == REFD_DEADLINE;
+	}
+	return has_passing;
+}
+
 bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 {
 	const struct txn *txn = ent->txn;
 
 	/* A refused transaction did nothing and was not looked up, so it gets
-	 * no record. The record of an atomic transaction must hold all its
+	 * no record. The same holds for a transaction that the daemon put off:
+	 * with a record, a later attempt under the id would get this refusal
+	 * for ever. The record of an atomic transaction must hold all its
 	 * updates. */
-	if (txn->replayed || txn->refused != REFD_OK ||
+	if (txn->replayed || txn->refused != REFD_OK || is_put_off(txn) ||
 	    (txn->req.atomic && ent->notes.nr != txn->nr_updates))
 		drop_all(ent);
 	if (ent->notes.nr == 0)

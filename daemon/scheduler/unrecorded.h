@@ -26,7 +26,8 @@ void unrecorded_add(struct txn_update *u);
 void unrecorded_collect(struct entry *ent);
 
 /* ENT is decided and answered. Keeps ENT if it has unrecorded updates. False:
- * ENT has none and can be freed. */
+ * ENT has none and can be freed. A transaction that did nothing, and has `busy`
+ * or `deadline` for an update, has no outcome, so none is kept. */
 bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent);
 /* Takes ENT off the list of kept entries. */
 void unrecorded_unkeep(struct unrecorded *unrecorded, struct entry *ent);

@@ -159,6 +159,26 @@ START_TEST(test_unknown_is_not_noted)
 }
 END_TEST
 
+/* The transaction did nothing, and may succeed later under the same id. */
+START_TEST(test_a_passing_refusal_is_no_outcome)
+{
+	static const enum refd_status passing[] = { REFD_BUSY, REFD_DEADLINE };
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.atomic = _i & 2;
+	ask = rig_go(&t);
+	txn_decide(rig_find(rig_batches, "refs/heads/a"),
+	    t.atomic ? REFD_ABORTED : REFD_STALE, NULL);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), passing[_i & 1],
+	    NULL);
+	rig_back(rig_batches);
+	rig_run();
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
 START_TEST(test_failing_journal_is_not_tried_for_ever)
 {
 	size_t i;
@@ -310,6 +330,7 @@ static TCase *notes(void)
 	tcase_add_test(tc, test_notes_ride_in_the_next_batch);
 	tcase_add_test(tc, test_recorded_leaves_nothing);
 	tcase_add_test(tc, test_unknown_is_not_noted);
+	tcase_add_loop_test(tc, test_a_passing_refusal_is_no_outcome, 0, 4);
 	tcase_add_test(tc, test_failing_journal_is_not_tried_for_ever);
 	tcase_add_test(tc, test_notes_of_their_own_batch);
 	tcase_add_test(tc, test_notes_that_hold_much_memory);

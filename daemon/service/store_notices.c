@@ -154,6 +154,13 @@ void store_notices_event(enum store_event event, const char *place,
 			     "history nor ids are trimmed; updates are "
 			     "recorded as before"));
 		break;
+	case STORE_CLOCK_AHEAD:
+		log_event(LOG_LEVEL_WARNING, "clock-ahead",
+		    LOG_STR("state", place), LOG_STR("by", why),
+		    LOG_TEXT("the clock shows more time than passed since the "
+			     "last record: old history is deleted slowly, so "
+			     "that a wrong clock can be corrected in time"));
+		break;
 	default:
 		break;
 	}

@@ -76,6 +76,9 @@ enum store_event {
 	STORE_REPO_WAITS,      /* its records can't be redone now: WHY */
 	STORE_REPO_RECOVERED,  /* its records are redone; served again */
 	STORE_JOURNAL_DAMAGED, /* the state directory PLACE; WHY; once */
+	/* The clock has moved on by WHY, and less time has passed, as far as
+	 * the state directory PLACE knows: history is trimmed slowly. */
+	STORE_CLOCK_AHEAD,
 	/* The node PLACE of a group: leads; follows WHY, a node; has lost the
 	 * connection to refd-group. */
 	STORE_GROUP_LEADS,

@@ -43,6 +43,7 @@
 #define MS_NS     1000000LL
 #define LISTEN_NS (5 * MS_NS)
 #define TICK_NS   (1000 * MS_NS)
+#define DAY_MS    (24 * 3600 * 1000LL)
 #define FLUSH_NS  (1000 * MS_NS)
 /* How often the queue is searched for questions without a client. */
 #define SWEEP_NS (10 * MS_NS)
@@ -242,6 +243,19 @@ static void tell_damage(struct historian *me)
 	free(why);
 }
 
+/* Once for each jump of the clock. */
+static void tell_clock(struct historian *me)
+{
+	int64_t days = history_clock_ahead_ms(me->history) / DAY_MS;
+	char why[32];
+
+	if (days > 0 && !me->is_clock_told && me->cfg.event != NULL) {
+		snprintf(why, sizeof(why), "%lld days", (long long)days);
+		me->cfg.event(STORE_CLOCK_AHEAD, me->cfg.history.dir, why);
+	}
+	me->is_clock_told = days > 0;
+}
+
 static int64_t trim_now(struct historian *me, int64_t now_ns)
 {
 	int r;
@@ -250,6 +264,7 @@ static int64_t trim_now(struct historian *me, int64_t now_ns)
 		return me->trim_ns - now_ns;
 	r = history_trim(me->history);
 	tell_damage(me);
+	tell_clock(me);
 	if (r == JOURNAL_UNKNOWN)
 		commit_log_mend(me->cfg.log);
 	me->trim_ns = now_ns + (r == HISTORY_MORE ? TRIM_PAUSE_NS : TICK_NS);

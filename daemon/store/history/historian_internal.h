@@ -30,7 +30,7 @@ struct historian {
 	int64_t flush_ns, sweep_ns; /* not before */
 	int64_t stop_ns;            /* when the stop was seen; 0: not stopped */
 	int64_t index_ns, trim_ns;  /* the next time */
-	bool is_damage_told;
+	bool is_damage_told, is_clock_told;
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;

@@ -60,5 +60,8 @@ int history_index(struct history *h, uint64_t visible);
  * JOURNAL_UNKNOWN: the journal must be reopened. */
 #define HISTORY_MORE 2
 int history_trim(struct history *h);
+/* By how much the clock is ahead of the time that the last history_trim()
+ * believed; 0 if history is kept for ever. */
+int64_t history_clock_ahead_ms(const struct history *h);
 
 #endif

@@ -17,6 +17,10 @@ struct history {
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct journal_index *index;   /* NULL: to be opened, or can't be */
 	int64_t index_retry_ns;        /* not before */
+	/* The time that the retention believes, and the monotonic time then; 0:
+	 * not known yet. */
+	int64_t believed_ms, believed_at_ms;
+	int64_t ahead_ms; /* of the clock, then */
 	/* A trimmed row stays out, even if a crash brings the row back. */
 	uint64_t trimmed;
 };

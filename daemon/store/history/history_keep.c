@@ -14,8 +14,10 @@
  *	... is damaged			the index is begun anew
  *	a crash between the two		trimmed rows come back and are trimmed
  *					again; keys without rows find nothing
- *	the wall clock is set back	rows are kept longer; forward: shorter,
- *					but an id until its expiry at least
+ *	the wall clock is set back	rows are kept longer
+ *	... or forward			the retention follows slowly (CATCH_UP),
+ *					so that a wrong clock, soon corrected,
+ *					deletes next to nothing
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +31,11 @@
 /* Ids are kept longer than promised: the wall clock may be set back by this
  * much before an old id counts as new. */
 #define MARGIN_MS (3600 * 1000LL)
+/* The retention believes the wall clock only as far as time really passed,
+ * times this number: a daemon that rested for a month has trimmed a month after
+ * a day or two, and a clock that is a month ahead for three seconds costs a
+ * minute of history. */
+#define CATCH_UP 24
 /* The size of a row beside its body: columns, the index by id, half-full
  * pages. */
 #define ROW_BYTES 150
@@ -227,10 +234,52 @@ static int history_bytes(struct history *h, uint64_t *bytes)
 	return r;
 }
 
+static int note_time(void *arg, const struct journal_row *row)
+{
+	*(int64_t *)arg = row->time_us / 1000;
+	return 0;
+}
+
+/* When the last row was made. Without rows there is nothing to trim, and any
+ * time will do. */
+static int64_t last_row_ms(struct history *h)
+{
+	uint64_t last = journal_last_lsn(h->cfg.journal);
+	int64_t ms = 0;
+
+	if (last > 0)
+		journal_read(h->reader, last - 1, last + 1, false, 1, note_time,
+		    &ms);
+	return ms;
+}
+
+/* At its start the daemon believes the last row, because the clock can be wrong
+ * from the start. */
+static int64_t believed_ms(struct history *h)
+{
+	int64_t wall_ms = SYS(h->cfg.sys, now_wall) / 1000000;
+	int64_t mono_ms = SYS(h->cfg.sys, now_mono) / 1000000;
+
+	if (h->believed_ms == 0)
+		h->believed_ms = last_row_ms(h);
+	else
+		h->believed_ms += CATCH_UP * (mono_ms - h->believed_at_ms);
+	h->believed_at_ms = mono_ms;
+	if (h->believed_ms > wall_ms)
+		h->believed_ms = wall_ms;
+	h->ahead_ms = wall_ms - h->believed_ms;
+	return h->believed_ms;
+}
+
+int64_t history_clock_ahead_ms(const struct history *h)
+{
+	return h->cfg.retention_ms > 0 ? h->ahead_ms : 0;
+}
+
 static void set_limits(struct trimming *t)
 {
 	const struct history_config *cfg = &t->h->cfg;
-	int64_t now_ms = SYS(cfg->sys, now_wall) / 1000000, horizon_ms = 0;
+	int64_t now_ms = believed_ms(t->h), horizon_ms = 0;
 	uint64_t used = 0;
 
 	if (cfg->retention_ms > 0 && cfg->retention_ms < now_ms)

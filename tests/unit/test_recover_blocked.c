@@ -1,7 +1,8 @@
 /*
- * Proves that recovery gives up no acknowledged update for a lock. Git can
- * leave a lock below the name of a ref, when it prunes a packed ref that is
+ * Proves that recovery gives up no acknowledged update for files in the way. Git
+ * can leave a lock below the name of a ref, when it prunes a packed ref that is
  * deleted meanwhile. After a power loss this lock stands in the way of a file.
+ * A directory in refd/stage/ is no hindrance.
  */
 #include <check.h>
 
@@ -47,6 +48,22 @@ START_TEST(a_ref_below_the_name_aborts)
 }
 END_TEST
 
+START_TEST(a_directory_in_stage_stays)
+{
+	memfs_hide_types(w->fs, _i == 1);
+	wr_ok("d=1");
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd/stage/0000000000000001.0");
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd/stage/more");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd/stage/more");
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(world_ref(w, "d"), '1');
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refd/stage/more"));
+	wr_ok("d=2:1");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_blocked");
@@ -55,6 +72,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_lock_below_the_name_defers);
 	tcase_add_test(tc, a_ref_below_the_name_aborts);
+	tcase_add_loop_test(tc, a_directory_in_stage_stays, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -410,6 +410,29 @@ START_TEST(id_that_a_power_loss_left_empty)
 END_TEST
 
 /* The path looks like the path of a worktree. */
+/* A copy by hard links (cp -al) shares all files with the original. */
+START_TEST(a_copy_by_hard_links_has_a_lock_of_its_own)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	struct repo *repo;
+	int fd;
+
+	memfs_write(w->fs, "/srv/copy-lock", "");
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd");
+	ck_assert_int_eq(SYS(sys, linkat, AT_FDCWD, "/srv/copy-lock", AT_FDCWD,
+			     WORLD_REPO "/refd/lock"),
+	    0);
+	repo = get(WORLD_REPO);
+	fd = SYS(sys, openat, AT_FDCWD, "/srv/copy-lock", O_RDWR, 0);
+	ck_assert_int_eq(SYS(sys, flock_try, fd), 0);
+	SYS(sys, close, fd);
+	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/refd/lock", O_RDWR, 0);
+	ck_assert_int_eq(SYS(sys, flock_try, fd), -EAGAIN);
+	SYS(sys, close, fd);
+	repo_put(&w->store.repos, repo);
+}
+END_TEST
+
 START_TEST(repository_in_a_directory_called_worktrees)
 {
 	static const char path[] = "/srv/worktrees/s.git";
@@ -457,6 +480,7 @@ int main(void)
 	tcase_add_test(tc, one_file_system_of_objects_and_refs);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_power_loss_left_empty, 0, 2);
+	tcase_add_test(tc, a_copy_by_hard_links_has_a_lock_of_its_own);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
 	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
 	suite_add_tcase(suite, tc);

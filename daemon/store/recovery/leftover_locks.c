@@ -8,6 +8,9 @@
  * in any number and at any depth: the walk takes no path longer than the path
  * of a lock, and has one buffer for all paths.
  *
+ * A directory in stage/ is nobody's lock, and stays: refd makes files alone, but
+ * e2fsck and administrators make directories.
+ *
  * Failures: if a directory cannot be read, the search ends with the errno,
  * because a lock might be missed. A search of more than LEFTOVER_LOCKS_WORK
  * ends too, because other repositories wait meanwhile. A foreign lock, or a ref
@@ -119,7 +122,7 @@ static int remember_token(struct lock_search *s, const char *name)
 		return 0;
 	r = SYS(s->leftover->sys, lstatat, s->leftover->repo->stage_fd, name,
 	    &st);
-	if (r < 0 || st.nlink < 2)
+	if (r < 0 || st.nlink < 2 || S_ISDIR(st.mode))
 		return r == -ENOENT ? 0 : r;
 	if (token_parse_name(name, &id, &k) < 0)
 		return remember_value(s->leftover,
@@ -170,7 +173,10 @@ static int token_entry(void *arg, const struct sys_dirent *entry)
 
 static int find_old_entry(void *arg, const struct sys_dirent *entry)
 {
-	return leftover_locks_is_live(arg, entry->name) ? 0 : -EEXIST;
+	return entry->type == DT_DIR ||
+		leftover_locks_is_live(arg, entry->name) ?
+	    0 :
+	    -EEXIST;
 }
 
 int leftover_locks_any(const struct sys *sys, const struct repo *repo,
@@ -474,7 +480,7 @@ static int sweep_entry(void *arg, const struct sys_dirent *entry)
 		return 0;
 	r = SYS(s->leftover->sys, unlinkat, s->leftover->repo->stage_fd,
 	    entry->name);
-	if (r < 0 && r != -ENOENT)
+	if (r < 0 && r != -ENOENT && r != -EISDIR)
 		s->err = r;
 	return 0;
 }

@@ -89,30 +89,51 @@ static void put_reftable_aside(const struct repos *repos,
 	SYS(sys, close, fd);
 }
 
+/* A copy by hard links shares the file with the original, so its lock would lock
+ * both: a file with a second name is replaced. A descriptor; -EAGAIN: held. */
+static int open_lock(const struct sys *sys, int refd_fd)
+{
+	struct sys_stat st;
+	int fd, r, tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		fd = SYS(sys, openat, refd_fd, "lock",
+		    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+		if (fd < 0)
+			return fd;
+		r = SYS(sys, flock_try, fd);
+		if (r == 0)
+			r = SYS(sys, fstat, fd, &st);
+		if (r == 0 && st.nlink == 1)
+			return fd;
+		if (r == 0)
+			r = SYS(sys, unlinkat, refd_fd, "lock");
+		SYS(sys, close, fd);
+		if (r < 0)
+			return r;
+	}
+	return -EAGAIN;
+}
+
 static int take_lock(const struct repos *repos, struct repo *repo,
     struct repo_lock *lock)
 {
-	const struct sys *sys = repos->sys;
-	int r;
+	int fd;
 
 	if (lock != NULL) {
 		lock->refs++;
 		repo->lock = lock;
 		return 0;
 	}
+	fd = open_lock(repos->sys, repo->refd_fd);
+	if (fd < 0)
+		return fd;
 	lock = calloc(1, sizeof(*lock));
-	if (lock == NULL)
+	if (lock == NULL) {
+		SYS(repos->sys, close, fd);
 		return -ENOMEM;
-	lock->fd = SYS(sys, openat, repo->refd_fd, "lock",
-	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
-	r = lock->fd < 0 ? lock->fd : SYS(sys, flock_try, lock->fd);
-	if (r < 0) {
-		if (lock->fd >= 0)
-			SYS(sys, close, lock->fd);
-		free(lock);
-		return r;
 	}
-	lock->refs = 1;
+	*lock = (struct repo_lock){ .fd = fd, .refs = 1 };
 	repo->lock = lock;
 	return 0;
 }

@@ -191,7 +191,8 @@ struct verify_value {
 	char *target; /* of a symbolic ref; owned */
 	char from[160];
 };
-/* 0; -ENOENT: journal and log have no value whose object exists. */
+/* 0; -ENOENT: journal and log have no value whose object exists; -ENOLINK: the
+ * journal does not have the present branch of this HEAD. */
 int verify_last_value(struct verify *v, const struct verify_place *place,
     const char *name, struct verify_value *value);
 /* Frees the values of the suspects. */

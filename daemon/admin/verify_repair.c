@@ -119,6 +119,10 @@ static char *say_failed(int r)
 	if (r == -ENOENT)
 		return repo_why("not repaired: neither journal nor log know a "
 				"value whose object is there");
+	if (r == -ENOLINK)
+		return repo_why("not repaired: nothing tells which branch it "
+				"named: 'git symbolic-ref HEAD "
+				"refs/heads/BRANCH', run there, names one");
 	if (r == -EALREADY)
 		return repo_why(
 		    "not repaired: another has written it meanwhile");

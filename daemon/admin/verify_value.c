@@ -5,7 +5,8 @@
  * is read once for all suspects; later records are read for each ref.
  *
  * Otherwise the last value of the log: if the journal has no record, if the
- * last record is a deletion, or if git wrote lines after the record.
+ * last record is a deletion, or if git wrote lines after the record. Not for
+ * HEAD: the log has ids alone, and with an id HEAD would name no branch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -178,6 +179,14 @@ static int read_journal(struct verify_search *s)
 
 /* ---- one ---- */
 
+/* HEAD of a repository, of a worktree or of a remote. */
+static bool is_head(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return strcmp(slash != NULL ? slash + 1 : name, "HEAD") == 0;
+}
+
 int verify_last_value(struct verify *v, const struct verify_place *place,
     const char *name, struct verify_value *value)
 {
@@ -200,6 +209,8 @@ int verify_last_value(struct verify *v, const struct verify_place *place,
 		return 0;
 	}
 	free(s.target);
+	if (r == 0 && is_head(name))
+		return -ENOLINK;
 	if (r == 0 && !s.has_line)
 		return -ENOENT;
 	value->oid = s.line;

@@ -232,7 +232,12 @@ START_TEST(heads)
 {
 	tmp_run("cd r.git && : >HEAD");
 	REPAIRS(1);
-	DID("ref-broken HEAD", "neither");
+	DID("ref-broken HEAD", "git symbolic-ref HEAD");
+	/* The log has ids, which would detach HEAD. */
+	tmp_run("cd r.git && cp logs/refs/heads/a logs/HEAD");
+	REPAIRS(1);
+	DID("ref-broken HEAD", "git symbolic-ref HEAD");
+	tmp_run("test ! -s r.git/HEAD");
 }
 END_TEST
 

@@ -89,8 +89,9 @@ static void put_reftable_aside(const struct repos *repos,
 	SYS(sys, close, fd);
 }
 
-/* A copy by hard links shares the file with the original, so its lock would lock
- * both: a file with a second name is replaced. A descriptor; -EAGAIN: held. */
+/* A copy by hard links shares the file with the original, so its lock would
+ * lock both: a file with a second name is replaced. Returns a descriptor;
+ * -EAGAIN: somebody holds the lock. */
 static int open_lock(const struct sys *sys, int refd_fd)
 {
 	struct sys_stat st;

@@ -386,7 +386,6 @@ $(BUILD)/tests/helper/reftable_tool: HELPER_LIBS = $(STORE_LIBS)
 $(BUILD)/tests/helper/launch_git: HELPER_LIBS = \
 	$(if $(SANITIZE),,-static-pie)
 
-# The peers; and what refd bench has, for the same loops.
 $(BENCH_BIN): $(BENCH_OBJS) $(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS)

@@ -9,7 +9,6 @@
 #include "client/admin/admin.h"
 #include "client/ask.h"
 #include "client/base/cli.h"
-#include "client/bench/bench.h"
 #include "client/doctor/doctor.h"
 #include "client/enable/enable.h"
 #include "client/hook.h"
@@ -122,7 +121,6 @@ static const struct command *const commands[] = {
 	&drain_command,
 	&resume_command,
 	&checkpoint_command,
-	&bench_command,
 	&hook_command,
 	&version_command,
 	&help_command,

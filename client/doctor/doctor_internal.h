@@ -78,6 +78,10 @@ void doctor_check_list(struct doctor *d);
 void doctor_check_disk(struct doctor *d, const char *path, const char *what);
 /* The same by a LINE of /proc/self/mountinfo, which is modified. */
 void doctor_check_mount(struct doctor *d, char *line, const char *what);
+/* The flushes of the journal since the start of the daemon: their number, and
+ * the times that half and 99 of 100 of them did not exceed. */
+void doctor_check_flushes(struct doctor *d, uint64_t nr, uint64_t p50_us,
+    uint64_t p99_us);
 /* Settings of the kernel, below PROC, which is "/proc". */
 void doctor_check_kernel(struct doctor *d, const char *proc);
 

@@ -98,6 +98,20 @@ static void check_group(struct doctor *d, const struct refd_answer *ans)
 	    strtoull(lag_ms, NULL, 10) / 1000);
 }
 
+static void ask_stats(struct doctor *d, struct refd *r)
+{
+	struct refd_request req = { .verb = REFD_VERB_STATS };
+	struct refd_answer ans;
+
+	if (refd_call(r, &req, ASK_MS, &ans) < 0)
+		return;
+	doctor_check_flushes(d,
+	    strtoull(value_of(&ans, "flush_us_count"), NULL, 10),
+	    strtoull(value_of(&ans, "flush_us_p50"), NULL, 10),
+	    strtoull(value_of(&ans, "flush_us_p99"), NULL, 10));
+	refd_answer_done(&ans);
+}
+
 static void ask_status(struct doctor *d, struct refd *r)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
@@ -194,6 +208,7 @@ static void check_daemon(struct doctor *d)
 	} else {
 		check_hello(d, refd_hello(r));
 		ask_status(d, r);
+		ask_stats(d, r);
 		check_namespace(d);
 	}
 	refd_free(r);

@@ -84,6 +84,9 @@ enum finding_repair {
 	    "read the daemon's log, then restart the daemon")                  \
 	X(FLUSH_HANGS, "flush-hangs", ERROR, NONE,                             \
 	    "refd status, as root, names the disk; read the kernel's log")     \
+	X(FLUSH_SLOW, "flush-slow", WARNING, NONE,                             \
+	    "look for other writers on the disk of daemon.state (iostat), or " \
+	    "move daemon.state to a faster disk")                              \
 	X(DAEMON_USERS, "daemon-user-namespace", ERROR, NONE,                  \
 	    "set PrivateUsers=no in the unit: in the namespace, all users "    \
 	    "look like nobody")                                                \

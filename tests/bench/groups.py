@@ -84,15 +84,33 @@ def commit_times(clients, pace=None):
     return len(times) / 3, statistics.median(times)
 
 
-def bench(*args):
-    """By refd bench: the rate and the median for each number of clients."""
-    said = json.loads(run(
-        *a.host.enter(f'{PROGRAMS}/refd', 'bench', '--json', '--refs', '1',
-                      '--seconds', '1', *args)))
-    return [(storm['clients'], (storm['load']['done']
-                                / storm['load']['seconds'],
-                                storm['load']['p50_us'] / 1000))
-            for storm in said['storm'] if storm['clients'] in CLIENTS]
+class Updates:
+    """A repository with two commits, through which refs move. Every measurement
+    has new refs."""
+
+    def __init__(self, root, seen_root, socket):
+        repo = f'{root}/updates.git'
+        run('git', 'init', '-q', '--bare', repo)
+        tree = run('git', '-C', repo, 'mktree', stdin=subprocess.DEVNULL)
+        oids = [run('git', '-C', repo, 'commit-tree', '-m', name, tree)
+                for name in ('one', 'two')]
+        self.load = [f'{PROGRAMS}/../tests/bench/load', '--on', 'refd',
+                     '--path', socket, '--action', 'move', '--repo',
+                     f'{seen_root}/updates.git']
+        for oid in oids:
+            self.load += ['--oid', oid]
+        self.number = 0
+        # The objects are young, so the first updates wait for them.
+        self.measure(1, '--txns', '10')
+
+    def measure(self, clients, *limit):
+        """Updates a second, median in ms."""
+        self.number += 1
+        said = json.loads(run(*a.host.enter(
+            *self.load, '--prefix', f'refs/heads/updates{self.number}',
+            '--clients', str(clients), *limit)))
+        assert said['done'] and not said['failed'], said
+        return said['done'] / said['seconds'], said['p50_us'] / 1000
 
 
 # ---- pushes ----
@@ -185,14 +203,13 @@ def print_table(what, rounds):
 
 
 def measure_updates(rounds):
-    places = {'refd, one machine': ('--dir', alone.root, '--socket',
-                                    alone.socket),
-              'refd, a group': ('--dir', a.seen_root, '--socket',
-                                a.socket_path)}
+    places = {'refd, one machine': Updates(alone.root, alone.root,
+                                           alone.socket),
+              'refd, a group': Updates(a.root, a.seen_root, a.socket_path)}
     for _ in range(int(ROUNDS)):
-        for name, where in places.items():
-            for to, (_, result) in zip(rounds[name], bench(*where)):
-                to.append(result)
+        for name, place in places.items():
+            for to, n in zip(rounds[name], CLIENTS):
+                to.append(place.measure(n, '--seconds', '1'))
         for to, n in zip(rounds['a commit of PostgreSQL'], CLIENTS):
             to.append(commit_times(n))
 

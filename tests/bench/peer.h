@@ -6,8 +6,8 @@
 #ifndef TESTS_BENCH_PEER_H
 #define TESTS_BENCH_PEER_H
 
-#include "client/bench/job.h"
-#include "client/bench/load.h"
+#include "tests/bench/job.h"
+#include "tests/bench/load.h"
 
 struct peer {
 	const struct job *job;

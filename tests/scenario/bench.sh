@@ -1,7 +1,7 @@
 #!/bin/bash
 # Proves that the bench can be trusted. The results of every participant are
 # checked afterwards, and a participant that claims too many refs is found out.
-# The output is JSON. refd bench measures, and leaves nothing behind.
+# The output is JSON.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -12,8 +12,6 @@ if ldd "$BUILD/bin/refd-daemon" | grep -qE 'lib(a|t|ub)san'; then
 fi
 
 export PYTHONDONTWRITEBYTECODE=1
-
-# ---- make bench ----
 
 "$ROOT/scripts/bench" --tiny --only B2 --dir "$T/b" >"$T/out" 2>&1
 is 'the smallest run' 0 $?
@@ -80,55 +78,4 @@ try:
 finally:
     place.close()
 PYTHON
-
-# ---- refd bench ----
-
-mkdir "$T/here" "$T/there"
-"$REFD" bench --dir "$T/here" --state "$T/there" --clients 4 --refs 10 \
-	--seconds 1 --json >"$T/json"
-is 'refd bench' 0 $?
-check 'its JSON' python3 - "$T/json" <<'PYTHON'
-import json, sys
-said = json.load(open(sys.argv[1]))
-assert said["flush"]["done"] == 200
-assert said["one"]["done"] > 0
-assert [s["clients"] for s in said["storm"]] == [1, 4]
-assert [t["refs"] for t in said["transactions"]] == [1, 10]
-assert said["open"]["rate"] > 0 and said["open"]["load"]["failed"] == 0
-PYTHON
-prints_nothing 'it leaves nothing' find "$T/here" "$T/there" -mindepth 1
-
-: >"$T/out" # an earlier run has written the same words
-"$REFD" bench --dir "$T/here" --seconds 60 >"$T/out" 2>&1 &
-bench=$!
-own $bench
-await 60 grep -q 'flush of the journal' "$T/out"
-kill -TERM $bench
-reap $bench
-is 'nor when it is interrupted: status' 143 $?
-prints_nothing 'nor when it is interrupted: files' find "$T/here" -mindepth 1
-
-# As the daemon under test does after a checkpoint, but all the time.
-write_notes() {
-	local dir
-	while [ ! -e "$T/over" ]; do
-		for dir in "$T"/here/*/repo.git/refd; do
-			: >"$dir/note.$((RANDOM % 8))"
-		done
-	done 2>/dev/null
-}
-
-start_daemon
-write_notes &
-own $!
-"$REFD" bench --dir "$T/here" --socket "$SOCKET" --clients 1 --refs 1 \
-	--seconds 1 >"$T/out" 2>&1
-is 'of a daemon that runs' 0 $?
-: >"$T/over"
-prints_nothing 'it leaves nothing, whatever is written meanwhile' \
-	find "$T/here" -mindepth 1
-check 'which goes on running' "$REFD" ping --socket "$SOCKET"
-"$REFD" bench --dir /dev/shm --socket "$SOCKET" >"$T/out" 2>&1
-is 'and does not serve that directory' 128 $?
-check 'which is said' grep -q 'below one of its roots' "$T/out"
 finish

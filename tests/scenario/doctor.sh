@@ -91,10 +91,15 @@ healthy() {
 	"$REFD" doctor "$A" >"$T/said"
 	is 'as it should be: nothing but the disk' '' \
 		"$(grep -E '^(error|warning|note):' "$T/said" |
-			grep -vE ': (fs|space|inodes)-')"
+			grep -vE ': (fs|space|inodes|flush)-')"
 	check 'it says what it looked at' \
 		grep -q "^looked at $A (durability journal)" "$T/said"
+	"$REFD" update -C "$A" refs/heads/flushed "$(new_commit a.git flushed)" ||
+		not_ok 'an update'
 	(cd "$A" && "$REFD" doctor) >"$T/said"
+	check 'how long a flush takes' grep -qE \
+		'^looked at the journal.s disk: a flush takes [0-9.]+ ms, ' \
+		"$T/said"
 	check 'named by nothing: the one around' grep -q "^looked at $A" \
 		"$T/said"
 	"$REFD" doctor --bad 2>"$T/err"
@@ -728,5 +733,5 @@ own_config
 # The unit test covers these ids, because this machine lacks the causes;
 # units.sh covers daemon-cannot-start.
 all_ids 'fs-network fs-fuse fs-no-links fs-untried hardlinks-unprotected '\
-'daemon-cannot-start'
+'daemon-cannot-start flush-slow'
 finish

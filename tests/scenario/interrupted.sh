@@ -64,9 +64,6 @@ check 'doctor shows its progress' \
 is 'no terminal, no progress' '' \
 	"$("$REFD" doctor "${broken[@]:3}" 2>&1 >/dev/null)"
 
-on_terminal '' "$REFD" bench --dir "$T" --clients 1 --refs 1 --seconds 1
-check 'bench shows its progress' shows 'Measuring: +[0-9]+% \([0-9]/5\)'
-
 # ---- Control-C ----
 
 on_terminal '[1-9]/6' "$REFD" verify --state "$STATE" "${broken[@]}"

@@ -43,7 +43,6 @@ says enable enable --json "$T/listed.git"
 says enable enable --json "$T/listed.git"
 says list enable --list --json
 says disable disable --json "$T/listed.git"
-says bench bench --json --dir "$T/fsync" --clients 1 --refs 1 --seconds 1
 
 # ---- questions to a daemon ----
 

@@ -92,7 +92,7 @@ is 'a mistyped command' "refd: 'lgo' is not a command; did you mean refd log?" \
 	"$(cat "$T/err")"
 
 for command in ping log watch status stats top slowlog locks pause drain \
-	resume checkpoint bench recover daemon; do
+	resume checkpoint recover daemon; do
 	refuses "$command x" "unexpected argument 'x'" "$command" x
 	refuses "$command -- --json" "unexpected argument '--json'" \
 		"$command" -- --json
@@ -117,7 +117,6 @@ refuses 'disable' "\`template' and \`system' exclude" \
 refuses 'enable --all x' "unexpected argument 'x'" enable --all x
 refuses 'enable --root' 'unexpected option --root' enable --root / x
 refuses 'disable --root' 'unexpected option --root' disable --root / x
-refuses 'bench' "\`state' and \`socket' exclude" bench --state x --socket x
 refuses 'disable --all x' "unexpected argument 'x'" disable --all x
 refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard
 refuses 'doctor' "\`all' and \`system' exclude" doctor --all --system
@@ -127,7 +126,6 @@ refuses 'ping --wait' "from 0 to 86400, not 'x'" ping --wait x
 refuses 'drain --timeout' "from 1 to 86400, not '0'" drain --timeout 0
 refuses 'top --interval' "from 1 to 86400, not '-1'" top --interval=-1
 refuses 'log -n' "takes a number, not '1x'" log -n 1x
-refuses 'bench --seconds' "not '4000'" bench --seconds 4000
 refuses 'restore --timeout' "not '0'" restore --at 1 --timeout 0
 refuses 'update --timeout' "not '0'" update --timeout 0 --stdin
 refuses 'update --txid' "takes 32 hexadecimal digits, not 'x'" \

@@ -2,10 +2,12 @@
  * Proves that the doctor recognizes file systems by their lines in
  * /proc/self/mountinfo, also file systems that a test machine does not have. A
  * value of receive.procReceiveRefs has the same meaning as in receive-pack. The
- * doctor reports a kernel that lets users link files of other users.
+ * doctor reports a kernel that lets users link files of other users, and a slow
+ * disk of the journal.
  */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/doctor/doctor_internal.h"
 #include "client/hooks/refpattern.h"
@@ -113,6 +115,32 @@ START_TEST(hard_links)
 }
 END_TEST
 
+static void flushes_take(uint64_t nr, uint64_t p50_us, size_t nr_findings,
+    const char *said)
+{
+	struct doctor d = { .socket = tmp_root };
+
+	doctor_check_flushes(&d, nr, p50_us, 2 * p50_us);
+	ck_assert_uint_eq(d.f.nr, nr_findings);
+	if (nr_findings)
+		ck_assert(findings_have(&d.f, FOUND_FLUSH_SLOW, "", tmp_root));
+	ck_assert_uint_eq(d.f.nr_checked, said ? 1 : 0);
+	if (said)
+		ck_assert_ptr_nonnull(strstr(d.f.checked[0], said));
+	findings_done(&d.f);
+}
+
+START_TEST(flushes)
+{
+	tmp_setup();
+	flushes_take(0, 0, 0, NULL);
+	flushes_take(1, 310, 0, "a flush takes 0.31 ms");
+	flushes_take(1000, 100000, 0, "longer than 200.00 ms (1000 flushes)");
+	flushes_take(1000, 100001, 1, "a flush takes 100.00 ms");
+	tmp_teardown();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_doctor");
@@ -122,6 +150,7 @@ int main(void)
 	tcase_add_test(tc, broken_lines);
 	tcase_add_test(tc, patterns);
 	tcase_add_test(tc, hard_links);
+	tcase_add_test(tc, flushes);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -1,4 +1,4 @@
-#include "client/bench/job.h"
+#include "tests/bench/job.h"
 
 #include <stdio.h>
 #include <string.h>

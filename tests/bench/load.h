@@ -11,8 +11,8 @@
  *
  * Blocking; one thread. A failed set-up ends the program.
  */
-#ifndef CLIENT_BENCH_LOAD_H
-#define CLIENT_BENCH_LOAD_H
+#ifndef TESTS_BENCH_LOAD_H
+#define TESTS_BENCH_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

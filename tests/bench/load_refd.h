@@ -2,13 +2,13 @@
  * refd as a contestant of a load. Each client has a connection. Blocking; runs
  * in the clients' processes.
  */
-#ifndef CLIENT_BENCH_LOAD_REFD_H
-#define CLIENT_BENCH_LOAD_REFD_H
+#ifndef TESTS_BENCH_LOAD_REFD_H
+#define TESTS_BENCH_LOAD_REFD_H
 
 #include <stdbool.h>
 
-#include "client/bench/job.h"
-#include "client/bench/load.h"
+#include "tests/bench/job.h"
+#include "tests/bench/load.h"
 #include "client/refd.h"
 
 struct load_refd {

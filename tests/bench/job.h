@@ -2,8 +2,8 @@
  * The work of the clients of a load, for refd and for its competitors. Pure;
  * any thread.
  */
-#ifndef CLIENT_BENCH_JOB_H
-#define CLIENT_BENCH_JOB_H
+#ifndef TESTS_BENCH_JOB_H
+#define TESTS_BENCH_JOB_H
 
 #include "proto/oid.h"
 

@@ -1,4 +1,4 @@
-#include "client/bench/load_refd.h"
+#include "tests/bench/load_refd.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * Proves that recovery gives up no acknowledged update for files in the way.
- * Git can leave a lock below the name of a ref, when it prunes a packed ref that
- * is deleted meanwhile. After a power loss this lock stands in the way of a
- * file. A directory in refd/stage/ is no hindrance.
+ * Git can leave a lock below the name of a ref, when it prunes a packed ref
+ * that is deleted meanwhile. After a power loss this lock stands in the way of
+ * a file. A directory in refd/stage/ is no hindrance.
  */
 #include <check.h>
 

@@ -8,8 +8,8 @@
  * in any number and at any depth: the walk takes no path longer than the path
  * of a lock, and has one buffer for all paths.
  *
- * A directory in stage/ is nobody's lock, and stays: refd makes files alone, but
- * e2fsck and administrators make directories.
+ * A directory in stage/ is nobody's lock, and stays: refd makes files alone,
+ * but e2fsck and administrators make directories.
  *
  * Failures: if a directory cannot be read, the search ends with the errno,
  * because a lock might be missed. A search of more than LEFTOVER_LOCKS_WORK

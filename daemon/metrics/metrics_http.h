@@ -4,8 +4,9 @@
  * serve reads, otherwise 503; the body is the role. Answers never have the name
  * of a repository or a user.
  *
- * Any process may ask, so an asker gets little: few requests are served at a
- * time, one answer each, within a few seconds.
+ * Any process may ask, so a connection gets one answer within a few seconds. If
+ * there are too many connections, the address with the most of them loses its
+ * oldest one, so that nobody keeps out the others.
  *
  * Loop thread; an answer takes as long as writing some 20 KB.
  */

@@ -1,8 +1,12 @@
 /*
  * Proves that both forms of the metrics have the same values. The HTTP endpoint
- * answers only GET and HEAD of three paths, even without memory.
+ * answers only GET and HEAD of three paths, even without memory. Silent
+ * connections keep nobody out, neither of the same address nor of another one,
+ * and many who ask at once get one text.
  */
+#include <arpa/inet.h>
 #include <check.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -116,12 +120,14 @@ END_TEST
 /* ---- HTTP ---- */
 
 static bool has_memory, takes_writes, serves_reads;
+static unsigned nr_collected;
 
 static struct metrics *collect(void *arg)
 {
 	struct metrics *m = has_memory ? sample() : NULL;
 
 	(void)arg;
+	nr_collected++;
 	if (m != NULL) {
 		m->role = "role";
 		m->takes_writes = takes_writes;
@@ -130,30 +136,66 @@ static struct metrics *collect(void *arg)
 	return m;
 }
 
-/* The whole answer to REQUEST, up to the end of the connection; to be freed. */
-static char *ask(const char *request)
+static struct event_base *base;
+static struct metrics_http *http;
+
+static void open_http(void)
 {
-	struct event_base *base = event_base_new();
-	struct metrics_http *http = metrics_http_new(base, collect, NULL);
-	char *answer = calloc(1, 1 << 20);
-	size_t len = 0;
-	ssize_t n;
+	base = event_base_new();
+	http = metrics_http_new(base, collect, NULL);
+}
+
+static void close_http(void)
+{
+	metrics_http_free(http);
+	event_base_free(base);
+}
+
+/* A new connection. */
+static int join(void)
+{
 	int fds[2];
 
 	ck_assert_int_eq(
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	metrics_http_accept(http, fds[0]);
-	ck_assert_int_eq(write(fds[1], request, strlen(request)),
+	return fds[1];
+}
+
+static void say_to(int fd, const char *request)
+{
+	ck_assert_int_eq(write(fd, request, strlen(request)),
 	    (ssize_t)strlen(request));
+}
+
+/* All that comes until the end of the connection; to be freed. Closes FD. */
+static char *answer_of(int fd)
+{
+	char *answer = calloc(1, 1 << 20);
+	size_t len = 0;
+	ssize_t n;
+
 	do {
 		event_base_loop(base, EVLOOP_NONBLOCK);
-		n = read(fds[1], answer + len, (1 << 20) - 1 - len);
+		n = read(fd, answer + len, (1 << 20) - 1 - len);
 		if (n > 0)
 			len += (size_t)n;
 	} while (n != 0);
-	close(fds[1]);
-	metrics_http_free(http);
-	event_base_free(base);
+	close(fd);
+	return answer;
+}
+
+/* The answer to REQUEST; to be freed. */
+static char *ask(const char *request)
+{
+	char *answer;
+	int fd;
+
+	open_http();
+	fd = join();
+	say_to(fd, request);
+	answer = answer_of(fd);
+	close_http();
 	return answer;
 }
 
@@ -218,6 +260,111 @@ START_TEST(without_memory_the_metrics_are_unavailable)
 }
 END_TEST
 
+/* ---- many who ask ---- */
+
+#define MANY 300
+
+static void expect_leader(int fd)
+{
+	char *answer = answer_of(fd);
+
+	ck_assert_msg(strncmp(answer, "HTTP/1.1 200 ", 13) == 0, "got: %s",
+	    answer);
+	free(answer);
+}
+
+START_TEST(silent_connections_silence_nobody)
+{
+	int silent[MANY], fd, i;
+
+	has_memory = takes_writes = true;
+	open_http();
+	for (i = 0; i < MANY; i++)
+		silent[i] = join();
+	fd = join();
+	say_to(fd, "GET /leader HTTP/1.0\r\n\r\n");
+	expect_leader(fd);
+	for (i = 0; i < MANY; i++)
+		close(silent[i]);
+	close_http();
+	takes_writes = false;
+}
+END_TEST
+
+/* From 127.0.0.HOST. */
+static int join_from(int listener, unsigned host)
+{
+	struct sockaddr_in to,
+	    from = { .sin_family = AF_INET,
+		    .sin_addr.s_addr = htonl(0x7f000000 + host) };
+	socklen_t size = sizeof(to);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&to, &size),
+	    0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, size), 0);
+	metrics_http_accept(http,
+	    accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	return fd;
+}
+
+START_TEST(the_largest_address_loses_its_oldest)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int silent[MANY], fd, i;
+	char byte;
+
+	has_memory = takes_writes = true;
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&any, sizeof(any)),
+	    0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	open_http();
+	fd = join_from(listener, 1);
+	for (i = 0; i < MANY; i++)
+		silent[i] = join_from(listener, 2);
+	say_to(fd, "GET /leader HTTP/1.0\r\n\r\n");
+	expect_leader(fd);
+	ck_assert_int_eq(recv(silent[0], &byte, 1, 0), 0);
+	ck_assert_int_eq(recv(silent[MANY - 1], &byte, 1, MSG_DONTWAIT), -1);
+	for (i = 0; i < MANY; i++)
+		close(silent[i]);
+	close(listener);
+	close_http();
+	takes_writes = false;
+}
+END_TEST
+
+START_TEST(many_at_once_get_one_text)
+{
+	int fds[3];
+	char *answers[3];
+	int i;
+
+	has_memory = true;
+	open_http();
+	nr_collected = 0;
+	for (i = 0; i < 3; i++) {
+		fds[i] = join();
+		say_to(fds[i], "GET /metrics HTTP/1.0\r\n\r\n");
+	}
+	for (i = 0; i < 3; i++)
+		answers[i] = answer_of(fds[i]);
+	ck_assert_uint_eq(nr_collected, 1);
+	ck_assert_str_eq(answers[0], answers[1]);
+	ck_assert_str_eq(answers[0], answers[2]);
+	fds[0] = join();
+	say_to(fds[0], "GET /metrics HTTP/1.0\r\n\r\n");
+	free(answer_of(fds[0]));
+	ck_assert_uint_eq(nr_collected, 2);
+	for (i = 0; i < 3; i++)
+		free(answers[i]);
+	close_http();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("metrics");
@@ -231,6 +378,9 @@ int main(void)
 	tcase_add_test(tc, roles_are_a_status);
 	tcase_add_test(tc, only_the_metrics_are_served);
 	tcase_add_test(tc, without_memory_the_metrics_are_unavailable);
+	tcase_add_test(tc, silent_connections_silence_nobody);
+	tcase_add_test(tc, the_largest_address_loses_its_oldest);
+	tcase_add_test(tc, many_at_once_get_one_text);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

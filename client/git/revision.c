@@ -25,7 +25,7 @@ bool revision_resolve(struct revisions *revs, const char *name,
 		return true;
 	if (!*name || strchr(name, '\n'))
 		return false;
-	if (!revs->git.pid)
+	if (!revs->git.to)
 		start_git(revs);
 	if (!coprocess_ask(&revs->git, name, &answer))
 		die("git cat-file ended before it answered");

@@ -53,21 +53,15 @@ static bool keep_existing(struct fetching *f, struct text *lines)
 		"--batch-check=%(objectname)", "--buffer", NULL };
 	const size_t len = refd_object_format_hex(f->wish->format);
 	struct text answer = { 0 };
-	int in = fetch_git_file(lines), out = fetch_git_file(&answer), status;
+	int status = fetch_git_run(&f->git, argv, lines, &answer);
 	char *line, *next;
 
-	status = fetch_git_run(&f->git, argv, in, out);
 	text_clear(lines);
-	lseek(out, 0, SEEK_SET);
-	if (status == 0 && text_read(&answer, out, SIZE_MAX) < 0)
-		status = -1;
 	/* The line of a missing object has one more word. */
 	for (next = answer.data; status == 0 && (line = strsep(&next, "\n"));)
 		if (strlen(line) == len)
 			text_addf(lines, "%s\n", line);
 	text_done(&answer);
-	close(in);
-	close(out);
 	return status == 0 || fail(f, "cannot look for objects in", status);
 }
 
@@ -94,11 +88,8 @@ static bool are_connected(struct fetching *f, const struct text *lines)
 {
 	static const char *const argv[] = { "git", "rev-list", "--objects",
 		"--quiet", "--stdin", "--not", "--all", NULL };
-	int in = fetch_git_file(lines);
-	int status = fetch_git_run(&f->git, argv, in, -1);
 
-	close(in);
-	return status == 0;
+	return fetch_git_run(&f->git, argv, lines, NULL) == 0;
 }
 
 static bool find_haves(struct fetching *f)
@@ -149,14 +140,12 @@ static bool fetch(struct fetching *f)
 	const char *argv[] = { "git", "fetch", "--quiet",
 		"--no-write-fetch-head", "--no-tags", "--no-auto-maintenance",
 		"--no-recurse-submodules", "--stdin", NULL, NULL };
-	int in, status;
+	int status;
 
 	add_url(&url, f->wish);
 	argv[8] = url.data;
 	add_oids(f->wish, f->wish->oids, f->wish->nr_oids, &oids);
-	in = fetch_git_file(&oids);
-	status = fetch_git_run(&f->git, argv, in, -1);
-	close(in);
+	status = fetch_git_run(&f->git, argv, &oids, NULL);
 	text_done(&oids);
 	text_done(&url);
 	return status == 0 || fail(f, "cannot fetch objects for", status);

@@ -209,12 +209,12 @@ static bool open_objects(struct opening *o)
 {
 	struct fetch_repo *repo = o->repo;
 
-	repo->objects = fetch_git_above(open_dir(repo->fd, "objects"));
+	repo->objects = open_dir(repo->fd, "objects");
 	if (repo->objects < 0)
 		return fail(o, "cannot open the objects of", -repo->objects);
 	if (mkdirat(repo->objects, "pack", 0777) < 0 && errno != EEXIST)
 		return fail(o, "cannot make objects/pack of", errno);
-	repo->pack = fetch_git_above(open_dir(repo->objects, "pack"));
+	repo->pack = open_dir(repo->objects, "pack");
 	if (repo->pack < 0)
 		return fail(o, "cannot open objects/pack of", -repo->pack);
 	return check_owner(o, repo->objects) && check_owner(o, repo->pack) &&

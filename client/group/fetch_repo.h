@@ -10,7 +10,7 @@
 /* Descriptors, which are closed in an exec; -1: none. */
 struct fetch_repo {
 	int fd;      /* the common directory */
-	int objects; /* objects/ and objects/pack/: above FETCH_FD_LAST */
+	int objects; /* objects/ and objects/pack/ */
 	int pack;
 };
 

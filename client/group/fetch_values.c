@@ -105,15 +105,11 @@ static bool add_tables(struct values *v, const struct fetch_git *git)
 	static const char *const argv[] = { "git", "for-each-ref",
 		"--format=%(objectname)", NULL };
 	struct text found = { 0 };
-	int out = fetch_git_file(&found);
-	bool is_done = fetch_git_run(git, argv, -1, out) == 0;
+	int status = fetch_git_run(git, argv, NULL, &found);
+	bool is_done = status == 0 || status == -EFBIG;
 
-	lseek(out, 0, SEEK_SET);
-	if (is_done) {
-		text_read(&found, out, PACKED_MAX);
+	if (is_done)
 		add_lines(v, &found);
-	}
-	close(out);
 	text_done(&found);
 	return is_done;
 }
@@ -134,8 +130,8 @@ bool fetch_repo_values(int repo_fd, const struct fetch_site *site,
 	if (fd >= 0)
 		walk(&v, fd, 0);
 	add_packed(&v, repo_fd);
-	git.tables = fetch_git_above(
-	    fetch_repo_beneath(repo_fd, "reftable", O_RDONLY | O_DIRECTORY));
+	git.tables =
+	    fetch_repo_beneath(repo_fd, "reftable", O_RDONLY | O_DIRECTORY);
 	if (git.tables >= 0) {
 		is_done = add_tables(&v, &git);
 		close(git.tables);

@@ -1,14 +1,17 @@
 #include "client/log/pager.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
+#include "client/base/cli.h"
 #include "client/base/colour.h"
+#include "proto/lib/launch.h"
 
-static pid_t pager;
+static struct launched pager;
 
 /* The pager ends after its input, or when the user quits. */
 static void wait_for_pager(void)
@@ -16,7 +19,7 @@ static void wait_for_pager(void)
 	fflush(stdout);
 	close(STDOUT_FILENO);
 	close(STDERR_FILENO);
-	child_wait(pager);
+	launch_wait(&pager);
 }
 
 static const char *pager_command(void)
@@ -29,30 +32,44 @@ static const char *pager_command(void)
 }
 
 /* As git: only a command with special characters needs a shell. So a missing
- * program is noticed here. */
+ * program is noticed here. 0 or negative errno. */
 static int start(const char *command, int *to)
 {
 	const char *const words[] = { command, NULL };
 	const char *const shell[] = { "/bin/sh", "-c", command, NULL };
 	bool is_word = !strpbrk(command, "|&;<>()$`\\\"' \t\n*?[#~=%");
+	int ends[2], err;
 
 	/* less ends at once if the output fits the screen, and shows colour. */
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
-	return child_feed(is_word ? words : shell, &pager, to);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	err = launch_start(&pager,
+	    &(struct launch){ .argv = is_word ? words : shell,
+		.kind = LAUNCH_TERMINAL,
+		.in = ends[0],
+		.out = STDOUT_FILENO,
+		.err = STDERR_FILENO });
+	close(ends[0]);
+	if (err)
+		close(ends[1]);
+	else
+		*to = ends[1];
+	return err;
 }
 
 void pager_start(void)
 {
 	const char *command = pager_command();
-	int to, err;
+	int to = -1, err;
 
 	if (!*command || !strcmp(command, "cat"))
 		return;
 	err = start(command, &to);
 	if (err && (getenv("GIT_PAGER") || getenv("PAGER")))
 		say_warning("cannot run the pager '%s': %s", command,
-		    strerror(err));
+		    strerror(-err));
 	if (err)
 		return;
 	/* The pager decides about Ctrl-C. */

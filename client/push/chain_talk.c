@@ -193,8 +193,7 @@ static void relay_errors(struct talk *t)
 
 static void look_for_end(struct talk *t)
 {
-	if (!t->is_gone && waitpid(t->hook.pid, NULL, WNOHANG) > 0)
-		t->is_gone = true;
+	t->is_gone = t->is_gone || launch_has_ended(&t->hook.child);
 }
 
 /* poll(2) ignores a descriptor of -1. */
@@ -248,10 +247,8 @@ static void talk(struct talk *t, uint64_t deadline)
 
 static void end(struct talk *t)
 {
-	if (!t->is_gone) {
-		kill(-t->hook.pid, SIGKILL);
-		waitpid(t->hook.pid, NULL, 0);
-	}
+	if (!t->is_gone)
+		launch_kill(&t->hook.child);
 	shut(&t->hook.to);
 	shut(&t->hook.from);
 	shut(&t->hook.err);

@@ -54,7 +54,7 @@ static bool is_readable(const struct push_command *c, struct coprocess *git)
 	struct text answer = { 0 };
 	bool is;
 
-	if (!git->pid)
+	if (!git->to)
 		coprocess_start(git, argv);
 	is = coprocess_ask(git,
 		 refd_oid_hex(&c->old_oid, c->object_format, hex), &answer) &&

@@ -18,6 +18,14 @@ static struct {
 	int columns; /* of the line that stands; 0: there is none */
 } shown;
 
+static void (*relay)(const char *line);
+
+void progress_relay(void (*take)(const char *line))
+{
+	relay = take;
+	shown.columns = 0;
+}
+
 static int64_t now_ms(void)
 {
 	struct timespec ts;
@@ -36,7 +44,24 @@ static bool is_time(void)
 	if (now - shown.ms < WAIT_MS)
 		return false;
 	shown.ms = now;
-	return isatty(STDERR_FILENO);
+	return relay != NULL || isatty(STDERR_FILENO);
+}
+
+void progress_line(const char *text)
+{
+	char line[COLUMNS + 1];
+
+	if (relay != NULL) {
+		relay(text);
+		return;
+	}
+	if (!isatty(STDERR_FILENO))
+		return;
+	snprintf(line, sizeof(line), "%s", text);
+	progress_clear();
+	print_visible(stderr, line);
+	fflush(stderr);
+	shown.columns = (int)strlen(line);
 }
 
 void progress_show(const char *title, uint64_t done, uint64_t total,
@@ -56,10 +81,7 @@ void progress_show(const char *title, uint64_t done, uint64_t total,
 	snprintf(line, sizeof(line), "%s: %s%s%s%s%s", title, count,
 	    *place || *name ? ", " : "", place, *place && *name ? " " : "",
 	    name);
-	progress_clear();
-	print_visible(stderr, line);
-	fflush(stderr);
-	shown.columns = (int)strlen(line);
+	progress_line(line);
 }
 
 void progress_clear(void)

@@ -14,6 +14,10 @@
  */
 void progress_show(const char *title, uint64_t done, uint64_t total,
     const char *place, const char *name);
+/* Replaces the line by LINE at once. */
+void progress_line(const char *line);
+/* From now on, TAKE gets the lines: this process has no terminal. */
+void progress_relay(void (*take)(const char *line));
 /* Removes the line, so that other output can follow. */
 void progress_clear(void);
 

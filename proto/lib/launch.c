@@ -1,0 +1,443 @@
+/*
+ * Normal path of a child, between fork and exec:
+ *
+ *	signals		default actions, nothing blocked
+ *	session		new, so there is no terminal to read or to type into
+ *	ids		groups, gid, uid: real, effective and saved
+ *	bond		the kernel kills the child if its parent ends
+ *	directory	with the rights of the account
+ *	descriptors	the named ones in their places, all others closed
+ *
+ * Failures: the child tells the errno through a pipe that exec closes, and
+ * ends. The parent then reports that nothing runs.
+ *
+ * Only functions that are safe after a fork of a process with threads stand
+ * there. Memory, and the look-up of the account, come before the fork.
+ */
+#include "proto/lib/launch_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/keyctl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* A killed child that does not end is left to itself: it waits for a disk, or
+ * another process traces it and does not ask for its end. */
+#define END_MS 5000
+/* Exit status of a child that could not begin. */
+#define NOT_BEGUN 127
+
+int64_t launch_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* ---- in the child ---- */
+
+static int or_errno(int r)
+{
+	return r < 0 ? -errno : 0;
+}
+
+/* What this process ignores for itself, such as SIGPIPE, is no concern of the
+ * child. The user decided about the others before this process began. */
+static void reset_signals(enum launch_kind kind)
+{
+	struct sigaction act = { .sa_handler = SIG_DFL };
+	sigset_t none;
+	int sig;
+
+	sigemptyset(&none);
+	sigaction(SIGPIPE, &act, NULL);
+	if (kind == LAUNCH_TERMINAL)
+		return;
+	for (sig = 1; sig < NSIG; sig++)
+		sigaction(sig, &act, NULL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The keys of root's session would belong to the other user. */
+static int become(const struct account *as)
+{
+	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+	if (setgroups(as->nr_groups, as->groups) < 0 ||
+	    setresgid(as->gid, as->gid, as->gid) < 0 ||
+	    setresuid(as->uid, as->uid, as->uid) < 0)
+		return -errno;
+	return 0;
+}
+
+/* git does not start in a directory that is closed to its user, and root may
+ * stand in such a directory. */
+static int change_directory(const struct launch *l)
+{
+	if (l->dir != NULL)
+		return or_errno(chdir(l->dir));
+	if (l->kind == LAUNCH_ALONE &&
+	    faccessat(AT_FDCWD, ".", X_OK, AT_EACCESS) < 0)
+		return or_errno(chdir("/"));
+	return 0;
+}
+
+/* Above the places of the child, so that no place is taken too early. */
+static int move_up(int fd, int null_flags)
+{
+	int null = -1, moved;
+
+	if (fd == LAUNCH_NULL)
+		fd = null = open("/dev/null", null_flags | O_CLOEXEC);
+	moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, LAUNCH_FD_MAX);
+	if (null >= 0)
+		close(null);
+	return moved;
+}
+
+/* All but the first three and those of L. */
+static int close_others(const struct launch *l, int report)
+{
+	bool is_kept[LAUNCH_FD_MAX] = { true, true, true };
+	int i;
+
+	for (i = 0; i < LAUNCH_FDS && l->fds[i].to > 0; i++)
+		is_kept[l->fds[i].to] = true;
+	for (i = 0; i < LAUNCH_FD_MAX; i++)
+		if (!is_kept[i])
+			close(i);
+	if (report > LAUNCH_FD_MAX)
+		syscall(SYS_close_range, LAUNCH_FD_MAX, report - 1, 0);
+	return or_errno((int)syscall(SYS_close_range, report + 1, ~0U, 0));
+}
+
+/* *REPORT is the pipe to the parent. A program that belongs to the user keeps
+ * the descriptors that the user gave to this process. */
+static int place_descriptors(const struct launch *l, int *report)
+{
+	int from[3 + LAUNCH_FDS], to[3 + LAUNCH_FDS] = { 0, 1, 2 }, nr = 3, i;
+
+	*report = move_up(*report, 0);
+	from[0] = move_up(l->in, O_RDONLY);
+	from[1] = move_up(l->out, O_WRONLY);
+	from[2] = move_up(l->err, O_WRONLY);
+	for (i = 0; i < LAUNCH_FDS && l->fds[i].to > 0; i++, nr++) {
+		from[nr] = move_up(l->fds[i].from, O_RDWR);
+		to[nr] = l->fds[i].to;
+	}
+	for (i = 0; i < nr; i++)
+		if (from[i] < 0 || dup2(from[i], to[i]) < 0)
+			return -errno;
+	if (l->kind == LAUNCH_TERMINAL && l->argv != NULL)
+		return 0;
+	return close_others(l, *report);
+}
+
+static int prepare(const struct launch *l, pid_t parent, int *report)
+{
+	const bool is_other = l->as != NULL && account_is_other(l->as);
+	int r = 0;
+
+	reset_signals(l->kind);
+	if (l->kind == LAUNCH_ALONE)
+		r = or_errno(setsid());
+	else if (l->has_group)
+		r = or_errno(setpgid(0, 0));
+	if (r == 0 && is_other)
+		r = become(l->as);
+	/* After the change of ids, which clears both. */
+	if (r == 0 && (l->kind == LAUNCH_ALONE || l->run != NULL)) {
+		r = or_errno(prctl(PR_SET_PDEATHSIG, SIGKILL));
+		if (r == 0 && getppid() != parent)
+			r = -ESRCH;
+	}
+	if (r == 0 && l->run != NULL)
+		r = or_errno(prctl(PR_SET_DUMPABLE, 0));
+	if (r == 0)
+		r = change_directory(l);
+	return r == 0 ? place_descriptors(l, report) : r;
+}
+
+static void tell(int report, int err)
+{
+	while (write(report, &err, sizeof(err)) < 0 && errno == EINTR)
+		continue;
+}
+
+/* As git's execv_or_sh(). ARGS has room for another word in front. */
+static int execute(char **args)
+{
+	execvp(args[1], args + 1);
+	if (errno == ENOEXEC) {
+		args[0] = (char *)"/bin/sh";
+		execv(args[0], args);
+	}
+	return -errno;
+}
+
+static void __attribute__((noreturn)) be_child(const struct launch *l,
+    char **args, char **env, pid_t parent, int report)
+{
+	int r = prepare(l, parent, &report);
+
+	if (r == 0 && env != NULL)
+		environ = env;
+	if (r == 0 && l->run != NULL) {
+		close(report);
+		r = l->run(l->arg);
+		fflush(NULL);
+		_exit(r);
+	}
+	if (r == 0)
+		r = execute(args);
+	tell(report, r);
+	_exit(NOT_BEGUN);
+}
+
+/* ---- starting ---- */
+
+/* The child must hold the only end for writing. */
+static int await_begin(pid_t pid, int ends[2])
+{
+	int err = 0;
+	ssize_t n;
+
+	close(ends[1]);
+	do
+		n = read(ends[0], &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	close(ends[0]);
+	if (err < 0)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+	return err;
+}
+
+/* execve(2) takes arguments that are not const. The first place is free. */
+static char **copy_arguments(const char *const argv[])
+{
+	size_t nr = 0;
+	char **args;
+
+	while (argv[nr] != NULL)
+		nr++;
+	args = calloc(nr + 2, sizeof(*args));
+	if (args != NULL && nr > 0)
+		memcpy(args + 1, argv, nr * sizeof(*args));
+	return args;
+}
+
+static int start(struct launched *c, const struct launch *l, char **args,
+    char **env)
+{
+	const pid_t parent = getpid();
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	/* The child must not write this process's output again. */
+	if (l->run != NULL)
+		fflush(NULL);
+	c->pid = fork();
+	if (c->pid == 0)
+		be_child(l, args, env, parent, ends[1]);
+	if (c->pid < 0) {
+		r = -errno;
+		close(ends[0]);
+		close(ends[1]);
+		return r;
+	}
+	r = await_begin(c->pid, ends);
+	if (r < 0)
+		return r;
+	/* musl has no function for this call. */
+	c->process = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	r = or_errno(c->process);
+	if (r < 0)
+		launch_kill(c);
+	return r;
+}
+
+int launch_start(struct launched *c, const struct launch *l)
+{
+	char **args = l->argv != NULL ? copy_arguments(l->argv) : NULL;
+	struct launch_environment env;
+	int r = -ENOMEM, i;
+
+	assert((l->argv == NULL) != (l->run == NULL));
+	for (i = 0; i < LAUNCH_FDS; i++)
+		assert(l->fds[i].to >= 0 && l->fds[i].to < LAUNCH_FD_MAX);
+	assert(l->kind == LAUNCH_ALONE || l->as == NULL ||
+	    !account_is_other(l->as));
+	*c = (struct launched){ .process = -1,
+		.is_alone = l->kind == LAUNCH_ALONE,
+		.has_group = l->kind == LAUNCH_ALONE || l->has_group,
+		.end_ms = INT64_MAX };
+	if (l->kind == LAUNCH_ALONE)
+		c->end_ms = launch_now_ms() + l->seconds * INT64_C(1000);
+	if (launch_environment_make(&env, l) &&
+	    (args != NULL || l->run != NULL))
+		r = start(c, l, args,
+		    l->kind == LAUNCH_ALONE ? env.list : (char **)l->env);
+	launch_environment_done(&env);
+	free(args);
+	return r;
+}
+
+int launch_replace(const char *const argv[])
+{
+	char **args = copy_arguments(argv);
+	int r;
+
+	if (args == NULL)
+		return -ENOMEM;
+	reset_signals(LAUNCH_TERMINAL);
+	r = execute(args);
+	free(args);
+	return r;
+}
+
+/* ---- the end ---- */
+
+/* The zombie keeps the number of the group, so the signal meets only processes
+ * that the child left behind. */
+static bool reap(struct launched *c)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) <
+		0 ||
+	    info.si_pid != c->pid)
+		return false;
+	if (c->is_alone)
+		kill(-c->pid, SIGKILL);
+	while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+		continue;
+	return true;
+}
+
+static void release(struct launched *c)
+{
+	if (c->process >= 0)
+		close(c->process);
+	c->process = -1;
+	c->pid = 0;
+}
+
+/* The end of a process that another one traces shows only after the tracer has
+ * seen it. */
+static bool reaps_within(struct launched *c, int ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int64_t end = launch_now_ms() + ms;
+	bool is_over;
+
+	while (!(is_over = reap(c)) && launch_now_ms() < end)
+		nanosleep(&pause, NULL);
+	return is_over;
+}
+
+void launch_kill(struct launched *c)
+{
+	kill(c->has_group ? -c->pid : c->pid, SIGKILL);
+	if (!reaps_within(c, END_MS))
+		c->status = SIGKILL;
+	release(c);
+}
+
+bool launch_has_ended(struct launched *c)
+{
+	if (reap(c)) {
+		release(c);
+		return true;
+	}
+	if (launch_now_ms() < c->end_ms)
+		return false;
+	c->was_late = true;
+	launch_kill(c);
+	return true;
+}
+
+/* For poll(2), which takes an int. */
+static int left_ms(const struct launched *c, int64_t now)
+{
+	if (c->end_ms <= now)
+		return 0;
+	return c->end_ms - now < 1000 ? (int)(c->end_ms - now) : 1000;
+}
+
+int launch_status(const struct launched *c)
+{
+	if (c->was_late)
+		return -ETIME;
+	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) :
+					WEXITSTATUS(c->status);
+}
+
+bool launch_poll(struct launched *c, struct pollfd *fds, size_t nr)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	const int64_t now = launch_now_ms();
+
+	fds[0] = (struct pollfd){ .fd = c->process, .events = POLLIN };
+	if (poll(fds, nr, left_ms(c, now)) < 0)
+		fds[0].revents = 0;
+	if (launch_has_ended(c))
+		return true;
+	/* Another process traces the child. */
+	if (fds[0].revents != 0 && c->end_ms > now + END_MS)
+		c->end_ms = now + END_MS;
+	if (fds[0].revents != 0)
+		nanosleep(&pause, NULL);
+	return false;
+}
+
+int launch_wait(struct launched *c)
+{
+	struct pollfd end;
+
+	while (!launch_poll(c, &end, 1))
+		continue;
+	return launch_status(c);
+}
+
+/* ---- input ---- */
+
+/* Other children cannot change it either. */
+int launch_file(const void *data, size_t len)
+{
+	int fd = memfd_create("refd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const char *at = data;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while (len > 0) {
+		n = write(fd, at, len);
+		if (n < 0 && errno != EINTR)
+			break;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	if (len == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
+	    fcntl(fd, F_ADD_SEALS,
+		F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+	n = -errno;
+	close(fd);
+	return (int)n;
+}

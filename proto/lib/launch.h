@@ -1,0 +1,116 @@
+/*
+ * Starts programs and workers. No other file of the client and of refd-admin
+ * makes a process or changes ids (scripts/check-layers), so no caller can
+ * forget a part of the isolation.
+ *
+ * A child has a session of its own without a terminal, only the named
+ * descriptors, the variables of an allow-list, default signals, and a limit of
+ * time. If the child runs as another account, all its ids and groups are those
+ * of the account before the first instruction. The child ends with this
+ * process.
+ *
+ * A process of root never changes its own ids: the owner of a repository could
+ * stop or kill the process, and read its memory.
+ *
+ * One thread, except where a function says otherwise.
+ */
+#ifndef PROTO_LIB_LAUNCH_H
+#define PROTO_LIB_LAUNCH_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/lib/account.h"
+
+/* /dev/null, as standard input, output or error. */
+#define LAUNCH_NULL (-1)
+/* Descriptors of a child are below. */
+#define LAUNCH_FD_MAX 64
+#define LAUNCH_FDS    8
+
+enum launch_kind {
+	LAUNCH_ALONE,
+	/*
+	 * A program of the calling user that belongs to the user's terminal,
+	 * as git has it: the pager, the hooks of a repository, and programs of
+	 * refd. It keeps the terminal, the session, the environment and the
+	 * ignored signals, and has no limit of time. Never another account.
+	 */
+	LAUNCH_TERMINAL
+};
+
+/* A further descriptor: FROM here is TO in the child. */
+struct launch_fd {
+	int from, to;
+};
+
+struct launch {
+	/* A program, which is searched in PATH; a file without "#!" is run by
+	 * the shell. Or a function, which a fork of this process calls. */
+	const char *const *argv;
+	int (*run)(void *arg);
+	void *arg;
+
+	enum launch_kind kind;
+	const struct account *as; /* NULL: of this process */
+	int in, out, err;
+	struct launch_fd
+	    fds[LAUNCH_FDS]; /* the first with TO 0 ends the list */
+	/* NULL: the present directory, or / if the account may not be there */
+	const char *dir;
+	/* LAUNCH_ALONE: variables beside the allow-list; or NULL.
+	 * LAUNCH_TERMINAL: the environment; NULL: of this process. */
+	char *const *env;
+	bool no_git;    /* LAUNCH_ALONE: without GIT_... of this process */
+	int seconds;    /* LAUNCH_ALONE: the limit */
+	bool has_group; /* LAUNCH_TERMINAL: gets a process group */
+};
+
+/* A running child. */
+struct launched {
+	pid_t pid;
+	int process;    /* readable when the child has ended; -1: none */
+	int64_t end_ms; /* of launch_now_ms() */
+	bool is_alone, has_group;
+	bool was_late; /* the child was killed at its limit */
+	int status;    /* as of waitpid(2) */
+};
+
+/*
+ * 0 or negative errno: nothing runs. A function runs in a process that no
+ * other user can trace or read, may use this process's memory as it was, and
+ * its result is the exit status; call before threads exist. A program may be
+ * started by any thread.
+ */
+int launch_start(struct launched *c, const struct launch *l);
+/* True: the child has ended, or was killed because its time was over. A child
+ * of LAUNCH_ALONE leaves no process of its group behind. C is released, and
+ * c->status and c->was_late are set. Any thread; does not block, except for a
+ * killed child. */
+bool launch_has_ended(struct launched *c);
+/* The same, after a wait of a second at most for the end, or for one of the
+ * descriptors in FDS, of which the first is set here. */
+bool launch_poll(struct launched *c, struct pollfd *fds, size_t nr);
+/* Blocks until the end. Returns launch_status(). */
+int launch_wait(struct launched *c);
+/* Kills the child and its group, and releases C. */
+void launch_kill(struct launched *c);
+/* After the end: the exit status, 128 + n after signal n; or -ETIME: late. */
+int launch_status(const struct launched *c);
+
+/* A file in memory with DATA, at its start, as input of a child: a child that
+ * does not read cannot block this process, and each opening of /dev/stdin
+ * begins at the start. Nobody can change it. Or a negative errno. */
+int launch_file(const void *data, size_t len);
+
+/* This process becomes the program, which keeps everything but an ignored
+ * SIGPIPE. Returns a negative errno. */
+int launch_replace(const char *const argv[]);
+
+/* Of CLOCK_MONOTONIC. */
+int64_t launch_now_ms(void);
+
+#endif

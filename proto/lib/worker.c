@@ -1,0 +1,336 @@
+/*
+ * Normal path: the worker tells through a socket of packets, and waits for the
+ * answer to each. So what the worker printed before is in its pipes when a
+ * packet arrives here, and is printed first.
+ *
+ * Failures: the worker dies, is stopped, prints too much, or needs too long.
+ * The work then has no result, and the rest of the command goes on. An
+ * interrupt is passed on, and the worker decides when to end.
+ */
+#include "proto/lib/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/lib/colour.h"
+#include "proto/lib/consent.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/launch.h"
+#include "proto/lib/progress.h"
+#include "proto/lib/utf8.h"
+
+/* The first byte of a packet. */
+enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION };
+
+/* The number of the worker's end of the socket. */
+#define WORKER_CHANNEL (LAUNCH_FD_MAX - 1)
+
+/* The work that runs in this process. */
+static const struct work *here;
+static bool is_worker;
+
+/* ---- in the worker ---- */
+
+static int send_packet(enum packet kind, const void *data, size_t len)
+{
+	char packet[1 + WORKER_TELL_MAX];
+	int answer;
+
+	if (len > WORKER_TELL_MAX)
+		return -EMSGSIZE;
+	fflush(stdout);
+	packet[0] = (char)kind;
+	memcpy(packet + 1, data, len);
+	if (send(WORKER_CHANNEL, packet, 1 + len, MSG_NOSIGNAL) < 0)
+		return -EPIPE;
+	while (recv(WORKER_CHANNEL, &answer, sizeof(answer), 0) !=
+	    (ssize_t)sizeof(answer))
+		if (errno != EINTR)
+			return -EPIPE;
+	return answer;
+}
+
+int worker_tell(const void *data, size_t len)
+{
+	if (!is_worker)
+		return here->hear(here->arg, data, len);
+	return send_packet(PACKET_TOLD, data, len);
+}
+
+static void relay_progress(const char *line)
+{
+	send_packet(PACKET_PROGRESS, line, strlen(line) + 1);
+}
+
+static enum consent relay_question(const char *question)
+{
+	int answer =
+	    send_packet(PACKET_QUESTION, question, strlen(question) + 1);
+
+	return answer == CONSENT_YES || answer == CONSENT_NO ?
+	    (enum consent)answer :
+	    CONSENT_NOBODY;
+}
+
+static int run_worker(void *arg)
+{
+	const struct work *work = arg;
+
+	is_worker = true;
+	colour_take(NULL, "never");
+	progress_relay(relay_progress);
+	consent_relay(relay_question);
+	return work->run(work->arg);
+}
+
+/* ---- what the worker prints ---- */
+
+/* Foreign bytes cannot steer root's terminal. A long line comes in parts. */
+struct relay {
+	int from; /* -1: closed */
+	FILE *to;
+	char line[4096];
+	size_t len;
+};
+
+static void print_line(struct relay *r)
+{
+	size_t i;
+
+	if (r->len == 0)
+		return;
+	for (i = 0; i < r->len; i++)
+		if (r->line[i] == '\0')
+			r->line[i] = '?';
+	r->line[r->len] = '\0';
+	r->len = 0;
+	utf8_hide_controls(r->line);
+	progress_clear();
+	if (r->to == stderr)
+		fflush(stdout);
+	fputs(r->line, r->to);
+}
+
+static void add(struct relay *r, const char *data, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		r->line[r->len++] = data[i];
+		if (data[i] == '\n' || r->len == sizeof(r->line) - 1)
+			print_line(r);
+	}
+}
+
+/* All that is there now. Returns the number of bytes. */
+static size_t relay_now(struct relay *r)
+{
+	char data[16384];
+	size_t sum = 0;
+	ssize_t n;
+
+	while (r->from >= 0 && (n = read(r->from, data, sizeof(data))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return sum;
+		add(r, data, (size_t)n);
+		sum += (size_t)n;
+	}
+	if (r->from >= 0)
+		close(r->from);
+	r->from = -1;
+	return sum;
+}
+
+/* ---- in the process of root ---- */
+
+struct watched {
+	const struct work *work;
+	struct launched worker;
+	struct relay out, err;
+	int channel;
+	size_t bytes;
+	bool has_interrupted;
+	const char *why; /* NULL: nothing is wrong */
+};
+
+static int answer_to(const struct watched *w, enum packet kind,
+    const char *data, size_t len)
+{
+	const bool is_text = len > 0 && data[len - 1] == '\0';
+
+	switch (kind) {
+	case PACKET_TOLD:
+		return w->work->hear(w->work->arg, data, len);
+	case PACKET_PROGRESS:
+		if (is_text)
+			progress_line(data);
+		return 0;
+	case PACKET_QUESTION:
+		return is_text ? (int)consent_ask(data) : CONSENT_NOBODY;
+	}
+	return -EINVAL;
+}
+
+static void relay_all(struct watched *w)
+{
+	w->bytes += relay_now(&w->out);
+	w->bytes += relay_now(&w->err);
+}
+
+/* False: no packet is there now. */
+static bool hear_packet(struct watched *w)
+{
+	char packet[1 + WORKER_TELL_MAX];
+	ssize_t n = recv(w->channel, packet, sizeof(packet), MSG_DONTWAIT);
+	int answer;
+
+	if (n <= 0)
+		return false;
+	relay_all(w);
+	w->bytes += (size_t)n;
+	answer = answer_to(w, (enum packet)(unsigned char)packet[0], packet + 1,
+	    (size_t)n - 1);
+	return send(w->channel, &answer, sizeof(answer), MSG_NOSIGNAL) > 0;
+}
+
+/* The owner can stop the worker with a signal. */
+static bool is_stopped(const struct watched *w)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)w->worker.pid, &info,
+		   WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+	    info.si_pid == w->worker.pid;
+}
+
+static void look(struct watched *w)
+{
+	if (interrupt_came() && !w->has_interrupted) {
+		kill(w->worker.pid, SIGINT);
+		w->has_interrupted = true;
+	}
+	if (w->bytes > w->work->bytes)
+		w->why = "printed too much";
+	else if (is_stopped(w))
+		w->why = "was stopped by a signal";
+}
+
+static void watch(struct watched *w)
+{
+	struct pollfd fds[4] = { { 0 }, { .events = POLLIN },
+		{ .events = POLLIN }, { .events = POLLIN } };
+
+	fds[3].fd = w->channel;
+	do {
+		relay_all(w);
+		if (!hear_packet(w) && fds[3].revents & POLLHUP)
+			fds[3].fd = -1;
+		look(w);
+		fds[1].fd = w->out.from;
+		fds[2].fd = w->err.from;
+	} while (w->why == NULL && !launch_poll(&w->worker, fds, 4));
+	if (w->why != NULL)
+		launch_kill(&w->worker);
+	relay_all(w);
+	print_line(&w->out);
+	print_line(&w->err);
+}
+
+static int result(const struct watched *w, const char **why)
+{
+	const int status = w->worker.status;
+
+	if (w->why != NULL)
+		*why = w->why;
+	else if (w->worker.was_late)
+		*why = "took too long";
+	else if (WIFSIGNALED(status))
+		*why = "was killed by a signal";
+	else
+		return WEXITSTATUS(status);
+	return -ECANCELED;
+}
+
+/* The ends [0] are ours, and do not block. */
+static int open_ends(int out[2], int err[2], int channel[2])
+{
+	if (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) <
+		0 ||
+	    fcntl(out[0], F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(err[0], F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+static void close_end(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static int start(struct watched *w, const struct account *as, int out, int err,
+    int channel)
+{
+	const struct work *work = w->work;
+	struct launch l = { .run = run_worker,
+		.arg = (void *)work,
+		.as = as,
+		.in = LAUNCH_NULL,
+		.out = out,
+		.err = err,
+		.fds = { { channel, WORKER_CHANNEL } },
+		.seconds = work->seconds };
+	size_t i;
+
+	for (i = 0; i < WORKER_KEEP_MAX && work->keep[i] > 0; i++)
+		l.fds[i + 1] =
+		    (struct launch_fd){ work->keep[i], work->keep[i] };
+	return launch_start(&w->worker, &l);
+}
+
+static int run_as(const struct account *as, const struct work *work,
+    const char **why)
+{
+	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, channel[2] = { -1, -1 };
+	struct watched w = { .work = work };
+	int r = open_ends(out, err, channel);
+
+	if (r == 0)
+		r = start(&w, as, out[1], err[1], channel[1]);
+	close_end(&out[1]);
+	close_end(&err[1]);
+	close_end(&channel[1]);
+	w.out = (struct relay){ .from = out[0], .to = stdout };
+	w.err = (struct relay){ .from = err[0], .to = stderr };
+	w.channel = channel[0];
+	*why = "could not begin";
+	if (r == 0) {
+		watch(&w);
+		r = result(&w, why);
+	}
+	close_end(&w.out.from);
+	close_end(&w.err.from);
+	close_end(&w.channel);
+	return r;
+}
+
+int worker_run(const struct account *as, const struct work *work,
+    const char **why)
+{
+	if (account_is_other(as))
+		return run_as(as, work, why);
+	here = work;
+	return work->run(work->arg);
+}

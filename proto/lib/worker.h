@@ -1,0 +1,50 @@
+/*
+ * Work with the rights of another account, for a command of root. The worker
+ * is a fork of this process which has become the account for good
+ * (proto/lib/launch.h): the account can kill the worker, but not read its
+ * memory or reach root's terminal and files.
+ *
+ * Root's process hears what the worker tells, relays what the worker prints,
+ * shows its progress, and asks the user its questions. Whatever happens to the
+ * worker is a failure of this piece of work, never of the command.
+ *
+ * If the account is that of this process, the work runs here. One thread, and
+ * no other thread exists yet. Blocks until the end of the work.
+ */
+#ifndef PROTO_LIB_WORKER_H
+#define PROTO_LIB_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/lib/account.h"
+#include "proto/lib/launch.h"
+
+/* Bytes that worker_tell() accepts. */
+#define WORKER_TELL_MAX 65536
+#define WORKER_KEEP_MAX (LAUNCH_FDS - 1)
+
+struct work {
+	/* Runs as the account. The result is from 0 to 255. What it changes in
+	 * memory is lost. */
+	int (*run)(void *arg);
+	/* Hears in this process what RUN tells, and the result goes back. The
+	 * data come from a process that read hostile files. */
+	int (*hear)(void *arg, const char *data, size_t len);
+	void *arg;
+	/* Open descriptors that RUN needs, up to the first 0. Each is below
+	 * LAUNCH_FD_MAX - 1. */
+	int keep[WORKER_KEEP_MAX];
+	int seconds;  /* the limit */
+	size_t bytes; /* that RUN may print */
+};
+
+/* The result of RUN. Negative: the work was not done, or not to its end, and
+ * *WHY is the reason, a static text that follows "the work": "was killed". */
+int worker_run(const struct account *as, const struct work *work,
+    const char **why);
+
+/* In RUN. The result of HEAR; -EMSGSIZE: DATA is too long; -EPIPE. */
+int worker_tell(const void *data, size_t len);
+
+#endif

@@ -159,9 +159,11 @@ static int prepare(const struct launch *l, pid_t parent, int *report)
 		r = or_errno(setpgid(0, 0));
 	if (r == 0 && is_other)
 		r = become(l->as);
-	/* After the change of ids, which clears both. */
+	/* After the change of ids, which clears both. A function may block the
+	 * signal while a file is half replaced. */
 	if (r == 0 && (l->kind == LAUNCH_ALONE || l->run != NULL)) {
-		r = or_errno(prctl(PR_SET_PDEATHSIG, SIGKILL));
+		r = or_errno(prctl(PR_SET_PDEATHSIG,
+		    l->run != NULL ? SIGTERM : SIGKILL));
 		if (r == 0 && getppid() != parent)
 			r = -ESRCH;
 	}

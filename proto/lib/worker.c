@@ -33,9 +33,8 @@ enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION };
 /* The number of the worker's end of the socket. */
 #define WORKER_CHANNEL (LAUNCH_FD_MAX - 1)
 
-/* The work that runs in this process. */
+/* The innermost work that runs in this process without a worker. */
 static const struct work *here;
-static bool is_worker;
 
 /* ---- in the worker ---- */
 
@@ -60,7 +59,7 @@ static int send_packet(enum packet kind, const void *data, size_t len)
 
 int worker_tell(const void *data, size_t len)
 {
-	if (!is_worker)
+	if (here != NULL)
 		return here->hear(here->arg, data, len);
 	return send_packet(PACKET_TOLD, data, len);
 }
@@ -84,7 +83,7 @@ static int run_worker(void *arg)
 {
 	const struct work *work = arg;
 
-	is_worker = true;
+	here = NULL;
 	colour_take(NULL, "never");
 	progress_relay(relay_progress);
 	consent_relay(relay_question);
@@ -170,6 +169,8 @@ static int answer_to(const struct watched *w, enum packet kind,
 
 	switch (kind) {
 	case PACKET_TOLD:
+		if (w->work->hear == NULL)
+			break;
 		return w->work->hear(w->work->arg, data, len);
 	case PACKET_PROGRESS:
 		if (is_text)
@@ -187,11 +188,13 @@ static void relay_all(struct watched *w)
 	w->bytes += relay_now(&w->err);
 }
 
-/* False: no packet is there now. */
+/* False: no packet is there now. The worker waits for the answer, which may
+ * depend on a user, or on other workers. So the time does not count. */
 static bool hear_packet(struct watched *w)
 {
 	char packet[1 + WORKER_TELL_MAX];
 	ssize_t n = recv(w->channel, packet, sizeof(packet), MSG_DONTWAIT);
+	int64_t start = launch_now_ms();
 	int answer;
 
 	if (n <= 0)
@@ -200,6 +203,7 @@ static bool hear_packet(struct watched *w)
 	w->bytes += (size_t)n;
 	answer = answer_to(w, (enum packet)(unsigned char)packet[0], packet + 1,
 	    (size_t)n - 1);
+	w->worker.end_ms += launch_now_ms() - start;
 	return send(w->channel, &answer, sizeof(answer), MSG_NOSIGNAL) > 0;
 }
 
@@ -329,8 +333,13 @@ static int run_as(const struct account *as, const struct work *work,
 int worker_run(const struct account *as, const struct work *work,
     const char **why)
 {
+	const struct work *around = here;
+	int r;
+
 	if (account_is_other(as))
 		return run_as(as, work, why);
 	here = work;
-	return work->run(work->arg);
+	r = work->run(work->arg);
+	here = around;
+	return r;
 }

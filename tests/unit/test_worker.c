@@ -1,7 +1,8 @@
 /*
- * Proves what a worker of root can do: tell, print, ask, keep a descriptor. A
- * worker that dies, is stopped, needs too long or prints without end costs its
- * own work alone.
+ * Proves what a worker of root can do: tell, print, ask, keep a descriptor,
+ * also while other work is done for it. A worker that dies, is stopped, needs
+ * too long or prints without end costs its own work alone. A worker that
+ * replaces a file outlasts root's command.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/lib/consent.h"
@@ -134,6 +136,114 @@ START_TEST(a_worker_fails)
 }
 END_TEST
 
+/* The news lead to other work, here and as another account. */
+static int hear_and_work(void *arg, const char *data, size_t len)
+{
+	const struct account *const *accounts = arg;
+	static char *what[] = { "inner" };
+	struct work inner = { .run = print_and_tell,
+		.hear = hear,
+		.arg = what,
+		.seconds = FOREVER,
+		.bytes = 1000 };
+	const char *why;
+	size_t i;
+
+	(void)data;
+	for (i = 0; accounts[i]; i++)
+		ck_assert_int_eq(worker_run(accounts[i], &inner, &why), 4);
+	return (int)len;
+}
+
+static int tell_twice(void *arg)
+{
+	(void)arg;
+	return worker_tell("a", 1) == 1 && worker_tell("bc", 2) == 2;
+}
+
+START_TEST(work_inside_of_work)
+{
+	struct account self = { .uid = getuid() };
+	const struct account *all[] = { &self, NULL, NULL };
+	struct work outer = { .run = tell_twice,
+		.hear = hear_and_work,
+		.arg = all,
+		.seconds = FOREVER,
+		.bytes = 1000 };
+	const char *why;
+
+	told[0] = '\0';
+	ck_assert_int_eq(work(&self, &outer, &why), 1);
+	ck_assert_str_eq(told, "innerinner");
+	if (!suite_is_root("work_inside_of_work"))
+		return;
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	all[1] = &other;
+	told[0] = '\0';
+	ck_assert_int_eq(work(&other, &outer, &why), 1);
+	ck_assert_str_eq(told, "innerinnerinnerinner");
+}
+END_TEST
+
+/* A worker that was tricked tells although nobody asked. */
+START_TEST(nobody_hears)
+{
+	struct work w = { .run = tell_twice,
+		.seconds = FOREVER,
+		.bytes = 1000 };
+	const char *why;
+
+	if (!suite_is_root("nobody_hears"))
+		return;
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	ck_assert_int_eq(work(&other, &w, &why), 0);
+}
+END_TEST
+
+/* Tells when it may be left alone, and when it is. */
+static int finish_alone(void *arg)
+{
+	const int *fd = arg;
+	sigset_t term;
+	int sig;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	return write(fd[0], "a", 1) != 1 || sigwait(&term, &sig) != 0 ||
+	    write(fd[0], "b", 1) != 1;
+}
+
+/* Root's command is ended while the worker must not be interrupted. */
+START_TEST(a_worker_is_left)
+{
+	int ends[2], kept;
+	struct work w = { .run = finish_alone,
+		.arg = &kept,
+		.seconds = FOREVER };
+	const char *why;
+	char byte;
+	pid_t pid;
+
+	if (!suite_is_root("a_worker_is_left"))
+		return;
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	ck_assert_int_eq(pipe(ends), 0);
+	kept = ends[1];
+	w.keep[0] = kept;
+	pid = fork();
+	if (pid == 0)
+		_exit(worker_run(&other, &w, &why));
+	close(ends[1]);
+	ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+	ck_assert_int_eq(byte, 'b');
+	close(ends[0]);
+}
+END_TEST
+
 static int keeps(void *arg)
 {
 	int *fd = arg;
@@ -207,6 +317,9 @@ int main(void)
 	tcase_add_test(tc, a_worker_fails);
 	tcase_add_test(tc, a_worker_keeps_what_is_named);
 	tcase_add_test(tc, a_worker_asks);
+	tcase_add_test(tc, work_inside_of_work);
+	tcase_add_test(tc, nobody_hears);
+	tcase_add_test(tc, a_worker_is_left);
 	suite_add_tcase(s, tc);
 	failed = suite_run(s);
 	rmdir(dir);

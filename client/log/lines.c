@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/git/quote.h"
 #include "client/log/when.h"
 #include "client/log/who.h"
 #include "client/request/git_messages.h"
@@ -143,22 +144,6 @@ static void make_row(const struct lines *l, const struct refd_change *c,
 
 /* ---- -v ---- */
 
-static void add_quoted(struct text *t, const char *s)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789/._-+@:,=";
-	bool is_plain = s[strspn(s, plain)] == '\0';
-
-	text_adds(t, is_plain ? "" : "'");
-	for (; *s; s++)
-		if (*s == '\'')
-			text_adds(t, "'\\''");
-		else
-			text_addc(t, *s);
-	text_adds(t, is_plain ? "" : "'");
-}
-
 /* A shell would get a different name. */
 static bool is_visible(const char *s)
 {
@@ -184,9 +169,9 @@ static void add_restore(struct text *t, const struct refd_change *c)
 	    !is_visible(c->name) || !is_visible(rec->repo))
 		return;
 	text_adds(t, "    undo: refd restore --repo ");
-	add_quoted(t, rec->repo);
+	quote_shell(rec->repo, t);
 	text_adds(t, " --ref ");
-	add_quoted(t, c->name);
+	quote_shell(c->name, t);
 	text_addf(t, " --at %" PRIu64 "\n", rec->lsn - 1);
 }
 

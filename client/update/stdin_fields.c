@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/git/unquote.h"
+#include "client/git/quote.h"
 #include "proto/refname.h"
 
 bool stdin_fail(struct stdin_parser *p, const char *fmt, ...)
@@ -40,7 +40,7 @@ static bool take_word(struct stdin_parser *p, struct text *word)
 		text_add(word, begin, (size_t)(p->at - begin));
 		return true;
 	}
-	p->at = unquote(p->at, word);
+	p->at = quote_read(p->at, word);
 	if (!p->at)
 		return stdin_fail(p, "badly quoted argument: %s", begin);
 	if (*p->at && !isspace((unsigned char)*p->at))

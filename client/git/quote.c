@@ -1,4 +1,4 @@
-#include "client/git/unquote.h"
+#include "client/git/quote.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const char *take_octal(const char *s, struct text *out)
 	return s + 3;
 }
 
-const char *unquote(const char *s, struct text *out)
+const char *quote_read(const char *s, struct text *out)
 {
 	static const char letters[] = "abfnrtv\\\"";
 	static const char meanings[] = "\a\b\f\n\r\t\v\\\"";
@@ -39,4 +39,20 @@ const char *unquote(const char *s, struct text *out)
 		}
 	}
 	return s && *s == '"' ? s + 1 : NULL;
+}
+
+void quote_shell(const char *s, struct text *out)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789+,-./:=@_^";
+	bool is_plain = *s && s[strspn(s, plain)] == '\0';
+
+	text_adds(out, is_plain ? "" : "'");
+	for (; *s; s++)
+		if (*s == '\'' || *s == '!')
+			text_addf(out, "'\\%c'", *s);
+		else
+			text_addc(out, *s);
+	text_adds(out, is_plain ? "" : "'");
 }

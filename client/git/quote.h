@@ -1,0 +1,17 @@
+/*
+ * Strings with quotes, as in git's quote.c: those of C, which git uses for
+ * names with unusual bytes, and those of a shell, for commands that a person
+ * copies. Pure.
+ */
+#ifndef CLIENT_GIT_QUOTE_H
+#define CLIENT_GIT_QUOTE_H
+
+#include "client/base/cli.h"
+
+/* S begins with a quote. Appends the content up to the closing quote. Returns
+ * the place behind this quote, or NULL for a malformed string. */
+const char *quote_read(const char *s, struct text *out);
+/* Appends S as a word of a shell, as sq_quote_buf_pretty(). */
+void quote_shell(const char *s, struct text *out);
+
+#endif

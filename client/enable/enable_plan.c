@@ -33,9 +33,7 @@ void enable_plan_done(struct enable_plan *p)
 /* For a template: the settings of the system and of the user. */
 static bool load_all(struct enable_plan *p)
 {
-	const char *dir = p->gd ? p->gd->path : "/dev/null/none";
-
-	if (gitconfig_read(&p->all, dir) == 0)
+	if (gitconfig_read(&p->all, p->gd ? p->gd->path : NULL) == 0)
 		return true;
 	say_error("%s: git config failed", p->site.name);
 	return false;

@@ -346,11 +346,13 @@ static bool add_repository(const struct reading *r)
 	return ok;
 }
 
-bool configfiles_list(struct text *list, const struct gitdir *gd)
+bool configfiles_list(struct text *list, const struct gitdir *gd, size_t *own)
 {
 	unsigned nr_files = 0;
 	struct reading r = { .list = list, .gd = gd, .nr_files = &nr_files };
+	bool ok =
+	    !has_settings_in_environment() && add_system(&r) && add_user(&r);
 
-	return !has_settings_in_environment() && add_system(&r) &&
-	    add_user(&r) && (!gd || add_repository(&r));
+	*own = list->len;
+	return ok && (!gd || add_repository(&r));
 }

@@ -26,9 +26,10 @@
 #include "client/base/cli.h"
 #include "client/git/gitdir.h"
 
-/* Appends all entries as "git config -z --list" prints them. GD may be NULL: no
- * repository. False: only git knows, and LIST has only a part. */
-bool configfiles_list(struct text *list, const struct gitdir *gd);
+/* Appends all entries as "git config -z --list" prints them. The repository's
+ * entries begin at *OWN of LIST. GD may be NULL: no repository. False: only git
+ * knows, and LIST has only a part. */
+bool configfiles_list(struct text *list, const struct gitdir *gd, size_t *own);
 
 /* The same for the content of a single file, without a repository. Pure. */
 bool configfiles_add(struct text *list, const char *data, size_t len);

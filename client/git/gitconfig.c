@@ -13,16 +13,51 @@ static int ask_git(const char *const argv[], struct text *out)
 	return child_capture_within(argv, out, 30, 64 << 20);
 }
 
+static void clear(struct gitconfig *config)
+{
+	text_clear(&config->list);
+	config->own = config->own_end = 0;
+	config->is_from_files = false;
+}
+
+/* OUT is a scope, NUL, an entry, NUL, and so on. The repository's files follow
+ * each other. With IN_REPO false, their entries are left out. */
+static void take_scoped(struct gitconfig *config, const struct text *out,
+    bool in_repo)
+{
+	size_t at = 0, begin = 0;
+	const char *scope;
+	bool is_own;
+
+	while (at < out->len) {
+		scope = out->data + at;
+		at += strlen(scope) + 1;
+		if (at >= out->len)
+			break;
+		is_own = !strcmp(scope, "local") || !strcmp(scope, "worktree");
+		begin = config->list.len;
+		if (in_repo || !is_own)
+			text_add(&config->list, out->data + at,
+			    strlen(out->data + at) + 1);
+		if (is_own && !config->own_end)
+			config->own = begin;
+		if (is_own)
+			config->own_end = config->list.len;
+		at += strlen(out->data + at) + 1;
+	}
+}
+
 int gitconfig_read(struct gitconfig *config, const char *git_dir)
 {
-	char *dir = git_dir ? xasprintf("--git-dir=%s", git_dir) : NULL;
-	const char *in_repo[] = { "git", dir, "config", "-z", "--list", NULL };
-	const char *alone[] = { "git", "config", "-z", "--list", NULL };
-	int status;
+	char *dir = xasprintf("--git-dir=%s", git_dir ? git_dir : "/dev/null");
+	const char *argv[] = { "git", dir, "config", "-z", "--list",
+		"--show-scope", NULL };
+	struct text out = { 0 };
+	int status = ask_git(argv, &out);
 
-	text_clear(&config->list);
-	config->is_from_files = false;
-	status = ask_git(dir ? in_repo : alone, &config->list);
+	clear(config);
+	take_scoped(config, &out, git_dir != NULL);
+	text_done(&out);
 	free(dir);
 	return status;
 }
@@ -32,17 +67,18 @@ int gitconfig_read_file(struct gitconfig *config, const char *file)
 	const char *argv[] = { "git", "config", "--file", file, "-z", "--list",
 		NULL };
 
-	text_clear(&config->list);
-	config->is_from_files = false;
+	clear(config);
 	return ask_git(argv, &config->list);
 }
 
 int gitconfig_try(struct gitconfig *config, const struct gitdir *gd)
 {
-	text_clear(&config->list);
-	config->is_from_files = configfiles_list(&config->list, gd);
-	if (config->is_from_files)
+	clear(config);
+	if (configfiles_list(&config->list, gd, &config->own)) {
+		config->own_end = config->list.len;
+		config->is_from_files = true;
 		return 0;
+	}
 	return gitconfig_read(config, gd ? gd->path : NULL);
 }
 
@@ -54,22 +90,30 @@ void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
 		die("git config failed with status %d", status);
 }
 
+bool gitconfig_expand(const char *value, struct text *path)
+{
+	char *setting = xasprintf("refd.path=%s", value);
+	const char *argv[] = { "git", "--git-dir=/dev/null", "-c", setting,
+		"config", "--type=path", "-z", "--get", "refd.path", NULL };
+	bool ok = ask_git(argv, path) == 0;
+
+	free(setting);
+	return ok;
+}
+
 char *gitconfig_hooks_path(const struct gitconfig *config,
     const struct gitdir *gd)
 {
 	const char *set = gitconfig_get(config, "core.hookspath");
-	char *dir = xasprintf("--git-dir=%s", gd->path), *path = NULL;
-	const char *get[] = { "git", dir, "config", "--type=path", "-z",
-		"--get", "core.hooksPath", NULL };
 	struct text t = { 0 };
+	char *path = NULL;
 
-	if (set && set[0] == '~' && ask_git(get, &t) == 0 && t.len)
+	if (set && set[0] == '~' && gitconfig_expand(set, &t) && t.len)
 		set = t.data;
 	if (set && *set)
 		path = set[0] == '/' ? xstrdup(set) :
 				       xasprintf("%s/%s", gd->path, set);
 	text_done(&t);
-	free(dir);
 	return path;
 }
 
@@ -144,6 +188,20 @@ static bool is_number(const char *value, long *n)
 		return false;
 	end += *end && strchr("kKmMgG", *end);
 	return !*end;
+}
+
+bool gitconfig_is_own(const struct gitconfig *config, const char *key)
+{
+	const char *wanted = gitconfig_get(config, key), *name, *value;
+	size_t at = 0, begin = 0;
+
+	if (!wanted)
+		return false;
+	for (; gitconfig_next(config, &at, &name, &value); begin = at)
+		if ((begin < config->own || begin >= config->own_end) &&
+		    is_key(name, key) && !strcmp(value, wanted))
+			return false;
+	return true;
 }
 
 bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)

@@ -16,13 +16,17 @@
 /* Zero-initialised is an empty configuration. */
 struct gitconfig {
 	struct text list;
+	/* LIST from OWN to OWN_END is from the repository's own files, which
+	 * whoever writes to the repository can change. */
+	size_t own, own_end;
 	/* LIST is from configfiles_list(): each "extensions.*" is from the
 	 * repository's own file, and git heeds it. */
 	bool is_from_files;
 };
 
 /* Reads git's files (configfiles.h), or runs git if they are not enough. A
- * failure of git ends the program. GD may be NULL: no repository. */
+ * failure of git ends the program. GD may be NULL: the configuration without
+ * any repository, as of git_protected_config() of git's config.c. */
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
 /* The same, but a failure of git is returned: its exit status. */
 int gitconfig_try(struct gitconfig *config, const struct gitdir *gd);
@@ -40,6 +44,11 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key);
  * begins in the directory in which git runs hooks. Runs git for "~". */
 char *gitconfig_hooks_path(const struct gitconfig *config,
     const struct gitdir *gd);
+/* Is the value of KEY from the repository's own files alone, and is KEY set? */
+bool gitconfig_is_own(const struct gitconfig *config, const char *key);
+/* Appends the path in VALUE, with "~" and "%(prefix)/" expanded, or nothing if
+ * an optional path is missing. False: git cannot expand it. Runs git. */
+bool gitconfig_expand(const char *value, struct text *path);
 /* Whether WANTED is a value of KEY. */
 bool gitconfig_has(const struct gitconfig *config, const char *key,
     const char *wanted);

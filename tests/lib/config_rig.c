@@ -35,7 +35,8 @@ bool config_rig_same(const char *what)
 {
 	struct text ours = { 0 };
 	struct gitconfig git = { 0 };
-	bool enough = configfiles_list(&ours, &config_rig_gd);
+	size_t own;
+	bool enough = configfiles_list(&ours, &config_rig_gd, &own);
 
 	if (enough) {
 		ck_assert_msg(gitconfig_read(&git, config_rig_gd.path) == 0,
@@ -44,6 +45,10 @@ bool config_rig_same(const char *what)
 			(!ours.len ||
 			    !memcmp(ours.data, git.list.data, ours.len)),
 		    "%s: git has other entries", what);
+		ck_assert_msg(git.own_end ?
+			own == git.own && ours.len == git.own_end :
+			own == ours.len,
+		    "%s: git has other entries of the repository", what);
 	}
 	text_done(&ours);
 	gitconfig_done(&git);

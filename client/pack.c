@@ -51,9 +51,7 @@ static int run_pack(const struct command *c, int argc, char **argv)
 	struct refd *r;
 
 	cli_parse(c, &q, argc, &argv);
-	if (!argv[0])
-		gitdir_require(&gd, NULL);
-	else if (!gitdir_at(&gd, argv[0], &why))
+	if (!gitdir_locate(&gd, argv[0], &why))
 		die("%s", why.data);
 	req.git_dir = gd.common;
 	req.common_dev = gd.dev;

@@ -135,10 +135,12 @@ static void check_listed(struct doctor *d)
 /* The repository around the current directory, if there is one. */
 static void check_around(struct doctor *d)
 {
+	const char *named = getenv("GIT_DIR");
 	struct gitdir gd = { 0 };
 	struct text why = { 0 };
 
-	if (gitdir_find(&gd, getenv("GIT_DIR"), &why))
+	if (named ? gitdir_find(&gd, named, &why) :
+		    gitdir_locate(&gd, NULL, &why))
 		doctor_check_repository(d, gd.common);
 	gitdir_done(&gd);
 	text_done(&why);

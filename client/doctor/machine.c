@@ -150,7 +150,7 @@ static bool is_inside_repository(const char *dir, struct text *which)
 	while (!is && (slash = strrchr(path, '/')) && slash != path) {
 		*slash = '\0';
 		text_clear(which);
-		is = gitdir_at(&gd, path, which);
+		is = gitdir_locate(&gd, path, which);
 		gitdir_done(&gd);
 	}
 	if (is) {

@@ -219,7 +219,7 @@ void doctor_check_repository(struct doctor *d, const char *path)
 
 	if (interrupt_came())
 		return;
-	if (!gitdir_at(&gd, path, &why) ||
+	if (!gitdir_locate(&gd, path, &why) ||
 	    !owner_stat(gd.common, &p.owner, &why)) {
 		doctor_found(d, FOUND_NO_REPOSITORY, path, "", "%s", why.data);
 	} else {

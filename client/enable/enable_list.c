@@ -36,7 +36,7 @@ static bool is_repository(const char *dir)
 {
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool is = gitdir_at(&gd, dir, &why);
+	bool is = gitdir_locate(&gd, dir, &why);
 
 	gitdir_done(&gd);
 	text_done(&why);

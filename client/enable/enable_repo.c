@@ -251,7 +251,7 @@ bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
 {
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool ok = gitdir_at(&gd, dir, &why);
+	bool ok = gitdir_locate(&gd, dir, &why);
 
 	if (!ok)
 		say_error("%s", why.data);

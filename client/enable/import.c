@@ -160,7 +160,8 @@ static bool look(struct import *im, const char *dir)
 {
 	struct text why = { 0 };
 	struct stat st;
-	bool ok = gitdir_at(&im->gd, dir, &why) && owner_stat(dir, &st, &why);
+	bool ok =
+	    gitdir_locate(&im->gd, dir, &why) && owner_stat(dir, &st, &why);
 
 	if (ok) {
 		owner_enter(&st);

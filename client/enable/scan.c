@@ -19,7 +19,7 @@ void scan_repositories(const char *root,
 		if (at->fts_info != FTS_D)
 			continue;
 		memset(&gd, 0, sizeof(gd));
-		if (gitdir_at(&gd, at->fts_path, &why)) {
+		if (gitdir_locate(&gd, at->fts_path, &why)) {
 			each(&gd, data);
 			fts_set(walk, at, FTS_SKIP);
 		}

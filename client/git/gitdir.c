@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/git/safe.h"
 #include "proto/oid.h"
 
 /* As git's limit for a .git file. */
@@ -169,25 +170,46 @@ static bool settle(struct gitdir *gd, const char *dir, struct text *why)
 	}
 	found.dev = st.st_dev;
 	found.ino = st.st_ino;
+	found.owner = st.st_uid;
 	*gd = found;
 	return true;
 }
 
-/* Checks DIR/.git (a directory or a file), then DIR. NULL: neither is a
+/* The repository that git would find in a directory, with git's names. */
+struct candidate {
+	char *dir;     /* the git-dir; NULL: there is none */
+	char *gitfile; /* the file that leads there, or NULL */
+	bool is_bare;  /* the directory itself is the git-dir */
+};
+
+static void candidate_done(struct candidate *c)
+{
+	free(c->dir);
+	free(c->gitfile);
+}
+
+/* Checks DIR/.git (a directory or a file), then DIR. False: neither is a
  * repository, or, with *WHY, a file can't be followed. */
-static char *repository_in(const char *dir, struct text *why)
+static bool repository_in(const char *dir, struct candidate *c,
+    struct text *why)
 {
 	char *dot = join(dir, ".git");
-	char *target = follow_git_file(dot, why);
 
-	if (target || why->len) {
-		free(dot);
-		return target;
+	memset(c, 0, sizeof(*c));
+	c->dir = follow_git_file(dot, why);
+	if (c->dir) {
+		c->gitfile = dot;
+		return true;
 	}
-	if (is_git_directory(dot))
-		return dot;
+	if (!why->len && is_git_directory(dot)) {
+		c->dir = dot;
+		return true;
+	}
 	free(dot);
-	return is_git_directory(dir) ? xstrdup(dir) : NULL;
+	c->is_bare = !why->len && is_git_directory(dir);
+	if (c->is_bare)
+		c->dir = xstrdup(dir);
+	return c->is_bare;
 }
 
 /* Length of the longest directory in GIT_CEILING_DIRECTORIES above PATH, or
@@ -225,23 +247,22 @@ static bool may_cross_devices(void)
 	return env && *env && strcmp(env, "0") && strcmp(env, "false");
 }
 
-/* Changes DIR to the directory where the repository was found. NULL: not found;
- * *WHY is set if there is a special reason. */
-static char *search_upwards(char *dir, struct text *why)
+/* Changes DIR to the directory where the repository was found. False: not
+ * found; *WHY is set if there is a special reason. */
+static bool search_upwards(char *dir, struct candidate *c, struct text *why)
 {
 	size_t ceiling = ceiling_of(dir), len;
 	struct stat st;
-	char *found;
 
 	if (stat(dir, &st) < 0)
-		return NULL;
+		return false;
 	for (;;) {
-		found = repository_in(dir, why);
-		if (found || why->len || !strcmp(dir, "/"))
-			return found;
+		if (repository_in(dir, c, why))
+			return true;
 		len = (size_t)(strrchr(dir, '/') - dir);
-		if (ceiling && len <= ceiling)
-			return NULL;
+		if (why->len || !strcmp(dir, "/") ||
+		    (ceiling && len <= ceiling))
+			return false;
 		dir[len ? len : 1] = '\0';
 		if (may_cross_devices() || !is_other_device(dir, st.st_dev))
 			continue;
@@ -250,44 +271,49 @@ static char *search_upwards(char *dir, struct text *why)
 		    "%s)\nStopping at filesystem boundary "
 		    "(GIT_DISCOVERY_ACROSS_FILESYSTEM not set).",
 		    dir);
-		return NULL;
+		return false;
 	}
 }
 
-/* FOUND has the name DIR or DIR/.git, and is not from a gitfile. */
-static bool is_directly_in(const char *found, const char *dir)
+/* Fills in *GD from C in the directory DIR, under the rule of ownership. HERE
+ * is where the search began; NULL: without the rule. */
+static bool enter(struct gitdir *gd, const struct candidate *c, const char *dir,
+    const char *here, struct text *why)
 {
-	char *dot = join(dir, ".git");
-	bool is = !strcmp(found, dir) || !strcmp(found, dot);
-
-	free(dot);
-	return is;
+	if (!settle(gd, c->dir, why))
+		return false;
+	gd->is_linked = c->gitfile != NULL;
+	if (!here ||
+	    safe_owner(c->gitfile, c->is_bare ? NULL : dir,
+		c->gitfile ? gd->path : c->dir, here, why))
+		return true;
+	gitdir_done(gd);
+	return false;
 }
 
-static bool from_current_directory(struct gitdir *gd, struct text *why)
+static bool search(struct gitdir *gd, bool any_owner, struct text *why)
 {
 	char *cwd = getcwd(NULL, 0);
-	char *found;
-	bool ok;
+	struct candidate c = { 0 };
+	bool ok = false;
 
 	if (!cwd) {
 		text_addf(why, "Unable to read current working directory: %s",
 		    strerror(errno));
 		return false;
 	}
-	found = search_upwards(cwd, why);
-	if (!found && !why->len)
+	if (search_upwards(cwd, &c, why))
+		ok = (any_owner || !c.is_bare || safe_bare(cwd, why)) &&
+		    enter(gd, &c, cwd, any_owner ? NULL : ".", why);
+	else if (!why->len)
 		text_adds(why,
 		    "not a git repository (or any of the parent "
 		    "directories): .git");
-	ok = found && settle(gd, found, why);
-	if (ok) {
+	if (ok)
 		gd->top = cwd;
-		gd->is_linked = !is_directly_in(found, cwd);
-	} else {
+	else
 		free(cwd);
-	}
-	free(found);
+	candidate_done(&c);
 	return ok;
 }
 
@@ -298,7 +324,7 @@ bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why)
 
 	text_clear(why);
 	if (!dir)
-		return from_current_directory(gd, why);
+		return search(gd, false, why);
 	target = follow_git_file(dir, why);
 	if (target || is_git_directory(dir))
 		ok = settle(gd, target ? target : dir, why);
@@ -319,19 +345,34 @@ void gitdir_require(struct gitdir *gd, const char *dir)
 	text_done(&why);
 }
 
-bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why)
+/* The rule looks at real paths, as after the chdir(2) of "git -C DIR": a link
+ * of another user decides about nothing. */
+static bool find_in(struct gitdir *gd, const char *dir, bool any_owner,
+    struct text *why)
 {
-	char *found;
+	char *real = realpath(dir, NULL);
+	struct candidate c = { 0 };
 	bool ok = false;
 
 	text_clear(why);
-	found = repository_in(dir, why);
-	if (found)
-		ok = settle(gd, found, why);
+	if (real && repository_in(real, &c, why))
+		ok = enter(gd, &c, real, any_owner ? NULL : real, why);
 	else if (!why->len)
 		text_addf(why, "not a git repository: '%s'", dir);
-	free(found);
+	candidate_done(&c);
+	free(real);
 	return ok;
+}
+
+bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why)
+{
+	return find_in(gd, dir, false, why);
+}
+
+bool gitdir_locate(struct gitdir *gd, const char *dir, struct text *why)
+{
+	text_clear(why);
+	return dir ? find_in(gd, dir, true, why) : search(gd, true, why);
 }
 
 void gitdir_done(struct gitdir *gd)

@@ -1,12 +1,18 @@
 /*
- * Finds the repository, as setup_git_directory_gently() of git's setup.c,
- * without reading any configuration.
+ * Finds the repository, as setup_git_directory_gently() of git's setup.c.
+ *
+ * The rule of ownership is git's (safe.h): a repository that was searched, or
+ * whose path a person has typed, must belong to this user, or be listed in
+ * safe.directory. Otherwise its owner would decide which hooks run here, and
+ * which daemon is believed. The path in GIT_DIR or --git-dir is trusted, as by
+ * git, because receive-pack has checked the repository before it runs a hook.
  */
 #ifndef CLIENT_GIT_GITDIR_H
 #define CLIENT_GIT_GITDIR_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "client/base/cli.h"
 
@@ -15,6 +21,7 @@ struct gitdir {
 	char *path; /* a linked worktree has its own */
 	char *common;
 	uint64_t dev, ino; /* of common */
+	uid_t owner;       /* of common */
 	char *top;         /* if searched: where it was found; else NULL */
 	bool is_linked;    /* through a file ".git" */
 	/* The refs are in reftables: gitconfig_is_reftable(). Set by the
@@ -28,8 +35,14 @@ struct gitdir {
 bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why);
 /* gitdir_find(), but a failure ends the program. */
 void gitdir_require(struct gitdir *gd, const char *dir);
-/* DIR is a repository or the top of a work tree; parents are not searched. */
+/* DIR, typed by a person, is a repository or the top of a work tree; parents
+ * are not searched. As "git -C DIR", but a bare repository is named here, so
+ * safe.bareRepository does not matter. */
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);
+/* The same, or with NULL the search of gitdir_find(), without git's rules. Only
+ * for callers that use no setting and no hook of the repository, or become its
+ * owner before (scripts/check-layers has their names). */
+bool gitdir_locate(struct gitdir *gd, const char *dir, struct text *why);
 void gitdir_done(struct gitdir *gd);
 
 #endif

@@ -73,7 +73,7 @@ static const char *take_repo(void *values, const char *dir)
 	struct asking *a = values;
 	struct text reason = { 0 };
 
-	if (gitdir_at(&a->gd, dir, &reason)) {
+	if (gitdir_locate(&a->gd, dir, &reason)) {
 		a->req.git_dir = a->gd.path;
 		a->req.common_dev = a->gd.dev;
 		a->req.common_ino = a->gd.ino;

@@ -381,7 +381,7 @@ static int run_migrate(const struct command *c, int argc, char **argv)
 		cli_usage(c, "'%s' is no format of refs: files or reftable",
 		    opt.format);
 	clear_environment();
-	if (!gitdir_at(&gd, argv[0], &why))
+	if (!gitdir_locate(&gd, argv[0], &why))
 		say_error("%s", why.data);
 	else if (find_owner(argv[0], &gd, &st))
 		status = migrate_repository(&opt, to, &gd, &st);

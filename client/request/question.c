@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
@@ -24,23 +22,15 @@ const struct command_option question_shown[] = { QUESTION_JSON, COLOUR_OPTION,
 const struct command_option question_json[] = { QUESTION_JSON, QUESTION_SOCKET,
 	{ 0 } };
 
-/* A user could otherwise send root's question to a daemon of the user. */
-static bool may_name_socket(const struct gitdir *gd)
-{
-	struct stat st;
-
-	return geteuid() != 0 || (stat(gd->common, &st) == 0 && st.st_uid == 0);
-}
-
 /* The configuration of the current repository and of the user may name a
- * socket. A malformed configuration may hide the name, and then a different
- * daemon would be asked or paused. */
+ * socket. As with git, a repository of another user has no say. A malformed
+ * configuration may hide the name, and then a different daemon would be asked
+ * or paused. */
 static void load_config(struct gitconfig *config)
 {
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool in_repo =
-	    gitdir_find(&gd, getenv("GIT_DIR"), &why) && may_name_socket(&gd);
+	bool in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
 
 	if (gitconfig_try(config, in_repo ? &gd : NULL))
 		die("cannot read git's configuration, which may name the "

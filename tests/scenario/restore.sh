@@ -239,6 +239,8 @@ up refs/heads/main "$bad"
 if with_people 'who may only read may not restore'; then
 	mkdir "$T/bin"
 	cp "$REFD" "$T/bin/refd"
+	mkdir -p "$T/of65534"
+	printf '[safe]\n\tdirectory = *\n' >"$T/of65534/.gitconfig"
 	as 65534 "$T/bin/refd" restore --repo a.git --at "$at" >out 2>&1
 	is 'who may only read may not restore' "128 $bad" \
 		"$? $(ref_of a.git refs/heads/main)"

@@ -32,11 +32,16 @@
 #define DIRECTORY "reftable"
 #define LIST      DIRECTORY "/" REFTABLE_LIST
 
+/* Of a stack (struct reftable_budget): some minutes. Nobody else's repository
+ * waits longer, whatever the tables say. */
+#define WORK_MAX ((uint64_t)64 * 1024 * 1024 * 1024)
+
 struct stack_check {
 	struct verify *v;
 	const struct verify_place *place;
 	struct reftable_stack stack;
 	struct reftable_fault fault;
+	struct reftable_budget budget;
 	struct reftable_iterator found; /* for look-ups of refs */
 	char name[REFD_PATH_MAX];       /* the last one */
 	/* A ref has the first LENGTH bytes of the name. */
@@ -174,7 +179,7 @@ static void each_record(struct stack_check *c, enum reftable_section section)
 	int r;
 
 	r = reftable_merged_open(c->stack.tables, c->stack.nr, section, "",
-	    false, &merged, &c->fault);
+	    false, &c->budget, &merged, &c->fault);
 	if (r < 0) {
 		found_fault(c, r);
 		return;
@@ -202,7 +207,7 @@ static bool check_tables(struct stack_check *c)
 	int r;
 
 	for (i = 0; i < c->stack.nr && !interrupt_came(); i++) {
-		r = reftable_check(&c->stack.tables[i], &c->fault);
+		r = reftable_check(&c->stack.tables[i], &c->budget, &c->fault);
 		if (r < 0) {
 			found_fault(c, r);
 			is_sound = false;
@@ -240,6 +245,8 @@ static void verify_stack(struct verify *v, const struct verify_place *place,
 	}
 	c->v = v;
 	c->place = place;
+	c->budget = REFTABLE_BUDGET(WORK_MAX);
+	c->found.budget = &c->budget;
 	fd = SYS(v->sys, openat, place->dirfd, DIRECTORY,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0) {
@@ -316,6 +323,7 @@ struct look {
 	struct stack *stack;
 	struct stack_snapshot *snap;
 	struct stack_reader reader;
+	struct reftable_budget budget;
 };
 
 static int look_begin(struct look *look, struct verify *v,
@@ -325,12 +333,13 @@ static int look_begin(struct look *look, struct verify *v,
 	int r;
 
 	memset(look, 0, sizeof(*look));
+	look->budget = REFTABLE_BUDGET(STACK_WORK_MAX);
 	r = stack_set_get(v->repo.stacks, place->worktree, place->dirfd,
 	    &look->stack);
 	if (r == 0)
 		r = stack_snapshot(look->stack, &look->snap, &fault);
 	if (r == 0)
-		r = stack_reader_init(&look->reader, look->snap);
+		r = stack_reader_init(&look->reader, look->snap, &look->budget);
 	return r;
 }
 

@@ -64,7 +64,7 @@ static uint32_t sum_up(const struct reftable_stack *stack,
 
 	*nr = 0;
 	if (reftable_merged_open(stack->tables, stack->nr, section, "", false,
-		&merged, &fault) < 0)
+		rh_budget(), &merged, &fault) < 0)
 		return 0;
 	while (reftable_merged_next(merged, &rec, &fault) > 0) {
 		len = reftable_record_encode(rec, stack->format, 0, value,
@@ -83,13 +83,13 @@ static uint32_t sum_up(const struct reftable_stack *stack,
 
 static void check_lookups(const struct reftable_stack *stack)
 {
-	struct reftable_iterator it = { 0 };
+	struct reftable_iterator it = { .budget = rh_budget() };
 	const struct reftable_record *rec;
 	struct reftable_merged *merged;
 	unsigned nr = 0;
 
 	expect(reftable_merged_open(stack->tables, stack->nr, REFTABLE_REFS,
-		   "refs/", false, &merged, &fault) == 0);
+		   "refs/", false, rh_budget(), &merged, &fault) == 0);
 	while (nr++ < 100 && reftable_merged_next(merged, &rec, &fault) > 0) {
 		expect(strcmp(rec->name, "refs/") >= 0);
 		expect(reftable_stack_find(stack, rec->name, &it, &fault) == 1);
@@ -150,12 +150,12 @@ static void find_all(struct stack *stack, char names[][64], size_t nr)
 {
 	struct stack_snapshot *snap;
 	struct stack_reader reader;
-	struct reftable_iterator it = { 0 };
+	struct reftable_iterator it = { .budget = rh_budget() };
 	const struct reftable_record *ref;
 	size_t i, n;
 
 	expect(stack_snapshot(stack, &snap, &fault) == 0);
-	expect(stack_reader_init(&reader, snap) == 0);
+	expect(stack_reader_init(&reader, snap, rh_budget()) == 0);
 	for (n = 0; n < 3 * nr; n++) {
 		i = n < nr ? n : n < 2 * nr ? 2 * nr - 1 - n : n * 7 % nr;
 		expect(stack_reader_find(&reader, names[i], &ref) == 1);
@@ -179,7 +179,7 @@ static void check_stack(const struct sys *sys, int git_fd,
 	size_t nr = 0;
 
 	expect(reftable_merged_open(tables->tables, tables->nr, REFTABLE_REFS,
-		   "", false, &merged, &fault) == 0);
+		   "", false, rh_budget(), &merged, &fault) == 0);
 	while (nr < NAMES && reftable_merged_next(merged, &rec, &fault) > 0)
 		if (strlen(rec->name) < sizeof(names[0]))
 			strcpy(names[nr++], rec->name);
@@ -203,14 +203,14 @@ static void check_merge(const struct sys *sys, int dirfd,
 	uint32_t sum[2];
 	int r;
 
-	r = reftable_compact_merge(stack, 0, stack->nr, rh_append, &bytes,
-	    &fault);
+	r = reftable_compact_merge(stack, 0, stack->nr, rh_budget(), rh_append,
+	    &bytes, &fault);
 	expect(r == 0 || r == -E2BIG);
 	if (r == 0) {
 		rh_put(sys, dirfd, "merged", bytes.data, bytes.len);
 		expect(reftable_table_open(sys, dirfd, "merged", &table,
 			   &fault) == 0);
-		expect(reftable_check(&table, &fault) == 0);
+		expect(reftable_check(&table, rh_budget(), &fault) == 0);
 		one.tables = &table;
 		sum[0] = sum_up(stack, REFTABLE_REFS, &nr[0]);
 		sum[1] = sum_up(stack, REFTABLE_LOGS, &nr[1]);
@@ -241,7 +241,7 @@ static bool mend(const struct sys *sys, int dirfd, const uint8_t *data,
 	rh_free(&bytes);
 	reftable_mend_close(&m);
 	expect(reftable_table_open(sys, dirfd, "mended", table, &fault) == 0);
-	expect(reftable_check(table, &fault) == 0);
+	expect(reftable_check(table, rh_budget(), &fault) == 0);
 	return true;
 }
 
@@ -260,7 +260,7 @@ static void check_mend(const struct sys *sys, int dirfd, const uint8_t *data,
 	if (reftable_table_open(sys, dirfd, "sound", &sound, &fault) < 0)
 		return;
 	end = (size_t)sound.end;
-	if (reftable_check(&sound, &fault) == 0 &&
+	if (reftable_check(&sound, rh_budget(), &fault) == 0 &&
 	    mend(sys, dirfd, data, end, true, &table)) {
 		expect(table.ref_index == sound.ref_index);
 		expect(table.objects == sound.objects);
@@ -275,13 +275,13 @@ static void check_mend(const struct sys *sys, int dirfd, const uint8_t *data,
 static void look(const struct sys *sys, int git_fd, int dirfd,
     enum refd_object_format format)
 {
-	struct reftable_iterator it = { 0 };
+	struct reftable_iterator it = { .budget = rh_budget() };
 	struct reftable_stack stack;
 	size_t nr;
 
 	if (reftable_stack_open(sys, dirfd, format, NULL, &stack, &fault) < 0)
 		return;
-	if (reftable_check(&stack.tables[0], &fault) == 0) {
+	if (reftable_check(&stack.tables[0], rh_budget(), &fault) == 0) {
 		check_lookups(&stack);
 		check_merge(sys, dirfd, &stack);
 		check_stack(sys, git_fd, format, &stack);

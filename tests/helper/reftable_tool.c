@@ -98,7 +98,7 @@ static size_t each(enum reftable_section section, bool is_quiet)
 	int r;
 
 	need(reftable_merged_open(stack.tables, stack.nr, section, "", false,
-		 &merged, &fault),
+		 rh_budget(), &merged, &fault),
 	    "iteration");
 	for (; (r = reftable_merged_next(merged, &rec, &fault)) > 0; nr++) {
 		if (is_quiet)
@@ -116,7 +116,7 @@ static size_t each(enum reftable_section section, bool is_quiet)
 static size_t find(bool is_quiet)
 {
 	static char line[REFD_PATH_MAX];
-	struct reftable_iterator it = { 0 };
+	struct reftable_iterator it = { .budget = rh_budget() };
 	size_t nr = 0;
 	int r;
 
@@ -308,8 +308,8 @@ static void merge(bool is_all)
 		sizes[i] = reftable_compact_size(&stack.tables[i]);
 	if (!is_all && !reftable_compact_plan(sizes, stack.nr, &first, &end))
 		return;
-	need(reftable_compact_merge(&stack, first, end, rh_append, &bytes,
-		 &fault),
+	need(reftable_compact_merge(&stack, first, end, rh_budget(), rh_append,
+		 &bytes, &fault),
 	    "merge");
 	reftable_writer_name(stack.tables[first].context.min_index,
 	    stack.tables[end - 1].max_index, 0xfeed, name);
@@ -347,7 +347,8 @@ int main(int argc, char **argv)
 	else if (strcmp(verb, "merge") == 0)
 		merge(argc > 3);
 	for (i = 0; strcmp(verb, "check") == 0 && i < stack.nr; i++)
-		need(reftable_check(&stack.tables[i], &fault), "check");
+		need(reftable_check(&stack.tables[i], rh_budget(), &fault),
+		    "check");
 	reftable_stack_close(&stack);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/store/reftable/reftable_stack.h"
+#include "daemon/store/reftable/reftable_zlib.h"
 
 static void need(bool ok, const char *what)
 {
@@ -13,6 +14,15 @@ static void need(bool ok, const char *what)
 		return;
 	fprintf(stderr, "reftable_help: %s failed\n", what);
 	abort();
+}
+
+struct reftable_budget *rh_budget(void)
+{
+	static _Thread_local struct reftable_budget budget;
+
+	budget = (struct reftable_budget){ .memory = SIZE_MAX / 2,
+		.work = UINT64_MAX / 2 };
+	return &budget;
 }
 
 int rh_append(void *arg, const void *bytes, size_t len)
@@ -104,6 +114,41 @@ struct rh_bytes rh_table(enum refd_object_format format, uint64_t min_index,
 		    "reftable_writer_add");
 	need(reftable_writer_finish(writer) == 0, "reftable_writer_finish");
 	reftable_writer_free(writer);
+	return bytes;
+}
+
+#define FOOTER_1 68
+
+void rh_mend_crc(struct rh_bytes *table)
+{
+	uint8_t *footer = table->data + table->len - FOOTER_1;
+
+	reftable_record_put(footer + FOOTER_1 - 4, 4,
+	    reftable_zlib_crc(footer, FOOTER_1 - 4));
+}
+
+struct rh_bytes rh_one_block(uint64_t index, unsigned nr)
+{
+	uint8_t ends[FOOTER_1] = { 'R', 'E', 'F', 'T', 1 };
+	uint8_t record[7] = { 0, 4 << 3 };
+	struct rh_bytes bytes = { 0 };
+	const unsigned step = 26 * 26 * 26 * 26 / nr;
+	unsigned i, n;
+	int k;
+
+	reftable_record_put(ends + 8, 8, index);
+	reftable_record_put(ends + 16, 8, index);
+	rh_append(&bytes, ends, 24);
+	rh_append(&bytes, "r\0\0\0", 4);
+	for (i = 0; i < nr; i++) {
+		for (k = 5, n = i * step; k > 1; k--, n /= 26)
+			record[k] = (uint8_t)('a' + n % 26);
+		rh_append(&bytes, record, sizeof(record));
+	}
+	rh_append(&bytes, "\0\0\x1c\0\1", 5);
+	reftable_record_put(bytes.data + 25, 3, bytes.len);
+	rh_append(&bytes, ends, FOOTER_1);
+	rh_mend_crc(&bytes);
 	return bytes;
 }
 

@@ -5,8 +5,9 @@
 #ifndef TESTS_LIB_REFTABLE_HELP_H
 #define TESTS_LIB_REFTABLE_HELP_H
 
-#include "daemon/store/reftable/reftable_writer.h"
 #include "daemon/base/sys.h"
+#include "daemon/store/reftable/reftable_table.h"
+#include "daemon/store/reftable/reftable_writer.h"
 
 struct rh_bytes {
 	uint8_t *data;
@@ -16,6 +17,9 @@ struct rh_bytes {
 /* A reftable_write_fn; ARG is a struct rh_bytes. */
 int rh_append(void *arg, const void *bytes, size_t len);
 void rh_free(struct rh_bytes *bytes);
+
+/* A budget without a bound, for one thread. */
+struct reftable_budget *rh_budget(void);
 
 /* Records. The ids consist of the byte ID. Strings are borrowed. */
 struct reftable_record rh_ref(const char *name, uint64_t index, uint8_t id);
@@ -28,6 +32,13 @@ struct reftable_record rh_log(const char *name, uint64_t index, uint8_t from,
 /* A table of NR records. */
 struct rh_bytes rh_table(enum refd_object_format format, uint64_t min_index,
     uint64_t max_index, const struct reftable_record *records, size_t nr);
+
+/* A table of SHA-1 with the index INDEX and NR deletions, NR up to 26^4: all
+ * follow a single restart point, in one block. The names, of four letters, are
+ * evenly distributed. */
+struct rh_bytes rh_one_block(uint64_t index, unsigned nr);
+/* Writes the check sum of a footer of SHA-1, at the end of TABLE. */
+void rh_mend_crc(struct rh_bytes *table);
 
 /* Writes the file PATH. */
 void rh_put(const struct sys *sys, int dirfd, const char *path,

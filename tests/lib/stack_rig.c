@@ -125,8 +125,8 @@ void stk_git_merge(size_t first, size_t end)
 		reftable_stack_close(&stack);
 		return;
 	}
-	ck_assert_int_eq(reftable_compact_merge(&stack, first, end, rh_append,
-			     &bytes, &stk.fault),
+	ck_assert_int_eq(reftable_compact_merge(&stack, first, end, rh_budget(),
+			     rh_append, &bytes, &stk.fault),
 	    0);
 	reftable_writer_name(stack.tables[first].context.min_index,
 	    stack.tables[end - 1].max_index, ++stk.random, name);

@@ -107,7 +107,7 @@ static int look_up(struct part *part)
 	size_t i;
 	int r;
 
-	r = stack_reader_init(&reader, part->update.base);
+	r = stack_reader_init(&reader, part->update.base, rh_budget());
 	for (i = 0; i < part->nr && r >= 0; i++) {
 		m = &part->k->t->members[part->members[i]];
 		m->base_index = part->update.base->max_index;

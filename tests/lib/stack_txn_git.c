@@ -129,8 +129,8 @@ void stack_txn_git_merge(struct world *w)
 	size_t i;
 
 	open_stack(w, dirfd, &stack);
-	assert(reftable_compact_merge(&stack, 0, stack.nr, rh_append, &table,
-		   &fault) == 0);
+	assert(reftable_compact_merge(&stack, 0, stack.nr, rh_budget(),
+		   rh_append, &table, &fault) == 0);
 	add_table(w, dirfd, &table, stack.tables[0].context.min_index,
 	    stack.tables[stack.nr - 1].max_index, false, true);
 	for (i = 0; i < stack.nr; i++)
@@ -181,7 +181,7 @@ struct world *stack_txn_world(struct memfs *fs)
 char stack_txn_value(struct world *w, const char *worktree, const char *name,
     uint64_t *index)
 {
-	struct reftable_iterator it = { 0 };
+	struct reftable_iterator it = { .budget = rh_budget() };
 	int dirfd = stack_txn_dir(w, worktree[0] != '\0'), r;
 	const struct reftable_record *rec = &it.cursor.record;
 	struct reftable_fault fault;
@@ -225,7 +225,7 @@ const char *stack_txn_log(struct world *w, const char *worktree,
 	text[0] = '\0';
 	open_stack(w, dirfd, &stack);
 	assert(reftable_merged_open(stack.tables, stack.nr, REFTABLE_LOGS, name,
-		   false, &merged, &fault) == 0);
+		   false, rh_budget(), &merged, &fault) == 0);
 	while (reftable_merged_next(merged, &rec, &fault) > 0 &&
 	    strcmp(rec->name, name) == 0)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,

@@ -3,7 +3,8 @@
  * while it holds the lock of a list, as git waits only 100 ms for the lock: no
  * table of a further repository in the batch, and no table which git wrote
  * meanwhile. Git can prevent this only by large tables in every round. Also
- * bounds the open tables of a batch.
+ * bounds the open tables of a batch, and the bytes that are read of tables
+ * while other repositories wait.
  */
 #include <check.h>
 #include <stdint.h>
@@ -261,6 +262,77 @@ START_TEST(many_tables_of_a_transaction)
 }
 END_TEST
 
+/* ---- much to read ---- */
+
+/* One block of 3 MB, and a single restart point. */
+static void much_to_read(void)
+{
+	struct rh_bytes table = rh_one_block(2, 450000);
+
+	use_other(true);
+	rh_add(stk.other, stk.other_dir, &table, 2, 2, 2);
+	use_other(false);
+	rh_free(&table);
+}
+
+static void expect_alone(const struct txn *txn)
+{
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_ALONE);
+}
+
+/* The other repository of the batch does not wait for the table. */
+START_TEST(much_to_read_beside_others)
+{
+	struct txn *txns[2];
+
+	much_to_read();
+	txns[0] = world_begin(w, "a=2", false);
+	txns[1] = world_begin_in(w, OTHER, "a=2", false);
+	world_batch(w, txns, 2);
+	ck_assert_int_eq(txns[0]->updates[0].status, REFD_OK);
+	expect_alone(txns[1]);
+	world_done(w, txns[0]);
+	world_done(w, txns[1]);
+}
+END_TEST
+
+static void apply_alone(const char *spec, bool is_served)
+{
+	struct txn *txn = world_begin_in(w, OTHER, spec, false);
+
+	world_batch(w, &txn, 1);
+	if (is_served)
+		ck_assert_msg(txn->updates[0].status == REFD_OK, "%s",
+		    txn->updates[0].text);
+	else
+		expect_alone(txn);
+	world_done(w, txn);
+}
+
+/* A user has one such batch at a time, and there are few in all. */
+START_TEST(much_to_read_alone)
+{
+	atomic_uint_fast64_t *users = w->store.pipeline->applier.large_users;
+	struct txn *txn = world_begin(w, "a=2", false);
+	const uint64_t me = (uint64_t)txn->peer.uid + 1;
+	unsigned i;
+
+	world_done(w, txn);
+	much_to_read();
+	apply_alone("a=2", true);
+	for (i = 0; i < APPLY_LARGE_MAX; i++)
+		ck_assert_uint_eq(atomic_load(&users[i]), 0);
+	atomic_store(&users[1], me);
+	apply_alone("b=2", false);
+	for (i = 0; i < APPLY_LARGE_MAX; i++)
+		atomic_store(&users[i], me + 1 + i);
+	apply_alone("b=2", false);
+	atomic_store(&users[2], 0);
+	apply_alone("b=2", true);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply stack large");
@@ -270,6 +342,8 @@ int main(void)
 	tcase_add_test(tc, large_tables_of_two_repositories);
 	tcase_add_test(tc, many_large_tables_by_git);
 	tcase_add_test(tc, many_tables_of_two_repositories);
+	tcase_add_test(tc, much_to_read_beside_others);
+	tcase_add_test(tc, much_to_read_alone);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("other set-ups");
 	tcase_set_timeout(tc, 120);

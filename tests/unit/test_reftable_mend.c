@@ -133,7 +133,7 @@ START_TEST(every_cut)
 	make(REFD_FORMAT_SHA1, 400, with_logs);
 	ck_assert_int_eq(rr_open(&whole, &table), 0);
 	ck_assert_int_eq(
-	    reftable_check_layout(&table, NULL, &layout, &rr_fault), 0);
+	    reftable_check_layout(&table, rh_budget(), &layout, &rr_fault), 0);
 	/* Behind the refs are the index, and the logs. */
 	refs_end = layout.ref_index;
 	ck_assert_uint_gt(refs_end, 0);

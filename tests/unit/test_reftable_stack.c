@@ -60,9 +60,11 @@ static void add_three(void)
 static int find(const char *name)
 {
 	static struct reftable_iterator it;
-	int r = reftable_stack_find(&stack, name, &it, &rr_fault);
-	int id = r > 0 ? it.cursor.record.ref.oid.bytes[0] : r;
+	int r, id;
 
+	it.budget = rh_budget();
+	r = reftable_stack_find(&stack, name, &it, &rr_fault);
+	id = r > 0 ? it.cursor.record.ref.oid.bytes[0] : r;
 	reftable_iterator_done(&it);
 	return id;
 }
@@ -97,8 +99,8 @@ START_TEST(iteration_from_a_name)
 	add_three();
 	ck_assert_int_eq(open_stack(), 0);
 	ck_assert_int_eq(reftable_merged_open(stack.tables, stack.nr,
-			     REFTABLE_LOGS, "refs/heads/b", false, &merged,
-			     &rr_fault),
+			     REFTABLE_LOGS, "refs/heads/b", false, rh_budget(),
+			     &merged, &rr_fault),
 	    0);
 	ck_assert_int_eq(reftable_merged_next(merged, &rec, &rr_fault), 1);
 	ck_assert_str_eq(rec->name, "refs/heads/main");
@@ -110,7 +112,7 @@ START_TEST(iteration_from_a_name)
 }
 END_TEST
 
-/* A bound of decoded bytes. */
+/* A bound of the work. Every record counts with its key. */
 START_TEST(a_limit)
 {
 	enum { NR = 2000 };
@@ -118,8 +120,9 @@ START_TEST(a_limit)
 	char(*names)[32] = calloc(NR, sizeof(*names));
 	const struct reftable_record *rec;
 	struct reftable_merged *merged;
+	struct reftable_budget budget;
 	struct rh_bytes table;
-	size_t limit;
+	uint64_t limit;
 	unsigned i;
 	int r;
 
@@ -130,17 +133,18 @@ START_TEST(a_limit)
 	table = rh_table(REFD_FORMAT_SHA1, 1, 1, records, NR);
 	rh_add(rr_sys, rr_dir, &table, 1, 1, 1);
 	ck_assert_int_eq(open_stack(), 0);
-	for (limit = 4096; limit <= table.len; limit += table.len - 4096) {
+	for (limit = table.len; limit <= 4 * table.len; limit *= 4) {
+		budget = REFTABLE_BUDGET(limit);
 		ck_assert_int_eq(reftable_merged_open(stack.tables, stack.nr,
-				     REFTABLE_REFS, "", false, &merged,
+				     REFTABLE_REFS, "", false, &budget, &merged,
 				     &rr_fault),
 		    0);
-		reftable_merged_limit(merged, limit);
 		for (i = 0, r = 1; r > 0; i++)
 			r = reftable_merged_next(merged, &rec, &rr_fault);
-		ck_assert_int_eq(r, limit == 4096 ? -EFBIG : 0);
+		ck_assert_int_eq(r, limit == table.len ? -EFBIG : 0);
 		ck_assert_uint_gt(i, 100);
 		reftable_merged_free(merged);
+		ck_assert_uint_eq(budget.memory, REFTABLE_MEMORY_MAX);
 	}
 	reftable_stack_close(&stack);
 	rh_free(&table);

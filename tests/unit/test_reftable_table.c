@@ -21,9 +21,11 @@ static struct reftable_iterator it;
 
 static int seek(enum reftable_section section, const char *name)
 {
-	int r = reftable_iterator_seek(&it, &table, section,
-	    (const uint8_t *)name, strlen(name), &rr_fault);
+	int r;
 
+	it.budget = rh_budget();
+	r = reftable_iterator_seek(&it, &table, section, (const uint8_t *)name,
+	    strlen(name), &rr_fault);
 	return r < 0 ? r : reftable_iterator_next(&it, &rr_fault);
 }
 
@@ -34,7 +36,7 @@ static void check_all(enum refd_object_format format, unsigned nr,
 	unsigned i;
 
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
-	ck_assert_int_eq(reftable_check(&table, &rr_fault), 0);
+	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault), 0);
 	ck_assert_int_eq(table.context.format, format);
 	ck_assert_int_eq(seek(REFTABLE_REFS, ""), nr > 0);
 	for (i = 0; i < nr; i++) {
@@ -84,7 +86,7 @@ START_TEST(an_index_of_several_levels)
 
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
 	ck_assert_int_eq(reftable_table_read(&table, table.ref_index, &block,
-			     NULL, &rr_fault),
+			     rh_budget(), &rr_fault),
 	    0);
 	reftable_block_first(&block, &cursor);
 	ck_assert_int_eq(
@@ -112,7 +114,7 @@ START_TEST(logs_alone)
 	ck_assert_int_eq(reftable_writer_finish(w), 0);
 	reftable_writer_free(w);
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
-	ck_assert_int_eq(reftable_check(&table, &rr_fault), 0);
+	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault), 0);
 	ck_assert_uint_ne(table.log_index, 0);
 	ck_assert_int_eq(seek(REFTABLE_REFS, ""), 0);
 	ck_assert_int_eq(seek(REFTABLE_LOGS, "HEAD"), 1);
@@ -127,14 +129,6 @@ START_TEST(logs_alone)
 END_TEST
 
 /* ---- damage ---- */
-
-static void mend_crc(struct rh_bytes *bytes)
-{
-	uint8_t *footer = bytes->data + bytes->len - FOOTER_1;
-
-	reftable_record_put(footer + FOOTER_1 - 4, 4,
-	    reftable_zlib_crc(footer, FOOTER_1 - 4));
-}
 
 static void refused(struct rh_bytes *bytes, const char *why)
 {
@@ -163,12 +157,12 @@ START_TEST(wrong_ends)
 	refused(&bytes, "the check sum of the footer is wrong");
 	footer[30] ^= 1;
 	footer[23] ^= 1;
-	mend_crc(&bytes);
+	rh_mend_crc(&bytes);
 	refused(&bytes, "header and footer differ");
 	footer[23] ^= 1;
 	footer[31] = 0xf0;
 	footer[30] = 0xf0;
-	mend_crc(&bytes);
+	rh_mend_crc(&bytes);
 	refused(&bytes, "a position in the footer is not in the file");
 	bytes.data[0] = 'r';
 	refused(&bytes, "the file is no reftable");
@@ -200,14 +194,16 @@ START_TEST(wrong_restart_points)
 	ck_assert_uint_eq(bytes.data[end - 1], 2);
 	second[2]++;
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
-	ck_assert_int_eq(reftable_check(&table, &rr_fault), -EBADMSG);
+	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault),
+	    -EBADMSG);
 	ck_assert_str_eq(rr_fault.why, "a restart point is not at a record");
 	reftable_table_close(&table);
 	/* The second record. */
 	reftable_record_put(second, 3,
 	    28 + 2 + strlen(rr_name(0)) + 1 + 20 + (strlen(rr_name(0)) > 31));
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
-	ck_assert_int_eq(reftable_check(&table, &rr_fault), -EBADMSG);
+	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault),
+	    -EBADMSG);
 	ck_assert_str_eq(rr_fault.why,
 	    "the key at a restart point has a prefix");
 	reftable_table_close(&table);
@@ -219,25 +215,10 @@ END_TEST
  * records follow a single restart point. */
 START_TEST(one_restart_point)
 {
-	static const uint8_t ends[FOOTER_1] = { 'R', 'E', 'F', 'T', 1 };
-	struct rh_bytes bytes = { 0 };
-	uint8_t record[7] = { 0, 4 << 3 };
-	unsigned i, nr = 150000, n;
-	int k;
+	struct rh_bytes bytes = rh_one_block(0, 150000);
 
-	rh_append(&bytes, ends, 24);
-	rh_append(&bytes, "r\0\0\0", 4);
-	for (i = 0; i < nr; i++) {
-		for (k = 5, n = i; k > 1; k--, n /= 26)
-			record[k] = (uint8_t)('a' + n % 26);
-		rh_append(&bytes, record, sizeof(record));
-	}
-	rh_append(&bytes, "\0\0\x1c\0\1", 5);
-	reftable_record_put(bytes.data + 25, 3, bytes.len);
-	rh_append(&bytes, ends, FOOTER_1);
-	mend_crc(&bytes);
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
-	ck_assert_int_eq(reftable_check(&table, &rr_fault), 0);
+	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault), 0);
 	reftable_table_close(&table);
 	rh_free(&bytes);
 }
@@ -280,7 +261,8 @@ START_TEST(wrong_bits)
 		tried++;
 		bytes.data[at] ^= (uint8_t)(1 << tried % 8);
 		if (rr_open(&bytes, &table) == 0) {
-			if (reftable_check(&table, &rr_fault) == 0) {
+			if (reftable_check(&table, rh_budget(), &rr_fault) ==
+			    0) {
 				unnoticed++;
 				/* A symbolic ref may swallow refs. */
 				ck_assert_uint_gt(read_all(), 230);
@@ -327,7 +309,8 @@ START_TEST(cut_meanwhile)
 	fd = SYS(rr_sys, openat, rr_dir, "t", O_WRONLY, 0);
 	ck_assert_int_eq(SYS(rr_sys, ftruncate, fd, 5000), 0);
 	SYS(rr_sys, close, fd);
-	ck_assert_int_eq(reftable_check(&table, &rr_fault), -EBADMSG);
+	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault),
+	    -EBADMSG);
 	ck_assert_str_eq(rr_fault.why, "the file became shorter");
 	ck_assert_uint_lt(read_all(), 650);
 	reftable_iterator_done(&it);
@@ -340,8 +323,7 @@ END_TEST
 START_TEST(a_log_of_a_wrong_length)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 1, true);
-	struct reftable_budget memory = { .memory = 65536,
-		.decoded = SIZE_MAX };
+	struct reftable_budget memory = { .memory = 65536, .work = SIZE_MAX };
 	struct reftable_block block = { 0 };
 
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
@@ -349,8 +331,8 @@ START_TEST(a_log_of_a_wrong_length)
 	memset(bytes.data + table.logs + 1, 0xff, 3);
 	reftable_table_close(&table);
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
-	ck_assert_int_eq(reftable_table_read(&table, table.logs, &block, NULL,
-			     &rr_fault),
+	ck_assert_int_eq(reftable_table_read(&table, table.logs, &block,
+			     rh_budget(), &rr_fault),
 	    -EBADMSG);
 	ck_assert_str_eq(rr_fault.why, "a log block cannot be inflated");
 	reftable_block_done(&block);

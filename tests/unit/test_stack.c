@@ -166,7 +166,7 @@ START_TEST(messages_end_as_in_git)
 	records[1] = rh_log("refs/heads/b", 0, 0, 1, "");
 	ck_assert_int_eq(stk_write(records, 2), 0);
 	take();
-	ck_assert_int_eq(stack_reader_init(&reader, snap), 0);
+	ck_assert_int_eq(stack_reader_init(&reader, snap, rh_budget()), 0);
 	ck_assert_int_eq(
 	    stack_reader_logs(&reader, "refs/heads/a", get_message, &text), 0);
 	ck_assert_uint_eq(text.len, REFTABLE_BLOCK_BYTES / 2 + 1);

@@ -397,7 +397,7 @@ static void round_of_checks(unsigned target)
 	struct reftable_record rec;
 	int r;
 
-	ck_assert_int_eq(stack_reader_init(&reader, u.base), 0);
+	ck_assert_int_eq(stack_reader_init(&reader, u.base, rh_budget()), 0);
 	r = stack_reader_find(&reader, pool[target], &ref);
 	ck_assert_int_ge(r, 0);
 	seen[target] = r > 0 ? ref->ref.oid.bytes[0] : 0;

@@ -111,8 +111,8 @@ static void git_begins_merge(void)
 		strcpy(merging.tables[i - first], t->tables[i].name);
 	merging.min_index = t->tables[first].context.min_index;
 	merging.max_index = t->tables[end - 1].max_index;
-	ck_assert_int_eq(reftable_compact_merge(t, first, end, rh_append,
-			     &merging.bytes, &stk.fault),
+	ck_assert_int_eq(reftable_compact_merge(t, first, end, rh_budget(),
+			     rh_append, &merging.bytes, &stk.fault),
 	    0);
 	merging.is_running = true;
 	stack_snapshot_put(snap);

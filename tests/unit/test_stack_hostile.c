@@ -1,7 +1,8 @@
 /*
  * Proves on a real file system that no list and no table makes a snapshot hang,
- * follow a link, or take much memory: a list of 1 GB, a FIFO, a device, links,
- * names with a slash, 10,000 tables, tables that shrink or change meanwhile.
+ * follow a link, take much memory or read much: a list of 1 GB, a FIFO, a
+ * device, links, names with a slash, 10,000 tables, tables that shrink or
+ * change meanwhile, blocks of 16 MiB.
  */
 #include <check.h>
 #include <errno.h>
@@ -229,7 +230,8 @@ START_TEST(tables_change_while_being_read)
 		if (stack_snapshot(stack, &snap, &fault) < 0)
 			continue;
 		nr_ok++;
-		ck_assert_int_eq(stack_reader_init(&reader, snap), 0);
+		ck_assert_int_eq(stack_reader_init(&reader, snap, rh_budget()),
+		    0);
 		for (i = 0; i < 100; i++) {
 			stack_reader_find(&reader, names[i], NULL);
 			stack_reader_has_log(&reader, names[i]);
@@ -249,6 +251,95 @@ START_TEST(tables_change_while_being_read)
 }
 END_TEST
 
+/* ---- blocks of 16 MiB ---- */
+
+#define BLOCK_MAX 0xffffff
+#define DISTANT   64
+
+static uint64_t bytes_read;
+
+static ssize_t count_pread(const struct sys *self, int fd, void *buf,
+    size_t len, off_t offset)
+{
+	ssize_t n = SYS(sys, pread, fd, buf, len, offset);
+
+	(void)self;
+	bytes_read += n > 0 ? (uint64_t)n : 0;
+	return n;
+}
+
+/* A table that states a block size of 16 MiB, with a ref in each of its blocks,
+ * which are as far from each other as they may be, and not on the disk. */
+static void add_distant(uint64_t index)
+{
+	struct rh_bytes table = { 0 }, one;
+	struct reftable_record rec;
+	uint64_t i, end, header = 24;
+	char name[32], path[64];
+	int fd;
+
+	rh_add(sys, dirfd, &table, index, index, (uint32_t)index);
+	reftable_writer_name(index, index, (uint32_t)index, path);
+	fd = SYS(sys, openat, dirfd, path, O_RDWR, 0);
+	ck_assert_int_ge(fd, 0);
+	for (i = 0; i < DISTANT; i++) {
+		snprintf(name, sizeof(name), "refs/heads/d%02u", (unsigned)i);
+		rec = rh_ref(name, index, (uint8_t)i);
+		one = rh_table(format, index, index, &rec, 1);
+		reftable_record_put(one.data + 5, 3, BLOCK_MAX);
+		/* Only the first block has the header, also in its length and
+		 * in its restart point. */
+		end = one.len - 68;
+		if (i > 0) {
+			reftable_record_put(one.data + header + 1, 3,
+			    end - header);
+			reftable_record_put(one.data + end - 5, 3, 4);
+		}
+		ck_assert_int_eq(pwrite(fd, one.data + (i > 0 ? header : 0),
+				     end - (i > 0 ? header : 0),
+				     (off_t)(i * BLOCK_MAX)),
+		    (ssize_t)(end - (i > 0 ? header : 0)));
+		memcpy(one.data + one.len - 68, one.data, header);
+		rh_mend_crc(&one);
+		ck_assert_int_eq(pwrite(fd, one.data + one.len - 68, 68,
+				     (off_t)(DISTANT * BLOCK_MAX)),
+		    68);
+		rh_free(&one);
+	}
+	close(fd);
+}
+
+START_TEST(distant_blocks)
+{
+	struct reftable_budget budget = REFTABLE_BUDGET(STACK_WORK_MAX);
+	struct stack_reader reader;
+	struct sys counting = *sys;
+	struct stack *again;
+	char name[32];
+	unsigned i;
+
+	add_distant(2);
+	counting.pread = count_pread;
+	ck_assert_int_eq(stack_open(&counting, git_fd, &format, &again), 0);
+	ck_assert_int_eq(stack_snapshot(again, &snap, &fault), 0);
+	ck_assert_int_eq(stack_reader_init(&reader, snap, &budget), 0);
+	bytes_read = 0;
+	/* Backwards: each look-up begins at the first block. */
+	for (i = DISTANT; i-- > 0;) {
+		snprintf(name, sizeof(name), "refs/heads/d%02u", i);
+		ck_assert_int_eq(stack_reader_find(&reader, name, NULL), 1);
+	}
+	ck_assert_uint_le(bytes_read, DISTANT * DISTANT * 4096);
+	/* All of it counts. */
+	ck_assert_uint_le(budget.work + bytes_read,
+	    STACK_WORK_MAX + DISTANT * STACK_WORK_EACH);
+	ck_assert_uint_lt(REFTABLE_MEMORY_MAX - budget.memory, 16 * 4096);
+	stack_reader_done(&reader);
+	stack_snapshot_put(snap);
+	stack_put(again);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("stack_hostile");
@@ -262,6 +353,7 @@ int main(void)
 	tcase_add_test(tc, names_with_a_slash);
 	tcase_add_test(tc, ten_thousand_tables);
 	tcase_add_test(tc, tables_change_while_being_read);
+	tcase_add_test(tc, distant_blocks);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

@@ -132,7 +132,8 @@ static void expect_lines(struct case_of_lines *c, bool is_later,
 	size_t i;
 
 	ck_assert_int_eq(stack_snapshot(stk.stack, &c->snap, &stk.fault), 0);
-	ck_assert_int_eq(stack_reader_init(&c->reader, c->snap), 0);
+	ck_assert_int_eq(stack_reader_init(&c->reader, c->snap, rh_budget()),
+	    0);
 	ck_assert_int_eq(
 	    stack_lines_find(&c->reader, REF, is_later, c->lines, c->nr), 0);
 	for (i = 0; i < c->nr; i++) {

@@ -2,7 +2,7 @@
  * Proves look-ups of refs and logs in a stack of several tables: the newest
  * record counts, a tombstone hides older records, and refs above and below a
  * name are found. In any order of names the results are those of a search
- * without memory.
+ * without memory. All work has a bound.
  */
 #include <check.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static struct stack_reader reader;
 static void start(void)
 {
 	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
-	ck_assert_int_eq(stack_reader_init(&reader, snap), 0);
+	ck_assert_int_eq(stack_reader_init(&reader, snap, rh_budget()), 0);
 }
 
 static void end(void)
@@ -287,6 +287,31 @@ START_TEST(a_table_becomes_shorter)
 }
 END_TEST
 
+/* Every look-up passes records of a block that stays in memory. */
+START_TEST(one_restart_point)
+{
+	struct rh_bytes bytes = rh_one_block(3, 150000);
+	struct reftable_budget budget = REFTABLE_BUDGET(4 * bytes.len);
+	char name[8] = "a";
+	unsigned nr = 0;
+	int r = 0;
+
+	rh_add(stk.other, stk.other_dir, &bytes, 3, 3, 3);
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
+	ck_assert_int_eq(stack_reader_init(&reader, snap, &budget), 0);
+	/* In this order, none needs a block again. */
+	for (; r == 0 && name[0] <= 'z'; name[0]++, nr++)
+		r = stack_reader_find(&reader, name, NULL);
+	ck_assert_int_eq(r, -EFBIG);
+	ck_assert_uint_gt(nr, 2);
+	ck_assert_str_eq(reader.fault.why, "too much must be read");
+	stack_reader_done(&reader);
+	ck_assert_uint_eq(budget.memory, REFTABLE_MEMORY_MAX);
+	stack_snapshot_put(snap);
+	rh_free(&bytes);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("stack_reader");
@@ -300,6 +325,7 @@ int main(void)
 	tcase_add_test(tc, ascending_names_are_cheap);
 	tcase_add_test(tc, any_order_of_names);
 	tcase_add_test(tc, a_table_becomes_shorter);
+	tcase_add_test(tc, one_restart_point);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -242,59 +242,14 @@ static struct packed_edit edit_of(const struct change *c)
 
 /* ---- a large file ---- */
 
-/* Is G the only repository of the batch? Rejections without a repository do
- * not count. */
-static bool is_alone(const struct pass *p, const struct repo_slice *g)
-{
-	const struct batch *b = p->batch;
-	size_t i;
-
-	for (i = 0; i < b->nr_slices; i++)
-		if (b->slices[i].txn->repo != NULL &&
-		    b->slices[i].txn->repo != g->repo)
-			return false;
-	return true;
-}
-
-/* Takes a slot for large files; there are only a few. A user gets one slot at
- * most. */
-static bool take_large(const struct pass *p, struct repo_slice *g, uint32_t uid)
-{
-	atomic_uint_fast64_t *users = p->ap->large_users;
-	uint_fast64_t nobody = 0, user = (uint_fast64_t)uid + 1;
-	size_t i, mine = APPLY_LARGE_MAX;
-
-	for (i = 0; i < APPLY_LARGE_MAX && mine == APPLY_LARGE_MAX; i++) {
-		nobody = 0;
-		if (atomic_compare_exchange_strong(&users[i], &nobody, user))
-			mine = i;
-	}
-	if (mine == APPLY_LARGE_MAX)
-		return false;
-	g->files.large_user = &users[mine];
-	for (i = 0; i < APPLY_LARGE_MAX; i++)
-		if (i != mine && atomic_load(&users[i]) == user) {
-			files_give_turn(g);
-			return false;
-		}
-	return true;
-}
-
-/*
- * The rewrite of a large file may take seconds. So the batch has no other
- * repository, and does not count as preparing. Few such batches run at once.
- * false: the changes were given back.
- */
-static bool may_rewrite_large(struct pass *p, struct repo_slice *g,
-    uint32_t uid)
+/* false: the changes were given back. */
+static bool may_rewrite_large(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
 	size_t i;
 
-	if (is_alone(p, g) && take_large(p, g, uid)) {
-		apply_is_prepared(p->ap, p->batch);
+	if (large_take(p, g))
 		return true;
-	}
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
 		if (c->repo_slice == g && c->in_rewrite)
@@ -365,8 +320,7 @@ static bool prepare_group(struct pass *p, struct repo_slice *g,
 	}
 	if (nr == 0)
 		return false;
-	if (packed_is_large(g->repo->packed) &&
-	    !may_rewrite_large(p, g, s->txn->peer.uid))
+	if (packed_is_large(g->repo->packed) && !may_rewrite_large(p, g))
 		return false;
 	r = lock_packed(p, g, s->dir_mode);
 	g->files.packed_mode = s->file_mode;
@@ -417,9 +371,7 @@ void files_give_turn(struct repo_slice *g)
 	if (g->files.packed_turn)
 		packed_turn_give(g->repo->packed);
 	g->files.packed_turn = false;
-	if (g->files.large_user != NULL)
-		atomic_store(g->files.large_user, 0);
-	g->files.large_user = NULL;
+	large_give(g);
 }
 
 int files_refit_packed(struct pass *p, struct repo_slice *g)

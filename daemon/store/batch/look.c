@@ -42,7 +42,8 @@ static void look_at_files(struct pass *p, struct repo_slice *g)
 
 static void look_at_tables(struct repo_slice *g)
 {
-	struct tables_glance glance = { .worktree = NULL };
+	struct tables_glance glance = { .budget =
+					    REFTABLE_BUDGET(TABLES_WORK) };
 	struct loose_value value;
 	struct change *c;
 

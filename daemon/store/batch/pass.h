@@ -22,6 +22,7 @@
 #include "daemon/store/refs/token.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/reftable/reftable_table.h"
 
 /* The git-dir of a linked worktree. Opened at the first use. */
 struct worktree {
@@ -69,10 +70,7 @@ struct files_slice {
 	const char *clear_dir;
 	size_t clear_len; /* 0: no directory was checked yet */
 	bool logs_looked, has_no_logs;
-	bool packed_turn; /* packed_turn_take() */
-	/* The slot in the applier for a user who rewrites a large
-	 * packed-refs. */
-	atomic_uint_fast64_t *large_user;
+	bool packed_turn;    /* packed_turn_take() */
 	bool packed_locked;  /* packed-refs.lock is ours */
 	bool packed_changed; /* packed-refs.new is written */
 	/* packed-refs.new is synced beside the journal, before the rename. */
@@ -88,6 +86,11 @@ struct tables_slice {
 	unsigned nr_parts;         /* that were made, for names in stage/ */
 	unsigned rounds;           /* that another writer has spoiled */
 	struct tables_held *held;  /* names of a prepared session; owned */
+	/* Of all rounds. It goes beyond the share of a batch only with a slot
+	 * for much work; otherwise the changes are given back. */
+	struct reftable_budget budget;
+	bool may_read_much;
+	struct pass *pass; /* for the budget; borrowed */
 };
 
 /* The slice of one repository: one token. */
@@ -103,6 +106,8 @@ struct repo_slice {
 	/* The changes with in_rewrite are committed together, or fail
 	 * together. */
 	bool is_bound;
+	/* large_take(): the slot in the applier; NULL: none. */
+	atomic_uint_fast64_t *large_user;
 	struct files_slice files;
 	struct tables_slice tables;
 	/* Used by durability.c: the descriptor for syncfs, and the result. */
@@ -308,6 +313,15 @@ bool slice_is_as_row(struct slice *s);
 void slice_end_import(const struct pass *p, const struct slice *s);
 /* In a group: makes the prepared files durable before the rows are sent. */
 void pass_sync_first(struct pass *p);
+
+/* ---- large.c ---- */
+
+/* Asks for a slot for much work in G. The batch then does not count as
+ * preparing. False: the batch has other repositories, or no slot is free: give
+ * the changes back as TXN_AGAIN_ALONE. G has a live change. */
+bool large_take(struct pass *p, struct repo_slice *g);
+/* Allowed without a slot. */
+void large_give(struct repo_slice *g);
 
 /* ---- pass.c ---- */
 

@@ -228,7 +228,12 @@ static void fail_again(struct change *c)
 	if (why == TXN_AGAIN_NO)
 		return;
 	c->u->again = TXN_AGAIN_NO;
-	if (why == TXN_AGAIN_LOCKED)
+	if (why == TXN_AGAIN_ALONE)
+		change_fail(c, REFD_LOCKED,
+		    "cannot update ref '%s': much of the repository must be "
+		    "read, and too many such updates run; try again",
+		    c->u->ask->name);
+	else if (why == TXN_AGAIN_LOCKED)
 		change_fail(c, REFD_LOCKED,
 		    "cannot update ref '%s': another writer holds the lock of "
 		    "'%s'",
@@ -255,7 +260,7 @@ void pass_resume(struct pass *p)
 			seal(p, g);
 		}
 		pass_settle(p);
-		if (!is_again(p, TXN_AGAIN_LOCKED) ||
+		if (!is_again(p, TXN_AGAIN_ALONE) ||
 		    SYS(p->sys, now_mono) > until)
 			break;
 		try_again(p);

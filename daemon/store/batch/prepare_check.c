@@ -341,6 +341,8 @@ static void check_gated(struct pass *p, struct change *c)
 		before = u->txn->before[u - u->txn->updates];
 	if (c->target != NULL)
 		resolve(p, c, c->target, false, &c->old_oid);
+	if (!change_is_live(c))
+		return;
 	u->has_found = true;
 	u->found = c->old_oid;
 	if (is_unchanged(c, &before)) {

@@ -11,6 +11,9 @@
  *	the stack is damaged		the changes fail; nothing is written
  *	too many tables for the		every transaction gets a pass of its
  *	descriptors of the daemon	own; alone, it fails
+ *	too much must be read for a	the changes are given back to batches of
+ *	batch with others		their own, of which a user has one at a
+ *					time; there, they fail beyond a bound
  *	a lock or a file can't be	the token stays and counts as ended; the
  *	removed				next try removes all of them
  */
@@ -103,6 +106,38 @@ void tables_fail_all(struct repo_slice *g, const struct tables_part *part,
 		tables_fail(c, part, r, doing);
 }
 
+/* ---- how much a pass reads ---- */
+
+/* reftable_budget.more: a table of any size may demand any work, so a
+ * repository of which much must be read has its batches alone. */
+static bool read_much(void *arg)
+{
+	struct repo_slice *g = arg;
+	struct tables_slice *t = &g->tables;
+	struct change *c;
+
+	if (t->may_read_much)
+		return false;
+	/* A row of the group is applied by its own thread. */
+	t->may_read_much =
+	    g->changes->slice->txn->row != NULL || large_take(t->pass, g);
+	if (t->may_read_much)
+		t->budget.work += STACK_WORK_MAX;
+	for (c = g->changes; !t->may_read_much && c != NULL;
+	    c = c->next_in_repo)
+		change_again(c, TXN_AGAIN_ALONE);
+	return t->may_read_much;
+}
+
+void tables_begin_reading(struct pass *p, struct repo_slice *g)
+{
+	g->tables.budget = REFTABLE_BUDGET(TABLES_WORK);
+	g->tables.budget.more = read_much;
+	g->tables.budget.arg = g;
+	g->tables.may_read_much = false;
+	g->tables.pass = p;
+}
+
 /* ---- parts ---- */
 
 static struct tables_part *find_part(const struct repo_slice *g,
@@ -165,6 +200,7 @@ static int new_part(struct pass *p, struct repo_slice *g, const char *worktree,
 	part->worktree = worktree;
 	stack_update_init(&part->update, stack, git_fd, &g->token,
 	    2 * g->tables.nr_parts);
+	part->update.budget = &g->tables.budget;
 	stack_put(stack);
 	if (!take_turn(p, g, part)) {
 		stack_update_done(&part->update);
@@ -226,7 +262,8 @@ int tables_part(struct pass *p, const struct change *at,
 	if (r == 0)
 		r = check_number(p, at->repo_slice, &(*part)->update);
 	if (r == 0)
-		r = stack_reader_init(&(*part)->reader, (*part)->update.base);
+		r = stack_reader_init(&(*part)->reader, (*part)->update.base,
+		    &at->repo_slice->tables.budget);
 	(*part)->has_base = r == 0;
 	if (r == 0)
 		p->nr_tables += (*part)->update.base->tables.nr;
@@ -286,6 +323,7 @@ void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
 		free(part);
 	}
 	g->tables.nr_parts = 0;
+	large_give(g);
 }
 
 /* ---- the beginning and the end ---- */
@@ -295,6 +333,7 @@ void tables_stage(struct pass *p, struct repo_slice *g)
 	struct change *c;
 	int r;
 
+	tables_begin_reading(p, g);
 	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (!change_is_live(c))
 			continue;

@@ -78,6 +78,8 @@ bool tables_resume(struct pass *p, struct repo_slice *g);
  * Other errors as in stack.h. */
 int tables_part(struct pass *p, const struct change *at,
     struct tables_part **part);
+/* Before the first read: a new budget. */
+void tables_begin_reading(struct pass *p, struct repo_slice *g);
 /* Ends the round: forgets everything that was read. Locks stay. */
 void tables_end_round(struct pass *p, struct repo_slice *g);
 /* Drops all parts. *REST: a file or a lock could not be removed. KEEP: locks
@@ -105,6 +107,10 @@ int tables_list_records(struct pass *p, struct repo_slice *g);
 /* stack_record_of_fn; ARG is a part. */
 void tables_record_of(void *arg, size_t i, struct reftable_record *record);
 
+/* The work of a batch in the tables of a repository that other repositories may
+ * have to wait for: as long as for some hundred small blocks. */
+#define TABLES_WORK ((uint64_t)4 * 1024 * 1024)
+
 /* Reads refs without the turn of their stack, which a batch keeps for a flush:
  * git holds the lock meanwhile. Zero-initialised: no stack is open. 0 or
  * negative errno. */
@@ -113,6 +119,7 @@ struct tables_glance {
 	struct stack *stack;
 	struct stack_snapshot *snap;
 	struct stack_reader reader;
+	struct reftable_budget budget;
 };
 int tables_glance(struct tables_glance *glance, const struct change *at,
     struct loose_value *value);

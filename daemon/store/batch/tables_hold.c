@@ -216,7 +216,7 @@ void tables_glance_end(struct tables_glance *glance)
 		stack_snapshot_put(glance->snap);
 	if (glance->stack != NULL)
 		stack_put(glance->stack);
-	memset(glance, 0, sizeof(*glance));
+	*glance = (struct tables_glance){ .budget = glance->budget };
 }
 
 static int glance_at(struct tables_glance *glance, const struct change *at)
@@ -233,7 +233,8 @@ static int glance_at(struct tables_glance *glance, const struct change *at)
 	if (r == 0)
 		r = stack_snapshot(glance->stack, &glance->snap, &fault);
 	if (r == 0)
-		r = stack_reader_init(&glance->reader, glance->snap);
+		r = stack_reader_init(&glance->reader, glance->snap,
+		    &glance->budget);
 	if (r == 0)
 		glance->worktree = at->worktree;
 	else

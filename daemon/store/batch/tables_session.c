@@ -86,6 +86,7 @@ bool tables_resume(struct pass *p, struct repo_slice *g)
 
 	/* An earlier try found a lock. */
 	tables_end_round(p, g);
+	tables_begin_reading(p, g);
 	r = tables_part(p, &at, &part);
 	/* With the turn, no other batch takes the names. */
 	if (r == 0)

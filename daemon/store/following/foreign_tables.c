@@ -12,6 +12,7 @@ struct look {
 	struct stack *stack;
 	struct stack_snapshot *snap;
 	struct stack_reader reader;
+	struct reftable_budget budget;
 };
 
 static void look_done(struct look *look)
@@ -28,13 +29,14 @@ static int look_init(struct look *look, const struct repo *repo)
 	int r;
 
 	memset(look, 0, sizeof(*look));
+	look->budget = REFTABLE_BUDGET(STACK_WORK_MAX);
 	r = stack_set_get(repo->stacks, "", repo->fd, &look->stack);
 	if (r < 0)
 		look->stack = NULL;
 	else
 		r = stack_snapshot(look->stack, &look->snap, &fault);
 	if (r == 0)
-		r = stack_reader_init(&look->reader, look->snap);
+		r = stack_reader_init(&look->reader, look->snap, &look->budget);
 	if (r < 0)
 		look_done(look);
 	return r;

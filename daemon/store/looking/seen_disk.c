@@ -31,6 +31,9 @@
 #define ENTRIES_MAX     (2 * SEEN_REFS_MAX)
 #define DEPTH_MAX       24
 
+/* Of a look at tables (struct reftable_budget): some ten million refs. */
+#define TABLES_WORK ((uint64_t)2 * 1024 * 1024 * 1024)
+
 struct search {
 	const struct sys *sys;
 	struct repo *repo;
@@ -189,6 +192,7 @@ static int add_record(void *arg, const struct reftable_record *rec)
 
 static int read_tables(struct search *s)
 {
+	struct reftable_budget budget = REFTABLE_BUDGET(TABLES_WORK);
 	struct stack_snapshot *snap = NULL;
 	struct reftable_fault fault;
 	struct stack_reader reader;
@@ -199,7 +203,7 @@ static int read_tables(struct search *s)
 		return r;
 	r = stack_snapshot(stack, &snap, &fault);
 	if (r == 0) {
-		r = stack_reader_init(&reader, snap);
+		r = stack_reader_init(&reader, snap, &budget);
 		if (r == 0)
 			r = stack_reader_each(&reader, REFTABLE_REFS, "",
 			    add_record, s);

@@ -315,9 +315,10 @@ int stack_places_read(struct stack_replay *sr)
 		r = read_disk(sr, place);
 		if (r == 0)
 			r = begin(sr, place);
+		place->budget = REFTABLE_BUDGET(STACK_WORK_MAX);
 		if (r == 0)
 			r = stack_reader_init(&place->reader,
-			    place->update.base);
+			    place->update.base, &place->budget);
 		if (r < 0)
 			return stack_places_fail(sr, place,
 			    &place->update.fault, r);

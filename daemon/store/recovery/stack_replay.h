@@ -43,7 +43,8 @@ struct stack_place {
 	struct leftover_lock *held;
 	struct stack_update update;
 	struct stack_reader reader;
-	uint64_t proved; /* stack_rule.h */
+	struct reftable_budget budget; /* of READER */
+	uint64_t proved;               /* stack_rule.h */
 	struct stack_entry *entries;
 	size_t nr, size;
 };

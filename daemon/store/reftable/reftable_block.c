@@ -92,6 +92,7 @@ static int next_key(const struct reftable_block *block,
 	memcpy(cursor->key + prefix, p, (size_t)suffix);
 	cursor->key_len = (size_t)(prefix + suffix);
 	cursor->key[cursor->key_len] = '\0';
+	cursor->passed += cursor->key_len;
 	*at = (size_t)(p - block->data) + (size_t)suffix;
 	return 0;
 }
@@ -114,7 +115,9 @@ int reftable_block_next(const struct reftable_block *block,
 	    block->data + at, block->end - at, &cursor->record, why);
 	if (r < 0)
 		return r;
-	cursor->at = at + (size_t)r;
+	at += (size_t)r;
+	cursor->passed += at - cursor->at;
+	cursor->at = at;
 	return 1;
 }
 

@@ -30,6 +30,9 @@ struct reftable_cursor {
 	size_t at;
 	uint8_t key[REFTABLE_KEY_MAX + 1]; /* of the last record; ends by NUL */
 	size_t key_len;                    /* 0: no record yet */
+	/* Bytes of records and keys that were passed; counted up. Many records
+	 * of three bytes can have keys of thousands. */
+	uint64_t passed;
 	struct reftable_record record;
 };
 

@@ -13,7 +13,7 @@
 
 struct check {
 	const struct reftable_table *table;
-	struct reftable_budget *budget; /* NULL: no bound */
+	struct reftable_budget *budget;
 	struct reftable_layout *layout;
 	struct reftable_fault *fault;
 	struct reftable_block block; /* at AT */
@@ -256,16 +256,19 @@ int reftable_check_layout(const struct reftable_table *t,
 	c->layout = layout;
 	c->fault = fault;
 	r = check_sections(c);
+	budget->memory += c->block.data_size + c->block.raw_size;
+	budget->memory += c->below.data_size + c->below.raw_size;
 	reftable_block_done(&c->block);
 	reftable_block_done(&c->below);
 	free(c);
 	return r;
 }
 
-int reftable_check(const struct reftable_table *t, struct reftable_fault *fault)
+int reftable_check(const struct reftable_table *t,
+    struct reftable_budget *budget, struct reftable_fault *fault)
 {
 	struct reftable_layout l;
-	int r = reftable_check_layout(t, NULL, &l, fault);
+	int r = reftable_check_layout(t, budget, &l, fault);
 
 	if (r == 0 &&
 	    (l.ref_index != t->ref_index || l.objects != t->objects ||

@@ -31,6 +31,6 @@ int reftable_check_layout(const struct reftable_table *table,
     struct reftable_fault *fault);
 
 int reftable_check(const struct reftable_table *table,
-    struct reftable_fault *fault);
+    struct reftable_budget *budget, struct reftable_fault *fault);
 
 #endif

@@ -41,15 +41,15 @@ uint64_t reftable_compact_size(const struct reftable_table *table)
 }
 
 static int copy(const struct reftable_stack *stack, size_t first, size_t end,
-    enum reftable_section section, struct reftable_writer *writer,
-    struct reftable_fault *fault)
+    enum reftable_section section, struct reftable_budget *budget,
+    struct reftable_writer *writer, struct reftable_fault *fault)
 {
 	const struct reftable_record *rec;
 	struct reftable_merged *merged;
 	int r;
 
 	r = reftable_merged_open(stack->tables + first, end - first, section,
-	    "", first > 0, &merged, fault);
+	    "", first > 0, budget, &merged, fault);
 	if (r < 0)
 		return r;
 	while ((r = reftable_merged_next(merged, &rec, fault)) > 0) {
@@ -62,8 +62,8 @@ static int copy(const struct reftable_stack *stack, size_t first, size_t end,
 }
 
 int reftable_compact_merge(const struct reftable_stack *stack, size_t first,
-    size_t end, reftable_write_fn *write, void *arg,
-    struct reftable_fault *fault)
+    size_t end, struct reftable_budget *budget, reftable_write_fn *write,
+    void *arg, struct reftable_fault *fault)
 {
 	struct reftable_writer *writer = reftable_writer_new(stack->format,
 	    stack->tables[first].context.min_index,
@@ -72,9 +72,10 @@ int reftable_compact_merge(const struct reftable_stack *stack, size_t first,
 
 	if (writer == NULL)
 		return -ENOMEM;
-	r = copy(stack, first, end, REFTABLE_REFS, writer, fault);
+	r = copy(stack, first, end, REFTABLE_REFS, budget, writer, fault);
 	if (r == 0)
-		r = copy(stack, first, end, REFTABLE_LOGS, writer, fault);
+		r = copy(stack, first, end, REFTABLE_LOGS, budget, writer,
+		    fault);
 	if (r == 0)
 		r = reftable_writer_finish(writer);
 	reftable_writer_free(writer);

@@ -26,7 +26,7 @@ uint64_t reftable_compact_size(const struct reftable_table *table);
  * block of 4096 bytes.
  */
 int reftable_compact_merge(const struct reftable_stack *stack, size_t first,
-    size_t end, reftable_write_fn *write, void *arg,
-    struct reftable_fault *fault);
+    size_t end, struct reftable_budget *budget, reftable_write_fn *write,
+    void *arg, struct reftable_fault *fault);
 
 #endif

@@ -11,6 +11,7 @@
  */
 #include "daemon/store/reftable/reftable_iterator.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Git's largest index has far fewer levels. */
@@ -33,24 +34,40 @@ static int read_block(struct reftable_iterator *it, uint64_t at,
 	return r;
 }
 
+/* Pays for the records that a call with the result R has passed: a block in
+ * memory may be searched at every look-up. */
+static int pay(struct reftable_iterator *it, int r, const char *why,
+    struct reftable_fault *fault)
+{
+	const uint64_t passed = it->cursor.passed;
+
+	it->cursor.passed = 0;
+	if (r < 0)
+		return bad(it, why, fault);
+	return reftable_table_spend(it->table, it->block.position, it->budget,
+		   passed, fault) < 0 ?
+	    -EFBIG :
+	    r;
+}
+
 static int next_in_block(struct reftable_iterator *it,
     struct reftable_fault *fault)
 {
-	const char *why;
+	const char *why = NULL;
 	int r = reftable_block_next(&it->block, &it->table->context,
 	    &it->cursor, &why);
 
-	return r < 0 ? bad(it, why, fault) : r;
+	return pay(it, r, why, fault);
 }
 
 static int seek_in_block(struct reftable_iterator *it, const uint8_t *key,
     size_t key_len, struct reftable_fault *fault)
 {
-	const char *why;
+	const char *why = NULL;
 	int r = reftable_block_seek(&it->block, &it->table->context, key,
 	    key_len, &it->cursor, &why);
 
-	return r < 0 ? bad(it, why, fault) : r;
+	return pay(it, r, why, fault);
 }
 
 /* Reads the block behind the present block. 0: the section has ended. */
@@ -225,6 +242,8 @@ int reftable_iterator_next(struct reftable_iterator *it,
 
 void reftable_iterator_done(struct reftable_iterator *it)
 {
+	if (it->budget != NULL)
+		it->budget->memory += it->block.data_size + it->block.raw_size;
 	reftable_block_done(&it->block);
 	memset(it, 0, sizeof(*it));
 }

@@ -9,7 +9,8 @@
 
 #include "daemon/store/reftable/reftable_table.h"
 
-/* Zero-initialised is empty. May be used for one table after the other. */
+/* Zero-initialised, less the budget, is empty. May be used for one table after
+ * the other. */
 struct reftable_iterator {
 	const struct reftable_table *table; /* borrowed */
 	enum reftable_section section;      /* refs or logs */
@@ -17,7 +18,7 @@ struct reftable_iterator {
 	struct reftable_cursor cursor;
 	bool is_ready; /* the cursor has a record that was not returned */
 	bool is_ended;
-	struct reftable_budget *budget; /* borrowed, or NULL */
+	struct reftable_budget *budget; /* borrowed; set by the caller */
 	/* The cursor has the first record with SOUGHT or a greater key, or no
 	 * record follows. */
 	bool is_sought;

@@ -11,9 +11,8 @@
 
 #include "daemon/store/reftable/reftable_check.h"
 
-#define MEMORY_MAX ((size_t)64 * 1024 * 1024)
-/* Of all blocks of a table. */
-#define DECODED_MAX ((size_t)256 * 1024 * 1024)
+/* Of all blocks of a table; twice. */
+#define WORK_MAX ((uint64_t)512 * 1024 * 1024)
 
 static int bad(struct reftable_mend *m, const char *why,
     struct reftable_fault *fault)
@@ -128,9 +127,7 @@ static int check_rest(struct reftable_mend *m, struct reftable_fault *fault)
 int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
     bool git_syncs, struct reftable_mend *m, struct reftable_fault *fault)
 {
-	struct reftable_budget budget = { .memory = MEMORY_MAX,
-		.decoded = DECODED_MAX,
-		.counts_all = true };
+	struct reftable_budget budget = REFTABLE_BUDGET(WORK_MAX);
 	struct reftable_block block = { 0 };
 	struct reftable_layout layout;
 	int r;
@@ -141,9 +138,7 @@ int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
 		return r;
 	r = find_end(m, &block, &budget, fault);
 	reftable_block_done(&block);
-	budget = (struct reftable_budget){ .memory = MEMORY_MAX,
-		.decoded = DECODED_MAX,
-		.counts_all = true };
+	budget = REFTABLE_BUDGET(WORK_MAX);
 	if (r == 0)
 		r = reftable_check_layout(&m->table, &budget, &layout, fault);
 	if (r == 0)

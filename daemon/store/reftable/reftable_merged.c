@@ -19,7 +19,6 @@ struct reftable_merged {
 	struct reftable_iterator *last; /* of the returned record; not in the
 					   heap */
 	bool with_deletions;
-	struct reftable_budget budget;
 };
 
 static int compare_keys(const struct reftable_iterator *a,
@@ -86,7 +85,8 @@ static int advance(struct reftable_merged *m, struct reftable_iterator *it,
 
 int reftable_merged_open(const struct reftable_table *tables, size_t nr,
     enum reftable_section section, const char *from, bool with_deletions,
-    struct reftable_merged **merged, struct reftable_fault *fault)
+    struct reftable_budget *budget, struct reftable_merged **merged,
+    struct reftable_fault *fault)
 {
 	struct reftable_merged *m = calloc(1, sizeof(*m));
 	struct reftable_iterator *it;
@@ -97,15 +97,13 @@ int reftable_merged_open(const struct reftable_table *tables, size_t nr,
 		return -ENOMEM;
 	m->nr = nr;
 	m->with_deletions = with_deletions;
-	m->budget = (struct reftable_budget){ .memory = REFTABLE_MEMORY_MAX,
-		.decoded = SIZE_MAX };
 	m->iterators = calloc(nr + 1, sizeof(*m->iterators));
 	m->heap = calloc(nr + 1, sizeof(struct reftable_iterator *));
 	if (m->iterators == NULL || m->heap == NULL)
 		r = -ENOMEM;
 	for (i = 0; r == 0 && i < nr; i++) {
 		it = &m->iterators[i];
-		it->budget = &m->budget;
+		it->budget = budget;
 		r = reftable_iterator_seek(it, &tables[i], section,
 		    (const uint8_t *)from, strlen(from), fault);
 		if (r == 0)
@@ -116,12 +114,6 @@ int reftable_merged_open(const struct reftable_table *tables, size_t nr,
 	else
 		*merged = m;
 	return r;
-}
-
-void reftable_merged_limit(struct reftable_merged *m, size_t decoded)
-{
-	m->budget.decoded = decoded;
-	m->budget.counts_all = true;
 }
 
 int reftable_merged_next(struct reftable_merged *m,

@@ -126,6 +126,9 @@ static const char *take_ref(struct input *in, enum refd_object_format format,
 		take_oid(in, format, &rec->ref.peeled);
 	if (type == REFTABLE_REF_SYMREF)
 		take_text(in, &rec->ref.target);
+	if (type == REFTABLE_REF_SYMREF &&
+	    rec->ref.target.len > REFTABLE_NAME_MAX)
+		return "the target of a symbolic ref is too long for refd";
 	return NULL;
 }
 

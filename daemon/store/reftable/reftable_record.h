@@ -16,7 +16,8 @@
 #include "proto/limits.h"
 #include "proto/oid.h"
 
-/* Bytes. Git accepts longer names in larger blocks; refd refuses them. */
+/* Bytes, also of the target of a symbolic ref. Git accepts longer names in
+ * larger blocks; refd refuses them. */
 #define REFTABLE_NAME_MAX (REFD_PATH_MAX - 1)
 /* The key of a log record: name, NUL, inverted update index. */
 #define REFTABLE_LOG_SUFFIX 9

@@ -21,8 +21,10 @@
 #define FOOTER_REST 44 /* without the copy of the header */
 #define CRC_BYTES   4
 
-/* If a table has no block size, this much is read at first. */
-#define UNALIGNED_READ 4096
+/* At first, no more of a block is read: its length is not known, and blocks of
+ * the size in the header may be 16 MiB apart, with a ref in each. Git's default
+ * block is read at once. */
+#define FIRST_READ 4096
 
 #define HASH_SHA1   0x73686131 /* "sha1" */
 #define HASH_SHA256 0x73323536 /* "s256" */
@@ -32,7 +34,9 @@ static int note(const struct reftable_table *table, uint64_t at, int error,
 {
 	snprintf(fault->table, sizeof(fault->table), "%s", table->name);
 	fault->at = at;
-	fault->why = error == -EFBIG ? "the blocks are too large" : why;
+	fault->why = error == -EFBIG ? "too much must be read" :
+	    error == -EBADMSG        ? why :
+				       NULL;
 	return error;
 }
 
@@ -283,21 +287,32 @@ void reftable_table_share(const struct reftable_table *t,
 
 /* ---- blocks ---- */
 
-/* Makes room for LEN bytes in *BUF. */
-static int grow(uint8_t **buf, size_t *size, size_t len,
-    struct reftable_budget *budget)
+int reftable_table_spend(const struct reftable_table *t, uint64_t at,
+    struct reftable_budget *budget, uint64_t work, struct reftable_fault *fault)
+{
+	if (work > budget->work &&
+	    (budget->more == NULL || !budget->more(budget->arg) ||
+		work > budget->work))
+		return note(t, at, -EFBIG, NULL, fault);
+	budget->work -= work;
+	return 0;
+}
+
+/* Makes room for LEN bytes in *BUF, a buffer of BLOCK. */
+static int grow(const struct reftable_table *t,
+    const struct reftable_block *block, uint8_t **buf, size_t *size, size_t len,
+    struct reftable_budget *budget, struct reftable_fault *fault)
 {
 	uint8_t *grown;
 
 	if (len <= *size)
 		return 0;
-	if (budget != NULL && len - *size > budget->memory)
-		return -EFBIG;
+	if (len - *size > budget->memory)
+		return note(t, block->position, -EFBIG, NULL, fault);
 	grown = realloc(*buf, len);
 	if (grown == NULL)
-		return -ENOMEM;
-	if (budget != NULL)
-		budget->memory -= len - *size;
+		return note(t, block->position, -ENOMEM, NULL, fault);
+	budget->memory -= len - *size;
 	*buf = grown;
 	*size = len;
 	return 0;
@@ -306,56 +321,69 @@ static int grow(uint8_t **buf, size_t *size, size_t len,
 /* LEN: bytes of the inflated block; GOT: bytes in block->raw. */
 static int inflate_log(const struct reftable_table *t,
     struct reftable_block *block, size_t skip, size_t len, size_t got,
-    struct reftable_budget *budget)
+    struct reftable_budget *budget, struct reftable_fault *fault)
 {
+	const uint64_t at = block->position;
 	const size_t start = skip + REFTABLE_BLOCK_HEADER;
 	struct reftable_zlib_input in = {
 		.sys = t->sys,
 		.fd = t->fd,
-		.at = block->position + got,
+		.at = at + got,
 		.end = t->end,
 		.buf = block->raw,
 		.buf_size = block->raw_size,
 		.next = block->raw + start,
 		.len = got - start,
 	};
-	int r = grow(&block->data, &block->data_size, len, budget);
+	int r = reftable_table_spend(t, at, budget, len, fault);
 
+	if (r == 0)
+		r = grow(t, block, &block->data, &block->data_size, len, budget,
+		    fault);
 	if (r < 0)
 		return r;
 	memcpy(block->data, block->raw, start);
 	r = reftable_zlib_inflate(&in, block->data + start, len - start);
 	block->next = in.at - in.len;
-	return r;
+	if (r < 0)
+		return note(t, at, r, "a log block cannot be inflated", fault);
+	return reftable_table_spend(t, at, budget, in.at - at - got, fault);
 }
 
-/* Takes LEN bytes of a block from BUDGET. */
-static int spend(struct reftable_budget *budget, size_t len)
+/* Makes the first WANTED bytes of the block known, of which GOT are in
+ * block->raw. */
+static int read_on(const struct reftable_table *t, struct reftable_block *block,
+    size_t got, size_t wanted, struct reftable_budget *budget,
+    struct reftable_fault *fault)
 {
-	if (budget == NULL ||
-	    (len <= REFTABLE_BLOCK_FREE && !budget->counts_all))
+	int r;
+
+	if (wanted <= got)
 		return 0;
-	if (len > budget->decoded)
-		return -EFBIG;
-	budget->decoded -= len;
-	return 0;
+	r = reftable_table_spend(t, block->position, budget, wanted - got,
+	    fault);
+	if (r == 0)
+		r = grow(t, block, &block->raw, &block->raw_size, wanted,
+		    budget, fault);
+	return r < 0 ? r :
+		       read_all(t, block->position + got, block->raw + got,
+			   wanted - got, fault);
 }
 
 static int read_plain(const struct reftable_table *t,
     struct reftable_block *block, size_t len, size_t got,
     struct reftable_budget *budget, struct reftable_fault *fault)
 {
+	const bool may_pad =
+	    len < t->block_size && len < t->end - block->position;
 	uint8_t *raw;
 	size_t size, unit = t->block_size;
-	int r = grow(&block->raw, &block->raw_size, len, budget);
+	int r = read_on(t, block, got, len + may_pad, budget, fault);
 
 	if (r < 0)
-		return note(t, block->position, r, NULL, fault);
-	if (len > got)
-		r = read_all(t, block->position + got, block->raw + got,
-		    len - got, fault);
+		return r;
 	/* An unaligned block may follow instead of padding. */
-	if (len >= unit || (len < got && block->raw[len] != 0))
+	if (len >= unit || (may_pad && block->raw[len] != 0))
 		unit = len;
 	block->next = block->position + unit;
 	raw = block->data;
@@ -364,7 +392,7 @@ static int read_plain(const struct reftable_table *t,
 	block->data_size = block->raw_size;
 	block->raw = raw;
 	block->raw_size = size;
-	return r;
+	return 0;
 }
 
 static bool is_section(uint8_t type)
@@ -378,19 +406,19 @@ int reftable_table_read(const struct reftable_table *t, uint64_t at,
     struct reftable_fault *fault)
 {
 	const size_t skip = at == 0 ? t->header_size : 0;
-	size_t len, got = t->block_size > 0 ? t->block_size : UNALIGNED_READ;
+	size_t len, got = FIRST_READ;
 	const char *why;
 	int r;
 
 	if (at >= t->end || t->end - at < skip + REFTABLE_BLOCK_LEAST)
 		return reftable_table_bad(t, at,
 		    "a block begins too near to the end", fault);
+	if (t->block_size > 0 && got > t->block_size)
+		got = t->block_size;
 	if (got > t->end - at)
 		got = (size_t)(t->end - at);
-	r = grow(&block->raw, &block->raw_size, got, budget);
-	if (r < 0)
-		return note(t, at, r, NULL, fault);
-	r = read_all(t, at, block->raw, got, fault);
+	block->position = at;
+	r = read_on(t, block, 0, got, budget, fault);
 	if (r < 0)
 		return r;
 	if (!is_section(block->raw[skip]))
@@ -399,25 +427,16 @@ int reftable_table_read(const struct reftable_table *t, uint64_t at,
 	len = (size_t)reftable_record_get(block->raw + skip + 1, 3);
 	if (len < skip + REFTABLE_BLOCK_LEAST)
 		return reftable_table_bad(t, at, "a block is too short", fault);
-	block->position = at;
-	r = spend(budget, len);
-	if (r < 0)
-		return note(t, at, r, NULL, fault);
 	if (block->raw[skip] == REFTABLE_LOGS) {
-		r = inflate_log(t, block, skip, len, got, budget);
-		if (r == -EBADMSG)
-			return reftable_table_bad(t, at,
-			    "a log block cannot be inflated", fault);
-		if (r < 0)
-			return note(t, at, r, NULL, fault);
+		r = inflate_log(t, block, skip, len, got, budget, fault);
 	} else {
 		if (len > t->end - at)
 			return reftable_table_bad(t, at,
 			    "a block is longer than the file", fault);
 		r = read_plain(t, block, len, got, budget, fault);
-		if (r < 0)
-			return r;
 	}
+	if (r < 0)
+		return r;
 	r = reftable_block_init(block, skip, len, &why);
 	return r < 0 ? reftable_table_bad(t, at, why, fault) : 0;
 }

@@ -7,7 +7,7 @@
  * memory.
  *
  * Any thread; every call may block; nothing logs. 0 or negative errno, with a
- * description in *FAULT. -EBADMSG: damaged. -EFBIG: beyond a bound of memory.
+ * description in *FAULT. -EBADMSG: damaged. -EFBIG: beyond a budget.
  */
 #ifndef STORE_REFTABLE_TABLE_H
 #define STORE_REFTABLE_TABLE_H
@@ -66,16 +66,31 @@ void reftable_table_share(const struct reftable_table *table,
 size_t reftable_table_footer(const struct reftable_table *table, size_t id_len,
     uint8_t footer[REFTABLE_FOOTER_MAX]);
 
-/* Bytes of memory, and bytes of blocks above REFTABLE_BLOCK_FREE, that may be
- * used; counted down. The second number bounds the time of many look-ups in
- * blocks that inflate to megabytes. */
+/*
+ * What a reader may still use, because a file states the lengths of its blocks:
+ * a small file can demand the work of a large file at every look-up. Each
+ * reader has a budget, and there is no reading without a budget.
+ */
 struct reftable_budget {
-	size_t memory, decoded;
-	bool counts_all; /* the second number also counts small blocks */
+	size_t memory; /* bytes of buffers; they come back with the buffers */
+	/* Bytes that are read, that are inflated, and that are passed in a
+	 * search for a key. */
+	uint64_t work;
+	/* WORK does not suffice. True: the callee has given more. Or NULL. */
+	bool (*more)(void *arg);
+	void *arg;
 };
-#define REFTABLE_BLOCK_FREE ((size_t)64 * 1024)
+#define REFTABLE_MEMORY_MAX ((size_t)64 * 1024 * 1024)
+#define REFTABLE_BUDGET(WORK)                                                  \
+	((struct reftable_budget){ .memory = REFTABLE_MEMORY_MAX,              \
+	    .work = (WORK) })
 
-/* Reads the block at AT. BUDGET may be NULL: no bound. */
+/* Takes WORK, done at the block AT, from BUDGET. -EFBIG: it has too little. */
+int reftable_table_spend(const struct reftable_table *table, uint64_t at,
+    struct reftable_budget *budget, uint64_t work,
+    struct reftable_fault *fault);
+
+/* Reads the block at AT. -EFBIG: beyond BUDGET. */
 int reftable_table_read(const struct reftable_table *table, uint64_t at,
     struct reftable_block *block, struct reftable_budget *budget,
     struct reftable_fault *fault);

@@ -42,13 +42,14 @@ static int is_ref(void *arg, const struct reftable_record *rec)
 static int look_in(struct stack *stack)
 {
 	struct stack_snapshot *snap;
+	struct reftable_budget budget = REFTABLE_BUDGET(STACK_WORK_MAX);
 	struct reftable_fault fault;
 	struct stack_reader reader;
 	int r = stack_snapshot(stack, &snap, &fault);
 
 	if (r < 0)
 		return r;
-	r = stack_reader_init(&reader, snap);
+	r = stack_reader_init(&reader, snap, &budget);
 	if (r == 0)
 		r = stack_reader_each(&reader, REFTABLE_REFS, "refs/", is_ref,
 		    NULL);

@@ -76,6 +76,9 @@ bool stack_base_touches(const char *const *names, size_t nr, const char *name)
 
 /* ---- new records ---- */
 
+/* Logs of STACK_SCAN_MAX bytes may inflate to some times as much. */
+#define SCAN_WORK_MAX (16 * STACK_SCAN_MAX)
+
 struct scan {
 	const struct stack_snapshot *base, *now;
 	stack_touches_fn *touches;
@@ -214,8 +217,7 @@ static int compare_lists(struct stack_update *u, stack_touches_fn *touches,
 		.touches = touches,
 		.arg = arg,
 		.fault = &u->fault,
-		.budget = { .memory = 4 * STACK_SCAN_MAX,
-		    .decoded = STACK_SCAN_MAX } };
+		.budget = REFTABLE_BUDGET(SCAN_WORK_MAX) };
 	int r;
 
 	if (strcmp(now->tables.list, u->base->tables.list) == 0) {

@@ -12,27 +12,30 @@
 
 #include "daemon/store/reftable/reftable_merged.h"
 
+/* Of a step of a search in all tables, for each table. */
+#define STEP_WORK 16
+
 /* The position in one table. */
 struct stack_cursor {
 	struct reftable_iterator it;
 	bool has; /* it.cursor has a record that was not used */
 };
 
-int stack_reader_init(struct stack_reader *r, const struct stack_snapshot *snap)
+int stack_reader_init(struct stack_reader *r, const struct stack_snapshot *snap,
+    struct reftable_budget *budget)
 {
 	const size_t nr = snap->tables.nr;
 	size_t i;
 
 	memset(r, 0, sizeof(*r));
 	r->snap = snap;
-	r->budget = (struct reftable_budget){ .memory = REFTABLE_MEMORY_MAX,
-		.decoded = STACK_DECODED_MAX };
+	r->budget = budget;
 	r->refs = calloc(2 * nr + 1, sizeof(*r->refs));
 	if (r->refs == NULL)
 		return -ENOMEM;
 	r->logs = r->refs + nr;
 	for (i = 0; i < 2 * nr; i++)
-		r->refs[i].it.budget = &r->budget;
+		r->refs[i].it.budget = budget;
 	return 0;
 }
 
@@ -78,6 +81,7 @@ int stack_reader_find(struct stack_reader *r, const char *name,
 	int n;
 
 	r->deleted_index = 0;
+	r->budget->work += STACK_WORK_EACH;
 	for (i = r->snap->tables.nr; is_name(name) && i-- > 0;) {
 		n = seek(r, REFTABLE_REFS, i, name, strlen(name));
 		if (n < 0)
@@ -133,13 +137,18 @@ static int pass(struct stack_reader *r, struct stack_cursor *cursors,
     struct stack_cursor *at)
 {
 	struct stack_cursor *c;
+	const size_t nr = r->snap->tables.nr;
 	size_t i;
 	int n;
 
-	for (i = 0; i <= r->snap->tables.nr; i++) {
-		c = i < r->snap->tables.nr ? &cursors[i] : at;
-		if (!c->has || (c == at) != (i == r->snap->tables.nr) ||
-		    compare(c, at) != 0)
+	/* All cursors were compared. */
+	n = reftable_table_spend(at->it.table, at->it.block.position, r->budget,
+	    nr * STEP_WORK, &r->fault);
+	if (n < 0)
+		return n;
+	for (i = 0; i <= nr; i++) {
+		c = i < nr ? &cursors[i] : at;
+		if (!c->has || (c == at) != (i == nr) || compare(c, at) != 0)
 			continue;
 		n = reftable_iterator_next(&c->it, &r->fault);
 		c->has = n > 0;
@@ -159,6 +168,7 @@ int stack_reader_logs(struct stack_reader *r, const char *name,
 
 	if (!is_name(name))
 		return 0;
+	r->budget->work += STACK_WORK_EACH;
 	/* The key of a log record continues with NUL and a number. */
 	n = start(r, REFTABLE_LOGS, name, strlen(name) + 1);
 	while (n == 0 && (c = least(r, r->logs)) != NULL &&
@@ -185,6 +195,14 @@ int stack_reader_has_log(struct stack_reader *r, const char *name)
 
 /* ---- conflicts ---- */
 
+/* Is it known that no ref has the first LEN bytes of NAME as its name? */
+static bool is_clear_dir(const struct stack_reader *r, const char *name,
+    size_t len)
+{
+	return strncmp(r->clear_dir, name, len) == 0 &&
+	    (r->clear_dir[len] == '\0' || r->clear_dir[len] == '/');
+}
+
 static int find_above(struct stack_reader *r, const char *name,
     stack_skip_fn *skip, void *arg, char found[REFD_PATH_MAX])
 {
@@ -193,10 +211,9 @@ static int find_above(struct stack_reader *r, const char *name,
 	bool is_clear = true;
 	int n;
 
-	if (strncmp(r->clear_dir, name, dir_len) == 0 &&
-	    r->clear_dir[dir_len] == '\0')
-		return 0;
 	for (slash = name; (slash = strchr(slash, '/')) != NULL; slash++) {
+		if (is_clear_dir(r, name, (size_t)(slash - name)))
+			continue;
 		memcpy(found, name, (size_t)(slash - name));
 		found[slash - name] = '\0';
 		n = stack_reader_find(r, found, NULL);
@@ -220,6 +237,7 @@ static int find_below(struct stack_reader *r, const char *name,
 	struct stack_cursor *c;
 	int n;
 
+	r->budget->work += STACK_WORK_EACH;
 	memcpy(dir, name, len - 1);
 	memcpy(dir + len - 1, "/", 2);
 	n = start(r, REFTABLE_REFS, dir, len);
@@ -258,7 +276,7 @@ int stack_reader_each(struct stack_reader *r, enum reftable_section section,
 	int n;
 
 	n = reftable_merged_open(r->snap->tables.tables, r->snap->tables.nr,
-	    section, prefix, false, &merged, &r->fault);
+	    section, prefix, false, r->budget, &merged, &r->fault);
 	if (n < 0)
 		return n;
 	while ((n = reftable_merged_next(merged, &rec, &r->fault)) > 0) {

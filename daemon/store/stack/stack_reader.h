@@ -5,21 +5,25 @@
  * longer. Zero-initialised is empty. Every call may block. Results: 1 found, 0
  * not found, or a negative errno with reader->fault (stack.h has the list).
  *
- * A reader keeps two blocks per table: names in ascending order are cheap. The
- * memory is bounded by REFTABLE_MEMORY_MAX, and the decoded bytes of large
- * blocks by STACK_DECODED_MAX (struct reftable_budget): -EFBIG.
+ * A reader keeps two blocks per table: names in ascending order are cheap.
+ * Memory and work are bounded by a budget: -EFBIG. Every look-up adds to the
+ * budget, because a request may have very many, and its owner pays for them.
  */
 #ifndef STORE_STACK_READER_H
 #define STORE_STACK_READER_H
 
 #include "daemon/store/stack/stack.h"
 
-#define STACK_DECODED_MAX ((size_t)64 * 1024 * 1024)
+/* Work of a reader, in a stack of any content: enough for a few blocks of
+ * 16 MiB, the largest of the format. And more for each look-up: in a stack of a
+ * million refs by git, a look-up needs 60 to 120 KiB. */
+#define STACK_WORK_MAX  ((uint64_t)128 * 1024 * 1024)
+#define STACK_WORK_EACH ((uint64_t)128 * 1024)
 
 struct stack_reader {
 	const struct stack_snapshot *snap; /* borrowed */
 	struct stack_cursor *refs, *logs;  /* one per table; owned */
-	struct reftable_budget budget;
+	struct reftable_budget *budget;    /* borrowed */
 	/* No ref has the name of this directory, or of a directory above. */
 	char clear_dir[REFD_PATH_MAX];
 	/* Of the tombstone, if the last stack_reader_find() found no ref; 0: no
@@ -30,7 +34,7 @@ struct stack_reader {
 
 /* -ENOMEM. Must not move afterwards. */
 int stack_reader_init(struct stack_reader *reader,
-    const struct stack_snapshot *snap);
+    const struct stack_snapshot *snap, struct reftable_budget *budget);
 /* Allowed in any state, and more than once. */
 void stack_reader_done(struct stack_reader *reader);
 

@@ -26,10 +26,10 @@
 /* Git's limit of a message in a table of blocks of 4096 bytes. */
 #define MESSAGE_MAX ((size_t)REFTABLE_BLOCK_BYTES / 2)
 #define KEYS_MAX    ((size_t)4 * 1000 * 1000)
-/* Bytes of decoded blocks of each section: a small log block can inflate to
- * very much. A merge has up to 64 MiB of tables, a fold 256 KiB. */
-#define MERGE_DECODED_MAX ((size_t)512 * 1024 * 1024)
-#define FOLD_DECODED_MAX  ((size_t)4 * 1024 * 1024)
+/* The work of each section (struct reftable_budget): a small log block can
+ * inflate to very much. A merge has up to 64 MiB of tables, a fold 256 KiB. */
+#define MERGE_WORK_MAX ((uint64_t)1024 * 1024 * 1024)
+#define FOLD_WORK_MAX  ((uint64_t)4 * 1024 * 1024)
 /* More than a record takes besides its texts: two ids and numbers. */
 #define RECORD_BYTES 96
 
@@ -176,10 +176,12 @@ static int add_tombstone(void *arg, const struct reftable_record *log)
 /* As git does: a deletion hides the ref and every entry of the log. */
 static int list_tombstones(struct making *m)
 {
+	struct reftable_budget own = REFTABLE_BUDGET(STACK_WORK_MAX);
 	const size_t nr = m->nr;
 	struct stack_reader reader;
 	size_t i;
-	int r = stack_reader_init(&reader, m->u->base);
+	int r = stack_reader_init(&reader, m->u->base,
+	    m->u->budget != NULL ? m->u->budget : &own);
 
 	for (i = 0; r == 0 && i < nr; i++) {
 		if (m->keys[i].is_log || !m->keys[i].is_deletion)
@@ -277,18 +279,18 @@ static int write_section(struct making *m, enum reftable_section section,
 {
 	const struct stack_update *u = m->u;
 	const bool is_log = section == REFTABLE_LOGS;
+	struct reftable_budget budget =
+	    REFTABLE_BUDGET(u->is_merge ? MERGE_WORK_MAX : FOLD_WORK_MAX);
 	const struct reftable_record *old;
 	struct reftable_merged *folded;
 	const struct key *key;
 	int r, has_old, order;
 
 	r = reftable_merged_open(u->base->tables.tables + u->first_folded,
-	    u->end_folded - u->first_folded, section, "", true, &folded,
-	    &m->u->fault);
+	    u->end_folded - u->first_folded, section, "", true, &budget,
+	    &folded, &m->u->fault);
 	if (r < 0)
 		return r;
-	reftable_merged_limit(folded,
-	    u->is_merge ? MERGE_DECODED_MAX : FOLD_DECODED_MAX);
 	has_old = reftable_merged_next(folded, &old, &m->u->fault);
 	for (; r == 0 && has_old >= 0;) {
 		key = *at < m->nr && m->keys[*at].is_log == is_log ?

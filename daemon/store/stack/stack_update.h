@@ -65,6 +65,9 @@ struct stack_update {
 	int table_fd, list_fd; /* owned; -1 */
 	char *new_list;        /* owned; NULL: not staged */
 	uint64_t index;        /* of all new records of the table */
+	/* For the logs of deleted refs; borrowed. NULL: a budget of their
+	 * own. */
+	struct reftable_budget *budget;
 	/* Set by the caller after begin(): small tables may be folded into the
 	 * new table (stack_fold.c). */
 	bool may_fold;

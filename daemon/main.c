@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/base/confine.h"
+#include "daemon/base/hash.h"
 #include "daemon/base/log.h"
 #include "daemon/live_config.h"
 #include "daemon/options.h"
@@ -36,6 +37,7 @@ static void prepare_process(void)
 		SYS(&sys_kernel, close, fd);
 	}
 	umask(0);
+	hash_begin();
 	/* All threads inherit this. By default a wait with a time ends up to
 	 * 50 us late, and the wait before a flush can be shorter than that. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);

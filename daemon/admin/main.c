@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/admin/admin.h"
+#include "daemon/base/hash.h"
 
 static const struct {
 	const char *name;
@@ -37,6 +38,7 @@ int main(int argc, char **argv)
 {
 	size_t i;
 
+	hash_begin();
 	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return finish(commands[i].run(argc - 1, argv + 1));

@@ -18,10 +18,8 @@
 #include <string.h>
 #include <time.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "daemon/admin/verify_internal.h"
+#include "daemon/base/hash.h"
 #include "daemon/store/recovery/rule_files.h"
 #include "daemon/store/recovery/stack_rule.h"
 #include "proto/lib/interrupt.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
+
+#include "daemon/base/hash.h"
 
 /* Room for the refs of a few large transactions, or for many small ones. */
 #define NOTES_BYTES_MAX ((size_t)16 << 20)

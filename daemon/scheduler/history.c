@@ -13,11 +13,10 @@
  */
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/hash.h"
 #include "daemon/scheduler/state.h"
 
 /* Questions in the store's hands, some kilobytes each. */

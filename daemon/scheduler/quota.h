@@ -22,9 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/txn.h"
 
 enum quota_kind { QUOTA_USER, QUOTA_REPO };

@@ -13,9 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/scheduler/waiter.h"
 #include "daemon/scheduler/heap.h"
 #include "daemon/store/txn.h"

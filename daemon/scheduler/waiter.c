@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
+
+#include "daemon/base/hash.h"
 
 struct waiter {
 	uint32_t request_id;

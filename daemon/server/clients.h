@@ -7,9 +7,7 @@
 #ifndef SERVER_CLIENTS_H
 #define SERVER_CLIENTS_H
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/base/log.h"
 #include "daemon/server/conn.h"
 

@@ -21,9 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/txn.h"
 
 /* The maximum of workers that admit at a time; the number of workers that other

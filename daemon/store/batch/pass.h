@@ -13,9 +13,7 @@
 
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/base/sys_dirs.h"
 #include "daemon/store/publish/edit.h"
 #include "daemon/store/batch/apply.h"

@@ -15,9 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/repos/repo_id.h"
 

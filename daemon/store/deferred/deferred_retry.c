@@ -20,10 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/hash.h"
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/deferred/deferred_retry.h"

@@ -10,9 +10,7 @@
  */
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/deferred/deferred_internal.h"
 
 struct deferred_update {

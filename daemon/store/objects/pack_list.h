@@ -5,9 +5,7 @@
 #ifndef STORE_PACK_LIST_H
 #define STORE_PACK_LIST_H
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/objects/object_stores.h"
 #include "daemon/store/objects/pack.h"
 

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/recovery/rule_files.h"
 #include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/stack/stack_set.h"

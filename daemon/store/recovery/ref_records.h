@@ -11,9 +11,7 @@
 #ifndef STORE_REF_RECORDS_H
 #define STORE_REF_RECORDS_H
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/recovery/replay.h"
 #include "daemon/store/refs/loose.h"
 

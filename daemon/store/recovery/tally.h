@@ -5,9 +5,7 @@
 #ifndef STORE_TALLY_H
 #define STORE_TALLY_H
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/hash.h"
 #include "daemon/store/store.h"
 
 /* Findings kept, per repository and in total. */

@@ -13,8 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "daemon/base/hash.h"
 
 #define NS_PER_S  INT64_C(1000000000)
 #define NS_PER_MS INT64_C(1000000)

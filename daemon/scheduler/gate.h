@@ -10,8 +10,11 @@
  * only the last one is recorded: a note counts, and looks for a younger note of
  * the same process.
  *
- * A note stays, and holds the recorded values from then on. When notes take too
- * much memory, the oldest go, and history does not know the values before.
+ * A note stays, and holds the recorded values from then on. All notes together
+ * have a limit of memory. Beyond the limit the user with the most memory loses
+ * the oldest note, because otherwise a stranger could make history forget the
+ * values before of everybody else. A process has a limit of notes. So a request
+ * looks at a few notes, however many there are.
  *
  * Loop thread only; nothing blocks.
  */
@@ -20,7 +23,13 @@
 
 #include "daemon/store/txn.h"
 
-struct gate_note;
+/* The lists that a note is in (gate.c). */
+enum gate_of {
+	GATE_OF_USER,
+	GATE_OF_PROCESS,
+	GATE_OPEN_IN_REPO, /* without a record yet */
+	GATE_LISTS
+};
 
 /* Nanoseconds. A transaction without an end counts as open for a minute: git
  * may have been killed. */
@@ -28,9 +37,9 @@ struct gate_note;
 
 /* Empty if zero-initialised. */
 struct gate {
-	struct gate_note *notes; /* hash by uid and key, the oldest first */
-	struct gate_note *open;  /* without a record yet, the oldest first */
+	struct gate_list *lists[GATE_LISTS]; /* hash tables */
 	size_t bytes;
+	uint64_t steps; /* notes and users looked at so far, for tests */
 };
 
 void gate_done(struct gate *g);
@@ -47,7 +56,7 @@ bool gate_is_nested(struct gate *g, const struct txn *txn);
 /* The phase ABORTED of TXN. */
 void gate_aborted(struct gate *g, const struct txn *txn);
 /* Phase COMMITTED: copies the values of the note, if any, into TXN. */
-void gate_fill(const struct gate *g, struct txn *txn);
+void gate_fill(struct gate *g, struct txn *txn);
 /* TXN is decided: its note gets the recorded values. */
 void gate_recorded(struct gate *g, const struct txn *txn);
 

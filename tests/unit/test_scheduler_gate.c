@@ -3,9 +3,11 @@
  * name and waits for none. A committed transaction of git gets the values that
  * the look had found, and goes the way of any transaction, also at the second
  * attempt of git. The inner transaction of a deletion gets an answer at once.
- * Notes have a limit, and belong to a uid. Nothing of a gate is recorded later.
+ * Notes have a limit, and belong to a uid; the largest user loses notes first,
+ * and a request looks at few. Nothing of a gate is recorded later.
  */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/scheduler/state.h"
@@ -224,7 +226,7 @@ END_TEST
 /* The oldest note goes. */
 START_TEST(notes_have_a_limit)
 {
-	struct gate gate = { .notes = NULL };
+	struct gate gate = { .bytes = 0 };
 	struct txn_update *updates = calloc(100000, sizeof(*updates));
 	struct txn txn = { .updates = updates, .nr_updates = 100000 };
 	int i;
@@ -246,9 +248,80 @@ START_TEST(notes_have_a_limit)
 }
 END_TEST
 
+#define FLOOD 100000
+/* The most notes that a request may look at. */
+#define STEPS 200
+
+/* Note number I of a user; each process of git has NR notes. */
+static struct txn *numbered(uint32_t uid, uint32_t i, uint32_t nr)
+{
+	static struct txn_update update;
+	static struct txn txn;
+
+	txn = (struct txn){ .updates = &update,
+		.nr_updates = 1,
+		.peer = { .uid = uid } };
+	i++;
+	memcpy(txn.req.gate_key.bytes, &(uint32_t){ i / nr }, 4);
+	memcpy(txn.req.gate_key.bytes + 8, &i, 4);
+	return &txn;
+}
+
+/* Many notes of a process, or of many processes, in one repository. */
+START_TEST(a_request_looks_at_few_notes)
+{
+	const uint32_t nr = _i == 0 ? 1 : FLOOD + 1;
+	struct gate gate = { .bytes = 0 };
+	struct txn *txn = numbered(1, 0, 1);
+	uint64_t before = 0;
+	uint32_t i;
+
+	txn->req.gate_key.bytes[4] = 'o';
+	gate_note(&gate, txn, 1, 0);
+	for (i = 0; i < FLOOD; i++) {
+		gate_note(&gate, numbered(2, i, nr), 2, 0);
+		ck_assert_uint_le(gate.steps - before, STEPS);
+		before = gate.steps;
+	}
+	txn = numbered(2, FLOOD - 50, nr);
+	ck_assert_int_eq(gate_is_nested(&gate, txn), _i == 1);
+	ck_assert_uint_le(gate.steps - before, STEPS);
+	before = gate.steps;
+	gate_fill(&gate, txn);
+	ck_assert_ptr_nonnull(txn->before);
+	free(txn->before);
+	gate_recorded(&gate, txn);
+	ck_assert(!gate_is_open(&gate, 3, 0, 1));
+	ck_assert(gate_is_open(&gate, 2, 0, 1));
+	ck_assert_uint_le(gate.steps - before, STEPS);
+	gate_done(&gate);
+}
+END_TEST
+
+/* A flood of other users costs nobody's old values. */
+START_TEST(the_largest_user_loses_notes)
+{
+	struct gate gate = { .bytes = 0 };
+	struct txn *txn;
+	uint32_t i;
+
+	gate_note(&gate, numbered(1000, 7, 1), 1, 0);
+	for (i = 0; i < FLOOD; i++) {
+		gate_note(&gate, numbered(2, i, 1), 2, 0);
+		gate_note(&gate, numbered(3, i, 1), 2, 0);
+	}
+	ck_assert_uint_le(gate.bytes, (size_t)16 << 20);
+	txn = numbered(1000, 7, 1);
+	gate_fill(&gate, txn);
+	ck_assert_ptr_nonnull(txn->before);
+	free(txn->before);
+	gate_done(&gate);
+}
+END_TEST
+
 START_TEST(a_killed_git_is_open_for_a_minute)
 {
-	struct gate gate = { .notes = NULL };
+	struct gate gate = { .bytes = 0 };
 	struct txn txn = { .nr_updates = 0 };
 
 	gate_note(&gate, &txn, 1, 5);
@@ -278,6 +351,8 @@ int main(void)
 	tcase_add_test(tc, a_refused_look);
 	tcase_add_test(tc, a_failure_is_not_recorded_later);
 	tcase_add_test(tc, notes_have_a_limit);
+	tcase_add_loop_test(tc, a_request_looks_at_few_notes, 0, 2);
+	tcase_add_test(tc, the_largest_user_loses_notes);
 	tcase_add_test(tc, a_killed_git_is_open_for_a_minute);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -279,7 +279,6 @@ void ask_packed(struct scheduler *e, struct store_pack *pack)
 void scheduler_forget_client(struct scheduler *e, void *arg)
 {
 	waiter_forget(&e->waiters, arg);
-	history_forget(e);
 	scheduler_end_sessions(e, arg);
 }
 

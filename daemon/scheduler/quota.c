@@ -164,28 +164,37 @@ int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,
 
 static void drop_if_empty(struct quotas *s, struct quota *quota)
 {
-	if (quota->requests > 0)
+	if (quota->requests + quota->questions > 0)
 		return;
 	HASH_DEL(s->head, quota);
 	free(quota);
 }
 
-struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
-    const struct txn *txn, const void *client)
+/* NULL: out of memory. */
+static struct quota *get(struct quotas *s, enum quota_kind kind, uint64_t id)
 {
 	struct quota *quota = find(s, kind, id);
 
-	if (quota == NULL) {
-		quota = calloc(1, sizeof(*quota));
-		if (quota == NULL)
-			return NULL;
-		quota->key = key_of(kind, id);
-		HASH_ADD(hh, s->head, key, sizeof(quota->key), quota);
-		if (quota->hh.tbl == NULL) {
-			free(quota);
-			return NULL;
-		}
-	}
+	if (quota != NULL)
+		return quota;
+	quota = calloc(1, sizeof(*quota));
+	if (quota == NULL)
+		return NULL;
+	quota->key = key_of(kind, id);
+	HASH_ADD(hh, s->head, key, sizeof(quota->key), quota);
+	if (quota->hh.tbl != NULL)
+		return quota;
+	free(quota);
+	return NULL;
+}
+
+struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
+    const struct txn *txn, const void *client)
+{
+	struct quota *quota = get(s, kind, id);
+
+	if (quota == NULL)
+		return NULL;
 	if (kind == QUOTA_REPO && !take_client(s, quota, client)) {
 		drop_if_empty(s, quota);
 		return NULL;
@@ -221,6 +230,44 @@ void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
 		give_client(s, quota, client);
 	quota->requests--;
 	drop_if_empty(s, quota);
+}
+
+/* ---- questions ---- */
+
+bool quota_may_ask(const struct quotas *s, const struct quota_config *cfg,
+    uint32_t uid, size_t bytes, size_t held, size_t max)
+{
+	const struct quota *quota = find(s, QUOTA_USER, uid);
+
+	return quota == NULL || is_free(cfg, uid) ||
+	    (!passes(quota->bytes, bytes, cfg->of_user.bytes) &&
+		!has_half(quota, held + bytes, max));
+}
+
+struct quota *quota_take_question(struct quotas *s, uint32_t uid, size_t bytes)
+{
+	struct quota *quota = get(s, QUOTA_USER, uid);
+
+	if (quota == NULL)
+		return NULL;
+	quota->questions++;
+	quota->bytes += bytes;
+	return quota;
+}
+
+void quota_give_question(struct quotas *s, struct quota *quota, size_t bytes)
+{
+	assert(quota->questions > 0);
+	quota->questions--;
+	quota->bytes -= bytes;
+	drop_if_empty(s, quota);
+}
+
+size_t quota_questions(const struct quotas *s, uint32_t uid)
+{
+	const struct quota *quota = find(s, QUOTA_USER, uid);
+
+	return quota != NULL ? quota->questions : 0;
 }
 
 void quota_done(struct quotas *s)

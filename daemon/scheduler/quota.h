@@ -1,7 +1,8 @@
 /*
  * Quotas: the waiting requests of each user (by the peer's uid) and of each
  * repository. If the share is used up, the client is told to come again later,
- * so that requests of other users find room.
+ * so that requests of other users find room. A question about history counts
+ * for its user, with the memory that the question holds while it waits.
  *
  * There are two rules:
  *
@@ -40,6 +41,7 @@ struct quota_key {
 struct quota {
 	struct quota_key key;
 	size_t requests, refs, bytes, sessions, locks, clients;
+	size_t questions; /* not in REQUESTS */
 	UT_hash_handle hh;
 };
 
@@ -73,6 +75,12 @@ bool quota_is_used(const struct quotas *s, enum quota_kind kind, uint64_t id);
 /* Takes TXN off QUOTA, which may be NULL. */
 void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
     const void *client);
+/* The same for a question of user UID, which holds BYTES. */
+bool quota_may_ask(const struct quotas *s, const struct quota_config *cfg,
+    uint32_t uid, size_t bytes, size_t held, size_t max);
+struct quota *quota_take_question(struct quotas *s, uint32_t uid, size_t bytes);
+void quota_give_question(struct quotas *s, struct quota *quota, size_t bytes);
+size_t quota_questions(const struct quotas *s, uint32_t uid);
 /* How long TXN may wait, or stay prepared, if WANTED_NS is the wish of the
  * client or the default. */
 int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,

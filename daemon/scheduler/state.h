@@ -59,16 +59,14 @@ struct scheduler {
 	struct entry *untold;   /* prepared sessions without an answer yet */
 
 	uint64_t arrivals;
-	size_t held_bytes; /* size of the requests in the table */
+	size_t held_bytes; /* of the requests in the table, and of questions */
 	size_t batch_refs; /* the present limit, see on_batch_done.c */
 	size_t nr_batches, nr_admitting, nr_lookups; /* in the store's hands */
-	struct batch *returning;    /* large batches that come back; next */
-	struct batch_return coming; /* of the first of them */
-	LIST_HEAD(, store_history) asks; /* questions in the store's hands */
-	size_t nr_asks;
+	struct batch *returning;       /* large batches that come back; next */
+	struct batch_return coming;    /* of the first of them */
+	size_t nr_asks;                /* questions in the store's hands */
 	LIST_HEAD(, packing) packings; /* requests to pack (ask.c) */
 	struct looks looks;
-	struct ask_user *ask_users; /* the users who ask */
 
 	int64_t wall_ms, wall_at_ns; /* the times of the last scheduler_run() */
 	bool is_draining, is_hurrying, is_running;
@@ -202,8 +200,6 @@ void look_done(struct scheduler *e);
 /* ---- history.c ---- */
 
 void history_told(struct scheduler *e, struct store_history *ask);
-/* A connection is gone: gives up questions whose waiter is forgotten. */
-void history_forget(struct scheduler *e);
 
 /* ---- admin.c ---- */
 

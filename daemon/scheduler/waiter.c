@@ -19,6 +19,7 @@ struct waiter {
 	uint32_t request_id;
 	scheduler_answer_fn *fn;
 	struct asked_by *by; /* NULL: forgotten */
+	atomic_bool *is_forgotten;
 	struct waiter *next, *prev;
 	struct waiter *next_by, *prev_by;
 };
@@ -66,6 +67,11 @@ struct waiter *waiter_add(struct waiters *all, scheduler_answer_fn *fn,
 	a->fn = fn;
 	DL_APPEND2(a->by->waiters, a, prev_by, next_by);
 	return a;
+}
+
+void waiter_tell_forgotten(struct waiter *a, atomic_bool *is_forgotten)
+{
+	a->is_forgotten = is_forgotten;
 }
 
 void waiter_push(struct waiter **list, struct waiter *a)
@@ -139,7 +145,11 @@ void waiter_forget(struct waiters *all, void *arg)
 	if (by == NULL)
 		return;
 	DL_FOREACH2(by->waiters, a, next_by)
-	a->by = NULL;
+	{
+		a->by = NULL;
+		if (a->is_forgotten != NULL)
+			atomic_store(a->is_forgotten, true);
+	}
 	HASH_DEL(all->head, by);
 	free(by);
 }

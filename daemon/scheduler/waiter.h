@@ -8,6 +8,7 @@
 #ifndef SCHEDULER_WAITER_H
 #define SCHEDULER_WAITER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "daemon/scheduler/scheduler.h"
@@ -30,6 +31,8 @@ struct waiters {
  * memory. */
 struct waiter *waiter_add(struct waiters *all, scheduler_answer_fn *fn,
     void *arg, uint32_t request_id);
+/* If A is forgotten, *IS_FORGOTTEN becomes true. Borrowed as long as A. */
+void waiter_tell_forgotten(struct waiter *a, atomic_bool *is_forgotten);
 /* The waiters of one transaction, answered in the order of arrival. */
 void waiter_push(struct waiter **list, struct waiter *a);
 struct waiter *waiter_pop(struct waiter **list);

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "daemon/base/sys.h"
 #include "daemon/store/repos/rights.h"
@@ -237,8 +236,8 @@ struct store_history {
 	struct refd_answer answer; /* filled in: RECORDS or REFUSED; owned */
 	void *arg;                 /* of the asker */
 	uint64_t repo;             /* for the historian: the repository */
-	uint64_t user_turn, client_turn;        /* for the historian */
-	LIST_ENTRY(store_history) in_scheduler; /* for the scheduler */
+	uint64_t user_turn, client_turn; /* for the historian */
+	void *quota;                     /* for the scheduler */
 	struct store_history *next, *prev;
 };
 /* Takes over the content of REQ and PEER. NULL: out of memory, and nothing is

@@ -3,12 +3,12 @@
  * and back. Every answer goes to its client under the id of the request.
  * Questions of a vanished client are marked, and nobody gets the answers. A
  * stop asks for the end of all questions and waits. Too many questions are
- * refused.
+ * refused, and so are questions that together hold too much memory.
  */
 #include <check.h>
 #include <string.h>
 
-#include "daemon/scheduler/scheduler.h"
+#include "daemon/scheduler/state.h"
 #include "tests/lib/suite.h"
 
 #define NOW_NS  1000000000LL
@@ -64,11 +64,14 @@ static void answer(void *arg, const struct refd_answer *ans)
 }
 
 static uint32_t asking_uid;
+static size_t asking_bytes;
+
+#define MAX_BYTES 64000000
 
 static void setup(void)
 {
 	const struct scheduler_config cfg = { .batch_refs = 10,
-		.max_waiting_bytes = 1000000 };
+		.max_waiting_bytes = MAX_BYTES };
 	const struct scheduler_store store = { .takes = takes,
 		.history = take_history,
 		.history_stop = take_stop,
@@ -78,6 +81,7 @@ static void setup(void)
 
 	nr_given = nr_stops = nr_answered = 0;
 	asking_uid = 5;
+	asking_bytes = 0;
 	back = NULL;
 	e = scheduler_new(&cfg, &store);
 	ck_assert_ptr_nonnull(e);
@@ -97,7 +101,8 @@ static void ask(uint32_t id, uint32_t deadline_ms, void *client)
 		.nr_gids = 2 };
 	struct refd_request req = { .verb = REFD_VERB_WATCH,
 		.request_id = id,
-		.deadline_ms = deadline_ms };
+		.deadline_ms = deadline_ms,
+		.bytes = asking_bytes };
 
 	scheduler_history(e, &req, &peer, NOW_NS, answer, client);
 }
@@ -208,6 +213,61 @@ START_TEST(one_user_leaves_room_for_others)
 }
 END_TEST
 
+/* Until one is refused; returns how many are not. */
+static size_t ask_many(void *client)
+{
+	size_t nr = nr_given;
+	uint32_t id = 1;
+
+	for (nr_answered = 0; nr_answered == 0; id++)
+		ask(id, 0, client);
+	ck_assert_int_eq(answered_kind, REFD_ANSWER_REFUSED);
+	return nr_given - nr;
+}
+
+/* Questions with long patterns. */
+START_TEST(their_memory_has_a_limit)
+{
+	int client;
+	size_t nr;
+
+	asking_bytes = MAX_BYTES / 100;
+	nr = ask_many(&client);
+	ck_assert_uint_ge(nr, 80);
+	ck_assert_uint_le(nr, 90);
+	asking_uid = 6;
+	nr = ask_many(&client);
+	ck_assert_uint_ge(nr, 10);
+	asking_uid = 7;
+	ck_assert_uint_eq(ask_many(&client), 0);
+	give_back(0);
+	ck_assert_uint_eq(ask_many(&client), 1);
+	for (nr = 1; nr < nr_given; nr++)
+		give_back(nr);
+	ck_assert_uint_eq(e->held_bytes, 0);
+	ck_assert_ptr_null(e->quotas.head);
+}
+END_TEST
+
+START_TEST(the_limit_of_a_user_counts)
+{
+	const struct scheduler_limits limits = { .batch_refs = 10,
+		.of_user = { .bytes = MAX_BYTES / 10 } };
+	int client;
+	size_t nr;
+
+	scheduler_set_limits(e, &limits);
+	asking_bytes = MAX_BYTES / 100;
+	ck_assert_uint_eq(ask_many(&client), 9);
+	asking_uid = 6;
+	ck_assert_uint_eq(ask_many(&client), 9);
+	asking_uid = 0;
+	ck_assert_uint_ge(ask_many(&client), 70);
+	for (nr = 0; nr < nr_given; nr++)
+		give_back(nr);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("scheduler, history");
@@ -219,6 +279,8 @@ int main(void)
 	tcase_add_test(tc, stopping_awaits_them);
 	tcase_add_test(tc, too_many_are_busy);
 	tcase_add_test(tc, one_user_leaves_room_for_others);
+	tcase_add_test(tc, their_memory_has_a_limit);
+	tcase_add_test(tc, the_limit_of_a_user_counts);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

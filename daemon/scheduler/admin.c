@@ -245,15 +245,14 @@ void admin_count(struct scheduler *e, const struct entry *ent,
 
 void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
 {
-	const struct entry *ent;
+	const size_t *nr = e->table.nr_in;
+	const struct entry *direct = e->direct.entry;
+	const size_t applied = direct != NULL && direct_is_applied(e, direct);
 
 	*stats = e->stats;
 	stats->seen = e->looks.nr_seen;
-	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		stats->in_store +=
-		    ent->state == ENTRY_IN_BATCH || direct_is_applied(e, ent);
-		stats->prepared += ent->state == ENTRY_PREPARED;
-		stats->waiting += ent->state == ENTRY_WAITING ||
-		    (entry_is_admitting(ent) && !direct_is_applied(e, ent));
-	}
+	stats->in_store = nr[ENTRY_IN_BATCH] + applied;
+	stats->prepared = nr[ENTRY_PREPARED];
+	stats->waiting = nr[ENTRY_WAITING] + nr[ENTRY_ADMITTING] +
+	    nr[ENTRY_DIRECT] - applied;
 }

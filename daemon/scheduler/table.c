@@ -43,6 +43,8 @@ static const unsigned allowed[] = {
 void entry_move(struct entry *ent, enum entry_state to)
 {
 	assert((allowed[ent->state] & (1u << to)) != 0);
+	ent->table->nr_in[ent->state]--;
+	ent->table->nr_in[to]++;
 	ent->state = to;
 }
 
@@ -100,6 +102,8 @@ struct entry *table_add(struct table *t, struct txn *txn)
 		entry_free(ent);
 		return NULL;
 	}
+	t->nr_in[ent->state]++;
+	ent->table = t;
 	ent->txn = txn;
 	ent->nr_undecided = txn->nr_updates;
 	ent->held_from = SIZE_MAX;
@@ -116,6 +120,7 @@ struct txn *table_remove(struct table *t, struct entry *ent)
 	assert(ent->up == NULL && ent->queue == NULL && !ent->is_arriving &&
 	    !ent->is_timed && !ent->notes.is_kept && ent->waiters == NULL);
 	HASH_DEL(t->head, ent);
+	t->nr_in[ent->state]--;
 	ent->txn = NULL;
 	entry_free(ent);
 	return txn;

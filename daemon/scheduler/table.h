@@ -30,6 +30,7 @@ enum entry_state {
 	ENTRY_IN_BATCH,  /* the store has the batch */
 	ENTRY_DECIDED    /* no undecided update is left */
 };
+#define ENTRY_STATES (ENTRY_DECIDED + 1)
 
 /* No padding: hashed as bytes. */
 struct entry_key {
@@ -62,6 +63,7 @@ struct entry_notes {
 };
 
 struct entry {
+	struct table *table;
 	struct txn *txn;
 	enum entry_state state;
 	struct entry_key key;
@@ -122,6 +124,7 @@ struct entry {
 /* Empty if zero-initialised. */
 struct table {
 	struct entry *head;
+	size_t nr_in[ENTRY_STATES];
 };
 
 /* Takes TXN over, in state ADMITTING. NULL: out of memory. */

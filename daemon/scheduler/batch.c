@@ -14,8 +14,8 @@
  *
  * The deletions of a repository are in one batch at a time, because a deletion
  * holds packed-refs.lock until it is published. A second batch would wait for
- * the lock, together with all its other updates. The other deletions are
- * blocked behind the first deletion.
+ * the lock, together with all its other updates. A transaction that has only
+ * other deletions to go is parked until this batch is back.
  *
  * A repository with reftables is in one batch at a time, because a batch
  * changes one list for all refs.
@@ -79,33 +79,17 @@ static struct txn_slice *slice_new(struct forming *g, const struct entry *ent,
 	return slice->updates != NULL ? slice : NULL;
 }
 
-/* The deletion of a different batch for which U must wait; NULL: none. */
-static const struct txn_update *in_the_way(const struct forming *g,
-    const struct txn_update *u)
+/* Does no different batch hold deletions of Q? */
+static bool may_delete(const struct forming *g, const struct repo_queue *q)
 {
-	const struct repo_queue *q = entry_of(u)->queue;
-
-	if (q->deleting != NULL && q->deleting_in != g->b &&
-	    txn_update_deletes(u))
-		return q->deleting;
-	return NULL;
-}
-
-static void note_deletion(struct forming *g, const struct txn_update *u)
-{
-	struct repo_queue *q = entry_of(u)->queue;
-
-	if (q->deleting != NULL)
-		return;
-	q->deleting = u;
-	q->deleting_in = g->b;
+	return q->deleting_in == NULL || q->deleting_in == g->b;
 }
 
 static void slice_hold(struct forming *g, struct txn_slice *slice,
     struct txn_update *u)
 {
 	if (txn_update_deletes(u))
-		note_deletion(g, u);
+		entry_of(u)->queue->deleting_in = g->b;
 	ref_queue_hold(g->f->ref_queues, u);
 	txn_update_try(u);
 	slice->updates[slice->nr++] = u;
@@ -129,24 +113,20 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 {
 	size_t nr = min_of(ent->nr_up, room);
 	size_t nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
-	const struct txn_update *other;
+	const bool deletes = may_delete(g, ent->queue);
 	struct txn_update *u;
 	struct txn_slice *slice;
 
+	if (ref_queue_first_up(ent, deletes) == NULL) {
+		fairness_park(ent);
+		return TAKEN;
+	}
 	slice = slice_new(g, ent, nr + nr_unrecorded);
 	if (slice == NULL)
 		return closed(g, BATCH_CLOSE_MEMORY);
-	while (slice->nr < nr && (u = ref_queue_first_up(ent)) != NULL) {
-		other = in_the_way(g, u);
-		if (other != NULL)
-			ref_queue_park(g->f->ref_queues, u, other);
-		else
-			slice_hold(g, slice, u);
-	}
-	if (slice->nr > 0)
-		slice_close(g, slice, ent, nr_unrecorded);
-	else
-		free(slice->updates);
+	while (slice->nr < nr && (u = ref_queue_first_up(ent, deletes)) != NULL)
+		slice_hold(g, slice, u);
+	slice_close(g, slice, ent, nr_unrecorded);
 	return TAKEN;
 }
 
@@ -160,8 +140,7 @@ static bool fits_whole(const struct forming *g, const struct entry *ent)
 
 static enum taken take_whole(struct forming *g, struct entry *ent)
 {
-	struct txn_update *deletion = ref_queue_deletion(ent);
-	const struct txn_update *other;
+	const bool deletes = ref_queue_deletion(ent) != NULL;
 	struct txn_slice *slice;
 	size_t nr_unrecorded = 0;
 
@@ -171,9 +150,8 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 		    entry_is_session(ent) ? BATCH_CLOSE_SESSION :
 					    BATCH_CLOSE_WHOLE);
 	}
-	other = deletion != NULL ? in_the_way(g, deletion) : NULL;
-	if (other != NULL) {
-		ref_queue_park(g->f->ref_queues, deletion, other);
+	if (deletes && !may_delete(g, ent->queue)) {
+		fairness_park(ent);
 		return TAKEN;
 	}
 	/* The preparation of a session commits nothing, so it cannot record
@@ -183,8 +161,8 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	slice = slice_new(g, ent, ent->nr_undecided + nr_unrecorded);
 	if (slice == NULL)
 		return closed(g, BATCH_CLOSE_MEMORY);
-	if (deletion != NULL)
-		note_deletion(g, deletion);
+	if (deletes)
+		ent->queue->deleting_in = g->b;
 	ref_queue_hold_all(ent);
 	slice->nr = slice->nr_whole = ent->nr_undecided;
 	g->nr_live += slice->nr;

@@ -132,7 +132,7 @@ bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	/* If other transactions count in the quota, admission must check the
 	 * quota. */
 	if (path == NULL || quota_is_used(&e->quotas, QUOTA_REPO, path->key) ||
-	    fairness_join(&e->fairness, ent, path->key) < 0)
+	    !on_admitted_join(e, ent, path->key))
 		return false;
 	ent->queue->writes_alone = path->writes_alone;
 	ent->nr_undecided = txn->nr_updates;

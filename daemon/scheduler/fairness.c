@@ -3,6 +3,7 @@
  *	join		after admission, in the order of arrival
  *	arrived		all updates are queued at their names
  *	ready, taken	repeated until nothing is undecided
+ *	parked		while another batch has deletions; then ready again
  *	leave		when nothing is undecided
  *
  * Failure modes:
@@ -93,15 +94,23 @@ void fairness_arrived(struct entry *ent)
 	fairness_refresh(ent);
 }
 
+static void unpark(struct entry *ent)
+{
+	ent->is_parked = false;
+	DL_DELETE2(ent->queue->parked, ent, prev_parked, next_parked);
+}
+
 void fairness_leave(struct entry *ent)
 {
 	struct repo_queue *q = ent->queue;
 
 	if (q == NULL)
 		return;
-	assert(!ent->is_ready && ent->up == NULL);
+	assert(!ent->is_ready && ent->nr_up == 0);
 	if (ent->is_arriving)
 		fairness_arrived(ent);
+	if (ent->is_parked)
+		unpark(ent);
 	ent->queue = NULL;
 	q->nr_entries--;
 	free_unused(q);
@@ -111,7 +120,9 @@ static bool has_something(const struct entry *ent)
 {
 	if (ent->state != ENTRY_WAITING || ent->is_arriving || ent->nr_up == 0)
 		return false;
-	return !ent->goes_whole || ent->nr_up == ent->nr_undecided;
+	if (ent->goes_whole)
+		return ent->nr_up == ent->nr_undecided && !ent->is_parked;
+	return ent->up != NULL || !ent->is_parked;
 }
 
 static void make_ready(struct repo_queue *q, struct entry *ent)
@@ -144,6 +155,24 @@ void fairness_refresh(struct entry *ent)
 	DL_DELETE(q->ready, ent);
 	if (was_in_round && q->ready == NULL)
 		leave_round(q);
+}
+
+void fairness_park(struct entry *ent)
+{
+	if (!ent->is_parked)
+		DL_APPEND2(ent->queue->parked, ent, prev_parked, next_parked);
+	ent->is_parked = true;
+	fairness_refresh(ent);
+}
+
+void fairness_unpark(struct repo_queue *q)
+{
+	struct entry *ent;
+
+	while ((ent = q->parked) != NULL) {
+		unpark(ent);
+		fairness_refresh(ent);
+	}
 }
 
 void fairness_done(struct fairness *t)

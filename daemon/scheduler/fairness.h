@@ -18,12 +18,11 @@ struct repo_queue {
 	uint64_t key;
 	UT_hash_handle hh;
 	size_t nr_entries;
-	uint64_t newest; /* arrival of the latest entry with a queued name */
-	/* The first deletion in the batch DELETING_IN, which is being formed or
+	/* The batch with deletions of the repository, which is being formed or
 	 * is in the store. NULL: no batch holds a deletion. */
-	const struct txn_update *deleting;
 	const struct batch *deleting_in;
-	bool goes_alone; /* TXN_AGAIN_ALONE: in separate batches */
+	struct entry *parked; /* entries that wait until this batch is back */
+	bool goes_alone;      /* TXN_AGAIN_ALONE: in separate batches */
 	/* A batch changes one file for all refs, so one batch at a time
 	 * (store_writes_alone()). While the batch HELD_BY is in the store, and
 	 * until RESTS_UNTIL_NS, the queue is not ready. */
@@ -62,6 +61,12 @@ void fairness_leave(struct entry *ent);
  * With goes_first, ENT and its repository come first. Call this function
  * whenever a condition changed. */
 void fairness_refresh(struct entry *ent);
+
+/* Only deletions of ENT may go, and a different batch holds deletions of the
+ * repository. ENT is not ready until fairness_unpark(), except for updates that
+ * do not delete. */
+void fairness_park(struct entry *ent);
+void fairness_unpark(struct repo_queue *q);
 
 /* Returns the repository whose turn it is, and moves it to the end of the
  * round. NULL: nothing is ready. */

@@ -59,6 +59,13 @@ void on_admitted_give_up(struct scheduler *e, struct entry *ent,
 	e->store.give_up(e->store.ctx, ent->txn);
 }
 
+bool on_admitted_join(struct scheduler *e, struct entry *ent, uint64_t repo_key)
+{
+	ent->arrival = e->arrivals;
+	e->arrivals += ent->txn->nr_updates;
+	return fairness_join(&e->fairness, ent, repo_key) == 0;
+}
+
 /* Is the quota of the repository used up? An entry that is admitted again has
  * passed this check before. */
 static void share_repo(struct scheduler *e, struct entry *ent)
@@ -179,7 +186,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		return;
 	}
 	if (ent->nr_undecided > 0 &&
-	    fairness_join(&e->fairness, ent, e->store.repo_key(txn->repo)) < 0)
+	    !on_admitted_join(e, ent, e->store.repo_key(txn->repo)))
 		decide_rest(e, ent, BUSY(MEMORY), now_ns);
 	if (ent->queue != NULL)
 		ent->queue->writes_alone = e->store.writes_alone(txn->repo);

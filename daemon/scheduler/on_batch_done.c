@@ -351,8 +351,8 @@ void on_batch_done_queues(const struct batch *b, int64_t now_ns)
 			fairness_let_go(q, rest_of(b), now_ns);
 		if (q == NULL || q->deleting_in != b)
 			continue;
-		q->deleting = NULL;
 		q->deleting_in = NULL;
+		fairness_unpark(q);
 	}
 }
 

@@ -34,7 +34,7 @@ static size_t index_of(const struct txn_update *u)
 	return (size_t)(u - u->txn->updates);
 }
 
-static uint64_t arrival_of(const struct txn_update *u)
+uint64_t ref_queue_arrival(const struct txn_update *u)
 {
 	return entry_of(u)->arrival + index_of(u);
 }
@@ -48,19 +48,26 @@ static bool is_held(const struct ref_queue *n)
 
 /* ---- places ---- */
 
+/* The list for N, which is up, or comes up. */
+static struct ref_queue **list_of(const struct ref_queue *n)
+{
+	return txn_update_deletes(n->first) ? &n->up_of->up_deleting :
+					      &n->up_of->up;
+}
+
 static void leave(struct ref_queues *ns, struct ref_queue *n)
 {
 	switch (n->place) {
 	case NAME_UP:
-		DL_DELETE(n->up_of->up, n);
+		DL_DELETE(*list_of(n), n);
 		n->up_of->nr_up--;
 		fairness_refresh(n->up_of);
 		break;
 	case NAME_BLOCKED:
-		DL_DELETE(n->blocked_by->blocked, n);
+		heap_remove(&n->blocked_by->blocked, &n->link);
 		break;
 	case NAME_ASLEEP:
-		heap_remove(&ns->asleep, &n->wake);
+		heap_remove(&ns->asleep, &n->link);
 		break;
 	case NAME_IDLE:
 	case NAME_HELD:
@@ -69,44 +76,36 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 	n->place = NAME_IDLE;
 }
 
-static bool is_in_the_way(const struct ref_queue *n, const struct txn_update *u)
+/* Related names wait for each other if their updates arrived before this. The
+ * names of a transaction wait for each other only if they go in order. */
+static uint64_t may_not_overtake(const struct txn_update *u)
 {
-	const struct txn_update *first = n->first;
-
-	if (first == NULL ||
-	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
-		return false;
-	return is_held(n) || arrival_of(first) < arrival_of(u);
+	return entry_of(u)->goes_in_order ? ref_queue_arrival(u) :
+					    entry_of(u)->arrival;
 }
 
 /* The name that blocks the first update of N; NULL: the update may go. */
-static struct ref_queue *find_in_the_way(struct ref_queue *n)
+static struct ref_queue *find_in_the_way(struct ref_queues *ns,
+    const struct ref_queue *n)
 {
-	struct ref_queue *other;
+	const uint64_t before = may_not_overtake(n->first);
+	struct ref_queue *above;
 
-	for (other = n->parent; other != NULL; other = other->parent)
-		if (is_in_the_way(other, n->first))
-			return other;
-	other = n;
-	while ((other = ref_tree_next_below(n, other)) != NULL)
-		if (is_in_the_way(other, n->first))
-			return other;
-	return NULL;
-}
-
-static void block(struct ref_queue *n, struct ref_queue *by)
-{
-	n->place = NAME_BLOCKED;
-	n->blocked_by = by;
-	DL_APPEND(by->blocked, n);
+	for (above = n->parent; above != NULL; above = above->parent) {
+		ns->steps++;
+		if (above->first != NULL &&
+		    ref_queue_arrival(above->first) < before)
+			return above;
+	}
+	return ref_tree_older_below(n, before);
 }
 
 /* Moves N, which no batch holds, to its right place. */
 static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	int64_t wake_ns = n->rest_until_ns;
-	struct ref_queue *other;
 
+	ns->steps++;
 	leave(ns, n);
 	if (n->first != NULL && n->first->retry_ns > wake_ns)
 		wake_ns = n->first->retry_ns;
@@ -115,89 +114,67 @@ static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 		if (n->first == NULL)
 			wake_ns = (wake_ns / DROP_EVERY_NS + 1) * DROP_EVERY_NS;
 		n->place = NAME_ASLEEP;
-		heap_add(&ns->asleep, &n->wake, wake_ns);
+		heap_add(&ns->asleep, &n->link, wake_ns);
 	} else if (n->first != NULL) {
-		other = find_in_the_way(n);
-		if (other != NULL) {
-			block(n, other);
+		n->blocked_by = find_in_the_way(ns, n);
+		if (n->blocked_by != NULL) {
+			n->place = NAME_BLOCKED;
+			heap_add(&n->blocked_by->blocked, &n->link,
+			    (int64_t)may_not_overtake(n->first));
 			return;
 		}
 		n->place = NAME_UP;
 		n->up_of = entry_of(n->first);
-		DL_APPEND(n->up_of->up, n);
+		DL_APPEND(*list_of(n), n);
 		n->up_of->nr_up++;
 		fairness_refresh(n->up_of);
 	}
+}
+
+/* The oldest name that N blocks, but has no reason to block any more; NULL:
+ * none. */
+static struct ref_queue *first_released(const struct ref_queue *n)
+{
+	const struct heap_link *l = n->blocked.root;
+
+	if (l == NULL ||
+	    (n->first != NULL && (int64_t)ref_queue_arrival(n->first) < l->key))
+		return NULL;
+	return HEAP_ITEM(l, struct ref_queue, link);
 }
 
 /* N has a new first update, or its first update may be tried at a different
  * time. */
 static void changed(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
-	struct ref_queue *blocked = n->blocked, *other;
-
 	settle(ns, n, now_ns);
-	/* N may block some of them again. */
-	n->blocked = NULL;
-	while ((other = blocked) != NULL) {
-		DL_DELETE(blocked, other);
-		other->place = NAME_IDLE;
-		settle(ns, other, now_ns);
+	if (!n->is_releasing && first_released(n) != NULL) {
+		n->is_releasing = true;
+		DL_APPEND2(ns->releasing, n, prev_releasing, next_releasing);
 	}
 	ref_tree_drop_unused(ns, n);
 }
 
-static void yield(struct ref_queues *ns, struct ref_queue *n,
-    const struct ref_queue *to, int64_t now_ns)
-{
-	if (n->place == NAME_UP && !is_held(n) && is_in_the_way(to, n->first))
-		settle(ns, n, now_ns);
-}
-
-/* The first update of N has just come. Its entry is older than a different
- * entry of the repository, whose names may be up. */
-static void yield_related(struct ref_queues *ns, struct ref_queue *n,
-    int64_t now_ns)
-{
-	struct ref_queue *other;
-
-	for (other = n->parent; other != NULL; other = other->parent)
-		yield(ns, other, n, now_ns);
-	other = n;
-	while ((other = ref_tree_next_below(n, other)) != NULL)
-		yield(ns, other, n, now_ns);
-}
-
 /* ---- the queue of a name ---- */
 
-static void count_busy(struct ref_queue *n, int by)
+static void append(struct ref_queue *n, struct txn_update *u)
 {
-	for (n = n->parent; n != NULL; n = n->parent)
-		n->nr_busy_below += (size_t)by;
-}
-
-/* Inserts U behind AFTER; NULL: at the front. */
-static void insert(struct ref_queue *n, struct txn_update *u,
-    struct txn_update *after)
-{
-	if (n->first == NULL)
-		count_busy(n, 1);
 	u->ref_queue = n;
-	u->prev_waiting = after;
-	u->next_waiting = after != NULL ? after->next_waiting : n->first;
-	if (u->next_waiting != NULL)
-		u->next_waiting->prev_waiting = u;
-	else
-		n->last = u;
-	if (after != NULL)
-		after->next_waiting = u;
+	u->prev_waiting = n->last;
+	u->next_waiting = NULL;
+	if (n->last != NULL)
+		n->last->next_waiting = u;
 	else
 		n->first = u;
+	n->last = u;
+	if (n->first == u)
+		ref_tree_note_first(n);
 }
 
 static void unlink_update(struct txn_update *u)
 {
 	struct ref_queue *n = u->ref_queue;
+	const bool was_first = n->first == u;
 
 	if (u->prev_waiting != NULL)
 		u->prev_waiting->next_waiting = u->next_waiting;
@@ -209,42 +186,19 @@ static void unlink_update(struct txn_update *u)
 		n->last = u->prev_waiting;
 	u->next_waiting = u->prev_waiting = NULL;
 	u->ref_queue = NULL;
-	if (n->first == NULL)
-		count_busy(n, -1);
-}
-
-/* Returns the update behind which U belongs, nearly always the last. An update
- * that was admitted again returns to its old place, but not ahead of an update
- * in a batch. */
-static struct txn_update *place_for(const struct ref_queue *n,
-    const struct txn_update *u)
-{
-	struct txn_update *after = n->last;
-
-	while (after != NULL && arrival_of(after) > arrival_of(u) &&
-	    !(after == n->first && is_held(n)))
-		after = after->prev_waiting;
-	return after;
-}
-
-static bool waits_at(const struct ref_queue *n, const struct entry *ent)
-{
-	const struct txn_update *v = n->last;
-
-	while (v != NULL && v->txn != ent->txn && arrival_of(v) > ent->arrival)
-		v = v->prev_waiting;
-	return v != NULL && v->txn == ent->txn;
+	if (was_first)
+		ref_tree_note_first(n);
 }
 
 /* ENT has just come to N. Does ENT have a name above or below N? The entries of
  * a repository arrive one after the other, so the last entry of a name is
  * enough. */
-static bool find_siblings(struct ref_queue *n, struct entry *ent)
+static bool find_siblings(struct ref_queue *n, const struct entry *ent)
 {
 	bool found = n->came_by == ent->arrival + 1;
 
 	for (n = n->parent; n != NULL; n = n->parent) {
-		found = found || waits_at(n, ent);
+		found = found || (n->last != NULL && n->last->txn == ent->txn);
 		n->came_by = ent->arrival + 1;
 	}
 	return found;
@@ -259,7 +213,6 @@ enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns)
 {
 	struct entry *ent = entry_of(u);
-	struct txn_update *after;
 	struct ref_queue *n;
 
 	if (strlen(u->ask->name) > REFD_REFNAME_MAX)
@@ -269,21 +222,17 @@ enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
 	n = ref_tree_get(ns, repo_key, u->ask->name);
 	if (n == NULL)
 		return busy_cause_count(BUSY_MEMORY);
-	after = place_for(n, u);
-	if (after != NULL && after->txn == u->txn && !ent->goes_in_order)
+	if (n->last != NULL && n->last->txn == u->txn && !ent->goes_in_order)
 		return REFD_DUPLICATE;
-	insert(n, u, after);
+	assert(n->last == NULL ||
+	    ref_queue_arrival(n->last) < ref_queue_arrival(u));
+	append(n, u);
 	if (find_siblings(n, ent) && !ent->goes_in_order)
 		ent->goes_whole = true;
 	if (ent->deletion == NULL && txn_update_deletes(u))
 		ent->deletion = u;
-	if (after == NULL) {
+	if (n->first == u)
 		changed(ns, n, now_ns);
-		if (ent->arrival < ent->queue->newest)
-			yield_related(ns, n, now_ns);
-	}
-	if (ent->arrival > ent->queue->newest)
-		ent->queue->newest = ent->arrival;
 	return REFD_OK;
 }
 
@@ -303,9 +252,13 @@ void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
 
 /* ---- going ---- */
 
-struct txn_update *ref_queue_first_up(const struct entry *ent)
+struct txn_update *ref_queue_first_up(const struct entry *ent, bool may_delete)
 {
-	return ent->up != NULL ? ent->up->first : NULL;
+	if (ent->up != NULL)
+		return ent->up->first;
+	return may_delete && ent->up_deleting != NULL ?
+	    ent->up_deleting->first :
+	    NULL;
 }
 
 struct txn_update *ref_queue_deletion(struct entry *ent)
@@ -318,16 +271,6 @@ struct txn_update *ref_queue_deletion(struct entry *ent)
 		u = u + 1 < end ? u + 1 : NULL;
 	ent->deletion = u;
 	return u;
-}
-
-void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
-    const struct txn_update *other)
-{
-	struct ref_queue *n = u->ref_queue;
-
-	assert(n->place == NAME_UP && !is_held(n) && n->first == u);
-	leave(ns, n);
-	block(n, other->ref_queue);
 }
 
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u)
@@ -368,25 +311,13 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
     int64_t rest_until_ns, int64_t now_ns)
 {
 	struct ref_queue *n = u->ref_queue;
-	bool is_older;
 
 	free_name(ns, u);
 	if (u->status != REFD_PENDING) {
 		unlink_update(u);
 		n->rest_until_ns = rest_until_ns;
-	} else if (u->next_waiting != NULL &&
-	    arrival_of(u->next_waiting) < arrival_of(u)) {
-		/* An older update may have been admitted again meanwhile. All
-		 * names must have the same order of entries. Otherwise two
-		 * entries could wait for each other. */
-		unlink_update(u);
-		insert(n, u, place_for(n, u));
 	}
-	is_older = n->first != NULL && arrival_of(n->first) < arrival_of(u);
 	changed(ns, n, now_ns);
-	/* An update that was admitted late is first now. */
-	if (is_older)
-		yield_related(ns, n, now_ns);
 }
 
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
@@ -399,13 +330,36 @@ void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
 	changed(ns, n, now_ns);
 }
 
-int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns)
+/* Wakes a name that N blocks. */
+static void release(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
+{
+	struct ref_queue *other = first_released(n);
+
+	if (other != NULL) {
+		settle(ns, other, now_ns);
+		return;
+	}
+	n->is_releasing = false;
+	DL_DELETE2(ns->releasing, n, prev_releasing, next_releasing);
+	ref_tree_drop_unused(ns, n);
+}
+
+void ref_queue_wake(struct ref_queues *ns, int64_t now_ns)
 {
 	struct heap_link *l;
-	size_t nr = 0;
+	size_t nr;
 
-	while ((l = ns->asleep.root) != NULL && l->key <= now_ns &&
-	    nr++ < WAKE_AT_ONCE)
-		changed(ns, HEAP_ITEM(l, struct ref_queue, wake), now_ns);
-	return l != NULL ? l->key : INT64_MAX;
+	for (nr = 0; nr < WAKE_AT_ONCE && ns->releasing != NULL; nr++)
+		release(ns, ns->releasing, now_ns);
+	for (nr = 0; nr < WAKE_AT_ONCE && (l = ns->asleep.root) != NULL &&
+	    l->key <= now_ns;
+	    nr++)
+		changed(ns, HEAP_ITEM(l, struct ref_queue, link), now_ns);
+}
+
+int64_t ref_queue_next(const struct ref_queues *ns)
+{
+	if (ns->releasing != NULL)
+		return 0;
+	return ns->asleep.root != NULL ? ns->asleep.root->key : INT64_MAX;
 }

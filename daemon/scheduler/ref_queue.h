@@ -3,14 +3,15 @@
  * arrival. The names of a repository form a tree by "/", so a name finds the
  * names above and below it (directory/file relations).
  *
- * An update may go under three conditions:
+ * An update may go under two conditions:
  *
- * - The update is the first of its name.
- * - No batch holds the name.
- * - No name above or below is held by a batch or has an earlier update.
+ * - The update is the first of its name, and not in a batch.
+ * - No name above or below has an earlier update, in a batch or not.
  *
  * So the names in the hands of the store are disjoint and unrelated. The
- * updates of a ref, and of related names, never overtake each other.
+ * updates of a ref, and of related names, never overtake each other. Arrival is
+ * the arrival here, after admission, because an update at a name always comes
+ * last then.
  *
  * The names of one transaction do not block each other, unless the transaction
  * goes in order. They go together, and the store decides conflicts.
@@ -20,9 +21,10 @@
  *
  * If the first update of a name may go, the name is `up`, in the list of its
  * entry. Other names sleep until a time, or are blocked at the blocking name
- * until that name changes. So a blocked update is looked at only after a
- * change, and ten thousand updates of one ref do not slow down the others. A
- * whole transaction whose names are up goes without a look at each name.
+ * until the earlier update there is gone. So a blocked update is looked at only
+ * when it may go, and a hundred thousand updates of one ref, or below one name,
+ * do not slow down the others. A whole transaction whose names are up goes
+ * without a look at each name.
  *
  * Loop thread only; nothing blocks. Times are monotonic nanoseconds.
  */
@@ -40,10 +42,13 @@ struct ref_queues {
 	/* Many hash tables, because growing a small table takes little time. */
 	struct ref_table tables[REF_QUEUE_TABLES];
 	struct heap asleep;
+	/* Names with blocked names that may go now. */
+	struct ref_queue *releasing;
 	/* The directory of the last added name, or NULL. The next name is
 	 * likely to lie in the same directory. */
 	struct ref_queue *dir;
 	size_t bytes, max_bytes; /* memory of the names */
+	uint64_t steps;          /* names looked at so far, for tests */
 };
 
 /* Call only after all entries are gone, or when no entry is used again. */
@@ -64,14 +69,12 @@ bool ref_queue_is_full(const struct ref_queues *ns);
 void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
-/* The first update of ENT which may go; NULL: none. */
-struct txn_update *ref_queue_first_up(const struct entry *ent);
+uint64_t ref_queue_arrival(const struct txn_update *u);
+/* The first update of ENT which may go; a deletion, the last choice, only if
+ * MAY_DELETE. NULL: none. */
+struct txn_update *ref_queue_first_up(const struct entry *ent, bool may_delete);
 /* The first undecided update of ENT which deletes; NULL: none. */
 struct txn_update *ref_queue_deletion(struct entry *ent);
-/* U is up, but waits for OTHER. U is up again after the name of OTHER
- * changed. */
-void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
-    const struct txn_update *other);
 /* U is up and goes into a batch. */
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
 /* All undecided updates of ENT are up and go into a batch. Takes the same time
@@ -88,8 +91,10 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
     int64_t now_ns);
 
-/* Wakes some hundred names whose time has come. Returns the next time, in the
- * past if more names are due, or INT64_MAX. */
-int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns);
+/* Wakes some hundred names whose time has come, or which nothing blocks any
+ * more. */
+void ref_queue_wake(struct ref_queues *ns, int64_t now_ns);
+/* When names must be woken: in the past if names are due, or INT64_MAX. */
+int64_t ref_queue_next(const struct ref_queues *ns);
 
 #endif

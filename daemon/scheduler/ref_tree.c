@@ -1,6 +1,8 @@
 /*
  * Happy path:
  *	get	makes a name and the names above
+ *	note	every name knows the oldest update below, so that a name finds
+ *		an older update below in a few steps
  *	drop	removes a name that is not used any more, and unused names
  *		above
  *
@@ -12,8 +14,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <utlist.h>
 
 static size_t size_of(const struct ref_queue *n)
 {
@@ -42,7 +42,7 @@ static struct ref_queue *child_new(struct ref_queues *ns,
 		return NULL;
 	}
 	if (parent != NULL)
-		DL_APPEND2(parent->children, n, prev_child, next_child);
+		parent->nr_children++;
 	ns->bytes += size_of(n);
 	return n;
 }
@@ -69,11 +69,12 @@ void ref_tree_drop_unused(struct ref_queues *ns, struct ref_queue *n)
 {
 	struct ref_queue *parent;
 
-	while (n != NULL && n->first == NULL && n->children == NULL &&
-	    n->blocked == NULL && n->place == NAME_IDLE) {
+	while (n != NULL && n->first == NULL && n->nr_children == 0 &&
+	    n->blocked.root == NULL && !n->is_releasing &&
+	    n->place == NAME_IDLE) {
 		parent = n->parent;
 		if (parent != NULL)
-			DL_DELETE2(parent->children, n, prev_child, next_child);
+			parent->nr_children--;
 		if (ns->dir == n)
 			ns->dir = NULL;
 		ns->bytes -= size_of(n);
@@ -141,19 +142,48 @@ void ref_queue_done(struct ref_queues *ns)
 		ref_table_done(&ns->tables[i]);
 }
 
-struct ref_queue *ref_tree_next_below(const struct ref_queue *top,
-    struct ref_queue *n)
+/* ---- the oldest update below ---- */
+
+static int64_t oldest_at_or_below(const struct ref_queue *n)
 {
+	int64_t oldest = INT64_MAX;
+
+	if (n->first != NULL)
+		oldest = (int64_t)ref_queue_arrival(n->first);
+	if (n->below.root != NULL && n->below.root->key < oldest)
+		oldest = n->below.root->key;
+	return oldest;
+}
+
+void ref_tree_note_first(struct ref_queue *n)
+{
+	int64_t oldest;
+
+	for (; n->parent != NULL; n = n->parent) {
+		oldest = oldest_at_or_below(n);
+		if (n->is_in_below && n->in_below.key == oldest)
+			return;
+		if (n->is_in_below)
+			heap_remove(&n->parent->below, &n->in_below);
+		n->is_in_below = oldest != INT64_MAX;
+		if (n->is_in_below)
+			heap_add(&n->parent->below, &n->in_below, oldest);
+	}
+}
+
+struct ref_queue *ref_tree_older_below(const struct ref_queue *n,
+    uint64_t before)
+{
+	struct ref_queue *below;
+	int64_t oldest;
+
+	if (n->below.root == NULL || n->below.root->key >= (int64_t)before)
+		return NULL;
+	oldest = n->below.root->key;
 	do {
-		if (n->nr_busy_below > 0 && n->children != NULL) {
-			n = n->children;
-		} else {
-			while (n != top && n->next_child == NULL)
-				n = n->parent;
-			if (n == top)
-				return NULL;
-			n = n->next_child;
-		}
-	} while (n->first == NULL);
-	return n;
+		below = HEAP_ITEM(n->below.root, struct ref_queue, in_below);
+		n = below;
+	} while (
+	    n->first == NULL || (int64_t)ref_queue_arrival(n->first) != oldest);
+	return below;
 }

@@ -8,9 +8,9 @@
 
 enum name_place {
 	NAME_IDLE,
-	NAME_UP,      /* in up_of->up */
+	NAME_UP,      /* in a list of up_of */
 	NAME_BLOCKED, /* in blocked_by->blocked */
-	NAME_ASLEEP,  /* in names.asleep */
+	NAME_ASLEEP,  /* in ref_queues.asleep */
 	NAME_HELD     /* the first update is in a batch; see is_held() */
 };
 
@@ -19,7 +19,6 @@ enum name_place {
  * its repository. */
 struct ref_queue {
 	struct txn_update *first, *last; /* waiting updates, in arrival order */
-	size_t nr_busy_below;            /* names below with waiting updates */
 	/* arrival + 1 of the last entry that added a name below; 0: none */
 	uint64_t came_by;
 	int64_t rest_until_ns;
@@ -27,11 +26,21 @@ struct ref_queue {
 	enum name_place place;
 	struct entry *up_of;
 	struct ref_queue *blocked_by;
-	struct ref_queue *next, *prev; /* in up_of->up or blocked_by->blocked */
-	struct heap_link wake;
+	struct ref_queue *next, *prev; /* in the list of up_of */
+	/* In asleep, by time; or in blocked_by->blocked, by the arrival of the
+	 * update that must not go before this name's first one. */
+	struct heap_link link;
 
-	struct ref_queue *blocked; /* names that are blocked by this name */
-	struct ref_queue *children, *next_child, *prev_child;
+	struct heap blocked; /* names that are blocked by this name */
+	bool is_releasing;   /* in ref_queues.releasing */
+	struct ref_queue *next_releasing, *prev_releasing;
+
+	/* The children with an update at them or below, by the arrival of the
+	 * oldest of these updates. */
+	struct heap below;
+	struct heap_link in_below; /* of the parent */
+	bool is_in_below;
+	size_t nr_children;
 
 	/* The key; component is not terminated. */
 	struct ref_queue *parent;
@@ -46,9 +55,10 @@ struct ref_queue *ref_tree_get(struct ref_queues *ns, uint64_t repo_key,
     const char *text);
 /* Frees N, and the names above N, if they are unused. */
 void ref_tree_drop_unused(struct ref_queues *ns, struct ref_queue *n);
-/* The next name below TOP with waiting updates, after N; N is TOP for the first
- * name. Depth first. NULL: no more. */
-struct ref_queue *ref_tree_next_below(const struct ref_queue *top,
-    struct ref_queue *n);
+/* The first update of N has changed. */
+void ref_tree_note_first(struct ref_queue *n);
+/* A name below N whose first update arrived before BEFORE; NULL: none. */
+struct ref_queue *ref_tree_older_below(const struct ref_queue *n,
+    uint64_t before);
 
 #endif

@@ -201,8 +201,6 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 		gate_fill(&e->gate, txn);
 	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);
 	txn->times.arrived_ns = now_ns;
-	ent->arrival = e->arrivals;
-	e->arrivals += txn->nr_updates;
 	e->held_bytes += txn->req.bytes;
 	if (entry_is_session(ent))
 		session_begin(e, ent, arg);
@@ -408,7 +406,7 @@ static void form_batches(struct scheduler *e)
 /* When scheduler_run() must be called again. */
 static int64_t next_time(struct scheduler *e, int64_t now_ns)
 {
-	int64_t next_ns = ref_queue_wake(&e->ref_queues, now_ns);
+	int64_t next_ns = ref_queue_next(&e->ref_queues);
 	const int64_t rested_ns = fairness_wake(&e->fairness, now_ns);
 
 	if (rested_ns < next_ns)

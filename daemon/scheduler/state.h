@@ -140,6 +140,9 @@ void decide_forget(struct scheduler *e, struct entry *ent);
 
 void on_admitted_await(struct scheduler *e, struct entry *ent);
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
+/* ENT arrives at repository REPO_KEY, behind all others. False: no memory. */
+bool on_admitted_join(struct scheduler *e, struct entry *ent,
+    uint64_t repo_key);
 /* The store has admitted ENT and applied its batch. */
 void on_admitted_directly(struct scheduler *e, struct entry *ent);
 /* The store admits ENT, but ENT must not be done any more. */
@@ -160,9 +163,8 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns);
 void on_batch_done_go_on(struct scheduler *e, int64_t now_ns);
 /* SLICE is back. The transaction takes the LSN of the record. */
 void on_batch_done_lsn(const struct txn_slice *slice);
-/* B is back. Its deletions block no other deletion any more, and the updates
- * that wait for them wake up with their names. Repositories that write alone
- * may go again, after a rest. */
+/* B is back. Its deletions keep no other deletion waiting any more.
+ * Repositories that write alone may go again, after a rest. */
 void on_batch_done_queues(const struct batch *b, int64_t now_ns);
 
 /* ---- ask.c: questions of clients about a transaction by its id ---- */

@@ -117,7 +117,7 @@ struct txn *table_remove(struct table *t, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
 
-	assert(ent->up == NULL && ent->queue == NULL && !ent->is_arriving &&
+	assert(ent->nr_up == 0 && ent->queue == NULL && !ent->is_arriving &&
 	    !ent->is_timed && !ent->notes.is_kept && ent->waiters == NULL);
 	HASH_DEL(t->head, ent);
 	t->nr_in[ent->state]--;

@@ -98,8 +98,8 @@ struct entry {
 	/* ref_queue.c: names with an update of this entry in first place that
 	 * may be tried. */
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
-	struct ref_queue *up;
-	size_t nr_up;
+	struct ref_queue *up, *up_deleting;
+	size_t nr_up; /* in both lists */
 	/* A batch holds the names that are up of updates from this number on.
 	 * SIZE_MAX: no such name. */
 	size_t held_from;
@@ -112,6 +112,9 @@ struct entry {
 	/* fairness.c: the repository's queue. */
 	struct repo_queue *queue;
 	bool is_ready, goes_first;
+	/* Its deletions wait until another batch with deletions is back. */
+	bool is_parked;
+	struct entry *next_parked, *prev_parked;
 	/* ready, untold, decided or kept for unrecorded updates */
 	struct entry *next, *prev;
 	bool is_arriving;

@@ -22,6 +22,7 @@ struct rig_config rig_config;
 char rig_io[256];
 struct rig_ask *rig_asks;
 size_t rig_nr_asks;
+int64_t rig_arrivals;
 
 static struct rig_client nobody;
 static uint64_t last_id;
@@ -234,7 +235,7 @@ static struct txn *make_txn(const struct rig_txn *t)
 	txn = txn_new(&req);
 	ck_assert_ptr_nonnull(txn);
 	txn->peer.uid = t->uid;
-	txn->peer.pid = (int64_t)rig_nr_asks; /* the order of arrival */
+	txn->peer.pid = ++rig_arrivals;
 	return txn;
 }
 

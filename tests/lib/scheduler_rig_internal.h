@@ -17,6 +17,9 @@
 extern struct rig_config rig_config;
 extern struct rig_ask *rig_asks; /* in the order of the requests */
 extern size_t rig_nr_asks;
+/* The pid of a transaction is the number of its arrival: the submission if the
+ * transaction goes the direct way, else the admission. */
+extern int64_t rig_arrivals;
 
 extern size_t rig_nr_repos; /* references not given back */
 /* Fills in STORE for rig_config. */

@@ -183,6 +183,7 @@ void rig_admit(struct txn *txn)
 {
 	LL_DELETE(rig_admissions, txn);
 	LL_APPEND(admitted, txn);
+	txn->peer.pid = ++rig_arrivals;
 }
 
 static void open_repo(struct txn *txn)

@@ -2,10 +2,12 @@
  * Proves that a turn of the loop has little work, also for an atomic
  * transaction of twenty thousand refs: the store puts the updates into the
  * batch, the batch comes back in parts, and the names wake in parts. Meanwhile
- * small transactions pass.
+ * small transactions pass. Nor has a turn much work if the name above waits
+ * with very many names below, or if very many deletions wait for each other.
  */
 #include <check.h>
 
+#include "daemon/scheduler/state.h"
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
@@ -23,9 +25,38 @@ static void setup(void)
 	rig_setup(&cfg);
 }
 
+static uint64_t most_steps;
+
 static void turn(void)
 {
+	const uint64_t *steps = &rig_scheduler->ref_queues.steps;
+	const uint64_t before = *steps;
+
 	rig_next = scheduler_run(rig_scheduler, rig_now, rig_wall_ms);
+	if (*steps - before > most_steps)
+		most_steps = *steps - before;
+}
+
+/* Turn by turn, with a store that does everything at once, until ASK has an
+ * answer. */
+static void run_until(const struct rig_ask *ask)
+{
+	unsigned i;
+
+	most_steps = 0;
+	for (i = 0; ask->nr_answers == 0; i++) {
+		ck_assert_uint_lt(i, 100 * NR / AT_ONCE);
+		while (rig_admissions != NULL)
+			rig_admit_one(rig_admissions);
+		while (rig_batches != NULL) {
+			rig_apply(rig_batches);
+			rig_back(rig_batches);
+		}
+		turn();
+		if (rig_admissions == NULL && rig_batches == NULL &&
+		    rig_next > rig_now)
+			rig_now = rig_next;
+	}
 }
 
 static size_t count_in_batch(const struct txn *txn)
@@ -118,6 +149,76 @@ START_TEST(test_the_daemon_stops_in_between)
 }
 END_TEST
 
+static struct rig_ask *submit_many(const char *prefix, bool atomic,
+    bool deletes)
+{
+	const char **names = rig_names(prefix, NR);
+	struct rig_txn t = { .names = names,
+		.nr = NR,
+		.atomic = atomic,
+		.deletes = deletes };
+	struct rig_ask *ask = rig_submit(&t);
+
+	rig_names_free(names, NR);
+	return ask;
+}
+
+/* The names below come before, or behind, the name above. */
+START_TEST(test_a_name_above_very_many)
+{
+	const struct rig_txn above = { RIG_NAMES("refs/heads/a") };
+	struct rig_ask *last = NULL;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (i > 0 || _i % 2 == 0)
+			submit_many("refs/heads/a/", _i / 2, false);
+		last = rig_submit(&above);
+	}
+	run_until(last);
+	ck_assert_uint_le(most_steps, 6 * AT_ONCE);
+}
+END_TEST
+
+/* The name above waits for a lock, again and again. */
+START_TEST(test_a_locked_name_above_very_many)
+{
+	const struct rig_txn above = { RIG_NAMES("refs/heads/a") };
+	struct rig_ask *ask = rig_go(&above), *many;
+	unsigned nr = 0;
+
+	many = rig_go_many(0, false, "refs/heads/a/", NR);
+	most_steps = 0;
+	while (ask->nr_answers == 0) {
+		rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
+		rig_back(rig_batches);
+		turn();
+		if (rig_next > rig_now)
+			rig_now = rig_next;
+		turn();
+		nr++;
+	}
+	ck_assert_uint_gt(nr, 10);
+	run_until(many);
+	ck_assert_uint_le(most_steps, 6 * AT_ONCE);
+}
+END_TEST
+
+START_TEST(test_very_many_deletions_wait)
+{
+	struct rig_ask *last;
+
+	submit_many("refs/heads/a/", _i, true);
+	submit_many("refs/heads/b/", _i, true);
+	last = submit_many("refs/heads/c/", _i, true);
+	rig_takes = false;
+	rig_admit_all();
+	rig_takes = true;
+	run_until(last);
+	ck_assert_uint_le(most_steps, 6 * AT_ONCE);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler, turns");
@@ -128,6 +229,9 @@ int main(void)
 	tcase_add_test(tc, test_a_large_batch_comes_back_in_parts);
 	tcase_add_test(tc, test_names_wake_in_parts);
 	tcase_add_test(tc, test_the_daemon_stops_in_between);
+	tcase_add_loop_test(tc, test_a_name_above_very_many, 0, 4);
+	tcase_add_test(tc, test_a_locked_name_above_very_many);
+	tcase_add_loop_test(tc, test_very_many_deletions_wait, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

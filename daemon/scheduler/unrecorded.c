@@ -49,11 +49,17 @@ void unrecorded_collect(struct entry *ent)
 			unrecorded_add(&ent->txn->updates[i]);
 }
 
-/* Did the daemon put TXN off, before anything was done? */
-static bool is_put_off(const struct txn *txn)
+/* Did the daemon put the transaction off, before anything was done? A session
+ * that was prepared has been answered, and its client may still ask for the
+ * commit. */
+static bool is_put_off(const struct entry *ent)
 {
+	const struct txn *txn = ent->txn;
 	bool has_passing = false;
 	size_t i;
+
+	if (ent->prepared_ns != 0)
+		return false;
 
 	for (i = 0; i < txn->nr_updates; i++) {
 		enum refd_status status = txn->updates[i].status;
@@ -75,7 +81,7 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 	 * with a record, a later attempt under the id would get this refusal
 	 * for ever. The record of an atomic transaction must hold all its
 	 * updates. */
-	if (txn->replayed || txn->refused != REFD_OK || is_put_off(txn) ||
+	if (txn->replayed || txn->refused != REFD_OK || is_put_off(ent) ||
 	    (txn->req.atomic && ent->notes.nr != txn->nr_updates))
 		drop_all(ent);
 	if (ent->notes.nr == 0)

@@ -1,8 +1,10 @@
 #include "client/doctor/doctor.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
@@ -10,6 +12,7 @@
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/progress.h"
+#include "proto/lib/worker.h"
 
 struct order {
 	bool all, system, mends, as_json, verbose;
@@ -49,6 +52,31 @@ static const struct command_option options[] = {
 
 /* ---- findings ---- */
 
+/* Longer values are of the owner of a repository. */
+#define TOLD_MAX 8192
+
+int doctor_tell(enum doctor_told what, const char *text)
+{
+	char *packet = xasprintf("%c%s", (char)what, text);
+	int answer = worker_tell(packet, strlen(packet) + 1);
+
+	free(packet);
+	return answer;
+}
+
+static void tell_finding(const struct finding *f)
+{
+	struct text packet = { 0 };
+
+	text_addc(&packet, *f->repo ? TOLD_OF_REPOSITORY : TOLD_OF_MACHINE);
+	text_addc(&packet, (char)f->id);
+	text_addf(&packet, "%.*s", PATH_MAX, f->file);
+	text_addc(&packet, '\0');
+	text_addf(&packet, "%.*s", TOLD_MAX, f->text);
+	worker_tell(packet.data, packet.len + 1);
+	text_done(&packet);
+}
+
 static void __attribute__((format(printf, 5, 0))) add_finding(struct doctor *d,
     enum finding_id id, const char *repo, const char *file, const char *fmt,
     va_list ap)
@@ -59,7 +87,10 @@ static void __attribute__((format(printf, 5, 0))) add_finding(struct doctor *d,
 	if (vasprintf(&text, fmt, ap) < 0)
 		die("out of memory");
 	f.text = text;
-	findings_add(&d->f, &f);
+	if (d->is_at_work)
+		tell_finding(&f);
+	else
+		findings_add(&d->f, &f);
 	free(text);
 }
 
@@ -92,28 +123,18 @@ void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
 	if (vasprintf(&line, fmt, ap) < 0)
 		die("out of memory");
 	va_end(ap);
-	findings_checked(&d->f, is_repository, line);
+	if (d->is_at_work)
+		doctor_tell(TOLD_CHECKED, line);
+	else
+		findings_checked(&d->f, is_repository, line);
 	free(line);
 }
 
 /* ---- all checks ---- */
 
-static bool is_known(const struct doctor *d, const char *path)
+static void check_below(const char *dir, void *data)
 {
-	size_t i;
-
-	for (i = 0; i < d->nr_known; i++)
-		if (!strcmp(d->known[i].path, path))
-			return true;
-	return false;
-}
-
-static void check_below(const struct gitdir *gd, void *data)
-{
-	struct doctor *d = data;
-
-	if (!strcmp(gd->path, gd->common) && !is_known(d, gd->common))
-		doctor_check_repository(d, gd->common);
+	doctor_check_repository(data, dir, FROM_ROOT);
 }
 
 static void check_listed(struct doctor *d)
@@ -128,22 +149,22 @@ static void check_listed(struct doctor *d)
 	for (i = 0; i < r.nr; i++)
 		if (!r.entries[i].is_template &&
 		    stat(r.entries[i].path, &st) == 0)
-			doctor_check_repository(d, r.entries[i].path);
+			doctor_check_repository(d, r.entries[i].path,
+			    FROM_LIST);
 	registry_done(&r);
 }
 
 /* The repository around the current directory, if there is one. */
 static void check_around(struct doctor *d)
 {
-	const char *named = getenv("GIT_DIR");
-	struct gitdir gd = { 0 };
-	struct text why = { 0 };
+	const char *env = getenv("GIT_DIR");
+	char *dir = env ? xstrdup(env) : getcwd(NULL, 0);
 
-	if (named ? gitdir_find(&gd, named, &why) :
-		    gitdir_locate(&gd, NULL, &why))
-		doctor_check_repository(d, gd.common);
-	gitdir_done(&gd);
-	text_done(&why);
+	while (!env && dir && *dir && !scan_is_repository(dir))
+		*strrchr(dir, '/') = '\0';
+	if (dir && *dir)
+		doctor_check_repository(d, dir, FROM_USER);
+	free(dir);
 }
 
 static void check_all(struct doctor *d, const struct order *o)
@@ -152,6 +173,7 @@ static void check_all(struct doctor *d, const struct order *o)
 
 	memset(d, 0, sizeof(*d));
 	d->socket_option = o->socket;
+	d->mends = o->mends;
 	d->f.as_json = o->as_json;
 	d->f.verbose = o->verbose;
 	d->f.title = "Checking repositories";
@@ -164,9 +186,9 @@ static void check_all(struct doctor *d, const struct order *o)
 	doctor_check_list(d);
 	d->f.total = o->repos.nr + (size_t)o->nr_arguments;
 	for (i = 0; i < o->repos.nr; i++)
-		doctor_check_repository(d, o->repos.items[i]);
+		doctor_check_repository(d, o->repos.items[i], FROM_USER);
 	for (i = 0; i < (size_t)o->nr_arguments; i++)
-		doctor_check_repository(d, o->arguments[i]);
+		doctor_check_repository(d, o->arguments[i], FROM_USER);
 	if (o->all)
 		check_listed(d);
 	for (i = 0; i < d->nr_roots && (o->all || o->system); i++)

@@ -21,6 +21,8 @@ struct known_repo {
 /* One run of all checks. */
 struct doctor {
 	const char *socket_option; /* --socket, or NULL */
+	bool mends;                /* --fix */
+	bool is_at_work; /* with the rights of an owner: all is told */
 	struct findings f;
 
 	/* From the daemon's answers; NULL, 0 and DEFAULT without an answer. */
@@ -43,9 +45,8 @@ struct doctor {
 struct doctor_repo {
 	struct doctor *d;
 	const struct gitdir *gd;
-	const char *name;  /* gd->common */
-	struct stat owner; /* of the repository */
-	bool as_owner;     /* the checks have the rights of the owner */
+	const char *name; /* gd->common */
+	bool as_owner;    /* the checks have the rights of the owner */
 	struct site site;
 	struct block record;
 	struct gitconfig all; /* as git resolves it in the repository */
@@ -64,6 +65,23 @@ void doctor_found_in(struct doctor_repo *p, enum finding_id id, const char *fmt,
 /* Adds a line to the list of checked objects. */
 void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
+
+/*
+ * From the work in a repository to the process of this command, where all
+ * results are kept, and where root can see all processes. doctor_found() and
+ * doctor_checked() tell by themselves.
+ */
+enum doctor_told {
+	TOLD_OF_REPOSITORY, /* a finding: its id, its file, its text */
+	TOLD_OF_MACHINE,    /* the same */
+	TOLD_CHECKED,       /* a line */
+	TOLD_FOUND,         /* the common directory; true: go on */
+	TOLD_UUID,          /* of the repository */
+	TOLD_SERVED,        /* by a daemon */
+	TOLD_LOCK           /* a path; the process that has it open, or 0 */
+};
+/* The answer, or a negative number. */
+int doctor_tell(enum doctor_told what, const char *text);
 
 /* ---- the machine ---- */
 
@@ -87,8 +105,13 @@ void doctor_check_kernel(struct doctor *d, const char *proc);
 
 /* ---- a repository ---- */
 
-/* If PATH is no repository, that is the finding. */
-void doctor_check_repository(struct doctor *d, const char *path);
+/* Who named a repository: the user, or refd's list, or a root of --system. */
+enum doctor_source { FROM_USER, FROM_LIST, FROM_ROOT };
+
+/* If PATH is no repository, that is the finding, unless PATH is from a root. */
+void doctor_check_repository(struct doctor *d, const char *path,
+    enum doctor_source from);
+
 /* With the rights of the owner. */
 void doctor_check_hooks(struct doctor_repo *p);
 void doctor_check_patterns(struct doctor_repo *p);
@@ -98,10 +121,13 @@ void doctor_check_links(struct doctor_repo *p);
 void doctor_check_worktrees(struct doctor_repo *p);
 void doctor_check_alternates(struct doctor_repo *p);
 void doctor_check_id(struct doctor_repo *p);
-/* With the rights of this process. */
 void doctor_check_locks(struct doctor_repo *p);
 /* SOCKET: of the daemon that serves the repository. */
 void doctor_check_foreign(struct doctor_repo *p, const char *socket);
+
+/* With the rights of this command: the process that has the lock PATH open, or
+ * 0. */
+int doctor_lock_holder(const char *path);
 
 /* ---- repairs ---- */
 

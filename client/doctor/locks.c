@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #include "client/doctor/doctor_internal.h"
-#include "client/enable/owner.h"
 #include "client/git/lockpid.h"
 #include "proto/lib/age.h"
 #include "proto/lib/lock_pid.h"
@@ -28,9 +28,8 @@ struct lock {
 	char *path;
 	struct stat st;
 	bool is_refds;
-	char *holder; /* "git (pid 12)"; NULL: no visible process has it open */
-	long named;   /* the process that git named; 0: none */
-	bool runs;    /* NAMED */
+	long named; /* the process that git named; 0: none */
+	bool runs;  /* NAMED */
 };
 
 struct locks {
@@ -111,10 +110,84 @@ static bool is_served(const char *repo)
 
 /* ---- the processes ---- */
 
+/* The open locks of all processes that this command can see. */
+struct open_lock {
+	char *path;
+	int pid;
+};
+
+static struct {
+	struct open_lock *list;
+	size_t nr, size;
+	time_t when; /* 0: never */
+} opened;
+
 static int compare_paths(const void *a, const void *b)
 {
-	return strcmp(((const struct lock *)a)->path,
-	    ((const struct lock *)b)->path);
+	return strcmp(((const struct open_lock *)a)->path,
+	    ((const struct open_lock *)b)->path);
+}
+
+static bool is_lock(const char *path)
+{
+	return ends_with(path, ".lock") || ends_with(path, "/packed-refs.new");
+}
+
+static void note_locks_of(const char *pid)
+{
+	char *fds = xasprintf("/proc/%s/fd", pid), target[4096];
+	DIR *dir = opendir(fds);
+	struct dirent *at;
+	ssize_t len;
+
+	while (dir && (at = readdir(dir))) {
+		len = readlinkat(dirfd(dir), at->d_name, target,
+		    sizeof(target) - 1);
+		target[len > 0 ? len : 0] = '\0';
+		if (!is_lock(target))
+			continue;
+		opened.list = xroom(opened.list, opened.nr, &opened.size,
+		    sizeof(*opened.list));
+		opened.list[opened.nr++] =
+		    (struct open_lock){ xstrdup(target), atoi(pid) };
+	}
+	if (dir)
+		closedir(dir);
+	free(fds);
+}
+
+static void note_locks(void)
+{
+	DIR *all = opendir("/proc");
+	struct dirent *at;
+	uint64_t pid;
+
+	while (opened.nr)
+		free(opened.list[--opened.nr].path);
+	while (all && (at = readdir(all)))
+		if (parse_number(at->d_name, INT_MAX, &pid))
+			note_locks_of(at->d_name);
+	if (all)
+		closedir(all);
+	if (opened.nr)
+		qsort(opened.list, opened.nr, sizeof(*opened.list),
+		    compare_paths);
+	opened.when = time(NULL);
+}
+
+/* A look at all processes takes long, and an owner may have made thousands of
+ * locks. A lock that is asked for is so old that the last look was later. */
+int doctor_lock_holder(const char *path)
+{
+	const struct open_lock wanted = { .path = (char *)path };
+	const struct open_lock *found;
+
+	if (time(NULL) - opened.when > OLD_S / 2)
+		note_locks();
+	found = opened.nr ? bsearch(&wanted, opened.list, opened.nr,
+				sizeof(wanted), compare_paths) :
+			    NULL;
+	return found ? found->pid : 0;
 }
 
 static char *describe(long pid)
@@ -130,46 +203,6 @@ static char *describe(long pid)
 	return who;
 }
 
-static void note_files_of(struct locks *l, const char *pid)
-{
-	char *fds = xasprintf("/proc/%s/fd", pid), target[4096];
-	DIR *dir = opendir(fds);
-	struct dirent *at;
-	struct lock *lock;
-	ssize_t len;
-
-	while (dir && (at = readdir(dir))) {
-		len = readlinkat(dirfd(dir), at->d_name, target,
-		    sizeof(target) - 1);
-		if (len <= 0)
-			continue;
-		target[len] = '\0';
-		lock = bsearch(&(struct lock){ .path = target }, l->list, l->nr,
-		    sizeof(*lock), compare_paths);
-		if (lock && !lock->holder)
-			lock->holder = describe(strtol(pid, NULL, 10));
-	}
-	if (dir)
-		closedir(dir);
-	free(fds);
-}
-
-/* One look at all processes: an owner may have made thousands of locks. */
-static void find_holders(struct locks *l)
-{
-	DIR *all = l->nr ? opendir("/proc") : NULL;
-	struct dirent *at;
-	uint64_t pid;
-
-	if (l->nr)
-		qsort(l->list, l->nr, sizeof(*l->list), compare_paths);
-	while (all && (at = readdir(all)))
-		if (parse_number(at->d_name, UINT32_MAX, &pid))
-			note_files_of(l, at->d_name);
-	if (all)
-		closedir(all);
-}
-
 /* ---- findings ---- */
 
 static void check_lock(struct doctor_repo *p, const struct lock *lock,
@@ -178,7 +211,8 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 	char text[AGE_MAX];
 	const char *age = age_text(time(NULL) - lock->st.st_mtime, text);
 	const char *file = lock->path + strlen(p->name) + 1;
-	char *taker;
+	int holder = doctor_tell(TOLD_LOCK, lock->path);
+	char *who;
 
 	if (lock->is_refds && !served)
 		doctor_found(p->d, FOUND_LOCK_OF_REFD, p->name, file,
@@ -188,14 +222,12 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 	else if (lock->is_refds)
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
 		    "held by the daemon, for %s", age);
-	else if (lock->holder)
+	else if (holder > 0 || lock->runs) {
+		who = describe(holder > 0 ? holder : lock->named);
 		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
-		    "held by %s, for %s", lock->holder, age);
-	else if (lock->runs) {
-		taker = describe(lock->named);
-		doctor_found(p->d, FOUND_LOCK_HELD, p->name, file,
-		    "taken by %s, %s ago", taker, age);
-		free(taker);
+		    holder > 0 ? "held by %s, for %s" : "taken by %s, %s ago",
+		    who, age);
+		free(who);
 	} else if (lock->named)
 		doctor_found(p->d, FOUND_LOCK_STALE, p->name, file,
 		    "%s old, and its writer, process %ld, has ended", age,
@@ -230,14 +262,11 @@ void doctor_check_locks(struct doctor_repo *p)
 	bool served;
 	size_t i;
 
-	owner_enter(&p->owner);
 	take_locks_below(&l, p->name, 1);
 	take_locks_below(&l, refs, 1000);
 	take_locks_below(&l, worktrees, 1000);
 	take_locks_below(&l, tables, 1);
 	mark_refds(&l, p->name);
-	owner_leave();
-	find_holders(&l);
 	served = l.nr && is_served(p->name);
 	for (i = 0; i < l.nr; i++) {
 		if (ends_with(l.list[i].path, ".new"))
@@ -245,7 +274,6 @@ void doctor_check_locks(struct doctor_repo *p)
 		else
 			check_lock(p, &l.list[i], served);
 		free(l.list[i].path);
-		free(l.list[i].holder);
 	}
 	free(l.list);
 	free(refs);

@@ -9,6 +9,7 @@
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
+#include "client/enable/scan.h"
 #include "client/enable/system.h"
 #include "client/refd.h"
 #include "client/request/probe.h"
@@ -141,42 +142,36 @@ static void check_namespace(struct doctor *d)
 	free(path);
 }
 
-static bool is_inside_repository(const char *dir, struct text *which)
+/* The repository around DIR, owned; NULL: none. */
+static char *repository_around(const char *dir)
 {
 	char *path = xstrdup(dir), *slash;
-	struct gitdir gd = { 0 };
-	bool is = false;
 
-	while (!is && (slash = strrchr(path, '/')) && slash != path) {
+	while ((slash = strrchr(path, '/')) && slash != path) {
 		*slash = '\0';
-		text_clear(which);
-		is = gitdir_locate(&gd, path, which);
-		gitdir_done(&gd);
-	}
-	if (is) {
-		text_clear(which);
-		text_adds(which, path);
+		if (scan_is_repository(path))
+			return path;
 	}
 	free(path);
-	return is;
+	return NULL;
 }
 
 static void check_state(struct doctor *d)
 {
-	struct text which = { 0 };
+	char *around = repository_around(d->state_dir);
 	struct stat st;
 
 	doctor_checked(d, false, "the state in %s", d->state_dir);
 	doctor_check_disk(d, d->state_dir, "the journal is");
-	if (is_inside_repository(d->state_dir, &which))
+	if (around)
 		doctor_found(d, FOUND_STATE_INSIDE, "", d->state_dir,
-		    "the journal is inside the repository %s", which.data);
+		    "the journal is inside the repository %s", around);
 	if (stat(d->state_dir, &st) == 0 && (st.st_mode & 0022))
 		doctor_found(d, FOUND_STATE_OPEN, "", d->state_dir,
 		    "other users may write to the journal's directory (mode "
 		    "%04o)",
 		    st.st_mode & 07777);
-	text_done(&which);
+	free(around);
 }
 
 static void not_there(struct doctor *d, int err, const char *why)
@@ -227,7 +222,7 @@ static void check_user(struct doctor *d, const char *name)
 	if (geteuid() != 0 && pw->pw_uid != geteuid())
 		die("only root can look as another user");
 	doctor_checked(d, false, "the access of %s to the daemon", name);
-	probe = probe_as(pw->pw_uid, d->socket, NULL, REFD_FORMAT_SHA1, &why);
+	probe = probe_as(pw->pw_uid, d->socket, &why);
 	if (probe == PROBE_CLOSED)
 		doctor_found(d, FOUND_SOCKET_CLOSED, "", d->socket,
 		    "user %s cannot open the socket: %s", name, why.data);

@@ -57,28 +57,34 @@ static void forget_listed(const char *path)
 }
 
 /* Under git's lock, because the holder of the lock writes packed-refs.new. */
-static void remove_new(const char *repo)
+static int remove_new_here(void *arg)
 {
-	char *lock = xasprintf("%s/packed-refs.lock", repo);
-	char *new = xasprintf("%s/packed-refs.new", repo);
-	struct text why = { 0 };
-	struct stat st;
-	int fd = -1;
+	const struct owned *repo = arg;
+	char *lock = xasprintf("%s/packed-refs.lock", repo->path);
+	char *new = xasprintf("%s/packed-refs.new", repo->path);
+	int fd = open(lock, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
-	if (owner_stat(repo, &st, &why)) {
-		owner_enter(&st);
-		fd = open(lock, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0) {
-			close(fd);
-			if (unlink(new) < 0)
-				say_warning("%s: %s", new, strerror(errno));
-			unlink(lock);
-		}
-		owner_leave();
+	if (fd >= 0) {
+		close(fd);
+		if (unlink(new) < 0)
+			say_warning("%s: %s", new, strerror(errno));
+		unlink(lock);
 	}
-	text_done(&why);
 	free(lock);
 	free(new);
+	return 0;
+}
+
+static void remove_new(const char *path)
+{
+	struct text why = { 0 };
+	struct owned repo;
+	const struct work work = { .run = remove_new_here, .arg = &repo };
+
+	owner_work(&repo, path, work, &why);
+	if (why.len)
+		say_warning("%s", why.data);
+	text_done(&why);
 }
 
 /* Does the list name the same repair of the same repository before AT? The

@@ -1,6 +1,10 @@
 /*
- * One repository. Root checks with the rights of the owner, so that no link in
- * the repository leads to files of others.
+ * One repository. The work in the repository has the rights of the owner, so
+ * that no link in the repository leads to files of others. The work tells this
+ * process its findings, and what only this process may look at.
+ *
+ * Failures: if the work of an owner ends early, the findings so far stay, and
+ * the end is a finding too.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +13,7 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
+#include "client/enable/registry.h"
 #include "client/request/probe.h"
 #include "client/request/connect.h"
 #include "client/request/unserved.h"
@@ -35,7 +40,7 @@ static void check_probe(struct doctor_repo *p, enum probe probe,
     const char *socket, const char *why)
 {
 	struct findings *f = &p->d->f;
-	char *who = user_name(p->owner.st_uid);
+	char *who = user_name(geteuid());
 
 	switch (probe) {
 	case PROBE_OK:
@@ -68,52 +73,15 @@ static void check_probe(struct doctor_repo *p, enum probe probe,
 	free(who);
 }
 
-/* Compares with the daemon's view of the path, if /proc permits. */
-static void check_through_daemon(struct doctor_repo *p)
-{
-	char *path;
-	struct stat st;
-
-	if (!p->d->daemon)
-		return;
-	path = xasprintf("/proc/%d/root", (int)p->d->daemon);
-	if (stat(path, &st) == 0) {
-		free(path);
-		path = xasprintf("/proc/%d/root%s", (int)p->d->daemon, p->name);
-		if (stat(path, &st) < 0)
-			doctor_found_in(p, FOUND_DAEMON_SEES,
-			    "the daemon does not see it: %s", strerror(errno));
-		else if (st.st_dev != p->gd->dev || st.st_ino != p->gd->ino)
-			doctor_found_in(p, FOUND_DAEMON_SEES,
-			    "the daemon sees another directory there");
-	}
-	free(path);
-}
-
-/* Once for the machine, at the first such repository. */
-static void check_distance(struct doctor_repo *p)
-{
-	const char *state = p->d->state_dir;
-	struct stat st;
-
-	if (state && stat(state, &st) == 0 && st.st_dev != p->gd->dev &&
-	    !findings_have(&p->d->f, FOUND_STATE_ELSEWHERE, "", state))
-		doctor_found(p->d, FOUND_STATE_ELSEWHERE, "", state,
-		    "the journal is on a different file system than %s: "
-		    "snapshots of both have different times",
-		    p->name);
-}
-
 static void check_service(struct doctor_repo *p)
 {
 	char *socket = connect_socket(p->d->socket_option, &p->all);
 	struct text why = { 0 };
 	enum probe probe;
 
-	check_distance(p);
-	check_through_daemon(p);
+	doctor_tell(TOLD_SERVED, "");
 	if (p->d->daemon || strcmp(socket, p->d->socket)) {
-		probe = probe_as(p->owner.st_uid, socket, p->gd,
+		probe = probe_daemon(socket, p->gd,
 		    gitconfig_object_format(&p->all, p->gd), &why);
 		check_probe(p, probe, socket, why.data ? why.data : "");
 		if (probe == PROBE_OK)
@@ -127,11 +95,8 @@ static void check_service(struct doctor_repo *p)
  * daemons of both kinds, the repository can be of either. */
 static void check_group_file(struct doctor_repo *p)
 {
-	bool is_marked;
+	const bool is_marked = connect_is_in_group(p->gd);
 
-	owner_enter(&p->owner);
-	is_marked = connect_is_in_group(p->gd);
-	owner_leave();
 	if (is_marked && p->d->nr_single && !p->d->nr_nodes)
 		doctor_found(p->d, FOUND_GROUP_LEFT, p->name, "refd/group",
 		    "the file keeps git from writing, as in a group of nodes, "
@@ -166,7 +131,7 @@ static bool is_below_root(const struct doctor_repo *p)
 	return false;
 }
 
-static void check_as_owner(struct doctor_repo *p)
+static void check_files(struct doctor_repo *p)
 {
 	doctor_check_hooks(p);
 	doctor_check_patterns(p);
@@ -178,6 +143,82 @@ static void check_as_owner(struct doctor_repo *p)
 	doctor_check_id(p);
 }
 
+static void examine(struct doctor_repo *p)
+{
+	bool is_served;
+
+	site_init(&p->site, p->name);
+	is_served = load_config(p) && is_of_served_kind(p);
+	p->is_enabled = p->record.nr || is_below_root(p);
+	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
+	p->hooks_are_set = p->hooks != NULL;
+	if (!p->hooks)
+		p->hooks = xstrdup(p->site.hooks);
+	if (is_served)
+		check_files(p);
+	doctor_check_locks(p);
+	if (is_served && p->is_enabled)
+		check_service(p);
+	/* The daemon has opened the repository, which can change the file. */
+	if (is_served)
+		check_group_file(p);
+	free(p->hooks);
+	gitconfig_done(&p->all);
+	block_done(&p->record);
+	site_done(&p->site);
+}
+
+/* ---- the work of the owner ---- */
+
+struct visit {
+	struct doctor *d;
+	const char *named;
+	enum doctor_source from;
+	struct owned at, repo; /* NAMED, and the common directory found there */
+};
+
+static void check_found(const struct visit *v, const struct gitdir *gd)
+{
+	struct doctor_repo p = { .d = v->d, .gd = gd, .name = gd->common };
+
+	if (v->from == FROM_ROOT && strcmp(gd->path, gd->common) != 0)
+		return;
+	if (doctor_tell(TOLD_FOUND, gd->common) == true) {
+		p.as_owner = owner_is_here(&v->at.st);
+		examine(&p);
+	}
+}
+
+static int work(void *arg)
+{
+	struct visit *v = arg;
+	struct text why = { 0 };
+	struct gitdir gd = { 0 };
+
+	v->d->is_at_work = true;
+	if (owner_gitdir(&gd, &v->at, &why))
+		check_found(v, &gd);
+	else if (v->from != FROM_ROOT)
+		doctor_found(v->d, FOUND_NO_REPOSITORY, v->named, "", "%s",
+		    why.data);
+	v->d->is_at_work = false;
+	gitdir_done(&gd);
+	text_done(&why);
+	return 0;
+}
+
+/* ---- what the work tells ---- */
+
+static bool is_known(const struct doctor *d, const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < d->nr_known; i++)
+		if (!strcmp(d->known[i].path, path))
+			return true;
+	return false;
+}
+
 static void remember(struct doctor *d, const char *path)
 {
 	d->known = xrealloc(d->known, (d->nr_known + 1) * sizeof(*d->known));
@@ -187,52 +228,156 @@ static void remember(struct doctor *d, const char *path)
 	findings_progress(&d->f, path, "");
 }
 
-static void examine(struct doctor_repo *p)
+/* A worker could have been tricked by the files that it read. */
+static bool take_repository(struct visit *v, const char *path)
 {
-	bool is_served;
+	struct text why = { 0 };
+	bool is = !v->repo.path && owner_find(&v->repo, path, &why) &&
+	    !strcmp(v->repo.path, path) &&
+	    (!v->at.is_for_root || v->repo.st.st_uid == v->at.st.st_uid);
 
-	owner_enter(&p->owner);
-	site_init(&p->site, p->name);
-	is_served = load_config(p) && is_of_served_kind(p);
-	p->is_enabled = p->record.nr || is_below_root(p);
-	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
-	p->hooks_are_set = p->hooks != NULL;
-	if (!p->hooks)
-		p->hooks = xstrdup(p->site.hooks);
-	if (is_served)
-		check_as_owner(p);
-	owner_leave();
-	doctor_check_disk(p->d, p->name, "repositories are");
-	doctor_check_locks(p);
-	if (is_served && p->is_enabled)
-		check_service(p);
-	/* The daemon has opened the repository, which can change the file. */
-	if (is_served)
-		check_group_file(p);
+	text_done(&why);
+	if (!is || (v->from == FROM_ROOT && is_known(v->d, path)))
+		return false;
+	remember(v->d, path);
+	doctor_check_disk(v->d, path, "repositories are");
+	return true;
 }
 
-void doctor_check_repository(struct doctor *d, const char *path)
+/* Compares with the daemon's view of the path, if /proc permits. */
+static void check_through_daemon(const struct visit *v)
 {
-	struct gitdir gd = { 0 };
-	struct doctor_repo p = { .d = d, .gd = &gd };
+	const char *repo = v->repo.path;
+	struct doctor *d = v->d;
+	char *path;
+	struct stat st;
+
+	if (!d->daemon)
+		return;
+	path = xasprintf("/proc/%d/root", (int)d->daemon);
+	if (stat(path, &st) == 0) {
+		free(path);
+		path = xasprintf("/proc/%d/root%s", (int)d->daemon, repo);
+		if (stat(path, &st) < 0)
+			doctor_found(d, FOUND_DAEMON_SEES, repo, "",
+			    "the daemon does not see it: %s", strerror(errno));
+		else if (st.st_dev != v->repo.st.st_dev ||
+		    st.st_ino != v->repo.st.st_ino)
+			doctor_found(d, FOUND_DAEMON_SEES, repo, "",
+			    "the daemon sees another directory there");
+	}
+	free(path);
+}
+
+/* Once for the machine, at the first such repository. */
+static void check_distance(const struct visit *v)
+{
+	const char *state = v->d->state_dir;
+	struct stat st;
+
+	if (state && stat(state, &st) == 0 && st.st_dev != v->repo.st.st_dev &&
+	    !findings_have(&v->d->f, FOUND_STATE_ELSEWHERE, "", state))
+		doctor_found(v->d, FOUND_STATE_ELSEWHERE, "", state,
+		    "the journal is on a different file system than %s: "
+		    "snapshots of both have different times",
+		    v->repo.path);
+}
+
+static void take_finding(const struct visit *v, bool is_of_machine,
+    const char *data, size_t len)
+{
+	const char *repo = v->repo.path ? v->repo.path : v->named;
+	const size_t file_len = len > 1 ? strnlen(data + 1, len - 1) : 0;
+	struct finding f = { .id = (enum finding_id)(unsigned char)data[0],
+		.repo = is_of_machine ? "" : repo,
+		.file = data + 1,
+		.text = data + 1 + file_len + 1 };
+
+	if (file_len + 2 < len && f.id < FINDING_IDS)
+		findings_add(&v->d->f, &f);
+}
+
+static int take(struct visit *v, enum doctor_told what, const char *text,
+    size_t len)
+{
+	struct doctor *d = v->d;
+
+	switch (what) {
+	case TOLD_OF_REPOSITORY:
+	case TOLD_OF_MACHINE:
+		take_finding(v, what == TOLD_OF_MACHINE, text, len);
+		return true;
+	case TOLD_CHECKED:
+		findings_checked(&d->f, true, text);
+		return true;
+	case TOLD_FOUND:
+		return take_repository(v, text);
+	case TOLD_UUID:
+		if (v->repo.path && !d->known[d->nr_known - 1].uuid)
+			d->known[d->nr_known - 1].uuid = xstrdup(text);
+		return true;
+	case TOLD_SERVED:
+		if (v->repo.path) {
+			check_distance(v);
+			check_through_daemon(v);
+		}
+		return true;
+	case TOLD_LOCK:
+		return doctor_lock_holder(text);
+	}
+	return false;
+}
+
+static int hear(void *arg, const char *data, size_t len)
+{
+	struct visit *v = arg;
+	const bool was_at_work = v->d->is_at_work;
+	int answer = false;
+
+	/* Here, if this process has the rights of the owner. */
+	v->d->is_at_work = false;
+	if (len > 1 && data[len - 1] == '\0')
+		answer = take(v, (enum doctor_told)data[0], data + 1, len - 1);
+	v->d->is_at_work = was_at_work;
+	return answer;
+}
+
+/* ---- all ---- */
+
+/* The owner of the list may name any path. */
+static bool may_mend(const struct visit *v)
+{
+	if (!v->d->mends || v->from != FROM_LIST ||
+	    registry_leads_to(v->at.st.st_uid))
+		return true;
+	doctor_found(v->d, FOUND_NOT_CHECKED, v->named, "",
+	    "it belongs to user %u, who is not the owner of the list, so "
+	    "--all --fix leaves it alone",
+	    (unsigned)v->at.st.st_uid);
+	return false;
+}
+
+void doctor_check_repository(struct doctor *d, const char *path,
+    enum doctor_source from)
+{
+	struct visit v = { .d = d, .named = path, .from = from };
 	struct text why = { 0 };
+	int r = 0;
 
 	if (interrupt_came())
 		return;
-	if (!gitdir_locate(&gd, path, &why) ||
-	    !owner_stat(gd.common, &p.owner, &why)) {
+	if (!owner_find(&v.at, path, &why)) {
 		doctor_found(d, FOUND_NO_REPOSITORY, path, "", "%s", why.data);
-	} else {
-		p.name = gd.common;
-		remember(d, p.name);
-		p.as_owner = owner_may_be(&p.owner);
-		examine(&p);
-		d->nr_checked += !interrupt_came();
+	} else if (may_mend(&v)) {
+		r = owner_run(&v.at,
+		    (struct work){ .run = work, .hear = hear, .arg = &v },
+		    &why);
+		if (r < 0 && !interrupt_came())
+			doctor_found(d, FOUND_NOT_CHECKED, path, "", "%s",
+			    why.data);
 	}
-	free(p.hooks);
-	gitconfig_done(&p.all);
-	block_done(&p.record);
-	site_done(&p.site);
-	gitdir_done(&gd);
+	d->nr_checked += v.repo.path && r == 0 && !interrupt_came();
+	owner_done(&v.at);
+	owner_done(&v.repo);
 	text_done(&why);
 }

@@ -102,18 +102,19 @@ static bool is_uuid(const char *s)
 
 static void look_for_twin(struct doctor_repo *p, const char *uuid)
 {
-	struct known_repo *us = &p->d->known[p->d->nr_known - 1];
+	char *own = xasprintf("%.32s", uuid);
 	size_t i;
 
-	us->uuid = xasprintf("%.32s", uuid);
-	for (i = 0; i + 1 < p->d->nr_known; i++) {
+	doctor_tell(TOLD_UUID, own);
+	for (i = 0; i < p->d->nr_known; i++) {
 		const struct known_repo *other = &p->d->known[i];
 
-		if (other->uuid && !strcmp(other->uuid, us->uuid) &&
-		    strcmp(other->path, us->path))
+		if (other->uuid && !strcmp(other->uuid, own) &&
+		    strcmp(other->path, p->name))
 			doctor_found_in(p, FOUND_ID_CLASH,
 			    "%s has the same id in refd/id", other->path);
 	}
+	free(own);
 }
 
 void doctor_check_id(struct doctor_repo *p)

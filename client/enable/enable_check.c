@@ -72,7 +72,7 @@ static bool check_owner(const struct site *site, const char *dir)
 		say_error("%s: %s", dir, strerror(errno));
 		return false;
 	}
-	if (owner_may_be(&st))
+	if (owner_is_here(&st))
 		return true;
 	pw = getpwuid(st.st_uid);
 	if (pw)

@@ -1,4 +1,13 @@
-/* One repository, or a template of new repositories. */
+/*
+ * One repository, or a template of new repositories.
+ *
+ * Normal path: the work is done with the rights of the owner (owner.h), who
+ * finds the repository again. The list and the shared hooks belong to others.
+ * So the work asks this process for changes there, between its own changes.
+ *
+ * Failures: whatever happens to the work, the list names each repository in
+ * which something was changed.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +26,70 @@
 #include "client/request/probe.h"
 #include "client/request/connect.h"
 
-static bool find_owner(const char *dir, struct stat *st)
+/* One call of enable_repository() or enable_template(). */
+struct enabling {
+	const struct wishes *w; /* NULL to disable */
+	const char *named;
+	struct owned at; /* NAMED */
+	bool is_listed, is_template;
+};
+
+/* ---- outside of the repository ---- */
+
+/* The first byte of a request. The rest is a path. */
+enum request_for { LISTING = 'l', UNLISTING, HOOKS, NO_HOOKS, IMPORT };
+
+/* A worker could have been tricked by the files that it read. */
+static bool may_name(const struct enabling *e, const char *path)
 {
 	struct text why = { 0 };
-	bool ok = owner_stat(dir, st, &why);
+	struct owned o;
+	bool may = owner_is_here(&e->at.st) || !strcmp(path, e->named);
 
-	if (!ok)
-		say_error("%s", why.data);
+	if (!may && owner_find(&o, path, &why)) {
+		may = !strcmp(path, o.path) && o.st.st_uid == e->at.st.st_uid;
+		owner_done(&o);
+	}
 	text_done(&why);
+	return may;
+}
+
+static int hear(void *arg, const char *data, size_t len)
+{
+	const struct enabling *e = arg;
+	const char *path = data + 1;
+
+	if (len < 2 || memchr(data, '\0', len) != data + len - 1 ||
+	    !may_name(e, path))
+		return false;
+	switch ((enum request_for)data[0]) {
+	case LISTING:
+		registry_add(path, e->is_template);
+		return true;
+	case UNLISTING:
+		registry_remove(path);
+		return true;
+	case HOOKS:
+		return e->w && shared_hooks_acquire(e->w->hooks, e->w->self);
+	case NO_HOOKS:
+		return shared_hooks_release(path);
+	case IMPORT:
+		import_later(path);
+		return true;
+	}
+	return false;
+}
+
+static bool request(enum request_for what, const char *path)
+{
+	char *packet = xasprintf("%c%s", (char)what, path);
+	bool ok = worker_tell(packet, strlen(packet) + 1) == true;
+
+	free(packet);
 	return ok;
 }
+
+/* ---- enabling ---- */
 
 /* After a power loss, recovery takes `reference` in core.fsync for a proof that
  * no block of a reftable is missing. So older tables are durable before the
@@ -71,33 +134,22 @@ static bool make(const struct enable_plan *p)
 	    (!p->makes_gate || gate_hook_make(p->site.hooks, p->w->self));
 }
 
-/* The order: older tables, notes, the list, the hook, the settings, the gate.
- * Files of the repository are written as its owner. */
-static bool carry_out(struct enable_plan *p, const struct stat *st)
+/* The order: older tables, notes, list, hook, settings, gate. */
+static bool carry_out(const struct enable_plan *p)
 {
-	bool ok;
-
-	owner_enter(st);
-	ok = !p->changes || (sync_tables(p) && write_notes(p));
-	owner_leave();
-	if (!ok)
-		return false;
-	registry_add(p->site.name, !p->gd);
-	if (block_has(&p->block, NOTE_USES, p->w->hooks) &&
-	    !shared_hooks_acquire(p->w->hooks, p->w->self))
-		return false;
-	owner_enter(st);
-	ok = !p->changes || make(p);
-	owner_leave();
-	return ok;
+	return (!p->changes || (sync_tables(p) && write_notes(p))) &&
+	    request(LISTING, p->site.name) &&
+	    (!block_has(&p->block, NOTE_USES, p->w->hooks) ||
+		request(HOOKS, p->site.name)) &&
+	    (!p->changes || make(p));
 }
 
 /* Only a warning: the daemon may be started later, or get a further root. */
-static void ask_daemon(const struct enable_plan *p, const struct stat *st)
+static void ask_daemon(const struct enable_plan *p)
 {
 	char *socket = connect_socket(p->w->socket, &p->all);
 	struct text why = { 0 };
-	enum probe probe = probe_as(st->st_uid, socket, p->gd,
+	enum probe probe = probe_daemon(socket, p->gd,
 	    gitconfig_object_format(&p->all, p->gd), &why);
 
 	if (probe != PROBE_OK && probe != PROBE_STATE && !import_is_due(p->gd))
@@ -112,26 +164,21 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
 	struct enable_plan p = { .w = w, .gd = gd };
-	struct stat st;
 	bool ok;
 
-	if (!find_owner(dir, &st))
-		return false;
 	site_init(&p.site, dir);
-	owner_enter(&st);
 	ok = enable_plan_make(&p);
 	if (ok && gd)
 		enable_warn_weak(gd, &p.all, p.hooks);
-	owner_leave();
 	if (ok && p.by_system)
 		enable_report("unchanged", dir,
 		    "enabled already, by the system's configuration");
 	else if (ok && !p.changes)
 		enable_report("unchanged", dir, "enabled already");
 	if (ok && !p.by_system)
-		ok = carry_out(&p, &st);
+		ok = carry_out(&p);
 	if (ok && gd)
-		ask_daemon(&p, &st);
+		ask_daemon(&p);
 	enable_plan_done(&p);
 	return ok;
 }
@@ -148,9 +195,7 @@ static bool enable(const char *dir, const struct gitdir *gd,
 		enable_once(dir, gd, w));
 
 	/* The gate is there by now, so git adds no further ref. */
-	if (ok && gd && import_is_due(gd))
-		import_later(dir);
-	return ok;
+	return ok && (!gd || !import_is_due(gd) || request(IMPORT, dir));
 }
 
 /* ---- disabling ---- */
@@ -171,45 +216,31 @@ static bool undo_own(const struct site *site, const struct block *b)
 	return ok;
 }
 
-static bool undo(const struct site *site, const struct block *b,
-    const struct stat *st)
+static bool undo(const struct site *site, const struct block *b)
 {
-	const char *uses = block_get(b, NOTE_USES);
 	const struct block none = { 0 };
-	bool ok;
 
-	owner_enter(st);
-	ok = undo_own(site, b);
-	owner_leave();
-	if (ok && uses)
-		ok = shared_hooks_release(uses, site->name);
-	owner_enter(st);
-	ok = ok && site_write(site, &none, &none, false);
-	owner_leave();
-	return ok;
+	return undo_own(site, b) &&
+	    (!block_has(b, NOTE_USES, NULL) || request(NO_HOOKS, site->name)) &&
+	    site_write(site, &none, &none, false);
 }
 
 static bool disable(const char *dir)
 {
 	struct block b = { 0 };
 	struct site site;
-	struct stat st;
 	bool ok;
 
-	if (!find_owner(dir, &st))
-		return false;
 	site_init(&site, dir);
-	owner_enter(&st);
 	site_unlock(&site);
 	ok = enable_check_former(&site, xasprintf("%s/refd/enabled", dir)) &&
 	    site_read(&site, &b);
-	owner_leave();
 	if (ok && !b.nr && !b.is_active)
 		enable_report("unchanged", dir, "not enabled");
 	else
-		ok = ok && undo(&site, &b, &st);
+		ok = ok && undo(&site, &b);
 	if (ok)
-		registry_remove(dir);
+		request(UNLISTING, dir);
 	block_done(&b);
 	site_done(&site);
 	return ok;
@@ -218,62 +249,82 @@ static bool disable(const char *dir)
 /* ---- both ---- */
 
 /* The owner of a listed repository may have put a link, or a file "commondir",
- * to a repository of another user in its place. */
-static bool is_in_place(const char *listed, const char *found,
-    const struct wishes *w)
+ * to another repository in its place. */
+static bool is_in_place(const struct enabling *e, const char *found)
 {
-	if (!strcmp(listed, found))
+	if (!e->is_listed || !strcmp(e->named, found))
 		return true;
-	say_error("%s leads to %s now%s; name %s itself", listed, found,
-	    w ? "" : ", and is not listed any more", found);
-	if (!w)
-		registry_remove(listed);
+	say_error("%s leads to %s now%s; name %s itself", e->named, found,
+	    e->w ? "" : ", and is not listed any more", found);
+	if (!e->w)
+		request(UNLISTING, e->named);
 	return false;
 }
 
-/* A file "commondir" or ".git" of one user must not make root change the
- * repository of another user. */
-static bool is_of_one_owner(const char *dir, const struct gitdir *gd)
+static bool do_there(const struct enabling *e, const char *dir,
+    const struct gitdir *gd)
 {
-	struct stat named, found;
-
-	if (geteuid() != 0 ||
-	    (stat(dir, &named) == 0 && stat(gd->common, &found) == 0 &&
-		(named.st_uid == 0 || named.st_uid == found.st_uid)))
-		return true;
-	say_error("%s leads to %s, which belongs to another user; name %s "
-		  "itself",
-	    dir, gd->common, gd->common);
-	return false;
+	return is_in_place(e, dir) &&
+	    (e->w ? enable(dir, gd, e->w) : disable(dir));
 }
 
-bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
+static int work(void *arg)
 {
+	const struct enabling *e = arg;
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool ok = gitdir_locate(&gd, dir, &why);
+	bool ok;
 
-	if (!ok)
-		say_error("%s", why.data);
-	else if ((is_listed && !is_in_place(dir, gd.common, w)) ||
-	    !is_of_one_owner(dir, &gd))
-		ok = false;
-	else
-		ok = w ? enable(gd.common, &gd, w) : disable(gd.common);
+	if (e->is_template) {
+		ok = do_there(e, e->at.path, NULL);
+	} else {
+		ok = owner_gitdir(&gd, &e->at, &why);
+		if (!ok)
+			say_error("%s", why.data);
+		ok = ok && do_there(e, gd.common, &gd);
+	}
 	gitdir_done(&gd);
+	text_done(&why);
+	return ok ? 0 : 1;
+}
+
+/* The owner of the list may name any path. */
+static bool may_follow(const struct enabling *e)
+{
+	if (!e->is_listed || registry_leads_to(e->at.st.st_uid))
+		return true;
+	say_error("%s belongs to user %u, who is not the owner of the list: "
+		  "run \"refd %s %s%s\"",
+	    e->named, (unsigned)e->at.st.st_uid, e->w ? "enable" : "disable",
+	    e->is_template ? "--template " : "", e->named);
+	return false;
+}
+
+static bool run(struct enabling *e)
+{
+	struct text why = { 0 };
+	bool ok = owner_find(&e->at, e->named, &why) && may_follow(e) &&
+	    owner_run(&e->at,
+		(struct work){ .run = work, .hear = hear, .arg = e },
+		&why) == 0;
+
+	if (why.len)
+		say_error("%s", why.data);
+	owner_done(&e->at);
 	text_done(&why);
 	return ok;
 }
 
+bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
+{
+	return run(
+	    &(struct enabling){ .w = w, .named = dir, .is_listed = is_listed });
+}
+
 bool enable_template(const char *dir, bool is_listed, const struct wishes *w)
 {
-	char *path = realpath(dir, NULL);
-	bool ok = false;
-
-	if (!path)
-		say_error("%s: %s", dir, strerror(errno));
-	else if (!is_listed || is_in_place(dir, path, w))
-		ok = w ? enable(path, NULL, w) : disable(path);
-	free(path);
-	return ok;
+	return run(&(struct enabling){ .w = w,
+	    .named = dir,
+	    .is_listed = is_listed,
+	    .is_template = true });
 }

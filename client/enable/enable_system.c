@@ -57,6 +57,7 @@ static void system_done(struct system *sy)
 
 struct look {
 	const struct wishes *w;
+	struct owned at; /* a repository */
 	bool breaks;
 };
 
@@ -116,24 +117,35 @@ static bool breaks_hook(const struct site *site, const struct wishes *w)
 }
 
 /* Root looks as the owner, who may have put links in the place of files. */
-static void look_at(const struct gitdir *gd, void *data)
+static int look_here(void *arg)
+{
+	const struct look *look = arg;
+	struct text why = { 0 };
+	struct gitdir gd = { 0 };
+	struct site site;
+	bool breaks = false;
+
+	if (owner_gitdir(&gd, &look->at, &why)) {
+		site_init(&site, gd.common);
+		breaks = may_say(site.config) && breaks_config(&site, look->w);
+		breaks |= breaks_hook(&site, look->w);
+		site_done(&site);
+	}
+	gitdir_done(&gd);
+	text_done(&why);
+	return breaks;
+}
+
+static void look_at(const char *dir, void *data)
 {
 	struct look *look = data;
+	const struct work work = { .run = look_here, .arg = look };
 	struct text why = { 0 };
-	struct site site;
-	struct stat st;
 
-	if (!owner_stat(gd->common, &st, &why)) {
+	look->breaks |= owner_work(&look->at, dir, work, &why) > 0;
+	if (why.len)
 		say_warning("not looked at: %s", why.data);
-		text_done(&why);
-		return;
-	}
-	site_init(&site, gd->common);
-	owner_enter(&st);
-	look->breaks |= may_say(site.config) && breaks_config(&site, look->w);
-	look->breaks |= breaks_hook(&site, look->w);
-	owner_leave();
-	site_done(&site);
+	text_done(&why);
 }
 
 /* ---- enabling ---- */
@@ -296,14 +308,14 @@ static void remove_root(struct system *sy, const char *root)
 
 static bool undo(const struct system *sy)
 {
-	const char *uses = block_get(&sy->before, NOTE_USES);
 	const struct block none = { 0 };
 
 	return (!sy->before.is_active ||
 		   site_write(&sy->site, &sy->before, &sy->before, false)) &&
 	    (!sy->own_before.nr ||
 		site_write(&sy->own, &sy->own_before, &none, false)) &&
-	    (!uses || shared_hooks_release(uses, "system")) &&
+	    (!block_has(&sy->before, NOTE_USES, NULL) ||
+		shared_hooks_release("system")) &&
 	    site_write(&sy->site, &none, &none, false);
 }
 

@@ -155,20 +155,15 @@ static bool list(struct import *im)
 	return ok;
 }
 
-/* Works as the owner. */
-static bool look(struct import *im, const char *dir)
+static bool look(struct import *im, const struct owned *at)
 {
 	struct text why = { 0 };
-	struct stat st;
-	bool ok =
-	    gitdir_locate(&im->gd, dir, &why) && owner_stat(dir, &st, &why);
+	bool ok = owner_gitdir(&im->gd, at, &why);
 
 	if (ok) {
-		owner_enter(&st);
 		gitconfig_load(&im->config, &im->gd);
 		im->format = gitconfig_object_format(&im->config, &im->gd);
 		ok = list(im);
-		owner_leave();
 	} else {
 		say_error("%s", why.data);
 	}
@@ -316,14 +311,20 @@ static bool give(struct import *im)
 	return send(im);
 }
 
-static bool import(const char *dir, const char *option)
+struct import_job {
+	struct owned at;
+	const char *socket; /* --socket */
+};
+
+static int import(void *arg)
 {
+	const struct import_job *o = arg;
 	struct import im = { 0 };
-	bool ok = look(&im, dir);
+	bool ok = look(&im, &o->at);
 	char *socket;
 
 	if (ok) {
-		socket = connect_socket(option, &im.config);
+		socket = connect_socket(o->socket, &im.config);
 		im.daemon = refd_new(socket);
 		free(socket);
 		if (!im.daemon)
@@ -332,14 +333,30 @@ static bool import(const char *dir, const char *option)
 		if (!ok)
 			say_error("%s: the other nodes did not get the refs: "
 				  "%s",
-			    dir, refd_error(im.daemon));
+			    o->at.path, refd_error(im.daemon));
 		ok = ok && give(&im);
 	}
 	refd_free(im.daemon);
 	changes_done(&im.changes);
 	gitconfig_done(&im.config);
 	gitdir_done(&im.gd);
-	return ok;
+	return ok ? 0 : 1;
+}
+
+static bool import_as_owner(const char *dir, const char *socket)
+{
+	struct import_job o = { .socket = socket };
+	const struct work work = { .run = import,
+		.arg = &o,
+		.seconds =
+		    (IMPORT_MS + GRACE_MS + CONNECT_MS) / 1000 + LIST_S };
+	struct text why = { 0 };
+	int r = owner_work(&o.at, dir, work, &why);
+
+	if (why.len)
+		say_error("%s", why.data);
+	text_done(&why);
+	return r == 0;
 }
 
 bool import_due(const char *socket)
@@ -348,7 +365,7 @@ bool import_due(const char *socket)
 	size_t i;
 
 	for (i = 0; i < due.nr; i++) {
-		ok &= import(due.dirs[i], socket);
+		ok &= import_as_owner(due.dirs[i], socket);
 		free(due.dirs[i]);
 	}
 	free(due.dirs);

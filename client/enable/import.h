@@ -15,9 +15,9 @@ bool import_is_due(const struct gitdir *gd);
 void import_later(const char *dir);
 /*
  * Gives all refs of the noted repositories to the other nodes, each repository
- * in one transaction. Waits up to ten minutes for each, while the other nodes
- * fetch the objects. SOCKET: --socket, or NULL. False: an error was printed.
- * May be repeated.
+ * in one transaction, with the rights of the owner. Waits up to ten minutes for
+ * each, while the other nodes fetch the objects. SOCKET: --socket, or NULL.
+ * False: an error was printed. May be repeated.
  */
 bool import_due(const char *socket);
 

@@ -1,6 +1,7 @@
 /*
- * Root changes a repository as the owner of the repository, so that new files
- * belong to the owner. One thread; a failure ends the program.
+ * Root works in a repository with the rights of the owner, in a worker
+ * (proto/lib/worker.h): so root's rights never meet the files of another user,
+ * and new files belong to the owner. One thread; blocks until the work is done.
  */
 #ifndef CLIENT_ENABLE_OWNER_H
 #define CLIENT_ENABLE_OWNER_H
@@ -8,18 +9,47 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "client/base/cli.h"
+#include "client/git/gitdir.h"
+#include "proto/lib/worker.h"
+
+/* A directory and its owner. Zero-initialised is empty. */
+struct owned {
+	char *path; /* without links; owned */
+	struct stat st;
+	bool is_for_root; /* root's command found it */
+};
 
 /*
- * As stat(2) of DIR, a path without links. Root works by path as the owner. So
- * for root the result is false if any user but the owner could exchange a
- * directory on the way. Also false if DIR is missing. WHY gets a sentence.
+ * Finds DIR. For root the result is also false if any user but the owner of
+ * the directory decides where DIR leads, because the user made a link, or could
+ * exchange a directory on the way. Else the path may be used again by the
+ * owner, and means the same directory or another one of the same owner. WHY
+ * gets a sentence.
  */
-bool owner_stat(const char *dir, struct stat *st, struct text *why);
-/* Until owner_leave(), root acts as the owner of ST, with the groups and the
- * home of the owner. No effect for other users, or if the owner is root. */
-void owner_enter(const struct stat *st);
-void owner_leave(void);
+bool owner_find(struct owned *o, const char *dir, struct text *why);
+void owner_done(struct owned *o);
+
+/*
+ * The repository in O, which may be the top of a work tree. For a command of
+ * root, all that leads there must belong to the owner of O: a file ".git" or
+ * "commondir" of one user must not lead root to the repository of another. Runs
+ * as the owner. False with *WHY.
+ */
+bool owner_gitdir(struct gitdir *gd, const struct owned *o, struct text *why);
+
+/* Is this process the owner? For root, only in the work of owner_run(). */
+bool owner_is_here(const struct stat *st);
+/*
+ * Does WORK as the owner of O: in a worker if this process is of root, else
+ * here. A limit of 0 is the usual limit. The result is that of worker_run(); if
+ * it is negative, WHY gets a sentence. An owner whose workers failed repeatedly
+ * gets no further worker, because each can cost root the whole limit of time.
+ */
+int owner_run(const struct owned *o, struct work work, struct text *why);
+/* owner_find(), which fills O for WORK, and owner_run(). O is empty then. */
+int owner_work(struct owned *o, const char *dir, struct work work,
+    struct text *why);
+
 /*
  * Whether a link at PATH may be followed. False if a user other than root and
  * the present user can have made the link: PATH or the directory around PATH
@@ -27,7 +57,5 @@ void owner_leave(void);
  * PATH is missing.
  */
 bool owner_trusts_link(const char *path);
-/* Whether this process is the owner, or owner_enter() makes it the owner. */
-bool owner_may_be(const struct stat *st);
 
 #endif

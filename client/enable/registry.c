@@ -1,3 +1,8 @@
+/*
+ * Every access to the files is a piece of work with the rights of the owner of
+ * the state directory. The lock alone is taken by this process, because the
+ * lock lasts until the end of the command.
+ */
 #include "client/enable/registry.h"
 
 #include <errno.h>
@@ -6,20 +11,30 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/enable/durable.h"
 #include "client/enable/owner.h"
 
 #define SYSTEM_STATE "/var/lib/refd"
+/* 100,000 long paths. */
+#define LIST_BYTES (16 << 20)
+/* A command can hold the lock while it works on thousands of repositories. The
+ * owner of the directory can hold the lock for ever. */
+#define LOCK_LOOKS   6000
+#define LOCK_LOOK_MS 100
 
+static struct owned home; /* the state directory, once found */
 static int lock_fd = -1;
+
+/* ---- the state directory ---- */
 
 /* As the daemon finds it (default_state() of daemon/config.c). */
 static char *find_state(void)
 {
 	const char *env = getenv("REFD_STATE");
-	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *base = getenv("XDG_STATE_HOME"), *dir = getenv("HOME");
 	struct stat st;
 
 	if (env && *env)
@@ -29,8 +44,8 @@ static char *find_state(void)
 		return xstrdup(SYSTEM_STATE);
 	if (base && base[0] == '/')
 		return xasprintf("%s/refd", base);
-	if (home && home[0] == '/')
-		return xasprintf("%s/.local/state/refd", home);
+	if (dir && dir[0] == '/')
+		return xasprintf("%s/.local/state/refd", dir);
 	return NULL;
 }
 
@@ -51,21 +66,6 @@ char *registry_file(const char *name)
 	return dir ? xasprintf("%s/enabled/%s", dir, name) : NULL;
 }
 
-/* Between enter() and leave(), root is the owner of the state directory. */
-static void enter(void)
-{
-	const char *dir = state_dir();
-	struct stat st;
-
-	if (dir && stat(dir, &st) == 0)
-		owner_enter(&st);
-}
-
-static void leave(void)
-{
-	owner_leave();
-}
-
 /* Makes missing parents, too. Only the owner may use the state directory. */
 static int make_state(const char *state)
 {
@@ -84,49 +84,80 @@ static int make_state(const char *state)
 	return err;
 }
 
-static int lock_it(const char *dir)
+/* WORK gives 0 or an errno. False, with *WHY: it failed, or was not done. */
+static bool do_there(struct work work, struct text *why)
 {
-	char *place = xasprintf("%s/enabled", dir);
 	int err = 0;
 
-	if (mkdir(place, 0755) < 0 && errno != EEXIST)
-		err = -errno;
-	if (!err) {
-		lock_fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (lock_fd < 0 || flock(lock_fd, LOCK_EX) < 0)
-			err = -errno;
-	}
+	work.bytes = 2 * LIST_BYTES;
+	if (home.path || owner_find(&home, state_dir(), why))
+		err = owner_run(&home, work, why);
+	if (err > 0)
+		text_adds(why, strerror(err));
+	return !why->len;
+}
+
+/* ---- the lock ---- */
+
+static int make_place(void *unused)
+{
+	char *place = xasprintf("%s/enabled", home.path);
+	char *unfinished = registry_file("list.new");
+	int err = mkdir(place, 0755) < 0 && errno != EEXIST ? errno : 0;
+
+	(void)unused;
+	/* The rest of a killed command. */
+	unlink(unfinished);
+	free(unfinished);
 	free(place);
 	return err;
 }
 
-/* The rest of a killed command. */
-static void remove_unfinished(void)
+static int take_lock(int fd)
 {
-	char *path = registry_file("list.new");
+	const struct timespec pause = { .tv_nsec = LOCK_LOOK_MS * 1000000L };
+	int i;
 
-	unlink(path);
-	free(path);
+	for (i = 0; i < LOCK_LOOKS && flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return i < LOCK_LOOKS ? 0 : -EBUSY;
+}
+
+/* The owner may have made "enabled" a link, which is not followed. */
+static bool lock_place(struct text *why)
+{
+	char *place = xasprintf("%s/enabled", home.path);
+	int err = 0;
+
+	lock_fd = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	err = lock_fd < 0 ? -errno : take_lock(lock_fd);
+	if (err)
+		text_addf(why, "cannot lock it: %s", strerror(-err));
+	free(place);
+	return !err;
 }
 
 bool registry_open(void)
 {
 	const char *dir = state_dir();
 	int err = dir ? make_state(dir) : -ENOENT;
+	struct text why = { 0 };
+	bool ok;
 
-	if (!err) {
-		enter();
-		err = lock_it(dir);
-		if (!err)
-			remove_unfinished();
-		leave();
-	}
-	if (err) {
+	if (err)
+		text_adds(&why, strerror(-err));
+	ok = !err && do_there((struct work){ .run = make_place }, &why) &&
+	    lock_place(&why);
+	if (!ok) {
 		say_warning("cannot keep a list of what is enabled in %s: %s",
-		    dir ? dir : "refd's state directory", strerror(-err));
+		    dir ? dir : "refd's state directory", why.data);
 		registry_close();
 	}
-	return !err;
+	text_done(&why);
+	return ok;
 }
 
 void registry_close(void)
@@ -154,28 +185,72 @@ static void append(struct registry *r, const char *path, bool is_template)
 	r->entries[r->nr++].is_template = is_template;
 }
 
-bool registry_read(struct registry *r)
+static void parse(struct registry *r, struct text *t)
 {
-	char *path = registry_file("list"), *line, *rest;
-	struct text t = { 0 };
-	int err = -ENOENT;
+	char *line = t->len ? strtok(t->data, "\n") : NULL;
 	size_t kind;
 
-	enter();
-	if (path)
-		err = text_read_file(&t, path);
-	leave();
-	if (err && err != -ENOENT && err != -ENOTDIR)
-		say_error("cannot read %s: %s", path, strerror(-err));
-	line = err ? NULL : strtok_r(t.data, "\n", &rest);
-	for (; line; line = strtok_r(NULL, "\n", &rest))
+	for (; line; line = strtok(NULL, "\n"))
 		for (kind = 0; kind < 2; kind++)
 			if (has_prefix(line, kinds[kind]))
 				append(r, line + strlen(kinds[kind]),
 				    kind == 1);
-	text_done(&t);
+}
+
+/* A missing list is empty. */
+static int read_list(struct text *t)
+{
+	char *path = registry_file("list");
+	int err = text_read_regular(t, path, LIST_BYTES);
+
 	free(path);
-	return !err || err == -ENOENT || err == -ENOTDIR;
+	return err == -ENOENT || err == -ENOTDIR ? 0 : err;
+}
+
+static int tell_list(void *unused)
+{
+	struct text t = { 0 };
+	int err = read_list(&t);
+	size_t at, len;
+
+	(void)unused;
+	for (at = 0; at < t.len && !err; at += len) {
+		len =
+		    t.len - at < WORKER_TELL_MAX ? t.len - at : WORKER_TELL_MAX;
+		err = worker_tell(t.data + at, len);
+	}
+	text_done(&t);
+	return -err;
+}
+
+static int hear_list(void *arg, const char *data, size_t len)
+{
+	struct text *t = arg;
+
+	if (t->len + len > LIST_BYTES)
+		return -EFBIG;
+	text_add(t, data, len);
+	return 0;
+}
+
+bool registry_read(struct registry *r)
+{
+	struct text t = { 0 }, why = { 0 };
+	const struct work work = { .run = tell_list,
+		.hear = hear_list,
+		.arg = &t };
+	const char *dir = state_dir();
+	bool ok = true;
+
+	if (dir && (access(dir, F_OK) == 0 || errno != ENOENT))
+		ok = do_there(work, &why);
+	if (ok)
+		parse(r, &t);
+	else
+		say_error("cannot read the list in %s: %s", dir, why.data);
+	text_done(&t);
+	text_done(&why);
+	return ok;
 }
 
 void registry_done(struct registry *r)
@@ -188,62 +263,82 @@ void registry_done(struct registry *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static void write_list(const struct registry *r, const char *without)
+bool registry_leads_to(uid_t uid)
 {
-	char *path = registry_file("list");
-	struct text t = { 0 };
-	size_t i;
-	int err = 0;
-
-	for (i = 0; i < r->nr; i++)
-		if (!without || strcmp(r->entries[i].path, without))
-			text_addf(&t, "%s%s\n",
-			    kinds[r->entries[i].is_template],
-			    r->entries[i].path);
-	enter();
-	if (t.len)
-		err = durable_write(path, &t, 0666);
-	else if (unlink(path) < 0 && errno != ENOENT)
-		err = -errno;
-	leave();
-	if (err)
-		say_warning("cannot write %s: %s", path, strerror(-err));
-	text_done(&t);
-	free(path);
+	return geteuid() != 0 || !home.st.st_uid || home.st.st_uid == uid;
 }
 
-static bool lists(const struct registry *r, const char *path)
+/* ---- changes ---- */
+
+struct list_change {
+	const char *path;
+	bool adds, is_template;
+};
+
+static int write_list(const struct text *t)
 {
+	char *path = registry_file("list");
+	int err = 0;
+
+	if (t->len)
+		err = durable_write(path, t, 0666);
+	else if (unlink(path) < 0 && errno != ENOENT)
+		err = -errno;
+	free(path);
+	return err;
+}
+
+static int change_list(void *arg)
+{
+	const struct list_change *c = arg;
+	struct text was = { 0 }, is = { 0 };
+	struct registry r = { 0 };
+	bool is_there = false;
+	int err = read_list(&was);
 	size_t i;
 
-	for (i = 0; i < r->nr; i++)
-		if (!strcmp(r->entries[i].path, path))
-			return true;
-	return false;
+	parse(&r, &was);
+	for (i = 0; i < r.nr; i++) {
+		const bool is_it = !strcmp(r.entries[i].path, c->path);
+
+		is_there |= is_it;
+		if (!is_it)
+			text_addf(&is, "%s%s\n",
+			    kinds[r.entries[i].is_template], r.entries[i].path);
+	}
+	if (c->adds)
+		text_addf(&is, "%s%s\n", kinds[c->is_template], c->path);
+	if (!err && c->adds != is_there)
+		err = write_list(&is);
+	registry_done(&r);
+	text_done(&was);
+	text_done(&is);
+	return -err;
+}
+
+static void change(const char *path, bool adds, bool is_template)
+{
+	struct list_change c = { path, adds, is_template };
+	const struct work work = { .run = change_list, .arg = &c };
+	struct text why = { 0 };
+
+	if (lock_fd < 0)
+		return;
+	if (!do_there(work, &why))
+		say_warning("cannot write the list in %s: %s", state_dir(),
+		    why.data);
+	text_done(&why);
 }
 
 void registry_add(const char *path, bool is_template)
 {
-	struct registry r = { 0 };
-
-	if (lock_fd < 0)
-		return;
-	if (strchr(path, '\n')) {
+	if (lock_fd >= 0 && strchr(path, '\n'))
 		say_warning("a path with a newline in it is not listed");
-		return;
-	}
-	if (registry_read(&r) && !lists(&r, path)) {
-		append(&r, path, is_template);
-		write_list(&r, NULL);
-	}
-	registry_done(&r);
+	else
+		change(path, true, is_template);
 }
 
 void registry_remove(const char *path)
 {
-	struct registry r = { 0 };
-
-	if (lock_fd >= 0 && registry_read(&r) && lists(&r, path))
-		write_list(&r, path);
-	registry_done(&r);
+	change(path, false, false);
 }

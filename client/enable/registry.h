@@ -2,10 +2,14 @@
  * The list of enabled repositories and templates, in refd's state directory.
  *
  * Root and the user of the daemon use the state directory of the daemon. Root
- * writes there as the owner. Blocking; one thread.
+ * reads and writes there as the owner, who may have put any file there. So the
+ * list is bounded, and leads root only to repositories of the owner of the
+ * list. Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_REGISTRY_H
 #define CLIENT_ENABLE_REGISTRY_H
+
+#include <sys/types.h>
 
 #include "client/base/cli.h"
 
@@ -32,6 +36,9 @@ char *registry_file(const char *name);
 /* A missing list is empty. False: unreadable; an error was printed. */
 bool registry_read(struct registry *r);
 void registry_done(struct registry *r);
+/* After registry_read(): may an entry lead to a repository of UID? Always for
+ * the owner of the list, and if the list is root's. */
+bool registry_leads_to(uid_t uid);
 /* No effect unless the list is open. A failure is a warning. */
 void registry_add(const char *path, bool is_template);
 void registry_remove(const char *path);

@@ -4,11 +4,17 @@
 #ifndef CLIENT_ENABLE_SCAN_H
 #define CLIENT_ENABLE_SCAN_H
 
-#include "client/git/gitdir.h"
+#include <stdbool.h>
 
-/* Calls EACH for every repository, and does not look inside of repositories. An
- * unreadable directory is an error message. */
+/*
+ * Does DIR look like a repository or the top of a work tree? Reads no file, so
+ * root may ask about a directory of any user. Only gitdir_at(), with the rights
+ * of the owner, knows for sure.
+ */
+bool scan_is_repository(const char *dir);
+/* Calls EACH for every such directory, and does not look inside. An unreadable
+ * ROOT is an error message. */
 void scan_repositories(const char *root,
-    void (*each)(const struct gitdir *gd, void *data), void *data);
+    void (*each)(const char *dir, void *data), void *data);
 
 #endif

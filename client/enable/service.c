@@ -24,6 +24,9 @@
 #define MARK                                                                   \
 	"# Made by refd enable --service; refd disable --service removes it.\n"
 
+/* More than enable writes. */
+#define FILE_BYTES (1 << 20)
+
 struct service {
 	const char *name;
 	char *config_dir, *config, *drop_in_dir, *drop_in;
@@ -150,7 +153,7 @@ static bool is_ours(const struct text *t)
 static bool remove_file(const char *dir, const char *path)
 {
 	struct text t = { 0 };
-	int r = text_read_file(&t, path);
+	int r = text_read_regular(&t, path, FILE_BYTES);
 	bool ok = true;
 
 	if (r == 0 && !is_ours(&t)) {

@@ -197,24 +197,33 @@ static bool uses(const struct site *site, const char *dir)
 	return does;
 }
 
-/* Root reads the configuration of REPO as the owner. If that is not possible,
- * the hooks may be in use. */
+struct use {
+	struct owned repo;
+	const char *dir;
+};
+
+static int look_for_use(void *arg)
+{
+	const struct use *use = arg;
+	struct site site;
+	bool does;
+
+	site_init(&site, use->repo.path);
+	does = uses(&site, use->dir);
+	site_done(&site);
+	return does;
+}
+
+/* If the owner cannot read the configuration, the hooks may be in use. */
 static bool is_used_by(const char *repo, const char *dir)
 {
+	struct use use = { .dir = dir };
+	const struct work work = { .run = look_for_use, .arg = &use };
 	struct text why = { 0 };
-	struct site site;
-	struct stat st;
-	bool may_be = access(repo, F_OK) == 0;
+	int r = owner_work(&use.repo, repo, work, &why);
 
-	if (owner_stat(repo, &st, &why)) {
-		site_init(&site, repo);
-		owner_enter(&st);
-		may_be = uses(&site, dir);
-		owner_leave();
-		site_done(&site);
-	}
 	text_done(&why);
-	return may_be;
+	return r > 0 || (r < 0 && access(repo, F_OK) == 0);
 }
 
 static bool is_used(const char *dir, const char *user)
@@ -237,7 +246,7 @@ static bool is_used(const char *dir, const char *user)
 }
 
 /* A power loss must not bring back files of which the record is gone. B has
- * the notes of a directory at DIR, or of none. */
+ * the notes of DIR. */
 static bool release(const struct site *site, const struct block *b,
     const char *dir)
 {
@@ -247,8 +256,7 @@ static bool release(const struct site *site, const struct block *b,
 
 	if (hook && !proc_receive_unlink(dir, hook))
 		return false;
-	if (b->nr)
-		remove_forwarders(dir);
+	remove_forwarders(dir);
 	for (i = b->nr; i-- > 0;) {
 		const char *made = b->lines[i].value;
 
@@ -257,10 +265,10 @@ static bool release(const struct site *site, const struct block *b,
 		durable_sync_parent(made);
 		enable_report("removed", made, "removed");
 	}
-	return !b->nr || site_write(site, b, &none, false);
+	return site_write(site, b, &none, false);
 }
 
-bool shared_hooks_release(const char *dir, const char *user)
+bool shared_hooks_release(const char *user)
 {
 	struct block b = { 0 };
 	struct site site;
@@ -270,13 +278,13 @@ bool shared_hooks_release(const char *dir, const char *user)
 
 	if (!registry_needed("this"))
 		return false;
-	if (is_used(dir, user) || !site_of_hooks(&site))
+	if (!site_of_hooks(&site))
 		return true;
 	site_unlock(&site);
 	ok = site_read(&site, &b);
 	at = block_get(&b, NOTE_AT);
-	if (ok && (!at || !strcmp(at, dir)))
-		ok = release(&site, &b, dir);
+	if (ok && at && !is_used(at, user))
+		ok = release(&site, &b, at);
 	place = system_file("");
 	if (geteuid() == 0)
 		rmdir(place);

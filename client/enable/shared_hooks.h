@@ -15,8 +15,8 @@
 char *shared_hooks_place(void);
 /* Makes it at DIR, or mends it; SELF is this program. */
 bool shared_hooks_acquire(const char *dir, const char *self);
-/* Removes the shared directory and its parents that refd made, unless DIR has
+/* Removes the shared directory and its parents that refd made, unless it has
  * other users than USER: a repository's path, or "system". */
-bool shared_hooks_release(const char *dir, const char *user);
+bool shared_hooks_release(const char *user);
 
 #endif

@@ -135,33 +135,6 @@ static bool has_worktrees(const struct migration *m)
 	return has;
 }
 
-/* As for refd enable: root follows no file "commondir" to another owner. */
-static bool find_owner(const char *dir, const struct gitdir *gd,
-    struct stat *st)
-{
-	struct text why = { 0 };
-	struct stat named;
-	bool ok = owner_stat(gd->common, st, &why);
-
-	if (!ok) {
-		say_error("%s", why.data);
-	} else if (geteuid() == 0 &&
-	    (stat(dir, &named) < 0 ||
-		(named.st_uid && named.st_uid != st->st_uid))) {
-		say_error("%s leads to %s, which belongs to another user; name "
-			  "%s itself",
-		    dir, gd->common, gd->common);
-		ok = false;
-	} else if (!owner_may_be(st)) {
-		say_error("%s belongs to user %u: run this as that user or as "
-			  "root",
-		    gd->common, (unsigned)st->st_uid);
-		ok = false;
-	}
-	text_done(&why);
-	return ok;
-}
-
 static void check_daemon(struct refd *r)
 {
 	enum refd_server_state state = refd_hello(r)->state;
@@ -259,7 +232,7 @@ static enum swap migrate(const struct migration *m)
 }
 
 /* The repository is held. False: refd/migrate has to stay. */
-static bool work(struct migration *m, int *status)
+static bool migrate_held(struct migration *m, int *status)
 {
 	enum swap swap;
 
@@ -302,7 +275,7 @@ static int run_held(struct migration *m, struct refd *r, const char *socket,
 		    m->gd->common);
 		status = EXIT_AWAY;
 	} else if (status == EXIT_DONE) {
-		settled = work(m, &status);
+		settled = migrate_held(m, &status);
 	}
 	migrate_end(m, settled);
 	return status;
@@ -335,24 +308,24 @@ static char *find_socket(const struct options *opt, const struct gitdir *gd)
 	return socket;
 }
 
-static int migrate_repository(const struct options *opt, enum ref_format to,
-    const struct gitdir *gd, const struct stat *st)
+struct order {
+	struct options opt;
+	enum ref_format to;
+	struct owned at;
+};
+
+static int migrate_repository(const struct order *o, const struct gitdir *gd)
 {
 	struct migration m = { .gd = gd,
-		.to = to,
+		.to = o->to,
 		.work_fd = -1,
 		.lock_fd = -1 };
-	uint64_t deadline = refd_now_ms() + (uint64_t)opt->timeout_s * 1000;
+	uint64_t deadline = refd_now_ms() + (uint64_t)o->opt.timeout_s * 1000;
+	char *socket = find_socket(&o->opt, gd);
+	struct refd *r = question_connect(socket, 0);
 	int status = EXIT_FATAL;
-	char *socket;
-	struct refd *r;
 
-	owner_enter(st);
-	socket = find_socket(opt, gd);
-	owner_leave();
-	r = question_connect(socket, 0);
 	check_daemon(r);
-	owner_enter(st);
 	m.dirfd = files_open_dir(AT_FDCWD, gd->common);
 	if (m.dirfd < 0)
 		say_error("cannot open %s: %s", gd->common, strerror(-m.dirfd));
@@ -360,33 +333,48 @@ static int migrate_repository(const struct options *opt, enum ref_format to,
 		status = run_held(&m, r, socket, deadline);
 	if (m.dirfd >= 0)
 		close(m.dirfd);
-	owner_leave();
 	text_done(&m.config);
 	refd_free(r);
 	free(socket);
 	return status;
 }
 
-static int run_migrate(const struct command *c, int argc, char **argv)
+/* As the owner. */
+static int work(void *arg)
 {
-	struct options opt = { .timeout_s = 60 };
+	const struct order *o = arg;
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	enum ref_format to = FILES;
 	int status = EXIT_FATAL;
-	struct stat st;
 
-	cli_parse(c, &opt, argc, &argv);
-	if (!format_of_name(opt.format, &to))
-		cli_usage(c, "'%s' is no format of refs: files or reftable",
-		    opt.format);
-	clear_environment();
-	if (!gitdir_locate(&gd, argv[0], &why))
+	if (!owner_is_here(&o->at.st))
+		say_error("%s belongs to user %u: run this as that user or as "
+			  "root",
+		    o->at.path, (unsigned)o->at.st.st_uid);
+	else if (!owner_gitdir(&gd, &o->at, &why))
 		say_error("%s", why.data);
-	else if (find_owner(argv[0], &gd, &st))
-		status = migrate_repository(&opt, to, &gd, &st);
+	else
+		status = migrate_repository(o, &gd);
 	gitdir_done(&gd);
 	text_done(&why);
+	return status;
+}
+
+static int run_migrate(const struct command *c, int argc, char **argv)
+{
+	struct order o = { .opt.timeout_s = 60 };
+	const struct work task = { .run = work, .arg = &o, .seconds = 86400 };
+	struct text why = { 0 };
+	int status;
+
+	cli_parse(c, &o.opt, argc, &argv);
+	if (!format_of_name(o.opt.format, &o.to))
+		cli_usage(c, "'%s' is no format of refs: files or reftable",
+		    o.opt.format);
+	clear_environment();
+	status = owner_work(&o.at, argv[0], task, &why);
+	if (why.len)
+		die("%s", why.data);
 	return status;
 }
 

@@ -1,35 +1,15 @@
-/*
- * A child process becomes the user and asks. Its answer comes through a pipe: a
- * byte with the kind, then the reason.
- */
 #include "client/request/probe.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "client/refd.h"
 #include "client/request/git_messages.h"
+#include "proto/lib/worker.h"
 
 #define PROBE_MS 5000
 /* Needs no new directory for its lock. */
 #define NO_SUCH_REF "refs/heads/refd-doctor-was-here"
-
-static bool become(uid_t uid)
-{
-	const struct passwd *pw = getpwuid(uid);
-	gid_t gid = pw ? pw->pw_gid : (gid_t)uid;
-
-	if (geteuid() != 0 || uid == 0)
-		return true;
-	return (pw ? initgroups(pw->pw_name, gid) : setgroups(0, NULL)) == 0 &&
-	    setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0;
-}
 
 static enum probe of_errno(int err)
 {
@@ -89,7 +69,7 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 	return is_refusal(status) ? PROBE_REFUSED : PROBE_OK;
 }
 
-static enum probe ask(const char *socket, const struct gitdir *gd,
+enum probe probe_daemon(const char *socket, const struct gitdir *gd,
     enum refd_object_format format, struct text *why)
 {
 	struct refd *r = refd_new(socket);
@@ -110,48 +90,53 @@ static enum probe ask(const char *socket, const struct gitdir *gd,
 	return probe;
 }
 
-static void __attribute__((noreturn)) child(int fd, uid_t uid,
-    const char *socket, const struct gitdir *gd, enum refd_object_format format)
-{
-	struct text why = { 0 };
-	char kind = PROBE_CLOSED;
-	ssize_t n;
+/* ---- as another user ---- */
 
-	if (become(uid))
-		kind = (char)ask(socket, gd, format, &why);
-	else
-		text_adds(&why, strerror(errno));
-	n = write(fd, &kind, 1);
-	if (n == 1 && why.len)
-		n = write(fd, why.data, why.len);
-	_exit(n < 0);
+struct asked {
+	const char *socket;
+	struct text *why;
+};
+
+static int ask(void *arg)
+{
+	const struct asked *a = arg;
+	struct text why = { 0 };
+	enum probe probe =
+	    probe_daemon(a->socket, NULL, REFD_FORMAT_SHA1, &why);
+
+	worker_tell(why.len ? why.data : "", why.len);
+	text_done(&why);
+	return (int)probe;
 }
 
-enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
-    enum refd_object_format format, struct text *why)
+static int hear(void *arg, const char *data, size_t len)
 {
-	enum probe probe = PROBE_AWAY;
-	struct text said = { 0 };
-	int ends[2];
-	pid_t pid;
+	const struct asked *a = arg;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		die("cannot make a pipe: %s", strerror(errno));
-	flush_output();
-	pid = fork();
-	if (pid < 0)
-		die("cannot fork: %s", strerror(errno));
-	if (pid == 0)
-		child(ends[1], uid, socket, gd, format);
-	close(ends[1]);
-	text_read(&said, ends[0], SIZE_MAX);
-	close(ends[0]);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (said.len) {
-		probe = (enum probe)said.data[0];
-		text_adds(why, said.data + 1);
-	}
-	text_done(&said);
-	return probe;
+	text_clear(a->why);
+	if (len)
+		text_add(a->why, data, len);
+	return 0;
+}
+
+enum probe probe_as(uid_t uid, const char *socket, struct text *why)
+{
+	struct asked a = { .socket = socket, .why = why };
+	const struct work work = { .run = ask,
+		.hear = hear,
+		.arg = &a,
+		.seconds = 4 * PROBE_MS / 1000,
+		.bytes = WORKER_TELL_MAX };
+	const char *failed = NULL;
+	struct account as;
+	int r;
+
+	if (account_find(&as, uid, (gid_t)-1) < 0)
+		die("out of memory");
+	r = worker_run(&as, &work, &failed);
+	account_done(&as);
+	if (r >= 0 && r <= PROBE_REFUSED)
+		return (enum probe)r;
+	text_addf(why, "the attempt %s", failed ? failed : "failed");
+	return PROBE_AWAY;
 }

@@ -1,6 +1,6 @@
 /*
- * Asks the daemon as a given user whether it serves a repository. Blocks for
- * some seconds at most; one thread.
+ * Asks the daemon whether it serves a repository. Blocks for some seconds at
+ * most; one thread.
  */
 #ifndef CLIENT_REQUEST_PROBE_H
 #define CLIENT_REQUEST_PROBE_H
@@ -21,10 +21,11 @@ enum probe {
 	PROBE_REFUSED   /* the daemon does not serve the repository */
 };
 
-/* Connects as UID if this process is root, and verifies that a ref is absent in
- * GD, with ids of FORMAT. GD NULL: only connects. *WHY is a reason, except for
- * PROBE_OK. */
-enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
+/* Connects as this user, and verifies that a ref is absent in GD, with ids of
+ * FORMAT. GD NULL: only connects. *WHY is a reason, except for PROBE_OK. */
+enum probe probe_daemon(const char *socket, const struct gitdir *gd,
     enum refd_object_format format, struct text *why);
+/* Only connects, as UID if this process is of root. */
+enum probe probe_as(uid_t uid, const char *socket, struct text *why);
 
 #endif

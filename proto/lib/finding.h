@@ -181,6 +181,8 @@ enum finding_repair {
 	/* is a repository enabled? */                                         \
 	X(NO_REPOSITORY, "not-a-repository", ERROR, NONE,                      \
 	    "name a repository, or restore its HEAD, objects and refs")        \
+	X(NOT_CHECKED, "not-checked", ERROR, NONE,                             \
+	    "run refd doctor as the owner of the repository")                  \
 	X(NOT_ENABLED, "not-enabled", NOTE, NONE, "refd enable <repository>")  \
 	X(FOREIGN_WRITES, "foreign-writes", NOTE, NONE,                        \
 	    "refd log --foreign --repo <repository> lists them; refd enable "  \

@@ -645,6 +645,23 @@ own_config() {
 		"$(grep -cF "the configuration $T/own" "$T/said")"
 }
 
+# The owner ends the check of the owner's repository, and no other check.
+not_checked() {
+	with_people not-checked || return
+	fresh
+	chown -R 65534 "$A"
+	mkdir "$T/killer"
+	cat >"$T/killer/git" <<-END
+		#!/bin/bash
+		[ "\$(id -u)" != 65534 ] || kill -KILL \$PPID
+		exec $(command -v git) "\$@"
+	END
+	chmod +x "$T/killer/git"
+	PATH=$T/killer:$PATH sees not-checked "$A"
+	sees_no not-checked "$A"
+	chown -R 0 "$A"
+}
+
 # ---- many repositories ----
 
 # The objects of both commands have the same keys.
@@ -730,6 +747,7 @@ disks
 views
 many
 own_config
+not_checked
 # The unit test covers these ids, because this machine lacks the causes;
 # units.sh covers daemon-cannot-start.
 all_ids 'fs-network fs-fuse fs-no-links fs-untried hardlinks-unprotected '\

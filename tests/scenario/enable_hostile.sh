@@ -240,28 +240,68 @@ no_files() {
 	done
 }
 
-# The owner can trace a git that runs as the owner. So git has no terminal.
-traced() {
-	local real
-	real=$(command -v git)
-	hostile traced.git
-	mkdir "$T/spy"
-	install -m 666 /dev/null "$T/files"
+# In the place of git, when it runs as the owner.
+spy() { # SCRIPT
+	mkdir -p "$T/spy"
 	cat >"$T/spy/git" <<-END
 		#!/bin/bash
 		if [ "\$(id -u)" = $OWNER ]; then
-			echo "terminal: \$(ps -o tty= -p \$\$)" >>"$T/files"
-			find /proc/\$\$/fd -lname '/dev/pts/*' >>"$T/files"
+			$1
 		fi
-		exec $real "\$@"
+		exec $(command -v git) "\$@"
 	END
 	chmod +x "$T/spy/git"
-	PATH=$T/spy:$PATH script -qec "$REFD enable $repo" /dev/null \
+}
+
+# The owner can trace a git that runs as the owner. So git has no terminal, and
+# nothing else of root's. The process around git is the owner's for good, and
+# nobody can read its memory.
+traced() {
+	hostile traced.git
+	install -m 666 /dev/null "$T/files"
+	install -m 666 /dev/null "$T/errors"
+	spy "{
+		echo terminal: \$(ps -o tty= -p \$\$)
+		find /proc/\$\$/fd -lname '/dev/pts/*' -o -lname '$T/vault/*'
+		env | grep ROOTS_OWN
+		grep ^Uid: /proc/\$PPID/status
+		cat /proc/\$PPID/environ
+	} >>'$T/files' 2>>'$T/errors'"
+	ROOTS_OWN=secret PATH=$T/spy:$PATH script -qec \
+		"exec 7<$T/vault/config; $REFD enable $repo" /dev/null \
 		>"$T/said" </dev/null
 	says 'a terminal: root has one' 'receive.procReceiveRefs +='
-	is 'a terminal: the owner does not get it' 'terminal: ?' \
-		"$(sort -u "$T/files")"
+	is 'the owner gets no terminal, file or variable of root' \
+		'terminal: ?' "$(sort -u "$T/files" | grep -v ^Uid:)"
+	is 'nor a process with a way back to root' \
+		"Uid: $OWNER $OWNER $OWNER $OWNER" \
+		"$(grep ^Uid: "$T/files" | sort -u | xargs)"
+	check 'nor its memory' grep -q 'environ: Permission denied' "$T/errors"
 	"$REFD" disable "$repo" &>/dev/null
+	as $OWNER rm -r "$repo"
+}
+
+# The owner may end or stop the work in the owner's repositories, and costs root
+# nothing else.
+ended() {
+	local other=$T/srv/plain.git signal
+	hostile ended.git
+	for signal in KILL STOP; do
+		spy "kill -$signal \$PPID; sleep 30"
+		PATH=$T/spy:$PATH timeout 20 "$REFD" enable "$repo" "$other" \
+			>"$T/said" 2>&1
+		is "SIG$signal: root's command goes on" 1 $?
+		says "SIG$signal: and says who" \
+			"ended.git: the work .* user $OWNER was .* a signal"
+		check "SIG$signal: the next repository is enabled" \
+			test -e "$other/hooks/proc-receive"
+		"$REFD" disable "$repo" "$other" >/dev/null
+		PATH=$T/spy:$PATH timeout 20 "$REFD" doctor "$repo" "$other" \
+			>"$T/said" 2>&1
+		says "SIG$signal: the doctor finds it" \
+			"^error: not-checked: $repo: .* user $OWNER was"
+		says "SIG$signal: and goes on" "^note: not-enabled: $other"
+	done
 	as $OWNER rm -r "$repo"
 }
 
@@ -277,6 +317,73 @@ led_on() {
 	says 'commondir of another user: with a remedy' "name $other itself"
 	is 'commondir of another user: no change' '' \
 		"$(git config -f "$other/config" --get-all core.fsync)"
+	as $OWNER rm -r "$repo"
+}
+
+untouched() { # REPORTED-AS REPOSITORY
+	is "$1" '' "$(git config -f "$2/config" --get-all core.fsync)"
+}
+
+# Nor by a link, nor by a file ".git" in a directory of root.
+led_by_links() {
+	local other=$T/srv/member.git open=$T/open dir
+	mkdir -m 1777 "$open"
+	as $OWNER tee "$open/.git" <<<"gitdir: $other" >/dev/null
+	as $OWNER ln -s "$open" "$T/srv/owner/open.git"
+	as $OWNER ln -s "$other" "$T/srv/owner/other.git"
+	as $OWNER ln -s "$other" "$open/linked"
+	for dir in "$T"/srv/owner/{open,other}.git "$open"{,/linked}; do
+		"$REFD" enable "$dir" &>"$T/said"
+		is "$dir leads to another user: refused" 1 $?
+		says "$dir leads to another user: with a remedy" \
+			"name $T/.* itself"
+		untouched "$dir leads to another user: no change" "$other"
+		"$REFD" doctor --fix "$dir" &>"$T/said"
+		says "$dir leads to another user: the doctor refuses, too" \
+			"^error: not-a-repository: $dir: .*itself"
+	done
+	"$REFD" enable "$other" >/dev/null 2>&1
+	for dir in "$T"/srv/owner/{open,other}.git "$open"{,/linked}; do
+		"$REFD" disable "$dir" &>"$T/said"
+		is "$dir leads to another user: disable refuses" 1 $?
+	done
+	check 'no link disables' test -e "$other/hooks/proc-receive"
+	"$REFD" disable "$other" >/dev/null
+	rm -r "$open" "$T"/srv/owner/{open,other}.git
+}
+
+# The list belongs to the account of the daemon, which can name any path there.
+led_by_the_list() {
+	local other=$T/srv/member.git lists=$T/lists
+	install -d -o $OWNER "$lists" "$lists/enabled"
+	hostile listed.git
+	"$REFD" enable "$other" &>/dev/null
+	printf 'repository %s\n' "$other" "$repo" |
+		as $OWNER tee "$lists/enabled/list" >/dev/null
+	REFD_STATE=$lists "$REFD" enable --all &>"$T/said"
+	is 'a list of an account: entries of others are refused' 1 $?
+	says 'a list of an account: with the command' \
+		"$other belongs to user $MEMBER.*: run \"refd enable $other\""
+	check 'a list of an account: its own entry is enabled' \
+		test -e "$repo/hooks/proc-receive"
+	git config -f "$other/config" --unset core.fsync
+	REFD_STATE=$lists "$REFD" doctor --all --fix &>"$T/said"
+	says 'a list of an account: the doctor repairs no other' \
+		"not-checked: $other: it belongs to user $MEMBER"
+	untouched 'a list of an account: nor changes it' "$other"
+	REFD_STATE=$lists "$REFD" disable --all &>"$T/said"
+	is 'a list of an account: disable refuses, too' 1 $?
+	says 'a list of an account: with the command' \
+		": run \"refd disable $other\""
+	check 'a list of an account: the other stays enabled' \
+		test -e "$other/hooks/proc-receive"
+	check 'a list of an account: its own entry is disabled' \
+		test ! -e "$repo/hooks/proc-receive"
+	as $OWNER truncate -s 40G "$lists/enabled/list"
+	REFD_STATE=$lists bounded "$REFD" enable --list
+	is 'a list of 40 GiB: not read' 1 $?
+	says 'a list of 40 GiB: the reason' 'cannot read the list'
+	"$REFD" disable "$other" >/dev/null
 	as $OWNER rm -r "$repo"
 }
 
@@ -315,7 +422,10 @@ shared_hooks
 not_stopped
 no_files
 traced
+ended
 led_on
+led_by_links
+led_by_the_list
 led_to_a_daemon
 visible
 vault_is_whole 'in the end'

@@ -33,7 +33,7 @@ refuses() { # NAME STATUS PATTERN ARGUMENT...
 
 refuses 'no format' 129 'ref-format. is required' "$repo"
 refuses 'unknown format' 129 'no format of refs' --ref-format=sql "$repo"
-refuses 'no repository' 128 'not a git repository' --ref-format=files \
+refuses 'no repository' 128 'No such file' --ref-format=files \
 	"$T/absent.git"
 is 'the same format' "$repo: the refs are in files already" \
 	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"

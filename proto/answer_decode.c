@@ -29,6 +29,7 @@ struct refd_answer_decoder {
 	struct refd_answer ans; /* as far as it came */
 	struct refd_records_decoder records;
 	bool has_format; /* the answer has an oid */
+	size_t bytes;    /* of the packets so far */
 	const char *why; /* DEAD */
 };
 
@@ -46,6 +47,22 @@ void refd_answer_decoder_free(struct refd_answer_decoder *dec)
 		return;
 	refd_answer_done(&dec->ans);
 	free(dec);
+}
+
+size_t refd_answer_bytes_max(size_t nr_updates)
+{
+	const size_t most = REFD_ANSWER_BYTES_MAX - REFD_ANSWER_BYTES;
+
+	return nr_updates > most / REFD_RESULT_BYTES ?
+	    REFD_ANSWER_BYTES_MAX :
+	    REFD_ANSWER_BYTES + nr_updates * REFD_RESULT_BYTES;
+}
+
+size_t refd_answer_decoder_bytes(const struct refd_answer_decoder *dec,
+    uint32_t *request_id)
+{
+	*request_id = dec->ans.request_id;
+	return dec->bytes;
 }
 
 /* Copies S into the arena. NULL with *WHY if S contains NUL. */
@@ -362,6 +379,7 @@ static const char *read_packet(struct refd_answer_decoder *dec,
 enum refd_decoded refd_answer_decode(struct refd_answer_decoder *dec,
     const struct pkt *pkt, struct refd_answer *ans, const char **why)
 {
+	dec->bytes += PKT_DIGITS + pkt->len;
 	if (dec->state != DEAD) {
 		dec->why = read_packet(dec, pkt);
 		if (dec->why != NULL)

@@ -183,6 +183,11 @@ enum refd_decoded refd_hello_decode(struct refd_hello_decoder *dec,
 {
 	struct refd_slice packet = { pkt->data, pkt->len };
 
+	dec->bytes += PKT_DIGITS + pkt->len;
+	if (dec->bytes > REFD_HELLO_BYTES_MAX) {
+		*why = "hello is too long";
+		return REFD_DECODE_FATAL;
+	}
 	switch (pkt->kind) {
 	case PKT_DATA:
 		return read_line(dec, packet, hello, why);

@@ -14,6 +14,15 @@
 #define REFD_REQUESTS_MAX     256 /* in flight on one connection */
 #define REFD_HEADERS_MAX      64  /* header packets of one request */
 
+/* Messages of the daemon, with the length digits of their packets. A client
+ * hangs up on a server that sends more. Results have further bytes for each
+ * update of the request. All other answers are far below, because the daemon
+ * limits locks, pages of history and texts. */
+#define REFD_HELLO_BYTES_MAX  (64 * 1024)
+#define REFD_ANSWER_BYTES     (8 * 1024 * 1024)
+#define REFD_RESULT_BYTES     (10 * 1024)
+#define REFD_ANSWER_BYTES_MAX (256 * 1024 * 1024)
+
 /* One transaction. */
 #define REFD_UPDATES_MAX   100000
 #define REFD_TXN_BYTES_MAX (64 * 1024 * 1024)

@@ -352,9 +352,17 @@ char *refd_token_text(const uint8_t journal[REFD_JOURNAL_ID_BYTES],
 void refd_answer_done(struct refd_answer *ans);
 void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out);
 
+/* The longest answer to a request with NR_UPDATES updates, in bytes with the
+ * length digits of the packets. */
+size_t refd_answer_bytes_max(size_t nr_updates);
+
 struct refd_answer_decoder;
 struct refd_answer_decoder *refd_answer_decoder_new(void);
 void refd_answer_decoder_free(struct refd_answer_decoder *dec);
+/* The bytes of the answer so far. *REQUEST_ID: of the request, or 0. The caller
+ * knows the request, and therefore the longest answer. */
+size_t refd_answer_decoder_bytes(const struct refd_answer_decoder *dec,
+    uint32_t *request_id);
 /* Never returns REFUSED: a client can't continue with a server that it
  * misunderstands. */
 enum refd_decoded refd_answer_decode(struct refd_answer_decoder *dec,
@@ -390,6 +398,7 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out);
 struct refd_hello_decoder {
 	bool begun;
 	unsigned seen; /* internal: the lines received */
+	size_t bytes;  /* internal: at most REFD_HELLO_BYTES_MAX */
 };
 enum refd_decoded refd_hello_decode(struct refd_hello_decoder *dec,
     const struct pkt *pkt, struct refd_hello *hello, const char **why);

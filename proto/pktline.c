@@ -9,7 +9,6 @@
 #include "proto/hex.h"
 #include "proto/limits.h"
 
-#define HEAD         4   /* length digits */
 #define FORMAT_GUESS 256 /* most packets are shorter */
 
 long pkt_parse(const char *data, size_t len, struct pkt *pkt)
@@ -17,7 +16,7 @@ long pkt_parse(const char *data, size_t len, struct pkt *pkt)
 	size_t i, size = 0;
 	int digit;
 
-	for (i = 0; i < HEAD; i++) {
+	for (i = 0; i < PKT_DIGITS; i++) {
 		if (i == len)
 			return 0;
 		digit = refd_hex_digit(data[i]);
@@ -27,17 +26,17 @@ long pkt_parse(const char *data, size_t len, struct pkt *pkt)
 	}
 	if (size <= 1) {
 		pkt->kind = size == 0 ? PKT_FLUSH : PKT_DELIM;
-		pkt->data = data + HEAD;
+		pkt->data = data + PKT_DIGITS;
 		pkt->len = 0;
-		return HEAD;
+		return PKT_DIGITS;
 	}
-	if (size <= HEAD || size > REFD_PACKET_MAX)
+	if (size <= PKT_DIGITS || size > REFD_PACKET_MAX)
 		return -1;
 	if (len < size)
 		return 0;
 	pkt->kind = PKT_DATA;
-	pkt->data = data + HEAD;
-	pkt->len = size - HEAD;
+	pkt->data = data + PKT_DIGITS;
+	pkt->len = size - PKT_DIGITS;
 	return (long)size;
 }
 
@@ -79,7 +78,7 @@ static bool reserve(struct pkt_buf *buf, size_t more)
 static void seal(struct pkt_buf *buf, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";
-	size_t size = len + HEAD;
+	size_t size = len + PKT_DIGITS;
 	char *head = buf->data + buf->len;
 
 	head[0] = digits[size >> 12 & 15];
@@ -93,9 +92,9 @@ void pkt_put(struct pkt_buf *buf, const void *data, size_t len)
 {
 	if (len == 0 || len > REFD_PAYLOAD_MAX)
 		buf->failed = true;
-	if (!reserve(buf, HEAD + len))
+	if (!reserve(buf, PKT_DIGITS + len))
 		return;
-	memcpy(buf->data + buf->len + HEAD, data, len);
+	memcpy(buf->data + buf->len + PKT_DIGITS, data, len);
 	seal(buf, len);
 }
 
@@ -113,9 +112,9 @@ void pkt_puts(struct pkt_buf *buf, const char *const *parts, size_t nr)
 		sum += part_len(parts[i]);
 	if (sum == 0 || sum > REFD_PAYLOAD_MAX)
 		buf->failed = true;
-	if (!reserve(buf, HEAD + sum))
+	if (!reserve(buf, PKT_DIGITS + sum))
 		return;
-	at = buf->data + buf->len + HEAD;
+	at = buf->data + buf->len + PKT_DIGITS;
 	for (i = 0; i < nr; i++, at += len) {
 		len = part_len(parts[i]);
 		memcpy(at, parts[i] != NULL ? parts[i] : "", len);
@@ -129,16 +128,16 @@ void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
 	size_t room;
 	int n;
 
-	if (!reserve(buf, HEAD + FORMAT_GUESS))
+	if (!reserve(buf, PKT_DIGITS + FORMAT_GUESS))
 		return;
-	room = buf->size - buf->len - HEAD;
+	room = buf->size - buf->len - PKT_DIGITS;
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	n = vsnprintf(buf->data + buf->len + HEAD, room, fmt, ap);
+	n = vsnprintf(buf->data + buf->len + PKT_DIGITS, room, fmt, ap);
 	if (n <= 0 || n > REFD_PAYLOAD_MAX)
 		buf->failed = true;
-	else if ((size_t)n >= room && reserve(buf, HEAD + (size_t)n + 1))
-		vsnprintf(buf->data + buf->len + HEAD, (size_t)n + 1, fmt,
+	else if ((size_t)n >= room && reserve(buf, PKT_DIGITS + (size_t)n + 1))
+		vsnprintf(buf->data + buf->len + PKT_DIGITS, (size_t)n + 1, fmt,
 		    again);
 	va_end(again);
 	va_end(ap);
@@ -148,10 +147,10 @@ void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
 
 static void put_special(struct pkt_buf *buf, const char *digits)
 {
-	if (!reserve(buf, HEAD))
+	if (!reserve(buf, PKT_DIGITS))
 		return;
-	memcpy(buf->data + buf->len, digits, HEAD);
-	buf->len += HEAD;
+	memcpy(buf->data + buf->len, digits, PKT_DIGITS);
+	buf->len += PKT_DIGITS;
 }
 
 void pkt_flush(struct pkt_buf *buf)

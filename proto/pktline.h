@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The length digits of a packet. */
+#define PKT_DIGITS 4
+
 enum pkt_kind { PKT_DATA, PKT_FLUSH, PKT_DELIM };
 
 struct pkt {

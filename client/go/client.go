@@ -134,6 +134,18 @@ type call struct {
 	conn    *conn // no other connection will do
 }
 
+// updates returns the most results in the answer. A call about an id does not
+// know them.
+func (k *call) updates() int {
+	if k.txn != nil {
+		return len(k.txn.Updates)
+	}
+	if k.kinds[0] == "results" {
+		return updatesMax
+	}
+	return 0
+}
+
 func (c *Client) call(ctx context.Context, k *call) (*answer, error) {
 	if k.conn == nil {
 		now, err := c.connected(ctx, k.serving)
@@ -144,7 +156,7 @@ func (c *Client) call(ctx context.Context, k *call) (*answer, error) {
 	} else if !k.conn.isOpen() {
 		return nil, k.conn.lost(false)
 	}
-	a, err := k.conn.ask(ctx, k.encode)
+	a, err := k.conn.ask(ctx, k.updates(), k.encode)
 	if err != nil {
 		return nil, err
 	}

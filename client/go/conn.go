@@ -36,6 +36,8 @@ type conn struct {
 	queue chan *outgoing
 	slots chan struct{} // a token for each request in flight
 	done  chan struct{}
+	// The bytes of the longest answer to the requests in flight.
+	longest atomic.Int64
 
 	mu      sync.Mutex
 	waiting map[uint32]chan *answer // a nil channel: nobody waits
@@ -70,11 +72,14 @@ func dial(ctx context.Context, path string) (*conn, error) {
 	}
 	release := limitReads(ctx, nc)
 	r := bufio.NewReaderSize(nc, 1<<16)
-	packets, err := readMessage(r)
+	c := &conn{net: nc, queue: make(chan *outgoing),
+		slots: make(chan struct{}, requestsMax),
+		done:  make(chan struct{}), waiting: map[uint32]chan *answer{}}
+	c.longest.Store(helloBytesMax)
+	packets, err := readMessage(r, &c.longest)
 	release()
-	var hello *Hello
 	if err == nil {
-		hello, err = decodeHello(packets)
+		c.hello, err = decodeHello(packets)
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -83,9 +88,6 @@ func dial(ctx context.Context, path string) (*conn, error) {
 		nc.Close()
 		return nil, err
 	}
-	c := &conn{net: nc, hello: hello, queue: make(chan *outgoing),
-		slots: make(chan struct{}, requestsMax),
-		done:  make(chan struct{}), waiting: map[uint32]chan *answer{}}
 	go c.read(r)
 	go c.write()
 	return c, nil
@@ -114,7 +116,7 @@ func (c *conn) close(cause error) {
 func (c *conn) read(r *bufio.Reader) {
 	c.net.SetReadDeadline(time.Time{})
 	for {
-		packets, err := readMessage(r)
+		packets, err := readMessage(r, &c.longest)
 		if err != nil {
 			c.close(err)
 			return
@@ -179,9 +181,13 @@ func (c *conn) lost(sent bool) error {
 		c.refusal.text), sent: sent && !denied, denied: denied}
 }
 
-func (c *conn) register(ready chan *answer) uint32 {
+func (c *conn) register(ready chan *answer, updates int) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	most := longestAnswer(updates)
+	if len(c.waiting) == 0 || most > c.longest.Load() {
+		c.longest.Store(most)
+	}
 	c.lastID++
 	if c.lastID == 0 {
 		c.lastID = 1
@@ -206,8 +212,9 @@ func (c *conn) forget(id uint32, sent bool) {
 	<-c.slots
 }
 
-// ask sends a request and waits for the answer.
-func (c *conn) ask(ctx context.Context,
+// ask sends a request and waits for the answer, which has results for at most
+// updates.
+func (c *conn) ask(ctx context.Context, updates int,
 	encode func(id uint32) ([]byte, error)) (*answer, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -217,7 +224,7 @@ func (c *conn) ask(ctx context.Context,
 		return nil, &lostError{cause: ctx.Err(), over: true}
 	}
 	ready := make(chan *answer, 1)
-	id := c.register(ready)
+	id := c.register(ready, updates)
 	data, err := encode(id)
 	if err != nil {
 		c.forget(id, false)
@@ -249,11 +256,11 @@ func (c *conn) ask(ctx context.Context,
 }
 
 // post sends a request whose answer nobody needs.
-func (c *conn) post(encode func(id uint32) ([]byte, error)) {
+func (c *conn) post(updates int, encode func(id uint32) ([]byte, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	go func() {
 		defer cancel()
-		c.ask(ctx, encode)
+		c.ask(ctx, updates, encode)
 	}()
 }
 

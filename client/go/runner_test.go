@@ -313,8 +313,15 @@ func (f *fields) answer(a *answer) {
 	}
 }
 
+// longest is the length of the answer to a question.
+func longest() *atomic.Int64 {
+	var bytes atomic.Int64
+	bytes.Store(longestAnswer(0))
+	return &bytes
+}
+
 func decode(data string) (name string, f fields) {
-	packets, err := readMessage(strings.NewReader(data))
+	packets, err := readMessage(strings.NewReader(data), longest())
 	if err != nil {
 		return "fatal", nil
 	}
@@ -503,7 +510,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("0012answer 1 pairs000cpair k v0000"))
 	f.Add([]byte("0012refd version=2000bstate x0000"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		packets, err := readMessage(bytes.NewReader(data))
+		packets, err := readMessage(bytes.NewReader(data), longest())
 		if err != nil || len(packets) == 0 {
 			return
 		}
@@ -520,7 +527,8 @@ func (endless) Read(p []byte) (int, error) {
 }
 
 func TestMessageIsBounded(t *testing.T) {
-	_, err := readMessage(bufio.NewReaderSize(io.Reader(endless{}), 5))
+	r := bufio.NewReaderSize(io.Reader(endless{}), 5)
+	_, err := readMessage(r, longest())
 	if !isProtocol(err) {
 		t.Errorf("an endless message: %v", err)
 	}

@@ -284,7 +284,8 @@ func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 		var lost *lostError
 		if errors.As(err, &lost) {
 			if lost.sent && lost.over {
-				k.conn.post(simple("cancel", t.Txid))
+				k.conn.post(len(t.Updates),
+					simple("cancel", t.Txid))
 				return nil, &RejectedError{Status: Deadline,
 					Text:  "not prepared in time",
 					Cause: lost.cause}

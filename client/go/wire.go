@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,20 +22,33 @@ const (
 	nameMax         = 1024
 	textMax         = 8192
 	deadlineMaxMs   = 3600000
-	// The largest message of a server that a client takes.
-	messageBytesMax   = 4 * requestBytesMax
+	// The bytes of a message of the server.
+	helloBytesMax     = 64 << 10
+	answerBytes       = 8 << 20
+	resultBytes       = 10 << 10
+	answerBytesMax    = 256 << 20
 	messagePacketsMax = 2 * updatesMax
 )
+
+// longestAnswer returns the bytes of an answer with results for updates.
+func longestAnswer(updates int) int64 {
+	if most := int64(updates)*resultBytes + answerBytes; most <
+		answerBytesMax {
+		return most
+	}
+	return answerBytesMax
+}
 
 func malformed(format string, args ...any) error {
 	return &ProtocolError{Text: fmt.Sprintf(format, args...)}
 }
 
-// readMessage returns the payloads up to a flush.
-func readMessage(r io.Reader) ([]string, error) {
+// readMessage returns the payloads up to a flush. A message with more bytes
+// than longest is malformed.
+func readMessage(r io.Reader, longest *atomic.Int64) ([]string, error) {
 	var packets []string
 	var digits [4]byte
-	total := 0
+	total := int64(0)
 	for {
 		if _, err := io.ReadFull(r, digits[:]); err != nil {
 			return nil, err
@@ -47,8 +61,8 @@ func readMessage(r io.Reader) ([]string, error) {
 		if length == 0 {
 			return packets, nil
 		}
-		total += int(length)
-		if total > messageBytesMax ||
+		total += int64(length)
+		if total > longest.Load() ||
 			len(packets) == messagePacketsMax {
 			return nil, malformed("the message is too large")
 		}

@@ -161,6 +161,19 @@ bool refd_flight_awaits(const struct flight *f, uint32_t request_id)
 	    (f->state == FLIGHT_SENT || f->state == FLIGHT_ASKING);
 }
 
+/* A request that names a transaction by its id may lack the updates. */
+size_t refd_flight_answer_max(const struct flight *f)
+{
+	enum refd_verb verb = f->req->verb;
+	size_t nr = f->req->nr_updates;
+
+	if (nr == 0 &&
+	    (ends_session(f->req) || verb == REFD_VERB_CANCEL ||
+		verb == REFD_VERB_QUERY))
+		nr = REFD_UPDATES_MAX;
+	return refd_answer_bytes_max(nr);
+}
+
 /* If the request had updates, there must be a result for each of them. */
 static int check_results(const struct refd_request *req,
     struct refd_answer *ans)

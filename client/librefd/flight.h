@@ -63,6 +63,8 @@ int refd_flight_send(struct flight *f, struct refd_conn *conn);
  * server is known to have read none. */
 void refd_flight_lost(struct flight *f, uint64_t written);
 bool refd_flight_awaits(const struct flight *f, uint32_t request_id);
+/* The longest answer to the request or to its query, in bytes. */
+size_t refd_flight_answer_max(const struct flight *f);
 /* Always takes over ANS. */
 int refd_flight_answered(struct flight *f, struct refd_answer *ans,
     struct refd_conn *conn);

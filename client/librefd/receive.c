@@ -67,6 +67,19 @@ static int take_answer(struct refd *r, struct refd_answer *ans)
 	return 0;
 }
 
+/* Otherwise a broken or hostile server would fill the memory. */
+static bool is_too_long(const struct refd *r)
+{
+	uint32_t id;
+	size_t bytes = refd_answer_decoder_bytes(r->dec, &id);
+	const struct flight *f;
+
+	if (bytes <= REFD_ANSWER_BYTES)
+		return false;
+	f = find_id(r, id);
+	return !f || bytes > refd_flight_answer_max(f);
+}
+
 int refd_take_packets(struct refd *r)
 {
 	struct refd_answer ans;
@@ -77,6 +90,11 @@ int refd_take_packets(struct refd *r)
 	while ((got = refd_conn_packet(&r->conn, &pkt)) > 0) {
 		switch (refd_answer_decode(r->dec, &pkt, &ans, &why)) {
 		case REFD_DECODE_MORE:
+			if (is_too_long(r))
+				return refd_fail(r, -EPROTO,
+				    "%s: an answer is longer than every answer "
+				    "to its request",
+				    r->path);
 			break;
 		case REFD_DECODE_DONE:
 			err = take_answer(r, &ans);

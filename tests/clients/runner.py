@@ -169,7 +169,7 @@ def answer(a):
 
 def decode(data):
     try:
-        packets, = wire.Messages().feed(data)
+        packets, = wire.Messages(wire.ANSWER_BYTES).feed(data)
         if packets[0].startswith(b"refd "):
             return "hello", hello(wire.hello(packets))
         return "answer", answer(wire.answer(packets))

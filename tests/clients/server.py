@@ -8,6 +8,9 @@ A script has one step per line:
     message PACKET|... sends any message
     raw TEXT           sends bytes; \\n and the like as in Python
     flood TEXT         sends bytes again and again until the client hangs up
+    pour MIB PACKET|...   sends packets, the last one filled up, again and again
+                       until the client hangs up. If the client has not done so
+                       before MIB MiB, `heard` gets the word "toomuch"
     close              hangs up, and accepts the next connection
     refuse             closes the socket: no further connection
     hang               reads until the client hangs up
@@ -120,6 +123,19 @@ class Server:
         try:
             while True:
                 self._peer.sendall(data)
+        except OSError:
+            pass
+
+    def _pour(self, text):
+        most, _, text = text.partition(" ")
+        *head, last = text.format(id=self._id, txid=self._txid).split("|")
+        if head:
+            self._peer.sendall(packets("|".join(head))[:-4])
+        data = packets(last + "x" * 60000)[:-4]
+        try:
+            for _ in range((int(most) << 20) // len(data)):
+                self._peer.sendall(data)
+            self.heard.append("toomuch")
         except OSError:
             pass
 

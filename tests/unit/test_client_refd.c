@@ -2,13 +2,15 @@
  * Proves the work of librefd without lost transactions. Wrong greetings are
  * told apart. Several requests may be in flight and are answered in any order.
  * A ping is simply sent again. If a server writes before it reads, the two
- * sides do not wait for each other.
+ * sides do not wait for each other. An endless message ends the connection
+ * before much memory is used.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/librefd/answer.h"
@@ -327,7 +329,7 @@ END_TEST
 
 /* ---- both sides full ---- */
 
-#define MANY_PAIRS   200
+#define MANY_PAIRS   100
 #define MANY_UPDATES 60000
 
 static void writes_before_it_reads(struct fake *f)
@@ -377,6 +379,115 @@ START_TEST(test_no_deadlock)
 }
 END_TEST
 
+/* ---- endless messages ---- */
+
+/* The bytes that the clients took, of all connections. */
+static size_t taken;
+
+#define ENOUGH      (64 * 1024 * 1024)
+#define FLOOD_TEXT  60000
+#define FLOOD_TURNS 3 /* the client asks again on a new connection */
+
+/* Sends packets until the client hangs up. */
+static void flood(struct fake *f, const struct pkt_buf *begin,
+    const struct pkt_buf *packet)
+{
+	size_t sent = 0;
+	ssize_t n;
+
+	fake_send(f, begin->data, begin->len);
+	while (taken < ENOUGH) {
+		n = send(f->conn, packet->data + sent, packet->len - sent,
+		    MSG_NOSIGNAL);
+		if (n < 0)
+			break;
+		taken += (size_t)n;
+		sent = (sent + (size_t)n) % packet->len;
+	}
+}
+
+static void flood_answers(struct fake *f, const char *kind, const char *before)
+{
+	struct pkt_buf begin, packet = { 0 };
+	static char text[FLOOD_TEXT];
+	struct refd_request req;
+	char id[REFD_TXID_HEX + 1];
+	int i;
+
+	memset(text, 'x', sizeof(text) - 1);
+	pkt_putf(&packet, "%s%s", before, text);
+	/* NUL cannot be a part of a string. */
+	for (i = 0; i < 20; i++)
+		if (packet.data[PKT_DIGITS + i] == '^')
+			packet.data[PKT_DIGITS + i] = '\0';
+	for (i = 0; i < FLOOD_TURNS && taken < ENOUGH; i++) {
+		fake_serve(f);
+		fake_read(f, &req);
+		begin = (struct pkt_buf){ 0 };
+		pkt_putf(&begin, "answer %u %s", (unsigned)req.request_id,
+		    kind);
+		if (strcmp(kind, "pairs") != 0)
+			pkt_putf(&begin, "txid %s",
+			    refd_txid_hex(&req.txid, id));
+		flood(f, &begin, &packet);
+		pkt_buf_done(&begin);
+		refd_request_done(&req);
+	}
+	pkt_buf_done(&packet);
+}
+
+static void endless_pairs(struct fake *f)
+{
+	flood_answers(f, "pairs", "pair key ");
+}
+
+static void endless_results(struct fake *f)
+{
+	flood_answers(f, "results", "ok^refs/heads/a^^");
+}
+
+static void endless_hello(struct fake *f)
+{
+	struct pkt_buf begin = { 0 }, packet = { 0 };
+
+	pkt_putf(&begin, "refd version=%u", REFD_PROTOCOL_VERSION);
+	pkt_putf(&packet, "capability everything");
+	fake_accept(f);
+	flood(f, &begin, &packet);
+	pkt_buf_done(&begin);
+	pkt_buf_done(&packet);
+}
+
+START_TEST(test_endless)
+{
+	static const struct {
+		void (*script)(struct fake *f);
+		enum refd_verb verb;
+		size_t most; /* of one connection, without buffers */
+	} cases[] = {
+		{ endless_pairs, REFD_VERB_STATUS, REFD_ANSWER_BYTES },
+		{ endless_results, REFD_VERB_TRANSACTION,
+		    REFD_ANSWER_BYTES + REFD_RESULT_BYTES },
+		{ endless_hello, REFD_VERB_PING, REFD_HELLO_BYTES_MAX },
+	};
+	static struct refd_update update = { .name = "refs/heads/a" };
+	struct refd_request req;
+	struct refd_answer ans;
+	int err;
+
+	taken = 0;
+	fill(&req, &update, 1);
+	req.verb = cases[_i].verb;
+	start(cases[_i].script);
+	err = refd_connect(daemon_, 60000);
+	if (err == 0)
+		err = refd_call(daemon_, &req, 60000, &ans);
+	ck_assert_int_eq(err, -EPROTO);
+	stop();
+	ck_assert_uint_le(taken, FLOOD_TURNS * (cases[_i].most + (1 << 20)));
+}
+END_TEST
+
 /* An answer that is filled up keeps its object format. */
 START_TEST(test_completed)
 {
@@ -421,6 +532,7 @@ int main(void)
 	tcase_add_test(tc, test_ping_again);
 	tcase_add_test(tc, test_no_deadlock);
 	tcase_add_test(tc, test_completed);
+	tcase_add_loop_test(tc, test_endless, 0, 3);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -78,11 +78,16 @@ class _Connection:
         self.waiting.clear()
         self._room.set()
 
-    def post(self, make):
+    def post(self, action):
         """Writes a request that nobody waits for."""
         request_id = self.ids.new()
+        self._expect(action.updates)
         self.ids.abandoned.add(request_id)
-        self._writer.write(make(request_id))
+        self._writer.write(action.make(request_id))
+
+    def _expect(self, updates):
+        self._messages.expect(
+            updates, alone=not self.waiting and not self.ids.abandoned)
 
     async def ask(self, call):
         while self.is_open and (len(self.waiting) + len(self.ids.abandoned) >=
@@ -93,6 +98,7 @@ class _Connection:
             raise Lost(Unreachable("the connection is lost"), False)
         request_id = self.ids.new()
         data = call.make(request_id)
+        self._expect(call.updates)
         future = asyncio.get_running_loop().create_future()
         self.waiting[request_id] = future
         if call.txn:
@@ -175,7 +181,7 @@ class Client:
             return None
         if isinstance(action, Post):
             if self._connection and self._connection.is_open:
-                self._connection.post(action.make)
+                self._connection.post(action)
             return None
         if left <= 0:
             raise Lost(TimeoutError("the time is over"), False, over=True)

@@ -74,6 +74,10 @@ class Connection:
             self._ready.extend(self._messages.feed(data))
         return self._ready.pop(0)
 
+    def expect(self, updates):
+        """A request with UPDATES updates comes next."""
+        self._messages.expect(updates, alone=not self.ids.abandoned)
+
     def send(self, data, deadline):
         """True if all of DATA was written. A server that has hung up may have
         sent the reason before: the caller still reads."""
@@ -173,6 +177,7 @@ class Client:
         connection = self._connected(call, deadline)
         request_id = connection.ids.new()
         data = call.make(request_id)
+        connection.expect(call.updates)
         sent = False
         if call.txn:
             call.txn.maybe_sent = True
@@ -208,6 +213,7 @@ class Client:
         connection = self._connection
         if connection.is_open:
             request_id = connection.ids.new()
+            connection.expect(action.updates)
             connection.ids.abandoned.add(request_id)
             try:
                 connection.send(action.make(request_id),

@@ -37,9 +37,12 @@ class Lost(Exception):
 class Call:
     """A request, and the kinds of answers that fit the request."""
 
-    def __init__(self, make, kinds, txn=None, serving=False, connection=None):
+    def __init__(self, make, kinds, txn=None, serving=False, connection=None,
+                 updates=0):
         self.make = make  # request id -> bytes
         self.kinds = kinds
+        # The most results in the answer.
+        self.updates = len(txn.updates) if txn else updates
         self.txn = txn  # results must fit its updates
         self.serving = serving  # wait until the daemon serves
         self.connection = connection  # no other connection will do
@@ -63,10 +66,12 @@ class Call:
 
 
 class Post:
-    """A request on a connection, whose answer nobody waits for."""
+    """A request on a connection, whose answer nobody waits for. It has results
+    for at most UPDATES updates."""
 
-    def __init__(self, make):
+    def __init__(self, make, updates):
         self.make = make
+        self.updates = updates
 
 
 class Sleep:
@@ -232,7 +237,7 @@ def prepare(txn, timeout):
     """Starts a session. Returns the answer `prepared` and its connection."""
     clock, tries = _Clock(txn, timeout), _Tries()
     cancel = Post(lambda request_id: wire.simple("cancel", request_id,
-                                                 txn.txid))
+                                                 txn.txid), len(txn.updates))
     while True:
         call = _send("session", txn, clock, ("results", "prepared"))
         try:
@@ -322,12 +327,12 @@ def abort(txn, connection, is_open):
     return gone if answer.kind == "never-seen" else answer.report
 
 
-def ask(make, *kinds):
+def ask(make, *kinds, updates=0):
     """A question, which may be asked again. Returns the answer."""
     tries = _Tries()
     while True:
         try:
-            answer = yield Call(make, kinds)
+            answer = yield Call(make, kinds, updates=updates)
         except Lost as lost:
             if isinstance(lost.cause, ProtocolError):
                 raise lost.cause
@@ -347,7 +352,8 @@ def ask_about(verb, txid):
     """`query` or `cancel`. Returns a report of any outcome."""
     answer = yield from ask(
         lambda request_id: wire.simple(verb, request_id, txid),
-        "results", "pending", "never-seen", "expired")
+        "results", "pending", "never-seen", "expired",
+        updates=wire.UPDATES_MAX)
     if answer.txid != txid:
         raise ProtocolError("an answer about a different transaction")
     return answer.report

@@ -22,8 +22,8 @@ NAME_MAX = 1024
 MESSAGE_MAX = 8192
 DEADLINE_MAX_MS = 3600000
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
-# The largest message of a server that a client takes.
-MESSAGE_BYTES_MAX = 4 * REQUEST_BYTES_MAX
+HELLO_BYTES_MAX = 64 << 10
+ANSWER_BYTES, RESULT_BYTES, ANSWER_BYTES_MAX = 8 << 20, 10 << 10, 256 << 20
 MESSAGE_PACKETS_MAX = 2 * UPDATES_MAX
 
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
@@ -50,13 +50,21 @@ def data_of(value):
 
 
 class Messages:
-    """Splits what the server sends into messages: lists of payloads."""
+    """Splits what the server sends into messages: lists of payloads. A message
+    with more bytes than `longest` is malformed."""
 
-    def __init__(self):
+    def __init__(self, longest=HELLO_BYTES_MAX):
+        self.longest = longest
         self._buffer = bytearray()
         self._at = 0
         self._message = []
         self._bytes = 0
+
+    def expect(self, updates, alone):
+        """A request is sent, whose answer has results for at most UPDATES
+        updates. ALONE: no other request is in flight."""
+        most = min(ANSWER_BYTES + updates * RESULT_BYTES, ANSWER_BYTES_MAX)
+        self.longest = most if alone else max(most, self.longest)
 
     def feed(self, data):
         """Takes bytes, and yields the messages that are complete."""
@@ -73,7 +81,7 @@ class Messages:
                 continue
             self._bytes += length
             self._message.append(payload)
-            if (self._bytes > MESSAGE_BYTES_MAX or
+            if (self._bytes > self.longest or
                     len(self._message) > MESSAGE_PACKETS_MAX):
                 raise ProtocolError("the server's message is too large")
         del self._buffer[:self._at]

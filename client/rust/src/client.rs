@@ -5,7 +5,9 @@ use crate::transact::{fit, refusal};
 use crate::types::{
     Hello, Page, Pair, Report, Repository, Selection, Transaction,
 };
-use crate::wire::{encode_for_repository, encode_history, encode_simple};
+use crate::wire::{
+    encode_for_repository, encode_history, encode_simple, UPDATES_MAX,
+};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -47,6 +49,8 @@ pub(crate) struct Call<'a> {
     pub encode: Encode<'a>,
     pub kinds: fn(&Body) -> bool,
     pub txn: Option<&'a Transaction>, // results must fit its updates
+    /// The most results in the answer.
+    pub updates: usize,
     pub serving: bool,
     pub conn: Option<u64>, // no other connection will do
 }
@@ -163,7 +167,7 @@ impl Client {
             _ => return Err(gone()),
         }
         let conn = self.conn.as_mut().ok_or_else(gone)?;
-        let mut answer = conn.ask(k.encode, end)?;
+        let mut answer = conn.ask(k.encode, k.updates, end)?;
         match fit(k, &mut answer) {
             Ok(()) => Ok(answer),
             Err(error) => Err(Fail::Lost(Lost {
@@ -178,6 +182,7 @@ impl Client {
     fn question(
         &mut self,
         kinds: fn(&Body) -> bool,
+        updates: usize,
         encode: Encode,
     ) -> Result<Answer, Error> {
         let end = self.end();
@@ -186,6 +191,7 @@ impl Client {
             encode,
             kinds,
             txn: None,
+            updates,
             serving: false,
             conn: None,
         };
@@ -212,7 +218,7 @@ impl Client {
 
     /// Checks that the daemon answers.
     pub fn ping(&mut self) -> Result<(), Error> {
-        self.question(|body| matches!(body, Body::Pong), &|id| {
+        self.question(|body| matches!(body, Body::Pong), 0, &|id| {
             encode_simple("ping", id, "")
         })?;
         Ok(())
@@ -239,7 +245,7 @@ impl Client {
 
     fn ask_pairs(&mut self, encode: Encode) -> Result<Vec<Pair>, Error> {
         let answer =
-            self.question(|body| matches!(body, Body::Pairs(_)), encode)?;
+            self.question(|body| matches!(body, Body::Pairs(_)), 0, encode)?;
         match answer.body {
             Body::Pairs(pairs) => Ok(pairs),
             _ => Err(Error::malformed("pairs")),
@@ -257,8 +263,9 @@ impl Client {
     }
 
     fn about(&mut self, verb: &str, txid: &str) -> Result<Report, Error> {
-        let answer =
-            self.question(is_about_id, &|id| encode_simple(verb, id, txid))?;
+        let answer = self.question(is_about_id, UPDATES_MAX, &|id| {
+            encode_simple(verb, id, txid)
+        })?;
         if answer.txid.as_deref() != Some(txid) {
             return Err(Error::Protocol(
                 "an answer about a different transaction".to_string(),
@@ -278,8 +285,8 @@ impl Client {
     }
 
     fn history(&mut self, verb: &str, s: &Selection) -> Result<Page, Error> {
-        let answer = self
-            .question(|body| matches!(body, Body::Records(_)), &|id| {
+        let answer =
+            self.question(|body| matches!(body, Body::Records(_)), 0, &|id| {
                 encode_history(verb, id, s)
             })?;
         match answer.body {

@@ -275,11 +275,13 @@ impl Conn {
     pub(crate) fn ask(
         &mut self,
         encode: Encode,
+        updates: usize,
         end: Instant,
     ) -> Result<Answer, Fail> {
         let id = self.last_id;
         self.ready = None;
         let data = encode(id).map_err(Fail::Final)?;
+        self.incoming.expect(updates, self.abandoned.is_empty());
         self.send(&data, end).map_err(Fail::Lost)?;
         loop {
             if let Some(answer) = self.ready.take() {
@@ -305,10 +307,15 @@ impl Conn {
     }
 
     /// Sends a request whose answer nobody needs.
-    pub(crate) fn post(&mut self, encode: Encode) -> Result<(), Lost> {
+    pub(crate) fn post(
+        &mut self,
+        encode: Encode,
+        updates: usize,
+    ) -> Result<(), Lost> {
         let end = Instant::now() + Duration::from_secs(1);
         self.check(end)?;
         if let Ok(data) = encode(self.last_id) {
+            self.incoming.expect(updates, self.abandoned.is_empty());
             self.send(&data, end)?;
             self.abandoned.insert(self.last_id);
         }

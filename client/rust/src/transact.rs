@@ -186,6 +186,7 @@ impl Client {
             encode: &|id| encode_simple("query", id, t.txid()),
             kinds: is_about_id,
             txn: Some(t),
+            updates: t.updates.len(),
             serving: true,
             conn: None,
         };
@@ -204,6 +205,7 @@ impl Client {
             encode: &|id| encode_transaction(verb, id, t, Some(clock.left())),
             kinds,
             txn: Some(t),
+            updates: t.updates.len(),
             serving: true,
             conn: None,
         };
@@ -326,7 +328,7 @@ impl Client {
     fn give_up(&mut self, t: &Transaction) {
         if let Some(conn) = &mut self.conn {
             let cancel = |id| encode_simple("cancel", id, t.txid());
-            if conn.post(&cancel).is_err() {
+            if conn.post(&cancel, t.updates.len()).is_err() {
                 self.conn = None;
             }
         }
@@ -373,6 +375,7 @@ impl Session {
             encode: &|id| encode_simple(verb, id, self.txid()),
             kinds: is_about_id,
             txn: Some(&self.txn),
+            updates: self.txn.updates.len(),
             serving: false,
             // No connection has this number.
             conn: Some(self.conn.unwrap_or(u64::MAX)),

@@ -18,20 +18,43 @@ const REQUEST_BYTES_MAX: usize = 64 << 20;
 pub(crate) const NAME_MAX: usize = 1024;
 const TEXT_MAX: usize = 8192;
 pub(crate) const DEADLINE_MAX_MS: u64 = 3_600_000;
-// The largest message of a server that a client takes.
-const MESSAGE_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
+const HELLO_BYTES_MAX: usize = 64 << 10;
+const ANSWER_BYTES: usize = 8 << 20;
+const RESULT_BYTES: usize = 10 << 10;
+const ANSWER_BYTES_MAX: usize = 256 << 20;
 const MESSAGE_PACKETS_MAX: usize = 2 * UPDATES_MAX;
 
 /// Collects received bytes, and cuts them into messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Incoming {
+    longest: usize, // the bytes of a message
     bytes: Vec<u8>,
     at: usize, // the bytes in front are used up
     packets: Vec<Vec<u8>>,
     total: usize,
 }
 
+impl Default for Incoming {
+    fn default() -> Incoming {
+        Incoming {
+            longest: HELLO_BYTES_MAX,
+            bytes: Vec::new(),
+            at: 0,
+            packets: Vec::new(),
+            total: 0,
+        }
+    }
+}
+
 impl Incoming {
+    /// A request is sent, whose answer has results for at most `updates`.
+    /// Other requests are in flight, unless it is `alone`.
+    pub fn expect(&mut self, updates: usize, alone: bool) {
+        let most = updates.min(UPDATES_MAX) * RESULT_BYTES + ANSWER_BYTES;
+        let most = most.min(ANSWER_BYTES_MAX);
+        self.longest = if alone { most } else { most.max(self.longest) };
+    }
+
     /// Adds received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
@@ -52,7 +75,7 @@ impl Incoming {
                 self.total = 0;
                 return Ok(Some(std::mem::take(&mut self.packets)));
             }
-            if self.total + length > MESSAGE_BYTES_MAX
+            if self.total + length > self.longest
                 || self.packets.len() == MESSAGE_PACKETS_MAX
             {
                 return Err(Error::Protocol(
@@ -451,6 +474,7 @@ mod tests {
     #[test]
     fn message_is_bounded() {
         let mut incoming = Incoming::default();
+        incoming.expect(0, true);
         let flood = b"0005x".repeat(1000);
         for _ in 0..MESSAGE_PACKETS_MAX / 1000 {
             incoming.feed(&flood);

@@ -379,6 +379,7 @@ fn decode_or_error(
     data: &[u8],
 ) -> std::result::Result<(&'static str, Fields), Error> {
     let mut incoming = Incoming::default();
+    incoming.expect(0, true);
     incoming.feed(data);
     let packets = incoming.message()?.unwrap_or_default();
     let mut fields = Fields::default();

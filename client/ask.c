@@ -30,15 +30,15 @@ static void print_hello(const struct refd_hello *hello, bool as_json)
 			json_count(&j, "done", hello->done);
 			json_count(&j, "total", hello->total);
 		}
-		json_end(&j, '}');
+		json_finish(&j, '}');
 	} else {
-		printf("%s pid %" PRIu64 " %s", hello->software, hello->pid,
-		    state);
+		print_part(stdout, "%s pid %" PRIu64 " %s", hello->software,
+		    hello->pid, state);
 		if (hello->total > 0)
-			printf(" %" PRIu64 " of %" PRIu64, hello->done,
-			    hello->total);
+			print_part(stdout, " %" PRIu64 " of %" PRIu64,
+			    hello->done, hello->total);
+		print_lines(stdout, "\n");
 	}
-	putchar('\n');
 }
 
 static int run_ping(const struct command *c, int argc, char **argv)
@@ -94,7 +94,7 @@ static int print_found(const struct refd_answer *ans, const char *id, bool json)
 		if (json)
 			output_json(ans);
 		else
-			output_porcelain(ans);
+			output_results(ans, true);
 		return ans->outcome == REFD_COMMITTED ? EXIT_DONE : EXIT_FAILED;
 	case REFD_ANSWER_PENDING:
 		word = "pending";
@@ -115,14 +115,13 @@ static int print_found(const struct refd_answer *ans, const char *id, bool json)
 		die("the daemon's answer is not one to this question");
 	}
 	if (!json) {
-		printf("txn %s %s\n", id, word);
+		print_line(stdout, "txn %s %s", id, word);
 		return EXIT_FAILED;
 	}
 	json_begin(&j, NULL, '{');
 	json_text(&j, "txn", id);
 	json_text(&j, "outcome", word);
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 	return EXIT_FAILED;
 }
 
@@ -176,7 +175,7 @@ static int run_stats(const struct command *c, int argc, char **argv)
 		show_pairs(&t, &ans);
 	text_print(&t);
 	for (i = 0; q.prometheus && i < ans.nr_pairs; i++)
-		fputs(ans.pairs[i].value, stdout);
+		print_lines(stdout, "%s", ans.pairs[i].value);
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }

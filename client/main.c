@@ -38,10 +38,9 @@ static int run_version(const struct command *c, int argc, char **argv)
 	if (opt.json) {
 		json_begin(&j, NULL, '{');
 		json_text(&j, "version", REFD_VERSION);
-		json_end(&j, '}');
-		putchar('\n');
+		json_finish(&j, '}');
 	} else {
-		puts("refd " REFD_VERSION);
+		print_line(stdout, "refd " REFD_VERSION);
 	}
 	return EXIT_DONE;
 }
@@ -132,15 +131,15 @@ static void list_commands(FILE *to)
 {
 	size_t i;
 
-	fputs("usage: refd <command> [<args>]\n", to);
+	print_line(to, "usage: refd <command> [<args>]");
 	for (i = 0; i < NR_COMMANDS; i++)
 		if (!commands[i]->name)
-			fprintf(to, "\n%s\n", commands[i]->summary);
+			print_lines(to, "\n%s\n", commands[i]->summary);
 		else if (commands[i]->summary)
-			fprintf(to, "    %-14s%s\n", commands[i]->name,
+			print_line(to, "    %-14s%s", commands[i]->name,
 			    commands[i]->summary);
-	fputs("\n'refd help <command>' explains a command. Manual: refd(1)\n",
-	    to);
+	print_lines(to,
+	    "\n'refd help <command>' explains a command. Manual: refd(1)\n");
 }
 
 static const struct command *find_command(const char *name)

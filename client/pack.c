@@ -31,14 +31,15 @@ static void print(const struct refd_answer *ans)
 	const char *left = value_of(ans, "left");
 
 	if (!strcmp(value_of(ans, "refs-format"), "reftable")) {
-		puts("nothing to pack: the refs are in reftables, which refd "
-		     "merges by itself");
+		print_line(stdout,
+		    "nothing to pack: the refs are in reftables, which refd "
+		    "merges by itself");
 		return;
 	}
-	printf("packed %s refs", value_of(ans, "packed"));
+	print_part(stdout, "packed %s refs", value_of(ans, "packed"));
 	if (strcmp(left, "0") != 0)
-		printf(", left %s refs that others write", left);
-	putchar('\n');
+		print_part(stdout, ", left %s refs that others write", left);
+	print_lines(stdout, "\n");
 }
 
 static int run_pack(const struct command *c, int argc, char **argv)

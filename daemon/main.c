@@ -23,6 +23,7 @@
 #include "daemon/service/activation.h"
 #include "daemon/service/start_failed.h"
 #include "daemon/service/store_notices.h"
+#include "proto/lib/print.h"
 
 #define NS_PER_MS 1000000LL
 
@@ -334,7 +335,7 @@ int main(int argc, char **argv)
 		options_print_help(&options_daemon);
 		break;
 	case OPTIONS_VERSION:
-		printf("refd-daemon %s\n", REFD_VERSION);
+		print_line(stdout, "refd-daemon %s", REFD_VERSION);
 		break;
 	case OPTIONS_USAGE:
 		report_failed_start(&p, why);

@@ -1,4 +1,5 @@
 #include "daemon/options.h"
+#include "proto/lib/print.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ void options_print_help(const struct command *c)
 	char help[COMMAND_HELP_MAX];
 
 	command_help(c, NULL, help, sizeof(help));
-	fputs(help, stdout);
+	print_lines(stdout, "%s", help);
 }
 
 void options_print_usage(const struct command *c)
@@ -81,7 +82,7 @@ void options_print_usage(const struct command *c)
 	char usage[COMMAND_HELP_MAX];
 
 	command_usage(c, usage, sizeof(usage));
-	fputs(usage, stderr);
+	print_lines(stderr, "%s", usage);
 }
 
 static enum options_result parse(const struct command *c, struct options *o,

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "proto/utf8.h"
+
 #define LENGTH 4 /* bytes of a length */
 /* The least bytes of a row: one byte of path, no record, and no objects. */
 #define ROW_LEAST (3 * GROUP_UUID_BYTES + 4 + 8 + 1 + 3 * LENGTH + 1)
@@ -175,11 +177,8 @@ static void text(struct codec *c, char s[GROUP_TEXT_MAX + 1])
 
 void group_frame_reason(char reason[GROUP_TEXT_MAX + 1], const char *from)
 {
-	size_t len = strnlen(from, GROUP_TEXT_MAX), i;
+	size_t len = utf8_cut(from, GROUP_TEXT_MAX), i;
 
-	/* A cut leaves whole characters of UTF-8. */
-	while (len > 0 && ((unsigned char)from[len] & 0xc0) == 0x80)
-		len--;
 	for (i = 0; i < len; i++)
 		reason[i] = is_control(from[i]) ? ' ' : from[i];
 	reason[len] = '\0';

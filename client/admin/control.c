@@ -19,8 +19,9 @@ static int change(const struct command *c, int argc, char **argv,
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else
-		printf("%s; %" PRIu64 " waiting, %" PRIu64 " in batches\n",
-		    done, rows_number(&ans, "waiting"),
+		print_line(stdout,
+		    "%s; %" PRIu64 " waiting, %" PRIu64 " in batches", done,
+		    rows_number(&ans, "waiting"),
 		    rows_number(&ans, "in_store"));
 	refd_answer_done(&ans);
 	return EXIT_DONE;
@@ -71,7 +72,7 @@ static int run_drain(const struct command *c, int argc, char **argv)
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else
-		puts("drained");
+		print_line(stdout, "drained");
 	refd_answer_done(&ans);
 	return EXIT_DONE;
 }

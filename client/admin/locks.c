@@ -175,7 +175,7 @@ static void add_first(struct text *t, const struct lock *lock)
 /* A path that does not fit into the line has the next line. */
 static void print_row(const struct lock *lock)
 {
-	struct text age = { 0 }, waited = { 0 }, t = { 0 };
+	struct text age = { 0 }, waited = { 0 }, t = { .is_shown = true };
 	size_t columns = show_columns();
 	bool fits = !columns || ROW + strlen(lock->file) <= columns;
 
@@ -196,7 +196,7 @@ static void print_row(const struct lock *lock)
 
 static void print_lock(const struct lock *lock)
 {
-	struct text t = { 0 }, line = { 0 };
+	struct text t = { .is_shown = true }, line = { 0 };
 	enum colour colour;
 
 	print_row(lock);
@@ -214,8 +214,9 @@ static void print_lock(const struct lock *lock)
 
 static void print_heading(void)
 {
-	printf("%s%-8s  %7s  %-8s  %s%s\n", colour_begin(COLOUR_HEADING), "AGE",
-	    "WAITING", "LONGEST", "LOCK", colour_end(COLOUR_HEADING));
+	colour_print(stdout, COLOUR_HEADING,
+	    "AGE       WAITING  LONGEST   LOCK");
+	print_lines(stdout, "\n");
 }
 
 /* ---- for programs ---- */
@@ -240,8 +241,7 @@ static void print_json(const struct lock *lock)
 		json_text(j, "holder", command.data);
 		text_done(&command);
 	}
-	json_end(j, '}');
-	putchar('\n');
+	json_finish(j, '}');
 }
 
 struct locks_options {

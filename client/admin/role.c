@@ -34,8 +34,7 @@ static void print_json(const struct refd_answer *ans)
 		json_count(&j, "lsn", rows_number(ans, "group_lsn"));
 		json_count(&j, "lag_ms", rows_number(ans, "group_lag_ms"));
 	}
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
 static void print_details(const struct refd_answer *ans)
@@ -70,7 +69,7 @@ static int run_role(const struct command *c, int argc, char **argv)
 	if (q.json)
 		print_json(&ans);
 	else
-		puts(role);
+		print_line(stdout, "%s", role);
 	if (q.verbose && is_in_group(&ans))
 		print_details(&ans);
 	refd_answer_done(&ans);

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/utf8.h"
+
 void show_time(struct text *t, uint64_t us)
 {
 	if (us < 1000)
@@ -78,25 +80,14 @@ int show_when_width(void)
 	return isatty(STDOUT_FILENO) ? 11 : 20;
 }
 
-static bool continues(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 void show_end(struct text *t, const char *name, size_t width)
 {
-	size_t columns = 0;
-	const char *s;
+	size_t columns = utf8_width(name);
 
-	for (s = name; *s; s++)
-		columns += !continues(*s);
 	if (columns > width && width > 3) {
 		text_adds(t, "...");
-		for (; columns > width - 3; columns--)
-			do
-				name++;
-			while (continues(*name));
-		columns += 3;
+		name += utf8_skip(name, columns - (width - 3));
+		columns = width;
 	}
 	text_add_visible(t, name);
 	for (; columns < width; columns++)
@@ -151,18 +142,10 @@ void show_pairs(struct text *t, const struct refd_answer *ans)
 
 void show_cut(struct text *t, size_t begin, size_t columns, enum colour colour)
 {
-	size_t at = begin, seen = 0;
-	char *line;
+	char *line = xstrdup(t->data + begin);
 
-	while (at < t->len) {
-		seen += !continues(t->data[at]);
-		if (columns && seen > columns)
-			break;
-		at++;
-	}
-	if (at < t->len)
-		t->data[t->len = at] = '\0';
-	line = xstrdup(t->data + begin);
+	if (columns)
+		line[utf8_skip(line, columns)] = '\0';
 	t->len = begin;
 	colour_add(t, colour, line);
 	text_addc(t, '\n');
@@ -173,34 +156,29 @@ void show_cut(struct text *t, size_t begin, size_t columns, enum colour colour)
  * least one word. */
 static size_t line_len(const char *s, size_t columns)
 {
-	size_t len, end = 0, seen = 0;
+	size_t len = utf8_skip(s, columns), end = len;
 
-	for (len = 0; s[len]; len++) {
-		if (s[len] == ' ')
-			end = len;
-		seen += !continues(s[len]);
-		if (seen > columns && end)
-			return end;
-	}
-	return len;
+	if (!s[len])
+		return len;
+	while (end > 0 && s[end] != ' ')
+		end--;
+	return end ? end : strcspn(s + 1, " ") + 1;
 }
 
 void show_lines(struct text *t, enum colour colour, const char *s,
     size_t indent, size_t columns)
 {
 	size_t room = columns > indent ? columns - indent : 1, len;
-	struct text all = { 0 };
-	const char *at;
+	char *line;
 
-	text_adds(&all, "");
-	text_add_visible(&all, s);
-	for (at = all.data; *at; at += len + strspn(at + len, " ")) {
-		len = columns ? line_len(at, room) : strlen(at);
-		text_addf(t, "%*s%s", (int)indent, "", colour_begin(colour));
-		text_add(t, at, len);
-		text_addf(t, "%s\n", colour_end(colour));
+	for (; *s; s += len + strspn(s + len, " ")) {
+		len = columns ? line_len(s, room) : strlen(s);
+		line = xasprintf("%.*s", (int)len, s);
+		text_addf(t, "%*s", (int)indent, "");
+		colour_add(t, colour, line);
+		text_addc(t, '\n');
+		free(line);
 	}
-	text_done(&all);
 }
 
 size_t show_columns(void)

@@ -37,7 +37,7 @@ static void add_slowest(struct text *t, const struct row *row)
 
 static void print_heading(void)
 {
-	struct text t = { 0 };
+	struct text t = { .is_shown = true };
 
 	text_addf(&t, "%-*s  %-8s  %-16s  %-9s  %6s  %s", show_when_width(),
 	    "WHEN", "TIME", "SLOWEST STAGE", "RESULT", "REFS", "USER");
@@ -47,7 +47,8 @@ static void print_heading(void)
 
 static void print_row(const struct row *row, uint64_t now_ms)
 {
-	struct text when = { 0 }, total = { 0 }, slowest = { 0 }, t = { 0 };
+	struct text when = { 0 }, total = { 0 }, slowest = { 0 };
+	struct text t = { .is_shown = true };
 
 	show_when(&when, row_number(row, "time_ms"), now_ms);
 	show_time(&total, row_number(row, "total_us"));
@@ -67,7 +68,7 @@ static void print_row(const struct row *row, uint64_t now_ms)
 static void print_details(const struct row *row)
 {
 	size_t i, columns = show_columns();
-	struct text t = { 0 }, line = { 0 };
+	struct text t = { .is_shown = true }, line = { 0 };
 
 	text_addf(&line, "%s %s%s", row_value(row, "repo"),
 	    row_value(row, "ref"), row_number(row, "refs") > 1 ? " ..." : "");

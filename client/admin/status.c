@@ -65,7 +65,7 @@ static int run_status(const struct command *c, int argc, char **argv)
 {
 	struct question q = { 0 };
 	struct refd_answer ans;
-	struct text t = { 0 };
+	struct text t = { .is_shown = true };
 	int rc;
 
 	cli_parse(c, &q, argc, &argv);

@@ -164,7 +164,7 @@ static bool nap(uint64_t until)
 static int live(const struct question *q)
 {
 	struct refd *r = question_connect_admin(q->socket);
-	struct text frame = { 0 };
+	struct text frame = { .is_shown = true };
 	bool goes_on;
 
 	if (!take_screen())
@@ -184,7 +184,7 @@ static int live(const struct question *q)
 static int run_top(const struct command *c, int argc, char **argv)
 {
 	struct question q = { .interval_s = 1 };
-	struct text frame = { 0 };
+	struct text frame = { .is_shown = true };
 	struct refd_answer ans;
 	size_t lines, columns;
 

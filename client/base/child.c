@@ -310,7 +310,8 @@ bool coprocess_ask(struct coprocess *co, const char *question,
 	size_t size = 0;
 	ssize_t len;
 
-	fprintf(co->to, "%s\n", question);
+	print_bytes(co->to, question, strlen(question));
+	print_bytes(co->to, "\n", 1);
 	if (fflush(co->to) || poll(&in, 1, CHILD_SECONDS * 1000) <= 0)
 		return false;
 	len = getline(&line, &size, co->from);

@@ -14,7 +14,6 @@
 #include "proto/lib/array.h"
 #include "proto/lib/name_key.h"
 #include "proto/lib/progress.h"
-#include "proto/lib/utf8.h"
 
 static bool is_like_git;
 static atomic_bool has_threads;
@@ -47,10 +46,9 @@ static void PRINTF_LIKE(2, 0)
 	char line[4096];
 
 	vsnprintf(line, sizeof(line), fmt, ap);
-	utf8_hide_controls(line);
 	fflush(stdout);
 	/* A text for both kinds of commands may name refd itself. */
-	fprintf(stderr, "%s%s\n", prefix_of(kind),
+	print_lines(stderr, "%s%s\n", prefix_of(kind),
 	    !is_like_git && has_prefix(line, "refd: ") ? line + 6 : line);
 }
 
@@ -106,7 +104,7 @@ void cli_usage_exit(const struct command *c)
 	char usage[COMMAND_HELP_MAX];
 
 	command_usage(c, usage, sizeof(usage));
-	fputs(usage, stderr);
+	print_lines(stderr, "%s", usage);
 	exit(EXIT_USAGE);
 }
 
@@ -119,7 +117,7 @@ int cli_parse(const struct command *c, void *values, int argc, char ***argv)
 		break;
 	case COMMAND_HELPS:
 		command_help(c, NULL, help, sizeof(help));
-		fputs(help, stdout);
+		print_lines(stdout, "%s", help);
 		flush_output();
 		exit(EXIT_DONE);
 	case COMMAND_WRONG:
@@ -185,13 +183,23 @@ static void make_room(struct text *t, size_t more)
 	t->data = xrealloc(t->data, t->size);
 }
 
-void text_add(struct text *t, const void *data, size_t len)
+static void add_bytes(void *to, const char *data, size_t len)
 {
+	struct text *t = to;
+
 	make_room(t, len);
 	if (len)
 		memcpy(t->data + t->len, data, len);
 	t->len += len;
 	t->data[t->len] = '\0';
+}
+
+void text_add(struct text *t, const void *data, size_t len)
+{
+	if (t->is_shown && len)
+		print_through(PRINT_AS_LINES, data, len, add_bytes, t);
+	else
+		add_bytes(t, data, len);
 }
 
 void text_addc(struct text *t, char c)
@@ -206,41 +214,37 @@ void text_adds(struct text *t, const char *s)
 
 void text_addf(struct text *t, const char *fmt, ...)
 {
+	char some[128], *all = some;
 	va_list ap;
 	int len;
 
-	make_room(t, 128);
 	va_start(ap, fmt);
-	len = vsnprintf(t->data + t->len, t->size - t->len, fmt, ap);
+	len = vsnprintf(some, sizeof(some), fmt, ap);
 	va_end(ap);
 	if (len < 0)
 		die("cannot format a message");
-	if ((size_t)len >= t->size - t->len) {
-		make_room(t, (size_t)len);
+	if ((size_t)len >= sizeof(some)) {
+		all = xrealloc(NULL, (size_t)len + 1);
 		va_start(ap, fmt);
-		vsnprintf(t->data + t->len, t->size - t->len, fmt, ap);
+		vsnprintf(all, (size_t)len + 1, fmt, ap);
 		va_end(ap);
 	}
-	t->len += (size_t)len;
+	text_add(t, all, (size_t)len);
+	if (all != some)
+		free(all);
 }
 
 void text_add_visible(struct text *t, const char *s)
 {
-	size_t len;
-
-	for (; *s; s += len ? len : 1) {
-		len = utf8_len(s);
-		if (!len || utf8_control(s))
-			text_addc(t, '?');
-		else
-			text_add(t, s, len);
-	}
+	print_through(PRINT_AS_LINE, s, strlen(s), add_bytes, t);
 }
 
 void text_print(struct text *t)
 {
-	if (t->len)
-		fwrite(t->data, 1, t->len, stdout);
+	if (t->is_shown)
+		print_bytes(stdout, t->data, t->len);
+	else
+		print_text(stdout, PRINT_AS_LINES, t->data, t->len);
 	text_done(t);
 }
 

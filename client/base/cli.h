@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "proto/lib/command.h"
+#include "proto/lib/print.h"
 
 /* The exit codes of git. EXIT_AWAY is EX_TEMPFAIL of sysexits.h: nothing was
  * done, and a later attempt may succeed. */
@@ -24,8 +25,6 @@ enum {
 	EXIT_USAGE = 129
 };
 
-#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
-
 /* From now on, the messages are those of C. Before, refd's own prefix is used.
  */
 void cli_start(const struct command *c);
@@ -35,8 +34,8 @@ void cli_start(const struct command *c);
 void cli_begin_threads(void);
 
 /*
- * Writes a line to standard error; control bytes become "?". The line begins
- * with "refd: ", and a warning with "refd: warning: ". A command that is like
+ * Writes a line to standard error (PRINT_AS_LINES). The line begins with
+ * "refd: ", and a warning with "refd: warning: ". A command that is like
  * git has git's prefixes for all but notes.
  */
 enum cli_kind { CLI_NOTE, CLI_WARNING, CLI_ERROR, CLI_FATAL };
@@ -77,16 +76,18 @@ char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 struct text {
 	char *data;
 	size_t len, size;
+	/* For a terminal: all that is added passes PRINT_AS_LINES, and only
+	 * colour_add() adds colours. */
+	bool is_shown;
 };
 
 void text_add(struct text *t, const void *data, size_t len);
 void text_addc(struct text *t, char c);
 void text_adds(struct text *t, const char *s);
 void text_addf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Control characters, which could move the cursor of a terminal, and bytes that
- * are not UTF-8 become "?". */
+/* PRINT_AS_LINE. */
 void text_add_visible(struct text *t, const char *s);
-/* Writes T to standard output, and then text_done(). */
+/* Writes T to standard output, PRINT_AS_LINES, and then text_done(). */
 void text_print(struct text *t);
 void text_clear(struct text *t);
 void text_done(struct text *t);

@@ -5,7 +5,7 @@
 #include "client/base/cli.h"
 #include "proto/lib/colour.h"
 
-/* Adds S in COLOUR. Control characters of S become "?". */
+/* Adds S in COLOUR, PRINT_AS_LINE. */
 void colour_add(struct text *t, enum colour colour, const char *s);
 
 #endif

@@ -13,19 +13,16 @@
 
 /* ---- dead letters ---- */
 
-static void print_line(void *arg, const struct outbox_row *row)
+static void print_row(void *arg, const struct outbox_row *row)
 {
-	struct text t = { 0 };
 	char when[64];
 
 	(void)arg;
-	text_addf(&t, "%s\t%s\t%s\t%" PRIu64 "\t", row->endpoint, row->id,
+	print_lines(stdout, "%s\t%s\t%s\t%" PRIu64 "\t", row->endpoint, row->id,
 	    when_text(row->died_ms, when), row->failures);
-	text_add_visible(&t, row->error);
-	text_addc(&t, '\t');
-	text_add_visible(&t, row->repo);
-	text_addc(&t, '\n');
-	text_print(&t);
+	print_part(stdout, "%s", row->error);
+	print_lines(stdout, "\t");
+	print_line(stdout, "%s", row->repo);
 }
 
 static void print_json(void *arg, const struct outbox_row *row)
@@ -43,13 +40,12 @@ static void print_json(void *arg, const struct outbox_row *row)
 	json_count(&j, "queued_time_ms", row->time_ms);
 	json_count(&j, "died_time_ms", row->died_ms);
 	json_value(&j, "body", row->body);
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
 int console_list(struct outbox *o, const char *name, bool as_json)
 {
-	outbox_each_dead(o, name, as_json ? print_json : print_line, NULL);
+	outbox_each_dead(o, name, as_json ? print_json : print_row, NULL);
 	return EXIT_DONE;
 }
 
@@ -92,7 +88,7 @@ static bool has_consent(const char *question)
 		say("nothing was deleted: --yes deletes without a question");
 		return false;
 	}
-	fprintf(stderr, "%s? [y/N] ", question);
+	print_part(stderr, "%s? [y/N] ", question);
 	if (fgets(line, sizeof(line), stdin) &&
 	    (!strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n")))
 		return true;
@@ -213,17 +209,18 @@ static void print_metric(const struct printing *p, enum metric m,
 	uint64_t value;
 	size_t i;
 
-	printf("# HELP refd_deliver_%s %s\n# TYPE refd_deliver_%s %s\n",
+	print_lines(stdout,
+	    "# HELP refd_deliver_%s %s\n# TYPE refd_deliver_%s %s\n",
 	    metrics[m].name, metrics[m].help, metrics[m].name, metrics[m].kind);
 	for (i = 0; i < p->nr; i++) {
 		value = value_of(&p->list[i], m, now_ms);
-		printf("refd_deliver_%s{endpoint=\"%s\"} ", metrics[m].name,
-		    p->list[i].name);
+		print_part(stdout, "refd_deliver_%s{endpoint=\"%s\"} ",
+		    metrics[m].name, p->list[i].name);
 		if (m == SECONDS)
-			printf("%" PRIu64 ".%03u\n", value / 1000,
+			print_line(stdout, "%" PRIu64 ".%03u", value / 1000,
 			    (unsigned)(value % 1000));
 		else
-			printf("%" PRIu64 "\n", value);
+			print_line(stdout, "%" PRIu64, value);
 	}
 }
 

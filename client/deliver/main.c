@@ -96,7 +96,7 @@ static int check(const struct deliver_options *opt)
 	struct endpoints endpoints = { 0 };
 
 	read_config(opt, &endpoints);
-	printf("%s: in order\n", opt->config);
+	print_line(stdout, "%s: in order", opt->config);
 	endpoints_done(&endpoints);
 	return EXIT_DONE;
 }

@@ -25,22 +25,12 @@ static void print_json(const char *action, const char *path, const char *text,
 	json_text(&j, "key", key);
 	json_text(&j, "value", value);
 	json_text(&j, "text", text);
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
-/* The owner of the repository may have written control characters. */
-static void print_line(const char *path, const char *text)
+static void print_path(const char *path, const char *text)
 {
-	struct text t = { 0 };
-
-	if (path) {
-		text_add_visible(&t, path);
-		text_adds(&t, ": ");
-	}
-	text_add_visible(&t, text);
-	text_addc(&t, '\n');
-	text_print(&t);
+	print_line(stdout, "%s%s%s", path ? path : "", path ? ": " : "", text);
 }
 
 void enable_report(const char *action, const char *path, const char *fmt, ...)
@@ -55,7 +45,7 @@ void enable_report(const char *action, const char *path, const char *fmt, ...)
 	if (as_json)
 		print_json(action, path, text, NULL, NULL);
 	else
-		print_line(path, text);
+		print_path(path, text);
 	free(text);
 }
 
@@ -67,7 +57,7 @@ void enable_report_setting(const char *path, bool is_added, const char *key,
 	if (as_json)
 		print_json(is_added ? "set" : "unset", path, text, key, value);
 	else
-		print_line(path, text);
+		print_path(path, text);
 	free(text);
 }
 
@@ -75,20 +65,15 @@ void enable_report_state(const char *state, const char *kind, const char *path)
 {
 	const bool is_repository = !strcmp(kind, "repository");
 	struct json j = { .to = stdout };
-	struct text t = { 0 };
 
 	if (as_json) {
 		json_begin(&j, NULL, '{');
 		json_text(&j, "state", state);
 		json_text(&j, "kind", kind);
 		json_text(&j, "path", path);
-		json_end(&j, '}');
-		putchar('\n');
+		json_finish(&j, '}');
 		return;
 	}
-	text_addf(&t, "%-10s  ", state);
-	text_add_visible(&t, path);
-	text_addf(&t, "%s%s\n", is_repository ? "" : "  ",
-	    is_repository ? "" : kind);
-	text_print(&t);
+	print_line(stdout, "%-10s  %s%s%s", state, path,
+	    is_repository ? "" : "  ", is_repository ? "" : kind);
 }

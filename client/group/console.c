@@ -99,7 +99,7 @@ int console_create(const struct group_config *config,
 		die("the group '%s' was created, but no standby is known to "
 		    "have it: %s; see refd group status",
 		    config->name, s.why.data);
-	printf("created the group '%s'; the node '%s' can lead it\n",
+	print_line(stdout, "created the group '%s'; the node '%s' can lead it",
 	    config->name, config->node);
 	session_done(&s);
 	return EXIT_DONE;
@@ -110,7 +110,6 @@ int console_create(const struct group_config *config,
 static void print_nodes(struct session *s)
 {
 	struct params p = { 0 };
-	struct text node = { 0 };
 	PGresult *r;
 	int i;
 
@@ -123,15 +122,12 @@ static void print_nodes(struct session *s)
 	    &p);
 	if (!r)
 		console_session_die(s, SESSION_AWAY);
-	for (i = 0; i < PQntuples(r); i++) {
-		text_clear(&node);
-		text_add_visible(&node, PQgetvalue(r, i, 0));
-		printf("node %s: has applied LSN %s, lacks %s rows, was seen "
-		       "%s seconds ago\n",
-		    node.data ? node.data : "", PQgetvalue(r, i, 1),
+	for (i = 0; i < PQntuples(r); i++)
+		print_line(stdout,
+		    "node %s: has applied LSN %s, lacks %s rows, was seen %s "
+		    "seconds ago",
+		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
 		    PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
-	}
-	text_done(&node);
 	PQclear(r);
 }
 
@@ -165,8 +161,9 @@ static int print_standbys(struct session *s, const struct lease *lease)
 	uint64_t nr = count_standbys(s), awaited = count_awaited(s);
 	bool is_low = s->config->copies < awaited;
 
-	printf("copies: %" PRIu64 " synchronous standbys, %" PRIu64 " needed\n",
-	    nr, s->config->copies);
+	print_line(stdout,
+	    "copies: %" PRIu64 " synchronous standbys, %" PRIu64 " needed", nr,
+	    s->config->copies);
 	if (!lease->waits_for_standbys)
 		say_warning("synchronous_standby_names is empty: new batches "
 			    "are refused");
@@ -203,21 +200,23 @@ static void print_log(struct session *s)
 	    "SELECT min(lsn), max(lsn) FROM refd.log WHERE grp = $1", &p);
 	if (!r)
 		console_session_die(s, SESSION_AWAY);
-	printf("group %s: the log has the rows %s to %s\n", s->config->name,
-	    PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1));
+	print_line(stdout, "group %s: the log has the rows %s to %s",
+	    s->config->name, PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1));
 	PQclear(r);
 }
 
 static void print_leader(const struct lease *lease)
 {
-	printf("leader: %s, epoch %" PRIu64, lease->owner, lease->epoch);
+	print_part(stdout, "leader: %s, epoch %" PRIu64, lease->owner,
+	    lease->epoch);
 	if (lease->is_over)
-		printf(", but the lease is over");
+		print_part(stdout, ", but the lease is over");
 	else if (lease->is_handed)
-		printf(", which has not begun yet");
+		print_part(stdout, ", which has not begun yet");
 	else if (lease->is_wished)
-		printf("; the node '%s' shall lead", lease->successor);
-	putchar('\n');
+		print_part(stdout, "; the node '%s' shall lead",
+		    lease->successor);
+	print_lines(stdout, "\n");
 }
 
 int console_status(const struct group_config *config)

@@ -72,7 +72,8 @@ int leave_run(const struct group_config *config, const char *node)
 		die("the node '%s' has just written to the database, or leads: "
 		    "it still runs",
 		    node);
-	printf("the node '%s' has left the group '%s'\n", node, config->name);
+	print_line(stdout, "the node '%s' has left the group '%s'", node,
+	    config->name);
 	session_done(&s);
 	return EXIT_DONE;
 }

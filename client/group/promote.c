@@ -219,15 +219,16 @@ int promote_run(const struct group_config *config, const char *node)
 	look(&p, &lease);
 	p.epoch = lease.epoch;
 	if (!strcmp(lease.owner, node) && !lease.is_over && !lease.is_handed) {
-		printf("the node '%s' leads the group '%s' already\n", node,
-		    config->name);
+		print_line(stdout, "the node '%s' leads the group '%s' already",
+		    node, config->name);
 	} else {
 		check_node(&p);
 		if (!ask(&p))
 			die_unasked(&p);
 		await(&p, &lease);
-		printf("the node '%s' leads the group '%s' in epoch %" PRIu64
-		       "; writes stood still for at most %" PRIu64 " ms\n",
+		print_line(stdout,
+		    "the node '%s' leads the group '%s' in epoch %" PRIu64
+		    "; writes stood still for at most %" PRIu64 " ms",
 		    node, config->name, lease.epoch, refd_now_ms() - p.led_ms);
 	}
 	free(p.asked);

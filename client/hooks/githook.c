@@ -164,7 +164,7 @@ void githook_warn(struct githook *h, bool as_2_39)
 {
 	if (!h->is_ignored)
 		return;
-	fprintf(stderr,
+	print_lines(stderr,
 	    "hint: The '%s' hook was ignored because it's not set as "
 	    "executable.\n"
 	    "hint: You can disable this warning with `git config "

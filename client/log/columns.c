@@ -5,6 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "proto/utf8.h"
+
 #define LEAST_WIDTH 80
 #define DOTS        "..."
 #define DOTS_WIDTH  3
@@ -21,33 +23,9 @@ size_t columns_of_terminal(void)
 	return width < LEAST_WIDTH ? LEAST_WIDTH : (size_t)width;
 }
 
-static bool continues(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-static size_t width_of(const char *s)
-{
-	size_t width = 0;
-
-	for (; *s; s++)
-		width += !continues(*s);
-	return width;
-}
-
-/* The place behind NR characters. */
-static const char *skip(const char *s, size_t nr)
-{
-	while (*s && (nr > 0 || continues(*s))) {
-		s++;
-		nr -= !continues(*s);
-	}
-	return s;
-}
-
 static void measure(struct columns *c, size_t i, const char *s)
 {
-	size_t width = width_of(s);
+	size_t width = utf8_width(s);
 
 	if (c->widest[i] < width)
 		c->widest[i] = width;
@@ -83,16 +61,15 @@ static void add_blanks(struct text *t, size_t nr)
 
 static void cut(struct text *t, const char *s, size_t width, bool cuts_begin)
 {
-	size_t len = width_of(s);
-	const char *end = skip(s, width - DOTS_WIDTH);
+	size_t nr = utf8_width(s);
 
-	if (len <= width) {
+	if (nr <= width) {
 		text_adds(t, s);
 	} else if (cuts_begin) {
 		text_adds(t, DOTS);
-		text_adds(t, skip(s, len - (width - DOTS_WIDTH)));
+		text_adds(t, s + utf8_skip(s, nr - (width - DOTS_WIDTH)));
 	} else {
-		text_add(t, s, (size_t)(end - s));
+		text_add(t, s, utf8_skip(s, width - DOTS_WIDTH));
 		text_adds(t, DOTS);
 	}
 }
@@ -105,7 +82,7 @@ static void add_cell(struct text *out, const struct columns *c, size_t i,
 	size_t len;
 
 	cut(&cell, s, width, c->list[i].cuts_begin);
-	len = cell.data ? width_of(cell.data) : 0;
+	len = cell.data ? utf8_width(cell.data) : 0;
 	if (i > 0)
 		text_addc(out, ' ');
 	if (c->list[i].is_number)

@@ -14,41 +14,45 @@ static const char *oid_text(bool given, const struct refd_oid *oid,
 	return given ? refd_oid_hex(oid, format, hex) : "";
 }
 
-static void put_field(const char *s)
+static void add_field(struct text *t, const char *s)
 {
-	fputs(s ? s : "", stdout);
-	putchar('\0');
+	text_add(t, s ? s : "", s ? strlen(s) + 1 : 1);
 }
 
 static void print_nul(const struct refd_change *c)
 {
 	const struct refd_record *rec = c->record;
+	struct text t = { 0 };
 	char hex[REFD_OID_MAX_HEX + 1], txid[REFD_TXID_HEX + 1];
 	const char *person = who_person(rec);
 
-	printf("%" PRIu64 ".%u%c%" PRIu64 "%c", rec->lsn, c->nr, 0,
+	text_addf(&t, "%" PRIu64 ".%u%c%" PRIu64 "%c", rec->lsn, c->nr, 0,
 	    rec->time_ms, 0);
-	put_field(refd_txid_hex(&rec->txid, txid));
-	printf("%u%c", rec->uid, 0);
+	add_field(&t, refd_txid_hex(&rec->txid, txid));
+	text_addf(&t, "%u%c", rec->uid, 0);
 	if (person)
-		put_field(person);
+		add_field(&t, person);
 	else
-		printf("uid=%u%c", rec->uid, 0);
-	put_field(rec->repo);
-	put_field(c->name);
-	put_field(refd_status_name(c->status));
-	put_field(oid_text(c->has_old, &c->old_oid, rec->object_format, hex));
-	put_field(oid_text(c->has_new, &c->new_oid, rec->object_format, hex));
-	put_field(c->target);
-	put_field(rec->message);
-	putchar('\0');
+		text_addf(&t, "uid=%u%c", rec->uid, 0);
+	add_field(&t, rec->repo);
+	add_field(&t, c->name);
+	add_field(&t, refd_status_name(c->status));
+	add_field(&t,
+	    oid_text(c->has_old, &c->old_oid, rec->object_format, hex));
+	add_field(&t,
+	    oid_text(c->has_new, &c->new_oid, rec->object_format, hex));
+	add_field(&t, c->target);
+	add_field(&t, rec->message);
+	add_field(&t, NULL);
+	print_bytes(stdout, t.data, t.len);
+	text_done(&t);
 }
 
 static void print_gap(const struct refd_answer *ans, enum print_form form)
 {
 	if (form == PRINT_JSON) {
 		change_json_gap(stdout, ans);
-		putchar('\n');
+		print_lines(stdout, "\n");
 	}
 	say_warning("what happened up to %" PRIu64
 		    " is not known any more, and "
@@ -67,7 +71,7 @@ static uint64_t wall_ms(void)
 void print_changes(const struct refd_answer *ans, enum print_form form,
     struct lines *lines)
 {
-	struct text out = { 0 };
+	struct text out = { .is_shown = true };
 	size_t i;
 
 	if (ans->has_gap)
@@ -84,7 +88,7 @@ void print_changes(const struct refd_answer *ans, enum print_form form,
 	case PRINT_JSON:
 		for (i = 0; i < ans->nr_changes; i++) {
 			change_json(stdout, ans, &ans->changes[i]);
-			putchar('\n');
+			print_lines(stdout, "\n");
 		}
 		break;
 	}

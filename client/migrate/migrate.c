@@ -225,8 +225,8 @@ static enum swap migrate(const struct migration *m)
 			  "was changed",
 		    m->gd->common);
 	if (swap == SWAP_DONE)
-		printf("%s: %zu refs are in %s now\n", m->gd->common, nr,
-		    ref_format_names[m->to]);
+		print_line(stdout, "%s: %zu refs are in %s now", m->gd->common,
+		    nr, ref_format_names[m->to]);
 	free(lock);
 	return swap;
 }
@@ -243,8 +243,8 @@ static bool migrate_held(struct migration *m, int *status)
 	if (m->was_left && !tidy_up(m))
 		return false;
 	if (m->from == m->to) {
-		printf("%s: the refs are in %s already\n", m->gd->common,
-		    ref_format_names[m->to]);
+		print_line(stdout, "%s: the refs are in %s already",
+		    m->gd->common, ref_format_names[m->to]);
 		*status = EXIT_DONE;
 		return true;
 	}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "proto/limits.h"
+#include "proto/utf8.h"
 
 void push_done(struct push *push)
 {
@@ -268,17 +269,11 @@ void push_put_version(bool with_options, struct pkt_buf *out)
 /* A reason has one line, and fits a packet. */
 static void put_ng(const struct push_command *c, struct pkt_buf *out)
 {
-	size_t room = REFD_PAYLOAD_MAX - strlen("ng  ") - strlen(c->name);
 	struct text line = { 0 };
-	size_t i, at;
 
 	text_addf(&line, "ng %s ", c->name);
-	at = line.len;
-	text_add(&line, c->ng, strnlen(c->ng, room));
-	for (i = at; i < line.len; i++)
-		if ((unsigned char)line.data[i] < ' ' || line.data[i] == 0x7f)
-			line.data[i] = ' ';
-	pkt_put(out, line.data, line.len);
+	text_add_visible(&line, c->ng);
+	pkt_put(out, line.data, utf8_cut(line.data, REFD_PAYLOAD_MAX));
 	text_done(&line);
 }
 

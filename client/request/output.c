@@ -6,23 +6,19 @@
 
 #include "client/request/git_messages.h"
 #include "proto/lib/json.h"
+#include "proto/refname.h"
 
-/* Control bytes become blanks, so that S stays on one line. */
-static void print_line(const char *s)
+/* A program gets the bytes of a name, unless the name is refused: such a name
+ * may have control bytes. */
+static void print_name(const char *name, bool for_people)
 {
-	for (; *s; s++)
-		putchar((unsigned char)*s < ' ' ? ' ' : *s);
-	putchar('\n');
+	if (for_people || !refd_refname_format_ok(name))
+		print_part(stdout, "%s", name);
+	else
+		print_bytes(stdout, name, strlen(name));
 }
 
-/* The name of a rejected ref may have control bytes. */
-static void print_name(const char *s)
-{
-	for (; *s; s++)
-		putchar((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
-}
-
-void output_porcelain(const struct refd_answer *ans)
+void output_results(const struct refd_answer *ans, bool for_people)
 {
 	struct text text = { 0 };
 	char id[REFD_TXID_HEX + 1];
@@ -31,19 +27,19 @@ void output_porcelain(const struct refd_answer *ans)
 	for (i = 0; i < ans->nr_results; i++) {
 		const struct refd_result *res = &ans->results[i];
 
+		print_part(stdout, res->status == REFD_OK ? "ok " : "ng ");
+		print_name(res->name, for_people);
 		if (res->status == REFD_OK) {
-			printf("ok %s\n", res->name);
+			print_lines(stdout, "\n");
 			continue;
 		}
-		fputs("ng ", stdout);
-		print_name(res->name);
-		printf(" %s ", refd_status_name(res->status));
 		text_clear(&text);
 		git_messages_text(res->status, res->text, &text);
-		print_line(text.data);
+		print_line(stdout, " %s %s", refd_status_name(res->status),
+		    text.data);
 	}
 	text_done(&text);
-	printf("txn %s %s\n", refd_txid_hex(&ans->txid, id),
+	print_line(stdout, "txn %s %s", refd_txid_hex(&ans->txid, id),
 	    refd_outcome_name(ans->outcome));
 }
 
@@ -82,8 +78,7 @@ void output_json(const struct refd_answer *ans)
 	for (i = 0; i < ans->nr_results; i++)
 		add_result(&j, &ans->results[i], ans->object_format);
 	json_end(&j, ']');
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
 /* Is S a number of JSON? One with a sign or a leading zero is not. */
@@ -151,8 +146,7 @@ void output_json_pairs(const struct refd_pair *pairs, size_t nr)
 			add_pair(&j, pairs[i].key, pairs[i].value);
 			i++;
 		}
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
 static const char *or_null(bool given, const struct refd_oid *oid,
@@ -190,8 +184,10 @@ void output_rejected(const struct refd_update *u, const char *name,
 	/* git refuses the object before it looks at "create". */
 	if (u->action == REFD_CREATE && git_messages_is_bad_value(res->status))
 		has_old = false;
-	printf("rejected %s %s %s ", name,
+	print_part(stdout, "rejected ");
+	print_name(name, false);
+	print_line(stdout, " %s %s %s",
 	    or_null(has_new, &u->new_oid, format, new_hex),
-	    or_null(has_old, &u->old_oid, format, old_hex));
-	print_line(git_messages_reason(res->status));
+	    or_null(has_old, &u->old_oid, format, old_hex),
+	    git_messages_reason(res->status));
 }

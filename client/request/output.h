@@ -1,6 +1,6 @@
 /*
- * The outcome of a transaction on standard output, for programs. One thread;
- * nothing is flushed.
+ * The outcome of a transaction on standard output. One thread; nothing is
+ * flushed.
  */
 #ifndef CLIENT_REQUEST_OUTPUT_H
 #define CLIENT_REQUEST_OUTPUT_H
@@ -10,9 +10,10 @@
 
 /*
  * "ok <ref>" or "ng <ref> <code> <text>" in input order, then
- * "txn <id> <outcome>". The answer's kind is RESULTS.
+ * "txn <id> <outcome>". The answer's kind is RESULTS. A program gets the bytes
+ * of a valid name as they are, and people what a terminal shows.
  */
-void output_porcelain(const struct refd_answer *ans);
+void output_results(const struct refd_answer *ans, bool for_people);
 /* One JSON object, and a newline. */
 void output_json(const struct refd_answer *ans);
 /* "rejected <ref> <new> <old> <reason>" for one of update-ref's batch; NAME is

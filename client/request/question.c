@@ -66,7 +66,7 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
 		return;
 	*told_ms = now;
 	*told = hello->done;
-	fprintf(stderr, "refd: recovering %" PRIu64 " of %" PRIu64 "\n",
+	print_line(stderr, "refd: recovering %" PRIu64 " of %" PRIu64,
 	    hello->done, hello->total);
 }
 

@@ -207,7 +207,7 @@ static bool ask(const struct restoring *rs, const struct changes *changes)
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return true;
 	restore_print_plan(changes, rs->plan.object_format);
-	fprintf(stderr, "Restore %zu ref%s? [y/N] ", changes->nr,
+	print_part(stderr, "Restore %zu ref%s? [y/N] ", changes->nr,
 	    changes->nr > 1 ? "s" : "");
 	return fgets(line, sizeof(line), stdin) && is_yes(line);
 }

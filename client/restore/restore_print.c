@@ -20,6 +20,13 @@ static void add_command(struct text *line, const struct refd_update *u,
 		text_addf(line, "update %s %s %s", u->name, new, old);
 }
 
+/* For refd update --stdin. */
+static void print_command(struct text *line)
+{
+	text_addc(line, '\n');
+	print_bytes(stdout, line->data, line->len);
+}
+
 static void print_updates(const struct changes *changes,
     enum refd_object_format format, bool for_people)
 {
@@ -32,7 +39,7 @@ static void print_updates(const struct changes *changes,
 		if (for_people)
 			say("%s", line.data);
 		else
-			puts(line.data);
+			print_command(&line);
 	}
 	text_done(&line);
 }
@@ -158,8 +165,7 @@ void restore_print_json(const struct restore_plan *plan,
 	add_refs(&j, "updates", plan, false);
 	add_refs(&j, "left", plan, true);
 	json_count(&j, "unknown", plan->nr_unknown);
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
 static void add_count(FILE *to, const char **before, const char *verb,
@@ -167,7 +173,7 @@ static void add_count(FILE *to, const char **before, const char *verb,
 {
 	if (!nr)
 		return;
-	fprintf(to, "%s%s %zu ref%s", *before, verb, nr, nr > 1 ? "s" : "");
+	print_part(to, "%s%s %zu ref%s", *before, verb, nr, nr > 1 ? "s" : "");
 	*before = ", ";
 }
 
@@ -177,17 +183,17 @@ void restore_print_summary(const struct restore_plan *plan,
 	const char *before = "";
 	char number[32], when[64];
 
-	fprintf(to, "restore to record %s", point_in_time_number(m, number));
+	print_part(to, "restore to record %s", point_in_time_number(m, number));
 	if (m->ms)
-		fprintf(to, " (%s)", when_text(m->ms, when));
-	fputs(": ", to);
+		print_part(to, " (%s)", when_text(m->ms, when));
+	print_part(to, ": ");
 	add_count(to, &before, "update", plan->nr_moved);
 	add_count(to, &before, "create", plan->nr_made);
 	add_count(to, &before, "delete", plan->nr_deleted);
 	if (!*before)
-		fputs("nothing to change", to);
+		print_part(to, "nothing to change");
 	if (plan->nr_unknown)
-		fprintf(to, "; refs left unchanged, without history: %zu",
+		print_part(to, "; refs left unchanged, without history: %zu",
 		    plan->nr_unknown);
-	putc('\n', to);
+	print_lines(to, "\n");
 }

@@ -25,7 +25,7 @@ static void print_usage(const struct update_options *opt, FILE *to)
 	command_help(&update_command,
 	    opt->messages == GIT_2_39 ? usage_2_39 : usage_2_55, help,
 	    sizeof(help));
-	fprintf(to, "%s\n", help);
+	print_lines(to, "%s\n", help);
 }
 
 /* git looks for the repository before it checks arguments. */

@@ -17,7 +17,7 @@ static int failed_unknown(const struct refd_answer *ans)
 	char id[REFD_TXID_HEX + 1];
 
 	refd_txid_hex(&ans->txid, id);
-	fprintf(stderr,
+	print_lines(stderr,
 	    "fatal: outcome unknown (transaction %s): ask with "
 	    "\"refd query %s\"\n",
 	    id, id);
@@ -282,7 +282,7 @@ int report_results(const struct updater *up, const struct changes *changes,
 	case OUTPUT_GIT:
 		break;
 	case OUTPUT_PORCELAIN:
-		output_porcelain(ans);
+		output_results(ans, false);
 		break;
 	case OUTPUT_JSON:
 		output_json(ans);
@@ -318,7 +318,7 @@ int report_refused(const struct updater *up, const struct changes *changes,
 	all.outcome = refd_outcome_of(changes->nr, 0,
 	    ans->status == REFD_UNKNOWN ? changes->nr : 0);
 	if (up->opt->output == OUTPUT_PORCELAIN)
-		output_porcelain(&all);
+		output_results(&all, false);
 	if (up->opt->output == OUTPUT_JSON)
 		output_json(&all);
 	free(results);

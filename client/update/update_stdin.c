@@ -21,7 +21,7 @@ static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 static void reply(const struct updater *up, const char *command)
 {
 	if (up->opt->output == OUTPUT_GIT)
-		printf("%s: ok\n", command);
+		print_line(stdout, "%s: ok", command);
 	flush_output();
 }
 

@@ -18,8 +18,8 @@ int admin_check_config(int argc, char **argv);
  * was printed, and *STATUS is the exit status. */
 bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
     int *status);
-/* Writes "refd: " and a line to standard error, after the standard output.
- * Control characters become "?". */
+/* Writes "refd: " and a line to standard error (PRINT_AS_LINES), after the
+ * standard output. */
 void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Reads the answer to a question: is it "y" or "yes"? */
 bool admin_has_consent(void);

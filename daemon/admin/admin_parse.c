@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "daemon/admin/admin.h"
-#include "proto/lib/utf8.h"
+#include "proto/lib/print.h"
 
 #define EXIT_USAGE 129
 
@@ -18,14 +18,14 @@ bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
 		return true;
 	if (result == COMMAND_HELPS) {
 		command_help(c, NULL, help, sizeof(help));
-		fputs(help, stdout);
+		print_lines(stdout, "%s", help);
 		*status = 0;
 		return false;
 	}
 	admin_say("%s", why);
 	if (result == COMMAND_WRONG) {
 		command_usage(c, help, sizeof(help));
-		fputs(help, stderr);
+		print_lines(stderr, "%s", help);
 	}
 	*status = EXIT_USAGE;
 	return false;
@@ -39,9 +39,8 @@ void admin_say(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	utf8_hide_controls(line);
 	fflush(stdout);
-	fprintf(stderr, "refd: %s\n", line);
+	print_lines(stderr, "refd: %s\n", line);
 }
 
 bool admin_has_consent(void)

@@ -9,9 +9,17 @@
 #include "daemon/admin/admin.h"
 #include "daemon/options.h"
 #include "proto/lib/json.h"
+#include "proto/lib/print.h"
 
 #define EXIT_WRONG 1
 #define EXIT_USAGE 129
+
+static void print_origin(const char *origin, const char *words)
+{
+	print_part(stdout, "%s", origin);
+	print_lines(stdout, "\t");
+	print_line(stdout, "%s", words);
+}
 
 static int show(const struct config *cfg)
 {
@@ -24,7 +32,7 @@ static int show(const struct config *cfg)
 		origin = config_value_origin(&cfg->values[i]);
 		failed = words == NULL || origin == NULL;
 		if (!failed)
-			printf("%s\t%s\n", origin, words);
+			print_origin(origin, words);
 		free(words);
 		free(origin);
 	}
@@ -69,8 +77,7 @@ static int put_json(const struct config *cfg)
 	for (i = 0; i < cfg->nr_values; i++)
 		put_value(&j, &cfg->values[i]);
 	json_end(&j, ']');
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 	return 0;
 }
 
@@ -81,9 +88,9 @@ static int report(const struct config *cfg, enum options_form form)
 	if (form == OPTIONS_JSON)
 		return put_json(cfg);
 	if (cfg->file != NULL)
-		printf("%s: in order\n", cfg->file);
+		print_line(stdout, "%s: in order", cfg->file);
 	else
-		puts("in order; there is no configuration file");
+		print_line(stdout, "in order; there is no configuration file");
 	return 0;
 }
 

@@ -43,16 +43,15 @@ static void report(const char *path, size_t unlocked, bool as_json)
 		json_begin(&j, NULL, '{');
 		json_text(&j, "repo", path);
 		json_count(&j, "locks_removed", unlocked);
-		json_end(&j, '}');
-	} else {
-		fputs("disowned: ", stdout);
-		print_visible(stdout, path);
-		if (unlocked > 0)
-			printf("; of the locks that its daemon left removed: "
-			       "%zu",
-			    unlocked);
+		json_finish(&j, '}');
+		return;
 	}
-	putchar('\n');
+	print_part(stdout, "disowned: %s", path);
+	if (unlocked > 0)
+		print_part(stdout,
+		    "; of the locks that its daemon left removed: %zu",
+		    unlocked);
+	print_lines(stdout, "\n");
 }
 
 static bool disown(const char *arg, bool as_json)

@@ -27,6 +27,7 @@
 #include "daemon/admin/admin.h"
 #include "daemon/admin/locks_internal.h"
 #include "daemon/base/fs_type.h"
+#include "proto/lib/print.h"
 
 #define LOOK_NS   INT64_C(100000000)
 #define SECOND_NS INT64_C(1000000000)
@@ -121,7 +122,7 @@ static bool may_remove(const struct locks_options *opt, size_t nr)
 		return false;
 	}
 	fflush(stdout);
-	fprintf(stderr, "Remove %zu dead lock%s? [y/N] ", nr,
+	print_part(stderr, "Remove %zu dead lock%s? [y/N] ", nr,
 	    nr > 1 ? "s" : "");
 	if (admin_has_consent())
 		return true;

@@ -87,8 +87,7 @@ static void print_json(const struct found_lock *f, const char *repo,
 		json_count(&j, "holders", f->nr_holders);
 	}
 	json_text(&j, "why", why);
-	json_end(&j, '}');
-	putchar('\n');
+	json_finish(&j, '}');
 }
 
 void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
@@ -102,15 +101,13 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
 		print_json(f, repo, age_s, why);
 		return;
 	}
-	printf("%s: ", fate_word(f->fate));
-	print_visible(stdout, f->name);
+	print_part(stdout, "%s: %s", fate_word(f->fate), f->name);
 	if (f->lock.fd >= 0)
-		printf(", %s old", age_text(age_s > 0 ? age_s : 0, age));
+		print_part(stdout, ", %s old",
+		    age_text(age_s > 0 ? age_s : 0, age));
 	if (f->lock.named != 0)
-		printf(", git named process %ld", f->lock.named);
-	if (f->fate != LOCK_REMOVED) {
-		fputs(": ", stdout);
-		print_visible(stdout, why);
-	}
-	putchar('\n');
+		print_part(stdout, ", git named process %ld", f->lock.named);
+	if (f->fate != LOCK_REMOVED)
+		print_part(stdout, ": %s", why);
+	print_lines(stdout, "\n");
 }

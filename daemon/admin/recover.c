@@ -126,13 +126,10 @@ static int move_aside(const char *state, const char *name, long long now,
 	    asprintf(&to, "%s.discarded-%lld", from, now) >= 0)
 		r = SYS(&sys_kernel, renameat, SYS_TRUSTED, from, SYS_TRUSTED,
 		    to);
-	if (r == 0 && j != NULL) {
+	if (r == 0 && j != NULL)
 		json_text(j, NULL, to);
-	} else if (r == 0) {
-		fputs("moved aside: ", stdout);
-		print_visible(stdout, to);
-		putchar('\n');
-	}
+	else if (r == 0)
+		print_line(stdout, "moved aside: %s", to);
 	free(from);
 	free(to);
 	return r;
@@ -165,8 +162,7 @@ static int discard(const struct recover_options *opt)
 	r = move_journal_aside(opt->state, j);
 	if (j != NULL) {
 		json_end(j, ']');
-		json_end(j, '}');
-		putchar('\n');
+		json_finish(j, '}');
 	}
 	if (r < 0) {
 		admin_say("can't move the journal in '%s' aside: %s",
@@ -174,9 +170,10 @@ static int discard(const struct recover_options *opt)
 		return 1;
 	}
 	if (j == NULL)
-		printf("What it held and the disks did not is lost to a "
-		       "recovery. Repositories that belong to it are served "
-		       "again once 'refd disown' was run for each.\n");
+		print_line(stdout,
+		    "What it held and the disks did not is lost to a "
+		    "recovery. Repositories that belong to it are served again "
+		    "once 'refd disown' was run for each.");
 	return 0;
 }
 
@@ -215,7 +212,7 @@ static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 		return false;
 	}
 	fflush(stdout);
-	fprintf(stderr,
+	print_lines(stderr,
 	    "This node has the rows of its group up to LSN %llu. Later updates "
 	    "are on other nodes only, and the node cannot come back without a "
 	    "copy of another node.\nLeave the group? [y/N] ",

@@ -12,15 +12,11 @@
 
 static void print_finding(const struct tally_finding *f)
 {
-	printf("  %-18s ", store_finding_name(f->finding));
-	print_visible(stdout, f->ref);
-	fputs(f->ref[0] != '\0' ? ": " : "", stdout);
-	print_visible(stdout, f->text);
-	if (f->evidence != NULL) {
-		fputs("; it is kept as ", stdout);
-		print_visible(stdout, f->evidence);
-	}
-	putchar('\n');
+	bool is_kept = f->evidence != NULL;
+
+	print_line(stdout, "  %-18s %s%s%s%s%s", store_finding_name(f->finding),
+	    f->ref, f->ref[0] != '\0' ? ": " : "", f->text,
+	    is_kept ? "; it is kept as " : "", is_kept ? f->evidence : "");
 }
 
 void report_text(const struct finding_tally *tally, uint64_t deferred)
@@ -32,15 +28,16 @@ void report_text(const struct finding_tally *tally, uint64_t deferred)
 
 	for (repo = tally->repos; repo != NULL; repo = repo->hh.next) {
 		tally_words(repo->counts, words);
-		print_visible(stdout, repo->path);
-		printf(": %s\n", words);
+		print_line(stdout, "%s: %s", repo->path, words);
 		for (i = 0; i < repo->nr; i++)
 			print_finding(&repo->items[i]);
 		if (repo->more > 0)
-			printf("  and %" PRIu64 " more\n", repo->more);
+			print_line(stdout, "  and %" PRIu64 " more",
+			    repo->more);
 	}
-	printf("%" PRIu64 " ref%s repaired, %" PRIu64 " left as another wrote "
-	       "them, %" PRIu64 " dropped, %" PRIu64 " deferred\n",
+	print_line(stdout,
+	    "%" PRIu64 " ref%s repaired, %" PRIu64 " left as another wrote "
+	    "them, %" PRIu64 " dropped, %" PRIu64 " deferred",
 	    repaired, repaired == 1 ? "" : "s", tally_left(tally->counts),
 	    tally_dropped(tally->counts), deferred);
 }
@@ -105,6 +102,5 @@ void report_json(const struct finding_tally *tally, uint64_t deferred, int err)
 	for (repo = tally->repos; repo != NULL; repo = repo->hh.next)
 		put_repo(j, repo);
 	json_end(j, ']');
-	json_end(j, '}');
-	putchar('\n');
+	json_finish(j, '}');
 }

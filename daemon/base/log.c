@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/quote.h"
 #include "daemon/base/sys.h"
+#include "proto/lib/print.h"
 
 #define LOG_FD 2
 
@@ -130,7 +130,7 @@ static void add_field(struct line *line, const struct log_field *f)
 	else if (f->string[0] != '\0')
 		add(line, " %s=%s", f->key,
 		    f->is_word ? f->string :
-				 quote(value, sizeof(value), f->string));
+				 print_quoted(value, sizeof(value), f->string));
 }
 
 /* False: the line is left out. *SUPPRESSED: lines left out before. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/quote.h"
 #include "daemon/service/notify.h"
+#include "proto/lib/print.h"
 
 #define STATE_BYTES 256
 #define NS_PER_US   1000
@@ -55,7 +55,7 @@ static void send_status(struct service_link *link, const char *head)
 
 	if (stall->since_ns != 0)
 		snprintf(stalled, sizeof(stalled), "A FLUSH HANGS on %s; ",
-		    quote(path, sizeof(path), stall_path(stall)));
+		    print_quoted(path, sizeof(path), stall_path(stall)));
 	else if (stall->text[0] != '\0')
 		snprintf(stalled, sizeof(stalled), "STALLED: %s; ",
 		    stall->text);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/flushing.h"
-#include "daemon/base/quote.h"
+#include "proto/lib/print.h"
 
 #define NS_PER_S 1000000000LL
 #define QUOTED   256
@@ -98,7 +98,7 @@ const char *stall_describe(char text[STALL_TEXT], enum store_stage stage,
 
 	if (shows_path) {
 		/* Single quotes, because the sentence is quoted in turn. */
-		quote(path, sizeof(path), p->path);
+		print_quoted(path, sizeof(path), p->path);
 		path[0] = path[strlen(path) - 1] = '\'';
 		snprintf(where, sizeof(where), "%s%s", path,
 		    p->has_more ? " and others" : "");

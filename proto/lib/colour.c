@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/lib/print.h"
+
 static enum { AUTO, ALWAYS, NEVER } when;
 
 const char *colour_take(void *values, const char *arg)
@@ -44,4 +46,13 @@ const char *colour_begin(enum colour colour)
 const char *colour_end(enum colour colour)
 {
 	return colour != COLOUR_PLAIN && colour_is_on() ? "\033[m" : "";
+}
+
+void colour_print(FILE *to, enum colour colour, const char *s)
+{
+	const char *begin = colour_begin(colour), *end = colour_end(colour);
+
+	print_bytes(to, begin, strlen(begin));
+	print_part(to, "%s", s);
+	print_bytes(to, end, strlen(end));
 }

@@ -7,6 +7,7 @@
 #define PROTO_LIB_COLOUR_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "proto/lib/command.h"
 
@@ -38,5 +39,7 @@ bool colour_is_on(void);
  * Without colour, and for COLOUR_PLAIN, both are "". */
 const char *colour_begin(enum colour colour);
 const char *colour_end(enum colour colour);
+/* Prints S in COLOUR, as a part of a line (print.h). */
+void colour_print(FILE *to, enum colour colour, const char *s);
 
 #endif

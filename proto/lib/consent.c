@@ -25,8 +25,7 @@ enum consent consent_ask(const char *question)
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return CONSENT_NOBODY;
 	progress_clear();
-	print_visible(stderr, question);
-	fputs(" [y/N] ", stderr);
+	print_part(stderr, "%s [y/N] ", question);
 	return fgets(line, sizeof(line), stdin) != NULL &&
 		(strcasecmp(line, "y\n") == 0 ||
 		    strcasecmp(line, "yes\n") == 0) ?

@@ -38,13 +38,11 @@ static char *fill_in(const char *text, const char *repo)
 	    *repo ? repo : FINDING_REPOSITORY);
 }
 
-static void print_line(const char *before, const char *text, const char *repo)
+static void print_filled_in(const char *before, const char *text, const char *repo)
 {
 	char *all = fill_in(text, repo);
 
-	fputs(before, stdout);
-	print_visible(stdout, all ? all : text);
-	putchar('\n');
+	print_line(stdout, "%s%s", before, all ? all : text);
 	free(all);
 }
 
@@ -93,10 +91,8 @@ static void print_object(const struct finding *f)
 {
 	const char *below = *f->ref ? f->ref : f->file;
 
-	print_visible(stdout, f->repo);
-	if (*f->repo && *below)
-		putchar(' ');
-	print_visible(stdout, below);
+	print_part(stdout, "%s%s%s", f->repo, *f->repo && *below ? " " : "",
+	    below);
 }
 
 static const char *plural(size_t nr, const char *one, const char *many)
@@ -112,14 +108,14 @@ static void print_objects(struct finding_held *const *group, size_t nr,
 
 	if (nr == 1) {
 		print_object(first);
-		fputs(*first->repo || *first->ref || *first->file ? ": " : "",
-		    stdout);
+		print_part(stdout, "%s",
+		    *first->repo || *first->ref || *first->file ? ": " : "");
 	} else if (!*first->repo) {
-		printf("%zu places: ", nr);
+		print_part(stdout, "%zu places: ", nr);
 	} else if (nr == repos) {
-		printf("%zu repositories: ", repos);
+		print_part(stdout, "%zu repositories: ", repos);
 	} else {
-		printf("%zu places in %zu %s: ", nr, repos,
+		print_part(stdout, "%zu places in %zu %s: ", nr, repos,
 		    plural(repos, "repository", "repositories"));
 	}
 }
@@ -140,19 +136,13 @@ static void print_names(struct finding_held *const *group, size_t nr)
 		if (repos > FINDING_NAMES_MAX || in_repo > FINDING_NAMES_MAX)
 			continue;
 		shown++;
-		fputs("    ", stdout);
+		print_part(stdout, "    ");
 		print_object(&group[i]->finding);
-		putchar('\n');
+		print_lines(stdout, "\n");
 	}
 	if (shown < nr)
-		printf("    and %zu more; -v shows each\n", nr - shown);
-}
-
-static void print_coloured(enum colour colour, const char *word,
-    const char *after)
-{
-	printf("%s%s%s%s", colour_begin(colour), word, colour_end(colour),
-	    after);
+		print_line(stdout, "    and %zu more; -v shows each",
+		    nr - shown);
 }
 
 static void print_group(struct finding_held *const *group, size_t nr)
@@ -165,21 +155,21 @@ static void print_group(struct finding_held *const *group, size_t nr)
 	for (i = 0; i < nr; i++)
 		repos += is_next_repo(group, i);
 	if (first->is_repaired)
-		print_coloured(COLOUR_OK, "repaired", ": ");
+		colour_print(stdout, COLOUR_OK, "repaired");
 	else
-		print_coloured(colours[kind->severity],
-		    severities[kind->severity], ": ");
-	printf("%s: ", kind->id);
+		colour_print(stdout, colours[kind->severity],
+		    severities[kind->severity]);
+	print_part(stdout, ": %s: ", kind->id);
 	print_objects(group, nr, repos);
-	print_line("", first->text, repo);
+	print_filled_in("", first->text, repo);
 	if (nr > 1)
 		print_names(group, nr);
 	if (*first->repair)
-		print_line("    ", first->repair, repo);
+		print_filled_in("    ", first->repair, repo);
 	if (!first->is_repaired) {
-		fputs("    ", stdout);
-		print_coloured(COLOUR_HEADING, "remedy", "");
-		print_line(": ", kind->remedy, remedy_repo(repo));
+		print_part(stdout, "    ");
+		colour_print(stdout, COLOUR_HEADING, "remedy");
+		print_filled_in(": ", kind->remedy, remedy_repo(repo));
 	}
 }
 
@@ -210,8 +200,7 @@ static void print_end_json(struct findings *f, size_t nr_repos)
 	json_count(j, "notes", f->count[FINDING_NOTE]);
 	json_count(j, "repaired", f->repaired);
 	json_flag(j, "interrupted", interrupt_came());
-	json_end(j, '}');
-	putchar('\n');
+	json_finish(j, '}');
 }
 
 static void print_end(const struct findings *f, size_t nr_repos)
@@ -221,17 +210,17 @@ static void print_end(const struct findings *f, size_t nr_repos)
 	const size_t notes = f->count[FINDING_NOTE];
 	size_t i;
 
-	for (i = 0; i < f->nr_checked; i++) {
-		fputs("looked at ", stdout);
-		print_visible(stdout, f->checked[i]);
-		putchar('\n');
-	}
+	for (i = 0; i < f->nr_checked; i++)
+		print_line(stdout, "looked at %s", f->checked[i]);
 	if (f->hidden_repos)
-		printf("looked at %zu more; -v names each\n", f->hidden_repos);
-	if (interrupt_came())
-		print_coloured(COLOUR_ERROR, "interrupted",
-		    ": these are the findings so far\n");
-	printf("%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired\n", nr_repos,
+		print_line(stdout, "looked at %zu more; -v names each",
+		    f->hidden_repos);
+	if (interrupt_came()) {
+		colour_print(stdout, COLOUR_ERROR, "interrupted");
+		print_line(stdout, ": these are the findings so far");
+	}
+	print_line(stdout, "%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired",
+	    nr_repos,
 	    plural(nr_repos, "repository", "repositories"), errors,
 	    plural(errors, "error", "errors"), warnings,
 	    plural(warnings, "warning", "warnings"), notes,

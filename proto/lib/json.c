@@ -1,32 +1,51 @@
 #include "proto/lib/json.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "proto/lib/print.h"
+
+static void put(struct json *j, const char *s)
+{
+	print_bytes(j->to, s, strlen(s));
+}
+
+static void put_string(struct json *j, const char *s)
+{
+	put(j, "\"");
+	print_text(j->to, PRINT_AS_JSON, s, strlen(s));
+	put(j, "\"");
+}
 
 /* What comes before a value. */
 static void put_key(struct json *j, const char *key)
 {
 	if (j->has_item)
-		putc(',', j->to);
+		put(j, ",");
 	j->has_item = true;
 	if (!key)
 		return;
-	print_json_string(j->to, key);
-	putc(':', j->to);
+	put_string(j, key);
+	put(j, ":");
 }
 
 void json_begin(struct json *j, const char *key, char bracket)
 {
 	put_key(j, key);
-	putc(bracket, j->to);
+	print_bytes(j->to, &bracket, 1);
 	j->has_item = false;
 }
 
 void json_end(struct json *j, char bracket)
 {
-	putc(bracket, j->to);
+	print_bytes(j->to, &bracket, 1);
 	j->has_item = true;
+}
+
+void json_finish(struct json *j, char bracket)
+{
+	json_end(j, bracket);
+	put(j, "\n");
 }
 
 void json_text(struct json *j, const char *key, const char *s)
@@ -34,13 +53,13 @@ void json_text(struct json *j, const char *key, const char *s)
 	if (!s)
 		return;
 	put_key(j, key);
-	print_json_string(j->to, s);
+	put_string(j, s);
 }
 
 void json_count(struct json *j, const char *key, uint64_t n)
 {
 	put_key(j, key);
-	fprintf(j->to, "%" PRIu64, n);
+	print_part(j->to, "%" PRIu64, n);
 }
 
 void json_flag(struct json *j, const char *key, bool flag)
@@ -51,5 +70,5 @@ void json_flag(struct json *j, const char *key, bool flag)
 void json_value(struct json *j, const char *key, const char *text)
 {
 	put_key(j, key);
-	fputs(text, j->to);
+	put(j, text);
 }

@@ -1,6 +1,6 @@
 /*
- * Writes JSON to a stream, without blanks. A string may have any bytes: a byte
- * that is not UTF-8 becomes U+FFFD, and control characters are escaped.
+ * Writes JSON to a stream, without blanks. A string may have any bytes: see
+ * PRINT_AS_JSON in proto/lib/print.h.
  *
  * One owner; may block as the stream does. The caller checks the stream.
  */
@@ -19,6 +19,8 @@ struct json {
 /* KEY is NULL for an item of an array, and for the outermost value. */
 void json_begin(struct json *j, const char *key, char bracket);
 void json_end(struct json *j, char bracket);
+/* Ends the outermost value, and the line. */
+void json_finish(struct json *j, char bracket);
 /* A NULL string is left out. */
 void json_text(struct json *j, const char *key, const char *s);
 void json_count(struct json *j, const char *key, uint64_t n);

@@ -59,7 +59,7 @@ void progress_line(const char *text)
 		return;
 	snprintf(line, sizeof(line), "%s", text);
 	progress_clear();
-	print_visible(stderr, line);
+	print_part(stderr, "%s", line);
 	fflush(stderr);
 	shown.columns = (int)strlen(line);
 }
@@ -87,7 +87,9 @@ void progress_show(const char *title, uint64_t done, uint64_t total,
 void progress_clear(void)
 {
 	if (shown.columns > 0) {
-		fprintf(stderr, "\r%*s\r", shown.columns, "");
+		print_bytes(stderr, "\r", 1);
+		print_part(stderr, "%*s", shown.columns, "");
+		print_bytes(stderr, "\r", 1);
 		fflush(stderr);
 	}
 	shown.columns = 0;

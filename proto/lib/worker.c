@@ -24,8 +24,9 @@
 #include "proto/lib/consent.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/launch.h"
+#include "proto/lib/print.h"
 #include "proto/lib/progress.h"
-#include "proto/lib/utf8.h"
+#include "proto/utf8.h"
 
 /* The first byte of a packet. */
 enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION };
@@ -100,22 +101,16 @@ struct relay {
 	size_t len;
 };
 
-static void print_line(struct relay *r)
+static void relay_line(struct relay *r, size_t len)
 {
-	size_t i;
-
-	if (r->len == 0)
+	if (len == 0)
 		return;
-	for (i = 0; i < r->len; i++)
-		if (r->line[i] == '\0')
-			r->line[i] = '?';
-	r->line[r->len] = '\0';
-	r->len = 0;
-	utf8_hide_controls(r->line);
 	progress_clear();
 	if (r->to == stderr)
 		fflush(stdout);
-	fputs(r->line, r->to);
+	print_text(r->to, PRINT_AS_LINES, r->line, len);
+	r->len -= len;
+	memmove(r->line, r->line + len, r->len);
 }
 
 static void add(struct relay *r, const char *data, size_t len)
@@ -123,9 +118,12 @@ static void add(struct relay *r, const char *data, size_t len)
 	size_t i;
 
 	for (i = 0; i < len; i++) {
-		r->line[r->len++] = data[i];
-		if (data[i] == '\n' || r->len == sizeof(r->line) - 1)
-			print_line(r);
+		r->line[r->len++] = data[i] != '\0' ? data[i] : '?';
+		r->line[r->len] = '\0';
+		if (data[i] == '\n')
+			relay_line(r, r->len);
+		else if (r->len == sizeof(r->line) - 1)
+			relay_line(r, utf8_cut(r->line, r->len - 3));
 	}
 }
 
@@ -246,8 +244,8 @@ static void watch(struct watched *w)
 	if (w->why != NULL)
 		launch_kill(&w->worker);
 	relay_all(w);
-	print_line(&w->out);
-	print_line(&w->err);
+	relay_line(&w->out, w->out.len);
+	relay_line(&w->err, w->err.len);
 }
 
 static int result(const struct watched *w, const char **why)

@@ -2,8 +2,7 @@
 # Proves the look of commands on a real terminal: colour, unless NO_COLOR or
 # TERM object; lines that fit 80 and 40 columns and break between words; and
 # control characters in names, which never reach the terminal. Proves when refd
-# log runs a pager, and how both end. The messages of refd-admin have no control
-# characters either.
+# log runs a pager, and how both end.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -194,29 +193,5 @@ check 'doctor --color=never ends' terminal_ended mono 1
 prints_no 'and has no colour' $'\e' terminal_screen mono -e
 
 terminal_stop
-
-# ---- messages of refd-admin ----
-
-admin_hides() { # REPORTED-AS COMMAND ARGUMENT...
-	"$REFD" "${@:2}" >"$T/said" 2>&1
-	check "$1: the path" grep -qE "$visible" "$T/said"
-	prints_no "$1: no control characters" $'[\e\a]' cat "$T/said"
-}
-
-check 'one more update' "$REFD" update -C "$SERVED/$evil" refs/heads/y "$one"
-kill_daemon
-cp -r "$SERVED/$evil" "$T/$evil"
-admin_hides disown disown "$T/$evil"
-mv "$SERVED/$evil" "$T/away.git"
-admin_hides 'recover: the report' recover --state "$STATE"
-rm -r "${T:?}/$evil"
-admin_hides 'recover: no journal' recover --state "$T/$evil"
-admin_hides 'recover: an argument' recover "$evil"
-admin_hides 'recover --forget' recover --state "$STATE" --forget "$evil"
-admin_hides 'disown: no repository' disown "$T/$evil"
-admin_hides verify verify "$T/$evil"
-admin_hides check-config check-config --config "$T/$evil"
-cp -r "$STATE" "$T/$evil"
-admin_hides 'recover --discard' recover --discard --state "$T/$evil"
 
 finish

@@ -108,7 +108,7 @@ START_TEST(test_show_lines)
 	ck_assert_str_eq(t.data, "\303\274\303\274\303\274 \303\274\n");
 	text_clear(&t);
 	show_lines(&t, COLOUR_PLAIN, "a /a/long/path b\033[2J\n", 4, 9);
-	ck_assert_str_eq(t.data, "    a\n    /a/long/path\n    b?[2J?\n");
+	ck_assert_str_eq(t.data, "    a\n    /a/long/path\n    b?[2J \n");
 	text_clear(&t);
 	show_lines(&t, COLOUR_PLAIN, "one two three", 4, 0);
 	ck_assert_str_eq(t.data, "    one two three\n");

@@ -362,7 +362,7 @@ START_TEST(test_porcelain)
 	struct refd_answer ans = three_results();
 
 	redirect();
-	output_porcelain(&ans);
+	output_results(&ans, false);
 	expect_out("ok refs/heads/x\n"
 		   "ng refs/heads/caf\303\251 stale two lines \"x\\y\"\n"
 		   "ng refs/heads/\351\200 io input/output error\n"

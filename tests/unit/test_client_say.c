@@ -39,7 +39,7 @@ static void say_all(bool is_like_git)
 	say_error("an error");
 	say_fatal("the end");
 	say_error("refd: denied");
-	say("/srv/\033[31m\xc2\x9bx\x7f");
+	say("/srv/\033[31m\xc2\x9bx\x7f\x9b\xe2\x80\xae\n\tx");
 }
 
 static void expect(const char *wanted)
@@ -60,7 +60,7 @@ START_TEST(prefix_of_refd)
 	       "refd: an error\n"
 	       "refd: the end\n"
 	       "refd: denied\n"
-	       "refd: /srv/?[31m??x?\n");
+	       "refd: /srv/?[31m?x???\n\tx\n");
 }
 END_TEST
 
@@ -72,7 +72,7 @@ START_TEST(prefixes_of_git)
 	       "error: an error\n"
 	       "fatal: the end\n"
 	       "error: refd: denied\n"
-	       "refd: /srv/?[31m??x?\n");
+	       "refd: /srv/?[31m?x???\n\tx\n");
 }
 END_TEST
 

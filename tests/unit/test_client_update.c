@@ -264,7 +264,7 @@ START_TEST(test_refusal_steers_no_terminal)
 	char *argv[] = { "update", "refs/heads/a", "HEAD", NULL };
 
 	update_start(refuses_with_escapes, argv);
-	update_expect("fatal: refd: denied: not '/srv/?[31m??1m'");
+	update_expect("fatal: refd: denied: not '/srv/?[31m?1m'");
 	update_end(128);
 }
 END_TEST

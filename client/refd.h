@@ -51,10 +51,20 @@ void refd_free(struct refd *r);
 /* Describes the last failed call. Owned by R, valid until its next call. */
 const char *refd_error(const struct refd *r);
 
+/*
+ * Call this before the first connection if a repository has named the socket:
+ * whoever writes to the repository could otherwise put a daemon of their own in
+ * the place of the true one. OWNER is the user who owns the repository. R then
+ * connects only if the socket and the process behind it belong to OWNER, to
+ * root or to this process's user. Any other socket is -EACCES.
+ */
+void refd_accept_only(struct refd *r, uint32_t owner);
+
 /* Connects and reads hello. Does nothing if R is connected and the last hello
  * said that the daemon serves. timeout_ms < 0: no limit. -ENOENT,
  * -ECONNREFUSED: no daemon. -ETIMEDOUT. -EPROTO: not a refd, or a refd with
- * another version of the protocol. -EACCES: the socket may not be opened.
+ * another version of the protocol. -EACCES: the socket may not be opened, or
+ * see refd_accept_only().
  * -EPERM: the daemon denies this peer. -EBUSY: the connection was turned away;
  * a later attempt may succeed. -EHOSTDOWN: the daemon cannot start;
  * refd_error() has the daemon's reason. */

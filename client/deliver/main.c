@@ -75,17 +75,17 @@ static int serve(const struct deliver_options *opt)
 {
 	struct endpoints endpoints = { 0 };
 	struct outbox *outbox;
-	char *socket;
+	struct daemon_socket socket;
 
 	read_config(opt, &endpoints);
 	if (mkdir(opt->state, 0700) < 0 && errno != EEXIST)
 		die("cannot make '%s': %s", opt->state, strerror(errno));
 	lock_state(opt->state);
 	outbox = outbox_open(opt->state, true);
-	socket =
-	    connect_socket(opt->socket ? opt->socket : endpoints.socket, NULL);
-	deliver_run(&endpoints, outbox, socket);
-	free(socket);
+	connect_choose(&socket, opt->socket ? opt->socket : endpoints.socket,
+	    NULL, NULL);
+	deliver_run(&endpoints, outbox, socket.path);
+	free(socket.path);
 	outbox_close(outbox);
 	endpoints_done(&endpoints);
 	return EXIT_DONE;

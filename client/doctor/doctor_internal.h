@@ -9,6 +9,7 @@
 #include "client/enable/site.h"
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
+#include "client/request/connect.h"
 #include "proto/lib/finding.h"
 #include "proto/message.h"
 
@@ -123,7 +124,8 @@ void doctor_check_alternates(struct doctor_repo *p);
 void doctor_check_id(struct doctor_repo *p);
 void doctor_check_locks(struct doctor_repo *p);
 /* SOCKET: of the daemon that serves the repository. */
-void doctor_check_foreign(struct doctor_repo *p, const char *socket);
+void doctor_check_foreign(struct doctor_repo *p,
+    const struct daemon_socket *socket);
 
 /* With the rights of this command: the process that has the lock PATH open, or
  * 0. */

@@ -38,17 +38,16 @@ static void count(struct doctor_repo *p, const struct refd_answer *ans)
 	    nr, ans->nr_changes, date, (unsigned)last->uid);
 }
 
-void doctor_check_foreign(struct doctor_repo *p, const char *socket)
+void doctor_check_foreign(struct doctor_repo *p,
+    const struct daemon_socket *socket)
 {
 	struct refd_request req = { .git_dir = p->gd->common,
 		.common_dev = p->gd->dev,
 		.common_ino = p->gd->ino,
 		.select = { .reverse = true, .origin = true } };
-	struct refd *r = refd_new(socket);
+	struct refd *r = connect_new(socket);
 	struct refd_answer ans;
 
-	if (!r)
-		die("out of memory");
 	if (refd_connect(r, ASK_MS) == 0 &&
 	    refd_log(r, &req, ASK_MS, &ans) == 0) {
 		if (ans.kind == REFD_ANSWER_RECORDS)

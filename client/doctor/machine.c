@@ -193,13 +193,13 @@ static void not_there(struct doctor *d, int err, const char *why)
 
 static void check_daemon(struct doctor *d)
 {
-	struct refd *r = refd_new(d->socket);
-	int err;
+	const struct daemon_socket socket = { .path = d->socket };
+	struct refd *r = connect_new(&socket);
+	int err = refd_connect(r, ASK_MS);
 
-	err = r ? refd_connect(r, ASK_MS) : -ENOMEM;
 	if (err < 0) {
 		doctor_checked(d, false, "the socket %s", d->socket);
-		not_there(d, err, r ? refd_error(r) : "out of memory");
+		not_there(d, err, refd_error(r));
 	} else {
 		check_hello(d, refd_hello(r));
 		ask_status(d, r);
@@ -286,10 +286,13 @@ static void check_config(struct doctor *d)
 
 void doctor_check_daemons(struct doctor *d, const struct command_list *users)
 {
+	struct daemon_socket chosen;
 	char **sockets;
 	size_t nr, i, k;
 
-	nr = connect_running_sockets(d->socket_option, NULL, &sockets);
+	connect_choose(&chosen, d->socket_option, NULL, NULL);
+	nr = connect_running_sockets(chosen.path, &sockets);
+	free(chosen.path);
 	for (i = 0; i < nr; i++) {
 		free(d->socket);
 		d->socket = sockets[i];

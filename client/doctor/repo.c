@@ -75,20 +75,21 @@ static void check_probe(struct doctor_repo *p, enum probe probe,
 
 static void check_service(struct doctor_repo *p)
 {
-	char *socket = connect_socket(p->d->socket_option, &p->all);
+	struct daemon_socket socket;
 	struct text why = { 0 };
 	enum probe probe;
 
+	connect_choose(&socket, p->d->socket_option, &p->all, p->gd);
 	doctor_tell(TOLD_SERVED, "");
-	if (p->d->daemon || strcmp(socket, p->d->socket)) {
-		probe = probe_daemon(socket, p->gd,
+	if (p->d->daemon || strcmp(socket.path, p->d->socket)) {
+		probe = probe_daemon(&socket, p->gd,
 		    gitconfig_object_format(&p->all, p->gd), &why);
-		check_probe(p, probe, socket, why.data ? why.data : "");
+		check_probe(p, probe, socket.path, why.data ? why.data : "");
 		if (probe == PROBE_OK)
-			doctor_check_foreign(p, socket);
+			doctor_check_foreign(p, &socket);
 	}
 	text_done(&why);
-	free(socket);
+	free(socket.path);
 }
 
 /* Other nodes never get what git writes. The file keeps git from writing. With

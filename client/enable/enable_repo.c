@@ -147,17 +147,22 @@ static bool carry_out(const struct enable_plan *p)
 /* Only a warning: the daemon may be started later, or get a further root. */
 static void ask_daemon(const struct enable_plan *p)
 {
-	char *socket = connect_socket(p->w->socket, &p->all);
+	struct daemon_socket socket;
 	struct text why = { 0 };
-	enum probe probe = probe_daemon(socket, p->gd,
-	    gitconfig_object_format(&p->all, p->gd), &why);
+	enum probe probe;
 
+	connect_choose(&socket, p->w->socket, &p->all, p->gd);
+	/* Pushes find the name in the repository. */
+	if (p->w->socket)
+		connect_guard(&socket, &p->all, p->gd);
+	probe = probe_daemon(&socket, p->gd,
+	    gitconfig_object_format(&p->all, p->gd), &why);
 	if (probe != PROBE_OK && probe != PROBE_STATE && !import_is_due(p->gd))
 		say_warning("%s: the daemon does not serve it now: %s; "
 			    "\"refd doctor\" says what helps",
 		    p->site.name, why.data ? why.data : "no answer");
 	text_done(&why);
-	free(socket);
+	free(socket.path);
 }
 
 static bool enable_once(const char *dir, const struct gitdir *gd,

@@ -321,14 +321,12 @@ static int import(void *arg)
 	const struct import_job *o = arg;
 	struct import im = { 0 };
 	bool ok = look(&im, &o->at);
-	char *socket;
+	struct daemon_socket socket;
 
 	if (ok) {
-		socket = connect_socket(o->socket, &im.config);
-		im.daemon = refd_new(socket);
-		free(socket);
-		if (!im.daemon)
-			die("out of memory");
+		connect_choose(&socket, o->socket, &im.config, &im.gd);
+		im.daemon = connect_new(&socket);
+		free(socket.path);
 		ok = refd_connect(im.daemon, CONNECT_MS) == 0;
 		if (!ok)
 			say_error("%s: the other nodes did not get the refs: "

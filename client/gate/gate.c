@@ -281,17 +281,16 @@ static bool send_all(struct gate *g, const struct text *input)
 
 static enum connect_result connect_gate(struct gate *g, int ms)
 {
-	char *socket = connect_socket(NULL, &g->config);
 	enum connect_result result;
+	struct daemon_socket socket;
 
-	g->daemon = refd_new(socket);
-	if (!g->daemon)
-		die("out of memory");
+	connect_choose(&socket, NULL, &g->config, &g->gd);
+	g->daemon = connect_new(&socket);
 	g->deadline = refd_deadline_ms(ms);
-	result = connect_daemon(g->daemon, socket,
+	result = connect_daemon(g->daemon, socket.path,
 	    connect_fallback(&g->config, FALLBACK_GIT), &g->gd, g->deadline,
 	    &g->why);
-	free(socket);
+	free(socket.path);
 	return result;
 }
 

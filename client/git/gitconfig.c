@@ -190,18 +190,17 @@ static bool is_number(const char *value, long *n)
 	return !*end;
 }
 
-bool gitconfig_is_own(const struct gitconfig *config, const char *key)
+bool gitconfig_has_outside(const struct gitconfig *config, const char *key,
+    const char *wanted)
 {
-	const char *wanted = gitconfig_get(config, key), *name, *value;
+	const char *name, *value;
 	size_t at = 0, begin = 0;
 
-	if (!wanted)
-		return false;
 	for (; gitconfig_next(config, &at, &name, &value); begin = at)
 		if ((begin < config->own || begin >= config->own_end) &&
 		    is_key(name, key) && !strcmp(value, wanted))
-			return false;
-	return true;
+			return true;
+	return false;
 }
 
 bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)

@@ -44,8 +44,9 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key);
  * begins in the directory in which git runs hooks. Runs git for "~". */
 char *gitconfig_hooks_path(const struct gitconfig *config,
     const struct gitdir *gd);
-/* Is the value of KEY from the repository's own files alone, and is KEY set? */
-bool gitconfig_is_own(const struct gitconfig *config, const char *key);
+/* Whether WANTED is a value of KEY outside of the repository's own files. */
+bool gitconfig_has_outside(const struct gitconfig *config, const char *key,
+    const char *wanted);
 /* Appends the path in VALUE, with "~" and "%(prefix)/" expanded, or nothing if
  * an optional path is missing. False: git cannot expand it. Runs git. */
 bool gitconfig_expand(const char *value, struct text *path);

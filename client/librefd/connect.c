@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define NAP_MAX_MS 250
 
@@ -59,6 +62,39 @@ static int read_hello(struct refd *r, uint64_t deadline)
 	return 0;
 }
 
+static bool is_acceptable(const struct refd *r, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() || uid == r->owner;
+}
+
+/* The file may have been exchanged since the connection was made, and the
+ * kernel knows who listens. The file counts, too, because a program of root
+ * may listen on a socket of another user. */
+static int check_owner(struct refd *r)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	struct stat st;
+	uid_t uid;
+
+	if (!r->is_guarded)
+		return 0;
+	if (stat(r->path, &st) < 0 ||
+	    getsockopt(r->conn.fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return refd_fail(r, -errno, "cannot look whose %s is: %s",
+		    r->path, strerror(errno));
+	uid = is_acceptable(r, st.st_uid) ? peer.uid : st.st_uid;
+	if (is_acceptable(r, uid))
+		return 0;
+	return refd_fail(r, -EACCES,
+	    "the repository names the socket %s of user %u, and only a daemon "
+	    "of the repository's owner (user %u), of root or of yourself is "
+	    "believed there: correct refd.socket in the repository, or, if the "
+	    "daemon is right, set refd.socket to the same path in the "
+	    "system's or your own configuration of git",
+	    r->path, (unsigned)uid, (unsigned)r->owner);
+}
+
 static int connect_once(struct refd *r, uint64_t deadline)
 {
 	int err;
@@ -68,10 +104,11 @@ static int connect_once(struct refd *r, uint64_t deadline)
 	if (err < 0)
 		return refd_fail(r, err, "cannot connect to %s: %s", r->path,
 		    strerror(-err));
+	err = check_owner(r);
 	r->dec = refd_answer_decoder_new();
-	if (!r->dec)
+	if (err == 0 && !r->dec)
 		err = refd_fail(r, -ENOMEM, "out of memory");
-	else
+	if (err == 0)
 		err = read_hello(r, deadline);
 	/* A server that turns the connection away sends the refusal right
 	 * behind hello. */

@@ -59,6 +59,12 @@ const struct refd_hello *refd_hello(const struct refd *r)
 	return r->has_hello ? &r->hello : NULL;
 }
 
+void refd_accept_only(struct refd *r, uint32_t owner)
+{
+	r->is_guarded = true;
+	r->owner = owner;
+}
+
 /* ---- requests and answers ---- */
 
 static size_t find_request(const struct refd *r, const struct refd_request *req)

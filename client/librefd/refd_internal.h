@@ -18,6 +18,8 @@
 
 struct refd {
 	char *path;
+	bool is_guarded; /* refd_accept_only(): OWNER */
+	uint32_t owner;
 	struct refd_conn conn;
 	struct refd_answer_decoder *dec;
 	struct refd_hello hello;

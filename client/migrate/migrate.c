@@ -297,15 +297,24 @@ static void clear_environment(void)
 	setenv("LC_ALL", "C", 1);
 }
 
-static char *find_socket(const struct options *opt, const struct gitdir *gd)
+static void find_socket(struct daemon_socket *socket, const char *option,
+    const struct gitdir *gd)
 {
 	struct gitconfig config = { 0 };
-	char *socket;
 
 	gitconfig_load(&config, gd);
-	socket = connect_socket(opt->socket, &config);
+	connect_choose(socket, option, &config, gd);
 	gitconfig_done(&config);
-	return socket;
+}
+
+static struct refd *connect_to(const struct daemon_socket *socket)
+{
+	struct refd *r = connect_new(socket);
+	int err = refd_connect(r, QUESTION_MS);
+
+	if (err < 0)
+		question_failed(r, err);
+	return r;
 }
 
 struct order {
@@ -321,21 +330,23 @@ static int migrate_repository(const struct order *o, const struct gitdir *gd)
 		.work_fd = -1,
 		.lock_fd = -1 };
 	uint64_t deadline = refd_now_ms() + (uint64_t)o->opt.timeout_s * 1000;
-	char *socket = find_socket(&o->opt, gd);
-	struct refd *r = question_connect(socket, 0);
+	struct daemon_socket socket;
 	int status = EXIT_FATAL;
+	struct refd *r;
 
+	find_socket(&socket, o->opt.socket, gd);
+	r = connect_to(&socket);
 	check_daemon(r);
 	m.dirfd = files_open_dir(AT_FDCWD, gd->common);
 	if (m.dirfd < 0)
 		say_error("cannot open %s: %s", gd->common, strerror(-m.dirfd));
 	else if (read_format(&m) && !has_worktrees(&m))
-		status = run_held(&m, r, socket, deadline);
+		status = run_held(&m, r, socket.path, deadline);
 	if (m.dirfd >= 0)
 		close(m.dirfd);
 	text_done(&m.config);
 	refd_free(r);
-	free(socket);
+	free(socket.path);
 	return status;
 }
 

@@ -318,14 +318,13 @@ static void refuse_unserved(struct push_send *d, const char *what,
 static enum push_writer connect_and_choose(struct push_send *d,
     const char **gits)
 {
-	char *socket = connect_socket(NULL, d->config);
+	struct daemon_socket socket;
 	enum push_writer by = PUSH_BY_NOBODY;
 	struct text why = { 0 };
 
-	d->daemon = refd_new(socket);
-	if (!d->daemon)
-		die("out of memory");
-	switch (connect_daemon(d->daemon, socket,
+	connect_choose(&socket, NULL, d->config, d->gd);
+	d->daemon = connect_new(&socket);
+	switch (connect_daemon(d->daemon, socket.path,
 	    connect_fallback(d->config, FALLBACK_GIT), d->gd,
 	    refd_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
 	case CONNECT_SERVED:
@@ -348,7 +347,7 @@ static enum push_writer connect_and_choose(struct push_send *d,
 		break;
 	}
 	text_done(&why);
-	free(socket);
+	free(socket.path);
 	return by;
 }
 

@@ -24,54 +24,84 @@
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
 
-char *connect_socket(const char *option, const struct gitconfig *config)
+/* The path of a user's own daemon, or NULL. */
+static char *own_socket(void)
 {
-	const char *env = getenv("REFD_SOCKET");
 	const char *run = getenv("XDG_RUNTIME_DIR");
-	const char *set = config ? gitconfig_get(config, "refd.socket") : NULL;
-	char *path;
+	char *path = NULL;
 
-	if (!option && env && *env)
-		option = env;
-	if (!option && set && *set)
-		option = set;
-	if (option)
-		return xstrdup(option);
-	if (run && *run) {
+	if (run && *run)
 		path = xasprintf("%s/refd.sock", run);
-		if (access(path, F_OK) == 0)
-			return path;
-		free(path);
-	}
-	return xstrdup(SYSTEM_SOCKET);
+	if (path && access(path, F_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
 }
 
-size_t connect_running_sockets(const char *option,
-    const struct gitconfig *config, char ***sockets)
+void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
+    const struct gitdir *gd)
 {
-	char *path = connect_socket(option, config);
+	s->is_guarded = strcmp(s->path, SYSTEM_SOCKET) != 0 &&
+	    !gitconfig_has_outside(config, "refd.socket", s->path);
+	s->owner = gd->owner;
+}
+
+void connect_choose(struct daemon_socket *s, const char *option,
+    const struct gitconfig *config, const struct gitdir *gd)
+{
+	const char *env = getenv("REFD_SOCKET");
+	const char *set = config ? gitconfig_get(config, "refd.socket") : NULL;
+
+	memset(s, 0, sizeof(*s));
+	if (!option && env && *env)
+		option = env;
+	if (option) {
+		s->path = xstrdup(option);
+	} else if (set && *set) {
+		s->path = xstrdup(set);
+		if (gd)
+			connect_guard(s, config, gd);
+	} else {
+		s->path = own_socket();
+	}
+	if (!s->path)
+		s->path = xstrdup(SYSTEM_SOCKET);
+}
+
+struct refd *connect_new(const struct daemon_socket *s)
+{
+	struct refd *r = refd_new(s->path);
+
+	if (!r)
+		die("out of memory");
+	if (s->is_guarded)
+		refd_accept_only(r, s->owner);
+	return r;
+}
+
+size_t connect_running_sockets(const char *path, char ***sockets)
+{
 	glob_t found = { 0 };
 	size_t nr = 1, i;
 
 	if (strcmp(path, SYSTEM_SOCKET) || access(path, F_OK) == 0 ||
 	    glob(ACCOUNT_SOCKETS, 0, NULL, &found) != 0) {
 		*sockets = xcalloc(1, sizeof(**sockets));
-		(*sockets)[0] = path;
+		(*sockets)[0] = xstrdup(path);
 	} else {
 		nr = found.gl_pathc;
 		*sockets = xcalloc(nr, sizeof(**sockets));
 		for (i = 0; i < nr; i++)
 			(*sockets)[i] = xstrdup(found.gl_pathv[i]);
-		free(path);
 	}
 	globfree(&found);
 	return nr;
 }
 
-char *connect_running_socket(const char *option, const struct gitconfig *config)
+void connect_choose_running(struct daemon_socket *s)
 {
-	char **sockets, *path;
-	size_t nr = connect_running_sockets(option, config, &sockets), i;
+	char **sockets;
+	size_t nr = connect_running_sockets(s->path, &sockets), i;
 	struct text names = { 0 };
 
 	for (i = 0; i < nr; i++)
@@ -79,9 +109,9 @@ char *connect_running_socket(const char *option, const struct gitconfig *config)
 	if (nr > 1)
 		die("several daemons run here; choose one:%s", names.data);
 	text_done(&names);
-	path = sockets[0];
+	free(s->path);
+	s->path = sockets[0];
 	free(sockets);
-	return path;
 }
 
 enum fallback connect_fallback(const struct gitconfig *config,

@@ -16,24 +16,42 @@ enum fallback {
 	FALLBACK_GIT     /* git writes */
 };
 
-/*
- * OPTION, or else REFD_SOCKET, refd.socket, $XDG_RUNTIME_DIR/refd.sock if it
- * exists, /run/refd/refd.sock. CONFIG may be NULL. Owned by the caller.
- */
-char *connect_socket(const char *option, const struct gitconfig *config);
+struct daemon_socket {
+	char *path; /* owned */
+	/* The repository's own configuration names the socket, and whoever
+	 * writes to the repository may have put a daemon there. Only daemons of
+	 * root, of this user or of OWNER are asked (refd_accept_only()). */
+	bool is_guarded;
+	uid_t owner; /* of the repository */
+};
 
 /*
- * The sockets of the daemons that a question may concern: as connect_socket().
- * But if /run/refd/refd.sock is the answer and does not exist, the sockets of
- * the daemons of accounts, /run/refd-ACCOUNT/refd.sock. Not for updates:
- * without refd.socket, a repository belongs to the system's daemon. Returns
- * their number, at least 1. The caller owns the array and the strings.
+ * OPTION, or else REFD_SOCKET, refd.socket, $XDG_RUNTIME_DIR/refd.sock if it
+ * exists, /run/refd/refd.sock. CONFIG may be NULL. GD is the repository of
+ * CONFIG, or NULL. The caller frees the path.
  */
-size_t connect_running_sockets(const char *option,
-    const struct gitconfig *config, char ***sockets);
-/* The only one of these sockets. Several end the program with a list. */
-char *connect_running_socket(const char *option,
-    const struct gitconfig *config);
+void connect_choose(struct daemon_socket *s, const char *option,
+    const struct gitconfig *config, const struct gitdir *gd);
+/* Guards S, which the repository GD with CONFIG names, or is about to name. A
+ * name that the user or the system has, too, is no choice of the repository,
+ * and neither is the socket that needs no name: only root can make /run/refd.
+ */
+void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
+    const struct gitdir *gd);
+/* Not yet connected. Never NULL. */
+struct refd *connect_new(const struct daemon_socket *s);
+
+/*
+ * The sockets of the daemons that a question may concern: PATH. But if PATH is
+ * /run/refd/refd.sock and does not exist, the sockets of the daemons of
+ * accounts, /run/refd-ACCOUNT/refd.sock. Not for updates: without refd.socket,
+ * a repository belongs to the system's daemon. Returns their number, at least
+ * 1. The caller owns the array and the strings.
+ */
+size_t connect_running_sockets(const char *path, char ***sockets);
+/* Puts the only one of these sockets into S. Several end the program with a
+ * list. */
+void connect_choose_running(struct daemon_socket *s);
 
 /* refd.fallback, or UNSET. A value other than "git" and "refuse" ends the
  * program. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/refd.h"
 #include "client/request/git_messages.h"
 #include "proto/lib/worker.h"
 
@@ -69,16 +68,16 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 	return is_refusal(status) ? PROBE_REFUSED : PROBE_OK;
 }
 
-enum probe probe_daemon(const char *socket, const struct gitdir *gd,
-    enum refd_object_format format, struct text *why)
+enum probe probe_daemon(const struct daemon_socket *socket,
+    const struct gitdir *gd, enum refd_object_format format, struct text *why)
 {
-	struct refd *r = refd_new(socket);
+	struct refd *r = connect_new(socket);
 	enum probe probe = PROBE_OK;
-	int err = r ? refd_connect(r, PROBE_MS) : -ENOMEM;
+	int err = refd_connect(r, PROBE_MS);
 
 	if (err < 0) {
 		probe = of_errno(err);
-		text_adds(why, r ? refd_error(r) : "out of memory");
+		text_adds(why, refd_error(r));
 	} else if (refd_hello(r)->state != REFD_SERVING) {
 		probe = PROBE_STATE;
 		text_addf(why, "the daemon is %s",
@@ -93,7 +92,7 @@ enum probe probe_daemon(const char *socket, const struct gitdir *gd,
 /* ---- as another user ---- */
 
 struct asked {
-	const char *socket;
+	struct daemon_socket socket;
 	struct text *why;
 };
 
@@ -102,7 +101,7 @@ static int ask(void *arg)
 	const struct asked *a = arg;
 	struct text why = { 0 };
 	enum probe probe =
-	    probe_daemon(a->socket, NULL, REFD_FORMAT_SHA1, &why);
+	    probe_daemon(&a->socket, NULL, REFD_FORMAT_SHA1, &why);
 
 	worker_tell(why.len ? why.data : "", why.len);
 	text_done(&why);
@@ -119,9 +118,9 @@ static int hear(void *arg, const char *data, size_t len)
 	return 0;
 }
 
-enum probe probe_as(uid_t uid, const char *socket, struct text *why)
+enum probe probe_as(uid_t uid, char *socket, struct text *why)
 {
-	struct asked a = { .socket = socket, .why = why };
+	struct asked a = { .socket = { .path = socket }, .why = why };
 	const struct work work = { .run = ask,
 		.hear = hear,
 		.arg = &a,

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "client/base/cli.h"
-#include "client/git/gitdir.h"
+#include "client/request/connect.h"
 #include "proto/oid.h"
 
 enum probe {
@@ -23,9 +23,9 @@ enum probe {
 
 /* Connects as this user, and verifies that a ref is absent in GD, with ids of
  * FORMAT. GD NULL: only connects. *WHY is a reason, except for PROBE_OK. */
-enum probe probe_daemon(const char *socket, const struct gitdir *gd,
-    enum refd_object_format format, struct text *why);
+enum probe probe_daemon(const struct daemon_socket *socket,
+    const struct gitdir *gd, enum refd_object_format format, struct text *why);
 /* Only connects, as UID if this process is of root. */
-enum probe probe_as(uid_t uid, const char *socket, struct text *why);
+enum probe probe_as(uid_t uid, char *socket, struct text *why);
 
 #endif

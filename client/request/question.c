@@ -26,30 +26,31 @@ const struct command_option question_json[] = { QUESTION_JSON, QUESTION_SOCKET,
  * socket. As with git, a repository of another user has no say. A malformed
  * configuration may hide the name, and then a different daemon would be asked
  * or paused. */
-static void load_config(struct gitconfig *config)
+static void load_config(struct gitconfig *config, struct gitdir *gd)
 {
 	struct text why = { 0 };
-	struct gitdir gd = { 0 };
-	bool in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
+	bool in_repo = gitdir_find(gd, getenv("GIT_DIR"), &why);
 
-	if (gitconfig_try(config, in_repo ? &gd : NULL))
+	if (gitconfig_try(config, in_repo ? gd : NULL))
 		die("cannot read git's configuration, which may name the "
 		    "daemon's socket: correct the configuration, or name the "
 		    "socket by --socket");
-	gitdir_done(&gd);
 	text_done(&why);
 }
 
 static struct refd *open_socket(const char *option,
-    const struct gitconfig *config, const char *suffix)
+    const struct gitconfig *config, const struct gitdir *gd, const char *suffix)
 {
-	char *socket = connect_running_socket(option, config);
-	char *path = xasprintf("%s%s", socket, suffix);
-	struct refd *r = refd_new(path);
+	struct daemon_socket socket;
+	struct refd *r;
+	char *path;
 
-	if (!r)
-		die("out of memory");
-	free(socket);
+	connect_choose(&socket, option, config, gd);
+	connect_choose_running(&socket);
+	path = xasprintf("%s%s", socket.path, suffix);
+	free(socket.path);
+	socket.path = path;
+	r = connect_new(&socket);
 	free(path);
 	return r;
 }
@@ -79,13 +80,14 @@ static struct refd *connect_to(const char *option, const char *suffix,
 	uint64_t told_ms = refd_now_ms(), told = 0;
 	const char *env = getenv("REFD_SOCKET");
 	struct gitconfig config = { 0 };
+	struct gitdir gd = { 0 };
 	struct refd *r;
 	int err;
 
 	if (!option && !(env && *env))
-		load_config(&config);
+		load_config(&config, &gd);
 	for (;;) {
-		r = open_socket(option, &config, suffix);
+		r = open_socket(option, &config, &gd, suffix);
 		err = refd_connect(r, QUESTION_MS);
 		if (err == 0 &&
 		    (!wait_ms || refd_hello(r)->state == REFD_SERVING))
@@ -102,6 +104,7 @@ static struct refd *connect_to(const char *option, const char *suffix,
 		refd_nap(NAP_MS, deadline);
 	}
 	gitconfig_done(&config);
+	gitdir_done(&gd);
 	return r;
 }
 

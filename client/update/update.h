@@ -53,7 +53,8 @@ struct updater {
 	struct revisions revs;
 	struct reftx hook;
 	struct refd *daemon;
-	char *socket, *committer;
+	char *committer;
+	struct daemon_socket socket;
 	uint64_t deadline; /* of the connection */
 	bool txid_used;
 	struct held held;

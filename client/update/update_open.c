@@ -26,11 +26,9 @@ static void find_daemon(struct updater *up)
 {
 	struct text why = { 0 };
 
-	up->socket = connect_socket(up->opt->socket, &up->config);
-	up->daemon = refd_new(up->socket);
-	if (!up->daemon)
-		die("out of memory");
-	switch (connect_daemon(up->daemon, up->socket,
+	connect_choose(&up->socket, up->opt->socket, &up->config, &up->gd);
+	up->daemon = connect_new(&up->socket);
+	switch (connect_daemon(up->daemon, up->socket.path,
 	    connect_fallback(&up->config, FALLBACK_REFUSE), &up->gd,
 	    up->deadline, &why)) {
 	case CONNECT_SERVED:
@@ -73,6 +71,6 @@ void updater_close(struct updater *up)
 	revisions_done(&up->revs);
 	gitconfig_done(&up->config);
 	gitdir_done(&up->gd);
-	free(up->socket);
+	free(up->socket.path);
 	free(up->committer);
 }

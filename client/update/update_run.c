@@ -142,7 +142,7 @@ static int report(const struct updater *up, const struct changes *changes,
 	case REFD_ANSWER_RECORDS:
 		break;
 	}
-	die("%s: not an answer to a transaction", up->socket);
+	die("%s: not an answer to a transaction", up->socket.path);
 }
 
 /* ---- in one go ---- */

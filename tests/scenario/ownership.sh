@@ -5,6 +5,10 @@
 # "detected dubious ownership", refd says the same, and neither runs a hook of
 # the repository nor asks the daemon that the repository names.
 #
+# In a shared repository, a member of the group can name a daemon, too. Only
+# daemons of the repository's owner, of root and of the caller are believed,
+# also if the file of the socket was exchanged.
+#
 # An older git lacks some rules of the newest git, which are refd's. Only a git
 # from 2.46 on takes part in these cases (tests/long/ownership.sh).
 
@@ -17,7 +21,7 @@ with_people ownership || finish
 ALICE=64001 MALLORY=64002
 A=$T/of$ALICE M=$T/of$MALLORY
 export REFD_SOCKET=$T/none.sock
-mkdir "$A" "$M" "$T/bin"
+mkdir "$A" "$M" "$T/of0"
 chown $ALICE "$A"
 chown $MALLORY "$M"
 git_is_new=no
@@ -259,6 +263,124 @@ for uid in 0 $ALICE; do
 	is "ping as $uid goes to no daemon of the repository" 0 \
 		"$(grep -c "$SOCKET" <<<"$said")"
 done
+
 check 'the owner may' as $MALLORY "$REFD" update -C "$M/wt" refs/heads/x "$one"
 check 'and the hook runs as the owner' grep -q $MALLORY "$T/ran"
+
+# ---- the daemon that a repository names ----
+
+GROUP=64009
+export GROUPS_OF=$GROUP
+shared=$T/shared.git
+for uid in 0 $ALICE $MALLORY; do
+	configured "$uid" '[safe]\n\tdirectory = *\n'
+done
+as $ALICE git init -q --bare --shared=group "$A/shared.git"
+chgrp -R $GROUP "$A/shared.git"
+mv "$A/shared.git" "$shared"
+cp -a "$shared" "$T/kept.git"
+one=$(as $ALICE git -C "$shared" commit-tree -m one \
+	"$(as $ALICE git -C "$shared" mktree </dev/null)")
+theirs=$SOCKET
+SOCKET=$A/refd.sock STATE=$A/state SERVED=$T
+AS_ACCOUNT=(setpriv --reuid "$ALICE" --regid "$ALICE" --groups "$GROUP")
+printf '[daemon]\n\tallowUser = %s\n' $MALLORY >"$T/config"
+check "alice's daemon starts" start_daemon --config "$T/config"
+mine=$SOCKET
+
+# A push, an update and a question, in the shared repository.
+asks() { # UID [COMMAND...]
+	as "$1" "${@:2}" env -C "$shared" "$REFD" ping 2>&1
+}
+names() { # SOCKET
+	as $MALLORY git -C "$shared" config refd.socket "$1"
+}
+answers() { asks "$@" >"$T/said"; }
+believed() { # NAME UID [COMMAND...]
+	check "$1" answers "${@:2}"
+}
+doubted() { # NAME UID OWNER [COMMAND...]
+	local said status=0
+	said=$(asks "$2" "${@:4}") || status=$?
+	is "$1" 128 $status
+	check "$1: with the reason" grep -q \
+		"socket $named of user $3, .*owner (user $ALICE)" <<<"$said"
+}
+
+named=$theirs
+as $ALICE env REFD_STATE="$A/list" "$REFD" enable --socket "$named" "$shared" \
+	>"$T/said" 2>&1
+check 'enable warns' grep -q "not serve.* of user $MALLORY" "$T/said"
+doubted "mallory's, by alice" $ALICE $MALLORY
+doubted "mallory's, by root" 0 $MALLORY
+believed "mallory's, by mallory" $MALLORY
+believed 'in an option' $ALICE env REFD_SOCKET="$named"
+configured $ALICE "[safe]\n\tdirectory = *\n[refd]\n\tsocket = $named\n"
+believed "by alice's own choice, too" $ALICE
+configured $ALICE "[safe]\n\tdirectory = *\n[refd]\n\tsocket = /other\n"
+doubted "against alice's choice" $ALICE $MALLORY
+configured $ALICE '[safe]\n\tdirectory = *\n'
+doubted 'with a git to list the settings' $ALICE $MALLORY \
+	env GIT_CONFIG_COUNT=0
+printf '[refd]\n\tsocket = %s\n' "$named" >"$T/included"
+as $MALLORY git -C "$shared" config --unset refd.socket
+as $MALLORY git -C "$shared" config include.path "$T/included"
+doubted 'in an included file' $ALICE $MALLORY
+as $MALLORY git -C "$shared" config --unset include.path
+names "$named"
+
+update() { as $ALICE "$REFD" update -C "$shared" refs/heads/x "$one"; }
+update >"$T/said" 2>&1
+is 'an update is refused' 128 $?
+check 'an update is refused: with the reason' grep -q "of user $MALLORY" \
+	"$T/said"
+push() { as $ALICE git -C "$shared" push -q "$shared" "$one:$1"; }
+push refs/heads/pushed >"$T/said" 2>&1
+is 'a push is refused' 1 $?
+check 'a push is refused: with the reason' grep -q "of user $MALLORY" "$T/said"
+is 'and git did not do it' '' "$(as $ALICE git -C "$shared" for-each-ref)"
+
+named=$mine
+names "$named"
+believed "the owner's, by the owner" $ALICE
+believed "the owner's, by a member" $MALLORY
+believed "the owner's, by root" 0
+check 'an update' update
+check 'a push' push refs/heads/pushed
+# The file is one account's, and the process another's.
+chown $MALLORY "$mine"
+doubted 'the file is exchanged' $ALICE $MALLORY
+chown $ALICE "$mine" "$theirs"
+named=$theirs
+names "$named"
+doubted 'the process is exchanged' $ALICE $MALLORY
+
+# As the unit refd@keeper: root made the socket, in a directory of the account.
+KEEPER=64003
+install -d -o $KEEPER "$T/of$KEEPER"
+printf '[daemon]\n\troot = %s\n\tallowGroup = %s\n' "$T" $GROUP \
+	>"$T/keeper.config"
+python3 - "$T/of$KEEPER" "$T/keeper.config" "$REFD" setpriv \
+	--reuid $KEEPER --regid $KEEPER --groups $GROUP >>"$LOG" 2>&1 <<'PYTHON' &
+import os, socket, sys
+home, config, refd, *become = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+s.bind(home + '/refd.sock')
+os.chmod(home + '/refd.sock', 0o666)
+s.listen(64)
+os.dup2(os.dup(s.fileno()), 3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1',
+    LISTEN_FDNAMES='refd', HOME=home)
+os.execvp(become[0], [*become, refd, 'daemon', '--config', config, '--state',
+    home + '/state'])
+PYTHON
+own $!
+shared=$T/kept.git named=$T/of$KEEPER/refd.sock
+names "$named"
+two=$(as $ALICE git -C "$shared" commit-tree -m two \
+	"$(as $ALICE git -C "$shared" mktree </dev/null)")
+check "root's socket" await 10 answers $ALICE
+check "root's socket: an update" as $ALICE "$REFD" update -C "$shared" \
+	refs/heads/kept "$two"
+is 'by the account' $KEEPER "$(stat -c %u "$shared/refs/heads/kept")"
 finish

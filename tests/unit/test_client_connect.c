@@ -24,18 +24,30 @@
 
 static struct fake fake;
 
-static void check_socket(const char *option, const char *list,
+/* OWN: of the repository's own files; LIST: of all others. */
+static bool choose(const char *option, const char *list, const char *own,
     const char *wanted)
 {
 	struct gitconfig config = { 0 };
-	char *got;
+	struct daemon_socket got;
 
 	if (list)
 		text_add(&config.list, list, strlen(list) + 1);
-	got = connect_socket(option, &config);
-	ck_assert_str_eq(got, wanted);
-	free(got);
+	config.own = config.list.len;
+	if (own)
+		text_add(&config.list, own, strlen(own) + 1);
+	config.own_end = config.list.len;
+	connect_choose(&got, option, &config, &connect_gd);
+	ck_assert_str_eq(got.path, wanted);
+	free(got.path);
 	gitconfig_done(&config);
+	return got.is_guarded;
+}
+
+static void check_socket(const char *option, const char *list,
+    const char *wanted)
+{
+	ck_assert(!choose(option, list, NULL, wanted));
 }
 
 START_TEST(test_socket)
@@ -52,6 +64,22 @@ START_TEST(test_socket)
 	setenv("REFD_SOCKET", "/from/env", 1);
 	check_socket(NULL, "refd.socket\n/from/config", "/from/env");
 	check_socket("/from/option", "refd.socket\n/c", "/from/option");
+}
+END_TEST
+
+START_TEST(test_socket_of_a_repository)
+{
+	const char *own = "refd.socket\n/own";
+
+	ck_assert(choose(NULL, NULL, own, "/own"));
+	ck_assert(choose(NULL, "refd.socket\n/other", own, "/own"));
+	ck_assert(!choose(NULL, "refd.socket\n/own", own, "/own"));
+	ck_assert(!choose("/option", NULL, own, "/option"));
+	ck_assert(!choose(NULL, NULL, "refd.socket\n/run/refd/refd.sock",
+	    "/run/refd/refd.sock"));
+	ck_assert(!choose(NULL, NULL, "refd.socket\n", "/run/refd/refd.sock"));
+	setenv("REFD_SOCKET", "/env", 1);
+	ck_assert(!choose(NULL, NULL, own, "/env"));
 }
 END_TEST
 
@@ -470,6 +498,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, connect_setup, connect_teardown);
 	tcase_add_test(tc, test_socket);
+	tcase_add_test(tc, test_socket_of_a_repository);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_waits_for_recovery);
 	tcase_add_test(tc, test_recovery_never_ends);

@@ -156,6 +156,7 @@ static int name_repository(struct backend *be)
 		    "refd: cannot find the directory of the repository");
 	be->common_dev = st.st_dev;
 	be->common_ino = st.st_ino;
+	be->owner = st.st_uid;
 	return 0;
 }
 

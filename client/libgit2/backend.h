@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <git2.h>
 #include <git2/sys/refdb_backend.h>
@@ -28,6 +29,8 @@ struct backend {
 	git_refdb *files_db;
 	git_refdb_backend *files;
 	char *socket, *git_dir;
+	bool is_guarded; /* the repository named SOCKET: only of OWNER */
+	uid_t owner;     /* of the repository */
 	uint64_t common_dev, common_ino; /* when the repository was attached */
 	pthread_mutex_t mutex;           /* protects locks */
 	struct lock *locks;              /* of git_transactions */

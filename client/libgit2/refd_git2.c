@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -23,16 +24,34 @@
 #error "this build of libgit2 has ids of another form"
 #endif
 
+static int is_of_user_or_system(const git_config_entry *entry, void *value)
+{
+	return entry->level < GIT_CONFIG_LEVEL_LOCAL &&
+	    strcmp(entry->value, value) == 0;
+}
+
+/* Is PATH named by the repository alone? As is_named_by() of the commands'
+ * client/request/connect.c. */
+static bool is_named_by_repository(const git_config *config, const char *path)
+{
+	return strcmp(path, SYSTEM_SOCKET) != 0 &&
+	    git_config_get_multivar_foreach(config, "refd.socket", NULL,
+		is_of_user_or_system, (void *)path) == 0;
+}
+
 /* Writes the path to OWN or returns a borrowed path. */
-static const char *find_socket(const git_config *config, char own[PATH_MAX])
+static const char *find_socket(const git_config *config, char own[PATH_MAX],
+    bool *is_guarded)
 {
 	const char *path = getenv("REFD_SOCKET");
 	const char *run = getenv("XDG_RUNTIME_DIR");
 
 	if (path && *path)
 		return path;
-	if (git_config_get_string(&path, config, "refd.socket") == 0 && *path)
+	if (git_config_get_string(&path, config, "refd.socket") == 0 && *path) {
+		*is_guarded = is_named_by_repository(config, path);
 		return path;
+	}
 	if (run && *run &&
 	    snprintf(own, PATH_MAX, "%s/refd.sock", run) < PATH_MAX &&
 	    access(own, F_OK) == 0)
@@ -100,6 +119,7 @@ int refd_git2_attach(git_repository *repo, const char *socket)
 {
 	git_config *config = NULL;
 	struct backend *be = NULL;
+	bool is_guarded = false;
 	char own[PATH_MAX];
 	int err;
 
@@ -110,8 +130,10 @@ int refd_git2_attach(git_repository *repo, const char *socket)
 		err = check_repository(repo, config);
 	if (err == 0)
 		err = backend_new(&be, repo,
-		    socket ? socket : find_socket(config, own));
+		    socket ? socket : find_socket(config, own, &is_guarded));
 	git_config_free(config);
+	if (err == 0)
+		be->is_guarded = is_guarded;
 	if (err == 0)
 		err = replace_backend(repo, be);
 	if (err < 0)

@@ -54,7 +54,9 @@
 /*
  * SOCKET is copied. NULL: REFD_SOCKET, refd.socket of the repository's
  * configuration, $XDG_RUNTIME_DIR/refd.sock if it exists, or
- * /run/refd/refd.sock. Does not connect. REPO may be attached again.
+ * /run/refd/refd.sock. If only the repository itself names the socket, writes
+ * go to daemons of root, of this user or of the repository's owner alone. Does
+ * not connect. REPO may be attached again.
  *
  * GIT_EINVALID: libgit2 cannot read the refs of this repository (reftables,
  * SHA-256), REPO has a namespace or is only in memory, or this library was

@@ -212,6 +212,8 @@ int request_open(struct request *r, const struct backend *be,
 	r->req.message = r->message;
 	if (!r->daemon || (message && !r->message))
 		return backend_fail(GIT_ERROR, "out of memory");
+	if (be->is_guarded)
+		refd_accept_only(r->daemon, be->owner);
 	err = read_umask(&r->req.umask);
 	if (err == 0)
 		err = read_config(r, be->repo);

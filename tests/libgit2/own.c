@@ -415,6 +415,27 @@ static int refused(const char *path)
 	return bad;
 }
 
+/* The repository names SOCKET, which has another owner. */
+static int stranger(const char *path, const char *socket)
+{
+	git_repository *repo = open_plain(path);
+	git_config *config;
+
+	git_repository_config(&config, repo);
+	git_config_set_string(config, "refd.socket", socket);
+	is("attached", 0, refd_git2_attach(repo, NULL), "");
+	is("a stranger's daemon", GIT_ERROR, set(repo, "refs/heads/x", &one),
+	    "of user 64002");
+	is("nothing was written", 0, is_at(repo, "refs/heads/x", &one), "");
+	git_repository_free(repo);
+	repo = open_attached(path, socket);
+	is("a socket of the program", 0, set(repo, "refs/heads/x", &one), "");
+	git_config_delete_entry(config, "refd.socket");
+	git_config_free(config);
+	git_repository_free(repo);
+	return bad;
+}
+
 /* ---- while the daemon is killed ---- */
 
 static int steps(const char *path, const char *socket, int nr)
@@ -454,6 +475,8 @@ int main(int argc, char **argv)
 		code = away(argv[2], argv[3]);
 	else if (argc == 3 && strcmp(argv[1], "refused") == 0)
 		code = refused(argv[2]);
+	else if (argc == 4 && strcmp(argv[1], "stranger") == 0)
+		code = stranger(argv[2], argv[3]);
 	else if (argc == 5 && strcmp(argv[1], "steps") == 0)
 		code = steps(argv[2], argv[3], atoi(argv[4]));
 	git_libgit2_shutdown();

@@ -50,6 +50,13 @@ two_commits own
 git -C "$T/own" config core.filesRefLockTimeout 100
 run "refd's own" own all "$T/own" "$SOCKET"
 run 'repositories that are refused' own refused "$T/own"
+if [ "$(id -u)" -eq 0 ]; then
+	chown 64002 "$SOCKET"
+	REFD_SOCKET='' run "a stranger's socket" own stranger "$T/own" "$SOCKET"
+	chown 0 "$SOCKET"
+else
+	skip "a stranger's socket" 'only root can give a file away'
+fi
 no_locks 'no lock is left' own
 
 # ---- the daemon is killed ----

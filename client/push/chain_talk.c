@@ -11,7 +11,7 @@
 
 #include "client/base/child.h"
 #include "client/librefd/conn.h"
-#include "proto/limits.h"
+#include "proto/message.h"
 
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
 /* The interval of checks for the end of the hook. Standard error does not show
@@ -29,7 +29,8 @@ struct talk {
 	bool wants_options;
 	size_t reported;
 	struct text out, in;
-	size_t sent, taken;
+	size_t sent;
+	size_t heard; /* bytes */
 	void (*take)(void *data, const struct pkt *pkt);
 	void *data;
 };
@@ -120,21 +121,27 @@ static void hear(struct talk *t, const struct pkt *pkt)
 	}
 }
 
+/* A hook may write without end. Its report is not longer than an answer of the
+ * daemon about the same refs, and later bytes are thrown away. */
 static void hear_all(struct talk *t)
 {
+	const size_t most = refd_answer_bytes_max(t->push->nr);
+	size_t taken = 0;
 	struct pkt pkt;
-	long n;
+	long n = 1;
 
-	while (t->stage != TALK_OVER) {
-		n = pkt_parse(t->in.data + t->taken, t->in.len - t->taken,
-		    &pkt);
-		if (n < 0)
+	while (t->stage != TALK_OVER && n != 0) {
+		n = pkt_parse(t->in.data + taken, t->in.len - taken, &pkt);
+		if (n < 0 || t->heard + (size_t)n > most) {
 			t->stage = TALK_OVER;
-		if (n <= 0)
-			return;
-		t->taken += (size_t)n;
-		hear(t, &pkt);
+		} else if (n > 0) {
+			taken += (size_t)n;
+			t->heard += (size_t)n;
+			hear(t, &pkt);
+		}
 	}
+	t->in.len = t->stage == TALK_OVER ? 0 : t->in.len - taken;
+	memmove(t->in.data, t->in.data + taken, t->in.len);
 }
 
 /* ---- back and forth ---- */
@@ -173,7 +180,8 @@ static void pull_answer(struct talk *t)
 {
 	if (!pull(t->hook.from, &t->in))
 		shut(&t->hook.from);
-	hear_all(t);
+	if (t->in.len)
+		hear_all(t);
 }
 
 static void relay_errors(struct talk *t)

@@ -2,16 +2,19 @@
  * Proves which refs go to the hook behind refd's (by receive-pack's rule for
  * receive.procReceiveRefs), what input this hook gets, and how its answers are
  * reported: copied with their options, in input order. Without an answer,
- * receive-pack's words are used.
+ * receive-pack's words are used. A hook that writes without end does not fill
+ * the memory.
  */
 #include <check.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client/push/chain.h"
+#include "client/push/chain_talk.h"
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -252,6 +255,44 @@ START_TEST(test_hooks)
 }
 END_TEST
 
+/* Of this process, in KiB. */
+static long most_memory(void)
+{
+	struct rusage use;
+
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &use), 0);
+	return use.ru_maxrss;
+}
+
+static void count_bytes(void *data, const struct pkt *pkt)
+{
+	*(size_t *)data += pkt->len;
+}
+
+START_TEST(test_endless)
+{
+	static const char *const hooks[] = {
+		/* behind the report */
+		AGREE "pkt 'ok refs/for/a'; printf 0000; "
+		      "head -c 200000000 /dev/zero",
+		/* the report */
+		AGREE "long=$(printf '%050000d' 0); for ((i = 0; i < 4000; "
+		      "i++)); do pkt \"option x $long\" || exit; done",
+	};
+	struct push_command c = { .is_chained = true, .name = "refs/for/a" };
+	struct push push = { .commands = &c, .nr = 1 };
+	size_t reported = 0;
+	long before;
+
+	chain_to(hooks[_i]);
+	before = most_memory();
+	chain_talk("hooks/proc-receive", &push, count_bytes, &reported);
+	ck_assert_uint_gt(reported, 0);
+	ck_assert_int_lt(most_memory() - before, 100 * 1024);
+	ck_assert_uint_le(reported, refd_answer_bytes_max(1));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_chain");
@@ -267,6 +308,7 @@ int main(void)
 	tcase_add_test(tc, test_left_behind);
 	tcase_add_loop_test(tc, test_atomic, 0, 2);
 	tcase_add_loop_test(tc, test_hooks, 0, 4);
+	tcase_add_loop_test(tc, test_endless, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

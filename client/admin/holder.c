@@ -64,7 +64,8 @@ static bool is_git_there(const char *proc, const void *arg)
 	char dir[4096];
 	ssize_t n = -1;
 
-	if (!text_read_file(&comm, path) && has_prefix(comm.data, "git")) {
+	if (!text_read_file(&comm, path, SMALL_FILE_BYTES) &&
+	    has_prefix(comm.data, "git")) {
 		free(path);
 		path = xasprintf("%s/cwd", proc);
 		n = readlink(path, dir, sizeof(dir) - 1);
@@ -90,7 +91,9 @@ void holder_name(struct text *t, uint64_t pid)
 	size_t i;
 
 	text_addf(t, "%" PRIu64, pid);
-	if (!text_read_file(&command, path) && command.len) {
+	/* The beginning of a long command line is enough. */
+	text_read_file(&command, path, SMALL_FILE_BYTES);
+	if (command.len) {
 		for (i = 0; i + 1 < command.len; i++)
 			if (!command.data[i])
 				command.data[i] = ' ';

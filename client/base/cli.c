@@ -281,47 +281,35 @@ int text_read(struct text *t, int fd, size_t max)
 	}
 }
 
-/* A link of a hostile repository may lead to a device without an end. */
-#define DEVICE_BYTES (1 << 20)
-
-/* 0: the limit for KIND, the type of the file; a file of that type is not
- * read. */
-static size_t limit_of(mode_t kind, size_t regular, size_t device)
-{
-	if (S_ISREG(kind))
-		return regular;
-	return S_ISFIFO(kind) ? 0 : device;
-}
-
-static int read_limited(struct text *t, const char *path, int flags,
-    size_t regular, size_t device)
+static int read_limited(struct text *t, const char *path, int flags, size_t max)
 {
 	int fd =
 	    open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
 	struct stat st;
-	size_t max;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st)) {
+	if (fstat(fd, &st) < 0)
 		err = -errno;
-	} else {
-		max = limit_of(st.st_mode, regular, device);
-		err = max ? text_read(t, fd, max) : -EINVAL;
-	}
+	else if (!S_ISREG(st.st_mode))
+		err = -EINVAL;
+	else if ((uintmax_t)st.st_size > max)
+		err = -EFBIG;
+	else
+		err = text_read(t, fd, max);
 	close(fd);
 	return err;
 }
 
-int text_read_file(struct text *t, const char *path)
+int text_read_file(struct text *t, const char *path, size_t max)
 {
-	return read_limited(t, path, 0, SIZE_MAX, DEVICE_BYTES);
+	return read_limited(t, path, 0, max);
 }
 
 int text_read_regular(struct text *t, const char *path, size_t max)
 {
-	return read_limited(t, path, geteuid() == 0 ? O_NOFOLLOW : 0, max, 0);
+	return read_limited(t, path, geteuid() == 0 ? O_NOFOLLOW : 0, max);
 }
 
 bool parse_number(const char *s, uint64_t max, uint64_t *number)

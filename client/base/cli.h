@@ -93,12 +93,17 @@ void text_clear(struct text *t);
 void text_done(struct text *t);
 /* Appends all bytes of FD. 0 or negative errno; -EFBIG: more than MAX bytes. */
 int text_read(struct text *t, int fd, size_t max);
-/* Appends the file PATH. 0 or negative errno; -EINVAL: a FIFO, which could
- * block for ever; -EFBIG: a device with more than 1 MiB. */
-int text_read_file(struct text *t, const char *path);
-/* The same for a file that another user may have made: -EINVAL unless the file
- * is a regular file; -EFBIG: more than MAX bytes. Root follows no link, because
- * the mere opening of a device may have an effect. */
+/* Room for a file with one line, of the kernel or of a repository. */
+#define SMALL_FILE_BYTES 8192
+
+/* Appends the file PATH of the machine, for example of /proc. 0 or negative
+ * errno; -EINVAL: not a regular file, so reading could block for ever or have
+ * no end; -EFBIG: more than MAX bytes, of which nothing was read if the size of
+ * the file says so. */
+int text_read_file(struct text *t, const char *path, size_t max);
+/* The same for a file that another user may have made, for example of a
+ * repository. Root follows no link, because the mere opening of a device may
+ * have an effect. */
 int text_read_regular(struct text *t, const char *path, size_t max);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */

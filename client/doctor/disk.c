@@ -21,6 +21,8 @@
 #define FREE_PERCENT 5
 #define FREE_BYTES   (UINT64_C(1) << 30)
 #define FREE_INODES  10000
+/* Room for 50,000 mounts. */
+#define MOUNTS_BYTES (16 << 20)
 /* Flushes on a local hard disk take 10 to 30 ms, on an SSD less than 5 ms. */
 #define SLOW_FLUSH_US 100000
 
@@ -84,7 +86,7 @@ static char *find_mount(const char *path)
 	uint64_t id;
 
 	if (mount_id_of(AT_FDCWD, path, MOUNT_ID_LISTED, &id) == 0 &&
-	    text_read_file(&t, "/proc/self/mountinfo") == 0)
+	    text_read_file(&t, "/proc/self/mountinfo", MOUNTS_BYTES) == 0)
 		for (line = strtok_r(t.data, "\n", &rest); line;
 		    line = strtok_r(NULL, "\n", &rest))
 			if (strtoull(line, NULL, 10) == id)
@@ -142,7 +144,7 @@ static bool ext4_has_journal(const struct mount *m)
 	name = device ? strrchr(device, '/') : NULL;
 	if (name) {
 		task = xasprintf("/sys/fs/ext4%s/journal_task", name);
-		if (text_read_file(&t, task) == 0)
+		if (text_read_file(&t, task, SMALL_FILE_BYTES) == 0)
 			has = t.len && t.data[0] >= '0' && t.data[0] <= '9';
 		free(task);
 	}

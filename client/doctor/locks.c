@@ -195,7 +195,7 @@ static char *describe(long pid)
 	char *file = xasprintf("/proc/%ld/comm", pid), *who;
 	struct text name = { 0 };
 
-	text_read_file(&name, file);
+	text_read_file(&name, file, SMALL_FILE_BYTES);
 	who = xasprintf("%.*s (pid %ld)", (int)(name.len ? name.len - 1 : 0),
 	    name.len ? name.data : "", pid);
 	text_done(&name);

@@ -316,7 +316,8 @@ void doctor_check_kernel(struct doctor *d, const char *proc)
 	char *path = xasprintf("%s/sys/fs/protected_hardlinks", proc);
 	struct text t = { 0 };
 
-	if (text_read_file(&t, path) == 0 && !strcmp(t.data, "0\n"))
+	if (text_read_file(&t, path, SMALL_FILE_BYTES) == 0 &&
+	    !strcmp(t.data, "0\n"))
 		doctor_found(d, FOUND_HARDLINKS, "", path,
 		    "users may link files without permission to write: a "
 		    "member of a repository's group can link files of another "

@@ -109,7 +109,7 @@ static uint64_t started_at(pid_t pid)
 	int field;
 
 	/* The name, in parentheses, may contain anything. */
-	if (text_read_file(&t, path) == 0)
+	if (text_read_file(&t, path, SMALL_FILE_BYTES) == 0)
 		at = strrchr(t.data, ')');
 	for (field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');

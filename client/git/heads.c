@@ -1,6 +1,7 @@
 #include "client/git/heads.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,6 +53,7 @@ static enum link read_link(const char *path, struct text *name)
 	ssize_t n = readlink(path, target, sizeof(target) - 1);
 	struct text t = { 0 };
 	enum link link = LINK_NONE;
+	int err;
 
 	if (n > 0) {
 		target[n] = '\0';
@@ -62,8 +64,11 @@ static enum link read_link(const char *path, struct text *name)
 			return LINK_REF;
 		}
 	}
-	if (text_read_file(&t, path) == 0)
-		link = t.len ? parse_link(&t, name) : LINK_BROKEN;
+	err = text_read_regular(&t, path, SMALL_FILE_BYTES);
+	if (err == 0 && t.len)
+		link = parse_link(&t, name);
+	else if (err == 0 || err == -EFBIG)
+		link = LINK_BROKEN;
 	text_done(&t);
 	return link;
 }
@@ -141,7 +146,7 @@ static void add_branch_in(struct heads *h, const char *dir, const char *name)
 	struct text t = { 0 };
 	const char *branch;
 
-	if (text_read_file(&t, path) == 0 && t.len) {
+	if (text_read_regular(&t, path, SMALL_FILE_BYTES) == 0 && t.len) {
 		branch = t.data;
 		if (has_prefix(branch, heads))
 			branch += sizeof(heads) - 1;

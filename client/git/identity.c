@@ -62,7 +62,7 @@ static void add_account_mail(struct text *t, const struct passwd *pw)
 	struct text mailname = { 0 };
 
 	text_addf(t, "%s@", user_name(pw));
-	if (text_read_file(&mailname, "/etc/mailname") == 0 &&
+	if (text_read_file(&mailname, "/etc/mailname", SMALL_FILE_BYTES) == 0 &&
 	    strcspn(mailname.data, "\n"))
 		text_add(t, mailname.data, strcspn(mailname.data, "\n"));
 	else

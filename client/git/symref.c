@@ -79,7 +79,8 @@ static char *target_in_file(const char *dir, const char *name)
 	struct text t = { 0 };
 	const char *at;
 
-	if (text_read_file(&t, path) == 0 && has_prefix(t.data, "ref:")) {
+	if (text_read_regular(&t, path, SMALL_FILE_BYTES) == 0 &&
+	    has_prefix(t.data, "ref:")) {
 		at = t.data + 4 + strspn(t.data + 4, " \t\r\n");
 		target = xasprintf("%.*s", (int)strcspn(at, " \t\r\n"), at);
 	}

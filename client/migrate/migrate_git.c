@@ -21,6 +21,8 @@
 #include "client/migrate/migrate_internal.h"
 
 #define PREFIX "ref_migration."
+/* As the hook of a node in a group (group_gate.c). */
+#define PACKED_MAX ((size_t)1 << 30)
 
 /* ---- the dry run ---- */
 
@@ -203,7 +205,7 @@ bool migrate_git_peel(const struct migration *m)
 	int new_fd = files_open_dir(m->work_fd, "new");
 	int r = new_fd < 0 ?
 	    new_fd :
-	    files_read(new_fd, "packed-refs", SIZE_MAX, &packed);
+	    files_read(new_fd, "packed-refs", PACKED_MAX, &packed);
 	bool ok = r == 0;
 
 	if (r == 0 &&

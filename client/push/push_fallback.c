@@ -8,6 +8,9 @@
 #include "client/request/unserved.h"
 #include "proto/refname.h"
 
+/* Room for 700,000 refs. git is asked about refs in a larger packed-refs. */
+#define PACKED_MAX (64 << 20)
+
 static bool deletes(const struct push_command *c)
 {
 	return refd_oid_is_null(&c->new_oid);
@@ -25,7 +28,7 @@ static bool has_loose_value(const struct push_command *c,
 	struct refd_oid oid;
 	bool has;
 
-	has = text_read_file(&t, path) == 0 && t.len &&
+	has = text_read_regular(&t, path, SMALL_FILE_BYTES) == 0 && t.len &&
 	    refd_oid_parse(t.data, c->object_format, &oid) == 0 &&
 	    refd_oid_eq(&oid, &c->old_oid);
 	text_done(&t);
@@ -88,7 +91,7 @@ static bool is_odd_deletion(const struct push_command *c,
 		char *path = xasprintf("%s/packed-refs", gd->common);
 
 		text_addc(&known->packed, '\n');
-		text_read_file(&known->packed, path);
+		text_read_regular(&known->packed, path, PACKED_MAX);
 		free(path);
 	}
 	return !has_packed_value(c, &known->packed) &&

@@ -136,8 +136,8 @@ static bool read_uuid(const char *path, struct text *uuid)
 	struct text id = { 0 };
 	bool ok;
 
-	ok = text_read_file(&id, path) == 0 && !strncmp(id.data, key, 5) &&
-	    strcspn(id.data + 5, "\n") == 32;
+	ok = text_read_regular(&id, path, SMALL_FILE_BYTES) == 0 &&
+	    !strncmp(id.data, key, 5) && strcspn(id.data + 5, "\n") == 32;
 	if (ok)
 		text_add(uuid, id.data + 5, 32);
 	text_done(&id);
@@ -174,8 +174,8 @@ static bool is_of_this_boot(int fd, const char *marker)
 
 	if (fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
 		return true;
-	same = text_read_file(&boot, BOOT_ID) == 0 && boot.len &&
-	    has_prefix(marker, boot.data);
+	same = text_read_file(&boot, BOOT_ID, SMALL_FILE_BYTES) == 0 &&
+	    boot.len && has_prefix(marker, boot.data);
 	text_done(&boot);
 	return same;
 }

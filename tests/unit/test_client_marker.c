@@ -115,7 +115,7 @@ END_TEST
 /* Recovery is done, but not of all repositories. */
 START_TEST(test_lists)
 {
-	char one[128], two[256];
+	char one[128], two[256], path[700];
 
 	snprintf(one, sizeof(one),
 	    "%s\nawaits 00112233445566778899aabbccddeeff\n", boot);
@@ -128,6 +128,10 @@ START_TEST(test_lists)
 	tmp_put("repo/refd/id",
 	    "uuid 00112233445566778899aabbccddeef0\njournal x\n");
 	ck_assert(may_bypass(_i, one));
+	/* Nobody reads 40 GiB. */
+	snprintf(path, sizeof(path), "%s/refd/id", connect_gd.common);
+	ck_assert_int_eq(truncate(path, 40LL << 30), 0);
+	ck_assert(!may_bypass(_i, one));
 	tmp_put("repo/refd/id",
 	    "uuid 00112233445566778899aabbccddeeff\njournal x\n");
 	ck_assert(!may_bypass(_i, one));

@@ -132,7 +132,7 @@ static char *value_of(const char *ref)
 	struct text t = { 0 };
 	char *path = xasprintf("%s", ref);
 
-	ck_assert_int_eq(text_read_file(&t, path), 0);
+	ck_assert_int_eq(text_read_file(&t, path, 1 << 20), 0);
 	free(path);
 	t.data[40] = '\0';
 	return t.data;

@@ -27,7 +27,7 @@ static void check_log(const char *wanted)
 {
 	struct text got = { 0 };
 
-	ck_assert_int_eq(text_read_file(&got, "../log"), 0);
+	ck_assert_int_eq(text_read_file(&got, "../log", 1 << 20), 0);
 	ck_assert_str_eq(got.data, wanted);
 	text_done(&got);
 }

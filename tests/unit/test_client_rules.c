@@ -169,8 +169,8 @@ START_TEST(test_fast_forwards)
 		"git commit-tree -m 1 $t >1 && "
 		"git commit-tree -m 2 -p $(cat 1) $t >2 && "
 		"git config receive.denyNonFastForwards true");
-	ck_assert_int_eq(text_read_file(&one, "1"), 0);
-	ck_assert_int_eq(text_read_file(&two, "2"), 0);
+	ck_assert_int_eq(text_read_file(&one, "1", 1000), 0);
+	ck_assert_int_eq(text_read_file(&two, "2", 1000), 0);
 	expect(NULL, refuse(one.data, two.data, "refs/heads/a"));
 	expect("non-fast-forward", refuse(two.data, one.data, "refs/heads/a"));
 	expect(NULL, refuse(two.data, one.data, "refs/tags/a"));

@@ -1,8 +1,8 @@
 /*
  * Proves that a FIFO in a repository does not block a client that reads the
  * repository's files, with or without a writer, and that a program without an
- * end is killed. Files of the kernel and devices are read as before. A child
- * stays in the directory of its parent, also if the directory has no path.
+ * end is killed. No device and no file beyond the limit is read. A child stays
+ * in the directory of its parent, also if the directory has no path.
  */
 #include <check.h>
 #include <errno.h>
@@ -36,10 +36,10 @@ START_TEST(a_fifo)
 	int fd;
 
 	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
-	ck_assert_int_eq(text_read_file(&text, "fifo"), -EINVAL);
+	ck_assert_int_eq(text_read_file(&text, "fifo", 1), -EINVAL);
 	fd = open("fifo", O_RDWR | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(text_read_file(&text, "fifo"), -EINVAL);
+	ck_assert_int_eq(text_read_file(&text, "fifo", 1), -EINVAL);
 	close(fd);
 }
 END_TEST
@@ -47,18 +47,40 @@ END_TEST
 START_TEST(a_directory)
 {
 	ck_assert_int_eq(mkdir("dir", 0700), 0);
-	ck_assert_int_eq(text_read_file(&text, "dir"), -EISDIR);
+	ck_assert_int_eq(text_read_file(&text, "dir", 1), -EINVAL);
 }
 END_TEST
 
+/* Their size is 0, whatever they contain. */
 START_TEST(files_of_the_kernel)
 {
-	ck_assert_int_eq(text_read_file(&text, "/dev/null"), 0);
-	ck_assert_uint_eq(text.len, 0);
-	ck_assert_int_eq(text_read_file(&text, "/dev/zero"), -EFBIG);
-	text_clear(&text);
-	ck_assert_int_eq(text_read_file(&text, "/proc/self/mountinfo"), 0);
+	static const char path[] = "/proc/self/status";
+
+	ck_assert_int_eq(text_read_file(&text, path, 1 << 20), 0);
 	ck_assert_uint_gt(text.len, 0);
+	text_clear(&text);
+	ck_assert_int_eq(text_read_file(&text, path, 10), -EFBIG);
+}
+END_TEST
+
+START_TEST(devices)
+{
+	ck_assert_int_eq(text_read_file(&text, "/dev/zero", 10), -EINVAL);
+	ck_assert_int_eq(text_read_regular(&text, "/dev/null", 10), -EINVAL);
+	ck_assert_uint_eq(text.len, 0);
+}
+END_TEST
+
+/* Not a byte of a file with 40 GiB is read. */
+START_TEST(a_sparse_file)
+{
+	int fd = open("sparse", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	ck_assert_int_eq(ftruncate(fd, 40LL << 30), 0);
+	close(fd);
+	ck_assert_int_eq(text_read_file(&text, "sparse", 1 << 20), -EFBIG);
+	ck_assert_int_eq(text_read_regular(&text, "sparse", 1 << 20), -EFBIG);
+	ck_assert_uint_eq(text.size, 0);
 }
 END_TEST
 
@@ -106,6 +128,8 @@ int main(void)
 	tcase_add_test(tc, a_fifo);
 	tcase_add_test(tc, a_directory);
 	tcase_add_test(tc, files_of_the_kernel);
+	tcase_add_test(tc, devices);
+	tcase_add_test(tc, a_sparse_file);
 	tcase_add_test(tc, nothing_is_printed);
 	tcase_add_test(tc, a_program_without_end);
 	tcase_add_test(tc, a_child_stays_in_the_directory);

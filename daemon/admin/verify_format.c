@@ -76,26 +76,16 @@ static void count_packed(struct widths *w)
 	SYS(sys, close, fd);
 }
 
-static void count_below(struct widths *w, const char *dir)
+/* verify_walk_fn; ARG is the struct widths. */
+static int visit(void *arg, const struct verify_place *place, const char *path,
+    enum verify_walk_what what)
 {
-	const struct verify_place here = { w->v->repo.fd, "" };
-	char path[REFD_PATH_MAX];
-	struct sys_dirent entry;
-	struct sys_dir *d;
+	struct widths *w = arg;
 
-	if (SYS(w->v->sys, dir_open, here.dirfd, dir, &d) < 0)
-		return;
-	while (w->left > 0 && SYS(w->v->sys, dir_next, d, &entry) > 0) {
-		w->left--;
-		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir,
-			entry.name) >= sizeof(path))
-			continue;
-		if (verify_is_dir(w->v, &here, path, entry.type))
-			count_below(w, path);
-		else
-			count_file(w, path);
-	}
-	SYS(w->v->sys, dir_close, d);
+	(void)place;
+	if (what == VERIFY_FILE)
+		count_file(w, path);
+	return --w->left == 0;
 }
 
 /* ---- the journal ---- */
@@ -136,7 +126,8 @@ static void find_by_width(struct verify *v)
 
 	count_file(&w, "HEAD");
 	count_packed(&w);
-	count_below(&w, "refs");
+	verify_walk(v, &(struct verify_place){ v->repo.fd, "" }, "refs", visit,
+	    &w);
 	if (w.nr[REFD_FORMAT_SHA256] > w.nr[REFD_FORMAT_SHA1])
 		v->repo.object_format = REFD_FORMAT_SHA256;
 }

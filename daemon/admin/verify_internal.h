@@ -14,6 +14,7 @@
  *	verify_repair.c		repairs, under locks
  *	verify_value.c		the former value of a broken ref
  *	verify_lines.c		reads a file of any size line by line
+ *	verify_walk.c		walks through directories of any depth
  */
 #ifndef ADMIN_VERIFY_INTERNAL_H
 #define ADMIN_VERIFY_INTERNAL_H
@@ -123,9 +124,6 @@ void verify_find_format(struct verify *v);
 
 /* ---- verify_refs.c ---- */
 
-/* Is PATH a directory, and no link? TYPE is from its directory entry. */
-bool verify_is_dir(struct verify *v, const struct verify_place *place,
-    const char *path, unsigned char type);
 void verify_walk_refs(struct verify *v, const struct verify_place *place);
 verify_check_fn verify_ref;
 /* The value of a ref, loose or packed; symbolic refs are not followed. 1 and
@@ -202,10 +200,24 @@ void verify_values_done(struct verify *v);
 
 #define VERIFY_LINE_MAX 65536
 
-/* LINE of LEN bytes, without a line feed. ENDS: a line feed followed. A line
- * above VERIFY_LINE_MAX comes in parts; only the last part ENDS. */
+/* LINE of LEN bytes, without a line feed. ENDS: a line feed followed. Nothing
+ * follows after a beginning of VERIFY_LINE_MAX bytes: a file of some bytes can
+ * have a hole of any size. */
 typedef int verify_line_fn(void *arg, char *line, size_t len, bool ends);
 int verify_each_line(const struct sys *sys, int fd, verify_line_fn *fn,
     void *arg);
+
+/* ---- verify_walk.c ---- */
+
+enum verify_walk_what {
+	VERIFY_FILE,
+	VERIFY_TOO_LONG,  /* PATH is a directory with a name that is too long */
+	VERIFY_UNREADABLE /* PATH is a directory */
+};
+/* A value other than 0 ends the walk. */
+typedef int verify_walk_fn(void *arg, const struct verify_place *place,
+    const char *path, enum verify_walk_what what);
+void verify_walk(struct verify *v, const struct verify_place *place,
+    const char *dir, verify_walk_fn *fn, void *arg);
 
 #endif

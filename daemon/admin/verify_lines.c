@@ -27,6 +27,7 @@ static int hand_out(char *buf, size_t *have, bool at_end, verify_line_fn *fn,
 		line[*have] = '\0';
 		r = fn(arg, line, *have, false);
 		*have = 0;
+		return r != 0 ? r : 1;
 	}
 	memmove(buf, line, *have);
 	return r;

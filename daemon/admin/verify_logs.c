@@ -43,7 +43,9 @@ static int log_line(void *arg, char *line, size_t len, bool ends)
 	look->line++;
 	if (!ends || memchr(line, '\0', len) != NULL) {
 		look->is_torn = true;
-	} else if (is_sound(line, len, look->format, &look->last)) {
+		return 1; /* nothing else is reported */
+	}
+	if (is_sound(line, len, look->format, &look->last)) {
 		look->has_last = true;
 	} else if (look->bad == 0) {
 		look->bad = look->line;
@@ -180,30 +182,16 @@ void verify_log(struct verify *v, const struct verify_place *place,
 
 /* ---- all of them ---- */
 
-/* DIR: "logs", or a directory below it. */
-static void walk_logs(struct verify *v, const struct verify_place *place,
-    const char *dir)
+/* verify_walk_fn; ARG is the struct verify. */
+static int visit(void *arg, const struct verify_place *place, const char *path,
+    enum verify_walk_what what)
 {
-	const size_t logs = strlen("logs/");
-	char path[REFD_PATH_MAX];
-	struct sys_dirent entry;
-	struct sys_dir *d;
-
-	if (SYS(v->sys, dir_open, place->dirfd, dir, &d) < 0)
-		return;
-	while (SYS(v->sys, dir_next, d, &entry) > 0) {
-		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir,
-			entry.name) >= sizeof(path))
-			continue;
-		if (verify_is_dir(v, place, path, entry.type))
-			walk_logs(v, place, path);
-		else if (!lock_pid_is(path))
-			verify_check(v, verify_log, place, path + logs);
-	}
-	SYS(v->sys, dir_close, d);
+	if (what == VERIFY_FILE && !lock_pid_is(path))
+		verify_check(arg, verify_log, place, path + strlen("logs/"));
+	return 0;
 }
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place)
 {
-	walk_logs(v, place, "logs");
+	verify_walk(v, place, "logs", visit, v);
 }

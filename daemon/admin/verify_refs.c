@@ -6,12 +6,10 @@
  * A ref that is absent at the second check is no finding: git packs and deletes
  * refs.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
 #include "proto/lib/lock_pid.h"
@@ -220,17 +218,6 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 
 /* ---- all of them ---- */
 
-bool verify_is_dir(struct verify *v, const struct verify_place *place,
-    const char *path, unsigned char type)
-{
-	struct sys_stat st;
-
-	if (type != DT_UNKNOWN)
-		return type == DT_DIR;
-	return SYS(v->sys, lstatat, place->dirfd, path, &st) == 0 &&
-	    S_ISDIR(st.mode);
-}
-
 /* A link to a directory inside the repository. */
 static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
     const char *path)
@@ -243,57 +230,36 @@ static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
 	return fd >= 0;
 }
 
-static void walk_refs(struct verify *v, const struct verify_place *place,
-    const char *dir);
-
-static void walk_entry(struct verify *v, const struct verify_place *place,
-    const char *dir, const struct sys_dirent *entry)
+/* verify_walk_fn; ARG is the struct verify. */
+static int visit(void *arg, const struct verify_place *place, const char *path,
+    enum verify_walk_what what)
 {
-	const size_t suffix = strlen(LOCK_SUFFIX);
-	char path[REFD_PATH_MAX];
-	size_t len;
+	const size_t suffix = strlen(LOCK_SUFFIX), len = strlen(path);
+	char name[REFD_PATH_MAX];
+	struct verify *v = arg;
 
-	len = (size_t)snprintf(path, sizeof(path), "%s/%s", dir, entry->name);
-	if (len >= sizeof(path)) {
-		verify_found(v, FOUND_REF_NAME, dir, dir,
+	if (what == VERIFY_TOO_LONG) {
+		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a name below it is longer than git accepts");
-		return;
-	}
-	if (verify_is_dir(v, place, path, entry->type)) {
-		walk_refs(v, place, path);
+	} else if (what == VERIFY_UNREADABLE) {
+		verify_check(v, verify_ref, place, path);
 	} else if (is_link_to_dir(v, place, path)) {
 		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a symbolic link to a directory; refd does not look behind "
 		    "it");
 	} else if (lock_pid_is(path)) {
-		return;
+		return 0;
 	} else if (len > suffix &&
 	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
-		path[len - suffix] = '\0';
-		verify_check(v, verify_lock, place, path);
+		snprintf(name, sizeof(name), "%.*s", (int)(len - suffix), path);
+		verify_check(v, verify_lock, place, name);
 	} else {
 		verify_check(v, verify_ref, place, path);
 	}
-}
-
-static void walk_refs(struct verify *v, const struct verify_place *place,
-    const char *dir)
-{
-	struct sys_dirent entry;
-	struct sys_dir *d;
-	int r;
-
-	r = SYS(v->sys, dir_open, place->dirfd, dir, &d);
-	if (r == 0) {
-		while ((r = SYS(v->sys, dir_next, d, &entry)) > 0)
-			walk_entry(v, place, dir, &entry);
-		SYS(v->sys, dir_close, d);
-	}
-	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-		verify_check(v, verify_ref, place, dir);
+	return 0;
 }
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place)
 {
-	walk_refs(v, place, "refs");
+	verify_walk(v, place, "refs", visit, v);
 }

@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +295,43 @@ START_TEST(logs)
 }
 END_TEST
 
+/* A log of some bytes with a hole of 8 TiB is not read to its end. */
+START_TEST(a_log_with_a_hole)
+{
+	tmp_run("cd r && git branch huge && "
+		"truncate -s 8T .git/logs/refs/heads/huge && "
+		"echo x >>.git/logs/refs/heads/huge");
+	FINDS(1);
+	HAS("log-torn refs/heads/huge", "cut off");
+}
+END_TEST
+
+static void *look_at_r(void *arg)
+{
+	*(size_t *)arg = vh_look("r");
+	return NULL;
+}
+
+/* A level costs a descriptor, and hardly any of the stack. */
+START_TEST(deep_directories)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	size_t nr;
+
+	tmp_run("cd r/.git && "
+		"deep=$(printf 'd/%%.0s' $(seq 900)) && "
+		"mkdir -p refs/heads/$deep logs/refs/heads/$deep && "
+		"git rev-parse HEAD >refs/heads/$deep/x");
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 1024 * 1024);
+	ck_assert_int_eq(pthread_create(&thread, &attr, look_at_r, &nr), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	ck_assert_msg(nr == 0, "%zu found:%s", nr, vh_lines());
+}
+END_TEST
+
 static void finish_writing(void)
 {
 	tmp_run("cd r/.git && cp refs/heads/main refs/heads/b && "
@@ -369,6 +407,8 @@ int main(void)
 	tcase_add_test(tc, packed_doubles_and_peels);
 	tcase_add_test(tc, locks);
 	tcase_add_test(tc, logs);
+	tcase_add_test(tc, a_log_with_a_hole);
+	tcase_add_test(tc, deep_directories);
 	tcase_add_test(tc, lost_config);
 	tcase_add_test(tc, looks_twice);
 	suite_add_tcase(suite, tc);

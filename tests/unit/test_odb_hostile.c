@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/sha1.h"
+#include "daemon/store/objects/pack.h"
 #include "tests/lib/odb_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -321,6 +322,25 @@ START_TEST(deltas_without_an_end)
 }
 END_TEST
 
+/* Each step of a chain counts, because admission bounds its turns by the
+ * work. */
+START_TEST(long_chains_are_work)
+{
+	uint8_t ref[21] = { 0x70 };
+	struct made_pack h;
+
+	tmp_run("git init -q --bare r");
+	made_pack_begin(&h);
+	memset(ref + 1, 0x22, 20);
+	made_pack_add(&h, ref, sizeof(ref)); /* 1: on 2 */
+	memset(ref + 1, 0x11, 20);
+	made_pack_add(&h, ref, sizeof(ref)); /* 2: on 1 */
+	made_pack_end(&h);
+	ck_assert_int_eq(made_pack_type(&h, 1), OBJECT_ERROR);
+	ck_assert_uint_ge(odb_take_work(odb_rig), PACK_CHAIN / 8);
+}
+END_TEST
+
 START_TEST(indexes_that_lie)
 {
 	struct made_pack good, h;
@@ -424,6 +444,7 @@ int main(void)
 	tcase_add_test(tc, no_fifo_in_the_place_of_a_pack);
 	tcase_add_loop_test(tc, bytes_are_turned_over, 0, 2);
 	tcase_add_test(tc, deltas_without_an_end);
+	tcase_add_test(tc, long_chains_are_work);
 	tcase_add_test(tc, indexes_that_lie);
 	tcase_add_test(tc, too_many_packs);
 	tcase_add_test(tc, alternates_that_are_no_file);

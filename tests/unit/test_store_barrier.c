@@ -238,6 +238,17 @@ START_TEST(many_packs)
 }
 END_TEST
 
+/* Others do not wait for a look at each of very many files. */
+START_TEST(many_old_files)
+{
+	settle();
+	tmp_run(
+	    "cd r.git/objects/pack && seq -f old-%%g.rev 9000 | xargs touch");
+	packs_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
 START_TEST(a_repository_that_is_new_itself)
 {
 	settle();
@@ -485,6 +496,7 @@ int main(void)
 	tcase_add_test(tc, packs_where_a_syncfs_is_cheaper);
 	tcase_add_test(tc, loose_ones_beside_packs);
 	tcase_add_test(tc, many_packs);
+	tcase_add_test(tc, many_old_files);
 	tcase_add_loop_test(tc, a_repository_that_is_new_itself, 0, 2);
 	tcase_add_test(tc, repositories_that_nobody_served);
 	tcase_add_test(tc, a_repository_whose_row_may_be_lost_is_refused);

@@ -22,6 +22,10 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
+/* Files in a directory of packs, each of which costs a system call: all barriers
+ * of the file system wait meanwhile, so a syncfs is better. */
+#define PACK_FILES_MAX 8192
+
 /* An open store. */
 struct open_store {
 	const struct objects_walk *walk;
@@ -213,6 +217,7 @@ static int sync_file(struct syncing *sy, int dirfd, const char *name)
 
 static int sync_entries(struct syncing *sy, int fd, int64_t limit)
 {
+	size_t left = PACK_FILES_MAX;
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	struct sys_stat st;
@@ -224,6 +229,10 @@ static int sync_entries(struct syncing *sy, int fd, int64_t limit)
 	while (r == 0 && (more = SYS(sy->sys, dir_next, dir, &entry)) != 0) {
 		if (more < 0) {
 			r = more;
+			break;
+		}
+		if (left-- == 0) {
+			r = -EAGAIN;
 			break;
 		}
 		if (!is_of_a_pack(entry.name))

@@ -60,7 +60,8 @@ int objects_walk_anew(const struct objects_walk *walk, int common_fd,
 
 /* Counts, or syncs with their directory, the files of pack/ below FD that
  * changed at LIMIT or later. NR: the number. -EAGAIN: packs came or went
- * meanwhile. */
+ * meanwhile, or there are too many files for a look at each: sync the file
+ * system. */
 int objects_count_packs(const struct sys *sys, int fd, int64_t limit,
     size_t *nr);
 /* *LOST: a sync failed, and not another call before. */

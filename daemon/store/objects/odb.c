@@ -25,10 +25,11 @@
 /* Depth of tags of tags. Real repositories need less. The bound keeps a hostile
  * chain from delaying other users. */
 #define TAGS_DEEP 8
-/* Bytes inflated, or entries of a directory read, in about the time of a
- * look-up. */
+/* Bytes inflated, entries of a directory read, or steps in packs, in about the
+ * time of a look-up. */
 #define BYTES_OF_WORK   2048
 #define ENTRIES_OF_WORK 16
+#define STEPS_OF_WORK   8
 
 struct odb {
 	const enum refd_object_format *format; /* borrowed */
@@ -101,12 +102,20 @@ static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
 
+/* A pack states how long the chain of an object is, and a repository may have
+ * thousands of packs. */
 static int look_in_packs(struct odb *odb, struct odb_query *at)
 {
+	int r;
+
 	if (at->wants_data)
-		return pack_list_read(&odb->packs, at->oid, at->max, &at->type,
+		r = pack_list_read(&odb->packs, at->oid, at->max, &at->type,
 		    &at->data, &at->len);
-	return pack_list_type(&odb->packs, at->oid, &at->type);
+	else
+		r = pack_list_type(&odb->packs, at->oid, &at->type);
+	odb->work += odb->packs.nr_steps / STEPS_OF_WORK;
+	odb->packs.nr_steps %= STEPS_OF_WORK;
+	return r;
 }
 
 static bool is_answer(int r, int *worst)

@@ -71,7 +71,7 @@ void pack_done(const struct sys *sys, struct pack *p)
 /* ---- the file ---- */
 
 /* The checks of git's open_packed_git_1(). */
-static int check_pack(const struct sys *sys, const struct pack *p, int fd,
+static int check_pack(const struct sys *sys, struct pack *p, int fd,
     uint64_t size)
 {
 	uint8_t ours[REFD_OID_MAX_BYTES], theirs[REFD_OID_MAX_BYTES];
@@ -80,11 +80,12 @@ static int check_pack(const struct sys *sys, const struct pack *p, int fd,
 
 	if (size < PACK_HEADER + p->id_bytes)
 		return -EBADMSG;
-	r = pack_pread(sys, fd, head, sizeof(head), 0);
+	r = pack_pread(sys, p, fd, head, sizeof(head), 0);
 	if (r == 0)
-		r = pack_pread(sys, fd, ours, p->id_bytes, size - p->id_bytes);
+		r = pack_pread(sys, p, fd, ours, p->id_bytes,
+		    size - p->id_bytes);
 	if (r == 0)
-		r = pack_pread(sys, p->idx_fd, theirs, p->id_bytes,
+		r = pack_pread(sys, p, p->idx_fd, theirs, p->id_bytes,
 		    p->idx_size - 2 * p->id_bytes);
 	if (r < 0)
 		return r;
@@ -195,7 +196,7 @@ static int read_entry(const struct sys *sys, int dirfd, struct pack *p,
 		return -EBADMSG;
 	if (len > end - offset)
 		len = (size_t)(end - offset);
-	r = pack_pread(sys, p->pack_fd, head, len, offset);
+	r = pack_pread(sys, p, p->pack_fd, head, len, offset);
 	if (r < 0)
 		return r;
 	if (parse_head(&at, head + len, e) < 0)
@@ -231,11 +232,12 @@ int pack_type(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
 
 /* ---- contents ---- */
 
-static int read_data(const struct sys *sys, const struct pack *p,
+static int read_data(const struct sys *sys, struct pack *p,
     const struct pack_entry *e, uint8_t **data)
 {
 	int r;
 
+	pack_step(p, (size_t)e->size);
 	*data = malloc((size_t)e->size + 1);
 	if (*data == NULL)
 		return -ENOMEM;
@@ -246,7 +248,7 @@ static int read_data(const struct sys *sys, const struct pack *p,
 }
 
 /* ENTRIES, from the object to its base. */
-static int apply_all(const struct sys *sys, const struct pack *p,
+static int apply_all(const struct sys *sys, struct pack *p,
     const struct pack_entry *entries, unsigned nr, size_t max, uint8_t **data,
     size_t *len)
 {
@@ -269,6 +271,7 @@ static int apply_all(const struct sys *sys, const struct pack *p,
 		free(*data);
 		if (r < 0)
 			return r;
+		pack_step(p, next_len);
 		*data = next;
 		*len = next_len;
 	}

@@ -34,6 +34,9 @@ struct pack {
 	uint64_t pack_size;  /* once the pack was opened */
 	int idx_fd, pack_fd; /* -1: not open */
 	uint64_t used;       /* the owner's time of last use */
+	/* Reads, and parts of 4 KiB that were read, inflated or copied; counted
+	 * up, for the owner's account. An object may need thousands. */
+	size_t nr_steps;
 };
 
 /* NAME is copied. 0 or -ENOMEM. */

@@ -47,11 +47,19 @@ int pack_open_file(const struct sys *sys, int dirfd, const struct pack *p,
 	return r;
 }
 
-int pack_pread(const struct sys *sys, int fd, void *buf, size_t len,
-    uint64_t offset)
+#define STEP_BYTES 4096
+
+void pack_step(struct pack *p, size_t bytes)
+{
+	p->nr_steps += 1 + bytes / STEP_BYTES;
+}
+
+int pack_pread(const struct sys *sys, struct pack *p, int fd, void *buf,
+    size_t len, uint64_t offset)
 {
 	ssize_t n = SYS(sys, pread, fd, buf, len, (off_t)offset);
 
+	pack_step(p, len);
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == len ? 0 : -EBADMSG;
@@ -100,7 +108,7 @@ static int read_fanout(const struct sys *sys, int fd, struct pack *p,
 
 	if (size < sizeof(head))
 		return -EBADMSG;
-	r = pack_pread(sys, fd, head, sizeof(head), 0);
+	r = pack_pread(sys, p, fd, head, sizeof(head), 0);
 	if (r < 0)
 		return r;
 	p->version = 1;
@@ -185,7 +193,7 @@ static int search_rows(const struct pack *p, const uint8_t *rows, uint32_t nr,
 
 /* 1 and the position of OID; 0: absent. Every read leaves a smaller range, even
  * if a hostile file has its ids in any order. */
-static int find_row(const struct sys *sys, const struct pack *p,
+static int find_row(const struct sys *sys, struct pack *p,
     const struct refd_oid *oid, uint32_t *at)
 {
 	const uint32_t most = (uint32_t)(PART / row_size(p));
@@ -201,7 +209,7 @@ static int find_row(const struct sys *sys, const struct pack *p,
 		from = mid - lo > nr / 2 ? mid - nr / 2 : lo;
 		if (from > hi - nr)
 			from = hi - nr;
-		r = pack_pread(sys, p->idx_fd, rows, nr * row_size(p),
+		r = pack_pread(sys, p, p->idx_fd, rows, nr * row_size(p),
 		    header_size(p) + (uint64_t)from * row_size(p));
 		if (r < 0)
 			return r;
@@ -221,7 +229,7 @@ static int find_row(const struct sys *sys, const struct pack *p,
 	return 0;
 }
 
-static int offset_of(const struct sys *sys, const struct pack *p, uint32_t at,
+static int offset_of(const struct sys *sys, struct pack *p, uint32_t at,
     uint64_t *offset)
 {
 	uint64_t nr = p->fanout[FANOUT - 1], where, end;
@@ -232,7 +240,7 @@ static int offset_of(const struct sys *sys, const struct pack *p, uint32_t at,
 	where = header_size(p) + at * (uint64_t)row_size(p);
 	if (p->version == 2)
 		where = header_size(p) + nr * (p->id_bytes + 4) + 4ULL * at;
-	r = pack_pread(sys, p->idx_fd, value, 4, where);
+	r = pack_pread(sys, p, p->idx_fd, value, 4, where);
 	if (r < 0)
 		return r;
 	small = pack_be32(value);
@@ -244,7 +252,7 @@ static int offset_of(const struct sys *sys, const struct pack *p, uint32_t at,
 	    8ULL * (small & 0x7fffffff);
 	if (where > end - 8)
 		return -EBADMSG;
-	r = pack_pread(sys, p->idx_fd, value, 8, where);
+	r = pack_pread(sys, p, p->idx_fd, value, 8, where);
 	*offset = (uint64_t)pack_be32(value) << 32 | pack_be32(value + 4);
 	return r;
 }

@@ -343,6 +343,8 @@ static int find_in_packs(struct pack_list *l, const struct pack_query *w)
 
 	for (i = 0; i < l->nr; i++) {
 		r = look_in_pack(l, l->packs[i], w);
+		l->nr_steps += l->packs[i]->pack.nr_steps;
+		l->packs[i]->pack.nr_steps = 0;
 		if (r == 1)
 			move_to_front(l, i);
 		if (r == 1 || r == -EFBIG)

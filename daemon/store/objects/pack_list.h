@@ -34,7 +34,9 @@ struct pack_list {
 	size_t nr, size;
 	size_t nr_open;
 	uint64_t clock; /* of uses */
-	size_t nr_read; /* directory entries read, for the owner's account */
+	/* Directory entries read, and steps in packs (pack.h), for the owner's
+	 * account. */
+	size_t nr_read, nr_steps;
 };
 
 void pack_list_init(struct pack_list *list, const struct sys *sys);

@@ -2,45 +2,41 @@
  * The other programs of refd. An installed refd has them in LIBEXECDIR, a build
  * has them beside it.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/base/cli.h"
 #include "client/program.h"
+#include "proto/lib/launch.h"
 
 __attribute__((used)) static const char program_mark[] =
     PROGRAM_MARK REFD_VERSION;
 
-static void exec_beside(const char *name, char **argv)
+char *program_path(const char *name)
 {
-	char self[4096];
+	char self[4096], *path;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash, *path;
 
-	if (len < 0)
-		return;
-	self[len] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return;
-	*slash = '\0';
-	path = xasprintf("%s/%s", self, name);
-	execv(path, argv);
-	free(path);
+	if (len > 0) {
+		self[len] = '\0';
+		path = xasprintf("%.*s/%s", (int)(strrchr(self, '/') - self),
+		    self, name);
+		if (access(path, F_OK) == 0)
+			return path;
+		free(path);
+	}
+	return xasprintf("%s/%s", LIBEXECDIR, name);
 }
 
 static int run(const char *name, char **argv)
 {
-	char *path = xasprintf("%s/%s", LIBEXECDIR, name);
+	int err;
 
 	argv[0] = xstrdup(name);
-	exec_beside(name, argv);
-	if (errno == ENOENT)
-		execv(path, argv);
+	err = launch_replace(program_path(name), (const char *const *)argv);
 	die("cannot run %s (neither beside refd nor in %s): %s", name,
-	    LIBEXECDIR, strerror(errno));
+	    LIBEXECDIR, strerror(-err));
 }
 
 int program_daemon(const struct command *c, int argc, char **argv)

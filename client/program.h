@@ -8,6 +8,8 @@
  * recognise refd without running it. */
 #define PROGRAM_MARK "\\@(#)refd version "
 
+/* The path of the program NAME of refd, which need not exist. Owned. */
+char *program_path(const char *name);
 /* Replace this program with refd-daemon, refd-deliver or refd-group, or with
  * refd-admin, which gets the name of the command as its first argument. Do not
  * return. */

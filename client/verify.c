@@ -1,84 +1,201 @@
 #include "client/verify.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/base/cli.h"
+#include "client/git/identity.h"
+#include "client/librefd/conn.h"
 #include "client/program.h"
+#include "client/request/connect.h"
+#include "client/request/context.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/worker.h"
+
+#define CONFIRM_MS 10000
+/* Of the work for one repository. */
+#define CONFIRM_SECONDS 600
+#define CONFIRM_BYTES   ((size_t)1 << 20)
+
+/* The descriptor of RESTORED in refd-admin. */
+#define RESTORED_FD 3
 
 /* The fields that refd-admin writes for each restored ref. */
 enum { REPO, REF, VALUE, FROM, FIELDS };
 
-/* Returns the exit status of refd-admin. Control-C interrupts refd-admin alone,
- * which then prints the findings so far. */
+/* Returns the exit status of refd-admin. Control-C interrupts refd-admin, which
+ * then prints the findings so far. */
 static int run_admin(int argc, char **argv, FILE *restored)
 {
-	char **args = xcalloc((size_t)argc + 3, sizeof(*args));
-	void (*at_interrupt)(int) = signal(SIGINT, SIG_IGN);
-	int status;
-	pid_t pid;
+	const char **args = xcalloc((size_t)argc + 3, sizeof(*args));
+	struct launch l = { .argv = args,
+		.kind = LAUNCH_TERMINAL,
+		.in = STDIN_FILENO,
+		.out = STDOUT_FILENO,
+		.err = STDERR_FILENO,
+		.fds = { { fileno(restored), RESTORED_FD } } };
+	char *path = program_path("refd-admin");
+	struct launched c;
+	int err;
 
-	args[0] = argv[0];
-	args[1] = xasprintf("--restored-fd=%d", fileno(restored));
-	memcpy(args + 2, argv + 1, (size_t)argc * sizeof(*args));
-	pid = fork();
-	if (pid < 0)
-		die("fork: %s", strerror(errno));
-	if (!pid) {
-		signal(SIGINT, at_interrupt);
-		_exit(program_admin(NULL, argc + 1, args));
-	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			die("waitpid: %s", strerror(errno));
-	signal(SIGINT, at_interrupt);
-	free(args[1]);
+	args[0] = path;
+	args[1] = argv[0];
+	args[2] = xasprintf("--restored-fd=%d", RESTORED_FD);
+	memcpy(args + 3, argv + 1, (size_t)(argc - 1) * sizeof(*args));
+	interrupt_catch();
+	err = launch_start(&c, &l);
+	if (err)
+		die("cannot run %s: %s", path, strerror(-err));
+	free((char *)args[2]);
 	free(args);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	free(path);
+	return launch_wait(&c);
 }
 
-static void confirm(char *const field[FIELDS])
-{
-	char *message = xasprintf("verify: restored from %s", field[FROM]);
-	const char *argv[] = { "/proc/self/exe", "update", "--git-dir",
-		field[REPO], "--no-deref", "-m", message, field[REF],
-		field[VALUE], field[VALUE], NULL };
+/* ---- confirmation ---- */
 
-	if (child_run(argv))
-		say_warning("%s: history does not have that it was restored",
-		    field[REF]);
+/* Takes the fields at AT apart, and returns the place of the next row. */
+static const char *take_row(const char *at, const char *end,
+    const char *row[FIELDS])
+{
+	int i;
+
+	for (i = 0; i < FIELDS; i++) {
+		row[i] = at < end ? at : "";
+		at += at < end ? strlen(at) + 1 : 0;
+	}
+	return at;
+}
+
+/* The restored refs of one repository. */
+struct confirming {
+	const char *repo, *rows, *end; /* borrowed */
+	/* In the worker. */
+	struct gitdir gd;
+	struct gitconfig config;
+	struct refd *daemon;
+	char *committer;
+};
+
+static bool confirm(const struct confirming *c, const char *const row[FIELDS])
+{
+	struct refd_update u = { .action = REFD_UPDATE,
+		.name = row[REF],
+		.no_deref = true,
+		.has_old = true };
+	char *message = xasprintf("verify: restored from %s", row[FROM]);
+	struct refd_request req;
+	struct refd_answer ans;
+	bool is_done;
+
+	context_request(&req, &c->gd, &c->config);
+	req.object_format = gitconfig_object_format(&c->config, &c->gd);
+	req.committer = c->committer;
+	req.message = message;
+	req.updates = &u;
+	req.nr_updates = 1;
+	is_done =
+	    refd_oid_parse(row[VALUE], req.object_format, &u.new_oid) == 0 &&
+	    refd_txid_make(&req.txid) == 0;
+	u.old_oid = u.new_oid;
+	if (is_done) {
+		connect_call(c->daemon, &req, refd_deadline_ms(CONFIRM_MS), 0,
+		    &ans);
+		is_done = ans.kind == REFD_ANSWER_RESULTS && ans.nr_results &&
+		    ans.results[0].status == REFD_OK;
+		refd_answer_done(&ans);
+	}
 	free(message);
+	return is_done;
+}
+
+/* False: no daemon answers, and a message was printed. */
+static bool open_repo(struct confirming *c)
+{
+	struct text why = { 0 };
+
+	if (!gitdir_at(&c->gd, c->repo, &why))
+		die("%s", why.data);
+	context_config(&c->config, &c->gd);
+	c->committer = identity_committer(&c->config);
+	c->daemon = refd_new(connect_socket(NULL, &c->config));
+	if (!c->daemon)
+		die("out of memory");
+	if (refd_connect(c->daemon, CONFIRM_MS) == 0)
+		return true;
+	say_warning("%s", refd_error(c->daemon));
+	return false;
+}
+
+/* In a worker, which may die. */
+static int confirm_repo(void *arg)
+{
+	struct confirming *c = arg;
+	const bool is_open = open_repo(c);
+	const char *row[FIELDS], *at = c->rows;
+
+	while (at < c->end) {
+		at = take_row(at, c->end, row);
+		if (!is_open || !confirm(c, row))
+			say_warning(
+			    "%s: history does not have that it was restored",
+			    row[REF]);
+	}
+	return 0;
+}
+
+/* With the rights of the owner, and without programs or hooks. */
+static void confirm_as_owner(struct confirming *c)
+{
+	const struct work work = { .run = confirm_repo,
+		.arg = c,
+		.always_forks = true,
+		.seconds = CONFIRM_SECONDS,
+		.bytes = CONFIRM_BYTES };
+	const char *why = "had an error";
+	struct account owner;
+	int r = account_find_owner(&owner, c->repo);
+
+	if (r == 0) {
+		r = worker_run(&owner, &work, &why);
+		account_done(&owner);
+	}
+	if (r)
+		say_warning("%s: history does not have all that was restored: "
+			    "the work of its owner %s",
+		    c->repo, why);
 }
 
 static void confirm_all(FILE *restored)
 {
-	char *field[FIELDS] = { NULL };
-	size_t size[FIELDS] = { 0 };
-	int i = 0;
+	struct text all = { 0 };
+	const char *row[FIELDS], *at, *end;
+	struct confirming c;
 
-	rewind(restored);
-	while (getdelim(&field[i], &size[i], '\0', restored) > 0) {
-		if (++i < FIELDS)
-			continue;
-		i = 0;
-		confirm(field);
+	if (lseek(fileno(restored), 0, SEEK_SET) < 0 ||
+	    text_read(&all, fileno(restored), SIZE_MAX) < 0)
+		die("cannot read a temporary file: %s", strerror(errno));
+	end = all.data + all.len;
+	for (at = all.data; at < end;) {
+		c = (struct confirming){ .repo = at, .rows = at };
+		do
+			at = take_row(at, end, row);
+		while (at < end && !strcmp(at, c.repo));
+		c.end = at;
+		confirm_as_owner(&c);
 	}
-	for (i = 0; i < FIELDS; i++)
-		free(field[i]);
+	text_done(&all);
 }
 
-static int run_verify(const struct command *c, int argc, char **argv)
+static int run_verify(const struct command *command, int argc, char **argv)
 {
 	FILE *restored;
 	int rc;
 
-	(void)c;
+	(void)command;
 	restored = tmpfile();
 	if (!restored)
 		die("cannot make a temporary file: %s", strerror(errno));

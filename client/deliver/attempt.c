@@ -1,14 +1,9 @@
 #include "client/deliver/attempt.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
-#include <spawn.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,8 +12,6 @@
 
 #define ANSWER_MAX (64 * 1024)
 #define CONNECT_MS 10000
-
-extern char **environ;
 
 static const struct endpoint *endpoint_of(const struct attempt *a)
 {
@@ -140,144 +133,57 @@ void attempt_http_ended(struct attempt *a, CURLcode result)
 
 /* ---- commands ---- */
 
-/* The environment of this program and three variables. */
-static char **environment_of(const struct attempt *a)
+/* What the command prints goes where the messages of this program go. */
+static int launch_command(struct attempt *a, int input)
 {
-	size_t nr = 0, i;
-	char **env;
-
-	while (environ[nr])
-		nr++;
-	env = xcalloc(nr + 4, sizeof(*env));
-	for (i = 0; i < nr; i++)
-		env[i] = xstrdup(environ[i]);
-	env[nr++] = xasprintf("REFD_EVENT=%s", a->row.event);
-	env[nr++] = xasprintf("REFD_DELIVERY=%s", a->row.id);
-	env[nr++] = xasprintf("REFD_ATTEMPT=%" PRIu64, a->row.failures + 1);
-	return env;
-}
-
-static void free_strings(char **list)
-{
+	const char *argv[] = { "/bin/sh", "-c", endpoint_of(a)->command, NULL };
+	char *env[] = { xasprintf("REFD_EVENT=%s", a->row.event),
+		xasprintf("REFD_DELIVERY=%s", a->row.id),
+		xasprintf("REFD_ATTEMPT=%" PRIu64, a->row.failures + 1), NULL };
+	struct launch l = { .argv = argv,
+		.in = input,
+		.out = STDERR_FILENO,
+		.err = STDERR_FILENO,
+		.env = env,
+		.seconds = INT_MAX };
+	int err = launch_start(&a->command, &l);
 	size_t i;
 
-	for (i = 0; list[i]; i++)
-		free(list[i]);
-	free(list);
-}
-
-/* A file in memory: a command that does not read cannot block this program.
- * Negative errno on failure. */
-static int input_of(const struct attempt *a)
-{
-	int fd = memfd_create("change", MFD_CLOEXEC);
-	size_t done = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	while (done < a->row.len) {
-		n = write(fd, a->row.body + done, a->row.len - done);
-		if (n < 0) {
-			close(fd);
-			return -ENOSPC;
-		}
-		done += (size_t)n;
-	}
-	lseek(fd, 0, SEEK_SET);
-	return fd;
-}
-
-/* In a process group of its own, with the signals of a new program. What the
- * command prints goes where the messages of this program go. */
-static int spawn(struct attempt *a, int input)
-{
-	char *argv[] = { "sh", "-c", endpoint_of(a)->command, NULL };
-	char **env = environment_of(a);
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t none, pipes;
-	int err;
-
-	sigemptyset(&none);
-	sigemptyset(&pipes);
-	sigaddset(&pipes, SIGPIPE);
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr,
-	    POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-		POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &pipes);
-	err = posix_spawn(&a->pid, "/bin/sh", &files, &attr, argv, env);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	free_strings(env);
-	return -err;
+	a->command.end_ms = launch_now_ms() + endpoint_of(a)->timeout_ms;
+	for (i = 0; env[i]; i++)
+		free(env[i]);
+	return err;
 }
 
 static void start_command(struct attempt *a)
 {
-	int input = input_of(a), err = input;
+	int input = launch_file(a->row.body, a->row.len), err = input;
 
 	if (input >= 0) {
-		err = spawn(a, input);
+		err = launch_command(a, input);
 		close(input);
 	}
-	if (err < 0) {
-		a->pid = 0;
+	if (err < 0)
 		fail(a, "cannot run the command: %s", strerror(-err));
+}
+
+void attempt_tick(struct attempt *a)
+{
+	const struct launched *c = &a->command;
+
+	if (endpoint_of(a)->url || a->has_ended ||
+	    !launch_has_ended(&a->command))
 		return;
-	}
-	/* musl has no function for this call. */
-	a->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
-	if (a->pidfd < 0)
-		die("cannot watch a process: %s", strerror(errno));
-}
-
-uint64_t attempt_deadline_ms(const struct attempt *a)
-{
-	return a->pid ? a->began_ms + endpoint_of(a)->timeout_ms : UINT64_MAX;
-}
-
-/* The zombie keeps the number of the group. So the signal meets only processes
- * that the command left behind. */
-static int reap(struct attempt *a)
-{
-	int status = 0;
-
-	kill(-a->pid, SIGKILL);
-	waitpid(a->pid, &status, 0);
-	a->pid = 0;
-	return status;
-}
-
-void attempt_tick(struct attempt *a, uint64_t now_ms)
-{
-	siginfo_t info = { .si_pid = 0 };
-	int status;
-
-	if (!a->pid || a->has_ended)
-		return;
-	if (waitid(P_PID, (id_t)a->pid, &info, WEXITED | WNOHANG | WNOWAIT) ==
-		0 &&
-	    info.si_pid == a->pid) {
-		status = reap(a);
-		if (WIFSIGNALED(status))
-			fail(a, "the command died of signal %d",
-			    WTERMSIG(status));
-		else if (WEXITSTATUS(status))
-			fail(a, "the command ended with status %d",
-			    WEXITSTATUS(status));
-		else
-			end(a, true);
-	} else if (now_ms >= attempt_deadline_ms(a)) {
-		reap(a);
+	if (c->was_late)
 		fail(a, "the command took longer than %" PRIu64 " ms",
 		    endpoint_of(a)->timeout_ms);
-	}
+	else if (WIFSIGNALED(c->status))
+		fail(a, "the command died of signal %d", WTERMSIG(c->status));
+	else if (WEXITSTATUS(c->status))
+		fail(a, "the command ended with status %d",
+		    WEXITSTATUS(c->status));
+	else
+		end(a, true);
 }
 
 /* ---- both ---- */
@@ -292,7 +198,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
 	a->row = *row;
 	memset(row, 0, sizeof(*row));
 	a->began_ms = refd_now_ms();
-	a->pidfd = -1;
+	a->command.process = -1;
 	if (endpoint_of(a)->url)
 		start_http(a);
 	else
@@ -307,8 +213,6 @@ void attempt_free(struct attempt *a)
 		curl_easy_cleanup(a->easy);
 	}
 	curl_slist_free_all(a->headers);
-	if (a->pidfd >= 0)
-		close(a->pidfd);
 	outbox_row_done(&a->row);
 	free(a);
 }

@@ -13,6 +13,7 @@
 
 #include "client/deliver/outbox.h"
 #include "client/deliver/streams.h"
+#include "proto/lib/launch.h"
 
 struct attempt {
 	struct stream *stream; /* busy */
@@ -25,9 +26,8 @@ struct attempt {
 	CURL *easy;
 	struct curl_slist *headers;
 	size_t received; /* bytes of the answer */
-	/* A command; -1 and 0: none */
-	int pidfd;
-	pid_t pid;
+	/* A command; its process is -1 if none runs */
+	struct launched command;
 	struct attempt *prev, *next;
 };
 
@@ -38,9 +38,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
 /* MULTI reports the end of the request of A. */
 void attempt_http_ended(struct attempt *a, CURLcode result);
 /* Looks after the command of A: its end, or its time is over. */
-void attempt_tick(struct attempt *a, uint64_t now_ms);
-/* When the time of a command is over; UINT64_MAX: of an HTTP request. */
-uint64_t attempt_deadline_ms(const struct attempt *a);
+void attempt_tick(struct attempt *a);
 void attempt_free(struct attempt *a);
 
 #endif

@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "client/log/when.h"
+#include "proto/lib/consent.h"
 #include "proto/lib/json.h"
 
 /* ---- dead letters ---- */
@@ -82,26 +81,21 @@ int console_retry(struct outbox *o, const char *name, char **ids, int nr)
 
 static bool has_consent(const char *question)
 {
-	char line[8];
+	enum consent consent = consent_ask(question);
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+	if (consent == CONSENT_NOBODY)
 		say("nothing was deleted: --yes deletes without a question");
-		return false;
-	}
-	print_part(stderr, "%s? [y/N] ", question);
-	if (fgets(line, sizeof(line), stdin) &&
-	    (!strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n")))
-		return true;
-	say("nothing was deleted");
-	return false;
+	else if (consent == CONSENT_NO)
+		say("nothing was deleted");
+	return consent == CONSENT_YES;
 }
 
 int console_drop(struct outbox *o, const char *name, char **ids, int nr,
     bool is_sure)
 {
 	if (!is_sure &&
-	    !has_consent(nr ? "Delete these dead letters" :
-			      "Delete all dead letters of the endpoint"))
+	    !has_consent(nr ? "Delete these dead letters?" :
+			      "Delete all dead letters of the endpoint?"))
 		return EXIT_FAILED;
 	return report(change_all(o, outbox_drop, name, ids, nr), nr, "deleted");
 }
@@ -110,7 +104,7 @@ int console_forget(struct outbox *o, const char *name, bool is_sure)
 {
 	if (!is_sure &&
 	    !has_consent("Delete the position, the waiting changes and the "
-			 "dead letters of the endpoint"))
+			 "dead letters of the endpoint?"))
 		return EXIT_FAILED;
 	outbox_begin(o);
 	outbox_forget(o, name);

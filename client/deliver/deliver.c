@@ -212,7 +212,6 @@ static bool look_after(struct service *d)
 {
 	struct attempt *a;
 	bool found = false;
-	uint64_t now = refd_now_ms();
 	CURLMsg *m;
 	int left;
 
@@ -223,7 +222,7 @@ static bool look_after(struct service *d)
 			CURLE_OK)
 			attempt_http_ended(a, m->data.result);
 	DL_FOREACH(d->attempts, a) {
-		attempt_tick(a, now);
+		attempt_tick(a);
 		found |= a->has_ended;
 	}
 	return found;
@@ -313,11 +312,13 @@ static void wait_for_events(struct service *d, uint64_t until)
 	fds[nr++] = (struct curl_waitfd){ .fd = d->signals,
 		.events = CURL_WAIT_POLLIN };
 	DL_FOREACH(d->attempts, a) {
-		if (a->pidfd >= 0)
-			fds[nr++] = (struct curl_waitfd){ .fd = a->pidfd,
-				.events = CURL_WAIT_POLLIN };
-		if (attempt_deadline_ms(a) < until)
-			until = attempt_deadline_ms(a);
+		if (a->command.process >= 0) {
+			fds[nr++] =
+			    (struct curl_waitfd){ .fd = a->command.process,
+				    .events = CURL_WAIT_POLLIN };
+			if ((uint64_t)a->command.end_ms < until)
+				until = (uint64_t)a->command.end_ms;
+		}
 		if (a->has_ended)
 			until = now;
 	}

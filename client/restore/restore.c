@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "client/restore/point_in_time.h"
 #include "client/restore/restore_plan.h"
 #include "client/restore/restore_print.h"
 #include "client/update/update.h"
+#include "proto/lib/consent.h"
 #include "proto/lib/progress.h"
 
 /* Additional time per ref: each restored ref is a new file. */
@@ -193,23 +193,18 @@ static void require_force(const struct restoring *rs)
 		    rs->plan.nr_deleted, rs->plan.nr_deleted > 1 ? "s" : "");
 }
 
-static bool is_yes(const char *line)
-{
-	return !strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n");
-}
-
 /* Asks only on a terminal: a script may use standard input for a list of
  * repositories. */
 static bool ask(const struct restoring *rs, const struct changes *changes)
 {
-	char line[8];
+	char question[64];
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return true;
 	restore_print_plan(changes, rs->plan.object_format);
-	print_part(stderr, "Restore %zu ref%s? [y/N] ", changes->nr,
+	snprintf(question, sizeof(question), "Restore %zu ref%s?", changes->nr,
 	    changes->nr > 1 ? "s" : "");
-	return fgets(line, sizeof(line), stdin) && is_yes(line);
+	return consent_ask(question) == CONSENT_YES;
 }
 
 static int commit_if_allowed(struct restoring *rs,

@@ -1,14 +1,14 @@
 #include "client/update/exec_git.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "client/request/unserved.h"
+#include "proto/lib/launch.h"
 
 /* Counts how often git and refd ran each other. If "git update-ref" is refd
  * itself, the recursion has no end. The limit is above one, because a hook of
@@ -84,12 +84,11 @@ static void __attribute__((noreturn)) run_git(const struct update_options *opt)
 {
 	const char *real = getenv("REFD_SHIM_REAL");
 	const char **argv = arguments(opt);
+	int err;
 
 	count_depth();
-	/* This process ignores SIGPIPE, and git would inherit that. */
-	signal(SIGPIPE, SIG_DFL);
-	execvp(real && *real ? real : "git", (char *const *)argv);
-	die("cannot run git: %s", strerror(errno));
+	err = launch_replace(real && *real ? real : "git", argv);
+	die("cannot run git: %s", strerror(-err));
 }
 
 /* ---- standard input, again ---- */
@@ -110,50 +109,55 @@ static bool write_all(int fd, const char *data, size_t len)
 	return true;
 }
 
-/* Passes each command on immediately: the writer may wait for an answer before
- * the next command. */
-static void feed(int fd, const struct text *read, char end)
+struct feeding {
+	const struct text *read;
+	char end;
+};
+
+/* To standard output, of a child. Passes each command on immediately: the
+ * writer may wait for an answer before the next command. */
+static int feed(void *arg)
 {
 	static const char broken_off[] = "\nbroken off\n";
+	const struct feeding *f = arg;
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
 
-	if (!write_all(fd, read->data, read->len))
-		return;
-	while ((len = getdelim(&line, &size, end, stdin)) > 0)
-		if (!write_all(fd, line, (size_t)len))
+	if (!write_all(1, f->read->data, f->read->len))
+		return 0;
+	while ((len = getdelim(&line, &size, f->end, stdin)) > 0)
+		if (!write_all(1, line, (size_t)len))
 			break;
 	/* git must not take a read error for the end of input. This line is no
 	 * command. */
 	if (!feof(stdin))
-		write_all(fd, broken_off, strlen(broken_off));
+		write_all(1, broken_off, strlen(broken_off));
+	return 0;
 }
 
 /* git replaces this process, and keeps its process id; the exit status is
- * git's. A child feeds git. The child closes its output, so that a reader sees
- * the end of the output when git ends. */
+ * git's. A child feeds git, from the terminal if need be. The child does not
+ * have the output, so a reader sees the end of the output when git ends. */
 static void run_git_fed(const struct update_options *opt,
     const struct text *read)
 {
-	pid_t parent = getpid(), child;
-	int ends[2];
+	struct feeding f = { read, opt->end_null ? '\0' : '\n' };
+	struct launch l = { .run = feed,
+		.arg = &f,
+		.kind = LAUNCH_TERMINAL,
+		.in = STDIN_FILENO,
+		.err = LAUNCH_NULL };
+	struct launched c;
+	int ends[2], err;
 
-	if (pipe(ends) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		die("cannot make a pipe: %s", strerror(errno));
 	fflush(stdout);
-	child = fork();
-	if (child < 0)
-		die("cannot fork: %s", strerror(errno));
-	if (child == 0) {
-		close(ends[0]);
-		close(1);
-		close(2);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() == parent)
-			feed(ends[1], read, opt->end_null ? '\0' : '\n');
-		_exit(0);
-	}
+	l.out = ends[1];
+	err = launch_start(&c, &l);
+	if (err)
+		die("cannot feed git: %s", strerror(-err));
 	close(ends[1]);
 	if (dup2(ends[0], 0) < 0)
 		die("cannot feed git: %s", strerror(errno));

@@ -163,7 +163,8 @@ static int prepare(const struct launch *l, pid_t parent, int *report)
 	 * signal while a file is half replaced. */
 	if (r == 0 && (l->kind == LAUNCH_ALONE || l->run != NULL)) {
 		r = or_errno(prctl(PR_SET_PDEATHSIG,
-		    l->run != NULL ? SIGTERM : SIGKILL));
+		    l->kind == LAUNCH_ALONE && l->run != NULL ? SIGTERM :
+								SIGKILL));
 		if (r == 0 && getppid() != parent)
 			r = -ESRCH;
 	}
@@ -181,11 +182,12 @@ static void tell(int report, int err)
 }
 
 /* As git's execv_or_sh(). ARGS has room for another word in front. */
-static int execute(char **args)
+static int execute(const char *program, char **args)
 {
-	execvp(args[1], args + 1);
+	execvp(program, args + 1);
 	if (errno == ENOEXEC) {
 		args[0] = (char *)"/bin/sh";
+		args[1] = (char *)program;
 		execv(args[0], args);
 	}
 	return -errno;
@@ -205,12 +207,20 @@ static void __attribute__((noreturn)) be_child(const struct launch *l,
 		_exit(r);
 	}
 	if (r == 0)
-		r = execute(args);
+		r = execute(args[1], args);
 	tell(report, r);
 	_exit(NOT_BEGUN);
 }
 
 /* ---- starting ---- */
+
+static void release(struct launched *c)
+{
+	if (c->process >= 0)
+		close(c->process);
+	c->process = -1;
+	c->pid = 0;
+}
 
 /* The child must hold the only end for writing. */
 static int await_begin(pid_t pid, int ends[2])
@@ -297,10 +307,12 @@ int launch_start(struct launched *c, const struct launch *l)
 		    l->kind == LAUNCH_ALONE ? env.list : (char **)l->env);
 	launch_environment_done(&env);
 	free(args);
+	if (r < 0)
+		release(c);
 	return r;
 }
 
-int launch_replace(const char *const argv[])
+int launch_replace(const char *program, const char *const argv[])
 {
 	char **args = copy_arguments(argv);
 	int r;
@@ -308,7 +320,7 @@ int launch_replace(const char *const argv[])
 	if (args == NULL)
 		return -ENOMEM;
 	reset_signals(LAUNCH_TERMINAL);
-	r = execute(args);
+	r = execute(program, args);
 	free(args);
 	return r;
 }
@@ -330,14 +342,6 @@ static bool reap(struct launched *c)
 	while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
 		continue;
 	return true;
-}
-
-static void release(struct launched *c)
-{
-	if (c->process >= 0)
-		close(c->process);
-	c->process = -1;
-	c->pid = 0;
 }
 
 /* The end of a process that another one traces shows only after the tracer has

@@ -106,9 +106,9 @@ int launch_status(const struct launched *c);
  * begins at the start. Nobody can change it. Or a negative errno. */
 int launch_file(const void *data, size_t len);
 
-/* This process becomes the program, which keeps everything but an ignored
- * SIGPIPE. Returns a negative errno. */
-int launch_replace(const char *const argv[]);
+/* This process becomes PROGRAM, with the arguments ARGV, which keeps everything
+ * but an ignored SIGPIPE. Returns a negative errno. */
+int launch_replace(const char *program, const char *const argv[]);
 
 /* Of CLOCK_MONOTONIC. */
 int64_t launch_now_ms(void);

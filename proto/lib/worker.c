@@ -334,7 +334,7 @@ int worker_run(const struct account *as, const struct work *work,
 	const struct work *around = here;
 	int r;
 
-	if (account_is_other(as))
+	if (work->always_forks || account_is_other(as))
 		return run_as(as, work, why);
 	here = work;
 	r = work->run(work->arg);

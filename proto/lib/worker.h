@@ -8,9 +8,9 @@
  * shows its progress, and asks the user its questions. Whatever happens to the
  * worker is a failure of this piece of work, never of the command.
  *
- * If the account is that of this process, the work runs here. What hears may
- * run other work. One thread, and no other thread exists yet. Blocks until the
- * end of the work.
+ * If the account is that of this process, the work runs here, unless it asks
+ * for a fork. What hears may run other work. One thread, and no other thread
+ * exists yet. Blocks until the end of the work.
  */
 #ifndef PROTO_LIB_WORKER_H
 #define PROTO_LIB_WORKER_H
@@ -36,6 +36,9 @@ struct work {
 	/* Open descriptors that RUN needs, up to the first 0. Each is below
 	 * LAUNCH_FD_MAX - 1. */
 	int keep[WORKER_KEEP_MAX];
+	/* Also for the account of this process: the work may end the process.
+	 */
+	bool always_forks;
 	int seconds;  /* the limit, without the time in HEAR */
 	size_t bytes; /* that RUN may print */
 };

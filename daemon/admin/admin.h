@@ -21,8 +21,6 @@ bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
 /* Writes "refd: " and a line to standard error (PRINT_AS_LINES), after the
  * standard output. */
 void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Reads the answer to a question: is it "y" or "yes"? */
-bool admin_has_consent(void);
 /* The state directory without --state: of the environment, or the default. */
 const char *admin_state(void);
 

@@ -43,14 +43,6 @@ void admin_say(const char *fmt, ...)
 	print_lines(stderr, "refd: %s\n", line);
 }
 
-bool admin_has_consent(void)
-{
-	char line[8];
-
-	return fgets(line, sizeof(line), stdin) != NULL &&
-	    (strcasecmp(line, "y\n") == 0 || strcasecmp(line, "yes\n") == 0);
-}
-
 const char *admin_state(void)
 {
 	const char *state = getenv("REFD_STATE");

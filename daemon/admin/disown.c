@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
+#include "daemon/admin/as_owner.h"
 #include "daemon/store/recovery/disown.h"
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
@@ -54,23 +54,29 @@ static void report(const char *path, size_t unlocked, bool as_json)
 	print_lines(stdout, "\n");
 }
 
-static bool disown(const char *arg, bool as_json)
+struct disowning {
+	const char *arg;
+	bool as_json;
+};
+
+static int disown(void *data)
 {
+	const struct disowning *d = data;
 	char path[4096], *why = NULL;
 	size_t unlocked = 0;
-	int r = real_path(arg, path, sizeof(path));
+	int r = real_path(d->arg, path, sizeof(path));
 
 	if (r < 0) {
-		admin_say("can't find '%s': %s", arg, strerror(-r));
-		return false;
+		admin_say("can't find '%s': %s", d->arg, strerror(-r));
+		return 1;
 	}
 	r = disown_repo(&sys_kernel, path, &unlocked, &why);
 	if (r < 0)
 		admin_say("%s", why != NULL ? why : strerror(-r));
 	else
-		report(path, unlocked, as_json);
+		report(path, unlocked, d->as_json);
 	free(why);
-	return r == 0;
+	return r < 0;
 }
 
 static const struct command command = {
@@ -93,14 +99,12 @@ static const struct command command = {
 int admin_disown(int argc, char **argv)
 {
 	struct disown_options opt = { 0 };
-	bool all = true;
-	int i, status;
+	int i, status, left = 0;
 
 	if (!admin_parse(&command, &opt, &argc, &argv, &status))
 		return status;
-	if (!account_become_owner_of(argv[0]))
-		return 1;
 	for (i = 0; i < argc; i++)
-		all = disown(argv[i], opt.json) && all;
-	return all ? 0 : 1;
+		left |= as_owner(argv[i], 1, disown, NULL,
+		    &(struct disowning){ argv[i], opt.json });
+	return left;
 }

@@ -23,11 +23,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
+#include "daemon/admin/as_owner.h"
 #include "daemon/admin/locks_internal.h"
 #include "daemon/base/fs_type.h"
-#include "proto/lib/print.h"
+#include "proto/lib/consent.h"
 
 #define LOOK_NS   INT64_C(100000000)
 #define SECOND_NS INT64_C(1000000000)
@@ -115,19 +115,19 @@ static int prove(struct found_locks *all, struct processes *running,
 
 static bool may_remove(const struct locks_options *opt, size_t nr)
 {
+	enum consent consent;
+	char question[64];
+
 	if (opt->yes)
 		return true;
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-		admin_say("nothing was removed: --yes removes the dead locks");
-		return false;
-	}
-	fflush(stdout);
-	print_part(stderr, "Remove %zu dead lock%s? [y/N] ", nr,
+	snprintf(question, sizeof(question), "Remove %zu dead lock%s?", nr,
 	    nr > 1 ? "s" : "");
-	if (admin_has_consent())
-		return true;
-	admin_say("nothing was removed");
-	return false;
+	consent = consent_ask(question);
+	if (consent == CONSENT_NOBODY)
+		admin_say("nothing was removed: --yes removes the dead locks");
+	else if (consent == CONSENT_NO)
+		admin_say("nothing was removed");
+	return consent == CONSENT_YES;
 }
 
 static void remove_dead(struct found_locks *all, const char *path, bool as_json)
@@ -239,51 +239,53 @@ static int clear_repo(const struct repos *repos,
 	return r < 0 ? r : is_clear;
 }
 
-static int clear_in(const char *arg, const struct locks_options *opt)
+struct clearing {
+	const char *arg;
+	const struct locks_options *opt;
+};
+
+/* Returns the exit status. */
+static int clear_in(void *data)
 {
+	const struct clearing *c = data;
 	static const char *const roots[] = { "/" };
 	struct repo_place place = { .fd = -1 };
 	struct repos repos;
+	const char *hidden = processes_hidden(&sys_kernel);
 	char *why = NULL;
 	int r;
 
+	if (hidden != NULL) {
+		admin_say("no lock can be proved dead: refd %s", hidden);
+		return 128;
+	}
 	repos_init(&repos, &sys_kernel, NULL, roots, 1, 1);
-	r = find_repo(&repos, arg, &place, &why);
+	r = find_repo(&repos, c->arg, &place, &why);
 	if (r == 0)
 		r = check_place(repos.sys, &place, &why);
 	if (r == 0)
-		r = clear_repo(&repos, opt, &place, &why);
+		r = clear_repo(&repos, c->opt, &place, &why);
 	if (r < 0)
 		admin_say("%s", why != NULL ? why : strerror(-r));
 	free(why);
 	if (place.fd >= 0)
 		SYS(repos.sys, close, place.fd);
 	repos_done(&repos);
-	return r;
+	return r < 0 ? 128 : r == 0;
 }
 
 int admin_locks(int argc, char **argv)
 {
 	struct locks_options opt = { .wait_s = WAIT_S };
 	int i, r, status, worst = 0;
-	const char *hidden;
 
 	if (!admin_parse(&command, &opt, &argc, &argv, &status))
 		return status;
-	if (!account_become_owner_of(argv[0]))
-		return 128;
 	umask(0);
-	hidden = processes_hidden(&sys_kernel);
-	if (hidden != NULL) {
-		admin_say("no lock can be proved dead: refd %s", hidden);
-		return 128;
-	}
 	for (i = 0; i < argc; i++) {
-		r = clear_in(argv[i], &opt);
-		if (r < 0)
-			worst = 128;
-		else if (r == 0 && worst == 0)
-			worst = 1;
+		r = as_owner(argv[i], 128, clear_in, NULL,
+		    &(struct clearing){ argv[i], &opt });
+		worst = r > worst ? r : worst;
 	}
 	return worst;
 }

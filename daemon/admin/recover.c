@@ -17,10 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
+#include "daemon/admin/as_owner.h"
 #include "daemon/admin/report.h"
 #include "proto/group_left.h"
+#include "proto/lib/consent.h"
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
 #include "proto/lib/progress.h"
@@ -31,6 +32,7 @@ struct recover_options {
 	bool json, discard, adopt, leave, yes;
 	const char *forget; /* a repository; or NULL */
 	const char *join;   /* an LSN; or NULL */
+	uint64_t join_lsn;
 };
 
 static const struct command_option options[] = {
@@ -204,23 +206,23 @@ static int forget(struct store *store, const char *repo)
 
 static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 {
+	enum consent consent;
+	char question[256];
+
 	if (opt->yes)
 		return true;
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-		admin_say("nothing was changed: --yes leaves the group without "
-			  "a question");
-		return false;
-	}
-	fflush(stdout);
-	print_lines(stderr,
+	snprintf(question, sizeof(question),
 	    "This node has the rows of its group up to LSN %llu. Later updates "
 	    "are on other nodes only, and the node cannot come back without a "
-	    "copy of another node.\nLeave the group? [y/N] ",
+	    "copy of another node. Leave the group?",
 	    (unsigned long long)lsn);
-	if (admin_has_consent())
-		return true;
-	admin_say("nothing was changed");
-	return false;
+	consent = consent_ask(question);
+	if (consent == CONSENT_NOBODY)
+		admin_say("nothing was changed: --yes leaves the group without "
+			  "a question");
+	else if (consent == CONSENT_NO)
+		admin_say("nothing was changed");
+	return consent == CONSENT_YES;
 }
 
 /* An interrupted call is repeated without a question. */
@@ -280,8 +282,10 @@ static bool parse_lsn(const char *text, uint64_t *lsn)
 	    *lsn > 0 && *lsn <= INT64_MAX;
 }
 
-static int run(const struct recover_options *opt)
+/* As the owner of the state. */
+static int recover(void *arg)
 {
+	const struct recover_options *opt = arg;
 	static const char *everywhere = "/";
 	struct finding_tally tally = { .nr = 0 };
 	struct store_report report = { found, progress, &tally };
@@ -289,30 +293,13 @@ static int run(const struct recover_options *opt)
 		.durability = REFD_DURABILITY_JOURNAL,
 		.max_open_repos = 16,
 		.is_offline = true,
+		.group_lsn = opt->join_lsn,
 		.wake = no_wake };
 	struct store *store;
 	uint64_t deferred = 0;
 	char *why;
 	int r, err;
 
-	if (opt->yes && !opt->leave) {
-		admin_say("--yes is for --leave");
-		return 129;
-	}
-	if (opt->join != NULL && !parse_lsn(opt->join, &cfg.group_lsn)) {
-		admin_say("--join has '%s': it needs the LSN in 'refd status "
-			  "-v' of the copied node, from 1 on",
-		    opt->join);
-		return 129;
-	}
-	if (!account_become_owner_of(opt->state))
-		return 74;
-	if (opt->join == NULL && is_journal_missing(opt->state)) {
-		admin_say("there is no journal in '%s': name the daemon's "
-			  "state directory by --state",
-		    opt->state);
-		return 74;
-	}
 	cfg.state_dir = opt->state;
 	/* Only repositories that the journal names are opened. */
 	cfg.roots = opt->roots.nr > 0 ? opt->roots.items : &everywhere;
@@ -343,6 +330,27 @@ static int run(const struct recover_options *opt)
 	store_stop(store);
 	store_free(store);
 	return opt->discard ? discard(opt) : r;
+}
+
+static int run(struct recover_options *opt)
+{
+	if (opt->yes && !opt->leave) {
+		admin_say("--yes is for --leave");
+		return 129;
+	}
+	if (opt->join != NULL && !parse_lsn(opt->join, &opt->join_lsn)) {
+		admin_say("--join has '%s': it needs the LSN in 'refd status "
+			  "-v' of the copied node, from 1 on",
+		    opt->join);
+		return 129;
+	}
+	if (opt->join == NULL && is_journal_missing(opt->state)) {
+		admin_say("there is no journal in '%s': name the daemon's "
+			  "state directory by --state",
+		    opt->state);
+		return 74;
+	}
+	return as_owner(opt->state, 74, recover, NULL, opt);
 }
 
 int admin_recover(int argc, char **argv)

@@ -10,12 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
+#include "daemon/admin/as_owner.h"
 #include "daemon/admin/verify.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/progress.h"
+#include "proto/lib/worker.h"
 
 #define PATIENCE_NS INT64_C(500000000)
 /* Some 50 MB. */
@@ -61,38 +62,64 @@ static const struct command command = {
 	.options = options,
 };
 
-/* ---- the repositories ---- */
+/* ---- one repository, as its owner ---- */
 
-/* To the descriptor ARG, for the program that started this one. */
+struct check {
+	struct verify_values *values;
+	const char *path;
+};
+
+/* The first byte; findings_add() tells with others. */
+#define TOLD_RESTORED 'r'
+
 static void restored(void *arg, const char *repo, const char *ref,
     const char *value, const char *from)
 {
-	int *fd = arg;
+	char row[4 * 4096];
+	int len = snprintf(row, sizeof(row), "%c%s%c%s%c%s%c%s", TOLD_RESTORED,
+	    repo, 0, ref, 0, value, 0, from);
 
-	if (*fd >= 0)
-		dprintf(*fd, "%s%c%s%c%s%c%s%c", repo, 0, ref, 0, value, 0,
-		    from, 0);
+	(void)arg;
+	if (len > 0 && len < (int)sizeof(row))
+		worker_tell(row, (size_t)len + 1);
 }
 
-static bool check_repo(const struct verify_options *opt, const char *path)
+static int check_repo(void *arg)
 {
-	struct findings *f = opt->findings;
+	const struct check *c = arg;
+	struct verify_options opt = c->values->opt;
+	struct findings f = c->values->findings;
 	char *why;
 
-	f->done++;
-	findings_progress(f, path, "");
-	if (verify_repo(opt, path, &why) == 0 && !interrupt_came()) {
-		findings_checked(f, true, path);
-		return true;
+	interrupt_catch();
+	f.tell = worker_tell;
+	opt.findings = &f;
+	if (verify_repo(&opt, c->path, &why) == 0) {
+		if (interrupt_came())
+			return 128;
+		findings_checked(&f, true, c->path);
+		return 0;
 	}
-	if (interrupt_came()) {
-		free(why);
-		return false;
+	if (!interrupt_came()) {
+		progress_clear();
+		admin_say("%s", why != NULL ? why : "out of memory");
 	}
-	progress_clear();
-	admin_say("%s", why != NULL ? why : "out of memory");
 	free(why);
-	return false;
+	return 128;
+}
+
+/* A restored ref goes to the descriptor of the program that started this one.
+ */
+static int hear(void *arg, const char *data, size_t len)
+{
+	const struct check *c = arg;
+	const int fd = c->values->restored_fd;
+
+	if (len == 0 || data[0] != TOLD_RESTORED)
+		findings_hear(&c->values->findings, data, len);
+	else if (fd >= 0 && data[len - 1] == '\0')
+		SYS(&sys_kernel, write_all, fd, data + 1, len - 1);
+	return 0;
 }
 
 int admin_verify(int argc, char **argv)
@@ -110,17 +137,17 @@ int admin_verify(int argc, char **argv)
 
 	if (!admin_parse(&command, &values, &argc, &argv, &status))
 		return status;
-	if (!account_become_owner_of(argv[0]))
-		return 128;
 	umask(0);
-	values.opt.findings = f;
-	values.opt.arg = &values.restored_fd;
 	f->title = "Verifying repositories";
 	f->total = (size_t)argc;
 	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
 	interrupt_catch();
-	for (i = 0; i < argc && !interrupt_came(); i++)
-		checked += check_repo(&values.opt, argv[i]);
+	for (i = 0; i < argc && !interrupt_came(); i++) {
+		f->done++;
+		findings_progress(f, argv[i], "");
+		checked += as_owner(argv[i], 128, check_repo, hear,
+			       &(struct check){ &values, argv[i] }) == 0;
+	}
 	is_left = findings_end(f, checked);
 	findings_done(f);
 	if (interrupt_came())

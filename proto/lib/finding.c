@@ -183,6 +183,78 @@ static bool append_held(struct findings *f, struct finding_held *new)
 	return true;
 }
 
+/* ---- from one process to another ---- */
+
+/* The first byte. */
+enum told { TOLD_FINDING = 1, TOLD_CHECKED };
+
+#define TOLD_MAX    60000
+#define TOLD_STRING 12000 /* bytes of a string, of which there are five */
+
+/* *LEN is the end of BUF. A string that is too long is cut. */
+static void put(char buf[TOLD_MAX], size_t *len, const char *s)
+{
+	size_t n = strnlen(s, TOLD_STRING - 1);
+
+	memcpy(buf + *len, s, n);
+	buf[*len + n] = '\0';
+	*len += n + 1;
+}
+
+static const char *take(const char **at, const char *end)
+{
+	const char *s = *at, *stop = memchr(s, '\0', (size_t)(end - s));
+
+	if (stop == NULL)
+		return "";
+	*at = stop + 1;
+	return s;
+}
+
+static void tell_finding(const struct findings *f, const struct finding *one)
+{
+	char buf[TOLD_MAX + 3] = { TOLD_FINDING, (char)one->id,
+		one->is_repaired };
+	size_t len = 3;
+
+	put(buf, &len, one->repo);
+	put(buf, &len, one->ref);
+	put(buf, &len, one->file);
+	put(buf, &len, one->text);
+	put(buf, &len, one->repair);
+	f->tell(buf, len);
+}
+
+static void tell_checked(const struct findings *f, bool is_repository,
+    const char *line)
+{
+	char buf[TOLD_MAX + 3] = { TOLD_CHECKED, is_repository };
+	size_t len = 2;
+
+	put(buf, &len, line);
+	f->tell(buf, len);
+}
+
+void findings_hear(struct findings *f, const char *data, size_t len)
+{
+	const char *end = data + len, *at = data + 3;
+	struct finding one;
+
+	if (len > 3 && data[0] == TOLD_FINDING &&
+	    (unsigned char)data[1] < FINDING_IDS) {
+		one.id = (enum finding_id)(unsigned char)data[1];
+		one.is_repaired = data[2] != 0;
+		one.repo = take(&at, end);
+		one.ref = take(&at, end);
+		one.file = take(&at, end);
+		one.text = take(&at, end);
+		one.repair = take(&at, end);
+		findings_add(f, &one);
+	} else if (len > 3 && data[0] == TOLD_CHECKED && end[-1] == '\0') {
+		findings_checked(f, data[1] != 0, data + 2);
+	}
+}
+
 void findings_add(struct findings *f, const struct finding *finding)
 {
 	struct finding_held *new,
@@ -194,6 +266,10 @@ void findings_add(struct findings *f, const struct finding *finding)
 
 	if (interrupt_came() && !finding->is_repaired)
 		return;
+	if (f->tell != NULL) {
+		tell_finding(f, &bare.finding);
+		return;
+	}
 	if (finding->is_repaired)
 		f->repaired++;
 	else
@@ -246,6 +322,10 @@ void findings_checked(struct findings *f, bool is_repository, const char *line)
 
 	if (interrupt_came())
 		return;
+	if (f->tell != NULL) {
+		tell_checked(f, is_repository, line);
+		return;
+	}
 	if (shows_all || f->done <= FINDING_NAMES_MAX) {
 		grown = realloc(f->checked,
 		    (f->nr_checked + 1) * sizeof(*f->checked));

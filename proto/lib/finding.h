@@ -385,6 +385,9 @@ struct findings {
 			       number */
 	const char *title;  /* of the progress */
 	size_t done, total; /* repositories: the present one; 0: not known */
+	/* Not NULL: nothing is held or printed here. TELL gives DATA to
+	 * findings_hear() of the process that prints. */
+	int (*tell)(const void *data, size_t len);
 
 	struct finding_held **list;
 	size_t nr, size;
@@ -408,6 +411,8 @@ void findings_add_repaired(struct findings *f, const struct findings *before);
 /* Adds a line to the list of checked objects. Without -v, only a few lines with
  * IS_REPOSITORY are printed. */
 void findings_checked(struct findings *f, bool is_repository, const char *line);
+/* Takes what findings with TELL told. Ignores what is malformed. */
+void findings_hear(struct findings *f, const char *data, size_t len);
 /* Shows that NAME of REPO is being checked. NAME may be "". */
 void findings_progress(const struct findings *f, const char *repo,
     const char *name);

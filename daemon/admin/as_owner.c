@@ -1,0 +1,45 @@
+#include "daemon/admin/as_owner.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/admin/admin.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/worker.h"
+
+/* A large repository takes hours. A stopped worker is noticed at once. */
+#define WORK_SECONDS (7 * 24 * 3600)
+#define WORK_BYTES   ((size_t)1 << 30)
+
+/* Nobody but root needs the account, and the command itself then tells why PATH
+ * cannot be opened. */
+static int find_owner(struct account *owner, const char *path)
+{
+	*owner = (struct account){ .uid = geteuid() };
+	return owner->uid == 0 ? account_find_owner(owner, path) : 0;
+}
+
+int as_owner(const char *path, int failed, int (*run)(void *arg),
+    int (*hear)(void *arg, const char *data, size_t len), void *arg)
+{
+	const struct work work = { .run = run,
+		.hear = hear,
+		.arg = arg,
+		.seconds = WORK_SECONDS,
+		.bytes = WORK_BYTES };
+	const char *why;
+	struct account owner;
+	int r = find_owner(&owner, path);
+
+	if (r < 0) {
+		admin_say("can't open '%s': %s", path, strerror(-r));
+		return failed;
+	}
+	r = worker_run(&owner, &work, &why);
+	if (r < 0 && !interrupt_came())
+		admin_say("'%s': the work with the rights of its owner, uid "
+			  "%u, %s",
+		    path, (unsigned)owner.uid, why);
+	account_done(&owner);
+	return r < 0 ? failed : r;
+}

@@ -1,0 +1,200 @@
+#!/bin/bash
+# Proves that refd verify, locks and disown of root do their work with the rights
+# of each owner, in a process that the owner cannot read, trace or hold up, and
+# which has nothing of root: no terminal, descriptor or variable. A repair runs
+# no hook and no git of the repository.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
+
+with_people as_owner || finish
+ALICE=64001 BOB=64002
+
+# A closed repository with a broken ref, whose log has the value. A broken ref
+# costs verify half a second.
+broken_repo() { # UID NAME
+	local dir=$T/of$1/$2
+	mkdir -p "$T/of$1"
+	chown "$1" "$T/of$1"
+	as "$1" git init -q --bare "$dir"
+	as "$1" git -C "$dir" config core.logAllRefUpdates true
+	value=$(as "$1" git -C "$dir" commit-tree -m one \
+		"$(as "$1" git -C "$dir" mktree </dev/null)")
+	as "$1" git -C "$dir" update-ref refs/heads/a "$value"
+	printf x | as "$1" tee "$dir/refs/heads/a" >/dev/null
+	chmod 700 "$dir"
+}
+
+verify() {
+	"$REFD" verify --state "$STATE" "$@" >"$T/said" 2>"$T/err"
+}
+
+# ---- a repair gives nothing of root away ----
+
+broken_repo $ALICE a.git
+a=$T/of$ALICE/a.git
+cat >"$a/hooks/reference-transaction" <<-HOOK
+	#!/bin/sh
+	id -u >>"$T/of$ALICE/hook"
+HOOK
+chmod 755 "$a/hooks/reference-transaction"
+chown $ALICE "$a/hooks/reference-transaction"
+as $ALICE git -C "$a" config refd.fallback git
+as $ALICE git -C "$a" config refd.socket "$T/nowhere"
+verify --repair "$a"
+is 'a repair: done' "0 $value" "$? $(as $ALICE git -C "$a" rev-parse refs/heads/a)"
+check 'a repair: no hook runs' test ! -e "$T/of$ALICE/hook"
+check 'a repair: history lacks it' grep -q \
+	'refs/heads/a: history does not have that it was restored' "$T/err"
+prints_nothing 'a repair: all files belong to the owner' \
+	find "$a" ! -uid $ALICE
+
+# ---- each owner alone ----
+
+broken_repo $ALICE a.git
+of_alice=$value
+broken_repo $BOB b.git
+b=$T/of$BOB/b.git
+chmod 700 "$T/of$ALICE" "$T/of$BOB"
+verify "$a" "$b"
+is 'two owners: two findings' '1 2 repositories: 2 errors' \
+	"$? $(grep -o '^2 repositories: 2 errors' "$T/said")"
+touch "$a/refs/heads/b.lock" "$b/refs/heads/b.lock"
+chown $ALICE "$a/refs/heads/b.lock"
+chown $BOB "$b/refs/heads/b.lock"
+"$REFD" locks --clear-dead --yes "$a" "$b" >"$T/said" 2>&1
+is 'two owners: no lock is left' 0 $?
+check 'two owners: both are named' \
+	test "$(grep -c '^removed: ' "$T/said")" = 2
+"$REFD" disown "$a" "$b" >"$T/said" 2>&1
+is 'two owners: disowned' '0 2' "$? $(grep -c '^disowned: ' "$T/said")"
+"$REFD" disown "$T/missing" >"$T/said" 2>&1
+is 'no directory, no work' "1 refd: can't open '$T/missing': No such file or \
+directory" "$? $(cat "$T/said")"
+
+# ---- what the owner sees of it ----
+
+# Does WHAT, as the owner, with the process of the owner that root's command
+# REFD_ADMIN made. Prints what was possible.
+cat >"$T/owner" <<'PYTHON'
+import ctypes, os, signal, sys, time
+what, parent = sys.argv[1], sys.argv[2]
+
+def status(pid, key):
+    try:
+        for line in open("/proc/%s/status" % pid):
+            if line.startswith(key + ":"):
+                return line.split()[1:]
+    except OSError:
+        pass
+    return [""]
+
+def find():
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if status(pid, "PPid") == [parent] and \
+                    status(pid, "Uid")[-1] == str(os.getuid()):
+                return int(pid)
+    sys.exit("no worker")
+
+pid = find()
+if what == "look":
+    print("worker", *status(pid, "Uid"), *status(pid, "Gid"),
+          *status(pid, "Groups"))
+    print("root", *status(parent, "Uid"))
+    for name in ("environ", "mem", "fd/1"):
+        try:
+            open("/proc/%d/%s" % (pid, name), "rb").read(1)
+            print("reads", name)
+        except OSError:
+            pass
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(16, pid, None, None) == 0:
+        print("traces")
+    for sig in (signal.SIGSTOP, signal.SIGKILL):
+        try:
+            os.kill(int(parent), sig)
+            print("signals root")
+        except OSError:
+            pass
+else:
+    os.kill(pid, getattr(signal, what))
+PYTHON
+# Runs refd verify A B, and meanwhile the owner of A does WHAT.
+beside() { # WHAT
+	"$REFD" verify --state "$STATE" "$a" "$b" >"$T/said" 2>"$T/err" &
+	local refd=$! admin
+	own "$refd"
+	await 20 pgrep -P "$refd" >/dev/null
+	admin=$(pgrep -P "$refd")
+	as $ALICE python3 "$T/owner" "$1" "$admin" >"$T/seen" 2>&1
+	wait "$refd"
+	status=$?
+}
+
+chmod 755 "$T/owner"
+export PASSWORD=secret
+beside look
+is 'the owner: sees ids' "worker $ALICE $ALICE $ALICE $ALICE 65534 65534 65534 \
+65534
+root 0 0 0 0" "$(cat "$T/seen")"
+is 'the owner: changes nothing' 1 "$status"
+for signal in SIGKILL SIGSTOP; do
+	beside $signal
+	is "$signal by an owner: the command goes on" \
+		'128 1 repository: 1 error' \
+		"$status $(grep -o '^1 repository: 1 error' "$T/said")"
+	check "$signal by an owner: says so" grep -q \
+		"$a.*the work with the rights of its owner.* by a signal" "$T/err"
+done
+
+# ---- Control-C ----
+
+# shellcheck disable=SC2016 # sh expands
+python3 - "$T/said" "$REFD" verify --state "$STATE" "$a" "$b" "$a" "$b" \
+	"$a" "$b" <<'PYTHON'
+import os, pty, sys
+said, *argv = sys.argv[1:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    os.execv(argv[0], argv)
+text = b""
+while True:
+    try:
+        more = os.read(terminal, 4096)
+    except OSError:
+        break
+    text += more
+    if b"/6)" in text:
+        os.write(terminal, b"\x03")
+        text = b""
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PYTHON
+is 'Control-C' 130 $?
+check 'Control-C: says so' grep -q '^interrupted: ' "$T/said"
+check 'Control-C: with the findings so far' grep -q 'ref-broken' "$T/said"
+prints_no 'Control-C: not all' '^6 repositories' cat "$T/said"
+
+# ---- history has the repair ----
+
+with_account $ALICE
+check "the owner's daemon starts" start_daemon
+as $ALICE git -C "$a" config refd.socket "$SOCKET"
+rm "$a/refs/heads/a"
+as $ALICE "$REFD" update --git-dir "$a" refs/heads/a "$of_alice"
+printf x | as $ALICE tee "$a/refs/heads/a" >/dev/null
+verify --repair "$a"
+is 'a repair beside the daemon: done' 0 $?
+is 'a repair beside the daemon: recorded by the owner' \
+	"$ALICE verify: restored from the journal's record" \
+	"$(as $ALICE "$REFD" log --repo "$a" --ref refs/heads/a -n 1 --json |
+		python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print(d["uid"], d["message"].rpartition(" ")[0])')"
+check 'the daemon stops' stop_daemon
+
+finish

@@ -115,15 +115,16 @@ static bool confirm(const struct confirming *c, const char *const row[FIELDS])
 /* False: no daemon answers, and a message was printed. */
 static bool open_repo(struct confirming *c)
 {
+	struct daemon_socket socket;
 	struct text why = { 0 };
 
 	if (!gitdir_at(&c->gd, c->repo, &why))
 		die("%s", why.data);
 	context_config(&c->config, &c->gd);
 	c->committer = identity_committer(&c->config);
-	c->daemon = refd_new(connect_socket(NULL, &c->config));
-	if (!c->daemon)
-		die("out of memory");
+	connect_choose(&socket, NULL, &c->config, &c->gd);
+	c->daemon = connect_new(&socket);
+	free(socket.path);
 	if (refd_connect(c->daemon, CONFIRM_MS) == 0)
 		return true;
 	say_warning("%s", refd_error(c->daemon));

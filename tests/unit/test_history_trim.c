@@ -177,6 +177,21 @@ START_TEST(a_wrong_clock_costs_little)
 }
 END_TEST
 
+/* A new journal has no row to compare the clock with. */
+START_TEST(a_new_journal_believes_the_clock)
+{
+	fixture.retention_ms = DAY_MS;
+	fixture_history();
+	trim_all();
+	ck_assert_int_eq(history_clock_ahead_ms(fixture.h), 0);
+	add_rows(10);
+	forget(10);
+	pass(2 * DAY_MS);
+	trim_all();
+	ck_assert_uint_eq(rows_left(), 0);
+}
+END_TEST
+
 START_TEST(what_recovery_may_want_stays)
 {
 	struct fixture_record deferred;
@@ -366,6 +381,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, fixture_teardown);
 	tcase_add_test(tc, what_is_old_goes);
 	tcase_add_loop_test(tc, a_wrong_clock_costs_little, 0, 2);
+	tcase_add_test(tc, a_new_journal_believes_the_clock);
 	tcase_add_test(tc, what_recovery_may_want_stays);
 	tcase_add_test(tc, what_is_too_much_goes_and_its_ids_stay);
 	tcase_add_test(tc, without_an_index_no_row_goes_by_size);

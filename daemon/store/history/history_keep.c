@@ -240,12 +240,12 @@ static int note_time(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* When the last row was made. Without rows there is nothing to trim, and any
- * time will do. */
-static int64_t last_row_ms(struct history *h)
+/* When the last row was made; NOW_MS without rows, because there is nothing to
+ * trim yet. */
+static int64_t last_row_ms(struct history *h, int64_t now_ms)
 {
 	uint64_t last = journal_last_lsn(h->cfg.journal);
-	int64_t ms = 0;
+	int64_t ms = now_ms;
 
 	if (last > 0)
 		journal_read(h->reader, last - 1, last + 1, false, 1, note_time,
@@ -261,7 +261,7 @@ static int64_t believed_ms(struct history *h)
 	int64_t mono_ms = SYS(h->cfg.sys, now_mono) / 1000000;
 
 	if (h->believed_ms == 0)
-		h->believed_ms = last_row_ms(h);
+		h->believed_ms = last_row_ms(h, wall_ms);
 	else
 		h->believed_ms += CATCH_UP * (mono_ms - h->believed_at_ms);
 	h->believed_at_ms = mono_ms;

@@ -15,7 +15,10 @@
 #include "proto/lib/interrupt.h"
 #include "proto/lib/worker.h"
 
-#define CONFIRM_MS 10000
+/* Bytes that tell of restored refs: some 300,000 refs. If an owner damages more
+ * refs, history hears of none of them. */
+#define RESTORED_MAX (64 << 20)
+#define CONFIRM_MS   10000
 /* Of the work for one repository. */
 #define CONFIRM_SECONDS 600
 #define CONFIRM_BYTES   ((size_t)1 << 20)
@@ -175,10 +178,14 @@ static void confirm_all(FILE *restored)
 	struct text all = { 0 };
 	const char *row[FIELDS], *at, *end;
 	struct confirming c;
+	int r = lseek(fileno(restored), 0, SEEK_SET) < 0 ? -errno : 0;
 
-	if (lseek(fileno(restored), 0, SEEK_SET) < 0 ||
-	    text_read(&all, fileno(restored), SIZE_MAX) < 0)
-		die("cannot read a temporary file: %s", strerror(errno));
+	if (r == 0)
+		r = text_read(&all, fileno(restored), RESTORED_MAX);
+	if (r < 0)
+		die("history does not have what was restored: cannot read a "
+		    "temporary file: %s",
+		    strerror(-r));
 	end = all.data + all.len;
 	for (at = all.data; at < end;) {
 		c = (struct confirming){ .repo = at, .rows = at };

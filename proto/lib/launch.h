@@ -28,7 +28,7 @@
 /* /dev/null, as standard input, output or error. */
 #define LAUNCH_NULL (-1)
 /* Descriptors of a child are below. */
-#define LAUNCH_FD_MAX 64
+#define LAUNCH_FD_MAX 16
 #define LAUNCH_FDS    8
 
 enum launch_kind {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/config_keys.h"
@@ -123,11 +122,10 @@ void *live_config_read(void *arg)
 		return cfg;
 	log_event(LOG_LEVEL_ERROR, "reload-failed",
 	    LOG_STR("error", why != NULL ? why : "out of memory"),
-	    LOG_TEXT(geteuid() != 0 ?
-		    "all stays as it is" :
-		    "all stays as it is; users and groups that are new on "
-		    "this machine need a restart, since a daemon of root's "
-		    "may not read them any more"));
+	    LOG_TEXT("all stays as it is; a user or group that is not "
+		     "found may need a restart, or its number, because a "
+		     "running daemon asks no directory service, and root's "
+		     "daemon does not read new names"));
 	free(why);
 	live_config_forget(cfg);
 	return NULL;

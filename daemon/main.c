@@ -21,6 +21,7 @@
 #include "daemon/options.h"
 #include "daemon/server/server.h"
 #include "daemon/service/activation.h"
+#include "daemon/service/notify.h"
 #include "daemon/service/start_failed.h"
 #include "daemon/service/store_notices.h"
 #include "proto/lib/print.h"
@@ -39,6 +40,7 @@ static void prepare_process(void)
 	}
 	umask(0);
 	hash_begin();
+	notify_connect();
 	/* All threads inherit this. By default a wait with a time ends up to
 	 * 50 us late, and the wait before a flush can be shorter than that. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);

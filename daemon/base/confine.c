@@ -31,7 +31,7 @@ static const char *const read_by_all[] = { "/proc/self",
 	"/proc/sys/kernel/random/boot_id", "/sys/fs", "/sys/devices/system/cpu",
 	"/etc/machine-id", "/etc/nsswitch.conf", "/etc/passwd", "/etc/group",
 	"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib",
-	"/var/lib/sss", "/run/systemd/userdb" };
+	"/var/lib/sss" };
 
 /* passwd and group are replaced by new files on every change. Only a rule for
  * the directory permits reading the new files. A root daemon gets no such rule,
@@ -164,19 +164,12 @@ static int allow_places(struct landlock *l, const struct confine_places *p,
 	return r < 0 ? r : allow_machine(l, why);
 }
 
-static bool manager_is_abstract(void)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-
-	return path != NULL && path[0] == '@';
-}
-
 static int confine_files(const struct confine_places *places,
     struct confined *c, char **why)
 {
 	struct landlock l;
 	char part[32];
-	int r = landlock_begin(&l, manager_is_abstract());
+	int r = landlock_begin(&l);
 
 	if (r == 0) {
 		r = allow_places(&l, places, why);

@@ -49,7 +49,7 @@ static uint64_t fs_of(int abi)
 	return fs;
 }
 
-int landlock_begin(struct landlock *landlock, bool needs_abstract)
+int landlock_begin(struct landlock *landlock)
 {
 	struct ruleset all = { 0 };
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0,
@@ -64,8 +64,7 @@ int landlock_begin(struct landlock *landlock, bool needs_abstract)
 	if (abi >= 4)
 		all.net = NET_TCP;
 	if (abi >= 6)
-		all.scoped =
-		    SCOPE_SIGNALS | (needs_abstract ? 0 : SCOPE_SOCKETS);
+		all.scoped = SCOPE_SIGNALS | SCOPE_SOCKETS;
 	fd = syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
 	if (fd < 0)
 		return -errno;

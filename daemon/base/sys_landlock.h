@@ -11,8 +11,6 @@
 #ifndef BASE_SYS_LANDLOCK_H
 #define BASE_SYS_LANDLOCK_H
 
-#include <stdbool.h>
-
 enum landlock_rights {
 	LANDLOCK_READ,  /* open files to be read; list directories */
 	LANDLOCK_RENEW, /* as READ; also make, write, rename and remove files */
@@ -25,12 +23,12 @@ struct landlock {
 	int abi;     /* Landlock version of the kernel: 2 or more */
 };
 
-/* Denies all files, TCP, and signals to processes outside; also the abstract
- * Unix sockets of other processes, unless NEEDS_ABSTRACT. -ENOSYS, -EOPNOTSUPP:
- * the kernel has no Landlock, or Landlock is switched off. -EPROTO: the kernel
- * has version 1, which cannot allow a link or rename between two directories
- * (Linux 5.13 to 5.18). */
-int landlock_begin(struct landlock *landlock, bool needs_abstract);
+/* Denies all files, TCP, signals to processes outside, and the abstract Unix
+ * sockets of other processes, except for a socket that is connected already.
+ * -ENOSYS, -EOPNOTSUPP: the kernel has no Landlock, or Landlock is switched
+ * off. -EPROTO: the kernel has version 1, which cannot allow a link or rename
+ * between two directories (Linux 5.13 to 5.18). */
+int landlock_begin(struct landlock *landlock);
 
 /* PATH, with links resolved, and all files below PATH. -ENOENT: PATH is
  * missing. */

@@ -65,6 +65,8 @@ chown git:git /srv/git
 mkdir -p /etc/refd
 configure
 one=$(new_repo git /srv/git/a.git)
+mkdir -p /run/user /run/dbus
+touch /run/user/other /run/dbus/other
 
 # ---- activation ----
 
@@ -80,6 +82,8 @@ check 'it confines itself' grep -q '^confined_by:.* Landlock [0-9].* seccomp' \
 is 'its socket' 666 "$(stat -c %a $socket)"
 is 'is not for everybody' 1 "$(as web refd ping --socket $socket 2>&1 |
 	grep -c 'daemon.allowUser')"
+is 'it does not see the sockets of other services' '' "$(nsenter -m \
+	-t "$(show MainPID)" ls -A /run/user /run/dbus | grep other)"
 check 'its mark' [ -f $socket.replayed ]
 is 'its state is its own' 'git 700' "$(stat -c '%U %a' /var/lib/refd)"
 check 'before ssh' grep -q 'ssh.service' <<<"$(show Before)"

@@ -59,8 +59,9 @@ breach() {
 	export REFD_BREACH_LOG=$T/breach
 	export REFD_BREACH_PATHS=$T/outside/secret:/etc/shadow:/dev/null
 	REFD_BREACH_PATHS+=:$SERVED/a.git/config:$STATE/journal.db
+	export REFD_BREACH_SOCKET=$SOCKET
 	LD_PRELOAD=$BUILD/tests/helper/preload_breach.so start_daemon
-	unset REFD_BREACH_LOG REFD_BREACH_PATHS
+	unset REFD_BREACH_LOG REFD_BREACH_PATHS REFD_BREACH_SOCKET
 	check 'it is asked' quietly "$REFD" stats
 	is 'inside: a file elsewhere is not read' 13 \
 		"$(went "read $T/outside/secret")"
@@ -70,7 +71,11 @@ breach() {
 	is 'inside: a repository is' 0 "$(went "write $SERVED/a.git/config")"
 	is 'inside: no process is made' 38 "$(went fork)"
 	is 'inside: no program is run' 38 "$(went exec)"
-	is 'inside: nothing is connected to' 38 "$(went socket)"
+	is 'inside: no socket is made' 38 "$(went socket)"
+	is 'inside: not even of this machine' 38 "$(went unix)"
+	is 'inside: no socket is connected to by its path' 38 "$(went connect)"
+	is 'inside: nor sent to' 38 "$(went sendto)"
+	is 'inside: nor by a message' 38 "$(went sendmsg)"
 	check 'it serves all the same' "$REFD" update -C "$SERVED/a.git" \
 		refs/heads/breached "$one"
 	check 'and stops' stop_daemon

@@ -37,6 +37,13 @@ if command -v systemd-analyze >/dev/null; then
 		is "$unit exposes no more than 0.7" 0 $?
 		tail -n 1 <<<"$got"
 	done
+	for unit in refd.service refd@.service refd-deliver.service \
+		refd-group.service; do
+		is "$unit hides other services" '/run/dbus /run/docker.sock /run/user' \
+			"$(sed -n 's/^InaccessiblePaths=//p' "$units/$unit" |
+				tr ' ' '\n' | grep -oE '/run/(user|dbus|docker.sock)$' |
+				sort | paste -sd ' ')"
+	done
 	# They have the network.
 	for unit in refd-deliver.service refd-group.service; do
 		systemd-analyze security --offline=true --no-pager \

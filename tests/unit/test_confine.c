@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,6 +148,7 @@ static void no_harmful_arguments(void)
 	EXPECT_ERRNO(socket(AF_INET6, SOCK_DGRAM, 0), ENOSYS);
 	EXPECT_ERRNO(socket(AF_NETLINK, SOCK_RAW, 0), ENOSYS);
 	EXPECT_ERRNO(socket(AF_PACKET, SOCK_RAW, 0), ENOSYS);
+	EXPECT_ERRNO(socket(AF_UNIX, SOCK_STREAM, 0), ENOSYS);
 	EXPECT_ERRNO(kill(getppid(), 0), ENOSYS);
 	EXPECT_ERRNO(kill(-1, 0), ENOSYS);
 	EXPECT_ERRNO(syscall(SYS_tgkill, getppid(), getppid(), 0), ENOSYS);
@@ -172,13 +174,38 @@ static void what_is_needed(void)
 	enforce_seccomp();
 	EXPECT(pthread_create(&thread, NULL, add_one, &n) == 0);
 	EXPECT(pthread_join(thread, NULL) == 0 && n == 1);
-	EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-	EXPECT(write(fds[0], "x", 1) == 1 && read(fds[1], &c, 1) == 1);
+	EXPECT(pipe2(fds, O_CLOEXEC) == 0);
+	EXPECT(write(fds[1], "x", 1) == 1 && read(fds[0], &c, 1) == 1);
 	EXPECT(ioctl(fds[0], FIONREAD, &n) == 0);
 	EXPECT(signal(SIGUSR1, SIG_IGN) != SIG_ERR &&
 	    syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1) == 0);
 	EXPECT(kill(getpid(), SIGUSR1) == 0);
 	EXPECT(open("/proc/self/status", O_RDONLY) >= 0);
+}
+
+/* A service of the account that listens, such as an agent with keys. */
+static void no_foreign_sockets(void)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct sockaddr *name = (struct sockaddr *)&to;
+	struct msghdr m = { .msg_name = &to, .msg_namelen = sizeof(to) };
+	int stream = socket(AF_UNIX, SOCK_STREAM, 0);
+	int datagrams = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int connected = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	/* A name in the abstract namespace. */
+	snprintf(to.sun_path + 1, sizeof(to.sun_path) - 1, "agent-%d",
+	    (int)getpid());
+	EXPECT(bind(datagrams, name, sizeof(to)) == 0);
+	EXPECT(connect(connected, name, sizeof(to)) == 0);
+	enforce_seccomp();
+	EXPECT_ERRNO(connect(stream, name, sizeof(to)), ENOSYS);
+	EXPECT_ERRNO(connect(connected, name, sizeof(to)), ENOSYS);
+	EXPECT_ERRNO(sendto(connected, "x", 1, 0, name, sizeof(to)), ENOSYS);
+	EXPECT_ERRNO(sendmsg(connected, &m, 0), ENOSYS);
+	EXPECT_ERRNO(sendmmsg(connected, NULL, 0, 0), ENOSYS);
+	/* As to the service manager. */
+	EXPECT(send(connected, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1);
 }
 
 START_TEST(runs_no_programs)
@@ -196,6 +223,12 @@ END_TEST
 START_TEST(gives_no_harmful_arguments)
 {
 	in_child(no_harmful_arguments);
+}
+END_TEST
+
+START_TEST(reaches_no_foreign_sockets)
+{
+	in_child(no_foreign_sockets);
 }
 END_TEST
 
@@ -260,7 +293,7 @@ static struct landlock enforce_landlock(void)
 	struct landlock l;
 
 	EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	EXPECT(landlock_begin(&l, false) == 0);
+	EXPECT(landlock_begin(&l) == 0);
 	EXPECT(landlock_allow(&l, in_dir("kept"), LANDLOCK_KEEP) == 0);
 	EXPECT(landlock_allow(&l, in_dir("renewed"), LANDLOCK_RENEW) == 0);
 	EXPECT(landlock_allow(&l, in_dir("read"), LANDLOCK_READ) == 0);
@@ -465,6 +498,7 @@ int main(void)
 		tcase_add_test(tc, runs_no_programs);
 		tcase_add_test(tc, makes_no_other_calls);
 		tcase_add_test(tc, gives_no_harmful_arguments);
+		tcase_add_test(tc, reaches_no_foreign_sockets);
 		tcase_add_test(tc, does_what_is_needed);
 	}
 	tcase_add_test(tc, opens_nothing_outside);

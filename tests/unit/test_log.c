@@ -146,7 +146,9 @@ static void expect_notice(bool abstract)
 		addr.sun_path[0] = '\0';
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, size), 0);
 	setenv("NOTIFY_SOCKET", path, 1);
+	notify_connect();
 	notify_manager("READY=1\nSTATUS=serving");
+	notify_disconnect();
 	ck_assert_int_eq(recv(fd, got, sizeof(got) - 1, 0), 22);
 	ck_assert_str_eq(got, "READY=1\nSTATUS=serving");
 	if (!abstract)
@@ -160,8 +162,10 @@ START_TEST(the_service_manager_is_told)
 	expect_notice(true);
 	/* Without a service manager, nothing happens. */
 	setenv("NOTIFY_SOCKET", "/nowhere/socket", 1);
+	notify_connect();
 	notify_manager("READY=1");
 	unsetenv("NOTIFY_SOCKET");
+	notify_connect();
 	notify_manager("READY=1");
 }
 END_TEST

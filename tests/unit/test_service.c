@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/service/notify.h"
 #include "daemon/service/service.h"
 #include "tests/lib/suite.h"
 
@@ -42,6 +43,7 @@ static void setup(void)
 			     (socklen_t)(sizeof(addr.sun_family) + len)),
 	    0);
 	setenv("NOTIFY_SOCKET", name, 1);
+	notify_connect();
 	ck_assert_int_eq(pipe(ready_fds), 0);
 	cfg.ready_fd = ready_fds[1];
 	base = event_base_new();
@@ -53,6 +55,7 @@ static void teardown(void)
 {
 	service_done(&link_up);
 	event_base_free(base);
+	notify_disconnect();
 	close(manager_fd);
 	close(ready_fds[0]);
 	unsetenv("NOTIFY_SOCKET");

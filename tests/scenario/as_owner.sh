@@ -77,10 +77,11 @@ directory" "$? $(cat "$T/said")"
 # ---- what the owner sees of it ----
 
 # Does WHAT, as the owner, with the process of the owner that root's command
-# REFD_ADMIN made. Prints what was possible.
+# REFD_ADMIN made. Prints what was possible. Standard input has the process id
+# of REFD_ADMIN, once the command has started.
 cat >"$T/owner" <<'PYTHON'
 import ctypes, os, signal, sys, time
-what, parent = sys.argv[1], sys.argv[2]
+what, parent = sys.argv[1], sys.stdin.readline().strip()
 
 def status(pid, key):
     try:
@@ -125,12 +126,23 @@ else:
 PYTHON
 # Runs refd verify A B, and meanwhile the owner of A does WHAT.
 beside() { # WHAT
+	local refd owner
+	# The owner starts first: the work takes half a second, and python3 can
+	# take longer to start.
+	rm -f "$T/pid"
+	mkfifo "$T/pid"
+	as $ALICE python3 "$T/owner" "$1" <"$T/pid" >"$T/seen" 2>&1 &
+	owner=$!
+	own "$owner"
+	exec 8>"$T/pid"
+	sleep 1
 	"$REFD" verify --state "$STATE" "$a" "$b" >"$T/said" 2>"$T/err" &
-	local refd=$! admin
+	refd=$!
 	own "$refd"
 	await 20 pgrep -P "$refd" >/dev/null
-	admin=$(pgrep -P "$refd")
-	as $ALICE python3 "$T/owner" "$1" "$admin" >"$T/seen" 2>&1
+	pgrep -P "$refd" >&8
+	exec 8>&-
+	wait "$owner"
 	wait "$refd"
 	status=$?
 }

@@ -22,8 +22,8 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
-/* Files in a directory of packs, each of which costs a system call: all barriers
- * of the file system wait meanwhile, so a syncfs is better. */
+/* Files in a directory of packs, each of which costs a system call: all
+ * barriers of the file system wait meanwhile, so a syncfs is better. */
 #define PACK_FILES_MAX 8192
 
 /* An open store. */

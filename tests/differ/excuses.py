@@ -122,6 +122,7 @@ RULES = [
 
     # What is said.
     ("a usage text of its own", said.usage),
+    ("refd shows people no bytes that are not UTF-8", said.hidden_bytes),
     ("an older git names what a bad gitfile leads to",
      older((2, 46), refd_said(rb"gitfile does not point to a valid repo"))),
     ("another one of several errors", said.another_error),

@@ -30,6 +30,18 @@ def usage(diff, pair, diffs):
         b"usage: " in r.err + r.out for r in pair.last)
 
 
+HIDDEN = re.compile("[\udc80-\udcff\x80-\x9f\u061c\u200e\u200f"
+                    "\u202a-\u202e\u2066-\u2069]")
+
+
+def hidden_bytes(diff, pair, diffs):
+    """git says the same, with bytes that steer a terminal."""
+    git, refd = (r.err for r in pair.last)
+    text = git.decode("utf-8", "surrogateescape")
+    return diff.kind.startswith("std") and git != refd and \
+        HIDDEN.sub("?", text).encode("utf-8", "surrogateescape") == refd
+
+
 def groups(lines):
     """The changes, each with the options before it; what else is there, a
     start or a commit, as a group that is no change."""

@@ -38,6 +38,9 @@ extern char **environ;
 /* A killed child that does not end is left to itself: it waits for a disk, or
  * another process traces it and does not ask for its end. */
 #define END_MS 5000
+/* A child of another account can be stopped by this account before it has
+ * begun, or wait for the disk of its program. */
+#define BEGIN_MS 10000
 /* Exit status of a child that could not begin. */
 #define NOT_BEGUN 127
 
@@ -222,19 +225,40 @@ static void release(struct launched *c)
 	c->pid = 0;
 }
 
-/* The child must hold the only end for writing. */
-static int await_begin(pid_t pid, int ends[2])
+static bool begins_within(int report, int64_t end)
 {
+	struct pollfd begun = { .fd = report, .events = POLLIN };
+	int64_t left;
+	int r;
+
+	do {
+		left = end - launch_now_ms();
+		r = poll(&begun, 1, left > 0 ? (int)left : 0);
+	} while (r < 0 && errno == EINTR);
+	return r != 0;
+}
+
+/* The child must hold the only end for writing. */
+static int await_begin(struct launched *c, int ends[2])
+{
+	int64_t end = launch_now_ms() + BEGIN_MS;
 	int err = 0;
 	ssize_t n;
 
 	close(ends[1]);
+	if (c->is_alone &&
+	    !begins_within(ends[0], end < c->end_ms ? end : c->end_ms)) {
+		close(ends[0]);
+		kill(c->pid, SIGKILL);
+		launch_kill(c);
+		return -ETIME;
+	}
 	do
 		n = read(ends[0], &err, sizeof(err));
 	while (n < 0 && errno == EINTR);
 	close(ends[0]);
 	if (err < 0)
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
 	return err;
 }
@@ -273,7 +297,7 @@ static int start(struct launched *c, const struct launch *l, char **args,
 		close(ends[1]);
 		return r;
 	}
-	r = await_begin(c->pid, ends);
+	r = await_begin(c, ends);
 	if (r < 0)
 		return r;
 	/* musl has no function for this call. */

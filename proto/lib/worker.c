@@ -317,7 +317,7 @@ static int run_as(const struct account *as, const struct work *work,
 	w.out = (struct relay){ .from = out[0], .to = stdout };
 	w.err = (struct relay){ .from = err[0], .to = stderr };
 	w.channel = channel[0];
-	*why = "could not begin";
+	*why = r == -ETIME ? "took too long" : "could not begin";
 	if (r == 0) {
 		watch(&w);
 		r = result(&w, why);

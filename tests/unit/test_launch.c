@@ -16,6 +16,7 @@
 
 #include "proto/lib/launch.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 #define NAMELESS 64001
 #define NOBODY   65534
@@ -345,6 +346,33 @@ START_TEST(a_terminal_is_for_the_user_alone)
 }
 END_TEST
 
+/* A lease on the program holds the child up before it begins, as a signal of
+ * the other account can. */
+START_TEST(a_child_that_does_not_begin)
+{
+	char path[4096];
+	const char *argv[] = { path, NULL };
+	const struct launch l = { .argv = argv,
+		.in = LAUNCH_NULL,
+		.out = LAUNCH_NULL,
+		.err = LAUNCH_NULL,
+		.seconds = 1 };
+	struct launched c;
+	int fd;
+
+	tmp_setup();
+	tmp_run("cp /bin/true program");
+	snprintf(path, sizeof(path), "%s/program", tmp_root);
+	signal(SIGIO, SIG_IGN);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+	ck_assert_int_eq(launch_start(&c, &l), -ETIME);
+	ck_assert_int_eq(c.pid, 0);
+	close(fd);
+	tmp_teardown();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("launch");
@@ -368,6 +396,7 @@ int main(void)
 	tcase_add_test(tc, a_name);
 	tcase_add_test_raise_signal(tc, a_terminal_is_for_the_user_alone,
 	    SIGABRT);
+	tcase_add_test(tc, a_child_that_does_not_begin);
 	suite_add_tcase(s, tc);
 	failed = suite_run(s);
 	rmdir(dir);

@@ -37,6 +37,13 @@ static void turn(void)
 		most_steps = *steps - before;
 }
 
+/* Until the next turn, if there is one. */
+static void wait_for_turn(void)
+{
+	if (rig_next > rig_now && rig_next != INT64_MAX)
+		rig_now = rig_next;
+}
+
 /* Turn by turn, with a store that does everything at once, until ASK has an
  * answer. */
 static void run_until(const struct rig_ask *ask)
@@ -53,9 +60,8 @@ static void run_until(const struct rig_ask *ask)
 			rig_back(rig_batches);
 		}
 		turn();
-		if (rig_admissions == NULL && rig_batches == NULL &&
-		    rig_next > rig_now)
-			rig_now = rig_next;
+		if (rig_admissions == NULL && rig_batches == NULL)
+			wait_for_turn();
 	}
 }
 
@@ -193,8 +199,7 @@ START_TEST(test_a_locked_name_above_very_many)
 		rig_find(rig_batches, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
 		rig_back(rig_batches);
 		turn();
-		if (rig_next > rig_now)
-			rig_now = rig_next;
+		wait_for_turn();
 		turn();
 		nr++;
 	}

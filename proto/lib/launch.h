@@ -81,10 +81,10 @@ struct launched {
 
 /*
  * 0 or negative errno: nothing runs. -ETIME: a child of LAUNCH_ALONE has not
- * begun in ten seconds, or within its limit. A function runs in a process that no
- * other user can trace or read, may use this process's memory as it was, and
- * its result is the exit status; call before threads exist. A program may be
- * started by any thread.
+ * begun in ten seconds, or within its limit. A function runs in a process
+ * that no other user can trace or read, may use this process's memory as it
+ * was, and its result is the exit status; call before threads exist. A
+ * program may be started by any thread.
  */
 int launch_start(struct launched *c, const struct launch *l);
 /* True: the child has ended, or was killed because its time was over. A child

@@ -372,7 +372,8 @@ static void write_zeros(struct journal *j, int fd, const uint8_t *zeros)
 void journal_fill_wal(struct journal *j)
 {
 	char *path = journal_path_with(j, "-wal");
-	uint8_t *zeros = calloc(1, FILL_BYTES);
+	uint8_t *zeros = calloc(1,
+	    j->cfg.wal_room < FILL_BYTES ? j->cfg.wal_room + 1 : FILL_BYTES);
 	int fd;
 
 	if (path != NULL && zeros != NULL) {

@@ -58,6 +58,7 @@ struct wal {
 	uint32_t sums[2]; /* after the last valid frame */
 	uint64_t flushed; /* as frames behind the end say */
 	uint8_t frame[JOURNAL_FRAME_BYTES], page[JOURNAL_PAGE_BYTES];
+	uint8_t before[JOURNAL_FRAME_BYTES];
 };
 
 /* 1: all of LEN bytes. 0: the file ends before that. */
@@ -135,19 +136,23 @@ static bool has_salts(const struct wal *w)
 	    memcmp(w->frame + 8, w->salts, sizeof(w->salts)) == 0;
 }
 
-static void add_frame(const struct wal *w, uint32_t sums[2])
+static void add_frame(const struct wal *w, const uint8_t *frame,
+    uint32_t sums[2])
 {
-	add_sums(w, w->frame, 8, sums);
-	add_sums(w, w->frame + FRAME_HEADER, JOURNAL_PAGE_BYTES, sums);
+	add_sums(w, frame, 8, sums);
+	add_sums(w, frame + FRAME_HEADER, JOURNAL_PAGE_BYTES, sums);
 }
 
-/* Does the frame in w->frame continue the frames before? */
+/* Does the frame in w->frame continue the frames before? Most of a WAL is room
+ * without salts, which is not summed up. */
 static bool continues(struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] };
 
-	add_frame(w, sums);
-	if (!has_salts(w) || !are_stored(sums, w->frame + 16))
+	if (!has_salts(w))
+		return false;
+	add_frame(w, w->frame, sums);
+	if (!are_stored(sums, w->frame + 16))
 		return false;
 	memcpy(w->sums, sums, sizeof(sums));
 	return true;
@@ -184,7 +189,7 @@ static bool has_wrong_bit(const struct wal *w)
 	const uint8_t *p = w->frame + JOURNAL_FRAME_BYTES;
 	int i;
 
-	add_frame(w, sums);
+	add_frame(w, w->frame, sums);
 	for (i = 0; i < 2; i++) {
 		salts[i] = journal_big_endian(w->frame + 8 + 4 * i);
 		stored[i] = journal_big_endian(w->frame + 16 + 4 * i);
@@ -254,9 +259,11 @@ static int find_end(struct wal *w, uint64_t *nr)
 		is_broken |= has_salts(w);
 		stored[0] = journal_big_endian(w->frame + 16);
 		stored[1] = journal_big_endian(w->frame + 20);
-		add_frame(w, w->sums);
+		memcpy(w->before, w->frame, sizeof(w->before));
 		r = read_at(w->sys, w->fd, w->frame, sizeof(w->frame),
 		    frame_at(i));
+		if (r > 0 && has_salts(w))
+			add_frame(w, w->before, w->sums);
 		is_sound = r > 0 && continues(w);
 		if (!is_sound) {
 			memcpy(w->sums, stored, sizeof(stored));

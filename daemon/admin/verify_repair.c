@@ -146,7 +146,8 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	int r;
 
 	if (!is_broken(v, place, name))
-		return NULL;
+		return repo_why("not repaired: its value is well-formed, and "
+				"may be intended");
 	if (SYS(v->sys, lstatat, place->dirfd, name, &st) == 0 &&
 	    S_ISREG(st.mode))
 		mode = st.mode & 0777;

@@ -13,9 +13,23 @@ static const struct finding_kind kinds[] = {
 #undef X
 };
 
+static const char *const after_repairs[] = {
+#define X(symbol, remedy) remedy,
+	FINDING_REPAIR_TABLE(X)
+#undef X
+};
+
 const struct finding_kind *finding_kind(enum finding_id id)
 {
 	return &kinds[id];
+}
+
+const char *finding_remedy(const struct finding *f)
+{
+	const struct finding_kind *kind = finding_kind(f->id);
+	const char *after = after_repairs[kind->repair];
+
+	return f->repair[0] != '\0' && after != NULL ? after : kind->remedy;
 }
 
 enum finding_repair finding_repair(enum finding_id id)

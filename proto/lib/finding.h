@@ -44,20 +44,42 @@ enum {
 #undef X
 };
 
+/*
+ * X(symbol, remedy after a repair that failed). A failed repair cannot be the
+ * remedy again. NULL: the remedy of the finding names no repair.
+ */
+#define FINDING_REPAIR_TABLE(X)                                                \
+	X(NONE, NULL)                                                          \
+	/* By "refd doctor --fix". */                                          \
+	X(ENABLE, NULL) /* refd enable of the repository again */              \
+	X(SYSTEM, NULL) /* refd enable --system again */                       \
+	X(LIST, NULL) /* the entry leaves the list of enabled repositories */  \
+	/* By "refd doctor --fix" and "refd verify --repair". */               \
+	/* packed-refs.new goes, under git's lock */                           \
+	X(PACKED_NEW,                                                          \
+	    "rm <repository>/packed-refs.new, once no git is at "              \
+	    "work there")                                                      \
+	/* By "refd verify --repair". */                                       \
+	/* the last value comes back from journal or reflog */                 \
+	X(REF,                                                                 \
+	    "refd update <ref> <a value from a clone or a backup>, or git "    \
+	    "-C <repository> update-ref -d <ref>")                             \
+	/* torn lines are cut out of the reflog */                             \
+	X(LOG,                                                                 \
+	    "remove the line from the file below logs/, while nobody "         \
+	    "pushes")                                                          \
+	/* the empty reflog is removed */                                      \
+	X(EMPTY, "rm the empty file below <repository>/logs")                  \
+	X(LOCKS, NULL) /* locks of refd are removed */                         \
+	/* the lost footer of a reftable is written again */                   \
+	X(TABLE,                                                               \
+	    "restore the refs from a backup or a clone; the other tables "     \
+	    "of reftable/ may still be read")
+
 enum finding_repair {
-	REPAIR_NONE,
-	/* By "refd doctor --fix". */
-	REPAIR_ENABLE, /* refd enable of the repository again */
-	REPAIR_SYSTEM, /* refd enable --system again */
-	REPAIR_LIST,   /* the entry leaves the list of enabled repositories */
-	/* By "refd doctor --fix" and "refd verify --repair". */
-	REPAIR_PACKED_NEW, /* packed-refs.new goes, under git's lock */
-	/* By "refd verify --repair". */
-	REPAIR_REF,   /* the last value comes back from journal or reflog */
-	REPAIR_LOG,   /* torn lines are cut out of the reflog */
-	REPAIR_EMPTY, /* the empty reflog is removed */
-	REPAIR_LOCKS, /* locks of refd are removed */
-	REPAIR_TABLE  /* the lost footer of a reftable is written again */
+#define X(symbol, remedy) REPAIR_##symbol,
+	FINDING_REPAIR_TABLE(X)
+#undef X
 };
 
 /*

@@ -17,6 +17,8 @@ struct finding_kind {
 };
 
 const struct finding_kind *finding_kind(enum finding_id id);
+/* What to do about F, which is not repaired. */
+const char *finding_remedy(const struct finding *f);
 /* TEXT with TO for each path FROM; owned. NULL: no memory. */
 char *finding_replace_path(const char *text, const char *from, const char *to);
 

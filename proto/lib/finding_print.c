@@ -38,7 +38,8 @@ static char *fill_in(const char *text, const char *repo)
 	    *repo ? repo : FINDING_REPOSITORY);
 }
 
-static void print_filled_in(const char *before, const char *text, const char *repo)
+static void print_filled_in(const char *before, const char *text,
+    const char *repo)
 {
 	char *all = fill_in(text, repo);
 
@@ -78,7 +79,7 @@ static void print_json(struct findings *f, const struct finding *one)
 	json_text(j, "ref", one->ref);
 	json_text(j, "file", one->file);
 	json_filled_in(j, "text", one->text, one->repo);
-	json_filled_in(j, "remedy", finding_kind(one->id)->remedy,
+	json_filled_in(j, "remedy", finding_remedy(one),
 	    remedy_repo(one->repo));
 	json_flag(j, "can_repair",
 	    finding_kind(one->id)->repair != REPAIR_NONE);
@@ -169,7 +170,7 @@ static void print_group(struct finding_held *const *group, size_t nr)
 	if (!first->is_repaired) {
 		print_part(stdout, "    ");
 		colour_print(stdout, COLOUR_HEADING, "remedy");
-		print_filled_in(": ", kind->remedy, remedy_repo(repo));
+		print_filled_in(": ", finding_remedy(first), remedy_repo(repo));
 	}
 }
 
@@ -220,8 +221,7 @@ static void print_end(const struct findings *f, size_t nr_repos)
 		print_line(stdout, ": these are the findings so far");
 	}
 	print_line(stdout, "%zu %s: %zu %s, %zu %s, %zu %s; %zu repaired",
-	    nr_repos,
-	    plural(nr_repos, "repository", "repositories"), errors,
+	    nr_repos, plural(nr_repos, "repository", "repositories"), errors,
 	    plural(errors, "error", "errors"), warnings,
 	    plural(warnings, "warning", "warnings"), notes,
 	    plural(notes, "note", "notes"), f->repaired);

@@ -185,6 +185,26 @@ ends_of_options() {
 	is 'the usage, of a relative directory' 129 $?
 }
 
+# A file with the null id is a broken ref. Git compares it as an absent ref.
+null_ids() {
+	local form
+	for form in "create refs/heads/null $first" \
+		"update refs/heads/null $first $ZERO" \
+		"update refs/heads/null $first $first" \
+		"update refs/heads/null $first" \
+		"verify refs/heads/null $ZERO" \
+		"delete refs/heads/null $first" 'delete refs/heads/null'; do
+		twice update-ref -d refs/heads/null
+		echo "$ZERO" >"$T/$pair-refd/$gitdir/refs/heads/null"
+		echo "$ZERO" >"$T/$pair-git/$gitdir/refs/heads/null"
+		case $form in
+		*"$first $first" | "delete refs/heads/null $first")
+			both "null id: $form" 128 --stdin <<<"$form" ;;
+		*) both "null id: $form" 0 --stdin <<<"$form" ;;
+		esac
+	done
+}
+
 conflicts() {
 	both 'below a ref' 128 refs/heads/a/below "$first" </dev/null
 	both 'a directory' 0 refs/heads/dir/x "$first" </dev/null
@@ -331,6 +351,7 @@ packed_is_a_link() {
 all_of_it() {
 	argument_forms
 	ends_of_options
+	null_ids
 	conflicts
 	from_stdin
 	with_nul

@@ -149,6 +149,28 @@ START_TEST(many_refs)
 }
 END_TEST
 
+/* A remedy never leads in a circle. */
+START_TEST(no_second_repair)
+{
+	enum finding_id id;
+	char *text;
+
+	for (id = 0; id < FINDING_IDS; id++) {
+		const struct finding finding = { .id = id,
+			.repo = "/a.git",
+			.text = "x",
+			.repair = "not repaired: y" };
+
+		findings_add(&f, &finding);
+	}
+	findings_end(&f, 1);
+	text = said();
+	ck_assert_ptr_nonnull(strstr(text, "not repaired: y"));
+	ck_assert_ptr_null(strstr(text, "--repair"));
+	free(text);
+}
+END_TEST
+
 /* A rare reason is not hidden by a frequent one. */
 START_TEST(different_texts)
 {
@@ -395,6 +417,7 @@ int main(void)
 	tcase_add_test(tc, one);
 	tcase_add_test(tc, many_repositories);
 	tcase_add_test(tc, many_refs);
+	tcase_add_test(tc, no_second_repair);
 	tcase_add_test(tc, different_texts);
 	tcase_add_test(tc, verbose);
 	tcase_add_test(tc, json);

@@ -173,18 +173,21 @@ static void check_old_value(struct change *c)
 	const enum refd_object_format format = c->edit.format;
 	const struct refd_update *ask = c->u->ask;
 	char is[REFD_OID_MAX_HEX + 1], want[REFD_OID_MAX_HEX + 1];
-	bool dangles = c->target != NULL && refd_oid_is_null(&c->old_oid);
+	/* A symbolic ref that dangles, or git's broken ref: a file with the
+	 * null id, which git compares as an absent ref. */
+	bool is_null = refd_oid_is_null(&c->old_oid);
+	bool dangles = c->target != NULL && is_null;
 
 	if (ask->old_target != NULL) {
 		check_old_target(c);
-	} else if (must_be_absent(c) && c->exists) {
+	} else if (must_be_absent(c) && c->exists && (dangles || !is_null)) {
 		found(c);
 		change_fail_detail(c, REFD_EXISTS,
 		    dangles ? REFD_DETAIL_DANGLING : REFD_DETAIL_EXISTS,
 		    ask->name, NULL, NULL);
 	} else if (change_needs_value(c) && !c->exists) {
 		change_cant_resolve(c);
-	} else if (change_needs_value(c) && dangles) {
+	} else if (change_needs_value(c) && is_null) {
 		found(c);
 		change_fail_detail(c, REFD_MISSING, REFD_DETAIL_ABSENT,
 		    ask->name, refd_oid_hex(&ask->old_oid, format, want), NULL);

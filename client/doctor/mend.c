@@ -12,8 +12,8 @@
 
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
-#include "client/enable/owner.h"
 #include "client/enable/registry.h"
+#include "client/git/owner.h"
 
 static void run_quietly(const char *const argv[])
 {

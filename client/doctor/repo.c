@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "client/doctor/doctor_internal.h"
-#include "client/enable/owner.h"
 #include "client/enable/registry.h"
-#include "client/request/probe.h"
+#include "client/git/owner.h"
 #include "client/request/connect.h"
+#include "client/request/probe.h"
 #include "client/request/unserved.h"
 #include "proto/lib/interrupt.h"
 

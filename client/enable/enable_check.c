@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
-#include "client/enable/owner.h"
+#include "client/git/owner.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/unserved.h"

@@ -5,10 +5,10 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/owner.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/system.h"
+#include "client/git/owner.h"
 
 enum state { ENABLED, INCOMPLETE, GONE };
 

@@ -19,12 +19,12 @@
 #include "client/enable/enable_report.h"
 #include "client/enable/gate_hook.h"
 #include "client/enable/import.h"
-#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/shared_hooks.h"
-#include "client/request/probe.h"
+#include "client/git/owner.h"
 #include "client/request/connect.h"
+#include "client/request/probe.h"
 
 /* One call of enable_repository() or enable_template(). */
 struct enabling {

@@ -11,12 +11,12 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
+#include "client/git/owner.h"
 
 /* The system configuration, and refd's own file, which it includes. */
 struct system {

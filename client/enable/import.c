@@ -6,9 +6,9 @@
 
 #include "client/base/child.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/owner.h"
 #include "client/git/gitconfig.h"
 #include "client/git/identity.h"
+#include "client/git/owner.h"
 #include "client/git/refs_now.h"
 #include "client/git/symref.h"
 #include "client/librefd/conn.h"

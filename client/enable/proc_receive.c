@@ -10,7 +10,7 @@
 
 #include "client/base/cli.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/owner.h"
+#include "client/git/owner.h"
 
 #define NAME "proc-receive"
 #define NEW  NAME ".new"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
-#include "client/enable/owner.h"
+#include "client/git/owner.h"
 
 #define SYSTEM_STATE "/var/lib/refd"
 /* 100,000 long paths. */

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
-#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/site.h"
 #include "client/enable/system.h"
+#include "client/git/owner.h"
 #include "client/hooks/forward.h"
 
 #define NOTE_AT  "at"  /* where the shared directory is */

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
-#include "client/enable/owner.h"
 #include "client/enable/proc_receive.h"
+#include "client/git/owner.h"
 
 void site_init(struct site *site, const char *dir)
 {

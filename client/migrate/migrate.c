@@ -23,8 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/enable/owner.h"
 #include "client/git/gitconfig.h"
+#include "client/git/owner.h"
 #include "client/librefd/conn.h"
 #include "client/migrate/migrate_internal.h"
 #include "client/request/connect.h"

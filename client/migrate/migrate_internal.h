@@ -7,7 +7,7 @@
  *	migrate_swap.c		the new refs take the place of the old refs
  *	migrate_files.c		files and directories below the git directory
  *
- * All parts act as the owner of the repository (client/enable/owner.h), and
+ * All parts act as the owner of the repository (client/git/owner.h), and
  * reach the files of the repository through descriptors. Blocking; one thread.
  * Functions return false after a message on standard error, unless the comment
  * says otherwise.

@@ -3,8 +3,8 @@
  * (proto/lib/worker.h): so root's rights never meet the files of another user,
  * and new files belong to the owner. One thread; blocks until the work is done.
  */
-#ifndef CLIENT_ENABLE_OWNER_H
-#define CLIENT_ENABLE_OWNER_H
+#ifndef CLIENT_GIT_OWNER_H
+#define CLIENT_GIT_OWNER_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  * have led the path elsewhere. The worker resolves the path again. By then only
  * the owner can have changed the way, and the worker has the owner's rights.
  */
-#include "client/enable/owner.h"
+#include "client/git/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>

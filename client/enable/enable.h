@@ -40,9 +40,6 @@ bool enable_template(const char *dir, bool is_listed, const struct wishes *w);
 
 /* ---- what would break (enable_check.c) ---- */
 
-/* False: an older refd enabled the site. Frees RECORD, the path of its
- * record. */
-bool enable_check_former(const struct site *site, char *record);
 /* A boolean of git. An invalid value counts as true: a hostile repository must
  * not end the work on other repositories. */
 bool enable_is_true(const struct gitconfig *config, const char *key);

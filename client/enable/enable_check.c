@@ -16,19 +16,6 @@
 #include "client/request/unserved.h"
 #include "proto/lib/fsync.h"
 
-bool enable_check_former(const struct site *site, char *record)
-{
-	bool is_former = access(record, F_OK) == 0;
-
-	if (is_former)
-		say_error("%s was enabled by refd 0.1: disable it with that "
-			  "version, or take back what %s lists and remove that "
-			  "file",
-		    site->name, record);
-	free(record);
-	return !is_former;
-}
-
 bool enable_check_format(const struct site *site, const struct gitconfig *own)
 {
 	const char *why = unserved_format(own);

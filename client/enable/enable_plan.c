@@ -1,4 +1,5 @@
 #include "client/enable/enable_plan.h"
+#include "client/enable/hook_link.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -6,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/enable/gate_hook.h"
-#include "client/enable/proc_receive.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
@@ -42,9 +41,7 @@ static bool load_all(struct enable_plan *p)
 static bool look(struct enable_plan *p)
 {
 	site_unlock(&p->site);
-	if (!enable_check_former(&p->site,
-		xasprintf("%s/refd/enabled", p->site.name)) ||
-	    !site_read(&p->site, &p->before) ||
+	if (!site_read(&p->site, &p->before) ||
 	    !site_config(&p->site, &p->own) ||
 	    !enable_check_format(&p->site, &p->own) || !load_all(p))
 		return false;
@@ -82,31 +79,24 @@ static void wish_also(struct enable_plan *p, const char *key, const char *value)
 /* Is there a hook for the refs of --chain? A push looks in the same places. */
 static bool has_chained_hook(const struct enable_plan *p)
 {
-	char *hook = proc_receive_path(p->site.hooks);
-	bool has = gitconfig_get(&p->all, "refd.chainHook") ||
-	    (access(hook, X_OK) == 0 && !proc_receive_is_this_program(hook));
-
-	free(hook);
-	return has;
+	return gitconfig_get(&p->all, "refd.chainHook") ||
+	    hook_link_is_other(p->site.hooks);
 }
 
 /* With core.hooksPath, other repositories may use the same hooks: enable makes
  * no hook there, and accepts a present hook of refd. */
 static bool plan_shared_hook(struct enable_plan *p)
 {
-	char *hook = proc_receive_path(p->hooks);
 	/* refd's own hooks may have to be made again. */
-	bool ours = proc_receive_is_this_program(hook) ||
-	    block_has(&p->before, NOTE_USES, p->hooks);
-
-	if (!ours)
-		say_error("%s: core.hooksPath is %s, so hooks are not the "
-			  "repository's own; link proc-receive there to %s "
-			  "(what was proc-receive before can be named by "
-			  "refd.chainHook), or unset it",
-		    p->site.name, p->hooks, p->w->self);
-	free(hook);
-	return ours;
+	if (hook_link_is_refd(p->hooks) ||
+	    block_has(&p->before, NOTE_USES, p->hooks))
+		return true;
+	say_error("%s: core.hooksPath is %s, so hooks are not the "
+		  "repository's own; link proc-receive there to %s (what was "
+		  "proc-receive before can be named by refd.chainHook), or "
+		  "unset it",
+	    p->site.name, p->hooks, p->w->self);
+	return false;
 }
 
 /* The other hook stays in place: core.hooksPath leads to refd's hook, which
@@ -120,10 +110,9 @@ static void plan_past_other(struct enable_plan *p)
 static bool plan_own_hook(struct enable_plan *p)
 {
 	const char *mine = block_get(&p->before, NOTE_HOOK);
-	enum proc_receive is =
-	    proc_receive_look(p->site.hooks, p->w->self, mine);
+	enum hook_state is = hook_link_look(p->site.hooks, p->w->self, mine);
 
-	if (!proc_receive_may_be_in(p->site.hooks))
+	if (!hook_link_may_be_in(p->site.hooks, HOOK_PROC_RECEIVE))
 		return false;
 	if (is == HOOK_MISSING || (is == HOOK_REFD && mine))
 		block_set(&p->block, NOTE_HOOK, p->w->self);
@@ -181,10 +170,11 @@ static bool plan_gate(struct enable_plan *p)
 	free(hook);
 	if (!ok || is_linked)
 		return ok;
-	if (!gate_hook_may_be_in(p->site.hooks))
+	if (!hook_link_may_be_in(p->site.hooks, HOOK_GATE))
 		return false;
 	block_set(&p->block, NOTE_GATE, p->w->self);
-	p->makes_gate = !gate_hook_links_to(p->site.hooks, p->w->self);
+	p->makes_gate =
+	    !hook_link_leads_to(p->site.hooks, HOOK_GATE, p->w->self);
 	if (p->makes_gate && access(p->site.hooks, F_OK) < 0)
 		block_set(&p->block, NOTE_HOOKS_MADE, "");
 	return true;
@@ -226,9 +216,8 @@ static void plan_config(struct enable_plan *p)
 /* Does the system's configuration enable the repository? */
 static bool is_enabled_above(const struct enable_plan *p)
 {
-	char *hook = proc_receive_path(p->hooks);
 	bool is = p->gd && p->hooks_are_set && !p->before.nr &&
-	    proc_receive_is_this_program(hook);
+	    hook_link_is_refd(p->hooks);
 	size_t i;
 
 	for (i = 0; i < 2; i++)
@@ -237,7 +226,6 @@ static bool is_enabled_above(const struct enable_plan *p)
 			enable_refs[i]) &&
 		    !gitconfig_has(&p->own, "receive.procReceiveRefs",
 			enable_refs[i]);
-	free(hook);
 	return is && !p->w->socket && !p->w->nr_chains && !wants_gate(p);
 }
 

@@ -17,9 +17,8 @@
 #include "client/enable/durable.h"
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/gate_hook.h"
+#include "client/enable/hook_link.h"
 #include "client/enable/import.h"
-#include "client/enable/proc_receive.h"
 #include "client/enable/registry.h"
 #include "client/enable/shared_hooks.h"
 #include "client/git/owner.h"
@@ -126,12 +125,14 @@ static bool write_notes(const struct enable_plan *p)
 static bool make(const struct enable_plan *p)
 {
 	if (block_has(&p->block, NOTE_HOOKS_MADE, NULL) &&
-	    !proc_receive_make_directory(p->site.hooks))
+	    !hook_link_make_directory(p->site.hooks))
 		return false;
-	if (p->makes_hook && !proc_receive_link(p->site.hooks, p->w->self))
+	if (p->makes_hook &&
+	    !hook_link_make(p->site.hooks, HOOK_PROC_RECEIVE, p->w->self))
 		return false;
 	return site_write(&p->site, &p->before, &p->block, true) &&
-	    (!p->makes_gate || gate_hook_make(p->site.hooks, p->w->self));
+	    (!p->makes_gate ||
+		hook_link_make(p->site.hooks, HOOK_GATE, p->w->self));
 }
 
 /* The order: older tables, notes, list, hook, settings, gate. */
@@ -209,12 +210,13 @@ static bool enable(const char *dir, const struct gitdir *gd,
 static bool undo_own(const struct site *site, const struct block *b)
 {
 	const char *hook = block_get(b, NOTE_HOOK);
+	const char *gate = block_get(b, NOTE_GATE);
 	bool ok = !b->is_active || site_write(site, b, b, false);
 
 	if (ok && hook)
-		ok = proc_receive_unlink(site->hooks, hook);
-	if (ok && block_has(b, NOTE_GATE, NULL))
-		ok = gate_hook_remove(site->hooks);
+		ok = hook_link_remove(site->hooks, HOOK_PROC_RECEIVE, hook);
+	if (ok && gate)
+		ok = hook_link_remove(site->hooks, HOOK_GATE, gate);
 	if (ok && block_has(b, NOTE_HOOKS_MADE, NULL) &&
 	    rmdir(site->hooks) == 0)
 		enable_report("removed", site->hooks, "removed");
@@ -238,8 +240,7 @@ static bool disable(const char *dir)
 
 	site_init(&site, dir);
 	site_unlock(&site);
-	ok = enable_check_former(&site, xasprintf("%s/refd/enabled", dir)) &&
-	    site_read(&site, &b);
+	ok = site_read(&site, &b);
 	if (ok && !b.nr && !b.is_active)
 		enable_report("unchanged", dir, "not enabled");
 	else

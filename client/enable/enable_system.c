@@ -11,7 +11,7 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/proc_receive.h"
+#include "client/enable/hook_link.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/shared_hooks.h"
@@ -35,8 +35,7 @@ static bool system_init(struct system *sy)
 	sy->own.config = xstrdup(sy->own.name);
 	site_unlock(&sy->site);
 	site_unlock(&sy->own);
-	ok = enable_check_former(&sy->site, system_file("enabled.system")) &&
-	    site_read(&sy->site, &sy->before) &&
+	ok = site_read(&sy->site, &sy->before) &&
 	    site_read(&sy->own, &sy->own_before);
 	block_copy(&sy->before, &sy->block);
 	block_copy(&sy->own_before, &sy->own_block);
@@ -92,28 +91,14 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 	return breaks;
 }
 
-static bool is_refds(const char *dir)
-{
-	char *hook = proc_receive_path(dir);
-	bool is = proc_receive_is_this_program(hook);
-
-	free(hook);
-	return is;
-}
-
 static bool breaks_hook(const struct site *site, const struct wishes *w)
 {
-	char *hook = proc_receive_path(site->hooks);
-	bool breaks =
-	    !w->nr_chains && access(hook, X_OK) == 0 && !is_refds(site->hooks);
-
-	if (breaks)
-		say_error("%s: its own proc-receive hook would not run any "
-			  "more; --chain PREFIX leaves it the refs below "
-			  "PREFIX",
-		    site->name);
-	free(hook);
-	return breaks;
+	if (w->nr_chains || !hook_link_is_other(site->hooks))
+		return false;
+	say_error("%s: its own proc-receive hook would not run any more; "
+		  "--chain PREFIX leaves it the refs below PREFIX",
+	    site->name);
+	return true;
 }
 
 /* Root looks as the owner, who may have put links in the place of files. */

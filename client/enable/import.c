@@ -188,41 +188,24 @@ static bool fail(const struct import *im, enum refd_status status,
 	return false;
 }
 
-/* The answer that says why: the others were aborted. */
-static const struct refd_result *find_failed(const struct refd_answer *ans)
+/* *TEXT, borrowed, says why. The other refs of a failed transaction were only
+ * aborted. */
+static enum refd_status outcome(const struct refd_answer *ans,
+    const char **text)
 {
-	const struct refd_result *failed = NULL;
+	enum refd_status status = ans->status;
 	size_t i;
 
-	for (i = 0; i < ans->nr_results; i++)
+	*text = ans->text;
+	if (ans->kind != REFD_ANSWER_RESULTS)
+		return status;
+	for (status = REFD_OK, i = 0; i < ans->nr_results; i++)
 		if (ans->results[i].status != REFD_OK &&
-		    (!failed || failed->status == REFD_ABORTED))
-			failed = &ans->results[i];
-	return failed;
-}
-
-static bool take_answer(const struct import *im, const struct refd_answer *ans)
-{
-	const struct refd_result *failed;
-
-	if (ans->kind != REFD_ANSWER_RESULTS)
-		return fail(im, ans->status, ans->text);
-	failed = find_failed(ans);
-	if (failed)
-		return fail(im, failed->status, failed->text);
-	enable_report("imported", im->gd.common,
-	    "its %zu refs are in the group", im->nr_refs);
-	return true;
-}
-
-static enum refd_status status_of(const struct refd_answer *ans)
-{
-	const struct refd_result *failed;
-
-	if (ans->kind != REFD_ANSWER_RESULTS)
-		return ans->status;
-	failed = find_failed(ans);
-	return failed ? failed->status : REFD_OK;
+		    (status == REFD_OK || status == REFD_ABORTED)) {
+			status = ans->results[i].status;
+			*text = ans->results[i].text;
+		}
+	return status;
 }
 
 /* The other nodes fetch the objects, or are away. Each attempt costs the daemon
@@ -230,23 +213,29 @@ static enum refd_status status_of(const struct refd_answer *ans)
 static bool call(struct import *im, struct refd_request *req)
 {
 	uint64_t deadline = refd_deadline_ms(IMPORT_MS);
+	enum refd_status status;
 	struct refd_answer ans;
-	bool ok;
+	const char *text;
 
 	for (;;) {
 		req->deadline_ms = connect_ms_left(deadline);
 		if (refd_call(im->daemon, req, (int)req->deadline_ms + GRACE_MS,
 			&ans) < 0)
 			return fail(im, REFD_UNKNOWN, refd_error(im->daemon));
-		if (!git_messages_is_busy(status_of(&ans)) ||
+		status = outcome(&ans, &text);
+		if (!git_messages_is_busy(status) ||
 		    connect_ms_left(deadline) <= 2 * PAUSE_MS)
 			break;
 		refd_answer_done(&ans);
 		refd_nap(PAUSE_MS, deadline);
 	}
-	ok = take_answer(im, &ans);
+	if (status == REFD_OK)
+		enable_report("imported", im->gd.common,
+		    "its %zu refs are in the group", im->nr_refs);
+	else
+		fail(im, status, text);
 	refd_answer_done(&ans);
-	return ok;
+	return status == REFD_OK;
 }
 
 static bool send(struct import *im)

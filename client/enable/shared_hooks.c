@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
-#include "client/enable/proc_receive.h"
+#include "client/enable/hook_link.h"
 #include "client/enable/registry.h"
 #include "client/enable/site.h"
 #include "client/enable/system.h"
@@ -140,7 +140,7 @@ static bool make_directories(const struct block *b)
 
 	for (i = 0; i < b->nr && ok; i++)
 		ok = strcmp(b->lines[i].key, NOTE_DIR) != 0 ||
-		    proc_receive_make_directory(b->lines[i].value);
+		    hook_link_make_directory(b->lines[i].value);
 	return ok;
 }
 
@@ -148,8 +148,8 @@ static bool acquire(const struct site *site, const char *dir, const char *self)
 {
 	struct block before, b;
 	bool ok = site_read(site, &before);
-	enum proc_receive is =
-	    proc_receive_look(dir, self, block_get(&before, NOTE_HOOK));
+	enum hook_state is =
+	    hook_link_look(dir, self, block_get(&before, NOTE_HOOK));
 
 	block_copy(&before, &b);
 	block_set(&b, NOTE_AT, dir);
@@ -164,7 +164,8 @@ static bool acquire(const struct site *site, const char *dir, const char *self)
 	if (is != HOOK_REFD || !has_forwarders(dir))
 		ok = ok && site_write(site, &before, &b, false) &&
 		    make_directories(&b) && make_forwarders(dir) &&
-		    (is == HOOK_REFD || proc_receive_link(dir, self));
+		    (is == HOOK_REFD ||
+			hook_link_make(dir, HOOK_PROC_RECEIVE, self));
 	block_done(&before);
 	block_done(&b);
 	return ok;
@@ -254,7 +255,7 @@ static bool release(const struct site *site, const struct block *b,
 	const struct block none = { 0 };
 	size_t i;
 
-	if (hook && !proc_receive_unlink(dir, hook))
+	if (hook && !hook_link_remove(dir, HOOK_PROC_RECEIVE, hook))
 		return false;
 	remove_forwarders(dir);
 	for (i = b->nr; i-- > 0;) {

@@ -1,6 +1,5 @@
 #include "client/enable/site.h"
 #include "client/enable/enable_report.h"
-#include "client/enable/gate_hook.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 #include <unistd.h>
 
 #include "client/enable/durable.h"
-#include "client/enable/proc_receive.h"
+#include "client/enable/hook_link.h"
 #include "client/git/owner.h"
 
 void site_init(struct site *site, const char *dir)
@@ -284,9 +283,9 @@ bool site_holds(const struct site *site, const struct block *b)
 
 	return b->is_whole &&
 	    (!hook ||
-		(proc_receive_links_to(site->hooks, hook) &&
+		(hook_link_leads_to(site->hooks, HOOK_PROC_RECEIVE, hook) &&
 		    access(hook, X_OK) == 0)) &&
-	    (!gate || gate_hook_links_to(site->hooks, gate));
+	    (!gate || hook_link_leads_to(site->hooks, HOOK_GATE, gate));
 }
 
 /* ---- the values ---- */

@@ -8,21 +8,14 @@
 /* git knows where its system configuration is, and tells only an editor. */
 static char *ask_git(void)
 {
-	const char *argv[] = { "git", "config", "--system", "--edit", NULL };
-	const char *was = getenv("GIT_EDITOR");
-	char *editor = was ? xstrdup(was) : NULL;
+	static const char *const argv[] = { "env", "GIT_EDITOR=echo", "git",
+		"config", "--system", "--edit", NULL };
 	struct text t = { 0 };
 
-	setenv("GIT_EDITOR", "echo", 1);
 	if (child_capture(argv, &t) || !t.len || t.data[0] != '/') {
 		text_clear(&t);
 		text_adds(&t, "/etc/gitconfig");
 	}
-	if (editor)
-		setenv("GIT_EDITOR", editor, 1);
-	else
-		unsetenv("GIT_EDITOR");
-	free(editor);
 	t.data[strcspn(t.data, "\n")] = '\0';
 	return t.data;
 }

@@ -224,16 +224,6 @@ START_TEST(test_mended)
 }
 END_TEST
 
-/* The record of a former release. */
-START_TEST(test_former)
-{
-	tmp_put("r.git/refd/enabled", "refd enabled 1\n");
-	ck_assert_int_eq(enable(), 1);
-	ck_assert_int_eq(disable(), 1);
-	tmp_run("cmp before r.git/config");
-}
-END_TEST
-
 /* The owner of a repository may put any file in place of its configuration. */
 START_TEST(test_config_that_is_no_file)
 {
@@ -447,7 +437,6 @@ int main(void)
 	tcase_add_test(tc, test_shared_hooks);
 	tcase_add_test(tc, test_no_hooks_dir);
 	tcase_add_test(tc, test_mended);
-	tcase_add_test(tc, test_former);
 	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
 	tcase_add_loop_test(tc, test_flood, 0, 2);
 	tcase_add_loop_test(tc, test_odd_configuration, 0, 6);

@@ -1,0 +1,50 @@
+/*
+ * A hook that is a link to refd, in a directory of hooks.
+ *
+ * A user's proc-receive stays, and refd's cannot be beside it. A user's
+ * reference-transaction gets a second name, and the gate, which is refd's link,
+ * runs it (client/hooks/gate_link.h).
+ *
+ * Blocking; one thread. Actions are printed on standard output, failures on
+ * standard error and returned as false.
+ */
+#ifndef CLIENT_ENABLE_HOOK_LINK_H
+#define CLIENT_ENABLE_HOOK_LINK_H
+
+#include <stdbool.h>
+
+enum hook_name { HOOK_PROC_RECEIVE, HOOK_GATE };
+
+/* Is PATH the program that runs? */
+bool hook_link_is_this_program(const char *path);
+/* Is proc-receive in HOOKS this program, or another one that git would run? */
+bool hook_link_is_refd(const char *hooks);
+bool hook_link_is_other(const char *hooks);
+/* Whether the hook is a link to TARGET. */
+bool hook_link_leads_to(const char *hooks, enum hook_name hook,
+    const char *target);
+
+enum hook_state {
+	HOOK_REFD,    /* refd is there */
+	HOOK_MISSING, /* refd may be put there */
+	HOOK_OTHER
+};
+/* Of proc-receive. SELF is this program; MINE is the target of refd's earlier
+ * link, or NULL. */
+enum hook_state hook_link_look(const char *hooks, const char *self,
+    const char *mine);
+/* May the hook be put into HOOKS? Not if HOOKS is a link of another user
+ * (owner_trusts_link()), or a second name is taken; an error was printed. */
+bool hook_link_may_be_in(const char *hooks, enum hook_name hook);
+
+/* Makes the link, durable, in place of the present hook. At every moment git
+ * finds a whole hook. */
+bool hook_link_make(const char *hooks, enum hook_name hook, const char *target);
+/* The same back. A different hook stays, and so does a hook behind a link of
+ * another user. */
+bool hook_link_remove(const char *hooks, enum hook_name hook,
+    const char *target);
+/* Makes a directory of hooks, unless it is there. */
+bool hook_link_make_directory(const char *dir);
+
+#endif

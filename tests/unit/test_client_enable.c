@@ -3,16 +3,19 @@
  * and that disable removes exactly this, to the byte, also after changes by
  * others. Settings that others put between refd's lines stay. A foreign hook is
  * refused without any change. Both commands can be repeated, and enable mends.
+ * A worker of root that a repository has tricked gets nothing for others.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "proto/lib/worker.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -402,6 +405,59 @@ START_TEST(test_signs)
 }
 END_TEST
 
+/* ---- a worker that was tricked ---- */
+
+#define OWNER "64001"
+#define OTHER "64002"
+
+/* Packets that no worker of refd sends. "%" is the directory of the test. */
+static const char *const tricks[] = { "", "l", "l%/other.git", "m%/other.git",
+	"l%/r.git/../other.git", "l%/link", "lother.git", "o%/other.git",
+	"p%/other.git", "n%/other.git", "z%/r.git", "l%/none", "l/" };
+
+/* Replaces libc's, which the work calls: the first call sends all tricks. */
+int fsync(int fd)
+{
+	static bool is_done;
+	char packet[700];
+	size_t i;
+
+	for (i = 0; geteuid() == 64001 && !is_done &&
+	    i < sizeof(tricks) / sizeof(tricks[0]);
+	    i++) {
+		const char *at = strchr(tricks[i], '%');
+
+		snprintf(packet, sizeof(packet), "%.*s%s%s",
+		    at ? (int)(at - tricks[i]) : 700, tricks[i],
+		    at ? tmp_root : "", at ? at + 1 : "");
+		/* With and without the NUL at the end. */
+		if (worker_tell(packet, strlen(packet) + 1) != 0 ||
+		    worker_tell(packet, strlen(packet)) != 0)
+			abort();
+	}
+	is_done |= geteuid() == 64001;
+	return (int)syscall(SYS_fsync, fd);
+}
+
+START_TEST(test_tricked)
+{
+	if (!suite_is_root(__func__))
+		return;
+	tmp_run("chmod 755 . && git init -q --bare other.git && "
+		"ln -s other.git link && chown -R " OWNER " r.git && "
+		"chown -R " OTHER " other.git && git config --global "
+		"--add safe.directory '*'");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run(
+	    "test \"$(cat state/enabled/list)\" = \"repository $PWD/r.git\" "
+	    "&& echo \"repository $PWD/other.git\" >>state/enabled/list && "
+	    "test ! -e share");
+	ck_assert_int_eq(disable(), 0);
+	tmp_run("test \"$(cat state/enabled/list)\" = "
+		"\"repository $PWD/other.git\"");
+}
+END_TEST
+
 START_TEST(test_usage)
 {
 	static const char *const bad[][2] = { { "--all", "--all" },
@@ -448,6 +504,7 @@ int main(void)
 	tcase_add_test(tc, test_owner);
 	tcase_add_test(tc, test_locked);
 	tcase_add_test(tc, test_signs);
+	tcase_add_test(tc, test_tricked);
 	tcase_add_loop_test(tc, test_usage, 0, 5);
 	tcase_add_test(tc, test_no_repository);
 	suite_add_tcase(s, tc);

@@ -1,7 +1,10 @@
 /*
  * Happy path of a question about a transaction id:
  *	here		answered from the table; a cancel takes effect first
- *	not here	the journal is asked (store_lookup), and answers later
+ *	not here	the journal is asked (store_lookup), one question of
+ *			each user at a time. A large answer is sent in parts,
+ *			and the user's next question waits, because each such
+ *			answer holds memory
  *	commit, abort	the end of a prepared session begins; the answer has
  *			the results
  *	checkpoint	the store does it, and answers later
@@ -12,7 +15,12 @@
  *	out of memory		refused, and nothing is done
  *	stopping, no transaction left	refused, also by history.c; otherwise
  *				clients could keep the daemon from ending
- *	the id arrives during the look-up	answered from the table
+ *	the id arrives during the look-up	answered from the table; the
+ *				journal may have said what is not durable. If
+ *				the transaction is gone again, asked again
+ *	very many questions, of history.c too	busy; a user with half of them,
+ *				or of the memory of all requests, cannot use
+ *				the last eighth
  *	a second commit, or a commit after an abort	joins the end under way
  *	... of a session that is not prepared	refused
  *	... of a session that is decided or unknown	answered as a query: the
@@ -23,12 +31,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <utlist.h>
+
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 
 /* Allowed difference between clocks. MARGIN_MS of history_keep.c is the
  * same. */
 #define FUTURE_MS (3600 * 1000LL)
+/* Questions about ids and history that wait. */
+#define ASKS_MAX 16384
 
 void ask_refuse(const struct refd_request *req, enum refd_status status,
     const char *text, scheduler_answer_fn *fn, void *arg)
@@ -40,10 +52,15 @@ void ask_refuse(const struct refd_request *req, enum refd_status status,
 	fn(arg, &ans);
 }
 
+static bool is_too_late(const struct scheduler *e)
+{
+	return e->is_draining && e->table.head == NULL;
+}
+
 bool ask_is_too_late(const struct scheduler *e, const struct refd_request *req,
     scheduler_answer_fn *fn, void *arg)
 {
-	if (!e->is_draining || e->table.head != NULL)
+	if (!is_too_late(e))
 		return false;
 	ask_refuse(req, BUSY(STOPPING), fn, arg);
 	return true;
@@ -68,58 +85,184 @@ bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
 	    wall_ms(e, now_ns) + FUTURE_MS;
 }
 
-void scheduler_query(struct scheduler *e, const struct refd_request *req,
-    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
+/* ---- the room for questions ---- */
+
+bool ask_has_room(const struct scheduler *e, uint32_t uid, size_t bytes)
+{
+	const size_t max = e->cfg.max_waiting_bytes;
+
+	if (e->held_bytes > 0 && e->held_bytes + bytes > max)
+		return false;
+	if (!quota_may_ask(&e->quotas, &e->cfg.quotas, uid, bytes,
+		e->held_bytes, max))
+		return false;
+	return e->nr_asks < ASKS_MAX - ASKS_MAX / 8 ||
+	    (e->nr_asks < ASKS_MAX &&
+		quota_questions(&e->quotas, uid) <= ASKS_MAX / 2);
+}
+
+struct quota *ask_begin(struct scheduler *e, uint32_t uid, size_t bytes)
+{
+	struct quota *quota = quota_take_question(&e->quotas, uid, bytes);
+
+	if (quota != NULL) {
+		e->nr_asks++;
+		e->held_bytes += bytes;
+	}
+	return quota;
+}
+
+void ask_end(struct scheduler *e, struct quota *quota, size_t bytes)
+{
+	e->nr_asks--;
+	e->held_bytes -= bytes;
+	quota_give_question(&e->quotas, quota, bytes);
+}
+
+/* ---- questions about an id ---- */
+
+/* The waiter of Q is gone. */
+static void query_end(struct scheduler *e, struct store_query *q)
+{
+	struct quota *quota = q->quota;
+
+	refd_answer_done(&q->answer);
+	free(q);
+	ask_end(e, quota, sizeof(*q));
+}
+
+/* Answers A from the table, which has the transaction ENT. */
+static void tell_here(struct scheduler *e, struct entry *ent, struct waiter *a)
 {
 	struct refd_answer ans;
-	struct store_query *q;
-	struct entry *ent;
 
-	(void)now_ns;
-	ent = table_find_for(&e->table, uid, &req->txid);
-	if (ent != NULL && ent->state == ENTRY_DECIDED) {
-		decide_tell(e, ent,
-		    &(struct asked){ req->request_id, fn, arg });
+	if (ent->state == ENTRY_DECIDED) {
+		decide_tell(e, ent, a);
 		return;
 	}
-	if (ent != NULL) {
-		answer_plain(&ans, REFD_ANSWER_PENDING, &req->txid);
-		ans.request_id = req->request_id;
-		fn(arg, &ans);
-		return;
-	}
-	if (ask_is_too_late(e, req, fn, arg))
-		return;
-	q = calloc(1, sizeof(*q));
-	if (q != NULL)
-		q->arg = waiter_add(&e->waiters, fn, arg, req->request_id);
-	if (q == NULL || q->arg == NULL) {
-		free(q);
-		ask_refuse(req, BUSY(MEMORY), fn, arg);
-		return;
-	}
-	q->txid = req->txid;
-	q->uid = uid;
-	q->any_uid = uid == 0;
-	e->nr_lookups++;
+	answer_plain(&ans, REFD_ANSWER_PENDING, &ent->key.txid);
+	waiter_answer(&e->waiters, a, &ans);
+}
+
+/* The table must not have the transaction: the journal may have rows of it that
+ * are not durable yet, or not all its rows. */
+static void look_up(struct scheduler *e, struct store_query *q)
+{
+	q->is_stale = false;
+	DL_APPEND2(e->asked, q, prev_asked, next_asked);
 	e->store.lookup(e->store.ctx, q);
 }
 
-void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
+/* Q need not go to the store, or need not any more. */
+static bool is_told_here(struct scheduler *e, struct store_query *q)
 {
 	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
 	struct refd_answer ans;
 
-	e->nr_lookups--;
-	if (ent != NULL && ent->state == ENTRY_DECIDED && !q->found) {
-		decide_tell_waiter(e, ent, q->arg);
+	if (ent != NULL) {
+		tell_here(e, ent, q->arg);
+	} else if (is_too_late(e) || waiter_is_mute(q->arg)) {
+		answer_refused(&ans, &q->txid, BUSY(STOPPING));
+		waiter_answer(&e->waiters, q->arg, &ans);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Begins the next look-up of the user. A callback may ask for another. QUOTA
+ * must have a question that stays. */
+static void look_up_next(struct scheduler *e, struct quota *quota)
+{
+	struct store_query *q;
+
+	while (!quota->is_looked_up && (q = quota->to_look_up) != NULL) {
+		DL_DELETE2(quota->to_look_up, q, prev_asked, next_asked);
+		quota->is_looked_up = true;
+		if (!is_told_here(e, q)) {
+			look_up(e, q);
+			continue;
+		}
+		quota->is_looked_up = false;
+		query_end(e, q);
+	}
+}
+
+/* The waiter of Q, which was looked up, is gone. */
+static void query_told(struct scheduler *e, struct store_query *q)
+{
+	struct quota *quota = q->quota;
+
+	quota->is_looked_up = false;
+	look_up_next(e, quota);
+	query_end(e, q);
+}
+
+/* False: out of memory. */
+static bool look_up_later(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, struct waiter *a)
+{
+	struct store_query *q = calloc(1, sizeof(*q));
+	struct quota *quota = q != NULL ? ask_begin(e, uid, sizeof(*q)) : NULL;
+
+	if (quota == NULL) {
 		free(q);
+		return false;
+	}
+	q->quota = quota;
+	q->arg = a;
+	q->txid = req->txid;
+	q->uid = uid;
+	q->any_uid = uid == 0;
+	DL_APPEND2(quota->to_look_up, q, prev_asked, next_asked);
+	look_up_next(e, quota);
+	return true;
+}
+
+void scheduler_query(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
+{
+	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+	struct waiter *a;
+
+	(void)now_ns;
+	if (ent == NULL && ask_is_too_late(e, req, fn, arg))
+		return;
+	if (ent == NULL && !ask_has_room(e, uid, sizeof(struct store_query))) {
+		ask_refuse(req, BUSY(QUESTIONS), fn, arg);
+		return;
+	}
+	a = waiter_add(&e->waiters, fn, arg, req->request_id);
+	if (a != NULL && ent != NULL) {
+		tell_here(e, ent, a);
+	} else if (a == NULL || !look_up_later(e, req, uid, a)) {
+		if (a != NULL)
+			waiter_drop(&e->waiters, a);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
+	}
+}
+
+void ask_note_txn(struct scheduler *e, const struct txn *txn)
+{
+	struct store_query *q;
+
+	DL_FOREACH2(e->asked, q, next_asked)
+	if (refd_txid_eq(&q->txid, &txn->req.txid))
+		q->is_stale = true;
+}
+
+/* The store has the answer, and no transaction with this id is in flight. */
+static void tell_found(struct scheduler *e, struct store_query *q,
+    int64_t now_ns)
+{
+	struct refd_answer ans;
+
+	if (q->found && q->answer.nr_results > ANSWER_PART) {
+		DL_APPEND2(e->found, q, prev_asked, next_asked);
 		return;
 	}
 	if (q->found)
 		ans = q->answer;
-	else if (ent != NULL)
-		answer_plain(&ans, REFD_ANSWER_PENDING, &q->txid);
 	else if (q->failed != NULL)
 		answer_refused(&ans, &q->txid, REFD_IO, q->failed);
 	else if (ask_is_expired(e, &q->txid, now_ns))
@@ -127,8 +270,47 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
 	else
 		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
 	waiter_answer(&e->waiters, q->arg, &ans);
-	refd_answer_done(&q->answer);
-	free(q);
+	query_told(e, q);
+}
+
+void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
+{
+	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
+
+	DL_DELETE2(e->asked, q, prev_asked, next_asked);
+	if (ent != NULL) {
+		tell_here(e, ent, q->arg);
+		query_told(e, q);
+	} else if (q->is_stale) {
+		refd_answer_done(&q->answer);
+		look_up(e, q);
+	} else {
+		tell_found(e, q, now_ns);
+	}
+}
+
+void ask_tell_part(struct scheduler *e)
+{
+	struct store_query *q = e->found;
+	struct refd_answer ans;
+	size_t left;
+
+	if (q == NULL)
+		return;
+	ans = q->answer;
+	left = ans.nr_results - q->told;
+	ans.results += q->told;
+	ans.nr_results = left > ANSWER_PART ? ANSWER_PART : left;
+	ans.is_continued = q->told > 0;
+	ans.goes_on = left > ANSWER_PART;
+	q->told += ans.nr_results;
+	if (ans.goes_on && !waiter_is_mute(q->arg)) {
+		waiter_part(q->arg, &ans);
+		return;
+	}
+	DL_DELETE2(e->found, q, prev_asked, next_asked);
+	waiter_answer(&e->waiters, q->arg, &ans);
+	query_told(e, q);
 }
 
 /* ---- a checkpoint ---- */

@@ -256,6 +256,7 @@ static void take_unrecorded(struct forming *g)
 		if (slice == NULL)
 			return;
 		unrecorded_unkeep(unrecorded, ent);
+		ent->notes.is_riding = true;
 		unrecorded_ride(ent, slice, nr);
 		g->nr_unrecorded += nr;
 		g->b->nr_slices++;

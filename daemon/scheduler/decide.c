@@ -2,8 +2,8 @@
  * Happy path:
  *	finish	all updates are decided: the entry leaves the queue
  *	answer	every waiter gets the answer, after the clients of prepared
- *		sessions (session.c). A large result is sent in parts, one
- *		part per run of the scheduler
+ *		sessions (session.c), some per run of the scheduler. A large
+ *		result is sent in parts, one part per run
  *	keep	the table keeps an entry whose outcomes are not recorded yet
  *	forget	all is recorded: from now on the journal answers
  *
@@ -22,6 +22,9 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
+
+/* Answers and results of small transactions in a run of the scheduler. */
+#define TELL_AT_ONCE 2000
 
 void decide_count(struct txn_update *u)
 {
@@ -165,28 +168,6 @@ static void next_part(const struct scheduler *e, const struct entry *ent,
 	}
 }
 
-void decide_tell(const struct scheduler *e, const struct entry *ent,
-    const struct asked *asked)
-{
-	struct answer a;
-
-	a.told = 0;
-	do {
-		next_part(e, ent, &a);
-		a.ans.request_id = asked->request_id;
-		asked->fn(asked->arg, &a.ans);
-	} while (a.ans.goes_on);
-}
-
-void decide_tell_waiter(struct scheduler *e, const struct entry *ent,
-    struct waiter *a)
-{
-	struct asked asked;
-
-	if (waiter_take(&e->waiters, a, &asked))
-		decide_tell(e, ent, &asked);
-}
-
 static void count_outcome(struct scheduler *e, const struct entry *ent)
 {
 	enum refd_outcome outcome = outcome_of(ent);
@@ -230,6 +211,39 @@ static void tell_io(const struct scheduler *e, const struct txn *txn)
 	e->cfg.on_io(e->cfg.io_arg, &io);
 }
 
+static struct entry **list_of(struct scheduler *e, const struct entry *ent)
+{
+	return ent->txn->nr_updates > ANSWER_PART ? &e->decided_large :
+						    &e->decided;
+}
+
+static void begin_telling(struct scheduler *e, struct entry *ent)
+{
+	if (!ent->is_telling)
+		DL_APPEND2(*list_of(e, ent), ent, prev_telling, next_telling);
+	ent->is_telling = true;
+}
+
+void decide_tell(struct scheduler *e, struct entry *ent, struct waiter *a)
+{
+	struct asked asked;
+	struct answer part;
+
+	if (ent->state == ENTRY_DECIDED && ent->txn->nr_updates > ANSWER_PART) {
+		waiter_push(&ent->waiters, a);
+		begin_telling(e, ent);
+		return;
+	}
+	if (!waiter_take(&e->waiters, a, &asked))
+		return;
+	part.told = 0;
+	do {
+		next_part(e, ent, &part);
+		part.ans.request_id = asked.request_id;
+		asked.fn(asked.arg, &part.ans);
+	} while (part.ans.goes_on);
+}
+
 void decide_finish(struct scheduler *e, struct entry *ent)
 {
 	assert(ent->nr_undecided == 0);
@@ -242,7 +256,7 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 	if (entry_is_session(ent))
 		session_over(e, ent);
 	entry_move(ent, ENTRY_DECIDED);
-	DL_APPEND(e->decided, ent);
+	begin_telling(e, ent);
 	if (ent->txn->req.gate == REFD_GATE_COMMITTED)
 		gate_recorded(&e->gate, ent->txn);
 	/* A gate without a record did nothing. */
@@ -264,7 +278,11 @@ static void let_go(struct scheduler *e, struct txn *txn)
  * closed only when nobody uses it. */
 static void all_told(struct scheduler *e, struct entry *ent)
 {
-	DL_DELETE(e->decided, ent);
+	DL_DELETE2(*list_of(e, ent), ent, prev_telling, next_telling);
+	ent->is_telling = false;
+	/* Told once more. */
+	if (ent->notes.is_kept || ent->notes.is_riding)
+		return;
 	if (ent->txn->repo == NULL || !unrecorded_keep(&e->unrecorded, ent))
 		decide_forget(e, ent);
 	else
@@ -287,26 +305,45 @@ static void tell_part(struct scheduler *e, struct entry *ent)
 	waiter_answer(&e->waiters, waiter_pop(&ent->waiters), &a.ans);
 }
 
-/* Answers in the order of decision. A large result is sent in parts, and the
- * loop runs between the parts. Meanwhile smaller answers pass, but other large
- * results wait, because a connection gets one answer in parts at a time. */
-void decide_answer_all(struct scheduler *e)
+/* In the order of decision. */
+static void answer_small(struct scheduler *e)
 {
-	struct entry *ent, *next;
-	bool has_told_part = false;
+	size_t nr = 0;
+	struct entry *ent;
 
-	session_tell_all(e);
-	DL_FOREACH_SAFE(e->decided, ent, next) {
-		if (ent->txn->nr_updates <= ANSWER_PART) {
-			while (ent->waiters != NULL)
-				tell_part(e, ent);
-		} else if (ent->waiters != NULL && !has_told_part) {
+	while ((ent = e->decided) != NULL && nr < TELL_AT_ONCE) {
+		for (; ent->waiters != NULL && nr < TELL_AT_ONCE;
+		    nr += 1 + ent->txn->nr_updates)
 			tell_part(e, ent);
-			has_told_part = true;
-		}
 		if (ent->waiters == NULL)
 			all_told(e, ent);
 	}
+}
+
+/* A large result is sent in parts, and the loop runs between the parts.
+ * Meanwhile smaller answers pass, but other large results wait, because a
+ * connection gets one answer in parts at a time. */
+static void answer_large(struct scheduler *e)
+{
+	struct entry *ent;
+
+	if (e->found != NULL && e->found->told > 0) {
+		ask_tell_part(e);
+		return;
+	}
+	while ((ent = e->decided_large) != NULL && ent->waiters == NULL)
+		all_told(e, ent);
+	if (ent != NULL)
+		tell_part(e, ent);
+	else
+		ask_tell_part(e);
+}
+
+void decide_answer_some(struct scheduler *e)
+{
+	session_tell_all(e);
+	answer_small(e);
+	answer_large(e);
 }
 
 void decide_forget(struct scheduler *e, struct entry *ent)

@@ -3,10 +3,7 @@
  * as long as its client wants to wait.
  *
  * Failure modes:
- *	out of memory, or very many questions	busy; a user with half of all
- *						questions, or of the memory of
- *						all requests, cannot use the
- *						last eighth
+ *	out of memory, or no room (ask.c)	busy
  *	the client ends first			the store is told, and gives
  *						the question back
  *	stopping				waiting questions come back;
@@ -17,29 +14,12 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 
-/* Questions in the store's hands. */
-#define ASKS_MAX 16384
-
 /* What a question holds while it waits. */
 static size_t bytes_of(const struct refd_request *req,
     const struct txn_peer *peer)
 {
 	return sizeof(struct store_history) + req->bytes +
 	    peer->nr_gids * sizeof(*peer->gids);
-}
-
-static bool is_full(const struct scheduler *e, uint32_t uid, size_t bytes)
-{
-	const size_t max = e->cfg.max_waiting_bytes;
-
-	if (e->held_bytes > 0 && e->held_bytes + bytes > max)
-		return true;
-	if (!quota_may_ask(&e->quotas, &e->cfg.quotas, uid, bytes,
-		e->held_bytes, max))
-		return true;
-	return e->nr_asks >= ASKS_MAX - ASKS_MAX / 8 &&
-	    (e->nr_asks >= ASKS_MAX ||
-		quota_questions(&e->quotas, uid) > ASKS_MAX / 2);
 }
 
 static bool copy_peer(const struct txn_peer *from, struct txn_peer *to)
@@ -82,14 +62,14 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
 
 	if (ask_is_too_late(e, req, fn, arg))
 		return;
-	if (is_full(e, peer->uid, bytes)) {
+	if (!ask_has_room(e, peer->uid, bytes)) {
 		ask_refuse(req, BUSY(QUESTIONS), fn, arg);
 		return;
 	}
 	a = waiter_add(&e->waiters, fn, arg, req->request_id);
 	ask = a != NULL ? make_ask(req, peer) : NULL;
 	if (ask != NULL)
-		quota = quota_take_question(&e->quotas, peer->uid, bytes);
+		quota = ask_begin(e, peer->uid, bytes);
 	if (quota == NULL) {
 		store_history_free(ask);
 		if (a != NULL)
@@ -97,8 +77,6 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
 		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
-	e->nr_asks++;
-	e->held_bytes += bytes;
 	waiter_tell_forgotten(a, &ask->is_dropped);
 	ask->arg = a;
 	ask->quota = quota;
@@ -111,9 +89,7 @@ void history_told(struct scheduler *e, struct store_history *ask)
 {
 	const size_t bytes = bytes_of(&ask->req, &ask->peer);
 
-	e->nr_asks--;
-	e->held_bytes -= bytes;
-	quota_give_question(&e->quotas, ask->quota, bytes);
+	ask_end(e, ask->quota, bytes);
 	waiter_answer(&e->waiters, ask->arg, &ask->answer);
 	store_history_free(ask);
 }

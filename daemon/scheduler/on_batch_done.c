@@ -222,7 +222,8 @@ static void entry_back(struct back *back, struct entry *ent)
 	struct scheduler *e = back->e;
 
 	if (ent->state == ENTRY_DECIDED) {
-		if (!unrecorded_keep(&e->unrecorded, ent))
+		ent->notes.is_riding = false;
+		if (!unrecorded_keep(&e->unrecorded, ent) && !ent->is_telling)
 			decide_forget(e, ent);
 		return;
 	}

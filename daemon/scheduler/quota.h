@@ -26,6 +26,8 @@
 #include "daemon/base/hash.h"
 #include "daemon/store/txn.h"
 
+struct store_query;
+
 enum quota_kind { QUOTA_USER, QUOTA_REPO };
 
 struct quota_config {
@@ -42,6 +44,10 @@ struct quota {
 	struct quota_key key;
 	size_t requests, refs, bytes, sessions, locks, clients;
 	size_t questions; /* not in REQUESTS */
+	/* Questions about ids that wait, while one is looked up or told
+	 * (ask.c). */
+	struct store_query *to_look_up;
+	bool is_looked_up;
 	UT_hash_handle hh;
 };
 

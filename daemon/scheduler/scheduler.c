@@ -159,13 +159,11 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 		return;
 	}
 	ent->session.client = arg;
-	if (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED) {
-		decide_tell(e, ent,
-		    &(struct asked){ txn->req.request_id, fn, arg });
-		return;
-	}
 	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
-	if (a != NULL)
+	if (a != NULL &&
+	    (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED))
+		decide_tell(e, ent, a);
+	else if (a != NULL)
 		waiter_push(&ent->waiters, a);
 	else
 		/* BUSY would say that the transaction was not accepted. */
@@ -191,6 +189,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 		waiter_drop(&e->waiters, a);
 		return false;
 	}
+	ask_note_txn(e, txn);
 	ent->quota.of_user = quota;
 	ent->quota.sender = arg;
 	waiter_push(&ent->waiters, a);
@@ -414,6 +413,7 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 	if (look_next(e, now_ns) < next_ns)
 		next_ns = look_next(e, now_ns);
 	if (e->fairness.arriving != NULL || e->decided != NULL ||
+	    e->decided_large != NULL || e->found != NULL ||
 	    e->returning != NULL)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
@@ -441,7 +441,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	fairness_wake(&e->fairness, now_ns);
 	on_admitted_enqueue(e, now_ns);
 	form_batches(e);
-	decide_answer_all(e);
+	decide_answer_some(e);
 	/* New unrecorded updates may be due after the answers. */
 	form_batches(e);
 	admin_look_drained(e);

@@ -109,7 +109,7 @@ void session_tell_all(struct scheduler *e)
 		if (a == NULL)
 			told(e, ent);
 		else
-			decide_tell_waiter(e, ent, a);
+			decide_tell(e, ent, a);
 	}
 }
 

@@ -54,9 +54,13 @@ struct scheduler {
 	struct unrecorded unrecorded;
 	struct direct direct;
 	struct gate gate;
-	struct entry *decided;  /* entries with answers to send */
-	struct entry *sessions; /* undecided sessions; next_session */
-	struct entry *untold;   /* prepared sessions without an answer yet */
+	/* Entries with answers to send, of one part or of several;
+	 * next_telling. */
+	struct entry *decided, *decided_large;
+	struct store_query *asked; /* in the store's hands; next_asked */
+	struct store_query *found; /* large answers to send; next_asked */
+	struct entry *sessions;    /* undecided sessions; next_session */
+	struct entry *untold;      /* prepared sessions without an answer yet */
 
 	uint64_t arrivals;
 	size_t held_bytes; /* of the requests in the table, and of questions */
@@ -64,7 +68,7 @@ struct scheduler {
 	size_t nr_batches, nr_admitting, nr_lookups; /* in the store's hands */
 	struct batch *returning;       /* large batches that come back; next */
 	struct batch_return coming;    /* of the first of them */
-	size_t nr_asks;                /* questions in the store's hands */
+	size_t nr_asks;                /* questions about ids and history */
 	LIST_HEAD(, packing) packings; /* requests to pack (ask.c) */
 	struct looks looks;
 
@@ -124,15 +128,12 @@ bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns);
 /* Moves ENT to DECIDED. ENT has no undecided updates, and the store does not
  * hold ENT. */
 void decide_finish(struct scheduler *e, struct entry *ent);
-/* Sends all results of ENT, which is DECIDED or PREPARED, at once. */
-void decide_tell(const struct scheduler *e, const struct entry *ent,
-    const struct asked *asked);
-/* The same for waiter A; frees A. */
-void decide_tell_waiter(struct scheduler *e, const struct entry *ent,
-    struct waiter *a);
-/* Answers all decided entries. Then keeps an entry with unrecorded updates, and
- * frees an entry without. */
-void decide_answer_all(struct scheduler *e);
+/* Sends the results of ENT, which is DECIDED or PREPARED, to waiter A, and
+ * frees A. Large results of a decided entry follow later, in parts. */
+void decide_tell(struct scheduler *e, struct entry *ent, struct waiter *a);
+/* Answers decided entries, some at a time. Then keeps an entry with unrecorded
+ * updates, and frees an entry without. */
+void decide_answer_some(struct scheduler *e);
 /* Removes ENT from the table and frees its memory. */
 void decide_forget(struct scheduler *e, struct entry *ent);
 
@@ -185,6 +186,16 @@ void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp);
 void ask_pack_admitted(struct scheduler *e, struct txn *txn);
 void ask_packed(struct scheduler *e, struct store_pack *pack);
 void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns);
+/* May a user ask a question that holds BYTES? */
+bool ask_has_room(const struct scheduler *e, uint32_t uid, size_t bytes);
+/* Counts the question until its end. NULL: out of memory. */
+struct quota *ask_begin(struct scheduler *e, uint32_t uid, size_t bytes);
+void ask_end(struct scheduler *e, struct quota *quota, size_t bytes);
+/* TXN is new: the store may find some of its rows now, or rows that are not
+ * durable yet. So questions that are being looked up are looked up again. */
+void ask_note_txn(struct scheduler *e, const struct txn *txn);
+/* Sends a part of the first large answer. */
+void ask_tell_part(struct scheduler *e);
 
 /* ---- look.c ---- */
 

@@ -60,6 +60,7 @@ struct entry_notes {
 	size_t nr;
 	unsigned failed_rides;
 	bool is_kept;
+	bool is_riding; /* DECIDED, and a batch has updates of it */
 };
 
 struct entry {
@@ -71,6 +72,10 @@ struct entry {
 
 	struct waiter *waiters; /* they wait for the answer */
 	size_t nr_told;         /* results sent to the first waiter */
+	/* In scheduler.decided or .decided_large. An entry that is kept or
+	 * rides for its record may be told once more. */
+	bool is_telling;
+	struct entry *next_telling, *prev_telling;
 	size_t nr_undecided;
 	/* The status, with TEXT (static), for the undecided updates when the
 	 * store gives the entry back, for example ABORTED after a cancel.
@@ -115,7 +120,7 @@ struct entry {
 	/* Its deletions wait until another batch with deletions is back. */
 	bool is_parked;
 	struct entry *next_parked, *prev_parked;
-	/* ready, untold, decided or kept for unrecorded updates */
+	/* ready, untold, or kept for unrecorded updates */
 	struct entry *next, *prev;
 	bool is_arriving;
 	size_t nr_arrived; /* updates that are queued at their names */

@@ -221,7 +221,13 @@ struct store_query {
 	struct refd_answer answer; /* RESULTS when found; owned */
 	void *arg;                 /* of the asker */
 	struct store_query *next;
+	struct store_query *next_asked, *prev_asked; /* for the scheduler */
+	void *quota;                                 /* for the scheduler */
+	size_t told;                                 /* for the scheduler */
+	bool is_stale;                               /* for the scheduler */
 };
+/* The rows of a transaction that is in flight may be found too, although they
+ * are not durable yet: the caller must know all transactions in flight. */
 void store_lookup(struct store *store, struct store_query *query);
 
 /* A question about history, a LOG or a WATCH. */

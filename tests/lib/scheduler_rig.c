@@ -98,6 +98,7 @@ static void check_nothing_held(void)
 	MUST(e->fairness.table == NULL && e->fairness.ready == NULL &&
 	    e->fairness.nr_ready == 0 && e->fairness.arriving == NULL);
 	MUST(e->sessions == NULL && e->untold == NULL && e->decided == NULL);
+	MUST(e->decided_large == NULL && e->found == NULL && e->asked == NULL);
 	MUST(e->waiters.head == NULL && e->closers == NULL);
 	MUST(e->deadlines.root == NULL && e->unrecorded.nr == 0);
 }
@@ -259,11 +260,11 @@ uint64_t rig_last_id(void)
 typedef void rig_verb_fn(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg);
 
-static struct rig_ask *rig_verb(rig_verb_fn *verb, uint32_t uid, uint64_t id,
-    int64_t born_ms)
+static struct rig_ask *rig_verb(rig_verb_fn *verb, struct rig_client *client,
+    uint32_t uid, uint64_t id, int64_t born_ms)
 {
 	struct refd_request req = { 0 };
-	struct rig_ask *ask = ask_new(NULL);
+	struct rig_ask *ask = ask_new(client);
 
 	req.request_id = (uint32_t)(rig_nr_asks - 1);
 	make_id(&req.txid, id, born_ms);
@@ -273,22 +274,28 @@ static struct rig_ask *rig_verb(rig_verb_fn *verb, uint32_t uid, uint64_t id,
 
 struct rig_ask *rig_query(uint32_t uid, uint64_t id, int64_t born_ms)
 {
-	return rig_verb(scheduler_query, uid, id, born_ms);
+	return rig_verb(scheduler_query, NULL, uid, id, born_ms);
+}
+
+struct rig_ask *rig_query_of(struct rig_client *client, uint32_t uid,
+    uint64_t id)
+{
+	return rig_verb(scheduler_query, client, uid, id, 0);
 }
 
 struct rig_ask *rig_cancel(uint32_t uid, uint64_t id)
 {
-	return rig_verb(scheduler_cancel, uid, id, 0);
+	return rig_verb(scheduler_cancel, NULL, uid, id, 0);
 }
 
 struct rig_ask *rig_commit(uint32_t uid, uint64_t id)
 {
-	return rig_verb(scheduler_commit, uid, id, 0);
+	return rig_verb(scheduler_commit, NULL, uid, id, 0);
 }
 
 struct rig_ask *rig_abort(uint32_t uid, uint64_t id)
 {
-	return rig_verb(scheduler_abort, uid, id, 0);
+	return rig_verb(scheduler_abort, NULL, uid, id, 0);
 }
 
 void rig_forget(struct rig_client *client)

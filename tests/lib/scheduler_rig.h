@@ -105,6 +105,8 @@ struct rig_txn {
 
 struct rig_ask *rig_submit(const struct rig_txn *t);
 struct rig_ask *rig_query(uint32_t uid, uint64_t id, int64_t born_ms);
+struct rig_ask *rig_query_of(struct rig_client *client, uint32_t uid,
+    uint64_t id);
 struct rig_ask *rig_cancel(uint32_t uid, uint64_t id);
 struct rig_ask *rig_commit(uint32_t uid, uint64_t id);
 struct rig_ask *rig_abort(uint32_t uid, uint64_t id);
@@ -138,7 +140,8 @@ void rig_give_back(const char *name, enum txn_again again);
 /* The update of NAME in W, or NULL. */
 struct txn_update *rig_find(struct batch *w, const char *name);
 size_t rig_count(const struct batch *w);
-void rig_found(struct store_query *q, bool found);
+void rig_looked_up(struct store_query *q, bool found);
+void rig_found(struct store_query *q, bool found); /* the same; then run */
 
 /* Checks that ASK has one answer: OUTCOME, and STATUS for both of two refs. */
 void rig_expect_results(const struct rig_ask *ask, enum refd_outcome outcome,

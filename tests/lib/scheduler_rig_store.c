@@ -344,12 +344,17 @@ size_t rig_count(const struct batch *b)
 	return nr;
 }
 
-void rig_found(struct store_query *q, bool found)
+void rig_looked_up(struct store_query *q, bool found)
 {
 	LL_DELETE(rig_lookups, q);
 	q->found = found;
 	if (found)
 		q->answer.kind = REFD_ANSWER_RESULTS;
 	LL_APPEND(answered, q);
+}
+
+void rig_found(struct store_query *q, bool found)
+{
+	rig_looked_up(q, found);
 	rig_run();
 }

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "daemon/scheduler/state.h"
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
@@ -337,6 +338,106 @@ START_TEST(test_look_up_races_with_submit)
 }
 END_TEST
 
+/* A row that is not durable yet may be found. */
+START_TEST(test_look_up_finds_a_row_in_flight)
+{
+	struct rig_ask *ask = rig_query(0, 1, 0);
+
+	rig_submit(&one);
+	ck_assert_uint_eq(rig_last_id(), 1);
+	if (_i == 0) {
+		rig_found(rig_lookups, true);
+		ck_assert_int_eq(ask->kind, REFD_ANSWER_PENDING);
+		return;
+	}
+	/* The transaction is gone before the answer is there. */
+	rig_admit_all();
+	rig_back_all();
+	ck_assert_ptr_null(rig_scheduler->table.head);
+	rig_found(rig_lookups, true);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_found(rig_lookups, true);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+}
+END_TEST
+
+/* A question waits for an earlier one of its user. When its turn comes, the
+ * transaction is in flight, and the journal may have only some of its rows. */
+START_TEST(test_a_question_waits_for_its_look_up)
+{
+	struct rig_ask *first = rig_query(0, 99, 0), *second, *other;
+
+	second = rig_query(0, 1, 0);
+	other = rig_query(7, 98, 0);
+	rig_submit(&one);
+	ck_assert_uint_eq(rig_last_id(), 1);
+	ck_assert_ptr_nonnull(rig_lookups->next);
+	rig_found(rig_lookups->next, false);
+	ck_assert_uint_eq(other->nr_answers, 1);
+	ck_assert_uint_eq(first->nr_answers + second->nr_answers, 0);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(first->kind, REFD_ANSWER_NEVER_SEEN);
+	ck_assert_int_eq(second->kind, REFD_ANSWER_PENDING);
+	ck_assert_ptr_null(rig_lookups);
+}
+END_TEST
+
+static unsigned nr_more;
+
+static void asks_more(struct rig_ask *ask)
+{
+	(void)ask;
+	if (nr_more > 0) {
+		nr_more--;
+		rig_query(0, 200 + nr_more, 0);
+	}
+}
+
+/* The table has the answers to the questions that wait, and each callback asks
+ * once more. */
+START_TEST(test_callbacks_ask_more)
+{
+	size_t i;
+
+	rig_query(0, 99, 0);
+	for (i = 0; i < 3; i++)
+		rig_query(0, 1, 0);
+	rig_submit(&one);
+	nr_more = 5;
+	rig_on_answer = asks_more;
+	while (rig_lookups != NULL)
+		rig_found(rig_lookups, false);
+	rig_on_answer = NULL;
+	ck_assert_uint_eq(nr_more, 0);
+}
+END_TEST
+
+/* One client has gone away. The other asks until there is no room. */
+START_TEST(test_very_many_questions)
+{
+	static struct rig_client gone, stays;
+	struct rig_ask *ask;
+	size_t nr = 0;
+
+	do {
+		nr++;
+		ask = rig_query_of(nr % 2 == 0 ? &gone : &stays, 5, 1000 + nr);
+	} while (ask->nr_answers == 0);
+	ck_assert_int_eq(ask->refused, REFD_BUSY);
+	ck_assert_uint_gt(nr, 1000);
+	ck_assert_uint_lt(nr, 10000);
+	/* Others find room. */
+	ask = rig_query(6, 99, 0);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_forget(&gone);
+	scheduler_drain(rig_scheduler);
+	while (rig_lookups != NULL)
+		rig_found(rig_lookups, false);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
+}
+END_TEST
+
 /* ---- cancel ---- */
 
 START_TEST(test_cancel_of_one_that_waits)
@@ -399,6 +500,10 @@ static TCase *answers(void)
 	tcase_add_test(tc, test_queries);
 	tcase_add_test(tc, test_queries_of_the_store);
 	tcase_add_test(tc, test_look_up_races_with_submit);
+	tcase_add_loop_test(tc, test_look_up_finds_a_row_in_flight, 0, 2);
+	tcase_add_test(tc, test_a_question_waits_for_its_look_up);
+	tcase_add_test(tc, test_callbacks_ask_more);
+	tcase_add_test(tc, test_very_many_questions);
 	tcase_add_test(tc, test_cancel_of_one_that_waits);
 	tcase_add_test(tc, test_cancel_of_one_in_the_store);
 	return tc;

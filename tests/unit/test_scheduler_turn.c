@@ -4,6 +4,7 @@
  * batch, the batch comes back in parts, and the names wake in parts. Meanwhile
  * small transactions pass. Nor has a turn much work if the name above waits
  * with very many names below, or if very many deletions wait for each other.
+ * Large answers, and answers of many clients, are sent in parts.
  */
 #include <check.h>
 
@@ -224,6 +225,132 @@ START_TEST(test_very_many_deletions_wait)
 }
 END_TEST
 
+/* ---- answers ---- */
+
+static struct refd_result results[NR];
+
+/* The store has found a large transaction. */
+static void look_up_large(struct store_query *q)
+{
+	size_t i;
+
+	for (i = 0; i < NR; i++)
+		results[i] = (struct refd_result){ .name = "refs/heads/a",
+			.status = REFD_STALE };
+	q->answer.results = results;
+	q->answer.nr_results = q->answer.nr_updates = NR;
+	rig_looked_up(q, true);
+}
+
+START_TEST(test_a_large_answer_comes_in_parts)
+{
+	struct rig_ask *asks[10], *other;
+	size_t i, before;
+
+	for (i = 0; i < 10; i++)
+		asks[i] = rig_query(1, 1000, 0);
+	/* The others wait, also for the time of the answer. */
+	ck_assert_ptr_nonnull(rig_lookups);
+	ck_assert_ptr_null(rig_lookups->next);
+	look_up_large(rig_lookups);
+	other = rig_query(2, 2000, 0);
+	ck_assert_ptr_nonnull(rig_lookups);
+	ck_assert_ptr_null(rig_lookups->next);
+	rig_looked_up(rig_lookups, false);
+	before = 0;
+	for (i = 0; asks[0]->nr_answers == 0; i++) {
+		turn();
+		ck_assert_uint_eq(other->nr_answers, 1);
+		ck_assert_uint_le(asks[0]->nr - before, AT_ONCE);
+		ck_assert_uint_eq(asks[1]->nr, 0);
+		ck_assert(rig_next <= rig_now || asks[0]->nr_answers > 0);
+		before = asks[0]->nr;
+	}
+	ck_assert_uint_eq(asks[0]->nr, NR);
+	ck_assert_uint_ge(i, NR / AT_ONCE);
+	rig_run();
+	while (rig_lookups != NULL) {
+		look_up_large(rig_lookups);
+		rig_run();
+	}
+	for (i = 0; i < 10; i++)
+		ck_assert_uint_eq(asks[i]->nr, NR);
+}
+END_TEST
+
+/* A rejection that is not recorded yet is in no journal. */
+static struct rig_ask *reject_many(unsigned repo)
+{
+	struct rig_ask *large = rig_go_many(repo, true, "refs/heads/", NR);
+	size_t i;
+
+	for (i = 0; i < NR; i++)
+		txn_decide(&large->txn->updates[i], REFD_STALE, NULL);
+	return large;
+}
+
+static size_t count_results(struct rig_ask *const *asks, size_t nr_asks)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < nr_asks; i++)
+		nr += asks[i]->nr;
+	return nr;
+}
+
+/* Rejections that are not recorded yet are in no journal. Meanwhile a batch
+ * takes them along. */
+START_TEST(test_large_rejections_are_asked_for)
+{
+	struct rig_ask *asks[10], *large[2];
+	size_t i, nr, before = 0;
+
+	for (i = 0; i < 2; i++)
+		large[i] = reject_many((unsigned)i);
+	while (rig_batches != NULL)
+		rig_back(rig_batches);
+	rig_takes = false;
+	rig_run();
+	for (i = 0; i < 10; i++)
+		asks[i] = rig_query(0, large[(i + 1) % 2]->id, 0);
+	ck_assert_ptr_null(rig_lookups);
+	for (i = 0; before < 10 * NR; i++) {
+		rig_takes = i >= 3;
+		if (i == 10)
+			rig_back_all();
+		turn();
+		nr = count_results(asks, 10);
+		if (i != 10)
+			ck_assert_uint_le(nr - before, AT_ONCE);
+		ck_assert(nr > before || i == 10);
+		before = nr;
+	}
+	rig_back_all();
+	ck_assert_ptr_null(rig_scheduler->table.head);
+}
+END_TEST
+
+START_TEST(test_very_many_clients_wait)
+{
+	struct rig_txn t = { RIG_NAMES("refs/heads/x"), .id = 5000 };
+	struct rig_ask *asks[NR];
+	size_t i, nr = 0, before;
+
+	for (i = 0; i < NR; i++)
+		asks[i] = rig_submit(&t);
+	rig_admit_all();
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
+	while (nr < NR) {
+		turn();
+		for (before = nr; nr < NR && asks[nr]->nr_answers == 1; nr++)
+			;
+		ck_assert_uint_gt(nr, before);
+		ck_assert_uint_le(nr - before, AT_ONCE);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler, turns");
@@ -237,6 +364,9 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_name_above_very_many, 0, 4);
 	tcase_add_test(tc, test_a_locked_name_above_very_many);
 	tcase_add_loop_test(tc, test_very_many_deletions_wait, 0, 2);
+	tcase_add_test(tc, test_a_large_answer_comes_in_parts);
+	tcase_add_test(tc, test_large_rejections_are_asked_for);
+	tcase_add_test(tc, test_very_many_clients_wait);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

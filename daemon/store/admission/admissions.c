@@ -7,6 +7,7 @@
  *		queue of its path (admission_queues.c)
  *	turn	of that queue, by any worker (admission_turn.c)
  *	back	to the completions, or to the barrier
+ * A query about an id is answered beside, one at a time.
  *
  * Failures cost the transaction (admit.c). A transaction that is given up is
  * not begun, or not continued. A disk that hangs keeps one worker for each
@@ -101,24 +102,33 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 static bool sort_some(struct admissions *a)
 {
 	struct txn_fifo txns = { .head = NULL };
-	struct query_fifo queries = { .head = NULL };
-	struct store_query *query;
 
-	if (a->is_sorting ||
-	    (a->to_sort.head == NULL && a->to_look_up.head == NULL))
+	if (a->is_sorting || a->to_sort.head == NULL)
 		return false;
 	txn_fifo_move(&txns, &a->to_sort);
-	query_fifo_move(&queries, &a->to_look_up);
 	a->is_sorting = true;
 	a->sorting_ns = SYS(a->cfg.sys, now_mono);
 	pthread_mutex_unlock(&a->mutex);
-	/* Before the transactions: a row can be read before it is durable, so
-	 * no query may find the rows of a later transaction. */
-	while ((query = query_fifo_take(&queries)) != NULL)
-		lookup_answer(a, query);
 	sort(a, &txns);
 	pthread_mutex_lock(&a->mutex);
 	a->is_sorting = false;
+	return true;
+}
+
+/* One query, beside the sorting: the answer may have 100,000 results, and no
+ * transaction may wait for it. */
+static bool look_up_one(struct admissions *a)
+{
+	struct store_query *query;
+
+	if (a->is_looking_up || a->to_look_up.head == NULL)
+		return false;
+	query = query_fifo_take(&a->to_look_up);
+	a->is_looking_up = true;
+	pthread_mutex_unlock(&a->mutex);
+	lookup_answer(a, query);
+	pthread_mutex_lock(&a->mutex);
+	a->is_looking_up = false;
 	return true;
 }
 
@@ -203,7 +213,7 @@ static bool work_some(void *arg)
 	pthread_mutex_lock(&a->mutex);
 	w = a->free;
 	a->free = w->next;
-	did = sort_some(a) || retry_some(w) || turn_some(w) ||
+	did = sort_some(a) || look_up_one(a) || retry_some(w) || turn_some(w) ||
 	    discard_some(a) || trim_some(a);
 	direct = w->direct;
 	w->direct = NULL;
@@ -265,6 +275,7 @@ void admissions_free(struct admissions *a)
 	if (a == NULL)
 		return;
 	journal_reader_close(a->reader);
+	journal_reader_close(a->query_reader);
 	txid_filter_done(&a->txid_filter);
 	pthread_mutex_destroy(&a->mutex);
 	free(a->workers);

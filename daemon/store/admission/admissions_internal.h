@@ -19,6 +19,8 @@ struct admissions {
 	/* Only for the worker that set is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct txid_filter txid_filter;
+	/* Only for the worker that set is_looking_up. */
+	struct journal_reader *query_reader; /* NULL: to be opened */
 
 	/* All members below: under MUTEX. The same holds for queue and nth of a
 	 * transaction. */
@@ -27,9 +29,10 @@ struct admissions {
 	struct query_fifo to_look_up;
 	struct admission_queues queues;
 	struct admission_worker *free; /* a list of idle workers */
-	bool is_sorting;               /* a worker looks ids up */
-	int64_t sorting_ns;            /* since when */
-	int64_t trim_ns; /* next time to close idle repositories */
+	bool is_sorting;    /* a worker looks ids of transactions up */
+	bool is_looking_up; /* a worker answers a query */
+	int64_t sorting_ns; /* since when */
+	int64_t trim_ns;    /* next time to close idle repositories */
 	struct admission_worker *workers; /* ADMISSION_WORKERS, owned */
 };
 
@@ -124,10 +127,11 @@ bool admit_wants_object(const struct txn_update *u);
 void admit_object(struct txn_update *u, enum refd_object_format format,
     struct admission_object *object);
 
-/* ---- lookup.c, for the worker that set is_sorting ---- */
+/* ---- lookup.c, for the worker that may use the reader ---- */
 
 /* 0, negative errno, or CB's result. */
-int lookup_rows(struct admissions *a, int64_t uid, const struct refd_txid *txid,
+int lookup_rows(struct admissions *a, struct journal_reader **reader,
+    int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 /* The LSN of ROW for a token; 0: none. */
 uint64_t lookup_lsn(const struct admissions *a, const struct journal_row *row);

@@ -90,7 +90,8 @@ bool admit_is_known(struct admissions *a, struct txn *txn)
 	    txid_filter_add(&a->txid_filter, &txn->req.txid))
 		return false;
 	txn_lay_out(txn);
-	r = lookup_rows(a, txn->peer.uid, &txn->req.txid, known_row, &known);
+	r = lookup_rows(a, &a->reader, txn->peer.uid, &txn->req.txid, known_row,
+	    &known);
 	if (r < 0)
 		/* The transaction may have been done before, under this id. */
 		return refuse(txn, REFD_UNKNOWN,

@@ -19,32 +19,32 @@
 
 #include "proto/arena.h"
 
-static struct journal_reader *open_reader(struct admissions *a)
+/* Opens *READER, if it is not open yet. */
+static bool open_reader(const struct admissions *a,
+    struct journal_reader **reader)
 {
-	if (a->reader == NULL &&
-	    journal_reader_open(a->cfg.journal, &a->reader) != 0)
-		a->reader = NULL;
-	return a->reader;
+	if (*reader == NULL && journal_reader_open(a->cfg.journal, reader) != 0)
+		*reader = NULL;
+	return *reader != NULL;
 }
 
-int lookup_rows(struct admissions *a, int64_t uid, const struct refd_txid *txid,
+int lookup_rows(struct admissions *a, struct journal_reader **reader,
+    int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg)
 {
-	struct journal_reader *reader;
-	int r;
+	int r = -EIO;
 
-	reader = open_reader(a);
-	r = reader == NULL ? -EIO : journal_lookup(reader, uid, txid, cb, arg);
+	if (open_reader(a, reader))
+		r = journal_lookup(*reader, uid, txid, cb, arg);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
 int lookup_newest(struct admissions *a, struct refd_txid *newest)
 {
-	struct journal_reader *reader;
-	int r;
+	int r = -EIO;
 
-	reader = open_reader(a);
-	r = reader == NULL ? -EIO : journal_newest_id(reader, newest);
+	if (open_reader(a, &a->reader))
+		r = journal_newest_id(a->reader, newest);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
@@ -173,8 +173,9 @@ void lookup_answer(struct admissions *a, struct store_query *q)
 	if (a->cfg.group != NULL && group_epoch(a->cfg.group) == 0)
 		q->failed = "this node does not lead its group, and may lack "
 			    "the transaction: ask the node that leads";
-	else if (lookup_rows(a, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
-		     &q->txid, look_up_row, &rows) < 0)
+	else if (lookup_rows(a, &a->query_reader,
+		     q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid, &q->txid,
+		     look_up_row, &rows) < 0)
 		q->failed = "the journal could not be read";
 	q->found = q->failed == NULL && q->answer.arena != NULL;
 	if (q->found)

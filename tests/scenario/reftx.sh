@@ -3,8 +3,8 @@
 # the transactions of tests/golden/hk.sh, the hook's phases, place, input and
 # the locks at that time must be as in git. Messages and exit status must be
 # those of git 2.55, or with --compat=2.39 those of 2.39. Further parts cover
-# the hooks of git's configuration, and a client that is killed while its hook
-# runs.
+# the hooks of git's configuration, of which each gets the whole input, and a
+# client that is killed while its hook runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -53,7 +53,10 @@ configured() {
 		#!/bin/sh
 		case " \$* " in
 		*' hook list reference-transaction '*) exit 0 ;;
-		*' hook run '*) echo "\$*" >>'$T/calls'; exec cat >>'$T/calls' ;;
+		*' hook run '*)
+			echo "\$*" >>'$T/calls'
+			exec cat /dev/stdin /dev/stdin >>'$T/calls'
+			;;
 		*) PATH=\${PATH#*:} exec git "\$@" ;;
 		esac
 	END
@@ -68,10 +71,72 @@ configured() {
 		for phase in preparing prepared committed; do
 			echo "hook run --ignore-missing --to-stdin=/dev/stdin" \
 				"reference-transaction -- $phase"
-			echo "$ZERO $id" \
-				refs/heads/b
+			# Each hook opens the input anew.
+			echo "$ZERO $id refs/heads/b"
+			echo "$ZERO $id refs/heads/b"
 		done
 	)" "$(cat "$T/calls")"
+}
+
+# The first hook reads its input to the end. The second reads the refs, and
+# refuses refs/heads/no. It is a file in hooks/, or also in the configuration.
+two_hooks() { # file|configured
+	local repo=$T/two-$1.git id first=$T/first-$1 second=$T/second-$1
+	new_repo "two-$1.git" bare
+	id=$(new_commit "two-$1.git" first)
+	printf '#!/bin/sh\nexec cat >/dev/null\n' >"$first"
+	cat >"$second" <<-END
+		#!/bin/sh
+		while read -r old new ref; do
+			echo "\$1 \$ref" >>'$T/seen'
+			[ "\$1 \$ref" != 'prepared refs/heads/no' ] || exit 1
+		done
+	END
+	chmod +x "$first" "$second"
+	git -C "$repo" config hook.a.event reference-transaction
+	git -C "$repo" config hook.a.command "$first"
+	if [ "$1" = file ]; then
+		cp "$second" "$repo/hooks/reference-transaction"
+	else
+		git -C "$repo" config hook.b.event reference-transaction
+		git -C "$repo" config hook.b.command "$second"
+	fi
+	"$REFD" enable --socket "$SOCKET" "$repo" >/dev/null 2>&1
+	git -C "$repo" config refd.fallback refuse
+	veto "two hooks, $1: update" "$1" "$id" \
+		"$REFD" update --git-dir "$repo" "refs/heads/%" "$id"
+	git -C "$repo" update-ref -d refs/heads/yes
+	veto "two hooks, $1: push" "$1" "$id" \
+		git -C "$repo" push -q "$repo" "$id:refs/heads/%"
+}
+
+# COMMAND, with the name in the place of %, moves only the ref that the second
+# hook accepts, and the second hook sees both.
+veto() { # REPORTED-AS file|configured ID COMMAND...
+	local said=$1 repo=two-$2.git id=$3
+	shift 3
+	: >"$T/seen"
+	check "$said: accepted" "${@/\%/yes}"
+	"${@/\%/no}" >"$T/said" 2>&1
+	check "$said: refused" [ $? != 0 ]
+	check "$said: by the hook" grep -q 'aborted by .*hook' "$T/said"
+	is "$said: the refs" "$id " \
+		"$(ref_of "$repo" refs/heads/yes) $(ref_of "$repo" refs/heads/no)"
+	is "$said: the second hook reads" \
+		"$(printf '%s\n' {preparing,prepared}' refs/heads/'{no,yes} \
+			'aborted refs/heads/no' 'committed refs/heads/yes' |
+			sort)" "$(sort "$T/seen")"
+}
+
+with_newest_git() {
+	local why dir=$BUILD/git-experimental PATH=$PATH
+	if ! why=$("$ROOT/scripts/git-new" "$dir" experimental 2>&1); then
+		skip 'two hooks' "no newest git: ${why//$'\n'/; }"
+		return
+	fi
+	PATH=$dir:$PATH
+	two_hooks file
+	two_hooks configured
 }
 
 killed() {
@@ -103,6 +168,7 @@ check 'the daemon starts' start_daemon
 compare hk55.txt
 compare hk39.txt --compat=2.39
 configured
+with_newest_git
 killed
 check 'the daemon stops' stop_daemon
 finish

@@ -48,10 +48,15 @@ struct packed_check {
 static void end_record(struct packed_check *look)
 {
 	struct verify *v = look->v;
+	struct refd_oid is;
+	int r;
 
-	if (look->last[0] != '\0' && look->is_fully_peeled &&
-	    !look->is_peeled && v->odb != NULL &&
-	    odb_type(v->odb, &look->oid) == OBJECT_TAG)
+	if (look->last[0] == '\0' || !look->is_fully_peeled ||
+	    look->is_peeled || v->odb == NULL)
+		return;
+	/* Git peels large tags, too. */
+	r = odb_peel(v->odb, &look->oid, &is);
+	if (r == 0 || r == -EFBIG)
 		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "it is a tag, and no line has its peeled value");
 }
@@ -59,23 +64,23 @@ static void end_record(struct packed_check *look)
 static void check_peeled(struct packed_check *look, const struct refd_oid *said)
 {
 	struct verify *v = look->v;
+	enum object_type type;
 	struct refd_oid is;
 	char hex[REFD_OID_MAX_HEX + 1];
-	int r;
 
 	look->is_peeled = true;
-	if (v->odb == NULL || odb_type(v->odb, &look->oid) == OBJECT_ABSENT)
+	type = v->odb != NULL ? odb_type(v->odb, &look->oid) : OBJECT_ABSENT;
+	if (type == OBJECT_ABSENT || type == OBJECT_ERROR)
 		return;
 	refd_oid_hex(said, v->repo.object_format, hex);
-	r = odb_peel(v->odb, &look->oid, &is);
-	/* The object is too large to read. */
-	if (r == -EFBIG)
-		return;
-	if (r < 0)
+	/* A tag too large to read cannot be compared, nor one that states a
+	 * wrong type, which git before 2.53 peels. */
+	if (type != OBJECT_TAG)
 		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "line %lu says that it is a tag of %s, and it is no tag",
 		    look->line, hex);
-	else if (!refd_oid_eq(&is, said))
+	else if (odb_peel(v->odb, &look->oid, &is) == 0 &&
+	    !refd_oid_eq(&is, said))
 		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "line %lu says that it is a tag of %s, and it is not",
 		    look->line, hex);

@@ -247,6 +247,31 @@ START_TEST(a_tag_that_lies_is_not_peeled)
 }
 END_TEST
 
+/* As git 2.53. Whoever pushes a tag may write any type into it. */
+START_TEST(a_tag_that_states_another_type)
+{
+	struct refd_oid to;
+
+	odb_rig_make_objects();
+	tmp_run(
+	    "cd r && lie() { printf 'object %%s\ntype %%s\ntag t\ntagger "
+	    "A <a@b> 1 +0000\n\nm\n' $(git rev-parse $2) $3 | git "
+	    "hash-object -t tag -w --stdin --literally >refs/tags/$1; } && "
+	    "lie blob refs/heads/x blob && lie tag refs/heads/x tag && "
+	    "lie other refs/heads/x zork && lie short refs/heads/x commi && "
+	    "lie commit refs/heads/x^{tree} commit && "
+	    "lie deep blob tag && lie true refs/heads/x commit");
+	odb_rig_open("r");
+	check_peel("true");
+	ck_assert_int_eq(peel("blob", &to), -EINVAL);
+	ck_assert_int_eq(peel("tag", &to), -EINVAL);
+	ck_assert_int_eq(peel("other", &to), -EINVAL);
+	ck_assert_int_eq(peel("short", &to), -EINVAL);
+	ck_assert_int_eq(peel("commit", &to), -EINVAL);
+	ck_assert_int_eq(peel("deep", &to), -EINVAL);
+}
+END_TEST
+
 /* ---- alternates ---- */
 
 static int with_alternates(const char *text)
@@ -336,6 +361,7 @@ int main(void)
 	tcase_add_test(tc, tags_are_peeled_as_git_does);
 	tcase_add_test(tc, a_large_tag_is_not_peeled);
 	tcase_add_test(tc, a_tag_that_lies_is_not_peeled);
+	tcase_add_test(tc, a_tag_that_states_another_type);
 	tcase_add_test(tc, alternates_have_rules);
 	tcase_add_test(tc, an_alternate_that_goes_is_noticed);
 	suite_add_tcase(suite, tc);

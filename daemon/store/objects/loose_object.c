@@ -38,16 +38,6 @@ static int open_loose(const struct sys *sys, int store_fd,
 	return r;
 }
 
-static bool is_word(const char **p, const char *word)
-{
-	size_t len = strlen(word);
-
-	if (strncmp(*p, word, len) != 0)
-		return false;
-	*p += len;
-	return true;
-}
-
 /* As git's parse_loose_header(). */
 int loose_object_header(const char *text, size_t len, enum object_type *type,
     uint64_t *size, size_t *header)
@@ -57,15 +47,8 @@ int loose_object_header(const char *text, size_t len, enum object_type *type,
 
 	if (memchr(text, '\0', len) == NULL)
 		return -EBADMSG;
-	if (is_word(&p, "commit "))
-		*type = OBJECT_COMMIT;
-	else if (is_word(&p, "tree "))
-		*type = OBJECT_TREE;
-	else if (is_word(&p, "blob "))
-		*type = OBJECT_BLOB;
-	else if (is_word(&p, "tag "))
-		*type = OBJECT_TAG;
-	else
+	*type = object_type_take(&p, text + len, ' ');
+	if (*type == OBJECT_ERROR)
 		return -EBADMSG;
 	if (*p < '0' || *p > '9' || (*p == '0' && p[1] != '\0'))
 		return -EBADMSG;

@@ -1,15 +1,31 @@
 #include "daemon/store/objects/object_type.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/base/object_sum.h"
+
+static const char *const names[] = { "", "commit", "tree", "blob", "tag", "" };
+
+enum object_type object_type_take(const char **p, const char *end, char behind)
+{
+	enum object_type type;
+
+	for (type = OBJECT_COMMIT; type <= OBJECT_TAG; type++) {
+		const size_t len = strlen(names[type]);
+
+		if ((size_t)(end - *p) > len &&
+		    memcmp(*p, names[type], len) == 0 && (*p)[len] == behind) {
+			*p += len + 1;
+			return type;
+		}
+	}
+	return OBJECT_ERROR;
+}
 
 size_t object_header(enum object_type type, size_t len,
     char header[OBJECT_HEADER])
 {
-	static const char *const names[] = { "", "commit", "tree", "blob",
-		"tag", "" };
-
 	return 1 +
 	    (size_t)snprintf(header, OBJECT_HEADER, "%s %zu", names[type], len);
 }

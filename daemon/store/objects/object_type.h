@@ -22,6 +22,9 @@ enum object_type {
 	OBJECT_ERROR = 5 /* the object or a possible place is unreadable */
 };
 
+/* The type whose name stands at *P, followed by the byte BEHIND, before END. *P
+ * is then after that byte. Otherwise OBJECT_ERROR, and *P stays. */
+enum object_type object_type_take(const char **p, const char *end, char behind);
 /* The id of an object with the content DATA. */
 void object_id(enum object_type type, const void *data, size_t len,
     enum refd_object_format format, struct refd_oid *oid);

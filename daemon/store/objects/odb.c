@@ -210,57 +210,71 @@ int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
 
 /* ---- peeling ---- */
 
-/* 1: TO is another tag. The first two lines of a tag are "object <hex>" and
- * "type <type>". */
+/* The first two lines of a tag are "object <hex>" and "type <type>". */
 static int parse_tag(const uint8_t *data, size_t len,
-    enum refd_object_format format, struct refd_oid *to)
+    enum refd_object_format format, struct refd_oid *to, enum object_type *type)
 {
-	static const char object[] = "object ", type[] = "\ntype ",
-			  type_tag[] = "\ntype tag\n";
+	static const char object[] = "object ", type_is[] = "\ntype ";
 	const size_t hex_at = strlen(object);
 	const size_t type_at = hex_at + refd_object_format_hex(format);
-	const char *text = (const char *)data;
+	const char *text = (const char *)data, *p;
 
-	if (len <= type_at + strlen(type_tag) ||
+	if (len <= type_at + strlen(type_is) ||
 	    memcmp(text, object, hex_at) != 0 ||
 	    refd_oid_parse(text + hex_at, format, to) < 0 ||
-	    memcmp(text + type_at, type, strlen(type)) != 0)
+	    memcmp(text + type_at, type_is, strlen(type_is)) != 0)
 		return -EINVAL;
-	return memcmp(text + type_at, type_tag, strlen(type_tag)) == 0;
+	p = text + type_at + strlen(type_is);
+	*type = object_type_take(&p, text + len, '\n');
+	return *type == OBJECT_ERROR ? -EINVAL : 0;
 }
 
+/* *TYPE: of TO, as the tag states. */
 static int peel_once(struct odb *odb, const struct refd_oid *tag,
-    struct refd_oid *to)
+    struct refd_oid *to, enum object_type *type)
 {
-	struct odb_query at = { .oid = tag };
-	enum object_type type;
+	enum object_type is;
 	uint8_t *data;
 	size_t len;
 	int r;
 
-	/* The type first: a blob of the same size is not read for nothing. */
-	r = find_object(odb, &at);
-	if (r <= 0)
-		return r == -EFBIG ? r : -EIO;
-	if (at.type != OBJECT_TAG)
-		return -EINVAL;
-	r = odb_read(odb, tag, ODB_TAG_BYTES, &type, &data, &len);
+	r = odb_read(odb, tag, ODB_TAG_BYTES, &is, &data, &len);
 	if (r < 0)
 		return r == -EFBIG ? r : -EIO;
-	r = type == OBJECT_TAG ? parse_tag(data, len, *odb->format, to) :
-				 -EINVAL;
+	r = is == OBJECT_TAG ? parse_tag(data, len, *odb->format, to, type) :
+			       -EINVAL;
 	free(data);
 	return r;
 }
 
+/* -EINVAL: OID is not of TYPE, which a tag may state falsely. */
+static int check_type(struct odb *odb, const struct refd_oid *oid,
+    enum object_type type)
+{
+	struct odb_query at = { .oid = oid };
+	int r = find_object(odb, &at);
+
+	if (r <= 0)
+		return r == -EFBIG ? r : -EIO;
+	return at.type == type ? 0 : -EINVAL;
+}
+
 int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to)
 {
-	struct refd_oid at = *tag;
-	int r = 1, deep;
+	enum object_type type = OBJECT_TAG;
+	int r, deep;
 
-	for (deep = 0; r > 0 && deep < TAGS_DEEP; deep++) {
-		r = peel_once(odb, &at, to);
-		at = *to;
+	/* The type first: a blob of the same size is not read for nothing. */
+	*to = *tag;
+	r = check_type(odb, to, type);
+	for (deep = 0; r == 0 && type == OBJECT_TAG; deep++) {
+		const struct refd_oid at = *to;
+
+		if (deep == TAGS_DEEP)
+			return -EFBIG;
+		r = peel_once(odb, &at, to, &type);
+		if (r == 0)
+			r = check_type(odb, to, type);
 	}
-	return r > 0 ? -EFBIG : r;
+	return r;
 }

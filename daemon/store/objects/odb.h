@@ -56,8 +56,9 @@ int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
  * Stores the target of the tag TAG in *TO, and follows tags of tags, up to
  * eight. The contents must have the check sum TAG. -EFBIG: a tag on the way has
  * more than ODB_TAG_BYTES, or is a delta on a larger object, or the chain is
- * longer than eight. -EINVAL: not a tag, or malformed. -EIO: absent or
- * unreadable.
+ * longer than eight. -EINVAL: not a tag, malformed, or of a target whose type
+ * is not the stated type: git 2.53 gives such a tag no peeled value. -EIO: the
+ * tag or a target is absent or unreadable.
  */
 int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to);
 

@@ -127,6 +127,13 @@ void store_notices_event(enum store_event event, const char *place,
 				     "refused, and no record is forgotten; "
 				     "make room, or mend that disk"));
 		break;
+	case STORE_REPO_REPLACED:
+		log_event(LOG_LEVEL_WARNING, "repository-replaced",
+		    LOG_STR("repo", place),
+		    LOG_TEXT("another directory stands there; if it is an "
+			     "older copy, run 'refd checkpoint': until then, "
+			     "a power loss brings later values back"));
+		break;
 	case STORE_OBJECT_LOST:
 		log_limited(&objects, LOG_LEVEL_ERROR, "object-lost",
 		    LOG_STR("path", place), LOG_STR("error", why),

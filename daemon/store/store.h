@@ -71,6 +71,7 @@ enum store_event {
 	/* The file PLACE can't be written for WHY, so nothing is synced; "":
 	 * works again. */
 	STORE_UNMARKED,
+	STORE_REPO_REPLACED,   /* PLACE is another directory than before */
 	STORE_OBJECT_LOST,     /* the file PLACE is lost, or unreadable: WHY */
 	STORE_REPO_WAITS,      /* its records can't be redone now: WHY */
 	STORE_REPO_RECOVERED,  /* its records are redone; served again */

@@ -30,6 +30,11 @@ static void unmarked(void *store, int err)
 	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
 }
 
+static void replaced(void *store, const char *place)
+{
+	store_tell(store, STORE_REPO_REPLACED, place, "");
+}
+
 static const char *sync_failures_advice(int err)
 {
 	switch (err) {
@@ -63,7 +68,8 @@ int store_open_sync_failures(struct store *s, char **warning, char **why)
 	}
 	s->repos.sync_failures = s->sync_failures;
 	s->repos.has_failed = sync_failures_any(s->sync_failures);
-	s->repos.report = (struct repos_report){ fs_failed, unmarked, s };
+	s->repos.report =
+	    (struct repos_report){ fs_failed, unmarked, replaced, s };
 	if (sync_failures_unread(s->sync_failures) == 0)
 		return 0;
 	free(*warning);

@@ -146,6 +146,26 @@ check 'restored under the daemon, and killed: it starts' start
 is 'restored under the daemon, and killed: still so' "$one" "$(at a.git main)"
 check 'restored under the daemon: it stops' stop_daemon
 
+# ---- the same, then a power loss ----
+
+restore new srv state
+remount
+check 'replaced: it starts' start
+update a.git main "$three"
+rm -rf "$SERVED/a.git"
+cp -a "$T/old/srv/a.git" "$SERVED/a.git"
+check 'replaced: served' update a.git z "$one"
+check 'replaced: the log names the command' \
+	grep -q "repository-replaced .*refd checkpoint" "$LOG"
+check 'replaced: refd checkpoint' "$REFD" checkpoint
+update a.git later "$two"
+kill_daemon
+remount
+check 'replaced, and a power loss: it starts' start
+is 'replaced, and a power loss: as it was restored' "$one" "$(at a.git main)"
+is 'replaced, and a power loss: later updates stay' "$two" "$(at a.git later)"
+check 'replaced: it stops' stop_daemon
+
 # ---- repositories renamed and swapped while no daemon runs ----
 
 restore new srv state

@@ -126,6 +126,10 @@ struct repos_report {
 	/* Syncs cannot be marked (ERR), so none may begin. 0: they can be
 	 * marked again. */
 	void (*unmarked)(void *arg, int err);
+	/* Another directory than before has the id of a repository, for example
+	 * an older copy, and the journal has records that await a checkpoint:
+	 * a power loss would bring their values to this directory. */
+	void (*replaced)(void *arg, const char *place);
 	void *arg;
 };
 

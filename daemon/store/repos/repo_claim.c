@@ -297,6 +297,22 @@ static bool is_ahead(const struct repos *repos, const struct repo *repo)
 	    journal_last_lsn(repos->journal);
 }
 
+/* journal_find_repo(). 1: another directory. */
+static int is_other_dir(void *arg, const struct journal_repo *known)
+{
+	const struct repo *repo = arg;
+
+	return known->ino != repo->ino;
+}
+
+static bool is_replaced(struct repos *repos, struct repo *repo)
+{
+	struct journal *j = repos->journal;
+
+	return journal_forgotten(j) < journal_last_lsn(j) &&
+	    journal_find_repo(j, repo->uuid, is_other_dir, repo) == 1;
+}
+
 static int note_it(struct repos *repos, struct repo *repo)
 {
 	struct journal_repo known = { .path = repo->path,
@@ -304,6 +320,8 @@ static int note_it(struct repos *repos, struct repo *repo)
 		.ino = repo->ino };
 	int r;
 
+	if (repos->report.replaced != NULL && is_replaced(repos, repo))
+		repos->report.replaced(repos->report.arg, repo->path);
 	memcpy(known.uuid, repo->uuid, 16);
 	r = journal_register_repo(repos->journal, &known);
 	if (r == 0) {

@@ -130,9 +130,8 @@ void store_notices_event(enum store_event event, const char *place,
 	case STORE_REPO_REPLACED:
 		log_event(LOG_LEVEL_WARNING, "repository-replaced",
 		    LOG_STR("repo", place),
-		    LOG_TEXT("another directory stands there; if it is an "
-			     "older copy, run 'refd checkpoint': until then, "
-			     "a power loss brings later values back"));
+		    LOG_TEXT("a new directory: if it is an older copy, 'refd "
+			     "checkpoint' keeps later values out of it"));
 		break;
 	case STORE_OBJECT_LOST:
 		log_limited(&objects, LOG_LEVEL_ERROR, "object-lost",

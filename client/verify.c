@@ -8,12 +8,12 @@
 
 #include "client/base/cli.h"
 #include "client/git/identity.h"
+#include "client/git/owner.h"
 #include "client/librefd/conn.h"
 #include "client/program.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
 #include "proto/lib/interrupt.h"
-#include "proto/lib/worker.h"
 
 /* Bytes that tell of restored refs: some 300,000 refs. If an owner damages more
  * refs, history hears of none of them. */
@@ -159,18 +159,14 @@ static void confirm_as_owner(struct confirming *c)
 		.always_forks = true,
 		.seconds = CONFIRM_SECONDS,
 		.bytes = CONFIRM_BYTES };
-	const char *why = "had an error";
-	struct account owner;
-	int r = account_find_owner(&owner, c->repo);
+	struct text why = { 0 };
+	struct owned at;
 
-	if (r == 0) {
-		r = worker_run(&owner, &work, &why);
-		account_done(&owner);
-	}
-	if (r)
+	if (owner_work(&at, c->repo, work, &why) != 0)
 		say_warning("%s: history does not have all that was restored: "
-			    "the work of its owner %s",
-		    c->repo, why);
+			    "%s",
+		    c->repo, why.len ? why.data : "an error");
+	text_done(&why);
 }
 
 static void confirm_all(FILE *restored)

@@ -378,7 +378,7 @@ void doctor_check_repository(struct doctor *d, const char *path,
 			    why.data);
 	}
 	d->nr_checked += v.repo.path && r == 0 && !interrupt_came();
-	owner_done(&v.at);
-	owner_done(&v.repo);
+	owned_done(&v.at);
+	owned_done(&v.repo);
 	text_done(&why);
 }

@@ -47,7 +47,7 @@ static bool may_name(const struct enabling *e, const char *path)
 
 	if (!may && owner_find(&o, path, &why)) {
 		may = !strcmp(path, o.path) && o.st.st_uid == e->at.st.st_uid;
-		owner_done(&o);
+		owned_done(&o);
 	}
 	text_done(&why);
 	return may;
@@ -316,7 +316,7 @@ static bool run(struct enabling *e)
 
 	if (why.len)
 		say_error("%s", why.data);
-	owner_done(&e->at);
+	owned_done(&e->at);
 	text_done(&why);
 	return ok;
 }

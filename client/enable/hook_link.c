@@ -104,12 +104,12 @@ static bool is_foreign_link(const char *path)
 	struct stat st;
 
 	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
-	    !owner_trusts_link(path);
+	    !owned_trusts_link(path);
 }
 
 static int open_hooks(const char *hooks)
 {
-	int no_link = owner_trusts_link(hooks) ? 0 : O_NOFOLLOW;
+	int no_link = owned_trusts_link(hooks) ? 0 : O_NOFOLLOW;
 	int fd = open(hooks, O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_link);
 
 	return fd < 0 ? -errno : fd;

@@ -34,7 +34,7 @@ enum hook_state {
 enum hook_state hook_link_look(const char *hooks, const char *self,
     const char *mine);
 /* May the hook be put into HOOKS? Not if HOOKS is a link of another user
- * (owner_trusts_link()), or a second name is taken; an error was printed. */
+ * (owned_trusts_link()), or a second name is taken; an error was printed. */
 bool hook_link_may_be_in(const char *hooks, enum hook_name hook);
 
 /* Makes the link, durable, in place of the present hook. At every moment git

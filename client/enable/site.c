@@ -42,7 +42,7 @@ static const char *reason(int err)
  * reads neither a device nor more than a configuration. */
 static int read_file(const char *path, struct text *t, struct stat *st)
 {
-	int no_link = owner_trusts_link(path) ? 0 : O_NOFOLLOW;
+	int no_link = owned_trusts_link(path) ? 0 : O_NOFOLLOW;
 	int fd =
 	    open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | no_link);
 	int err = 0;
@@ -119,7 +119,7 @@ static void remove_own_lock(const struct edit *e)
 static void edit_init(struct edit *e, const char *path)
 {
 	/* As git does, through a link. */
-	char *target = owner_trusts_link(path) ? realpath(path, NULL) : NULL;
+	char *target = owned_trusts_link(path) ? realpath(path, NULL) : NULL;
 
 	e->file = target ? target : xstrdup(path);
 	e->lock = xasprintf("%s.lock", e->file);

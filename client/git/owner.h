@@ -10,24 +10,11 @@
 #include <sys/stat.h>
 
 #include "client/git/gitdir.h"
+#include "proto/lib/owned.h"
 #include "proto/lib/worker.h"
 
-/* A directory and its owner. Zero-initialised is empty. */
-struct owned {
-	char *path; /* without links; owned */
-	struct stat st;
-	bool is_for_root; /* root's command found it */
-};
-
-/*
- * Finds DIR. For root the result is also false if any user but the owner of
- * the directory decides where DIR leads, because the user made a link, or could
- * exchange a directory on the way. Else the path may be used again by the
- * owner, and means the same directory or another one of the same owner. WHY
- * gets a sentence.
- */
+/* owned_find(); WHY gets a sentence. */
 bool owner_find(struct owned *o, const char *dir, struct text *why);
-void owner_done(struct owned *o);
 
 /*
  * The repository in O, which may be the top of a work tree. For a command of
@@ -49,13 +36,5 @@ int owner_run(const struct owned *o, struct work work, struct text *why);
 /* owner_find(), which fills O for WORK, and owner_run(). O is empty then. */
 int owner_work(struct owned *o, const char *dir, struct work work,
     struct text *why);
-
-/*
- * Whether a link at PATH may be followed. False if a user other than root and
- * the present user can have made the link: PATH or the directory around PATH
- * belongs to another user, or others may write to the directory. Also false if
- * PATH is missing.
- */
-bool owner_trusts_link(const char *path);
 
 #endif

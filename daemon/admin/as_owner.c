@@ -1,10 +1,12 @@
 #include "daemon/admin/as_owner.h"
 
-#include <string.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "daemon/admin/admin.h"
 #include "proto/lib/interrupt.h"
+#include "proto/lib/owned.h"
 #include "proto/lib/worker.h"
 
 /* A large repository takes hours. A stopped worker is noticed at once. */
@@ -15,8 +17,22 @@
  * cannot be opened. */
 static int find_owner(struct account *owner, const char *path)
 {
+	char *why = NULL;
+	struct owned at;
+	int r = 0;
+
 	*owner = (struct account){ .uid = geteuid() };
-	return owner->uid == 0 ? account_find_owner(owner, path) : 0;
+	if (owner->uid != 0)
+		return 0;
+	if (owned_find(&at, path, &why))
+		r = account_find(owner, at.st.st_uid, at.st.st_gid);
+	else
+		r = -ENOENT;
+	if (r < 0)
+		admin_say("%s", why != NULL ? why : "out of memory");
+	free(why);
+	owned_done(&at);
+	return r;
 }
 
 int as_owner(const char *path, int failed, int (*run)(void *arg),
@@ -31,10 +47,8 @@ int as_owner(const char *path, int failed, int (*run)(void *arg),
 	struct account owner;
 	int r = find_owner(&owner, path);
 
-	if (r < 0) {
-		admin_say("can't open '%s': %s", path, strerror(-r));
+	if (r < 0)
 		return failed;
-	}
 	r = worker_run(&owner, &work, &why);
 	if (r < 0 && !interrupt_came())
 		admin_say("'%s': the work with the rights of its owner, uid "

@@ -1,12 +1,10 @@
 #include "proto/lib/account.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define NOBODY 65534
@@ -55,20 +53,6 @@ int account_find(struct account *a, uid_t uid, gid_t dir_gid)
 	if (r < 0)
 		account_done(a);
 	return r;
-}
-
-int account_find_owner(struct account *a, const char *path)
-{
-	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), r = -1;
-	struct stat st;
-
-	if (fd >= 0)
-		r = fstat(fd, &st);
-	if (r < 0)
-		r = -errno;
-	if (fd >= 0)
-		close(fd);
-	return r < 0 ? r : account_find(a, st.st_uid, st.st_gid);
 }
 
 void account_done(struct account *a)

@@ -26,8 +26,6 @@ struct account {
  * entry says that the account is a member of another group. 0 or -ENOMEM.
  */
 int account_find(struct account *a, uid_t uid, gid_t dir_gid);
-/* The same for the owner of the directory PATH. 0 or negative errno. */
-int account_find_owner(struct account *a, const char *path);
 void account_done(struct account *a);
 
 /* Does a child with the rights of A need other ids? This process is root then,

@@ -71,8 +71,33 @@ check 'two owners: both are named' \
 "$REFD" disown "$a" "$b" >"$T/said" 2>&1
 is 'two owners: disowned' '0 2' "$? $(grep -c '^disowned: ' "$T/said")"
 "$REFD" disown "$T/missing" >"$T/said" 2>&1
-is 'no directory, no work' "1 refd: can't open '$T/missing': No such file or \
-directory" "$? $(cat "$T/said")"
+is 'no directory, no work' "1 refd: $T/missing: No such file or directory" \
+	"$? $(cat "$T/said")"
+
+# ---- a link of one owner to the repository of another ----
+
+# Alice could also exchange the link while root works.
+broken_repo $BOB c.git
+as $BOB touch "$T/of$BOB/c.git/refs/heads/b.lock"
+as $ALICE ln -s "$T/of$BOB/c.git" "$T/of$ALICE/link"
+state_of() { # DIR
+	find "$1" -printf '%p %T@ %s\n' | sort | md5sum
+}
+led() { # COMMAND...
+	local before
+	before=$(state_of "$T/of$BOB/c.git")
+	"$REFD" "$@" "$T/of$ALICE/link" >"$T/said" 2>&1
+	check "led by a link: $1 tells" grep -q \
+		'another user may .*made a link to it.*root does nothing there' \
+		"$T/said"
+	is "led by a link: $1 changes nothing" "$before" \
+		"$(state_of "$T/of$BOB/c.git")"
+}
+chmod 711 "$T/of$ALICE"
+led verify --state "$STATE" --repair
+led locks --clear-dead --yes
+led disown
+chmod 700 "$T/of$ALICE"
 
 # ---- what the owner sees of it ----
 

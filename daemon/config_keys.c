@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "proto/group_frame.h"
+#include "proto/lib/array.h"
 #include "proto/lib/config_units.h"
 
 #define HOUR_MS      (3600ULL * 1000)
@@ -350,24 +351,77 @@ static bool is_number(const char *text, uint32_t *id)
 	return true;
 }
 
+/*
+ * The names that were found. Because a confined daemon reaches no directory
+ * service, and root's daemon no new /etc/passwd, a reload takes the number that
+ * the start found. Otherwise a single such name would refuse every reload, also
+ * one that takes rights away.
+ */
+static struct {
+	struct found_name {
+		char *name;
+		bool is_user;
+		uint32_t id;
+	} *items;
+	size_t nr, size;
+} found;
+
+static struct found_name *find_name(const char *name, bool is_user)
+{
+	size_t i;
+
+	for (i = 0; i < found.nr; i++)
+		if (found.items[i].is_user == is_user &&
+		    strcmp(found.items[i].name, name) == 0)
+			return &found.items[i];
+	return NULL;
+}
+
+/* Without memory the name is only not remembered. */
+static void remember_name(const char *name, bool is_user, uint32_t id)
+{
+	struct found_name *item = find_name(name, is_user);
+	void *more;
+
+	if (item != NULL) {
+		item->id = id;
+		return;
+	}
+	more = array_room(found.items, found.nr, &found.size, sizeof(*item));
+	if (more == NULL)
+		return;
+	found.items = more;
+	item = &found.items[found.nr];
+	*item = (struct found_name){ strdup(name), is_user, id };
+	found.nr += item->name != NULL;
+}
+
+static bool look_up_name(const char *name, bool is_user, uint32_t *id)
+{
+	const struct passwd *user = is_user ? getpwnam(name) : NULL;
+	const struct group *group = is_user ? NULL : getgrnam(name);
+	const struct found_name *item;
+
+	if (user != NULL || group != NULL) {
+		*id = user != NULL ? user->pw_uid : group->gr_gid;
+		remember_name(name, is_user, *id);
+		return true;
+	}
+	item = find_name(name, is_user);
+	if (item != NULL)
+		*id = item->id;
+	return item != NULL;
+}
+
 static int add_id(const struct config_key *key, struct config_ids *ids,
     const char *text, char **why)
 {
 	bool is_user = key->kind == CONFIG_USER;
-	const struct passwd *user;
-	const struct group *group;
 	uint32_t id, *more;
 
-	if (is_number(text, &id)) {
-		/* A name: stays unchanged. */
-	} else if (is_user && (user = getpwnam(text)) != NULL) {
-		id = user->pw_uid;
-	} else if (!is_user && (group = getgrnam(text)) != NULL) {
-		id = group->gr_gid;
-	} else {
+	if (!is_number(text, &id) && !look_up_name(text, is_user, &id))
 		return config_bad(why, "%s is '%s': there is no such %s",
 		    key->name, text, is_user ? "user" : "group");
-	}
 	*why = NULL;
 	more = realloc(ids->ids, (ids->nr + 1) * sizeof(*more));
 	if (more == NULL)

@@ -8,7 +8,8 @@
  * value down.
  *
  * Constant tables; any thread. Names of users and groups are looked up, which
- * may block.
+ * may block, and remembered for the next look-up, so one thread parses at a
+ * time.
  */
 #ifndef DAEMON_CONFIG_KEYS_H
 #define DAEMON_CONFIG_KEYS_H

@@ -122,7 +122,7 @@ void *live_config_read(void *arg)
 		return cfg;
 	log_event(LOG_LEVEL_ERROR, "reload-failed",
 	    LOG_STR("error", why != NULL ? why : "out of memory"),
-	    LOG_TEXT("all stays as it is; a user or group that is not "
+	    LOG_TEXT("all stays as it is; a new user or group that is not "
 		     "found may need a restart, or its number, because a "
 		     "running daemon asks no directory service, and root's "
 		     "daemon does not read new names"));

@@ -2,11 +2,13 @@
  * Proves that the configuration file is read as git reads it (oracle: git
  * config -f FILE --list -z, on chosen and on random files). An error about an
  * unknown key names the nearest key. An invalid socket or state is refused. An
- * option beats the environment, then come the file and the default.
+ * option beats the environment, then come the file and the default. A name that
+ * was found once stays known while the service of names is away.
  */
 #include <check.h>
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -223,6 +225,37 @@ static char *read_error(const char *text)
 	return why;
 }
 
+/* In the place of the C library's: knows a user and another, while the
+ * directory service answers. */
+static bool service_is_away;
+static uid_t directory_uid = 4711;
+
+struct passwd *getpwnam(const char *name)
+{
+	static struct passwd user;
+
+	user.pw_uid = strcmp(name, "root") == 0 ? 0 : directory_uid;
+	return service_is_away ||
+		(user.pw_uid != 0 && strcmp(name, "alice") != 0) ?
+	    NULL :
+	    &user;
+}
+
+static uint32_t user_in(const char *text)
+{
+	struct config cfg;
+	char *why;
+	uint32_t id;
+
+	config_init(&cfg);
+	write_file(text, strlen(text));
+	ck_assert_int_eq(config_read_file(&cfg, &sys_kernel, file, &why), 0);
+	ck_assert_uint_eq(cfg.users.nr, 1);
+	id = cfg.users.ids[0];
+	config_done(&cfg);
+	return id;
+}
+
 static void expect_error(const char *text, const char *wanted)
 {
 	char *why = read_error(text), full[512];
@@ -265,6 +298,25 @@ START_TEST(every_key_is_taken)
 	ck_assert_uint_eq(cfg.batch_refs, 42);
 	ck_assert_uint_eq(cfg.connections_max, 7);
 	config_done(&cfg);
+}
+END_TEST
+
+START_TEST(a_name_stays_known)
+{
+	static const char alice[] = "[daemon]\nallowUser=alice\n";
+
+	ck_assert_uint_eq(user_in(alice), 4711);
+	service_is_away = true;
+	ck_assert_uint_eq(user_in(alice), 4711);
+	expect_error("[daemon]\nallowUser=bob\n",
+	    "2: daemon.allowUser is 'bob': there is no such user");
+	expect_error("[daemon]\nallowGroup=alice\n",
+	    "2: daemon.allowGroup is 'alice': there is no such group");
+	service_is_away = false;
+	directory_uid = 4712;
+	ck_assert_uint_eq(user_in(alice), 4712);
+	service_is_away = true;
+	ck_assert_uint_eq(user_in(alice), 4712);
 }
 END_TEST
 
@@ -489,6 +541,7 @@ int main(void)
 	tcase_add_test(cases, random_files);
 	tcase_add_test(cases, a_nul_byte_is_refused);
 	tcase_add_test(cases, every_key_is_taken);
+	tcase_add_test(cases, a_name_stays_known);
 	tcase_add_test(cases, what_is_wrong_is_named);
 	tcase_add_test(cases, option_environment_file_default);
 	tcase_add_test(cases, roots_are_resolved);

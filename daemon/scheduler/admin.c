@@ -254,5 +254,5 @@ void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
 	stats->in_store = nr[ENTRY_IN_BATCH] + applied;
 	stats->prepared = nr[ENTRY_PREPARED];
 	stats->waiting = nr[ENTRY_WAITING] + nr[ENTRY_ADMITTING] +
-	    nr[ENTRY_DIRECT] - applied;
+	    nr[ENTRY_ENDING] + nr[ENTRY_DIRECT] - applied;
 }

@@ -470,8 +470,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
 
 	if (ent != NULL && ent->state == ENTRY_WAITING) {
-		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
-		decide_finish(e, ent);
+		decide_end(e, ent, REFD_ABORTED, "cancelled", now_ns);
 	} else if (ent != NULL && ent->state == ENTRY_PREPARED) {
 		session_give_up(e, ent, REFD_ABORTED, "cancelled");
 	} else if (ent != NULL && entry_is_admitting(ent)) {
@@ -501,7 +500,7 @@ static void end(struct scheduler *e, struct entry *ent,
 		return;
 	}
 	waiter_push(&ent->waiters, a);
-	if (ent->state != ENTRY_PREPARED)
+	if (session_is_ending(ent))
 		return;
 	if (how == BATCH_ABORT)
 		entry_give_up(ent, REFD_ABORTED, "its client aborted it");

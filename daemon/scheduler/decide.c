@@ -1,5 +1,7 @@
 /*
  * Happy path:
+ *	end	outside of batches: all undecided updates get a status, some
+ *		per run of the scheduler
  *	finish	all updates are decided: the entry leaves the queue
  *	answer	every waiter gets the answer, after the clients of prepared
  *		sessions (session.c), some per run of the scheduler. A large
@@ -23,6 +25,9 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 
+/* Updates that are decided at once, and in a later run of the scheduler. */
+#define END_AT_ONCE 64
+#define END_IN_TURN 512
 /* Answers and results of small transactions in a run of the scheduler. */
 #define TELL_AT_ONCE 2000
 
@@ -41,17 +46,6 @@ void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
 		ref_queue_remove(&e->ref_queues, u, now_ns);
 	txn_decide(u, status, text);
 	decide_count(u);
-}
-
-void decide_rest(struct scheduler *e, struct entry *ent,
-    enum refd_status status, const char *text, int64_t now_ns)
-{
-	struct txn *txn = ent->txn;
-	size_t i;
-
-	for (i = 0; i < txn->nr_updates && ent->nr_undecided > 0; i++)
-		if (txn->updates[i].status == REFD_PENDING)
-			decide(e, &txn->updates[i], status, text, now_ns);
 }
 
 /* The name for the message. If the lock is the HEAD of a worktree, the name is
@@ -86,17 +80,79 @@ void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns)
 	decide_count(u);
 }
 
-void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns)
+/* ---- the end of a transaction outside of batches ---- */
+
+static void decide_one(struct scheduler *e, struct txn_update *u,
+    const struct entry_ending *ending, int64_t now_ns)
+{
+	if (u->status != REFD_PENDING)
+		return;
+	if (!ending->is_late)
+		decide(e, u, ending->status, ending->text, now_ns);
+	else if (u->again == TXN_AGAIN_LOCKED)
+		decide_locked(e, u, now_ns);
+}
+
+/* All updates were looked at. */
+static void end_pass(struct scheduler *e, struct entry *ent)
+{
+	struct entry_ending *ending = &ent->ending;
+
+	if (ent->nr_undecided > 0) {
+		ending->is_late = false;
+		ending->at = 0;
+		if (ent->txn->req.atomic &&
+		    ent->nr_undecided < ent->txn->nr_updates)
+			ending->status = REFD_ABORTED;
+		return;
+	}
+	DL_DELETE2(e->ending, ent, ending.prev, ending.next);
+	decide_finish(e, ent);
+}
+
+/* Looks at up to MAX updates of ENT; returns at how many. */
+static size_t end_some(struct scheduler *e, struct entry *ent, size_t max,
+    int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
-	size_t i;
+	size_t nr = 0;
 
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING &&
-		    txn->updates[i].again == TXN_AGAIN_LOCKED)
-			decide_locked(e, &txn->updates[i], now_ns);
-	if (!decide_siblings(e, ent, now_ns))
-		decide_rest(e, ent, REFD_DEADLINE, NULL, now_ns);
+	while (ent->state == ENTRY_ENDING && nr < max) {
+		if (ent->ending.at == txn->nr_updates || ent->nr_undecided == 0)
+			end_pass(e, ent);
+		else
+			decide_one(e, &txn->updates[ent->ending.at++],
+			    &ent->ending, now_ns);
+		nr++;
+	}
+	return nr;
+}
+
+static void end_begins(struct scheduler *e, struct entry *ent,
+    const struct entry_ending *ending, int64_t now_ns)
+{
+	entry_move(ent, ENTRY_ENDING);
+	on_admitted_time(e, ent, false);
+	if (ent->is_arriving)
+		fairness_arrived(ent);
+	fairness_refresh(ent);
+	ent->ending = *ending;
+	DL_APPEND2(e->ending, ent, ending.prev, ending.next);
+	end_some(e, ent, END_AT_ONCE, now_ns);
+}
+
+void decide_end(struct scheduler *e, struct entry *ent, enum refd_status status,
+    const char *text, int64_t now_ns)
+{
+	end_begins(e, ent,
+	    &(struct entry_ending){ .status = status, .text = text }, now_ns);
+}
+
+void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	end_begins(e, ent,
+	    &(struct entry_ending){ .status = REFD_DEADLINE, .is_late = true },
+	    now_ns);
 }
 
 bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns)
@@ -107,8 +163,16 @@ bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		return false;
 	/* An atomic transaction with a failed update cannot have an ok. */
 	assert(txn->nr_of[REFD_OK] == 0 || ent->nr_undecided == 0);
-	decide_rest(e, ent, REFD_ABORTED, NULL, now_ns);
+	decide_end(e, ent, REFD_ABORTED, NULL, now_ns);
 	return true;
+}
+
+void decide_go_on(struct scheduler *e, int64_t now_ns)
+{
+	size_t nr = 0;
+
+	while (e->ending != NULL && nr < END_IN_TURN)
+		nr += end_some(e, e->ending, END_IN_TURN - nr, now_ns);
 }
 
 /* ---- answering ---- */
@@ -226,22 +290,16 @@ static void begin_telling(struct scheduler *e, struct entry *ent)
 
 void decide_tell(struct scheduler *e, struct entry *ent, struct waiter *a)
 {
-	struct asked asked;
 	struct answer part;
 
-	if (ent->state == ENTRY_DECIDED && ent->txn->nr_updates > ANSWER_PART) {
+	if (ent->txn->nr_updates > ANSWER_PART) {
 		waiter_push(&ent->waiters, a);
 		begin_telling(e, ent);
 		return;
 	}
-	if (!waiter_take(&e->waiters, a, &asked))
-		return;
 	part.told = 0;
-	do {
-		next_part(e, ent, &part);
-		part.ans.request_id = asked.request_id;
-		asked.fn(asked.arg, &part.ans);
-	} while (part.ans.goes_on);
+	next_part(e, ent, &part);
+	waiter_answer(&e->waiters, a, &part.ans);
 }
 
 void decide_finish(struct scheduler *e, struct entry *ent)
@@ -289,8 +347,7 @@ static void all_told(struct scheduler *e, struct entry *ent)
 		let_go(e, ent->txn);
 }
 
-/* Sends the next part to the first waiter. */
-static void tell_part(struct scheduler *e, struct entry *ent)
+void decide_tell_part(struct scheduler *e, struct entry *ent)
 {
 	struct answer a;
 
@@ -308,16 +365,21 @@ static void tell_part(struct scheduler *e, struct entry *ent)
 /* In the order of decision. */
 static void answer_small(struct scheduler *e)
 {
-	size_t nr = 0;
+	size_t nr = session_tell_some(e, TELL_AT_ONCE);
 	struct entry *ent;
 
 	while ((ent = e->decided) != NULL && nr < TELL_AT_ONCE) {
 		for (; ent->waiters != NULL && nr < TELL_AT_ONCE;
 		    nr += 1 + ent->txn->nr_updates)
-			tell_part(e, ent);
+			decide_tell_part(e, ent);
 		if (ent->waiters == NULL)
 			all_told(e, ent);
 	}
+}
+
+static bool is_begun(const struct entry *ent)
+{
+	return ent != NULL && ent->nr_told > 0;
 }
 
 /* A large result is sent in parts, and the loop runs between the parts.
@@ -331,17 +393,18 @@ static void answer_large(struct scheduler *e)
 		ask_tell_part(e);
 		return;
 	}
+	if (!is_begun(e->decided_large) && session_tell_part(e))
+		return;
 	while ((ent = e->decided_large) != NULL && ent->waiters == NULL)
 		all_told(e, ent);
 	if (ent != NULL)
-		tell_part(e, ent);
+		decide_tell_part(e, ent);
 	else
 		ask_tell_part(e);
 }
 
 void decide_answer_some(struct scheduler *e)
 {
-	session_tell_all(e);
 	answer_small(e);
 	answer_large(e);
 }

@@ -90,7 +90,7 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 		txn->refused = busy_cause_count(BUSY_MEMORY);
 }
 
-/* Decides an entry that need not wait. */
+/* Ends an entry that need not wait. */
 static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
@@ -98,12 +98,12 @@ static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	if (e->is_hurrying)
 		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (txn->refused != REFD_OK)
-		decide_rest(e, ent, txn->refused, NULL, now_ns);
+		decide_end(e, ent, txn->refused, NULL, now_ns);
 	else if (txn->replayed)
-		decide_rest(e, ent, REFD_UNKNOWN,
+		decide_end(e, ent, REFD_UNKNOWN,
 		    "sent before; the journal has no outcome for it", now_ns);
 	else if (ent->end_status != REFD_OK)
-		decide_rest(e, ent, ent->end_status, ent->end_text, now_ns);
+		decide_end(e, ent, ent->end_status, ent->end_text, now_ns);
 	else
 		decide_siblings(e, ent, now_ns);
 }
@@ -144,8 +144,7 @@ static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	struct batch *b = batch_of_whole(ent);
 
 	if (b == NULL) {
-		decide_rest(e, ent, BUSY(MEMORY), now_ns);
-		decide_finish(e, ent);
+		decide_end(e, ent, BUSY(MEMORY), now_ns);
 		return;
 	}
 	b->session = BATCH_LOOK;
@@ -153,6 +152,15 @@ static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	entry_move(ent, ENTRY_IN_BATCH);
 	e->nr_batches++;
 	e->store.apply(e->store.ctx, b);
+}
+
+static void wait(struct scheduler *e, struct entry *ent)
+{
+	ent->queue->writes_alone = e->store.writes_alone(ent->txn->repo);
+	entry_move(ent, ENTRY_WAITING);
+	shorten(e, ent);
+	on_admitted_time(e, ent, true);
+	ent->nr_arrived = 0;
 }
 
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
@@ -181,27 +189,18 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	ent->nr_undecided = txn->nr_updates - txn->nr_decided;
 	unrecorded_collect(ent);
 	judge(e, ent, now_ns);
-	if (ent->nr_undecided > 0 && txn->req.gate == REFD_GATE_PREPARED) {
-		look(e, ent, now_ns);
+	if (ent->state != ENTRY_ADMITTING)
 		return;
-	}
-	if (ent->nr_undecided > 0 &&
-	    !on_admitted_join(e, ent, e->store.repo_key(txn->repo)))
-		decide_rest(e, ent, BUSY(MEMORY), now_ns);
-	if (ent->queue != NULL)
-		ent->queue->writes_alone = e->store.writes_alone(txn->repo);
-	if (is_empty_session(ent)) {
+	if (is_empty_session(ent))
 		session_hold(e, ent, NULL, now_ns);
-		return;
-	}
-	if (ent->nr_undecided == 0) {
+	else if (ent->nr_undecided == 0)
 		decide_finish(e, ent);
-		return;
-	}
-	entry_move(ent, ENTRY_WAITING);
-	shorten(e, ent);
-	on_admitted_time(e, ent, true);
-	ent->nr_arrived = 0;
+	else if (txn->req.gate == REFD_GATE_PREPARED)
+		look(e, ent, now_ns);
+	else if (on_admitted_join(e, ent, e->store.repo_key(txn->repo)))
+		wait(e, ent);
+	else
+		decide_end(e, ent, BUSY(MEMORY), now_ns);
 }
 
 void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
@@ -221,8 +220,7 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	txn->repo = NULL;
 	txn->readmitted = true;
 	if (++ent->reopens > REOPENS_MAX) {
-		decide_rest(e, ent, BUSY(REPLACED), now_ns);
-		decide_finish(e, ent);
+		decide_end(e, ent, BUSY(REPLACED), now_ns);
 		return;
 	}
 	entry_move(ent, ENTRY_ADMITTING);
@@ -275,8 +273,7 @@ bool on_admitted_enqueue(struct scheduler *e, int64_t now_ns)
 	while (nr < ARRIVE_MAX &&
 	    (ent = fairness_next_arriving(&e->fairness)) != NULL) {
 		nr += queue_some(e, ent, now_ns);
-		decide_siblings(e, ent, now_ns);
-		if (ent->nr_undecided == 0)
+		if (!decide_siblings(e, ent, now_ns) && ent->nr_undecided == 0)
 			decide_finish(e, ent);
 	}
 	return e->fairness.arriving != NULL;

@@ -19,9 +19,9 @@
  * A large batch comes back in parts, one part per run of the scheduler.
  * Meanwhile its transactions stay IN_BATCH, and small batches pass.
  *
- * Decided updates without a record go to unrecorded.c. Batches of sessions go
- * to session.c. If a session could not be prepared, its updates wait like
- * others.
+ * Decided updates without a record go to unrecorded.c, and the updates of
+ * sessions to session.c. If a session could not be prepared, its updates wait
+ * like others. The updates of a gate are only counted.
  *
  * Failure modes: if an update of an atomic transaction fails or gives up, the
  * whole transaction is aborted. For updates that the store gave back, a cancel
@@ -146,7 +146,14 @@ void on_batch_done_lsn(const struct txn_slice *slice)
 		slice->txn->lsn = slice->lsn;
 }
 
-static void update_back(struct back *back, struct txn_update *u)
+static bool is_prepared(const struct batch *b)
+{
+	return b->session == BATCH_PREPARE &&
+	    b->slices[0].txn->prepared != NULL;
+}
+
+/* U is back from a batch that records outcomes. */
+static void recorded_back(struct back *back, struct txn_update *u)
 {
 	struct batch_return *all = back->all;
 
@@ -168,6 +175,36 @@ static void update_back(struct back *back, struct txn_update *u)
 	}
 }
 
+static void update_back(struct back *back, struct txn_slice *slice,
+    struct txn_update *u)
+{
+	struct batch_return *all = back->all;
+
+	switch (all->b->session) {
+	case BATCH_PREPARE:
+		if (!is_prepared(all->b))
+			break;
+		all->nr_live++;
+		if (session_update_prepared(back->e, u, back->now_ns))
+			slice->updates[all->nr_prepared++] = u;
+		return;
+	case BATCH_COMMIT:
+	case BATCH_ABORT:
+		all->nr_live++;
+		session_update_ended(all->b, u);
+		if (all->b->session == BATCH_COMMIT && !u->recorded)
+			all->all_recorded = false;
+		return;
+	case BATCH_LOOK:
+		u->in_batch = false;
+		decide_count(u);
+		return;
+	case BATCH_WHOLE:
+		break;
+	}
+	recorded_back(back, u);
+}
+
 static void slice_begins(struct batch_return *all,
     const struct txn_slice *slice)
 {
@@ -175,7 +212,7 @@ static void slice_begins(struct batch_return *all,
 
 	on_batch_done_lsn(slice);
 	all->all_recorded = true;
-	all->is_named = ent->goes_whole &&
+	all->is_named = ent->goes_whole && !is_prepared(all->b) &&
 	    slice->txn->nr_decided < slice->txn->nr_updates &&
 	    names_locks(slice);
 }
@@ -193,7 +230,7 @@ static bool updates_back(struct back *back, size_t max)
 		for (; all->nr < slice->nr; all->nr++) {
 			if (max-- == 0)
 				return false;
-			update_back(back, slice->updates[all->nr]);
+			update_back(back, slice, slice->updates[all->nr]);
 		}
 		unrecorded_rode(slice->txn->scheduler, all->all_recorded);
 		all->nr = 0;
@@ -201,7 +238,7 @@ static bool updates_back(struct back *back, size_t max)
 	return true;
 }
 
-/* Decides the undecided updates of ENT if they must not be tried again. */
+/* Ends ENT if its undecided updates must not be tried again. */
 static void judge(struct back *back, struct entry *ent)
 {
 	struct scheduler *e = back->e;
@@ -212,7 +249,7 @@ static void judge(struct back *back, struct entry *ent)
 	if (e->is_hurrying)
 		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (ent->end_status != REFD_OK)
-		decide_rest(e, ent, ent->end_status, ent->end_text, now_ns);
+		decide_end(e, ent, ent->end_status, ent->end_text, now_ns);
 	else if (ent->has_given_up)
 		decide_late(e, ent, now_ns);
 }
@@ -228,7 +265,10 @@ static void entry_back(struct back *back, struct entry *ent)
 		return;
 	}
 	entry_move(ent, ENTRY_WAITING);
-	judge(back, ent);
+	if (ent->nr_undecided > 0)
+		judge(back, ent);
+	if (ent->state != ENTRY_WAITING)
+		return;
 	if (ent->nr_undecided == 0) {
 		decide_finish(e, ent);
 	} else if (ent->is_misplaced) {
@@ -286,8 +326,45 @@ static void return_begins(struct batch_return *all, struct batch *b)
 	*all = (struct batch_return){ .b = b, .rest_until_ns = rest_of(b) };
 }
 
-/* Takes up to MAX updates of the batch back. True: the batch is back, and
- * freed. */
+/* A gate has read the values before a transaction of git. */
+static void looked(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	if (ent->txn->is_looked)
+		gate_note(&e->gate, ent->txn, e->store.repo_key(ent->txn->repo),
+		    now_ns);
+	decide_finish(e, ent);
+}
+
+/* All updates of the batch are back. False: a session keeps the batch. */
+static bool batch_is_back(struct back *back)
+{
+	struct batch *b = back->all->b;
+	struct entry *ent = b->slices[0].txn->scheduler;
+
+	switch (b->session) {
+	case BATCH_PREPARE:
+		if (!is_prepared(b))
+			break;
+		b->slices[0].nr = back->all->nr_prepared;
+		session_hold(back->e, ent, b, back->now_ns);
+		return false;
+	case BATCH_COMMIT:
+	case BATCH_ABORT:
+		decide_finish(back->e, ent);
+		return true;
+	case BATCH_LOOK:
+		looked(back->e, ent, back->now_ns);
+		return true;
+	case BATCH_WHOLE:
+		break;
+	}
+	entries_back(back);
+	if (b->session == BATCH_WHOLE)
+		set_limit(back->e, back->all);
+	return true;
+}
+
+/* Takes up to MAX updates of the batch back. True: the batch is back. */
 static bool batch_comes_back(struct scheduler *e, struct batch_return *all,
     size_t max, int64_t now_ns)
 {
@@ -295,12 +372,11 @@ static bool batch_comes_back(struct scheduler *e, struct batch_return *all,
 
 	if (!updates_back(&back, max))
 		return false;
-	measure_batch(&e->measure, all->b, all->nr_live, all->nr_later > 0,
-	    now_ns);
-	entries_back(&back);
-	if (all->b->session == BATCH_WHOLE)
-		set_limit(e, all);
-	batch_free(all->b);
+	if (all->b->session != BATCH_LOOK)
+		measure_batch(&e->measure, all->b, all->nr_live,
+		    all->nr_later > 0, now_ns);
+	if (batch_is_back(&back))
+		batch_free(all->b);
 	return true;
 }
 
@@ -357,45 +433,11 @@ void on_batch_done_queues(const struct batch *b, int64_t now_ns)
 	}
 }
 
-/* A gate has read the values before a transaction of git. */
-static void looked(struct scheduler *e, struct batch *b, int64_t now_ns)
-{
-	struct txn_slice *slice = &b->slices[0];
-	struct entry *ent = slice->txn->scheduler;
-	size_t i;
-
-	for (i = 0; i < slice->nr; i++) {
-		slice->updates[i]->in_batch = false;
-		decide_count(slice->updates[i]);
-	}
-	if (ent->txn->is_looked)
-		gate_note(&e->gate, ent->txn, e->store.repo_key(ent->txn->repo),
-		    now_ns);
-	decide_finish(e, ent);
-	batch_free(b);
-}
-
 void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
 	if (b->slices[0].txn->direct == b)
 		direct_applied(e, b->slices[0].txn->scheduler);
 	e->nr_batches--;
 	on_batch_done_queues(b, now_ns);
-	switch (b->session) {
-	case BATCH_PREPARE:
-		if (b->slices[0].txn->prepared == NULL)
-			break;
-		session_prepared(e, b, now_ns);
-		return;
-	case BATCH_COMMIT:
-	case BATCH_ABORT:
-		session_ended(e, b, now_ns);
-		return;
-	case BATCH_LOOK:
-		looked(e, b, now_ns);
-		return;
-	case BATCH_WHOLE:
-		break;
-	}
 	take_back(e, b, now_ns);
 }

@@ -60,6 +60,8 @@
  * a batch. */
 #define SHARES       8
 #define NO_MEMORY_NS (10 * 1000000)
+/* Deadlines that pass in a run. */
+#define EXPIRE_AT_ONCE 64
 
 struct scheduler *scheduler_new(const struct scheduler_config *cfg,
     const struct scheduler_store *store)
@@ -160,8 +162,9 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 	}
 	ent->session.client = arg;
 	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
-	if (a != NULL &&
-	    (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED))
+	if (a != NULL && ent->state == ENTRY_PREPARED)
+		session_tell(e, ent, a);
+	else if (a != NULL && ent->state == ENTRY_DECIDED)
 		decide_tell(e, ent, a);
 	else if (a != NULL)
 		waiter_push(&ent->waiters, a);
@@ -323,8 +326,11 @@ static void expire(struct scheduler *e, int64_t now_ns)
 {
 	struct heap_link *l;
 	struct entry *ent;
+	size_t nr;
 
-	while ((l = e->deadlines.root) != NULL && l->key <= now_ns) {
+	for (nr = 0; nr < EXPIRE_AT_ONCE && (l = e->deadlines.root) != NULL &&
+	    l->key <= now_ns;
+	    nr++) {
 		ent = HEAP_ITEM(l, struct entry, deadline);
 		if (ent->state == ENTRY_PREPARED) {
 			session_give_up(e, ent, REFD_DEADLINE,
@@ -341,10 +347,9 @@ static void expire(struct scheduler *e, int64_t now_ns)
 			continue;
 		}
 		if (e->is_paused)
-			decide_rest(e, ent, BUSY(PAUSED), now_ns);
+			decide_end(e, ent, BUSY(PAUSED), now_ns);
 		else
 			decide_late(e, ent, now_ns);
-		decide_finish(e, ent);
 	}
 }
 
@@ -413,7 +418,8 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 	if (look_next(e, now_ns) < next_ns)
 		next_ns = look_next(e, now_ns);
 	if (e->fairness.arriving != NULL || e->decided != NULL ||
-	    e->decided_large != NULL || e->found != NULL ||
+	    e->decided_large != NULL || e->untold != NULL ||
+	    e->untold_large != NULL || e->found != NULL || e->ending != NULL ||
 	    e->returning != NULL)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
@@ -437,6 +443,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	look_run(e, now_ns);
 	on_batch_done_go_on(e, now_ns);
 	expire(e, now_ns);
+	decide_go_on(e, now_ns);
 	ref_queue_wake(&e->ref_queues, now_ns);
 	fairness_wake(&e->fairness, now_ns);
 	on_admitted_enqueue(e, now_ns);
@@ -467,9 +474,8 @@ void scheduler_hurry(struct scheduler *e)
 	e->is_hurrying = true;
 	HASH_ITER(hh, e->table.head, ent, next) {
 		if (ent->state == ENTRY_WAITING) {
-			decide_rest(e, ent, REFD_ABORTED,
+			decide_end(e, ent, REFD_ABORTED,
 			    "the daemon is stopping", e->wall_at_ns);
-			decide_finish(e, ent);
 		} else if (ent->state == ENTRY_PREPARED) {
 			session_give_up(e, ent, REFD_ABORTED,
 			    "the daemon is stopping");

@@ -7,7 +7,7 @@
  *	prepared	its batch, which held nothing else, took all locks. The
  *			names are released, and other updates of these names
  *			find the locks
- *	tell		the client is told
+ *	tell		the client is told, in parts
  *	end		the same batch goes to the store once more, at once,
  *			even if the store is busy: locks are held
  *	ended		all updates are decided
@@ -24,6 +24,8 @@
  *	prepared for too long	the same, with status deadline. A later commit
  *			gets these results
  *	a commit is under way	the commit goes on
+ *	the end is asked for while the client is being told	the end begins
+ *			after the last part
  */
 #include <assert.h>
 
@@ -50,6 +52,12 @@ bool session_is_ending(const struct entry *ent)
 
 /* ---- prepared ---- */
 
+static struct entry **untold_list(struct scheduler *e, const struct entry *ent)
+{
+	return ent->txn->nr_updates > ANSWER_PART ? &e->untold_large :
+						    &e->untold;
+}
+
 void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns)
 {
@@ -58,7 +66,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 	fairness_leave(ent);
 	e->stats.sessions_prepared++;
 	ent->session.is_untold = true;
-	DL_APPEND(e->untold, ent);
+	DL_APPEND(*untold_list(e, ent), ent);
 	ent->prepared_ns = now_ns;
 	ent->deadline_ns =
 	    now_ns + quota_wait_ns(&e->cfg.quotas, ent->txn, e->cfg.session_ns);
@@ -69,105 +77,115 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 		session_end(e, ent, BATCH_ABORT);
 }
 
-void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns)
+bool session_update_prepared(struct scheduler *e, struct txn_update *u,
+    int64_t now_ns)
 {
-	struct txn_slice *slice = &b->slices[0];
-	struct txn_update *u;
-	size_t i, nr = 0;
-
-	assert(b->nr_slices == 1);
-	measure_batch(&e->measure, b, slice->nr, false, now_ns);
-	for (i = 0; i < slice->nr; i++) {
-		u = slice->updates[i];
-		ref_queue_let_go(&e->ref_queues, u, now_ns);
-		if (u->status != REFD_PENDING) {
-			decide_count(u);
-			continue;
-		}
-		assert(u->again == TXN_AGAIN_NO);
-		slice->updates[nr++] = u;
+	ref_queue_let_go(&e->ref_queues, u, now_ns);
+	if (u->status != REFD_PENDING) {
+		decide_count(u);
+		return false;
 	}
-	slice->nr = nr;
-	session_hold(e, slice->txn->scheduler, b, now_ns);
+	assert(u->again == TXN_AGAIN_NO);
+	/* The batch stays, and goes to the store once more. */
+	u->in_batch = true;
+	return true;
 }
 
 static void told(struct scheduler *e, struct entry *ent)
 {
 	ent->session.is_untold = false;
-	DL_DELETE(e->untold, ent);
+	DL_DELETE(*untold_list(e, ent), ent);
 }
 
-void session_tell_all(struct scheduler *e)
+void session_tell(struct scheduler *e, struct entry *ent, struct waiter *a)
 {
+	waiter_push(&ent->waiters, a);
+	if (!ent->session.is_untold)
+		DL_APPEND(*untold_list(e, ent), ent);
+	ent->session.is_untold = true;
+}
+
+size_t session_tell_some(struct scheduler *e, size_t max)
+{
+	size_t nr = 0;
 	struct entry *ent;
-	struct waiter *a;
 
 	/* A callback may end the session. Then the session is no longer in the
 	 * list, and the other waiters get its results. */
-	while ((ent = e->untold) != NULL) {
-		a = waiter_pop(&ent->waiters);
-		if (a == NULL)
+	while (nr < max && (ent = e->untold) != NULL) {
+		nr += 1 + ent->txn->nr_updates;
+		if (ent->waiters == NULL)
 			told(e, ent);
 		else
-			decide_tell(e, ent, a);
+			decide_tell_part(e, ent);
 	}
+	return nr;
 }
 
 /* ---- the end ---- */
 
-void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
+/* Begins the end which PHASE names. */
+static void end(struct scheduler *e, struct entry *ent)
 {
 	struct batch *b = ent->session.batch;
-	size_t i;
 
-	assert(ent->state == ENTRY_PREPARED);
-	on_admitted_time(e, ent, false);
 	if (ent->session.is_untold)
 		told(e, ent);
-	if (how == BATCH_COMMIT)
+	if (ent->session.phase == BATCH_COMMIT)
 		e->stats.sessions_committed++;
 	else
 		e->stats.sessions_aborted++;
-	ent->session.phase = how;
 	if (b == NULL) {
 		decide_finish(e, ent);
 		return;
 	}
 	ent->session.batch = NULL;
-	b->session = how;
+	b->session = ent->session.phase;
 	b->locked_ns = b->unlocked_ns = 0;
 	b->lock_ns = b->flush_ns = b->publish_ns = 0;
-	for (i = 0; i < b->slices[0].nr; i++)
-		b->slices[0].updates[i]->in_batch = true;
 	entry_move(ent, ENTRY_IN_BATCH);
 	e->nr_batches++;
 	e->stats.batches++;
 	e->store.apply(e->store.ctx, b);
 }
 
-void session_ended(struct scheduler *e, struct batch *b, int64_t now_ns)
+void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 {
-	struct txn_slice *slice = &b->slices[0];
-	struct entry *ent = slice->txn->scheduler;
-	bool all_recorded = true;
-	struct txn_update *u;
-	size_t i;
+	assert(ent->state == ENTRY_PREPARED);
+	if (session_is_ending(ent))
+		return;
+	ent->session.phase = how;
+	on_admitted_time(e, ent, false);
+	/* An answer that has begun goes on: the store must not have the
+	 * transaction meanwhile. */
+	if (ent->nr_told == 0)
+		end(e, ent);
+}
 
-	measure_batch(&e->measure, b, slice->nr, false, now_ns);
-	on_batch_done_lsn(slice);
-	for (i = 0; i < slice->nr; i++) {
-		u = slice->updates[i];
-		u->in_batch = false;
-		if (b->session == BATCH_ABORT)
-			txn_decide(u, ent->end_status, ent->end_text);
-		assert(u->status != REFD_PENDING);
-		all_recorded = all_recorded && u->recorded;
-		decide_count(u);
-	}
-	if (b->session == BATCH_COMMIT)
-		unrecorded_rode(ent, all_recorded);
-	decide_finish(e, ent);
-	batch_free(b);
+bool session_tell_part(struct scheduler *e)
+{
+	struct entry *ent;
+
+	while ((ent = e->untold_large) != NULL && ent->waiters == NULL)
+		told(e, ent);
+	if (ent == NULL)
+		return false;
+	decide_tell_part(e, ent);
+	if (ent->state == ENTRY_PREPARED && ent->nr_told == 0 &&
+	    session_is_ending(ent))
+		end(e, ent);
+	return true;
+}
+
+void session_update_ended(const struct batch *b, struct txn_update *u)
+{
+	const struct entry *ent = entry_of(u);
+
+	u->in_batch = false;
+	if (b->session == BATCH_ABORT)
+		txn_decide(u, ent->end_status, ent->end_text);
+	assert(u->status != REFD_PENDING);
+	decide_count(u);
 }
 
 void session_give_up(struct scheduler *e, struct entry *ent,
@@ -177,8 +195,7 @@ void session_give_up(struct scheduler *e, struct entry *ent,
 	entry_give_up(ent, status, text);
 	switch (ent->state) {
 	case ENTRY_WAITING:
-		decide_rest(e, ent, status, text, e->wall_at_ns);
-		decide_finish(e, ent);
+		decide_end(e, ent, status, text, e->wall_at_ns);
 		break;
 	case ENTRY_PREPARED:
 		session_end(e, ent, BATCH_ABORT);
@@ -188,6 +205,7 @@ void session_give_up(struct scheduler *e, struct entry *ent,
 		on_admitted_give_up(e, ent, status, text);
 		break;
 	case ENTRY_IN_BATCH:
+	case ENTRY_ENDING:
 	case ENTRY_DECIDED:
 		break;
 	}

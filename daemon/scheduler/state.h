@@ -26,6 +26,7 @@ struct batch_return {
 	bool is_named, all_recorded; /* of the present slice */
 	int64_t rest_until_ns;
 	size_t nr_live, nr_later;
+	size_t nr_prepared; /* updates of a session */
 };
 
 /* Looks for changes by other writers (look.c). */
@@ -59,8 +60,11 @@ struct scheduler {
 	struct entry *decided, *decided_large;
 	struct store_query *asked; /* in the store's hands; next_asked */
 	struct store_query *found; /* large answers to send; next_asked */
+	struct entry *ending;      /* ending.next */
 	struct entry *sessions;    /* undecided sessions; next_session */
-	struct entry *untold;      /* prepared sessions without an answer yet */
+	/* Prepared sessions without an answer yet; answers of one part, or of
+	 * several. */
+	struct entry *untold, *untold_large;
 
 	uint64_t arrivals;
 	size_t held_bytes; /* of the requests in the table, and of questions */
@@ -115,22 +119,28 @@ void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
 void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns);
 /* U has just got a status. Updates the counts of the entry. */
 void decide_count(struct txn_update *u);
-/* Decides all undecided updates of ENT. The store must not hold ENT. */
-void decide_rest(struct scheduler *e, struct entry *ent,
-    enum refd_status status, const char *text, int64_t now_ns);
-/* The waiting time of ENT is over. Updates that found a lock held get LOCKED.
- * All others get DEADLINE, or ABORTED if the transaction is atomic and an
- * update has failed. */
+/* Decides all undecided updates of ENT, which the store must not hold, and
+ * finishes ENT. If there are many, decide_go_on() does the rest. TEXT is
+ * static, or as old as the transaction. */
+void decide_end(struct scheduler *e, struct entry *ent, enum refd_status status,
+    const char *text, int64_t now_ns);
+/* The same, because the waiting time of ENT is over. Updates that found a lock
+ * held get LOCKED. All others get DEADLINE, or ABORTED if the transaction is
+ * atomic and an update has failed. */
 void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns);
-/* Has an update of ENT failed, and is ENT atomic? Then all other updates are
- * aborted. */
+/* Has an update of ENT failed, and is ENT atomic? Then ENT ends: all other
+ * updates are aborted. */
 bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns);
+/* Decides some updates of ENDING entries. */
+void decide_go_on(struct scheduler *e, int64_t now_ns);
 /* Moves ENT to DECIDED. ENT has no undecided updates, and the store does not
  * hold ENT. */
 void decide_finish(struct scheduler *e, struct entry *ent);
-/* Sends the results of ENT, which is DECIDED or PREPARED, to waiter A, and
- * frees A. Large results of a decided entry follow later, in parts. */
+/* Sends the results of ENT, which is DECIDED, to waiter A, and frees A. Large
+ * results follow later, in parts. */
 void decide_tell(struct scheduler *e, struct entry *ent, struct waiter *a);
+/* Sends the next part to the first waiter of ENT. */
+void decide_tell_part(struct scheduler *e, struct entry *ent);
 /* Answers decided entries, some at a time. Then keeps an entry with unrecorded
  * updates, and frees an entry without. */
 void decide_answer_some(struct scheduler *e);
@@ -230,9 +240,11 @@ void session_begin(struct scheduler *e, struct entry *ent, void *client);
  * empty. */
 void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
     int64_t now_ns);
-/* Batch B, which prepared or ended a session, is back. */
-void session_prepared(struct scheduler *e, struct batch *b, int64_t now_ns);
-void session_ended(struct scheduler *e, struct batch *b, int64_t now_ns);
+/* U of the batch that prepared a session is back. True: U is prepared. */
+bool session_update_prepared(struct scheduler *e, struct txn_update *u,
+    int64_t now_ns);
+/* U of batch B, which ended a session, is back. */
+void session_update_ended(const struct batch *b, struct txn_update *u);
 /* Ends ENT, which is PREPARED. HOW is BATCH_COMMIT, or BATCH_ABORT with the
  * reason of entry_give_up(). */
 void session_end(struct scheduler *e, struct entry *ent,
@@ -243,8 +255,14 @@ void session_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text);
 /* Is a commit or abort of the session under way? */
 bool session_is_ending(const struct entry *ent);
-/* Tells the clients of PREPARED sessions. */
-void session_tell_all(struct scheduler *e);
+/* A joins the clients of ENT, which is PREPARED. */
+void session_tell(struct scheduler *e, struct entry *ent, struct waiter *a);
+/* Tells clients of PREPARED sessions until MAX answers and results are sent,
+ * except of large sessions; returns how many are sent. */
+size_t session_tell_some(struct scheduler *e, size_t max);
+/* Sends a part of the answer to the client of a large PREPARED session. False:
+ * nobody waits for such an answer. */
+bool session_tell_part(struct scheduler *e);
 /* ENT is decided. */
 void session_over(struct scheduler *e, struct entry *ent);
 

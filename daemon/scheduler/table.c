@@ -4,6 +4,7 @@
  *	WAITING		its updates are queued at their names
  *	IN_BATCH	some updates are in the store's hands; then WAITING
  *			again, until no update is undecided
+ *	ENDING		the undecided updates get a status outside of batches
  *	DECIDED		answered; stays until all updates are recorded
  * An entry on the direct way (direct.c) passes ADMITTING, WAITING and IN_BATCH
  * at once to
@@ -14,9 +15,9 @@
  *	IN_BATCH	being committed; then DECIDED
  *
  * Failure modes:
- *	refused or replayed at admission	ADMITTING -> DECIDED
+ *	refused or replayed at admission	ADMITTING -> ENDING -> DECIDED
  *	its repository was replaced	WAITING -> ADMITTING
- *	deadline, cancel, stop		WAITING -> DECIDED
+ *	deadline, cancel, stop		WAITING -> ENDING -> DECIDED
  *	abort, client gone, time over	PREPARED -> IN_BATCH, to release the
  *			locks, -> DECIDED; directly to DECIDED if empty
  * If rejections of a DECIDED entry go along with a batch of others, the entry
@@ -31,9 +32,12 @@
 #define TO(state) (1u << ENTRY_##state)
 
 static const unsigned allowed[] = {
-	[ENTRY_ADMITTING] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
+	[ENTRY_ADMITTING] =
+	    TO(WAITING) | TO(PREPARED) | TO(ENDING) | TO(DECIDED),
 	[ENTRY_DIRECT] = TO(ADMITTING) | TO(IN_BATCH),
-	[ENTRY_WAITING] = TO(ADMITTING) | TO(IN_BATCH) | TO(DECIDED),
+	[ENTRY_WAITING] =
+	    TO(ADMITTING) | TO(IN_BATCH) | TO(ENDING) | TO(DECIDED),
+	[ENTRY_ENDING] = TO(DECIDED),
 	[ENTRY_PREPARED] = TO(IN_BATCH) | TO(DECIDED),
 	[ENTRY_IN_BATCH] =
 	    TO(DIRECT) | TO(WAITING) | TO(PREPARED) | TO(DECIDED),
@@ -57,6 +61,7 @@ bool entry_is_lent(const struct entry *ent)
 		return true;
 	case ENTRY_WAITING:
 	case ENTRY_PREPARED:
+	case ENTRY_ENDING:
 	case ENTRY_DECIDED:
 		break;
 	}

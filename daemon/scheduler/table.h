@@ -28,7 +28,8 @@ enum entry_state {
 	ENTRY_WAITING,   /* some update waits for a batch */
 	ENTRY_PREPARED,  /* a session; the store holds the locks */
 	ENTRY_IN_BATCH,  /* the store has the batch */
-	ENTRY_DECIDED    /* no undecided update is left */
+	ENTRY_ENDING, /* its undecided updates get a status, some at a time */
+	ENTRY_DECIDED /* no undecided update is left */
 };
 #define ENTRY_STATES (ENTRY_DECIDED + 1)
 
@@ -52,6 +53,15 @@ struct entry_quota {
 	struct quota *of_user, *of_repo;
 	const void *sender;      /* first client; only compared */
 	uint32_t retry_after_ms; /* the repository's quota is used up */
+};
+
+/* decide.c: ENDING. */
+struct entry_ending {
+	enum refd_status status;
+	const char *text;
+	size_t at;    /* the next update */
+	bool is_late; /* first, updates that found a lock get LOCKED */
+	struct entry *next, *prev;
 };
 
 /* unrecorded.c: decided updates without a record. */
@@ -99,6 +109,7 @@ struct entry {
 	bool is_timed;       /* in the heap of deadlines */
 
 	struct entry_session session;
+	struct entry_ending ending;
 
 	/* ref_queue.c: names with an update of this entry in first place that
 	 * may be tried. */

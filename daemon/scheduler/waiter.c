@@ -107,27 +107,18 @@ void waiter_drop(struct waiters *all, struct waiter *a)
 	free(a);
 }
 
-bool waiter_take(struct waiters *all, struct waiter *a, struct asked *asked)
-{
-	bool is_heard = a->by != NULL;
-
-	*asked = (struct asked){ .request_id = a->request_id, .fn = a->fn };
-	if (is_heard)
-		asked->arg = a->by->arg;
-	waiter_drop(all, a);
-	return is_heard;
-}
-
 void waiter_answer(struct waiters *all, struct waiter *a,
     struct refd_answer *ans)
 {
-	struct asked asked;
+	scheduler_answer_fn *fn = a->fn;
+	void *arg = a->by != NULL ? a->by->arg : NULL;
+	const bool is_heard = a->by != NULL;
 
+	ans->request_id = a->request_id;
 	/* A is freed first, because the callback may forget its client. */
-	if (!waiter_take(all, a, &asked))
-		return;
-	ans->request_id = asked.request_id;
-	asked.fn(asked.arg, ans);
+	waiter_drop(all, a);
+	if (is_heard)
+		fn(arg, ans);
 }
 
 void waiter_part(struct waiter *a, struct refd_answer *ans)

@@ -15,13 +15,6 @@
 
 struct waiter;
 
-/* How to answer a request. */
-struct asked {
-	uint32_t request_id;
-	scheduler_answer_fn *fn;
-	void *arg;
-};
-
 /* Empty if zero-initialised. */
 struct waiters {
 	struct asked_by *head;
@@ -37,8 +30,6 @@ void waiter_tell_forgotten(struct waiter *a, atomic_bool *is_forgotten);
 void waiter_push(struct waiter **list, struct waiter *a);
 struct waiter *waiter_pop(struct waiter **list);
 
-/* Frees A. False: A was forgotten, so do not call back. */
-bool waiter_take(struct waiters *all, struct waiter *a, struct asked *asked);
 /* Frees A. Then calls back with ANS and its request id, unless A was
  * forgotten. */
 void waiter_answer(struct waiters *all, struct waiter *a,

@@ -98,6 +98,7 @@ static void check_nothing_held(void)
 	MUST(e->fairness.table == NULL && e->fairness.ready == NULL &&
 	    e->fairness.nr_ready == 0 && e->fairness.arriving == NULL);
 	MUST(e->sessions == NULL && e->untold == NULL && e->decided == NULL);
+	MUST(e->untold_large == NULL && e->ending == NULL);
 	MUST(e->decided_large == NULL && e->found == NULL && e->asked == NULL);
 	MUST(e->waiters.head == NULL && e->closers == NULL);
 	MUST(e->deadlines.root == NULL && e->unrecorded.nr == 0);

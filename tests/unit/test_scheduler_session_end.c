@@ -149,6 +149,7 @@ START_TEST(test_resend)
 	ck_assert_ptr_null(rig_batches);
 	t.client = &first;
 	again = rig_submit(&t);
+	rig_run();
 	ck_assert_uint_eq(again->nr_answers, 1);
 	ck_assert_int_eq(again->kind, REFD_ANSWER_PREPARED);
 	/* The same updates without a session are a different request. */

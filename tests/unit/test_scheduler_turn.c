@@ -4,7 +4,8 @@
  * batch, the batch comes back in parts, and the names wake in parts. Meanwhile
  * small transactions pass. Nor has a turn much work if the name above waits
  * with very many names below, or if very many deletions wait for each other.
- * Large answers, and answers of many clients, are sent in parts.
+ * Large answers, and answers of many clients, are sent in parts. A transaction
+ * that ends outside of batches, and a session, are done in parts too.
  */
 #include <check.h>
 
@@ -351,6 +352,152 @@ START_TEST(test_very_many_clients_wait)
 }
 END_TEST
 
+/* ---- ends, and sessions ---- */
+
+/* Turn by turn, until ASK has an answer. In a turn few updates of TXN are
+ * decided, few names are looked at, and few results are told. */
+static void end_in_parts(struct rig_ask *ask, const struct txn *txn)
+{
+	const uint64_t *steps = &rig_scheduler->ref_queues.steps;
+	size_t decided, told;
+	uint64_t looked_at;
+	unsigned nr_turns = 0;
+
+	while (ask->nr_answers == 0) {
+		decided = txn->nr_decided;
+		looked_at = *steps;
+		told = ask->nr;
+		turn();
+		ck_assert_uint_le(ask->nr - told, AT_ONCE);
+		ck_assert_uint_le(*steps - looked_at, 6 * AT_ONCE);
+		if (ask->nr_answers == 0)
+			ck_assert_uint_le(txn->nr_decided - decided, AT_ONCE);
+		ck_assert(rig_next <= rig_now || ask->nr_answers > 0);
+		nr_turns++;
+	}
+	ck_assert_uint_ge(nr_turns, NR / AT_ONCE);
+}
+
+START_TEST(test_a_large_refusal)
+{
+	struct rig_ask *ask = submit_many("refs/heads/", _i, false);
+	struct txn *txn = rig_admissions;
+
+	txn->refused = REFD_DENIED;
+	rig_admit(txn);
+	end_in_parts(ask, txn);
+	ck_assert_int_eq(ask->statuses[NR - 1], REFD_DENIED);
+}
+END_TEST
+
+/* The first update finds a lock. The deadline passes, or the client cancels. */
+START_TEST(test_a_large_one_ends)
+{
+	const bool is_atomic = _i % 2, is_cancelled = _i / 2;
+	struct rig_ask *ask = rig_go_many(0, is_atomic, "refs/heads/", NR);
+	struct txn *txn = ask->txn;
+	size_t i;
+
+	rig_give_back("refs/heads/0", TXN_AGAIN_LOCKED);
+	for (i = 1; i < NR && is_atomic; i++)
+		txn->updates[i].again = TXN_AGAIN_LATER;
+	if (!is_atomic)
+		rig_apply(rig_batches);
+	rig_takes = false;
+	rig_back(rig_batches);
+	rig_run();
+	if (is_cancelled)
+		rig_cancel(0, ask->id);
+	else
+		rig_now += 60000 * RIG_MS;
+	end_in_parts(ask, txn);
+	ck_assert_int_eq(ask->statuses[0],
+	    is_cancelled ? REFD_ABORTED : REFD_LOCKED);
+	ck_assert_int_eq(ask->statuses[NR - 1],
+	    is_cancelled || is_atomic ? REFD_ABORTED : REFD_DEADLINE);
+	rig_takes = true;
+}
+END_TEST
+
+static struct rig_ask *prepare_many(struct rig_txn *t)
+{
+	struct rig_ask *ask;
+
+	t->names = rig_names("refs/heads/", NR);
+	t->nr = NR;
+	t->session = true;
+	ask = rig_submit(t);
+	t->id = ask->id;
+	rig_admit_all();
+	rig_apply(rig_batches);
+	rig_back(rig_batches);
+	return ask;
+}
+
+/* Prepared, and told; then committed or aborted. */
+START_TEST(test_a_large_session)
+{
+	struct rig_txn t = { 0 };
+	struct rig_ask *ask = prepare_many(&t), *again, *end;
+	size_t nr = 0;
+
+	end_in_parts(ask, ask->txn);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
+	again = rig_submit(&t);
+	rig_names_free((const char **)t.names, NR);
+	end_in_parts(again, ask->txn);
+	ck_assert_int_eq(again->kind, REFD_ANSWER_PREPARED);
+	end = _i ? rig_abort(0, ask->id) : rig_commit(0, ask->id);
+	rig_apply(rig_batches);
+	ck_assert_uint_eq(rig_count(rig_batches), NR);
+	for (; nr < NR; nr++)
+		ck_assert(ask->txn->updates[nr].in_batch);
+	rig_back(rig_batches);
+	end_in_parts(end, ask->txn);
+	ck_assert_int_eq(end->statuses[NR - 1], _i ? REFD_ABORTED : REFD_OK);
+}
+END_TEST
+
+/* Committed, cancelled, or too late, while the client is being told; or the
+ * client is gone. */
+START_TEST(test_a_large_session_ends_early)
+{
+	static struct rig_client client;
+	struct rig_txn t = { .client = &client };
+	struct rig_ask *ask = prepare_many(&t), *first = NULL, *second = NULL;
+
+	rig_names_free((const char **)t.names, NR);
+	while (ask->nr_parts == 0)
+		turn();
+	if (_i == 0)
+		first = rig_commit(0, ask->id);
+	else if (_i == 1)
+		second = rig_cancel(0, ask->id);
+	else if (_i == 2)
+		rig_now += 3600 * 1000 * RIG_MS;
+	else
+		rig_forget(&client);
+	if (_i < 3) {
+		ck_assert_ptr_null(rig_batches);
+		end_in_parts(ask, ask->txn);
+		ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
+	} else {
+		turn();
+	}
+	ck_assert_int_eq(rig_batches->session,
+	    _i == 0 ? BATCH_COMMIT : BATCH_ABORT);
+	/* The first end counts. */
+	if (_i == 0)
+		second = rig_abort(0, ask->id);
+	rig_back_all();
+	if (second != NULL)
+		ck_assert_uint_eq(second->nr_answers, 1);
+	if (first != NULL)
+		ck_assert_int_eq(first->outcome, REFD_COMMITTED);
+	ck_assert_ptr_null(rig_scheduler->sessions);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler, turns");
@@ -367,6 +514,10 @@ int main(void)
 	tcase_add_test(tc, test_a_large_answer_comes_in_parts);
 	tcase_add_test(tc, test_large_rejections_are_asked_for);
 	tcase_add_test(tc, test_very_many_clients_wait);
+	tcase_add_loop_test(tc, test_a_large_refusal, 0, 2);
+	tcase_add_loop_test(tc, test_a_large_one_ends, 0, 4);
+	tcase_add_loop_test(tc, test_a_large_session, 0, 2);
+	tcase_add_loop_test(tc, test_a_large_session_ends_early, 0, 4);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -127,25 +127,27 @@ static void add(struct relay *r, const char *data, size_t len)
 	}
 }
 
-/* All that is there now. Returns the number of bytes. */
+/* What is there now: a pipe holds no more. Returns the number of bytes. A
+ * process of the account may write without end, also after the worker. */
 static size_t relay_now(struct relay *r)
 {
-	char data[16384];
-	size_t sum = 0;
+	char data[65536];
 	ssize_t n;
 
-	while (r->from >= 0 && (n = read(r->from, data, sizeof(data))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return sum;
+	if (r->from < 0)
+		return 0;
+	do
+		n = read(r->from, data, sizeof(data));
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
 		add(r, data, (size_t)n);
-		sum += (size_t)n;
+		return (size_t)n;
 	}
-	if (r->from >= 0)
+	if (n == 0) {
 		close(r->from);
-	r->from = -1;
-	return sum;
+		r->from = -1;
+	}
+	return 0;
 }
 
 /* ---- in the process of root ---- */

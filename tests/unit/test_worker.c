@@ -94,6 +94,16 @@ START_TEST(a_worker_tells)
 }
 END_TEST
 
+/* Fills the pipe faster than root reads short lines. */
+static void flood(void)
+{
+	char lines[65536];
+
+	memset(lines, '\n', sizeof(lines));
+	while (write(2, lines, sizeof(lines)) > 0)
+		continue;
+}
+
 static int fails(void *arg)
 {
 	const char *how = arg;
@@ -104,6 +114,8 @@ static int fails(void *arg)
 		raise(SIGSTOP);
 	while (*how == 'p')
 		printf("a long line of words\n");
+	if (*how == 'f')
+		flood();
 	if (*how == 'l')
 		pause();
 	exit(*how == 'x' ? 128 : 0);
@@ -111,10 +123,11 @@ static int fails(void *arg)
 
 START_TEST(a_worker_fails)
 {
-	static char *const how[] = { "killed", "stopped", "prints", "late" };
+	static char *const how[] = { "killed", "stopped", "prints", "floods",
+		"late" };
 	static const char *const wanted[] = { "was killed by a signal",
 		"was stopped by a signal", "printed too much",
-		"took too long" };
+		"printed too much", "took too long" };
 	static char ends[] = "x";
 	struct work w = { .run = fails, .bytes = 100000 };
 	const char *why;
@@ -123,9 +136,9 @@ START_TEST(a_worker_fails)
 	if (!suite_is_root("a_worker_fails"))
 		return;
 	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 5; i++) {
 		w.arg = how[i];
-		w.seconds = i == 3 ? 0 : FOREVER;
+		w.seconds = i == 4 ? 0 : FOREVER;
 		why = NULL;
 		ck_assert_int_lt(work(&other, &w, &why), 0);
 		ck_assert_str_eq(why, wanted[i]);

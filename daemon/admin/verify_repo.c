@@ -275,8 +275,13 @@ static int find_repo(struct verify *v, const char *path, char **why)
 static int open_dirs(struct verify *v, char **why)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+	char migration[REPO_MIGRATION_MAX];
 	struct sys_stat st, objects;
 
+	if (repo_has_migration(v->sys, v->repo.fd, migration))
+		verify_found(v, FOUND_REF_MIGRATION, "", migration,
+		    "git refs migrate is at work there, or was killed: the "
+		    "refs may be in that directory, and nowhere else");
 	if (SYS(v->sys, lstatat, v->repo.fd, "refs", &st) < 0 ||
 	    SYS(v->sys, lstatat, v->repo.fd, "objects", &objects) < 0) {
 		*why = repo_why("'%s' is not a repository: it has no refs or "

@@ -302,6 +302,11 @@ enum finding_repair {
 	X(REF_BROKEN, "ref-broken", ERROR, REF,                                \
 	    "refd verify --repair <repository> restores a value that the "     \
 	    "journal or the reflog has")                                       \
+	X(REF_MIGRATION, "ref-migration", ERROR, NONE,                         \
+	    "wait until git refs migrate has ended; if it was killed: mv "     \
+	    "<repository>/ref_migration.*/* <repository>, then, if reftable "  \
+	    "is among them: git -C <repository> config "                       \
+	    "extensions.refStorage reftable, otherwise --unset it")            \
 	X(REF_UNREADABLE, "ref-unreadable", ERROR, NONE,                       \
 	    "look at its owner, its mode and the disk")                        \
 	X(REF_NAME, "ref-name", ERROR, NONE,                                   \

@@ -14,6 +14,7 @@
 
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 #define THRESHOLD 3
 #define WAIT_MS   20000
@@ -161,6 +162,24 @@ START_TEST(tries_again_after_a_failure)
 }
 END_TEST
 
+/* Git takes no lock there, and removes the old files of the refs. */
+START_TEST(leaves_a_migration_alone)
+{
+	struct store_pack pack;
+
+	tmp_run("mkdir r.git/ref_migration.a1B2c3");
+	make_refs(THRESHOLD);
+	checkpoint();
+	await_stats(0, 1);
+	ask(&pack);
+	ck_assert_int_eq(pack.status, REFD_LOCKED);
+	tmp_run("rmdir r.git/ref_migration.*");
+	ask(&pack);
+	ck_assert_int_eq(pack.status, REFD_OK);
+	ck_assert_uint_eq(pack.nr_packed, THRESHOLD);
+}
+END_TEST
+
 START_TEST(packs_nothing_while_not_allowed)
 {
 	struct store_pack pack;
@@ -188,6 +207,7 @@ int main(void)
 	tcase_add_test(tc, packs_at_the_threshold);
 	tcase_add_test(tc, rests_for_a_minute);
 	tcase_add_test(tc, tries_again_after_a_failure);
+	tcase_add_test(tc, leaves_a_migration_alone);
 	tcase_add_test(tc, packs_nothing_while_not_allowed);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -339,7 +339,19 @@ static void finish_writing(void)
 		"rm refs/heads/g logs/refs/heads/g");
 }
 
-/* A writer at work is no finding. */
+/* git refs migrate, killed before and after HEAD was gone. */
+START_TEST(git_migrated)
+{
+	tmp_run("git init -q --bare m && mkdir m/ref_migration.a1B2c3");
+	ck_assert_uint_eq(vh_look("m"), 1);
+	HAS("ref-migration ref_migration.a1B2c3", "git refs migrate");
+	tmp_run("mv m/HEAD m/refs m/ref_migration.a1B2c3");
+	vh_look("m");
+	HAS("ref-migration ref_migration.a1B2c3", "killed");
+	ck_assert_ptr_nonnull(strstr(vh_why(), "not a repository"));
+}
+END_TEST
+
 /* After a power loss. The configuration named the format of the ids. */
 START_TEST(lost_config)
 {
@@ -409,6 +421,7 @@ int main(void)
 	tcase_add_test(tc, logs);
 	tcase_add_test(tc, a_log_with_a_hole);
 	tcase_add_test(tc, deep_directories);
+	tcase_add_test(tc, git_migrated);
 	tcase_add_test(tc, lost_config);
 	tcase_add_test(tc, looks_twice);
 	suite_add_tcase(suite, tc);

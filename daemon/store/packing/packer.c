@@ -89,9 +89,13 @@ static int run_round(struct packer *p, struct pack_round *round)
 {
 	struct repo *repo = round->repo;
 	struct repos *repos = p->cfg.repos;
+	char migration[REPO_MIGRATION_MAX];
 	struct odb *odb;
 	int r;
 
+	/* git refs migrate takes no lock, and removes files of refs. */
+	if (repo_has_migration(p->cfg.sys, repo->fd, migration))
+		return -EINPROGRESS;
 	if (deferred_blocks_writes(p->cfg.deferred, repo->id))
 		return -EBUSY;
 	if (!repo_is_same(repos, repo))
@@ -171,6 +175,13 @@ static void tell(struct store_pack *ask, int err)
 		ask->why = repo_why("'%s/packed-refs.lock' exists: another "
 				    "program packs or deletes refs, or died "
 				    "('refd locks' says more)",
+		    path);
+		return;
+	case -EINPROGRESS:
+		ask->status = REFD_LOCKED;
+		ask->why = repo_why("'%s/ref_migration.*' exists: git refs "
+				    "migrate is at work, or was killed ('refd "
+				    "verify' says more)",
 		    path);
 		return;
 	case -EBUSY:

@@ -210,6 +210,13 @@ void repos_trim(struct repos *repos, int64_t idle_ns);
  * root. */
 int repo_open_below_root(const struct repos *repos, const char *path);
 
+/* Has the git directory FD a directory ref_migration.XXXXXX? Then git refs
+ * migrate is at work, without any lock, or was killed: the refs of the
+ * repository may be there. NAME gets its name. Blocks. */
+#define REPO_MIGRATION_MAX 32
+bool repo_has_migration(const struct sys *sys, int fd,
+    char name[REPO_MIGRATION_MAX]);
+
 /* Does the path still lead to this directory? repo_is_same(): with an unchanged
  * config too? */
 bool repo_is_there(const struct repos *repos, const struct repo *repo);

@@ -1,4 +1,6 @@
-/* Looks for refs, in both formats. */
+/* Looks for refs, in both formats, and for git refs migrate. */
+#include <string.h>
+
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/stack/stack_reader.h"
@@ -74,4 +76,29 @@ int repo_has_refs(const struct sys *sys, const struct repo *repo)
 {
 	return repo->format == REPO_REFTABLE ? has_tables(repo) :
 					       has_files(sys, repo);
+}
+
+/* A git directory has about 15 entries. */
+#define ENTRIES_MAX 1000
+
+bool repo_has_migration(const struct sys *sys, int fd,
+    char name[REPO_MIGRATION_MAX])
+{
+	static const char prefix[] = "ref_migration.";
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	bool found = false;
+	unsigned nr = 0;
+
+	if (SYS(sys, dir_open, fd, ".", &dir) < 0)
+		return false;
+	while (!found && nr++ < ENTRIES_MAX &&
+	    SYS(sys, dir_next, dir, &entry) > 0) {
+		found = strncmp(entry.name, prefix, strlen(prefix)) == 0 &&
+		    strlen(entry.name) < REPO_MIGRATION_MAX;
+		if (found)
+			strcpy(name, entry.name);
+	}
+	SYS(sys, dir_close, dir);
+	return found;
 }

@@ -51,16 +51,16 @@ struct stack_check {
 static void found_fault(struct stack_check *c, int error)
 {
 	char text[REFTABLE_FAULT_TEXT], file[REFTABLE_TABLE_NAME_MAX + 16];
+	enum finding_id id = FOUND_REFTABLE_DAMAGED;
 
 	c->v->has_fault = c->v->has_fault || c->v->is_sure;
 	snprintf(file, sizeof(file), DIRECTORY "/%s", c->fault.table);
 	reftable_stack_fault_text(&c->fault, error, text);
-	if (error == -EBADMSG || error == -ENOENT || error == -EFBIG)
-		verify_found(c->v, FOUND_REFTABLE_DAMAGED, "", file, "%s",
-		    text);
-	else
-		verify_found(c->v, FOUND_REFTABLE_UNREADABLE, "", file, "%s",
-		    text);
+	if (error != -EBADMSG && error != -ENOENT && error != -EFBIG)
+		id = FOUND_REFTABLE_UNREADABLE;
+	else if (strcmp(file, LIST) == 0)
+		id = FOUND_REFTABLE_LIST;
+	verify_found(c->v, id, "", file, "%s", text);
 }
 
 /* Has the table of the fault only lost its footer? */

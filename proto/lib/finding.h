@@ -334,6 +334,10 @@ enum finding_repair {
 	X(REFTABLE_DAMAGED, "reftable-damaged", ERROR, NONE,                   \
 	    "restore the refs from a backup or a clone; the other tables of "  \
 	    "reftable/ may still be read")                                     \
+	X(REFTABLE_LIST, "reftable-list", ERROR, NONE,                         \
+	    "while no writer is at work, edit tables.list: each line is the "  \
+	    "name of a table beside it, in the order of the numbers in the "   \
+	    "names, and ends with a line feed")                                \
 	X(REFTABLE_FOOTER, "reftable-footer", ERROR, TABLE,                    \
 	    "refd verify --repair <repository> writes the table again, with "  \
 	    "its footer")                                                      \

@@ -111,7 +111,7 @@ START_TEST(missing_parts)
 	HAS("reftable-damaged " TABLE(1), "the table is missing");
 	tmp_run("cd r && mv t " TABLE(1) " && mv reftable/tables.list t");
 	FINDS(1);
-	HAS("reftable-damaged reftable/tables.list", "No such file");
+	HAS("reftable-list reftable/tables.list", "No such file");
 	tmp_run("cd r && mv reftable d");
 	FINDS(1);
 	HAS("reftable-damaged reftable/tables.list", "the directory");
@@ -259,8 +259,28 @@ START_TEST(empty_lists)
 {
 	tmp_run("cd r && : >reftable/tables.list");
 	FINDS(1);
-	HAS("reftable-damaged reftable/tables.list", "tables are there");
+	HAS("reftable-list reftable/tables.list", "tables are there");
 	tmp_run("cd r && rm reftable/*.ref");
+	FINDS(0);
+}
+END_TEST
+
+/* By an editor, or by a copy that ended early. No table is lost. */
+START_TEST(edited_lists)
+{
+	static const char *const edits[] = { "sed -i 's/$/\\r/'", "sed -i 1G",
+		"truncate -s -1", "truncate -s -5" };
+	size_t i;
+
+	tmp_run("cd r && cp reftable/tables.list t");
+	for (i = 0; i < 4; i++) {
+		tmp_run("cd r && cp t reftable/tables.list && "
+			"%s reftable/tables.list",
+		    edits[i]);
+		FINDS(1);
+		HAS("reftable-list reftable/tables.list", "line");
+	}
+	tmp_run("cd r && cp t reftable/tables.list");
 	FINDS(0);
 }
 END_TEST
@@ -321,7 +341,7 @@ START_TEST(worktrees)
 		"echo ../.. >commondir && echo /w/.git >gitdir && "
 		"echo 'ref: refs/heads/.invalid' >HEAD");
 	FINDS(1);
-	HAS("reftable-damaged worktrees/w/reftable/tables.list", "No such");
+	HAS("reftable-list worktrees/w/reftable/tables.list", "No such");
 	add("r/worktrees/w", 1, &head, 1);
 	FINDS(1);
 	HAS("ref-broken worktrees/w/HEAD", "refs/x..");
@@ -365,6 +385,7 @@ int main(void)
 	tcase_add_loop_test(tc, lost_footers, 0, 2);
 	tcase_add_test(tc, a_killed_repair);
 	tcase_add_test(tc, empty_lists);
+	tcase_add_test(tc, edited_lists);
 	tcase_add_test(tc, another_hash);
 	tcase_add_test(tc, wrong_refs);
 	tcase_add_test(tc, worktrees);

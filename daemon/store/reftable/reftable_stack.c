@@ -91,13 +91,14 @@ static int expect_no_table(const struct sys *sys, int dirfd,
 
 /* ---- tables ---- */
 
+/* A carriage return is a sign of an edited list. */
 bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);
 
 	/* The list and its lock are no tables. */
 	return len > 0 && len <= REFTABLE_TABLE_NAME_MAX && name[0] != '.' &&
-	    strchr(name, '/') == NULL &&
+	    strpbrk(name, "/\r") == NULL &&
 	    strncmp(name, REFTABLE_LIST, strlen(REFTABLE_LIST)) != 0;
 }
 

@@ -5,7 +5,7 @@
  *	session		new, so there is no terminal to read or to type into
  *	ids		groups, gid, uid: real, effective and saved
  *	bond		the kernel kills the child if its parent ends
- *	directory	with the rights of the account
+ *	directory	reached with the rights of the account
  *	descriptors	the named ones in their places, all others closed
  *
  * Failures: the child tells the errno through a pipe that exec closes, and
@@ -88,15 +88,20 @@ static int become(const struct account *as)
 }
 
 /* git does not start in a directory that is closed to its user, and root may
- * stand in such a directory. */
-static int change_directory(const struct launch *l)
+ * stand in such a directory. Another account gets no directory that its own
+ * rights do not reach: a directory is a way to the files below. */
+static int change_directory(const struct launch *l, bool is_other)
 {
+	char here[PATH_MAX];
+	bool stays = true;
+
 	if (l->dir != NULL)
 		return or_errno(chdir(l->dir));
-	if (l->kind == LAUNCH_ALONE &&
-	    faccessat(AT_FDCWD, ".", X_OK, AT_EACCESS) < 0)
-		return or_errno(chdir("/"));
-	return 0;
+	if (is_other)
+		stays = getcwd(here, sizeof(here)) != NULL && chdir(here) == 0;
+	else if (l->kind == LAUNCH_ALONE)
+		stays = faccessat(AT_FDCWD, ".", X_OK, AT_EACCESS) == 0;
+	return stays ? 0 : or_errno(chdir("/"));
 }
 
 /* Above the places of the child, so that no place is taken too early. */
@@ -174,7 +179,7 @@ static int prepare(const struct launch *l, pid_t parent, int *report)
 	if (r == 0 && l->run != NULL)
 		r = or_errno(prctl(PR_SET_DUMPABLE, 0));
 	if (r == 0)
-		r = change_directory(l);
+		r = change_directory(l, is_other);
 	return r == 0 ? place_descriptors(l, report) : r;
 }
 

@@ -59,7 +59,7 @@ struct launch {
 	int in, out, err;
 	struct launch_fd
 	    fds[LAUNCH_FDS]; /* the first with TO 0 ends the list */
-	/* NULL: the present directory, or / if the account may not be there */
+	/* NULL: the present directory, or / if the account cannot come there */
 	const char *dir;
 	/* LAUNCH_ALONE: variables beside the allow-list; or NULL.
 	 * LAUNCH_TERMINAL: the environment; NULL: of this process. */

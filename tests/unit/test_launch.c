@@ -313,6 +313,40 @@ START_TEST(ids)
 }
 END_TEST
 
+static void expect_directory(const char *wanted)
+{
+	static const char *const argv[] = { "readlink", "/proc/self/cwd",
+		NULL };
+
+	ck_assert_int_eq(run(&(struct launch){ .argv = argv,
+			     .as = &other,
+			     .in = LAUNCH_NULL,
+			     .err = 2 }),
+	    0);
+	said[strcspn(said, "\n")] = '\0';
+	ck_assert_str_eq(said, wanted);
+}
+
+/* The account may be in the present directory, but not come there. */
+START_TEST(a_directory_below_a_closed_one)
+{
+	char open_dir[4096];
+
+	if (!suite_is_root("a_directory_below_a_closed_one"))
+		return;
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	tmp_setup();
+	tmp_run("mkdir -p closed/open && chmod 755 . closed closed/open");
+	snprintf(open_dir, sizeof(open_dir), "%s/closed/open", tmp_root);
+	ck_assert_int_eq(chdir(open_dir), 0);
+	expect_directory(open_dir);
+	ck_assert_int_eq(chmod("..", 0700), 0);
+	expect_directory("/");
+	ck_assert_int_eq(chdir("/"), 0);
+	tmp_teardown();
+}
+END_TEST
+
 /* "daemon" of Debian and of Alpine is uid 1 or 2, with a group of its own. */
 START_TEST(a_name)
 {
@@ -393,6 +427,7 @@ int main(void)
 	tcase_add_test(tc, what_is_left_behind);
 	tcase_add_test(tc, a_file_in_memory);
 	tcase_add_test(tc, ids);
+	tcase_add_test(tc, a_directory_below_a_closed_one);
 	tcase_add_test(tc, a_name);
 	tcase_add_test_raise_signal(tc, a_terminal_is_for_the_user_alone,
 	    SIGABRT);

@@ -4,8 +4,8 @@ socket alone.
 
     attack.py KIND SOCKET REPOSITORY COMMIT SECONDS OUTSIDE
 
-KIND is a function of this file. A pusher (tags, halves, globs, holders) only
-talks to the daemon. A member of the repository's group (packed, files, packs,
+KIND is a function of this file. A pusher (tags, halves, globs, holders, notes,
+outcomes) only talks to the daemon. A member of the repository's group (packed, files, packs,
 config, race, alternates, many) changes files of REPOSITORY and pushes to it
 at the same time, so that the daemon looks at them. OUTSIDE is a directory that
 the attacker cannot enter, and where links lead.
@@ -15,6 +15,7 @@ that an attack that does nothing is noticed. What the daemon does about it is
 looked at by others."""
 import collections
 import ctypes
+import itertools
 import os
 import random
 import resource
@@ -220,6 +221,59 @@ def holders():
             answers["broken"] += 1
             time.sleep(0.05)
         turns += 1
+
+
+def many_at_once(make, connections, in_flight):
+    """Over each connection, IN_FLIGHT requests wait for their answers at a
+    time. MAKE has the number of the request."""
+    def ask():
+        while not over():
+            try:
+                client = Client(path)
+                client.sock.settimeout(20)
+                waiting = collections.deque()
+                for nr in itertools.count():
+                    if over():
+                        return
+                    if len(waiting) == in_flight:
+                        count(*client.wait(waiting.popleft()))
+                    waiting.append(client.send(*make(nr)))
+            except (OSError, EOFError, ValueError):
+                answers["broken"] += 1
+                time.sleep(0.01)
+    global turns
+    for _ in range(connections):
+        threading.Thread(target=ask, daemon=True).start()
+    while not over():
+        time.sleep(0.1)
+        turns = answers["pong"] + answers["results"]
+
+
+def notes():
+    """Notes of the gate, each of another process; one in eight is used."""
+    def make(nr):
+        phase = "prepared"
+        if nr % 8 == 7:
+            phase = "committed"
+        else:
+            keys.append("%032x" % rand.getrandbits(128))
+        return ("transaction",
+                transaction(new_txid(), repo, "gate %s %s" % (phase, keys[-1]),
+                            "umask 0002"),
+                [("update refs/heads/main", oid, "")])
+    keys = collections.deque(maxlen=1)
+    many_at_once(make, 8, 200)
+
+
+def outcomes():
+    """Questions of 40 bytes about a transaction of 100,000 refs."""
+    client = Client(path)
+    client.sock.settimeout(120)
+    head = headers(deadline=60000)
+    count(*client.ask("transaction", head,
+                      [("create refs/heads/storm/%d" % n, oid)
+                       for n in range(100000)]))
+    many_at_once(lambda _: ("query", head[:1]), 1, 40)
 
 
 # ---- what a member of the group puts in the place of a file ----

@@ -2,7 +2,8 @@
 # Proves that users of a daemon, and users with write access to the files of a
 # repository, neither stop an innocent user of the same daemon nor reach any
 # file outside of the repository:
-#	P1..P5	a pusher, who may push to a repository of his own
+#	P1..P5, G1, Q1	a pusher, who may push to a repository of his own: G1 with
+#		notes of the gate, Q1 with questions about large outcomes
 #	M1..M7	a member of a shared repository's group, who changes any file of
 #		the repository at any time, and pushes to the repository
 #	O1	an owner of other repositories does M1..M6 to a daemon of his own
@@ -211,6 +212,8 @@ end_attackers() { # NAME
 
 # ---- the attacks ----
 
+attack_G1() { pusher notes; }
+attack_Q1() { pusher outcomes; }
 attack_P1() { pusher tags; }
 attack_P2() { pusher halves; }
 attack_P3() {
@@ -362,7 +365,7 @@ measure_alone() {
 }
 
 measure_alone
-for attack in ${ATTACKS:-P1 P2 P3 P4a P4b P5 M1 M2 M3 M4 M5 M6 M7 O1 TSan}; do
+for attack in ${ATTACKS:-P1 P2 P3 P4a P4b P5 G1 Q1 M1 M2 M3 M4 M5 M6 M7 O1 TSan}; do
 	case $attack in
 	TSan) under_tsan ;;
 	*) run_attack "$attack" ;;

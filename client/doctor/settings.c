@@ -40,6 +40,24 @@ static void check_fsync(struct doctor_repo *p)
 		    "cache of the disk");
 }
 
+/* Also a git without --auto gets the warning: the next one brings it. */
+static void check_packing(struct doctor_repo *p)
+{
+	const char *key;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		key = enable_no_packing[i];
+		if (!gitconfig_get(&p->all, key) ||
+		    enable_is_true(&p->all, key))
+			doctor_found_in(p, FOUND_GIT_PACKS,
+			    "%s is not false: git runs git pack-refs --auto by "
+			    "itself, which can bring deleted refs and older "
+			    "values back; the daemon packs refs",
+			    key);
+	}
+}
+
 static void check_durability(struct doctor_repo *p)
 {
 	const char *value = gitconfig_get(&p->all, "refd.durability");
@@ -160,6 +178,7 @@ void doctor_check_settings(struct doctor_repo *p)
 	if (!p->is_enabled)
 		return;
 	check_fsync(p);
+	check_packing(p);
 	check_durability(p);
 	check_transaction_hook(p);
 	if (enable_is_true(&p->all, "receive.shallowupdate"))

@@ -30,6 +30,11 @@ struct wishes {
 extern const char *const enable_refs[2];
 /* Keys and values that make git durable beside refd, where they are unset. */
 extern const char *const enable_fsync[2][2];
+/* Keys that are set to false, where they are unset: `git pack-refs --auto` can
+ * take updates of refd back, and the daemon packs refs (decision 023). Git runs
+ * it for `git maintenance` by the first, and for `git gc --auto` by the
+ * second. */
+extern const char *const enable_no_packing[2];
 
 /* ---- repositories and templates ---- */
 

@@ -16,6 +16,8 @@ const char *const enable_fsync[2][2] = {
 	{ "core.fsync", "committed,loose-object" },
 	{ "core.fsyncMethod", "batch" },
 };
+const char *const enable_no_packing[2] = { "maintenance.pack-refs.enabled",
+	"gc.packRefs" };
 
 void enable_plan_done(struct enable_plan *p)
 {
@@ -209,6 +211,9 @@ static void plan_config(struct enable_plan *p)
 	for (i = 0; wants_fsync(p) && i < 2; i++)
 		if (!gitconfig_get(&p->all, enable_fsync[i][0]))
 			wish(p, enable_fsync[i][0], enable_fsync[i][1]);
+	for (i = 0; i < 2; i++)
+		if (!gitconfig_get(&p->all, enable_no_packing[i]))
+			wish(p, enable_no_packing[i], "false");
 	for (i = 0; i < 2; i++)
 		wish_also(p, "receive.procReceiveRefs", enable_refs[i]);
 }

@@ -186,6 +186,9 @@ static bool plan_own(struct system *sy, const struct wishes *w)
 		if (!gitconfig_get(&system, enable_fsync[i][0]))
 			block_set(b, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
+		if (!gitconfig_get(&system, enable_no_packing[i]))
+			block_set(b, enable_no_packing[i], "false");
+	for (i = 0; i < 2; i++)
 		block_add(b, "receive.procReceiveRefs", enable_refs[i]);
 	if (w->socket)
 		block_set(b, "refd.socket", w->socket);

@@ -256,6 +256,9 @@ enum finding_repair {
 	    "git -C <repository> config core.fsync committed,loose-object")    \
 	X(FSYNC_METHOD, "fsync-method", WARNING, NONE,                         \
 	    "git -C <repository> config core.fsyncMethod batch")               \
+	X(GIT_PACKS, "git-packs", WARNING, ENABLE,                             \
+	    "refd enable <repository>, or git -C <repository> config <key> "   \
+	    "false")                                                           \
 	X(TRANSACTION_HOOK, "transaction-hook", NOTE, NONE,                    \
 	    "remove the hook if nobody needs it")                              \
 	X(SAFE_DIRECTORY, "safe-directory", WARNING, NONE,                     \
@@ -360,6 +363,9 @@ enum finding_repair {
 	/* its journal */                                                      \
 	X(JOURNAL_DISAGREES, "journal-disagrees", ERROR, NONE,                 \
 	    "refd update <ref> <that value> restores the recorded value")      \
+	X(REF_RETURNED, "ref-returned", WARNING, NONE,                         \
+	    "run the command if nobody wrote the value on purpose; otherwise " \
+	    "refd update <ref> <value> <value> records it")                    \
 	X(JOURNAL_OTHER, "journal-other", WARNING, NONE,                       \
 	    "name the directory of the repository's journal by --state")       \
 	X(JOURNAL_UNKNOWN, "journal-unknown", WARNING, NONE,                   \

@@ -195,6 +195,16 @@ settings() {
 	sees fsync-weak "$A"
 	a config core.fsync objects,reference
 	sees_no fsync-weak "$A"
+	a config --unset maintenance.pack-refs.enabled
+	mends git-packs "$A"
+	a config maintenance.pack-refs.enabled on
+	sees git-packs "$A"
+	a config maintenance.pack-refs.enabled no
+	sees_no git-packs "$A"
+	a config gc.packRefs notbare
+	sees git-packs "$A"
+	a config gc.packRefs 0
+	sees_no git-packs "$A"
 	a config core.fsyncMethod writeout-only
 	sees fsync-method "$A"
 	a config receive.shallowUpdate yes

@@ -65,7 +65,7 @@ there_and_back() {
 	push_served 'before: git' one.git refs/heads/a no
 	"$REFD" enable "$T/one.git" >"$T/said"
 	says 'enable: says what it sets' 'receive.procReceiveRefs += adm!:refs'
-	is 'enable: a line each' 6 "$(wc -l <"$T/said")"
+	is 'enable: a line each' 8 "$(wc -l <"$T/said")"
 	push_served 'after enable: refd' one.git refs/heads/b yes
 	is 'listed' "enabled     $T/one.git" "$("$REFD" enable --list)"
 	"$REFD" enable "$T/one.git" >"$T/said"

@@ -104,6 +104,8 @@ START_TEST(test_there_and_back)
 	check_config("refd.socket", "/s.sock\n");
 	check_config("core.fsync", "committed,loose-object\n");
 	check_config("core.fsyncMethod", "batch\n");
+	check_config("maintenance.pack-refs.enabled", "false\n");
+	check_config("gc.packRefs", "false\n");
 
 	tmp_run("cp r.git/config once");
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s.sock"), 0);
@@ -134,6 +136,7 @@ START_TEST(test_what_was_there)
 {
 	tmp_run("cd r.git && git config refd.socket /old && "
 		"git config core.fsync none && "
+		"git config maintenance.pack-refs.enabled true && "
 		"git config receive.procReceiveRefs refs/for && "
 		"git config --add receive.procReceiveRefs refs && "
 		"cp config ../before");
@@ -142,6 +145,7 @@ START_TEST(test_what_was_there)
 	check_last("refd.socket", "/new\n");
 	check_config("core.fsync", "none\n");
 	check_config("core.fsyncMethod", "fsync\n");
+	check_config("maintenance.pack-refs.enabled", "true\n");
 	check_config("receive.procReceiveRefs", "refs/for\nrefs\nadm!:refs\n");
 	ck_assert_int_eq(run(&enable_command, "--socket", "/newer"), 0);
 	check_last("refd.socket", "/newer\n");

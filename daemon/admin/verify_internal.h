@@ -171,9 +171,10 @@ void verify_ledger(struct verify *v);
 verify_check_fn verify_record;
 
 /* Calls FN for each write and deletion in the rows of the repository after LSN
- * AFTER, oldest first. Omits aborted members. *LAST: LSN of the last row. */
+ * AFTER, oldest first. Omits aborted members. *LAST: LSN of the last row. M
+ * belongs to REC. */
 typedef int verify_member_fn(void *arg, const struct journal_row *row,
-    const struct record_member *m);
+    const struct record *rec, const struct record_member *m);
 int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
     void *arg, uint64_t *last);
 

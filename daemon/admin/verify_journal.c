@@ -178,7 +178,7 @@ static int each_member(void *arg, const struct journal_row *row)
 		if (m->status == REFD_OK &&
 		    (m->action == RECORD_WRITE || m->action == RECORD_DELETE) &&
 		    !is_taken_back(rd, row->lsn, m->index))
-			r = rd->fn(rd->arg, row, m);
+			r = rd->fn(rd->arg, row, &rec, m);
 	}
 	record_done(&rec);
 	return r;

@@ -39,10 +39,11 @@ static void forget_record(struct verify_search *s)
 }
 
 static int note_record(void *arg, const struct journal_row *row,
-    const struct record_member *m)
+    const struct record *rec, const struct record_member *m)
 {
 	struct verify_search *s = arg;
 
+	(void)rec;
 	if (strcmp(m->worktree, s->place->worktree) != 0 ||
 	    strcmp(m->name, s->name) != 0)
 		return 0;
@@ -119,12 +120,12 @@ static struct verify_search *find_search(const struct verify *v,
 }
 
 static int note_any(void *arg, const struct journal_row *row,
-    const struct record_member *m)
+    const struct record *rec, const struct record_member *m)
 {
 	const struct verify_place place = { -1, m->worktree };
 	struct verify_search *s = find_search(arg, &place, m->name);
 
-	return s != NULL ? note_record(s, row, m) : 0;
+	return s != NULL ? note_record(s, row, rec, m) : 0;
 }
 
 static int read_all(struct verify *v)

@@ -117,11 +117,64 @@ START_TEST(older_files)
 	tmp_run("cd r.git && rm refs/heads/a logs/refs/heads/* && "
 		"echo '%s refs/heads/a' >packed-refs",
 	    older);
-	FINDS(1);
+	FINDS(2);
 	HAS("ref-gone refs/heads/b", sr_commit);
+	HAS("ref-returned refs/heads/a", older);
 	tmp_run("cd r.git && touch -d '1 hour ago' packed-refs");
 	FINDS(2);
 	HAS("journal-disagrees refs/heads/a", sr_commit);
+}
+END_TEST
+
+/* As by `git pack-refs --auto`, which read the refs before refd moved a, and
+ * deleted b, and wrote packed-refs afterwards. */
+static void pack_stale(void)
+{
+	tmp_run("cd r.git && rm -f refs/heads/a refs/heads/b && "
+		"printf '# pack-refs with: peeled fully-peeled sorted \n"
+		"%s refs/heads/a\n%s refs/heads/b\n' >new && "
+		"mv new packed-refs",
+	    older, sr_commit);
+}
+
+START_TEST(returned)
+{
+	update("refs/heads/b", zeroes);
+	pack_stale();
+	vh_ahead_ns = 3600 * INT64_C(1000000000);
+	FINDS(3);
+	HAS("log-disagrees refs/heads/a", sr_commit);
+	HAS("ref-returned refs/heads/a", older);
+	HAS("ref-returned refs/heads/a", "record 2 replaced");
+	HAS("ref-returned refs/heads/b", sr_commit);
+	HAS("ref-returned refs/heads/b",
+	    "'refd restore --at 4 --undo-git --force --ref refs/heads/b'");
+	/* No log tells more, and no daemon runs. */
+	tmp_run("rm -r r.git/logs/refs");
+	sr_close();
+	FINDS(2);
+	HAS("ref-returned refs/heads/a", "--at 2 --undo-git --ref");
+	HAS("ref-returned refs/heads/b", sr_commit);
+	/* Somebody says through refd that the value is right. */
+	sr_open();
+	update("refs/heads/a", older);
+	FINDS(1);
+	HAS("ref-returned refs/heads/b", sr_commit);
+	/* A loose ref counts, and is never in doubt. */
+	tmp_run("cd r.git && mkdir -p refs/heads && echo %s >refs/heads/b",
+	    sr_commit);
+	FINDS(0);
+}
+END_TEST
+
+/* Git has a log, and so tells of a writer. */
+START_TEST(written_again)
+{
+	update("refs/heads/b", zeroes);
+	tmp_run("cd r.git && git update-ref refs/heads/a %s && "
+		"git update-ref refs/heads/b %s && git pack-refs --all",
+	    older, sr_commit);
+	FINDS(0);
 }
 END_TEST
 
@@ -356,6 +409,8 @@ int main(void)
 	tcase_add_test(tc, all_stands);
 	tcase_add_test(tc, another_later);
 	tcase_add_test(tc, older_files);
+	tcase_add_test(tc, returned);
+	tcase_add_test(tc, written_again);
 	tcase_add_test(tc, deleted_and_there);
 	tcase_add_test(tc, just_recorded);
 	tcase_add_test(tc, more_than_fit);

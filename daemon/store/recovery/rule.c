@@ -81,3 +81,20 @@ enum rule_verdict rule_apply(const struct record_member *m,
 	}
 	return apply_to_packed(m, packed, packed_is_older);
 }
+
+/* A look (is_seen) finds a returned value as anybody else would. The gate tells
+ * of a writer, whose value may have been packed since. */
+enum rule_packed rule_packed(const struct record *rec,
+    const struct record_member *m, const struct refd_oid *value)
+{
+	if (rec->is_seen ||
+	    (m->action != RECORD_WRITE && m->action != RECORD_DELETE))
+		return RULE_PACKED_NOTHING;
+	if (rec->is_gated ||
+	    (m->action == RECORD_WRITE && m->target == NULL &&
+		refd_oid_eq(&m->new_oid, value)))
+		return RULE_PACKED_MEANT;
+	return m->had_old && refd_oid_eq(&m->old_oid, value) ?
+	    RULE_PACKED_REPLACED :
+	    RULE_PACKED_NOTHING;
+}

@@ -31,4 +31,20 @@ enum rule_verdict rule_apply(const struct record_member *m,
     int64_t locked_at_ns, const struct loose_value *loose,
     const struct refd_oid *packed, bool packed_is_older);
 
+/* What a record of a ref says about VALUE, which packed-refs has now. */
+enum rule_packed {
+	RULE_PACKED_NOTHING,
+	RULE_PACKED_MEANT,   /* somebody may have written VALUE since */
+	RULE_PACKED_REPLACED /* refd replaced VALUE, or deleted the ref */
+};
+
+/*
+ * `git pack-refs --auto` reads loose refs before it locks packed-refs. So a
+ * value that refd has replaced meanwhile can return, as a line of packed-refs
+ * alone. The newest record of the ref that says more than NOTHING decides: with
+ * REPLACED, no record shows that somebody wrote VALUE again. M belongs to REC.
+ */
+enum rule_packed rule_packed(const struct record *rec,
+    const struct record_member *m, const struct refd_oid *value);
+
 #endif

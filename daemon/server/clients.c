@@ -1,5 +1,6 @@
 #include "daemon/server/clients.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -136,6 +137,7 @@ void clients_add(struct server *server, int fd, bool is_admin)
 	struct txn_peer peer = { 0 };
 	struct refd_hello hello;
 	struct conn *conn;
+	int r;
 
 	if (has_no_room(server, is_admin)) {
 		if (!is_admin)
@@ -143,10 +145,14 @@ void clients_add(struct server *server, int fd, bool is_admin)
 		turn_away(server, fd, BUSY(CONNECTIONS));
 		return;
 	}
-	if (peer_read(fd, &peer) < 0) {
+	r = peer_read(fd, &peer);
+	if (r == -E2BIG)
+		turn_away(server, fd, REFD_DENIED,
+		    "you belong to more than 4096 groups");
+	else if (r < 0)
 		turn_away(server, fd, BUSY(MEMORY));
+	if (r < 0)
 		return;
-	}
 	if (!is_admin &&
 	    !rights_peer_is_among(&server->cfg.settings.peers, &peer)) {
 		log_denied(server, &peer);

@@ -21,6 +21,8 @@ static int read_groups(int fd, uint32_t **gids, size_t *nr)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 &&
 	    errno != ERANGE)
 		return -errno;
+	if (size > PEER_GROUPS_MAX * sizeof(*list))
+		return -E2BIG;
 	list = malloc(size + sizeof(*list));
 	if (list == NULL)
 		return -ENOMEM;

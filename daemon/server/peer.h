@@ -7,8 +7,12 @@
 
 #include "daemon/store/txn.h"
 
-/* 0 or negative errno. The groups are the supplementary groups and the primary
- * group of the process at the time of connecting. */
+/* Supplementary groups. The kernel allows 65,536, which anybody with subordinate
+ * ids can have, and each connection and each request would hold 256 KiB. */
+#define PEER_GROUPS_MAX 4096
+
+/* 0 or negative errno; -E2BIG: more groups. The groups are the supplementary
+ * groups and the primary group of the process at the time of connecting. */
 int peer_read(int fd, struct txn_peer *peer);
 int peer_copy(const struct txn_peer *from, struct txn_peer *to);
 void peer_done(struct txn_peer *peer);

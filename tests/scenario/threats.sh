@@ -118,6 +118,14 @@ groups() {
 		"$(update $BOB "$shared" refs/heads/b "$oid")"
 	is 'a member where the group may not write' denied \
 		"$(GROUPS_OF=$TEAM update $MALLORY "$A" refs/heads/m "$hers")"
+	check 'one of 4096 groups is served' grep -q serving <(in_groups 4096)
+	check 'one of more is refused' grep -qF 'more than 4096 groups' \
+		<(in_groups 4097)
+}
+
+in_groups() { # NUMBER
+	GROUPS_OF=$(seq -s, 100000 $((99999 + $1))) as $BOB "$REFD" ping \
+		--socket "$SOCKET" 2>&1
 }
 
 # ---- root ----

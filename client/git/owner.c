@@ -8,8 +8,6 @@
 /* git and the daemon have shorter limits. */
 #define WORK_S     120
 #define WORK_BYTES (4 << 20)
-/* Of one owner, until root leaves the other repositories alone. */
-#define FAILURES_MAX 3
 
 bool owner_find(struct owned *o, const char *dir, struct text *why)
 {
@@ -76,42 +74,19 @@ static const struct account *account_of(const struct stat *st)
 	return &last;
 }
 
-/* How often workers of UID failed. */
-static unsigned *failures_of(uid_t uid)
-{
-	static struct failures {
-		uid_t uid;
-		unsigned nr;
-	} *list;
-	static size_t nr, size;
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (list[i].uid == uid)
-			return &list[i].nr;
-	list = xroom(list, nr, &size, sizeof(*list));
-	list[nr] = (struct failures){ .uid = uid };
-	return &list[nr++].nr;
-}
-
 int owner_run(const struct owned *o, struct work work, struct text *why)
 {
 	const struct account *as = account_of(&o->st);
 	const char *how = NULL;
-	int result = -ECANCELED;
+	int result;
 
 	if (!work.seconds)
 		work.seconds = WORK_S;
 	if (!work.bytes)
 		work.bytes = WORK_BYTES;
-	if (!account_is_other(as) || *failures_of(as->uid) < FAILURES_MAX)
-		result = worker_run(as, &work, &how);
-	else
-		how = "was not tried, because it failed repeatedly for other "
-		      "directories of this user";
+	result = worker_run(as, &work, &how);
 	if (result >= 0)
 		return result;
-	++*failures_of(as->uid);
 	text_addf(why,
 	    "%s: the work with the rights of user %u %s; run this as user %u",
 	    o->path, (unsigned)as->uid, how, (unsigned)as->uid);

@@ -29,8 +29,7 @@ bool owner_is_here(const struct stat *st);
 /*
  * Does WORK as the owner of O: in a worker if this process is of root, else
  * here. A limit of 0 is the usual limit. The result is that of worker_run(); if
- * it is negative, WHY gets a sentence. An owner whose workers failed repeatedly
- * gets no further worker, because each can cost root the whole limit of time.
+ * it is negative, WHY gets a sentence.
  */
 int owner_run(const struct owned *o, struct work work, struct text *why);
 /* owner_find(), which fills O for WORK, and owner_run(). O is empty then. */

@@ -7,9 +7,9 @@
 #include "daemon/admin/admin.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/owned.h"
-#include "proto/lib/worker.h"
 
-/* A large repository takes hours. A stopped worker is noticed at once. */
+/* The replay of a large journal takes hours, and no other owner waits. A
+ * stopped worker is noticed at once. */
 #define WORK_SECONDS (7 * 24 * 3600)
 #define WORK_BYTES   ((size_t)1 << 30)
 
@@ -35,20 +35,17 @@ static int find_owner(struct account *owner, const char *path)
 	return r;
 }
 
-int as_owner(const char *path, int failed, int (*run)(void *arg),
-    int (*hear)(void *arg, const char *data, size_t len), void *arg)
+int as_owner(const char *path, int failed, struct work work)
 {
-	const struct work work = { .run = run,
-		.hear = hear,
-		.arg = arg,
-		.seconds = WORK_SECONDS,
-		.bytes = WORK_BYTES };
 	const char *why;
 	struct account owner;
 	int r = find_owner(&owner, path);
 
 	if (r < 0)
 		return failed;
+	work.bytes = WORK_BYTES;
+	if (work.seconds == 0)
+		work.seconds = WORK_SECONDS;
 	r = worker_run(&owner, &work, &why);
 	if (r < 0 && !interrupt_came())
 		admin_say("'%s': the work with the rights of its owner, uid "

@@ -6,16 +6,13 @@
 #ifndef ADMIN_AS_OWNER_H
 #define ADMIN_AS_OWNER_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "proto/lib/worker.h"
 
 /*
- * Runs RUN as the owner of the directory PATH, or in this process if the owner
- * is its account. HEAR, or NULL, gets what RUN tells: see proto/lib/worker.h.
- * Call before threads exist. Returns the result of RUN, or FAILED, and a
- * message was printed.
+ * Does WORK as the owner of the directory PATH, or in this process if the owner
+ * is its account. A limit of 0 seconds is a week. Call before threads exist.
+ * Returns the result of the work, or FAILED, and a message was printed.
  */
-int as_owner(const char *path, int failed, int (*run)(void *arg),
-    int (*hear)(void *arg, const char *data, size_t len), void *arg);
+int as_owner(const char *path, int failed, struct work work);
 
 #endif

@@ -18,6 +18,9 @@
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
 
+/* An owner can hold the work up, for example by a file system of their own. */
+#define DISOWN_SECONDS 3600
+
 struct disown_options {
 	bool json;
 };
@@ -104,7 +107,9 @@ int admin_disown(int argc, char **argv)
 	if (!admin_parse(&command, &opt, &argc, &argv, &status))
 		return status;
 	for (i = 0; i < argc; i++)
-		left |= as_owner(argv[i], 1, disown, NULL,
-		    &(struct disowning){ argv[i], opt.json });
+		left |= as_owner(argv[i], 1,
+		    (struct work){ .run = disown,
+			.arg = &(struct disowning){ argv[i], opt.json },
+			.seconds = DISOWN_SECONDS });
 	return left;
 }

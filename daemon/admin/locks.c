@@ -33,6 +33,9 @@
 #define SECOND_NS INT64_C(1000000000)
 /* Longer than a push waits for a lock. */
 #define WAIT_S 10
+/* Without the time of --wait. An owner can hold the work up, for example by a
+ * file system of their own. */
+#define CLEAR_SECONDS 3600
 
 struct locks_options {
 	bool clear_dead, yes, json;
@@ -283,8 +286,10 @@ int admin_locks(int argc, char **argv)
 		return status;
 	umask(0);
 	for (i = 0; i < argc; i++) {
-		r = as_owner(argv[i], 128, clear_in, NULL,
-		    &(struct clearing){ argv[i], &opt });
+		r = as_owner(argv[i], 128,
+		    (struct work){ .run = clear_in,
+			.arg = &(struct clearing){ argv[i], &opt },
+			.seconds = CLEAR_SECONDS + opt.wait_s });
 		worst = r > worst ? r : worst;
 	}
 	return worst;

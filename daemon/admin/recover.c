@@ -350,7 +350,8 @@ static int run(struct recover_options *opt)
 		    opt->state);
 		return 74;
 	}
-	return as_owner(opt->state, 74, recover, NULL, opt);
+	return as_owner(opt->state, 74,
+	    (struct work){ .run = recover, .arg = opt });
 }
 
 int admin_recover(int argc, char **argv)

@@ -211,7 +211,7 @@ static void say_unsafe(const struct owned *o, const char *dir, char **why)
 {
 	const bool leads = strcmp(dir, o->path) != 0;
 	const unsigned uid = (unsigned)o->st.st_uid;
-	char remedy[64] = "let only root write there";
+	char remedy[64] = "let only root write there, or chmod +t";
 
 	if (uid != 0)
 		snprintf(remedy, sizeof(remedy), "run this as user %u", uid);

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/lib/array.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/consent.h"
 #include "proto/lib/interrupt.h"
@@ -31,6 +32,8 @@
 /* The first byte of a packet. */
 enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION };
 
+/* Of one account, until root leaves its other work alone. */
+#define FAILURES_MAX 3
 /* The number of the worker's end of the socket. */
 #define WORKER_CHANNEL (LAUNCH_FD_MAX - 1)
 
@@ -330,13 +333,57 @@ static int run_as(const struct account *as, const struct work *work,
 	return r;
 }
 
+/* ---- an account whose workers fail ---- */
+
+/* How often workers of UID failed. Without memory, all accounts share a count,
+ * so that none is without a limit. */
+static unsigned *failures_of(uid_t uid)
+{
+	static struct failures {
+		uid_t uid;
+		unsigned nr;
+	} *list, shared;
+	static size_t nr, size;
+	struct failures *room;
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (list[i].uid == uid)
+			return &list[i].nr;
+	room = array_room(list, nr, &size, sizeof(*list));
+	if (room == NULL)
+		return &shared.nr;
+	list = room;
+	list[nr] = (struct failures){ .uid = uid };
+	return &list[nr++].nr;
+}
+
+static int run_as_other(const struct account *as, const struct work *work,
+    const char **why)
+{
+	int r = -ECANCELED;
+
+	if (*failures_of(as->uid) >= FAILURES_MAX) {
+		*why = "was not tried, because it failed repeatedly for other "
+		       "directories of this user";
+		return r;
+	}
+	r = run_as(as, work, why);
+	/* The work may have counted others meanwhile. */
+	if (r < 0)
+		++*failures_of(as->uid);
+	return r;
+}
+
 int worker_run(const struct account *as, const struct work *work,
     const char **why)
 {
 	const struct work *around = here;
 	int r;
 
-	if (work->always_forks || account_is_other(as))
+	if (account_is_other(as))
+		return run_as_other(as, work, why);
+	if (work->always_forks)
 		return run_as(as, work, why);
 	here = work;
 	r = work->run(work->arg);

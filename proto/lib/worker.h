@@ -6,7 +6,9 @@
  *
  * Root's process hears what the worker tells, relays what the worker prints,
  * shows its progress, and asks the user its questions. Whatever happens to the
- * worker is a failure of this piece of work, never of the command.
+ * worker is a failure of this piece of work, never of the command. An account
+ * whose workers failed repeatedly gets no further worker, because each can cost
+ * root the whole limit of time.
  *
  * If the account is that of this process, the work runs here, unless it asks
  * for a fork. What hears may run other work. One thread, and no other thread

@@ -135,8 +135,8 @@ START_TEST(a_worker_fails)
 
 	if (!suite_is_root("a_worker_fails"))
 		return;
-	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
 	for (i = 0; i < 5; i++) {
+		ck_assert_int_eq(account_find(&other, NAMELESS + i, 5), 0);
 		w.arg = how[i];
 		w.seconds = i == 4 ? 0 : FOREVER;
 		why = NULL;
@@ -145,6 +145,32 @@ START_TEST(a_worker_fails)
 	}
 	w.arg = ends;
 	w.seconds = FOREVER;
+	ck_assert_int_eq(work(&other, &w, &why), 128);
+}
+END_TEST
+
+/* An account could cost root the limit of time for each of its directories. */
+START_TEST(a_worker_fails_repeatedly)
+{
+	static char how[] = "killed", ends[] = "x";
+	struct work w = { .run = fails,
+		.arg = how,
+		.seconds = FOREVER,
+		.bytes = 1000 };
+	const char *why;
+	int i;
+
+	if (!suite_is_root("a_worker_fails_repeatedly"))
+		return;
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_lt(work(&other, &w, &why), 0);
+		ck_assert_str_eq(why, "was killed by a signal");
+	}
+	w.arg = ends;
+	ck_assert_int_lt(work(&other, &w, &why), 0);
+	ck_assert_ptr_nonnull(strstr(why, "not tried"));
+	ck_assert_int_eq(account_find(&other, NAMELESS + 1, 5), 0);
 	ck_assert_int_eq(work(&other, &w, &why), 128);
 }
 END_TEST
@@ -328,6 +354,7 @@ int main(void)
 		return 1;
 	tcase_add_test(tc, a_worker_tells);
 	tcase_add_test(tc, a_worker_fails);
+	tcase_add_test(tc, a_worker_fails_repeatedly);
 	tcase_add_test(tc, a_worker_keeps_what_is_named);
 	tcase_add_test(tc, a_worker_asks);
 	tcase_add_test(tc, work_inside_of_work);

@@ -28,6 +28,7 @@
 #include "daemon/admin/locks_internal.h"
 #include "daemon/base/fs_type.h"
 #include "proto/lib/consent.h"
+#include "proto/lib/worker.h"
 
 #define LOOK_NS   INT64_C(100000000)
 #define SECOND_NS INT64_C(1000000000)
@@ -69,6 +70,32 @@ static const struct command command = {
 	.options = options,
 };
 
+/* ---- questions about a process, to root's process ---- */
+
+struct process_question {
+	int64_t doubt, pid;
+};
+
+static bool ask(const struct sys *sys, enum process_doubt doubt, long pid)
+{
+	const struct process_question q = { (int64_t)doubt, pid };
+
+	(void)sys;
+	return worker_tell(&q, sizeof(q)) != 0;
+}
+
+static int hear(void *arg, const char *data, size_t len)
+{
+	struct process_question q;
+
+	(void)arg;
+	if (len != sizeof(q))
+		return -EINVAL;
+	memcpy(&q, data, sizeof(q));
+	return processes_answer(&sys_kernel, (enum process_doubt)q.doubt,
+	    (long)q.pid);
+}
+
 /* ---- proofs ---- */
 
 /* Decides each undecided lock; true: some are left. */
@@ -99,11 +126,11 @@ static int prove(struct found_locks *all, struct processes *running,
 	int64_t end_ns = SYS(sys, now_mono) + wait_ns;
 	struct processes now = { 0 };
 	size_t i;
-	int r = processes_find(sys, (long)getpid(), running);
+	int r = processes_find(sys, (long)getpid(), ask, running);
 
 	while (r == 0 && decide(all, running) && SYS(sys, now_mono) < end_ns) {
 		SYS(sys, sleep_ns, LOOK_NS);
-		r = processes_find(sys, (long)getpid(), &now);
+		r = processes_find(sys, (long)getpid(), ask, &now);
 		if (r == 0)
 			processes_keep(running, &now);
 		processes_done(&now);
@@ -288,6 +315,7 @@ int admin_locks(int argc, char **argv)
 	for (i = 0; i < argc; i++) {
 		r = as_owner(argv[i], 128,
 		    (struct work){ .run = clear_in,
+			.hear = hear,
 			.arg = &(struct clearing){ argv[i], &opt },
 			.seconds = CLEAR_SECONDS + opt.wait_s });
 		worst = r > worst ? r : worst;

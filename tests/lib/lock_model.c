@@ -18,8 +18,8 @@
 #define OWNER    1000
 #define OTHER    2000
 
-static const char *const kind_names[KINDS] = { "git", "writer", "git", "smbd",
-	"git", "git", "refd-daemon" };
+static const char *const kind_names[KINDS] = { "git", "writer", "git", "git",
+	"smbd", "smbd", "git", "git", "refd-daemon" };
 
 static int proc_dir;
 
@@ -80,19 +80,19 @@ static unsigned new_inode(struct model *m, uint64_t holder, uint32_t uid)
 
 static void begin(struct model *m, struct life *l)
 {
-	static const enum kind kinds[] = { GIT, GIT, GIT, LIBRARY, MAPPED,
-		SERVER, SECRET, SETUID, DAEMON };
+	static const enum kind kinds[] = { GIT, GIT, GIT, LIBRARY, IDMAPPED,
+		ROOTLESS, STRANGER, SERVER, SECRET, SETUID, DAEMON };
 
 	if (l->id == 0)
 		*l = (struct life){ .id = ++m->ids,
 			.started = m->ticks,
-			.kind = kinds[lock_model_any(m, 9)],
+			.kind = kinds[lock_model_any(m, 11)],
 			.uid = lock_model_any(m, 3) ? OWNER : OTHER };
 }
 
 static void take(struct model *m, const struct life *l)
 {
-	if (l->id == 0 || l->is_zombie || m->lock != 0 ||
+	if (l->id == 0 || l->is_zombie || l->kind == STRANGER || m->lock != 0 ||
 	    lock_model_is_moved(m))
 		return;
 	m->lock = new_inode(m, l->id, l->uid);
@@ -209,10 +209,10 @@ static unsigned *name_of(struct model *m, const char *path)
 
 static void render(struct model *m, const struct life *l, const char *file)
 {
-	const uint32_t real = l->kind == SETUID ? 0 : l->uid;
-	const uint32_t uid = l->kind == MAPPED ? 5000 :
-	    l->kind == SERVER                  ? 0 :
-						 real;
+	const bool is_other =
+	    l->kind == IDMAPPED || l->kind == ROOTLESS || l->kind == STRANGER;
+	const bool is_root = l->kind == SETUID || l->kind == SERVER;
+	const uint32_t uid = is_other ? 5000 : is_root ? 0 : l->uid;
 	const uint32_t saved = l->kind == SETUID ? l->uid : uid;
 
 	m->proc.id = l->id;
@@ -226,10 +226,20 @@ static void render(struct model *m, const struct life *l, const char *file)
 		    "Threads:\t1\n",
 		    kind_names[l->kind], l->is_zombie ? 'Z' : 'S', uid, uid,
 		    saved, uid);
+	else if (l->kind == ROOTLESS)
+		snprintf(m->proc.text, sizeof(m->proc.text),
+		    "0 5000 1\n1 %u 2\n", l->uid - 1);
 	else
 		snprintf(m->proc.text, sizeof(m->proc.text), "%s",
-		    l->kind == MAPPED ? "0 100000 65536\n" :
-					"0 0 4294967295\n");
+		    is_other ? "0 5000 1\n" : "0 0 4294967295\n");
+}
+
+bool lock_model_ask(const struct sys *sys, enum process_doubt doubt, long pid)
+{
+	const struct life *l = &enter(sys)->lives[pid - 1];
+
+	return l->id == 0 ||
+	    l->kind == (doubt == PROCESS_SERVES ? SERVER : IDMAPPED);
 }
 
 static int open_proc(struct model *m, const char *path)

@@ -9,12 +9,27 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/store/refs/processes.h"
 
 #define PIDS   8
 #define INODES 32
 #define FDS    8
 
-enum kind { GIT, LIBRARY, MAPPED, SERVER, SECRET, SETUID, DAEMON, KINDS };
+/* IDMAPPED: in a namespace of root, with a mount that maps its user ids.
+ * ROOTLESS: in a namespace of a user, which maps the owner of its lock.
+ * STRANGER: in a namespace of another user, and holds nothing. */
+enum kind {
+	GIT,
+	LIBRARY,
+	IDMAPPED,
+	ROOTLESS,
+	STRANGER,
+	SERVER,
+	SECRET,
+	SETUID,
+	DAEMON,
+	KINDS
+};
 
 struct life {
 	uint64_t id; /* 0: no process has this number */
@@ -54,6 +69,7 @@ struct model {
 void lock_model_start(struct model *m, uint64_t seed);
 /* A random number below N. */
 unsigned lock_model_any(struct model *m, unsigned n);
+process_ask lock_model_ask;
 /* Did refd move a lock that a process holds? */
 bool lock_model_is_moved(struct model *m);
 

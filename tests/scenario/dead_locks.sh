@@ -1,8 +1,8 @@
 #!/bin/bash
 # Proves that `refd locks --clear-dead` removes a lock only if no process can
 # hold it: with git as the holder, which works, waits or is killed; beside
-# processes of the owner, with an old "<file>~pid.lock", beside a daemon and its
-# sessions, in containers, and in a hostile repository.
+# processes of the owner and of strangers, with an old "<file>~pid.lock", beside
+# a daemon and its sessions, in containers, and in a hostile repository.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -122,6 +122,95 @@ chown 0 "$repo/refs/heads/held.lock"
 clear_dead --yes --wait 0
 check 'a lock of root is kept' grep -q '^kept: .*belongs to root' "$T/out"
 rm "$repo/refs/heads/held.lock"
+
+# ---- processes of others ----
+
+# No other user can keep a lock, by whatever process. Only a user namespace of
+# root, and one that maps the owner, may hold a lock of the owner.
+stranger=$((owner + 1000000))
+mkdir "$T/of$stranger"
+ln -s "$(command -v su)" "$T/of$stranger/smbd"
+mkfifo -m 666 "$T/password"
+exec 9<>"$T/password"
+
+# COMMAND goes on until `ended`. Its first process is $other.
+beside() { # COMMAND...
+	lock refs/heads/held
+	"$@" <"$T/password" >"$T/other" 2>&1 9<&- &
+	other=$!
+	own "$other"
+}
+
+runs() { # NAME [UIDS]
+	grep -q "^Name:.$1\$" "/proc/$other/status" &&
+		grep -Eq "^Uid:.*${2:-}" "/proc/$other/status"
+}
+
+ended() {
+	kill "$other"
+	reap "$other" 2>/dev/null
+	rm -f "$repo/refs/heads/held.lock"
+}
+
+as_stranger=(setpriv --reuid "$stranger" --regid "$stranger")
+
+kept_by_nobody() { # REPORTED-AS
+	clear_dead --yes --wait 0
+	is "$1: the lock is dead" 0 $?
+	check "$1: it is removed" test ! -e "$repo/refs/heads/held.lock"
+	ended
+}
+
+kept_by_other() { # REPORTED-AS
+	clear_dead --yes --wait 0
+	is "$1: the lock is kept" 1 $?
+	check "$1: the process is named" grep -q \
+		"^kept: .*: process $other (sleep) may hold it" "$T/out"
+	ended
+}
+
+may_have() { # uid_map of $other
+	# In a single write, unlike the shell's own printf.
+	await 10 runs sleep && env printf "$1" >"/proc/$other/uid_map"
+}
+
+beside "${as_stranger[@]}" --clear-groups unshare -U sleep 300
+check 'a user namespace' await 10 runs sleep "$stranger"
+kept_by_nobody 'a user namespace'
+beside "${as_stranger[@]}" --clear-groups unshare -Ur sleep 300
+check 'root of a user namespace' await 10 runs sleep "$stranger"
+kept_by_nobody 'root of a user namespace'
+beside "${as_stranger[@]}" --clear-groups "$T/of$stranger/smbd" root
+check 'a program of root with the name of a file server' \
+	await 10 runs smbd '0.0.0$'
+kept_by_nobody 'a program of root with the name of a file server'
+groups=$(seq -s , 4200000000 4200011000)
+beside "${as_stranger[@]}" --groups "$groups" sleep 300
+check 'many groups' await 10 runs sleep "$stranger"
+kept_by_nobody 'many groups'
+
+beside "${as_stranger[@]}" --clear-groups unshare -U sleep 300
+check 'a namespace that maps others: made' \
+	may_have "0 $stranger 1\\n1 $((owner - 1)) 1\\n2 $((owner + 1)) 9\\n"
+kept_by_nobody 'a namespace that maps others'
+beside "${as_stranger[@]}" --clear-groups unshare -U sleep 300
+check 'a namespace that maps the owner: made' \
+	may_have "0 $stranger 1\\n1 $((owner - 1)) 2\\n"
+kept_by_other 'a namespace that maps the owner'
+# A mount in such a namespace may give the files other owners.
+beside unshare -U sleep 300
+check 'a namespace of root: made' may_have "0 $stranger 1\\n"
+kept_by_other 'a namespace of root'
+beside unshare -U sleep 300
+outer=$other
+check 'below a namespace of root: made' may_have "0 $stranger 1\\n"
+echo 0 0 1 >"/proc/$outer/gid_map"
+beside nsenter -t "$outer" -U -S 0 -G 0 unshare -U sleep 300
+check 'below a namespace of root: runs' await 10 runs sleep "$stranger"
+kill "$outer"
+reap "$outer" 2>/dev/null
+kept_by_other 'below a namespace of root'
+exec 9>&-
 
 # ---- all locks of refs, and no others ----
 

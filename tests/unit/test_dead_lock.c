@@ -6,8 +6,9 @@
  * "x~pid.lock" if no such file is in the way, and the clock jumps. A person
  * removes locks and "x~pid.lock" of ended processes, so another process can
  * take the lock at any moment, with the same inode number. Among the processes
- * are some that write no such file, some with several user ids or mapped user
- * ids, file servers, processes that refd cannot read, and a refd-daemon.
+ * are some that write no such file, some with several user ids, in user
+ * namespaces of root, of a user or of a stranger, file servers, processes that
+ * refd cannot read, and a refd-daemon.
  *
  * The model has one rule that a real machine may break (docs/limits.md): while
  * a lock that refd renamed by mistake is not yet back, nobody uses its name.
@@ -31,11 +32,13 @@ static bool prove(struct model *m, const struct dead_lock *l)
 	size_t nr;
 	bool dead;
 
-	ck_assert_int_eq(processes_find(&m->sys, 99, &running), 0);
+	ck_assert_int_eq(processes_find(&m->sys, 99, lock_model_ask, &running),
+	    0);
 	for (looks = lock_model_any(m, 6); looks > 0; looks--) {
 		if (dead_lock_holder(l, &running, &nr) == NULL)
 			break;
-		ck_assert_int_eq(processes_find(&m->sys, 99, &now), 0);
+		ck_assert_int_eq(
+		    processes_find(&m->sys, 99, lock_model_ask, &now), 0);
 		processes_keep(&running, &now);
 		processes_done(&now);
 	}

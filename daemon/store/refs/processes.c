@@ -1,7 +1,7 @@
 /*
  * The happy path: every directory of /proc with a number is a process. Its stat
- * has the time of start, its status the user ids, and its uid_map the user
- * namespace.
+ * has the time of start, its status the user ids, and its uid_map the ids that
+ * its user namespace maps.
  *
  * Failures: a process that ends meanwhile is left out. A process whose files
  * cannot be read or understood may hold any lock. /proc lists the processes in
@@ -10,17 +10,24 @@
  *
  * If a number is used again between two reads, then the first process has
  * ended and the second began after the search, so neither matters.
+ *
+ * A process enters only namespaces below its own, so a question about its
+ * namespace that comes late still finds root's namespace around it.
  */
 #include "daemon/store/refs/processes.h"
 
 #include <errno.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "proto/lib/array.h"
+#include "proto/limits.h"
 
-#define FILE_MAX   65536
+/* status lists up to 65,536 groups, of up to 11 bytes each. */
+#define FILE_MAX   (1024 * 1024)
 #define MOUNTS_MAX (16 * 1024 * 1024)
 /* PROC_PID_INIT_INO and PROC_USER_INIT_INO of the kernel's proc_ns.h. */
 #define FIRST_PID_NAMESPACE  0xEFFFFFFCu
@@ -142,6 +149,57 @@ static bool read_status(struct process *p, const char *status, bool *ended)
 	return true;
 }
 
+/* ---- the answer of root ---- */
+
+static bool is_server_program(const struct sys *sys, long pid)
+{
+	char path[64], program[REFD_PATH_MAX];
+	const char *slash;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
+	n = SYS(sys, readlinkat, SYS_TRUSTED, path, program,
+	    sizeof(program) - 1);
+	/* A server of the kernel has no program. */
+	if (n < 0)
+		return true;
+	program[n] = '\0';
+	slash = strrchr(program, '/');
+	return is_file_server(slash != NULL ? slash + 1 : program);
+}
+
+static bool is_namespace_of_root(const struct sys *sys, long pid)
+{
+	bool is_first = false, is_roots = false;
+	struct sys_stat st;
+	char path[64];
+	uid_t maker;
+	int fd, up;
+
+	snprintf(path, sizeof(path), "/proc/%ld/ns/user", pid);
+	fd = SYS(sys, openat, SYS_TRUSTED, path, O_RDONLY, 0);
+	while (fd >= 0 && !is_first && !is_roots) {
+		is_first = SYS(sys, fstat, fd, &st) == 0 &&
+		    st.ino == FIRST_USER_NAMESPACE;
+		is_roots = !is_first &&
+		    (ioctl(fd, NS_GET_OWNER_UID, &maker) < 0 || maker == 0);
+		up = is_first ? -1 : ioctl(fd, NS_GET_PARENT);
+		SYS(sys, close, fd);
+		fd = up;
+	}
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	return !is_first;
+}
+
+bool processes_answer(const struct sys *sys, enum process_doubt doubt, long pid)
+{
+	return doubt == PROCESS_SERVES ? is_server_program(sys, pid) :
+					 is_namespace_of_root(sys, pid);
+}
+
+/* ---- the list ---- */
+
 /* The map of the first user namespace: all numbers, unchanged. */
 static bool is_plain_map(const char *map)
 {
@@ -151,16 +209,42 @@ static bool is_plain_map(const char *map)
 	    inside == 0 && outside == 0 && nr == UINT32_MAX;
 }
 
+/* False: malformed, or no memory. */
+static bool read_map(struct process *p, const char *map)
+{
+	struct uid_range *grown;
+	unsigned inside, first, nr;
+	int used = 0;
+
+	for (; sscanf(map, "%u %u %u\n%n", &inside, &first, &nr, &used) == 3;
+	    map += used) {
+		grown = array_room(p->mapped, p->nr_mapped, &p->mapped_size,
+		    sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		p->mapped = grown;
+		p->mapped[p->nr_mapped++] = (struct uid_range){ first, nr };
+	}
+	return *map == '\0';
+}
+
+static bool has_uid(const struct process *p, uint32_t uid)
+{
+	return p->uids[0] == uid || p->uids[1] == uid || p->uids[2] == uid ||
+	    p->uids[3] == uid;
+}
+
 static bool is_gone(int err)
 {
 	return err == -ENOENT || err == -ESRCH;
 }
 
 /* 1: P is filled in. 0: the process has ended. */
-static int read_process(const struct sys *sys, struct process *p)
+static int read_process(const struct sys *sys, process_ask *ask,
+    struct process *p)
 {
 	char *stat = NULL, *status = NULL, *map = NULL;
-	bool ended = false, known;
+	bool ended = false, known, in_other;
 	int r[3];
 
 	r[0] = read_of(sys, p->pid, "stat", &stat);
@@ -169,24 +253,33 @@ static int read_process(const struct sys *sys, struct process *p)
 	known = r[0] == 0 && r[1] == 0 && r[2] == 0 &&
 	    read_status(p, status, &ended);
 	p->started = known ? start_in(stat) : 0;
-	p->may_hold_any = !known || p->started == 0 || !is_plain_map(map) ||
-	    is_file_server(p->name);
+	in_other = known && !is_plain_map(map);
+	p->may_hold_any = !known || p->started == 0 ||
+	    (in_other && !read_map(p, map)) ||
+	    (in_other && ask(sys, PROCESS_IN_NAMESPACE, p->pid)) ||
+	    (is_file_server(p->name) && has_uid(p, 0) &&
+		ask(sys, PROCESS_SERVES, p->pid));
 	free(stat);
 	free(status);
 	free(map);
 	return !ended && !is_gone(r[0]) && !is_gone(r[1]) && !is_gone(r[2]);
 }
 
-static int add_process(const struct sys *sys, long pid, struct processes *all)
+static int add_process(const struct sys *sys, long pid, process_ask *ask,
+    struct processes *all)
 {
-	struct process *grown;
+	struct process *grown, *p;
 
 	grown = array_room(all->list, all->nr, &all->size, sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
 	all->list = grown;
-	all->list[all->nr] = (struct process){ .pid = pid, .name = "?" };
-	all->nr += (size_t)read_process(sys, &all->list[all->nr]);
+	p = &all->list[all->nr];
+	*p = (struct process){ .pid = pid, .name = "?" };
+	if (read_process(sys, ask, p))
+		all->nr++;
+	else
+		free(p->mapped);
 	return 0;
 }
 
@@ -198,7 +291,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int processes_find(const struct sys *sys, long self, struct processes *all)
+int processes_find(const struct sys *sys, long self, process_ask *ask,
+    struct processes *all)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -212,7 +306,7 @@ int processes_find(const struct sys *sys, long self, struct processes *all)
 		if (entry.name[0] < '1' || entry.name[0] > '9')
 			continue;
 		pid = strtol(entry.name, NULL, 10);
-		if (pid != self && (r = add_process(sys, pid, all)) < 0)
+		if (pid != self && (r = add_process(sys, pid, ask, all)) < 0)
 			break;
 	}
 	SYS(sys, dir_close, dir);
@@ -239,23 +333,31 @@ void processes_keep(struct processes *all, const struct processes *now)
 	for (i = 0; i < all->nr; i++)
 		if (still_runs(&all->list[i], now))
 			all->list[nr++] = all->list[i];
+		else
+			free(all->list[i].mapped);
 	all->nr = nr;
 }
 
 bool process_may_hold(const struct process *p, uint32_t uid)
 {
-	int i;
+	size_t i;
 
 	if (p->may_hold_any)
 		return true;
-	for (i = 0; i < 4; i++)
-		if (p->uids[i] == uid)
-			return strcmp(p->name, "refd-daemon") != 0;
+	if (has_uid(p, uid))
+		return strcmp(p->name, "refd-daemon") != 0;
+	for (i = 0; i < p->nr_mapped; i++)
+		if (uid - p->mapped[i].first < p->mapped[i].nr)
+			return true;
 	return false;
 }
 
 void processes_done(struct processes *all)
 {
+	size_t i;
+
+	for (i = 0; i < all->nr; i++)
+		free(all->list[i].mapped);
 	free(all->list);
 	*all = (struct processes){ 0 };
 }

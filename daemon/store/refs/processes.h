@@ -4,12 +4,19 @@
  *
  * A process may hold a lock only if the owner of the lock is one of the four
  * user ids of the process: open(2) takes the owner of a new file from them. So
- * a lock whose owner has no process has no holder. Exceptions may hold any
- * lock:
+ * a lock whose owner has no process has no holder. A process in another user
+ * namespace may also take any user id that the namespace maps, so it may hold
+ * the locks of these. Exceptions may hold any lock:
  *
- *	a process in another user namespace	a mount may map its user ids
- *	a file server (NFS, SMB, virtiofs)	holds locks of other machines
+ *	a process in a namespace of root	a mount of root may map its ids
+ *	a file server of root (NFS, SMB)	holds locks of other machines
  *	a process that cannot be read
+ *
+ * No other user can make an exception, because anybody could then keep the
+ * locks of all. So a file server is known by the file of its program, since a
+ * link gives a program of root any name, and a namespace by its maker. Only
+ * root can read both, and the list is made with the rights of the owner of the
+ * repository. So the list asks (process_ask).
  *
  * refd-daemon holds only locks that are hard links (token.h), so it may hold
  * no lock with a single name.
@@ -28,11 +35,18 @@
 
 #include "daemon/base/sys.h"
 
+struct uid_range {
+	uint32_t first, nr;
+};
+
 struct process {
 	long pid;
 	uint64_t started; /* in ticks since the boot; 0: unknown */
 	uint32_t uids[4];
 	char name[16];
+	/* The ids that its user namespace maps. None in the first namespace. */
+	struct uid_range *mapped;
+	size_t nr_mapped, mapped_size;
 	bool may_hold_any;
 };
 
@@ -41,13 +55,27 @@ struct processes {
 	size_t nr, size;
 };
 
+enum process_doubt {
+	PROCESS_SERVES,       /* is its program a file server? */
+	PROCESS_IN_NAMESPACE, /* did root make its user namespace, or one around
+			       * it, except for the first? */
+};
+
+/* True: yes, or unknown. */
+typedef bool process_ask(const struct sys *sys, enum process_doubt doubt,
+    long pid);
+
+/* The answer of a process that may read everything. */
+process_ask processes_answer;
 /* NULL, or the reason why processes_find() does not see all processes of the
  * machine: a static text, to follow "refd". */
 const char *processes_hidden(const struct sys *sys);
 /* Lists every process that runs during the whole call, except ended processes
  * with unread status (zombies) and process SELF. ALL is empty before; free it
- * with processes_done(). 0 or negative errno. */
-int processes_find(const struct sys *sys, long self, struct processes *all);
+ * with processes_done(). ASK is called where a doubt remains. 0 or negative
+ * errno. */
+int processes_find(const struct sys *sys, long self, process_ask *ask,
+    struct processes *all);
 /* Removes from ALL every process that is not in NOW, a later list: it has
  * ended. */
 void processes_keep(struct processes *all, const struct processes *now);

@@ -17,15 +17,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/tree.h"
 #include "client/group/fetch_git.h"
-
-#define OPEN_MOST 16
 
 /* The daemon may wait for room, too. */
 static void __attribute__((noreturn)) fail(const char *path)
@@ -34,15 +32,6 @@ static void __attribute__((noreturn)) fail(const char *path)
 		die_with(EXIT_AWAY, "cannot make '%s': %s: make room there",
 		    path, strerror(errno));
 	die("cannot make '%s': %s", path, strerror(errno));
-}
-
-static int remove_entry(const char *path, const struct stat *st, int kind,
-    struct FTW *ftw)
-{
-	(void)st;
-	(void)kind;
-	(void)ftw;
-	return remove(path);
 }
 
 static void make_dir(const char *dir, const char *name)
@@ -124,11 +113,10 @@ static void make_tables_dir(const char *dir, bool is_sha256)
 void fetch_dirs_make(const char *dir)
 {
 	enum refd_object_format format;
+	struct tree old = { .task = TREE_REMOVE };
 	char *path, *tables;
 
-	if (nftw(dir, remove_entry, OPEN_MOST, FTW_DEPTH | FTW_PHYS) != 0 &&
-	    errno != ENOENT)
-		die("cannot remove '%s': %s", dir, strerror(errno));
+	tree_walk(&old, AT_FDCWD, dir);
 	if (mkdir(dir, 0700) < 0)
 		fail(dir);
 	for (format = REFD_FORMAT_SHA1; format <= REFD_FORMAT_SHA256;

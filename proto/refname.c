@@ -97,6 +97,20 @@ static bool is_pseudoref(const char *name)
 	    strcmp(name, "MERGE_HEAD") == 0;
 }
 
+bool refd_refname_is_root(const char *name)
+{
+	static const char *const irregular[] = { "HEAD", "AUTO_MERGE",
+		"BISECT_EXPECTED_REV", "NOTES_MERGE_PARTIAL", "NOTES_MERGE_REF",
+		"MERGE_AUTOSTASH" };
+	size_t len = strlen(name), i;
+
+	for (i = 0; i < sizeof(irregular) / sizeof(irregular[0]); i++)
+		if (strcmp(name, irregular[i]) == 0)
+			return true;
+	return has_root_syntax(name) && !is_pseudoref(name) && len >= 5 &&
+	    strcmp(name + len - 5, "_HEAD") == 0;
+}
+
 static bool is_too_long(const char *name)
 {
 	const char *at = name;

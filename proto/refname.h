@@ -51,6 +51,10 @@ bool refd_refname_may_push(const char *name);
 /* The same for a deletion: one component is enough. */
 bool refd_refname_may_push_deletion(const char *name);
 
+/* As git's is_root_ref(): a ref beside refs/ that git lists and migrates: HEAD,
+ * ORIG_HEAD, AUTO_MERGE, but neither FETCH_HEAD nor any other name. */
+bool refd_refname_is_root(const char *name);
+
 /* Names in a worktree's own git-dir (is_per_worktree_ref): HEAD and similar
  * names, refs/bisect/, refs/worktree/, refs/rewritten/. */
 bool refd_refname_is_per_worktree(const char *name);

@@ -6,6 +6,7 @@
 
 #include "client/base/child.h"
 #include "client/git/configfiles.h"
+#include "proto/lib/config_file.h"
 
 /* The owner of a repository can include a FIFO, or a file without an end. */
 static int ask_git(const char *const argv[], struct text *out)
@@ -115,6 +116,29 @@ char *gitconfig_hooks_path(const struct gitconfig *config,
 				       xasprintf("%s/%s", gd->path, set);
 	text_done(&t);
 	return path;
+}
+
+static int add_entry(void *list, const char *key, const char *value,
+    unsigned line)
+{
+	(void)line;
+	text_adds(list, key);
+	if (value)
+		text_addf(list, "\n%s", value);
+	text_addc(list, '\0');
+	return 0;
+}
+
+void gitconfig_parse(struct gitconfig *config, const struct text *file)
+{
+	const char *why = "out of memory";
+	unsigned line = 0;
+
+	if (config_file_parse(file->data, file->len, add_entry, &config->list,
+		&line, &why) < 0)
+		die("bad config line %u of the repository: %s", line, why);
+	config->own_end = config->list.len;
+	config->is_from_files = true;
 }
 
 void gitconfig_done(struct gitconfig *config)

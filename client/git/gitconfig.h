@@ -35,6 +35,10 @@ int gitconfig_try(struct gitconfig *config, const struct gitdir *gd);
 int gitconfig_read(struct gitconfig *config, const char *git_dir);
 /* The same; FILE and the included files alone. */
 int gitconfig_read_file(struct gitconfig *config, const char *file);
+/* The entries of FILE, a repository's own file, alone. Git takes the format of
+ * a repository from there, without includes. A malformed FILE ends the program.
+ */
+void gitconfig_parse(struct gitconfig *config, const struct text *file);
 void gitconfig_done(struct gitconfig *config);
 
 /* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".

@@ -3,7 +3,9 @@
 # names its reason and changes nothing; while refd migrate is at work in a
 # repository, updates and pushes wait and then succeed, and other repositories
 # are served; a directory reftable/ which a killed refd migrate has left is put
-# aside before refd writes. tests/long/migrate.sh migrates.
+# aside before refd writes. Root works as the owner, and no program that the
+# owner can trace has root's terminal. A directory that another user has made
+# beforehand is refused. tests/long/migrate.sh migrates.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -35,17 +37,21 @@ refuses 'no format' 129 'ref-format. is required' "$repo"
 refuses 'unknown format' 129 'no format of refs' --ref-format=sql "$repo"
 refuses 'no repository' 128 'No such file' --ref-format=files \
 	"$T/absent.git"
+refuses 'no repository' 128 'not a git repository' --ref-format=files \
+	"$T/state"
 is 'the same format' "$repo: the refs are in files already" \
 	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"
 check 'the same format: nothing is left' [ ! -e "$repo/refd/migrate" ]
 stop_daemon
 refuses 'no daemon' 75 . --ref-format=reftable "$repo"
 start_daemon || exit 1
+refuses 'an old git' 128 'put 2.48 or later first in PATH' \
+	--ref-format=reftable "$repo"
 
 # ---- while refd migrate is at work ----
 
 "$REFD" update -C "$repo" refs/heads/before "$one"
-mkdir "$repo/refd/migrate"
+mkdir -m 700 "$repo/refd/migrate"
 exec 9<"$repo/refd/migrate"
 flock -n 9
 touch "$repo/config"
@@ -84,7 +90,7 @@ check 'at work: refd wrote both' [ "$(stat_of transactions)" -ge $((at + 2)) ]
 
 # ---- after a kill ----
 
-mkdir "$repo/refd/migrate" "$repo/reftable"
+mkdir -m 700 "$repo/refd/migrate" "$repo/reftable"
 touch "$repo/config"
 check 'killed: an update' "$REFD" update -C "$repo" refs/heads/again "$one"
 stop_daemon
@@ -95,4 +101,45 @@ is 'killed: the next call' "$repo: the refs are in files already" \
 	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"
 check 'killed: nothing is left' [ ! -e "$repo/refd/migrate" ]
 check 'killed: refd verify' "$REFD" verify "$repo"
+stop_daemon
+
+# ---- several users ----
+
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
+with_people 'several users' || finish
+OWNER=64001
+with_account $OWNER
+export REFD_SOCKET=$T/owner.sock
+SOCKET=$REFD_SOCKET STATE=$T/owner.state
+start_daemon || exit 1
+repo_for $OWNER theirs.git >/dev/null
+repo=$T/of$OWNER/theirs.git
+
+# The owner can trace the git that runs as the owner.
+real=$(command -v git)
+mkdir "$T/spy"
+install -m 666 /dev/null "$T/files"
+cat >"$T/spy/git" <<END
+#!/bin/bash
+if [ "\$(id -u)" = $OWNER ]; then
+	echo "terminal: \$(ps -o tty= -p \$\$)" >>"$T/files"
+	find /proc/\$\$/fd -lname '/dev/pts/*' >>"$T/files"
+fi
+exec $real "\$@"
+END
+chmod +x "$T/spy/git"
+PATH=$T/spy:$PATH script -qec "$REFD migrate --ref-format=reftable $repo" \
+	/dev/null >"$T/said" </dev/null
+check 'a terminal: root gets the answer' grep -q 'first in PATH' "$T/said"
+is 'a terminal: the owner does not get it' 'terminal: ?' \
+	"$(sort -u "$T/files")"
+prints_nothing 'root: makes no file of root' find "$repo" -user 0
+
+mkdir -m 777 "$repo/refd/migrate"
+chown 64002 "$repo/refd/migrate"
+as $OWNER "$REFD" migrate --ref-format=reftable "$repo" >"$T/said" 2>&1
+is 'a directory of another user: status' 128 $?
+check 'a directory of another user: reason' grep -q 'open to another user' \
+	"$T/said"
 finish

@@ -122,6 +122,21 @@ END_TEST
 
 /* Of all files that git itself puts into a git directory, only names of root
  * refs may be written. */
+START_TEST(test_root)
+{
+	static const char *const yes[] = { "HEAD", "ORIG_HEAD", "MY-OWN_HEAD",
+		"AUTO_MERGE", "BISECT_EXPECTED_REV" };
+	static const char *const no[] = { "FETCH_HEAD", "MERGE_HEAD",
+		"COMMIT_EDITMSG", "FOO", "my_HEAD", "refs/heads/X_HEAD", "" };
+	size_t i;
+
+	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+		ck_assert_msg(refd_refname_is_root(yes[i]), "%s", yes[i]);
+	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		ck_assert_msg(!refd_refname_is_root(no[i]), "%s", no[i]);
+}
+END_TEST
+
 START_TEST(test_reserved)
 {
 	static const char *const kept[] = { "config", "config.worktree",
@@ -434,6 +449,7 @@ int main(void)
 	tcase_add_test(tc, test_every_byte);
 	tcase_add_test(tc, test_may_write);
 	tcase_add_test(tc, test_place);
+	tcase_add_test(tc, test_root);
 	tcase_add_test(tc, test_reserved);
 	tcase_add_test(tc, test_lengths);
 	tcase_add_test(tc, test_may_delete);

@@ -61,7 +61,7 @@ static int open_migrate(const struct repos *repos, const struct repo *repo)
 }
 
 /* refd migrate holds a flock on refd/migrate from before the wait for refd/lock
- * until its end (client/migrate/migrate_hold.c). */
+ * until its end (client/request/hold.c). */
 static bool is_migrating(const struct repos *repos, const struct repo *repo)
 {
 	const struct sys *sys = repos->sys;

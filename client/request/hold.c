@@ -1,0 +1,151 @@
+/*
+ *	enter	refd/migrate is made and gets a flock: from now on, the daemon
+ *		refuses to open the repository, and its clients try again
+ *	close	a new time of the configuration makes the daemon look at the
+ *		repository again, and close it after the last batch or session.
+ *		Then refd/lock, the lock of a daemon, is free
+ *	forget	a checkpoint makes the daemon forget all rows of the repository
+ *	end	first refd/lock goes, then refd/migrate
+ *
+ * Failures: the daemon ends, and a new daemon finds refd/lock held; this
+ * process is killed, and the kernel drops both flocks; updates go on for too
+ * long, and nothing has changed yet.
+ */
+#include "client/request/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/base/tree.h"
+#include "client/librefd/conn.h"
+#include "client/request/connect.h"
+#include "client/request/question.h"
+
+#define HOLD_MS 60000
+#define NAP_MS  20
+/* The daemon answers at once, or hangs. */
+#define POKE_MS 5000
+/* The daemon has the flock of refd/migrate for an instant. */
+#define LOOK_MS 1000
+
+/* The daemon compares the times of the configuration at each update. Any answer
+ * will do. */
+static void poke(struct refd *r, int dir, const struct gitdir *gd)
+{
+	struct refd_update update = { .action = REFD_VERIFY, .name = "HEAD" };
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.git_dir = gd->common,
+		.common_dev = gd->dev,
+		.common_ino = gd->ino,
+		.umask = 022,
+		.deadline_ms = POKE_MS,
+		.updates = &update,
+		.nr_updates = 1 };
+	struct refd_answer ans;
+
+	utimensat(dir, "config", NULL, AT_SYMLINK_NOFOLLOW);
+	if (refd_call(r, &req, POKE_MS, &ans) == 0)
+		refd_answer_done(&ans);
+}
+
+static bool take(int fd, uint64_t deadline)
+{
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || refd_now_ms() >= deadline)
+			return false;
+		refd_nap(NAP_MS, deadline);
+	}
+	return true;
+}
+
+static void enter(struct hold *h, const struct gitdir *gd)
+{
+	struct stat st;
+
+	mkdirat(h->refd, "migrate", 0700);
+	h->work = tree_open(h->refd, "migrate");
+	/* Another holder removes the directory at the end. */
+	if (!take(h->work, refd_now_ms() + LOOK_MS) ||
+	    fstat(h->work, &st) < 0 || st.st_nlink == 0)
+		die_with(EXIT_AWAY,
+		    "%s: another 'refd migrate' is at work; nothing was "
+		    "changed",
+		    gd->common);
+	if (st.st_uid != geteuid() || (st.st_mode & 0077))
+		die("%s/refd/migrate is open to another user, who could change "
+		    "the work: remove the directory; nothing was changed",
+		    gd->common);
+}
+
+/* A repository names its daemon, as for pushes. */
+static struct refd *find_daemon(struct daemon_socket *socket,
+    const struct gitdir *gd)
+{
+	struct gitconfig config = { 0 };
+	struct refd *r;
+	int err;
+
+	gitconfig_load(&config, gd);
+	connect_choose(socket, NULL, &config, gd);
+	gitconfig_done(&config);
+	r = connect_new(socket);
+	err = refd_connect(r, QUESTION_MS);
+	if (err < 0)
+		question_failed(r, err);
+	if (refd_hello(r)->state != REFD_SERVING)
+		die_with(EXIT_AWAY, "the daemon is %s; nothing was changed",
+		    refd_server_state_name(refd_hello(r)->state));
+	return r;
+}
+
+void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
+{
+	const uint64_t deadline = refd_deadline_ms(HOLD_MS);
+	struct daemon_socket socket;
+	struct refd *r = find_daemon(&socket, gd);
+	struct refd_answer ans;
+
+	mkdirat(dir, "refd", 0777);
+	h->refd = tree_open(dir, "refd");
+	h->lock = openat(h->refd, "lock",
+	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (h->lock < 0)
+		die("cannot open %s/refd/lock: %s", gd->common,
+		    strerror(errno));
+	enter(h, gd);
+	while (!take(h->lock, 0)) {
+		if (refd_now_ms() >= deadline) {
+			hold_end(h);
+			die_with(EXIT_AWAY,
+			    "%s: the daemon still has updates or sessions at "
+			    "work, or another daemon has refd/lock; nothing "
+			    "was changed",
+			    gd->common);
+		}
+		poke(r, dir, gd);
+		refd_nap(NAP_MS, deadline);
+	}
+	question_ask(r, REFD_VERB_CHECKPOINT, HOLD_MS, &ans);
+	refd_answer_done(&ans);
+	if (!connect_may_bypass(socket.path, gd)) {
+		hold_end(h);
+		die_with(EXIT_AWAY,
+		    "%s has updates that could not be written to its refs "
+		    "yet: 'refd status' says why; nothing was changed",
+		    gd->common);
+	}
+	free(socket.path);
+}
+
+void hold_end(struct hold *h)
+{
+	close(h->lock);
+	unlinkat(h->refd, "migrate", AT_REMOVEDIR);
+	close(h->work);
+	close(h->refd);
+}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -28,6 +29,14 @@ const (
 	napMax     = 250 * time.Millisecond
 )
 
+// isOwn tells whether path is of this user or root: su(1) leaves the directory
+// of the calling user in the environment.
+func isOwn(path string) bool {
+	var st syscall.Stat_t
+	return syscall.Lstat(path, &st) == nil &&
+		(st.Uid == 0 || int(st.Uid) == os.Geteuid())
+}
+
 // DefaultSocket returns REFD_SOCKET, or the socket of a daemon of this user, or
 // the socket of the daemon of the system.
 func DefaultSocket() string {
@@ -35,10 +44,8 @@ func DefaultSocket() string {
 		return path
 	}
 	own := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "refd.sock")
-	if filepath.IsAbs(own) {
-		if _, err := os.Stat(own); err == nil {
-			return own
-		}
+	if filepath.IsAbs(own) && isOwn(filepath.Dir(own)) && isOwn(own) {
+		return own
 	}
 	return "/run/refd/refd.sock"
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/libgit2/backend.h"
@@ -39,6 +40,14 @@ static bool is_named_by_repository(const git_config *config, const char *path)
 		is_of_user_or_system, (void *)path) == 0;
 }
 
+static bool is_own(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 &&
+	    (st.st_uid == 0 || st.st_uid == geteuid());
+}
+
 /* Writes the path to OWN or returns a borrowed path. */
 static const char *find_socket(const git_config *config, char own[PATH_MAX],
     bool *is_guarded)
@@ -52,9 +61,10 @@ static const char *find_socket(const git_config *config, char own[PATH_MAX],
 		*is_guarded = is_named_by_repository(config, path);
 		return path;
 	}
-	if (run && *run &&
+	/* As in client/request/connect.c. */
+	if (run && *run && is_own(run) &&
 	    snprintf(own, PATH_MAX, "%s/refd.sock", run) < PATH_MAX &&
-	    access(own, F_OK) == 0)
+	    is_own(own))
 		return own;
 	return SYSTEM_SOCKET;
 }

@@ -53,8 +53,8 @@
 
 /*
  * SOCKET is copied. NULL: REFD_SOCKET, refd.socket of the repository's
- * configuration, $XDG_RUNTIME_DIR/refd.sock if it exists, or
- * /run/refd/refd.sock. If only the repository itself names the socket, writes
+ * configuration, $XDG_RUNTIME_DIR/refd.sock if directory and file belong to
+ * this user or root, or /run/refd/refd.sock. If only the repository itself names the socket, writes
  * go to daemons of root, of this user or of the repository's owner alone. Does
  * not connect. REPO may be attached again.
  *

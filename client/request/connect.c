@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -24,15 +25,23 @@
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
 
-/* The path of a user's own daemon, or NULL. */
+static bool is_own(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && (!st.st_uid || st.st_uid == geteuid());
+}
+
+/* The path of a user's own daemon, or NULL. su(1) leaves the directory of the
+ * calling user in the environment, whose daemon could say anything to root. */
 static char *own_socket(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
 	char *path = NULL;
 
-	if (run && *run)
+	if (run && *run && is_own(run))
 		path = xasprintf("%s/refd.sock", run);
-	if (path && access(path, F_OK) == 0)
+	if (path && is_own(path))
 		return path;
 	free(path);
 	return NULL;

@@ -26,8 +26,9 @@ struct daemon_socket {
 };
 
 /*
- * OPTION, or else REFD_SOCKET, refd.socket, $XDG_RUNTIME_DIR/refd.sock if it
- * exists, /run/refd/refd.sock. CONFIG may be NULL. GD is the repository of
+ * OPTION, or else REFD_SOCKET, refd.socket, $XDG_RUNTIME_DIR/refd.sock if
+ * directory and socket belong to the caller or root, /run/refd/refd.sock.
+ * CONFIG may be NULL. GD is the repository of
  * CONFIG, or NULL. The caller frees the path.
  */
 void connect_choose(struct daemon_socket *s, const char *option,

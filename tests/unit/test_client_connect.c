@@ -67,6 +67,25 @@ START_TEST(test_socket)
 }
 END_TEST
 
+/* su(1) leaves XDG_RUNTIME_DIR of the calling user in the environment. */
+START_TEST(test_socket_of_another_user)
+{
+	char run[700];
+
+	if (!suite_is_root("test_socket_of_another_user"))
+		return;
+	setenv("XDG_RUNTIME_DIR", tmp_root, 1);
+	tmp_put("refd.sock", "");
+	snprintf(run, sizeof(run), "%s/refd.sock", tmp_root);
+	check_socket(NULL, NULL, run);
+	ck_assert_int_eq(lchown(run, 64001, 64001), 0);
+	check_socket(NULL, NULL, "/run/refd/refd.sock");
+	ck_assert_int_eq(lchown(run, 0, 0), 0);
+	ck_assert_int_eq(chown(tmp_root, 64001, 64001), 0);
+	check_socket(NULL, NULL, "/run/refd/refd.sock");
+}
+END_TEST
+
 START_TEST(test_socket_of_a_repository)
 {
 	const char *own = "refd.socket\n/own";
@@ -498,6 +517,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, connect_setup, connect_teardown);
 	tcase_add_test(tc, test_socket);
+	tcase_add_test(tc, test_socket_of_another_user);
 	tcase_add_test(tc, test_socket_of_a_repository);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_waits_for_recovery);

@@ -12,12 +12,20 @@ from .messages import Selection, Transaction
 TIMEOUT = 40.0
 
 
+def _is_own(path):
+    """su(1) leaves the directory of the calling user in the environment."""
+    try:
+        return os.lstat(path).st_uid in (0, os.geteuid())
+    except OSError:
+        return False
+
+
 def default_socket():
     """REFD_SOCKET, or a daemon of this user, or the daemon of the system."""
     if os.environ.get("REFD_SOCKET"):
         return os.environ["REFD_SOCKET"]
     own = os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "refd.sock")
-    if os.path.isabs(own) and os.path.exists(own):
+    if os.path.isabs(own) and _is_own(os.path.dirname(own)) and _is_own(own):
         return own
     return "/run/refd/refd.sock"
 

@@ -9,6 +9,8 @@ use crate::wire::{
     encode_for_repository, encode_history, encode_simple, UPDATES_MAX,
 };
 use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,16 +23,27 @@ const MISFITS_MAX: u32 = 3;
 const NAP_MIN: Duration = Duration::from_millis(10);
 const NAP_MAX: Duration = Duration::from_millis(250);
 
+/// `su` leaves the directory of the calling user in the environment. The
+/// owner of `/proc/self` is this user.
+fn is_own(path: &Path) -> bool {
+    match (fs::symlink_metadata(path), fs::metadata("/proc/self")) {
+        (Ok(it), Ok(this)) => it.uid() == 0 || it.uid() == this.uid(),
+        _ => false,
+    }
+}
+
 /// Returns REFD_SOCKET, or the socket of a daemon of this user, or the socket
 /// of the daemon of the system.
 pub fn default_socket() -> PathBuf {
     if let Some(path) = env::var_os("REFD_SOCKET").filter(|p| !p.is_empty()) {
         return path.into();
     }
-    let own = env::var_os("XDG_RUNTIME_DIR")
-        .map(|dir| Path::new(&dir).join("refd.sock"));
+    let run = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let own = run
+        .filter(|run| is_own(run))
+        .map(|run| run.join("refd.sock"));
     match own {
-        Some(own) if own.is_absolute() && own.exists() => own,
+        Some(own) if own.is_absolute() && is_own(&own) => own,
         _ => "/run/refd/refd.sock".into(),
     }
 }

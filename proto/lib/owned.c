@@ -27,6 +27,7 @@ struct way {
 	uid_t other;   /* a user other than root; 0: none */
 	bool is_mixed; /* several others */
 	bool is_open, is_group_open;
+	char open_dir[PATH_MAX]; /* the first of both; for the message */
 };
 
 /* Root's group is trusted. An access control list shows as rights of the group,
@@ -61,11 +62,17 @@ static struct link_to link_to(int fd)
 
 static void pass(struct way *way, int fd, const struct stat *st)
 {
-	bool is_sticky = st->st_mode & S_ISVTX;
+	const struct link_to link = link_to(fd);
+	const bool was_open = way->is_open || way->is_group_open;
 
 	pass_user(way, st->st_uid);
-	way->is_open |= (st->st_mode & 0002) && !is_sticky;
-	way->is_group_open |= !is_sticky && is_group_open(link_to(fd).path, st);
+	if (st->st_mode & S_ISVTX)
+		return;
+	way->is_open |= (st->st_mode & 0002) != 0;
+	way->is_group_open |= is_group_open(link.path, st);
+	if (!was_open && (way->is_open || way->is_group_open) &&
+	    readlink(link.path, way->open_dir, PATH_MAX - 1) < 0)
+		way->open_dir[0] = '\0';
 }
 
 static bool is_safe(const struct way *way, uid_t owner)
@@ -207,19 +214,22 @@ static void PRINTF_LIKE(2, 3) say(char **why, const char *fmt, ...)
 }
 
 /* A path that leads elsewhere is named twice. */
-static void say_unsafe(const struct owned *o, const char *dir, char **why)
+static void say_unsafe(const struct owned *o, const char *dir,
+    const struct way *way, char **why)
 {
 	const bool leads = strcmp(dir, o->path) != 0;
 	const unsigned uid = (unsigned)o->st.st_uid;
+	const bool is_open = way->is_open || (uid == 0 && way->is_group_open);
 	char remedy[64] = "let only root write there, or chmod +t";
 
 	if (uid != 0)
 		snprintf(remedy, sizeof(remedy), "run this as user %u", uid);
 	say(why,
 	    "%s%s%s, which belongs to user %u, and another user may write to a "
-	    "directory above it, or made a link to it, and so may put another "
-	    "directory in its place; root does nothing there: %s%s%s%s",
+	    "directory above it%s%s, or made a link to it, and so may put "
+	    "another directory in its place; root does nothing there: %s%s%s%s",
 	    leads ? dir : "", leads ? " leads to " : "", o->path, uid,
+	    is_open ? ", " : "", is_open ? way->open_dir : "",
 	    leads ? "name " : "", leads ? o->path : "",
 	    leads ? " itself, or " : "", remedy);
 }
@@ -241,7 +251,7 @@ bool owned_find(struct owned *o, const char *dir, char **why)
 	if (err < 0)
 		say(why, "%s: %s", dir, strerror(-err));
 	else if (o->is_for_root && !is_safe(&w.way, o->st.st_uid))
-		say_unsafe(o, dir, why);
+		say_unsafe(o, dir, &w.way, why);
 	else
 		found = true;
 	if (w.fd >= 0)

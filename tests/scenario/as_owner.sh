@@ -99,6 +99,19 @@ led locks --clear-dead --yes
 led disown
 chmod 700 "$T/of$ALICE"
 
+# ---- a repository of root that others could exchange ----
+
+mkdir "$T/open"
+git init -q --bare "$T/open/a.git"
+chmod 777 "$T/open"
+verify "$T/open/a.git"
+is 'an open directory above: refused' 128 $?
+check 'an open directory above: it is named' \
+	grep -q "directory above it, $T/open, .*chmod +t" "$T/err"
+chmod +t "$T/open"
+verify "$T/open/a.git"
+is 'an open directory above: the remedy' 0 $?
+
 # ---- what the owner sees of it ----
 
 # Does WHAT, as the owner, with the process of the owner that root's command

@@ -110,6 +110,19 @@ static int remember_value(struct leftover_locks *leftover, uint64_t token,
 	return 0;
 }
 
+static int remember_open(struct leftover_locks *leftover, uint64_t token)
+{
+	uint64_t *grown;
+
+	grown = array_room(leftover->open, leftover->nr_open,
+	    &leftover->open_size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	leftover->open = grown;
+	leftover->open[leftover->nr_open++] = token;
+	return 0;
+}
+
 static int remember_token(struct lock_search *s, const char *name)
 {
 	struct token_inode *grown;
@@ -122,11 +135,16 @@ static int remember_token(struct lock_search *s, const char *name)
 		return 0;
 	r = SYS(s->leftover->sys, lstatat, s->leftover->repo->stage_fd, name,
 	    &st);
-	if (r < 0 || st.nlink < 2 || S_ISDIR(st.mode))
+	if (r < 0 || S_ISDIR(st.mode))
 		return r == -ENOENT ? 0 : r;
 	if (token_parse_name(name, &id, &k) < 0)
-		return remember_value(s->leftover,
-		    leftover_locks_batch_of(name), st.ino);
+		return st.nlink < 2 ?
+		    0 :
+		    remember_value(s->leftover, leftover_locks_batch_of(name),
+			st.ino);
+	r = remember_open(s->leftover, id);
+	if (r < 0 || st.nlink < 2)
+		return r;
 	grown = array_room(s->tokens, s->nr, &s->size, sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
@@ -199,27 +217,33 @@ struct lock_walk {
 	bool deep;
 };
 
+/* Takes over the path, also after a failure. */
+static int add_lock(struct leftover_locks *leftover,
+    const struct leftover_lock *lock)
+{
+	struct leftover_lock *grown;
+
+	grown = array_room(leftover->locks, leftover->nr_locks, &leftover->size,
+	    sizeof(*grown));
+	if (grown != NULL)
+		leftover->locks = grown;
+	if (grown == NULL || lock->path == NULL) {
+		free(lock->path);
+		return -ENOMEM;
+	}
+	leftover->locks[leftover->nr_locks++] = *lock;
+	return 0;
+}
+
 static int remember_lock(struct lock_search *s, uint64_t token,
     const struct lock_walk *w, const char *path)
 {
-	struct leftover_locks *leftover = s->leftover;
-	struct leftover_lock *lock;
+	const struct leftover_lock lock = { .token = token,
+		.dirfd = w->dirfd,
+		.worktree = w->worktree,
+		.path = strndup(path, strlen(path) - 5) };
 
-	lock = array_room(leftover->locks, leftover->nr_locks, &leftover->size,
-	    sizeof(*lock));
-	if (lock == NULL)
-		return -ENOMEM;
-	leftover->locks = lock;
-	lock = &leftover->locks[leftover->nr_locks];
-	lock->token = token;
-	lock->dirfd = w->dirfd;
-	lock->worktree = w->worktree;
-	lock->done = false;
-	lock->path = strndup(path, strlen(path) - 5);
-	if (lock->path == NULL)
-		return -ENOMEM;
-	leftover->nr_locks++;
-	return 0;
+	return add_lock(s->leftover, &lock);
 }
 
 /* The directory entry at the walk's path has the inode number of TOKEN. 0 or
@@ -386,6 +410,21 @@ static int compare_values(const void *va, const void *vb)
 	return (a->ino > b->ino) - (a->ino < b->ino);
 }
 
+static int compare_tokens(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+void leftover_locks_sort(struct leftover_locks *leftover)
+{
+	leftover->nr_added = 0;
+	if (leftover->nr_locks > 0)
+		qsort(leftover->locks, leftover->nr_locks,
+		    sizeof(*leftover->locks), compare_locks);
+}
+
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
     struct repo *repo, struct live_batches live)
 {
@@ -400,7 +439,7 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
 	if (s.nr > 0)
 		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
-	if (r == 0 && (s.nr > 0 || repo_has_reftable(sys, repo))) {
+	if (r == 0 && (leftover->nr_open > 0 || repo_has_reftable(sys, repo))) {
 		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees", &s.left,
@@ -411,9 +450,10 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 		leftover_locks_done(leftover);
 		return r;
 	}
-	if (leftover->nr_locks > 0)
-		qsort(leftover->locks, leftover->nr_locks,
-		    sizeof(*leftover->locks), compare_locks);
+	leftover_locks_sort(leftover);
+	if (leftover->nr_open > 0)
+		qsort(leftover->open, leftover->nr_open,
+		    sizeof(*leftover->open), compare_tokens);
 	if (leftover->nr_values > 0)
 		qsort(leftover->values, leftover->nr_values,
 		    sizeof(*leftover->values), compare_values);
@@ -430,10 +470,42 @@ bool leftover_locks_is_value(const struct leftover_locks *leftover,
 		compare_values) != NULL;
 }
 
+bool leftover_locks_is_open(const struct leftover_locks *leftover,
+    uint64_t token)
+{
+	return leftover_locks_has_token(leftover->open, leftover->nr_open,
+	    token);
+}
+
+int leftover_locks_add(struct leftover_locks *leftover, uint64_t token,
+    const char *worktree, const char *path)
+{
+	struct leftover_lock lock = { .token = token,
+		.dirfd = leftover->repo->fd,
+		.worktree = "" };
+	size_t i = 0;
+	int r;
+
+	while (worktree[0] != '\0' && i < leftover->nr_worktrees &&
+	    strcmp(leftover->worktrees[i].id, worktree) != 0)
+		i++;
+	if (worktree[0] != '\0') {
+		if (i == leftover->nr_worktrees)
+			return -ENOENT;
+		lock.dirfd = leftover->worktrees[i].fd;
+		lock.worktree = leftover->worktrees[i].id;
+	}
+	lock.path = strdup(path);
+	r = add_lock(leftover, &lock);
+	leftover->nr_added += r == 0;
+	return r;
+}
+
 struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
     uint64_t token, const char *worktree, const char *path)
 {
-	size_t low = 0, high = leftover->nr_locks, mid;
+	const size_t nr = leftover->nr_locks - leftover->nr_added;
+	size_t low = 0, high = nr, mid;
 
 	/* A crashed batch may have held 100,000 locks. */
 	while (low < high) {
@@ -444,7 +516,7 @@ struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
 		else
 			high = mid;
 	}
-	for (; low < leftover->nr_locks; low++) {
+	for (; low < nr; low++) {
 		if (compare_lock(token, worktree, path,
 			&leftover->locks[low]) != 0)
 			break;

@@ -50,8 +50,10 @@ struct leftover_locks {
 	const struct sys *sys;
 	struct repo *repo;
 	struct live_batches live;
-	struct leftover_lock *locks;
-	size_t nr_locks, size;
+	struct leftover_lock *locks; /* sorted, but the last NR_ADDED */
+	size_t nr_locks, nr_added, size;
+	uint64_t *open; /* batches that did not end; sorted */
+	size_t nr_open, open_size;
 	struct leftover_worktree *worktrees;
 	size_t nr_worktrees;
 	struct leftover_value *values;
@@ -75,6 +77,14 @@ const char *leftover_locks_why(int err);
  * above. */
 int leftover_locks_any(const struct sys *sys, const struct repo *repo,
     struct live_batches live);
+/* Has batch TOKEN not ended? Its token is in stage/. */
+bool leftover_locks_is_open(const struct leftover_locks *leftover,
+    uint64_t token);
+/* Adds a lock on PATH of WORKTREE that was taken for batch TOKEN. No look-up
+ * finds the lock before leftover_locks_sort(). -ENOENT: no such worktree. */
+int leftover_locks_add(struct leftover_locks *leftover, uint64_t token,
+    const char *worktree, const char *path);
+void leftover_locks_sort(struct leftover_locks *leftover);
 /* The standing lock on PATH of WORKTREE by batch TOKEN; NULL: none. */
 struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
     uint64_t token, const char *worktree, const char *path);

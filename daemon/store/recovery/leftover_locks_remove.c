@@ -91,5 +91,6 @@ void leftover_locks_done(struct leftover_locks *leftover)
 	free(leftover->locks);
 	free(leftover->worktrees);
 	free(leftover->values);
+	free(leftover->open);
 	memset(leftover, 0, sizeof(*leftover));
 }

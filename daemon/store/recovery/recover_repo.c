@@ -16,6 +16,7 @@
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/repos/repo_config.h"
+#include "daemon/store/stack/stack.h"
 
 static int compare_tokens(const void *va, const void *vb)
 {
@@ -120,6 +121,26 @@ static bool takes_format_of(const struct sys *sys, struct repo *repo,
 	return true;
 }
 
+/* Without its lock the row of an open batch is judged as after a power loss,
+ * because the indices in the stack tell whether the row was published. */
+static bool has_lost_lock(struct leftover_locks *leftover,
+    const struct replay_row *row)
+{
+	const struct record_member *m = row->rec.members;
+	size_t i;
+
+	if (row->evidence != EVIDENCE_CRASHED || !row->rec.has_indices ||
+	    !leftover_locks_is_open(leftover, row->row.token))
+		return false;
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (m[i].status == REFD_OK && m[i].action != RECORD_NOTHING &&
+		    leftover_locks_lookup(leftover, row->row.token,
+			m[i].worktree,
+			STACK_DIRECTORY "/" REFTABLE_LIST) == NULL)
+			return true;
+	return false;
+}
+
 /* The list of leftover locks in RP is empty at first. Adds removed locks to
  * *UNLOCKED. */
 int recover_replay(struct store_recovery *rec, struct replay *rp,
@@ -146,6 +167,11 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	r = leftover_locks_find(rp->leftover, rec->sys, rp->repo, live);
 	if (r < 0)
 		return r;
+	for (row = rows; row != NULL; row = row->next) {
+		row->lost_lock = has_lost_lock(rp->leftover, row);
+		if (row->lost_lock)
+			row->evidence = EVIDENCE_POWER_LOSS;
+	}
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
 	r = unlock_unneeded(rp->leftover, rows, unlocked);
 	if (r == 0)

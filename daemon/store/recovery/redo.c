@@ -21,6 +21,9 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 
+const char redo_taken_text[] =
+    "another reference stood where its name had to go";
+
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text)
 {
@@ -156,7 +159,7 @@ static int decide_failed(struct replay *rp, struct redo *redo, int err)
 		return redo->value == NULL ?
 		    0 :
 		    redo_abort(rp, redo->value->row, redo->value->member,
-			REFD_CONFLICT);
+			REFD_CONFLICT, redo_taken_text);
 	case -ENOENT:
 		if (redo->edit.dirfd >= 0)
 			break;

@@ -98,13 +98,26 @@ int redo_log_of_left(struct replay *rp, struct redo *redo);
 int redo_log_alone(struct replay *rp, struct redo *redo);
 
 /* Aborts the update of MEMBER: notes the update for an abort record, passes
- * over its members from here on, and takes back log lines of a crashed run. */
+ * over its members from here on, and takes back log lines of a crashed run.
+ * TEXT is static. */
 int redo_abort(struct replay *rp, const struct replay_row *row,
-    const struct record_member *member, enum refd_status status);
+    const struct record_member *member, enum refd_status status,
+    const char *text);
+/* The TEXT of the most frequent cause. */
+extern const char redo_taken_text[];
 
 /* redo_atomic.c: before any roll forward after a crash. Takes atomic
  * transactions back as a whole if another writer took one of their names. */
 int redo_undo_blocked(struct replay *rp, struct replay_row *rows);
+/* Takes the creations of ROW back whose locks stand, and aborts the updates of
+ * these locks, with CONFLICT for update INDEX. TEXT is static. */
+int redo_undo_row(struct replay *rp, const struct replay_row *row,
+    uint32_t index, const char *text);
+/* redo_unlocked.c: after a crash, before any roll forward. Takes the locks
+ * again that somebody removed from unpublished records, or aborts their
+ * updates. */
+int redo_unlocked(struct replay *rp, const struct replay_row *rows);
+extern const char redo_unlocked_text[]; /* the reason of such an abort */
 /* After a power loss: deletes creations of aborted atomic transactions that are
  * present again. */
 int redo_undo_aborted(struct replay *rp, const struct replay_row *rows);

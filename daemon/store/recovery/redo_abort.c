@@ -54,14 +54,14 @@ static int retract_line(struct replay *rp, const struct replay_row *row,
 }
 
 int redo_abort(struct replay *rp, const struct replay_row *row,
-    const struct record_member *member, enum refd_status status)
+    const struct record_member *member, enum refd_status status,
+    const char *text)
 {
 	const struct record_member *m;
 	size_t i;
 	int r;
 
-	r = replay_abort(rp, row, member, status,
-	    "another reference stood where its name had to go");
+	r = replay_abort(rp, row, member, status, text);
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		m = &row->rec.members[i];
 		if (m->index != member->index || m->status != REFD_OK)

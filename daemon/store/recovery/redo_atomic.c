@@ -118,21 +118,14 @@ static int unpack_creations(struct replay *rp, const struct replay_row *row)
 	return r < 0 ? r : 0;
 }
 
-static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
+int redo_undo_row(struct replay *rp, const struct replay_row *row,
+    uint32_t index, const char *text)
 {
-	uint32_t index = row->rec.members[taken].index;
 	const struct record_member *m;
 	struct leftover_lock *lock;
 	size_t i;
-	int r = 0;
+	int r;
 
-	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
-	    "another reference stands where its name must go; the atomic "
-	    "transaction it is of is taken back");
-	/* The start is refused (recover_findings.c). An import names refs that
-	 * were there before. */
-	if (rp->is_group)
-		return 0;
 	r = unpack_creations(rp, row);
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		lock = lock_of(rp, row, i);
@@ -144,9 +137,24 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 		m = &row->rec.members[i];
 		if (lock_of(rp, row, i) != NULL)
 			r = redo_abort(rp, row, m,
-			    m->index == index ? REFD_CONFLICT : REFD_ABORTED);
+			    m->index == index ? REFD_CONFLICT : REFD_ABORTED,
+			    text);
 	}
 	return r;
+}
+
+static int undo_taken(struct replay *rp, const struct replay_row *row,
+    size_t taken)
+{
+	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
+	    "another reference stands where its name must go; the atomic "
+	    "transaction it is of is taken back");
+	/* The start is refused (recover_findings.c). An import names refs that
+	 * were there before. */
+	return rp->is_group ?
+	    0 :
+	    redo_undo_row(rp, row, row->rec.members[taken].index,
+		redo_taken_text);
 }
 
 int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
@@ -166,7 +174,7 @@ int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
 			    0 :
 			    is_taken(rp, lock, &row->rec.members[i]);
 			if (r > 0)
-				r = undo_row(rp, row, i);
+				r = undo_taken(rp, row, i);
 			if (r < 0)
 				return r;
 		}

@@ -195,6 +195,8 @@ int redo_sweep_packed(struct replay *rp)
 	r = SYS(rp->sys, lstatat, rp->repo->fd, fresh, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
+	/* All earlier locks are gone, and stage/ is empty. */
+	rp->token_stays = false;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
 		r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);

@@ -41,6 +41,9 @@ struct replay_row {
 	/* The file system failed to sync before a start, or was failing when
 	 * the daemon ended. */
 	bool may_be_lost;
+	/* Of a batch with reftables that did not end: another program removed
+	 * the lock of a list. */
+	bool lost_lock;
 	enum evidence evidence;
 	struct replay_row *next; /* of the same repository */
 };

@@ -5,6 +5,7 @@
  *	undo	creations that were taken back before the power loss, and are
  *		present again
  *	records	the last record of each file decides
+ *	locks	after a crash, locks that somebody removed are taken again
  *	delete	deletions first: they make room for later names; one
  *		packed-refs rewrite for all
  *	write	the values, each under its ref's lock, and its log: NULs and
@@ -158,9 +159,11 @@ int replay_files(struct replay *rp, struct replay_row *rows)
 	if (r == 0)
 		r = take_snapshot(rp);
 	if (r == 0)
-		r = redo_undo_blocked(rp, rows);
-	if (r == 0)
 		r = ref_records_build(&rp->ref_records, rows);
+	if (r == 0)
+		r = redo_unlocked(rp, rows);
+	if (r == 0)
+		r = redo_undo_blocked(rp, rows);
 	if (r == 0)
 		r = ref_records_build(&rp->older_records, rp->older);
 	if (r == 0)

@@ -186,7 +186,7 @@ static int abort_update(struct stack_replay *sr,
 /* *AGAIN: rows were aborted. */
 static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 {
-	static const char why[] =
+	const char *why =
 	    "a power loss took the value it was based on, before any answer";
 	const struct ref_record *record = ref->records->items;
 	size_t kept, nr = 0;
@@ -204,6 +204,12 @@ static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 	ref->last = sr->values[nr - 1];
 	ref->verdict = stack_rule_apply(sr->members, nr, &ref->found,
 	    ref->place->proved, &kept);
+	/* Only the last batch can be open. */
+	if (ref->verdict == STACK_LATER && sr->values[nr - 1]->row->lost_lock &&
+	    kept == nr) {
+		kept--;
+		why = redo_unlocked_text;
+	}
 	for (; nr > kept && r == 0; nr--) {
 		*again = true;
 		if (!is_passed(sr->values[nr - 1]))

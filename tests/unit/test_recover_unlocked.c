@@ -1,0 +1,252 @@
+/*
+ * Proves recovery after a crash and a helping hand: all locks of refd were
+ * removed before the daemon came back. Nothing that is ok by id is missing, and
+ * no value is lost that git wrote meanwhile.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/scripted_txn.h"
+#include "tests/lib/stack_txn_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
+
+#define MAIN  "refs/heads/main"
+#define X     WORLD_REPO "/refs/heads/x"
+#define ONES  "3131313131313131313131313131313131313131"
+#define FIVES "3535353535353535353535353535353535353535\n"
+
+static const struct {
+	const char *before, *spec;
+	bool is_packed; /* x is in packed-refs before */
+	char was, value;
+} kinds[] = { { "x=1", "x=2:1", false, '1', '2' },
+	{ "y=1", "x=2:0", false, '0', '2' }, { "x=1", "-x:1", false, '1', '0' },
+	{ "y=1", "-x:1", true, '1', '0' }, { "y=1", "x=2:1", true, '1', '2' },
+	{ "y=1", "x=2:0;a=2:0;b=2:0;c=2:0", false, '0', '2' } };
+#define NR_KINDS ((int)(sizeof(kinds) / sizeof(kinds[0])))
+#define PACKING  (NR_KINDS - 1) /* makes lines of packed-refs */
+
+static void remove_locks(void)
+{
+	char *list = memfs_list_locks(w->fs, WORLD_REPO), *at = list, *lock;
+
+	while ((lock = strsep(&at, "\n")) != NULL)
+		if (lock[0] != '\0')
+			wr_unlink(lock);
+	free(list);
+}
+
+static const char *litter(void)
+{
+	const char *name = world_litter(w);
+
+	return name != NULL ? name : "";
+}
+
+/* The transaction of KIND is killed at change N. False: it ended before. */
+static bool crash_at(struct scripted_txn *h, int kind, bool atomic,
+    unsigned long n)
+{
+	struct txn *txn;
+	bool hit;
+
+	world_free(w);
+	wr_setup_apart();
+	ck_assert_int_eq(world_stop(w), 0);
+	w->packed_least = kind == PACKING ? 3 : 0;
+	wr_start();
+	wr_ok(kinds[kind].before);
+	if (kinds[kind].is_packed)
+		memfs_write(w->fs, WORLD_REPO "/packed-refs",
+		    "# pack-refs with: peeled fully-peeled sorted \n" ONES
+		    " refs/heads/x\n");
+	memfs_advance(w->fs, 1000000000);
+	txn = world_begin(w, kinds[kind].spec, atomic);
+	h->w = w;
+	h->txid = txn->req.txid;
+	memfs_crash_at(w->fs, n);
+	world_batch(w, &txn, 1);
+	hit = memfs_was_hit(w->fs);
+	world_done(w, txn);
+	memfs_crash(w->fs);
+	return hit;
+}
+
+/* Nobody wrote meanwhile: each recorded update is redone. */
+START_TEST(removed_locks)
+{
+	struct scripted_txn h = { .w = NULL };
+	enum refd_status status;
+	unsigned long n, nr_redone = 0;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		hit = crash_at(&h, _i / 2, _i % 2, n);
+		remove_locks();
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		nr_redone += w->found[STORE_ROLLED_FORWARD];
+		status = scripted_status(&h, 0);
+		if (status != REFD_PENDING)
+			ck_assert_int_eq(status, REFD_OK);
+		ck_assert_int_eq(world_ref(w, "x"),
+		    status == REFD_OK ? kinds[_i / 2].value :
+					kinds[_i / 2].was);
+		if (world_has_log(w, "x") && status == REFD_OK)
+			ck_assert_int_eq(world_log_count(w, "x",
+					     kinds[_i / 2].was,
+					     kinds[_i / 2].value),
+			    1);
+		ck_assert_str_eq(litter(), "");
+	}
+	ck_assert_uint_gt(n, 10);
+	ck_assert_uint_gt(nr_redone, 0);
+}
+END_TEST
+
+/* Git wrote meanwhile, so its value stays. The update is ok only if it was
+ * published before. */
+START_TEST(removed_locks_and_a_write)
+{
+	struct scripted_txn h = { .w = NULL };
+	enum refd_status status;
+	unsigned long n, nr_aborted = 0;
+	bool hit = true;
+	char was;
+
+	for (n = 0; hit; n++) {
+		hit = crash_at(&h, _i / 2, _i % 2, n);
+		remove_locks();
+		was = world_ref(w, "x");
+		memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
+		scripted_git_writes(w, X, FIVES);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_int_eq(world_ref(w, "x"), '5');
+		status = scripted_status(&h, 0);
+		ck_assert(status != REFD_OK || was == kinds[_i / 2].value);
+		nr_aborted += status == REFD_CONFLICT;
+		ck_assert_str_eq(litter(), "");
+	}
+	ck_assert_uint_gt(n, 10);
+	ck_assert_uint_gt(nr_aborted, 0);
+}
+END_TEST
+
+/* A published update stays ok, whatever git made of the ref since. */
+START_TEST(published_updates)
+{
+	struct scripted_txn h = { .w = NULL };
+	unsigned long n = 0;
+
+	while (crash_at(&h, 0, false, n))
+		n++;
+	while (n > 0) {
+		crash_at(&h, 0, false, --n);
+		if (world_ref(w, "x") != '2')
+			break;
+		remove_locks();
+		if (_i == 0)
+			scripted_git_writes(w, X, FIVES);
+		else
+			wr_unlink(X);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_int_eq(world_ref(w, "x"), _i == 0 ? '5' : '0');
+		ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
+	}
+	ck_assert_uint_gt(n, 0);
+}
+END_TEST
+
+/* A start that is killed too: the next one decides the same. */
+START_TEST(a_killed_start)
+{
+	struct scripted_txn h = { .w = NULL };
+	unsigned long n = 0, at;
+	bool hit = true;
+
+	do {
+		crash_at(&h, _i, false, n++);
+		remove_locks();
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+	} while (w->found[STORE_ROLLED_FORWARD] == 0);
+	for (at = 0; hit; at++) {
+		crash_at(&h, _i, false, n - 1);
+		remove_locks();
+		world_crash(w);
+		memfs_crash_at(w->fs, at);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		ck_assert_int_eq(scripted_crash(w), 0);
+		ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
+		ck_assert_int_eq(world_ref(w, "x"), kinds[_i].value);
+		ck_assert_str_eq(litter(), "");
+	}
+	ck_assert_uint_gt(at, 10);
+}
+END_TEST
+
+/* ---- reftables ---- */
+
+static void crash_tables(enum stack_txn_step end)
+{
+	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
+
+	stx.end = end;
+	ck_assert_int_eq(stack_txn_apply(&stx, &m, 1), -EAGAIN);
+	memfs_crash(w->fs);
+	remove_locks();
+	world_crash(w);
+}
+
+static const enum stack_txn_step steps[] = { STACK_TXN_LOGGED, STACK_TXN_SYNCED,
+	STACK_TXN_PLACED };
+
+START_TEST(removed_locks_of_tables)
+{
+	crash_tables(steps[_i]);
+	ck_assert_int_eq(world_start(w), 0);
+	stx_expect(MAIN, '2');
+	stx_expect_status(REFD_OK);
+	stx_expect_rest();
+}
+END_TEST
+
+/* The last case: git wrote another ref, which changes nothing. */
+START_TEST(removed_locks_of_tables_and_a_write)
+{
+	bool is_other = _i == 2;
+
+	crash_tables(steps[_i % 2]);
+	stack_txn_git_ref(w, is_other ? "refs/heads/x" : MAIN, '1', '5');
+	ck_assert_int_eq(world_start(w), 0);
+	stx_expect(MAIN, is_other ? '2' : '5');
+	stx_expect_status(is_other ? REFD_OK : REFD_CONFLICT);
+	stx_expect_rest();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_unlocked");
+	TCase *tc = tcase_create("recover_unlocked");
+
+	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, removed_locks, 0, 2 * NR_KINDS);
+	tcase_add_loop_test(tc, removed_locks_and_a_write, 0, 2 * NR_KINDS);
+	tcase_add_loop_test(tc, published_updates, 0, 2);
+	tcase_add_loop_test(tc, a_killed_start, 0, NR_KINDS);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("tables");
+	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
+	tcase_add_loop_test(tc, removed_locks_of_tables, 0, 3);
+	tcase_add_loop_test(tc, removed_locks_of_tables_and_a_write, 0, 3);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

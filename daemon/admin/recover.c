@@ -144,7 +144,11 @@ static int move_journal_aside(const char *state, struct json *j)
 	long long now = (long long)time(NULL);
 	int r = move_aside(state, "journal.db", now, j);
 	int wal = move_aside(state, "journal.db-wal", now, j);
+	/* A size of the discarded WAL would make the next one look cut. */
+	int room = move_aside(state, "journal.db-room", now, j);
 
+	if (wal == 0 || wal == -ENOENT)
+		wal = room < 0 && room != -ENOENT ? room : wal;
 	if (r == -ENOENT && wal == 0)
 		r = 0;
 	if (r == 0 && wal < 0 && wal != -ENOENT)

@@ -218,7 +218,8 @@ with open(sys.argv[1], "r+b") as f:
     end = 32
     while wal[end + 8:end + 16] == wal[16:24]:
         end += 24 + 4096
-    f.truncate(end - 100)
+    f.seek(end - 100)
+    f.write(bytes(100))
 EOF
 recover >"$T/found"
 is 'a torn end stops nobody' 0 $?

@@ -5,13 +5,14 @@
  * On a disk with little free space, the journal keeps its room. SQLite's writes
  * change only the bytes that they name. A file system that has stopped, but
  * whose fdatasync succeeds, is noticed when the WAL has grown and after
- * SQLite's checkpoint.
+ * SQLite's checkpoint. A WAL that is shorter than its room is refused.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -125,6 +126,102 @@ START_TEST(a_full_disk_when_it_is_opened)
 	ck_assert_uint_eq(help_scan(w->j, NULL, 0), ROWS);
 	ck_assert_int_eq(world_add(w, 1, 3000), 0);
 	journal_world_free(w);
+}
+END_TEST
+
+/* ---- a WAL that was cut short ---- */
+
+#define WAL       WORLD_DIR "/journal.db-wal"
+#define FRAME     4120
+#define WAL_START 32
+
+static const size_t cuts[] = { 0, WAL_START, WAL_START + FRAME,
+	WAL_START + 10 * FRAME, ROOM - 1 };
+
+/* The last case: the file is gone. */
+static void cut_wal(struct journal_world *w, unsigned nr)
+{
+	char *bytes;
+	size_t len;
+
+	if (nr == sizeof(cuts) / sizeof(*cuts)) {
+		ck_assert_int_eq(
+		    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WAL), 0);
+		return;
+	}
+	bytes = memfs_read(w->fs, WAL, &len);
+	ck_assert_uint_eq(len, ROOM);
+	memfs_write_bytes(w->fs, WAL, bytes, cuts[nr]);
+	free(bytes);
+}
+
+static int try_open_with_room(struct journal_world *w, char **why)
+{
+	const struct journal_config cfg = { .sys = &w->sys,
+		.dir = WORLD_DIR,
+		.vfs = WORLD_VFS,
+		.boot_id = HELP_BOOT,
+		.wal_room = ROOM };
+	struct journal *j;
+	int r = help_start(&cfg, &j, why);
+
+	if (r == 0)
+		journal_close(j);
+	else if (journal_view(&cfg, &j, why) == 0)
+		ck_abort_msg("a view believes the journal");
+	return r;
+}
+
+START_TEST(a_wal_that_was_cut_short)
+{
+	struct journal_world *w = journal_world_new();
+	char *why = NULL, *before, *after;
+	size_t len;
+	unsigned i;
+
+	open_with_room(w);
+	for (i = 0; i < ROWS; i++)
+		ck_assert_int_eq(world_add(w, 1, 16), 0);
+	world_end_process(w);
+	cut_wal(w, (unsigned)_i);
+	before = memfs_read(w->fs, WAL, &len);
+	ck_assert_int_eq(try_open_with_room(w, &why), -EBADMSG);
+	ck_assert_msg(strstr(why, "was cut off") != NULL, "%s", why);
+	free(why);
+	after = memfs_read(w->fs, WAL, &len);
+	ck_assert((before == NULL) == (after == NULL));
+	ck_assert(before == NULL || memcmp(before, after, len) == 0);
+	free(before);
+	free(after);
+	journal_world_free(w);
+}
+END_TEST
+
+/* A power loss at any point of opening and closing makes no sound WAL look
+ * cut. */
+START_TEST(no_power_loss_cuts_the_wal)
+{
+	struct journal_world *w;
+	unsigned long n;
+	char *why = NULL;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		w = journal_world_new();
+		open_with_room(w);
+		ck_assert_int_eq(world_add(w, 1, 16), 0);
+		world_end_process(w);
+		memfs_power_loss_at(w->fs, n);
+		try_open_with_room(w, &why);
+		hit = memfs_was_hit(w->fs);
+		free(why);
+		why = NULL;
+		world_power_loss(w, (enum memfs_data)_i);
+		open_with_room(w);
+		ck_assert_uint_eq(help_scan(w->j, NULL, 0), 1);
+		journal_world_free(w);
+	}
+	ck_assert_uint_gt(n, 10);
 }
 END_TEST
 
@@ -279,6 +376,9 @@ int main(void)
 	tcase_add_test(tc, the_wal_has_room);
 	tcase_add_loop_test(tc, a_full_disk_gives_no_room, 0, 2);
 	tcase_add_loop_test(tc, a_full_disk_when_it_is_opened, 0, 3);
+	tcase_add_loop_test(tc, a_wal_that_was_cut_short, 0,
+	    sizeof(cuts) / sizeof(*cuts) + 1);
+	tcase_add_loop_test(tc, no_power_loss_cuts_the_wal, 0, 5);
 	tcase_add_test(tc, the_file_system_stops_as_the_wal_grows);
 	tcase_add_test(tc, the_file_system_stops_in_a_checkpoint);
 	tcase_add_test(tc, within_the_room_nobody_asks);

@@ -155,6 +155,8 @@ int journal_truncate_wal(struct journal *j)
 {
 	int rc, log = -1, copied = -1;
 
+	if (journal_forget_room(j) < 0)
+		return SQLITE_IOERR;
 	rc = sqlite3_wal_checkpoint_v2(j->db, "main",
 	    SQLITE_CHECKPOINT_TRUNCATE, &log, &copied);
 	if (rc == SQLITE_OK && log < 0)

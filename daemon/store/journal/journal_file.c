@@ -329,6 +329,8 @@ int journal_make_file(struct journal *j, char **why)
 	if (r == 0)
 		r = remove_file(j, ".new-journal");
 	if (r == 0)
+		r = journal_forget_room(j);
+	if (r == 0)
 		r = path == NULL ? -ENOMEM : make_file(j, path, why);
 	if (r < 0 && *why == NULL)
 		journal_say(why, r, "can't make %s: %s", j->cfg.path,
@@ -341,14 +343,15 @@ int journal_make_file(struct journal *j, char **why)
 
 #define FILL_BYTES ((size_t)1 << 20)
 
-static void write_zeros(struct journal *j, int fd, const uint8_t *zeros)
+/* True: the WAL has wal_room bytes. */
+static bool write_zeros(struct journal *j, int fd, const uint8_t *zeros)
 {
 	struct sys_stat st;
 	uint64_t left, was;
 	ssize_t n = 1;
 
 	if (SYS(j->sys, fstat, fd, &st) != 0)
-		return;
+		return false;
 	was = st.size;
 	while (n > 0 && st.size < j->cfg.wal_room) {
 		left = j->cfg.wal_room - st.size;
@@ -360,32 +363,145 @@ static void write_zeros(struct journal *j, int fd, const uint8_t *zeros)
 	/* Otherwise the room would hold the last blocks of a full disk. */
 	if (st.size < j->cfg.wal_room)
 		SYS(j->sys, ftruncate, fd, (off_t)was);
+	return st.size >= j->cfg.wal_room && j->cfg.wal_room > 0;
+}
+
+/* The size of the WAL, at least, while this file exists. A WAL that was cut
+ * short would otherwise look like a WAL that ended earlier. */
+#define ROOM_SUFFIX "-room"
+#define ROOM_DIGITS 20
+
+static void note_room(struct journal *j)
+{
+	char *path = journal_path_with(j, ROOM_SUFFIX);
+	char text[ROOM_DIGITS + 2];
+	int fd = -1, r = -1,
+	    len = snprintf(text, sizeof(text), "%llu\n",
+		(unsigned long long)j->cfg.wal_room);
+
+	if (path != NULL)
+		fd = SYS(j->sys, openat, SYS_TRUSTED, path,
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	if (fd >= 0) {
+		r = SYS(j->sys, write_all, fd, text, (size_t)len);
+		if (r == 0)
+			r = SYS(j->sys, fsync, fd);
+		SYS(j->sys, close, fd);
+	}
+	/* Without the file a cut is not noticed. */
+	if (fd >= 0 && r < 0)
+		SYS(j->sys, unlinkat, SYS_TRUSTED, path);
+	free(path);
+}
+
+/* 0: no size is known, or the file is torn. */
+static int read_room(struct journal *j, uint64_t *bytes)
+{
+	char *path = journal_path_with(j, ROOM_SUFFIX), *text = NULL, *end;
+	size_t len;
+	int r;
+
+	*bytes = 0;
+	if (path == NULL)
+		return -ENOMEM;
+	r = sys_read_file(j->sys, SYS_TRUSTED, path, ROOM_DIGITS + 1, &text,
+	    &len);
+	free(path);
+	if (r < 0)
+		return r == -ENOENT || r == -EFBIG ? 0 : r;
+	*bytes = strtoull(text, &end, 10);
+	if (*end != '\n')
+		*bytes = 0;
+	free(text);
+	return 0;
+}
+
+static int size_of_wal(struct journal *j, uint64_t *bytes)
+{
+	char *path = journal_path_with(j, "-wal");
+	struct sys_stat st;
+	int r;
+
+	*bytes = 0;
+	if (path == NULL)
+		return -ENOMEM;
+	r = SYS(j->sys, lstatat, SYS_TRUSTED, path, &st);
+	free(path);
+	if (r == 0)
+		*bytes = st.size;
+	return r == -ENOENT ? 0 : r;
+}
+
+/* A daemon that starts meanwhile removes the file before the WAL, so a short
+ * WAL counts only if both are the same a second time. */
+int journal_check_room(struct journal *j, char **why)
+{
+	uint64_t room = 0, size = 0;
+	int r = 0, tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		r = read_room(j, &room);
+		if (r == 0 && room > 0)
+			r = size_of_wal(j, &size);
+		if (r < 0)
+			return journal_say(why, r,
+			    "can't read %s" ROOM_SUFFIX " or %s-wal: %s",
+			    j->cfg.path, j->cfg.path, strerror(-r));
+		if (size >= room)
+			return 0;
+	}
+	return journal_say(why, -EBADMSG,
+	    "%s-wal has %llu bytes, and had %llu: its end, with the last "
+	    "records, was cut off, or the file is an older copy; nothing was "
+	    "changed: " JOURNAL_WHAT_HELPS "; only if another program of "
+	    "SQLite has opened the journal since, nothing is lost: remove "
+	    "%s" ROOM_SUFFIX,
+	    j->cfg.path, (unsigned long long)size, (unsigned long long)room,
+	    j->cfg.path);
+}
+
+int journal_forget_room(struct journal *j)
+{
+	char *path = journal_path_with(j, ROOM_SUFFIX);
+	int r;
+
+	if (path == NULL)
+		return -ENOMEM;
+	r = SYS(j->sys, unlinkat, SYS_TRUSTED, path);
+	free(path);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return journal_sync_dir(j);
 }
 
 /*
  * SQLite takes zeros for no frame: a frame has the salts and the checksum of
- * its WAL. The next flush makes the room durable. An earlier power loss may
- * take away some of the room, and does no harm. Nothing depends on the room, so
- * the caller learns nothing of a failure: the WAL grows, and the next commit
- * reports a broken disk.
+ * its WAL. The room is durable before its size is noted, because a power loss
+ * may take unsynced room away. Nothing else depends on the room. So a full disk
+ * is no failure: the WAL grows.
  */
-void journal_fill_wal(struct journal *j)
+int journal_fill_wal(struct journal *j)
 {
 	char *path = journal_path_with(j, "-wal");
 	uint8_t *zeros = calloc(1,
 	    j->cfg.wal_room < FILL_BYTES ? j->cfg.wal_room + 1 : FILL_BYTES);
-	int fd;
+	bool is_full = false;
+	int fd = -1, r = 0;
 
-	if (path != NULL && zeros != NULL) {
+	if (path != NULL && zeros != NULL)
 		fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_NOFOLLOW,
 		    0);
-		if (fd >= 0) {
-			write_zeros(j, fd, zeros);
-			SYS(j->sys, close, fd);
-		}
+	if (fd >= 0) {
+		is_full = write_zeros(j, fd, zeros);
+		if (is_full)
+			r = SYS(j->sys, fdatasync, fd);
+		SYS(j->sys, close, fd);
 	}
+	if (is_full && r == 0)
+		note_room(j);
 	free(zeros);
 	free(path);
+	return r;
 }
 
 bool journal_cut_room(struct journal *j)

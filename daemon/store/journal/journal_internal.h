@@ -279,9 +279,13 @@ int journal_check_pages(struct journal *j, char **why);
 /* Makes the file, durable with its name. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);
-/* Fills the WAL with zeros behind its end, up to wal_room bytes. On a full disk
- * there are no zeros. */
-void journal_fill_wal(struct journal *j);
+/* Fills the WAL with zeros behind its end, up to wal_room bytes, and notes this
+ * size beside the journal. On a full disk there are no zeros. */
+int journal_fill_wal(struct journal *j);
+/* Is the WAL shorter than noted? -EBADMSG and *WHY. Also beside a daemon. */
+int journal_check_room(struct journal *j, char **why);
+/* Durable, before the WAL may get shorter. */
+int journal_forget_room(struct journal *j);
 /* Cuts off the room behind the frames. Only while nothing was written since the
  * opening. False: there is no room to cut. */
 bool journal_cut_room(struct journal *j);

@@ -7,7 +7,7 @@
  *	connect, read; are all rows there that a repository has seen?
  *	wal_checkpoint(TRUNCATE): all rows that were read are durable
  *	prepare the statements; connect the checkpointer, and let it read
- *	zeros into the WAL, as room for later commits
+ *	zeros into the WAL, as room for later commits; the size is noted
  *	sync the directory
  *	claimed: register this start
  *
@@ -202,6 +202,7 @@ static int connect_to_read(struct journal *j, char **why)
 	int r, rc;
 
 	if ((r = journal_check_file(j, why)) != 0 ||
+	    (r = journal_check_room(j, why)) != 0 ||
 	    (r = journal_look_at_wal(j, why)) != 0)
 		return r;
 	rc = drop_index(j);
@@ -244,8 +245,10 @@ static int connect_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(j, why, rc, j->db,
 		    "can't bring the journal to disk");
-	journal_fill_wal(j);
-	return 0;
+	r = journal_fill_wal(j);
+	return r < 0 ? journal_say(why, r, "can't flush %s-wal: %s",
+			   j->cfg.path, strerror(-r)) :
+		       0;
 }
 
 static void disconnect_all(struct journal *j)
@@ -392,7 +395,8 @@ static int view_all(struct journal *j, char **why)
 {
 	int r, rc;
 
-	if ((r = journal_check_file(j, why)) != 0)
+	if ((r = journal_check_file(j, why)) != 0 ||
+	    (r = journal_check_room(j, why)) != 0)
 		return r;
 	rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
 	if (rc == SQLITE_OK)

@@ -6,9 +6,11 @@
 # and a push during the migration waits and succeeds. Killed before any of its
 # system calls, and 200 times at any moment beside pushes, refd migrate leaves a
 # repository that works in one of the two formats, and the next call ends the
-# work and leaves nothing behind. Every refusal names its reason and changes
-# nothing. A member of the group leads no git outside of the repository, and an
-# owner of a repository finds neither the terminal nor the files of root.
+# work and leaves nothing behind. A program that writes the old refs too late
+# loses nothing, and a git that outlives a kill delays the next call. Every
+# refusal names its reason and changes nothing. A member of the group leads no
+# git outside of the repository, and an owner of a repository finds neither the
+# terminal nor the files of root.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -579,7 +579,10 @@ for to in files reftable files; do
 	check "exchanged: later, to $to" as $OWNER "$REFD" migrate \
 		--ref-format=$to "$repo"
 done
-is 'exchanged: the refs at the end' "$refs" "$(picture "$repo")"
+check 'root: to reftable' "$REFD" migrate --ref-format=reftable "$repo"
+check 'root: to files' "$REFD" migrate --ref-format=files "$repo"
+prints_nothing 'root: makes no file of root' find "$repo" -user 0
+is 'the refs at the end' "$refs" "$(picture "$repo")"
 is 'shared: the group may write' '' "$(find "$repo/refs" "$repo/logs" \
 	"$repo/packed-refs" "$repo/config" "$repo/HEAD" ! -perm -g+w)"
 finish

@@ -222,6 +222,7 @@ bool clients_serve(struct server *server)
 	bool more = last != NULL;
 	struct conn *conn;
 
+	conn_host_turn(&server->clients.host);
 	while (more) {
 		conn = TAILQ_FIRST(touched);
 		more =

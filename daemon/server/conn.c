@@ -19,6 +19,7 @@ int conn_host_init(struct conn_host *host)
 {
 	TAILQ_INIT(&host->touched_conns);
 	host->decoding_bytes = host->out_bytes = 0;
+	host->turns = 0;
 	host->scratch = malloc(SCRATCH_BYTES);
 	return host->scratch != NULL ? 0 : -ENOMEM;
 }
@@ -27,6 +28,11 @@ void conn_host_done(struct conn_host *host)
 {
 	free(host->scratch);
 	host->scratch = NULL;
+}
+
+void conn_host_turn(struct conn_host *host)
+{
+	host->turns++;
 }
 
 static void touch_conn(struct conn *c)
@@ -226,6 +232,30 @@ static bool may_decode(struct conn *c)
 	    c->in_flight < REFD_REQUESTS_MAX;
 }
 
+/* Has C's user time left in this turn? */
+static bool has_time(const struct conn *c)
+{
+	const struct conn_user *u = c->user;
+
+	return u == NULL || u->turn != c->host->turns ||
+	    u->used_ns < CONN_USER_NS;
+}
+
+/* Counts the time since *SINCE_NS, which becomes the present. */
+static void use_time(struct conn *c, int64_t *since_ns)
+{
+	int64_t now_ns = SYS(c->host->sys, now_mono);
+	struct conn_user *u = c->user;
+
+	if (u != NULL && u->turn != c->host->turns) {
+		u->turn = c->host->turns;
+		u->used_ns = 0;
+	}
+	if (u != NULL)
+		u->used_ns += now_ns - *since_ns;
+	*since_ns = now_ns;
+}
+
 static void take_packet(struct conn *c, const struct pkt *pkt)
 {
 	struct refd_answer refused = { .kind = REFD_ANSWER_REFUSED };
@@ -265,7 +295,8 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 /* Returns how many of the LEN bytes at DATA are decoded. */
 static size_t decode_packets(struct conn *c, const char *data, size_t len)
 {
-	uint64_t enough = c->nr_requests + CONN_TURN_REQUESTS;
+	uint64_t enough = c->nr_requests + CONN_TURN_REQUESTS, before;
+	int64_t since_ns = SYS(c->host->sys, now_mono);
 	struct pkt pkt;
 	size_t used = 0;
 	long n;
@@ -276,7 +307,7 @@ static size_t decode_packets(struct conn *c, const char *data, size_t len)
 			c->held = true;
 			break;
 		}
-		if (c->nr_requests == enough) {
+		if (c->nr_requests == enough || !has_time(c)) {
 			c->held = true;
 			touch_conn(c);
 			break;
@@ -289,8 +320,12 @@ static size_t decode_packets(struct conn *c, const char *data, size_t len)
 			break;
 		}
 		used += (size_t)n;
+		before = c->nr_requests;
 		take_packet(c, &pkt);
+		if (c->nr_requests != before)
+			use_time(c, &since_ns);
 	}
+	use_time(c, &since_ns);
 	return used;
 }
 
@@ -352,6 +387,11 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 	/* Reading may have been stopped earlier in this turn. */
 	if (!may_decode(c) || c->held)
 		return;
+	/* The event comes again in the next turn. */
+	if (!has_time(c)) {
+		touch_conn(c);
+		return;
+	}
 	assert(c->in_len < REFD_PACKET_MAX);
 	n = recv(fd, c->host->scratch + c->in_len, READ_BYTES, MSG_DONTWAIT);
 	if (n > 0) {
@@ -438,8 +478,12 @@ bool conn_service(struct conn *conn)
 		conn->is_touched = false;
 	}
 	send_output(conn);
-	if (conn->held && may_decode(conn))
-		take_input(conn, 0);
+	if (conn->held && may_decode(conn)) {
+		if (has_time(conn))
+			take_input(conn, 0);
+		else
+			touch_conn(conn);
+	}
 	adjust_reading(conn);
 	if (conn->state == CONN_FINISHING)
 		return conn->in_flight > 0 || conn_unsent(conn) > 0;

@@ -42,8 +42,12 @@
 /* After so many decoded requests of a connection, other connections have their
  * turn. */
 #define CONN_TURN_REQUESTS 16
-#define CONN_STALL_NS      (60 * 1000000000LL)
-#define DECODING_MAX       (4 * (size_t)REFD_TXN_BYTES_MAX)
+/* After so much time for the requests of a user, other users have their turn:
+ * some requests take longer than others, and a user may have a thousand
+ * connections. */
+#define CONN_USER_NS  (1000 * 1000LL)
+#define CONN_STALL_NS (60 * 1000000000LL)
+#define DECODING_MAX  (4 * (size_t)REFD_TXN_BYTES_MAX)
 
 struct conn;
 TAILQ_HEAD(conn_list, conn);
@@ -68,16 +72,21 @@ struct conn_host {
 	size_t decoding_bytes;
 	size_t out_bytes; /* of answers that wait to be sent */
 	uint64_t bytes_in, bytes_out;
-	char *scratch; /* owned; buffer for reading */
+	uint64_t turns; /* conn_host_turn() */
+	char *scratch;  /* owned; buffer for reading */
 };
 
 /* 0 or -ENOMEM. The fields above touched_conns are the caller's. */
 int conn_host_init(struct conn_host *host);
 void conn_host_done(struct conn_host *host);
+/* A new turn of the loop: each user has a share of it. */
+void conn_host_turn(struct conn_host *host);
 
 /* Shared by the connections of one user. */
 struct conn_user {
 	size_t decoding_bytes, out_bytes; /* parts of the host's */
+	uint64_t turn;   /* of the host, to which used_ns belongs */
+	int64_t used_ns; /* for requests, in this turn */
 };
 
 enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_GONE };
@@ -93,7 +102,7 @@ struct conn {
 	struct event readable, writable;
 	bool reads;  /* READABLE is added */
 	bool choked; /* from OUT_HIGH down to OUT_LOW */
-	bool held;   /* input is left, but no room or turn to decode it */
+	bool held;   /* input is left, but no room or share to decode it */
 	bool is_touched;
 
 	struct pkt_buf out;

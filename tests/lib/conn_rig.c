@@ -52,6 +52,7 @@ static void host_request(void *arg, struct conn *c, struct refd_request *req)
 	ck_assert_ptr_eq(c, conn_rig.conn);
 	ck_assert_uint_lt(conn_rig.nr_asked, CONN_RIG_ASKED_MAX);
 	conn_rig.asked[conn_rig.nr_asked++] = *req;
+	conn_rig.clock_ns += conn_rig.request_ns;
 	if (!conn_rig.answers_at_once)
 		return;
 	conn_rig_pong(req->request_id);
@@ -91,6 +92,7 @@ void conn_rig_setup(void)
 	conn_rig.got_len = 0;
 	conn_rig.at_end = false;
 	conn_rig.answers_at_once = false;
+	conn_rig.request_ns = 0;
 	conn_rig.nr_asked = conn_rig.flooded = flood_ready = 0;
 }
 

@@ -23,7 +23,8 @@ struct conn_rig {
 	struct conn *conn; /* NULL: the connection is over */
 	int client;        /* the client's end */
 	bool answers_at_once;
-	bool has_said_all; /* said_all() was called */
+	int64_t request_ns; /* the host takes so long for a request */
+	bool has_said_all;  /* said_all() was called */
 
 	/* Requests that the host has not answered. */
 	struct refd_request asked[CONN_RIG_ASKED_MAX];

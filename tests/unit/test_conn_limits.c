@@ -1,8 +1,9 @@
 /*
  * Proves the limits of a client's connection, over a socketpair. refd stops
  * reading from a client that does not read, or that asks for too much at once.
- * Once the client reads again, nothing is lost. A client that stalls is
- * disconnected; an idle client never is. An idle connection holds no buffers.
+ * Once the client reads again, nothing is lost. The connections of a user share
+ * the time of a turn. A client that stalls is disconnected; an idle client never
+ * is. An idle connection holds no buffers.
  */
 #include <check.h>
 #include <stdio.h>
@@ -129,6 +130,52 @@ START_TEST(many_requests_take_turns)
 	ck_assert(conn_rig.conn->reads);
 	conn_rig_read_all();
 	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 400);
+}
+END_TEST
+
+static void say_pings(size_t nr)
+{
+	char text[16 * 16 + 1];
+	size_t len = 0;
+
+	while (nr-- > 0)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		    "000cping 1000000");
+	conn_rig_say(text, len);
+	event_base_loop(conn_rig.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* Otherwise a user with many connections and requests that take long keeps the
+ * loop from others. Root has no limit. */
+START_TEST(a_user_has_a_share_of_a_turn)
+{
+	struct conn_user user = { 0 };
+	const size_t share = _i == 0 ? 3 : 16;
+	size_t nr;
+
+	conn_rig_greet();
+	conn_rig.answers_at_once = true;
+	conn_rig.request_ns = CONN_USER_NS / 3 + 1;
+	if (_i == 0)
+		conn_rig.conn->user = &user;
+	conn_host_turn(&conn_rig.host);
+	say_pings(share);
+	ck_assert_uint_eq(conn_rig.conn->nr_requests, share);
+	ck_assert(conn_service(conn_rig.conn));
+	/* The connection asks for a turn, since nothing else would. */
+	say_pings(16);
+	ck_assert(conn_rig.conn->is_touched);
+	for (nr = share; nr < share + 16; nr += share) {
+		ck_assert(conn_service(conn_rig.conn));
+		if (_i == 0)
+			ck_assert_uint_eq(conn_rig.conn->nr_requests, nr);
+		conn_host_turn(&conn_rig.host);
+		say_pings(0);
+		ck_assert(conn_service(conn_rig.conn));
+	}
+	ck_assert_uint_eq(conn_rig.conn->nr_requests, share + 16);
+	conn_rig_read_all();
+	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), share + 16);
 }
 END_TEST
 
@@ -383,6 +430,7 @@ int main(void)
 	tcase_add_test(cases, reading_goes_on_when_few_answers_wait);
 	tcase_add_test(cases, too_many_in_flight_wait);
 	tcase_add_test(cases, many_requests_take_turns);
+	tcase_add_loop_test(cases, a_user_has_a_share_of_a_turn, 0, 2);
 	tcase_add_test(cases, large_requests_share_a_limit);
 	tcase_add_test(cases, who_needs_no_more_is_not_refused);
 	tcase_add_loop_test(cases, answers_that_nobody_takes_are_bounded, 0, 2);

@@ -2,8 +2,8 @@
  * Proves the limits of a client's connection, over a socketpair. refd stops
  * reading from a client that does not read, or that asks for too much at once.
  * Once the client reads again, nothing is lost. The connections of a user share
- * the time of a turn. A client that stalls is disconnected; an idle client never
- * is. An idle connection holds no buffers.
+ * the time of a turn. A client that stalls is disconnected; an idle client
+ * never is. An idle connection holds no buffers.
  */
 #include <check.h>
 #include <stdio.h>

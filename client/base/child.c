@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/lib/worker.h"
+
 static void start(struct launched *c, const struct launch *l)
 {
 	int err;
@@ -34,6 +36,7 @@ static void set_nonblocking(int fd)
 static int too_much(const char *name)
 {
 	say_error("%s took too long, or printed too much", name);
+	worker_held_up();
 	return 128 + SIGKILL;
 }
 

@@ -220,8 +220,10 @@ static bool call(struct import *im, struct refd_request *req)
 	for (;;) {
 		req->deadline_ms = connect_ms_left(deadline);
 		if (refd_call(im->daemon, req, (int)req->deadline_ms + GRACE_MS,
-			&ans) < 0)
+			&ans) < 0) {
+			worker_held_up();
 			return fail(im, REFD_UNKNOWN, refd_error(im->daemon));
+		}
 		status = outcome(&ans, &text);
 		if (!git_messages_is_busy(status) ||
 		    connect_ms_left(deadline) <= 2 * PAUSE_MS)
@@ -229,6 +231,8 @@ static bool call(struct import *im, struct refd_request *req)
 		refd_answer_done(&ans);
 		refd_nap(PAUSE_MS, deadline);
 	}
+	if (git_messages_is_busy(status))
+		worker_held_up();
 	if (status == REFD_OK)
 		enable_report("imported", im->gd.common,
 		    "its %zu refs are in the group", im->nr_refs);

@@ -10,8 +10,11 @@
 /* Needs no new directory for its lock. */
 #define NO_SUCH_REF "refs/heads/refd-doctor-was-here"
 
-static enum probe of_errno(int err)
+/* A daemon that the repository chose may let each repository wait. */
+static enum probe of_errno(int err, const struct daemon_socket *socket)
 {
+	if (err == -ETIMEDOUT && socket->is_guarded)
+		worker_held_up();
 	switch (err) {
 	case -EPROTO:
 		return PROBE_PROTOCOL;
@@ -32,7 +35,8 @@ static bool is_refusal(enum refd_status status)
 	    status == REFD_NOSPACE;
 }
 
-static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
+static enum probe ask_for_ref(struct refd *r,
+    const struct daemon_socket *socket, const struct gitdir *gd,
     enum refd_object_format format, struct text *why)
 {
 	struct refd_update update = { .action = REFD_VERIFY,
@@ -53,7 +57,7 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 
 	if (err < 0) {
 		text_adds(why, refd_error(r));
-		return of_errno(err);
+		return of_errno(err, socket);
 	}
 	if (ans.kind == REFD_ANSWER_REFUSED) {
 		status = ans.status;
@@ -76,14 +80,14 @@ enum probe probe_daemon(const struct daemon_socket *socket,
 	int err = refd_connect(r, PROBE_MS);
 
 	if (err < 0) {
-		probe = of_errno(err);
+		probe = of_errno(err, socket);
 		text_adds(why, refd_error(r));
 	} else if (refd_hello(r)->state != REFD_SERVING) {
 		probe = PROBE_STATE;
 		text_addf(why, "the daemon is %s",
 		    refd_server_state_name(refd_hello(r)->state));
 	} else if (gd) {
-		probe = ask_for_ref(r, gd, format, why);
+		probe = ask_for_ref(r, socket, gd, format, why);
 	}
 	refd_free(r);
 	return probe;

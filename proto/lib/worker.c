@@ -30,7 +30,7 @@
 #include "proto/utf8.h"
 
 /* The first byte of a packet. */
-enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION };
+enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION, PACKET_HELD_UP };
 
 /* Of one account, until root leaves its other work alone. */
 #define FAILURES_MAX 3
@@ -39,6 +39,7 @@ enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION };
 
 /* The innermost work that runs in this process without a worker. */
 static const struct work *here;
+static bool is_worker;
 
 /* ---- in the worker ---- */
 
@@ -83,11 +84,18 @@ static enum consent relay_question(const char *question)
 	    CONSENT_NOBODY;
 }
 
+void worker_held_up(void)
+{
+	if (is_worker)
+		send_packet(PACKET_HELD_UP, "", 0);
+}
+
 static int run_worker(void *arg)
 {
 	const struct work *work = arg;
 
 	here = NULL;
+	is_worker = true;
 	colour_take(NULL, "never");
 	progress_relay(relay_progress);
 	consent_relay(relay_question);
@@ -161,12 +169,12 @@ struct watched {
 	struct relay out, err;
 	int channel;
 	size_t bytes;
-	bool has_interrupted;
+	bool has_interrupted, was_held_up;
 	const char *why; /* NULL: nothing is wrong */
 };
 
-static int answer_to(const struct watched *w, enum packet kind,
-    const char *data, size_t len)
+static int answer_to(struct watched *w, enum packet kind, const char *data,
+    size_t len)
 {
 	const bool is_text = len > 0 && data[len - 1] == '\0';
 
@@ -181,6 +189,9 @@ static int answer_to(const struct watched *w, enum packet kind,
 		return 0;
 	case PACKET_QUESTION:
 		return is_text ? (int)consent_ask(data) : CONSENT_NOBODY;
+	case PACKET_HELD_UP:
+		w->was_held_up = true;
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -307,32 +318,6 @@ static int start(struct watched *w, const struct account *as, int out, int err,
 	return launch_start(&w->worker, &l);
 }
 
-static int run_as(const struct account *as, const struct work *work,
-    const char **why)
-{
-	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, channel[2] = { -1, -1 };
-	struct watched w = { .work = work };
-	int r = open_ends(out, err, channel);
-
-	if (r == 0)
-		r = start(&w, as, out[1], err[1], channel[1]);
-	close_end(&out[1]);
-	close_end(&err[1]);
-	close_end(&channel[1]);
-	w.out = (struct relay){ .from = out[0], .to = stdout };
-	w.err = (struct relay){ .from = err[0], .to = stderr };
-	w.channel = channel[0];
-	*why = r == -ETIME ? "took too long" : "could not begin";
-	if (r == 0) {
-		watch(&w);
-		r = result(&w, why);
-	}
-	close_end(&w.out.from);
-	close_end(&w.err.from);
-	close_end(&w.channel);
-	return r;
-}
-
 /* ---- an account whose workers fail ---- */
 
 /* How often workers of UID failed. Without memory, all accounts share a count,
@@ -358,20 +343,37 @@ static unsigned *failures_of(uid_t uid)
 	return &list[nr++].nr;
 }
 
-static int run_as_other(const struct account *as, const struct work *work,
+static int run_as(const struct account *as, const struct work *work,
     const char **why)
 {
+	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, channel[2] = { -1, -1 };
+	struct watched w = { .work = work };
 	int r = -ECANCELED;
 
-	if (*failures_of(as->uid) >= FAILURES_MAX) {
+	if (account_is_other(as) && *failures_of(as->uid) >= FAILURES_MAX) {
 		*why = "was not tried, because it failed repeatedly for other "
 		       "directories of this user";
 		return r;
 	}
-	r = run_as(as, work, why);
+	r = open_ends(out, err, channel);
+	if (r == 0)
+		r = start(&w, as, out[1], err[1], channel[1]);
+	close_end(&out[1]);
+	close_end(&err[1]);
+	close_end(&channel[1]);
+	w.out = (struct relay){ .from = out[0], .to = stdout };
+	w.err = (struct relay){ .from = err[0], .to = stderr };
+	w.channel = channel[0];
+	*why = r == -ETIME ? "took too long" : "could not begin";
+	if (r == 0) {
+		watch(&w);
+		r = result(&w, why);
+	}
+	close_end(&w.out.from);
+	close_end(&w.err.from);
+	close_end(&w.channel);
 	/* The work may have counted others meanwhile. */
-	if (r < 0)
-		++*failures_of(as->uid);
+	*failures_of(as->uid) += r < 0 || w.was_held_up;
 	return r;
 }
 
@@ -381,9 +383,7 @@ int worker_run(const struct account *as, const struct work *work,
 	const struct work *around = here;
 	int r;
 
-	if (account_is_other(as))
-		return run_as_other(as, work, why);
-	if (work->always_forks)
+	if (work->always_forks || account_is_other(as))
 		return run_as(as, work, why);
 	here = work;
 	r = work->run(work->arg);

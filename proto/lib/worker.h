@@ -50,6 +50,9 @@ struct work {
 int worker_run(const struct account *as, const struct work *work,
     const char **why);
 
+/* In RUN: a program or a daemon that the account chose did not answer in time.
+ * Counts as a failure of the account, whatever the result is. */
+void worker_held_up(void);
 /* In RUN. The result of HEAR; -EMSGSIZE: DATA is too long; -EPIPE. */
 int worker_tell(const void *data, size_t len);
 

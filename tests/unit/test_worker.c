@@ -116,6 +116,8 @@ static int fails(void *arg)
 		printf("a long line of words\n");
 	if (*how == 'f')
 		flood();
+	if (*how == 'h')
+		worker_held_up();
 	if (*how == 'l')
 		pause();
 	exit(*how == 'x' ? 128 : 0);
@@ -152,7 +154,7 @@ END_TEST
 /* An account could cost root the limit of time for each of its directories. */
 START_TEST(a_worker_fails_repeatedly)
 {
-	static char how[] = "killed", ends[] = "x";
+	static char how[] = "killed", held[] = "held up", ends[] = "x";
 	struct work w = { .run = fails,
 		.arg = how,
 		.seconds = FOREVER,
@@ -172,6 +174,11 @@ START_TEST(a_worker_fails_repeatedly)
 	ck_assert_ptr_nonnull(strstr(why, "not tried"));
 	ck_assert_int_eq(account_find(&other, NAMELESS + 1, 5), 0);
 	ck_assert_int_eq(work(&other, &w, &why), 128);
+	w.arg = held;
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(work(&other, &w, &why), 0);
+	ck_assert_int_lt(work(&other, &w, &why), 0);
+	ck_assert_ptr_nonnull(strstr(why, "not tried"));
 }
 END_TEST
 

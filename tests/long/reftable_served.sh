@@ -330,6 +330,28 @@ shared() {
 			! -group "$(stat -c %g shared.git/refs)")"
 	fi
 	sound 'shared' shared.git
+	later_shared
+}
+
+# A closed list of git stays closed only until the next writer.
+later_shared() {
+	local way
+	git init -q --bare later.git
+	one=$(new_commit later.git one)
+	"$REFD" update -C later.git refs/heads/a "$one"
+	for way in refd git; do
+		(umask 077 && git -C later.git update-ref refs/heads/"$way" "$one")
+		[ "$way" = git ] || git -C later.git config \
+			core.sharedRepository group
+		case $way in
+		refd) "$REFD" update -C later.git refs/heads/b "$one" ;;
+		git) git -C later.git update-ref refs/heads/c "$one" ;;
+		esac
+		[ "$REF_FORMAT" != reftable ] ||
+			is "shared later, then $way: the list" 664 \
+				"$(stat -c %a later.git/reftable/tables.list)"
+	done
+	sound 'shared later' later.git
 }
 
 # ---- linked worktrees ----

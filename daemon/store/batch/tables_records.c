@@ -45,6 +45,7 @@ static int count(struct pass *p, struct repo_slice *g)
 		if (r < 0)
 			return r;
 		part->has_changes = true;
+		part->update.mode |= c->slice->file_mode;
 		part->confirms = part->confirms || confirms(c);
 		part->nr_records += writes_ref(c) + writes_log(c);
 	}

@@ -110,6 +110,8 @@ static void merge_stack(struct merging *m, struct stack *stack)
 	r = token_init(&token, c->cfg.sys, m->repo->stage_fd,
 	    pipeline_next_token(c->cfg.pipeline));
 	stack_update_init(&u, stack, -1, &token, 0);
+	/* As permissive as refs/, which git made. */
+	u.mode |= repo_file_mode(m->repo->shared_perm, ~m->repo->mode & 0777);
 	if (r == 0)
 		r = stack_merge_make(&u);
 	if (r > 0)

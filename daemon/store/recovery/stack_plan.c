@@ -29,6 +29,9 @@ static struct stack_entry *add_entry(struct stack_ref *ref,
 	grown->name = ref->records->name;
 	grown->kind = kind;
 	grown->record = record;
+	if (record == NULL)
+		record = ref->last;
+	place->update.mode |= record->row->rec.file_mode & 0666;
 	return grown;
 }
 

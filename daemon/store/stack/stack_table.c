@@ -342,12 +342,11 @@ static int create(struct stack_update *u)
 {
 	const struct sys *sys = u->stack->sys;
 	char value[TOKEN_NAME_MAX];
-	const mode_t mode = stack_update_mode(u);
 	int fd;
 
 	token_value_name(value, u->list.token->id, u->value_nr);
 	fd = SYS(sys, openat, u->list.token->stage_fd, value,
-	    O_WRONLY | O_CREAT | O_EXCL, mode);
+	    O_WRONLY | O_CREAT | O_EXCL, u->mode);
 	if (fd < 0)
 		return fd;
 	u->table_fd = fd;

@@ -34,6 +34,7 @@ void stack_update_init(struct stack_update *u, struct stack *stack, int git_fd,
 	u->stack = stack;
 	u->git_fd = git_fd;
 	u->value_nr = value_nr;
+	u->mode = 0600;
 	u->table_fd = u->list_fd = -1;
 	new_edit(u, token);
 }
@@ -87,11 +88,6 @@ int stack_update_begin(struct stack_update *u)
 	return r;
 }
 
-mode_t stack_update_mode(const struct stack_update *u)
-{
-	return u->base->tables.list_stat.mode & 0666;
-}
-
 int stack_update_lock(struct stack_update *u)
 {
 	if (u->list.progress == PROGRESS_RELEASED)
@@ -139,7 +135,7 @@ int stack_update_list(struct stack_update *u)
 		r = make_list(u);
 	if (r == 0)
 		r = edit_stage_bytes(&u->list, u->new_list, strlen(u->new_list),
-		    stack_update_mode(u));
+		    u->mode);
 	if (r >= 0)
 		u->list_fd = r;
 	return fail(u, "a new list", r < 0 ? r : 0);

@@ -62,6 +62,11 @@ struct stack_update {
 	bool is_large;     /* beyond STACK_LARGE */
 	char table[REFTABLE_WRITER_NAME];
 	struct sys_stat table_stat;
+	/* Of new files; init() sets 0600, and the caller adds the bits of each
+	 * writer, as git computes them for a ref in a file. The group of new
+	 * files is that of refd/stage/: a shared repository gives its group to
+	 * new directories. */
+	mode_t mode;
 	int table_fd, list_fd; /* owned; -1 */
 	char *new_list;        /* owned; NULL: not staged */
 	uint64_t index;        /* of all new records of the table */
@@ -98,11 +103,6 @@ void stack_update_done(struct stack_update *u);
 
 /* Takes a new base, and drops the table of an earlier round. */
 int stack_update_begin(struct stack_update *u);
-/* The mode of new files: that of the present list. Their group is that of
- * refd/stage/, as for refs in files: a shared repository gives its group to new
- * directories. */
-mode_t stack_update_mode(const struct stack_update *u);
-
 /* ---- the table (stack_table.c) ---- */
 
 /* Sets *RECORD to record I of a table: a ref, or a log entry. *RECORD has

@@ -3,7 +3,8 @@
  * or the scheduler looks at all known repositories in turn.
  *
  *	admit	the repository, with the rights of an update
- *	read	refs as known by the last look, and refs on disk (store)
+ *	read	refs as known by the last look, and refs on disk (store). If
+ *		there are too many for a small look, again as a large look
  *	add	the records of history since the last look, answer by answer
  *	compare	the differences (store)
  *	record	the differences as transactions of the gate, up to CHANGES_MAX
@@ -38,8 +39,9 @@
 #define LOOKS_MAX    64
 #define LOOKS_OF_ONE 4
 #define CHANGES_MAX  1000
-/* So many looks have refs in memory. */
-#define WITH_REFS 2
+/* So many small and large looks have refs in memory. */
+#define SMALL_ONES 2
+#define LARGE_ONES 1
 /* The longest wait of a look for transactions of the gate. */
 #define GATE_WAIT_NS 1000000000
 
@@ -102,6 +104,27 @@ static void fail(struct looking *l, enum refd_status status, const char *text)
 	look_end(l);
 }
 
+static bool are_of_one_user(const struct looking *a, const struct looking *b)
+{
+	return a->txn != NULL && b->txn != NULL &&
+	    a->txn->peer.uid == b->txn->peer.uid;
+}
+
+/* L waits for its turn to read. Users take turns, apart for small and large
+ * looks: a look comes behind the earlier looks of its user. */
+static void await_turn(struct looking *l)
+{
+	const struct looks *looks = &l->e->looks;
+	const struct looking *other;
+
+	l->turn = looks->turn[l->look.is_large];
+	LIST_FOREACH(other, &looks->all, in_scheduler)
+		if (other != l && are_of_one_user(other, l) &&
+		    other->look.is_large == l->look.is_large &&
+		    other->turn >= l->turn)
+			l->turn = other->turn + 1;
+}
+
 struct looking *look_begin(struct scheduler *e, struct txn *txn)
 {
 	struct looking *l = calloc(1, sizeof(*l));
@@ -111,6 +134,7 @@ struct looking *look_begin(struct scheduler *e, struct txn *txn)
 	l->e = e;
 	l->txn = txn;
 	l->begin_ns = e->wall_at_ns;
+	await_turn(l);
 	LIST_INSERT_HEAD(&e->looks.all, l, in_scheduler);
 	e->nr_lookups++;
 	return l;
@@ -190,6 +214,14 @@ bool look_request(struct refd_request *req, enum refd_verb verb,
 
 /* ---- history ---- */
 
+/* L has more refs than a small look may have. */
+static void read_as_large(struct looking *l)
+{
+	l->has_refs = false;
+	l->due = DUE_READ;
+	await_turn(l);
+}
+
 static void told(void *arg, const struct refd_answer *ans)
 {
 	struct looking *l = arg;
@@ -205,7 +237,10 @@ static void told(void *arg, const struct refd_answer *ans)
 		return;
 	}
 	r = store_look_add(&l->look, ans);
-	if (r < 0) {
+	if (r == -EFBIG && !l->look.is_large) {
+		store_look_enlarge(&l->look);
+		read_as_large(l);
+	} else if (r < 0) {
 		fail(l, txn_status_of(r), "there are too many refs");
 	} else if (ans->more) {
 		l->due = DUE_HISTORY;
@@ -384,7 +419,10 @@ void look_back(struct store_look *look)
 	}
 	switch (look->step) {
 	case LOOK_READ:
-		l->due = DUE_HISTORY;
+		if (l->look.refs == NULL)
+			read_as_large(l);
+		else
+			l->due = DUE_HISTORY;
 		break;
 	case LOOK_COMPARE:
 		l->due = DUE_RECORD;
@@ -399,10 +437,12 @@ void look_back(struct store_look *look)
 
 /* ---- the loop ---- */
 
-/* One look of a repository and one of a user at a time: a second look of the
- * repository would not know the records of the first. */
+/* One look of a repository at a time: a second one would not know the records
+ * of the first. Small looks never wait for large ones; of either kind, a user
+ * has one at a time. */
 static bool may_read(const struct looking *l)
 {
+	const bool is_large = l->look.is_large;
 	const struct scheduler *e = l->e;
 	const struct looking *other;
 	size_t nr = 0;
@@ -412,35 +452,46 @@ static bool may_read(const struct looking *l)
 	LIST_FOREACH(other, &e->looks.all, in_scheduler) {
 		if (!other->has_refs)
 			continue;
-		nr++;
-		if (other->txn->peer.uid == l->txn->peer.uid ||
-		    (other->look.repo != NULL &&
-			e->store.repo_key(other->look.repo) ==
-			    e->store.repo_key(l->look.repo)))
+		if (other->look.repo != NULL &&
+		    e->store.repo_key(other->look.repo) ==
+			e->store.repo_key(l->look.repo))
 			return false;
+		if (other->look.is_large != is_large)
+			continue;
+		if (are_of_one_user(other, l))
+			return false;
+		nr++;
 	}
-	return nr < WITH_REFS;
+	return nr < (is_large ? LARGE_ONES : SMALL_ONES);
 }
 
-static void read_oldest(struct scheduler *e)
+/* The oldest look of the first turn begins to read. False: none may. */
+static bool read_next(struct scheduler *e, bool is_large)
 {
-	struct looking *l, *oldest = NULL;
+	uint64_t *turn = &e->looks.turn[is_large];
+	struct looking *l, *first = NULL;
 
 	LIST_FOREACH(l, &e->looks.all, in_scheduler)
-		if (may_read(l))
-			oldest = l;
-	if (oldest == NULL)
-		return;
-	oldest->due = DUE_NOT;
-	oldest->has_refs = true;
-	e->store.look(e->store.ctx, &oldest->look);
+		if (l->look.is_large == is_large && may_read(l) &&
+		    (first == NULL || l->turn <= first->turn))
+			first = l;
+	if (first == NULL)
+		return false;
+	if (first->turn > *turn)
+		*turn = first->turn;
+	first->due = DUE_NOT;
+	first->has_refs = true;
+	first->look.step = LOOK_READ;
+	e->store.look(e->store.ctx, &first->look);
+	return true;
 }
 
 void look_run(struct scheduler *e, int64_t now_ns)
 {
 	struct looking *l, *next;
 
-	read_oldest(e);
+	while (read_next(e, false) || read_next(e, true))
+		;
 	for (l = LIST_FIRST(&e->looks.all); l != NULL; l = next) {
 		next = LIST_NEXT(l, in_scheduler);
 		switch (l->due) {

@@ -13,6 +13,7 @@ struct looking {
 	struct txn *txn;       /* admitted; NULL: lists the repositories */
 	struct waiter *waiter; /* NULL: automatic */
 	int64_t begin_ns;
+	uint64_t turn; /* of its user: lower ones come first */
 	/* Monotonic, nanoseconds. CHANGES_NS: the time of the comparison; 0:
 	 * not yet. WAIT_NS: the end of the wait for the gate; 0: no wait. */
 	int64_t changes_ns, wait_ns;

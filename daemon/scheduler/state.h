@@ -32,6 +32,8 @@ struct batch_return {
 /* Looks for changes by other writers (look.c). */
 struct looks {
 	LIST_HEAD(, looking) all;
+	/* Of the latest small and large look that began to read. */
+	uint64_t turn[2];
 	/* Automatic looks: one at a time, the next one at NEXT_NS. EVERY_NS
 	 * between two rounds; 0: none. */
 	int64_t every_ns, next_ns;

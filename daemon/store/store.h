@@ -306,12 +306,15 @@ struct store_look {
 	/* Filled in by each step. */
 	enum refd_status status;
 	char *why; /* owned; may be NULL */
-	struct seen_refs *known, *disk;
-	/* KNOWN has the records up to here. An answer of history may end within
-	 * a record; the last answer does not. */
+	/* LOOK_READ has found more refs than a small look may have: REFS is
+	 * NULL, and LOOK_READ must be repeated. */
+	bool is_large;
+	struct seen_refs *refs;
+	/* The known refs have the records up to here. An answer of history may
+	 * end within a record; the last answer does not. */
 	struct refd_position at;
 	uint64_t file_lsn;                 /* of the file of known refs */
-	bool has_news;                     /* records changed KNOWN */
+	bool has_news;                     /* records changed the known refs */
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;
 	char **paths; /* LOOK_LIST: of all repositories */
@@ -325,6 +328,8 @@ void store_look(struct store *store, struct store_look *look);
 /* Adds the changes of ANS, the answer to a LOG of the repository behind
  * look->at. 0, -ENOMEM, -EFBIG. Does not block. */
 int store_look_add(struct store_look *look, const struct refd_answer *ans);
+/* Makes LOOK large, before LOOK_READ is repeated. */
+void store_look_enlarge(struct store_look *look);
 /* REQ is about the repository of LOOK, and no other at the same path. */
 void store_look_address(const struct store_look *look,
     struct refd_request *req);

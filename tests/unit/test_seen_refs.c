@@ -1,6 +1,7 @@
 /*
- * Proves that the refs of a look stay as they were if memory for a ref is
- * missing, whichever allocation fails, and whether the ref is new or not.
+ * Proves that the refs of a look keep their values if memory is missing,
+ * whichever allocation fails, while the table grows from nothing to many refs.
+ * Both sides have values of their own, and limits: refs, and bytes of text.
  */
 #include <check.h>
 #include <errno.h>
@@ -12,12 +13,11 @@
 #include "tests/lib/failing_malloc.h"
 #include "tests/lib/suite.h"
 
+#define MANY 2000
+
 /* -1: none fails. */
 static long allocations, fail_at = -1;
 static struct seen_refs *refs;
-/* NAME=TARGET of each, in the order of the refs. */
-static char text[200];
-
 #if CAN_FAIL
 
 static bool may_allocate(void)
@@ -28,35 +28,37 @@ static bool may_allocate(void)
 #endif
 
 /* TARGET NULL: no value. */
-static int set(const char *name, const char *target)
+static int set(enum seen_side side, const char *name, const char *target)
 {
 	const struct seen_ref ref = { .name = name, .target = target };
 
-	return seen_refs_set(refs, &ref);
+	return seen_refs_set(refs, side, &ref);
 }
 
-static const char *all(void)
+static const char *value(enum seen_side side, const char *name)
 {
-	const struct seen_ref *ref;
-	size_t len = 0;
+	struct seen_ref ref;
 
-	text[0] = '\0';
-	for (ref = seen_refs_next(refs, NULL); ref != NULL;
-	    ref = seen_refs_next(refs, ref)) {
-		ck_assert_ptr_eq(seen_refs_find(refs, ref->name), ref);
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-		    "%s=%s ", ref->name, ref->target);
-	}
-	return text;
+	if (!seen_refs_find(refs, side, name, &ref))
+		return "";
+	ck_assert_str_eq(ref.name, name);
+	return ref.target;
+}
+
+static size_t count(enum seen_side side)
+{
+	struct seen_ref ref;
+	size_t i, nr = 0;
+
+	for (i = 0; i < seen_refs_nr(refs); i++)
+		nr += seen_refs_get(refs, side, i, &ref);
+	return nr;
 }
 
 static void setup(void)
 {
-	refs = seen_refs_new(SEEN_REFS_MAX);
+	refs = seen_refs_new(MANY);
 	ck_assert_ptr_nonnull(refs);
-	ck_assert_int_eq(set("b", "1"), 0);
-	ck_assert_int_eq(set("a", "2"), 0);
-	ck_assert_int_eq(set("c", "3"), 0);
 }
 
 static void teardown(void)
@@ -64,53 +66,93 @@ static void teardown(void)
 	seen_refs_free(refs);
 }
 
-static int set_without_memory(long at, const char *name)
+/* With each allocation failing once. */
+static unsigned set_in_spite(enum seen_side side, const char *name,
+    const char *target)
 {
-	int r;
+	const size_t nr = count(side);
+	unsigned nr_failed = 0;
 
-	allocations = 0;
-	fail_at = at;
-	r = set(name, "4");
-	fail_at = -1;
-	return r;
-}
-
-/* Sets NAME until memory suffices. At least LEAST attempts have failed. */
-static void fail_each(const char *name, long least)
-{
-	long n = 0;
-
-	while (set_without_memory(n, name) == -ENOMEM) {
-		ck_assert_str_eq(all(), "b=1 a=2 c=3 ");
-		n++;
+	for (;; nr_failed++) {
+		allocations = 0;
+		fail_at = nr_failed;
+		if (set(side, name, target) == 0)
+			break;
+		fail_at = -1;
+		ck_assert_uint_eq(count(side), nr);
+		ck_assert_str_eq(value(side, name), "");
 	}
-	ck_assert(!CAN_FAIL || n >= least);
-}
-
-/* A ref, and its place in the tree. */
-START_TEST(a_new_ref)
-{
-	fail_each("d", 2);
-	ck_assert_str_eq(all(), "b=1 a=2 c=3 d=4 ");
-}
-END_TEST
-
-START_TEST(another_value)
-{
-	fail_each("a", 1);
-	ck_assert_str_eq(all(), "b=1 c=3 a=4 ");
-}
-END_TEST
-
-/* Without memory, too. */
-START_TEST(no_value)
-{
-	allocations = fail_at = 0;
-	ck_assert_int_eq(set("b", NULL), 0);
-	ck_assert_int_eq(set("x", NULL), 0);
 	fail_at = -1;
-	ck_assert_str_eq(all(), "a=2 c=3 ");
-	ck_assert_ptr_null(seen_refs_find(refs, "b"));
+	return nr_failed;
+}
+
+START_TEST(memory_is_missing)
+{
+	unsigned i, nr_failed = 0;
+	char name[20];
+
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "refs/heads/%u", i);
+		nr_failed += set_in_spite(SEEN_DISK, name, name + 11);
+	}
+	/* Three pieces grow from nothing. */
+	ck_assert(!CAN_FAIL || nr_failed >= 6);
+	ck_assert_uint_eq(count(SEEN_DISK), MANY);
+	ck_assert_uint_eq(count(SEEN_KNOWN), 0);
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "refs/heads/%u", i);
+		ck_assert_str_eq(value(SEEN_DISK, name), name + 11);
+	}
+}
+END_TEST
+
+START_TEST(sides_are_apart)
+{
+	const struct seen_ref unknown = { .name = "c", .is_unknown = true };
+
+	ck_assert_int_eq(set(SEEN_KNOWN, "a", "1"), 0);
+	ck_assert_int_eq(set(SEEN_DISK, "a", "2"), 0);
+	ck_assert_int_eq(set(SEEN_DISK, "b", "3"), 0);
+	ck_assert_int_eq(seen_refs_set(refs, SEEN_DISK, &unknown), 0);
+	ck_assert_str_eq(value(SEEN_KNOWN, "a"), "1");
+	ck_assert_str_eq(value(SEEN_KNOWN, "b"), "");
+	seen_refs_know(refs);
+	ck_assert_str_eq(value(SEEN_KNOWN, "a"), "2");
+	ck_assert_str_eq(value(SEEN_KNOWN, "b"), "3");
+	ck_assert_uint_eq(count(SEEN_KNOWN), 2);
+	ck_assert_uint_eq(count(SEEN_DISK), 3);
+	/* Without memory, too. */
+	allocations = fail_at = 0;
+	ck_assert_int_eq(set(SEEN_DISK, "b", NULL), 0);
+	ck_assert_int_eq(set(SEEN_DISK, "x", NULL), 0);
+	fail_at = -1;
+	ck_assert_str_eq(value(SEEN_DISK, "b"), "");
+	ck_assert_str_eq(value(SEEN_KNOWN, "b"), "3");
+	seen_refs_know(refs);
+	ck_assert_uint_eq(count(SEEN_KNOWN), 1);
+}
+END_TEST
+
+START_TEST(limits)
+{
+	char name[20], target[1000];
+	unsigned i;
+	int r = 0;
+
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "refs/heads/%u", i);
+		ck_assert_int_eq(set(SEEN_DISK, name, "1"), 0);
+	}
+	ck_assert_int_eq(set(SEEN_DISK, "more", "1"), -EFBIG);
+	ck_assert_int_eq(set(SEEN_DISK, name, "2"), 0);
+	ck_assert_int_eq(set(SEEN_DISK, name, NULL), 0);
+	ck_assert_int_eq(set(SEEN_DISK, "more", "1"), 0);
+	memset(target, 'x', sizeof(target) - 1);
+	target[sizeof(target) - 1] = '\0';
+	for (i = 0; r == 0; i++)
+		r = set(SEEN_DISK, "more", target);
+	ck_assert_int_eq(r, -EFBIG);
+	ck_assert_uint_le(i, MANY);
 }
 END_TEST
 
@@ -120,9 +162,9 @@ int main(void)
 	TCase *tc = tcase_create("seen_refs");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_new_ref);
-	tcase_add_test(tc, another_value);
-	tcase_add_test(tc, no_value);
+	tcase_add_test(tc, memory_is_missing);
+	tcase_add_test(tc, sides_are_apart);
+	tcase_add_test(tc, limits);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

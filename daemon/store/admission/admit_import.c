@@ -70,42 +70,44 @@ static int by_name(const void *va, const void *vb)
 }
 
 /* Does the symbolic ref REF lead to a value? Otherwise git does not list it. */
-static bool has_value(const struct seen_refs *refs, const struct seen_ref *ref)
+static bool has_value(const struct seen_refs *refs, struct seen_ref ref)
 {
 	unsigned depth;
 
-	for (depth = 0; ref != NULL && ref->target != NULL; depth++)
-		ref = depth < LINKS_MAX ? seen_refs_find(refs, ref->target) :
-					  NULL;
-	return ref != NULL;
+	for (depth = 0; ref.target != NULL; depth++)
+		if (depth == LINKS_MAX ||
+		    !seen_refs_find(refs, SEEN_DISK, ref.target, &ref))
+			return false;
+	return true;
 }
 
 /* Kept values are of one node, and HEAD may have a value of its own. */
 static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
 {
-	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, ref) &&
+	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, *ref) &&
 	    strncmp(ref->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0;
 }
 
-/* The first ref that NAMES, which are sorted, lack; or NULL. */
-static const struct seen_ref *find_missing(const struct seen_refs *refs,
-    const char *const *names, size_t nr)
+/* Sets MISSING to the first ref that NAMES, which are sorted, lack. */
+static bool is_missing(const struct seen_refs *refs, const char *const *names,
+    size_t nr, struct seen_ref *missing)
 {
-	const struct seen_ref *ref;
+	size_t i;
 
-	for (ref = seen_refs_next(refs, NULL); ref != NULL;
-	    ref = seen_refs_next(refs, ref))
-		if (is_wanted(refs, ref) &&
-		    bsearch(&ref->name, names, nr, sizeof(*names), by_name) ==
-			NULL)
-			return ref;
-	return NULL;
+	for (i = 0; i < seen_refs_nr(refs); i++)
+		if (seen_refs_get(refs, SEEN_DISK, i, missing) &&
+		    is_wanted(refs, missing) &&
+		    bsearch(&missing->name, names, nr, sizeof(*names),
+			by_name) == NULL)
+			return true;
+	return false;
 }
 
 static bool compare(struct txn *txn, const struct seen_refs *refs)
 {
 	const char **names = calloc(txn->nr_updates, sizeof(*names));
-	const struct seen_ref *missing;
+	struct seen_ref missing;
+	bool has_all;
 	size_t i;
 
 	if (names == NULL)
@@ -113,15 +115,15 @@ static bool compare(struct txn *txn, const struct seen_refs *refs)
 	for (i = 0; i < txn->nr_updates; i++)
 		names[i] = txn->updates[i].ask->name;
 	qsort(names, txn->nr_updates, sizeof(*names), by_name);
-	missing = find_missing(refs, names, txn->nr_updates);
+	has_all = !is_missing(refs, names, txn->nr_updates, &missing);
 	free(names);
-	return missing == NULL ||
+	return has_all ||
 	    refuse(txn, REFD_STALE,
-		repo_why(missing->is_unknown ?
+		repo_why(missing.is_unknown ?
 			"the ref '%s' of '%s' is damaged: remove its file" :
 			"'%s' of '%s' is missing in the import: run 'refd "
 			"enable' again",
-		    missing->name, txn->repo->path));
+		    missing.name, txn->repo->path));
 }
 
 static bool has_all_refs(const struct sys *sys, struct txn *txn)

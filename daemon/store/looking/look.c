@@ -27,10 +27,19 @@ int store_look_add(struct store_look *look, const struct refd_answer *ans)
 		ref = (struct seen_ref){ .name = c->name, .target = c->target };
 		if (c->target == NULL)
 			ref.oid = c->new_oid;
-		r = seen_refs_set(look->known, &ref);
+		r = seen_refs_set(look->refs, SEEN_KNOWN, &ref);
 		look->has_news = true;
 	}
 	return r;
+}
+
+void store_look_enlarge(struct store_look *look)
+{
+	seen_refs_free(look->refs);
+	look->refs = NULL;
+	look->at = (struct refd_position){ 0 };
+	look->is_large = true;
+	look->has_news = false;
 }
 
 void store_look_address(const struct store_look *look, struct refd_request *req)
@@ -44,8 +53,7 @@ void store_look_done(struct store_look *look)
 {
 	size_t i;
 
-	seen_refs_free(look->known);
-	seen_refs_free(look->disk);
+	seen_refs_free(look->refs);
 	for (i = 0; i < look->nr_paths; i++)
 		free(look->paths[i]);
 	free(look->paths);

@@ -34,6 +34,11 @@ struct looker {
 
 /* ---- reading ---- */
 
+static struct seen_refs *new_refs(const struct store_look *look)
+{
+	return seen_refs_new(look->is_large ? SEEN_REFS_MAX : SEEN_REFS_SMALL);
+}
+
 static int read_known(struct looker *l, struct store_look *look)
 {
 	const uint64_t visible = pipeline_visible_lsn(l->cfg.pipeline);
@@ -46,45 +51,36 @@ static int read_known(struct looker *l, struct store_look *look)
 	if (!look->is_first)
 		r = seen_file_read(l->cfg.sys, l->cfg.state_fd, look->repo->id,
 		    journal_uuid(l->cfg.journal), look->repo->object_format,
-		    look->known, &look->at.lsn);
+		    look->refs, &look->at.lsn);
 	look->file_lsn = look->at.lsn;
 	if (r != -ENOENT)
 		return r;
 	look->is_first = true;
 	look->at = (struct refd_position){ visible, 0 };
-	seen_refs_free(look->known);
-	look->known = seen_refs_new(SEEN_REFS_MAX);
-	return look->known != NULL ? 0 : -ENOMEM;
-}
-
-/* The first look records nothing: what is there may always have been there. */
-static int take_as_known(struct store_look *look)
-{
-	const struct seen_ref *ref = NULL;
-	int r = 0;
-
-	while (r == 0 && (ref = seen_refs_next(look->disk, ref)) != NULL)
-		if (!ref->is_unknown)
-			r = seen_refs_set(look->known, ref);
-	return r;
+	seen_refs_free(look->refs);
+	look->refs = new_refs(look);
+	return look->refs != NULL ? 0 : -ENOMEM;
 }
 
 static int read_refs(struct looker *l, struct store_look *look)
 {
 	int r;
 
-	seen_refs_free(look->known);
-	seen_refs_free(look->disk);
-	look->known = seen_refs_new(SEEN_REFS_MAX);
-	look->disk = seen_refs_new(SEEN_REFS_MAX);
-	if (look->known == NULL || look->disk == NULL)
+	seen_refs_free(look->refs);
+	look->refs = new_refs(look);
+	if (look->refs == NULL)
 		return -ENOMEM;
 	r = read_known(l, look);
 	if (r == 0)
-		r = seen_refs_read(l->cfg.sys, look->repo, look->disk);
+		r = seen_refs_read(l->cfg.sys, look->repo, look->refs);
+	/* The first look records nothing: what is there may always have been
+	 * there. */
 	if (r == 0 && look->is_first)
-		r = take_as_known(look);
-	return r;
+		seen_refs_know(look->refs);
+	if (r != -EFBIG || look->is_large)
+		return r;
+	store_look_enlarge(look);
+	return 0;
 }
 
 /* ---- comparing ---- */
@@ -131,18 +127,19 @@ static bool is_old(struct looker *l, const struct store_look *look)
 
 static int list_changes(struct looker *l, struct store_look *look)
 {
-	const struct seen_ref *ref = NULL, *other;
+	const struct seen_refs *refs = look->refs;
+	struct seen_ref now, known;
+	bool is_known, is_there;
+	size_t i;
 	int r = 0;
 
-	while (r == 0 && (ref = seen_refs_next(look->disk, ref)) != NULL) {
-		other = seen_refs_find(look->known, ref->name);
-		if (!ref->is_unknown && !seen_ref_is_same(ref, other))
-			r = add_change(l, look, ref, other);
+	for (i = 0; r == 0 && i < seen_refs_nr(refs); i++) {
+		is_there = seen_refs_get(refs, SEEN_DISK, i, &now);
+		is_known = seen_refs_get(refs, SEEN_KNOWN, i, &known);
+		if (!now.is_unknown && !seen_ref_is_same(&now, &known))
+			r = add_change(l, look, is_there ? &now : NULL,
+			    is_known ? &known : NULL);
 	}
-	while (r == 0 && (ref = seen_refs_next(look->known, ref)) != NULL)
-		if (seen_ref_exists(ref) &&
-		    seen_refs_find(look->disk, ref->name) == NULL)
-			r = add_change(l, look, NULL, ref);
 	if (look->nr_changes > 0)
 		qsort(look->changes, look->nr_changes, sizeof(*look->changes),
 		    by_uid);
@@ -160,7 +157,7 @@ static int compare(struct looker *l, struct store_look *look)
 	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
 		written = seen_file_write(l->cfg.sys, l->cfg.state_fd,
 		    look->repo->id, journal_uuid(l->cfg.journal),
-		    look->repo->object_format, look->known, look->at.lsn);
+		    look->repo->object_format, look->refs, look->at.lsn);
 	return look->is_first && r == 0 ? written : r;
 }
 
@@ -227,7 +224,7 @@ static bool is_busy(const struct looker *l, const struct store_look *look)
 	if (look->step == LOOK_FREE)
 		return false;
 	for (w = l->working; w != NULL; w = w->next)
-		if (w->step != LOOK_FREE &&
+		if (w->step != LOOK_FREE && w->is_large == look->is_large &&
 		    (w->repo == NULL || look->repo == NULL ||
 			w->repo->fs == look->repo->fs))
 			return true;

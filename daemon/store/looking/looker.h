@@ -9,7 +9,8 @@
  *	LOOK_LIST	lists the repositories of the journal
  *	LOOK_FREE	frees the refs, which takes long
  *
- * One look works on a file system at a time. So a slow disk keeps one worker.
+ * One small and one large look work on a file system at a time (seen_refs.h).
+ * So a slow disk keeps two workers, and small looks never wait for large ones.
  * Any thread may call each function. The mutex of the struct guards the queue.
  */
 #ifndef STORE_LOOKER_H
@@ -22,7 +23,7 @@
 
 /* The maximum of looks at a time, and the number of workers that other work
  * leaves to them. */
-#define LOOKER_WORKERS  2
+#define LOOKER_WORKERS  3
 #define LOOKER_RESERVED 1
 
 struct looker;

@@ -78,7 +78,7 @@ static int add_loose(struct search *s, const char *name)
 		ref.is_unknown = !refd_refname_may_write(ref.target, NULL);
 	}
 	if (ref.is_unknown || seen_ref_exists(&ref))
-		r = seen_refs_set(s->refs, &ref);
+		r = seen_refs_set(s->refs, SEEN_DISK, &ref);
 	else
 		r = 0;
 	loose_value_done(&value);
@@ -135,10 +135,12 @@ static int add_packed(void *arg, const char *name, const struct refd_oid *oid)
 {
 	struct search *s = arg;
 	const struct seen_ref ref = { .name = name, .oid = *oid };
+	struct seen_ref loose;
 
-	if (!seen_refs_has_place(name) || seen_refs_find(s->refs, name) != NULL)
+	if (!seen_refs_has_place(name) ||
+	    seen_refs_find(s->refs, SEEN_DISK, name, &loose))
 		return 0;
-	return seen_refs_set(s->refs, &ref);
+	return seen_refs_set(s->refs, SEEN_DISK, &ref);
 }
 
 static int read_files(struct search *s)
@@ -185,7 +187,7 @@ static int add_record(void *arg, const struct reftable_record *rec)
 		ref.is_unknown = !refd_refname_may_write(target, NULL);
 		break;
 	}
-	r = seen_refs_set(s->refs, &ref);
+	r = seen_refs_set(s->refs, SEEN_DISK, &ref);
 	free(target);
 	return r;
 }

@@ -15,7 +15,8 @@
 #include "daemon/store/looking/seen_refs.h"
 
 #define DIRECTORY "seen"
-#define FILE_MAX  ((size_t)512 << 20)
+#define FILE_MIN  ((size_t)64 << 10)
+#define PER_REF   ((size_t)330) /* the oid, and the text as in memory */
 #define OUT_BYTES ((size_t)64 << 10)
 #define HEAD_MAX  128
 
@@ -63,8 +64,9 @@ static int add_line(struct seen_refs *refs, enum refd_object_format format,
 		return -ENOENT;
 	*space = '\0';
 	ref.name = space + 1;
-	return seen_refs_has_place(ref.name) ? seen_refs_set(refs, &ref) :
-					       -ENOENT;
+	return seen_refs_has_place(ref.name) ?
+	    seen_refs_set(refs, SEEN_KNOWN, &ref) :
+	    -ENOENT;
 }
 
 static int parse(char *text, const uint8_t journal[REFD_JOURNAL_ID_BYTES],
@@ -98,7 +100,8 @@ int seen_file_read(const struct sys *sys, int state_fd, uint64_t repo,
 	int r;
 
 	snprintf(path, sizeof(path), DIRECTORY "/%" PRIu64, repo);
-	r = sys_read_file(sys, state_fd, path, FILE_MAX, &text, &len);
+	r = sys_read_file(sys, state_fd, path,
+	    FILE_MIN + PER_REF * seen_refs_max(refs), &text, &len);
 	if (r < 0)
 		return r;
 	r = parse(text, journal, format, refs, lsn);
@@ -154,9 +157,10 @@ static int write_refs(const struct sys *sys, int fd,
     enum refd_object_format format, const struct seen_refs *refs, uint64_t lsn)
 {
 	struct out *out = calloc(1, sizeof(*out));
-	const struct seen_ref *ref = NULL;
+	struct seen_ref ref;
 	char text[HEAD_MAX];
 	uint64_t nr = 0;
+	size_t i;
 	int r;
 
 	if (out == NULL)
@@ -167,9 +171,9 @@ static int write_refs(const struct sys *sys, int fd,
 	put(out, text);
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", lsn);
 	put(out, text);
-	while ((ref = seen_refs_next(refs, ref)) != NULL)
-		if (seen_ref_exists(ref)) {
-			put_ref(out, format, ref);
+	for (i = 0; i < seen_refs_nr(refs); i++)
+		if (seen_refs_get(refs, SEEN_KNOWN, i, &ref)) {
+			put_ref(out, format, &ref);
 			nr++;
 		}
 	snprintf(text, sizeof(text), "end %" PRIu64 "\n", nr);

@@ -1,6 +1,7 @@
 /*
- * The refs of a repository in memory, by name, and the file with the refs as a
- * look has last known them: <state>/seen/<number of the repository>.
+ * The refs of a repository in memory, by name, each with two values: as known,
+ * and as on disk. And the file with the refs as a look has last known them:
+ * <state>/seen/<number of the repository>.
  *
  *	refd-seen 1 <32 hex digits of the journal> <lsn>
  *	<hex> <name>
@@ -26,10 +27,15 @@
 #include "daemon/store/repos/repo.h"
 #include "proto/message.h"
 
-/* A repository with more refs is not looked at. */
-#define SEEN_REFS_MAX 1000000
+/* A repository with more refs is not looked at. A look of a repository with
+ * more than SEEN_REFS_SMALL refs is large. */
+#define SEEN_REFS_MAX   1000000
+#define SEEN_REFS_SMALL 50000
 
 struct seen_refs;
+
+enum seen_side { SEEN_KNOWN, SEEN_DISK };
+#define SEEN_SIDES (SEEN_DISK + 1)
 
 struct seen_ref {
 	const char *name;
@@ -39,18 +45,24 @@ struct seen_ref {
 	bool is_unknown;
 };
 
-/* Has room for MAX refs. NULL: out of memory. */
+/* Has room for MAX refs on each side, with 256 bytes of text for each on
+ * average. NULL: out of memory. */
 struct seen_refs *seen_refs_new(size_t max);
 void seen_refs_free(struct seen_refs *refs);
-/* Copies REF. Without a value, REF is removed. -ENOMEM; -EFBIG: no room. */
-int seen_refs_set(struct seen_refs *refs, const struct seen_ref *ref);
-/* NULL: not there. */
-const struct seen_ref *seen_refs_find(const struct seen_refs *refs,
-    const char *name);
-size_t seen_refs_max(const struct seen_refs *refs);
-/* The ref behind REF, or the first (NULL). NULL: no more. */
-const struct seen_ref *seen_refs_next(const struct seen_refs *refs,
+/* Copies REF, which is not of REFS. Without a value, REF is removed. -ENOMEM;
+ * -EFBIG: no room. */
+int seen_refs_set(struct seen_refs *refs, enum seen_side side,
     const struct seen_ref *ref);
+/* Makes the values on disk the known values, except unknown ones. */
+void seen_refs_know(struct seen_refs *refs);
+size_t seen_refs_max(const struct seen_refs *refs);
+/* Number I of seen_refs_nr() names, or a name. False: no value on this side.
+ * REF borrows from REFS until the next seen_refs_set(). */
+size_t seen_refs_nr(const struct seen_refs *refs);
+bool seen_refs_get(const struct seen_refs *refs, enum seen_side side, size_t i,
+    struct seen_ref *ref);
+bool seen_refs_find(const struct seen_refs *refs, enum seen_side side,
+    const char *name, struct seen_ref *ref);
 bool seen_ref_exists(const struct seen_ref *ref);
 /* Have both refs the same value? NULL: no ref. */
 bool seen_ref_is_same(const struct seen_ref *a, const struct seen_ref *b);
@@ -58,16 +70,17 @@ bool seen_ref_is_same(const struct seen_ref *a, const struct seen_ref *b);
 /* Is NAME among the refs of a look? HEAD, and the refs below refs/ that all
  * worktrees share. */
 bool seen_refs_has_place(const char *name);
-/* seen_disk.c: reads all of them, without locks. No link to a directory is
- * followed. -EFBIG: too many refs, directories or levels; errors of the disk,
- * of packed-refs and of reftables. */
+/* seen_disk.c: reads all values on disk, without locks. No link to a directory
+ * is followed. -EFBIG: too many refs, directories or levels; errors of the
+ * disk, of packed-refs and of reftables. */
 int seen_refs_read(const struct sys *sys, struct repo *repo,
     struct seen_refs *refs);
 /* The owner of the file with the value of NAME; if there is none, of refs/. */
 uint32_t seen_refs_owner(const struct sys *sys, const struct repo *repo,
     const char *name);
 
-/* seen_file.c. -ENOENT: there is no such file, or none that counts. */
+/* seen_file.c: the known values. -ENOENT: there is no such file, or none that
+ * counts. -EFBIG: too many refs. */
 int seen_file_read(const struct sys *sys, int state_fd, uint64_t repo,
     const uint8_t journal[REFD_JOURNAL_ID_BYTES],
     enum refd_object_format format, struct seen_refs *refs, uint64_t *lsn);

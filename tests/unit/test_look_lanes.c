@@ -1,0 +1,254 @@
+/*
+ * Proves that looks at small repositories never wait for looks at large ones,
+ * also of the same user, that one large look at a time has refs in memory, and
+ * that users take turns, however many looks a user has. A repository has one
+ * look at a time.
+ */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/scheduler/looking.h"
+#include "tests/lib/suite.h"
+
+#define NOW_NS  1000000000LL
+#define WALL_MS 1785542400000LL
+#define NR      20
+
+static struct scheduler *e;
+static struct store_done back[4 * NR];
+static size_t nr_back;
+static struct store_look *reading[NR]; /* in the order of their begin */
+static size_t nr_reading, nr_answered;
+static char repos[NR];
+
+static bool takes(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static void admit(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	/* The path is the number of the repository. */
+	txn->repo = (struct repo *)(void *)&repos[txn->req.git_dir[0] - 'a'];
+	back[nr_back++] = (struct store_done){ .admitted = txn };
+}
+
+static void take_look(void *ctx, struct store_look *look)
+{
+	(void)ctx;
+	if (look->step == LOOK_READ)
+		reading[nr_reading++] = look;
+	else
+		back[nr_back++] = (struct store_done){ .looked = look };
+}
+
+static void release(void *ctx, struct repo *repo)
+{
+	(void)ctx;
+	(void)repo;
+}
+
+static uint64_t repo_key(const struct repo *repo)
+{
+	return (uint64_t)((const char *)repo - repos);
+}
+
+static bool reap(void *ctx, struct store_done *done)
+{
+	(void)ctx;
+	if (nr_back == 0)
+		return false;
+	*done = back[0];
+	memmove(back, back + 1, --nr_back * sizeof(*back));
+	return true;
+}
+
+static void answered(void *arg, const struct refd_answer *ans)
+{
+	(void)arg;
+	(void)ans;
+	nr_answered++;
+}
+
+static void run(void)
+{
+	do {
+		scheduler_run(e, NOW_NS, WALL_MS);
+	} while (nr_back > 0);
+}
+
+static void setup(void)
+{
+	const struct scheduler_config cfg = { .batch_refs = 10,
+		.max_waiting_bytes = 1 << 20 };
+	const struct scheduler_store store = { .takes = takes,
+		.admit = admit,
+		.look = take_look,
+		.reap = reap,
+		.release = release,
+		.repo_key = repo_key,
+		.max_batches = 1 };
+
+	nr_back = nr_reading = nr_answered = 0;
+	e = scheduler_new(&cfg, &store);
+	ck_assert_ptr_nonnull(e);
+	run();
+}
+
+static void teardown(void)
+{
+	ck_assert(scheduler_is_idle(e));
+	scheduler_free(e);
+}
+
+/* UID asks for a look at the repositories 'a', 'b', ... of NAMES. */
+static void ask(uint32_t uid, const char *names)
+{
+	struct refd_request req;
+	char name[2] = "";
+	struct txn *txn;
+
+	for (; *names != '\0'; names++) {
+		name[0] = *names;
+		ck_assert(look_request(&req, REFD_VERB_LOOK, name));
+		txn = txn_new(&req);
+		ck_assert_ptr_nonnull(txn);
+		txn->peer.uid = uid;
+		scheduler_look(e, txn, answered, NULL);
+	}
+	run();
+}
+
+/* The repositories that are being read. */
+static const char *being_read(void)
+{
+	static char names[NR + 1];
+	size_t i;
+
+	for (i = 0; i < nr_reading; i++)
+		names[i] = (char)('a' + repo_key(reading[i]->repo));
+	names[i] = '\0';
+	return names;
+}
+
+static struct store_look *take(char name)
+{
+	size_t i = (size_t)(strchr(being_read(), name) - being_read());
+	struct store_look *look = reading[i];
+
+	memmove(reading + i, reading + i + 1,
+	    (--nr_reading - i) * sizeof(*reading));
+	return look;
+}
+
+/* Each look of NAMES has found too many refs. */
+static void is_large(const char *names)
+{
+	struct store_look *look;
+
+	for (; *names != '\0'; names++) {
+		look = take(*names);
+		ck_assert(!look->is_large);
+		store_look_enlarge(look);
+		back[nr_back++] = (struct store_done){ .looked = look };
+		run();
+	}
+}
+
+static void ends(char name)
+{
+	struct store_look *look = take(name);
+
+	look->status = REFD_IO;
+	back[nr_back++] = (struct store_done){ .looked = look };
+	run();
+}
+
+START_TEST(small_ones_pass_large_ones)
+{
+	ask(1, "a");
+	ask(2, "b");
+	ck_assert_str_eq(being_read(), "ab");
+	is_large("ab");
+	ck_assert_str_eq(being_read(), "a");
+	ck_assert(reading[0]->is_large);
+	/* A small look of the same user. */
+	ask(1, "c");
+	ck_assert_str_eq(being_read(), "ac");
+	ask(3, "d");
+	ask(4, "e");
+	ck_assert_str_eq(being_read(), "acd");
+	ends('d');
+	ck_assert_str_eq(being_read(), "ace");
+	ends('c');
+	ends('e');
+	ck_assert_str_eq(being_read(), "a");
+	ends('a');
+	ck_assert_str_eq(being_read(), "b");
+	ends('b');
+	ck_assert_uint_eq(nr_answered, 5);
+}
+END_TEST
+
+START_TEST(users_take_turns)
+{
+	ask(1, "abcd");
+	ck_assert_str_eq(being_read(), "a");
+	is_large("abcd");
+	ck_assert_str_eq(being_read(), "a");
+	ask(2, "ef");
+	is_large("ef");
+	ask(3, "g");
+	is_large("g");
+	ends('a');
+	ck_assert_str_eq(being_read(), "e");
+	/* One more comes behind those who wait. */
+	ask(4, "h");
+	is_large("h");
+	ends('e');
+	ends('g');
+	ends('h');
+	ck_assert_str_eq(being_read(), "b");
+	ask(5, "i");
+	is_large("i");
+	ends('b');
+	ck_assert_str_eq(being_read(), "f");
+	ends('f');
+	ck_assert_str_eq(being_read(), "i");
+	ends('i');
+	ends('c');
+	ends('d');
+	ck_assert_uint_eq(nr_answered, 9);
+}
+END_TEST
+
+START_TEST(one_look_at_a_repository)
+{
+	ask(1, "a");
+	is_large("a");
+	ask(2, "a");
+	ask(3, "b");
+	ck_assert_str_eq(being_read(), "ab");
+	ends('a');
+	ck_assert_str_eq(being_read(), "ba");
+	ck_assert(!reading[1]->is_large);
+	ends('b');
+	ends('a');
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("lanes of looks");
+	TCase *tc = tcase_create("lanes of looks");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, small_ones_pass_large_ones);
+	tcase_add_test(tc, users_take_turns);
+	tcase_add_test(tc, one_look_at_a_repository);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,6 +1,5 @@
 #include "client/doctor/doctor.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +51,6 @@ static const struct command_option options[] = {
 
 /* ---- findings ---- */
 
-/* Longer values are of the owner of a repository. */
-#define TOLD_MAX 8192
-
 int doctor_tell(enum doctor_told what, const char *text)
 {
 	char *packet = xasprintf("%c%s", (char)what, text);
@@ -62,19 +58,6 @@ int doctor_tell(enum doctor_told what, const char *text)
 
 	free(packet);
 	return answer;
-}
-
-static void tell_finding(const struct finding *f)
-{
-	struct text packet = { 0 };
-
-	text_addc(&packet, *f->repo ? TOLD_OF_REPOSITORY : TOLD_OF_MACHINE);
-	text_addc(&packet, (char)f->id);
-	text_addf(&packet, "%.*s", PATH_MAX, f->file);
-	text_addc(&packet, '\0');
-	text_addf(&packet, "%.*s", TOLD_MAX, f->text);
-	worker_tell(packet.data, packet.len + 1);
-	text_done(&packet);
 }
 
 static void __attribute__((format(printf, 5, 0))) add_finding(struct doctor *d,
@@ -87,10 +70,7 @@ static void __attribute__((format(printf, 5, 0))) add_finding(struct doctor *d,
 	if (vasprintf(&text, fmt, ap) < 0)
 		die("out of memory");
 	f.text = text;
-	if (d->is_at_work)
-		tell_finding(&f);
-	else
-		findings_add(&d->f, &f);
+	findings_add(&d->f, &f);
 	free(text);
 }
 
@@ -123,10 +103,7 @@ void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
 	if (vasprintf(&line, fmt, ap) < 0)
 		die("out of memory");
 	va_end(ap);
-	if (d->is_at_work)
-		doctor_tell(TOLD_CHECKED, line);
-	else
-		findings_checked(&d->f, is_repository, line);
+	findings_checked(&d->f, is_repository, line);
 	free(line);
 }
 

@@ -23,8 +23,7 @@ struct known_repo {
 struct doctor {
 	const char *socket_option; /* --socket, or NULL */
 	bool mends;                /* --fix */
-	bool is_at_work; /* with the rights of an owner: all is told */
-	struct findings f;
+	struct findings f;         /* which tell, with the rights of an owner */
 
 	/* From the daemon's answers; NULL, 0 and DEFAULT without an answer. */
 	char *socket, *state_dir;
@@ -69,17 +68,14 @@ void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
 
 /*
  * From the work in a repository to the process of this command, where all
- * results are kept, and where root can see all processes. doctor_found() and
- * doctor_checked() tell by themselves.
+ * results are kept, and where root can see all processes. The findings tell
+ * with other first bytes.
  */
 enum doctor_told {
-	TOLD_OF_REPOSITORY, /* a finding: its id, its file, its text */
-	TOLD_OF_MACHINE,    /* the same */
-	TOLD_CHECKED,       /* a line */
-	TOLD_FOUND,         /* the common directory; true: go on */
-	TOLD_UUID,          /* of the repository */
-	TOLD_SERVED,        /* by a daemon */
-	TOLD_LOCK           /* a path; the process that has it open, or 0 */
+	TOLD_FOUND = 'f',  /* the common directory; true: go on */
+	TOLD_UUID = 'u',   /* of the repository */
+	TOLD_SERVED = 's', /* by a daemon */
+	TOLD_LOCK = 'l'    /* a path; the process that has it open, or 0 */
 };
 /* The answer, or a negative number. */
 int doctor_tell(enum doctor_told what, const char *text);

@@ -196,13 +196,13 @@ static int work(void *arg)
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
 
-	v->d->is_at_work = true;
+	v->d->f.tell = worker_tell;
 	if (owner_gitdir(&gd, &v->at, &why))
 		check_found(v, &gd);
 	else if (v->from != FROM_ROOT)
 		doctor_found(v->d, FOUND_NO_REPOSITORY, v->named, "", "%s",
 		    why.data);
-	v->d->is_at_work = false;
+	v->d->f.tell = NULL;
 	gitdir_done(&gd);
 	text_done(&why);
 	return 0;
@@ -284,33 +284,11 @@ static void check_distance(const struct visit *v)
 		    v->repo.path);
 }
 
-static void take_finding(const struct visit *v, bool is_of_machine,
-    const char *data, size_t len)
-{
-	const char *repo = v->repo.path ? v->repo.path : v->named;
-	const size_t file_len = len > 1 ? strnlen(data + 1, len - 1) : 0;
-	struct finding f = { .id = (enum finding_id)(unsigned char)data[0],
-		.repo = is_of_machine ? "" : repo,
-		.file = data + 1,
-		.text = data + 1 + file_len + 1 };
-
-	if (file_len + 2 < len && f.id < FINDING_IDS)
-		findings_add(&v->d->f, &f);
-}
-
-static int take(struct visit *v, enum doctor_told what, const char *text,
-    size_t len)
+static int take(struct visit *v, enum doctor_told what, const char *text)
 {
 	struct doctor *d = v->d;
 
 	switch (what) {
-	case TOLD_OF_REPOSITORY:
-	case TOLD_OF_MACHINE:
-		take_finding(v, what == TOLD_OF_MACHINE, text, len);
-		return true;
-	case TOLD_CHECKED:
-		findings_checked(&d->f, true, text);
-		return true;
 	case TOLD_FOUND:
 		return take_repository(v, text);
 	case TOLD_UUID:
@@ -332,14 +310,17 @@ static int take(struct visit *v, enum doctor_told what, const char *text,
 static int hear(void *arg, const char *data, size_t len)
 {
 	struct visit *v = arg;
-	const bool was_at_work = v->d->is_at_work;
+	struct findings *f = &v->d->f;
+	const char *repo = v->repo.path ? v->repo.path : v->named;
+	int (*const tell)(const void *, size_t) = f->tell;
 	int answer = false;
 
 	/* Here, if this process has the rights of the owner. */
-	v->d->is_at_work = false;
-	if (len > 1 && data[len - 1] == '\0')
-		answer = take(v, (enum doctor_told)data[0], data + 1, len - 1);
-	v->d->is_at_work = was_at_work;
+	f->tell = NULL;
+	if (!findings_hear(f, repo, data, len) && len > 1 &&
+	    data[len - 1] == '\0')
+		answer = take(v, (enum doctor_told)data[0], data + 1);
+	f->tell = tell;
 	return answer;
 }
 

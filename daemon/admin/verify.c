@@ -72,7 +72,7 @@ struct check {
 	const char *path;
 };
 
-/* The first byte; findings_add() tells with others. */
+/* The first byte; the findings tell with others. */
 #define TOLD_RESTORED 'r'
 
 static void restored(void *arg, const char *repo, const char *ref,
@@ -119,7 +119,7 @@ static int hear(void *arg, const char *data, size_t len)
 	const int fd = c->values->restored_fd;
 
 	if (len == 0 || data[0] != TOLD_RESTORED)
-		findings_hear(&c->values->findings, data, len);
+		findings_hear(&c->values->findings, NULL, data, len);
 	else if (fd >= 0 && data[len - 1] == '\0')
 		SYS(&sys_kernel, write_all, fd, data + 1, len - 1);
 	return 0;

@@ -249,7 +249,8 @@ static void tell_checked(const struct findings *f, bool is_repository,
 	f->tell(buf, len);
 }
 
-void findings_hear(struct findings *f, const char *data, size_t len)
+bool findings_hear(struct findings *f, const char *repo, const char *data,
+    size_t len)
 {
 	const char *end = data + len, *at = data + 3;
 	struct finding one;
@@ -263,10 +264,16 @@ void findings_hear(struct findings *f, const char *data, size_t len)
 		one.file = take(&at, end);
 		one.text = take(&at, end);
 		one.repair = take(&at, end);
+		if (repo != NULL && *one.repo != '\0')
+			one.repo = repo;
 		findings_add(f, &one);
-	} else if (len > 3 && data[0] == TOLD_CHECKED && end[-1] == '\0') {
-		findings_checked(f, data[1] != 0, data + 2);
+		return true;
 	}
+	if (len > 3 && data[0] == TOLD_CHECKED && end[-1] == '\0') {
+		findings_checked(f, data[1] != 0, data + 2);
+		return true;
+	}
+	return false;
 }
 
 void findings_add(struct findings *f, const struct finding *finding)

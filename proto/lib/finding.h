@@ -448,8 +448,11 @@ void findings_add_repaired(struct findings *f, const struct findings *before);
 /* Adds a line to the list of checked objects. Without -v, only a few lines with
  * IS_REPOSITORY are printed. */
 void findings_checked(struct findings *f, bool is_repository, const char *line);
-/* Takes what findings with TELL told. Ignores what is malformed. */
-void findings_hear(struct findings *f, const char *data, size_t len);
+/* Takes what findings with TELL told. The teller may have been tricked by the
+ * files that it read, so what it says of a repository is about REPO, unless
+ * REPO is NULL. False: DATA is something else, or malformed. */
+bool findings_hear(struct findings *f, const char *repo, const char *data,
+    size_t len);
 /* Shows that NAME of REPO is being checked. NAME may be "". */
 void findings_progress(const struct findings *f, const char *repo,
     const char *name);

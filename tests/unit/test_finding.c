@@ -3,7 +3,8 @@
  * group with a count and a few names, different findings are not; with -v and
  * as JSON each finding is printed; control characters of names reach neither a
  * terminal nor JSON; and the number of findings in memory has a limit. After
- * Control-C the findings so far are printed. A terminal shows the progress.
+ * Control-C the findings so far are printed. A terminal shows the progress. What
+ * another process tells is about one repository.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -407,6 +408,49 @@ START_TEST(progress)
 }
 END_TEST
 
+/* To F, which shall hear of /srv/a.git alone. */
+static int tell(const void *data, size_t len)
+{
+	char *copy = malloc(len);
+	size_t n;
+
+	/* No part is taken for the whole, or read beyond its end. */
+	memcpy(copy, data, len);
+	for (n = 0; n < 4; n++)
+		ck_assert(!findings_hear(&f, "/srv/a.git", copy, n));
+	ck_assert(findings_hear(&f, "/srv/a.git", copy, len));
+	copy[0] = 'x';
+	ck_assert(!findings_hear(&f, "/srv/a.git", copy, len));
+	free(copy);
+	return 0;
+}
+
+START_TEST(told)
+{
+	struct findings other = { .tell = tell };
+
+	findings_add(&other,
+	    &(struct finding){ .id = FOUND_HOOK_MISSING,
+		.repo = "/srv/b.git",
+		.text = "there is no hook" });
+	findings_add(&other,
+	    &(struct finding){ .id = FOUND_STATE_ELSEWHERE,
+		.file = "/var/lib/refd",
+		.text = "far away" });
+	findings_checked(&other, true, "/srv/a.git");
+	ck_assert_uint_eq(other.nr, 0);
+	ends(true,
+	    "error: hook-missing: /srv/a.git: there is no hook\n"
+	    "    remedy: refd enable /srv/a.git\n"
+	    "note: state-elsewhere: /var/lib/refd: far away\n"
+	    "    remedy: take both snapshots at once, or run refd checkpoint "
+	    "before\n"
+	    "looked at /srv/a.git\n"
+	    "5 repositories: 1 error, 0 warnings, 1 note; 0 repaired\n");
+	findings_done(&other);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("finding");
@@ -430,6 +474,7 @@ int main(void)
 	tcase_add_test(tc, limit);
 	tcase_add_test(tc, checked);
 	tcase_add_test(tc, progress);
+	tcase_add_test(tc, told);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

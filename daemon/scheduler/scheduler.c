@@ -127,7 +127,9 @@ void scheduler_free(struct scheduler *e)
 
 /* ---- submitting ---- */
 
-/* Gives every ref the status, because a hook reports a status per ref. */
+/* Gives every ref the status, because a hook reports a status per ref. Very
+ * many refs share one answer, because this turn must have an end; a gate needs
+ * the status of each ref. */
 static void reject(const struct scheduler *e, struct txn *txn,
     enum refd_status status, const char *text, scheduler_answer_fn *fn,
     void *arg)
@@ -135,7 +137,9 @@ static void reject(const struct scheduler *e, struct txn *txn,
 	struct answer a;
 	size_t i;
 
-	if (txn->nr_updates == 0) {
+	if (txn->nr_updates == 0 ||
+	    (txn->nr_updates > ANSWER_PART &&
+		txn->req.gate == REFD_GATE_NONE)) {
 		ask_refuse(&txn->req, status, text, fn, arg);
 		return;
 	}

@@ -390,6 +390,26 @@ START_TEST(test_a_large_refusal)
 }
 END_TEST
 
+/* At its arrival: the id is too old, or the daemon is stopping. Nothing is
+ * done, so one answer says so for all refs. */
+START_TEST(test_a_large_one_is_turned_away)
+{
+	struct rig_txn t = { .names = rig_names("refs/heads/", NR),
+		.nr = NR,
+		.born_ms = _i ? 0 : -90 * 86400 * 1000LL };
+	struct rig_ask *ask;
+
+	if (_i)
+		scheduler_drain(rig_scheduler);
+	ask = rig_submit(&t);
+	rig_names_free((const char **)t.names, NR);
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_uint_eq(ask->nr, 0);
+	ck_assert_int_eq(ask->refused, _i ? REFD_BUSY : REFD_UNKNOWN);
+	ck_assert_ptr_null(rig_admissions);
+}
+END_TEST
+
 /* The first update finds a lock. The deadline passes, or the client cancels. */
 START_TEST(test_a_large_one_ends)
 {
@@ -515,6 +535,7 @@ int main(void)
 	tcase_add_test(tc, test_large_rejections_are_asked_for);
 	tcase_add_test(tc, test_very_many_clients_wait);
 	tcase_add_loop_test(tc, test_a_large_refusal, 0, 2);
+	tcase_add_loop_test(tc, test_a_large_one_is_turned_away, 0, 2);
 	tcase_add_loop_test(tc, test_a_large_one_ends, 0, 4);
 	tcase_add_loop_test(tc, test_a_large_session, 0, 2);
 	tcase_add_loop_test(tc, test_a_large_session_ends_early, 0, 4);

@@ -3,8 +3,8 @@
  * group with a count and a few names, different findings are not; with -v and
  * as JSON each finding is printed; control characters of names reach neither a
  * terminal nor JSON; and the number of findings in memory has a limit. After
- * Control-C the findings so far are printed. A terminal shows the progress. What
- * another process tells is about one repository.
+ * Control-C the findings so far are printed. A terminal shows the progress.
+ * What another process tells is about one repository.
  */
 #include <check.h>
 #include <fcntl.h>

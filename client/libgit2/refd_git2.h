@@ -54,9 +54,9 @@
 /*
  * SOCKET is copied. NULL: REFD_SOCKET, refd.socket of the repository's
  * configuration, $XDG_RUNTIME_DIR/refd.sock if directory and file belong to
- * this user or root, or /run/refd/refd.sock. If only the repository itself names the socket, writes
- * go to daemons of root, of this user or of the repository's owner alone. Does
- * not connect. REPO may be attached again.
+ * this user or root, or /run/refd/refd.sock. If only the repository itself
+ * names the socket, writes go to daemons of root, of this user or of the
+ * repository's owner alone. Does not connect. REPO may be attached again.
  *
  * GIT_EINVALID: libgit2 cannot read the refs of this repository (reftables,
  * SHA-256), REPO has a namespace or is only in memory, or this library was

@@ -16,7 +16,7 @@ int durable_sync_parent(const char *path)
 
 	if (slash)
 		slash[slash == dir] = '\0';
-	fd = open(slash ? dir : ".", O_RDONLY | O_CLOEXEC);
+	fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
 		err = -errno;
 	if (fd >= 0)
@@ -27,7 +27,8 @@ int durable_sync_parent(const char *path)
 
 int durable_sync_fs(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A member of the group may have put a FIFO there. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	int err = 0;
 
 	if (fd < 0 || syncfs(fd) < 0)

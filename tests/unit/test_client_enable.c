@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/enable/durable.h"
 #include "client/enable/enable.h"
 #include "proto/lib/worker.h"
 #include "tests/lib/suite.h"
@@ -247,6 +248,17 @@ START_TEST(test_config_that_is_no_file)
 END_TEST
 
 /* Lines that look like refd's, in any number and of any length. */
+/* A member of the group can exchange the file after it was read. */
+START_TEST(test_sync_of_a_fifo)
+{
+	char path[700];
+
+	tmp_run("mkfifo fifo");
+	snprintf(path, sizeof(path), "%s/fifo", tmp_root);
+	ck_assert_int_eq(durable_sync_fs(path), 0);
+}
+END_TEST
+
 START_TEST(test_flood)
 {
 	tmp_run("%s head -n %d >>r.git/config && cp r.git/config before",
@@ -498,6 +510,7 @@ int main(void)
 	tcase_add_test(tc, test_no_hooks_dir);
 	tcase_add_test(tc, test_mended);
 	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
+	tcase_add_test(tc, test_sync_of_a_fifo);
 	tcase_add_loop_test(tc, test_flood, 0, 2);
 	tcase_add_loop_test(tc, test_odd_configuration, 0, 6);
 	tcase_add_loop_test(tc, test_no_place, 0, 3);

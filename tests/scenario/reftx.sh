@@ -128,17 +128,6 @@ veto() { # REPORTED-AS file|configured ID COMMAND...
 			sort)" "$(sort "$T/seen")"
 }
 
-with_newest_git() {
-	local why dir=$BUILD/git-experimental PATH=$PATH
-	if ! why=$("$ROOT/scripts/git-new" "$dir" experimental 2>&1); then
-		skip 'two hooks' "no newest git: ${why//$'\n'/; }"
-		return
-	fi
-	PATH=$dir:$PATH
-	two_hooks file
-	two_hooks configured
-}
-
 killed() {
 	new_repo killed bare
 	local repo=$T/killed id pid
@@ -168,7 +157,11 @@ check 'the daemon starts' start_daemon
 compare hk55.txt
 compare hk39.txt --compat=2.39
 configured
-with_newest_git
+# For git 2.54 and later: tests/long/reftx.sh.
+if is_long; then
+	two_hooks file
+	two_hooks configured
+fi
 killed
 check 'the daemon stops' stop_daemon
 finish

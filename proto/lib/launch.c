@@ -41,6 +41,8 @@ extern char **environ;
 /* A child of another account can be stopped by this account before it has
  * begun, or wait for the disk of its program. */
 #define BEGIN_MS 10000
+/* Between two looks at a child without a descriptor of its process. */
+#define LOOK_MS 5
 /* Exit status of a child that could not begin. */
 #define NOT_BEGUN 127
 
@@ -117,20 +119,56 @@ static int move_up(int fd, int null_flags)
 	return moved;
 }
 
+/* A sandbox of containers may know no close_range(2). The directory is listed
+ * without memory, which another thread may have locked at the fork. */
+static int close_listed(int first, int last)
+{
+	struct {
+		uint64_t ino, off;
+		uint16_t len;
+		uint8_t type;
+		char name[];
+	} const *at;
+	char list[4096] __attribute__((aligned(8)));
+	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	long n, i;
+
+	if (dir < 0)
+		return -errno;
+	while ((n = syscall(SYS_getdents64, dir, list, sizeof(list))) > 0)
+		for (i = 0; i < n; i += at->len) {
+			at = (const void *)(list + i);
+			fd = atoi(at->name);
+			if (at->name[0] != '.' && fd != dir && fd >= first &&
+			    fd <= last)
+				close(fd);
+		}
+	n = n < 0 ? -errno : 0;
+	close(dir);
+	return (int)n;
+}
+
+static int close_between(int first, int last)
+{
+	if (first > last ||
+	    syscall(SYS_close_range, first, (unsigned)last, 0) == 0)
+		return 0;
+	return close_listed(first, last);
+}
+
 /* All but the first three and those of L. */
 static int close_others(const struct launch *l, int report)
 {
 	bool is_kept[LAUNCH_FD_MAX] = { true, true, true };
-	int i;
+	int i, r;
 
 	for (i = 0; i < LAUNCH_FDS && l->fds[i].to > 0; i++)
 		is_kept[l->fds[i].to] = true;
 	for (i = 0; i < LAUNCH_FD_MAX; i++)
 		if (!is_kept[i])
 			close(i);
-	if (report > LAUNCH_FD_MAX)
-		syscall(SYS_close_range, LAUNCH_FD_MAX, report - 1, 0);
-	return or_errno((int)syscall(SYS_close_range, report + 1, ~0U, 0));
+	r = close_between(LAUNCH_FD_MAX, report - 1);
+	return r < 0 ? r : close_between(report + 1, INT_MAX);
 }
 
 /* *REPORT is the pipe to the parent. A program that belongs to the user keeps
@@ -305,9 +343,10 @@ static int start(struct launched *c, const struct launch *l, char **args,
 	r = await_begin(c, ends);
 	if (r < 0)
 		return r;
-	/* musl has no function for this call. */
+	/* musl has no function for this call, and a sandbox of containers may
+	 * refuse it. */
 	c->process = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	r = or_errno(c->process);
+	r = c->process < 0 && errno != ENOSYS && errno != EPERM ? -errno : 0;
 	if (r < 0)
 		launch_kill(c);
 	return r;
@@ -410,9 +449,11 @@ bool launch_has_ended(struct launched *c)
 /* For poll(2), which takes an int. */
 static int left_ms(const struct launched *c, int64_t now)
 {
+	const int most = c->process >= 0 ? 1000 : LOOK_MS;
+
 	if (c->end_ms <= now)
 		return 0;
-	return c->end_ms - now < 1000 ? (int)(c->end_ms - now) : 1000;
+	return c->end_ms - now < most ? (int)(c->end_ms - now) : most;
 }
 
 int launch_status(const struct launched *c)

@@ -72,7 +72,7 @@ struct launch {
 /* A running child. */
 struct launched {
 	pid_t pid;
-	int process;    /* readable when the child has ended; -1: none */
+	int process;    /* readable when the child has ended; or -1 */
 	int64_t end_ms; /* of launch_now_ms() */
 	bool is_alone, has_group;
 	bool was_late; /* the child was killed at its limit */

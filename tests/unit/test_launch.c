@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "proto/lib/launch.h"
@@ -101,7 +104,7 @@ START_TEST(a_script_without_a_first_line)
 END_TEST
 
 /* Inherited by this process, so without CLOEXEC. */
-START_TEST(descriptors)
+static void check_descriptors(void)
 {
 	static const char *const argv[] = { "sh", "-c",
 		"cd /proc/self/fd; echo *; cat <&7; readlink 0", NULL };
@@ -118,6 +121,30 @@ START_TEST(descriptors)
 	ck_assert_str_eq(said, "0 1 2 3 7\nseven/dev/null\n");
 	close(stray);
 	close(file);
+}
+
+START_TEST(descriptors)
+{
+	check_descriptors();
+}
+END_TEST
+
+/* A container may refuse calls that are younger than its sandbox. */
+START_TEST(without_young_calls)
+{
+	struct sock_filter list[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					  offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	const struct sock_fprog filter = { sizeof(list) / sizeof(*list), list };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter),
+	    0);
+	check_descriptors();
+	ck_assert_int_eq(shell(LAUNCH_ALONE, "echo here; exit 7"), 7);
 }
 END_TEST
 
@@ -419,6 +446,7 @@ int main(void)
 	tcase_add_test(tc, a_status);
 	tcase_add_test(tc, a_script_without_a_first_line);
 	tcase_add_test(tc, descriptors);
+	tcase_add_test(tc, without_young_calls);
 	tcase_add_test(tc, descriptors_change_places);
 	tcase_add_test(tc, an_environment);
 	tcase_add_test(tc, signals);

@@ -289,14 +289,14 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
 	}
 }
 
-void ask_tell_part(struct scheduler *e)
+enum told ask_tell_part(struct scheduler *e)
 {
 	struct store_query *q = e->found;
 	struct refd_answer ans;
 	size_t left;
 
 	if (q == NULL)
-		return;
+		return TOLD_NONE;
 	ans = q->answer;
 	left = ans.nr_results - q->told;
 	ans.results += q->told;
@@ -306,11 +306,12 @@ void ask_tell_part(struct scheduler *e)
 	q->told += ans.nr_results;
 	if (ans.goes_on && !waiter_is_mute(q->arg)) {
 		waiter_part(q->arg, &ans);
-		return;
+		return TOLD_PART;
 	}
 	DL_DELETE2(e->found, q, prev_asked, next_asked);
 	waiter_answer(&e->waiters, q->arg, &ans);
 	query_told(e, q);
+	return TOLD_ALL;
 }
 
 /* ---- a checkpoint ---- */

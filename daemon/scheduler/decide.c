@@ -377,30 +377,42 @@ static void answer_small(struct scheduler *e)
 	}
 }
 
-static bool is_begun(const struct entry *ent)
+/* The same calls as session_tell_part(), for decided transactions. */
+static enum told tell_decided(struct scheduler *e)
 {
-	return ent != NULL && ent->nr_told > 0;
+	struct entry *ent;
+
+	while ((ent = e->decided_large) != NULL && ent->waiters == NULL)
+		all_told(e, ent);
+	if (ent == NULL)
+		return TOLD_NONE;
+	decide_tell_part(e, ent);
+	if (ent->nr_told > 0)
+		return TOLD_PART;
+	DL_DELETE2(e->decided_large, ent, prev_telling, next_telling);
+	DL_APPEND2(e->decided_large, ent, prev_telling, next_telling);
+	return TOLD_ALL;
 }
 
 /* A large result is sent in parts, and the loop runs between the parts.
  * Meanwhile smaller answers pass, but other large results wait, because a
- * connection gets one answer in parts at a time. */
+ * connection gets one answer in parts at a time. After each answer it is the
+ * turn of another transaction and of another kind, since a client that asks for
+ * the same result again and again would keep out all others. */
 static void answer_large(struct scheduler *e)
 {
-	struct entry *ent;
+	static enum told (*const tell[])(
+	    struct scheduler *) = { session_tell_part, tell_decided,
+		ask_tell_part };
+	const unsigned nr = sizeof(tell) / sizeof(*tell);
+	enum told told = TOLD_NONE;
+	unsigned i;
 
-	if (e->found != NULL && e->found->told > 0) {
-		ask_tell_part(e);
-		return;
+	for (i = 0; i < nr && told == TOLD_NONE; i++) {
+		told = tell[e->large_turn](e);
+		if (told != TOLD_PART)
+			e->large_turn = (e->large_turn + 1) % nr;
 	}
-	if (!is_begun(e->decided_large) && session_tell_part(e))
-		return;
-	while ((ent = e->decided_large) != NULL && ent->waiters == NULL)
-		all_told(e, ent);
-	if (ent != NULL)
-		decide_tell_part(e, ent);
-	else
-		ask_tell_part(e);
 }
 
 void decide_answer_some(struct scheduler *e)

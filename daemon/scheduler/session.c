@@ -162,19 +162,25 @@ void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 		end(e, ent);
 }
 
-bool session_tell_part(struct scheduler *e)
+enum told session_tell_part(struct scheduler *e)
 {
 	struct entry *ent;
 
 	while ((ent = e->untold_large) != NULL && ent->waiters == NULL)
 		told(e, ent);
 	if (ent == NULL)
-		return false;
+		return TOLD_NONE;
 	decide_tell_part(e, ent);
-	if (ent->state == ENTRY_PREPARED && ent->nr_told == 0 &&
-	    session_is_ending(ent))
+	if (ent->nr_told > 0)
+		return TOLD_PART;
+	/* A callback may have ended the session. */
+	if (ent == e->untold_large) {
+		DL_DELETE(e->untold_large, ent);
+		DL_APPEND(e->untold_large, ent);
+	}
+	if (ent->state == ENTRY_PREPARED && session_is_ending(ent))
 		end(e, ent);
-	return true;
+	return TOLD_ALL;
 }
 
 void session_update_ended(const struct batch *b, struct txn_update *u)

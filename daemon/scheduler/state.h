@@ -43,6 +43,13 @@ struct looks {
 	uint64_t nr_seen; /* changes recorded so far */
 };
 
+/* Of a large answer. */
+enum told {
+	TOLD_NONE, /* nobody waits for one */
+	TOLD_PART, /* the next part comes next */
+	TOLD_ALL
+};
+
 struct scheduler {
 	struct scheduler_config cfg;
 	struct scheduler_store store;
@@ -67,6 +74,7 @@ struct scheduler {
 	/* Prepared sessions without an answer yet; answers of one part, or of
 	 * several. */
 	struct entry *untold, *untold_large;
+	unsigned large_turn; /* of a kind of large answers (decide.c) */
 
 	uint64_t arrivals;
 	size_t held_bytes; /* of the requests in the table, and of questions */
@@ -207,7 +215,7 @@ void ask_end(struct scheduler *e, struct quota *quota, size_t bytes);
  * durable yet. So questions that are being looked up are looked up again. */
 void ask_note_txn(struct scheduler *e, const struct txn *txn);
 /* Sends a part of the first large answer. */
-void ask_tell_part(struct scheduler *e);
+enum told ask_tell_part(struct scheduler *e);
 
 /* ---- look.c ---- */
 
@@ -262,9 +270,8 @@ void session_tell(struct scheduler *e, struct entry *ent, struct waiter *a);
 /* Tells clients of PREPARED sessions until MAX answers and results are sent,
  * except of large sessions; returns how many are sent. */
 size_t session_tell_some(struct scheduler *e, size_t max);
-/* Sends a part of the answer to the client of a large PREPARED session. False:
- * nobody waits for such an answer. */
-bool session_tell_part(struct scheduler *e);
+/* Sends a part of the answer to the client of a large PREPARED session. */
+enum told session_tell_part(struct scheduler *e);
 /* ENT is decided. */
 void session_over(struct scheduler *e, struct entry *ent);
 

@@ -454,6 +454,39 @@ static struct rig_ask *prepare_many(struct rig_txn *t)
 	return ask;
 }
 
+/* Two clients ask for the same large result of a transaction or of a session
+ * again and again. */
+START_TEST(test_nobody_keeps_others_waiting)
+{
+	struct rig_txn t = { 0 };
+	struct rig_ask *large[2], *found, *again[2] = { NULL };
+	size_t i, k;
+
+	large[0] = _i ? prepare_many(&t) : reject_many(0);
+	large[1] = reject_many(1);
+	while (!_i && rig_batches != NULL)
+		rig_back(rig_batches);
+	found = rig_query(1, 1000, 0);
+	look_up_large(rig_lookups);
+	rig_takes = false;
+	if (_i)
+		rig_back(rig_batches);
+	for (i = 0; large[1]->nr_answers == 0 || found->nr_answers == 0; i++) {
+		ck_assert_uint_lt(i, 10 * NR / AT_ONCE);
+		for (k = 0; k < 2; k++)
+			if (again[k] == NULL || again[k]->nr_answers > 0)
+				again[k] = _i ? rig_submit(&t) :
+						rig_query(0, large[0]->id, 0);
+		turn();
+	}
+	if (_i)
+		rig_names_free((const char **)t.names, NR);
+	rig_takes = true;
+	rig_run();
+	rig_back_all();
+}
+END_TEST
+
 /* Prepared, and told; then committed or aborted. */
 START_TEST(test_a_large_session)
 {
@@ -537,6 +570,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_large_refusal, 0, 2);
 	tcase_add_loop_test(tc, test_a_large_one_is_turned_away, 0, 2);
 	tcase_add_loop_test(tc, test_a_large_one_ends, 0, 4);
+	tcase_add_loop_test(tc, test_nobody_keeps_others_waiting, 0, 2);
 	tcase_add_loop_test(tc, test_a_large_session, 0, 2);
 	tcase_add_loop_test(tc, test_a_large_session_ends_early, 0, 4);
 	suite_add_tcase(s, tc);

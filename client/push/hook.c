@@ -16,9 +16,11 @@
 #include "client/push/hook.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "client/base/cli.h"
@@ -195,6 +197,9 @@ int hook_proc_receive(void)
 	struct hook h = { 0 };
 	struct pkt_buf out = { 0 };
 
+	/* Without receive-pack git tells the pusher that nothing happened, so
+	 * nobody may wait: then the daemon drops what has not begun. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	gitdir_require(&h.gd, getenv("GIT_DIR"));
 	gitconfig_load(&h.config, &h.gd);
 	h.gd.is_reftable = gitconfig_is_reftable(&h.config);

@@ -171,7 +171,7 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 	else if (a != NULL && ent->state == ENTRY_DECIDED)
 		decide_tell(e, ent, a);
 	else if (a != NULL)
-		waiter_push(&ent->waiters, a);
+		entry_wait(ent, a);
 	else
 		/* BUSY would say that the transaction was not accepted. */
 		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
@@ -199,7 +199,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	ask_note_txn(e, txn);
 	ent->quota.of_user = quota;
 	ent->quota.sender = arg;
-	waiter_push(&ent->waiters, a);
+	entry_wait(ent, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
 	ent->deadline_ns = now_ns + quota_wait_ns(&e->cfg.quotas, txn, wait_ns);

@@ -141,9 +141,10 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
  * scheduler_run(). */
 void scheduler_end_sessions(struct scheduler *e, void *arg);
 /* The connection ARG is gone. Its answers are dropped, and its sessions end
- * (scheduler_end_sessions()). All its other transactions go on: some may be in
- * the journal already, and the client may reconnect and ask by id. */
-void scheduler_forget_client(struct scheduler *e, void *arg);
+ * (scheduler_end_sessions()). A transaction without another waiter is aborted,
+ * except of updates that have begun, and of gates: git makes their change. Then
+ * call scheduler_run(). */
+void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns);
 
 /* Takes completions from the store, answers, and forms batches. Call after the
  * store woke the loop, after submits, and at the time that the last call

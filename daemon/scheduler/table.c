@@ -76,6 +76,12 @@ void entry_give_up(struct entry *ent, enum refd_status status, const char *text)
 	ent->end_text = text;
 }
 
+void entry_wait(struct entry *ent, struct waiter *a)
+{
+	waiter_set_entry(a, ent);
+	waiter_push(&ent->waiters, a);
+}
+
 static void key_set(struct entry_key *key, uint32_t uid,
     const struct refd_txid *txid)
 {

@@ -80,8 +80,10 @@ struct entry {
 	struct entry_key key;
 	UT_hash_handle hh;
 
-	struct waiter *waiters; /* they wait for the answer */
-	size_t nr_told;         /* results sent to the first waiter */
+	struct waiter *waiters;  /* they wait for the answer */
+	struct entry *next_left; /* while its client is forgotten */
+	bool is_left;
+	size_t nr_told; /* results sent to the first waiter */
 	/* In scheduler.decided or .decided_large. An entry that is kept or
 	 * rides for its record may be told once more. */
 	bool is_telling;
@@ -176,6 +178,9 @@ bool entry_is_lent(const struct entry *ent);
  * when the scheduler may decide them. The first reason counts. */
 void entry_give_up(struct entry *ent, enum refd_status status,
     const char *text);
+
+/* A waits for the answer of ENT. */
+void entry_wait(struct entry *ent, struct waiter *a);
 
 static inline bool entry_is_session(const struct entry *ent)
 {

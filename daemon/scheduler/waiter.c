@@ -20,6 +20,7 @@ struct waiter {
 	scheduler_answer_fn *fn;
 	struct asked_by *by; /* NULL: forgotten */
 	atomic_bool *is_forgotten;
+	struct entry *ent; /* borrowed; NULL: a question */
 	struct waiter *next, *prev;
 	struct waiter *next_by, *prev_by;
 };
@@ -93,6 +94,20 @@ bool waiter_is_mute(const struct waiter *a)
 	return a->by == NULL;
 }
 
+bool waiter_all_are_mute(const struct waiter *list)
+{
+	const struct waiter *a = list;
+
+	while (a != NULL && a->by == NULL)
+		a = a->next;
+	return list != NULL && a == NULL;
+}
+
+void waiter_set_entry(struct waiter *a, struct entry *ent)
+{
+	a->ent = ent;
+}
+
 void waiter_drop(struct waiters *all, struct waiter *a)
 {
 	struct asked_by *by = a->by;
@@ -127,7 +142,8 @@ void waiter_part(struct waiter *a, struct refd_answer *ans)
 	a->fn(a->by->arg, ans);
 }
 
-void waiter_forget(struct waiters *all, void *arg)
+void waiter_forget(struct waiters *all, void *arg,
+    void (*left)(void *ctx, struct entry *ent), void *ctx)
 {
 	struct asked_by *by;
 	struct waiter *a;
@@ -140,6 +156,8 @@ void waiter_forget(struct waiters *all, void *arg)
 		a->by = NULL;
 		if (a->is_forgotten != NULL)
 			atomic_store(a->is_forgotten, true);
+		if (a->ent != NULL)
+			left(ctx, a->ent);
 	}
 	HASH_DEL(all->head, by);
 	free(by);

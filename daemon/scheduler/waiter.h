@@ -1,6 +1,7 @@
 /*
  * Waiters for answers: one waiter per request. If a connection ends, its
- * waiters are forgotten, but its transactions go on.
+ * waiters are forgotten. A transaction whose last waiter is forgotten is given
+ * up, unless it has begun (ask.c).
  *
  * Loop thread only. ARG is the value that the connection gave to
  * scheduler_submit(). ARG is only compared and handed back.
@@ -14,6 +15,7 @@
 #include "daemon/scheduler/scheduler.h"
 
 struct waiter;
+struct entry;
 
 /* Empty if zero-initialised. */
 struct waiters {
@@ -38,9 +40,15 @@ void waiter_answer(struct waiters *all, struct waiter *a,
 void waiter_part(struct waiter *a, struct refd_answer *ans);
 /* Was A forgotten? */
 bool waiter_is_mute(const struct waiter *a);
+/* Are there waiters in LIST, and were all forgotten? */
+bool waiter_all_are_mute(const struct waiter *list);
 /* Frees A without an answer. */
 void waiter_drop(struct waiters *all, struct waiter *a);
-/* Forgets all waiters of ARG: none is called back. */
-void waiter_forget(struct waiters *all, void *arg);
+/* A waits for ENT. */
+void waiter_set_entry(struct waiter *a, struct entry *ent);
+/* Forgets all waiters of ARG: none is called back. LEFT is called for the entry
+ * of each, which must not free a waiter. */
+void waiter_forget(struct waiters *all, void *arg,
+    void (*left)(void *ctx, struct entry *ent), void *ctx);
 
 #endif

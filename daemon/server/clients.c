@@ -192,7 +192,8 @@ static void hang_up_on(struct server *server, struct conn *conn)
 	/* A connection without requests in flight may still have prepared
 	 * sessions. */
 	if (server->scheduler != NULL) {
-		scheduler_forget_client(server->scheduler, conn);
+		scheduler_forget_client(server->scheduler, conn,
+		    SYS(server->cfg.sys, now_mono));
 		loop_want_turn(&server->loop);
 	}
 	TAILQ_REMOVE(&server->clients.conns, conn, entry);

@@ -306,7 +306,7 @@ void rig_forget(struct rig_client *client)
 	for (i = 0; i < rig_nr_asks; i++)
 		if (rig_asks[i].client == client)
 			rig_asks[i].is_forgotten = true;
-	scheduler_forget_client(rig_scheduler, client);
+	scheduler_forget_client(rig_scheduler, client, rig_now);
 }
 
 /* ---- time, and combined steps ---- */

@@ -4,7 +4,8 @@
 # apart, NUL bytes, ids of nothing, duplicate refs, thousands of refs, and a
 # hang-up at every packet and every few bytes, also of receive-pack itself. No
 # file outside the repository's refs changes. Reports are true, an atomic push
-# is never half done, no lock stays, and the daemon goes on.
+# is never half done, no lock stays, and the daemon goes on. If the hook or
+# receive-pack is killed while the push waits, the push does not happen later.
 # Slow: it hangs up after every few bytes.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -200,6 +201,55 @@ hang_ups() {
 	unharmed 'the hook, hung up on'
 }
 
+# ---- kills of a push that waits ----
+
+# The process below PID that runs refd, and its parent, receive-pack.
+find_hook() { # PID
+	local pid=$1 below
+	while below=$(pgrep -o -P "$pid"); do
+		# shellcheck disable=SC2034 # by name
+		receive_pack=$pid
+		pid=$below
+	done
+	hook=$pid
+	[ "$(readlink "/proc/$hook/exe")" = "$(readlink -f "$REFD")" ]
+}
+
+waits() {
+	[ "$("$REFD" stats | awk '/^waiting:/ { print $2 }')" = 1 ]
+}
+
+is_gone() {
+	[ ! -e "/proc/$hook" ]
+}
+
+# Git tells the pusher that nothing happened. So nothing may happen later.
+killed_waiting() { # NAME, of a variable with the pid
+	local push i
+	"$REFD" pause >/dev/null
+	git -C "$T/work" push -q "$T/s.git" "$two:refs/heads/killed" \
+		2>/dev/null &
+	push=$!
+	await 10 waits
+	check "a push waits, before the end of $1" find_hook $push
+	kill -9 "${!1}"
+	if wait $push; then
+		not_ok "without its $1 the push fails" 'it succeeds'
+	fi
+	await 10 is_gone
+	# Long before the daemon would refuse because of the pause.
+	for ((i = 0; i < 40; i++)); do
+		! is_idle || break
+		sleep 0.25
+	done
+	check "without its $1 nothing waits" is_idle
+	"$REFD" resume >/dev/null
+	create refs/heads/later | raw
+	is "without its $1 the push stays undone" '' \
+		"$(refs | grep refs/heads/killed)"
+	git -C "$T/s.git" update-ref -d refs/heads/later
+}
+
 if ! command -v python3 >/dev/null; then
 	skip 'hostile pushes' 'no python3'
 	finish
@@ -218,4 +268,8 @@ bad_names
 bad_ids
 many
 hang_ups
+git -C "$T/work" fetch -q "$T/s.git"
+git -C "$T/work" fetch -q "$T/s.git" "$two"
+killed_waiting hook
+killed_waiting receive_pack
 finish

@@ -438,6 +438,50 @@ START_TEST(test_very_many_questions)
 }
 END_TEST
 
+/* The hook of a push was killed, and git said "rejected". */
+START_TEST(test_the_last_client_is_gone)
+{
+	static struct rig_client gone;
+	const struct rig_txn mine = { RIG_NAMES("refs/x"), .client = &gone },
+			     gate = { RIG_NAMES("refs/g"), .client = &gone,
+				     .gate = REFD_GATE_COMMITTED };
+	uint64_t id;
+
+	/* Waits behind another transaction: never begun. */
+	rig_go(&(struct rig_txn){ RIG_NAMES("refs/x") });
+	rig_go(&mine);
+	rig_forget(&gone);
+	rig_back_all();
+	ck_assert_ptr_null(rig_batches);
+	/* During admission. */
+	rig_submit(&mine);
+	rig_forget(&gone);
+	rig_admit_all();
+	ck_assert_ptr_null(rig_batches);
+	/* In a batch: an update that comes back undecided ends. */
+	rig_go(&(
+	    struct rig_txn){ RIG_NAMES("refs/x", "refs/y"), .client = &gone });
+	rig_forget(&gone);
+	rig_find(rig_batches, "refs/y")->again = TXN_AGAIN_LATER;
+	rig_back_all();
+	ck_assert_ptr_null(rig_batches);
+	/* The same id waits on a second connection. */
+	rig_submit(&mine);
+	id = rig_last_id();
+	rig_submit(&(struct rig_txn){ RIG_NAMES("refs/x"), .id = id });
+	rig_forget(&gone);
+	rig_admit_all();
+	ck_assert_ptr_nonnull(rig_batches);
+	rig_back_all();
+	/* Git makes the change of a gate. */
+	rig_submit(&gate);
+	rig_forget(&gone);
+	rig_admit_all();
+	ck_assert_ptr_nonnull(rig_batches);
+	rig_back_all();
+}
+END_TEST
+
 /* ---- cancel ---- */
 
 START_TEST(test_cancel_of_one_that_waits)
@@ -504,6 +548,7 @@ static TCase *answers(void)
 	tcase_add_test(tc, test_a_question_waits_for_its_look_up);
 	tcase_add_test(tc, test_callbacks_ask_more);
 	tcase_add_test(tc, test_very_many_questions);
+	tcase_add_test(tc, test_the_last_client_is_gone);
 	tcase_add_test(tc, test_cancel_of_one_that_waits);
 	tcase_add_test(tc, test_cancel_of_one_in_the_store);
 	return tc;

@@ -143,7 +143,7 @@ START_TEST(who_is_gone_hears_nothing)
 
 	ask(1, 0, &one);
 	ask(1, 0, &other);
-	scheduler_forget_client(e, &one);
+	scheduler_forget_client(e, &one, 0);
 	ck_assert(atomic_load(&given[0]->is_dropped));
 	ck_assert(!atomic_load(&given[1]->is_dropped));
 	give_back(0);

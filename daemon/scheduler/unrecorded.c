@@ -49,9 +49,9 @@ void unrecorded_collect(struct entry *ent)
 			unrecorded_add(&ent->txn->updates[i]);
 }
 
-/* Did the daemon put the transaction off, before anything was done? A session
- * that was prepared has been answered, and its client may still ask for the
- * commit. */
+/* Did the daemon put the transaction off, or leave it to git, before anything
+ * was done? A session that was prepared has been answered, and its client may
+ * still ask for the commit. */
 static bool is_put_off(const struct entry *ent)
 {
 	const struct txn *txn = ent->txn;
@@ -67,7 +67,8 @@ static bool is_put_off(const struct entry *ent)
 		if (txn->updates[i].recorded || status == REFD_OK ||
 		    status == REFD_UNKNOWN)
 			return false;
-		has_passing |= status == REFD_BUSY || status == REFD_DEADLINE;
+		has_passing |= status == REFD_BUSY || status == REFD_DEADLINE ||
+		    status == REFD_UNSUPPORTED;
 	}
 	return has_passing;
 }
@@ -79,7 +80,8 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 	/* A refused transaction did nothing and was not looked up, so it gets
 	 * no record. The same holds for a transaction that the daemon put off:
 	 * with a record, a later attempt under the id would get this refusal
-	 * for ever. The record of an atomic transaction must hold all its
+	 * for ever, and history would say "rejected" of a change that git
+	 * makes. The record of an atomic transaction must hold all its
 	 * updates. */
 	if (txn->replayed || txn->refused != REFD_OK || is_put_off(ent) ||
 	    (txn->req.atomic && ent->notes.nr != txn->nr_updates))

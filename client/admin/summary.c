@@ -179,8 +179,11 @@ static void tell_disks(struct summary *s)
 	tell_failed_refs(s, "recent_nospace", "a disk is full",
 	    "Look at the disks of the repositories and of the journal: 'df', "
 	    "'df -i', and quotas.");
-	tell_failed_refs(s, "recent_io", "a disk reports errors",
-	    "Look at the kernel's log ('journalctl -k') and at refd's log.");
+	tell_failed_refs(s, "recent_io",
+	    "a file is missing or damaged, or a disk reports errors",
+	    "The log of refd has the repository and the cause of each "
+	    "(update-failed). For a disk look at 'journalctl -k', and for a "
+	    "repository at 'refd verify'.");
 }
 
 static void tell_deferred(struct summary *s)

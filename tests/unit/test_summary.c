@@ -125,8 +125,8 @@ START_TEST(test_problems)
 	    "refd serves, but 7 refs failed in the last 9 s because a disk is "
 	    "full.");
 	begins("state=serving recent_ms=9000 recent_io=1",
-	    "refd serves, but 1 ref failed in the last 9 s because a disk "
-	    "reports errors.");
+	    "refd serves, but 1 ref failed in the last 9 s because a file is "
+	    "missing or damaged, or a disk reports errors.");
 	begins("state=serving awaiting_repos=3 awaiting_refs=1200",
 	    "refd serves, but 3 repositories have deferred records of "
 	    "1,200 refs.");

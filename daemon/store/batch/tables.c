@@ -71,9 +71,19 @@ void tables_fail(struct change *c, const struct tables_part *part, int r,
 	case -ESTALE:
 		change_again(c, TXN_AGAIN_REOPEN);
 		break;
-	case -EBADMSG:
 	case -ENOENT:
+		change_fail(c, REFD_IO,
+		    "cannot update ref '%s': a reftable, or its worktree, is "
+		    "missing: %s",
+		    c->u->ask->name, text);
+		break;
 	case -EOVERFLOW:
+		change_fail(c, REFD_UNSUPPORTED,
+		    "cannot update ref '%s': the reftables have used up their "
+		    "update indices",
+		    c->u->ask->name);
+		break;
+	case -EBADMSG:
 		change_fail(c, REFD_IO,
 		    "cannot update ref '%s': the reftables are damaged: %s; "
 		    "refd verify tells more",

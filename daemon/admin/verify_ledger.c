@@ -20,9 +20,9 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/base/hash.h"
+#include "daemon/store/recovery/returned.h"
 #include "daemon/store/recovery/rule_files.h"
 #include "daemon/store/recovery/stack_rule.h"
-#include "daemon/store/refs/reflog.h"
 #include "proto/lib/interrupt.h"
 
 struct ledger_entry {
@@ -30,14 +30,9 @@ struct ledger_entry {
 	int64_t locked_at_ns, time_us;
 	struct record_member last; /* borrows all but the numbers */
 	char *target;              /* of LAST, or NULL */
-	/* The line of packed-refs when the entry was made, and the record that
-	 * replaced this value, by rule_packed(); 0: none. */
+	/* The line of packed-refs when the entry was made. */
 	bool has_packed;
-	struct refd_oid packed;
-	uint64_t replaced_by;
-	/* The last record other than of a look. */
-	uint64_t told_lsn;
-	bool is_told_deleted;
+	struct returned packed;
 	const char *name; /* in key */
 	uint32_t hash;
 	UT_hash_handle hh;
@@ -116,7 +111,8 @@ static struct ledger_entry *entry_add(struct verify *v, const char *key,
 	e->name = e->key + worktree_len + 1;
 	e->hash = hash_of(key);
 	e->has_packed = worktree_len == 0 && v->snap != NULL &&
-	    packed_lookup(v->snap, e->name, &e->packed) > 0;
+	    packed_lookup(v->snap, e->name, &e->packed.value) > 0;
+	e->packed.name = e->name;
 	HASH_ADD_KEYPTR(hh, v->ledger, e->key, len, e);
 	if (e->hh.tbl != NULL)
 		return e;
@@ -130,17 +126,17 @@ static void note_packed(struct ledger_entry *e, const struct journal_row *row,
 	if (!e->has_packed)
 		return;
 	if (!rec->is_seen) {
-		e->told_lsn = row->lsn;
-		e->is_told_deleted = m->action == RECORD_DELETE;
+		e->packed.told_lsn = row->lsn;
+		e->packed.is_deleted = m->action == RECORD_DELETE;
 	}
-	switch (rule_packed(rec, m, &e->packed)) {
+	switch (rule_packed(rec, m, &e->packed.value)) {
 	case RULE_PACKED_NOTHING:
 		break;
 	case RULE_PACKED_MEANT:
-		e->replaced_by = 0;
+		e->packed.replaced_by = 0;
 		break;
 	case RULE_PACKED_REPLACED:
-		e->replaced_by = row->lsn;
+		e->packed.replaced_by = row->lsn;
 		break;
 	}
 }
@@ -257,31 +253,13 @@ static void found_lost(struct verify *v, const struct verify_place *place,
 		    text);
 }
 
-/* Git adds a line with each value that it writes, if there is a log. */
-static bool is_logged(struct verify *v, const struct verify_place *place,
-    const struct ledger_entry *e)
-{
-	char path[REFD_PATH_MAX];
-	struct refd_oid from, to;
-
-	return (size_t)snprintf(path, sizeof(path), "logs/%s", e->name) <
-	    sizeof(path) &&
-	    reflog_last(v->sys, place->dirfd, path, v->repo.object_format,
-		&from, &to) > 0 &&
-	    refd_oid_eq(&to, &e->packed);
-}
-
 static void found_returned(struct verify *v, const struct ledger_entry *e)
 {
-	char hex[REFD_OID_MAX_HEX + 1];
+	char *text = returned_text(&e->packed, v->repo.object_format);
 
-	verify_found(v, FOUND_REF_RETURNED, e->name, e->name,
-	    "packed-refs has %s, which record %llu replaced, and no record "
-	    "tells of a later writer; 'refd restore --at %llu --undo-git%s "
-	    "--ref %s' puts the recorded value back",
-	    refd_oid_hex(&e->packed, v->repo.object_format, hex),
-	    (unsigned long long)e->replaced_by, (unsigned long long)e->told_lsn,
-	    e->is_told_deleted ? " --force" : "", e->name);
+	verify_found(v, FOUND_REF_RETURNED, e->name, e->name, "%s",
+	    text != NULL ? text : "out of memory");
+	free(text);
 }
 
 /* Recovery omits a record whose object was pruned. */
@@ -330,8 +308,11 @@ static void check_entry(struct verify *v, const struct verify_place *place,
 	if (found.verdict == RULE_LOST && !found.is_broken &&
 	    is_to_be_had(v, e))
 		found_lost(v, place, e, !found.is_loose && !found.has_oid);
-	else if (!found.is_loose && found.has_oid && e->replaced_by != 0 &&
-	    refd_oid_eq(&found.oid, &e->packed) && !is_logged(v, place, e))
+	else if (!found.is_loose && found.has_oid &&
+	    e->packed.replaced_by != 0 &&
+	    refd_oid_eq(&found.oid, &e->packed.value) &&
+	    !returned_is_logged(v->sys, place->dirfd, v->repo.object_format,
+		&e->packed))
 		found_returned(v, e);
 }
 

@@ -87,12 +87,49 @@ static bool group_event(enum store_event event, const char *place,
 	return true;
 }
 
+/* False: EVENT is not about a single repository. */
+static bool repo_event(enum store_event event, const char *place,
+    const char *why)
+{
+	static struct log_limit returned = { .burst = 100, .seconds = 10 };
+
+	switch (event) {
+	case STORE_REPO_REPLACED:
+		log_event(LOG_LEVEL_WARNING, "repository-replaced",
+		    LOG_STR("repo", place),
+		    LOG_TEXT("a new directory: if it is an older copy, 'refd "
+			     "checkpoint' keeps later values out of it"));
+		break;
+	case STORE_REPO_WAITS:
+		log_event(LOG_LEVEL_WARNING, "repository-waits",
+		    LOG_STR("repo", place), LOG_STR("error", why),
+		    LOG_TEXT("it can't be recovered, and nothing is written "
+			     "there before; it is tried again with every "
+			     "checkpoint"));
+		break;
+	case STORE_REPO_RECOVERED:
+		log_event(LOG_LEVEL_INFO, "repository-back",
+		    LOG_STR("repo", place), LOG_STR("found", why),
+		    LOG_TEXT("it is recovered and served again"));
+		break;
+	case STORE_REF_RETURNED:
+		log_limited(&returned, LOG_LEVEL_WARNING, "ref-returned",
+		    LOG_STR("repo", place), LOG_STR("found", why),
+		    LOG_TEXT("git pack-refs --auto does this, or somebody has "
+			     "written the former value; refd-verify(8)"));
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
 void store_notices_event(enum store_event event, const char *place,
     const char *why)
 {
 	static struct log_limit objects = { .burst = 1000, .seconds = 10 };
 
-	if (group_event(event, place, why))
+	if (group_event(event, place, why) || repo_event(event, place, why))
 		return;
 	switch (event) {
 	case STORE_FS_FAILED:
@@ -127,12 +164,6 @@ void store_notices_event(enum store_event event, const char *place,
 				     "refused, and no record is forgotten; "
 				     "make room, or mend that disk"));
 		break;
-	case STORE_REPO_REPLACED:
-		log_event(LOG_LEVEL_WARNING, "repository-replaced",
-		    LOG_STR("repo", place),
-		    LOG_TEXT("a new directory: if it is an older copy, 'refd "
-			     "checkpoint' keeps later values out of it"));
-		break;
 	case STORE_OBJECT_LOST:
 		log_limited(&objects, LOG_LEVEL_ERROR, "object-lost",
 		    LOG_STR("path", place), LOG_STR("error", why),
@@ -140,18 +171,6 @@ void store_notices_event(enum store_event event, const char *place,
 			     "objects of its store is refused until this one "
 			     "can be read from the disk, or is removed and "
 			     "sent again"));
-		break;
-	case STORE_REPO_WAITS:
-		log_event(LOG_LEVEL_WARNING, "repository-waits",
-		    LOG_STR("repo", place), LOG_STR("error", why),
-		    LOG_TEXT("it can't be recovered, and nothing is written "
-			     "there before; it is tried again with every "
-			     "checkpoint"));
-		break;
-	case STORE_REPO_RECOVERED:
-		log_event(LOG_LEVEL_INFO, "repository-back",
-		    LOG_STR("repo", place), LOG_STR("found", why),
-		    LOG_TEXT("it is recovered and served again"));
 		break;
 	case STORE_JOURNAL_DAMAGED:
 		log_event(LOG_LEVEL_ERROR, "journal-damaged",

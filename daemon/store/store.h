@@ -75,6 +75,7 @@ enum store_event {
 	STORE_OBJECT_LOST,     /* the file PLACE is lost, or unreadable: WHY */
 	STORE_REPO_WAITS,      /* its records can't be redone now: WHY */
 	STORE_REPO_RECOVERED,  /* its records are redone; served again */
+	STORE_REF_RETURNED,    /* in the repository PLACE: WHY (returned.h) */
 	STORE_JOURNAL_DAMAGED, /* the state directory PLACE; WHY; once */
 	/* The clock has moved on by WHY, and less time has passed, as far as
 	 * the state directory PLACE knows: history is trimmed slowly. */

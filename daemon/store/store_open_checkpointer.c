@@ -26,7 +26,9 @@ static int make_packer(struct store *s)
 		.repos = &s->repos,
 		.deferred = s->deferred,
 		.pipeline = s->pipeline,
-		.completions = &s->completions };
+		.completions = &s->completions,
+		.journal = s->journal,
+		.event = s->cfg.event };
 
 	s->packer = packer_new(&cfg);
 	return s->packer == NULL ? -ENOMEM : 0;

@@ -2,9 +2,9 @@
 # Proves that a git which packs refs it has read long ago undoes no acknowledged
 # update unseen. `git pack-refs --auto` of git 2.47 and later reads the refs
 # before it locks packed-refs. Meanwhile refd deletes a ref, and deletes another
-# one and creates it again as a line of packed-refs. Then refd verify finds both,
-# also after a restart of the daemon, and its commands put the recorded values
-# back. With the gate, git is refused, and nothing returns. A value that git
+# one and creates it again as a line of packed-refs. Then the daemon tells of
+# both. refd verify finds them, also after a restart of the daemon, and its
+# commands put the recorded values back. With the gate, git is refused, and nothing returns. A value that git
 # writes on purpose stays. An enabled repository is not packed by git at all.
 #
 # Without such a git, the file that it would write is put there by hand.
@@ -107,8 +107,22 @@ await_returned() { # WANTED
 	[ "$(returned)" = "$1" ]
 }
 
+tells() { # NAME
+	grep 'event=ref-returned' "$LOG" | grep "$repo" |
+		grep -q "refs/heads/$1: packed-refs has $one"
+}
+
+tells_after_update() { # NAME
+	"$REFD" update -C "$repo" refs/heads/1 "$two"
+	sleep 1
+	tells "$1"
+}
+
 found_and_put_back() { # NAME
 	is "$1: d and x are back" "d=$one x=$one" "$(refs)"
+	# An update meets the file, and one of ten seconds later compares it.
+	check "$1: the daemon tells of d" await 20 tells_after_update d
+	check "$1: the daemon tells of x" tells x
 	await 2 await_returned 'refs/heads/d refs/heads/x 1'
 	is "$1: verify finds both" 'refs/heads/d refs/heads/x 1' "$(returned)"
 	kill_daemon

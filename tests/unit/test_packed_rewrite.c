@@ -283,6 +283,46 @@ START_TEST(a_replaced_file_is_kept_open_for_two_seconds)
 }
 END_TEST
 
+static bool is_foreign(void)
+{
+	value("refs/heads/y");
+	return packed_take_foreign(packed);
+}
+
+START_TEST(files_of_others_are_known)
+{
+	static const char *const names[] = { "refs/heads/x" };
+	bool changed;
+
+	/* A young file may be of anybody. */
+	replace(HEADER A " refs/heads/x\n" A " refs/heads/y\n");
+	ck_assert(is_foreign());
+	ck_assert(!is_foreign());
+	ck_assert_int_eq(begin_without(names, 1, 0644, &changed), 0);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	ck_assert(!is_foreign());
+	replace(HEADER A " refs/heads/y\n");
+	ck_assert(is_foreign());
+	/* Nobody has read the own file before it was replaced. */
+	replace(HEADER A " refs/heads/x\n" A " refs/heads/y\n");
+	ck_assert_int_eq(begin_without(names, 1, 0644, &changed), 0);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	is_foreign();
+	ck_assert_int_eq(begin_without(names, 1, 0644, &changed), 0);
+	ck_assert(!changed && !is_foreign());
+	replace(HEADER A " refs/heads/y\n");
+	ck_assert(is_foreign());
+}
+END_TEST
+
+START_TEST(an_old_file_is_not_foreign)
+{
+	replace(HEADER A " refs/heads/y\n");
+	tmp_run("touch -d '2 hours ago' packed-refs");
+	ck_assert(!is_foreign());
+}
+END_TEST
+
 START_TEST(a_snapshot_outlives_a_rewrite)
 {
 	struct packed_snapshot *old, *new_snap;
@@ -486,6 +526,8 @@ int main(void)
 	tcase_add_test(tc, a_link_that_leads_out_is_not_read);
 	tcase_add_test(tc, it_is_synced_whole_before_begin_returns);
 	tcase_add_test(tc, a_replaced_file_is_kept_open_for_two_seconds);
+	tcase_add_test(tc, files_of_others_are_known);
+	tcase_add_test(tc, an_old_file_is_not_foreign);
 	tcase_add_test(tc, a_snapshot_outlives_a_rewrite);
 	tcase_add_test(tc, any_call_may_fail);
 	tcase_add_test(tc, threads_share_it);

@@ -2,7 +2,8 @@
  * Proves when the packer packs. A repository is packed at the threshold, after
  * a checkpoint. A packing that failed is tried again later, without further
  * refs. While packing is not allowed, a request comes back at once, and no
- * repository is packed.
+ * repository is packed. A packed-refs of git that brings a deleted ref back is
+ * noticed.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -27,14 +28,28 @@ static struct sys disk;
 static _Atomic int64_t ahead_ns;
 static char lock[4200];
 static unsigned nr_made;
+static sem_t has_returned;
+static char returned[1024];
 
 static int64_t disk_now_mono(const struct sys *sys)
 {
 	return sys_kernel.now_mono(sys) + ahead_ns;
 }
 
+static void note_event(enum store_event event, const char *place,
+    const char *why)
+{
+	if (event != STORE_REF_RETURNED)
+		return;
+	ck_assert_str_eq(place, sr_repo);
+	snprintf(returned, sizeof(returned), "%s", why);
+	sem_post(&has_returned);
+}
+
 static void setup(void)
 {
+	sem_init(&has_returned, 0, 0);
+	sr_event = note_event;
 	disk = sys_kernel;
 	disk.now_mono = disk_now_mono;
 	ahead_ns = 0;
@@ -56,13 +71,16 @@ static struct txn *admit(void)
 	return sr_admit(&id, sr_repo, name, sr_commit);
 }
 
-static void make_ref(void)
+static void apply(struct txn *txn)
 {
-	struct txn *txn = admit();
-
 	sr_apply(txn);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
+}
+
+static void make_ref(void)
+{
+	apply(admit());
 }
 
 static void make_refs(unsigned nr)
@@ -197,6 +215,45 @@ START_TEST(packs_nothing_while_not_allowed)
 }
 END_TEST
 
+/* Git has read n1 before refd deleted it, and packs it now. */
+START_TEST(tells_of_a_returned_ref)
+{
+	struct store_pack pack;
+	struct refd_txid id;
+
+	make_refs(2);
+	refd_txid_make(&id);
+	apply(sr_admit(&id, sr_repo, "refs/heads/n1",
+	    "0000000000000000000000000000000000000000"));
+	tmp_run("cd r.git && rm refs/heads/n0 && "
+		"printf '# pack-refs with: peeled fully-peeled sorted \n"
+		"%s refs/heads/n0\n%s refs/heads/n1\n' >new && "
+		"mv new packed-refs",
+	    sr_commit, sr_commit);
+	make_ref();
+	checkpoint();
+	ck_assert_int_eq(sem_trywait(&has_returned), -1);
+	ahead_ns += REST_NS;
+	make_ref();
+	checkpoint();
+	sr_await(&has_returned);
+	ck_assert_ptr_nonnull(
+	    strstr(returned, "refs/heads/n1: packed-refs has"));
+	ck_assert_ptr_nonnull(strstr(returned,
+	    "'refd restore --at 3 --undo-git --force --ref refs/heads/n1'"));
+	/* It is told once: the file of refd is no cause to compare again. */
+	ask(&pack);
+	make_ref();
+	checkpoint();
+	ahead_ns += REST_NS;
+	make_ref();
+	checkpoint();
+	sr_close();
+	ck_assert_int_eq(sem_trywait(&has_returned), -1);
+	sr_open();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("packer");
@@ -209,6 +266,7 @@ int main(void)
 	tcase_add_test(tc, tries_again_after_a_failure);
 	tcase_add_test(tc, leaves_a_migration_alone);
 	tcase_add_test(tc, packs_nothing_while_not_allowed);
+	tcase_add_test(tc, tells_of_a_returned_ref);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -15,6 +15,7 @@
  *					so does the bound of rounds
  *	no memory for a job		an automatic job is left to the next
  *					checkpoint
+ *	a comparison fails		refd verify remains
  */
 #include "daemon/store/packing/packer.h"
 
@@ -24,6 +25,7 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/packing/pack_round.h"
+#include "daemon/store/recovery/returned.h"
 #include "daemon/store/stages.h"
 
 /* A job ends after so many rounds: a million refs. */
@@ -39,10 +41,13 @@
  * time would be packed all the time. */
 #define REST_REPO    100
 #define REST_REPO_NS (60 * INT64_C(1000000000))
+/* A comparison comes so much later, when all earlier records are published. */
+#define COMPARE_AFTER_NS (10 * INT64_C(1000000000))
 
 struct job {
 	struct repo *repo;      /* with a reference, which ASK has if there */
 	struct store_pack *ask; /* NULL: automatic */
+	bool compares;          /* with the records; automatic, no rounds */
 	uint64_t nr_made;       /* automatic: new loose refs until now */
 	uint64_t nr_packed, nr_left;
 	int64_t due_ns;  /* monotonic */
@@ -152,6 +157,35 @@ static int work_on(struct packer *p, struct job *job, struct pack_round *round)
 	job->nr_left = round->nr_left;
 	job->rounds++;
 	return r;
+}
+
+/* ---- a comparison, on a worker ---- */
+
+struct comparison {
+	const struct packer *packer;
+	const struct repo *repo;
+};
+
+static void tell_returned(void *arg, const struct returned *found)
+{
+	const struct comparison *c = arg;
+	char *text = returned_text(found, c->repo->object_format), *why;
+
+	why = repo_why("%s: %s", found->name, text != NULL ? text : "");
+	if (c->packer->cfg.event != NULL && why != NULL)
+		c->packer->cfg.event(STORE_REF_RETURNED, c->repo->path, why);
+	free(why);
+	free(text);
+}
+
+static void compare(struct packer *p, const struct job *job)
+{
+	struct comparison c = { p, job->repo };
+
+	if (fs_enter(p->cfg.repos, job->repo->fs) < 0)
+		return;
+	returned_find(p->cfg.sys, p->cfg.journal, job->repo, tell_returned, &c);
+	fs_leave(p->cfg.repos, job->repo->fs);
 }
 
 static bool goes_on(const struct job *job, const struct pack_round *round)
@@ -302,14 +336,19 @@ static bool work_some(void *arg)
 		if (job->next != NULL)
 			workers_wake(p->cfg.workers, &p->source);
 		pthread_mutex_unlock(&p->mutex);
-		r = work_on(p, job, &round);
+		if (job->compares) {
+			compare(p, job);
+			r = 0;
+		} else {
+			r = work_on(p, job, &round);
+		}
 		/* Before the round is counted, and others go by the count. */
-		if (job->ask == NULL)
+		if (job->ask == NULL && !job->compares)
 			set_rest(p, job, r);
 		pthread_mutex_lock(&p->mutex);
 		p->nr_refs += round.nr_packed;
 		p->nr_failed += r < 0;
-	} else if (job->ask == NULL) {
+	} else if (job->ask == NULL && !job->compares) {
 		set_rest(p, job, r);
 	}
 	job->work.path = NULL;
@@ -361,6 +400,32 @@ static bool is_due(const struct packer *p, const struct repo *repo,
 	    atomic_load(&repo->pack_after_ns) <= now_ns;
 }
 
+/* NULL: no memory. */
+static struct job *add_automatic(struct packer *p, struct repo *repo)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (job == NULL)
+		return NULL;
+	job->repo = repo;
+	repo->refs++;
+	p->nr_automatic++;
+	put(p, job);
+	return job;
+}
+
+/* No reference is held until then, because a file system that fails must be
+ * let go at once. */
+static bool is_compare_due(struct repo *repo, const struct fs *fs,
+    int64_t now_ns)
+{
+	if (repo->fs != fs || repo->format != REPO_FILES || repo->doomed)
+		return false;
+	if (repo->compare_at_ns == 0 && packed_take_foreign(repo->packed))
+		repo->compare_at_ns = now_ns + COMPARE_AFTER_NS;
+	return repo->compare_at_ns != 0 && repo->compare_at_ns <= now_ns;
+}
+
 void packer_synced(struct packer *p, const struct fs *fs)
 {
 	const int64_t now_ns = SYS(p->cfg.sys, now_mono);
@@ -373,16 +438,17 @@ void packer_synced(struct packer *p, const struct fs *fs)
 	for (repo = repos->open;
 	    repo != NULL && !p->is_forbidden && p->nr_automatic < AUTOMATIC_MAX;
 	    repo = repo->next) {
+		if (is_compare_due(repo, fs, now_ns) &&
+		    (job = add_automatic(p, repo)) != NULL) {
+			job->compares = true;
+			repo->compare_at_ns = 0;
+		}
 		if (!is_due(p, repo, fs, now_ns) ||
-		    (job = calloc(1, sizeof(*job))) == NULL)
+		    (job = add_automatic(p, repo)) == NULL)
 			continue;
-		*job = (struct job){ .repo = repo,
-			.nr_made = atomic_exchange(&repo->nr_loose_made, 0) };
-		repo->refs++;
+		job->nr_made = atomic_exchange(&repo->nr_loose_made, 0);
 		/* Until the end of the job. */
 		atomic_store(&repo->pack_after_ns, INT64_MAX);
-		p->nr_automatic++;
-		put(p, job);
 	}
 	pthread_mutex_unlock(&repos->mutex);
 	pthread_mutex_unlock(&p->mutex);
@@ -439,8 +505,15 @@ struct packer *packer_new(const struct packer_config *cfg)
 
 void packer_free(struct packer *p)
 {
+	struct job *job;
+
 	if (p == NULL)
 		return;
+	while ((job = p->jobs) != NULL) {
+		p->jobs = job->next;
+		repo_put(p->cfg.repos, job->repo);
+		free(job);
+	}
 	pthread_mutex_destroy(&p->mutex);
 	free(p);
 }

@@ -38,11 +38,15 @@ struct packer_config {
 	struct deferred *deferred;
 	struct pipeline *pipeline;
 	struct completions *completions;
+	struct journal *journal;
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
 };
 
 /* Before workers_start(). NULL: out of memory. */
 struct packer *packer_new(const struct packer_config *cfg);
-/* NULL is fine. After packer_allow(P, false) and workers_stop(). */
+/* NULL is fine. After packer_allow(P, false) and workers_stop(). Drops
+ * automatic jobs, if workers have never run. */
 void packer_free(struct packer *p);
 
 /* A repository with so many new loose refs is packed. 0: none. */
@@ -51,7 +55,9 @@ void packer_set_threshold(struct packer *p, uint64_t refs);
  * COMPLETIONS. */
 void packer_ask(struct packer *p, struct store_pack *ask);
 /* A checkpoint of FS succeeded: packs the open repositories on FS that have
- * reached the threshold. */
+ * reached the threshold. Compares those whose packed-refs another program has
+ * replaced, with the first such call ten seconds later (returned.h), and tells
+ * of the findings. */
 void packer_synced(struct packer *p, const struct fs *fs);
 /* May rounds begin? If not, every ASK comes back at once, or at the end of its
  * round. */

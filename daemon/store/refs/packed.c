@@ -27,6 +27,8 @@
 
 #define HEADER "# pack-refs with:"
 
+#define UNKNOWN_NS (3600 * INT64_C(1000000000))
+
 static struct packed_snapshot *snapshot_new(const struct packed *packed)
 {
 	struct packed_snapshot *snap = calloc(1, sizeof(*snap));
@@ -314,6 +316,25 @@ static int is_current(struct packed *packed, const struct packed_snapshot *snap)
 	    a->ctime_ns == b.ctime_ns;
 }
 
+/* A rewrite pins its file no longer, but another file would be younger. */
+static bool is_foreign(const struct packed *packed,
+    const struct packed_snapshot *snap)
+{
+	const struct sys_stat *own = &packed->own, *st = &snap->st;
+
+	if (snap->fd < 0)
+		return false;
+	if (packed->cache == NULL && own->ino == 0)
+		return SYS(packed->sys, now_wall) - st->mtime_ns < UNKNOWN_NS;
+	return st->dev != own->dev || st->ino != own->ino ||
+	    st->size != own->size || st->mtime_ns != own->mtime_ns;
+}
+
+bool packed_take_foreign(struct packed *packed)
+{
+	return atomic_exchange(&packed->is_foreign, false);
+}
+
 int packed_snapshot(struct packed *packed, struct packed_snapshot **out)
 {
 	struct packed_snapshot *snap = NULL;
@@ -325,6 +346,8 @@ int packed_snapshot(struct packed *packed, struct packed_snapshot **out)
 	if (r == 0) {
 		r = load_snapshot(packed, &snap);
 		if (r == 0) {
+			if (is_foreign(packed, snap))
+				atomic_store(&packed->is_foreign, true);
 			packed_snapshot_put(packed->cache);
 			packed->cache = snap;
 		}

@@ -55,6 +55,10 @@ void packed_free(struct packed *packed);
  * nothing: the disk may hang. */
 int packed_trim(struct packed *packed);
 
+/* Has a snapshot met a file of another program since the last call? The first
+ * file is unknown, and counts if it is younger than an hour. Never blocks. */
+bool packed_take_foreign(struct packed *packed);
+
 /* The present file; an absent file is an empty snapshot. Costs one stat(2) if
  * the file is cached. A link is followed to a file below DIRFD (packed_file.h),
  * else -ELOOP. On failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */

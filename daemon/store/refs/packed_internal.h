@@ -52,6 +52,8 @@ struct packed {
 	struct packed_snapshot *cache;
 	struct packed_retired *retired;
 	size_t nr_retired, room_retired;
+	struct sys_stat own;    /* of the last file of a rewrite; ino 0: none */
+	atomic_bool is_foreign; /* packed_take_foreign() */
 	bool rewriting;
 	bool turn_taken;
 	int64_t turn_since_ns;

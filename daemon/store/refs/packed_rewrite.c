@@ -416,6 +416,7 @@ int packed_rewrite_fd(const struct packed *packed)
 int packed_rewrite_finish(struct packed *packed)
 {
 	struct packed_retired *last;
+	struct sys_stat own = { .ino = 0 };
 	int r;
 
 	assert(packed->rewriting);
@@ -423,7 +424,11 @@ int packed_rewrite_finish(struct packed *packed)
 	    PACKED_FILE);
 	if (r < 0)
 		return r;
+	/* If this fails, the file counts as foreign. */
+	if (SYS(packed->sys, fstat, packed->new_fd, &own) < 0)
+		own.ino = 0;
 	pthread_mutex_lock(&packed->lock);
+	packed->own = own;
 	packed_snapshot_put(packed->cache);
 	packed->cache = NULL;
 	if (packed->replaced_fd >= 0) {

@@ -107,6 +107,9 @@ struct repo {
 	/* Under repos->mutex. */
 	unsigned refs;
 	bool doomed; /* not to be handed out again */
+	/* Packed-refs of another program will be compared with the records
+	 * (packer.h), not before this time (monotonic); 0: no need. */
+	int64_t compare_at_ns;
 	int64_t last_used_ns;
 	struct repo *next;
 };

@@ -1,0 +1,38 @@
+/*
+ * A ref that only packed-refs has, with a value that refd had replaced: what
+ * `git pack-refs --auto` leaves behind, which reads the refs before it locks
+ * packed-refs (rule_packed()). For `refd verify`, which compares all records,
+ * and for the daemon, which compares recent ones after each foreign
+ * packed-refs.
+ *
+ * Any thread; nothing logs.
+ */
+#ifndef STORE_RETURNED_H
+#define STORE_RETURNED_H
+
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/repos/repo.h"
+
+struct returned {
+	const char *name;      /* borrowed */
+	struct refd_oid value; /* in packed-refs */
+	uint64_t replaced_by;  /* the record that replaced VALUE */
+	uint64_t told_lsn;     /* the last record other than of a look */
+	bool is_deleted;       /* by that record */
+};
+
+/* Does the log of the ref end with the value? Git adds a line with each value
+ * that it writes, if there is a log, so somebody meant it. Blocks. */
+bool returned_is_logged(const struct sys *sys, int dirfd,
+    enum refd_object_format format, const struct returned *r);
+/* A malloc'd sentence, with the command for the repair; NULL: no memory. */
+char *returned_text(const struct returned *r, enum refd_object_format format);
+
+/* Compares packed-refs with the records of about an hour before the file was
+ * written, at most some thousands of them, newest first. Calls FN for each
+ * returned ref. Reads the journal and the repository. 0 or negative errno. */
+typedef void returned_fn(void *arg, const struct returned *r);
+int returned_find(const struct sys *sys, struct journal *journal,
+    const struct repo *repo, returned_fn *fn, void *arg);
+
+#endif

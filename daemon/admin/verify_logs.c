@@ -182,16 +182,46 @@ void verify_log(struct verify *v, const struct verify_place *place,
 
 /* ---- all of them ---- */
 
-/* verify_walk_fn; ARG is the struct verify. */
+struct log_walk {
+	struct verify *v;
+	size_t nr_linked; /* logs with a second name */
+	char linked[REFD_PATH_MAX];
+};
+
+/* A copy of a repository by hard links has two names for each log, so they are
+ * one finding. */
+static void look_for_link(struct log_walk *walk,
+    const struct verify_place *place, const char *path)
+{
+	struct sys_stat st;
+
+	if (SYS(walk->v->sys, lstatat, place->dirfd, path, &st) == 0 &&
+	    S_ISREG(st.mode) && st.nlink > 1 && walk->nr_linked++ == 0)
+		snprintf(walk->linked, sizeof(walk->linked), "%s", path);
+}
+
+/* verify_walk_fn; ARG is the struct log_walk. */
 static int visit(void *arg, const struct verify_place *place, const char *path,
     enum verify_walk_what what)
 {
-	if (what == VERIFY_FILE && !lock_pid_is(path))
-		verify_check(arg, verify_log, place, path + strlen("logs/"));
+	struct log_walk *walk = arg;
+
+	if (what != VERIFY_FILE || lock_pid_is(path))
+		return 0;
+	look_for_link(walk, place, path);
+	verify_check(walk->v, verify_log, place, path + strlen("logs/"));
 	return 0;
 }
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place)
 {
-	verify_walk(v, place, "logs", visit, v);
+	struct log_walk walk = { .v = v };
+
+	verify_walk(v, place, "logs", visit, &walk);
+	if (walk.nr_linked > 0)
+		verify_found(v, FOUND_LOG_LINKED, "", walk.linked,
+		    "%zu log%s a second name (a hard link), which may be "
+		    "outside of the repository: refd leaves updates of such "
+		    "refs to git",
+		    walk.nr_linked, walk.nr_linked == 1 ? " has" : "s have");
 }

@@ -360,6 +360,9 @@ enum finding_repair {
 	    "refd verify --repair <repository> removes the log")               \
 	X(LOG_BLOCKED, "log-blocked", ERROR, NONE,                             \
 	    "move the files below that directory elsewhere")                   \
+	X(LOG_LINKED, "log-linked", WARNING, NONE,                             \
+	    "while no writer is at work, copy each such log to a new file, "   \
+	    "and rename the copy to the log")                                  \
 	/* its journal */                                                      \
 	X(JOURNAL_DISAGREES, "journal-disagrees", ERROR, NONE,                 \
 	    "refd update <ref> <that value> restores the recorded value")      \

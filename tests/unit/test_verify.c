@@ -295,6 +295,18 @@ START_TEST(logs)
 }
 END_TEST
 
+START_TEST(logs_with_a_second_name)
+{
+	tmp_run("cd r && git branch one && git branch two && "
+		"ln .git/logs/refs/heads/one 1 && "
+		"ln .git/logs/refs/heads/two 2");
+	FINDS(1);
+	tmp_run("rm r/2");
+	FINDS(1);
+	HAS("log-linked logs/refs/heads/one", "1 log has a second name");
+}
+END_TEST
+
 /* A log of some bytes with a hole of 8 TiB is not read to its end. */
 START_TEST(a_log_with_a_hole)
 {
@@ -419,6 +431,7 @@ int main(void)
 	tcase_add_test(tc, packed_doubles_and_peels);
 	tcase_add_test(tc, locks);
 	tcase_add_test(tc, logs);
+	tcase_add_test(tc, logs_with_a_second_name);
 	tcase_add_test(tc, a_log_with_a_hole);
 	tcase_add_test(tc, deep_directories);
 	tcase_add_test(tc, git_migrated);

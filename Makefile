@@ -613,6 +613,10 @@ lint:
 	scripts/check-language
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
+	for mutant in tests/mutants/*.patch; do \
+	    patch -p1 -F0 -s --dry-run <$$mutant || { \
+	    echo "lint: plant $$mutant anew: its code changed" >&2; exit 1; }; \
+	done
 	mandoc -T lint -W warning \
 	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)) \
 		$(GROUP_PAGE))

@@ -399,9 +399,12 @@ END_TEST
 START_TEST(what_was_aborted_is_not_deferred)
 {
 	unsigned long n;
+	unsigned refused = 0;
 	bool hit = true;
+	int r;
 
-	/* The first unlinkat() is in the state directory. */
+	/* The first unlinkat() calls are in the state directory. One of them
+	 * removes the note of the journal's room, and the start needs that. */
 	for (n = 1; hit; n++) {
 		world_free(w);
 		setup();
@@ -410,9 +413,14 @@ START_TEST(what_was_aborted_is_not_deferred)
 		world_crash(w);
 		memfs_write(w->fs, WORLD_REPO "/refs/heads/n/x", ONES);
 		memfs_fail_call(w->fs, MEMFS_UNLINKAT, n, -EIO);
-		ck_assert_int_eq(world_start(w), 0);
+		r = world_start(w);
 		hit = memfs_was_hit(w->fs);
 		memfs_fail_none(w->fs);
+		if (r == -EIO) {
+			refused++;
+			continue;
+		}
+		ck_assert_int_eq(r, 0);
 		wr_unlink(WORLD_REPO "/refs/heads/n/x");
 		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_uint_eq(w->deferred, 0);
@@ -420,7 +428,8 @@ START_TEST(what_was_aborted_is_not_deferred)
 		    scripted_status(&h, 0) == REFD_OK ? '2' : '0');
 	}
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
-	ck_assert_uint_gt(n, 2);
+	ck_assert_uint_eq(refused, 1);
+	ck_assert_uint_gt(n, 3);
 }
 END_TEST
 

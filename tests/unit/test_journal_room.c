@@ -163,12 +163,14 @@ static int try_open_with_room(struct journal_world *w, char **why)
 		.boot_id = HELP_BOOT,
 		.wal_room = ROOM };
 	struct journal *j;
+	char *why_not = NULL;
 	int r = help_start(&cfg, &j, why);
 
 	if (r == 0)
 		journal_close(j);
-	else if (journal_view(&cfg, &j, why) == 0)
+	else if (journal_view(&cfg, &j, &why_not) == 0)
 		ck_abort_msg("a view believes the journal");
+	free(why_not);
 	return r;
 }
 

@@ -11,4 +11,9 @@ if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 fi
 PATH=$(cd "$BUILD" && pwd)/git-experimental:$PATH
 export PATH
+# Otherwise the scenario would leave its cases with such a git out.
+if ! git -C / pack-refs -h 2>&1 | grep -q -- --auto; then
+	echo "not ok stale_pack: $(git version) has no pack-refs --auto"
+	exit 1
+fi
 exec "$ROOT/tests/scenario/stale_pack.sh"

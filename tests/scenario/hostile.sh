@@ -118,7 +118,9 @@ no_locks 'no lock is left, of ours' good.git
 git -C "$T/good.git" for-each-ref refs/heads/hostile >"$T/ours"
 check 'our refs can be listed' test -s "$T/ours"
 is 'nothing of ours is theirs' 0 "$(grep -vc /good/ "$T/ours")"
-check 'refd verify' "$REFD" verify "$T/good.git" "$T/bad/repo.git" >"$T/verify"
+# Root leaves a repository alone that others can exchange.
+mv "$T/bad/repo.git" "$T/theirs.git"
+check 'refd verify' "$REFD" verify "$T/good.git" "$T/theirs.git" >"$T/verify"
 stop_daemon
 is 'a clean stop' 0 $?
 is 'no error was logged' '' "$(complaints | grep ' error: ' | head -n 3)"

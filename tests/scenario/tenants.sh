@@ -144,7 +144,7 @@ closed_above() {
 
 # Root notices an older copy of its state as the daemon does.
 his_own_daemon() {
-	local own=$T/of$BOB
+	local own=$T/of$BOB account
 	STATE=$own/state SERVED=$own SOCKET=$own/sock
 	export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
 	his=$(as $BOB git -C "$own/own.git" commit-tree -m two \
@@ -160,6 +160,11 @@ his_own_daemon() {
 	check 'his daemon stops again' stop_daemon
 	mv "$STATE" "$own/newer"
 	mv "$own/older" "$STATE"
+	# Root leaves a state alone that a group or a third user can exchange.
+	account=$(stat -c %u "$T")
+	chown 0 "$T"
+	chown $BOB "$own"
+	chmod g-w "$own"
 	"$REFD" recover --state "$STATE" --root "$own" >"$T/said" 2>&1
 	is 'an older copy, by root' 74 $?
 	check 'says so' grep -q 'is an older copy' "$T/said"
@@ -167,6 +172,7 @@ his_own_daemon() {
 	mv "$own/newer" "$STATE"
 	check 'the newer one, by root' "$REFD" recover --state "$STATE" \
 		--root "$own"
+	chown "$account" "$T"
 	his_daemon || return
 	is 'and by himself' ok "$(update $BOB own.git refs/heads/q "$his")"
 	check 'his daemon stops at last' stop_daemon

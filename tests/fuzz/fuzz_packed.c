@@ -24,6 +24,7 @@
 #define FILLER_LINE   "%040x refs/!%04u\n"
 #define FILLER_BYTES  (40 + 1 + 10 + 1)
 #define NR_FILLERS    1500u
+#define LAST_FILLER   "refs/!1499"
 
 struct ref {
 	const char *line; /* with LF and the peeled line */
@@ -114,7 +115,7 @@ static int read_slowly(const char *text, size_t len, char *names,
 			return 0;
 		file->sorted = file->sorted &&
 		    strcmp(file->nr > 0 ? file->refs[file->nr - 1].name :
-					  "refs/!9999",
+					  LAST_FILLER,
 			file->refs[file->nr].name) <= 0;
 	}
 	qsort(file->refs, file->nr, sizeof(file->refs[0]), by_name);

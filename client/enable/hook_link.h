@@ -17,8 +17,9 @@ enum hook_name { HOOK_PROC_RECEIVE, HOOK_GATE };
 
 /* Is PATH the program that runs? */
 bool hook_link_is_this_program(const char *path);
-/* Is proc-receive in HOOKS this program, or another one that git would run? */
+/* Is proc-receive in the directory HOOKS this program? */
 bool hook_link_is_refd(const char *hooks);
+/* Would git run proc-receive in HOOKS, and is the hook not this program? */
 bool hook_link_is_other(const char *hooks);
 /* Whether the hook is a link to TARGET. */
 bool hook_link_leads_to(const char *hooks, enum hook_name hook,

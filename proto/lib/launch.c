@@ -35,8 +35,8 @@
 
 extern char **environ;
 
-/* A killed child that does not end is left to itself: it waits for a disk, or
- * another process traces it and does not ask for its end. */
+/* After this time a killed child is left to itself, because a tracer or a disk
+ * that hangs can delay the end for ever. */
 #define END_MS 5000
 /* A child of another account can be stopped by this account before it has
  * begun, or wait for the disk of its program. */
@@ -412,8 +412,8 @@ static bool reap(struct launched *c)
 	return true;
 }
 
-/* The end of a process that another one traces shows only after the tracer has
- * seen it. */
+/* If a tracer has the child, the end shows only after the tracer has seen the
+ * end. */
 static bool reaps_within(struct launched *c, int ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };

@@ -162,7 +162,7 @@ START_TEST(published_updates)
 }
 END_TEST
 
-/* A start that is killed too: the next one decides the same. */
+/* If a start is killed, the next start must decide the same. */
 START_TEST(a_killed_start)
 {
 	struct scripted_txn h = { .w = NULL };

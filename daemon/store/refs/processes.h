@@ -56,9 +56,11 @@ struct processes {
 };
 
 enum process_doubt {
-	PROCESS_SERVES,       /* is its program a file server? */
-	PROCESS_IN_NAMESPACE, /* did root make its user namespace, or one around
-			       * it, except for the first? */
+	PROCESS_SERVES, /* is its program a file server? */
+	/* Did root make the user namespace of the process, or a namespace
+	 * around that namespace? The first namespace of the machine does not
+	 * count. */
+	PROCESS_IN_NAMESPACE,
 };
 
 /* True: yes, or unknown. */

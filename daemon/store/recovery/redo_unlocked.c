@@ -248,7 +248,7 @@ static int judge(struct search *s, const struct replay_row *row,
 	const bool staged = is_staged(s, row, m);
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
 	struct replay *rp = s->rp;
-	enum found found;
+	enum found found = FOUND_OTHER;
 	int r;
 
 	r = edit_read(e, &loose);

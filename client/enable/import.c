@@ -337,10 +337,12 @@ static int import(void *arg)
 static bool import_as_owner(const char *dir, const char *socket)
 {
 	struct import_job o = { .socket = socket };
+	const int seconds = (IMPORT_MS + GRACE_MS + CONNECT_MS) / 1000 + LIST_S;
+	/* The other nodes need the time, and not the owner. */
 	const struct work work = { .run = import,
 		.arg = &o,
-		.seconds =
-		    (IMPORT_MS + GRACE_MS + CONNECT_MS) / 1000 + LIST_S };
+		.seconds = seconds,
+		.free_seconds = seconds };
 	struct text why = { 0 };
 	int r = owner_work(&o.at, dir, work, &why);
 

@@ -49,8 +49,8 @@ int as_owner(const char *path, int failed, struct work work)
 	r = worker_run(&owner, &work, &why);
 	if (r < 0 && !interrupt_came())
 		admin_say("'%s': the work with the rights of its owner, uid "
-			  "%u, %s",
-		    path, (unsigned)owner.uid, why);
+			  "%u, %s; run this as user %u, then no limit applies",
+		    path, (unsigned)owner.uid, why, (unsigned)owner.uid);
 	account_done(&owner);
 	return r < 0 ? failed : r;
 }

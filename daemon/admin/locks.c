@@ -317,7 +317,8 @@ int admin_locks(int argc, char **argv)
 		    (struct work){ .run = clear_in,
 			.hear = hear,
 			.arg = &(struct clearing){ argv[i], &opt },
-			.seconds = CLEAR_SECONDS + opt.wait_s });
+			.seconds = CLEAR_SECONDS + opt.wait_s,
+			.free_seconds = WORKER_FREE_S + opt.wait_s });
 		worst = r > worst ? r : worst;
 	}
 	return worst;

@@ -20,8 +20,8 @@
 
 #define PATIENCE_NS INT64_C(500000000)
 /* A large repository takes hours. An owner can hold the work up, for example by
- * a file system of their own. */
-#define VERIFY_SECONDS (24 * 3600)
+ * a file system of their own, and the repositories of all others would wait. */
+#define VERIFY_SECONDS (4 * 3600)
 /* Some 50 MB. */
 #define LEDGER_MAX 200000
 

@@ -167,8 +167,9 @@ struct watched {
 	const struct work *work;
 	struct launched worker;
 	struct relay out, err;
-	int channel;
+	int channel, seconds;
 	size_t bytes;
+	int64_t heard_ms; /* in HEAR */
 	bool has_interrupted, was_held_up;
 	const char *why; /* NULL: nothing is wrong */
 };
@@ -208,7 +209,7 @@ static bool hear_packet(struct watched *w)
 {
 	char packet[1 + WORKER_TELL_MAX];
 	ssize_t n = recv(w->channel, packet, sizeof(packet), MSG_DONTWAIT);
-	int64_t start = launch_now_ms();
+	int64_t took_ms = launch_now_ms();
 	int answer;
 
 	if (n <= 0)
@@ -217,7 +218,9 @@ static bool hear_packet(struct watched *w)
 	w->bytes += (size_t)n;
 	answer = answer_to(w, (enum packet)(unsigned char)packet[0], packet + 1,
 	    (size_t)n - 1);
-	w->worker.end_ms += launch_now_ms() - start;
+	took_ms = launch_now_ms() - took_ms;
+	w->heard_ms += took_ms;
+	w->worker.end_ms += took_ms;
 	return send(w->channel, &answer, sizeof(answer), MSG_NOSIGNAL) > 0;
 }
 
@@ -309,7 +312,7 @@ static int start(struct watched *w, const struct account *as, int out, int err,
 		.out = out,
 		.err = err,
 		.fds = { { channel, WORKER_CHANNEL } },
-		.seconds = work->seconds };
+		.seconds = w->seconds };
 	size_t i;
 
 	for (i = 0; i < WORKER_KEEP_MAX && work->keep[i] > 0; i++)
@@ -318,39 +321,75 @@ static int start(struct watched *w, const struct account *as, int out, int err,
 	return launch_start(&w->worker, &l);
 }
 
-/* ---- an account whose workers fail ---- */
+/* ---- an account whose workers fail, or need long ---- */
 
-/* How often workers of UID failed. Without memory, all accounts share a count,
- * so that none is without a limit. */
-static unsigned *failures_of(uid_t uid)
+struct cost {
+	uid_t uid;
+	unsigned nr_failures;
+	int64_t ms; /* that the works took beyond their free time */
+};
+
+/* Of UID. Without memory, all accounts share a cost, so that none is without a
+ * limit. */
+static struct cost *cost_of(uid_t uid)
 {
-	static struct failures {
-		uid_t uid;
-		unsigned nr;
-	} *list, shared;
+	static struct cost *list, shared;
 	static size_t nr, size;
-	struct failures *room;
+	struct cost *room;
 	size_t i;
 
 	for (i = 0; i < nr; i++)
 		if (list[i].uid == uid)
-			return &list[i].nr;
+			return &list[i];
 	room = array_room(list, nr, &size, sizeof(*list));
 	if (room == NULL)
-		return &shared.nr;
+		return &shared;
 	list = room;
-	list[nr] = (struct failures){ .uid = uid };
-	return &list[nr++].nr;
+	list[nr] = (struct cost){ .uid = uid };
+	return &list[nr++];
+}
+
+static int free_seconds(const struct work *work)
+{
+	const int s =
+	    work->free_seconds > 0 ? work->free_seconds : WORKER_FREE_S;
+
+	return s < work->seconds ? s : work->seconds;
+}
+
+static int limit_of(const struct work *work, const struct cost *cost)
+{
+	const int64_t left = work->seconds - cost->ms / 1000;
+
+	return left > free_seconds(work) ? (int)left : free_seconds(work);
+}
+
+/* Quick works repay the cost of long ones, because an account with many
+ * directories is no attacker. */
+static void count(const struct account *as, const struct work *work,
+    int64_t took_ms, bool has_failed)
+{
+	struct cost *cost;
+
+	if (!account_is_other(as))
+		return;
+	cost = cost_of(as->uid);
+	cost->nr_failures += has_failed;
+	cost->ms += took_ms - free_seconds(work) * INT64_C(1000);
+	if (cost->ms < 0)
+		cost->ms = 0;
 }
 
 static int run_as(const struct account *as, const struct work *work,
     const char **why)
 {
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, channel[2] = { -1, -1 };
-	struct watched w = { .work = work };
+	const struct cost *cost = cost_of(as->uid);
+	struct watched w = { .work = work, .seconds = limit_of(work, cost) };
+	const int64_t begin_ms = launch_now_ms();
 	int r = -ECANCELED;
 
-	if (account_is_other(as) && *failures_of(as->uid) >= FAILURES_MAX) {
+	if (cost->nr_failures >= FAILURES_MAX) {
 		*why = "was not tried, because it failed repeatedly for other "
 		       "directories of this user";
 		return r;
@@ -373,7 +412,8 @@ static int run_as(const struct account *as, const struct work *work,
 	close_end(&w.err.from);
 	close_end(&w.channel);
 	/* The work may have counted others meanwhile. */
-	*failures_of(as->uid) += r < 0 || w.was_held_up;
+	count(as, work, launch_now_ms() - begin_ms - w.heard_ms,
+	    r < 0 || w.was_held_up);
 	return r;
 }
 

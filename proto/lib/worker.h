@@ -8,7 +8,10 @@
  * shows its progress, and asks the user its questions. Whatever happens to the
  * worker is a failure of this piece of work, never of the command. An account
  * whose workers failed repeatedly gets no further worker, because each can cost
- * root the whole limit of time.
+ * root the whole limit of time. Works of an account that take longer than their
+ * free time shorten the limit of its later works, down to the free time. The
+ * files of this account can answer slowly, and otherwise other accounts would
+ * wait for each of its works up to the limit.
  *
  * If the account is that of this process, the work runs here, unless it asks
  * for a fork. What hears may run other work. One thread, and no other thread
@@ -26,6 +29,8 @@
 /* Bytes that worker_tell() accepts. */
 #define WORKER_TELL_MAX 65536
 #define WORKER_KEEP_MAX (LAUNCH_FDS - 1)
+/* Seconds of each work that its account gets free. */
+#define WORKER_FREE_S 60
 
 struct work {
 	/* Runs as the account. The result is from 0 to 255. What it changes in
@@ -41,8 +46,9 @@ struct work {
 	/* Also for the account of this process: the work may end the process.
 	 */
 	bool always_forks;
-	int seconds;  /* the limit, without the time in HEAR */
-	size_t bytes; /* that RUN may print */
+	int seconds;      /* the limit, without the time in HEAR */
+	int free_seconds; /* of SECONDS; 0: WORKER_FREE_S */
+	size_t bytes;     /* that RUN may print */
 };
 
 /* The result of RUN. Negative: the work was not done, or not to its end, and

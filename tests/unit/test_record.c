@@ -54,6 +54,8 @@ static void random_ok(struct gen *g, struct record_member *m, size_t slot)
 		m->worktree = random_string(g, slot, 1);
 	if (m->action == RECORD_WRITE && gen_below(g, 2))
 		m->target = random_string(g, slot + 1, 0);
+	m->is_line =
+	    m->action == RECORD_WRITE && m->target == NULL && gen_below(g, 2);
 	m->new_oid = random_oid(g);
 	m->had_old = gen_below(g, 2);
 	if (m->had_old)
@@ -144,6 +146,7 @@ static void assert_member_eq(const struct record_member *a,
 	ck_assert_str_eq(a->worktree, b->worktree);
 	ck_assert_uint_eq(a->action, b->action);
 	ck_assert_pstr_eq(a->target, b->target);
+	ck_assert_int_eq(a->is_line, b->is_line);
 	assert_oid_eq(&a->new_oid, &b->new_oid);
 	ck_assert_int_eq(a->had_old, b->had_old);
 	assert_oid_eq(&a->old_oid, &b->old_oid);
@@ -322,7 +325,8 @@ START_TEST(what_is_unknown_is_refused)
 	ck_assert_int_eq(decode_with(AT_FLAGS, 16), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 4), 0);
 	ck_assert_int_eq(decode_with(AT_ACTION, 0), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_ACTION, 5), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_ACTION, 5), 0);
+	ck_assert_int_eq(decode_with(AT_ACTION, 6), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_STATUS, 99), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_STATUS, REFD_PENDING), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_MEMBER_FLAGS, 0x30), 0);

@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +14,34 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
-#define MAIN  "refs/heads/main"
-#define X     WORLD_REPO "/refs/heads/x"
-#define ONES  "3131313131313131313131313131313131313131"
-#define FIVES "3535353535353535353535353535353535353535\n"
+#define MAIN   "refs/heads/main"
+#define PACKED WORLD_REPO "/packed-refs"
+#define X      WORLD_REPO "/refs/heads/x"
+#define ONES   "3131313131313131313131313131313131313131"
+#define FIVES  "3535353535353535353535353535353535353535\n"
 
 static const struct {
 	const char *before, *spec;
-	bool is_packed; /* x is in packed-refs before */
+	char packed; /* the ref in packed-refs before; '\0': none */
 	char was, value;
-} kinds[] = { { "x=1", "x=2:1", false, '1', '2' },
-	{ "y=1", "x=2:0", false, '0', '2' }, { "x=1", "-x:1", false, '1', '0' },
-	{ "y=1", "-x:1", true, '1', '0' }, { "y=1", "x=2:1", true, '1', '2' },
-	{ "y=1", "x=2:0;a=2:0;b=2:0;c=2:0", false, '0', '2' } };
+} kinds[] = { { "x=1", "x=2:1", '\0', '1', '2' },
+	{ "y=1", "x=2:0", '\0', '0', '2' }, { "x=1", "-x:1", '\0', '1', '0' },
+	{ "y=1", "-x:1", 'x', '1', '0' }, { "y=1", "x=2:1", 'x', '1', '2' },
+	{ "y=1", "x=2:0;a=2:0;b=2:0;c=2:0", 'z', '0', '2' } };
 #define NR_KINDS ((int)(sizeof(kinds) / sizeof(kinds[0])))
 #define PACKING  (NR_KINDS - 1) /* makes lines of packed-refs */
+
+/* As git's, with one ref of value 1. */
+static void write_packed(char name)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+	    "# pack-refs with: peeled fully-peeled sorted \n" ONES
+	    " refs/heads/%c\n",
+	    name);
+	memfs_write(w->fs, PACKED, text);
+}
 
 static void remove_locks(void)
 {
@@ -59,10 +73,8 @@ static bool crash_at(struct scripted_txn *h, int kind, bool atomic,
 	w->packed_least = kind == PACKING ? 3 : 0;
 	wr_start();
 	wr_ok(kinds[kind].before);
-	if (kinds[kind].is_packed)
-		memfs_write(w->fs, WORLD_REPO "/packed-refs",
-		    "# pack-refs with: peeled fully-peeled sorted \n" ONES
-		    " refs/heads/x\n");
+	if (kinds[kind].packed != '\0')
+		write_packed(kinds[kind].packed);
 	memfs_advance(w->fs, 1000000000);
 	txn = world_begin(w, kinds[kind].spec, atomic);
 	h->w = w;
@@ -133,6 +145,50 @@ START_TEST(removed_locks_and_a_write)
 	}
 	ck_assert_uint_gt(n, 10);
 	ck_assert_uint_gt(nr_aborted, 0);
+}
+END_TEST
+
+/* Somebody removes packed-refs.new too, so that git can pack again. Then a line
+ * of packed-refs is only ok if it stands, or if nobody wrote packed-refs since
+ * and recovery redoes the line. */
+START_TEST(removed_new_packed_refs)
+{
+	enum { NOBODY_WRITES, GIT_REWRITES, GIT_WRITES_X, NR_WRITERS };
+	const int writer = _i % NR_WRITERS;
+	struct scripted_txn h = { .w = NULL };
+	unsigned long n, nr[REFD_STATUSES] = { 0 };
+	enum refd_status status;
+	bool hit = true;
+	char was;
+
+	for (n = 0; hit; n++) {
+		hit = crash_at(&h, PACKING, _i / NR_WRITERS, n);
+		remove_locks();
+		if (memfs_exists(w->fs, PACKED ".new"))
+			wr_unlink(PACKED ".new");
+		was = world_ref(w, "x");
+		memfs_advance(w->fs, 1000000000);
+		if (writer == GIT_REWRITES)
+			write_packed('z');
+		memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
+		if (writer == GIT_WRITES_X)
+			scripted_git_writes(w, X, FIVES);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		status = scripted_status(&h, 0);
+		nr[status]++;
+		if (writer != GIT_REWRITES && was == '2')
+			ck_assert_int_eq(status, REFD_OK);
+		if (writer == NOBODY_WRITES)
+			ck_assert_int_eq(world_ref(w, "x"),
+			    status == REFD_OK ? '2' : '0');
+		else if (hit)
+			ck_assert(status != REFD_OK || was == '2');
+		ck_assert_str_eq(litter(), "");
+	}
+	ck_assert_uint_gt(n, 10);
+	ck_assert_uint_gt(nr[REFD_OK], 0);
+	ck_assert((nr[REFD_CONFLICT] > 0) == (writer != NOBODY_WRITES));
 }
 END_TEST
 
@@ -240,6 +296,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, removed_locks, 0, 2 * NR_KINDS);
 	tcase_add_loop_test(tc, removed_locks_and_a_write, 0, 2 * NR_KINDS);
+	tcase_add_loop_test(tc, removed_new_packed_refs, 0, 6);
 	tcase_add_loop_test(tc, published_updates, 0, 2);
 	tcase_add_loop_test(tc, a_killed_start, 0, NR_KINDS);
 	suite_add_tcase(suite, tc);

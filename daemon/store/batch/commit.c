@@ -91,6 +91,7 @@ static void add_change(struct change *c, struct record_member *members,
 		    change_is_gated(c) ? c->target : change_new_target(c);
 	if (end->action != CHANGE_DELETE)
 		m->new_oid = end->new_oid;
+	m->is_line = c->to_packed;
 	m->had_old = end->exists && !end->begins;
 	if (m->had_old)
 		m->old_oid = end->old_oid;
@@ -480,6 +481,7 @@ int pass_defer_line(struct pass *p, const struct change *c)
 	line.answers = false;
 	line.action = RECORD_LOG;
 	line.target = NULL;
+	line.is_line = false;
 	line.had_packed = false;
 	rec.atomic = rec.has_objects = false;
 	rec.nr_identities = 0;

@@ -6,11 +6,12 @@
  *	message, u8 number of identities, each two strings, u32 number of
  *	members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
- *	ok), u8 flags, string name, then the fields named by the flags: text,
- *	found, worktree, target, old_oid (with u64 old_mtime_ns, except of a
- *	record with indices), packed_oid; if the status is ok, new_oid, and of a
- *	record with indices u64 update_index, old_index, base_index, and of a
- *	gated record u8 1 and the oid before, or u8 0
+ *	ok; a line of packed-refs has its own), u8 flags, string name, then the
+ *	fields named by the flags: text, found, worktree, target, old_oid (with
+ *	u64 old_mtime_ns, except of a record with indices), packed_oid; if the
+ *	status is ok, new_oid, and of a record with indices u64 update_index,
+ *	old_index, base_index, and of a gated record u8 1 and the oid before, or
+ *	u8 0
  *
  * Little-endian; an oid is 20 or 32 bytes; a string is u32 length, bytes, NUL,
  * so that a decoded string can point into the copy. A record has exactly one
@@ -123,11 +124,11 @@ static unsigned member_flags(const struct record_member *m)
 }
 
 /* Stable numbers: the enum may change. */
-static uint8_t action_code(enum record_action action)
+static uint8_t action_code(const struct record_member *m)
 {
-	switch (action) {
+	switch (m->action) {
 	case RECORD_WRITE:
-		return 1;
+		return m->is_line ? 5 : 1;
 	case RECORD_DELETE:
 		return 2;
 	case RECORD_NOTHING:
@@ -144,10 +145,11 @@ static void put_member(struct out *o, const struct record_member *m)
 	bool is_ok = m->status == REFD_OK;
 
 	assert(m->status != REFD_PENDING);
-	assert(!(flags & FLAG_TARGET) || m->action == RECORD_WRITE);
+	assert(!(flags & FLAG_TARGET) ||
+	    (m->action == RECORD_WRITE && !m->is_line));
 	put_int(o, m->index, 4);
 	put_int(o, m->status, 1);
-	put_int(o, is_ok ? action_code(m->action) : 0, 1);
+	put_int(o, is_ok ? action_code(m) : 0, 1);
 	put_int(o, flags, 1);
 	put_string(o, m->name);
 	if (flags & FLAG_TEXT)
@@ -301,7 +303,8 @@ static void get_action(struct in *in, struct record_member *m)
 		in->is_bad = in->is_bad || code != 0;
 		return;
 	}
-	if (code == 1)
+	m->is_line = code == 5;
+	if (code == 1 || m->is_line)
 		m->action = RECORD_WRITE;
 	else if (code == 2)
 		m->action = RECORD_DELETE;
@@ -339,7 +342,7 @@ static void get_published(struct in *in, struct record_member *m,
 	}
 	if (flags & FLAG_TARGET)
 		m->target = get_string(in);
-	if (m->target != NULL && m->action != RECORD_WRITE)
+	if (m->target != NULL && (m->action != RECORD_WRITE || m->is_line))
 		in->is_bad = true;
 	if (m->had_old)
 		get_oid(in, &m->old_oid);

@@ -44,7 +44,10 @@ struct record_member {
 	/* The value afterwards; of a symbolic ref the value it resolves to, or
 	 * null. Null for the line of a deletion. */
 	struct refd_oid new_oid;
-	const char *target;      /* RECORD_WRITE of a symbolic ref; or NULL */
+	const char *target; /* RECORD_WRITE of a symbolic ref; or NULL */
+	/* RECORD_WRITE of a new ref: published by the rename of packed-refs.
+	 * So stage/ has no value that would tell recovery more. */
+	bool is_line;
 	bool had_old;            /* the ref had a value under the lock */
 	struct refd_oid old_oid; /* resolved if symbolic */
 	/* The time of the loose file under the lock, in ns since 1970, because

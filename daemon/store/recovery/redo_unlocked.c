@@ -18,7 +18,9 @@
  * The rows tell values and not files, so equal values of a batch count as one.
  * Deletions and lines of packed-refs have no file in stage/. There packed-refs
  * tells: the lock or packed-refs.new of the batch still stands, or the file is
- * older than the locks of the batch.
+ * older than the locks of the batch. A younger file without the line is another
+ * writer's, and hides whether refd's came before. Then the update is aborted,
+ * because only the client can tell whether the change is still wanted.
  *
  * Failures: as in redo.c. A lock of another writer counts as another value: the
  * record can no longer be told from a later write.
@@ -36,6 +38,9 @@
 const char redo_unlocked_text[] =
     "its lock was removed before it was published, and another writer has the "
     "reference now";
+static const char no_line_text[] =
+    "its lock was removed, and another writer has written packed-refs since, "
+    "without the reference";
 
 /* A value in stage/ of an open batch. */
 struct staged {
@@ -129,7 +134,7 @@ static bool is_staged(const struct search *s, const struct replay_row *row,
 	size_t low = 0, high = s->nr, mid;
 	struct staged key = { .batch = row->row.token };
 
-	if (m->action != RECORD_WRITE)
+	if (m->action != RECORD_WRITE || m->is_line)
 		return false;
 	if (m->target == NULL)
 		key.value.oid = m->new_oid;
@@ -146,25 +151,38 @@ static bool is_staged(const struct search *s, const struct replay_row *row,
 	return false;
 }
 
-/* Is the rewrite of packed-refs by the batch of ROW not yet in place? */
+/* Is the rewrite of packed-refs for M, by the batch of ROW, not in place? */
 static bool is_packing(const struct search *s, const struct replay_row *row,
     const struct record_member *m)
 {
-	if (m->worktree[0] != '\0')
+	if (m->worktree[0] != '\0' ||
+	    (m->action != RECORD_DELETE && !m->is_line))
 		return false;
 	return s->has_fresh ||
 	    leftover_locks_lookup(s->rp->leftover, row->row.token, "",
 		"packed-refs") != NULL ||
-	    (m->action == RECORD_DELETE &&
-		s->packed_mtime_ns < row->row.locked_at_ns);
+	    s->packed_mtime_ns < row->row.locked_at_ns;
 }
 
-/* Whatever the ref is now. The locks of deletions go last, with the token. */
+/* Whatever the ref is now, unless the line of M stands. The locks of deletions
+ * go last, with the token. */
 static bool is_unpublished(const struct search *s, const struct replay_row *row,
     const struct record_member *m)
 {
-	return m->action == RECORD_DELETE || is_staged(s, row, m) ||
-	    (s->has_fresh && m->worktree[0] == '\0');
+	return m->action == RECORD_DELETE || m->is_line || is_staged(s, row, m);
+}
+
+/* 1: a line of packed-refs that stands was published, even if a file hides the
+ * line by now. 0, or negative errno: packed-refs cannot be read. */
+static int line_stands(const struct replay *rp, const struct record_member *m)
+{
+	struct refd_oid oid;
+	int r;
+
+	if (!m->is_line)
+		return 0;
+	r = packed_lookup(rp->snap, m->name, &oid);
+	return r > 0 ? refd_oid_eq(&oid, &m->new_oid) : r;
 }
 
 enum found {
@@ -239,7 +257,12 @@ static int keep_line(struct replay *rp, const struct replay_row *row,
 	return keep_lock(rp, row, l);
 }
 
-enum verdict { PUBLISHED, KEPT, GIVEN_UP };
+enum verdict {
+	PUBLISHED,
+	KEPT,
+	TAKEN, /* given up: another writer has the ref */
+	HIDDEN /* given up: another writer wrote packed-refs */
+};
 
 /* E holds the lock of M. */
 static int judge(struct search *s, const struct replay_row *row,
@@ -266,7 +289,8 @@ static int judge(struct search *s, const struct replay_row *row,
 		e->is_earlier = true;
 		*verdict = KEPT;
 	} else if (found != FOUND_NEW && is_unpublished(s, row, m)) {
-		*verdict = GIVEN_UP;
+		*verdict =
+		    m->is_line && found == FOUND_OLD_PACKED ? HIDDEN : TAKEN;
 	}
 	return r;
 }
@@ -276,8 +300,10 @@ static int look_at(struct search *s, const struct replay_row *row,
 {
 	struct replay *rp = s->rp;
 	struct edit e = redo_edit(rp, row, m->name);
-	int r;
+	int r = line_stands(rp, m);
 
+	if (r != 0)
+		return r < 0 ? r : 0;
 	e.dirfd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
 	if (e.dirfd < 0)
 		return e.dirfd == -ENOENT ? 0 : e.dirfd;
@@ -288,7 +314,7 @@ static int look_at(struct search *s, const struct replay_row *row,
 		r = judge(s, row, m, &e, verdict);
 	else if (r == -EEXIST || r == -ENOTDIR || r == -ELOOP) {
 		if (is_unpublished(s, row, m))
-			*verdict = GIVEN_UP;
+			*verdict = TAKEN;
 		r = 0;
 	}
 	if (redo_unlock_edit(rp, &e) < 0 && r == 0)
@@ -301,16 +327,16 @@ static int look_at(struct search *s, const struct replay_row *row,
 
 /* Nothing of an atomic transaction may stay, unless a part was published. */
 static int give_up(struct replay *rp, const struct replay_row *row,
-    const struct record_member *m)
+    const struct record_member *m, const char *text)
 {
 	int r;
 
-	redo_report(rp, STORE_DROPPED, m->name, redo_unlocked_text);
+	redo_report(rp, STORE_DROPPED, m->name, text);
 	if (rp->is_group)
 		return 0;
-	r = redo_abort(rp, row, m, REFD_CONFLICT, redo_unlocked_text);
+	r = redo_abort(rp, row, m, REFD_CONFLICT, text);
 	if (r == 0 && row->rec.atomic && !redo_is_out(rp, row))
-		r = redo_undo_row(rp, row, m->index, redo_unlocked_text);
+		r = redo_undo_row(rp, row, m->index, text);
 	return r;
 }
 
@@ -354,29 +380,28 @@ static int look_at_row(struct search *s, const struct replay_row *row)
 {
 	const size_t nr = row->rec.nr_members;
 	const struct record_member *m = row->rec.members;
-	bool *gone = calloc(nr + 1, sizeof(*gone));
+	enum verdict *verdicts = calloc(nr + 1, sizeof(*verdicts));
 	bool *kept = calloc(row->rec.nr_updates + 1, sizeof(*kept));
-	enum verdict verdict;
 	size_t i;
-	int r = gone != NULL && kept != NULL ? 0 : -ENOMEM;
+	int r = verdicts != NULL && kept != NULL ? 0 : -ENOMEM;
 
 	for (i = 0; i < nr && r == 0; i++) {
 		if (m[i].index >= row->rec.nr_updates ||
 		    !is_candidate(s->rp, row, i))
 			continue;
-		verdict = PUBLISHED;
-		r = look_at(s, row, &m[i], &verdict);
-		gone[i] = verdict == GIVEN_UP;
-		if (verdict == KEPT)
+		r = look_at(s, row, &m[i], &verdicts[i]);
+		if (verdicts[i] == KEPT)
 			kept[m[i].index] = true;
 	}
 	if (r == 0)
 		r = keep_lines(s->rp, row, kept);
 	leftover_locks_sort(s->rp->leftover);
 	for (i = 0; i < nr && r == 0; i++)
-		if (gone[i] && !row->passed[i])
-			r = give_up(s->rp, row, &m[i]);
-	free(gone);
+		if (verdicts[i] >= TAKEN && !row->passed[i])
+			r = give_up(s->rp, row, &m[i],
+			    verdicts[i] == TAKEN ? redo_unlocked_text :
+						   no_line_text);
+	free(verdicts);
 	free(kept);
 	return r;
 }

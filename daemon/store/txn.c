@@ -147,7 +147,24 @@ enum refd_status txn_status_of(int err)
 	case -ENFILE:
 		return busy_cause_count(BUSY_FILES);
 	}
+	return txn_io(err);
+}
+
+static _Atomic uint64_t disk_errors;
+
+/* ENXIO and the like are not among them: a socket in the place of a file gives
+ * such an error, too. */
+enum refd_status txn_io(int err)
+{
+	if (err == -EIO || err == -EROFS || err == -EUCLEAN)
+		atomic_fetch_add_explicit(&disk_errors, 1,
+		    memory_order_relaxed);
 	return REFD_IO;
+}
+
+uint64_t txn_disk_errors(void)
+{
+	return atomic_load_explicit(&disk_errors, memory_order_relaxed);
 }
 
 enum refd_durability txn_durability(const struct txn *txn,

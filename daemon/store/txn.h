@@ -232,6 +232,11 @@ void txn_decide_detail(struct txn_update *u, enum refd_status status,
     enum refd_detail_kind kind, const char *a, const char *b, const char *c);
 /* The status for the client after a failed call. ERR is negative. */
 enum refd_status txn_status_of(int err);
+/* As above, if ERR can only become `io`. Both count the errors of disks. */
+enum refd_status txn_io(int err);
+/* The errors of disks so far, once for each ref or question that failed. A
+ * missing or malformed file is none, because any user can make such files. */
+uint64_t txn_disk_errors(void);
 /* Denies everything that refd does not support. Otherwise a client could let
  * git do it, and only one node of a group would have the change. */
 void txn_deny_unsupported(struct txn *txn);

@@ -109,6 +109,7 @@ static struct refd_txid ids[NR_TXNS];
 static enum refd_status said[NR_REFS];
 static char at[128];
 static char context[256];
+static uint64_t disk_errors; /* before the call that fails */
 
 static void start(void)
 {
@@ -151,6 +152,7 @@ static bool run(unsigned long n, int err)
 	size_t i;
 
 	start();
+	disk_errors = txn_disk_errors();
 	memfs_fail(w->fs, n, err);
 	world_batch(w, txns, NR_TXNS);
 	hit = memfs_was_hit(w->fs);
@@ -194,6 +196,10 @@ static void check_costs(const struct stage *stage, int err)
 		else if (said[i] != REFD_ABORTED)
 			ck_assert_msg(says_why(said[i], err), "%s: %s is %s",
 			    context, refs[i].name, refd_status_name(said[i]));
+		/* refd status tells that a disk reported an error. */
+		if (said[i] == REFD_IO && err == -EIO)
+			ck_assert_msg(txn_disk_errors() > disk_errors,
+			    "%s: not counted", context);
 		if (stage->cost == DELETIONS)
 			ck_assert_msg(is_deletion(i), "%s: costs %s", context,
 			    refs[i].name);

@@ -76,9 +76,9 @@ static const char *const suffixes[] = { "idx", "pack" };
 START_TEST(a_pack_is_truncated_meanwhile)
 {
 	struct refd_oid oid;
+	char *out, want[32], why[ODB_FAULT_TEXT];
 	enum object_type type;
 	long size, at;
-	char *out;
 	size_t i;
 
 	odb_rig_make_objects();
@@ -89,6 +89,7 @@ START_TEST(a_pack_is_truncated_meanwhile)
 		    tmp_output("stat -c %%s r/objects/pack/*.%s", suffixes[i]);
 		size = strtol(out, NULL, 10);
 		free(out);
+		snprintf(want, sizeof(want), "%s: damaged", suffixes[i]);
 		for (at = size - 1; at >= 0; at -= at > 200 ? 41 : 7) {
 			odb_rig_open("r");
 			ck_assert_int_eq(odb_type(odb_rig, &oid),
@@ -100,6 +101,10 @@ START_TEST(a_pack_is_truncated_meanwhile)
 			    type == OBJECT_COMMIT || type == OBJECT_ERROR);
 			odb_rig_open("r");
 			ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ERROR);
+			ck_assert_int_eq(odb_fault(odb_rig, &oid, why),
+			    -EBADMSG);
+			ck_assert_ptr_nonnull(strstr(why, ": pack/pack-"));
+			ck_assert_str_eq(strrchr(why, '.') + 1, want);
 			tmp_run("cp keep/objects/pack/* r/objects/pack/");
 		}
 		/* The file is complete again, though the directory did not

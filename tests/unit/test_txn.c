@@ -4,6 +4,7 @@
  * content while it grows.
  */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,25 @@ START_TEST(test_decides)
 	txn_count(txn);
 	ck_assert_int_eq(txn_outcome(txn), REFD_PARTIAL);
 	txn_free(txn);
+}
+END_TEST
+
+/* A missing or malformed file is no error of a disk. */
+START_TEST(test_errors_of_disks)
+{
+	static const int none[] = { -ENOENT, -ENOTDIR, -EBADMSG, -ENXIO,
+		-ENOSPC, -EACCES, -ENOMEM };
+	static const int disk[] = { -EIO, -EROFS, -EUCLEAN };
+	uint64_t before = txn_disk_errors();
+	size_t i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		txn_status_of(none[i]);
+	ck_assert_uint_eq(txn_disk_errors(), before);
+	for (i = 0; i < sizeof(disk) / sizeof(disk[0]); i++) {
+		ck_assert_int_eq(txn_status_of(disk[i]), REFD_IO);
+		ck_assert_uint_eq(txn_disk_errors(), before + i + 1);
+	}
 }
 END_TEST
 
@@ -156,6 +176,7 @@ int main(void)
 	tcase_add_test(tc, test_takes_the_request_over);
 	tcase_add_test(tc, test_arena_array);
 	tcase_add_test(tc, test_decides);
+	tcase_add_test(tc, test_errors_of_disks);
 	tcase_add_loop_test(tc, test_outcomes, 0, 4);
 	tcase_add_test_raise_signal(tc, test_twice_is_a_programming_error, 6);
 	tcase_add_test(tc, test_batch_free);

@@ -353,7 +353,7 @@ bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err)
 		err = -EXDEV;
 	is_gits = err == -EXDEV || err == -EINVAL || err == -ELOOP;
 	if (err < 0)
-		refuse(txn, is_gits ? REFD_UNSUPPORTED : REFD_IO,
+		refuse(txn, is_gits ? REFD_UNSUPPORTED : txn_io(err),
 		    repo_why("'%s' %s", txn->repo->path,
 			object_stores_why(err)));
 	return err == 0;
@@ -418,7 +418,8 @@ static void peel(struct txn_update *u, struct admission_object *object)
 void admit_object(struct txn_update *u, enum refd_object_format format,
     struct admission_object *object)
 {
-	char hex[REFD_OID_MAX_HEX + 1];
+	char hex[REFD_OID_MAX_HEX + 1], why[ODB_FAULT_TEXT];
+	int r;
 
 	if (object->type == OBJECT_COMMIT) {
 		u->object = TXN_OBJECT_COMMIT;
@@ -449,9 +450,10 @@ void admit_object(struct txn_update *u, enum refd_object_format format,
 			    REFD_DETAIL_NO_OBJECT, u->ask->name, hex, NULL);
 		break;
 	case OBJECT_ERROR:
-		txn_decidef(u, REFD_IO,
-		    "cannot update ref '%s': can't read object %s",
-		    u->ask->name, hex);
+		r = odb_fault(u->txn->repo->odb, &u->ask->new_oid, why);
+		txn_decidef(u, txn_io(r),
+		    "cannot update ref '%s': can't read object %s%s",
+		    u->ask->name, hex, why);
 		break;
 	}
 }
@@ -474,7 +476,7 @@ static bool retry_deferred(const struct admissions_config *cfg, struct txn *txn)
 	if (r == 0 && deferred_blocks_writes(cfg->deferred, txn->repo->id))
 		r = deferred_retry(cfg->deferred, txn->repo, txn);
 	if (r < 0)
-		refuse(txn, REFD_IO,
+		refuse(txn, txn_io(r),
 		    repo_why("updates of '%s' await recovery: %s",
 			txn->repo->path, leftover_locks_why(r)));
 	return r == 0;

@@ -36,6 +36,8 @@ struct odb {
 	struct object_stores stores;
 	struct pack_list packs;
 	int broken; /* result of the last refresh; negative before the first */
+	int fault;  /* of the last look-up that failed, of FAULT_OF */
+	struct refd_oid fault_of;
 	size_t work;
 };
 
@@ -182,7 +184,27 @@ enum object_type odb_type(struct odb *odb, const struct refd_oid *oid)
 	struct odb_query at = { .oid = oid };
 	int r = find_object(odb, &at);
 
+	if (r < 0) {
+		odb->fault = r;
+		odb->fault_of = *oid;
+	}
 	return r > 0 ? at.type : r == 0 ? OBJECT_ABSENT : OBJECT_ERROR;
+}
+
+int odb_fault(const struct odb *odb, const struct refd_oid *oid,
+    char why[ODB_FAULT_TEXT])
+{
+	const char *pack = odb->packs.fault_in, *text;
+
+	*why = '\0';
+	if (odb->fault == 0 || !refd_oid_eq(&odb->fault_of, oid))
+		return 0;
+	text = odb->fault == -EBADMSG ? "damaged" : strerror(-odb->fault);
+	if (*pack != '\0')
+		snprintf(why, ODB_FAULT_TEXT, ": pack/%s: %s", pack, text);
+	else
+		snprintf(why, ODB_FAULT_TEXT, ": %s", text);
+	return odb->fault;
 }
 
 /* ---- reading ---- */

@@ -45,6 +45,11 @@ const struct object_stores *odb_stores(const struct odb *odb);
 /* If an object is not found and a directory of packs changed, the packs are
  * listed again. */
 enum object_type odb_type(struct odb *odb, const struct refd_oid *oid);
+#define ODB_FAULT_TEXT 320
+/* After OBJECT_ERROR for OID: the error, and text to follow the id of the
+ * object. 0 and "" if a later look-up failed. */
+int odb_fault(const struct odb *odb, const struct refd_oid *oid,
+    char why[ODB_FAULT_TEXT]);
 /*
  * Reads the object OID. *DATA is to be freed, and has the check sum OID.
  * -ENOENT: absent; -EFBIG: more than MAX bytes, or a delta on a larger object;

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -314,10 +315,10 @@ struct pack_query {
 static int look_in_pack(struct pack_list *l, struct listed_pack *p,
     const struct pack_query *w)
 {
-	int fd = l->dirs[p->dir].fd, r;
+	int fd = l->dirs[p->dir].fd, r, in_index;
 	uint64_t offset;
 
-	r = find_in(l, p, w->oid, &offset);
+	r = in_index = find_in(l, p, w->oid, &offset);
 	if (r == 1 && w->data != NULL)
 		r = pack_read(l->sys, fd, &p->pack, offset, w->max, w->type,
 		    w->data, w->len);
@@ -333,7 +334,11 @@ static int look_in_pack(struct pack_list *l, struct listed_pack *p,
 	 * has no objects. */
 	l->nr_open -= p->pack.idx_fd >= 0;
 	pack_forget(l->sys, &p->pack);
-	return r == -ENOENT ? 0 : r;
+	if (r == -ENOENT)
+		return 0;
+	snprintf(l->fault_in, sizeof(l->fault_in), "%s.%s", p->pack.name,
+	    in_index < 0 ? "idx" : "pack");
+	return r;
 }
 
 static int find_in_packs(struct pack_list *l, const struct pack_query *w)
@@ -341,6 +346,7 @@ static int find_in_packs(struct pack_list *l, const struct pack_query *w)
 	int r, worst = 0;
 	size_t i;
 
+	l->fault_in[0] = '\0';
 	for (i = 0; i < l->nr; i++) {
 		r = look_in_pack(l, l->packs[i], w);
 		l->nr_steps += l->packs[i]->pack.nr_steps;

@@ -5,6 +5,8 @@
 #ifndef STORE_PACK_LIST_H
 #define STORE_PACK_LIST_H
 
+#include <limits.h>
+
 #include "daemon/base/hash.h"
 #include "daemon/store/objects/object_stores.h"
 #include "daemon/store/objects/pack.h"
@@ -37,6 +39,8 @@ struct pack_list {
 	/* Directory entries read, and steps in packs (pack.h), for the owner's
 	 * account. */
 	size_t nr_read, nr_steps;
+	/* The last unreadable file of the last look-up; "": none. */
+	char fault_in[NAME_MAX + 1];
 };
 
 void pack_list_init(struct pack_list *list, const struct sys *sys);

@@ -19,6 +19,7 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/config_value.h"
 #include "daemon/store/repos/repo.h"
+#include "daemon/store/txn.h"
 #include "proto/format.h"
 #include "proto/lib/config_file.h"
 #include "proto/lib/fsync.h"
@@ -121,7 +122,7 @@ static int read_file(struct reading *r, const char *name, char **text,
 		    "regular file",
 		    r->path);
 	if (err < 0)
-		return END_READING(r, REFD_IO,
+		return END_READING(r, txn_io(err),
 		    "can't read the configuration of '%s': %s", r->path,
 		    strerror(-err));
 	r->nr_bytes += *len;

@@ -124,8 +124,6 @@ PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS) \
 STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))
 NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS) $(CONFINE_PKGS))
 CURL_LIBS  := $(shell $(PKG_CONFIG) --libs $(CURL_PKGS))
-# Beside musl, fts(3) is a library of its own.
-FTS_LIBS   := $(shell $(PKG_CONFIG) --silence-errors --libs musl-fts)
 endif
 # Asked for only where a test is linked: a plain build needs no libcheck.
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
@@ -324,7 +322,7 @@ link = $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
 
 $(BUILD)/bin/refd: $(CLI_OBJS) $(BUILD)/lib/librefd.a $(BUILD)/stamp/cli
 	@mkdir -p $(@D)
-	$(say)$(link) $(FTS_LIBS)
+	$(say)$(link)
 
 $(BUILD)/bin/refd-daemon: $(BUILD)/obj/daemon/main.o $(BUILD)/lib/libdaemon.a
 	@mkdir -p $(@D)
@@ -368,8 +366,7 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
 		$(BUILD)/lib/libgroup.a $(BUILD)/lib/libcli.a \
 		$(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
-	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS) \
-	    $(FTS_LIBS)
+	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS)
 
 $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)

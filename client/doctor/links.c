@@ -1,12 +1,12 @@
 /* Symbolic links instead of files and directories. Git follows some of them;
  * refd does not. */
-#include <errno.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/walk.h"
 #include "client/doctor/doctor_internal.h"
 
 static bool is_link(const struct doctor_repo *p, const char *name)
@@ -28,27 +28,26 @@ static bool leads_out(const struct doctor_repo *p, const char *path)
 	    (strncmp(real, p->name, len) || real[len] != '/');
 }
 
+static enum walk_next look(void *arg, const struct walk_at *at)
+{
+	struct doctor_repo *p = arg;
+	struct stat st;
+
+	if (at->dir >= 0 || fstatat(at->around, at->name, &st, 0) < 0 ||
+	    !S_ISDIR(st.st_mode) || !leads_out(p, at->path))
+		return WALK_ON;
+	doctor_found(p->d, FOUND_REFS_LINK, p->name,
+	    at->path + strlen(p->name) + 1,
+	    "the link leads out of the repository: refd refuses refs there");
+	return WALK_END;
+}
+
 /* Reports only the first link below NAME. */
 static void look_below(struct doctor_repo *p, const char *name)
 {
 	char *path = xasprintf("%s/%s", p->name, name);
-	char *const paths[] = { path, NULL };
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	FTSENT *at;
-	struct stat st;
 
-	while (fts && (at = fts_read(fts))) {
-		if (at->fts_info != FTS_SL || stat(at->fts_path, &st) < 0 ||
-		    !S_ISDIR(st.st_mode) || !leads_out(p, at->fts_path))
-			continue;
-		doctor_found(p->d, FOUND_REFS_LINK, p->name,
-		    at->fts_path + strlen(p->name) + 1,
-		    "the link leads out of the repository: refd refuses refs "
-		    "there");
-		break;
-	}
-	if (fts)
-		fts_close(fts);
+	walk_below(path, look, p);
 	free(path);
 }
 

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/base/walk.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/git/lockpid.h"
 #include "proto/lib/age.h"
@@ -59,24 +59,27 @@ static void take_lock(struct locks *l, const char *path)
 	l->list[l->nr++] = lock;
 }
 
-static void take_locks_below(struct locks *l, const char *dir, int depth)
-{
-	char *const paths[] = { (char *)dir, NULL };
-	FTS *fts =
-	    fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
-	FTSENT *at;
+struct old_lock_search {
+	struct locks *found;
+	int levels; /* of directories, from 1 on */
+};
 
-	while (fts && (at = fts_read(fts))) {
-		if (at->fts_info == FTS_D && at->fts_level >= depth)
-			fts_set(fts, at, FTS_SKIP);
-		if (at->fts_info != FTS_D && at->fts_info != FTS_DP &&
-		    !lock_pid_is(at->fts_name) &&
-		    (ends_with(at->fts_name, ".lock") ||
-			!strcmp(at->fts_name, "packed-refs.new")))
-			take_lock(l, at->fts_path);
-	}
-	if (fts)
-		fts_close(fts);
+static enum walk_next look(void *arg, const struct walk_at *at)
+{
+	const struct old_lock_search *s = arg;
+
+	if (at->dir < 0 && !lock_pid_is(at->name) &&
+	    (ends_with(at->name, ".lock") ||
+		!strcmp(at->name, "packed-refs.new")))
+		take_lock(s->found, at->path);
+	return at->level < s->levels ? WALK_ON : WALK_PAST;
+}
+
+static void take_locks_below(struct locks *l, const char *dir, int levels)
+{
+	struct old_lock_search s = { l, levels };
+
+	walk_below(dir, look, &s);
 }
 
 static void mark_refds(struct locks *l, const char *repo)
@@ -263,8 +266,8 @@ void doctor_check_locks(struct doctor_repo *p)
 	size_t i;
 
 	take_locks_below(&l, p->name, 1);
-	take_locks_below(&l, refs, 1000);
-	take_locks_below(&l, worktrees, 1000);
+	take_locks_below(&l, refs, WALK_LEVELS_MAX);
+	take_locks_below(&l, worktrees, WALK_LEVELS_MAX);
 	take_locks_below(&l, tables, 1);
 	mark_refds(&l, p->name);
 	served = l.nr && is_served(p->name);

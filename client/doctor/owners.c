@@ -3,78 +3,55 @@
  * files of root. The check needs the rights of the owner.
  */
 #include <errno.h>
-#include <fts.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "client/base/walk.h"
 #include "client/doctor/doctor_internal.h"
 
 struct count {
-	const struct doctor_repo *p;
+	int levels;    /* of directories, from 1 on */
+	int file_mode; /* the rights that files need; or -1: are not checked */
 	size_t nr;
 	char *example; /* owned */
 };
 
-static void note_file(struct count *c, const char *path)
+/* Directories are written. */
+static enum walk_next check(void *arg, const struct walk_at *at)
 {
-	if (!c->nr++)
-		c->example = xstrdup(path);
+	struct count *c = arg;
+	const int mode = at->dir >= 0 ? W_OK | X_OK : c->file_mode;
+
+	if (at->err ? at->err == -EACCES :
+		      mode >= 0 && faccessat(at->around, at->name, mode, 0) < 0)
+		if (!c->nr++)
+			c->example = xstrdup(at->path);
+	return at->level < c->levels ? WALK_ON : WALK_PAST;
 }
 
-/* Directories and logs are written; other files are at most read. */
-static bool may_use(const FTSENT *at, bool appends)
+/* The object store has too many files to check each. */
+static void check_below(const struct doctor_repo *p, struct count *c,
+    const char *below, int levels, int file_mode)
 {
-	if (at->fts_info == FTS_D)
-		return access(at->fts_path, W_OK | X_OK) == 0;
-	return access(at->fts_path, appends ? R_OK | W_OK : R_OK) == 0;
-}
+	char *path = xasprintf("%s/%s", p->name, below);
 
-/* DEPTH: levels of directories. The object store has too many files to check
- * each. */
-static void check_below(struct count *c, const char *below, int depth,
-    bool files, bool appends)
-{
-	char *path = xasprintf("%s/%s", c->p->name, below);
-	char *const paths[] = { path, NULL };
-	FTS *fts =
-	    fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
-	FTSENT *at;
-
-	while (fts && (at = fts_read(fts))) {
-		switch (at->fts_info) {
-		case FTS_D:
-			if (at->fts_level >= depth)
-				fts_set(fts, at, FTS_SKIP);
-			if (!may_use(at, appends))
-				note_file(c, at->fts_path);
-			break;
-		case FTS_DNR:
-			note_file(c, at->fts_path);
-			break;
-		case FTS_F:
-		case FTS_NSOK:
-			if (files && !may_use(at, appends))
-				note_file(c, at->fts_path);
-			break;
-		}
-	}
-	if (fts)
-		fts_close(fts);
+	c->levels = levels;
+	c->file_mode = file_mode;
+	walk_below(path, check, c);
 	free(path);
 }
 
 void doctor_check_owners(struct doctor_repo *p)
 {
-	struct count c = { .p = p };
+	struct count c = { 0 };
 
 	if (!p->as_owner || geteuid() == 0)
 		return;
-	check_below(&c, "refs", 1000, false, false);
-	check_below(&c, "reftable", 1, true, false);
-	check_below(&c, "logs", 1000, true, true);
-	check_below(&c, "objects", 1, false, false);
-	check_below(&c, "objects/pack", 1, true, false);
+	check_below(p, &c, "refs", WALK_LEVELS_MAX, -1);
+	check_below(p, &c, "reftable", 1, R_OK);
+	check_below(p, &c, "logs", WALK_LEVELS_MAX, R_OK | W_OK);
+	check_below(p, &c, "objects", 1, -1);
+	check_below(p, &c, "objects/pack", 1, R_OK);
 	if (c.nr)
 		doctor_found_in(p, FOUND_OWNER_MIXED,
 		    "its owner cannot use %zu files and directories, for "

@@ -1,47 +1,80 @@
 #include "client/enable/scan.h"
 
 #include <errno.h>
-#include <fts.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/base/cli.h"
+#include "client/base/walk.h"
 #include "proto/lib/interrupt.h"
 
-static bool has(const char *dir, const char *name, mode_t type)
+static bool has(int dir, const char *name, mode_t type)
 {
-	char *path = xasprintf("%s/%s", dir, name);
 	struct stat st;
-	bool is =
-	    lstat(path, &st) == 0 && (!type || (st.st_mode & S_IFMT) == type);
 
-	free(path);
-	return is;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (!type || (st.st_mode & S_IFMT) == type);
 }
 
-bool scan_is_repository(const char *dir)
+static bool is_repository(int dir)
 {
 	return has(dir, ".git", S_IFREG) || has(dir, ".git/HEAD", 0) ||
 	    (has(dir, "HEAD", 0) &&
 		(has(dir, "objects", 0) || has(dir, "commondir", 0)));
 }
 
+bool scan_is_repository(const char *dir)
+{
+	const int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const bool is = fd >= 0 && is_repository(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+struct root_search {
+	void (*each)(const char *dir, void *data);
+	void *data;
+	size_t nr_left; /* directories that were not searched */
+};
+
+/* Anybody can make any number of such directories, so only the first is named.
+ * A directory that is gone or closed is none. */
+static void leave(struct root_search *s, const struct walk_at *at)
+{
+	if (at->err == -ENOENT || at->err == -EACCES || s->nr_left++ > 0)
+		return;
+	say_warning("%s: not searched for repositories: %s", at->path,
+	    at->err == -ELOOP ? "it is too many levels below the root" :
+				strerror(-at->err));
+}
+
+static enum walk_next look(void *arg, const struct walk_at *at)
+{
+	struct root_search *s = arg;
+
+	if (interrupt_came())
+		return WALK_END;
+	if (at->err)
+		leave(s, at);
+	if (at->err || at->dir < 0 || !is_repository(at->dir))
+		return WALK_ON;
+	s->each(at->path, s->data);
+	return WALK_PAST;
+}
+
 void scan_repositories(const char *root,
     void (*each)(const char *dir, void *data), void *data)
 {
-	char *const paths[] = { (char *)root, NULL };
-	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	FTSENT *at;
+	struct root_search s = { .each = each, .data = data };
+	const int err = walk_below(root, look, &s);
 
-	while (walk && !interrupt_came() && (at = fts_read(walk))) {
-		if (at->fts_info != FTS_D || !scan_is_repository(at->fts_path))
-			continue;
-		each(at->fts_path, data);
-		fts_set(walk, at, FTS_SKIP);
-	}
-	if (walk)
-		fts_close(walk);
-	else
-		say_error("%s: %s", root, strerror(errno));
+	if (err < 0)
+		say_error("%s: %s", root, strerror(-err));
+	if (s.nr_left > 1)
+		say_warning("%s: %zu directories were not searched", root,
+		    s.nr_left);
 }

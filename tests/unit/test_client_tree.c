@@ -3,13 +3,25 @@
  * the place of a directory, is neither copied nor followed, and a removal
  * removes the link alone. A copy has the content of all files, and every write,
  * new name and removal changes a sum; a lock is found.
+ *
+ * client/base/walk.c shows all names below a directory, and follows no link. It
+ * keeps no list of the names, so a directory with very many names costs no
+ * memory. Levels that are too deep and names that are too long are reported,
+ * and hide no other directory. So the search for repositories finds all others.
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/base/tree.h"
+#include "client/base/walk.h"
+#include "client/enable/scan.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -109,11 +121,157 @@ START_TEST(writes_no_other_file)
 }
 END_TEST
 
+/* ---- the walk ---- */
+
+struct seen {
+	size_t nr, nr_dirs, nr_errors;
+	int err, level;         /* of the last error */
+	const char *past, *end; /* names */
+};
+
+static enum walk_next see(void *arg, const struct walk_at *at)
+{
+	struct seen *s = arg;
+	struct stat st, by_path;
+
+	if (at->err) {
+		s->nr_errors++;
+		s->err = at->err;
+		s->level = at->level;
+		return WALK_ON;
+	}
+	s->nr++;
+	s->nr_dirs += at->dir >= 0;
+	ck_assert_int_eq(
+	    fstatat(at->around, at->name, &st, AT_SYMLINK_NOFOLLOW), 0);
+	ck_assert_int_eq(lstat(at->path, &by_path), 0);
+	ck_assert_uint_eq(st.st_ino, by_path.st_ino);
+	ck_assert(S_ISDIR(st.st_mode) == (at->dir >= 0));
+	if (s->end && !strcmp(at->name, s->end))
+		return WALK_END;
+	return s->past && !strcmp(at->name, s->past) ? WALK_PAST : WALK_ON;
+}
+
+static struct seen walk(struct seen s, const char *below)
+{
+	char *path = xasprintf("%s/%s", tmp_root, below);
+
+	ck_assert_int_eq(walk_below(path, see, &s), 0);
+	free(path);
+	return s;
+}
+
+START_TEST(walks)
+{
+	struct seen s;
+
+	tmp_run(
+	    "ln -s ../vault from/link && ln -s ../../vault from/dir/link && "
+	    "mkfifo from/fifo");
+	s = walk((struct seen){ 0 }, "from/");
+	ck_assert_uint_eq(s.nr, 8);
+	ck_assert_uint_eq(s.nr_dirs, 2);
+	ck_assert_uint_eq(s.nr_errors, 0);
+	s = walk((struct seen){ .past = "dir" }, "from");
+	ck_assert_uint_eq(s.nr, 5);
+	s = walk((struct seen){ .end = "b" }, "from/dir");
+	ck_assert_uint_le(s.nr, 4);
+	ck_assert_int_eq(chdir(tmp_root), 0);
+	ck_assert_int_eq(walk_below("from/absent", see, &s), -ENOENT);
+	ck_assert_int_eq(walk_below("from/a", see, &s), -ENOTDIR);
+	ck_assert_int_eq(walk_below("from/link", see, &s), -ENOTDIR);
+}
+END_TEST
+
+static void descend(const char *name, int levels)
+{
+	int dir = tree_open(tmp_fd, "from"), i, next;
+
+	for (i = 0; i < levels; i++) {
+		next = tree_make(dir, name);
+		close(dir);
+		dir = next;
+	}
+	close(dir);
+}
+
+START_TEST(walks_past_the_deepest)
+{
+	struct seen s;
+
+	descend("d", WALK_LEVELS_MAX + 50);
+	s = walk((struct seen){ 0 }, "from");
+	ck_assert_uint_eq(s.nr, 5 + WALK_LEVELS_MAX);
+	ck_assert_uint_eq(s.nr_errors, 1);
+	ck_assert_int_eq(s.err, -ELOOP);
+	ck_assert_int_eq(s.level, WALK_LEVELS_MAX);
+}
+END_TEST
+
+START_TEST(walks_past_the_longest)
+{
+	char name[256];
+	struct seen s;
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	descend(name, 20);
+	s = walk((struct seen){ 0 }, "from");
+	ck_assert_uint_eq(s.nr, 5 + 15);
+	ck_assert_uint_eq(s.nr_errors, 1);
+	ck_assert_int_eq(s.err, -ENAMETOOLONG);
+}
+END_TEST
+
+static void count_up(const char *dir, void *data)
+{
+	size_t *nr = data;
+
+	ck_assert(scan_is_repository(dir));
+	++*nr;
+}
+
+static long peak_kib(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_maxrss;
+}
+
+/* The names have 2.5 MB. */
+START_TEST(keeps_no_names)
+{
+	int dir = tree_open(tmp_fd, "from"), i;
+	char name[256];
+	size_t nr = 0;
+	long before;
+
+	descend("d", WALK_LEVELS_MAX + 1);
+	tmp_run("git init -q --bare from/x.git && git init -q from/dir/wt && "
+		"git init -q --bare from/x.git/inside.git && "
+		"git init -q --bare vault/v.git && ln -s ../vault from/link");
+	memset(name, 'n', sizeof(name));
+	tree_write(dir, "one", "");
+	for (i = 0; i < 10000; i++) {
+		snprintf(name + 240, sizeof(name) - 240, "%d", i);
+		ck_assert_int_eq(linkat(dir, "one", dir, name, 0), 0);
+	}
+	close(dir);
+	ck_assert_int_eq(chdir(tmp_root), 0);
+	before = peak_kib();
+	scan_repositories("from/", count_up, &nr);
+	ck_assert_uint_eq(nr, 2);
+	ck_assert_int_lt(peak_kib() - before, 2 << 10);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_tree");
 	TCase *tc = tcase_create("client_tree");
 
+	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, tmp_teardown);
 	tcase_add_test(tc, copies);
 	tcase_add_loop_exit_test(tc, copies_no_link, 128, 0, 4);
@@ -121,6 +279,10 @@ int main(void)
 	tcase_add_loop_test(tc, sees_a_change, 0, 5);
 	tcase_add_test(tc, finds_a_lock);
 	tcase_add_exit_test(tc, writes_no_other_file, 128);
+	tcase_add_test(tc, walks);
+	tcase_add_test(tc, walks_past_the_deepest);
+	tcase_add_test(tc, walks_past_the_longest);
+	tcase_add_test(tc, keeps_no_names);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -205,7 +205,7 @@ static int run(const struct command *c, int argc, char **argv)
 	interrupt_catch();
 	check_all(&d, &o);
 	progress_clear();
-	if (o.mends && !interrupt_came() && doctor_mend(&d.f)) {
+	if (o.mends && !interrupt_came() && doctor_mend(&d)) {
 		before = d;
 		check_all(&d, &o);
 		if (!interrupt_came())

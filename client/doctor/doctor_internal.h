@@ -16,6 +16,7 @@
 /* A checked repository: no path and no id may occur twice. */
 struct known_repo {
 	char *path;
+	struct stat st;
 	char *uuid; /* from refd/id; NULL: refd never served the repository */
 };
 
@@ -130,6 +131,6 @@ int doctor_lock_holder(const char *path);
 /* ---- repairs ---- */
 
 /* True: at least one repair was tried. All checks must run again. */
-bool doctor_mend(const struct findings *f);
+bool doctor_mend(const struct doctor *d);
 
 #endif

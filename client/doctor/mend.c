@@ -1,7 +1,10 @@
 /*
- * Repairs without a risk. Most run "refd enable", which records its steps. A
- * repair reports nothing: the checks that follow show whether the finding is
- * gone.
+ * Repairs without a risk. Most do the work of "refd enable", which records its
+ * steps. The work is a part of this command, because the failures of an owner
+ * are counted for each command. A repair reports nothing: the checks that
+ * follow show whether the finding is gone.
+ *
+ * Failures: a repository that was replaced since the check is left alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,33 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
+#include "client/enable/enable.h"
 #include "client/enable/registry.h"
 #include "client/git/owner.h"
-
-static void run_quietly(const char *const argv[])
-{
-	struct text t = { 0 };
-
-	child_capture(argv, &t);
-	text_done(&t);
-}
-
-static void enable_again(const char *repo)
-{
-	const char *const argv[] = { "/proc/self/exe", "enable", repo, NULL };
-
-	run_quietly(argv);
-}
-
-static void enable_system_again(void)
-{
-	static const char *const argv[] = { "/proc/self/exe", "enable",
-		"--system", NULL };
-
-	run_quietly(argv);
-}
+#include "proto/lib/interrupt.h"
 
 /* If the directory around PATH is missing too, a disk may be unmounted, and
  * PATH stays listed. */
@@ -49,39 +30,46 @@ static void forget_listed(const char *path)
 		*slash = '\0';
 	is_there = slash && access(around, F_OK) == 0;
 	free(around);
-	if (!is_there)
-		return;
-	if (registry_open())
+	if (is_there)
 		registry_remove(path);
-	registry_close();
 }
+
+/* A directory that the owner finds again. */
+struct mended {
+	struct owned at;
+	const struct stat *was;
+};
 
 /* Under git's lock, because the holder of the lock writes packed-refs.new. */
 static int remove_new_here(void *arg)
 {
-	const struct owned *repo = arg;
-	char *lock = xasprintf("%s/packed-refs.lock", repo->path);
-	char *new = xasprintf("%s/packed-refs.new", repo->path);
-	int fd = open(lock, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	const struct mended *m = arg;
+	int dir = open(m->at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	struct stat st;
 
+	if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == m->was->st_dev &&
+	    st.st_ino == m->was->st_ino)
+		fd = openat(dir, "packed-refs.lock",
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd >= 0) {
 		close(fd);
-		if (unlink(new) < 0)
-			say_warning("%s: %s", new, strerror(errno));
-		unlink(lock);
+		if (unlinkat(dir, "packed-refs.new", 0) < 0)
+			say_warning("%s/packed-refs.new: %s", m->at.path,
+			    strerror(errno));
+		unlinkat(dir, "packed-refs.lock", 0);
 	}
-	free(lock);
-	free(new);
+	if (dir >= 0)
+		close(dir);
 	return 0;
 }
 
-static void remove_new(const char *path)
+static void remove_new(const char *path, const struct stat *was)
 {
 	struct text why = { 0 };
-	struct owned repo;
-	const struct work work = { .run = remove_new_here, .arg = &repo };
+	struct mended m = { .was = was };
+	const struct work work = { .run = remove_new_here, .arg = &m };
 
-	owner_work(&repo, path, work, &why);
+	owner_work(&m.at, path, work, &why);
 	if (why.len)
 		say_warning("%s", why.data);
 	text_done(&why);
@@ -103,22 +91,52 @@ static bool is_again(const struct findings *f, size_t at)
 	return false;
 }
 
-/* False: this command has no such repair. */
-static bool mend(const struct finding *finding)
+/* The checked directory; NULL: no check came that far. */
+static const struct stat *checked(const struct doctor *d, const char *path)
 {
+	size_t i;
+
+	for (i = d->nr_known; i > 0; i--)
+		if (!strcmp(d->known[i - 1].path, path))
+			return &d->known[i - 1].st;
+	return NULL;
+}
+
+struct doctor_repairs {
+	const struct doctor *d;
+	struct wishes w;
+	bool has_begun; /* enable_begin() */
+};
+
+static const struct wishes *wishes(struct doctor_repairs *m)
+{
+	if (!m->has_begun)
+		enable_begin(&m->w);
+	m->has_begun = true;
+	return &m->w;
+}
+
+/* False: this command has no such repair. */
+static bool mend(struct doctor_repairs *m, const struct finding *finding)
+{
+	const struct stat *was = checked(m->d, finding->repo);
+
 	switch (finding_repair(finding->id)) {
 	case REPAIR_ENABLE:
-		enable_again(finding->repo);
-		return true;
+		if (was)
+			enable_checked(finding->repo, was, wishes(m));
+		return was != NULL;
 	case REPAIR_SYSTEM:
-		enable_system_again();
+		enable_system(NULL, 0, wishes(m));
 		return true;
 	case REPAIR_LIST:
+		wishes(m);
 		forget_listed(finding->repo);
 		return true;
 	case REPAIR_PACKED_NEW:
-		remove_new(finding->repo);
-		return true;
+		if (was)
+			remove_new(finding->repo, was);
+		return was != NULL;
 	case REPAIR_NONE:
 	case REPAIR_REF:
 	case REPAIR_LOG:
@@ -130,13 +148,17 @@ static bool mend(const struct finding *finding)
 	return false;
 }
 
-bool doctor_mend(const struct findings *f)
+bool doctor_mend(const struct doctor *d)
 {
+	const struct findings *f = &d->f;
+	struct doctor_repairs m = { .d = d };
 	bool any = false;
 	size_t i;
 
-	for (i = 0; i < f->nr; i++)
+	for (i = 0; i < f->nr && !interrupt_came(); i++)
 		if (!is_again(f, i))
-			any |= mend(&f->list[i]->finding);
+			any |= mend(&m, &f->list[i]->finding);
+	if (m.has_begun)
+		enable_end(&m.w);
 	return any;
 }

@@ -220,13 +220,13 @@ static bool is_known(const struct doctor *d, const char *path)
 	return false;
 }
 
-static void remember(struct doctor *d, const char *path)
+static void remember(struct doctor *d, const struct owned *repo)
 {
 	d->known = xrealloc(d->known, (d->nr_known + 1) * sizeof(*d->known));
-	d->known[d->nr_known].uuid = NULL;
-	d->known[d->nr_known++].path = xstrdup(path);
+	d->known[d->nr_known++] =
+	    (struct known_repo){ .path = xstrdup(repo->path), .st = repo->st };
 	d->f.done = d->nr_known;
-	findings_progress(&d->f, path, "");
+	findings_progress(&d->f, repo->path, "");
 }
 
 /* A worker could have been tricked by the files that it read. */
@@ -240,7 +240,7 @@ static bool take_repository(struct visit *v, const char *path)
 	text_done(&why);
 	if (!is || (v->from == FROM_ROOT && is_known(v->d, path)))
 		return false;
-	remember(v->d, path);
+	remember(v->d, &v->repo);
 	doctor_check_disk(v->d, path, "repositories are");
 	return true;
 }

@@ -297,6 +297,24 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 	return false;
 }
 
+void enable_begin(struct wishes *w)
+{
+	struct request rq = { .what = REPOSITORIES };
+
+	enable_report_as(ENABLE_REPORT_NOTHING);
+	settle_wishes(&rq);
+	registry_open();
+	*w = rq.w;
+}
+
+/* An import can take minutes, and other commands need the list. */
+bool enable_end(struct wishes *w)
+{
+	registry_close();
+	free(w->hooks);
+	return import_due(w->socket);
+}
+
 static int run(const struct command *c, int argc, char **argv, bool enables)
 {
 	struct request rq = { 0 };
@@ -307,7 +325,7 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
 	if (rq.as_json)
-		enable_report_as_json();
+		enable_report_as(ENABLE_REPORT_JSON);
 	roots = resolve_roots(&rq.roots, enables);
 	needs_list = rq.what != LIST && rq.what != SERVICE;
 	if (needs_list && enables)
@@ -315,14 +333,10 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	if (needs_list)
 		registry_open();
 	ok = do_what(&rq, roots, argv, (size_t)argc, enables ? &rq.w : NULL);
-	if (needs_list)
-		registry_close();
-	/* An import can take minutes, and other commands need the list. */
-	ok = import_due(rq.w.socket) && ok;
+	ok = enable_end(&rq.w) && ok;
 	for (i = 0; i < rq.roots.nr; i++)
 		free((char *)roots[i]);
 	free(roots);
-	free(rq.w.hooks);
 	command_list_done(&rq.roots);
 	command_list_done(&rq.chains);
 	return ok ? EXIT_DONE : EXIT_FAILED;

@@ -10,6 +10,7 @@
 #define CLIENT_ENABLE_ENABLE_H
 
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "client/enable/site.h"
 #include "client/git/gitdir.h"
@@ -41,6 +42,10 @@ extern const char *const enable_no_packing[2];
 /* W is NULL to disable. With IS_LISTED, DIR is from the list, and must lead to
  * no other place. */
 bool enable_repository(const char *dir, bool is_listed, const struct wishes *w);
+/* Enables DIR again, only if DIR is the common dir WAS. Whatever happens to the
+ * work, this process goes on. */
+bool enable_checked(const char *dir, const struct stat *was,
+    const struct wishes *w);
 bool enable_template(const char *dir, bool is_listed, const struct wishes *w);
 
 /* ---- what would break (enable_check.c) ---- */
@@ -68,7 +73,13 @@ bool enable_system(const char **roots, size_t nr, const struct wishes *w);
 
 bool enable_list(void);
 
-/* ---- the command lines (enable.c) ---- */
+/* ---- the commands (enable.c) ---- */
+
+/* For the doctor: the wishes of a command without options. Nothing is reported
+ * from now on, and the list is open, until enable_end(). */
+void enable_begin(struct wishes *w);
+/* False: the refs of a repository could not be imported. */
+bool enable_end(struct wishes *w);
 
 extern const struct command enable_command, disable_command;
 

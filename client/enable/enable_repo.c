@@ -29,7 +29,8 @@
 struct enabling {
 	const struct wishes *w; /* NULL to disable */
 	const char *named;
-	struct owned at; /* NAMED */
+	struct owned at;        /* NAMED */
+	const struct stat *was; /* the common dir that was checked; or NULL */
 	bool is_listed, is_template;
 };
 
@@ -267,10 +268,21 @@ static bool is_in_place(const struct enabling *e, const char *found)
 	return false;
 }
 
+/* The owner may have put another repository in its place. */
+static bool is_checked(const struct enabling *e, const struct gitdir *gd)
+{
+	if (!e->was || (gd->dev == e->was->st_dev && gd->ino == e->was->st_ino))
+		return true;
+	say_error("%s: another repository is there since the check, so it is "
+		  "left alone; run the command again",
+	    e->named);
+	return false;
+}
+
 static bool do_there(const struct enabling *e, const char *dir,
     const struct gitdir *gd)
 {
-	return is_in_place(e, dir) &&
+	return is_in_place(e, dir) && is_checked(e, gd) &&
 	    (e->w ? enable(dir, gd, e->w) : disable(dir));
 }
 
@@ -311,7 +323,10 @@ static bool run(struct enabling *e)
 	struct text why = { 0 };
 	bool ok = owner_find(&e->at, e->named, &why) && may_follow(e) &&
 	    owner_run(&e->at,
-		(struct work){ .run = work, .hear = hear, .arg = e },
+		(struct work){ .run = work,
+		    .hear = hear,
+		    .arg = e,
+		    .always_forks = e->was != NULL },
 		&why) == 0;
 
 	if (why.len)
@@ -325,6 +340,12 @@ bool enable_repository(const char *dir, bool is_listed, const struct wishes *w)
 {
 	return run(
 	    &(struct enabling){ .w = w, .named = dir, .is_listed = is_listed });
+}
+
+bool enable_checked(const char *dir, const struct stat *was,
+    const struct wishes *w)
+{
+	return run(&(struct enabling){ .w = w, .named = dir, .was = was });
 }
 
 bool enable_template(const char *dir, bool is_listed, const struct wishes *w)

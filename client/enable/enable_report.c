@@ -7,11 +7,11 @@
 
 #include "proto/lib/json.h"
 
-static bool as_json;
+static enum enable_report_form form;
 
-void enable_report_as_json(void)
+void enable_report_as(enum enable_report_form wanted)
 {
-	as_json = true;
+	form = wanted;
 }
 
 static void print_json(const char *action, const char *path, const char *text,
@@ -28,9 +28,20 @@ static void print_json(const char *action, const char *path, const char *text,
 	json_finish(&j, '}');
 }
 
-static void print_path(const char *path, const char *text)
+static void print(const char *action, const char *path, const char *text,
+    const char *key, const char *value)
 {
-	print_line(stdout, "%s%s%s", path ? path : "", path ? ": " : "", text);
+	switch (form) {
+	case ENABLE_REPORT_TEXT:
+		print_line(stdout, "%s%s%s", path ? path : "", path ? ": " : "",
+		    text);
+		break;
+	case ENABLE_REPORT_JSON:
+		print_json(action, path, text, key, value);
+		break;
+	case ENABLE_REPORT_NOTHING:
+		break;
+	}
 }
 
 void enable_report(const char *action, const char *path, const char *fmt, ...)
@@ -42,10 +53,7 @@ void enable_report(const char *action, const char *path, const char *fmt, ...)
 	if (vasprintf(&text, fmt, ap) < 0)
 		die("out of memory");
 	va_end(ap);
-	if (as_json)
-		print_json(action, path, text, NULL, NULL);
-	else
-		print_path(path, text);
+	print(action, path, text, NULL, NULL);
 	free(text);
 }
 
@@ -54,10 +62,7 @@ void enable_report_setting(const char *path, bool is_added, const char *key,
 {
 	char *text = xasprintf("%s %s %s", key, is_added ? "+=" : "-=", value);
 
-	if (as_json)
-		print_json(is_added ? "set" : "unset", path, text, key, value);
-	else
-		print_path(path, text);
+	print(is_added ? "set" : "unset", path, text, key, value);
 	free(text);
 }
 
@@ -66,7 +71,7 @@ void enable_report_state(const char *state, const char *kind, const char *path)
 	const bool is_repository = !strcmp(kind, "repository");
 	struct json j = { .to = stdout };
 
-	if (as_json) {
+	if (form == ENABLE_REPORT_JSON) {
 		json_begin(&j, NULL, '{');
 		json_text(&j, "state", state);
 		json_text(&j, "kind", kind);

@@ -9,8 +9,14 @@
 
 #include "client/base/cli.h"
 
-/* From now on, the report is for programs. */
-void enable_report_as_json(void);
+enum enable_report_form {
+	ENABLE_REPORT_TEXT,
+	ENABLE_REPORT_JSON,   /* for programs */
+	ENABLE_REPORT_NOTHING /* for the doctor, which looks again */
+};
+
+/* From now on. */
+void enable_report_as(enum enable_report_form wanted);
 /* "PATH: TEXT", or TEXT alone if PATH is NULL. ACTION is the word for programs:
  * refd-json(5) lists all of them. */
 void enable_report(const char *action, const char *path, const char *fmt, ...)

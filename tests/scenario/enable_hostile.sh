@@ -305,6 +305,43 @@ ended() {
 	as $OWNER rm -r "$repo"
 }
 
+# The doctor's repairs are part of one command, in which an owner can end three
+# works. Nor do they change a repository that was put in the place of another.
+repaired() {
+	local repos=() old=$T/srv/owner/old.git i
+	for i in 1 2 3 4 5; do
+		hostile fix$i.git
+		repos+=("$repo")
+	done
+	"$REFD" enable "${repos[@]}" &>/dev/null
+	as $OWNER rm "${repos[@]/%//hooks/proc-receive}"
+	install -m 666 /dev/null "$T/ended"
+	# A repair reads the file of the configuration, and a check does not.
+	spy "case \$* in *--file*)
+		echo ended >>$T/ended
+		kill -KILL \$PPID;;
+	esac"
+	PATH=$T/spy:$PATH "$REFD" doctor --fix "${repos[@]}" &>"$T/said"
+	is 'repairs: the owner ends three' 3 "$(wc -l <"$T/ended")"
+	says 'repairs: the others are not tried' \
+		"fix5.git: the work .* user $OWNER was not tried"
+	spy "[ -e $old ] || {
+		mv $repo $old
+		cp -a $old $repo
+	}"
+	PATH=$T/spy:$PATH "$REFD" doctor --fix "$repo" &>"$T/said"
+	says 'repairs: not of another repository' \
+		'fix5.git: another repository is there since the check'
+	check 'repairs: nothing is changed' test ! -e "$repo/hooks/proc-receive"
+	"$REFD" doctor --fix "${repos[@]}" >"$T/said" 2>&1
+	check 'repairs: of the checked repositories' \
+		test -x "$repo/hooks/proc-receive"
+	is 'repairs: without a report of enable' 0 \
+		"$(grep -c 'proc-receive: linked' "$T/said")"
+	"$REFD" disable "${repos[@]}" "$old" &>/dev/null
+	as $OWNER rm -r "${repos[@]}" "$old"
+}
+
 # The owner of a repository cannot lead root to the repository of another user.
 led_on() {
 	local other=$T/srv/member.git
@@ -423,6 +460,7 @@ not_stopped
 no_files
 traced
 ended
+repaired
 led_on
 led_by_links
 led_by_the_list

@@ -3,13 +3,15 @@
  * and that disable removes exactly this, to the byte, also after changes by
  * others. Settings that others put between refd's lines stay. A foreign hook is
  * refused without any change. Both commands can be repeated, and enable mends.
- * A worker of root that a repository has tricked gets nothing for others.
+ * A worker of root that a repository has tricked gets nothing for others. The
+ * doctor's repair leaves a repository alone that it has not checked.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -474,6 +476,26 @@ START_TEST(test_tricked)
 }
 END_TEST
 
+/* The doctor has checked another repository than the one that is there. */
+START_TEST(test_checked)
+{
+	struct stat was;
+	struct wishes w;
+
+	ck_assert_int_eq(stat(repo, &was), 0);
+	tmp_run("mv r.git old.git && cp -Rp old.git r.git");
+	enable_begin(&w);
+	ck_assert(!enable_checked(repo, &was, &w));
+	check_as_before();
+	ck_assert_int_eq(stat(repo, &was), 0);
+	ck_assert(enable_checked(repo, &was, &w));
+	ck_assert(enable_end(&w));
+	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
 START_TEST(test_usage)
 {
 	static const char *const bad[][2] = { { "--all", "--all" },
@@ -522,6 +544,7 @@ int main(void)
 	tcase_add_test(tc, test_locked);
 	tcase_add_test(tc, test_signs);
 	tcase_add_test(tc, test_tricked);
+	tcase_add_test(tc, test_checked);
 	tcase_add_loop_test(tc, test_usage, 0, 5);
 	tcase_add_test(tc, test_no_repository);
 	suite_add_tcase(s, tc);

@@ -12,6 +12,7 @@
 #include "client/enable/service.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
+#include "client/git/owner.h"
 #include "proto/lib/progress.h"
 
 static const char enable_usage[] =
@@ -93,19 +94,34 @@ static const struct command_option enable_options[] = {
 
 static const struct command_option disable_options[] = { WHAT, JSON, { 0 } };
 
-/* A slash at the end of each, owned. A root that is gone can be disabled. */
+/* With the rule of owned.h, because root enables all that is below. A root that
+ * is gone, or that others could exchange, can be disabled by its name. */
+static char *resolve_root(const char *dir, bool enables)
+{
+	struct text why = { 0 };
+	struct owned o;
+	char *root;
+
+	if (owner_find(&o, dir, &why))
+		root = xstrdup(o.path);
+	else if (enables)
+		die("%s", why.data);
+	else
+		root = xstrdup(dir);
+	owned_done(&o);
+	text_done(&why);
+	return root;
+}
+
+/* A slash at the end of each, owned. */
 static const char **resolve_roots(const struct command_list *list, bool enables)
 {
 	const char **roots = xcalloc(list->nr, sizeof(*roots));
 	size_t i;
 
 	for (i = 0; i < list->nr; i++) {
-		char *path = realpath(list->items[i], NULL);
+		char *path = resolve_root(list->items[i], enables);
 
-		if (!path && enables)
-			die("%s: %s", list->items[i], strerror(errno));
-		if (!path)
-			path = xstrdup(list->items[i]);
 		roots[i] = path[strlen(path) - 1] == '/' ?
 		    xstrdup(path) :
 		    xasprintf("%s/", path);

@@ -3,8 +3,9 @@
  * and that disable removes exactly this, to the byte, also after changes by
  * others. Settings that others put between refd's lines stay. A foreign hook is
  * refused without any change. Both commands can be repeated, and enable mends.
- * A worker of root that a repository has tricked gets nothing for others. The
- * doctor's repair leaves a repository alone that it has not checked.
+ * A worker of root that a repository has tricked gets nothing for others, and no
+ * user leads root's --root to the repositories of others. The doctor's repair
+ * leaves a repository alone that it has not checked.
  */
 #include <check.h>
 #include <errno.h>
@@ -476,6 +477,51 @@ START_TEST(test_tricked)
 }
 END_TEST
 
+/* The exit status of COMMAND --system --root ROOT. */
+static int of_root(const struct command *command, const char *root)
+{
+	char *argv[] = { xstrdup("x"), xstrdup("--system"), xstrdup("--root"),
+		xasprintf("%s/%s", tmp_root, root), xstrdup("--hooks"),
+		xasprintf("%s/share", tmp_root), NULL };
+	int argc = command == &enable_command ? 6 : 4, status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	argv[argc] = NULL;
+	if (pid == 0)
+		exit(command->run(command, argc, argv));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* All below a root is enabled, so nobody but root and its owner may decide
+ * where the root is. */
+START_TEST(test_led_by_a_root)
+{
+	char *config = xasprintf("%s/etc/gitconfig", tmp_root);
+
+	if (!suite_is_root(__func__))
+		return;
+	setenv("GIT_CONFIG_SYSTEM", config, 1);
+	unsetenv("GIT_CONFIG_NOSYSTEM");
+	free(config);
+	tmp_run("chmod 755 . && mkdir -p etc mine/of-root theirs && "
+		"git init -q --bare theirs/a.git && ln -s ../theirs mine/link "
+		"&& chown -h " OWNER " mine mine/link && "
+		"chown -R " OTHER " theirs");
+	ck_assert_int_eq(of_root(&enable_command, "mine/link"), 128);
+	ck_assert_int_eq(of_root(&enable_command, "mine/of-root"), 128);
+	ck_assert(!tmp_exists("etc/gitconfig"));
+	ck_assert_int_eq(of_root(&enable_command, "theirs"), 0);
+	tmp_run("grep -q '/theirs/' etc/gitconfig && cp etc/gitconfig enabled");
+	ck_assert_int_eq(of_root(&disable_command, "mine/link"), 0);
+	tmp_run("cmp enabled etc/gitconfig");
+	ck_assert_int_eq(of_root(&disable_command, "theirs"), 0);
+	tmp_run("! grep -q '/theirs/' etc/gitconfig");
+}
+END_TEST
+
 /* The doctor has checked another repository than the one that is there. */
 START_TEST(test_checked)
 {
@@ -544,6 +590,7 @@ int main(void)
 	tcase_add_test(tc, test_locked);
 	tcase_add_test(tc, test_signs);
 	tcase_add_test(tc, test_tricked);
+	tcase_add_test(tc, test_led_by_a_root);
 	tcase_add_test(tc, test_checked);
 	tcase_add_loop_test(tc, test_usage, 0, 5);
 	tcase_add_test(tc, test_no_repository);

@@ -111,7 +111,7 @@ bool refd_refname_is_root(const char *name)
 	    strcmp(name + len - 5, "_HEAD") == 0;
 }
 
-static bool is_too_long(const char *name)
+bool refd_refname_is_too_long(const char *name)
 {
 	const char *at = name;
 	size_t len;
@@ -126,15 +126,6 @@ static bool is_too_long(const char *name)
 			return false;
 		at += len + 1;
 	}
-}
-
-static bool fits(const char *name, bool *too_long)
-{
-	bool is_long = is_too_long(name);
-
-	if (too_long != NULL)
-		*too_long = is_long;
-	return !is_long;
 }
 
 /* Name behind the prefix of another worktree. "" if the worktree's id is not a
@@ -173,9 +164,9 @@ bool refd_refname_is_reserved(const char *name)
 	return false;
 }
 
-bool refd_refname_may_write(const char *name, bool *too_long)
+bool refd_refname_may_write(const char *name)
 {
-	if (!fits(name, too_long))
+	if (refd_refname_is_too_long(name))
 		return false;
 	name = bare_name(name);
 	if (starts_with(name, "refs/"))
@@ -207,9 +198,9 @@ static bool path_is_safe(const char *path)
 	}
 }
 
-bool refd_refname_may_delete(const char *name, bool *too_long)
+bool refd_refname_may_delete(const char *name)
 {
-	if (!fits(name, too_long))
+	if (refd_refname_is_too_long(name))
 		return false;
 	name = bare_name(name);
 	if (starts_with(name, "refs/"))

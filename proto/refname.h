@@ -18,6 +18,11 @@
  * DEL, space ~ ^ : ? * [ \, no "." or "/" at the end. */
 bool refd_refname_format_ok(const char *name);
 
+/* Beyond REFD_REFNAME_MAX or REFD_COMPONENT_MAX. git may hold such a ref: in
+ * reftables, in packed-refs, or in a deep directory. The clients leave the ref
+ * to git (client/request/unserved.h). */
+bool refd_refname_is_too_long(const char *name);
+
 /*
  * May refd be asked to write NAME? NAME must be
  * - a name below refs/ with a valid format,
@@ -27,10 +32,9 @@ bool refd_refname_format_ok(const char *name);
  * - or a per-worktree name behind "main-worktree/" or "worktrees/<id>/",
  * - or any other name of one component that git accepts and that is not
  *   reserved. (git also writes "a/b" outside refs/; refd does not.)
- * NAME must also be within REFD_REFNAME_MAX and REFD_COMPONENT_MAX; otherwise
- * *TOO_LONG is set. TOO_LONG may be NULL.
+ * NAME must also not be too long.
  */
-bool refd_refname_may_write(const char *name, bool *too_long);
+bool refd_refname_may_write(const char *name);
 
 /* config, index, objects, packed-refs, ...: git or a tool could take a ref with
  * this name for its own file. The file need not exist yet. */
@@ -41,9 +45,9 @@ bool refd_refname_is_reserved(const char *name);
  * format that stay inside the directory (refname_is_safe()): a name below refs/
  * without empty, "." and ".." components, or a root ref without "-". Unlike
  * git, refd refuses a component that ends with ".lock", because the file is a
- * lock.
+ * lock. NAME must also not be too long.
  */
-bool refd_refname_may_delete(const char *name, bool *too_long);
+bool refd_refname_may_delete(const char *name);
 
 /* As receive-pack's update(): "refs/", and behind it a valid format with at
  * least two components. Otherwise the error is "funny refname". */

@@ -116,20 +116,12 @@ static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
 
 /* ---- checks of a command ---- */
 
-static bool is_too_long(const struct push_command *c)
-{
-	bool too_long;
-
-	refd_refname_may_write(c->ref, &too_long);
-	return too_long;
-}
-
 static const char *reason_of(const struct push_command *c,
     const struct rules *rules)
 {
 	if (rules_update_work_tree(rules, c))
 		return "a work tree is to be updated with its branch";
-	if (is_too_long(c))
+	if (refd_refname_is_too_long(c->ref))
 		return "a refname is too long";
 	return NULL;
 }

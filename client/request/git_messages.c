@@ -245,13 +245,12 @@ static bool is_pseudoref(const char *name)
 	return !strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD");
 }
 
-/* The daemon refuses names that are too long. */
+/* git decides about names that are too long for refd. */
 static bool is_good_name(const struct refd_update *u)
 {
-	bool too_long = false;
-
 	if (refd_oid_is_null(&u->new_oid))
-		return refd_refname_may_delete(u->name, &too_long) || too_long;
+		return refd_refname_may_delete(u->name) ||
+		    refd_refname_is_too_long(u->name);
 	return refd_refname_format_ok(u->name);
 }
 

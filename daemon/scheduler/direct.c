@@ -82,12 +82,11 @@ static bool may_begin(const struct scheduler *e, const struct entry *ent)
 static bool queue_names(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn_update *u;
-	bool too_long;
 	size_t i;
 
 	for (i = 0; i < ent->txn->nr_updates; i++) {
 		u = &ent->txn->updates[i];
-		if (!refd_refname_may_write(u->ask->name, &too_long) ||
+		if (!refd_refname_may_write(u->ask->name) ||
 		    ref_queue_add(&e->ref_queues, ent->queue->key, u, now_ns) !=
 			REFD_OK)
 			return false;

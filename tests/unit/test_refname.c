@@ -103,20 +103,15 @@ START_TEST(test_may_write)
 		"worktrees/w/refs/heads/x", "worktrees//HEAD",
 		"worktrees/../HEAD", "worktrees/./HEAD", "worktrees/w",
 		"worktrees/w/", "worktrees/w/config", "worktrees/w/foo" };
-	bool too_long = true;
 	size_t i;
 
-	for (i = 0; i < COUNT(yes); i++) {
-		ck_assert_msg(refd_refname_may_write(yes[i], &too_long), "%s",
-		    yes[i]);
-		ck_assert(!too_long);
-	}
+	for (i = 0; i < COUNT(yes); i++)
+		ck_assert_msg(refd_refname_may_write(yes[i]), "%s", yes[i]);
 	for (i = 0; i < COUNT(no); i++) {
-		ck_assert_msg(!refd_refname_may_write(no[i], &too_long), "%s",
-		    no[i]);
-		ck_assert(!too_long);
+		ck_assert_msg(!refd_refname_may_write(no[i]), "%s", no[i]);
+		ck_assert(!refd_refname_is_too_long(no[i]));
 	}
-	ck_assert(refd_refname_may_write("HEAD", NULL));
+	ck_assert(refd_refname_may_write("HEAD"));
 }
 END_TEST
 
@@ -151,10 +146,8 @@ START_TEST(test_reserved)
 
 	for (i = 0; i < COUNT(kept); i++) {
 		ck_assert_msg(refd_refname_is_reserved(kept[i]), "%s", kept[i]);
-		ck_assert_msg(!refd_refname_may_write(kept[i], NULL), "%s",
-		    kept[i]);
-		ck_assert_msg(!refd_refname_may_delete(kept[i], NULL), "%s",
-		    kept[i]);
+		ck_assert_msg(!refd_refname_may_write(kept[i]), "%s", kept[i]);
+		ck_assert_msg(!refd_refname_may_delete(kept[i]), "%s", kept[i]);
 	}
 	ck_assert(!refd_refname_is_reserved("HEAD"));
 	ck_assert(!refd_refname_is_reserved("foo"));
@@ -173,31 +166,27 @@ static void make_long(char *name, size_t len, size_t component)
 	name[len] = '\0';
 }
 
-START_TEST(test_lengths)
+static void expect_too_long(size_t len, size_t component, bool too_long)
 {
 	static char name[REFD_REFNAME_MAX + 2];
-	bool too_long;
 
-	make_long(name, REFD_REFNAME_MAX, 100);
-	ck_assert(refd_refname_may_write(name, &too_long));
-	ck_assert(refd_refname_may_delete(name, &too_long));
-	make_long(name, REFD_REFNAME_MAX + 1, 100);
-	ck_assert(!refd_refname_may_write(name, &too_long));
-	ck_assert(too_long);
-	too_long = false;
-	ck_assert(!refd_refname_may_delete(name, &too_long));
-	ck_assert(too_long);
-	ck_assert(!refd_refname_may_write(name, NULL));
-	make_long(name, 5 + 2 * REFD_COMPONENT_MAX + 1, REFD_COMPONENT_MAX);
-	ck_assert(refd_refname_may_write(name, &too_long));
-	make_long(name, 5 + 2 * REFD_COMPONENT_MAX + 2, REFD_COMPONENT_MAX + 1);
-	ck_assert(!refd_refname_may_write(name, &too_long));
-	ck_assert(too_long);
+	make_long(name, len, component);
+	ck_assert_int_eq(refd_refname_is_too_long(name), too_long);
+	ck_assert_int_eq(refd_refname_may_write(name), !too_long);
+	ck_assert_int_eq(refd_refname_may_delete(name), !too_long);
+}
+
+START_TEST(test_lengths)
+{
+	expect_too_long(REFD_REFNAME_MAX, 100, false);
+	expect_too_long(REFD_REFNAME_MAX + 1, 100, true);
+	expect_too_long(5 + 2 * REFD_COMPONENT_MAX + 1, REFD_COMPONENT_MAX,
+	    false);
+	expect_too_long(5 + 2 * REFD_COMPONENT_MAX + 2, REFD_COMPONENT_MAX + 1,
+	    true);
 	/* Also the last component. */
-	make_long(name, 5 + REFD_COMPONENT_MAX, REFD_REFNAME_MAX);
-	ck_assert(refd_refname_may_write(name, &too_long));
-	make_long(name, 5 + REFD_COMPONENT_MAX + 1, REFD_REFNAME_MAX);
-	ck_assert(!refd_refname_may_write(name, &too_long));
+	expect_too_long(5 + REFD_COMPONENT_MAX, REFD_REFNAME_MAX, false);
+	expect_too_long(5 + REFD_COMPONENT_MAX + 1, REFD_REFNAME_MAX, true);
 }
 END_TEST
 
@@ -211,16 +200,14 @@ START_TEST(test_may_delete)
 		"refs/a/../b", "refs/a/.", "refs/./a", "refs/heads/main.lock",
 		"refs/a.lock/b", "config", "packed-refs", "/etc/passwd",
 		"FETCH_HEAD", "MERGE_HEAD", "A-B", "HEAD.lock", "@" };
-	bool too_long = true;
 	size_t i;
 
 	for (i = 0; i < COUNT(yes); i++)
-		ck_assert_msg(refd_refname_may_delete(yes[i], &too_long), "%s",
-		    yes[i]);
-	for (i = 0; i < COUNT(no); i++)
-		ck_assert_msg(!refd_refname_may_delete(no[i], &too_long), "%s",
-		    no[i]);
-	ck_assert(!too_long);
+		ck_assert_msg(refd_refname_may_delete(yes[i]), "%s", yes[i]);
+	for (i = 0; i < COUNT(no); i++) {
+		ck_assert_msg(!refd_refname_may_delete(no[i]), "%s", no[i]);
+		ck_assert(!refd_refname_is_too_long(no[i]));
+	}
 }
 END_TEST
 
@@ -428,7 +415,7 @@ START_TEST(test_delete_like_git)
 		if (delete_differs(name))
 			continue;
 		run(argv, said, sizeof(said));
-		ck_assert_msg(refd_refname_may_delete(name, NULL) ==
+		ck_assert_msg(refd_refname_may_delete(name) ==
 			(strstr(said, "with bad name") == NULL),
 		    "'%s': %s", name, said);
 	}

@@ -172,12 +172,12 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 /* ---- names ---- */
 
 /* git deletes some names that it does not create. */
-static bool is_good_name(const struct refd_update *ask, bool *too_long)
+static bool is_good_name(const struct refd_update *ask)
 {
 	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
 	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid)))
-		return refd_refname_may_delete(ask->name, too_long);
-	return refd_refname_may_write(ask->name, too_long);
+		return refd_refname_may_delete(ask->name);
+	return refd_refname_may_write(ask->name);
 }
 
 static bool may_push(const struct refd_update *ask)
@@ -187,9 +187,9 @@ static bool may_push(const struct refd_update *ask)
 	    refd_refname_may_push(ask->name);
 }
 
-static void refuse_name(struct txn_update *u, bool is_too_long)
+static void refuse_name(struct txn_update *u)
 {
-	if (is_too_long)
+	if (refd_refname_is_too_long(u->ask->name))
 		txn_decide(u, REFD_BADNAME, "refname is too long");
 	else if (refd_refname_is_reserved(u->ask->name))
 		txn_decidef(u, REFD_BADNAME,
@@ -204,7 +204,6 @@ static void refuse_name(struct txn_update *u, bool is_too_long)
 static void check_name(struct txn *txn, struct txn_update *u)
 {
 	const struct refd_update *ask = u->ask;
-	bool too_long = false;
 
 	if (u->status != REFD_PENDING)
 		return;
@@ -220,7 +219,7 @@ static void check_name(struct txn *txn, struct txn_update *u)
 		break;
 	case REFD_SYMREF_UPDATE:
 	case REFD_SYMREF_CREATE:
-		if (!refd_refname_may_write(ask->target, &too_long))
+		if (!refd_refname_may_write(ask->target))
 			txn_decide_detail(u, REFD_BADNAME,
 			    REFD_DETAIL_BAD_TARGET, ask->name, ask->target,
 			    NULL);
@@ -234,8 +233,8 @@ static void check_name(struct txn *txn, struct txn_update *u)
 	if (txn->req.push && !may_push(ask))
 		txn_decide_detail(u, REFD_BADNAME, REFD_DETAIL_FUNNY_NAME, NULL,
 		    NULL, NULL);
-	else if (!is_good_name(ask, &too_long))
-		refuse_name(u, too_long);
+	else if (!is_good_name(ask))
+		refuse_name(u);
 }
 
 /* Only the programs of the server write reserved refs. The writes of a gate are

@@ -67,7 +67,7 @@ static bool resolve(struct pass *p, struct change *c, const char *target,
 	if (!take_name(name, target))
 		return false;
 	for (depth = 0; depth < RESOLVE_MAX; depth++) {
-		if (!refd_refname_may_write(name, NULL) ||
+		if (!refd_refname_may_write(name) ||
 		    pass_place(p, c->slice, name, &at) < 0)
 			return false;
 		other = earlier ? find_earlier(p, c, name) : NULL;

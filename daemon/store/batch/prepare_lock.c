@@ -126,8 +126,8 @@ static void pass_on(struct change *c, struct change *d)
 static bool may_follow(const struct change *c)
 {
 	if (c->action == CHANGE_DELETE)
-		return refd_refname_may_delete(c->target, NULL);
-	return refd_refname_may_write(c->target, NULL);
+		return refd_refname_may_delete(c->target);
+	return refd_refname_may_write(c->target);
 }
 
 static void follow(struct pass *p, struct change *c)

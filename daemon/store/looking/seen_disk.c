@@ -49,8 +49,7 @@ bool seen_refs_has_place(const char *name)
 	size_t id_len;
 
 	return strcmp(name, "HEAD") == 0 ||
-	    (strncmp(name, "refs/", 5) == 0 &&
-		refd_refname_may_write(name, NULL) &&
+	    (strncmp(name, "refs/", 5) == 0 && refd_refname_may_write(name) &&
 		refd_refname_place(name, &id, &id_len, &bare) ==
 		    REFD_PLACE_COMMON);
 }
@@ -75,7 +74,7 @@ static int add_loose(struct search *s, const char *name)
 		ref.oid = value.oid;
 	if (r == 0 && value.kind == LOOSE_SYMREF) {
 		ref.target = value.target;
-		ref.is_unknown = !refd_refname_may_write(ref.target, NULL);
+		ref.is_unknown = !refd_refname_may_write(ref.target);
 	}
 	if (ref.is_unknown || seen_ref_exists(&ref))
 		r = seen_refs_set(s->refs, SEEN_DISK, &ref);
@@ -184,7 +183,7 @@ static int add_record(void *arg, const struct reftable_record *rec)
 		if (target == NULL)
 			return -ENOMEM;
 		ref.target = target;
-		ref.is_unknown = !refd_refname_may_write(target, NULL);
+		ref.is_unknown = !refd_refname_may_write(target);
 		break;
 	}
 	r = seen_refs_set(s->refs, SEEN_DISK, &ref);

@@ -38,7 +38,7 @@ static bool can_be_packed(const char *name)
 	const char *id, *bare;
 	size_t id_len;
 
-	return refd_refname_may_write(name, NULL) &&
+	return refd_refname_may_write(name) &&
 	    refd_refname_place(name, &id, &id_len, &bare) == REFD_PLACE_COMMON;
 }
 

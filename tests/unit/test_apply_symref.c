@@ -197,6 +197,21 @@ START_TEST(targets_that_are_no_names)
 }
 END_TEST
 
+/* Only git can write the ref at the end. */
+START_TEST(a_target_that_is_too_long)
+{
+	char content[REFD_COMPONENT_MAX + 64];
+
+	snprintf(content, sizeof(content), "ref: refs/heads/%0*d\n",
+	    REFD_COMPONENT_MAX + 1, 0);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", content);
+	apply_expect("e=1", false, 1, REFD_UNSUPPORTED);
+	apply_expect("-e", false, 1, REFD_UNSUPPORTED);
+	wr_expect_locks("");
+	OK("!e=1");
+}
+END_TEST
+
 START_TEST(links_to_directories)
 {
 	memfs_mkdirs(w->fs, "/elsewhere");
@@ -291,6 +306,7 @@ int main(void)
 	tcase_add_test(tc, one_ref_twice);
 	tcase_add_test(tc, what_a_symbolic_ref_has_to_be);
 	tcase_add_test(tc, targets_that_are_no_names);
+	tcase_add_test(tc, a_target_that_is_too_long);
 	tcase_add_test(tc, links_to_directories);
 	tcase_add_test(tc, a_worktree_is_no_link);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);

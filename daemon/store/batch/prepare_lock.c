@@ -135,6 +135,13 @@ static void follow(struct pass *p, struct change *c)
 	struct change *d, *other;
 	int r;
 
+	if (refd_refname_is_too_long(c->target)) {
+		change_cant_lock(c, REFD_UNSUPPORTED,
+		    "the symbolic reference '%s' points to a refname that is "
+		    "too long for refd",
+		    c->edit.name);
+		return;
+	}
 	if (!may_follow(c)) {
 		change_cant_lock(c, REFD_BROKEN,
 		    "the symbolic reference '%s' points to '%s', which is no "

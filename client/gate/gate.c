@@ -11,6 +11,10 @@
  *	aborted		the chained hook; the daemon forgets a deletion, which
  *			git calls the hook for twice
  *
+ * Refs with names that are too long for refd are left to git. For refd, the
+ * transaction has only the other refs, in all phases alike: otherwise git would
+ * be refused, or a call would not find the note of the call before.
+ *
  * In a group of nodes, git changes no value of a ref (group_gate.h), and the
  * daemon is not asked.
  *
@@ -19,7 +23,8 @@
  *			let git go on alone
  *	committed	git has written the refs, and does not look at the exit
  *			status: the hook makes them durable by a sync of the
- *			file system, and says that history lacks them
+ *			file system, and says which refs history lacks, and why.
+ *			Refs with too long names always end here
  */
 #include "client/gate/gate.h"
 
@@ -57,7 +62,8 @@ struct gate {
 	struct refd *daemon;
 	struct refd_txid key;
 	uint64_t deadline;
-	struct text why; /* it failed */
+	struct text why;  /* it failed */
+	struct text left; /* why refs are left to git, or empty */
 };
 
 /* ---- the lines of git ---- */
@@ -75,27 +81,65 @@ static bool is_oid(const char *hex, size_t len, enum refd_object_format format,
 }
 
 /* "<old> SP <new> SP <ref>". The old value is only what git was asked for, so
- * the daemon is not told. */
-static bool add_line(const struct gate *g, char *line, struct changes *changes)
+ * the daemon is not told. Takes LINE apart. NULL: LINE has another form. */
+static const char *take_names(char *line, struct refd_update *u)
 {
-	struct refd_update u = { .action = REFD_UPDATE };
 	char *new = strchr(line, ' ');
 	char *name = new ? strchr(++new, ' ') : NULL;
 
 	if (!name)
-		return false;
+		return NULL;
 	*name++ = '\0';
-	u.name = name;
+	*u = (struct refd_update){ .action = REFD_UPDATE, .name = name };
 	if (has_prefix(new, "ref:")) {
-		u.action = REFD_SYMREF_UPDATE;
-		u.target = new + 4;
-	} else if (!is_oid(new, strlen(new), g->format, &u.new_oid)) {
-		return false;
-	} else if (refd_oid_is_null(&u.new_oid)) {
-		u.action = REFD_DELETE;
+		u->action = REFD_SYMREF_UPDATE;
+		u->target = new + 4;
 	}
+	return new;
+}
+
+static bool add_line(const struct gate *g, char *line, struct changes *changes)
+{
+	struct refd_update u;
+	const char *new = take_names(line, &u);
+
+	if (!new)
+		return false;
+	if (!u.target && !is_oid(new, strlen(new), g->format, &u.new_oid))
+		return false;
+	if (!u.target && refd_oid_is_null(&u.new_oid))
+		u.action = REFD_DELETE;
 	changes_add(changes, &u);
 	return true;
+}
+
+/* Appends the lines of INPUT that refd can record to LINES. */
+static void drop_long(struct gate *g, const struct text *input,
+    struct text *lines)
+{
+	struct text copy = { 0 };
+	struct refd_update u;
+	char *line, *rest = NULL;
+	const char *why;
+	size_t len, nr = 0;
+
+	text_add(&copy, input->data, input->len);
+	for (line = strtok_r(copy.data, "\n", &rest); line;
+	    line = strtok_r(NULL, "\n", &rest)) {
+		len = lines->len;
+		text_adds(lines, line);
+		text_addc(lines, '\n');
+		why = take_names(line, &u) ? unserved_update(&u) : NULL;
+		if (!why)
+			continue;
+		lines->len = len;
+		lines->data[len] = '\0';
+		if (nr++ == 0)
+			text_adds(&g->left, why);
+	}
+	if (nr > 1)
+		text_addf(&g->left, " (and %zu more)", nr - 1);
+	text_done(&copy);
 }
 
 /* ---- a request ---- */
@@ -294,11 +338,13 @@ static enum connect_result connect_gate(struct gate *g, int ms)
 	return result;
 }
 
-static int admit(struct gate *g, const struct text *input)
+static int admit(struct gate *g, const struct text *lines)
 {
+	if (!lines->len)
+		return EXIT_DONE;
 	switch (connect_gate(g, ADMIT_MS)) {
 	case CONNECT_SERVED:
-		if (send_all(g, input))
+		if (send_all(g, lines))
 			return EXIT_DONE;
 		break;
 	case CONNECT_USE_GIT:
@@ -324,32 +370,43 @@ static const char *sync_alone(const struct gate *g)
 	return ok ? "they are on disk now" : "they may not be on disk yet";
 }
 
-static int record(struct gate *g, const struct text *input)
+static int warn(const struct gate *g, const struct text *why)
 {
-	if (connect_gate(g, RECORD_MS) == CONNECT_SERVED && send_all(g, input))
-		return EXIT_DONE;
 	say_warning("git has updated refs that the daemon could not record: "
 		    "%s; %s, but history and feed lack them",
-	    g->why.data, sync_alone(g));
+	    why->data, sync_alone(g));
 	return EXIT_FAILED;
 }
 
-static int forget(struct gate *g, const struct text *input)
+static int record(struct gate *g, const struct text *lines)
+{
+	int rc = EXIT_DONE;
+
+	if (lines->len &&
+	    (connect_gate(g, RECORD_MS) != CONNECT_SERVED ||
+		!send_all(g, lines)))
+		rc = warn(g, &g->why);
+	if (g->left.len)
+		rc = warn(g, &g->left);
+	return rc;
+}
+
+static int forget(struct gate *g, const struct text *lines)
 {
 	if (connect_gate(g, FORGET_MS) == CONNECT_SERVED)
-		send_all(g, input);
+		send_all(g, lines);
 	return EXIT_DONE;
 }
 
-static int run_phase(struct gate *g, const struct text *input)
+static int run_phase(struct gate *g, const struct text *lines)
 {
 	switch (g->phase) {
 	case REFD_GATE_PREPARED:
-		return admit(g, input);
+		return admit(g, lines);
 	case REFD_GATE_COMMITTED:
-		return record(g, input);
+		return record(g, lines);
 	case REFD_GATE_ABORTED:
-		return forget(g, input);
+		return forget(g, lines);
 	case REFD_GATE_SEEN:
 	case REFD_GATE_NONE:
 		break;
@@ -358,12 +415,12 @@ static int run_phase(struct gate *g, const struct text *input)
 }
 
 /* Only a deletion begins with two null oids. */
-static bool may_be_nested(const struct text *input)
+static bool may_be_nested(const struct text *lines)
 {
-	return strspn(input->data, "0 ") > REFD_OID_MAX_HEX + 1;
+	return lines->len && strspn(lines->data, "0 ") > REFD_OID_MAX_HEX + 1;
 }
 
-static int ask_daemon(struct gate *g, const struct text *input)
+static int ask_daemon(struct gate *g, const struct text *lines)
 {
 	const char *why;
 	int rc;
@@ -376,7 +433,7 @@ static int ask_daemon(struct gate *g, const struct text *input)
 		say_warning("%s: history lacks this transaction", why);
 	if (why)
 		return EXIT_DONE;
-	rc = run_phase(g, input);
+	rc = run_phase(g, lines);
 	refd_free(g->daemon);
 	text_done(&g->why);
 	gitconfig_done(&g->config);
@@ -394,15 +451,20 @@ static int ask_group(const struct gate *g, const struct text *input)
 
 static int ask(struct gate *g, const struct text *input)
 {
-	int rc;
+	struct text lines = { 0 };
+	int rc = EXIT_DONE;
 
-	if (!input->len ||
-	    (g->phase == REFD_GATE_ABORTED && !may_be_nested(input)))
+	if (!input->len)
 		return EXIT_DONE;
-	gitdir_require(&g->gd, getenv("GIT_DIR"));
-	rc = connect_is_in_group(&g->gd) ? ask_group(g, input) :
-					   ask_daemon(g, input);
-	gitdir_done(&g->gd);
+	drop_long(g, input, &lines);
+	if (g->phase != REFD_GATE_ABORTED || may_be_nested(&lines)) {
+		gitdir_require(&g->gd, getenv("GIT_DIR"));
+		rc = connect_is_in_group(&g->gd) ? ask_group(g, input) :
+						   ask_daemon(g, &lines);
+		gitdir_done(&g->gd);
+	}
+	text_done(&lines);
+	text_done(&g->left);
 	return rc;
 }
 

@@ -119,11 +119,11 @@ static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
 static const char *reason_of(const struct push_command *c,
     const struct rules *rules)
 {
+	const struct refd_update u = { .name = c->ref };
+
 	if (rules_update_work_tree(rules, c))
 		return "a work tree is to be updated with its branch";
-	if (refd_refname_is_too_long(c->ref))
-		return "a refname is too long";
-	return NULL;
+	return unserved_update(&u);
 }
 
 const char *push_fallback_reason(const struct push *push,

@@ -1,10 +1,12 @@
 #include "client/request/unserved.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/format.h"
+#include "proto/refname.h"
 
 static bool is_other_directory(const char *env, const struct gitdir *gd)
 {
@@ -72,6 +74,27 @@ const char *unserved_reason(const struct gitdir *gd,
 		why = "refd does not see the object directories of the "
 		      "environment";
 	return why;
+}
+
+/* A name may have many thousand bytes. */
+#define NAME_SHOWN 100
+
+const char *unserved_update(const struct refd_update *u)
+{
+	static char reason[NAME_SHOWN + 64];
+	const char *const names[] = { u->name, u->target, u->old_target };
+	const char *name = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !name; i++)
+		if (names[i] && refd_refname_is_too_long(names[i]))
+			name = names[i];
+	if (!name)
+		return NULL;
+	snprintf(reason, sizeof(reason),
+	    "refname is too long for refd: '%.*s%s'", NAME_SHOWN, name,
+	    strlen(name) > NAME_SHOWN ? "..." : "");
+	return reason;
 }
 
 const char *unserved_answer(const struct refd_answer *ans)

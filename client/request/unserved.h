@@ -1,7 +1,7 @@
 /*
- * Repositories and environments that refd does not serve, as far as the client
- * knows before it asks the daemon. Git writes the refs there. Reads only the
- * arguments and the environment; one thread.
+ * Repositories, environments and refnames that refd does not serve, as far as
+ * the client knows before it asks the daemon. Git writes the refs there. Reads
+ * only the arguments and the environment; one thread.
  */
 #ifndef CLIENT_REQUEST_UNSERVED_H
 #define CLIENT_REQUEST_UNSERVED_H
@@ -16,6 +16,14 @@ const char *unserved_format(const struct gitconfig *config);
 /* The same for the environment too. */
 const char *unserved_reason(const struct gitdir *gd,
     const struct gitconfig *config);
+/* Why refd does not serve U, whatever the repository: a name is too long. NULL:
+ * the daemon decides. Valid until the next call.
+ *
+ * A push, "refd update" and the gate ask here, so that all of them leave the
+ * same updates to git. The first two leave the whole transaction, because git
+ * and refd together would not be atomic. The gate comes after git, and still
+ * records the other refs. */
+const char *unserved_update(const struct refd_update *u);
 /* Why the daemon does not serve a transaction; NULL: ANS says otherwise.
  * Nothing of the transaction is done. Borrowed from ANS, or static. */
 const char *unserved_answer(const struct refd_answer *ans);

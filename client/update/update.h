@@ -39,11 +39,9 @@ struct update_options {
 /* A transaction that is prepared. */
 struct held {
 	bool is_prepared;
-	bool by_daemon; /* the daemon holds locks for it */
-	const struct changes *changes;
-	struct refd_request req; /* may borrow from CHANGES */
-	struct refd_answer sent; /* the answer to REQ */
-	struct refd_answer ans;  /* the answer to all changes */
+	bool by_daemon;          /* the daemon holds locks for it */
+	struct refd_request req; /* borrows from the changes */
+	struct refd_answer ans;
 };
 
 struct updater {

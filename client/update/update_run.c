@@ -3,7 +3,6 @@
 
 #include "client/git/symref.h"
 #include "client/librefd/conn.h"
-#include "client/request/encodable.h"
 #include "client/request/context.h"
 #include "client/request/unserved.h"
 #include "client/update/exec_git.h"
@@ -43,9 +42,27 @@ static void refuse_duplicates(const struct updater *up,
 	refuse(up, changes, detail.data);
 }
 
+/* refd serves the repository, so its history will lack an update that git does.
+ * The user is told even without --verbose. */
+static void leave_long_names(struct updater *up, const struct changes *changes)
+{
+	struct update_options told = *up->opt;
+	const char *why = NULL;
+	size_t i;
+
+	for (i = 0; i < changes->nr && !why; i++)
+		why = unserved_update(&changes->updates[i]);
+	if (!why)
+		return;
+	told.verbose = true;
+	up->opt = &told;
+	updater_leave_to_git(up, why, EXIT_FATAL, up->input);
+}
+
 /* The daemon finds duplicates too, but not before a hook has run. */
 static void check(struct updater *up, const struct changes *changes)
 {
+	leave_long_names(up, changes);
 	if (getenv("GIT_QUARANTINE_PATH"))
 		refuse(up, changes,
 		    "ref updates forbidden inside quarantine environment");
@@ -79,7 +96,8 @@ static void make_request(struct updater *up, enum refd_verb verb,
 	req->create_reflog = up->opt->create_reflog;
 	req->message = up->opt->message;
 	req->committer = up->committer;
-	encodable_request(changes, req->atomic, req);
+	req->updates = changes->updates;
+	req->nr_updates = changes->nr;
 	set_txid(up, req);
 }
 
@@ -110,27 +128,20 @@ static void call(struct updater *up, struct refd_request *req,
 		updater_leave_to_git(up, why, EXIT_FATAL, up->input);
 }
 
-static void back(const struct updater *up, const struct changes *changes,
-    const struct refd_request *req, const struct refd_answer *ans,
-    struct refd_answer *whole)
+static void require_results(const struct changes *changes,
+    const struct refd_answer *ans)
 {
-	if (!encodable_answer(changes, !up->opt->batch, req, ans, whole))
+	if (ans->nr_results != changes->nr)
 		die("the daemon's answer is not that to this transaction");
 }
 
-/* Reports the answer ANS to REQ. */
 static int report(const struct updater *up, const struct changes *changes,
-    const struct refd_request *req, const struct refd_answer *ans)
+    const struct refd_answer *ans)
 {
-	struct refd_answer whole;
-	int rc;
-
 	switch (ans->kind) {
 	case REFD_ANSWER_RESULTS:
-		back(up, changes, req, ans, &whole);
-		rc = report_results(up, changes, &whole);
-		encodable_answer_done(ans, &whole);
-		return rc;
+		require_results(changes, ans);
+		return report_results(up, changes, ans);
 	case REFD_ANSWER_REFUSED:
 		return report_refused(up, changes, ans);
 	case REFD_ANSWER_PREPARED:
@@ -159,9 +170,8 @@ static int commit_whole(struct updater *up, const struct changes *changes)
 	call(up, &req, &ans);
 	if (up->opt->verbose)
 		report_timing(&ans, begun);
-	rc = report(up, changes, &req, &ans);
+	rc = report(up, changes, &ans);
 	refd_answer_done(&ans);
-	encodable_request_done(changes, &req);
 	return rc;
 }
 
@@ -169,10 +179,7 @@ static int commit_whole(struct updater *up, const struct changes *changes)
 
 static void held_done(struct held *h)
 {
-	encodable_answer_done(&h->sent, &h->ans);
-	refd_answer_done(&h->sent);
-	if (h->changes)
-		encodable_request_done(h->changes, &h->req);
+	refd_answer_done(&h->ans);
 	memset(h, 0, sizeof(*h));
 }
 
@@ -180,9 +187,9 @@ static void held_done(struct held *h)
  */
 static bool is_prepared(const struct updater *up, const struct held *h)
 {
-	switch (h->sent.kind) {
+	switch (h->ans.kind) {
 	case REFD_ANSWER_PREPARED:
-		return up->opt->batch || h->req.nr_updates == h->ans.nr_results;
+		return true;
 	case REFD_ANSWER_RESULTS:
 		return up->opt->batch;
 	case REFD_ANSWER_PENDING:
@@ -203,21 +210,16 @@ static int hold(struct updater *up, const struct changes *changes)
 	struct held *h = &up->held;
 	int rc = 0;
 
-	h->changes = changes;
 	make_request(up, REFD_VERB_SESSION, changes, &h->req);
-	call(up, &h->req, &h->sent);
+	call(up, &h->req, &h->ans);
 	h->by_daemon =
-	    h->sent.kind == REFD_ANSWER_PREPARED && h->req.nr_updates > 0;
-	if (h->sent.kind == REFD_ANSWER_PREPARED ||
-	    h->sent.kind == REFD_ANSWER_RESULTS)
-		back(up, changes, &h->req, &h->sent, &h->ans);
+	    h->ans.kind == REFD_ANSWER_PREPARED && h->req.nr_updates > 0;
+	if (h->ans.kind == REFD_ANSWER_PREPARED ||
+	    h->ans.kind == REFD_ANSWER_RESULTS)
+		require_results(changes, &h->ans);
 	h->is_prepared = is_prepared(up, h);
 	if (!h->is_prepared) {
-		/* A name that is not encodable fails the whole request
-		 * unsent. */
-		if (h->sent.kind == REFD_ANSWER_PREPARED)
-			h->sent.kind = REFD_ANSWER_RESULTS;
-		rc = report(up, changes, &h->req, &h->sent);
+		rc = report(up, changes, &h->ans);
 		held_done(h);
 	}
 	return rc;
@@ -287,10 +289,9 @@ void updater_abort(struct updater *up, const struct changes *changes)
 /* The answer for a batch without refs to hold: the results of the session. */
 static void answer_held(struct held *h, struct refd_answer *ans)
 {
-	encodable_answer_done(&h->sent, &h->ans);
-	*ans = h->sent;
+	*ans = h->ans;
 	ans->kind = REFD_ANSWER_RESULTS;
-	memset(&h->sent, 0, sizeof(h->sent));
+	memset(&h->ans, 0, sizeof(h->ans));
 }
 
 static int commit_held(struct updater *up, const struct changes *changes)
@@ -306,7 +307,7 @@ static int commit_held(struct updater *up, const struct changes *changes)
 	if (up->opt->verbose)
 		report_timing(&ans, begun);
 	reftx_ended(&up->hook, &ans, up->held.by_daemon);
-	rc = report(up, changes, &up->held.req, &ans);
+	rc = report(up, changes, &ans);
 	refd_answer_done(&ans);
 	held_done(&up->held);
 	return rc;

@@ -37,7 +37,7 @@ RULES = [
      refd_said(rb"which git keeps something else under")),
     ("a name that ends with .lock is somebody's lock",
      refd_said(rb"bad name '[^']*\.lock")),
-    ("a name may be too long to be tried",
+    ("a name that is too long for refd is left to git, with a line",
      refd_said(rb"refname is too long")),
     ("FETCH_HEAD and MERGE_HEAD are no refs",
      older((2, 46), refd_said(rb"refusing to update pseudoref"))),

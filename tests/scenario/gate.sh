@@ -5,7 +5,10 @@
 # before and after; pack-refs and gc give none. A change is durable when git
 # returns, by one flush for all that wait. refd's own updates do not run the
 # gate, and cost the same flushes. A forged call of the hook records nothing
-# false. Without a daemon, refd.fallback decides. After any mix of plain git,
+# false. Without a daemon, refd.fallback decides. Refnames that are too long for
+# refd are left to git, with a line, and the other refs of the transaction are
+# recorded; `refd update` and pushes leave the whole transaction to git. After
+# any mix of plain git,
 # pushes and kill -9 of the daemon, the feed leads to the refs on disk. After a
 # power loss, recovery restores what git had written without a sync.
 
@@ -307,6 +310,73 @@ away() {
 	expect 'has the value before' two.git "refs/heads/alone $one $two"
 }
 
+# ---- names that are too long for refd ----
+
+# The last command of git was told that history lacks the only long name.
+said_once() { # REPORTED-AS
+	is "$1: says what history lacks" 1 "$(grep -c "could not record: refname \
+is too long for refd: 'refs/heads/long.*history and feed lack" "$T/said")"
+}
+
+long_name() { # LONG
+	local repo=$T/long.git long=$1 stdin=(update-ref --stdin)
+	check 'a long name: git makes the ref' g update-ref "$long" "$a"
+	said_once 'a long name'
+	is 'a long name: is there' "$a" "$(ref_of long.git "$long")"
+	expect 'a long name: has no record' long.git
+	check 'a long name among others' eval "printf '%s\n' \
+		'create refs/heads/1 $a' 'update $long $b' \
+		'create refs/heads/two $b' | g ${stdin[*]}"
+	said_once 'a long name among others'
+	expect 'the others are recorded' long.git "refs/heads/1 - $a" \
+		"refs/heads/two - $b"
+	check 'a long name beside a deletion, at the second attempt' eval "
+		printf '%s\n' start 'update $long $a' 'delete refs/heads/1' \
+		prepare abort start 'update $long $a' 'delete refs/heads/1' \
+		commit | g ${stdin[*]}"
+	expect 'the deletion is recorded' long.git "refs/heads/1 $a -"
+	check 'refd update leaves all to git' eval "printf '%s\n' \
+		'update $long $b' 'delete refs/heads/two' |
+		quiet '$REFD' update --git-dir '$repo' --stdin"
+	check 'refd update says so' grep -q 'too long for refd.*; git does it' \
+		"$T/said"
+	said_once 'refd update'
+	expect 'refd update: the other is recorded' long.git \
+		"refs/heads/two $b -"
+	check 'a push leaves all to git' g push . "+$a:$long" "$a:refs/heads/p"
+	check 'a push says so' grep -q 'too long for refd.*; git updates' \
+		"$T/said"
+	said_once 'a push'
+	expect 'a push: the other is recorded' long.git "refs/heads/p - $a"
+	is 'a push: the long one is there' "$a" "$(ref_of long.git "$long")"
+	g symbolic-ref HEAD "$long"
+	news long.git >/dev/null
+	check 'refd update by a symbolic ref' quiet "$REFD" update \
+		--git-dir "$repo" HEAD "$b"
+	said_once 'refd update by a symbolic ref'
+	is 'git has moved the ref' "$b" "$(ref_of long.git "$long")"
+	g symbolic-ref HEAD refs/heads/main
+	news long.git >/dev/null
+	check 'git packs a long name' g pack-refs --all
+	expect 'git packs a long name: no change' long.git
+	check 'a long name is deleted' g update-ref -d "$long"
+	check 'a short name is deleted' g update-ref -d refs/heads/p
+	news long.git >/dev/null
+	prints_nothing 'a long name: the feed leads to the other refs' \
+		differs long.git
+	no_locks 'a long name: no lock is left' long.git
+}
+
+long_names() {
+	local a b x
+	gated long.git bare
+	a=$(new_commit long.git 1) b=$(new_commit long.git 2 "$a")
+	x=$(printf 'x%.0s' {1..199})
+	long_name "refs/heads/long/$x/$x/$x/$x/$x/$x"
+	# No file can have this name.
+	[ "$REF_FORMAT" = files ] || long_name "refs/heads/long$x$x"
+}
+
 # ---- a mix ----
 
 # Writers of plain git and refd beside each other, on few refs. Lists refs that
@@ -449,6 +519,7 @@ in_a_work_tree
 forged
 flushes
 away
+long_names
 mix
 killed
 cut ext4

@@ -2,8 +2,8 @@
 # Proves that a refused client learns the reason. A client waits for a daemon
 # with too many connections until the time is over (75). It does not wait for a
 # daemon that denies the caller (128): every ref of a push gets the reason, and
-# the work is never left to git. A refname that is too long for refd fails
-# alone.
+# the work is never left to git. A refname that is too long for refd is
+# left to git, with all of its transaction, and the caller is told.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -18,29 +18,31 @@ exit_of() { # COMMAND...
 	echo $status
 }
 
+said_why() { # WHAT-FOLLOWS
+	check "the line that says so: $1" grep -q \
+		"refname is too long for refd: 'refs/heads/xxx.*; $1" "$T/err"
+}
+
 long_names() {
 	local x long
 	x=$(printf 'x%.0s' {1..240})
 	long=refs/heads/$x/$x/$x/$x/$x
-	is 'a long name in a batch' 0 "$(printf 'create %s\n' \
-		"refs/heads/a $id" "$long $id" "refs/heads/b $id" |
-		exit_of "$REFD" update --git-dir "$repo" --stdin \
-			--batch-updates --porcelain)"
-	is 'the others are done' "ok refs/heads/a
-ng $long badname refname is too long
-ok refs/heads/b" "$(head -n 3 "$T/out")"
-	is 'and only they' "$id$id" \
-		"$(git -C "$repo" for-each-ref --format='%(objectname)' |
-			tr -d '\n')"
-	is 'in one that is all or nothing' 128 "$(printf 'create %s\n' \
-		"refs/heads/c $id" "$long $id" |
+	is 'a long name, and an option that git lacks' 128 "$(printf \
+		'create %s\n' "refs/heads/a $id" "$long $id" |
+		exit_of "$REFD" update --git-dir "$repo" --stdin --porcelain)"
+	said_why 'git has no --porcelain'
+	is 'nothing is done' '' "$(git -C "$repo" for-each-ref)"
+	is 'a long name' 0 "$(printf 'create %s\n' \
+		"refs/heads/c $id" "$long/u $id" |
 		exit_of "$REFD" update --git-dir "$repo" --stdin)"
-	check 'nothing' test -z "$(ref_of r.git refs/heads/c)"
-	git -C "$repo" push --porcelain . "$id:refs/heads/p" "$id:$long" \
-		>"$T/out" 2>&1
-	check 'in a push: git does the whole of it' \
-		test "$id" = "$(ref_of r.git "$long")"
-	is 'and the other is done' "$id" "$(ref_of r.git refs/heads/p)"
+	said_why 'git does it'
+	is 'git does the whole of it' "$id $id" \
+		"$(ref_of r.git refs/heads/c) $(ref_of r.git "$long/u")"
+	git -C "$repo" push --porcelain . "$id:refs/heads/p" "$id:$long/p" \
+		>"$T/out" 2>"$T/err"
+	said_why 'git updates the refs itself'
+	is 'in a push: git does the whole of it' "$id $id" \
+		"$(ref_of r.git refs/heads/p) $(ref_of r.git "$long/p")"
 }
 
 # Two connections are all there are, and they are held.

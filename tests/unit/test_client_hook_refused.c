@@ -1,13 +1,17 @@
 /*
  * Proves the reports of the hook when the daemon refuses the push. A denial is
  * reported in the daemon's words and never left to git. A busy daemon is tried
- * again. A push with a name too long for refd is left to git.
+ * again. A push with a name too long for refd is left to git. Of git's own
+ * transactions the gate passes over such names in all phases, and says so.
  */
 #include <check.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/base/cli.h"
+#include "client/gate/gate.h"
 #include "proto/limits.h"
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"
@@ -100,12 +104,17 @@ static void put_name(const char *oids, const char *name)
 	free(command);
 }
 
+static char *too_long_name(int i)
+{
+	return i == 0 ? long_name(REFD_REFNAME_MAX + 1, 200) :
+			long_name(400, 300);
+}
+
 /* git may accept such names, so the hook leaves them to git. */
 START_TEST(test_long_names)
 {
 	char *fits = long_name(REFD_REFNAME_MAX, 200);
-	char *too_long = _i == 0 ? long_name(REFD_REFNAME_MAX + 1, 200) :
-				   long_name(400, 300);
+	char *too_long = too_long_name(_i);
 	char *wanted = xasprintf("ok %s\noption fall-through\n"
 				 "ok %s\noption fall-through\n",
 	    fits, too_long);
@@ -121,6 +130,123 @@ START_TEST(test_long_names)
 }
 END_TEST
 
+/* ---- the gate ---- */
+
+/* Runs the gate on LINES of git. Its messages are in SAID. */
+static int gate(const char *phase, const char *lines, struct text *said)
+{
+	int in[2], err = dup(2), rc;
+	int fd = open("said", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	ck_assert_int_eq(pipe(in), 0);
+	ck_assert_int_eq(write(in[1], lines, strlen(lines)),
+	    (ssize_t)strlen(lines));
+	close(in[1]);
+	ck_assert_int_ge(dup2(in[0], 0), 0);
+	close(in[0]);
+	ck_assert_int_ge(dup2(fd, 2), 0);
+	rc = gate_run(NULL, phase);
+	dup2(err, 2);
+	close(err);
+	close(fd);
+	text_clear(said);
+	text_adds(said, "");
+	ck_assert_int_eq(text_read_file(said, "said", SMALL_FILE_BYTES), 0);
+	return rc;
+}
+
+/* The request of a phase, which has nothing but refs/heads/a. */
+static void take_a(struct fake *f, enum refd_gate phase,
+    struct refd_request *req)
+{
+	fake_serve(f);
+	fake_read(f, req);
+	fake_expect(f, req->gate == phase, "the phase");
+	fake_expect(f,
+	    req->nr_updates == 1 &&
+		!strcmp(req->updates[0].name, "refs/heads/a"),
+	    "the long name was sent");
+}
+
+static void sees_a(struct fake *f)
+{
+	struct refd_request prepared, committed;
+
+	take_a(f, REFD_GATE_PREPARED, &prepared);
+	fake_answer_kind(f, &prepared, REFD_ANSWER_PONG);
+	take_a(f, REFD_GATE_COMMITTED, &committed);
+	fake_answer_ok(f, &committed);
+	fake_expect(f, refd_txid_eq(&prepared.gate_key, &committed.gate_key),
+	    "the phases of one transaction have two keys");
+	refd_request_done(&prepared);
+	refd_request_done(&committed);
+}
+
+START_TEST(test_gate_records_the_rest)
+{
+	char *too_long = too_long_name(_i);
+	char *lines =
+	    xasprintf(Z " " A " %s\n" Z " " A " refs/heads/a\n", too_long);
+	struct text said = { 0 };
+
+	hook_serve(sees_a);
+	ck_assert_int_eq(gate("prepared", lines, &said), 0);
+	ck_assert_str_eq(said.data, "");
+	ck_assert_int_eq(gate("committed", lines, &said), 1);
+	ck_assert_ptr_nonnull(strstr(said.data,
+	    "could not record: refname is too long for refd: 'refs/heads/x"));
+	ck_assert_ptr_null(strstr(said.data, "more"));
+	text_done(&said);
+	free(lines);
+	free(too_long);
+}
+END_TEST
+
+/* Also as a target. */
+START_TEST(test_gate_of_long_names)
+{
+	char *too_long = too_long_name(_i);
+	char *lines = xasprintf(Z " " A " %s\n" Z " ref:%s refs/heads/s\n",
+	    too_long, too_long);
+	struct text said = { 0 };
+
+	hook_serve(never_called);
+	ck_assert_int_eq(gate("prepared", lines, &said), 0);
+	ck_assert_str_eq(said.data, "");
+	ck_assert_int_eq(gate("committed", lines, &said), 1);
+	ck_assert_ptr_nonnull(strstr(said.data, "' (and 1 more); "));
+	text_done(&said);
+	free(lines);
+	free(too_long);
+}
+END_TEST
+
+static void forgets_a(struct fake *f)
+{
+	struct refd_request req;
+
+	take_a(f, REFD_GATE_ABORTED, &req);
+	fake_answer_kind(f, &req, REFD_ANSWER_PONG);
+	refd_request_done(&req);
+}
+
+/* The rest is a deletion, of which git tells twice. */
+START_TEST(test_gate_forgets_the_rest)
+{
+	char *too_long = too_long_name(_i);
+	char *lines =
+	    xasprintf(A " " B " %s\n" Z " " Z " refs/heads/a\n", too_long);
+	struct text said = { 0 };
+
+	hook_serve(forgets_a);
+	ck_assert_int_eq(gate("aborted", lines, &said), 0);
+	ck_assert_str_eq(said.data, "");
+	text_done(&said);
+	free(lines);
+	free(too_long);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_hook_refused");
@@ -131,6 +257,9 @@ int main(void)
 	tcase_add_test(tc, test_turned_away);
 	tcase_add_test(tc, test_full_once);
 	tcase_add_loop_test(tc, test_long_names, 0, 2);
+	tcase_add_loop_test(tc, test_gate_records_the_rest, 0, 2);
+	tcase_add_loop_test(tc, test_gate_of_long_names, 0, 2);
+	tcase_add_loop_test(tc, test_gate_forgets_the_rest, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

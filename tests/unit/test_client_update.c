@@ -2,8 +2,9 @@
  * Proves how "refd update" deals with a server that follows a script. In a
  * session of --stdin, the client sends each command in time, answers in time,
  * and releases the locks whatever ends the session. Git does what the daemon
- * does not support, with the commands that the client has already read. The
- * text of a refusal cannot control the terminal.
+ * does not support, with the commands that the client has already read, and all
+ * of a transaction with a name that is too long for refd. The text of a refusal
+ * cannot control the terminal.
  */
 #include <check.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/base/cli.h"
+#include "proto/limits.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/update_rig.h"
@@ -241,6 +243,57 @@ START_TEST(test_left_to_git_by_a_ref)
 }
 END_TEST
 
+/* A transaction of git and refd together would not be atomic. git gets the
+ * whole transaction and all later ones, and the user is told. */
+START_TEST(test_long_names_are_gits)
+{
+	char name[1200 + 1], line[2048], path[2048];
+	size_t i;
+
+	strcpy(name, "refs/heads");
+	for (i = strlen(name); i + 1 < sizeof(name); i++)
+		name[i] = i % 100 == 10 ? '/' : 'x';
+	name[i] = '\0';
+	update_start_stdin(update_only_greets);
+	update_put("start\ncreate refs/heads/a HEAD\n");
+	update_expect("start: ok");
+	snprintf(line, sizeof(line), "create %s HEAD\nprepare\n", name);
+	update_put(line);
+	update_expect_start(
+	    "refd: refname is too long for refd: 'refs/heads/xxx");
+	update_expect("prepare: ok");
+	ck_assert(exists(".git/refs/heads/a.lock"));
+	update_put("commit\n");
+	update_expect("commit: ok");
+	ck_assert(exists(".git/refs/heads/a"));
+	snprintf(path, sizeof(path), ".git/%s", name);
+	ck_assert(exists(path));
+	update_put("start\ncreate refs/heads/b HEAD\ncommit\n");
+	update_expect("start: ok");
+	update_expect("commit: ok");
+	update_end(0);
+	ck_assert(exists(".git/refs/heads/b"));
+}
+END_TEST
+
+START_TEST(test_long_target_is_gits)
+{
+	char target[300], line[512];
+
+	snprintf(target, sizeof(target), "refs/heads/%0*d",
+	    REFD_COMPONENT_MAX + 1, 0);
+	setenv("REFD_GIT_DEPTH", "4", 1);
+	update_start_stdin(update_only_greets);
+	snprintf(line, sizeof(line), "symref-create refs/heads/s %s\nprepare\n",
+	    target);
+	update_put(line);
+	update_expect_start("refd: refname is too long for refd: 'refs/h");
+	update_expect_start("fatal: git would do it");
+	unsetenv("REFD_GIT_DEPTH");
+	update_end(128);
+}
+END_TEST
+
 /* ---- a refusal ---- */
 
 /* As for a repository with an escape sequence in its name. */
@@ -311,6 +364,8 @@ int main(void)
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);
 	tcase_add_test(tc, test_left_to_git_by_a_ref);
+	tcase_add_test(tc, test_long_names_are_gits);
+	tcase_add_test(tc, test_long_target_is_gits);
 	tcase_add_test(tc, test_refusal_steers_no_terminal);
 	tcase_add_test(tc, test_left_to_nobody);
 	tcase_add_test(tc, test_git_has_no_porcelain);

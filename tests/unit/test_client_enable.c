@@ -3,9 +3,9 @@
  * and that disable removes exactly this, to the byte, also after changes by
  * others. Settings that others put between refd's lines stay. A foreign hook is
  * refused without any change. Both commands can be repeated, and enable mends.
- * A worker of root that a repository has tricked gets nothing for others, and no
- * user leads root's --root to the repositories of others. The doctor's repair
- * leaves a repository alone that it has not checked.
+ * A worker of root that a repository has tricked gets nothing for others, and
+ * no user leads root's --root to the repositories of others. The doctor's
+ * repair leaves a repository alone that it has not checked.
  */
 #include <check.h>
 #include <errno.h>

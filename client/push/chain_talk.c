@@ -43,6 +43,7 @@ static void add_packet(struct text *out, const void *data, size_t len)
 	text_add(out, data, len);
 }
 
+/* Byte for byte as git, because hooks compare the line with "version=1\n". */
 static void say_version(struct talk *t)
 {
 	struct text line = { 0 };
@@ -51,11 +52,12 @@ static void say_version(struct talk *t)
 	if (t->push->atomic || t->push->has_options)
 		text_addc(&line, '\0');
 	if (t->push->atomic)
-		text_adds(&line, "atomic ");
+		text_adds(&line, "atomic");
+	if (t->push->atomic && t->push->has_options)
+		text_addc(&line, ' ');
 	if (t->push->has_options)
-		text_adds(&line, "push-options ");
-	if (t->push->atomic || t->push->has_options)
-		line.len--;
+		text_adds(&line, "push-options");
+	text_addc(&line, '\n');
 	add_packet(&t->out, line.data, line.len);
 	text_adds(&t->out, "0000");
 	text_done(&line);

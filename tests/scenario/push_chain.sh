@@ -11,12 +11,15 @@
 # shellcheck source=tests/lib/push_pair.sh
 . "$(dirname "$0")/../lib/push_pair.sh"
 
-# This hook writes down its input, and answers for each ref by name.
+# This hook writes down its input, also byte by byte, and answers for each ref
+# by name.
 chained_hook() {
 	cat <<'END'
 #!/bin/bash
 pkt() { printf '%04x%s' $((${#1} + 4)) "$1"; }
-cut() { dd bs=1 count="$1" status=none | tr '\0' ' '; }
+cut() {
+	dd bs=1 count="$1" status=none | tee -a "$HOOK_LOG.bytes" | tr '\0' ' '
+}
 get() {
 	local len
 	while len=$(cut 4) && [ $((16#$len)) -gt 0 ]; do
@@ -105,6 +108,8 @@ answers() {
 	push_pair 'atomic: one of its own fails' --atomic @ \
 		"$one:refs/for/a" "$one:refs/for/no"
 	push_pair 'a name that only begins alike' @ "$one:refs/fork/x"
+	check 'each byte that the hook reads is the same as with git alone' \
+		cmp "$T/hook-log.refd.bytes" "$T/hook-log.git.bytes"
 }
 
 # git reports a crash for every ref, also for its own refs. With refd, refs

@@ -124,7 +124,7 @@ START_TEST(test_order)
 		    "option refname refs/pull/2\n"
 		    "ok refs/heads/a\nng refs/for/b not today\n"
 		    "ok refs/heads/b\n");
-	tmp_run("cd repo.git && test \"$(cat version)\" = version=1 && "
+	tmp_run("cd repo.git && printf 'version=1\n\n' | cmp - version && "
 		"test \"$(cat commands)\" = '" Z " " A " refs/for/a\n" Z " " A
 		" refs/for/b'");
 }
@@ -209,7 +209,8 @@ START_TEST(test_atomic)
 	hook_put(Z " " A " refs/for/a");
 	if (_i == 0) {
 		hook_expect("ok refs/for/a\n");
-		tmp_run("cd repo.git && grep -qx 'version=1 atomic' version");
+		tmp_run("cd repo.git && "
+			"printf 'version=1 atomic\n\n' | cmp - version");
 	} else {
 		hook_put(Z " " A " refs/heads/a");
 		hook_expect(wanted);

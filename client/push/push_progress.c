@@ -1,100 +1,48 @@
 #include "client/push/push_progress.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "client/base/cli.h"
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
 
 #define FIRST_S 2
 #define NEXT_S  10
 
-struct push_progress {
-	pthread_mutex_t lock; /* of has_ended */
-	pthread_cond_t changed;
-	bool has_ended;
-	bool has_told; /* of the thread, until its end */
-	pthread_t thread;
-};
+static const char of_group[] =
+    "refd: no answer yet: other nodes of the group fetch the objects first, or "
+    "this node does not lead\n";
+static const char of_daemon[] =
+    "refd: no answer yet: the daemon is paused or busy, or waits for a disk; "
+    "'refd status' on the server says which\n";
 
-/* Waits until UNTIL. True: the push has its answer. */
-static bool await_end(struct push_progress *p, const struct timespec *until)
+static const char *volatile line;
+static volatile sig_atomic_t has_told;
+
+/* Only calls that a handler of a signal may make. */
+static void tell(int sig)
 {
-	int err = 0;
-	bool has_ended;
+	const int saved = errno;
 
-	pthread_mutex_lock(&p->lock);
-	while (!p->has_ended && err == 0)
-		err = pthread_cond_timedwait(&p->changed, &p->lock, until);
-	has_ended = p->has_ended;
-	pthread_mutex_unlock(&p->lock);
-	return has_ended;
+	(void)sig;
+	if (write(STDERR_FILENO, line, strlen(line)) > 0)
+		has_told = 1;
+	alarm(NEXT_S);
+	errno = saved;
 }
 
-static void *tell(void *arg)
+void push_progress_begin(bool is_in_group)
 {
-	struct push_progress *p = arg;
-	struct timespec begun, until;
-	unsigned waited = FIRST_S;
+	struct sigaction action = { .sa_handler = tell };
 
-	clock_gettime(CLOCK_MONOTONIC, &begun);
-	for (;;) {
-		until = begun;
-		until.tv_sec += waited;
-		if (await_end(p, &until))
-			return NULL;
-		say("no answer after %u s: other nodes of the group fetch the "
-		    "objects first, or this node does not lead",
-		    waited);
-		p->has_told = true;
-		waited = waited < NEXT_S ? NEXT_S : waited + NEXT_S;
-	}
+	line = is_in_group ? of_group : of_daemon;
+	has_told = 0;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGALRM, &action, NULL);
+	alarm(FIRST_S);
 }
 
-static void init(struct push_progress *p)
+bool push_progress_end(void)
 {
-	pthread_condattr_t clock;
-
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->changed, &clock);
-	pthread_condattr_destroy(&clock);
-}
-
-static void destroy(struct push_progress *p)
-{
-	pthread_cond_destroy(&p->changed);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
-}
-
-struct push_progress *push_progress_begin(void)
-{
-	struct push_progress *p = xcalloc(1, sizeof(*p));
-	int err;
-
-	init(p);
-	cli_begin_threads();
-	err = pthread_create(&p->thread, NULL, tell, p);
-	if (err == 0)
-		return p;
-	destroy(p);
-	return NULL;
-}
-
-bool push_progress_end(struct push_progress *p)
-{
-	bool has_told;
-
-	if (!p)
-		return false;
-	pthread_mutex_lock(&p->lock);
-	p->has_ended = true;
-	pthread_cond_signal(&p->changed);
-	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
-	has_told = p->has_told;
-	destroy(p);
+	alarm(0);
 	return has_told;
 }

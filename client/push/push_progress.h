@@ -1,21 +1,22 @@
 /*
- * Tells a pusher to a group of nodes why there is no answer yet: other nodes
- * fetch the objects before an update, and large objects take long. A node that
- * does not lead gives no answer either, because the lead may come. git shows
- * the lines of the hook's standard error as "remote: ...".
+ * Tells a pusher why there is no answer yet, because a push that waits in
+ * silence looks like a push that hangs. A daemon is paused or busy; in a group,
+ * other nodes fetch the objects before an update, and a node that does not lead
+ * gives no answer, because the lead may come. git shows the lines of the hook's
+ * standard error as "remote: ...".
+ *
+ * SIGALRM prints the lines, so this hook uses no alarm of its own and starts no
+ * program between begin and end. System calls end with EINTR meanwhile.
  */
 #ifndef CLIENT_PUSH_PUSH_PROGRESS_H
 #define CLIENT_PUSH_PUSH_PROGRESS_H
 
 #include <stdbool.h>
 
-struct push_progress;
-
-/* Starts a thread that prints a line after two seconds, and then every ten
- * seconds. NULL: no thread can be started, so nothing is printed. */
-struct push_progress *push_progress_begin(void);
-/* Ends and joins the thread, and frees P, which can be NULL. True: a line was
- * printed. */
-bool push_progress_end(struct push_progress *p);
+/* From now on a line is printed after two seconds, and then every ten seconds.
+ * Main thread. */
+void push_progress_begin(bool is_in_group);
+/* Nothing is printed any more. True: a line was printed. */
+bool push_progress_end(void);
 
 #endif

@@ -156,11 +156,11 @@ static bool is_late(const struct refd_answer *ans)
 static void call(const struct push_send *d, struct push_request *p,
     struct refd_answer *ans)
 {
-	struct push_progress *progress =
-	    connect_is_in_group(d->gd) ? push_progress_begin() : NULL;
+	const bool is_in_group = connect_is_in_group(d->gd);
 
+	push_progress_begin(is_in_group);
 	connect_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
-	if (push_progress_end(progress) && is_late(ans))
+	if (push_progress_end() && is_in_group && is_late(ans))
 		say("push again: the other nodes go on fetching the objects");
 }
 

@@ -216,11 +216,21 @@ waiter=$!
 own $waiter
 await 10 one_waits
 is 'one waits' 1 "$(stat_of waiting)"
+"$REFD" enable "$T/b.git" >/dev/null
+git -C "$T/a.git" push "$T/b.git" "$one:refs/heads/pushed" >"$T/push" 2>&1 &
+pusher=$!
+own $pusher
+says_why() {
+	grep -q 'remote: refd: no answer yet: the daemon is paused' "$T/push"
+}
+check 'a pusher is told why there is no answer' await 20 says_why
 check_fails 'drain waits for that' "$REFD" drain --timeout 1
 check 'resumed' "$REFD" resume
 is 'the metric after it' 0 "$(stat_of paused)"
 check 'who waited is served' wait "$waiter"
 reap "$waiter"
+check 'and so is the pusher' wait "$pusher"
+reap "$pusher"
 is 'the ref' "$one" "$(ref_of a.git refs/heads/x)"
 is 'drained' drained "$("$REFD" drain)"
 is 'drained, as JSON' "{'drained': 'yes'}" "$("$REFD" drain --json | json D)"

@@ -52,6 +52,20 @@ const struct refd_refusal *refd_identity_decode(struct refd_arena *arena,
 	return NULL;
 }
 
+const char *refd_identity_person(const struct refd_identity *list, size_t nr)
+{
+	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",
+		"GL_USERNAME", "GOGS_AUTH_USER_NAME", "SOFT_SERVE_USERNAME",
+		"REMOTE_USER", "GL_ID" };
+	size_t i, k;
+
+	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		for (i = 0; i < nr; i++)
+			if (!strcmp(list[i].name, names[k]))
+				return list[i].value;
+	return NULL;
+}
+
 void refd_identity_encode(const struct refd_identity *list, size_t nr,
     struct pkt_buf *out)
 {

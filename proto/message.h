@@ -114,6 +114,9 @@ enum refd_gate {
 struct refd_identity {
 	const char *name, *value;
 };
+/* The value of the first set variable that names a person, borrowed, or NULL.
+ * Any thread. */
+const char *refd_identity_person(const struct refd_identity *list, size_t nr);
 
 /* A position in history. As a beginning: behind record LSN or, if NR is not 0,
  * behind change NR of this record. As an end: in front of the record or

@@ -24,7 +24,8 @@ static void print_nul(const struct refd_change *c)
 	const struct refd_record *rec = c->record;
 	struct text t = { 0 };
 	char hex[REFD_OID_MAX_HEX + 1], txid[REFD_TXID_HEX + 1];
-	const char *person = who_person(rec);
+	const char *person =
+	    refd_identity_person(rec->identities, rec->nr_identities);
 
 	text_addf(&t, "%" PRIu64 ".%u%c%" PRIu64 "%c", rec->lsn, c->nr, 0,
 	    rec->time_ms, 0);

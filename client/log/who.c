@@ -14,18 +14,6 @@ static const char *identity(const struct refd_record *rec, const char *name)
 	return NULL;
 }
 
-const char *who_person(const struct refd_record *rec)
-{
-	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",
-		"GL_USERNAME", "REMOTE_USER", "GL_ID" };
-	const char *person = NULL;
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !person; i++)
-		person = identity(rec, names[i]);
-	return person;
-}
-
 /* Neighbours mostly have the same account, and a look-up may ask a directory
  * service. */
 static const char *account_name(uint32_t uid)
@@ -59,7 +47,9 @@ static void add_address(struct text *t, const char *connection)
 
 void who_add(struct text *t, const struct refd_record *rec)
 {
-	const char *account = account_name(rec->uid), *person = who_person(rec);
+	const char *account = account_name(rec->uid),
+		   *person = refd_identity_person(rec->identities,
+		       rec->nr_identities);
 	const char *connection = identity(rec, "SSH_CONNECTION");
 
 	text_adds(t, account);

@@ -10,8 +10,6 @@
 #include "client/base/cli.h"
 #include "proto/message.h"
 
-/* The value of the first set variable that names a person, or NULL. */
-const char *who_person(const struct refd_record *rec);
 /* Adds the account, then the person, or else the address of the SSH client:
  * "git (alice)", "git from 192.0.2.7", "ada"; "uid=103" without an account. */
 void who_add(struct text *t, const struct refd_record *rec);

@@ -90,20 +90,21 @@ static bool lock_timeout(const struct gitconfig *config, const char *key,
 }
 
 /* Names of the user, set by the programs around git: web servers, gitolite,
- * GitLab, Gitea, sshd. The protocol requires this order. */
+ * GitLab, Gitea and Forgejo, Gogs, Soft Serve, sshd. The protocol requires this
+ * order. No program sets more names than a request carries. */
 static void add_identities(struct refd_request *req)
 {
 	static const char *const names[] = { "GITEA_PUSHER_ID",
 		"GITEA_PUSHER_NAME", "GIT_TRACE2_PARENT_SID", "GL_ID",
-		"GL_USER", "GL_USERNAME", "REMOTE_USER", "SSH_CONNECTION" };
+		"GL_USER", "GL_USERNAME", "GOGS_AUTH_USER_NAME", "REMOTE_USER",
+		"SOFT_SERVE_USERNAME", "SSH_CONNECTION" };
 	const char *value;
 	size_t i;
 
-	_Static_assert(sizeof(names) / sizeof(names[0]) <= REFD_IDENTITIES_MAX,
-	    "more than a request carries");
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		value = getenv(names[i]);
-		if (!value || !*value || strlen(value) > REFD_IDENT_MAX)
+		if (req->nr_identities == REFD_IDENTITIES_MAX || !value ||
+		    !*value || strlen(value) > REFD_IDENT_MAX)
 			continue;
 		req->identities[req->nr_identities].name = names[i];
 		req->identities[req->nr_identities++].value = value;

@@ -206,21 +206,15 @@ static size_t put_number(char *to, uint32_t number)
 	return nr;
 }
 
-/* The name of the account, and the user named by the hook of the client. */
+/* The account, and the person named by the programs around the client. */
 static void name_client(const struct txn *txn, char name[BUSY_NAME])
 {
-	static const char *const telling[] = { "GL_USER", "GL_USERNAME",
-		"GITEA_PUSHER_NAME", "REMOTE_USER" };
-	const struct refd_request *req = &txn->req;
-	size_t i, k, len = put_number(name, txn->peer.uid);
+	const char *person =
+	    refd_identity_person(txn->req.identities, txn->req.nr_identities);
+	size_t len = put_number(name, txn->peer.uid);
 
-	for (i = 0; i < req->nr_identities; i++)
-		for (k = 0; k < sizeof(telling) / sizeof(telling[0]); k++)
-			if (strcmp(req->identities[i].name, telling[k]) == 0) {
-				snprintf(name + len, BUSY_NAME - len, " %s",
-				    req->identities[i].value);
-				return;
-			}
+	if (person != NULL)
+		snprintf(name + len, BUSY_NAME - len, " %s", person);
 }
 
 void admin_count(struct scheduler *e, const struct entry *ent,

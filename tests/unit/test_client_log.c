@@ -104,9 +104,21 @@ START_TEST(a_person_follows_the_account)
 	be("GL_USER", "alice");
 	be("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.9 22");
 	ck_assert_str_eq(who(), "root (alice)");
-	ck_assert_str_eq(who_person(&record), "alice");
+	ck_assert_str_eq(refd_identity_person(record.identities,
+			     record.nr_identities),
+	    "alice");
 	record.identities[1].value = "root";
 	ck_assert_str_eq(who(), "root");
+}
+END_TEST
+
+START_TEST(a_person_of_each_server)
+{
+	static const char *const names[] = { "GITEA_PUSHER_NAME",
+		"GOGS_AUTH_USER_NAME", "REMOTE_USER", "SOFT_SERVE_USERNAME" };
+
+	be(names[_i], "carol");
+	ck_assert_str_eq(who(), "root (carol)");
 }
 END_TEST
 
@@ -382,6 +394,7 @@ int main(void)
 	tcase_add_test(tc, an_account);
 	tcase_add_test(tc, the_address_of_a_shared_account);
 	tcase_add_test(tc, a_person_follows_the_account);
+	tcase_add_loop_test(tc, a_person_of_each_server, 0, 4);
 	tcase_add_test(tc, a_forged_name);
 	tcase_add_test(tc, the_committer_is_nobody);
 	tcase_add_loop_test(tc, relative_times, 0,

@@ -116,13 +116,14 @@ static bool plan_own_hook(struct enable_plan *p)
 
 	if (!hook_link_may_be_in(p->site.hooks, HOOK_PROC_RECEIVE))
 		return false;
-	if (is == HOOK_MISSING || (is == HOOK_REFD && mine))
+	if (is != HOOK_OTHER) {
 		block_set(&p->block, NOTE_HOOK, p->w->self);
-	p->makes_hook = is == HOOK_MISSING;
-	if (p->makes_hook && access(p->site.hooks, F_OK) < 0)
-		block_set(&p->block, NOTE_HOOKS_MADE, "");
-	if (is != HOOK_OTHER)
+		p->makes_hook = !hook_link_leads_to(p->site.hooks,
+		    HOOK_PROC_RECEIVE, p->w->self);
+		if (p->makes_hook && access(p->site.hooks, F_OK) < 0)
+			block_set(&p->block, NOTE_HOOKS_MADE, "");
 		return true;
+	}
 	if (p->gd &&
 	    (p->w->nr_chains || block_has(&p->before, NOTE_USES, NULL))) {
 		plan_past_other(p);

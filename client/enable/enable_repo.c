@@ -22,6 +22,7 @@
 #include "client/enable/registry.h"
 #include "client/enable/shared_hooks.h"
 #include "client/git/owner.h"
+#include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
 #include "client/request/probe.h"
 
@@ -146,12 +147,15 @@ static bool carry_out(const struct enable_plan *p)
 	    (!p->changes || make(p));
 }
 
-/* Only a warning: the daemon may be started later, or get a further root. */
-static void ask_daemon(const struct enable_plan *p)
+/* A daemon that is away may come, and until then git takes pushes. But a daemon
+ * that refuses the repository refuses every push, too, so nothing is enabled
+ * there. An enabled repository stays as it is: only a warning. */
+static bool ask_daemon(const struct enable_plan *p)
 {
 	struct daemon_socket socket;
 	struct text why = { 0 };
 	enum probe probe;
+	bool is_refused;
 
 	connect_choose(&socket, p->w->socket, &p->all, p->gd);
 	/* Pushes find the name in the repository. */
@@ -159,12 +163,21 @@ static void ask_daemon(const struct enable_plan *p)
 		connect_guard(&socket, &p->all, p->gd);
 	probe = probe_daemon(&socket, p->gd,
 	    gitconfig_object_format(&p->all, p->gd), &why);
-	if (probe != PROBE_OK && probe != PROBE_STATE && !import_is_due(p->gd))
+	/* A group refuses updates until it has the refs. */
+	if (import_is_due(p->gd))
+		probe = PROBE_OK;
+	is_refused = probe == PROBE_REFUSED && !p->by_system && !p->before.nr;
+	if (is_refused)
+		say_error("%s: not enabled, because the daemon at %s does not "
+			  "serve it and would refuse every push: %s",
+		    p->site.name, socket.path, why.data);
+	else if (probe != PROBE_OK && probe != PROBE_STATE)
 		say_warning("%s: the daemon does not serve it now: %s; "
 			    "\"refd doctor\" says what helps",
 		    p->site.name, why.data ? why.data : "no answer");
 	text_done(&why);
 	free(socket.path);
+	return !is_refused;
 }
 
 static bool enable_once(const char *dir, const struct gitdir *gd,
@@ -177,6 +190,8 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	ok = enable_plan_make(&p);
 	if (ok && gd)
 		enable_warn_weak(gd, &p.all, p.hooks);
+	if (ok && gd)
+		ok = ask_daemon(&p);
 	if (ok && p.by_system)
 		enable_report("unchanged", dir,
 		    "enabled already, by the system's configuration");
@@ -184,8 +199,6 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 		enable_report("unchanged", dir, "enabled already");
 	if (ok && !p.by_system)
 		ok = carry_out(&p);
-	if (ok && gd)
-		ask_daemon(&p);
 	enable_plan_done(&p);
 	return ok;
 }
@@ -207,20 +220,54 @@ static bool enable(const char *dir, const struct gitdir *gd,
 
 /* ---- disabling ---- */
 
+/* Git refuses every push if the configuration names a missing hook. A tool that
+ * writes the file anew can leave refd's values there, without refd's mark. */
+static bool names_no_hook(const struct site *site)
+{
+	struct gitconfig own = { 0 };
+	bool ok = site_config(site, &own);
+	size_t i;
+
+	for (i = 0; ok && i < 2; i++)
+		ok = !gitconfig_has(&own, "receive.procReceiveRefs",
+		    enable_refs[i]);
+	if (!ok)
+		say_error(
+		    "%s: the hook stays, because another program wrote "
+		    "receive.procReceiveRefs into %s, and git would "
+		    "refuse every push without the hook; run \"git config "
+		    "--file %s --unset-all receive.procReceiveRefs "
+		    "'^(adm!:)?refs$'\", then refd disable again",
+		    site->name, site->config, site->config);
+	gitconfig_done(&own);
+	return ok;
+}
+
+/* TARGET is NULL if no note has it. Another program may have taken all notes
+ * away, so the link itself tells, too. */
+static bool remove_hook(const struct site *site, enum hook_name hook,
+    const char *target, bool is_linked)
+{
+	if (!target && !is_linked)
+		return true;
+	return hook_link_remove(site->hooks, hook, target ? target : "");
+}
+
 /* The hooks go after the settings, which are off the disk by then. */
 static bool undo_own(const struct site *site, const struct block *b)
 {
-	const char *hook = block_get(b, NOTE_HOOK);
-	const char *gate = block_get(b, NOTE_GATE);
-	bool ok = !b->is_active || site_write(site, b, b, false);
+	char *gate = xasprintf("%s/" GATE_LINK_NAME, site->hooks);
+	bool ok = (!b->is_active || site_write(site, b, b, false)) &&
+	    names_no_hook(site) &&
+	    remove_hook(site, HOOK_PROC_RECEIVE, block_get(b, NOTE_HOOK),
+		hook_link_is_refd(site->hooks)) &&
+	    remove_hook(site, HOOK_GATE, block_get(b, NOTE_GATE),
+		gate_link_is(gate));
 
-	if (ok && hook)
-		ok = hook_link_remove(site->hooks, HOOK_PROC_RECEIVE, hook);
-	if (ok && gate)
-		ok = hook_link_remove(site->hooks, HOOK_GATE, gate);
 	if (ok && block_has(b, NOTE_HOOKS_MADE, NULL) &&
 	    rmdir(site->hooks) == 0)
 		enable_report("removed", site->hooks, "removed");
+	free(gate);
 	return ok;
 }
 
@@ -242,7 +289,7 @@ static bool disable(const char *dir)
 	site_init(&site, dir);
 	site_unlock(&site);
 	ok = site_read(&site, &b);
-	if (ok && !b.nr && !b.is_active)
+	if (ok && !b.nr && !b.is_active && !hook_link_is_refd(site.hooks))
 		enable_report("unchanged", dir, "not enabled");
 	else
 		ok = ok && undo(&site, &b);

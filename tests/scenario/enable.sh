@@ -103,6 +103,41 @@ assert sorted(json.loads(line)["state"] for line in sys.stdin) == \
 		"$(git -C "$T/half.git" config refd.socket)"
 }
 
+# Another program writes the configuration anew: a value, and then the whole
+# file without comments. The hook stays as long as the configuration names it.
+rewritten() {
+	local at=$T/rewritten.git unset
+	unset=(git config --file "$at/config" --unset-all
+		receive.procReceiveRefs '^(adm!:)?refs$')
+	new_repo rewritten.git bare
+	"$REFD" enable "$at" >/dev/null
+	git -C "$at" config --replace-all receive.procReceiveRefs refs
+	"$REFD" disable "$at" >"$T/said" 2>&1
+	is 'rewritten value: disable refuses' 1 $?
+	says 'rewritten value: the command' \
+		"git config --file $at/config --unset-all receive.procReceiveRefs"
+	push_served 'rewritten value: pushes go on' rewritten.git \
+		refs/heads/a yes
+	quietly 'rewritten value: the command works' "${unset[@]}"
+	quietly 'rewritten value: disabled' "$REFD" disable "$at"
+	check 'rewritten value: the hook is gone' \
+		test ! -e "$at/hooks/proc-receive"
+	push_served 'rewritten value: git' rewritten.git refs/heads/b no
+	"$REFD" enable --gate "$at" >/dev/null
+	sed -i '/^#/d; s/ # refd disable removes this line$//' "$at/config"
+	quietly 'without comments: enable takes it over' "$REFD" enable "$at"
+	"$REFD" enable --list >"$T/said"
+	says 'without comments: enabled then' "^enabled  *$at\$"
+	sed -i '/^#/d; s/ # refd disable removes this line$//' "$at/config"
+	"$REFD" disable "$at" >"$T/said" 2>&1
+	is 'without comments: disable refuses' 1 $?
+	quietly 'without comments: the command works' "${unset[@]}"
+	quietly 'without comments: disabled' "$REFD" disable "$at"
+	is 'without comments: no hook is left' '' \
+		"$(find "$at/hooks" -lname '*refd')"
+	push_served 'without comments: git' rewritten.git refs/heads/c no
+}
+
 # The owner puts a link to another repository in the place of a listed one.
 elsewhere() {
 	new_repo listed.git bare && new_repo other.git bare
@@ -125,11 +160,14 @@ asks_the_daemon() {
 		"warning: $T/ask.git: .*cannot connect to $T/none"
 	"$REFD" disable "$T/ask.git" >/dev/null
 	yes '# nothing' | head -c 1100000 >>"$T/ask.git/config"
+	picture ask.git >"$T/before"
 	"$REFD" enable "$T/ask.git" >/dev/null 2>"$T/said"
-	is 'not served: enabled all the same' 0 $?
+	is 'not served: refused' 1 $?
 	says 'not served: the reason' \
-		"warning: $T/ask.git: .*larger than 1 MiB"
-	"$REFD" disable "$T/ask.git" >/dev/null
+		"$T/ask.git: not enabled, because .*larger than 1 MiB"
+	picture ask.git >"$T/after"
+	check 'not served: unchanged' diff "$T/before" "$T/after"
+	prints_nothing 'not served: not listed' "$REFD" enable --list
 }
 
 # On a terminal, and not where the lines of the repositories go.
@@ -505,6 +543,7 @@ start_daemon || finish
 new_repo work
 there_and_back
 states
+rewritten
 elsewhere
 asks_the_daemon
 progress

@@ -63,6 +63,11 @@ class Place:
         # Whether an answer is a promise, as long as nothing stronger is asked.
         self.promises = True
         self.has_modes = False
+        self.has_auto = b"--auto" in subprocess.run(
+            [self.git, "pack-refs", "-h"], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, check=False).stdout
+        # Repositories where git asks refd before each change.
+        self.gated = set()
         self.core_fsync = None
         # None: the machine's own.
         self.boot_id = None
@@ -145,6 +150,15 @@ class Place:
                            stdout=subprocess.DEVNULL)
         self.templates[plain] = path
         return path
+
+    def put_gate(self, repo):
+        subprocess.run([self.refd, "enable", "--gate", "--socket", self.socket,
+                        repo], env=self.env, check=True, stdout=self.log,
+                       stderr=self.log)
+        self.gated.add(repo)
+
+    def is_gated(self, repo):
+        return repo in self.gated
 
     def packed(self, _repo, name):
         """Refs that are in packed-refs from the beginning."""

@@ -80,16 +80,20 @@ class Plan:
         # Whether a cut ends the boot, too: its own draw, so that older seeds
         # keep their meaning.
         self.boots = random.Random("boots %d" % seed).random() < 0.5
+        # A newer git packs refs by --auto, and then a gate is needed. Its own
+        # draw, too.
+        self.gate = self.beside and look.REFS == "files" and \
+            random.Random("gate %d" % seed).random() < 0.5
         self.rng = rng
 
     def __str__(self):
-        return "%s%s, %s%s%s%s" % (
+        return "%s%s, %s%s%s%s%s" % (
             self.fs, ", journal on %s" % self.state_fs if self.state_fs
             else "", " and ".join(sorted(set(self.cuts))),
             ", beside git" if self.beside else
             ", objects unsynced" if self.raw_objects else "",
             "" if self.reference else " without reference",
-            ", boots" if self.boots else "")
+            ", gate" if self.gate else "", ", boots" if self.boots else "")
 
 
 class Trial:
@@ -171,6 +175,10 @@ class Trial:
         """How git syncs what receive-pack and the like write: that is asked
         of the repository. The files are not part of what is tried."""
         place, value = self.place, None
+        place.gated.clear()
+        if self.plan.gate and place.has_auto and not place.plain:
+            for repo in self.repos:
+                place.put_gate(repo)
         if place.plain:
             value = self.options.core_fsync
         elif self.plan.raw_objects:

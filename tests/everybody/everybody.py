@@ -269,6 +269,9 @@ def main():
               feed.count, feed.seen, overtaken, feed.twice))
     print("# %d refs compared at %d points, %d s" % (
         compared, rounds, time.time() - began))
+    # A watch waits for a daemon that has gone.
+    feed.process.terminate()
+    feed.process.wait()
 
 
 main()

@@ -25,6 +25,21 @@ static void add_stalls(struct text *t, const struct refd_answer *ans)
 	}
 }
 
+static void add_failed(struct text *t, const struct refd_answer *ans)
+{
+	struct row row = { 0 };
+
+	while (row_next(ans, "failed", &row)) {
+		text_adds(t, "failed: ");
+		text_add_visible(t, row_value(&row, "repo"));
+		text_adds(t, ": ");
+		text_add_visible(t, row_value(&row, "ref"));
+		text_adds(t, ": ");
+		text_add_visible(t, row_value(&row, "error"));
+		text_addc(t, '\n');
+	}
+}
+
 static void add_roots(struct text *t, const struct refd_answer *ans)
 {
 	struct row row = { 0 };
@@ -81,6 +96,7 @@ static int run_status(const struct command *c, int argc, char **argv)
 		show_pairs(&t, &ans);
 		add_roots(&t, &ans);
 		add_stalls(&t, &ans);
+		add_failed(&t, &ans);
 		add_log(&t, &ans);
 	}
 	text_print(&t);

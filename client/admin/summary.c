@@ -22,9 +22,9 @@ struct summary {
 };
 
 /* Adds the sentence WHAT, which text_done() frees. The problems of a daemon
- * that serves begin with words of their own. */
-static void add_problem(struct summary *s, enum colour colour,
-    struct text *what, const char *remedy)
+ * that serves begin with words of their own. A remedy follows. */
+static void add_sentence(struct summary *s, enum colour colour,
+    struct text *what)
 {
 	struct text all = { 0 };
 
@@ -35,9 +35,20 @@ static void add_problem(struct summary *s, enum colour colour,
 	text_adds(&all, what->data);
 	text_addc(&all, '.');
 	show_lines(s->to, colour, all.data, 0, s->columns);
-	show_lines(s->to, COLOUR_PLAIN, remedy, REMEDY_INDENT, s->columns);
 	text_done(&all);
 	text_done(what);
+}
+
+static void add_remedy(struct summary *s, const char *remedy)
+{
+	show_lines(s->to, COLOUR_PLAIN, remedy, REMEDY_INDENT, s->columns);
+}
+
+static void add_problem(struct summary *s, enum colour colour,
+    struct text *what, const char *remedy)
+{
+	add_sentence(s, colour, what);
+	add_remedy(s, remedy);
 }
 
 static uint64_t number(const struct summary *s, const char *key)
@@ -161,29 +172,65 @@ static void tell_stalls(struct summary *s)
 	}
 }
 
-static void tell_failed_refs(struct summary *s, const char *key,
-    const char *reason, const char *remedy)
+/* False: no ref failed for REASON. */
+static bool tell_failed_refs(struct summary *s, const char *key,
+    const char *reason)
 {
 	struct text what = { 0 };
 
 	if (number(s, key) == 0)
-		return;
+		return false;
 	show_count(&what, number(s, key), "ref", "refs");
 	text_addf(&what, " failed in the last %" PRIu64 " s because %s",
 	    number(s, "recent_ms") / 1000, reason);
-	add_problem(s, COLOUR_ERROR, &what, remedy);
+	add_sentence(s, COLOUR_ERROR, &what);
+	return true;
+}
+
+/* Most reasons name the ref. */
+static void tell_causes(struct summary *s)
+{
+	struct row row = { 0 };
+
+	while (row_next(s->ans, "failed", &row)) {
+		const char *why = row_value(&row, "error");
+		const char *ref = row_value(&row, "ref");
+		struct text what = { 0 };
+
+		text_addf(&what, "%s: ", row_value(&row, "repo"));
+		if (!strstr(why, ref))
+			text_addf(&what, "%s: ", ref);
+		text_adds(&what, why);
+		show_lines(s->to, COLOUR_PLAIN, what.data, REMEDY_INDENT,
+		    s->columns);
+		text_done(&what);
+	}
 }
 
 static void tell_disks(struct summary *s)
 {
-	tell_failed_refs(s, "recent_nospace", "a disk is full",
-	    "Look at the disks of the repositories and of the journal: 'df', "
-	    "'df -i', and quotas.");
-	tell_failed_refs(s, "recent_io",
-	    "a file is missing or damaged, or a disk reports errors",
-	    "The log of refd has the repository and the cause of each "
-	    "(update-failed). For a disk look at 'journalctl -k', and for a "
-	    "repository at 'refd verify'.");
+	struct text what = { 0 };
+
+	if (tell_failed_refs(s, "recent_nospace", "a disk is full"))
+		add_remedy(s,
+		    "Look at the disks of the repositories and of the journal: "
+		    "'df', 'df -i', and quotas.");
+	if (number(s, "recent_disk_errors") > 0) {
+		text_addf(&what,
+		    "a disk reported errors in the last %" PRIu64 " s",
+		    number(s, "recent_ms") / 1000);
+		add_problem(s, COLOUR_ERROR, &what,
+		    "Look at the disks of the repositories: 'journalctl -k'. A "
+		    "disk that is mounted read-only counts, too.");
+	}
+	if (tell_failed_refs(s, "recent_io",
+		"a file is missing, damaged or unreadable")) {
+		tell_causes(s);
+		add_remedy(s,
+		    "'refd verify' of the repository tells more. The log of "
+		    "refd has the repository and the cause of each "
+		    "(update-failed).");
+	}
 }
 
 static void tell_deferred(struct summary *s)

@@ -259,12 +259,12 @@ static void count_outcome(struct scheduler *e, const struct entry *ent)
 
 /* Also for an answer from the journal: the daemon that gave the answer first
  * may have been killed before it told anybody. */
-static void tell_io(const struct scheduler *e, const struct txn *txn)
+static void tell_io(struct scheduler *e, const struct txn *txn)
 {
 	const struct txn_update *u = txn->updates;
 	struct scheduler_io io = { .txn = txn, .nr = txn->nr_of[REFD_IO] };
 
-	if (io.nr == 0 || e->cfg.on_io == NULL)
+	if (io.nr == 0)
 		return;
 	while (u->status != REFD_IO)
 		u++;
@@ -272,7 +272,11 @@ static void tell_io(const struct scheduler *e, const struct txn *txn)
 				      txn->req.git_dir;
 	io.ref = u->ask->name;
 	io.why = u->text != NULL ? u->text : why_refused(txn);
-	e->cfg.on_io(e->cfg.io_arg, &io);
+	if (!txn->replayed)
+		measure_failed(&e->measure, io.repo, io.ref, io.why,
+		    txn->peer.uid, e->wall_at_ns);
+	if (e->cfg.on_io != NULL)
+		e->cfg.on_io(e->cfg.io_arg, &io);
 }
 
 static struct entry **list_of(struct scheduler *e, const struct entry *ent)

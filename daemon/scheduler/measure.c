@@ -1,5 +1,6 @@
 #include "daemon/scheduler/measure.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NR_DONE (sizeof(((struct measure *)0)->done_ns) / sizeof(int64_t))
@@ -22,6 +23,8 @@ static void turn_page(struct measure *m, int64_t now_ns)
 
 	if (m->period_ns != 0 && age_ns < MEASURE_PERIOD_NS)
 		return;
+	m->now.disk_errors = txn_disk_errors() - m->disk_errors;
+	m->disk_errors += m->now.disk_errors;
 	if (m->period_ns != 0 && age_ns < 2 * MEASURE_PERIOD_NS) {
 		m->before = m->now;
 		m->period_ns += MEASURE_PERIOD_NS;
@@ -42,6 +45,7 @@ void measure_recent(struct measure *m, int64_t now_ns,
 	recent->refs += m->now.refs;
 	recent->nospace += m->now.nospace;
 	recent->io += m->now.io;
+	recent->disk_errors += txn_disk_errors() - m->disk_errors;
 	histogram_merge(&recent->flush, &m->now.flush);
 	histogram_merge(&recent->total, &m->now.total);
 	histogram_merge(&recent->batch_txns, &m->now.batch_txns);
@@ -107,6 +111,39 @@ void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns)
 	histogram_add_ns(&m->queue, measure_queue_ns(times, end_ns));
 	histogram_add_ns(&m->total, end_ns - times->arrived_ns);
 	histogram_add_ns(&m->now.total, end_ns - times->arrived_ns);
+}
+
+/* The row for REPO: its present row, or that of the oldest failure. A user with
+ * a row replaces only rows of the same user: nobody hides failures of others
+ * behind broken repositories of their own. */
+static size_t row_for(const struct measure *m, const char *repo, uint32_t uid)
+{
+	size_t i, of_user = MEASURE_FAILED, last = MEASURE_FAILED - 1;
+
+	for (i = 0; i < MEASURE_FAILED && m->failed[i].at_ns != 0; i++) {
+		if (strncmp(m->failed[i].repo, repo, MEASURE_FAILED_TEXT - 1) ==
+		    0)
+			return i;
+		if (m->failed[i].uid == uid)
+			of_user = i;
+	}
+	return i < MEASURE_FAILED    ? i :
+	    of_user < MEASURE_FAILED ? of_user :
+				       last;
+}
+
+void measure_failed(struct measure *m, const char *repo, const char *ref,
+    const char *why, uint32_t uid, int64_t now_ns)
+{
+	size_t i = row_for(m, repo, uid);
+	struct measure_failed *row = m->failed;
+
+	memmove(row + 1, row, i * sizeof(*row));
+	row->at_ns = now_ns;
+	row->uid = uid;
+	snprintf(row->repo, sizeof(row->repo), "%s", repo);
+	snprintf(row->ref, sizeof(row->ref), "%s", ref);
+	snprintf(row->why, sizeof(row->why), "%s", why != NULL ? why : "");
 }
 
 void measure_sent(struct measure *m, int64_t now_ns)

@@ -21,8 +21,21 @@
 /* Figures of one period, for live displays. */
 struct measure_period {
 	uint64_t batches, transactions, refs;
-	uint64_t nospace, io; /* refs that failed because of a disk */
+	uint64_t nospace, io; /* refs that failed by these statuses */
+	uint64_t disk_errors; /* as of txn_disk_errors() */
 	struct histogram flush, total, batch_txns;
+};
+
+/* Any user can have any number of broken repositories, so only a few are kept:
+ * the latest failure of each. */
+#define MEASURE_FAILED      8
+#define MEASURE_FAILED_TEXT 512 /* longer texts are cut */
+
+struct measure_failed {
+	int64_t at_ns; /* 0: not used */
+	uint32_t uid;  /* of the client */
+	char repo[MEASURE_FAILED_TEXT], ref[MEASURE_FAILED_TEXT],
+	    why[MEASURE_FAILED_TEXT];
 };
 
 struct measure {
@@ -37,7 +50,11 @@ struct measure {
 	struct histogram admit, barrier, queue, total;
 
 	struct measure_period now, before;
-	int64_t period_ns; /* when NOW began; 0: never */
+	int64_t period_ns;    /* when NOW began; 0: never */
+	uint64_t disk_errors; /* so many had been counted when NOW began */
+
+	/* Repositories with refs that were answered `io`, the newest first. */
+	struct measure_failed failed[MEASURE_FAILED];
 
 	/* Times of batches whose answers are not sent yet. */
 	int64_t done_ns[64];
@@ -50,6 +67,9 @@ void measure_batch(struct measure *m, struct batch *b, size_t nr_live,
     bool gave_back, int64_t now_ns);
 /* TXN is decided. */
 void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns);
+/* A ref REF of REPO was answered `io`. WHY may be NULL. */
+void measure_failed(struct measure *m, const char *repo, const char *ref,
+    const char *why, uint32_t uid, int64_t now_ns);
 /* All answers so far are in the kernel. */
 void measure_sent(struct measure *m, int64_t now_ns);
 

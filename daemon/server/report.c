@@ -70,6 +70,7 @@ static void add_recent(struct key_values *kv, struct server *server)
 	key_values_add_number(kv, "recent_refs", recent.refs);
 	key_values_add_number(kv, "recent_nospace", recent.nospace);
 	key_values_add_number(kv, "recent_io", recent.io);
+	key_values_add_number(kv, "recent_disk_errors", recent.disk_errors);
 	key_values_add_number(kv, "recent_flush_us_p50",
 	    histogram_quantile(&recent.flush, 500));
 	key_values_add_number(kv, "recent_flush_us_p99",
@@ -127,6 +128,26 @@ static void add_stalls(struct key_values *kv, struct server *server,
 		key_values_add_number(kv, "stall.threads", p->nr_threads);
 		key_values_add(kv, "stall.text",
 		    stall_describe(text, i, p, now_ns, shows_paths));
+	}
+}
+
+/* The repositories behind recent_io. */
+static void add_failed(struct key_values *kv, struct server *server)
+{
+	int64_t since_ns =
+	    SYS(server->cfg.sys, now_mono) - 2 * MEASURE_PERIOD_NS;
+	const struct measure_failed *rows;
+	size_t i;
+
+	if (server->scheduler == NULL)
+		return;
+	rows = scheduler_measure(server->scheduler)->failed;
+	for (i = 0; i < MEASURE_FAILED && rows[i].at_ns != 0 &&
+	    rows[i].at_ns >= since_ns;
+	    i++) {
+		key_values_add(kv, "failed.repo", rows[i].repo);
+		key_values_add(kv, "failed.ref", rows[i].ref);
+		key_values_add(kv, "failed.error", rows[i].why);
 	}
 }
 
@@ -198,8 +219,10 @@ void report_status(struct server *server, struct conn *conn,
 		key_values_add(&kv, "flush_hangs_on",
 		    stall_path(&server->service.stall));
 	add_stalls(&kv, server, shows_paths);
-	if (shows_paths)
+	if (shows_paths) {
+		add_failed(&kv, server);
 		add_recent_log(&kv);
+	}
 	for (i = 0; shows_paths && i < server->cfg.nr_roots; i++)
 		key_values_add(&kv, "root.path", server->cfg.roots[i]);
 	reply_key_values(&kv, conn, request_id);

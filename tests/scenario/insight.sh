@@ -108,6 +108,33 @@ unknown=$(grep -oh 'refd_[a-z_]*[a-z]' "$ROOT"/daemon/metrics/*.{yml,json} | sor
 	grep -vxFf <(sed -n 's/^\(refd_[a-z_]*\)[ {].*/\1/p' "$T/text"))
 is 'rules and dashboard name what there is' '' "$unknown"
 
+# ---- broken repositories ----
+
+# Status names each with its cause, and blames no disk.
+new_repo c.git bare
+new_repo d.git bare
+first=$(new_commit c.git one)
+echo malformed >"$T/c.git/packed-refs"
+broken=$(new_commit d.git one)
+git -C "$T/d.git" pack-objects -q --revs objects/pack/pack <<<"$broken" >"$T/out"
+git -C "$T/d.git" prune-packed -q
+chmod +w "$T"/d.git/objects/pack/*.idx
+truncate -s -1 "$T"/d.git/objects/pack/*.idx
+check_fails 'a malformed packed-refs' "$REFD" update -C "$T/c.git" \
+	refs/heads/x "$first"
+check_fails 'a truncated index' "$REFD" update -C "$T/d.git" refs/heads/x "$broken"
+"$REFD" status >"$T/status"
+is 'status still is that of one that serves' 0 $?
+check 'status counts the refs' grep -q \
+	'^refd serves, but 2 refs failed .* a file is missing, damaged or' "$T/status"
+check 'status names the first repository and its file' grep -qx \
+	"    $T/c.git: refs/heads/x: packed-refs has a malformed line" "$T/status"
+check 'status names the second repository and its file' grep -q \
+	"^    $T/d.git: cannot .* pack/pack-[0-9a-f]*\.idx: damaged$" "$T/status"
+is 'errors of disks' 0 "$("$REFD" status --json | json 'D["recent_disk_errors"]')"
+check 'status -v names them, too' grep -q "^failed: $T/c.git: refs/heads/x: " \
+	<<<"$("$REFD" status -v)"
+
 # ---- the log ----
 
 # refd-daemon(8) lists exactly the events.

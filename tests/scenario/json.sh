@@ -48,6 +48,8 @@ says disable disable --json "$T/listed.git"
 
 check 'the daemon starts' start_daemon --config "$T/config" --root "$T/fsync"
 new_repo a.git bare
+new_repo broken.git bare
+broken=$(new_commit broken.git one)
 one=$(new_commit a.git one)
 two=$(new_commit a.git two "$one")
 update() { says update update --json -C "$T/a.git" "$@"; }
@@ -109,6 +111,9 @@ printf '[journal]\n\tretention = 1h\n' >>"$T/config"
 kill -HUP "$DAEMON"
 warned() { grep -q 'event=setting-waits' "$LOG"; }
 check 'the daemon warns' await 10 warned
+echo malformed >"$T/broken.git/packed-refs"
+check "a malformed packed-refs" fails "$REFD" update -C "$T/broken.git" \
+	refs/heads/x "$broken" 2>"$T/err"
 says status status --json
 says role role --json
 says pause pause --json

@@ -5,6 +5,7 @@
  * test_scheduler_session; errors: test_scheduler_days.)
  */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/scheduler/state.h"
@@ -122,6 +123,40 @@ START_TEST(test_the_reason_of_io_is_told)
 	rig_submit(&one);
 	rig_refuse(rig_admissions, REFD_DENIED, "not yours");
 	ck_assert_str_eq(rig_io, "1 refs/heads/a: as before");
+}
+END_TEST
+
+/* The same for refd status, which tells the latest failure of each repository.
+ * A user with any number of broken repositories hides none of another user. */
+START_TEST(test_failed_repositories_are_kept)
+{
+	const struct measure_failed *rows =
+	    scheduler_measure(rig_scheduler)->failed;
+	struct measure *m = scheduler_measure(rig_scheduler);
+	char repo[32];
+	int i;
+
+	rig_go(&both);
+	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_IO, "no disk");
+	rig_back_all();
+	ck_assert_int_gt(rows[0].at_ns, 0);
+	ck_assert_str_eq(rows[0].ref, "refs/heads/b");
+	ck_assert_str_eq(rows[0].why, "no disk");
+	ck_assert_int_eq(rows[1].at_ns, 0);
+	measure_failed(m, rows[0].repo, "refs/heads/c", NULL, 1000, rig_now);
+	ck_assert_str_eq(rows[0].ref, "refs/heads/c");
+	ck_assert_str_eq(rows[0].why, "");
+	ck_assert_int_eq(rows[1].at_ns, 0);
+	for (i = 0; i < 1000; i++) {
+		snprintf(repo, sizeof(repo), "/%d", i);
+		measure_failed(m, repo, "HEAD", "broken", 1001, rig_now + i);
+	}
+	ck_assert_str_eq(rows[0].repo, "/999");
+	ck_assert_str_eq(rows[MEASURE_FAILED - 2].repo, "/993");
+	ck_assert_str_eq(rows[MEASURE_FAILED - 1].ref, "refs/heads/c");
+	measure_failed(m, "/new", "HEAD", "broken", 1002, rig_now + i);
+	ck_assert_str_eq(rows[0].repo, "/new");
+	ck_assert_str_eq(rows[MEASURE_FAILED - 1].repo, "/993");
 }
 END_TEST
 
@@ -533,6 +568,7 @@ static TCase *answers(void)
 	tcase_add_loop_test(tc, test_rejected_at_admission, 0, 2);
 	tcase_add_test(tc, test_replayed_is_not_executed);
 	tcase_add_test(tc, test_the_reason_of_io_is_told);
+	tcase_add_test(tc, test_failed_repositories_are_kept);
 	tcase_add_test(tc, test_atomic_failure_aborts_siblings);
 	tcase_add_test(tc, test_empty_transaction_is_committed);
 	tcase_add_test(tc, test_empty_transaction_that_is_refused);

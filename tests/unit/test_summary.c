@@ -126,7 +126,9 @@ START_TEST(test_problems)
 	    "full.");
 	begins("state=serving recent_ms=9000 recent_io=1",
 	    "refd serves, but 1 ref failed in the last 9 s because a file is "
-	    "missing or damaged, or a disk reports errors.");
+	    "missing, damaged or unreadable.");
+	begins("state=serving recent_ms=9000 recent_io=1 recent_disk_errors=1",
+	    "refd serves, but a disk reported errors in the last 9 s.");
 	begins("state=serving awaiting_repos=3 awaiting_refs=1200",
 	    "refd serves, but 3 repositories have deferred records of "
 	    "1,200 refs.");
@@ -149,6 +151,30 @@ START_TEST(test_several_problems)
 	render("state=serving paused=yes paused_s=60 doubted_filesystems=1", 0);
 	ck_assert_ptr_nonnull(strstr(out.data, "\nAlso, 1 file system"));
 	ck_assert_ptr_null(strstr(out.data, "serves"));
+	text_done(&out);
+}
+END_TEST
+
+/* Only an error of a disk is called so. */
+START_TEST(test_failed_repositories)
+{
+	render("state=serving recent_ms=9000 recent_io=2 "
+	       "failed.repo=/a failed.ref=refs/heads/x "
+	       "failed.error=packed-refs_has_a_malformed_line "
+	       "failed.repo=/b failed.ref=HEAD "
+	       "failed.error=cannot_update_ref_'HEAD'",
+	    0);
+	ck_assert_ptr_nonnull(strstr(out.data,
+	    "unreadable.\n"
+	    "    /a: refs/heads/x: packed-refs has a malformed line\n"
+	    "    /b: cannot update ref 'HEAD'\n"
+	    "    'refd verify'"));
+	ck_assert_ptr_null(strstr(out.data, "disk"));
+	text_clear(&out);
+	render("state=serving recent_ms=9000 recent_io=2 recent_disk_errors=1",
+	    0);
+	ck_assert_ptr_nonnull(strstr(out.data, "but a disk reported errors"));
+	ck_assert_ptr_nonnull(strstr(out.data, "Also, 2 refs failed"));
 	text_done(&out);
 }
 END_TEST
@@ -194,6 +220,8 @@ START_TEST(test_narrow)
 	render("state=serving awaiting_repos=3 awaiting_refs=1200 "
 	       "doubted_filesystems=1 root.path=/srv flush_hangs_s=70 "
 	       "flush_hangs_on=/srv\033[2J recent_ms=5000 "
+	       "recent_io=1 failed.repo=/c\033[2J failed.ref=\033c "
+	       "failed.error=\007_d "
 	       "recent_flush_us_p99=9 stall.text=a\033]0;x\007 "
 	       "log.time_ms=359880000 log.level=error log.text=a\033[2J_b",
 	    40);
@@ -217,6 +245,7 @@ int main(void)
 	tcase_add_test(tc, test_states);
 	tcase_add_test(tc, test_problems);
 	tcase_add_test(tc, test_several_problems);
+	tcase_add_test(tc, test_failed_repositories);
 	tcase_add_test(tc, test_log);
 	tcase_add_test(tc, test_colours);
 	tcase_add_test(tc, test_narrow);

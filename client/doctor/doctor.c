@@ -114,6 +114,14 @@ static void check_below(const char *dir, void *data)
 	doctor_check_repository(data, dir, FROM_ROOT);
 }
 
+static void check_root(struct doctor *d, const char *root)
+{
+	if (!scan_repositories(root, check_below, d))
+		doctor_found(d, FOUND_SYSTEM_UNSEARCHED, "", root,
+		    "not all below this directory of refd enable --system was "
+		    "searched for repositories");
+}
+
 static void check_listed(struct doctor *d)
 {
 	struct registry r = { 0 };
@@ -169,7 +177,7 @@ static void check_all(struct doctor *d, const struct order *o)
 	if (o->all)
 		check_listed(d);
 	for (i = 0; i < d->nr_roots && (o->all || o->system); i++)
-		scan_repositories(d->roots[i], check_below, d);
+		check_root(d, d->roots[i]);
 	if (!o->repos.nr && !o->nr_arguments && !o->all && !o->system)
 		check_around(d);
 }

@@ -66,7 +66,7 @@ static enum walk_next look(void *arg, const struct walk_at *at)
 	return WALK_PAST;
 }
 
-void scan_repositories(const char *root,
+bool scan_repositories(const char *root,
     void (*each)(const char *dir, void *data), void *data)
 {
 	struct root_search s = { .each = each, .data = data };
@@ -77,4 +77,5 @@ void scan_repositories(const char *root,
 	if (s.nr_left > 1)
 		say_warning("%s: %zu directories were not searched", root,
 		    s.nr_left);
+	return err == 0 && s.nr_left == 0;
 }

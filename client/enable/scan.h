@@ -12,9 +12,9 @@
  * of the owner, knows for sure.
  */
 bool scan_is_repository(const char *dir);
-/* Calls EACH for every such directory, and does not look inside. An unreadable
- * ROOT is an error message. */
-void scan_repositories(const char *root,
+/* Calls EACH for every such directory, and does not look inside. False: ROOT or
+ * a directory below was not searched, and a message says why. */
+bool scan_repositories(const char *root,
     void (*each)(const char *dir, void *data), void *data);
 
 #endif

@@ -197,6 +197,9 @@ enum finding_repair {
 	    "refd enable --system")                                            \
 	X(SYSTEM_CLOSED, "system-unreadable", ERROR, NONE,                     \
 	    "chmod a+r the file, and a+x the directories above it")            \
+	X(SYSTEM_UNSEARCHED, "system-unsearched", WARNING, NONE,               \
+	    "mount the missing disk, or move the repositories up, or refd "    \
+	    "disable --system --root <the directory>")                         \
 	X(LISTED_GONE, "listed-gone", NOTE, LIST,                              \
 	    "mount the missing disk, or clear the list with refd disable "     \
 	    "--all")                                                           \

@@ -392,6 +392,10 @@ lists() {
 	git config --system --unset-all "includeIf.gitdir:$T/srv/.path"
 	sees include-not-reached --all
 	doctor --fix
+	mv "$T/srv" "$T/away"
+	sees system-unsearched --system
+	mv "$T/away" "$T/srv"
+	sees_no system-unsearched --system
 	"$REFD" disable --system >"$T/enabled"
 }
 

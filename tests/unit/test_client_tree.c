@@ -260,7 +260,7 @@ START_TEST(keeps_no_names)
 	close(dir);
 	ck_assert_int_eq(chdir(tmp_root), 0);
 	before = peak_kib();
-	scan_repositories("from/", count_up, &nr);
+	ck_assert(!scan_repositories("from/", count_up, &nr));
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_int_lt(peak_kib() - before, 2 << 10);
 }

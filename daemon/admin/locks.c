@@ -3,8 +3,9 @@
  *
  * Happy path, for each repository:
  *	find	open the locks
- *	prove	list the processes, again and again until each lock is dead or
- *		the time is over (dead_lock.h)
+ *	prove	look for locks older than this boot, then list the processes,
+ *		again and again until each lock is dead or the time is over
+ *		(dead_lock.h)
  *	ask	on a terminal
  *	remove	the dead locks
  *
@@ -98,6 +99,23 @@ static int hear(void *arg, const char *data, size_t len)
 
 /* ---- proofs ---- */
 
+static void find_older(struct found_locks *all)
+{
+	struct this_boot boot;
+	size_t i;
+
+	this_boot_find(all->sys, &boot);
+	for (i = 0; i < all->nr; i++) {
+		struct found_lock *f = &all->list[i];
+
+		if (f->fate != LOCK_UNDECIDED)
+			continue;
+		f->not_older = dead_lock_not_older(&f->lock, all->sys, &boot);
+		if (f->not_older == NULL)
+			f->fate = LOCK_DEAD;
+	}
+}
+
 /* Decides each undecided lock; true: some are left. */
 static bool decide(struct found_locks *all, const struct processes *running)
 {
@@ -126,8 +144,10 @@ static int prove(struct found_locks *all, struct processes *running,
 	int64_t end_ns = SYS(sys, now_mono) + wait_ns;
 	struct processes now = { 0 };
 	size_t i;
-	int r = processes_find(sys, (long)getpid(), ask, running);
+	int r;
 
+	find_older(all);
+	r = processes_find(sys, (long)getpid(), ask, running);
 	while (r == 0 && decide(all, running) && SYS(sys, now_mono) < end_ns) {
 		SYS(sys, sleep_ns, LOOK_NS);
 		r = processes_find(sys, (long)getpid(), ask, &now);

@@ -27,6 +27,8 @@ struct found_lock {
 	char *name;            /* below the common dir */
 	enum lock_fate fate;
 	int err;
+	/* NULL: dead, because it is older than this boot (dead_lock.h). */
+	const char *not_older;
 	const struct process *holder; /* of NR that may hold it; borrowed */
 	size_t nr_holders;
 };

@@ -44,6 +44,9 @@ static void reason(const struct found_lock *f, char *text, size_t size)
 
 	if (f->fate == LOCK_FAILED)
 		snprintf(text, size, "%s", failure(f->err));
+	else if (f->not_older == NULL)
+		snprintf(text, size,
+		    "it is older than this boot of the machine");
 	else if (p == NULL)
 		snprintf(text, size,
 		    "all processes of its owner, uid %" PRIu32
@@ -52,8 +55,8 @@ static void reason(const struct found_lock *f, char *text, size_t size)
 	else if (f->lock.st.uid == 0)
 		snprintf(text, size,
 		    "it belongs to root, and process %ld (%s) or %zu others "
-		    "may hold it",
-		    p->pid, p->name, f->nr_holders - 1);
+		    "may hold it. Its age is no proof either, because %s",
+		    p->pid, p->name, f->nr_holders - 1, f->not_older);
 	else if (f->nr_holders == 1)
 		snprintf(text, size,
 		    "process %ld (%s) may hold it: end the process, and run "
@@ -94,7 +97,7 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
     bool as_json)
 {
 	int64_t age_s = (now_ns - f->lock.st.ctime_ns) / 1000000000;
-	char why[256], age[AGE_MAX];
+	char why[400], age[AGE_MAX];
 
 	reason(f, why, sizeof(why));
 	if (as_json) {

@@ -54,9 +54,20 @@ bool fs_type_marks_new_names(uint64_t type)
 	    type == 0xf2f52010 || type == 0x01021994;
 }
 
-/* ext4, XFS, and btrfs. btrfs reads compressed extents through memory, but an
- * extent exists only after it was written. */
+static bool is_common(uint64_t type)
+{
+	return type == 0xef53 /* ext4 */ || type == 0x58465342 /* XFS */ ||
+	    type == 0x9123683e /* btrfs */;
+}
+
+/* btrfs reads compressed extents through memory, but an extent exists only
+ * after it was written. */
 bool fs_type_reads_directly(uint64_t type)
 {
-	return type == 0xef53 || type == 0x58465342 || type == 0x9123683e;
+	return is_common(type);
+}
+
+bool fs_type_has_one_kernel(uint64_t type)
+{
+	return is_common(type);
 }

@@ -23,6 +23,9 @@ bool fs_type_reads_directly(uint64_t type);
 /* Does a new name of a file, by link or rename, change the ctime of the file?
  * Only file systems where the source of Linux shows this. */
 bool fs_type_marks_new_names(uint64_t type);
+/* Does only the kernel which mounts the file system make its files, and set
+ * every ctime by its own clock? Only the file systems of refd's power cuts. */
+bool fs_type_has_one_kernel(uint64_t type);
 /* Is all content lost at power-off? */
 bool fs_type_in_memory(uint64_t type);
 

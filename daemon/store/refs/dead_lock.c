@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/fs_type.h"
 #include "proto/lib/lock_pid.h"
 #include "proto/limits.h"
 
@@ -74,6 +75,18 @@ int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
 	else
 		dead_lock_close(l, sys);
 	return r;
+}
+
+const char *dead_lock_not_older(const struct dead_lock *l,
+    const struct sys *sys, const struct this_boot *boot)
+{
+	uint64_t type;
+
+	if (SYS(sys, fs_type, l->fd, &type) < 0 ||
+	    !fs_type_has_one_kernel(type))
+		return "the file system is not ext4, XFS or btrfs, and another "
+		       "machine may have made the lock";
+	return this_boot_is_after(boot, sys, l->st.ctime_ns);
 }
 
 const struct process *dead_lock_holder(const struct dead_lock *l,

@@ -1,17 +1,19 @@
 /*
  * Proves that nobody holds a lock file, and removes it.
  *
- * The proof:
+ * A lock is dead if it is older than this boot (this_boot.h), or by the second
+ * proof, which uses no clock:
  *	1. Open the lock. The open descriptor keeps the inode, so the inode
  *	   number is not used again.
  *	2. List all processes (processes.h). The holder took the lock before
  *	   step 1, so a living holder is in the list.
  *	3. List them again, until each process that may hold a lock of this
  *	   owner has ended.
- * Then nobody holds the lock with this inode. No clock and no age is involved,
- * and the file "<file>~pid.lock" proves nothing: git goes on without it if an
- * old file of this name exists, so it may name another process. As in git, a
- * lock belongs to the process that took it, and to no child of the process.
+ * Then nobody holds the lock with this inode.
+ *
+ * The file "<file>~pid.lock" proves nothing: git goes on without it if an old
+ * file of this name exists, so it may name another process. As in git, a lock
+ * belongs to the process that took it, and to no child of the process.
  *
  * One thread; every call may block; 0 or negative errno; nothing logs.
  */
@@ -20,6 +22,7 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/refs/processes.h"
+#include "daemon/store/refs/this_boot.h"
 
 /* The name in the git-dir of a lock while it is removed. */
 #define DEAD_LOCK_ASIDE "refd-dead-lock"
@@ -37,6 +40,10 @@ struct dead_lock {
  * no close. */
 int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
     const char *path);
+/* NULL: L is dead, because it is older than this boot. Otherwise the reason why
+ * this is not proved: a static text, to follow "because". */
+const char *dead_lock_not_older(const struct dead_lock *l,
+    const struct sys *sys, const struct this_boot *boot);
 /* The first of the processes that may hold L, and their number. ALL was listed
  * after dead_lock_open(), and processes_keep() removed those that ended since.
  * NULL: L is dead. */

@@ -63,7 +63,7 @@ static bool has_hidden(const struct sys *sys)
 	return hidden;
 }
 
-const char *processes_hidden(const struct sys *sys)
+const char *processes_in_container(const struct sys *sys)
 {
 	if (!is_first_namespace(sys, "/proc/self/ns/pid", FIRST_PID_NAMESPACE))
 		return "sees only the processes of a container (a pid "
@@ -72,10 +72,17 @@ const char *processes_hidden(const struct sys *sys)
 		FIRST_USER_NAMESPACE))
 		return "sees other numbers of users in a container (a user "
 		       "namespace): run the command outside";
-	if (has_hidden(sys))
-		return "does not see all processes, because /proc is mounted "
-		       "with hidepid: run the command with another /proc";
 	return NULL;
+}
+
+const char *processes_hidden(const struct sys *sys)
+{
+	const char *why = processes_in_container(sys);
+
+	if (why == NULL && has_hidden(sys))
+		why = "does not see all processes, because /proc is mounted "
+		      "with hidepid: run the command with another /proc";
+	return why;
 }
 
 /* The content of FILE of process PID, to be freed. */
@@ -118,15 +125,44 @@ static const char *line_of(const char *status, const char *key)
 	return at != NULL ? at + len : NULL;
 }
 
+/* The file servers, and a file that is not empty where the server serves other
+ * machines, also before its start. The guests of virtiofsd end with the
+ * machine. */
+static const struct {
+	const char *name, *sign;
+} servers[] = {
+	{ "nfsd", "/etc/exports" },
+	{ "nfsd", "/var/lib/nfs/etab" },
+	{ "ksmbd", "/etc/ksmbd/ksmbd.conf" },
+	{ "smbd", "/usr/sbin/smbd" },
+	{ "ganesha.nfsd", "/etc/ganesha/ganesha.conf" },
+	{ "virtiofsd", NULL },
+};
+
 static bool is_file_server(const char *name)
 {
-	static const char *const servers[] = { "nfsd", "ksmbd", "smbd",
-		"ganesha.nfsd", "virtiofsd" };
 	size_t i;
 
 	for (i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
-		if (strncmp(name, servers[i], strlen(servers[i])) == 0)
+		if (strncmp(name, servers[i].name, strlen(servers[i].name)) ==
+		    0)
 			return true;
+	return false;
+}
+
+bool processes_serve_files(const struct sys *sys)
+{
+	struct sys_stat st;
+	size_t i;
+	int r;
+
+	for (i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
+		if (servers[i].sign == NULL)
+			continue;
+		r = sys_stat_trusted(sys, servers[i].sign, &st);
+		if (r == 0 ? st.size > 0 : r != -ENOENT && r != -ENOTDIR)
+			return true;
+	}
 	return false;
 }
 

@@ -72,6 +72,11 @@ process_ask processes_answer;
 /* NULL, or the reason why processes_find() does not see all processes of the
  * machine: a static text, to follow "refd". */
 const char *processes_hidden(const struct sys *sys);
+/* The same, but only whether this process runs in a container. */
+const char *processes_in_container(const struct sys *sys);
+/* Is a file server of root set up on this machine, running or not? Its clients
+ * hold locks through restarts of the machine. True if unknown. */
+bool processes_serve_files(const struct sys *sys);
 /* Lists every process that runs during the whole call, except ended processes
  * with unread status (zombies) and process SELF. ALL is empty before; free it
  * with processes_done(). ASK is called where a doubt remains. 0 or negative

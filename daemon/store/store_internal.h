@@ -39,6 +39,7 @@ struct store {
 	char **roots;
 	int state_fd, state_lock_fd;
 	char boot_id[40];
+	struct this_boot this_boot;
 
 	struct workers *workers;
 	struct repos repos;

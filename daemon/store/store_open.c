@@ -312,6 +312,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = check_state_fs(s, &warning, why);
 	if (r == 0)
 		r = read_boot_id(s, why);
+	if (r == 0)
+		this_boot_find(s->sys, &s->this_boot);
 	journal = (struct journal_config){ .sys = s->sys,
 		.dir = s->state_dir,
 		.boot_id = s->boot_id,
@@ -433,6 +435,7 @@ int store_recover(struct store *s, const struct store_report *report,
 		.repos = &s->repos,
 		.log = s->log,
 		.boot_id = s->boot_id,
+		.this_boot = &s->this_boot,
 		.report = report,
 		.has_object = admit_has_object,
 		.next_token = next_token,

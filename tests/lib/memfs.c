@@ -304,6 +304,11 @@ static int64_t now_mono(const struct sys *sys)
 	return now;
 }
 
+static int64_t now_boot(const struct sys *sys)
+{
+	return now_mono(sys) - ((struct memfs_proc *)sys->ctx)->fs->booted;
+}
+
 static void sleep_ns(const struct sys *sys, int64_t ns)
 {
 	memfs_advance(((struct memfs_proc *)sys->ctx)->fs, ns > 0 ? ns : 0);
@@ -336,7 +341,7 @@ static void init_proc(struct memfs *fs, struct memfs_proc *proc, bool other)
 	memfs_fds_table(&proc->sys);
 	proc->sys.now_wall = now_wall;
 	proc->sys.now_mono = now_mono;
-	proc->sys.now_boot = now_mono;
+	proc->sys.now_boot = now_boot;
 	proc->sys.sleep_ns = sleep_ns;
 }
 

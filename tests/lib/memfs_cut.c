@@ -79,6 +79,7 @@ void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice)
 	memfs_boots(fs);
 	fs->wall += BOOT_NS;
 	fs->mono += BOOT_NS;
+	fs->booted = fs->mono;
 	pthread_mutex_unlock(&fs->lock);
 }
 

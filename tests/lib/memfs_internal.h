@@ -162,6 +162,7 @@ struct memfs {
 	enum memfs_mode mode;
 	uint64_t next_mount_id;
 	int64_t wall, mono, step, tick;
+	int64_t booted; /* on the monotonic clock */
 	unsigned boot;
 	char boot_id[40];
 	bool hides_types;

@@ -107,6 +107,9 @@ static void found(void *arg, const struct store_found *found)
 	struct world *w = arg;
 
 	w->found[found->finding]++;
+	if (found->finding == STORE_UNLOCKED ||
+	    found->finding == STORE_DEFERRED)
+		snprintf(w->text, sizeof(w->text), "%s", found->text);
 	if (found->evidence != NULL)
 		snprintf(w->evidence, sizeof(w->evidence), WORLD_REPO "/%s",
 		    found->evidence);
@@ -155,6 +158,7 @@ static struct store_recovery recovery_of(struct world *w,
 		.repos = &w->store.repos,
 		.log = w->store.log,
 		.boot_id = w->store.boot_id,
+		.this_boot = &w->this_boot,
 		.report = report,
 		.has_object = has_object,
 		.next_token = next_token,

@@ -47,6 +47,9 @@ struct world {
 	enum refd_durability asked;
 	unsigned seconds; /* of the next committer */
 	bool clock_stands;
+	/* Of recovery; zero: recovery removes no lock of another program. */
+	struct this_boot this_boot;
+	char text[1024]; /* of the last finding "unlocked" or "deferred" */
 	int64_t rest_ns; /* the last batch asks for such a rest of its names */
 };
 

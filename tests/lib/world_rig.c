@@ -78,6 +78,11 @@ void wr_start(void)
 	ck_assert_int_eq(world_start(w), 0);
 }
 
+void wr_know_boot(void)
+{
+	w->this_boot.stamp_ns = SYS(w->sys, now_wall);
+}
+
 void wr_power_loss_and_start(enum memfs_data data, long keep)
 {
 	wr_power_loss(data, keep);

@@ -31,6 +31,9 @@ void wr_expect_file(const char *path, const char *text);
  * other disks keep only synced changes. The world is down. */
 void wr_power_loss(enum memfs_data data, long keep);
 void wr_start(void);
+/* After a power loss: nobody has set the clock, and no machine shares files. So
+ * recovery removes dead locks of other programs. */
+void wr_know_boot(void);
 void wr_power_loss_and_start(enum memfs_data data, long keep);
 /* The repository's disk loses all unsynced changes, and comes back as a new
  * mount. Nobody uses the repository meanwhile. */

@@ -3,8 +3,13 @@
  * Git can leave a lock below the name of a ref, when it prunes a packed ref
  * that is deleted meanwhile. After a power loss this lock stands in the way of
  * a file. A directory in refd/stage/ is no hindrance.
+ *
+ * Git's lock of the boot before is removed, in whatever call recovery is
+ * stopped. A lock that a living process may hold stays, and the report has the
+ * command for it.
  */
 #include <check.h>
+#include <string.h>
 
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
@@ -64,6 +69,122 @@ START_TEST(a_directory_in_stage_stays)
 }
 END_TEST
 
+/* ---- dead locks ---- */
+
+#define X      WORLD_REPO "/refs/heads/x"
+#define Y      WORLD_REPO "/refs/heads/y"
+#define PACKED WORLD_REPO "/packed-refs"
+
+/* Git dies with the machine, and with its locks on x, y and packed-refs. */
+static void lose_power_with_locks(void)
+{
+	wr_ok("x=1");
+	wr_ok("y=1;z=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	wr_ok("x=2:1");
+	wr_ok("-y:1");
+	wr_ok("z=2:1");
+	memfs_write(w->fs, X ".lock",
+	    "3333333333333333333333333333333333333333\n");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/x~pid.lock", "pid 77\n");
+	memfs_write(w->fs, Y ".lock", "");
+	memfs_write(w->fs, PACKED ".lock", "");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	wr_know_boot();
+}
+
+static void expect_redone(void)
+{
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+	ck_assert_int_eq(world_ref(w, "z"), '2');
+	wr_expect_locks("");
+	ck_assert_ptr_null(world_litter(w));
+}
+
+START_TEST(dead_locks_go)
+{
+	lose_power_with_locks();
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 3);
+	ck_assert_ptr_nonnull(strstr(w->text, "older than this boot"));
+	expect_redone();
+}
+END_TEST
+
+START_TEST(stopped_anywhere)
+{
+	lose_power_with_locks();
+	memfs_crash_at(w->fs, (unsigned long)_i);
+	if (world_start(w) == 0) {
+		ck_assert(!memfs_was_hit(w->fs));
+		world_stop(w);
+	}
+	memfs_crash(w->fs);
+	world_crash(w);
+	wr_start();
+	expect_redone();
+}
+END_TEST
+
+static void is_kept(const char *why)
+{
+	wr_start();
+	ck_assert_uint_gt(w->deferred, 0);
+	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 0);
+	ck_assert_int_eq(world_ref(w, "z"), '2');
+	ck_assert(memfs_exists(w->fs, X ".lock"));
+	ck_assert_msg(strstr(w->text, why) != NULL, "%s", w->text);
+	ck_assert_ptr_nonnull(
+	    strstr(w->text, "\"refd locks --clear-dead '" WORLD_REPO "'\""));
+}
+
+/* A git of this boot has begun before refd. */
+START_TEST(a_lock_of_this_boot_stays)
+{
+	wr_ok("z=2");
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	wr_know_boot();
+	memfs_write(w->fs, X ".lock", "");
+	is_kept("a process of this boot may hold the lock");
+	/* Not later, either: only a start removes locks. */
+	memfs_advance(w->fs, INT64_C(1000000000));
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert(memfs_exists(w->fs, X ".lock"));
+}
+END_TEST
+
+/* The clock was behind at the boot, and a git that lives has a lock from then:
+ * the lock is older than the time at which the machine seems to have booted. */
+START_TEST(a_clock_that_was_set)
+{
+	wr_ok("z=2");
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_step_clock(w->fs, INT64_C(-86400) * 1000000000);
+	wr_know_boot();
+	memfs_write(w->fs, X ".lock", "");
+	memfs_step_clock(w->fs, INT64_C(86400) * 1000000000);
+	is_kept("the clock was set");
+}
+END_TEST
+
+START_TEST(a_lock_with_two_names_stays)
+{
+	wr_ok("z=2");
+	wr_ok("x=1");
+	memfs_write(w->fs, X ".lock", "");
+	ck_assert_int_eq(SYS(memfs_other(w->fs), linkat, AT_FDCWD, X ".lock",
+			     AT_FDCWD, WORLD_REPO "/refs/heads/other"),
+	    0);
+	wr_power_loss(MEMFS_DATA_ALL, 1000);
+	wr_know_boot();
+	is_kept("several names");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_blocked");
@@ -73,6 +194,11 @@ int main(void)
 	tcase_add_test(tc, a_lock_below_the_name_defers);
 	tcase_add_test(tc, a_ref_below_the_name_aborts);
 	tcase_add_loop_test(tc, a_directory_in_stage_stays, 0, 2);
+	tcase_add_test(tc, dead_locks_go);
+	tcase_add_loop_test(tc, stopped_anywhere, 0, 80);
+	tcase_add_test(tc, a_lock_of_this_boot_stays);
+	tcase_add_test(tc, a_clock_that_was_set);
+	tcase_add_test(tc, a_lock_with_two_names_stays);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -43,6 +43,30 @@ START_TEST(a_foreign_lock_defers_everything)
 }
 END_TEST
 
+/* Git died with the machine. */
+START_TEST(a_dead_lock_goes)
+{
+	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
+		stack_txn_member(1, "wt", "HEAD", '2') };
+	static const char *const locks[] = { STX_LIST ".lock",
+		WORLD_REPO "/worktrees/wt/reftable/tables.list.lock" };
+
+	ck_assert_int_eq(stack_txn_apply(&stx, m, 2), 0);
+	stx_lose_power();
+	wr_unlink(locks[0]);
+	wr_unlink(locks[1]);
+	memfs_write(w->fs, locks[_i], "0x000000000001-0x000000000002-a.ref\n");
+	wr_power_loss(MEMFS_DATA_ALL, 1000);
+	wr_know_boot();
+	wr_start();
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 1);
+	stx_expect(MAIN, '2');
+	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '2');
+	stx_expect_rest();
+}
+END_TEST
+
 /* The lock survived, and its token did not. Git's lock has another mode. */
 START_TEST(a_lock_without_its_token)
 {
@@ -246,6 +270,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, a_foreign_lock_defers_everything, 0, 2);
+	tcase_add_loop_test(tc, a_dead_lock_goes, 0, 2);
 	tcase_add_test(tc, a_lock_without_its_token);
 	tcase_add_test(tc, beside_a_batch);
 	tcase_add_test(tc, rows_of_files);

@@ -83,8 +83,12 @@ const char *leftover_locks_why(int err)
 		       "drop the records with 'refd recover --forget'";
 	if (err == -EEXIST)
 		return "a lock of another writer stands in reftable/, and a "
-		       "table is damaged: remove the lock if its process is "
-		       "gone";
+		       "table is damaged: run 'refd locks --clear-dead' on the "
+		       "repository";
+	if (err == -EBUSY)
+		return "a lock of another writer stands on packed-refs, which "
+		       "is malformed: run 'refd locks --clear-dead' on the "
+		       "repository";
 	if (err == -EBADMSG)
 		return "a reftable, or the list of reftables, is missing or "
 		       "damaged: restore it";

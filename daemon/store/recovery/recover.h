@@ -16,6 +16,9 @@ struct store_recovery {
 	struct repos *repos;
 	struct commit_log *log;
 	const char *boot_id;
+	/* recover_all: removes locks of other programs that are older; NULL:
+	 * none. */
+	const struct this_boot *this_boot;
 	const struct store_report *report;
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);

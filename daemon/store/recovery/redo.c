@@ -78,6 +78,15 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
 		.evidence = row->evidence };
 }
 
+int redo_lock_edit(struct replay *rp, struct edit *e, mode_t dir_mode)
+{
+	int r = edit_lock(e, dir_mode);
+
+	if (r == -EEXIST && redo_clear_dead(rp, e->dirfd, e->name))
+		r = edit_lock(e, dir_mode);
+	return r;
+}
+
 int redo_unlock_edit(struct replay *rp, struct edit *e)
 {
 	int r = edit_unlock(e);
@@ -136,12 +145,13 @@ static int decide_failed(struct replay *rp, struct redo *redo, int err)
 {
 	const char *name = redo->records->name;
 
-	if (is_below_only_a_lock(rp, redo, err))
+	if (is_below_only_a_lock(rp, redo, err)) {
+		rp->lock_stays = "it is below the name of the ref";
 		err = -EEXIST;
+	}
 	switch (err) {
 	case -EEXIST:
-		redo_report(rp, STORE_DEFERRED, name,
-		    "another writer's lock stands; tried again later");
+		redo_report_locked(rp, name);
 		redo_defer(redo);
 		return 0;
 	case -ELOOP:
@@ -228,7 +238,7 @@ int redo_lock(struct replay *rp, struct redo *redo)
 		    redo->records->name);
 	if (r < 0 || redo->held != NULL)
 		return r;
-	return edit_lock(&redo->edit, redo->last->row->rec.dir_mode);
+	return redo_lock_edit(rp, &redo->edit, redo->last->row->rec.dir_mode);
 }
 
 /* A lock of an earlier run goes with leftover_locks_clean(). */

@@ -65,6 +65,8 @@ int redo_lock(struct replay *rp, struct redo *redo);
 /* An edit of NAME by the evidence of ROW; the caller sets the directory. */
 struct edit redo_edit(struct replay *rp, const struct replay_row *row,
     const char *name);
+/* edit_lock(), after a dead lock in the way is removed. */
+int redo_lock_edit(struct replay *rp, struct edit *e, mode_t dir_mode);
 /* Removes a lock of our own token. After a failure the next start removes the
  * lock. */
 int redo_unlock_edit(struct replay *rp, struct edit *e);
@@ -124,6 +126,14 @@ int redo_undo_aborted(struct replay *rp, const struct replay_row *rows);
 /* After a crash: a lock of ROW is gone. So all names of ROW were in place
  * before, and no other writer's. */
 bool redo_is_out(struct replay *rp, const struct replay_row *row);
+
+/* redo_dead_lock.c: a lock of another program on PATH below DIRFD is in the way.
+ * True: it was dead, and is removed, so the caller tries again. */
+bool redo_clear_dead(struct replay *rp, int dirfd, const char *path);
+/* token_lock() on packed-refs, by the token of RP, without a dead lock. */
+int redo_lock_packed(struct replay *rp, mode_t dir_mode);
+/* The records of NAME are deferred, for the lock of another program. */
+void redo_report_locked(struct replay *rp, const char *name);
 
 /* redo_objects.c: restores the objects of ROWS. */
 int redo_objects(struct replay *rp, const struct replay_row *rows);

@@ -219,7 +219,7 @@ static int delete_restored_locked(struct replay *rp,
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
 	int r;
 
-	r = edit_lock(e, row->rec.dir_mode);
+	r = redo_lock_edit(rp, e, row->rec.dir_mode);
 	if (r < 0)
 		return r == -EEXIST ? 0 : r;
 	r = redo_read_disk(rp, e->dirfd, e->name);

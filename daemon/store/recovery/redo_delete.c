@@ -60,9 +60,7 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 static int lock_packed(struct replay *rp, const struct leftover_lock *held,
     const struct record *rec)
 {
-	return held != NULL ?
-	    0 :
-	    token_lock(&rp->token, rp->repo->fd, "packed-refs", rec->dir_mode);
+	return held != NULL ? 0 : redo_lock_packed(rp, rec->dir_mode);
 }
 
 static int unlock_packed(struct replay *rp, struct leftover_lock *held)
@@ -199,7 +197,7 @@ int redo_sweep_packed(struct replay *rp)
 	rp->token_stays = false;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
-		r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
+		r = redo_lock_packed(rp, 0777);
 	if (r == 0) {
 		r = SYS(rp->sys, unlinkat, rp->repo->fd, fresh);
 		if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0)

@@ -25,6 +25,7 @@
 #include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/recovery/leftover_locks.h"
+#include "daemon/store/refs/this_boot.h"
 #include "daemon/store/store.h"
 
 /* A journal row with a decoded body; owned by its list. */
@@ -72,6 +73,7 @@ struct replay {
 	const struct replay_row *older; /* forgotten rows; never redone */
 	uint64_t token_id;              /* for the replay's own locks */
 	const struct store_report *report;
+	const struct this_boot *this_boot; /* NULL: no lock is proved dead */
 	/* Is the object there? 1, 0, or negative: unknown, which counts as yes
 	 * (the barrier stored the object before the record was written). */
 	int (*has_object)(void *arg, struct repo *repo,
@@ -85,9 +87,10 @@ struct replay {
 	struct replay_members aborted;
 
 	/* Private. */
-	bool is_other_format; /* the repository has ids, or refs, unlike the
+	bool is_other_format;   /* the repository has ids, or refs, unlike the
 				 rows */
-	bool is_memory_lost;  /* the page cache may differ from the disk */
+	const char *lock_stays; /* why the last lock in the way does; static */
+	bool is_memory_lost;    /* the page cache may differ from the disk */
 	/* When the contents of packed-refs were last lost (saved.h):
 	 * packed-refs does not prove deletions after an older record. */
 	int64_t packed_lost_ns;

@@ -100,7 +100,7 @@ static int save_malformed(struct replay *rp)
 		.evidence = path };
 	int r;
 
-	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
+	r = redo_lock_packed(rp, 0777);
 	if (r == -EEXIST)
 		return -EBUSY;
 	if (r < 0)

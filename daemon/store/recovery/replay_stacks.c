@@ -58,9 +58,8 @@ int replay_stacks(struct replay *rp, struct replay_row *rows)
 		if (r == 0) {
 			r = replay_locked(&sr);
 		} else if (r == -EEXIST) {
-			redo_report(rp, STORE_DEFERRED,
-			    STACK_DIRECTORY "/" REFTABLE_LIST,
-			    "another writer's lock stands; tried again later");
+			redo_report_locked(rp,
+			    STACK_DIRECTORY "/" REFTABLE_LIST);
 			stack_refs_defer(&sr);
 			r = 0;
 		}

@@ -160,6 +160,15 @@ int stack_places_open_one(struct stack_replay *sr, const char *worktree)
 	return r == 0 ? open_place(sr, &sr->places[0], 0) : r;
 }
 
+static int lock_list(struct replay *rp, struct stack_place *place)
+{
+	int r = stack_update_lock(&place->update);
+
+	if (r == -EEXIST && redo_clear_dead(rp, place->git_fd, LIST))
+		r = stack_update_lock(&place->update);
+	return r;
+}
+
 int stack_places_lock(struct stack_replay *sr)
 {
 	struct stack_place *place;
@@ -171,10 +180,12 @@ int stack_places_lock(struct stack_replay *sr)
 		if (place->stack == NULL)
 			continue;
 		place->has_turn = stack_turn_take(place->stack, TURN_MS);
-		if (!place->has_turn)
+		if (!place->has_turn) {
+			sr->rp->lock_stays = "a batch of refd is at work";
 			return -EEXIST;
+		}
 		if (place->held == NULL)
-			r = stack_update_lock(&place->update);
+			r = lock_list(sr->rp, place);
 	}
 	return r;
 }

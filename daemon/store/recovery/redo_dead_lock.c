@@ -1,0 +1,87 @@
+/*
+ * Removes the lock of another program that is in the way of the redo.
+ *
+ * The happy path: after a power loss git's lock stands, and the holder is gone
+ * with the machine. So the lock is older than this boot, and is removed.
+ *
+ * Failures: without this proof the lock stays, and the records are deferred.
+ * The list of all processes would be another proof (dead_lock.h), but a confined
+ * daemon does not see them. So the report names the command that does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "daemon/store/recovery/redo.h"
+#include "daemon/store/refs/dead_lock.h"
+
+/* Other processes of refd that remove locks hold the same flock. */
+static int remove_lock(const struct replay *rp, const struct dead_lock *l)
+{
+	int fd, r;
+
+	fd = SYS(rp->sys, openat, rp->repo->fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(rp->sys, flock_try, fd);
+	if (r == 0)
+		r = dead_lock_remove(l, rp->sys, fd);
+	SYS(rp->sys, close, fd);
+	return r;
+}
+
+/* NULL, or why the lock stays. */
+static const char *clear(const struct replay *rp, int dirfd, const char *lock)
+{
+	struct dead_lock l;
+	const char *why;
+	int r = dead_lock_open(&l, rp->sys, dirfd, lock);
+
+	if (r == -EMLINK)
+		return "the lock has several names, as the locks of refd";
+	if (r < 0)
+		return "the lock cannot be read";
+	why = rp->this_boot == NULL ?
+	    "only a start of the daemon looks for a proof" :
+	    dead_lock_not_older(&l, rp->sys, rp->this_boot);
+	if (why == NULL && remove_lock(rp, &l) < 0)
+		why = "the lock cannot be removed, or has changed";
+	dead_lock_close(&l, rp->sys);
+	return why;
+}
+
+bool redo_clear_dead(struct replay *rp, int dirfd, const char *path)
+{
+	char lock[REFD_PATH_MAX];
+
+	if (token_lock_path(lock, path) < 0)
+		return false;
+	rp->lock_stays = clear(rp, dirfd, lock);
+	if (rp->lock_stays == NULL)
+		redo_report(rp, STORE_UNLOCKED, path,
+		    "removed the lock of another program: it was older than "
+		    "this boot, so its holder had ended");
+	return rp->lock_stays == NULL;
+}
+
+int redo_lock_packed(struct replay *rp, mode_t dir_mode)
+{
+	int r = token_lock(&rp->token, rp->repo->fd, "packed-refs", dir_mode);
+
+	if (r == -EEXIST && redo_clear_dead(rp, rp->repo->fd, "packed-refs"))
+		r = token_lock(&rp->token, rp->repo->fd, "packed-refs",
+		    dir_mode);
+	return r;
+}
+
+void redo_report_locked(struct replay *rp, const char *name)
+{
+	char text[REFD_PATH_MAX + 400];
+
+	snprintf(text, sizeof(text),
+	    "another writer's lock stands, and is not proved dead, because %s; "
+	    "tried again later. \"refd locks --clear-dead '%s'\" removes the "
+	    "lock if no process holds it",
+	    rp->lock_stays, rp->repo->path);
+	redo_report(rp, STORE_DEFERRED, name, text);
+}

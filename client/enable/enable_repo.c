@@ -225,13 +225,13 @@ static bool enable(const char *dir, const struct gitdir *gd,
 static bool names_no_hook(const struct site *site)
 {
 	struct gitconfig own = { 0 };
-	bool ok = site_config(site, &own);
+	bool is_read = site_config(site, &own), ok = is_read;
 	size_t i;
 
 	for (i = 0; ok && i < 2; i++)
 		ok = !gitconfig_has(&own, "receive.procReceiveRefs",
 		    enable_refs[i]);
-	if (!ok)
+	if (is_read && !ok)
 		say_error(
 		    "%s: the hook stays, because another program wrote "
 		    "receive.procReceiveRefs into %s, and git would "

@@ -287,7 +287,7 @@ ended() {
 	local other=$T/srv/plain.git signal
 	hostile ended.git
 	for signal in KILL STOP; do
-		spy "kill -$signal \$PPID; sleep 30"
+		spy "kill -$signal \$PPID; exec sleep 30"
 		PATH=$T/spy:$PATH timeout 20 "$REFD" enable "$repo" "$other" \
 			>"$T/said" 2>&1
 		is "SIG$signal: root's command goes on" 1 $?

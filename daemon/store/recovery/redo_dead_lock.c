@@ -5,8 +5,8 @@
  * with the machine. So the lock is older than this boot, and is removed.
  *
  * Failures: without this proof the lock stays, and the records are deferred.
- * The list of all processes would be another proof (dead_lock.h), but a confined
- * daemon does not see them. So the report names the command that does.
+ * The list of all processes would be another proof (dead_lock.h), but a
+ * confined daemon does not see them. So the report names the command that does.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -29,6 +29,8 @@ fi
 powercut 'planted faults are found' --self-test
 powercut 'nothing that was acknowledged is missing' \
 	--from $((RANDOM * 1000)) --trials 200 --keep-going
+powercut 'after a new boot no repository waits for a hand' \
+	--from $((RANDOM * 1000)) --boots --beside yes --trials 40 --keep-going
 REFD_TEST_FORMAT=sha256 powercut 'SHA-256: nothing is missing' \
 	--from $((RANDOM * 1000)) --trials 40 --keep-going
 finish

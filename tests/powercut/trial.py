@@ -79,7 +79,8 @@ class Plan:
             self.modes = [options.durability] * ROUNDS
         # Whether a cut ends the boot, too: its own draw, so that older seeds
         # keep their meaning.
-        self.boots = random.Random("boots %d" % seed).random() < 0.5
+        self.boots = random.Random("boots %d" % seed).random() < 0.5 or \
+            options.boots
         # A newer git packs refs by --auto, and then a gate is needed. Its own
         # draw, too.
         self.gate = self.beside and look.REFS == "files" and \
@@ -327,7 +328,9 @@ class Trial:
         if place.plain:
             return self.after_plain()
         self.look_before(disaster)
-        if disaster == CUT and self.plan.beside and rng.random() < 0.5:
+        said = len(place.daemon_said())
+        if disaster == CUT and self.plan.beside and rng.random() < 0.5 and \
+                not self.options.boots:
             self.remove_foreign_locks()
         if self.options.plant:
             self.options.plant.before_recovery(self)
@@ -338,6 +341,8 @@ class Trial:
         place.start_group()
         if not self.recover():
             return None
+        if self.options.boots and disaster == CUT:
+            self.look_who_waits(place.daemon_said()[said:])
         if self.plan.beside and self.remove_foreign_locks():
             # What they blocked is tried again by the next start.
             if place.stop_daemon() != 0 or not self.start():
@@ -403,6 +408,14 @@ class Trial:
                     for kind, text in seen.findings
                     if kind in ("lost", "empty", "line")]
 
+    def look_who_waits(self, said):
+        """No repository waits for a hand, because all who had a lock are
+        gone."""
+        self.findings += [("lock", "waits: " + line.strip()) for line in said
+                          if "lock stands" in line]
+        self.counts["removed locks"] += sum(
+            "older than this boot" in line for line in said)
+
     def interrupt(self, disaster):
         """Recovery that does not get to its end, up to twice. Returns what
         all of it together has been."""
@@ -431,8 +444,9 @@ class Trial:
         place = self.place
         if self.rng.random() < 0.3:
             done = subprocess.run(
-                [place.refd, "recover", "--state", self.state, "--root",
-                 place.disk_path], env=place.env, stdout=subprocess.PIPE,
+                place.in_boot + [place.refd, "recover", "--state",
+                                 self.state, "--root", place.disk_path],
+                env=place.env, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, check=False)
             # Who reads what was found wants to know who put it there.
             place.note("refd recover", done.stdout)

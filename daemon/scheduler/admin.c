@@ -48,13 +48,20 @@ static void answer_closers(struct scheduler *e, struct refd_answer *ans)
 		waiter_answer(&e->waiters, a, ans);
 }
 
+void admin_end_pause(struct scheduler *e)
+{
+	e->nr_pauses += e->is_paused;
+	e->is_paused = false;
+}
+
 void scheduler_resume(struct scheduler *e)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
 		.status = REFD_ABORTED,
 		.text = "it was resumed" };
 
-	e->is_paused = e->is_closed = false;
+	admin_end_pause(e);
+	e->is_closed = false;
 	e->store.pack_allow(e->store.ctx, !e->is_draining);
 	answer_closers(e, &ans);
 }

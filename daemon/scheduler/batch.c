@@ -28,11 +28,15 @@
  *	a whole transaction does not fit	closes the batch and begins the
  *			next batch, which it may exceed
  *	a session	the same; its batch holds nothing else
+ *	a transaction has waited for long	put aside: first the store
+ *			checks its objects again
  *	out of memory	the batch closes with the updates so far
  */
 #include "daemon/scheduler/batch.h"
 
 #include <stdlib.h>
+
+#include <utlist.h>
 
 enum taken {
 	TAKEN, /* or blocked: the entry is not ready any more */
@@ -173,6 +177,22 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	return closed(g, BATCH_CLOSE_SESSION);
 }
 
+/* Does the last check of the objects of ENT still count? On the direct way, the
+ * check comes right before the batch. Git has written the refs of a gate. */
+static bool is_fresh(const struct batch_former *f, const struct entry *ent)
+{
+	return ent->txn->repo == NULL || ent->txn->req.gate != REFD_GATE_NONE ||
+	    (ent->nr_pauses == f->nr_pauses &&
+		f->now_ns <= ent->fresh_until_ns);
+}
+
+static void put_aside(struct forming *g, struct entry *ent)
+{
+	entry_move(ent, ENTRY_ADMITTING);
+	fairness_refresh(ent);
+	DL_APPEND(g->f->stale, ent);
+}
+
 /* Takes updates of repository Q, up to its share. */
 static enum taken take_share(struct forming *g, struct repo_queue *q,
     size_t share)
@@ -183,6 +203,10 @@ static enum taken take_share(struct forming *g, struct repo_queue *q,
 
 	while (taken == TAKEN && (ent = q->ready) != NULL &&
 	    g->nr_live - before < share && g->nr_live < g->f->max_refs) {
+		if (!is_fresh(g->f, ent)) {
+			put_aside(g, ent);
+			continue;
+		}
 		room = min_of(share - (g->nr_live - before),
 		    g->f->max_refs - g->nr_live);
 		taken = ent->goes_whole ? take_whole(g, ent) :

@@ -18,6 +18,12 @@ struct batch_former {
 	size_t max_unrecorded; /* besides the live refs */
 	size_t max_share;      /* for a repository while several are ready */
 	bool unrecorded_due;   /* recording them is worth a batch */
+	int64_t now_ns;
+	unsigned nr_pauses; /* scheduler.nr_pauses */
+	/* Filled in by batch_form(): entries which had their turn, but became
+	 * ADMITTING, because somebody may have removed their objects while they
+	 * waited. A list by next and prev. */
+	struct entry *stale;
 };
 
 /* Is there an update for a batch? The names may not be free. */

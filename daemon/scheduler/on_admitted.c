@@ -19,6 +19,9 @@
  *	a session without updates	prepared at once
  *	no memory	busy
  *	a different repository at the path	admitted again, a few times
+ *	waited for long, or through a pause	the store checks the objects
+ *			again, because somebody may have removed some of them;
+ *			meanwhile the entry keeps its place at all names
  */
 #include <assert.h>
 
@@ -31,6 +34,12 @@
 #define ARRIVE_AT_ONCE 64
 /* Updates of all entries per turn of the loop. */
 #define ARRIVE_MAX 128
+/* A check of the objects counts for so long, because git itself may wait so
+ * long for packed-refs.lock after its own check. More for each update,
+ * otherwise the checks of a large transaction could take more time than its
+ * batches. */
+#define FRESH_NS         (1000 * 1000000LL)
+#define FRESH_NS_PER_REF (100 * 1000LL)
 
 void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
 {
@@ -47,8 +56,21 @@ void on_admitted_await(struct scheduler *e, struct entry *ent)
 {
 	assert(entry_is_admitting(ent));
 	e->nr_admitting++;
+	ent->nr_pauses = e->nr_pauses;
 	on_admitted_time(e, ent, true);
 	e->store.admit(e->store.ctx, ent->txn);
+}
+
+/* The store has checked the objects of ENT. After the first check, ENT may have
+ * waited for long at the barrier, or for other nodes. A later check counts from
+ * its end, otherwise a slow disk could keep ENT for ever. */
+static void checked(struct entry *ent, int64_t now_ns)
+{
+	const struct txn *txn = ent->txn;
+
+	ent->fresh_until_ns =
+	    (txn->readmitted ? now_ns : txn->times.arrived_ns) + FRESH_NS +
+	    (int64_t)txn->nr_updates * FRESH_NS_PER_REF;
 }
 
 void on_admitted_give_up(struct scheduler *e, struct entry *ent,
@@ -131,6 +153,7 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
+	checked(ent, e->wall_at_ns);
 	/* Without memory the repository is not charged. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
 	    e->store.repo_key(txn->repo), txn, ent->quota.sender);
@@ -163,6 +186,44 @@ static void wait(struct scheduler *e, struct entry *ent)
 	ent->nr_arrived = 0;
 }
 
+/* Updates without their objects are decided. */
+static void remove_decided(struct scheduler *e, struct entry *ent,
+    int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	struct txn_update *u = txn->updates;
+
+	for (; ent->nr_undecided + txn->nr_decided > txn->nr_updates; u++)
+		if (u->status != REFD_PENDING && u->ref_queue != NULL) {
+			ref_queue_remove(&e->ref_queues, u, now_ns);
+			decide_count(u);
+		}
+}
+
+/* ENT has its place in all queues. */
+static void checked_again(struct scheduler *e, struct entry *ent,
+    int64_t now_ns)
+{
+	remove_decided(e, ent, now_ns);
+	judge(e, ent, now_ns);
+	if (ent->state != ENTRY_ADMITTING)
+		return;
+	if (ent->nr_undecided == 0) {
+		decide_finish(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_WAITING);
+	if (e->store.repo_key(ent->txn->repo) != ent->queue->key) {
+		on_admitted_again(e, ent, now_ns);
+		return;
+	}
+	on_admitted_time(e, ent, true);
+	/* Otherwise ENT could wait behind others until this check counts no
+	 * more. */
+	ent->goes_first = true;
+	fairness_refresh(ent);
+}
+
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 {
 	struct entry *ent = txn->scheduler;
@@ -180,6 +241,11 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	on_admitted_time(e, ent, false);
 	if (ent->state == ENTRY_DIRECT)
 		direct_refused(e, ent, now_ns);
+	checked(ent, now_ns);
+	if (ent->queue != NULL) {
+		checked_again(e, ent, now_ns);
+		return;
+	}
 	if (txn->repo != NULL && txn->refused == REFD_OK)
 		direct_learn(&e->direct, e->store.repo_key(txn->repo),
 		    e->store.writes_alone(txn->repo), txn);
@@ -224,6 +290,12 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		return;
 	}
 	entry_move(ent, ENTRY_ADMITTING);
+	on_admitted_await(e, ent);
+}
+
+void on_admitted_check_again(struct scheduler *e, struct entry *ent)
+{
+	ent->txn->readmitted = true;
 	on_admitted_await(e, ent);
 }
 

@@ -388,16 +388,23 @@ struct batch *scheduler_next_batch(struct scheduler *e)
 		.max_unrecorded = e->cfg.batch_refs,
 		.max_share = e->cfg.batch_refs / SHARES,
 		.unrecorded_due = unrecorded_is_due(e),
+		.now_ns = e->wall_at_ns,
+		.nr_pauses = e->nr_pauses,
 		.fairness = &e->fairness,
 		.ref_queues = &e->ref_queues,
 		.unrecorded = &e->unrecorded };
 	struct batch *b = NULL;
+	struct entry *ent;
 	size_t nr_live;
 
 	if (batch_is_wanted(&f) && may_hand_over(e))
 		b = batch_form(&f, &nr_live);
 	if (b != NULL)
 		lend(e, b, nr_live);
+	while ((ent = f.stale) != NULL) {
+		DL_DELETE(f.stale, ent);
+		on_admitted_check_again(e, ent);
+	}
 	return b;
 }
 
@@ -465,7 +472,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 void scheduler_drain(struct scheduler *e)
 {
 	e->is_draining = true;
-	e->is_paused = false;
+	admin_end_pause(e);
 	e->store.history_stop(e->store.ctx);
 	e->store.pack_allow(e->store.ctx, false);
 }

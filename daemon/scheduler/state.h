@@ -94,6 +94,7 @@ struct scheduler {
 	struct slow slow;
 
 	bool is_paused, is_closed; /* admin.c */
+	unsigned nr_pauses;        /* that have ended */
 	struct waiter *closers;    /* waiters for the end of a drain */
 };
 
@@ -172,6 +173,9 @@ void on_admitted_give_up(struct scheduler *e, struct entry *ent,
 /* The path of the repository now has a different repository. Admits ENT, which
  * is WAITING, again. */
 void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns);
+/* ENT, which is ADMITTING, keeps its place at all names until the store has
+ * checked its objects once more. */
+void on_admitted_check_again(struct scheduler *e, struct entry *ent);
 /* Queues some updates of arriving entries. True: more are left. */
 bool on_admitted_enqueue(struct scheduler *e, int64_t now_ns);
 /* Starts or stops the deadline of ENT. */
@@ -239,6 +243,8 @@ void history_told(struct scheduler *e, struct store_history *ask);
 /* Counts the decided ENT for the metrics. */
 void admin_count(struct scheduler *e, const struct entry *ent,
     enum refd_outcome outcome);
+/* Batches begin again. */
+void admin_end_pause(struct scheduler *e);
 /* Answers the waiters of a drain if the drain is complete. */
 void admin_look_drained(struct scheduler *e);
 

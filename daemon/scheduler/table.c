@@ -17,6 +17,8 @@
  * Failure modes:
  *	refused or replayed at admission	ADMITTING -> ENDING -> DECIDED
  *	its repository was replaced	WAITING -> ADMITTING
+ *	its objects may be gone		WAITING -> ADMITTING -> WAITING, in its
+ *			place at all names
  *	deadline, cancel, stop		WAITING -> ENDING -> DECIDED
  *	abort, client gone, time over	PREPARED -> IN_BATCH, to release the
  *			locks, -> DECIDED; directly to DECIDED if empty

@@ -97,6 +97,10 @@ struct entry {
 	bool has_given_up; /* the wait for a lock is over */
 	bool is_misplaced; /* the path has a different repository now */
 	unsigned reopens;
+	/* The store checks the objects before the entry waits. Until when the
+	 * check counts (monotonic), and scheduler.nr_pauses at its begin. */
+	int64_t fresh_until_ns;
+	unsigned nr_pauses;
 
 	/* All undecided updates go together: in an atomic transaction, in a
 	 * session, and if a name of the transaction lies above another. */

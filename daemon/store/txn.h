@@ -123,9 +123,10 @@ struct txn {
 	uint32_t nr_of[REFD_STATUSES];
 	bool is_laid_out;
 
-	/* Admitted again, because the path got a different repository. Decided
-	 * updates stay decided, and the id is not looked up again: the journal
-	 * may hold slices of this same transaction. */
+	/* Admitted again, because the path got a different repository, or
+	 * because somebody may have removed objects meanwhile. Decided updates
+	 * stay decided, and the id is not looked up again: the journal may hold
+	 * slices of this same transaction. */
 	bool readmitted;
 
 	/* The id claims a birth far in the future. Set by the scheduler;

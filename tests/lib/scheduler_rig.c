@@ -315,7 +315,7 @@ void rig_run(void)
 {
 	do {
 		rig_next = scheduler_run(rig_scheduler, rig_now, rig_wall_ms);
-	} while (rig_next <= rig_now);
+	} while (rig_next <= rig_now || rig_has_admitted());
 }
 
 void rig_pass(int64_t ns)

@@ -54,6 +54,9 @@ struct rig_config {
 
 /* Whether the store would begin a batch at once. */
 extern bool rig_takes;
+/* Does the store keep transactions whose objects it checks once more? If not,
+ * they come back at once. */
+extern bool rig_keeps_checks;
 /* How often the store was asked for this. */
 extern unsigned rig_nr_asked;
 extern struct scheduler *rig_scheduler;
@@ -125,6 +128,9 @@ void rig_admit_all(void);            /* with a repository; then run */
  * any change, if TXN can't go the direct way. The other three functions take no
  * batch. */
 bool rig_admit_directly(struct txn *txn);
+/* The path of TXN, which the store checks once more, has the repository KEY
+ * now. */
+void rig_replace_repo(struct txn *txn, uint64_t key);
 /* Refuses TXN, with a repository unless STATUS is REFD_NOREPO; then runs. */
 void rig_refuse(struct txn *txn, enum refd_status status, const char *why);
 /* Decides all pending updates as ok; or prepares or ends a session. */

@@ -25,7 +25,12 @@ extern size_t rig_nr_repos; /* references not given back */
 /* Fills in STORE for rig_config. */
 void rig_store_setup(struct scheduler_store *store);
 
+/* Does a transaction come back from admission? */
+bool rig_has_admitted(void);
 unsigned rig_repo_of(const struct txn *txn);
+/* Does TXN, which was admitted before, keep its names while the store checks
+ * its objects once more? */
+bool rig_is_checked_again(const struct txn *txn);
 /* The ends of sessions, and the looks of gates. */
 bool rig_holds_no_names(const struct batch *b);
 /* W is not among rig_batches yet. */

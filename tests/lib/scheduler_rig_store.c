@@ -17,7 +17,7 @@ struct repo {
 	struct rig_ask *ask;
 };
 
-bool rig_takes;
+bool rig_takes, rig_keeps_checks;
 size_t rig_most_taken;
 unsigned rig_nr_asked;
 struct batch *rig_batches;
@@ -53,6 +53,13 @@ static void store_fake_admit(void *ctx, struct txn *txn)
 		rig_check_room(txn->direct);
 	}
 	LL_APPEND(rig_admissions, txn);
+	if (rig_is_checked_again(txn) && !rig_keeps_checks)
+		rig_admit(txn);
+}
+
+bool rig_has_admitted(void)
+{
+	return admitted != NULL;
 }
 
 static void store_fake_give_up(void *ctx, struct txn *txn)
@@ -173,6 +180,7 @@ void rig_store_setup(struct scheduler_store *store)
 		.repo_path = store_fake_path,
 		.max_batches = rig_config.committers };
 	rig_takes = true;
+	rig_keeps_checks = false;
 	rig_nr_asked = 0;
 	rig_nr_batches = rig_nr_released = rig_nr_repos = 0;
 }
@@ -183,7 +191,8 @@ void rig_admit(struct txn *txn)
 {
 	LL_DELETE(rig_admissions, txn);
 	LL_APPEND(admitted, txn);
-	txn->peer.pid = ++rig_arrivals;
+	if (!rig_is_checked_again(txn))
+		txn->peer.pid = ++rig_arrivals;
 }
 
 static void open_repo(struct txn *txn)
@@ -201,8 +210,16 @@ static void open_repo(struct txn *txn)
 
 void rig_admit_one(struct txn *txn)
 {
-	open_repo(txn);
+	if (txn->repo == NULL)
+		open_repo(txn);
 	rig_admit(txn);
+}
+
+void rig_replace_repo(struct txn *txn, uint64_t key)
+{
+	store_fake_release(NULL, txn->repo);
+	open_repo(txn);
+	txn->repo->key = key;
 }
 
 bool rig_admit_directly(struct txn *txn)

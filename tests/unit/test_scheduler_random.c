@@ -1,10 +1,11 @@
 /*
  * Proves the rules of the scheduler under random load. The store holds batches
- * for random times and returns any outcome. Clients resend, cancel, query and
- * go away. Sessions are committed, aborted or left. Names conflict. The rig
- * checks every batch (names disjoint and unrelated, no overtaking, atomic
- * transactions whole, sessions alone and ended once), and that every request is
- * answered once. The tests check that nothing waits without need, no update
+ * for random times and returns any outcome. Pauses end, so that the store
+ * checks objects again. Clients resend, cancel, query and go away. Sessions are
+ * committed, aborted or left. Names conflict. The rig checks every batch (names
+ * disjoint and unrelated, no overtaking, atomic transactions whole, sessions
+ * alone and ended once, objects checked shortly before), and that every request
+ * is answered once. The tests check that nothing waits without need, no update
  * happens twice, answers agree with the journal, and all work ends.
  */
 #include <check.h>
@@ -140,6 +141,13 @@ static void prepared_is_told(struct rig_ask *ask)
 		rig_forget(ask->client);
 }
 
+/* The store checks the objects of all waiting transactions again. */
+static void pause_ends(void)
+{
+	scheduler_pause(rig_scheduler);
+	scheduler_resume(rig_scheduler);
+}
+
 static void client_step(void)
 {
 	uint64_t id = nr_ids > 0 ? 1 + rnd((unsigned)nr_ids) : 0;
@@ -152,6 +160,8 @@ static void client_step(void)
 		resend();
 	else if (chance(60))
 		rig_query(rnd(2), id, 0);
+	else if (chance(30))
+		pause_ends();
 	else if (chance(90))
 		rig_cancel(ids[id].t.uid, id);
 	else
@@ -187,6 +197,8 @@ static void admission_step(struct txn *txn)
 	if (txn == NULL)
 		return;
 	k = known_of(txn);
+	if (txn->repo != NULL && chance(5))
+		rig_replace_repo(txn, REPOS);
 	if (!replay(txn, k) && chance(3)) {
 		txn->refused = REFD_DENIED;
 		txn->why = strdup("not today");
@@ -462,6 +474,7 @@ START_TEST(test_random_load)
 			.wait_ms = 40 };
 	}
 	rig_setup(&cfg);
+	rig_keeps_checks = true;
 	srandom((unsigned)_i + 1);
 	nr_ids = nr_held = 0;
 	rig_on_answer = prepared_is_told;

@@ -287,6 +287,8 @@ void admissions_free(struct admissions *a)
 
 void admissions_admit(struct admissions *a, struct txn *txn)
 {
+	/* An earlier admission counts no more. */
+	txn->nr_checked = 0;
 	pthread_mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_sort, txn);
 	pthread_mutex_unlock(&a->mutex);

@@ -115,8 +115,10 @@ static void say_detail(const struct push_request *p,
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct text detail = { 0 };
 	struct refd_detail why;
+	const bool has_detail = refd_detail_read(res->text, &why);
 
-	if (res->status == REFD_NOOBJECT) {
+	/* Any other text names an object that the value needs. */
+	if (res->status == REFD_NOOBJECT && (has_detail || res->text == NULL)) {
 		say_error("unpack should have generated %s, but I can't find "
 			  "it!",
 		    refd_oid_hex(&u->new_oid, p->req.object_format, hex));
@@ -125,7 +127,7 @@ static void say_detail(const struct push_request *p,
 	git_messages_detail(u, res, GIT_2_55, NULL, &detail);
 	say_error("%s", detail.data);
 	text_done(&detail);
-	if (!refd_detail_read(res->text, &why))
+	if (!has_detail)
 		return;
 	if (why.kind == REFD_DETAIL_LOCKED)
 		say_lock(&why.args[1]);

@@ -183,6 +183,12 @@ const uint8_t *txn_objects(const struct txn *txn, size_t *len)
 	return txn->objects->bytes;
 }
 
+void txn_drop_objects(struct txn *txn)
+{
+	new_objects_free(txn->objects);
+	txn->objects = NULL;
+}
+
 void txn_drop_row_objects(struct txn *txn)
 {
 	row_objects_free(txn->row_objects);

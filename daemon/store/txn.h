@@ -249,6 +249,7 @@ enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least);
 /* TXN->objects as bytes for the record; NULL: none. */
 const uint8_t *txn_objects(const struct txn *txn, size_t *len);
+void txn_drop_objects(struct txn *txn);
 /* The same for TXN->row_objects. */
 const uint8_t *txn_row_objects(const struct txn *txn, size_t *len);
 /* Is OLD an ancestor of the new value TIP, or equal? False: perhaps not. */

@@ -84,6 +84,21 @@ pruned_pack() {
 	is_sound pack
 }
 
+# As after a pruning that was killed: a tree is gone, and the commit is there.
+half_pruned() {
+	local tree
+	# No directory of objects is new any more.
+	sleep 0.3
+	commit 4
+	tree=$(git -C "$T/work" rev-parse 'HEAD:d')
+	push_and half rm -f "$repo/objects/${tree:0:2}/${tree:2}"
+	check 'half pruned: a tree is gone' lacks "$tree"
+	is 'half pruned: the push is refused' '1 ' "$status $(value half)"
+	check 'half pruned: the push names the tree' grep -q "$tree" "$T/said"
+	check 'half pruned: the same push again' push half
+	is_sound 'half pruned'
+}
+
 waits_for_lock() {
 	"$REFD" locks | grep -qF refs/heads/held.lock
 }
@@ -110,7 +125,9 @@ locked() {
 	is_sound locked
 }
 
-check 'the daemon starts' start_daemon
+# A checkpoint could make the objects durable, so that no record contains them.
+printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
+check 'the daemon starts' start_daemon --config "$T/config"
 new_repo repo.git bare
 git -C "$repo" config core.filesRefLockTimeout 60000
 "$REFD" enable "$repo" >/dev/null
@@ -119,6 +136,7 @@ commit 1
 check 'the first push' push main
 check 'a second branch' push held
 
+half_pruned
 pruned_loose
 pruned_pack
 if [ "$REF_FORMAT" = files ]; then

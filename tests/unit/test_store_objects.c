@@ -3,7 +3,8 @@
  * a transaction instead of syncing the file system: in mode journal, for
  * transactions of bounded size outside of sessions, if no transaction of the
  * repository waits for a sync. The checkpoint deletes the objects from the
- * journal.
+ * journal. A transaction that has waited is refused if one of these objects is
+ * gone.
  */
 #include <check.h>
 #include <semaphore.h>
@@ -206,6 +207,52 @@ START_TEST(admitted_again)
 }
 END_TEST
 
+/* A transaction that has waited is admitted again, with its repository. All
+ * objects that a push of loose objects has brought must still be there: git
+ * prunes them in no certain order. */
+START_TEST(admitted_after_a_wait)
+{
+	static const struct {
+		bool is_copied, value_goes, blob_goes, repo_goes;
+		enum refd_status status;
+	} cases[] = {
+		{ true, false, false, false, REFD_PENDING },
+		{ false, true, false, false, REFD_NOOBJECT },
+		{ true, false, true, false, REFD_NOOBJECT },
+		/* The barrier made the objects durable. */
+		{ false, false, true, false, REFD_PENDING },
+		/* The copied objects are of a different repository. */
+		{ true, false, true, true, REFD_PENDING },
+	};
+	char hex[REFD_OID_MAX_HEX + 1], *blob;
+	struct txn *txn;
+
+	sr_make_commit("new", hex);
+	blob = tmp_output("echo text | git -C r.git hash-object -w --stdin");
+	blob[REFD_SHA1_HEX] = '\0';
+	txn = make(hex);
+	is_other_type = !cases[_i].is_copied;
+	ck_assert(has_objects(txn) == cases[_i].is_copied);
+	if (cases[_i].value_goes)
+		tmp_run("rm -f r.git/objects/%.2s/%s", hex, hex + 2);
+	if (cases[_i].blob_goes)
+		tmp_run("rm -f r.git/objects/%.2s/%s", blob, blob + 2);
+	if (cases[_i].repo_goes) {
+		repo_put(&sr_store->repos, txn->repo);
+		txn->repo = NULL;
+	}
+	txn->readmitted = true;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_eq(txn->updates[0].status, cases[_i].status);
+	if (cases[_i].status != REFD_PENDING)
+		ck_assert_ptr_nonnull(strstr(txn->updates[0].text,
+		    cases[_i].blob_goes ? blob : hex));
+	sr_done_with(txn);
+	free(blob);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store_objects");
@@ -217,6 +264,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_the_barrier_serves, 0, 4);
 	tcase_add_test(tc, a_repository_has_a_budget);
 	tcase_add_test(tc, admitted_again);
+	tcase_add_loop_test(tc, admitted_after_a_wait, 0, 5);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -171,9 +171,8 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 	struct txn *txn;
 
 	while ((txn = txn_fifo_take(txns)) != NULL) {
-		/* Of the repository that was at the path before. */
-		new_objects_free(txn->objects);
-		txn->objects = NULL;
+		/* Of an earlier admission. */
+		txn_drop_objects(txn);
 		if (settled && !names_objects(txn)) {
 			txn_fifo_put(&w->admitted, txn);
 			continue;
@@ -246,6 +245,7 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 	else if (!check_some(w, txn, nr))
 		return false;
 	else {
+		admit_copies_exist(txn);
 		admit_row_is_whole(txn);
 		admit_row_objects(w, txn);
 		*nr += odb_take_work(txn->repo->odb);

@@ -126,6 +126,12 @@ bool admit_wants_object(const struct txn_update *u);
 /* Decides U, whose new value is OBJECT. A tag is peeled once. */
 void admit_object(struct txn_update *u, enum refd_object_format format,
     struct admission_object *object);
+/* Decides all updates of TXN with a new value: something that the values name
+ * is MISSING; NULL: unreadable. */
+void admit_lacks(struct txn *txn, const struct refd_oid *missing);
+/* TXN has waited since an earlier admission. Does its repository still have all
+ * objects that were copied then? Otherwise decides the updates. */
+void admit_copies_exist(struct txn *txn);
 
 /* ---- lookup.c, for the worker that may use the reader ---- */
 

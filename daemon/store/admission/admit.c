@@ -457,6 +457,57 @@ void admit_object(struct txn_update *u, enum refd_object_format format,
 	}
 }
 
+struct copied {
+	struct odb *odb;
+	struct refd_oid missing;
+};
+
+/* For new_objects_each(). 1: missing. */
+static int copied_exists(void *arg, const struct new_object *object)
+{
+	struct copied *copied = arg;
+	const enum object_type type = odb_type(copied->odb, &object->oid);
+
+	copied->missing = object->oid;
+	if (type == OBJECT_ABSENT)
+		return 1;
+	return type == OBJECT_ERROR ? -EIO : 0;
+}
+
+void admit_copies_exist(struct txn *txn)
+{
+	struct copied copied = { .odb = txn->repo->odb };
+	const uint8_t *bytes;
+	size_t len;
+	int r;
+
+	bytes = txn_objects(txn, &len);
+	if (bytes == NULL)
+		return;
+	r = new_objects_each(bytes, len, txn->repo->object_format,
+	    copied_exists, &copied);
+	if (r != 0)
+		admit_lacks(txn, r == 1 ? &copied.missing : NULL);
+}
+
+void admit_lacks(struct txn *txn, const struct refd_oid *missing)
+{
+	char hex[REFD_OID_MAX_HEX + 1] = "";
+	struct txn_update *u;
+
+	if (missing != NULL)
+		refd_oid_hex(missing, txn->repo->object_format, hex);
+	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++)
+		if (admit_wants_object(u))
+			txn_decidef(u,
+			    missing != NULL ? REFD_NOOBJECT : REFD_IO,
+			    missing != NULL ?
+				"its new value needs object %s, which is not "
+				"in the repository" :
+				"can't read the objects of its new value",
+			    hex);
+}
+
 bool admit_wants_object(const struct txn_update *u)
 {
 	return u->status == REFD_PENDING &&
@@ -486,6 +537,8 @@ bool admit_begin(struct admission_worker *w, struct txn *txn)
 	txn_lay_out(txn);
 	txn->refused = REFD_OK;
 	txn->nr_checked = 0;
+	/* Of the repository that was at the path before. */
+	txn_drop_objects(txn);
 	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
 		return false;
 	if (w->cfg->group != NULL &&

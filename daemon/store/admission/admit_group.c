@@ -214,25 +214,13 @@ void admit_row_objects(struct admission_worker *w, struct txn *txn)
 void admit_row_is_whole(struct txn *txn)
 {
 	const struct txn_row *row = txn->row;
-	char hex[REFD_OID_MAX_HEX + 1];
 	struct refd_oid missing;
-	size_t i;
 	int r;
 
 	if (row == NULL || row->objects_len == 0)
 		return;
 	r = row_objects_missing(row->objects, row->objects_len, txn->repo->odb,
 	    txn->repo->object_format, &missing);
-	if (r == 0)
-		return;
-	if (r == 1)
-		refd_oid_hex(&missing, txn->repo->object_format, hex);
-	for (i = 0; i < txn->nr_updates; i++)
-		if (admit_wants_object(&txn->updates[i]))
-			txn_decidef(&txn->updates[i],
-			    r == 1 ? REFD_NOOBJECT : REFD_IO,
-			    r == 1 ? "its new value needs object %s, which is "
-				     "not in the repository" :
-				     "can't read the objects of its new value",
-			    hex);
+	if (r != 0)
+		admit_lacks(txn, r == 1 ? &missing : NULL);
 }

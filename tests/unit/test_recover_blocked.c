@@ -37,6 +37,28 @@ START_TEST(a_lock_below_the_name_defers)
 }
 END_TEST
 
+/* Git died with the machine. The lock of another git stays. */
+START_TEST(a_dead_lock_below_the_name_goes)
+{
+	lose_the_file();
+	memfs_write(w->fs, BELOW "/e/x.lock", "");
+	memfs_write(w->fs, BELOW "/y.lock", "");
+	wr_power_loss(MEMFS_DATA_ALL, 1000);
+	wr_know_boot();
+	if (_i == 1)
+		memfs_write(w->fs, BELOW "/e/z.lock", "");
+	memfs_hide_types(w->fs, _i == 2);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 2);
+	ck_assert_uint_eq(w->deferred, _i == 1);
+	ck_assert_int_eq(world_ref(w, "d"), _i == 1 ? '0' : '1');
+	wr_expect_locks(_i == 1 ? BELOW "/e/z.lock\n" : "");
+	if (_i == 1)
+		ck_assert_ptr_nonnull(
+		    strstr(w->text, "a process of this boot may hold"));
+}
+END_TEST
+
 /* The git with the lock lives, and makes its ref. */
 START_TEST(a_ref_below_the_name_aborts)
 {
@@ -192,6 +214,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_lock_below_the_name_defers);
+	tcase_add_loop_test(tc, a_dead_lock_below_the_name_goes, 0, 3);
 	tcase_add_test(tc, a_ref_below_the_name_aborts);
 	tcase_add_loop_test(tc, a_directory_in_stage_stays, 0, 2);
 	tcase_add_test(tc, dead_locks_go);

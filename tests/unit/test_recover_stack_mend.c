@@ -223,6 +223,26 @@ START_TEST(a_foreign_lock)
 }
 END_TEST
 
+/* Git died with the machine, and left a torn table and its lock. */
+START_TEST(a_dead_lock)
+{
+	configure("reference");
+	stx_change(MAIN, '2');
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	scripted_sync(w);
+	stx_lose_power();
+	lose_footer(table(STACK_DIR, 0), LOSS_ALL);
+	memfs_write(w->fs, STX_LIST ".lock", "");
+	wr_power_loss(MEMFS_DATA_ALL, 1000);
+	wr_know_boot();
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 1);
+	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 1);
+	stx_expect(MAIN, '2');
+	stx_expect_rest();
+}
+END_TEST
+
 /* Nothing is written: a wrong block, a missing block, a table of zeroes. */
 START_TEST(other_damage)
 {
@@ -481,6 +501,7 @@ int main(void)
 	tcase_add_loop_test(tc, without_a_row, 0, 2);
 	tcase_add_loop_test(tc, in_a_living_daemon, 0, 3);
 	tcase_add_loop_test(tc, a_foreign_lock, 0, 2);
+	tcase_add_test(tc, a_dead_lock);
 	tcase_add_loop_test(tc, other_damage, 0, 3);
 	tcase_add_test(tc, nul_bytes_in_the_list);
 	tcase_add_test(tc, beside_a_damaged_worktree);

@@ -145,10 +145,8 @@ static int decide_failed(struct replay *rp, struct redo *redo, int err)
 {
 	const char *name = redo->records->name;
 
-	if (is_below_only_a_lock(rp, redo, err)) {
-		rp->lock_stays = "it is below the name of the ref";
+	if (is_below_only_a_lock(rp, redo, err))
 		err = -EEXIST;
-	}
 	switch (err) {
 	case -EEXIST:
 		redo_report_locked(rp, name);
@@ -232,6 +230,7 @@ int redo_lock(struct replay *rp, struct redo *redo)
 {
 	int r;
 
+	rp->lock_stays = NULL;
 	r = open_place(rp, redo);
 	if (r == 0)
 		r = loose_stays_inside(rp->sys, redo->edit.dirfd,
@@ -460,6 +459,10 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 		r = redo_log_of_left(rp, redo);
 	} else if (r > 0) {
 		r = redo_write(rp, redo, &loose);
+		if (is_below_only_a_lock(rp, redo, r) &&
+		    redo_clear_dead_below(rp, redo->edit.dirfd,
+			redo->records->name))
+			r = redo_write(rp, redo, &loose);
 		if (r == 0)
 			r = redo_log(rp, redo);
 	}

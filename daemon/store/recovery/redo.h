@@ -130,6 +130,9 @@ bool redo_is_out(struct replay *rp, const struct replay_row *row);
 /* redo_dead_lock.c: a lock of another program on PATH below DIRFD is in the
  * way. True: it was dead, and is removed, so the caller tries again. */
 bool redo_clear_dead(struct replay *rp, int dirfd, const char *path);
+/* The same for locks below the directory PATH. True: one was removed at
+ * least. */
+bool redo_clear_dead_below(struct replay *rp, int dirfd, const char *path);
 /* token_lock() on packed-refs, by the token of RP, without a dead lock. */
 int redo_lock_packed(struct replay *rp, mode_t dir_mode);
 /* The records of NAME are deferred, for the lock of another program. */

@@ -8,12 +8,18 @@
  * The list of all processes would be another proof (dead_lock.h), but a
  * confined daemon does not see them. So the report names the command that does.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/dead_lock.h"
+
+/* A search below a name looks at this many entries at most. */
+#define BELOW_WORK 10000
+#define SUFFIX     ".lock"
 
 /* Other processes of refd that remove locks hold the same flock. */
 static int remove_lock(const struct replay *rp, const struct dead_lock *l)
@@ -64,6 +70,69 @@ bool redo_clear_dead(struct replay *rp, int dirfd, const char *path)
 	return rp->lock_stays == NULL;
 }
 
+struct below {
+	struct replay *rp;
+	int dirfd;
+	char path[REFD_PATH_MAX];
+	unsigned left;     /* of BELOW_WORK */
+	bool any;          /* a lock was removed */
+	const char *stays; /* replay.lock_stays of a lock that was not */
+};
+
+static void clear_below(struct below *b, size_t len);
+
+/* NAME is in the directory of the first LEN bytes of the path. */
+static void clear_entry(struct below *b, size_t len,
+    const struct sys_dirent *entry)
+{
+	size_t nr = strlen(entry->name), tail = sizeof(SUFFIX) - 1;
+
+	if (len + 1 + nr >= sizeof(b->path))
+		return;
+	b->path[len] = '/';
+	memcpy(b->path + len + 1, entry->name, nr + 1);
+	nr += len + 1;
+	if (entry->type == DT_DIR || entry->type == DT_UNKNOWN)
+		clear_below(b, nr);
+	if (entry->type != DT_DIR && nr > len + 1 + tail &&
+	    strcmp(b->path + nr - tail, SUFFIX) == 0) {
+		b->path[nr - tail] = '\0';
+		if (redo_clear_dead(b->rp, b->dirfd, b->path))
+			b->any = true;
+		else
+			b->stays = b->rp->lock_stays;
+	}
+}
+
+static void clear_below(struct below *b, size_t len)
+{
+	const struct sys *sys = b->rp->sys;
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+
+	b->path[len] = '\0';
+	if (SYS(sys, dir_open, b->dirfd, b->path, &dir) < 0)
+		return;
+	while (b->left > 0 && SYS(sys, dir_next, dir, &entry) > 0) {
+		b->left--;
+		clear_entry(b, len, &entry);
+	}
+	SYS(sys, dir_close, dir);
+}
+
+bool redo_clear_dead_below(struct replay *rp, int dirfd, const char *path)
+{
+	struct below b = { .rp = rp, .dirfd = dirfd, .left = BELOW_WORK };
+	size_t len = strlen(path);
+
+	if (len >= sizeof(b.path))
+		return false;
+	memcpy(b.path, path, len + 1);
+	clear_below(&b, len);
+	rp->lock_stays = b.stays;
+	return b.any;
+}
+
 int redo_lock_packed(struct replay *rp, mode_t dir_mode)
 {
 	int r = token_lock(&rp->token, rp->repo->fd, "packed-refs", dir_mode);
@@ -82,6 +151,8 @@ void redo_report_locked(struct replay *rp, const char *name)
 	    "another writer's lock stands, and is not proved dead, because %s; "
 	    "tried again later. \"refd locks --clear-dead '%s'\" removes the "
 	    "lock if no process holds it",
-	    rp->lock_stays, rp->repo->path);
+	    rp->lock_stays != NULL ? rp->lock_stays :
+				     "it is below the name of the ref",
+	    rp->repo->path);
 	redo_report(rp, STORE_DEFERRED, name, text);
 }

@@ -82,6 +82,26 @@ static void enter(struct hold *h, const struct gitdir *gd)
 		    gd->common);
 }
 
+/* A daemon replaces a lock with two names, as a copy by hard links has. Only a
+ * flock of the file with the name holds daemons back. */
+static bool take_lock(struct hold *h, const struct gitdir *gd)
+{
+	struct stat st, named;
+
+	h->lock = openat(h->refd, "lock",
+	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (h->lock < 0)
+		die("cannot open %s/refd/lock: %s", gd->common,
+		    strerror(errno));
+	if (take(h->lock, 0) && fstat(h->lock, &st) == 0 &&
+	    fstatat(h->refd, "lock", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    named.st_ino == st.st_ino)
+		return true;
+	close(h->lock);
+	h->lock = -1;
+	return false;
+}
+
 /* A repository names its daemon, as for pushes. */
 static struct refd *find_daemon(struct daemon_socket *socket,
     const struct gitdir *gd)
@@ -112,13 +132,8 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 
 	mkdirat(dir, "refd", 0777);
 	h->refd = tree_open(dir, "refd");
-	h->lock = openat(h->refd, "lock",
-	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (h->lock < 0)
-		die("cannot open %s/refd/lock: %s", gd->common,
-		    strerror(errno));
 	enter(h, gd);
-	while (!take(h->lock, 0)) {
+	while (!take_lock(h, gd)) {
 		if (refd_now_ms() >= deadline) {
 			hold_end(h);
 			die_with(EXIT_AWAY,

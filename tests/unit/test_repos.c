@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "daemon/store/repos/repo_internal.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 #include "tests/lib/txn_help.h"
-#include "tests/lib/world.h"
 
 #define WORKTREE WORLD_REPO "/worktrees/wt"
 
@@ -409,7 +410,6 @@ START_TEST(id_that_a_power_loss_left_empty)
 }
 END_TEST
 
-/* The path looks like the path of a worktree. */
 /* A copy by hard links (cp -al) shares all files with the original. */
 START_TEST(a_copy_by_hard_links_has_a_lock_of_its_own)
 {
@@ -433,6 +433,216 @@ START_TEST(a_copy_by_hard_links_has_a_lock_of_its_own)
 }
 END_TEST
 
+#define COPY "/srv/copy.git"
+
+/* A repository and its copy by hard links, with x at 1. No logs: refd leaves a
+ * log with two names to git. */
+static const char *const pair[] = { WORLD_REPO, COPY };
+
+struct copied {
+	struct world *w;
+	int first; /* of the pair, to be opened */
+	struct {
+		struct scripted_txn h; /* the last transaction, of x to 2 */
+		bool is_told_ok;
+		char value;
+	} of[2];
+};
+
+static void *set_up_copy(struct memfs *fs, void *arg)
+{
+	static const char *const shared[] = { "HEAD", "config", "refd/id",
+		"refd/lock", "refs/heads/x" };
+	const struct sys *sys = memfs_other(fs);
+	struct copied *s = calloc(1, sizeof(*s));
+	char from[64], to[64];
+	size_t i;
+
+	s->first = arg != NULL;
+	s->of[0].value = s->of[1].value = '1';
+	s->w = world_new(fs, true);
+	s->w->packed_least = SIZE_MAX;
+	ck_assert_int_eq(world_start(s->w), 0);
+	world_done(s->w, world_apply(s->w, "x=1", false));
+	ck_assert_int_eq(world_stop(s->w), 0);
+	memfs_mkdirs(fs, COPY "/refd");
+	memfs_mkdirs(fs, COPY "/objects/pack");
+	memfs_mkdirs(fs, COPY "/refs/heads");
+	for (i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
+		snprintf(from, sizeof(from), WORLD_REPO "/%s", shared[i]);
+		snprintf(to, sizeof(to), COPY "/%s", shared[i]);
+		ck_assert_int_eq(SYS(sys, linkat, AT_FDCWD, from, AT_FDCWD, to),
+		    0);
+	}
+	scripted_sync(s->w);
+	return s;
+}
+
+static bool move(struct copied *s, int at, const char *spec)
+{
+	struct txn *txn = world_begin_in(s->w, pair[at], spec, false);
+
+	if (txn == NULL)
+		return false;
+	s->of[at].h = (struct scripted_txn){ .w = s->w, .txid = txn->req.txid };
+	world_batch(s->w, &txn, 1);
+	s->of[at].is_told_ok = txn->updates[0].status == REFD_OK;
+	world_done(s->w, txn);
+	return s->of[at].is_told_ok;
+}
+
+static int move_both(void *state)
+{
+	struct copied *s = state;
+	int r = world_start(s->w);
+
+	if (r < 0)
+		return r;
+	move(s, s->first, "x=2:1");
+	move(s, 1 - s->first, "x=2:1");
+	return 0;
+}
+
+static int start_again(void *state)
+{
+	struct copied *s = state;
+
+	world_crash(s->w);
+	return world_start(s->w);
+}
+
+static const char *check_one(struct copied *s, int at)
+{
+	static char text[256];
+	char path[64], *holds, want[] = "@1\n";
+	enum refd_status status = REFD_PENDING;
+	bool is;
+
+	if (s->of[at].h.w != NULL)
+		status = scripted_status(&s->of[at].h, 0);
+	if (s->of[at].is_told_ok && status != REFD_OK)
+		return "an acknowledged update is missing";
+	if (status == REFD_OK && s->of[at].value == '1')
+		s->of[at].value = '2';
+	want[1] = s->of[at].value;
+	snprintf(path, sizeof(path), "%s/refs/heads/x", pair[at]);
+	holds = world_text(want);
+	is = memfs_holds(s->w->fs, path, holds);
+	free(holds);
+	snprintf(text, sizeof(text), "%s: the answer by id and the disk differ",
+	    pair[at]);
+	return is ? NULL : text;
+}
+
+static const char *check_both(void *state, const struct sweep_now *now)
+{
+	const struct sys *sys;
+	struct copied *s = state;
+	struct sys_stat locks[2];
+	const char *what;
+	int at;
+
+	if (now->when == SWEEP_ALIVE)
+		return NULL;
+	for (at = 0; at < 2; at++) {
+		what = check_one(s, at);
+		if (what != NULL)
+			return what;
+	}
+	/* Neither has stopped, and each has a lock of its own. */
+	for (at = 0; at < 2; at++) {
+		if (!move(s, at, "x=3"))
+			return "a repository has stopped";
+		s->of[at].value = '3';
+	}
+	sys = memfs_other(s->w->fs);
+	SYS(sys, lstatat, AT_FDCWD, WORLD_REPO "/refd/lock", &locks[0]);
+	SYS(sys, lstatat, AT_FDCWD, COPY "/refd/lock", &locks[1]);
+	return locks[0].ino == locks[1].ino ? "the lock is shared" :
+					      world_litter(s->w);
+}
+
+static void tear_down_both(void *state)
+{
+	struct copied *s = state;
+
+	world_free(s->w);
+	free(s);
+}
+
+START_TEST(a_copy_by_hard_links_stopped_anywhere)
+{
+	static const int errs[] = { -EIO, 0 };
+	struct sweep_report report = { 0 };
+	struct sweep s = { .name = "copy",
+		.arg = _i % 2 == 0 ? NULL : &w,
+		.setup = set_up_copy,
+		.run = move_both,
+		.recover = start_again,
+		.check = check_both,
+		.done = tear_down_both,
+		.choices = 3 };
+	bool ok = _i / 2 == 0 ? sweep_crash(&s, &report) :
+	    _i / 2 == 1       ? sweep_power_loss(&s, &report) :
+				sweep_errno(&s, errs, &report);
+
+	ck_assert_msg(ok, "%s", report.text);
+	ck_assert_uint_gt(report.points, 40);
+}
+END_TEST
+
+/* Another daemon starts: it replaces a lock with two names, and keeps it. */
+static void another_starts(struct memfs *fs, void *arg)
+{
+	const struct sys *sys = memfs_other(fs);
+	int *held = arg, fd;
+
+	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/refd/lock",
+	    O_RDWR | O_CREAT, 0600);
+	*held = SYS(sys, flock_try, fd) == 0;
+	if (*held) {
+		SYS(sys, unlinkat, AT_FDCWD, WORLD_REPO "/refd/lock");
+		SYS(sys, close, fd);
+		fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/refd/lock",
+		    O_RDWR | O_CREAT, 0600);
+		ck_assert_int_eq(SYS(sys, flock_try, fd), 0);
+	}
+}
+
+/* The lock that was replaced has a single name afterwards, in the copy. */
+START_TEST(a_lock_that_another_daemon_replaces)
+{
+	unsigned long n, nr_held = 0;
+	enum refd_status status;
+	struct repo *repo;
+	static int held; /* the last call can come in teardown() */
+	char *why = NULL;
+
+	for (n = 0; held >= 0 && n < 100; n++) {
+		teardown();
+		setup();
+		memfs_write(w->fs, "/srv/copy-lock", "");
+		memfs_mkdirs(w->fs, WORLD_REPO "/refd");
+		ck_assert_int_eq(SYS(memfs_other(w->fs), linkat, AT_FDCWD,
+				     "/srv/copy-lock", AT_FDCWD,
+				     WORLD_REPO "/refd/lock"),
+		    0);
+		held = -1;
+		memfs_between(w->fs, n, another_starts, &held);
+		repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+		ck_assert_msg(held != 1 || repo == NULL,
+		    "call %lu: two daemons have the repository", n);
+		nr_held += held == 1;
+		if (repo != NULL)
+			repo_put(&w->store.repos, repo);
+		else
+			free(why);
+	}
+	ck_assert_uint_gt(nr_held, 5);
+}
+END_TEST
+
+/* The path looks like the path of a worktree. */
 START_TEST(repository_in_a_directory_called_worktrees)
 {
 	static const char path[] = "/srv/worktrees/s.git";
@@ -466,6 +676,7 @@ int main(void)
 	TCase *tc = tcase_create("repos");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, full_table_lets_go_of_a_doomed_one);
 	tcase_add_test(tc, worktree_that_is_gone);
 	tcase_add_test(tc, commondir_that_is_a_link_is_not_read);
@@ -481,6 +692,8 @@ int main(void)
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_power_loss_left_empty, 0, 2);
 	tcase_add_test(tc, a_copy_by_hard_links_has_a_lock_of_its_own);
+	tcase_add_loop_test(tc, a_copy_by_hard_links_stopped_anywhere, 0, 6);
+	tcase_add_test(tc, a_lock_that_another_daemon_replaces);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
 	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
 	suite_add_tcase(suite, tc);

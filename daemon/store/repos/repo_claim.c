@@ -90,11 +90,12 @@ static void put_reftable_aside(const struct repos *repos,
 }
 
 /* A copy by hard links shares the file with the original, so its lock would
- * lock both: a file with a second name is replaced. Returns a descriptor;
- * -EAGAIN: somebody holds the lock. */
+ * lock both: a file with a second name is replaced. Another daemon may replace
+ * the file before our lock, and only the file with the name counts. Returns a
+ * descriptor; -EAGAIN: somebody holds the lock. */
 static int open_lock(const struct sys *sys, int refd_fd)
 {
-	struct sys_stat st;
+	struct sys_stat st, named;
 	int fd, r, tries;
 
 	for (tries = 0; tries < 2; tries++) {
@@ -105,12 +106,15 @@ static int open_lock(const struct sys *sys, int refd_fd)
 		r = SYS(sys, flock_try, fd);
 		if (r == 0)
 			r = SYS(sys, fstat, fd, &st);
-		if (r == 0 && st.nlink == 1)
-			return fd;
 		if (r == 0)
+			r = SYS(sys, lstatat, refd_fd, "lock", &named);
+		if (r == 0 && named.ino == st.ino) {
+			if (st.nlink == 1)
+				return fd;
 			r = SYS(sys, unlinkat, refd_fd, "lock");
+		}
 		SYS(sys, close, fd);
-		if (r < 0)
+		if (r < 0 && r != -ENOENT)
 			return r;
 	}
 	return -EAGAIN;

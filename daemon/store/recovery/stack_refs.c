@@ -183,6 +183,19 @@ static int abort_update(struct stack_replay *sr,
 	return r;
 }
 
+/* Only a published table has brought the line. The daemon was killed after the
+ * rename of the list, before the end of the batch. 1, 0 or negative errno. */
+static int was_published(struct stack_replay *sr, const struct stack_ref *ref,
+    const struct ref_record *record)
+{
+	struct stack_reader *reader = &ref->place->reader;
+	int r = record->member->log ?
+	    stack_lines_has(reader, ref->records->name, record) :
+	    0;
+
+	return r < 0 ? stack_places_fail(sr, ref->place, &reader->fault, r) : r;
+}
+
 /* *AGAIN: rows were aborted. */
 static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 {
@@ -207,6 +220,9 @@ static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 	/* Only the last batch can be open. */
 	if (ref->verdict == STACK_LATER && sr->values[nr - 1]->row->lost_lock &&
 	    kept == nr) {
+		r = was_published(sr, ref, sr->values[nr - 1]);
+		if (r != 0)
+			return r < 0 ? r : 0;
 		kept--;
 		why = redo_unlocked_text;
 	}

@@ -3,7 +3,8 @@
  * worktree. A crash or a power loss comes at every change of the disk, in the
  * transaction and in recovery. After the next start the transaction is there as
  * a whole or not at all, every line once, without a lock or a staged file. A
- * start that stopped at an error has lost nothing.
+ * start that stopped at an error has lost nothing. Directories in refd/stage/,
+ * as e2fsck makes them, are no hindrance.
  */
 #include <check.h>
 #include <errno.h>
@@ -74,6 +75,8 @@ static void *set_up(struct memfs *fs, void *arg)
 		if (files[i].before != NULL)
 			world_write(fs, files[i].path, files[i].before);
 	memfs_write(fs, R "/logs/refs/remotes/o/HEAD", "");
+	memfs_mkdirs(fs, R "/refd/stage/0000000000000001-0");
+	memfs_mkdirs(fs, R "/refd/stage/more");
 	ck_assert_int_eq(world_start(s->w), 0);
 	s->h = (struct scripted_txn){ .w = s->w,
 		.atomic = v->atomic,

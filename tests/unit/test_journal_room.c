@@ -19,6 +19,7 @@
 
 #include "tests/lib/journal_world.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 #include "tests/lib/tmp.h"
 
 static off_t wal_size(void)
@@ -135,23 +136,24 @@ END_TEST
 #define FRAME     4120
 #define WAL_START 32
 
-static const size_t cuts[] = { 0, WAL_START, WAL_START + FRAME,
-	WAL_START + 10 * FRAME, ROOM - 1 };
+#define GONE SIZE_MAX
 
-/* The last case: the file is gone. */
-static void cut_wal(struct journal_world *w, unsigned nr)
+static const size_t cuts[] = { 0, WAL_START, WAL_START + FRAME,
+	WAL_START + 10 * FRAME, ROOM - 1, GONE };
+
+static void cut_wal(struct journal_world *w, size_t left)
 {
 	char *bytes;
 	size_t len;
 
-	if (nr == sizeof(cuts) / sizeof(*cuts)) {
+	if (left == GONE) {
 		ck_assert_int_eq(
 		    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WAL), 0);
 		return;
 	}
 	bytes = memfs_read(w->fs, WAL, &len);
 	ck_assert_uint_eq(len, ROOM);
-	memfs_write_bytes(w->fs, WAL, bytes, cuts[nr]);
+	memfs_write_bytes(w->fs, WAL, bytes, left);
 	free(bytes);
 }
 
@@ -174,18 +176,13 @@ static int try_open_with_room(struct journal_world *w, char **why)
 	return r;
 }
 
-START_TEST(a_wal_that_was_cut_short)
+/* The journal is closed. Nothing is changed. */
+static void expect_refused(struct journal_world *w, size_t left)
 {
-	struct journal_world *w = journal_world_new();
 	char *why = NULL, *before, *after;
 	size_t len;
-	unsigned i;
 
-	open_with_room(w);
-	for (i = 0; i < ROWS; i++)
-		ck_assert_int_eq(world_add(w, 1, 16), 0);
-	world_end_process(w);
-	cut_wal(w, (unsigned)_i);
+	cut_wal(w, left);
 	before = memfs_read(w->fs, WAL, &len);
 	ck_assert_int_eq(try_open_with_room(w, &why), -EBADMSG);
 	ck_assert_msg(strstr(why, "was cut off") != NULL, "%s", why);
@@ -195,7 +192,65 @@ START_TEST(a_wal_that_was_cut_short)
 	ck_assert(before == NULL || memcmp(before, after, len) == 0);
 	free(before);
 	free(after);
+}
+
+START_TEST(a_wal_that_was_cut_short)
+{
+	struct journal_world *w = journal_world_new();
+	unsigned i;
+
+	open_with_room(w);
+	for (i = 0; i < ROWS; i++)
+		ck_assert_int_eq(world_add(w, 1, 16), 0);
+	world_end_process(w);
+	expect_refused(w, cuts[_i]);
 	journal_world_free(w);
+}
+END_TEST
+
+static uint64_t random_state;
+
+static unsigned any(unsigned n)
+{
+	random_state =
+	    random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (unsigned)(random_state >> 33) % n;
+}
+
+#define JOURNALS  400
+#define ENDS      (1 + 5) /* a kill, or a power loss with any data */
+#define LIVES_MAX 3
+
+/* A journal lives for some rows, ends, and lives again. In the end its WAL is
+ * cut off, within the frames or in the room, or stays whole. */
+START_TEST(a_wal_that_was_cut_anywhere)
+{
+	struct journal_world *w;
+	unsigned i, k, lives, end;
+
+	for (i = 1; i <= JOURNALS; i += (unsigned)sweep_step()) {
+		random_state = i * 0x9e3779b97f4a7c15ULL;
+		w = journal_world_new();
+		for (lives = 1 + any(LIVES_MAX); lives > 0; lives--) {
+			open_with_room(w);
+			for (k = any(ROWS); k > 0; k--)
+				ck_assert_int_eq(world_add(w, 1, 16), 0);
+			end = any(ENDS);
+			if (end == 0)
+				world_end_process(w);
+			else
+				world_power_loss(w, (enum memfs_data)(end - 1));
+		}
+		if (any(4) > 0) {
+			expect_refused(w,
+			    any(2) == 0 ? any(ROOM) :
+					  WAL_START + any(ROWS) * FRAME);
+		} else {
+			open_with_room(w);
+			ck_assert_uint_eq(help_scan(w->j, NULL, 0), w->next);
+		}
+		journal_world_free(w);
+	}
 }
 END_TEST
 
@@ -378,8 +433,10 @@ int main(void)
 	tcase_add_test(tc, the_wal_has_room);
 	tcase_add_loop_test(tc, a_full_disk_gives_no_room, 0, 2);
 	tcase_add_loop_test(tc, a_full_disk_when_it_is_opened, 0, 3);
+	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, a_wal_that_was_cut_short, 0,
-	    sizeof(cuts) / sizeof(*cuts) + 1);
+	    sizeof(cuts) / sizeof(*cuts));
+	tcase_add_test(tc, a_wal_that_was_cut_anywhere);
 	tcase_add_loop_test(tc, no_power_loss_cuts_the_wal, 0, 5);
 	tcase_add_test(tc, the_file_system_stops_as_the_wal_grows);
 	tcase_add_test(tc, the_file_system_stops_in_a_checkpoint);

@@ -9,6 +9,7 @@
 
 #include "tests/lib/stack_txn_rig.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 
 #define MAIN "refs/heads/main"
 #define X    "refs/heads/x"
@@ -43,8 +44,8 @@ START_TEST(a_foreign_lock_defers_everything)
 }
 END_TEST
 
-/* Git died with the machine. */
-START_TEST(a_dead_lock_goes)
+/* Git died with the machine, and with the lock of one stack. */
+static void die_with_lock(bool of_worktree)
 {
 	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
 		stack_txn_member(1, "wt", "HEAD", '2') };
@@ -55,15 +56,57 @@ START_TEST(a_dead_lock_goes)
 	stx_lose_power();
 	wr_unlink(locks[0]);
 	wr_unlink(locks[1]);
-	memfs_write(w->fs, locks[_i], "0x000000000001-0x000000000002-a.ref\n");
+	memfs_write(w->fs, locks[of_worktree],
+	    "0x000000000001-0x000000000002-a.ref\n");
 	wr_power_loss(MEMFS_DATA_ALL, 1000);
 	wr_know_boot();
-	wr_start();
+}
+
+static void expect_both(void)
+{
 	ck_assert_uint_eq(w->deferred, 0);
-	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 1);
 	stx_expect(MAIN, '2');
 	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '2');
 	stx_expect_rest();
+}
+
+START_TEST(a_dead_lock_goes)
+{
+	die_with_lock(_i == 1);
+	wr_start();
+	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 1);
+	expect_both();
+}
+END_TEST
+
+/* Recovery is killed, or loses power again, at each change. The last outcome is
+ * the kill. */
+START_TEST(stopped_beside_a_dead_lock)
+{
+	unsigned long n;
+	bool hit = true;
+	unsigned data;
+
+	for (n = 0; hit; n++)
+		for (data = 0; data <= 5; data += (unsigned)sweep_step()) {
+			wr_teardown();
+			stx_setup();
+			die_with_lock(_i == 1);
+			if (data < 5)
+				memfs_power_loss_at(w->fs, n);
+			else
+				memfs_crash_at(w->fs, n);
+			world_start(w);
+			hit = memfs_was_hit(w->fs);
+			if (data < 5)
+				wr_power_loss((enum memfs_data)data, -1);
+			else
+				stx_crash();
+			wr_know_boot();
+			wr_start();
+			expect_both();
+		}
+	ck_assert_uint_gt(n, 10);
 }
 END_TEST
 
@@ -271,6 +314,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, a_foreign_lock_defers_everything, 0, 2);
 	tcase_add_loop_test(tc, a_dead_lock_goes, 0, 2);
+	tcase_add_loop_test(tc, stopped_beside_a_dead_lock, 0, 2);
 	tcase_add_test(tc, a_lock_without_its_token);
 	tcase_add_test(tc, beside_a_batch);
 	tcase_add_test(tc, rows_of_files);

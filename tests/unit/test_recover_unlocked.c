@@ -251,12 +251,15 @@ END_TEST
 /* ---- reftables ---- */
 
 /* A transaction of main, from 1 to 2, is killed at change N. The locks are
- * removed. False: it ended before. */
+ * removed. False: it ended before. The id of the repository is durable, as the
+ * barrier makes it before each first transaction. */
 static bool crash_tables_at(unsigned long n)
 {
 	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
 	bool hit;
 
+	repo_put(&w->store.repos, world_repo(w, WORLD_REPO));
+	scripted_sync(w);
 	memfs_crash_at(w->fs, n);
 	stack_txn_apply(&stx, &m, 1);
 	hit = memfs_was_hit(w->fs);

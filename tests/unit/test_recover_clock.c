@@ -7,6 +7,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/lib/scripted_txn.h"
@@ -105,6 +106,25 @@ START_TEST(the_old_value_written_anew_stays)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* git deletes f, and the new packed-refs is lost. No record knows the value of
+ * the file that comes back. */
+START_TEST(a_packed_refs_of_before_returns)
+{
+	const char header[] = "# pack-refs with: peeled fully-peeled sorted \n";
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s%.40s refs/heads/f\n", header, FIVES);
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", text);
+	wr_ok("y=1");
+	scripted_sync(w);
+	scripted_git_writes(w, WORLD_REPO "/packed-refs", header);
+	wr_ok("f=2:0");
+	lose_power();
+	ck_assert_int_eq(world_ref(w, "f"), '2');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
 }
 END_TEST
 
@@ -241,6 +261,7 @@ int main(void)
 	tcase_add_test(tc, several_moves_of_a_ref_of_the_future);
 	tcase_add_test(tc, an_atomic_transaction_is_not_torn);
 	tcase_add_test(tc, a_value_of_refd_of_the_future);
+	tcase_add_test(tc, a_packed_refs_of_before_returns);
 	tcase_add_test(tc, the_old_value_written_anew_stays);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("stopped");

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/recovery/rule.h"
 #include "daemon/store/recovery/saved.h"
@@ -247,6 +248,20 @@ static int unlock(struct replay *rp, struct redo *redo)
 	return redo_unlock_edit(rp, &redo->edit);
 }
 
+/* Was the value in packed-refs before our lock was taken? The records know it,
+ * or the whole file is older: a power loss can bring a file back that another
+ * writer had replaced. */
+static bool packed_is_older(const struct replay *rp, const struct redo *redo,
+    const struct refd_oid *packed)
+{
+	struct sys_stat st;
+
+	return ref_records_know(redo->records, packed) ||
+	    (SYS(rp->sys, lstatat, rp->repo->fd, "packed-refs", &st) == 0 &&
+		S_ISREG(st.mode) &&
+		st.mtime_ns < redo->value->row->row.locked_at_ns);
+}
+
 /* Did another writer change the ref after our lock was taken? After a failed
  * sync names are exact: any well-formed difference, including absence, is a
  * later write, unless packed-refs was lost after the record. 1, 0, or negative
@@ -275,8 +290,8 @@ static int is_later(const struct replay *rp, struct redo *redo,
 	return redo->is_gone ||
 	    rule_apply(m, holds ? INT64_MIN : row->row.locked_at_ns, loose,
 		is_packed ? &packed : NULL,
-		!holds && is_packed &&
-		    ref_records_know(redo->records, &packed)) == RULE_LATER;
+		!holds && is_packed && packed_is_older(rp, redo, &packed)) ==
+	    RULE_LATER;
 }
 
 static int write_value(struct replay *rp, struct redo *redo)

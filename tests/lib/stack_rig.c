@@ -128,8 +128,10 @@ void stk_git_merge(size_t first, size_t end)
 	ck_assert_int_eq(reftable_compact_merge(&stack, first, end, rh_budget(),
 			     rh_append, &bytes, &stk.fault),
 	    0);
-	reftable_writer_name(stack.tables[first].context.min_index,
-	    stack.tables[end - 1].max_index, ++stk.random, name);
+	reftable_writer_name(reftable_stack_min_index(stack.tables + first,
+				 end - first),
+	    reftable_stack_max_index(stack.tables + first, end - first),
+	    ++stk.random, name);
 	rh_put(stk.other, stk.other_dir, name, bytes.data, bytes.len);
 	for (i = 0; i < stack.nr; i++) {
 		line = i == first ? name : stack.tables[i].name;
@@ -163,7 +165,7 @@ static void clean_one(const struct reftable_stack *stack, const char *name)
 		return;
 	max_index = table.max_index;
 	reftable_table_close(&table);
-	if (max_index <= stack->tables[stack->nr - 1].max_index)
+	if (max_index <= reftable_stack_max_index(stack->tables, stack->nr))
 		SYS(stk.other, unlinkat, stk.other_dir, name);
 }
 

@@ -51,7 +51,7 @@ damage() { # WHAT DIRECTORY TABLE
 			seek=$(($(stat -c %s "$3") - 8))
 		;;
 	'of another hash') cp other.git/reftable/*.ref "$3" ;;
-	'indices that overlap') cat "$T/whole/tables.list" >>"$2/tables.list" ;;
+	'a table twice') cat "$T/whole/tables.list" >>"$2/tables.list" ;;
 	'no list') rm "$2/tables.list" ;;
 	'an empty list') : >"$2/tables.list" ;;
 	'a path in the list') echo ../HEAD >>"$2/tables.list" ;;
@@ -71,7 +71,7 @@ damaged() { # FORMAT
 	GIT_DEFAULT_HASH=$other git init -q --bare other.git
 	cp -rp "$dir" whole
 	for what in cut 'without its end' empty missing 'a block of no type' \
-		'a wrong check sum' 'of another hash' 'indices that overlap' \
+		'a wrong check sum' 'of another hash' 'a table twice' \
 		'no list' 'an empty list' 'a path in the list'; do
 		damage "$what" "$dir" "$dir/$(tail -n 1 whole/tables.list)"
 		name="$1, $what"

@@ -424,6 +424,69 @@ storm64() {
 	sound 'a storm of 64' storm.git
 }
 
+# A program that reads the list, and appends to a later list, gives its table an
+# index of the tables between. JGit can do this. A copy of the repository plays
+# the program.
+late() { # REPOSITORY COPY REF VALUE
+	local table
+	GIT_TEST_REFTABLE_AUTOCOMPACTION=false git -C "$2" update-ref -m late \
+		"$3" "$4"
+	table=$(tail -n 1 "$2/reftable/tables.list")
+	cp "$2/reftable/$table" "$1/reftable/"
+	echo "$table" >>"$1/reftable/tables.list"
+}
+
+overlapping() {
+	local one two ref
+	[ "$REF_FORMAT" != files ] || return 0
+	served over.git
+	one=$(new_commit over.git one)
+	two=$(new_commit over.git two)
+	export GIT_TEST_REFTABLE_AUTOCOMPACTION=false
+	for ref in a b; do
+		git -C over.git update-ref -m git "refs/heads/$ref" "$one"
+	done
+	cp -r over.git copy.git
+	for ref in c d; do
+		git -C over.git update-ref -m git "refs/heads/$ref" "$one"
+	done
+	late over.git copy.git refs/heads/a "$two"
+	picture over.git >"$T/want"
+	check 'overlapping: a used index' [ \
+		"$(tail -n 1 over.git/reftable/tables.list | cut -d- -f 1)" '<' \
+		"$(tail -n 2 over.git/reftable/tables.list | head -n 1 |
+			cut -d- -f 2)" ]
+	check 'overlapping: the old value is what git reads' quiet "$REFD" \
+		update -C over.git refs/heads/a "$one" "$two"
+	check 'overlapping: a deletion' quiet "$REFD" update -C over.git \
+		-d refs/heads/b "$one"
+	check 'overlapping: a new ref' quiet "$REFD" update -C over.git \
+		refs/heads/e "$two"
+	sed -i "/refs.heads.b/d; s/^refs.heads.a .*/refs\/heads\/a $one /" \
+		"$T/want"
+	is 'overlapping: git reads the same, and the updates' \
+		"$( (grep '^refs/heads' "$T/want" &&
+			echo "refs/heads/e $two ") | sort)" \
+		"$(picture over.git | grep '^refs/heads' | sort)"
+	is 'overlapping: the log of git, then of refd' \
+		"$one $two $one" "$(git -C over.git reflog show --format=%H \
+			refs/heads/a -- | paste -sd ' ')"
+	late over.git copy.git refs/heads/f "$one"
+	git -C over.git update-ref -m git refs/heads/g "$one"
+	sound overlapping over.git
+	check 'overlapping: refd after git' quiet "$REFD" update -C over.git \
+		refs/heads/g "$two" "$one"
+	unset GIT_TEST_REFTABLE_AUTOCOMPACTION
+	check 'overlapping: git merges' git -C over.git pack-refs
+	check 'overlapping: after the merge' quiet "$REFD" update -C over.git \
+		refs/heads/f "$two" "$one"
+	is 'overlapping: all refs' "a $one c $one d $one e $two f $two g $two" \
+		"$(git -C over.git for-each-ref refs/heads \
+			--format='%(refname:lstrip=2) %(objectname)' |
+			paste -sd ' ')"
+	sound 'overlapping, merged' over.git
+}
+
 packed() {
 	served packed.git
 	if [ "$REF_FORMAT" = files ]; then
@@ -435,7 +498,7 @@ packed() {
 }
 
 for part in ${PARTS:-dialogues sessions pushes history killed doctor shared \
-	worktrees packed storm64}; do
+	worktrees overlapping packed storm64}; do
 	$part
 done
 finish

@@ -1,7 +1,8 @@
 /*
  * Proves that a stack of reftables shows the newest record of each key, hides
- * deleted records, reads the list again while git merges tables, and refuses a
- * stack whose tables are missing or do not fit.
+ * deleted records, reads the list again while git merges tables, serves tables
+ * with indices of tables before, and refuses a stack whose tables are missing
+ * or do not fit.
  */
 #include <check.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/reftable/reftable_merged.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
@@ -87,6 +89,42 @@ START_TEST(the_newest_wins)
 	ck_assert_int_eq(find("refs/heads/mai"), 0);
 	ck_assert_int_eq(find("refs/heads/main2"), 0);
 	ck_assert_int_eq(find(""), 0);
+	reftable_stack_close(&stack);
+}
+END_TEST
+
+/* A writer that counted on from an older list used index 2 again. As in git,
+ * the place in the list decides, for refs and for entries with the same key. */
+START_TEST(indices_that_overlap)
+{
+	const struct reftable_record late[] = { rh_ref("refs/heads/a", 2, 9),
+		rh_log("refs/heads/a", 2, 3, 9, "late\n"),
+		rh_log("refs/heads/main", 2, 2, 9, "late\n") };
+	struct rh_bytes bytes = rh_table(REFD_FORMAT_SHA1, 2, 2, late, 3);
+	struct reftable_table table;
+
+	add_three();
+	rh_add(rr_sys, rr_dir, &bytes, 2, 2, 7);
+	rh_free(&bytes);
+	ck_assert_int_eq(open_stack(), 0);
+	ck_assert_uint_eq(stack.nr, 4);
+	ck_assert_str_eq(rr_list(&stack, REFTABLE_REFS, false),
+	    "HEAD>refs/heads/main refs/heads/a=9 refs/heads/main=2 ");
+	ck_assert_str_eq(rr_list(&stack, REFTABLE_LOGS, false),
+	    "refs/heads/a@3:0,3 refs/heads/a@2:3,9 refs/heads/main@2:2,9 "
+	    "refs/heads/main@1:0,1 ");
+	ck_assert_int_eq(find("refs/heads/a"), 9);
+	ck_assert_uint_eq(reftable_stack_max_index(stack.tables, 4), 3);
+	ck_assert_uint_eq(reftable_stack_max_index(stack.tables + 3, 1), 2);
+	ck_assert_uint_eq(reftable_stack_min_index(stack.tables + 2, 2), 2);
+	ck_assert_int_eq(reftable_compact_merge(&stack, 1, 4, rh_budget(),
+			     rh_append, &bytes, &rr_fault),
+	    0);
+	ck_assert_int_eq(rr_open(&bytes, &table), 0);
+	ck_assert_uint_eq(table.context.min_index, 2);
+	ck_assert_uint_eq(table.max_index, 3);
+	reftable_table_close(&table);
+	rh_free(&bytes);
 	reftable_stack_close(&stack);
 }
 END_TEST
@@ -200,7 +238,7 @@ START_TEST(tables_that_do_not_fit)
 	refused(-EBADMSG, "missing.ref: the table is missing");
 	put_list("0x000000000002-0x000000000002-00000002.ref\n"
 		 "0x000000000002-0x000000000002-00000002.ref\n");
-	refused(-EBADMSG, "overlap");
+	refused(-EBADMSG, "tables.list: a table is listed twice");
 	put_list("");
 	rh_add(rr_sys, rr_dir, &other, 9, 9, 1);
 	refused(-EBADMSG, "00000001.ref: the ids have another object format");
@@ -262,6 +300,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, rr_setup, rr_teardown);
 	tcase_add_test(tc, the_newest_wins);
+	tcase_add_test(tc, indices_that_overlap);
 	tcase_add_test(tc, iteration_from_a_name);
 	tcase_add_test(tc, a_limit);
 	tcase_add_test(tc, an_empty_stack);

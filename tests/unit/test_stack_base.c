@@ -1,8 +1,9 @@
 /*
  * Proves the check of the base of an update under the list lock. Git appends,
- * merges and cleans between the base and the lock. Whatever git does, the stack
- * has git's refs and the update's refs afterwards, and the update never
- * overwrites a change which its checks did not see.
+ * merges and cleans between the base and the lock, and JGit appends tables with
+ * used indices. Whatever they do, the stack has their refs and the update's
+ * refs afterwards, and the update never overwrites a change which its checks
+ * did not see.
  */
 #include <check.h>
 #include <errno.h>
@@ -166,6 +167,30 @@ static void below(void)
 	ref_by_git("refs/heads/our/ref/x");
 }
 
+/* JGit counted on from the first list. */
+static void the_name_by_jgit(void)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/our/ref", 2, 8);
+
+	stk_git(2, &rec, 1);
+}
+
+static void the_log_by_jgit(void)
+{
+	const struct reftable_record rec =
+	    rh_log("refs/heads/our/ref", 1, 0, 7, "m\n");
+
+	stk_git(2, &rec, 1);
+}
+
+static void unrelated_by_jgit(void)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/x", 2, 8);
+
+	stk_git(2, &rec, 1);
+	stk_git_merge(1, 4);
+}
+
 static void the_name_and_merged(void)
 {
 	ref_by_git("refs/heads/our/ref");
@@ -192,6 +217,11 @@ static const struct change_by_git {
 	{ "a ref above", above, STACK_BASE_CHANGED, true },
 	{ "a ref below", below, STACK_BASE_CHANGED, true },
 	{ "the ref, merged", the_name_and_merged, STACK_BASE_CHANGED, true },
+	{ "the ref, with its index", the_name_by_jgit, STACK_BASE_CHANGED,
+	    true },
+	{ "the log, with an old index", the_log_by_jgit, STACK_BASE_CHANGED,
+	    true },
+	{ "a used index, merged", unrelated_by_jgit, STACK_BASE_GREW, true },
 	{ "our table cleaned away", clean, STACK_BASE_CHANGED, false },
 };
 
@@ -351,14 +381,19 @@ static void git_acts(void)
 	struct reftable_record rec;
 	unsigned i = dice(POOL);
 	size_t nr, first;
+	uint64_t index;
 
 	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
 	nr = snap->tables.nr;
 	if (dice(3) > 0 || nr == 1) {
 		value[i] = dice(3) == 0 ? 0 : (uint8_t)(1 + dice(200));
 		written[i] = true;
-		rec = record_of(i, snap->max_index + 1);
-		stk_git(snap->max_index + 1, &rec, 1);
+		index = snap->tables.tables[nr - 1].max_index + 1;
+		/* JGit counted on from an older list. */
+		if (dice(4) == 0 && index > 4)
+			index -= dice(4);
+		rec = record_of(i, index);
+		stk_git(index, &rec, 1);
 	} else if (dice(4) == 0) {
 		stk_git_clean();
 	} else {

@@ -144,6 +144,33 @@ START_TEST(tombstones_outlive_the_rows)
 }
 END_TEST
 
+/* JGit counted on from an older list. The folded table, and a table that git
+ * merged, cover all indices. */
+START_TEST(tables_with_used_indices)
+{
+	const struct reftable_record add = rh_ref("refs/heads/a", 0, 2);
+	const struct reftable_record jgit[] = { rh_ref("refs/heads/a", 2, 3),
+		rh_log("refs/heads/a", 2, 1, 3, "late\n") };
+	const struct reftable_record other = rh_ref("refs/heads/b", 0, 3);
+	struct stack_snapshot *snap;
+
+	stack_spend_index(stk.stack, 8);
+	ck_assert_int_eq(stk_write(&add, 1), 0);
+	stk_git(2, jgit, 2);
+	if (_i == 1)
+		stk_git_merge(1, 3);
+	ck_assert_int_eq(fold(&other, 1), 0);
+	ck_assert_str_eq(stk_list(REFTABLE_REFS),
+	    "HEAD>refs/heads/main refs/heads/a=3 refs/heads/b=3 "
+	    "refs/heads/main=1 ");
+	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), 0);
+	ck_assert_uint_eq(snap->tables.nr, 1);
+	ck_assert_uint_eq(snap->tables.tables[0].context.min_index, 1);
+	ck_assert_uint_eq(snap->max_index, 10);
+	stack_snapshot_put(snap);
+}
+END_TEST
+
 /* Git merges a table which we want to fold. */
 START_TEST(a_table_is_locked)
 {
@@ -433,6 +460,7 @@ int main(void)
 	tcase_add_test(tc, the_stack_stays_short);
 	tcase_add_test(tc, deletions);
 	tcase_add_test(tc, tombstones_outlive_the_rows);
+	tcase_add_loop_test(tc, tables_with_used_indices, 0, 2);
 	tcase_add_test(tc, a_table_is_locked);
 	tcase_add_test(tc, replaced_tables_stay_for_a_power_loss);
 	tcase_add_test(tc, unlisted_tables);

@@ -67,9 +67,12 @@ START_TEST(look_ups)
 	add_tables();
 	start();
 	ck_assert_int_eq(find("refs/heads/a"), 3);
+	ck_assert_uint_eq(reader.earlier_index, 2);
 	ck_assert_int_eq(find("refs/heads/main"), 1);
+	ck_assert_uint_eq(reader.earlier_index, 0);
 	ck_assert_int_eq(find("refs/heads/dir/x"), 0);
 	ck_assert_uint_eq(reader.deleted_index, 3);
+	ck_assert_uint_eq(reader.earlier_index, 2);
 	ck_assert_int_eq(find("refs/heads/dir/y"), 2);
 	ck_assert_int_eq(find("refs/heads/dir"), 0);
 	ck_assert_uint_eq(reader.deleted_index, 0);
@@ -78,6 +81,21 @@ START_TEST(look_ups)
 	ck_assert_int_eq(stack_reader_find(&reader, "HEAD", &ref), 1);
 	ck_assert_int_eq(ref->ref.kind, REFTABLE_REF_SYMREF);
 	ck_assert_uint_eq(ref->update_index, 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_table_with_a_used_index)
+{
+	const struct reftable_record late = rh_ref("refs/heads/a", 2, 9);
+
+	add_tables();
+	stk_git(2, &late, 1);
+	start();
+	ck_assert_uint_eq(snap->max_index, 3);
+	ck_assert_uint_eq(stack_next_index(stk.stack, snap), 4);
+	ck_assert_int_eq(find("refs/heads/a"), 9);
+	ck_assert_uint_eq(reader.earlier_index, 3);
 	end();
 }
 END_TEST
@@ -319,6 +337,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
 	tcase_add_test(tc, look_ups);
+	tcase_add_test(tc, a_table_with_a_used_index);
 	tcase_add_test(tc, logs);
 	tcase_add_test(tc, conflicts);
 	tcase_add_test(tc, each);

@@ -66,8 +66,9 @@ int reftable_compact_merge(const struct reftable_stack *stack, size_t first,
     void *arg, struct reftable_fault *fault)
 {
 	struct reftable_writer *writer = reftable_writer_new(stack->format,
-	    stack->tables[first].context.min_index,
-	    stack->tables[end - 1].max_index, write, arg);
+	    reftable_stack_min_index(stack->tables + first, end - first),
+	    reftable_stack_max_index(stack->tables + first, end - first), write,
+	    arg);
 	int r;
 
 	if (writer == NULL)

@@ -1,15 +1,16 @@
 /*
  * The tables of a repository or of a worktree, from the oldest to the newest,
  * as listed in reftable/tables.list. A record of a later table hides the
- * records with the same key of earlier tables.
+ * records with the same key of earlier tables. The place in the list alone
+ * decides, as in git: a writer that counted on from an older list may have
+ * added a table whose update indices were used before.
  *
  * open takes a snapshot. Later changes of the list, and the removal of tables,
  * do not matter. A snapshot holds one descriptor per table.
  *
  * Any number of threads may read a snapshot. Every call may block; nothing
  * logs. Results as in reftable_table.h. -EBADMSG also means: a table is
- * missing, has ids of another object format, or update indices of an earlier
- * table.
+ * missing, is listed twice, or has ids of another object format.
  */
 #ifndef STORE_REFTABLE_STACK_H
 #define STORE_REFTABLE_STACK_H
@@ -51,6 +52,13 @@ int reftable_stack_read_list(const struct sys *sys, int dirfd,
  * has NUL bytes, or is too long. */
 int reftable_stack_count(const struct reftable_stack *stack,
     struct reftable_fault *fault);
+
+/* The least and the largest update index in the headers of NR tables; without
+ * a table UINT64_MAX and 0. Pure. */
+uint64_t reftable_stack_min_index(const struct reftable_table *tables,
+    size_t nr);
+uint64_t reftable_stack_max_index(const struct reftable_table *tables,
+    size_t nr);
 
 /* Finds a ref. 1: it->cursor.record, until the next use of IT; 0: absent or
  * deleted. */

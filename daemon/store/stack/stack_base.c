@@ -7,9 +7,11 @@
  * Otherwise git appended tables, and perhaps merged tables, as after nearly
  * every update. If the first table is still there, git dropped no tombstone:
  * every record of the base is still in the stack, or hidden by a new record.
- * New records have an index above the largest index of the base, and are in
- * tables which the base lacks. A log entry that git rewrote keeps its old
- * index: refd neither reads nor hides such an entry by a table of its own.
+ * New records are in tables which the base lacks, beside old ones that git
+ * merged. No index tells the two apart, because a writer may use an index again
+ * (reftable_stack.h). So the newest record with the key is looked up in both
+ * stacks. A log entry that git rewrote keeps its key: refd neither reads nor
+ * hides such an entry by a table of its own.
  *
  * Failures: a damaged stack, a directory which was replaced.
  */
@@ -19,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "daemon/store/stack/stack_reader.h"
 
 /* ---- names ---- */
 
@@ -81,6 +85,7 @@ bool stack_base_touches(const char *const *names, size_t nr, const char *name)
 
 struct scan {
 	const struct stack_snapshot *base, *now;
+	struct stack_reader was, is; /* of the two */
 	stack_touches_fn *touches;
 	void *arg;
 	struct reftable_fault *fault;
@@ -97,12 +102,53 @@ static bool has_table(const struct stack_snapshot *snap, const char *name)
 	return false;
 }
 
+static bool is_same_ref(const struct reftable_ref *a,
+    const struct reftable_ref *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == REFTABLE_REF_SYMREF)
+		return a->target.len == b->target.len &&
+		    memcmp(a->target.at, b->target.at, a->target.len) == 0;
+	return refd_oid_eq(&a->oid, &b->oid);
+}
+
+static bool is_same(const struct reftable_record *a,
+    const struct reftable_record *b)
+{
+	return a->update_index == b->update_index &&
+	    a->is_deletion == b->is_deletion &&
+	    (a->section == REFTABLE_LOGS || a->is_deletion ||
+		is_same_ref(&a->ref, &b->ref));
+}
+
+/* 1: the stacks have different records with the key of CURSOR. */
+static int is_changed(struct scan *s, enum reftable_section section,
+    const struct reftable_cursor *cursor)
+{
+	const struct reftable_record *was, *is;
+	int had, has;
+
+	had = stack_reader_record(&s->was, section, cursor->key,
+	    cursor->key_len, &was);
+	if (had < 0)
+		*s->fault = s->was.fault;
+	if (had < 0)
+		return had;
+	has = stack_reader_record(&s->is, section, cursor->key, cursor->key_len,
+	    &is);
+	if (has < 0)
+		*s->fault = s->is.fault;
+	if (has < 0)
+		return has;
+	return had != has || (had > 0 && !is_same(was, is));
+}
+
 /* 1: a new record of TABLE touches a name. */
 static int scan_section(struct scan *s, const struct reftable_table *table,
     enum reftable_section section)
 {
 	struct reftable_iterator it = { .budget = &s->budget };
-	const struct reftable_record *rec = &it.cursor.record;
 	int r = reftable_iterator_seek(&it, table, section, (const uint8_t *)"",
 	    0, s->fault);
 
@@ -110,10 +156,27 @@ static int scan_section(struct scan *s, const struct reftable_table *table,
 		r = reftable_iterator_next(&it, s->fault);
 		if (r <= 0)
 			break;
-		r = rec->update_index > s->base->max_index &&
-		    s->touches(s->arg, rec->name);
+		r = s->touches(s->arg, it.cursor.record.name) ?
+		    is_changed(s, section, &it.cursor) :
+		    0;
 	}
 	reftable_iterator_done(&it);
+	return r;
+}
+
+static int scan_tables(struct scan *s)
+{
+	const struct reftable_stack *t = &s->now->tables;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < t->nr; i++) {
+		if (has_table(s->base, t->tables[i].name))
+			continue;
+		r = scan_section(s, &t->tables[i], REFTABLE_REFS);
+		if (r == 0)
+			r = scan_section(s, &t->tables[i], REFTABLE_LOGS);
+	}
 	return r;
 }
 
@@ -123,20 +186,20 @@ static int scan(struct scan *s)
 	const struct reftable_stack *t = &s->now->tables;
 	uint64_t bytes = 0;
 	size_t i;
-	int r = 0;
+	int r;
 
 	for (i = 0; i < t->nr; i++)
 		if (!has_table(s->base, t->tables[i].name))
 			bytes += t->tables[i].file_size;
 	if (bytes > STACK_SCAN_MAX)
 		return 1;
-	for (i = 0; r == 0 && i < t->nr; i++) {
-		if (has_table(s->base, t->tables[i].name))
-			continue;
-		r = scan_section(s, &t->tables[i], REFTABLE_REFS);
-		if (r == 0)
-			r = scan_section(s, &t->tables[i], REFTABLE_LOGS);
-	}
+	r = stack_reader_init(&s->was, s->base, &s->budget);
+	if (r == 0)
+		r = stack_reader_init(&s->is, s->now, &s->budget);
+	if (r == 0)
+		r = scan_tables(s);
+	stack_reader_done(&s->was);
+	stack_reader_done(&s->is);
 	/* A block that inflates to megabytes: the new round decides. */
 	return r == -EFBIG ? 1 : r;
 }

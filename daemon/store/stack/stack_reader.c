@@ -51,7 +51,7 @@ void stack_reader_done(struct stack_reader *r)
 
 /* Puts the cursor of table I on the first record with KEY or a greater key. */
 static int seek(struct stack_reader *r, enum reftable_section section, size_t i,
-    const char *key, size_t key_len)
+    const uint8_t *key, size_t key_len)
 {
 	struct stack_cursor *c =
 	    section == REFTABLE_REFS ? &r->refs[i] : &r->logs[i];
@@ -59,7 +59,7 @@ static int seek(struct stack_reader *r, enum reftable_section section, size_t i,
 
 	c->has = false;
 	n = reftable_iterator_seek(&c->it, &r->snap->tables.tables[i], section,
-	    (const uint8_t *)key, key_len, &r->fault);
+	    key, key_len, &r->fault);
 	if (n == 0)
 		n = reftable_iterator_next(&c->it, &r->fault);
 	c->has = n > 0;
@@ -73,29 +73,51 @@ static bool is_name(const char *name)
 	return len > 0 && len <= REFTABLE_NAME_MAX;
 }
 
+int stack_reader_record(struct stack_reader *r, enum reftable_section section,
+    const uint8_t *key, size_t key_len, const struct reftable_record **rec)
+{
+	const struct stack_cursor *cursors =
+	    section == REFTABLE_REFS ? r->refs : r->logs;
+	const struct reftable_cursor *found;
+	size_t i;
+	int n;
+
+	r->earlier_index = 0;
+	r->budget->work += STACK_WORK_EACH;
+	for (i = r->snap->tables.nr; i-- > 0;) {
+		n = seek(r, section, i, key, key_len);
+		if (n < 0)
+			return n;
+		found = &cursors[i].it.cursor;
+		if (!cursors[i].has ||
+		    reftable_block_compare(found->key, found->key_len, key,
+			key_len) != 0)
+			continue;
+		r->earlier_index =
+		    reftable_stack_max_index(r->snap->tables.tables, i);
+		*rec = &found->record;
+		return 1;
+	}
+	return 0;
+}
+
 int stack_reader_find(struct stack_reader *r, const char *name,
     const struct reftable_record **ref)
 {
 	const struct reftable_record *rec;
-	size_t i;
-	int n;
+	int n = 0;
 
-	r->deleted_index = 0;
-	r->budget->work += STACK_WORK_EACH;
-	for (i = r->snap->tables.nr; is_name(name) && i-- > 0;) {
-		n = seek(r, REFTABLE_REFS, i, name, strlen(name));
-		if (n < 0)
-			return n;
-		rec = &r->refs[i].it.cursor.record;
-		if (!r->refs[i].has || strcmp(rec->name, name) != 0)
-			continue;
-		if (rec->is_deletion)
-			r->deleted_index = rec->update_index;
-		else if (ref != NULL)
-			*ref = rec;
-		return !rec->is_deletion;
-	}
-	return 0;
+	r->deleted_index = r->earlier_index = 0;
+	if (is_name(name))
+		n = stack_reader_record(r, REFTABLE_REFS, (const uint8_t *)name,
+		    strlen(name), &rec);
+	if (n <= 0)
+		return n;
+	if (rec->is_deletion)
+		r->deleted_index = rec->update_index;
+	else if (ref != NULL)
+		*ref = rec;
+	return !rec->is_deletion;
 }
 
 /* ---- searches in all tables ---- */
@@ -114,7 +136,7 @@ static int start(struct stack_reader *r, enum reftable_section section,
 	int n = 0;
 
 	for (i = 0; n == 0 && i < r->snap->tables.nr; i++)
-		n = seek(r, section, i, key, key_len);
+		n = seek(r, section, i, (const uint8_t *)key, key_len);
 	return n;
 }
 

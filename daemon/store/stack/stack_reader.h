@@ -29,6 +29,9 @@ struct stack_reader {
 	/* Of the tombstone, if the last stack_reader_find() found no ref; 0: no
 	 * record, perhaps because git merged the tombstone away. */
 	uint64_t deleted_index;
+	/* The largest index of the tables before the record, or before the
+	 * tombstone, of the last stack_reader_find(); 0: no record. */
+	uint64_t earlier_index;
 	struct reftable_fault fault; /* of the last failure */
 };
 
@@ -43,6 +46,12 @@ void stack_reader_done(struct stack_reader *reader);
  * deleted ref is 0, and then *REF is untouched. */
 int stack_reader_find(struct stack_reader *reader, const char *name,
     const struct reftable_record **ref);
+
+/* Finds the newest record of SECTION with KEY (reftable_block.h), perhaps a
+ * tombstone. *REC as above. */
+int stack_reader_record(struct stack_reader *reader,
+    enum reftable_section section, const uint8_t *key, size_t key_len,
+    const struct reftable_record **rec);
 
 /* Has NAME a reflog? An empty reflog (two null ids) counts. */
 int stack_reader_has_log(struct stack_reader *reader, const char *name);

@@ -125,8 +125,8 @@ static int take(struct stack *stack, const struct stack_snapshot *last,
 	    last != NULL ? &last->tables : NULL, t, fault);
 	if (r == 0)
 		r = mark_durable(stack, last, snap);
-	if (r == 0 && t->nr > 0)
-		snap->max_index = t->tables[t->nr - 1].max_index;
+	if (r == 0)
+		snap->max_index = reftable_stack_max_index(t->tables, t->nr);
 	if (r < 0)
 		stack_snapshot_put(snap);
 	else

@@ -311,18 +311,23 @@ static int write_section(struct making *m, enum reftable_section section,
 	return r < 0 ? r : has_old < 0 ? has_old : 0;
 }
 
+/* Of the folded tables. Otherwise that of the new records. */
+static uint64_t least_index(const struct stack_update *u)
+{
+	if (u->first_folded == u->end_folded)
+		return u->index;
+	return reftable_stack_min_index(u->base->tables.tables +
+		u->first_folded,
+	    u->end_folded - u->first_folded);
+}
+
 static int write_records(struct making *m)
 {
-	const struct stack_update *u = m->u;
-	const struct reftable_table *t = u->base->tables.tables;
 	size_t at = 0;
 	int r;
 
-	m->writer = reftable_writer_new(u->base->tables.format,
-	    u->first_folded < u->end_folded ?
-		t[u->first_folded].context.min_index :
-		m->index,
-	    m->index, add_bytes, m);
+	m->writer = reftable_writer_new(m->u->base->tables.format,
+	    least_index(m->u), m->index, add_bytes, m);
 	if (m->writer == NULL)
 		return -ENOMEM;
 	r = write_section(m, REFTABLE_REFS, &at);
@@ -358,11 +363,6 @@ static int create(struct stack_update *u)
 static int name_table(struct stack_update *u)
 {
 	char value[TOKEN_NAME_MAX];
-	const bool is_fold = u->first_folded < u->end_folded;
-	const struct reftable_table *folded =
-	    &u->base->tables.tables[u->first_folded];
-	const uint64_t min_index =
-	    is_fold ? folded->context.min_index : u->index;
 	unsigned tries;
 	uint32_t random;
 	int r = -EEXIST;
@@ -371,7 +371,8 @@ static int name_table(struct stack_update *u)
 	for (tries = 0; r == -EEXIST && tries < NAME_TRIES; tries++) {
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return -EIO;
-		reftable_writer_name(min_index, u->index, random, u->table);
+		reftable_writer_name(least_index(u), u->index, random,
+		    u->table);
 		r = SYS(u->stack->sys, linkat, u->list.token->stage_fd, value,
 		    u->stack->dirfd, u->table);
 	}
@@ -412,8 +413,9 @@ static int take_index(struct making *m)
 	uint64_t next = stack_next_index(u->stack, u->base);
 
 	if (u->is_merge) {
-		u->index = m->index =
-		    u->base->tables.tables[u->end_folded - 1].max_index;
+		u->index = m->index = reftable_stack_max_index(
+		    u->base->tables.tables + u->first_folded,
+		    u->end_folded - u->first_folded);
 		return 0;
 	}
 	u->is_large = m->bytes > STACK_LARGE;

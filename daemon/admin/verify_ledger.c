@@ -277,14 +277,13 @@ static void check_in_stack(struct verify *v, const struct verify_place *place,
 {
 	const struct record_member *last = &e->last;
 	struct stack_found found;
-	size_t kept;
 	int r;
 
 	r = verify_find_in_stack(v, place, e->name, &found);
 	if (r < 0)
 		found_unreadable(v, place, e, r);
 	else if (!stack_rule_is_value(last, &found) &&
-	    stack_rule_apply(&last, 1, &found, 0, &kept) == STACK_REDO &&
+	    stack_rule_apply(&last, 1, &found, 0) == STACK_REDO &&
 	    is_to_be_had(v, e))
 		found_lost(v, place, e, !found.exists);
 	stack_found_done(&found);

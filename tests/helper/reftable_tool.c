@@ -265,7 +265,7 @@ static void append(const char *path)
 	need(stack_update_lock(&u), "lock");
 	need(stack_base_check(&u, touches, NULL, &result), "check");
 	need(stack_update_list(&u), "list");
-	need(stack_sync_base(&u, INT64_MIN), "sync_base");
+	need(stack_sync_base(&u, INT64_MIN, false), "sync_base");
 	stack_sync_begin(&u, NULL, false);
 	need(stack_sync_end(&u), "sync");
 	need(stack_update_place(&u), "place");

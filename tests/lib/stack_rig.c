@@ -232,7 +232,7 @@ int stk_publish(struct stack_update *u)
 	if (r == 0)
 		r = stack_update_list(u);
 	if (r == 0)
-		r = stack_sync_base(u, INT64_MIN);
+		r = stack_sync_base(u, INT64_MIN, false);
 	if (r < 0)
 		return r;
 	stack_sync_begin(u, NULL, false);

@@ -149,6 +149,8 @@ static int stage_part(struct part *part)
 	if (r == 0)
 		r = stack_base_check(u, NULL, NULL, &base);
 	if (r == 0)
+		r = stack_sync_base(u, INT64_MIN, false);
+	if (r == 0)
 		r = stack_update_list(u);
 	for (i = 0; i < part->nr; i++)
 		part->k->t->members[part->members[i]].update_index = u->index;
@@ -191,10 +193,6 @@ static int each(struct work *k, int (*step)(struct part *part))
 
 static int sync_part(struct part *part)
 {
-	int r = stack_sync_base(&part->update, INT64_MIN);
-
-	if (r < 0)
-		return r;
 	stack_sync_begin(&part->update, NULL, false);
 	return stack_sync_end(&part->update);
 }

@@ -17,7 +17,7 @@
 #define STACK_TXN_PLACES 2
 
 enum stack_txn_step {
-	STACK_TXN_STAGED, /* table, lock and list; no row */
+	STACK_TXN_STAGED, /* durable base, table, lock and list; no row */
 	STACK_TXN_LOGGED, /* the row; nothing is flushed */
 	STACK_TXN_SYNCED, /* table, list and directory */
 	STACK_TXN_PLACED, /* the lists are renamed, the locks stand */
@@ -61,6 +61,9 @@ void stack_txn_git(struct world *w, bool sync,
     const struct reftable_record *records, size_t nr);
 /* The same for a ref with its log entry ('0': a deletion). */
 void stack_txn_git_ref(struct world *w, const char *name, char old, char new_c);
+/* The same with INDEX: JGit counted on from an older list. */
+void stack_txn_jgit_ref(struct world *w, uint64_t index, const char *name,
+    char old, char new_c);
 /* Merges all tables into one, and unlinks them. */
 void stack_txn_git_merge(struct world *w);
 
@@ -75,7 +78,8 @@ const char *stack_txn_log(struct world *w, const char *worktree,
     const char *name);
 /* Finds litter: as world_litter(), or an unlisted table. */
 const char *stack_txn_litter(struct world *w);
-/* The largest index of the list of the common dir. */
-uint64_t stack_txn_max(struct world *w);
+/* The largest index of the last table of the common dir: git counts on from
+ * there. */
+uint64_t stack_txn_last(struct world *w);
 
 #endif

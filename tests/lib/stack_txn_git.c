@@ -72,7 +72,7 @@ static void open_stack(struct world *w, int dirfd, struct reftable_stack *stack)
 		   NULL, stack, &fault) == 0);
 }
 
-uint64_t stack_txn_max(struct world *w)
+uint64_t stack_txn_last(struct world *w)
 {
 	int dirfd = stack_txn_dir(w, 0);
 	struct reftable_stack stack;
@@ -85,10 +85,9 @@ uint64_t stack_txn_max(struct world *w)
 	return max;
 }
 
-void stack_txn_git(struct world *w, bool sync,
+static void append(struct world *w, bool sync, uint64_t index,
     const struct reftable_record *records, size_t nr)
 {
-	uint64_t index = stack_txn_max(w) + 1;
 	struct reftable_record own[8];
 	int dirfd = stack_txn_dir(w, 0);
 	struct rh_bytes table;
@@ -106,7 +105,19 @@ void stack_txn_git(struct world *w, bool sync,
 	SYS(memfs_other(w->fs), close, dirfd);
 }
 
+void stack_txn_git(struct world *w, bool sync,
+    const struct reftable_record *records, size_t nr)
+{
+	append(w, sync, stack_txn_last(w) + 1, records, nr);
+}
+
 void stack_txn_git_ref(struct world *w, const char *name, char old, char new_c)
+{
+	stack_txn_jgit_ref(w, stack_txn_last(w) + 1, name, old, new_c);
+}
+
+void stack_txn_jgit_ref(struct world *w, uint64_t index, const char *name,
+    char old, char new_c)
 {
 	struct reftable_record records[] = { rh_ref(name, 0, (uint8_t)new_c),
 		rh_log(name, 0, (uint8_t)old, (uint8_t)new_c, "git\n") };
@@ -116,7 +127,7 @@ void stack_txn_git_ref(struct world *w, const char *name, char old, char new_c)
 	records[1].log.to = world_oid(new_c);
 	if (new_c == '0')
 		records[0] = rh_deleted(name, 0);
-	stack_txn_git(w, true, records, new_c == '0' ? 1 : 2);
+	append(w, true, index, records, new_c == '0' ? 1 : 2);
 }
 
 void stack_txn_git_merge(struct world *w)
@@ -131,8 +142,9 @@ void stack_txn_git_merge(struct world *w)
 	open_stack(w, dirfd, &stack);
 	assert(reftable_compact_merge(&stack, 0, stack.nr, rh_budget(),
 		   rh_append, &table, &fault) == 0);
-	add_table(w, dirfd, &table, stack.tables[0].context.min_index,
-	    stack.tables[stack.nr - 1].max_index, false, true);
+	add_table(w, dirfd, &table,
+	    reftable_stack_min_index(stack.tables, stack.nr),
+	    reftable_stack_max_index(stack.tables, stack.nr), false, true);
 	for (i = 0; i < stack.nr; i++)
 		SYS(sys, unlinkat, dirfd, stack.tables[i].name);
 	reftable_stack_close(&stack);

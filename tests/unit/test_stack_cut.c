@@ -33,6 +33,7 @@ struct state {
 	bool has_git;    /* git appended an unsynced table */
 	bool covers_all; /* one fsync for all */
 	bool folds;      /* the table replaces all others */
+	bool is_based;   /* the base is durable: the journal may have a row */
 	bool is_flushed; /* all flushes succeeded */
 	bool is_placed;
 };
@@ -77,6 +78,7 @@ static int update(struct state *s, struct stack_update *u)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/b", 0, 9);
 	enum stack_base result;
+	bool covers_all;
 	int r = stk_begin(u);
 
 	u->may_fold = s->folds;
@@ -88,12 +90,14 @@ static int update(struct state *s, struct stack_update *u)
 		r = stack_base_check(u, touches_none, NULL, &result);
 	if (r == 0)
 		r = stack_update_list(u);
+	covers_all =
+	    s->covers_all && SYS(stk.sys, fsync_covers_all, stk.git_fd) > 0;
 	if (r == 0)
-		r = stack_sync_base(u, INT64_MIN);
+		r = stack_sync_base(u, INT64_MIN, covers_all);
+	s->is_based = r == 0;
 	if (r < 0)
 		return r;
-	stack_sync_begin(u, NULL,
-	    s->covers_all && SYS(stk.sys, fsync_covers_all, stk.git_fd) > 0);
+	stack_sync_begin(u, NULL, covers_all);
 	r = stack_sync_end(u);
 	s->is_flushed = r == 0;
 	if (r == 0)
@@ -155,7 +159,7 @@ static bool is_one_of(const struct state *s, const char *list)
 	if (strcmp(list, s->has_git ? BOTH : AFTER) == 0)
 		return s->is_flushed;
 	return strcmp(list, s->has_git ? GIT : BEFORE) == 0 ||
-	    (s->has_git && !s->is_flushed && strcmp(list, BEFORE) == 0);
+	    (s->has_git && !s->is_based && strcmp(list, BEFORE) == 0);
 }
 
 static const char *look(void *state, const struct sweep_now *now)
@@ -165,10 +169,12 @@ static const char *look(void *state, const struct sweep_now *now)
 	const char *list = stk_list(REFTABLE_REFS);
 
 	snprintf(text, sizeof(text), "%s%s: %s",
-	    s->is_flushed ? "flushed" : "not flushed",
+	    s->is_flushed   ? "flushed" :
+		s->is_based ? "base flushed" :
+			      "not flushed",
 	    s->is_placed ? ", placed" : "", list);
 	/* Before the flush, a power loss may empty git's own table. */
-	if (s->has_git && !s->is_flushed && now->when == SWEEP_AFTER_CUT)
+	if (s->has_git && !s->is_based && now->when == SWEEP_AFTER_CUT)
 		return NULL;
 	if (!is_one_of(s, list))
 		return text;

@@ -106,7 +106,8 @@ static enum step sync_bases(struct pass *p, struct repo_slice *g)
 	for (part = g->tables.parts; part != NULL; part = part->next) {
 		if (!is_used(part))
 			continue;
-		r = stack_sync_base(&part->update, before_ns);
+		r = stack_sync_base(&part->update, before_ns,
+		    g->repo->fs->fsync_covers_all);
 		if (r == -ESTALE)
 			return STEP_AGAIN;
 		if (r == 0)

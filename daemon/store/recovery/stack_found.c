@@ -10,7 +10,7 @@ int stack_found_read(struct stack_found *found, struct stack_reader *reader,
 	const struct reftable_record *rec;
 	int r = stack_reader_find(reader, name, &rec);
 
-	*found = (struct stack_found){ .index = 0 };
+	*found = (struct stack_found){ .earlier = reader->earlier_index };
 	if (r <= 0) {
 		found->index = r == 0 ? reader->deleted_index : 0;
 		return r;

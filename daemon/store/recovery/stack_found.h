@@ -7,8 +7,9 @@
 #include "daemon/store/stack/stack_reader.h"
 
 struct stack_found {
-	uint64_t index; /* 0: no record */
-	bool exists;    /* false: no record, or a deletion */
+	uint64_t index;   /* 0: no record */
+	uint64_t earlier; /* the largest index of the tables before */
+	bool exists;      /* false: no record, or a deletion */
 	struct refd_oid oid;
 	char *target; /* of a symbolic ref; else NULL; owned */
 };

@@ -385,7 +385,7 @@ static int stage(struct stack_place *place)
 		r = stack_update_list(u);
 	/* Nobody knows which tables of git are durable. */
 	if (r == 0)
-		r = stack_sync_base(u, INT64_MIN);
+		r = stack_sync_base(u, INT64_MIN, false);
 	if (r < 0)
 		return r;
 	stack_sync_begin(u, NULL, false);

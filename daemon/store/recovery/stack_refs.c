@@ -5,11 +5,11 @@
  * value of its rows.
  *
  * Not redone:
- *	the base of a row was lost: the update is aborted, an atomic transaction
- *	as a whole. Rows of other refs then change, so all refs are decided
- *	again
- *	another ref stands where the name must go: the same
- *	another writer changed the ref later: reported
+ *	another ref stands where the name must go: the update is aborted, an
+ *	atomic transaction as a whole. Rows of other refs then change, so all
+ *	refs are decided again
+ *	another writer changed the ref later: reported. If the batch was open
+ *	and lost its lock, the update never happened: the same as above
  *	a worktree that is gone: never made again
  */
 #include <errno.h>
@@ -199,11 +199,9 @@ static int was_published(struct stack_replay *sr, const struct stack_ref *ref,
 /* *AGAIN: rows were aborted. */
 static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 {
-	const char *why =
-	    "a power loss took the value it was based on, before any answer";
 	const struct ref_record *record = ref->records->items;
-	size_t kept, nr = 0;
-	int r = 0;
+	size_t nr = 0;
+	int r;
 
 	for (; record < ref->records->items + ref->records->nr; record++)
 		if (stack_refs_is_live(ref, record) && has_value(record)) {
@@ -215,23 +213,16 @@ static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 	if (nr == 0)
 		return 0;
 	ref->last = sr->values[nr - 1];
-	ref->verdict = stack_rule_apply(sr->members, nr, &ref->found,
-	    ref->place->proved, &kept);
+	ref->verdict =
+	    stack_rule_apply(sr->members, nr, &ref->found, ref->place->proved);
 	/* Only the last batch can be open. */
-	if (ref->verdict == STACK_LATER && sr->values[nr - 1]->row->lost_lock &&
-	    kept == nr) {
-		r = was_published(sr, ref, sr->values[nr - 1]);
-		if (r != 0)
-			return r < 0 ? r : 0;
-		kept--;
-		why = redo_unlocked_text;
-	}
-	for (; nr > kept && r == 0; nr--) {
-		*again = true;
-		if (!is_passed(sr->values[nr - 1]))
-			r = abort_update(sr, sr->values[nr - 1], why);
-	}
-	return r;
+	if (ref->verdict != STACK_LATER || !ref->last->row->lost_lock)
+		return 0;
+	r = was_published(sr, ref, ref->last);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*again = true;
+	return abort_update(sr, ref->last, redo_unlocked_text);
 }
 
 bool stack_refs_is_redone(const struct stack_ref *ref)

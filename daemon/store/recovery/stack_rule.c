@@ -1,8 +1,6 @@
 /*
- * Happy path: the record is the last one of the rows, or a later one.
- *
- * The rows are looked at from the newest to the oldest. A row whose list was
- * lost is aborted, and the row before decides.
+ * Happy path: the ref has the last value of the rows, or the record that a row
+ * replaced. Anything else was written later.
  */
 #include "daemon/store/recovery/stack_rule.h"
 
@@ -26,61 +24,40 @@ bool stack_rule_is_there(const struct record_member *m,
 	    found->index == m->update_index && stack_rule_is_value(m, found);
 }
 
-/* Is the record the one that M replaced? The index decides for a symbolic ref:
- * the row has only the value at its end. Git may have merged an old deletion
- * away. */
-static bool is_old(const struct record_member *m,
+/* Without a record, or with a tombstone: was the ref absent before M too? Git
+ * may have merged a tombstone away, or a merge of refd was lost, so tombstones
+ * up to the base count. One behind a table of the base's largest index is
+ * younger, whatever its own index says. */
+static bool was_absent(const struct record_member *m,
     const struct stack_found *found)
 {
-	if (!found->exists)
-		return !m->had_old && found->index <= m->base_index;
-	if (found->index != m->old_index)
-		return false;
-	return found->target != NULL ||
-	    (m->had_old && refd_oid_eq(&m->old_oid, &found->oid));
+	return found->index == 0 || found->index == m->old_index ||
+	    (found->index <= m->base_index && found->earlier < m->base_index);
 }
 
-/* No record is there, and one of the ref was in the stack once: git deleted
- * the ref, and merged the deletion away. */
-static bool was_deleted(const struct record_member *m,
+/* Is it what M replaced? The index decides for a symbolic ref: the row has only
+ * the value at its end. */
+static bool is_old(const struct record_member *m,
     const struct stack_found *found, uint64_t proved)
 {
-	uint64_t index = m->had_old ? m->old_index : m->update_index;
-
-	return found->index == 0 && m->action == RECORD_WRITE &&
-	    proved >= index && proved != 0;
+	if (m->update_index <= proved)
+		return false;
+	if (!found->exists)
+		return !m->had_old && was_absent(m, found);
+	return found->index == m->old_index &&
+	    (found->target != NULL ||
+		(m->had_old && refd_oid_eq(&m->old_oid, &found->oid)));
 }
 
 enum stack_verdict stack_rule_apply(const struct record_member *const *rows,
-    size_t nr, const struct stack_found *found, uint64_t proved, size_t *kept)
+    size_t nr, const struct stack_found *found, uint64_t proved)
 {
-	const struct record_member *last = rows[nr - 1];
-	bool is_value = stack_rule_is_value(last, found);
 	size_t i;
 
-	*kept = nr;
-	/* An earlier recovery may have written the value with another index. */
-	if (is_value &&
-	    (found->index == last->update_index ||
-		found->index > last->base_index || !found->exists))
+	if (stack_rule_is_value(rows[nr - 1], found))
 		return STACK_STANDS;
-	if (was_deleted(last, found, proved))
-		return STACK_LATER;
 	for (i = 0; i < nr; i++)
-		if (is_old(rows[i], found))
+		if (is_old(rows[i], found, proved))
 			return STACK_REDO;
-	for (i = nr; i > 0; i--) {
-		*kept = i;
-		if (found->index > rows[i - 1]->base_index ||
-		    was_deleted(rows[i - 1], found, proved))
-			return i < nr &&
-				stack_rule_is_value(rows[i - 1], found) ?
-			    STACK_STANDS :
-			    STACK_LATER;
-		if (found->index == rows[i - 1]->update_index &&
-		    stack_rule_is_value(rows[i - 1], found))
-			return STACK_STANDS;
-	}
-	*kept = 0;
-	return STACK_ABORT;
+	return STACK_LATER;
 }

@@ -6,14 +6,16 @@
  * The facts behind the rule:
  *	- A list of tables survives as a whole. With a table, all earlier tables
  *	  are there too, perhaps merged.
- *	- refd makes the list under its lock durable before the new list gets
- *	  its name, and so before any answer.
- *	- After a loss git uses the lost indices again. So an index of ours says
- *	  nothing about a record with another value, and a value of ours at its
- *	  index may have been repeated by git. Only the log line tells.
- *	- A record with an index up to BASE_INDEX was there before our batch,
- *	  unless the list of the batch was lost. So the old record, index and
- *	  value, proves that nobody wrote later.
+ *	- A list by another writer, on which rows are based, is durable before
+ *	  the journal has the rows (stack_sync_base()). Lists by refd can be
+ *	  lost, but then their rows are redone. So what the rows replaced was
+ *	  there. If it is gone, somebody wrote later.
+ *	- After a loss git uses the lost indices again. A writer that counted
+ *	  on from an older list uses those of other tables again. So an index
+ *	  identifies a record of a ref only together with the value, and the
+ *	  place in the list says what is later.
+ *	- If another writer repeats index and value of the replaced record
+ *	  after a loss, nothing tells the two apart: the row is redone.
  *
  * Pure; any thread.
  */
@@ -26,8 +28,7 @@
 enum stack_verdict {
 	STACK_STANDS, /* the last value of the rows */
 	STACK_LATER,  /* another writer changed the ref afterwards */
-	STACK_REDO,   /* the ref gets the last value of the rows */
-	STACK_ABORT   /* the base of all rows was lost: nobody had an answer */
+	STACK_REDO    /* the ref gets the last value of the rows */
 };
 
 /* Has the ref the value of M, or was it deleted as M says? */
@@ -42,11 +43,10 @@ bool stack_rule_is_there(const struct record_member *m,
 
 /*
  * ROWS: the NR members of one ref that write, delete or confirm a value, oldest
- * first; NR > 0. PROVED: the largest index of a table that is known to be in
- * the stack, as above; 0: none. *KEPT: the rows from this number on are to be
- * aborted; the verdict is that of the other rows.
+ * first; NR > 0. PROVED: the largest index of a row whose table is known to be
+ * in the stack, as above; 0: none.
  */
 enum stack_verdict stack_rule_apply(const struct record_member *const *rows,
-    size_t nr, const struct stack_found *found, uint64_t proved, size_t *kept);
+    size_t nr, const struct stack_found *found, uint64_t proved);
 
 #endif

@@ -122,13 +122,13 @@ static int lock_and_check(struct stack_update *u)
 
 /* Git waits only 100 ms for the lock: its large tables are flushed before. If
  * git adds large tables each time, the last ones are flushed under the lock. */
-static int lock(struct stack_update *u, int64_t before_ns)
+static int lock(struct stack_update *u, int64_t before_ns, bool covers_all)
 {
 	unsigned tries;
 	int r;
 
 	for (tries = 0;; tries++) {
-		r = stack_sync_base(u, before_ns);
+		r = stack_sync_base(u, before_ns, covers_all);
 		/* The list has changed: the check finds the present list. */
 		if (r < 0 && r != -ESTALE)
 			return r;
@@ -145,7 +145,7 @@ static int lock(struct stack_update *u, int64_t before_ns)
 static int flush(struct stack_update *u, struct flusher *flusher,
     int64_t before_ns, bool covers_all)
 {
-	int r = stack_sync_base(u, before_ns);
+	int r = stack_sync_base(u, before_ns, covers_all);
 
 	if (r < 0)
 		return r;
@@ -156,7 +156,7 @@ static int flush(struct stack_update *u, struct flusher *flusher,
 int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
     int64_t before_ns, bool covers_all)
 {
-	int r = lock(u, before_ns);
+	int r = lock(u, before_ns, covers_all);
 
 	if (r == 0)
 		r = stack_update_list(u);

@@ -7,6 +7,12 @@
  * the fsync of one file makes all names durable. So the data of all these files
  * goes to the drive before the first fsync.
  *
+ * The name of the list becomes durable as well, before the journal gets a row:
+ * then every row in the journal had its base, and recovery need not ask whether
+ * another writer's change was lost with the base. Where the fsync of the list
+ * does not do it, this waits for the lock, because otherwise it could be the
+ * name of a later list of git, whose bytes are in memory alone.
+ *
  * Where an fsync covers all, the new table is written out beside the fsync of
  * the list. The table itself becomes durable with the rename, or earlier: such
  * a file system has one log, in which size and place of the table precede the
@@ -85,31 +91,67 @@ static int sync_tables(struct stack_update *u, int64_t before_ns,
 	return 0;
 }
 
-int stack_sync_base(struct stack_update *u, int64_t before_ns)
+/* The base may be trusted from now on. */
+static void note_base(struct stack_update *u)
+{
+	char *list = strdup(u->base->tables.list), *old;
+
+	pthread_mutex_lock(&u->stack->mutex);
+	old = u->stack->durable_list;
+	u->stack->durable_list = list;
+	pthread_mutex_unlock(&u->stack->mutex);
+	free(old);
+}
+
+/* Flushes the files of the base. */
+static int sync_files(struct stack_update *u, int64_t before_ns)
 {
 	const struct sys *sys = u->stack->sys;
-	bool has_list;
-	int list = 0, r = 0;
+	int list, r;
 
-	if (u->is_base_synced)
-		return 0;
-	memset(&u->fault, 0, sizeof(u->fault));
-	has_list = !is_known_list(u) &&
-	    u->base->tables.list_stat.ctime_ns >= before_ns;
-	if (has_list)
-		list = open_list(u);
+	if (is_known_list(u) || u->base->tables.list_stat.ctime_ns < before_ns)
+		return sync_tables(u, before_ns, FLUSH_FSYNC);
+	list = open_list(u);
 	if (list < 0)
 		return list;
-	if (has_list)
-		r = SYS(sys, write_out_wait, list);
+	r = SYS(sys, write_out_wait, list);
 	if (r == 0)
 		r = sync_tables(u, before_ns, FLUSH_WRITE_OUT);
 	if (r == 0)
 		r = sync_tables(u, before_ns, FLUSH_FSYNC);
-	if (r == 0 && has_list)
+	if (r == 0)
 		r = SYS(sys, fsync, list);
-	if (has_list)
-		SYS(sys, close, list);
+	SYS(sys, close, list);
+	u->is_base_unnamed = true;
+	return r;
+}
+
+static int sync_names(struct stack_update *u, bool covers_all)
+{
+	int r = 0;
+
+	if (!covers_all && u->has_table && !edit_is_locked(&u->list))
+		return 0;
+	if (!covers_all)
+		r = SYS(u->stack->sys, fsync, u->stack->dirfd);
+	if (r < 0)
+		return r;
+	u->is_base_unnamed = false;
+	note_base(u);
+	return 0;
+}
+
+int stack_sync_base(struct stack_update *u, int64_t before_ns, bool covers_all)
+{
+	int r = 0;
+
+	memset(&u->fault, 0, sizeof(u->fault));
+	if (!u->is_base_synced) {
+		u->is_base_unnamed = false;
+		r = sync_files(u, before_ns);
+	}
+	if (r == 0 && u->is_base_unnamed)
+		r = sync_names(u, covers_all);
 	u->err = r;
 	u->is_base_synced = r == 0;
 	return r;
@@ -154,18 +196,6 @@ void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
 	u->has_dir_flush = true;
 }
 
-/* The names are durable too: the base may be trusted from now on. */
-static void note_base(struct stack_update *u)
-{
-	char *list = strdup(u->base->tables.list), *old;
-
-	pthread_mutex_lock(&u->stack->mutex);
-	old = u->stack->durable_list;
-	u->stack->durable_list = list;
-	pthread_mutex_unlock(&u->stack->mutex);
-	free(old);
-}
-
 int stack_sync_end(struct stack_update *u)
 {
 	size_t i;
@@ -189,7 +219,5 @@ int stack_sync_end(struct stack_update *u)
 	}
 	u->is_flushed = u->has_table;
 	u->is_list_flushed = u->list_fd >= 0;
-	if (u->is_base_synced && !is_known_list(u))
-		note_base(u);
 	return 0;
 }

@@ -10,7 +10,7 @@
  *	lock		tables.list.lock is a hard link of the token
  *	check		is the base still right? (stack_base_check())
  *	list		the next list: refd/stage/<token>-<n+1>
- *	sync_base	foreign tables and the present list become durable
+ *	sync_base	a foreign list and its tables become durable
  *	sync, synced	the new table, the new list, the directory; beside the
  *			flush of the log
  *	place		a rename of the list publishes the table
@@ -85,7 +85,8 @@ struct stack_update {
 	bool has_dir_flush;   /* the last of them is of the directory */
 	bool is_flushed;      /* no flush of the table is left to do */
 	bool is_list_flushed; /* the new list is durable, in stage/ */
-	bool is_base_synced;  /* the base is durable, except its names */
+	bool is_base_synced;  /* the base is durable */
+	bool is_base_unnamed; /* except for the name of its list */
 	int err;              /* of the flushes; final: no rename may follow */
 	/* The flush of the directory failed. A second flush might succeed
 	 * without the names: the caller reports the file system. */
@@ -169,14 +170,16 @@ int stack_update_list(struct stack_update *u);
 /* ---- durability (stack_sync.c) ---- */
 
 /*
- * Makes the tables of the base durable that are not known to be durable, and
- * the present list; their names become durable with sync(). Costs no system
- * call if refd wrote the stack last, or if the stack is older than BEFORE_NS
- * (stack_snapshot_is_durable()). -ESTALE: the list changed since, take a new
- * base. A failed fsync is in u->err too, and must not be repeated: the caller
- * reports the file system.
+ * Makes the base durable, before the journal gets a row, because recovery
+ * relies on the base of every row: the tables that are not known to be durable,
+ * the present list, and under the lock, or without a table, their names. Costs
+ * no system call if refd wrote the stack last, or if the stack is older than
+ * BEFORE_NS (stack_snapshot_is_durable()). COVERS_ALL as in stack_sync_begin():
+ * no flush of the directory is needed. -ESTALE: the list changed since, take a
+ * new base. A failed fsync is in u->err too, and must not be repeated: the
+ * caller reports the file system.
  */
-int stack_sync_base(struct stack_update *u, int64_t before_ns);
+int stack_sync_base(struct stack_update *u, int64_t before_ns, bool covers_all);
 
 /* Flushes the table, which the lock need not wait for. Its name becomes durable
  * with stack_sync_begin(). A failure is in u->err too. */

@@ -80,7 +80,7 @@ struct stack_snapshot {
 	 * group. Snapshots share open tables. */
 	struct reftable_stack tables;
 	atomic_bool *is_durable; /* by table: flushed by refd */
-	uint64_t max_index;      /* 0: no table */
+	uint64_t max_index;      /* of all tables; 0: no table */
 };
 
 /* Opens the stack of the git-dir GIT_FD, with one reference. *FORMAT is

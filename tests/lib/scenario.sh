@@ -342,7 +342,7 @@ has_no_locks() { # NAME
 # ok when no lock of a ref or of packed-refs stays there. The daemon itself may
 # hold locks for a moment: it packs the refs of a repository with many of them.
 no_locks() { # REPORTED-AS NAME
-	await 10 has_no_locks "$2" || :
+	await 60 has_no_locks "$2" || :
 	prints_nothing "$1" find "$T/$2" -name '*.lock'
 }
 

@@ -86,7 +86,10 @@ for form in status stats role top\ --once slowlog locks pause resume drain \
 	hides "$form, refused" "$REFD" $form
 done
 hides 'update, refused' "$REFD" update -C "$R" refs/heads/x "$one"
+hides 'enable, refused' "$REFD" enable "$R"
+rm "$T/refuses"
 check 'enabled' "$REFD" enable "$R"
+touch "$T/refuses"
 git clone -q "$R" "$T/work" 2>/dev/null
 new_commit work/.git two "$one" >"$T/two"
 hides 'a push, refused' git -C "$T/work" push origin "$(cat "$T/two"):refs/heads/y"

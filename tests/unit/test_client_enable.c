@@ -485,13 +485,15 @@ END_TEST
 /* The exit status of COMMAND --system --root ROOT. */
 static int of_root(const struct command *command, const char *root)
 {
-	char *argv[] = { xstrdup("x"), xstrdup("--system"), xstrdup("--root"),
-		xasprintf("%s/%s", tmp_root, root), xstrdup("--hooks"),
-		xasprintf("%s/share", tmp_root), NULL };
+	char x[] = "x", system[] = "--system", at[] = "--root",
+	     hooks[] = "--hooks", dir[PATH_MAX], share[PATH_MAX];
+	char *argv[] = { x, system, at, dir, hooks, share, NULL };
 	int argc = command == &enable_command ? 6 : 4, status;
 	pid_t pid = fork();
 
 	ck_assert_int_ge(pid, 0);
+	snprintf(dir, sizeof(dir), "%s/%s", tmp_root, root);
+	snprintf(share, sizeof(share), "%s/share", tmp_root);
 	argv[argc] = NULL;
 	if (pid == 0)
 		exit(command->run(command, argc, argv));

@@ -157,7 +157,7 @@ START_TEST(removed_new_packed_refs)
 	enum { NOBODY_WRITES, GIT_REWRITES, GIT_WRITES_X, NR_WRITERS };
 	const int writer = _i % NR_WRITERS;
 	struct scripted_txn h = { .w = NULL };
-	unsigned long n, nr[REFD_STATUSES] = { 0 };
+	unsigned long n, nr[UINT8_MAX + 1] = { 0 };
 	enum refd_status status;
 	bool hit = true;
 	char was;
@@ -296,7 +296,7 @@ START_TEST(removed_locks_of_tables)
 {
 	const enum tables_writer writer = _i;
 	const uint64_t cuts = writer == WRITES_MAIN ? 0 : TABLES_CUTS;
-	unsigned long n, nr[REFD_STATUSES] = { 0 };
+	unsigned long n, nr[UINT8_MAX + 1] = { 0 };
 	enum refd_status status;
 	uint64_t seed;
 	bool hit = true;

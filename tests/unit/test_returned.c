@@ -219,10 +219,13 @@ static void one_step(void)
 
 START_TEST(schedules)
 {
+	/* In fewer, a ref may never return. */
+	const uint64_t most = SCHEDULES / sweep_step(),
+		       nr = most < 100 ? 100 : most;
 	uint64_t schedule;
 	unsigned step;
 
-	for (schedule = 1; schedule <= SCHEDULES; schedule += sweep_step()) {
+	for (schedule = 1; schedule <= nr; schedule++) {
 		random_state = schedule * 0x9e3779b97f4a7c15ULL;
 		memset(truth, '0', sizeof(truth));
 		memset(is_held, 0, sizeof(is_held));
@@ -236,7 +239,7 @@ START_TEST(schedules)
 			check(schedule, step);
 		}
 	}
-	ck_assert_uint_gt(nr_returned, SCHEDULES / sweep_step() / 4);
+	ck_assert_uint_gt(nr_returned, nr / 4);
 }
 END_TEST
 

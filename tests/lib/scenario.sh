@@ -342,8 +342,11 @@ has_no_locks() { # NAME
 # ok when no lock of a ref or of packed-refs stays there. The daemon itself may
 # hold locks for a moment: it packs the refs of a repository with many of them.
 no_locks() { # REPORTED-AS NAME
-	await 60 has_no_locks "$2" || :
-	prints_nothing "$1" find "$T/$2" -name '*.lock'
+	if await 10 has_no_locks "$2"; then
+		ok "$1"
+	else
+		prints_nothing "$1" find "$T/$2" -name '*.lock'
+	fi
 }
 
 # ---- file systems ----

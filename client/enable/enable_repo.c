@@ -257,10 +257,12 @@ static bool remove_hook(const struct site *site, enum hook_name hook,
 static bool undo_own(const struct site *site, const struct block *b)
 {
 	char *gate = xasprintf("%s/" GATE_LINK_NAME, site->hooks);
+	const char *hook = block_get(b, NOTE_HOOK);
+	bool is_linked = hook_link_is_refd(site->hooks);
+	/* With --chain the hook there is the user's, and stays. */
 	bool ok = (!b->is_active || site_write(site, b, b, false)) &&
-	    names_no_hook(site) &&
-	    remove_hook(site, HOOK_PROC_RECEIVE, block_get(b, NOTE_HOOK),
-		hook_link_is_refd(site->hooks)) &&
+	    ((!hook && !is_linked) || names_no_hook(site)) &&
+	    remove_hook(site, HOOK_PROC_RECEIVE, hook, is_linked) &&
 	    remove_hook(site, HOOK_GATE, block_get(b, NOTE_GATE),
 		gate_link_is(gate));
 

@@ -459,22 +459,6 @@ void ask_packed(struct scheduler *e, struct store_pack *pack)
 
 /* ---- giving up ---- */
 
-/* Ends what ENT has not begun. Updates in a batch end if they come back
- * undecided, and an update that is recorded stays: then the end of the others
- * is recorded, too. */
-static void end_entry(struct scheduler *e, struct entry *ent, const char *text,
-    int64_t now_ns)
-{
-	if (ent->state == ENTRY_WAITING)
-		decide_end(e, ent, REFD_ABORTED, text, now_ns);
-	else if (ent->state == ENTRY_PREPARED)
-		session_give_up(e, ent, REFD_ABORTED, text);
-	else if (entry_is_admitting(ent))
-		on_admitted_give_up(e, ent, REFD_ABORTED, text);
-	else if (entry_is_lent(ent))
-		entry_give_up(ent, REFD_ABORTED, text);
-}
-
 /* Git makes, or has made, the change of a gate, so its record must not be
  * missing. */
 static void leave_entry(void *arg, struct entry *ent)
@@ -491,7 +475,8 @@ static void leave_entry(void *arg, struct entry *ent)
 }
 
 /* A client that is gone would tell its user that nothing happened: git says
- * "rejected" after a hook was killed. */
+ * "rejected" after a hook was killed. But nobody refused the transaction, so the
+ * id gets no outcome: the user may send it again. */
 void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns)
 {
 	struct entry *left = NULL, *ent;
@@ -500,7 +485,7 @@ void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns)
 	while ((ent = left) != NULL) {
 		left = ent->next_left;
 		ent->is_left = false;
-		end_entry(e, ent, "its client is gone", now_ns);
+		decide_give_up(e, ent, REFD_BUSY, "its client is gone", now_ns);
 	}
 	scheduler_end_sessions(e, arg);
 }
@@ -511,7 +496,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
 
 	if (ent != NULL)
-		end_entry(e, ent, "cancelled", now_ns);
+		decide_give_up(e, ent, REFD_ABORTED, "cancelled", now_ns);
 	scheduler_query(e, req, uid, now_ns, fn, arg);
 }
 

@@ -148,6 +148,31 @@ void decide_end(struct scheduler *e, struct entry *ent, enum refd_status status,
 	    &(struct entry_ending){ .status = status, .text = text }, now_ns);
 }
 
+void decide_give_up(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text, int64_t now_ns)
+{
+	switch (ent->state) {
+	case ENTRY_WAITING:
+		decide_end(e, ent, status, text, now_ns);
+		break;
+	case ENTRY_PREPARED:
+		/* If a commit is under way, the commit decides the session. */
+		entry_give_up(ent, status, text);
+		session_end(e, ent, BATCH_ABORT);
+		break;
+	case ENTRY_ADMITTING:
+	case ENTRY_DIRECT:
+		on_admitted_give_up(e, ent, status, text);
+		break;
+	case ENTRY_IN_BATCH:
+		entry_give_up(ent, status, text);
+		break;
+	case ENTRY_ENDING:
+	case ENTRY_DECIDED:
+		break;
+	}
+}
+
 void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	end_begins(e, ent,

@@ -117,8 +117,6 @@ static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
 
-	if (e->is_hurrying)
-		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (txn->refused != REFD_OK)
 		decide_end(e, ent, txn->refused, NULL, now_ns);
 	else if (txn->replayed)

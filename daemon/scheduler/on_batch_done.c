@@ -246,8 +246,6 @@ static void judge(struct back *back, struct entry *ent)
 
 	if (decide_siblings(e, ent, now_ns))
 		return;
-	if (e->is_hurrying)
-		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (ent->end_status != REFD_OK)
 		decide_end(e, ent, ent->end_status, ent->end_text, now_ns);
 	else if (ent->has_given_up)

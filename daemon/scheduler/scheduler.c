@@ -298,7 +298,8 @@ void scheduler_end_sessions(struct scheduler *e, void *arg)
 
 	DL_FOREACH_SAFE2(e->sessions, ent, next, session.next)
 	if (ent->session.client == arg)
-		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
+		decide_give_up(e, ent, REFD_ABORTED, "its client is gone",
+		    e->wall_at_ns);
 }
 
 /* ---- running ---- */
@@ -337,8 +338,8 @@ static void expire(struct scheduler *e, int64_t now_ns)
 	    nr++) {
 		ent = HEAP_ITEM(l, struct entry, deadline);
 		if (ent->state == ENTRY_PREPARED) {
-			session_give_up(e, ent, REFD_DEADLINE,
-			    "it was prepared for too long");
+			decide_give_up(e, ent, REFD_DEADLINE,
+			    "it was prepared for too long", now_ns);
 			continue;
 		}
 		if (entry_is_admitting(ent)) {
@@ -482,18 +483,12 @@ void scheduler_hurry(struct scheduler *e)
 	struct entry *ent, *next;
 
 	scheduler_drain(e);
-	e->is_hurrying = true;
 	HASH_ITER(hh, e->table.head, ent, next) {
-		if (ent->state == ENTRY_WAITING) {
-			decide_end(e, ent, REFD_ABORTED,
-			    "the daemon is stopping", e->wall_at_ns);
-		} else if (ent->state == ENTRY_PREPARED) {
-			session_give_up(e, ent, REFD_ABORTED,
-			    "the daemon is stopping");
-		} else if (entry_is_admitting(ent)) {
-			on_admitted_give_up(e, ent, REFD_ABORTED,
-			    "the daemon is stopping");
-		}
+		if (entry_is_session(ent))
+			decide_give_up(e, ent, REFD_ABORTED,
+			    busy_cause_text(BUSY_STOPPING), e->wall_at_ns);
+		else
+			decide_give_up(e, ent, BUSY(STOPPING), e->wall_at_ns);
 	}
 }
 

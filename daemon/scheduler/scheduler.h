@@ -156,8 +156,8 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms);
 /* Accepts no further transactions (REFD_BUSY). Present transactions
  * are finished, and a prepared session may still be committed. */
 void scheduler_drain(struct scheduler *e);
-/* Waiting transactions and prepared sessions get REFD_ABORTED. Batches in the
- * store are finished. */
+/* Waiting transactions get REFD_BUSY, so that they may be sent again, and
+ * sessions get REFD_ABORTED. Batches in the store are finished. */
 void scheduler_hurry(struct scheduler *e);
 /* True if nothing waits, the store holds nothing, and all outcomes are
  * recorded. */

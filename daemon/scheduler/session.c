@@ -71,8 +71,6 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 	ent->deadline_ns =
 	    now_ns + quota_wait_ns(&e->cfg.quotas, ent->txn, e->cfg.session_ns);
 	on_admitted_time(e, ent, true);
-	if (e->is_hurrying)
-		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (ent->end_status != REFD_OK)
 		session_end(e, ent, BATCH_ABORT);
 }
@@ -192,27 +190,4 @@ void session_update_ended(const struct batch *b, struct txn_update *u)
 		txn_decide(u, ent->end_status, ent->end_text);
 	assert(u->status != REFD_PENDING);
 	decide_count(u);
-}
-
-void session_give_up(struct scheduler *e, struct entry *ent,
-    enum refd_status status, const char *text)
-{
-	/* If a commit is under way, the commit decides the session. */
-	entry_give_up(ent, status, text);
-	switch (ent->state) {
-	case ENTRY_WAITING:
-		decide_end(e, ent, status, text, e->wall_at_ns);
-		break;
-	case ENTRY_PREPARED:
-		session_end(e, ent, BATCH_ABORT);
-		break;
-	case ENTRY_ADMITTING:
-	case ENTRY_DIRECT:
-		on_admitted_give_up(e, ent, status, text);
-		break;
-	case ENTRY_IN_BATCH:
-	case ENTRY_ENDING:
-	case ENTRY_DECIDED:
-		break;
-	}
 }

@@ -87,7 +87,7 @@ struct scheduler {
 	struct looks looks;
 
 	int64_t wall_ms, wall_at_ns; /* the times of the last scheduler_run() */
-	bool is_draining, is_hurrying, is_running;
+	bool is_draining, is_running;
 	struct scheduler_stats stats;
 	struct measure measure;
 	struct busy repos, clients;
@@ -135,7 +135,12 @@ void decide_count(struct txn_update *u);
  * static, or as old as the transaction. */
 void decide_end(struct scheduler *e, struct entry *ent, enum refd_status status,
     const char *text, int64_t now_ns);
-/* The same, because the waiting time of ENT is over. Updates that found a lock
+/* Ends what ENT, in any state, has not begun. Updates in a batch end if they
+ * come back undecided, and an update that is recorded stays: then the end of
+ * the others is recorded, too. A session whose commit is under way goes on. */
+void decide_give_up(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text, int64_t now_ns);
+/* The same as decide_end(), because the waiting time of ENT is over. Updates that found a lock
  * held get LOCKED. All others get DEADLINE, or ABORTED if the transaction is
  * atomic and an update has failed. */
 void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns);
@@ -265,10 +270,6 @@ void session_update_ended(const struct batch *b, struct txn_update *u);
  * reason of entry_give_up(). */
 void session_end(struct scheduler *e, struct entry *ent,
     enum batch_session how);
-/* ENT, in any state but DECIDED, is not to be committed, unless the commit is
- * under way. */
-void session_give_up(struct scheduler *e, struct entry *ent,
-    enum refd_status status, const char *text);
 /* Is a commit or abort of the session under way? */
 bool session_is_ending(const struct entry *ent);
 /* A joins the clients of ENT, which is PREPARED. */

@@ -480,14 +480,22 @@ START_TEST(test_the_last_client_is_gone)
 	const struct rig_txn mine = { RIG_NAMES("refs/x"), .client = &gone },
 			     gate = { RIG_NAMES("refs/g"), .client = &gone,
 				     .gate = REFD_GATE_COMMITTED };
+	struct rig_ask *ask;
 	uint64_t id;
 
 	/* Waits behind another transaction: never begun. */
 	rig_go(&(struct rig_txn){ RIG_NAMES("refs/x") });
 	rig_go(&mine);
+	id = rig_last_id();
 	rig_forget(&gone);
 	rig_back_all();
 	ck_assert_ptr_null(rig_batches);
+	/* Nothing was done, and the id has no outcome: sent again, it counts
+	 * as new. */
+	ck_assert(scheduler_is_idle(rig_scheduler));
+	ask = rig_go(&(struct rig_txn){ RIG_NAMES("refs/x"), .id = id });
+	rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	/* During admission. */
 	rig_submit(&mine);
 	rig_forget(&gone);

@@ -181,7 +181,7 @@ START_TEST(stopped)
 	scheduler_hurry(rig_scheduler);
 	ck_assert(txn->is_given_up);
 	rig_admit_all();
-	expect(ask, REFD_ABORTED);
+	expect(ask, REFD_BUSY);
 }
 END_TEST
 

@@ -153,7 +153,7 @@ START_TEST(test_the_daemon_stops_in_between)
 	ck_assert(!scheduler_is_idle(rig_scheduler));
 	rig_run();
 	ck_assert_int_eq(large->outcome, REFD_REJECTED);
-	ck_assert_int_eq(large->statuses[NR - 1], REFD_ABORTED);
+	ck_assert_int_eq(large->statuses[NR - 1], REFD_BUSY);
 }
 END_TEST
 

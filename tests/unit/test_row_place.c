@@ -2,7 +2,8 @@
  * Proves that a row puts its repository in its place, and that a crash, a power
  * loss or a failing call at any step of it, and of the update that follows,
  * loses neither this repository, nor the repository that was there before, nor
- * an update that was applied.
+ * an update that was applied. A symbolic link in the place stays, and the row
+ * waits, also where the kernel would let the daemon move it (no Landlock).
  */
 #include <check.h>
 #include <errno.h>
@@ -184,6 +185,23 @@ START_TEST(power_loss_behind_the_moves)
 }
 END_TEST
 
+START_TEST(link_in_the_place)
+{
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, ASIDE UUID);
+
+	/* Somebody exchanges the repository for a link to it. */
+	ck_assert_int_eq(SYS(s->w->store.repos.sys, renameat, SYS_TRUSTED,
+			     WORLD_REPO, SYS_TRUSTED, "/srv/elsewhere.git"),
+	    0);
+	memfs_symlink(fs, "/srv/elsewhere.git", WORLD_REPO);
+	ck_assert_int_eq(put(s->w), -ELOOP);
+	ck_assert(memfs_exists(fs, WORLD_REPO));
+	ck_assert(!memfs_exists(fs, "/srv/.refd-way-0"));
+	tear_down(s);
+}
+END_TEST
+
 static struct sweep sweep_of(int i)
 {
 	return (struct sweep){ .name = "row_place",
@@ -234,6 +252,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, power_loss_behind_the_moves, 0, 2);
+	tcase_add_test(tc, link_in_the_place);
 	tcase_add_loop_test(tc, failure_anywhere, 0, 2);
 	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
 	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/following/row_search.h"
 
@@ -276,6 +277,26 @@ static int rename_to(const struct put *p, struct spot *spot, const char *name)
 	return r;
 }
 
+/* Moves what is at SPOT out of the way, if it is a file or a directory. A link
+ * belongs to an administrator, because git follows it to a repository: without
+ * it, git would serve another one. Sockets and devices belong to programs. */
+static int clear_other(const struct put *p, struct spot *spot)
+{
+	char name[ASIDE_MAX];
+	struct sys_stat st;
+	int r = SYS(p->sys, lstatat, spot->dir, spot_name(spot), &st);
+
+	if (r < 0)
+		return blocked(p, r, spot->path);
+	if (S_ISLNK(st.mode))
+		return blocked(p, -ELOOP, spot->path);
+	if (!S_ISREG(st.mode) && !S_ISDIR(st.mode))
+		return blocked(p, -ENOTDIR, spot->path);
+	snprintf(name, sizeof(name), ".refd-way-%llu",
+	    (unsigned long long)p->place->lsn);
+	return rename_to(p, spot, name);
+}
+
 /* Moves another repository aside, which is in the place below ROOT, or anything
  * else out of the way. */
 static int clear_place(const struct put *p, const char *root)
@@ -291,9 +312,7 @@ static int clear_place(const struct put *p, const char *root)
 		aside_name(id.uuid, name);
 		r = rename_to(p, &spot, name);
 	} else if (r == -ENODATA) {
-		snprintf(name, sizeof(name), ".refd-way-%llu",
-		    (unsigned long long)p->place->lsn);
-		r = rename_to(p, &spot, name);
+		r = clear_other(p, &spot);
 	} else if (r == -ENOENT) {
 		r = 0;
 	} else {

@@ -137,7 +137,6 @@ static int take(struct config *cfg, struct config_value *value, char **why)
 	void *thing = cfg;
 	int r = -1;
 
-	*why = NULL;
 	values = realloc(cfg->values, (cfg->nr_values + 1) * sizeof(*values));
 	if (values != NULL)
 		cfg->values = values;
@@ -186,6 +185,7 @@ struct config_reader {
 	struct config *cfg;
 	const char *path;
 	char **why;
+	bool has_errors;
 };
 
 /* Splits "root.DIR.key" into DIR, and NAME as in the table. False: out of
@@ -257,23 +257,24 @@ static int take_entry(void *arg, const char *name, const char *text,
 		r = take(reading->cfg, &value, &why);
 	else
 		value_done(&value);
-	if (r < 0 && why != NULL)
-		config_bad(reading->why, "%s:%u: %s", reading->path, line, why);
+	if (r == 0 || why == NULL)
+		return r;
+	config_bad(reading->why, "%s:%u: %s", reading->path, line, why);
+	reading->has_errors = true;
 	free(why);
-	return r;
+	return 0;
 }
 
 int config_read_file(struct config *cfg, const struct sys *sys,
     const char *path, char **why)
 {
-	struct config_reader reading = { cfg, path, why };
+	struct config_reader reading = { cfg, path, why, false };
 	const char *malformed = NULL;
 	unsigned line = 0;
 	char *text;
 	size_t len;
 	int r;
 
-	*why = NULL;
 	r = sys_read_file(sys, SYS_TRUSTED, path, FILE_MAX_BYTES, &text, &len);
 	if (r < 0)
 		return config_bad(why, "cannot read the configuration %s: %s",
@@ -287,7 +288,7 @@ int config_read_file(struct config *cfg, const struct sys *sys,
 		return -1;
 	free(cfg->file);
 	cfg->file = strdup(path);
-	return cfg->file != NULL ? 0 : -1;
+	return cfg->file != NULL && !reading.has_errors ? 0 : -1;
 }
 
 /* ---- for people ---- */

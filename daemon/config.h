@@ -5,8 +5,9 @@
  * options.h has the order of the sources.
  *
  * For the main thread, or the thread of a reload, never the loop; every call
- * may block. Calls return 0 or -1. After -1 *WHY is a sentence to be freed, or
- * NULL when out of memory.
+ * may block. Calls return 0 or -1. *WHY is NULL before the first call. After -1
+ * it has a line for each error so far, to be freed, or is NULL when out of
+ * memory, because an administrator corrects all errors at once.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -106,11 +107,12 @@ void config_done(struct config *cfg);
 int config_defaults(struct config *cfg, char **why);
 
 /* Values of the file replace values in CFG. An error names the file and the
- * line. A missing file is an error. */
+ * line, and the values of other lines count. A missing file is an error. CFG
+ * has the name of a file that was read to its end. */
 int config_read_file(struct config *cfg, const struct sys *sys,
     const char *path, char **why);
 /* Finds the default file. *PATH is NULL if there is no file. */
-int config_find_file(const struct sys *sys, char **path, char **why);
+int config_find_file(const struct sys *sys, char **path);
 
 /* Sets a value from NAME, the variable or option (static). KEY is in the table.
  * Paths need not be absolute. */
@@ -118,8 +120,8 @@ int config_set(struct config *cfg, enum config_source source, const char *name,
     const char *key, const char *text, char **why);
 
 /* Sets default paths, makes all paths absolute, resolves roots and fills in the
- * sections. Errors: a missing root, no root, or a section outside of the
- * roots. */
+ * sections. Errors: a missing root, no root, or a section outside of the roots.
+ * Also for a CFG with errors, so that *WHY has the further ones. */
 int config_finish(struct config *cfg, const struct sys *sys, char **why);
 
 /* ---- the values in force, as text ---- */

@@ -20,7 +20,7 @@ static bool is_root(void)
 
 /* $VARIABLE/BELOW, else $HOME/ELSE/BELOW; *PATH is NULL without either. */
 static int path_in_home(const char *variable, const char *otherwise,
-    const char *below, char **path, char **why)
+    const char *below, char **path)
 {
 	const char *base = getenv(variable), *home = getenv("HOME");
 	int n = 0;
@@ -32,23 +32,22 @@ static int path_in_home(const char *variable, const char *otherwise,
 		n = asprintf(path, "%s/%s/%s", home, otherwise, below);
 	if (n >= 0)
 		return 0;
-	*path = *why = NULL;
+	*path = NULL;
 	return -1;
 }
 
-int config_find_file(const struct sys *sys, char **path, char **why)
+int config_find_file(const struct sys *sys, char **path)
 {
 	struct sys_stat st;
 
 	*path = NULL;
 	if (!is_root() &&
-	    path_in_home("XDG_CONFIG_HOME", ".config", "refd/config", path,
-		why) < 0)
+	    path_in_home("XDG_CONFIG_HOME", ".config", "refd/config", path) < 0)
 		return -1;
 	if (*path != NULL && sys_stat_trusted(sys, *path, &st) == 0)
 		return 0;
 	free(*path);
-	*path = *why = NULL;
+	*path = NULL;
 	if (sys_stat_trusted(sys, SYSTEM_FILE, &st) < 0)
 		return 0;
 	*path = strdup(SYSTEM_FILE);
@@ -71,7 +70,6 @@ static int default_socket(struct config *cfg, char **why)
 
 	if (is_root() || run == NULL || run[0] != '/')
 		return set_default(cfg, "daemon.socket", SYSTEM_SOCKET, why);
-	*why = NULL;
 	if (asprintf(&path, "%s/refd.sock", run) < 0)
 		return -1;
 	r = set_default(cfg, "daemon.socket", path, why);
@@ -93,8 +91,7 @@ static int default_state(struct config *cfg, const struct sys *sys, char **why)
 	    (sys_stat_trusted(sys, SYSTEM_STATE, &st) == 0 &&
 		st.uid == geteuid()))
 		return set_default(cfg, "daemon.state", SYSTEM_STATE, why);
-	if (path_in_home("XDG_STATE_HOME", ".local/state", "refd", &path, why) <
-	    0)
+	if (path_in_home("XDG_STATE_HOME", ".local/state", "refd", &path) < 0)
 		return -1;
 	if (path == NULL)
 		return config_bad(why,
@@ -118,7 +115,6 @@ static int resolve(char **path, const struct sys *sys, char **why)
 		SYS(sys, close, fd);
 	if (r < 0)
 		return config_bad(why, "%s: %s", *path, strerror(-r));
-	*why = NULL;
 	copy = strdup(buf);
 	if (copy == NULL)
 		return -1;
@@ -134,7 +130,6 @@ static int make_absolute(char **path, const struct sys *sys, char **why)
 
 	if ((*path)[0] == '/')
 		return 0;
-	*why = NULL;
 	here = strdup(".");
 	if (here == NULL || resolve(&here, sys, why) < 0) {
 		free(here);
@@ -173,7 +168,6 @@ static int check_state(const struct config *cfg, const struct sys *sys,
 	struct sys_stat st;
 	int r = 0;
 
-	*why = NULL;
 	if (path == NULL)
 		return -1;
 	while (sys_stat_trusted(sys, path, &st) < 0 &&
@@ -190,10 +184,11 @@ static int check_state(const struct config *cfg, const struct sys *sys,
 static int check_places(const struct config *cfg, const struct sys *sys,
     char **why)
 {
-	if (check_socket("daemon.socket", cfg->socket_path, sys, why) < 0 ||
-	    check_socket("metrics.socket", cfg->metrics_path, sys, why) < 0)
-		return -1;
-	return check_state(cfg, sys, why);
+	int r = check_socket("daemon.socket", cfg->socket_path, sys, why);
+
+	if (check_socket("metrics.socket", cfg->metrics_path, sys, why) < 0)
+		r = -1;
+	return check_state(cfg, sys, why) < 0 ? -1 : r;
 }
 
 /* ---- sections ---- */
@@ -290,14 +285,13 @@ static int place_section(struct config *cfg, const struct sys *sys, size_t at,
 {
 	struct config_root *own = &cfg->sections[at];
 	bool may_miss = roots_are_options(cfg);
+	char *missed = NULL;
 
 	*is_placed = false;
-	if (resolve(&own->path, sys, why) < 0) {
-		if (!may_miss || *why == NULL)
-			return -1;
-		free(*why);
-		*why = NULL;
-		return 0;
+	if (resolve(&own->path, sys, may_miss ? &missed : why) < 0) {
+		may_miss = missed != NULL;
+		free(missed);
+		return may_miss ? 0 : -1;
 	}
 	*is_placed = is_served(cfg, own->path);
 	if (*is_placed || may_miss)
@@ -312,10 +306,11 @@ static int place_sections(struct config *cfg, const struct sys *sys, char **why)
 {
 	bool is_placed;
 	size_t i = 0;
+	int r = 0;
 
 	while (i < cfg->nr_sections) {
 		if (place_section(cfg, sys, i, &is_placed, why) < 0)
-			return -1;
+			r = -1;
 		if (is_placed) {
 			i++;
 			continue;
@@ -323,20 +318,18 @@ static int place_sections(struct config *cfg, const struct sys *sys, char **why)
 		config_root_done(&cfg->sections[i]);
 		cfg->sections[i] = cfg->sections[--cfg->nr_sections];
 	}
-	return 0;
+	return r;
 }
 
 static int finish_sections(struct config *cfg, const struct sys *sys,
     char **why)
 {
+	int r = place_sections(cfg, sys, why);
 	size_t i;
 
-	if (place_sections(cfg, sys, why) < 0)
-		return -1;
 	if (cfg->nr_sections > 1)
 		qsort(cfg->sections, cfg->nr_sections, sizeof(*cfg->sections),
 		    by_length);
-	*why = NULL;
 	for (i = 0; i < cfg->nr_sections; i++) {
 		if (i > 0 &&
 		    strcmp(cfg->sections[i - 1].path, cfg->sections[i].path) ==
@@ -347,14 +340,13 @@ static int finish_sections(struct config *cfg, const struct sys *sys,
 		if (inherit(cfg, i) < 0)
 			return -1;
 	}
-	return 0;
+	return r;
 }
 
-static int collect_peers(struct config *cfg, char **why)
+static int collect_peers(struct config *cfg)
 {
 	size_t i;
 
-	*why = NULL;
 	if (add_ids(&cfg->any_users, &cfg->users) < 0 ||
 	    add_ids(&cfg->any_groups, &cfg->groups) < 0)
 		return -1;
@@ -367,9 +359,36 @@ static int collect_peers(struct config *cfg, char **why)
 	return 0;
 }
 
-int config_finish(struct config *cfg, const struct sys *sys, char **why)
+static int check_group(const struct config *cfg, char **why)
+{
+	if ((cfg->group == NULL) != (cfg->node == NULL))
+		return config_bad(why,
+		    "group.name and group.node belong together: one of them "
+		    "is missing");
+	if (cfg->group != NULL && cfg->nr_roots > 1)
+		return config_bad(why,
+		    "more than one root: a node of a group has one, and '%s' "
+		    "is another: put all repositories below one root",
+		    cfg->roots[1]);
+	return 0;
+}
+
+static int finish_roots(struct config *cfg, const struct sys *sys, char **why)
 {
 	size_t i;
+	int r = 0;
+
+	for (i = 0; i < cfg->nr_roots; i++)
+		if (resolve(&cfg->roots[i], sys, why) < 0)
+			r = -1;
+	return r;
+}
+
+/* A missing value may be a wrong one, which *WHY has already. */
+int config_finish(struct config *cfg, const struct sys *sys, char **why)
+{
+	const bool is_complete = *why == NULL;
+	int r;
 
 	if (cfg->socket_path == NULL && default_socket(cfg, why) < 0)
 		return -1;
@@ -380,25 +399,18 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 	    (cfg->metrics_path != NULL &&
 		make_absolute(&cfg->metrics_path, sys, why) < 0))
 		return -1;
-	if (check_places(cfg, sys, why) < 0)
-		return -1;
+	r = check_places(cfg, sys, why);
 	if (cfg->nr_roots == 0)
-		return config_bad(why,
-		    "no root: name the directories of the repositories "
-		    "by --root or daemon.root");
-	for (i = 0; i < cfg->nr_roots; i++)
-		if (resolve(&cfg->roots[i], sys, why) < 0)
-			return -1;
-	if ((cfg->group == NULL) != (cfg->node == NULL))
-		return config_bad(why,
-		    "group.name and group.node belong together: one of them "
-		    "is missing");
-	if (cfg->group != NULL && cfg->nr_roots > 1)
-		return config_bad(why,
-		    "more than one root: a node of a group has one, and '%s' "
-		    "is another: put all repositories below one root",
-		    cfg->roots[1]);
+		return is_complete ?
+		    config_bad(why,
+			"no root: name the directories of the repositories by "
+			"--root or daemon.root") :
+		    -1;
+	if (finish_roots(cfg, sys, why) < 0)
+		r = -1;
+	if (is_complete && check_group(cfg, why) < 0)
+		r = -1;
 	if (finish_sections(cfg, sys, why) < 0)
-		return -1;
-	return collect_peers(cfg, why);
+		r = -1;
+	return collect_peers(cfg) < 0 ? -1 : r;
 }

@@ -117,12 +117,25 @@ const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);
 
 int config_bad(char **why, const char *fmt, ...)
 {
+	char *before = *why, *text, *at;
 	va_list ap;
+	int n;
 
 	va_start(ap, fmt);
-	if (vasprintf(why, fmt, ap) < 0)
-		*why = NULL;
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
+	if (n < 0)
+		return -1;
+	for (at = text; (at = strchr(at, '\n')) != NULL;)
+		*at = ' ';
+	*why = text;
+	if (before == NULL)
+		return -1;
+	if (asprintf(why, "%s\n%s", before, text) < 0)
+		*why = text;
+	else
+		free(text);
+	free(before);
 	return -1;
 }
 
@@ -219,11 +232,10 @@ bool config_key_is_list(const struct config_key *key)
 
 /* ---- values ---- */
 
-static int set_path(char **field, const char *text, char **why)
+static int set_path(char **field, const char *text)
 {
 	char *copy = strdup(text);
 
-	*why = NULL;
 	if (copy == NULL)
 		return -1;
 	free(*field);
@@ -238,20 +250,19 @@ static int set_name(const struct config_key *key, char **field,
 		return config_bad(why,
 		    "%s is '%s': it has 1 to 64 letters, digits and ._-",
 		    key->name, text);
-	return set_path(field, text, why);
+	return set_path(field, text);
 }
 
-static int add_root(struct config *cfg, const char *text, char **why)
+static int add_root(struct config *cfg, const char *text)
 {
 	char **roots =
 	    realloc(cfg->roots, (cfg->nr_roots + 1) * sizeof(*roots));
 
-	*why = NULL;
 	if (roots == NULL)
 		return -1;
 	cfg->roots = roots;
 	roots[cfg->nr_roots] = NULL;
-	if (set_path(&roots[cfg->nr_roots], text, why) < 0)
+	if (set_path(&roots[cfg->nr_roots], text) < 0)
 		return -1;
 	cfg->nr_roots++;
 	return 0;
@@ -266,12 +277,11 @@ static int add_prefix(struct config *cfg, const struct config_key *key,
 		return config_bad(why, "%s is '%s': it begins with refs/",
 		    key->name, text);
 	more = realloc(cfg->reserved, (cfg->nr_reserved + 1) * sizeof(*more));
-	*why = NULL;
 	if (more == NULL)
 		return -1;
 	cfg->reserved = more;
 	more[cfg->nr_reserved] = NULL;
-	if (set_path(&more[cfg->nr_reserved], text, why) < 0)
+	if (set_path(&more[cfg->nr_reserved], text) < 0)
 		return -1;
 	cfg->nr_reserved++;
 	return 0;
@@ -317,7 +327,6 @@ static int set_with_unit(const struct config_key *key, enum config_units units,
 	char *to = config_units_text(units, key->max), *usual = NULL;
 	uint64_t value;
 
-	*why = NULL;
 	if (config_units_parse(units, *text, &value) && value >= key->min &&
 	    value <= key->max)
 		usual = config_units_text(units, value);
@@ -422,7 +431,6 @@ static int add_id(const struct config_key *key, struct config_ids *ids,
 	if (!is_number(text, &id) && !look_up_name(text, is_user, &id))
 		return config_bad(why, "%s is '%s': there is no such %s",
 		    key->name, text, is_user ? "user" : "group");
-	*why = NULL;
 	more = realloc(ids->ids, (ids->nr + 1) * sizeof(*more));
 	if (more == NULL)
 		return -1;
@@ -441,9 +449,9 @@ int config_key_parse(const struct config_key *key, void *thing, char **value,
 		*(bool *)((char *)thing + key->own_list) = true;
 	switch (key->kind) {
 	case CONFIG_PATH:
-		return set_path(field, text, why);
+		return set_path(field, text);
 	case CONFIG_PATHS:
-		return add_root(thing, text, why);
+		return add_root(thing, text);
 	case CONFIG_USER:
 	case CONFIG_GROUP:
 		return add_id(key, field, text, why);
@@ -460,7 +468,6 @@ int config_key_parse(const struct config_key *key, void *thing, char **value,
 	case CONFIG_NAME:
 		return set_name(key, field, text, why);
 	case CONFIG_OTHER:
-		*why = NULL;
 		return 0;
 	}
 	return -1;

@@ -63,7 +63,7 @@ int config_key_parse(const struct config_key *key, void *thing, char **value,
 
 void config_root_done(struct config_root *root);
 
-/* Sets *WHY to a message and returns -1. */
+/* Appends a line to *WHY and returns -1. */
 int config_bad(char **why, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -51,8 +51,8 @@ const struct command options_check_config = {
 	.name = "check-config",
 	.arguments = "[<file>]",
 	.purpose =
-	    "Reads the configuration as the daemon would, and reports the "
-	    "first error. Changes nothing.",
+	    "Reads the configuration as the daemon would, and reports all "
+	    "errors. Changes nothing.",
 	.example = "refd check-config --show-origin",
 	.outcome = "Prints each value in force, and where it was set.",
 	.manual = "refd.conf(5)",
@@ -162,7 +162,7 @@ static int read_file(struct config *cfg, const struct sys *sys,
 
 	if (named != NULL)
 		return config_read_file(cfg, sys, named, why);
-	if (config_find_file(sys, &path, why) < 0)
+	if (config_find_file(sys, &path) < 0)
 		return -1;
 	r = path == NULL ? 0 : config_read_file(cfg, sys, path, why);
 	free(path);
@@ -173,9 +173,12 @@ static int read_file(struct config *cfg, const struct sys *sys,
 static int read_sources(struct config *cfg, const struct sys *sys,
     const char *file, char **why)
 {
-	if (config_defaults(cfg, why) < 0 || read_file(cfg, sys, file, why) < 0)
+	int r;
+
+	if (config_defaults(cfg, why) < 0)
 		return -1;
-	return read_environment(cfg, why);
+	r = read_file(cfg, sys, file, why);
+	return read_environment(cfg, why) < 0 ? -1 : r;
 }
 
 static enum options_result load(const struct options *o, struct config *cfg,
@@ -190,11 +193,13 @@ static enum options_result load(const struct options *o, struct config *cfg,
 	config_done(&given);
 	if (r < 0)
 		return OPTIONS_USAGE;
-	if (read_sources(cfg, sys, o->file, why) < 0)
+	r = read_sources(cfg, sys, o->file, why);
+	/* A file that was not read to its end hides what is right. */
+	if (r < 0 && cfg->file == NULL)
 		return OPTIONS_BAD;
 	if (apply(o, cfg, why) < 0 || config_finish(cfg, sys, why) < 0)
 		return OPTIONS_BAD;
-	return OPTIONS_RUN;
+	return r < 0 ? OPTIONS_BAD : OPTIONS_RUN;
 }
 
 enum options_result options_load(const struct command *c, struct config *cfg,
@@ -209,6 +214,9 @@ enum options_result options_load(const struct command *c, struct config *cfg,
 	result = parse(c, &o, argc, argv, why);
 	if (result == OPTIONS_RUN)
 		result = load(&o, cfg, sys, why);
+	/* A line of the log has the first error. */
+	if (c == &options_daemon && *why != NULL)
+		(*why)[strcspn(*why, "\n")] = '\0';
 	if (form != NULL)
 		*form = (enum options_form)o.form;
 	command_list_done(&o.roots);

@@ -261,7 +261,7 @@ static char *config_of(const char *socket)
  * to other users. If refd check-config can't run, the file is not judged. */
 static void check_config(struct doctor *d)
 {
-	char *file = config_of(d->socket), *what;
+	char *file = config_of(d->socket), *rest, *what;
 	const char *argv[] = { "/bin/sh", "-c",
 		"exec /proc/$PPID/exe check-config \"$0\" 2>&1", file, NULL };
 	struct text said = { 0 };
@@ -272,12 +272,11 @@ static void check_config(struct doctor *d)
 		status = child_capture(argv, &said);
 	if (status == EXIT_DONE || status == EXIT_FAILED)
 		doctor_checked(d, false, "the configuration %s", file);
-	if (status == EXIT_FAILED && said.len) {
-		what = said.data;
-		what += has_prefix(what, "refd: ") ? 6 : 0;
-		what[strcspn(what, "\n")] = '\0';
-		doctor_found(d, FOUND_DAEMON_CONFIG, "", file, "%s", what);
-	}
+	rest = status == EXIT_FAILED ? said.data : NULL;
+	while ((what = strsep(&rest, "\n")) != NULL)
+		if (has_prefix(what, "refd: "))
+			doctor_found(d, FOUND_DAEMON_CONFIG, "", file, "%s",
+			    what + strlen("refd: "));
 	text_done(&said);
 	free(file);
 }

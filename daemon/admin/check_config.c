@@ -94,9 +94,14 @@ static int report(const struct config *cfg, enum options_form form)
 	return 0;
 }
 
-static int complain(const char *why, int status)
+static int complain(char *why, int status)
 {
-	admin_say("%s", why != NULL ? why : "out of memory");
+	char *rest = why, *line;
+
+	if (why == NULL)
+		admin_say("out of memory");
+	while ((line = strsep(&rest, "\n")) != NULL)
+		admin_say("%s", line);
 	if (status == EXIT_USAGE)
 		options_print_usage(&options_check_config);
 	return status;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Proves the handling of the configuration. check-config shows the effective
-# values and their origins. SIGHUP applies the keys that can change and names
+# values and their origins, or all errors. SIGHUP applies the keys that can change and names
 # the others; a bad file changes nothing. Sections of roots set the permitted
 # users and the durability. A second daemon is told the conflict.
 
@@ -43,6 +43,18 @@ got=$("$REFD" check-config "$T/bad" 2>&1)
 is bad-status 1 $?
 is bad-nearest "refd: $T/bad:2: unknown key 'batchs.ref': did you mean \
 'batch.refs'?" "$got"
+# All errors at once; what a wrong value may have caused is no error.
+printf '%s\n' '[batchs]' 'ref = 1' '[daemon]' "root = $T/srv" \
+	"root = $T/none" 'root = srv' 'state = /etc/passwd' '[durability]' \
+	'mode = fast' '[group]' 'name' 'node = a' "[root \"$T/nowhere\"]" \
+	'durability = none' >"$T/bad"
+"$REFD" check-config "$T/bad" >"$T/out" 2>&1
+is bad-lines '2 6 9 11' "$(sed -n "s|^refd: $T/bad:\([0-9]*\):.*|\1|p" \
+	"$T/out" | paste -sd ' ')"
+is bad-paths "daemon.state $T/none: $T/nowhere:" "$(sed -n \
+	"\\|$T/bad:|d; s/^refd: \([^ ]*\) .*/\1/p" "$T/out" | paste -sd ' ')"
+printf '[daemon]\nroot = srv\n' >"$T/bad"
+is bad-root-alone 1 "$("$REFD" check-config "$T/bad" 2>&1 | wc -l)"
 "$REFD" check-config --frob >"$T/out" 2>&1
 is usage-status 129 $?
 

@@ -70,36 +70,47 @@ static void add_account_mail(struct text *t, const struct passwd *pw)
 	text_done(&mailname);
 }
 
+/* git takes a setting of any person, even an empty one, as a word that this
+ * machine shall not be asked, so the identity may be empty (ident.c of git). */
+static bool is_configured(const struct gitconfig *config,
+    const char *const *keys)
+{
+	while (*keys && !gitconfig_get(config, *keys))
+		keys++;
+	return *keys != NULL;
+}
+
 static void find_name(struct text *t, const struct gitconfig *config)
 {
+	static const char *const keys[] = { "committer.name", "user.name",
+		"author.name", NULL };
 	const char *name = getenv("GIT_COMMITTER_NAME");
-	struct passwd *pw;
+	struct passwd *pw = getpwuid(getuid());
 
-	/* An empty name counts as given, and stands for the account. */
-	if (name && !*name)
-		name = user_name(getpwuid(getuid()));
 	if (!name)
 		name = given(gitconfig_get(config, "committer.name"));
 	if (!name)
 		name = given(gitconfig_get(config, "user.name"));
-	if (name) {
+	if (name)
 		text_adds(t, name);
-		return;
-	}
-	pw = getpwuid(getuid());
-	add_gecos_name(t, pw);
+	else if (!is_configured(config, keys))
+		add_gecos_name(t, pw);
 	if (!t->len)
 		text_adds(t, user_name(pw));
 }
 
 static void find_mail(struct text *t, const struct gitconfig *config)
 {
+	static const char *const keys[] = { "committer.email", "user.email",
+		"author.email", NULL };
 	const char *mail = getenv("GIT_COMMITTER_EMAIL");
 
 	if (!mail)
 		mail = given(gitconfig_get(config, "committer.email"));
 	if (!mail)
 		mail = given(gitconfig_get(config, "user.email"));
+	if (!mail && is_configured(config, keys))
+		mail = "";
 	if (!mail)
 		mail = given(getenv("EMAIL"));
 	if (mail)

@@ -54,6 +54,14 @@ START_TEST(test_sources)
 		{ NULL, NULL, "e@x", "[committer]\n\tname = C\n" },
 		{ "caf\303\251", "c\303\251@x", NULL, "" },
 		{ NULL, "a@x", NULL, "" },
+		/* An empty address is one, and stops the search. */
+		{ "A", NULL, "e@x", "[user]\n\temail =\n" },
+		{ "A", NULL, "e@x", "[committer]\n\temail =\n" },
+		{ "A", NULL, "e@x", "[author]\n\temail = a@x\n" },
+		{ "A", NULL, "e@x",
+		    "[user]\n\temail = u@x\n[committer]\n\temail =\n" },
+		{ "A", NULL, "e@x",
+		    "[user]\n\temail = u@x\n[user]\n\temail =\n" },
 	};
 
 	put("GIT_COMMITTER_NAME", cases[_i].name);
@@ -150,7 +158,7 @@ int main(void)
 	TCase *tc = tcase_create("identity");
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, test_sources, 0, 10);
+	tcase_add_loop_test(tc, test_sources, 0, 15);
 	tcase_add_test(tc, test_empty_name);
 	tcase_add_loop_test(tc, test_dates, 0, 13);
 	tcase_add_loop_test(tc, test_left_to_git, 0, 12);

@@ -322,5 +322,9 @@ const char *git_messages_push(enum refd_status status)
 
 	if (status == REFD_NOOBJECT)
 		return "bad pack";
+	/* git says "reference already exists" of a lock file, but people would
+	 * believe that of the ref. */
+	if (status == REFD_LOCKED)
+		reason = NULL;
 	return reason != NULL ? reason : "failed to update ref";
 }

@@ -46,7 +46,8 @@ bool git_messages_take_name(const struct refd_update *u, struct text *out);
  * in git, the text of the status. */
 const char *git_messages_reason(enum refd_status status);
 
-/* The reason that receive-pack of git 2.55 reports for a single failed ref. */
+/* The reason that receive-pack of git 2.55 reports for a single failed ref;
+ * for a held lock, the reason of older versions. */
 const char *git_messages_push(enum refd_status status);
 
 /* Appends the sentence of 2.55 for the detail in TEXT, or TEXT itself, or the

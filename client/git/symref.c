@@ -81,8 +81,11 @@ static char *target_in_file(const char *dir, const char *name)
 
 	if (text_read_regular(&t, path, SMALL_FILE_BYTES) == 0 &&
 	    has_prefix(t.data, "ref:")) {
+		/* git cuts blanks at the ends alone, and names the rest. */
+		while (t.len > 4 && strchr(" \t\r\n", t.data[t.len - 1]))
+			t.data[--t.len] = '\0';
 		at = t.data + 4 + strspn(t.data + 4, " \t\r\n");
-		target = xasprintf("%.*s", (int)strcspn(at, " \t\r\n"), at);
+		target = xstrdup(at);
 	}
 	text_done(&t);
 	free(path);

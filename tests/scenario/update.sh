@@ -470,6 +470,12 @@ commit: ok" "$out"
 		"rejected refs/heads/one $first $ZERO reference already exists
 rejected refs/heads/to-none $first $ZERO reference already exists" \
 		"$out"
+	echo 'ref: refs/heads/a b' >"$repo/refs/heads/to-blank"
+	out=$("$REFD" update -C "$repo" --stdin --batch-updates 2>/dev/null \
+		<<<"create refs/heads/to-blank $first")
+	rm "$repo/refs/heads/to-blank"
+	is 'batch: a name with a blank is named whole' \
+		"rejected refs/heads/a b $first $ZERO reference broken" "$out"
 
 	"$REFD" update -C "$repo" --compat=2.47 refs/heads/x "$first" \
 		2>"$T/err"

@@ -2,6 +2,7 @@
  * The other programs of refd. An installed refd has them in LIBEXECDIR, a build
  * has them beside it.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,21 +30,25 @@ char *program_path(const char *name)
 	return xasprintf("%s/%s", LIBEXECDIR, name);
 }
 
-static int run(const char *name, char **argv)
+/* PACKAGE contains the program. */
+static int run(const char *name, const char *package, char **argv)
 {
 	int err;
 
 	argv[0] = xstrdup(name);
 	err = launch_replace(program_path(name), (const char *const *)argv);
-	die("cannot run %s (neither beside refd nor in %s): %s", name,
-	    LIBEXECDIR, strerror(-err));
+	if (err == -ENOENT)
+		die("%s is neither beside refd nor in %s: install the package "
+		    "%s",
+		    name, LIBEXECDIR, package);
+	die("cannot run %s: %s", program_path(name), strerror(-err));
 }
 
 int program_daemon(const struct command *c, int argc, char **argv)
 {
 	(void)c;
 	(void)argc;
-	return run("refd-daemon", argv);
+	return run("refd-daemon", "refd", argv);
 }
 
 int program_admin(const struct command *c, int argc, char **argv)
@@ -52,19 +57,19 @@ int program_admin(const struct command *c, int argc, char **argv)
 
 	(void)c;
 	memcpy(args + 1, argv, (size_t)argc * sizeof(*args));
-	return run("refd-admin", args);
+	return run("refd-admin", "refd", args);
 }
 
 int program_deliver(const struct command *c, int argc, char **argv)
 {
 	(void)c;
 	(void)argc;
-	return run("refd-deliver", argv);
+	return run("refd-deliver", "refd-deliver", argv);
 }
 
 int program_group(const struct command *c, int argc, char **argv)
 {
 	(void)c;
 	(void)argc;
-	return run("refd-group", argv);
+	return run("refd-group", "refd-group", argv);
 }

@@ -229,15 +229,20 @@ bool service_enable(const char *account, const char *const *roots, size_t nr)
 bool service_disable(const char *account)
 {
 	struct service sv;
-	bool ok;
+	char *state;
+	bool ok = true;
 
 	service_init(&sv, account);
-	ok = control(&sv, "disable") &&
-	    remove_file(sv.drop_in_dir, sv.drop_in) &&
-	    remove_file(sv.config_dir, sv.config);
-	if (ok)
-		enable_report("remark", NULL,
-		    "the state in /var/lib/refd-%s is kept", sv.name);
+	state = xasprintf("/var/lib/refd-%s", sv.name);
+	if (access(sv.config, F_OK) < 0 && access(sv.drop_in, F_OK) < 0)
+		enable_report("unchanged", sv.name, "no service was enabled");
+	else
+		ok = control(&sv, "disable") &&
+		    remove_file(sv.drop_in_dir, sv.drop_in) &&
+		    remove_file(sv.config_dir, sv.config);
+	if (ok && access(state, F_OK) == 0)
+		enable_report("remark", NULL, "the state in %s is kept", state);
+	free(state);
 	service_done(&sv);
 	return ok;
 }

@@ -5,11 +5,13 @@
 
 #include "client/base/child.h"
 
-/* git knows where its system configuration is, and tells only an editor. */
+/* git knows where its system configuration is, and tells only an editor. On a
+ * terminal, git would say that it waits. */
 static char *ask_git(void)
 {
 	static const char *const argv[] = { "env", "GIT_EDITOR=echo", "git",
-		"config", "--system", "--edit", NULL };
+		"-c", "advice.waitingForEditor=false", "config", "--system",
+		"--edit", NULL };
 	struct text t = { 0 };
 
 	if (child_capture(argv, &t) || !t.len || t.data[0] != '/') {

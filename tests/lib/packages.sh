@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Builds the Debian packages of this tree. Sourced after scenario.sh, in a
-# script that has the packages of "scripts/deps --package".
+# script that has the packages of "scripts/deps --distro".
 
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 

@@ -16,7 +16,7 @@
 # shellcheck source=tests/lib/packages.sh
 . "$ROOT/tests/lib/packages.sh"
 
-root_needs debian --package
+root_needs debian --distro
 machine=$(apt_private_codename)
 SUITE=${SUITE:-$machine}
 

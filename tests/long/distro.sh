@@ -13,7 +13,7 @@
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
 
-root_needs distro --package
+root_needs distro --distro
 distro=$ROOT/scripts/distro
 version=$(sed -n 's/^VERSION *:= *//p' "$ROOT/Makefile")
 packages='refd refd-deliver librefd librefd-devel librefd-git2 librefd-git2-devel'

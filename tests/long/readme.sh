@@ -10,7 +10,7 @@
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
 
-root_needs readme --package
+root_needs readme --distro
 
 # A clone with a commit of this tree, uncommitted changes included.
 clone=$T/refd

@@ -135,8 +135,8 @@ refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
 is 'its files are gone' '' "$(find /etc/refd /etc/systemd/system/refd@* \
 	2>/dev/null | grep alice)"
 check 'its state is not' test -e "$T/state.alice/journal.db"
-check 'disabled twice' quietly \
-	"$REFD" disable --service alice
+is 'disabled twice: there was none' 'alice: no service was enabled' \
+	"$("$REFD" disable --service alice 2>&1)"
 "$REFD" enable --service alice --root "$S" >"$T/out"
 printf '\tallowUser = bob\n' >>/etc/refd/alice/config
 check 'disabled after a change by hand' quietly \

@@ -174,22 +174,23 @@ asks_the_daemon() {
 progress() {
 	new_repo many1.git bare
 	new_repo many2.git bare
-	on_terminal() { # COMMAND...
-		python3 -c 'import os, pty, subprocess, sys
+	local on_terminal='import os, pty, subprocess, sys
 ours, its = pty.openpty()
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=its)
 os.close(its)
 try: print(os.read(ours, 4096).replace(b"\r", b"\n").decode())
-except OSError: pass' "$@"
-	}
+except OSError: pass'
 	# There is no progress in the first second.
 	mkdir "$T/slow"
 	printf '#!/bin/sh\nsleep 1\nexec %s "$@"\n' "$(command -v git)" \
 		>"$T/slow/git"
 	chmod +x "$T/slow/git"
-	PATH=$T/slow:$PATH on_terminal "$REFD" enable "$T"/many{1,2}.git \
+	PATH=$T/slow:$PATH python3 -c "$on_terminal" "$REFD" enable "$T"/many{1,2}.git \
 		>"$T/said"
 	says 'many: progress' '^Enabling repositories:  50% (1/2)'
+	env -u GIT_CONFIG_SYSTEM python3 -c "$on_terminal" "$REFD" enable \
+		--list >"$T/said"
+	is 'terminal: no hint of git' '' "$(cat "$T/said")"
 	is 'no terminal: no progress' '' \
 		"$("$REFD" disable "$T"/many{1,2}.git 2>&1 >/dev/null)"
 }

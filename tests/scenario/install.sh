@@ -20,6 +20,9 @@ fi
 ok 'make install'
 PATH=$to/usr/bin:$PATH
 
+check 'a missing program: its package' \
+	grep -q ': install the package refd-group$' <(refd group 2>&1)
+
 # ---- the library ----
 
 cat >"$T/use.c" <<'C'

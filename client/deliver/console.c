@@ -10,6 +10,33 @@
 #include "proto/lib/consent.h"
 #include "proto/lib/json.h"
 
+/* ---- names ---- */
+
+struct search {
+	const char *name;
+	bool is_found;
+	struct text known;
+};
+
+static void compare(void *arg, const struct outbox_counts *counts)
+{
+	struct search *s = arg;
+
+	s->is_found |= !strcmp(s->name, counts->name);
+	text_addf(&s->known, "%s%s", s->known.len ? ", " : "", counts->name);
+}
+
+void console_require(struct outbox *o, const char *name)
+{
+	struct search s = { .name = name };
+
+	outbox_each_endpoint(o, compare, &s);
+	if (!s.is_found)
+		die("the service has no endpoint '%s'; its endpoints: %s", name,
+		    s.known.len ? s.known.data : "none");
+	text_done(&s.known);
+}
+
 /* ---- dead letters ---- */
 
 static void print_row(void *arg, const struct outbox_row *row)

@@ -8,6 +8,9 @@
 
 #include "client/deliver/outbox.h"
 
+/* Ends the program if the service has never had an endpoint NAME, so that a
+ * typing error is noticed. */
+void console_require(struct outbox *o, const char *name);
 /* NAME is an endpoint, or NULL for all of them. */
 int console_list(struct outbox *o, const char *name, bool as_json);
 /* Dead letters of the endpoint NAME: those with one of NR ids, or all of them

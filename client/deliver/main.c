@@ -125,6 +125,8 @@ static int administer(const struct deliver_options *opt, int argc, char **argv)
 	struct outbox *o = outbox_open(opt->state, false);
 	int rc = EXIT_DONE;
 
+	if (argc)
+		console_require(o, argv[0]);
 	switch (opt->mode) {
 	case LIST:
 		rc = console_list(o, argv[0], opt->json);

@@ -1,8 +1,10 @@
 #include "client/deliver/outbox.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BUSY_MS 30000
 #define VERSION "1"
@@ -230,6 +232,13 @@ struct outbox *outbox_open(const char *dir, bool may_create)
 
 	if (may_create)
 		flags |= SQLITE_OPEN_CREATE;
+	else if (access(path, F_OK) < 0)
+		die("cannot open '%s': %s%s", path, strerror(errno),
+		    errno == ENOENT ?
+			". The service 'refd deliver' has not run here yet: "
+			"refd-deliver(8) describes its configuration and its "
+			"start" :
+			"");
 	if (sqlite3_open_v2(path, &o->db, flags, NULL) != SQLITE_OK)
 		die("cannot open '%s': %s", path,
 		    o->db ? sqlite3_errmsg(o->db) : "out of memory");

@@ -66,6 +66,13 @@ printf 'x\n' >"$T/open.secret"
 wrong "[deliver \"x\"]\nurl = http://x/\nsecretFile = $T/open.secret\n" \
 	'every user may read'
 
+# ---- before the first start ----
+
+deliver --list 2>"$T/early"
+is '--list before a start' 128 $?
+check 'says how to start' grep -q \
+	"$T/deliver/deliver.db.*refd-deliver(8) describes" "$T/early"
+
 # ---- the happy path ----
 
 up a before
@@ -128,6 +135,12 @@ is 'as the third attempt' '["refs/heads/bad",3,"204"]' \
 	"$(jq -c '[(.body | fromjson | .ref), .attempt, .answer]' "$T/hooked" |
 		tail -n 1)"
 is 'an unknown id' 1 "$(deliver --retry hook 1:1 2>/dev/null; echo $?)"
+for option in --list --retry --drop --forget; do
+	deliver $option hok --yes 2>"$T/typo"
+	is "$option of an unknown endpoint" \
+		"128 refd: the service has no endpoint 'hok'; its endpoints: hook, run" \
+		"$? $(cat "$T/typo")"
+done
 is '--drop asks' 1 "$(deliver --drop hook 2>/dev/null; echo $?)"
 check '--drop --yes' deliver --drop hook --yes
 check 'nothing is left' dead 0

@@ -11,7 +11,7 @@
 #include "client/base/colour.h"
 #include "client/git/gitdir.h"
 #include "client/librefd/conn.h"
-#include "client/log/pager.h"
+#include "client/base/pager.h"
 #include "client/log/print.h"
 #include "client/log/when.h"
 #include "client/request/question.h"

@@ -108,8 +108,6 @@ check 'with the user' terminal_shows slow80 "committed +1  $(id -un)"
 check 'and a bold heading' grep -q $'^\e\\[1mWHEN' \
 	<<<"$(terminal_screen slow80 -e)"
 
-# ---- log ----
-
 # A pager that shows that it ran, and leaves the rest unread after 'first'.
 cat >"$T/pager" <<'PAGER'
 #!/bin/sh
@@ -118,6 +116,13 @@ echo "pager LESS=$LESS"
 exec cat
 PAGER
 chmod +x "$T/pager"
+terminal slowpaged 80 env GIT_PAGER="$T/pager" LESS= "$REFD" slowlog
+check 'slowlog has a pager' await 10 terminal_shows slowpaged '^pager LESS=$'
+check 'and relative times in the pager' terminal_shows slowpaged \
+	'^[0-9]+ s ago +[0-9.]+ s +queue'
+
+# ---- log ----
+
 GL_USER=$'alice\e]2;pwned\a' "$REFD" update -C "$SERVED/$evil" \
 	-m $'a\e[2Jmessage that is longer than this terminal' \
 	"refs/heads/a/branch/of/a/very/long/name" "$one"

@@ -1,4 +1,4 @@
-#include "client/log/pager.h"
+#include "client/base/pager.h"
 
 #include <errno.h>
 #include <fcntl.h>

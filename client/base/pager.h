@@ -2,8 +2,8 @@
  * The user's pager, as in git: $GIT_PAGER, $PAGER or less. One thread. The
  * pager runs as the user.
  */
-#ifndef CLIENT_LOG_PAGER_H
-#define CLIENT_LOG_PAGER_H
+#ifndef CLIENT_BASE_PAGER_H
+#define CLIENT_BASE_PAGER_H
 
 /*
  * Sends all further output to the pager, and messages if they would go to a

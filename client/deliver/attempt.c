@@ -1,5 +1,7 @@
 #include "client/deliver/attempt.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 #include "client/librefd/conn.h"
 
 #define ANSWER_MAX (64 * 1024)
+#define OUTPUT_MAX (64 * 1024)
 #define CONNECT_MS 10000
 
 static const struct endpoint *endpoint_of(const struct attempt *a)
@@ -133,8 +136,9 @@ void attempt_http_ended(struct attempt *a, CURLcode result)
 
 /* ---- commands ---- */
 
-/* What the command prints goes where the messages of this program go. */
-static int launch_command(struct attempt *a, int input)
+/* What the command prints goes through this program, which bounds it: nobody
+ * else could stop a command that fills the log. */
+static int launch_command(struct attempt *a, int input, int output)
 {
 	const char *argv[] = { "/bin/sh", "-c", endpoint_of(a)->command, NULL };
 	char *env[] = { xasprintf("REFD_EVENT=%s", a->row.event),
@@ -142,8 +146,8 @@ static int launch_command(struct attempt *a, int input)
 		xasprintf("REFD_ATTEMPT=%" PRIu64, a->row.failures + 1), NULL };
 	struct launch l = { .argv = argv,
 		.in = input,
-		.out = STDERR_FILENO,
-		.err = STDERR_FILENO,
+		.out = output,
+		.err = output,
 		.env = env,
 		.seconds = INT_MAX };
 	int err = launch_start(&a->command, &l);
@@ -158,21 +162,68 @@ static int launch_command(struct attempt *a, int input)
 static void start_command(struct attempt *a)
 {
 	int input = launch_file(a->row.body, a->row.len), err = input;
+	int ends[2];
 
-	if (input >= 0) {
-		err = launch_command(a, input);
-		close(input);
+	if (input >= 0 && pipe2(ends, O_CLOEXEC) < 0) {
+		err = -errno;
+	} else if (input >= 0) {
+		err = launch_command(a, input, ends[1]);
+		close(ends[1]);
+		a->output = ends[0];
+		fcntl(a->output, F_SETFL, O_NONBLOCK);
 	}
+	if (input >= 0)
+		close(input);
 	if (err < 0)
 		fail(a, "cannot run the command: %s", strerror(-err));
+}
+
+static void close_output(struct attempt *a)
+{
+	if (a->output >= 0)
+		close(a->output);
+	a->output = -1;
+}
+
+/* A command that prints more still succeeds by its status, so the rest is read
+ * and thrown away. One read takes all that a pipe holds. */
+static void pass_output(struct attempt *a)
+{
+	char data[65536];
+	size_t room = OUTPUT_MAX - a->received, len;
+	ssize_t got;
+
+	if (a->output < 0)
+		return;
+	got = read(a->output, data, sizeof(data));
+	if (got == 0)
+		close_output(a);
+	if (got <= 0)
+		return;
+	len = (size_t)got < room ? (size_t)got : room;
+	a->received += len;
+	print_text(stderr, PRINT_AS_LINES, data, len);
+	if ((size_t)got == len || a->was_cut)
+		return;
+	a->was_cut = true;
+	if (len > 0 && data[len - 1] != '\n')
+		print_lines(stderr, "\n");
+	say_warning("endpoint '%s': %s '%s' of '%s': the command prints more "
+		    "than %d KiB; the rest is left out",
+	    endpoint_of(a)->name, a->row.event, a->row.id, a->row.repo,
+	    OUTPUT_MAX / 1024);
 }
 
 void attempt_tick(struct attempt *a)
 {
 	const struct launched *c = &a->command;
+	bool has_ended;
 
-	if (endpoint_of(a)->url || a->has_ended ||
-	    !launch_has_ended(&a->command))
+	if (endpoint_of(a)->url || a->has_ended)
+		return;
+	has_ended = launch_has_ended(&a->command);
+	pass_output(a);
+	if (!has_ended)
 		return;
 	if (c->was_late)
 		fail(a, "the command took longer than %" PRIu64 " ms",
@@ -199,6 +250,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
 	memset(row, 0, sizeof(*row));
 	a->began_ms = refd_now_ms();
 	a->command.process = -1;
+	a->output = -1;
 	if (endpoint_of(a)->url)
 		start_http(a);
 	else
@@ -212,6 +264,7 @@ void attempt_free(struct attempt *a)
 		curl_multi_remove_handle(a->multi, a->easy);
 		curl_easy_cleanup(a->easy);
 	}
+	close_output(a);
 	curl_slist_free_all(a->headers);
 	outbox_row_done(&a->row);
 	free(a);

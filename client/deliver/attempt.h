@@ -21,13 +21,15 @@ struct attempt {
 	uint64_t began_ms;     /* of refd_now_ms() */
 	bool has_ended, is_success;
 	char error[160]; /* of a failure; without url and secret */
+	size_t received; /* bytes of the answer, or of the output */
 	/* HTTP */
 	CURLM *multi;
 	CURL *easy;
 	struct curl_slist *headers;
-	size_t received; /* bytes of the answer */
 	/* A command; its process is -1 if none runs */
 	struct launched command;
+	int output;   /* of the command: the end of a pipe; -1: none */
+	bool was_cut; /* the rest of the output is thrown away */
 	struct attempt *prev, *next;
 };
 
@@ -37,7 +39,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row);
 /* MULTI reports the end of the request of A. */
 void attempt_http_ended(struct attempt *a, CURLcode result);
-/* Looks after the command of A: its end, or its time is over. */
+/* Looks after the command of A: its output, its end, or its time is over. */
 void attempt_tick(struct attempt *a);
 void attempt_free(struct attempt *a);
 

@@ -304,7 +304,7 @@ static void hear_signals(struct service *d)
 
 static void wait_for_events(struct service *d, uint64_t until)
 {
-	struct curl_waitfd *fds = xcalloc(d->nr_attempts + 1, sizeof(*fds));
+	struct curl_waitfd *fds = xcalloc(2 * d->nr_attempts + 1, sizeof(*fds));
 	uint64_t now = refd_now_ms(), wait;
 	struct attempt *a;
 	unsigned nr = 0;
@@ -316,6 +316,10 @@ static void wait_for_events(struct service *d, uint64_t until)
 			fds[nr++] =
 			    (struct curl_waitfd){ .fd = a->command.process,
 				    .events = CURL_WAIT_POLLIN };
+			if (a->output >= 0)
+				fds[nr++] =
+				    (struct curl_waitfd){ .fd = a->output,
+					    .events = CURL_WAIT_POLLIN };
 			if ((uint64_t)a->command.end_ms < until)
 				until = (uint64_t)a->command.end_ms;
 		}

@@ -31,6 +31,7 @@ if [ -e hang ]; then
 	echo $! >sleeper
 	wait
 fi
+[ ! -e loud ] || seq -f 'line %.0f' 100000
 [ ! -e broken ] || exit 3
 RUN
 chmod +x "$T/command"
@@ -159,6 +160,19 @@ echo "flood refs/heads/flood" >"$T/rules"
 new=$(hook_count new)
 up c flood
 check 'the status decides, not a large answer' await 5 hooked $((new + 1))
+
+touch "$T/loud"
+delivered=$(metric delivered_total run)
+up d loud
+has_delivered() { [ "$(metric delivered_total run)" -gt "$delivered" ]; }
+check 'a command may print much' await 10 has_delivered
+rm "$T/loud"
+check 'but the log gets 64 KiB' [ \
+	"$(grep -c '^line ' "$T/deliver.log")" -eq \
+	"$(seq -f 'line %.0f' 100000 | head -c 65536 | wc -l)" ]
+check 'and a word about the rest' grep -q \
+	"endpoint 'run'.*prints more than 64 KiB; the rest is left out" \
+	"$T/deliver.log"
 
 touch "$T/broken"
 up d broken

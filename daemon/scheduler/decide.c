@@ -304,6 +304,18 @@ static void tell_io(struct scheduler *e, const struct txn *txn)
 		e->cfg.on_io(e->cfg.io_arg, &io);
 }
 
+/* Clients ask so whether a repository is served, also every minute. Such a
+ * question is no load of users, so no number counts it. */
+static bool is_question(const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].ask->action != REFD_VERIFY)
+			return false;
+	return txn->nr_updates > 0 && txn->req.gate == REFD_GATE_NONE;
+}
+
 static struct entry **list_of(struct scheduler *e, const struct entry *ent)
 {
 	return ent->txn->nr_updates > ANSWER_PART ? &e->decided_large :
@@ -347,7 +359,7 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 	if (ent->txn->req.gate == REFD_GATE_COMMITTED)
 		gate_recorded(&e->gate, ent->txn);
 	/* A gate without a record did nothing. */
-	if (!ent->txn->replayed &&
+	if (!ent->txn->replayed && !is_question(ent->txn) &&
 	    (ent->txn->req.gate == REFD_GATE_NONE ||
 		ent->txn->nr_of[REFD_OK] > 0))
 		count_outcome(e, ent);

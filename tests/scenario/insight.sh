@@ -51,7 +51,11 @@ update() { "$REFD" update -C "$T/a.git" "$@"; }
 
 check 'a ref is made' update refs/heads/x "$one"
 check_fails 'one that is stale' update refs/heads/x "$two" "$two"
-is 'transactions' 2 "$(stat_of transactions)"
+# The doctor asks about the repository, and so does enable.
+"$REFD" enable "$T/a.git" >/dev/null 2>&1
+"$REFD" doctor "$T/a.git" >/dev/null 2>&1
+"$REFD" disable "$T/a.git" >/dev/null
+is 'transactions, without questions' 2 "$(stat_of transactions)"
 is 'stale ones' 1 "$(stat_of refs_stale)"
 is 'batches that took all there was' "$(stat_of batches)" \
 	"$(stat_of batch_closed_all)"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/lib/print.h"
+#include "proto/utf8.h"
 
 static void put(struct json *j, const char *s)
 {
@@ -48,12 +49,34 @@ void json_finish(struct json *j, char bracket)
 	put(j, "\n");
 }
 
+static bool is_utf8(const char *s)
+{
+	size_t left = strlen(s), len = 1;
+	uint32_t code;
+
+	while (left > 0 && (len = utf8_decode(s, left, &code)) > 0) {
+		s += len;
+		left -= len;
+	}
+	return len > 0;
+}
+
+/* Two names can have one text, because JSON has only UTF-8. So the bytes of
+ * such a name follow, in hexadecimal digits. */
 void json_text(struct json *j, const char *key, const char *s)
 {
 	if (!s)
 		return;
 	put_key(j, key);
 	put_string(j, s);
+	if (!key || is_utf8(s))
+		return;
+	put(j, ",\"");
+	print_text(j->to, PRINT_AS_JSON, key, strlen(key));
+	put(j, "_hex\":\"");
+	for (; *s; s++)
+		print_part(j->to, "%02x", (unsigned char)*s);
+	put(j, "\"");
 }
 
 void json_count(struct json *j, const char *key, uint64_t n)

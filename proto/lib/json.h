@@ -21,7 +21,8 @@ void json_begin(struct json *j, const char *key, char bracket);
 void json_end(struct json *j, char bracket);
 /* Ends the outermost value, and the line. */
 void json_finish(struct json *j, char bracket);
-/* A NULL string is left out. */
+/* A NULL string is left out. If S is not UTF-8, the item KEY_hex follows, with
+ * its bytes in hexadecimal digits. */
 void json_text(struct json *j, const char *key, const char *s);
 void json_count(struct json *j, const char *key, uint64_t n);
 void json_flag(struct json *j, const char *key, bool flag);

@@ -110,13 +110,20 @@ is 'the headers' '["change",1,"application/json"]' \
 check 'a second service is refused' \
 	grep -q 'another refd-deliver' <(deliver 2>&1)
 
+for byte in 376 377; do
+	up a "$(printf "x\\$byte")"
+done
+check 'names that are not UTF-8' await 10 hooked 18
+is 'are different names' 2 "$(jq -r '.body | fromjson | .ref_hex // empty' \
+	"$T/hooked" | sort -u | wc -l)"
+
 # ---- failures ----
 
 echo "500 $T/a.git" >"$T/rules"
 up a bad
 up a next
 up b other
-check 'the other repository goes on' await 5 hooked 17
+check 'the other repository goes on' await 5 hooked 19
 check 'a dead letter' await 10 grep -q 'now a dead letter' "$T/deliver.log"
 dead() { # NR
 	[ "$(deliver --list hook | wc -l)" -eq "$1" ]
@@ -130,7 +137,7 @@ is 'metrics: dead letters' 2 "$(metric dead_letters hook)"
 is 'metrics: failures' 4 "$(metric failed_total hook)"
 : >"$T/rules"
 check '--retry' deliver --retry hook "$(jq -r .id "$T/list" | head -n 1)"
-check 'is delivered' await 10 hooked 18
+check 'is delivered' await 10 hooked 20
 check 'and leaves the list' dead 1
 is 'as the third attempt' '["refs/heads/bad",3,"204"]' \
 	"$(jq -c '[(.body | fromjson | .ref), .attempt, .answer]' "$T/hooked" |

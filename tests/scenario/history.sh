@@ -71,6 +71,8 @@ prints_no 'no terminal is told anything' $'\xc2\x9b|\xff' \
 is 'JSON is JSON' 'refs/heads/evil\x9b31m\ufffd' "$("$REFD" log --repo a.git -n 1 \
 	--json | python3 -c 'import json, sys
 print(ascii(json.load(sys.stdin)["ref"]).strip("\x27"))')"
+is 'and has the bytes' "$(printf %s "$evil" | od -An -v -tx1 | tr -d ' \n')" \
+	"$("$REFD" log --repo a.git -n 1 --json | fields ref_hex)"
 is 'for programs it is as it is' "$evil" "$("$REFD" log -z --repo a.git -n 1 |
 	tr '\0' '\n' | sed -n 7p)"
 prints_nothing 'an unknown repository has none' \

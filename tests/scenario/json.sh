@@ -241,6 +241,12 @@ def check(value, key, table):
     for name, below in value.items():
         child = key.children.get(name, key.children.get("*"))
         where = f"{table}: {key.path}: {name}"
+        if child is None and name.endswith("_hex"):
+            text = value.get(name[:-4], "")
+            if "\ufffd" not in text or bytes.fromhex(below).decode(
+                    "utf-8", "replace").count("\ufffd") == 0:
+                bad.append(where + " stands beside UTF-8")
+            continue
         if child is None:
             bad.append(where + " is not in the page")
             continue

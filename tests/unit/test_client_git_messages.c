@@ -386,7 +386,7 @@ START_TEST(test_json)
 	    "{\"ref\":\"refs/heads/caf\303\251\",\"status\":\"stale\","
 	    "\"found\":\"" B "\","
 	    "\"text\":\"two\\u000alines \\\"x\\\\y\\\"\"},"
-	    "{\"ref\":\"refs/heads/\\ufffd\\ufffd\",\"status\":\"io\","
+	    "{\"ref\":\"refs/heads/\\ufffd\\ufffd\",\"ref_hex\":\"726566732f68656164732fe980\",\"status\":\"io\","
 	    "\"text\":\"input/output error\"}]}\n"
 	    "{\"state\":\"serving\",\"flushes\":120,\"odd\":\"007\","
 	    "\"none\":\"\"}\n");

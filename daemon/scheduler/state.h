@@ -140,9 +140,9 @@ void decide_end(struct scheduler *e, struct entry *ent, enum refd_status status,
  * the others is recorded, too. A session whose commit is under way goes on. */
 void decide_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text, int64_t now_ns);
-/* The same as decide_end(), because the waiting time of ENT is over. Updates that found a lock
- * held get LOCKED. All others get DEADLINE, or ABORTED if the transaction is
- * atomic and an update has failed. */
+/* The same as decide_end(), because the waiting time of ENT is over. Updates
+ * that found a lock held get LOCKED. All others get DEADLINE, or ABORTED if the
+ * transaction is atomic and an update has failed. */
 void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns);
 /* Has an update of ENT failed, and is ENT atomic? Then ENT ends: all other
  * updates are aborted. */

@@ -475,8 +475,8 @@ static void leave_entry(void *arg, struct entry *ent)
 }
 
 /* A client that is gone would tell its user that nothing happened: git says
- * "rejected" after a hook was killed. But nobody refused the transaction, so the
- * id gets no outcome: the user may send it again. */
+ * "rejected" after a hook was killed. But nobody refused the transaction, so
+ * the id gets no outcome: the user may send it again. */
 void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns)
 {
 	struct entry *left = NULL, *ent;

@@ -103,16 +103,28 @@ static const char *take_position(void *values, const char *s)
 	return NULL;
 }
 
+static uint64_t parse(const char *s,
+    bool (*as)(const char *s, uint64_t *ms, struct text *why))
+{
+	struct text why = { 0 };
+	uint64_t ms;
+
+	if (!as(s, &ms, &why))
+		die("%s", why.data);
+	return ms;
+}
+
 static const char *take_since(void *values, const char *s)
 {
-	((struct asking *)values)->req.select.since_ms = when_time(s);
+	((struct asking *)values)->req.select.since_ms = parse(s, when_past);
 	return NULL;
 }
 
 /* The whole second is included. */
 static const char *take_until(void *values, const char *s)
 {
-	((struct asking *)values)->req.select.until_ms = when_time(s) + 999;
+	((struct asking *)values)->req.select.until_ms =
+	    parse(s, when_parse) + 999;
 	return NULL;
 }
 

@@ -4,6 +4,7 @@
 #ifndef CLIENT_LOG_WHEN_H
 #define CLIENT_LOG_WHEN_H
 
+#include "client/base/cli.h"
 #include "proto/message.h"
 
 /* A position of history, and its journal if it is known. */
@@ -15,9 +16,17 @@ struct when_position {
 
 /* "[<journal>:]<lsn>[.<nr>]"; false for anything else. */
 bool when_position(const char *s, struct when_position *p);
-/* Parses a date as git does, in milliseconds since 1970, never 0. Runs git. A
- * wrong date ends the program. */
-uint64_t when_time(const char *s);
+/*
+ * Parses a time: "@<seconds>", ISO 8601, "2 hours ago", "yesterday", "now".
+ * git's own parser takes any text that has a known word, so a typing error
+ * would select other changes. ISO 8601 without a zone is local time, and a time
+ * that occurred twice is refused; a date alone is its beginning. Seconds may
+ * have a fraction. *MS is since 1970, never 0. False, with a sentence in the
+ * empty *WHY, for anything else.
+ */
+bool when_parse(const char *s, uint64_t *ms, struct text *why);
+/* The same, and refuses the future. */
+bool when_past(const char *s, uint64_t *ms, struct text *why);
 /* Local time with milliseconds. */
 const char *when_text(uint64_t ms, char buf[64]);
 /* UTC with milliseconds: "2026-08-01T12:00:00.000Z". */

@@ -4,119 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "client/git/gitdate.h"
 #include "client/request/question.h"
 
 /* ---- parsing ---- */
 
-/* Removes a fraction such as ".123" from S and returns its milliseconds. */
-static uint64_t cut_fraction(char *s)
-{
-	char *dot = strchr(s, '.'), *end;
-	uint64_t ms = 0, unit = 100;
-
-	if (!dot || dot == s || dot[-1] < '0' || dot[-1] > '9')
-		return 0;
-	for (end = dot + 1; *end >= '0' && *end <= '9'; end++) {
-		ms += unit * (uint64_t)(*end - '0');
-		unit /= 10;
-	}
-	if (end == dot + 1)
-		return 0;
-	memmove(dot, end, strlen(end) + 1);
-	return ms;
-}
-
-static bool has_zone(const char *s)
-{
-	char *with_one = xasprintf("%s Z", s);
-	struct gitdate date;
-	bool has = !gitdate_parse(with_one, &date);
-
-	free(with_one);
-	return has;
-}
-
-/* Did the local clock show this time twice, at the end of summer time? Clocks
- * are set back by an hour or by half an hour. */
-static bool is_twice(int64_t secs)
-{
-	static const int shifts[] = { -3600, -1800, 1800, 3600 };
-	time_t t = (time_t)secs, other;
-	struct tm here, there;
-	size_t i;
-
-	localtime_r(&t, &here);
-	for (i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
-		other = t + shifts[i];
-		localtime_r(&other, &there);
-		if (here.tm_min == there.tm_min &&
-		    here.tm_hour == there.tm_hour)
-			return true;
-	}
-	return false;
-}
-
-static bool parse_date(const char *s, struct point_in_time *m, struct text *why)
-{
-	char *copy = xstrdup(s);
-	uint64_t ms = cut_fraction(copy), secs;
-	struct gitdate date;
-	bool ok = true;
-
-	if (*copy == '@' && parse_number(copy + 1, UINT32_MAX, &secs)) {
-		m->ms = secs * 1000 + ms;
-	} else if (gitdate_parse(copy, &date) && date.secs > 0) {
-		m->ms = (uint64_t)date.secs * 1000 + ms;
-		if (!has_zone(copy) && is_twice(date.secs)) {
-			text_addf(why,
-			    "the local clock showed '%s' twice: add the "
-			    "time zone, such as +0200",
-			    s);
-			ok = false;
-		}
-	} else {
-		text_addf(why,
-		    "'%s' is neither a record of refd log nor a time such as "
-		    "2026-08-01T12:00:00+0200, @1785578400 or '10 minutes "
-		    "ago'",
-		    s);
-		ok = false;
-	}
-	free(copy);
-	return ok;
-}
-
-static bool is_ago(const char *s)
-{
-	static const char ago[] = " ago";
-	size_t len = strlen(s);
-
-	return *s >= '0' && *s <= '9' && len >= sizeof(ago) &&
-	    !strcmp(s + len - (sizeof(ago) - 1), ago);
-}
-
 bool point_in_time_parse(const char *s, struct point_in_time *m,
     struct text *why)
 {
-	struct timespec now;
-
 	memset(m, 0, sizeof(*m));
-	if (when_position(s, &m->position))
-		return true;
-	if (is_ago(s))
-		m->ms = when_time(s);
-	else if (!parse_date(s, m, why))
-		return false;
-	m->ms += !m->ms;
-	/* time() can be some milliseconds behind, in the second before. */
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (m->ms <= (uint64_t)now.tv_sec * 1000 + 999)
-		return true;
-	text_addf(why, "'%s' is in the future", s);
-	return false;
+	return when_position(s, &m->position) || when_past(s, &m->ms, why);
 }
 
 const char *point_in_time_number(const struct point_in_time *m, char buf[32])

@@ -16,11 +16,8 @@ struct point_in_time {
 	bool is_before_first; /* the repository has no record up to it */
 };
 
-/*
- * Accepts a position as "refd log" prints it, "@<seconds>", ISO 8601, or git's
- * "... ago". ISO 8601 without a zone is local time; a time that occurred twice
- * is refused. Seconds may have a fraction. False, and *WHY, for anything else.
- */
+/* Accepts a position as "refd log" prints it, or a time (when_parse()) that is
+ * not in the future. False, and *WHY, for anything else. */
 bool point_in_time_parse(const char *s, struct point_in_time *m,
     struct text *why);
 

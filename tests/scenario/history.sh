@@ -167,10 +167,12 @@ is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 is 'a number that no record has yet is refused' \
 	'128 refd: there is no record 999999 yet: refd log -n 1 prints the newest one' \
 	"$? $(cat out)"
-"$REFD" log --since nonsense >out 2>&1
-is 'a time that is none is, without words of git' "128 refd: 'nonsense' is not a \
-time that git understands, such as '2 hours ago' or 2026-08-01T12:00:00+0200" \
-	"$? $(cat out)"
+said() { "$REFD" log "$@" 2>&1; echo $?; }
+is 'a wrong word is no time' "refd: 'last tuesdy' is no time: write 2026-08-01, \
+2026-08-01T12:00:00+0200, @1785578400, '2 hours ago' or yesterday
+128" "$(said --until 'last tuesdy')"
+is 'nothing is since the future' "refd: '2999-08-01' is in the future
+128" "$(said --since 2999-08-01)"
 # Standard output is a pipe with a dead reader.
 unread() { # COMMAND...
 	exec 4> >(exit)

@@ -13,6 +13,7 @@
 #include "client/restore/point_in_time.h"
 #include "client/restore/restore_plan.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 /* Values are letters; "-" means no ref. */
 static struct refd_oid value(const char *letter)
@@ -314,8 +315,22 @@ static const struct {
 	{ "2024-10-27T02:30:00+0100", 1729992600000 },
 	{ "2024-10-27T03:00:00", 1729994400000 },
 	{ "2024-02-30T12:00:00", 0 },
-	{ "2024-08-01", 0 },
-	{ "yesterday", 0 },
+	{ "2024-08-01", 1722463200000 },
+	{ "2024-08-01 12:00", 1722506400000 },
+	{ "2024-08-01T12:00", 1722506400000 },
+	{ "2024-13-01", 0 },
+	{ "2024-02-30", 0 },
+	{ "2024-08", 0 },
+	{ "2024-08-01 12:00 x", 0 },
+	/* git takes each of them for some time. */
+	{ "last tuesdy", 0 },
+	{ "10 minuts ago", 0 },
+	{ "10 minutes agoo", 0 },
+	{ "10 minutes ago x", 0 },
+	{ "minutes ago", 0 },
+	{ "yesterdays", 0 },
+	{ "@", 0 },
+	{ "12:61", 0 },
 	{ "ago", 0 },
 	{ "", 0 },
 	{ "-1", 0 },
@@ -358,15 +373,51 @@ START_TEST(test_positions)
 }
 END_TEST
 
+/* The words of git, in seconds. */
 START_TEST(test_ago)
 {
+	static const struct {
+		const char *text;
+		time_t secs;
+	} cases_ago[] = { { "10 minutes ago", 600 }, { "1 second ago", 1 },
+		{ "2.hours.ago", 7200 }, { "1 day 2 hours ago", 93600 },
+		{ "3 weeks ago", 1814400 }, { "yesterday", 86400 },
+		{ "now", 0 } };
 	time_t before = time(NULL);
 	struct text why = { 0 };
 	struct point_in_time m;
+	size_t i;
 
-	ck_assert(point_in_time_parse("10 minutes ago", &m, &why));
-	ck_assert_uint_ge(m.ms, (uint64_t)(before - 600) * 1000);
-	ck_assert_uint_le(m.ms, (uint64_t)(time(NULL) + 1 - 600) * 1000);
+	for (i = 0; i < sizeof(cases_ago) / sizeof(cases_ago[0]); i++) {
+		ck_assert(point_in_time_parse(cases_ago[i].text, &m, &why));
+		ck_assert_uint_ge(m.ms,
+		    (uint64_t)(before - cases_ago[i].secs) * 1000);
+		ck_assert_uint_le(m.ms,
+		    (uint64_t)(time(NULL) + 1 - cases_ago[i].secs) * 1000);
+	}
+}
+END_TEST
+
+/* Months differ in length: git decides, which needs a moment without a change
+ * of the second. */
+START_TEST(test_months_ago)
+{
+	static const char *const spans[] = { "1 month ago", "5 months ago",
+		"11 months ago", "1 year ago", "30 months ago" };
+	const char *span = spans[_i];
+	struct text why = { 0 };
+	struct point_in_time m;
+	time_t before;
+	char *git;
+
+	do {
+		before = time(NULL);
+		git = tmp_output("git -c refd.t='%s' config "
+				 "--type=expiry-date refd.t",
+		    span);
+		ck_assert(point_in_time_parse(span, &m, &why));
+	} while (time(NULL) != before);
+	ck_assert_uint_eq(m.ms, strtoull(git, NULL, 10) * 1000);
 }
 END_TEST
 
@@ -416,6 +467,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_times, 0, COUNT(times));
 	tcase_add_test(tc, test_positions);
 	tcase_add_test(tc, test_ago);
+	tcase_add_loop_test(tc, test_months_ago, 0, 5);
 	tcase_add_test(tc, test_second_has_begun);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

@@ -1,9 +1,18 @@
 /*
- * Automatic looks: at all repositories of the journal in turn, one at a time.
+ * Automatic looks, one at a time: at all repositories of the journal in turn,
+ * and at a repository after transactions of the gate.
  *
- * Failure modes: no memory, or a refusal: the next look comes later.
+ * Git renames a branch in files by a deletion, for which it calls the gate, and
+ * then writes the new name without a call. So a look follows a deletion that
+ * stands alone: otherwise the feed would tell only that the branch is gone. A
+ * look needs the refs of an earlier look. So the first transaction of the gate
+ * since the repository was opened is followed by a look too.
+ *
+ * Failure modes: no memory, or a refusal: the next look comes later. Changes
+ * that a look has left are looked for again, a few times.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/scheduler/looking.h"
@@ -11,6 +20,88 @@
 /* After an automatic look, the looks rest so many times as long as the look
  * took. */
 #define REST 9
+/* Git writes the new name within this time after the deletion. Each further
+ * attempt waits twice as long: all together more than GATE_OPEN_NS. */
+#define AFTER_NS 1000000000
+#define TRIES    8
+#define DUE_MAX  1000
+
+/* A look at PATH is due at AT_NS, and at LAST_NS or later. */
+struct look_due {
+	char *path;
+	int64_t at_ns, last_ns;
+	unsigned tries;
+	LIST_ENTRY(look_due) in_looks;
+};
+
+/* ---- after transactions of the gate ---- */
+
+static void due_free(struct looks *looks, struct look_due *d)
+{
+	LIST_REMOVE(d, in_looks);
+	looks->nr_due--;
+	free(d->path);
+	free(d);
+}
+
+/* The look at the earliest time. NULL: none. */
+static struct look_due *due_first(const struct looks *looks)
+{
+	struct look_due *d, *first = NULL;
+
+	LIST_FOREACH(d, &looks->due, in_looks)
+		if (first == NULL || d->at_ns <= first->at_ns)
+			first = d;
+	return first;
+}
+
+/* An earlier time stays: a later transaction delays no look, but adds one. */
+static void due_add(struct looks *looks, const char *path, int64_t at_ns,
+    unsigned tries)
+{
+	struct look_due *d;
+
+	LIST_FOREACH(d, &looks->due, in_looks)
+		if (strcmp(d->path, path) == 0) {
+			d->last_ns = at_ns;
+			return;
+		}
+	if (looks->nr_due == DUE_MAX)
+		return;
+	d = calloc(1, sizeof(*d));
+	if (d == NULL)
+		return;
+	d->path = strdup(path);
+	d->at_ns = d->last_ns = at_ns;
+	d->tries = tries;
+	LIST_INSERT_HEAD(&looks->due, d, in_looks);
+	looks->nr_due++;
+	if (d->path == NULL)
+		due_free(looks, d);
+}
+
+/* Git deletes HEAD too in the log, if HEAD points to the branch. */
+static bool is_lone_deletion(const struct refd_request *req)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < req->nr_updates; i++) {
+		if (req->updates[i].action != REFD_DELETE)
+			return false;
+		nr += strcmp(req->updates[i].name, "HEAD") != 0;
+	}
+	return nr == 1;
+}
+
+void look_after_gate(struct scheduler *e, const struct txn *txn)
+{
+	if (txn->repo != NULL && txn->nr_of[REFD_OK] > 0 &&
+	    (is_lone_deletion(&txn->req) || !e->store.is_looked_at(txn->repo)))
+		due_add(&e->looks, e->store.repo_path(txn->repo),
+		    e->wall_at_ns + AFTER_NS, 0);
+}
+
+/* ---- the end of a look ---- */
 
 void look_rounds_rest(struct scheduler *e, const struct looking *l)
 {
@@ -18,10 +109,18 @@ void look_rounds_rest(struct scheduler *e, const struct looking *l)
 	const int64_t now_ns = e->wall_at_ns;
 
 	looks->is_looking = false;
-	looks->next_ns = now_ns + (now_ns - l->begin_ns) * REST;
+	looks->rest_ns = now_ns + (now_ns - l->begin_ns) * REST;
+	if (l->nr_left > 0 && l->is_due && l->tries < TRIES)
+		due_add(looks, l->e->store.repo_path(l->look.repo),
+		    now_ns + ((int64_t)AFTER_NS << l->tries), l->tries + 1);
+	if (l->is_due)
+		return;
+	looks->next_ns = looks->rest_ns;
 	if (looks->at == looks->nr_paths)
 		looks->next_ns += looks->every_ns;
 }
+
+/* ---- rounds ---- */
 
 void look_rounds_take(struct looking *l)
 {
@@ -44,28 +143,28 @@ static void free_paths(struct looks *looks)
 	looks->at = 0;
 }
 
-/* Failures end the look, and the next one comes later. */
-static void look_at(struct scheduler *e, const char *path)
+/* Failures end the look, and the next one comes later. NULL: it has ended. */
+static struct looking *look_at(struct scheduler *e, const char *path)
 {
 	struct refd_request req;
 	struct txn *txn = NULL;
 	struct looking *l;
 
 	if (!look_request(&req, REFD_VERB_LOOK, path))
-		return;
+		return NULL;
 	req.gate = REFD_GATE_SEEN;
 	txn = txn_new(&req);
 	refd_request_done(&req);
 	if (txn == NULL)
-		return;
+		return NULL;
 	txn->peer.uid = (uint32_t)geteuid();
 	l = look_begin(e, txn);
 	if (l == NULL) {
 		txn_free(txn);
-		return;
+		return NULL;
 	}
 	e->looks.is_looking = true;
-	look_admit(l);
+	return l;
 }
 
 static void list(struct scheduler *e)
@@ -82,29 +181,67 @@ static void list(struct scheduler *e)
 
 static bool may_begin(const struct scheduler *e)
 {
-	return e->looks.every_ns > 0 && !e->looks.is_looking && !e->is_paused &&
-	    !e->is_draining && !e->is_closed;
+	return !e->looks.is_looking && !e->is_paused && !e->is_draining &&
+	    !e->is_closed;
+}
+
+static void run_round(struct scheduler *e, int64_t now_ns)
+{
+	struct looks *looks = &e->looks;
+	struct looking *l;
+
+	/* If nothing can begin. */
+	looks->next_ns = now_ns + looks->every_ns;
+	if (looks->at == looks->nr_paths) {
+		list(e);
+		return;
+	}
+	l = look_at(e, looks->paths[looks->at++]);
+	if (l != NULL)
+		look_admit(l);
+}
+
+static void run_due(struct scheduler *e, struct look_due *d, int64_t now_ns)
+{
+	struct looking *l = look_at(e, d->path);
+
+	if (l != NULL) {
+		l->is_due = true;
+		l->tries = d->tries;
+	}
+	d->at_ns = d->last_ns;
+	if (d->at_ns <= now_ns)
+		due_free(&e->looks, d);
+	if (l != NULL)
+		look_admit(l);
 }
 
 void look_rounds_run(struct scheduler *e, int64_t now_ns)
 {
 	struct looks *looks = &e->looks;
+	struct look_due *d = due_first(looks);
 
 	if (looks->next_ns == 0)
 		looks->next_ns = now_ns + looks->every_ns;
-	if (!may_begin(e) || now_ns < looks->next_ns)
+	if (!may_begin(e) || now_ns < looks->rest_ns)
 		return;
-	/* If nothing can begin. */
-	looks->next_ns = now_ns + looks->every_ns;
-	if (looks->at < looks->nr_paths)
-		look_at(e, looks->paths[looks->at++]);
-	else
-		list(e);
+	if (d != NULL && d->at_ns <= now_ns)
+		run_due(e, d, now_ns);
+	else if (looks->every_ns > 0 && now_ns >= looks->next_ns)
+		run_round(e, now_ns);
 }
 
 int64_t look_rounds_next(const struct scheduler *e)
 {
-	return may_begin(e) ? e->looks.next_ns : INT64_MAX;
+	const struct looks *looks = &e->looks;
+	const struct look_due *d = due_first(looks);
+	int64_t next_ns = looks->every_ns > 0 ? looks->next_ns : INT64_MAX;
+
+	if (!may_begin(e))
+		return INT64_MAX;
+	if (d != NULL && d->at_ns < next_ns)
+		next_ns = d->at_ns;
+	return next_ns > looks->rest_ns ? next_ns : looks->rest_ns;
 }
 
 void look_set(struct scheduler *e, int64_t every_ns)
@@ -116,5 +253,9 @@ void look_set(struct scheduler *e, int64_t every_ns)
 
 void look_done(struct scheduler *e)
 {
+	struct look_due *d;
+
 	free_paths(&e->looks);
+	while ((d = LIST_FIRST(&e->looks.due)) != NULL)
+		due_free(&e->looks, d);
 }

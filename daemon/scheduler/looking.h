@@ -19,6 +19,8 @@ struct looking {
 	int64_t changes_ns, wait_ns;
 	size_t nr_sent; /* changes in transactions so far */
 	uint64_t nr_seen, nr_left;
+	bool is_due; /* automatic: after a transaction of the gate */
+	unsigned tries;
 	enum { DUE_NOT, DUE_READ, DUE_HISTORY, DUE_RECORD } due;
 	bool has_refs; /* or will have: from LOOK_READ to LOOK_FREE */
 	LIST_ENTRY(looking) in_scheduler;

@@ -74,6 +74,7 @@ struct scheduler_store {
 	void (*release)(void *ctx, struct repo *repo);
 	void (*discard)(void *ctx, struct txn *txn);
 	uint64_t (*repo_key)(const struct repo *repo);
+	bool (*is_looked_at)(const struct repo *repo);
 	bool (*writes_alone)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
 	size_t max_batches; /* store_max_batches() */

@@ -357,6 +357,8 @@ void store_release(struct store *store, struct repo *repo);
 void store_discard(struct store *store, struct txn *txn);
 /* For the scheduler's tables: a number per repository, equal for equal. */
 uint64_t store_repo_key(const struct repo *repo);
+/* Has a look read the refs of REPO since REPO was opened? */
+bool store_is_looked_at(const struct repo *repo);
 /* Does a batch change one file for all refs of REPO? Then the scheduler forms
  * one batch at a time. */
 bool store_writes_alone(const struct repo *repo);

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "daemon/scheduler/looking.h"
 
 /* After an automatic look, the looks rest so many times as long as the look
@@ -31,28 +33,23 @@ struct look_due {
 	char *path;
 	int64_t at_ns, last_ns;
 	unsigned tries;
-	LIST_ENTRY(look_due) in_looks;
+	struct look_due *prev, *next;
 };
 
 /* ---- after transactions of the gate ---- */
 
 static void due_free(struct looks *looks, struct look_due *d)
 {
-	LIST_REMOVE(d, in_looks);
+	DL_DELETE(looks->due, d);
 	looks->nr_due--;
 	free(d->path);
 	free(d);
 }
 
-/* The look at the earliest time. NULL: none. */
-static struct look_due *due_first(const struct looks *looks)
+/* Looks at equal times keep their order. */
+static int due_compare(const struct look_due *a, const struct look_due *b)
 {
-	struct look_due *d, *first = NULL;
-
-	LIST_FOREACH(d, &looks->due, in_looks)
-		if (first == NULL || d->at_ns <= first->at_ns)
-			first = d;
-	return first;
+	return a->at_ns > b->at_ns ? 1 : -1;
 }
 
 /* An earlier time stays: a later transaction delays no look, but adds one. */
@@ -61,7 +58,7 @@ static void due_add(struct looks *looks, const char *path, int64_t at_ns,
 {
 	struct look_due *d;
 
-	LIST_FOREACH(d, &looks->due, in_looks)
+	DL_FOREACH(looks->due, d)
 		if (strcmp(d->path, path) == 0) {
 			d->last_ns = at_ns;
 			return;
@@ -72,12 +69,14 @@ static void due_add(struct looks *looks, const char *path, int64_t at_ns,
 	if (d == NULL)
 		return;
 	d->path = strdup(path);
+	if (d->path == NULL) {
+		free(d);
+		return;
+	}
 	d->at_ns = d->last_ns = at_ns;
 	d->tries = tries;
-	LIST_INSERT_HEAD(&looks->due, d, in_looks);
+	DL_INSERT_INORDER(looks->due, d, due_compare);
 	looks->nr_due++;
-	if (d->path == NULL)
-		due_free(looks, d);
 }
 
 /* Git deletes HEAD too in the log, if HEAD points to the branch. */
@@ -209,9 +208,13 @@ static void run_due(struct scheduler *e, struct look_due *d, int64_t now_ns)
 		l->is_due = true;
 		l->tries = d->tries;
 	}
-	d->at_ns = d->last_ns;
-	if (d->at_ns <= now_ns)
+	if (d->last_ns <= now_ns) {
 		due_free(&e->looks, d);
+	} else {
+		d->at_ns = d->last_ns;
+		DL_DELETE(e->looks.due, d);
+		DL_INSERT_INORDER(e->looks.due, d, due_compare);
+	}
 	if (l != NULL)
 		look_admit(l);
 }
@@ -219,7 +222,7 @@ static void run_due(struct scheduler *e, struct look_due *d, int64_t now_ns)
 void look_rounds_run(struct scheduler *e, int64_t now_ns)
 {
 	struct looks *looks = &e->looks;
-	struct look_due *d = due_first(looks);
+	struct look_due *d = looks->due;
 
 	if (looks->next_ns == 0)
 		looks->next_ns = now_ns + looks->every_ns;
@@ -234,7 +237,7 @@ void look_rounds_run(struct scheduler *e, int64_t now_ns)
 int64_t look_rounds_next(const struct scheduler *e)
 {
 	const struct looks *looks = &e->looks;
-	const struct look_due *d = due_first(looks);
+	const struct look_due *d = looks->due;
 	int64_t next_ns = looks->every_ns > 0 ? looks->next_ns : INT64_MAX;
 
 	if (!may_begin(e))
@@ -256,6 +259,6 @@ void look_done(struct scheduler *e)
 	struct look_due *d;
 
 	free_paths(&e->looks);
-	while ((d = LIST_FIRST(&e->looks.due)) != NULL)
+	while ((d = e->looks.due) != NULL)
 		due_free(&e->looks, d);
 }

@@ -38,7 +38,7 @@ struct looks {
 	 * a round at NEXT_NS, EVERY_NS between two rounds; 0: none. */
 	int64_t every_ns, next_ns, rest_ns;
 	bool is_looking;
-	LIST_HEAD(, look_due) due; /* after transactions of the gate */
+	struct look_due *due; /* after transactions of the gate, by time */
 	size_t nr_due;
 	char **paths; /* of this round; owned */
 	size_t nr_paths, at;

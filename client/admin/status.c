@@ -11,8 +11,10 @@
 #include "client/admin/summary.h"
 #include "client/base/cli.h"
 #include "client/base/colour.h"
+#include "client/request/daemons.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/json.h"
 
 static void add_stalls(struct text *t, const struct refd_answer *ans)
 {
@@ -76,6 +78,58 @@ static bool serves(const struct refd_answer *ans)
 	    strcmp(rows_value(ans, "paused"), "yes") != 0;
 }
 
+/* ---- all daemons ---- */
+
+static void put_daemon(const struct known_daemon *known)
+{
+	struct json j = { .to = stdout };
+	size_t i;
+
+	json_begin(&j, NULL, '{');
+	json_text(&j, "socket", known->socket);
+	json_text(&j, "unit", known->unit);
+	json_text(&j, "account", known->account);
+	json_text(&j, "state", known->state);
+	json_flag(&j, "listens", known->listens);
+	json_begin(&j, "roots", '[');
+	for (i = 0; i < known->nr_roots; i++)
+		json_text(&j, NULL, known->roots[i]);
+	json_end(&j, ']');
+	json_finish(&j, '}');
+}
+
+static void add_daemon(struct text *t, const struct known_daemon *known)
+{
+	daemons_describe(known, t);
+	text_adds(t, ": ");
+	text_add_visible(t, known->state);
+	text_addc(t, '\n');
+}
+
+static int show_all(bool as_json)
+{
+	struct text t = { .is_shown = true };
+	struct daemons all = { 0 };
+	bool serve = true;
+	size_t i;
+
+	daemons_find(&all, NULL);
+	daemons_find_users(&all);
+	serve = all.nr > 0;
+	for (i = 0; i < all.nr; i++) {
+		if (as_json)
+			put_daemon(&all.list[i]);
+		else
+			add_daemon(&t, &all.list[i]);
+		serve = serve &&
+		    !strcmp(all.list[i].state,
+			refd_server_state_name(REFD_SERVING));
+	}
+	daemons_done(&all);
+	text_print(&t);
+	return serve ? EXIT_DONE : EXIT_AWAY;
+}
+
 static int run_status(const struct command *c, int argc, char **argv)
 {
 	struct question q = { 0 };
@@ -84,6 +138,8 @@ static int run_status(const struct command *c, int argc, char **argv)
 	int rc;
 
 	cli_parse(c, &q, argc, &argv);
+	if (q.all)
+		return show_all(q.json);
 	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
 	    QUESTION_MS, &ans);
 	if (q.json)
@@ -108,6 +164,8 @@ static int run_status(const struct command *c, int argc, char **argv)
 static const struct command_option status_options[] = {
 	{ OPTION_FLAG("verbose", 'v', "print all values", struct question,
 	    verbose) },
+	{ OPTION_FLAG("all", 0, "print a line for each daemon of this machine",
+	    struct question, all) },
 	QUESTION_JSON, COLOUR_OPTION, QUESTION_SOCKET, { 0 }
 };
 
@@ -116,7 +174,8 @@ const struct command status_command = {
 	.summary = "print the state of the daemon",
 	.purpose = "Prints the state of the daemon, problems with their "
 		   "remedies, and the load. The exit status is 0 if the daemon "
-		   "serves.",
+		   "serves. With --all, names each daemon of this machine, "
+		   "with its unit, its account and its roots.",
 	.example = "refd status",
 	.manual = "refd-status(1)",
 	.options = status_options,

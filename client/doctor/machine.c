@@ -12,8 +12,9 @@
 #include "client/enable/scan.h"
 #include "client/enable/system.h"
 #include "client/refd.h"
-#include "client/request/probe.h"
 #include "client/request/connect.h"
+#include "client/request/daemons.h"
+#include "client/request/probe.h"
 
 #define ASK_MS 5000
 
@@ -174,8 +175,14 @@ static void check_state(struct doctor *d)
 	free(around);
 }
 
-static void not_there(struct doctor *d, int err, const char *why)
+static void not_there(struct doctor *d, int err, const char *said)
 {
+	struct text t = { 0 };
+	const char *why;
+
+	text_adds(&t, said);
+	daemons_add_start(d->socket, err, &t);
+	why = t.data;
 	if (err == -EACCES)
 		doctor_found(d, FOUND_SOCKET_CLOSED, "", d->socket,
 		    "this user cannot open the socket: %s", why);
@@ -189,6 +196,7 @@ static void not_there(struct doctor *d, int err, const char *why)
 		    why);
 	else
 		doctor_found(d, FOUND_DAEMON_AWAY, "", d->socket, "%s", why);
+	text_done(&t);
 }
 
 static void check_daemon(struct doctor *d)
@@ -234,34 +242,11 @@ static void check_user(struct doctor *d, const char *name)
 
 /* ---- the daemon's configuration ---- */
 
-/* The file that the daemon on SOCKET reads; NULL: unknown. Owned. */
-static char *config_of(const char *socket)
-{
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	char *own = xasprintf("%s/refd.sock", run ? run : ""), *file = NULL;
-	int len = 0;
-
-	sscanf(socket, "/run/refd-%*[^/]%n/refd.sock", &len);
-	if (!strcmp(socket, "/run/refd/refd.sock"))
-		file = xstrdup("/etc/refd/config");
-	else if (len && !strcmp(socket + len, "/refd.sock"))
-		file = xasprintf("/etc/refd/%.*s/config",
-		    len - (int)strlen("/run/refd-"),
-		    socket + strlen("/run/refd-"));
-	else if (geteuid() != 0 && !strcmp(socket, own) && base && *base)
-		file = xasprintf("%s/refd/config", base);
-	else if (geteuid() != 0 && !strcmp(socket, own) && home)
-		file = xasprintf("%s/.config/refd/config", home);
-	free(own);
-	return file;
-}
-
 /* Only the owner of the file gets a finding: the daemon's roots may be closed
  * to other users. If refd check-config can't run, the file is not judged. */
 static void check_config(struct doctor *d)
 {
-	char *file = config_of(d->socket), *rest, *what;
+	char *file = daemons_config(d->socket), *rest, *what;
 	const char *argv[] = { "/bin/sh", "-c",
 		"exec /proc/$PPID/exe check-config \"$0\" 2>&1", file, NULL };
 	struct text said = { 0 };

@@ -17,6 +17,8 @@
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
+#include "client/request/connect.h"
+#include "client/request/daemons.h"
 
 /* The system configuration, and refd's own file, which it includes. */
 struct system {
@@ -198,6 +200,58 @@ static bool plan_own(struct system *sy, const struct wishes *w)
 	return true;
 }
 
+/* ---- who serves ---- */
+
+/* Pushes would go to the daemon on SOCKET, so this one has to serve ROOT. */
+static bool check_daemons(const struct daemons *all, const char *socket,
+    const char *root)
+{
+	const struct known_daemon *mine = daemons_on(all, socket), *other;
+	struct text who = { 0 };
+
+	if (mine && daemons_serves(mine, root))
+		return true;
+	other = daemons_other(all, root, socket);
+	if (other) {
+		daemons_describe(other, &who);
+		say_error("%s: not enabled, because it is served by the daemon "
+			  "on %s; run \"refd enable --system --socket %s "
+			  "--root %s\"",
+		    root, who.data, other->socket, root);
+	} else if (mine && mine->nr_roots) {
+		daemons_describe(mine, &who);
+		text_adds(&who, " does not serve it: ");
+		daemons_add_root_command(socket, root, &who);
+		say_error("%s: not enabled, because the daemon on %s", root,
+		    who.data);
+	} else if (!mine) {
+		daemons_add_start(socket, -ENOENT, &who);
+		say_warning("%s: no daemon listens on %s, so git takes the "
+			    "pushes until then%s",
+		    root, socket, who.data);
+	}
+	text_done(&who);
+	return !other && !(mine && mine->nr_roots);
+}
+
+static bool are_served(const struct system *sy, const char **roots, size_t nr,
+    const struct wishes *w)
+{
+	const char *socket = w->socket ? w->socket : CONNECT_SYSTEM_SOCKET;
+	struct daemons all = { 0 };
+	bool ok = true;
+	size_t i;
+
+	daemons_find(&all, socket);
+	for (i = 0; i < nr; i++)
+		ok &= block_has(&sy->block, NOTE_ROOT, roots[i]) ||
+		    check_daemons(&all, socket, roots[i]);
+	daemons_done(&all);
+	return ok;
+}
+
+/* ---- the files ---- */
+
 static bool is_among(const char *root, const char **roots, size_t nr)
 {
 	size_t i;
@@ -268,8 +322,8 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 {
 	struct system sy;
 	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
-	    keeps_sockets(&sy, roots, nr, w) && plan_own(&sy, w) &&
-	    plan_roots(&sy, roots, nr, w);
+	    keeps_sockets(&sy, roots, nr, w) && are_served(&sy, roots, nr, w) &&
+	    plan_own(&sy, w) && plan_roots(&sy, roots, nr, w);
 
 	block_set(&sy.block, NOTE_USES, w->hooks);
 	if (ok && block_is_done(&sy.own_before, &sy.own_block) &&

@@ -20,6 +20,8 @@
 #include "client/base/child.h"
 #include "client/base/cli.h"
 #include "client/enable/durable.h"
+#include "client/request/connect.h"
+#include "client/request/daemons.h"
 
 #define MARK                                                                   \
 	"# Made by refd enable --service; refd disable --service removes it.\n"
@@ -196,15 +198,44 @@ static bool control(const struct service *sv, const char *verb)
 	return ok;
 }
 
+/* ---- other daemons ---- */
+
+/* A second daemon would refuse what the first has, and the pushes fail. */
+static void refuse_served(const struct service *sv, const char *root)
+{
+	char *own = xasprintf(CONNECT_ACCOUNT_BEGIN "%s/refd.sock", sv->name);
+	const struct known_daemon *other;
+	struct daemons all = { 0 };
+	struct text who = { 0 };
+
+	daemons_find(&all, NULL);
+	other = daemons_other(&all, root, own);
+	if (other) {
+		daemons_describe(other, &who);
+		die("%s is served already by the daemon on %s; use this one by "
+		    "\"refd enable --system --socket %s --root %s\", or end it "
+		    "first, by \"systemctl disable --now %s.socket "
+		    "%s.service\"",
+		    root, who.data, other->socket, root,
+		    other->unit ? other->unit : "refd",
+		    other->unit ? other->unit : "refd");
+	}
+	daemons_done(&all);
+	free(own);
+}
+
 /* ---- the commands ---- */
 
 bool service_enable(const char *account, const char *const *roots, size_t nr)
 {
 	struct text config = { 0 }, drop_in = { 0 };
 	struct service sv;
+	size_t i;
 	bool ok;
 
 	service_init(&sv, account);
+	for (i = 0; i < nr; i++)
+		refuse_served(&sv, roots[i]);
 	if (nr == 0 && access(sv.config, F_OK) < 0)
 		die("%s: %s; name what it is to serve by --root", sv.config,
 		    strerror(errno));

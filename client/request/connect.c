@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "client/librefd/conn.h"
+#include "client/request/daemons.h"
 
-#define SYSTEM_SOCKET "/run/refd/refd.sock"
-/* Of the daemons that refd enable --service starts. */
-#define ACCOUNT_SOCKETS "/run/refd-*/refd.sock"
+#define ACCOUNT_SOCKETS CONNECT_ACCOUNT_BEGIN "*/refd.sock"
 #define BOOT_ID         "/proc/sys/kernel/random/boot_id"
 /* Room for 400,000 repositories that await recovery. */
 #define MARKER_MAX (16UL << 20)
@@ -50,7 +49,7 @@ static char *own_socket(void)
 void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
     const struct gitdir *gd)
 {
-	s->is_guarded = strcmp(s->path, SYSTEM_SOCKET) != 0 &&
+	s->is_guarded = strcmp(s->path, CONNECT_SYSTEM_SOCKET) != 0 &&
 	    !gitconfig_has_outside(config, "refd.socket", s->path);
 	s->owner = gd->owner;
 }
@@ -74,7 +73,7 @@ void connect_choose(struct daemon_socket *s, const char *option,
 		s->path = own_socket();
 	}
 	if (!s->path)
-		s->path = xstrdup(SYSTEM_SOCKET);
+		s->path = xstrdup(CONNECT_SYSTEM_SOCKET);
 }
 
 struct refd *connect_new(const struct daemon_socket *s)
@@ -93,7 +92,7 @@ size_t connect_running_sockets(const char *path, char ***sockets)
 	glob_t found = { 0 };
 	size_t nr = 1, i;
 
-	if (strcmp(path, SYSTEM_SOCKET) || access(path, F_OK) == 0 ||
+	if (strcmp(path, CONNECT_SYSTEM_SOCKET) || access(path, F_OK) == 0 ||
 	    glob(ACCOUNT_SOCKETS, 0, NULL, &found) != 0) {
 		*sockets = xcalloc(1, sizeof(**sockets));
 		(*sockets)[0] = xstrdup(path);
@@ -116,7 +115,9 @@ void connect_choose_running(struct daemon_socket *s)
 	for (i = 0; i < nr; i++)
 		text_addf(&names, "\n\t--socket %s", sockets[i]);
 	if (nr > 1)
-		die("several daemons run here; choose one:%s", names.data);
+		die("several daemons run here, which refd status --all "
+		    "describes; choose one:%s",
+		    names.data);
 	text_done(&names);
 	free(s->path);
 	s->path = sockets[0];
@@ -269,6 +270,8 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 			    refd_server_state_name(refd_hello(r)->state));
 		else
 			text_adds(why, refd_error(r));
+		if (fallback == FALLBACK_REFUSE)
+			daemons_add_start(socket, err, why);
 		if (err == -EPROTO)
 			return CONNECT_FAILED;
 		if (err == -EPERM || err == -EACCES)

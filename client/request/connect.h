@@ -11,6 +11,10 @@
 #include "client/git/gitdir.h"
 #include "client/refd.h"
 
+#define CONNECT_SYSTEM_SOCKET "/run/refd/refd.sock"
+/* Of the daemons that refd enable --service starts: before the account. */
+#define CONNECT_ACCOUNT_BEGIN "/run/refd-"
+
 enum fallback {
 	FALLBACK_REFUSE, /* report an error */
 	FALLBACK_GIT     /* git writes */

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 
 #include "client/base/cli.h"
-#include "client/librefd/conn.h"
+#include "client/librefd/refd_internal.h"
 #include "client/request/connect.h"
+#include "client/request/daemons.h"
 #include "proto/lib/colour.h"
 
 #define NAP_MS  50
@@ -97,7 +98,7 @@ static struct refd *connect_to(const char *option, const char *suffix,
 		if (err == -EPERM || err == -EACCES)
 			die("%s", refd_error(r));
 		if (refd_now_ms() >= deadline && err < 0)
-			die_with(EXIT_AWAY, "%s", refd_error(r));
+			question_failed(r, err);
 		if (refd_now_ms() >= deadline)
 			break;
 		refd_free(r);
@@ -132,7 +133,11 @@ void question_refused(const struct refd_answer *ans)
 
 void question_failed(struct refd *r, int err)
 {
-	die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", refd_error(r));
+	struct text why = { 0 };
+
+	text_adds(&why, refd_error(r));
+	daemons_add_start(r->path, err, &why);
+	die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", why.data);
 }
 
 /* Sends REQ again to a daemon that comes back. */

@@ -14,7 +14,7 @@
 /* The options of the commands that ask the daemon one question. */
 struct question {
 	const char *socket;
-	bool json, prometheus, once, verbose;
+	bool all, json, prometheus, once, verbose;
 	int wait_s;     /* until the daemon serves; 0: one attempt */
 	int timeout_s;  /* of the answer; -1: as question_call() */
 	int interval_s; /* between the frames of top */

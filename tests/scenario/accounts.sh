@@ -57,6 +57,61 @@ is 'what is there is kept' "$before" "$(cd /etc &&
 is 'systemd is told' "daemon-reload enable --now refd@alice.socket \
 refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
 
+# ---- a second daemon of the same root ----
+
+touch /etc/systemd/system/refd.service /etc/systemd/system/refd@.service
+printf '[daemon]\n\troot = %s\n' "$T/srv" >/etc/refd/config
+env -u REFD_SOCKET "$REFD" status >"$T/out" 2>&1
+is 'a daemon that is off' 75 $?
+check 'its command' grep -q \
+	'No such file or directory; start the daemon: systemctl start refd$' \
+	"$T/out"
+"$REFD" ping --socket /run/refd-alice/refd.sock >"$T/out" 2>&1
+check 'the command of hers' grep -q 'systemctl start refd@alice$' "$T/out"
+mkdir /run/refd
+"$REFD" daemon --config /etc/refd/config --socket /run/refd/refd.sock \
+	--state "$T/state.refd" >"$T/refd.log" 2>&1 </dev/null &
+first=$!
+own "$first"
+"$REFD" ping --socket /run/refd/refd.sock --wait 60 >/dev/null
+who="/run/refd/refd.sock (unit refd, account root, roots $T/srv)"
+"$REFD" disable --service alice >/dev/null 2>&1
+"$REFD" enable --service alice --root "$S" >"$T/out" 2>&1
+is 'a second daemon of a served root' 128 $?
+check 'is refused, with who serves' grep -qF \
+	"$S/ is served already by the daemon on $who; use this one" "$T/out"
+check 'nothing is written' test ! -e /etc/refd/alice
+export GIT_CONFIG_SYSTEM=/etc/refd-gitconfig
+"$REFD" enable --system --hooks "$T/hooks" --root "$S" \
+	--socket /run/refd-alice/refd.sock >"$T/out" 2>&1
+is 'a root of another daemon' 1 $?
+check 'is refused, with the command' grep -qF "the daemon on $who; run \
+\"refd enable --system --socket /run/refd/refd.sock --root $S/\"" "$T/out"
+mkdir "$T/beside"
+env -u REFD_SOCKET "$REFD" enable --system --hooks "$T/hooks" \
+	--root "$T/beside" >"$T/out" 2>&1
+is 'a root that the daemon does not serve' 1 $?
+check 'is refused, with the setting' grep -qF \
+	"git config -f /etc/refd/config --add daemon.root $T/beside/" "$T/out"
+check 'nothing is enabled' test ! -e "$GIT_CONFIG_SYSTEM"
+check 'a root of this daemon' env -u REFD_SOCKET "$REFD" enable --system \
+	--hooks "$T/hooks" --root "$S"
+"$REFD" disable --system >/dev/null
+unset GIT_CONFIG_SYSTEM
+kill "$first"
+wait "$first"
+check 'enabled, when it has ended' quietly \
+	"$REFD" enable --service alice --root "$S"
+"$REFD" status --all >"$T/out"
+is 'one is away' 75 $?
+is 'all daemons' "/run/refd/refd.sock (unit refd, account not known, roots \
+$T/srv): off
+/run/refd-alice/refd.sock (unit refd@alice, account alice, roots $S): off" \
+	"$(grep ^/run/refd "$T/out")"
+is 'as JSON' "off $S" "$("$REFD" status --all --json | jq -r \
+	'select(.unit == "refd@alice") | .state + " " + .roots[]')"
+rm -r /etc/refd/config /run/refd
+
 # ---- from one root daemon ----
 
 # The state left by the root daemon, which acted as the owner: the id names

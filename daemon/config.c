@@ -277,7 +277,9 @@ int config_read_file(struct config *cfg, const struct sys *sys,
 
 	r = sys_read_file(sys, SYS_TRUSTED, path, FILE_MAX_BYTES, &text, &len);
 	if (r < 0)
-		return config_bad(why, "cannot read the configuration %s: %s",
+		return config_bad(why,
+		    "can't read the configuration '%s': %s: correct the name "
+		    "or the rights; refd.conf(5) describes the file",
 		    path, strerror(-r));
 	r = config_file_parse(text, len, take_entry, &reading, &line,
 	    &malformed);

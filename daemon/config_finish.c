@@ -114,7 +114,10 @@ static int resolve(char **path, const struct sys *sys, char **why)
 	if (fd >= 0)
 		SYS(sys, close, fd);
 	if (r < 0)
-		return config_bad(why, "%s: %s", *path, strerror(-r));
+		return config_bad(why,
+		    "can't open the root '%s': %s: make the directory, or name "
+		    "another one by daemon.root or --root",
+		    *path, strerror(-r));
 	copy = strdup(buf);
 	if (copy == NULL)
 		return -1;

@@ -56,7 +56,7 @@ static bool check_owner(const struct site *site, const char *dir)
 	struct stat st;
 
 	if (stat(dir, &st) < 0) {
-		say_error("%s: %s", dir, strerror(errno));
+		say_error("can't look at '%s': %s", dir, strerror(errno));
 		return false;
 	}
 	if (owner_is_here(&st))

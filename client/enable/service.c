@@ -55,7 +55,9 @@ static void service_init(struct service *sv, const char *account)
 	if (geteuid() != 0)
 		die("only root can set up a service");
 	if (pw == NULL)
-		die("there is no account '%s'", account);
+		die("there is no account '%s': \"getent passwd\" lists the "
+		    "accounts",
+		    account);
 	if (pw->pw_uid == 0)
 		die("root's repositories are served by a daemon of root's: "
 		    "set User=root for refd.service");

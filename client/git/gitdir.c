@@ -355,7 +355,12 @@ static bool find_in(struct gitdir *gd, const char *dir, bool any_owner,
 	bool ok = false;
 
 	text_clear(why);
-	if (real && repository_in(real, &c, why))
+	if (!real)
+		text_addf(why,
+		    "can't open '%s': %s; name the directory of a "
+		    "repository",
+		    dir, strerror(errno));
+	else if (repository_in(real, &c, why))
 		ok = enter(gd, &c, real, any_owner ? NULL : real, why);
 	else if (!why->len)
 		text_addf(why, "not a git repository: '%s'", dir);

@@ -145,7 +145,9 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0 ||
 	    bind(l->fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
-		return fail_with(why, -errno, "cannot bind the socket %s: %s",
+		return fail_with(why, -errno,
+		    "cannot bind the socket %s: %s: name a path in a directory "
+		    "that this account may write, by --socket or daemon.socket",
 		    l->path, strerror(errno));
 	refuse_descriptors(l->fd);
 	r = SYS(l->sys, lstatat, SYS_TRUSTED, l->path, &st);
@@ -171,8 +173,9 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 	*why = NULL;
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return fail_with(why, -ENAMETOOLONG,
-		    "the socket's path %s is longer"
-		    " than the %zu bytes that the kernel takes",
+		    "the socket's path %s is longer than the %zu bytes that "
+		    "the kernel takes: name a shorter one by --socket or "
+		    "daemon.socket",
 		    path, sizeof(addr.sun_path) - 1);
 	strcpy(addr.sun_path, path);
 	l = calloc(1, sizeof(*l));

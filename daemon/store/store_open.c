@@ -63,7 +63,9 @@ static int open_state_dir(struct store *s, char **why)
 		r = s->state_lock_fd < 0 ? s->state_lock_fd : 0;
 	}
 	if (r < 0) {
-		*why = repo_why("can't use the state directory '%s': %s",
+		*why = repo_why("can't use the state directory '%s': %s: name "
+				"a directory that this account may write, by "
+				"--state or daemon.state",
 		    s->state_dir, strerror(-r));
 		return r;
 	}

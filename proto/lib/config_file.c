@@ -175,7 +175,7 @@ static int read_entry(struct parser *p, int c, config_entry_fn *fn, void *arg)
 		has_value = true;
 		r = read_value(p);
 	} else if (c != '\n' && c != END_OF_FILE) {
-		r = bad(p, "a key is not followed by =");
+		r = bad(p, "a key is not followed by =: write KEY = VALUE");
 	}
 	p->key[p->key_len] = '\0';
 	return r < 0 ? r :

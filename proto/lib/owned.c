@@ -249,7 +249,10 @@ bool owned_find(struct owned *o, const char *dir, char **why)
 			err = take_end(o, &w);
 	}
 	if (err < 0)
-		say(why, "%s: %s", dir, strerror(-err));
+		say(why,
+		    "can't open '%s': %s; name the directory of a "
+		    "repository",
+		    dir, strerror(-err));
 	else if (o->is_for_root && !is_safe(&w.way, o->st.st_uid))
 		say_unsafe(o, dir, &w.way, why);
 	else

@@ -61,18 +61,23 @@ chmod 700 "$T/of$ALICE" "$T/of$BOB"
 verify "$a" "$b"
 is 'two owners: two findings' '1 2 repositories: 2 errors' \
 	"$? $(grep -o '^2 repositories: 2 errors' "$T/said")"
-touch "$a/refs/heads/b.lock" "$b/refs/heads/b.lock"
-chown $ALICE "$a/refs/heads/b.lock"
-chown $BOB "$b/refs/heads/b.lock"
-"$REFD" locks --clear-dead --yes "$a" "$b" >"$T/said" 2>&1
-is 'two owners: no lock is left' 0 $?
-check 'two owners: both are named' \
-	test "$(grep -c '^removed: ' "$T/said")" = 2
+if [ "$(readlink /proc/self/ns/pid)" != 'pid:[4026531836]' ]; then
+	skip 'two owners: no lock is left' \
+		'this is a container: nobody sees who holds a lock'
+else
+	touch "$a/refs/heads/b.lock" "$b/refs/heads/b.lock"
+	chown $ALICE "$a/refs/heads/b.lock"
+	chown $BOB "$b/refs/heads/b.lock"
+	"$REFD" locks --clear-dead --yes "$a" "$b" >"$T/said" 2>&1
+	is 'two owners: no lock is left' 0 $?
+	check 'two owners: both are named' \
+		test "$(grep -c '^removed: ' "$T/said")" = 2
+fi
 "$REFD" disown "$a" "$b" >"$T/said" 2>&1
 is 'two owners: disowned' '0 2' "$? $(grep -c '^disowned: ' "$T/said")"
 "$REFD" disown "$T/missing" >"$T/said" 2>&1
-is 'no directory, no work' "1 refd: $T/missing: No such file or directory" \
-	"$? $(cat "$T/said")"
+is 'no directory, no work' "1 refd: can't open '$T/missing': No such file or \
+directory; name the directory of a repository" "$? $(cat "$T/said")"
 
 # ---- a link of one owner to the repository of another ----
 

@@ -51,8 +51,10 @@ printf '%s\n' '[batchs]' 'ref = 1' '[daemon]' "root = $T/srv" \
 "$REFD" check-config "$T/bad" >"$T/out" 2>&1
 is bad-lines '2 6 9 11' "$(sed -n "s|^refd: $T/bad:\([0-9]*\):.*|\1|p" \
 	"$T/out" | paste -sd ' ')"
-is bad-paths "daemon.state $T/none: $T/nowhere:" "$(sed -n \
-	"\\|$T/bad:|d; s/^refd: \([^ ]*\) .*/\1/p" "$T/out" | paste -sd ' ')"
+is bad-paths "daemon.state $T/none $T/nowhere" "$(sed -nE "\\|$T/bad:|d
+	s/^refd: can't open the root '([^']*)': .*/\1/p
+	s/^refd: (daemon.[a-z]*) .*/\1/p" "$T/out" |
+	paste -sd ' ')"
 printf '[daemon]\nroot = srv\n' >"$T/bad"
 is bad-root-alone 1 "$("$REFD" check-config "$T/bad" 2>&1 | wc -l)"
 "$REFD" check-config --frob >"$T/out" 2>&1

@@ -48,7 +48,7 @@ int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
 	struct repo_place place;
 	struct repos repos;
 	struct repo *repo = NULL;
-	char inner[4096];
+	char inner[4096], *no_repo = NULL;
 	struct sys_stat st;
 	int r;
 
@@ -61,11 +61,16 @@ int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
 		repos_done(&repos);
 		return -ENOENT;
 	}
+	/* A damaged repository can be given free, too, so the answer matters
+	 * only if refd has nothing there: then the path may be misspelt. */
+	repo_check_git_dir(sys, place.fd, path, &no_repo);
 	r = repo_open_claimed(&repos, &place, &repo);
 	if (r == -ENOENT) {
 		repos_done(&repos);
-		return 0;
+		*why = no_repo;
+		return no_repo != NULL ? -ENOENT : 0;
 	}
+	free(no_repo);
 	if (r == 0)
 		r = remove_locks(sys, repo, unlocked);
 	if (r == 0)

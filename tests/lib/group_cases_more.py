@@ -87,7 +87,7 @@ def test_flushes():
     """Each row is flushed on both nodes, and its objects on the leader, even
     if the daemon is configured to flush nothing."""
     if shutil.which('strace') is None:
-        print('skip flushes of nodes', flush=True)
+        print('skip flushes of nodes: no strace', flush=True)
         return
     for node in (a, b):
         traced = flushes(node, five_updates)
@@ -135,7 +135,7 @@ def test_levels():
 def test_full():
     """The disk of the leader gets full after the row is in the log."""
     if shutil.which('strace') is None:
-        print('skip a full disk', flush=True)
+        print('skip a full disk: no strace', flush=True)
         return
     client, tracer = inject('pwrite64', 'error=ENOSPC', 'refs/heads/full')
     a.link.answer_kept()
@@ -155,7 +155,7 @@ def test_full():
 def test_hello():
     """HELLO names no row that a power loss could take away."""
     if shutil.which('strace') is None:
-        print('skip a slow flush', flush=True)
+        print('skip a slow flush: no strace', flush=True)
         return
     client, tracer = inject('fdatasync', 'delay_enter=3000000',
                             'refs/heads/hello')

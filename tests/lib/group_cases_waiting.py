@@ -211,7 +211,7 @@ def attempts(seconds, slow):
 def test_time():
     """Slow attempts of repositories that wait leave the time to others."""
     if shutil.which('strace') is None:
-        print('skip slow attempts', flush=True)
+        print('skip slow attempts: no strace', flush=True)
         return
     repos = [f'time/{i}.git' for i in range(15)]
     for repo in repos:

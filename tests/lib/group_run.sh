@@ -9,7 +9,10 @@ run_python() { # FILE ARGUMENT...
 		case $line in
 		ok\ *) ok "${line#ok }" ;;
 		not\ ok\ *) not_ok "${line#not ok }" ;;
-		skip\ *) skip "${line#skip }" 'no strace' ;;
+		skip\ *:\ *)
+			line=${line#skip }
+			skip "${line%%: *}" "${line#*: }"
+			;;
 		*) echo "$line" ;;
 		esac
 	done < <(python3 -B "$ROOT/tests/$1" "${@:2}" 2>&1)

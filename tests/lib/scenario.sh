@@ -195,6 +195,16 @@ is_long() {
 	[ "${LONG_PARTS:-no}" = yes ]
 }
 
+# Prints why this machine denies Landlock, and nothing if it does not:
+# systemd-nspawn and some other containers do. The program asks the kernel, and
+# not refd, which the caller tests.
+without_landlock() {
+	python3 -c 'import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.syscall(444, None, ctypes.c_size_t(0), 1) < 0:
+    print("Landlock:", os.strerror(ctypes.get_errno()))'
+}
+
 # ---- processes and mounts of the scenario ----
 
 # Records a background process, to be killed at the end.

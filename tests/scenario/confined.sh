@@ -36,9 +36,15 @@ threads() { # KEY
 	sed -n "s/^$1:.//p" "/proc/$DAEMON/task/"*/status | sort | uniq
 }
 
+denied=$(without_landlock)
+
 is_confined() {
 	is "$1: no thread gets new privileges" 1 "$(threads NoNewPrivs)"
 	is "$1: each has a filter of system calls" 2 "$(threads Seccomp)"
+	if [ -n "$denied" ]; then
+		skip "$1: nothing is missing" "$denied"
+		return
+	fi
 	is "$1: nothing is missing" '' "$(status_of confined_without)"
 	check "$1: Landlock, too" grep -q 'Landlock [0-9]' \
 		<<<"$(status_of confined_by)"
@@ -63,11 +69,15 @@ breach() {
 	LD_PRELOAD=$BUILD/tests/helper/preload_breach.so start_daemon
 	unset REFD_BREACH_LOG REFD_BREACH_PATHS REFD_BREACH_SOCKET
 	check 'it is asked' quietly "$REFD" stats
-	is 'inside: a file elsewhere is not read' 13 \
-		"$(went "read $T/outside/secret")"
-	is 'inside: nor written' 13 "$(went "write $T/outside/secret")"
-	is 'inside: nor are passwords' 13 "$(went 'read /etc/shadow')"
-	is 'inside: nor devices' 13 "$(went 'write /dev/null')"
+	if [ -n "$denied" ]; then
+		skip 'inside: a file elsewhere is not read' "$denied"
+	else
+		is 'inside: a file elsewhere is not read' 13 \
+			"$(went "read $T/outside/secret")"
+		is 'inside: nor written' 13 "$(went "write $T/outside/secret")"
+		is 'inside: nor are passwords' 13 "$(went 'read /etc/shadow')"
+		is 'inside: nor devices' 13 "$(went 'write /dev/null')"
+	fi
 	is 'inside: a repository is' 0 "$(went "write $SERVED/a.git/config")"
 	is 'inside: no process is made' 38 "$(went fork)"
 	is 'inside: no program is run' 38 "$(went exec)"
@@ -134,6 +144,7 @@ untraceable() {
 		return
 	fi
 	check 'it stops' stop_daemon
+	with_people 'nobody traces it' || return
 	chmod 711 "$T" "$T/outside"
 	mkdir -p "$T/outside/of/srv"
 	git init -q --bare "$T/outside/of/srv/a.git"

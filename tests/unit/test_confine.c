@@ -302,6 +302,15 @@ static struct landlock enforce_landlock(void)
 	return l;
 }
 
+/* systemd-nspawn and other containers deny Landlock by default. */
+static bool has_landlock(const char *test)
+{
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0)
+		return true;
+	suite_skip(test, "Landlock is denied here");
+	return false;
+}
+
 static void nothing_outside(void)
 {
 	int fd;
@@ -365,19 +374,22 @@ static void no_network(void)
 
 START_TEST(opens_nothing_outside)
 {
-	in_child(nothing_outside);
+	if (has_landlock("opens_nothing_outside"))
+		in_child(nothing_outside);
 }
 END_TEST
 
 START_TEST(has_rights_below)
 {
-	in_child(rights_below);
+	if (has_landlock("has_rights_below"))
+		in_child(rights_below);
 }
 END_TEST
 
 START_TEST(has_no_network)
 {
-	in_child(no_network);
+	if (has_landlock("has_no_network"))
+		in_child(no_network);
 }
 END_TEST
 
@@ -469,13 +481,15 @@ static void lacking_seccomp(void)
 
 START_TEST(confines_all)
 {
-	in_child(everything);
+	if (has_landlock("confines_all"))
+		in_child(everything);
 }
 END_TEST
 
 START_TEST(names_a_missing_place)
 {
-	in_child(missing_place);
+	if (has_landlock("names_a_missing_place"))
+		in_child(missing_place);
 }
 END_TEST
 
@@ -483,7 +497,8 @@ START_TEST(reports_what_is_missing)
 {
 	if (HAS_FILTER)
 		in_child(lacking_kernel);
-	in_child(lacking_seccomp);
+	if (has_landlock("reports_what_is_missing"))
+		in_child(lacking_seccomp);
 }
 END_TEST
 #endif

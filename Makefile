@@ -225,7 +225,7 @@ help:
 # Objects follow the flags; archives and programs follow their list of
 # objects, so that what was made from a source leaves with it.
 STAMP_flags   = $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) $(ALL_LDFLAGS)
-STAMP_prefix  = $(LIBEXECDIR) $(DATADIR)
+STAMP_prefix  = $(BINDIR) $(LIBEXECDIR) $(DATADIR)
 STAMP_cli     = $(CLI_OBJS)
 STAMP_librefd = $(LIBREFD_OBJS)
 STAMP_git2    = $(GIT2_OBJS)
@@ -267,7 +267,8 @@ $(LIBREFD_OBJS): EXTRA = -fPIC
 $(GIT2_OBJS): EXTRA = -fPIC $(GIT2_CFLAGS)
 $(call objects,$(GIT2_TEST_SRCS)): EXTRA = $(GIT2_CFLAGS)
 $(GROUP_OBJS): EXTRA = $(PQ_CFLAGS)
-$(CLI_OBJS): EXTRA = -DLIBEXECDIR='"$(LIBEXECDIR)/refd"' -DDATADIR='"$(DATADIR)"'
+$(CLI_OBJS): EXTRA = -DBINDIR='"$(BINDIR)"' -DDATADIR='"$(DATADIR)"' \
+	-DLIBEXECDIR='"$(LIBEXECDIR)/refd"'
 $(CLI_OBJS): $(BUILD)/stamp/prefix
 
 # ---- libraries ----

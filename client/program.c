@@ -1,6 +1,6 @@
 /*
- * The other programs of refd. An installed refd has them in LIBEXECDIR, a build
- * has them beside it.
+ * The other programs of refd. An installed refd has them in LIBEXECDIR, and is
+ * itself in BINDIR. A build has all in one directory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 __attribute__((used)) static const char program_mark[] =
     PROGRAM_MARK REFD_VERSION;
 
-char *program_path(const char *name)
+/* NAME beside this program, or else in DIR. */
+static char *find(const char *name, const char *dir)
 {
 	char self[4096], *path;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -27,7 +28,17 @@ char *program_path(const char *name)
 			return path;
 		free(path);
 	}
-	return xasprintf("%s/%s", LIBEXECDIR, name);
+	return xasprintf("%s/%s", dir, name);
+}
+
+char *program_path(const char *name)
+{
+	return find(name, LIBEXECDIR);
+}
+
+char *program_refd(void)
+{
+	return find("refd", BINDIR);
 }
 
 /* PACKAGE contains the program. */

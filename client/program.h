@@ -10,6 +10,8 @@
 
 /* The path of the program NAME of refd, which need not exist. Owned. */
 char *program_path(const char *name);
+/* The same for refd, in another program of refd. Any thread. */
+char *program_refd(void);
 /* Replace this program with refd-daemon, refd-deliver or refd-group, or with
  * refd-admin, which gets the name of the command as its first argument. Do not
  * return. */

@@ -14,6 +14,8 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
 #include "client/git/owner.h"
+#include "client/hooks/forward.h"
+#include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
 #include "client/request/probe.h"
 #include "client/request/unserved.h"
@@ -92,6 +94,17 @@ static void check_service(struct doctor_repo *p)
 	free(socket.path);
 }
 
+static bool is_guarded(const struct doctor_repo *p)
+{
+	char *path = xasprintf("%s/" GATE_LINK_NAME, p->hooks);
+	char *hook = forward_follow(path, p->name);
+	bool is = gate_link_is(hook) && access(hook, X_OK) == 0;
+
+	free(path);
+	free(hook);
+	return is;
+}
+
 /* Other nodes never get what git writes. The file keeps git from writing. With
  * daemons of both kinds, the repository can be of either. */
 static void check_group_file(struct doctor_repo *p)
@@ -107,6 +120,10 @@ static void check_group_file(struct doctor_repo *p)
 		    "this is a node of a group, and there is no file "
 		    "refd/group: while the daemon is away, git takes pushes, "
 		    "and no other node gets them");
+	if (is_marked && p->d->nr_nodes && !p->d->nr_single && !is_guarded(p))
+		doctor_found_in(p, FOUND_GROUP_UNGUARDED,
+		    "the hook reference-transaction is not refd's: git may "
+		    "write, and no other node gets what git writes");
 }
 
 /* ---- all checks ---- */

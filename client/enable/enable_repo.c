@@ -81,6 +81,15 @@ static int hear(void *arg, const char *data, size_t len)
 	return false;
 }
 
+/* refd-group makes a repository under such a name, for which nobody asks the
+ * daemon, and which the list would not find later. */
+static bool is_aside(const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+
+	return slash && has_prefix(slash, "/.refd-");
+}
+
 static bool request(enum request_for what, const char *path)
 {
 	char *packet = xasprintf("%c%s", (char)what, path);
@@ -141,7 +150,7 @@ static bool make(const struct enable_plan *p)
 static bool carry_out(const struct enable_plan *p)
 {
 	return (!p->changes || (sync_tables(p) && write_notes(p))) &&
-	    request(LISTING, p->site.name) &&
+	    (is_aside(p->site.name) || request(LISTING, p->site.name)) &&
 	    (!block_has(&p->block, NOTE_USES, p->w->hooks) ||
 		request(HOOKS, p->site.name)) &&
 	    (!p->changes || make(p));
@@ -190,7 +199,7 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	ok = enable_plan_make(&p);
 	if (ok && gd)
 		enable_warn_weak(gd, &p.all, p.hooks);
-	if (ok && gd)
+	if (ok && gd && !is_aside(dir))
 		ok = ask_daemon(&p);
 	if (ok && p.by_system)
 		enable_report("unchanged", dir,

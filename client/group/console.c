@@ -6,6 +6,7 @@
 
 #include "client/group/console_session.h"
 #include "client/group/group_log.h"
+#include "client/group/guard.h"
 #include "client/group/schema.h"
 
 static bool is_true(struct session *s, const char *sql)
@@ -233,6 +234,8 @@ int console_status(const struct group_config *config)
 	print_log(&log.s);
 	print_leader(&lease);
 	rc = print_standbys(&log.s, &lease);
+	if (!guard_check_all(config))
+		rc = EXIT_FAILED;
 	print_nodes(&log.s);
 	warn_of_nodes(&log.s, &lease);
 	group_log_done(&log);

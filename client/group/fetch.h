@@ -7,6 +7,7 @@
  *	   node does not have it, it is made aside. Its first row puts it in its
  *	   place: a fetch comes out of the order of the rows, so the path can
  *	   belong to a different repository yet.
+ *	   Without a guard against writes by git, it gets one (guard.h).
  *	2. The values of its refs, as far as their objects exist, and the bases
  *	   that are connected to them, become the refs of an own git-dir.
  *	3. git fetches the objects, and checks that everything which the objects
@@ -27,6 +28,7 @@
 #define CLIENT_GROUP_FETCH_H
 
 #include "client/base/cli.h"
+#include "client/group/guard.h"
 #include "proto/oid.h"
 
 /* This node. Borrowed. */
@@ -35,6 +37,7 @@ struct fetch_site {
 			     * first one */
 	size_t nr_roots;    /* at least one */
 	const char *dir;    /* of fetch_dirs_make() */
+	struct guard guard;
 };
 
 /* One repository. Borrowed. */

@@ -110,6 +110,17 @@ static int open_refd(int repo_fd)
 	return fetch_repo_beneath(repo_fd, "refd", O_RDONLY | O_DIRECTORY);
 }
 
+int fetch_id_mark(int repo_fd)
+{
+	int dir = open_refd(repo_fd), err;
+
+	if (dir < 0)
+		return dir;
+	err = make_group(dir);
+	close(dir);
+	return err;
+}
+
 bool fetch_id_is_new(const struct fetch_wish *wish)
 {
 	return wish->uuid[6] >> 4 == 8;

@@ -128,6 +128,31 @@ static void clean(int fd)
 	clean_tables(fd);
 }
 
+static bool guard(struct opening *o)
+{
+	char *dir = xasprintf("/proc/self/fd/%d", o->repo->fd);
+	bool is_done = guard_make(&o->site->guard, dir, o->wish->cancel);
+
+	if (!is_done)
+		text_addf(o->why,
+		    "cannot keep git from writing to '%s': refd enable has "
+		    "failed, and the log of refd-group has the reason",
+		    o->wish->path);
+	free(dir);
+	return is_done;
+}
+
+/* The id says that the files are good. */
+static bool complete(struct opening *o)
+{
+	int err = fetch_id_mark(o->repo->fd);
+
+	if (err < 0)
+		return fail(o, "cannot make refd/group of", -err);
+	return guard(o) &&
+	    (syncfs(o->repo->fd) == 0 || fail(o, "cannot sync", errno));
+}
+
 static bool init(struct opening *o)
 {
 	struct fetch_git git = { .site = o->site,
@@ -140,9 +165,7 @@ static bool init(struct opening *o)
 
 	clean(o->repo->fd);
 	if (fetch_git_init(&git, o->repo->fd) == 0)
-		/* The id says that these files are good. */
-		return syncfs(o->repo->fd) == 0 ||
-		    fail(o, "cannot sync", errno);
+		return complete(o);
 	text_addf(o->why,
 	    "cannot make '%s': git init has failed, and the log of "
 	    "refd-group has the reason",
@@ -326,7 +349,7 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 	if (root)
 		return check_owner(&o, repo->fd) &&
 		    fetch_id_claim(repo->fd, site, root, wish, why) &&
-		    open_objects(&o);
+		    guard(&o) && open_objects(&o);
 	if (fetch_id_is_new(wish))
 		return make(&o) && open_objects(&o);
 	text_addf(why,

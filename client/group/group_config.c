@@ -12,6 +12,7 @@
 #define SECTION       "group."
 #define FILE_MAX      (1 << 20)
 #define ROOT          "daemon.root"
+#define SOCKET        "daemon.socket"
 #define COPIES_MOST   100
 #define LEASE_MS      6000
 #define LEASE_LEAST   1000
@@ -143,6 +144,10 @@ static int take(void *arg, const char *key, const char *value, unsigned line)
 
 	if (!strcmp(key, ROOT) && value)
 		add_root(r->config, value);
+	if (!strcmp(key, SOCKET) && value) {
+		free(r->config->socket);
+		r->config->socket = xstrdup(value);
+	}
 	if (!has_prefix(key, SECTION))
 		return 0;
 	wrong = value ? set_key(r->config, key + strlen(SECTION), value) :
@@ -231,6 +236,7 @@ void group_config_done(struct group_config *config)
 		free(config->roots[i]);
 	free(config->sources);
 	free(config->roots);
+	free(config->socket);
 	free(config->name);
 	free(config->node);
 	free(config->database);

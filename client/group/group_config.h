@@ -1,6 +1,6 @@
 /*
  * The section [group] of the daemon's configuration, for refd-group, and
- * daemon.root. All other keys belong to the daemon.
+ * daemon.root and daemon.socket. All other keys belong to the daemon.
  *
  *	[group]
  *		name = main		the group
@@ -31,6 +31,7 @@ struct group_config {
 	uint64_t held;
 	struct group_source *sources;
 	size_t nr_sources, sources_size;
+	char *socket; /* daemon.socket, or NULL */
 	char **roots;
 	size_t nr_roots, roots_size;
 };

@@ -13,6 +13,7 @@
 #include "client/group/old_rows.h"
 #include "client/group/room.h"
 #include "client/librefd/conn.h"
+#include "client/program.h"
 
 #define TURN_MS  1000
 #define CLEAN_MS 30000
@@ -308,8 +309,8 @@ struct hold_thread *hold_thread_start(const struct group_config *config,
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->wake < 0)
 		die("cannot open more files: raise the limit of this account");
-	t->site =
-	    (struct fetch_site){ config->roots, config->nr_roots, t->dir };
+	t->site = (struct fetch_site){ config->roots, config->nr_roots, t->dir,
+		{ program_refd(), config->socket } };
 	t->s.config = config;
 	t->s.tick = tick;
 	t->s.tick_arg = t;
@@ -361,6 +362,7 @@ void hold_thread_end(struct hold_thread *t)
 	session_done(&t->s);
 	close(t->wake);
 	pthread_mutex_destroy(&t->lock);
+	free(t->site.guard.refd);
 	free(t->dir);
 	free(t);
 }

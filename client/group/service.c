@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/group/guard.h"
 #include "client/group/service_internal.h"
 #include "client/librefd/conn.h"
 
@@ -468,6 +469,7 @@ int service_run(const struct group_config *config, const char *path)
 		    .tick = tell_lease,
 		    .tick_arg = &v } };
 
+	guard_make_all(config);
 	daemon_link_open(&v.link, path);
 	v.keeper = lease_keeper_start(config, &v.link);
 	v.holds = start_holds(&v, path);

@@ -133,6 +133,8 @@ enum finding_repair {
 	X(GROUP_UNMARKED, "group-unmarked", WARNING, NONE,                     \
 	    "run refd enable <repository> while this node leads (refd group "  \
 	    "promote)")                                                        \
+	X(GROUP_UNGUARDED, "group-unguarded", ERROR, ENABLE,                   \
+	    "refd enable <repository>")                                        \
 	X(GROUP_LEFT, "group-left", WARNING, NONE,                             \
 	    "if this machine is no node of a group, remove the file, or "      \
 	    "restart the daemon and run refd enable <repository>")             \

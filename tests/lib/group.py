@@ -38,7 +38,8 @@ class Postgres:
     def __init__(self, top, binaries, uid):
         self.top, self.binaries, self.uid = top, binaries, uid
         self.servers = {}
-        os.chown(top, uid, uid)
+        os.chown(top, 0, uid)
+        os.chmod(top, 0o1771)
         self.run('initdb', '-D', f'{top}/p', '-A', 'trust', '-U', 'postgres',
                  '--no-sync')
         with open(f'{top}/p/postgresql.conf', 'a') as conf:

@@ -182,7 +182,8 @@ def test_kept():
 
 
 def test_doctor():
-    """refd doctor names a repository without the file refd/group."""
+    """refd doctor names a repository without the file refd/group, or without
+    the hook."""
     mark = f'{b.root}/{REPO}/refd/group'
 
     def finds():
@@ -195,6 +196,9 @@ def test_doctor():
     os.unlink(mark)
     same('and without', ['group-unmarked'], finds())
     open(mark, 'w').close()
+    os.unlink(f'{b.root}/{REPO}/{HOOK}')
+    same('without the hook', ['group-unguarded'], finds())
+    report('it comes back', enabled(b).returncode == 0)
 
 
 def test_chained():

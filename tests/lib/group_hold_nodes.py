@@ -115,7 +115,8 @@ class Repo:
         if not os.path.exists(repo):
             return False
         return subprocess.run(
-            ['git', '-C', repo, 'update-ref', ref, oid.hex()],
+            ['git', '-C', repo, '-c', 'core.hooksPath=/dev/null', 'update-ref',
+             ref, oid.hex()],
             capture_output=True).returncode == 0 and subprocess.run(
             ['git', '-C', repo, 'fsck', '--connectivity-only'],
             capture_output=True).returncode == 0

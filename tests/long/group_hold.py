@@ -34,6 +34,14 @@ def test_held():
     report('it has all objects', repo.is_whole(b, oid))
     with open(f'{TOP}/b/{repo.path}/refd/id') as file:
         same('its uuid', repo.uuid.hex(), file.readline().split()[1])
+    path = f'{TOP}/b/{repo.path}'
+    report('pushes go to refd', os.path.islink(f'{path}/hooks/proc-receive'))
+    same('all of them', ['refs', 'adm!:refs'], git(
+        '-C', path, 'config', '--get-all', 'receive.procReceiveRefs').split())
+    written = subprocess.run(['git', '-C', path, 'update-ref', 'refs/heads/x',
+                              oid.hex()], capture_output=True, text=True)
+    report('git may not write there', written.returncode != 0 and
+           'push to the leader' in written.stderr, written)
     same('its format of refs', REFS == 'reftable',
          os.path.exists(f'{TOP}/b/{repo.path}/reftable'))
     old = oid
@@ -82,6 +90,27 @@ def test_half_made():
         os.unlink(f'{aside}/reftable/tables.list')
         open(f'{aside}/reftable/tables.list.lock', 'w').close()
     repo.expect_held('a half-made repository', repo.commit())
+
+
+def test_guard():
+    """Somebody has removed the hook that refuses git."""
+    repo = Repo('guard.git')
+    repo.expect_held('a repository', repo.commit())
+    hook = f'{TOP}/b/{repo.path}/hooks/reference-transaction'
+
+    def status():
+        out = subprocess.run([PROGRAM, '--config', b.config, 'status'],
+                             capture_output=True, text=True)
+        return out.returncode, f'{repo.path}: git may write' in out.stderr
+
+    same('a guarded one', (0, False), status())
+    os.unlink(hook)
+    same('status names it', (1, True), status())
+    restart(b)
+    report('a start brings the hook back', os.path.islink(hook))
+    os.unlink(hook)
+    repo.expect_held('a later commit', repo.commit())
+    report('a fetch brings the hook back', os.path.islink(hook))
 
 
 def test_many():
@@ -392,7 +421,7 @@ def test_former_leader():
 
 
 run_cases(pg, (a, b), begin, test_held, test_claimed, test_half_made,
-          test_many, test_own, test_replaced, test_renamed, test_refused,
+          test_guard, test_many, test_own, test_replaced, test_renamed, test_refused,
           test_follower_killed, test_leader_killed, test_stop, test_restart,
           test_old_primary, test_clean, test_two, test_former_leader,
           test_lost_by_leader,

@@ -490,6 +490,10 @@ daemons() {
 	: >"$A/refd/group"
 	sees_no group-unmarked --socket "$T/fake.sock" "$A"
 	check 'a node may have the file' not_has group-left
+	sees group-unguarded --socket "$T/fake.sock" "$A"
+	ln -s "$REFD" "$A/hooks/reference-transaction"
+	sees_no group-unguarded --socket "$T/fake.sock" "$A"
+	rm "$A/hooks/reference-transaction"
 	end_pretending
 	sees group-left "$A"
 	rm "$A/refd/group"

@@ -20,6 +20,7 @@ static char *roots[1], *dir, *source;
 static struct refd_oid oid;
 static struct fetch_pool *pool;
 static int wake;
+static char refd[] = "true"; /* in place of refd enable */
 
 static void setup(void)
 {
@@ -39,7 +40,8 @@ static void setup(void)
 	free(path);
 	fetch_dirs_make(dir);
 	wake = eventfd(0, EFD_CLOEXEC);
-	pool = fetch_pool_start(&(struct fetch_site){ roots, 1, dir }, wake);
+	pool = fetch_pool_start(
+	    &(struct fetch_site){ roots, 1, dir, { refd, NULL } }, wake);
 }
 
 static void teardown(void)

@@ -51,7 +51,8 @@ START_TEST(a_row_moves_the_repository)
 	static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10,
 		11, 12, 13, 14, 15 };
 	char *roots[] = { xasprintf("%s/root", tmp_root) };
-	const struct fetch_site site = { roots, 1, tmp_root };
+	const struct fetch_site site = { roots, 1, tmp_root,
+		{ (char[]){ "true" }, NULL } };
 	const struct fetch_wish wish = { "/none", PLACE, PLACE, uuid, true,
 		REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
 	struct text why = { 0 };

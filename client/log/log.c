@@ -1,5 +1,6 @@
 #include "client/log/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "client/base/pager.h"
 #include "client/log/print.h"
 #include "client/log/when.h"
+#include "client/request/patterns.h"
 #include "client/request/question.h"
 
 #define TAIL   10 /* changes that --follow prints first */
@@ -28,7 +30,10 @@ struct asking {
 	enum { DATE_AUTO, DATE_RELATIVE, DATE_ISO } date;
 	bool oldest_first, follow, no_pager, is_foreign;
 	bool has_limit;
-	uint64_t limit; /* changes */
+	uint64_t limit;   /* changes */
+	const char *user; /* of --user, or NULL */
+	bool has_account; /* of this machine: the user */
+	bool has_found;   /* a change */
 };
 
 /* ---- options ---- */
@@ -36,13 +41,16 @@ struct asking {
 /* A local user, or a name that the programs around git use. */
 static const char *take_user(void *values, const char *s)
 {
-	struct refd_selection *select = &((struct asking *)values)->req.select;
+	struct asking *a = values;
+	struct refd_selection *select = &a->req.select;
 	const struct passwd *pw;
 	uint64_t uid;
 
+	a->user = s;
 	if (parse_number(s, UINT32_MAX, &uid)) {
 		select->has_uid = true;
 		select->uid = (uint32_t)uid;
+		a->has_account = getpwuid(select->uid) != NULL;
 		return NULL;
 	}
 	if (strlen(s) > REFD_IDENT_MAX)
@@ -50,7 +58,7 @@ static const char *take_user(void *values, const char *s)
 	select->user = s;
 	pw = getpwnam(s);
 	if (pw) {
-		select->has_uid = true;
+		select->has_uid = a->has_account = true;
 		select->uid = pw->pw_uid;
 	}
 	return NULL;
@@ -60,11 +68,7 @@ static const char *take_ref(void *values, const char *s)
 {
 	struct refd_selection *select = &((struct asking *)values)->req.select;
 
-	if (select->nr_patterns == REFD_PATTERNS_MAX)
-		die("more than %d patterns", REFD_PATTERNS_MAX);
-	if (strlen(s) > REFD_REFNAME_MAX)
-		die("a pattern is too long");
-	select->patterns[select->nr_patterns++] = s;
+	patterns_add(select->patterns, &select->nr_patterns, s);
 	return NULL;
 }
 
@@ -222,6 +226,83 @@ static const struct command_option watch_options[] = {
 
 /* ---- asking ---- */
 
+/* Has history a change for REQ, which selects by one thing? */
+static bool has_change(struct refd *r, struct refd_request *req)
+{
+	struct refd_answer ans;
+	bool more = true, found = false;
+	int err;
+
+	req->verb = REFD_VERB_LOG;
+	req->select.limit = 1;
+	req->select.reverse = true;
+	while (more && !found) {
+		err = refd_log(r, req, QUESTION_MS, &ans);
+		if (err < 0)
+			question_failed(r, err);
+		question_refused(&ans);
+		found = ans.nr_changes > 0;
+		more = ans.more;
+		refd_answer_done(&ans);
+	}
+	return found;
+}
+
+static struct refd_request of_repo(const struct asking *a)
+{
+	return (struct refd_request){ .git_dir = a->req.git_dir,
+		.common_dev = a->req.common_dev,
+		.common_ino = a->req.common_ino };
+}
+
+/* A wrong path would give no answer, or wait for ever. The daemon decides about
+ * a directory that this user may not read. */
+static void require_repo(const struct asking *a, struct refd *r)
+{
+	struct refd_request req = of_repo(a);
+
+	if (req.git_dir && !a->gd.common &&
+	    (!access(req.git_dir, R_OK | X_OK) || errno != EACCES) &&
+	    !has_change(r, &req))
+		die("there is no repository '%s', and history has none: "
+		    "'refd log' prints the repositories of all changes",
+		    req.git_dir);
+}
+
+/* Nothing was found. If one option alone finds nothing, without times and other
+ * options, its value is probably wrong. */
+static void require_matches(const struct asking *a, struct refd *r)
+{
+	const struct refd_selection *select = &a->req.select;
+	static const struct refd_txid any;
+	char id[REFD_TXID_HEX + 1];
+	struct refd_request req;
+	size_t i;
+
+	for (i = 0; i < select->nr_patterns; i++) {
+		req = of_repo(a);
+		req.select.patterns[0] = select->patterns[i];
+		req.select.nr_patterns = 1;
+		if (!has_change(r, &req))
+			die_with(EXIT_FAILED,
+			    "history has no change of a ref that matches '%s': "
+			    "'refd log' without --ref prints the refs",
+			    select->patterns[i]);
+	}
+	req = (struct refd_request){ .select = { .user = select->user,
+					 .has_uid = select->has_uid,
+					 .uid = select->uid } };
+	if (a->user && !a->has_account && !has_change(r, &req))
+		die_with(EXIT_FAILED,
+		    "history has no change by '%s', which is no account of "
+		    "this machine: 'refd log' without --user prints the users",
+		    a->user);
+	req = (struct refd_request){ .txid = a->req.txid };
+	if (!refd_txid_eq(&req.txid, &any) && !has_change(r, &req))
+		die_with(EXIT_FAILED, "history has no transaction %s",
+		    refd_txid_hex(&req.txid, id));
+}
+
 /* Sets the limit of the next answer. False: no more changes are wanted. */
 static bool want_some(struct asking *a)
 {
@@ -249,6 +330,7 @@ static void begin_output(struct asking *a, bool is_live)
 
 static void print_all(struct asking *a, const struct refd_answer *ans)
 {
+	a->has_found |= ans->nr_changes > 0;
 	print_changes(ans, a->form, &a->lines);
 	a->limit -= a->has_limit ? ans->nr_changes : 0;
 	flush_output();
@@ -394,6 +476,7 @@ static int run_log(const struct command *c, int argc, char **argv)
 {
 	struct asking a = { .req.verb = REFD_VERB_LOG };
 	static const struct refd_txid any;
+	bool wants_some;
 	struct refd *r;
 
 	cli_parse(c, &a, argc, &argv);
@@ -406,13 +489,17 @@ static int run_log(const struct command *c, int argc, char **argv)
 		cli_usage(c, "--follow has no end: it excludes --txid");
 	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);
+	require_repo(&a, r);
 	if (a.is_foreign)
 		look(&a, r);
+	wants_some = want_some(&a);
 	begin_output(&a, a.follow);
 	if (a.follow)
 		follow(&a, r);
 	while (!a.follow && want_some(&a) && log_some(&a, r))
 		;
+	if (wants_some && !a.has_found)
+		require_matches(&a, r);
 	refd_free(r);
 	gitdir_done(&a.gd);
 	return EXIT_DONE;
@@ -440,6 +527,7 @@ static int run_watch(const struct command *c, int argc, char **argv)
 	cli_parse(c, &a, argc, &argv);
 	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);
+	require_repo(&a, r);
 	begin_output(&a, true);
 	watch_all(&a, r);
 	refd_free(r);

@@ -10,12 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/request/patterns.h"
 #include "client/restore/point_in_time.h"
 #include "client/restore/restore_plan.h"
 #include "client/restore/restore_print.h"
 #include "client/update/update.h"
 #include "proto/lib/consent.h"
 #include "proto/lib/progress.h"
+#include "proto/pattern.h"
 
 /* Additional time per ref: each restored ref is a new file. */
 #define REF_MS 10
@@ -44,11 +46,7 @@ static const char *take_ref(void *values, const char *s)
 {
 	struct restoring *rs = values;
 
-	if (rs->nr_patterns == REFD_PATTERNS_MAX)
-		die("more than %d patterns", REFD_PATTERNS_MAX);
-	if (strlen(s) > REFD_REFNAME_MAX)
-		die("a pattern is too long");
-	rs->patterns[rs->nr_patterns++] = s;
+	patterns_add(rs->patterns, &rs->nr_patterns, s);
 	return NULL;
 }
 
@@ -125,6 +123,28 @@ static void read_refs_then(struct restoring *rs)
 		refd_answer_done(&ans);
 	} while (more);
 	progress_clear();
+}
+
+/* A pattern with a typing error would restore nothing, and look done. */
+static void require_refs(const struct restoring *rs)
+{
+	size_t i, k, nr = rs->then.nr + rs->now.nr;
+	const char *name;
+
+	for (i = 0; i < rs->nr_patterns; i++) {
+		for (k = 0; k < nr; k++) {
+			name = k < rs->then.nr ?
+			    rs->then.refs[k]->name :
+			    rs->now.refs[k - rs->then.nr].name;
+			if (refd_pattern_matches(rs->patterns[i], name))
+				break;
+		}
+		if (k == nr)
+			die("no ref of the repository matches '%s', neither "
+			    "now nor in history: 'refd log --repo %s' lists "
+			    "the refs",
+			    rs->patterns[i], rs->up.gd.path);
+	}
 }
 
 /* ---- the transaction ---- */
@@ -269,6 +289,7 @@ static int run_restore(const struct command *c, int argc, char **argv)
 	refs_now_load(&rs.now, &rs.up.gd);
 	rs.then.point = rs.point.position.at;
 	read_refs_then(&rs);
+	require_refs(&rs);
 	restore_plan_make(&rs.plan, &rs.then, &rs.now, rs.undo_git, rs.patterns,
 	    rs.nr_patterns);
 	rc = restore(&rs);

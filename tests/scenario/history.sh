@@ -75,8 +75,30 @@ is 'and has the bytes' "$(printf %s "$evil" | od -An -v -tx1 | tr -d ' \n')" \
 	"$("$REFD" log --repo a.git -n 1 --json | fields ref_hex)"
 is 'for programs it is as it is' "$evil" "$("$REFD" log -z --repo a.git -n 1 |
 	tr '\0' '\n' | sed -n 7p)"
-prints_nothing 'an unknown repository has none' \
-	"$REFD" log --repo "$T/c.git"
+said() { timeout 10 "$REFD" "$@" 2>&1; echo $?; }
+for command in log watch; do
+	is "an unknown repository, to refd $command" \
+		"refd: there is no repository '$T/c.git', and history has none: \
+'refd log' prints the repositories of all changes
+128" "$(said $command --repo "$T/c.git")"
+	is "no full name, to refd $command" \
+		"refd: 'main' is not the full name of a ref: write 'refs/heads/main'
+128" "$(said $command --ref main)"
+done
+new_repo quiet.git bare
+is 'a repository without changes' 0 "$(said log --repo "$T/quiet.git")"
+is 'an unknown ref' "refd: history has no change of a ref that matches \
+'refs/heads/mian': 'refd log' without --ref prints the refs
+1" "$(said log --ref 'refs/*' --ref refs/heads/mian --until 2000-01-01)"
+is 'an unknown user' "refd: history has no change by 'nobodi', which is no \
+account of this machine: 'refd log' without --user prints the users
+1" "$(said log --user nobodi)"
+is 'an account without changes' 0 "$(said log --user nobody)"
+is 'an unknown transaction' "refd: history has no transaction \
+0123456789abcdef0123456789abcdef
+1" "$(said log --txid 0123456789abcdef0123456789abcdef)"
+is 'only the times match nothing' 0 \
+	"$(said log --ref refs/heads/main --until 2000-01-01)"
 
 # The pusher's name comes from the program that authenticated the pusher.
 "$REFD" enable --socket "$SOCKET" a.git >/dev/null
@@ -167,12 +189,11 @@ is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 is 'a number that no record has yet is refused' \
 	'128 refd: there is no record 999999 yet: refd log -n 1 prints the newest one' \
 	"$? $(cat out)"
-said() { "$REFD" log "$@" 2>&1; echo $?; }
 is 'a wrong word is no time' "refd: 'last tuesdy' is no time: write 2026-08-01, \
 2026-08-01T12:00:00+0200, @1785578400, '2 hours ago' or yesterday
-128" "$(said --until 'last tuesdy')"
+128" "$(said log --until 'last tuesdy')"
 is 'nothing is since the future' "refd: '2999-08-01' is in the future
-128" "$(said --since 2999-08-01)"
+128" "$(said log --since 2999-08-01)"
 # Standard output is a pipe with a dead reader.
 unread() { # COMMAND...
 	exec 4> >(exit)

@@ -218,6 +218,9 @@ refused 'another journal' 'a different daemon' \
 	--at 00000000000000000000000000000000:3
 refused 'the future' 'in the future' --at 2100-01-01T00:00:00Z
 refused 'what is no time' 'is no time: write' --at 'last tuesdy'
+refused 'no full name' "write 'refs/heads/a'" --at 0 --ref a
+refused 'no such ref' "no ref of the repository matches 'refs/heads/mian'" \
+	--at 0 --ref 'refs/*' --ref refs/heads/mian --force
 TZ=Europe/Berlin refused 'a time that was there twice' 'time zone' \
 	--at 2025-10-26T02:30:00
 

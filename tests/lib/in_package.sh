@@ -2,10 +2,13 @@
 # tests/long/debian.sh runs this script twice in the machine that it boots. The
 # first run installs refd's packages, uses them over ssh and exchanges them
 # under load, until the power is lost. The second run looks for the acknowledged
-# updates, and removes the packages. Reports as a scenario does.
+# updates, and removes the packages. The commands of an administrator come from
+# docs/installation.md, as written. Reports as a scenario does.
 
 # shellcheck source=tests/lib/report.sh
 . /usr/local/lib/report.sh
+# shellcheck source=tests/lib/readme.sh
+. /usr/local/lib/readme.sh
 export DEBIAN_FRONTEND=noninteractive
 
 as_git() { runuser -u git -- env HOME=/srv/git "$@"; }
@@ -13,15 +16,37 @@ has_nothing() { # DIRECTORY...
 	find "$@" -xdev -name '*refd*' ! -path '/var/log/*' ! -path '/proc/*' \
 		! -path '/srv/git/*' ! -path '/var/cache/*' 2>/dev/null
 }
+nothing_left() { # NAME
+	systemctl daemon-reload
+	is "$1" "$(cat /out/before)" "$(has_nothing /etc /lib /usr /var /run)"
+	is "$1: no link leads nowhere" "$(cat /out/dangling)" "$(dangling)"
+}
 dangling() { find /etc/systemd -xtype l | sort; }
 repo=/srv/git/a.git
+
+# The commands of the NTH block for Debian: the second one installs, the third
+# one pushes, the fourth one removes.
+as_written() { # NAME NTH [DIRECTORY]
+	printf 'set -e\n%s\n' "$(readme_block \
+		/usr/local/doc/installation.md Debian "$2")" >/run/commands
+	if (cd "${3:-/}" && bash --norc /run/commands) >/out/written 2>&1; then
+		ok "$1"
+	else
+		not_ok "$1" "$(tail -n 5 /out/written | tr '\n' ' ')"
+	fi
+}
+by_refd() { # BRANCH
+	[ "$(refd log --repo "$repo" --ref "refs/heads/$1" |
+		grep -c "refs/heads/$1")" -eq 1 ]
+}
 let_in() { # root may push over ssh, as git.
 	mkdir -p /root/.ssh /srv/git/.ssh /run/sshd
 	ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
 	cp /root/.ssh/id_ed25519.pub /srv/git/.ssh/authorized_keys
 	chown -R git:git /srv/git/.ssh
 	chmod 700 /srv/git/.ssh
-	ssh-keyscan -t ed25519 127.0.0.1 >/root/.ssh/known_hosts 2>/dev/null
+	grep -qs localhost /etc/hosts || echo 127.0.0.1 localhost >>/etc/hosts
+	ssh-keyscan -t ed25519 127.0.0.1 localhost >/root/.ssh/known_hosts 2>/dev/null
 	git config --global user.name A
 	git config --global user.email a@example.com
 	git init -q /root/work
@@ -52,20 +77,12 @@ before_the_cut() {
 	# ssh are needed without refd too. The time includes them, but not the
 	# download of the libraries.
 	SECONDS=0
-	if apt-get -y install /packages/first/refd_*.deb \
-		/packages/first/librefd0_*.deb \
-		/packages/first/refd-{deliver,group}_*.deb >/out/apt 2>&1; then
-		ok 'apt install'
-	else
-		not_ok 'apt install' "$(tail -n 5 /out/apt | tr '\n' ' ')"
-	fi
-	as_git git init -q --bare "$repo"
+	as_written 'installation and refd enable' 2 /packages/first
 	let_in
-	check 'refd enable' refd enable "$repo"
-	check 'a push over ssh' push HEAD:refs/heads/main
+	as_written 'a push over ssh' 3 /root/work
 	check "the first push, after $SECONDS s" test $SECONDS -le 60
-	is 'is in the log' 1 "$(refd log --repo "$repo" --ref refs/heads/main |
-		grep -c refs/heads/main)"
+	check 'is in the log' by_refd main
+	check 'refd-group' apt-get -q install /packages/first/refd-group_*.deb
 	is 'by its connection' 1 "$(refd log --repo "$repo" --json |
 		grep -c '"SSH_CONNECTION"')"
 	is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |
@@ -208,9 +225,7 @@ after_it() {
 	check 'its configuration stays' test -e /etc/refd/keeper/config
 	check 'a push to git itself' push HEAD:refs/heads/without
 	check 'purge' dpkg -P refd-deliver refd-group refd librefd0
-	systemctl daemon-reload
-	is 'nothing is left' "$(cat /out/before)" "$(has_nothing /etc /lib /usr /var /run)"
-	is 'no link leads nowhere' "$(cat /out/dangling)" "$(dangling)"
+	nothing_left 'nothing is left'
 	is 'but the refs' "$(($(wc -l </run/there) + 1))" \
 		"$(as_git git -C "$repo" for-each-ref | wc -l)"
 	is 'and no key in its configuration' '' \

@@ -1,6 +1,10 @@
 # shellcheck shell=bash
-# Builds the Debian packages of this tree. Sourced after scenario.sh, in a
-# script that has the packages of "scripts/deps --distro".
+# Builds the Debian packages of this tree, with the command of
+# docs/installation.md. Sourced after scenario.sh, in a script that has the
+# packages of "scripts/deps --distro".
+
+# shellcheck source=tests/lib/readme.sh
+. "$ROOT/tests/lib/readme.sh"
 
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 
@@ -13,8 +17,11 @@ packages_build() { # DIRECTORY [COMMAND...]
 		git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
 		(cd "$ROOT" && xargs -0 cp --parents -t "$dir/refd") &&
 		"${@:2}" env -u BUILD -u DESTDIR -u TMPDIR -C "$dir/refd" \
-			HOME="$dir/home" dpkg-buildpackage -b -us -uc \
-			-j"$(nproc)" >"$dir.log" 2>&1 && return
-	not_ok dpkg-buildpackage "$(grep -m 3 -E 'error:|Error' "$dir.log")"
+			HOME="$dir/home" DEB_BUILD_OPTIONS="parallel=$(nproc)" \
+			bash --norc -c "$(readme_block \
+				"$ROOT/docs/installation.md" Debian)" \
+			>"$dir.log" 2>&1 && return
+	not_ok dpkg-buildpackage "$(grep -m 3 -E 'error:|Error' "$dir.log" ||
+		tail -n 3 "$dir.log")"
 	return 1
 }

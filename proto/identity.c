@@ -56,7 +56,7 @@ const char *refd_identity_person(const struct refd_identity *list, size_t nr)
 {
 	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",
 		"GL_USERNAME", "GOGS_AUTH_USER_NAME", "SOFT_SERVE_USERNAME",
-		"REMOTE_USER", "GL_ID" };
+		"REMOTE_USER", "GL_ID", "SSH_USER_AUTH" };
 	size_t i, k;
 
 	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++)

@@ -9,6 +9,7 @@
 
 #include "client/base/child.h"
 #include "client/git/identity.h"
+#include "client/request/ssh_key.h"
 
 char *context_committer(const struct gitconfig *config, const struct gitdir *gd)
 {
@@ -97,12 +98,16 @@ static void add_identities(struct refd_request *req)
 	static const char *const names[] = { "GITEA_PUSHER_ID",
 		"GITEA_PUSHER_NAME", "GIT_TRACE2_PARENT_SID", "GL_ID",
 		"GL_USER", "GL_USERNAME", "GOGS_AUTH_USER_NAME", "REMOTE_USER",
-		"SOFT_SERVE_USERNAME", "SSH_CONNECTION" };
+		"SOFT_SERVE_USERNAME", "SSH_CONNECTION", "SSH_USER_AUTH" };
+	static char key[SSH_KEY_NAME_MAX + 1];
 	const char *value;
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		value = getenv(names[i]);
+		/* The variable of sshd names a file. */
+		if (value && !strcmp(names[i], "SSH_USER_AUTH"))
+			value = ssh_key_name(value, key) ? key : NULL;
 		if (req->nr_identities == REFD_IDENTITIES_MAX || !value ||
 		    !*value || strlen(value) > REFD_IDENT_MAX)
 			continue;

@@ -114,6 +114,12 @@ done
 is 'each with the account that says so' \
 	'root from 192.0.2.1,root (erin),root (dave),root (carol)' \
 	"$("$REFD" log -n 4 | cut -f 3 | paste -sd,)"
+ssh-keygen -q -t ed25519 -N '' -f key
+echo "publickey $(cut -d ' ' -f 1-2 key.pub)" >auth
+SSH_USER_AUTH=$T/auth up a refs/people/key "$a_1"
+key=$(ssh-keygen -lf key.pub | cut -d ' ' -f 2)
+is 'the key that sshd admitted' "root ($key)	refs/people/key" \
+	"$("$REFD" log --user "$key" | cut -f 3,5)"
 GL_USER='Ada Lovelace' up a refs/people/ada "$a_1"
 is 'a name with a blank' refs/people/ada \
 	"$("$REFD" log --user 'Ada Lovelace' | cut -f 5)"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Proves that refd works with sshd and bare repositories of one account. Users
-# push by their keys. The daemon runs as this account, and a second daemon as a
+# push by their keys, which history shows. The daemon runs as this account, and a second daemon as a
 # different owner.
 
 # shellcheck source=tests/lib/stack.sh
@@ -15,6 +15,7 @@ install -d -o git -g git /srv/git /srv/other
 install -d -o git -g git -m 700 /home/git/.ssh
 install -o git -g git /home/alice/.ssh/id_ed25519.pub \
 	/home/git/.ssh/authorized_keys
+echo 'ExposeAuthInfo yes' >>/etc/ssh/sshd_config
 start_sshd
 
 new_pair() {
@@ -43,6 +44,9 @@ stack='ssh, a repository enabled'
 start_refd /srv/git
 check "$stack: enabled" quietly as git refd enable /srv/git/project.git
 stack_pushes
+is "$stack: history shows the key" \
+	"git ($(ssh-keygen -lf /home/alice/.ssh/id_ed25519.pub | cut -d ' ' -f 2))" \
+	"$(as git refd log -n 1 | cut -f 3)"
 check "$stack: disabled" quietly as git refd disable /srv/git/project.git
 both "disabled: git's again" 0 main:refs/heads/after
 

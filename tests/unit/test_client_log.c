@@ -115,7 +115,8 @@ END_TEST
 START_TEST(a_person_of_each_server)
 {
 	static const char *const names[] = { "GITEA_PUSHER_NAME",
-		"GOGS_AUTH_USER_NAME", "REMOTE_USER", "SOFT_SERVE_USERNAME" };
+		"GOGS_AUTH_USER_NAME", "REMOTE_USER", "SOFT_SERVE_USERNAME",
+		"SSH_USER_AUTH" };
 
 	be(names[_i], "carol");
 	ck_assert_str_eq(who(), "root (carol)");
@@ -394,7 +395,7 @@ int main(void)
 	tcase_add_test(tc, an_account);
 	tcase_add_test(tc, the_address_of_a_shared_account);
 	tcase_add_test(tc, a_person_follows_the_account);
-	tcase_add_loop_test(tc, a_person_of_each_server, 0, 4);
+	tcase_add_loop_test(tc, a_person_of_each_server, 0, 5);
 	tcase_add_test(tc, a_forged_name);
 	tcase_add_test(tc, the_committer_is_nobody);
 	tcase_add_loop_test(tc, relative_times, 0,

@@ -22,7 +22,7 @@
 . "$ROOT/tests/lib/root.sh"
 
 stack_packages=git,openssh-client,openssh-server,nginx-light,fcgiwrap
-stack_packages+=,lighttpd,gitolite3,strace,procps,libevent-core-2.1-7
+stack_packages+=,apache2,openssl,lighttpd,gitolite3,strace,procps,libevent-core-2.1-7
 stack_packages+=,libevent-pthreads-2.1-7,libsqlite3-0
 
 # ---- outside ----

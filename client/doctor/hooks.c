@@ -85,7 +85,8 @@ static bool has_all_hooks(const char *dir)
 /* Each hook in refd's directory runs the repository's hook of the same name. */
 static void check_forwarders(struct doctor_repo *p)
 {
-	if (p->hooks_are_set && block_has(&p->record, NOTE_USES, p->hooks) &&
+	if (p->hooks_are_set &&
+	    settings_have(&p->record, HOOKS_PATH, p->hooks) &&
 	    !has_all_hooks(p->hooks))
 		doctor_found_in(p, FOUND_FORWARDERS,
 		    "hooks in %s are missing, so its own hooks of these names "
@@ -108,6 +109,18 @@ static void check_chain(struct doctor_repo *p)
 	free(own);
 }
 
+/* The setting leads git past refd. */
+static void found_hooks_path(struct doctor_repo *p, const char *there,
+    const char *effect)
+{
+	char *command = gitconfig_unset_command(p->gd, HOOKS_PATH, NULL);
+
+	doctor_found_in(p, FOUND_HOOKS_PATH,
+	    "core.hooksPath is %s, and %s: %s; \"%s\" unsets it", p->hooks,
+	    there, effect, command);
+	free(command);
+}
+
 /* Git finds no hook that it would run. */
 static void found_missing_hook(struct doctor_repo *p, const char *hook)
 {
@@ -118,10 +131,8 @@ static void found_missing_hook(struct doctor_repo *p, const char *hook)
 		doctor_found_in(p, FOUND_HOOK_MODE, "%s is not executable: %s",
 		    hook, effect);
 	else if (p->hooks_are_set &&
-	    !block_has(&p->record, NOTE_USES, p->hooks))
-		doctor_found_in(p, FOUND_HOOKS_PATH,
-		    "core.hooksPath is %s, and there is no proc-receive: %s",
-		    p->hooks, effect);
+	    !settings_have(&p->record, HOOKS_PATH, p->hooks))
+		found_hooks_path(p, "there is no proc-receive", effect);
 	else
 		doctor_found_in(p, FOUND_HOOK_MISSING, "there is no %s: %s",
 		    hook, effect);
@@ -130,10 +141,8 @@ static void found_missing_hook(struct doctor_repo *p, const char *hook)
 static void found_other_hook(struct doctor_repo *p, const char *hook)
 {
 	if (p->hooks_are_set)
-		doctor_found_in(p, FOUND_HOOKS_PATH,
-		    "core.hooksPath is %s, and its proc-receive is not refd: "
-		    "pushes do not reach refd",
-		    p->hooks);
+		found_hooks_path(p, "its proc-receive is not refd",
+		    "pushes do not reach refd");
 	else
 		doctor_found_in(p, FOUND_HOOK_OTHER,
 		    "%s is not refd: pushes do not reach refd", hook);
@@ -152,7 +161,8 @@ void doctor_check_hooks(struct doctor_repo *p)
 		found_missing_hook(p, hook);
 	else if (!is_refd)
 		found_other_hook(p, hook);
-	if (p->record.nr && !site_holds(&p->site, &p->record))
+	if (p->record.nr &&
+	    (!site_is_included(&p->site) || !site_holds(&p->site, &p->record)))
 		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,
 		    "parts of refd enable are missing");
 	check_forwarders(p);

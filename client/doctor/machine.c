@@ -412,25 +412,27 @@ static void check_include(struct doctor *d, const char *file)
 void doctor_check_system(struct doctor *d)
 {
 	char *file = system_file("gitconfig");
-	struct block record;
+	struct settings record, lines;
 	struct site site;
-	size_t i;
+	const char *root;
+	size_t at = 0;
 
 	system_site(&site);
 	site_read(&site, &record);
-	for (i = 0; i < record.nr; i++)
-		if (!strcmp(record.lines[i].key, NOTE_ROOT))
-			add_root(d, xstrdup(record.lines[i].value));
+	site_lines(&site, &lines);
+	while ((root = system_next_root(&record, &at)))
+		add_root(d, xstrdup(root));
 	if (d->nr_roots) {
 		check_include(d, file);
 		doctor_checked(d, false,
 		    "refd enable --system, with %zu root%s", d->nr_roots,
 		    d->nr_roots == 1 ? "" : "s");
 	}
-	if (record.nr && !site_holds(&site, &record))
+	if (!system_holds(&record, &lines))
 		doctor_found(d, FOUND_SYSTEM_INCOMPLETE, "", site.name,
 		    "parts of refd enable --system are missing");
-	block_done(&record);
+	settings_done(&record);
+	settings_done(&lines);
 	site_done(&site);
 	free(file);
 }

@@ -21,10 +21,16 @@
 #include "client/request/unserved.h"
 #include "proto/lib/interrupt.h"
 
+/* Git would wait for a FIFO in the place of the configuration. */
 static bool load_config(struct doctor_repo *p)
 {
-	if (site_read(&p->site, &p->record) &&
-	    gitconfig_read(&p->all, p->gd->path) == 0)
+	struct settings lines;
+	bool ok = site_lines(&p->site, &lines) &&
+	    site_read(&p->site, &p->record) &&
+	    gitconfig_read(&p->all, p->gd->path) == 0;
+
+	settings_done(&lines);
+	if (ok)
 		return true;
 	doctor_found_in(p, FOUND_CONFIG_BROKEN,
 	    "git cannot read its configuration");
@@ -182,7 +188,7 @@ static void examine(struct doctor_repo *p)
 		check_group_file(p);
 	free(p->hooks);
 	gitconfig_done(&p->all);
-	block_done(&p->record);
+	settings_done(&p->record);
 	site_done(&p->site);
 }
 

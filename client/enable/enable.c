@@ -251,13 +251,13 @@ static bool do_listed(const struct registered *r, const struct wishes *w)
 
 static bool is_system_enabled(void)
 {
-	struct block b = { 0 };
+	struct settings record = { 0 };
 	struct site site;
 	bool is;
 
 	system_site(&site);
-	is = site_read(&site, &b) && b.nr;
-	block_done(&b);
+	is = site_read(&site, &record) && record.nr;
+	settings_done(&record);
 	site_done(&site);
 	return is;
 }

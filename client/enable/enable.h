@@ -28,6 +28,7 @@ struct wishes {
 
 /* Both values of receive.procReceiveRefs are needed for every ref to reach the
  * hook. Git wants a key for each: a list in one value does nothing. */
+#define ENABLE_PATTERNS "receive.procReceiveRefs"
 extern const char *const enable_refs[2];
 /* Keys and values that make git durable beside refd, where they are unset. */
 extern const char *const enable_fsync[2][2];

@@ -5,14 +5,17 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
+#include "client/enable/hook_link.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
 
-enum state { ENABLED, INCOMPLETE, GONE };
+/* DISABLED: listed, and nothing of refd is there. */
+enum state { ENABLED, INCOMPLETE, DISABLED, GONE };
 
-static const char *const state_names[] = { "enabled", "incomplete", "gone" };
+static const char *const state_names[] = { "enabled", "incomplete", "disabled",
+	"gone" };
 
 /* A repository or template, or a directory below a root of --system. */
 struct looked_at {
@@ -20,6 +23,11 @@ struct looked_at {
 	bool is_template;
 	const struct registry *listed;
 };
+
+static const char *kind_of(bool is_template)
+{
+	return is_template ? "template" : "repository";
+}
 
 static bool find(const struct looked_at *l, struct gitdir *gd)
 {
@@ -30,27 +38,86 @@ static bool find(const struct looked_at *l, struct gitdir *gd)
 	return ok;
 }
 
-static enum state state_of(const char *dir)
+/* Why a push does not come to refd, although all may be in place. Owned; NULL:
+ * it does, or enable helps. */
+static char *hidden(const struct site *site, const struct settings *record,
+    const struct gitconfig *all, const struct gitdir *gd)
 {
-	struct block b = { 0 };
-	struct site site;
-	bool holds;
+	char *at = site_hidden_by(site, record, all, gd);
+	char *command, *why = NULL;
 
-	site_init(&site, dir);
-	holds = site_read(&site, &b) && site_holds(&site, &b);
-	block_done(&b);
-	site_done(&site);
-	return holds ? ENABLED : INCOMPLETE;
+	if (at) {
+		command = gitconfig_unset_command(gd, HOOKS_PATH, NULL);
+		why = xasprintf(HOOKS_PATH " is %s, and refd is not the "
+					   "proc-receive there; run \"%s\"",
+		    at, command);
+		free(command);
+	}
+	free(at);
+	return why;
 }
 
+/* Does git name both values? */
+static bool has_values(const struct gitconfig *all)
+{
+	return gitconfig_has(all, ENABLE_PATTERNS, enable_refs[0]) &&
+	    gitconfig_has(all, ENABLE_PATTERNS, enable_refs[1]);
+}
+
+/* What git says about pushes: the state, and *WHY unless enable helps. */
+static enum state look_at_git(const struct site *site,
+    const struct settings *record, const struct gitdir *gd, char **why)
+{
+	struct gitconfig all = { 0 };
+	bool has = gitconfig_try(&all, gd) == 0 && has_values(&all);
+
+	*why = has ? hidden(site, record, &all, gd) : NULL;
+	gitconfig_done(&all);
+	return has && !*why ? ENABLED : INCOMPLETE;
+}
+
+static void put_state(const struct looked_at *l, const struct site *site,
+    const struct settings *record, bool is_included, const struct gitdir *gd)
+{
+	enum state state = ENABLED;
+	char *why = NULL;
+
+	if (!record->nr && !is_included && !hook_link_is_refd(site->hooks))
+		state = DISABLED;
+	else if (!is_included || !site_holds(site, record))
+		state = INCOMPLETE;
+	else if (gd->path)
+		state = look_at_git(site, record, gd, &why);
+	if (state == INCOMPLETE && !why)
+		why = xasprintf("parts are missing; run \"refd enable %s%s\"",
+		    l->is_template ? "--template " : "", site->name);
+	enable_report_state(state_names[state], kind_of(l->is_template),
+	    site->name, why);
+	free(why);
+}
+
+/* Runs as the owner, and says the state itself. */
 static int look_at_listed(void *arg)
 {
 	const struct looked_at *l = arg;
+	struct settings record = { 0 }, lines = { 0 };
 	struct gitdir gd = { 0 };
-	bool is_there = l->is_template || find(l, &gd);
+	struct site site;
+	enum state r = GONE;
 
+	if (l->is_template || find(l, &gd)) {
+		site_init(&site, l->at.path);
+		r = INCOMPLETE;
+		if (site_lines(&site, &lines) && site_read(&site, &record)) {
+			put_state(l, &site, &record, lines.nr != 0, &gd);
+			r = ENABLED;
+		}
+		settings_done(&lines);
+		settings_done(&record);
+		site_done(&site);
+	}
 	gitdir_done(&gd);
-	return is_there ? state_of(l->at.path) : GONE;
+	return r;
 }
 
 static bool is_listed(const struct registry *listed, const char *dir)
@@ -70,7 +137,7 @@ static int look_below_root(void *arg)
 
 	if (find(l, &gd) && !strcmp(gd.path, gd.common) &&
 	    !is_listed(l->listed, gd.common))
-		enable_report_state("system", "repository", gd.common);
+		enable_report_state("system", "repository", gd.common, NULL);
 	gitdir_done(&gd);
 	return 0;
 }
@@ -96,34 +163,38 @@ static void put_below(const char *dir, void *data)
 
 static bool put_system(struct registry *listed)
 {
-	struct block b = { 0 };
+	struct settings lines, record = { 0 };
+	const char *root;
 	struct site site;
-	size_t i;
-	bool ok;
+	size_t at = 0;
+	bool ok, holds;
 
 	system_site(&site);
-	ok = site_read(&site, &b);
-	for (i = 0; i < b.nr; i++) {
-		if (strcmp(b.lines[i].key, NOTE_ROOT))
-			continue;
-		enable_report_state(site_holds(&site, &b) ? "enabled" :
-							    "incomplete",
-		    "system", b.lines[i].value);
-		scan_repositories(b.lines[i].value, put_below, listed);
+	ok = site_lines(&site, &lines) && site_read(&site, &record);
+	holds = system_holds(&record, &lines);
+	while ((root = system_next_root(&record, &at))) {
+		enable_report_state(state_names[holds ? ENABLED : INCOMPLETE],
+		    "system", root,
+		    holds ? NULL :
+			    "parts are missing; run \"refd enable --system\"");
+		scan_repositories(root, put_below, listed);
 	}
-	block_done(&b);
+	settings_done(&lines);
+	settings_done(&record);
 	site_done(&site);
 	return ok;
 }
 
+/* If the owner cannot look, there is a state, too. */
 static void put_listed(const struct registered *r)
 {
 	struct looked_at l = { .is_template = r->is_template };
 	const int otherwise = access(r->path, F_OK) < 0 ? GONE : INCOMPLETE;
+	const int state = look(&l, r->path, look_at_listed, otherwise);
 
-	enable_report_state(
-	    state_names[look(&l, r->path, look_at_listed, otherwise)],
-	    r->is_template ? "template" : "repository", r->path);
+	if (state != ENABLED)
+		enable_report_state(state_names[state], kind_of(r->is_template),
+		    r->path, NULL);
 }
 
 bool enable_list(void)

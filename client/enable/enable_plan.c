@@ -24,8 +24,9 @@ void enable_plan_done(struct enable_plan *p)
 	site_done(&p->site);
 	gitconfig_done(&p->own);
 	gitconfig_done(&p->all);
-	block_done(&p->before);
-	block_done(&p->block);
+	settings_done(&p->before);
+	settings_done(&p->wanted);
+	settings_done(&p->lines);
 	free(p->hooks);
 }
 
@@ -40,14 +41,23 @@ static bool load_all(struct enable_plan *p)
 	return false;
 }
 
+static bool look_at_record(struct enable_plan *p)
+{
+	settings_done(&p->before);
+	settings_done(&p->wanted);
+	settings_done(&p->lines);
+	if (!site_read(&p->site, &p->before) ||
+	    !site_lines(&p->site, &p->lines))
+		return false;
+	settings_copy(&p->before, &p->wanted);
+	return true;
+}
+
 static bool look(struct enable_plan *p)
 {
-	site_unlock(&p->site);
-	if (!site_read(&p->site, &p->before) ||
-	    !site_config(&p->site, &p->own) ||
+	if (!look_at_record(p) || !site_config(&p->site, &p->own) ||
 	    !enable_check_format(&p->site, &p->own) || !load_all(p))
 		return false;
-	block_copy(&p->before, &p->block);
 	p->hooks = p->gd ? gitconfig_hooks_path(&p->all, p->gd) : NULL;
 	p->hooks_are_set = p->hooks != NULL;
 	if (!p->hooks)
@@ -57,23 +67,28 @@ static bool look(struct enable_plan *p)
 
 /* ---- wishes ---- */
 
-/* The last value in the file counts. A new block, at the end, overrules a value
- * behind the present block. */
-static void wish(struct enable_plan *p, const char *key, const char *value)
+/* A value in the configuration itself overrules refd's. */
+static bool wish(struct enable_plan *p, const char *key, const char *value)
 {
 	const char *now = gitconfig_get(&p->own, key);
 
-	if (now && !strcmp(now, value))
-		return;
-	block_set(&p->block, key, value);
-	p->changes = true;
+	if (now && strcmp(now, value)) {
+		say_error("%s: its own %s is %s, which would count, and not "
+			  "%s; run \"git config --file %s --unset-all %s\" "
+			  "first",
+		    p->site.name, key, now, value, p->site.config, key);
+		return false;
+	}
+	if (!now)
+		settings_set(&p->wanted, key, value);
+	return true;
 }
 
 /* One more value of KEY. */
 static void wish_also(struct enable_plan *p, const char *key, const char *value)
 {
 	if (!gitconfig_has(&p->own, key, value))
-		block_add(&p->block, key, value);
+		settings_add(&p->wanted, key, value);
 }
 
 /* ---- the hook ---- */
@@ -91,7 +106,7 @@ static bool plan_shared_hook(struct enable_plan *p)
 {
 	/* refd's own hooks may have to be made again. */
 	if (hook_link_is_refd(p->hooks) ||
-	    block_has(&p->before, NOTE_USES, p->hooks))
+	    settings_have(&p->before, HOOKS_PATH, p->hooks))
 		return true;
 	say_error("%s: core.hooksPath is %s, so hooks are not the "
 		  "repository's own; link proc-receive there to %s (what was "
@@ -105,27 +120,26 @@ static bool plan_shared_hook(struct enable_plan *p)
  * finds the other hook. */
 static void plan_past_other(struct enable_plan *p)
 {
-	block_set(&p->block, NOTE_USES, p->w->hooks);
-	wish(p, "core.hooksPath", p->w->hooks);
+	settings_set(&p->wanted, HOOKS_PATH, p->w->hooks);
 }
 
 static bool plan_own_hook(struct enable_plan *p)
 {
-	const char *mine = block_get(&p->before, NOTE_HOOK);
+	const char *mine = settings_get(&p->before, NOTE_HOOK);
 	enum hook_state is = hook_link_look(p->site.hooks, p->w->self, mine);
 
 	if (!hook_link_may_be_in(p->site.hooks, HOOK_PROC_RECEIVE))
 		return false;
 	if (is != HOOK_OTHER) {
-		block_set(&p->block, NOTE_HOOK, p->w->self);
+		settings_set(&p->wanted, NOTE_HOOK, p->w->self);
 		p->makes_hook = !hook_link_leads_to(p->site.hooks,
 		    HOOK_PROC_RECEIVE, p->w->self);
 		if (p->makes_hook && access(p->site.hooks, F_OK) < 0)
-			block_set(&p->block, NOTE_HOOKS_MADE, "");
+			settings_set(&p->wanted, NOTE_HOOKS, "true");
 		return true;
 	}
 	if (p->gd &&
-	    (p->w->nr_chains || block_has(&p->before, NOTE_USES, NULL))) {
+	    (p->w->nr_chains || settings_have(&p->before, HOOKS_PATH, NULL))) {
 		plan_past_other(p);
 		return true;
 	}
@@ -156,7 +170,7 @@ static bool plan_hook(struct enable_plan *p)
 static bool is_forwarded(const struct enable_plan *p, const char *hook)
 {
 	return !p->hooks_are_set || forward_is(hook) ||
-	    block_has(&p->block, NOTE_USES, p->hooks);
+	    settings_have(&p->wanted, HOOKS_PATH, p->hooks);
 }
 
 static bool plan_gate(struct enable_plan *p)
@@ -175,11 +189,11 @@ static bool plan_gate(struct enable_plan *p)
 		return ok;
 	if (!hook_link_may_be_in(p->site.hooks, HOOK_GATE))
 		return false;
-	block_set(&p->block, NOTE_GATE, p->w->self);
+	settings_set(&p->wanted, NOTE_GATE, p->w->self);
 	p->makes_gate =
 	    !hook_link_leads_to(p->site.hooks, HOOK_GATE, p->w->self);
 	if (p->makes_gate && access(p->site.hooks, F_OK) < 0)
-		block_set(&p->block, NOTE_HOOKS_MADE, "");
+		settings_set(&p->wanted, NOTE_HOOKS, "true");
 	return true;
 }
 
@@ -188,7 +202,7 @@ static bool plan_gate(struct enable_plan *p)
 static bool wants_gate(const struct enable_plan *p)
 {
 	return p->gd &&
-	    (p->w->gate || block_has(&p->before, NOTE_GATE, NULL) ||
+	    (p->w->gate || settings_have(&p->before, NOTE_GATE, NULL) ||
 		connect_is_in_group(p->gd));
 }
 
@@ -198,25 +212,36 @@ static bool wants_gate(const struct enable_plan *p)
 static bool wants_fsync(const struct enable_plan *p)
 {
 	if (p->w->repair && p->before.nr)
-		return block_has(&p->before, enable_fsync[0][0], NULL) ||
-		    block_has(&p->before, enable_fsync[1][0], NULL);
+		return settings_have(&p->before, enable_fsync[0][0], NULL) ||
+		    settings_have(&p->before, enable_fsync[1][0], NULL);
 	return p->w->fsync;
 }
 
-static void plan_config(struct enable_plan *p)
+/* Without refd's own hook, git would refuse pushes for a value of others, too.
+ * So both values go with the hook. */
+static bool plan_config(struct enable_plan *p)
 {
+	const bool has_hook = settings_have(&p->wanted, NOTE_HOOK, NULL);
 	size_t i;
 
-	if (p->w->socket)
-		wish(p, "refd.socket", p->w->socket);
+	if (p->w->socket && !wish(p, "refd.socket", p->w->socket))
+		return false;
 	for (i = 0; wants_fsync(p) && i < 2; i++)
 		if (!gitconfig_get(&p->all, enable_fsync[i][0]))
-			wish(p, enable_fsync[i][0], enable_fsync[i][1]);
+			settings_set(&p->wanted, enable_fsync[i][0],
+			    enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
 		if (!gitconfig_get(&p->all, enable_no_packing[i]))
-			wish(p, enable_no_packing[i], "false");
+			settings_set(&p->wanted, enable_no_packing[i], "false");
 	for (i = 0; i < 2; i++)
-		wish_also(p, "receive.procReceiveRefs", enable_refs[i]);
+		if (has_hook)
+			settings_add(&p->wanted, ENABLE_PATTERNS,
+			    enable_refs[i]);
+		else
+			wish_also(p, ENABLE_PATTERNS, enable_refs[i]);
+	if (access(p->site.config, F_OK) < 0)
+		settings_set(&p->wanted, NOTE_CONFIG, "true");
+	return true;
 }
 
 /* Does the system's configuration enable the repository? */
@@ -228,10 +253,8 @@ static bool is_enabled_above(const struct enable_plan *p)
 
 	for (i = 0; i < 2; i++)
 		is = is &&
-		    gitconfig_has(&p->all, "receive.procReceiveRefs",
-			enable_refs[i]) &&
-		    !gitconfig_has(&p->own, "receive.procReceiveRefs",
-			enable_refs[i]);
+		    gitconfig_has(&p->all, ENABLE_PATTERNS, enable_refs[i]) &&
+		    !gitconfig_has(&p->own, ENABLE_PATTERNS, enable_refs[i]);
 	return is && !p->w->socket && !p->w->nr_chains && !wants_gate(p);
 }
 
@@ -242,14 +265,17 @@ bool enable_plan_make(struct enable_plan *p)
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)
 		return true;
-	if (!enable_check_writable(&p->site, false) || !plan_hook(p) ||
+	/* Another command may have changed the record before the lock. */
+	if (!enable_check_writable(&p->site, false) || !site_lock(&p->site) ||
+	    !look_at_record(p) || !plan_hook(p) ||
 	    (wants_gate(p) && !plan_gate(p)))
 		return false;
 	if ((p->makes_hook || p->makes_gate) &&
 	    !enable_check_writable(&p->site, true))
 		return false;
-	plan_config(p);
-	p->changes |= p->makes_hook || p->makes_gate ||
-	    (p->block.nr && !block_is_done(&p->before, &p->block));
+	if (!plan_config(p))
+		return false;
+	p->changes = p->makes_hook || p->makes_gate || !p->lines.nr ||
+	    !settings_are_same(&p->before, &p->wanted);
 	return true;
 }

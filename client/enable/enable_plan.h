@@ -13,14 +13,16 @@ struct enable_plan {
 	const struct wishes *w;
 	const struct gitdir *gd; /* NULL: a template */
 	struct site site;
-	struct gitconfig own, all;  /* its own file; as git resolves it there */
-	char *hooks;                /* where git finds hooks */
-	bool hooks_are_set;         /* by core.hooksPath */
-	bool by_system;             /* enabled, but not by the own file */
-	struct block before, block; /* found, and wanted */
-	bool changes;               /* anything is to be done */
-	bool makes_hook;            /* proc-receive, in site.hooks */
-	bool makes_gate;            /* reference-transaction, likewise */
+	struct gitconfig own,
+	    all;            /* its file alone; as git resolves it there */
+	char *hooks;        /* where git finds hooks */
+	bool hooks_are_set; /* by core.hooksPath */
+	bool by_system;     /* enabled, but not by the own file */
+	struct settings before, wanted; /* the record, as found and as wanted */
+	struct settings lines;          /* which include the record */
+	bool changes;                   /* anything is to be done */
+	bool makes_hook;                /* proc-receive, in site.hooks */
+	bool makes_gate;                /* reference-transaction, likewise */
 };
 
 /* Runs as the owner. False: not possible; an error was printed. */

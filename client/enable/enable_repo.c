@@ -110,8 +110,8 @@ static bool sync_tables(const struct enable_plan *p)
 	int err;
 
 	if (!gitconfig_is_reftable(&p->own) ||
-	    !block_has(&p->block, key, NULL) ||
-	    block_has(&p->before, key, NULL))
+	    !settings_have(&p->wanted, key, NULL) ||
+	    (p->lines.nr && settings_have(&p->before, key, NULL)))
 		return true;
 	err = durable_sync_fs(p->site.config);
 	if (err)
@@ -121,37 +121,39 @@ static bool sync_tables(const struct enable_plan *p)
 	return err == 0;
 }
 
-/* Notes in the configuration precede each change outside of the configuration:
- * after a kill, disable knows of the change. */
-static bool write_notes(const struct enable_plan *p)
+/* The record precedes each other change: after a kill, disable knows of the
+ * change. The settings of an included record count at once, so there the hooks
+ * come first. */
+static bool write_record(const struct enable_plan *p, bool is_first)
 {
-	if (p->before.is_active ||
-	    !(p->makes_hook || block_has(&p->block, NOTE_USES, NULL)))
+	if (is_first == (p->lines.nr != 0) ||
+	    settings_are_same(&p->before, &p->wanted))
 		return true;
-	return site_write(&p->site, &p->before, &p->block, false);
+	return site_write(&p->site, &p->before, &p->wanted);
 }
 
 /* If the configuration names a missing hook, git refuses every push. So the
  * hook comes first. */
 static bool make(const struct enable_plan *p)
 {
-	if (block_has(&p->block, NOTE_HOOKS_MADE, NULL) &&
+	if (settings_have(&p->wanted, NOTE_HOOKS, NULL) &&
 	    !hook_link_make_directory(p->site.hooks))
 		return false;
 	if (p->makes_hook &&
 	    !hook_link_make(p->site.hooks, HOOK_PROC_RECEIVE, p->w->self))
 		return false;
-	return site_write(&p->site, &p->before, &p->block, true) &&
+	return write_record(p, false) &&
+	    (p->lines.nr || site_include(&p->site, SITE_LINE)) &&
 	    (!p->makes_gate ||
 		hook_link_make(p->site.hooks, HOOK_GATE, p->w->self));
 }
 
-/* The order: older tables, notes, list, hook, settings, gate. */
+/* The order: older tables, record, list, hook, line, gate. */
 static bool carry_out(const struct enable_plan *p)
 {
-	return (!p->changes || (sync_tables(p) && write_notes(p))) &&
+	return (!p->changes || (sync_tables(p) && write_record(p, true))) &&
 	    (is_aside(p->site.name) || request(LISTING, p->site.name)) &&
-	    (!block_has(&p->block, NOTE_USES, p->w->hooks) ||
+	    (!settings_have(&p->wanted, HOOKS_PATH, p->w->hooks) ||
 		request(HOOKS, p->site.name)) &&
 	    (!p->changes || make(p));
 }
@@ -175,7 +177,7 @@ static bool ask_daemon(const struct enable_plan *p)
 	/* A group refuses updates until it has the refs. */
 	if (import_is_due(p->gd))
 		probe = PROBE_OK;
-	is_refused = probe == PROBE_REFUSED && !p->by_system && !p->before.nr;
+	is_refused = probe == PROBE_REFUSED && !p->by_system && !p->lines.nr;
 	if (is_refused)
 		say_error("%s: not enabled, because the daemon at %s does not "
 			  "serve it and would refuse every push: %s",
@@ -229,85 +231,139 @@ static bool enable(const char *dir, const struct gitdir *gd,
 
 /* ---- disabling ---- */
 
-/* Git refuses every push if the configuration names a missing hook. A tool that
- * writes the file anew can leave refd's values there, without refd's mark. */
-static bool names_no_hook(const struct site *site)
+struct undoing {
+	const struct gitdir *gd; /* NULL: a template */
+	struct site site;
+	struct settings record, lines;
+	bool has_hook, has_gate; /* refd's, in the site's directory */
+};
+
+/* Another program may have written refd's values of receive.procReceiveRefs
+ * into the configuration itself. */
+static bool unset_values(const struct undoing *u)
 {
 	struct gitconfig own = { 0 };
-	bool is_read = site_config(site, &own), ok = is_read;
+	bool ok = site_config(&u->site, &own);
 	size_t i;
 
 	for (i = 0; ok && i < 2; i++)
-		ok = !gitconfig_has(&own, "receive.procReceiveRefs",
-		    enable_refs[i]);
-	if (is_read && !ok)
-		say_error(
-		    "%s: the hook stays, because another program wrote "
-		    "receive.procReceiveRefs into %s, and git would "
-		    "refuse every push without the hook; run \"git config "
-		    "--file %s --unset-all receive.procReceiveRefs "
-		    "'^(adm!:)?refs$'\", then refd disable again",
-		    site->name, site->config, site->config);
+		if (settings_have(&u->record, ENABLE_PATTERNS,
+			enable_refs[i]) &&
+		    gitconfig_has(&own, ENABLE_PATTERNS, enable_refs[i]))
+			ok = site_unset(&u->site, ENABLE_PATTERNS,
+			    enable_refs[i]);
 	gitconfig_done(&own);
 	return ok;
 }
 
-/* TARGET is NULL if no note has it. Another program may have taken all notes
- * away, so the link itself tells, too. */
-static bool remove_hook(const struct site *site, enum hook_name hook,
-    const char *target, bool is_linked)
+/* Git refuses every push if the configuration names a missing hook. The values
+ * can be in any file that git reads. */
+static bool names_no_hook(const struct undoing *u)
 {
-	if (!target && !is_linked)
-		return true;
-	return hook_link_remove(site->hooks, hook, target ? target : "");
+	struct gitconfig all = { 0 };
+	char *at = NULL, *command;
+	bool ok = gitconfig_read(&all, u->gd ? u->gd->path : NULL) == 0;
+	size_t i;
+
+	if (ok && u->gd)
+		at = gitconfig_hooks_path(&all, u->gd);
+	for (i = 0; ok && i < 2 && (!at || !strcmp(at, u->site.hooks)); i++)
+		ok = !gitconfig_has(&all, ENABLE_PATTERNS, enable_refs[i]);
+	if (!ok) {
+		command = gitconfig_unset_command(u->gd, ENABLE_PATTERNS,
+		    "^(adm!:)?refs$");
+		say_error("%s: the hook stays, because git would refuse every "
+			  "push without it: " ENABLE_PATTERNS " still names "
+			  "it; run \"%s\", then refd disable again",
+		    u->site.name, command);
+		free(command);
+	}
+	free(at);
+	gitconfig_done(&all);
+	return ok;
 }
 
-/* The hooks go after the settings, which are off the disk by then. */
-static bool undo_own(const struct site *site, const struct block *b)
+static bool remove_lines(const struct undoing *u)
 {
-	char *gate = xasprintf("%s/" GATE_LINK_NAME, site->hooks);
-	const char *hook = block_get(b, NOTE_HOOK);
-	bool is_linked = hook_link_is_refd(site->hooks);
-	/* With --chain the hook there is the user's, and stays. */
-	bool ok = (!b->is_active || site_write(site, b, b, false)) &&
-	    ((!hook && !is_linked) || names_no_hook(site)) &&
-	    remove_hook(site, HOOK_PROC_RECEIVE, hook, is_linked) &&
-	    remove_hook(site, HOOK_GATE, block_get(b, NOTE_GATE),
-		gate_link_is(gate));
+	const bool made = settings_have(&u->record, NOTE_CONFIG, NULL);
+	bool ok = true;
+	size_t i;
 
-	if (ok && block_has(b, NOTE_HOOKS_MADE, NULL) &&
-	    rmdir(site->hooks) == 0)
-		enable_report("removed", site->hooks, "removed");
+	for (i = 0; ok && i < u->lines.nr; i++)
+		ok = site_exclude(&u->site, u->lines.items[i].key, made);
+	return ok;
+}
+
+static bool remove_hook(const struct undoing *u, enum hook_name hook,
+    const char *note)
+{
+	const char *target = settings_get(&u->record, note);
+
+	return hook_link_remove(u->site.hooks, hook, target ? target : "");
+}
+
+/* The hooks go after the line, which is off the disk by then. With --chain the
+ * hook there is the user's, and stays. */
+static bool undo(const struct undoing *u)
+{
+	const struct settings none = { 0 };
+	bool ok = remove_lines(u);
+
+	if (u->has_hook)
+		ok = ok && unset_values(u) && names_no_hook(u) &&
+		    remove_hook(u, HOOK_PROC_RECEIVE, NOTE_HOOK);
+	if (u->has_gate)
+		ok = ok && remove_hook(u, HOOK_GATE, NOTE_GATE);
+	if (ok && settings_have(&u->record, NOTE_HOOKS, NULL) &&
+	    rmdir(u->site.hooks) == 0)
+		enable_report("removed", u->site.hooks, "removed");
+	return ok &&
+	    (!settings_have(&u->record, HOOKS_PATH, NULL) ||
+		request(NO_HOOKS, u->site.name)) &&
+	    (!u->record.nr || site_write(&u->site, &u->record, &none));
+}
+
+/* Without a record, the links tell which hooks are refd's. */
+static bool look(struct undoing *u)
+{
+	char *gate = xasprintf("%s/" GATE_LINK_NAME, u->site.hooks);
+	bool ok =
+	    site_read(&u->site, &u->record) && site_lines(&u->site, &u->lines);
+
+	u->has_hook = settings_have(&u->record, NOTE_HOOK, NULL) ||
+	    hook_link_is_refd(u->site.hooks);
+	u->has_gate =
+	    settings_have(&u->record, NOTE_GATE, NULL) || gate_link_is(gate);
 	free(gate);
 	return ok;
 }
 
-static bool undo(const struct site *site, const struct block *b)
+/* Another command may change all of it until the lock. */
+static bool look_again(struct undoing *u)
 {
-	const struct block none = { 0 };
-
-	return undo_own(site, b) &&
-	    (!block_has(b, NOTE_USES, NULL) || request(NO_HOOKS, site->name)) &&
-	    site_write(site, &none, &none, false);
+	settings_done(&u->record);
+	settings_done(&u->lines);
+	return site_lock(&u->site) && look(u);
 }
 
-static bool disable(const char *dir)
+static bool disable(const char *dir, const struct gitdir *gd)
 {
-	struct block b = { 0 };
-	struct site site;
+	struct undoing u = { .gd = gd };
 	bool ok;
 
-	site_init(&site, dir);
-	site_unlock(&site);
-	ok = site_read(&site, &b);
-	if (ok && !b.nr && !b.is_active && !hook_link_is_refd(site.hooks))
+	site_init(&u.site, dir);
+	ok = look(&u);
+	if (ok && !u.record.nr && !u.lines.nr && !u.has_hook && !u.has_gate) {
+		site_clean(&u.site);
 		enable_report("unchanged", dir, "not enabled");
-	else
-		ok = ok && undo(&site, &b);
+	} else {
+		ok = ok && look_again(&u) && undo(&u);
+	}
 	if (ok)
 		request(UNLISTING, dir);
-	block_done(&b);
-	site_done(&site);
+	settings_done(&u.record);
+	settings_done(&u.lines);
+	site_done(&u.site);
 	return ok;
 }
 
@@ -341,7 +397,7 @@ static bool do_there(const struct enabling *e, const char *dir,
     const struct gitdir *gd)
 {
 	return is_in_place(e, dir) && is_checked(e, gd) &&
-	    (e->w ? enable(dir, gd, e->w) : disable(dir));
+	    (e->w ? enable(dir, gd, e->w) : disable(dir, gd));
 }
 
 static int work(void *arg)

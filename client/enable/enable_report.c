@@ -66,7 +66,8 @@ void enable_report_setting(const char *path, bool is_added, const char *key,
 	free(text);
 }
 
-void enable_report_state(const char *state, const char *kind, const char *path)
+void enable_report_state(const char *state, const char *kind, const char *path,
+    const char *why)
 {
 	const bool is_repository = !strcmp(kind, "repository");
 	struct json j = { .to = stdout };
@@ -76,9 +77,11 @@ void enable_report_state(const char *state, const char *kind, const char *path)
 		json_text(&j, "state", state);
 		json_text(&j, "kind", kind);
 		json_text(&j, "path", path);
+		json_text(&j, "text", why);
 		json_finish(&j, '}');
 		return;
 	}
-	print_line(stdout, "%-10s  %s%s%s", state, path,
-	    is_repository ? "" : "  ", is_repository ? "" : kind);
+	print_line(stdout, "%-10s  %s%s%s%s%s", state, path,
+	    is_repository ? "" : "  ", is_repository ? "" : kind,
+	    why ? ": " : "", why ? why : "");
 }

@@ -20,11 +20,11 @@
 #include "client/request/connect.h"
 #include "client/request/daemons.h"
 
-/* The system configuration, and refd's own file, which it includes. */
+/* The record, and the lines that include it. */
 struct system {
-	struct site site, own;
-	struct block before, own_before; /* found */
-	struct block block, own_block;   /* wanted */
+	struct site site;
+	struct settings before, wanted;
+	struct settings lines; /* found */
 };
 
 static bool system_init(struct system *sy)
@@ -33,25 +33,18 @@ static bool system_init(struct system *sy)
 
 	memset(sy, 0, sizeof(*sy));
 	system_site(&sy->site);
-	sy->own.name = system_file("gitconfig");
-	sy->own.config = xstrdup(sy->own.name);
-	site_unlock(&sy->site);
-	site_unlock(&sy->own);
-	ok = site_read(&sy->site, &sy->before) &&
-	    site_read(&sy->own, &sy->own_before);
-	block_copy(&sy->before, &sy->block);
-	block_copy(&sy->own_before, &sy->own_block);
+	ok = site_lock(&sy->site) && site_read(&sy->site, &sy->before) &&
+	    site_lines(&sy->site, &sy->lines);
+	settings_copy(&sy->before, &sy->wanted);
 	return ok;
 }
 
 static void system_done(struct system *sy)
 {
 	site_done(&sy->site);
-	site_done(&sy->own);
-	block_done(&sy->before);
-	block_done(&sy->own_before);
-	block_done(&sy->block);
-	block_done(&sy->own_block);
+	settings_done(&sy->before);
+	settings_done(&sy->wanted);
+	settings_done(&sy->lines);
 }
 
 /* ---- what would break ---- */
@@ -81,7 +74,7 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 	const char *set;
 
 	if (site_config(site, &own) && enable_check_pushes(site, &own)) {
-		set = gitconfig_get(&own, "core.hooksPath");
+		set = gitconfig_get(&own, HOOKS_PATH);
 		breaks = set && strcmp(set, w->hooks);
 		if (breaks)
 			say_error("%s: its own core.hooksPath, %s, would hide "
@@ -145,59 +138,68 @@ static bool is_plain(const char *root)
 	return false;
 }
 
-/* Adds ROOTS, and mends the roots that there are. */
+/* Adds ROOTS. False: something below a new root would break. */
 static bool plan_roots(struct system *sy, const char **roots, size_t nr,
     const struct wishes *w)
 {
 	struct look look = { .w = w };
 	size_t i;
-	char *key;
 
 	for (i = 0; i < nr; i++) {
 		if (!is_plain(roots[i]))
 			return false;
-		if (block_has(&sy->block, NOTE_ROOT, roots[i]))
+		if (settings_have(&sy->before, NOTE_ROOT, roots[i]))
 			continue;
 		scan_repositories(roots[i], look_at, &look);
-		block_add(&sy->block, NOTE_ROOT, roots[i]);
-	}
-	for (i = 0; i < sy->block.nr; i++) {
-		if (strcmp(sy->block.lines[i].key, NOTE_ROOT))
-			continue;
-		key = system_key(sy->block.lines[i].value);
-		block_add(&sy->block, key, sy->own.config);
-		free(key);
+		settings_add(&sy->wanted, NOTE_ROOT, roots[i]);
 	}
 	return !look.breaks;
 }
 
-/* Earlier settings of refd's own file stay. */
-static bool plan_own(struct system *sy, const struct wishes *w)
+/* A value in the system configuration itself would overrule the record. */
+static bool is_overruled(const struct system *sy,
+    const struct gitconfig *system, const char *key, const char *wanted)
+{
+	const char *set = gitconfig_get(system, key);
+
+	if (!set || !wanted || !strcmp(set, wanted))
+		return false;
+	say_error("%s: %s is %s there, which would count, and not %s; run "
+		  "\"git config --system --unset-all %s\" first",
+	    sy->site.name, key, set, wanted, key);
+	return true;
+}
+
+/* Earlier settings of the record stay. */
+static bool plan(struct system *sy, const struct wishes *w)
 {
 	bool fsync = w->repair ?
-	    block_has(&sy->own_before, enable_fsync[0][0], NULL) :
+	    settings_have(&sy->before, enable_fsync[0][0], NULL) :
 	    w->fsync;
 	struct gitconfig system = { 0 };
-	struct block *b = &sy->own_block;
+	struct settings *s = &sy->wanted;
+	bool ok = site_config(&sy->site, &system) &&
+	    !is_overruled(sy, &system, HOOKS_PATH, w->hooks) &&
+	    !is_overruled(sy, &system, "refd.socket", w->socket);
 	size_t i;
 
-	if (!site_config(&sy->site, &system))
-		return false;
-	block_set(b, "core.hooksPath", w->hooks);
+	settings_set(s, HOOKS_PATH, w->hooks);
 	for (i = 0; fsync && i < 2; i++)
 		if (!gitconfig_get(&system, enable_fsync[i][0]))
-			block_set(b, enable_fsync[i][0], enable_fsync[i][1]);
+			settings_set(s, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
 		if (!gitconfig_get(&system, enable_no_packing[i]))
-			block_set(b, enable_no_packing[i], "false");
+			settings_set(s, enable_no_packing[i], "false");
 	for (i = 0; i < 2; i++)
-		block_add(b, "receive.procReceiveRefs", enable_refs[i]);
+		settings_add(s, ENABLE_PATTERNS, enable_refs[i]);
 	if (w->socket)
-		block_set(b, "refd.socket", w->socket);
+		settings_set(s, "refd.socket", w->socket);
 	for (i = 0; i < w->nr_chains; i++)
-		block_add(b, "refd.chain", w->chains[i]);
+		settings_add(s, "refd.chain", w->chains[i]);
+	if (access(sy->site.config, F_OK) < 0)
+		settings_set(s, NOTE_CONFIG, "true");
 	gitconfig_done(&system);
-	return true;
+	return ok;
 }
 
 /* ---- who serves ---- */
@@ -244,7 +246,7 @@ static bool are_served(const struct system *sy, const char **roots, size_t nr,
 
 	daemons_find(&all, socket);
 	for (i = 0; i < nr; i++)
-		ok &= block_has(&sy->block, NOTE_ROOT, roots[i]) ||
+		ok &= settings_have(&sy->before, NOTE_ROOT, roots[i]) ||
 		    check_daemons(&all, socket, roots[i]);
 	daemons_done(&all);
 	return ok;
@@ -263,15 +265,15 @@ static bool is_among(const char *root, const char **roots, size_t nr)
 }
 
 /* A root that is not in ROOTS; NULL: there is none. */
-static const char *other_root(const struct block *b, const char **roots,
+static const char *other_root(const struct settings *record, const char **roots,
     size_t nr)
 {
-	size_t i;
+	const char *root;
+	size_t at = 0;
 
-	for (i = 0; i < b->nr; i++)
-		if (!strcmp(b->lines[i].key, NOTE_ROOT) &&
-		    !is_among(b->lines[i].value, roots, nr))
-			return b->lines[i].value;
+	while ((root = system_next_root(record, &at)))
+		if (!is_among(root, roots, nr))
+			return root;
 	return NULL;
 }
 
@@ -282,40 +284,60 @@ static bool keeps_sockets(const struct system *sy, const char **roots,
     size_t nr, const struct wishes *w)
 {
 	const char *other = nr ? other_root(&sy->before, roots, nr) : NULL;
-	const char *socket = block_get(&sy->own_before, "refd.socket");
+	const char *socket = settings_get(&sy->before, "refd.socket");
+	bool keeps = !other ||
+	    (!socket == !w->socket && (!socket || !strcmp(socket, w->socket)));
 
-	if (!other ||
-	    (!socket == !w->socket && (!socket || !strcmp(socket, w->socket))))
-		return true;
-	say_error("%s: one file, %s, names the socket for all roots, "
-		  "and %s uses %s%s: if one daemon serves both, %s; "
-		  "if not, enable each repository below %s by itself "
-		  "(refd enable --socket PATH REPOSITORY)",
-	    roots[0], sy->own.config, other,
-	    socket ? "--socket " : "the default socket", socket ? socket : "",
-	    socket ? "name that socket, too" : "name no socket", roots[0]);
-	return false;
+	if (!keeps)
+		say_error("%s: one file, %s, names the socket for all roots, "
+			  "and %s uses %s%s: if one daemon serves both, %s; "
+			  "if not, enable each repository below %s by itself "
+			  "(refd enable --socket PATH REPOSITORY)",
+		    roots[0], sy->site.record, other,
+		    socket ? "--socket " : "the default socket",
+		    socket ? socket : "",
+		    socket ? "name that socket, too" : "name no socket",
+		    roots[0]);
+	return keeps;
 }
 
 static bool is_without_root(const struct system *sy, size_t nr,
     const struct wishes *w)
 {
-	if (nr || sy->before.nr || w->repair)
+	if (nr || settings_have(&sy->before, NOTE_ROOT, NULL) || w->repair)
 		return false;
 	say_error("--root names the directory with the repositories");
 	return true;
 }
 
-/* The order: notes, hooks, refd's own file, the configuration with its name. */
+static bool include(const struct system *sy)
+{
+	const char *root;
+	size_t at = 0;
+	bool ok = true;
+
+	while (ok && (root = system_next_root(&sy->wanted, &at))) {
+		char *key = system_key(root);
+
+		ok = settings_have(&sy->lines, key, NULL) ||
+		    site_include(&sy->site, key);
+		free(key);
+	}
+	return ok;
+}
+
+/* The record precedes the hooks, which disable finds by the record, unless it
+ * is included and so counts at once. */
 static bool carry_out(const struct system *sy, const struct wishes *w)
 {
-	return (sy->before.is_active ||
-		   site_write(&sy->site, &sy->before, &sy->block, false)) &&
+	bool is_same = settings_are_same(&sy->before, &sy->wanted);
+	bool is_first = !is_same && !sy->lines.nr;
+
+	return (!is_first || site_write(&sy->site, &sy->before, &sy->wanted)) &&
 	    shared_hooks_acquire(w->hooks, w->self) &&
-	    (block_is_done(&sy->own_before, &sy->own_block) ||
-		site_write(&sy->own, &sy->own_before, &sy->own_block, true)) &&
-	    (block_is_done(&sy->before, &sy->block) ||
-		site_write(&sy->site, &sy->before, &sy->block, true));
+	    (is_same || is_first ||
+		site_write(&sy->site, &sy->before, &sy->wanted)) &&
+	    include(sy);
 }
 
 static bool enable(const char **roots, size_t nr, const struct wishes *w)
@@ -323,11 +345,10 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 	struct system sy;
 	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
 	    keeps_sockets(&sy, roots, nr, w) && are_served(&sy, roots, nr, w) &&
-	    plan_own(&sy, w) && plan_roots(&sy, roots, nr, w);
+	    plan(&sy, w) && plan_roots(&sy, roots, nr, w);
 
-	block_set(&sy.block, NOTE_USES, w->hooks);
-	if (ok && block_is_done(&sy.own_before, &sy.own_block) &&
-	    block_is_done(&sy.before, &sy.block))
+	if (ok && settings_are_same(&sy.before, &sy.wanted) &&
+	    system_holds(&sy.wanted, &sy.lines))
 		enable_report("unchanged", sy.site.name, "enabled already");
 	ok = ok && carry_out(&sy, w);
 	system_done(&sy);
@@ -336,46 +357,60 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 
 /* ---- and back ---- */
 
-static void remove_root(struct system *sy, const char *root)
+/* Removes the line of ROOT; NULL: all lines. */
+static bool exclude(struct system *sy, const char *root)
 {
-	char *key = system_key(root);
+	const bool made = settings_have(&sy->before, NOTE_CONFIG, NULL);
+	char *key = root ? system_key(root) : NULL;
+	bool ok = true;
+	size_t i;
 
-	if (!block_has(&sy->block, NOTE_ROOT, root))
+	if (root && !settings_have(&sy->before, NOTE_ROOT, root))
 		enable_report("unchanged", sy->site.name, "%s: not enabled",
 		    root);
-	block_remove(&sy->block, key, NULL);
-	block_remove(&sy->block, NOTE_ROOT, root);
+	for (i = 0; ok && i < sy->lines.nr; i++)
+		if (!key || gitconfig_is_key(sy->lines.items[i].key, key))
+			ok = site_exclude(&sy->site, sy->lines.items[i].key,
+			    made);
+	settings_remove(&sy->wanted, NOTE_ROOT, root);
 	free(key);
+	return ok;
 }
 
 static bool undo(const struct system *sy)
 {
-	const struct block none = { 0 };
+	const struct settings none = { 0 };
 
-	return (!sy->before.is_active ||
-		   site_write(&sy->site, &sy->before, &sy->before, false)) &&
-	    (!sy->own_before.nr ||
-		site_write(&sy->own, &sy->own_before, &none, false)) &&
-	    (!block_has(&sy->before, NOTE_USES, NULL) ||
-		shared_hooks_release("system")) &&
-	    site_write(&sy->site, &none, &none, false);
+	return (!settings_have(&sy->before, HOOKS_PATH, NULL) ||
+		   shared_hooks_release("system")) &&
+	    site_write(&sy->site, &sy->before, &none);
+}
+
+static bool disable_roots(struct system *sy, const char **roots, size_t nr)
+{
+	bool ok = true;
+	size_t i;
+
+	for (i = 0; ok && i < nr; i++)
+		ok = exclude(sy, roots[i]);
+	if (!nr)
+		ok = exclude(sy, NULL);
+	if (ok && !settings_have(&sy->wanted, NOTE_ROOT, NULL))
+		return undo(sy);
+	return ok &&
+	    (settings_are_same(&sy->before, &sy->wanted) ||
+		site_write(&sy->site, &sy->before, &sy->wanted));
 }
 
 static bool disable(const char **roots, size_t nr)
 {
 	struct system sy;
 	bool ok = system_init(&sy);
-	size_t i;
 
-	for (i = 0; ok && i < nr; i++)
-		remove_root(&sy, roots[i]);
-	if (ok && !sy.before.nr)
+	if (ok && !sy.before.nr && !sy.lines.nr)
 		enable_report("unchanged", sy.site.name, "not enabled");
-	else if (ok && (!nr || !block_has(&sy.block, NOTE_ROOT, NULL)))
-		ok = undo(&sy);
-	else if (ok && sy.block.nr < sy.before.nr)
-		ok = site_write(&sy.site, &sy.before, &sy.block,
-		    sy.before.is_active);
+	else
+		ok = ok && disable_roots(&sy, roots, nr);
 	system_done(&sy);
 	return ok;
 }

@@ -20,8 +20,8 @@
 #include "client/git/owner.h"
 #include "client/hooks/forward.h"
 
-#define NOTE_AT  "at"  /* where the shared directory is */
-#define NOTE_DIR "dir" /* a directory that refd made */
+#define NOTE_AT  "refd.enable.at"  /* where the shared directory is */
+#define NOTE_DIR "refd.enable.dir" /* a directory that refd made */
 
 /* ---- the forwarders ---- */
 
@@ -94,30 +94,30 @@ static void remove_forwarders(const char *dir)
 static bool site_of_hooks(struct site *site)
 {
 	memset(site, 0, sizeof(*site));
-	site->config = geteuid() == 0 ? system_file("enabled.hooks") :
+	site->record = geteuid() == 0 ? system_file("enabled.hooks") :
 					registry_file("hooks");
-	if (site->config)
-		site->name = xstrdup(site->config);
-	return site->config != NULL;
+	if (site->record)
+		site->name = xstrdup(site->record);
+	return site->record != NULL;
 }
 
 char *shared_hooks_place(void)
 {
-	struct block b = { 0 };
+	struct settings b = { 0 };
 	const char *at = NULL;
 	char *place;
 	struct site site;
 
 	if (site_of_hooks(&site) && site_read(&site, &b))
-		at = block_get(&b, NOTE_AT);
+		at = settings_get(&b, NOTE_AT);
 	place = at ? xstrdup(at) : NULL;
-	block_done(&b);
+	settings_done(&b);
 	site_done(&site);
 	return place;
 }
 
 /* DIR and the directories above it that are missing. */
-static void note_directories(const char *dir, struct block *b)
+static void note_directories(const char *dir, struct settings *b)
 {
 	char *path = xstrdup(dir), *at = path;
 
@@ -126,55 +126,55 @@ static void note_directories(const char *dir, struct block *b)
 		if (at)
 			*at = '\0';
 		if (access(path, F_OK) < 0)
-			block_add(b, NOTE_DIR, path);
+			settings_add(b, NOTE_DIR, path);
 		if (at)
 			*at = '/';
 	} while (at);
 	free(path);
 }
 
-static bool make_directories(const struct block *b)
+static bool make_directories(const struct settings *b)
 {
 	bool ok = true;
 	size_t i;
 
 	for (i = 0; i < b->nr && ok; i++)
-		ok = strcmp(b->lines[i].key, NOTE_DIR) != 0 ||
-		    hook_link_make_directory(b->lines[i].value);
+		ok = !gitconfig_is_key(b->items[i].key, NOTE_DIR) ||
+		    hook_link_make_directory(b->items[i].value);
 	return ok;
 }
 
 static bool acquire(const struct site *site, const char *dir, const char *self)
 {
-	struct block before, b;
+	struct settings before, b;
 	bool ok = site_read(site, &before);
 	enum hook_state is =
-	    hook_link_look(dir, self, block_get(&before, NOTE_HOOK));
+	    hook_link_look(dir, self, settings_get(&before, NOTE_HOOK));
 
-	block_copy(&before, &b);
-	block_set(&b, NOTE_AT, dir);
+	settings_copy(&before, &b);
+	settings_set(&b, NOTE_AT, dir);
 	note_directories(dir, &b);
 	if (is == HOOK_MISSING)
-		block_set(&b, NOTE_HOOK, self);
+		settings_set(&b, NOTE_HOOK, self);
 	if (ok && is == HOOK_OTHER)
 		say_error("proc-receive in %s is not refd; name another "
 			  "directory with --hooks",
 		    dir);
 	ok = ok && is != HOOK_OTHER;
 	if (is != HOOK_REFD || !has_forwarders(dir))
-		ok = ok && site_write(site, &before, &b, false) &&
+		ok = ok && site_write(site, &before, &b) &&
 		    make_directories(&b) && make_forwarders(dir) &&
 		    (is == HOOK_REFD ||
 			hook_link_make(dir, HOOK_PROC_RECEIVE, self));
-	block_done(&before);
-	block_done(&b);
+	settings_done(&before);
+	settings_done(&b);
 	return ok;
 }
 
 bool shared_hooks_acquire(const char *dir, const char *self)
 {
 	char *place = system_file("");
-	struct site site;
+	struct site site = { 0 };
 	bool ok;
 
 	if (geteuid() == 0)
@@ -191,10 +191,10 @@ bool shared_hooks_acquire(const char *dir, const char *self)
 
 static bool uses(const struct site *site, const char *dir)
 {
-	struct block b = { 0 };
-	bool does = !site_read(site, &b) || block_has(&b, NOTE_USES, dir);
+	struct settings b = { 0 };
+	bool does = !site_read(site, &b) || settings_have(&b, HOOKS_PATH, dir);
 
-	block_done(&b);
+	settings_done(&b);
 	return does;
 }
 
@@ -248,30 +248,31 @@ static bool is_used(const char *dir, const char *user)
 
 /* A power loss must not bring back files of which the record is gone. B has
  * the notes of DIR. */
-static bool release(const struct site *site, const struct block *b,
+static bool release(const struct site *site, const struct settings *b,
     const char *dir)
 {
-	const char *hook = block_get(b, NOTE_HOOK);
-	const struct block none = { 0 };
+	const char *hook = settings_get(b, NOTE_HOOK);
+	const struct settings none = { 0 };
 	size_t i;
 
 	if (hook && !hook_link_remove(dir, HOOK_PROC_RECEIVE, hook))
 		return false;
 	remove_forwarders(dir);
 	for (i = b->nr; i-- > 0;) {
-		const char *made = b->lines[i].value;
+		const char *made = b->items[i].value;
 
-		if (strcmp(b->lines[i].key, NOTE_DIR) || rmdir(made) < 0)
+		if (!gitconfig_is_key(b->items[i].key, NOTE_DIR) ||
+		    rmdir(made) < 0)
 			continue;
 		durable_sync_parent(made);
 		enable_report("removed", made, "removed");
 	}
-	return site_write(site, b, &none, false);
+	return site_write(site, b, &none);
 }
 
 bool shared_hooks_release(const char *user)
 {
-	struct block b = { 0 };
+	struct settings b = { 0 };
 	struct site site;
 	const char *at;
 	char *place;
@@ -281,16 +282,18 @@ bool shared_hooks_release(const char *user)
 		return false;
 	if (!site_of_hooks(&site))
 		return true;
-	site_unlock(&site);
 	ok = site_read(&site, &b);
-	at = block_get(&b, NOTE_AT);
-	if (ok && at && !is_used(at, user))
+	at = settings_get(&b, NOTE_AT);
+	/* Without a record, a killed command may have left a part of it. */
+	if (ok && !at)
+		ok = site_write(&site, &b, &b);
+	else if (ok && !is_used(at, user))
 		ok = release(&site, &b, at);
 	place = system_file("");
 	if (geteuid() == 0)
 		rmdir(place);
 	free(place);
-	block_done(&b);
+	settings_done(&b);
 	site_done(&site);
 	return ok;
 }

@@ -11,26 +11,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/child.h"
 #include "client/enable/durable.h"
 #include "client/enable/hook_link.h"
 #include "client/git/owner.h"
+#include "proto/lib/config_file.h"
+
+#define READ (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 void site_init(struct site *site, const char *dir)
 {
 	site->name = xstrdup(dir);
 	site->config = xasprintf("%s/config", dir);
+	site->record = xasprintf("%s/" SITE_RECORD, dir);
+	site->included = xstrdup(SITE_RECORD);
 	site->hooks = xasprintf("%s/hooks", dir);
+	site->lock = NULL;
 }
-
-void site_done(struct site *site)
-{
-	free(site->name);
-	free(site->config);
-	free(site->hooks);
-	memset(site, 0, sizeof(*site));
-}
-
-/* ---- the block ---- */
 
 static const char *reason(int err)
 {
@@ -38,13 +35,9 @@ static const char *reason(int err)
 			       strerror(-err);
 }
 
-/* The owner and a group choose the file. Root does not wait for a FIFO, and
- * reads neither a device nor more than a configuration. */
-static int read_file(const char *path, struct text *t, struct stat *st)
+/* The owner and a group choose the file, which root must not wait for. */
+static int read_regular(int fd, struct text *t, struct stat *st, size_t max)
 {
-	int no_link = owned_trusts_link(path) ? 0 : O_NOFOLLOW;
-	int fd =
-	    open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | no_link);
 	int err = 0;
 
 	text_adds(t, "");
@@ -55,35 +48,37 @@ static int read_file(const char *path, struct text *t, struct stat *st)
 	else if (!S_ISREG(st->st_mode))
 		err = S_ISDIR(st->st_mode) ? -EISDIR : -EINVAL;
 	if (!err)
-		err = text_read(t, fd, SITE_CONFIG_BYTES);
+		err = text_read(t, fd, max);
 	close(fd);
 	return err;
 }
 
-bool site_read(const struct site *site, struct block *b)
+static bool is_missing(int err)
 {
-	struct text t = { 0 };
-	struct stat st;
-	int err = read_file(site->config, &t, &st);
-
-	if (err)
-		text_clear(&t);
-	block_read(b, &t);
-	text_done(&t);
-	if (b->nr > BLOCK_LINES) {
-		block_done(b);
-		err = -EFBIG;
-	}
-	if (!err || err == -ENOENT || err == -ENOTDIR)
-		return true;
-	say_error("cannot read %s: %s", site->config, reason(err));
-	return false;
+	return err == -ENOENT || err == -ENOTDIR;
 }
 
-/* A file that is being replaced. The lock is a link to the stage: so the lock
- * of a killed refd differs from a lock of git. A running refd holds flock(2) on
- * the stage: root and the owner may work at the same time. */
-struct edit {
+/* The group may change if the group has the rights of all others. */
+static int keep_rights(int fd, const struct stat *st)
+{
+	bool is_group_special = (st->st_mode >> 3 & 7) != (st->st_mode & 7);
+	struct stat now;
+
+	if (fstat(fd, &now) < 0)
+		return -errno;
+	if ((now.st_uid != st->st_uid || now.st_gid != st->st_gid) &&
+	    fchown(fd, st->st_uid, st->st_gid) < 0 && is_group_special)
+		return -errno;
+	return fchmod(fd, st->st_mode & 0777) < 0 ? -errno : 0;
+}
+
+/* ---- locks ---- */
+
+/* A file that is being replaced, under git's lock. The lock is a link to the
+ * stage: so the lock of a killed refd differs from a lock of git. A running
+ * refd holds flock(2) on the stage: root and the owner may work at the same
+ * time. */
+struct site_edit {
 	char *file, *lock, *stage;
 	int fd;
 };
@@ -101,7 +96,7 @@ static bool is_held(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-static void remove_own_lock(const struct edit *e)
+static void remove_own_lock(const struct site_edit *e)
 {
 	int fd = open(e->stage,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -116,22 +111,17 @@ static void remove_own_lock(const struct edit *e)
 	close(fd);
 }
 
-static void edit_init(struct edit *e, const char *path)
+static void edit_init(struct site_edit *e, const char *path)
 {
-	/* As git does, through a link. */
-	char *target = owned_trusts_link(path) ? realpath(path, NULL) : NULL;
-
-	e->file = target ? target : xstrdup(path);
+	e->file = xstrdup(path);
 	e->lock = xasprintf("%s.lock", e->file);
 	e->stage = xasprintf("%s.refd", e->file);
 	e->fd = -1;
 	remove_own_lock(e);
 }
 
-static int edit_begin(struct edit *e, const char **what)
+static int edit_begin(struct site_edit *e, mode_t mode, const char **what)
 {
-	int mode = access(e->file, F_OK) == 0 ? 0600 : 0666;
-
 	*what = "lock";
 	e->fd = open(e->stage, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (e->fd < 0)
@@ -145,7 +135,7 @@ static int edit_begin(struct edit *e, const char **what)
 	return -errno;
 }
 
-static void edit_end(struct edit *e)
+static void edit_end(struct site_edit *e)
 {
 	if (e->fd >= 0)
 		close(e->fd);
@@ -155,137 +145,461 @@ static void edit_end(struct edit *e)
 	free(e->stage);
 }
 
-/* The group may change if the group has the rights of all others. */
-static int keep_rights(int fd, const struct stat *st)
+static char *unfinished(const struct site *site)
 {
-	bool is_group_special = (st->st_mode >> 3 & 7) != (st->st_mode & 7);
-	struct stat now;
-
-	if (fstat(fd, &now) < 0)
-		return -errno;
-	if ((now.st_uid != st->st_uid || now.st_gid != st->st_gid) &&
-	    fchown(fd, st->st_uid, st->st_gid) < 0 && is_group_special)
-		return -errno;
-	return fchmod(fd, st->st_mode & 0777) < 0 ? -errno : 0;
+	return xasprintf("%s.new", site->record);
 }
 
-/* NOW is the present text, OLD the block of NOW. 0 or negative errno; *WHAT
- * names the action that failed. */
-static int commit(struct edit *e, const struct text *now,
-    const struct block *old, const struct block *b, bool is_active,
-    const char **what)
+static char *place_of(const struct site *site)
 {
-	struct text new = { 0 };
-	int err = -EINVAL;
+	return xasprintf("%.*s",
+	    (int)(strrchr(site->record, '/') - site->record), site->record);
+}
 
-	*what = "append to the backslash at the end of";
-	if (!b->nr || !block_has_no_place(now)) {
-		*what = "write";
-		block_replace(now, b, is_active, &new);
-		err = durable_put(e->fd, &new);
+/* As git does, through a link. */
+static void edit_config(struct site_edit *e, const struct site *site)
+{
+	char *target = owned_trusts_link(site->config) ?
+	    realpath(site->config, NULL) :
+	    NULL;
+
+	edit_init(e, target ? target : site->config);
+	free(target);
+}
+
+/* The caller has the lock. */
+static void clean(const struct site *site)
+{
+	char *new = unfinished(site);
+	struct site_edit e;
+
+	unlink(new);
+	free(new);
+	edit_config(&e, site);
+	edit_end(&e);
+}
+
+void site_clean(const struct site *site)
+{
+	struct site_edit e;
+
+	edit_init(&e, site->record);
+	edit_end(&e);
+	edit_config(&e, site);
+	edit_end(&e);
+}
+
+/* The lock of the record lasts until site_done(). */
+bool site_lock(struct site *site)
+{
+	char *place = site->hooks ? NULL : place_of(site);
+	const char *what = "make";
+	int err = 0;
+
+	if (place && mkdir(place, 0755) < 0 && errno != EEXIST)
+		err = -errno;
+	free(place);
+	site->lock = xcalloc(1, sizeof(*site->lock));
+	edit_init(site->lock, site->record);
+	if (!err)
+		err = edit_begin(site->lock, 0600, &what);
+	if (err)
+		say_error("%s: cannot %s %s: %s%s", site->name, what,
+		    site->record, reason(err),
+		    err == -EEXIST ? "; another refd enable or disable is at "
+				     "work" :
+				     "");
+	else
+		clean(site);
+	return !err;
+}
+
+void site_done(struct site *site)
+{
+	char *place = site->lock && !site->hooks ? place_of(site) : NULL;
+
+	if (site->lock)
+		edit_end(site->lock);
+	free(site->lock);
+	/* Only an empty directory can be removed. */
+	if (place)
+		rmdir(place);
+	free(place);
+	free(site->name);
+	free(site->config);
+	free(site->record);
+	free(site->included);
+	free(site->hooks);
+	memset(site, 0, sizeof(*site));
+}
+
+/* ---- the record ---- */
+
+bool site_read(const struct site *site, struct settings *s)
+{
+	struct text t = { 0 };
+	struct stat st;
+	int err = read_regular(open(site->record, O_NOFOLLOW | READ), &t, &st,
+	    SETTINGS_BYTES);
+
+	memset(s, 0, sizeof(*s));
+	if (!err && !settings_parse(s, &t))
+		err = -EBADMSG;
+	text_done(&t);
+	if (!err || is_missing(err))
+		return true;
+	settings_done(s);
+	say_error("cannot read %s, where refd enable has noted what it did: "
+		  "%s; remove it, and run this command again",
+	    site->record, err == -EBADMSG ? "it is malformed" : reason(err));
+	return false;
+}
+
+/* As open as the configuration. */
+static int fill(const struct site *site, int fd, const struct text *t)
+{
+	struct stat st;
+	int err = 0;
+
+	if (t->len > SETTINGS_BYTES)
+		return -EFBIG;
+	if (site->config && stat(site->config, &st) == 0)
+		err = keep_rights(fd, &st);
+	return err ? err : durable_put(fd, t);
+}
+
+static int put_record(const struct site *site, const char *new,
+    const struct text *t)
+{
+	int fd, err = 0;
+
+	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return -errno;
+	err = fill(site, fd, t);
+	close(fd);
+	if (!err && rename(new, site->record) < 0)
+		err = -errno;
+	if (err)
+		unlink(new);
+	return err;
+}
+
+static int replace_record(const struct site *site, const struct settings *s)
+{
+	char *new = unfinished(site);
+	struct text t = { 0 };
+	int err = 0;
+
+	text_adds(&t,
+	    "# refd enable wrote this file; refd disable removes "
+	    "it.\n");
+	settings_put(s, &t);
+	unlink(new);
+	if (s->nr)
+		err = put_record(site, new, &t);
+	else if (unlink(site->record) < 0 && !is_missing(-errno))
+		err = -errno;
+	if (!err)
+		err = durable_sync_parent(site->record);
+	text_done(&t);
+	free(new);
+	return !s->nr && is_missing(err) ? 0 : err;
+}
+
+static void say_settings(const struct site *site, const struct settings *s,
+    const struct settings *other, bool is_added)
+{
+	size_t i;
+
+	for (i = 0; i < s->nr; i++) {
+		const struct setting *it = &s->items[i];
+
+		if (strncmp(it->key, "refd.enable.", 12) != 0 &&
+		    !settings_have(other, it->key, it->value))
+			enable_report_setting(site->name, is_added, it->key,
+			    it->value);
 	}
-	if (!err && !new.len && block_get(old, NOTE_FILE_MADE))
-		err = unlink(e->file) < 0 ? -errno : 0;
-	else if (!err)
-		err = rename(e->lock, e->file) < 0 ? -errno : 0;
+}
+
+bool site_write(const struct site *site, const struct settings *before,
+    const struct settings *s)
+{
+	int err = replace_record(site, s);
+
+	if (err) {
+		say_error("%s: cannot write %s: %s", site->name, site->record,
+		    reason(err));
+		return false;
+	}
+	say_settings(site, before, s, false);
+	say_settings(site, s, before, true);
+	return true;
+}
+
+/* ---- the line in git's configuration ---- */
+
+static int read_config(const char *path, struct text *t, struct stat *st)
+{
+	int no_link = owned_trusts_link(path) ? 0 : O_NOFOLLOW;
+
+	return read_regular(open(path, no_link | READ), t, st,
+	    SITE_CONFIG_BYTES);
+}
+
+struct search {
+	const char *path;
+	struct settings *lines;
+};
+
+static int note_line(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	static const char lower[] = "includeif.";
+	const struct search *s = arg;
+	char *name;
+
+	(void)line;
+	if (!value || !has_prefix(key, lower) || strcmp(value, s->path) != 0)
+		return 0;
+	/* The parser gives letters in lower case; refd writes a large one. */
+	name = xasprintf("includeIf.%s", key + strlen(lower));
+	settings_add(s->lines, name, value);
+	free(name);
+	return 0;
+}
+
+bool site_lines(const struct site *site, struct settings *lines)
+{
+	struct search search = { site->included, lines };
+	struct text t = { 0 };
+	const char *why = NULL;
+	unsigned line = 0;
+	struct stat st;
+	int err;
+
+	memset(lines, 0, sizeof(*lines));
+	err = site->config ? read_config(site->config, &t, &st) : 0;
+	if (!err)
+		err = config_file_parse(t.data, t.len, note_line, &search,
+		    &line, &why);
+	text_done(&t);
+	if (!err || is_missing(err))
+		return true;
+	if (why)
+		say_error("cannot read %s: line %u: %s", site->config, line,
+		    why);
+	else
+		say_error("cannot read %s: %s", site->config, reason(err));
+	return false;
+}
+
+bool site_is_included(const struct site *site)
+{
+	struct settings lines;
+	bool is = site_lines(site, &lines) && lines.nr;
+
+	settings_done(&lines);
+	return is;
+}
+
+/* Git allows a mark of the encoding at the begin of the file alone. */
+static size_t mark_of(const struct text *t)
+{
+	return t->len >= 3 && !memcmp(t->data, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
+static void put_line(const struct site *site, const char *key, struct text *t)
+{
+	struct settings line = { 0 };
+
+	settings_add(&line, key, site->included);
+	settings_put(&line, t);
+	settings_done(&line);
+}
+
+/* May [AT, AT + LEN) go? Not if a setting of another follows in the section. */
+static bool is_alone(const struct text *t, size_t at, size_t len)
+{
+	size_t next = at + len;
+
+	if (at != mark_of(t) && t->data[at - 1] != '\n')
+		return false;
+	next += strspn(t->data + next, " \t\r\n");
+	return next == t->len || t->data[next] == '[';
+}
+
+/* False: only git can remove the line. */
+static bool change(const struct text *now, const struct text *line, bool adds,
+    struct text *to)
+{
+	size_t at = mark_of(now), kept = 0;
+	const char *found;
+
+	text_adds(to, "");
+	if (!adds) {
+		found = memmem(now->data, now->len, line->data, line->len);
+		at = found ? (size_t)(found - now->data) : 0;
+		kept = line->len;
+		if (!found || !is_alone(now, at, kept))
+			return false;
+	}
+	text_add(to, now->data, at);
+	if (adds)
+		text_add(to, line->data, line->len);
+	text_add(to, now->data + at + kept, now->len - at - kept);
+	return true;
+}
+
+/* A change of the configuration of a site. */
+struct turn {
+	const struct site *site;
+	const char *key;
+	bool adds, made;  /* MADE: by refd */
+	bool is_for_git;  /* nothing was changed: git has to do it */
+	const char *what; /* the action that failed */
+};
+
+static int commit(struct site_edit *e, const struct text *now,
+    struct turn *turn)
+{
+	struct text line = { 0 }, new = { 0 };
+	int err = 0;
+
+	put_line(turn->site, turn->key, &line);
+	turn->what = "write";
+	if (!change(now, &line, turn->adds, &new))
+		turn->is_for_git = true;
+	else
+		err = durable_put(e->fd, &new);
+	if (!err && !turn->is_for_git) {
+		if (!new.len && turn->made)
+			err = unlink(e->file) < 0 ? -errno : 0;
+		else
+			err = rename(e->lock, e->file) < 0 ? -errno : 0;
+	}
 	if (!err)
 		err = durable_sync_parent(e->file);
+	text_done(&line);
 	text_done(&new);
 	return err;
 }
 
-static int replace(struct edit *e, const struct block *b, bool is_active,
-    const char **what)
+static int replace(struct site_edit *e, struct turn *turn)
 {
 	struct text now = { 0 };
-	struct block old, wanted;
 	struct stat st;
 	bool is_new;
-	int err = edit_begin(e, what);
+	const mode_t mode = access(e->file, F_OK) == 0 ? 0600 : 0666;
+	int err = edit_begin(e, mode, &turn->what);
 
 	if (err)
 		return err;
-	*what = "read";
-	err = read_file(e->file, &now, &st);
+	turn->what = "read";
+	err = read_config(e->file, &now, &st);
 	is_new = err == -ENOENT;
-	block_read(&old, &now);
-	block_copy(b, &wanted);
-	if (b->nr && (is_new || block_has(&old, NOTE_FILE_MADE, NULL)))
-		block_set(&wanted, NOTE_FILE_MADE, "");
 	if (!err) {
-		*what = "keep the group of";
+		turn->what = "keep the group of";
 		err = keep_rights(e->fd, &st);
 	} else if (is_new) {
 		err = 0;
 	}
-	if (!err && !(is_new && !b->nr))
-		err = commit(e, &now, &old, &wanted, is_active, what);
-	block_done(&old);
-	block_done(&wanted);
+	if (!err && (turn->adds || !is_new))
+		err = commit(e, &now, turn);
 	text_done(&now);
 	return err;
 }
 
-void site_unlock(const struct site *site)
+static bool edit(struct turn *turn)
 {
-	struct edit e;
-
-	edit_init(&e, site->config);
-	edit_end(&e);
-}
-
-static void say_settings(const struct site *site, const struct block *b,
-    const struct block *other, bool is_added)
-{
-	size_t i;
-
-	for (i = 0; b && i < b->nr; i++) {
-		const struct block_line *l = &b->lines[i];
-
-		if (strchr(l->key, '.') &&
-		    !(other && block_has(other, l->key, l->value)))
-			enable_report_setting(site->name, is_added, l->key,
-			    l->value);
-	}
-}
-
-bool site_write(const struct site *site, const struct block *before,
-    const struct block *b, bool is_active)
-{
-	const struct block *was = before->is_active ? before : NULL;
-	const struct block *is = is_active ? b : NULL;
-	const char *what = NULL;
+	const struct site *site = turn->site;
 	sigset_t all, mask;
-	struct edit e;
+	struct site_edit e;
 	int err;
 
 	/* Control-C must not leave git's lock. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &mask);
-	edit_init(&e, site->config);
-	err = replace(&e, b, is_active, &what);
+	edit_config(&e, site);
+	err = replace(&e, turn);
 	edit_end(&e);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
-	if (err) {
-		say_error("%s: cannot %s %s: %s", site->name, what,
+	if (err)
+		say_error("%s: cannot %s %s: %s", site->name, turn->what,
 		    site->config, reason(err));
+	return !err;
+}
+
+bool site_include(const struct site *site, const char *key)
+{
+	struct turn turn = { .site = site, .key = key, .adds = true };
+
+	if (!edit(&turn))
 		return false;
-	}
-	say_settings(site, was, is, false);
-	say_settings(site, is, was, true);
+	enable_report_setting(site->name, true, key, site->included);
 	return true;
 }
 
-bool site_holds(const struct site *site, const struct block *b)
+/* Git finds the lines that others have moved or written anew. */
+bool site_unset(const struct site *site, const char *key, const char *value)
 {
-	const char *hook = block_get(b, NOTE_HOOK);
-	const char *gate = block_get(b, NOTE_GATE);
+	const char *argv[] = { "git", "config", "--file", site->config,
+		"--fixed-value", "--unset-all", key, value, NULL };
+	int err = 0;
 
-	return b->is_whole &&
+	if (child_run(argv) != 0) {
+		say_error("%s: git cannot remove %s from %s", site->name, key,
+		    site->config);
+		return false;
+	}
+	/* The hook that the setting names goes next. */
+	err = durable_sync_fs(site->config);
+	if (err)
+		say_error("%s: cannot sync %s: %s", site->name, site->config,
+		    strerror(-err));
+	else
+		enable_report_setting(site->name, false, key, value);
+	return !err;
+}
+
+bool site_exclude(const struct site *site, const char *key, bool made)
+{
+	struct turn turn = { .site = site, .key = key, .made = made };
+
+	if (!edit(&turn))
+		return false;
+	if (turn.is_for_git)
+		return site_unset(site, key, site->included);
+	enable_report_setting(site->name, false, key, site->included);
+	return true;
+}
+
+/* ---- what is in place ---- */
+
+bool site_holds(const struct site *site, const struct settings *s)
+{
+	const char *hook = settings_get(s, NOTE_HOOK);
+	const char *gate = settings_get(s, NOTE_GATE);
+
+	return s->nr &&
 	    (!hook ||
 		(hook_link_leads_to(site->hooks, HOOK_PROC_RECEIVE, hook) &&
 		    access(hook, X_OK) == 0)) &&
 	    (!gate || hook_link_leads_to(site->hooks, HOOK_GATE, gate));
+}
+
+char *site_hidden_by(const struct site *site, const struct settings *s,
+    const struct gitconfig *all, const struct gitdir *gd)
+{
+	char *at = gitconfig_hooks_path(all, gd);
+
+	if (at &&
+	    (settings_have(s, HOOKS_PATH, at) || !strcmp(at, site->hooks) ||
+		hook_link_is_refd(at))) {
+		free(at);
+		at = NULL;
+	}
+	return at;
 }
 
 /* ---- the values ---- */

@@ -1,7 +1,17 @@
 /*
- * Where refd enable works: a repository, a template, git's system
- * configuration, or a directory of hooks that several repositories share. The
- * block in the file of configuration is the record of what refd did there.
+ * Where refd enable works: a repository, a template, or git's system
+ * configuration. All settings of refd are in a file of their own, the record,
+ * and one line of git's configuration includes this file. So the settings count
+ * all at once, other tools that rewrite the configuration do not touch the
+ * record, and settings in the configuration itself overrule refd's, because the
+ * line is the first.
+ *
+ *	record	before any other change, and removed after all others
+ *	hook	before the line, and removed after the line
+ *	line	from now on git calls the hook
+ *
+ * The owner of a repository and a group choose the files. So none is followed
+ * through a link of another user, none is waited for, and reading is bounded.
  *
  * Blocking; one thread. Failures are said on standard error and returned as
  * false.
@@ -9,44 +19,76 @@
 #ifndef CLIENT_ENABLE_SITE_H
 #define CLIENT_ENABLE_SITE_H
 
-#include "client/enable/block.h"
+#include "client/enable/settings.h"
 #include "client/git/gitconfig.h"
+#include "client/git/gitdir.h"
 
 /* More than any configuration of git's. */
 #define SITE_CONFIG_BYTES (16 << 20)
 
-/* Notes in a block. */
-#define NOTE_FILE_MADE  "made-file"  /* the file of configuration was made */
-#define NOTE_HOOKS_MADE "made-hooks" /* the directory of hooks was made */
-#define NOTE_HOOK       "hook"       /* proc-receive is a link to that */
-#define NOTE_GATE       "gate" /* reference-transaction is a link to that */
-#define NOTE_USES       "uses" /* the shared directory of hooks */
+/* Notes in a record. */
+#define NOTE_CONFIG "refd.enable.madeconfig" /* the configuration was made */
+#define NOTE_HOOKS  "refd.enable.madehooks"  /* the hooks' directory was made */
+#define NOTE_HOOK   "refd.enable.hook" /* proc-receive is a link to that */
+#define NOTE_GATE   "refd.enable.gate" /* reference-transaction, likewise */
 
-/* All owned. */
+/* The shared directory of hooks that a site uses. */
+#define HOOKS_PATH "core.hooksPath"
+
+/* All strings are owned. */
 struct site {
 	char *name;   /* the first word of messages */
-	char *config; /* the file with the block */
-	char *hooks;  /* the directory of proc-receive; may be NULL */
+	char *config; /* includes the record; NULL: no file does */
+	char *record;
+	char *included; /* the path of the record, as the line names it */
+	char *hooks;    /* the directory of proc-receive; may be NULL */
+	struct site_edit *lock; /* of the record, or NULL */
 };
+
+/* The record, beside a repository's configuration, where nobody can change it
+ * who could not change the configuration, too. */
+#define SITE_RECORD "refd.gitconfig"
 
 /* DIR is a repository's common directory, or a template. */
 void site_init(struct site *site, const char *dir);
+/* Gives the lock back. */
 void site_done(struct site *site);
+/* Keeps other commands of refd away until site_done(), and removes what a
+ * killed command left. */
+bool site_lock(struct site *site);
+/* Removes the locks of killed commands, without a lock. */
+void site_clean(const struct site *site);
 
-/* B is empty if the file is missing or has no block; for block_done(). */
-bool site_read(const struct site *site, struct block *b);
-/*
- * Replaces the block BEFORE, as git config does: under git's lock, durable, by
- * a rename. The file keeps its mode, owner and group. A file that site_write()
- * made is removed with its last byte. Prints which settings come and go.
- */
-bool site_write(const struct site *site, const struct block *before,
-    const struct block *b, bool is_active);
-/* Removes what a killed site_write() has left, with git's lock. */
-void site_unlock(const struct site *site);
-/* Are B's settings and the hook in place? */
-bool site_holds(const struct site *site, const struct block *b);
+/* S is empty if there is no record; for settings_done(). */
+bool site_read(const struct site *site, struct settings *s);
+/* Replaces the record BEFORE, durably. An empty S removes the record. Prints
+ * which settings come and go. */
+bool site_write(const struct site *site, const struct settings *before,
+    const struct settings *s);
 
-/* All values in the file, refd's too; a missing file has none. */
+/* The lines that include the record, as settings; for settings_done(). */
+bool site_lines(const struct site *site, struct settings *lines);
+/* Whether a line includes the record. */
+bool site_is_included(const struct site *site);
+/* Makes the line KEY, under git's lock, durable, by a rename. The file keeps
+ * its mode, owner and group. */
+bool site_include(const struct site *site, const char *key);
+/* Removes the line KEY, likewise. With MADE, a file is removed with its last
+ * byte. */
+bool site_exclude(const struct site *site, const char *key, bool made);
+/* Removes VALUE of KEY from the configuration, by git. */
+bool site_unset(const struct site *site, const char *key, const char *value);
+/* The key of the line of a repository. The condition is always true: every
+ * repository is below "/". Without it, "git config include.path FILE" of a user
+ * would replace the line. */
+#define SITE_LINE "includeIf.gitdir:/.path"
+
+/* All values in the configuration, without refd's; a missing file has none. */
 bool site_config(const struct site *site, struct gitconfig *own);
+/* Are S, which is the record, and the hooks in place? */
+bool site_holds(const struct site *site, const struct settings *s);
+/* The directory, owned, in which git finds hooks, if it is neither the site's
+ * nor that of S, and has no refd. NULL: git finds refd's hook. */
+char *site_hidden_by(const struct site *site, const struct settings *s,
+    const struct gitconfig *all, const struct gitdir *gd);
 #endif

@@ -46,9 +46,37 @@ void system_site(struct site *site)
 	memset(site, 0, sizeof(*site));
 	site->name = xstrdup(system_config());
 	site->config = xstrdup(system_config());
+	site->record = system_file("gitconfig");
+	site->included = xstrdup(site->record);
 }
 
 char *system_key(const char *root)
 {
 	return xasprintf("includeIf.gitdir:%s.path", root);
+}
+
+const char *system_next_root(const struct settings *record, size_t *at)
+{
+	while (*at < record->nr) {
+		const struct setting *it = &record->items[(*at)++];
+
+		if (gitconfig_is_key(it->key, NOTE_ROOT))
+			return it->value;
+	}
+	return NULL;
+}
+
+bool system_holds(const struct settings *record, const struct settings *lines)
+{
+	const char *root;
+	bool holds = true;
+	size_t at = 0;
+	char *key;
+
+	while (holds && (root = system_next_root(record, &at))) {
+		key = system_key(root);
+		holds = settings_have(lines, key, NULL);
+		free(key);
+	}
+	return holds;
 }

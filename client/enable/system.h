@@ -7,14 +7,19 @@
 #include "client/enable/site.h"
 
 /* A directory whose repositories are enabled, with a slash at the end: a note
- * in the block of the system configuration. */
-#define NOTE_ROOT "root"
+ * in the record. */
+#define NOTE_ROOT "refd.enable.root"
 
 /* A file in refd/ beside the system configuration; owned. */
 char *system_file(const char *name);
-/* The system configuration as a site without hooks; for site_done(). */
+/* The system configuration as a site without hooks; for site_done(). A line of
+ * the site enables all repositories below a directory, the root. */
 void system_site(struct site *site);
-/* The key by which another file is included below ROOT; owned. */
+/* The key of the line for ROOT, which ends with a slash; owned. */
 char *system_key(const char *root);
+/* The roots in RECORD; *AT starts at 0. Borrowed; NULL: no more. */
+const char *system_next_root(const struct settings *record, size_t *at);
+/* Are all roots of RECORD in LINES? */
+bool system_holds(const struct settings *record, const struct settings *lines);
 
 #endif

@@ -120,8 +120,15 @@ static bool is_served(const struct repo_format *own)
 
 /* ---- entries ---- */
 
-/* The includes of "refd enable --system": a file with an absolute path, for all
- * repositories below a directory (include_by_gitdir() of git's config.c). */
+static int add_under(const struct reading *r, const char *dir,
+    const char *name);
+
+/*
+ * The includes of "refd enable", with include_by_gitdir() of git's config.c:
+ * the record beside a repository's "config", whose condition is always true;
+ * and with --system a file with an absolute path, for all repositories below a
+ * directory.
+ */
 static int include(const struct reading *r, const char *key, const char *path)
 {
 	static const char begin[] = "includeif.gitdir:/", end[] = "/.path";
@@ -129,14 +136,17 @@ static int include(const struct reading *r, const char *key, const char *path)
 	const char *dir = key + strlen(begin) - 1;
 	size_t len = strlen(key);
 
+	included.is_included = true;
+	included.own = NULL;
+	if (r->own && path && !strcmp(key, "includeif.gitdir:/.path") &&
+	    !strcmp(path, "refd.gitconfig"))
+		return add_under(&included, r->gd->common, path);
 	if (r->is_included || !has_prefix(key, begin) ||
 	    strcmp(key + len - strlen(end), end) || strpbrk(key, "*?[\\") ||
 	    !path || path[0] != '/')
 		return -EDOM;
 	if (!r->gd || strncmp(r->gd->path, dir, strlen(dir) - strlen(".path")))
 		return 0;
-	included.is_included = true;
-	included.own = NULL;
 	return add_file(&included, path);
 }
 

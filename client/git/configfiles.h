@@ -10,7 +10,7 @@
  *	- the environment has settings, or names another repository layout
  *	- the build of git decides about the place of the system's file
  *	- a file is malformed, too large, not regular or not readable
- *	- a file is included in another way than by "refd enable --system"
+ *	- a file is included in another way than by "refd enable"
  *	- a setting changes where or how git reads (core.worktree, a format of
  *	  the repository that refd does not serve)
  *	- extensions.* is in another file than the repository's "config": git

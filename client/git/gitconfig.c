@@ -6,6 +6,7 @@
 
 #include "client/base/child.h"
 #include "client/git/configfiles.h"
+#include "client/git/quote.h"
 #include "proto/lib/config_file.h"
 
 /* The owner of a repository can include a FIFO, or a file without an end. */
@@ -102,6 +103,32 @@ bool gitconfig_expand(const char *value, struct text *path)
 	return ok;
 }
 
+char *gitconfig_unset_command(const struct gitdir *gd, const char *key,
+    const char *pattern)
+{
+	char *dir = xasprintf("--git-dir=%s", gd ? gd->path : "/dev/null");
+	const char *argv[] = { "git", dir, "config", "-z", "--show-origin",
+		"--get", key, pattern, NULL };
+	struct text out = { 0 }, command = { 0 };
+
+	if (ask_git(argv, &out) == 0 && out.len &&
+	    has_prefix(out.data, "file:/")) {
+		text_adds(&command, "git config --file ");
+		quote_shell(out.data + strlen("file:"), &command);
+		text_addf(&command, " --unset-all %s", key);
+		if (pattern)
+			text_adds(&command, " ");
+		if (pattern)
+			quote_shell(pattern, &command);
+	} else {
+		text_addf(&command, "git config --show-origin --get-all %s",
+		    key);
+	}
+	text_done(&out);
+	free(dir);
+	return command.data;
+}
+
 char *gitconfig_hooks_path(const struct gitconfig *config,
     const struct gitdir *gd)
 {
@@ -168,8 +195,7 @@ bool gitconfig_next(const struct gitconfig *config, size_t *at,
 	return true;
 }
 
-/* Letter case counts only in a subsection. */
-static bool is_key(const char *name, const char *key)
+bool gitconfig_is_key(const char *name, const char *key)
 {
 	size_t sub = strcspn(key, ".");
 	const char *last = strrchr(key, '.');
@@ -185,7 +211,7 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key)
 	size_t at = 0;
 
 	while (gitconfig_next(config, &at, &name, &value))
-		if (is_key(name, key))
+		if (gitconfig_is_key(name, key))
 			last = value;
 	return last;
 }
@@ -197,7 +223,7 @@ bool gitconfig_has(const struct gitconfig *config, const char *key,
 	size_t at = 0;
 
 	while (gitconfig_next(config, &at, &name, &value))
-		if (is_key(name, key) && !strcmp(value, wanted))
+		if (gitconfig_is_key(name, key) && !strcmp(value, wanted))
 			return true;
 	return false;
 }
@@ -222,7 +248,7 @@ bool gitconfig_has_outside(const struct gitconfig *config, const char *key,
 
 	for (; gitconfig_next(config, &at, &name, &value); begin = at)
 		if ((begin < config->own || begin >= config->own_end) &&
-		    is_key(name, key) && !strcmp(value, wanted))
+		    gitconfig_is_key(name, key) && !strcmp(value, wanted))
 			return true;
 	return false;
 }

@@ -33,7 +33,7 @@ int gitconfig_try(struct gitconfig *config, const struct gitdir *gd);
 /* Runs git and returns its exit status. GIT_DIR may be NULL. Kills git after 30
  * seconds, and reads at most 64 MiB. */
 int gitconfig_read(struct gitconfig *config, const char *git_dir);
-/* The same; FILE and the included files alone. */
+/* The same; FILE alone, without included files. */
 int gitconfig_read_file(struct gitconfig *config, const char *file);
 /* The entries of FILE, a repository's own file, alone. Git takes the format of
  * a repository from there, without includes. A malformed FILE ends the program.
@@ -41,6 +41,8 @@ int gitconfig_read_file(struct gitconfig *config, const char *file);
 void gitconfig_parse(struct gitconfig *config, const struct text *file);
 void gitconfig_done(struct gitconfig *config);
 
+/* Whether NAME and KEY are the same. Letter case counts in a subsection. */
+bool gitconfig_is_key(const char *name, const char *key);
 /* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".
  * Letter case of KEY counts only in a subsection. */
 const char *gitconfig_get(const struct gitconfig *config, const char *key);
@@ -48,6 +50,12 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key);
  * begins in the directory in which git runs hooks. Runs git for "~". */
 char *gitconfig_hooks_path(const struct gitconfig *config,
     const struct gitdir *gd);
+/* The command, owned, that removes the values of KEY from the file with the
+ * last value; all values, or with PATTERN those that match this regular
+ * expression. If the value is in no file, a command that shows where the values
+ * are. Runs git. */
+char *gitconfig_unset_command(const struct gitdir *gd, const char *key,
+    const char *pattern);
 /* Whether WANTED is a value of KEY outside of the repository's own files. */
 bool gitconfig_has_outside(const struct gitconfig *config, const char *key,
     const char *wanted);

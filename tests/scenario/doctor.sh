@@ -82,6 +82,8 @@ fresh() {
 }
 
 a() { git -C "$T/a.git" "$@"; }
+# git config for the settings of refd.
+record() { git config -f "$T/a.git/refd.gitconfig" "$@"; }
 A=$T/a.git
 
 # ---- nothing ----
@@ -166,9 +168,9 @@ sees_none() { # ID...
 patterns() {
 	local key=receive.procReceiveRefs
 	fresh
-	a config --unset-all $key
+	record --unset-all $key
 	mends patterns-missing "$A"
-	a config --unset $key '^refs$'
+	record --unset $key '^refs$'
 	mends patterns-partial "$A"
 	a config --add $key '!:refs/heads'
 	sees pattern-useless "$A"
@@ -182,7 +184,7 @@ patterns() {
 
 settings() {
 	fresh
-	a config --unset core.fsync
+	record --unset core.fsync
 	sees fsync-objects "$A"
 	mends fsync-unset "$A"
 	check 'fsync-objects is gone with it' sees_none fsync-objects
@@ -196,7 +198,7 @@ settings() {
 	sees fsync-weak "$A"
 	a config core.fsync objects,reference
 	sees_no fsync-weak "$A"
-	a config --unset maintenance.pack-refs.enabled
+	record --unset maintenance.pack-refs.enabled
 	mends git-packs "$A"
 	a config maintenance.pack-refs.enabled on
 	sees git-packs "$A"

@@ -65,7 +65,7 @@ there_and_back() {
 	push_served 'before: git' one.git refs/heads/a no
 	"$REFD" enable "$T/one.git" >"$T/said"
 	says 'enable: says what it sets' 'receive.procReceiveRefs += adm!:refs'
-	is 'enable: a line each' 8 "$(wc -l <"$T/said")"
+	is 'enable: a line each' 9 "$(wc -l <"$T/said")"
 	push_served 'after enable: refd' one.git refs/heads/b yes
 	is 'listed' "enabled     $T/one.git" "$("$REFD" enable --list)"
 	"$REFD" enable "$T/one.git" >"$T/said"
@@ -85,11 +85,13 @@ states() {
 	new_repo half.git bare
 	new_repo gone.git bare
 	"$REFD" enable "$T"/{kept,half,gone}.git >/dev/null
-	git -C "$T/half.git" config --unset-all receive.procReceiveRefs
+	git config -f "$T/half.git/refd.gitconfig" \
+		--unset-all receive.procReceiveRefs
 	rm -r "$T/gone.git"
 	"$REFD" enable --list >"$T/said"
 	says 'list: enabled' "^enabled  *$T/kept.git\$"
-	says 'list: incomplete' "^incomplete  *$T/half.git\$"
+	says 'list: incomplete, and the command' "^incomplete  *$T/half.git: \
+parts are missing; run \"refd enable $T/half.git\"\$"
 	says 'list: gone' "^gone  *$T/gone.git\$"
 	check 'list: JSON' python3 -c 'import json, sys
 assert sorted(json.loads(line)["state"] for line in sys.stdin) == \
@@ -103,39 +105,74 @@ assert sorted(json.loads(line)["state"] for line in sys.stdin) == \
 		"$(git -C "$T/half.git" config refd.socket)"
 }
 
-# Another program writes the configuration anew: a value, and then the whole
-# file without comments. The hook stays as long as the configuration names it.
+is_enabled() { # REPORTED-AS REPOSITORY
+	"$REFD" enable --list >"$T/said"
+	says "$1: listed as enabled" "^enabled  *$2\$"
+}
+
+# Another program writes a value, and then the whole file without comments. The
+# hook stays as long as the configuration names it.
 rewritten() {
-	local at=$T/rewritten.git unset
-	unset=(git config --file "$at/config" --unset-all
-		receive.procReceiveRefs '^(adm!:)?refs$')
+	local at=$T/rewritten.git
 	new_repo rewritten.git bare
 	"$REFD" enable "$at" >/dev/null
 	git -C "$at" config --replace-all receive.procReceiveRefs refs
-	"$REFD" disable "$at" >"$T/said" 2>&1
-	is 'rewritten value: disable refuses' 1 $?
-	says 'rewritten value: the command' \
-		"git config --file $at/config --unset-all receive.procReceiveRefs"
+	is_enabled 'rewritten value' "$at"
 	push_served 'rewritten value: pushes go on' rewritten.git \
 		refs/heads/a yes
-	quietly 'rewritten value: the command works' "${unset[@]}"
 	quietly 'rewritten value: disabled' "$REFD" disable "$at"
 	check 'rewritten value: the hook is gone' \
 		test ! -e "$at/hooks/proc-receive"
+	is 'rewritten value: the value, too' '' \
+		"$(git -C "$at" config receive.procReceiveRefs)"
 	push_served 'rewritten value: git' rewritten.git refs/heads/b no
 	"$REFD" enable --gate "$at" >/dev/null
-	sed -i '/^#/d; s/ # refd disable removes this line$//' "$at/config"
-	quietly 'without comments: enable takes it over' "$REFD" enable "$at"
-	"$REFD" enable --list >"$T/said"
-	says 'without comments: enabled then' "^enabled  *$at\$"
-	sed -i '/^#/d; s/ # refd disable removes this line$//' "$at/config"
-	"$REFD" disable "$at" >"$T/said" 2>&1
-	is 'without comments: disable refuses' 1 $?
-	quietly 'without comments: the command works' "${unset[@]}"
-	quietly 'without comments: disabled' "$REFD" disable "$at"
-	is 'without comments: no hook is left' '' \
+	git config -f "$at/config" -z --list >"$T/values"
+	while IFS=$'\n' read -r -d '' key value; do
+		git config -f "$T/anew" --add "$key" "$value"
+	done < <(sed -z 's/\n.*$/&/' "$T/values")
+	cp "$T/anew" "$at/config"
+	is_enabled 'written anew' "$at"
+	"$REFD" enable "$at" >"$T/said"
+	is 'written anew: nothing to do' "$at: enabled already" \
+		"$(cat "$T/said")"
+	quietly 'written anew: disabled' "$REFD" disable "$at"
+	is 'written anew: no hook is left' '' \
 		"$(find "$at/hooks" -lname '*refd')"
-	push_served 'without comments: git' rewritten.git refs/heads/c no
+	push_served 'written anew: git' rewritten.git refs/heads/c no
+	"$REFD" enable "$at" >/dev/null
+	git config -f "$T/global" receive.procReceiveRefs refs
+	GIT_CONFIG_GLOBAL=$T/global "$REFD" disable "$at" >"$T/said" 2>&1
+	is 'a value elsewhere: disable refuses' 1 $?
+	says 'a value elsewhere: the command' \
+		"git config --file $T/global --unset-all receive.procReceiveRefs"
+	check 'a value elsewhere: the hook stays' \
+		test -e "$at/hooks/proc-receive"
+	quietly 'a value elsewhere: disabled' "$REFD" disable "$at"
+}
+
+# Somebody sets core.hooksPath after enable.
+hidden() {
+	local at=$T/hidden.git file
+	new_repo hidden.git bare
+	"$REFD" enable "$at" >/dev/null
+	mkdir -p "$T/elsewhere"
+	for file in "$at/config" "$T/global"; do
+		git config -f "$file" core.hooksPath "$T/elsewhere"
+		GIT_CONFIG_GLOBAL=$T/global "$REFD" enable --list >"$T/said"
+		says "hidden hook, $file: not enabled" "^incomplete  *$at: core.hooksPath is $T/elsewhere"
+		says "hidden hook, $file: the command" \
+			"git config --file $file --unset-all core.hooksPath"
+		GIT_CONFIG_GLOBAL=$T/global "$REFD" doctor "$at" >"$T/said"
+		says "hidden hook, $file: the doctor" \
+			"hooks-path.*core.hooksPath is $T/elsewhere"
+		says "hidden hook, $file: the doctor names the command" \
+			"git config --file $file --unset-all core.hooksPath"
+		git config -f "$file" --unset core.hooksPath
+	done
+	is_enabled 'hidden hook: no more' "$at"
+	"$REFD" disable "$at" >/dev/null
+	rm "$T/global"
 }
 
 # The owner puts a link to another repository in the place of a listed one.
@@ -428,10 +465,15 @@ system_update_instead() {
 $(git -C "$T/work" rev-parse HEAD)"
 }
 
+system_values() {
+	cat "$T/etc/gitconfig"
+	git config -f "$T/etc/refd/gitconfig" --list
+}
+
 # Proves that a second root leaves the socket of the first root alone.
 system_second() {
 	mkdir -p "$T/srv2"
-	cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig" >"$T/before.second"
+	system_values >"$T/before.second"
 	"$REFD" enable --system --root "$T/srv2" --socket "$T/second.sock" \
 		--hooks "$hooks" >"$T/said" 2>&1
 	is 'system: a second socket is refused' 1 $?
@@ -441,13 +483,13 @@ one daemon serves both, name that socket, too; if not, enable each repository"
 		--hooks "$hooks" >"$T/said" 2>&1
 	is 'system: so is a socket that nobody named' 1 $?
 	check 'system: and nothing was done, again' cmp "$T/before.second" \
-		<(cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig")
+		<(system_values)
 	check 'system: a second root of the same daemon' "$REFD" enable \
 		--system --root "$T/srv2" --hooks "$hooks" >"$T/said"
 	check 'system: which is disabled' "$REFD" disable --system \
 		--root "$T/srv2" >"$T/said"
 	check 'system: all of it as before' cmp "$T/before.second" \
-		<(cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig")
+		<(system_values)
 }
 
 system_wide() {
@@ -545,6 +587,7 @@ new_repo work
 there_and_back
 states
 rewritten
+hidden
 elsewhere
 asks_the_daemon
 progress

@@ -77,8 +77,10 @@ forged() {
 	"$REFD" enable "$repo" &>/dev/null
 	member mv "$repo/hooks" "$repo/moved"
 	member ln -s "$T/vault" "$repo/hooks"
-	member sed -i 's,hook = "[^"]*",hook = "/opt/theirs",' "$repo/config"
-	check 'forged: the note is forged' grep -q /opt/theirs "$repo/config"
+	member sed -i 's,hook = "[^"]*",hook = "/opt/theirs",' \
+		"$repo/refd.gitconfig"
+	check 'forged: the note is forged' \
+		grep -q /opt/theirs "$repo/refd.gitconfig"
 	"$REFD" disable "$repo" &>"$T/said"
 	is 'forged: disable ends the work' 0 $?
 	says 'forged: and leaves the link' 'hooks: a link .*: kept'
@@ -101,6 +103,30 @@ linked_config() {
 	"$REFD" disable "$repo" &>"$T/said"
 	"$REFD" doctor --fix "$repo" &>>"$T/said"
 	vault_is_whole 'a link as configuration: its target is not written'
+}
+
+# A member puts something else in the place of the record.
+linked_record() {
+	local make command
+	for make in "ln -s $T/vault/config" mkfifo mkdir 'truncate -s 40G'; do
+		shared record.git
+		"$REFD" enable "$repo" &>/dev/null
+		member mv "$repo/refd.gitconfig" "$repo/moved"
+		# shellcheck disable=SC2086 # command and arguments
+		member $make "$repo/refd.gitconfig"
+		for command in enable disable 'doctor --fix'; do
+			# shellcheck disable=SC2086 # command and option
+			bounded "$REFD" $command "$repo"
+			is "record by $make: $command" 1 $?
+		done
+		bounded "$REFD" enable --list
+		check "record by $make: listed" test $? -le 1
+		vault_is_whole "record by $make: nothing elsewhere changes"
+		check "record by $make: the hook stays" \
+			test -L "$repo/hooks/proc-receive"
+		rm -r "$repo"
+	done
+	"$REFD" disable --all &>/dev/null
 }
 
 # An access control list shows as rights of root's group. The member moves a link
@@ -185,13 +211,13 @@ system_reads_as_owner() {
 	as $OWNER rm -r "$repo"
 }
 
-# If the owner cannot read the configuration, the repository may use the shared
+# If the owner cannot read the record, the repository may use the shared
 # hooks. Root's rights do not decide.
 shared_hooks() {
 	hostile uses.git
 	"$REFD" enable "$repo" &>/dev/null
 	"$REFD" enable --system --root "$T/etc" --hooks "$hooks" >/dev/null
-	as $OWNER ln -sf "$T/vault/config" "$repo/config"
+	as $OWNER ln -sf "$T/vault/config" "$repo/refd.gitconfig"
 	"$REFD" disable --system &>"$T/said"
 	check 'shared hooks: a closed file is not read for the owner' \
 		test -e "$hooks"
@@ -205,7 +231,8 @@ not_stopped() {
 	other=$T/srv/plain.git
 	"$REFD" enable "$repo" "$other" &>/dev/null
 	as $OWNER git -C "$repo" config receive.shallowUpdate perhaps
-	git -C "$other" config --unset-all receive.procReceiveRefs
+	git config -f "$other/refd.gitconfig" \
+		--unset-all receive.procReceiveRefs
 	"$REFD" enable --all >"$T/said" 2>&1
 	is 'a bad boolean: the next repository is mended' 'refs adm!:refs' \
 		"$(git -C "$other" config --get-all receive.procReceiveRefs |
@@ -353,12 +380,13 @@ led_on() {
 	is 'commondir of another user: refused' 1 $?
 	says 'commondir of another user: with a remedy' "name $other itself"
 	is 'commondir of another user: no change' '' \
-		"$(git config -f "$other/config" --get-all core.fsync)"
+		"$(git config --includes -f "$other/config" --get-all core.fsync)"
 	as $OWNER rm -r "$repo"
 }
 
 untouched() { # REPORTED-AS REPOSITORY
-	is "$1" '' "$(git config -f "$2/config" --get-all core.fsync)"
+	is "$1" '' \
+		"$(git config --includes -f "$2/config" --get-all core.fsync)"
 }
 
 # Nor by a link, nor by a file ".git" in a directory of root.
@@ -403,7 +431,7 @@ led_by_the_list() {
 		"$other belongs to user $MEMBER.*: run \"refd enable $other\""
 	check 'a list of an account: its own entry is enabled' \
 		test -e "$repo/hooks/proc-receive"
-	git config -f "$other/config" --unset core.fsync
+	git config -f "$other/refd.gitconfig" --unset core.fsync
 	REFD_STATE=$lists "$REFD" doctor --all --fix &>"$T/said"
 	says 'a list of an account: the doctor repairs no other' \
 		"not-checked: $other: it belongs to user $MEMBER"
@@ -452,6 +480,7 @@ vault >"$T/vault.before"
 still_works
 forged
 linked_config
+linked_record
 listed_member
 exchanged
 system_reads_as_owner

@@ -246,6 +246,35 @@ START_TEST(test_order)
 }
 END_TEST
 
+/* Each repository reads its own record of refd enable, and no process is needed
+ * for it. Elsewhere, and for other files, git is asked. */
+START_TEST(test_record)
+{
+	struct gitconfig config = { 0 };
+
+	tmp_run("cp bare.git/config was && "
+		"git config -f bare.git/refd.gitconfig x.y included");
+	tmp_run("printf '[includeIf \"gitdir:/\"]\npath = refd.gitconfig\n' | "
+		"cat - was >bare.git/config");
+	ck_assert(config_rig_same("a record"));
+	gitconfig_load(&config, &config_rig_gd);
+	ck_assert_str_eq(gitconfig_get(&config, "x.y"), "included");
+	ck_assert(!gitconfig_has_outside(&config, "x.y", "included"));
+	gitconfig_done(&config);
+	tmp_run("git -C bare.git config x.y mine");
+	ck_assert(config_rig_same("a record that is overruled"));
+	tmp_run("rm bare.git/refd.gitconfig");
+	ck_assert(config_rig_same("no record"));
+	tmp_run("mkfifo bare.git/refd.gitconfig");
+	ck_assert(!configfiles_list(&config.list, &config_rig_gd, &config.own));
+	gitconfig_done(&config);
+	tmp_run("rm bare.git/refd.gitconfig && cp was bare.git/config && "
+		"printf '[includeIf \"gitdir:/\"]\npath = refd.gitconfig\n' "
+		">.gitconfig");
+	ck_assert(!config_rig_same("the record of nobody"));
+}
+END_TEST
+
 /* The directory of all cases is @, which has the repository. */
 static const struct {
 	const char *condition, *path;
@@ -446,6 +475,7 @@ int main(void)
 	tcase_add_test(tc, test_nul);
 	tcase_add_test(tc, test_random);
 	tcase_add_test(tc, test_order);
+	tcase_add_test(tc, test_record);
 	tcase_add_loop_test(tc, test_includes, 0, COUNT(includes));
 	tcase_add_loop_test(tc, test_odd_files, 0, 8);
 	tcase_add_test(tc, test_links);

@@ -1,7 +1,7 @@
 /*
  * Proves that enable sets up the hook and the configuration of a repository,
  * and that disable removes exactly this, to the byte, also after changes by
- * others. Settings that others put between refd's lines stay. A foreign hook is
+ * others. Settings of others stay, and overrule refd's. A foreign hook is
  * refused without any change. Both commands can be repeated, and enable mends.
  * A worker of root that a repository has tricked gets nothing for others, and
  * no user leads root's --root to the repositories of others. The doctor's
@@ -9,9 +9,11 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -96,7 +98,7 @@ static void check_as_before(void)
 {
 	tmp_run("cmp before r.git/config");
 	ck_assert(!tmp_exists("r.git/hooks/proc-receive"));
-	ck_assert(!tmp_exists("r.git/refd"));
+	ck_assert(!tmp_exists("r.git/refd.gitconfig"));
 }
 
 START_TEST(test_there_and_back)
@@ -135,7 +137,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* Earlier settings stay, and overruled settings count again. */
+/* Earlier settings stay, and count. */
 START_TEST(test_what_was_there)
 {
 	tmp_run("cd r.git && git config refd.socket /old && "
@@ -145,20 +147,21 @@ START_TEST(test_what_was_there)
 		"git config --add receive.procReceiveRefs refs && "
 		"cp config ../before");
 	tmp_put(".gitconfig", "[core]\n\tfsyncMethod = fsync\n");
-	ck_assert_int_eq(run(&enable_command, "--socket", "/new"), 0);
-	check_last("refd.socket", "/new\n");
+	/* The own value would count. */
+	ck_assert_int_eq(run(&enable_command, "--socket", "/new"), 1);
+	check_as_before();
+	ck_assert_int_eq(run(&enable_command, "--socket", "/old"), 0);
+	check_config("refd.socket", "/old\n");
 	check_config("core.fsync", "none\n");
 	check_config("core.fsyncMethod", "fsync\n");
 	check_config("maintenance.pack-refs.enabled", "true\n");
-	check_config("receive.procReceiveRefs", "refs/for\nrefs\nadm!:refs\n");
-	ck_assert_int_eq(run(&enable_command, "--socket", "/newer"), 0);
-	check_last("refd.socket", "/newer\n");
-	/* Without the hook, git would refuse pushes for the value of others. */
-	ck_assert_int_eq(disable(), 1);
-	ck_assert(tmp_exists("r.git/hooks/proc-receive"));
-	tmp_run("for file in before r.git/config; do git config --file $file "
-		"--unset receive.procReceiveRefs '^refs$' || exit 1; done");
+	check_config("receive.procReceiveRefs",
+	    "refs\nadm!:refs\nrefs/for\nrefs\n");
+	/* Without the hook, git would refuse pushes for the value of others,
+	 * too. */
 	ck_assert_int_eq(disable(), 0);
+	tmp_run("git config --file before --unset receive.procReceiveRefs "
+		"'^refs$'");
 	check_as_before();
 }
 END_TEST
@@ -167,11 +170,11 @@ START_TEST(test_changed_since)
 {
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
 	tmp_run("cd r.git && git config refd.socket /theirs && "
-		"git config --unset core.fsync && "
+		"git config core.fsync none && "
 		"rm hooks/proc-receive && echo theirs >hooks/proc-receive");
 	ck_assert_int_eq(disable(), 0);
 	check_config("refd.socket", "/theirs\n");
-	check_config("core.fsync", "");
+	check_config("core.fsync", "none\n");
 	check_config("core.fsyncMethod", "");
 	check_config("receive.procReceiveRefs", "");
 	tmp_run("grep -q theirs r.git/hooks/proc-receive");
@@ -183,7 +186,7 @@ START_TEST(test_foreign_hook)
 	tmp_put("r.git/hooks/proc-receive", "#!/bin/sh\n");
 	ck_assert_int_eq(enable(), 1);
 	tmp_run("cmp before r.git/config");
-	ck_assert(!tmp_exists("r.git/refd"));
+	ck_assert(!tmp_exists("r.git/refd.gitconfig"));
 	tmp_run("ln -sf /bin/true r.git/hooks/proc-receive");
 	ck_assert_int_eq(enable(), 1);
 	tmp_run("cmp before r.git/config");
@@ -225,8 +228,9 @@ START_TEST(test_mended)
 {
 	ck_assert_int_eq(enable(), 0);
 	tmp_run("cp r.git/config once && cd r.git && rm hooks/proc-receive && "
-		"git config --unset receive.procReceiveRefs '^refs$' && "
-		"git config --unset core.fsync");
+		"git config -f refd.gitconfig --unset "
+		"receive.procReceiveRefs '^refs$' && "
+		"git config -f refd.gitconfig --unset core.fsync");
 	ck_assert_int_eq(enable(), 0);
 	check_config("core.fsync", "committed,loose-object\n");
 	tmp_run("test \"$(git -C r.git config --get-all "
@@ -255,7 +259,6 @@ START_TEST(test_config_that_is_no_file)
 }
 END_TEST
 
-/* Lines that look like refd's, in any number and of any length. */
 /* A member of the group can exchange the file after it was read. */
 START_TEST(test_sync_of_a_fifo)
 {
@@ -267,16 +270,120 @@ START_TEST(test_sync_of_a_fifo)
 }
 END_TEST
 
-START_TEST(test_flood)
+/* The owner may put any file in place of the record, too. The hook stays until
+ * the file is away. */
+START_TEST(test_record_that_is_no_file)
 {
-	tmp_run("%s head -n %d >>r.git/config && cp r.git/config before",
-	    _i ? "(printf '[%01000000d] # refd disable removes this line\n' 1; "
-		 "yes 'a = \"\" # refd disable removes this line') |" :
-		 "yes '# root = \"/x\" # refd disable removes this line' |",
-	    _i ? 3000 : 300000);
+	static const char *const makes[] = { "mkfifo", "mkdir",
+		"truncate -s 40G", "ln -s ../config", "echo '[' >",
+		"yes '[a]b' | head -n 30000 >" };
+
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("rm r.git/refd.gitconfig && %s r.git/refd.gitconfig && "
+		"ls -l r.git/refd.gitconfig >listed",
+	    makes[_i]);
 	ck_assert_int_eq(enable(), 1);
+	ck_assert_int_eq(disable(), 1);
+	tmp_run(
+	    "ls -l r.git/refd.gitconfig | cmp - listed && "
+	    "test -L r.git/hooks/proc-receive && rm -r r.git/refd.gitconfig");
+	ck_assert_int_eq(disable(), 0);
 	check_as_before();
-	ck_assert_int_eq(disable(), !_i);
+}
+END_TEST
+
+/* A record that names what others have made. */
+START_TEST(test_lying_record)
+{
+	tmp_run("git -C r.git config receive.autogc false && "
+		"cp r.git/config before && echo theirs >r.git/hooks/update");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cd r.git && for i in core.bare receive.autogc; do "
+		"git config -f refd.gitconfig $i false || exit 1; done; "
+		"git config -f refd.gitconfig refd.enable.hook ../config && "
+		"git config -f refd.gitconfig refd.enable.gate update && "
+		"git config -f refd.gitconfig refd.enable.madeconfig true");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+	ck_assert(tmp_exists("r.git/hooks/update"));
+}
+END_TEST
+
+/* Another program has written a part of the configuration anew. Nothing of it
+ * is left with the hook gone. */
+START_TEST(test_rewritten)
+{
+	static const char *const edits[] = {
+		"git config --replace-all receive.procReceiveRefs refs",
+		"git config --replace-all receive.procReceiveRefs 'adm!:refs'",
+		"git config receive.procReceiveRefs refs && rm refd.gitconfig && "
+		"git config --unset receive.procReceiveRefs",
+		"sed -i 's,^\tpath = .*,path=refd.gitconfig # mine,' config",
+		"sed -i '1,2d; $a [includeIf \"gitdir:/\"] path=refd.gitconfig' "
+		"config",
+	};
+
+	tmp_run("git -C r.git config receive.autogc false && "
+		"cp r.git/config before");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cd r.git && %s", edits[_i]);
+	if (_i % 2)
+		ck_assert_int_eq(enable(), 0);
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+/* The values can be in any file that git reads. */
+START_TEST(test_named_elsewhere)
+{
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("git config --global receive.procReceiveRefs refs");
+	ck_assert_int_eq(disable(), 1);
+	tmp_run("test -x r.git/hooks/proc-receive && "
+		"git config --global --unset receive.procReceiveRefs");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+/* Whoever can read the configuration has to be able to read the record, or git
+ * fails. */
+START_TEST(test_closed_umask)
+{
+	mode_t was = umask(077);
+
+	tmp_run("chmod 640 r.git/config");
+	ck_assert_int_eq(enable(), 0);
+	umask(was);
+	ck_assert_uint_eq(tmp_mode("r.git/refd.gitconfig"), 0640);
+	ck_assert_uint_eq(tmp_mode("r.git/config"), 0640);
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+/* A second command waits for nobody, and changes nothing. */
+START_TEST(test_at_work)
+{
+	char lock[700];
+	int fd;
+
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cp r.git/config once && cd r.git && "
+		"echo >refd.gitconfig.refd && "
+		"ln refd.gitconfig.refd refd.gitconfig.lock");
+	snprintf(lock, sizeof(lock), "%s/r.git/refd.gitconfig.refd", tmp_root);
+	fd = open(lock, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(enable(), 1);
+	ck_assert_int_eq(disable(), 1);
+	tmp_run("cmp once r.git/config && test -L r.git/hooks/proc-receive");
+	/* The other one was killed. */
+	close(fd);
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+	tmp_run("test -z \"$(ls r.git | grep refd)\"");
 }
 END_TEST
 
@@ -288,7 +395,8 @@ START_TEST(test_odd_configuration)
 		"[receive]\n# no end of line", "[receive] autogc = false",
 		"[refd]\n", "[receive]\r\n\tautogc = false\r\n",
 		"# a comment \\\\"
-		"x" };
+		"x",
+		"[a] b = c\\\\" };
 
 	tmp_run("printf '%s' >>r.git/config && cp -p r.git/config before && "
 		"chmod 640 r.git/config",
@@ -301,15 +409,14 @@ START_TEST(test_odd_configuration)
 }
 END_TEST
 
-/* Nothing can stand behind a backslash. */
-START_TEST(test_no_place)
+/* Git takes the mark of the encoding at the begin alone. */
+START_TEST(test_encoding_mark)
 {
-	static const char *const ends[] = { "\\\\", "\\\\\n", "\\\\\r\n" };
-
-	tmp_run("printf '[a]\n\tb = c%s' >>r.git/config && "
-		"cp r.git/config before",
-	    ends[_i]);
-	ck_assert_int_eq(enable(), 1);
+	tmp_run("printf '\\357\\273\\277' | cat - before >r.git/config && "
+		"cp r.git/config before");
+	ck_assert_int_eq(enable(), 0);
+	check_config("core.fsyncMethod", "batch\n");
+	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
 END_TEST
@@ -334,41 +441,25 @@ START_TEST(test_edited_around)
 }
 END_TEST
 
-/* git config puts a new setting into the last section of that name, which is
- * refd's. */
-START_TEST(test_edited_inside)
-{
-	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
-	tmp_run("cd r.git && git config receive.autogc false && "
-		"git config core.autocrlf input && "
-		"git config refd.fallback refuse && "
-		"git config core.fsync all");
-	ck_assert_int_eq(enable(), 0);
-	ck_assert_int_eq(run(&enable_command, "--socket", "/newer"), 0);
-	check_config("core.fsync", "all\n");
-	ck_assert_int_eq(disable(), 0);
-	check_config("receive.autogc", "false\n");
-	check_config("core.autocrlf", "input\n");
-	check_config("refd.fallback", "refuse\n");
-	check_config("core.fsync", "all\n");
-	check_config("core.fsyncMethod", "");
-	check_config("refd.socket", "");
-	check_config("receive.procReceiveRefs", "");
-	tmp_run("! grep refd.disable r.git/config");
-}
-END_TEST
-
-/* A value that somebody wrote behind the block counts until --socket. */
+/* Values in the configuration overrule refd's, wherever git config puts them,
+ * and stay. */
 START_TEST(test_overruled)
 {
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
-	tmp_run("printf '[refd]\n\tsocket = /theirs\n' >>r.git/config");
+	tmp_run("cd r.git && git config receive.autogc false && "
+		"git config include.path other && "
+		"git config refd.socket /theirs && "
+		"git config core.fsync all");
 	ck_assert_int_eq(enable(), 0);
+	check_last("core.fsync", "all\n");
 	check_last("refd.socket", "/theirs\n");
-	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
-	check_last("refd.socket", "/s\n");
 	ck_assert_int_eq(disable(), 0);
-	check_last("refd.socket", "/theirs\n");
+	check_config("receive.autogc", "false\n");
+	check_config("include.path", "other\n");
+	check_config("refd.socket", "/theirs\n");
+	check_config("core.fsync", "all\n");
+	check_config("core.fsyncMethod", "");
+	check_config("receive.procReceiveRefs", "");
 }
 END_TEST
 
@@ -586,11 +677,15 @@ int main(void)
 	tcase_add_test(tc, test_mended);
 	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
 	tcase_add_test(tc, test_sync_of_a_fifo);
-	tcase_add_loop_test(tc, test_flood, 0, 2);
-	tcase_add_loop_test(tc, test_odd_configuration, 0, 6);
-	tcase_add_loop_test(tc, test_no_place, 0, 3);
+	tcase_add_loop_test(tc, test_record_that_is_no_file, 0, 6);
+	tcase_add_test(tc, test_lying_record);
+	tcase_add_loop_test(tc, test_rewritten, 0, 5);
+	tcase_add_test(tc, test_named_elsewhere);
+	tcase_add_test(tc, test_closed_umask);
+	tcase_add_test(tc, test_at_work);
+	tcase_add_loop_test(tc, test_odd_configuration, 0, 7);
+	tcase_add_test(tc, test_encoding_mark);
 	tcase_add_loop_test(tc, test_edited_around, 0, 5);
-	tcase_add_test(tc, test_edited_inside);
 	tcase_add_test(tc, test_overruled);
 	tcase_add_test(tc, test_linked_config);
 	tcase_add_test(tc, test_owner);

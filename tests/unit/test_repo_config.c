@@ -397,6 +397,7 @@ START_TEST(includes_lead_nowhere_else)
 		{ "[include]\npath=~/outside\n", false },
 		{ "[include]\npath=link\n", false },
 		{ "[include]\npath=linked/gitconfig\n", false },
+		{ "[includeIf \"gitdir:/\"]\npath=refd/gitconfig\n", true },
 		{ "[includeIf \"gitdir:**\"]\npath=refd/gitconfig\n", false },
 	};
 	char text[256];

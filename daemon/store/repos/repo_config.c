@@ -368,7 +368,9 @@ static int settings_entry(void *arg, const char *key, const char *value,
 
 	if (is_promisor(key, value))
 		r->config.is_partial = true;
-	if (strcmp(key, "include.path") == 0)
+	/* Every repository is below "/": the line of refd enable. */
+	if (strcmp(key, "include.path") == 0 ||
+	    strcmp(key, "includeif.gitdir:/.path") == 0)
 		return value != NULL ? include(r, value) :
 				       bad_value(r, key, line);
 	if (is_conditional(key))

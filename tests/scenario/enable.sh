@@ -347,6 +347,7 @@ chained() {
 	END
 	chmod +x "$T/chain.git/hooks/proc-receive"
 	git -C "$T/chain.git" config receive.procReceiveRefs refs/for
+	git -C "$T/chain.git" config --add receive.procReceiveRefs refs
 	picture chain.git >"$T/before"
 	check 'chained: enabled' "$REFD" enable --chain refs/for \
 		--hooks "$hooks" "$T/chain.git" >"$T/said"

@@ -9,6 +9,7 @@
 #include "client/enable/enable_report.h"
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
+#include "client/enable/scan.h"
 #include "client/enable/service.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
@@ -223,13 +224,41 @@ static void settle_wishes(struct request *rq)
 
 /* ---- repositories; W is NULL to disable ---- */
 
+/* The work on several repositories. */
+struct many {
+	const struct wishes *w;
+	size_t all, done, good, gone;
+	bool is_brief;
+};
+
 /* On a terminal, the lines on standard output are the progress. */
-static void show_progress(const struct wishes *w, size_t done, size_t all)
+static void show_progress(const struct many *m)
 {
-	if (!isatty(STDOUT_FILENO))
-		progress_show(w ? "Enabling repositories" :
-				  "Disabling repositories",
-		    done, all, "", "");
+	if (m->is_brief || !isatty(STDOUT_FILENO))
+		progress_show(m->w ? "Enabling repositories" :
+				     "Disabling repositories",
+		    m->done, m->all, "", "");
+}
+
+static void many_next(struct many *m, bool ok)
+{
+	m->good += ok;
+	m->done++;
+}
+
+/* True: all were good. */
+static bool many_end(const struct many *m)
+{
+	progress_clear();
+	if (m->is_brief)
+		enable_report_as(ENABLE_REPORT_TEXT);
+	if (m->is_brief && m->gone)
+		enable_report("remark", NULL, "%zu of %zu are gone", m->gone,
+		    m->all);
+	if (m->is_brief)
+		enable_report("remark", NULL, "%zu of %zu are %s now",
+		    m->good - m->gone, m->all, m->w ? "enabled" : "disabled");
+	return m->good == m->all;
 }
 
 static bool is_gone(const char *dir)
@@ -266,28 +295,54 @@ static bool do_all(const struct wishes *w)
 {
 	struct registry r = { 0 };
 	bool ok = registry_read(&r);
+	struct many m = { .w = w,
+		.all = r.nr,
+		.is_brief = enable_report_briefly(r.nr) };
 	size_t i;
 
 	for (i = 0; i < r.nr; i++) {
-		show_progress(w, i, r.nr);
-		ok &= do_listed(&r.entries[i], w);
+		show_progress(&m);
+		m.gone += is_gone(r.entries[i].path);
+		many_next(&m, do_listed(&r.entries[i], w));
 	}
-	progress_clear();
+	ok &= many_end(&m);
 	registry_done(&r);
 	return is_system_enabled() ? enable_system(NULL, 0, w) && ok : ok;
 }
 
+/* DIR could not be enabled. A person may have meant what is below. */
+static void say_below(const char *dir)
+{
+	char *first = scan_is_repository(dir) ? NULL : scan_first(dir);
+
+	if (first && geteuid() == 0)
+		say_error("%s has repositories below it, such as %s: \"refd "
+			  "enable --system --root %s\" enables all of them, "
+			  "also later ones",
+		    dir, first, dir);
+	else if (first)
+		say_error("%s has repositories below it: \"refd enable %s\" "
+			  "enables one, and takes several",
+		    dir, first);
+	free(first);
+}
+
 static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 {
-	bool ok = true;
+	struct many m = { .w = w,
+		.all = nr,
+		.is_brief = enable_report_briefly(nr) };
 	size_t i;
+	bool ok;
 
 	for (i = 0; i < nr; i++) {
-		show_progress(w, i, nr);
-		ok &= enable_repository(dirs[i], false, w);
+		show_progress(&m);
+		ok = enable_repository(dirs[i], false, w);
+		if (!ok && w)
+			say_below(dirs[i]);
+		many_next(&m, ok);
 	}
-	progress_clear();
-	return ok;
+	return many_end(&m);
 }
 
 /* ---- the commands ---- */

@@ -14,6 +14,14 @@ void enable_report_as(enum enable_report_form wanted)
 	form = wanted;
 }
 
+bool enable_report_briefly(size_t nr)
+{
+	if (form != ENABLE_REPORT_TEXT || nr <= ENABLE_REPORT_REPOSITORIES)
+		return false;
+	form = ENABLE_REPORT_NOTHING;
+	return true;
+}
+
 static void print_json(const char *action, const char *path, const char *text,
     const char *key, const char *value)
 {

@@ -17,6 +17,10 @@ enum enable_report_form {
 
 /* From now on. */
 void enable_report_as(enum enable_report_form wanted);
+/* More repositories than that get a sentence instead of a line for each change,
+ * which nobody would read; programs get all. From now on; returns whether. */
+#define ENABLE_REPORT_REPOSITORIES 10
+bool enable_report_briefly(size_t nr);
 /* "PATH: TEXT", or TEXT alone if PATH is NULL. ACTION is the word for programs:
  * refd-json(5) lists all of them. */
 void enable_report(const char *action, const char *path, const char *fmt, ...)

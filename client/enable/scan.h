@@ -16,5 +16,7 @@ bool scan_is_repository(const char *dir);
  * a directory below was not searched, and a message says why. */
 bool scan_repositories(const char *root,
     void (*each)(const char *dir, void *data), void *data);
+/* The first such directory, owned; NULL: none was found. Prints nothing. */
+char *scan_first(const char *root);
 
 #endif

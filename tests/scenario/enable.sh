@@ -232,6 +232,30 @@ except OSError: pass'
 		"$("$REFD" disable "$T"/many{1,2}.git 2>&1 >/dev/null)"
 }
 
+# A directory of repositories, and more repositories than a person reads about.
+below() {
+	local i repos=()
+	mkdir -p "$T/below/deep"
+	for i in {1..11}; do
+		new_repo "below/deep/$i.git" bare
+		repos+=("$T/below/deep/$i.git")
+	done
+	"$REFD" enable "$T/below" >"$T/said" 2>&1
+	is 'a directory of repositories: refused' 1 $?
+	says 'a directory of repositories: the command' "has repositories \
+below it, such as $T/below/deep/[0-9]*.git: \"refd enable --system --root $T/below\""
+	"$REFD" enable "${repos[@]}" >"$T/said"
+	is 'many: one line' '11 of 11 are enabled now' "$(cat "$T/said")"
+	is 'many: enabled' 11 "$("$REFD" enable --list | grep -c "$T/below")"
+	rm -r "$T/below/deep/3.git"
+	"$REFD" disable "${repos[@]}" >"$T/said" 2>&1
+	is 'many: a failure' 1 $?
+	says 'many: which one' 'below/deep/3.git'
+	says 'many: and the others' '^10 of 11 are disabled now'
+	"$REFD" disable --all >/dev/null
+	rm -r "$T/below"
+}
+
 # ---- refusals ----
 
 refused() { # REPORTED-AS NAME WORDS [OPTION...]
@@ -592,6 +616,7 @@ hidden
 elsewhere
 asks_the_daemon
 progress
+below
 refusals
 warnings
 chained

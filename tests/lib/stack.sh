@@ -20,10 +20,13 @@
 . "$(dirname "${BASH_SOURCE[0]}")/scenario.sh"
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
+# shellcheck source=tests/lib/stack_go.sh
+. "$ROOT/tests/lib/stack_go.sh"
 
 stack_packages=git,openssh-client,openssh-server,nginx-light,fcgiwrap
-stack_packages+=,apache2,openssl,lighttpd,gitolite3,strace,procps,libevent-core-2.1-7
-stack_packages+=,libevent-pthreads-2.1-7,libsqlite3-0
+stack_packages+=,apache2,openssl,lighttpd,gitolite3,strace,procps
+stack_packages+=,libevent-core-2.1-7,libevent-pthreads-2.1-7,libsqlite3-0,curl
+stack_go=${stack_go:-}
 
 # ---- outside ----
 
@@ -44,6 +47,7 @@ stack_mounts() {
 	install -m 755 "$BUILD/bin/refd" "$root/usr/local/bin"
 	install -D -m 755 -t "$root/usr/local/libexec/refd" \
 		"$BUILD/bin/refd-daemon" "$BUILD/bin/refd-admin"
+	[ -z "$stack_go" ] || go_mount "$root"
 	ip link set lo up
 	exec env -i STACK_INSIDE=yes TERM=dumb TMPDIR=/tmp \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -59,8 +63,9 @@ stack_enter() {
 		skip "$name" "$(root_why)"
 		finish
 	fi
-	export -f stack_mounts root_mount root_system
-	export T ROOT BUILD ROOT_BASE
+	[ -z "$stack_go" ] || go_program
+	export -f stack_mounts root_mount root_system go_mount
+	export T ROOT BUILD ROOT_BASE stack_go
 	# If unshare is killed, all processes that it started end as well.
 	unshare -m -p -f -n --kill-child --propagation private \
 		bash -c stack_mounts "$0" &

@@ -115,6 +115,8 @@ echo malformed >"$T/broken.git/packed-refs"
 check "a malformed packed-refs" fails "$REFD" update -C "$T/broken.git" \
 	refs/heads/x "$broken" 2>"$T/err"
 says status status --json
+# A daemon of the machine may be off.
+"$REFD" status --all --json >"$T/json/status --all" 2>"$T/err"
 says role role --json
 says pause pause --json
 says resume resume --json
@@ -170,6 +172,7 @@ says disown disown --json "$T/a.git" "$T/away.git"
 # updates back, and of recovery in progress; and nodes of a group.
 rare='refd ping:done
 refd ping:total
+refd status --all:unit
 refd status:progress
 refd status:group_epoch
 refd status:group_lsn

@@ -243,7 +243,7 @@ static bool is_recorded(struct gate *g, const struct refd_answer *ans)
 
 static bool is_admitted(struct gate *g, const struct refd_answer *ans)
 {
-	if (ans->kind == REFD_ANSWER_PONG || unserved_answer(ans))
+	if (ans->kind == REFD_ANSWER_PONG || unserved_push(ans, &g->gd))
 		return true;
 	if (ans->kind == REFD_ANSWER_REFUSED)
 		set_why(g, ans->status, ans->text);

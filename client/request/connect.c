@@ -10,7 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
+#include "client/librefd/refd_internal.h"
 #include "client/request/daemons.h"
 
 #define ACCOUNT_SOCKETS CONNECT_ACCOUNT_BEGIN "*/refd.sock"
@@ -220,6 +220,15 @@ bool connect_is_in_group(const struct gitdir *gd)
 	return is;
 }
 
+bool connect_is_untouched(const struct gitdir *gd)
+{
+	char *path = xasprintf("%s/refd", gd->common);
+	bool is = access(path, F_OK) < 0 && errno == ENOENT;
+
+	free(path);
+	return is;
+}
+
 bool connect_may_bypass(const char *socket, const struct gitdir *gd)
 {
 	char *id = xasprintf("%s/refd/id", gd->common);
@@ -274,6 +283,9 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 			daemons_add_start(socket, err, why);
 		if (err == -EPROTO)
 			return CONNECT_FAILED;
+		if ((err == -EPERM || (err == -EACCES && !r->is_guarded)) &&
+		    fallback == FALLBACK_GIT && connect_is_untouched(gd))
+			return CONNECT_USE_GIT;
 		if (err == -EPERM || err == -EACCES)
 			return CONNECT_DENIED;
 		/* A busy daemon is not away. */

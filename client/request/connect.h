@@ -67,6 +67,11 @@ enum fallback connect_fallback(const struct gitconfig *config,
  * writes. The daemon and refd-group make <common-dir>/refd/group. */
 bool connect_is_in_group(const struct gitdir *gd);
 
+/* Has no daemon ever begun to serve the repository? Then a set-up is wrong if
+ * the daemon refuses the repository or the user. Git may write, as before the
+ * set-up, because there is nothing to be recovered. */
+bool connect_is_untouched(const struct gitdir *gd);
+
 /*
  * May git write to the repository while the daemon is away? Not while refs may
  * await replay: git would compare stale values, and recovery would keep git's
@@ -84,7 +89,7 @@ bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 
 enum connect_result {
 	CONNECT_SERVED,  /* connected, and the daemon serves */
-	CONNECT_USE_GIT, /* the daemon is away, and git may write */
+	CONNECT_USE_GIT, /* the daemon is away or denies, and git may write */
 	CONNECT_FAILED,  /* neither may write now: *WHY */
 	CONNECT_DENIED   /* the daemon denies this user: *WHY */
 };
@@ -93,6 +98,8 @@ enum connect_result {
  * Tries until DEADLINE if waiting can help. A daemon that denies this peer, or
  * a socket that the peer may not open, is an error of the configuration. Git
  * must not write then: nobody would notice that updates are no longer durable.
+ * But git may write to an untouched repository, because nothing there was ever
+ * durable, unless the repository names a socket that is not believed.
  */
 enum connect_result connect_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/request/connect.h"
 #include "proto/format.h"
 #include "proto/refname.h"
 
@@ -97,21 +98,48 @@ const char *unserved_update(const struct refd_update *u)
 	return reason;
 }
 
-const char *unserved_answer(const struct refd_answer *ans)
+static bool is_unsupported(enum refd_status status)
 {
+	return status == REFD_UNSUPPORTED;
+}
+
+static bool is_closed(enum refd_status status)
+{
+	return status == REFD_NOREPO || status == REFD_DENIED;
+}
+
+/* The text of a status for which IS is true, in an answer that changed nothing;
+ * NULL: there is none. */
+static const char *text_of(const struct refd_answer *ans,
+    bool (*is)(enum refd_status))
+{
+	enum refd_status status = REFD_OK;
 	const char *text = NULL;
-	bool is =
-	    ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_UNSUPPORTED;
 	size_t i;
 
-	if (is)
+	if (ans->kind == REFD_ANSWER_REFUSED) {
+		status = ans->status;
 		text = ans->text;
+	}
 	if (ans->kind == REFD_ANSWER_RESULTS && ans->outcome == REFD_REJECTED)
-		for (i = 0; i < ans->nr_results && !is; i++) {
-			is = ans->results[i].status == REFD_UNSUPPORTED;
+		for (i = 0; i < ans->nr_results && !is(status); i++) {
+			status = ans->results[i].status;
 			text = ans->results[i].text;
 		}
-	if (!is)
+	if (!is(status))
 		return NULL;
-	return text && *text ? text : refd_status_text(REFD_UNSUPPORTED);
+	return text && *text ? text : refd_status_text(status);
+}
+
+const char *unserved_answer(const struct refd_answer *ans)
+{
+	return text_of(ans, is_unsupported);
+}
+
+const char *unserved_push(const struct refd_answer *ans,
+    const struct gitdir *gd)
+{
+	const char *why = unserved_answer(ans);
+
+	return why || !connect_is_untouched(gd) ? why : text_of(ans, is_closed);
 }

@@ -27,5 +27,10 @@ const char *unserved_update(const struct refd_update *u);
 /* Why the daemon does not serve a transaction; NULL: ANS says otherwise.
  * Nothing of the transaction is done. Borrowed from ANS, or static. */
 const char *unserved_answer(const struct refd_answer *ans);
+/* The same for writers who have git in place of refd: git alone would take what
+ * a daemon refuses that has never served the repository GD, because its root or
+ * owner is wrong. So a wrong set-up costs no push. */
+const char *unserved_push(const struct refd_answer *ans,
+    const struct gitdir *gd);
 
 #endif

@@ -517,6 +517,27 @@ one daemon serves both, name that socket, too; if not, enable each repository"
 		<(system_values)
 }
 
+# A repository of another owner is below the root, too. The daemon refuses it,
+# so git takes the pushes, and tells the pusher why.
+system_others() {
+	local at=$T/srv/alien.git
+	with_people 'system, another owner' || return
+	git clone -q --bare "$T/work" "$at"
+	chown -R 65534:65534 "$at"
+	as 65534 git -C "$at" push -q "$at" HEAD:refs/heads/a >"$T/said" 2>&1
+	is 'system, another owner: a push' 0 $?
+	says 'system, another owner: who does it' \
+		'refd: .*; git updates the refs itself'
+	"$REFD" enable "$at" >"$T/said" 2>&1
+	is 'system, another owner: enable of root' 0 $?
+	says 'system, another owner: the reason' \
+		"warning: $at: the daemon does not serve it now: "
+	as 65534 git -C "$at" config refd.fallback refuse
+	as 65534 git -C "$at" push -q "$at" HEAD:refs/heads/b >"$T/said" 2>&1
+	is 'system, another owner: refused, if that is wanted' 1 $?
+	rm -rf "$at"
+}
+
 system_wide() {
 	local repo
 	git clone -q --bare "$T/work" "$T/srv/bare.git"
@@ -549,6 +570,7 @@ system_wide() {
 	done
 	system_second
 	system_bare
+	system_others
 	system_work_trees
 	system_update_instead
 	git clone -q --bare "$T/work" "$T/srv/later.git"

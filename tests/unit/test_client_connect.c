@@ -202,9 +202,15 @@ static void denies(struct fake *f)
 	fake_turn_away(f, REFD_DENIED);
 }
 
-/* A denied user gets the reason, and git does not do the work instead. */
+/* A denied user gets the reason, and git does the work only in a repository
+ * that no daemon ever served. */
 START_TEST(test_denied)
 {
+	fake_start(&fake, denies);
+	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "because"),
+	    CONNECT_USE_GIT);
+	fake_stop(&fake);
+	tmp_put("repo/refd/id", "x");
 	fake_start(&fake, denies);
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "because"),
 	    CONNECT_DENIED);
@@ -225,6 +231,7 @@ START_TEST(test_no_entry)
 {
 	if (!suite_is_root(__func__))
 		return;
+	tmp_put("repo/refd/id", "x");
 	fake_start(&fake, never_asked);
 	ck_assert_int_eq(chmod(connect_sock, 0600), 0);
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);

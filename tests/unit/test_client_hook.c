@@ -7,6 +7,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/socket.h>
 
 #include "tests/lib/hook_rig.h"
@@ -239,9 +240,13 @@ START_TEST(test_refused)
 		{ denies,
 		    "ng refs/heads/a failed to update ref: refd: "
 		    "denied: because\n" },
+		{ denies, FALLS },
 	};
 
 	hook_serve(cases[_i].script);
+	/* A repository without the directory was never served. */
+	if (_i < 3)
+		ck_assert_int_eq(mkdir("refd", 0777), 0);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect(cases[_i].report);
@@ -406,7 +411,8 @@ START_TEST(test_told_to_refuse)
 	hook_expect(
 	    "ng refs/heads/a failed to update ref: refd: the daemon is "
 	    "away: cannot connect to /nowhere/refd.sock: No such file or "
-	    "directory (refd.fallback=git would let git do it)\n");
+	    "directory; start the daemon: refd daemon --socket "
+	    "/nowhere/refd.sock (refd.fallback=git would let git do it)\n");
 }
 END_TEST
 
@@ -424,7 +430,7 @@ int main(void)
 	tcase_add_test(tc, test_lost);
 	tcase_add_test(tc, test_half_unsupported);
 	tcase_add_test(tc, test_too_large);
-	tcase_add_loop_test(tc, test_refused, 0, 3);
+	tcase_add_loop_test(tc, test_refused, 0, 4);
 	tcase_add_loop_test(tc, test_nothing_applied, 0, 4);
 	tcase_add_test(tc, test_unreportable);
 	tcase_add_test(tc, test_namespace);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/base/cli.h"
@@ -40,6 +41,7 @@ START_TEST(test_turned_away)
 	char *got;
 
 	hook_serve(turns_away);
+	ck_assert_int_eq(mkdir("refd", 0777), 0);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
 	hook_put(Z " " A " refs/heads/x..y");
@@ -50,6 +52,16 @@ START_TEST(test_turned_away)
 	ck_assert_ptr_nonnull(strstr(got, "\nng refs/heads/x..y "));
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
+}
+END_TEST
+
+/* No daemon ever served the repository, so the set-up is wrong. */
+START_TEST(test_turned_away_untouched)
+{
+	hook_serve(turns_away);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect("ok refs/heads/a\noption fall-through\n");
 }
 END_TEST
 
@@ -255,6 +267,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
 	tcase_add_test(tc, test_turned_away);
+	tcase_add_test(tc, test_turned_away_untouched);
 	tcase_add_test(tc, test_full_once);
 	tcase_add_loop_test(tc, test_long_names, 0, 2);
 	tcase_add_loop_test(tc, test_gate_records_the_rest, 0, 2);

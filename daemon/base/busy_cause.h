@@ -36,6 +36,7 @@
 	X(PAUSED, "paused", "the daemon is paused: refd resume")               \
 	X(DRAINED, "drained", "the daemon was drained: refd resume")           \
 	X(GROUP, "group", "this node takes no writes now: refd group status")  \
+	X(ABANDONED, "abandoned", "its client is gone")                        \
 	X(STOPPING, "stopping", "the daemon is stopping")
 
 enum busy_cause {

@@ -466,6 +466,7 @@ static void leave_entry(void *arg, struct entry *ent)
 	struct entry **left = arg;
 
 	if (ent->is_left || entry_is_session(ent) ||
+	    ent->state == ENTRY_ENDING || ent->state == ENTRY_DECIDED ||
 	    ent->txn->req.gate != REFD_GATE_NONE ||
 	    !waiter_all_are_mute(ent->waiters))
 		return;
@@ -485,7 +486,7 @@ void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns)
 	while ((ent = left) != NULL) {
 		left = ent->next_left;
 		ent->is_left = false;
-		decide_give_up(e, ent, REFD_BUSY, "its client is gone", now_ns);
+		decide_give_up(e, ent, BUSY(ABANDONED), now_ns);
 	}
 	scheduler_end_sessions(e, arg);
 }

@@ -6,7 +6,6 @@
  *
  * Exit: 0 all repositories are released; 1 at least one is not.
  */
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +23,6 @@
 struct disown_options {
 	bool json;
 };
-
-static int real_path(const char *arg, char *path, size_t size)
-{
-	const struct sys *sys = &sys_kernel;
-	int r,
-	    fd = SYS(sys, openat, SYS_TRUSTED, arg, O_RDONLY | O_DIRECTORY, 0);
-
-	if (fd < 0)
-		return fd;
-	r = SYS(sys, fd_path, fd, path, size);
-	SYS(sys, close, fd);
-	return r;
-}
 
 static void report(const char *path, size_t unlocked, bool as_json)
 {
@@ -65,15 +51,10 @@ struct disowning {
 static int disown(void *data)
 {
 	const struct disowning *d = data;
-	char path[4096], *why = NULL;
+	char path[REFD_PATH_MAX], *why = NULL;
 	size_t unlocked = 0;
-	int r = real_path(d->arg, path, sizeof(path));
+	int r = disown_repo(&sys_kernel, d->arg, path, &unlocked, &why);
 
-	if (r < 0) {
-		admin_say("can't find '%s': %s", d->arg, strerror(-r));
-		return 1;
-	}
-	r = disown_repo(&sys_kernel, path, &unlocked, &why);
 	if (r < 0)
 		admin_say("%s", why != NULL ? why : strerror(-r));
 	else

@@ -222,30 +222,6 @@ static bool clear(struct found_locks *all, const struct locks_options *opt,
 
 /* ---- one repository ---- */
 
-/* The repository of ARG, or of the work tree ARG. */
-static int find_repo(const struct repos *repos, const char *arg,
-    struct repo_place *place, char **why)
-{
-	char path[REFD_PATH_MAX];
-	struct sys_stat st;
-	int fd, r;
-
-	if ((size_t)snprintf(path, sizeof(path), "%s/.git", arg) >=
-		sizeof(path) ||
-	    sys_stat_trusted(repos->sys, path, &st) < 0)
-		snprintf(path, sizeof(path), "%s", arg);
-	fd = SYS(repos->sys, openat, SYS_TRUSTED, path, O_RDONLY | O_DIRECTORY,
-	    0);
-	r = fd < 0 ? fd : SYS(repos->sys, fd_path, fd, path, sizeof(path));
-	if (fd >= 0)
-		SYS(repos->sys, close, fd);
-	if (r < 0) {
-		*why = repo_why("can't find '%s': %s", arg, strerror(-r));
-		return r;
-	}
-	return repo_find(repos, path, place, why) == REFD_OK ? 0 : -ENOENT;
-}
-
 /* May another machine hold a lock here? */
 static int check_place(const struct sys *sys, const struct repo_place *place,
     char **why)
@@ -310,7 +286,8 @@ static int clear_in(void *data)
 		return 128;
 	}
 	repos_init(&repos, &sys_kernel, NULL, roots, 1, 1);
-	r = find_repo(&repos, c->arg, &place, &why);
+	r = repo_find_named(&repos, c->arg, &place, &why) == REFD_OK ? 0 :
+								       -ENOENT;
 	if (r == 0)
 		r = check_place(repos.sys, &place, &why);
 	if (r == 0)

@@ -227,39 +227,11 @@ static void verify_all(struct verify *v)
 
 /* ---- opening ---- */
 
-static int resolve_path(const struct sys *sys, const char *path,
-    char real[REFD_PATH_MAX])
-{
-	char inner[REFD_PATH_MAX];
-	struct sys_stat st;
-	int fd, r;
-
-	if ((size_t)snprintf(inner, sizeof(inner), "%s/.git", path) <
-		sizeof(inner) &&
-	    sys_stat_trusted(sys, inner, &st) == 0)
-		path = inner;
-	fd = SYS(sys, openat, SYS_TRUSTED, path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	r = SYS(sys, fd_path, fd, real, REFD_PATH_MAX);
-	SYS(sys, close, fd);
-	return r;
-}
-
 static int find_repo(struct verify *v, const char *path, char **why)
 {
-	char real[REFD_PATH_MAX];
 	struct repo_place place;
-	enum refd_status status;
-	int r;
 
-	r = resolve_path(v->sys, path, real);
-	if (r < 0) {
-		*why = repo_why("can't open '%s': %s", path, strerror(-r));
-		return -1;
-	}
-	status = repo_find(&v->repos, real, &place, why);
-	if (status != REFD_OK)
+	if (repo_find_named(&v->repos, path, &place, why) != REFD_OK)
 		return -1;
 	v->repo.fd = place.fd;
 	v->repo.path = strdup(place.path);

@@ -66,6 +66,32 @@ finds 'sound, beside the daemon' 0 "$T/r.git"
 verify "$T/r.git"
 is 'sound, for people' '1 repository: 0 errors, 0 warnings, 0 notes; 0 repaired' \
 	"$(tail -n 1 "$T/said")"
+# As git: a work tree whose .git is a file.
+git -C "$T/r.git" worktree add -q --no-checkout "$T/w" a 2>/dev/null
+mkdir "$T/near"
+echo 'gitdir: ../r.git' >"$T/near/.git"
+for tree in w near; do
+	finds "the .git file of $tree" 0 "$T/$tree"
+	check "is followed by locks --clear-dead: $tree" \
+		"$REFD" locks --clear-dead "$T/$tree"
+	check "and by disown: $tree" grep -q "'$T/r.git' is served by a refd" \
+		<("$REFD" disown "$T/$tree" 2>&1)
+done
+if [ "$(id -u)" = 0 ]; then
+	chown 65534 "$T/near/.git"
+	for command in verify disown 'locks --clear-dead'; do
+		# shellcheck disable=SC2086 # two words
+		check "not that of somebody else: refd $command" grep -q \
+			"near/.git' belongs to uid 65534" \
+			<("$REFD" $command "$T/near" 2>&1)
+	done
+fi
+echo 'no gitdir' >"$T/near/.git"
+verify "$T/near"
+is 'nor any text' "128 can't follow '$T/near/.git': the file names no repository" \
+	"$(cat "$T/status") $(grep -o "can't.*repository" "$T/err")"
+rm -r "$T/near"
+git -C "$T/r.git" worktree remove --force "$T/w"
 verify "$T"
 is 'no repository' 128 "$(cat "$T/status")"
 verify

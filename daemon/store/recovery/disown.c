@@ -41,26 +41,23 @@ static int remove_names(const struct sys *sys, struct repo *repo)
 	return r;
 }
 
-int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
-    char **why)
+int disown_repo(const struct sys *sys, const char *arg,
+    char path[REFD_PATH_MAX], size_t *unlocked, char **why)
 {
 	static const char *const roots[] = { "/" };
 	struct repo_place place;
 	struct repos repos;
 	struct repo *repo = NULL;
-	char inner[4096], *no_repo = NULL;
-	struct sys_stat st;
+	char *no_repo = NULL;
 	int r;
 
 	*why = NULL;
-	snprintf(inner, sizeof(inner), "%s/.git", path);
-	if (sys_stat_trusted(sys, inner, &st) == 0)
-		path = inner;
 	repos_init(&repos, sys, NULL, roots, 1, 1);
-	if (repo_find(&repos, path, &place, why) != REFD_OK) {
+	if (repo_find_named(&repos, arg, &place, why) != REFD_OK) {
 		repos_done(&repos);
 		return -ENOENT;
 	}
+	snprintf(path, REFD_PATH_MAX, "%s", place.path);
 	/* A damaged repository can be given free, too, so the answer matters
 	 * only if refd has nothing there: then the path may be misspelt. */
 	repo_check_git_dir(sys, place.fd, path, &no_repo);

@@ -7,11 +7,12 @@
 #define STORE_DISOWN_H
 
 #include "daemon/base/sys.h"
+#include "proto/limits.h"
 
-/* PATH (absolute): a git-dir, a common dir, or a work tree with .git. Already
- * ownerless is fine. Adds to *UNLOCKED. On failure *WHY is a sentence, to be
- * freed; -EAGAIN: a daemon serves the repository. */
-int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
-    char **why);
+/* ARG: a git-dir, a common dir, or a work tree with .git; PATH gets the path of
+ * the repository. Already ownerless is fine. Adds to *UNLOCKED. On failure *WHY
+ * is a sentence, to be freed; -EAGAIN: a daemon serves the repository. */
+int disown_repo(const struct sys *sys, const char *arg,
+    char path[REFD_PATH_MAX], size_t *unlocked, char **why);
 
 #endif

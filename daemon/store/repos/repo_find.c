@@ -223,6 +223,93 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 	return r < 0 ? repo_open_status(r) : REFD_OK;
 }
 
+/* ---- the argument of a command ---- */
+
+/* The repository to which the file FD/.git leads, as PATH below DIR, the real
+ * path of FD. 0 or negative errno. */
+static int read_git_file(const struct sys *sys, int fd, const char *dir,
+    char *path, size_t size)
+{
+	static const char key[] = "gitdir: ";
+	char *text, *target;
+	size_t len;
+	int r = sys_read_file(sys, fd, ".git", REFD_PATH_MAX, &text, &len);
+
+	if (r < 0)
+		return r;
+	text[strcspn(text, "\r\n")] = '\0';
+	target = text + sizeof(key) - 1;
+	if (strncmp(text, key, sizeof(key) - 1) != 0 || *target == '\0')
+		r = -EINVAL;
+	else if ((size_t)snprintf(path, size, "%s%s%s",
+		     *target == '/' ? "" : dir, *target == '/' ? "" : "/",
+		     target) >= size)
+		r = -ENAMETOOLONG;
+	free(text);
+	return r;
+}
+
+/* As git, but the file must belong to the owner of the repository: somebody
+ * else could name a repository that the user did not mean. */
+static enum refd_status follow_git_file(const struct repos *repos, int fd,
+    const char *dir, struct repo_place *place, char **why)
+{
+	char path[2 * REFD_PATH_MAX];
+	enum refd_status status;
+	struct sys_stat st;
+	int r = SYS(repos->sys, lstatat, fd, ".git", &st);
+
+	if (r == 0)
+		r = read_git_file(repos->sys, fd, dir, path, sizeof(path));
+	if (r < 0) {
+		*why = repo_why("can't follow '%s/.git': %s", dir,
+		    r == -EINVAL ? "the file names no repository" :
+				   strerror(-r));
+		return repo_open_status(r);
+	}
+	status = repo_find(repos, path, place, why);
+	if (status != REFD_OK || st.uid == place->st.uid)
+		return status;
+	*why = repo_why("'%s/.git' belongs to uid %u, and the repository '%s' "
+			"to uid %u: name the repository itself",
+	    dir, st.uid, place->path, place->st.uid);
+	SYS(repos->sys, close, place->fd);
+	place->fd = -1;
+	return REFD_DENIED;
+}
+
+enum refd_status repo_find_named(const struct repos *repos, const char *arg,
+    struct repo_place *place, char **why)
+{
+	const int flags = O_RDONLY | O_DIRECTORY;
+	const struct sys *sys = repos->sys;
+	char path[REFD_PATH_MAX];
+	enum refd_status status;
+	int dir, fd = -ENAMETOOLONG, r;
+
+	dir = SYS(sys, openat, SYS_TRUSTED, arg, flags, 0);
+	if (dir >= 0 &&
+	    (size_t)snprintf(path, sizeof(path), "%s/.git", arg) < sizeof(path))
+		fd = SYS(sys, openat, SYS_TRUSTED, path, flags, 0);
+	r = dir < 0 ? dir :
+		      SYS(sys, fd_path, fd >= 0 ? fd : dir, path, sizeof(path));
+	if (r < 0) {
+		*why = repo_why("can't open '%s': %s", arg, strerror(-r));
+		status = repo_open_status(r);
+	} else if (fd == -ENOTDIR) {
+		status = follow_git_file(repos, dir, path, place, why);
+	} else {
+		status = repo_find(repos, path, place, why);
+	}
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	if (dir >= 0)
+		SYS(sys, close, dir);
+	return status;
+}
+
+/* ---- by the daemon's own path ---- */
+
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place)
 {

@@ -26,6 +26,10 @@ struct repo_place {
  * owner. */
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
+/* The same for the argument of an administrator's command: a git-dir, or a work
+ * tree, whose .git may be a file. ARG is trusted. */
+enum refd_status repo_find_named(const struct repos *repos, const char *arg,
+    struct repo_place *place, char **why);
 
 /* The status after a failure ERR to open a repository. NOREPO is final, so it
  * is not used if the machine lacks memory or descriptors (BUSY) or the disk

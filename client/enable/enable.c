@@ -143,7 +143,10 @@ static void check_options(const struct command *c, struct request *rq, int argc,
 	if (rq->what != REPOSITORIES && argc)
 		cli_usage(c, "unexpected argument '%s'", argv[0]);
 	if (rq->gate && rq->what != REPOSITORIES && rq->what != ALL)
-		cli_usage(c, "unexpected option --gate");
+		cli_usage(c,
+		    "--gate is for single repositories, because each keeps its "
+		    "own hook beside the gate: run refd enable --gate "
+		    "<repository>");
 	if (rq->roots.nr && rq->what != SYSTEM &&
 	    (rq->what != SERVICE || c == &disable_command))
 		cli_usage(c, "unexpected option --root");

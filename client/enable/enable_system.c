@@ -75,12 +75,13 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 
 	if (site_config(site, &own) && enable_check_pushes(site, &own)) {
 		set = gitconfig_get(&own, HOOKS_PATH);
-		breaks = set && strcmp(set, w->hooks);
+		breaks =
+		    set && strcmp(set, w->hooks) && !hook_link_is_refd(set);
 		if (breaks)
 			say_error("%s: its own core.hooksPath, %s, would hide "
-				  "refd's hooks; link proc-receive there to "
-				  "refd and \"refd enable\" it by itself first",
-			    site->name, set);
+				  "refd's hooks; run \"ln -s %s "
+				  "%s/proc-receive\" first",
+			    site->name, set, w->self, set);
 	}
 	gitconfig_done(&own);
 	return breaks;

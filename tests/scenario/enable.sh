@@ -517,6 +517,31 @@ one daemon serves both, name that socket, too; if not, enable each repository"
 		<(system_values)
 }
 
+# The owner has enabled a repository beside another hook, with hooks in a place
+# of the owner's, which lead to refd as well.
+system_chained() {
+	local at=$T/srv/chained.git
+	git clone -q --bare "$T/work" "$at"
+	printf '#!/bin/sh\n' >"$at/hooks/proc-receive"
+	chmod +x "$at/hooks/proc-receive"
+	REFD_STATE=$T/owner.state "$REFD" enable --hooks "$T/owner.hooks" \
+		--chain refs/for/ "$at" >/dev/null
+	check 'system, chained before: enabled' "$REFD" enable --system \
+		--root "$T/srv" --hooks "$hooks" --chain refs/for/ >"$T/said"
+	"$REFD" disable --system >/dev/null
+	REFD_STATE=$T/owner.state "$REFD" disable "$at" >/dev/null
+	mkdir "$T/by.hand"
+	ln -s "$REFD" "$T/by.hand/proc-receive"
+	git -C "$at" config core.hooksPath "$T/by.hand"
+	quietly 'system, linked by hand as the message says' "$REFD" enable \
+		--system --root "$T/srv" --hooks "$hooks" --chain refs/for/
+	"$REFD" disable --system >/dev/null
+	rm -rf "$at"
+	"$REFD" enable --system --gate >"$T/said" 2>&1
+	is 'system, gate: refused' 129 $?
+	says 'system, gate: the command' 'run refd enable --gate <repository>'
+}
+
 # A repository of another owner is below the root, too. The daemon refuses it,
 # so git takes the pushes, and tells the pusher why.
 system_others() {
@@ -549,6 +574,7 @@ system_wide() {
 	done
 	git config --system user.useConfigOnly true
 	cp "$T/etc/gitconfig" "$T/etc.before"
+	system_chained
 	git -C "$T/srv/bare.git" config core.hooksPath "$T/others"
 	"$REFD" enable --system --root "$T/srv" --hooks "$hooks" >"$T/said" 2>&1
 	says 'system: refused where it would break one' \

@@ -90,34 +90,40 @@ enum finding_repair {
 #define FINDING_TABLE(X)                                                       \
 	/* the daemon */                                                       \
 	X(DAEMON_AWAY, "daemon-away", ERROR, NONE,                             \
-	    "start the daemon: systemctl start refd, or refd daemon")          \
+	    "systemctl start refd, or refd@ACCOUNT for the socket of an "      \
+	    "account; without systemd: refd daemon")                           \
 	X(DAEMON_FAILED, "daemon-cannot-start", ERROR, NONE,                   \
-	    "correct the error; a service starts again by itself")             \
+	    "correct the error, which refd check-config names if it is in "    \
+	    "the configuration; a service starts again by itself")             \
 	X(DAEMON_CONFIG, "daemon-config", ERROR, NONE,                         \
 	    "correct the file until refd check-config accepts it")             \
 	X(DAEMON_PROTOCOL, "daemon-protocol", ERROR, NONE,                     \
 	    "install refd and its daemon in one version, and restart the "     \
 	    "daemon")                                                          \
 	X(DAEMON_VERSION, "daemon-version", WARNING, NONE,                     \
-	    "restart the daemon, so that the installed version runs")          \
+	    "systemctl restart refd, or refd@ACCOUNT, so that the "            \
+	    "installed version runs")                                          \
 	X(DAEMON_STATE, "daemon-not-serving", WARNING, NONE,                   \
 	    "wait; refd ping --wait returns when the daemon serves")           \
 	X(DAEMON_FATAL, "daemon-fatal", ERROR, NONE,                           \
-	    "read the daemon's log, then restart the daemon")                  \
+	    "read the daemon's log (journalctl -u refd), then systemctl "      \
+	    "restart refd")                                                    \
 	X(FLUSH_HANGS, "flush-hangs", ERROR, NONE,                             \
 	    "refd status, as root, names the disk; read the kernel's log")     \
 	X(FLUSH_SLOW, "flush-slow", WARNING, NONE,                             \
 	    "look for other writers on the disk of daemon.state (iostat), or " \
 	    "move daemon.state to a faster disk")                              \
 	X(DAEMON_USERS, "daemon-user-namespace", ERROR, NONE,                  \
-	    "set PrivateUsers=no in the unit: in the namespace, all users "    \
-	    "look like nobody")                                                \
+	    "systemctl edit refd: PrivateUsers=no below [Service], "           \
+	    "because in the namespace all users look like nobody; "            \
+	    "systemctl restart refd")                                          \
 	X(DAEMON_UNCONFINED, "daemon-unconfined", WARNING, NONE,               \
 	    "use Linux 5.19 or later with Landlock (lsm=) and seccomp; in a "  \
 	    "container, permit both in its profile; then restart the daemon")  \
 	X(DAEMON_SEES, "daemon-sees-other", ERROR, NONE,                       \
-	    "let the daemon see the same directory (ProtectHome=, "            \
-	    "containers)")                                                     \
+	    "systemctl edit refd: ProtectHome=read-only below [Service], "     \
+	    "or mount the directory at the same path in the container; "       \
+	    "systemctl restart refd")                                          \
 	X(RECOVERY_AWAITS, "recovery-awaits", ERROR, NONE,                     \
 	    "refd recover --json names the repositories; bring them back, or " \
 	    "drop their records with refd recover --forget")                   \
@@ -139,11 +145,14 @@ enum finding_repair {
 	    "if this machine is no node of a group, remove the file, or "      \
 	    "restart the daemon and run refd enable <repository>")             \
 	X(SOCKET_CLOSED, "socket-closed", ERROR, NONE,                         \
-	    "set daemon.allowUser or daemon.allowGroup, and let everybody "    \
-	    "enter the directory of the socket")                               \
+	    "git config -f /etc/refd/config --add daemon.allowUser "           \
+	    "<user>, systemctl reload refd, and chmod a+x the directory "      \
+	    "of the socket (an account: /etc/refd/ACCOUNT/config, "            \
+	    "refd@ACCOUNT)")                                                   \
 	X(USER_DENIED, "user-denied", ERROR, NONE,                             \
-	    "git config -f /etc/refd/config --add daemon.allowUser <user>, "   \
-	    "and reload the daemon")                                           \
+	    "git config -f /etc/refd/config --add daemon.allowUser "           \
+	    "<user>, and systemctl reload refd (an account: "                  \
+	    "/etc/refd/ACCOUNT/config, refd@ACCOUNT)")                         \
 	/* durability and the journal's directory */                           \
 	X(DURABILITY_WEAK, "durability-weak", WARNING, NONE,                   \
 	    "set durability.mode, or refd.durability of the repository, to "   \
@@ -152,8 +161,7 @@ enum finding_repair {
 	    "git -C <repository> config refd.durability journal")              \
 	X(STATE_INSIDE, "state-in-repository", ERROR, NONE,                    \
 	    "stop the daemon, move the directory, set daemon.state")           \
-	X(STATE_OPEN, "state-open", WARNING, NONE,                             \
-	    "set the mode of the directory to 0700")                           \
+	X(STATE_OPEN, "state-open", WARNING, NONE, "chmod 0700 the directory") \
 	X(STATE_ELSEWHERE, "state-elsewhere", NOTE, NONE,                      \
 	    "take both snapshots at once, or run refd checkpoint before")      \
 	/* file systems, the kernel */                                         \
@@ -215,7 +223,13 @@ enum finding_repair {
 	    "refd log --foreign --repo <repository> lists them; refd enable "  \
 	    "--gate <repository> records git's writes at once")                \
 	X(REPO_REFUSED, "repository-refused", ERROR, NONE,                     \
-	    "do as the daemon says")                                           \
+	    "for a repository below no root: git config -f "                   \
+	    "/etc/refd/config --add daemon.root <directory>, systemctl "       \
+	    "edit refd: ReadWritePaths=<directory> below [Service], "          \
+	    "systemctl restart refd; of another owner: refd enable "           \
+	    "--service <owner> --root <directory>; of another daemon: refd "   \
+	    "enable --socket <its socket> <repository>, or, once its journal " \
+	    "is gone for good, refd disown <repository>")                      \
 	X(ENABLE_INCOMPLETE, "enable-incomplete", ERROR, ENABLE,               \
 	    "refd enable <repository>")                                        \
 	X(HOOK_MISSING, "hook-missing", ERROR, ENABLE,                         \
@@ -229,7 +243,8 @@ enum finding_repair {
 	    "refd enable <repository> links the hook to this refd; remove "    \
 	    "the other refd")                                                  \
 	X(HOOKS_PATH, "hooks-path", ERROR, NONE,                               \
-	    "link proc-receive there to refd, or unset core.hooksPath")        \
+	    "ln -s \"$(command -v refd)\" <that directory>/proc-receive, "     \
+	    "or git -C <repository> config --unset core.hooksPath")            \
 	X(FORWARDERS, "forwarders-missing", ERROR, ENABLE,                     \
 	    "refd enable <repository>")                                        \
 	X(INCLUDE_MISSED, "include-not-reached", ERROR, NONE,                  \
@@ -241,9 +256,11 @@ enum finding_repair {
 	    "refd enable <repository> sets refs and adm!:refs, each as a "     \
 	    "value of its own")                                                \
 	X(PATTERN_USELESS, "pattern-useless", WARNING, NONE,                   \
-	    "remove the value from receive.procReceiveRefs")                   \
+	    "git -C <repository> config --unset-all "                          \
+	    "receive.procReceiveRefs <the value>")                             \
 	X(CHAIN_MISSING, "chain-missing", ERROR, NONE,                         \
-	    "put the other hook back, or unset refd.chain")                    \
+	    "put the other hook back, or git -C <repository> config "          \
+	    "--unset-all refd.chain")                                          \
 	/* its configuration */                                                \
 	X(CONFIG_BROKEN, "config-broken", ERROR, NONE,                         \
 	    "git -C <repository> config --list names the line")                \

@@ -291,6 +291,8 @@ files() {
 	cp -a "$A" "$T/copy.git"
 	echo junk >"$T/copy.git/refd/id"
 	sees repository-refused "$T/copy.git"
+	check 'repository-refused: the remedy has commands' grep -q \
+		'"remedy":"[^"]*add daemon.root .*refd disown ' "$T/said"
 	check 'and in whose words' grep -q 'the daemon says: .*refd/id' \
 		"$T/said"
 	rm -r "$T/copy.git"

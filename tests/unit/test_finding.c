@@ -175,21 +175,21 @@ END_TEST
 /* A rare reason is not hidden by a frequent one. */
 START_TEST(different_texts)
 {
-	add(FOUND_REPO_REFUSED, "/a", NULL, "'/a' is not under a root");
+	add(FOUND_NOT_CHECKED, "/a", NULL, "'/a' is not under a root");
 	add(FOUND_NOT_ENABLED, "/a", NULL, "x");
-	add(FOUND_REPO_REFUSED, "/b", NULL, "'/b' belongs to another journal");
-	add(FOUND_REPO_REFUSED, "/c", NULL, "'/c' is not under a root");
+	add(FOUND_NOT_CHECKED, "/b", NULL, "'/b' belongs to another journal");
+	add(FOUND_NOT_CHECKED, "/c", NULL, "'/c' is not under a root");
 	/* The path of another repository counts. */
-	add(FOUND_REPO_REFUSED, "/d", NULL, "'/a' is not under a root");
+	add(FOUND_NOT_CHECKED, "/d", NULL, "'/a' is not under a root");
 	ends(true,
-	    "error: repository-refused: /d: '/a' is not under a root\n"
-	    "    remedy: do as the daemon says\n"
-	    "error: repository-refused: /b: '/b' belongs to another journal\n"
-	    "    remedy: do as the daemon says\n"
-	    "error: repository-refused: 2 repositories: '<repository>' is not "
+	    "error: not-checked: /d: '/a' is not under a root\n"
+	    "    remedy: run refd doctor as the owner of the repository\n"
+	    "error: not-checked: /b: '/b' belongs to another journal\n"
+	    "    remedy: run refd doctor as the owner of the repository\n"
+	    "error: not-checked: 2 repositories: '<repository>' is not "
 	    "under a root\n"
 	    "    /a\n    /c\n"
-	    "    remedy: do as the daemon says\n"
+	    "    remedy: run refd doctor as the owner of the repository\n"
 	    "note: not-enabled: /a: x\n"
 	    "    remedy: refd enable /a\n"
 	    "5 repositories: 4 errors, 0 warnings, 1 note; 0 repaired\n");

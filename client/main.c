@@ -112,8 +112,7 @@ static const struct command *const commands[] = {
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("deliver", "send changes to web hooks and commands",
 	    program_deliver),
-	/* Not in the list: no daemon serves a group yet. */
-	OTHER("group", NULL, program_group),
+	OTHER("group", "manage a group of nodes", program_group),
 	OTHER("check-config", "check the daemon's configuration",
 	    program_admin),
 	&pause_command,
@@ -135,7 +134,7 @@ static void list_commands(FILE *to)
 	for (i = 0; i < NR_COMMANDS; i++)
 		if (!commands[i]->name)
 			print_lines(to, "\n%s\n", commands[i]->summary);
-		else if (commands[i]->summary)
+		else
 			print_line(to, "    %-14s%s", commands[i]->name,
 			    commands[i]->summary);
 	print_lines(to,

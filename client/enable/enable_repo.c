@@ -20,6 +20,7 @@
 #include "client/enable/hook_link.h"
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
+#include "client/enable/release.h"
 #include "client/enable/shared_hooks.h"
 #include "client/git/owner.h"
 #include "client/hooks/gate_link.h"
@@ -432,6 +433,35 @@ static bool may_follow(const struct enabling *e)
 	return false;
 }
 
+static int release_here(void *arg)
+{
+	const struct enabling *e = arg;
+	struct text why = { 0 };
+	struct gitdir gd = { 0 };
+	bool ok = owner_gitdir(&gd, &e->at, &why) && release_repository(&gd);
+
+	gitdir_done(&gd);
+	text_done(&why);
+	return !ok;
+}
+
+/* After disable. The repository is git's in any case. */
+static void release(struct enabling *e)
+{
+	const struct work work = { .run = release_here,
+		.arg = e,
+		.always_forks = true };
+	struct text why = { 0 };
+
+	if (owner_run(&e->at, work, &why) != 0)
+		say_warning("%s: its id stays with the journal of its daemon, "
+			    "in which updates may wait; once that journal is "
+			    "gone for good, \"refd disown %s\" lets a new "
+			    "daemon serve it",
+		    e->named, e->named);
+	text_done(&why);
+}
+
 static bool run(struct enabling *e)
 {
 	struct text why = { 0 };
@@ -445,6 +475,8 @@ static bool run(struct enabling *e)
 
 	if (why.len)
 		say_error("%s", why.data);
+	if (ok && !e->w && !e->is_template)
+		release(e);
 	owned_done(&e->at);
 	text_done(&why);
 	return ok;

@@ -145,6 +145,50 @@ check 'refd disown' "$REFD" disown "$T/repo.git"
 check 'until it is given free' "$REFD" update -C "$T/repo.git" \
 	refs/heads/three "$one"
 
+# ---- disabled ----
+
+# The journal finds the history again, and another journal may take the
+# repository.
+id_is() { # REPORTED-AS WORDS
+	if grep -q "$2" "$T/released.git/refd/id"; then ok "$1"; else
+		not_ok "$1" "$(cat "$T/released.git/refd/id")"
+	fi
+}
+
+new_repo released.git bare
+commit=$(new_commit released.git one)
+quiet() { "$@" >"$T/said" 2>&1; }
+check 'to be released: enabled' quiet "$REFD" enable "$T/released.git"
+check 'to be released: an update' "$REFD" update -C "$T/released.git" \
+	refs/heads/one "$commit"
+check 'disabled' quiet "$REFD" disable "$T/released.git"
+id_is 'disabled: no journal' 'journal 0\{32\}$'
+check 'enabled again' quiet "$REFD" enable "$T/released.git"
+check 'enabled again: an update' "$REFD" update -C "$T/released.git" \
+	refs/heads/two "$commit"
+id_is 'enabled again: a journal' 'journal .*[1-9a-f]'
+is 'enabled again: with the history' 2 \
+	"$("$REFD" log --repo "$T/released.git" --json | wc -l)"
+check 'disabled again' quiet "$REFD" disable "$T/released.git"
+stop_daemon
+rm -rf "$T/purged"
+mv "$STATE" "$T/purged"
+check 'purged: a new state' start_daemon
+check 'purged: enabled' quiet "$REFD" enable "$T/released.git"
+is 'purged: without a warning' '' "$(grep -i 'warning' "$T/said")"
+check 'purged: an update' "$REFD" update -C "$T/released.git" \
+	refs/heads/three "$commit"
+stop_daemon
+"$REFD" disable "$T/released.git" >"$T/said" 2>&1
+is 'no daemon: disabled' 0 $?
+check 'no daemon: the id stays, and how to give it free' \
+	grep -q "its id stays .*refd disown $T/released.git" "$T/said"
+id_is 'no daemon: the journal stays' 'journal .*[1-9a-f]'
+sed -i 's/^journal ......../journal 01234567/' "$T/released.git/refd/id"
+check 'no daemon: it starts again' start_daemon
+quiet "$REFD" disable "$T/released.git"
+id_is 'another daemon: the journal stays' 'journal 01234567'
+
 # ---- no journal ----
 
 no_journal() { # REPORTED-AS DIRECTORY

@@ -188,7 +188,9 @@ static int look_there(void *arg, const struct journal_repo *known)
 }
 
 /* In a group, refd-group makes repositories, and does not know the journal. Or
- * an administrator has copied the repository from another node. */
+ * an administrator has copied the repository from another node. On a single
+ * machine refd disable has released the repository (client/enable/release.h).
+ */
 static bool is_unclaimed(const struct repo_id *id)
 {
 	static const uint8_t none[16];
@@ -215,7 +217,7 @@ int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 	bool is_known = false;
 	int r;
 
-	if (!is_unclaimed(id))
+	if (!is_unclaimed(id) || !repos->are_copies)
 		return 0;
 	r = journal_find_repo(repos->journal, id->uuid, note_known, &is_known);
 	return r == 0 ? is_known : r > 0 ? -EIO : r;

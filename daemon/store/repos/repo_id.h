@@ -7,8 +7,9 @@
  *
  * Written once. The path tells a moved repository from a copy that contains the
  * file: if the old path still has the same id, the repository is a copy and
- * gets a new id. If the journal is all zeros, refd-group has made the file, and
- * the daemon adds the own journal at the first opening.
+ * gets a new id. If the journal is all zeros, refd-group has made the file, or
+ * refd disable has released the repository, and the daemon adds the own journal
+ * at the first opening.
  *
  * Any thread; blocks; 0 or negative errno; nothing logs.
  */

@@ -70,11 +70,19 @@ bool group_log_compare(struct group_log *log, uint64_t lsn,
  */
 bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 
-/* Writes down that this node has applied APPLIED; not proven, and not delayed
- * by standbys that are away. At the start, the number can be lower than
- * before. */
-bool group_log_begin(struct group_log *log, uint64_t applied);
-/* The same, later. */
+/*
+ * Names this machine in the row of the node, and writes down that the node has
+ * applied APPLIED; not proven, and not delayed by standbys that are away. The
+ * number can be lower than before. WRONG: another machine has written to the
+ * row within GROUP_LOG_NAME_MS, so both have one group.node.
+ */
+#define GROUP_LOG_NAME_MS 4000
+#define GROUP_LOG_TWO                                                          \
+	"another machine is the node '%s' now: give each machine a group.node" \
+	" of its own, and make this one a new node (docs/group.md)"
+enum session_result group_log_begin(struct group_log *log, uint64_t applied);
+/* The same, later, and never a lower number. Here and in each proof, the name
+ * of another machine in the row ends the program. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 
 typedef void group_log_row_fn(void *arg, uint64_t lsn, uint64_t epoch,

@@ -11,45 +11,73 @@
 #define ROWS_MOST  "500"
 #define BYTES_MOST "16777216"
 
+/* GROUP_LOG_NAME_MS */
+#define NAME_TIME "interval '4 seconds'"
+
+#define INSERT                                                                 \
+	"INSERT INTO refd.node (grp, node, applied, seen, machine)"            \
+	" SELECT $1, $2, $3::bigint, clock_timestamp(), $4"
+
 #define PREFER_LATER                                                           \
 	" ON CONFLICT (grp, node) DO UPDATE"                                   \
 	" SET applied = greatest(node.applied, excluded.applied),"             \
-	" seen = excluded.seen"
+	" seen = excluded.seen WHERE node.machine = excluded.machine"
 
 /* For a commit that does not wait for the standbys. */
-#define INSERT_LOCALLY                                                         \
-	"INSERT INTO refd.node SELECT $1, $2, $3::bigint, now()"               \
+#define LOCALLY                                                                \
 	" WHERE set_config('synchronous_commit', 'local', true) = 'local'"
 
-/* Runs SQL to write down that this node has applied APPLIED. */
-static bool write_applied(struct session *s, uint64_t applied, const char *sql)
+/* Runs SQL to write down that this node has applied APPLIED. Returns the number
+ * of rows; 0: the row has the name of another machine. */
+static long write_applied(struct session *s, uint64_t applied, const char *sql)
 {
 	struct params p = { 0 };
 
 	params_text(&p, s->config->name);
 	params_text(&p, s->config->node);
 	params_number(&p, applied);
-	return session_change(s, sql, &p) == 1;
+	params_text(&p, s->machine);
+	return session_change(s, sql, &p);
+}
+
+/* The same, after group_log_begin(). Two nodes of one name would end each
+ * other's epochs without end. */
+static bool write_later(struct session *s, uint64_t applied, const char *sql)
+{
+	long changed = write_applied(s, applied, sql);
+
+	if (changed == 0)
+		die(GROUP_LOG_TWO, s->config->node);
+	return changed == 1;
 }
 
 /* A commit that can be proven. */
 static bool touch(struct session *s, uint64_t applied)
 {
-	return write_applied(s, applied,
-	    "INSERT INTO refd.node VALUES ($1, $2, $3, now())" PREFER_LATER);
+	return write_later(s, applied, INSERT PREFER_LATER);
 }
 
-bool group_log_begin(struct group_log *log, uint64_t applied)
+enum session_result group_log_begin(struct group_log *log, uint64_t applied)
 {
-	return write_applied(&log->s, applied,
-	    INSERT_LOCALLY " ON CONFLICT (grp, node) DO UPDATE"
+	long changed = write_applied(&log->s, applied,
+	    INSERT LOCALLY " ON CONFLICT (grp, node) DO UPDATE"
 			   " SET applied = excluded.applied,"
-			   " seen = excluded.seen");
+			   " seen = excluded.seen, machine = excluded.machine"
+			   " WHERE node.machine = excluded.machine OR node.seen"
+			   " NOT BETWEEN excluded.seen - " NAME_TIME
+			   " AND excluded.seen + " NAME_TIME);
+
+	if (changed == 0) {
+		text_clear(&log->s.why);
+		text_addf(&log->s.why, GROUP_LOG_TWO, log->s.config->node);
+		return SESSION_WRONG;
+	}
+	return changed == 1 ? SESSION_OK : SESSION_AWAY;
 }
 
 bool group_log_note(struct group_log *log, uint64_t applied)
 {
-	return write_applied(&log->s, applied, INSERT_LOCALLY PREFER_LATER);
+	return write_later(&log->s, applied, INSERT LOCALLY PREFER_LATER);
 }
 
 static bool is_epoch(struct session *s, uint64_t epoch)

@@ -126,10 +126,11 @@ static void tell_near(struct hold_thread *t, bool is_leader, enum room room)
 	params_text(&p, config->node);
 	params_number(&p, config->held);
 	params_text(&p, room == ROOM_ENOUGH ? "true" : "false");
+	params_text(&p, t->s.machine);
 	r = session_run(&t->s,
 	    "WITH alive AS (UPDATE refd.node"
 	    " SET seen = clock_timestamp(), has_room = $4"
-	    " WHERE grp = $1 AND node = $2)"
+	    " WHERE grp = $1 AND node = $2 AND machine = $5)"
 	    " SELECT applied FROM refd.node WHERE grp = $1 AND node <> $2"
 	    " AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
 	    " AND clock_timestamp() + interval '5 seconds'"
@@ -300,7 +301,7 @@ static void *run(void *arg)
 /* ---- calls ---- */
 
 struct hold_thread *hold_thread_start(const struct group_config *config,
-    struct daemon_link *link, const char *dir)
+    const char *machine, struct daemon_link *link, const char *dir)
 {
 	struct hold_thread *t = xcalloc(1, sizeof(*t));
 
@@ -312,6 +313,7 @@ struct hold_thread *hold_thread_start(const struct group_config *config,
 	t->site = (struct fetch_site){ config->roots, config->nr_roots, t->dir,
 		{ program_refd(), config->socket } };
 	t->s.config = config;
+	t->s.machine = machine;
 	t->s.tick = tick;
 	t->s.tick_arg = t;
 	t->asks = (struct hold_asks){ .config = config, .link = link };

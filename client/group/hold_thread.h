@@ -15,7 +15,7 @@ struct hold_thread;
 
 /* DIR is the directory for git (fetch_dirs_make()). LINK gets the answers. */
 struct hold_thread *hold_thread_start(const struct group_config *config,
-    struct daemon_link *link, const char *dir);
+    const char *machine, struct daemon_link *link, const char *dir);
 /* Owns FRAME, a HOLD. LEADER: the other node that leads, from which the objects
  * come; NULL: this node leads, and the others fetch. */
 void hold_thread_take(struct hold_thread *t, struct daemon_frame *frame,

@@ -21,6 +21,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/group/guard.h"
 #include "client/group/service_internal.h"
@@ -28,6 +29,7 @@
 
 #define TURN_MS  200 /* between two looks at lease and log */
 #define PAUSE_MS 200
+#define BOOT_ID  "/proc/sys/kernel/random/boot_id"
 #define NEXT_MS  20 /* the same, if this node shall lead */
 #define WISH_MS  1000
 #define NOTE_MS  1000
@@ -277,6 +279,17 @@ static void check_hello(const struct service *v, const struct group_frame *f)
 		    f->hello.node, v->config->node);
 }
 
+/* The name can be of this machine before it booted again. */
+static void await_name(struct service *v)
+{
+	uint64_t now = lease_now_ms();
+
+	if (!v->name_ms)
+		v->name_ms = now + GROUP_LOG_NAME_MS + PAUSE_MS;
+	else if (now > v->name_ms)
+		die("%s", v->log.s.why.data);
+}
+
 static bool begin(struct service *v)
 {
 	struct lease lease;
@@ -285,8 +298,15 @@ static bool begin(struct service *v)
 	if (!service_connect(v) || !lease_look(&v->log.s, &lease))
 		return false;
 	/* An old copy of the node has a lower number than before. */
-	if (!group_log_begin(&v->log, v->applied))
+	switch (group_log_begin(&v->log, v->applied)) {
+	case SESSION_OK:
+		break;
+	case SESSION_WRONG:
+		await_name(v);
 		return false;
+	case SESSION_AWAY:
+		return false;
+	}
 	greet(v, &lease);
 	/* A node that cannot get the rows must leave the lease to others. */
 	if (is_mine(v, &lease) &&
@@ -456,16 +476,41 @@ static struct hold_thread *start_holds(struct service *v, const char *path)
 	char *dir = slash ?
 	    xasprintf("%.*s/group-git", (int)(slash - path), path) :
 	    xstrdup("group-git");
-	struct hold_thread *holds = hold_thread_start(v->config, &v->link, dir);
+	struct hold_thread *holds =
+	    hold_thread_start(v->config, v->log.s.machine, &v->link, dir);
 
 	free(dir);
 	return holds;
 }
 
+/* This boot and the state directory, in which PATH is. A copied machine has
+ * both anew, and the id of the machine and the journal are copied. */
+static char *name_machine(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? xasprintf("%.*s/", (int)(slash - path), path) :
+			    xstrdup(".");
+	struct text boot = { 0 };
+	struct stat st = { 0 };
+	char *name;
+
+	if (stat(dir, &st) < 0 || text_read_file(&boot, BOOT_ID, 64) < 0)
+		die("cannot read '%s' and '%s', which tell this machine from "
+		    "others",
+		    dir, BOOT_ID);
+	name = xasprintf("%.36s %llu:%llu", boot.data,
+	    (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	text_done(&boot);
+	free(dir);
+	return name;
+}
+
 int service_run(const struct group_config *config, const char *path)
 {
+	char *machine = name_machine(path);
 	struct service v = { .config = config,
 		.log.s = { .config = config,
+		    .machine = machine,
 		    .tick = tell_lease,
 		    .tick_arg = &v } };
 
@@ -484,5 +529,6 @@ int service_run(const struct group_config *config, const char *path)
 	say("stops, as the daemon wishes");
 	group_log_done(&v.log);
 	daemon_link_close(&v.link);
+	free(machine);
 	return EXIT_DONE;
 }

@@ -26,11 +26,12 @@ struct service {
 	uint64_t last;  /* LSN of the last row that the daemon has */
 	/* The id of this row. Zeros: an earlier process has sent the row. */
 	uint8_t last_id[GROUP_UUID_BYTES];
-	uint64_t applied;         /* by the daemon: all rows up to it */
-	uint64_t taken;           /* the last one applied, or put off */
-	uint64_t untaken;         /* bytes of the rows behind it, about */
-	struct lease told;        /* the lease of the last ROLE */
-	bool has_role;            /* the daemon has the role by TOLD */
+	uint64_t applied;  /* by the daemon: all rows up to it */
+	uint64_t taken;    /* the last one applied, or put off */
+	uint64_t untaken;  /* bytes of the rows behind it, about */
+	struct lease told; /* the lease of the last ROLE */
+	bool has_role;     /* the daemon has the role by TOLD */
+	uint64_t name_ms;  /* as long another machine may have the name */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
 	uint64_t current_ms;      /* of the last CURRENT */
 	/* Of a look at the log that is proven, until the daemon has applied its

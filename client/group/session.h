@@ -24,9 +24,10 @@ typedef bool session_tick_fn(void *arg);
 
 struct session {
 	const struct group_config *config; /* borrowed */
-	PGconn *conn;                      /* NULL: closed */
-	struct text why;                   /* the last failure */
-	session_tick_fn *tick;             /* can be NULL */
+	const char *machine;   /* borrowed; NULL in commands (group_log.h) */
+	PGconn *conn;          /* NULL: closed */
+	struct text why;       /* the last failure */
+	session_tick_fn *tick; /* can be NULL */
 	void *tick_arg;
 	/* Lists of servers, instead of the lists of group.database. Empty:
 	 * not instead. */

@@ -8,12 +8,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
-from group import new_row, wait_for  # noqa: E402
+from group import Node, new_row, wait_for  # noqa: E402
 from group_console import (Paused, check_rows, expect, report,  # noqa: E402
                            run_cases, same)
 import group_log_leader  # noqa: E402
-from group_log_nodes import (LEASE, SECONDS, a, b, cancel_all,  # noqa: E402
-                             check, console, leader, nodes, pg)
+from group_log_nodes import (LEASE, PROGRAM, SECONDS, TOP, a, b,  # noqa: E402
+                             cancel_all, check, console, leader, nodes, pg)
 import group_log_takeover  # noqa: E402
 import group_old  # noqa: E402
 
@@ -28,6 +28,36 @@ def refuses(name, text, **changes):
     report(f'{name}: reason', text in b.message(), b.message()[-300:])
     report(f'{name}: no handler of exit() beside the other thread',
            not b.runs_handlers())
+
+
+def test_two():
+    """A copy of the machine of the leader starts, with the same group.node."""
+    first = leader()
+    assert first, (a.role, b.role)
+    role = first.role
+    os.makedirs(f'{TOP}/copy')
+    copy = Node(first.name, PROGRAM, first.config, f'{TOP}/copy')
+    copy.group, copy.applied = first.group, first.applied
+    copy.start()
+    same('a second machine ends', 128, copy.process.wait(20))
+    text = f"another machine is the node '{first.name}' now"
+    report('with a sentence', text in copy.message(), copy.message()[-300:])
+    same('the first one leads in its epoch', (role, None),
+         (first.role, first.process.poll()))
+    first.kill(signal.SIGSTOP)
+    time.sleep(5)
+    copy.start()
+    wait_for(20, lambda: copy.role)
+    first.kill(signal.SIGCONT)
+    same('a machine that comes back second ends', 128, first.process.wait(20))
+    report('with a sentence, too', text in first.message(),
+           first.message()[-300:])
+    copy.end()
+    time.sleep(5)
+    first.start()
+    report('when it is alone, it goes on', wait_for(20, lambda: first.role),
+           first.message()[-300:])
+    check('two machines')
 
 
 def test_wrong():
@@ -162,4 +192,4 @@ def test_failover():
 
 
 run_cases(pg, nodes, *group_log_leader.CASES, *group_log_takeover.CASES,
-          test_wrong, test_old_primary, test_random, test_failover, nr_first=2)
+          test_two, test_wrong, test_old_primary, test_random, test_failover, nr_first=2)

@@ -293,6 +293,34 @@ int config_read_file(struct config *cfg, const struct sys *sys,
 	return cfg->file != NULL && !reading.has_errors ? 0 : -1;
 }
 
+static int look_for_key(void *arg, const char *name, const char *text,
+    unsigned line)
+{
+	(void)text;
+	(void)line;
+	return strcmp(name, arg) == 0;
+}
+
+int config_file_has(const struct sys *sys, const char *path, const char *key)
+{
+	char *text, *wanted = strdup(key);
+	const char *malformed;
+	unsigned line;
+	size_t len;
+	int r = -ENOMEM;
+
+	if (wanted != NULL)
+		r = sys_read_file(sys, SYS_TRUSTED, path, FILE_MAX_BYTES, &text,
+		    &len);
+	if (r >= 0) {
+		r = config_file_parse(text, len, look_for_key, wanted, &line,
+		    &malformed);
+		free(text);
+	}
+	free(wanted);
+	return r;
+}
+
 /* ---- for people ---- */
 
 const char *config_value_key(const struct config_value *value)

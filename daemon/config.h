@@ -111,6 +111,9 @@ int config_defaults(struct config *cfg, char **why);
  * has the name of a file that was read to its end. */
 int config_read_file(struct config *cfg, const struct sys *sys,
     const char *path, char **why);
+/* 1: the file PATH has KEY. 0: no. Otherwise a negative errno. Any thread;
+ * blocks. */
+int config_file_has(const struct sys *sys, const char *path, const char *key);
 /* Finds the default file. *PATH is NULL if there is no file. */
 int config_find_file(const struct sys *sys, char **path);
 

@@ -9,6 +9,7 @@
 #include "daemon/options.h"
 
 #define NS_PER_MS 1000000LL
+#define LOOK_NS   (1000 * NS_PER_MS)
 
 /* ---- applying ---- */
 
@@ -188,6 +189,33 @@ void live_config_apply(void *arg, void *read)
 	    LOG_NUM("waiting", kept.nr));
 	live_config_done(live);
 	live->now = cfg;
+}
+
+/* ---- a group that waits for a restart ---- */
+
+char *live_config_refusal(void *arg)
+{
+	struct live_config *live = arg;
+	int64_t now_ns = SYS(&sys_kernel, now_mono);
+	int r;
+
+	if (live->started->node != NULL || live->started->file == NULL)
+		return NULL;
+	if (now_ns - atomic_load(&live->looked_ns) > LOOK_NS &&
+	    pthread_mutex_trylock(&live->looking) == 0) {
+		/* A file that cannot be read now tells nothing new. */
+		r = config_file_has(&sys_kernel, live->started->file,
+		    "group.node");
+		if (r >= 0)
+			atomic_store(&live->is_group_unused, r > 0);
+		atomic_store(&live->looked_ns, now_ns);
+		pthread_mutex_unlock(&live->looking);
+	}
+	if (!atomic_load(&live->is_group_unused))
+		return NULL;
+	return strdup("the configuration has the section [group], and this "
+		      "daemon was started without it, so other nodes would "
+		      "not get the update: systemctl restart refd.service");
 }
 
 void live_config_done(struct live_config *live)

@@ -2,12 +2,14 @@
  * Applies the configuration to the store and the loop: at the start, and after
  * every SIGHUP for all settings that may change.
  *
- * For the main thread, where nothing blocks. Exception: live_config_read()
- * reads files, and runs on a separate thread.
+ * For the main thread, where nothing blocks. Exceptions: live_config_read()
+ * reads files, and runs on a separate thread, and live_config_refusal().
  */
 #ifndef DAEMON_LIVE_CONFIG_H
 #define DAEMON_LIVE_CONFIG_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "daemon/base/confine.h"
@@ -28,6 +30,10 @@ struct live_config {
 	struct config *now;
 	struct server *server; /* borrowed */
 	struct store *store;   /* borrowed */
+	/* Of live_config_refusal(). */
+	pthread_mutex_t looking;
+	_Atomic(int64_t) looked_ns;
+	atomic_bool is_group_unused;
 };
 
 /* Fills SETTINGS, which borrow from CFG. DESCRIPTORS limits connections. */
@@ -41,6 +47,14 @@ int live_config_rules(struct store *store, const struct config *cfg);
 void *live_config_read(void *live);
 void live_config_apply(void *live, void *read);
 void live_config_forget(void *read);
+
+/*
+ * For struct store_config: NULL, or why a daemon of no group takes no writes:
+ * the file names a group since the start. Two such daemons would both take
+ * writes, and each believes to be alone. Reads the file at most once a second.
+ * Any thread; blocks.
+ */
+char *live_config_refusal(void *live);
 
 void live_config_done(struct live_config *live);
 

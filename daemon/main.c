@@ -132,7 +132,7 @@ static struct server *make_server(const struct config *cfg,
 }
 
 static int open_store(const struct config *cfg, struct server *server,
-    rlim_t descriptors, struct store **store, char **why)
+    struct live_config *live, struct store **store, char **why)
 {
 	const struct store_config config = {
 		.sys = &sys_kernel,
@@ -149,7 +149,9 @@ static int open_store(const struct config *cfg, struct server *server,
 		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
 		.node = cfg->node,
 		.patience_ns = (int64_t)cfg->patience_ms * NS_PER_MS,
-		.max_open_repos = repos_max(descriptors),
+		.refusal = live_config_refusal,
+		.refusal_arg = live,
+		.max_open_repos = repos_max(live->descriptors),
 		.wake = server_wake,
 		.wake_arg = server,
 		.awaiting = server_awaiting,
@@ -277,7 +279,8 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 		.metrics_fd = p->metrics,
 		.listen_fd = p->clients,
 		.descriptors = raise_descriptors(),
-		.started = cfg };
+		.started = cfg,
+		.looking = PTHREAD_MUTEX_INITIALIZER };
 	struct server *server;
 	struct store *store = NULL;
 	char *why = NULL;
@@ -292,7 +295,7 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 	server = make_server(cfg, &live);
 	if (server == NULL)
 		report_failed_start(p, NULL);
-	else if (open_store(cfg, server, live.descriptors, &store, &why) < 0 ||
+	else if (open_store(cfg, server, &live, &store, &why) < 0 ||
 	    live_config_rules(store, cfg) < 0 ||
 	    server_listen(server, &why) < 0 ||
 	    share_group_socket(cfg, server, store, &why) < 0 ||

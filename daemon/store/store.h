@@ -116,6 +116,10 @@ struct store_config {
 	 * until a batch without an outcome ends the daemon. */
 	const char *node;
 	int64_t patience_ns;
+	/* Without a group: NULL, or why no update is admitted, to be freed. Any
+	 * thread; may block. May be NULL. */
+	char *(*refusal)(void *arg);
+	void *refusal_arg;
 	void (*wake)(void *arg);
 	void *wake_arg;
 	/* LIST has a line "awaits <uuid of refd/id>" for each repository whose

@@ -281,6 +281,8 @@ static int make_admissions(struct store *s)
 		.completions = &s->completions,
 		.durability = s->cfg.durability,
 		.group = s->group,
+		.refusal = s->cfg.refusal,
+		.refusal_arg = s->cfg.refusal_arg,
 	};
 
 	s->admissions = admissions_new(&cfg);

@@ -69,17 +69,17 @@ configure() {
 	mkdir -p /etc/refd
 	cat >/etc/refd/config
 }
+configure <<-'CONFIG'
+	[daemon]
+		root = /srv/git
+CONFIG
+# As the package does.
+systemctl start refd.socket refd.service
 if [ "$NODE" = a ]; then
-	configure <<-'CONFIG'
-		[daemon]
-			root = /srv/git
-	CONFIG
 	as_git git init -q --bare /srv/git/one.git
 	as_git git init -q /srv/git/work
-	systemctl start refd.socket
 	check 'a repository without a group' refd enable /srv/git/one.git
 	check 'a push without a group' push before
-	systemctl stop refd.socket refd.service
 fi
 
 # ---- the steps of the manual ----
@@ -97,7 +97,11 @@ configure <<CONFIG
 CONFIG
 if [ "$NODE" = a ]; then
 	check 'refd group create' as_git refd group create
+	push unused 2>/run/unused
+	is 'a push to a daemon that does not know the group fails' 1 $?
+	check 'with the command' grep -q 'systemctl restart refd' /run/unused
 	systemctl enable -q --now "${units[@]}"
+	systemctl restart refd.service refd-group.service
 	check 'a leads' await 20 role leader
 	refd drain >/dev/null
 	lsn=$(refd status -v | sed -n 's/^group_lsn: //p')
@@ -109,9 +113,11 @@ if [ "$NODE" = a ]; then
 	check 'a leads again' await 20 role leader
 else
 	await_peer drained
+	systemctl stop "${units[@]}"
 	check 'the copy' rsync -aH --delete --exclude=/.ssh --exclude=/.pgpass \
 		a.example.com:/srv/git/ /srv/git/
 	is 'the LSN' 0 "$(cat /out/lsn)"
+	check 'the former journal' as_git refd recover --discard
 	did copied
 	systemctl enable -q --now "${units[@]}"
 	check 'b follows' await 30 role follower

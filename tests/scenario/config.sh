@@ -120,6 +120,22 @@ check bad-file-changes-nothing "$REFD" update -C "$T/srv/a.git" \
 is bad-file-mode journal "$("$REFD" status -v --socket "$SOCKET" |
 	sed -n 's/^durability: //p')"
 
+# The daemon was started before the group was configured. It is told nothing.
+write_config '[group]' 'name = main' 'node = a'
+updates() { # REF
+	"$REFD" update -C "$T/srv/a.git" --socket "$SOCKET" "refs/heads/$1" \
+		"$commit" >"$T/out" 2>&1
+}
+nr=0
+refuses_for_group() {
+	updates "group-$((nr += 1))"
+	grep -q 'started without it.*systemctl restart refd.service' "$T/out"
+}
+check unused-group-refuses await 10 refuses_for_group
+is unused-group-writes-nothing '' "$(ref_of srv/a.git "refs/heads/group-$nr")"
+write_config
+check without-a-group await 10 updates without-group
+
 # ---- sections ----
 
 new_repo srv/closed/b.git bare

@@ -43,6 +43,8 @@ struct admissions_config {
 	struct completions *completions;
 	enum refd_durability durability; /* of paths without a rule */
 	struct group *group;             /* NULL: none */
+	char *(*refusal)(void *arg);     /* as in struct store_config */
+	void *refusal_arg;
 };
 
 /* NULL: out of memory. */

@@ -15,11 +15,26 @@ static void refuse(struct txn *txn, enum refd_status status, char *why)
 	txn->why = why;
 }
 
+static bool admit_without_group(struct admissions *a, struct txn *txn)
+{
+	char *why = a->cfg.refusal != NULL && txn->req.verb != REFD_VERB_LOOK ?
+	    a->cfg.refusal(a->cfg.refusal_arg) :
+	    NULL;
+
+	if (why == NULL)
+		return true;
+	txn_lay_out(txn);
+	refuse(txn, REFD_DENIED, why);
+	return false;
+}
+
 bool admit_in_epoch(struct admissions *a, struct txn *txn)
 {
-	if (a->cfg.group == NULL || txn->row != NULL ||
-	    txn->req.verb == REFD_VERB_PACK || txn->readmitted)
+	if (txn->row != NULL || txn->req.verb == REFD_VERB_PACK ||
+	    txn->readmitted)
 		return true;
+	if (a->cfg.group == NULL)
+		return admit_without_group(a, txn);
 	txn->group_epoch = group_epoch(a->cfg.group);
 	if (txn->group_epoch != 0)
 		return true;

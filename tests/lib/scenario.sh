@@ -205,6 +205,11 @@ if libc.syscall(444, None, ctypes.c_size_t(0), 1) < 0:
     print("Landlock:", os.strerror(ctypes.get_errno()))'
 }
 
+# In a container with an own pid namespace, nobody sees all processes.
+in_container() {
+	[ "$(readlink /proc/self/ns/pid)" != 'pid:[4026531836]' ]
+}
+
 # ---- processes and mounts of the scenario ----
 
 # Records a background process, to be killed at the end.

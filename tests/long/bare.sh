@@ -51,7 +51,7 @@ inside() { # COMMAND...
 
 if [ -n "${BARE:-}" ]; then
 	mkdir "$clone/build"
-	cp -a "$BUILD"/{bin,lib,stamp,tests} "$clone/build"
+	cp -a "$BUILD"/{bin,lib,man,stamp,tests} "$clone/build"
 	# shellcheck disable=SC2086 # BARE is a list of words
 	inside scripts/run-tests --brief --jobs "$(nproc)" \
 		--env BUILD=/root/refd/build $BARE
@@ -62,6 +62,6 @@ status=$?
 grep -E '^skipped: | passed, ' "$T/said"
 is 'the tests pass' 0 $status
 [ $status -eq 0 ] || tail -n 60 "$T/said"
-check 'and say that Landlock is denied' \
+[ -n "${BARE:-}" ] || check 'and say that Landlock is denied' \
 	grep -q '^skipped: .*Landlock' "$T/said"
 finish

@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 with_fs ext4 48M || finish
-if [ "$(readlink /proc/self/ns/pid)" != 'pid:[4026531836]' ]; then
+if in_container; then
 	skip 'boot locks' 'this is a container'
 	finish
 fi

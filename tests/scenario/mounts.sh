@@ -132,6 +132,12 @@ boots() { # NAME DIRECTORY EXIT-CODE
 }
 
 away() {
+	: >"$T/boot_id"
+	if ! unshare -m mount --bind "$T/boot_id" \
+		/proc/sys/kernel/random/boot_id 2>/dev/null; then
+		skip 'another boot id' 'a container has mounted its own'
+		return
+	fi
 	repo=$T/away.git
 	new_repo away.git bare
 	one=$(new_commit away.git one)

@@ -12,6 +12,8 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/changes.sh
 . "$ROOT/tests/lib/changes.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 export REFD_SOCKET=$SOCKET
 unset GIT_REFLOG_ACTION
@@ -134,10 +136,8 @@ refs/heads/a $A $B" "$(changes gated.git)"
 }
 
 rights() {
-	[ "$(id -u)" -eq 0 ] || return
-	chmod 755 "$T"
-	setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/ \
-		"$REFD" log --foreign --socket "$SOCKET" --repo "$T/one.git" \
+	with_people 'without the right to write: no look' || return
+	as 65534 "$REFD" log --foreign --socket "$SOCKET" --repo "$T/one.git" \
 		>"$T/out" 2>&1
 	is 'without the right to write: no look' 1 \
 		"$(grep -c '^refd: denied: uid 65534 may not write' "$T/out")"

@@ -110,8 +110,8 @@ is 'the headers' '["change",1,"application/json"]' \
 check 'a second service is refused' \
 	grep -q 'another refd-deliver' <(deliver 2>&1)
 
-for byte in 376 377; do
-	up a "$(printf "x\\$byte")"
+for byte in $'\376' $'\377'; do
+	up a "x$byte"
 done
 check 'names that are not UTF-8' await 10 hooked 18
 is 'are different names' 2 "$(jq -r '.body | fromjson | .ref_hex // empty' \

@@ -52,8 +52,10 @@ daemon=("$REFD" daemon --socket "$SOCKET" --state "$STATE" --root srv)
 
 # ---- nothing runs yet ----
 
-wrong 75 'cannot connect to refd.sock' 'No such file' -- "$REFD" status
-wrong 75 'cannot connect to refd.sock' 'No such file' -- "$REFD" log
+wrong 75 'cannot connect to refd.sock' 'No such file' 'start the daemon' \
+	'refd daemon --socket refd.sock' -- "$REFD" status
+wrong 75 'cannot connect to refd.sock' 'No such file' 'start the daemon' -- \
+	"$REFD" log
 wrong 75 'cannot connect to refd.sock' 'No such file' 'refd.fallback=git' -- \
 	"$REFD" update -C srv/a.git refs/heads/x "$one"
 wrong 75 'cannot connect to srv' -- "$REFD" ping --socket srv
@@ -130,8 +132,8 @@ done
 wrong 128 "can't open 'nowhere.git'" 'No such file' \
 	'name the directory of a repository' -- \
 	"$REFD" migrate --ref-format files nowhere.git
-wrong 128 "can't open 'nowhere.git'" 'No such file' -- \
-	"$REFD" log --repo nowhere.git
+wrong 128 "no repository '/etc'" 'history has none' "'refd log' prints" -- \
+	"$REFD" log --repo /etc
 wrong 1 "not-a-repository: nowhere.git" 'No such file' \
 	'remedy: name a repository' -- "$REFD" doctor nowhere.git
 wrong 1 "'srv' is not a git repository" 'HEAD or objects/ is missing' -- \
@@ -159,6 +161,14 @@ wrong 128 "bad name 'refs/heads/a..b'" -- \
 	"$REFD" update -C srv/a.git refs/heads/a..b "$one"
 wrong 128 'nosuchbranch: not a valid SHA1' -- \
 	"$REFD" update -C srv/a.git refs/heads/x nosuchbranch
+wrong 128 "'main' is not the full name" "'refs/heads/main'" -- \
+	"$REFD" log --ref main
+wrong 1 'no change of a ref' "'refs/heads/['" "'refd log' without --ref" -- \
+	"$REFD" log --ref 'refs/heads/['
+wrong 1 "no change by 'nosuchuser'" 'no account of this machine' \
+	"'refd log' without --user" -- "$REFD" log --user nosuchuser
+wrong 128 'no ref of the repository' "'refs/heads/nope'" "'refd log --repo" -- \
+	"$REFD" restore --repo srv/a.git --ref refs/heads/nope --at 1
 wrong 128 'there is no record 999' '@999' -- \
 	"$REFD" restore --repo srv/a.git --at 999
 wrong 128 "'yesterdya' is no time" "'2 hours ago'" -- \

@@ -188,7 +188,7 @@ type Result struct {
 func (r Result) String() string {
 	why := r.Text
 	if why == "" {
-		why = strings.Join(r.Detail, " ")
+		why = sentence(r.Detail)
 	}
 	if why == "" {
 		why = string(r.Status)

@@ -13,6 +13,33 @@ clients_begin || finish
 runner="python3 -B $ROOT/tests/clients/runner.py $ROOT/client/python"
 clients_run "python=$runner blocking" "asyncio=$runner asyncio"
 
+# The sentences of details are those of the protocol, in all clients.
+for file in python/refd/details.py go/detail.go rust/src/detail.rs; do
+	check "$file has the sentences of PROTOCOL.md" python3 - \
+		"$ROOT/proto/PROTOCOL.md" "$ROOT/client/$file" <<-'PYTHON'
+		import re, sys
+		protocol, client = (open(f, encoding="utf-8").read() for f in sys.argv[1:])
+		details = protocol.split("\n### Details\n")[1].split("\n### ")[0]
+		lines = []
+		for word, names, said in re.findall(
+		        r"^\| `([a-z-]+)` \| (.+?) \| (.+) \|$", details, re.M):
+		    said = said.split(" (and an empty")[0].split(" (likewise")[0]
+		    for nr, name in enumerate(names.split(", "), 1):
+		        said = said.replace(f"*{name}*", f"%{nr}")
+		    lines.append(f"{word}: {said}")
+		assert len(lines) == 27, lines
+		assert "\n" + "\n".join(lines) + "\n" in client, lines
+	PYTHON
+done
+is 'a detail becomes a sentence' \
+	"refs/heads/a: cannot lock ref 'refs/heads/a': is at x%3 but expected y" \
+	"$(PYTHONPATH=$ROOT/client/python python3 -B -c 'import refd
+print(refd.Result("refs/heads/a", refd.Status.STALE,
+    detail=("differs", "refs/heads/a", "x%3", "y")))')"
+is 'an unknown one the status' 'refs/heads/a: stale' \
+	"$(PYTHONPATH=$ROOT/client/python python3 -B -c 'import refd
+print(refd.Result("refs/heads/a", refd.Status.STALE, detail=("new", "x")))')"
+
 export PYTHONPATH=$ROOT/client/python
 timeout 240 python3 -B "$ROOT/tests/clients/python_own.py" "$SOCKET" \
 	"$T/repo.git" "$one" >"$T/own" 2>&1

@@ -5,6 +5,7 @@ import secrets
 import time
 from typing import Optional
 
+from .details import sentence
 from .errors import Origin, Outcome, Status
 
 
@@ -154,7 +155,7 @@ class Result:
     detail: tuple = ()  # PROTOCOL.md, "Details"
 
     def __str__(self):
-        why = self.text or " ".join(self.detail) or self.status
+        why = self.text or sentence(self.detail) or self.status
         return f"{self.ref}: {why}"
 
 

@@ -24,6 +24,7 @@
 mod answer;
 mod client;
 mod conn;
+mod detail;
 mod status;
 mod transact;
 mod types;

@@ -1,3 +1,4 @@
+use crate::detail::sentence;
 use crate::types::{Report, Result as RefResult, Text};
 use std::fmt;
 use std::time::Duration;
@@ -221,11 +222,11 @@ impl fmt::Display for RefResult {
         if !self.text.is_empty() {
             return write!(f, "{}", self.text);
         }
-        if self.detail.is_empty() {
-            return write!(f, "{}", self.status);
-        }
         let words: Vec<String> =
             self.detail.iter().map(Text::to_string).collect();
-        f.write_str(&words.join(" "))
+        match sentence(&words) {
+            Some(said) => f.write_str(&said),
+            None => write!(f, "{}", self.status),
+        }
     }
 }

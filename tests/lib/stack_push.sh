@@ -46,7 +46,7 @@ stack_hooks() { # DIRECTORY-OF-HOOKS
 		cat >"$1/$name" <<-'HOOK'
 			#!/bin/sh
 			{
-				echo "$0 $* as $(id -un) in $GIT_DIR umask $(umask)"
+				echo "${0##*/} $* as $(id -un) in $GIT_DIR umask $(umask)"
 				env | sed 's/=.*//' | grep -vE \
 					'^(_|PWD|OLDPWD|SHLVL|GIT_(PREFIX|COMMON_DIR)|HTTP_USER_AGENT|REQUEST_ID)$' |
 					LC_ALL=C sort | tr '\n' ' '

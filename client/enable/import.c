@@ -265,28 +265,11 @@ static bool send(struct import *im)
 
 /* ---- the daemon ---- */
 
-/* The other nodes get the refs of the leader. */
-static bool leads(struct import *im)
-{
-	struct refd_request req = { .verb = REFD_VERB_STATUS };
-	struct refd_answer ans;
-	bool is = true;
-	size_t i;
-
-	if (refd_call(im->daemon, &req, CONNECT_MS, &ans) < 0)
-		return true;
-	for (i = 0; i < ans.nr_pairs; i++)
-		if (!strcmp(ans.pairs[i].key, "role"))
-			is = !strcmp(ans.pairs[i].value, "leader");
-	refd_answer_done(&ans);
-	return is;
-}
-
 static bool give(struct import *im)
 {
 	const uint32_t max = refd_hello(im->daemon)->max_updates;
 
-	if (!leads(im)) {
+	if (connect_follows(im->daemon)) {
 		say_warning("%s: this node does not lead: run \"refd enable\" "
 			    "on the leader, which gives its refs to the other "
 			    "nodes",

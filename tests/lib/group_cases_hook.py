@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group_pair import (REPO, TABLES, TOP, a, b, back,  # noqa: E402
@@ -159,6 +160,15 @@ def test_push():
          'HEAD:refs/heads/pushed2'], capture_output=True, text=True)
     report('a push', pushed.returncode == 0, pushed)
     same_refs('pushed')
+    began = time.monotonic()
+    pushed = subprocess.run(
+        [*b.inside[:-1], GIT, '-C', f'{TOP}/source', 'push', '-q',
+         f'{b.seen_root}/{REPO}', 'HEAD:refs/heads/pushed3'],
+        capture_output=True, text=True)
+    report('a push to the other node names the leader', pushed.returncode != 0
+           and "the node 'a' leads" in pushed.stderr, pushed)
+    took = time.monotonic() - began
+    report('at once', took < 15, took)
 
 
 def test_kept():

@@ -125,8 +125,11 @@ static int show_all(bool as_json)
 		    !strcmp(all.list[i].state,
 			refd_server_state_name(REFD_SERVING));
 	}
+	if (!all.nr)
+		say("no daemon of this machine is known");
 	daemons_done(&all);
-	text_print(&t);
+	if (t.len)
+		text_print(&t);
 	return serve ? EXIT_DONE : EXIT_AWAY;
 }
 

@@ -41,6 +41,9 @@ is 'a reader that went away: the exit status' 141 "${PIPESTATUS[0]}"
 new_repo listed.git bare
 says enable enable --json "$T/listed.git"
 says enable enable --json "$T/listed.git"
+new_repo half.git bare
+"$REFD" enable "$T/half.git" >"$T/enabled" 2>&1
+rm "$T/half.git/hooks/proc-receive"
 says list enable --list --json
 says disable disable --json "$T/listed.git"
 

@@ -2,8 +2,9 @@
 # tests/long/debian.sh runs this script twice in the machine that it boots. The
 # first run installs refd's packages, uses them over ssh and exchanges them
 # under load, until the power is lost. The second run looks for the acknowledged
-# updates, and removes the packages. The commands of an administrator come from
-# docs/installation.md, as written. Reports as a scenario does.
+# updates, removes the packages and installs them again. The commands of an
+# administrator come from docs/installation.md, as written. Reports as a
+# scenario does.
 
 # shellcheck source=tests/lib/report.sh
 . /usr/local/lib/report.sh
@@ -230,6 +231,17 @@ after_it() {
 		"$(as_git git -C "$repo" for-each-ref | wc -l)"
 	is 'and no key in its configuration' '' \
 		"$(as_git git -C "$repo" config --get-regexp 'refd|procreceive')"
+
+	# ---- and back ----
+
+	as_written 'installed again, with the same repository' 2 /packages/first
+	check 'the next push' push HEAD:refs/heads/back
+	check 'is in the log' by_refd back
+	check 'doctor finds no error' refd doctor "$repo"
+	check 'refd verify' refd verify "$repo"
+	as_written 'removed at once' 4
+	check 'a push to git itself again' push HEAD:refs/heads/end
+	nothing_left 'nothing is left again'
 }
 
 if [ -e /out/cut-me ]; then

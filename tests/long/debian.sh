@@ -4,9 +4,9 @@
 # the packages of "scripts/deps --package", give the same bytes, and lintian
 # reports nothing. In a machine that boots, the packages are installed, used
 # over ssh, upgraded under load, and lose the power. They are not removed while
-# repositories are enabled, and are purged without residue
-# (tests/lib/in_package.sh runs there). The machine lacks the libraries that
-# refd needs, as a fresh server does.
+# repositories are enabled, are purged without residue, and can be installed
+# again (tests/lib/in_package.sh runs there). The machine lacks the libraries
+# that refd needs, as a fresh server does.
 #
 # SUITE=trixie builds and boots this Debian, and not the machine's.
 # STACKS_CACHE=DIR keeps the roots between runs.

@@ -524,12 +524,17 @@ system_chained() {
 	git clone -q --bare "$T/work" "$at"
 	printf '#!/bin/sh\n' >"$at/hooks/proc-receive"
 	chmod +x "$at/hooks/proc-receive"
-	REFD_STATE=$T/owner.state "$REFD" enable --hooks "$T/owner.hooks" \
-		--chain refs/for/ "$at" >/dev/null
-	check 'system, chained before: enabled' "$REFD" enable --system \
-		--root "$T/srv" --hooks "$hooks" --chain refs/for/ >"$T/said"
+	mkdir "$T/owner.etc"
+	owner() { # COMMAND...
+		REFD_STATE=$T/owner.state \
+			GIT_CONFIG_SYSTEM=$T/owner.etc/gitconfig \
+			"$REFD" "$@" >/dev/null
+	}
+	owner enable --hooks "$T/owner.hooks" --chain refs/for/ "$at"
+	quietly 'system, chained before: enabled' "$REFD" enable --system \
+		--root "$T/srv" --hooks "$hooks" --chain refs/for/
 	"$REFD" disable --system >/dev/null
-	REFD_STATE=$T/owner.state "$REFD" disable "$at" >/dev/null
+	owner disable "$at"
 	mkdir "$T/by.hand"
 	ln -s "$REFD" "$T/by.hand/proc-receive"
 	git -C "$at" config core.hooksPath "$T/by.hand"

@@ -85,7 +85,7 @@ static void find_name(struct text *t, const struct gitconfig *config)
 	static const char *const keys[] = { "committer.name", "user.name",
 		"author.name", NULL };
 	const char *name = getenv("GIT_COMMITTER_NAME");
-	struct passwd *pw = getpwuid(getuid());
+	struct passwd *pw;
 
 	if (!name)
 		name = given(gitconfig_get(config, "committer.name"));
@@ -93,7 +93,11 @@ static void find_name(struct text *t, const struct gitconfig *config)
 		name = given(gitconfig_get(config, "user.name"));
 	if (name)
 		text_adds(t, name);
-	else if (!is_configured(config, keys))
+	if (t->len)
+		return;
+	/* Only now: the account may be in a directory of the network. */
+	pw = getpwuid(getuid());
+	if (!name && !is_configured(config, keys))
 		add_gecos_name(t, pw);
 	if (!t->len)
 		text_adds(t, user_name(pw));

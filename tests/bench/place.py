@@ -119,7 +119,7 @@ class NewestGit:
         self.command = (loader, "--argv0", "git", "--library-path", libraries,
                         program)
         self.env = {"GIT_EXEC_PATH": folder,
-                    "LAUNCH_GIT": "\n".join((loader, libraries, program)),
+                    "GIT_LAUNCH": "\n".join((loader, libraries, program)),
                     "PATH": folder + os.pathsep + os.environ["PATH"]}
         with open(os.path.join(at, "VERSION")) as f:
             suite, version = f.read().split()

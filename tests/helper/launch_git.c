@@ -1,6 +1,6 @@
 /*
  * Starts a git that scripts/git-new has unpacked, as its shell script does, in
- * less time. The environment variable LAUNCH_GIT has a line each for the
+ * less time. The environment variable GIT_LAUNCH has a line each for the
  * loader, its library path and the program.
  */
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 int main(int argc, char **argv)
 {
-	char *lines = getenv("LAUNCH_GIT"), *slash = strrchr(argv[0], '/');
+	char *lines = getenv("GIT_LAUNCH"), *slash = strrchr(argv[0], '/');
 	char **args = calloc((size_t)argc + 6, sizeof(*args));
 	char *loader, *libraries, *program;
 	int i;

@@ -89,6 +89,8 @@ hides 'update, refused' "$REFD" update -C "$R" refs/heads/x "$one"
 hides 'enable, refused' "$REFD" enable "$R"
 rm "$T/refuses"
 check 'enabled' "$REFD" enable "$R"
+# A repository that was never served would be left to git.
+mkdir "$R/refd"
 touch "$T/refuses"
 git clone -q "$R" "$T/work" 2>/dev/null
 new_commit work/.git two "$one" >"$T/two"

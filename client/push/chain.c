@@ -96,12 +96,15 @@ static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
 struct report {
 	struct push *push;
 	struct push_command *last; /* has a report */
+	bool takes_options;        /* the last status was ok */
+	bool has_lone_option;
+	/* A line each. Said at the end, as by git: the hook writes meanwhile. */
+	struct text errors;
 };
 
 static bool is_named(const struct push_command *c, const char *name, size_t len)
 {
-	return c->is_chained && strlen(c->name) == len &&
-	    !memcmp(c->name, name, len);
+	return strlen(c->name) == len && !memcmp(c->name, name, len);
 }
 
 static bool is_word(const struct pkt *pkt, size_t len, const char *word)
@@ -132,33 +135,41 @@ static void take_status(struct report *r, const struct pkt *pkt, size_t head)
 	const char *end = pkt->data + pkt->len;
 	const char *space = memchr(name, ' ', (size_t)(end - name));
 	int len = (int)((space ? space : end) - name);
+	bool is_ok = is_word(pkt, head, "ok");
 
-	if (!is_word(pkt, head, "ok") && !is_word(pkt, head, "ng")) {
-		say_error("proc-receive reported bad status '%.*s' on ref "
-			  "'%.*s'",
+	r->takes_options = false;
+	if (!is_ok && !is_word(pkt, head, "ng")) {
+		text_addf(&r->errors,
+		    "proc-receive reported bad status '%.*s' on ref '%.*s'\n",
 		    (int)head, pkt->data, len, name);
 		return;
 	}
 	r->last = find_command(r, name, (size_t)len);
-	if (r->last)
+	if (r->last && r->last->is_chained) {
 		pkt_put(&r->last->said, pkt->data, pkt->len);
-	else
-		say_error("proc-receive reported status on unknown ref: %.*s",
-		    len, name);
+		r->takes_options = is_ok;
+	} else {
+		text_addf(&r->errors,
+		    "proc-receive reported status on %s ref: %.*s\n",
+		    r->last ? "unexpected" : "unknown", len, name);
+	}
 }
 
 static void take_option(struct report *r, const struct pkt *pkt)
 {
-	if (r->last)
+	if (r->takes_options)
 		pkt_put(&r->last->said, pkt->data, pkt->len);
-	else
-		say_error("proc-receive reported 'option' without a matching "
-			  "'ok/ng' directive");
+	else if (!r->has_lone_option)
+		text_adds(&r->errors,
+		    "proc-receive reported 'option' without a matching "
+		    "'ok/ng' directive\n");
+	r->has_lone_option |= !r->takes_options;
 }
 
 /* Follows read_proc_receive_report() of git's builtin/receive-pack.c. */
 static void take_line(void *data, const struct pkt *line)
 {
+	struct report *r = data;
 	struct pkt pkt = *line;
 	const char *space;
 	size_t head;
@@ -168,13 +179,13 @@ static void take_line(void *data, const struct pkt *line)
 	space = memchr(pkt.data, ' ', pkt.len);
 	head = space ? (size_t)(space - pkt.data) : pkt.len;
 	if (!space)
-		say_error("proc-receive reported incomplete status line: "
-			  "'%.*s'",
+		text_addf(&r->errors,
+		    "proc-receive reported incomplete status line: '%.*s'\n",
 		    (int)pkt.len, pkt.data);
 	else if (is_word(&pkt, head, "option"))
-		take_option(data, &pkt);
+		take_option(r, &pkt);
 	else
-		take_status(data, &pkt, head);
+		take_status(r, &pkt, head);
 }
 
 /* The commands without a report. */
@@ -202,6 +213,11 @@ void chain_run(const struct gitconfig *config, const struct gitdir *gd,
 			die("out of memory");
 		why = chain_talk(path, push, take_line, &report);
 	}
+	if (report.errors.len) {
+		report.errors.data[report.errors.len - 1] = '\0';
+		say_error("%s", report.errors.data);
+	}
+	text_done(&report.errors);
 	refuse_rest(push, why);
 	free(path);
 }

@@ -27,6 +27,7 @@ struct talk {
 	bool is_gone; /* the hook has ended */
 	bool is_late;
 	bool wants_options;
+	int version; /* of the hook */
 	size_t reported;
 	struct text out, in;
 	size_t sent;
@@ -99,17 +100,34 @@ static bool hears_options(const struct pkt *pkt)
 		strlen(word)) != NULL;
 }
 
+/* As git, which also takes a hook that names no version. */
+static void hear_version(struct talk *t, const struct pkt *pkt)
+{
+	char *line = xasprintf("%.*s", (int)pkt->len, pkt->data);
+
+	if (has_prefix(line, "version=")) {
+		t->version = atoi(line + strlen("version="));
+		t->wants_options = t->push->has_options && hears_options(pkt);
+	}
+	free(line);
+}
+
+static bool is_supported(const struct talk *t)
+{
+	return t->version == 0 || t->version == 1;
+}
+
 static void hear(struct talk *t, const struct pkt *pkt)
 {
 	switch (t->stage) {
 	case TALK_VERSION:
 		if (pkt->kind == PKT_DATA) {
-			t->wants_options =
-			    t->push->has_options && hears_options(pkt);
+			hear_version(t, pkt);
 			return;
 		}
-		t->stage = TALK_REPORT;
-		say_commands(t);
+		t->stage = is_supported(t) ? TALK_REPORT : TALK_OVER;
+		if (is_supported(t))
+			say_commands(t);
 		return;
 	case TALK_REPORT:
 		t->reported++;
@@ -278,6 +296,11 @@ static const char *judge(const struct talk *t)
 	}
 	if (t->stage == TALK_VERSION) {
 		say_error("fail to negotiate version with proc-receive hook");
+		return "fail to run proc-receive hook";
+	}
+	if (!is_supported(t)) {
+		say_error("proc-receive version '%d' is not supported",
+		    t->version);
 		return "fail to run proc-receive hook";
 	}
 	if (t->reported)

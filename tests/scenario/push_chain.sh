@@ -28,6 +28,11 @@ get() {
 	done
 }
 version=$(get)
+if [ -e "$GIT_DIR/version2" ]; then
+	pkt version=2
+	printf 0000
+	exit
+fi
 case $version in
 *push-options*) printf '001aversion=1\0push-options0000' ;;
 *) pkt version=1; printf 0000 ;;
@@ -60,6 +65,12 @@ while read -r old new ref; do
 	*/forgotten) ;;
 	*/odd) pkt "maybe $ref" ;;
 	*/stranger) pkt 'ok refs/heads/stranger' ;;
+	*/neighbour) pkt 'ok refs/heads/with-neighbour' ;;
+	*/lone)
+		pkt 'option refname refs/heads/x'
+		pkt "ng $ref not this one"
+		pkt 'option refname refs/heads/y'
+		;;
 	*/crash) kill -9 $$ ;;
 	*/late) sleep 300 & wait ;;
 	*) pkt "ok $ref" ;;
@@ -95,7 +106,7 @@ answers() {
 	served_pair 'its own and others' @ "$one:refs/for/made" \
 		"$two:refs/heads/main" "$one:refs/for/twice" \
 		"$one:refs/heads/new" "$one:refs/for/no"
-	for ref in bare-no git forgotten odd stranger; do
+	for ref in bare-no git forgotten odd stranger neighbour lone; do
 		push_pair "it answers: $ref" @ "$one:refs/for/$ref" \
 			"$one:refs/heads/with-$ref"
 	done
@@ -108,6 +119,10 @@ answers() {
 	push_pair 'atomic: one of its own fails' --atomic @ \
 		"$one:refs/for/a" "$one:refs/for/no"
 	push_pair 'a name that only begins alike' @ "$one:refs/fork/x"
+	touch "$T"/{git,refd}/s/version2
+	push_pair 'a version that nobody knows' @ "$one:refs/for/main" \
+		"$one:refs/heads/o3"
+	rm "$T"/{git,refd}/s/version2
 	check 'each byte that the hook reads is the same as with git alone' \
 		cmp "$T/hook-log.refd.bytes" "$T/hook-log.git.bytes"
 }

@@ -269,7 +269,7 @@ static bool give(struct import *im)
 {
 	const uint32_t max = refd_hello(im->daemon)->max_updates;
 
-	if (connect_follows(im->daemon)) {
+	if (connect_follows(im->daemon, CONNECT_MS)) {
 		say_warning("%s: this node does not lead: run \"refd enable\" "
 			    "on the leader, which gives its refs to the other "
 			    "nodes",

@@ -18,9 +18,8 @@
 /* Room for 400,000 repositories that await recovery. */
 #define MARKER_MAX (16UL << 20)
 /* A daemon that accepts a connection and sends no hello is away. */
-#define HELLO_MS  10000
-#define STATUS_MS 2000
-#define NAP_MS    50
+#define HELLO_MS 10000
+#define NAP_MS   50
 /* An attempt costs the other nodes of a group a fetch. */
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
@@ -350,14 +349,14 @@ static void answer_failure(struct refd *r, const struct refd_request *req,
 		die("out of memory");
 }
 
-bool connect_follows(struct refd *r)
+bool connect_follows(struct refd *r, int timeout_ms)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
 	struct refd_answer ans;
 	bool follows = false;
 	size_t i;
 
-	if (refd_call(r, &req, STATUS_MS, &ans) < 0)
+	if (refd_call(r, &req, timeout_ms, &ans) < 0)
 		return false;
 	for (i = 0; i < ans.nr_pairs; i++)
 		if (!strcmp(ans.pairs[i].key, "role"))
@@ -370,6 +369,7 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans)
 {
 	uint32_t nap_ms = NAP_MS, left_ms;
+	bool has_asked = false;
 	int err;
 
 	for (;;) {
@@ -380,8 +380,14 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		/* An attempt with less time would fail for lack of time, and
 		 * hide the reason of this answer. */
 		left_ms = connect_ms_left(deadline);
-		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS ||
-		    connect_follows(r))
+		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS)
+			return;
+		/* Once: a busy daemon shall not get more to do. */
+		if (!has_asked && connect_follows(r, (int)left_ms))
+			return;
+		has_asked = true;
+		left_ms = connect_ms_left(deadline);
+		if (left_ms < NAP_MS + LAST_MS)
 			return;
 		refd_answer_done(ans);
 		if (nap_ms > left_ms - LAST_MS)

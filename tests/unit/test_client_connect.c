@@ -324,6 +324,22 @@ static struct refd_answer call(void (*script)(struct fake *f), int ms)
 	return ans;
 }
 
+/* After the first busy, the client asks whether this node follows. */
+static void tell_role(struct fake *f, const char *role)
+{
+	struct refd_pair pair = { "role", role };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+	struct refd_request got;
+
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_STATUS, "no question about it");
+	ans.request_id = got.request_id;
+	fake_answer(f, &ans);
+	refd_request_done(&got);
+}
+
 static void is_busy_once(struct fake *f)
 {
 	struct refd_request got;
@@ -337,6 +353,7 @@ static void is_busy_once(struct fake *f)
 	no.request_id = got.request_id;
 	fake_answer(f, &no);
 	refd_request_done(&got);
+	tell_role(f, "leader");
 	fake_read(f, &got);
 	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
 	fake_expect(f, got.deadline_ms > 0 && got.deadline_ms <= 60000,
@@ -350,6 +367,30 @@ START_TEST(test_busy)
 	struct refd_answer ans = call(is_busy_once, 60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void follows(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY };
+
+	fake_serve(f);
+	fake_read(f, &got);
+	no.request_id = got.request_id;
+	fake_answer(f, &no);
+	refd_request_done(&got);
+	tell_role(f, "follower");
+}
+
+/* Its answer names the leader, and would be the same for a minute. */
+START_TEST(test_follower)
+{
+	struct refd_answer ans = call(follows, 60000);
+
+	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
 }
 END_TEST
@@ -383,6 +424,7 @@ static void drains(struct fake *f)
 	fake_read(f, &got);
 	first = got.txid;
 	answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+	tell_role(f, "leader");
 	fake_read(f, &got);
 	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
 	answer_each(f, &got, REFD_ABORTED, REFD_BUSY);
@@ -413,6 +455,8 @@ static void is_busy_for_long(struct fake *f)
 	for (i = 0; i < BUSY_TIMES; i++) {
 		fake_read(f, &got);
 		answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+		if (i == 0)
+			tell_role(f, "leader");
 	}
 	fake_read(f, &got);
 	fake_answer_ok(f, &got);
@@ -437,6 +481,9 @@ static void is_busy_to_the_end(struct fake *f)
 	char c;
 
 	fake_serve(f);
+	fake_read(f, &got);
+	answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+	tell_role(f, "leader");
 	do {
 		fake_read(f, &got);
 		fake_expect(f, got.deadline_ms >= 20, "no time is left");
@@ -535,6 +582,7 @@ int main(void)
 	tcase_add_test(tc, test_full);
 	tcase_add_test(tc, test_cannot_start);
 	tcase_add_test(tc, test_busy);
+	tcase_add_test(tc, test_follower);
 	tcase_add_test(tc, test_drains);
 	tcase_add_test(tc, test_pace);
 	tcase_add_test(tc, test_last_attempt);

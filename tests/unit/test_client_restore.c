@@ -408,9 +408,10 @@ START_TEST(test_months_ago)
 	struct text why = { 0 };
 	struct point_in_time m;
 	time_t before;
-	char *git;
+	char *git = NULL;
 
 	do {
+		free(git);
 		before = time(NULL);
 		git = tmp_output("git -c refd.t='%s' config "
 				 "--type=expiry-date refd.t",
@@ -418,6 +419,7 @@ START_TEST(test_months_ago)
 		ck_assert(point_in_time_parse(span, &m, &why));
 	} while (time(NULL) != before);
 	ck_assert_uint_eq(m.ms, strtoull(git, NULL, 10) * 1000);
+	free(git);
 }
 END_TEST
 

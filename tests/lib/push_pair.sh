@@ -82,6 +82,7 @@ snapshot() { # DIRECTORY
 			2>/dev/null
 		find . -path ./objects -prune -o -path ./refd -prune -o \
 			-path ./hooks -prune -o -name config -prune -o \
+			-name refd.gitconfig -prune -o \
 			-name index -prune -o -type f -print | LC_ALL=C sort |
 			while read -r file; do
 				echo "== $file"

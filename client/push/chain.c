@@ -98,7 +98,7 @@ struct report {
 	struct push_command *last; /* has a report */
 	bool takes_options;        /* the last status was ok */
 	bool has_lone_option;
-	/* A line each. Said at the end, as by git: the hook writes meanwhile. */
+	/* A line each; said at the end, as by git: the hook writes now. */
 	struct text errors;
 };
 

@@ -193,21 +193,34 @@ void live_config_apply(void *arg, void *read)
 
 /* ---- a group that waits for a restart ---- */
 
+/* A file that cannot be read now, or is as before, tells nothing new. */
+static void look_for_group(struct live_config *live)
+{
+	const char *file = live->started->file;
+	struct sys_stat st = { 0 };
+	int r;
+
+	if (sys_stat_trusted(&sys_kernel, file, &st) < 0 ||
+	    (st.ino == live->looked.ino &&
+		st.ctime_ns == live->looked.ctime_ns))
+		return;
+	r = config_file_has(&sys_kernel, file, "group.node");
+	if (r < 0)
+		return;
+	live->looked = st;
+	atomic_store(&live->is_group_unused, r > 0);
+}
+
 char *live_config_refusal(void *arg)
 {
 	struct live_config *live = arg;
 	int64_t now_ns = SYS(&sys_kernel, now_mono);
-	int r;
 
 	if (live->started->node != NULL || live->started->file == NULL)
 		return NULL;
 	if (now_ns - atomic_load(&live->looked_ns) > LOOK_NS &&
 	    pthread_mutex_trylock(&live->looking) == 0) {
-		/* A file that cannot be read now tells nothing new. */
-		r = config_file_has(&sys_kernel, live->started->file,
-		    "group.node");
-		if (r >= 0)
-			atomic_store(&live->is_group_unused, r > 0);
+		look_for_group(live);
 		atomic_store(&live->looked_ns, now_ns);
 		pthread_mutex_unlock(&live->looking);
 	}

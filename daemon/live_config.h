@@ -32,6 +32,7 @@ struct live_config {
 	struct store *store;   /* borrowed */
 	/* Of live_config_refusal(). */
 	pthread_mutex_t looking;
+	struct sys_stat looked; /* the file as it was read */
 	_Atomic(int64_t) looked_ns;
 	atomic_bool is_group_unused;
 };

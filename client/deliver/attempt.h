@@ -39,7 +39,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row);
 /* MULTI reports the end of the request of A. */
 void attempt_http_ended(struct attempt *a, CURLcode result);
-/* Looks after the command of A: its output, its end, or its time is over. */
+/* Passes on the output of A's command, and ends A with the command. */
 void attempt_tick(struct attempt *a);
 void attempt_free(struct attempt *a);
 

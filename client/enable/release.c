@@ -21,8 +21,8 @@
 /* Hexadecimal digits of a journal. */
 #define DIGITS 32
 
-/* A daemon that serves the repository has its journal, so the records that wait
- * are there. */
+/* Only the daemon that serves the repository knows which records wait, because
+ * they are in the journal of this daemon. */
 static bool is_served(const struct gitdir *gd)
 {
 	struct gitconfig config = { 0 };

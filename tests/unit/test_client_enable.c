@@ -620,7 +620,7 @@ START_TEST(test_led_by_a_root)
 }
 END_TEST
 
-/* The doctor has checked another repository than the one that is there. */
+/* The repository was replaced after the doctor had checked the path. */
 START_TEST(test_checked)
 {
 	struct stat was;

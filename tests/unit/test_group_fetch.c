@@ -321,8 +321,8 @@ START_TEST(a_missing_object_is_no_success)
 }
 END_TEST
 
-/* The leader may have another one at the path by now, and this node gets it
- * with its row. */
+/* The leader may have replaced the repository by now. The row of the new
+ * repository brings the new one to this node. */
 START_TEST(a_different_repository_stays)
 {
 	make_empty();

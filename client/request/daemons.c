@@ -143,10 +143,13 @@ static void add_root(struct known_daemon *known, const char *root)
 	known->roots[known->nr_roots++] = xstrdup(root);
 }
 
-/* The kernel knows the account of a process. */
+/* The kernel knows the account of a process. But a daemon of a user could name
+ * the process of another account, so there the owner of the socket counts. */
 static void name_account(struct known_daemon *known, uint64_t pid)
 {
-	char *path = xasprintf("/proc/%llu", (unsigned long long)pid);
+	char *path = known->is_of_root ?
+	    xasprintf("/proc/%llu", (unsigned long long)pid) :
+	    xstrdup(known->socket);
 	const struct passwd *pw;
 	struct stat st;
 

@@ -262,6 +262,13 @@ complaints() {
 		grep -vE ' event=((flush|journal)-(hangs|back)|stall|nobody-served|state-suspect|unconfined) '
 }
 
+# The same, of a daemon that was killed beside git at work. Git can hold a lock
+# while the daemon recovers. Then records are deferred, and a later write in the
+# repository redoes them.
+complaints_beside_git() {
+	complaints | grep -v ' finding="deferred" .* lock stands'
+}
+
 # Forgets the recorded pid once the process is gone, so that cleanup cannot hit
 # a later process of the same number. Returns the process's status.
 reap() { # PID

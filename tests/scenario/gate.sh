@@ -577,7 +577,5 @@ killed
 cut ext4
 cut xfs
 stop_daemon
-# A git at work may hold a lock when the killed daemon starts again.
-is 'no complaint in the log' '' \
-	"$(complaints | grep -v 'finding="deferred".* lock stands')"
+is 'no complaint in the log' '' "$(complaints_beside_git)"
 finish

@@ -228,6 +228,9 @@ rm "$T/go"
 reap $git_pid
 reap $refd_pid
 reap $pack_pid
+check 'a write redoes what waited for a lock of git' \
+	"$REFD" update -C "$repo" refs/heads/quiet "$one"
+is 'so no ref waits' 0 "$(stat_of awaiting_refs)"
 check "the daemon was killed $kills times" test "$k" -eq $kills
 # Each ref has its last certain value, or that of a later doubtful update.
 agrees() { # NAME
@@ -254,7 +257,7 @@ check 'git wrote' test "$(grep -c ^ok "$T/model.git")" -gt 20
 check 'refd wrote' test "$(grep -c ^ok "$T/model.refd")" -gt 20
 no_locks 'no lock is left by that' repo.git
 is 'nothing is left in the stage' '' "$(find "$repo/refd/stage" -type f)"
-is 'the log has no complaint' '' "$(complaints)"
+is 'the log has no complaint' '' "$(complaints_beside_git)"
 check 'git fsck' git -C "$repo" fsck --no-dangling 2>/dev/null
 
 reap "$waits"

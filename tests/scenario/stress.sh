@@ -97,11 +97,12 @@ done
 check "the daemon was killed $kills times" test "$kills" -ge $enough
 kill_daemon
 check 'it starts after all is quiet' start_daemon
+is 'no ref waits' 0 "$(stat_of awaiting_refs)"
 prints_nothing 'nothing is left in the stage' \
 	find "$T/repo.git/refd/stage" -type f
 no_locks 'nor a lock' repo.git
 # A kill in the middle of a syncfs makes its records unsure: recovery leaves and
 # reports git's later changes.
-is 'nothing to complain of' '' "$(complaints | grep -vE \
+is 'nothing to complain of' '' "$(complaints_beside_git | grep -vE \
 	' finding="left" .*text="another writer (changed|deleted) it later"')"
 finish

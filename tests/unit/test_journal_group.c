@@ -2,14 +2,16 @@
  * Proves the rules of the journal for a group of nodes: the LSNs of the group
  * ascend, the highest LSN and the uuid outlive the rows, nothing is bound
  * before the first row, and a new journal can begin with a given LSN. A row
- * that waits has its turn, and is there until it comes as a row, once. A
- * journal that has left its group is of no group until a new group goes on.
+ * that waits has its turn, and is there until it comes as a row, once. A row
+ * gives its refs their values, and nothing else does. A journal that has left
+ * its group is of no group until a new group goes on.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/journal/record.h"
 #include "proto/group_left.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/suite.h"
@@ -254,6 +256,82 @@ START_TEST(rows_that_wait_leave_their_places)
 }
 END_TEST
 
+/* ---- the values of refs ---- */
+
+/* Row LSN of the group gives REF of repository 1 a value, TARGET, or nothing
+ * (0 and NULL). */
+static int give(struct journal *j, uint64_t lsn, const char *ref, uint8_t value,
+    const char *target)
+{
+	struct record_member m = { .status = REFD_OK,
+		.worktree = "",
+		.name = ref,
+		.action = RECORD_DELETE,
+		.new_oid = { .bytes = { value } },
+		.target = target };
+	const struct record rec = { .members = &m, .nr_members = 1 };
+	struct journal_row row = help_row((unsigned)lsn, 16);
+	int r;
+
+	if (value != 0 || target != NULL)
+		m.action = RECORD_WRITE;
+	row.repo = 1;
+	row.group_lsn = lsn;
+	row.record = &rec;
+	r = journal_commit(j, &row, 1, true);
+	help_row_done(&row);
+	return r;
+}
+
+/* LSN 0: the group has not changed the ref. */
+static void assert_value(struct journal *j, uint64_t repo, const char *ref,
+    uint64_t lsn, uint8_t value, const char *target)
+{
+	const struct refd_oid oid = { .bytes = { value } };
+	struct journal_value v;
+
+	ck_assert_int_eq(journal_find_value(j, repo, ref, &v), lsn != 0);
+	ck_assert_uint_eq(v.lsn, lsn);
+	ck_assert_int_eq(v.exists, value != 0);
+	ck_assert(refd_oid_eq(&v.oid, &oid));
+	if (target != NULL)
+		ck_assert_str_eq(v.target, target);
+	else
+		ck_assert_ptr_null(v.target);
+	free(v.target);
+}
+
+START_TEST(rows_give_values_to_refs)
+{
+	struct journal *j = help_open_here();
+
+	journal_set_group(j, ours);
+	ck_assert_int_eq(give(j, 1, "refs/heads/x", 1, NULL), 0);
+	ck_assert_int_eq(give(j, 2, "refs/heads/y", 2, NULL), 0);
+	ck_assert_int_eq(give(j, 3, "refs/heads/y", 0, NULL), 0);
+	ck_assert_int_eq(give(j, 4, "refs/s", 0, "refs/heads/x"), 0);
+	ck_assert_int_eq(give(j, 5, "HEAD", 0, "refs/heads/x"), 0);
+	/* A refused row, and a row of this machine alone, give nothing. */
+	ck_assert_int_eq(give(j, 5, "refs/heads/x", 9, NULL), -EINVAL);
+	ck_assert_int_eq(give(j, 0, "refs/heads/x", 9, NULL), 0);
+	reopen(j);
+	help_close(j);
+	j = help_open_here();
+	assert_value(j, 1, "refs/heads/x", 1, 1, NULL);
+	assert_value(j, 1, "refs/heads/y", 3, 0, NULL);
+	assert_value(j, 1, "refs/s", 4, 0, "refs/heads/x");
+	assert_value(j, 1, "HEAD", 0, 0, NULL);
+	assert_value(j, 1, "refs/heads/z", 0, 0, NULL);
+	assert_value(j, 2, "refs/heads/x", 0, 0, NULL);
+	journal_set_group(j, ours);
+	ck_assert_int_eq(give(j, 6, "refs/s", 3, NULL), 0);
+	assert_value(j, 1, "refs/s", 6, 3, NULL);
+	ck_assert_int_eq(journal_leave_group(j), 0);
+	assert_value(j, 1, "refs/heads/x", 0, 0, NULL);
+	help_close(j);
+}
+END_TEST
+
 /* ---- damage ---- */
 
 static void assert_damaged(const char *change, const char *back)
@@ -485,6 +563,7 @@ int main(void)
 	tcase_add_test(tc, wrong_rows_are_refused);
 	tcase_add_test(tc, rows_wait);
 	tcase_add_test(tc, rows_that_wait_leave_their_places);
+	tcase_add_test(tc, rows_give_values_to_refs);
 	tcase_add_test(tc, the_seal_covers_the_group);
 	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
 	tcase_add_test(tc, an_existing_journal_does_not_begin_with_an_lsn);

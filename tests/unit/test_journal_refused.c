@@ -59,10 +59,10 @@ END_TEST
 START_TEST(another_format_is_refused)
 {
 	help_close(help_open_here());
-	help_ask("PRAGMA user_version=8");
+	help_ask("PRAGMA user_version=9");
 	assert_refused(-EPROTO, "newer");
-	help_ask("PRAGMA user_version=6");
-	assert_refused(-EPROTO, "by an older refd (format 6, this one knows 7");
+	help_ask("PRAGMA user_version=7");
+	assert_refused(-EPROTO, "by an older refd (format 7, this one knows 8");
 	help_ask("PRAGMA user_version=1");
 	assert_refused(-EPROTO, "'refd recover --discard'");
 	help_ask("PRAGMA user_version=0");

@@ -239,6 +239,8 @@ static int make_row(struct pass *p, struct slice *slice,
 					       is_final(slice);
 	row->group_lsn = slice->txn->row != NULL ? slice->txn->row->lsn : 0;
 	row->is_of_node = txn_is_of_node(slice->txn);
+	if (p->ap->is_group && !row->is_of_node)
+		row->record = &slice->plan;
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 

@@ -41,6 +41,8 @@
 
 #include "proto/txid.h"
 
+struct record;
+
 struct commit_log;
 struct journal;
 struct journal_config;
@@ -104,6 +106,9 @@ struct journal_row {
 	size_t waiting_path_len;
 	/* txn.group_epoch, for the log of the group. Not stored. */
 	uint64_t group_epoch;
+	/* Of a row of the group: the content of BODY, for the values of its
+	 * refs (journal_find_value()); borrowed. */
+	const struct record *record;
 	/* In a group: txn_is_of_node(). Not stored. */
 	bool is_of_node;
 	bool final;          /* this row decides the transaction */

@@ -215,6 +215,8 @@ static int write_row(struct journal *j, const struct journal_row *row,
 	if (rc == SQLITE_OK && journal_is_late(j, row))
 		rc = journal_end_waiting(j, row);
 	if (rc == SQLITE_OK)
+		rc = journal_write_values(j, row);
+	if (rc == SQLITE_OK)
 		rc = journal_write_objects(j, lsn, row);
 	if (rc != SQLITE_OK || row->kind != JOURNAL_DEFERRED)
 		return rc;

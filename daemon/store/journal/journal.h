@@ -42,6 +42,7 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/commit_log.h"
+#include "proto/oid.h"
 
 struct journal_reader;
 
@@ -198,6 +199,19 @@ int journal_read_waiting(struct journal *j, const uint8_t repo[16],
  * negative errno: nothing was done; JOURNAL_UNKNOWN. */
 int journal_take_place(struct journal *j, const uint8_t repo[16],
     const uint8_t *path, size_t len);
+
+/* The last value that the group gave a ref of refs/. */
+struct journal_value {
+	uint64_t lsn; /* of the row of the group */
+	bool exists;  /* OID is the value. Neither OID nor TARGET: no ref */
+	struct refd_oid oid;
+	char *target; /* of a symbolic ref; owned; or NULL */
+};
+/* The value of REF in the repository with the number REPO, durable or not. 1;
+ * 0: the group has not changed the ref yet; negative errno or JOURNAL_UNKNOWN.
+ * Sets *VALUE in all cases. Any thread. */
+int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
+    struct journal_value *value);
 
 /* The highest group_lsn of a row, also of one that waits, durable or not,
  * trimmed or not; at first journal_config.group_lsn. 0: the journal was never a

@@ -69,6 +69,9 @@ static const char schema[] =
     "CREATE INDEX waiting_repo ON " JOURNAL_WAITING_ROWS "(repo, lsn);"
     "CREATE INDEX waiting_place ON " JOURNAL_WAITING_ROWS
     "(path, repo) WHERE has_place;"
+    "CREATE TABLE " JOURNAL_VALUES
+    "(repo INTEGER NOT NULL, ref TEXT NOT NULL, lsn INTEGER NOT NULL,"
+    " oid BLOB, target TEXT, PRIMARY KEY(repo, ref)) WITHOUT ROWID, STRICT;"
     "CREATE TABLE " JOURNAL_OPEN_DEFERRED
     "(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";

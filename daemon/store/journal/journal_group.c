@@ -3,7 +3,8 @@
  * with each of its rows.
  *
  * Happy path of leaving: one transaction, and a flush. The rows keep their LSNs
- * of the group: the journal may go on in a new group, with higher LSNs.
+ * of the group: the journal may go on in a new group, with higher LSNs. The
+ * values of refs go, because from now on any program may write refs.
  *
  * Failures: nothing was changed, or JOURNAL_UNKNOWN: the same call again.
  */
@@ -55,14 +56,18 @@ static int write_group(struct journal *j, const struct journal_group *group)
 {
 	struct journal_mark mark;
 	struct journal_meta meta;
-	int r;
+	int r, rc;
 
 	pthread_mutex_lock(&j->commit_lock);
 	meta = j->meta;
 	meta.group = *group;
 	r = journal_txn_begin(j);
-	if (r == 0)
-		r = journal_txn_end(j, journal_write_meta(j, &meta));
+	if (r == 0) {
+		rc = journal_drop_values(j);
+		if (rc == SQLITE_OK)
+			rc = journal_write_meta(j, &meta);
+		r = journal_txn_end(j, rc);
+	}
 	if (r == 0)
 		j->meta = meta;
 	mark = journal_mark(j);

@@ -17,6 +17,7 @@
  *	journal_wal.c		facts that only the WAL file has
  *	journal_checksum.c	the checksum of a row
  *	journal_group.c		the group of nodes of the journal
+ *	journal_values.c	the values that the group gave to refs
  *	journal_sql.c		connections, statements, error codes
  *
  * Order of locks: use_lock, ckpt_lock, commit_lock, hand_lock. The last three
@@ -32,7 +33,7 @@
 #include "daemon/store/journal/journal.h"
 
 /* PRAGMA user_version. Every other format is refused. */
-#define JOURNAL_FORMAT 7
+#define JOURNAL_FORMAT 8
 
 #define JOURNAL_WHAT_HELPS                                                     \
 	"restore it with its repositories, or move it aside "                  \
@@ -47,6 +48,9 @@
 
 /* Rows of the group that wait. */
 #define JOURNAL_WAITING_ROWS "waiting"
+
+/* The last value that the group gave each ref. */
+#define JOURNAL_VALUES "value"
 
 /* Tables whose names on disk are older: the outcomes of trimmed ids, and the
  * LSNs of the open deferred rows. */
@@ -142,7 +146,7 @@ struct journal_found {
 /* Of the connection for commits; commit_lock. */
 struct journal_stmts {
 	sqlite3_stmt *begin, *insert, *insert_objects, *defer, *end_deferred,
-	    *unkeep, *wait, *end_wait, *write_meta;
+	    *unkeep, *wait, *end_wait, *write_value, *find_value, *write_meta;
 	sqlite3_stmt *commit, *rollback;
 };
 
@@ -375,6 +379,12 @@ int journal_add_to_group(const struct journal *j, struct journal_group *group,
 int journal_write_waiting(struct journal *j, const struct journal_row *row);
 /* ROW has been applied. SQLITE_CONSTRAINT: the row does not wait. */
 int journal_end_waiting(struct journal *j, const struct journal_row *row);
+
+/* ---- journal_values.c ---- */
+
+/* Within a transaction; commit_lock is held. SQLite codes. */
+int journal_write_values(struct journal *j, const struct journal_row *row);
+int journal_drop_values(struct journal *j);
 
 /* ---- journal_range.c ---- */
 

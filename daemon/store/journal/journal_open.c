@@ -88,6 +88,12 @@ static int prepare_all(struct journal *j)
 		    &j->stmts.wait },
 		{ "DELETE FROM " JOURNAL_WAITING_ROWS " WHERE lsn = ?",
 		    &j->stmts.end_wait },
+		{ "INSERT OR REPLACE INTO " JOURNAL_VALUES
+		  " VALUES(?, ?, ?, ?, ?)",
+		    &j->stmts.write_value },
+		{ "SELECT lsn, oid, target FROM " JOURNAL_VALUES
+		  " WHERE repo = ? AND ref = ?",
+		    &j->stmts.find_value },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
 		  " seal = ?, group_lsn = ?, group_uuid = ? WHERE id = 1",
 		    &j->stmts.write_meta },
@@ -265,6 +271,8 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->stmts.unkeep);
 	sqlite3_finalize(j->stmts.wait);
 	sqlite3_finalize(j->stmts.end_wait);
+	sqlite3_finalize(j->stmts.write_value);
+	sqlite3_finalize(j->stmts.find_value);
 	sqlite3_finalize(j->stmts.write_meta);
 	sqlite3_finalize(j->stmts.commit);
 	sqlite3_finalize(j->stmts.rollback);

@@ -1,0 +1,114 @@
+/*
+ * The last value that the group of nodes gave each ref. A repository can be
+ * rolled back behind refd's back, and only a record that does not lie in the
+ * repository can tell this.
+ *
+ * Happy path: the transaction that appends a row of the group also writes the
+ * value of each ref that the row changes. So a value is exactly as durable as
+ * its row. A deletion leaves a value that says "no ref", because packed-refs of
+ * an older copy can bring a deleted ref back.
+ *
+ * Failure modes: as of a commit (journal.c). A journal of a single machine has
+ * no values, and a node that leaves its group drops them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal_internal.h"
+#include "daemon/store/journal/record.h"
+
+/* A ref outside of refs/, such as HEAD, belongs to one node. */
+static bool is_given(const struct record_member *m)
+{
+	return m->status == REFD_OK && m->worktree[0] == '\0' &&
+	    strncmp(m->name, "refs/", 5) == 0 &&
+	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
+}
+
+/* Columns that are not bound are NULL. */
+static int write_value(struct journal *j, const struct journal_row *row,
+    const struct record_member *m)
+{
+	sqlite3_stmt *s = j->stmts.write_value;
+
+	sqlite3_clear_bindings(s);
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)row->repo);
+	sqlite3_bind_text(s, 2, m->name, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)row->group_lsn);
+	if (m->action == RECORD_WRITE && m->target != NULL)
+		sqlite3_bind_text(s, 5, m->target, -1, SQLITE_STATIC);
+	else if (m->action == RECORD_WRITE)
+		sqlite3_bind_blob(s, 4, m->new_oid.bytes,
+		    sizeof(m->new_oid.bytes), SQLITE_STATIC);
+	return journal_run(s);
+}
+
+int journal_write_values(struct journal *j, const struct journal_row *row)
+{
+	const struct record *rec = row->group_lsn != 0 ? row->record : NULL;
+	int rc = SQLITE_OK;
+	size_t i;
+
+	for (i = 0; rec != NULL && i < rec->nr_members && rc == SQLITE_OK; i++)
+		if (is_given(&rec->members[i]))
+			rc = write_value(j, row, &rec->members[i]);
+	return rc;
+}
+
+int journal_drop_values(struct journal *j)
+{
+	return sqlite3_exec(j->db, "DELETE FROM " JOURNAL_VALUES, NULL, NULL,
+	    NULL);
+}
+
+/* ---- reading ---- */
+
+/* The row of S, from column 0 on: lsn, oid, target. */
+static int take_value(sqlite3_stmt *s, struct journal_value *value)
+{
+	const char *target = (const char *)sqlite3_column_text(s, 2);
+
+	value->lsn = (uint64_t)sqlite3_column_int64(s, 0);
+	if (target != NULL) {
+		value->target = strdup(target);
+		return value->target != NULL ? 1 : -ENOMEM;
+	}
+	value->exists = sqlite3_column_type(s, 1) != SQLITE_NULL;
+	if (!value->exists)
+		return 1;
+	if (sqlite3_column_bytes(s, 1) != sizeof(value->oid.bytes))
+		return -EUCLEAN;
+	memcpy(value->oid.bytes, sqlite3_column_blob(s, 1),
+	    sizeof(value->oid.bytes));
+	return 1;
+}
+
+static int find_value(struct journal *j, uint64_t repo, const char *ref,
+    struct journal_value *value)
+{
+	sqlite3_stmt *s = j->stmts.find_value;
+	int r, rc;
+
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+	sqlite3_bind_text(s, 2, ref, -1, SQLITE_STATIC);
+	rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW)
+		r = take_value(s, value);
+	else
+		r = rc == SQLITE_DONE ? 0 : journal_errno(rc);
+	sqlite3_reset(s);
+	return r;
+}
+
+int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
+    struct journal_value *value)
+{
+	int r = JOURNAL_UNKNOWN;
+
+	*value = (struct journal_value){ .target = NULL };
+	pthread_mutex_lock(&j->commit_lock);
+	if (!journal_is_broken(j))
+		r = find_value(j, repo, ref, value);
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}

@@ -556,7 +556,10 @@ install-units:
 	$(call install_units,refd,$(SERVICE_USER),refd,/etc/refd/config,refd)
 	$(call install_units,refd@,%i,refd-%i,/etc/refd/%i/config,refd@%i)
 	$(INSTALL) -m 644 daemon/systemd/refd-metrics.socket \
-	    $(DESTDIR)$(UNITDIR)
+	    daemon/systemd/refd-look.timer $(DESTDIR)$(UNITDIR)
+	$(call unit,refd-look.service.in,$(SERVICE_USER)) \
+	    | $(INSTALL) -m 644 /dev/stdin \
+	    $(DESTDIR)$(UNITDIR)/refd-look.service
 	sed 's|@BINDIR@|$(BINDIR)|' client/deliver/refd-deliver.service.in \
 	    | $(INSTALL) -m 644 /dev/stdin \
 	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
@@ -569,6 +572,8 @@ uninstall:
 	rm -f $(foreach u,refd refd@,$(foreach k,.socket .service \
 	    .service.d/before-git.conf,$(DESTDIR)$(UNITDIR)/$(u)$(k)))
 	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket \
+	    $(DESTDIR)$(UNITDIR)/refd-look.service \
+	    $(DESTDIR)$(UNITDIR)/refd-look.timer \
 	    $(DESTDIR)$(UNITDIR)/refd-deliver.service \
 	    $(DESTDIR)$(UNITDIR)/refd-group.service \
 	    $(DESTDIR)$(SYSUSERSDIR)/refd.conf \

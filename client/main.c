@@ -13,6 +13,7 @@
 #include "client/enable/enable.h"
 #include "client/hook.h"
 #include "client/log/log.h"
+#include "client/look.h"
 #include "client/migrate/migrate.h"
 #include "client/pack.h"
 #include "client/program.h"
@@ -108,6 +109,7 @@ static const struct command *const commands[] = {
 	&enable_command,
 	&disable_command,
 	&migrate_command,
+	&look_command,
 	&pack_command,
 	OTHER("daemon", "run the daemon in the foreground", program_daemon),
 	OTHER("deliver", "send changes to web hooks and commands",

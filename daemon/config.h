@@ -73,8 +73,7 @@ struct config {
 	size_t nr_sections;
 	enum refd_durability durability;
 	uint64_t checkpoint_interval_ms;
-	uint64_t pack_refs;        /* 0: never pack by itself */
-	uint64_t look_interval_ms; /* 0: never look by itself */
+	uint64_t pack_refs; /* 0: never pack by itself */
 	uint64_t durability_interval_ms;
 	uint64_t session_timeout_ms;
 	uint64_t batch_refs;

@@ -54,8 +54,6 @@ const struct config_key config_keys[] = {
 	    .offset = AT(checkpoint_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
 	{ "pack.loose-refs", "1000", CONFIG_NUMBER, .offset = AT(pack_refs),
 	    ON_RELOAD, FROM(0, 1ULL << 40) },
-	{ "look.interval", "0", CONFIG_DURATION, .offset = AT(look_interval_ms),
-	    ON_RELOAD, FROM(0, HOUR_MS) },
 	{ "journal.retention", "1 week", CONFIG_DURATION,
 	    .offset = AT(retention_ms), FROM(1000, TEN_YEARS_MS) },
 	{ "journal.retention-size", "1GiB", CONFIG_SIZE,

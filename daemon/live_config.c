@@ -57,7 +57,6 @@ void live_config_settings(const struct config *cfg, rlim_t descriptors,
 			.session_ns =
 			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
 			.slow_ns = (int64_t)cfg->slow_ms * NS_PER_MS,
-			.look_ns = (int64_t)cfg->look_interval_ms * NS_PER_MS,
 			.of_user = cfg->of_user,
 		},
 		.max_lag_ns = (int64_t)cfg->max_lag_ms * NS_PER_MS,

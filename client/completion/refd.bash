@@ -74,7 +74,7 @@ _refd() {
 	--compat:*) _refd_offer < <(printf '%s\n' 2.39 2.55) ;;
 	--ref:* | :update) _refd_offer < <(_refd_refs) ;;
 	--user:* | --service:*) _refd_offer < <(compgen -u) ;;
-	--repo:* | :doctor | :verify | :disown | :pack)
+	--repo:* | :doctor | :verify | :disown | :pack | :look)
 		_refd_offer < <(_refd_repositories gone)
 		;;
 	--forget:*) _refd_offer < <(_refd_repositories '(enabled|incomplete)') ;;

@@ -208,8 +208,8 @@ static const struct command_option log_options[] = { SELECTION,
 	      follow),
 	    .excludes = 'o' },
 	{ OPTION_FLAG("foreign", 0,
-	    "only changes that refd found on disk; first looks for them",
-	    struct asking, is_foreign) },
+	    "only changes that 'refd look' found on disk", struct asking,
+	    is_foreign) },
 	{ OPTION_FLAG("no-pager", 0, "print to the terminal without a pager",
 	    struct asking, no_pager) },
 	OUTPUT, { 0 } };
@@ -349,21 +349,6 @@ static void keep_foreign(const struct asking *a, struct refd_answer *ans)
 	ans->nr_changes = nr;
 }
 
-/* Changes since the last look of the daemon. */
-static void look(const struct asking *a, struct refd *r)
-{
-	struct refd_request req = { .verb = REFD_VERB_LOOK,
-		.git_dir = a->gd.common,
-		.common_dev = a->gd.dev,
-		.common_ino = a->gd.ino };
-	struct refd_answer ans;
-
-	if (!a->gd.common)
-		return;
-	question_call(r, &req, -1, &ans);
-	refd_answer_done(&ans);
-}
-
 /* Prints the next answer. False: it was the last answer. */
 static bool log_some(struct asking *a, struct refd *r)
 {
@@ -490,8 +475,6 @@ static int run_log(const struct command *c, int argc, char **argv)
 	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);
 	require_repo(&a, r);
-	if (a.is_foreign)
-		look(&a, r);
 	wants_some = want_some(&a);
 	begin_output(&a, a.follow);
 	if (a.follow)

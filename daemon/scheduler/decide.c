@@ -356,10 +356,8 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 		session_over(e, ent);
 	entry_move(ent, ENTRY_DECIDED);
 	begin_telling(e, ent);
-	if (ent->txn->req.gate == REFD_GATE_COMMITTED) {
+	if (ent->txn->req.gate == REFD_GATE_COMMITTED)
 		gate_recorded(&e->gate, ent->txn);
-		look_after_gate(e, ent->txn);
-	}
 	/* A gate without a record did nothing. */
 	if (!ent->txn->replayed && !is_question(ent->txn) &&
 	    (ent->txn->req.gate == REFD_GATE_NONE ||

@@ -1,6 +1,6 @@
 /*
- * Looks for changes by writers who do not tell refd. A client asks for a look,
- * or the scheduler looks at all known repositories in turn.
+ * Looks for changes by writers who do not tell refd. Only a client begins a
+ * look, because a look reads all refs of a repository.
  *
  *	admit	the repository, with the rights of an update
  *	read	refs as known by the last look, and refs on disk (store). If
@@ -22,7 +22,7 @@
  *						GATE_WAIT_NS
  *	history has lost records		the look begins anew, as the
  *						first look of the repository
- *	pause, drain				no automatic look begins
+ *	pause					the request is refused
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -77,17 +77,14 @@ static void forget(struct looking *l)
 }
 
 /* The refs take long to free: a worker does it. */
-void look_end(struct looking *l)
+static void end(struct looking *l)
 {
 	struct scheduler *e = l->e;
 
 	e->looks.nr_seen += l->nr_seen;
-	if (l->waiter != NULL)
-		answer(l);
-	else
-		look_rounds_rest(e, l);
+	answer(l);
 	l->waiter = NULL;
-	if (l->txn != NULL && l->txn->repo != NULL) {
+	if (l->txn->repo != NULL) {
 		e->store.release(e->store.ctx, l->txn->repo);
 		l->txn->repo = NULL;
 	}
@@ -101,13 +98,12 @@ static void fail(struct looking *l, enum refd_status status, const char *text)
 	free(l->look.why);
 	l->look.status = status;
 	l->look.why = text != NULL ? strdup(text) : NULL;
-	look_end(l);
+	end(l);
 }
 
 static bool are_of_one_user(const struct looking *a, const struct looking *b)
 {
-	return a->txn != NULL && b->txn != NULL &&
-	    a->txn->peer.uid == b->txn->peer.uid;
+	return a->txn->peer.uid == b->txn->peer.uid;
 }
 
 /* L waits for its turn to read. Users take turns, apart for small and large
@@ -125,7 +121,7 @@ static void await_turn(struct looking *l)
 			l->turn = other->turn + 1;
 }
 
-struct looking *look_begin(struct scheduler *e, struct txn *txn)
+static struct looking *begin(struct scheduler *e, struct txn *txn)
 {
 	struct looking *l = calloc(1, sizeof(*l));
 
@@ -133,19 +129,10 @@ struct looking *look_begin(struct scheduler *e, struct txn *txn)
 		return NULL;
 	l->e = e;
 	l->txn = txn;
-	l->begin_ns = e->wall_at_ns;
 	await_turn(l);
 	LIST_INSERT_HEAD(&e->looks.all, l, in_scheduler);
 	e->nr_lookups++;
 	return l;
-}
-
-void look_admit(struct looking *l)
-{
-	l->txn->scheduler = l;
-	/* Without an id, the journal has nothing of it. */
-	l->txn->is_looked_up = true;
-	l->e->store.admit(l->e->store.ctx, l->txn);
 }
 
 static bool may_look(const struct scheduler *e, uint32_t uid)
@@ -182,7 +169,7 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 	}
 	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
 	if (a != NULL)
-		l = look_begin(e, txn);
+		l = begin(e, txn);
 	if (l == NULL) {
 		if (a != NULL)
 			waiter_drop(&e->waiters, a);
@@ -191,7 +178,10 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 		return;
 	}
 	l->waiter = a;
-	look_admit(l);
+	txn->scheduler = l;
+	/* Without an id, the journal has nothing of it. */
+	txn->is_looked_up = true;
+	e->store.admit(e->store.ctx, txn);
 }
 
 /* ---- a request of the daemon itself ---- */
@@ -340,7 +330,7 @@ static struct txn *make_txn(struct looking *l,
 static void end_recorded(struct looking *l)
 {
 	l->nr_left = l->look.nr_changes - l->nr_seen;
-	look_end(l);
+	end(l);
 }
 
 static bool is_gate_open(const struct looking *l, int64_t now_ns)
@@ -414,7 +404,7 @@ void look_back(struct store_look *look)
 		return;
 	}
 	if (look->status != REFD_OK) {
-		look_end(l);
+		end(l);
 		return;
 	}
 	switch (look->step) {
@@ -426,9 +416,6 @@ void look_back(struct store_look *look)
 		break;
 	case LOOK_COMPARE:
 		l->due = DUE_RECORD;
-		break;
-	case LOOK_LIST:
-		look_rounds_take(l);
 		break;
 	case LOOK_FREE:
 		break;
@@ -508,12 +495,11 @@ void look_run(struct scheduler *e, int64_t now_ns)
 			break;
 		}
 	}
-	look_rounds_run(e, now_ns);
 }
 
 int64_t look_next(const struct scheduler *e, int64_t now_ns)
 {
-	int64_t next_ns = look_rounds_next(e);
+	int64_t next_ns = INT64_MAX;
 	const struct looking *l;
 
 	LIST_FOREACH(l, &e->looks.all, in_scheduler) {

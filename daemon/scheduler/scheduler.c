@@ -90,7 +90,6 @@ void scheduler_set_limits(struct scheduler *e,
 	e->cfg.batch_refs = e->batch_refs = limits->batch_refs;
 	e->cfg.session_ns = limits->session_ns;
 	e->slow.limit_ns = limits->slow_ns;
-	look_set(e, limits->look_ns);
 	e->cfg.quotas.of_user = limits->of_user;
 }
 
@@ -120,7 +119,6 @@ void scheduler_free(struct scheduler *e)
 	fairness_done(&e->fairness);
 	quota_done(&e->quotas);
 	gate_done(&e->gate);
-	look_done(e);
 	table_done(&e->table);
 	free(e);
 }

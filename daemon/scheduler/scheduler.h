@@ -74,7 +74,6 @@ struct scheduler_store {
 	void (*release)(void *ctx, struct repo *repo);
 	void (*discard)(void *ctx, struct txn *txn);
 	uint64_t (*repo_key)(const struct repo *repo);
-	bool (*is_looked_at)(const struct repo *repo);
 	bool (*writes_alone)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
 	size_t max_batches; /* store_max_batches() */
@@ -92,7 +91,6 @@ void scheduler_free(struct scheduler *e);
 struct scheduler_limits {
 	size_t batch_refs;
 	int64_t session_ns, slow_ns;
-	int64_t look_ns; /* between rounds of automatic looks; 0: none */
 	struct quota_limits of_user;
 };
 void scheduler_set_limits(struct scheduler *e,

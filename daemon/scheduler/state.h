@@ -34,14 +34,6 @@ struct looks {
 	LIST_HEAD(, looking) all;
 	/* Of the latest small and large look that began to read. */
 	uint64_t turn[2];
-	/* Automatic looks: one at a time, none before REST_NS. The next one of
-	 * a round at NEXT_NS, EVERY_NS between two rounds; 0: none. */
-	int64_t every_ns, next_ns, rest_ns;
-	bool is_looking;
-	struct look_due *due; /* after transactions of the gate, by time */
-	size_t nr_due;
-	char **paths; /* of this round; owned */
-	size_t nr_paths, at;
 	uint64_t nr_seen; /* changes recorded so far */
 };
 
@@ -233,15 +225,10 @@ enum told ask_tell_part(struct scheduler *e);
 void look_admitted(struct txn *txn);
 /* The store has done a step of LOOK. */
 void look_back(struct store_look *look);
-/* Goes on with looks, and begins automatic looks. */
+/* Goes on with looks. */
 void look_run(struct scheduler *e, int64_t now_ns);
-/* TXN of the gate is decided: a look may have to follow. */
-void look_after_gate(struct scheduler *e, const struct txn *txn);
-/* The time between two rounds of automatic looks. 0: none. */
-void look_set(struct scheduler *e, int64_t every_ns);
 /* When look_run() must be called again. */
 int64_t look_next(const struct scheduler *e, int64_t now_ns);
-void look_done(struct scheduler *e);
 
 /* ---- history.c ---- */
 

@@ -96,7 +96,6 @@ struct scheduler_store handover(struct store *store)
 		.discard = hand_discard,
 		.token_log = hand_token_log,
 		.repo_key = store_repo_key,
-		.is_looked_at = store_is_looked_at,
 		.writes_alone = store_writes_alone,
 		.repo_path = store_repo_path,
 		.max_batches = store_max_batches(store) };

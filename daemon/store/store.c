@@ -125,11 +125,6 @@ uint64_t store_repo_key(const struct repo *repo)
 	return repo->id;
 }
 
-bool store_is_looked_at(const struct repo *repo)
-{
-	return atomic_load(&repo->look_lsn) != 0;
-}
-
 bool store_writes_alone(const struct repo *repo)
 {
 	return repo->format == REPO_REFTABLE;

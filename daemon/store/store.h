@@ -301,7 +301,7 @@ struct store_look_change {
 /* A look for changes by writers without refd, step by step (looking/looker.h).
  * Zero at first, except for step, repo and arg. */
 struct store_look {
-	enum { LOOK_READ, LOOK_COMPARE, LOOK_LIST, LOOK_FREE } step;
+	enum { LOOK_READ, LOOK_COMPARE, LOOK_FREE } step;
 	/* A reference of the asker; only with LOOK_READ, LOOK_COMPARE. */
 	struct repo *repo;
 	/* No refs are known yet, and nothing counts as a change. Set before
@@ -322,8 +322,6 @@ struct store_look {
 	bool has_news;                     /* records changed the known refs */
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;
-	char **paths; /* LOOK_LIST: of all repositories */
-	size_t nr_paths, paths_size;
 
 	void *arg;        /* of the asker */
 	int64_t since_ns; /* for the looker */
@@ -361,8 +359,6 @@ void store_release(struct store *store, struct repo *repo);
 void store_discard(struct store *store, struct txn *txn);
 /* For the scheduler's tables: a number per repository, equal for equal. */
 uint64_t store_repo_key(const struct repo *repo);
-/* Has a look read the refs of REPO since REPO was opened? */
-bool store_is_looked_at(const struct repo *repo);
 /* Does a batch change one file for all refs of REPO? Then the scheduler forms
  * one batch at a time. */
 bool store_writes_alone(const struct repo *repo);

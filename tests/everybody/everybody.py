@@ -9,7 +9,7 @@ is served by the daemon, and has the gate. CHANGES is the number of changes that
 succeed. JGIT is the command of the program that uses JGit. WRITERS in the
 environment selects kinds of writers.
 
-The daemon looks for changes by writers without hooks, meanwhile and at each
+Looks for changes by writers without hooks, meanwhile and at each
 quiescent point.
 
 At every quiescent point:
@@ -179,7 +179,7 @@ class Everybody:
     def look(self, repo):
         """The daemon looks for changes by writers without hooks. The first look
         records nothing."""
-        said = run(REFD, "log", "--foreign", "--repo", repo)
+        said = run(REFD, "look", repo)
         if said.returncode != 0:
             self.errors.append(said.stderr)
 

@@ -143,12 +143,6 @@ static uint64_t store_fake_key(const struct repo *repo)
 	return repo->key;
 }
 
-static bool store_fake_is_looked_at(const struct repo *repo)
-{
-	(void)repo;
-	return true;
-}
-
 static bool store_fake_writes_alone(const struct repo *repo)
 {
 	return repo->key == RIG_ALONE;
@@ -182,7 +176,6 @@ void rig_store_setup(struct scheduler_store *store)
 		.discard = store_fake_discard,
 		.token_log = store_fake_token_log,
 		.repo_key = store_fake_key,
-		.is_looked_at = store_fake_is_looked_at,
 		.writes_alone = store_fake_writes_alone,
 		.repo_path = store_fake_path,
 		.max_batches = rig_config.committers };

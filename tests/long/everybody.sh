@@ -6,8 +6,7 @@
 # tests/everybody/everybody.py describes the load and the required results.
 #
 # CHANGES=N sets the number of changes (50000, about a minute). A million take
-# 21 minutes of processor time. LOOKS=INTERVAL sets look.interval (0), so that
-# the daemon looks at any time.
+# 21 minutes of processor time.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -26,8 +25,7 @@ if [ "$REF_FORMAT" != files ]; then
 	fi
 	export WRITERS=${WRITERS:-push update-ref fetch refd jgit}
 fi
-printf '[look]\n\tinterval = %s\n' "${LOOKS:-0}" >"$T/config"
-start_daemon --config "$T/config" || exit 1
+start_daemon || exit 1
 new_repo work
 # The values: 20000 commits in a row.
 for ((i = 0; i < 20000; i++)); do

@@ -232,10 +232,10 @@ check 'nothing is missed meanwhile' await 10 hooked $((before + 102))
 
 # ---- other writers ----
 
-"$REFD" log --foreign --repo "$T/d.git" >/dev/null
+"$REFD" look "$T/d.git" >/dev/null
 git -C "$T/d.git" update-ref refs/heads/foreign \
 	"$(new_commit d.git foreign)"
-"$REFD" log --foreign --repo "$T/d.git" >/dev/null
+"$REFD" look "$T/d.git" >/dev/null
 check 'a change that a look found' await 10 hooked $((before + 103))
 is 'has its origin' '["refs/heads/foreign","seen"]' \
 	"$(jq -c '.body | fromjson | [.ref, .origin]' "$T/hooked" |

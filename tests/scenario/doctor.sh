@@ -726,11 +726,11 @@ many() {
 
 foreign_writes() {
 	fresh
-	"$REFD" log --foreign --repo "$A" >/dev/null
+	"$REFD" look "$A" >/dev/null
 	"$REFD" update -C "$A" refs/heads/a "$(new_commit a.git a)" >/dev/null
 	sees_no foreign-writes "$A"
 	a update-ref refs/heads/b refs/heads/a
-	"$REFD" log --foreign --repo "$A" >/dev/null
+	"$REFD" look "$A" >/dev/null
 	sees foreign-writes "$A"
 	check 'how many' grep -q '1 of its last 2 changes' "$T/said"
 }

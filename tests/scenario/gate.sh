@@ -209,15 +209,6 @@ in_a_work_tree() {
 
 # ---- new names of branches ----
 
-# Repositories that were looked at.
-nr_looked() {
-	find "$STATE" -path '*/seen/*' -type f | wc -l
-}
-
-has_looked() { # NUMBER
-	[ "$(nr_looked)" -gt "$1" ]
-}
-
 is_told() { # NAME
 	differs "$1" >/dev/null
 }
@@ -230,14 +221,13 @@ print(json.loads(sys.stdin.readline())["target"])'
 
 # Git calls no hook for the new name, and with reftables not for the old one.
 renamed() {
-	local repo=$T/names.git a looked
-	looked=$(nr_looked)
+	local repo=$T/names.git a
 	gated names.git bare
 	a=$(new_commit names.git 1)
 	check 'the first transaction of the gate' eval "printf '%s\n' \
 		'create refs/heads/'{m,n,c,d,e,current}' $a' |
 		g update-ref --stdin"
-	check 'is followed by a look' await 2 has_looked "$looked"
+	check 'a first look' "$REFD" look "$repo"
 	check 'HEAD' g symbolic-ref HEAD refs/heads/current
 	news names.git >/dev/null
 	check 'branch -c' g branch -c c c2
@@ -247,12 +237,11 @@ renamed() {
 	check 'branch -m of the current branch' g branch -m current now
 	! git refs rename -h 2>&1 | grep -q 'git refs rename' ||
 		check 'refs rename' g refs rename refs/heads/d refs/heads/d2
-	[ "$REF_FORMAT" = files ] ||
-		check 'the next deletion' g update-ref -d refs/heads/e
-	check 'a look finds all new names' await 2 is_told names.git
+	check 'a look' "$REFD" look "$repo"
+	check 'finds all new names' is_told names.git
 	is 'and HEAD' refs/heads/now "$(head_of_history names.git)"
 	news names.git >/dev/null
-	check 'a further look' quiet "$REFD" log --foreign --repo "$repo"
+	check 'a further look' quiet "$REFD" look "$repo"
 	expect 'finds nothing' names.git
 }
 

@@ -96,10 +96,10 @@ check 'the waiting update' wait $waiter
 reap $waiter
 # The second look finds a change.
 for ref in first second; do
-	"$REFD" log --foreign --repo "$T/a.git" >/dev/null
+	"$REFD" look "$T/a.git" >/dev/null
 	git -C "$T/a.git" update-ref "refs/heads/$ref" "$one"
 done
-"$REFD" log --foreign --repo "$T/a.git" >/dev/null
+"$REFD" look "$T/a.git" >/dev/null
 says log log --json
 says watch watch --json --since 0 -n 1
 says watch watch --json -n 1 --since \

@@ -5,7 +5,8 @@
 # git through the gate are never seen, not even while git has changed the refs
 # and has not told refd. Direct edits, deletions, packed refs,
 # directories instead of refs, and changes while the daemon is away are found.
-# After a mix of plain git, direct edits, refd, the gate and kill -9 of the
+# A directory names all repositories below it, and one that refuses keeps no
+# other from being looked at. After a mix of plain git, direct edits, refd, the gate and kill -9 of the
 # daemon, the replayed feed leads to the refs on disk.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -18,8 +19,13 @@
 export REFD_SOCKET=$SOCKET
 unset GIT_REFLOG_ACTION
 
-# New changes that were found on disk.
+look() { # NAME
+	"$REFD" look "$T/$1" >"$T/looked" 2>&1 || cat "$T/looked" >&2
+}
+
+# New changes that a look finds on disk.
 news() { # NAME
+	look "$1"
 	news_of "$1" --foreign
 }
 
@@ -137,26 +143,35 @@ refs/heads/a $A $B" "$(changes gated.git)"
 
 rights() {
 	with_people 'without the right to write: no look' || return
-	as 65534 "$REFD" log --foreign --socket "$SOCKET" --repo "$T/one.git" \
-		>"$T/out" 2>&1
+	as 65534 "$REFD" look --socket "$SOCKET" "$T/one.git" >"$T/out" 2>&1
 	is 'without the right to write: no look' 1 \
-		"$(grep -c '^refd: denied: uid 65534 may not write' "$T/out")"
+		"$(grep -c 'one.git: denied: uid 65534 may not write' "$T/out")"
 }
 
-has_changes() { # NAME
-	[ -n "$(changes "$1")" ]
+# As a timer looks: at the bare repositories and work trees below a directory.
+all_below() {
+	local code=0
+	mkdir -p "$T/all"
+	make_repo all/bare.git
+	new_repo all/tree
+	mkdir -p "$T/all/broken.git/objects"
+	touch "$T/all/broken.git/HEAD"
+	"$REFD" look "$T/all" >"$T/out" 2>&1 || code=$?
+	is 'a repository that is refused gives the status' 1 "$code"
+	is 'and its name' 1 "$(grep -c 'all/broken.git: ' "$T/out")"
+	git -C "$T/all/bare.git" update-ref refs/heads/a "$A"
+	git -C "$T/all/tree" commit -q --allow-empty -m one
+	"$REFD" look "$T/all" >"$T/out" 2>&1
+	is 'the others are looked at' "$T/all/bare.git: 1
+$T/all/tree: 1" "$(sed -n 's/changes by other writers: //p' "$T/out" | sort)"
+	is 'the changes are in history' "refs/heads/a - $A" \
+		"$(changes all/bare.git)"
 }
 
-by_itself() {
-	make_repo auto.git
-	news auto.git >/dev/null
-	git -C "$T/auto.git" update-ref refs/heads/a "$A"
+allowed() {
 	stop_daemon
-	printf '[look]\n\tinterval = 100ms\n[daemon]\n\tallowUser = nobody\n' \
-		>>"$T/config"
+	printf '[daemon]\n\tallowUser = nobody\n' >>"$T/config"
 	start_daemon --config "$T/config"
-	await 20 has_changes auto.git
-	is 'found without a question' "refs/heads/a - $A" "$(changes auto.git)"
 	rights
 	stop_daemon
 	start_daemon
@@ -179,8 +194,8 @@ no_place() {
 	make_repo place.git
 	mv "$STATE/seen" "$T/seen.away"
 	touch "$STATE/seen"
-	"$REFD" log --foreign --repo "$T/place.git" >"$T/out" 2>&1 || code=$?
-	is 'a first look that cannot be kept fails' 128 "$code"
+	"$REFD" look "$T/place.git" >"$T/out" 2>&1 || code=$?
+	is 'a first look that cannot be kept fails' 1 "$code"
 	rm "$STATE/seen"
 	mv "$T/seen.away" "$STATE/seen"
 }
@@ -203,7 +218,7 @@ writer() { # KIND SEED NR
 		edit*) edit "$repo" "$ref" "$oid" ;;
 		refd0) "$REFD" update -C "$repo" -d "$ref" ;;
 		refd*) "$REFD" update -C "$repo" "$ref" "$oid" ;;
-		look*) "$REFD" log --foreign --repo "$repo" ;;
+		look*) "$REFD" look "$repo" ;;
 		esac
 	done >"$T/mix.out.$1" 2>&1
 }
@@ -237,6 +252,7 @@ kinds
 gate
 many
 no_place
-by_itself
+all_below
+allowed
 mix
 finish

@@ -27,7 +27,8 @@ if command -v systemd-analyze >/dev/null; then
 	done
 	cp -r /usr/lib/systemd/system/*.target "$units"
 	for unit in refd.socket refd.service refd@.socket refd@.service \
-		refd-metrics.socket refd-deliver.service refd-group.service; do
+		refd-metrics.socket refd-look.service refd-look.timer \
+		refd-deliver.service refd-group.service; do
 		prints_no "$unit is in order" '[Rr]efd' systemd-analyze \
 			verify --man=no --root="$to" "$unit"
 	done

@@ -2,8 +2,7 @@
  * Proves that looks at small repositories never wait for looks at large ones,
  * also of the same user, that one large look at a time has refs in memory, and
  * that users take turns, however many looks a user has. A repository has one
- * look at a time. A lone deletion of the gate, and the first transaction of the
- * gate, are followed by a look.
+ * look at a time.
  */
 #include <check.h>
 #include <errno.h>
@@ -23,7 +22,6 @@ static struct store_look *reading[NR]; /* in the order of their begin */
 static size_t nr_reading, nr_answered;
 static char repos[NR];
 static int64_t now_ns;
-static bool is_looked_at;
 
 static bool takes(void *ctx)
 {
@@ -57,12 +55,6 @@ static void release(void *ctx, struct repo *repo)
 static uint64_t repo_key(const struct repo *repo)
 {
 	return (uint64_t)((const char *)repo - repos);
-}
-
-static bool looked_at(const struct repo *repo)
-{
-	(void)repo;
-	return is_looked_at;
 }
 
 static const char *path_of(const struct repo *repo)
@@ -107,13 +99,11 @@ static void setup(void)
 		.reap = reap,
 		.release = release,
 		.repo_key = repo_key,
-		.is_looked_at = looked_at,
 		.repo_path = path_of,
 		.max_batches = 1 };
 
 	nr_back = nr_reading = nr_answered = 0;
 	now_ns = NOW_NS;
-	is_looked_at = true;
 	e = scheduler_new(&cfg, &store);
 	ck_assert_ptr_nonnull(e);
 	run();
@@ -261,105 +251,6 @@ START_TEST(one_look_at_a_repository)
 }
 END_TEST
 
-/* ---- after transactions of the gate ---- */
-
-/* The gate has recorded the deletion of REFS in the repository NAME. */
-static void deleted(char name, const char *const refs[2])
-{
-	struct refd_update updates[2] = { { .action = REFD_DELETE },
-		{ .action = REFD_DELETE } };
-	struct txn txn = {
-		.repo = (struct repo *)(void *)&repos[name - 'a'],
-	};
-
-	while (txn.req.nr_updates < 2 && refs[txn.req.nr_updates] != NULL) {
-		updates[txn.req.nr_updates].name = refs[txn.req.nr_updates];
-		txn.req.nr_updates++;
-	}
-	txn.req.updates = updates;
-	txn.nr_of[REFD_OK] = txn.req.nr_updates;
-	look_after_gate(e, &txn);
-}
-
-static void pass(int64_t ms)
-{
-	now_ns += ms * 1000000;
-	run();
-}
-
-/* The look at NAME has found changes, and could not record NR of them. */
-static void leaves(char name, uint64_t nr)
-{
-	struct looking *l = (struct looking *)take(name);
-
-	l->nr_left = nr;
-	l->look.status = REFD_BUSY;
-	back[nr_back++] = (struct store_done){ .looked = &l->look };
-	run();
-}
-
-START_TEST(a_look_follows_a_lone_deletion)
-{
-	deleted('a', (const char *const[2]){ "refs/heads/x", "refs/heads/y" });
-	pass(100000);
-	ck_assert_str_eq(being_read(), "");
-	deleted('a', (const char *const[2]){ "HEAD", "refs/heads/x" });
-	pass(600);
-	ck_assert_str_eq(being_read(), "");
-	/* This one does not delay the first look, and has a look too. */
-	deleted('a', (const char *const[2]){ "refs/heads/y" });
-	pass(400);
-	ck_assert_str_eq(being_read(), "a");
-	ends('a');
-	pass(599);
-	ck_assert_str_eq(being_read(), "");
-	pass(1);
-	ck_assert_str_eq(being_read(), "a");
-	ends('a');
-	pass(100000);
-	ck_assert_str_eq(being_read(), "");
-}
-END_TEST
-
-START_TEST(a_look_follows_the_first_transaction)
-{
-	is_looked_at = false;
-	deleted('a', (const char *const[2]){ "refs/heads/x", "refs/heads/y" });
-	pass(1000);
-	ck_assert_str_eq(being_read(), "a");
-	ends('a');
-}
-END_TEST
-
-/* A git that was killed counts as open for a minute. */
-START_TEST(what_is_left_is_looked_for_again)
-{
-	int64_t waited_ms = 0, wait_ms = 1000;
-
-	deleted('a', (const char *const[2]){ "refs/heads/x" });
-	deleted('b', (const char *const[2]){ "refs/heads/x" });
-	pass(1000);
-	ck_assert_str_eq(being_read(), "a");
-	leaves('a', 1);
-	ck_assert_str_eq(being_read(), "b");
-	ends('b');
-	for (; waited_ms < GATE_OPEN_NS / 1000000; wait_ms *= 2) {
-		pass(wait_ms - 1);
-		ck_assert_str_eq(being_read(), "");
-		pass(1);
-		ck_assert_str_eq(being_read(), "a");
-		leaves('a', 1);
-		waited_ms += wait_ms;
-	}
-	for (; wait_ms < 1000 << 8; wait_ms *= 2) {
-		pass(wait_ms);
-		leaves('a', 1);
-	}
-	pass(wait_ms * 2);
-	ck_assert_str_eq(being_read(), "");
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("lanes of looks");
@@ -369,9 +260,6 @@ int main(void)
 	tcase_add_test(tc, small_ones_pass_large_ones);
 	tcase_add_test(tc, users_take_turns);
 	tcase_add_test(tc, one_look_at_a_repository);
-	tcase_add_test(tc, a_look_follows_a_lone_deletion);
-	tcase_add_test(tc, a_look_follows_the_first_transaction);
-	tcase_add_test(tc, what_is_left_is_looked_for_again);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -51,12 +51,7 @@ void store_look_address(const struct store_look *look, struct refd_request *req)
 
 void store_look_done(struct store_look *look)
 {
-	size_t i;
-
 	seen_refs_free(look->refs);
-	for (i = 0; i < look->nr_paths; i++)
-		free(look->paths[i]);
-	free(look->paths);
 	free(look->changes);
 	free(look->why);
 }

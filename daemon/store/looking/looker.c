@@ -161,37 +161,20 @@ static int compare(struct looker *l, struct store_look *look)
 	return look->is_first && r == 0 ? written : r;
 }
 
-/* ---- all repositories ---- */
-
-static int add_path(void *arg, const struct journal_repo *repo)
-{
-	struct store_look *look = arg;
-	char **all = array_room(look->paths, look->nr_paths, &look->paths_size,
-	    sizeof(*all));
-
-	if (all == NULL)
-		return -ENOMEM;
-	look->paths = all;
-	all[look->nr_paths] = strdup(repo->path);
-	return all[look->nr_paths] != NULL ? (int)(look->nr_paths++, 0) :
-					     -ENOMEM;
-}
-
 /* ---- the worker ---- */
 
 static void tell(struct store_look *look, int err)
 {
-	const char *path = look->repo != NULL ? look->repo->path : "";
-
 	look->status = err == 0 ? REFD_OK : txn_status_of(err);
 	if (err == -EFBIG)
 		look->why = repo_why("'%s' has more than %d refs, or too many "
 				     "levels below refs/: refd does not look "
 				     "for changes there",
-		    path, SEEN_REFS_MAX);
+		    look->repo->path, SEEN_REFS_MAX);
 	else if (err < 0)
 		look->why = repo_why("can't %s the refs of '%s': %s",
-		    look->step == LOOK_COMPARE ? "keep" : "read", path,
+		    look->step == LOOK_COMPARE ? "keep" : "read",
+		    look->repo->path,
 		    err == -EBADMSG ? "packed-refs or a reftable is malformed" :
 				      strerror(-err));
 }
@@ -206,9 +189,6 @@ static void work_on(struct looker *l, struct store_look *look)
 		break;
 	case LOOK_COMPARE:
 		r = compare(l, look);
-		break;
-	case LOOK_LIST:
-		r = journal_each_repo(l->cfg.journal, add_path, look);
 		break;
 	case LOOK_FREE:
 		store_look_done(look);
@@ -225,8 +205,7 @@ static bool is_busy(const struct looker *l, const struct store_look *look)
 		return false;
 	for (w = l->working; w != NULL; w = w->next)
 		if (w->step != LOOK_FREE && w->is_large == look->is_large &&
-		    (w->repo == NULL || look->repo == NULL ||
-			w->repo->fs == look->repo->fs))
+		    w->repo->fs == look->repo->fs)
 			return true;
 	return false;
 }
@@ -302,10 +281,9 @@ void looker_progress(struct looker *l, int64_t before_ns,
 
 	pthread_mutex_lock(&l->mutex);
 	for (look = l->working; look != NULL; look = look->next) {
-		work =
-		    (struct stage_work){ look->repo != NULL ? look->repo->path :
-							      "journal.db",
-			    look->since_ns };
+		if (look->step == LOOK_FREE)
+			continue;
+		work = (struct stage_work){ look->repo->path, look->since_ns };
 		stage_add(progress, &work, before_ns);
 	}
 	pthread_mutex_unlock(&l->mutex);

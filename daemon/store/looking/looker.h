@@ -6,7 +6,6 @@
  *	the scheduler	adds the records of history to the known refs
  *	LOOK_COMPARE	lists the differences, and writes the known refs
  *	the scheduler	submits the differences, to be checked under the locks
- *	LOOK_LIST	lists the repositories of the journal
  *	LOOK_FREE	frees the refs, which takes long
  *
  * One small and one large look work on a file system at a time (seen_refs.h).

@@ -1,0 +1,140 @@
+/*
+ * refd look: asks the daemon to compare the refs of repositories with history,
+ * and to record the differences (PROTOCOL.md, Looks). The daemon begins no look
+ * by itself, so a timer runs this program for all repositories below a
+ * directory. Only names and numbers of files are read here, because root may
+ * look at repositories of any user.
+ *
+ * Happy path: a request for each repository, one after the other. In between
+ * the program rests, so that looks take a tenth of the time of the disks.
+ *
+ * Failures: a repository whose look is refused is reported, and the others
+ * follow; a daemon that is away ends the program.
+ */
+#include "client/look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/base/cli.h"
+#include "client/enable/scan.h"
+#include "client/librefd/conn.h"
+#include "client/request/question.h"
+#include "proto/lib/interrupt.h"
+
+/* The rest after a look takes so many times as long as the look. */
+#define REST 9
+
+struct looks {
+	struct question q;
+	struct refd *r;
+	uint64_t rest_until_ms;
+	bool has_failed;
+};
+
+static const char *value_of(const struct refd_answer *ans, const char *key)
+{
+	size_t i;
+
+	for (i = 0; ans->kind == REFD_ANSWER_PAIRS && i < ans->nr_pairs; i++)
+		if (!strcmp(ans->pairs[i].key, key))
+			return ans->pairs[i].value;
+	die("the daemon's answer is not one to this question");
+}
+
+static void tell(struct looks *l, const char *dir,
+    const struct refd_answer *ans)
+{
+	const char *seen, *left;
+
+	if (ans->kind == REFD_ANSWER_REFUSED) {
+		say_error("%s: %s: %s", dir, refd_status_name(ans->status),
+		    ans->text && *ans->text ? ans->text :
+					      refd_status_text(ans->status));
+		l->has_failed = true;
+		return;
+	}
+	seen = value_of(ans, "seen");
+	left = value_of(ans, "left");
+	if (strcmp(seen, "0") != 0)
+		print_line(stdout, "%s: changes by other writers: %s", dir,
+		    seen);
+	if (strcmp(left, "0") != 0)
+		print_line(stdout, "%s: refs left to the next look: %s", dir,
+		    left);
+}
+
+/* The git directory of DIR. False: the refs are those of a different directory,
+ * as for a linked worktree. */
+static bool find_refs(const char *dir, char **git_dir, struct stat *st)
+{
+	*git_dir = xasprintf("%s/.git", dir);
+	if (lstat(*git_dir, st) == 0)
+		return S_ISDIR(st->st_mode);
+	free(*git_dir);
+	*git_dir = xstrdup(dir);
+	return stat(dir, st) == 0 && S_ISDIR(st->st_mode);
+}
+
+/* scan_repositories() */
+static void look_at(const char *dir, void *data)
+{
+	struct looks *l = data;
+	struct refd_request req = { .verb = REFD_VERB_LOOK };
+	struct refd_answer ans;
+	struct stat st;
+	uint64_t begin_ms;
+	char *git_dir;
+	int err;
+
+	refd_nap((unsigned)-1, l->rest_until_ms);
+	begin_ms = refd_now_ms();
+	if (find_refs(dir, &git_dir, &st)) {
+		req.git_dir = git_dir;
+		req.common_dev = (uint64_t)st.st_dev;
+		req.common_ino = (uint64_t)st.st_ino;
+		err = refd_call(l->r, &req, -1, &ans);
+		if (err < 0)
+			question_failed(l->r, err);
+		tell(l, dir, &ans);
+		refd_answer_done(&ans);
+	}
+	free(git_dir);
+	l->rest_until_ms = refd_now_ms() + (refd_now_ms() - begin_ms) * REST;
+}
+
+static int run_look(const struct command *c, int argc, char **argv)
+{
+	struct looks l = { 0 };
+	int i, nr = cli_parse(c, &l.q, argc, &argv);
+
+	interrupt_catch();
+	l.r = question_connect(l.q.socket, 0);
+	for (i = 0; i < nr && !interrupt_came(); i++)
+		if (!scan_repositories(argv[i], look_at, &l))
+			l.has_failed = true;
+	refd_free(l.r);
+	if (interrupt_came())
+		return INTERRUPT_STATUS;
+	return l.has_failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+static const struct command_option look_options[] = { QUESTION_SOCKET, { 0 } };
+
+const struct command look_command = {
+	.name = "look",
+	.summary = "find changes by writers who did not tell refd",
+	.arguments = "<directory>...",
+	.purpose = "Records changes that other programs made to refs without "
+		   "telling refd, in all repositories below the directories. "
+		   "'refd log --foreign' lists them.",
+	.example = "refd look /srv/git",
+	.outcome = "Looks at each repository below the directory.",
+	.manual = "refd-look(1)",
+	.least = 1,
+	.most = COMMAND_ARGUMENTS_ANY,
+	.options = look_options,
+	.run = run_look,
+};

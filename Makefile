@@ -256,7 +256,7 @@ FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
 FUZZ_OBJS    := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SRCS))
 OBJS := $(sort $(CLI_OBJS) $(DELIVER_OBJS) $(GROUP_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
 	$(UNIT_OBJS) $(HELPER_OBJS) $(BENCH_OBJS) $(call objects,$(MAINS)) \
-	$(GIT2_OBJS) $(call objects,$(GIT2_TEST_SRCS)))
+	$(GIT2_OBJS) $(call objects,$(GIT2_TEST_SRCS) tests/double/store.c))
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
 	@mkdir -p $(@D)
@@ -319,7 +319,7 @@ libgit2: $(GIT2_LIB)
 
 # ---- programs ----
 
-link = $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
+link = $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 
 $(BUILD)/bin/refd: $(CLI_OBJS) $(BUILD)/lib/librefd.a $(BUILD)/stamp/cli
 	@mkdir -p $(@D)
@@ -368,6 +368,10 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
 		$(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS)
+
+# The scheduler alone, with a double of the store.
+$(filter $(BUILD)/tests/unit/test_scheduler%,$(UNIT_BIN)): \
+	$(BUILD)/obj/tests/double/store.o
 
 $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
@@ -600,7 +604,7 @@ clean:
 C_FILES = $(sort $(wildcard $(foreach d,proto client client/* \
 	client/libgit2/example daemon daemon/* \
 	daemon/store/* \
-	tests/lib tests/unit tests/helper tests/bench tests/fuzz \
+	tests/double tests/lib tests/unit tests/helper tests/bench tests/fuzz \
 	tests/libgit2,$(d)/*.[ch])))
 
 format:

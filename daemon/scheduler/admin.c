@@ -26,7 +26,7 @@ void scheduler_pause(struct scheduler *e)
 	if (e->is_draining)
 		return;
 	e->is_paused = true;
-	e->store.pack_allow(e->store.ctx, false);
+	store_pack_allow(e->store, false);
 	direct_stop(e);
 }
 
@@ -62,7 +62,7 @@ void scheduler_resume(struct scheduler *e)
 
 	admin_end_pause(e);
 	e->is_closed = false;
-	e->store.pack_allow(e->store.ctx, !e->is_draining);
+	store_pack_allow(e->store, !e->is_draining);
 	answer_closers(e, &ans);
 }
 
@@ -105,7 +105,7 @@ static void tell(struct locks *l, const struct entry *ent, const char *path,
 {
 	const struct txn *txn = ent->txn;
 	const struct scheduler_lock lock = { .kind = kind,
-		.repo = l->e->store.repo_path(txn->repo),
+		.repo = store_repo_path(txn->repo),
 		.path = path,
 		.age_ns = l->now_ns - since_ns,
 		.txid = &ent->key.txid,
@@ -232,7 +232,7 @@ void admin_count(struct scheduler *e, const struct entry *ent,
 	char client[BUSY_NAME];
 
 	if (txn->repo != NULL)
-		repo = e->store.repo_path(txn->repo);
+		repo = store_repo_path(txn->repo);
 	PROBE_STAGES(&txn->req.txid, txn->times.barrier_ns, txn->times.lock_ns,
 	    txn->times.flush_ns, txn->times.publish_ns);
 	PROBE_ANSWER(&txn->req.txid, txn->repo_id, txn->nr_updates,

@@ -56,7 +56,7 @@ static const struct txn_update *next_part(struct answer *a,
 }
 
 void answer_results(struct answer *a, const struct txn *txn,
-    const struct scheduler_store *store, const char *text)
+    struct store *store, const char *text)
 {
 	const struct txn_update *u = next_part(a, REFD_ANSWER_RESULTS, txn);
 	size_t i;
@@ -66,7 +66,7 @@ void answer_results(struct answer *a, const struct txn *txn,
 			a->results[i].text = text;
 	a->ans.outcome = txn_outcome(txn);
 	a->ans.lsn = txn->lsn;
-	store->token_log(store->ctx, a->ans.journal);
+	store_token_log(store, a->ans.journal);
 }
 
 void answer_prepared(struct answer *a, const struct txn *txn)

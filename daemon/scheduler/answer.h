@@ -25,7 +25,7 @@ struct answer {
  * which may be NULL, is for updates without a text. The token is of the log of
  * STORE. */
 void answer_results(struct answer *a, const struct txn *txn,
-    const struct scheduler_store *store, const char *text);
+    struct store *store, const char *text);
 /* For a session whose undecided updates are prepared. */
 void answer_prepared(struct answer *a, const struct txn *txn);
 /* KIND is PENDING, NEVER_SEEN or EXPIRED. */

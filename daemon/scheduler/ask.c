@@ -150,7 +150,7 @@ static void look_up(struct scheduler *e, struct store_query *q)
 {
 	q->is_stale = false;
 	DL_APPEND2(e->asked, q, prev_asked, next_asked);
-	e->store.lookup(e->store.ctx, q);
+	store_lookup(e->store, q);
 }
 
 /* Q need not go to the store, or need not any more. */
@@ -332,7 +332,7 @@ void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
 		return;
 	}
 	e->nr_lookups++;
-	e->store.checkpoint(e->store.ctx, cp);
+	store_checkpoint(e->store, cp);
 }
 
 void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp)
@@ -409,7 +409,7 @@ void scheduler_pack(struct scheduler *e, struct txn *txn,
 	txn->is_looked_up = true;
 	LIST_INSERT_HEAD(&e->packings, p, in_scheduler);
 	e->nr_lookups++;
-	e->store.admit(e->store.ctx, txn);
+	store_admit(e->store, txn);
 }
 
 void ask_pack_admitted(struct scheduler *e, struct txn *txn)
@@ -418,7 +418,7 @@ void ask_pack_admitted(struct scheduler *e, struct txn *txn)
 
 	p->pack.repo = txn->repo;
 	if (txn->refused == REFD_OK) {
-		e->store.pack(e->store.ctx, &p->pack);
+		store_pack(e->store, &p->pack);
 		return;
 	}
 	p->pack.status = txn->refused;
@@ -450,7 +450,7 @@ void ask_packed(struct scheduler *e, struct store_pack *pack)
 	e->nr_lookups--;
 	waiter_answer(&e->waiters, pack->arg, &ans);
 	if (p->txn->repo != NULL)
-		e->store.release(e->store.ctx, p->txn->repo);
+		store_release(e->store, p->txn->repo);
 	p->txn->repo = NULL;
 	txn_free(p->txn);
 	free(pack->why);

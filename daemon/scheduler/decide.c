@@ -70,7 +70,7 @@ void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns)
 	if (u->ref_queue != NULL)
 		ref_queue_remove(&e->ref_queues, u, now_ns);
 	snprintf(lock, sizeof(lock), "%s/%s.lock",
-	    e->store.repo_path(u->txn->repo), path);
+	    store_repo_path(u->txn->repo), path);
 	if (locked_is_packed_refs(u))
 		txn_decide_detail(u, REFD_LOCKED, REFD_DETAIL_PACKED_LOCKED,
 		    lock, NULL, NULL);
@@ -252,7 +252,7 @@ static void next_part(const struct scheduler *e, const struct entry *ent,
 		answer_refused(ans, &ent->key.txid, txn->refused,
 		    why_refused(txn));
 	} else {
-		answer_results(a, txn, &e->store, why_refused(txn));
+		answer_results(a, txn, e->store, why_refused(txn));
 		ans->outcome = outcome_of(ent);
 	}
 }
@@ -293,8 +293,8 @@ static void tell_io(struct scheduler *e, const struct txn *txn)
 		return;
 	while (u->status != REFD_IO)
 		u++;
-	io.repo = txn->repo != NULL ? e->store.repo_path(txn->repo) :
-				      txn->req.git_dir;
+	io.repo =
+	    txn->repo != NULL ? store_repo_path(txn->repo) : txn->req.git_dir;
 	io.ref = u->ask->name;
 	io.why = u->text != NULL ? u->text : why_refused(txn);
 	if (!txn->replayed)
@@ -368,7 +368,7 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 static void let_go(struct scheduler *e, struct txn *txn)
 {
 	if (txn->repo != NULL)
-		e->store.release(e->store.ctx, txn->repo);
+		store_release(e->store, txn->repo);
 	txn->repo = NULL;
 }
 
@@ -470,7 +470,7 @@ void decide_forget(struct scheduler *e, struct entry *ent)
 	e->held_bytes -= txn->req.bytes;
 	table_remove(&e->table, ent);
 	if (txn->nr_updates > ANSWER_PART)
-		e->store.discard(e->store.ctx, txn);
+		store_discard(e->store, txn);
 	else
 		txn_free(txn);
 }

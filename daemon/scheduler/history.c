@@ -82,7 +82,7 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
 	ask->quota = quota;
 	ask->client = arg;
 	ask->deadline_ns = now_ns + (int64_t)wait_ms * 1000000;
-	e->store.history(e->store.ctx, ask);
+	store_history(e->store, ask);
 }
 
 void history_told(struct scheduler *e, struct store_history *ask)

@@ -85,12 +85,12 @@ static void end(struct looking *l)
 	answer(l);
 	l->waiter = NULL;
 	if (l->txn->repo != NULL) {
-		e->store.release(e->store.ctx, l->txn->repo);
+		store_release(e->store, l->txn->repo);
 		l->txn->repo = NULL;
 	}
 	l->look.repo = NULL;
 	l->look.step = LOOK_FREE;
-	e->store.look(e->store.ctx, &l->look);
+	store_look(e->store, &l->look);
 }
 
 static void fail(struct looking *l, enum refd_status status, const char *text)
@@ -181,7 +181,7 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 	txn->scheduler = l;
 	/* Without an id, the journal has nothing of it. */
 	txn->is_looked_up = true;
-	e->store.admit(e->store.ctx, txn);
+	store_admit(e->store, txn);
 }
 
 /* ---- a request of the daemon itself ---- */
@@ -223,7 +223,7 @@ static void told(void *arg, const struct refd_answer *ans)
 	}
 	if (ans->has_gap && !l->look.is_first) {
 		l->look.is_first = true;
-		l->e->store.look(l->e->store.ctx, &l->look);
+		store_look(l->e->store, &l->look);
 		return;
 	}
 	r = store_look_add(&l->look, ans);
@@ -236,7 +236,7 @@ static void told(void *arg, const struct refd_answer *ans)
 		l->due = DUE_HISTORY;
 	} else {
 		l->look.step = LOOK_COMPARE;
-		l->e->store.look(l->e->store.ctx, &l->look);
+		store_look(l->e->store, &l->look);
 	}
 }
 
@@ -246,13 +246,12 @@ static void ask(struct looking *l, int64_t now_ns)
 	struct scheduler *e = l->e;
 	struct refd_request req;
 
-	if (!look_request(&req, REFD_VERB_LOG,
-		e->store.repo_path(l->look.repo))) {
+	if (!look_request(&req, REFD_VERB_LOG, store_repo_path(l->look.repo))) {
 		fail(l, BUSY(MEMORY));
 		return;
 	}
 	req.select.has_journal = req.select.has_after = true;
-	memcpy(req.select.journal, e->store.journal,
+	memcpy(req.select.journal, store_journal_id(e->store),
 	    sizeof(req.select.journal));
 	req.select.after = l->look.at;
 	scheduler_history(e, &req, &self, now_ns, told, l);
@@ -300,7 +299,7 @@ static struct txn *make_txn(struct looking *l,
 	size_t i;
 
 	if (!look_request(&req, REFD_VERB_TRANSACTION,
-		l->e->store.repo_path(l->look.repo)))
+		store_repo_path(l->look.repo)))
 		return NULL;
 	req.gate = REFD_GATE_SEEN;
 	store_look_address(&l->look, &req);
@@ -337,7 +336,7 @@ static bool is_gate_open(const struct looking *l, int64_t now_ns)
 {
 	struct scheduler *e = l->e;
 
-	return gate_is_open(&e->gate, e->store.repo_key(l->look.repo),
+	return gate_is_open(&e->gate, store_repo_key(l->look.repo),
 	    l->changes_ns, now_ns);
 }
 
@@ -440,8 +439,8 @@ static bool may_read(const struct looking *l)
 		if (!other->has_refs)
 			continue;
 		if (other->look.repo != NULL &&
-		    e->store.repo_key(other->look.repo) ==
-			e->store.repo_key(l->look.repo))
+		    store_repo_key(other->look.repo) ==
+			store_repo_key(l->look.repo))
 			return false;
 		if (other->look.is_large != is_large)
 			continue;
@@ -469,7 +468,7 @@ static bool read_next(struct scheduler *e, bool is_large)
 	first->due = DUE_NOT;
 	first->has_refs = true;
 	first->look.step = LOOK_READ;
-	e->store.look(e->store.ctx, &first->look);
+	store_look(e->store, &first->look);
 	return true;
 }
 

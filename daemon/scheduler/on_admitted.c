@@ -58,7 +58,7 @@ void on_admitted_await(struct scheduler *e, struct entry *ent)
 	e->nr_admitting++;
 	ent->nr_pauses = e->nr_pauses;
 	on_admitted_time(e, ent, true);
-	e->store.admit(e->store.ctx, ent->txn);
+	store_admit(e->store, ent->txn);
 }
 
 /* The store has checked the objects of ENT. After the first check, ENT may have
@@ -78,7 +78,7 @@ void on_admitted_give_up(struct scheduler *e, struct entry *ent,
 {
 	entry_give_up(ent, status, text);
 	on_admitted_time(e, ent, false);
-	e->store.give_up(e->store.ctx, ent->txn);
+	store_give_up(e->store, ent->txn);
 }
 
 bool on_admitted_join(struct scheduler *e, struct entry *ent, uint64_t repo_key)
@@ -97,7 +97,7 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 
 	if (txn->repo == NULL || txn->refused != REFD_OK || txn->replayed)
 		return;
-	key = e->store.repo_key(txn->repo);
+	key = store_repo_key(txn->repo);
 	if (!txn->readmitted)
 		ent->quota.retry_after_ms = quota_put_off(&e->quotas,
 		    &e->cfg.quotas, QUOTA_REPO, key, txn, ent->quota.sender,
@@ -154,7 +154,7 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 	checked(ent, e->wall_at_ns);
 	/* Without memory the repository is not charged. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
-	    e->store.repo_key(txn->repo), txn, ent->quota.sender);
+	    store_repo_key(txn->repo), txn, ent->quota.sender);
 	shorten(e, ent);
 }
 
@@ -172,12 +172,12 @@ static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	entry_move(ent, ENTRY_WAITING);
 	entry_move(ent, ENTRY_IN_BATCH);
 	e->nr_batches++;
-	e->store.apply(e->store.ctx, b);
+	store_apply(e->store, b);
 }
 
 static void wait(struct scheduler *e, struct entry *ent)
 {
-	ent->queue->writes_alone = e->store.writes_alone(ent->txn->repo);
+	ent->queue->writes_alone = store_writes_alone(ent->txn->repo);
 	entry_move(ent, ENTRY_WAITING);
 	shorten(e, ent);
 	on_admitted_time(e, ent, true);
@@ -211,7 +211,7 @@ static void checked_again(struct scheduler *e, struct entry *ent,
 		return;
 	}
 	entry_move(ent, ENTRY_WAITING);
-	if (e->store.repo_key(ent->txn->repo) != ent->queue->key) {
+	if (store_repo_key(ent->txn->repo) != ent->queue->key) {
 		on_admitted_again(e, ent, now_ns);
 		return;
 	}
@@ -245,8 +245,8 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		return;
 	}
 	if (txn->repo != NULL && txn->refused == REFD_OK)
-		direct_learn(&e->direct, e->store.repo_key(txn->repo),
-		    e->store.writes_alone(txn->repo), txn);
+		direct_learn(&e->direct, store_repo_key(txn->repo),
+		    store_writes_alone(txn->repo), txn);
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;
@@ -261,7 +261,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		decide_finish(e, ent);
 	else if (txn->req.gate == REFD_GATE_PREPARED)
 		look(e, ent, now_ns);
-	else if (on_admitted_join(e, ent, e->store.repo_key(txn->repo)))
+	else if (on_admitted_join(e, ent, store_repo_key(txn->repo)))
 		wait(e, ent);
 	else
 		decide_end(e, ent, BUSY(MEMORY), now_ns);
@@ -280,7 +280,7 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	on_admitted_time(e, ent, false);
 	quota_give(&e->quotas, ent->quota.of_repo, txn, ent->quota.sender);
 	ent->quota.of_repo = NULL;
-	e->store.release(e->store.ctx, txn->repo);
+	store_release(e->store, txn->repo);
 	txn->repo = NULL;
 	txn->readmitted = true;
 	if (++ent->reopens > REOPENS_MAX) {

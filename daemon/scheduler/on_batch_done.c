@@ -328,7 +328,7 @@ static void return_begins(struct batch_return *all, struct batch *b)
 static void looked(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	if (ent->txn->is_looked)
-		gate_note(&e->gate, ent->txn, e->store.repo_key(ent->txn->repo),
+		gate_note(&e->gate, ent->txn, store_repo_key(ent->txn->repo),
 		    now_ns);
 	decide_finish(e, ent);
 }

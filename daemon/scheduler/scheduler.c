@@ -64,16 +64,16 @@
 #define EXPIRE_AT_ONCE 64
 
 struct scheduler *scheduler_new(const struct scheduler_config *cfg,
-    const struct scheduler_store *store)
+    struct store *store)
 {
 	struct scheduler *e;
 
-	assert(cfg->batch_refs > 0 && store->max_batches > 0);
+	assert(cfg->batch_refs > 0 && store_max_batches(store) > 0);
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return NULL;
 	e->cfg = *cfg;
-	e->store = *store;
+	e->store = store;
 	e->batch_refs = cfg->batch_refs;
 	e->slow.limit_ns = cfg->slow_ns;
 	e->ref_queues.max_bytes = SIZE_MAX;
@@ -107,7 +107,7 @@ void scheduler_free(struct scheduler *e)
 		while ((a = waiter_pop(&ent->waiters)) != NULL)
 			waiter_drop(&e->waiters, a);
 		if (ent->txn->repo != NULL)
-			e->store.release(e->store.ctx, ent->txn->repo);
+			store_release(e->store, ent->txn->repo);
 		ent->txn->repo = NULL;
 	}
 	while ((a = waiter_pop(&e->closers)) != NULL)
@@ -146,7 +146,7 @@ static void reject(const struct scheduler *e, struct txn *txn,
 		txn_decide(&txn->updates[i], status, NULL);
 	a.told = 0;
 	do {
-		answer_results(&a, txn, &e->store, text);
+		answer_results(&a, txn, e->store, text);
 		a.ans.request_id = txn->req.request_id;
 		fn(arg, &a.ans);
 	} while (a.ans.goes_on);
@@ -306,7 +306,7 @@ static void reap(struct scheduler *e, int64_t now_ns)
 {
 	struct store_done done = { 0 };
 
-	while (e->store.reap(e->store.ctx, &done)) {
+	while (store_reap(e->store, &done)) {
 		if (done.admitted != NULL)
 			on_admitted(e, done.admitted, now_ns);
 		else if (done.applied != NULL)
@@ -377,8 +377,8 @@ static void lend(struct scheduler *e, struct batch *b, size_t nr_live)
 
 static bool may_hand_over(const struct scheduler *e)
 {
-	return !e->is_paused && e->nr_batches < e->store.max_batches &&
-	    e->store.takes(e->store.ctx);
+	return !e->is_paused && e->nr_batches < store_max_batches(e->store) &&
+	    store_takes(e->store);
 }
 
 struct batch *scheduler_next_batch(struct scheduler *e)
@@ -413,7 +413,7 @@ static void form_batches(struct scheduler *e)
 
 	while ((b = scheduler_next_batch(e)) != NULL) {
 		e->stats.batches++;
-		e->store.apply(e->store.ctx, b);
+		store_apply(e->store, b);
 	}
 }
 
@@ -472,8 +472,8 @@ void scheduler_drain(struct scheduler *e)
 {
 	e->is_draining = true;
 	admin_end_pause(e);
-	e->store.history_stop(e->store.ctx);
-	e->store.pack_allow(e->store.ctx, false);
+	store_history_stop(e->store);
+	store_pack_allow(e->store, false);
 }
 
 void scheduler_hurry(struct scheduler *e)

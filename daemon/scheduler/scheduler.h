@@ -56,34 +56,9 @@ struct scheduler_config {
 	void *io_arg;
 };
 
-/* The functions of the store that the scheduler calls. Tests replace them. */
-struct scheduler_store {
-	void *ctx;
-	void (*admit)(void *ctx, struct txn *txn);
-	void (*give_up)(void *ctx, struct txn *txn); /* store_give_up() */
-	void (*apply)(void *ctx, struct batch *b);
-	bool (*takes)(void *ctx); /* store_takes() */
-	void (*lookup)(void *ctx, struct store_query *query);
-	void (*history)(void *ctx, struct store_history *ask);
-	void (*history_stop)(void *ctx);
-	void (*checkpoint)(void *ctx, struct store_checkpoint *cp);
-	void (*pack)(void *ctx, struct store_pack *pack);
-	void (*look)(void *ctx, struct store_look *look);
-	void (*pack_allow)(void *ctx, bool allowed); /* store_pack_allow() */
-	bool (*reap)(void *ctx, struct store_done *done);
-	void (*release)(void *ctx, struct repo *repo);
-	void (*discard)(void *ctx, struct txn *txn);
-	uint64_t (*repo_key)(const struct repo *repo);
-	bool (*writes_alone)(const struct repo *repo);
-	const char *(*repo_path)(const struct repo *repo);
-	size_t max_batches; /* store_max_batches() */
-	/* store_token_log() */
-	void (*token_log)(void *ctx, uint8_t id[REFD_JOURNAL_ID_BYTES]);
-	uint8_t journal[REFD_JOURNAL_ID_BYTES]; /* store_journal_id() */
-};
-
+/* STORE is borrowed. Tests link a double of the functions of STORE. */
 struct scheduler *scheduler_new(const struct scheduler_config *cfg,
-    const struct scheduler_store *store);
+    struct store *store);
 /* Call only when the store holds nothing and no session is prepared. */
 void scheduler_free(struct scheduler *e);
 /* Limits that may change at run time. They apply to batches formed, sessions

@@ -144,7 +144,7 @@ static void end(struct scheduler *e, struct entry *ent)
 	entry_move(ent, ENTRY_IN_BATCH);
 	e->nr_batches++;
 	e->stats.batches++;
-	e->store.apply(e->store.ctx, b);
+	store_apply(e->store, b);
 }
 
 void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)

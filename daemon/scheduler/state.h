@@ -46,7 +46,7 @@ enum told {
 
 struct scheduler {
 	struct scheduler_config cfg;
-	struct scheduler_store store;
+	struct store *store;
 
 	struct table table;
 	struct waiters waiters;

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "daemon/base/log.h"
-#include "daemon/server/handover.h"
 #include "daemon/server/server_internal.h"
 
 /* How long a stop waits for clients to take their answers. */
@@ -138,13 +137,11 @@ static void server_sweep(void *arg)
 
 static void begin_serving(struct server *server)
 {
-	const struct scheduler_store store = handover(server->store);
-
 	server->cfg.scheduler.batch_refs =
 	    server->cfg.settings.scheduler.batch_refs;
 	server->cfg.scheduler.on_io = admin_log_io;
 	server->cfg.scheduler.io_arg = &server->io_limit;
-	server->scheduler = scheduler_new(&server->cfg.scheduler, &store);
+	server->scheduler = scheduler_new(&server->cfg.scheduler, server->store);
 	if (server->scheduler == NULL) {
 		log_event(LOG_LEVEL_ERROR, "start-failed",
 		    LOG_TEXT("out of memory"));

@@ -38,7 +38,6 @@ static void note_io(void *arg, const struct scheduler_io *io)
 
 void rig_setup(const struct rig_config *cfg)
 {
-	struct scheduler_store store;
 	struct scheduler_config ec = { .batch_refs = cfg->batch_refs,
 		.lock_wait_ns = 1000 * RIG_MS,
 		.deadline_ns = 30000 * RIG_MS,
@@ -50,13 +49,13 @@ void rig_setup(const struct rig_config *cfg)
 
 	rig_config = *cfg;
 	rig_io[0] = '\0';
-	rig_store_setup(&store);
+	rig_store_setup();
 	rig_now = 5 * RIG_MS;
 	rig_wall_ms = 1700000000000;
 	rig_nr_asks = last_id = 0;
 	rig_on_answer = NULL;
 	rig_asks = calloc(ASKS_MAX, sizeof(*rig_asks));
-	rig_scheduler = scheduler_new(&ec, &store);
+	rig_scheduler = scheduler_new(&ec, NULL);
 	ck_assert(rig_asks != NULL && rig_scheduler != NULL);
 	rig_run();
 }

@@ -66,6 +66,10 @@ extern struct batch *rig_batches; /* in the store, oldest first */
 extern size_t rig_most_taken;
 extern struct txn *rig_admissions; /* in the store, oldest first */
 extern struct store_query *rig_lookups;
+/* Gets the questions about history. */
+extern void (*rig_on_history)(struct store_history *ask);
+extern struct store_history *rig_told; /* comes back */
+extern size_t rig_nr_stops;            /* store_history_stop() */
 extern uint64_t rig_nr_batches, rig_nr_released;
 /* The last updates that were answered `io`: "NR REF: WHY". */
 extern char rig_io[256];

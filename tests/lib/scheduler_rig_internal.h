@@ -1,5 +1,5 @@
 /*
- * Shared by scheduler_rig.c, scheduler_rig_store.c and scheduler_rig_check.c.
+ * Shared by scheduler_rig.c, tests/double/store.c and scheduler_rig_check.c.
  */
 #ifndef TESTS_LIB_SCHEDULER_RIG_INTERNAL_H
 #define TESTS_LIB_SCHEDULER_RIG_INTERNAL_H
@@ -22,8 +22,7 @@ extern size_t rig_nr_asks;
 extern int64_t rig_arrivals;
 
 extern size_t rig_nr_repos; /* references not given back */
-/* Fills in STORE for rig_config. */
-void rig_store_setup(struct scheduler_store *store);
+void rig_store_setup(void);
 
 /* Does a transaction come back from admission? */
 bool rig_has_admitted(void);

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "daemon/scheduler/state.h"
-#include "daemon/server/handover.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -113,7 +112,6 @@ static void setup(void)
 		.session_ns = INT64_C(600000000000),
 		.retention_ms = INT64_C(86400000),
 		.max_waiting_bytes = 1 << 20 };
-	struct scheduler_store store;
 	struct answers answers = { 0 };
 
 	disk = sys_kernel;
@@ -125,8 +123,7 @@ static void setup(void)
 	sr_sys = &disk;
 	sr_interval_ns = INT64_C(3600000000000);
 	sr_setup();
-	store = handover(sr_store);
-	scheduler = scheduler_new(&cfg, &store);
+	scheduler = scheduler_new(&cfg, sr_store);
 	ck_assert_ptr_nonnull(scheduler);
 	submit("refs/heads/first", sr_commit, NULL, &answers);
 	expect_committed(&answers);

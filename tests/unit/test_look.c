@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/scheduler/scheduler.h"
-#include "daemon/server/handover.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -80,7 +79,6 @@ static void setup(void)
 		.session_ns = INT64_C(600000000000),
 		.retention_ms = INT64_C(86400000),
 		.max_waiting_bytes = 1 << 24 };
-	struct scheduler_store store;
 
 	disk = sys_kernel;
 	disk.dir_open = held_dir_open;
@@ -91,8 +89,7 @@ static void setup(void)
 	sr_sys = &disk;
 	sr_setup();
 	sr_make_commit("y", second);
-	store = handover(sr_store);
-	scheduler = scheduler_new(&cfg, &store);
+	scheduler = scheduler_new(&cfg, sr_store);
 	ck_assert_ptr_nonnull(scheduler);
 	run();
 }

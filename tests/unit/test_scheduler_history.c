@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/scheduler/state.h"
+#include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
 #define NOW_NS  1000000000LL
@@ -16,44 +17,15 @@
 
 static struct scheduler *e;
 static struct store_history *given[20000];
-static struct store_history *back;
-static size_t nr_given, nr_stops;
+static size_t nr_given;
 
 static uint32_t answered_id[20000];
 static enum refd_answer_kind answered_kind;
 static size_t nr_answered;
 
-static bool takes(void *ctx)
+static void take_history(struct store_history *ask)
 {
-	(void)ctx;
-	return true;
-}
-
-static void take_history(void *ctx, struct store_history *ask)
-{
-	(void)ctx;
 	given[nr_given++] = ask;
-}
-
-static void take_stop(void *ctx)
-{
-	(void)ctx;
-	nr_stops++;
-}
-
-static void allow_packing(void *ctx, bool allowed)
-{
-	(void)ctx;
-	(void)allowed;
-}
-
-static bool reap(void *ctx, struct store_done *done)
-{
-	(void)ctx;
-	memset(done, 0, sizeof(*done));
-	done->told = back;
-	back = NULL;
-	return done->told != NULL;
 }
 
 static void answer(void *arg, const struct refd_answer *ans)
@@ -70,27 +42,22 @@ static size_t asking_bytes;
 
 static void setup(void)
 {
-	const struct scheduler_config cfg = { .batch_refs = 10,
-		.max_waiting_bytes = MAX_BYTES };
-	const struct scheduler_store store = { .takes = takes,
-		.history = take_history,
-		.history_stop = take_stop,
-		.pack_allow = allow_packing,
-		.reap = reap,
-		.max_batches = 1 };
+	const struct rig_config cfg = { .batch_refs = 10,
+		.committers = 1,
+		.max_bytes = MAX_BYTES };
 
-	nr_given = nr_stops = nr_answered = 0;
+	nr_given = nr_answered = 0;
 	asking_uid = 5;
 	asking_bytes = 0;
-	back = NULL;
-	e = scheduler_new(&cfg, &store);
-	ck_assert_ptr_nonnull(e);
+	rig_setup(&cfg);
+	rig_on_history = take_history;
+	e = rig_scheduler;
 	scheduler_run(e, NOW_NS, WALL_MS);
 }
 
 static void teardown(void)
 {
-	scheduler_free(e);
+	rig_teardown();
 }
 
 static void ask(uint32_t id, uint32_t deadline_ms, void *client)
@@ -110,7 +77,7 @@ static void ask(uint32_t id, uint32_t deadline_ms, void *client)
 static void give_back(size_t i)
 {
 	given[i]->answer.kind = REFD_ANSWER_RECORDS;
-	back = given[i];
+	rig_told = given[i];
 	scheduler_run(e, NOW_NS, WALL_MS);
 }
 
@@ -159,7 +126,7 @@ START_TEST(stopping_awaits_them)
 
 	ask(1, 0, &client);
 	scheduler_drain(e);
-	ck_assert_uint_eq(nr_stops, 1);
+	ck_assert_uint_eq(rig_nr_stops, 1);
 	ck_assert(!scheduler_is_idle(e));
 	give_back(0);
 	ck_assert(scheduler_is_idle(e));

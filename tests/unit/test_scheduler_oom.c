@@ -142,11 +142,15 @@ END_TEST
 START_TEST(test_no_scheduler_without_memory)
 {
 	static const struct scheduler_config cfg = { .batch_refs = 1 };
-	static const struct scheduler_store store = { .max_batches = 1 };
+	static const struct rig_config rig = { .batch_refs = 1,
+		.committers = 1 };
 
+	fail_at = -1;
+	rig_setup(&rig);
+	rig_teardown();
 	fail_at = allocations;
 	fail_nr = 1;
-	ck_assert_ptr_null(scheduler_new(&cfg, &store));
+	ck_assert_ptr_null(scheduler_new(&cfg, NULL));
 	scheduler_free(NULL);
 }
 END_TEST

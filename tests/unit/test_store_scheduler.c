@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "daemon/scheduler/scheduler.h"
-#include "daemon/server/handover.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 
@@ -44,15 +43,13 @@ static void setup(void)
 		.session_ns = INT64_C(600000000000),
 		.retention_ms = INT64_C(86400000),
 		.max_waiting_bytes = 1 << 20 };
-	struct scheduler_store store;
 
 	disk = sys_kernel;
 	disk.renameat = held_renameat;
 	is_held = let_go = nr_answers = 0;
 	sr_sys = &disk;
 	sr_setup();
-	store = handover(sr_store);
-	scheduler = scheduler_new(&cfg, &store);
+	scheduler = scheduler_new(&cfg, sr_store);
 	ck_assert_ptr_nonnull(scheduler);
 }
 

@@ -1,5 +1,6 @@
 /*
- * The store of the rig. Holds transactions, batches and look-ups until the test
+ * A double of the store, which is linked in its place: tests of the scheduler
+ * alone need no disk. Holds transactions, batches and look-ups until the test
  * returns them to the scheduler.
  */
 #include <check.h>
@@ -23,6 +24,9 @@ unsigned rig_nr_asked;
 struct batch *rig_batches;
 struct txn *rig_admissions;
 struct store_query *rig_lookups;
+void (*rig_on_history)(struct store_history *ask);
+struct store_history *rig_told;
+size_t rig_nr_stops;
 uint64_t rig_nr_batches, rig_nr_released;
 size_t rig_nr_repos;
 
@@ -44,9 +48,9 @@ static void lay_out(struct batch *b)
 	batch_lay_out(b);
 }
 
-static void store_fake_admit(void *ctx, struct txn *txn)
+void store_admit(struct store *store, struct txn *txn)
 {
-	(void)ctx;
+	(void)store;
 	txn_lay_out(txn);
 	if (txn->direct != NULL) {
 		lay_out(txn->direct);
@@ -62,15 +66,15 @@ bool rig_has_admitted(void)
 	return admitted != NULL;
 }
 
-static void store_fake_give_up(void *ctx, struct txn *txn)
+void store_give_up(struct store *store, struct txn *txn)
 {
-	(void)ctx;
+	(void)store;
 	atomic_store(&txn->is_given_up, true);
 }
 
-static void store_fake_discard(void *ctx, struct txn *txn)
+void store_discard(struct store *store, struct txn *txn)
 {
-	(void)ctx;
+	(void)store;
 	txn_free(txn);
 }
 
@@ -82,40 +86,68 @@ static void take_batch(struct batch *b)
 	rig_nr_batches++;
 }
 
-static void store_fake_apply(void *ctx, struct batch *b)
+void store_apply(struct store *store, struct batch *b)
 {
-	(void)ctx;
+	(void)store;
 	rig_check_room(b);
 	take_batch(b);
 }
 
-static bool store_fake_takes(void *ctx)
+bool store_takes(struct store *store)
 {
-	(void)ctx;
+	(void)store;
 	rig_nr_asked++;
 	return rig_takes;
 }
 
-static void store_fake_lookup(void *ctx, struct store_query *query)
+void store_lookup(struct store *store, struct store_query *query)
 {
-	(void)ctx;
+	(void)store;
 	LL_APPEND(rig_lookups, query);
 }
 
-static void store_fake_history_stop(void *ctx)
+void store_history(struct store *store, struct store_history *ask)
 {
-	(void)ctx;
+	(void)store;
+	rig_on_history(ask);
 }
 
-static void store_fake_pack_allow(void *ctx, bool allowed)
+void store_history_stop(struct store *store)
 {
-	(void)ctx;
+	(void)store;
+	rig_nr_stops++;
+}
+
+void store_checkpoint(struct store *store, struct store_checkpoint *cp)
+{
+	(void)store;
+	(void)cp;
+	ck_abort();
+}
+
+void store_pack(struct store *store, struct store_pack *pack)
+{
+	(void)store;
+	(void)pack;
+	ck_abort();
+}
+
+void store_look(struct store *store, struct store_look *look)
+{
+	(void)store;
+	(void)look;
+	ck_abort();
+}
+
+void store_pack_allow(struct store *store, bool allowed)
+{
+	(void)store;
 	(void)allowed;
 }
 
-static bool store_fake_reap(void *ctx, struct store_done *done)
+bool store_reap(struct store *store, struct store_done *done)
 {
-	(void)ctx;
+	(void)store;
 	memset(done, 0, sizeof(*done));
 	if ((done->applied = applied) != NULL)
 		LL_DELETE(applied, done->applied);
@@ -123,14 +155,16 @@ static bool store_fake_reap(void *ctx, struct store_done *done)
 		LL_DELETE(admitted, done->admitted);
 	else if ((done->answered = answered) != NULL)
 		LL_DELETE(answered, done->answered);
+	else if ((done->told = rig_told) != NULL)
+		rig_told = NULL;
 	else
 		return false;
 	return true;
 }
 
-static void store_fake_release(void *ctx, struct repo *repo)
+void store_release(struct store *store, struct repo *repo)
 {
-	(void)ctx;
+	(void)store;
 	MUST(repo->ask->repo == repo);
 	repo->ask->repo = NULL;
 	free(repo);
@@ -138,17 +172,17 @@ static void store_fake_release(void *ctx, struct repo *repo)
 	rig_nr_released++;
 }
 
-static uint64_t store_fake_key(const struct repo *repo)
+uint64_t store_repo_key(const struct repo *repo)
 {
 	return repo->key;
 }
 
-static bool store_fake_writes_alone(const struct repo *repo)
+bool store_writes_alone(const struct repo *repo)
 {
 	return repo->key == RIG_ALONE;
 }
 
-static const char *store_fake_path(const struct repo *repo)
+const char *store_repo_path(const struct repo *repo)
 {
 	static char path[32];
 
@@ -156,32 +190,32 @@ static const char *store_fake_path(const struct repo *repo)
 	return path;
 }
 
-static void store_fake_token_log(void *ctx, uint8_t id[REFD_JOURNAL_ID_BYTES])
+const uint8_t *store_journal_id(const struct store *store)
 {
-	(void)ctx;
+	static const uint8_t id[REFD_JOURNAL_ID_BYTES];
+
+	(void)store;
+	return id;
+}
+
+void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES])
+{
+	(void)store;
 	memset(id, 0, REFD_JOURNAL_ID_BYTES);
 }
 
-void rig_store_setup(struct scheduler_store *store)
+size_t store_max_batches(const struct store *store)
 {
-	*store = (struct scheduler_store){ .admit = store_fake_admit,
-		.give_up = store_fake_give_up,
-		.apply = store_fake_apply,
-		.takes = store_fake_takes,
-		.lookup = store_fake_lookup,
-		.history_stop = store_fake_history_stop,
-		.pack_allow = store_fake_pack_allow,
-		.reap = store_fake_reap,
-		.release = store_fake_release,
-		.discard = store_fake_discard,
-		.token_log = store_fake_token_log,
-		.repo_key = store_fake_key,
-		.writes_alone = store_fake_writes_alone,
-		.repo_path = store_fake_path,
-		.max_batches = rig_config.committers };
+	(void)store;
+	return rig_config.committers;
+}
+
+void rig_store_setup(void)
+{
 	rig_takes = true;
 	rig_keeps_checks = false;
 	rig_nr_asked = 0;
+	rig_nr_stops = 0;
 	rig_nr_batches = rig_nr_released = rig_nr_repos = 0;
 }
 
@@ -217,7 +251,7 @@ void rig_admit_one(struct txn *txn)
 
 void rig_replace_repo(struct txn *txn, uint64_t key)
 {
-	store_fake_release(NULL, txn->repo);
+	store_release(NULL, txn->repo);
 	open_repo(txn);
 	txn->repo->key = key;
 }

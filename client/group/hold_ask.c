@@ -1,5 +1,6 @@
 #include "client/group/hold_ask.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -7,6 +8,10 @@
 #include "client/librefd/conn.h"
 
 #define WAIT_MS 60000
+/* A new start of refd-group on a follower takes less. A push gets the reason
+ * before the pusher gives up. */
+#define AWAY_MS 10000
+#define AWAY    "interval '10 s'"
 
 struct asked {
 	struct daemon_frame *frame;
@@ -15,8 +20,8 @@ struct asked {
 	 * old answer would then count. */
 	uint8_t id[GROUP_UUID_BYTES];
 	uint64_t until_ms;
-	bool is_sent;
-	char *why; /* of a follower, or NULL */
+	uint64_t sent_ms; /* 0: not yet */
+	char *why;        /* of a follower, or NULL */
 	struct asked *next;
 };
 
@@ -101,11 +106,11 @@ static bool send(struct hold_asks *a, struct session *s, struct asked *asked)
 	    " ON CONFLICT DO NOTHING)"
 	    " SELECT pg_notify('refd_want', $1)",
 	    &p);
-	asked->is_sent = r != NULL;
+	asked->sent_ms = r ? refd_now_ms() : 0;
 	PQclear(r);
 	text_done(&oids);
 	text_done(&bases);
-	return asked->is_sent;
+	return asked->sent_ms != 0;
 }
 
 /* ---- answers ---- */
@@ -174,6 +179,58 @@ static void read_answers(struct hold_asks *a, struct session *s)
 	text_done(&ids);
 }
 
+static bool is_long_ago(const struct asked *asked)
+{
+	return asked->sent_ms && refd_now_ms() - asked->sent_ms >= AWAY_MS;
+}
+
+/* WHY: which nodes are away. */
+static void end_old(struct hold_asks *a, const char *why)
+{
+	struct asked **at = &a->first;
+	struct text all = { 0 };
+
+	while (*at)
+		if (is_long_ago(*at)) {
+			text_clear(&all);
+			text_addf(&all, "%s%s%s", (*at)->why ? (*at)->why : "",
+			    (*at)->why ? "; " : "", why);
+			answer(a, at, all.data);
+		} else {
+			at = &(*at)->next;
+		}
+	text_done(&all);
+}
+
+/* Waiting helps nobody while too few nodes are here. */
+static void end_hopeless(struct hold_asks *a, struct session *s)
+{
+	struct params p = { 0 };
+	struct text why = { 0 };
+	PGresult *r;
+
+	params_text(&p, a->config->name);
+	params_text(&p, a->config->node);
+	r = session_run(s,
+	    "SELECT count(*) FILTER (WHERE seen > clock_timestamp() - " AWAY
+	    "), coalesce(string_agg(format('node ''%s'' was seen %s seconds"
+	    " ago', node, round(extract(epoch FROM clock_timestamp() - seen))),"
+	    " ', ' ORDER BY node) FILTER (WHERE seen <= clock_timestamp() - " AWAY
+	    "), 'the group has no other node')"
+	    " FROM refd.node WHERE grp = $1 AND node <> $2",
+	    &p);
+	if (r && session_number(r, 0, 0) < a->config->held) {
+		text_addf(&why,
+		    "%s, and group.held is %" PRIu64
+		    ": start refd and refd-group there, or accept a single "
+		    "copy of new objects with group.held = 0 on '%s'",
+		    PQgetvalue(r, 0, 1), a->config->held, a->config->node);
+		end_old(a, why.data);
+	}
+	PQclear(r);
+	text_done(&why);
+}
+
 static void end_late(struct hold_asks *a)
 {
 	struct asked **at = &a->first;
@@ -194,7 +251,7 @@ void hold_ask_turn(struct hold_asks *a, struct session *s)
 	struct asked **at = &a->first;
 
 	while (*at && s->conn) {
-		if (!(*at)->is_sent && !send(a, s, *at))
+		if (!(*at)->sent_ms && !send(a, s, *at))
 			break;
 		if (a->config->held == 0)
 			answer(a, at, NULL);
@@ -203,6 +260,8 @@ void hold_ask_turn(struct hold_asks *a, struct session *s)
 	}
 	if (s->conn)
 		read_answers(a, s);
+	if (s->conn && a->first && is_long_ago(a->first))
+		end_hopeless(a, s);
 	end_late(a);
 }
 
@@ -211,7 +270,7 @@ void hold_ask_again(struct hold_asks *a)
 	struct asked *asked;
 
 	for (asked = a->first; asked; asked = asked->next)
-		asked->is_sent = false;
+		asked->sent_ms = 0;
 }
 
 void hold_ask_done(struct hold_asks *a)

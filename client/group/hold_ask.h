@@ -6,7 +6,8 @@
  *	NOTIFY refd_held -> HELD, or NOT_HELD
  *
  * Failures: NOT_HELD when all known followers have answered, and too few of
- * them hold the objects; also after a minute. If the session is lost, the rows
+ * them hold the objects; after ten seconds, if too few of them are here; and
+ * after a minute. If the session is lost, the rows
  * are sent again, with the same id.
  *
  * One thread; calls with a session block.

@@ -10,7 +10,7 @@
 
 static const char of_group[] =
     "refd: no answer yet: other nodes of the group fetch the objects first, or "
-    "this node does not lead\n";
+    "are away, or this node does not lead\n";
 static const char of_daemon[] =
     "refd: no answer yet: the daemon is paused or busy, or waits for a disk; "
     "'refd status' on the server says which\n";

@@ -268,12 +268,15 @@ static bool send(struct import *im)
 static bool give(struct import *im)
 {
 	const uint32_t max = refd_hello(im->daemon)->max_updates;
+	char *leader = connect_leader(im->daemon, CONNECT_MS);
 
-	if (connect_follows(im->daemon, CONNECT_MS)) {
-		say_warning("%s: this node does not lead: run \"refd enable\" "
-			    "on the leader, which gives its refs to the other "
-			    "nodes",
-		    im->gd.common);
+	if (leader) {
+		say_warning("%s: the other nodes do not get the refs from "
+			    "here, because this node follows '%s': run "
+			    "\"refd enable\" on '%s', which gives its refs to "
+			    "all nodes",
+		    im->gd.common, leader, leader);
+		free(leader);
 		return true;
 	}
 	if (im->changes.nr > max) {

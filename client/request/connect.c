@@ -349,20 +349,33 @@ static void answer_failure(struct refd *r, const struct refd_request *req,
 		die("out of memory");
 }
 
-bool connect_follows(struct refd *r, int timeout_ms)
+char *connect_leader(struct refd *r, int timeout_ms)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
+	const char *role = "", *leader = "";
 	struct refd_answer ans;
-	bool follows = false;
+	char *copy;
 	size_t i;
 
 	if (refd_call(r, &req, timeout_ms, &ans) < 0)
-		return false;
+		return NULL;
 	for (i = 0; i < ans.nr_pairs; i++)
 		if (!strcmp(ans.pairs[i].key, "role"))
-			follows = !strcmp(ans.pairs[i].value, "follower");
+			role = ans.pairs[i].value;
+		else if (!strcmp(ans.pairs[i].key, "group_leader"))
+			leader = ans.pairs[i].value;
+	copy = strcmp(role, "follower") ? NULL : xstrdup(leader);
 	refd_answer_done(&ans);
-	return follows;
+	return copy;
+}
+
+static bool follows(struct refd *r, int timeout_ms)
+{
+	char *leader = connect_leader(r, timeout_ms);
+	bool is_there = leader != NULL;
+
+	free(leader);
+	return is_there;
 }
 
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
@@ -383,7 +396,7 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS)
 			return;
 		/* Once: a busy daemon shall not get more to do. */
-		if (!has_asked && connect_follows(r, (int)left_ms))
+		if (!has_asked && follows(r, (int)left_ms))
 			return;
 		has_asked = true;
 		left_ms = connect_ms_left(deadline);

@@ -117,9 +117,9 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);
 
-/* Is the daemon a node of a group that another node leads? False without an
- * answer in TIMEOUT_MS. */
-bool connect_follows(struct refd *r, int timeout_ms);
+/* The node that leads the group of the daemon; owned. NULL: the daemon does not
+ * follow, or has not answered in TIMEOUT_MS. */
+char *connect_leader(struct refd *r, int timeout_ms);
 
 /* Ends SESSION with COMMIT or ABORT. *ANS is "unknown" without an answer. */
 void connect_end_session(struct refd *r, const struct refd_request *session,

@@ -200,7 +200,7 @@ def test_mark_stays():
     a.link.begin(False)
     done = enable(a, 'copy.git')
     report('enable on a follower names the leader', done.returncode == 0
-           and 'on the leader' in done.stderr, done)
+           and 'run "refd enable" on \'b\'' in done.stderr, done)
     report('a leads', a.lead())
     imported('once more', 'copy.git')
 

@@ -30,7 +30,7 @@ _refd_options() {
 
 _refd_repositories() { # STATE-TO-LEAVE-OUT
 	refd enable --list 2>/dev/null |
-		grep -vE "^$1 |  (template|system)\$" | cut -c 13-
+		grep -vE "^$1 |  system\$" | cut -c 13-
 }
 
 _refd_refs() {

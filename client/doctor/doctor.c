@@ -132,10 +132,8 @@ static void check_listed(struct doctor *d)
 	if (!d->nr_roots)
 		d->f.total = r.nr;
 	for (i = 0; i < r.nr; i++)
-		if (!r.entries[i].is_template &&
-		    stat(r.entries[i].path, &st) == 0)
-			doctor_check_repository(d, r.entries[i].path,
-			    FROM_LIST);
+		if (stat(r.paths[i], &st) == 0)
+			doctor_check_repository(d, r.paths[i], FROM_LIST);
 	registry_done(&r);
 }
 

@@ -445,9 +445,9 @@ void doctor_check_list(struct doctor *d)
 
 	registry_read(&r);
 	for (i = 0; i < r.nr; i++)
-		if (stat(r.entries[i].path, &st) < 0 && errno != EACCES)
-			doctor_found(d, FOUND_LISTED_GONE, r.entries[i].path,
-			    "", "listed as enabled, but gone (%s)",
+		if (stat(r.paths[i], &st) < 0 && errno != EACCES)
+			doctor_found(d, FOUND_LISTED_GONE, r.paths[i], "",
+			    "listed as enabled, but gone (%s)",
 			    strerror(errno));
 	registry_done(&r);
 }

@@ -20,21 +20,19 @@ static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
     "                   [--gate] [--hooks DIR] [--json]\n"
     "                   (<repository>... | --all)\n"
-    "   or: refd enable [<options>] --template <directory>\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
     "   or: refd enable --service ACCOUNT [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
     "usage: refd disable [--json] (<repository>... | --all)\n"
-    "   or: refd disable --template <directory>\n"
     "   or: refd disable --system [--root DIR]...\n"
     "   or: refd disable --service ACCOUNT\n";
 
-enum what { REPOSITORIES, ALL, TEMPLATE, SYSTEM, SERVICE, LIST };
+enum what { REPOSITORIES, ALL, SYSTEM, SERVICE, LIST };
 
 struct request {
 	int what; /* enum what */
-	const char *socket, *hooks, *template, *account;
+	const char *socket, *hooks, *account;
 	struct command_list chains, roots;
 	bool no_fsync, gate, as_json;
 	struct wishes w; /* of enable */
@@ -48,10 +46,6 @@ struct request {
 	{ OPTION_SET("all", 0, "all repositories that --list prints",          \
 	      struct request, what, ALL),                                      \
 		EXCLUSIVE },                                                   \
-	    { OPTION_STRING("template", 0, "DIR",                              \
-		  "the template DIR of new repositories", struct request,      \
-		  template),                                                   \
-		    EXCLUSIVE },                                               \
 	    { OPTION_SET("system", 0,                                          \
 		  "all repositories below the roots, also later ones",         \
 		  struct request, what, SYSTEM),                               \
@@ -134,8 +128,6 @@ static const char **resolve_roots(const struct command_list *list, bool enables)
 static void check_options(const struct command *c, struct request *rq, int argc,
     char **argv)
 {
-	if (rq->template)
-		rq->what = TEMPLATE;
 	if (rq->account)
 		rq->what = SERVICE;
 	if (rq->what == REPOSITORIES && !argc)
@@ -269,15 +261,13 @@ static bool is_gone(const char *dir)
 	return access(dir, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-static bool do_listed(const struct registered *r, const struct wishes *w)
+static bool do_listed(const char *path, const struct wishes *w)
 {
-	if (!is_gone(r->path))
-		return r->is_template ? enable_template(r->path, true, w) :
-					enable_repository(r->path, true, w);
-	enable_report("gone", r->path, "gone%s",
-	    w ? "" : ": not listed any more");
+	if (!is_gone(path))
+		return enable_repository(path, true, w);
+	enable_report("gone", path, "gone%s", w ? "" : ": not listed any more");
 	if (!w)
-		registry_remove(r->path);
+		registry_remove(path);
 	return true;
 }
 
@@ -305,8 +295,8 @@ static bool do_all(const struct wishes *w)
 
 	for (i = 0; i < r.nr; i++) {
 		show_progress(&m);
-		m.gone += is_gone(r.entries[i].path);
-		many_next(&m, do_listed(&r.entries[i], w));
+		m.gone += is_gone(r.paths[i]);
+		many_next(&m, do_listed(r.paths[i], w));
 	}
 	ok &= many_end(&m);
 	registry_done(&r);
@@ -358,8 +348,6 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 		return do_repositories(dirs, nr, w);
 	case ALL:
 		return do_all(w);
-	case TEMPLATE:
-		return enable_template(rq->template, false, w);
 	case SYSTEM:
 		return enable_system(roots, rq->roots.nr, w);
 	case SERVICE:

@@ -38,7 +38,7 @@ extern const char *const enable_fsync[2][2];
  * second. */
 extern const char *const enable_no_packing[2];
 
-/* ---- repositories and templates ---- */
+/* ---- repositories ---- */
 
 /* W is NULL to disable. With IS_LISTED, DIR is from the list, and must lead to
  * no other place. */
@@ -47,7 +47,6 @@ bool enable_repository(const char *dir, bool is_listed, const struct wishes *w);
  * work, this process goes on. */
 bool enable_checked(const char *dir, const struct stat *was,
     const struct wishes *w);
-bool enable_template(const char *dir, bool is_listed, const struct wishes *w);
 
 /* ---- what would break (enable_check.c) ---- */
 

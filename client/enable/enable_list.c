@@ -1,4 +1,4 @@
-/* The list of enabled repositories, templates and roots, with their states. */
+/* The list of enabled repositories and roots, with their states. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,17 +17,11 @@ enum state { ENABLED, INCOMPLETE, DISABLED, GONE };
 static const char *const state_names[] = { "enabled", "incomplete", "disabled",
 	"gone" };
 
-/* A repository or template, or a directory below a root of --system. */
+/* A listed repository, or a directory below a root of --system. */
 struct looked_at {
 	struct owned at;
-	bool is_template;
 	const struct registry *listed;
 };
-
-static const char *kind_of(bool is_template)
-{
-	return is_template ? "template" : "repository";
-}
 
 static bool find(const struct looked_at *l, struct gitdir *gd)
 {
@@ -76,8 +70,8 @@ static enum state look_at_git(const struct site *site,
 	return has && !*why ? ENABLED : INCOMPLETE;
 }
 
-static void put_state(const struct looked_at *l, const struct site *site,
-    const struct settings *record, bool is_included, const struct gitdir *gd)
+static void put_state(const struct site *site, const struct settings *record,
+    bool is_included, const struct gitdir *gd)
 {
 	enum state state = ENABLED;
 	char *why = NULL;
@@ -86,13 +80,12 @@ static void put_state(const struct looked_at *l, const struct site *site,
 		state = DISABLED;
 	else if (!is_included || !site_holds(site, record))
 		state = INCOMPLETE;
-	else if (gd->path)
+	else
 		state = look_at_git(site, record, gd, &why);
 	if (state == INCOMPLETE && !why)
-		why = xasprintf("parts are missing; run \"refd enable %s%s\"",
-		    l->is_template ? "--template " : "", site->name);
-	enable_report_state(state_names[state], kind_of(l->is_template),
-	    site->name, why);
+		why = xasprintf("parts are missing; run \"refd enable %s\"",
+		    site->name);
+	enable_report_state(state_names[state], "repository", site->name, why);
 	free(why);
 }
 
@@ -105,11 +98,11 @@ static int look_at_listed(void *arg)
 	struct site site;
 	enum state r = GONE;
 
-	if (l->is_template || find(l, &gd)) {
+	if (find(l, &gd)) {
 		site_init(&site, l->at.path);
 		r = INCOMPLETE;
 		if (site_lines(&site, &lines) && site_read(&site, &record)) {
-			put_state(l, &site, &record, lines.nr != 0, &gd);
+			put_state(&site, &record, lines.nr != 0, &gd);
 			r = ENABLED;
 		}
 		settings_done(&lines);
@@ -125,7 +118,7 @@ static bool is_listed(const struct registry *listed, const char *dir)
 	size_t i;
 
 	for (i = 0; i < listed->nr; i++)
-		if (!strcmp(listed->entries[i].path, dir))
+		if (!strcmp(listed->paths[i], dir))
 			return true;
 	return false;
 }
@@ -186,15 +179,15 @@ static bool put_system(struct registry *listed)
 }
 
 /* If the owner cannot look, there is a state, too. */
-static void put_listed(const struct registered *r)
+static void put_listed(const char *path)
 {
-	struct looked_at l = { .is_template = r->is_template };
-	const int otherwise = access(r->path, F_OK) < 0 ? GONE : INCOMPLETE;
-	const int state = look(&l, r->path, look_at_listed, otherwise);
+	struct looked_at l = { 0 };
+	const int otherwise = access(path, F_OK) < 0 ? GONE : INCOMPLETE;
+	const int state = look(&l, path, look_at_listed, otherwise);
 
 	if (state != ENABLED)
-		enable_report_state(state_names[state], kind_of(r->is_template),
-		    r->path, NULL);
+		enable_report_state(state_names[state], "repository", path,
+		    NULL);
 }
 
 bool enable_list(void)
@@ -204,7 +197,7 @@ bool enable_list(void)
 	size_t i;
 
 	for (i = 0; i < listed.nr; i++)
-		put_listed(&listed.entries[i]);
+		put_listed(listed.paths[i]);
 	ok = put_system(&listed) && ok;
 	registry_done(&listed);
 	return ok;

@@ -32,10 +32,9 @@ void enable_plan_done(struct enable_plan *p)
 
 /* ---- what is there ---- */
 
-/* For a template: the settings of the system and of the user. */
 static bool load_all(struct enable_plan *p)
 {
-	if (gitconfig_read(&p->all, p->gd ? p->gd->path : NULL) == 0)
+	if (gitconfig_read(&p->all, p->gd->path) == 0)
 		return true;
 	say_error("%s: git config failed", p->site.name);
 	return false;
@@ -58,7 +57,7 @@ static bool look(struct enable_plan *p)
 	if (!look_at_record(p) || !site_config(&p->site, &p->own) ||
 	    !enable_check_format(&p->site, &p->own) || !load_all(p))
 		return false;
-	p->hooks = p->gd ? gitconfig_hooks_path(&p->all, p->gd) : NULL;
+	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
 	p->hooks_are_set = p->hooks != NULL;
 	if (!p->hooks)
 		p->hooks = xstrdup(p->site.hooks);
@@ -138,8 +137,7 @@ static bool plan_own_hook(struct enable_plan *p)
 			settings_set(&p->wanted, NOTE_HOOKS, "true");
 		return true;
 	}
-	if (p->gd &&
-	    (p->w->nr_chains || settings_have(&p->before, HOOKS_PATH, NULL))) {
+	if (p->w->nr_chains || settings_have(&p->before, HOOKS_PATH, NULL)) {
 		plan_past_other(p);
 		return true;
 	}
@@ -201,9 +199,8 @@ static bool plan_gate(struct enable_plan *p)
  * writing. */
 static bool wants_gate(const struct enable_plan *p)
 {
-	return p->gd &&
-	    (p->w->gate || settings_have(&p->before, NOTE_GATE, NULL) ||
-		connect_is_in_group(p->gd));
+	return p->w->gate || settings_have(&p->before, NOTE_GATE, NULL) ||
+	    connect_is_in_group(p->gd);
 }
 
 /* ---- the configuration ---- */
@@ -247,8 +244,8 @@ static bool plan_config(struct enable_plan *p)
 /* Does the system's configuration enable the repository? */
 static bool is_enabled_above(const struct enable_plan *p)
 {
-	bool is = p->gd && p->hooks_are_set && !p->before.nr &&
-	    hook_link_is_refd(p->hooks);
+	bool is =
+	    p->hooks_are_set && !p->before.nr && hook_link_is_refd(p->hooks);
 	size_t i;
 
 	for (i = 0; i < 2; i++)
@@ -260,7 +257,7 @@ static bool is_enabled_above(const struct enable_plan *p)
 
 bool enable_plan_make(struct enable_plan *p)
 {
-	if (!look(p) || (p->gd && !enable_check_pushes(&p->site, &p->all)))
+	if (!look(p) || !enable_check_pushes(&p->site, &p->all))
 		return false;
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)

@@ -1,6 +1,5 @@
 /*
- * The changes that enable makes in a repository or a template. Blocking; one
- * thread.
+ * The changes that enable makes in a repository. Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_ENABLE_PLAN_H
 #define CLIENT_ENABLE_ENABLE_PLAN_H
@@ -11,7 +10,7 @@
  * too. */
 struct enable_plan {
 	const struct wishes *w;
-	const struct gitdir *gd; /* NULL: a template */
+	const struct gitdir *gd;
 	struct site site;
 	struct gitconfig own,
 	    all;            /* its file alone; as git resolves it there */

@@ -1,5 +1,5 @@
 /*
- * One repository, or a template of new repositories.
+ * One repository.
  *
  * Normal path: the work is done with the rights of the owner (owner.h), who
  * finds the repository again. The list and the shared hooks belong to others.
@@ -27,13 +27,13 @@
 #include "client/request/connect.h"
 #include "client/request/probe.h"
 
-/* One call of enable_repository() or enable_template(). */
+/* One call of enable_repository() or enable_checked(). */
 struct enabling {
 	const struct wishes *w; /* NULL to disable */
 	const char *named;
 	struct owned at;        /* NAMED */
 	const struct stat *was; /* the common dir that was checked; or NULL */
-	bool is_listed, is_template;
+	bool is_listed;
 };
 
 /* ---- outside of the repository ---- */
@@ -66,7 +66,7 @@ static int hear(void *arg, const char *data, size_t len)
 		return false;
 	switch ((enum request_for)data[0]) {
 	case LISTING:
-		registry_add(path, e->is_template);
+		registry_add(path);
 		return true;
 	case UNLISTING:
 		registry_remove(path);
@@ -200,9 +200,9 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 
 	site_init(&p.site, dir);
 	ok = enable_plan_make(&p);
-	if (ok && gd)
+	if (ok)
 		enable_warn_weak(gd, &p.all, p.hooks);
-	if (ok && gd && !is_aside(dir))
+	if (ok && !is_aside(dir))
 		ok = ask_daemon(&p);
 	if (ok && p.by_system)
 		enable_report("unchanged", dir,
@@ -220,20 +220,20 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 static bool enable(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
-	const bool knows_group = !gd || connect_is_in_group(gd);
+	const bool knows_group = connect_is_in_group(gd);
 
 	bool ok = enable_once(dir, gd, w) &&
 	    (knows_group || !connect_is_in_group(gd) ||
 		enable_once(dir, gd, w));
 
 	/* The gate is there by now, so git adds no further ref. */
-	return ok && (!gd || !import_is_due(gd) || request(IMPORT, dir));
+	return ok && (!import_is_due(gd) || request(IMPORT, dir));
 }
 
 /* ---- disabling ---- */
 
 struct undoing {
-	const struct gitdir *gd; /* NULL: a template */
+	const struct gitdir *gd;
 	struct site site;
 	struct settings record, lines;
 	bool has_hook, has_gate; /* refd's, in the site's directory */
@@ -263,10 +263,10 @@ static bool names_no_hook(const struct undoing *u)
 {
 	struct gitconfig all = { 0 };
 	char *at = NULL, *command;
-	bool ok = gitconfig_read(&all, u->gd ? u->gd->path : NULL) == 0;
+	bool ok = gitconfig_read(&all, u->gd->path) == 0;
 	size_t i;
 
-	if (ok && u->gd)
+	if (ok)
 		at = gitconfig_hooks_path(&all, u->gd);
 	for (i = 0; ok && i < 2 && (!at || !strcmp(at, u->site.hooks)); i++)
 		ok = !gitconfig_has(&all, ENABLE_PATTERNS, enable_refs[i]);
@@ -406,16 +406,11 @@ static int work(void *arg)
 	const struct enabling *e = arg;
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool ok;
+	bool ok = owner_gitdir(&gd, &e->at, &why);
 
-	if (e->is_template) {
-		ok = do_there(e, e->at.path, NULL);
-	} else {
-		ok = owner_gitdir(&gd, &e->at, &why);
-		if (!ok)
-			say_error("%s", why.data);
-		ok = ok && do_there(e, gd.common, &gd);
-	}
+	if (!ok)
+		say_error("%s", why.data);
+	ok = ok && do_there(e, gd.common, &gd);
 	gitdir_done(&gd);
 	text_done(&why);
 	return ok ? 0 : 1;
@@ -427,9 +422,9 @@ static bool may_follow(const struct enabling *e)
 	if (!e->is_listed || registry_leads_to(e->at.st.st_uid))
 		return true;
 	say_error("%s belongs to user %u, who is not the owner of the list: "
-		  "run \"refd %s %s%s\"",
+		  "run \"refd %s %s\"",
 	    e->named, (unsigned)e->at.st.st_uid, e->w ? "enable" : "disable",
-	    e->is_template ? "--template " : "", e->named);
+	    e->named);
 	return false;
 }
 
@@ -475,7 +470,7 @@ static bool run(struct enabling *e)
 
 	if (why.len)
 		say_error("%s", why.data);
-	if (ok && !e->w && !e->is_template)
+	if (ok && !e->w)
 		release(e);
 	owned_done(&e->at);
 	text_done(&why);
@@ -492,12 +487,4 @@ bool enable_checked(const char *dir, const struct stat *was,
     const struct wishes *w)
 {
 	return run(&(struct enabling){ .w = w, .named = dir, .was = was });
-}
-
-bool enable_template(const char *dir, bool is_listed, const struct wishes *w)
-{
-	return run(&(struct enabling){ .w = w,
-	    .named = dir,
-	    .is_listed = is_listed,
-	    .is_template = true });
 }

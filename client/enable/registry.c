@@ -174,27 +174,20 @@ bool registry_needed(const char *what)
 	return lock_fd >= 0;
 }
 
-/* ---- the list: "repository PATH" and "template PATH" ---- */
+/* ---- the list: lines of "repository PATH" ---- */
 
-static const char *const kinds[] = { "repository ", "template " };
-
-static void append(struct registry *r, const char *path, bool is_template)
-{
-	r->entries = xrealloc(r->entries, (r->nr + 1) * sizeof(*r->entries));
-	r->entries[r->nr].path = xstrdup(path);
-	r->entries[r->nr++].is_template = is_template;
-}
+#define KIND "repository "
 
 static void parse(struct registry *r, struct text *t)
 {
 	char *line = t->len ? strtok(t->data, "\n") : NULL;
-	size_t kind;
 
-	for (; line; line = strtok(NULL, "\n"))
-		for (kind = 0; kind < 2; kind++)
-			if (has_prefix(line, kinds[kind]))
-				append(r, line + strlen(kinds[kind]),
-				    kind == 1);
+	for (; line; line = strtok(NULL, "\n")) {
+		if (!has_prefix(line, KIND))
+			continue;
+		r->paths = xrealloc(r->paths, (r->nr + 1) * sizeof(*r->paths));
+		r->paths[r->nr++] = xstrdup(line + strlen(KIND));
+	}
 }
 
 /* A missing list is empty. */
@@ -258,8 +251,8 @@ void registry_done(struct registry *r)
 	size_t i;
 
 	for (i = 0; i < r->nr; i++)
-		free(r->entries[i].path);
-	free(r->entries);
+		free(r->paths[i]);
+	free(r->paths);
 	memset(r, 0, sizeof(*r));
 }
 
@@ -272,7 +265,7 @@ bool registry_leads_to(uid_t uid)
 
 struct list_change {
 	const char *path;
-	bool adds, is_template;
+	bool adds;
 };
 
 static int write_list(const struct text *t)
@@ -299,15 +292,14 @@ static int change_list(void *arg)
 
 	parse(&r, &was);
 	for (i = 0; i < r.nr; i++) {
-		const bool is_it = !strcmp(r.entries[i].path, c->path);
+		const bool is_it = !strcmp(r.paths[i], c->path);
 
 		is_there |= is_it;
 		if (!is_it)
-			text_addf(&is, "%s%s\n",
-			    kinds[r.entries[i].is_template], r.entries[i].path);
+			text_addf(&is, KIND "%s\n", r.paths[i]);
 	}
 	if (c->adds)
-		text_addf(&is, "%s%s\n", kinds[c->is_template], c->path);
+		text_addf(&is, KIND "%s\n", c->path);
 	if (!err && c->adds != is_there)
 		err = write_list(&is);
 	registry_done(&r);
@@ -316,9 +308,9 @@ static int change_list(void *arg)
 	return -err;
 }
 
-static void change(const char *path, bool adds, bool is_template)
+static void change(const char *path, bool adds)
 {
-	struct list_change c = { path, adds, is_template };
+	struct list_change c = { path, adds };
 	const struct work work = { .run = change_list, .arg = &c };
 	struct text why = { 0 };
 
@@ -330,15 +322,15 @@ static void change(const char *path, bool adds, bool is_template)
 	text_done(&why);
 }
 
-void registry_add(const char *path, bool is_template)
+void registry_add(const char *path)
 {
 	if (lock_fd >= 0 && strchr(path, '\n'))
 		say_warning("a path with a newline in it is not listed");
 	else
-		change(path, true, is_template);
+		change(path, true);
 }
 
 void registry_remove(const char *path)
 {
-	change(path, false, false);
+	change(path, false);
 }

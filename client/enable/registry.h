@@ -1,5 +1,5 @@
 /*
- * The list of enabled repositories and templates, in refd's state directory.
+ * The list of enabled repositories, in refd's state directory.
  *
  * Root and the user of the daemon use the state directory of the daemon. Root
  * reads and writes there as the owner, who may have put any file there. So the
@@ -13,14 +13,9 @@
 
 #include "client/base/cli.h"
 
-struct registered {
-	char *path;
-	bool is_template;
-};
-
 /* Zero-initialised is empty. */
 struct registry {
-	struct registered *entries;
+	char **paths; /* owned */
 	size_t nr;
 };
 
@@ -40,7 +35,7 @@ void registry_done(struct registry *r);
  * the owner of the list, and if the list is root's. */
 bool registry_leads_to(uid_t uid);
 /* No effect unless the list is open. A failure is a warning. */
-void registry_add(const char *path, bool is_template);
+void registry_add(const char *path);
 void registry_remove(const char *path);
 
 #endif

@@ -240,8 +240,7 @@ static bool is_used(const char *dir, const char *user)
 	if (!registry_read(&r))
 		used = true;
 	for (i = 0; i < r.nr && !used; i++)
-		used = strcmp(r.entries[i].path, user) &&
-		    is_used_by(r.entries[i].path, dir);
+		used = strcmp(r.paths[i], user) && is_used_by(r.paths[i], dir);
 	registry_done(&r);
 	return used;
 }

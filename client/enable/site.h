@@ -1,10 +1,10 @@
 /*
- * Where refd enable works: a repository, a template, or git's system
- * configuration. All settings of refd are in a file of their own, the record,
- * and one line of git's configuration includes this file. So the settings count
- * all at once, other tools that rewrite the configuration do not touch the
- * record, and settings in the configuration itself overrule refd's, because the
- * line is the first.
+ * Where refd enable works: a repository, or git's system configuration. All
+ * settings of refd are in a file of their own, the record, and one line of
+ * git's configuration includes this file. So the settings count all at once,
+ * other tools that rewrite the configuration do not touch the record, and
+ * settings in the configuration itself overrule refd's, because the line is the
+ * first.
  *
  *	record	before any other change, and removed after all others
  *	hook	before the line, and removed after the line
@@ -49,7 +49,7 @@ struct site {
  * who could not change the configuration, too. */
 #define SITE_RECORD "refd.gitconfig"
 
-/* DIR is a repository's common directory, or a template. */
+/* DIR is a repository's common directory. */
 void site_init(struct site *site, const char *dir);
 /* Gives the lock back. */
 void site_done(struct site *site);

@@ -4,8 +4,8 @@
 # byte. A repository that enable would break is refused unchanged, with a
 # remedy. A foreign proc-receive hook keeps its refs. All repositories below a
 # directory can be enabled without a change in them, and their own hooks run as
-# before, in plain, bare and linked work trees. A template enables new
-# repositories. The list shows all enabled repositories.
+# before, in plain, bare and linked work trees. The list shows all enabled
+# repositories.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -618,29 +618,6 @@ system_wide() {
 		"$GIT_CONFIG_SYSTEM: not enabled" "$("$REFD" disable --system)"
 }
 
-# ---- new repositories ----
-
-template() {
-	mkdir "$T/template"
-	check 'template: enabled' "$REFD" enable --template "$T/template" \
-		>/dev/null
-	git init -q --bare --template="$T/template" "$T/new.git"
-	push_served 'template: git init' new.git refs/heads/a yes
-	git clone -q --bare --template="$T/template" "$T/work" "$T/cloned.git"
-	push_served 'template: git clone' cloned.git refs/heads/a yes
-	is 'template: enabled already' "$T/cloned.git: enabled already" \
-		"$("$REFD" enable "$T/cloned.git")"
-	check 'template: one of them disabled' "$REFD" disable "$T/new.git" \
-		>/dev/null
-	push_served 'template: which is git'\''s then' new.git refs/heads/b no
-	"$REFD" disable --template "$T/template" >/dev/null
-	prints_nothing 'template: nothing left in it' \
-		find "$T/template" -mindepth 1
-	push_served 'template: what was made stays enabled' cloned.git \
-		refs/heads/c yes
-	"$REFD" disable "$T/cloned.git" >/dev/null
-}
-
 # ---- the effect of core.fsync on git ----
 
 fsync_is_meant() {
@@ -674,7 +651,6 @@ refusals
 warnings
 chained
 system_wide
-template
 fsync_is_meant
 stop_daemon
 finish

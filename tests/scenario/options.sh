@@ -112,8 +112,8 @@ refuses 'log' "\`json' and \`z' exclude" log --json -z
 refuses 'log --follow' "\`reverse' and \`follow' exclude" log --reverse --follow
 refuses 'restore' "\`dry-run' and \`force' exclude" restore --at 1 -n --force
 refuses 'enable' "\`all' and \`list' exclude" enable --all --list
-refuses 'disable' "\`template' and \`system' exclude" \
-	disable --template x --system
+refuses 'disable' "\`service' and \`system' exclude" \
+	disable --service x --system
 refuses 'enable --all x' "unexpected argument 'x'" enable --all x
 refuses 'enable --root' 'unexpected option --root' enable --root / x
 refuses 'disable --root' 'unexpected option --root' disable --root / x

@@ -16,7 +16,6 @@ struct fetching {
 	const struct fetch_wish *wish;
 	struct fetch_repo repo;
 	struct fetch_git git;
-	struct text refs; /* the content of git.refs */
 	struct text *why;
 };
 
@@ -65,23 +64,6 @@ static bool keep_existing(struct fetching *f, struct text *lines)
 	return status == 0 || fail(f, "cannot look for objects in", status);
 }
 
-/* Makes the ids of LINES refs of git.refs. Their names are in order, as in a
- * sorted packed-refs. */
-static void add_refs(struct fetching *f, const struct text *lines)
-{
-	const size_t len = refd_object_format_hex(f->wish->format);
-	const char *line;
-
-	if (f->refs.len == 0)
-		text_adds(&f->refs, "# pack-refs with: sorted \n");
-	for (line = lines->data; line && *line; line += len + 1)
-		text_addf(&f->refs, "%.*s refs/known/%012zu\n", (int)len, line,
-		    f->refs.len);
-	if (f->git.refs >= 0)
-		close(f->git.refs);
-	f->git.refs = fetch_git_file(&f->refs);
-}
-
 /* A base object can be there without the objects which it needs. So the base
  * counts only after a walk to the values of refs. */
 static bool are_connected(struct fetching *f, const struct text *lines)
@@ -98,16 +80,16 @@ static bool find_haves(struct fetching *f)
 	struct text values = { 0 }, bases = { 0 };
 	bool is_done;
 
-	add_refs(f, &values);
+	fetch_git_refs(&f->git, &values);
 	/* Without values, more objects come than necessary. */
 	fetch_repo_values(f->repo.fd, f->git.site, wish, &values);
 	add_oids(wish, wish->bases, wish->nr_bases, &bases);
 	is_done = (!values.len || keep_existing(f, &values)) &&
 	    (!bases.len || keep_existing(f, &bases));
 	if (is_done && values.len > 0)
-		add_refs(f, &values);
+		fetch_git_refs(&f->git, &values);
 	if (is_done && bases.len > 0 && are_connected(f, &bases))
-		add_refs(f, &bases);
+		fetch_git_refs(&f->git, &bases);
 	text_done(&values);
 	text_done(&bases);
 	return is_done;
@@ -115,39 +97,14 @@ static bool find_haves(struct fetching *f)
 
 /* ---- fetching ---- */
 
-/* A URL has escapes, and a path has none. */
-static void add_url(struct text *url, const struct fetch_wish *wish)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789/-._~";
-	bool is_url = strstr(wish->source, "://") != NULL;
-	const char *c;
-
-	text_adds(url, wish->source);
-	if (url->len > 0 && url->data[url->len - 1] != '/')
-		text_addc(url, '/');
-	for (c = wish->source_path; *c; c++)
-		if (is_url && !strchr(plain, *c))
-			text_addf(url, "%%%02X", (unsigned)(uint8_t)*c);
-		else
-			text_addc(url, *c);
-}
-
 static bool fetch(struct fetching *f)
 {
-	struct text oids = { 0 }, url = { 0 };
-	const char *argv[] = { "git", "fetch", "--quiet",
-		"--no-write-fetch-head", "--no-tags", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--stdin", NULL, NULL };
+	struct text oids = { 0 };
 	int status;
 
-	add_url(&url, f->wish);
-	argv[8] = url.data;
 	add_oids(f->wish, f->wish->oids, f->wish->nr_oids, &oids);
-	status = fetch_git_run(&f->git, argv, &oids, NULL);
+	status = fetch_git_objects(&f->git, &oids);
 	text_done(&oids);
-	text_done(&url);
 	return status == 0 || fail(f, "cannot fetch objects for", status);
 }
 
@@ -177,9 +134,7 @@ bool fetch_run(const struct fetch_site *site, const struct fetch_wish *wish,
 	is_done = is_done &&
 	    (wish->nr_oids == 0 || (find_haves(&f) && fetch(&f))) &&
 	    sync_objects(&f);
-	if (f.git.refs >= 0)
-		close(f.git.refs);
-	text_done(&f.refs);
+	fetch_git_done(&f.git);
 	fetch_repo_close(&f.repo);
 	return is_done;
 }

@@ -7,8 +7,8 @@
 #include "client/base/child.h"
 #include "client/librefd/conn.h"
 
-#define SAID_MAX   4096
-#define OUTPUT_MAX ((size_t)64 << 20)
+#define PRINTED_MAX 4096
+#define OUTPUT_MAX  ((size_t)64 << 20)
 
 int fetch_git_file(const struct text *text)
 {
@@ -34,9 +34,9 @@ static int run_git(const struct fetch_git *g, struct launch *l,
 	const uint64_t now = refd_now_ms();
 	struct text said = { 0 };
 	struct child_output o = { .out = out,
-		.err = &said,
+		.err = g->said ? g->said : &said,
 		.out_max = OUTPUT_MAX,
-		.err_max = SAID_MAX,
+		.err_max = g->said ? FETCH_SAID_MAX : PRINTED_MAX,
 		.cancel = g->wish->cancel };
 	int status;
 
@@ -60,8 +60,8 @@ int fetch_git_run(const struct fetch_git *g, const char *const argv[],
 		/* A source that loses its power says nothing. */
 		"GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10"
 		" -oServerAliveInterval=5 -oServerAliveCountMax=2",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", dir,
-		NULL };
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"LC_ALL=C", dir, NULL };
 	const int fds[][2] = { { g->objects, FETCH_FD_OBJECTS },
 		{ g->pack, FETCH_FD_PACK }, { g->refs, FETCH_FD_REFS },
 		{ g->tables, FETCH_FD_TABLES } };
@@ -94,5 +94,84 @@ int fetch_git_init(const struct fetch_git *g, int dir)
 
 	free(format);
 	free(path);
+	return status;
+}
+
+void fetch_git_refs(struct fetch_git *g, const struct text *lines)
+{
+	const size_t len = refd_object_format_hex(g->wish->format);
+	const char *line;
+
+	if (g->packed.len == 0)
+		text_adds(&g->packed, "# pack-refs with: sorted \n");
+	/* Their names are in order, as in a sorted packed-refs. */
+	for (line = lines->data; line && *line; line += len + 1)
+		text_addf(&g->packed, "%.*s refs/known/%012zu\n", (int)len,
+		    line, g->packed.len);
+	if (g->refs >= 0)
+		close(g->refs);
+	g->refs = fetch_git_file(&g->packed);
+}
+
+void fetch_git_done(struct fetch_git *g)
+{
+	if (g->refs >= 0)
+		close(g->refs);
+	g->refs = -1;
+	text_done(&g->packed);
+}
+
+/* ---- the other node ---- */
+
+/* A URL has escapes, and a path has none. */
+static void add_url(struct text *url, const struct fetch_wish *wish)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/-._~";
+	bool is_url = strstr(wish->source, "://") != NULL;
+	const char *c;
+
+	text_adds(url, wish->source);
+	if (url->len > 0 && url->data[url->len - 1] != '/')
+		text_addc(url, '/');
+	for (c = wish->source_path; *c; c++)
+		if (is_url && !strchr(plain, *c))
+			text_addf(url, "%%%02X", (unsigned)(uint8_t)*c);
+		else
+			text_addc(url, *c);
+}
+
+int fetch_git_objects(const struct fetch_git *g, const struct text *oids)
+{
+	struct text url = { 0 };
+	const char *argv[] = { "git", "fetch", "--quiet",
+		"--no-write-fetch-head", "--no-tags", "--no-auto-maintenance",
+		"--no-recurse-submodules", "--stdin", NULL, NULL };
+	int status;
+
+	add_url(&url, g->wish);
+	argv[8] = url.data;
+	status = fetch_git_run(g, argv, oids, NULL);
+	text_done(&url);
+	return status;
+}
+
+int fetch_git_list(const struct fetch_git *g, struct text *out)
+{
+	/* The repository of a path is read here, by the settings of the
+	 * machine, as the other node reads its own: transfer.hideRefs. */
+	static const char upload[] = "--upload-pack=env -u GIT_CONFIG_NOSYSTEM"
+				     " -u GIT_CONFIG_GLOBAL git upload-pack";
+	struct text url = { 0 };
+	const char *argv[] = { "git", "ls-remote", "--quiet", "--refs", NULL,
+		NULL, NULL };
+	int status;
+
+	add_url(&url, g->wish);
+	argv[4] = *url.data == '/' ? upload : url.data;
+	argv[5] = *url.data == '/' ? url.data : NULL;
+	status = fetch_git_run(g, argv, NULL, out);
+	text_done(&url);
 	return status;
 }

@@ -22,11 +22,17 @@ struct fetch_git {
 	uint64_t until_ms; /* of refd_now_ms(); git is killed */
 	/* -1: none. With TABLES git sees the refs there, and no object. */
 	int objects, pack, refs, tables;
+	struct text packed; /* the content of REFS; owned */
+	/* Gets the messages of git, up to FETCH_SAID_MAX bytes; NULL: they are
+	 * printed after a failure. Borrowed. */
+	struct text *said;
 };
+
+#define FETCH_SAID_MAX ((size_t)1 << 20)
 
 /*
  * Runs ARGV with the standard input IN, or none, and appends the standard
- * output to OUT, unless NULL. Messages of git are printed, at most 4 KiB.
+ * output to OUT, unless NULL. Printed messages have at most 4 KiB.
  * Returns the exit status, 128 + n after signal n, or a negative errno:
  * -EFBIG: only the first 64 MiB of the output; others: not started, late, or
  * cancelled.
@@ -39,5 +45,16 @@ int fetch_git_init(const struct fetch_git *g, int dir);
 
 /* A file in memory with TEXT, at its start. */
 int fetch_git_file(const struct text *text);
+
+/* Adds refs to the ids of LINES to g->refs. */
+void fetch_git_refs(struct fetch_git *g, const struct text *lines);
+/* Closes g->refs. */
+void fetch_git_done(struct fetch_git *g);
+
+/* Both ask the source of the wish, and return as fetch_git_run(): */
+/* Fetches the ids of OIDS, a line each, and all that they need. */
+int fetch_git_objects(const struct fetch_git *g, const struct text *oids);
+/* Appends the refs and their values, as git-ls-remote(1) prints them. */
+int fetch_git_list(const struct fetch_git *g, struct text *out);
 
 #endif

@@ -359,6 +359,17 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 	return false;
 }
 
+bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
+    const struct fetch_wish *wish, struct text *why)
+{
+	struct opening o = { repo, NULL, wish, why, 0 };
+
+	*repo = (struct fetch_repo){ beneath_root(root, wish->path), -1, -1 };
+	if (repo->fd < 0)
+		return fail(&o, "cannot open", -repo->fd);
+	return check_owner(&o, repo->fd) && open_objects(&o);
+}
+
 void fetch_repo_close(struct fetch_repo *repo)
 {
 	if (repo->fd >= 0)

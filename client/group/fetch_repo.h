@@ -18,6 +18,9 @@ struct fetch_repo {
  * False: WHY is the reason. fetch_repo_close() in any case. */
 bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
+/* Opens the repository at wish->path below ROOT, of whatever uuid. */
+bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
+    const struct fetch_wish *wish, struct text *why);
 void fetch_repo_close(struct fetch_repo *repo);
 
 /* Opens PATH beneath DIR; a link on the way is -ELOOP, and nothing waits. The

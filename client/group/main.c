@@ -9,6 +9,7 @@
 #include "client/group/leave.h"
 #include "client/group/promote.h"
 #include "client/group/service.h"
+#include "client/group/verify.h"
 #include "proto/group_left.h"
 
 #define CONFIG "/etc/refd/config"
@@ -16,12 +17,17 @@
 
 struct group_options {
 	const char *config, *socket;
+	bool repairs;
+	char *const *operands; /* and NULL */
 };
 
 static const struct command_option options[] = {
 	{ OPTION_STRING("config", 0, "FILE",
 	    "the configuration, if not " CONFIG, struct group_options,
 	    config) },
+	{ OPTION_FLAG("repair", 0,
+	    "verify: fetch damaged objects from another node",
+	    struct group_options, repairs) },
 	{ OPTION_STRING("socket", 0, "PATH",
 	    "the daemon's socket, if not " SOCKET, struct group_options,
 	    socket) },
@@ -71,19 +77,28 @@ static int leave(const struct group_config *config,
 	return leave_run(config, node);
 }
 
+static int verify(const struct group_config *config,
+    const struct group_options *opt, const char *repo)
+{
+	(void)repo;
+	return verify_run(config, opt->operands, opt->repairs);
+}
+
 static const struct verb {
 	const char *name;
 	verb_fn *run;
 	enum {
 		TAKES_NOTHING,
-		TAKES_NODE,  /* by default this node */
-		TAKES_ORIGIN /* can be NULL */
+		TAKES_NODE,   /* by default this node */
+		TAKES_ORIGIN, /* can be NULL */
+		TAKES_REPOS
 	} takes;
 } verbs[] = {
 	{ "create", create, TAKES_ORIGIN },
 	{ "status", status, TAKES_NOTHING },
 	{ "promote", promote, TAKES_NODE },
 	{ "leave", leave, TAKES_NODE },
+	{ "verify", verify, TAKES_REPOS },
 	{ "serve", serve, TAKES_NOTHING },
 };
 
@@ -115,20 +130,25 @@ static void check_operand(const struct command *c, const struct verb *verb,
 			    "'%s' is not what refd recover --leave has printed",
 			    operand);
 		break;
+	case TAKES_REPOS:
+		break;
 	}
 }
 
-/* OPERAND can be NULL. */
 static int run(const struct command *c, const struct group_options *opt,
-    const char *name, const char *operand)
+    const char *name)
 {
 	const struct verb *verb = find_verb(c, name);
+	const char *operand = *opt->operands;
 	struct group_config config;
 	struct text why = { 0 };
 	int rc;
 
 	if (operand)
 		check_operand(c, verb, operand);
+	if (verb->takes != TAKES_REPOS &&
+	    (opt->repairs || (operand && opt->operands[1])))
+		cli_usage_exit(c);
 	if (!group_config_read(&config, opt->config, &why))
 		die("%s", why.data);
 	if (!operand && verb->takes == TAKES_NODE)
@@ -142,23 +162,26 @@ static int run_group(const struct command *c, int argc, char **argv)
 {
 	struct group_options opt = { .config = CONFIG, .socket = SOCKET };
 
-	argc = cli_parse(c, &opt, argc, &argv);
-	return run(c, &opt, argv[0], argc > 1 ? argv[1] : NULL);
+	cli_parse(c, &opt, argc, &argv);
+	opt.operands = argv + 1;
+	return run(c, &opt, argv[0]);
 }
 
 static const struct command group_command = {
 	.name = "group",
 	.summary = "keep a group's log in PostgreSQL",
 	.arguments =
-	    "(create [ORIGIN] | status | promote [NODE] | leave [NODE] | serve)",
+	    "(create [ORIGIN] | status | promote [NODE] | leave [NODE] | "
+	    "verify [REPOSITORY...] | serve)",
 	.purpose = "Creates a group of nodes in PostgreSQL, prints its state, "
-		   "moves the lead to NODE, removes NODE, or joins the daemon "
-		   "of this node to the group's log.",
+		   "moves the lead to NODE, removes NODE, compares "
+		   "repositories of this node with the other nodes, or joins "
+		   "the daemon of this node to the group's log.",
 	.example = "refd group status",
 	.outcome = "Prints the leader, the copies and the nodes of the group.",
 	.manual = "refd-group(8)",
 	.least = 1,
-	.most = 2,
+	.most = COMMAND_ARGUMENTS_ANY,
 	.options = options,
 	.run = run_group,
 };

@@ -165,6 +165,120 @@ def test_second():
                "the node 'a' leads" in result.stderr, result)
 
 
+# ---- refd group verify ----
+
+def verify(node, *args, repos=(ONE, TWO)):
+    return node.command('verify', *args,
+                        *(f'{node.seen_root}/{repo}' for repo in repos))
+
+
+def clean_everywhere(name):
+    for node in nodes:
+        result = verify(node)
+        report(f'{name}: refd group verify at {node.name}',
+               result.returncode == 0 and '2 repositories verified, 0 with'
+               in result.stdout, result)
+
+
+def finds(name, node, *lines):
+    result = verify(node)
+    report(name, result.returncode == 1 and
+           '2 repositories verified, 1 with' in result.stdout and
+           all(line in result.stdout for line in lines), result)
+
+
+def repairs(name, node):
+    result = verify(node, '--repair')
+    report(f'{name}: it is repaired', result.returncode == 0 and
+           'repaired with the objects of the node' in result.stdout, result)
+    same(f'{name}: all objects are there', [], node.fsck(ONE))
+    report(f'{name}: the damaged files are kept',
+           os.listdir(f'{node.root}/{ONE}/refd/damaged'))
+    same_everywhere(name, ONE)
+    clean_everywhere(name)
+
+
+def packs(node):
+    folder = f'{node.root}/{ONE}/objects/pack'
+    return [f'{folder}/{name}' for name in os.listdir(folder)
+            if name.endswith('.pack')]
+
+
+def overwrite(path):
+    """The middle: git can open the file."""
+    with open(path, 'r+b') as file:
+        file.seek(os.path.getsize(path) // 2)
+        file.write(b'damaged')
+
+
+def test_verify_writes():
+    """Refs that change back and forth are no difference."""
+    ends = threading.Event()
+    values = git('-C', WORK, 'rev-parse', 'main', 'main~1').split()
+
+    def write(i):
+        nr = 0
+        while not ends.is_set():
+            a.update(TWO, f'refs/heads/v{i}', values[nr % 2])
+            nr += 1
+
+    writers = [threading.Thread(target=write, args=(i,)) for i in range(3)]
+    for writer in writers:
+        writer.start()
+    clean_everywhere('writes')
+    ends.set()
+    for writer in writers:
+        writer.join()
+    same_everywhere('after the writes', TWO)
+
+
+def test_verify_refs():
+    """Another program writes refs of one node."""
+    main, old = (a.git(ONE, 'rev-parse', f'refs/heads/main{end}')
+                 for end in ('', '~1'))
+
+    def write(*args):
+        c.git(ONE, '-c', 'core.hooksPath=/dev/null', 'update-ref', *args)
+
+    write('refs/heads/main', old)
+    write('refs/heads/own', old)
+    write('-d', 'refs/tags/light')
+    light = a.git(ONE, 'rev-parse', 'refs/tags/light')
+    finds('refs of c differ', c, *(
+        f"{ONE}: {ref} on '{node}'" for node in 'ab' for ref in (
+            f"refs/heads/main is {old} on 'c', and {main}",
+            f"refs/heads/own is {old} on 'c', and missing",
+            f"refs/tags/light is missing on 'c', and {light}")))
+    finds('refs of c differ, seen from a', a,
+          f"{ONE}: refs/heads/main is {main} on 'a', and {old} on 'c'")
+    write('refs/heads/main', main)
+    write('-d', 'refs/heads/own')
+    write('refs/tags/light', light)
+    clean_everywhere('refs are back')
+
+
+def test_verify_objects():
+    b.git(ONE, 'repack', '-adq')
+    pack, = packs(b)
+    overwrite(pack)
+    finds('a pack is overwritten', b, f'{ONE}: the pack objects/pack/'
+          f'{os.path.basename(pack)} is damaged')
+    repairs('a pack is overwritten', b)
+    c.git(ONE, 'repack', '-adq')
+    pack, = packs(c)
+    kept = f'{c.root}/{ONE}/kept'
+    os.rename(pack, kept)
+    os.unlink(f'{pack[:-4]}idx')
+    with open(kept, 'rb') as file:
+        c.git_here('-C', f'{c.seen_root}/{ONE}', 'unpack-objects', '-q',
+                   stdin=file)
+    os.unlink(kept)
+    main = c.git(ONE, 'rev-parse', 'refs/heads/main')
+    overwrite(f'{c.root}/{ONE}/objects/{main[:2]}/{main[2:]}')
+    finds('a loose object is overwritten', c, f'{ONE}: objects are damaged')
+    repairs('a loose object is overwritten', c)
+
+
 def test_fork():
     """A fork with the objects of an alternate, as a forge makes it."""
     done('a fork', a.git_here(
@@ -430,6 +544,7 @@ def test_random():
         60, lambda: len(world.acks) > acks + 20), len(world.acks))
     end_clients('random')
     same_everywhere('random', ONE, TWO, *made())
+    clean_everywhere('random')
     check_clients('random')
     check_logs('random')
 
@@ -464,8 +579,9 @@ def keep_logs(where):
 
 
 def main():
-    tests = [test_begin, test_push, test_kinds, test_second, test_fork, test_away,
-             test_moves, test_takeover, test_hang, test_lost,
+    tests = [test_begin, test_push, test_kinds, test_second,
+             test_verify_writes, test_verify_refs, test_verify_objects,
+             test_fork, test_away, test_moves, test_takeover, test_hang, test_lost,
              test_lost_server,
              test_status, test_random, test_ended]
     try:

@@ -27,6 +27,8 @@ ends 'another command' 129 "'join' is no command of refd group" join
 ends 'two commands' 129 'usage: refd group' create status
 ends 'promote: two nodes' 129 'usage: refd group' promote a b
 ends 'promote: no name' 129 "'a/b' is no name of a node" promote a/b
+ends 'promote: --repair' 129 'usage: refd group' --repair promote a
+ends 'verify: no root' 128 'has no daemon.root that exists' verify
 for command in create status promote leave; do
 	ends "$command: PostgreSQL is away" 75 "group 'main': " $command
 done
@@ -82,7 +84,10 @@ ends 'two sources of a node' 128 'already has a source' status
 config "${right[@]}" 'patience = 10s' 'lease = 1h' 'copies = 100' 'held = 0' \
 	'source = b /srv/git' 'source = c   https://c/git'
 ends 'all keys' 75 "group 'main': " status
-printf '[daemon]\n\troot = %s\n\troot = /srv\n' "$T" >>"$T/config"
+printf '[daemon]\n\troot = %s\n' "$T" >>"$T/config"
+ends 'verify: a path elsewhere' 128 "'/' is no repository below daemon.root" \
+	verify /
+printf '\troot = /srv\n' >>"$T/config"
 ends 'two roots' 128 'has more than one daemon.root' status
 printf '[daemon]\n\troot = /\n\troot = /usr\n[group]\nname = g\nnode = a\n' \
 	>"$T/config"

@@ -1,0 +1,29 @@
+/*
+ * refd group verify: compares repositories of this node with those of the other
+ * nodes, on the disks, while refd works. The happy path for a repository:
+ *
+ *	1. The objects of this node are whole (whole.h), or are repaired.
+ *	2. For each other node: both nodes have applied the log up to its last
+ *	   LSN. Then git lists the refs of both (listing.h).
+ *	3. Refs that differ are compared again, because a row in flight can
+ *	   explain them. A ref differs if it has the same two values at two
+ *	   comparisons, and no row since the first one has the ref.
+ *
+ * If both nodes have the same refs, and git finds all objects of the refs on
+ * each node, their objects are the same. So each node reads its own objects
+ * only.
+ *
+ * Failures: whatever could not be compared counts as a finding. One thread;
+ * blocks.
+ */
+#ifndef CLIENT_GROUP_VERIFY_H
+#define CLIENT_GROUP_VERIFY_H
+
+#include "client/group/group_config.h"
+
+/* REPOS: paths of repositories of this node, and NULL; none: all below the
+ * root. Returns the exit status. */
+int verify_run(const struct group_config *config, char *const *repos,
+    bool repairs);
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * Proves that refd-group takes only refs from the answer of git ls-remote,
+ * whose bytes another node has chosen.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/group/listing.h"
+#include "tests/lib/suite.h"
+
+#define ID      "0123456789abcdef0123456789abcdef01234567"
+#define ID256   ID "0123456789abcdef01234567"
+#define LINE(x) ID "\trefs/heads/" x "\n"
+
+static struct listing listing;
+static struct text why;
+
+static bool parse(const char *answer, size_t len)
+{
+	listing_done(&listing);
+	text_done(&why);
+	text_add(&listing.text, answer, len);
+	return listing_parse(&listing, &why);
+}
+
+static void assert_wrong(const char *answer)
+{
+	bool is_right = parse(answer, strlen(answer));
+
+	ck_assert_msg(!is_right, "%s", answer);
+	ck_assert_str_eq(why.data, "git has printed something that is no ref");
+}
+
+static void assert_right(const char *answer, size_t nr)
+{
+	bool is_right = parse(answer, strlen(answer));
+
+	ck_assert_msg(is_right, "%s: %s", answer, why.data);
+	ck_assert_uint_eq(listing.nr, nr);
+}
+
+static void teardown(void)
+{
+	listing_done(&listing);
+	text_done(&why);
+}
+
+START_TEST(only_refs_are_taken)
+{
+	static const char answer[] = LINE("b") LINE("a/x") ID
+	    "\trefs/refd/diverged/7/heads/a\n" LINE("a-");
+	struct text values = { 0 };
+
+	assert_right(answer, 3);
+	ck_assert_str_eq(listing.refs[0].name, "refs/heads/a-");
+	ck_assert_str_eq(listing.refs[1].name, "refs/heads/a/x");
+	ck_assert_str_eq(listing.refs[2].name, "refs/heads/b");
+	ck_assert_str_eq(listing.refs[2].value, ID);
+	ck_assert_int_eq(listing_format(&listing), REFD_FORMAT_SHA1);
+	listing_add_values(&listing, &values);
+	ck_assert_str_eq(values.data, ID "\n" ID "\n" ID "\n");
+	text_done(&values);
+	assert_right("", 0);
+	assert_right(ID256 "\trefs/heads/a\n", 1);
+	ck_assert_int_eq(listing_format(&listing), REFD_FORMAT_SHA256);
+}
+END_TEST
+
+START_TEST(wrong_answers_are_refused)
+{
+	char *nul = xasprintf("%s%s", LINE("a"), LINE("b"));
+
+	assert_wrong("x");
+	assert_wrong(ID);
+	assert_wrong(ID "\t\n");
+	assert_wrong(ID " refs/heads/a\n");
+	assert_wrong(ID "\tHEAD\n");
+	assert_wrong(ID "\t../refs/heads/a\n");
+	assert_wrong(LINE("../../config"));
+	assert_wrong(LINE("a.lock"));
+	assert_wrong(LINE("a\x1b[2J"));
+	assert_wrong(LINE("a\tb"));
+	assert_wrong("0" LINE("a"));
+	assert_wrong("--upload-pack=x\trefs/heads/a\n");
+	assert_wrong("\trefs/heads/a\n");
+	assert_wrong(LINE("a") LINE("b") LINE("a"));
+	assert_wrong(LINE("a") ID256 "\trefs/heads/b\n");
+	nul[strlen(LINE("a")) - 1] = '\0';
+	ck_assert(!parse(nul, strlen(LINE("a")) + strlen(LINE("b"))));
+	free(nul);
+}
+END_TEST
+
+/* Sorted, as git has them, and in reverse. */
+START_TEST(many_refs)
+{
+	struct text answer = { 0 };
+	int i;
+
+	for (i = 0; i < 100000; i++)
+		text_addf(&answer, ID "\trefs/tags/%06d\n",
+		    i % 2 ? i : 200000 - i);
+	assert_right(answer.data, 100000);
+	for (i = 1; i < 100000; i++)
+		ck_assert_int_lt(
+		    strcmp(listing.refs[i - 1].name, listing.refs[i].name), 0);
+	text_done(&answer);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("group_listing");
+	TCase *tc = tcase_create("group_listing");
+
+	tcase_add_checked_fixture(tc, NULL, teardown);
+	tcase_add_test(tc, only_refs_are_taken);
+	tcase_add_test(tc, wrong_answers_are_refused);
+	tcase_add_test(tc, many_refs);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

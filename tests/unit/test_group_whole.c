@@ -1,0 +1,232 @@
+/*
+ * Proves that refd-group finds damaged packs and loose objects of a repository
+ * and missing objects of its refs, and nothing in a repository that is whole,
+ * and that a repair gets all objects from another repository and keeps what was
+ * damaged. Git is real.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/group/whole.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static char *root, *source, *dir;
+static struct fetch_site site;
+static struct fetch_wish wish;
+static struct whole whole;
+static struct text why;
+
+/* dst/r.git: a copy of src/r.git, with one pack; its name is in the file pack.
+ */
+static void make(const char *format)
+{
+	tmp_run("git init -q --bare --object-format=%s src/r.git && "
+		"git init -q -b main --object-format=%s w && cd w && "
+		"for i in 1 2 3 4; do seq $i 999 >f && git add f && "
+		"git commit -qm $i || exit 1; done && "
+		"git push -q ../src/r.git HEAD:refs/heads/main && cd .. && "
+		"git -C src/r.git repack -adq && mkdir dst && "
+		"cp -a src/r.git dst && basename -s .pack "
+		"dst/r.git/objects/pack/*.pack >pack",
+	    format, format);
+	if (!strcmp(format, "sha256"))
+		wish.format = REFD_FORMAT_SHA256;
+}
+
+static void setup(void)
+{
+	tmp_setup();
+	setenv("GIT_AUTHOR_NAME", "a", 1);
+	setenv("GIT_AUTHOR_EMAIL", "a@x", 1);
+	setenv("GIT_COMMITTER_NAME", "a", 1);
+	setenv("GIT_COMMITTER_EMAIL", "a@x", 1);
+	root = xasprintf("%s/dst", tmp_root);
+	source = xasprintf("%s/src", tmp_root);
+	dir = xasprintf("%s/git", tmp_root);
+	fetch_dirs_make(dir);
+	site = (struct fetch_site){ .roots = &root, .nr_roots = 1, .dir = dir };
+	wish = (struct fetch_wish){ .source_path = "r.git",
+		.path = "r.git",
+		.cancel = -1 };
+	whole = (struct whole){ .site = &site, .wish = &wish };
+}
+
+static void teardown(void)
+{
+	free(root);
+	free(source);
+	free(dir);
+	text_done(&why);
+	tmp_teardown();
+}
+
+static enum whole_state check(void)
+{
+	enum whole_state state;
+
+	ck_assert_msg(whole_open(&whole, root, &why), "%s", why.data);
+	text_clear(&whole.heads);
+	fetch_repo_values(whole.repo.fd, &site, &wish, &whole.heads);
+	state = whole_check(&whole, &why);
+	fetch_repo_close(&whole.repo);
+	return state;
+}
+
+static void assert_state(enum whole_state wanted)
+{
+	const enum whole_state got = check();
+
+	ck_assert_msg(got == wanted, "%d, not %d: %s %s", got, wanted,
+	    whole.said.data, why.data);
+}
+
+static bool repair(void)
+{
+	struct text wanted = { 0 };
+	char *main = tmp_output("git -C src/r.git rev-parse main");
+	bool is_done;
+
+	ck_assert_msg(whole_open(&whole, root, &why), "%s", why.data);
+	text_addf(&wanted, "%s%s", main, strchr(main, '\n') ? "" : "\n");
+	is_done = whole_repair(&whole, source, &wanted, &why);
+	fetch_repo_close(&whole.repo);
+	text_done(&wanted);
+	free(main);
+	return is_done;
+}
+
+static void assert_repaired(void)
+{
+	assert_state(WHOLE_DAMAGED);
+	ck_assert_msg(repair(), "%s", why.data);
+	assert_state(WHOLE);
+	tmp_run("git -C dst/r.git fsck --full --strict");
+	ck_assert(!tmp_exists("dst/r.git/refd/fetched"));
+	whole_done(&whole);
+}
+
+/* The number of files with NAME, of a shell, in refd/damaged/. */
+static void assert_kept(const char *name, int nr)
+{
+	tmp_run("test $(ls dst/r.git/refd/damaged | grep -c -- %s) = %d", name,
+	    nr);
+}
+
+/* Writes into the middle of FILE. */
+static void overwrite(const char *file)
+{
+	tmp_run("f=%s && chmod u+w $f && "
+		"printf damaged | dd of=$f bs=1 conv=notrunc status=none "
+		"seek=$(($(stat -c %%s $f) / 2))",
+	    file);
+}
+
+#define PACK "dst/r.git/objects/pack/$(cat pack)"
+
+START_TEST(a_damaged_file_is_replaced)
+{
+	static const char *const files[] = { PACK ".pack", PACK ".idx" };
+
+	make(_i < 2 ? "sha1" : "sha256");
+	assert_state(WHOLE);
+	overwrite(files[_i % 2]);
+	assert_repaired();
+	assert_kept("pack$", 1);
+	assert_kept("idx$", 1);
+}
+END_TEST
+
+START_TEST(a_damaged_loose_object_is_replaced)
+{
+	make(_i ? "sha256" : "sha1");
+	tmp_run("mv " PACK ".pack p && rm -f " PACK ".* && "
+		"git -C dst/r.git unpack-objects -q <p && "
+		"git -C dst/r.git rev-parse main:f | "
+		"sed 's|^..|dst/r.git/objects/&/|' >loose");
+	assert_state(WHOLE);
+	overwrite("$(cat loose)");
+	assert_repaired();
+	assert_kept("'^[0-9]*-[0-9a-f]*$'", 1);
+}
+END_TEST
+
+START_TEST(missing_objects_come)
+{
+	make("sha1");
+	tmp_run("rm -f " PACK ".*");
+	assert_repaired();
+	assert_kept("pack", 0);
+}
+END_TEST
+
+/* It names packs that a repair moves. */
+START_TEST(an_index_of_all_packs_goes)
+{
+	make("sha1");
+	tmp_run("git -C dst/r.git multi-pack-index write");
+	overwrite(PACK ".pack");
+	assert_repaired();
+	assert_kept("multi-pack-index$", 1);
+}
+END_TEST
+
+/* git has taken these objects, and another node would give the same. */
+START_TEST(strange_objects_are_whole)
+{
+	make("sha1");
+	tmp_run("git -C dst/r.git cat-file commit main | "
+		"sed 's/a@x> .*/a@x/' | git -C dst/r.git hash-object -w "
+		"--literally -t commit --stdin");
+	ck_assert_int_ne(tmp_status("git -C dst/r.git fsck"), 0);
+	assert_state(WHOLE);
+	whole_done(&whole);
+}
+END_TEST
+
+/* Nothing moves before all objects are there. */
+START_TEST(a_failed_repair_changes_nothing)
+{
+	make("sha1");
+	overwrite(PACK ".pack");
+	overwrite("src/r.git/objects/pack/$(cat pack).pack");
+	tmp_run("ls dst/r.git/objects/pack >before");
+	assert_state(WHOLE_DAMAGED);
+	ck_assert(!repair());
+	ck_assert_msg(strstr(why.data, "git fetch of all objects") != NULL,
+	    "%s", why.data);
+	tmp_run("ls dst/r.git/objects/pack | cmp - before");
+	ck_assert(!tmp_exists("dst/r.git/refd/fetched"));
+	whole_done(&whole);
+}
+END_TEST
+
+START_TEST(alternates_are_refused)
+{
+	make("sha1");
+	tmp_run("echo /x >dst/r.git/objects/info/alternates");
+	ck_assert(!whole_open(&whole, root, &why));
+	ck_assert_msg(strstr(why.data, "info/alternates") != NULL, "%s",
+	    why.data);
+	whole_done(&whole);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("group_whole");
+	TCase *tc = tcase_create("group_whole");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, a_damaged_file_is_replaced, 0, 4);
+	tcase_add_loop_test(tc, a_damaged_loose_object_is_replaced, 0, 2);
+	tcase_add_test(tc, missing_objects_come);
+	tcase_add_test(tc, an_index_of_all_packs_goes);
+	tcase_add_test(tc, strange_objects_are_whole);
+	tcase_add_test(tc, a_failed_repair_changes_nothing);
+	tcase_add_test(tc, alternates_are_refused);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -529,6 +529,12 @@ install-libgit2: libgit2
 	$(INSTALL) -D -m 644 client/libgit2/refd_git2.h \
 	    $(DESTDIR)$(INCLUDEDIR)/refd/client/libgit2/refd_git2.h
 
+# The same unit for one run of another command, at the lowest priority.
+verify_unit = sed -e 's/^Description=.*/Description=A comparison of this node with the other nodes of the group/' \
+	-e 's/^Type=exec/Type=oneshot\nNice=19\nIOSchedulingClass=idle/' \
+	-e 's/ serve$$/ verify/' -e '/^Restart/d' \
+	-e '/^\# The program ends/,/^StartLimit/d' -e '/^\[Install\]/,$$d'
+
 install-group: group
 	$(INSTALL) -d $(DESTDIR)$(LIBEXECDIR)/refd
 	$(INSTALL) -m 755 $(GROUP_BIN) $(DESTDIR)$(LIBEXECDIR)/refd
@@ -538,6 +544,10 @@ install-group: group
 	sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(SERVICE_USER)|' \
 	    client/group/refd-group.service.in \
 	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/refd-group.service
+	$(verify_unit) $(DESTDIR)$(UNITDIR)/refd-group.service | $(INSTALL) \
+	    -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/refd-group-verify.service
+	$(INSTALL) -m 644 client/group/refd-group-verify.timer \
+	    $(DESTDIR)$(UNITDIR)
 
 # systemd's units, for one account and for any; and what root's daemon needs
 # other, which is not in force.
@@ -580,6 +590,8 @@ uninstall:
 	    $(DESTDIR)$(UNITDIR)/refd-look.timer \
 	    $(DESTDIR)$(UNITDIR)/refd-deliver.service \
 	    $(DESTDIR)$(UNITDIR)/refd-group.service \
+	    $(DESTDIR)$(UNITDIR)/refd-group-verify.service \
+	    $(DESTDIR)$(UNITDIR)/refd-group-verify.timer \
 	    $(DESTDIR)$(SYSUSERSDIR)/refd.conf \
 	    $(DESTDIR)$(SYSUSERSDIR)/refd-deliver.conf \
 	    $(DESTDIR)$(TMPFILESDIR)/refd.conf

@@ -28,7 +28,8 @@ if command -v systemd-analyze >/dev/null; then
 	cp -r /usr/lib/systemd/system/*.target "$units"
 	for unit in refd.socket refd.service refd@.socket refd@.service \
 		refd-metrics.socket refd-look.service refd-look.timer \
-		refd-deliver.service refd-group.service; do
+		refd-deliver.service refd-group.service \
+		refd-group-verify.service refd-group-verify.timer; do
 		prints_no "$unit is in order" '[Rr]efd' systemd-analyze \
 			verify --man=no --root="$to" "$unit"
 	done
@@ -46,7 +47,8 @@ if command -v systemd-analyze >/dev/null; then
 				sort | paste -sd ' ')"
 	done
 	# They have the network.
-	for unit in refd-deliver.service refd-group.service; do
+	for unit in refd-deliver.service refd-group.service \
+		refd-group-verify.service; do
 		systemd-analyze security --offline=true --no-pager \
 			--root="$to" --threshold=20 "$unit" >"$T/out" 2>&1
 		is "$unit exposes no more than 2.0" 0 $?

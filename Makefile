@@ -199,7 +199,7 @@ endif
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
 
-all: $(BIN) $(LIB) $(PROTOCOL_PAGE)
+all: $(BIN) $(LIB) $(PROTOCOL_PAGE) $(BUILD)/share/refd/hooks/forward
 
 help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
@@ -455,6 +455,25 @@ bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 dist: all
 	BUILD='$(abspath $(BUILD))' scripts/dist '$(abspath $(BUILD))/dist'
 
+# ---- the hooks that repositories share: client/enable/shared_hooks.h ----
+
+# All hooks that git looks for in a directory of hooks, except proc-receive, and
+# fsmonitor-watchman, which git runs by the path in core.fsmonitor.
+FORWARDED := applypatch-msg commit-msg p4-changelist p4-post-changelist \
+	p4-pre-submit p4-prepare-changelist post-applypatch post-checkout \
+	post-commit post-index-change post-merge post-receive post-rewrite \
+	post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit \
+	pre-push pre-rebase pre-receive prepare-commit-msg push-to-checkout \
+	reference-transaction sendemail-validate update
+# Into the directory $(1), for the program $(2).
+make_hooks = $(INSTALL) -D -m 755 client/hooks/forward.sh $(1)/forward && \
+	for hook in $(FORWARDED); do \
+	    ln -sf forward $(1)/$$hook || exit 1; done && \
+	ln -sf $(2) $(1)/proc-receive
+
+$(BUILD)/share/refd/hooks/forward: client/hooks/forward.sh Makefile
+	@$(call make_hooks,$(@D),../../../bin/refd)
+
 # ---- installing ----
 
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
@@ -504,6 +523,7 @@ install: all install-units
 	    $(DESTDIR)$(ZSH_COMPLETION)
 	$(foreach f,$(METRICS_FILES),$(INSTALL) -D -m 644 $(f) \
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)) &&) true
+	$(call make_hooks,$(DESTDIR)$(DATADIR)/refd/hooks,$(BINDIR)/refd)
 
 define GIT2_PC_FILE
 prefix=$(PREFIX)
@@ -605,6 +625,7 @@ uninstall:
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	rm -f $(foreach f,$(METRICS_FILES),\
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)))
+	rm -rf $(DESTDIR)$(DATADIR)/refd/hooks
 	rmdir $(DESTDIR)$(DATADIR)/refd 2>/dev/null; true
 	rm -rf $(DESTDIR)$(LIBEXECDIR)/refd $(DESTDIR)$(INCLUDEDIR)/refd
 
@@ -641,7 +662,7 @@ lint:
 		$(GROUP_PAGE))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -sl '^\#!.*sh$$' scripts/*) .ci/run \
-	    client/completion/refd.bash \
+	    client/completion/refd.bash client/hooks/forward.sh \
 	    $(addprefix scripts/distro/,APKBUILD before-removal refd.initd \
 	    refd.pre-deinstall refd.pre-install \
 	    image/build image/init-primary.sh image/serve-node image/serve-ssh) \

@@ -8,7 +8,6 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/hook_link.h"
-#include "client/hooks/forward.h"
 #include "client/hooks/refpattern.h"
 #include "client/program.h"
 
@@ -66,32 +65,6 @@ static bool check_program(struct doctor_repo *p, const char *hook)
 static bool has_patterns(const struct doctor_repo *p)
 {
 	return gitconfig_get(&p->all, PATTERNS) != NULL;
-}
-
-static bool has_all_hooks(const char *dir)
-{
-	bool has = true;
-	size_t i;
-
-	for (i = 0; forward_names[i] && has; i++) {
-		char *path = xasprintf("%s/%s", dir, forward_names[i]);
-
-		has = access(path, X_OK) == 0;
-		free(path);
-	}
-	return has;
-}
-
-/* Each hook in refd's directory runs the repository's hook of the same name. */
-static void check_forwarders(struct doctor_repo *p)
-{
-	if (p->hooks_are_set &&
-	    settings_have(&p->record, HOOKS_PATH, p->hooks) &&
-	    !has_all_hooks(p->hooks))
-		doctor_found_in(p, FOUND_FORWARDERS,
-		    "hooks in %s are missing, so its own hooks of these names "
-		    "do not run",
-		    p->hooks);
 }
 
 static void check_chain(struct doctor_repo *p)
@@ -165,7 +138,6 @@ void doctor_check_hooks(struct doctor_repo *p)
 	    (!site_is_included(&p->site) || !site_holds(&p->site, &p->record)))
 		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,
 		    "parts of refd enable are missing");
-	check_forwarders(p);
 	check_chain(p);
 	free(hook);
 }

@@ -18,8 +18,7 @@
 
 static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
-    "                   [--gate] [--hooks DIR] [--json]\n"
-    "                   (<repository>... | --all)\n"
+    "                   [--gate] [--json] (<repository>... | --all)\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
     "   or: refd enable --service ACCOUNT [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
@@ -32,7 +31,7 @@ enum what { REPOSITORIES, ALL, SYSTEM, SERVICE, LIST };
 
 struct request {
 	int what; /* enum what */
-	const char *socket, *hooks, *account;
+	const char *socket, *account;
 	struct command_list chains, roots;
 	bool no_fsync, gate, as_json;
 	struct wishes w; /* of enable */
@@ -77,9 +76,6 @@ static const struct command_option enable_options[] = {
 	{ OPTION_FLAG("gate", 0,
 	    "record updates by plain git too, by a hook reference-transaction",
 	    struct request, gate) },
-	{ OPTION_STRING("hooks", 0, "DIR",
-	    "keep the hooks of --system or --chain in DIR", struct request,
-	    hooks) },
 	WHAT,
 	{ OPTION_SET("list", 0, "print the enabled repositories",
 	      struct request, what, LIST),
@@ -144,12 +140,12 @@ static void check_options(const struct command *c, struct request *rq, int argc,
 		cli_usage(c, "unexpected option --root");
 }
 
-static void check_path(const char *path, const char *what)
+static void check_socket(const char *path)
 {
 	if (path[0] != '/' || strchr(path, '\n'))
-		die("'%s': hooks run elsewhere, so the path of the %s has to "
-		    "be absolute",
-		    path, what);
+		die("'%s': hooks run elsewhere, so the path of the socket has "
+		    "to be absolute",
+		    path);
 }
 
 static void find_self(struct wishes *w)
@@ -161,35 +157,6 @@ static void find_self(struct wishes *w)
 	w->self[len] = '\0';
 	if (access(w->self, X_OK) < 0)
 		die("%s: %s", w->self, strerror(errno));
-}
-
-static char *default_hooks(void)
-{
-	const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-
-	if (geteuid() == 0)
-		return xstrdup(DATADIR "/refd/hooks");
-	if (base && base[0] == '/')
-		return xasprintf("%s/refd/hooks", base);
-	return xasprintf("%s/.local/share/refd/hooks", home ? home : "");
-}
-
-/* There is one such directory: where it is now, it stays. */
-static void settle_hooks(struct wishes *w, const char *wanted)
-{
-	char *now = shared_hooks_place();
-	size_t i;
-
-	if (wanted)
-		w->hooks = xstrdup(wanted);
-	else
-		w->hooks = now ? xstrdup(now) : default_hooks();
-	check_path(w->hooks, "hooks");
-	for (i = strlen(w->hooks); i > 1 && w->hooks[i - 1] == '/'; i--)
-		w->hooks[i - 1] = '\0';
-	if (now && strcmp(now, w->hooks))
-		die("refd's hooks are in %s already, not in %s", now, w->hooks);
-	free(now);
 }
 
 static void settle_wishes(struct request *rq)
@@ -208,13 +175,13 @@ static void settle_wishes(struct request *rq)
 	if (w->socket && !*w->socket)
 		w->socket = NULL;
 	if (w->socket)
-		check_path(w->socket, "socket");
-	settle_hooks(w, rq->hooks);
+		check_socket(w->socket);
 	for (i = 0; i < w->nr_chains; i++)
 		if (!has_prefix(w->chains[i], "refs/") ||
 		    strchr(w->chains[i], '\n'))
 			die("'%s': a prefix begins with refs/", w->chains[i]);
 	find_self(w);
+	w->hooks = shared_hooks_place(w->self);
 }
 
 /* ---- repositories; W is NULL to disable ---- */

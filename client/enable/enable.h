@@ -22,7 +22,7 @@ struct wishes {
 	bool repair;         /* only restore earlier changes */
 	const char **chains; /* prefixes of refs for the other hook */
 	size_t nr_chains;
-	char *hooks;         /* the shared hooks directory, absolute */
+	char *hooks;         /* shared_hooks_place(); owned */
 	char self[PATH_MAX]; /* this program, which is the hook */
 };
 

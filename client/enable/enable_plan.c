@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/enable/shared_hooks.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
@@ -117,9 +118,10 @@ static bool plan_shared_hook(struct enable_plan *p)
 
 /* The other hook stays in place: core.hooksPath leads to refd's hook, which
  * finds the other hook. */
-static void plan_past_other(struct enable_plan *p)
+static bool plan_past_other(struct enable_plan *p)
 {
 	settings_set(&p->wanted, HOOKS_PATH, p->w->hooks);
+	return shared_hooks_are_there(p->w->hooks);
 }
 
 static bool plan_own_hook(struct enable_plan *p)
@@ -137,10 +139,8 @@ static bool plan_own_hook(struct enable_plan *p)
 			settings_set(&p->wanted, NOTE_HOOKS, "true");
 		return true;
 	}
-	if (p->w->nr_chains || settings_have(&p->before, HOOKS_PATH, NULL)) {
-		plan_past_other(p);
-		return true;
-	}
+	if (p->w->nr_chains || settings_have(&p->before, HOOKS_PATH, NULL))
+		return plan_past_other(p);
 	say_error("%s: there is another proc-receive hook in %s; "
 		  "--chain PREFIX leaves it the refs below PREFIX",
 	    p->site.name, p->site.hooks);

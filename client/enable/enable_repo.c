@@ -2,8 +2,8 @@
  * One repository.
  *
  * Normal path: the work is done with the rights of the owner (owner.h), who
- * finds the repository again. The list and the shared hooks belong to others.
- * So the work asks this process for changes there, between its own changes.
+ * finds the repository again. The list belongs to another user, so the work asks
+ * this process for changes there, between its own changes.
  *
  * Failures: whatever happens to the work, the list names each repository in
  * which something was changed.
@@ -21,7 +21,6 @@
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
 #include "client/enable/release.h"
-#include "client/enable/shared_hooks.h"
 #include "client/git/owner.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
@@ -39,7 +38,7 @@ struct enabling {
 /* ---- outside of the repository ---- */
 
 /* The first byte of a request. The rest is a path. */
-enum request_for { LISTING = 'l', UNLISTING, HOOKS, NO_HOOKS, IMPORT };
+enum request_for { LISTING = 'l', UNLISTING, IMPORT };
 
 /* A worker could have been tricked by the files that it read. */
 static bool may_name(const struct enabling *e, const char *path)
@@ -71,10 +70,6 @@ static int hear(void *arg, const char *data, size_t len)
 	case UNLISTING:
 		registry_remove(path);
 		return true;
-	case HOOKS:
-		return e->w && shared_hooks_acquire(e->w->hooks, e->w->self);
-	case NO_HOOKS:
-		return shared_hooks_release(path);
 	case IMPORT:
 		import_later(path);
 		return true;
@@ -154,8 +149,6 @@ static bool carry_out(const struct enable_plan *p)
 {
 	return (!p->changes || (sync_tables(p) && write_record(p, true))) &&
 	    (is_aside(p->site.name) || request(LISTING, p->site.name)) &&
-	    (!settings_have(&p->wanted, HOOKS_PATH, p->w->hooks) ||
-		request(HOOKS, p->site.name)) &&
 	    (!p->changes || make(p));
 }
 
@@ -318,10 +311,7 @@ static bool undo(const struct undoing *u)
 	if (ok && settings_have(&u->record, NOTE_HOOKS, NULL) &&
 	    rmdir(u->site.hooks) == 0)
 		enable_report("removed", u->site.hooks, "removed");
-	return ok &&
-	    (!settings_have(&u->record, HOOKS_PATH, NULL) ||
-		request(NO_HOOKS, u->site.name)) &&
-	    (!u->record.nr || site_write(&u->site, &u->record, &none));
+	return ok && (!u->record.nr || site_write(&u->site, &u->record, &none));
 }
 
 /* Without a record, the links tell which hooks are refd's. */

@@ -327,17 +327,11 @@ static bool include(const struct system *sy)
 	return ok;
 }
 
-/* The record precedes the hooks, which disable finds by the record, unless it
- * is included and so counts at once. */
-static bool carry_out(const struct system *sy, const struct wishes *w)
+/* A line counts at once, so the record is there before. */
+static bool carry_out(const struct system *sy)
 {
-	bool is_same = settings_are_same(&sy->before, &sy->wanted);
-	bool is_first = !is_same && !sy->lines.nr;
-
-	return (!is_first || site_write(&sy->site, &sy->before, &sy->wanted)) &&
-	    shared_hooks_acquire(w->hooks, w->self) &&
-	    (is_same || is_first ||
-		site_write(&sy->site, &sy->before, &sy->wanted)) &&
+	return (settings_are_same(&sy->before, &sy->wanted) ||
+		   site_write(&sy->site, &sy->before, &sy->wanted)) &&
 	    include(sy);
 }
 
@@ -346,12 +340,13 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 	struct system sy;
 	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
 	    keeps_sockets(&sy, roots, nr, w) && are_served(&sy, roots, nr, w) &&
-	    plan(&sy, w) && plan_roots(&sy, roots, nr, w);
+	    plan(&sy, w) && plan_roots(&sy, roots, nr, w) &&
+	    shared_hooks_are_there(w->hooks);
 
 	if (ok && settings_are_same(&sy.before, &sy.wanted) &&
 	    system_holds(&sy.wanted, &sy.lines))
 		enable_report("unchanged", sy.site.name, "enabled already");
-	ok = ok && carry_out(&sy, w);
+	ok = ok && carry_out(&sy);
 	system_done(&sy);
 	return ok;
 }
@@ -382,9 +377,7 @@ static bool undo(const struct system *sy)
 {
 	const struct settings none = { 0 };
 
-	return (!settings_have(&sy->before, HOOKS_PATH, NULL) ||
-		   shared_hooks_release("system")) &&
-	    site_write(&sy->site, &sy->before, &none);
+	return site_write(&sy->site, &sy->before, &none);
 }
 
 static bool disable_roots(struct system *sy, const char **roots, size_t nr)

@@ -167,13 +167,6 @@ void registry_close(void)
 	lock_fd = -1;
 }
 
-bool registry_needed(const char *what)
-{
-	if (lock_fd < 0)
-		say_error("%s cannot be done without it", what);
-	return lock_fd >= 0;
-}
-
 /* ---- the list: lines of "repository PATH" ---- */
 
 #define KIND "repository "

@@ -23,8 +23,6 @@ struct registry {
  * warning: not possible; then nothing is listed. */
 bool registry_open(void);
 void registry_close(void);
-/* Whether the list is open. If not, prints that WHAT is not possible. */
-bool registry_needed(const char *what);
 /* The path of a file beside the list; owned. NULL: no directory is known. */
 char *registry_file(const char *name);
 

@@ -245,8 +245,6 @@ enum finding_repair {
 	X(HOOKS_PATH, "hooks-path", ERROR, NONE,                               \
 	    "ln -s \"$(command -v refd)\" <that directory>/proc-receive, "     \
 	    "or git -C <repository> config --unset core.hooksPath")            \
-	X(FORWARDERS, "forwarders-missing", ERROR, ENABLE,                     \
-	    "refd enable <repository>")                                        \
 	X(INCLUDE_MISSED, "include-not-reached", ERROR, NONE,                  \
 	    "its real path must be below the --root, and its own "             \
 	    "configuration must not override the include")                     \

@@ -82,20 +82,20 @@ check 'is refused, with who serves' grep -qF \
 	"$S/ is served already by the daemon on $who; use this one" "$T/out"
 check 'nothing is written' test ! -e /etc/refd/alice
 export GIT_CONFIG_SYSTEM=/etc/refd-gitconfig
-"$REFD" enable --system --hooks "$T/hooks" --root "$S" \
+"$REFD" enable --system --root "$S" \
 	--socket /run/refd-alice/refd.sock >"$T/out" 2>&1
 is 'a root of another daemon' 1 $?
 check 'is refused, with the command' grep -qF "the daemon on $who; run \
 \"refd enable --system --socket /run/refd/refd.sock --root $S/\"" "$T/out"
 mkdir "$T/beside"
-env -u REFD_SOCKET "$REFD" enable --system --hooks "$T/hooks" \
+env -u REFD_SOCKET "$REFD" enable --system \
 	--root "$T/beside" >"$T/out" 2>&1
 is 'a root that the daemon does not serve' 1 $?
 check 'is refused, with the setting' grep -qF \
 	"git config -f /etc/refd/config --add daemon.root $T/beside/" "$T/out"
 check 'nothing is enabled' test ! -e "$GIT_CONFIG_SYSTEM"
 check 'a root of this daemon' env -u REFD_SOCKET "$REFD" enable --system \
-	--hooks "$T/hooks" --root "$S"
+	--root "$S"
 "$REFD" disable --system >/dev/null
 unset GIT_CONFIG_SYSTEM
 kill "$first"

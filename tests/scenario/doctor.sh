@@ -16,7 +16,6 @@ unset GIT_CONFIG_NOSYSTEM
 export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
 mkdir "$T/etc"
 chmod 755 "$T"
-hooks=$T/share/hooks
 version=$("$REFD" version | cut -d ' ' -f 2)
 shown=()
 
@@ -148,14 +147,6 @@ hook_of() {
 	printf '#!/bin/sh\n' >"$A/hooks/reference-transaction"
 	chmod +x "$A/hooks/reference-transaction"
 	sees transaction-hook "$A"
-	remove "$A"
-	mkdir -p "$A"
-	git init -q --bare "$A"
-	printf '#!/bin/sh\n' >"$A/hooks/proc-receive"
-	chmod +x "$A/hooks/proc-receive"
-	"$REFD" enable --chain refs/for --hooks "$hooks" "$A" >"$T/enabled"
-	rm "$hooks/update"
-	mends forwarders-missing "$A"
 }
 
 sees_none() { # ID...
@@ -384,7 +375,7 @@ lists() {
 	doctor --fix
 	mkdir "$T/srv"
 	new_repo srv/b.git bare
-	"$REFD" enable --system --root "$T/srv" --hooks "$hooks" >"$T/enabled"
+	"$REFD" enable --system --root "$T/srv" >"$T/enabled"
 	doctor --system
 	check 'what is below a root is looked at' \
 		grep -q "$T/srv/b.git (durability" "$T/said"

@@ -16,7 +16,6 @@
 unset GIT_CONFIG_NOSYSTEM
 export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
 mkdir "$T/etc" "$T/srv"
-hooks=$T/share/hooks
 
 # Lists all files of a repository except refs and objects, without following
 # links.
@@ -281,7 +280,7 @@ refusals() {
 	refused 'hooks of another'\''s' bad.git 'link proc-receive there'
 	git -C "$T/bad.git" config --unset core.hooksPath
 	refused 'nothing to chain' bad.git 'no other proc-receive' \
-		--chain refs/for --hooks "$hooks"
+		--chain refs/for
 	printf '#!/bin/sh\n' >"$T/bad.git/hooks/proc-receive"
 	chmod +x "$T/bad.git/hooks/proc-receive"
 	refused 'another hook' bad.git 'another proc-receive.*--chain'
@@ -374,7 +373,7 @@ chained() {
 	git -C "$T/chain.git" config --add receive.procReceiveRefs refs
 	picture chain.git >"$T/before"
 	check 'chained: enabled' "$REFD" enable --chain refs/for \
-		--hooks "$hooks" "$T/chain.git" >"$T/said"
+		"$T/chain.git" >"$T/said"
 	is 'chained: refd.chain' refs/for "$(git -C "$T/chain.git" \
 		config refd.chain)"
 	push_served 'chained: a branch is refd'\''s' chain.git refs/heads/a yes
@@ -385,7 +384,6 @@ chained() {
 	"$REFD" disable "$T/chain.git" >/dev/null
 	picture chain.git | grep -v '^\./refd' >"$T/after"
 	check 'chained: and back' diff "$T/before" "$T/after"
-	check 'chained: no hooks left' test ! -e "$T/share"
 }
 
 # ---- all below a directory ----
@@ -500,25 +498,24 @@ system_second() {
 	mkdir -p "$T/srv2"
 	system_values >"$T/before.second"
 	"$REFD" enable --system --root "$T/srv2" --socket "$T/second.sock" \
-		--hooks "$hooks" >"$T/said" 2>&1
+		>"$T/said" 2>&1
 	is 'system: a second socket is refused' 1 $?
 	says 'system: with both ways out' "$T/srv/ uses --socket $SOCKET: if \
 one daemon serves both, name that socket, too; if not, enable each repository"
-	REFD_SOCKET='' "$REFD" enable --system --root "$T/srv2" \
-		--hooks "$hooks" >"$T/said" 2>&1
+	REFD_SOCKET='' "$REFD" enable --system --root "$T/srv2" >"$T/said" 2>&1
 	is 'system: so is a socket that nobody named' 1 $?
 	check 'system: and nothing was done, again' cmp "$T/before.second" \
 		<(system_values)
 	check 'system: a second root of the same daemon' "$REFD" enable \
-		--system --root "$T/srv2" --hooks "$hooks" >"$T/said"
+		--system --root "$T/srv2" >"$T/said"
 	check 'system: which is disabled' "$REFD" disable --system \
 		--root "$T/srv2" >"$T/said"
 	check 'system: all of it as before' cmp "$T/before.second" \
 		<(system_values)
 }
 
-# The owner has enabled a repository beside another hook, with hooks in a place
-# of the owner's, which lead to refd as well.
+# The owner has enabled a repository beside another hook, with a list of the
+# owner's.
 system_chained() {
 	local at=$T/srv/chained.git
 	git clone -q --bare "$T/work" "$at"
@@ -530,16 +527,16 @@ system_chained() {
 			GIT_CONFIG_SYSTEM=$T/owner.etc/gitconfig \
 			"$REFD" "$@" >/dev/null
 	}
-	owner enable --hooks "$T/owner.hooks" --chain refs/for/ "$at"
+	owner enable --chain refs/for/ "$at"
 	quietly 'system, chained before: enabled' "$REFD" enable --system \
-		--root "$T/srv" --hooks "$hooks" --chain refs/for/
+		--root "$T/srv" --chain refs/for/
 	"$REFD" disable --system >/dev/null
 	owner disable "$at"
 	mkdir "$T/by.hand"
 	ln -s "$REFD" "$T/by.hand/proc-receive"
 	git -C "$at" config core.hooksPath "$T/by.hand"
 	quietly 'system, linked by hand as the message says' "$REFD" enable \
-		--system --root "$T/srv" --hooks "$hooks" --chain refs/for/
+		--system --root "$T/srv" --chain refs/for/
 	"$REFD" disable --system >/dev/null
 	rm -rf "$at"
 	"$REFD" enable --system --gate >"$T/said" 2>&1
@@ -581,13 +578,13 @@ system_wide() {
 	cp "$T/etc/gitconfig" "$T/etc.before"
 	system_chained
 	git -C "$T/srv/bare.git" config core.hooksPath "$T/others"
-	"$REFD" enable --system --root "$T/srv" --hooks "$hooks" >"$T/said" 2>&1
+	"$REFD" enable --system --root "$T/srv" >"$T/said" 2>&1
 	says 'system: refused where it would break one' \
 		'bare.git: its own core.hooksPath'
-	check 'system: and nothing was done' test ! -e "$T/share"
+	check 'system: and nothing was done' test ! -e "$T/etc/refd"
 	git -C "$T/srv/bare.git" config --unset core.hooksPath
 	check 'system: enabled' "$REFD" enable --system --root "$T/srv" \
-		--hooks "$hooks" >"$T/said"
+		>"$T/said"
 	says 'system: says the include' "includeIf.gitdir:$T/srv/.path +="
 	"$REFD" enable --list >"$T/said"
 	says 'system: listed' "^enabled  *$T/srv/  system"
@@ -612,7 +609,7 @@ system_wide() {
 	check 'system: disabled' "$REFD" disable --system >/dev/null
 	check 'system: the configuration as it was' \
 		cmp "$T/etc.before" "$T/etc/gitconfig"
-	check 'system: no hooks left' test ! -e "$T/share" -a ! -e "$T/etc/refd"
+	check 'system: nothing left' test ! -e "$T/etc/refd"
 	push_served 'system: git again' srv/later.git refs/heads/z no
 	is 'system: nothing to be undone twice' \
 		"$GIT_CONFIG_SYSTEM: not enabled" "$("$REFD" disable --system)"

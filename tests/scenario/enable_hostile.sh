@@ -17,7 +17,6 @@ export GIT_CONFIG_SYSTEM=$T/etc/gitconfig REFD_SOCKET=
 OWNER=64001 MEMBER=64002 GROUP=64009
 export GROUPS_OF=$GROUP
 mkdir "$T/etc" "$T/srv" "$T/vault"
-hooks=$T/share/hooks
 
 # ---- what nobody may touch ----
 
@@ -203,24 +202,10 @@ system_reads_as_owner() {
 	vault >"$T/vault.before"
 	hostile reads.git
 	as $OWNER ln -sf "$T/vault/secret" "$repo/config"
-	"$REFD" enable --system --root "$T/srv" --hooks "$hooks" \
-		>"$T/said" 2>&1
+	"$REFD" enable --system --root "$T/srv" >"$T/said" 2>&1
 	is 'system: a closed file behind a link decides nothing' 0 $?
 	is 'system: and is not printed' '' "$(grep top/secret "$T/said")"
 	"$REFD" disable --system >/dev/null
-	as $OWNER rm -r "$repo"
-}
-
-# If the owner cannot read the record, the repository may use the shared
-# hooks. Root's rights do not decide.
-shared_hooks() {
-	hostile uses.git
-	"$REFD" enable "$repo" &>/dev/null
-	"$REFD" enable --system --root "$T/etc" --hooks "$hooks" >/dev/null
-	as $OWNER ln -sf "$T/vault/config" "$repo/refd.gitconfig"
-	"$REFD" disable --system &>"$T/said"
-	check 'shared hooks: a closed file is not read for the owner' \
-		test -e "$hooks"
 	as $OWNER rm -r "$repo"
 }
 
@@ -484,7 +469,6 @@ linked_record
 listed_member
 exchanged
 system_reads_as_owner
-shared_hooks
 not_stopped
 no_files
 traced

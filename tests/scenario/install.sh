@@ -23,6 +23,10 @@ PATH=$to/usr/bin:$PATH
 check 'a missing program: its package' \
 	grep -q ': install the package refd-group$' <(refd group 2>&1)
 
+is 'the hooks that repositories share' '/usr/bin/refd forward' \
+	"$(readlink "$to"/usr/share/refd/hooks/{proc-receive,update} | xargs)"
+check 'the forwarder' test -x "$to/usr/share/refd/hooks/update"
+
 # ---- the library ----
 
 cat >"$T/use.c" <<'C'

@@ -81,9 +81,6 @@ char *group_refusal(struct group *g);
  */
 int group_append(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark);
-/* The wait for MARK has returned R. Returns 0 or JOURNAL_UNKNOWN: the rows are
- * in the log of the group, so no failure is definite. */
-int group_appended(struct group *g, const struct commit_log_mark *mark, int r);
 /* The daemon ends, as an update of the group can't be finished here. Returns
  * JOURNAL_UNKNOWN. */
 int group_fail(struct group *g, const char *why);
@@ -105,8 +102,7 @@ struct group_state {
 	int64_t row_ns;
 	size_t waiting_repos; /* with rows that wait */
 	uint64_t epoch;       /* of a leader */
-	/* All rows up to this one are in the refs. Of a leader: a row that is
-	 * not answered yet can be there. */
+	/* All rows up to this one are in the refs. */
 	uint64_t lsn;
 	uint64_t batches; /* that wait for the log of the group */
 	uint64_t holds;   /* transactions that wait for objects */

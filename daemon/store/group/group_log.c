@@ -265,19 +265,6 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
 	return r;
 }
 
-int group_appended(struct group *g, const struct commit_log_mark *mark, int r)
-{
-	const struct journal_row *last = &mark->rows[mark->nr - 1];
-
-	if (r != 0)
-		return group_fail(g,
-		    "the journal has lost rows that the group has");
-	/* Rows of other nodes: the thread that follows says so. */
-	if (last->group_epoch != 0)
-		group_applied(g, last->group_lsn);
-	return 0;
-}
-
 int group_postpone(struct group *g, const struct group_input *in)
 {
 	struct journal_row row = { .kind = JOURNAL_WAITING,

@@ -83,10 +83,11 @@ static int commit_in_group(struct pipeline *p, struct journal_row *rows,
 		return -EINVAL; /* group_postpone() */
 	}
 	r = group_append(p->cfg.group, rows, nr, &mark);
-	if (r != 0)
+	if (r != 0 ||
+	    commit_log_wait(p->cfg.log, &mark, COMMIT_LOG_DURABLE) == 0)
 		return r;
-	return group_appended(p->cfg.group, &mark,
-	    commit_log_wait(p->cfg.log, &mark, COMMIT_LOG_DURABLE));
+	return group_fail(p->cfg.group,
+	    "the journal has lost rows that the group has");
 }
 
 int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)

@@ -32,6 +32,7 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 		.batch = b,
 		/* No record of the batch exists yet. */
 		.floor = journal_last_lsn(p->journal) + 1,
+		.group_floor = journal_group_lsn(p->journal) + 1,
 		.work = { repo != NULL ? repo->path : p->cfg.state_dir,
 		    SYS(p->cfg.sys, now_mono) },
 		.is_prepared = b->is_prepared,
@@ -83,9 +84,22 @@ static bool is_awaited(void *arg)
 	return is_it;
 }
 
+/* The last row of the group up to which every batch has ended. Under MUTEX. */
+static uint64_t ended_in_group(const struct pipeline *p)
+{
+	uint64_t lsn = journal_group_lsn(p->journal);
+	size_t i;
+
+	for (i = 0; i < PIPELINE_SLOTS; i++)
+		if (p->slots[i].batch != NULL && p->slots[i].group_floor <= lsn)
+			lsn = p->slots[i].group_floor - 1;
+	return lsn;
+}
+
 static void end_batch(struct pipeline *p, struct commit_slot *slot,
     struct batch *b)
 {
+	uint64_t lsn;
 	size_t i;
 
 	for (i = 0; p->cfg.group != NULL && i < b->nr_slices; i++)
@@ -96,7 +110,12 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 		one_less_prepares(p);
 	memset(slot, 0, sizeof(*slot));
 	p->nr_ended++;
+	lsn = ended_in_group(p);
 	pthread_mutex_unlock(&p->mutex);
+	/* Only now the refs have the rows, so that a node that joins can copy
+	 * them. */
+	if (p->cfg.group != NULL)
+		group_applied(p->cfg.group, lsn);
 }
 
 static size_t nr_updates(const struct batch *b)

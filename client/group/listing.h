@@ -1,8 +1,8 @@
 /*
  * The refs of a repository on the disk of a node, as git shows them to others:
- * git-ls-remote(1), with the credentials and limits of a fetch. So a ref that
- * has no object is missing, a symbolic ref has the value of its target, and a
- * ref that transfer.hideRefs hides on its node is missing.
+ * git-ls-remote(1), with the credentials and limits of a fetch. So a symbolic
+ * ref has the value of its target, and a ref that transfer.hideRefs hides on
+ * its node is missing.
  *
  * The answer is hostile: at most 64 MiB are taken, every name is checked, and
  * no name comes twice. Any thread; only listing_read() blocks.

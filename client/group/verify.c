@@ -35,26 +35,16 @@ struct verified {
 	struct verify *v;
 	struct session s;
 	const char *path; /* below the root */
-	char **nodes;     /* the others */
-	size_t nr_nodes;
 	bool is_wrong;
 };
 
-static void PRINTF_LIKE(2, 3) find(struct verified *f, const char *fmt, ...)
+static void begin_finding(struct verified *f)
 {
-	struct text line = { 0 };
-	char *said;
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(&said, fmt, ap) < 0)
-		die("out of memory");
-	va_end(ap);
-	text_addf(&line, "%s: %s\n", f->path, said);
-	text_print(&line);
-	free(said);
 	f->is_wrong = true;
+	print_part(stdout, "%s: ", f->path);
 }
+
+#define find(f, ...) (begin_finding(f), print_line(stdout, __VA_ARGS__))
 
 static bool list(struct verified *f, const char *source, struct listing *refs,
     struct text *why)
@@ -69,27 +59,6 @@ static bool list(struct verified *f, const char *source, struct listing *refs,
 }
 
 /* ---- the log ---- */
-
-static void find_nodes(struct verified *f)
-{
-	struct params p = { 0 };
-	PGresult *r;
-	int i;
-
-	params_text(&p, f->v->config->name);
-	params_text(&p, f->v->config->node);
-	r = session_run(&f->s,
-	    "SELECT node FROM refd.node WHERE grp = $1 AND node <> $2"
-	    " ORDER BY node",
-	    &p);
-	if (!r)
-		console_session_die(&f->s, SESSION_AWAY);
-	f->nr_nodes = (size_t)PQntuples(r);
-	f->nodes = xcalloc(f->nr_nodes + 1, sizeof(*f->nodes));
-	for (i = 0; i < PQntuples(r); i++)
-		f->nodes[i] = xstrdup(PQgetvalue(r, i, 0));
-	PQclear(r);
-}
 
 /* The records of all rows of the repository behind LSN, which have the names of
  * their refs. */
@@ -358,7 +327,8 @@ static void open_objects(struct verified *f, const struct listing *own,
 	struct text why = { 0 };
 
 	if (whole_open(&w, f->v->root, &why)) {
-		/* A ref without its object is in no listing. */
+		/* No listing has the values of hidden refs, nor those that
+		 * refd keeps for this node alone. */
 		fetch_repo_values(w.repo.fd, w.site, &wish, &w.heads);
 		listing_add_values(own, &w.heads);
 		check_objects(f, &w);
@@ -373,18 +343,31 @@ static void open_objects(struct verified *f, const struct listing *own,
 
 static void compare_all(struct verified *f)
 {
-	size_t i;
+	struct params p = { 0 };
+	const char *node;
+	PGresult *nodes;
+	int i;
 
 	console_session_open(&f->s);
-	find_nodes(f);
-	for (i = 0; i < f->nr_nodes; i++)
-		if (group_config_source(f->v->config, f->nodes[i]))
-			compare(f, f->nodes[i]);
+	params_text(&p, f->v->config->name);
+	params_text(&p, f->v->config->node);
+	nodes = session_run(&f->s,
+	    "SELECT node FROM refd.node WHERE grp = $1 AND node <> $2"
+	    " ORDER BY node",
+	    &p);
+	if (!nodes)
+		console_session_die(&f->s, SESSION_AWAY);
+	for (i = 0; i < PQntuples(nodes); i++) {
+		node = PQgetvalue(nodes, i, 0);
+		if (group_config_source(f->v->config, node))
+			compare(f, node);
 		else
 			find(f,
 			    "not compared: group.source in the configuration "
 			    "does not name the node '%s'",
-			    f->nodes[i]);
+			    node);
+	}
+	PQclear(nodes);
 	session_done(&f->s);
 }
 
@@ -431,16 +414,13 @@ static void verify(struct verified *f)
 static void verify_repo(const char *dir, void *arg)
 {
 	struct verify *v = arg;
-	struct verified f = { .v = v, .s.config = v->config };
-	size_t i;
+	struct verified f = { .v = v,
+		.s.config = v->config,
+		.path = dir + strlen(v->root) + 1 };
 
-	f.path = dir + strlen(v->root) + 1;
 	verify(&f);
 	v->nr_repos++;
 	v->nr_wrong += f.is_wrong;
-	for (i = 0; i < f.nr_nodes; i++)
-		free(f.nodes[i]);
-	free(f.nodes);
 }
 
 /* Repositories aside belong to no path of the group. */

@@ -1,13 +1,15 @@
 /*
  * Proves that refd-group takes only refs from the answer of git ls-remote,
- * whose bytes another node has chosen.
+ * whose bytes another node has chosen, and sees its own refs as other nodes do.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/group/listing.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 #define ID      "0123456789abcdef0123456789abcdef01234567"
 #define ID256   ID "0123456789abcdef01234567"
@@ -40,8 +42,19 @@ static void assert_right(const char *answer, size_t nr)
 	ck_assert_uint_eq(listing.nr, nr);
 }
 
+static void setup(void)
+{
+	tmp_setup();
+	ck_assert_int_eq(chdir(tmp_root), 0);
+	setenv("GIT_AUTHOR_NAME", "a", 1);
+	setenv("GIT_AUTHOR_EMAIL", "a@x", 1);
+	setenv("GIT_COMMITTER_NAME", "a", 1);
+	setenv("GIT_COMMITTER_EMAIL", "a@x", 1);
+}
+
 static void teardown(void)
 {
+	tmp_teardown();
 	listing_done(&listing);
 	text_done(&why);
 }
@@ -92,6 +105,36 @@ START_TEST(wrong_answers_are_refused)
 }
 END_TEST
 
+/* By the settings of the machine. A symbolic ref has the value of its target.
+ */
+START_TEST(refs_are_as_others_see_them)
+{
+	const struct fetch_site site = { .dir = "git" };
+	const struct fetch_wish wish = { .source = tmp_root,
+		.source_path = "a b.git",
+		.path = "a b.git",
+		.cancel = -1 };
+	static const char *const names[] = { "refs/heads/main",
+		"refs/heads/symbolic" };
+	size_t i;
+
+	fetch_dirs_make("git");
+	tmp_put(".gitconfig", "[transfer]\n\thideRefs = refs/hidden\n");
+	tmp_run("git init -q --bare 'a b.git' && cd 'a b.git' && "
+		"tree=$(git mktree </dev/null) && "
+		"commit=$(git commit-tree $tree -m x) && "
+		"for ref in heads/main hidden/x refd/x; do "
+		"git update-ref refs/$ref $commit || exit 1; done && "
+		"git symbolic-ref refs/heads/symbolic refs/heads/main");
+	ck_assert_msg(listing_read(&listing, &site, &wish, &why), "%s",
+	    why.data);
+	ck_assert_uint_eq(listing.nr, 2);
+	for (i = 0; i < 2; i++)
+		ck_assert_str_eq(listing.refs[i].name, names[i]);
+	ck_assert_str_eq(listing.refs[0].value, listing.refs[1].value);
+}
+END_TEST
+
 /* Sorted, as git has them, and in reverse. */
 START_TEST(many_refs)
 {
@@ -114,9 +157,10 @@ int main(void)
 	Suite *suite = suite_create("group_listing");
 	TCase *tc = tcase_create("group_listing");
 
-	tcase_add_checked_fixture(tc, NULL, teardown);
+	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, only_refs_are_taken);
 	tcase_add_test(tc, wrong_answers_are_refused);
+	tcase_add_test(tc, refs_are_as_others_see_them);
 	tcase_add_test(tc, many_refs);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

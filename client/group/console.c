@@ -108,9 +108,11 @@ int console_create(const struct group_config *config,
 
 /* ---- status ---- */
 
-static void print_nodes(struct session *s)
+/* False: a node cannot use the log. */
+static bool print_nodes(struct session *s)
 {
 	struct params p = { 0 };
+	bool are_right = true;
 	PGresult *r;
 	int i;
 
@@ -118,18 +120,28 @@ static void print_nodes(struct session *s)
 	r = session_run(s,
 	    "SELECT node, applied, greatest(0,"
 	    "  (SELECT max(lsn) FROM refd.log WHERE grp = $1) - applied),"
-	    " greatest(0, round(extract(epoch FROM now() - seen)))::bigint"
+	    " greatest(0, round(extract(epoch FROM now() - seen)))::bigint,"
+	    " refuses"
 	    " FROM refd.node WHERE grp = $1 ORDER BY node",
 	    &p);
 	if (!r)
 		console_session_die(s, SESSION_AWAY);
-	for (i = 0; i < PQntuples(r); i++)
+	for (i = 0; i < PQntuples(r); i++) {
+		if (!PQgetisnull(r, i, 4)) {
+			are_right = false;
+			say_error("the node '%s' takes no part in the group: "
+				  "%s",
+			    PQgetvalue(r, i, 0), PQgetvalue(r, i, 4));
+			continue;
+		}
 		print_line(stdout,
 		    "node %s: has applied LSN %s, lacks %s rows, was seen %s "
 		    "seconds ago",
 		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
 		    PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
+	}
 	PQclear(r);
+	return are_right;
 }
 
 /* The objects of an update must get to group.held nodes that run. */
@@ -236,7 +248,8 @@ int console_status(const struct group_config *config)
 	rc = print_standbys(&log.s, &lease);
 	if (!guard_check_all(config))
 		rc = EXIT_FAILED;
-	print_nodes(&log.s);
+	if (!print_nodes(&log.s))
+		rc = EXIT_FAILED;
 	warn_of_nodes(&log.s, &lease);
 	group_log_done(&log);
 	return rc;

@@ -85,6 +85,11 @@ enum session_result group_log_begin(struct group_log *log, uint64_t applied);
  * of another machine in the row ends the program. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 
+/* Ends the program because this node can't use the log, and writes down why,
+ * for the administrator of another node: group_log_begin() takes it back. */
+void group_log_refuse(struct group_log *log, const char *why)
+    __attribute__((noreturn));
+
 typedef void group_log_row_fn(void *arg, uint64_t lsn, uint64_t epoch,
     const struct group_row *row);
 /*

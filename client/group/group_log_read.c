@@ -62,7 +62,8 @@ enum session_result group_log_begin(struct group_log *log, uint64_t applied)
 	long changed = write_applied(&log->s, applied,
 	    INSERT LOCALLY " ON CONFLICT (grp, node) DO UPDATE"
 			   " SET applied = excluded.applied,"
-			   " seen = excluded.seen, machine = excluded.machine"
+			   " seen = excluded.seen, machine = excluded.machine,"
+			   " refuses = NULL"
 			   " WHERE node.machine = excluded.machine OR node.seen"
 			   " NOT BETWEEN excluded.seen - " NAME_TIME
 			   " AND excluded.seen + " NAME_TIME);
@@ -78,6 +79,21 @@ enum session_result group_log_begin(struct group_log *log, uint64_t applied)
 bool group_log_note(struct group_log *log, uint64_t applied)
 {
 	return write_later(&log->s, applied, INSERT LOCALLY PREFER_LATER);
+}
+
+void group_log_refuse(struct group_log *log, const char *why)
+{
+	struct params p = { 0 };
+
+	params_text(&p, log->s.config->name);
+	params_text(&p, log->s.config->node);
+	params_text(&p, why);
+	session_change(&log->s,
+	    "INSERT INTO refd.node (grp, node, applied, seen, refuses)"
+	    " SELECT $1, $2, 0, clock_timestamp(), $3" LOCALLY
+	    " ON CONFLICT (grp, node) DO UPDATE SET refuses = excluded.refuses",
+	    &p);
+	die("%s", why);
 }
 
 static bool is_epoch(struct session *s, uint64_t epoch)
@@ -279,8 +295,8 @@ static bool is_first(const PGresult *r, int i)
 	return PQgetlength(r, i, PATH) == 0;
 }
 
-static void give(const PGresult *r, uint64_t after, group_log_row_fn *fn,
-    void *arg)
+static void give(struct group_log *log, const PGresult *r, uint64_t after,
+    group_log_row_fn *fn, void *arg)
 {
 	struct group_row row;
 	int i;
@@ -288,11 +304,13 @@ static void give(const PGresult *r, uint64_t after, group_log_row_fn *fn,
 	for (i = 0; i < PQntuples(r); i++) {
 		if (number(r, i, LSN) != after + 1 + (uint64_t)i ||
 		    is_first(r, i))
-			die("row %llu of the log is missing: old rows are "
-			    "deleted, so this node needs a new copy of another "
-			    "node, and refd recover --join",
-			    (unsigned long long)after + 1 +
-				(unsigned long long)i);
+			group_log_refuse(log,
+			    xasprintf("row %llu of the log is missing: old "
+				      "rows are deleted, so this node needs a "
+				      "new copy of another node, and refd "
+				      "recover --join",
+				(unsigned long long)after + 1 +
+				    (unsigned long long)i));
 		if (!read_row(r, i, &row))
 			die("row %llu of the log is malformed",
 			    (unsigned long long)number(r, i, LSN));
@@ -309,7 +327,7 @@ long group_log_read(struct group_log *log, uint64_t after, uint64_t applied,
 	if (nr > 0 && !(touch(&log->s, applied) && session_prove(&log->s)))
 		nr = -1;
 	if (nr > 0)
-		give(r, after, fn, arg);
+		give(log, r, after, fn, arg);
 	PQclear(r);
 	return nr;
 }

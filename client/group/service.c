@@ -74,13 +74,18 @@ static bool check_end(struct service *v)
 	if (!group_log_prove(&v->log, v->told.epoch, 0))
 		return false;
 	if (differs)
-		die("this node has applied another row with LSN %llu than the "
-		    "group's log has: PostgreSQL was at an earlier time, so "
-		    "this node needs a new copy of the repositories",
-		    (unsigned long long)v->last);
-	die("this node has applied LSN %llu, and the log of the group ends at "
-	    "LSN %llu: PostgreSQL is at an earlier time",
-	    (unsigned long long)v->last, (unsigned long long)last);
+		group_log_refuse(&v->log,
+		    xasprintf(
+			"this node has applied another row with LSN %llu than "
+			"the group's log has: PostgreSQL was at an earlier "
+			"time, so this node needs a new copy of the "
+			"repositories",
+			(unsigned long long)v->last));
+	group_log_refuse(&v->log,
+	    xasprintf("this node has applied LSN %llu, and the log of the "
+		      "group ends at LSN %llu: PostgreSQL is at an earlier "
+		      "time, so restore a later one, or make a new group",
+		(unsigned long long)v->last, (unsigned long long)last));
 }
 
 bool service_connect(struct service *v)

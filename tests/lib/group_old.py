@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from group import Locked, Node, new_row, wait_for
-from group_console import Paused, report
+from group_console import Paused, expect, report
 
 
 class Cases:
@@ -146,6 +146,9 @@ class Cases:
             self.c.end()
         report(name, text in self.c.message().splitlines()[-1],
                self.c.message()[-300:])
+        expect(f'{name}: status', 1, f"refd: the node 'c' takes no part"
+               ' in the group: this node has applied ',
+               self.console.run('status', node='c'))
 
     def ids(self):
         """The id of a row of another group, and an id twice."""

@@ -277,9 +277,8 @@ static void tell_group(struct summary *s)
 		text_adds(&what, "this node is not in touch with its group");
 	else
 		text_adds(&what, "this follower lacks rows of its group");
-	text_adds(&what, "; it last had every row ");
+	text_adds(&what, "; it has not had every row for ");
 	show_age(&what, number(s, "group_lag_ms") / 1000);
-	text_adds(&what, " ago");
 	add_problem(s, COLOUR_WARNING, &what,
 	    "Look at 'systemctl status refd-group' and 'refd group status'. If "
 	    "a row waits, the daemon's log has the reason (group-row-waits).");

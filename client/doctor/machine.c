@@ -94,7 +94,7 @@ static void check_group(struct doctor *d, const struct refd_answer *ans)
 	if (strcmp(value_of(ans, "serves_reads"), "no") != 0)
 		return;
 	doctor_found(d, waits ? FOUND_NODE_WAITS : FOUND_NODE_BEHIND, "",
-	    d->socket, "%s; it last had every row %llu s ago",
+	    d->socket, "%s; it has not had every row for %llu s",
 	    waits ? "the node is not in touch with its group" :
 		    "the node lacks rows of its group",
 	    strtoull(lag_ms, NULL, 10) / 1000);

@@ -132,7 +132,7 @@ const struct metric metrics_table[] = {
 	{ "group_connected", "refd_group_connected", GAUGE, AT(group_connected),
 	    "1 while refd-group is connected." },
 	{ "group_lag_us", "refd_group_lag_seconds", DURATION, AT(group_lag_us),
-	    "Since the node last had every row of the group." },
+	    "For so long the node has not had every row of the group." },
 	{ "group_row_us", "refd_group_row_seconds", DURATION, AT(group_row_us),
 	    "How long the first row that waits, or the row in work, has taken; "
 	    "0: none." },

@@ -116,7 +116,7 @@ tests:
           - exp_labels: {instance: b, job: refd, severity: warning}
             exp_annotations:
               summary: refd on b lacks rows of its group
-              description: The node last had every row 1m 11s ago, so it serves no reads and may not lead. refd group status shows PostgreSQL and its standbys; refd role -v shows the row.
+              description: The node has not had every row for 1m 11s, so it serves no reads and may not lead. refd group status shows PostgreSQL and its standbys; refd role -v shows the row.
       - eval_time: 3m
         alertname: RefdGroupRowWaits
       - eval_time: 4m

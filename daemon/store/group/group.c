@@ -49,6 +49,7 @@ struct group *group_new(const struct group_config *cfg)
 	g->input_end = &g->input;
 	g->output_end = &g->output;
 	g->fd = g->listen_fd = -1;
+	g->start_ns = SYS(cfg->sys, now_boot);
 	g->done_lsn = journal_group_lsn(g->journal);
 	g->next_lsn = g->done_lsn + 1;
 	snprintf(g->refusal, sizeof(g->refusal),
@@ -264,6 +265,8 @@ void group_look(struct group *g, struct group_state *state)
 	} else if (g->fd >= 0 && g->follows && g->current_ns != 0) {
 		state->role = "follower";
 	}
+	if (g->current_ns == 0)
+		state->lag_ns = SYS(g->cfg.sys, now_boot) - g->start_ns;
 	strcpy(state->leader, g->leader);
 	state->is_connected = g->fd >= 0;
 	if (g->waiting.lsn != 0)

@@ -92,9 +92,9 @@ void group_token_log(const struct group *g, struct journal *j, uint8_t id[16]);
 struct group_state {
 	const char *role; /* "leader", "follower", "waits"; static */
 	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
-	/* The time since the node last had every row that existed. If there was
-	 * no such moment since the start of the daemon, the role is "waits",
-	 * and the lag is the time since the start of the machine. */
+	/* The time for which the node has not had every row that existed. If
+	 * there was no moment with all rows since the start of the daemon, the
+	 * role is "waits", and the time counts from this start. */
 	int64_t lag_ns;
 	bool is_connected; /* refd-group is */
 	/* How long the first row that waits, or the row in work, has taken; 0:

@@ -8,6 +8,7 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/hook_link.h"
+#include "client/hooks/gate_link.h"
 #include "client/hooks/refpattern.h"
 #include "client/program.h"
 
@@ -49,7 +50,7 @@ static bool check_program(struct doctor_repo *p, const char *hook)
 {
 	char *version;
 
-	if (hook_link_is_this_program(hook))
+	if (gate_link_is_this_program(hook))
 		return true;
 	version = refd_version_of(hook);
 	if (version && strcmp(version, REFD_VERSION))
@@ -74,7 +75,7 @@ static void check_chain(struct doctor_repo *p)
 
 	if (gitconfig_get(&p->all, "refd.chain") &&
 	    (set ? access(set, X_OK) < 0 :
-		   access(own, X_OK) < 0 || hook_link_is_this_program(own)))
+		   access(own, X_OK) < 0 || gate_link_is_this_program(own)))
 		doctor_found_in(p, FOUND_CHAIN_MISSING,
 		    "refd.chain leaves refs to another proc-receive hook, and "
 		    "%s is not one",

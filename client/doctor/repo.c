@@ -14,7 +14,6 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
 #include "client/git/owner.h"
-#include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
 #include "client/request/probe.h"
@@ -100,17 +99,6 @@ static void check_service(struct doctor_repo *p)
 	free(socket.path);
 }
 
-static bool is_guarded(const struct doctor_repo *p)
-{
-	char *path = xasprintf("%s/" GATE_LINK_NAME, p->hooks);
-	char *hook = forward_follow(path, p->name);
-	bool is = gate_link_is(hook) && access(hook, X_OK) == 0;
-
-	free(path);
-	free(hook);
-	return is;
-}
-
 /* Other nodes never get what git writes. The file keeps git from writing. With
  * daemons of both kinds, the repository can be of either. */
 static void check_group_file(struct doctor_repo *p)
@@ -126,7 +114,8 @@ static void check_group_file(struct doctor_repo *p)
 		    "this is a node of a group, and there is no file "
 		    "refd/group: while the daemon is away, git takes pushes, "
 		    "and no other node gets them");
-	if (is_marked && p->d->nr_nodes && !p->d->nr_single && !is_guarded(p))
+	if (is_marked && p->d->nr_nodes && !p->d->nr_single &&
+	    !gate_link_is_run(p->hooks, p->name))
 		doctor_found_in(p, FOUND_GROUP_UNGUARDED,
 		    "the hook reference-transaction is not refd's: git may "
 		    "write, and no other node gets what git writes");

@@ -8,8 +8,8 @@
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/enable.h"
-#include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
+#include "client/hooks/githook.h"
 #include "proto/lib/fsync.h"
 
 static void check_fsync(struct doctor_repo *p)
@@ -83,35 +83,13 @@ static void check_durability(struct doctor_repo *p)
 		    refd_durability_name(mode));
 }
 
-static bool has_configured_hook(const struct gitconfig *all)
-{
-	const char *key, *value;
-	size_t at = 0;
-
-	while (gitconfig_next(all, &at, &key, &value)) {
-		size_t len = strlen(key);
-
-		if (has_prefix(key, "hook.") && len > 10 &&
-		    !strcmp(key + len - 6, ".event") &&
-		    !strcmp(value, "reference-transaction"))
-			return true;
-	}
-	return false;
-}
-
 static void check_transaction_hook(struct doctor_repo *p)
 {
-	char *path = xasprintf("%s/reference-transaction", p->hooks);
-	char *own = forward_follow(path, p->name);
-	char *hook = gate_link_follow(own);
-
-	if (access(hook, X_OK) == 0 || has_configured_hook(&p->all))
+	if (gate_link_runs_other(p->hooks, p->name) ||
+	    githook_is_configured(&p->all, GATE_LINK_NAME))
 		doctor_found_in(p, FOUND_TRANSACTION_HOOK,
 		    "it has a reference-transaction hook: its transactions "
 		    "share no batch, and hold locks while the hook runs");
-	free(path);
-	free(own);
-	free(hook);
 }
 
 /* Git serves users other than the owner only if safe.directory permits, which

@@ -11,7 +11,6 @@
 
 #include "client/enable/enable.h"
 #include "client/git/owner.h"
-#include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/unserved.h"
 #include "proto/lib/fsync.h"
@@ -93,19 +92,6 @@ bool enable_check_writable(const struct site *site, bool needs_hook)
 
 /* ---- weaker promises ---- */
 
-static bool has_transaction_hook(const struct gitdir *gd, const char *hooks)
-{
-	char *path = xasprintf("%s/reference-transaction", hooks);
-	char *own = forward_follow(path, gd->common);
-	char *hook = gate_link_follow(own);
-	bool has = access(hook, X_OK) == 0;
-
-	free(path);
-	free(own);
-	free(hook);
-	return has;
-}
-
 void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
     const char *hooks)
 {
@@ -123,7 +109,7 @@ void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
 			    "empty, and git then takes it for there when it is "
 			    "pushed again",
 		    gd->common, value);
-	if (has_transaction_hook(gd, hooks))
+	if (gate_link_runs_other(hooks, gd->common))
 		say_warning("%s: it has a reference-transaction hook, so its "
 			    "transactions are not gathered with others'",
 		    gd->common);

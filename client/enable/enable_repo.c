@@ -2,8 +2,8 @@
  * One repository.
  *
  * Normal path: the work is done with the rights of the owner (owner.h), who
- * finds the repository again. The list belongs to another user, so the work asks
- * this process for changes there, between its own changes.
+ * finds the repository again. The list belongs to another user, so the work
+ * asks this process for changes there, between its own changes.
  *
  * Failures: whatever happens to the work, the list names each repository in
  * which something was changed.

@@ -36,18 +36,10 @@ static char *path_of(const char *hooks, enum hook_name hook)
 	return xasprintf("%s/%s", hooks, names_of[hook].name);
 }
 
-bool hook_link_is_this_program(const char *path)
-{
-	struct stat a, b;
-
-	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
-	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 bool hook_link_is_refd(const char *hooks)
 {
 	char *path = path_of(hooks, HOOK_PROC_RECEIVE);
-	bool is = hook_link_is_this_program(path);
+	bool is = gate_link_is_this_program(path);
 
 	free(path);
 	return is;
@@ -56,7 +48,7 @@ bool hook_link_is_refd(const char *hooks)
 bool hook_link_is_other(const char *hooks)
 {
 	char *path = path_of(hooks, HOOK_PROC_RECEIVE);
-	bool is = access(path, X_OK) == 0 && !hook_link_is_this_program(path);
+	bool is = access(path, X_OK) == 0 && !gate_link_is_this_program(path);
 
 	free(path);
 	return is;
@@ -89,7 +81,7 @@ enum hook_state hook_link_look(const char *hooks, const char *self,
 	struct stat st;
 
 	if (leads_to(AT_FDCWD, path, self) ||
-	    (!mine && hook_link_is_this_program(path)))
+	    (!mine && gate_link_is_this_program(path)))
 		is = HOOK_REFD;
 	else if (lstat(path, &st) < 0 ||
 	    (mine && leads_to(AT_FDCWD, path, mine)) ||
@@ -132,7 +124,7 @@ static bool is_refds(int dir, const char *name, const char *target,
 	bool is = leads_to(dir, name, target) ||
 	    (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		S_ISLNK(st.st_mode) &&
-		(hook_link_is_this_program(path) ||
+		(gate_link_is_this_program(path) ||
 		    (is_gate && gate_link_is(path))));
 
 	free(path);

@@ -15,8 +15,6 @@
 
 enum hook_name { HOOK_PROC_RECEIVE, HOOK_GATE };
 
-/* Is PATH the program that runs? */
-bool hook_link_is_this_program(const char *path);
 /* Is proc-receive in the directory HOOKS this program? */
 bool hook_link_is_refd(const char *hooks);
 /* Would git run proc-receive in HOOKS, and is the hook not this program? */

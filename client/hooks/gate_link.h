@@ -13,10 +13,14 @@
 #define GATE_LINK_NAME    "reference-transaction"
 #define GATE_LINK_CHAINED ".refd-chained"
 
+/* Is PATH the program that runs, perhaps behind links? */
+bool gate_link_is_this_program(const char *path);
 /* Is PATH a link to a program with the name refd, or to this program? */
 bool gate_link_is(const char *path);
-/* The user's hook: PATH, or the hook behind the gate at PATH, which need not
- * exist. Owned by the caller. */
-char *gate_link_follow(const char *path);
+/* Does git, which finds its hooks in HOOKS, run the gate in the repository
+ * COMMON? */
+bool gate_link_is_run(const char *hooks, const char *common);
+/* Does git run a hook of the user there, alone or behind the gate? */
+bool gate_link_runs_other(const char *hooks, const char *common);
 
 #endif

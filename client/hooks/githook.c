@@ -105,8 +105,7 @@ static bool is_executable(const struct githook *h, const struct place *place)
 	return is;
 }
 
-/* hook.<name>.event, for git 2.54 and later. */
-static bool is_configured(const struct gitconfig *config, const char *name)
+bool githook_is_configured(const struct gitconfig *config, const char *name)
 {
 	const char *key, *value;
 	size_t at = 0;
@@ -144,7 +143,7 @@ void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
 	if (gitconfig_get(config, "core.hookspath"))
 		follow_forwarder(h, gd, place);
 	follow_gate(h, place);
-	if (with_configured && is_configured(config, name) &&
+	if (with_configured && githook_is_configured(config, name) &&
 	    githook_git_lists(gd, name))
 		h->exists = h->by_git = true;
 	else if (is_executable(h, place))

@@ -25,6 +25,9 @@ void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
     bool with_configured);
 void githook_done(struct githook *h);
 
+/* Does the configuration name such a hook, by hook.<name>.event of git 2.54 and
+ * later? */
+bool githook_is_configured(const struct gitconfig *config, const char *name);
 /* Does git support hooks in the configuration? An older git fails here, and
  * would not run such hooks either. Runs git. */
 bool githook_git_lists(const struct gitdir *gd, const char *name);

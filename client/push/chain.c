@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/hooks/gate_link.h"
 #include "client/hooks/refpattern.h"
 #include "client/push/chain_talk.h"
 
@@ -60,14 +60,6 @@ size_t chain_mark(const struct gitconfig *config, struct push *push)
 
 /* ---- which hook ---- */
 
-static bool is_this_program(const char *path)
-{
-	struct stat a, b;
-
-	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
-	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 /* Returns NULL after reporting the reason. */
 static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
 {
@@ -77,7 +69,8 @@ static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
 	    xstrdup(set) :
 	    xasprintf("%s/hooks/proc-receive", gd->common);
 
-	if (is_this_program(path) || (called && !strcmp(called, gd->common)))
+	if (gate_link_is_this_program(path) ||
+	    (called && !strcmp(called, gd->common)))
 		say_error("%s is refd itself, which " KEY " hands refs on "
 			  "from: refd.chainHook can name another hook",
 		    path);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/request/output.h"

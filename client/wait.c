@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
 #include "client/request/question.h"

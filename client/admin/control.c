@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/base/cli.h"
 #include "client/request/output.h"
 #include "client/request/question.h"

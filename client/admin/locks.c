@@ -11,7 +11,7 @@
 
 #include "client/admin/admin.h"
 #include "client/admin/holder.h"
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/git/lockpid.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/request/question.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/base/pager.h"

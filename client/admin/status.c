@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "client/admin/admin.h"
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/admin/summary.h"
 #include "client/base/cli.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/refd.h"
 

@@ -141,13 +141,14 @@ static void check_listed(struct doctor *d)
 static void check_around(struct doctor *d)
 {
 	const char *env = getenv("GIT_DIR");
-	char *dir = env ? xstrdup(env) : getcwd(NULL, 0);
+	char *here = getcwd(NULL, 0), *dir = NULL;
 
-	while (!env && dir && *dir && !scan_is_repository(dir))
-		*strrchr(dir, '/') = '\0';
-	if (dir && *dir)
+	if (env || here)
+		dir = env ? xstrdup(env) : scan_around(here);
+	if (dir)
 		doctor_check_repository(d, dir, FROM_USER);
 	free(dir);
+	free(here);
 }
 
 static void check_all(struct doctor *d, const struct order *o)

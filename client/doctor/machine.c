@@ -15,6 +15,7 @@
 #include "client/request/connect.h"
 #include "client/request/daemons.h"
 #include "client/request/probe.h"
+#include "client/request/rows.h"
 
 #define ASK_MS 5000
 
@@ -69,29 +70,19 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 			    status_findings[i].after);
 }
 
-static const char *value_of(const struct refd_answer *ans, const char *key)
-{
-	size_t i;
-
-	for (i = 0; ans->kind == REFD_ANSWER_PAIRS && i < ans->nr_pairs; i++)
-		if (!strcmp(ans->pairs[i].key, key))
-			return ans->pairs[i].value;
-	return "";
-}
-
 /* A node of a group that does not serve reads. */
 static void check_group(struct doctor *d, const struct refd_answer *ans)
 {
-	const char *lag_ms = value_of(ans, "group_lag_ms");
-	bool waits = !strcmp(value_of(ans, "role"), "waits");
+	const char *lag_ms = rows_value(ans, "group_lag_ms");
+	bool waits = !strcmp(rows_value(ans, "role"), "waits");
 
 	d->nr_nodes += *lag_ms != '\0';
-	d->nr_single += !strcmp(value_of(ans, "role"), "single");
-	if (!*lag_ms || strcmp(value_of(ans, "state"), "serving") != 0)
+	d->nr_single += !strcmp(rows_value(ans, "role"), "single");
+	if (!*lag_ms || strcmp(rows_value(ans, "state"), "serving") != 0)
 		return;
 	doctor_checked(d, false, "the node in its group (%s)",
-	    value_of(ans, "role"));
-	if (strcmp(value_of(ans, "serves_reads"), "no") != 0)
+	    rows_value(ans, "role"));
+	if (strcmp(rows_value(ans, "serves_reads"), "no") != 0)
 		return;
 	doctor_found(d, waits ? FOUND_NODE_WAITS : FOUND_NODE_BEHIND, "",
 	    d->socket, "%s; it has not had every row for %llu s",
@@ -107,10 +98,9 @@ static void ask_stats(struct doctor *d, struct refd *r)
 
 	if (refd_call(r, &req, ASK_MS, &ans) < 0)
 		return;
-	doctor_check_flushes(d,
-	    strtoull(value_of(&ans, "flush_us_count"), NULL, 10),
-	    strtoull(value_of(&ans, "flush_us_p50"), NULL, 10),
-	    strtoull(value_of(&ans, "flush_us_p99"), NULL, 10));
+	doctor_check_flushes(d, rows_number(&ans, "flush_us_count"),
+	    rows_number(&ans, "flush_us_p50"),
+	    rows_number(&ans, "flush_us_p99"));
 	refd_answer_done(&ans);
 }
 
@@ -122,7 +112,7 @@ static void ask_status(struct doctor *d, struct refd *r)
 
 	if (refd_call(r, &req, ASK_MS, &ans) < 0)
 		return;
-	for (i = 0; ans.kind == REFD_ANSWER_PAIRS && i < ans.nr_pairs; i++)
+	for (i = 0; i < ans.nr_pairs; i++)
 		take_pair(d, &ans.pairs[i]);
 	check_group(d, &ans);
 	refd_answer_done(&ans);
@@ -143,23 +133,9 @@ static void check_namespace(struct doctor *d)
 	free(path);
 }
 
-/* The repository around DIR, owned; NULL: none. */
-static char *repository_around(const char *dir)
-{
-	char *path = xstrdup(dir), *slash;
-
-	while ((slash = strrchr(path, '/')) && slash != path) {
-		*slash = '\0';
-		if (scan_is_repository(path))
-			return path;
-	}
-	free(path);
-	return NULL;
-}
-
 static void check_state(struct doctor *d)
 {
-	char *around = repository_around(d->state_dir);
+	char *around = scan_around(d->state_dir);
 	struct stat st;
 
 	doctor_checked(d, false, "the state in %s", d->state_dir);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,6 +34,18 @@ bool scan_is_repository(const char *dir)
 	if (fd >= 0)
 		close(fd);
 	return is;
+}
+
+char *scan_around(const char *dir)
+{
+	char *path = xstrdup(dir);
+
+	while (*path && !scan_is_repository(path))
+		*strrchr(path, '/') = '\0';
+	if (*path)
+		return path;
+	free(path);
+	return NULL;
 }
 
 struct root_search {

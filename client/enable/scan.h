@@ -12,6 +12,9 @@
  * of the owner, knows for sure.
  */
 bool scan_is_repository(const char *dir);
+/* The absolute path DIR, or the first directory above, that looks like one;
+ * owned. NULL: none. */
+char *scan_around(const char *dir);
 /* Calls EACH for every such directory, and does not look inside. False: ROOT or
  * a directory below was not searched, and a message says why. */
 bool scan_repositories(const char *root,

@@ -221,33 +221,32 @@ bool when_past(const char *s, uint64_t *ms, struct text *why)
 	return !why->len;
 }
 
-/* Times have milliseconds. */
+/* Times have milliseconds. ZONE is a format of strftime(3). */
+static const char *spell(const struct tm *tm, uint64_t ms, const char *zone,
+    char buf[64])
+{
+	size_t len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", tm);
+
+	len += (size_t)snprintf(buf + len, 64 - len, ".%03u",
+	    (unsigned)(ms % 1000));
+	strftime(buf + len, 64 - len, zone, tm);
+	return buf;
+}
+
 const char *when_text(uint64_t ms, char buf[64])
 {
 	time_t secs = (time_t)(ms / 1000);
-	char zone[8] = "";
 	struct tm tm;
-	size_t len;
 
-	if (!localtime_r(&secs, &tm))
-		return "?";
-	len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", &tm);
-	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(buf + len, 64 - len, ".%03u%s", (unsigned)(ms % 1000), zone);
-	return buf;
+	return localtime_r(&secs, &tm) ? spell(&tm, ms, "%z", buf) : "?";
 }
 
 const char *when_utc(uint64_t ms, char buf[64])
 {
 	time_t secs = (time_t)(ms / 1000);
 	struct tm tm;
-	size_t len;
 
-	if (!gmtime_r(&secs, &tm))
-		return "?";
-	len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(buf + len, 64 - len, ".%03uZ", (unsigned)(ms % 1000));
-	return buf;
+	return gmtime_r(&secs, &tm) ? spell(&tm, ms, "Z", buf) : "?";
 }
 
 /* BUF has room for 40 bytes. */

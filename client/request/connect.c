@@ -12,6 +12,7 @@
 
 #include "client/librefd/refd_internal.h"
 #include "client/request/daemons.h"
+#include "client/request/rows.h"
 
 #define ACCOUNT_SOCKETS CONNECT_ACCOUNT_BEGIN "*/refd.sock"
 #define BOOT_ID         "/proc/sys/kernel/random/boot_id"
@@ -352,21 +353,15 @@ static void answer_failure(struct refd *r, const struct refd_request *req,
 char *connect_leader(struct refd *r, int timeout_ms)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
-	const char *role = "", *leader = "";
 	struct refd_answer ans;
-	char *copy;
-	size_t i;
+	char *leader = NULL;
 
 	if (refd_call(r, &req, timeout_ms, &ans) < 0)
 		return NULL;
-	for (i = 0; i < ans.nr_pairs; i++)
-		if (!strcmp(ans.pairs[i].key, "role"))
-			role = ans.pairs[i].value;
-		else if (!strcmp(ans.pairs[i].key, "group_leader"))
-			leader = ans.pairs[i].value;
-	copy = strcmp(role, "follower") ? NULL : xstrdup(leader);
+	if (!strcmp(rows_value(&ans, "role"), "follower"))
+		leader = xstrdup(rows_value(&ans, "group_leader"));
 	refd_answer_done(&ans);
-	return copy;
+	return leader;
 }
 
 static bool follows(struct refd *r, int timeout_ms)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "client/admin/frame.h"
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "daemon/scheduler/slow.h"
 #include "tests/lib/suite.h"

@@ -3,8 +3,8 @@
  * key of a kind begins each row. Results are borrowed from the answer. One
  * thread.
  */
-#ifndef CLIENT_ADMIN_ROWS_H
-#define CLIENT_ADMIN_ROWS_H
+#ifndef CLIENT_REQUEST_ROWS_H
+#define CLIENT_REQUEST_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

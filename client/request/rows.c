@@ -1,4 +1,4 @@
-#include "client/admin/rows.h"
+#include "client/request/rows.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,6 @@
 #include "proto/lib/interrupt.h"
 
 #define ROUNDS_MOST 6
-#define ROUND_MS    1500
 #define APPLY_MS    30000
 #define LOOK_MS     50
 
@@ -77,6 +76,7 @@ static void add_rows(struct verified *f, uint64_t lsn, struct text *records)
 	    &p);
 	if (!r)
 		console_session_die(&f->s, SESSION_AWAY);
+	text_adds(records, "");
 	for (i = 0; i < PQntuples(r); i++)
 		text_add(records, PQgetvalue(r, i, 0),
 		    (size_t)PQgetlength(r, i, 0));
@@ -113,48 +113,19 @@ static bool await_node(struct verified *f, const char *name, uint64_t *lsn)
 
 /* ---- refs ---- */
 
-/* The refs that differ, at one comparison. */
+/* One comparison. */
 struct round {
 	uint64_t lsn; /* both nodes had applied it before */
 	struct listing own, other;
-	struct difference {
-		const char *name, *own, *other; /* NULL: missing */
-	} *found;
-	size_t nr, size;
+	struct text records; /* of later rows of the repository */
 };
 
 static void round_done(struct round *r)
 {
 	listing_done(&r->own);
 	listing_done(&r->other);
-	free(r->found);
+	text_done(&r->records);
 	*r = (struct round){ 0 };
-}
-
-/* Both listings are sorted. */
-static void find_differences(struct round *r)
-{
-	const struct listing *a = &r->own, *b = &r->other;
-	size_t i = 0, j = 0;
-	int order;
-
-	while (i < a->nr || j < b->nr) {
-		order = i == a->nr ? 1 :
-		    j == b->nr     ? -1 :
-				     strcmp(a->refs[i].name, b->refs[j].name);
-		if (order != 0 ||
-		    strcmp(a->refs[i].value, b->refs[j].value) != 0) {
-			r->found =
-			    xroom(r->found, r->nr, &r->size, sizeof(*r->found));
-			r->found[r->nr++] =
-			    (struct difference){ order <= 0 ? a->refs[i].name :
-							      b->refs[j].name,
-				    order <= 0 ? a->refs[i].value : NULL,
-				    order >= 0 ? b->refs[j].value : NULL };
-		}
-		i += order <= 0;
-		j += order >= 0;
-	}
 }
 
 /* False: told. */
@@ -170,89 +141,75 @@ static bool read_round(struct verified *f, const char *node, struct round *r)
 	is_read = list(f, f->v->root, &r->own, &why) &&
 	    list(f, group_config_source(config, node), &r->other, &why);
 	if (is_read)
-		find_differences(r);
+		add_rows(f, r->lsn, &r->records);
 	else
 		find(f, "not compared with the node '%s': %s", node, why.data);
 	text_done(&why);
 	return is_read;
 }
 
-static bool is_same(const char *a, const char *b)
+/* The ref OWN here and OTHER on NODE; NULL: missing. True: a later row may
+ * explain a difference. */
+static bool is_doubtful(struct verified *f, const char *node,
+    const struct round *r, const struct listing_ref *own,
+    const struct listing_ref *other, bool prints)
 {
-	return a && b ? !strcmp(a, b) : a == b;
+	const char *name = own ? own->name : other->name;
+
+	if (own && other && !strcmp(own->value, other->value))
+		return false;
+	if (memmem(r->records.data, r->records.len, name, strlen(name)))
+		return true;
+	if (prints)
+		find(f, "%s is %s on '%s', and %s on '%s'", name,
+		    own ? own->value : "missing", f->v->config->node,
+		    other ? other->value : "missing", node);
+	return false;
 }
 
-static int by_name(const void *a, const void *b)
+/* Returns the number of doubtful refs. */
+static size_t judge(struct verified *f, const char *node, const struct round *r,
+    bool prints)
 {
-	const struct difference *x = a, *y = b;
+	const struct listing_ref *a = r->own.refs, *b = r->other.refs;
+	const struct listing_ref *a_end = a + r->own.nr;
+	const struct listing_ref *b_end = b + r->other.nr;
+	size_t nr = 0;
+	int order;
 
-	return strcmp(x->name, y->name);
-}
-
-/* Does no row explain the difference D since the comparison BEFORE? */
-static bool is_real(const struct difference *d, const struct round *before,
-    const struct text *records)
-{
-	const struct difference *old = before->nr == 0 ?
-	    NULL :
-	    bsearch(d, before->found, before->nr, sizeof(*d), by_name);
-
-	return old && is_same(old->own, d->own) &&
-	    is_same(old->other, d->other) &&
-	    (records->len == 0 ||
-		!memmem(records->data, records->len, d->name, strlen(d->name)));
-}
-
-/* Returns the number of differences that a row may explain. */
-static size_t tell(struct verified *f, const char *node, const struct round *r,
-    const struct round *before, bool prints)
-{
-	struct text records = { 0 };
-	size_t i, nr_doubtful = 0;
-
-	add_rows(f, before->lsn, &records);
-	for (i = 0; i < r->nr; i++) {
-		const struct difference *d = &r->found[i];
-
-		if (!is_real(d, before, &records))
-			nr_doubtful++;
-		else if (prints)
-			find(f, "%s is %s on '%s', and %s on '%s'", d->name,
-			    d->own ? d->own : "missing", f->v->config->node,
-			    d->other ? d->other : "missing", node);
+	while (a < a_end || b < b_end) {
+		order = a == a_end ? 1 :
+		    b == b_end     ? -1 :
+				     strcmp(a->name, b->name);
+		nr += is_doubtful(f, node, r, order <= 0 ? a : NULL,
+		    order >= 0 ? b : NULL, prints);
+		a += order <= 0;
+		b += order >= 0;
 	}
-	text_done(&records);
-	return nr_doubtful;
+	return nr;
 }
 
 static void compare(struct verified *f, const char *node)
 {
-	struct round before = { 0 }, now = { 0 };
-	size_t nr_doubtful = 1;
-	int round;
+	struct round r = { 0 };
+	size_t nr_doubtful;
+	int i = 0;
 
-	for (round = 0; round < ROUNDS_MOST && nr_doubtful > 0; round++) {
-		if (round > 0)
-			usleep(ROUND_MS * 1000);
-		round_done(&before);
-		before = now;
-		now = (struct round){ 0 };
-		if (!read_round(f, node, &now))
-			goto out;
-		nr_doubtful = now.nr;
-		if (round > 0)
-			nr_doubtful = tell(f, node, &now, &before, false);
-	}
-	if (now.nr > 0)
-		nr_doubtful = tell(f, node, &now, &before, true);
+	do {
+		round_done(&r);
+		if (!read_round(f, node, &r)) {
+			round_done(&r);
+			return;
+		}
+		nr_doubtful = judge(f, node, &r, false);
+	} while (nr_doubtful > 0 && ++i < ROUNDS_MOST);
+	judge(f, node, &r, true);
 	if (nr_doubtful > 0)
 		print_line(stdout,
 		    "%s: %zu refs changed at each comparison with the node "
 		    "'%s', and were not compared",
 		    f->path, nr_doubtful, node);
-out:
-	round_done(&before);
-	round_done(&now);
+	round_done(&r);
 }
 
 /* ---- objects ---- */

@@ -5,9 +5,9 @@
  *	1. The objects of this node are whole (whole.h), or are repaired.
  *	2. For each other node: both nodes have applied the log up to its last
  *	   LSN. Then git lists the refs of both (listing.h).
- *	3. Refs that differ are compared again, because a row in flight can
- *	   explain them. A ref differs if it has the same two values at two
- *	   comparisons, and no row since the first one has the ref.
+ *	3. A ref differs if the listings do, and no row behind the LSN has its
+ *	   name. Otherwise the row can explain the difference, and both nodes
+ *	   are listed again.
  *
  * If both nodes have the same refs, and git finds all objects of the refs on
  * each node, their objects are the same. So each node reads its own objects

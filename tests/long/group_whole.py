@@ -255,6 +255,12 @@ def test_verify_refs():
     write('-d', 'refs/heads/own')
     write('refs/tags/light', light)
     clean_everywhere('refs are back')
+    os.rename(f'{c.root}/{TWO}', f'{c.root}/away')
+    result = verify(b)
+    os.rename(f'{c.root}/away', f'{c.root}/{TWO}')
+    report('a node does not have a repository', result.returncode == 1 and
+           f"{TWO}: not compared with the node 'c'" in result.stdout and
+           'missing' not in result.stdout, result)
 
 
 def test_verify_objects():

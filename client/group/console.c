@@ -59,8 +59,7 @@ static bool sees_standbys(struct session *s)
 
 /* ---- create ---- */
 
-/* Without these, no commit could be proven. */
-static void check_server(struct session *s)
+void console_check_server(struct session *s)
 {
 	uint64_t nr, awaited;
 
@@ -91,7 +90,7 @@ int console_create(const struct group_config *config,
 	enum session_result result = session_open(&s);
 
 	if (result == SESSION_OK) {
-		check_server(&s);
+		console_check_server(&s);
 		result = schema_create(&s, origin);
 	}
 	if (result != SESSION_OK)
@@ -120,8 +119,9 @@ static bool print_nodes(struct session *s)
 	r = session_run(s,
 	    "SELECT node, applied, greatest(0,"
 	    "  (SELECT max(lsn) FROM refd.log WHERE grp = $1) - applied),"
-	    " greatest(0, round(extract(epoch FROM now() - seen)))::bigint,"
-	    " refuses"
+	    " CASE seen WHEN " CONSOLE_JOINS " THEN 'joins the group'"
+	    " ELSE format('was seen %s seconds ago', greatest(0,"
+	    "  round(extract(epoch FROM now() - seen)))) END, refuses"
 	    " FROM refd.node WHERE grp = $1 ORDER BY node",
 	    &p);
 	if (!r)
@@ -135,8 +135,7 @@ static bool print_nodes(struct session *s)
 			continue;
 		}
 		print_line(stdout,
-		    "node %s: has applied LSN %s, lacks %s rows, was seen %s "
-		    "seconds ago",
+		    "node %s: has applied LSN %s, lacks %s rows, %s",
 		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
 		    PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
 	}

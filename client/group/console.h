@@ -8,6 +8,11 @@
 #include "client/group/group_config.h"
 #include "proto/group_frame.h"
 
+struct session;
+
+/* Ends the program if no commit could be proven: the role may not see the
+ * standbys, or too few of them are synchronous. */
+void console_check_server(struct session *s);
 /* Creates tables, group and first lease. ORIGIN: see schema_create(). */
 int console_create(const struct group_config *config,
     const uint8_t origin[GROUP_UUID_BYTES]);

@@ -9,6 +9,8 @@
 
 /* A node that runs writes more often (hold_thread.c). */
 #define CONSOLE_SEEN "interval '15 s'"
+/* When a node was seen that is being made (join.h), and has never run. */
+#define CONSOLE_JOINS "'epoch'::timestamptz"
 
 /* Ends the program because S has failed. */
 void console_session_die(const struct session *s, enum session_result result)

@@ -9,6 +9,14 @@
 
 #define PRINTED_MAX 4096
 #define OUTPUT_MAX  ((size_t)64 << 20)
+#define HERE_MAX    ((size_t)1 << 30)
+
+/* A source that loses its power says nothing, so ssh must ask. */
+#define ENVIRONMENT                                                            \
+	"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",                               \
+	    "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10"          \
+	    " -oServerAliveInterval=5 -oServerAliveCountMax=2",                \
+	    "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C"
 
 int fetch_git_file(const struct text *text)
 {
@@ -56,12 +64,7 @@ int fetch_git_run(const struct fetch_git *g, const char *const argv[],
 	char *dir = xasprintf("GIT_DIR=%s/%s%s", g->site->dir,
 	    refd_object_format_name(g->wish->format),
 	    g->tables >= 0 ? "-tables" : "");
-	const char *env[] = { "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",
-		/* A source that loses its power says nothing. */
-		"GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10"
-		" -oServerAliveInterval=5 -oServerAliveCountMax=2",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-		"LC_ALL=C", dir, NULL };
+	const char *env[] = { ENVIRONMENT, dir, NULL };
 	const int fds[][2] = { { g->objects, FETCH_FD_OBJECTS },
 		{ g->pack, FETCH_FD_PACK }, { g->refs, FETCH_FD_REFS },
 		{ g->tables, FETCH_FD_TABLES } };
@@ -79,6 +82,29 @@ int fetch_git_run(const struct fetch_git *g, const char *const argv[],
 	if (in)
 		close(l.in);
 	free(dir);
+	return status;
+}
+
+int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
+    struct text *out)
+{
+	static const char *const env[] = { ENVIRONMENT, "GIT_DIR=.",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.hooksPath",
+		"GIT_CONFIG_VALUE_0=/dev/null", NULL };
+	char *path = xasprintf("/proc/self/fd/%d", dir);
+	struct launch l = { .argv = argv,
+		.in = LAUNCH_NULL,
+		.err = STDERR_FILENO,
+		.env = (char *const *)env,
+		.dir = path,
+		.no_git = true,
+		.seconds = (int)((g->until_ms - refd_now_ms()) / 1000) };
+	int status = child_read(&l,
+	    &(struct child_output){ .out = out,
+		.out_max = HERE_MAX,
+		.cancel = g->wish->cancel });
+
+	free(path);
 	return status;
 }
 
@@ -124,7 +150,7 @@ void fetch_git_done(struct fetch_git *g)
 /* ---- the other node ---- */
 
 /* A URL has escapes, and a path has none. */
-static void add_url(struct text *url, const struct fetch_wish *wish)
+void fetch_git_url(struct text *url, const struct fetch_wish *wish)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
 				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -150,7 +176,7 @@ int fetch_git_objects(const struct fetch_git *g, const struct text *oids)
 		"--no-recurse-submodules", "--stdin", NULL, NULL };
 	int status;
 
-	add_url(&url, g->wish);
+	fetch_git_url(&url, g->wish);
 	argv[8] = url.data;
 	status = fetch_git_run(g, argv, oids, NULL);
 	text_done(&url);
@@ -168,7 +194,7 @@ int fetch_git_list(const struct fetch_git *g, struct text *out)
 		NULL, NULL };
 	int status;
 
-	add_url(&url, g->wish);
+	fetch_git_url(&url, g->wish);
 	argv[4] = *url.data == '/' ? upload : url.data;
 	argv[5] = *url.data == '/' ? url.data : NULL;
 	status = fetch_git_run(g, argv, NULL, out);

@@ -39,6 +39,11 @@ struct fetch_git {
  */
 int fetch_git_run(const struct fetch_git *g, const char *const argv[],
     const struct text *in, struct text *out);
+/* The same in the repository in the open directory DIR, which belongs to this
+ * account, with its configuration and at most 1 GiB of output, and messages
+ * go straight to standard error. Its hooks do not run: the gate refuses git. */
+int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
+    struct text *out);
 /* Makes the open directory DIR a bare repository, with the default branch and
  * the default format of refs of the account. */
 int fetch_git_init(const struct fetch_git *g, int dir);
@@ -51,6 +56,8 @@ void fetch_git_refs(struct fetch_git *g, const struct text *lines);
 /* Closes g->refs. */
 void fetch_git_done(struct fetch_git *g);
 
+/* Appends the URL or the path of the repository on the source. */
+void fetch_git_url(struct text *url, const struct fetch_wish *wish);
 /* Both ask the source of the wish, and return as fetch_git_run(): */
 /* Fetches the ids of OIDS, a line each, and all that they need. */
 int fetch_git_objects(const struct fetch_git *g, const struct text *oids);

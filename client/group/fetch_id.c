@@ -123,7 +123,26 @@ int fetch_id_mark(int repo_fd)
 
 bool fetch_id_is_new(const struct fetch_wish *wish)
 {
-	return wish->uuid[6] >> 4 == 8;
+	return wish->copies || wish->uuid[6] >> 4 == 8;
+}
+
+bool fetch_id_read(const char *path, char hex[FETCH_ID_HEX + 1])
+{
+	int repo = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
+	struct text id = { 0 };
+	bool is_there;
+
+	if (repo >= 0)
+		dir = fetch_repo_beneath(repo, "refd", O_RDONLY | O_DIRECTORY);
+	is_there = dir >= 0 && read_id(dir, &id) == 0 &&
+	    sscanf(id.data, "uuid %32[0-9a-f]\n", hex) == 1 &&
+	    strlen(hex) == FETCH_ID_HEX;
+	if (dir >= 0)
+		close(dir);
+	if (repo >= 0)
+		close(repo);
+	text_done(&id);
+	return is_there;
 }
 
 int fetch_id_look(int repo_fd, const struct fetch_wish *wish)

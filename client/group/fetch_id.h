@@ -11,7 +11,11 @@
 /* Returns HEX, with a NUL. */
 char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1]);
 
-/* Has the leader begun with a repository without refs? */
+/* Reads the uuid of the repository DIR. False: DIR has no refd/id. */
+bool fetch_id_read(const char *dir, char hex[FETCH_ID_HEX + 1]);
+
+/* May a missing repository be made? The leader has begun without refs, or all
+ * refs are copied. */
 bool fetch_id_is_new(const struct fetch_wish *wish);
 
 /* 0: the directory REPO_FD has the uuid of WISH. -ESTALE: a different one, or

@@ -379,3 +379,27 @@ void fetch_repo_close(struct fetch_repo *repo)
 	if (repo->pack >= 0)
 		close(repo->pack);
 }
+
+bool fetch_repo_place(const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *why)
+{
+	struct opening o = { NULL, site, wish, why, 0 };
+	char *aside = aside_path(wish), *slash = strrchr(aside, '/');
+	const char *name = strrchr(wish->path, '/');
+	int parent, err = 0;
+
+	if (slash)
+		*slash = '\0';
+	parent = beneath_root(site->roots[0], slash ? aside : ".");
+	if (parent < 0)
+		err = -parent;
+	else if ((renameat2(parent, slash ? slash + 1 : aside, parent,
+		      name ? name + 1 : wish->path, RENAME_NOREPLACE) < 0 &&
+		     errno != ENOENT) ||
+	    syncfs(parent) < 0)
+		err = errno;
+	if (parent >= 0)
+		close(parent);
+	free(aside);
+	return err == 0 || fail(&o, "cannot put in its place", err);
+}

@@ -22,6 +22,10 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
     const struct fetch_wish *wish, struct text *why);
 void fetch_repo_close(struct fetch_repo *repo);
+/* Puts a repository that is aside in its place, where nothing may be. It is
+ * complete, and visible from now on. False: WHY is the reason. */
+bool fetch_repo_place(const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *why);
 
 /* Opens PATH beneath DIR; a link on the way is -ELOOP, and nothing waits. The
  * descriptor or negative errno. */

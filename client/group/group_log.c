@@ -75,8 +75,8 @@ static enum session_result check_group(struct group_log *log)
 		text_adds(&log->s.why,
 		    "the group in the database has another uuid than the group "
 		    "of this node: group.database or group.name names a "
-		    "different group, or the group is new, and this node needs "
-		    "a copy of another node, and refd recover --join");
+		    "different group, or the group is new, and this node must "
+		    "join it: stop its units, and run refd group join");
 		add_origin(log);
 		return SESSION_WRONG;
 	}

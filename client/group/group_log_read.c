@@ -306,9 +306,8 @@ static void give(struct group_log *log, const PGresult *r, uint64_t after,
 		    is_first(r, i))
 			group_log_refuse(log,
 			    xasprintf("row %llu of the log is missing: old "
-				      "rows are deleted, so this node needs a "
-				      "new copy of another node, and refd "
-				      "recover --join",
+				      "rows are deleted, so stop the units of "
+				      "this node, and run refd group join",
 				(unsigned long long)after + 1 +
 				    (unsigned long long)i));
 		if (!read_row(r, i, &row))

@@ -10,6 +10,7 @@
 #include "client/group/hold_ask.h"
 #include "client/group/hold_fetch.h"
 #include "client/group/lease.h"
+#include "client/group/lister.h"
 #include "client/group/old_rows.h"
 #include "client/group/room.h"
 #include "client/librefd/conn.h"
@@ -41,6 +42,7 @@ struct hold_thread {
 	struct session s;
 	struct hold_asks asks;
 	struct hold_fetches fetches;
+	struct lister lister;
 	/* Of the last attempt. */
 	uint64_t open_ms, look_ms, clean_ms, delete_ms;
 	bool has_old_rows; /* more than one attempt deletes */
@@ -80,7 +82,7 @@ static void open_session(struct hold_thread *t)
 	if (session_open(&t->s) == SESSION_OK)
 		session_do(&t->s,
 		    "SET synchronous_commit = off; LISTEN refd_want;"
-		    " LISTEN refd_held");
+		    " LISTEN refd_held; LISTEN refd_list");
 	hold_ask_again(&t->asks);
 }
 
@@ -188,8 +190,11 @@ static void drain_notices(struct hold_thread *t)
 		session_fail(&t->s, NULL, "no answer");
 		return;
 	}
-	while ((notice = PQnotifies(t->s.conn)))
+	while ((notice = PQnotifies(t->s.conn))) {
+		if (!strcmp(notice->relname, "refd_list"))
+			lister_take(&t->lister, notice->extra);
 		PQfreemem(notice);
+	}
 }
 
 /* Old messages have no readers. */
@@ -312,7 +317,7 @@ struct hold_thread *hold_thread_start(const struct group_config *config,
 		die("cannot open more files: raise the limit of this account");
 	t->site = (struct fetch_site){ config->roots, config->nr_roots, t->dir,
 		{ program_refd(), config->socket } };
-	t->s.config = config;
+	t->s.config = t->lister.config = config;
 	t->s.machine = machine;
 	t->s.tick = tick;
 	t->s.tick_arg = t;
@@ -358,6 +363,7 @@ void hold_thread_end(struct hold_thread *t)
 	pthread_mutex_unlock(&t->lock);
 	wake(t->wake);
 	pthread_join(t->thread, NULL);
+	lister_end(&t->lister);
 	fetch_pool_end(t->fetches.pool);
 	hold_fetch_done(&t->fetches);
 	hold_ask_done(&t->asks);

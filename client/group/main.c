@@ -6,6 +6,7 @@
 
 #include "client/base/cli.h"
 #include "client/group/console.h"
+#include "client/group/join.h"
 #include "client/group/leave.h"
 #include "client/group/promote.h"
 #include "client/group/service.h"
@@ -63,6 +64,13 @@ static int serve(const struct group_config *config,
 	return service_run(config, opt->socket);
 }
 
+static int join(const struct group_config *config,
+    const struct group_options *opt, const char *node)
+{
+	(void)node;
+	return join_run(config, opt->socket);
+}
+
 static int promote(const struct group_config *config,
     const struct group_options *opt, const char *node)
 {
@@ -96,6 +104,7 @@ static const struct verb {
 } verbs[] = {
 	{ "create", create, TAKES_ORIGIN },
 	{ "status", status, TAKES_NOTHING },
+	{ "join", join, TAKES_NOTHING },
 	{ "promote", promote, TAKES_NODE },
 	{ "leave", leave, TAKES_NODE },
 	{ "verify", verify, TAKES_REPOS },
@@ -171,12 +180,12 @@ static const struct command group_command = {
 	.name = "group",
 	.summary = "keep a group's log in PostgreSQL",
 	.arguments =
-	    "(create [ORIGIN] | status | promote [NODE] | leave [NODE] | "
+	    "(create [ORIGIN] | join | status | promote [NODE] | leave [NODE] | "
 	    "verify [REPOSITORY...] | serve)",
-	.purpose = "Creates a group of nodes in PostgreSQL, prints its state, "
-		   "moves the lead to NODE, removes NODE, compares "
-		   "repositories of this node with the other nodes, or joins "
-		   "the daemon of this node to the group's log.",
+	.purpose = "Creates a group of nodes in PostgreSQL, makes this machine "
+		   "a node, prints the state of the group, moves the lead to "
+		   "NODE, removes NODE, compares repositories of this node "
+		   "with the other nodes, or serves the daemon of this node.",
 	.example = "refd group status",
 	.outcome = "Prints the leader, the copies and the nodes of the group.",
 	.manual = "refd-group(8)",

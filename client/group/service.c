@@ -78,8 +78,8 @@ static bool check_end(struct service *v)
 		    xasprintf(
 			"this node has applied another row with LSN %llu than "
 			"the group's log has: PostgreSQL was at an earlier "
-			"time, so this node needs a new copy of the "
-			"repositories",
+			"time, so stop the units of this node, and run refd "
+			"group join",
 			(unsigned long long)v->last));
 	group_log_refuse(&v->log,
 	    xasprintf("this node has applied LSN %llu, and the log of the "

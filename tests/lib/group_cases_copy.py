@@ -232,7 +232,7 @@ def test_older_journal():
     b.launch()
     report('an older journal: the daemon ends', b.ended() not in (None, 0))
     report('it says why', all(text in b.said()[before:] for text in (
-        'an older copy', 'refd recover --join')),
+        'an older copy', 'refd group join')),
         b.said()[before:])
     put_back(newest, b.state)
     again('the newest journal')

@@ -141,7 +141,7 @@ def test_old_rows():
     c.start()
     same('a node that needs deleted rows: status', 128, c.process.wait(20))
     report('a node that needs deleted rows: reason',
-           'refd recover --join' in c.message()[-300:], c.message()[-300:])
+           'refd group join' in c.message()[-300:], c.message()[-300:])
     c.end()
     c.applied = end
     c.start()

@@ -23,7 +23,7 @@ ends() { # NAME STATUS TEXT ARGUMENT...
 right=('name = main' 'node = a' "database = host=$T dbname=refd")
 config "${right[@]}"
 ends 'no command' 129 'usage: refd group'
-ends 'another command' 129 "'join' is no command of refd group" join
+ends 'another command' 129 "'unite' is no command of refd group" unite
 ends 'two commands' 129 'usage: refd group' create status
 ends 'promote: two nodes' 129 'usage: refd group' promote a b
 ends 'promote: no name' 129 "'a/b' is no name of a node" promote a/b

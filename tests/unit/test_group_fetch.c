@@ -94,7 +94,7 @@ static bool fetch_oids(const struct refd_oid *oids, size_t nr,
     const struct refd_oid *bases, size_t nr_bases)
 {
 	const struct fetch_wish wish = { source, "a b#.git", place, uuid,
-		is_new, format, oids, nr, bases, nr_bases, cancel };
+		is_new, false, format, oids, nr, bases, nr_bases, cancel };
 
 	text_clear(&why);
 	return fetch_run(&site, &wish, &why);

@@ -54,7 +54,7 @@ START_TEST(a_row_moves_the_repository)
 	const struct fetch_site site = { roots, 1, tmp_root,
 		{ (char[]){ "true" }, NULL } };
 	const struct fetch_wish wish = { "/none", PLACE, PLACE, uuid, true,
-		REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
+		false, REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
 	struct text why = { 0 };
 	struct fetch_repo repo;
 	bool has_moved = true;

@@ -91,9 +91,8 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 	if (j->cfg.group_lsn != 0 && j->meta.group.lsn != j->cfg.group_lsn)
 		return journal_say(why, -EEXIST,
 		    "%s exists and has LSN %llu of a group, so it can't begin "
-		    "with LSN %llu: to join the group with it, omit the LSN; "
-		    "to join with repositories copied from another node, move "
-		    "the journal aside by 'refd recover --discard' first",
+		    "with LSN %llu: 'refd group join' first moves it aside by "
+		    "'refd recover --discard'",
 		    j->cfg.path, (unsigned long long)j->meta.group.lsn,
 		    (unsigned long long)j->cfg.group_lsn);
 	pthread_mutex_lock(&j->hand_lock);
@@ -120,8 +119,8 @@ static int check_waiting(struct journal *j, char **why)
 	    0 :
 	    journal_say(why, -EEXIST,
 		"%s exists and has %lld rows of a group that wait, so it can't "
-		"begin with LSN %llu: move the journal aside by 'refd recover "
-		"--discard' first, and copy the repositories of another node",
+		"begin with LSN %llu: 'refd group join' first moves it aside "
+		"by 'refd recover --discard'",
 		j->cfg.path, (long long)nr,
 		(unsigned long long)j->cfg.group_lsn);
 }

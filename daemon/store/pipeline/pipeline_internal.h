@@ -15,7 +15,7 @@
 /* A batch in work. All zero: none. */
 struct commit_slot {
 	const struct batch *batch;
-	uint64_t floor; /* no record of BATCH gets a lower LSN */
+	uint64_t floor;       /* no record of BATCH gets a lower LSN */
 	uint64_t group_floor; /* the same, for the LSN of the group */
 	struct stage_work work;
 	bool has_more;    /* repositories besides the one in WORK */

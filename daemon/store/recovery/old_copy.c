@@ -159,9 +159,8 @@ static void note_older(struct look *l, uint64_t lsn, const char *name)
 		*l->why = repo_why(
 		    "'%s' in '%s' is older than record %llu of the journal: "
 		    "the repositories are an older copy, and this node lacks "
-		    "updates of its group. Copy the repositories of another "
-		    "node, with 'refd recover --join' as in a new node, or put "
-		    "back the newest copy; nothing was changed",
+		    "updates of its group. Make the node anew by 'refd group "
+		    "join', or put back the newest copy; nothing was changed",
 		    name, l->repo->path, (unsigned long long)lsn);
 	note_owner(l->older, &l->nr_older, l->repo->owner);
 	put_repo(l);

@@ -475,9 +475,7 @@ struct check {
 static const char a_machine[] =
     "the refs are newer than the journal: run 'refd recover --discard', and "
     "'refd disown' and 'refd verify' for each repository";
-static const char a_group[] =
-    "run 'refd recover --discard', and make the node anew from a copy of "
-    "another node, with 'refd recover --join'";
+static const char a_group[] = "make the node anew by 'refd group join'";
 
 static int check_checkpoint(void *arg, const struct journal_repo *known)
 {

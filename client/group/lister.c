@@ -1,0 +1,164 @@
+#include "client/group/lister.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+#include "client/enable/scan.h"
+#include "client/group/fetch_id.h"
+#include "proto/group_frame.h"
+
+#define CONFIG_S    30
+#define CONFIG_MAX  65536
+#define PATH_BYTES  3900 /* a notice has less than 8000 */
+#define KEPT_HIDDEN "refs/refd"
+
+/* False: the session has failed. */
+static bool tell(struct lister *l, const char *what)
+{
+	char *text = xasprintf("%s %s", l->request, what);
+	struct params p = { 0 };
+	PGresult *r;
+
+	params_text(&p, text);
+	r = session_run(&l->s, "SELECT pg_notify('refd_listed', $1)", &p);
+	PQclear(r);
+	free(text);
+	return r != NULL;
+}
+
+/* ---- one repository ---- */
+
+/* Kept values of other programs belong to one node. Other refs that a fetch
+ * does not see would be lost with this node. */
+static bool hides_refs(const struct text *config)
+{
+	const char *line = config->data, *value;
+
+	for (; line && *line; line += *line == '\n') {
+		value = strchr(line, ' ');
+		if (value && has_prefix(strchr(line, '.'), ".hiderefs ") &&
+		    !has_prefix(value + 1, KEPT_HIDDEN))
+			return true;
+		line += strcspn(line, "\n");
+	}
+	return false;
+}
+
+static void add_path(struct text *what, const char *path)
+{
+	for (; *path; path++)
+		text_addf(what, "%02x", (unsigned)(uint8_t)*path);
+}
+
+/* False: git cannot read the configuration. */
+static bool read_config(const char *dir, struct text *config)
+{
+	static const char *const argv[] = { "git", "--git-dir=.", "config",
+		"--get-regexp",
+		"^(extensions\\.objectformat|(transfer|uploadpack)\\.hiderefs)$",
+		NULL };
+	struct launch l = { .argv = argv,
+		.in = LAUNCH_NULL,
+		.err = STDERR_FILENO,
+		.dir = dir,
+		.no_git = true,
+		.seconds = CONFIG_S };
+	int status = child_read(&l,
+	    &(struct child_output){ .out = config,
+		.out_max = CONFIG_MAX,
+		.cancel = -1 });
+
+	return status == 0 || status == 1; /* 1: no such key */
+}
+
+static void tell_repository(struct lister *l, const char *dir, const char *uuid)
+{
+	const char *path = dir + strlen(l->config->roots[0]);
+	struct text config = { 0 }, what = { 0 };
+
+	path += strspn(path, "/");
+	l->is_whole = strlen(path) <= PATH_BYTES && read_config(dir, &config);
+	if (l->is_whole) {
+		text_addf(&what, "%s %s %s ", uuid,
+		    config.data && strstr(config.data, " sha256") ? "sha256" :
+								    "sha1",
+		    hides_refs(&config) ? "hidden" : "shown");
+		add_path(&what, path);
+		l->is_whole = tell(l, what.data);
+	} else {
+		say_error("%s: cannot be named to a node that joins, because "
+			  "its path is too long, or git cannot read its "
+			  "configuration",
+		    dir);
+	}
+	text_done(&config);
+	text_done(&what);
+}
+
+/* ---- all ---- */
+
+static bool awaits_import(const char *dir)
+{
+	char *path = xasprintf("%s/refd/import", dir);
+	bool awaits = access(path, F_OK) == 0;
+
+	free(path);
+	return awaits;
+}
+
+/* A repository without an id, or that waits for its import, gets to the other
+ * nodes by rows. */
+static void look(const char *dir, void *data)
+{
+	const char *name = strrchr(dir, '/');
+	char uuid[FETCH_ID_HEX + 1];
+	struct lister *l = data;
+
+	if (l->is_whole && !atomic_load(&l->has_ended) &&
+	    !has_prefix(name ? name : dir, "/.refd-") &&
+	    fetch_id_read(dir, uuid) && !awaits_import(dir))
+		tell_repository(l, dir, uuid);
+}
+
+static void *run(void *arg)
+{
+	struct lister *l = arg;
+
+	l->s = (struct session){ .config = l->config };
+	l->is_whole = session_open(&l->s) == SESSION_OK &&
+	    session_do(&l->s, "SET synchronous_commit = off");
+	if (l->is_whole) {
+		l->is_whole = scan_repositories(l->config->roots[0], look, l) &&
+		    l->is_whole;
+		tell(l, l->is_whole ? "end" : "failed");
+	}
+	session_done(&l->s);
+	atomic_store(&l->is_working, false);
+	return NULL;
+}
+
+void lister_take(struct lister *l, const char *payload)
+{
+	char group[GROUP_NAME_MAX + 1], node[GROUP_NAME_MAX + 1];
+
+	if (atomic_load(&l->is_working) || l->config->nr_roots == 0 ||
+	    sscanf(payload, "%64s %64s %16s", group, node, l->request) != 3 ||
+	    strcmp(group, l->config->name) != 0 ||
+	    strcmp(node, l->config->node) != 0)
+		return;
+	if (l->has_thread)
+		pthread_join(l->thread, NULL);
+	atomic_store(&l->is_working, true);
+	l->has_thread = pthread_create(&l->thread, NULL, run, l) == 0;
+	if (!l->has_thread)
+		atomic_store(&l->is_working, false);
+}
+
+void lister_end(struct lister *l)
+{
+	atomic_store(&l->has_ended, true);
+	if (l->has_thread)
+		pthread_join(l->thread, NULL);
+}

@@ -1,0 +1,325 @@
+"""The cases of tests/long/group_join.sh.
+
+    group_join.py REFD-GROUP DIRECTORY BINARIES UID"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
+from group import Postgres, wait_for  # noqa: E402
+from group_console import (await_standbys, make_role, report,  # noqa: E402
+                           run_cases, same)
+
+PROGRAM, TOP, BINARIES, UID = sys.argv[1:]
+REFD = f'{os.path.dirname(PROGRAM)}/refd'
+REPOS = ['old.git', 'team/deep/q.git', 'long.git', 'sha256.git', 'empty.git']
+# The other end of a fetch. A fetch of the node waits while there is a file.
+SSH = f"""#!/bin/sh
+for word; do :; done
+while [ -e "{TOP}/shut" ]; do sleep 0.05; done
+eval "$word"
+"""
+renaming = threading.Lock()
+
+
+def git(*args, **more):
+    result = subprocess.run(['git', *args], capture_output=True, text=True,
+                            **more)
+    assert result.returncode == 0, (args, result.stderr)
+    return result.stdout.strip()
+
+
+class Node:
+    """A daemon and refd-group."""
+
+    def __init__(self, name, others):
+        self.name, self.top = name, f'{TOP}/{name}'
+        self.root, self.state = f'{self.top}/root', f'{self.top}/state'
+        self.daemon = self.group = self.process = None
+        os.makedirs(self.root)
+        self.configure(others)
+
+    def configure(self, others, **more):
+        keys = {'name': 'main', 'node': self.name, 'lease': '3s',
+                'database': f'"host={TOP},{TOP} port=5601,5602 dbname=refd '
+                'user=refd"', **more}
+        with open(f'{self.top}/config', 'w') as f:
+            f.write(f'[daemon]\n\tsocket = {self.top}/sock\n\tstate = '
+                    f'{self.state}\n\troot = {self.root}\n[group]\n')
+            for key, value in keys.items():
+                f.write(f'\t{key} = {value}\n')
+            for other in others:
+                f.write(f'\tsource = {other} ssh://{other}{TOP}/{other}/root\n')
+
+    def launch(self, log, *args):
+        return subprocess.Popen(
+            args, stdin=subprocess.DEVNULL, start_new_session=True,
+            stdout=open(f'{self.top}/{log}', 'a'), stderr=subprocess.STDOUT)
+
+    def start(self):
+        self.daemon = self.launch('log', REFD, 'daemon', '--config',
+                                  f'{self.top}/config')
+        assert self.run('ping', '--wait', '20').returncode == 0, self.message()
+        self.group = self.launch('group.log', *self.argv('serve'))
+
+    def argv(self, *args):
+        return [PROGRAM, '--config', f'{self.top}/config', '--socket',
+                f'{self.state}/group.sock', *args]
+
+    def command(self, *args):
+        """Exit status and output of refd-group."""
+        result = subprocess.run(self.argv(*args), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+        return result.returncode, result.stdout
+
+    def run(self, command, *args, **more):
+        return subprocess.run(
+            [REFD, command, '--socket', f'{self.top}/sock', *args],
+            capture_output=True, text=True, **more)
+
+    def enable(self, repo):
+        done = self.run('enable', f'{self.root}/{repo}')
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def role(self):
+        return self.run('role').stdout.strip()
+
+    def await_role(self, role):
+        return bool(wait_for(30, lambda: self.role() == role))
+
+    def git(self, repo, *args, **more):
+        return git('-C', f'{self.root}/{repo}', *args, **more)
+
+    def refs(self, repo):
+        """With HEAD, and without values that this node has kept."""
+        lines = self.git(repo, 'for-each-ref',
+                         '--format=%(refname) %(objectname) %(symref)')
+        return [self.git(repo, 'symbolic-ref', 'HEAD')] + [
+            line for line in lines.splitlines()
+            if not line.startswith('refs/refd/diverged/')]
+
+    def message(self):
+        return ''.join(open(f'{self.top}/{log}').read()[-1500:]
+                       for log in ('log', 'group.log')
+                       if os.path.exists(f'{self.top}/{log}'))
+
+    def kill(self, number=signal.SIGKILL):
+        for process in (self.daemon, self.group):
+            if process and process.poll() is None:
+                process.send_signal(number)
+                process.wait(60)
+        self.process = None
+
+
+class Writer(threading.Thread):
+    """Updates refs of the leader's repositories, one after the other."""
+
+    def __init__(self, seed):
+        super().__init__(daemon=True)
+        self.random, self.seed = random.Random(seed), seed
+        self.failed, self.times, self.tips = [], [], {}
+        self.is_wanted = True
+
+    def run(self):
+        while self.is_wanted:
+            with renaming:
+                self.update(self.random.randrange(4))
+
+    def update(self, nth):
+        repo = REPOS[nth]
+        name = f'refs/heads/w{self.seed}/{self.random.randrange(6)}'
+        old = self.tips.get((nth, name))
+        tree = a.git(repo, 'hash-object', '-w', '-t', 'tree', '/dev/null')
+        choice = self.random.randrange(8) if old else 9
+        # A forced update leaves objects that no ref has.
+        parent = ['-p', old] if old and choice > 2 else []
+        new = a.git(repo, 'commit-tree', '-m', str(self.random.random()),
+                    *parent, tree)
+        if choice == 0:
+            new = '0' * len(old)
+        began = time.monotonic()
+        done = a.run('update', '--git-dir', f'{a.root}/{repo}', name, new,
+                     old or '0' * len(new))
+        self.times.append(time.monotonic() - began)
+        if done.returncode != 0:
+            self.failed.append((repo, name, done.stderr))
+        self.tips[nth, name] = None if choice == 0 else new
+
+    def end(self):
+        self.is_wanted = False
+        self.join()
+
+
+def make_repositories():
+    for repo in REPOS:
+        more = ['--object-format=sha256'] if 'sha256' in repo else []
+        git('init', '-q', '--bare', '-b', 'main', *more, f'{a.root}/{repo}')
+    for repo in REPOS[:4]:
+        tree = a.git(repo, 'hash-object', '-w', '-t', 'tree', '/dev/null')
+        oid = a.git(repo, 'commit-tree', '-m', 'first', tree)
+        a.git(repo, 'update-ref', 'refs/heads/main', oid)
+        a.git(repo, 'symbolic-ref', 'refs/remotes/o/HEAD', 'refs/heads/main')
+        a.git(repo, 'update-ref', '--stdin', input=''.join(
+            f'create refs/tags/t{i} {oid}\n' for i in range(
+                2000 if repo == 'long.git' else 5)))
+
+
+def all_lsns():
+    return pg.sql('SELECT count(DISTINCT applied) = 1 AND min(applied) = '
+                  '(SELECT max(lsn) FROM refd.log) FROM refd.node')
+
+
+def compare(name, nodes, repos):
+    report(f'{name}: all nodes have all rows',
+           wait_for(60, lambda: all_lsns() == 't'), pg.sql(
+               'SELECT node, applied, seen FROM refd.node'))
+    for repo in repos:
+        for node in nodes[1:]:
+            same(f'{name}: refs of {repo} on {node.name}', a.refs(repo),
+                 node.refs(repo))
+            node.git(repo, 'fsck', '--connectivity-only')
+
+
+# ---- cases ----
+
+def test_refused():
+    """Nothing was written to the database then."""
+    c.configure(['b'])
+    status, said = c.command('join')
+    report('no source', status == 128 and "does not name the leader 'a'"
+           in said, said)
+    c.configure(['a', 'b'], node='b')
+    status, said = c.command('join')
+    report('a node that runs', status == 128 and 'wrote to the database'
+           in said, said)
+    c.configure(['a', 'b'])
+    git('init', '-q', '--bare', f'{c.root}/own.git')
+    status, said = c.command('join')
+    report('a repository of this machine', status == 1 and
+           'does not have this repository' in said, said)
+    subprocess.run(['rm', '-r', f'{c.root}/own.git'], check=True)
+    a.git('old.git', 'config', 'transfer.hideRefs', 'refs/pull')
+    status, said = c.command('join')
+    report('hidden refs', status == 128 and 'hides refs' in said, said)
+    a.git('old.git', 'config', 'transfer.hideRefs', 'refs/refd')
+    same('the group has two nodes', '2',
+         pg.sql('SELECT count(*) FROM refd.node'))
+
+
+def test_join():
+    writers = [Writer(i) for i in range(2)]
+    for writer in writers:
+        writer.start()
+    open(f'{TOP}/shut', 'w').close()
+    join = subprocess.Popen(c.argv('join'), stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+    assert wait_for(30, lambda: pg.sql(
+        "SELECT count(*) FROM refd.node WHERE node = 'c'") == '1')
+    time.sleep(1)
+    join.kill()
+    os.unlink(f'{TOP}/shut')    # the other end has the output open, too
+    said = join.communicate()[0]
+    report('the first attempt was killed', '1 of 5' in said, said)
+    status = a.command('status')[1]
+    report('status: c joins', 'joins the group' in status, status)
+    status, said = c.command('join')
+    report('join', status == 0, said)
+    report('its progress', '5 of 5: ' in said, said)
+    # After the copy, and before the start.
+    with renaming:
+        os.rename(f'{a.root}/old.git', f'{a.root}/renamed.git')
+        REPOS[0] = 'renamed.git'
+        git('init', '-q', '--bare', f'{a.root}/new.git')
+        a.enable('new.git')
+        REPOS.append('new.git')
+        writers[0].update(5)
+    c.start()
+    report('c follows', c.await_role('follower'), c.role() + c.message())
+    for writer in writers:
+        writer.end()
+    times = [t for w in writers for t in w.times]
+    same('no update has failed', [], [f for w in writers for f in w.failed])
+    print(f'# {len(times)} updates, the slowest took {max(times):.1f} s',
+          flush=True)
+    compare('join', [a, b, c], REPOS[:4] + ['new.git'])
+
+
+def test_lead():
+    """The new node leads, and its git writes nothing behind refd's back."""
+    status, said = a.command('promote', 'c')
+    report('promote', status == 0, said)
+    report('c leads', c.await_role('leader'), c.message())
+    hook = subprocess.run(
+        ['git', '-C', f'{c.root}/long.git', 'update-ref', 'refs/heads/x',
+         c.git('long.git', 'rev-parse', 'main')], capture_output=True,
+        text=True)
+    report('git may not write there', 'push to the leader' in hook.stderr,
+           hook.stderr)
+    main = c.git('long.git', 'rev-parse', 'main')
+    done = c.run('update', '--git-dir', f'{c.root}/long.git',
+                 'refs/heads/by-c', main)
+    report('c takes an update', done.returncode == 0, done.stderr)
+    compare('c leads', [a, b, c], REPOS[:4])
+
+
+def test_again():
+    """c has lost its state, and has an old copy of the repositories."""
+    c.kill()
+    assert wait_for(30, lambda: 'leader' in (a.role(), b.role()))
+    time.sleep(15)
+    leader = a if a.role() == 'leader' else b
+    subprocess.run(['rm', '-r', c.state], check=True)
+    main = leader.git('long.git', 'rev-parse', 'main')
+    for ref, value in (('refs/heads/by-c', '0' * 40),
+                       ('refs/heads/later', main)):
+        done = leader.run('update', '--git-dir', f'{leader.root}/long.git',
+                          ref, value)
+        assert done.returncode == 0, done.stderr
+    # Nobody has written to it, so the new leader may have none.
+    subprocess.run(['rm', '-r', f'{c.root}/empty.git'], check=True)
+    status, said = c.command('join')
+    report('join again', status == 0, said)
+    c.start()
+    report('c follows again', c.await_role('follower'), c.message())
+    compare('again', [a, b, c], REPOS[:4])
+
+
+pg = Postgres(TOP, BINARIES, int(UID))
+os.makedirs(f'{TOP}/bin')
+with open(f'{TOP}/bin/ssh', 'w') as ssh:
+    ssh.write(SSH)
+os.chmod(f'{TOP}/bin/ssh', 0o755)
+os.environ.update(PATH=f'{TOP}/bin:{os.path.dirname(PROGRAM)}:'
+                  + os.environ['PATH'], GIT_CONFIG_NOSYSTEM='1',
+                  GIT_AUTHOR_NAME='a', GIT_AUTHOR_EMAIL='a@x',
+                  GIT_COMMITTER_NAME='a', GIT_COMMITTER_EMAIL='a@x')
+a, b, c = nodes = [Node(name, set('abc') - {name}) for name in 'abc']
+
+
+def test_begin():
+    make_role(pg)
+    pg.sql('GRANT pg_read_all_stats TO refd')
+    pg.names()
+    await_standbys(pg)
+    make_repositories()
+    status, said = a.command('create')
+    report('create', status == 0, said)
+    a.start()
+    report('a leads', a.await_role('leader'), a.message())
+    status, said = b.command('join')
+    report('the second node joins an empty group', status == 0, said)
+    b.start()
+    report('b follows', b.await_role('follower'), b.message())
+    for repo in REPOS:
+        a.enable(repo)
+    compare('begin', [a, b], REPOS[:4])
+
+
+run_cases(pg, nodes, test_begin, test_refused, test_join, test_lead,
+          test_again)

@@ -1,0 +1,16 @@
+#!/bin/bash
+# Proves, with PostgreSQL, a synchronous standby and whole nodes, that refd group
+# join makes a third node while a client writes: no update fails, a join that was
+# killed is repeated, the node gets all refs and objects, and can lead. And that
+# join refuses what it cannot make right.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/group_run.sh
+. "$(dirname "$0")/../lib/group_run.sh"
+
+# Otherwise the account's own settings count.
+export HOME=$T
+unset REFD_SOCKET REFD_STATE
+run_with_servers group_join.py
+finish

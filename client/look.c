@@ -6,13 +6,18 @@
  * look at repositories of any user.
  *
  * Happy path: a request for each repository, one after the other. In between
- * the program rests, so that looks take a tenth of the time of the disks.
+ * the program rests, so that looks take a tenth of the time of the disks. The
+ * gate starts this program in the background, because git still has to write
+ * the new name of a branch when its hook for the old name ends.
  *
  * Failures: a repository whose look is refused is reported, and the others
  * follow; a daemon that is away ends the program.
  */
 #include "client/look.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +31,13 @@
 
 /* The rest after a look takes so many times as long as the look. */
 #define REST 9
+/* A git that goes on for longer writes many refs, and none waits for a look. */
+#define AFTER_MS 1000
+#define NAP_MS   10
 
 struct looks {
-	struct question q;
+	struct question q; /* first, because QUESTION_SOCKET is of its type */
+	int after;         /* a process, or 0 */
 	struct refd *r;
 	uint64_t rest_until_ms;
 	bool has_failed;
@@ -105,12 +114,24 @@ static void look_at(const char *dir, void *data)
 	l->rest_until_ms = refd_now_ms() + (refd_now_ms() - begin_ms) * REST;
 }
 
+/* Not a child of this process, so nothing can be waited for. */
+static void await_end(pid_t process)
+{
+	uint64_t until = refd_deadline_ms(AFTER_MS);
+
+	while (
+	    (kill(process, 0) == 0 || errno == EPERM) && refd_now_ms() < until)
+		refd_nap(NAP_MS, until);
+}
+
 static int run_look(const struct command *c, int argc, char **argv)
 {
 	struct looks l = { 0 };
-	int i, nr = cli_parse(c, &l.q, argc, &argv);
+	int i, nr = cli_parse(c, &l, argc, &argv);
 
 	interrupt_catch();
+	if (l.after > 0)
+		await_end(l.after);
 	l.r = question_connect(l.q.socket, 0);
 	for (i = 0; i < nr && !interrupt_came(); i++)
 		if (!scan_repositories(argv[i], look_at, &l))
@@ -121,7 +142,12 @@ static int run_look(const struct command *c, int argc, char **argv)
 	return l.has_failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static const struct command_option look_options[] = { QUESTION_SOCKET, { 0 } };
+static const struct command_option look_options[] = {
+	{ OPTION_NUMBER("after", 0, "PID",
+	    "begin when the process PID has ended, or after a second",
+	    struct looks, after, 1, INT_MAX) },
+	QUESTION_SOCKET, { 0 }
+};
 
 const struct command look_command = {
 	.name = "look",

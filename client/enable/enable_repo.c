@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/base/child.h"
 #include "client/enable/durable.h"
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
@@ -23,6 +24,7 @@
 #include "client/enable/release.h"
 #include "client/git/owner.h"
 #include "client/hooks/gate_link.h"
+#include "client/program.h"
 #include "client/request/connect.h"
 #include "client/request/probe.h"
 
@@ -185,6 +187,24 @@ static bool ask_daemon(const struct enable_plan *p)
 	return !is_refused;
 }
 
+/* A look finds only what has changed since an earlier one, so the first rename
+ * behind a new gate needs a look before. Without an answer, only this one is
+ * not found. */
+static void look_first(const struct enable_plan *p)
+{
+	const char *argv[] = { NULL, "look", "--socket", NULL, p->gd->common,
+		NULL };
+	char *refd = program_refd();
+	struct daemon_socket socket;
+
+	connect_choose(&socket, p->w->socket, &p->all, p->gd);
+	argv[0] = refd;
+	argv[3] = socket.path;
+	child_status(argv);
+	free(socket.path);
+	free(refd);
+}
+
 static bool enable_once(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
@@ -204,6 +224,8 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 		enable_report("unchanged", dir, "enabled already");
 	if (ok && !p.by_system)
 		ok = carry_out(&p);
+	if (ok && gd && p.makes_gate)
+		look_first(&p);
 	enable_plan_done(&p);
 	return ok;
 }

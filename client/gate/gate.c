@@ -7,7 +7,7 @@
  *			git holds their locks
  *	committed	the daemon records the refs as they are on disk, and
  *			answers when the record is durable; then the chained
- *			hook
+ *			hook. A look follows a deletion that stands alone
  *	aborted		the chained hook; the daemon forgets a deletion, which
  *			git calls the hook for twice
  *
@@ -38,6 +38,7 @@
 #include "client/gate/group_gate.h"
 #include "client/hooks/gate_link.h"
 #include "client/librefd/conn.h"
+#include "client/program.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
@@ -60,6 +61,7 @@ struct gate {
 	struct gitconfig config;
 	enum refd_object_format format;
 	struct refd *daemon;
+	char *socket; /* of the daemon; owned */
 	struct refd_txid key;
 	uint64_t deadline;
 	struct text why;  /* it failed */
@@ -334,7 +336,7 @@ static enum connect_result connect_gate(struct gate *g, int ms)
 	result = connect_daemon(g->daemon, socket.path,
 	    connect_fallback(&g->config, FALLBACK_GIT), &g->gd, g->deadline,
 	    &g->why);
-	free(socket.path);
+	g->socket = socket.path;
 	return result;
 }
 
@@ -378,14 +380,57 @@ static int warn(const struct gate *g, const struct text *why)
 	return EXIT_FAILED;
 }
 
+/* Git names HEAD too, if HEAD points to the branch. */
+static bool is_lone_deletion(const struct gate *g, const struct text *lines)
+{
+	struct changes changes = { 0 };
+	bool is = add_lines(g, lines->data, lines->len, &changes);
+	size_t i, nr = 0;
+
+	for (i = 0; i < changes.nr; i++) {
+		is = is && changes.updates[i].action == REFD_DELETE;
+		nr += strcmp(changes.updates[i].name, "HEAD") != 0;
+	}
+	changes_done(&changes);
+	return is && nr == 1;
+}
+
+/* Git runs no hook for the new name of a branch that it renames, and a deletion
+ * alone would let mirrors delete the branch. So a deletion that stands alone is
+ * followed by a look, in the background: git waits for this hook before it
+ * writes the new name. */
+static void look_later(const struct gate *g, const struct text *lines)
+{
+	char *git = xasprintf("%ld", (long)getppid()), *refd = program_refd();
+	const char *argv[] = { refd, "look", "--after", git, "--socket",
+		g->socket, g->gd.common, NULL };
+	const struct launch l = { .argv = argv,
+		.kind = LAUNCH_TERMINAL,
+		.in = LAUNCH_NULL,
+		.out = LAUNCH_NULL,
+		.err = LAUNCH_NULL,
+		.dir = "/" };
+	struct launched c;
+
+	/* The look outlives this process. If it fails, the next one finds the
+	 * new name. */
+	if (is_lone_deletion(g, lines))
+		launch_start(&c, &l);
+	free(refd);
+	free(git);
+}
+
 static int record(struct gate *g, const struct text *lines)
 {
 	int rc = EXIT_DONE;
 
-	if (lines->len &&
-	    (connect_gate(g, RECORD_MS) != CONNECT_SERVED ||
-		!send_all(g, lines)))
-		rc = warn(g, &g->why);
+	if (lines->len) {
+		if (connect_gate(g, RECORD_MS) == CONNECT_SERVED &&
+		    send_all(g, lines))
+			look_later(g, lines);
+		else
+			rc = warn(g, &g->why);
+	}
 	if (g->left.len)
 		rc = warn(g, &g->left);
 	return rc;
@@ -435,6 +480,7 @@ static int ask_daemon(struct gate *g, const struct text *lines)
 		return EXIT_DONE;
 	rc = run_phase(g, lines);
 	refd_free(g->daemon);
+	free(g->socket);
 	text_done(&g->why);
 	gitconfig_done(&g->config);
 	return rc;

@@ -3,11 +3,11 @@
 # as "seen", once, with the values before and after, and with the owner of the
 # file. The first look of a repository records nothing. Updates of refd and of
 # git through the gate are never seen, not even while git has changed the refs
-# and has not told refd. Direct edits, deletions, packed refs,
-# directories instead of refs, and changes while the daemon is away are found.
-# A directory names all repositories below it, and one that refuses keeps no
-# other from being looked at. After a mix of plain git, direct edits, refd, the gate and kill -9 of the
-# daemon, the replayed feed leads to the refs on disk.
+# and has not told refd. Direct edits, deletions, packed refs, directories
+# instead of refs, and changes while the daemon is away are found. A directory
+# names all repositories below it, and one that refuses keeps no other from
+# being looked at. After a mix of plain git, direct edits, refd, the gate and
+# kill -9 of the daemon, the replayed feed leads to the refs on disk.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

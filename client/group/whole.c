@@ -1,6 +1,5 @@
 #include "client/group/whole.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -102,34 +101,38 @@ enum whole_state whole_check(struct whole *w, struct text *why)
 	return state == WHOLE_DAMAGED ? run_fsck(w, why) : state;
 }
 
+struct pack_search {
+	struct fetch_git git;
+	void (*fn)(void *arg, const char *pack);
+	void *arg;
+};
+
+static void look_at_pack(void *arg, int from, const char *name)
+{
+	struct pack_search *p = arg;
+	char *path = xasprintf("/proc/self/fd/%d/%s", FETCH_FD_PACK, name);
+	const char *const argv[] = { "git", "verify-pack", path, NULL };
+	char *pack = xstrdup(name), *dot = strrchr(pack, '.');
+
+	(void)from;
+	if (dot && !strcmp(dot, ".idx") && has_prefix(name, "pack-") &&
+	    fetch_git_run(&p->git, argv, NULL, NULL) > 0) {
+		*dot = '\0';
+		p->fn(p->arg, pack);
+	}
+	free(pack);
+	free(path);
+}
+
 /* Calls FN with the name of each damaged pack, without ".idx". */
 static void each_damaged_pack(const struct whole *w,
     void (*fn)(void *arg, const char *pack), void *arg)
 {
-	const char *argv[] = { "git", "verify-pack", NULL, NULL };
-	struct fetch_git git = git_of(w);
-	int fd = fetch_repo_beneath(w->repo.pack, ".", O_RDONLY | O_DIRECTORY);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *entry;
 	struct text said = { 0 };
-	char *path, *dot;
+	struct pack_search p = { git_of(w), fn, arg };
 
-	git.said = &said;
-	while (dir && (entry = readdir(dir))) {
-		dot = strrchr(entry->d_name, '.');
-		if (!dot || strcmp(dot, ".idx") != 0 ||
-		    !has_prefix(entry->d_name, "pack-"))
-			continue;
-		path = xasprintf("/proc/self/fd/%d/%s", FETCH_FD_PACK,
-		    entry->d_name);
-		argv[2] = path;
-		*dot = '\0';
-		if (fetch_git_run(&git, argv, NULL, NULL) > 0)
-			fn(arg, entry->d_name);
-		free(path);
-	}
-	if (dir)
-		closedir(dir);
+	p.git.said = &said;
+	tree_each(w->repo.pack, look_at_pack, &p);
 	text_done(&said);
 }
 
@@ -165,6 +168,8 @@ struct repair {
 	int damaged; /* refd/damaged/ */
 	long long now_s;
 	int err; /* the first failure to move a file */
+	const char *pack_name;
+	bool places_indexes;
 };
 
 static int enter(int parent, const char *name)
@@ -227,24 +232,13 @@ static void put_aside(struct repair *r, int from, const char *name)
 	free(as);
 }
 
-/* Calls FN for the names of DIR that begin with PREFIX. */
-static void each_file(struct repair *r, int dir, const char *prefix,
-    void (*fn)(struct repair *r, const char *name))
+/* A file of the pack r->pack_name. */
+static void put_part_aside(void *arg, int from, const char *name)
 {
-	int fd = fetch_repo_beneath(dir, ".", O_RDONLY | O_DIRECTORY);
-	DIR *open = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *entry;
+	struct repair *r = arg;
 
-	while (open && (entry = readdir(open)))
-		if (has_prefix(entry->d_name, prefix))
-			fn(r, entry->d_name);
-	if (open)
-		closedir(open);
-}
-
-static void put_pack_file_aside(struct repair *r, const char *name)
-{
-	put_aside(r, r->w->repo.pack, name);
+	if (has_prefix(name, r->pack_name) && name[strlen(r->pack_name)] == '.')
+		put_aside(r, from, name);
 }
 
 /* git uses a pack as long as it has an index, so the index goes first. */
@@ -252,12 +246,18 @@ static void put_pack_aside(void *arg, const char *pack)
 {
 	struct repair *r = arg;
 	char *index = xasprintf("%s.idx", pack);
-	char *others = xasprintf("%s.", pack);
 
-	put_pack_file_aside(r, index);
-	each_file(r, r->w->repo.pack, others, put_pack_file_aside);
+	put_aside(r, r->w->repo.pack, index);
+	r->pack_name = pack;
+	tree_each(r->w->repo.pack, put_part_aside, r);
 	free(index);
-	free(others);
+}
+
+/* It names packs that are gone now. */
+static void put_index_of_all_aside(void *arg, int from, const char *name)
+{
+	if (has_prefix(name, "multi-pack-index"))
+		put_aside(arg, from, name);
 }
 
 /* git names the file of a loose object: .../objects/12/3456... */
@@ -278,24 +278,17 @@ static void put_loose_aside(struct repair *r)
 	}
 }
 
-static void place(struct repair *r, const char *name)
+static void place(void *arg, int from, const char *name)
 {
-	move(r, r->pack, name, r->w->repo.pack, name);
+	struct repair *r = arg;
+	const bool is_index = strstr(name, ".idx") != NULL;
+
+	if (!has_prefix(name, "pack-") || is_index != r->places_indexes)
+		return;
+	move(r, from, name, r->w->repo.pack, name);
 	/* The repository has the same pack, and that one is whole. */
 	if (r->err == EEXIST)
 		r->err = 0;
-}
-
-static void place_index(struct repair *r, const char *name)
-{
-	if (strstr(name, ".idx"))
-		place(r, name);
-}
-
-static void place_other(struct repair *r, const char *name)
-{
-	if (!strstr(name, ".idx"))
-		place(r, name);
 }
 
 /* The fetched packs are on the disk before a file is moved. */
@@ -305,12 +298,11 @@ static bool exchange(struct repair *r, struct text *why)
 		r->err = errno;
 	if (r->err == 0) {
 		each_damaged_pack(r->w, put_pack_aside, r);
-		/* An index of all packs names packs that are gone now. */
-		each_file(r, r->w->repo.pack, "multi-pack-index",
-		    put_pack_file_aside);
+		tree_each(r->w->repo.pack, put_index_of_all_aside, r);
 		put_loose_aside(r);
-		each_file(r, r->pack, "pack-", place_other);
-		each_file(r, r->pack, "pack-", place_index);
+		tree_each(r->pack, place, r);
+		r->places_indexes = true;
+		tree_each(r->pack, place, r);
 	}
 	if (r->err == 0 && syncfs(r->pack) < 0)
 		r->err = errno;

@@ -100,7 +100,7 @@ if [ "$NODE" = a ]; then
 	push unused 2>/run/unused
 	is 'a push to a daemon that does not know the group fails' 1 $?
 	check 'with the command' grep -q 'systemctl restart refd' /run/unused
-	systemctl enable -q refd-group.service
+	systemctl enable -q "${units[@]}"
 	systemctl restart refd.service refd-group.service
 	check 'a leads' await 20 role leader
 	did leads

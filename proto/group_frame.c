@@ -296,6 +296,7 @@ static void hold(struct codec *c, struct group_frame *f)
 	uuid(c, f->hold.repo);
 	path(c, &f->hold.path);
 	boolean(c, &f->hold.is_new);
+	boolean(c, &f->hold.is_fetch);
 	format(c, &f->hold.object_format);
 	oids(c, f->hold.object_format, &f->hold.oids, &f->hold.nr_oids);
 	oids(c, f->hold.object_format, &f->hold.bases, &f->hold.nr_bases);

@@ -108,6 +108,9 @@ struct group_frame {
 			/* The leader has just made the uuid. No node has the
 			 * repository at another path. */
 			bool is_new;
+			/* This node needs the objects itself. Otherwise other
+			 * nodes shall hold them. */
+			bool is_fetch;
 			enum refd_object_format object_format;
 			/* None: followers only need the repository. No id is
 			 * null. */

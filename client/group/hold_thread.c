@@ -271,7 +271,7 @@ static bool take_holds(struct hold_thread *t)
 	hold_fetch_begin_epoch(&t->fetches, epoch);
 	for (; taken; taken = next) {
 		next = taken->next;
-		if (*taken->leader) {
+		if (*taken->leader || taken->frame->frame.hold.is_fetch) {
 			hold_fetch_add(&t->fetches, &t->s, &taken->frame->frame,
 			    taken->leader);
 			daemon_frame_free(taken->frame);

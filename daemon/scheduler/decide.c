@@ -69,6 +69,15 @@ void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns)
 
 	if (u->ref_queue != NULL)
 		ref_queue_remove(&e->ref_queues, u, now_ns);
+	if (u->again == TXN_AGAIN_DIVERGED) {
+		txn_decidef(u, busy_cause_count(BUSY_GROUP),
+		    "'%s' has a value that the group has not given it, and the "
+		    "group's value is not back yet: see group-ref-diverged in "
+		    "the log of this node",
+		    u->ask->name);
+		decide_count(u);
+		return;
+	}
 	snprintf(lock, sizeof(lock), "%s/%s.lock",
 	    store_repo_path(u->txn->repo), path);
 	if (locked_is_packed_refs(u))
@@ -89,7 +98,7 @@ static void decide_one(struct scheduler *e, struct txn_update *u,
 		return;
 	if (!ending->is_late)
 		decide(e, u, ending->status, ending->text, now_ns);
-	else if (u->again == TXN_AGAIN_LOCKED)
+	else if (u->again == TXN_AGAIN_LOCKED || u->again == TXN_AGAIN_DIVERGED)
 		decide_locked(e, u, now_ns);
 }
 

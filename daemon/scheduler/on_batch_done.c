@@ -38,6 +38,8 @@
 #define BACKOFF_MIN_NS (1 * MS)
 #define BACKOFF_MAX_NS (50 * MS)
 #define ALONE_AFTER_NS (10 * MS)
+/* So long an update waits until its ref has the value of the group again. */
+#define DIVERGED_NS ((int64_t)10000 * MS)
 
 /* The most updates of a batch that comes back at once, and the updates in a
  * part of a larger batch. */
@@ -67,8 +69,8 @@ static int64_t lock_wait_ns(const struct scheduler *e,
 }
 
 /* Sets the next try. The wait equals the time waited so far, so it doubles.
- * True: the limit is reached. */
-static bool lock_was_held(struct back *back, struct txn_update *u)
+ * True: the limit MOST_NS is reached. */
+static bool waits_on(struct back *back, struct txn_update *u, int64_t most_ns)
 {
 	int64_t wait_ns, end_ns;
 
@@ -77,7 +79,7 @@ static bool lock_was_held(struct back *back, struct txn_update *u)
 	wait_ns = back->now_ns - u->locked_since_ns;
 	PROBE_LOCK_WAIT(&u->txn->req.txid, u->txn->repo_id,
 	    u->locked_path != NULL ? u->locked_path : u->ask->name, wait_ns);
-	end_ns = u->locked_since_ns + lock_wait_ns(back->e, u);
+	end_ns = u->locked_since_ns + most_ns;
 	if (wait_ns < BACKOFF_MIN_NS)
 		wait_ns = BACKOFF_MIN_NS;
 	if (wait_ns > BACKOFF_MAX_NS)
@@ -107,13 +109,16 @@ static void undecided_back(struct back *back, struct txn_update *u,
 		u->retry_ns = back->now_ns + ALONE_AFTER_NS;
 		break;
 	case TXN_AGAIN_LOCKED:
-		has_given_up = lock_was_held(back, u);
+		has_given_up = waits_on(back, u, lock_wait_ns(back->e, u));
 		/* The lock of one is the lock of all: one timer. */
 		if (locked_is_list(u))
 			fairness_rest(ent->queue, u->retry_ns, back->now_ns);
 		break;
 	case TXN_AGAIN_REOPEN:
 		ent->is_misplaced = true;
+		break;
+	case TXN_AGAIN_DIVERGED:
+		has_given_up = waits_on(back, u, DIVERGED_NS);
 		break;
 	case TXN_AGAIN_NO:
 		assert(goes_along);

@@ -72,7 +72,8 @@ static bool group_event(enum store_event event, const char *place,
 	case STORE_GROUP_DIVERGED:
 		log_event(LOG_LEVEL_WARNING, "group-ref-diverged",
 		    LOG_STR("repo", place), LOG_STR("error", why),
-		    LOG_TEXT("another program has written a ref of this node: "
+		    LOG_TEXT("another program has written a ref of this node, "
+			     "or an older copy has replaced the repository: "
 			     "writes belong to refd, at the leader"));
 		break;
 	case STORE_GROUP_MOVED:

@@ -183,6 +183,11 @@ static void wake(void *store)
 	s->cfg.wake(s->cfg.wake_arg);
 }
 
+static void diverged(void *store, const struct repo *repo, const char *name)
+{
+	follower_mend(((struct store *)store)->follower, repo, name);
+}
+
 static void committed(void *store, size_t nr)
 {
 	struct store *s = store;
@@ -203,6 +208,7 @@ int store_open_pipeline(struct store *s)
 		.state_dir = s->state_dir,
 		.durability = s->cfg.durability,
 		.prepare_max_ns = s->cfg.prepare_max_ns,
+		.diverged = diverged,
 		.is_fatal = is_fatal,
 		.wake = wake,
 		.committed = committed,

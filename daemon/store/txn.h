@@ -30,6 +30,8 @@ struct txn;
 struct txn_row {
 	uint64_t lsn;  /* of the group; 0: of this node alone */
 	bool is_final; /* journal_row.final */
+	/* Of this node alone: a row replaces the values at once (node_txn.h) */
+	bool is_brief;
 	/* Of the node that wrote the row; NULL: of this node alone. */
 	const struct record *record;
 	const uint8_t *objects; /* row_objects.h; borrowed */
@@ -43,7 +45,9 @@ enum txn_again {
 	/* The update must be alone in a batch, or too many such batches run. */
 	TXN_AGAIN_ALONE,
 	TXN_AGAIN_LOCKED, /* a different writer has the lock */
-	TXN_AGAIN_REOPEN  /* the path has a different repository now */
+	TXN_AGAIN_REOPEN, /* the path has a different repository now */
+	/* In a group: the ref has another value than the group gave it. */
+	TXN_AGAIN_DIVERGED
 };
 
 enum txn_object {

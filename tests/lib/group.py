@@ -373,7 +373,8 @@ class Node:
         self.number += 1
         self.outcomes[self.number] = []
         self.send(HOLD, struct.pack('<Q', self.number) + uuid
-                  + put(os.fsencode(path)) + struct.pack('<BBI', is_new, 1, len(oids))
+                  + put(os.fsencode(path)) + struct.pack('<BBBI', is_new, False, 1,
+                                                     len(oids))
                   + b''.join(oids) + struct.pack('<I', len(bases))
                   + b''.join(bases))
         return self.number

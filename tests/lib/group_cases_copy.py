@@ -11,8 +11,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_pair import (REPO, TOP, a, b, back, log,  # noqa: E402
-                        make_repo, report, run, same, same_refs, stdin,
-                        updated)
+                        make_repo, new_commit, report, run, same, same_refs,
+                        stdin, updated)
 
 OTHER = 'team/other.git'
 
@@ -201,6 +201,49 @@ def test_leader():
     same_refs('the leader is back')
 
 
+# ---- beside the daemon ----
+
+def of_group(node):
+    return [line for line in node.refs(REPO).splitlines()
+            if 'refs/refd/diverged' not in line]
+
+
+def test_beside():
+    """One repository of a running follower becomes an older copy, without its
+    newer objects, and this node leads. What the clients have been told is there
+    on both nodes."""
+    path, main = f'{b.root}/{REPO}', a.git(REPO, 'rev-parse', 'main')
+    updated('a makes a ref', a, 'refs/heads/brief', one)
+    same_refs('before the copy')
+    older = keep(path, 'older')
+    new = new_commit(a, REPO, one)
+    updated('a changes refs', a, '--stdin', **stdin(
+        f'update refs/heads/main {new} {main}',
+        f'create refs/heads/late {new}', f'delete refs/heads/brief {one}'))
+    same_refs('after the row')
+    wanted = of_group(a)
+    before = len(b.said())
+    os.rename(path, f'{TOP}/aside')
+    os.rename(older, path)
+    report('b leads', b.lead())
+    updated('b takes an update from the value of the group', b,
+            'refs/heads/late', two, new)
+    updated('and back', b, 'refs/heads/late', new, two)
+    report('all refs are back', wait_for(20, lambda: of_group(b) == wanted),
+           of_group(b))
+    same('and those of a are as they were', wanted, of_group(a))
+    report('b says so', main in b.said()[before:] and 'group-ref-diverged' in
+           b.said()[before:], b.said()[before:][-900:])
+    for ref in b.git(REPO, 'for-each-ref', '--format=%(refname)',
+                     'refs/refd').split():
+        write('update-ref', '-d', ref)
+    report('a leads again', a.lead())
+    updated('the refs as before', a, '--stdin', **stdin(
+        f'update refs/heads/main {main} {new}',
+        f'delete refs/heads/late {new}'))
+    same_refs('after the older copy')
+
+
 # ---- a journal ----
 
 def test_older_both():
@@ -339,6 +382,6 @@ def test_twice():
 
 
 run(test_start, test_value, test_new_times, test_created, test_deleted,
-    test_packed, test_symref, test_one_repository, test_leader,
+    test_packed, test_symref, test_one_repository, test_leader, test_beside,
     test_older_both, test_older_journal, test_older_copy_of_older_journal,
     test_foreign, test_moved, test_crash, test_twice)

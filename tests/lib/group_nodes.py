@@ -330,6 +330,7 @@ class Link:
     def take_hold(self, body):
         number, uuid, path = body.number(), body.take(16), body.string()
         path = path.decode()
+        _, is_fetch = body.number(1), body.number(1)
         self.asked += 1
         if self.holds == 'wait':
             return
@@ -339,8 +340,10 @@ class Link:
             self.send(NOT_HELD, struct.pack('<Q', number)
                       + put(b'the node b is away'))
             return
-        if self.is_following:
-            bring(self.log.leader, self.node, path, uuid)
+        if is_fetch:    # this node needs the objects itself
+            for other in ([self.log.leader] if self.is_following
+                          else self.node.others):
+                bring(other, self.node, path, uuid)
         for other in self.node.others if self.holds != 'skip' else []:
             bring(self.node, other, path, uuid)
         self.send(HELD, struct.pack('<Q', number))

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Proves that writes by other programs on a node of a group hold nothing up, and
-# are not thrown away: a follower keeps the foreign value under
-# refs/refd/diverged/, tells it, and applies the row.
+# are not thrown away: the value of the group comes back on a follower and on
+# the leader, and the node keeps the other value under refs/refd/diverged/.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -4,12 +4,19 @@
  * packed-refs, or a table, its list, and their directory. The leader sends no
  * row that does the update, and a follower does not append the row. Both do so
  * at the next attempt.
+ *
+ * On the leader, no update begins at a value that the group has not given its
+ * ref, whatever another program has written: the update comes back, and goes on
+ * after the value of the group is back. The found value is kept, also if the
+ * daemon ends in between.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/store/following/node_txn.h"
 #include "daemon/store/following/row_txn.h"
+#include "proto/refname.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tables_rig.h"
 
@@ -148,7 +155,7 @@ static bool try_row(void)
 	}
 	body = record_encode(&rec, &row.record.len);
 	row.record.data = body;
-	ck_assert_int_eq(row_txn_init(&rt, &row, 1, WORLD_REPO, NULL), 0);
+	ck_assert_int_eq(row_txn_init(&rt, &row, 1, WORLD_REPO), 0);
 	rt.txn->repo = world_repo(w, WORLD_REPO);
 	ck_assert_ptr_nonnull(rt.txn->repo);
 	for (i = 0; i < 2; i++)
@@ -191,6 +198,265 @@ START_TEST(follower_with_tables)
 }
 END_TEST
 
+/* ---- values of other programs ---- */
+
+static unsigned nr_told;
+static bool are_tables;
+
+static void begin(void)
+{
+	if (are_tables)
+		tbl_setup();
+	else
+		wr_setup();
+}
+
+static void begin_files(void)
+{
+	are_tables = false;
+	begin();
+}
+
+static void begin_tables(void)
+{
+	are_tables = true;
+	begin();
+}
+
+static void end(void)
+{
+	if (are_tables)
+		tbl_teardown();
+	else
+		wr_teardown();
+}
+
+static void tell(void *arg, const struct repo *repo, const char *name)
+{
+	(void)arg;
+	ck_assert_str_eq(repo->path, WORLD_REPO);
+	ck_assert_str_eq(name, "refs/heads/a");
+	nr_told++;
+}
+
+/* Gives each row the next LSN of the group, except those of this node. */
+static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
+{
+	uint64_t lsn = journal_group_lsn(w->store.journal);
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!rows[i].is_of_node)
+			rows[i].group_lsn = ++lsn;
+	return commit(arg, rows, nr, flush);
+}
+
+static void lead_group(void)
+{
+	struct applier *ap = &w->store.pipeline->applier;
+
+	journal_set_group(w->store.journal,
+	    (const uint8_t *)"a group of nodes");
+	commit = ap->commit;
+	ap->commit = number;
+	ap->diverged = tell;
+	ap->is_group = true;
+	nr_told = 0;
+}
+
+/* Another program does SPEC. */
+static void write_beside(const char *spec)
+{
+	struct applier *ap = &w->store.pipeline->applier;
+
+	ap->is_group = false;
+	ap->commit = commit;
+	wr_ok(spec);
+	ap->commit = number;
+	ap->is_group = true;
+}
+
+static char value(const char *name)
+{
+	return are_tables ? tbl_ref(name) : world_ref(w, name);
+}
+
+/* SPEC changes refs/heads/a, which has another value. */
+static void expect_given_back(const char *spec)
+{
+	const uint64_t lsn = journal_last_lsn(w->store.journal);
+	struct txn *txn = world_apply(w, spec, false);
+
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_DIVERGED);
+	ck_assert_uint_eq(journal_last_lsn(w->store.journal), lsn);
+	ck_assert_uint_gt(nr_told, 0);
+	world_done(w, txn);
+}
+
+/* As the follower mends the ref (mend.c): from FOUND to WANT, '0': none. */
+static bool mend(char found, char want)
+{
+	struct refd_update updates[] = {
+		{ .action = REFD_CREATE,
+		    .name = REFD_DIVERGED "1/heads/a",
+		    .no_deref = true,
+		    .new_oid = world_oid(found) },
+		{ .action = want == '0' ? REFD_DELETE : REFD_UPDATE,
+		    .name = "refs/heads/a",
+		    .no_deref = true,
+		    .has_old = true,
+		    .old_oid = world_oid(found),
+		    .new_oid = world_oid(want) },
+	};
+	struct repo *repo = world_repo(w, WORLD_REPO);
+	struct node_txn nt;
+	bool is_done;
+
+	ck_assert_ptr_nonnull(repo);
+	ck_assert_int_eq(node_txn_init(&nt, repo, updates, 2, false), 0);
+	nt.txn->repo = repo;
+	apply_batch(&w->store.pipeline->applier, nt.batch);
+	is_done = nt.txn->updates[0].status == REFD_OK &&
+	    nt.txn->updates[1].status == REFD_OK;
+	repo_put(&w->store.repos, repo);
+	nt.txn->repo = NULL;
+	node_txn_done(&nt);
+	return is_done;
+}
+
+static const char kept[] = "@" REFD_DIVERGED "1/heads/a";
+
+START_TEST(an_older_value)
+{
+	lead_group();
+	wr_ok("a=1:0;b=1:0");
+	wr_ok("a=2:1");
+	write_beside("a=1:2");
+	expect_given_back("a=3:1");
+	expect_given_back("a=3:2");
+	ck_assert_int_eq(value("a"), '1');
+	/* Other refs go on. */
+	wr_ok("b=2:1");
+	ck_assert(mend('1', '2'));
+	wr_ok("a=3:2");
+	ck_assert_int_eq(value("a"), '3');
+	ck_assert_int_eq(value(kept), '1');
+}
+END_TEST
+
+/* A verification is an answer, too. */
+START_TEST(a_deleted_ref_is_back)
+{
+	lead_group();
+	wr_ok("a=1:0");
+	wr_ok("-a:1");
+	write_beside("a=1:0");
+	expect_given_back("a=2:0");
+	expect_given_back("a=2:1");
+	expect_given_back("-a:1");
+	ck_assert(mend('1', '0'));
+	wr_ok("a=2:0");
+	ck_assert_int_eq(value(kept), '1');
+}
+END_TEST
+
+START_TEST(a_ref_is_missing_or_symbolic)
+{
+	lead_group();
+	wr_ok("a=1:0;b=1:0");
+	write_beside("-a:1");
+	expect_given_back("a=2:0");
+	write_beside("a/b=1:0");
+	expect_given_back("a=2:1");
+	write_beside("-a/b:1");
+	world_write(w->fs, WORLD_REPO "/refs/heads/a", "ref: refs/heads/b\n");
+	expect_given_back("a=2:1");
+	expect_given_back("!a=2:1");
+	world_write(w->fs, WORLD_REPO "/refs/heads/a", "@1\n");
+	wr_ok("a=2:1");
+	ck_assert_int_eq(value("b"), '1');
+}
+END_TEST
+
+/* A ref to which no row has given a value. */
+START_TEST(a_base_line_is_on_the_disk)
+{
+	wr_ok("x=1");
+	lead_group();
+	write_beside("x=2:1");
+	wr_ok("x=3:2");
+	write_beside("x=2:3");
+	ck_assert_int_eq(value("x"), '2');
+}
+END_TEST
+
+static void start_again(void)
+{
+	memfs_crash(w->fs);
+	world_crash(w);
+	if (are_tables)
+		tbl_reopen();
+	wr_start();
+	lead_group();
+}
+
+START_TEST(values_outlive_the_daemon)
+{
+	lead_group();
+	wr_ok("a=1:0");
+	wr_ok("a=2:1");
+	start_again();
+	write_beside("a=1:2");
+	start_again();
+	expect_given_back("a=3:1");
+	ck_assert(mend('1', '2'));
+	start_again();
+	wr_ok("a=3:2");
+}
+END_TEST
+
+/* False: the daemon was not killed before call N. */
+static bool kill_at(unsigned long n)
+{
+	bool is_hit;
+
+	memfs_crash_at(w->fs, n);
+	mend('1', '2');
+	is_hit = memfs_was_hit(w->fs);
+	start_again();
+	/* Both, or nothing. */
+	ck_assert_int_eq(value(kept), value("a") == '2' ? '1' : '0');
+	if (value("a") == '1') {
+		expect_given_back("a=3:2");
+		ck_assert(mend('1', '2'));
+	}
+	ck_assert_int_eq(value("a"), '2');
+	ck_assert_int_eq(value(kept), '1');
+	wr_ok("a=3:2");
+	return is_hit;
+}
+
+START_TEST(killed_while_mending)
+{
+	bool is_hit = true;
+	unsigned long n;
+
+	for (n = 0; is_hit; n++) {
+		if (n > 0) {
+			end();
+			begin();
+		}
+		lead_group();
+		wr_ok("a=1:0");
+		wr_ok("a=2:1");
+		write_beside("a=1:2");
+		is_hit = kill_at(n);
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply group");
@@ -204,6 +470,20 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup_tables, tbl_teardown);
 	tcase_add_loop_test(tc, leader_with_tables, 0, TABLES_SYNCS);
 	tcase_add_loop_test(tc, follower_with_tables, 0, TABLES_SYNCS);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("values in files");
+	tcase_add_checked_fixture(tc, begin_files, end);
+	tcase_add_test(tc, an_older_value);
+	tcase_add_test(tc, a_deleted_ref_is_back);
+	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
+	tcase_add_test(tc, a_base_line_is_on_the_disk);
+	tcase_add_test(tc, values_outlive_the_daemon);
+	tcase_add_test(tc, killed_while_mending);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("values in tables");
+	tcase_add_checked_fixture(tc, begin_tables, end);
+	tcase_add_test(tc, an_older_value);
+	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

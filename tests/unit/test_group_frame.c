@@ -257,7 +257,7 @@ START_TEST(test_hold)
 	ck_assert_ptr_null(decode(bytes, len, &f, &copy));
 	ck_assert_uint_eq(f.hold.number, 6);
 	ck_assert_mem_eq(f.hold.path.data, "r.git", f.hold.path.len);
-	ck_assert(f.hold.is_new && f.hold.repo[0] == 7);
+	ck_assert(f.hold.is_new && !f.hold.is_fetch && f.hold.repo[0] == 7);
 	ck_assert_int_eq(f.hold.object_format, REFD_FORMAT_SHA1);
 	ck_assert_uint_eq(f.hold.nr_oids, 2);
 	ck_assert_mem_eq(f.hold.oids, oids, sizeof(oids));
@@ -416,14 +416,15 @@ START_TEST(test_hostile_bytes)
 	expect_rejected(BATCH, 100, 0xff); /* the same, too large */
 	expect_rejected(BATCH, 105, 0xff); /* the length of objects */
 	expect_rejected(HOLD, 38, 2);      /* neither new nor not */
-	expect_rejected(HOLD, 39, 0);      /* the object format */
-	expect_rejected(HOLD, 39, 2);      /* the other format: too long */
-	expect_rejected(HOLD, 40, 0);      /* no id */
-	expect_rejected(HOLD, 40, 4);      /* the number of ids */
-	expect_rejected(HOLD, 43, 0xff);   /* the same, too large */
-	expect_rejected(HOLD, 44, 0);      /* a null id */
-	expect_rejected(HOLD, 84, 2);      /* the number of bases */
-	expect_rejected(HOLD, 88, 0);      /* a null base */
+	expect_rejected(HOLD, 39, 2);      /* neither for this node nor not */
+	expect_rejected(HOLD, 40, 0);      /* the object format */
+	expect_rejected(HOLD, 40, 2);      /* the other format: too long */
+	expect_rejected(HOLD, 41, 0);      /* no id */
+	expect_rejected(HOLD, 41, 4);      /* the number of ids */
+	expect_rejected(HOLD, 44, 0xff);   /* the same, too large */
+	expect_rejected(HOLD, 45, 0);      /* a null id */
+	expect_rejected(HOLD, 85, 2);      /* the number of bases */
+	expect_rejected(HOLD, 89, 0);      /* a null base */
 	expect_rejected(ROLE, 5, 2);       /* neither leader nor follower */
 	expect_rejected(REFUSED, 20, '\x1b'); /* a control character */
 }

@@ -510,6 +510,11 @@ void admit_lacks(struct txn *txn, const struct refd_oid *missing)
 
 bool admit_wants_object(const struct txn_update *u)
 {
+	const struct txn_row *row = u->txn->row;
+
+	if (row != NULL && row->is_brief &&
+	    strncmp(u->ask->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0)
+		return false;
 	return u->status == REFD_PENDING &&
 	    u->txn->req.gate != REFD_GATE_PREPARED &&
 	    (u->ask->action == REFD_UPDATE || u->ask->action == REFD_CREATE) &&

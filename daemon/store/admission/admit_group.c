@@ -67,12 +67,11 @@ static const char *not_in_group(const struct txn *txn)
 }
 
 /* A ref with a name above REFD_DIVERGED would leave no name for kept values.
- * The deletion of such a ref is a repair. */
+ * Its deletion would need the ref on the other nodes first, beside their kept
+ * values. */
 static bool blocks_kept(const struct refd_update *ask)
 {
-	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
-	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY ||
-	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid)))
+	if (ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
 		return false;
 	return strcmp(ask->name, "refs/refd") == 0 ||
 	    strcmp(ask->name, "refs/refd/diverged") == 0;

@@ -48,6 +48,9 @@ struct applier {
 	/* The row PLAN of TXN is committed. NULL: nobody wants to know. */
 	void (*committed)(void *arg, const struct txn *txn,
 	    const struct repo *repo, const struct record *plan);
+	/* NAME of REPO has another value than the group gave it, and the update
+	 * is given back. Set if IS_GROUP. */
+	void (*diverged)(void *arg, const struct repo *repo, const char *name);
 	/* B has all locks it can get, and from now on waits only for the
 	 * journal. Called at most once per batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);

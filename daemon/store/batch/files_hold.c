@@ -50,12 +50,20 @@ static void conflicts_with_parent(struct pass *p, struct change *c)
 		    c->edit.name);
 }
 
+/* In a group, the ref in the way may be another program's. */
+static void blocked(struct pass *p, struct change *c)
+{
+	change_check_diverged(p, c);
+	if (change_is_live(c))
+		conflicts_with_parent(p, c);
+}
+
 static void lock_failed(struct pass *p, struct change *c, int err)
 {
 	if (err == -EEXIST)
 		change_locked(c, c->edit.name);
 	else if (err == -ENOTDIR)
-		conflicts_with_parent(p, c);
+		blocked(p, c);
 	else if (err == -EXDEV || err == -EPERM || err == -EOPNOTSUPP)
 		change_fail(c, REFD_UNSUPPORTED,
 		    "the file system can't link lock files: %s",

@@ -293,6 +293,9 @@ void change_locked(struct change *c, const char *path);
 bool change_needs_value(const struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
+/* On the leader of a group: gives C back if its ref has another value than the
+ * group gave it. */
+void change_check_diverged(struct pass *p, struct change *c);
 /* The path of file NAME in the repository or in C's worktree, for messages. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);

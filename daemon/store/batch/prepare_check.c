@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/batch/backend.h"
 #include "proto/refname.h"
 
@@ -393,12 +394,58 @@ static bool begins(const struct change *c)
 	return !txn_is_of_node(txn) && must_be_absent(c) && is_confirmed(c);
 }
 
+static bool has_value_of_group(const struct change *c,
+    const struct journal_value *value)
+{
+	if (value->target != NULL)
+		return c->target != NULL &&
+		    strcmp(c->target, value->target) == 0;
+	if (value->exists)
+		return c->target == NULL && c->exists &&
+		    refd_oid_eq(&c->old_oid, &value->oid);
+	/* A file with the null id is an absent ref, too. */
+	return c->target == NULL &&
+	    (!c->exists || refd_oid_is_null(&c->old_oid));
+}
+
+/*
+ * On the leader, too, the value of the group counts, and not the value on disk:
+ * the disk can be an older copy, and an update from its value would take
+ * acknowledged updates back. A ref without a value in the journal has its base
+ * line on disk. The rows of a follower have the old value of the group.
+ */
+void change_check_diverged(struct pass *p, struct change *c)
+{
+	const struct repo *repo = c->slice->repo;
+	struct journal_value value;
+	int r;
+
+	if (!p->ap->is_group || c->slice->txn->row != NULL)
+		return;
+	/* The ref that the update names may be a symbolic ref since. */
+	while (!c->is_asked)
+		c = c->from;
+	r = journal_find_value(p->ap->journal, repo->id, c->edit.name, &value);
+	if (r < 0) {
+		change_fail(c, busy_cause_count(BUSY_GROUP),
+		    "cannot update ref '%s': the journal can't be read",
+		    c->u->ask->name);
+	} else if (r > 0 && !has_value_of_group(c, &value)) {
+		p->ap->diverged(p->ap->arg, repo, c->edit.name);
+		change_again(c, TXN_AGAIN_DIVERGED);
+	}
+	free(value.target);
+}
+
 static void check(struct pass *p, struct change *c)
 {
 	if (change_is_gated(c)) {
 		check_gated(p, c);
 		return;
 	}
+	change_check_diverged(p, c);
+	if (!change_is_live(c))
+		return;
 	check_group(p, c);
 	if (!change_is_live(c))
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/store/following/follower_internal.h"
+#include "daemon/store/following/mend.h"
 #include "daemon/store/following/row_objects_write.h"
 #include "daemon/store/following/row_place.h"
 
@@ -18,9 +19,6 @@
 #define HURRY_NS (60 * 1000000000LL)
 /* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)
-/* Somebody who has written a ref has often written others. The rows of all of
- * them need not wait as long. */
-#define KEEPS_NS (60 * 1000000000LL)
 /* refd-group makes a new repository in less time. */
 #define SEARCH_NS (2 * 1000000000LL)
 /* Searches take at most this part of the time. */
@@ -183,8 +181,8 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 		if (!refd_oid_is_null(&txn->updates[i].ask->new_oid))
 			oids[nr++] = txn->updates[i].ask->new_oid;
 	if (oids != NULL)
-		group_fetch(f->cfg.group, a->row, rt->record.object_format,
-		    oids, nr);
+		group_fetch(f->cfg.group, a->row->repo, &a->row->path,
+		    rt->record.object_format, oids, nr);
 	free(oids);
 }
 
@@ -228,11 +226,7 @@ static enum result apply(struct follower *f, struct attempt *a,
 	}
 	pipeline_apply_row(f->cfg.pipeline, rt->batch);
 	result = look_at_updates(a, rt, true);
-	if (result == RESULT_DIFFERS && a->keeps) {
-		result = diverged_keep(f, a, rt);
-		a->cannot_keep = result == RESULT_WAITS;
-	}
-	return result;
+	return result == RESULT_DIFFERS ? mend_row(f, a, rt) : result;
 }
 
 /* As row_place_put(). */
@@ -262,44 +256,19 @@ void attempt_init(const struct follower *f, struct attempt *a)
 	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
 
 	*a = (struct attempt){ .since_ns = now_ns,
-		.report_ns = now_ns + f->cfg.patience_ns / 2,
-		.keeps = f->kept_ns != 0 && now_ns - f->kept_ns < KEEPS_NS };
+		.event = STORE_GROUP_WAITS,
+		.report_ns = now_ns + f->cfg.patience_ns / 2 };
 }
 
-/* Notes how long the row differs. */
-static void note(struct follower *f, struct attempt *a, enum result result)
-{
-	int64_t now_ns = SYS(f->cfg.sys, now_mono);
-
-	if (result == RESULT_AGAIN)
-		f->kept_ns = now_ns;
-	if (result == RESULT_WAITS) {
-		a->keeps = a->cannot_keep;
-		a->differs_ns = 0;
-	} else if (result == RESULT_AGAIN || a->differs_ns == 0) {
-		a->differs_ns = now_ns;
-	} else if (now_ns - a->differs_ns > f->cfg.patience_ns / 2) {
-		/* A name in the way can be of another batch of this process
-		 * that ends late; but not as late. */
-		a->keeps = true;
-		a->differs_ns = now_ns;
-	}
-}
-
-/* A reported difference gets a second report, at once, if its value can't be
- * kept: this reason says what to do. */
 void attempt_report(struct follower *f, struct attempt *a)
 {
 	int64_t now_ns = SYS(f->cfg.sys, now_mono);
-	bool is_new = a->cannot_keep && a->told == TOLD_OTHER;
 
-	if (now_ns < a->report_ns && !is_new)
+	if (now_ns < a->report_ns)
 		return;
 	a->report_ns = now_ns + REPEAT_NS;
-	if (a->told != TOLD_CANNOT_KEEP)
-		a->told = a->cannot_keep ? TOLD_CANNOT_KEEP : TOLD_OTHER;
 	if (f->cfg.event != NULL)
-		f->cfg.event(STORE_GROUP_WAITS, a->path, a->why);
+		f->cfg.event(a->event, a->path, a->why);
 }
 
 enum result attempt_try(struct follower *f, struct attempt *a)
@@ -307,9 +276,8 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 	struct row_txn rt;
 	enum result result;
 	int placed = place(f, a);
-	int r = row_txn_init(&rt, a->row, a->lsn, a->path, a->found);
+	int r = row_txn_init(&rt, a->row, a->lsn, a->path);
 
-	a->cannot_keep = false;
 	if (r == 0) {
 		result = apply(f, a, &rt, placed);
 		follower_put_repo(f, rt.txn);
@@ -319,8 +287,6 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 		    r == -ENOMEM ? strerror(ENOMEM) :
 				   "this version of refd can't read the row");
 	}
-	if (result != RESULT_DONE)
-		note(f, a, result);
 	if (result == RESULT_WAITS || result == RESULT_DIFFERS)
 		attempt_report(f, a);
 	return result;
@@ -358,10 +324,17 @@ static void take_row(struct follower *f, const struct group_input *in)
 	is_taken = waiting_leave(f, &a) &&
 	    ((!waiting_has(f, a.row->repo) && apply_soon(f, &a)) ||
 		waiting_put(f, in, &a));
-	free(a.found);
 	/* Otherwise the next connection brings the row again. */
 	if (is_taken)
 		group_applied(f->cfg.group, frame->row.lsn);
+}
+
+/* Tries what waits. Returns the time until the next attempt. */
+static int64_t next_try(struct follower *f)
+{
+	const int64_t rows_ns = waiting_try(f), mends_ns = mends_try(f);
+
+	return rows_ns < mends_ns ? rows_ns : mends_ns;
 }
 
 static void *follower_main(void *arg)
@@ -369,11 +342,13 @@ static void *follower_main(void *arg)
 	struct follower *f = arg;
 	struct group_input *in;
 
-	while (group_next(f->cfg.group, waiting_try(f), &in)) {
-		if (in != NULL && in->frame.type == GROUP_ROLE)
+	while (group_next(f->cfg.group, next_try(f), &in)) {
+		if (in != NULL && in->frame.type == GROUP_ROLE) {
 			group_take_role(f->cfg.group, &in->frame);
-		else if (in != NULL)
+			mends_scan(f);
+		} else if (in != NULL) {
 			take_row(f, in);
+		}
 		group_input_free(in);
 	}
 	return NULL;
@@ -389,6 +364,7 @@ struct follower *follower_new(const struct follower_config *cfg)
 		return NULL;
 	f->cfg = *cfg;
 	LIST_INIT(&f->waiting);
+	LIST_INIT(&f->mends);
 	pthread_mutex_init(&f->mutex, NULL);
 	pthread_cond_init(&f->back, NULL);
 	return f;
@@ -399,6 +375,7 @@ void follower_free(struct follower *f)
 	if (f == NULL)
 		return;
 	waiting_free(f);
+	mends_free(f);
 	pthread_cond_destroy(&f->back);
 	pthread_mutex_destroy(&f->mutex);
 	free(f);

@@ -9,7 +9,7 @@
  * later rows of its repository, and the rows of other repositories go on
  * (waiting.c). The first row is tried again until it succeeds, and the log says
  * why it waits. Meanwhile this node counts as one that lacks the row. A ref
- * that another program has written is kept under a different name (diverged.c).
+ * that another program has written is kept under a different name (mend.h).
  */
 #ifndef STORE_FOLLOWER_H
 #define STORE_FOLLOWER_H
@@ -26,9 +26,8 @@ struct follower_config {
 	struct repos *repos;
 	struct admissions *admissions;
 	struct pipeline *pipeline;
-	/* After half of this time a row that waits is reported, and another
-	 * program has written a ref that differs. After the whole time, what is
-	 * missing is asked for again. */
+	/* After half of this time a row that waits is reported. After the whole
+	 * time, what is missing is asked for again. */
 	int64_t patience_ns;
 	/* For the log: the row of the repository PLACE waits, for WHY. May be
 	 * NULL. */
@@ -49,5 +48,10 @@ void follower_stop(struct follower *f);
 /* Takes TXN, which follower_start() has given to admission and which is back.
  * False: TXN is not a row of the group. Any thread. */
 bool follower_take(struct follower *f, struct txn *txn);
+
+/* NAME of REPO has another value than the group gave it: the group's value
+ * comes back soon, and the other one is kept. Any thread; does not block. */
+void follower_mend(struct follower *f, const struct repo *repo,
+    const char *name);
 
 #endif

@@ -14,13 +14,15 @@ struct follower {
 	struct follower_config cfg;
 	pthread_t thread;
 	bool has_thread;
-	int64_t kept_ns;   /* when a foreign ref was kept last; 0: never */
 	int64_t put_ns;    /* when a repository began to wait last; 0: never */
 	int64_t search_ns; /* no search before */
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
-	int64_t try_ns; /* no attempt for them before */
+	int64_t try_ns;                   /* no attempt for them before */
+	LIST_HEAD(mend_list, mend) mends; /* mends.c; under MUTEX */
+	struct journal_place scan_at;
+	int64_t scan_ns; /* no scan before */
 
-	pthread_mutex_t mutex; /* the member below */
+	pthread_mutex_t mutex; /* MENDS, and the member below */
 	pthread_cond_t back;
 	struct txn *admitted; /* is back from admission */
 };
@@ -30,7 +32,7 @@ enum result {
 	RESULT_DONE,
 	RESULT_WAITS,   /* a lock, a full disk, ... */
 	RESULT_DIFFERS, /* from the refs of this node */
-	RESULT_AGAIN    /* a ref of another program was kept: try again */
+	RESULT_AGAIN    /* a ref was mended: try again */
 };
 
 /* The attempts of a row. */
@@ -44,13 +46,8 @@ struct attempt {
 	int64_t search_ns; /* the same; 0: the repository was not missing yet */
 	bool has_written;  /* the objects of the row */
 	bool has_left;     /* row_place.h */
-	/* The row has differed for so long that another program must have
-	 * written the refs. */
-	bool keeps;
-	bool cannot_keep; /* this time, so the row waits */
-	enum { TOLD_NOTHING, TOLD_OTHER, TOLD_CANNOT_KEEP } told;
-	int64_t differs_ns;      /* since when; 0: not */
-	struct row_found *found; /* owned; row_txn_init() */
+	bool lacks_object; /* mend.h */
+	enum store_event event; /* of reports */
 };
 
 void attempt_init(const struct follower *f, struct attempt *a);
@@ -89,8 +86,13 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 /* Tries the row that is due first. Returns the time until the next one is. */
 int64_t waiting_try(struct follower *f);
 
-/* diverged.c: the updates of RT have failed. */
-enum result diverged_keep(struct follower *f, struct attempt *a,
-    const struct row_txn *rt);
+/* ---- mends.c ---- */
+
+void mends_free(struct follower *f);
+/* Mends the ref that is due first, or scans. Returns the time until there is
+ * more to do. */
+int64_t mends_try(struct follower *f);
+/* The scan begins anew: the role of the node has changed. */
+void mends_scan(struct follower *f);
 
 #endif

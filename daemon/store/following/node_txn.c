@@ -41,6 +41,7 @@ static int make_request(const struct repo *repo,
 		*u = updates[u - req->updates];
 		u->name = copy(req->arena, u->name, &ok);
 		u->old_target = copy(req->arena, u->old_target, &ok);
+		u->target = copy(req->arena, u->target, &ok);
 	}
 	return ok && req->updates != NULL ? 0 : -ENOMEM;
 }
@@ -68,12 +69,13 @@ static int make_batch(struct node_txn *nt)
 }
 
 int node_txn_init(struct node_txn *nt, const struct repo *repo,
-    const struct refd_update *updates, size_t nr)
+    const struct refd_update *updates, size_t nr, bool is_brief)
 {
 	struct refd_request req;
 	int r;
 
-	*nt = (struct node_txn){ .row = { .is_final = true } };
+	*nt = (struct node_txn){ .row = { .is_final = true,
+				     .is_brief = is_brief } };
 	r = make_request(repo, updates, nr, &req);
 	if (r == 0 && (nt->txn = txn_new(&req)) == NULL)
 		r = -ENOMEM;

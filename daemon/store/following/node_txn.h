@@ -17,9 +17,11 @@ struct node_txn {
 	struct batch *batch;
 };
 
-/* Copies UPDATES. 0; -ENOMEM; -EIO: there are no random numbers. */
+/* Copies UPDATES. IS_BRIEF: a row replaces the new values at once, so their
+ * objects are not looked for, except of kept values. 0; -ENOMEM; -EIO: there
+ * are no random numbers. */
 int node_txn_init(struct node_txn *nt, const struct repo *repo,
-    const struct refd_update *updates, size_t nr);
+    const struct refd_update *updates, size_t nr, bool is_brief);
 /* The reference to the repository must have been given back. */
 void node_txn_done(struct node_txn *nt);
 

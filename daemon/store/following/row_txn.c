@@ -81,25 +81,6 @@ static int make_request(const struct record *rec, const struct group_row *row,
 	return 0;
 }
 
-/* ---- the values of this node ---- */
-
-static void take_found(struct record *rec, const struct row_found *found)
-{
-	struct record_member *m;
-	size_t i;
-
-	for (i = 0; i < rec->nr_members; i++) {
-		m = &rec->members[i];
-		if (!changes_ref(m) || !found[m->index].is_known)
-			continue;
-		m->had_old = found[m->index].exists;
-		m->old_oid = m->had_old ? found[m->index].oid :
-					  (struct refd_oid){ .bytes = { 0 } };
-		if (m->action == RECORD_DELETE && !m->had_old)
-			m->action = RECORD_NOTHING;
-	}
-}
-
 /* ---- the outcomes ---- */
 
 /* M has the answer of U. */
@@ -182,7 +163,7 @@ static int make_txn(struct row_txn *rt, const struct group_row *row,
 }
 
 int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
-    const char *path, const struct row_found *found)
+    const char *path)
 {
 	int r;
 
@@ -194,8 +175,6 @@ int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
 	r = record_decode(row->record.data, row->record.len, &rt->record);
 	if (r == 0 && !may_follow(&rt->record))
 		r = -ENOTSUP;
-	if (r == 0 && found != NULL)
-		take_found(&rt->record, found);
 	if (r == 0)
 		r = make_txn(rt, row, path);
 	if (r == 0)

@@ -13,14 +13,6 @@
 #include "daemon/store/txn.h"
 #include "proto/group_frame.h"
 
-/* The old value of an update on this node, which another program has written.
- */
-struct row_found {
-	bool is_known; /* false: as in the row */
-	bool exists;
-	struct refd_oid oid;
-};
-
 /* The transaction, and the batch for it. All owned. */
 struct row_txn {
 	struct record record;
@@ -29,12 +21,10 @@ struct row_txn {
 	struct batch *batch;
 };
 
-/* PATH: the repository on this node. FOUND: for every update of the
- * transaction, in place of the row's old value; NULL: nothing. 0; -ENOMEM;
- * -EBADMSG: not a record; -ENOTSUP: the record has a ref of a worktree, or of a
- * reftable. */
+/* PATH: the repository on this node. 0; -ENOMEM; -EBADMSG: not a record;
+ * -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
 int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
-    const char *path, const struct row_found *found);
+    const char *path);
 /* The reference to the repository must have been given back. */
 void row_txn_done(struct row_txn *rt);
 

@@ -70,7 +70,6 @@ static struct waiting_repo *add(struct follower *f, const uint8_t uuid[16],
 static void drop(struct waiting_repo *w)
 {
 	LIST_REMOVE(w, link);
-	free(w->attempt.found);
 	free(w);
 }
 
@@ -162,7 +161,6 @@ static void take_attempt(struct waiting_repo *w, struct attempt *a)
 {
 	w->attempt = *a;
 	w->attempt.row = NULL;
-	a->found = NULL;
 }
 
 bool waiting_put(struct follower *f, const struct group_input *in,
@@ -190,7 +188,6 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 /* The repository waits no longer, or its next row begins anew. */
 static void go_on(struct follower *f, struct waiting_repo *w)
 {
-	free(w->attempt.found);
 	attempt_init(f, &w->attempt);
 	w->next_ns = w->attempt.since_ns;
 	w->pause_ns = PAUSE_NS;

@@ -330,8 +330,9 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 	g->is_following = false;
 	pthread_cond_broadcast(&g->changed);
 	while (g->input == NULL && !g->is_stopping && !g->is_dead &&
-	    r != ETIMEDOUT)
+	    !g->is_woken && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
+	g->is_woken = false;
 	goes_on = !g->is_stopping && !g->is_dead;
 	in = goes_on ? g->input : NULL;
 	if (in != NULL) {
@@ -345,6 +346,14 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 	pthread_mutex_unlock(&g->mutex);
 	*next = in;
 	return goes_on;
+}
+
+void group_wake(struct group *g)
+{
+	pthread_mutex_lock(&g->mutex);
+	g->is_woken = true;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->mutex);
 }
 
 uint64_t group_applied_lsn(const struct group *g)

@@ -131,10 +131,14 @@ void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES]);
  * earlier transaction of its repository. Every transaction comes back to the
  * completions. */
 bool group_hold(void *group, struct txn *txn);
-/* Asks refd-group to bring the repository of ROW, and the NR objects OIDS, to
- * this node. Does not wait for the result. */
-void group_fetch(struct group *g, const struct group_row *row,
-    enum refd_object_format format, const struct refd_oid *oids, size_t nr);
+/* Asks refd-group to bring the repository with the uuid REPO, PATH as in a row,
+ * and the NR objects OIDS, to this node. Does not wait for the result. */
+void group_fetch(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
+    const struct group_bytes *path, enum refd_object_format format,
+    const struct refd_oid *oids, size_t nr);
+/* The same for one object of a repository that is here. */
+void group_fetch_here(struct group *g, const struct repo *repo,
+    const struct refd_oid *oid);
 /* TXN comes back at once if TXN waits here. */
 void group_give_up(struct group *g, struct txn *txn);
 
@@ -152,6 +156,8 @@ struct group_input {
 /* Waits at most WAIT_NS for the next frame, which the caller frees. *NEXT NULL:
  * there is none yet. False: the end. */
 bool group_next(struct group *g, int64_t wait_ns, struct group_input **next);
+/* The call waits no longer. Any thread. */
+void group_wake(struct group *g);
 void group_input_free(struct group_input *in);
 
 /* Rows in the journal that this node could not apply yet. */

@@ -75,20 +75,31 @@ static int send_hold(struct group *g, const struct txn *txn, uint64_t number)
 	return r;
 }
 
-void group_fetch(struct group *g, const struct group_row *row,
-    enum refd_object_format format, const struct refd_oid *oids, size_t nr)
+void group_fetch(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
+    const struct group_bytes *path, enum refd_object_format format,
+    const struct refd_oid *oids, size_t nr)
 {
 	struct group_frame f = { .type = GROUP_HOLD,
-		.hold = { .path = row->path,
+		.hold = { .path = *path,
+		    .is_fetch = true,
 		    .object_format = format,
 		    .oids = oids,
 		    .nr_oids = nr } };
 
-	memcpy(f.hold.repo, row->repo, sizeof(f.hold.repo));
+	memcpy(f.hold.repo, repo, sizeof(f.hold.repo));
 	pthread_mutex_lock(&g->mutex);
 	f.hold.number = ++g->next_number;
 	group_send(g, &f);
 	pthread_mutex_unlock(&g->mutex);
+}
+
+void group_fetch_here(struct group *g, const struct repo *repo,
+    const struct refd_oid *oid)
+{
+	struct group_bytes path;
+
+	if (group_path_below(&g->cfg, repo->path, &path) == 0)
+		group_fetch(g, repo->uuid, &path, repo->object_format, oid, 1);
 }
 
 /* ---- the list ---- */

@@ -91,6 +91,7 @@ struct group {
 	/* Frames for the follower, and whether the follower has a frame. */
 	struct group_input *input, **input_end;
 	size_t input_bytes;
+	bool is_woken; /* group_wake() */
 	bool is_following;
 	int64_t following_ns; /* since when the follower has the frame */
 	struct group_output *output, **output_end;

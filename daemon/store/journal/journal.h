@@ -42,6 +42,7 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/commit_log.h"
+#include "proto/limits.h"
 #include "proto/oid.h"
 
 struct journal_reader;
@@ -211,6 +212,16 @@ struct journal_value {
  * 0: the group has not changed the ref yet; negative errno or JOURNAL_UNKNOWN.
  * Sets *VALUE in all cases. Any thread. */
 int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
+    struct journal_value *value);
+/* A place in the order of all values; zeros: before the first one. */
+struct journal_place {
+	uint64_t repo;
+	char ref[REFD_REFNAME_MAX + 1];
+	char path[REFD_PATH_MAX]; /* of the repository, when last known */
+};
+/* Moves AT to the next value, and sets *VALUE. 1; 0: there is none; otherwise
+ * as above. */
+int journal_next_value(struct journal *j, struct journal_place *at,
     struct journal_value *value);
 
 /* The highest group_lsn of a row, also of one that waits, durable or not,

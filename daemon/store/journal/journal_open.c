@@ -94,6 +94,11 @@ static int prepare_all(struct journal *j)
 		{ "SELECT lsn, oid, target FROM " JOURNAL_VALUES
 		  " WHERE repo = ? AND ref = ?",
 		    &j->stmts.find_value },
+		{ "SELECT v.lsn, v.oid, v.target, v.repo, v.ref, r.path"
+		  " FROM " JOURNAL_VALUES " v JOIN repo r ON r.id = v.repo"
+		  " WHERE (v.repo, v.ref) > (?, ?)"
+		  " ORDER BY v.repo, v.ref LIMIT 1",
+		    &j->stmts.next_value },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
 		  " seal = ?, group_lsn = ?, group_uuid = ? WHERE id = 1",
 		    &j->stmts.write_meta },
@@ -273,6 +278,7 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->stmts.end_wait);
 	sqlite3_finalize(j->stmts.write_value);
 	sqlite3_finalize(j->stmts.find_value);
+	sqlite3_finalize(j->stmts.next_value);
 	sqlite3_finalize(j->stmts.write_meta);
 	sqlite3_finalize(j->stmts.commit);
 	sqlite3_finalize(j->stmts.rollback);

@@ -12,6 +12,7 @@
  * no values, and a node that leaves its group drops them.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/store/journal/journal_internal.h"
@@ -83,21 +84,18 @@ static int take_value(sqlite3_stmt *s, struct journal_value *value)
 	return 1;
 }
 
-static int find_value(struct journal *j, uint64_t repo, const char *ref,
+/* Runs S for REF in REPO. */
+static int read_value(sqlite3_stmt *s, uint64_t repo, const char *ref,
     struct journal_value *value)
 {
-	sqlite3_stmt *s = j->stmts.find_value;
-	int r, rc;
+	int rc;
 
 	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
 	sqlite3_bind_text(s, 2, ref, -1, SQLITE_STATIC);
 	rc = sqlite3_step(s);
 	if (rc == SQLITE_ROW)
-		r = take_value(s, value);
-	else
-		r = rc == SQLITE_DONE ? 0 : journal_errno(rc);
-	sqlite3_reset(s);
-	return r;
+		return take_value(s, value);
+	return rc == SQLITE_DONE ? 0 : journal_errno(rc);
 }
 
 int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
@@ -107,8 +105,34 @@ int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
 
 	*value = (struct journal_value){ .target = NULL };
 	pthread_mutex_lock(&j->commit_lock);
-	if (!journal_is_broken(j))
-		r = find_value(j, repo, ref, value);
+	if (!journal_is_broken(j)) {
+		r = read_value(j->stmts.find_value, repo, ref, value);
+		sqlite3_reset(j->stmts.find_value);
+	}
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+static void take_place(sqlite3_stmt *s, struct journal_place *at)
+{
+	at->repo = (uint64_t)sqlite3_column_int64(s, 3);
+	snprintf(at->ref, sizeof(at->ref), "%s", sqlite3_column_text(s, 4));
+	snprintf(at->path, sizeof(at->path), "%s", sqlite3_column_text(s, 5));
+}
+
+int journal_next_value(struct journal *j, struct journal_place *at,
+    struct journal_value *value)
+{
+	int r = JOURNAL_UNKNOWN;
+
+	*value = (struct journal_value){ .target = NULL };
+	pthread_mutex_lock(&j->commit_lock);
+	if (!journal_is_broken(j)) {
+		r = read_value(j->stmts.next_value, at->repo, at->ref, value);
+		if (r == 1)
+			take_place(j->stmts.next_value, at);
+		sqlite3_reset(j->stmts.next_value);
+	}
 	pthread_mutex_unlock(&j->commit_lock);
 	return r;
 }

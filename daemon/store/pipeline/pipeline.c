@@ -172,6 +172,13 @@ static void left(void *arg, const struct repo *repo, uint64_t token)
 	deferred_add_locks(((struct pipeline *)arg)->cfg.deferred, repo, token);
 }
 
+static void diverged(void *arg, const struct repo *repo, const char *name)
+{
+	const struct pipeline *p = arg;
+
+	p->cfg.diverged(p->cfg.arg, repo, name);
+}
+
 static void defer_update(void *arg, uint64_t lsn, uint32_t index)
 {
 	struct pipeline *p = arg;
@@ -202,6 +209,7 @@ static void init_applier(struct pipeline *p)
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = group_commit;
 	ap->committed = p->cfg.group != NULL ? group_committed : NULL;
+	ap->diverged = diverged;
 	ap->prepared = batch_prepared;
 	ap->is_awaited = is_awaited;
 	ap->defer_line = defer_line;

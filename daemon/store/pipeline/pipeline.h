@@ -61,6 +61,8 @@ struct pipeline_config {
 	const char *state_dir; /* stands for the path of a rejection */
 	enum refd_durability durability; /* as in store_config */
 	int64_t prepare_max_ns;          /* the same */
+	/* In a group: as of struct applier. */
+	void (*diverged)(void *arg, const struct repo *repo, const char *name);
 	/* The log must take no more rows. */
 	bool (*is_fatal)(void *arg);
 	/* pipeline_takes() has become true, and no batch came back. */

@@ -1,19 +1,25 @@
 /*
- * Refs of this node which another program has written: the old value of a row
- * of the group differs. The row wins, and nothing is thrown away:
+ * Mends a ref of this node that has another value than the group gave it: a
+ * program without refd's hook has written the ref, or the repository was
+ * replaced by an older copy. The group's value comes back, because the group
+ * has acknowledged it, and nothing is thrown away:
  *
- *	a value			kept as refs/refd/diverged/<LSN of the row>/...;
- *				the row is applied over it
- *	a value in the way	kept, and removed with the same transaction
- *	a symbolic ref		removed; the log has its target
+ *	a value			kept as refs/refd/diverged/<LSN of the row>/...,
+ *				with the same transaction
+ *	a value in the way	kept, and removed
+ *	a symbolic ref		replaced; the log has its target
  *	no ref			nothing to keep
  *
- * Each step is durable before the next. After a crash in between, the next
- * start finds the same value again, and finds it kept.
+ * A transaction of this node alone does so, with the locks and the comparisons
+ * of any other one. The journal has this transaction, and the log of the group
+ * has not. The caller then tries its update again, which meets the group's
+ * value, so no batch needs to know about values of other programs.
  *
- * What fails: a lock, a full disk, an unreadable ref: the row waits. A ref that
- * is as the row expects: the row differs in another way, and the caller
- * decides.
+ * A crash in between leaves the found value, which the next attempt finds kept
+ * already; or the group's value.
+ *
+ * What fails: a lock, a full disk, an unreadable ref, a missing object: the
+ * repository waits. A ref that is as it should be: the caller decides.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +27,7 @@
 
 #include "daemon/store/following/follower_internal.h"
 #include "daemon/store/following/foreign_ref.h"
+#include "daemon/store/following/mend.h"
 #include "daemon/store/following/node_txn.h"
 #include "proto/refname.h"
 
@@ -28,17 +35,20 @@
 #define KEPT_MAX     100
 #define BLOCKERS_MAX 1000
 
-struct keeping {
+struct mending {
 	struct follower *f;
 	struct attempt *a;
 	const struct repo *repo;
+	const struct refd_oid *next;
 	char kept[REFD_REFNAME_MAX + 1]; /* of the present ref; "": nothing */
 	bool is_lost; /* the object of the present ref is missing */
 };
 
+static const struct journal_value no_ref;
+
 /* ---- a transaction of this node ---- */
 
-static enum result look_at(struct keeping *k, const struct node_txn *nt)
+static enum result look_at(struct mending *k, const struct node_txn *nt)
 {
 	const struct txn_update *u;
 	size_t i;
@@ -48,7 +58,7 @@ static enum result look_at(struct keeping *k, const struct node_txn *nt)
 		if (u->status == REFD_OK || u->status == REFD_ABORTED)
 			continue;
 		attempt_say(k->a,
-		    "can't keep a ref of another program: '%s' "
+		    "can't give a ref the group's value back: '%s' "
 		    "of '%s': %s%s%s",
 		    u->ask->name, k->repo->path,
 		    u->status == REFD_PENDING ? "is locked" :
@@ -84,24 +94,32 @@ static bool lacks_object(const struct node_txn *nt)
 	return false;
 }
 
-static enum result apply(struct keeping *k, struct node_txn *nt)
+/* Does the value that was found lack its object? */
+static bool lacks_kept(const struct mending *k, const struct node_txn *nt)
+{
+	return strcmp(nt->txn->updates[0].ask->name, k->kept) == 0 &&
+	    nt->txn->updates[0].status == REFD_NOOBJECT;
+}
+
+static enum result apply(struct mending *k, struct node_txn *nt)
 {
 	follower_admit(k->f, nt->txn);
 	if (nt->txn->refused != REFD_OK)
 		return attempt_waits(k->a,
 		    nt->txn->why != NULL ? nt->txn->why :
 					   refd_status_name(nt->txn->refused));
-	k->is_lost = lacks_object(nt);
+	k->is_lost = lacks_kept(k, nt);
 	if (k->is_lost)
 		return RESULT_WAITS;
-	/* A value that can't be kept must not be removed. */
+	k->a->lacks_object = lacks_object(nt);
+	/* A value that can't be kept must not be replaced. */
 	if (is_decided(nt))
 		return look_at(k, nt);
 	pipeline_apply_row(k->f->cfg.pipeline, nt->batch);
 	return look_at(k, nt);
 }
 
-static enum result run(struct keeping *k, const struct refd_update *updates,
+static enum result run(struct mending *k, const struct refd_update *updates,
     size_t nr)
 {
 	enum result result;
@@ -110,7 +128,7 @@ static enum result run(struct keeping *k, const struct refd_update *updates,
 
 	if (nr == 0)
 		return RESULT_DONE;
-	r = node_txn_init(&nt, k->repo, updates, nr);
+	r = node_txn_init(&nt, k->repo, updates, nr, k->a->row != NULL);
 	if (r < 0)
 		return attempt_waits(k->a, strerror(-r));
 	result = apply(k, &nt);
@@ -121,7 +139,7 @@ static enum result run(struct keeping *k, const struct refd_update *updates,
 
 /* ---- the name of a kept value ---- */
 
-static void make_name(struct keeping *k, const char *name, unsigned nth)
+static void make_name(struct mending *k, const char *name, unsigned nth)
 {
 	const char *bare = strncmp(name, "refs/", 5) == 0 ? name + 5 : name;
 	char number[16] = "";
@@ -138,7 +156,7 @@ static void make_name(struct keeping *k, const char *name, unsigned nth)
 }
 
 /* 1: the name is free; 0: it is taken; negative errno. *IS_KEPT: it has OID. */
-static int is_free(const struct keeping *k, const struct refd_oid *oid,
+static int is_free(const struct mending *k, const struct refd_oid *oid,
     bool *is_kept)
 {
 	const struct sys *sys = k->f->cfg.sys;
@@ -160,7 +178,7 @@ static int is_free(const struct keeping *k, const struct refd_oid *oid,
 
 /* An earlier attempt may have kept the same value, or another value of the same
  * ref. */
-static bool choose_name(struct keeping *k, const struct foreign_ref *ref,
+static bool choose_name(struct mending *k, const struct foreign_ref *ref,
     bool *is_kept)
 {
 	unsigned nth;
@@ -181,24 +199,46 @@ static bool choose_name(struct keeping *k, const struct foreign_ref *ref,
 
 /* ---- one ref ---- */
 
-static size_t add_removal(const struct foreign_ref *ref,
-    struct refd_update *updates)
+bool mend_is_as_wanted(const struct foreign_ref *ref,
+    const struct journal_value *want)
 {
-	updates[0] = (struct refd_update){ .action = REFD_DELETE,
+	if (want->target != NULL)
+		return ref->kind == LOOSE_SYMREF &&
+		    strcmp(ref->target, want->target) == 0;
+	if (want->exists)
+		return ref->kind == LOOSE_OID &&
+		    refd_oid_eq(&ref->oid, &want->oid);
+	return ref->kind == LOOSE_ABSENT || ref->kind == LOOSE_DIR;
+}
+
+/* From the value of REF to WANT. */
+static struct refd_update make_update(const struct foreign_ref *ref,
+    const struct journal_value *want)
+{
+	struct refd_update u = { .action = REFD_UPDATE,
 		.name = ref->name,
 		.no_deref = true,
 		.has_old = true,
-		.old_oid = ref->oid };
-	if (ref->kind == LOOSE_SYMREF) {
-		updates[0].action = REFD_SYMREF_DELETE;
-		updates[0].old_target = ref->target;
+		.old_oid = ref->oid,
+		.new_oid = want->oid };
+
+	if (want->target != NULL) {
+		u.action = REFD_SYMREF_UPDATE;
+		u.target = want->target;
+	} else if (!want->exists) {
+		u.action = REFD_DELETE;
 	}
-	return 1;
+	if (ref->kind == LOOSE_SYMREF) {
+		u.old_target = ref->target;
+		if (u.action == REFD_DELETE)
+			u.action = REFD_SYMREF_DELETE;
+	}
+	return u;
 }
 
-/* The value of REF gets a second name, and with REMOVES loses the first. */
-static enum result take(struct keeping *k, const struct foreign_ref *ref,
-    bool removes)
+/* The value of REF gets a second name, and REF becomes WANT. */
+static enum result replace(struct mending *k, const struct foreign_ref *ref,
+    const struct journal_value *want)
 {
 	struct refd_update updates[2];
 	bool is_kept = true;
@@ -207,27 +247,26 @@ static enum result take(struct keeping *k, const struct foreign_ref *ref,
 
 	k->kept[0] = '\0';
 	k->is_lost = false;
-	if (ref->kind == LOOSE_OID && !choose_name(k, ref, &is_kept))
+	if (ref->kind == LOOSE_OID &&
+	    (k->next == NULL || !refd_oid_eq(&ref->oid, k->next)) &&
+	    !choose_name(k, ref, &is_kept))
 		return RESULT_WAITS;
 	if (!is_kept)
 		updates[nr++] = (struct refd_update){ .action = REFD_CREATE,
 			.name = k->kept,
 			.no_deref = true,
 			.new_oid = ref->oid };
-	if (removes)
-		nr += add_removal(ref, &updates[nr]);
+	updates[nr++] = make_update(ref, want);
 	result = run(k, updates, nr);
 	if (!k->is_lost)
 		return result;
 	k->kept[0] = '\0';
-	result = run(k, updates, removes ? add_removal(ref, updates) : 0);
+	result = run(k, &updates[1], 1);
 	k->is_lost = true;
 	return result;
 }
 
-/* WHAT became of REF, if nothing was kept. */
-static void report(struct keeping *k, const struct foreign_ref *ref,
-    const char *what)
+static void report(struct mending *k, const struct foreign_ref *ref)
 {
 	char was[REFD_PATH_MAX + 16] = "no value", text[3 * REFD_PATH_MAX];
 
@@ -236,17 +275,17 @@ static void report(struct keeping *k, const struct foreign_ref *ref,
 	else if (ref->kind == LOOSE_SYMREF)
 		snprintf(was, sizeof(was), "the target %s", ref->target);
 	snprintf(text, sizeof(text),
-	    "'%s' had %s%s, which is not from the group: %s%s; row %llu of the "
-	    "group is applied",
+	    "'%s' had %s%s, which is not from the group: %s%s; the value that "
+	    "the group gave until row %llu is back",
 	    ref->name, was, k->is_lost ? ", a missing object" : "",
-	    k->kept[0] != '\0' ? "kept as " : what, k->kept,
+	    k->kept[0] != '\0' ? "kept as " : "nothing is kept", k->kept,
 	    (unsigned long long)k->a->lsn);
 	attempt_make_readable(text);
 	if (k->f->cfg.event != NULL)
 		k->f->cfg.event(STORE_GROUP_DIVERGED, k->repo->path, text);
 }
 
-static enum result unreadable(struct keeping *k, const char *name, int err)
+static enum result unreadable(struct mending *k, const char *name, int err)
 {
 	attempt_say(k->a,
 	    "'%s' of '%s', which is not as in the group, can't be read: %s",
@@ -266,7 +305,7 @@ static bool is_kept_name(const char *name)
 }
 
 /* A lock, or another file that is no ref, is below NAME. */
-static enum result look_for_file(struct keeping *k, const char *name)
+static enum result look_for_file(struct mending *k, const char *name)
 {
 	char *found = NULL;
 	int r;
@@ -278,8 +317,8 @@ static enum result look_for_file(struct keeping *k, const char *name)
 		return unreadable(k, name, r);
 	if (r > 0) {
 		attempt_say(k->a,
-		    "the row has '%s' of '%s', and the file '%s', which is no "
-		    "ref, is in the way: remove it",
+		    "the group has '%s' of '%s', and the file '%s', which is "
+		    "no ref, is in the way: remove it",
 		    name, k->repo->path, found);
 		attempt_make_readable(k->a->why);
 	}
@@ -287,7 +326,7 @@ static enum result look_for_file(struct keeping *k, const char *name)
 	return r > 0 ? RESULT_WAITS : RESULT_DONE;
 }
 
-static enum result remove_blocker(struct keeping *k, const char *name)
+static enum result remove_blocker(struct mending *k, const char *name)
 {
 	enum result result;
 	struct foreign_ref ref;
@@ -300,14 +339,14 @@ static enum result remove_blocker(struct keeping *k, const char *name)
 		result = look_for_file(k, name);
 	} else if (is_kept_name(ref.name)) {
 		attempt_say(k->a,
-		    "the row has '%s' of '%s', and the kept value '%s' is in "
+		    "the group has '%s' of '%s', and the kept value '%s' is in "
 		    "the way: delete it (git update-ref -d)",
 		    name, k->repo->path, ref.name);
 		result = RESULT_WAITS;
 	} else {
-		result = take(k, &ref, true);
+		result = replace(k, &ref, &no_ref);
 		if (result == RESULT_DONE) {
-			report(k, &ref, "removed");
+			report(k, &ref);
 			result = RESULT_AGAIN;
 		}
 	}
@@ -316,7 +355,7 @@ static enum result remove_blocker(struct keeping *k, const char *name)
 }
 
 /* DONE: none was there. */
-static enum result remove_blockers(struct keeping *k, const char *name)
+static enum result remove_blockers(struct mending *k, const char *name)
 {
 	enum result result = RESULT_AGAIN;
 	unsigned i;
@@ -326,109 +365,72 @@ static enum result remove_blockers(struct keeping *k, const char *name)
 	return result == RESULT_DONE && i > 1 ? RESULT_AGAIN : result;
 }
 
-/* ---- the updates of a row ---- */
+/* ---- mending ---- */
 
-/* The next attempt expects the value of REF. */
-static enum result expect(struct keeping *k, const struct record_member *m,
-    const struct foreign_ref *ref, bool exists)
-{
-	k->a->found[m->index] = (struct row_found){ .is_known = true,
-		.exists = exists,
-		.oid = ref->oid };
-	return RESULT_AGAIN;
-}
-
-static enum result take_value(struct keeping *k, const struct record_member *m,
-    const struct foreign_ref *ref)
-{
-	enum result result = RESULT_DONE;
-
-	if (m->had_old && refd_oid_eq(&m->old_oid, &ref->oid))
-		return RESULT_DIFFERS;
-	k->kept[0] = '\0';
-	if (m->target != NULL || !refd_oid_eq(&m->new_oid, &ref->oid))
-		result = take(k, ref, false);
-	if (result != RESULT_DONE)
-		return result;
-	report(k, ref, "the row has the same value");
-	return expect(k, m, ref, true);
-}
-
-static enum result take_symref(struct keeping *k, const struct record_member *m,
-    const struct foreign_ref *ref)
-{
-	enum result result;
-
-	if (m->target != NULL)
-		return RESULT_DIFFERS;
-	result = take(k, ref, true);
-	if (result != RESULT_DONE)
-		return result;
-	report(k, ref, "removed");
-	return expect(k, m, ref, false);
-}
-
-static enum result take_absence(struct keeping *k,
-    const struct record_member *m, const struct foreign_ref *ref)
-{
-	if (!m->had_old)
-		return RESULT_DIFFERS;
-	k->kept[0] = '\0';
-	report(k, ref, "there is nothing to keep");
-	return expect(k, m, ref, false);
-}
-
-static enum result take_ref(struct keeping *k, const struct record_member *m)
+static enum result mend_value(struct mending *k, const char *name,
+    const struct journal_value *want)
 {
 	enum result result = RESULT_DIFFERS;
 	struct foreign_ref ref;
 	int r;
 
-	k->is_lost = false;
-	r = foreign_ref_read(k->f->cfg.sys, k->repo, m->name, &ref);
+	r = foreign_ref_read(k->f->cfg.sys, k->repo, name, &ref);
 	if (r < 0 || ref.kind == LOOSE_BROKEN)
-		result = unreadable(k, m->name, r);
-	else if (ref.kind == LOOSE_OID)
-		result = take_value(k, m, &ref);
-	else if (ref.kind == LOOSE_SYMREF)
-		result = take_symref(k, m, &ref);
-	else if (ref.kind == LOOSE_ABSENT)
-		result = take_absence(k, m, &ref);
+		result = unreadable(k, name, r);
+	else if (!mend_is_as_wanted(&ref, want))
+		result = replace(k, &ref, want);
+	if (result == RESULT_DONE) {
+		report(k, &ref);
+		result = RESULT_AGAIN;
+	}
 	foreign_ref_done(&ref);
 	return result;
 }
 
-static enum result keep_of(struct keeping *k, const struct record_member *m)
+enum result mend_ref(struct follower *f, struct attempt *a,
+    const struct repo *repo, const char *name, const struct journal_value *want,
+    const struct refd_oid *next)
 {
+	struct mending k = { .f = f, .a = a, .repo = repo, .next = next };
 	enum result blockers = RESULT_DONE, result;
 
-	/* A deletion needs no room. */
-	if (m->action != RECORD_DELETE)
-		blockers = remove_blockers(k, m->name);
+	/* A deletion needs no room, but a new value of the ref does. */
+	if (want->exists || want->target != NULL || next != NULL)
+		blockers = remove_blockers(&k, name);
 	if (blockers == RESULT_WAITS)
 		return blockers;
-	result = take_ref(k, m);
+	result = mend_value(&k, name, want);
 	return result == RESULT_DIFFERS && blockers == RESULT_AGAIN ? blockers :
 								      result;
 }
 
-enum result diverged_keep(struct follower *f, struct attempt *a,
+/* The leader has compared the old value of its row with the group's. So this
+ * is the group's value, whatever this node takes for it. */
+static enum result mend_member(struct follower *f, struct attempt *a,
+    const struct repo *repo, const struct record_member *m)
+{
+	const struct journal_value want = {
+		.lsn = a->lsn,
+		.exists = m->had_old && !refd_oid_is_null(&m->old_oid),
+		.oid = m->old_oid,
+	};
+
+	return mend_ref(f, a, repo, m->name, &want,
+	    m->action != RECORD_DELETE ? &m->new_oid : NULL);
+}
+
+enum result mend_row(struct follower *f, struct attempt *a,
     const struct row_txn *rt)
 {
-	struct keeping k = { .f = f, .a = a, .repo = rt->txn->repo };
 	const struct record *rec = &rt->record;
 	enum result result = RESULT_DIFFERS, next;
 	size_t i;
 
-	if (a->found == NULL)
-		a->found = calloc(rec->nr_updates, sizeof(*a->found));
-	if (a->found == NULL)
-		return attempt_waits(a, "out of memory");
 	for (i = 0; i < rec->nr_members && result != RESULT_WAITS; i++) {
 		if (!attempt_differs(&rec->members[i],
 			&rt->txn->updates[rec->members[i].index]))
 			continue;
-		next = keep_of(&k, &rec->members[i]);
+		next = mend_member(f, a, rt->txn->repo, &rec->members[i]);
 		if (next != RESULT_DIFFERS)
 			result = next;
 	}

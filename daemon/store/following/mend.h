@@ -1,0 +1,31 @@
+/*
+ * Gives refs of this node, which other programs have changed, the values of the
+ * group back. One mechanism for a follower, for the leader, and for the scan.
+ *
+ * For the thread of the follower; every call blocks.
+ */
+#ifndef STORE_MEND_H
+#define STORE_MEND_H
+
+#include "daemon/store/following/follower_internal.h"
+#include "daemon/store/following/foreign_ref.h"
+
+/*
+ * NAME of REPO gets the value WANT. A is the attempt, with the LSN for the name
+ * of a kept value; with a row, which is applied next, so the objects of WANT
+ * are not looked for. NEXT: the value behind WANT, which the ref gets next and
+ * which is not kept; or NULL. AGAIN: mended; DIFFERS: the ref has the value;
+ * WAITS: A has the reason.
+ */
+enum result mend_ref(struct follower *f, struct attempt *a,
+    const struct repo *repo, const char *name, const struct journal_value *want,
+    const struct refd_oid *next);
+
+bool mend_is_as_wanted(const struct foreign_ref *ref,
+    const struct journal_value *want);
+
+/* The updates of RT have failed: mends their refs. Results as above. */
+enum result mend_row(struct follower *f, struct attempt *a,
+    const struct row_txn *rt);
+
+#endif

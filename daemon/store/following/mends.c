@@ -1,0 +1,250 @@
+/*
+ * Refs that have another value than the group gave them, as batches of this
+ * node meet them. The thread of the follower mends them (mend.h), because the
+ * thread has nothing else to do while the node leads. The same thread looks for
+ * more: an older copy of a repository, or git with reftables, changes refs
+ * without a hook, and no batch meets a ref that nobody updates.
+ *
+ * The happy path: the value of the group is read from the journal, and the ref
+ * gets this value back. The batch that has met the ref tries its update again.
+ * The scan compares all values of the journal with the disks at each start,
+ * whenever the role changes, and each hour, in a tenth of the thread's time.
+ *
+ * Failures: the ref is tried again, less and less often, and the log says why.
+ * Only updates of this ref wait meanwhile. If the list is full, the ref that
+ * has failed most often goes, since the next scan or update finds it again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/following/foreign_ref.h"
+#include "daemon/store/following/mend.h"
+
+#define MENDS_MAX    1000
+#define SCAN_REFS    100
+#define SCAN_PART    10
+#define SCAN_NS      (3600 * 1000000000LL)
+#define PAUSE_NS     (20 * 1000000LL)
+#define PAUSE_MAX_NS (10 * 1000000000LL)
+
+struct mend {
+	char path[REFD_PATH_MAX]; /* of the repository */
+	char name[REFD_REFNAME_MAX + 1];
+	struct attempt attempt;
+	int64_t next_ns, pause_ns;
+	bool is_in_work; /* stays in the list */
+	LIST_ENTRY(mend) link;
+};
+
+/* Under the mutex. True: NAME is not in the list, which has room. */
+static bool make_room(struct follower *f, const char *path, const char *name)
+{
+	struct mend *m, *worst = NULL;
+	size_t nr = 0;
+
+	LIST_FOREACH(m, &f->mends, link) {
+		if (strcmp(m->name, name) == 0 && strcmp(m->path, path) == 0)
+			return false;
+		if (!m->is_in_work &&
+		    (worst == NULL || m->pause_ns > worst->pause_ns))
+			worst = m;
+		nr++;
+	}
+	if (nr >= MENDS_MAX) {
+		LIST_REMOVE(worst, link);
+		free(worst);
+	}
+	return true;
+}
+
+void follower_mend(struct follower *f, const struct repo *repo,
+    const char *name)
+{
+	struct mend *m = NULL;
+
+	pthread_mutex_lock(&f->mutex);
+	if (make_room(f, repo->path, name))
+		m = calloc(1, sizeof(*m));
+	if (m != NULL) {
+		strcpy(m->path, repo->path);
+		strcpy(m->name, name);
+		attempt_init(f, &m->attempt);
+		strcpy(m->attempt.path, repo->path);
+		m->attempt.event = STORE_GROUP_DIVERGED;
+		m->pause_ns = PAUSE_NS;
+		LIST_INSERT_HEAD(&f->mends, m, link);
+	}
+	pthread_mutex_unlock(&f->mutex);
+	if (m != NULL)
+		group_wake(f->cfg.group);
+}
+
+static void drop(struct follower *f, struct mend *m)
+{
+	pthread_mutex_lock(&f->mutex);
+	LIST_REMOVE(m, link);
+	pthread_mutex_unlock(&f->mutex);
+	free(m);
+}
+
+void mends_free(struct follower *f)
+{
+	while (!LIST_EMPTY(&f->mends))
+		drop(f, LIST_FIRST(&f->mends));
+}
+
+/* An older copy of the repository lacks the object, and another node has it. */
+static void fetch(struct follower *f, struct mend *m, const struct repo *repo,
+    const struct journal_value *want)
+{
+	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+
+	if (!want->exists || now_ns < m->attempt.fetch_ns)
+		return;
+	m->attempt.fetch_ns = now_ns + f->cfg.patience_ns;
+	group_fetch_here(f->cfg.group, repo, &want->oid);
+}
+
+static enum result mend(struct follower *f, struct mend *m,
+    const struct repo *repo)
+{
+	struct journal_value want;
+	enum result result = RESULT_DIFFERS;
+	int r =
+	    journal_find_value(f->cfg.repos->journal, repo->id, m->name, &want);
+
+	if (r < 0) {
+		result =
+		    attempt_waits(&m->attempt, "the journal can't be read");
+	} else if (r > 0) {
+		m->attempt.lsn = want.lsn;
+		m->attempt.lacks_object = false;
+		result = mend_ref(f, &m->attempt, repo, m->name, &want, NULL);
+		if (m->attempt.lacks_object)
+			fetch(f, m, repo, &want);
+	}
+	free(want.target);
+	return result;
+}
+
+static void try_one(struct follower *f, struct mend *m)
+{
+	enum result result = RESULT_DIFFERS;
+	enum refd_status status;
+	struct repo *repo;
+	char *why = NULL;
+
+	repo = repos_get(f->cfg.repos, m->path, &status, &why);
+	/* Rows that wait are newer than the values. */
+	if (repo != NULL && !waiting_has(f, repo->uuid))
+		result = mend(f, m, repo);
+	if (repo != NULL)
+		repo_put(f->cfg.repos, repo);
+	free(why);
+	if (result != RESULT_WAITS) {
+		drop(f, m);
+		return;
+	}
+	attempt_report(f, &m->attempt);
+	pthread_mutex_lock(&f->mutex);
+	m->is_in_work = false;
+	m->next_ns = SYS(f->cfg.sys, now_mono) + m->pause_ns;
+	if (m->pause_ns < PAUSE_MAX_NS)
+		m->pause_ns *= 2;
+	pthread_mutex_unlock(&f->mutex);
+}
+
+/* The ref that is due first; NULL: none is due. *WAIT_NS: until the next
+ * one. */
+static struct mend *take_due(struct follower *f, int64_t *wait_ns)
+{
+	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	struct mend *m, *first = NULL;
+
+	pthread_mutex_lock(&f->mutex);
+	LIST_FOREACH(m, &f->mends, link)
+		if (first == NULL || m->next_ns < first->next_ns)
+			first = m;
+	*wait_ns = first == NULL ? SCAN_NS : first->next_ns - now_ns;
+	if (*wait_ns > 0)
+		first = NULL;
+	if (first != NULL)
+		first->is_in_work = true;
+	pthread_mutex_unlock(&f->mutex);
+	return first;
+}
+
+/* ---- the scan ---- */
+
+void mends_scan(struct follower *f)
+{
+	f->scan_at = (struct journal_place){ .repo = 0 };
+	f->scan_ns = 0;
+}
+
+/* *REPO: of the last value, or NULL. */
+static void look_at(struct follower *f, const struct journal_value *value,
+    struct repo **repo)
+{
+	const struct journal_place *at = &f->scan_at;
+	struct foreign_ref ref;
+	enum refd_status status;
+	char *why = NULL;
+	int r;
+
+	if (*repo != NULL && (*repo)->id != at->repo) {
+		repo_put(f->cfg.repos, *repo);
+		*repo = NULL;
+	}
+	if (*repo == NULL)
+		*repo = repos_get(f->cfg.repos, at->path, &status, &why);
+	free(why);
+	if (*repo == NULL || (*repo)->id != at->repo)
+		return;
+	r = foreign_ref_read(f->cfg.sys, *repo, at->ref, &ref);
+	if (r < 0 || !mend_is_as_wanted(&ref, value))
+		follower_mend(f, *repo, at->ref);
+	foreign_ref_done(&ref);
+}
+
+/* Compares some values. Returns the time until the next ones. */
+static int64_t scan(struct follower *f)
+{
+	const int64_t began_ns = SYS(f->cfg.sys, now_mono);
+	struct journal_value value;
+	struct repo *repo = NULL;
+	int64_t now_ns;
+	unsigned i;
+	int r = 1;
+
+	if (f->scan_ns > began_ns)
+		return f->scan_ns - began_ns;
+	for (i = 0; i < SCAN_REFS && r == 1; i++) {
+		r = journal_next_value(f->cfg.repos->journal, &f->scan_at,
+		    &value);
+		if (r == 1)
+			look_at(f, &value, &repo);
+		free(value.target);
+	}
+	if (repo != NULL)
+		repo_put(f->cfg.repos, repo);
+	now_ns = SYS(f->cfg.sys, now_mono);
+	if (r != 1)
+		mends_scan(f);
+	f->scan_ns =
+	    now_ns + (r == 1 ? SCAN_PART * (now_ns - began_ns) : SCAN_NS);
+	return f->scan_ns - now_ns;
+}
+
+int64_t mends_try(struct follower *f)
+{
+	int64_t wait_ns, scan_ns;
+	struct mend *m = take_due(f, &wait_ns);
+
+	if (m != NULL) {
+		try_one(f, m);
+		return 0;
+	}
+	scan_ns = scan(f);
+	return scan_ns < wait_ns ? scan_ns : wait_ns;
+}

@@ -25,7 +25,7 @@
 #include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_stack.h"
 #include "daemon/store/stack/stack_mend.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/stack/stack_look.h"
 #include "proto/lib/interrupt.h"
 #include "proto/refname.h"
 
@@ -318,48 +318,23 @@ char *verify_mend(struct verify *v, const struct verify_place *place,
 
 /* ---- one ref ---- */
 
-/* The reader of a fresh snapshot. */
-struct look {
-	struct stack *stack;
-	struct stack_snapshot *snap;
-	struct stack_reader reader;
-	struct reftable_budget budget;
-};
-
-static int look_begin(struct look *look, struct verify *v,
+static int look_begin(struct stack_look *look, struct verify *v,
     const struct verify_place *place)
 {
-	struct reftable_fault fault;
-	int r;
-
-	memset(look, 0, sizeof(*look));
-	look->budget = REFTABLE_BUDGET(STACK_WORK_MAX);
-	r = stack_set_get(v->repo.stacks, place->worktree, place->dirfd,
-	    &look->stack);
-	if (r == 0)
-		r = stack_snapshot(look->stack, &look->snap, &fault);
-	if (r == 0)
-		r = stack_reader_init(&look->reader, look->snap, &look->budget);
-	return r;
-}
-
-static void look_end(struct look *look)
-{
-	stack_reader_done(&look->reader);
-	stack_snapshot_put(look->snap);
-	stack_put(look->stack);
+	return stack_look_begin(look, v->repo.stacks, place->worktree,
+	    place->dirfd, STACK_WORK_MAX);
 }
 
 int verify_find_in_stack(struct verify *v, const struct verify_place *place,
     const char *name, struct stack_found *found)
 {
-	struct look look;
+	struct stack_look look;
 	int r = look_begin(&look, v, place);
 
 	memset(found, 0, sizeof(*found));
 	if (r == 0)
 		r = stack_found_read(found, &look.reader, name);
-	look_end(&look);
+	stack_look_end(&look);
 	return r;
 }
 
@@ -373,12 +348,12 @@ int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
     const char *name)
 {
 	bool has = false;
-	struct look look;
+	struct stack_look look;
 	int r = look_begin(&look, v, place);
 
 	if (r == 0)
 		r = stack_reader_logs(&look.reader, name, ends_with_value,
 		    &has);
-	look_end(&look);
+	stack_look_end(&look);
 	return r < 0 ? r : has;
 }

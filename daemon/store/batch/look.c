@@ -99,15 +99,14 @@ static void look_at_files(struct pass *p, struct repo_slice *g)
 
 static void look_at_tables(struct repo_slice *g)
 {
-	struct tables_glance glance = { .budget =
-					    REFTABLE_BUDGET(TABLES_WORK) };
+	struct tables_glance glance = { .look.budget.work = TABLES_WORK };
 	struct loose_value value;
 	struct change *c;
 
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
 		if (has_place(c) && tables_glance(&glance, c, &value) == 0)
 			note(c, &value);
-	tables_glance_end(&glance);
+	stack_look_end(&glance.look);
 }
 
 void pass_look(struct pass *p)

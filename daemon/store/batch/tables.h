@@ -11,7 +11,7 @@
 #define STORE_TABLES_H
 
 #include "daemon/store/batch/backend.h"
-#include "daemon/store/stack/stack_reader.h"
+#include "daemon/store/stack/stack_look.h"
 #include "daemon/store/stack/stack_update.h"
 
 /* A name that the round has read, and that no update names. */
@@ -111,18 +111,15 @@ void tables_record_of(void *arg, size_t i, struct reftable_record *record);
  * have to wait for: as long as for some hundred small blocks. */
 #define TABLES_WORK ((uint64_t)4 * 1024 * 1024)
 
-/* Reads refs without the turn of their stack, which a batch keeps for a flush:
- * git holds the lock meanwhile. Zero-initialised: no stack is open. 0 or
- * negative errno. */
+/* For a gate: reads refs without the turn of their stack. A batch keeps it for
+ * a flush, because git holds the lock meanwhile. The looks share one
+ * budget, so the caller sets its WORK first. Otherwise zero-initialised: no
+ * stack is open. The caller ends LOOK. 0 or negative errno. */
 struct tables_glance {
-	const char *worktree; /* borrowed */
-	struct stack *stack;
-	struct stack_snapshot *snap;
-	struct stack_reader reader;
-	struct reftable_budget budget;
+	const char *worktree; /* of LOOK; borrowed */
+	struct stack_look look;
 };
 int tables_glance(struct tables_glance *glance, const struct change *at,
     struct loose_value *value);
-void tables_glance_end(struct tables_glance *glance);
 
 #endif

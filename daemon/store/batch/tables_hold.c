@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "daemon/store/batch/tables.h"
-#include "daemon/store/stack/stack_set.h"
 
 /* ---- names ---- */
 
@@ -111,46 +110,6 @@ static bool hold_name(const struct pass *p, struct tables_part *part,
 
 /* ---- values ---- */
 
-static int set_symref(const struct reftable_text *target,
-    struct loose_value *value)
-{
-	value->kind = LOOSE_SYMREF;
-	if (memchr(target->at, '\0', target->len) != NULL) {
-		value->kind = LOOSE_BROKEN;
-		return 0;
-	}
-	value->target = strndup(target->at, target->len);
-	return value->target != NULL ? 0 : -ENOMEM;
-}
-
-/* Sets VALUE, and *INDEX to that of the record; 0: no record. */
-static int find(struct stack_reader *reader, const char *name,
-    struct loose_value *value, uint64_t *index)
-{
-	const struct reftable_record *rec;
-	int r;
-
-	*value = (struct loose_value){ .kind = LOOSE_ABSENT };
-	r = stack_reader_find(reader, name, &rec);
-	if (r < 0)
-		return r;
-	*index = r > 0 ? rec->update_index : reader->deleted_index;
-	if (r == 0)
-		return 0;
-	switch (rec->ref.kind) {
-	case REFTABLE_REF_DELETED:
-		break;
-	case REFTABLE_REF_OID:
-	case REFTABLE_REF_PEELED:
-		value->kind = LOOSE_OID;
-		value->oid = rec->ref.oid;
-		break;
-	case REFTABLE_REF_SYMREF:
-		return set_symref(&rec->ref.target, value);
-	}
-	return 0;
-}
-
 /* Git keeps these two names as files. */
 static bool stays_a_file(const char *name)
 {
@@ -173,7 +132,8 @@ bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
 	if (r == 0 && !hold_name(p, part, c))
 		return false;
 	if (r == 0)
-		r = find(&part->reader, c->edit.name, value, &c->old_index);
+		r = stack_look_value(&part->reader, c->edit.name, value,
+		    &c->old_index);
 	if (r < 0)
 		tables_fail(c, part, r, "can't read the reference");
 	return r == 0;
@@ -204,51 +164,30 @@ int tables_look(struct pass *p, const struct change *at,
 	uint64_t index;
 	int r = read_at(p, at, &part);
 
-	return r < 0 ? r : find(&part->reader, at->edit.name, value, &index);
+	return r < 0 ?
+	    r :
+	    stack_look_value(&part->reader, at->edit.name, value, &index);
 }
 
 /* ---- a gate ---- */
 
-void tables_glance_end(struct tables_glance *glance)
-{
-	stack_reader_done(&glance->reader);
-	if (glance->snap != NULL)
-		stack_snapshot_put(glance->snap);
-	if (glance->stack != NULL)
-		stack_put(glance->stack);
-	*glance = (struct tables_glance){ .budget = glance->budget };
-}
-
-static int glance_at(struct tables_glance *glance, const struct change *at)
-{
-	struct reftable_fault fault;
-	int r;
-
-	if (glance->worktree != NULL &&
-	    strcmp(glance->worktree, at->worktree) == 0)
-		return 0;
-	tables_glance_end(glance);
-	r = stack_set_get(at->repo_slice->repo->stacks, at->worktree,
-	    at->edit.dirfd, &glance->stack);
-	if (r == 0)
-		r = stack_snapshot(glance->stack, &glance->snap, &fault);
-	if (r == 0)
-		r = stack_reader_init(&glance->reader, glance->snap,
-		    &glance->budget);
-	if (r == 0)
-		glance->worktree = at->worktree;
-	else
-		tables_glance_end(glance);
-	return r;
-}
-
 int tables_glance(struct tables_glance *glance, const struct change *at,
     struct loose_value *value)
 {
+	struct stack_look *look = &glance->look;
 	uint64_t index;
-	int r = glance_at(glance, at);
+	int r = 0;
 
-	return r < 0 ? r : find(&glance->reader, at->edit.name, value, &index);
+	if (glance->worktree == NULL ||
+	    strcmp(glance->worktree, at->worktree) != 0) {
+		stack_look_end(look);
+		r = stack_look_begin(look, at->repo_slice->repo->stacks,
+		    at->worktree, at->edit.dirfd, look->budget.work);
+		glance->worktree = r == 0 ? at->worktree : NULL;
+	}
+	return r < 0 ?
+	    r :
+	    stack_look_value(&look->reader, at->edit.name, value, &index);
 }
 
 /* ---- conflicts ---- */

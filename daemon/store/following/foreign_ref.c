@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/foreign_tables.h"
+#include "daemon/store/stack/stack_look.h"
 
 void foreign_ref_done(struct foreign_ref *ref)
 {
@@ -14,6 +14,36 @@ void foreign_ref_done(struct foreign_ref *ref)
 }
 
 /* ---- one ref ---- */
+
+static int look_into_tables(const struct repo *repo, struct stack_look *look)
+{
+	return stack_look_begin(look, repo->stacks, "", repo->fd,
+	    STACK_WORK_MAX);
+}
+
+static void set(struct foreign_ref *ref, struct loose_value *value)
+{
+	ref->kind = value->kind;
+	ref->oid = value->oid;
+	ref->target = value->target;
+	value->target = NULL;
+	loose_value_done(value);
+}
+
+static int read_tables(const struct repo *repo, struct foreign_ref *ref)
+{
+	struct loose_value value;
+	struct stack_look look;
+	uint64_t index;
+	int r = look_into_tables(repo, &look);
+
+	if (r == 0)
+		r = stack_look_value(&look.reader, ref->name, &value, &index);
+	stack_look_end(&look);
+	if (r == 0)
+		set(ref, &value);
+	return r;
+}
 
 static int look_up_packed(const struct repo *repo, struct foreign_ref *ref)
 {
@@ -39,18 +69,14 @@ int foreign_ref_read(const struct sys *sys, const struct repo *repo,
 		return -ENAMETOOLONG;
 	strcpy(ref->name, name);
 	if (repo->format == REPO_REFTABLE)
-		return foreign_tables_read(repo, ref);
+		return read_tables(repo, ref);
 	r = loose_stays_inside(sys, repo->fd, name);
 	if (r == 0)
 		r = loose_read(sys, repo->fd, name, repo->object_format,
 		    &value);
 	if (r < 0)
 		return r;
-	ref->kind = value.kind;
-	ref->oid = value.oid;
-	ref->target = value.target;
-	value.target = NULL;
-	loose_value_done(&value);
+	set(ref, &value);
 	if (ref->kind == LOOSE_ABSENT || ref->kind == LOOSE_DIR)
 		return look_up_packed(repo, ref);
 	return 0;
@@ -118,8 +144,13 @@ static int find_in_tables(const struct sys *sys, const struct repo *repo,
     const char *name, struct foreign_ref *ref)
 {
 	char found[REFD_PATH_MAX];
-	int r = foreign_tables_find_blocker(repo, name, found);
+	struct stack_look look;
+	int r = look_into_tables(repo, &look);
 
+	if (r == 0)
+		r = stack_reader_conflict(&look.reader, name, NULL, NULL,
+		    found);
+	stack_look_end(&look);
 	return r > 0 ? read_there(sys, repo, found, ref) : r;
 }
 

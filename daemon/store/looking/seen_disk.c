@@ -21,8 +21,7 @@
 
 #include "daemon/store/looking/seen_refs.h"
 #include "daemon/store/refs/loose.h"
-#include "daemon/store/stack/stack_reader.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/stack/stack_look.h"
 #include "proto/refname.h"
 
 /* Entries below refs/ for each ref that has room, and in all, and levels; each
@@ -193,25 +192,14 @@ static int add_record(void *arg, const struct reftable_record *rec)
 
 static int read_tables(struct search *s)
 {
-	struct reftable_budget budget = REFTABLE_BUDGET(TABLES_WORK);
-	struct stack_snapshot *snap = NULL;
-	struct reftable_fault fault;
-	struct stack_reader reader;
-	struct stack *stack;
-	int r = stack_set_get(s->repo->stacks, "", s->repo->fd, &stack);
+	struct stack_look look;
+	int r = stack_look_begin(&look, s->repo->stacks, "", s->repo->fd,
+	    TABLES_WORK);
 
-	if (r < 0)
-		return r;
-	r = stack_snapshot(stack, &snap, &fault);
-	if (r == 0) {
-		r = stack_reader_init(&reader, snap, &budget);
-		if (r == 0)
-			r = stack_reader_each(&reader, REFTABLE_REFS, "",
-			    add_record, s);
-		stack_reader_done(&reader);
-		stack_snapshot_put(snap);
-	}
-	stack_put(stack);
+	if (r == 0)
+		r = stack_reader_each(&look.reader, REFTABLE_REFS, "",
+		    add_record, s);
+	stack_look_end(&look);
 	return r;
 }
 

@@ -8,7 +8,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/store/recovery/rule_files.h"
 #include "daemon/store/repos/repo_checkpoint.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/stack/stack_look.h"
 #include "proto/lib/array.h"
 
 #define ROWS_MAX  50000
@@ -66,18 +66,12 @@ static void put_repo(struct look *l)
 
 static uint64_t read_max_index(struct repo *repo)
 {
-	struct stack_snapshot *snap;
-	struct reftable_fault fault;
-	struct stack *stack;
+	struct stack_look look;
 	uint64_t max_index = 0;
 
-	if (stack_set_get(repo->stacks, "", repo->fd, &stack) < 0)
-		return 0;
-	if (stack_snapshot(stack, &snap, &fault) == 0) {
-		max_index = snap->max_index;
-		stack_snapshot_put(snap);
-	}
-	stack_put(stack);
+	if (stack_look_begin(&look, repo->stacks, "", repo->fd, 0) == 0)
+		max_index = look.snap->max_index;
+	stack_look_end(&look);
 	return max_index;
 }
 

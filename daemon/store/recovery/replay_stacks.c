@@ -22,7 +22,7 @@
 #include <errno.h>
 
 #include "daemon/store/recovery/stack_replay.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/stack/stack_look.h"
 
 /* A look before the first write reads the stacks of this many at most. */
 #define WORKTREES 1000
@@ -137,18 +137,12 @@ static bool is_damaged(const struct sys *sys, struct repo *repo,
     const char *worktree)
 {
 	int git_fd = repo_open_worktree(sys, repo, worktree), r;
-	struct stack_snapshot *snap = NULL;
-	struct reftable_fault fault;
-	struct stack *stack;
+	struct stack_look look;
 
 	if (git_fd < 0)
 		return false;
-	r = stack_set_get(repo->stacks, worktree, git_fd, &stack);
-	if (r == 0) {
-		r = stack_snapshot(stack, &snap, &fault);
-		stack_snapshot_put(snap);
-		stack_put(stack);
-	}
+	r = stack_look_begin(&look, repo->stacks, worktree, git_fd, 0);
+	stack_look_end(&look);
 	if (git_fd != repo->fd)
 		SYS(sys, close, git_fd);
 	return r == -EBADMSG;

@@ -1,10 +1,8 @@
 /* Looks for refs, in both formats, and for git refs migrate. */
 #include <string.h>
 
-#include "daemon/store/refs/loose.h"
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/stack/stack_reader.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/stack/stack_look.h"
 
 /* packed_each() */
 static int is_line(void *arg, const char *name, const struct refd_oid *oid)
@@ -41,34 +39,16 @@ static int is_ref(void *arg, const struct reftable_record *rec)
 	return rec->ref.kind != REFTABLE_REF_DELETED;
 }
 
-static int look_in(struct stack *stack)
-{
-	struct stack_snapshot *snap;
-	struct reftable_budget budget = REFTABLE_BUDGET(STACK_WORK_MAX);
-	struct reftable_fault fault;
-	struct stack_reader reader;
-	int r = stack_snapshot(stack, &snap, &fault);
-
-	if (r < 0)
-		return r;
-	r = stack_reader_init(&reader, snap, &budget);
-	if (r == 0)
-		r = stack_reader_each(&reader, REFTABLE_REFS, "refs/", is_ref,
-		    NULL);
-	stack_reader_done(&reader);
-	stack_snapshot_put(snap);
-	return r;
-}
-
 static int has_tables(const struct repo *repo)
 {
-	struct stack *stack;
-	int r = stack_set_get(repo->stacks, "", repo->fd, &stack);
+	struct stack_look look;
+	int r =
+	    stack_look_begin(&look, repo->stacks, "", repo->fd, STACK_WORK_MAX);
 
-	if (r < 0)
-		return r;
-	r = look_in(stack);
-	stack_put(stack);
+	if (r == 0)
+		r = stack_reader_each(&look.reader, REFTABLE_REFS, "refs/",
+		    is_ref, NULL);
+	stack_look_end(&look);
 	return r;
 }
 

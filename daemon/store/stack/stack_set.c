@@ -203,15 +203,3 @@ int stack_set_each(struct stack_set *set,
 	free(all);
 	return r;
 }
-
-static int forget(void *arg, struct stack *stack)
-{
-	(void)arg;
-	stack_snapshot_forget(stack);
-	return 0;
-}
-
-int stack_set_forget(struct stack_set *set)
-{
-	return stack_set_each(set, forget, NULL);
-}

@@ -36,7 +36,5 @@ int stack_set_get(struct stack_set *set, const char *worktree, int git_fd,
  * other than 0, and returns the value. -ENOMEM. */
 int stack_set_each(struct stack_set *set,
     int (*fn)(void *arg, struct stack *stack), void *arg);
-/* stack_snapshot_forget() for every stack. */
-int stack_set_forget(struct stack_set *set);
 
 #endif

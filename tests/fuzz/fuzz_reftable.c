@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/reftable/reftable_mend.h"
 #include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_zlib.h"
@@ -203,8 +202,7 @@ static void check_merge(const struct sys *sys, int dirfd,
 	uint32_t sum[2];
 	int r;
 
-	r = reftable_compact_merge(stack, 0, stack->nr, rh_budget(), rh_append,
-	    &bytes, &fault);
+	r = rh_merge(stack, 0, stack->nr, &bytes, &fault);
 	expect(r == 0 || r == -E2BIG);
 	if (r == 0) {
 		rh_put(sys, dirfd, "merged", bytes.data, bytes.len);

@@ -308,9 +308,7 @@ static void merge(bool is_all)
 		sizes[i] = reftable_compact_size(&stack.tables[i]);
 	if (!is_all && !reftable_compact_plan(sizes, stack.nr, &first, &end))
 		return;
-	need(reftable_compact_merge(&stack, first, end, rh_budget(), rh_append,
-		 &bytes, &fault),
-	    "merge");
+	need(rh_merge(&stack, first, end, &bytes, &fault), "merge");
 	reftable_writer_name(stack.tables[first].context.min_index,
 	    stack.tables[end - 1].max_index, 0xfeed, name);
 	rh_put(sys, dirfd, name, bytes.data, bytes.len);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_stack.h"
+#include "daemon/store/reftable/reftable_merged.h"
 #include "daemon/store/reftable/reftable_zlib.h"
 
 static void need(bool ok, const char *what)
@@ -179,4 +179,48 @@ void rh_add(const struct sys *sys, int dirfd, const struct rh_bytes *table,
 	rh_put(sys, dirfd, REFTABLE_LIST, longer, strlen(longer));
 	free(longer);
 	free(list);
+}
+
+/* ---- merging ---- */
+
+static int merge_section(const struct reftable_stack *stack, size_t first,
+    size_t end, enum reftable_section section, struct reftable_writer *writer,
+    struct reftable_fault *fault)
+{
+	const struct reftable_record *rec;
+	struct reftable_merged *merged;
+	int r;
+
+	r = reftable_merged_open(stack->tables + first, end - first, section,
+	    "", first > 0, rh_budget(), &merged, fault);
+	if (r < 0)
+		return r;
+	while ((r = reftable_merged_next(merged, &rec, fault)) > 0) {
+		r = reftable_writer_add(writer, rec);
+		if (r < 0)
+			break;
+	}
+	reftable_merged_free(merged);
+	return r;
+}
+
+int rh_merge(const struct reftable_stack *stack, size_t first, size_t end,
+    struct rh_bytes *out, struct reftable_fault *fault)
+{
+	struct reftable_writer *writer = reftable_writer_new(stack->format,
+	    reftable_stack_min_index(stack->tables + first, end - first),
+	    reftable_stack_max_index(stack->tables + first, end - first),
+	    rh_append, out);
+	int r;
+
+	if (writer == NULL)
+		return -ENOMEM;
+	r = merge_section(stack, first, end, REFTABLE_REFS, writer, fault);
+	if (r == 0)
+		r = merge_section(stack, first, end, REFTABLE_LOGS, writer,
+		    fault);
+	if (r == 0)
+		r = reftable_writer_finish(writer);
+	reftable_writer_free(writer);
+	return r;
 }

@@ -6,7 +6,7 @@
 #define TESTS_LIB_REFTABLE_HELP_H
 
 #include "daemon/base/sys.h"
-#include "daemon/store/reftable/reftable_table.h"
+#include "daemon/store/reftable/reftable_stack.h"
 #include "daemon/store/reftable/reftable_writer.h"
 
 struct rh_bytes {
@@ -37,6 +37,12 @@ struct rh_bytes rh_table(enum refd_object_format format, uint64_t min_index,
  * follow a single restart point, in one block. The names, of four letters, are
  * evenly distributed. */
 struct rh_bytes rh_one_block(uint64_t index, unsigned nr);
+/* Appends the tables FIRST to END - 1 of STACK to OUT as one table, as another
+ * program would merge them. Deletions are dropped only if FIRST is 0, because
+ * otherwise they hide records of earlier tables. Results as in
+ * reftable_table.h; -E2BIG: a record does not fit a block of 4096 bytes. */
+int rh_merge(const struct reftable_stack *stack, size_t first, size_t end,
+    struct rh_bytes *out, struct reftable_fault *fault);
 /* Writes the check sum of a footer of SHA-1, at the end of TABLE. */
 void rh_mend_crc(struct rh_bytes *table);
 

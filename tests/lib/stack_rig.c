@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_compact.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/world.h"
 
@@ -125,9 +124,7 @@ void stk_git_merge(size_t first, size_t end)
 		reftable_stack_close(&stack);
 		return;
 	}
-	ck_assert_int_eq(reftable_compact_merge(&stack, first, end, rh_budget(),
-			     rh_append, &bytes, &stk.fault),
-	    0);
+	ck_assert_int_eq(rh_merge(&stack, first, end, &bytes, &stk.fault), 0);
 	reftable_writer_name(reftable_stack_min_index(stack.tables + first,
 				 end - first),
 	    reftable_stack_max_index(stack.tables + first, end - first),

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/reftable/reftable_merged.h"
 
 static const char *const dirs[] = { STACK_DIR,
@@ -140,8 +139,7 @@ void stack_txn_git_merge(struct world *w)
 	size_t i;
 
 	open_stack(w, dirfd, &stack);
-	assert(reftable_compact_merge(&stack, 0, stack.nr, rh_budget(),
-		   rh_append, &table, &fault) == 0);
+	assert(rh_merge(&stack, 0, stack.nr, &table, &fault) == 0);
 	add_table(w, dirfd, &table,
 	    reftable_stack_min_index(stack.tables, stack.nr),
 	    reftable_stack_max_index(stack.tables, stack.nr), false, true);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/reftable/reftable_merged.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
@@ -117,9 +116,7 @@ START_TEST(indices_that_overlap)
 	ck_assert_uint_eq(reftable_stack_max_index(stack.tables, 4), 3);
 	ck_assert_uint_eq(reftable_stack_max_index(stack.tables + 3, 1), 2);
 	ck_assert_uint_eq(reftable_stack_min_index(stack.tables + 2, 2), 2);
-	ck_assert_int_eq(reftable_compact_merge(&stack, 1, 4, rh_budget(),
-			     rh_append, &bytes, &rr_fault),
-	    0);
+	ck_assert_int_eq(rh_merge(&stack, 1, 4, &bytes, &rr_fault), 0);
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
 	ck_assert_uint_eq(table.context.min_index, 2);
 	ck_assert_uint_eq(table.max_index, 3);

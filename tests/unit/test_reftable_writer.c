@@ -146,9 +146,7 @@ static const char *merge(size_t first, size_t end)
 	static struct reftable_stack one;
 	const char *list;
 
-	ck_assert_int_eq(reftable_compact_merge(&stack, first, end, rh_budget(),
-			     rh_append, &bytes, &rr_fault),
-	    0);
+	ck_assert_int_eq(rh_merge(&stack, first, end, &bytes, &rr_fault), 0);
 	ck_assert_int_eq(rr_open(&bytes, &table), 0);
 	ck_assert_int_eq(reftable_check(&table, rh_budget(), &rr_fault), 0);
 	ck_assert_uint_eq(table.context.min_index,

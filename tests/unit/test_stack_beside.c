@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_compact.h"
 #include "daemon/store/stack/stack_merge.h"
 #include "daemon/store/stack/stack_sweep.h"
 #include "tests/lib/reftable_rig.h"
@@ -111,8 +110,7 @@ static void git_begins_merge(void)
 		strcpy(merging.tables[i - first], t->tables[i].name);
 	merging.min_index = t->tables[first].context.min_index;
 	merging.max_index = t->tables[end - 1].max_index;
-	ck_assert_int_eq(reftable_compact_merge(t, first, end, rh_budget(),
-			     rh_append, &merging.bytes, &stk.fault),
+	ck_assert_int_eq(rh_merge(t, first, end, &merging.bytes, &stk.fault),
 	    0);
 	merging.is_running = true;
 	stack_snapshot_put(snap);

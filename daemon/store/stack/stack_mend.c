@@ -12,9 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#define NAME_TRIES   10
 #define BUFFER_BYTES ((size_t)64 * 1024)
 
 struct mending {
@@ -23,12 +21,6 @@ struct mending {
 	bool git_syncs;
 	struct reftable_stack list; /* only the list */
 	struct reftable_mend mend;
-	char name[REFTABLE_WRITER_NAME]; /* the new name */
-	bool has_name;                   /* in reftable/ */
-	/* The new file is made in stage/, or under git's lock by its name. */
-	char temp[TOKEN_NAME_MAX];
-	bool has_temp;
-	char *new_list;
 };
 
 /* ---- the damaged table ---- */
@@ -77,49 +69,7 @@ static int find(struct mending *m, char **line)
 
 /* ---- the new file ---- */
 
-static mode_t mode_of(const struct mending *m)
-{
-	return m->list.list_stat.mode & 0666;
-}
-
-static int next_name(struct mending *m)
-{
-	const struct reftable_table *t = &m->mend.table;
-	uint32_t random;
-
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	reftable_writer_name(t->context.min_index, t->max_index, random,
-	    m->name);
-	return 0;
-}
-
-/* Names never come back. */
-static int create(struct mending *m)
-{
-	const struct token *token = m->u->list.token;
-	const int flags = O_WRONLY | O_CREAT | O_EXCL;
-	unsigned tries;
-	int r = -EEXIST;
-
-	if (token != NULL) {
-		token_value_name(m->temp, token->id, m->u->value_nr);
-		r = SYS(m->sys, openat, token->stage_fd, m->temp, flags,
-		    mode_of(m));
-		m->has_temp = r >= 0;
-		return r;
-	}
-	for (tries = 0; tries < NAME_TRIES && r == -EEXIST; tries++) {
-		r = next_name(m);
-		if (r == 0)
-			r = SYS(m->sys, openat, m->u->stack->dirfd, m->name,
-			    flags, mode_of(m));
-	}
-	m->has_name = r >= 0;
-	return r;
-}
-
-static int copy(struct mending *m, int fd)
+static int copy(struct mending *m)
 {
 	const struct reftable_table *t = &m->mend.table;
 	uint8_t *buffer = malloc(BUFFER_BYTES);
@@ -135,41 +85,29 @@ static int copy(struct mending *m, int fd)
 		if (n == 0)
 			n = reftable_table_bad(t, at, "the file became shorter",
 			    &m->u->fault);
-		r = n < 0 ? (int)n :
-			    SYS(m->sys, write_all, fd, buffer, (size_t)n);
+		r = n < 0 ?
+		    (int)n :
+		    SYS(m->sys, write_all, m->u->table_fd, buffer, (size_t)n);
 		at += (uint64_t)n;
 	}
 	free(buffer);
 	if (r == 0)
-		r = SYS(m->sys, write_all, fd, m->mend.footer,
+		r = SYS(m->sys, write_all, m->u->table_fd, m->mend.footer,
 		    m->mend.footer_len);
-	return r == 0 ? SYS(m->sys, fsync, fd) : r;
-}
-
-static int name_file(struct mending *m)
-{
-	unsigned tries;
-	int r = -EEXIST;
-
-	for (tries = 0; tries < NAME_TRIES && r == -EEXIST; tries++) {
-		r = next_name(m);
-		if (r == 0)
-			r = SYS(m->sys, linkat, m->u->list.token->stage_fd,
-			    m->temp, m->u->stack->dirfd, m->name);
-	}
-	m->has_name = r == 0;
-	return r;
+	return r == 0 ? stack_sync_table(m->u) : r;
 }
 
 static int make_file(struct mending *m)
 {
-	int fd = create(m), r;
+	const struct reftable_table *t = &m->mend.table;
+	struct stack_update *u = m->u;
+	int r = stack_table_create(u, t->context.min_index, t->max_index);
 
-	if (fd < 0)
-		return fd;
-	r = copy(m, fd);
-	SYS(m->sys, close, fd);
-	return r == 0 && m->has_temp ? name_file(m) : r;
+	if (r == 0)
+		r = copy(m);
+	return r == 0 ?
+	    stack_table_name(u, t->context.min_index, t->max_index) :
+	    r;
 }
 
 /* ---- the list ---- */
@@ -177,27 +115,21 @@ static int make_file(struct mending *m)
 static int stage_list(struct mending *m, const char *line)
 {
 	const char *rest = strchr(line, '\n');
-	int fd, r;
+	char *list;
+	int r;
 
-	if (asprintf(&m->new_list, "%.*s%s%s", (int)(line - m->list.list),
-		m->list.list, m->name, rest) < 0) {
-		m->new_list = NULL;
+	if (asprintf(&list, "%.*s%s%s", (int)(line - m->list.list),
+		m->list.list, m->u->table, rest) < 0)
 		return -ENOMEM;
-	}
-	fd = edit_stage_bytes(&m->u->list, m->new_list, strlen(m->new_list),
-	    mode_of(m));
-	if (fd < 0)
-		return fd;
-	r = SYS(m->sys, fsync, fd);
-	SYS(m->sys, close, fd);
-	return r;
+	r = stack_update_stage(m->u, list);
+	return r == 0 ? SYS(m->sys, fsync, m->u->list_fd) : r;
 }
 
 /* The sync of the directory makes their names durable. Tables of git may be in
  * memory alone. */
 static int sync_tables(struct mending *m)
 {
-	char *line = m->new_list, *end;
+	char *line = m->u->new_list, *end;
 	int fd, r = 0;
 
 	for (; r == 0 && (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -217,17 +149,13 @@ static int publish(struct mending *m)
 	struct stack_update *u = m->u;
 	int r = sync_tables(m);
 
-	if (r == 0 && u->git_fd >= 0)
-		r = stack_is_there(u->stack, u->git_fd);
 	if (r == 0)
-		r = edit_place(&u->list);
-	if (r < 0)
-		return r;
-	m->has_name = false; /* it is the stack's now */
+		r = stack_update_place(u);
 	/* The lock by token stands for further changes. */
 	if (u->list.progress == PROGRESS_PUBLISHED)
 		u->list.progress = PROGRESS_LOCKED;
-	r = SYS(m->sys, fsync, u->stack->dirfd);
+	if (r == 0)
+		r = SYS(m->sys, fsync, u->stack->dirfd);
 	/* Git never removes an unreadable table. */
 	if (r == 0)
 		SYS(m->sys, unlinkat, u->stack->dirfd, m->mend.table.name);
@@ -236,14 +164,10 @@ static int publish(struct mending *m)
 
 static void clean_up(struct mending *m)
 {
-	if (m->has_name)
-		SYS(m->sys, unlinkat, m->u->stack->dirfd, m->name);
-	if (m->has_temp)
-		SYS(m->sys, unlinkat, m->u->list.token->stage_fd, m->temp);
+	stack_table_drop(m->u);
 	edit_discard(&m->u->list);
 	reftable_mend_close(&m->mend);
 	free(m->list.list);
-	free(m->new_list);
 }
 
 int stack_mend(struct stack_update *u, bool git_syncs,
@@ -253,6 +177,7 @@ int stack_mend(struct stack_update *u, bool git_syncs,
 		.sys = u->stack->sys,
 		.git_syncs = git_syncs,
 		.mend.table.fd = -1 };
+	const mode_t mode = u->mode;
 	char *line;
 	int r = reftable_stack_read_list(m.sys, u->stack->dirfd, &m.list,
 	    &u->fault);
@@ -263,6 +188,7 @@ int stack_mend(struct stack_update *u, bool git_syncs,
 	if (r > 0)
 		r = find(&m, &line);
 	if (r > 0) {
+		u->mode = m.list.list_stat.mode & 0666;
 		r = make_file(&m);
 		if (r == 0)
 			r = stage_list(&m, line);
@@ -271,11 +197,13 @@ int stack_mend(struct stack_update *u, bool git_syncs,
 		if (r == 0) {
 			snprintf(mended->was, sizeof(mended->was), "%s",
 			    m.mend.table.name);
-			snprintf(mended->is, sizeof(mended->is), "%s", m.name);
+			snprintf(mended->is, sizeof(mended->is), "%s",
+			    u->table);
 			mended->may_lack_logs = m.mend.may_lack_logs;
 			r = 1;
 		}
 	}
+	u->mode = mode;
 	clean_up(&m);
 	return r;
 }

@@ -343,14 +343,44 @@ static int write_records(struct making *m)
 
 /* ---- files ---- */
 
-static int create(struct stack_update *u)
+/* Names never come back: a table is known by its name. Without a token the file
+ * is made by its name, because nothing in stage/ is ours. */
+static int give_name(struct stack_update *u, uint64_t min, uint64_t max)
 {
 	const struct sys *sys = u->stack->sys;
+	const struct token *token = u->list.token;
+	char value[TOKEN_NAME_MAX];
+	unsigned tries;
+	uint32_t random;
+	int r = -EEXIST;
+
+	if (token != NULL)
+		token_value_name(value, token->id, u->value_nr);
+	for (tries = 0; r == -EEXIST && tries < NAME_TRIES; tries++) {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		reftable_writer_name(min, max, random, u->table);
+		r = token != NULL ? SYS(sys, linkat, token->stage_fd, value,
+					u->stack->dirfd, u->table) :
+				    SYS(sys, openat, u->stack->dirfd, u->table,
+					O_WRONLY | O_CREAT | O_EXCL, u->mode);
+	}
+	u->has_table = r >= 0;
+	if (token == NULL && r >= 0)
+		u->table_fd = r;
+	return r < 0 ? r : 0;
+}
+
+int stack_table_create(struct stack_update *u, uint64_t min, uint64_t max)
+{
+	const struct token *token = u->list.token;
 	char value[TOKEN_NAME_MAX];
 	int fd;
 
-	token_value_name(value, u->list.token->id, u->value_nr);
-	fd = SYS(sys, openat, u->list.token->stage_fd, value,
+	if (token == NULL)
+		return give_name(u, min, max);
+	token_value_name(value, token->id, u->value_nr);
+	fd = SYS(u->stack->sys, openat, token->stage_fd, value,
 	    O_WRONLY | O_CREAT | O_EXCL, u->mode);
 	if (fd < 0)
 		return fd;
@@ -359,24 +389,10 @@ static int create(struct stack_update *u)
 	return 0;
 }
 
-/* Names never come back: a table is known by its name. */
-static int name_table(struct stack_update *u)
+int stack_table_name(struct stack_update *u, uint64_t min, uint64_t max)
 {
-	char value[TOKEN_NAME_MAX];
-	unsigned tries;
-	uint32_t random;
-	int r = -EEXIST;
+	int r = u->list.token != NULL ? give_name(u, min, max) : 0;
 
-	token_value_name(value, u->list.token->id, u->value_nr);
-	for (tries = 0; r == -EEXIST && tries < NAME_TRIES; tries++) {
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-			return -EIO;
-		reftable_writer_name(least_index(u), u->index, random,
-		    u->table);
-		r = SYS(u->stack->sys, linkat, u->list.token->stage_fd, value,
-		    u->stack->dirfd, u->table);
-	}
-	u->has_table = r == 0;
 	if (r == 0)
 		r = SYS(u->stack->sys, fstat, u->table_fd, &u->table_stat);
 	return r;
@@ -428,7 +444,7 @@ static int take_index(struct making *m)
 static int write_file(struct making *m)
 {
 	struct stack_update *u = m->u;
-	int r = create(u);
+	int r = stack_table_create(u, least_index(u), u->index);
 
 	if (r == 0)
 		r = write_records(m);
@@ -439,7 +455,7 @@ static int write_file(struct making *m)
 		m->buffered = 0;
 		r = stack_table_drop(u);
 		if (r == 0)
-			r = create(u);
+			r = stack_table_create(u, least_index(u), u->index);
 		if (r == 0)
 			r = write_records(m);
 	}
@@ -447,7 +463,7 @@ static int write_file(struct making *m)
 		return r;
 	if (!u->is_merge)
 		stack_spend_index(u->stack, u->index);
-	return name_table(u);
+	return stack_table_name(u, least_index(u), u->index);
 }
 
 static int make_table(struct making *m, size_t nr)

@@ -98,7 +98,7 @@ int stack_update_lock(struct stack_update *u)
 
 /* ---- the list ---- */
 
-static int make_list(struct stack_update *u)
+static int make_list(struct stack_update *u, char **list)
 {
 	const struct reftable_stack *t = &u->base->tables;
 	const char *rest = t->list, *at = t->list;
@@ -115,30 +115,35 @@ static int make_list(struct stack_update *u)
 		REFTABLE_TABLES_MAX ||
 	    len > REFTABLE_LIST_MAX)
 		return -EFBIG;
-	free(u->new_list);
-	u->new_list = malloc(len + 1);
-	if (u->new_list == NULL)
+	*list = malloc(len + 1);
+	if (*list == NULL)
 		return -ENOMEM;
-	memcpy(u->new_list, t->list, kept);
-	snprintf(u->new_list + kept, len + 1 - kept, "%s\n%s", u->table, rest);
+	memcpy(*list, t->list, kept);
+	snprintf(*list + kept, len + 1 - kept, "%s\n%s", u->table, rest);
 	return 0;
 }
 
-int stack_update_list(struct stack_update *u)
+int stack_update_stage(struct stack_update *u, char *list)
 {
 	int r;
 
 	assert(edit_is_locked(&u->list) && u->has_table);
 	close_list(u);
+	u->new_list = list;
 	r = edit_discard(&u->list);
 	if (r == 0)
-		r = make_list(u);
-	if (r == 0)
-		r = edit_stage_bytes(&u->list, u->new_list, strlen(u->new_list),
-		    u->mode);
+		r = edit_stage_bytes(&u->list, list, strlen(list), u->mode);
 	if (r >= 0)
 		u->list_fd = r;
 	return fail(u, "a new list", r < 0 ? r : 0);
+}
+
+int stack_update_list(struct stack_update *u)
+{
+	char *list;
+	int r = make_list(u, &list);
+
+	return r < 0 ? fail(u, "a new list", r) : stack_update_stage(u, list);
 }
 
 /* ---- publishing ---- */

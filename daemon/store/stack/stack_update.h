@@ -124,6 +124,14 @@ typedef void stack_record_of_fn(void *arg, size_t i,
  */
 int stack_table_make(struct stack_update *u, size_t nr, stack_record_of_fn *fn,
     void *arg);
+/*
+ * The two ends of a table whose bytes somebody else writes to u->table_fd. Its
+ * records have the indices MIN to MAX, which are parts of its name. create()
+ * makes the file in stage/, and name() links the whole file. With git's lock,
+ * create() makes the file by its name at once, because refd may not own stage/.
+ */
+int stack_table_create(struct stack_update *u, uint64_t min, uint64_t max);
+int stack_table_name(struct stack_update *u, uint64_t min, uint64_t max);
 /* Removes the table, first its name in reftable/. Not after place(). */
 int stack_table_drop(struct stack_update *u);
 
@@ -166,6 +174,8 @@ bool stack_base_touches(const char *const *names, size_t nr, const char *name);
 /* Stages the list of the base, less folded tables, plus the table. Under the
  * lock, after the check. -EFBIG: the list is full. */
 int stack_update_list(struct stack_update *u);
+/* Stages LIST, which this call takes over, also after a failure. */
+int stack_update_stage(struct stack_update *u, char *list);
 
 /* ---- durability (stack_sync.c) ---- */
 

@@ -192,9 +192,6 @@ const struct config_key *config_key_nearest(const char *name, bool in_root)
 	const struct config_key *best = NULL, *key;
 	size_t i, far, best_far = 0;
 
-	/* The name of the key until version 0.2. */
-	if (strcmp(name, "window.refs") == 0)
-		name = "batch.refs";
 	for (i = 0; i < config_nr_keys; i++) {
 		key = &config_keys[i];
 		if (key->in_root != in_root)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Proves that refd enable --service sets up a daemon of one account, can be
-# repeated, and is undone by refd disable --service. The documented change from
-# one root daemon to one daemon per account loses no acknowledged update. /etc
-# and /run are copies here, and systemctl is a script that records its
+# repeated, and is undone by refd disable --service. A repository that goes from
+# the daemon of root to the daemon of its owner loses no acknowledged update.
+# /etc and /run are copies here, and systemctl is a script that records its
 # arguments.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -112,10 +112,10 @@ is 'as JSON' "off $S" "$("$REFD" status --all --json | jq -r \
 	'select(.unit == "refd@alice") | .state + " " + .roots[]')"
 rm -r /etc/refd/config /run/refd
 
-# ---- from one root daemon ----
+# ---- from the daemon of root ----
 
-# The state left by the root daemon, which acted as the owner: the id names
-# root's journal, and root owns the lock and the note of the checkpoint.
+# The id names root's journal, and root owns the lock and the note of the
+# checkpoint.
 repo=$S/project.git
 SERVED=$T/srv
 git init -q --bare "$repo"
@@ -156,16 +156,10 @@ is 'it does not take what root has locked' 128 $?
 is 'and changes nothing' "$acknowledged" \
 	"$(as $ALICE git --git-dir="$repo" for-each-ref)"
 
-# Step 3 of docs/operations.md.
-# shellcheck disable=SC2016 # the script expands it
-printf '#!/bin/sh\nuid=$2; shift 3\nexec setpriv --reuid $uid --regid $uid %s\n' \
-	'--clear-groups "$@"' | sed "s/uid=\$2/uid=$ALICE/" >"$T/bin/runuser"
-chmod 755 "$T/bin/runuser"
-ln -s "$REFD" "$T/bin/refd"
-sed -n '/^## From one root daemon/,/^After step/p' "$ROOT/docs/operations.md" |
-	sed -n '/^3\. /,/^After/p' | grep '^        ' | sed "s,/srv/alice,$S,g" >"$T/steps"
-is 'three steps are documented' 3 "$(wc -l <"$T/steps")"
-check 'they can be followed' quietly sh -e "$T/steps"
+as $ALICE rm -f "$repo/refd/lock" "$repo/refd/checkpoint"
+check 'the repository is released' quietly "$REFD" disown "$repo"
+check 'and enabled for her daemon' quietly \
+	"$REFD" enable --socket /run/refd-alice/refd.sock "$repo"
 is 'no acknowledged update is lost' "$acknowledged" \
 	"$(as $ALICE git --git-dir="$repo" for-each-ref)"
 prints_nothing 'nothing is left of root' find "$repo" ! -user $ALICE

@@ -337,9 +337,6 @@ START_TEST(what_is_wrong_is_named)
 	expect_error("[batchs]\nref=1\n",
 	    "2: unknown key 'batchs.ref': "
 	    "did you mean 'batch.refs'?");
-	expect_error("[window]\nrefs=1\n",
-	    "2: unknown key 'window.refs': "
-	    "did you mean 'batch.refs'?");
 	expect_error("[include]\npath=/x\n",
 	    "2: unknown key 'include.path': refd.conf(5) lists the keys");
 	expect_error("[root \"/srv\"]\nmode=fsync\n",

@@ -65,6 +65,7 @@ push() { # BRANCH...
 	as_git git -C /srv/git/work commit -q --allow-empty -m "$1" &&
 		as_git git -C /srv/git/work push -q /srv/git/one.git "${@/#/main:}"
 }
+refused() { ! push unused 2>/run/unused; }
 configure() {
 	mkdir -p /etc/refd
 	cat >/etc/refd/config
@@ -97,8 +98,9 @@ configure <<CONFIG
 CONFIG
 if [ "$NODE" = a ]; then
 	check 'refd group create' as_git refd group create
-	push unused 2>/run/unused
-	is 'a push to a daemon that does not know the group fails' 1 $?
+	# The daemon looks at its configuration once a second.
+	check 'a push to a daemon that does not know the group fails' \
+		await 5 refused
 	check 'with the command' grep -q 'systemctl restart refd' /run/unused
 	systemctl enable -q "${units[@]}"
 	systemctl restart refd.service refd-group.service

@@ -1,24 +1,27 @@
 /*
  * Happy path of a question about a transaction id:
  *	here		answered from the table; a cancel takes effect first
- *	not here	the journal is asked (store_lookup), one question of
+ *	not here	the journal is asked (store_ask), one question of
  *			each user at a time. A large answer is sent in parts,
  *			and the user's next question waits, because each such
  *			answer holds memory
  *	commit, abort	the end of a prepared session begins; the answer has
  *			the results
- *	checkpoint	the store does it, and answers later
+ *	history, checkpoint	the store has the question until the answer; a
+ *			watch for as long as its client wants to wait
  *	pack		the repository is admitted as for an update; then the
  *			store packs, and answers later
  *
  * Failure modes:
  *	out of memory		refused, and nothing is done
- *	stopping, no transaction left	refused, also by history.c; otherwise
- *				clients could keep the daemon from ending
+ *	stopping, no transaction left	refused, because clients could otherwise
+ *				keep the daemon from ending; watches come back
+ *	the client of a watch ends	the store is told, and gives the
+ *				question back
  *	the id arrives during the look-up	answered from the table; the
  *				journal may have said what is not durable. If
  *				the transaction is gone again, asked again
- *	very many questions, of history.c too	busy; a user with half of them,
+ *	very many questions	busy; a user with half of them,
  *				or of the memory of all requests, cannot use
  *				the last eighth
  *	a second commit, or a commit after an abort	joins the end under way
@@ -27,8 +30,6 @@
  *			session may have been given up, or the answer of the
  *			first commit was lost
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <utlist.h>
@@ -87,7 +88,8 @@ bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
 
 /* ---- the room for questions ---- */
 
-bool ask_has_room(const struct scheduler *e, uint32_t uid, size_t bytes)
+/* May a user ask a question that holds BYTES? */
+static bool has_room(const struct scheduler *e, uint32_t uid, size_t bytes)
 {
 	const size_t max = e->cfg.max_waiting_bytes;
 
@@ -101,35 +103,53 @@ bool ask_has_room(const struct scheduler *e, uint32_t uid, size_t bytes)
 		quota_questions(&e->quotas, uid) <= ASKS_MAX / 2);
 }
 
-struct quota *ask_begin(struct scheduler *e, uint32_t uid, size_t bytes)
+/* A question that holds MORE bytes besides its struct, until end(). NULL: out
+ * of memory, and FN has the answer to REQ. */
+static struct store_question *begin(struct scheduler *e,
+    enum store_question_kind kind, const struct refd_request *req, uint32_t uid,
+    size_t more, scheduler_answer_fn *fn, void *arg)
 {
-	struct quota *quota = quota_take_question(&e->quotas, uid, bytes);
+	struct waiter *a = waiter_add(&e->waiters, fn, arg, req->request_id);
+	struct store_question *q = a != NULL ? question_new(kind) : NULL;
 
-	if (quota != NULL) {
-		e->nr_asks++;
-		e->held_bytes += bytes;
+	if (q != NULL) {
+		q->bytes = sizeof(*q) + more;
+		q->peer.uid = uid;
+		q->waiter = a;
+		q->quota = quota_take_question(&e->quotas, uid, q->bytes);
 	}
-	return quota;
+	if (q == NULL || q->quota == NULL) {
+		question_free(q);
+		if (a != NULL)
+			waiter_drop(&e->waiters, a);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
+		return NULL;
+	}
+	e->nr_asks++;
+	e->held_bytes += q->bytes;
+	return q;
 }
 
-void ask_end(struct scheduler *e, struct quota *quota, size_t bytes)
+/* The waiter of Q is gone. */
+static void end(struct scheduler *e, struct store_question *q)
 {
 	e->nr_asks--;
-	e->held_bytes -= bytes;
-	quota_give_question(&e->quotas, quota, bytes);
+	e->held_bytes -= q->bytes;
+	quota_give_question(&e->quotas, q->quota, q->bytes);
+	if (q->txn != NULL && q->txn->repo != NULL) {
+		store_release(e->store, q->txn->repo);
+		q->txn->repo = NULL;
+	}
+	question_free(q);
+}
+
+static void tell(struct scheduler *e, struct store_question *q)
+{
+	waiter_answer(&e->waiters, q->waiter, &q->answer);
+	end(e, q);
 }
 
 /* ---- questions about an id ---- */
-
-/* The waiter of Q is gone. */
-static void query_end(struct scheduler *e, struct store_query *q)
-{
-	struct quota *quota = q->quota;
-
-	refd_answer_done(&q->answer);
-	free(q);
-	ask_end(e, quota, sizeof(*q));
-}
 
 /* Answers A from the table, which has the transaction ENT. */
 static void tell_here(struct scheduler *e, struct entry *ent, struct waiter *a)
@@ -146,24 +166,25 @@ static void tell_here(struct scheduler *e, struct entry *ent, struct waiter *a)
 
 /* The table must not have the transaction: the journal may have rows of it that
  * are not durable yet, or not all its rows. */
-static void look_up(struct scheduler *e, struct store_query *q)
+static void look_up(struct scheduler *e, struct store_question *q)
 {
 	q->is_stale = false;
 	DL_APPEND2(e->asked, q, prev_asked, next_asked);
-	store_lookup(e->store, q);
+	store_ask(e->store, q);
 }
 
 /* Q need not go to the store, or need not any more. */
-static bool is_told_here(struct scheduler *e, struct store_query *q)
+static bool is_told_here(struct scheduler *e, struct store_question *q)
 {
-	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
+	struct entry *ent =
+	    table_find_for(&e->table, q->peer.uid, &q->req.txid);
 	struct refd_answer ans;
 
 	if (ent != NULL) {
-		tell_here(e, ent, q->arg);
-	} else if (is_too_late(e) || waiter_is_mute(q->arg)) {
-		answer_refused(&ans, &q->txid, BUSY(STOPPING));
-		waiter_answer(&e->waiters, q->arg, &ans);
+		tell_here(e, ent, q->waiter);
+	} else if (is_too_late(e) || waiter_is_mute(q->waiter)) {
+		answer_refused(&ans, &q->req.txid, BUSY(STOPPING));
+		waiter_answer(&e->waiters, q->waiter, &ans);
 	} else {
 		return false;
 	}
@@ -174,7 +195,7 @@ static bool is_told_here(struct scheduler *e, struct store_query *q)
  * must have a question that stays. */
 static void look_up_next(struct scheduler *e, struct quota *quota)
 {
-	struct store_query *q;
+	struct store_question *q;
 
 	while (!quota->is_looked_up && (q = quota->to_look_up) != NULL) {
 		DL_DELETE2(quota->to_look_up, q, prev_asked, next_asked);
@@ -184,102 +205,81 @@ static void look_up_next(struct scheduler *e, struct quota *quota)
 			continue;
 		}
 		quota->is_looked_up = false;
-		query_end(e, q);
+		end(e, q);
 	}
 }
 
 /* The waiter of Q, which was looked up, is gone. */
-static void query_told(struct scheduler *e, struct store_query *q)
+static void query_told(struct scheduler *e, struct store_question *q)
 {
-	struct quota *quota = q->quota;
-
-	quota->is_looked_up = false;
-	look_up_next(e, quota);
-	query_end(e, q);
-}
-
-/* False: out of memory. */
-static bool look_up_later(struct scheduler *e, const struct refd_request *req,
-    uint32_t uid, struct waiter *a)
-{
-	struct store_query *q = calloc(1, sizeof(*q));
-	struct quota *quota = q != NULL ? ask_begin(e, uid, sizeof(*q)) : NULL;
-
-	if (quota == NULL) {
-		free(q);
-		return false;
-	}
-	q->quota = quota;
-	q->arg = a;
-	q->txid = req->txid;
-	q->uid = uid;
-	q->any_uid = uid == 0;
-	DL_APPEND2(quota->to_look_up, q, prev_asked, next_asked);
-	look_up_next(e, quota);
-	return true;
+	q->quota->is_looked_up = false;
+	look_up_next(e, q->quota);
+	end(e, q);
 }
 
 void scheduler_query(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
 {
 	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+	struct store_question *q;
 	struct waiter *a;
 
 	(void)now_ns;
-	if (ent == NULL && ask_is_too_late(e, req, fn, arg))
+	if (ent != NULL) {
+		a = waiter_add(&e->waiters, fn, arg, req->request_id);
+		if (a != NULL)
+			tell_here(e, ent, a);
+		else
+			ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
-	if (ent == NULL && !ask_has_room(e, uid, sizeof(struct store_query))) {
+	}
+	if (ask_is_too_late(e, req, fn, arg))
+		return;
+	if (!has_room(e, uid, sizeof(*q))) {
 		ask_refuse(req, BUSY(QUESTIONS), fn, arg);
 		return;
 	}
-	a = waiter_add(&e->waiters, fn, arg, req->request_id);
-	if (a != NULL && ent != NULL) {
-		tell_here(e, ent, a);
-	} else if (a == NULL || !look_up_later(e, req, uid, a)) {
-		if (a != NULL)
-			waiter_drop(&e->waiters, a);
-		ask_refuse(req, BUSY(MEMORY), fn, arg);
-	}
+	q = begin(e, STORE_ASK_ID, req, uid, 0, fn, arg);
+	if (q == NULL)
+		return;
+	q->req.txid = req->txid;
+	DL_APPEND2(q->quota->to_look_up, q, prev_asked, next_asked);
+	look_up_next(e, q->quota);
 }
 
 void ask_note_txn(struct scheduler *e, const struct txn *txn)
 {
-	struct store_query *q;
+	struct store_question *q;
 
 	DL_FOREACH2(e->asked, q, next_asked)
-	if (refd_txid_eq(&q->txid, &txn->req.txid))
+	if (refd_txid_eq(&q->req.txid, &txn->req.txid))
 		q->is_stale = true;
 }
 
 /* The store has the answer, and no transaction with this id is in flight. */
-static void tell_found(struct scheduler *e, struct store_query *q,
+static void tell_found(struct scheduler *e, struct store_question *q,
     int64_t now_ns)
 {
-	struct refd_answer ans;
-
-	if (q->found && q->answer.nr_results > ANSWER_PART) {
+	if (q->answer.nr_results > ANSWER_PART) {
 		DL_APPEND2(e->found, q, prev_asked, next_asked);
 		return;
 	}
-	if (q->found)
-		ans = q->answer;
-	else if (q->failed != NULL)
-		answer_refused(&ans, &q->txid, REFD_IO, q->failed);
-	else if (ask_is_expired(e, &q->txid, now_ns))
-		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
-	else
-		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
-	waiter_answer(&e->waiters, q->arg, &ans);
+	if (q->answer.kind == REFD_ANSWER_NEVER_SEEN &&
+	    ask_is_expired(e, &q->req.txid, now_ns))
+		q->answer.kind = REFD_ANSWER_EXPIRED;
+	waiter_answer(&e->waiters, q->waiter, &q->answer);
 	query_told(e, q);
 }
 
-void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
+static void looked_up(struct scheduler *e, struct store_question *q,
+    int64_t now_ns)
 {
-	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
+	struct entry *ent =
+	    table_find_for(&e->table, q->peer.uid, &q->req.txid);
 
 	DL_DELETE2(e->asked, q, prev_asked, next_asked);
 	if (ent != NULL) {
-		tell_here(e, ent, q->arg);
+		tell_here(e, ent, q->waiter);
 		query_told(e, q);
 	} else if (q->is_stale) {
 		refd_answer_done(&q->answer);
@@ -291,7 +291,7 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
 
 enum told ask_tell_part(struct scheduler *e)
 {
-	struct store_query *q = e->found;
+	struct store_question *q = e->found;
 	struct refd_answer ans;
 	size_t left;
 
@@ -304,77 +304,88 @@ enum told ask_tell_part(struct scheduler *e)
 	ans.is_continued = q->told > 0;
 	ans.goes_on = left > ANSWER_PART;
 	q->told += ans.nr_results;
-	if (ans.goes_on && !waiter_is_mute(q->arg)) {
-		waiter_part(q->arg, &ans);
+	if (ans.goes_on && !waiter_is_mute(q->waiter)) {
+		waiter_part(q->waiter, &ans);
 		return TOLD_PART;
 	}
 	DL_DELETE2(e->found, q, prev_asked, next_asked);
-	waiter_answer(&e->waiters, q->arg, &ans);
+	waiter_answer(&e->waiters, q->waiter, &ans);
 	query_told(e, q);
 	return TOLD_ALL;
 }
 
-/* ---- a checkpoint ---- */
+/* ---- history ---- */
 
-void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
-    scheduler_answer_fn *fn, void *arg)
+static bool copy_peer(const struct txn_peer *from, struct txn_peer *to)
 {
-	struct store_checkpoint *cp;
+	size_t size = from->nr_gids * sizeof(*from->gids);
+
+	*to = *from;
+	to->gids = malloc(size + 1);
+	if (to->gids == NULL)
+		return false;
+	if (size > 0)
+		memcpy(to->gids, from->gids, size);
+	return true;
+}
+
+void scheduler_history(struct scheduler *e, struct refd_request *req,
+    const struct txn_peer *peer, int64_t now_ns, scheduler_answer_fn *fn,
+    void *arg)
+{
+	const size_t more = req->bytes + peer->nr_gids * sizeof(*peer->gids);
+	const uint32_t wait_ms =
+	    req->deadline_ms != 0 ? req->deadline_ms : REFD_WATCH_MS;
+	struct store_question *q;
 
 	if (ask_is_too_late(e, req, fn, arg))
 		return;
-	cp = calloc(1, sizeof(*cp));
-	if (cp != NULL)
-		cp->arg = waiter_add(&e->waiters, fn, arg, req->request_id);
-	if (cp == NULL || cp->arg == NULL) {
-		free(cp);
-		ask_refuse(req, BUSY(MEMORY), fn, arg);
+	if (!has_room(e, peer->uid, sizeof(*q) + more)) {
+		ask_refuse(req, BUSY(QUESTIONS), fn, arg);
 		return;
 	}
-	e->nr_lookups++;
-	store_checkpoint(e->store, cp);
+	q = begin(e, STORE_ASK_HISTORY, req, peer->uid, more, fn, arg);
+	if (q == NULL)
+		return;
+	if (!copy_peer(peer, &q->peer)) {
+		question_refuse(q, BUSY(MEMORY));
+		tell(e, q);
+		return;
+	}
+	q->req = *req;
+	memset(req, 0, sizeof(*req));
+	waiter_tell_forgotten(q->waiter, &q->is_dropped);
+	q->client = arg;
+	q->deadline_ns = now_ns + (int64_t)wait_ms * 1000000;
+	store_ask(e->store, q);
 }
 
-void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp)
-{
-	char lsn[24];
-	struct refd_pair pair = { .key = "lsn", .value = lsn };
-	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
-		.pairs = &pair,
-		.nr_pairs = 1 };
+/* ---- a checkpoint, and packing ---- */
 
-	e->nr_lookups--;
-	snprintf(lsn, sizeof(lsn), "%" PRIu64, cp->lsn);
-	if (cp->status != REFD_OK)
-		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
-			.status = cp->status,
-			.text = cp->why };
-	waiter_answer(&e->waiters, cp->arg, &ans);
-	free(cp->why);
-	free(cp);
-}
-
-/* ---- packing ---- */
-
-/* So many requests wait at a time, and so many of a user. */
+/* So many requests to pack wait at a time, and so many of a user. */
 #define PACKS_MAX    64
 #define PACKS_OF_ONE 4
 
-/* A request from its arrival to its answer. */
-struct packing {
-	struct store_pack pack; /* first member */
-	struct txn *txn;
-	LIST_ENTRY(packing) in_scheduler;
-};
+void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, scheduler_answer_fn *fn, void *arg)
+{
+	struct store_question *q = NULL;
+
+	if (!ask_is_too_late(e, req, fn, arg))
+		q = begin(e, STORE_ASK_CHECKPOINT, req, uid, 0, fn, arg);
+	if (q != NULL)
+		store_ask(e->store, q);
+}
 
 static bool may_pack(const struct scheduler *e, uint32_t uid)
 {
-	const struct packing *p;
+	const struct store_question *q;
 	size_t nr = 0, nr_own = 0;
 
-	LIST_FOREACH(p, &e->packings, in_scheduler) {
+	DL_FOREACH2(e->packs, q, next_asked)
+	{
 		nr++;
-		nr_own += p->txn->peer.uid == uid;
+		nr_own += q->peer.uid == uid;
 	}
 	return nr < PACKS_MAX && nr_own < PACKS_OF_ONE;
 }
@@ -382,79 +393,65 @@ static bool may_pack(const struct scheduler *e, uint32_t uid)
 void scheduler_pack(struct scheduler *e, struct txn *txn,
     scheduler_answer_fn *fn, void *arg)
 {
-	struct packing *p = NULL;
+	struct store_question *q = NULL;
 
-	if (ask_is_too_late(e, &txn->req, fn, arg)) {
-		txn_free(txn);
-		return;
-	}
-	if (!may_pack(e, txn->peer.uid)) {
+	if (ask_is_too_late(e, &txn->req, fn, arg))
+		; /* the client has the answer */
+	else if (!may_pack(e, txn->peer.uid))
 		ask_refuse(&txn->req, BUSY(QUESTIONS), fn, arg);
+	else
+		q = begin(e, STORE_ASK_PACK, &txn->req, txn->peer.uid, 0, fn,
+		    arg);
+	if (q == NULL) {
 		txn_free(txn);
 		return;
 	}
-	p = calloc(1, sizeof(*p));
-	if (p != NULL)
-		p->pack.arg =
-		    waiter_add(&e->waiters, fn, arg, txn->req.request_id);
-	if (p == NULL || p->pack.arg == NULL) {
-		free(p);
-		ask_refuse(&txn->req, BUSY(MEMORY), fn, arg);
-		txn_free(txn);
-		return;
-	}
-	p->txn = txn;
-	txn->scheduler = p;
+	q->txn = txn;
+	txn->scheduler = q;
 	/* Without an id, the journal has nothing of it. */
 	txn->is_looked_up = true;
-	LIST_INSERT_HEAD(&e->packings, p, in_scheduler);
-	e->nr_lookups++;
+	DL_APPEND2(e->packs, q, prev_asked, next_asked);
 	store_admit(e->store, txn);
+}
+
+static void packed(struct scheduler *e, struct store_question *q)
+{
+	DL_DELETE2(e->packs, q, prev_asked, next_asked);
+	tell(e, q);
 }
 
 void ask_pack_admitted(struct scheduler *e, struct txn *txn)
 {
-	struct packing *p = txn->scheduler;
+	struct store_question *q = txn->scheduler;
 
-	p->pack.repo = txn->repo;
 	if (txn->refused == REFD_OK) {
-		store_pack(e->store, &p->pack);
+		store_ask(e->store, q);
 		return;
 	}
-	p->pack.status = txn->refused;
-	p->pack.why = txn->why;
+	question_refuse_for(q, txn->refused, txn->why);
 	txn->why = NULL;
-	ask_packed(e, &p->pack);
+	packed(e, q);
 }
 
-void ask_packed(struct scheduler *e, struct store_pack *pack)
-{
-	struct packing *p = (struct packing *)pack;
-	char packed[24], left[24];
-	struct refd_pair pairs[] = {
-		{ "refs-format", pack->is_reftable ? "reftable" : "files" },
-		{ "packed", packed },
-		{ "left", left },
-	};
-	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
-		.pairs = pairs,
-		.nr_pairs = sizeof(pairs) / sizeof(pairs[0]) };
+/* ---- the way back ---- */
 
-	snprintf(packed, sizeof(packed), "%" PRIu64, pack->nr_packed);
-	snprintf(left, sizeof(left), "%" PRIu64, pack->nr_left);
-	if (pack->status != REFD_OK)
-		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
-			.status = pack->status,
-			.text = pack->why };
-	LIST_REMOVE(p, in_scheduler);
-	e->nr_lookups--;
-	waiter_answer(&e->waiters, pack->arg, &ans);
-	if (p->txn->repo != NULL)
-		store_release(e->store, p->txn->repo);
-	p->txn->repo = NULL;
-	txn_free(p->txn);
-	free(pack->why);
-	free(p);
+void ask_answered(struct scheduler *e, struct store_question *q, int64_t now_ns)
+{
+	switch (q->kind) {
+	case STORE_ASK_ID:
+		looked_up(e, q, now_ns);
+		break;
+	case STORE_ASK_HISTORY:
+	case STORE_ASK_CHECKPOINT:
+		tell(e, q);
+		break;
+	case STORE_ASK_PACK:
+		packed(e, q);
+		break;
+	case STORE_ASK_LOOK:
+		look_back((struct store_look *)q);
+		break;
+	}
 }
 
 /* ---- giving up ---- */
@@ -503,7 +500,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 
 /* ---- the end of a session ---- */
 
-static void end(struct scheduler *e, struct entry *ent,
+static void end_session(struct scheduler *e, struct entry *ent,
     const struct refd_request *req, enum batch_session how,
     scheduler_answer_fn *fn, void *arg)
 {
@@ -536,7 +533,7 @@ static void end_or_query(struct scheduler *e, const struct refd_request *req,
 	if (ent == NULL || ent->state == ENTRY_DECIDED)
 		scheduler_query(e, req, uid, now_ns, fn, arg);
 	else
-		end(e, ent, req, how, fn, arg);
+		end_session(e, ent, req, how, fn, arg);
 }
 
 void scheduler_commit(struct scheduler *e, const struct refd_request *req,

@@ -90,7 +90,7 @@ static void end(struct looking *l)
 	}
 	l->look.repo = NULL;
 	l->look.step = LOOK_FREE;
-	store_look(e->store, &l->look);
+	store_ask(e->store, &l->look.ask);
 }
 
 static void fail(struct looking *l, enum refd_status status, const char *text)
@@ -127,6 +127,7 @@ static struct looking *begin(struct scheduler *e, struct txn *txn)
 
 	if (l == NULL)
 		return NULL;
+	l->look.ask.kind = STORE_ASK_LOOK;
 	l->e = e;
 	l->txn = txn;
 	await_turn(l);
@@ -223,7 +224,7 @@ static void told(void *arg, const struct refd_answer *ans)
 	}
 	if (ans->has_gap && !l->look.is_first) {
 		l->look.is_first = true;
-		store_look(l->e->store, &l->look);
+		store_ask(l->e->store, &l->look.ask);
 		return;
 	}
 	r = store_look_add(&l->look, ans);
@@ -236,7 +237,7 @@ static void told(void *arg, const struct refd_answer *ans)
 		l->due = DUE_HISTORY;
 	} else {
 		l->look.step = LOOK_COMPARE;
-		store_look(l->e->store, &l->look);
+		store_ask(l->e->store, &l->look.ask);
 	}
 }
 
@@ -468,7 +469,7 @@ static bool read_next(struct scheduler *e, bool is_large)
 	first->due = DUE_NOT;
 	first->has_refs = true;
 	first->look.step = LOOK_READ;
-	store_look(e->store, &first->look);
+	store_ask(e->store, &first->look.ask);
 	return true;
 }
 

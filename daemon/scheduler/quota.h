@@ -26,7 +26,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/store/txn.h"
 
-struct store_query;
+struct store_question;
 
 enum quota_kind { QUOTA_USER, QUOTA_REPO };
 
@@ -46,7 +46,7 @@ struct quota {
 	size_t questions; /* not in REQUESTS */
 	/* Questions about ids that wait, while one is looked up or told
 	 * (ask.c). */
-	struct store_query *to_look_up;
+	struct store_question *to_look_up;
 	bool is_looked_up;
 	UT_hash_handle hh;
 };

@@ -304,24 +304,15 @@ void scheduler_end_sessions(struct scheduler *e, void *arg)
 
 static void reap(struct scheduler *e, int64_t now_ns)
 {
-	struct store_done done = { 0 };
+	struct store_done done;
 
 	while (store_reap(e->store, &done)) {
 		if (done.admitted != NULL)
 			on_admitted(e, done.admitted, now_ns);
 		else if (done.applied != NULL)
 			on_batch_done(e, done.applied, now_ns);
-		else if (done.checkpointed != NULL)
-			ask_checkpointed(e, done.checkpointed);
-		else if (done.packed != NULL)
-			ask_packed(e, done.packed);
-		else if (done.looked != NULL)
-			look_back(done.looked);
-		else if (done.told != NULL)
-			history_told(e, done.told);
 		else
-			ask_looked_up(e, done.answered, now_ns);
-		done = (struct store_done){ 0 };
+			ask_answered(e, done.answered, now_ns);
 	}
 }
 

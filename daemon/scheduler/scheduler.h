@@ -88,7 +88,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg);
 /* FN gets the answer when no update answered so far needs replay. */
 void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
-    scheduler_answer_fn *fn, void *arg);
+    uint32_t uid, scheduler_answer_fn *fn, void *arg);
 /* Takes over TXN, without updates: its repository shall be packed, if its peer
  * may write there. FN gets the answer afterwards. */
 void scheduler_pack(struct scheduler *e, struct txn *txn,

@@ -61,10 +61,11 @@ struct scheduler {
 	/* Entries with answers to send, of one part or of several;
 	 * next_telling. */
 	struct entry *decided, *decided_large;
-	struct store_query *asked; /* in the store's hands; next_asked */
-	struct store_query *found; /* large answers to send; next_asked */
-	struct entry *ending;      /* ending.next */
-	struct entry *sessions;    /* undecided sessions; next_session */
+	/* By next_asked: about ids, in the store's hands; large answers to
+	 * send; requests to pack. */
+	struct store_question *asked, *found, *packs;
+	struct entry *ending;   /* ending.next */
+	struct entry *sessions; /* undecided sessions; next_session */
 	/* Prepared sessions without an answer yet; answers of one part, or of
 	 * several. */
 	struct entry *untold, *untold_large;
@@ -74,10 +75,9 @@ struct scheduler {
 	size_t held_bytes; /* of the requests in the table, and of questions */
 	size_t batch_refs; /* the present limit, see on_batch_done.c */
 	size_t nr_batches, nr_admitting, nr_lookups; /* in the store's hands */
-	struct batch *returning;       /* large batches that come back; next */
-	struct batch_return coming;    /* of the first of them */
-	size_t nr_asks;                /* questions about ids and history */
-	LIST_HEAD(, packing) packings; /* requests to pack (ask.c) */
+	struct batch *returning;    /* large batches that come back; next */
+	struct batch_return coming; /* of the first of them */
+	size_t nr_asks;             /* questions of clients (ask.c) */
 	struct looks looks;
 
 	int64_t wall_ms, wall_at_ns; /* the times of the last scheduler_run() */
@@ -191,7 +191,7 @@ void on_batch_done_lsn(const struct txn_slice *slice);
  * Repositories that write alone may go again, after a rest. */
 void on_batch_done_queues(const struct batch *b, int64_t now_ns);
 
-/* ---- ask.c: questions of clients about a transaction by its id ---- */
+/* ---- ask.c: questions of clients ---- */
 
 void ask_refuse(const struct refd_request *req, enum refd_status status,
     const char *text, scheduler_answer_fn *fn, void *arg);
@@ -205,15 +205,10 @@ bool ask_is_expired(const struct scheduler *e, const struct refd_txid *txid,
  * have to keep the id until its birth is older than the horizon. */
 bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
     int64_t now_ns);
-void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp);
 void ask_pack_admitted(struct scheduler *e, struct txn *txn);
-void ask_packed(struct scheduler *e, struct store_pack *pack);
-void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns);
-/* May a user ask a question that holds BYTES? */
-bool ask_has_room(const struct scheduler *e, uint32_t uid, size_t bytes);
-/* Counts the question until its end. NULL: out of memory. */
-struct quota *ask_begin(struct scheduler *e, uint32_t uid, size_t bytes);
-void ask_end(struct scheduler *e, struct quota *quota, size_t bytes);
+/* Q is back, with its answer. */
+void ask_answered(struct scheduler *e, struct store_question *q,
+    int64_t now_ns);
 /* TXN is new: the store may find some of its rows now, or rows that are not
  * durable yet. So questions that are being looked up are looked up again. */
 void ask_note_txn(struct scheduler *e, const struct txn *txn);
@@ -229,10 +224,6 @@ void look_back(struct store_look *look);
 void look_run(struct scheduler *e, int64_t now_ns);
 /* When look_run() must be called again. */
 int64_t look_next(const struct scheduler *e, int64_t now_ns);
-
-/* ---- history.c ---- */
-
-void history_told(struct scheduler *e, struct store_history *ask);
 
 /* ---- admin.c ---- */
 

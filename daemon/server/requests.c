@@ -107,7 +107,7 @@ static void ask_checkpoint(struct server *server, struct conn *conn,
 		    "only root and the daemon's own user may ask for a "
 		    "checkpoint");
 	else
-		scheduler_checkpoint(server->scheduler, req,
+		scheduler_checkpoint(server->scheduler, req, conn->peer.uid,
 		    reply_from_scheduler, conn);
 }
 

@@ -141,7 +141,8 @@ static void begin_serving(struct server *server)
 	    server->cfg.settings.scheduler.batch_refs;
 	server->cfg.scheduler.on_io = admin_log_io;
 	server->cfg.scheduler.io_arg = &server->io_limit;
-	server->scheduler = scheduler_new(&server->cfg.scheduler, server->store);
+	server->scheduler =
+	    scheduler_new(&server->cfg.scheduler, server->store);
 	if (server->scheduler == NULL) {
 		log_event(LOG_LEVEL_ERROR, "start-failed",
 		    LOG_TEXT("out of memory"));

@@ -25,8 +25,7 @@ static bool begin_put(struct completions *c)
 {
 	pthread_mutex_lock(&c->mutex);
 	return c->applied.head == NULL && c->admitted.head == NULL &&
-	    c->answered.head == NULL && c->checkpointed.head == NULL &&
-	    c->packed.head == NULL && c->looked.head == NULL;
+	    c->answered.head == NULL;
 }
 
 static void end_put(struct completions *c, bool wake)
@@ -112,51 +111,22 @@ void completions_put_held(struct completions *c, struct txn *txn)
 	put_txns(c, &one);
 }
 
-void completions_put_query(struct completions *c, struct store_query *query)
+void completions_put_question(struct completions *c, struct store_question *q)
 {
 	bool wake = begin_put(c);
 
-	query_fifo_put(&c->answered, query);
-	end_put(c, wake);
-}
-
-void completions_put_checkpoint(struct completions *c,
-    struct store_checkpoint *cp)
-{
-	bool wake = begin_put(c);
-
-	checkpoint_fifo_put(&c->checkpointed, cp);
-	end_put(c, wake);
-}
-
-void completions_put_pack(struct completions *c, struct store_pack *pack)
-{
-	bool wake = begin_put(c);
-
-	pack_fifo_put(&c->packed, pack);
-	end_put(c, wake);
-}
-
-void completions_put_look(struct completions *c, struct store_look *look)
-{
-	bool wake = begin_put(c);
-
-	look_fifo_put(&c->looked, look);
+	question_fifo_put(&c->answered, q);
 	end_put(c, wake);
 }
 
 bool completions_take(struct completions *c, struct store_done *done)
 {
+	*done = (struct store_done){ 0 };
 	pthread_mutex_lock(&c->mutex);
 	if ((done->applied = batch_fifo_take(&c->applied)) == NULL &&
-	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL &&
-	    (done->answered = query_fifo_take(&c->answered)) == NULL &&
-	    (done->checkpointed = checkpoint_fifo_take(&c->checkpointed)) ==
-		NULL &&
-	    (done->packed = pack_fifo_take(&c->packed)) == NULL)
-		done->looked = look_fifo_take(&c->looked);
+	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL)
+		done->answered = question_fifo_take(&c->answered);
 	pthread_mutex_unlock(&c->mutex);
 	return done->applied != NULL || done->admitted != NULL ||
-	    done->answered != NULL || done->checkpointed != NULL ||
-	    done->packed != NULL || done->looked != NULL;
+	    done->answered != NULL;
 }

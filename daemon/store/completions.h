@@ -29,10 +29,7 @@ struct completions {
 	pthread_mutex_t mutex;
 	struct batch_fifo applied;
 	struct txn_fifo admitted;
-	struct query_fifo answered;
-	struct checkpoint_fifo checkpointed;
-	struct pack_fifo packed;
-	struct look_fifo looked;
+	struct question_fifo answered;
 };
 
 void completions_init(struct completions *c, void (*wake)(void *arg),
@@ -48,15 +45,10 @@ struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
 /* Puts TXN, which was held. TXN does not go the direct way. */
 void completions_put_held(struct completions *c, struct txn *txn);
-void completions_put_query(struct completions *c, struct store_query *query);
-void completions_put_checkpoint(struct completions *c,
-    struct store_checkpoint *cp);
-void completions_put_pack(struct completions *c, struct store_pack *pack);
-void completions_put_look(struct completions *c, struct store_look *look);
+void completions_put_question(struct completions *c, struct store_question *q);
 
-/* Sets one pointer of DONE, which is all zero. Batches come first, then
- * admissions, answers, checkpoints, packs and looks. False: all queues are
- * empty. */
+/* Sets one pointer of DONE. Batches come first, then admissions, then
+ * questions. False: all queues are empty. */
 bool completions_take(struct completions *c, struct store_done *done);
 
 #endif

@@ -45,9 +45,6 @@
 
 STORE_FIFO(txn_fifo, txn)
 STORE_FIFO(batch_fifo, batch)
-STORE_FIFO(query_fifo, store_query)
-STORE_FIFO(checkpoint_fifo, store_checkpoint)
-STORE_FIFO(pack_fifo, store_pack)
-STORE_FIFO(look_fifo, store_look)
+STORE_FIFO(question_fifo, store_question)
 
 #endif

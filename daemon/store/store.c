@@ -21,18 +21,12 @@
 #include "daemon/store/history/historian.h"
 #include "daemon/store/store_internal.h"
 
-/* ---- completions ---- */
+/* ---- handing over ---- */
 
 bool store_reap(struct store *s, struct store_done *done)
 {
-	memset(done, 0, sizeof(*done));
-	if (completions_take(&s->completions, done))
-		return true;
-	done->told = historian_take(s->historian);
-	return done->told != NULL;
+	return completions_take(&s->completions, done);
 }
-
-/* ---- handing over ---- */
 
 void store_admit(struct store *s, struct txn *txn)
 {
@@ -49,24 +43,25 @@ void store_discard(struct store *s, struct txn *txn)
 	admissions_discard(s->admissions, txn);
 }
 
-void store_lookup(struct store *s, struct store_query *query)
+void store_ask(struct store *s, struct store_question *q)
 {
-	admissions_look_up(s->admissions, query);
-}
-
-void store_checkpoint(struct store *s, struct store_checkpoint *cp)
-{
-	checkpointer_ask(s->checkpointer, cp);
-}
-
-void store_pack(struct store *s, struct store_pack *pack)
-{
-	packer_ask(s->packer, pack);
-}
-
-void store_look(struct store *s, struct store_look *look)
-{
-	looker_take(s->looker, look);
+	switch (q->kind) {
+	case STORE_ASK_ID:
+		admissions_look_up(s->admissions, q);
+		break;
+	case STORE_ASK_HISTORY:
+		historian_ask(s->historian, q);
+		break;
+	case STORE_ASK_CHECKPOINT:
+		checkpointer_ask(s->checkpointer, q);
+		break;
+	case STORE_ASK_PACK:
+		packer_ask(s->packer, q);
+		break;
+	case STORE_ASK_LOOK:
+		looker_ask(s->looker, (struct store_look *)q);
+		break;
+	}
 }
 
 void store_pack_allow(struct store *s, bool allowed)
@@ -87,11 +82,6 @@ void store_apply(struct store *s, struct batch *b)
 bool store_takes(struct store *s)
 {
 	return pipeline_takes(s->pipeline);
-}
-
-void store_history(struct store *s, struct store_history *ask)
-{
-	historian_ask(s->historian, ask);
 }
 
 void store_history_stop(struct store *s)

@@ -2,15 +2,15 @@
  * The hand-over between the scheduler, which must never block, and the threads
  * that work on disks. The scheduler knows nothing else of the store.
  *
- * The scheduler gives transactions, batches and look-ups to the store. In
+ * The scheduler gives transactions, batches and questions to the store. In
  * between the store owns them, and every item comes back once, in a completion.
  * The order may change, but admissions of one repository keep their order.
  *
  * Threads: store_open, _recover, _start, _stop and _free are for one thread,
- * and block. store_admit, _apply, _lookup, _checkpoint and _reap are for the
- * loop thread, and never block for longer than the mutex of a queue. Threads of
- * the store call WAKE when they add something to an empty completion queue.
- * WAKE must not block (it writes to an eventfd).
+ * and block. store_admit, _apply, _ask and _reap are for the loop thread, and
+ * never block for longer than the mutex of a queue. Threads of the store call
+ * WAKE when they add something to an empty completion queue. WAKE must not
+ * block (it writes to an eventfd).
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/store/question.h"
 #include "daemon/store/repos/rights.h"
 #include "daemon/store/txn.h"
 #include "proto/group_frame.h"
@@ -217,72 +218,12 @@ void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
  * called when the answer becomes true. */
 bool store_takes(struct store *store);
 
-struct store_query {
-	struct refd_txid txid;
-	uint32_t uid;
-	bool any_uid; /* root may ask for all users */
-	/* Filled in. */
-	bool found;
-	const char *failed;        /* why nobody knows, or NULL; static */
-	struct refd_answer answer; /* RESULTS when found; owned */
-	void *arg;                 /* of the asker */
-	struct store_query *next;
-	struct store_query *next_asked, *prev_asked; /* for the scheduler */
-	void *quota;                                 /* for the scheduler */
-	size_t told;                                 /* for the scheduler */
-	bool is_stale;                               /* for the scheduler */
-};
-/* The rows of a transaction that is in flight may be found too, although they
- * are not durable yet: the caller must know all transactions in flight. */
-void store_lookup(struct store *store, struct store_query *query);
-
-/* A question about history, a LOG or a WATCH. */
-struct store_history {
-	struct refd_request req; /* owned */
-	struct txn_peer peer;    /* owned */
-	const void *client;      /* the connection; compared only */
-	int64_t deadline_ns;     /* of a WATCH: monotonic */
-	/* Nobody waits for the answer: may come back early. Set by the
-	 * scheduler. */
-	atomic_bool is_dropped;
-	struct refd_answer answer; /* filled in: RECORDS or REFUSED; owned */
-	void *arg;                 /* of the asker */
-	uint64_t repo;             /* for the historian: the repository */
-	uint64_t user_turn, client_turn; /* for the historian */
-	void *quota;                     /* for the scheduler */
-	struct store_history *next, *prev;
-};
-/* Takes over the content of REQ and PEER. NULL: out of memory, and nothing is
- * taken over. */
-struct store_history *store_history_new(struct refd_request *req,
-    struct txn_peer *peer);
-void store_history_free(struct store_history *ask);
-void store_history(struct store *store, struct store_history *ask);
-/* From now on all questions come back at once. */
+/* Hands Q over. An answer about an id may contain rows of a transaction in
+ * flight, although the rows are not durable yet: the caller must know all
+ * transactions in flight. */
+void store_ask(struct store *store, struct store_question *q);
+/* From now on all questions about history come back at once. */
 void store_history_stop(struct store *store);
-
-/* A wait until no earlier update needs replay. */
-struct store_checkpoint {
-	uint64_t lsn;            /* filled in: up to this LSN */
-	enum refd_status status; /* filled in: OK, IO */
-	char *why;               /* filled in, owned; if not OK */
-	void *arg;               /* of the asker */
-	struct store_checkpoint *next;
-};
-void store_checkpoint(struct store *store, struct store_checkpoint *cp);
-
-/* The loose refs of a repository go to packed-refs (`refd pack`). */
-struct store_pack {
-	struct repo *repo; /* a reference, of an admitted transaction */
-	/* Filled in. */
-	enum refd_status status;
-	char *why;                   /* owned; if not OK; may be NULL */
-	bool is_reftable;            /* so there is nothing to pack */
-	uint64_t nr_packed, nr_left; /* refs; left because others write them */
-	void *arg;                   /* of the asker */
-	struct store_pack *next;
-};
-void store_pack(struct store *store, struct store_pack *pack);
 /* If not ALLOWED, packs come back at once, or at the end of their round. */
 void store_pack_allow(struct store *store, bool allowed);
 /* A repository is packed after so many new loose refs. 0: never. */
@@ -301,6 +242,7 @@ struct store_look_change {
 /* A look for changes by writers without refd, step by step (looking/looker.h).
  * Zero at first, except for step, repo and arg. */
 struct store_look {
+	struct store_question ask; /* first member */
 	enum { LOOK_READ, LOOK_COMPARE, LOOK_FREE } step;
 	/* A reference of the asker; only with LOOK_READ, LOOK_COMPARE. */
 	struct repo *repo;
@@ -323,11 +265,9 @@ struct store_look {
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;
 
-	void *arg;        /* of the asker */
 	int64_t since_ns; /* for the looker */
 	struct store_look *next;
 };
-void store_look(struct store *store, struct store_look *look);
 /* Adds the changes of ANS, the answer to a LOG of the repository behind
  * look->at. 0, -ENOMEM, -EFBIG. Does not block. */
 int store_look_add(struct store_look *look, const struct refd_answer *ans);
@@ -343,11 +283,7 @@ void store_look_done(struct store_look *look);
 struct store_done {
 	struct txn *admitted;
 	struct batch *applied;
-	struct store_query *answered;
-	struct store_checkpoint *checkpointed;
-	struct store_pack *packed;
-	struct store_look *looked;
-	struct store_history *told;
+	struct store_question *answered;
 };
 /* false: nothing is waiting. */
 bool store_reap(struct store *store, struct store_done *done);

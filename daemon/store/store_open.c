@@ -263,8 +263,7 @@ static int make_historian(struct store *s)
 		.log = s->log,
 		.visible = visible_lsn,
 		.visible_arg = s,
-		.wake = s->cfg.wake,
-		.wake_arg = s->cfg.wake_arg,
+		.completions = &s->completions,
 		.event = s->cfg.event,
 	};
 

@@ -23,16 +23,15 @@ size_t rig_most_taken;
 unsigned rig_nr_asked;
 struct batch *rig_batches;
 struct txn *rig_admissions;
-struct store_query *rig_lookups;
-void (*rig_on_history)(struct store_history *ask);
-struct store_history *rig_told;
+struct store_question *rig_lookups;
+void (*rig_on_question)(struct store_question *q);
 size_t rig_nr_stops;
 uint64_t rig_nr_batches, rig_nr_released;
 size_t rig_nr_repos;
 
 static struct txn *admitted;
 static struct batch *applied;
-static struct store_query *answered;
+static struct store_question *answered;
 
 /* ---- calls of the scheduler ---- */
 
@@ -100,43 +99,19 @@ bool store_takes(struct store *store)
 	return rig_takes;
 }
 
-void store_lookup(struct store *store, struct store_query *query)
+void store_ask(struct store *store, struct store_question *q)
 {
 	(void)store;
-	LL_APPEND(rig_lookups, query);
-}
-
-void store_history(struct store *store, struct store_history *ask)
-{
-	(void)store;
-	rig_on_history(ask);
+	if (q->kind == STORE_ASK_ID)
+		LL_APPEND(rig_lookups, q);
+	else
+		rig_on_question(q);
 }
 
 void store_history_stop(struct store *store)
 {
 	(void)store;
 	rig_nr_stops++;
-}
-
-void store_checkpoint(struct store *store, struct store_checkpoint *cp)
-{
-	(void)store;
-	(void)cp;
-	ck_abort();
-}
-
-void store_pack(struct store *store, struct store_pack *pack)
-{
-	(void)store;
-	(void)pack;
-	ck_abort();
-}
-
-void store_look(struct store *store, struct store_look *look)
-{
-	(void)store;
-	(void)look;
-	ck_abort();
 }
 
 void store_pack_allow(struct store *store, bool allowed)
@@ -155,8 +130,6 @@ bool store_reap(struct store *store, struct store_done *done)
 		LL_DELETE(admitted, done->admitted);
 	else if ((done->answered = answered) != NULL)
 		LL_DELETE(answered, done->answered);
-	else if ((done->told = rig_told) != NULL)
-		rig_told = NULL;
 	else
 		return false;
 	return true;
@@ -395,16 +368,21 @@ size_t rig_count(const struct batch *b)
 	return nr;
 }
 
-void rig_looked_up(struct store_query *q, bool found)
+void rig_question_back(struct store_question *q)
 {
-	LL_DELETE(rig_lookups, q);
-	q->found = found;
-	if (found)
-		q->answer.kind = REFD_ANSWER_RESULTS;
 	LL_APPEND(answered, q);
 }
 
-void rig_found(struct store_query *q, bool found)
+void rig_looked_up(struct store_question *q, bool found)
+{
+	LL_DELETE(rig_lookups, q);
+	if (q->answer.status == REFD_OK)
+		q->answer.kind =
+		    found ? REFD_ANSWER_RESULTS : REFD_ANSWER_NEVER_SEEN;
+	rig_question_back(q);
+}
+
+void rig_found(struct store_question *q, bool found)
 {
 	rig_looked_up(q, found);
 	rig_run();

@@ -227,9 +227,9 @@ void fixture_updates(uint64_t repo, unsigned nr, const char *x, const char *y)
 
 /* ---- requests ---- */
 
-struct store_history *fixture_ask(enum refd_verb verb)
+struct store_question *fixture_ask(enum refd_verb verb)
 {
-	struct store_history *ask = calloc(1, sizeof(*ask));
+	struct store_question *ask = calloc(1, sizeof(*ask));
 
 	ck_assert_ptr_nonnull(ask);
 	ask->req.verb = verb;
@@ -237,14 +237,14 @@ struct store_history *fixture_ask(enum refd_verb verb)
 	return ask;
 }
 
-void fixture_free(struct store_history *ask)
+void fixture_free(struct store_question *ask)
 {
 	refd_answer_done(&ask->answer);
 	free(ask->peer.gids);
 	free(ask);
 }
 
-bool fixture_answer(struct store_history *ask)
+bool fixture_answer(struct store_question *ask)
 {
 	return history_answer(fixture.h, ask, journal_last_lsn(fixture.j));
 }
@@ -302,7 +302,7 @@ uint64_t fixture_used_bytes(void)
 	return pages * 4096;
 }
 
-const char *fixture_told(struct store_history *ask, unsigned *pages)
+const char *fixture_told(struct store_question *ask, unsigned *pages)
 {
 	static char said[1024 * 1024];
 	struct refd_selection *s = &ask->req.select;
@@ -337,7 +337,7 @@ uint64_t fixture_a, fixture_b;
 const char *fixture_log(const char *repo, const char *pattern, bool reverse,
     uint32_t limit, unsigned *pages)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 	static char path[4200];
 
 	if (repo != NULL) {

@@ -63,14 +63,14 @@ void fixture_sql(const char *file, const char *sql);
 uint64_t fixture_used_bytes(void);
 
 /* A request by root. Its strings are borrowed. */
-struct store_history *fixture_ask(enum refd_verb verb);
+struct store_question *fixture_ask(enum refd_verb verb);
 /* Answers ASK up to the last row. Returns false if ASK waits. */
-bool fixture_answer(struct store_history *ask);
+bool fixture_answer(struct store_question *ask);
 /* Answers ASK page by page until the end, and frees ASK. Returns " <ref>@<lsn>"
  * or " <ref>@<lsn>:<code>" for each change. PAGES may be NULL. */
-const char *fixture_told(struct store_history *ask, unsigned *pages);
+const char *fixture_told(struct store_question *ask, unsigned *pages);
 /* Frees ASK without its borrowed strings. */
-void fixture_free(struct store_history *ask);
+void fixture_free(struct store_question *ask);
 
 /* Six records, in a.git, which all users may read, and b.git, which root may
  * read. */

@@ -105,7 +105,7 @@ static void check_nothing_held(void)
 
 static void finish(void)
 {
-	struct store_query *q;
+	struct store_question *q;
 	size_t i;
 
 	scheduler_hurry(rig_scheduler);

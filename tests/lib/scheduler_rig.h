@@ -65,11 +65,11 @@ extern struct batch *rig_batches; /* in the store, oldest first */
 /* The most updates that the scheduler itself put into a batch. */
 extern size_t rig_most_taken;
 extern struct txn *rig_admissions; /* in the store, oldest first */
-extern struct store_query *rig_lookups;
-/* Gets the questions about history. */
-extern void (*rig_on_history)(struct store_history *ask);
-extern struct store_history *rig_told; /* comes back */
-extern size_t rig_nr_stops;            /* store_history_stop() */
+extern struct store_question *rig_lookups;
+/* Gets all other questions, which rig_question_back() gives back. */
+extern void (*rig_on_question)(struct store_question *q);
+void rig_question_back(struct store_question *q);
+extern size_t rig_nr_stops; /* store_history_stop() */
 extern uint64_t rig_nr_batches, rig_nr_released;
 /* The last updates that were answered `io`: "NR REF: WHY". */
 extern char rig_io[256];
@@ -150,8 +150,8 @@ void rig_give_back(const char *name, enum txn_again again);
 /* The update of NAME in W, or NULL. */
 struct txn_update *rig_find(struct batch *w, const char *name);
 size_t rig_count(const struct batch *w);
-void rig_looked_up(struct store_query *q, bool found);
-void rig_found(struct store_query *q, bool found); /* the same; then run */
+void rig_looked_up(struct store_question *q, bool found);
+void rig_found(struct store_question *q, bool found); /* the same; then run */
 
 /* Checks that ASK has one answer: OUTCOME, and STATUS for both of two refs. */
 void rig_expect_results(const struct rig_ask *ask, enum refd_outcome outcome,

@@ -163,13 +163,13 @@ END_TEST
  * hangs. */
 static void hang(void)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 
 	update(sr_other, "refs/heads/a", sr_commit);
 	update(sr_other, "refs/heads/b", sr_commit);
-	store_checkpoint(sr_store, &cp);
-	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
-	ck_assert_int_eq(cp.status, REFD_OK);
+	store_ask(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().answered, &cp);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
 	holds = true;
 	update(sr_other, "refs/heads/a", zeroes);
 	sr_await(&is_held);

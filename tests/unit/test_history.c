@@ -84,7 +84,7 @@ END_TEST
 static const char *log_patterns(const char *const *patterns, size_t nr,
     bool reverse, uint32_t limit)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 
 	memcpy(ask->req.select.patterns, patterns, nr * sizeof(*patterns));
 	ask->req.select.nr_patterns = nr;
@@ -132,7 +132,7 @@ END_TEST
 
 static const char *log_user(bool has_uid, uint32_t uid, const char *user)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 
 	ask->req.select.has_uid = has_uid;
 	ask->req.select.uid = uid;
@@ -170,7 +170,7 @@ END_TEST
 START_TEST(times_are_found_whatever_the_clock_did)
 {
 	static const int64_t steps_ms[] = { 0, 1000, -5000, 2000, 90000 };
-	struct store_history *ask;
+	struct store_question *ask;
 	int64_t start_ms = fixture.wall_ms;
 	size_t i;
 
@@ -207,7 +207,7 @@ END_TEST
 
 START_TEST(a_transaction_is_found)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 	struct fixture_record r, second;
 
 	fixture_some();
@@ -228,7 +228,7 @@ END_TEST
 
 START_TEST(all_of_a_record_is_told)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 	const struct refd_change *c;
 	struct fixture_record r;
 
@@ -293,7 +293,7 @@ static uint64_t take_back(uint64_t lsn, const struct fixture_record *of,
 
 START_TEST(what_was_taken_back_at_once_is_no_change)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 	struct fixture_record r;
 
 	fixture_a = fixture_repo("a.git", 0755);
@@ -316,7 +316,7 @@ END_TEST
 /* By recovery: from the row itself, or from a copy that was deferred first. */
 START_TEST(what_was_taken_back_later_is_told_by_itself)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 	struct fixture_record r, s;
 	uint64_t copy;
 
@@ -451,7 +451,7 @@ END_TEST
  * empty list. */
 START_TEST(no_repositories_no_answer)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 	char path[4200];
 
 	fixture_some();

@@ -158,7 +158,7 @@ START_TEST(segments_join)
 {
 	const uint64_t many =
 	    (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS) + 3000;
-	struct store_history *ask;
+	struct store_question *ask;
 	size_t i, nr;
 
 	fixture_updates(repo, (unsigned)many, "refs/heads/main",

@@ -37,9 +37,9 @@ static bool may_allocate(void)
  * copies in memory that it already holds. */
 static char patterns[REFD_PATTERNS_MAX][REFD_REFNAME_MAX + 1];
 
-static struct store_history *question(void)
+static struct store_question *question(void)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 	size_t i;
 
 	for (i = 0; i < REFD_PATTERNS_MAX; i++)
@@ -63,7 +63,7 @@ static void make_patterns(void)
  * a refused question is asked again. */
 static size_t count_with_failure(long at)
 {
-	struct store_history *ask = question();
+	struct store_question *ask = question();
 	struct refd_selection *s = &ask->req.select;
 	bool more = true, is_told;
 	size_t nr = 0;

@@ -16,13 +16,13 @@ static struct history_queue queue;
 static const char clients[8];
 
 /* Question ID of user UID on connection number CLIENT. */
-static struct store_history *put(uint32_t uid, unsigned client, uint32_t id)
+static struct store_question *put(uint32_t uid, unsigned client, uint32_t id)
 {
-	struct refd_request req = { .verb = REFD_VERB_LOG, .request_id = id };
-	struct txn_peer peer = { .uid = uid };
-	struct store_history *ask = store_history_new(&req, &peer);
+	struct store_question *ask = question_new(STORE_ASK_HISTORY);
 
 	ck_assert_ptr_nonnull(ask);
+	ask->req.request_id = id;
+	ask->peer.uid = uid;
 	ask->client = &clients[client];
 	history_queue_put(&queue, ask);
 	return ask;
@@ -31,14 +31,14 @@ static struct store_history *put(uint32_t uid, unsigned client, uint32_t id)
 /* Expects the ids of the next NR questions, in order; 0 behind the last. */
 static void expect(const uint32_t *ids, size_t nr)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 	size_t i;
 
 	for (i = 0; i < nr; i++) {
 		ask = history_queue_take(&queue);
 		ck_assert_uint_eq(ask != NULL ? ask->req.request_id : 0,
 		    ids[i]);
-		store_history_free(ask);
+		question_free(ask);
 	}
 }
 #define EXPECT(...)                                                            \
@@ -52,7 +52,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	store_history_free(history_queue_take(&queue));
+	question_free(history_queue_take(&queue));
 	ck_assert(history_queue_is_empty(&queue));
 }
 
@@ -112,7 +112,7 @@ END_TEST
 
 START_TEST(those_that_nobody_waits_for_are_found)
 {
-	struct store_history *dropped = NULL, *ask, *next;
+	struct store_question *dropped = NULL, *ask, *next;
 	unsigned nr = 0, i;
 
 	for (i = 0; i < 60; i++) {
@@ -124,12 +124,12 @@ START_TEST(those_that_nobody_waits_for_are_found)
 	DL_FOREACH_SAFE(dropped, ask, next) {
 		ck_assert(atomic_load(&ask->is_dropped));
 		nr++;
-		store_history_free(ask);
+		question_free(ask);
 	}
 	ck_assert_uint_eq(nr, 32);
 	for (; (ask = history_queue_take(&queue)) != NULL; nr++) {
 		ck_assert(!atomic_load(&ask->is_dropped));
-		store_history_free(ask);
+		question_free(ask);
 	}
 	ck_assert_uint_eq(nr, 60);
 }

@@ -114,7 +114,7 @@ static size_t nr_of_x(void)
 
 START_TEST(what_is_old_goes)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 
 	fixture.retention_ms = 7 * DAY_MS;
 	add_rows(300);

@@ -16,9 +16,9 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-static struct store_history *watch_from(uint64_t lsn)
+static struct store_question *watch_from(uint64_t lsn)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
+	struct store_question *ask = fixture_ask(REFD_VERB_WATCH);
 
 	ask->req.select.has_after = true;
 	ask->req.select.after.lsn = lsn;
@@ -43,17 +43,17 @@ END_TEST
 
 static unsigned nr_concerned;
 
-static void concerned(void *arg, struct store_history *ask)
+static void concerned(void *arg, struct store_question *ask)
 {
 	(void)ask;
-	*(struct store_history **)arg = NULL;
+	*(struct store_question **)arg = NULL;
 	nr_concerned++;
 }
 
 /* Do rows after AFTER wake a watch of REPO and PATTERN? */
-static bool wakes(struct store_history *ask, uint64_t after)
+static bool wakes(struct store_question *ask, uint64_t after)
 {
-	struct store_history *list = ask;
+	struct store_question *list = ask;
 
 	nr_concerned = 0;
 	ck_assert_int_eq(history_listen(fixture.h, &after,
@@ -65,7 +65,7 @@ static bool wakes(struct store_history *ask, uint64_t after)
 
 START_TEST(a_watch_waits_for_what_concerns_it)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
+	struct store_question *ask = fixture_ask(REFD_VERB_WATCH);
 	char path[4200];
 
 	fixture_some();
@@ -96,7 +96,7 @@ END_TEST
 /* A repository without history. */
 START_TEST(a_watch_waits_for_a_new_repository)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
+	struct store_question *ask = fixture_ask(REFD_VERB_WATCH);
 	char path[4200];
 
 	fixture_some();
@@ -116,7 +116,7 @@ END_TEST
 /* Only published rows are reported. */
 START_TEST(what_is_not_visible_is_not_told)
 {
-	struct store_history *ask = watch_from(0);
+	struct store_question *ask = watch_from(0);
 
 	fixture_some();
 	fixture_open(_i);
@@ -130,7 +130,7 @@ END_TEST
 
 /* ---- gaps ---- */
 
-static bool has_gap(struct store_history *ask, uint64_t *first)
+static bool has_gap(struct store_question *ask, uint64_t *first)
 {
 	bool gap;
 
@@ -144,7 +144,7 @@ static bool has_gap(struct store_history *ask, uint64_t *first)
 
 START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 	uint64_t first;
 
 	fixture_some();
@@ -168,7 +168,7 @@ END_TEST
  * Watches without a comparison are woken, and become questions. */
 START_TEST(a_turn_of_listening_ends)
 {
-	struct store_history *ask = fixture_ask(REFD_VERB_WATCH), *list = ask;
+	struct store_question *ask = fixture_ask(REFD_VERB_WATCH), *list = ask;
 	uint64_t heard = 1;
 
 	fixture_a = fixture_repo("a.git", 0755);
@@ -211,7 +211,7 @@ END_TEST
 
 static const char *told_to(uint32_t uid, uint32_t gid, bool watch)
 {
-	struct store_history *ask =
+	struct store_question *ask =
 	    watch ? watch_from(0) : fixture_ask(REFD_VERB_LOG);
 
 	ask->peer.uid = uid;
@@ -298,7 +298,7 @@ END_TEST
  * read of the last row would find the damage. */
 START_TEST(the_last_row_is_not_read_for_its_place)
 {
-	struct store_history *ask;
+	struct store_question *ask;
 
 	fixture_some();
 	fixture_open(_i);

@@ -37,13 +37,15 @@ void store_admit(struct store *store, struct txn *txn)
 	back[nr_back++] = (struct store_done){ .admitted = txn };
 }
 
-void store_look(struct store *store, struct store_look *look)
+void store_ask(struct store *store, struct store_question *q)
 {
+	struct store_look *look = (struct store_look *)q;
+
 	(void)store;
 	if (look->step == LOOK_READ)
 		reading[nr_reading++] = look;
 	else
-		back[nr_back++] = (struct store_done){ .looked = look };
+		back[nr_back++] = (struct store_done){ .answered = q };
 }
 
 void store_release(struct store *store, struct repo *repo)
@@ -115,33 +117,9 @@ void store_apply(struct store *store, struct batch *b)
 	(void)b;
 }
 
-void store_lookup(struct store *store, struct store_query *query)
-{
-	(void)store;
-	(void)query;
-}
-
-void store_history(struct store *store, struct store_history *ask)
-{
-	(void)store;
-	(void)ask;
-}
-
 void store_history_stop(struct store *store)
 {
 	(void)store;
-}
-
-void store_checkpoint(struct store *store, struct store_checkpoint *cp)
-{
-	(void)store;
-	(void)cp;
-}
-
-void store_pack(struct store *store, struct store_pack *pack)
-{
-	(void)store;
-	(void)pack;
 }
 
 void store_pack_allow(struct store *store, bool allowed)
@@ -237,7 +215,7 @@ static void is_large(const char *names)
 		look = take(*names);
 		ck_assert(!look->is_large);
 		store_look_enlarge(look);
-		back[nr_back++] = (struct store_done){ .looked = look };
+		back[nr_back++] = (struct store_done){ .answered = &look->ask };
 		run();
 	}
 }
@@ -247,7 +225,7 @@ static void ends(char name)
 	struct store_look *look = take(name);
 
 	look->status = REFD_IO;
-	back[nr_back++] = (struct store_done){ .looked = look };
+	back[nr_back++] = (struct store_done){ .answered = &look->ask };
 	run();
 }
 

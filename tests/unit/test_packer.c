@@ -91,11 +91,11 @@ static void make_refs(unsigned nr)
 
 static void checkpoint(void)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 
-	store_checkpoint(sr_store, &cp);
-	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
-	ck_assert_int_eq(cp.status, REFD_OK);
+	store_ask(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().answered, &cp);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
 }
 
 static struct store_stats stats(void)
@@ -119,28 +119,31 @@ static void await_stats(uint64_t packed, uint64_t failures)
 	ck_assert_uint_eq(stats().pack_failures, failures);
 }
 
-/* The repository has no open packing afterwards. */
-static void ask(struct store_pack *pack)
+/* The number of packed refs. The repository has no open packing afterwards. */
+static uint64_t ask_for(enum refd_status status)
 {
-	struct txn *txn = admit();
+	struct store_question *q = question_new(STORE_ASK_PACK);
+	uint64_t nr = 0;
 
-	*pack = (struct store_pack){ .repo = txn->repo };
-	store_pack(sr_store, pack);
-	ck_assert_ptr_eq(sr_wait_done().packed, pack);
-	sr_done_with(txn);
-	free(pack->why);
-	pack->why = NULL;
+	q->txn = admit();
+	store_ask(sr_store, q);
+	ck_assert_ptr_eq(sr_wait_done().answered, q);
+	ck_assert_int_eq(q->answer.status, status);
+	if (status == REFD_OK) {
+		ck_assert_str_eq(q->answer.pairs[1].key, "packed");
+		nr = strtoull(q->answer.pairs[1].value, NULL, 10);
+	}
+	sr_done_with(q->txn);
+	q->txn = NULL;
+	question_free(q);
+	return nr;
 }
 
 START_TEST(packs_at_the_threshold)
 {
-	struct store_pack pack;
-
 	make_refs(THRESHOLD - 1);
 	checkpoint();
-	ask(&pack);
-	ck_assert_int_eq(pack.status, REFD_OK);
-	ck_assert_uint_eq(pack.nr_packed, THRESHOLD - 1);
+	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD - 1);
 	/* The refs that were packed on request count too. */
 	make_ref();
 	checkpoint();
@@ -150,15 +153,12 @@ END_TEST
 
 START_TEST(rests_for_a_minute)
 {
-	struct store_pack pack;
-
 	make_refs(THRESHOLD);
 	checkpoint();
 	await_stats(THRESHOLD, 0);
 	make_refs(THRESHOLD);
 	checkpoint();
-	ask(&pack);
-	ck_assert_uint_eq(pack.nr_packed, THRESHOLD);
+	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD);
 	make_ref();
 	ahead_ns += REST_NS;
 	checkpoint();
@@ -183,42 +183,31 @@ END_TEST
 /* Git takes no lock there, and removes the old files of the refs. */
 START_TEST(leaves_a_migration_alone)
 {
-	struct store_pack pack;
-
 	tmp_run("mkdir r.git/ref_migration.a1B2c3");
 	make_refs(THRESHOLD);
 	checkpoint();
 	await_stats(0, 1);
-	ask(&pack);
-	ck_assert_int_eq(pack.status, REFD_LOCKED);
+	ask_for(REFD_LOCKED);
 	tmp_run("rmdir r.git/ref_migration.*");
-	ask(&pack);
-	ck_assert_int_eq(pack.status, REFD_OK);
-	ck_assert_uint_eq(pack.nr_packed, THRESHOLD);
+	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD);
 }
 END_TEST
 
 START_TEST(packs_nothing_while_not_allowed)
 {
-	struct store_pack pack;
-
 	store_pack_allow(sr_store, false);
 	make_refs(THRESHOLD);
 	checkpoint();
-	ask(&pack);
-	ck_assert_int_eq(pack.status, REFD_BUSY);
+	ask_for(REFD_BUSY);
 	ck_assert_uint_eq(stats().packed_refs, 0);
 	store_pack_allow(sr_store, true);
-	ask(&pack);
-	ck_assert_int_eq(pack.status, REFD_OK);
-	ck_assert_uint_eq(pack.nr_packed, THRESHOLD);
+	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD);
 }
 END_TEST
 
 /* Git has read n1 before refd deleted it, and packs it now. */
 START_TEST(tells_of_a_returned_ref)
 {
-	struct store_pack pack;
 	struct refd_txid id;
 
 	make_refs(2);
@@ -242,7 +231,7 @@ START_TEST(tells_of_a_returned_ref)
 	ck_assert_ptr_nonnull(strstr(returned,
 	    "'refd restore --at 3 --undo-git --force --ref refs/heads/n1'"));
 	/* It is told once: the file of refd is no cause to compare again. */
-	ask(&pack);
+	ask_for(REFD_OK);
 	make_ref();
 	checkpoint();
 	ahead_ns += REST_NS;

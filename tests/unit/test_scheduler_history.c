@@ -16,14 +16,14 @@
 #define WALL_MS 1785542400000LL
 
 static struct scheduler *e;
-static struct store_history *given[20000];
+static struct store_question *given[20000];
 static size_t nr_given;
 
 static uint32_t answered_id[20000];
 static enum refd_answer_kind answered_kind;
 static size_t nr_answered;
 
-static void take_history(struct store_history *ask)
+static void take_history(struct store_question *ask)
 {
 	given[nr_given++] = ask;
 }
@@ -50,7 +50,7 @@ static void setup(void)
 	asking_uid = 5;
 	asking_bytes = 0;
 	rig_setup(&cfg);
-	rig_on_history = take_history;
+	rig_on_question = take_history;
 	e = rig_scheduler;
 	scheduler_run(e, NOW_NS, WALL_MS);
 }
@@ -77,7 +77,7 @@ static void ask(uint32_t id, uint32_t deadline_ms, void *client)
 static void give_back(size_t i)
 {
 	given[i]->answer.kind = REFD_ANSWER_RECORDS;
-	rig_told = given[i];
+	rig_question_back(given[i]);
 	scheduler_run(e, NOW_NS, WALL_MS);
 }
 

@@ -27,7 +27,7 @@ START_TEST(test_ended_by_whom)
 	id = rig_last_id();
 	/* The same bytes under another user are a different id. */
 	ask = rig_commit(6, id);
-	ck_assert(!rig_lookups->any_uid);
+	ck_assert_uint_ne(rig_lookups->peer.uid, 0);
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
 	ask = rig_commit(_i == 0 ? 5 : 0, id);

@@ -231,7 +231,7 @@ END_TEST
 static struct refd_result results[NR];
 
 /* The store has found a large transaction. */
-static void look_up_large(struct store_query *q)
+static void look_up_large(struct store_question *q)
 {
 	size_t i;
 

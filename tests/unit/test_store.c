@@ -18,7 +18,7 @@
 
 START_TEST(one_and_its_id_again)
 {
-	struct store_query query = { .uid = 0 };
+	struct store_question query = { .kind = STORE_ASK_ID };
 	struct store_done done;
 	struct refd_txid id;
 	struct txn *txn;
@@ -42,19 +42,19 @@ START_TEST(one_and_its_id_again)
 	/* The token of the first transaction is not returned. */
 	ck_assert_uint_eq(txn->lsn, 0);
 	sr_done_with(txn);
-	query.txid = id;
-	store_lookup(sr_store, &query);
+	query.req.txid = id;
+	store_ask(sr_store, &query);
 	done = sr_wait_done();
 	ck_assert_ptr_eq(done.answered, &query);
-	ck_assert(query.found);
+	ck_assert_int_eq(query.answer.kind, REFD_ANSWER_RESULTS);
 	ck_assert_uint_eq(query.answer.nr_results, 1);
 	ck_assert_str_eq(query.answer.results[0].name, "refs/heads/a");
 	ck_assert_int_eq(query.answer.outcome, REFD_COMMITTED);
 	refd_answer_done(&query.answer);
-	query.uid = 4711;
-	store_lookup(sr_store, &query);
+	query.peer.uid = 4711;
+	store_ask(sr_store, &query);
 	sr_wait_done();
-	ck_assert(!query.found);
+	ck_assert_int_eq(query.answer.kind, REFD_ANSWER_NEVER_SEEN);
 }
 END_TEST
 
@@ -62,7 +62,7 @@ END_TEST
  * answers. */
 START_TEST(one_through_head)
 {
-	struct store_query query = { .uid = 0 };
+	struct store_question query = { .kind = STORE_ASK_ID };
 	struct refd_txid id;
 	struct txn *txn;
 
@@ -73,8 +73,8 @@ START_TEST(one_through_head)
 	sr_done_with(txn);
 	txn = sr_admit(&id, sr_repo, "HEAD", sr_commit);
 	sr_done_with_replayed(txn);
-	query.txid = id;
-	store_lookup(sr_store, &query);
+	query.req.txid = id;
+	store_ask(sr_store, &query);
 	ck_assert_ptr_eq(sr_wait_done().answered, &query);
 	ck_assert_uint_eq(query.answer.nr_results, 1);
 	ck_assert_str_eq(query.answer.results[0].name, "HEAD");

@@ -401,12 +401,12 @@ END_TEST
 /* The checkpointer noticed the clock, although all files look old now. */
 START_TEST(a_clock_set_back_and_forth)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 
 	settle();
 	wall_back_ns = 60 * S;
-	store_checkpoint(sr_store, &cp);
-	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
+	store_ask(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().answered, &cp);
 	wall_back_ns = 0;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }

@@ -125,11 +125,18 @@ static void update(const char *name, const char *hex)
 	sr_done_with(txn);
 }
 
-static void wait_for_checkpoint(struct store_checkpoint *cp)
+static void wait_for_checkpoint(struct store_question *cp)
 {
 	struct store_done done = sr_wait_done();
 
-	ck_assert_ptr_eq(done.checkpointed, cp);
+	ck_assert_ptr_eq(done.answered, cp);
+}
+
+static uint64_t told_lsn(const struct store_question *cp)
+{
+	ck_assert_int_eq(cp->answer.kind, REFD_ANSWER_PAIRS);
+	ck_assert_str_eq(cp->answer.pairs[0].key, "lsn");
+	return strtoull(cp->answer.pairs[0].value, NULL, 10);
 }
 
 static uint64_t last_lsn(void)
@@ -153,7 +160,7 @@ static uint64_t forgotten_lsn(void)
 /* A deletion needs no object, and therefore no syncfs of its own. */
 START_TEST(a_commit_does_not_wait_for_it)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	struct store_done done;
 	uint64_t asked;
 
@@ -161,7 +168,7 @@ START_TEST(a_commit_does_not_wait_for_it)
 	update("refs/heads/b", sr_commit);
 	holds = true;
 	asked = last_lsn();
-	store_checkpoint(sr_store, &cp);
+	store_ask(sr_store, &cp);
 	sem_wait(&is_held);
 	update(ref_a, zeroes);
 	ck_assert_uint_gt(last_lsn(), asked);
@@ -169,15 +176,15 @@ START_TEST(a_commit_does_not_wait_for_it)
 	holds = false;
 	sem_post(&let_go);
 	wait_for_checkpoint(&cp);
-	ck_assert_int_eq(cp.status, REFD_OK);
-	ck_assert_uint_ge(cp.lsn, asked);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
+	ck_assert_uint_ge(told_lsn(&cp), asked);
 }
 END_TEST
 
 /* The rounds forget only the record before. */
 START_TEST(what_is_not_published_is_not_forgotten)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	struct store_done done[2];
 	uint64_t before;
 	struct txn *txn;
@@ -190,7 +197,7 @@ START_TEST(what_is_not_published_is_not_forgotten)
 	store_apply(sr_store, sr_make_batch(txn));
 	sem_wait(&is_held);
 	ck_assert_uint_gt(last_lsn(), before);
-	store_checkpoint(sr_store, &cp);
+	store_ask(sr_store, &cp);
 	while (forgotten_lsn() < before)
 		poll(NULL, 0, 1);
 	ck_assert_uint_eq(forgotten_lsn(), before);
@@ -201,8 +208,8 @@ START_TEST(what_is_not_published_is_not_forgotten)
 	batch_free(done[done[0].applied == NULL].applied);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
-	ck_assert_int_eq(cp.status, REFD_OK);
-	ck_assert_uint_gt(cp.lsn, before);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
+	ck_assert_uint_gt(told_lsn(&cp), before);
 }
 END_TEST
 
@@ -210,15 +217,15 @@ END_TEST
  * a copy proves this. */
 START_TEST(it_is_on_the_disk_when_it_comes_back)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	uint64_t last;
 
 	update(ref_a, sr_commit);
 	last = last_lsn();
-	store_checkpoint(sr_store, &cp);
+	store_ask(sr_store, &cp);
 	wait_for_checkpoint(&cp);
-	ck_assert_int_eq(cp.status, REFD_OK);
-	ck_assert_uint_eq(cp.lsn, last);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
+	ck_assert_uint_eq(told_lsn(&cp), last);
 	tmp_run("cp -r state state.copy");
 	sr_close();
 	tmp_run("rm -r state && mv state.copy state");
@@ -230,11 +237,11 @@ END_TEST
 
 static void checkpoint(void)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 
-	store_checkpoint(sr_store, &cp);
+	store_ask(sr_store, &cp);
 	wait_for_checkpoint(&cp);
-	ck_assert_int_eq(cp.status, REFD_OK);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
 }
 
 static uint64_t wal_bytes(void)
@@ -291,16 +298,16 @@ END_TEST
 
 static void fails_with(_Atomic int *what, const char *words)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	uint64_t before;
 
 	update(ref_a, sr_commit);
 	*what = -EIO;
 	update(ref_a, zeroes);
 	before = last_lsn();
-	store_checkpoint(sr_store, &cp);
+	store_ask(sr_store, &cp);
 	wait_for_checkpoint(&cp);
-	ck_assert_int_eq(cp.status, REFD_IO);
+	ck_assert_int_eq(cp.answer.status, REFD_IO);
 	ck_assert_ptr_nonnull(strstr(cp.why, words));
 	ck_assert_ptr_nonnull(strstr(cp.why, sr_repo));
 	free(cp.why);
@@ -308,14 +315,13 @@ static void fails_with(_Atomic int *what, const char *words)
 	*what = 0;
 	do {
 		/* Until another thread has redone the records. */
-		cp = (struct store_checkpoint){ .lsn = 0 };
-		store_checkpoint(sr_store, &cp);
+		cp = (struct store_question){ .kind = STORE_ASK_CHECKPOINT };
+		store_ask(sr_store, &cp);
 		wait_for_checkpoint(&cp);
 		free(cp.why);
-		cp.why = NULL;
-	} while (cp.status == REFD_IO);
-	ck_assert_int_eq(cp.status, REFD_OK);
-	ck_assert_uint_ge(cp.lsn, before);
+	} while (cp.answer.status == REFD_IO);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
+	ck_assert_uint_ge(told_lsn(&cp), before);
 }
 
 START_TEST(a_failed_syncfs)

@@ -41,11 +41,11 @@ static struct refd_txid update(const char *name)
 
 static void checkpoint(void)
 {
-	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 
-	store_checkpoint(sr_store, &cp);
-	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
-	ck_assert_int_eq(cp.status, REFD_OK);
+	store_ask(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().answered, &cp);
+	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
 }
 
 /* Makes three records. The database has the first record, and the repository
@@ -250,7 +250,7 @@ END_TEST
 /* Record 2 now has the id of record 1, and could take it back. */
 START_TEST(an_outcome_is_not_told_in_part)
 {
-	struct store_query query = { .uid = 0 };
+	struct store_question query = { .kind = STORE_ASK_ID };
 	struct txn *txn;
 
 	sr_open();
@@ -264,10 +264,10 @@ START_TEST(an_outcome_is_not_told_in_part)
 	ck_assert_uint_eq(txn->nr_decided, 0);
 	ck_assert_uint_eq(txn->lsn, 0);
 	sr_done_with(txn);
-	query.txid = first_id;
-	store_lookup(sr_store, &query);
+	query.req.txid = first_id;
+	store_ask(sr_store, &query);
 	ck_assert_ptr_eq(sr_wait_done().answered, &query);
-	ck_assert(query.failed && !query.found);
+	ck_assert_int_eq(query.answer.status, REFD_IO);
 }
 END_TEST
 

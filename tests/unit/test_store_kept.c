@@ -119,12 +119,12 @@ static enum refd_status apply(const char *hex)
 /* Looks up the last transaction by its id. */
 static enum refd_status ask(void)
 {
-	struct store_query query = { .txid = last_id };
+	struct store_question query = { .req.txid = last_id };
 	enum refd_status status;
 
-	store_lookup(sr_store, &query);
+	store_ask(sr_store, &query);
 	ck_assert_ptr_eq(sr_wait_done().answered, &query);
-	ck_assert(query.found && !query.failed);
+	ck_assert_int_eq(query.answer.kind, REFD_ANSWER_RESULTS);
 	ck_assert_uint_eq(query.answer.nr_results, 2);
 	status = query.answer.results[1].status;
 	ck_assert_int_eq(status == REFD_UNKNOWN,

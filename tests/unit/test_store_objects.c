@@ -108,12 +108,12 @@ static size_t objects_in_journal(void)
 
 static void checkpoint(void)
 {
-	struct store_checkpoint *cp = calloc(1, sizeof(*cp));
+	struct store_question *cp = question_new(STORE_ASK_CHECKPOINT);
 
-	store_checkpoint(sr_store, cp);
-	ck_assert_ptr_eq(sr_wait_done().checkpointed, cp);
-	ck_assert_int_eq(cp->status, REFD_OK);
-	free(cp);
+	store_ask(sr_store, cp);
+	ck_assert_ptr_eq(sr_wait_done().answered, cp);
+	ck_assert_int_eq(cp->answer.kind, REFD_ANSWER_PAIRS);
+	question_free(cp);
 }
 
 START_TEST(a_new_commit)

@@ -119,11 +119,11 @@ static bool sort_some(struct admissions *a)
  * transaction may wait for it. */
 static bool look_up_one(struct admissions *a)
 {
-	struct store_query *query;
+	struct store_question *query;
 
 	if (a->is_looking_up || a->to_look_up.head == NULL)
 		return false;
-	query = query_fifo_take(&a->to_look_up);
+	query = question_fifo_take(&a->to_look_up);
 	a->is_looking_up = true;
 	pthread_mutex_unlock(&a->mutex);
 	lookup_answer(a, query);
@@ -318,10 +318,10 @@ void admissions_discard(struct admissions *a, struct txn *txn)
 	admissions_wake(a);
 }
 
-void admissions_look_up(struct admissions *a, struct store_query *query)
+void admissions_look_up(struct admissions *a, struct store_question *query)
 {
 	pthread_mutex_lock(&a->mutex);
-	query_fifo_put(&a->to_look_up, query);
+	question_fifo_put(&a->to_look_up, query);
 	pthread_mutex_unlock(&a->mutex);
 	admissions_wake(a);
 }

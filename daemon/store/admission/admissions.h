@@ -66,7 +66,7 @@ void admissions_discard(struct admissions *a, struct txn *txn);
 /* QUERY comes back once, in the completions. The journal is read before any
  * later transaction is admitted, because rows of a later transaction may not be
  * durable yet. */
-void admissions_look_up(struct admissions *a, struct store_query *query);
+void admissions_look_up(struct admissions *a, struct store_question *query);
 /* After deferred_begin_turn(): a worker takes the turn. */
 void admissions_wake(struct admissions *a);
 

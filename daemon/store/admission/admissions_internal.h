@@ -26,7 +26,7 @@ struct admissions {
 	 * transaction. */
 	pthread_mutex_t mutex;
 	struct txn_fifo to_sort, to_discard;
-	struct query_fifo to_look_up;
+	struct question_fifo to_look_up;
 	struct admission_queues queues;
 	struct admission_worker *free; /* a list of idle workers */
 	bool is_sorting;    /* a worker looks ids of transactions up */
@@ -149,7 +149,7 @@ enum refd_status lookup_status(struct admissions *a,
  * start. */
 int lookup_newest(struct admissions *a, struct refd_txid *newest);
 /* Fills in the answer of QUERY and gives QUERY back. */
-void lookup_answer(struct admissions *a, struct store_query *query);
+void lookup_answer(struct admissions *a, struct store_question *query);
 
 static inline bool admit_has_no_updates(const struct txn *txn)
 {

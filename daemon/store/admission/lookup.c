@@ -162,26 +162,26 @@ static void end_answer(struct look_up_rows *rows)
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 
-void lookup_answer(struct admissions *a, struct store_query *q)
+void lookup_answer(struct admissions *a, struct store_question *q)
 {
 	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
+	const int64_t uid =
+	    q->peer.uid == 0 ? JOURNAL_ANY_UID : (int64_t)q->peer.uid;
 
-	memset(&q->answer, 0, sizeof(q->answer));
-	q->answer.kind = REFD_ANSWER_RESULTS;
-	q->answer.txid = q->txid;
-	q->failed = NULL;
-	if (a->cfg.group != NULL && group_epoch(a->cfg.group) == 0)
-		q->failed = "this node does not lead its group, and may lack "
-			    "the transaction: ask the node that leads";
-	else if (lookup_rows(a, &a->query_reader,
-		     q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid, &q->txid,
-		     look_up_row, &rows) < 0)
-		q->failed = "the journal could not be read";
-	q->found = q->failed == NULL && q->answer.arena != NULL;
-	if (q->found)
+	q->answer = (struct refd_answer){ .kind = REFD_ANSWER_RESULTS,
+		.txid = q->req.txid };
+	if (a->cfg.group != NULL && group_epoch(a->cfg.group) == 0) {
+		question_refuse(q, REFD_IO,
+		    "this node does not lead its group, and may lack the "
+		    "transaction: ask the node that leads");
+	} else if (lookup_rows(a, &a->query_reader, uid, &q->req.txid,
+		       look_up_row, &rows) < 0) {
+		question_refuse(q, REFD_IO, "the journal could not be read");
+	} else if (q->answer.arena == NULL) {
+		q->answer.kind = REFD_ANSWER_NEVER_SEEN;
+	} else {
 		end_answer(&rows);
-	else
-		refd_answer_done(&q->answer);
+	}
 	free(rows.known);
-	completions_put_query(a->cfg.completions, q);
+	completions_put_question(a->cfg.completions, q);
 }

@@ -152,27 +152,28 @@ int checkpointer_once(struct checkpointer *c, bool now)
 
 /* ---- questions ---- */
 
-static void decide(struct checkpointer *c, struct store_checkpoint *cp, int r)
+static void refuse(struct checkpointer *c, struct store_question *cp, int r)
 {
 	const char *path = checkpoint_sync_failed(c);
+	char *why;
 
-	cp->status = REFD_IO;
 	if (r < 0 && path != NULL)
-		cp->why = repo_why("can't sync the file system of '%s': %s",
-		    path, strerror(-r));
+		why = repo_why("can't sync the file system of '%s': %s", path,
+		    strerror(-r));
 	else if (r < 0)
-		cp->why = repo_why("%s", strerror(-r));
+		why = repo_why("%s", strerror(-r));
 	else
-		cp->why = repo_why(
-		    "updates that were answered await recovery: see the "
-		    "daemon's log, and what is deferred in 'refd status'");
+		why = repo_why("updates that were answered await recovery: see "
+			       "the daemon's log, and what is deferred in "
+			       "'refd status'");
+	question_refuse_for(cp, REFD_IO, why);
 }
 
 /* Reads the queue before the LSNs, all under MUTEX: a later question is not
  * answered by this round. */
 void checkpoint_answer(struct checkpointer *c, int r)
 {
-	struct store_checkpoint *asked, *cp;
+	struct store_question *asked, *cp;
 	uint64_t forgotten, possible, repos, members;
 
 	pthread_mutex_lock(&c->mutex);
@@ -186,14 +187,14 @@ void checkpoint_answer(struct checkpointer *c, int r)
 		asked = cp->next;
 		if (r == 0 && cp->lsn > forgotten && cp->lsn <= possible) {
 			pthread_mutex_lock(&c->mutex);
-			checkpoint_fifo_put(&c->asked, cp);
+			question_fifo_put(&c->asked, cp);
 			pthread_mutex_unlock(&c->mutex);
 			continue;
 		}
 		if (r != 0 || cp->lsn > forgotten || members > 0)
-			decide(c, cp, r);
+			refuse(c, cp, r);
 		else
-			cp->lsn = forgotten;
-		completions_put_checkpoint(c->cfg.completions, cp);
+			question_tell_number(cp, "lsn", forgotten);
+		completions_put_question(c->cfg.completions, cp);
 	}
 }

@@ -177,11 +177,11 @@ void checkpointer_published(struct checkpointer *c, size_t nr)
 		pthread_cond_signal(&c->cond);
 }
 
-void checkpointer_ask(struct checkpointer *c, struct store_checkpoint *cp)
+void checkpointer_ask(struct checkpointer *c, struct store_question *cp)
 {
 	pthread_mutex_lock(&c->mutex);
 	cp->lsn = journal_last_lsn(c->journal);
-	checkpoint_fifo_put(&c->asked, cp);
+	question_fifo_put(&c->asked, cp);
 	pthread_cond_signal(&c->cond);
 	pthread_mutex_unlock(&c->mutex);
 }

@@ -47,7 +47,7 @@ struct checkpointer {
 	 * CLOCK_MONOTONIC: a wall clock that is set back must not stop the
 	 * checkpoints. */
 	pthread_cond_t cond;
-	struct checkpoint_fifo asked;
+	struct question_fifo asked;
 	bool stopping;
 	size_t nr_published; /* updates since the begin of the last round */
 	int64_t checkpoint_interval_ns, durability_interval_ns;

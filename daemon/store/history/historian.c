@@ -90,18 +90,6 @@ static bool watches_end(struct historian *me)
 	return end;
 }
 
-static void give_back(struct historian *me, struct store_history *ask)
-{
-	bool wake;
-
-	pthread_mutex_lock(&me->mutex);
-	wake = me->answered == NULL;
-	DL_APPEND(me->answered, ask);
-	pthread_mutex_unlock(&me->mutex);
-	if (wake)
-		me->cfg.wake(me->cfg.wake_arg);
-}
-
 /* Otherwise unflushed rows would wait until another caller needs durability.
  * Returns the time until the next call. */
 static int64_t flush_rows(struct historian *me, int64_t now_ns)
@@ -117,23 +105,23 @@ static int64_t flush_rows(struct historian *me, int64_t now_ns)
 
 /* ---- questions ---- */
 
-static bool is_over(const struct store_history *ask, int64_t now_ns)
+static bool is_over(const struct store_question *ask, int64_t now_ns)
 {
 	return ask->deadline_ns <= now_ns || atomic_load(&ask->is_dropped);
 }
 
-static void refuse_question(struct historian *me, struct store_history *ask,
+static void refuse_question(struct historian *me, struct store_question *ask,
     enum refd_status status, const char *text)
 {
-	history_refuse(ask, status, text);
-	give_back(me, ask);
+	question_refuse(ask, status, text);
+	completions_put_question(me->cfg.completions, ask);
 }
 
 /* Drops questions without a client first: they would keep other questions
  * out. */
 static void drop_abandoned(struct historian *me, int64_t now_ns)
 {
-	struct store_history *gone = NULL, *ask, *next;
+	struct store_question *gone = NULL, *ask, *next;
 
 	if (now_ns < me->sweep_ns)
 		return;
@@ -144,17 +132,17 @@ static void drop_abandoned(struct historian *me, int64_t now_ns)
 }
 
 /* Answers ASK, or puts a watch into the list. */
-static void answer_or_list(struct historian *me, struct store_history *ask,
+static void answer_or_list(struct historian *me, struct store_question *ask,
     uint64_t visible)
 {
 	if (history_answer(me->history, ask, visible)) {
-		give_back(me, ask);
+		completions_put_question(me->cfg.completions, ask);
 		return;
 	}
 	if (watches_end(me) ||
 	    is_over(ask, SYS(me->cfg.history.sys, now_mono))) {
 		history_answer_empty(me->history, ask);
-		give_back(me, ask);
+		completions_put_question(me->cfg.completions, ask);
 		return;
 	}
 	if (me->waiting == NULL)
@@ -163,13 +151,13 @@ static void answer_or_list(struct historian *me, struct store_history *ask,
 	count_watches(me, 1);
 }
 
-static void leave(struct historian *me, struct store_history *ask)
+static void leave(struct historian *me, struct store_question *ask)
 {
 	DL_DELETE(me->waiting, ask);
 	count_watches(me, -1);
 }
 
-static void concerns(void *arg, struct store_history *ask)
+static void concerns(void *arg, struct store_question *ask)
 {
 	struct historian *me = arg;
 
@@ -195,14 +183,14 @@ static int64_t listen_now(struct historian *me, uint64_t visible,
 static int64_t end_old_watches(struct historian *me, int64_t now_ns)
 {
 	bool stops = watches_end(me);
-	struct store_history *ask, *next;
+	struct store_question *ask, *next;
 	int64_t wait_ns = TICK_NS;
 
 	DL_FOREACH_SAFE(me->waiting, ask, next) {
 		if (stops || is_over(ask, now_ns)) {
 			leave(me, ask);
 			history_answer_empty(me->history, ask);
-			give_back(me, ask);
+			completions_put_question(me->cfg.completions, ask);
 		} else if (ask->deadline_ns - now_ns < wait_ns) {
 			wait_ns = ask->deadline_ns - now_ns;
 		}
@@ -321,7 +309,7 @@ static bool must_refuse(struct historian *me, int64_t now_ns)
 static void answer_next(struct historian *me)
 {
 	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
-	struct store_history *ask;
+	struct store_question *ask;
 
 	drop_abandoned(me, now_ns);
 	ask = history_queue_take(&me->queue);
@@ -350,7 +338,7 @@ static void note_lsns(struct historian *me)
 /* All new questions, in the order of arrival. */
 static void take_new(struct historian *me)
 {
-	struct store_history *came, *ask, *next;
+	struct store_question *came, *ask, *next;
 
 	pthread_mutex_lock(&me->mutex);
 	came = me->asked;

@@ -2,9 +2,9 @@
  * The historian: one thread that answers questions about history, ends the
  * watches of new records, indexes the journal and trims it.
  *
- *	historian_ask() -> questions -> thread -> answers -> historian_take()
+ *	historian_ask() -> questions -> thread -> struct completions
  *
- * The struct has its own mutex and condition. The mutex guards both queues and
+ * The struct has its own mutex and condition. The mutex guards the queue and
  * all requests of other threads. Under the mutex the historian takes only locks
  * inside the journal, and calls no callback.
  *
@@ -15,6 +15,7 @@
 #ifndef STORE_HISTORIAN_H
 #define STORE_HISTORIAN_H
 
+#include "daemon/store/completions.h"
 #include "daemon/store/history/history.h"
 #include "daemon/store/journal/commit_log.h"
 #include "daemon/store/store.h"
@@ -30,9 +31,7 @@ struct historian_config {
 	 * published. */
 	uint64_t (*visible)(void *arg);
 	void *visible_arg;
-	/* An answer was put into the empty queue. Must not block. */
-	void (*wake)(void *arg);
-	void *wake_arg;
+	struct completions *completions;
 	/* As in store_config; may be NULL. */
 	void (
 	    *event)(enum store_event event, const char *place, const char *why);
@@ -45,13 +44,11 @@ int historian_start(struct historian *h);
 /* Waits until the thread has answered every question and has ended. Does
  * nothing unless the thread was started. */
 void historian_stop(struct historian *h);
-/* NULL is fine. The thread does not run, and every answer was taken. */
+/* NULL is fine. The thread does not run. */
 void historian_free(struct historian *h);
 
-/* Hands ASK over. ASK comes back once from historian_take(). */
-void historian_ask(struct historian *h, struct store_history *ask);
-/* An answered question, which the caller owns again; NULL: none. */
-struct store_history *historian_take(struct historian *h);
+/* Hands ASK over. ASK comes back once through COMPLETIONS. */
+void historian_ask(struct historian *h, struct store_question *ask);
 /* The daemon stops: every watch comes back now, and later ones at once. */
 void historian_end_watches(struct historian *h);
 /* visible() may have become higher: wakes the thread if a watch waits. */

@@ -3,7 +3,6 @@
  *
  * Happy path:
  *	ask	the question goes into a list; the thread wakes
- *	take	the answer comes out of another list
  *	commit	the thread wakes, if a watch waits
  *
  * Failures: out of memory, or no thread. Both fail the start of the store. To
@@ -68,24 +67,12 @@ void historian_free(struct historian *h)
 
 /* ---- handing over ---- */
 
-void historian_ask(struct historian *h, struct store_history *ask)
+void historian_ask(struct historian *h, struct store_question *ask)
 {
 	pthread_mutex_lock(&h->mutex);
 	DL_APPEND(h->asked, ask);
 	pthread_cond_signal(&h->cond);
 	pthread_mutex_unlock(&h->mutex);
-}
-
-struct store_history *historian_take(struct historian *h)
-{
-	struct store_history *ask;
-
-	pthread_mutex_lock(&h->mutex);
-	ask = h->answered;
-	if (ask != NULL)
-		DL_DELETE(h->answered, ask);
-	pthread_mutex_unlock(&h->mutex);
-	return ask;
 }
 
 void historian_end_watches(struct historian *h)

@@ -19,9 +19,9 @@ struct historian {
 
 	/* Only the thread uses these. */
 	struct history *history;
-	struct history_queue queue;    /* questions */
-	char path[REFD_PATH_MAX];      /* of the question in turn */
-	struct store_history *waiting; /* watches */
+	struct history_queue queue;     /* questions */
+	char path[REFD_PATH_MAX];       /* of the question in turn */
+	struct store_question *waiting; /* watches */
 	/* the last visible LSN at the last slice */
 	uint64_t seen;
 	bool is_indexed;            /* up to `seen` */
@@ -35,7 +35,7 @@ struct historian {
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
-	struct store_history *asked, *answered; /* lists of utlist */
+	struct store_question *asked; /* a list of utlist */
 	bool is_stopping;
 	bool ends_watches; /* no watch waits any more */
 	bool listens;      /* a commit is worth waking the thread for */

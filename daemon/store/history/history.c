@@ -71,27 +71,3 @@ uint64_t history_indexed(const struct history *h)
 {
 	return h->index != NULL ? journal_index_last(h->index) : 0;
 }
-
-struct store_history *store_history_new(struct refd_request *req,
-    struct txn_peer *peer)
-{
-	struct store_history *ask = calloc(1, sizeof(*ask));
-
-	if (ask == NULL)
-		return NULL;
-	ask->req = *req;
-	memset(req, 0, sizeof(*req));
-	ask->peer = *peer;
-	memset(peer, 0, sizeof(*peer));
-	return ask;
-}
-
-void store_history_free(struct store_history *ask)
-{
-	if (ask == NULL)
-		return;
-	refd_request_done(&ask->req);
-	refd_answer_done(&ask->answer);
-	free(ask->peer.gids);
-	free(ask);
-}

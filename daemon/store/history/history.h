@@ -36,13 +36,10 @@ uint64_t history_indexed(const struct history *h);
  * next position. False: a WATCH without news; its position has moved behind the
  * present rows.
  */
-bool history_answer(struct history *h, struct store_history *ask,
+bool history_answer(struct history *h, struct store_question *ask,
     uint64_t visible);
 /* The answer to a watch that ends without news. */
-void history_answer_empty(struct history *h, struct store_history *ask);
-/* Answers ASK with a refusal. TEXT is borrowed. */
-void history_refuse(struct store_history *ask, enum refd_status status,
-    const char *text);
+void history_answer_empty(struct history *h, struct store_question *ask);
 
 /*
  * Calls CB for the watches of LIST that a row in *HEARD < lsn <= VISIBLE may
@@ -51,8 +48,8 @@ void history_refuse(struct store_history *ask, enum refd_status status,
  * no watch is at fault; try again.
  */
 int history_listen(struct history *h, uint64_t *heard, uint64_t visible,
-    struct store_history **list, void (*cb)(void *arg, struct store_history *),
-    void *arg);
+    struct store_question **list,
+    void (*cb)(void *arg, struct store_question *), void *arg);
 
 /* Indexes some more rows. 1: there are more; 0: complete up to VISIBLE. */
 int history_index(struct history *h, uint64_t visible);

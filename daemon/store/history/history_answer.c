@@ -238,16 +238,7 @@ static void set_bounds(struct history_question *q, uint64_t last)
 
 /* ---- the answer ---- */
 
-void history_refuse(struct store_history *ask, enum refd_status status,
-    const char *text)
-{
-	refd_answer_done(&ask->answer);
-	ask->answer = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
-		.status = status,
-		.text = text };
-}
-
-static bool begin_answer(struct history *h, struct store_history *ask)
+static bool begin_answer(struct history *h, struct store_question *ask)
 {
 	struct refd_answer *ans = &ask->answer;
 
@@ -294,7 +285,7 @@ static void set_end(struct history_question *q, uint64_t last)
 
 static int answer(struct history_question *q, uint64_t visible)
 {
-	struct store_history *ask = q->ask;
+	struct store_question *ask = q->ask;
 	const struct refd_txid any = { 0 };
 	uint64_t last = 0;
 	int r;
@@ -332,7 +323,7 @@ static int find_repo(struct history_question *q)
 }
 
 /* A waiting watch continues from here. */
-static void move_on(struct store_history *ask)
+static void move_on(struct store_question *ask)
 {
 	struct refd_selection *s = &ask->req.select;
 
@@ -353,7 +344,7 @@ static void free_question(struct history_question *q)
 	free(q);
 }
 
-bool history_answer(struct history *h, struct store_history *ask,
+bool history_answer(struct history *h, struct store_question *ask,
     uint64_t visible)
 {
 	struct history_question *q = calloc(1, sizeof(*q));
@@ -379,12 +370,12 @@ bool history_answer(struct history *h, struct store_history *ask,
 	}
 	free_question(q);
 	if (r == -ESTALE)
-		history_refuse(ask, REFD_NOREPO,
+		question_refuse(ask, REFD_NOREPO,
 		    "the daemon sees another directory at this path");
 	else if (r == -ENOMEM)
-		history_refuse(ask, BUSY(MEMORY));
+		question_refuse(ask, BUSY(MEMORY));
 	else if (r != 0)
-		history_refuse(ask, REFD_IO, "the journal could not be read");
+		question_refuse(ask, REFD_IO, "the journal could not be read");
 	if (r != 0 || ask->req.verb == REFD_VERB_LOG || ans->nr_changes > 0 ||
 	    ans->has_gap || ans->more)
 		return true;
@@ -393,11 +384,11 @@ bool history_answer(struct history *h, struct store_history *ask,
 	return false;
 }
 
-void history_answer_empty(struct history *h, struct store_history *ask)
+void history_answer_empty(struct history *h, struct store_question *ask)
 {
 	refd_answer_done(&ask->answer);
 	if (begin_answer(h, ask))
 		ask->answer.next = ask->req.select.after;
 	else
-		history_refuse(ask, BUSY(MEMORY));
+		question_refuse(ask, BUSY(MEMORY));
 }

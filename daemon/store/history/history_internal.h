@@ -67,7 +67,7 @@ int history_learn_repo(struct history *h, const struct txn_peer *peer,
 /* The state of an answer. */
 struct history_telling {
 	struct history *h;
-	const struct store_history *ask;
+	const struct store_question *ask;
 	const struct refd_selection *select;
 	/* Learned repositories, by their numbers. A row with the number 0 is
 	 * empty, except the first row if HAS_FIRST. */
@@ -83,8 +83,8 @@ struct history_telling {
 };
 
 /* Does ROW's head (all except its body) match ASK? */
-bool history_wants_row(const struct history *h, const struct store_history *ask,
-    const struct journal_row *row);
+bool history_wants_row(const struct history *h,
+    const struct store_question *ask, const struct journal_row *row);
 /* Did a requested user send the record, and has it a requested ref? Limit:
  * among so many names and patterns the test takes long, and the answer is
  * yes. */
@@ -127,7 +127,7 @@ const struct history_taken *history_taking_of(const struct history_takings *all,
 
 struct history_question {
 	struct history_telling telling;
-	struct store_history *ask;
+	struct store_question *ask;
 	struct history *h;
 	const struct refd_selection *select;
 	uint64_t after, before; /* exclusive bounds */

@@ -16,8 +16,8 @@
 
 struct listening {
 	struct history *h;
-	struct store_history **list;
-	void (*cb)(void *arg, struct store_history *ask);
+	struct store_question **list;
+	void (*cb)(void *arg, struct store_question *ask);
 	void *arg;
 	int64_t until_ns; /* monotonic */
 	unsigned nr;
@@ -31,7 +31,7 @@ static bool is_late(const struct listening *l)
 
 /* Cheap things first: most rows are not for most of them. */
 static bool may_concern(const struct listening *l,
-    const struct store_history *ask, const struct journal_row *row,
+    const struct store_question *ask, const struct journal_row *row,
     const struct record *rec)
 {
 	if (ask->req.select.after.lsn >= row->lsn)
@@ -46,7 +46,7 @@ static bool may_concern(const struct listening *l,
 static int listen_to(void *arg, const struct journal_row *row)
 {
 	struct listening *l = arg;
-	struct store_history *ask, *next;
+	struct store_question *ask, *next;
 	struct record rec;
 	int r;
 
@@ -67,8 +67,8 @@ static int listen_to(void *arg, const struct journal_row *row)
 }
 
 int history_listen(struct history *h, uint64_t *heard, uint64_t visible,
-    struct store_history **list, void (*cb)(void *arg, struct store_history *),
-    void *arg)
+    struct store_question **list,
+    void (*cb)(void *arg, struct store_question *), void *arg)
 {
 	struct listening l = { .h = h,
 		.list = list,

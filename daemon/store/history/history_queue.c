@@ -12,21 +12,21 @@
 
 #include <utlist.h>
 
-static bool is_of_user(const struct store_history *a,
-    const struct store_history *b)
+static bool is_of_user(const struct store_question *a,
+    const struct store_question *b)
 {
 	return a->peer.uid == b->peer.uid;
 }
 
-static bool is_of_client(const struct store_history *a,
-    const struct store_history *b)
+static bool is_of_client(const struct store_question *a,
+    const struct store_question *b)
 {
 	return is_of_user(a, b) && a->client == b->client;
 }
 
-void history_queue_put(struct history_queue *q, struct store_history *ask)
+void history_queue_put(struct history_queue *q, struct store_question *ask)
 {
-	const struct store_history *other = ask;
+	const struct store_question *other = ask;
 
 	ask->user_turn = ask->client_turn = q->turn;
 	DL_APPEND(q->asks, ask);
@@ -43,16 +43,16 @@ void history_queue_put(struct history_queue *q, struct store_history *ask)
 	}
 }
 
-static bool is_before(const struct store_history *a,
-    const struct store_history *b)
+static bool is_before(const struct store_question *a,
+    const struct store_question *b)
 {
 	return a->user_turn != b->user_turn ? a->user_turn < b->user_turn :
 					      a->client_turn < b->client_turn;
 }
 
-struct store_history *history_queue_take(struct history_queue *q)
+struct store_question *history_queue_take(struct history_queue *q)
 {
-	struct store_history *best = q->asks, *ask;
+	struct store_question *best = q->asks, *ask;
 
 	DL_FOREACH(q->asks, ask) {
 		if (is_before(ask, best))
@@ -72,9 +72,9 @@ struct store_history *history_queue_take(struct history_queue *q)
 }
 
 void history_queue_take_dropped(struct history_queue *q,
-    struct store_history **list)
+    struct store_question **list)
 {
-	struct store_history *ask, *next;
+	struct store_question *ask, *next;
 
 	DL_FOREACH_SAFE(q->asks, ask, next) {
 		if (!atomic_load(&ask->is_dropped))

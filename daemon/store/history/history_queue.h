@@ -14,16 +14,16 @@
 
 /* Zero-initialised is empty. */
 struct history_queue {
-	struct store_history *asks; /* in the order of arrival; of utlist */
-	uint64_t turn;              /* of the last question taken */
+	struct store_question *asks; /* in the order of arrival; of utlist */
+	uint64_t turn;               /* of the last question taken */
 };
 
-void history_queue_put(struct history_queue *q, struct store_history *ask);
+void history_queue_put(struct history_queue *q, struct store_question *ask);
 /* The next question; NULL: the queue is empty. */
-struct store_history *history_queue_take(struct history_queue *q);
+struct store_question *history_queue_take(struct history_queue *q);
 /* Appends all questions without a waiting client to LIST (utlist). */
 void history_queue_take_dropped(struct history_queue *q,
-    struct store_history **list);
+    struct store_question **list);
 bool history_queue_is_empty(const struct history_queue *q);
 
 #endif

@@ -48,8 +48,8 @@ static bool is_in_time(const struct refd_selection *s, int64_t time_us)
 	    (s->until_ms == 0 || ms <= s->until_ms);
 }
 
-bool history_wants_row(const struct history *h, const struct store_history *ask,
-    const struct journal_row *row)
+bool history_wants_row(const struct history *h,
+    const struct store_question *ask, const struct journal_row *row)
 {
 	static const struct refd_txid any;
 	const struct refd_request *req = &ask->req;

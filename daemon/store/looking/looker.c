@@ -257,13 +257,13 @@ static bool work_some(void *arg)
 	if (l->waiting != NULL)
 		workers_wake(l->cfg.workers, &l->source);
 	pthread_mutex_unlock(&l->mutex);
-	completions_put_look(l->cfg.completions, look);
+	completions_put_question(l->cfg.completions, &look->ask);
 	return true;
 }
 
 /* ---- calls of other threads ---- */
 
-void looker_take(struct looker *l, struct store_look *look)
+void looker_ask(struct looker *l, struct store_look *look)
 {
 	pthread_mutex_lock(&l->mutex);
 	look->next = NULL;

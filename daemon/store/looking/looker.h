@@ -42,7 +42,7 @@ struct looker *looker_new(const struct looker_config *cfg);
 /* NULL is fine. After workers_stop(). */
 void looker_free(struct looker *looker);
 /* Hands LOOK over. LOOK comes back through COMPLETIONS. */
-void looker_take(struct looker *looker, struct store_look *look);
+void looker_ask(struct looker *looker, struct store_look *look);
 /* Adds the looks in work to PROGRESS (store_progress()). */
 void looker_progress(struct looker *looker, int64_t before_ns,
     struct store_progress *progress);

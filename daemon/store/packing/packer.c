@@ -45,10 +45,10 @@
 #define COMPARE_AFTER_NS (10 * INT64_C(1000000000))
 
 struct job {
-	struct repo *repo;      /* with a reference, which ASK has if there */
-	struct store_pack *ask; /* NULL: automatic */
-	bool compares;          /* with the records; automatic, no rounds */
-	uint64_t nr_made;       /* automatic: new loose refs until now */
+	struct repo *repo; /* with a reference, which ASK has if there */
+	struct store_question *ask; /* NULL: automatic */
+	bool compares;              /* with the records; automatic, no rounds */
+	uint64_t nr_made;           /* automatic: new loose refs until now */
 	uint64_t nr_packed, nr_left;
 	int64_t due_ns;  /* monotonic */
 	int64_t took_ns; /* all rounds */
@@ -196,46 +196,55 @@ static bool goes_on(const struct job *job, const struct pack_round *round)
 
 /* ---- the end of a job ---- */
 
-static void tell(struct store_pack *ask, int err)
+/* PATH is of the repository. ERR is negative. */
+static void refuse(struct store_question *ask, const char *path, int err)
 {
-	const char *path = ask->repo->path;
+	enum refd_status status = txn_status_of(err);
+	char *why;
 
 	switch (err) {
-	case 0:
-		ask->status = REFD_OK;
-		return;
 	case -EEXIST:
-		ask->status = REFD_LOCKED;
-		ask->why = repo_why("'%s/packed-refs.lock' exists: another "
-				    "program packs or deletes refs, or died "
-				    "('refd locks' says more)",
+		status = REFD_LOCKED;
+		why = repo_why("'%s/packed-refs.lock' exists: another program "
+			       "packs or deletes refs, or died ('refd locks' "
+			       "says more)",
 		    path);
-		return;
+		break;
 	case -EINPROGRESS:
-		ask->status = REFD_LOCKED;
-		ask->why = repo_why("'%s/ref_migration.*' exists: git refs "
-				    "migrate is at work, or was killed ('refd "
-				    "verify' says more)",
+		status = REFD_LOCKED;
+		why = repo_why("'%s/ref_migration.*' exists: git refs migrate "
+			       "is at work, or was killed ('refd verify' says "
+			       "more)",
 		    path);
-		return;
+		break;
 	case -EBUSY:
-		ask->status = REFD_IO;
-		ask->why = repo_why("updates of '%s' await recovery", path);
-		return;
+		status = REFD_IO;
+		why = repo_why("updates of '%s' await recovery", path);
+		break;
 	case -ESTALE:
-		ask->status = REFD_NOREPO;
-		ask->why = repo_why_moved(path);
-		return;
+		status = REFD_NOREPO;
+		why = repo_why_moved(path);
+		break;
 	case -ECANCELED:
-		ask->status = busy_cause_count(BUSY_STOPPING);
-		ask->why = repo_why("the daemon is paused, or stopping");
-		return;
+		status = busy_cause_count(BUSY_STOPPING);
+		why = repo_why("the daemon is paused, or stopping");
+		break;
+	default:
+		why = repo_why("can't pack the refs of '%s': %s", path,
+		    err == -ELOOP       ? "packed-refs is a symbolic link" :
+			err == -EBADMSG ? "packed-refs is malformed" :
+					  strerror(-err));
 	}
-	ask->status = txn_status_of(err);
-	ask->why = repo_why("can't pack the refs of '%s': %s", path,
-	    err == -ELOOP       ? "packed-refs is a symbolic link" :
-		err == -EBADMSG ? "packed-refs is malformed" :
-				  strerror(-err));
+	question_refuse_for(ask, status, why);
+}
+
+static void answer(struct packer *p, struct store_question *ask,
+    const char *format, uint64_t nr_packed, uint64_t nr_left)
+{
+	question_tell(ask, "refs-format", format);
+	question_tell_number(ask, "packed", nr_packed);
+	question_tell_number(ask, "left", nr_left);
+	completions_put_question(p->cfg.completions, ask);
 }
 
 /* When the repository may be packed again without an ask. */
@@ -253,13 +262,13 @@ static void set_rest(struct packer *p, const struct job *job, int err)
 /* Nobody else has JOB. Its repository and its ask go back. */
 static void end_job(struct packer *p, struct job *job, int err)
 {
-	if (job->ask != NULL) {
-		job->ask->nr_packed = job->nr_packed;
-		job->ask->nr_left = job->nr_left;
-		tell(job->ask, err);
-		completions_put_pack(p->cfg.completions, job->ask);
-	} else {
+	if (job->ask == NULL) {
 		repo_put(p->cfg.repos, job->repo);
+	} else if (err < 0) {
+		refuse(job->ask, job->repo->path, err);
+		completions_put_question(p->cfg.completions, job->ask);
+	} else {
+		answer(p, job->ask, "files", job->nr_packed, job->nr_left);
 	}
 	free(job);
 }
@@ -369,22 +378,22 @@ static bool work_some(void *arg)
 
 /* ---- calls of other threads ---- */
 
-void packer_ask(struct packer *p, struct store_pack *ask)
+void packer_ask(struct packer *p, struct store_question *ask)
 {
+	struct repo *repo = ask->txn->repo;
 	struct job *job;
 
-	if (ask->repo->format == REPO_REFTABLE) {
-		ask->is_reftable = true;
-		completions_put_pack(p->cfg.completions, ask);
+	if (repo->format == REPO_REFTABLE) {
+		answer(p, ask, "reftable", 0, 0);
 		return;
 	}
 	job = calloc(1, sizeof(*job));
 	if (job == NULL) {
-		ask->status = busy_cause_count(BUSY_MEMORY);
-		completions_put_pack(p->cfg.completions, ask);
+		question_refuse(ask, BUSY(MEMORY));
+		completions_put_question(p->cfg.completions, ask);
 		return;
 	}
-	*job = (struct job){ .repo = ask->repo, .ask = ask };
+	*job = (struct job){ .repo = repo, .ask = ask };
 	pthread_mutex_lock(&p->mutex);
 	put(p, job);
 	pthread_mutex_unlock(&p->mutex);

@@ -53,7 +53,7 @@ void packer_free(struct packer *p);
 void packer_set_threshold(struct packer *p, uint64_t refs);
 /* Hands ASK over, with the reference to its repository. ASK comes back through
  * COMPLETIONS. */
-void packer_ask(struct packer *p, struct store_pack *ask);
+void packer_ask(struct packer *p, struct store_question *ask);
 /* A checkpoint of FS succeeded: packs the open repositories on FS that have
  * reached the threshold. Compares those whose packed-refs another program has
  * replaced, with the first such call ten seconds later (returned.h), and tells

@@ -122,11 +122,7 @@ static struct config_root *section_of(struct config *cfg, const char *path)
 	copy = strdup(path);
 	if (copy == NULL)
 		return NULL;
-	sections[cfg->nr_sections] = (struct config_root){ .path = copy,
-#define X(field) .limits.field = CONFIG_UNSET,
-		SHARE_LIMITS(X)
-#undef X
-	};
+	sections[cfg->nr_sections] = (struct config_root){ .path = copy };
 	return &sections[cfg->nr_sections++];
 }
 

@@ -25,9 +25,6 @@ struct config_ids {
 	size_t nr;
 };
 
-/* A limit that a section does not set. */
-#define CONFIG_UNSET UINT64_MAX
-
 /*
  * [root "DIR"]: the settings of a root, or of a directory in a root. Unset
  * values come from the section around it, or from the daemon's settings:
@@ -38,7 +35,6 @@ struct config_root {
 	enum refd_durability durability;
 	struct config_ids users, groups;
 	bool has_list; /* the section has lists of users and groups */
-	struct quota_limits limits; /* of every repository */
 };
 
 /* From the weakest to the strongest. */

@@ -220,16 +220,6 @@ static int add_ids(struct config_ids *to, const struct config_ids *from)
 	return 0;
 }
 
-static void inherit_limits(struct quota_limits *own,
-    const struct quota_limits *outer)
-{
-#define X(field)                                                               \
-	if (own->field == CONFIG_UNSET)                                        \
-		own->field = outer->field;
-	SHARE_LIMITS(X)
-#undef X
-}
-
 /* Sections are sorted, so the last match is the nearest. */
 static int inherit(struct config *cfg, size_t at)
 {
@@ -242,8 +232,6 @@ static int inherit(struct config *cfg, size_t at)
 	if (own->durability == REFD_DURABILITY_DEFAULT)
 		own->durability =
 		    outer != NULL ? outer->durability : cfg->durability;
-	inherit_limits(&own->limits,
-	    outer != NULL ? &outer->limits : &cfg->of_repository);
 	if (own->has_list)
 		return 0;
 	if (add_ids(&own->users, outer != NULL ? &outer->users : &cfg->users) <

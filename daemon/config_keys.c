@@ -27,16 +27,13 @@
 #define OF_ROOT      .in_root = true, .reloads = true
 #define ITS_OWN      .own_list = IN(has_list)
 
-/* Limits of a user, of a repository, and of a repository in a section. */
+/* Limits of a user, and of a repository. */
 #define USER(name, fallback, field)                                            \
 	{ "limits.user-" name, fallback, SHARE_NUMBER,                         \
 		.offset = AT(of_user.field) }
 #define REPOSITORY(name, fallback, field)                                      \
 	{ "limits.repository-" name, fallback, SHARE_NUMBER,                   \
 		.offset = AT(of_repository.field) }
-#define SECTION(name, field)                                                   \
-	{ "root.limit" name, NULL, SHARE_NUMBER, .in_root = true,              \
-		.offset = IN(limits.field) }
 
 const struct config_key config_keys[] = {
 	{ "daemon.socket", NULL, CONFIG_PATH, .offset = AT(socket_path) },
@@ -101,14 +98,6 @@ const struct config_key config_keys[] = {
 	    ITS_OWN },
 	{ "root.allowGroup", NULL, CONFIG_GROUP, .offset = IN(groups), OF_ROOT,
 	    ITS_OWN },
-	SECTION("Requests", requests),
-	SECTION("Refs", refs),
-	SECTION("Bytes", bytes),
-	SECTION("Sessions", sessions),
-	SECTION("Locks", locks),
-	SECTION("Clients", clients),
-	{ "root.limitWait", NULL, SHARE_WAIT, .in_root = true,
-	    .offset = IN(limits.wait_ms) },
 };
 
 const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);

@@ -83,7 +83,7 @@ int live_config_rules(struct store *store, const struct config *cfg)
 		    (struct rights_rule){ section->path, section->durability,
 			    { section->users.ids, section->groups.ids,
 				section->users.nr, section->groups.nr },
-			    section->limits };
+			    cfg->of_repository };
 	}
 	for (i = 0; i < cfg->nr_roots; i++)
 		rules[nr++] =

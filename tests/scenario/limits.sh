@@ -1,9 +1,8 @@
 #!/bin/bash
 # Proves that no user starves. While one user sends as much as possible, updates
 # of another user get their turn. The busy user is told to come later, does so,
-# and loses nothing. The same holds for repositories, also below a root with its
-# own limits, and for connections. The test also covers reserved prefixes, and a
-# reload that changes all limits.
+# and loses nothing. The same holds for repositories and for connections. The test
+# also covers reserved prefixes, and a reload that changes all limits.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -106,15 +105,15 @@ check 'another repository is served meanwhile' grep -q '"ok":20' "$T/other"
 reap $greedy
 check 'and nothing is lost' grep -q '"ok":2000' "$T/greedy"
 
-# ---- of a root, and connections ----
+# ---- of a repository, and connections ----
 
 config 'user-requests = 0' 'user-clients = 3' 'reserved = refs/pull/' \
-	'reserved = refs/keep' "[root \"$T/of$GREEDY\"]" 'limitRequests = 1'
+	'reserved = refs/keep' 'repository-requests = 1'
 check 'reloaded once more' reload
 before=$(stat_of refs_busy)
 storm $GREEDY "$G" "$hers" refs/heads/i --clients 3 --txns 20 \
 	>"$T/greedy" 2>&1
-check 'a root with limits of its own: nothing is lost' \
+check 'one request for a repository: nothing is lost' \
 	grep -q '"ok":60' "$T/greedy"
 check 'but was put off' test "$(stat_of refs_busy)" -gt "$before"
 is 'of six connections three are let in' '3 busy' "$(as $GREEDY python3 - \

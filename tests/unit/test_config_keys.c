@@ -182,11 +182,8 @@ START_TEST(a_section_goes_down_to_those_inside)
 
 	ck_assert_int_eq(load(&cfg, &why,
 			     "[daemon]\nroot=%s\nallowUser=7\n"
-			     "[limits]\nrepository-locks=5\n"
 			     "[root \"%s/a/in\"]\nDurability=none\n"
-			     "limitRefs=6\n"
 			     "[root \"%s/a\"]\nallowUser=8\nallowGroup=9\n"
-			     "limitRefs=7\nlimitWait=0\nlimitClients=9\n"
 			     "[root \"%s/b\"]\ndurability=fsync\n",
 			     NULL),
 	    OPTIONS_RUN);
@@ -202,12 +199,6 @@ START_TEST(a_section_goes_down_to_those_inside)
 	ck_assert_int_eq(cfg.sections[2].durability, REFD_DURABILITY_NONE);
 	ck_assert_uint_eq(cfg.sections[2].users.ids[0], 8);
 	ck_assert_uint_eq(cfg.sections[2].groups.ids[0], 9);
-	ck_assert_uint_eq(cfg.sections[0].limits.refs, 7);
-	ck_assert_uint_eq(cfg.sections[1].limits.refs, 1000000);
-	ck_assert_uint_eq(cfg.sections[1].limits.locks, 5);
-	ck_assert_uint_eq(cfg.sections[2].limits.refs, 6);
-	ck_assert_uint_eq(cfg.sections[2].limits.wait_ms, 0);
-	ck_assert_uint_eq(cfg.sections[2].limits.clients, 9);
 	config_done(&cfg);
 }
 END_TEST

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/time.h"
 #include "daemon/config_keys.h"
 #include "daemon/options.h"
 
-#define NS_PER_MS 1000000LL
-#define LOOK_NS   (1000 * NS_PER_MS)
+#define LOOK_NS (1000 * NS_PER_MS)
 
 /* ---- applying ---- */
 

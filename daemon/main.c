@@ -17,6 +17,7 @@
 #include "daemon/base/confine.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/log.h"
+#include "daemon/base/time.h"
 #include "daemon/live_config.h"
 #include "daemon/options.h"
 #include "daemon/server/server.h"
@@ -25,8 +26,6 @@
 #include "daemon/service/start_failed.h"
 #include "daemon/service/store_notices.h"
 #include "proto/lib/print.h"
-
-#define NS_PER_MS 1000000LL
 
 /* Standard input is /dev/null, so that no file of the daemon gets descriptor 0.
  */

@@ -1,6 +1,6 @@
 #include "daemon/base/histogram.h"
 
-#define NS_PER_US 1000
+#include "daemon/base/time.h"
 
 static const uint64_t limits[HISTOGRAM_BUCKETS] = { 1, 2, 5, 10, 20, 50, 100,
 	200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000,

@@ -19,8 +19,7 @@
 #include "daemon/base/sys_cache.h"
 #include "daemon/base/sys_flush.h"
 #include "daemon/base/sys_path.h"
-
-#define NS_PER_S 1000000000LL
+#include "daemon/base/time.h"
 
 struct sys_dir {
 	DIR *stream;
@@ -29,11 +28,6 @@ struct sys_dir {
 static int result(int r)
 {
 	return r < 0 ? -errno : r;
-}
-
-static int64_t ns_of(struct timespec ts)
-{
-	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
 /* Never retried: on Linux the descriptor is gone even after EINTR. */
@@ -177,29 +171,20 @@ static void kernel_dir_close(const struct sys *sys, struct sys_dir *dir)
 
 static int64_t kernel_now_wall(const struct sys *sys)
 {
-	struct timespec ts;
-
 	(void)sys;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ns_of(ts);
+	return time_now_ns(CLOCK_REALTIME);
 }
 
 static int64_t kernel_now_mono(const struct sys *sys)
 {
-	struct timespec ts;
-
 	(void)sys;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ns_of(ts);
+	return time_now_ns(CLOCK_MONOTONIC);
 }
 
 static int64_t kernel_now_boot(const struct sys *sys)
 {
-	struct timespec ts;
-
 	(void)sys;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return ns_of(ts);
+	return time_now_ns(CLOCK_BOOTTIME);
 }
 
 static void kernel_sleep_ns(const struct sys *sys, int64_t ns)
@@ -209,8 +194,7 @@ static void kernel_sleep_ns(const struct sys *sys, int64_t ns)
 	(void)sys;
 	if (ns <= 0)
 		return;
-	ts = (struct timespec){ .tv_sec = ns / NS_PER_S,
-		.tv_nsec = ns % NS_PER_S };
+	ts = time_spec(ns);
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
 		;
 }

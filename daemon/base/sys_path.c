@@ -27,20 +27,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/base/time.h"
 #include "proto/limits.h"
 
-#define NS_PER_S 1000000000LL
 /* For open_below(), the only call that takes "..". */
 #define RENAME_TRIES 1000
 
 static int result(int r)
 {
 	return r < 0 ? -errno : r;
-}
-
-static int64_t ns_of(struct timespec ts)
-{
-	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
 /* ---- opening ---- */
@@ -186,8 +181,8 @@ static void fill_stat(struct sys_stat *out, const struct stat *st)
 		.nlink = (uint32_t)st->st_nlink,
 		.uid = st->st_uid,
 		.gid = st->st_gid,
-		.mtime_ns = ns_of(st->st_mtim),
-		.ctime_ns = ns_of(st->st_ctim),
+		.mtime_ns = time_ns(st->st_mtim),
+		.ctime_ns = time_ns(st->st_ctim),
 	};
 }
 

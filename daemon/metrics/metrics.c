@@ -1,3 +1,4 @@
+#include "daemon/base/time.h"
 #include "daemon/metrics/metrics_internal.h"
 
 #include <malloc.h>
@@ -5,8 +6,6 @@
 #include <sys/resource.h>
 
 #include "daemon/base/log.h"
-
-#define NS_PER_S 1000000000LL
 
 const struct metric metrics_table[] = {
 #define AT(field) offsetof(struct metrics, field)

@@ -13,11 +13,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "daemon/base/time.h"
+
 /* The time to retry grows with the number of waiting refs. */
 #define AFTER_MIN_MS      50
 #define AFTER_MAX_MS      2000
 #define REFS_PER_MS       20
-#define NS_PER_MS         1000000
 #define IS_NEARLY_ALL(nr) ((nr) - (nr) / 8)
 
 static struct quota_key key_of(enum quota_kind kind, uint64_t id)

@@ -5,12 +5,11 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/key_values.h"
+#include "daemon/base/time.h"
 #include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
 
-#define BUSIEST   20
-#define NS_PER_US 1000
-#define NS_PER_MS 1000000
+#define BUSIEST 20
 
 /* ---- top ---- */
 

@@ -2,10 +2,9 @@
 
 #include <stdlib.h>
 
+#include "daemon/base/time.h"
 #include "daemon/server/node_role.h"
 #include "daemon/server/server_internal.h"
-
-#define NS_PER_S 1000000000LL
 
 static void add_stages(struct metrics *m, struct server *server)
 {

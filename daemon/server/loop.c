@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/base/time.h"
 
-#define NS_PER_US 1000
-#define SWEEP_S   5
+#define SWEEP_S 5
 
 /* ---- turns ---- */
 

@@ -6,14 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/time.h"
 #include "daemon/server/collect.h"
 #include "daemon/server/node_role.h"
 #include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
 #include "proto/hex.h"
-
-#define NS_PER_S  1000000000LL
-#define NS_PER_MS 1000000
 
 /* All zero while recovering, because the store then belongs to the recovery
  * thread. */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/time.h"
 #include "daemon/service/notify.h"
 #include "proto/lib/print.h"
 
 #define STATE_BYTES 256
-#define NS_PER_US   1000
 /* Messages to the manager within the watchdog's time.
  * Work is a stall if it takes longer than one share. */
 #define SHARES 4

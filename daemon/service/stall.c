@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "daemon/base/flushing.h"
+#include "daemon/base/time.h"
 #include "proto/lib/print.h"
 
-#define NS_PER_S 1000000000LL
-#define QUOTED   256
+#define QUOTED 256
 
 void stall_init(struct stall *stall, const struct sys *sys,
     const char *state_dir)

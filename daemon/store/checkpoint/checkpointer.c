@@ -7,6 +7,7 @@
  * Failures: a failed round is repeated after the next interval, and the askers
  * are told. A sync that hangs blocks neither the thread nor other file systems.
  */
+#include "daemon/base/time.h"
 #include "daemon/store/checkpoint/checkpointer_internal.h"
 
 #include <errno.h>
@@ -30,24 +31,13 @@
 
 /* ---- the time ---- */
 
-struct timespec checkpointer_after(int64_t ns)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += until.tv_nsec;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
-	return until;
-}
-
 /* A weaker mode promises that an answered update is durable after the interval
  * of this mode. A reload changes both intervals. */
 struct timespec checkpointer_deadline(struct checkpointer *c)
 {
 	bool is_weak = rights_weakest(c->cfg.rights) < REFD_DURABILITY_JOURNAL;
 
-	return checkpointer_after(
+	return time_after(
 	    is_weak ? c->durability_interval_ns : c->checkpoint_interval_ns);
 }
 
@@ -60,7 +50,7 @@ static struct timespec after_pause(struct checkpointer *c)
 		ns = c->checkpoint_interval_ns / PAUSE_SHARE;
 	if (ns > c->checkpoint_interval_ns)
 		ns = c->checkpoint_interval_ns;
-	return checkpointer_after(ns);
+	return time_after(ns);
 }
 
 /* Waits for the next round, which is due at *NEXT if the last round left a sync
@@ -85,7 +75,7 @@ static void wait_for_round(struct checkpointer *c, struct timespec *next)
 /* The questions wait for a batch to end. Under MUTEX. */
 static void wait_for_batches(struct checkpointer *c)
 {
-	const struct timespec until = checkpointer_after(BATCH_NS);
+	const struct timespec until = time_after(BATCH_NS);
 
 	pthread_cond_timedwait(&c->cond, &c->mutex, &until);
 }

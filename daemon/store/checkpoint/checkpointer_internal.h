@@ -65,8 +65,6 @@ void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
     const char *path);
 /* The end of the round that begins now (CLOCK_MONOTONIC). Under MUTEX. */
 struct timespec checkpointer_deadline(struct checkpointer *c);
-/* The clock NS from now. */
-struct timespec checkpointer_after(int64_t ns);
 
 /* checkpoint.c: answers the questions that the last round, with result R,
  * decides. A question stays if it only waits for a batch to end. */

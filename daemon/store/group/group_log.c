@@ -17,19 +17,14 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/group/group_internal.h"
 
 /* ---- waiting ---- */
 
 struct timespec group_later(int64_t ns)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += until.tv_nsec;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
-	return until;
+	return time_after(ns);
 }
 
 void group_wait(struct group *g, const struct timespec *until)

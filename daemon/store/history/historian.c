@@ -29,6 +29,7 @@
  *						many questions the rest is
  *						refused, for the next daemon
  */
+#include "daemon/base/time.h"
 #include "daemon/store/history/historian_internal.h"
 
 #include <stdio.h>
@@ -286,12 +287,8 @@ static int64_t work(struct historian *me, bool *listens)
 /* Under MUTEX. */
 static void wait_for(struct historian *me, int64_t ns)
 {
-	struct timespec until;
+	const struct timespec until = time_after(ns);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += until.tv_nsec;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
 	pthread_cond_timedwait(&me->cond, &me->mutex, &until);
 }
 

@@ -37,6 +37,7 @@
 #include <time.h>
 
 #include "daemon/base/probe.h"
+#include "daemon/base/time.h"
 #include "daemon/store/journal/journal_internal.h"
 
 /* ---- handles ---- */
@@ -105,16 +106,6 @@ bool journal_fs_lives(struct journal *j)
 
 /* ---- flushing; hand_lock is held ---- */
 
-/* Real time even if a test has its own clock: pthread_cond_timedwait() uses the
- * result. */
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* A flusher free to begin for MARK. NULL: *UNTIL_NS is the time when a flush
  * may begin, or 0. A flush under way may cover MARK. */
 static struct journal_flusher *may_begin(struct journal *j,
@@ -131,7 +122,7 @@ static struct journal_flusher *may_begin(struct journal *j,
 	if (under_way > 0)
 		*until_ns =
 		    j->flush.began_ns + j->flush.took_ns / JOURNAL_FLUSHERS;
-	if (now_ns() < *until_ns)
+	if (time_now_ns(CLOCK_MONOTONIC) < *until_ns)
 		return NULL;
 	for (i = 0; j->flush.flushers[i].is_busy; i++)
 		;
@@ -176,7 +167,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	uint64_t written = j->counts.written, row = j->lsn.last_row;
 	uint64_t lasts = j->wal_durable_bytes;
 	uint64_t end = (j->wal_frames + 1) * JOURNAL_FRAME_BYTES;
-	int64_t took_ns, began_ns = now_ns();
+	int64_t took_ns, began_ns = time_now_ns(CLOCK_MONOTONIC);
 	bool is_well;
 
 	f->is_busy = true;
@@ -186,7 +177,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	PROBE_FLUSH_BEGIN(nr, written - j->counts.flushed);
 	pthread_mutex_unlock(&j->hand_lock);
 	is_well = sync_wal(j, f, end, &lasts);
-	took_ns = now_ns() - began_ns;
+	took_ns = time_now_ns(CLOCK_MONOTONIC) - began_ns;
 	PROBE_FLUSH_END(nr, took_ns, is_well);
 	pthread_mutex_lock(&j->hand_lock);
 	j->flush.took_ns += (took_ns - j->flush.took_ns) / 8;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/pipeline/pipeline_internal.h"
 
@@ -22,10 +23,7 @@ static void gather(struct pipeline *p)
 
 	if (ns > GATHER_MAX_NS)
 		ns = GATHER_MAX_NS;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += until.tv_nsec;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
+	until = time_after(ns);
 	pthread_mutex_lock(&p->mutex);
 	p->nr_gathering++;
 	while (p->nr_locking > 0 &&

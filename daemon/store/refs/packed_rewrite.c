@@ -22,23 +22,13 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/refs/packed_internal.h"
 #include "proto/lib/array.h"
 
 /* git compares packed-refs by whole seconds and inode: for so long the
  * replaced file's inode must not come back. */
 #define RETIRED_NS 2000000000LL
-
-#define NS_PER_S  1000000000LL
-#define NS_PER_MS 1000000LL
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 /* The time counts from the start of the holder's turn: behind a holder that
  * hangs, later callers do not wait the full time again. */
@@ -51,16 +41,15 @@ bool packed_turn_take(struct packed *packed, unsigned wait_ms)
 	pthread_mutex_lock(&packed->lock);
 	while (packed->turn_taken) {
 		until_ns = packed->turn_since_ns + wait_ms * NS_PER_MS;
-		if (clock_ns() >= until_ns)
+		if (time_now_ns(CLOCK_MONOTONIC) >= until_ns)
 			break;
-		until.tv_sec = until_ns / NS_PER_S;
-		until.tv_nsec = until_ns % NS_PER_S;
+		until = time_spec(until_ns);
 		pthread_cond_timedwait(&packed->turn_given, &packed->lock,
 		    &until);
 	}
 	taken = !packed->turn_taken;
 	if (taken)
-		packed->turn_since_ns = clock_ns();
+		packed->turn_since_ns = time_now_ns(CLOCK_MONOTONIC);
 	packed->turn_taken = true;
 	pthread_mutex_unlock(&packed->lock);
 	return taken;

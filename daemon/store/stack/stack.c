@@ -14,9 +14,7 @@
 #include <time.h>
 
 #include "daemon/base/hash.h"
-
-#define NS_PER_S  INT64_C(1000000000)
-#define NS_PER_MS INT64_C(1000000)
+#include "daemon/base/time.h"
 
 struct stack_name {
 	UT_hash_handle hh;
@@ -112,20 +110,9 @@ int stack_is_there(const struct stack *stack, int git_fd)
 
 /* ---- the turn ---- */
 
-static struct timespec deadline(unsigned wait_ms)
-{
-	struct timespec t;
-	int64_t ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	ns = t.tv_sec * NS_PER_S + t.tv_nsec + wait_ms * NS_PER_MS;
-	return (struct timespec){ .tv_sec = ns / NS_PER_S,
-		.tv_nsec = ns % NS_PER_S };
-}
-
 bool stack_turn_take(struct stack *stack, unsigned wait_ms)
 {
-	const struct timespec until = deadline(wait_ms);
+	const struct timespec until = time_after(wait_ms * NS_PER_MS);
 	bool is_free;
 	int r = 0;
 

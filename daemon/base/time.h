@@ -1,0 +1,43 @@
+/*
+ * Nanoseconds, and the struct timespec of the system for them. Any thread;
+ * nothing blocks or fails.
+ *
+ * The functions read the clock of the machine, also if a test has a clock of
+ * its own in struct sys, because pthread_cond_timedwait() uses the result.
+ */
+#ifndef BASE_TIME_H
+#define BASE_TIME_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_US INT64_C(1000)
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S  INT64_C(1000000000)
+
+static inline int64_t time_ns(struct timespec ts)
+{
+	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+static inline struct timespec time_spec(int64_t ns)
+{
+	return (struct timespec){ .tv_sec = ns / NS_PER_S,
+		.tv_nsec = ns % NS_PER_S };
+}
+
+static inline int64_t time_now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return time_ns(now);
+}
+
+/* CLOCK_MONOTONIC, NS from now. */
+static inline struct timespec time_after(int64_t ns)
+{
+	return time_spec(time_now_ns(CLOCK_MONOTONIC) + ns);
+}
+
+#endif

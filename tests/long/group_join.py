@@ -39,7 +39,7 @@ class Node:
     def __init__(self, name, others):
         self.name, self.top = name, f'{TOP}/{name}'
         self.root, self.state = f'{self.top}/root', f'{self.top}/state'
-        self.daemon = self.group = self.process = None
+        self.daemon = self.group = None
         os.makedirs(self.root)
         self.configure(others)
 
@@ -65,6 +65,11 @@ class Node:
                                   f'{self.top}/config')
         assert self.run('ping', '--wait', '20').returncode == 0, self.message()
         self.group = self.launch('group.log', *self.argv('serve'))
+
+    @property
+    def process(self):
+        """For the end of the cases."""
+        return self.daemon
 
     def argv(self, *args):
         return [PROGRAM, '--config', f'{self.top}/config', '--socket',
@@ -113,8 +118,8 @@ class Node:
         for process in (self.daemon, self.group):
             if process and process.poll() is None:
                 process.send_signal(number)
-                process.wait(60)
-        self.process = None
+                if number != signal.SIGCONT:
+                    process.wait(60)
 
 
 class Writer(threading.Thread):

@@ -346,6 +346,23 @@ START_TEST(an_older_value)
 END_TEST
 
 /* A verification is an answer, too. */
+/* An update ends after the value of the group was read for mending. */
+START_TEST(mending_comes_late)
+{
+	lead_group();
+	wr_ok("a=1:0");
+	wr_ok("a=2:1");
+	ck_assert(!mend('2', '1'));
+	ck_assert(!mend('2', '0'));
+	ck_assert_int_eq(value("a"), '2');
+	ck_assert_int_eq(value(kept), '0');
+	wr_ok("-a:2");
+	wr_ok("a=1:0");
+	ck_assert(!mend('1', '2'));
+	ck_assert_int_eq(value("a"), '1');
+}
+END_TEST
+
 START_TEST(a_deleted_ref_is_back)
 {
 	lead_group();
@@ -474,6 +491,7 @@ int main(void)
 	tc = tcase_create("values in files");
 	tcase_add_checked_fixture(tc, begin_files, end);
 	tcase_add_test(tc, an_older_value);
+	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_deleted_ref_is_back);
 	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
 	tcase_add_test(tc, a_base_line_is_on_the_disk);
@@ -483,6 +501,7 @@ int main(void)
 	tc = tcase_create("values in tables");
 	tcase_add_checked_fixture(tc, begin_tables, end);
 	tcase_add_test(tc, an_older_value);
+	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

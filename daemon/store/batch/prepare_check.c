@@ -408,19 +408,47 @@ static bool has_value_of_group(const struct change *c,
 	    (!c->exists || refd_oid_is_null(&c->old_oid));
 }
 
+static bool gives_value_of_group(const struct refd_update *ask,
+    const struct journal_value *value)
+{
+	if (value->target != NULL)
+		return ask->target != NULL &&
+		    strcmp(ask->target, value->target) == 0;
+	if (value->exists)
+		return ask->action == REFD_UPDATE &&
+		    refd_oid_eq(&ask->new_oid, &value->oid);
+	return ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE;
+}
+
+/* Of a row, only mending has values that can be older than the journal's
+ * (mend.h). A brief row is followed by a row of the group. */
+static bool is_compared(const struct change *c)
+{
+	const struct txn *txn = c->slice->txn;
+
+	return txn->row == NULL ||
+	    (txn_is_of_node(txn) && !txn->row->is_brief &&
+		strncmp(c->edit.name, REFD_DIVERGED, strlen(REFD_DIVERGED)) !=
+		    0);
+}
+
 /*
  * On the leader, too, the value of the group counts, and not the value on disk:
  * the disk can be an older copy, and an update from its value would take
  * acknowledged updates back. A ref without a value in the journal has its base
  * line on disk. The rows of a follower have the old value of the group.
+ *
+ * A transaction that mends a ref is compared, too: another update may have
+ * ended since the value was read, and would be taken back for a while.
  */
 void change_check_diverged(struct pass *p, struct change *c)
 {
 	const struct repo *repo = c->slice->repo;
+	const bool mends = c->slice->txn->row != NULL;
 	struct journal_value value;
 	int r;
 
-	if (!p->ap->is_group || c->slice->txn->row != NULL)
+	if (!p->ap->is_group || !is_compared(c))
 		return;
 	/* The ref that the update names may be a symbolic ref since. */
 	while (!c->is_asked)
@@ -430,7 +458,9 @@ void change_check_diverged(struct pass *p, struct change *c)
 		change_fail(c, busy_cause_count(BUSY_GROUP),
 		    "cannot update ref '%s': the journal can't be read",
 		    c->u->ask->name);
-	} else if (r > 0 && !has_value_of_group(c, &value)) {
+	} else if (r > 0 && mends && !gives_value_of_group(c->u->ask, &value)) {
+		change_again(c, TXN_AGAIN_DIVERGED);
+	} else if (r > 0 && !mends && !has_value_of_group(c, &value)) {
 		p->ap->diverged(p->ap->arg, repo, c->edit.name);
 		change_again(c, TXN_AGAIN_DIVERGED);
 	}

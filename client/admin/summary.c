@@ -268,6 +268,7 @@ static void tell_failed_syncs(struct summary *s)
 /* A node of a group. */
 static void tell_group(struct summary *s)
 {
+	uint64_t nr_waiting = number(s, "group_waiting_repos");
 	struct text what = { 0 };
 
 	if (!s->is_serving || !*rows_value(s->ans, "group_lag_ms") ||
@@ -279,9 +280,19 @@ static void tell_group(struct summary *s)
 		text_adds(&what, "this follower lacks rows of its group");
 	text_adds(&what, "; it has not had every row for ");
 	show_age(&what, number(s, "group_lag_ms") / 1000);
+	if (nr_waiting > 0) {
+		text_adds(&what, ", because ");
+		show_count(&what, nr_waiting, "repository cannot",
+		    "repositories cannot");
+		text_adds(&what, " apply a row");
+	}
 	add_problem(s, COLOUR_WARNING, &what,
-	    "Look at 'systemctl status refd-group' and 'refd group status'. If "
-	    "a row waits, the daemon's log has the reason (group-row-waits).");
+	    nr_waiting > 0 ?
+		"The daemon's log names the repository and the cause "
+		"(group-row-waits): remove the cause, and refd applies the row "
+		"by itself." :
+		"Look at 'systemctl status refd-group' and 'refd group "
+		"status'.");
 }
 
 /* ---- a daemon without problems ---- */

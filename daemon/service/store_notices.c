@@ -65,9 +65,9 @@ static bool group_event(enum store_event event, const char *place,
 	case STORE_GROUP_WAITS:
 		log_event(LOG_LEVEL_WARNING, "group-row-waits",
 		    LOG_STR("repo", place), LOG_STR("error", why),
-		    LOG_TEXT("this repository gets no row of the group, and "
-			     "this node cannot lead, until this one is "
-			     "applied"));
+		    LOG_TEXT("the repository gets no later row, and this node "
+			     "cannot lead: remove the cause, and refd applies "
+			     "the row by itself"));
 		break;
 	case STORE_GROUP_DIVERGED:
 		log_event(LOG_LEVEL_WARNING, "group-ref-diverged",

@@ -110,6 +110,12 @@ def test_lock():
     report('lock: nor is a later one', not is_applied(later))
     report('lock: the log says so', b.await_said('group-row-waits', before),
            b.said()[before:])
+    line = [line for line in b.said()[before:].splitlines()
+            if 'group-row-waits' in line][0]
+    report('lock: which row, where, why, and the remedy', all(
+        part in line for part in (
+            f'row {first} of the group cannot be applied: ', 'lock.git',
+            'is locked by another program', 'remove the cause')), line)
     os.unlink(path)
     same_refs('without the lock', 'lock.git')
     report('and the tokens are applied', is_applied(token)

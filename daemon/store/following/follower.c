@@ -1,6 +1,7 @@
 #include "daemon/store/following/follower.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,12 +264,18 @@ void attempt_init(const struct follower *f, struct attempt *a)
 void attempt_report(struct follower *f, struct attempt *a)
 {
 	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	char text[FOLLOWER_WHY_MAX + 64];
+	int len = 0;
 
 	if (now_ns < a->report_ns)
 		return;
 	a->report_ns = now_ns + REPEAT_NS;
+	if (a->event == STORE_GROUP_WAITS)
+		len = snprintf(text, sizeof(text),
+		    "row %" PRIu64 " of the group cannot be applied: ", a->lsn);
+	snprintf(text + len, sizeof(text) - (size_t)len, "%s", a->why);
 	if (f->cfg.event != NULL)
-		f->cfg.event(a->event, a->path, a->why);
+		f->cfg.event(a->event, a->path, text);
 }
 
 enum result attempt_try(struct follower *f, struct attempt *a)

@@ -68,7 +68,7 @@ struct group {
 	/* The node has every row that existed before this time (now_boot); 0:
 	 * not known. The end of the lease of a leader. */
 	int64_t current_ns;
-	int64_t start_ns; /* now_boot, of this daemon */
+	int64_t start_ns;                /* now_boot, of this daemon */
 	char leader[GROUP_NAME_MAX + 1]; /* of the last ROLE; or "" */
 	size_t nr_appending;             /* calls of commit_log_append() */
 	bool is_dead;                    /* the daemon ends */

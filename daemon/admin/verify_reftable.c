@@ -284,8 +284,7 @@ static int mend_all(struct verify *v, const struct verify_place *place,
 			r = stack_mend(&u, v->git_syncs, &mended);
 		*fault = u.fault;
 		*nr += r > 0;
-		err = stack_update_release(&u);
-		stack_update_done(&u);
+		err = stack_update_end(&u);
 	} while (r > 0 && err == 0);
 	return r < 0 ? r : err;
 }

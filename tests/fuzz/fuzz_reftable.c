@@ -139,8 +139,7 @@ static bool fold(struct stack *stack, int git_fd, struct token *token)
 		expect(stack_update_list(&u) == 0);
 		expect(stack_update_place(&u) == 0);
 	}
-	expect(stack_update_release(&u) == 0);
-	stack_update_done(&u);
+	expect(stack_update_end(&u) == 0);
 	return r == 0;
 }
 

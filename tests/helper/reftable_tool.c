@@ -270,8 +270,7 @@ static void append(const char *path)
 	need(stack_sync_end(&u), "sync");
 	need(stack_update_place(&u), "place");
 	need(stack_update_unlock(&u), "unlock");
-	need(stack_update_release(&u), "release");
-	stack_update_done(&u);
+	need(stack_update_end(&u), "end");
 	need(token_done(&token), "token_done");
 	if (stack_tidy_begin(s))
 		stack_tidy_end(s);

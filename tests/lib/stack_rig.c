@@ -239,11 +239,10 @@ int stk_publish(struct stack_update *u)
 
 int stk_end(struct stack_update *u)
 {
-	int r = stack_update_unlock(u), err = stack_update_release(u);
+	int r = stack_update_unlock(u), err = stack_update_end(u);
 
 	r = r < 0 ? r : err;
 	err = token_done(&stk.token);
-	stack_update_done(u);
 	return r < 0 ? r : err;
 }
 

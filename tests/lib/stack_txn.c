@@ -242,8 +242,7 @@ static int end_part(struct part *part, int r)
 	if (part->is_begun) {
 		if (r < 0)
 			part->update.list.progress = PROGRESS_DEFERRED;
-		stack_update_release(&part->update);
-		stack_update_done(&part->update);
+		stack_update_end(&part->update);
 	}
 	if (part->stack != NULL)
 		stack_put(part->stack);

@@ -309,8 +309,7 @@ START_TEST(sweep)
 	ck_assert_uint_eq(stk_nr_files(), 5);
 	ck_assert_str_eq(stk_list(REFTABLE_REFS),
 	    "HEAD>refs/heads/main refs/heads/a=1 refs/heads/main=1 ");
-	ck_assert_int_eq(stack_update_release(&crashed), 0);
-	stack_update_done(&crashed);
+	ck_assert_int_eq(stack_update_end(&crashed), 0);
 	ck_assert_int_eq(token_done(&stk.token), 0);
 	token_init(&stk.token, stk.sys, stk.stage_fd, 99);
 	ck_assert_int_eq(stk_end(&listed), 0);

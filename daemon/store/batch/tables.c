@@ -176,8 +176,7 @@ static bool take_turn(struct pass *p, struct repo_slice *g,
 		    (other->tables.parts != NULL || other->files.packed_turn))
 			wait_ms = 0;
 	}
-	part->has_turn = stack_turn_take(part->update.stack, wait_ms);
-	return part->has_turn;
+	return stack_update_turn(&part->update, wait_ms);
 }
 
 static void insert(struct repo_slice *g, struct tables_part *part)
@@ -213,7 +212,7 @@ static int new_part(struct pass *p, struct repo_slice *g, const char *worktree,
 	part->update.budget = &g->tables.budget;
 	stack_put(stack);
 	if (!take_turn(p, g, part)) {
-		stack_update_done(&part->update);
+		stack_update_end(&part->update);
 		free(part);
 		return -EBUSY;
 	}
@@ -325,11 +324,8 @@ void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
 		g->tables.parts = part->next;
 		if (keep && edit_is_locked(&part->update.list))
 			edit_to(&part->update.list, PROGRESS_DEFERRED);
-		if (stack_update_release(&part->update) < 0)
+		if (stack_update_end(&part->update) < 0)
 			*rest = true;
-		if (part->has_turn)
-			stack_turn_give(part->update.stack);
-		stack_update_done(&part->update);
 		free(part);
 	}
 	g->tables.nr_parts = 0;

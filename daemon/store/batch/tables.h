@@ -34,10 +34,9 @@ struct tables_part {
 	const char *worktree; /* "": the common dir; borrowed */
 	struct stack_update update;
 	struct stack_reader reader; /* of update.base */
-	bool has_turn;
-	bool has_base;             /* of this round: update.base and READER */
-	bool is_synced;            /* a flush was begun */
-	struct tables_name *names; /* a hash; owned */
+	bool has_base;              /* of this round: update.base and READER */
+	bool is_synced;             /* a flush was begun */
+	struct tables_name *names;  /* a hash; owned */
 	/* NAMES and the names of all updates, sorted; made when a list has
 	 * changed. */
 	const char **sorted;

@@ -90,14 +90,10 @@ static int publish(struct merging *m, struct stack_update *u)
 
 	r = stack_sync_table(u);
 	/* A batch is at work: the next round tries again. */
-	if (r < 0 || !stack_turn_take(u->stack, 0))
+	if (r < 0 || !stack_update_turn(u, 0))
 		return r;
-	r = stack_merge_publish(u, NULL, durable_before(m),
+	return stack_merge_publish(u, NULL, durable_before(m),
 	    m->tidy->fs->fsync_covers_all);
-	if (r < 0)
-		stack_update_release(u);
-	stack_turn_give(u->stack);
-	return r;
 }
 
 static void merge_stack(struct merging *m, struct stack *stack)
@@ -118,10 +114,9 @@ static void merge_stack(struct merging *m, struct stack *stack)
 		r = publish(m, &u);
 	if (u.err < 0)
 		fs_fail(c->cfg.repos, m->tidy->fs, u.err);
-	if (stack_update_release(&u) < 0 ||
-	    u.list.progress == PROGRESS_DEFERRED || token_done(&token) < 0)
+	if (stack_update_end(&u) < 0 || u.list.progress == PROGRESS_DEFERRED ||
+	    token_done(&token) < 0)
 		deferred_add_locks(c->cfg.deferred, m->repo, token.id);
-	stack_update_done(&u);
 }
 
 static int merge_one(void *arg, struct stack *stack)

@@ -179,8 +179,7 @@ int stack_places_lock(struct stack_replay *sr)
 		place = &sr->places[i];
 		if (place->stack == NULL)
 			continue;
-		place->has_turn = stack_turn_take(place->stack, TURN_MS);
-		if (!place->has_turn) {
+		if (!stack_update_turn(&place->update, TURN_MS)) {
 			sr->rp->lock_stays = "a batch of refd is at work";
 			return -EEXIST;
 		}
@@ -416,12 +415,9 @@ static int close_place(struct stack_replay *sr, struct stack_place *place)
 
 	if (place->stack != NULL) {
 		stack_reader_done(&place->reader);
-		r = stack_update_release(&place->update);
+		r = stack_update_end(&place->update);
 		/* The token identifies what could not be removed. */
 		rp->token_stays = rp->token_stays || r < 0;
-		stack_update_done(&place->update);
-		if (place->has_turn)
-			stack_turn_give(place->stack);
 		stack_put(place->stack);
 	}
 	if (place->git_fd >= 0 && place->git_fd != rp->repo->fd)

@@ -38,7 +38,6 @@ struct stack_place {
 	int git_fd;           /* owned unless repo->fd; -1 */
 	bool is_gone;         /* the worktree was removed */
 	struct stack *stack;  /* a reference; NULL: not open */
-	bool has_turn;
 	/* The lock of an earlier run; or NULL. */
 	struct leftover_lock *held;
 	struct stack_update update;

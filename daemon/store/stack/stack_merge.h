@@ -7,7 +7,7 @@
  *	stack_sync_table	without a lock
  *	stack_merge_publish	large tables by git are flushed, then the list
  *				is locked
- *	stack_update_release, stack_update_done
+ *	stack_update_end
  *
  * One thread; every call may block, make() for as long as the tables are large.
  * Errors as in stack_update.h.
@@ -26,7 +26,7 @@ bool stack_merge_pays(struct stack *stack);
 int stack_merge_make(struct stack_update *u);
 
 /*
- * Replaces the merged tables in the list. The caller has the stack's turn.
+ * Replaces the merged tables in the list. The update has the stack's turn.
  * BEFORE_NS and COVERS_ALL as in stack_sync_base() and stack_sync_begin().
  * If the rename fails, the list's edit is DEFERRED: the lock and the files stay
  * for recovery. -EAGAIN: another program changed or locked the tables

@@ -1,7 +1,7 @@
 /*
  * Happy path: begin, (table), lock, (check), list, (sync), place, unlock.
  *
- * Failures: each step fails alone. release() removes everything that was not
+ * Failures: each step fails alone. end() removes everything that was not
  * published, and what cannot be removed is left to the sweep of recovery.
  */
 #include "daemon/store/stack/stack_update.h"
@@ -39,13 +39,10 @@ void stack_update_init(struct stack_update *u, struct stack *stack, int git_fd,
 	new_edit(u, token);
 }
 
-void stack_update_done(struct stack_update *u)
+bool stack_update_turn(struct stack_update *u, unsigned wait_ms)
 {
-	assert(u->table_fd < 0 && u->list_fd < 0);
-	stack_snapshot_put(u->base);
-	stack_put(u->stack);
-	u->base = NULL;
-	u->stack = NULL;
+	u->has_turn = stack_turn_take(u->stack, wait_ms);
+	return u->has_turn;
 }
 
 static int fail(struct stack_update *u, const char *file, int error)
@@ -216,7 +213,7 @@ static void close_all(struct stack_update *u)
 	u->table_fd = -1;
 }
 
-int stack_update_release(struct stack_update *u)
+int stack_update_end(struct stack_update *u)
 {
 	int r = 0, err;
 
@@ -228,5 +225,12 @@ int stack_update_release(struct stack_update *u)
 		r = r < 0 ? r : err;
 	}
 	close_all(u);
+	stack_snapshot_put(u->base);
+	u->base = NULL;
+	if (u->has_turn)
+		stack_turn_give(u->stack);
+	u->has_turn = false;
+	stack_put(u->stack);
+	u->stack = NULL;
 	return r;
 }

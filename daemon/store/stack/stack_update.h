@@ -3,6 +3,7 @@
  *
  * The live path, recovery and merges write a stack only by these steps:
  *
+ *	turn		no other batch of this daemon works in the stack
  *	begin		a snapshot is the base
  *	(the caller reads and checks, by a stack_reader on u->base)
  *	table		the records become a table: refd/stage/<token>-<n>,
@@ -15,12 +16,12 @@
  *			flush of the log
  *	place		a rename of the list publishes the table
  *	unlock		the lock goes, and the names in stage/
- *	release		in any state: removes everything that was not
- *			published
+ *	end		in any state: removes everything that was not
+ *			published, and gives the turn to the next batch
  *
  * A table of more than STACK_SYNC_EARLY bytes is synced before the lock
  * (stack_sync_table()). After a repeat (STACK_BASE_CHANGED) call begin() again,
- * under the lock or not. After any failure, release() cleans up.
+ * under the lock or not. After any failure, end() cleans up.
  *
  * Readers see the old list or the new list, and both are whole: a table gets
  * its name before the list names it, and no name is used twice. A crash leaves
@@ -49,6 +50,7 @@
 
 struct stack_update {
 	struct stack *stack; /* a reference */
+	bool has_turn;       /* of STACK */
 	/* Of the git-dir; borrowed. -1: it does not matter whether reftable/ is
 	 * still there, as for a merge. */
 	int git_fd;
@@ -95,12 +97,17 @@ struct stack_update {
 };
 
 /* Takes a reference to STACK. TOKEN, GIT_FD: borrowed. TOKEN NULL: git's lock,
- * only for stack_mend(). Two numbers of the
- * token's values from VALUE_NR on belong to the update. */
+ * only for stack_mend(). Two numbers of the token's values, from VALUE_NR on,
+ * belong to the update. */
 void stack_update_init(struct stack_update *u, struct stack *stack, int git_fd,
     struct token *token, unsigned value_nr);
-/* Drops the references. After release(). */
-void stack_update_done(struct stack_update *u);
+/* stack_turn_take(); the turn goes with the update. */
+bool stack_update_turn(struct stack_update *u, unsigned wait_ms);
+/* In any state: removes lock, table and staged files that were not published,
+ * so that the next update begins on a clean stack, and closes all. Then the
+ * turn and the references go. If the list's edit is DEFERRED, all files stay
+ * for recovery. 0, or the first failure to remove. */
+int stack_update_end(struct stack_update *u);
 
 /* Takes a new base, and drops the table of an earlier round. */
 int stack_update_begin(struct stack_update *u);
@@ -221,9 +228,5 @@ void stack_fold_choose(struct stack_update *u, uint64_t new_size);
 int stack_fold_lock(struct stack_update *u);
 int stack_fold_unlock(struct stack_update *u);
 void stack_fold_retire(struct stack_update *u);
-/* Removes lock, table and staged files that were not published, and closes all
- * descriptors. If the list's edit is DEFERRED, everything stays for recovery.
- * 0, or the first failure. */
-int stack_update_release(struct stack_update *u);
 
 #endif

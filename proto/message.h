@@ -75,30 +75,64 @@ struct refd_update {
 	const char *target, *old_target; /* symref-*; else NULL */
 };
 
-enum refd_verb {
-	REFD_VERB_TRANSACTION, /* start to commit in one request */
-	REFD_VERB_SESSION,     /* start; holds the locks when prepared */
-	REFD_VERB_COMMIT,      /* of a prepared session, by its txid */
-	REFD_VERB_ABORT,
-	REFD_VERB_CANCEL, /* of a waiting transaction or session */
-	REFD_VERB_QUERY,  /* look-up by txid */
-	REFD_VERB_PING,
-	REFD_VERB_STATUS,
-	REFD_VERB_STATS,
-	REFD_VERB_CHECKPOINT, /* until nothing answered before needs replay */
-	REFD_VERB_PACK,       /* loose refs of a repository */
-	REFD_VERB_LOOK,       /* for changes by writers without refd */
-	REFD_VERB_LOG,        /* past changes of refs */
-	REFD_VERB_WATCH,      /* changes behind a position; may wait */
-	REFD_VERB_METRICS,    /* stats in the format of Prometheus */
-	/* For administrators, on the administrators' socket. */
-	REFD_VERB_TOP,   /* the recent load */
-	REFD_VERB_SLOW,  /* the slow log */
-	REFD_VERB_LOCKS, /* locks that are held or waited for */
-	REFD_VERB_PAUSE, /* begin no further batches */
-	REFD_VERB_DRAIN, /* take nothing new; answered when nothing waits */
-	REFD_VERB_RESUME /* end pause and drain */
+/*
+ * A verb, its word on the wire, and its class.
+ *
+ *	TRANSACTION	start to commit in one request
+ *	SESSION		start; holds the locks when prepared
+ *	COMMIT		of a prepared session, by its txid
+ *	CANCEL		of a waiting transaction or session
+ *	QUERY		look-up by txid
+ *	CHECKPOINT	until nothing answered before needs replay
+ *	PACK		loose refs of a repository
+ *	LOOK		for changes by writers without refd
+ *	LOG		past changes of refs
+ *	WATCH		changes behind a position; may wait
+ *	METRICS		stats in the format of Prometheus
+ *	TOP		the recent load
+ *	SLOW		the slow log
+ *	LOCKS		locks that are held or waited for
+ *	PAUSE		begin no further batches
+ *	DRAIN		take nothing new; answered when nothing waits
+ *	RESUME		end pause and drain
+ */
+#define REFD_VERB_TABLE(X)                                                     \
+	X(TRANSACTION, "transaction", UPDATES)                                 \
+	X(SESSION, "session", UPDATES)                                         \
+	X(COMMIT, "commit", END)                                               \
+	X(ABORT, "abort", END)                                                 \
+	X(CANCEL, "cancel", TXID)                                              \
+	X(QUERY, "query", TXID)                                                \
+	X(PING, "ping", SERVER)                                                \
+	X(STATUS, "status", SERVER)                                            \
+	X(STATS, "stats", SERVER)                                              \
+	X(CHECKPOINT, "checkpoint", JOURNAL)                                   \
+	X(PACK, "pack", JOURNAL)                                               \
+	X(LOOK, "look", JOURNAL)                                               \
+	X(LOG, "log", JOURNAL)                                                 \
+	X(WATCH, "watch", JOURNAL)                                             \
+	X(METRICS, "metrics", SERVER)                                          \
+	X(TOP, "top", ADMIN)                                                   \
+	X(SLOW, "slow", ADMIN)                                                 \
+	X(LOCKS, "locks", ADMIN)                                               \
+	X(PAUSE, "pause", ADMIN)                                               \
+	X(DRAIN, "drain", ADMIN)                                               \
+	X(RESUME, "resume", ADMIN)
+
+#define REFD_VERB_ENTRY(name, word, class) REFD_VERB_##name,
+enum refd_verb { REFD_VERB_TABLE(REFD_VERB_ENTRY) };
+#undef REFD_VERB_ENTRY
+
+/* What a request is about, and so who answers. */
+enum refd_verb_class {
+	REFD_CLASS_UPDATES, /* has updates, and an id for them */
+	REFD_CLASS_END,     /* of a session, by its id */
+	REFD_CLASS_TXID,    /* names a transaction by its id */
+	REFD_CLASS_SERVER,  /* is answered without the journal */
+	REFD_CLASS_JOURNAL, /* needs the journal */
+	REFD_CLASS_ADMIN    /* only on the administrators' socket */
 };
+enum refd_verb_class refd_verb_class(enum refd_verb verb);
 
 /* The phase of git's reference-transaction hook in which the gate asks. */
 enum refd_gate {

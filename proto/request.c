@@ -10,65 +10,39 @@
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
 
-static const char *const verbs[] = {
-	[REFD_VERB_TRANSACTION] = "transaction",
-	[REFD_VERB_SESSION] = "session",
-	[REFD_VERB_COMMIT] = "commit",
-	[REFD_VERB_ABORT] = "abort",
-	[REFD_VERB_CANCEL] = "cancel",
-	[REFD_VERB_QUERY] = "query",
-	[REFD_VERB_PING] = "ping",
-	[REFD_VERB_STATUS] = "status",
-	[REFD_VERB_STATS] = "stats",
-	[REFD_VERB_CHECKPOINT] = "checkpoint",
-	[REFD_VERB_PACK] = "pack",
-	[REFD_VERB_LOOK] = "look",
-	[REFD_VERB_LOG] = "log",
-	[REFD_VERB_WATCH] = "watch",
-	[REFD_VERB_METRICS] = "metrics",
-	[REFD_VERB_TOP] = "top",
-	[REFD_VERB_SLOW] = "slow",
-	[REFD_VERB_LOCKS] = "locks",
-	[REFD_VERB_PAUSE] = "pause",
-	[REFD_VERB_DRAIN] = "drain",
-	[REFD_VERB_RESUME] = "resume",
-};
+#define WORD(name, word, class) [REFD_VERB_##name] = (word),
+static const char *const verbs[] = { REFD_VERB_TABLE(WORD) };
+#undef WORD
 
 #define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
+#define CLASS(name, word, class) [REFD_VERB_##name] = REFD_CLASS_##class,
+static const enum refd_verb_class classes[] = { REFD_VERB_TABLE(CLASS) };
+#undef CLASS
+
+enum refd_verb_class refd_verb_class(enum refd_verb verb)
+{
+	return classes[verb];
+}
+
 bool refd_verb_has_txid(enum refd_verb verb)
 {
-	switch (verb) {
-	case REFD_VERB_TRANSACTION:
-	case REFD_VERB_SESSION:
-	case REFD_VERB_COMMIT:
-	case REFD_VERB_ABORT:
-	case REFD_VERB_CANCEL:
-	case REFD_VERB_QUERY:
+	switch (classes[verb]) {
+	case REFD_CLASS_UPDATES:
+	case REFD_CLASS_END:
+	case REFD_CLASS_TXID:
 		return true;
-	case REFD_VERB_PING:
-	case REFD_VERB_STATUS:
-	case REFD_VERB_STATS:
-	case REFD_VERB_CHECKPOINT:
-	case REFD_VERB_PACK:
-	case REFD_VERB_LOOK:
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
-	case REFD_VERB_METRICS:
-	case REFD_VERB_TOP:
-	case REFD_VERB_SLOW:
-	case REFD_VERB_LOCKS:
-	case REFD_VERB_PAUSE:
-	case REFD_VERB_DRAIN:
-	case REFD_VERB_RESUME:
-		return false;
+	case REFD_CLASS_SERVER:
+	case REFD_CLASS_JOURNAL:
+	case REFD_CLASS_ADMIN:
+		break;
 	}
 	return false;
 }
 
 bool refd_verb_has_updates(enum refd_verb verb)
 {
-	return verb == REFD_VERB_TRANSACTION || verb == REFD_VERB_SESSION;
+	return classes[verb] == REFD_CLASS_UPDATES;
 }
 
 void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)

@@ -35,40 +35,27 @@ void refd_flight_free(struct flight *f)
  * have received the whole request. */
 static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 {
-	switch (verb) {
-	case REFD_VERB_TRANSACTION:
-		return all_sent ? FLIGHT_LOST : FLIGHT_UNSENT;
-	case REFD_VERB_COMMIT:
-		return all_sent ? FLIGHT_LOST : FLIGHT_OVER;
-	case REFD_VERB_SESSION:
-		return all_sent ? FLIGHT_OVER : FLIGHT_UNSENT;
-	case REFD_VERB_ABORT:
-		return FLIGHT_OVER;
-	case REFD_VERB_CANCEL:
-	case REFD_VERB_QUERY:
-	case REFD_VERB_PING:
-	case REFD_VERB_STATUS:
-	case REFD_VERB_STATS:
-	case REFD_VERB_CHECKPOINT:
-	case REFD_VERB_PACK:
-	case REFD_VERB_LOOK:
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
-	case REFD_VERB_METRICS:
-	case REFD_VERB_TOP:
-	case REFD_VERB_SLOW:
-	case REFD_VERB_LOCKS:
-	case REFD_VERB_PAUSE:
-	case REFD_VERB_DRAIN:
-	case REFD_VERB_RESUME:
-		return FLIGHT_UNSENT;
+	switch (refd_verb_class(verb)) {
+	case REFD_CLASS_UPDATES:
+		if (!all_sent)
+			return FLIGHT_UNSENT;
+		/* A session ends with its connection. */
+		return verb == REFD_VERB_SESSION ? FLIGHT_OVER : FLIGHT_LOST;
+	case REFD_CLASS_END:
+		return verb == REFD_VERB_COMMIT && all_sent ? FLIGHT_LOST :
+							      FLIGHT_OVER;
+	case REFD_CLASS_TXID:
+	case REFD_CLASS_SERVER:
+	case REFD_CLASS_JOURNAL:
+	case REFD_CLASS_ADMIN:
+		break;
 	}
 	return FLIGHT_UNSENT;
 }
 
 static bool ends_session(const struct refd_request *req)
 {
-	return req->verb == REFD_VERB_COMMIT || req->verb == REFD_VERB_ABORT;
+	return refd_verb_class(req->verb) == REFD_CLASS_END;
 }
 
 static int queue(struct flight *f, const struct refd_request *req,
@@ -164,12 +151,11 @@ bool refd_flight_awaits(const struct flight *f, uint32_t request_id)
 /* A request that names a transaction by its id may lack the updates. */
 size_t refd_flight_answer_max(const struct flight *f)
 {
-	enum refd_verb verb = f->req->verb;
 	size_t nr = f->req->nr_updates;
 
 	if (nr == 0 &&
-	    (ends_session(f->req) || verb == REFD_VERB_CANCEL ||
-		verb == REFD_VERB_QUERY))
+	    (ends_session(f->req) ||
+		refd_verb_class(f->req->verb) == REFD_CLASS_TXID))
 		nr = REFD_UPDATES_MAX;
 	return refd_answer_bytes_max(nr);
 }
@@ -185,8 +171,8 @@ static int check_results(const struct refd_request *req,
 		    -EPROTO;
 	if (ans->kind != REFD_ANSWER_RESULTS)
 		return 0;
-	if (req->verb == REFD_VERB_TRANSACTION ||
-	    req->verb == REFD_VERB_SESSION || req->nr_updates > 0)
+	if (refd_verb_class(req->verb) == REFD_CLASS_UPDATES ||
+	    req->nr_updates > 0)
 		return refd_answer_complete(req, ans);
 	return 0;
 }
@@ -287,8 +273,7 @@ static bool may_come_later(const struct flight *f,
 
 	return ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY &&
 	    ans->retry_after_ms > 0 &&
-	    (f->req->verb == REFD_VERB_TRANSACTION ||
-		f->req->verb == REFD_VERB_SESSION) &&
+	    refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES &&
 	    refd_now_ms() + ans->retry_after_ms < f->born_ms + deadline_ms;
 }
 
@@ -332,37 +317,16 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans)
 {
-	if (err != -ECONNRESET && err != -EPERM)
+	const enum refd_verb verb = f->req->verb;
+
+	if ((err != -ECONNRESET && err != -EPERM) ||
+	    (refd_verb_class(verb) != REFD_CLASS_UPDATES &&
+		verb != REFD_VERB_COMMIT))
 		return err;
-	switch (f->req->verb) {
-	case REFD_VERB_TRANSACTION:
-	case REFD_VERB_SESSION:
-	case REFD_VERB_COMMIT:
-		if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER)
-			return unknown(f->req, ans);
-		return refd_answer_refusal(f->req,
-		    err == -EPERM ? REFD_DENIED : REFD_BUSY, why, ans);
-	case REFD_VERB_ABORT:
-	case REFD_VERB_CANCEL:
-	case REFD_VERB_QUERY:
-	case REFD_VERB_PING:
-	case REFD_VERB_STATUS:
-	case REFD_VERB_STATS:
-	case REFD_VERB_CHECKPOINT:
-	case REFD_VERB_PACK:
-	case REFD_VERB_LOOK:
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
-	case REFD_VERB_METRICS:
-	case REFD_VERB_TOP:
-	case REFD_VERB_SLOW:
-	case REFD_VERB_LOCKS:
-	case REFD_VERB_PAUSE:
-	case REFD_VERB_DRAIN:
-	case REFD_VERB_RESUME:
-		break;
-	}
-	return err;
+	if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER)
+		return unknown(f->req, ans);
+	return refd_answer_refusal(f->req,
+	    err == -EPERM ? REFD_DENIED : REFD_BUSY, why, ans);
 }
 
 bool refd_flight_is_prepared(const struct flight *f)

@@ -87,14 +87,8 @@ static bool needs_txid(const struct refd_request *req)
 {
 	static const struct refd_txid none;
 
-	return (req->verb == REFD_VERB_TRANSACTION ||
-		   req->verb == REFD_VERB_SESSION) &&
+	return refd_verb_class(req->verb) == REFD_CLASS_UPDATES &&
 	    refd_txid_eq(&req->txid, &none);
-}
-
-static bool ends_session(const struct refd_request *req)
-{
-	return req->verb == REFD_VERB_COMMIT || req->verb == REFD_VERB_ABORT;
 }
 
 int refd_submit(struct refd *r, struct refd_request *req)
@@ -114,7 +108,8 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	f = refd_flight_new(req);
 	if (!f)
 		return refd_fail(r, -ENOMEM, "out of memory");
-	if (ends_session(req) && !refd_sessions_take(&r->sessions, &req->txid))
+	if (refd_verb_class(req->verb) == REFD_CLASS_END &&
+	    !refd_sessions_take(&r->sessions, &req->txid))
 		f->state = FLIGHT_OVER;
 	if (refd_conn_is_open(&r->conn)) {
 		err = refd_flight_send(f, &r->conn);

@@ -171,44 +171,37 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 	loop_want_turn(&server->loop);
 }
 
-void requests_take(void *arg, struct conn *conn, struct refd_request *req)
+static void answer_alone(struct server *server, struct conn *conn,
+    const struct refd_request *req)
 {
 	struct refd_answer pong = { .kind = REFD_ANSWER_PONG,
 		.request_id = req->request_id };
+
+	if (req->verb == REFD_VERB_STATUS)
+		report_status(server, conn, req->request_id);
+	else if (req->verb == REFD_VERB_STATS)
+		report_stats(server, conn, req->request_id);
+	else if (req->verb == REFD_VERB_METRICS)
+		report_metrics(server, conn, req->request_id);
+	else
+		conn_answer(conn, &pong);
+}
+
+void requests_take(void *arg, struct conn *conn, struct refd_request *req)
+{
 	struct server *server = arg;
 
-	switch (req->verb) {
-	case REFD_VERB_PING:
-		conn_answer(conn, &pong);
+	switch (refd_verb_class(req->verb)) {
+	case REFD_CLASS_SERVER:
+		answer_alone(server, conn, req);
 		break;
-	case REFD_VERB_STATUS:
-		report_status(server, conn, req->request_id);
-		break;
-	case REFD_VERB_STATS:
-		report_stats(server, conn, req->request_id);
-		break;
-	case REFD_VERB_METRICS:
-		report_metrics(server, conn, req->request_id);
-		break;
-	case REFD_VERB_TOP:
-	case REFD_VERB_SLOW:
-	case REFD_VERB_LOCKS:
-	case REFD_VERB_PAUSE:
-	case REFD_VERB_DRAIN:
-	case REFD_VERB_RESUME:
+	case REFD_CLASS_ADMIN:
 		admin_take(server, conn, req);
 		break;
-	case REFD_VERB_TRANSACTION:
-	case REFD_VERB_SESSION:
-	case REFD_VERB_COMMIT:
-	case REFD_VERB_ABORT:
-	case REFD_VERB_CANCEL:
-	case REFD_VERB_QUERY:
-	case REFD_VERB_CHECKPOINT:
-	case REFD_VERB_PACK:
-	case REFD_VERB_LOOK:
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
+	case REFD_CLASS_UPDATES:
+	case REFD_CLASS_END:
+	case REFD_CLASS_TXID:
+	case REFD_CLASS_JOURNAL:
 		give_to_scheduler(server, conn, req);
 		break;
 	}

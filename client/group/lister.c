@@ -7,12 +7,12 @@
 #include "client/base/child.h"
 #include "client/enable/scan.h"
 #include "client/group/fetch_id.h"
+#include "client/group/lister_config.h"
 #include "proto/group_frame.h"
 
-#define CONFIG_S    30
-#define CONFIG_MAX  65536
-#define PATH_BYTES  3900 /* a notice has less than 8000 */
-#define KEPT_HIDDEN "refs/refd"
+#define CONFIG_S   30
+#define CONFIG_MAX 65536
+#define PATH_BYTES 3900 /* a notice has less than 8000 */
 
 /* False: the session has failed. */
 static bool tell(struct lister *l, const char *what)
@@ -30,22 +30,6 @@ static bool tell(struct lister *l, const char *what)
 
 /* ---- one repository ---- */
 
-/* Kept values of other programs belong to one node. Other refs that a fetch
- * does not see would be lost with this node. */
-static bool hides_refs(const struct text *config)
-{
-	const char *line = config->data, *value;
-
-	for (; line && *line; line += *line == '\n') {
-		value = strchr(line, ' ');
-		if (value && has_prefix(strchr(line, '.'), ".hiderefs ") &&
-		    !has_prefix(value + 1, KEPT_HIDDEN))
-			return true;
-		line += strcspn(line, "\n");
-	}
-	return false;
-}
-
 static void add_path(struct text *what, const char *path)
 {
 	for (; *path; path++)
@@ -56,7 +40,7 @@ static void add_path(struct text *what, const char *path)
 static bool read_config(const char *dir, struct text *config)
 {
 	static const char *const argv[] = { "git", "--git-dir=.", "config",
-		"--get-regexp",
+		"-z", "--get-regexp",
 		"^(extensions\\.objectformat|(transfer|uploadpack)\\.hiderefs)$",
 		NULL };
 	struct launch l = { .argv = argv,
@@ -76,15 +60,16 @@ static bool read_config(const char *dir, struct text *config)
 static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 {
 	const char *path = dir + strlen(l->config->roots[0]);
-	struct text config = { 0 }, what = { 0 };
+	struct text text = { 0 }, what = { 0 };
+	struct lister_config config;
 
 	path += strspn(path, "/");
-	l->is_whole = strlen(path) <= PATH_BYTES && read_config(dir, &config);
+	l->is_whole = strlen(path) <= PATH_BYTES && read_config(dir, &text);
 	if (l->is_whole) {
+		config = lister_config_parse(&text);
 		text_addf(&what, "%s %s %s ", uuid,
-		    config.data && strstr(config.data, " sha256") ? "sha256" :
-								    "sha1",
-		    hides_refs(&config) ? "hidden" : "shown");
+		    config.is_sha256 ? "sha256" : "sha1",
+		    config.hides_refs ? "hidden" : "shown");
 		add_path(&what, path);
 		l->is_whole = tell(l, what.data);
 	} else {
@@ -93,7 +78,7 @@ static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 			  "configuration",
 		    dir);
 	}
-	text_done(&config);
+	text_done(&text);
 	text_done(&what);
 }
 

@@ -1,0 +1,19 @@
+/*
+ * The configuration of a repository, as refd-group tells of it to a node that
+ * joins (lister.h). Any thread; nothing blocks.
+ */
+#ifndef CLIENT_GROUP_LISTER_CONFIG_H
+#define CLIENT_GROUP_LISTER_CONFIG_H
+
+#include "client/base/cli.h"
+
+struct lister_config {
+	bool is_sha256;
+	bool hides_refs; /* from fetches, and not only those below refs/refd */
+};
+
+/* CONFIG: the output of git config -z, whose values any writer of the
+ * repository's configuration has chosen. */
+struct lister_config lister_config_parse(const struct text *config);
+
+#endif

@@ -398,8 +398,16 @@ START_TEST(test_ago)
 }
 END_TEST
 
+static time_t second(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	return at.tv_sec;
+}
+
 /* Months differ in length: git decides, which needs a moment without a change
- * of the second. */
+ * of the second. time() can be behind by some milliseconds, so it begins. */
 START_TEST(test_months_ago)
 {
 	static const char *const spans[] = { "1 month ago", "5 months ago",
@@ -417,19 +425,11 @@ START_TEST(test_months_ago)
 				 "--type=expiry-date refd.t",
 		    span);
 		ck_assert(point_in_time_parse(span, &m, &why));
-	} while (time(NULL) != before);
+	} while (second() != before);
 	ck_assert_uint_eq(m.ms, strtoull(git, NULL, 10) * 1000);
 	free(git);
 }
 END_TEST
-
-static time_t second(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_REALTIME, &at);
-	return at.tv_sec;
-}
 
 /* time() can be behind by some milliseconds. A script that asks for the second
  * that has just begun must get it. */

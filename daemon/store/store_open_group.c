@@ -57,6 +57,7 @@ int store_open_follower(struct store *s)
 		.repos = &s->repos,
 		.admissions = s->admissions,
 		.pipeline = s->pipeline,
+		.workers = s->workers,
 		.patience_ns = s->cfg.patience_ns,
 		.event = s->cfg.event };
 

@@ -371,7 +371,7 @@ struct follower *follower_new(const struct follower_config *cfg)
 		return NULL;
 	f->cfg = *cfg;
 	LIST_INIT(&f->waiting);
-	LIST_INIT(&f->mends);
+	mends_init(f);
 	pthread_mutex_init(&f->mutex, NULL);
 	pthread_cond_init(&f->back, NULL);
 	return f;
@@ -403,4 +403,5 @@ void follower_stop(struct follower *f)
 	if (f->has_thread)
 		pthread_join(f->thread, NULL);
 	f->has_thread = false;
+	mends_end(f);
 }

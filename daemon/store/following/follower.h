@@ -26,6 +26,7 @@ struct follower_config {
 	struct repos *repos;
 	struct admissions *admissions;
 	struct pipeline *pipeline;
+	struct workers *workers; /* not started yet */
 	/* After half of this time a row that waits is reported. After the whole
 	 * time, what is missing is asked for again. */
 	int64_t patience_ns;
@@ -35,7 +36,7 @@ struct follower_config {
 	    *event)(enum store_event event, const char *place, const char *why);
 };
 
-/* NULL: out of memory. */
+/* NULL: out of memory. Lives until the workers have stopped. */
 struct follower *follower_new(const struct follower_config *cfg);
 /* After follower_stop(). F may be NULL. */
 void follower_free(struct follower *f);

@@ -3,12 +3,22 @@
 #define STORE_FOLLOWER_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "daemon/store/following/follower.h"
 #include "daemon/store/following/row_txn.h"
 
 #define FOLLOWER_WHY_MAX 1024
+
+/* Compares the refs with the values of the group (mends.c). */
+struct scan {
+	struct work_source source;
+	atomic_bool begins_anew, has_ended;
+	/* Of the worker. */
+	struct journal_place at; /* the last value */
+	int64_t due_ns;
+};
 
 struct follower {
 	struct follower_config cfg;
@@ -19,8 +29,7 @@ struct follower {
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
 	int64_t try_ns;                   /* no attempt for them before */
 	LIST_HEAD(mend_list, mend) mends; /* mends.c; under MUTEX */
-	struct journal_place scan_at;
-	int64_t scan_ns; /* no scan before */
+	struct scan scan;
 
 	pthread_mutex_t mutex; /* MENDS, and the member below */
 	pthread_cond_t back;
@@ -88,11 +97,15 @@ int64_t waiting_try(struct follower *f);
 
 /* ---- mends.c ---- */
 
+/* Before the workers start. */
+void mends_init(struct follower *f);
 void mends_free(struct follower *f);
-/* Mends the ref that is due first, or scans. Returns the time until there is
- * more to do. */
+/* Mends the ref that is due first. Returns the time until there is more to do.
+ */
 int64_t mends_try(struct follower *f);
 /* The scan begins anew: the role of the node has changed. */
 void mends_scan(struct follower *f);
+/* No scan begins any more. Before the workers stop. */
+void mends_end(struct follower *f);
 
 #endif

@@ -1,14 +1,15 @@
 /*
  * Refs that have another value than the group gave them, as batches of this
  * node meet them. The thread of the follower mends them (mend.h), because the
- * thread has nothing else to do while the node leads. The same thread looks for
- * more: an older copy of a repository, or git with reftables, changes refs
- * without a hook, and no batch meets a ref that nobody updates.
+ * thread has nothing else to do while the node leads. A scan looks for more: an
+ * older copy of a repository, or git with reftables, changes refs without a
+ * hook, and no batch meets a ref that nobody updates. The scan reads every
+ * repository, so it has a worker: a disk that hangs must not stop the rows.
  *
  * The happy path: the value of the group is read from the journal, and the ref
  * gets this value back. The batch that has met the ref tries its update again.
  * The scan compares all values of the journal with the disks at each start,
- * whenever the role changes, and each hour, in a tenth of the thread's time.
+ * whenever the role changes, and each hour, in a tenth of a worker's time.
  *
  * Failures: the ref is tried again, less and less often, and the log says why.
  * Only updates of this ref wait meanwhile. If the list is full, the ref that
@@ -174,19 +175,24 @@ static struct mend *take_due(struct follower *f, int64_t *wait_ns)
 	return first;
 }
 
-/* ---- the scan ---- */
-
-void mends_scan(struct follower *f)
+/* Returns the time until the next ref is due. */
+int64_t mends_try(struct follower *f)
 {
-	f->scan_at = (struct journal_place){ .repo = 0 };
-	f->scan_ns = 0;
+	int64_t wait_ns;
+	struct mend *m = take_due(f, &wait_ns);
+
+	if (m != NULL)
+		try_one(f, m);
+	return m != NULL ? 0 : wait_ns;
 }
+
+/* ---- the scan, on a worker ---- */
 
 /* *REPO: of the last value, or NULL. */
 static void look_at(struct follower *f, const struct journal_value *value,
     struct repo **repo)
 {
-	const struct journal_place *at = &f->scan_at;
+	const struct journal_place *at = &f->scan.at;
 	struct foreign_ref ref;
 	enum refd_status status;
 	char *why = NULL;
@@ -207,21 +213,17 @@ static void look_at(struct follower *f, const struct journal_value *value,
 	foreign_ref_done(&ref);
 }
 
-/* Compares some values. Returns the time until the next ones. */
-static int64_t scan(struct follower *f)
+/* Compares some values, and sets the time of the next ones. */
+static void scan_part(struct scan *s, struct follower *f, int64_t began_ns)
 {
-	const int64_t began_ns = SYS(f->cfg.sys, now_mono);
 	struct journal_value value;
 	struct repo *repo = NULL;
 	int64_t now_ns;
 	unsigned i;
 	int r = 1;
 
-	if (f->scan_ns > began_ns)
-		return f->scan_ns - began_ns;
 	for (i = 0; i < SCAN_REFS && r == 1; i++) {
-		r = journal_next_value(f->cfg.repos->journal, &f->scan_at,
-		    &value);
+		r = journal_next_value(f->cfg.repos->journal, &s->at, &value);
 		if (r == 1)
 			look_at(f, &value, &repo);
 		free(value.target);
@@ -230,21 +232,48 @@ static int64_t scan(struct follower *f)
 		repo_put(f->cfg.repos, repo);
 	now_ns = SYS(f->cfg.sys, now_mono);
 	if (r != 1)
-		mends_scan(f);
-	f->scan_ns =
+		s->at = (struct journal_place){ .repo = 0 };
+	s->due_ns =
 	    now_ns + (r == 1 ? SCAN_PART * (now_ns - began_ns) : SCAN_NS);
-	return f->scan_ns - now_ns;
 }
 
-int64_t mends_try(struct follower *f)
+/* work_source.work */
+static bool scan_some(void *arg)
 {
-	int64_t wait_ns, scan_ns;
-	struct mend *m = take_due(f, &wait_ns);
+	struct follower *f = arg;
+	struct scan *s = &f->scan;
+	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	bool is_due;
 
-	if (m != NULL) {
-		try_one(f, m);
-		return 0;
+	if (atomic_load(&s->has_ended))
+		return false;
+	if (atomic_exchange(&s->begins_anew, false)) {
+		s->at = (struct journal_place){ .repo = 0 };
+		s->due_ns = now_ns;
 	}
-	scan_ns = scan(f);
-	return scan_ns < wait_ns ? scan_ns : wait_ns;
+	is_due = s->due_ns <= now_ns;
+	if (is_due)
+		scan_part(s, f, now_ns);
+	workers_wake_at(f->cfg.workers, &s->source, s->due_ns);
+	return is_due;
+}
+
+void mends_init(struct follower *f)
+{
+	LIST_INIT(&f->mends);
+	f->scan.source =
+	    (struct work_source){ .work = scan_some, .arg = f, .most = 1 };
+	f->scan.due_ns = INT64_MAX;
+	workers_add(f->cfg.workers, &f->scan.source);
+}
+
+void mends_scan(struct follower *f)
+{
+	atomic_store(&f->scan.begins_anew, true);
+	workers_wake(f->cfg.workers, &f->scan.source);
+}
+
+void mends_end(struct follower *f)
+{
+	atomic_store(&f->scan.has_ended, true);
 }

@@ -201,6 +201,7 @@ END_TEST
 /* ---- values of other programs ---- */
 
 static unsigned nr_told;
+static const char *told; /* the name to be told */
 static bool are_tables;
 
 static void begin(void)
@@ -235,7 +236,7 @@ static void tell(void *arg, const struct repo *repo, const char *name)
 {
 	(void)arg;
 	ck_assert_str_eq(repo->path, WORLD_REPO);
-	ck_assert_str_eq(name, "refs/heads/a");
+	ck_assert_str_eq(name, told);
 	nr_told++;
 }
 
@@ -262,6 +263,7 @@ static void lead_group(void)
 	ap->diverged = tell;
 	ap->is_group = true;
 	nr_told = 0;
+	told = "refs/heads/a";
 }
 
 /* Another program does SPEC. */
@@ -375,6 +377,26 @@ START_TEST(a_deleted_ref_is_back)
 	ck_assert(mend('1', '0'));
 	wr_ok("a=2:0");
 	ck_assert_int_eq(value(kept), '1');
+}
+END_TEST
+
+/* The new name would have no room beside it. */
+START_TEST(a_missing_ref_keeps_its_room)
+{
+	lead_group();
+	wr_ok("a=1:0");
+	write_beside("-a:1");
+	expect_given_back("a/b=2:0");
+	expect_given_back("a/b/c=2:0");
+	wr_ok("ab=2:0");
+	write_beside("a=1:0");
+	wr_ok("-a:1");
+	wr_ok("a/b=2:0");
+	write_beside("-a/b:2");
+	told = "refs/heads/a/b";
+	nr_told = 0;
+	expect_given_back("a=1:0");
+	wr_ok("a-b=1:0");
 }
 END_TEST
 
@@ -493,6 +515,7 @@ int main(void)
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_deleted_ref_is_back);
+	tcase_add_test(tc, a_missing_ref_keeps_its_room);
 	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
 	tcase_add_test(tc, a_base_line_is_on_the_disk);
 	tcase_add_test(tc, values_outlive_the_daemon);
@@ -502,6 +525,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, begin_tables, end);
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
+	tcase_add_test(tc, a_missing_ref_keeps_its_room);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

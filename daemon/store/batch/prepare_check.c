@@ -432,6 +432,13 @@ static bool is_compared(const struct change *c)
 		    0);
 }
 
+static void journal_unreadable(struct change *c)
+{
+	change_fail(c, busy_cause_count(BUSY_GROUP),
+	    "cannot update ref '%s': the journal can't be read",
+	    c->u->ask->name);
+}
+
 /*
  * On the leader, too, the value of the group counts, and not the value on disk:
  * the disk can be an older copy, and an update from its value would take
@@ -455,9 +462,7 @@ void change_check_diverged(struct pass *p, struct change *c)
 		c = c->from;
 	r = journal_find_value(p->ap->journal, repo->id, c->edit.name, &value);
 	if (r < 0) {
-		change_fail(c, busy_cause_count(BUSY_GROUP),
-		    "cannot update ref '%s': the journal can't be read",
-		    c->u->ask->name);
+		journal_unreadable(c);
 	} else if (r > 0 && mends && !gives_value_of_group(c->u->ask, &value)) {
 		change_again(c, TXN_AGAIN_DIVERGED);
 	} else if (r > 0 && !mends && !has_value_of_group(c, &value)) {
@@ -465,6 +470,30 @@ void change_check_diverged(struct pass *p, struct change *c)
 		change_again(c, TXN_AGAIN_DIVERGED);
 	}
 	free(value.target);
+}
+
+/*
+ * A ref above or below that only this disk lacks: its value was acknowledged,
+ * and the other nodes would remove the ref to make room for the row. So the
+ * ref comes back first, and then the names conflict.
+ */
+static void check_around(struct pass *p, struct change *c)
+{
+	const struct repo *repo = c->slice->repo;
+	char found[REFD_REFNAME_MAX + 1];
+	int r;
+
+	if (!p->ap->is_group || c->slice->txn->row != NULL ||
+	    c->action != CHANGE_WRITE)
+		return;
+	r = journal_find_value_around(p->ap->journal, repo->id, c->edit.name,
+	    found);
+	if (r > 0) {
+		p->ap->diverged(p->ap->arg, repo, found);
+		change_again(c, TXN_AGAIN_DIVERGED);
+	} else if (r < 0) {
+		journal_unreadable(c);
+	}
 }
 
 static void check(struct pass *p, struct change *c)
@@ -487,6 +516,8 @@ static void check(struct pass *p, struct change *c)
 	check_head(c);
 	if (change_is_live(c) && !c->exists)
 		c->repo_slice->backend->conflict(p, c);
+	if (change_is_live(c) && !c->exists)
+		check_around(p, c);
 	if (!change_is_live(c))
 		return;
 	find_new_value(p, c);

@@ -223,6 +223,10 @@ struct journal_place {
  * as above. */
 int journal_next_value(struct journal *j, struct journal_place *at,
     struct journal_value *value);
+/* Has the group given a name above or below REF a value, so that REF has no
+ * room? As journal_find_value(); the name is in FOUND. */
+int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
+    char found[REFD_REFNAME_MAX + 1]);
 
 /* The highest group_lsn of a row, also of one that waits, durable or not,
  * trimmed or not; at first journal_config.group_lsn. 0: the journal was never a

@@ -94,6 +94,11 @@ static int prepare_all(struct journal *j)
 		{ "SELECT lsn, oid, target FROM " JOURNAL_VALUES
 		  " WHERE repo = ? AND ref = ?",
 		    &j->stmts.find_value },
+		/* The character behind the slash is the zero. */
+		{ "SELECT ref FROM " JOURNAL_VALUES
+		  " WHERE repo = ?1 AND ref > ?2 || '/' AND ref < ?2 || '0'"
+		  " AND (oid IS NOT NULL OR target IS NOT NULL) LIMIT 1",
+		    &j->stmts.find_below },
 		{ "SELECT v.lsn, v.oid, v.target, v.repo, v.ref, r.path"
 		  " FROM " JOURNAL_VALUES " v JOIN repo r ON r.id = v.repo"
 		  " WHERE (v.repo, v.ref) > (?, ?)"
@@ -278,6 +283,7 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->stmts.end_wait);
 	sqlite3_finalize(j->stmts.write_value);
 	sqlite3_finalize(j->stmts.find_value);
+	sqlite3_finalize(j->stmts.find_below);
 	sqlite3_finalize(j->stmts.next_value);
 	sqlite3_finalize(j->stmts.write_meta);
 	sqlite3_finalize(j->stmts.commit);

@@ -12,6 +12,7 @@
  * no values, and a node that leaves its group drops them.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,6 +109,62 @@ int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
 	if (!journal_is_broken(j)) {
 		r = read_value(j->stmts.find_value, repo, ref, value);
 		sqlite3_reset(j->stmts.find_value);
+	}
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+/* Of the names above REF. */
+static int find_above(struct journal *j, uint64_t repo, const char *ref,
+    char found[REFD_REFNAME_MAX + 1])
+{
+	const char *slash = strchr(ref, '/');
+	struct journal_value value;
+	int r = 0;
+
+	while (r == 0 && slash != NULL && (slash = strchr(slash + 1, '/'))) {
+		value = (struct journal_value){ .target = NULL };
+		memcpy(found, ref, (size_t)(slash - ref));
+		found[slash - ref] = '\0';
+		r = read_value(j->stmts.find_value, repo, found, &value);
+		sqlite3_reset(j->stmts.find_value);
+		if (r > 0)
+			r = value.exists || value.target != NULL;
+		free(value.target);
+	}
+	return r;
+}
+
+static int find_below(struct journal *j, uint64_t repo, const char *ref,
+    char found[REFD_REFNAME_MAX + 1])
+{
+	sqlite3_stmt *s = j->stmts.find_below;
+	int r = 0, rc;
+
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+	sqlite3_bind_text(s, 2, ref, -1, SQLITE_STATIC);
+	rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW) {
+		snprintf(found, REFD_REFNAME_MAX + 1, "%s",
+		    sqlite3_column_text(s, 0));
+		r = 1;
+	} else if (rc != SQLITE_DONE) {
+		r = journal_errno(rc);
+	}
+	sqlite3_reset(s);
+	return r;
+}
+
+int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
+    char found[REFD_REFNAME_MAX + 1])
+{
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_mutex_lock(&j->commit_lock);
+	if (!journal_is_broken(j)) {
+		r = find_above(j, repo, ref, found);
+		if (r == 0)
+			r = find_below(j, repo, ref, found);
 	}
 	pthread_mutex_unlock(&j->commit_lock);
 	return r;

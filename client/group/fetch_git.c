@@ -11,9 +11,11 @@
 #define OUTPUT_MAX  ((size_t)64 << 20)
 #define HERE_MAX    ((size_t)1 << 30)
 
-/* A source that loses its power says nothing, so ssh must ask. */
+/* A source that loses its power says nothing, so ssh must ask. No URL leads to
+ * a program. */
 #define ENVIRONMENT                                                            \
-	"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",                               \
+	"GIT_ALLOW_PROTOCOL=ssh:https:http:git:file", "GIT_TERMINAL_PROMPT=0", \
+	    "GIT_ASKPASS=",                                                    \
 	    "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10"          \
 	    " -oServerAliveInterval=5 -oServerAliveCountMax=2",                \
 	    "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C"

@@ -39,9 +39,9 @@ struct fetch_git {
  */
 int fetch_git_run(const struct fetch_git *g, const char *const argv[],
     const struct text *in, struct text *out);
-/* The same in the repository in the open directory DIR, which belongs to this
- * account, with its configuration and at most 1 GiB of output, and messages
- * go straight to standard error. Its hooks do not run: the gate refuses git. */
+/* The same in the repository in the open directory DIR, which this program has
+ * made, with its configuration and at most 1 GiB of output, and messages go
+ * straight to standard error. Its hooks do not run: the gate refuses git. */
 int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
     struct text *out);
 /* Makes the open directory DIR a bare repository, with the default branch and

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "client/base/tree.h"
 #include "client/group/fetch_find.h"
 #include "client/group/fetch_git.h"
 #include "client/group/fetch_id.h"
@@ -17,6 +19,7 @@
 
 #define INIT_MS 30000
 #define ASIDE   ".refd-%s"
+#define WAY     ".refd-way-%s-%lld" /* and seconds */
 
 struct opening {
 	struct fetch_repo *repo;
@@ -87,12 +90,19 @@ static void enter_parents(int *dir, char *path)
 	}
 }
 
-/* A crash leaves the directory, and the next attempt goes on with it. */
-static int open_new(int parent, const char *name)
+/* A crash leaves the directory, and the next attempt goes on with it. But git
+ * reads the files of a complete copy, so nobody else may have written one. */
+static int open_new(int parent, const char *name, bool copies)
 {
-	int fd = enter(parent, name);
+	struct tree old = { .task = TREE_REMOVE };
 	struct stat st;
+	int fd;
 
+	if (copies)
+		tree_walk(&old, parent, name);
+	if (copies && mkdirat(parent, name, 0700) < 0)
+		return -errno;
+	fd = enter(parent, name);
 	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_uid != geteuid())) {
 		close(fd);
 		return -EACCES;
@@ -183,7 +193,7 @@ static bool make(struct opening *o)
 	if (dir < 0)
 		dir = -errno;
 	enter_parents(&dir, path);
-	o->repo->fd = dir < 0 ? dir : open_new(dir, name);
+	o->repo->fd = dir < 0 ? dir : open_new(dir, name, o->wish->copies);
 	if (dir >= 0)
 		close(dir);
 	free(path);
@@ -324,6 +334,8 @@ static const char *find(struct opening *o)
 	const struct fetch_site *site = o->site;
 	size_t i;
 
+	if (o->wish->copies)
+		return NULL;
 	for (i = 0; i < site->nr_roots; i++)
 		if (is_in_place(o, site->roots[i]))
 			return site->roots[i];
@@ -380,24 +392,61 @@ void fetch_repo_close(struct fetch_repo *repo)
 		close(repo->pack);
 }
 
+/* Makes room for a copy. A link or a file stays, so the copy finds no room. */
+static void clear_place(int parent, const char *name,
+    const struct fetch_wish *wish)
+{
+	char hex[FETCH_ID_HEX + 1];
+	char *way = xasprintf(WAY, fetch_id_hex(wish->uuid, hex),
+	    (long long)time(NULL));
+	int fd = open_dir(parent, name);
+
+	if (fd >= 0 &&
+	    renameat2(parent, name, parent, way, RENAME_NOREPLACE) == 0)
+		say("the old '%s' is now '%s' in the same directory",
+		    wish->path, way);
+	if (fd >= 0)
+		close(fd);
+	free(way);
+}
+
+/* The mode that mkdir() would have given. */
+static int show(int parent, const char *name)
+{
+	mode_t mask = umask(0);
+	struct stat st;
+
+	umask(mask);
+	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ?
+	    -1 :
+	    fchmodat(parent, name, (st.st_mode & 07777) | (0077 & ~mask), 0);
+}
+
+static int place(int parent, const char *from, const char *name)
+{
+	return show(parent, from) < 0 ||
+		renameat2(parent, from, parent, name, RENAME_NOREPLACE) < 0 ||
+		syncfs(parent) < 0 ?
+	    errno :
+	    0;
+}
+
 bool fetch_repo_place(const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why)
 {
 	struct opening o = { NULL, site, wish, why, 0 };
 	char *aside = aside_path(wish), *slash = strrchr(aside, '/');
 	const char *name = strrchr(wish->path, '/');
-	int parent, err = 0;
+	int parent, err;
 
+	name = name ? name + 1 : wish->path;
 	if (slash)
 		*slash = '\0';
 	parent = beneath_root(site->roots[0], slash ? aside : ".");
-	if (parent < 0)
-		err = -parent;
-	else if ((renameat2(parent, slash ? slash + 1 : aside, parent,
-		      name ? name + 1 : wish->path, RENAME_NOREPLACE) < 0 &&
-		     errno != ENOENT) ||
-	    syncfs(parent) < 0)
-		err = errno;
+	if (parent >= 0)
+		clear_place(parent, name, wish);
+	err = parent < 0 ? -parent :
+			   place(parent, slash ? slash + 1 : aside, name);
 	if (parent >= 0)
 		close(parent);
 	free(aside);

@@ -15,15 +15,18 @@ struct fetch_repo {
 };
 
 /* Opens the repository of WISH, or makes it, and checks or writes its uuid.
- * False: WHY is the reason. fetch_repo_close() in any case. */
+ * With wish->copies it is always made, aside, because git shall read none of
+ * the files that an old copy has. False: WHY is the reason. fetch_repo_close()
+ * in any case. */
 bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
 /* Opens the repository at wish->path below ROOT, of whatever uuid. */
 bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
     const struct fetch_wish *wish, struct text *why);
 void fetch_repo_close(struct fetch_repo *repo);
-/* Puts a repository that is aside in its place, where nothing may be. It is
- * complete, and visible from now on. False: WHY is the reason. */
+/* Puts a repository that is aside in its place. It is complete, and visible
+ * from now on. A directory in the place is moved to .refd-way-<uuid>-<seconds>
+ * beside it. False: WHY is the reason. */
 bool fetch_repo_place(const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
 

@@ -216,7 +216,6 @@ static bool copy_one(const struct joining *j, const struct join_repo *repo)
 		.source_path = repo->path,
 		.path = repo->path,
 		.uuid = uuid,
-		.is_new = true,
 		.copies = true,
 		.format = repo->format,
 		.cancel = -1 };

@@ -10,7 +10,7 @@
  *		the rows behind L
  *	copy	git fetches objects and refs of each repository from the leader
  *		into a repository aside, which is then complete, with hooks, and
- *		gets into its place
+ *		gets into its place. What was there is moved aside
  *	journal	begins behind L
  *
  * The copies are of different moments behind L. The node then applies all rows
@@ -21,8 +21,9 @@
  * Reflogs, configuration, hooks, descriptions, a detached HEAD, and a HEAD that
  * leads nowhere are not copied.
  *
- * Failures: nobody else is touched, and the command is repeated. It goes on
- * with what is there, and begins with a new L. A node that gives up must leave,
+ * Failures: nobody else is touched, and the command is repeated. It copies all
+ * again, with a new L, because an old copy can have a configuration, symbolic
+ * refs or damage that git would follow. A node that gives up must leave,
  * because rows are kept for it.
  */
 #ifndef CLIENT_GROUP_JOIN_H

@@ -286,10 +286,19 @@ def test_again():
         done = leader.run('update', '--git-dir', f'{leader.root}/long.git',
                           ref, value)
         assert done.returncode == 0, done.stderr
+    # An old configuration, which somebody else can have written.
+    for key, value in (('protocol.ext.allow', 'always'), (
+            f'url.ext::touch {TOP}/followed .insteadOf', 'ssh:')):
+        c.git('long.git', 'config', key, value)
+    c.git('long.git', 'symbolic-ref', 'refs/tags/t1', 'refs/tags/t2')
     # Nobody has written to it, so the new leader may have none.
     subprocess.run(['rm', '-r', f'{c.root}/empty.git'], check=True)
     status, said = c.command('join')
     report('join again', status == 0, said)
+    report('the old configuration was not followed',
+           not os.path.exists(f'{TOP}/followed'))
+    same('the old repositories are kept', len(REPOS) - 1,
+         said.count(' is now '))
     c.start()
     report('c follows again', c.await_role('follower'), c.message())
     compare('again', [a, b, c], REPOS[:4])

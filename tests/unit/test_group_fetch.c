@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "client/group/fetch.h"
+#include "client/group/fetch_repo.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -431,6 +431,42 @@ START_TEST(the_configuration_of_the_repository_has_no_effect)
 }
 END_TEST
 
+/* git runs with the configuration of a copy (join_copy.h), so none of the old
+ * files may be there. */
+START_TEST(a_copy_has_no_file_of_an_old_repository)
+{
+	const struct fetch_wish wish = { .source = source,
+		.source_path = place,
+		.path = place,
+		.uuid = uuid,
+		.copies = true,
+		.format = format,
+		.cancel = -1 };
+	struct fetch_repo repo;
+	char *out;
+
+	tmp_run("git init -q --bare other/old && cd other/old && mkdir refd && "
+		"echo uuid " UUID " >refd/id && "
+		"git symbolic-ref refs/heads/a refs/heads/b && "
+		"git config include.path /evil && echo /evil >commondir && "
+		"cd .. && "
+		"cp -r old .refd-" UUID " && cp -r old 'a b#.git'");
+	ck_assert_msg(fetch_repo_open(&repo, &site, &wish, &why), "%s",
+	    why.data);
+	out = tmp_output("cd other/.refd-" UUID " && stat -c %%a . && "
+			 "find refs -type f && ls commondir 2>/dev/null; "
+			 "grep -r evil .");
+	ck_assert_str_eq(out, "700\n");
+	free(out);
+	ck_assert_msg(fetch_repo_place(&site, &wish, &why), "%s", why.data);
+	fetch_repo_close(&repo);
+	tmp_run(
+	    "cd other && test $(stat -c %%a 'a b#.git' old | uniq | wc -l) = 1 && "
+	    "test ! -e .refd-" UUID " && ! grep -rq evil 'a b#.git' && "
+	    "diff -r old .refd-way-" UUID "-*");
+}
+END_TEST
+
 START_TEST(a_fetch_can_be_ended)
 {
 	char *path = xstrdup(getenv("PATH"));
@@ -484,6 +520,7 @@ int main(void)
 	tcase_add_test(tc, old_refs_are_refused);
 	tcase_add_loop_test(tc, links_are_refused, 0, 8);
 	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);
+	tcase_add_test(tc, a_copy_has_no_file_of_an_old_repository);
 	tcase_add_test(tc, a_fetch_can_be_ended);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

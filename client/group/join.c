@@ -17,7 +17,7 @@
 #include "client/program.h"
 
 #define CLOCK_MOST_S 5
-#define ROUNDS       3 /* a repository can be renamed meanwhile */
+#define FAILURES     3 /* a repository can be renamed meanwhile */
 
 struct joining {
 	const struct group_config *config;
@@ -28,7 +28,7 @@ struct joining {
 	struct fetch_site site;
 	struct join_list list;
 	uint64_t lsn;
-	bool is_clean; /* look() */
+	bool is_clean; /* prepare() */
 };
 
 /* ---- checks ---- */
@@ -117,22 +117,42 @@ static void look(const char *dir, void *data)
 		    dir);
 }
 
-static void check_list(const struct joining *j)
+/* Returns how many repositories are not copied. */
+static size_t list(struct joining *j)
 {
-	const struct join_repo *repo, *end = j->list.repos + j->list.nr;
+	struct join_list old = j->list;
+	const struct join_repo *was;
+	struct join_repo *repo, *end;
+	size_t left = 0;
 
+	j->list = (struct join_list){ .nr = 0 };
+	join_list_ask(&j->list, &j->s, j->lease.owner);
+	end = j->list.repos + j->list.nr;
 	for (repo = j->list.repos; repo < end; repo++) {
-		if (repo->hides_refs)
-			die("'%s': the leader hides refs from fetches, so they "
-			    "would be missing here: run git config --unset-all "
-			    "there for transfer.hideRefs and "
-			    "uploadpack.hideRefs, and set them again later",
-			    repo->path);
 		if (repo + 1 < end && !strcmp(repo->hex, repo[1].hex))
 			die("'%s' and '%s' have the same refd/id: run refd "
 			    "enable on the leader for the one that is a copy",
 			    repo->path, repo[1].path);
+		was = join_list_find(&old, repo->hex);
+		repo->is_copied = was && was->is_copied;
+		left += !repo->is_copied;
 	}
+	join_list_done(&old);
+	return left;
+}
+
+/* False: messages were printed. */
+static bool prepare(struct joining *j)
+{
+	const struct join_repo *repo;
+
+	list(j);
+	for (repo = j->list.repos; repo < j->list.repos + j->list.nr; repo++) {
+		j->is_clean = j->is_clean && !repo->fault;
+		if (repo->fault)
+			say_error("'%s': %s", repo->path, repo->fault);
+	}
+	return scan_repositories(j->config->roots[0], look, j) && j->is_clean;
 }
 
 /* ---- the journal ---- */
@@ -223,6 +243,10 @@ static bool copy_one(const struct joining *j, const struct join_repo *repo)
 	size_t i;
 	bool ok;
 
+	if (repo->fault) {
+		say_error("'%s': %s", repo->path, repo->fault);
+		return false;
+	}
 	for (i = 0; i < sizeof(uuid); i++)
 		sscanf(repo->hex + 2 * i, "%2hhx", &uuid[i]);
 	ok = join_copy(&j->site, &wish, &why);
@@ -232,11 +256,12 @@ static bool copy_one(const struct joining *j, const struct join_repo *repo)
 	return ok;
 }
 
-/* Returns the number of repositories that are not copied. */
-static size_t copy_all(struct joining *j)
+/* False: messages were printed. */
+static bool copy_all(struct joining *j)
 {
 	struct join_repo *repo = j->list.repos;
-	size_t i, left = 0;
+	bool is_whole = true;
+	size_t i;
 
 	for (i = 0; i < j->list.nr; i++, repo++) {
 		if (repo->is_copied)
@@ -245,44 +270,27 @@ static size_t copy_all(struct joining *j)
 		    repo->path);
 		flush_output();
 		repo->is_copied = copy_one(j, repo);
-		left += !repo->is_copied;
+		is_whole = is_whole && repo->is_copied;
 	}
-	return left;
+	return is_whole;
 }
 
-/* The failed ones may have been renamed or removed on the leader, and later
- * ones come with their rows. */
-static void list_again(struct joining *j)
+/* Before L, a repository can be made, imported or renamed, and its rows behind
+ * L do not bring all its refs: so the list comes again. Later, the failed ones
+ * may have been renamed or removed on the leader. False: messages were printed.
+ */
+static bool copy(struct joining *j)
 {
-	struct join_list old = j->list;
-	const struct join_repo *was;
-	size_t i;
+	int failures = 0;
+	size_t left;
 
-	j->list = (struct join_list){ .nr = 0 };
-	join_list_ask(&j->list, &j->s, j->lease.owner);
-	check_list(j);
-	for (i = 0; i < j->list.nr; i++) {
-		was = join_list_find(&old, j->list.repos[i].hex);
-		j->list.repos[i].is_copied = !was || was->is_copied;
-	}
-	join_list_done(&old);
-}
-
-static void copy(struct joining *j)
-{
-	size_t left = copy_all(j);
-	int round;
-
-	for (round = 1; left > 0 && round < ROUNDS; round++) {
-		list_again(j);
-		left = copy_all(j);
-	}
-	if (left > 0)
-		die_with(EXIT_FAILED,
-		    "%zu repositories were not copied: remove the reasons "
-		    "above, and run refd group join again, or refd group "
-		    "leave, because the group keeps its rows for this node",
-		    left);
+	if (!prepare(j))
+		return false;
+	do {
+		failures += !copy_all(j);
+		left = list(j);
+	} while (left > 0 && failures < FAILURES);
+	return left == 0;
 }
 
 /* ---- all ---- */
@@ -309,14 +317,16 @@ int join_run(const struct group_config *config, const char *socket)
 		.is_clean = true };
 
 	check(&j);
-	join_list_ask(&j.list, &j.s, j.lease.owner);
-	check_list(&j);
-	if (!scan_repositories(config->roots[0], look, &j) || !j.is_clean)
+	if (!prepare(&j))
 		return EXIT_FAILED;
 	open_site(&j, socket);
 	discard_journal(&j);
 	pin(&j);
-	copy(&j);
+	if (!copy(&j))
+		die_with(EXIT_FAILED,
+		    "not all repositories are copied: remove the reasons "
+		    "above, and run refd group join again, or refd group "
+		    "leave, because the group keeps its rows for this node");
 	make_journal(&j);
 	print_line(stdout,
 	    "'%s' is a node of the group '%s': start refd.socket, "

@@ -8,6 +8,7 @@
  *	pin	this node is in the group as a node that has applied the row L,
  *		which the refs of the leader have. From now on the group keeps
  *		the rows behind L
+ *	list	again, and after the copies, until all are copied
  *	copy	git fetches objects and refs of each repository from the leader
  *		into a repository aside, which is then complete, with hooks, and
  *		gets into its place. What was there is moved aside

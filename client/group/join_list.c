@@ -53,13 +53,29 @@ static bool read_path(char *hex)
 	return *hex == '\0' && group_frame_is_path(path);
 }
 
+static const char *fault_of(const char *state)
+{
+	if (!strcmp(state, "shown"))
+		return NULL;
+	if (!strcmp(state, "hidden"))
+		return "the leader hides refs from fetches, so they would be "
+		       "missing here: run git config --unset-all there for "
+		       "transfer.hideRefs and uploadpack.hideRefs, and set "
+		       "them again later";
+	if (!strcmp(state, "importing"))
+		return "the group does not have its refs yet: run refd enable "
+		       "for it on the leader";
+	return "git cannot read its configuration on the leader: the log of "
+	       "refd-group there has the reason";
+}
+
 static bool add(struct asking *a, const char *line)
 {
 	struct join_repo repo = { .path = xstrdup(line) };
 	struct join_list *list = a->list;
-	char format[8], shown[8];
+	char format[8], state[16];
 
-	if (sscanf(line, "%32[0-9a-f] %7s %7s %s", repo.hex, format, shown,
+	if (sscanf(line, "%32[0-9a-f] %7s %15s %s", repo.hex, format, state,
 		repo.path) != 4 ||
 	    strlen(repo.hex) != FETCH_ID_HEX || !read_path(repo.path)) {
 		free(repo.path);
@@ -67,7 +83,7 @@ static bool add(struct asking *a, const char *line)
 	}
 	repo.format =
 	    strcmp(format, "sha256") ? REFD_FORMAT_SHA1 : REFD_FORMAT_SHA256;
-	repo.hides_refs = strcmp(shown, "shown") != 0;
+	repo.fault = fault_of(state);
 	list->repos =
 	    xroom(list->repos, list->nr, &list->size, sizeof(*list->repos));
 	list->repos[list->nr++] = repo;

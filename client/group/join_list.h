@@ -9,7 +9,7 @@ struct join_repo {
 	char *path; /* below the root; owned */
 	char hex[FETCH_ID_HEX + 1];
 	enum refd_object_format format;
-	bool hides_refs; /* from fetches */
+	const char *fault; /* why it cannot be copied; NULL: it can be */
 	bool is_copied;
 };
 

@@ -57,33 +57,6 @@ static bool read_config(const char *dir, struct text *config)
 	return status == 0 || status == 1; /* 1: no such key */
 }
 
-static void tell_repository(struct lister *l, const char *dir, const char *uuid)
-{
-	const char *path = dir + strlen(l->config->roots[0]);
-	struct text text = { 0 }, what = { 0 };
-	struct lister_config config;
-
-	path += strspn(path, "/");
-	l->is_whole = strlen(path) <= PATH_BYTES && read_config(dir, &text);
-	if (l->is_whole) {
-		config = lister_config_parse(&text);
-		text_addf(&what, "%s %s %s ", uuid,
-		    config.is_sha256 ? "sha256" : "sha1",
-		    config.hides_refs ? "hidden" : "shown");
-		add_path(&what, path);
-		l->is_whole = tell(l, what.data);
-	} else {
-		say_error("%s: cannot be named to a node that joins, because "
-			  "its path is too long, or git cannot read its "
-			  "configuration",
-		    dir);
-	}
-	text_done(&text);
-	text_done(&what);
-}
-
-/* ---- all ---- */
-
 static bool awaits_import(const char *dir)
 {
 	char *path = xasprintf("%s/refd/import", dir);
@@ -93,8 +66,35 @@ static bool awaits_import(const char *dir)
 	return awaits;
 }
 
-/* A repository without an id, or that waits for its import, gets to the other
- * nodes by rows. */
+static void tell_repository(struct lister *l, const char *dir, const char *uuid)
+{
+	const char *path = dir + strlen(l->config->roots[0]);
+	const char *state = "unreadable";
+	struct text text = { 0 }, what = { 0 };
+	struct lister_config config = { false, false };
+
+	if (read_config(dir, &text)) {
+		config = lister_config_parse(&text);
+		state = config.hides_refs ? "hidden" :
+		    awaits_import(dir)    ? "importing" :
+					    "shown";
+	}
+	path += strspn(path, "/");
+	text_addf(&what, "%s %s %s ", uuid,
+	    config.is_sha256 ? "sha256" : "sha1", state);
+	add_path(&what, path);
+	l->is_whole = strlen(path) <= PATH_BYTES && tell(l, what.data);
+	if (strlen(path) > PATH_BYTES)
+		say_error("%s: cannot be named to a node that joins, because "
+			  "its path is too long",
+		    dir);
+	text_done(&text);
+	text_done(&what);
+}
+
+/* ---- all ---- */
+
+/* A repository without an id gets to the other nodes by rows. */
 static void look(const char *dir, void *data)
 {
 	const char *name = strrchr(dir, '/');
@@ -103,7 +103,7 @@ static void look(const char *dir, void *data)
 
 	if (l->is_whole && !atomic_load(&l->has_ended) &&
 	    !has_prefix(name ? name : dir, "/.refd-") &&
-	    fetch_id_read(dir, uuid) && !awaits_import(dir))
+	    fetch_id_read(dir, uuid))
 		tell_repository(l, dir, uuid);
 }
 

@@ -4,8 +4,11 @@
  * the answers are notices of PostgreSQL, because nobody needs them later:
  *
  *	refd_list	"<group> <node> <request>": the node shall answer
- *	refd_listed	"<request> <uuid> <format> <shown or hidden> <path>" for
- *			each repository; the path in hexadecimal digits
+ *	refd_listed	"<request> <uuid> <format> <state> <path>" for each
+ *			repository; the path in hexadecimal digits. The state is
+ *			shown: all can be fetched; hidden: not all refs can be;
+ *			importing: refs that are no rows yet; or unreadable: git
+ *			fails at the configuration
  *			"<request> end", or "<request> failed"
  *
  * A search takes minutes in a large root, so a thread of its own makes it. A

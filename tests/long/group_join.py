@@ -211,7 +211,19 @@ def test_refused():
     subprocess.run(['rm', '-r', f'{c.root}/own.git'], check=True)
     a.git('old.git', 'config', 'transfer.hideRefs', 'refs/pull')
     status, said = c.command('join')
-    report('hidden refs', status == 128 and 'hides refs' in said, said)
+    report('hidden refs', status == 1 and 'hides refs' in said, said)
+    a.git('old.git', 'config', 'transfer.hideRefs', 'refs/pull\n a b')
+    with open(f'{a.root}/team/deep/q.git/config', 'a') as f:
+        end = f.tell()
+        f.write('[broken')
+    open(f'{a.root}/empty.git/refd/import', 'w').close()
+    status, said = c.command('join')
+    report('every repository is named that cannot be copied', status == 1 and
+           "'old.git': the leader hides" in said and
+           "'team/deep/q.git': git cannot read" in said and
+           "'empty.git': the group does not have its" in said, said)
+    os.unlink(f'{a.root}/empty.git/refd/import')
+    os.truncate(f'{a.root}/team/deep/q.git/config', end)
     a.git('old.git', 'config', 'transfer.hideRefs', 'refs/refd')
     same('the group has two nodes', '2',
          pg.sql('SELECT count(*) FROM refd.node'))

@@ -11,8 +11,8 @@
 #include "client/enable/scan.h"
 #include "client/group/console.h"
 #include "client/group/console_session.h"
+#include "client/group/join_ask.h"
 #include "client/group/join_copy.h"
-#include "client/group/join_list.h"
 #include "client/group/lease.h"
 #include "client/program.h"
 
@@ -126,7 +126,7 @@ static size_t list(struct joining *j)
 	size_t left = 0;
 
 	j->list = (struct join_list){ .nr = 0 };
-	join_list_ask(&j->list, &j->s, j->lease.owner);
+	join_ask(&j->list, &j->s, j->lease.owner);
 	end = j->list.repos + j->list.nr;
 	for (repo = j->list.repos; repo < end; repo++) {
 		if (repo + 1 < end && !strcmp(repo->hex, repo[1].hex))

@@ -1,9 +1,10 @@
-/* The repositories of the leader, for refd group join. Blocking; one thread. */
+/* The repositories of the leader, for refd group join. Nothing blocks. */
 #ifndef CLIENT_GROUP_JOIN_LIST_H
 #define CLIENT_GROUP_JOIN_LIST_H
 
 #include "client/group/fetch_id.h"
-#include "client/group/session.h"
+
+#define JOIN_LIST_MAX 1000000
 
 struct join_repo {
 	char *path; /* below the root; owned */
@@ -18,9 +19,17 @@ struct join_list {
 	size_t nr, size;
 };
 
-/* Asks NODE by S, which is open. The list was empty. Ends the program on
- * failure. */
-void join_list_ask(struct join_list *list, struct session *s, const char *node);
+enum join_list_said {
+	JOIN_LIST_MORE,
+	JOIN_LIST_END,
+	JOIN_LIST_FAILED,  /* the leader cannot list them */
+	JOIN_LIST_PARTIAL, /* some are missing */
+	JOIN_LIST_WRONG    /* no answer of lister.h, or too many */
+};
+
+/* LINE: an answer of lister.h, behind the request, from a hostile sender. */
+enum join_list_said join_list_take(struct join_list *list, const char *line);
+/* After JOIN_LIST_END. */
 /* The repository with the uuid HEX, or NULL. */
 struct join_repo *join_list_find(const struct join_list *list, const char *hex);
 void join_list_done(struct join_list *list);

@@ -84,6 +84,7 @@ static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 	    config.is_sha256 ? "sha256" : "sha1", state);
 	add_path(&what, path);
 	l->is_whole = strlen(path) <= PATH_BYTES && tell(l, what.data);
+	l->nr++;
 	if (strlen(path) > PATH_BYTES)
 		say_error("%s: cannot be named to a node that joins, because "
 			  "its path is too long",
@@ -110,14 +111,20 @@ static void look(const char *dir, void *data)
 static void *run(void *arg)
 {
 	struct lister *l = arg;
+	char *end;
 
 	l->s = (struct session){ .config = l->config };
 	l->is_whole = session_open(&l->s) == SESSION_OK &&
-	    session_do(&l->s, "SET synchronous_commit = off");
+	    session_do(&l->s, "SET synchronous_commit = off") &&
+	    tell(l, "busy");
+	l->nr = 0;
 	if (l->is_whole) {
 		l->is_whole = scan_repositories(l->config->roots[0], look, l) &&
-		    l->is_whole;
-		tell(l, l->is_whole ? "end" : "failed");
+		    l->is_whole && !atomic_load(&l->has_ended);
+		end = l->is_whole ? xasprintf("end %zu", l->nr) :
+				    xstrdup("failed");
+		tell(l, end);
+		free(end);
 	}
 	session_done(&l->s);
 	atomic_store(&l->is_working, false);

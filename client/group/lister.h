@@ -9,7 +9,9 @@
  *			shown: all can be fetched; hidden: not all refs can be;
  *			importing: refs that are no rows yet; or unreadable: git
  *			fails at the configuration
- *			"<request> end", or "<request> failed"
+ *			"<request> busy": the search has begun
+ *			"<request> end <number of repositories>", or "<request>
+ *			failed"
  *
  * A search takes minutes in a large root, so a thread of its own makes it. A
  * request that comes meanwhile is dropped, and the other node repeats it.
@@ -35,6 +37,7 @@ struct lister {
 	/* Of the thread. */
 	struct session s;
 	bool is_whole; /* nothing has failed */
+	size_t nr;     /* of the repositories that were named */
 };
 
 /* PAYLOAD: of a notice refd_list. */

@@ -465,11 +465,14 @@ FORWARDED := applypatch-msg commit-msg p4-changelist p4-post-changelist \
 	post-update pre-applypatch pre-auto-gc pre-commit pre-merge-commit \
 	pre-push pre-rebase pre-receive prepare-commit-msg push-to-checkout \
 	reference-transaction sendemail-validate update
-# Into the directory $(1), for the program $(2).
-make_hooks = $(INSTALL) -D -m 755 client/hooks/forward.sh $(1)/forward && \
+# Into the directory $(1), for the program $(2). Each hook is made aside, because
+# a push at this moment must find the old hook or the new one.
+make_hooks = $(INSTALL) -D -m 755 client/hooks/forward.sh $(1)/.new && \
+	mv -f $(1)/.new $(1)/forward && \
 	for hook in $(FORWARDED); do \
-	    ln -sf forward $(1)/$$hook || exit 1; done && \
-	ln -sf $(2) $(1)/proc-receive
+	    ln -sf forward $(1)/.new && mv -f $(1)/.new $(1)/$$hook || exit 1; \
+	done && \
+	ln -sf $(2) $(1)/.new && mv -f $(1)/.new $(1)/proc-receive
 
 $(BUILD)/share/refd/hooks/forward: client/hooks/forward.sh Makefile
 	@$(call make_hooks,$(@D),../../../bin/refd)
@@ -502,7 +505,8 @@ install: export PC_FILE := $(PC_FILE)
 install: all install-units
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)/refd \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig
-	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/refd
+	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/.refd.new
+	mv -f $(DESTDIR)$(BINDIR)/.refd.new $(DESTDIR)$(BINDIR)/refd
 	$(INSTALL) -m 755 $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
 	    $(BUILD)/bin/refd-deliver scripts/distro/before-removal \
 	    $(DESTDIR)$(LIBEXECDIR)/refd

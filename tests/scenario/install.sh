@@ -26,6 +26,15 @@ check 'a missing program: its package' \
 is 'the hooks that repositories share' '/usr/bin/refd forward' \
 	"$(readlink "$to"/usr/share/refd/hooks/{proc-receive,update} | xargs)"
 check 'the forwarder' test -x "$to/usr/share/refd/hooks/update"
+# install(1) removes a present file before it makes the new one.
+printf '#!/bin/sh\necho "$*" >>%q\nexec install "$@"\n' "$T/installed" \
+	>"$T/install"
+chmod +x "$T/install"
+check 'make install again' mk install INSTALL="$T/install"
+check 'makes the program, too' grep -q bin/refd "$T/installed"
+prints_nothing 'and no hook is missing meanwhile' \
+	grep -E '(hooks/forward|bin/refd)$' "$T/installed"
+is 'and nothing stays aside' '' "$(find "$to" -name '.*new')"
 
 # ---- the library ----
 

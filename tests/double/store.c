@@ -104,8 +104,10 @@ void store_ask(struct store *store, struct store_question *q)
 	(void)store;
 	if (q->kind == STORE_ASK_ID)
 		LL_APPEND(rig_lookups, q);
-	else
+	else if (rig_on_question)
 		rig_on_question(q);
+	else
+		ck_abort_msg("a question that no test expects");
 }
 
 void store_history_stop(struct store *store)

@@ -219,6 +219,7 @@ after_it() {
 	check 'and says what helps' grep -q 'refd disable --all' /run/refused
 	is 'it still serves' active "$(show ActiveState)"
 	check 'refd disable --all' refd disable --all
+	check 'looks are wanted' systemctl start refd-look.timer
 	check 'then it goes' dpkg -r refd
 	is 'no daemon runs, no socket is open' '' \
 		"$(pgrep -l refd; systemctl list-units --plain --no-legend \

@@ -35,6 +35,8 @@ is 'the service is up' active "$(show ActiveState)"
 
 # ---- upgraded, and removed ----
 
+check 'looks are wanted' systemctl -q enable --now refd-look.timer
+
 was=$(show MainPID)
 check 'an upgrade' rpm -U --force --nodeps /packages/refd.rpm
 check 'has a new daemon' test "$was" != "$(show MainPID)"

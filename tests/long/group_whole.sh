@@ -34,6 +34,7 @@ if [ ! -d "$binaries" ] || [ "$(id -u)" -ne 0 ] ||
 	exit
 fi
 unset REFD_SOCKET REFD_STATE
+hide_list
 # PostgreSQL refuses to run as root.
 chmod 711 "$T"
 mkdir "$T/pg" "$T/nodes"

@@ -406,6 +406,7 @@ static void look_later(const struct gate *g, const struct text *lines)
 		g->socket, g->gd.common, NULL };
 	const struct launch l = { .argv = argv,
 		.kind = LAUNCH_TERMINAL,
+		.is_left = true,
 		.in = LAUNCH_NULL,
 		.out = LAUNCH_NULL,
 		.err = LAUNCH_NULL,

@@ -188,7 +188,7 @@ static int place_descriptors(const struct launch *l, int *report)
 	for (i = 0; i < nr; i++)
 		if (from[i] < 0 || dup2(from[i], to[i]) < 0)
 			return -errno;
-	if (l->kind == LAUNCH_TERMINAL && l->argv != NULL)
+	if (l->kind == LAUNCH_TERMINAL && l->argv != NULL && !l->is_left)
 		return 0;
 	return close_others(l, *report);
 }
@@ -201,7 +201,7 @@ static int prepare(const struct launch *l, pid_t parent, int *report)
 	reset_signals(l->kind);
 	if (l->kind == LAUNCH_ALONE)
 		r = or_errno(setsid());
-	else if (l->has_group)
+	else if (l->has_group || l->is_left)
 		r = or_errno(setpgid(0, 0));
 	if (r == 0 && is_other)
 		r = become(l->as);

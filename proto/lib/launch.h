@@ -67,6 +67,10 @@ struct launch {
 	bool no_git;    /* LAUNCH_ALONE: without GIT_... of this process */
 	int seconds;    /* LAUNCH_ALONE: the limit */
 	bool has_group; /* LAUNCH_TERMINAL: gets a process group */
+	/* LAUNCH_TERMINAL: goes on after the end of this process, so the child
+	 * gets a process group, and only the named descriptors. Otherwise the
+	 * child would hold a lock or a pipe of the caller. */
+	bool is_left;
 };
 
 /* A running child. */

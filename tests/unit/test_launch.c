@@ -200,6 +200,30 @@ START_TEST(an_environment)
 }
 END_TEST
 
+/* The user's programs must not wait for a program that is left. */
+START_TEST(a_program_that_is_left)
+{
+	static const char *const argv[] = { "sh", "-c",
+		"cd /proc/self/fd; echo *; cut -d' ' -f5 ../stat", NULL };
+	struct launch l = { .argv = argv,
+		.kind = LAUNCH_TERMINAL,
+		.in = LAUNCH_NULL,
+		.err = 2 };
+	int stray = dup2(2, 9);
+
+	ck_assert_int_eq(stray, 9);
+	ck_assert_int_eq(run(&l), 0);
+	ck_assert_ptr_nonnull(strstr(said, " 9"));
+	ck_assert_int_eq(strtol(strchr(said, '\n'), NULL, 10), getpgrp());
+	l.is_left = true;
+	ck_assert_int_eq(run(&l), 0);
+	/* The shell has the directory open as 3. */
+	ck_assert_ptr_eq(strstr(said, "0 1 2 3\n"), said);
+	ck_assert_int_ne(strtol(strchr(said, '\n'), NULL, 10), getpgrp());
+	close(stray);
+}
+END_TEST
+
 START_TEST(signals)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -449,6 +473,7 @@ int main(void)
 	tcase_add_test(tc, without_young_calls);
 	tcase_add_test(tc, descriptors_change_places);
 	tcase_add_test(tc, an_environment);
+	tcase_add_test(tc, a_program_that_is_left);
 	tcase_add_test(tc, signals);
 	tcase_add_test(tc, a_session);
 	tcase_add_test(tc, a_limit);

@@ -11,7 +11,9 @@
  * the new name of a branch when its hook for the old name ends.
  *
  * Failures: a repository whose look is refused is reported, and the others
- * follow; a daemon that is away ends the program.
+ * follow; a daemon that is away ends the program. But no timer repeats a look
+ * that the gate starts. So such a look waits for the daemon, and is repeated
+ * after longer and longer pauses.
  */
 #include "client/look.h"
 
@@ -34,6 +36,13 @@
 /* A git that goes on for longer writes many refs, and none waits for a look. */
 #define AFTER_MS 1000
 #define NAP_MS   10
+/* With --after: the tries, and the pause after the first, which doubles. Two
+ * minutes in all. */
+#define TRIES    8
+#define PAUSE_MS 1000
+/* With --after: the time for an answer, and for the daemon to come back. */
+#define CALL_MS 60000
+#define BACK_MS 120000
 
 struct looks {
 	struct question q; /* first, because QUESTION_SOCKET is of its type */
@@ -75,6 +84,45 @@ static void tell(struct looks *l, const char *dir,
 		    left);
 }
 
+static bool is_complete(const struct refd_answer *ans)
+{
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		return !refd_status_may_retry(ans->status);
+	return !strcmp(value_of(ans, "left"), "0");
+}
+
+static void connect_looks(struct looks *l)
+{
+	refd_free(l->r);
+	l->r = question_connect(l->q.socket, l->after > 0 ? BACK_MS : 0);
+}
+
+/* Git holds a ref, other looks of the user wait, or the daemon starts again:
+ * all of this passes. */
+static void ask(struct looks *l, const char *dir, struct refd_request *req,
+    struct refd_answer *ans)
+{
+	const int call_ms = l->after > 0 ? CALL_MS : -1;
+	int tries = l->after > 0 ? TRIES : 1, err;
+	unsigned pause_ms = PAUSE_MS;
+
+	while ((err = refd_call(l->r, req, call_ms, ans)) < 0 ||
+	    !is_complete(ans)) {
+		if (--tries == 0 || interrupt_came())
+			break;
+		if (!err && ans->kind == REFD_ANSWER_PAIRS)
+			tell(l, dir, ans);
+		if (!err)
+			refd_answer_done(ans);
+		refd_nap(pause_ms, REFD_FOREVER);
+		pause_ms *= 2;
+		if (err < 0)
+			connect_looks(l);
+	}
+	if (err < 0)
+		question_failed(l->r, err);
+}
+
 /* The git directory of DIR. False: the refs are those of a different directory,
  * as for a linked worktree. */
 static bool find_refs(const char *dir, char **git_dir, struct stat *st)
@@ -96,7 +144,6 @@ static void look_at(const char *dir, void *data)
 	struct stat st;
 	uint64_t begin_ms;
 	char *git_dir;
-	int err;
 
 	refd_nap((unsigned)-1, l->rest_until_ms);
 	begin_ms = refd_now_ms();
@@ -104,9 +151,7 @@ static void look_at(const char *dir, void *data)
 		req.git_dir = git_dir;
 		req.common_dev = (uint64_t)st.st_dev;
 		req.common_ino = (uint64_t)st.st_ino;
-		err = refd_call(l->r, &req, -1, &ans);
-		if (err < 0)
-			question_failed(l->r, err);
+		ask(l, dir, &req, &ans);
 		tell(l, dir, &ans);
 		refd_answer_done(&ans);
 	}
@@ -132,7 +177,7 @@ static int run_look(const struct command *c, int argc, char **argv)
 	interrupt_catch();
 	if (l.after > 0)
 		await_end(l.after);
-	l.r = question_connect(l.q.socket, 0);
+	connect_looks(&l);
 	for (i = 0; i < nr && !interrupt_came(); i++)
 		if (!scan_repositories(argv[i], look_at, &l))
 			l.has_failed = true;

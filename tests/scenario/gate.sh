@@ -245,6 +245,45 @@ renamed() {
 	expect 'finds nothing' names.git
 }
 
+look_of() { # REPO
+	ps -ww -eo pid=,args= |
+		awk -v repo="$1" '/ look --after / && $NF == repo { print $1 }'
+}
+
+end_looks() { # REPO
+	look_of "$1" | xargs kill
+}
+
+# A look that finds a transaction of git tries again. Meanwhile, it holds
+# nothing that the caller of git has open.
+held() {
+	local repo=$T/held.git a writer
+	# A lock of reftables would stop git, too.
+	[ "$REF_FORMAT" = files ] || return 0
+	gated held.git bare
+	a=$(new_commit held.git 1)
+	check 'two branches' eval "printf '%s\n' \
+		'create refs/heads/'{x,y}' $a' | g update-ref --stdin"
+	echo "$a" >"$repo/refs/heads/z"
+	mkfifo "$T/asked" "$T/pipe"
+	git -C "$repo" update-ref --stdin <"$T/asked" >"$T/answered" &
+	writer=$!
+	exec 8>"$T/asked"
+	printf '%s\n' start "update refs/heads/z $(new_commit held.git 2)" \
+		prepare >&8
+	check 'git holds a ref' await 5 grep -q 'prepare: ok' "$T/answered"
+	timeout 30 cat "$T/pipe" &
+	g branch -D x 8>&- 9>"$T/pipe"
+	check 'a look holds no pipe of its caller' wait $!
+	sleep 2
+	check 'a ref that git holds waits' not is_told held.git
+	# One try takes two seconds at most.
+	sleep 1
+	check 'for a look that tries again' end_looks "$repo"
+	exec 8>&-
+	wait $writer
+}
+
 # ---- forged calls ----
 
 forged() {
@@ -557,6 +596,7 @@ there_and_back
 each_command
 in_a_work_tree
 renamed
+held
 forged
 flushes
 away

@@ -8,6 +8,7 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/hook_link.h"
+#include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/hooks/refpattern.h"
 #include "client/program.h"
@@ -112,6 +113,18 @@ static void found_missing_hook(struct doctor_repo *p, const char *hook)
 		    hook, effect);
 }
 
+/* Without the forwarder, git would skip the repository's own hooks. */
+static void check_forwarder(struct doctor_repo *p)
+{
+	if (p->hooks_are_set &&
+	    settings_have(&p->record, HOOKS_PATH, p->hooks) &&
+	    !forward_is_in(p->hooks))
+		doctor_found_in(p, FOUND_HOOK_MISSING,
+		    "%s has no forwarder to the repository's own hooks: git "
+		    "skips them; install refd again",
+		    p->hooks);
+}
+
 static void found_other_hook(struct doctor_repo *p, const char *hook)
 {
 	if (p->hooks_are_set)
@@ -135,6 +148,8 @@ void doctor_check_hooks(struct doctor_repo *p)
 		found_missing_hook(p, hook);
 	else if (!is_refd)
 		found_other_hook(p, hook);
+	else
+		check_forwarder(p);
 	if (p->record.nr &&
 	    (!site_is_included(&p->site) || !site_holds(&p->site, &p->record)))
 		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,

@@ -100,13 +100,22 @@ static bool has_chained_hook(const struct enable_plan *p)
 	    hook_link_is_other(p->site.hooks);
 }
 
+/* The other hook stays in place: core.hooksPath leads to refd's hook, which
+ * finds the other hook. */
+static bool plan_past_other(struct enable_plan *p)
+{
+	settings_set(&p->wanted, HOOKS_PATH, p->w->hooks);
+	return shared_hooks_are_there(p->w->hooks);
+}
+
 /* With core.hooksPath, other repositories may use the same hooks: enable makes
  * no hook there, and accepts a present hook of refd. */
 static bool plan_shared_hook(struct enable_plan *p)
 {
-	/* refd's own hooks may have to be made again. */
-	if (hook_link_is_refd(p->hooks) ||
-	    settings_have(&p->before, HOOKS_PATH, p->hooks))
+	/* refd may be installed in a different place by now. */
+	if (settings_have(&p->before, HOOKS_PATH, p->hooks))
+		return plan_past_other(p);
+	if (hook_link_is_refd(p->hooks))
 		return true;
 	say_error("%s: core.hooksPath is %s, so hooks are not the "
 		  "repository's own; link proc-receive there to %s (what was "
@@ -114,14 +123,6 @@ static bool plan_shared_hook(struct enable_plan *p)
 		  "unset it",
 	    p->site.name, p->hooks, p->w->self);
 	return false;
-}
-
-/* The other hook stays in place: core.hooksPath leads to refd's hook, which
- * finds the other hook. */
-static bool plan_past_other(struct enable_plan *p)
-{
-	settings_set(&p->wanted, HOOKS_PATH, p->w->hooks);
-	return shared_hooks_are_there(p->w->hooks);
 }
 
 static bool plan_own_hook(struct enable_plan *p)
@@ -168,7 +169,7 @@ static bool plan_hook(struct enable_plan *p)
 static bool is_forwarded(const struct enable_plan *p, const char *hook)
 {
 	return !p->hooks_are_set || forward_is(hook) ||
-	    settings_have(&p->wanted, HOOKS_PATH, p->hooks);
+	    settings_have(&p->before, HOOKS_PATH, p->hooks);
 }
 
 static bool plan_gate(struct enable_plan *p)

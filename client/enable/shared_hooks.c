@@ -4,6 +4,7 @@
 
 #include "client/base/cli.h"
 #include "client/enable/hook_link.h"
+#include "client/hooks/forward.h"
 
 /* A refd that runs where it was built, or from a copy of the tree, has its
  * hooks beside it. */
@@ -20,11 +21,10 @@ char *shared_hooks_place(const char *self)
 
 bool shared_hooks_are_there(const char *dir)
 {
-	const bool are = hook_link_is_refd(dir);
-
-	if (!are)
-		say_error("%s/proc-receive is not this refd: install refd "
-			  "again, because git would find no hook there",
-		    dir);
-	return are;
+	if (hook_link_is_refd(dir) && forward_is_in(dir))
+		return true;
+	say_error("%s has not all hooks of this refd: install refd again, "
+		  "because git would miss a hook there",
+	    dir);
+	return false;
 }

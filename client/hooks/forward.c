@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The first lines of forward.sh. */
 #define HEAD                                                                   \
@@ -26,6 +27,17 @@ bool forward_is(const char *path)
 	    has_prefix(t.data, HEAD);
 
 	text_done(&t);
+	return is;
+}
+
+bool forward_is_in(const char *hooks)
+{
+	char *file = xasprintf("%s/forward", hooks);
+	char *hook = xasprintf("%s/pre-receive", hooks);
+	bool is = forward_is(file) && access(hook, X_OK) == 0;
+
+	free(file);
+	free(hook);
 	return is;
 }
 

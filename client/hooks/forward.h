@@ -10,6 +10,9 @@
 
 /* Is PATH the forwarder? */
 bool forward_is(const char *path);
+/* Can git run the forwarder in the directory HOOKS? All hooks there but
+ * proc-receive are links to one file. */
+bool forward_is_in(const char *hooks);
 /*
  * The actual hook if git runs PATH in the repository COMMON: PATH, or the
  * target of the forwarder, which need not exist. Owned by the caller.

@@ -361,6 +361,25 @@ warnings() {
 
 # ---- with a foreign hook ----
 
+# The directory that the record names is gone, because refd was installed in a
+# different place.
+moved() {
+	local at=$T/moved copy=$T/copy
+	mkdir -p "$copy/bin"
+	cp "$REFD" "$copy/bin"
+	cp -a "$(dirname "$REFD")/../share" "$copy"
+	sed -i "s|^\(.*hooksPath = \).*|\1$at|" "$T/chain.git/refd.gitconfig"
+	"$REFD" doctor "$T/chain.git" >"$T/said" 2>&1
+	says 'moved: the doctor says so' "there is no $at/proc-receive"
+	rm "$copy/share/refd/hooks/pre-receive"
+	ln -sf "$copy/bin/refd" "$copy/share/refd/hooks/proc-receive"
+	"$copy/bin/refd" enable "$T/chain.git" >"$T/said" 2>&1
+	is 'moved: not to a directory without the forwarder' 1 $?
+	says 'moved: with the remedy' 'install refd again'
+	quietly 'moved: enabled again' "$REFD" enable "$T/chain.git"
+	push_served 'moved: a branch is refd'\''s' chain.git refs/heads/b yes
+}
+
 chained() {
 	new_repo chain.git bare
 	cat >"$T/chain.git/hooks/proc-receive" <<-'END'
@@ -381,6 +400,7 @@ chained() {
 	git -C "$T/work" push -q "$T/chain.git" HEAD:refs/for/main 2>/dev/null
 	is 'chained: it has its own refs' theirs "$(cat "$T/chain.git/theirs")"
 	rm "$T/chain.git/theirs"
+	moved
 	"$REFD" disable "$T/chain.git" >/dev/null
 	picture chain.git | grep -v '^\./refd' >"$T/after"
 	check 'chained: and back' diff "$T/before" "$T/after"

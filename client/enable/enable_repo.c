@@ -28,6 +28,8 @@
 #include "client/request/connect.h"
 #include "client/request/probe.h"
 
+#define LOOK_SECONDS 10
+
 /* One call of enable_repository() or enable_checked(). */
 struct enabling {
 	const struct wishes *w; /* NULL to disable */
@@ -188,20 +190,19 @@ static bool ask_daemon(const struct enable_plan *p)
 }
 
 /* A look finds only what has changed since an earlier one, so the first rename
- * behind a new gate needs a look before. Without an answer, only this one is
- * not found. */
-static void look_first(const struct enable_plan *p)
+ * behind a new gate needs a look before. Without an answer in time, only this
+ * one is not found. */
+static void look_first(const struct gitdir *gd, const char *socket)
 {
-	const char *argv[] = { NULL, "look", "--socket", NULL, p->gd->common,
-		NULL };
 	char *refd = program_refd();
-	struct daemon_socket socket;
+	const char *argv[] = { refd, "look", "--socket", socket, gd->common,
+		NULL };
+	struct launch l = { .argv = argv,
+		.in = LAUNCH_NULL,
+		.err = LAUNCH_NULL,
+		.seconds = LOOK_SECONDS };
 
-	connect_choose(&socket, p->w->socket, &p->all, p->gd);
-	argv[0] = refd;
-	argv[3] = socket.path;
-	child_status(argv);
-	free(socket.path);
+	child_read(&l, &(struct child_output){ .cancel = -1 });
 	free(refd);
 }
 
@@ -209,6 +210,7 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
 	struct enable_plan p = { .w = w, .gd = gd };
+	struct daemon_socket socket = { 0 };
 	bool ok;
 
 	site_init(&p.site, dir);
@@ -224,9 +226,14 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 		enable_report("unchanged", dir, "enabled already");
 	if (ok && !p.by_system)
 		ok = carry_out(&p);
-	if (ok && gd && p.makes_gate)
-		look_first(&p);
+	/* In a group, git writes no refs. */
+	if (ok && gd && p.makes_gate && !connect_is_in_group(gd))
+		connect_choose(&socket, w->socket, &p.all, gd);
+	/* A look is long, and the lock of the site keeps others out. */
 	enable_plan_done(&p);
+	if (socket.path)
+		look_first(gd, socket.path);
+	free(socket.path);
 	return ok;
 }
 

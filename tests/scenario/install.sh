@@ -32,8 +32,8 @@ printf '#!/bin/sh\necho "$*" >>%q\nexec install "$@"\n' "$T/installed" \
 chmod +x "$T/install"
 check 'make install again' mk install INSTALL="$T/install"
 check 'makes the program, too' grep -q bin/refd "$T/installed"
-prints_nothing 'and no hook is missing meanwhile' \
-	grep -E '(hooks/forward|bin/refd)$' "$T/installed"
+is 'and no hook is missing meanwhile' '' \
+	"$(grep -E '(hooks/forward|bin/refd)$' "$T/installed")"
 is 'and nothing stays aside' '' "$(find "$to" -name '.*new')"
 
 # ---- the library ----

@@ -110,9 +110,8 @@ void print_bytes(FILE *to, const void *bytes, size_t len)
 }
 
 /* Without memory, the text is cut. */
-static void PRINTF_LIKE(4, 0)
-    print(FILE *to, enum print_as as, const char *end, const char *fmt,
-	va_list ap)
+static void PRINTF_LIKE(4, 0) print(FILE *to, enum print_as as, const char *end,
+    const char *fmt, va_list ap)
 {
 	struct gathered g = { .to = to };
 	char some[PRINT_ROOM], *all = NULL;

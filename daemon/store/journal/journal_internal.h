@@ -146,8 +146,8 @@ struct journal_found {
 /* Of the connection for commits; commit_lock. */
 struct journal_stmts {
 	sqlite3_stmt *begin, *insert, *insert_objects, *defer, *end_deferred,
-	    *unkeep, *wait, *end_wait, *write_value, *find_value, *find_below, *next_value,
-	    *write_meta;
+	    *unkeep, *wait, *end_wait, *write_value, *find_value, *find_below,
+	    *next_value, *write_meta;
 	sqlite3_stmt *commit, *rollback;
 };
 

@@ -36,9 +36,10 @@
 /* A git that goes on for longer writes many refs, and none waits for a look. */
 #define AFTER_MS 1000
 #define NAP_MS   10
-/* With --after: the tries, and the pause after the first, which doubles. Two
- * minutes in all. */
-#define TRIES    8
+/* With --after: the tries, and the pause after the first, which doubles: 15
+ * seconds in all. No longer, because a script that deletes thousands of
+ * branches one by one leaves a process for each, at the user's cost. */
+#define TRIES    5
 #define PAUSE_MS 1000
 /* With --after: the time for an answer, and for the daemon to come back. */
 #define CALL_MS 60000

@@ -142,15 +142,14 @@ CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
 DELIVER_SRCS := $(sort $(filter-out client/deliver/main.c,$(wildcard \
 	client/deliver/*.c)))
 # The same: only refd-group links libpq.
-GROUP_SRCS  := $(sort $(filter-out client/group/main.c,$(wildcard \
-	client/group/*.c)))
+GROUP_SRCS  := $(sort $(filter-out %/main.c,$(wildcard \
+	daemon/group/service/*.c)))
 # A library of its own: only this folder includes libgit2.
 GIT2_SRCS   := $(sort $(wildcard client/libgit2/*.c))
 CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/% \
-	client/deliver/% client/group/% client/libgit2/%,$(wildcard client/*.c \
-	client/*/*.c)))
+	client/deliver/% client/libgit2/%,$(wildcard client/*.c client/*/*.c)))
 MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c \
-	client/group/main.c
+	daemon/group/service/main.c
 DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
@@ -342,7 +341,7 @@ $(BUILD)/bin/refd-deliver: $(BUILD)/obj/client/deliver/main.o \
 	$(say)$(link) $(STORE_LIBS) $(CURL_LIBS)
 
 # A program of its own, which needs PostgreSQL's client library.
-$(GROUP_BIN): $(BUILD)/obj/client/group/main.o $(BUILD)/lib/libgroup.a \
+$(GROUP_BIN): $(BUILD)/obj/daemon/group/service/main.o $(BUILD)/lib/libgroup.a \
 		$(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(PQ_LIBS)
@@ -480,9 +479,9 @@ $(BUILD)/share/refd/hooks/forward: client/hooks/forward.sh Makefile
 # ---- installing ----
 
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
-GROUP_PAGE := client/group/refd-group.8
-MAN_PAGES := $(sort $(filter-out $(GROUP_PAGE),$(wildcard client/*.[1-8] \
-	client/*/*.[1-8] daemon/*.[1-8]))) $(PROTOCOL_PAGE)
+GROUP_PAGE := daemon/group/service/refd-group.8
+MAN_PAGES := $(sort $(wildcard client/*.[1-8] client/*/*.[1-8] \
+	daemon/*.[1-8])) $(PROTOCOL_PAGE)
 # For Prometheus and Grafana.
 METRICS_FILES := daemon/metrics/refd.rules.yml daemon/metrics/dashboard.json
 BASH_COMPLETION := $(DATADIR)/bash-completion/completions/refd
@@ -566,11 +565,11 @@ install-group: group
 	    $(DESTDIR)$(call man_path,$(GROUP_PAGE))
 	$(INSTALL) -d $(DESTDIR)$(UNITDIR)
 	sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(SERVICE_USER)|' \
-	    client/group/refd-group.service.in \
+	    daemon/group/service/refd-group.service.in \
 	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/refd-group.service
 	$(verify_unit) $(DESTDIR)$(UNITDIR)/refd-group.service | $(INSTALL) \
 	    -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/refd-group-verify.service
-	$(INSTALL) -m 644 client/group/refd-group-verify.timer \
+	$(INSTALL) -m 644 daemon/group/service/refd-group-verify.timer \
 	    $(DESTDIR)$(UNITDIR)
 
 # systemd's units, for one account and for any; and what root's daemon needs
@@ -638,9 +637,8 @@ clean:
 
 # ---- upkeep ----
 
-C_FILES = $(sort $(wildcard $(foreach d,proto client client/* \
-	client/libgit2/example daemon daemon/* \
-	daemon/store/* \
+C_FILES = $(sort $(wildcard $(foreach d,proto proto/lib client client/* \
+	client/libgit2/example daemon daemon/* daemon/*/* \
 	tests/double tests/lib tests/unit tests/helper tests/bench tests/fuzz \
 	tests/libgit2,$(d)/*.[ch])))
 

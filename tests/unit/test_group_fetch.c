@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "client/group/fetch_repo.h"
+#include "daemon/group/service/fetch_repo.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

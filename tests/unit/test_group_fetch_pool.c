@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "client/group/fetch_pool.h"
+#include "daemon/group/service/fetch_pool.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/group/fetch_repo.h"
+#include "daemon/group/service/fetch_repo.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -5,7 +5,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "client/group/join_list.h"
+#include "daemon/group/service/join_list.h"
 #include "tests/lib/suite.h"
 
 #define A "0123456789abcdef0123456789abcdef"

@@ -6,7 +6,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "client/group/lister_config.h"
+#include "daemon/group/service/lister_config.h"
 #include "tests/lib/suite.h"
 
 #define FORMAT   "extensions.objectformat\n"

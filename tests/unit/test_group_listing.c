@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/group/listing.h"
+#include "daemon/group/service/listing.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/group/whole.h"
+#include "daemon/group/service/whole.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

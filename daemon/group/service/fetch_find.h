@@ -1,0 +1,18 @@
+/*
+ * Searches a root for a repository by its uuid: on the leader, the repository
+ * was renamed, and here it is still at its former path. The search reads every
+ * directory below the root, except those below a repository: some seconds for
+ * 100,000 repositories, or minutes from a slow disk. No link is followed.
+ *
+ * Any thread; blocks.
+ */
+#ifndef CLIENT_GROUP_FETCH_FIND_H
+#define CLIENT_GROUP_FETCH_FIND_H
+
+#include "daemon/group/service/fetch.h"
+
+/* Opens the directory of the repository with the uuid of WISH. -ENOENT: none.
+ * Another negative errno: a part of ROOT could not be searched. */
+int fetch_find(const char *root, const struct fetch_wish *wish);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * refd/id of a repository (daemon/store/repos/repo_id.h). Any thread; blocks.
+ */
+#ifndef CLIENT_GROUP_FETCH_ID_H
+#define CLIENT_GROUP_FETCH_ID_H
+
+#include "daemon/group/service/fetch.h"
+
+#define FETCH_ID_HEX 32
+
+/* Returns HEX, with a NUL. */
+char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1]);
+
+/* Reads the uuid of the repository DIR. False: DIR has no refd/id. */
+bool fetch_id_read(const char *dir, char hex[FETCH_ID_HEX + 1]);
+
+/* May a missing repository be made? The leader has begun without refs, or all
+ * refs are copied. */
+bool fetch_id_is_new(const struct fetch_wish *wish);
+
+/* 0: the directory REPO_FD has the uuid of WISH. -ESTALE: a different one, or
+ * no proper file. -ENOENT: none. Otherwise the disk has failed. */
+int fetch_id_look(int repo_fd, const struct fetch_wish *wish);
+
+/* Is REPO_FD a repository without an id that fetch_id_claim() would take? */
+bool fetch_id_may_claim(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish);
+
+/* Makes refd/group in REPO_FD. 0 or a negative errno. */
+int fetch_id_mark(int repo_fd);
+
+/*
+ * Checks that the repository REPO_FD has the uuid of WISH. A repository without
+ * an id gets the uuid, without a journal: the daemon adds its own. Refused if
+ * it has refs, or if the leader's repository is older than the group. The file
+ * is durable after the next sync of the file system. False: WHY is the
+ * reason.
+ */
+bool fetch_id_claim(int repo_fd, const struct fetch_site *site,
+    const char *root, const struct fetch_wish *wish, struct text *why);
+
+#endif

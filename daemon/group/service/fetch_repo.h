@@ -1,0 +1,43 @@
+/*
+ * The repository of a fetch, by descriptors: no path below a root is resolved
+ * twice or through a link. Any thread; every call blocks.
+ */
+#ifndef CLIENT_GROUP_FETCH_REPO_H
+#define CLIENT_GROUP_FETCH_REPO_H
+
+#include "daemon/group/service/fetch.h"
+
+/* Descriptors, which are closed in an exec; -1: none. */
+struct fetch_repo {
+	int fd;      /* the common directory */
+	int objects; /* objects/ and objects/pack/ */
+	int pack;
+};
+
+/* Opens the repository of WISH, or makes it, and checks or writes its uuid.
+ * With wish->copies it is always made, aside, because git shall read none of
+ * the files that an old copy has. False: WHY is the reason. fetch_repo_close()
+ * in any case. */
+bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *why);
+/* Opens the repository at wish->path below ROOT, of whatever uuid. */
+bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
+    const struct fetch_wish *wish, struct text *why);
+void fetch_repo_close(struct fetch_repo *repo);
+/* Puts a repository that is aside in its place. It is complete, and visible
+ * from now on. A directory in the place is moved to .refd-way-<uuid>-<seconds>
+ * beside it. False: WHY is the reason. */
+bool fetch_repo_place(const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *why);
+
+/* Opens PATH beneath DIR; a link on the way is -ELOOP, and nothing waits. The
+ * descriptor or negative errno. */
+int fetch_repo_beneath(int dir, const char *path, int flags);
+
+/* Appends a line with the id for every ref with a value in the repository
+ * REPO_FD. Links, other refs, and whatever lies behind bounds are left out.
+ * False: git can't read its reftables. */
+bool fetch_repo_values(int repo_fd, const struct fetch_site *site,
+    const struct fetch_wish *wish, struct text *lines);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Objects that this node fetches: for the HOLD of a leader, a row in refd.want,
+ * and for a HOLD of its own daemon while another node leads.
+ *
+ *	a row in refd.want -> fetch_pool.h -> a row in refd.held
+ *
+ * Failures: refd.held has the reason. Only rows of the last minute count, which
+ * this node has not answered, and which are of no earlier epoch. A lost session
+ * delays the answer. A later epoch ends the fetches of an earlier one.
+ *
+ * One thread; calls with a session block.
+ */
+#ifndef CLIENT_GROUP_HOLD_FETCH_H
+#define CLIENT_GROUP_HOLD_FETCH_H
+
+#include "daemon/group/service/daemon_link.h"
+#include "daemon/group/service/fetch_pool.h"
+#include "daemon/group/service/session.h"
+
+struct hold_fetches {
+	const struct group_config *config;
+	struct daemon_link *link;
+	struct fetch_pool *pool;
+	uint64_t epoch;            /* of the last ROLE */
+	struct text ids;           /* of rows without an answer in refd.held */
+	struct fetch_job *answers; /* that refd.held does not have yet */
+	uint64_t told_ms;          /* of the last report; 0: none */
+};
+
+/* EPOCH has begun, for this node. */
+void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch);
+/* A HOLD of the daemon; the objects come from the node LEADER. S is open, or
+ * closed. */
+void hold_fetch_add(struct hold_fetches *h, struct session *s,
+    const struct group_frame *hold, const char *leader);
+/* Reads rows, and answers. S is open, or closed. */
+void hold_fetch_turn(struct hold_fetches *h, struct session *s);
+/* After fetch_pool_end(). */
+void hold_fetch_done(struct hold_fetches *h);
+
+#endif

@@ -1,0 +1,341 @@
+#include "daemon/group/service/join.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+#include "client/enable/scan.h"
+#include "daemon/group/service/console.h"
+#include "daemon/group/service/console_session.h"
+#include "daemon/group/service/join_ask.h"
+#include "daemon/group/service/join_copy.h"
+#include "daemon/group/service/lease.h"
+#include "client/program.h"
+
+#define CLOCK_MOST_S 5
+#define FAILURES     3 /* a repository can be renamed meanwhile */
+
+struct joining {
+	const struct group_config *config;
+	struct session s;
+	struct lease lease; /* the leader is the source */
+	const char *source;
+	char *state; /* the directory */
+	struct fetch_site site;
+	struct join_list list;
+	uint64_t lsn;
+	bool is_clean; /* prepare() */
+};
+
+/* ---- checks ---- */
+
+static void check_config(struct joining *j)
+{
+	if (j->config->nr_roots != 1)
+		die("daemon.root is missing in the configuration: it is the "
+		    "directory of the repositories");
+	j->source = group_config_source(j->config, j->lease.owner);
+	if (!strcmp(j->lease.owner, j->config->node))
+		die("'%s' leads the group, so it is a node already: give this "
+		    "machine a group.node of its own",
+		    j->config->node);
+	if (j->lease.is_over)
+		die_with(EXIT_AWAY,
+		    "no node leads the group: refd group status shows its "
+		    "nodes");
+	if (!j->source)
+		die("group.source in the configuration does not name the "
+		    "leader '%s'",
+		    j->lease.owner);
+}
+
+/* The lease and the certificates need the time. */
+static void check_clock(struct session *s)
+{
+	PGresult *r = session_run(s,
+	    "SELECT floor(extract(epoch FROM clock_timestamp()))", NULL);
+	long long ahead;
+
+	if (!r)
+		console_session_die(s, SESSION_AWAY);
+	ahead = (long long)time(NULL) - (long long)session_number(r, 0, 0);
+	PQclear(r);
+	if (llabs(ahead) > CLOCK_MOST_S)
+		die("the clock of this machine is %lld seconds %s that of "
+		    "PostgreSQL: correct the wrong one, for example by chrony",
+		    llabs(ahead), ahead > 0 ? "ahead of" : "behind");
+}
+
+static void check(struct joining *j)
+{
+	struct console_node node;
+
+	console_session_open(&j->s);
+	if (!lease_look(&j->s, &j->lease))
+		console_session_die(&j->s, SESSION_AWAY);
+	check_config(j);
+	console_check_server(&j->s);
+	check_clock(&j->s);
+	if (console_session_find_node(&j->s, j->config->node, &node) &&
+	    node.is_seen)
+		die("the node '%s' wrote to the database %" PRIu64
+		    " seconds ago: if it is this machine, stop refd.socket, "
+		    "refd.service and refd-group.service, and try again after "
+		    "15 seconds; otherwise choose another group.node",
+		    j->config->node, node.seen_s);
+}
+
+/* A repository that the group does not have would come to the group when this
+ * node leads. */
+static void look(const char *dir, void *data)
+{
+	const char *path, *name = strrchr(dir, '/');
+	const struct join_repo *repo = NULL;
+	char hex[FETCH_ID_HEX + 1];
+	struct joining *j = data;
+
+	path = dir + strlen(j->config->roots[0]);
+	path += strspn(path, "/");
+	if (has_prefix(name ? name : dir, "/.refd-"))
+		return;
+	if (fetch_id_read(dir, hex))
+		repo = join_list_find(&j->list, hex);
+	if (repo && !strcmp(repo->path, path))
+		return;
+	j->is_clean = false;
+	if (repo)
+		say_error("%s: the leader has this repository as '%s': move "
+			  "it there, or away",
+		    dir, repo->path);
+	else
+		say_error("%s: the leader does not have this repository: move "
+			  "it away",
+		    dir);
+}
+
+/* Returns how many repositories are not copied. */
+static size_t list(struct joining *j)
+{
+	struct join_list old = j->list;
+	const struct join_repo *was;
+	struct join_repo *repo, *end;
+	size_t left = 0;
+
+	j->list = (struct join_list){ .nr = 0 };
+	join_ask(&j->list, &j->s, j->lease.owner);
+	end = j->list.repos + j->list.nr;
+	for (repo = j->list.repos; repo < end; repo++) {
+		if (repo + 1 < end && !strcmp(repo->hex, repo[1].hex))
+			die("'%s' and '%s' have the same refd/id: run refd "
+			    "enable on the leader for the one that is a copy",
+			    repo->path, repo[1].path);
+		was = join_list_find(&old, repo->hex);
+		repo->is_copied = was && was->is_copied;
+		left += !repo->is_copied;
+	}
+	join_list_done(&old);
+	return left;
+}
+
+/* False: messages were printed. */
+static bool prepare(struct joining *j)
+{
+	const struct join_repo *repo;
+
+	list(j);
+	for (repo = j->list.repos; repo < j->list.repos + j->list.nr; repo++) {
+		j->is_clean = j->is_clean && !repo->fault;
+		if (repo->fault)
+			say_error("'%s': %s", repo->path, repo->fault);
+	}
+	return scan_repositories(j->config->roots[0], look, j) && j->is_clean;
+}
+
+/* ---- the journal ---- */
+
+/* False: a message was printed. */
+static bool recover(const struct joining *j, const char *option,
+    const char *value)
+{
+	const char *argv[] = { j->site.guard.refd, "recover", "--state",
+		j->state, option, value, NULL };
+	struct text out = { 0 };
+	int status = child_capture(argv, &out);
+
+	text_done(&out);
+	return status == 0;
+}
+
+/* The journal of another group, or of the machine before, has later values than
+ * the copies. This also proves that the daemon does not run. */
+static void discard_journal(const struct joining *j)
+{
+	char *path = xasprintf("%s/journal.db", j->state);
+
+	if (access(path, F_OK) == 0 && !recover(j, "--discard", NULL))
+		die("the journal in '%s' is in use, or cannot be moved aside: "
+		    "stop refd.socket, refd.service and refd-group.service",
+		    j->state);
+	free(path);
+}
+
+static void make_journal(const struct joining *j)
+{
+	char *lsn = xasprintf("%" PRIu64, j->lsn);
+
+	/* The daemon makes the journal of a group without rows. */
+	if (j->lsn > 0 && !recover(j, "--join", lsn))
+		die("cannot make the journal in '%s'", j->state);
+	free(lsn);
+}
+
+/* ---- the pin ---- */
+
+/* The leader has applied the row L, so its refs have the row. Without such a
+ * row of the leader, old rows could be deleted before this node has its own. */
+static const char pin_sql[] =
+    "INSERT INTO refd.node (grp, node, applied, seen)"
+    " SELECT grp, $2, applied, " CONSOLE_JOINS " FROM refd.node"
+    " WHERE grp = $1 AND node = $3"
+    " ON CONFLICT (grp, node) DO UPDATE SET applied = excluded.applied,"
+    " seen = excluded.seen, machine = NULL, refuses = NULL"
+    " WHERE node.seen <= clock_timestamp() - " CONSOLE_SEEN
+    " RETURNING applied";
+
+static void pin(struct joining *j)
+{
+	struct params p = { 0 };
+	PGresult *r;
+
+	params_text(&p, j->config->name);
+	params_text(&p, j->config->node);
+	params_text(&p, j->lease.owner);
+	r = session_run(&j->s, pin_sql, &p);
+	if (!r)
+		console_session_die(&j->s, SESSION_AWAY);
+	if (PQntuples(r) != 1)
+		die("the node '%s' has just written to the database, so it "
+		    "runs already",
+		    j->config->node);
+	j->lsn = session_number(r, 0, 0);
+	PQclear(r);
+	if (!session_prove(&j->s))
+		console_session_die(&j->s, SESSION_AWAY);
+}
+
+/* ---- the copies ---- */
+
+static bool copy_one(const struct joining *j, const struct join_repo *repo)
+{
+	uint8_t uuid[GROUP_UUID_BYTES];
+	struct fetch_wish wish = { .source = j->source,
+		.source_path = repo->path,
+		.path = repo->path,
+		.uuid = uuid,
+		.copies = true,
+		.format = repo->format,
+		.cancel = -1 };
+	struct text why = { 0 };
+	size_t i;
+	bool ok;
+
+	if (repo->fault) {
+		say_error("'%s': %s", repo->path, repo->fault);
+		return false;
+	}
+	for (i = 0; i < sizeof(uuid); i++)
+		sscanf(repo->hex + 2 * i, "%2hhx", &uuid[i]);
+	ok = join_copy(&j->site, &wish, &why);
+	if (!ok)
+		say_error("%s", why.data);
+	text_done(&why);
+	return ok;
+}
+
+/* False: messages were printed. */
+static bool copy_all(struct joining *j)
+{
+	struct join_repo *repo = j->list.repos;
+	bool is_whole = true;
+	size_t i;
+
+	for (i = 0; i < j->list.nr; i++, repo++) {
+		if (repo->is_copied)
+			continue;
+		print_line(stdout, "%zu of %zu: %s", i + 1, j->list.nr,
+		    repo->path);
+		flush_output();
+		repo->is_copied = copy_one(j, repo);
+		is_whole = is_whole && repo->is_copied;
+	}
+	return is_whole;
+}
+
+/* Before L, a repository can be made, imported or renamed, and its rows behind
+ * L do not bring all its refs: so the list comes again. Later, the failed ones
+ * may have been renamed or removed on the leader. False: messages were printed.
+ */
+static bool copy(struct joining *j)
+{
+	int failures = 0;
+	size_t left;
+
+	if (!prepare(j))
+		return false;
+	do {
+		failures += !copy_all(j);
+		left = list(j);
+	} while (left > 0 && failures < FAILURES);
+	return left == 0;
+}
+
+/* ---- all ---- */
+
+static void open_site(struct joining *j, const char *socket)
+{
+	const char *slash = strrchr(socket, '/');
+	char *dir;
+
+	j->state = slash ? xasprintf("%.*s", (int)(slash - socket), socket) :
+			   xstrdup(".");
+	dir = xasprintf("%s/group-git", j->state);
+	if (mkdir(j->state, 0700) == 0)
+		say("made the directory '%s'", j->state);
+	fetch_dirs_make(dir);
+	j->site = (struct fetch_site){ j->config->roots, j->config->nr_roots,
+		dir, { program_refd(), j->config->socket } };
+}
+
+int join_run(const struct group_config *config, const char *socket)
+{
+	struct joining j = { .config = config,
+		.s.config = config,
+		.is_clean = true };
+
+	check(&j);
+	if (!prepare(&j))
+		return EXIT_FAILED;
+	open_site(&j, socket);
+	discard_journal(&j);
+	pin(&j);
+	if (!copy(&j))
+		die_with(EXIT_FAILED,
+		    "not all repositories are copied: remove the reasons "
+		    "above, and run refd group join again, or refd group "
+		    "leave, because the group keeps its rows for this node");
+	make_journal(&j);
+	print_line(stdout,
+	    "'%s' is a node of the group '%s': start refd.socket, "
+	    "refd.service and refd-group.service",
+	    config->node, config->name);
+	session_done(&j.s);
+	join_list_done(&j.list);
+	free((char *)j.site.dir);
+	free(j.site.guard.refd);
+	free(j.state);
+	return EXIT_DONE;
+}

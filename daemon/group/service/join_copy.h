@@ -1,0 +1,16 @@
+/*
+ * Copies one repository of another node, for refd group join: all objects and
+ * refs of a moment. Symbolic refs are copied as such, and kept values of other
+ * programs (REFD_DIVERGED) are not. Blocking; one thread.
+ */
+#ifndef CLIENT_GROUP_JOIN_COPY_H
+#define CLIENT_GROUP_JOIN_COPY_H
+
+#include "daemon/group/service/fetch.h"
+
+/* True: the repository is durable, complete and in its place. False: WHY is the
+ * reason, and git has printed messages. May be repeated. */
+bool join_copy(const struct fetch_site *site, const struct fetch_wish *wish,
+    struct text *why);
+
+#endif

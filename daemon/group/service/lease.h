@@ -1,0 +1,72 @@
+/*
+ * The lease of a group: which node leads, in which epoch, and until when by
+ * PostgreSQL's clock. The time only decides when others may take the lease. A
+ * batch of an old epoch finds the new epoch in its own transaction.
+ *
+ * One thread at a time for a session; every call blocks.
+ */
+#ifndef CLIENT_GROUP_LEASE_H
+#define CLIENT_GROUP_LEASE_H
+
+#include "daemon/group/service/session.h"
+#include "proto/group_frame.h"
+
+/* So long a wish of refd group promote has an effect. */
+#define LEASE_WISH_MS 30000
+#define LEASE_WISH    "interval '30 s'"
+
+struct lease {
+	uint64_t epoch;
+	char owner[GROUP_NAME_MAX + 1];
+	char successor[GROUP_NAME_MAX + 1]; /* of the last wish, or empty */
+	bool is_wished;                     /* the wish has an effect */
+	bool is_handed; /* SUCCESSOR is the owner, and has not begun */
+	bool is_over;
+	bool waits_for_standbys; /* synchronous_standby_names is set */
+};
+
+/* The time of leases on this machine: milliseconds of CLOCK_BOOTTIME. While the
+ * machine is suspended, leases end. */
+uint64_t lease_now_ms(void);
+
+/* False: the session failed. */
+bool lease_look(struct session *s, struct lease *lease);
+
+enum lease_result {
+	LEASE_DONE, /* LEASE_TAKE: proven. Otherwise session_prove() follows */
+	LEASE_LOST, /* the lease has another epoch or owner */
+	LEASE_FAILED
+};
+
+/* Makes the lease of this node and EPOCH end group.lease from now. */
+enum lease_result lease_renew(struct session *s, uint64_t epoch);
+/* Makes the lease of this node and EPOCH end now, also while the standbys are
+ * away. */
+enum lease_result lease_leave(struct session *s, uint64_t epoch);
+
+/*
+ * If refd group promote has named a successor, gives the lease to this node,
+ * with the epoch EPOCH + 1, for group.lease. Waits for the transactions of
+ * EPOCH. LOST: there is no wish, or the lease has another epoch or owner. The
+ * successor takes the lease, and has the next epoch then. Until lease_take(),
+ * nobody leads.
+ */
+enum lease_result lease_hand(struct session *s, uint64_t epoch);
+
+/*
+ * Wishes, as refd group promote does, that a node with room and with all rows
+ * leads in place of this one, the leader in EPOCH. DONE: there is a wish. LOST:
+ * there is no such node, another wish was made in the last minute, or the lease
+ * has another epoch or owner.
+ */
+enum lease_result lease_wish(struct session *s, uint64_t epoch);
+
+/*
+ * Takes the lease of FROM, if it is over or of this node, with the epoch
+ * FROM + 1. Waits for the transactions of FROM, and ends their sessions after a
+ * moment. DONE: no later transaction of FROM can insert a row, and this is
+ * proven. FAILED: not known.
+ */
+enum lease_result lease_take(struct session *s, uint64_t from);
+
+#endif

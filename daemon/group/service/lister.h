@@ -1,0 +1,47 @@
+/*
+ * Names the repositories of this node to a node that joins (join.h): the log
+ * has only the changed ones, and ssh gives no more than git. The request and
+ * the answers are notices of PostgreSQL, because nobody needs them later:
+ *
+ *	refd_list	"<group> <node> <request>": the node shall answer
+ *	refd_listed	"<request> <uuid> <format> <state> <path>" for each
+ *			repository; the path in hexadecimal digits. The state is
+ *			shown: all can be fetched; hidden: not all refs can be;
+ *			importing: refs that are no rows yet; or unreadable: git
+ *			fails at the configuration
+ *			"<request> busy": the search has begun
+ *			"<request> end <number of repositories>", or "<request>
+ *			failed"
+ *
+ * A search takes minutes in a large root, so a thread of its own makes it. A
+ * request that comes meanwhile is dropped, and the other node repeats it.
+ *
+ * All calls come from one thread. Only the last one blocks.
+ */
+#ifndef CLIENT_GROUP_LISTER_H
+#define CLIENT_GROUP_LISTER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "daemon/group/service/session.h"
+
+#define LISTER_REQUEST 16 /* characters */
+
+struct lister {
+	const struct group_config *config;
+	pthread_t thread;
+	bool has_thread;
+	atomic_bool is_working, has_ended;
+	char request[LISTER_REQUEST + 1]; /* in work */
+	/* Of the thread. */
+	struct session s;
+	bool is_whole; /* nothing has failed */
+	size_t nr;     /* of the repositories that were named */
+};
+
+/* PAYLOAD: of a notice refd_list. */
+void lister_take(struct lister *l, const char *payload);
+void lister_end(struct lister *l);
+
+#endif

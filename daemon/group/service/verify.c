@@ -1,0 +1,468 @@
+#include "daemon/group/service/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/base/tree.h"
+#include "client/enable/scan.h"
+#include "daemon/group/service/console_session.h"
+#include "daemon/group/service/listing.h"
+#include "daemon/group/service/whole.h"
+#include "client/librefd/conn.h"
+#include "proto/lib/interrupt.h"
+
+#define ROUNDS_MOST 6
+#define APPLY_MS    30000
+#define LOOK_MS     50
+
+struct verify {
+	const struct group_config *config;
+	const char *root;
+	struct fetch_site site;
+	bool repairs;
+	size_t nr_repos, nr_wrong; /* NR_WRONG: repositories */
+};
+
+/* One repository. */
+struct verified {
+	struct verify *v;
+	struct session s;
+	const char *path; /* below the root */
+	bool is_wrong;
+};
+
+static void begin_finding(struct verified *f)
+{
+	f->is_wrong = true;
+	print_part(stdout, "%s: ", f->path);
+}
+
+#define find(f, ...) (begin_finding(f), print_line(stdout, __VA_ARGS__))
+
+static bool list(struct verified *f, const char *source, struct listing *refs,
+    struct text *why)
+{
+	const struct fetch_wish wish = { .source = source,
+		.source_path = f->path,
+		.path = f->path,
+		.cancel = -1 };
+
+	listing_done(refs);
+	return listing_read(refs, &f->v->site, &wish, why);
+}
+
+/* ---- the log ---- */
+
+/* The records of all rows of the repository behind LSN, which have the names of
+ * their refs. */
+static void add_rows(struct verified *f, uint64_t lsn, struct text *records)
+{
+	struct params p = { 0 };
+	PGresult *r;
+	int i;
+
+	params_text(&p, f->v->config->name);
+	params_number(&p, lsn);
+	params_bytes(&p, f->path, strlen(f->path));
+	r = session_run_binary(&f->s,
+	    "SELECT body FROM refd.log WHERE grp = $1 AND lsn > $2"
+	    " AND path = $3",
+	    &p);
+	if (!r)
+		console_session_die(&f->s, SESSION_AWAY);
+	text_adds(records, "");
+	for (i = 0; i < PQntuples(r); i++)
+		text_add(records, PQgetvalue(r, i, 0),
+		    (size_t)PQgetlength(r, i, 0));
+	PQclear(r);
+}
+
+/* Waits until NAME has applied *LSN; 0: the last row, which *LSN gets. */
+static bool await_node(struct verified *f, const char *name, uint64_t *lsn)
+{
+	const uint64_t until_ms = refd_now_ms() + APPLY_MS;
+	struct console_node node;
+
+	for (;;) {
+		if (!console_session_find_node(&f->s, name, &node)) {
+			find(f, "not compared: the group has no node '%s'",
+			    name);
+			return false;
+		}
+		if (*lsn == 0)
+			*lsn = node.last;
+		if (node.applied >= *lsn)
+			return true;
+		if (refd_now_ms() >= until_ms)
+			break;
+		usleep(LOOK_MS * 1000);
+	}
+	find(f,
+	    "not compared: the node '%s' has not applied the row %" PRIu64
+	    " of the log within %d seconds; if refd-group runs there, the log "
+	    "of its daemon has the reason (group-row-waits)",
+	    name, node.applied + 1, APPLY_MS / 1000);
+	return false;
+}
+
+/* ---- refs ---- */
+
+/* One comparison. */
+struct round {
+	uint64_t lsn; /* both nodes had applied it before */
+	struct listing own, other;
+	struct text records; /* of later rows of the repository */
+};
+
+static void round_done(struct round *r)
+{
+	listing_done(&r->own);
+	listing_done(&r->other);
+	text_done(&r->records);
+	*r = (struct round){ 0 };
+}
+
+/* False: told. */
+static bool read_round(struct verified *f, const char *node, struct round *r)
+{
+	const struct group_config *config = f->v->config;
+	struct text why = { 0 };
+	bool is_read;
+
+	if (!await_node(f, config->node, &r->lsn) ||
+	    !await_node(f, node, &r->lsn))
+		return false;
+	is_read = list(f, f->v->root, &r->own, &why) &&
+	    list(f, group_config_source(config, node), &r->other, &why);
+	if (is_read)
+		add_rows(f, r->lsn, &r->records);
+	else
+		find(f, "not compared with the node '%s': %s", node, why.data);
+	text_done(&why);
+	return is_read;
+}
+
+/* The ref OWN here and OTHER on NODE; NULL: missing. True: a later row may
+ * explain a difference. */
+static bool is_doubtful(struct verified *f, const char *node,
+    const struct round *r, const struct listing_ref *own,
+    const struct listing_ref *other, bool prints)
+{
+	const char *name = own ? own->name : other->name;
+
+	if (own && other && !strcmp(own->value, other->value))
+		return false;
+	if (memmem(r->records.data, r->records.len, name, strlen(name)))
+		return true;
+	if (prints)
+		find(f, "%s is %s on '%s', and %s on '%s'", name,
+		    own ? own->value : "missing", f->v->config->node,
+		    other ? other->value : "missing", node);
+	return false;
+}
+
+/* Returns the number of doubtful refs. */
+static size_t judge(struct verified *f, const char *node, const struct round *r,
+    bool prints)
+{
+	const struct listing_ref *a = r->own.refs, *b = r->other.refs;
+	const struct listing_ref *a_end = a + r->own.nr;
+	const struct listing_ref *b_end = b + r->other.nr;
+	size_t nr = 0;
+	int order;
+
+	while (a < a_end || b < b_end) {
+		order = a == a_end ? 1 :
+		    b == b_end     ? -1 :
+				     strcmp(a->name, b->name);
+		nr += is_doubtful(f, node, r, order <= 0 ? a : NULL,
+		    order >= 0 ? b : NULL, prints);
+		a += order <= 0;
+		b += order >= 0;
+	}
+	return nr;
+}
+
+static void compare(struct verified *f, const char *node)
+{
+	struct round r = { 0 };
+	size_t nr_doubtful;
+	int i = 0;
+
+	do {
+		round_done(&r);
+		if (!read_round(f, node, &r)) {
+			round_done(&r);
+			return;
+		}
+		nr_doubtful = judge(f, node, &r, false);
+	} while (nr_doubtful > 0 && ++i < ROUNDS_MOST);
+	judge(f, node, &r, true);
+	if (nr_doubtful > 0)
+		print_line(stdout,
+		    "%s: %zu refs changed at each comparison with the node "
+		    "'%s', and were not compared",
+		    f->path, nr_doubtful, node);
+	round_done(&r);
+}
+
+/* ---- objects ---- */
+
+/* True: the objects come from a node. */
+static bool repair(struct verified *f, struct whole *w)
+{
+	struct text why = { 0 }, wanted = { 0 };
+	struct listing refs = { 0 };
+	bool is_done = false;
+	size_t i;
+
+	for (i = 0; i < f->v->config->nr_sources && !is_done; i++) {
+		const struct group_source *from = &f->v->config->sources[i];
+
+		text_clear(&why);
+		text_clear(&wanted);
+		is_done = list(f, from->url, &refs, &why);
+		listing_add_values(&refs, &wanted);
+		is_done = is_done && refs.nr > 0 &&
+		    whole_repair(w, from->url, &wanted, &why) &&
+		    whole_check(w, &why) == WHOLE;
+		if (is_done)
+			print_line(stdout,
+			    "%s: repaired with the objects of the node '%s'; "
+			    "what was damaged is in refd/damaged/",
+			    f->path, from->node);
+		else
+			print_line(stdout,
+			    "%s: not repaired by the node '%s': %s", f->path,
+			    from->node,
+			    why.len ? why.data :
+				      "objects are still missing or damaged");
+	}
+	listing_done(&refs);
+	text_done(&wanted);
+	text_done(&why);
+	return is_done;
+}
+
+static void check_objects(struct verified *f, struct whole *w)
+{
+	struct text why = { 0 };
+
+	switch (whole_check(w, &why)) {
+	case WHOLE:
+		break;
+	case WHOLE_DAMAGED:
+		whole_print(w);
+		if (f->v->repairs && repair(f, w))
+			break;
+		find(f, "is damaged on the node '%s'%s", f->v->config->node,
+		    f->v->repairs ?
+			"" :
+			": repair it with refd group verify --repair");
+		break;
+	case WHOLE_UNKNOWN:
+		find(f, "its objects were not checked: %s", why.data);
+		break;
+	}
+	text_done(&why);
+}
+
+static void open_objects(struct verified *f, const struct listing *own,
+    enum refd_object_format format)
+{
+	const struct fetch_wish wish = { .source_path = f->path,
+		.path = f->path,
+		.format = format,
+		.cancel = -1 };
+	struct whole w = { .site = &f->v->site, .wish = &wish };
+	struct text why = { 0 };
+
+	if (whole_open(&w, f->v->root, &why)) {
+		/* No listing has the values of hidden refs, nor those that
+		 * refd keeps for this node alone. */
+		fetch_repo_values(w.repo.fd, w.site, &wish, &w.heads);
+		listing_add_values(own, &w.heads);
+		check_objects(f, &w);
+	} else {
+		find(f, "its objects were not checked: %s", why.data);
+	}
+	whole_done(&w);
+	text_done(&why);
+}
+
+/* ---- repositories ---- */
+
+static void compare_all(struct verified *f)
+{
+	struct params p = { 0 };
+	const char *node;
+	PGresult *nodes;
+	int i;
+
+	console_session_open(&f->s);
+	params_text(&p, f->v->config->name);
+	params_text(&p, f->v->config->node);
+	nodes = session_run(&f->s,
+	    "SELECT node FROM refd.node WHERE grp = $1 AND node <> $2"
+	    " ORDER BY node",
+	    &p);
+	if (!nodes)
+		console_session_die(&f->s, SESSION_AWAY);
+	for (i = 0; i < PQntuples(nodes); i++) {
+		node = PQgetvalue(nodes, i, 0);
+		if (group_config_source(f->v->config, node))
+			compare(f, node);
+		else
+			find(f,
+			    "not compared: group.source in the configuration "
+			    "does not name the node '%s'",
+			    node);
+	}
+	PQclear(nodes);
+	session_done(&f->s);
+}
+
+/* Without a ref here, the format of the first node that has a ref. False: the
+ * repository is empty. */
+static bool find_format(struct verified *f, const struct listing *own,
+    enum refd_object_format *format)
+{
+	const struct group_config *config = f->v->config;
+	struct listing refs = { 0 };
+	struct text why = { 0 };
+	size_t i, nr = own->nr;
+
+	*format = listing_format(own);
+	for (i = 0; i < config->nr_sources && nr == 0; i++)
+		if (list(f, config->sources[i].url, &refs, &why)) {
+			nr = refs.nr;
+			*format = listing_format(&refs);
+		}
+	listing_done(&refs);
+	text_done(&why);
+	return nr > 0;
+}
+
+/* The objects come first: a check of them can take longer than a connection to
+ * PostgreSQL. */
+static void verify(struct verified *f)
+{
+	enum refd_object_format format;
+	struct text why = { 0 };
+	struct listing own = { 0 };
+
+	if (list(f, f->v->root, &own, &why)) {
+		if (find_format(f, &own, &format))
+			open_objects(f, &own, format);
+		compare_all(f);
+	} else {
+		find(f, "not compared: %s", why.data);
+	}
+	listing_done(&own);
+	text_done(&why);
+}
+
+static void verify_repo(const char *dir, void *arg)
+{
+	struct verify *v = arg;
+	struct verified f = { .v = v,
+		.s.config = v->config,
+		.path = dir + strlen(v->root) + 1 };
+
+	verify(&f);
+	v->nr_repos++;
+	v->nr_wrong += f.is_wrong;
+}
+
+/* Repositories aside belong to no path of the group. */
+static void look(const char *dir, void *arg)
+{
+	char *group = xasprintf("%s/refd/group", dir);
+	const bool is_of_group =
+	    access(group, F_OK) == 0 && !strstr(dir, "/.refd-");
+
+	free(group);
+	if (is_of_group)
+		verify_repo(dir, arg);
+}
+
+static void verify_named(struct verify *v, const char *repo)
+{
+	const size_t len = strlen(v->root);
+	char dir[PATH_MAX];
+
+	if (!realpath(repo, dir))
+		die("'%s': %s", repo, strerror(errno));
+	if (!has_prefix(dir, v->root) || dir[len] != '/' ||
+	    !scan_is_repository(dir))
+		die("'%s' is no repository below daemon.root, '%s'", repo,
+		    v->root);
+	verify_repo(dir, v);
+}
+
+static void verify_all(struct verify *v, char *const *repos)
+{
+	if (*repos)
+		for (; *repos && !interrupt_came(); repos++)
+			verify_named(v, *repos);
+	else if (!scan_repositories(v->root, look, v))
+		v->nr_wrong++;
+}
+
+/* ---- the directory for git ---- */
+
+static char *top;
+
+/* At each end of the program. */
+static void remove_top(void)
+{
+	struct tree tree = { .task = TREE_REMOVE };
+
+	tree_walk(&tree, AT_FDCWD, top);
+	free(top);
+}
+
+/* To be freed. */
+static char *make_git_dirs(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *dir;
+
+	top = xasprintf("%s/refd-group-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(top))
+		die("cannot make a directory for git, '%s': %s", top,
+		    strerror(errno));
+	atexit(remove_top);
+	dir = xasprintf("%s/git", top);
+	fetch_dirs_make(dir);
+	return dir;
+}
+
+int verify_run(const struct group_config *config, char *const *repos,
+    bool repairs)
+{
+	struct verify v = { .config = config, .repairs = repairs };
+	char *dir, root[PATH_MAX];
+
+	if (!config->nr_roots || !realpath(config->roots[0], root))
+		die("the configuration has no daemon.root that exists");
+	dir = make_git_dirs();
+	v.root = root;
+	v.site = (struct fetch_site){ .roots = config->roots,
+		.nr_roots = config->nr_roots,
+		.dir = dir };
+	interrupt_catch();
+	verify_all(&v, repos);
+	print_line(stdout, "%zu repositories verified, %zu with findings",
+	    v.nr_repos, v.nr_wrong);
+	free(dir);
+	return interrupt_came() ? INTERRUPT_STATUS :
+	    v.nr_wrong > 0      ? EXIT_FAILED :
+				  EXIT_DONE;
+}

@@ -1,0 +1,50 @@
+/*
+ * Are the objects of a repository of this node whole? The happy path:
+ *
+ *	1. git-fsck(1) reads all objects, in packs and loose, and looks for the
+ *	   objects that the refs need. A check that finds something is repeated:
+ *	   git-gc(1) may have replaced files amid the first one.
+ *	2. git-verify-pack(1) tells which packs are damaged.
+ *	3. For a repair, all objects come from another node into refd/fetched/
+ *	   of the repository, as to a new clone. git checks them there.
+ *	4. The damaged packs, and loose objects that git has named, are moved to
+ *	   refd/damaged/, and the fetched packs take their place.
+ *
+ * Failures: a repair that fails before step 4 changes nothing. After a crash in
+ * step 4, objects may be missing, and the next repair fetches again. Nothing
+ * that was found damaged is ever deleted.
+ *
+ * git runs as in a fetch (fetch.h). One thread; blocks for as long as git reads
+ * all objects, at most six hours.
+ */
+#ifndef CLIENT_GROUP_WHOLE_H
+#define CLIENT_GROUP_WHOLE_H
+
+#include "daemon/group/service/fetch_git.h"
+#include "daemon/group/service/fetch_repo.h"
+
+struct whole {
+	const struct fetch_site *site; /* borrowed, as is WISH */
+	const struct fetch_wish *wish; /* path and format */
+	struct fetch_repo repo;
+	struct text heads; /* a line with an id for each ref; owned */
+	/* What git says of the damage; owned. */
+	struct text said;
+};
+
+enum whole_state { WHOLE, WHOLE_DAMAGED, WHOLE_UNKNOWN };
+
+/* Opens the repository wish->path below ROOT. False: WHY is the reason.
+ * whole_done() in any case. */
+bool whole_open(struct whole *w, const char *root, struct text *why);
+/* UNKNOWN: WHY is the reason. */
+enum whole_state whole_check(struct whole *w, struct text *why);
+/* Prints each damaged pack, and the first lines of git. */
+void whole_print(const struct whole *w);
+/* Fetches the ids of WANTED, a line each, from SOURCE. The wish has the path
+ * there. After true, the caller checks again. False: WHY is the reason. */
+bool whole_repair(struct whole *w, const char *source,
+    const struct text *wanted, struct text *why);
+void whole_done(struct whole *w);
+
+#endif

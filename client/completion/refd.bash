@@ -73,7 +73,7 @@ _refd() {
 	--color:*) _refd_offer < <(printf '%s\n' always auto never) ;;
 	--compat:*) _refd_offer < <(printf '%s\n' 2.39 2.55) ;;
 	--ref:* | :update) _refd_offer < <(_refd_refs) ;;
-	--user:* | --service:*) _refd_offer < <(compgen -u) ;;
+	--user:*) _refd_offer < <(compgen -u) ;;
 	--repo:* | :doctor | :verify | :disown | :pack | :look)
 		_refd_offer < <(_refd_repositories gone)
 		;;

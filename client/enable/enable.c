@@ -10,7 +10,6 @@
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"
-#include "client/enable/service.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
@@ -20,18 +19,16 @@ static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
     "                   [--gate] [--json] (<repository>... | --all)\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
-    "   or: refd enable --service ACCOUNT [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
     "usage: refd disable [--json] (<repository>... | --all)\n"
-    "   or: refd disable --system [--root DIR]...\n"
-    "   or: refd disable --service ACCOUNT\n";
+    "   or: refd disable --system [--root DIR]...\n";
 
-enum what { REPOSITORIES, ALL, SYSTEM, SERVICE, LIST };
+enum what { REPOSITORIES, ALL, SYSTEM, LIST };
 
 struct request {
 	int what; /* enum what */
-	const char *socket, *account;
+	const char *socket;
 	struct command_list chains, roots;
 	bool no_fsync, gate, as_json;
 	struct wishes w; /* of enable */
@@ -49,14 +46,9 @@ struct request {
 		  "all repositories below the roots, also later ones",         \
 		  struct request, what, SYSTEM),                               \
 		    EXCLUSIVE },                                               \
-	    { OPTION_STRING("service", 0, "ACCOUNT",                           \
-		  "the daemon of ACCOUNT, and its repositories",               \
-		  struct request, account),                                    \
-		    EXCLUSIVE },                                               \
 	{                                                                      \
-		OPTION_LIST("root", 0, "DIR",                                  \
-		    "a directory for --system or --service", struct request,   \
-		    roots)                                                     \
+		OPTION_LIST("root", 0, "DIR", "a directory for --system",      \
+		    struct request, roots)                                     \
 	}
 
 #define JSON                                                                   \
@@ -124,8 +116,6 @@ static const char **resolve_roots(const struct command_list *list, bool enables)
 static void check_options(const struct command *c, struct request *rq, int argc,
     char **argv)
 {
-	if (rq->account)
-		rq->what = SERVICE;
 	if (rq->what == REPOSITORIES && !argc)
 		cli_usage(c, "missing argument: <repository>...");
 	if (rq->what != REPOSITORIES && argc)
@@ -135,8 +125,7 @@ static void check_options(const struct command *c, struct request *rq, int argc,
 		    "--gate is for single repositories, because each keeps its "
 		    "own hook beside the gate: run refd enable --gate "
 		    "<repository>");
-	if (rq->roots.nr && rq->what != SYSTEM &&
-	    (rq->what != SERVICE || c == &disable_command))
+	if (rq->roots.nr && rq->what != SYSTEM)
 		cli_usage(c, "unexpected option --root");
 }
 
@@ -317,9 +306,6 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 		return do_all(w);
 	case SYSTEM:
 		return enable_system(roots, rq->roots.nr, w);
-	case SERVICE:
-		return w ? service_enable(rq->account, roots, rq->roots.nr) :
-			   service_disable(rq->account);
 	case LIST:
 		return enable_list();
 	}
@@ -356,7 +342,7 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	if (rq.as_json)
 		enable_report_as(ENABLE_REPORT_JSON);
 	roots = resolve_roots(&rq.roots, enables);
-	needs_list = rq.what != LIST && rq.what != SERVICE;
+	needs_list = rq.what != LIST;
 	if (needs_list && enables)
 		settle_wishes(&rq);
 	if (needs_list)

@@ -12,7 +12,7 @@
 #include "client/refd.h"
 
 #define CONNECT_SYSTEM_SOCKET "/run/refd/refd.sock"
-/* Of the daemons that refd enable --service starts: before the account. */
+/* Of the daemons of refd@ACCOUNT.service: before the account. */
 #define CONNECT_ACCOUNT_BEGIN "/run/refd-"
 
 enum fallback {

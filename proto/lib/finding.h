@@ -226,10 +226,10 @@ enum finding_repair {
 	    "for a repository below no root: git config -f "                   \
 	    "/etc/refd/config --add daemon.root <directory>, systemctl "       \
 	    "edit refd: ReadWritePaths=<directory> below [Service], "          \
-	    "systemctl restart refd; of another owner: refd enable "           \
-	    "--service <owner> --root <directory>; of another daemon: refd "   \
-	    "enable --socket <its socket> <repository>, or, once its journal " \
-	    "is gone for good, refd disown <repository>")                      \
+	    "systemctl restart refd; of another owner: a daemon of the owner " \
+	    "(refd-daemon(8)); of another daemon: refd enable --socket <its "  \
+	    "socket> <repository>, or, once its journal is gone for good, "    \
+	    "refd disown <repository>")                                        \
 	X(ENABLE_INCOMPLETE, "enable-incomplete", ERROR, ENABLE,               \
 	    "refd enable <repository>")                                        \
 	X(HOOK_MISSING, "hook-missing", ERROR, ENABLE,                         \

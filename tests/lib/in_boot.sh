@@ -293,8 +293,12 @@ is 'disabled' '' "$(numbers)"
 mkdir -p /etc/systemd/system
 install -d -o alice -g alice /srv/alice
 hers=$(new_repo alice /srv/alice/r.git)
-check 'a service for an account' quietly refd enable --service alice \
-	--root /srv/alice
+install -d /etc/refd/alice $unit/refd@alice.service.d
+git config -f /etc/refd/alice/config daemon.root /srv/alice
+printf '[Service]\nReadWritePaths=/srv/alice\n' \
+	>$unit/refd@alice.service.d/roots.conf
+check 'a service for an account' quietly systemctl enable --now \
+	refd@alice.socket refd@alice.service
 is 'is there at the next boot, too' enabled "$(systemctl is-enabled \
 	refd@alice.socket)"
 is 'and up' active "$(show ActiveState refd@alice.service)"
@@ -310,10 +314,10 @@ check 'a package is upgraded' quietly sh /usr/local/lib/refd.postinst \
 check 'she has the new daemon' test "$was" != \
 	"$(show MainPID refd@alice.service)"
 is 'which is up' active "$(show ActiveState refd@alice.service)"
-check 'it is taken away' quietly refd disable --service alice
+check 'it is taken away' quietly systemctl disable --now refd@alice.socket \
+	refd@alice.service
 is 'and down' 'inactive inactive' "$(show ActiveState refd@alice.socket) $(
 	show ActiveState refd@alice.service)"
-is 'nothing is left in /etc' '' "$(find /etc -name '*refd@alice*')"
 
 systemctl stop refd.socket refd.service
 journalctl -q --no-pager -u refd.service -u 'refd@*' -o cat | tail -n 60 >&2

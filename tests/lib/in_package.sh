@@ -200,8 +200,12 @@ after_it() {
 
 	useradd keeper
 	install -d -o keeper /srv/keeper
-	check 'refd enable --service' refd enable --service keeper \
-		--root /srv/keeper
+	install -d /etc/refd/keeper /etc/systemd/system/refd@keeper.service.d
+	git config -f /etc/refd/keeper/config daemon.root /srv/keeper
+	printf '[Service]\nReadWritePaths=/srv/keeper\n' \
+		>/etc/systemd/system/refd@keeper.service.d/roots.conf
+	check 'refd@keeper' systemctl enable -q --now refd@keeper.socket \
+		refd@keeper.service
 	check 'its daemon serves' refd ping --wait 20 \
 		--socket /run/refd-keeper/refd.sock
 	systemctl enable -q refd-metrics.socket

@@ -1,9 +1,8 @@
 #!/bin/bash
-# Proves that refd enable --service sets up a daemon of one account, can be
-# repeated, and is undone by refd disable --service. A repository that goes from
-# the daemon of root to the daemon of its owner loses no acknowledged update.
-# /etc and /run are copies here, and systemctl is a script that records its
-# arguments.
+# Proves that commands find the daemons of all accounts by their units and
+# configurations, and that refd enable --system refuses a root of another
+# daemon. A repository that goes from the daemon of root to the daemon of its
+# owner loses no acknowledged update. /etc and /run are copies here.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -21,41 +20,18 @@ quietly() { "$@" >"$T/out" 2>&1; }
 ALICE=64001
 S=$T/srv/alice
 cp -a /etc "$T/etc"
-mkdir -p "$T/etc/systemd/system" "$T/bin" "$T/srv"
+mkdir -p "$T/etc/systemd/system" "$T/srv"
 echo "alice:x:$ALICE:$ALICE::/:/bin/sh" >>"$T/etc/passwd"
 mount --bind "$T/etc" /etc && scenario_mounts+=(/etc)
 mount -t tmpfs none /run && scenario_mounts+=(/run)
 rm -rf /etc/refd /etc/systemd/system/refd@alice.service.d
 install -d -o $ALICE -g $ALICE "$S" "$T/of$ALICE" /run/refd-alice "$T/state.alice"
-printf '#!/bin/sh\necho "$@" >>%s/systemctl\n' "$T" >"$T/bin/systemctl"
-chmod 755 "$T/bin/systemctl"
-export PATH=$T/bin:$PATH
 
-# ---- a service for an account ----
+# ---- a service for an account, as refd-daemon(8) says ----
 
-"$REFD" enable --service nobody-of-that-name --root "$S" >"$T/out" 2>&1
-is 'an account that is not there' 128 $?
-"$REFD" enable --service root --root "$S" >"$T/out" 2>&1
-is 'root has no such service' 128 $?
-"$REFD" enable --service alice >"$T/out" 2>&1
-is 'without a root there is nothing to serve' 128 $?
-is 'nothing is written by these' '' "$(ls /etc/refd 2>/dev/null)"
-check 'enabled, without systemd' quietly \
-	"$REFD" enable --service alice --root "$S"
-check 'says what to run' grep -q \
-	'systemctl enable --now refd@alice.socket refd@alice.service' "$T/out"
-check 'and runs nothing' test ! -e "$T/systemctl"
+install -d /etc/refd/alice
+git config -f /etc/refd/alice/config daemon.root "$S"
 check 'the configuration is good' "$REFD" check-config /etc/refd/alice/config
-is 'the unit may write there' "ReadWritePaths=$S" \
-	"$(grep ^Read /etc/systemd/system/refd@alice.service.d/roots.conf)"
-mkdir -p /run/systemd/system
-before=$(cd /etc && find refd systemd/system/refd@* -type f -exec cksum {} +)
-check 'again, with systemd, by number' quietly "$REFD" enable \
-	--service $ALICE --root "$T"
-is 'what is there is kept' "$before" "$(cd /etc &&
-	find refd systemd/system/refd@* -type f -exec cksum {} +)"
-is 'systemd is told' "daemon-reload enable --now refd@alice.socket \
-refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
 
 # ---- a second daemon of the same root ----
 
@@ -75,12 +51,6 @@ first=$!
 own "$first"
 "$REFD" ping --socket /run/refd/refd.sock --wait 60 >/dev/null
 who="/run/refd/refd.sock (unit refd, account root, roots $T/srv)"
-"$REFD" disable --service alice >/dev/null 2>&1
-"$REFD" enable --service alice --root "$S" >"$T/out" 2>&1
-is 'a second daemon of a served root' 128 $?
-check 'is refused, with who serves' grep -qF \
-	"$S/ is served already by the daemon on $who; use this one" "$T/out"
-check 'nothing is written' test ! -e /etc/refd/alice
 export GIT_CONFIG_SYSTEM=/etc/refd-gitconfig
 "$REFD" enable --system --root "$S" \
 	--socket /run/refd-alice/refd.sock >"$T/out" 2>&1
@@ -100,8 +70,6 @@ check 'a root of this daemon' env -u REFD_SOCKET "$REFD" enable --system \
 unset GIT_CONFIG_SYSTEM
 kill "$first"
 wait "$first"
-check 'enabled, when it has ended' quietly \
-	"$REFD" enable --service alice --root "$S"
 "$REFD" status --all >"$T/out"
 is 'one is away' 75 $?
 is 'all daemons' "/run/refd/refd.sock (unit refd, account not known, roots \
@@ -173,22 +141,4 @@ is 'and nothing is lost by that' "$(printf '%s\n%s commit\t%s' \
 	"$acknowledged" "$two" refs/heads/pushed | sort -k3)" \
 	"$(as $ALICE git --git-dir="$repo" for-each-ref | sort -k3)"
 check 'her daemon stops' stop_daemon
-
-# ---- undone ----
-
-: >"$T/systemctl"
-check 'disabled' quietly \
-	"$REFD" disable --service alice
-is 'systemd is told that' "daemon-reload disable --now refd@alice.socket \
-refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
-is 'its files are gone' '' "$(find /etc/refd /etc/systemd/system/refd@* \
-	2>/dev/null | grep alice)"
-check 'its state is not' test -e "$T/state.alice/journal.db"
-is 'disabled twice: there was none' 'alice: no service was enabled' \
-	"$("$REFD" disable --service alice 2>&1)"
-"$REFD" enable --service alice --root "$S" >"$T/out"
-printf '\tallowUser = bob\n' >>/etc/refd/alice/config
-check 'disabled after a change by hand' quietly \
-	"$REFD" disable --service alice
-check 'which is kept' grep -q bob /etc/refd/alice/config
 finish

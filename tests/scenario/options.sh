@@ -112,8 +112,7 @@ refuses 'log' "\`json' and \`z' exclude" log --json -z
 refuses 'log --follow' "\`reverse' and \`follow' exclude" log --reverse --follow
 refuses 'restore' "\`dry-run' and \`force' exclude" restore --at 1 -n --force
 refuses 'enable' "\`all' and \`list' exclude" enable --all --list
-refuses 'disable' "\`system' and \`service' exclude" \
-	disable --service x --system
+refuses 'disable' "\`all' and \`system' exclude" disable --system --all
 refuses 'enable --all x' "unexpected argument 'x'" enable --all x
 refuses 'enable --root' 'unexpected option --root' enable --root / x
 refuses 'disable --root' 'unexpected option --root' disable --root / x

@@ -49,7 +49,7 @@ roots_daemon() {
 			"$(update $BOB own.git refs/heads/a "$his")"
 		"$REFD" update --git-dir "$own" refs/heads/a "$his" 2>"$T/err"
 		check 'and says whose it is and what to do' grep -q \
-			"belongs to uid $BOB.*run a daemon as that user (refd enable --service $BOB" "$T/err"
+			"belongs to uid $BOB.*run a daemon as that user (refd@NAME.service in refd-daemon(8))" "$T/err"
 	done
 	check 'nothing is left in it' test ! -e "$own/refd"
 	chown -R $BOB "$own"

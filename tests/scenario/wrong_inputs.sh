@@ -201,7 +201,7 @@ others() {
 	git init -q --bare "$SERVED/of64001/b.git"
 	chown -R 64001 "$T/of64001" "$SERVED/of64001"
 	wrong 128 "'srv/of64001/b.git' belongs to uid 64001" \
-		"root's repositories only" 'refd enable --service' -- \
+		"root's repositories only" 'refd@NAME.service' -- \
 		"$REFD" update -C srv/of64001/b.git refs/heads/x "$one"
 	wrong 128 'cannot connect to refd.sock' 'Permission denied' -- \
 		"${stranger[@]}" "$REFD" ping
@@ -210,8 +210,6 @@ others() {
 		'daemon.allowUser, daemon.allowGroup' -- "${stranger[@]}" "$REFD" log
 	wrong 1 'a.git belongs to root' 'enable it as that user or as root' -- \
 		"${stranger[@]}" "$REFD" enable srv/a.git
-	wrong 128 "no account 'nosuchuser'" 'getent passwd' -- \
-		"$REFD" enable --service nosuchuser --root srv
 	wrong 69 "the state directory 'state'" 'Permission denied' \
 		'--state or daemon.state' -- "${stranger[@]}" "$REFD" daemon \
 		--socket "$T/of64001/sock" --state "$STATE" --root srv

@@ -78,8 +78,8 @@ char *repo_owner_why(const char *path, uint32_t uid)
 {
 	return repo_why("'%s' belongs to uid %u, and a daemon of root serves "
 			"root's repositories only: run a daemon as that user "
-			"(refd enable --service %u --root DIR)",
-	    path, uid, uid);
+			"(refd@NAME.service in refd-daemon(8))",
+	    path, uid);
 }
 
 /* Do refs and objects belong to a served owner? repo_find() has checked the

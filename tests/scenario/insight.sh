@@ -143,7 +143,7 @@ check 'status -v names them, too' grep -q "^failed: $T/c.git: refs/heads/x: " \
 
 # refd-daemon(8) lists exactly the events.
 cat "$ROOT"/daemon/*.c "$ROOT"/daemon/{server,service,metrics}/*.c | tr -d '\n\t' |
-	grep -oE 'log_(event|limited|flush|admin)\([^"]*, *"[a-z-]+"' |
+	grep -oE '(log_(event|limited|flush|admin)\([^"]*|LOG_LEVEL_[A-Z]+), *"[a-z-]+"' |
 	sed 's/.*"\(.*\)"/\1/' | sort -u >"$T/events"
 sed -n '/^\.Ss The log/,/^\.Ss/s/^\.It Cm //p' "$ROOT/daemon/refd-daemon.8" |
 	tr -d ' ' | tr , '\n' | sort >"$T/events.manual"

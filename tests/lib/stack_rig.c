@@ -210,23 +210,16 @@ int stk_table(struct stack_update *u, const struct reftable_record *records,
 	return stack_table_make(u, nr, stk_record, &all);
 }
 
-static bool touches_all(void *arg, const char *name)
-{
-	(void)arg;
-	(void)name;
-	return true;
-}
-
 int stk_publish(struct stack_update *u)
 {
-	enum stack_base result;
 	int r = stack_update_lock(u);
 
+	if (r < 0)
+		return r;
+	r = stack_base_check(u);
 	if (r == 0)
-		r = stack_base_check(u, touches_all, NULL, &result);
-	if (r == 0 && result != STACK_BASE_SAME)
 		r = -EAGAIN;
-	if (r == 0)
+	if (r > 0)
 		r = stack_update_list(u);
 	if (r == 0)
 		r = stack_sync_base(u, INT64_MIN, false);

@@ -131,7 +131,6 @@ static int stage_part(struct part *part)
 {
 	struct stack_update *u = &part->update;
 	struct picked picked;
-	enum stack_base base;
 	size_t i;
 	int r;
 
@@ -147,8 +146,8 @@ static int stage_part(struct part *part)
 	if (r == 0)
 		r = stack_update_lock(u);
 	if (r == 0)
-		r = stack_base_check(u, NULL, NULL, &base);
-	if (r == 0)
+		r = stack_base_check(u);
+	if (r >= 0)
 		r = stack_sync_base(u, INT64_MIN, false);
 	if (r == 0)
 		r = stack_update_list(u);

@@ -169,19 +169,14 @@ static void git_acts(void)
 		git_begins_merge();
 }
 
-static bool touches_one(void *arg, const char *name)
-{
-	return strcmp(arg, name) == 0;
-}
-
 static void write_by_us(void)
 {
 	const unsigned i = dice(POOL);
 	const uint8_t to = dice(4) == 0 ? 0 : (uint8_t)(1 + dice(200));
 	const struct reftable_record rec =
 	    to == 0 ? rh_deleted(names[i], 0) : rh_ref(names[i], 0, to);
-	enum stack_base result = STACK_BASE_CHANGED;
 	unsigned n;
+	int r = 0;
 
 	ck_assert_int_eq(stk_begin(&u), 0);
 	u.may_fold = true;
@@ -189,14 +184,14 @@ static void write_by_us(void)
 	for (n = dice(4); n > 0; n--)
 		git_acts();
 	ck_assert_int_eq(stack_update_lock(&u), 0);
-	for (n = 0; result == STACK_BASE_CHANGED; n++) {
+	for (n = 0; r == 0; n++) {
 		ck_assert_uint_lt(n, 2);
 		if (n > 0) {
 			ck_assert_int_eq(stack_update_begin(&u), 0);
 			ck_assert_int_eq(stk_table(&u, &rec, 1), 0);
 		}
-		ck_assert_int_eq(
-		    stack_base_check(&u, touches_one, names[i], &result), 0);
+		r = stack_base_check(&u);
+		ck_assert_int_ge(r, 0);
 	}
 	ck_assert_int_eq(stack_update_list(&u), 0);
 	ck_assert_int_eq(stack_update_place(&u), 0);

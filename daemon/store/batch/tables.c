@@ -279,20 +279,6 @@ int tables_part(struct pass *p, const struct change *at,
 	return r;
 }
 
-static void forget_names(struct tables_part *part)
-{
-	struct tables_name *n, *next;
-
-	HASH_ITER(hh, part->names, n, next) {
-		HASH_DEL(part->names, n);
-		free(n->own);
-		free(n);
-	}
-	free(part->sorted);
-	part->sorted = NULL;
-	part->nr_sorted = 0;
-}
-
 static void end_round(struct pass *p, struct tables_part *part)
 {
 	if (part->has_base)
@@ -303,7 +289,6 @@ static void end_round(struct pass *p, struct tables_part *part)
 	free(part->records);
 	part->records = NULL;
 	part->nr_records = 0;
-	forget_names(part);
 }
 
 void tables_end_round(struct pass *p, struct repo_slice *g)

@@ -4,8 +4,8 @@
  * A batch adds one table to each stack that it changes: to that of the common
  * dir, and to those of linked worktrees. A round reads a snapshot of the stacks
  * without a lock, checks, and writes the tables. Then seal() locks the lists
- * and compares them with the snapshots. If another writer changed something
- * that the round has read, all changes of the repository begin a new round.
+ * and compares them with the snapshots. If another writer changed a list, all
+ * changes of the repository begin a new round.
  */
 #ifndef STORE_TABLES_H
 #define STORE_TABLES_H
@@ -13,14 +13,6 @@
 #include "daemon/store/batch/backend.h"
 #include "daemon/store/stack/stack_look.h"
 #include "daemon/store/stack/stack_update.h"
-
-/* A name that the round has read, and that no update names. */
-struct tables_name {
-	const char *name; /* of CHANGE; or owned, if OWN */
-	char *own;
-	struct change *change; /* holds the name; NULL: only read */
-	UT_hash_handle hh;
-};
 
 struct tables_record {
 	const struct change *change;
@@ -36,11 +28,6 @@ struct tables_part {
 	struct stack_reader reader; /* of update.base */
 	bool has_base;              /* of this round: update.base and READER */
 	bool is_synced;             /* a flush was begun */
-	struct tables_name *names;  /* a hash; owned */
-	/* NAMES and the names of all updates, sorted; made when a list has
-	 * changed. */
-	const char **sorted;
-	size_t nr_sorted;
 	/* The new table; owned. */
 	struct tables_record *records;
 	size_t nr_records;

@@ -2,10 +2,9 @@
  * Tables: reads refs and logs from the snapshot of a round, and looks for
  * conflicting names.
  *
- * The happy path: the names of the updates are read, and every other name that
- * is read is noted. If another writer changes one of these names, or a name
- * above or below, before the list is locked, the round is repeated
- * (tables_seal.c).
+ * The happy path: the names of the updates are read, and those that they lead
+ * to. If another writer changes the list before refd locks it, the round is
+ * repeated (tables_seal.c).
  *
  * What fails:
  *	a session of this daemon holds	the change is given back, as if a lock
@@ -15,37 +14,11 @@
  *					transaction
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/batch/tables.h"
 
 /* ---- names ---- */
-
-/* The entry of NAME in PART, new if needed. NULL: no memory. COPY: NAME does
- * not live until the end of the round. */
-static struct tables_name *name_of(struct tables_part *part, const char *name,
-    bool copy)
-{
-	struct tables_name *n;
-
-	HASH_FIND_STR(part->names, name, n);
-	if (n != NULL)
-		return n;
-	n = calloc(1, sizeof(*n));
-	if (n == NULL)
-		return NULL;
-	n->name = name;
-	if (copy)
-		n->name = n->own = strdup(name);
-	if (n->name != NULL)
-		HASH_ADD_KEYPTR(hh, part->names, n->name, strlen(n->name), n);
-	if (n->name != NULL && n->hh.tbl != NULL)
-		return n;
-	free(n->own);
-	free(n);
-	return NULL;
-}
 
 /* Does an update which can be committed name the place of C? */
 static bool is_asked(const struct pass *p, const struct change *c)
@@ -66,23 +39,17 @@ static bool is_asked(const struct pass *p, const struct change *c)
 }
 
 /* C was found: the end of a symbolic ref, or HEAD. Two transactions may meet
- * there. */
-static bool hold_found(const struct pass *p, struct tables_part *part,
-    struct change *c)
+ * there. Does a further found change have the place of C? */
+static bool is_found_too(const struct change *c)
 {
-	struct tables_name *n = name_of(part, c->edit.name, false);
+	const struct change *o;
 
-	if (n == NULL) {
-		change_fail_errno(c, -ENOMEM, "can't hold the reference");
-		return false;
-	}
-	if (is_asked(p, c) ||
-	    (n->change != NULL && change_is_live(n->change))) {
-		change_locked(c, c->edit.name);
-		return false;
-	}
-	n->change = c;
-	return true;
+	for (o = c->repo_slice->changes; o != NULL; o = o->next_in_repo)
+		if (o != c && !o->is_asked && change_is_live(o) &&
+		    o->edit.dirfd == c->edit.dirfd &&
+		    strcmp(o->edit.name, c->edit.name) == 0)
+			return true;
+	return false;
 }
 
 /* C was asked. HEAD and main-worktree/HEAD of two transactions can be one
@@ -97,15 +64,16 @@ static bool is_asked_again(const struct change *c)
 }
 
 /* true: C holds its name. */
-static bool hold_name(const struct pass *p, struct tables_part *part,
+static bool hold_name(const struct pass *p, const struct tables_part *part,
     struct change *c)
 {
 	if (stack_is_held(part->update.stack, c->edit.name) ||
-	    (c->is_asked && is_asked_again(c))) {
+	    (c->is_asked ? is_asked_again(c) :
+			   is_asked(p, c) || is_found_too(c))) {
 		change_locked(c, c->edit.name);
 		return false;
 	}
-	return c->is_asked || hold_found(p, part, c);
+	return true;
 }
 
 /* ---- values ---- */
@@ -146,23 +114,12 @@ void tables_held(struct pass *p, struct repo_slice *g)
 	(void)g;
 }
 
-/* The part of AT, whose name counts as read. */
-static int read_at(struct pass *p, const struct change *at,
-    struct tables_part **part)
-{
-	int r = tables_part(p, at, part);
-
-	if (r == 0 && name_of(*part, at->edit.name, true) == NULL)
-		r = -ENOMEM;
-	return r;
-}
-
 int tables_look(struct pass *p, const struct change *at,
     struct loose_value *value)
 {
 	struct tables_part *part;
 	uint64_t index;
-	int r = read_at(p, at, &part);
+	int r = tables_part(p, at, &part);
 
 	return r < 0 ?
 	    r :
@@ -244,7 +201,7 @@ void tables_conflict(struct pass *p, struct change *c)
 int tables_has_log(struct pass *p, const struct change *at)
 {
 	struct tables_part *part;
-	int r = read_at(p, at, &part);
+	int r = tables_part(p, at, &part);
 
 	return r < 0 ? r : stack_reader_has_log(&part->reader, at->edit.name);
 }

@@ -6,16 +6,15 @@
  *	base	tables and a list by other writers become durable
  *	large	a large new table becomes durable
  *	lock	all lists, that of the common dir first
- *	check	the lists are those of the round, or grew by tables which touch
- *		no name that the round has read
+ *	check	the lists are those of the round
  *	list	the next lists, staged
  *	sync	tables, lists and directories are flushed beside the log
  *
  * A batch that only confirms values takes no lock: it flushes what it has read.
  *
  * What fails:
- *	another writer changed a name,	a new round, under the locks. With a
- *	or merged the first table	large table, also of the other writer,
+ *	another writer changed a list	a new round, under the locks. With a
+ *					large table, also of the other writer,
  *					the locks go, twice at most; if other
  *					repositories wait, every transaction
  *					gets a pass of its own
@@ -26,8 +25,6 @@
  *					repository on the file system any more
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "daemon/store/batch/tables.h"
 
@@ -183,60 +180,19 @@ static enum step lock_lists(struct pass *p, struct repo_slice *g)
 	return STEP_FAILED;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Lists all names that the round has read in PART. False: no memory. */
-static bool sort_names(struct tables_part *part)
-{
-	size_t nr = HASH_COUNT(part->names);
-	const struct tables_name *n;
-	const struct change *c;
-
-	for (c = part->repo_slice->changes; c != NULL; c = c->next_in_repo)
-		nr++;
-	part->sorted = calloc(nr + 1, sizeof(*part->sorted));
-	if (part->sorted == NULL)
-		return false;
-	for (n = part->names; n != NULL; n = n->hh.next)
-		part->sorted[part->nr_sorted++] = n->name;
-	for (c = part->repo_slice->changes; c != NULL; c = c->next_in_repo)
-		if (strcmp(c->worktree, part->worktree) == 0)
-			part->sorted[part->nr_sorted++] = c->edit.name;
-	qsort(part->sorted, part->nr_sorted, sizeof(*part->sorted),
-	    compare_names);
-	return true;
-}
-
-/* stack_touches_fn */
-static bool touches(void *arg, const char *name)
-{
-	struct tables_part *part = arg;
-
-	if (part->sorted == NULL && !sort_names(part))
-		return true;
-	return stack_base_touches(part->sorted, part->nr_sorted, name);
-}
-
 static enum step check_bases(struct pass *p, struct repo_slice *g)
 {
-	enum stack_base result;
 	struct tables_part *part;
 	int r;
 
 	for (part = g->tables.parts; part != NULL; part = part->next) {
 		if (!part->has_base)
 			continue;
-		/* The check may drop the snapshot. */
-		stack_reader_done(&part->reader);
-		memset(&part->reader, 0, sizeof(part->reader));
-		r = stack_base_check(&part->update, touches, part, &result);
+		r = stack_base_check(&part->update);
 		if (r < 0)
 			return failed(p, g, part, r,
 			    "can't read the reftables");
-		if (result == STACK_BASE_CHANGED)
+		if (r == 0)
 			return STEP_AGAIN;
 	}
 	return STEP_ON;

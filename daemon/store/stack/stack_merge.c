@@ -102,22 +102,14 @@ int stack_merge_make(struct stack_update *u)
 
 /* ---- under the lock ---- */
 
-/* Merged records hide nothing, and are hidden by all later records. */
-static bool touches_nothing(void *arg, const char *name)
-{
-	(void)arg;
-	(void)name;
-	return false;
-}
-
 static int lock_and_check(struct stack_update *u)
 {
-	enum stack_base result;
 	int r = stack_update_lock(u);
 
-	if (r == 0)
-		r = stack_base_check(u, touches_nothing, NULL, &result);
-	return r == 0 && result == STACK_BASE_CHANGED ? -EAGAIN : r;
+	if (r < 0)
+		return r;
+	r = stack_base_check(u);
+	return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
 /* Git waits only 100 ms for the lock: its large tables are flushed before. If

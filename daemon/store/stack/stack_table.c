@@ -435,9 +435,9 @@ static int take_index(struct making *m)
 		return 0;
 	}
 	u->is_large = m->bytes > STACK_LARGE;
-	if (next == 0 || next > STACK_INDEX_MAX - STACK_GAP)
+	if (next == 0)
 		return -EOVERFLOW;
-	u->index = m->index = u->is_large ? next + STACK_GAP : next;
+	u->index = m->index = next;
 	return 0;
 }
 

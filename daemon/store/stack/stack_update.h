@@ -20,8 +20,8 @@
  *			published, and gives the turn to the next batch
  *
  * A table of more than STACK_SYNC_EARLY bytes is synced before the lock
- * (stack_sync_table()). After a repeat (STACK_BASE_CHANGED) call begin() again,
- * under the lock or not. After any failure, end() cleans up.
+ * (stack_sync_table()). If the base has changed, call begin() again, under the
+ * lock or not. After any failure, end() cleans up.
  *
  * Readers see the old list or the new list, and both are whole: a table gets
  * its name before the list names it, and no name is used twice. A crash leaves
@@ -40,10 +40,9 @@
 #include "daemon/store/refs/flush.h"
 #include "daemon/store/stack/stack.h"
 
-/* A table of more records than fit into so many bytes keeps its index although
- * git appends meanwhile: STACK_GAP indices are left free. */
+/* A table of more records than fit into so many bytes is not made again under
+ * the lock at once, and takes no other tables (stack_fold.c). */
 #define STACK_LARGE ((uint64_t)256 * 1024)
-#define STACK_GAP   16
 /* A larger file is synced before the lock: its write-out could take a good part
  * of the 100 ms that git waits for the lock. */
 #define STACK_SYNC_EARLY ((uint64_t)1024 * 1024)
@@ -148,35 +147,14 @@ int stack_table_drop(struct stack_update *u);
  * order main, then worktrees by id. */
 int stack_update_lock(struct stack_update *u);
 
-/* Is the base still right, so that the checked table may be published? */
-enum stack_base {
-	STACK_BASE_SAME,   /* the list is the same */
-	STACK_BASE_GREW,   /* other tables, but none touches a name: u->base is
-			      the present list now, and the table stays */
-	STACK_BASE_CHANGED /* begin a new round, under the lock if wanted */
-};
-
-/* Does a change of NAME by another writer matter? Yes if the batch reads or
- * writes NAME, a name above or a name below. */
-typedef bool stack_touches_fn(void *arg, const char *name);
-
 /*
- * stack_base.c: compares the base with the list. Under the lock; without a
- * lock, or without a table, the result is only a hint. TOUCHES is called for
- * every new record of a ref or a log. At most STACK_SCAN_MAX bytes of tables
- * are scanned: beyond this the base counts as changed. A table with folded
- * tables needs the same list, and the locks of the folded tables: then the base
- * is the same, and the locks are taken.
- *
- * -ESTALE: reftable/ is another directory now.
+ * stack_base.c: is the list still the base, so that the checked table may be
+ * published? Under the lock; otherwise the result is only a hint. Locks the
+ * folded tables, which git must not merge meanwhile. The base of a merge may
+ * have grown: then u->base is the present list. 1: yes. 0: begin a new round,
+ * under the lock if wanted. -ESTALE: reftable/ is another directory now.
  */
-#define STACK_SCAN_MAX ((uint64_t)256 * 1024)
-int stack_base_check(struct stack_update *u, stack_touches_fn *touches,
-    void *arg, enum stack_base *result);
-
-/* For TOUCHES: is NAME one of the NR names, or above or below one of them?
- * NAMES are sorted by strcmp(). Pure. */
-bool stack_base_touches(const char *const *names, size_t nr, const char *name);
+int stack_base_check(struct stack_update *u);
 
 /* Stages the list of the base, less folded tables, plus the table. Under the
  * lock, after the check. -EFBIG: the list is full. */

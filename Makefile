@@ -105,25 +105,24 @@ ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
 
 STORE_PKGS := sqlite3 zlib
 NET_PKGS   := libevent_core libevent_pthreads
-# Of refd-deliver alone, with SQLite.
-CURL_PKGS  := libcurl
 CONFINE_PKGS := libseccomp
 TEST_PKGS  := check
 # Of librefd-git2 alone, which "make libgit2" and the tests build.
 GIT2_PKGS  := libgit2
 # Of refd-group alone, which "make group" and the tests build.
 PQ_PKGS    := libpq
+# Of refd-deliver alone, which "make deliver" and the tests build.
+CURL_PKGS  := libcurl
 
 ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
-	$(CONFINE_PKGS) $(CURL_PKGS) && echo yes),yes)
+	$(CONFINE_PKGS) && echo yes),yes)
 $(error libraries are missing: run scripts/deps --build)
 endif
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS) \
-	$(CONFINE_PKGS) $(CURL_PKGS))
+	$(CONFINE_PKGS))
 STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))
 NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS) $(CONFINE_PKGS))
-CURL_LIBS  := $(shell $(PKG_CONFIG) --libs $(CURL_PKGS))
 endif
 # Asked for only where a test is linked: a plain build needs no libcheck.
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
@@ -131,6 +130,8 @@ GIT2_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(GIT2_PKGS))
 GIT2_LIBS = $(shell $(PKG_CONFIG) --libs $(GIT2_PKGS))
 PQ_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PQ_PKGS))
 PQ_LIBS = $(shell $(PKG_CONFIG) --libs $(PQ_PKGS))
+CURL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(CURL_PKGS))
+CURL_LIBS = $(shell $(PKG_CONFIG) --libs $(CURL_PKGS))
 
 # ---- sources ----
 
@@ -164,21 +165,21 @@ FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # What a fuzzer may call; the rest is not built for it.
 FUZZED_SRCS  := $(PROTO_SRCS) $(LIB_SRCS) $(TESTLIB_SRCS) \
 	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
-	$(addprefix client/,base/cli.c push/push.c request/git_messages.c \
+	$(addprefix client/,push/push.c request/git_messages.c \
 	update/stdin.c update/stdin_fields.c git/quote.c git/lockpid.c \
 	base/child.c git/configfiles.c git/gitconfig.c)
 
 quote   = '$(subst ','\'',$(1))'
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-BIN := $(BUILD)/bin/refd $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
-	$(BUILD)/bin/refd-deliver
+BIN := $(BUILD)/bin/refd $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin
 LIB := $(BUILD)/lib/librefd.a $(BUILD)/lib/librefd.so
 UNIT_BIN    := $(UNIT_SRCS:%.c=$(BUILD)/%)
 HELPER_BIN  := $(HELPER_SRCS:%.c=$(BUILD)/%)
 PRELOAD_LIB := $(PRELOAD_SRCS:%.c=$(BUILD)/%.so)
 BENCH_BIN   := $(BUILD)/tests/bench/load
 GROUP_BIN   := $(BUILD)/bin/refd-group
+DELIVER_BIN := $(BUILD)/bin/refd-deliver
 GIT2_LIB    := $(BUILD)/lib/librefd-git2.so
 GIT2_BIN    := $(addprefix $(BUILD)/tests/libgit2/,differ own)
 FUZZ_BIN    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/fuzz/%)
@@ -193,7 +194,7 @@ endif
 .SECONDARY:
 .PHONY: all units tests fuzz check check-long mutants soak bench dist \
 	install install-units uninstall libgit2 install-libgit2 group \
-	install-group \
+	install-group deliver install-deliver \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -204,6 +205,7 @@ help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make libgit2       librefd-git2 for programs of libgit2; install-libgit2'
 	@echo 'make group         refd-group, for a group of nodes (libpq); install-group'
+	@echo 'make deliver       refd-deliver, for web hooks (libcurl); install-deliver'
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
 	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
@@ -245,6 +247,7 @@ CLI_OBJS     := $(call objects,$(CLI_SRCS))
 LIBREFD_OBJS := $(call objects,$(CLIENT_SRCS) $(PROTO_SRCS))
 GIT2_OBJS    := $(call objects,$(GIT2_SRCS))
 DELIVER_OBJS := $(call objects,$(DELIVER_SRCS))
+LIB_OBJS     := $(call objects,$(LIB_SRCS))
 GROUP_OBJS   := $(call objects,$(GROUP_SRCS))
 DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
@@ -266,6 +269,7 @@ $(LIBREFD_OBJS): EXTRA = -fPIC
 $(GIT2_OBJS): EXTRA = -fPIC $(GIT2_CFLAGS)
 $(call objects,$(GIT2_TEST_SRCS)): EXTRA = $(GIT2_CFLAGS)
 $(GROUP_OBJS): EXTRA = $(PQ_CFLAGS)
+$(DELIVER_OBJS): EXTRA = $(CURL_CFLAGS)
 $(CLI_OBJS): EXTRA = -DBINDIR='"$(BINDIR)"' -DDATADIR='"$(DATADIR)"' \
 	-DLIBEXECDIR='"$(LIBEXECDIR)/refd"'
 $(CLI_OBJS): $(BUILD)/stamp/prefix
@@ -280,7 +284,7 @@ $(BUILD)/lib/librefd.a: $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
 # For the unit tests: the command without its main().
 $(BUILD)/lib/libcli.a: $(filter-out %/client/main.o,$(CLI_OBJS)) \
 		$(BUILD)/stamp/cli
-$(BUILD)/lib/libdeliver.a: $(DELIVER_OBJS) $(BUILD)/stamp/deliver
+$(BUILD)/lib/libdeliver.a: $(DELIVER_OBJS) $(LIB_OBJS) $(BUILD)/stamp/deliver
 $(BUILD)/lib/libgroup.a: $(GROUP_OBJS) $(BUILD)/stamp/group
 $(BUILD)/lib/libdaemon.a: $(DAEMON_OBJS) $(BUILD)/stamp/daemon
 $(BUILD)/lib/libtest.a: $(TESTLIB_OBJS) $(BUILD)/stamp/test
@@ -334,11 +338,14 @@ $(BUILD)/bin/refd-admin: $(BUILD)/obj/daemon/admin/main.o \
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS)
 
-$(BUILD)/bin/refd-deliver: $(BUILD)/obj/client/deliver/main.o \
-		$(BUILD)/lib/libdeliver.a $(BUILD)/lib/libcli.a \
-		$(BUILD)/lib/librefd.a
+# A program of its own, which needs libcurl. It stands on the public library as
+# a program of a stranger does, and links nothing of the command refd.
+$(DELIVER_BIN): $(BUILD)/obj/client/deliver/main.o \
+		$(BUILD)/lib/libdeliver.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS) $(CURL_LIBS)
+
+deliver: $(DELIVER_BIN)
 
 # A program of its own, which needs PostgreSQL's client library.
 $(GROUP_BIN): $(BUILD)/obj/daemon/group/service/main.o $(BUILD)/lib/libgroup.a \
@@ -407,7 +414,7 @@ $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
 units: $(UNIT_BIN)
 
 tests: all units $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN) $(GIT2_LIB) \
-	$(GIT2_BIN) $(GROUP_BIN)
+	$(GIT2_BIN) $(GROUP_BIN) $(DELIVER_BIN)
 
 FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
@@ -451,7 +458,7 @@ bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 	BUILD='$(abspath $(BUILD))' scripts/bench $(BENCH)
 
 # A release: scripts/dist.
-dist: all
+dist: all deliver
 	BUILD='$(abspath $(BUILD))' scripts/dist '$(abspath $(BUILD))/dist'
 
 # ---- the hooks that repositories share: client/enable/shared_hooks.h ----
@@ -480,8 +487,9 @@ $(BUILD)/share/refd/hooks/forward: client/hooks/forward.sh Makefile
 
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
 GROUP_PAGE := daemon/group/service/refd-group.8
-MAN_PAGES := $(sort $(wildcard client/*.[1-8] client/*/*.[1-8] \
-	daemon/*.[1-8])) $(PROTOCOL_PAGE)
+DELIVER_PAGE := client/deliver/refd-deliver.8
+MAN_PAGES := $(filter-out $(DELIVER_PAGE),$(sort $(wildcard client/*.[1-8] \
+	client/*/*.[1-8] daemon/*.[1-8]))) $(PROTOCOL_PAGE)
 # For Prometheus and Grafana.
 METRICS_FILES := daemon/metrics/refd.rules.yml daemon/metrics/dashboard.json
 BASH_COMPLETION := $(DATADIR)/bash-completion/completions/refd
@@ -507,7 +515,7 @@ install: all install-units
 	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/.refd.new
 	mv -f $(DESTDIR)$(BINDIR)/.refd.new $(DESTDIR)$(BINDIR)/refd
 	$(INSTALL) -m 755 $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
-	    $(BUILD)/bin/refd-deliver scripts/distro/before-removal \
+	    scripts/distro/before-removal \
 	    $(DESTDIR)$(LIBEXECDIR)/refd
 	$(INSTALL) -m 644 $(BUILD)/lib/librefd.a $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(BUILD)/lib/librefd.so.$(SOVERSION) \
@@ -572,6 +580,18 @@ install-group: group
 	$(INSTALL) -m 644 daemon/group/service/refd-group-verify.timer \
 	    $(DESTDIR)$(UNITDIR)
 
+install-deliver: deliver
+	$(INSTALL) -d $(DESTDIR)$(LIBEXECDIR)/refd $(DESTDIR)$(UNITDIR) \
+	    $(DESTDIR)$(SYSUSERSDIR)
+	$(INSTALL) -m 755 $(DELIVER_BIN) $(DESTDIR)$(LIBEXECDIR)/refd
+	$(INSTALL) -D -m 644 $(DELIVER_PAGE) \
+	    $(DESTDIR)$(call man_path,$(DELIVER_PAGE))
+	sed 's|@BINDIR@|$(BINDIR)|' client/deliver/refd-deliver.service.in \
+	    | $(INSTALL) -m 644 /dev/stdin \
+	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
+	$(INSTALL) -m 644 scripts/distro/refd-deliver.sysusers \
+	    $(DESTDIR)$(SYSUSERSDIR)/refd-deliver.conf
+
 # systemd's units, for one account and for any; and what root's daemon needs
 # other, which is not in force.
 unit = sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(2)|' -e 's|@WHO@|of $(2)|' \
@@ -597,12 +617,8 @@ install-units:
 	$(call unit,refd-look.service.in,$(SERVICE_USER)) \
 	    | $(INSTALL) -m 644 /dev/stdin \
 	    $(DESTDIR)$(UNITDIR)/refd-look.service
-	sed 's|@BINDIR@|$(BINDIR)|' client/deliver/refd-deliver.service.in \
-	    | $(INSTALL) -m 644 /dev/stdin \
-	    $(DESTDIR)$(UNITDIR)/refd-deliver.service
 	$(INSTALL) -d $(DESTDIR)$(SYSUSERSDIR) $(DESTDIR)$(TMPFILESDIR)
 	$(call accounts,refd.sysusers,$(SYSUSERSDIR)/refd.conf)
-	$(call accounts,refd-deliver.sysusers,$(SYSUSERSDIR)/refd-deliver.conf)
 	$(call accounts,refd.tmpfiles,$(TMPFILESDIR)/refd.conf)
 
 uninstall:
@@ -624,7 +640,8 @@ uninstall:
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
 	    librefd-git2.so librefd-git2.so.$(SOVERSION) pkgconfig/librefd.pc \
 	    pkgconfig/librefd-git2.pc,$(DESTDIR)$(LIBDIR)/$(l))
-	rm -f $(foreach m,$(MAN_PAGES) $(GROUP_PAGE),$(DESTDIR)$(call man_path,$(m)))
+	rm -f $(foreach m,$(MAN_PAGES) $(GROUP_PAGE) $(DELIVER_PAGE),\
+	    $(DESTDIR)$(call man_path,$(m)))
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	rm -f $(foreach f,$(METRICS_FILES),\
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)))
@@ -661,7 +678,7 @@ lint:
 	done
 	mandoc -T lint -W warning \
 	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)) \
-		$(GROUP_PAGE))
+		$(GROUP_PAGE) $(DELIVER_PAGE))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -sl '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash client/hooks/forward.sh \

@@ -11,9 +11,9 @@
 
 #include "client/request/rows.h"
 #include "client/admin/show.h"
-#include "client/base/cli.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/json.h"
 
 static void print_hello(const struct refd_hello *hello, bool as_json)

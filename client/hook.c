@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "client/base/cli.h"
 #include "client/gate/gate.h"
 #include "client/hooks/gate_link.h"
 #include "client/push/hook.h"
+#include "proto/lib/cli.h"
 
 static const char *base_name(const char *path)
 {

@@ -25,10 +25,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/base/cli.h"
 #include "client/enable/scan.h"
 #include "client/librefd/conn.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/interrupt.h"
 
 /* The rest after a look takes so many times as long as the look. */

@@ -8,7 +8,6 @@
 
 #include "client/admin/admin.h"
 #include "client/ask.h"
-#include "client/base/cli.h"
 #include "client/doctor/doctor.h"
 #include "client/enable/enable.h"
 #include "client/hook.h"
@@ -21,6 +20,7 @@
 #include "client/update/update.h"
 #include "client/verify.h"
 #include "client/wait.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/json.h"
 #include "proto/lib/nearest.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/program.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/launch.h"
 
 __attribute__((used)) static const char program_mark[] =

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/git/identity.h"
 #include "client/git/owner.h"
 #include "client/librefd/conn.h"
 #include "client/program.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/interrupt.h"
 
 /* Bytes that tell of restored refs: some 300,000 refs. If an owner damages more

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "client/request/rows.h"
-#include "client/base/cli.h"
 #include "client/librefd/conn.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 
 #define PAUSE_MS      50
 #define PAUSE_MOST_MS 400

@@ -9,9 +9,8 @@
 
 #include "daemon/config_keys.h"
 
-#define SYSTEM_FILE   "/etc/refd/config"
-#define SYSTEM_SOCKET "/run/refd/refd.sock"
-#define SYSTEM_STATE  "/var/lib/refd"
+#define SYSTEM_FILE  "/etc/refd/config"
+#define SYSTEM_STATE "/var/lib/refd"
 
 static bool is_root(void)
 {
@@ -69,7 +68,8 @@ static int default_socket(struct config *cfg, char **why)
 	int r;
 
 	if (is_root() || run == NULL || run[0] != '/')
-		return set_default(cfg, "daemon.socket", SYSTEM_SOCKET, why);
+		return set_default(cfg, "daemon.socket", REFD_SYSTEM_SOCKET,
+		    why);
 	if (asprintf(&path, "%s/refd.sock", run) < 0)
 		return -1;
 	r = set_default(cfg, "daemon.socket", path, why);

@@ -40,6 +40,8 @@
 #define REFD_PATTERNS_MAX 16
 #define REFD_CHANGES_MAX  1000 /* in an answer; the client asks again */
 
+/* Where clients look for the daemon, unless they are told. */
+#define REFD_SYSTEM_SOCKET "/run/refd/refd.sock"
 /* The administrators' socket has the path of the clients' socket and this
  * suffix. */
 #define REFD_ADMIN_SUFFIX ".admin"

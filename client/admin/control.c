@@ -4,9 +4,9 @@
 
 #include "client/admin/admin.h"
 #include "client/request/rows.h"
-#include "client/base/cli.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 
 static int change(const struct command *c, int argc, char **argv,
     enum refd_verb verb, const char *done)

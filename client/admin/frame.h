@@ -2,7 +2,7 @@
 #ifndef CLIENT_ADMIN_FRAME_H
 #define CLIENT_ADMIN_FRAME_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 /* Renders at most LINES lines (0: all) of at most COLUMNS columns. */

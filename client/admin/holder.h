@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* A process that has the file of ST open; 0: none is visible. */
 uint64_t holder_find(const struct stat *st);

@@ -13,10 +13,10 @@
 #include "client/admin/holder.h"
 #include "client/request/rows.h"
 #include "client/admin/show.h"
-#include "client/base/cli.h"
 #include "client/git/lockpid.h"
 #include "client/program.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/json.h"
 

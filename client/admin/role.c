@@ -8,8 +8,8 @@
 #include "client/admin/admin.h"
 #include "client/request/rows.h"
 #include "client/admin/show.h"
-#include "client/base/cli.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/json.h"
 
 static bool is_in_group(const struct refd_answer *ans)

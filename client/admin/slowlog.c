@@ -7,10 +7,10 @@
 #include "client/admin/admin.h"
 #include "client/request/rows.h"
 #include "client/admin/show.h"
-#include "client/base/cli.h"
 #include "client/base/pager.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 
 #define STAGES        7
 #define DETAIL_INDENT 4

@@ -5,7 +5,7 @@
 #ifndef CLIENT_ADMIN_SUMMARY_H
 #define CLIENT_ADMIN_SUMMARY_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 /* NOW_MS is the wall clock, for the ages of log lines. COLUMNS is the width of

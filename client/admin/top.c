@@ -15,10 +15,10 @@
 #include "client/admin/admin.h"
 #include "client/admin/frame.h"
 #include "client/admin/show.h"
-#include "client/base/cli.h"
 #include "client/librefd/conn.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 
 #define OTHER_SCREEN "\033[?1049h\033[?25l"
 #define OWN_SCREEN   "\033[?25h\033[?1049l"

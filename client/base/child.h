@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/launch.h"
 
 /* Seconds and bytes for a child without other limits. */

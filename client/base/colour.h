@@ -2,7 +2,7 @@
 #ifndef CLIENT_BASE_COLOUR_H
 #define CLIENT_BASE_COLOUR_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/colour.h"
 
 /* Adds S in COLOUR, PRINT_AS_LINE. */

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* If R is negative: "cannot WHAT NAME", and errno. */
 void tree_check(int r, const char *what, int dirfd, const char *name);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/deliver/signature.h"
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define ANSWER_MAX (64 * 1024)
 #define OUTPUT_MAX (64 * 1024)
@@ -153,7 +153,7 @@ static int launch_command(struct attempt *a, int input, int output)
 	int err = launch_start(&a->command, &l);
 	size_t i;
 
-	a->command.end_ms = launch_now_ms() + endpoint_of(a)->timeout_ms;
+	a->command.end_ms = clock_now_ms() + endpoint_of(a)->timeout_ms;
 	for (i = 0; env[i]; i++)
 		free(env[i]);
 	return err;
@@ -248,7 +248,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
 	a->stream = stream;
 	a->row = *row;
 	memset(row, 0, sizeof(*row));
-	a->began_ms = refd_now_ms();
+	a->began_ms = clock_now_ms();
 	a->command.process = -1;
 	a->output = -1;
 	if (endpoint_of(a)->url)

@@ -18,7 +18,7 @@
 struct attempt {
 	struct stream *stream; /* busy */
 	struct outbox_row row; /* owned */
-	uint64_t began_ms;     /* of refd_now_ms() */
+	uint64_t began_ms;     /* of clock_now_ms() */
 	bool has_ended, is_success;
 	char error[160]; /* of a failure; without url and secret */
 	size_t received; /* bytes of the answer, or of the output */

@@ -6,9 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/log/when.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/consent.h"
 #include "proto/lib/json.h"
+#include "proto/lib/time_text.h"
 
 /* ---- names ---- */
 
@@ -45,7 +46,7 @@ static void print_row(void *arg, const struct outbox_row *row)
 
 	(void)arg;
 	print_lines(stdout, "%s\t%s\t%s\t%" PRIu64 "\t", row->endpoint, row->id,
-	    when_text(row->died_ms, when), row->failures);
+	    time_text_local(row->died_ms, when), row->failures);
 	print_part(stdout, "%s", row->error);
 	print_lines(stdout, "\t");
 	print_line(stdout, "%s", row->repo);
@@ -248,13 +249,10 @@ static void print_metric(const struct printing *p, enum metric m,
 int console_prometheus(struct outbox *o)
 {
 	struct printing p = { 0 };
-	struct timespec ts;
-	uint64_t now_ms;
+	const uint64_t now_ms = clock_wall_ms();
 	enum metric m;
 	size_t i;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
-	now_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	outbox_each_endpoint(o, keep, &p);
 	for (m = 0; m < NR_METRICS; m++)
 		print_metric(&p, m, now_ms);

@@ -31,7 +31,7 @@
 #include "client/deliver/intake.h"
 #include "client/deliver/reader.h"
 #include "client/deliver/streams.h"
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define DEAD_MOST 100000 /* of an endpoint */
 
@@ -54,14 +54,6 @@ struct service {
 	int signals; /* signalfd */
 	bool stops;
 };
-
-static uint64_t wall_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* ---- what waits, as of the outbox ---- */
 
@@ -168,7 +160,7 @@ static uint32_t random_number(void)
 static void record_failure(struct service *d, const struct attempt *a)
 {
 	struct receiver *to = a->stream->to;
-	uint64_t now = refd_now_ms(), failures = a->row.failures + 1;
+	uint64_t now = clock_now_ms(), failures = a->row.failures + 1;
 	bool dies = failures >= to->endpoint->tries && to->dead < DEAD_MOST;
 
 	if (dies || !to->told_ms || now - to->told_ms >= TELL_MS) {
@@ -179,7 +171,7 @@ static void record_failure(struct service *d, const struct attempt *a)
 		to->told_ms = now;
 	}
 	outbox_failed(d->outbox, to->id, a->row.seq, a->error,
-	    dies ? wall_ms() : 0);
+	    dies ? clock_wall_ms() : 0);
 	to->dead += dies;
 	if (dies)
 		streams_done(a->stream, a->row.len);
@@ -197,7 +189,7 @@ static void record(struct service *d, struct attempt *a)
 	to->running--;
 	if (a->is_success) {
 		outbox_delivered(d->outbox, to->id, a->row.seq,
-		    refd_now_ms() - a->began_ms);
+		    clock_now_ms() - a->began_ms);
 		streams_done(a->stream, a->row.len);
 	} else {
 		record_failure(d, a);
@@ -253,7 +245,7 @@ static uint64_t start_ready(struct service *d)
 	struct stream *s;
 
 	for (to = d->receivers; to < d->receivers + d->nr; to++) {
-		due = streams_wake(to, refd_now_ms());
+		due = streams_wake(to, clock_now_ms());
 		if (due < first)
 			first = due;
 		while (to->running < to->endpoint->parallel &&
@@ -305,7 +297,7 @@ static void hear_signals(struct service *d)
 static void wait_for_events(struct service *d, uint64_t until)
 {
 	struct curl_waitfd *fds = xcalloc(2 * d->nr_attempts + 1, sizeof(*fds));
-	uint64_t now = refd_now_ms(), wait;
+	uint64_t now = clock_now_ms(), wait;
 	struct attempt *a;
 	unsigned nr = 0;
 

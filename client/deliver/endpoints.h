@@ -5,7 +5,7 @@
 #ifndef CLIENT_DELIVER_ENDPOINTS_H
 #define CLIENT_DELIVER_ENDPOINTS_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 #define ENDPOINTS_NAME_MAX 64
 

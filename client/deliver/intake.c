@@ -5,7 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/log/change_json.h"
+#include "proto/lib/change_json.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/json.h"
 
 struct intake {
@@ -14,14 +15,6 @@ struct intake {
 	size_t nr;
 	const struct outbox_position *asked;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 bool intake_is_same(const struct outbox_position *a,
     const struct outbox_position *b)
@@ -34,7 +27,7 @@ bool intake_is_same(const struct outbox_position *a,
 
 static void add(struct intake *in, struct stream *s, struct outbox_row *row)
 {
-	row->time_ms = now_ms();
+	row->time_ms = clock_wall_ms();
 	row->repo = s->repo;
 	outbox_add(in->outbox, s->to->id, row);
 	streams_add(s, 1, row->len);
@@ -114,7 +107,7 @@ static void take_change(struct intake *in, const struct refd_answer *ans,
 	if (!to_body)
 		die("out of memory");
 	change_json_position(ans, c->record->lsn, c->nr, id);
-	change_json(to_body, ans, c);
+	change_json(to_body, ans, c, NULL);
 	fclose(to_body);
 	FOR_READERS(in, to)
 	{

@@ -8,10 +8,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "client/base/cli.h"
 #include "client/deliver/console.h"
 #include "client/deliver/deliver.h"
-#include "client/request/connect.h"
+#include "client/refd.h"
+#include "proto/lib/cli.h"
 
 #define CONFIG "/etc/refd/deliver.conf"
 #define STATE  "/var/lib/refd_deliver"
@@ -74,18 +74,19 @@ static void lock_state(const char *dir)
 static int serve(const struct deliver_options *opt)
 {
 	struct endpoints endpoints = { 0 };
+	const char *socket = opt->socket;
 	struct outbox *outbox;
-	struct daemon_socket socket;
 
 	read_config(opt, &endpoints);
 	if (mkdir(opt->state, 0700) < 0 && errno != EEXIST)
 		die("cannot make '%s': %s", opt->state, strerror(errno));
 	lock_state(opt->state);
 	outbox = outbox_open(opt->state, true);
-	connect_choose(&socket, opt->socket ? opt->socket : endpoints.socket,
-	    NULL, NULL);
-	deliver_run(&endpoints, outbox, socket.path);
-	free(socket.path);
+	if (!socket)
+		socket = endpoints.socket;
+	if (!socket)
+		socket = getenv("REFD_SOCKET");
+	deliver_run(&endpoints, outbox, socket ? socket : REFD_SYSTEM_SOCKET);
 	outbox_close(outbox);
 	endpoints_done(&endpoints);
 	return EXIT_DONE;

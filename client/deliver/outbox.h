@@ -14,7 +14,7 @@
 #ifndef CLIENT_DELIVER_OUTBOX_H
 #define CLIENT_DELIVER_OUTBOX_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 struct outbox;

@@ -1,11 +1,12 @@
 #include "client/deliver/reader.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define NAP_MS    500
 #define ANSWER_MS 5000 /* for the answer, after the wait for changes */
@@ -43,7 +44,7 @@ static bool is_stopping(struct reader *r)
 
 static void tell(struct reader *r, const char *why)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (!r->is_away || now - r->told_ms >= TELL_MS) {
 		r->told_ms = now;
@@ -90,7 +91,7 @@ static void answer(struct reader *r)
 	while (!ask_once(r)) {
 		if (is_stopping(r))
 			return;
-		refd_nap(NAP_MS, REFD_FOREVER);
+		poll(NULL, 0, NAP_MS);
 	}
 	if (r->is_away)
 		say("reads the feed again");

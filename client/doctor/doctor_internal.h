@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "client/base/cli.h"
 #include "client/enable/site.h"
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
 #include "client/request/connect.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/finding.h"
 #include "proto/message.h"
 

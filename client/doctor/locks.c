@@ -18,8 +18,8 @@
 #include "client/base/walk.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/git/lockpid.h"
-#include "proto/lib/age.h"
 #include "proto/lib/lock_pid.h"
+#include "proto/lib/time_text.h"
 
 /* The writer of a younger lock is at work. */
 #define OLD_S 60
@@ -211,8 +211,8 @@ static char *describe(long pid)
 static void check_lock(struct doctor_repo *p, const struct lock *lock,
     bool served)
 {
-	char text[AGE_MAX];
-	const char *age = age_text(time(NULL) - lock->st.st_mtime, text);
+	char text[TIME_TEXT_MAX];
+	const char *age = time_text_age(time(NULL) - lock->st.st_mtime, text);
 	const char *file = lock->path + strlen(p->name) + 1;
 	int holder = doctor_tell(TOLD_LOCK, lock->path);
 	char *who;
@@ -246,13 +246,13 @@ static void check_lock(struct doctor_repo *p, const struct lock *lock,
 static void check_new(struct doctor_repo *p, const struct lock *lock)
 {
 	char *other = xasprintf("%s/packed-refs.lock", p->name);
-	char age[AGE_MAX];
+	char age[TIME_TEXT_MAX];
 
 	if (access(other, F_OK) < 0)
 		doctor_found(p->d, FOUND_PACKED_NEW, p->name, "packed-refs.new",
 		    "packed-refs.new is %s old; while it exists, git cannot "
 		    "pack or delete refs",
-		    age_text(time(NULL) - lock->st.st_mtime, age));
+		    time_text_age(time(NULL) - lock->st.st_mtime, age));
 	free(other);
 }
 

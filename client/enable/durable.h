@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* Replaces PATH by a file with the text T, by way of PATH.new. The umask
  * applies to MODE. */

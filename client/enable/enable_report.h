@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 enum enable_report_form {
 	ENABLE_REPORT_TEXT,

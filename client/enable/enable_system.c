@@ -240,7 +240,7 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 static bool are_served(const struct system *sy, const char **roots, size_t nr,
     const struct wishes *w)
 {
-	const char *socket = w->socket ? w->socket : CONNECT_SYSTEM_SOCKET;
+	const char *socket = w->socket ? w->socket : REFD_SYSTEM_SOCKET;
 	struct daemons all = { 0 };
 	bool ok = true;
 	size_t i;

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/enable/enable_report.h"
 #include "client/git/owner.h"
 #include "client/hooks/gate_link.h"
+#include "proto/lib/cli.h"
 
 /* NEW becomes NAME; CHAINED is the second name of a user's hook. */
 static const struct names {

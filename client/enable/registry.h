@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* Zero-initialised is empty. */
 struct registry {

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/base/walk.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/interrupt.h"
 
 static bool has(int dir, const char *name, mode_t type)

@@ -14,7 +14,7 @@
 #ifndef CLIENT_ENABLE_SETTINGS_H
 #define CLIENT_ENABLE_SETTINGS_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 struct setting {
 	char *key, *value; /* owned */

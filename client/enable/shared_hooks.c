@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "client/base/cli.h"
 #include "client/enable/hook_link.h"
 #include "client/hooks/forward.h"
+#include "proto/lib/cli.h"
 
 /* A refd that runs where it was built, or from a copy of the tree, has its
  * hooks beside it. */

@@ -23,8 +23,8 @@
 #ifndef CLIENT_GIT_CONFIGFILES_H
 #define CLIENT_GIT_CONFIGFILES_H
 
-#include "client/base/cli.h"
 #include "client/git/gitdir.h"
+#include "proto/lib/cli.h"
 
 /* Appends all entries as "git config -z --list" prints them. The repository's
  * entries begin at *OWN of LIST. GD may be NULL: no repository. False: only git

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/base/cli.h"
 #include "client/git/gitdir.h"
+#include "proto/lib/cli.h"
 #include "proto/oid.h"
 
 /* Zero-initialised is an empty configuration. */

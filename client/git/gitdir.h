@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* Zero-initialised is empty. Owns its strings, which are real paths. */
 struct gitdir {

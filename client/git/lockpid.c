@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/lock_pid.h"
 
 /* The content of PATH, and the file's owner. */

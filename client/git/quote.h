@@ -6,7 +6,7 @@
 #ifndef CLIENT_GIT_QUOTE_H
 #define CLIENT_GIT_QUOTE_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* S begins with a quote. Appends the content up to the closing quote. Returns
  * the place behind this quote, or NULL for a malformed string. */

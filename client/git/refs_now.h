@@ -4,8 +4,8 @@
 #ifndef CLIENT_GIT_REFS_NOW_H
 #define CLIENT_GIT_REFS_NOW_H
 
-#include "client/base/cli.h"
 #include "client/git/gitdir.h"
+#include "proto/lib/cli.h"
 #include "proto/oid.h"
 
 struct ref_now {

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /*
  * As ensure_valid_ownership(): do GITFILE, WORKTREE and GIT_DIR belong to this

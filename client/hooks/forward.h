@@ -6,7 +6,7 @@
 #ifndef CLIENT_HOOKS_FORWARD_H
 #define CLIENT_HOOKS_FORWARD_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* Is PATH the forwarder? */
 bool forward_is(const char *path);

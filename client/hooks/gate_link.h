@@ -8,7 +8,7 @@
 #ifndef CLIENT_HOOKS_GATE_LINK_H
 #define CLIENT_HOOKS_GATE_LINK_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 #define GATE_LINK_NAME    "reference-transaction"
 #define GATE_LINK_CHAINED ".refd-chained"

@@ -6,9 +6,9 @@
 #ifndef CLIENT_HOOKS_REFTX_LIST_H
 #define CLIENT_HOOKS_REFTX_LIST_H
 
-#include "client/base/cli.h"
 #include "client/git/gitdir.h"
 #include "client/request/changes.h"
+#include "proto/lib/cli.h"
 
 /* The updates as requested. */
 void reftx_list_asked(const struct changes *changes,

@@ -18,8 +18,7 @@
 #include <unistd.h>
 
 #include "client/libgit2/backend.h"
-
-#define SYSTEM_SOCKET "/run/refd/refd.sock"
+#include "proto/limits.h"
 
 #ifdef GIT_EXPERIMENTAL_SHA256
 #error "this build of libgit2 has ids of another form"
@@ -35,7 +34,7 @@ static int is_of_user_or_system(const git_config_entry *entry, void *value)
  * client/request/connect.c. */
 static bool is_named_by_repository(const git_config *config, const char *path)
 {
-	return strcmp(path, SYSTEM_SOCKET) != 0 &&
+	return strcmp(path, REFD_SYSTEM_SOCKET) != 0 &&
 	    git_config_get_multivar_foreach(config, "refd.socket", NULL,
 		is_of_user_or_system, (void *)path) == 0;
 }
@@ -66,7 +65,7 @@ static const char *find_socket(const git_config *config, char own[PATH_MAX],
 	    snprintf(own, PATH_MAX, "%s/refd.sock", run) < PATH_MAX &&
 	    is_own(own))
 		return own;
-	return SYSTEM_SOCKET;
+	return REFD_SYSTEM_SOCKET;
 }
 
 /* Is KEY unset, or WANTED? */

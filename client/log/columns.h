@@ -6,8 +6,8 @@
 #ifndef CLIENT_LOG_COLUMNS_H
 #define CLIENT_LOG_COLUMNS_H
 
-#include "client/base/cli.h"
 #include "client/base/colour.h"
+#include "proto/lib/cli.h"
 
 #define COLUMNS_MAX   8
 #define COLUMNS_NEVER SIZE_MAX

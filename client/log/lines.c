@@ -8,6 +8,7 @@
 #include "client/log/when.h"
 #include "client/log/who.h"
 #include "client/request/git_messages.h"
+#include "proto/lib/time_text.h"
 
 /* Hex digits of an object id in a table, as in git. */
 #define SHORT_OID 7
@@ -117,7 +118,7 @@ static void add_time(struct text *t, const struct lines *l, uint64_t ms,
 
 	text_adds(t,
 	    l->is_relative ? when_relative(ms, now_ms, buf) :
-			     when_utc(ms, buf));
+			     time_text_utc(ms, buf));
 }
 
 static void make_row(const struct lines *l, const struct refd_change *c,

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/base/colour.h"
 #include "client/git/gitdir.h"
 #include "client/librefd/conn.h"
@@ -17,6 +16,7 @@
 #include "client/log/when.h"
 #include "client/request/patterns.h"
 #include "client/request/question.h"
+#include "proto/lib/cli.h"
 
 #define TAIL   10 /* changes that --follow prints first */
 #define NAP_MS 500

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/log/change_json.h"
 #include "client/log/who.h"
+#include "client/request/git_messages.h"
+#include "proto/lib/change_json.h"
+#include "proto/lib/clock.h"
 
 static const char *oid_text(bool given, const struct refd_oid *oid,
     enum refd_object_format format, char hex[REFD_OID_MAX_HEX + 1])
@@ -61,12 +63,16 @@ static void print_gap(const struct refd_answer *ans, enum print_form form)
 	    ans->gap);
 }
 
-static uint64_t wall_ms(void)
+static void print_json(const struct refd_answer *ans,
+    const struct refd_change *c)
 {
-	struct timespec ts;
+	struct text why = { 0 };
 
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	if (c->text)
+		git_messages_text(c->status, c->text, &why);
+	change_json(stdout, ans, c, why.data);
+	print_lines(stdout, "\n");
+	text_done(&why);
 }
 
 void print_changes(const struct refd_answer *ans, enum print_form form,
@@ -79,7 +85,7 @@ void print_changes(const struct refd_answer *ans, enum print_form form,
 		print_gap(ans, form);
 	switch (form) {
 	case PRINT_LINES:
-		lines_add(lines, ans, wall_ms(), &out);
+		lines_add(lines, ans, clock_wall_ms(), &out);
 		text_print(&out);
 		break;
 	case PRINT_NUL:
@@ -87,10 +93,8 @@ void print_changes(const struct refd_answer *ans, enum print_form form,
 			print_nul(&ans->changes[i]);
 		break;
 	case PRINT_JSON:
-		for (i = 0; i < ans->nr_changes; i++) {
-			change_json(stdout, ans, &ans->changes[i]);
-			print_lines(stdout, "\n");
-		}
+		for (i = 0; i < ans->nr_changes; i++)
+			print_json(ans, &ans->changes[i]);
 		break;
 	}
 }

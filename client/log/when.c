@@ -221,34 +221,6 @@ bool when_past(const char *s, uint64_t *ms, struct text *why)
 	return !why->len;
 }
 
-/* Times have milliseconds. ZONE is a format of strftime(3). */
-static const char *spell(const struct tm *tm, uint64_t ms, const char *zone,
-    char buf[64])
-{
-	size_t len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", tm);
-
-	len += (size_t)snprintf(buf + len, 64 - len, ".%03u",
-	    (unsigned)(ms % 1000));
-	strftime(buf + len, 64 - len, zone, tm);
-	return buf;
-}
-
-const char *when_text(uint64_t ms, char buf[64])
-{
-	time_t secs = (time_t)(ms / 1000);
-	struct tm tm;
-
-	return localtime_r(&secs, &tm) ? spell(&tm, ms, "%z", buf) : "?";
-}
-
-const char *when_utc(uint64_t ms, char buf[64])
-{
-	time_t secs = (time_t)(ms / 1000);
-	struct tm tm;
-
-	return gmtime_r(&secs, &tm) ? spell(&tm, ms, "Z", buf) : "?";
-}
-
 /* BUF has room for 40 bytes. */
 static const char *ago(uint64_t nr, const char *unit, char *buf)
 {

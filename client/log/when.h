@@ -4,7 +4,7 @@
 #ifndef CLIENT_LOG_WHEN_H
 #define CLIENT_LOG_WHEN_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 /* A position of history, and its journal if it is known. */
@@ -27,10 +27,6 @@ bool when_position(const char *s, struct when_position *p);
 bool when_parse(const char *s, uint64_t *ms, struct text *why);
 /* The same, and refuses the future. */
 bool when_past(const char *s, uint64_t *ms, struct text *why);
-/* Local time with milliseconds. */
-const char *when_text(uint64_t ms, char buf[64]);
-/* UTC with milliseconds: "2026-08-01T12:00:00.000Z". */
-const char *when_utc(uint64_t ms, char buf[64]);
 /* "3 minutes ago": the words and the limits of git. */
 const char *when_relative(uint64_t ms, uint64_t now_ms, char buf[64]);
 

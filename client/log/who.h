@@ -7,7 +7,7 @@
 #ifndef CLIENT_LOG_WHO_H
 #define CLIENT_LOG_WHO_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 /* Adds the account, then the person, or else the address of the SSH client:

@@ -23,13 +23,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/push/chain.h"
 #include "client/push/push_send.h"
 #include "client/push/push_fallback.h"
 #include "client/push/push.h"
 #include "client/push/rules.h"
 #include "client/request/connect.h"
+#include "proto/lib/cli.h"
 
 struct hook {
 	struct push push;

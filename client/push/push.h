@@ -9,7 +9,7 @@
 #ifndef CLIENT_PUSH_PUSH_H
 #define CLIENT_PUSH_PUSH_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/oid.h"
 #include "proto/pktline.h"
 

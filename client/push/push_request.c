@@ -8,7 +8,7 @@
 #include "client/request/context.h"
 #include "client/request/git_messages.h"
 #include "proto/detail.h"
-#include "proto/lib/age.h"
+#include "proto/lib/time_text.h"
 
 /* ---- the request ---- */
 
@@ -98,14 +98,15 @@ static char *unknown_text(const struct push_request *p)
 static void say_lock(const struct refd_detail_arg *lock)
 {
 	char *path = xasprintf("%.*s", (int)lock->len, lock->data);
-	char text[AGE_MAX];
+	char text[TIME_TEXT_MAX];
 	struct stat st;
 
 	if (lstat(path, &st) == 0)
 		say("the lock is %s old and belongs to the user id %ld; if no "
 		    "process holds the lock any more, an administrator can "
 		    "remove it with \"refd locks --clear-dead\"",
-		    age_text(time(NULL) - st.st_ctime, text), (long)st.st_uid);
+		    time_text_age(time(NULL) - st.st_ctime, text),
+		    (long)st.st_uid);
 	free(path);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 static const char *copy(struct changes *c, const char *s)
 {

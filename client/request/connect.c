@@ -50,7 +50,7 @@ static char *own_socket(void)
 void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
     const struct gitdir *gd)
 {
-	s->is_guarded = strcmp(s->path, CONNECT_SYSTEM_SOCKET) != 0 &&
+	s->is_guarded = strcmp(s->path, REFD_SYSTEM_SOCKET) != 0 &&
 	    !gitconfig_has_outside(config, "refd.socket", s->path);
 	s->owner = gd->owner;
 }
@@ -74,7 +74,7 @@ void connect_choose(struct daemon_socket *s, const char *option,
 		s->path = own_socket();
 	}
 	if (!s->path)
-		s->path = xstrdup(CONNECT_SYSTEM_SOCKET);
+		s->path = xstrdup(REFD_SYSTEM_SOCKET);
 }
 
 struct refd *connect_new(const struct daemon_socket *s)
@@ -93,7 +93,7 @@ size_t connect_running_sockets(const char *path, char ***sockets)
 	glob_t found = { 0 };
 	size_t nr = 1, i;
 
-	if (strcmp(path, CONNECT_SYSTEM_SOCKET) || access(path, F_OK) == 0 ||
+	if (strcmp(path, REFD_SYSTEM_SOCKET) || access(path, F_OK) == 0 ||
 	    glob(ACCOUNT_SOCKETS, 0, NULL, &found) != 0) {
 		*sockets = xcalloc(1, sizeof(**sockets));
 		(*sockets)[0] = xstrdup(path);

@@ -11,7 +11,6 @@
 #include "client/git/gitdir.h"
 #include "client/refd.h"
 
-#define CONNECT_SYSTEM_SOCKET "/run/refd/refd.sock"
 /* Of the daemons of refd@ACCOUNT.service: before the account. */
 #define CONNECT_ACCOUNT_BEGIN "/run/refd-"
 

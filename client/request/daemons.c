@@ -53,7 +53,7 @@ char *daemons_config(const char *socket)
 
 	if (account)
 		file = xasprintf(CONFIGS "%s/config", account);
-	else if (!strcmp(socket, CONNECT_SYSTEM_SOCKET))
+	else if (!strcmp(socket, REFD_SYSTEM_SOCKET))
 		file = xstrdup(CONFIGS "config");
 	else
 		file = own_config(socket);
@@ -86,7 +86,7 @@ char *daemons_unit(const char *socket)
 	if (account && is_installed("refd@.service") &&
 	    access(config, F_OK) == 0)
 		unit = xasprintf("refd@%s", account);
-	else if (!account && !strcmp(socket, CONNECT_SYSTEM_SOCKET) &&
+	else if (!account && !strcmp(socket, REFD_SYSTEM_SOCKET) &&
 	    is_installed("refd.service"))
 		unit = xstrdup("refd");
 	free(account);
@@ -271,12 +271,12 @@ void daemons_find_users(struct daemons *all)
 
 void daemons_find(struct daemons *all, const char *socket)
 {
-	char *unit = daemons_unit(CONNECT_SYSTEM_SOCKET);
+	char *unit = daemons_unit(REFD_SYSTEM_SOCKET);
 	struct daemon_socket chosen;
 
-	if (access(CONNECT_SYSTEM_SOCKET, F_OK) == 0 ||
+	if (access(REFD_SYSTEM_SOCKET, F_OK) == 0 ||
 	    (unit && access(CONFIGS "config", F_OK) == 0))
-		add(all, CONNECT_SYSTEM_SOCKET, true);
+		add(all, REFD_SYSTEM_SOCKET, true);
 	free(unit);
 	add_found(all, CONNECT_ACCOUNT_BEGIN "*" SOCKET_END,
 	    CONNECT_ACCOUNT_BEGIN, SOCKET_END);

@@ -12,7 +12,7 @@
 #ifndef CLIENT_REQUEST_DAEMONS_H
 #define CLIENT_REQUEST_DAEMONS_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* All owned. */
 struct known_daemon {

@@ -8,7 +8,7 @@
 #ifndef CLIENT_REQUEST_GIT_MESSAGES_H
 #define CLIENT_REQUEST_GIT_MESSAGES_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 /* The version of the messages. Scripts may parse the messages of 2.39. The

@@ -5,7 +5,7 @@
 #ifndef CLIENT_REQUEST_OUTPUT_H
 #define CLIENT_REQUEST_OUTPUT_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 /*

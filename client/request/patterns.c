@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/pattern.h"
 
 /* Can a name that begins with ROOT match? */

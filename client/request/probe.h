@@ -7,8 +7,8 @@
 
 #include <sys/types.h>
 
-#include "client/base/cli.h"
 #include "client/request/connect.h"
+#include "proto/lib/cli.h"
 #include "proto/oid.h"
 
 enum probe {

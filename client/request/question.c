@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/base/cli.h"
 #include "client/librefd/refd_internal.h"
 #include "client/request/connect.h"
 #include "client/request/daemons.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/colour.h"
 
 #define NAP_MS  50

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/request/question.h"
+#include "proto/lib/time_text.h"
 
 /* ---- parsing ---- */
 
@@ -132,7 +133,7 @@ static void check_time(const struct point_in_time *m, struct refd *r)
 	if (first.time_ms)
 		die("history begins at %s: the earliest possible value is "
 		    "--at %" PRIu64,
-		    when_text(first.time_ms, when), m->begin);
+		    time_text_local(first.time_ms, when), m->begin);
 	die_forgotten(m);
 }
 

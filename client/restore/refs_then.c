@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 static int compare(const void *a, const void *b)
 {

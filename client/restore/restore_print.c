@@ -2,8 +2,9 @@
 
 #include <stdio.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/lib/json.h"
+#include "proto/lib/time_text.h"
 
 static void add_command(struct text *line, const struct refd_update *u,
     enum refd_object_format format)
@@ -185,7 +186,7 @@ void restore_print_summary(const struct restore_plan *plan,
 
 	print_part(to, "restore to record %s", point_in_time_number(m, number));
 	if (m->ms)
-		print_part(to, " (%s)", when_text(m->ms, when));
+		print_part(to, " (%s)", time_text_local(m->ms, when));
 	print_part(to, ": ");
 	add_count(to, &before, "update", plan->nr_moved);
 	add_count(to, &before, "create", plan->nr_made);

@@ -6,10 +6,10 @@
 #ifndef CLIENT_UPDATE_EXEC_GIT_H
 #define CLIENT_UPDATE_EXEC_GIT_H
 
-#include "client/base/cli.h"
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
 #include "client/update/update.h"
+#include "proto/lib/cli.h"
 
 /* Why only git can do the updates, or NULL. Static. */
 const char *exec_git_reason(const struct update_options *opt,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/cli.h"
 #include "client/update/stdin_fields.h"
+#include "proto/lib/cli.h"
 #include "proto/refname.h"
 
 /* A new value of zero deletes the ref. With an old value of zero the update

@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-#include "client/base/cli.h"
 #include "client/request/git_messages.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
 enum stdin_event {

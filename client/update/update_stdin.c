@@ -1,8 +1,8 @@
 #include <stdio.h>
 
-#include "client/base/cli.h"
 #include "client/update/stdin.h"
 #include "client/update/update.h"
+#include "proto/lib/cli.h"
 
 /* The state of a dialogue. */
 struct dialogue {

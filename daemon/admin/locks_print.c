@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "daemon/admin/locks_internal.h"
-#include "proto/lib/age.h"
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
+#include "proto/lib/time_text.h"
 
 static const char *fate_word(enum lock_fate fate)
 {
@@ -97,7 +97,7 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
     bool as_json)
 {
 	int64_t age_s = (now_ns - f->lock.st.ctime_ns) / 1000000000;
-	char why[400], age[AGE_MAX];
+	char why[400], age[TIME_TEXT_MAX];
 
 	reason(f, why, sizeof(why));
 	if (as_json) {
@@ -107,7 +107,7 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
 	print_part(stdout, "%s: %s", fate_word(f->fate), f->name);
 	if (f->lock.fd >= 0)
 		print_part(stdout, ", %s old",
-		    age_text(age_s > 0 ? age_s : 0, age));
+		    time_text_age(age_s > 0 ? age_s : 0, age));
 	if (f->lock.named != 0)
 		print_part(stdout, ", git named process %ld", f->lock.named);
 	if (f->fate != LOCK_REMOVED)

@@ -18,8 +18,8 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/refs/token.h"
-#include "proto/lib/age.h"
 #include "proto/lib/lock_pid.h"
+#include "proto/lib/time_text.h"
 
 /* Git holds the lock of a ref much shorter. */
 #define YOUNG_NS   (60 * INT64_C(1000000000))
@@ -174,11 +174,11 @@ static void check_lock(struct verify *v, const struct verify_place *place,
 {
 	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
 	uint64_t batch = batch_of(v, st);
-	char age[AGE_MAX];
+	char age[TIME_TEXT_MAX];
 	bool runs;
 	long pid;
 
-	age_text(age_ns / 1000000000, age);
+	time_text_age(age_ns / 1000000000, age);
 	if (batch != 0) {
 		if (!is_live(v, batch))
 			verify_found(v, FOUND_LOCK_OF_REFD, ref, path,

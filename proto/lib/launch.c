@@ -14,6 +14,7 @@
  * Only functions that are safe after a fork of a process with threads stand
  * there. Memory, and the look-up of the account, come before the fork.
  */
+#include "proto/lib/clock.h"
 #include "proto/lib/launch_internal.h"
 
 #include <assert.h>
@@ -45,14 +46,6 @@ extern char **environ;
 #define LOOK_MS 5
 /* Exit status of a child that could not begin. */
 #define NOT_BEGUN 127
-
-int64_t launch_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
-}
 
 /* ---- in the child ---- */
 
@@ -275,7 +268,7 @@ static bool begins_within(int report, int64_t end)
 	int r;
 
 	do {
-		left = end - launch_now_ms();
+		left = end - clock_now_ms();
 		r = poll(&begun, 1, left > 0 ? (int)left : 0);
 	} while (r < 0 && errno == EINTR);
 	return r != 0;
@@ -284,7 +277,7 @@ static bool begins_within(int report, int64_t end)
 /* The child must hold the only end for writing. */
 static int await_begin(struct launched *c, int ends[2])
 {
-	int64_t end = launch_now_ms() + BEGIN_MS;
+	int64_t end = clock_now_ms() + BEGIN_MS;
 	int err = 0;
 	ssize_t n;
 
@@ -368,7 +361,7 @@ int launch_start(struct launched *c, const struct launch *l)
 		.has_group = l->kind == LAUNCH_ALONE || l->has_group,
 		.end_ms = INT64_MAX };
 	if (l->kind == LAUNCH_ALONE)
-		c->end_ms = launch_now_ms() + l->seconds * INT64_C(1000);
+		c->end_ms = clock_now_ms() + l->seconds * INT64_C(1000);
 	if (launch_environment_make(&env, l) &&
 	    (args != NULL || l->run != NULL))
 		r = start(c, l, args,
@@ -417,10 +410,10 @@ static bool reap(struct launched *c)
 static bool reaps_within(struct launched *c, int ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	int64_t end = launch_now_ms() + ms;
+	int64_t end = clock_now_ms() + ms;
 	bool is_over;
 
-	while (!(is_over = reap(c)) && launch_now_ms() < end)
+	while (!(is_over = reap(c)) && clock_now_ms() < end)
 		nanosleep(&pause, NULL);
 	return is_over;
 }
@@ -439,7 +432,7 @@ bool launch_has_ended(struct launched *c)
 		release(c);
 		return true;
 	}
-	if (launch_now_ms() < c->end_ms)
+	if (clock_now_ms() < c->end_ms)
 		return false;
 	c->was_late = true;
 	launch_kill(c);
@@ -467,7 +460,7 @@ int launch_status(const struct launched *c)
 bool launch_poll(struct launched *c, struct pollfd *fds, size_t nr)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	const int64_t now = launch_now_ms();
+	const int64_t now = clock_now_ms();
 
 	fds[0] = (struct pollfd){ .fd = c->process, .events = POLLIN };
 	if (poll(fds, nr, left_ms(c, now)) < 0)

@@ -77,7 +77,7 @@ struct launch {
 struct launched {
 	pid_t pid;
 	int process;    /* readable when the child has ended; or -1 */
-	int64_t end_ms; /* of launch_now_ms() */
+	int64_t end_ms; /* of clock_now_ms() */
 	bool is_alone, has_group;
 	bool was_late; /* the child was killed at its limit */
 	int status;    /* as of waitpid(2) */
@@ -114,8 +114,5 @@ int launch_file(const void *data, size_t len);
 /* This process becomes PROGRAM, with the arguments ARGV, which keeps everything
  * but an ignored SIGPIPE. Returns a negative errno. */
 int launch_replace(const char *program, const char *const argv[]);
-
-/* Of CLOCK_MONOTONIC. */
-int64_t launch_now_ms(void);
 
 #endif

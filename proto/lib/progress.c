@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/lib/clock.h"
 #include "proto/lib/print.h"
 
 #define COLUMNS 79
@@ -26,17 +27,9 @@ void progress_relay(void (*take)(const char *line))
 	shown.columns = 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static bool is_time(void)
 {
-	const int64_t now = now_ms();
+	const int64_t now = clock_now_ms();
 
 	if (!shown.is_begun)
 		shown.ms = now;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "proto/lib/array.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/consent.h"
 #include "proto/lib/interrupt.h"
@@ -209,7 +210,7 @@ static bool hear_packet(struct watched *w)
 {
 	char packet[1 + WORKER_TELL_MAX];
 	ssize_t n = recv(w->channel, packet, sizeof(packet), MSG_DONTWAIT);
-	int64_t took_ms = launch_now_ms();
+	int64_t took_ms = clock_now_ms();
 	int answer;
 
 	if (n <= 0)
@@ -218,7 +219,7 @@ static bool hear_packet(struct watched *w)
 	w->bytes += (size_t)n;
 	answer = answer_to(w, (enum packet)(unsigned char)packet[0], packet + 1,
 	    (size_t)n - 1);
-	took_ms = launch_now_ms() - took_ms;
+	took_ms = clock_now_ms() - took_ms;
 	w->heard_ms += took_ms;
 	w->worker.end_ms += took_ms;
 	return send(w->channel, &answer, sizeof(answer), MSG_NOSIGNAL) > 0;
@@ -386,7 +387,7 @@ static int run_as(const struct account *as, const struct work *work,
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, channel[2] = { -1, -1 };
 	const struct cost *cost = cost_of(as->uid);
 	struct watched w = { .work = work, .seconds = limit_of(work, cost) };
-	const int64_t begin_ms = launch_now_ms();
+	const int64_t begin_ms = clock_now_ms();
 	int r = -ECANCELED;
 
 	if (cost->nr_failures >= FAILURES_MAX) {
@@ -412,7 +413,7 @@ static int run_as(const struct account *as, const struct work *work,
 	close_end(&w.err.from);
 	close_end(&w.channel);
 	/* The work may have counted others meanwhile. */
-	count(as, work, launch_now_ms() - begin_ms - w.heard_ms,
+	count(as, work, clock_now_ms() - begin_ms - w.heard_ms,
 	    r < 0 || w.was_held_up);
 	return r;
 }

@@ -28,10 +28,12 @@ pkgs.stdenv.mkDerivation {
   buildFlags = [
     "all"
     "libgit2"
+    "deliver"
   ];
   installTargets = [
     "install"
     "install-libgit2"
+    "install-deliver"
   ];
   meta = {
     description = "Ref store daemon for Git servers";

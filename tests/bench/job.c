@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 int job_action_from_name(const char *name, enum job_action *action)
 {

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* Shared by all clients. The memory is reserved, and used as it fills. */
 #define TIMES_MAX (UINT32_C(1) << 26)

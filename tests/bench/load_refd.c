@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 /* The time limit of a connection. Transactions have none. */
 #define PATIENCE_MS 60000

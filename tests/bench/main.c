@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/bench/load_refd.h"
 #include "tests/bench/peer.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/bench/peer.h"
 
 #define ARGS_MAX 64

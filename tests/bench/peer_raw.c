@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/bench/peer.h"
 
 #define BLOCKS_SIZE (32 << 20)

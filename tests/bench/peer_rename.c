@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/bench/peer.h"
 
 struct rename_user {

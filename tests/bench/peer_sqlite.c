@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/bench/peer.h"
 
 #define PATIENCE_MS 60000

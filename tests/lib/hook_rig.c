@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/push/hook.h"
+#include "proto/lib/cli.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/tmp.h"
 

@@ -125,6 +125,12 @@ check 'make install-group' mk -o group install-group
 is 'refd-group says how it is called' 'usage: refd group' \
 	"$("$to/usr/libexec/refd/refd-group" -h | sed -n '1s/ \[.*//p')"
 
+# ---- the program for web hooks ----
+
+check 'make install-deliver' mk -o deliver install-deliver
+is 'refd-deliver says how it is called' 'usage: refd deliver' \
+	"$("$to/usr/libexec/refd/refd-deliver" -h | sed -n '1s/ \[.*//p')"
+
 # ---- the manual ----
 
 is 'each command has a page, or stands in refd(1)' '' "$(refd help |

@@ -17,7 +17,7 @@
 if command -v systemd-analyze >/dev/null; then
 	to=$T/root
 	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" \
-		install-units install-group >"$T/make.log" 2>&1 ||
+		install-units install-deliver install-group >"$T/make.log" 2>&1 ||
 		cat "$T/make.log"
 	units=$to/usr/lib/systemd/system
 	mkdir -p "$to/etc/systemd" "$to/usr/bin" "$to/bin"

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/enable/enable.h"
 #include "client/enable/shared_hooks.h"
+#include "proto/lib/cli.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 #include "tests/lib/tmp.h"

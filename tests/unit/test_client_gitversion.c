@@ -7,7 +7,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/gate/gate.h"
+#include "proto/lib/cli.h"
 #include "proto/limits.h"
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"

@@ -12,6 +12,7 @@
 #include "client/log/lines.h"
 #include "client/log/when.h"
 #include "client/log/who.h"
+#include "proto/lib/time_text.h"
 #include "tests/lib/suite.h"
 
 #define NOBODY 3999999999u
@@ -170,7 +171,7 @@ START_TEST(the_future_and_utc)
 
 	ck_assert_str_eq(when_relative(NOW + SECOND, NOW, buf),
 	    "in the future");
-	ck_assert_str_eq(when_utc(UINT64_C(1785585600042), buf),
+	ck_assert_str_eq(time_text_utc(UINT64_C(1785585600042), buf),
 	    "2026-08-01T12:00:00.042Z");
 }
 END_TEST

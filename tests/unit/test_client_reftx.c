@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/update_rig.h"

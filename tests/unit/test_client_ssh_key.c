@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
 #include "client/request/ssh_key.h"
+#include "proto/lib/cli.h"
 #include "tests/lib/suite.h"
 
 #define ED                                                                     \

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 #include "proto/limits.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "client/base/cli.h"
 #include "proto/group_frame.h"
+#include "proto/lib/cli.h"
 
 struct daemon_link {
 	int fd;

@@ -27,8 +27,8 @@
 #ifndef CLIENT_GROUP_FETCH_H
 #define CLIENT_GROUP_FETCH_H
 
-#include "client/base/cli.h"
 #include "daemon/group/service/guard.h"
+#include "proto/lib/cli.h"
 #include "proto/oid.h"
 
 /* This node. Borrowed. */

@@ -17,7 +17,7 @@
 #ifndef CLIENT_GROUP_GROUP_CONFIG_H
 #define CLIENT_GROUP_GROUP_CONFIG_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 struct group_source {
 	char *node, *url;

@@ -5,7 +5,7 @@
 #ifndef CLIENT_GROUP_LISTER_CONFIG_H
 #define CLIENT_GROUP_LISTER_CONFIG_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 struct lister_config {
 	bool is_sha256;

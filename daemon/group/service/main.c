@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/cli.h"
 #include "daemon/group/service/console.h"
 #include "daemon/group/service/join.h"
 #include "daemon/group/service/leave.h"
@@ -12,6 +11,7 @@
 #include "daemon/group/service/service.h"
 #include "daemon/group/service/verify.h"
 #include "proto/group_left.h"
+#include "proto/lib/cli.h"
 
 #define CONFIG "/etc/refd/config"
 #define SOCKET "/var/lib/refd/group.sock"

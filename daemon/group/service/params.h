@@ -6,7 +6,7 @@
 #ifndef CLIENT_GROUP_PARAMS_H
 #define CLIENT_GROUP_PARAMS_H
 
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 #define PARAMS_MAX 13
 

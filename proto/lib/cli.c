@@ -1,4 +1,4 @@
-#include "client/base/cli.h"
+#include "proto/lib/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,9 @@
-#include "client/log/change_json.h"
+#include "proto/lib/change_json.h"
 
 #include <string.h>
 
-#include "client/base/cli.h"
-#include "client/log/when.h"
-#include "client/request/git_messages.h"
 #include "proto/lib/json.h"
+#include "proto/lib/time_text.h"
 
 char *change_json_position(const struct refd_answer *ans, uint64_t lsn,
     uint32_t nr, char text[CHANGE_JSON_POSITION_MAX + 1])
@@ -37,11 +35,10 @@ static void add_who(struct json *j, const struct refd_record *rec)
 }
 
 void change_json(FILE *to, const struct refd_answer *ans,
-    const struct refd_change *c)
+    const struct refd_change *c, const char *text)
 {
 	const struct refd_record *rec = c->record;
 	struct json j = { .to = to };
-	struct text text = { 0 };
 	char hex[REFD_OID_MAX_HEX + 1], when[64], txid[REFD_TXID_HEX + 1];
 
 	json_begin(&j, NULL, '{');
@@ -49,7 +46,7 @@ void change_json(FILE *to, const struct refd_answer *ans,
 	json_count(&j, "lsn", rec->lsn);
 	json_count(&j, "nr", c->nr);
 	json_count(&j, "time_ms", rec->time_ms);
-	json_text(&j, "time", when_text(rec->time_ms, when));
+	json_text(&j, "time", time_text_local(rec->time_ms, when));
 	json_text(&j, "txn", refd_txid_hex(&rec->txid, txid));
 	json_text(&j, "repo", rec->repo);
 	json_text(&j, "ref", c->name);
@@ -61,11 +58,7 @@ void change_json(FILE *to, const struct refd_answer *ans,
 		json_text(&j, "new",
 		    refd_oid_hex(&c->new_oid, rec->object_format, hex));
 	json_text(&j, "target", c->target);
-	if (c->text) {
-		git_messages_text(c->status, c->text, &text);
-		json_text(&j, "text", text.data);
-	}
-	text_done(&text);
+	json_text(&j, "text", text);
 	json_text(&j, "message", rec->message);
 	json_text(&j, "committer", rec->committer);
 	add_who(&j, rec);

@@ -3,8 +3,8 @@
  * growing strings. One thread. Out of memory ends the program, so no function
  * here returns NULL for that reason.
  */
-#ifndef CLIENT_BASE_CLI_H
-#define CLIENT_BASE_CLI_H
+#ifndef PROTO_LIB_CLI_H
+#define PROTO_LIB_CLI_H
 
 #include <stdarg.h>
 #include <stdbool.h>

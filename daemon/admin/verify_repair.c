@@ -178,6 +178,10 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
     const char *name, bool *done)
 {
 	char path[REFD_PATH_MAX], saved[SAVED_PATH_MAX];
+	const struct reflog_file log = { .sys = v->sys,
+		.dirfd = place->dirfd,
+		.path = path,
+		.format = v->repo.object_format };
 	size_t added = 0, cut = 0;
 	struct edit e;
 	int r;
@@ -193,9 +197,7 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 	if (r == 0)
 		r = sync_parent(v, v->repo.fd, saved);
 	if (r == 0)
-		r = reflog_repair(v->sys, place->dirfd, path,
-		    v->repo.object_format, NULL, 0, 0, false, 0, 0, &added,
-		    &cut);
+		r = reflog_repair(&log, NULL, 0, 0, &added, &cut);
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ?
@@ -207,6 +209,9 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
     const char *name, bool *done)
 {
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = { .sys = v->sys,
+		.dirfd = place->dirfd,
+		.path = path };
 	struct refd_oid oid;
 	struct edit e;
 	int r;
@@ -217,9 +222,8 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 		r = lock_take(v, place, name, &e);
 	if (r < 0)
 		return say_failed(r);
-	r = verify_ref_value(v, place, name, &oid) == 0 ?
-	    reflog_unmake(v->sys, place->dirfd, path) :
-	    -EALREADY;
+	r = verify_ref_value(v, place, name, &oid) == 0 ? reflog_unmake(&log) :
+							  -EALREADY;
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ? say_failed(r) : repo_why("removed the empty log");

@@ -54,12 +54,23 @@ static char *get_log(const struct sys *sys, size_t *len)
 	return text;
 }
 
+static struct reflog_file log_of(const struct sys *sys)
+{
+	return (struct reflog_file){ .sys = sys,
+		.dirfd = AT_FDCWD,
+		.path = "log",
+		.format = REFD_FORMAT_SHA1,
+		.create = true,
+		.file_mode = 0666,
+		.dir_mode = 0777 };
+}
+
 static size_t repair(const struct sys *sys, size_t *cut)
 {
+	const struct reflog_file log = log_of(sys);
 	size_t added = 0;
 
-	expect(reflog_repair(sys, AT_FDCWD, "log", REFD_FORMAT_SHA1, lines, 3,
-		   0, true, 0666, 0777, &added, cut) == 0);
+	expect(reflog_repair(&log, lines, 3, 0, &added, cut) == 0);
 	return added;
 }
 
@@ -101,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct memfs *fs = memfs_new();
 	const struct sys *sys;
 	struct refd_oid old, new_oid;
+	struct reflog_file log;
 	size_t len, again_len, cut = 0;
 	char *text, *again;
 
@@ -116,8 +128,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (memchr(data, '\0', size) == NULL && size > 0 &&
 	    data[size - 1] == '\n')
 		expect(cut == 0 && memcmp(text, data, size) == 0);
-	expect(reflog_last(sys, AT_FDCWD, "log", REFD_FORMAT_SHA1, &old,
-		   &new_oid) == ends_with_log_line(text, len));
+	log = log_of(sys);
+	expect(
+	    reflog_last(&log, &old, &new_oid) == ends_with_log_line(text, len));
 	expect(repair(sys, &cut) == 0);
 	again = get_log(sys, &again_len);
 	expect(again_len == len && memcmp(text, again, len) == 0);

@@ -62,6 +62,7 @@ static int stage(struct edit *e, const struct record_member *m)
 static int prepare(struct scripted_work *k)
 {
 	char path[REFD_PATH_MAX];
+	struct reflog_file log;
 	bool will_log, made;
 	unsigned made_dirs;
 	size_t i;
@@ -76,9 +77,11 @@ static int prepare(struct scripted_work *k)
 		r = edit_lock(&k->edits[i], 0755);
 	for (i = 0; i < k->nr && r == 0; i++)
 		if (k->members[i].log) {
-			edit_log_path(&k->edits[i], path);
-			r = reflog_prepare(k->sys, k->edits[i].dirfd, path,
-			    true, 0644, 0755, &will_log, &made, &made_dirs);
+			log = edit_log(&k->edits[i], path);
+			log.create = true;
+			log.file_mode = 0644;
+			log.dir_mode = 0755;
+			r = reflog_prepare(&log, &will_log, &made, &made_dirs);
 		}
 	return r;
 }

@@ -20,15 +20,35 @@
 
 static const struct sys *sys = &sys_kernel;
 
-static int append(const struct sys *on, int dirfd, const char *log,
+static enum refd_object_format format; /* SHA-1 unless a test says */
+
+static struct reflog_file log_at(int dirfd, const char *path)
+{
+	return (struct reflog_file){ .sys = sys,
+		.dirfd = dirfd,
+		.path = path,
+		.format = format,
+		.file_mode = 0644,
+		.dir_mode = 0755 };
+}
+
+static int append(const struct sys *on, int dirfd, const char *path,
     const char *line, size_t len)
 {
-	int fd = reflog_append(on, dirfd, log, line, len);
+	struct reflog_file log = log_at(dirfd, path);
+	int fd;
 
+	log.sys = on;
+	fd = reflog_append(&log, line, len);
 	return fd < 0 ? fd : SYS(on, close, fd);
 }
 
-static enum refd_object_format format; /* SHA-1 unless a test says */
+static int retract(int dirfd, const char *path, const char *line)
+{
+	const struct reflog_file log = log_at(dirfd, path);
+
+	return reflog_retract(&log, line, strlen(line));
+}
 
 static struct refd_oid oid(const char *hex)
 {
@@ -82,21 +102,20 @@ END_TEST
 START_TEST(a_line_of_sha256)
 {
 	struct refd_oid from, to;
+	struct reflog_file log;
 	char *hex;
 
 	format = REFD_FORMAT_SHA256;
 	setenv("GIT_DEFAULT_HASH", "sha256", 1);
 	line_is_gits("push");
 	hex = tmp_output("git -C r rev-parse refs/heads/x");
-	ck_assert_int_eq(reflog_last(sys, tmp_fd, "r/.git/logs/refs/heads/x",
-			     format, &from, &to),
-	    1);
+	log = log_at(tmp_fd, "r/.git/logs/refs/heads/x");
+	ck_assert_int_eq(reflog_last(&log, &from, &to), 1);
 	ck_assert(refd_oid_is_null(&from));
 	from = oid(hex);
 	ck_assert(refd_oid_eq(&from, &to));
-	ck_assert_int_eq(reflog_last(sys, tmp_fd, "r/.git/logs/refs/heads/x",
-			     REFD_FORMAT_SHA1, &from, &to),
-	    0);
+	log.format = REFD_FORMAT_SHA1;
+	ck_assert_int_eq(reflog_last(&log, &from, &to), 0);
 	free(hex);
 }
 END_TEST
@@ -215,11 +234,14 @@ END_TEST
 
 static int prepare(const char *path, bool create, bool *will_log)
 {
+	struct reflog_file log = log_at(tmp_fd, path);
 	unsigned made_dirs;
 	bool made;
 
-	return reflog_prepare(sys, tmp_fd, path, create, 0640, 02750, will_log,
-	    &made, &made_dirs);
+	log.create = create;
+	log.file_mode = 0640;
+	log.dir_mode = 02750;
+	return reflog_prepare(&log, will_log, &made, &made_dirs);
 }
 
 START_TEST(preparing_makes_file_and_directories)
@@ -247,14 +269,15 @@ static int mkdir_too_late(const struct sys *on, int dirfd, const char *path,
 
 START_TEST(directories_may_be_made_by_others_meanwhile)
 {
+	struct reflog_file log = log_at(tmp_fd, LOG);
 	struct sys beside = *sys;
 	bool will_log, made;
 	unsigned made_dirs;
 
 	beside.mkdirat = mkdir_too_late;
-	ck_assert_int_eq(reflog_prepare(&beside, tmp_fd, LOG, true, 0644, 0755,
-			     &will_log, &made, &made_dirs),
-	    0);
+	log.sys = &beside;
+	log.create = true;
+	ck_assert_int_eq(reflog_prepare(&log, &will_log, &made, &made_dirs), 0);
 	ck_assert(made && tmp_exists(LOG));
 	ck_assert_uint_eq(made_dirs, 3);
 }
@@ -326,7 +349,7 @@ START_TEST(git_reads_what_was_appended)
 	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
 	ck_assert_str_eq(out, "two\ntwo\none\n");
 	free(out);
-	ck_assert_int_eq(reflog_retract(sys, repo, LOG, line, len), 0);
+	ck_assert_int_eq(retract(repo, LOG, line), 0);
 	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
 	ck_assert_str_eq(out, "two\none\n");
 	free(out);
@@ -400,6 +423,7 @@ END_TEST
 START_TEST(a_log_with_a_second_name_is_left_alone)
 {
 	const char *const lines[] = { "line\n" };
+	struct reflog_file log = log_at(tmp_fd, LOG);
 	size_t added, cut;
 	bool will_log, is_added;
 	char *text;
@@ -409,12 +433,10 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 	ck_assert_int_eq(linkat(tmp_fd, "secret", tmp_fd, LOG, 0), 0);
 	ck_assert_int_eq(prepare(LOG, true, &will_log), -EMLINK);
 	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), -EMLINK);
-	ck_assert_int_eq(reflog_retract(sys, tmp_fd, LOG, "torn", 4), 0);
-	ck_assert_int_eq(reflog_complete(sys, tmp_fd, LOG, REFD_FORMAT_SHA1,
-			     "x\n", 2, true, 0644, 0755, &is_added),
-	    -EMLINK);
-	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, REFD_FORMAT_SHA1,
-			     lines, 1, 0, true, 0644, 0755, &added, &cut),
+	ck_assert_int_eq(retract(tmp_fd, LOG, "torn"), 0);
+	log.create = true;
+	ck_assert_int_eq(reflog_complete(&log, "x\n", 2, &is_added), -EMLINK);
+	ck_assert_int_eq(reflog_repair(&log, lines, 1, 0, &added, &cut),
 	    -EMLINK);
 	text = tmp_get("secret");
 	ck_assert_str_eq(text, "first\nline\ntorn");
@@ -431,8 +453,7 @@ static void check_retract(const char *before, const char *line,
 	char *text;
 
 	tmp_put(LOG, before);
-	ck_assert_int_eq(reflog_retract(sys, tmp_fd, LOG, line, strlen(line)),
-	    0);
+	ck_assert_int_eq(retract(tmp_fd, LOG, line), 0);
 	text = tmp_get(LOG);
 	ck_assert_str_eq(text, after);
 	free(text);
@@ -446,28 +467,32 @@ START_TEST(only_the_last_line_is_taken_back)
 	check_retract("a\nxb\n", "b\n", "a\nxb\n");
 	check_retract("\n", "b\n", "\n");
 	check_retract("", "b\n", "");
-	ck_assert_int_eq(reflog_retract(sys, tmp_fd, "logs/no", "b\n", 2), 0);
+	ck_assert_int_eq(retract(tmp_fd, "logs/no", "b\n"), 0);
 }
 END_TEST
+
+static int delete_log(const char *path)
+{
+	const struct reflog_file log = log_at(tmp_fd, path);
+
+	return reflog_delete(&log);
+}
 
 START_TEST(deleting_prunes_down_to_the_kind_of_ref)
 {
 	tmp_put("logs/refs/heads/a/b/c", "");
 	tmp_put("logs/refs/heads/a/d", "");
 	tmp_put("logs/HEAD", "");
-	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/refs/heads/a/b/c"),
-	    0);
+	ck_assert_int_eq(delete_log("logs/refs/heads/a/b/c"), 0);
 	ck_assert(!tmp_exists("logs/refs/heads/a/b"));
-	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/refs/heads/a/d"), 0);
+	ck_assert_int_eq(delete_log("logs/refs/heads/a/d"), 0);
 	ck_assert(!tmp_exists("logs/refs/heads/a"));
 	ck_assert(tmp_exists("logs/refs/heads"));
-	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/HEAD"), 0);
-	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/HEAD"), 0);
-	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/refs/heads"), 0);
+	ck_assert_int_eq(delete_log("logs/HEAD"), 0);
+	ck_assert_int_eq(delete_log("logs/HEAD"), 0);
+	ck_assert_int_eq(delete_log("logs/refs/heads"), 0);
 	tmp_put("worktrees/logs/logs/refs/bisect/bad", "");
-	ck_assert_int_eq(reflog_delete(sys, tmp_fd,
-			     "worktrees/logs/logs/refs/bisect/bad"),
-	    0);
+	ck_assert_int_eq(delete_log("worktrees/logs/logs/refs/bisect/bad"), 0);
 	ck_assert(tmp_exists("worktrees/logs/logs/refs/bisect"));
 }
 END_TEST

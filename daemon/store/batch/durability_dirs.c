@@ -93,7 +93,7 @@ static void add_log(struct dirs *d, const struct change *c)
 {
 	char path[REFD_PATH_MAX];
 
-	edit_log_path(&c->edit, path);
+	edit_log(&c->edit, path);
 	add_parents(d, c, path, c->log_made_dirs);
 }
 
@@ -251,7 +251,7 @@ static bool went_through(const struct change *c, const struct dir *dir)
 
 	if (dir->path[0] == '\0' && dir->dirfd == c->repo_slice->repo->fd)
 		return true;
-	edit_log_path(&c->edit, log);
+	edit_log(&c->edit, log);
 	return c->edit.dirfd == dir->dirfd &&
 	    (is_below(c->edit.name, dir->path) || is_below(log, dir->path));
 }

@@ -12,11 +12,11 @@
 int files_has_log(struct pass *p, const struct change *at)
 {
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = edit_log(&at->edit, path);
 	struct sys_stat st;
 	int r;
 
-	edit_log_path(&at->edit, path);
-	r = SYS(p->sys, lstatat, at->edit.dirfd, path, &st);
+	r = SYS(p->sys, lstatat, log.dirfd, log.path, &st);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
 	return r < 0 ? r : 1;
@@ -126,17 +126,19 @@ static void log_has_two_names(struct change *c, const char *path)
 void files_log(struct pass *p, struct change *c, bool create)
 {
 	char path[REFD_PATH_MAX];
+	struct reflog_file log;
 	int r;
 
 	if (is_surely_unlogged(p, c, create))
 		return;
-	edit_log_path(&c->edit, path);
+	log = edit_log(&c->edit, path);
+	log.create = create;
+	log.file_mode = c->slice->file_mode;
+	log.dir_mode = c->slice->dir_mode;
 	if (!change_stays_inside(p, c, path) || c->action == CHANGE_DELETE ||
 	    has_no_log(p, c, path, create))
 		return;
-	r = reflog_prepare(p->sys, c->edit.dirfd, path, create,
-	    c->slice->file_mode, c->slice->dir_mode, &c->log, &c->log_made,
-	    &c->log_made_dirs);
+	r = reflog_prepare(&log, &c->log, &c->log_made, &c->log_made_dirs);
 	if (r == 0 && c->log && !c->log_made)
 		r = slice_log(p, c, path);
 	if (r == -EISDIR)

@@ -73,15 +73,15 @@ static void release_group(const struct pass *p, struct repo_slice *g)
 }
 
 /* Removes the log that was created for C, if C failed. */
-static void unmake_log(struct pass *p, const struct change *c)
+static void unmake_log(const struct change *c)
 {
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = edit_log(&c->edit, path);
 
 	if (!c->log_made || change_is_committed(c) ||
 	    c->u->status == REFD_UNKNOWN)
 		return;
-	edit_log_path(&c->edit, path);
-	reflog_unmake(p->sys, c->edit.dirfd, path);
+	reflog_unmake(&log);
 }
 
 static bool leaves_no_file(const struct change *c)
@@ -113,7 +113,7 @@ void files_release(struct pass *p, struct repo_slice *g)
 	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (c->edit.progress == PROGRESS_DEFERRED)
 			continue;
-		unmake_log(p, c);
+		unmake_log(c);
 		edit_discard(&c->edit);
 		edit_unlock(&c->edit);
 	}

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/store/refs/reflog.h"
-
 /* ---- progress ---- */
 
 #define TO(state) (1u << PROGRESS_##state)
@@ -265,9 +263,9 @@ int edit_take_back(struct edit *e)
 int edit_remove_log(struct edit *e)
 {
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = edit_log(e, path);
 
-	edit_log_path(e, path);
-	return reflog_delete(e->sys, e->dirfd, path);
+	return reflog_delete(&log);
 }
 
 int edit_remove(struct edit *e, bool is_loose)
@@ -289,9 +287,13 @@ void edit_is_out(struct edit *e)
 
 /* ---- log lines ---- */
 
-void edit_log_path(const struct edit *e, char path[REFD_PATH_MAX])
+struct reflog_file edit_log(const struct edit *e, char path[REFD_PATH_MAX])
 {
 	snprintf(path, REFD_PATH_MAX, "logs/%s", e->name);
+	return (struct reflog_file){ .sys = e->sys,
+		.dirfd = e->dirfd,
+		.path = path,
+		.format = e->format };
 }
 
 char *edit_line(const struct record *plan, const struct record_member *member,
@@ -308,6 +310,7 @@ int edit_append(struct edit *e, const struct record *plan,
     const struct record_member *member)
 {
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = edit_log(e, path);
 	size_t len;
 	char *line;
 	int r;
@@ -315,8 +318,7 @@ int edit_append(struct edit *e, const struct record *plan,
 	line = edit_line(plan, member, &len);
 	if (line == NULL)
 		return -ENOMEM;
-	edit_log_path(e, path);
-	r = reflog_append(e->sys, e->dirfd, path, line, len);
+	r = reflog_append(&log, line, len);
 	free(line);
 	e->log_fd = r;
 	e->has_log_fd = r >= 0;
@@ -327,13 +329,12 @@ static int retract_last(const struct edit *e,
     const struct record_member *member, const char *line, size_t len)
 {
 	char path[REFD_PATH_MAX];
-	int r;
+	const struct reflog_file log = edit_log(e, path);
+	int r = reflog_retract(&log, line, len);
 
-	edit_log_path(e, path);
-	r = reflog_retract(e->sys, e->dirfd, path, line, len);
 	/* The log of a new ref would block the writer who took the name. */
 	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
-		r = reflog_unmake(e->sys, e->dirfd, path);
+		r = reflog_unmake(&log);
 	return r;
 }
 

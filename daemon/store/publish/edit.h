@@ -17,6 +17,7 @@
 #include "daemon/store/journal/record.h"
 #include "daemon/store/refs/token.h"
 #include "daemon/store/refs/loose.h"
+#include "daemon/store/refs/reflog.h"
 
 /*
  * Which facts are reliable when a row of the log is published. A row has one
@@ -167,8 +168,8 @@ void edit_is_out(struct edit *e);
 
 /* ---- log lines ---- */
 
-/* "logs/<name>". */
-void edit_log_path(const struct edit *e, char path[REFD_PATH_MAX]);
+/* The log of E, as long as PATH is there: "logs/<name>". */
+struct reflog_file edit_log(const struct edit *e, char path[REFD_PATH_MAX]);
 /* The log line of MEMBER, malloc'd. NULL: no memory, or the committer or the
  * message would forge a line (reflog_line()). */
 char *edit_line(const struct record *plan, const struct record_member *member,

@@ -44,6 +44,9 @@ static void unmake_log(struct leftover_locks *leftover,
     const struct leftover_lock *lock)
 {
 	char path[REFD_PATH_MAX + 8];
+	const struct reflog_file log = { .sys = leftover->sys,
+		.dirfd = lock->dirfd,
+		.path = path };
 	struct sys_stat st;
 
 	if (strncmp(lock->path, "refs/", 5) != 0 ||
@@ -54,7 +57,7 @@ static void unmake_log(struct leftover_locks *leftover,
 	    is_packed(leftover->repo, lock->path) != 0)
 		return;
 	snprintf(path, sizeof(path), "logs/%s", lock->path);
-	reflog_unmake(leftover->sys, lock->dirfd, path);
+	reflog_unmake(&log);
 }
 
 int leftover_locks_unlock_others(struct leftover_locks *leftover,

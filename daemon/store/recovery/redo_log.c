@@ -17,7 +17,6 @@
 
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/loose.h"
-#include "daemon/store/refs/reflog.h"
 
 bool redo_is_no_log(int err)
 {
@@ -26,24 +25,20 @@ bool redo_is_no_log(int err)
 }
 
 static int add_missing_lines(struct replay *rp, const struct redo *redo,
-    const char *path, const struct ref_records_lines *lines, bool create)
+    const struct reflog_file *log, const struct ref_records_lines *lines)
 {
-	const struct record *rec = &lines->row->rec;
 	size_t added = 0, cut = 0;
 	bool one = false;
 	char text[64];
 	int r = 0;
 
 	if (lines->nr > 0)
-		r = reflog_repair(rp->sys, redo->edit.dirfd, path,
-		    rec->object_format, (const char *const *)lines->lines,
-		    lines->nr, lines->known, create, rec->file_mode,
-		    rec->dir_mode, &added, &cut);
+		r = reflog_repair(log, (const char *const *)lines->lines,
+		    lines->nr, lines->known, &added, &cut);
 	/* Our lock stood: nobody has appended since. */
 	if (r == 0 && lines->last != NULL)
-		r = reflog_complete(rp->sys, redo->edit.dirfd, path,
-		    rec->object_format, lines->last, strlen(lines->last),
-		    create, rec->file_mode, rec->dir_mode, &one);
+		r = reflog_complete(log, lines->last, strlen(lines->last),
+		    &one);
 	if (r == 0 && added + one + cut > 0) {
 		snprintf(text, sizeof(text),
 		    "%zu lines added, %zu bytes cut off", added + one, cut);
@@ -54,14 +49,13 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 
 /* No line is missing. A torn end would hide every later line. If another
  * reference took the name since, there is no log to repair. */
-static int mend_end(struct replay *rp, const struct redo *redo,
-    const char *path)
+static int mend_end(struct reflog_file *log)
 {
 	size_t added, cut;
 	int r;
 
-	r = reflog_repair(rp->sys, redo->edit.dirfd, path, redo->edit.format,
-	    NULL, 0, 0, false, 0, 0, &added, &cut);
+	log->create = false;
+	r = reflog_repair(log, NULL, 0, 0, &added, &cut);
 	return r == -ENOENT || r == -ENOTDIR || r == -EISDIR ? 0 : r;
 }
 
@@ -70,22 +64,27 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 {
 	struct ref_records_lines lines;
 	char path[REFD_PATH_MAX];
+	struct reflog_file log = edit_log(&redo->edit, path);
 	int r;
 
 	r = ref_records_log_lines(redo->records, after, redo->held != NULL,
 	    ref_records_find(rp->older_records, redo->records->key), &lines);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "logs/%s", redo->records->name);
 	r = loose_stays_inside(rp->sys, redo->edit.dirfd, path);
 	if (r == 0)
 		r = redo_read_disk(rp, redo->edit.dirfd, path);
 	if (r == 0 && lines.deletes)
 		r = edit_remove_log(&redo->edit);
+	log.create = create;
+	if (lines.row != NULL) {
+		log.file_mode = lines.row->rec.file_mode;
+		log.dir_mode = lines.row->rec.dir_mode;
+	}
 	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
-		r = add_missing_lines(rp, redo, path, &lines, create);
+		r = add_missing_lines(rp, redo, &log, &lines);
 	else if (r == 0)
-		r = mend_end(rp, redo, path);
+		r = mend_end(&log);
 	ref_records_lines_done(&lines);
 	if (redo_is_no_log(r)) {
 		redo_report(rp, STORE_LEFT, redo->records->name,
@@ -109,16 +108,15 @@ static int lacks_ours(struct replay *rp, const struct redo *redo)
 	const struct record_member *m = redo->value->member;
 	bool deletes = m->action == RECORD_DELETE;
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = edit_log(&redo->edit, path);
 	struct refd_oid old, last;
 	int r;
 
 	if (deletes ? !m->had_old : m->action != RECORD_WRITE || !m->log)
 		return 0;
-	snprintf(path, sizeof(path), "logs/%s", redo->records->name);
 	r = redo_read_disk(rp, redo->edit.dirfd, path);
 	if (r == 0)
-		r = reflog_last(rp->sys, redo->edit.dirfd, path,
-		    redo->edit.format, &old, &last);
+		r = reflog_last(&log, &old, &last);
 	if (r <= 0)
 		return !deletes && (r == 0 || r == -ENOENT);
 	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&

@@ -61,12 +61,15 @@ bool returned_is_logged(const struct sys *sys, int dirfd,
     enum refd_object_format format, const struct returned *r)
 {
 	char path[REFD_PATH_MAX];
+	const struct reflog_file log = { .sys = sys,
+		.dirfd = dirfd,
+		.path = path,
+		.format = format };
 	struct refd_oid from, to;
 
 	return (size_t)snprintf(path, sizeof(path), "logs/%s", r->name) <
 	    sizeof(path) &&
-	    reflog_last(sys, dirfd, path, format, &from, &to) > 0 &&
-	    refd_oid_eq(&to, &r->value);
+	    reflog_last(&log, &from, &to) > 0 && refd_oid_eq(&to, &r->value);
 }
 
 char *returned_text(const struct returned *r, enum refd_object_format format)

@@ -33,13 +33,14 @@
 /* Never blocks on a FIFO, never follows a link. A file with a second name may
  * be any file of the daemon's account: if fs.protected_hardlinks is 0, every
  * user with write access below logs/ can link the file there. */
-static int open_existing(const struct sys *sys, int dirfd, const char *log_path,
-    int flags, uint64_t *size)
+static int open_existing(const struct reflog_file *log, int flags,
+    uint64_t *size)
 {
+	const struct sys *sys = log->sys;
 	struct sys_stat st;
 	int fd, r;
 
-	fd = SYS(sys, openat, dirfd, log_path,
+	fd = SYS(sys, openat, log->dirfd, log->path,
 	    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0);
 	if (fd < 0)
 		return fd == -ENXIO ? -EINVAL : fd;
@@ -56,19 +57,19 @@ static int open_existing(const struct sys *sys, int dirfd, const char *log_path,
 	return fd;
 }
 
-static int create(const struct sys *sys, int dirfd, const char *log_path,
-    int flags, mode_t mode, uint64_t *size)
+static int create(const struct reflog_file *log, int flags, uint64_t *size)
 {
+	const struct sys *sys = log->sys;
 	int fd, r;
 
-	fd = SYS(sys, openat, dirfd, log_path,
-	    O_RDWR | O_CREAT | O_EXCL | flags, mode);
+	fd = SYS(sys, openat, log->dirfd, log->path,
+	    O_RDWR | O_CREAT | O_EXCL | flags, log->file_mode);
 	if (fd < 0)
 		return fd;
-	r = SYS(sys, fchmod, fd, mode);
+	r = SYS(sys, fchmod, fd, log->file_mode);
 	if (r < 0) {
 		SYS(sys, close, fd);
-		SYS(sys, unlinkat, dirfd, log_path);
+		SYS(sys, unlinkat, log->dirfd, log->path);
 		return r;
 	}
 	*size = 0;
@@ -77,82 +78,78 @@ static int create(const struct sys *sys, int dirfd, const char *log_path,
 
 /* Removes obstacles of a new log, or makes missing directories. 0: try
  * again. */
-static int make_room(const struct sys *sys, int dirfd, const char *log_path,
-    int error, mode_t dir_mode, unsigned *made_dirs)
+static int make_room(const struct reflog_file *log, int error,
+    unsigned *made_dirs)
 {
 	int r;
 
 	if (error == -EISDIR) {
-		r = loose_clear_dirs(sys, dirfd, log_path, NULL);
+		r = loose_clear_dirs(log->sys, log->dirfd, log->path, NULL);
 		return r == -ENOTEMPTY ? -EISDIR : r;
 	}
 	if (error == -EEXIST)
 		return 0;
 	if (error != -ENOENT)
 		return error;
-	r = sys_make_parents(sys, dirfd, log_path, dir_mode);
+	r = sys_make_parents(log->sys, log->dirfd, log->path, log->dir_mode);
 	if (r > 0 && made_dirs != NULL)
 		*made_dirs += (unsigned)r;
 	return r == -ENOENT ? 0 : r;
 }
 
-int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
-    int flags, bool may_create, mode_t file_mode, mode_t dir_mode,
-    uint64_t *size, unsigned *made_dirs)
+int reflog_open(const struct reflog_file *log, int flags, uint64_t *size,
+    unsigned *made_dirs)
 {
 	unsigned tries;
 	int fd, r;
 
-	fd = open_existing(sys, dirfd, log_path, flags, size);
-	if (!may_create)
+	fd = open_existing(log, flags, size);
+	if (!log->create)
 		return fd == -EISDIR ? -ENOENT : fd;
 	for (tries = 0; fd < 0 && tries < TRIES; tries++) {
 		if (fd == -ENOENT)
-			fd = create(sys, dirfd, log_path, flags, file_mode,
-			    size);
+			fd = create(log, flags, size);
 		if (fd >= 0)
 			break;
-		r = make_room(sys, dirfd, log_path, fd, dir_mode, made_dirs);
+		r = make_room(log, fd, made_dirs);
 		if (r < 0)
 			return r;
-		fd = open_existing(sys, dirfd, log_path, flags, size);
+		fd = open_existing(log, flags, size);
 	}
 	return fd;
 }
 
-int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
-    bool may_create, mode_t file_mode, mode_t dir_mode, bool *will_log,
-    bool *made, unsigned *made_dirs)
+int reflog_prepare(const struct reflog_file *log, bool *will_log, bool *made,
+    unsigned *made_dirs)
 {
 	uint64_t size;
 	int fd;
 
 	*will_log = *made = false;
 	*made_dirs = 0;
-	fd = open_existing(sys, dirfd, log_path, O_APPEND, &size);
-	if (fd < 0 && may_create) {
-		fd = reflog_open(sys, dirfd, log_path, O_APPEND, true,
-		    file_mode, dir_mode, &size, made_dirs);
+	fd = open_existing(log, O_APPEND, &size);
+	if (fd < 0 && log->create) {
+		fd = reflog_open(log, O_APPEND, &size, made_dirs);
 		*made = fd >= 0;
 	} else if (fd == -ENOENT || fd == -EISDIR) {
 		return 0;
 	}
 	if (fd < 0)
 		return fd;
-	SYS(sys, close, fd);
+	SYS(log->sys, close, fd);
 	*will_log = true;
 	return 0;
 }
 
-int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path)
+int reflog_unmake(const struct reflog_file *log)
 {
 	struct sys_stat st;
 	int r;
 
-	r = SYS(sys, lstatat, dirfd, log_path, &st);
+	r = SYS(log->sys, lstatat, log->dirfd, log->path, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	return st.size == 0 ? reflog_delete(sys, dirfd, log_path) : 0;
+	return st.size == 0 ? reflog_delete(log) : 0;
 }
 
 /* 1: the SIZE bytes of FD end in half a line. The machine lost power before the
@@ -167,14 +164,13 @@ static int ends_torn(const struct sys *sys, int fd, uint64_t size)
 	return n < 0 ? (int)n : last != '\n';
 }
 
-int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len)
+int reflog_append(const struct reflog_file *log, const char *line, size_t len)
 {
+	const struct sys *sys = log->sys;
 	uint64_t size;
 	int fd, r;
 
-	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
-	    NULL);
+	fd = reflog_open(log, O_APPEND, &size, NULL);
 	if (fd < 0)
 		return fd;
 	r = ends_torn(sys, fd, size);
@@ -237,36 +233,32 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
 	return r < 0 ? r : cut_last_line(sys, fd, st.size, line, len);
 }
 
-int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len)
+int reflog_retract(const struct reflog_file *log, const char *line, size_t len)
 {
 	uint64_t size;
 	int fd, r;
 
-	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
-	    NULL);
+	fd = reflog_open(log, O_APPEND, &size, NULL);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -EMLINK ? 0 : fd;
-	r = cut_last_line(sys, fd, size, line, len);
-	SYS(sys, close, fd);
+	r = cut_last_line(log->sys, fd, size, line, len);
+	SYS(log->sys, close, fd);
 	return r;
 }
 
-int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
-    enum refd_object_format format, const char *line, size_t len, bool create,
-    mode_t file_mode, mode_t dir_mode, bool *added)
+int reflog_complete(const struct reflog_file *log, const char *line, size_t len,
+    bool *added)
 {
+	const struct sys *sys = log->sys;
 	size_t lines, cut;
 	uint64_t size;
 	int fd, r;
 
 	*added = false;
-	r = reflog_repair(sys, dirfd, log_path, format, NULL, 0, 0, create,
-	    file_mode, dir_mode, &lines, &cut);
+	r = reflog_repair(log, NULL, 0, 0, &lines, &cut);
 	if (r < 0)
 		return r;
-	fd = reflog_open(sys, dirfd, log_path, O_APPEND, create, file_mode,
-	    dir_mode, &size, NULL);
+	fd = reflog_open(log, O_APPEND, &size, NULL);
 	if (fd < 0)
 		return fd;
 	r = ends_with(sys, fd, size, line, len);
@@ -295,15 +287,15 @@ static unsigned components_kept(const char *log_path)
 	return before + 3;
 }
 
-int reflog_delete(const struct sys *sys, int dirfd, const char *log_path)
+int reflog_delete(const struct reflog_file *log)
 {
 	int r;
 
-	r = SYS(sys, unlinkat, dirfd, log_path);
+	r = SYS(log->sys, unlinkat, log->dirfd, log->path);
 	if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR)
 		return 0;
 	if (r == 0)
-		loose_prune_parents(sys, dirfd, log_path,
-		    components_kept(log_path));
+		loose_prune_parents(log->sys, log->dirfd, log->path,
+		    components_kept(log->path));
 	return r;
 }

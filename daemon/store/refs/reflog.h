@@ -19,6 +19,18 @@ enum reflog_policy { /* core.logAllRefUpdates */
 	REFLOG_ALWAYS
 };
 
+/* A log: PATH below DIRFD, with ids of FORMAT. With CREATE a call makes a
+ * missing log with exactly FILE_MODE, and directories with DIR_MODE. All
+ * borrowed. */
+struct reflog_file {
+	const struct sys *sys;
+	int dirfd;
+	const char *path;
+	enum refd_object_format format;
+	bool create;
+	mode_t file_mode, dir_mode;
+};
+
 /* Unset (NULL) means NORMAL unless BARE; "always", or a boolean as in git,
  * including numbers. -1: a word that git refuses. */
 int reflog_policy_parse(const char *value, bool bare,
@@ -38,65 +50,55 @@ char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
     size_t *len);
 
 /*
- * Before the commit point: makes the log's directories (mode DIR_MODE) and,
- * with CREATE, the empty file (exactly FILE_MODE). *WILL_LOG: the file exists
+ * Before the commit point: makes the log, if wanted. *WILL_LOG: the file exists
  * and can be opened for appending. *MADE: by this call, with *MADE_DIRS
- * directories above. Without CREATE nothing is made, and a directory at
- * LOG_PATH is no log, as in git.
+ * directories above. Without CREATE nothing is made, and a directory at the
+ * path is no log, as in git.
  *
  * -EISDIR: a non-empty directory is in the way (empty directories are removed,
- * as in git). -ENOTDIR: a parent is a file. -ELOOP, -EINVAL: LOG_PATH is a
+ * as in git). -ENOTDIR: a parent is a file. -ELOOP, -EINVAL: the path is a
  * link, or no file; git would write through a link, and so out of the
  * repository. -EMLINK: the file has a second name (a hard link), perhaps out of
  * the repository.
  */
-int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
-    bool create, mode_t file_mode, mode_t dir_mode, bool *will_log, bool *made,
+int reflog_prepare(const struct reflog_file *log, bool *will_log, bool *made,
     unsigned *made_dirs);
 /* Removes an empty log that was MADE, and its directories. */
-int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path);
+int reflog_unmake(const struct reflog_file *log);
 
 /* Appends; the file exists (a foreign expire may have replaced the file).
  * Returns the descriptor, to be closed. After a failure nothing of the line is
  * left, unless taking back fails as well. -ENOENT: gone. -EMLINK as above. */
-int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len);
+int reflog_append(const struct reflog_file *log, const char *line, size_t len);
 
 /* Removes the last line if equal to LINE (of a publish that is aborted).
  * Otherwise 0 as well, also if the log is gone or has a second name. -ELOOP,
  * -EINVAL: no log stands there. */
-int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len);
+int reflog_retract(const struct reflog_file *log, const char *line, size_t len);
 /* The same through a descriptor of reflog_append(), which stays open. */
 int reflog_retract_open(const struct sys *sys, int fd, const char *line,
     size_t len);
 
-/* Bytes. Only this much of the end of a log is repaired: a power loss damages
- * the latest writes. */
-#define REFLOG_TAIL_MAX ((size_t)4 << 20)
-/* Bytes before the end that are searched for a missing line: other writers may
- * have appended much. A line farther back is added twice rather than lost. */
-#define REFLOG_SEARCH_MAX ((size_t)64 << 20)
+/* Bytes. Only this much of the end of a log is repaired, because a power loss
+ * damages the latest writes, and is searched for missing lines. Other writers
+ * may have appended 80,000 lines since. A line farther back is added twice
+ * rather than lost. */
+#define REFLOG_TAIL_MAX ((size_t)16 << 20)
 
 /*
  * Recovery: first cuts off the damage of a power loss: an unterminated last
  * line, or NULs and torn text around them (a whole line appended after NULs is
  * kept). Then appends the NR lines, each with its LF, in order; a line that the
  * log holds as often as LINES is not added. The first KNOWN lines count, and
- * are never added: they were durable, and equal to later lines. Of a log beyond
- * REFLOG_TAIL_MAX only this much of the end is repaired, and REFLOG_SEARCH_MAX
- * before is searched for missing lines. With CREATE makes the file; without, an
- * absent log stays absent. *ADDED counts lines, *CUT_BYTES bytes. Under the
+ * are never added: they were durable, and equal to later lines. Without CREATE
+ * an absent log stays absent. *ADDED counts lines, *CUT_BYTES bytes. Under the
  * ref's lock.
  */
-int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
-    enum refd_object_format format, const char *const *lines, size_t nr,
-    size_t known, bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
-    size_t *cut_bytes);
+int reflog_repair(const struct reflog_file *log, const char *const *lines,
+    size_t nr, size_t known, size_t *added, size_t *cut_bytes);
 
 /* 1 and both values of the last sound line; 0: there is none. -ENOENT. */
-int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
-    enum refd_object_format format, struct refd_oid *old_oid,
+int reflog_last(const struct reflog_file *log, struct refd_oid *old_oid,
     struct refd_oid *new_oid);
 
 /*
@@ -105,12 +107,11 @@ int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
  * exactly if LINE is the last line. Otherwise cuts off a torn tail, and appends
  * LINE. *ADDED: was LINE appended?
  */
-int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
-    enum refd_object_format format, const char *line, size_t len, bool create,
-    mode_t file_mode, mode_t dir_mode, bool *added);
+int reflog_complete(const struct reflog_file *log, const char *line, size_t len,
+    bool *added);
 
 /* Deletes the log and prunes its empty parent directories down to
  * logs/refs/<x>/. 0 also if absent, or a directory. */
-int reflog_delete(const struct sys *sys, int dirfd, const char *log_path);
+int reflog_delete(const struct reflog_file *log);
 
 #endif

@@ -12,8 +12,7 @@
  * returns -ENOENT, also for a directory. Otherwise the errors of
  * reflog_prepare().
  */
-int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
-    int flags, bool create, mode_t file_mode, mode_t dir_mode, uint64_t *size,
+int reflog_open(const struct reflog_file *log, int flags, uint64_t *size,
     unsigned *made_dirs);
 
 #endif

@@ -9,8 +9,7 @@
  *	a writer appended after the NULs: the line is kept
  *	lines are missing: appended in their order
  *	the log is longer than REFLOG_TAIL_MAX: only this much of the end is
- *	read and repaired, and the rest counts as sound. Only for lines missing
- *	from the end is the rest searched backwards, in pieces of the same size
+ *	read and repaired, and the rest counts as sound
  *	a write fails: some of the missing lines are there, the last perhaps
  *	torn; a second repair continues
  */
@@ -147,19 +146,6 @@ static void count_lines(struct wanted_line *wanted, size_t nr, const char *log,
 	}
 }
 
-static bool are_all_there(const struct wanted_line *wanted, size_t nr)
-{
-	size_t i, have = 0;
-
-	for (i = 0; i < nr; i++) {
-		if (i == 0 || compare_wanted(&wanted[i - 1], &wanted[i]) != 0)
-			have = wanted[i].have;
-		if (have-- == 0)
-			return false;
-	}
-	return true;
-}
-
 /* Appends to LOG, *LEN bytes, the LINES after the first KNOWN that were not
  * counted, in order. Returns the number. LOG has room for all. */
 static size_t append_missing(char *log, size_t *len, const char *const *lines,
@@ -192,24 +178,31 @@ struct tail {
 	bool is_open;      /* the unread part before has no line end */
 };
 
-/* Reads at most the last MAX of the first SIZE bytes of the file. The result
- * begins after the first line end, because the line before is incomplete,
- * unless NULs end before. Without a line end there is no line in the piece. */
-static int read_before(const struct sys *sys, int fd, uint64_t size, size_t max,
+/* Reads at most the last MAX bytes of the file. The result begins after the
+ * first line end, because the line before is incomplete, unless NULs end
+ * before. Without a line end there is no line in the tail. */
+static int read_tail(const struct sys *sys, int fd, size_t max,
     struct tail *tail)
 {
 	const char *eol, *from;
+	struct sys_stat st;
 	ssize_t n = 1;
 	size_t skip;
+	int r;
 
-	*tail = (struct tail){ .format = tail->format, .size = size };
-	tail->at = size > max ? size - max : 0;
-	tail->buf = malloc((size_t)(size - tail->at) + 1);
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && !S_ISREG(st.mode))
+		r = S_ISDIR(st.mode) ? -EISDIR : -EINVAL;
+	if (r < 0)
+		return r;
+	tail->size = st.size;
+	tail->at = st.size > max ? st.size - max : 0;
+	tail->buf = malloc((size_t)(st.size - tail->at) + 1);
 	if (tail->buf == NULL)
 		return -ENOMEM;
-	while (n > 0 && tail->len < size - tail->at) {
+	while (n > 0 && tail->len < st.size - tail->at) {
 		n = SYS(sys, pread, fd, tail->buf + tail->len,
-		    (size_t)(size - tail->at) - tail->len,
+		    (size_t)(st.size - tail->at) - tail->len,
 		    (off_t)(tail->at + tail->len));
 		tail->len += n > 0 ? (size_t)n : 0;
 	}
@@ -225,44 +218,6 @@ static int read_before(const struct sys *sys, int fd, uint64_t size, size_t max,
 	tail->at += skip;
 	tail->len -= skip;
 	return 0;
-}
-
-static int read_tail(const struct sys *sys, int fd, size_t max,
-    struct tail *tail)
-{
-	struct sys_stat st;
-	int r;
-
-	r = SYS(sys, fstat, fd, &st);
-	if (r == 0 && !S_ISREG(st.mode))
-		r = S_ISDIR(st.mode) ? -EISDIR : -EINVAL;
-	return r < 0 ? r : read_before(sys, fd, st.size, max, tail);
-}
-
-/* Counts the lines before TAIL, in pieces of MAX bytes (longer than any wanted
- * line), until all are found or REFLOG_SEARCH_MAX is searched. */
-static int search_before(const struct sys *sys, int fd, size_t max,
-    const struct tail *tail, struct wanted_line *wanted, size_t nr)
-{
-	uint64_t end = tail->at, searched = 0, from;
-	struct tail piece = { .format = tail->format };
-	size_t len, same;
-	int r = 0;
-
-	while (r == 0 && end > 0 && searched < REFLOG_SEARCH_MAX &&
-	    !are_all_there(wanted, nr)) {
-		from = end > max ? end - max : 0;
-		r = read_before(sys, fd, end, max, &piece);
-		if (r == 0) {
-			len = clean(piece.buf, piece.len, piece.format, &same);
-			count_lines(wanted, nr, piece.buf, len);
-		}
-		free(piece.buf);
-		searched += end - from;
-		/* A piece of one line end has no line. */
-		end = piece.at < end ? piece.at : from;
-	}
-	return r;
 }
 
 /* Writes the bytes of BUF from FROM on after the AT bytes that stay, then sets
@@ -292,7 +247,7 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 	struct wanted_line *wanted = sort_wanted(lines, nr);
 	size_t sound, whole, same, missing;
 	char *grown;
-	int r;
+	int r = 0;
 
 	sound = clean(tail->buf, tail->len, tail->format, &same);
 	grown = realloc(tail->buf, sound + room + 2);
@@ -303,12 +258,11 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 		return -ENOMEM;
 	}
 	count_lines(wanted, nr, tail->buf, sound);
-	r = search_before(sys, fd, REFLOG_TAIL_MAX + room, tail, wanted, nr);
 	if (tail->is_open)
 		tail->buf[sound++] = '\n';
 	whole = sound;
 	missing = append_missing(tail->buf, &whole, lines, nr, known, wanted);
-	if (r == 0 && (missing > 0 || sound < tail->len))
+	if (missing > 0 || sound < tail->len)
 		r = put_back(sys, fd, tail->buf, same, whole, tail);
 	if (r == 0) {
 		*added = missing;
@@ -318,60 +272,57 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 	return r;
 }
 
-static int repair_open(const struct sys *sys, int fd,
-    enum refd_object_format format, const char *const *lines, size_t nr,
-    size_t known, size_t *added, size_t *cut_bytes)
+static int repair_open(const struct reflog_file *log, int fd,
+    const char *const *lines, size_t nr, size_t known, size_t *added,
+    size_t *cut_bytes)
 {
-	struct tail tail = { .format = format };
+	struct tail tail = { .format = log->format };
 	size_t i, room = 0;
 	int r;
 
 	for (i = 0; i < nr; i++)
 		room += strlen(lines[i]);
-	r = read_tail(sys, fd, REFLOG_TAIL_MAX + room, &tail);
+	r = read_tail(log->sys, fd, REFLOG_TAIL_MAX + room, &tail);
 	if (r == 0)
-		r = repair_tail(sys, fd, lines, nr, known, room, &tail, added,
-		    cut_bytes);
+		r = repair_tail(log->sys, fd, lines, nr, known, room, &tail,
+		    added, cut_bytes);
 	free(tail.buf);
 	return r;
 }
 
-int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
-    enum refd_object_format format, const char *const *lines, size_t nr,
-    size_t known, bool create, mode_t file_mode, mode_t dir_mode, size_t *added,
-    size_t *cut_bytes)
+int reflog_repair(const struct reflog_file *log, const char *const *lines,
+    size_t nr, size_t known, size_t *added, size_t *cut_bytes)
 {
 	uint64_t size;
 	int fd, r, closed;
 
-	fd = reflog_open(sys, dirfd, log_path, 0, create, file_mode, dir_mode,
-	    &size, NULL);
-	if (fd == -ENOENT && !create) {
+	fd = reflog_open(log, 0, &size, NULL);
+	if (fd == -ENOENT && !log->create) {
 		*added = *cut_bytes = 0;
 		return 0;
 	}
 	if (fd < 0)
 		return fd;
-	r = repair_open(sys, fd, format, lines, nr, known, added, cut_bytes);
-	closed = SYS(sys, close, fd);
+	r = repair_open(log, fd, lines, nr, known, added, cut_bytes);
+	closed = SYS(log->sys, close, fd);
 	return r < 0 ? r : closed;
 }
 
-int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
-    enum refd_object_format format, struct refd_oid *old_oid,
+int reflog_last(const struct reflog_file *log, struct refd_oid *old_oid,
     struct refd_oid *new_oid)
 {
+	const enum refd_object_format format = log->format;
 	struct tail tail = { .format = format };
 	const char *line;
 	size_t len, same;
 	int fd, r;
 
-	fd = SYS(sys, openat, dirfd, log_path,
+	fd = SYS(log->sys, openat, log->dirfd, log->path,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fd;
-	r = read_tail(sys, fd, REFLOG_TAIL_MAX, &tail);
-	SYS(sys, close, fd);
+	r = read_tail(log->sys, fd, REFLOG_TAIL_MAX, &tail);
+	SYS(log->sys, close, fd);
 	if (r == 0) {
 		len = clean(tail.buf, tail.len, format, &same);
 		line = len > 0 ? memrchr(tail.buf, '\n', len - 1) : NULL;

@@ -1,9 +1,9 @@
 /*
  * Proves when the packer packs. A repository is packed at the threshold, after
- * a checkpoint. A packing that failed is tried again later, without further
- * refs. While packing is not allowed, a request comes back at once, and no
- * repository is packed. A packed-refs of git that brings a deleted ref back is
- * noticed.
+ * a checkpoint, also if it was closed between its updates. A packing that
+ * failed is tried again later, without further refs. While packing is not
+ * allowed, a request comes back at once, and no repository is packed. A
+ * packed-refs of git that brings a deleted ref back is noticed.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -151,6 +152,28 @@ START_TEST(packs_at_the_threshold)
 }
 END_TEST
 
+static bool is_open(struct repos *repos)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&repos->mutex);
+	is_open = repos->open != NULL;
+	pthread_mutex_unlock(&repos->mutex);
+	return is_open;
+}
+
+/* A quiet repository is closed between its updates. */
+START_TEST(counts_on_after_a_closing)
+{
+	make_refs(THRESHOLD - 1);
+	while (is_open(&sr_store->repos))
+		repos_trim(&sr_store->repos, -1);
+	make_ref();
+	checkpoint();
+	await_stats(THRESHOLD, 0);
+}
+END_TEST
+
 /* Lets the time of a rest pass. An idle repository would be closed, and would
  * forget its number of loose refs: a waiting transaction keeps it open. */
 static void rest(void)
@@ -258,6 +281,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, packs_at_the_threshold);
+	tcase_add_test(tc, counts_on_after_a_closing);
 	tcase_add_test(tc, rests_for_a_minute);
 	tcase_add_test(tc, tries_again_after_a_failure);
 	tcase_add_test(tc, leaves_a_migration_alone);

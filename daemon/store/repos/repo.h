@@ -153,6 +153,7 @@ struct repos {
 	pthread_cond_t not_busy;
 	struct repo *open;
 	size_t nr_open;
+	struct repo_loose *loose; /* by id; of closed repositories */
 	struct fs *fs;          /* grows at its head; nothing is removed */
 	atomic_bool has_failed; /* a file system has failed to sync, ever */
 	struct sync_failures *sync_failures; /* borrowed; or NULL */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/hash.h"
 #include "daemon/store/repos/repo_internal.h"
 
 void repos_init(struct repos *repos, const struct sys *sys,
@@ -28,10 +29,21 @@ void repos_init(struct repos *repos, const struct sys *sys,
 	pthread_cond_init(&repos->not_busy, NULL);
 }
 
+/* New loose refs of a closed repository. */
+struct repo_loose {
+	uint64_t id, nr;
+	UT_hash_handle hh;
+};
+
 void repos_done(struct repos *repos)
 {
+	struct repo_loose *loose, *next;
 	struct repo *repo;
 
+	HASH_ITER(hh, repos->loose, loose, next) {
+		HASH_DEL(repos->loose, loose);
+		free(loose);
+	}
 	while ((repo = repos->open) != NULL) {
 		assert(repo->refs == 0);
 		repos->open = repo->next;
@@ -76,6 +88,37 @@ static void busy_end(struct repos *repos, const struct repo_busy *busy)
 	pthread_mutex_unlock(&repos->mutex);
 }
 
+/* ---- new loose refs ---- */
+
+/* Under MUTEX. Otherwise a repository that is idle between its updates would
+ * never get enough new loose refs to be packed. Without memory the number
+ * begins anew. */
+static void remember_loose(struct repos *repos, struct repo *repo)
+{
+	const uint64_t nr = atomic_load(&repo->nr_loose_made);
+	struct repo_loose *loose = nr > 0 ? malloc(sizeof(*loose)) : NULL;
+
+	if (loose == NULL)
+		return;
+	*loose = (struct repo_loose){ .id = repo->id, .nr = nr };
+	HASH_ADD(hh, repos->loose, id, sizeof(loose->id), loose);
+	if (loose->hh.tbl == NULL)
+		free(loose);
+}
+
+/* Under MUTEX. */
+static void recall_loose(struct repos *repos, struct repo *repo)
+{
+	struct repo_loose *loose;
+
+	HASH_FIND(hh, repos->loose, &repo->id, sizeof(repo->id), loose);
+	if (loose == NULL)
+		return;
+	atomic_fetch_add(&repo->nr_loose_made, loose->nr);
+	HASH_DEL(repos->loose, loose);
+	free(loose);
+}
+
 /* ---- the table ---- */
 
 /* Gives REPO its file system, a reference and a place in the table. -EIO: the
@@ -91,6 +134,7 @@ static int enlist(struct repos *repos, struct repo *repo)
 	repo->refs = 1;
 	pthread_mutex_lock(&repos->mutex);
 	if (repo->fs->state == FS_OPEN) {
+		recall_loose(repos, repo);
 		repo->next = repos->open;
 		repos->open = repo;
 		repos->nr_open++;
@@ -117,6 +161,7 @@ static struct repo *take_out(struct repos *repos, int64_t before_ns,
 		at = &repo->next;
 	}
 	if (repo != NULL) {
+		remember_loose(repos, repo);
 		*at = repo->next;
 		repos->nr_open--;
 		*busy = (struct repo_busy){ repo->dev, repo->ino, NULL };

@@ -23,7 +23,7 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/packed.h"
 #include "daemon/store/journal/record.h"
-#include "daemon/store/recovery/stack_found.h"
+#include "daemon/store/stack/stack_look.h"
 #include "daemon/store/repos/repo.h"
 
 struct ledger_entry;

@@ -332,7 +332,7 @@ int verify_find_in_stack(struct verify *v, const struct verify_place *place,
 
 	memset(found, 0, sizeof(*found));
 	if (r == 0)
-		r = stack_found_read(found, &look.reader, name);
+		r = stack_look_found(&look.reader, name, found);
 	stack_look_end(&look);
 	return r;
 }

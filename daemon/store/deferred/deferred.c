@@ -18,6 +18,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/repos/repo_id.h"
+#include "proto/lib/array.h"
 
 struct deferred_repo {
 	uint64_t repo;
@@ -176,13 +177,6 @@ void deferred_add_locks(struct deferred *d, const struct repo *repo,
 		    "out of memory for locks that are left");
 }
 
-static int compare_tokens(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-
-	return (*a > *b) - (*a < *b);
-}
-
 int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
     uint64_t **tokens, size_t *nr)
 {
@@ -198,7 +192,7 @@ int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
 	pthread_mutex_unlock(&d->mutex);
 	if (*tokens == NULL)
 		return -ENOMEM;
-	qsort(*tokens, *nr, sizeof(**tokens), compare_tokens);
+	array_sort_u64(*tokens, *nr);
 	return 0;
 }
 
@@ -211,8 +205,7 @@ void deferred_unlocked(struct deferred *d, uint64_t repo,
 	pthread_mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	for (i = 0; a != NULL && i < a->nr_left; i++)
-		if (bsearch(&a->left[i], tokens, nr, sizeof(*tokens),
-			compare_tokens) == NULL)
+		if (!array_has_u64(tokens, nr, a->left[i]))
 			a->left[kept++] = a->left[i];
 	if (a != NULL)
 		a->nr_left = kept;

@@ -1,5 +1,5 @@
 /*
- * Finds the locks that an earlier run of refd left.
+ * Finds and removes the locks that an earlier run of refd left.
  *
  * The happy path: stage/ holds nothing old, and the search ends there. After a
  * crash the link count of a token shows that locks stand. Then the search walks
@@ -26,11 +26,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/store/journal/journal.h"
+#include "daemon/store/refs/reflog.h"
 #include "daemon/store/refs/token.h"
 #include "daemon/store/stack/stack.h"
 #include "proto/lib/array.h"
@@ -98,6 +100,27 @@ const char *leftover_locks_why(int err)
 		       "or an object is missing";
 	return strerror(-err);
 }
+
+/* ---- live batches ---- */
+
+/* A name in stage/ begins with the number of its batch. A file with another
+ * name belongs to no batch and counts as old. */
+uint64_t leftover_locks_batch_of(const char *name)
+{
+	if (strspn(name, "0123456789abcdef") != 16)
+		return 0;
+	return strtoull(name, NULL, 16);
+}
+
+bool leftover_locks_is_live(const struct live_batches *live, const char *name)
+{
+	uint64_t batch = leftover_locks_batch_of(name);
+
+	return batch >= live->from && !(batch & JOURNAL_TOKEN_RECOVERY) &&
+	    !array_has_u64(live->over, live->nr_over, batch);
+}
+
+/* ---- the search ---- */
 
 static int remember_value(struct leftover_locks *leftover, uint64_t token,
     uint64_t ino)
@@ -414,13 +437,6 @@ static int compare_values(const void *va, const void *vb)
 	return (a->ino > b->ino) - (a->ino < b->ino);
 }
 
-static int compare_tokens(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-
-	return (*a > *b) - (*a < *b);
-}
-
 void leftover_locks_sort(struct leftover_locks *leftover)
 {
 	leftover->nr_added = 0;
@@ -455,9 +471,7 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 		return r;
 	}
 	leftover_locks_sort(leftover);
-	if (leftover->nr_open > 0)
-		qsort(leftover->open, leftover->nr_open,
-		    sizeof(*leftover->open), compare_tokens);
+	array_sort_u64(leftover->open, leftover->nr_open);
 	if (leftover->nr_values > 0)
 		qsort(leftover->values, leftover->nr_values,
 		    sizeof(*leftover->values), compare_values);
@@ -477,8 +491,7 @@ bool leftover_locks_is_value(const struct leftover_locks *leftover,
 bool leftover_locks_is_open(const struct leftover_locks *leftover,
     uint64_t token)
 {
-	return leftover_locks_has_token(leftover->open, leftover->nr_open,
-	    token);
+	return array_has_u64(leftover->open, leftover->nr_open, token);
 }
 
 int leftover_locks_add(struct leftover_locks *leftover, uint64_t token,
@@ -542,6 +555,78 @@ struct leftover_lock *leftover_locks_on(struct leftover_locks *leftover,
 	return NULL;
 }
 
+/* ---- removing ---- */
+
+int leftover_locks_unlock(struct leftover_locks *leftover,
+    struct leftover_lock *lock)
+{
+	char path[REFD_PATH_MAX + 8];
+	int r;
+
+	snprintf(path, sizeof(path), "%s.lock", lock->path);
+	r = SYS(leftover->sys, unlinkat, lock->dirfd, path);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	lock->done = true;
+	return 0;
+}
+
+/* 1: PATH is a ref in packed-refs, 0: it is not, or negative errno. Recovery
+ * moves a malformed packed-refs away, so it holds no ref. */
+static int is_packed(struct repo *repo, const char *path)
+{
+	struct packed_snapshot *snap = NULL;
+	int r;
+
+	r = packed_snapshot(repo->packed, &snap);
+	if (r == 0)
+		r = packed_lookup(snap, path, NULL);
+	packed_snapshot_put(snap);
+	return r == -EBADMSG ? 0 : r;
+}
+
+/* Removes the empty log of a ref that was never made: the log would block
+ * other names. A writer who makes the ref meanwhile waits for this lock. */
+static void unmake_log(struct leftover_locks *leftover,
+    const struct leftover_lock *lock)
+{
+	char path[REFD_PATH_MAX + 8];
+	const struct reflog_file log = { .sys = leftover->sys,
+		.dirfd = lock->dirfd,
+		.path = path };
+	struct sys_stat st;
+
+	if (strncmp(lock->path, "refs/", 5) != 0 ||
+	    SYS(leftover->sys, lstatat, lock->dirfd, lock->path, &st) !=
+		-ENOENT)
+		return;
+	if (lock->dirfd == leftover->repo->fd &&
+	    is_packed(leftover->repo, lock->path) != 0)
+		return;
+	snprintf(path, sizeof(path), "logs/%s", lock->path);
+	reflog_unmake(&log);
+}
+
+int leftover_locks_unlock_others(struct leftover_locks *leftover,
+    const uint64_t *tokens, size_t nr, size_t *unlocked)
+{
+	struct leftover_lock *lock;
+	size_t i;
+	int r;
+
+	for (i = 0; i < leftover->nr_locks; i++) {
+		lock = &leftover->locks[i];
+		if (lock->done || array_has_u64(tokens, nr, lock->token))
+			continue;
+		unmake_log(leftover, lock);
+		r = leftover_locks_unlock(leftover, lock);
+		if (r < 0)
+			return r;
+		(*unlocked)++;
+	}
+	return 0;
+}
+
 struct stage_sweep {
 	struct leftover_locks *leftover;
 	int err;
@@ -573,4 +658,21 @@ int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked)
 	r = each_entry(leftover->sys, leftover->repo->stage_fd, ".", &left,
 	    sweep_entry, &s);
 	return r < 0 ? r : s.err;
+}
+
+void leftover_locks_done(struct leftover_locks *leftover)
+{
+	size_t i;
+
+	for (i = 0; i < leftover->nr_locks; i++)
+		free(leftover->locks[i].path);
+	for (i = 0; i < leftover->nr_worktrees; i++) {
+		SYS(leftover->sys, close, leftover->worktrees[i].fd);
+		free(leftover->worktrees[i].id);
+	}
+	free(leftover->locks);
+	free(leftover->worktrees);
+	free(leftover->values);
+	free(leftover->open);
+	memset(leftover, 0, sizeof(*leftover));
 }

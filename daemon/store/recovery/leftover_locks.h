@@ -23,9 +23,6 @@ struct live_batches {
 uint64_t leftover_locks_batch_of(const char *name);
 /* Does NAME, of a file in stage/, belong to a live batch? */
 bool leftover_locks_is_live(const struct live_batches *live, const char *name);
-/* Is TOKEN among the NR sorted TOKENS? */
-bool leftover_locks_has_token(const uint64_t *tokens, size_t nr,
-    uint64_t token);
 
 /* A standing lock. PATH is without ".lock". */
 struct leftover_lock {

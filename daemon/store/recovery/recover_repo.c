@@ -17,13 +17,7 @@
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/repos/repo_config.h"
 #include "daemon/store/stack/stack.h"
-
-static int compare_tokens(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-
-	return (*a > *b) - (*a < *b);
-}
+#include "proto/lib/array.h"
 
 static bool has_locks(const struct replay_row *row)
 {
@@ -49,7 +43,7 @@ static int unlock_unneeded(struct leftover_locks *leftover,
 	for (row = rows; row != NULL; row = row->next)
 		if (has_locks(row))
 			tokens[nr++] = row->row.token;
-	qsort(tokens, nr, sizeof(*tokens), compare_tokens);
+	array_sort_u64(tokens, nr);
 	r = leftover_locks_unlock_others(leftover, tokens, nr, unlocked);
 	free(tokens);
 	return r;

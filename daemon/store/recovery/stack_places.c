@@ -234,13 +234,6 @@ static int read_disk(struct stack_replay *sr, struct stack_place *place)
 	return r;
 }
 
-static int compare_inodes(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-
-	return (*a > *b) - (*a < *b);
-}
-
 int stack_places_sweep(struct stack_replay *sr, struct stack_place *place)
 {
 	const struct leftover_locks *leftover = sr->rp->leftover;
@@ -255,7 +248,7 @@ int stack_places_sweep(struct stack_replay *sr, struct stack_place *place)
 		return -ENOMEM;
 	for (i = 0; i < leftover->nr_values; i++)
 		inodes[i] = leftover->values[i].ino;
-	qsort(inodes, leftover->nr_values, sizeof(*inodes), compare_inodes);
+	array_sort_u64(inodes, leftover->nr_values);
 	r = stack_sweep(place->stack, inodes, leftover->nr_values,
 	    &place->update.fault);
 	free(inodes);

@@ -106,8 +106,8 @@ static int read_refs(struct stack_replay *sr)
 	int r = 0;
 
 	for (ref = sr->refs; ref < sr->refs + sr->nr_refs && r == 0; ref++) {
-		r = stack_found_read(&ref->found, &ref->place->reader,
-		    ref->records->name);
+		r = stack_look_found(&ref->place->reader, ref->records->name,
+		    &ref->found);
 		ref->records->stack_ref = ref;
 		if (r < 0)
 			r = stack_places_fail(sr, ref->place,

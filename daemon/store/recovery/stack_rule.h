@@ -23,7 +23,7 @@
 #define STORE_STACK_RULE_H
 
 #include "daemon/store/journal/record.h"
-#include "daemon/store/recovery/stack_found.h"
+#include "daemon/store/stack/stack_look.h"
 
 enum stack_verdict {
 	STACK_STANDS, /* the last value of the rows */

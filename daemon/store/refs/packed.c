@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "daemon/store/refs/packed_file.h"
 #include "daemon/store/refs/packed_internal.h"
 #include "proto/lib/array.h"
 
@@ -272,6 +271,37 @@ int packed_trim(struct packed *packed)
 	return held;
 }
 
+/*
+ * Sets NAME, for use below DIRFD, to the real file, and ST to its lstat:
+ * packed-refs, or the target of a link named packed-refs beneath the same
+ * directory. git-new-workdir and others make such links. A link that leads
+ * elsewhere is left to git, which follows the link with the rights of the
+ * client. The target may be exchanged meanwhile: open the file beneath DIRFD,
+ * as required by sys.h, and fstat the descriptor. -ENOENT: no such file;
+ * -ELOOP: a link out of the directory, to a link, or through a link.
+ */
+static int find_file(const struct sys *sys, int dirfd, char name[REFD_PATH_MAX],
+    struct sys_stat *st)
+{
+	ssize_t len;
+	int r;
+
+	strcpy(name, PACKED_FILE);
+	r = SYS(sys, lstatat, dirfd, name, st);
+	if (r < 0 || !S_ISLNK(st->mode))
+		return r;
+	len = SYS(sys, readlinkat, dirfd, PACKED_FILE, name, REFD_PATH_MAX);
+	if (len < 0)
+		return (int)len;
+	if (len == REFD_PATH_MAX)
+		return -ELOOP;
+	name[len] = '\0';
+	if (sys_path_check(name) < 0)
+		return -ELOOP;
+	r = SYS(sys, lstatat, dirfd, name, st);
+	return r == 0 && S_ISLNK(st->mode) ? -ELOOP : r;
+}
+
 static int load_snapshot(struct packed *packed, struct packed_snapshot **out)
 {
 	const struct sys *sys = packed->sys;
@@ -282,7 +312,7 @@ static int load_snapshot(struct packed *packed, struct packed_snapshot **out)
 	snap = snapshot_new(packed);
 	if (snap == NULL)
 		return -ENOMEM;
-	r = packed_file(sys, packed->dirfd, name, &snap->st);
+	r = find_file(sys, packed->dirfd, name, &snap->st);
 	if (r == 0)
 		r = snap->fd =
 		    SYS(sys, openat, packed->dirfd, name, O_RDONLY, 0);
@@ -306,7 +336,7 @@ static int is_current(struct packed *packed, const struct packed_snapshot *snap)
 	struct sys_stat b;
 	int r;
 
-	r = packed_file(packed->sys, packed->dirfd, name, &b);
+	r = find_file(packed->sys, packed->dirfd, name, &b);
 	if (r == -ENOENT)
 		return snap->fd < 0;
 	if (r < 0)

@@ -60,8 +60,8 @@ int packed_trim(struct packed *packed);
 bool packed_take_foreign(struct packed *packed);
 
 /* The present file; an absent file is an empty snapshot. Costs one stat(2) if
- * the file is cached. A link is followed to a file below DIRFD (packed_file.h),
- * else -ELOOP. On failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */
+ * the file is cached. A link is followed to a file below DIRFD, else
+ * -ELOOP. On failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */
 int packed_snapshot(struct packed *packed, struct packed_snapshot **snap);
 void packed_snapshot_put(struct packed_snapshot *snap);
 /* Makes the file of SNAP durable, and its name if it is the present file. */

@@ -6,6 +6,7 @@
 #include "daemon/store/stack/stack_look.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void stack_look_end(struct stack_look *look)
@@ -61,4 +62,30 @@ int stack_look_value(struct stack_reader *reader, const char *name,
 	value->kind = LOOSE_SYMREF;
 	value->target = strndup(target->at, target->len);
 	return value->target != NULL ? 0 : -ENOMEM;
+}
+
+int stack_look_found(struct stack_reader *reader, const char *name,
+    struct stack_found *found)
+{
+	struct loose_value value;
+	uint64_t index = 0;
+	int r = stack_look_value(reader, name, &value, &index);
+
+	/* A symbolic ref with a target that no row has. */
+	if (r == 0 && value.kind == LOOSE_BROKEN) {
+		value.target = strdup("");
+		r = value.target != NULL ? 0 : -ENOMEM;
+	}
+	*found = (struct stack_found){ .index = index,
+		.earlier = reader->earlier_index,
+		.exists = value.kind != LOOSE_ABSENT,
+		.oid = value.oid,
+		.target = value.target };
+	return r;
+}
+
+void stack_found_done(struct stack_found *found)
+{
+	free(found->target);
+	found->target = NULL;
 }

@@ -34,4 +34,18 @@ void stack_look_end(struct stack_look *look);
 int stack_look_value(struct stack_reader *reader, const char *name,
     struct loose_value *value, uint64_t *index);
 
+/* The record of a ref, for the rule of recovery and for refd verify. */
+struct stack_found {
+	uint64_t index;   /* 0: no record */
+	uint64_t earlier; /* the largest index of the tables before */
+	bool exists;      /* false: no record, or a deletion */
+	struct refd_oid oid;
+	char *target; /* of a symbolic ref; else NULL; owned */
+};
+
+/* As stack_look_value(). */
+int stack_look_found(struct stack_reader *reader, const char *name,
+    struct stack_found *found);
+void stack_found_done(struct stack_found *found);
+
 #endif

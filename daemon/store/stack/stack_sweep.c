@@ -11,15 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/lib/array.h"
+
 /* Of a directory, for a scan under the list lock. */
 #define ENTRIES_MAX 1000
-
-static int compare(const void *pa, const void *pb)
-{
-	const uint64_t *a = pa, *b = pb;
-
-	return *a < *b ? -1 : *a > *b;
-}
 
 static bool is_listed(const struct reftable_stack *stack, const char *name)
 {
@@ -47,8 +42,7 @@ static int remove_one(struct stack *stack, const char *name,
 	struct sys_stat st;
 	int r = SYS(stack->sys, lstatat, stack->dirfd, name, &st);
 
-	if (r == 0 && st.dev == stack->dev &&
-	    bsearch(&st.ino, inodes, nr, sizeof(*inodes), compare) != NULL)
+	if (r == 0 && st.dev == stack->dev && array_has_u64(inodes, nr, st.ino))
 		r = SYS(stack->sys, unlinkat, stack->dirfd, name);
 	return r == -ENOENT ? 0 : r;
 }
@@ -146,13 +140,6 @@ void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap)
 
 /* ---- a crashed batch ---- */
 
-static bool is_ours(const struct sys_dirent *entry, const uint64_t *inodes,
-    size_t nr)
-{
-	return bsearch(&entry->ino, inodes, nr, sizeof(*inodes), compare) !=
-	    NULL;
-}
-
 /* Reads the list alone: a damaged table does not matter. */
 static int read_list(struct stack *stack, struct reftable_stack *list,
     struct reftable_fault *fault)
@@ -185,7 +172,7 @@ static int walk(struct stack *stack, const struct reftable_stack *list,
 	while ((r = SYS(stack->sys, dir_next, dir, &entry)) > 0) {
 		if (!is_table(entry.name) || is_listed(list, entry.name))
 			continue;
-		if (!is_ours(&entry, inodes, nr))
+		if (!array_has_u64(inodes, nr, entry.ino))
 			++*foreign;
 		else if (remove)
 			r = remove_one(stack, entry.name, inodes, nr);

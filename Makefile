@@ -152,7 +152,8 @@ CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/% \
 MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c \
 	daemon/group/service/main.c
 DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
-	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
+	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/group/*.c \
+	daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
 	daemon/admin/*.c)))
 TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
@@ -164,7 +165,7 @@ BENCH_SRCS   := $(sort $(wildcard tests/bench/*.c))
 FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # What a fuzzer may call; the rest is not built for it.
 FUZZED_SRCS  := $(PROTO_SRCS) $(LIB_SRCS) $(TESTLIB_SRCS) \
-	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
+	$(filter daemon/base/% daemon/store/% daemon/group/%,$(DAEMON_SRCS)) \
 	$(addprefix client/,push/push.c request/git_messages.c \
 	update/stdin.c update/stdin_fields.c git/quote.c git/lockpid.c \
 	base/child.c git/configfiles.c git/gitconfig.c)

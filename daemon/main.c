@@ -18,6 +18,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/base/log.h"
 #include "daemon/base/time.h"
+#include "daemon/group/group_replica.h"
 #include "daemon/live_config.h"
 #include "daemon/options.h"
 #include "daemon/server/server.h"
@@ -131,9 +132,10 @@ static struct server *make_server(const struct config *cfg,
 }
 
 static int open_store(const struct config *cfg, struct server *server,
-    struct live_config *live, struct store **store, char **why)
+    struct live_config *live, struct replica **replica, struct store **store,
+    char **why)
 {
-	const struct store_config config = {
+	struct store_config config = {
 		.sys = &sys_kernel,
 		.state_dir = cfg->state_dir,
 		.roots = (const char *const *)cfg->roots,
@@ -146,8 +148,6 @@ static int open_store(const struct config *cfg, struct server *server,
 		.durability_interval_ns =
 		    (int64_t)cfg->durability_interval_ms * NS_PER_MS,
 		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
-		.node = cfg->node,
-		.patience_ns = (int64_t)cfg->patience_ms * NS_PER_MS,
 		.refusal = live_config_refusal,
 		.refusal_arg = live,
 		.max_open_repos = repos_max(live->descriptors),
@@ -160,6 +160,13 @@ static int open_store(const struct config *cfg, struct server *server,
 	};
 	int r;
 
+	if (cfg->node != NULL) {
+		*replica = group_replica_new(cfg->node,
+		    (int64_t)cfg->patience_ms * NS_PER_MS);
+		if (*replica == NULL)
+			return -ENOMEM;
+	}
+	config.replica = *replica;
 	r = store_open(&config, store, why);
 	if (r == 0)
 		store_set_pack(*store, cfg->pack_refs);
@@ -197,12 +204,12 @@ static int confine(const struct config *cfg, struct confined *c, char **why)
 	return 0;
 }
 
-static int share_group_socket(const struct config *cfg,
-    const struct server *server, struct store *store, char **why)
+static int share_group_socket(struct replica *replica,
+    const struct server *server, char **why)
 {
 	int fd;
 
-	if (cfg->node == NULL)
+	if (replica == NULL)
 		return 0;
 	fd = server_group_socket(server);
 	if (fd < 0 &&
@@ -210,7 +217,7 @@ static int share_group_socket(const struct config *cfg,
 		strerror(-fd)) < 0)
 		*why = NULL;
 	if (fd >= 0)
-		store_set_group_socket(store, fd);
+		group_replica_listen(replica, fd);
 	return fd < 0 ? fd : 0;
 }
 
@@ -281,6 +288,7 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 		.started = cfg,
 		.looking = PTHREAD_MUTEX_INITIALIZER };
 	struct server *server;
+	struct replica *replica = NULL;
 	struct store *store = NULL;
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
@@ -294,10 +302,10 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 	server = make_server(cfg, &live);
 	if (server == NULL)
 		report_failed_start(p, NULL);
-	else if (open_store(cfg, server, &live, &store, &why) < 0 ||
+	else if (open_store(cfg, server, &live, &replica, &store, &why) < 0 ||
 	    live_config_rules(store, cfg) < 0 ||
 	    server_listen(server, &why) < 0 ||
-	    share_group_socket(cfg, server, store, &why) < 0 ||
+	    share_group_socket(replica, server, &why) < 0 ||
 	    confine(cfg, &live.confined, &why) < 0)
 		report_failed_start(p, why);
 	else

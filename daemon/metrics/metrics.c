@@ -136,17 +136,17 @@ const struct metric metrics_table[] = {
 	    "How long the first row that waits, or the row in work, has taken; "
 	    "0: none." },
 	{ "group_waiting_repos", "refd_group_waiting_repositories", GAUGE,
-	    AT(store.group_waiting_repos),
+	    AT(store.replica.waiting_repos),
 	    "Repositories with rows of the group that wait on this node." },
-	{ "group_epoch", "refd_group_epoch", GAUGE, AT(store.group_epoch),
+	{ "group_epoch", "refd_group_epoch", GAUGE, AT(store.replica.epoch),
 	    "The epoch in which the node leads its group; 0: it does not." },
-	{ "group_lsn", "refd_group_last_lsn", GAUGE, AT(store.group_lsn),
+	{ "group_lsn", "refd_group_last_lsn", GAUGE, AT(group_lsn),
 	    "The last row of the group that the node has applied." },
 	{ "group_batches", "refd_group_waiting_batches", GAUGE,
-	    AT(store.group_batches),
+	    AT(store.replica.batches),
 	    "Batches that wait for the log of the group." },
 	{ "group_holds", "refd_group_waiting_transactions", GAUGE,
-	    AT(store.group_holds),
+	    AT(store.replica.holds),
 	    "Transactions whose objects other nodes do not hold yet." },
 	{ "awaiting_repos", "refd_awaiting_repositories", GAUGE,
 	    AT(store.awaiting_repos), "Repositories that await recovery." },
@@ -221,10 +221,11 @@ void metrics_complete(struct metrics *m)
 		m->checkpoint_age_s =
 		    (uint64_t)((m->now_ns - store->checkpoint_ns) / NS_PER_S);
 	m->turn_max_us = m->turn.max;
-	m->group_member = store->group_role != NULL;
-	m->group_connected = store->group_connected;
-	m->group_lag_us = (uint64_t)store->group_lag_ns / 1000;
-	m->group_row_us = (uint64_t)store->group_row_ns / 1000;
+	m->group_member = store->replica.shares_rows;
+	m->group_lsn = m->group_member != 0 ? store->replica.lsn : 0;
+	m->group_connected = store->replica.is_connected;
+	m->group_lag_us = (uint64_t)store->replica.lag_ns / 1000;
+	m->group_row_us = (uint64_t)store->replica.row_ns / 1000;
 	busy_cause_counts(m->busy);
 	log_counts(&m->errors, &m->warnings);
 	add_process(m);

@@ -11,11 +11,11 @@ struct node_role node_role(const struct server *server,
 
 	if (server_public_state(server) != REFD_SERVING)
 		return role;
-	role.name = store->group_role != NULL ? store->group_role : "single";
+	role.name = store->replica.role;
 	role.takes_writes = strcmp(role.name, "single") == 0 ||
 	    strcmp(role.name, "leader") == 0;
 	role.serves_reads = role.takes_writes ||
 	    (strcmp(role.name, "follower") == 0 &&
-		store->group_lag_ns <= server->cfg.settings.max_lag_ns);
+		store->replica.lag_ns <= server->cfg.settings.max_lag_ns);
 	return role;
 }

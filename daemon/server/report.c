@@ -40,7 +40,7 @@ static void add_log_place(struct key_values *kv, struct server *server,
 	if (memcmp(id, none, sizeof(id)) == 0)
 		return;
 	key_values_add(kv, "token_log", refd_hex_put(id, sizeof(id), hex));
-	key_values_add_number(kv, "applied_lsn", store->applied_lsn);
+	key_values_add_number(kv, "applied_lsn", store->replica.lsn);
 }
 
 static void add_progress(struct key_values *kv, struct server *server)
@@ -149,6 +149,16 @@ static void add_failed(struct key_values *kv, struct server *server)
 	}
 }
 
+static void add_shared(struct key_values *kv, const struct replica_state *state)
+{
+	key_values_add_number(kv, "group_epoch", state->epoch);
+	key_values_add_number(kv, "group_lsn", state->lsn);
+	key_values_add_number(kv, "group_waiting_repos", state->waiting_repos);
+	key_values_add_number(kv, "group_lag_ms",
+	    (uint64_t)state->lag_ns / NS_PER_MS);
+	key_values_add(kv, "group_leader", state->leader);
+}
+
 void report_status(struct server *server, struct conn *conn,
     uint32_t request_id)
 {
@@ -188,15 +198,8 @@ void report_status(struct server *server, struct conn *conn,
 	add_log_place(&kv, server, &store);
 	key_values_add(&kv, "role", role.name);
 	key_values_add(&kv, "serves_reads", role.serves_reads ? "yes" : "no");
-	if (store.group_role != NULL) {
-		key_values_add_number(&kv, "group_epoch", store.group_epoch);
-		key_values_add_number(&kv, "group_lsn", store.group_lsn);
-		key_values_add_number(&kv, "group_waiting_repos",
-		    store.group_waiting_repos);
-		key_values_add_number(&kv, "group_lag_ms",
-		    (uint64_t)store.group_lag_ns / NS_PER_MS);
-		key_values_add(&kv, "group_leader", store.group_leader);
-	}
+	if (store.replica.shares_rows)
+		add_shared(&kv, &store.replica);
 	key_values_add_number(&kv, "awaiting_repos", store.awaiting_repos);
 	key_values_add_number(&kv, "awaiting_refs", store.awaiting_refs);
 	key_values_add_number(&kv, "doubted_filesystems", store.suspect_fs);

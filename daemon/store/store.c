@@ -91,7 +91,7 @@ void store_history_stop(struct store *s)
 
 void store_token_log(struct store *s, uint8_t id[REFD_JOURNAL_ID_BYTES])
 {
-	group_token_log(s->group, s->journal, id);
+	REPLICA(s->replica, token_log, id);
 }
 
 const uint8_t *store_journal_id(const struct store *s)
@@ -127,25 +127,9 @@ const char *store_repo_path(const struct repo *repo)
 
 /* ---- threads ---- */
 
-static int start_group(struct store *s)
-{
-	int r;
-
-	if (s->group == NULL)
-		return 0;
-	r = follower_start(s->follower);
-	if (r == 0)
-		r = group_start(s->group, s->group_fd);
-	s->group_fd = -1;
-	return r;
-}
-
 static void end_threads(struct store *s)
 {
-	if (s->group != NULL) {
-		group_stop(s->group);
-		follower_stop(s->follower);
-	}
+	REPLICA(s->replica, stop);
 	checkpointer_stop(s->checkpointer);
 	historian_stop(s->historian);
 	packer_allow(s->packer, false);
@@ -165,7 +149,7 @@ int store_start(struct store *s)
 	if (historian_start(s->historian) < 0)
 		r = -EAGAIN;
 	if (r == 0)
-		r = start_group(s);
+		r = REPLICA(s->replica, start);
 	if (r < 0)
 		end_threads(s);
 	return r;
@@ -233,7 +217,6 @@ int64_t store_stuck_ns(struct store *s)
 void store_stats(struct store *s, struct store_stats *stats)
 {
 	struct journal_stats journal;
-	struct group_state group;
 
 	memset(stats, 0, sizeof(*stats));
 	stats->batches = pipeline_batches(s->pipeline);
@@ -252,18 +235,5 @@ void store_stats(struct store *s, struct store_stats *stats)
 	historian_stats(s->historian, stats);
 	packer_stats(s->packer, stats);
 	stats->suspect_fs = sync_failures_count(s->sync_failures);
-	stats->applied_lsn = stats->last_lsn;
-	if (s->group == NULL)
-		return;
-	group_look(s->group, &group);
-	stats->group_role = group.role;
-	strcpy(stats->group_leader, group.leader);
-	stats->group_connected = group.is_connected;
-	stats->group_lag_ns = group.lag_ns;
-	stats->group_row_ns = group.row_ns;
-	stats->applied_lsn = stats->group_lsn = group.lsn;
-	stats->group_waiting_repos = group.waiting_repos;
-	stats->group_epoch = group.epoch;
-	stats->group_batches = group.batches;
-	stats->group_holds = group.holds;
+	REPLICA(s->replica, look, &stats->replica);
 }

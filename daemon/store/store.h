@@ -22,9 +22,9 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/question.h"
+#include "daemon/store/replica.h"
 #include "daemon/store/repos/rights.h"
 #include "daemon/store/txn.h"
-#include "proto/group_frame.h"
 
 struct store;
 
@@ -113,11 +113,10 @@ struct store_config {
 	/* No client is served, so the journal may belong to a node of a
 	 * group. */
 	bool is_offline;
-	/* The name of this node in its group; NULL: there is no group. The time
-	 * until a batch without an outcome ends the daemon. */
-	const char *node;
-	int64_t patience_ns;
-	/* Without a group: NULL, or why no update is admitted, to be freed. Any
+	/* Owned by the store from now on, also if store_open() fails. NULL: no
+	 * other machine has the rows. */
+	struct replica *replica;
+	/* NULL, or why no update is admitted, to be freed. Any
 	 * thread; may block. May be NULL. */
 	char *(*refusal)(void *arg);
 	void *refusal_arg;
@@ -190,10 +189,6 @@ int store_leave_group(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
 
 /* Call once after store_recover(). */
 void store_tell_awaiting(struct store *store);
-
-/* Owns FD, which listens for refd-group. Before store_start(), if the
- * configuration has a node. */
-void store_set_group_socket(struct store *store, int fd);
 
 int store_start(struct store *store);
 
@@ -319,16 +314,7 @@ struct store_stats {
 	 * duration, and the size of the journal's file. */
 	int64_t checkpoint_ns, checkpoint_took_ns;
 	uint64_t journal_bytes;
-	/* Of a node in a group: see struct group_state. */
-	const char *group_role;
-	char group_leader[GROUP_NAME_MAX + 1];
-	bool group_connected;
-	int64_t group_lag_ns, group_row_ns;
-	uint64_t group_lsn, group_epoch, group_batches, group_holds;
-	uint64_t group_waiting_repos;
-	/* Of the log of store_token_log(): the updates up to this LSN are in
-	 * the refs of this node. */
-	uint64_t applied_lsn;
+	struct replica_state replica;
 };
 void store_stats(struct store *store, struct store_stats *stats);
 

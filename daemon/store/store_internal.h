@@ -17,7 +17,6 @@
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fifos.h"
-#include "daemon/store/following/follower.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/looking/looker.h"
 #include "daemon/store/packing/packer.h"
@@ -54,12 +53,11 @@ struct store {
 	struct journal *journal;       /* of LOG */
 	struct admissions *admissions; /* with its own mutex */
 	struct pipeline *pipeline;
-	/* NULL: there is no group. */
-	struct group *group;       /* with its own mutex */
-	struct follower *follower; /* the same */
-	int group_fd;          /* listens, until group_start() owns it; -1 */
-	struct packer *packer; /* with its own mutex */
-	struct looker *looker; /* with its own mutex */
+	struct replica *replica;
+	struct replica alone; /* the null object, and REPLICA points to it */
+	struct replica_host host;
+	struct packer *packer;       /* with its own mutex */
+	struct looker *looker;       /* with its own mutex */
 	struct historian *historian; /* with its own mutex, an innermost lock */
 	struct checkpointer *checkpointer; /* with its own mutex */
 	char *recover_why; /* store_recover_why(); NULL: a damaged record */
@@ -91,10 +89,8 @@ int store_open_sync_failures(struct store *s, char **warning, char **why);
 int store_open_deferred(struct store *s);
 int store_open_pipeline(struct store *s);
 void store_open_barriers(struct store *s);
-/* store_open_group.c. After the log is open; after the admissions. 0, or
- * negative errno and *WHY. */
-int store_open_group(struct store *s, char **why);
-int store_open_follower(struct store *s);
+/* store_open.c. S gets the replica of its configuration, or the null object. */
+void store_init_replica(struct store *s);
 int store_open_checkpointer(struct store *s);
 
 #endif

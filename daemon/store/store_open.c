@@ -131,7 +131,6 @@ static int copy_config(struct store *s, const struct store_config *cfg)
 {
 	size_t i;
 
-	s->cfg = *cfg;
 	s->sys = cfg->sys;
 	s->state_dir = strdup(cfg->state_dir);
 	s->roots = calloc(cfg->nr_roots + 1, sizeof(*s->roots));
@@ -183,11 +182,6 @@ static void wake(void *store)
 	s->cfg.wake(s->cfg.wake_arg);
 }
 
-static void diverged(void *store, const struct repo *repo, const char *name)
-{
-	follower_mend(((struct store *)store)->follower, repo, name);
-}
-
 static void committed(void *store, size_t nr)
 {
 	struct store *s = store;
@@ -202,13 +196,12 @@ int store_open_pipeline(struct store *s)
 		.workers = s->workers,
 		.repos = &s->repos,
 		.log = s->log,
-		.group = s->group,
+		.replica = s->replica,
 		.deferred = s->deferred,
 		.completions = &s->completions,
 		.state_dir = s->state_dir,
 		.durability = s->cfg.durability,
 		.prepare_max_ns = s->cfg.prepare_max_ns,
-		.diverged = diverged,
 		.is_fatal = is_fatal,
 		.wake = wake,
 		.committed = committed,
@@ -285,13 +278,55 @@ static int make_admissions(struct store *s)
 		.barriers = &s->barriers,
 		.completions = &s->completions,
 		.durability = s->cfg.durability,
-		.group = s->group,
+		.replica = s->replica,
 		.refusal = s->cfg.refusal,
 		.refusal_arg = s->cfg.refusal_arg,
 	};
 
 	s->admissions = admissions_new(&cfg);
 	return s->admissions != NULL ? 0 : -ENOMEM;
+}
+
+void store_init_replica(struct store *s)
+{
+	s->alone = (struct replica){ &replica_single, &s->host };
+	s->replica = s->cfg.replica != NULL ? s->cfg.replica : &s->alone;
+	s->replica->host = &s->host;
+}
+
+static int open_replica(struct store *s, char **why)
+{
+	s->host = (struct replica_host){ .sys = s->sys,
+		.cfg = &s->cfg,
+		.log = s->log,
+		.journal = s->journal,
+		.repos = &s->repos,
+		.completions = &s->completions,
+		.admissions = s->admissions,
+		.pipeline = s->pipeline,
+		.workers = s->workers,
+		.roots = (const char *const *)s->roots,
+		.nr_roots = s->cfg.nr_roots,
+		.fatal = fatal,
+		.arg = s };
+	return REPLICA(s->replica, open, why);
+}
+
+bool store_is_in_group(struct store *s, uint64_t *lsn)
+{
+	*lsn = journal_group_lsn(s->journal);
+	return journal_is_in_group(s->journal);
+}
+
+int store_leave_group(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
+{
+	int r = journal_leave_group(s->journal);
+
+	/* Before, a start in the group would miss the marks. */
+	if (r == 0)
+		r = repos_unmark_group(&s->repos);
+	journal_group_uuid(s->journal, uuid);
+	return r > 0 ? -EIO : r;
 }
 
 int store_open(const struct store_config *cfg, struct store **out, char **why)
@@ -307,10 +342,14 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	if (s != NULL)
 		s->workers = workers_new(STORE_WORKERS);
 	if (s == NULL || s->workers == NULL) {
+		if (cfg->replica != NULL)
+			REPLICA(cfg->replica, free);
 		free(s);
 		return -ENOMEM;
 	}
-	s->state_fd = s->state_lock_fd = s->group_fd = -1;
+	s->cfg = *cfg;
+	store_init_replica(s);
+	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
@@ -343,11 +382,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
-		s->repos.are_copies = cfg->node != NULL;
 		r = store_open_sync_failures(s, &warning, why);
 	}
-	if (r == 0)
-		r = store_open_group(s, why);
 	if (r == 0)
 		r = store_open_deferred(s);
 	if (r == 0)
@@ -361,7 +397,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	if (r == 0)
 		r = make_admissions(s);
 	if (r == 0)
-		r = store_open_follower(s);
+		r = open_replica(s, why);
 	if (r != 0) {
 		free(warning);
 		store_free(s);
@@ -382,11 +418,8 @@ void store_free(struct store *s)
 	checkpointer_free(s->checkpointer);
 	packer_free(s->packer);
 	looker_free(s->looker);
-	follower_free(s->follower);
+	REPLICA(s->replica, free);
 	admissions_free(s->admissions);
-	group_free(s->group);
-	if (s->group_fd >= 0)
-		SYS(s->sys, close, s->group_fd);
 	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);
 	if (s->journal != NULL)

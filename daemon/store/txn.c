@@ -21,7 +21,6 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/objects/new_objects.h"
-#include "daemon/store/objects/row_objects.h"
 #include "proto/lib/pages.h"
 
 static size_t updates_bytes(size_t nr_updates)
@@ -76,7 +75,8 @@ void txn_free(struct txn *txn)
 	}
 	pages_free(txn->updates, updates_bytes(txn->nr_updates));
 	new_objects_free(txn->objects);
-	row_objects_free(txn->row_objects);
+	if (txn->replica != NULL)
+		txn->replica->free(txn->replica);
 	free(txn->before);
 	free(txn->peer.gids);
 	free(txn->why);
@@ -189,47 +189,11 @@ void txn_drop_objects(struct txn *txn)
 	txn->objects = NULL;
 }
 
-void txn_drop_row_objects(struct txn *txn)
-{
-	row_objects_free(txn->row_objects);
-	txn->row_objects = NULL;
-	txn->is_in_row = false;
-}
-
-bool txn_has_behind(const struct txn *txn, const struct refd_oid *tip,
-    const struct refd_oid *old)
-{
-	return txn->row_objects != NULL &&
-	    row_objects_is_behind(txn->row_objects, tip, old);
-}
-
-const uint8_t *txn_row_objects(const struct txn *txn, size_t *len)
-{
-	if (txn->row_objects == NULL || txn->row_objects->len == 0)
-		return NULL;
-	*len = txn->row_objects->len;
-	return txn->row_objects->bytes;
-}
-
 uint8_t txn_fanout(const struct txn *txn)
 {
 	size_t nr = txn->nr_updates;
 
 	return nr > 0 ? txn->updates[nr - 1].ask->new_oid.bytes[0] : 0;
-}
-
-void txn_deny_unsupported(struct txn *txn)
-{
-	size_t i;
-
-	if (txn->refused == REFD_UNSUPPORTED)
-		txn->refused = REFD_DENIED;
-	if (txn->nr_of[REFD_UNSUPPORTED] == 0)
-		return;
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_UNSUPPORTED)
-			txn->updates[i].status = REFD_DENIED;
-	txn_count(txn);
 }
 
 void txn_count(struct txn *txn)

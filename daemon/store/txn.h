@@ -20,22 +20,13 @@
 #include "proto/message.h"
 
 struct new_objects;
-struct row_objects;
-struct record;
 struct repo;
 struct txn;
 
-/* A row of the log of the group, as a transaction of this node. Or a change of
- * this node alone: the refs of its own that another program has written. */
-struct txn_row {
-	uint64_t lsn;  /* of the group; 0: of this node alone */
-	bool is_final; /* journal_row.final */
-	/* Of this node alone: a row replaces the values at once (node_txn.h) */
-	bool is_brief;
-	/* Of the node that wrote the row; NULL: of this node alone. */
-	const struct record *record;
-	const uint8_t *objects; /* row_objects.h; borrowed */
-	size_t objects_len;
+/* What a replica (replica.h) keeps with a transaction. */
+struct replica_txn {
+	/* Any thread; does not block. */
+	void (*free)(struct replica_txn *kept);
 };
 
 /* Why the store gave an update back undecided. */
@@ -46,7 +37,7 @@ enum txn_again {
 	TXN_AGAIN_ALONE,
 	TXN_AGAIN_LOCKED, /* a different writer has the lock */
 	TXN_AGAIN_REOPEN, /* the path has a different repository now */
-	/* In a group: the ref has another value than the group gave it. */
+	/* The ref has another value than all machines gave it (replica.h). */
 	TXN_AGAIN_DIVERGED
 };
 
@@ -73,6 +64,7 @@ struct txn_update {
 	char *locked_path;
 	enum txn_object object; /* type of the new value, from admission */
 	bool recorded;          /* the outcome is in the journal */
+	bool is_brief; /* replaced at once: its objects are not looked for */
 	/* The peeled object of a tag; owned. NULL: not looked up. */
 	struct refd_oid *peeled;
 
@@ -155,23 +147,15 @@ struct txn {
 	/* Owned; every record with a new value contains them. NULL: the objects
 	 * are durable already. */
 	struct new_objects *objects;
-	/* In a group: if the rows contain ROW_OBJECTS (owned), other nodes have
-	 * all objects of the new values. */
-	bool is_in_row;
-	struct row_objects *row_objects;
-	/* In a group: gives all refs of its repository to the other nodes
-	 * (admit_import.c). */
-	bool imports;
 	bool replayed; /* the journal knew the id: results of the first time */
 	enum refd_status refused; /* REFD_OK, or all updates are refused */
 	char *why;                /* owned; with refused */
 
-	/* Borrowed until the transaction has come back from admission, and its
-	 * batch from the pipeline. NULL: the transaction is a client's. */
-	const struct txn_row *row;
-	/* The epoch of the group in which the id was looked up. In a later
-	 * epoch another node may have done the transaction. */
-	uint64_t group_epoch;
+	/* The store itself has made the transaction. No peer has rights that
+	 * could be checked, no update goes into a batch alone, and a thread of
+	 * the store waits for the batch. */
+	bool is_own;
+	struct replica_txn *replica; /* owned; NULL: nothing */
 
 	/* For the token: the highest LSN of its recorded slices; 0: none. After
 	 * admission only for the scheduler, which may answer from here while a
@@ -214,11 +198,6 @@ struct txn {
  * updates are only allocated. Admission lays them out, because very many
  * updates would take too long in the loop. */
 struct txn *txn_new(struct refd_request *req);
-/* In a group: no other node gets the change. */
-static inline bool txn_is_of_node(const struct txn *txn)
-{
-	return txn->row != NULL && txn->row->lsn == 0;
-}
 /* Makes every update pending. Does nothing the second time. */
 void txn_lay_out(struct txn *txn);
 /* The repository reference must have been given back (repo_put). */
@@ -242,9 +221,6 @@ enum refd_status txn_io(int err);
 /* The errors of disks so far, once for each ref or question that failed. A
  * missing or malformed file is none, because any user can make such files. */
 uint64_t txn_disk_errors(void);
-/* Denies everything that refd does not support. Otherwise a client could let
- * git do it, and only one node of a group would have the change. */
-void txn_deny_unsupported(struct txn *txn);
 /* Counts the decided updates again, after their statuses were set directly. */
 void txn_count(struct txn *txn);
 /* The mode in the request, but at least the mode of the repository, or LEAST
@@ -254,13 +230,6 @@ enum refd_durability txn_durability(const struct txn *txn,
 /* TXN->objects as bytes for the record; NULL: none. */
 const uint8_t *txn_objects(const struct txn *txn, size_t *len);
 void txn_drop_objects(struct txn *txn);
-/* The same for TXN->row_objects. */
-const uint8_t *txn_row_objects(const struct txn *txn, size_t *len);
-/* Is OLD an ancestor of the new value TIP, or equal? False: perhaps not. */
-bool txn_has_behind(const struct txn *txn, const struct refd_oid *tip,
-    const struct refd_oid *old);
-/* The rows of TXN have no objects. */
-void txn_drop_row_objects(struct txn *txn);
 /* The fan-out of the last new value, which a push has probably brought. */
 uint8_t txn_fanout(const struct txn *txn);
 enum refd_outcome txn_outcome(const struct txn *txn);
@@ -278,8 +247,7 @@ struct txn_slice {
 	size_t nr_whole;
 	bool to_packed; /* for the store: new refs go to packed-refs */
 	enum txn_apart apart;
-	/* Set by the store: LSN of the record, or of its row in the log of the
-	 * group; 0: none. */
+	/* Set by the store: LSN of the record for a token; 0: none. */
 	uint64_t lsn;
 };
 
@@ -335,8 +303,8 @@ struct batch {
 	size_t nr_slices;
 	enum batch_session session;
 	bool is_prepared; /* for the store: takes no locks, or has them */
-	/* Filled in by the store: how long locks were held (monotonic). In a
-	 * group, without the time in the log. */
+	/* Filled in by the store: how long locks were held (monotonic), without
+	 * the time in a log that other machines share. */
 	int64_t locked_ns, unlocked_ns;
 	/* Set by the store: the time of the steps. DONE is a point in time. */
 	int64_t lock_ns, flush_ns, publish_ns, done_ns;

@@ -77,7 +77,7 @@ static void wake(void *arg)
 
 static int commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
-	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	return pipeline_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
 }
 
@@ -217,6 +217,7 @@ static void init_store(struct world *w)
 	    w->mode :
 	    REFD_DURABILITY_JOURNAL;
 	s->cfg.prepare_max_ns = INT64_MAX / 2;
+	store_init_replica(s);
 	s->state_dir = state_dir;
 	completions_init(&s->completions, wake, NULL);
 	pthread_mutex_init(&s->mutex, NULL);

@@ -333,12 +333,16 @@ static int commit_for_long(void *arg, struct journal_row *rows, size_t nr,
 START_TEST(the_log_of_a_group_gives_no_rest)
 {
 	struct applier *ap = &w->store.pipeline->applier;
+	struct replica_ops ops = replica_single;
+	struct replica shared = { .ops = &ops };
+
+	ops.shares_rows = true;
 
 	commit = ap->commit;
 	ap->commit = commit_for_long;
 	OK("a=1");
 	ck_assert_int_ge(w->rest_ns, LONG_NS);
-	ap->is_group = true;
+	ap->replica = &shared;
 	OK("a=2");
 	ck_assert_int_gt(w->rest_ns, 0);
 	ck_assert_int_lt(w->rest_ns, LONG_NS);

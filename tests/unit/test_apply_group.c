@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/group/group_replica_internal.h"
 #include "daemon/store/following/node_txn.h"
 #include "daemon/store/following/row_txn.h"
 #include "proto/refname.h"
@@ -47,6 +48,29 @@ static int count_writes(void *arg, struct journal_row *rows, size_t nr,
 	return commit(arg, rows, nr, flush);
 }
 
+/* There is no link to the group, which would have to know. */
+static void appended(struct replica *r, struct pass *p, const struct slice *s)
+{
+	(void)r, (void)p, (void)s;
+}
+
+/* The value of a ref is not the group's. */
+static void tell(struct group_replica *gr, const struct repo *repo,
+    const char *name);
+
+/* From now on the rows belong to a group. */
+static void share_rows(void)
+{
+	static struct replica_ops ops;
+	static struct group_replica gr;
+
+	ops = group_replica_ops;
+	ops.appended = appended;
+	gr = (struct group_replica){ .base = { &ops, &w->store.host },
+		.diverged = tell };
+	w->store.pipeline->applier.replica = &gr.base;
+}
+
 /* The repository has been opened before. */
 static void join(void)
 {
@@ -57,7 +81,7 @@ static void join(void)
 	journal_set_group(w->store.journal, group);
 	commit = ap->commit;
 	ap->commit = count_writes;
-	ap->is_group = true;
+	share_rows();
 	nr_writes = 0;
 }
 
@@ -232,9 +256,10 @@ static void end(void)
 		wr_teardown();
 }
 
-static void tell(void *arg, const struct repo *repo, const char *name)
+static void tell(struct group_replica *gr, const struct repo *repo,
+    const char *name)
 {
-	(void)arg;
+	(void)gr;
 	ck_assert_str_eq(repo->path, WORLD_REPO);
 	ck_assert_str_eq(name, told);
 	nr_told++;
@@ -260,8 +285,7 @@ static void lead_group(void)
 	    (const uint8_t *)"a group of nodes");
 	commit = ap->commit;
 	ap->commit = number;
-	ap->diverged = tell;
-	ap->is_group = true;
+	share_rows();
 	nr_told = 0;
 	told = "refs/heads/a";
 }
@@ -271,11 +295,11 @@ static void write_beside(const char *spec)
 {
 	struct applier *ap = &w->store.pipeline->applier;
 
-	ap->is_group = false;
+	ap->replica = &w->store.alone;
 	ap->commit = commit;
 	wr_ok(spec);
 	ap->commit = number;
-	ap->is_group = true;
+	share_rows();
 }
 
 static char value(const char *name)

@@ -337,7 +337,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	SYS(sys, write_all, fd, "3535353535353535353535353535353535353535\n",
 	    41);
 	SYS(sys, close, fd);
-	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	return pipeline_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
 }
 
@@ -368,7 +368,7 @@ static int commit_then_fill(void *arg, struct journal_row *rows, size_t nr,
 	if (nr_commits++ > 0)
 		return -ENOSPC;
 	memfs_fail_call(w->fs, MEMFS_WRITE_ALL, 0, -ENOSPC);
-	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	return pipeline_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
 }
 
@@ -426,7 +426,7 @@ static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr,
 		len += rows[i].len;
 	if (len > bytes_max)
 		return -ENOSPC;
-	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	return pipeline_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
 }
 

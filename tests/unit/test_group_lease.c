@@ -52,7 +52,7 @@ static void teardown(void)
 
 static int64_t lag_ns(const char *role)
 {
-	struct group_state state;
+	struct replica_state state;
 
 	group_look(g, &state);
 	ck_assert_str_eq(state.role, role);

@@ -212,7 +212,7 @@ static int commit_once(void *arg, struct journal_row *rows, size_t nr,
 
 	if (nr_commits++ > 0)
 		return -ENOSPC;
-	return group_commit(of->store.pipeline, rows, nr, flush);
+	return pipeline_commit(of->store.pipeline, rows, nr, flush);
 }
 
 /* The journal has no room for the deferred row either: then no checkpoint

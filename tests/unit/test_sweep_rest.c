@@ -124,7 +124,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush)
 {
 	const struct sys *sys = memfs_other(current->w->fs);
-	int r = group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	int r = pipeline_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
 	char *five;
 

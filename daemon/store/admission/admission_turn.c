@@ -246,8 +246,7 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 		return false;
 	else {
 		admit_copies_exist(txn);
-		admit_row_is_whole(txn);
-		admit_row_objects(w, txn);
+		REPLICA(w->cfg->replica, collect, txn);
 		*nr += odb_take_work(txn->repo->odb);
 		txn_fifo_put(through, txn);
 	}

@@ -71,13 +71,27 @@ static bool put(struct admissions *a, struct txn *txn)
 	return false;
 }
 
+/* Does the configuration still permit updates? */
+static bool may_come(struct admissions *a, struct txn *txn)
+{
+	if (a->cfg.refusal == NULL || txn->is_own || txn->readmitted ||
+	    admit_has_no_updates(txn))
+		return true;
+	txn->why = a->cfg.refusal(a->cfg.refusal_arg);
+	if (txn->why == NULL)
+		return true;
+	txn_lay_out(txn);
+	txn->refused = REFD_DENIED;
+	return false;
+}
+
 static void sort(struct admissions *a, struct txn_fifo *txns)
 {
 	struct txn_fifo done = { .head = NULL };
 	struct txn *txn;
 
 	while ((txn = txn_fifo_take(txns)) != NULL) {
-		if (!admit_in_epoch(a, txn)) {
+		if (!may_come(a, txn) || !REPLICA(a->cfg.replica, admit, txn)) {
 			txn_fifo_put(&done, txn);
 			continue;
 		}
@@ -234,9 +248,9 @@ void admissions_start(struct admissions *a)
 {
 	struct refd_txid newest, secret;
 
-	/* In a group, other nodes write ids too. */
-	if (a->cfg.group == NULL && lookup_newest(a, &newest) == 0 &&
-	    refd_txid_make(&secret) == 0)
+	/* Other machines write ids, too. */
+	if (!a->cfg.replica->ops->shares_rows &&
+	    lookup_newest(a, &newest) == 0 && refd_txid_make(&secret) == 0)
 		txid_filter_begin(&a->txid_filter, &newest, &secret);
 	/* Trims, and then once in TRIM_NS. */
 	workers_wake(a->cfg.workers, &a->source);
@@ -306,8 +320,7 @@ void admissions_give_up(struct admissions *a, struct txn *txn)
 	}
 	pthread_mutex_unlock(&a->mutex);
 	barriers_give_up(a->cfg.barriers, txn);
-	if (a->cfg.group != NULL)
-		group_give_up(a->cfg.group, txn);
+	REPLICA(a->cfg.replica, give_up, txn);
 }
 
 void admissions_discard(struct admissions *a, struct txn *txn)

@@ -23,6 +23,7 @@
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/pipeline/pipeline.h"
+#include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/repos/rights.h"
 
@@ -42,8 +43,8 @@ struct admissions_config {
 	struct barriers *barriers;
 	struct completions *completions;
 	enum refd_durability durability; /* of paths without a rule */
-	struct group *group;             /* NULL: none */
-	char *(*refusal)(void *arg);     /* as in struct store_config */
+	struct replica *replica;
+	char *(*refusal)(void *arg); /* as in struct store_config */
 	void *refusal_arg;
 };
 

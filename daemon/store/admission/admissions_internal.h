@@ -8,6 +8,7 @@
 
 #include "daemon/store/admission/admission_queues.h"
 #include "daemon/store/admission/admissions.h"
+#include "daemon/store/admission/admit.h"
 #include "daemon/store/admission/txid_filter.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/objects/odb.h"
@@ -93,24 +94,6 @@ struct repo *admission_turn_repo(struct admission_worker *w,
 /* Retries the deferred redo of some repositories. */
 void admission_retry(struct admission_worker *w);
 
-/* admit_import.c: in a group, is TXN, in an opened repository, the import, or
- * is none needed? False: TXN is refused. Blocks on files. */
-bool admit_import(const struct sys *sys, struct txn *txn);
-
-/* ---- admit_group.c ---- */
-
-/* Can every node of the group do TXN in the same way? False: TXN is refused. */
-bool admit_to_group(struct txn *txn);
-/* In a group, collects the objects of TXN that other nodes may lack: its rows
- * can contain them. Otherwise other nodes fetch them first. Blocks on files. */
-void admit_row_objects(struct admission_worker *w, struct txn *txn);
-/* TXN is a row with objects, and all its objects were read. Decides its updates
- * if something that these objects name is missing. */
-void admit_row_is_whole(struct txn *txn);
-/* In a group, notes the epoch before the id of TXN is looked up. False: this
- * node does not lead, so it does not know all ids, and TXN is refused. */
-bool admit_in_epoch(struct admissions *a, struct txn *txn);
-
 /* ---- admit.c, admit_known.c ---- */
 
 /* Is the id of TXN in the journal? Then TXN is answered. For the worker that
@@ -122,13 +105,9 @@ bool admit_begin(struct admission_worker *w, struct txn *txn);
 /* May the objects that TXN names be read, after odb_refresh() returned ERR?
  * False: TXN is refused. */
 bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err);
-bool admit_wants_object(const struct txn_update *u);
 /* Decides U, whose new value is OBJECT. A tag is peeled once. */
 void admit_object(struct txn_update *u, enum refd_object_format format,
     struct admission_object *object);
-/* Decides all updates of TXN with a new value: something that the values name
- * is MISSING; NULL: unreadable. */
-void admit_lacks(struct txn *txn, const struct refd_oid *missing);
 /* TXN has waited since an earlier admission. Does its repository still have all
  * objects that were copied then? Otherwise decides the updates. */
 void admit_copies_exist(struct txn *txn);
@@ -139,8 +118,6 @@ void admit_copies_exist(struct txn *txn);
 int lookup_rows(struct admissions *a, struct journal_reader **reader,
     int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
-/* The LSN of ROW for a token; 0: none. */
-uint64_t lookup_lsn(const struct admissions *a, const struct journal_row *row);
 /* The status for member M of ROW, and its *TEXT (borrowed). */
 enum refd_status lookup_status(struct admissions *a,
     const struct journal_row *row, const struct record_member *m,
@@ -158,10 +135,11 @@ static inline bool admit_has_no_updates(const struct txn *txn)
 }
 
 /* The daemon itself looks at the repository, or has found the updates of a
- * different writer, or follows a group. No peer asks for anything. */
+ * different writer, or does what another machine did. No peer asks for
+ * anything. */
 static inline bool admit_is_own(const struct txn *txn)
 {
-	return txn->req.gate == REFD_GATE_SEEN || txn->row != NULL;
+	return txn->req.gate == REFD_GATE_SEEN || txn->is_own;
 }
 
 /* admit_gate.c: decides the updates of a gate whose value was there before. */

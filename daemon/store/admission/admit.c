@@ -247,7 +247,7 @@ static void check_reserved(struct rights *rights, struct txn *txn,
 	    txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid();
 
 	if (u->status != REFD_PENDING || (is_master && !txn->req.push) ||
-	    txn->row != NULL || txn->req.gate != REFD_GATE_NONE ||
+	    txn->is_own || txn->req.gate != REFD_GATE_NONE ||
 	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
 		return;
 	if (rights_is_reserved(rights, ask->name) ||
@@ -510,12 +510,7 @@ void admit_lacks(struct txn *txn, const struct refd_oid *missing)
 
 bool admit_wants_object(const struct txn_update *u)
 {
-	const struct txn_row *row = u->txn->row;
-
-	if (row != NULL && row->is_brief &&
-	    strncmp(u->ask->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0)
-		return false;
-	return u->status == REFD_PENDING &&
+	return u->status == REFD_PENDING && !u->is_brief &&
 	    u->txn->req.gate != REFD_GATE_PREPARED &&
 	    (u->ask->action == REFD_UPDATE || u->ask->action == REFD_CREATE) &&
 	    !refd_oid_is_null(&u->ask->new_oid);
@@ -546,8 +541,7 @@ bool admit_begin(struct admission_worker *w, struct txn *txn)
 	txn_drop_objects(txn);
 	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
 		return false;
-	if (w->cfg->group != NULL &&
-	    (!admit_to_group(txn) || !admit_import(w->cfg->sys, txn)))
+	if (!REPLICA(w->cfg->replica, check, txn))
 		return false;
 	check_names(w->cfg->rights, txn);
 	admit_gate(txn);

@@ -33,6 +33,7 @@ static int known_row(void *arg, const struct journal_row *row)
 	struct txn_update *u;
 	struct record rec;
 	const char *text;
+	uint64_t lsn;
 	size_t i;
 	int r;
 
@@ -55,8 +56,9 @@ static int known_row(void *arg, const struct journal_row *row)
 		u->found = m->found;
 		u->recorded = true;
 	}
-	if (lookup_lsn(known->admissions, row) > txn->lsn)
-		txn->lsn = lookup_lsn(known->admissions, row);
+	lsn = REPLICA(known->admissions->cfg.replica, token_lsn, row);
+	if (lsn > txn->lsn)
+		txn->lsn = lsn;
 	record_done(&rec);
 	return 0;
 }

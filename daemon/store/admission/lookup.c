@@ -52,11 +52,6 @@ int lookup_newest(struct admissions *a, struct refd_txid *newest)
 	"it is committed, and could not be finished yet: the daemon's log "    \
 	"says why"
 
-uint64_t lookup_lsn(const struct admissions *a, const struct journal_row *row)
-{
-	return a->cfg.group != NULL ? row->group_lsn : row->lsn;
-}
-
 enum refd_status lookup_status(struct admissions *a,
     const struct journal_row *row, const struct record_member *m,
     const char **text)
@@ -127,6 +122,7 @@ static int look_up_row(void *arg, const struct journal_row *row)
 {
 	struct look_up_rows *rows = arg;
 	struct record rec;
+	uint64_t lsn;
 	size_t i;
 	int r;
 
@@ -136,8 +132,9 @@ static int look_up_row(void *arg, const struct journal_row *row)
 	r = begin_answer(rows, &rec);
 	for (i = 0; i < rec.nr_members && r == 0; i++)
 		r = add_result(rows, row, &rec.members[i]);
-	if (lookup_lsn(rows->admissions, row) > rows->lsn)
-		rows->lsn = lookup_lsn(rows->admissions, row);
+	lsn = REPLICA(rows->admissions->cfg.replica, token_lsn, row);
+	if (lsn > rows->lsn)
+		rows->lsn = lsn;
 	record_done(&rec);
 	return r;
 }
@@ -157,8 +154,7 @@ static void end_answer(struct look_up_rows *rows)
 	}
 	ans->nr_results = nr;
 	ans->lsn = rows->lsn;
-	group_token_log(rows->admissions->cfg.group,
-	    rows->admissions->cfg.journal, ans->journal);
+	REPLICA(rows->admissions->cfg.replica, token_log, ans->journal);
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 
@@ -167,13 +163,12 @@ void lookup_answer(struct admissions *a, struct store_question *q)
 	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
 	const int64_t uid =
 	    q->peer.uid == 0 ? JOURNAL_ANY_UID : (int64_t)q->peer.uid;
+	const char *doubt = REPLICA(a->cfg.replica, doubt);
 
 	q->answer = (struct refd_answer){ .kind = REFD_ANSWER_RESULTS,
 		.txid = q->req.txid };
-	if (a->cfg.group != NULL && group_epoch(a->cfg.group) == 0) {
-		question_refuse(q, REFD_IO,
-		    "this node does not lead its group, and may lack the "
-		    "transaction: ask the node that leads");
+	if (doubt != NULL) {
+		question_refuse(q, REFD_IO, doubt);
 	} else if (lookup_rows(a, &a->query_reader, uid, &q->req.txid,
 		       look_up_row, &rows) < 0) {
 		question_refuse(q, REFD_IO, "the journal could not be read");

@@ -47,8 +47,8 @@ static void fail_all(struct batch *b, enum slices slices)
 	}
 }
 
-/* No other program writes refs in a group, so nobody waits for a ref while the
- * log of the group takes the batch. */
+/* A ref whose rows other machines share has no other writer, so nobody waits
+ * for the ref while their log takes the batch. */
 static void tell_times(const struct pass *p, struct batch *b)
 {
 	if (p->locked_ns != 0 && b->locked_ns == 0)
@@ -92,7 +92,7 @@ static void spend_commit(struct pass *p, int64_t *from, struct batch *b)
 {
 	int64_t ns = spend(p, from, &b->flush_ns);
 
-	if (p->ap->is_group)
+	if (p->ap->replica->ops->shares_rows)
 		p->in_log_ns = ns;
 }
 

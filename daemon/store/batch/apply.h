@@ -14,6 +14,7 @@
 
 #include "daemon/store/refs/flush.h"
 #include "daemon/store/journal/journal.h"
+#include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"
 
@@ -28,7 +29,7 @@ struct applier {
 	struct repos *repos;
 	struct journal *journal;
 	enum refd_durability durability; /* the weakest mode of a request */
-	bool is_group; /* COMMIT needs the log of a group: no row is aborted */
+	struct replica *replica;
 	struct flusher *flusher; /* or NULL */
 	/* Non-atomic updates that are not locked after this time are given
 	 * back; after a quarter of this time, if another batch waits. */
@@ -45,12 +46,6 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
-	/* The row PLAN of TXN is committed. NULL: nobody wants to know. */
-	void (*committed)(void *arg, const struct txn *txn,
-	    const struct repo *repo, const struct record *plan);
-	/* NAME of REPO has another value than the group gave it, and the update
-	 * is given back. Set if IS_GROUP. */
-	void (*diverged)(void *arg, const struct repo *repo, const char *name);
 	/* B has all locks it can get, and from now on waits only for the
 	 * journal. Called at most once per batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);

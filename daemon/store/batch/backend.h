@@ -61,6 +61,8 @@ struct ref_backend {
 	 * the end. */
 	void (*sync)(struct pass *p, struct repo_slice *g);
 	void (*synced)(struct pass *p, struct repo_slice *g);
+	/* The error of this sync, or 0. */
+	int (*sync_error)(const struct repo_slice *g);
 	/* Publishes the committed changes. Changes that can't be published are
 	 * marked by change_take_back() or change_keep(). */
 	void (*publish)(struct pass *p, struct repo_slice *g);

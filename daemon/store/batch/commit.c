@@ -92,7 +92,7 @@ static void add_change(struct change *c, struct record_member *members,
 	if (end->action != CHANGE_DELETE)
 		m->new_oid = end->new_oid;
 	m->is_line = c->to_packed;
-	m->had_old = end->exists && !end->begins;
+	m->had_old = end->exists && !end->hides_old;
 	if (m->had_old)
 		m->old_oid = end->old_oid;
 	m->old_mtime_ns = c->old_mtime_ns;
@@ -158,9 +158,6 @@ static int make_plan(struct pass *p, struct slice *slice)
 		if (is_note(slice->txn_slice->updates[i]))
 			member_of_update(slice->txn_slice->updates[i],
 			    &plan->members[plan->nr_members++]);
-	for (i = 0; i < plan->nr_members && p->ap->is_group; i++)
-		if (plan->members[i].status == REFD_UNSUPPORTED)
-			plan->members[i].status = REFD_DENIED;
 	return 0;
 }
 
@@ -190,7 +187,8 @@ static bool is_final(const struct slice *slice)
 	return decided + nr_decided == slice->txn->nr_updates;
 }
 
-static struct repo_slice *group_of(struct pass *p, const struct slice *slice)
+static struct repo_slice *repo_slice_of(struct pass *p,
+    const struct slice *slice)
 {
 	size_t i;
 
@@ -213,34 +211,25 @@ static void start_row(struct pass *p, const struct slice *slice,
 	row->pid = txn->peer.pid;
 	row->repo = slice->repo != NULL ? slice->repo->id : txn->repo_id;
 	row->time_us = SYS(p->sys, now_wall) / 1000;
-	row->group_epoch = txn->group_epoch;
 }
 
 /* The body is owned by the caller. */
 static int make_row(struct pass *p, struct slice *slice,
     struct journal_row *row)
 {
-	struct repo_slice *g = group_of(p, slice);
+	struct repo_slice *g = repo_slice_of(p, slice);
 
 	start_row(p, slice, JOURNAL_SLICE, row);
 	if (has_value(&slice->plan))
 		row->objects = txn_objects(slice->txn, &row->objects_len);
-	row->is_in_row = slice->txn->is_in_row && has_value(&slice->plan);
-	if (has_value(&slice->plan))
-		row->row_objects =
-		    txn_row_objects(slice->txn, &row->row_objects_len);
 	slice->plan.has_objects = row->objects != NULL;
 	row->body = record_encode(&slice->plan, &row->len);
 	row->mount = slice->repo != NULL ? slice->repo->fs->mount :
 					   slice->txn->repo_mount;
 	row->token = g != NULL && g->has_token ? g->token.id : 0;
 	row->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
-	row->final = slice->txn->row != NULL ? slice->txn->row->is_final :
-					       is_final(slice);
-	row->group_lsn = slice->txn->row != NULL ? slice->txn->row->lsn : 0;
-	row->is_of_node = txn_is_of_node(slice->txn);
-	if (p->ap->is_group && !row->is_of_node)
-		row->record = &slice->plan;
+	row->final = is_final(slice);
+	REPLICA(p->ap->replica, fill, slice, row);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 
@@ -257,12 +246,8 @@ static void slice_committed(struct pass *p, struct slice *slice,
 	struct txn_slice *txn_slice = slice->txn_slice;
 	size_t i;
 
-	if (p->ap->committed != NULL && slice->repo != NULL)
-		p->ap->committed(p->ap->arg, slice->txn, slice->repo,
-		    &slice->plan);
-
-	if (has_value(&slice->plan))
-		slice_end_import(p, slice);
+	if (slice->repo != NULL)
+		REPLICA(p->ap->replica, appended, p, slice);
 	slice->lsn = row->lsn;
 	txn_slice->lsn = row->group_lsn != 0 ? row->group_lsn : row->lsn;
 	for (i = 0; i < txn_slice->nr; i++)
@@ -301,7 +286,7 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 /* Do SLICE and another slice have changes in one prepared file? */
 static bool is_bound(struct pass *p, const struct slice *slice)
 {
-	struct repo_slice *g = group_of(p, slice);
+	struct repo_slice *g = repo_slice_of(p, slice);
 	bool is_in = false, are_others = false;
 	const struct change *c;
 
@@ -318,7 +303,7 @@ static bool is_bound(struct pass *p, const struct slice *slice)
 /* Gives SLICE back if it shares a table with others. */
 static bool goes_apart(struct pass *p, const struct slice *slice)
 {
-	struct repo_slice *g = group_of(p, slice);
+	struct repo_slice *g = repo_slice_of(p, slice);
 
 	return g != NULL && g->backend->has_rounds &&
 	    (slice->txn_slice->apart == TXN_APART_NEEDED ||
@@ -370,7 +355,7 @@ static void make_rows(struct pass *p, struct slice **slices,
 		r = make_plan(p, slice);
 		if (r == 0 && slice->plan.nr_members == 0)
 			continue;
-		if (r == 0 && !slice_is_as_row(slice))
+		if (r == 0 && !REPLICA(p->ap->replica, fits, slice))
 			continue;
 		if (r == 0)
 			r = make_row(p, slice, &rows[*nr]);
@@ -381,16 +366,39 @@ static void make_rows(struct pass *p, struct slice **slices,
 	}
 }
 
+/* Makes the prepared files durable before rows that can't be taken back. */
+static void sync_first(struct pass *p)
+{
+	struct repo_slice *g;
+	struct change *c;
+	size_t i;
+	int r;
+
+	for (g = p->repo_slices; g < p->repo_slices + p->nr_repo_slices; g++) {
+		g->backend->sync(p, g);
+		g->backend->synced(p, g);
+	}
+	for (i = 0; i < p->nr_changes; i++) {
+		c = p->changes[i];
+		r = c->repo_slice->backend->sync_error(c->repo_slice);
+		if (c->in_rewrite && r < 0)
+			change_fail_errno(c, r,
+			    "can't sync packed-refs.new or the reftables");
+	}
+	pass_settle(p);
+}
+
 void pass_commit(struct pass *p)
 {
+	const bool shares_rows = p->ap->replica->ops->shares_rows;
 	struct journal_row *rows;
 	struct slice **slices;
 	size_t i, nr = 0;
 
 	if (!is_worth_a_flush(p))
 		return;
-	if (p->ap->is_group)
-		pass_sync_first(p);
+	if (shares_rows)
+		sync_first(p);
 	slices = calloc(p->nr_slices, sizeof(*slices));
 	rows = calloc(p->nr_slices, sizeof(*rows));
 	if (slices != NULL && rows != NULL)
@@ -399,7 +407,7 @@ void pass_commit(struct pass *p)
 		for (i = 0; i < p->nr_changes; i++)
 			change_fail_errno(p->changes[i], -ENOMEM,
 			    "can't write the journal");
-	for (i = 0; i < p->nr_repo_slices && !p->ap->is_group; i++)
+	for (i = 0; i < p->nr_repo_slices && !shares_rows; i++)
 		p->repo_slices[i].backend->sync(p, &p->repo_slices[i]);
 	if (nr > 0)
 		commit_rows(p, slices, rows, nr);

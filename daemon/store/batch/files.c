@@ -13,6 +13,7 @@ const struct ref_backend files_backend = {
 	.wait = files_wait,
 	.sync = files_sync,
 	.synced = files_synced,
+	.sync_error = files_sync_error,
 	.publish = files_publish,
 	.release = files_release,
 	.resume = files_resume,

@@ -21,6 +21,7 @@ bool files_seal(struct pass *p, struct repo_slice *g);
 void files_wait(struct pass *p, struct repo_slice *g);
 void files_sync(struct pass *p, struct repo_slice *g);
 void files_synced(struct pass *p, struct repo_slice *g);
+int files_sync_error(const struct repo_slice *g);
 void files_publish(struct pass *p, struct repo_slice *g);
 void files_release(struct pass *p, struct repo_slice *g);
 bool files_resume(struct pass *p, struct repo_slice *g);

@@ -50,10 +50,10 @@ static void conflicts_with_parent(struct pass *p, struct change *c)
 		    c->edit.name);
 }
 
-/* In a group, the ref in the way may be another program's. */
+/* The ref in the way may be a value that no machine has acknowledged. */
 static void blocked(struct pass *p, struct change *c)
 {
-	change_check_diverged(p, c);
+	REPLICA(p->ap->replica, compare, p, c);
 	if (change_is_live(c))
 		conflicts_with_parent(p, c);
 }

@@ -229,6 +229,11 @@ void files_synced(struct pass *p, struct repo_slice *g)
 	g->files.packed_flushing = false;
 }
 
+int files_sync_error(const struct repo_slice *g)
+{
+	return g->files.packed_err;
+}
+
 static struct packed_edit edit_of(const struct change *c)
 {
 	struct packed_edit edit = { .name = c->edit.name };

@@ -44,7 +44,7 @@ void files_stage(struct pass *p, struct repo_slice *g)
 
 /* ---- the end ---- */
 
-static bool group_has_rest(const struct repo_slice *g)
+static bool slice_has_rest(const struct repo_slice *g)
 {
 	const struct change *c;
 
@@ -56,7 +56,7 @@ static bool group_has_rest(const struct repo_slice *g)
 
 static void release_group(const struct pass *p, struct repo_slice *g)
 {
-	bool has_rest = group_has_rest(g);
+	bool has_rest = slice_has_rest(g);
 
 	/* A deferred deletion keeps the lock of its ref, and recovery rewrites
 	 * packed-refs. Until then packed-refs need not stay locked. */

@@ -169,7 +169,8 @@ struct change {
 	/* The new value goes to packed-refs. No file is staged. */
 	bool to_packed;
 	bool in_rewrite; /* seal() put this ref into the prepared file */
-	bool begins;     /* in a group: the row has no old value */
+	bool hides_old;  /* the row has no old value (replica.permit) */
+	bool takes_any;  /* no old value is compared (the same) */
 	/* For the plan (record.h); 0 in files. */
 	uint64_t update_index, old_index, base_index;
 	int taken;       /* errno if another writer took the packed name */
@@ -210,7 +211,7 @@ struct pass {
 	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
-	int64_t in_log_ns; /* a part of it: in the log of a group; or 0 */
+	int64_t in_log_ns; /* a part of it: in a log of other machines; or 0 */
 	size_t nr_tables;  /* of reftables: open in all rounds */
 };
 
@@ -293,9 +294,6 @@ void change_locked(struct change *c, const char *path);
 bool change_needs_value(const struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
-/* On the leader of a group: gives C back if its ref has another value than the
- * group gave it. */
-void change_check_diverged(struct pass *p, struct change *c);
 /* The path of file NAME in the repository or in C's worktree, for messages. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);
@@ -304,16 +302,6 @@ void change_defer(struct pass *p, const struct change *c);
 /* Settles each broken atomic slice. If an update of the slice is decided, the
  * other updates are aborted. Otherwise all updates are given back. */
 void pass_settle(struct pass *p);
-
-/* commit_group.c: compares the plan of S with the row of the group from which
- * its transaction comes. False: they differ, and the changes of S have failed
- * or are given back. */
-bool slice_is_as_row(struct slice *s);
-/* A row with a value of S is committed: its repository awaits no import. May
- * block on the disk. */
-void slice_end_import(const struct pass *p, const struct slice *s);
-/* In a group: makes the prepared files durable before the rows are sent. */
-void pass_sync_first(struct pass *p);
 
 /* ---- large.c ---- */
 

@@ -109,10 +109,10 @@ int pass_need_token(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
-typedef void group_fn(struct pass *p, struct repo_slice *g);
+typedef void slice_fn(struct pass *p, struct repo_slice *g);
 
 /* A step of all repositories. */
-static void each(struct pass *p, group_fn *step)
+static void each(struct pass *p, slice_fn *step)
 {
 	size_t i;
 
@@ -122,7 +122,7 @@ static void each(struct pass *p, group_fn *step)
 }
 
 /* A step of the repositories whose backend has rounds, or has none. */
-static void each_of(struct pass *p, bool has_rounds, group_fn *step)
+static void each_of(struct pass *p, bool has_rounds, slice_fn *step)
 {
 	size_t i;
 
@@ -139,7 +139,7 @@ static void stage(struct pass *p, struct repo_slice *g)
 
 /* ---- rounds ---- */
 
-static void one(struct pass *p, struct repo_slice *g, group_fn *step)
+static void one(struct pass *p, struct repo_slice *g, slice_fn *step)
 {
 	step(p, g);
 	pass_settle(p);

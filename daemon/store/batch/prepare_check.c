@@ -161,14 +161,6 @@ static void check_old_target(struct change *c)
 		    c->u->ask->name, c->target, want);
 }
 
-/* A row of the group gives a symbolic ref a new target. Nodes may find
- * different values behind the old target. */
-static bool has_any_value(const struct change *c)
-{
-	return c->slice->txn->row != NULL && c->target != NULL &&
-	    change_new_target(c) != NULL;
-}
-
 static void check_old_value(struct change *c)
 {
 	const enum refd_object_format format = c->edit.format;
@@ -295,7 +287,7 @@ static void read_target(struct pass *p, struct change *c)
 {
 	if (c->target == NULL || resolve(p, c, c->target, false, &c->old_oid))
 		return;
-	if (!has_any_value(c) &&
+	if (!c->takes_any &&
 	    (change_needs_value(c) || must_be_absent(c) ||
 		c->u->ask->old_target != NULL))
 		change_fail_detail(c, REFD_BROKEN, REFD_DETAIL_UNREADABLE,
@@ -364,160 +356,28 @@ static void check_gated(struct pass *p, struct change *c)
 	c->before = before.oid;
 }
 
-/* The value of a symbolic ref is read without a lock, so nodes could find
- * different values. And the scheduler orders only requested names: a name that
- * a symbolic ref leads to may clash with another batch after its commit. */
-static void check_group(const struct pass *p, struct change *c)
-{
-	const bool is_followed = !c->is_asked && c->is_end;
-	const bool is_replaced = c->target != NULL &&
-	    c->action != CHANGE_NOTHING && change_new_target(c) == NULL;
-
-	if (p->ap->is_group && !txn_is_of_node(c->slice->txn) &&
-	    (is_followed || is_replaced))
-		change_fail(c, REFD_DENIED,
-		    "cannot update ref '%s': in a group of nodes, a symbolic "
-		    "ref is not followed, and only gets a new target",
-		    c->u->ask->name);
-}
-
-/* In a group, the first row of a ref has no old value, also if a node has the
- * value of the row already: the leader imports its refs, or this node has sent
- * the row before its daemon died. */
-static bool begins(const struct change *c)
-{
-	const struct txn *txn = c->slice->txn;
-
-	if (txn->row == NULL)
-		return txn->imports &&
-		    atomic_load(&c->slice->repo->awaits_import);
-	return !txn_is_of_node(txn) && must_be_absent(c) && is_confirmed(c);
-}
-
-static bool has_value_of_group(const struct change *c,
-    const struct journal_value *value)
-{
-	if (value->target != NULL)
-		return c->target != NULL &&
-		    strcmp(c->target, value->target) == 0;
-	if (value->exists)
-		return c->target == NULL && c->exists &&
-		    refd_oid_eq(&c->old_oid, &value->oid);
-	/* A file with the null id is an absent ref, too. */
-	return c->target == NULL &&
-	    (!c->exists || refd_oid_is_null(&c->old_oid));
-}
-
-static bool gives_value_of_group(const struct refd_update *ask,
-    const struct journal_value *value)
-{
-	if (value->target != NULL)
-		return ask->target != NULL &&
-		    strcmp(ask->target, value->target) == 0;
-	if (value->exists)
-		return ask->action == REFD_UPDATE &&
-		    refd_oid_eq(&ask->new_oid, &value->oid);
-	return ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE;
-}
-
-/* Of a row, only mending has values that can be older than the journal's
- * (mend.h). A brief row is followed by a row of the group. */
-static bool is_compared(const struct change *c)
-{
-	const struct txn *txn = c->slice->txn;
-
-	return txn->row == NULL ||
-	    (txn_is_of_node(txn) && !txn->row->is_brief &&
-		strncmp(c->edit.name, REFD_DIVERGED, strlen(REFD_DIVERGED)) !=
-		    0);
-}
-
-static void journal_unreadable(struct change *c)
-{
-	change_fail(c, busy_cause_count(BUSY_GROUP),
-	    "cannot update ref '%s': the journal can't be read",
-	    c->u->ask->name);
-}
-
-/*
- * On the leader, too, the value of the group counts, and not the value on disk:
- * the disk can be an older copy, and an update from its value would take
- * acknowledged updates back. A ref without a value in the journal has its base
- * line on disk. The rows of a follower have the old value of the group.
- *
- * A transaction that mends a ref is compared, too: another update may have
- * ended since the value was read, and would be taken back for a while.
- */
-void change_check_diverged(struct pass *p, struct change *c)
-{
-	const struct repo *repo = c->slice->repo;
-	const bool mends = c->slice->txn->row != NULL;
-	struct journal_value value;
-	int r;
-
-	if (!p->ap->is_group || !is_compared(c))
-		return;
-	/* The ref that the update names may be a symbolic ref since. */
-	while (!c->is_asked)
-		c = c->from;
-	r = journal_find_value(p->ap->journal, repo->id, c->edit.name, &value);
-	if (r < 0) {
-		journal_unreadable(c);
-	} else if (r > 0 && mends && !gives_value_of_group(c->u->ask, &value)) {
-		change_again(c, TXN_AGAIN_DIVERGED);
-	} else if (r > 0 && !mends && !has_value_of_group(c, &value)) {
-		p->ap->diverged(p->ap->arg, repo, c->edit.name);
-		change_again(c, TXN_AGAIN_DIVERGED);
-	}
-	free(value.target);
-}
-
-/*
- * A ref above or below that only this disk lacks: its value was acknowledged,
- * and the other nodes would remove the ref to make room for the row. So the
- * ref comes back first, and then the names conflict.
- */
-static void check_around(struct pass *p, struct change *c)
-{
-	const struct repo *repo = c->slice->repo;
-	char found[REFD_REFNAME_MAX + 1];
-	int r;
-
-	if (!p->ap->is_group || c->slice->txn->row != NULL ||
-	    c->action != CHANGE_WRITE)
-		return;
-	r = journal_find_value_around(p->ap->journal, repo->id, c->edit.name,
-	    found);
-	if (r > 0) {
-		p->ap->diverged(p->ap->arg, repo, found);
-		change_again(c, TXN_AGAIN_DIVERGED);
-	} else if (r < 0) {
-		journal_unreadable(c);
-	}
-}
-
 static void check(struct pass *p, struct change *c)
 {
+	struct replica *r = p->ap->replica;
+
 	if (change_is_gated(c)) {
 		check_gated(p, c);
 		return;
 	}
-	change_check_diverged(p, c);
+	REPLICA(r, compare, p, c);
 	if (!change_is_live(c))
 		return;
-	check_group(p, c);
+	REPLICA(r, permit, p, c);
 	if (!change_is_live(c))
 		return;
 	read_target(p, c);
-	c->begins = begins(c);
-	if (change_is_live(c) && !has_any_value(c) &&
-	    !(c->begins && c->slice->txn->row != NULL))
+	if (change_is_live(c) && !c->takes_any)
 		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)
 		c->repo_slice->backend->conflict(p, c);
 	if (change_is_live(c) && !c->exists)
-		check_around(p, c);
+		REPLICA(r, compare_around, p, c);
 	if (!change_is_live(c))
 		return;
 	find_new_value(p, c);

@@ -30,14 +30,14 @@
 
 /* ---- time ---- */
 
-/* May C be given back alone? An atomic transaction, and a row of the group,
- * need all their locks. */
+/* May C be given back alone? An atomic transaction, and one of the store
+ * itself, need all their locks. */
 static bool may_go_later(const struct change *c)
 {
 	const struct refd_request *req = &c->slice->txn->req;
 
 	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked &&
-	    c->slice->txn->row == NULL;
+	    !c->slice->txn->is_own;
 }
 
 /* The remaining changes cost another flush. So a batch stops early only if
@@ -260,8 +260,8 @@ static void find_head(struct pass *p, struct change *c)
 	if (!pass_enlist(p, h))
 		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
 	other = pass_find_same(p, h);
-	/* The logs of the leader decided about a row of the group. */
-	if (other != NULL && s->txn->row != NULL)
+	/* The machine that wrote the row has looked at its own logs. */
+	if (other != NULL && s->txn->is_own)
 		h->action = CHANGE_NOTHING;
 	else if (other != NULL)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DUPLICATE_HEAD,

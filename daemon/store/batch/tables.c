@@ -45,6 +45,7 @@ const struct ref_backend tables_backend = {
 	.wait = tables_wait,
 	.sync = tables_sync,
 	.synced = tables_synced,
+	.sync_error = tables_sync_error,
 	.publish = tables_publish,
 	.release = tables_release,
 	.resume = tables_resume,
@@ -128,9 +129,9 @@ static bool read_much(void *arg)
 
 	if (t->may_read_much)
 		return false;
-	/* A row of the group is applied by its own thread. */
+	/* No worker of the pool is held up. */
 	t->may_read_much =
-	    g->changes->slice->txn->row != NULL || large_take(t->pass, g);
+	    g->changes->slice->txn->is_own || large_take(t->pass, g);
 	if (t->may_read_much)
 		t->budget.work += STACK_WORK_MAX;
 	for (c = g->changes; !t->may_read_much && c != NULL;

@@ -29,7 +29,7 @@
 
 bool follower_take(struct follower *f, struct txn *txn)
 {
-	if (txn->row == NULL)
+	if (!txn->is_own)
 		return false;
 	pthread_mutex_lock(&f->mutex);
 	f->admitted = txn;

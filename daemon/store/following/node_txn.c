@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "proto/arena.h"
+#include "proto/refname.h"
 
 static const char *copy(struct refd_arena *arena, const char *text, bool *ok)
 {
@@ -68,13 +69,25 @@ static int make_batch(struct node_txn *nt)
 	return 0;
 }
 
+/* A kept value stays, and every other one may be replaced at once. */
+static void lay_out(struct txn *txn, bool is_brief)
+{
+	struct txn_update *u;
+
+	txn_lay_out(txn);
+	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++)
+		u->is_brief = is_brief &&
+		    strncmp(u->ask->name, REFD_DIVERGED,
+			strlen(REFD_DIVERGED)) != 0;
+}
+
 int node_txn_init(struct node_txn *nt, const struct repo *repo,
     const struct refd_update *updates, size_t nr, bool is_brief)
 {
 	struct refd_request req;
 	int r;
 
-	*nt = (struct node_txn){ .row = { .is_final = true,
+	*nt = (struct node_txn){ .kept = { .is_final = true,
 				     .is_brief = is_brief } };
 	r = make_request(repo, updates, nr, &req);
 	if (r == 0 && (nt->txn = txn_new(&req)) == NULL)
@@ -83,12 +96,12 @@ int node_txn_init(struct node_txn *nt, const struct repo *repo,
 		refd_request_done(&req);
 		return r;
 	}
-	nt->txn->row = &nt->row;
+	group_txn_lend(nt->txn, &nt->kept);
 	nt->txn->peer.uid = geteuid();
 	nt->txn->peer.pid = getpid();
 	/* The id is new. */
 	nt->txn->readmitted = true;
-	txn_lay_out(nt->txn);
+	lay_out(nt->txn, is_brief);
 	r = make_batch(nt);
 	if (r < 0)
 		node_txn_done(nt);

@@ -7,12 +7,12 @@
 #ifndef STORE_NODE_TXN_H
 #define STORE_NODE_TXN_H
 
+#include "daemon/store/group/group_txn.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/txn.h"
 
 /* The transaction, and the batch for it. All owned. */
 struct node_txn {
-	struct txn_row row;
+	struct group_txn kept; /* TXN borrows it */
 	struct txn *txn;
 	struct batch *batch;
 };

@@ -155,7 +155,7 @@ static int make_txn(struct row_txn *rt, const struct group_row *row,
 		refd_request_done(&req);
 		return -ENOMEM;
 	}
-	rt->txn->row = &rt->row;
+	group_txn_lend(rt->txn, &rt->kept);
 	rt->txn->peer.uid = row->uid;
 	/* The id may have other rows in the journal. */
 	rt->txn->readmitted = true;
@@ -167,11 +167,11 @@ int row_txn_init(struct row_txn *rt, const struct group_row *row, uint64_t lsn,
 {
 	int r;
 
-	*rt = (struct row_txn){ .row = { .lsn = lsn,
+	*rt = (struct row_txn){ .kept = { .lsn = lsn,
 				    .is_final = row->is_final,
 				    .record = &rt->record,
-				    .objects = row->objects.data,
-				    .objects_len = row->objects.len } };
+				    .row_objects = row->objects.data,
+				    .row_objects_len = row->objects.len } };
 	r = record_decode(row->record.data, row->record.len, &rt->record);
 	if (r == 0 && !may_follow(&rt->record))
 		r = -ENOTSUP;

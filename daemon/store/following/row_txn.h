@@ -9,14 +9,14 @@
 #ifndef STORE_ROW_TXN_H
 #define STORE_ROW_TXN_H
 
+#include "daemon/store/group/group_txn.h"
 #include "daemon/store/journal/record.h"
-#include "daemon/store/txn.h"
 #include "proto/group_frame.h"
 
 /* The transaction, and the batch for it. All owned. */
 struct row_txn {
 	struct record record;
-	struct txn_row row;
+	struct group_txn kept; /* TXN borrows it */
 	struct txn *txn;
 	struct batch *batch;
 };

@@ -243,20 +243,12 @@ char *group_refusal(struct group *g)
 	return why;
 }
 
-void group_token_log(const struct group *g, struct journal *j, uint8_t id[16])
-{
-	if (g != NULL)
-		journal_group_uuid(j, id);
-	else
-		memcpy(id, journal_uuid(j), 16);
-}
-
-void group_look(struct group *g, struct group_state *state)
+void group_look(struct group *g, struct replica_state *state)
 {
 	const struct group_batch *b;
 	const struct group_hold *h;
 
-	*state = (struct group_state){ .role = "waits" };
+	*state = (struct replica_state){ .role = "waits", .shares_rows = true };
 	pthread_mutex_lock(&g->mutex);
 	state->lag_ns = lag(g);
 	if (g->epoch != 0 && state->lag_ns == 0) {

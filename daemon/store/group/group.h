@@ -27,6 +27,7 @@
 
 #include "daemon/store/completions.h"
 #include "daemon/store/journal/journal.h"
+#include "daemon/store/replica.h"
 #include "proto/group_frame.h"
 
 struct group;
@@ -85,29 +86,8 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
  * JOURNAL_UNKNOWN. */
 int group_fail(struct group *g, const char *why);
 
-/* The log of tokens: of the group, or J if G is NULL. ID is all zeros before
- * the first row of the group. */
-void group_token_log(const struct group *g, struct journal *j, uint8_t id[16]);
-
-struct group_state {
-	const char *role; /* "leader", "follower", "waits"; static */
-	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
-	/* The time for which the node has not had every row that existed. If
-	 * there was no moment with all rows since the start of the daemon, the
-	 * role is "waits", and the time counts from this start. */
-	int64_t lag_ns;
-	bool is_connected; /* refd-group is */
-	/* How long the first row that waits, or the row in work, has taken; 0:
-	 * none. */
-	int64_t row_ns;
-	size_t waiting_repos; /* with rows that wait */
-	uint64_t epoch;       /* of a leader */
-	/* All rows up to this one are in the refs. */
-	uint64_t lsn;
-	uint64_t batches; /* that wait for the log of the group */
-	uint64_t holds;   /* transactions that wait for objects */
-};
-void group_look(struct group *g, struct group_state *state);
+/* The role and the progress of this node. */
+void group_look(struct group *g, struct replica_state *state);
 
 /* ---- objects ---- */
 

@@ -14,6 +14,7 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/group/group_internal.h"
+#include "daemon/store/group/group_txn.h"
 #include "daemon/store/repos/repo.h"
 
 /* ---- the frame ---- */
@@ -166,10 +167,12 @@ static bool is_repo_waiting(const struct group *g, const struct repo *repo)
 static bool take(struct group *g, struct txn *txn)
 {
 	struct group_hold *hold;
+	const bool is_in_row =
+	    txn->replica != NULL && group_txn_of(txn)->is_in_row;
 
 	/* group_give_up() may have come before. */
 	if (atomic_load(&txn->is_given_up) ||
-	    (txn->is_in_row && !is_repo_waiting(g, txn->repo)))
+	    (is_in_row && !is_repo_waiting(g, txn->repo)))
 		return false;
 	hold = calloc(1, sizeof(*hold));
 	if (hold == NULL) {
@@ -177,7 +180,7 @@ static bool take(struct group *g, struct txn *txn)
 		return false;
 	}
 	hold->txn = txn;
-	hold->is_done = txn->is_in_row;
+	hold->is_done = is_in_row;
 	hold->number = ++g->next_number;
 	if (!hold->is_done && send_hold(g, txn, hold->number) < 0) {
 		free(hold);

@@ -104,12 +104,12 @@ struct journal_row {
 	 * borrowed. */
 	const uint8_t *waiting_repo, *waiting_path;
 	size_t waiting_path_len;
-	/* txn.group_epoch, for the log of the group. Not stored. */
+	/* In which this machine led. Not stored. */
 	uint64_t group_epoch;
 	/* Of a row of the group: the content of BODY, for the values of its
 	 * refs (journal_find_value()); borrowed. */
 	const struct record *record;
-	/* In a group: txn_is_of_node(). Not stored. */
+	/* Other machines do not get the row. Not stored. */
 	bool is_of_node;
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
@@ -123,7 +123,7 @@ struct journal_row {
 	 * (row_objects.h); borrowed, not stored in the journal. */
 	const uint8_t *row_objects;
 	size_t row_objects_len;
-	bool is_in_row; /* txn.is_in_row, for a row with new values */
+	bool is_in_row; /* with new values, whose objects are ROW_OBJECTS */
 };
 
 struct commit_log_config {

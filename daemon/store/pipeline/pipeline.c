@@ -32,7 +32,7 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 		.batch = b,
 		/* No record of the batch exists yet. */
 		.floor = journal_last_lsn(p->journal) + 1,
-		.group_floor = journal_group_lsn(p->journal) + 1,
+		.shared_floor = journal_group_lsn(p->journal) + 1,
 		.work = { repo != NULL ? repo->path : p->cfg.state_dir,
 		    SYS(p->cfg.sys, now_mono) },
 		.is_prepared = b->is_prepared,
@@ -84,15 +84,17 @@ static bool is_awaited(void *arg)
 	return is_it;
 }
 
-/* The last row of the group up to which every batch has ended. Under MUTEX. */
-static uint64_t ended_in_group(const struct pipeline *p)
+/* The last row of other machines up to which every batch has ended. Under
+ * MUTEX. */
+static uint64_t ended_shared(const struct pipeline *p)
 {
 	uint64_t lsn = journal_group_lsn(p->journal);
 	size_t i;
 
 	for (i = 0; i < PIPELINE_SLOTS; i++)
-		if (p->slots[i].batch != NULL && p->slots[i].group_floor <= lsn)
-			lsn = p->slots[i].group_floor - 1;
+		if (p->slots[i].batch != NULL &&
+		    p->slots[i].shared_floor <= lsn)
+			lsn = p->slots[i].shared_floor - 1;
 	return lsn;
 }
 
@@ -100,22 +102,17 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
     struct batch *b)
 {
 	uint64_t lsn;
-	size_t i;
 
-	for (i = 0; p->cfg.group != NULL && i < b->nr_slices; i++)
-		txn_deny_unsupported(b->slices[i].txn);
 	b->done_ns = SYS(p->cfg.sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
 	if (!b->is_prepared)
 		one_less_prepares(p);
 	memset(slot, 0, sizeof(*slot));
 	p->nr_ended++;
-	lsn = ended_in_group(p);
+	lsn = ended_shared(p);
 	pthread_mutex_unlock(&p->mutex);
-	/* Only now the refs have the rows, so that a node that joins can copy
-	 * them. */
-	if (p->cfg.group != NULL)
-		group_applied(p->cfg.group, lsn);
+	/* Only now the refs have the rows, so another machine can copy them. */
+	REPLICA(p->cfg.replica, ended, b, lsn);
 }
 
 static size_t nr_updates(const struct batch *b)
@@ -172,21 +169,11 @@ static void left(void *arg, const struct repo *repo, uint64_t token)
 	deferred_add_locks(((struct pipeline *)arg)->cfg.deferred, repo, token);
 }
 
-static void diverged(void *arg, const struct repo *repo, const char *name)
-{
-	const struct pipeline *p = arg;
-
-	p->cfg.diverged(p->cfg.arg, repo, name);
-}
-
 static void defer_update(void *arg, uint64_t lsn, uint32_t index)
 {
 	struct pipeline *p = arg;
 
-	if (p->cfg.group != NULL)
-		group_fail(p->cfg.group,
-		    "an update of the group can't be "
-		    "finished: the next start does it");
+	REPLICA(p->cfg.replica, unfinished);
 	deferred_add_update(p->cfg.deferred, lsn, index);
 }
 
@@ -198,7 +185,7 @@ static void init_applier(struct pipeline *p)
 	ap->repos = p->cfg.repos;
 	ap->journal = p->journal;
 	ap->durability = p->cfg.durability;
-	ap->is_group = p->cfg.group != NULL;
+	ap->replica = p->cfg.replica;
 	ap->prepare_max_ns = p->cfg.prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
 	/* Without memory for a flusher, a batch syncs its files one after the
@@ -207,9 +194,7 @@ static void init_applier(struct pipeline *p)
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
-	ap->commit = group_commit;
-	ap->committed = p->cfg.group != NULL ? group_committed : NULL;
-	ap->diverged = diverged;
+	ap->commit = pipeline_commit;
 	ap->prepared = batch_prepared;
 	ap->is_awaited = is_awaited;
 	ap->defer_line = defer_line;

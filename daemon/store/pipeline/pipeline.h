@@ -7,8 +7,7 @@
  * A batch prepares first: it takes its locks. Preparing needs a processor, so
  * few batches prepare at once, and the scheduler asks pipeline_takes() before
  * it forms the next batch. After that the batches wait for the log, and all
- * wait for the same flush (group_commit.c). In a group of nodes, the rows are
- * in the log of the group first (group/group.h).
+ * wait for the same flush (shared_flush.c).
  *
  * Every batch in work has a floor: no record of the batch gets a lower LSN. The
  * floor is set before the batch can append a record, and is cleared when all
@@ -37,8 +36,8 @@
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
-#include "daemon/store/group/group.h"
 #include "daemon/store/journal/commit_log.h"
+#include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
 
@@ -55,14 +54,12 @@ struct pipeline_config {
 	struct workers *workers;
 	struct repos *repos;
 	struct commit_log *log;
-	struct group *group; /* NULL: none */
+	struct replica *replica;
 	struct deferred *deferred;
 	struct completions *completions;
 	const char *state_dir; /* stands for the path of a rejection */
 	enum refd_durability durability; /* as in store_config */
 	int64_t prepare_max_ns;          /* the same */
-	/* In a group: as of struct applier. */
-	void (*diverged)(void *arg, const struct repo *repo, const char *name);
 	/* The log must take no more rows. */
 	bool (*is_fatal)(void *arg);
 	/* pipeline_takes() has become true, and no batch came back. */
@@ -85,9 +82,11 @@ void pipeline_free(struct pipeline *p);
 void pipeline_apply(struct pipeline *p, struct batch *b);
 /* The same. The calling worker applies B. */
 void pipeline_apply_here(struct pipeline *p, struct batch *b);
-/* The calling thread applies B, and keeps B. For the thread that follows a
- * group. */
+/* The calling thread applies B, and keeps B. For a thread of the replica. */
 void pipeline_apply_row(struct pipeline *p, struct batch *b);
+/* Appends ROWS to the log of this machine, and waits, as applier.commit. */
+int pipeline_append(struct pipeline *p, struct journal_row *rows, size_t nr,
+    bool flush);
 /* Would a batch be prepared at once? If not, the caller has a batch, and the
  * batches that are taking locks hurry. */
 bool pipeline_takes(struct pipeline *p);

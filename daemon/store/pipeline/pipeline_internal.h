@@ -1,5 +1,5 @@
 /*
- * The state of the pipeline. Private to pipeline.c and group_commit.c.
+ * The state of the pipeline. Private to pipeline.c and shared_flush.c.
  */
 #ifndef STORE_PIPELINE_INTERNAL_H
 #define STORE_PIPELINE_INTERNAL_H
@@ -15,8 +15,8 @@
 /* A batch in work. All zero: none. */
 struct commit_slot {
 	const struct batch *batch;
-	uint64_t floor;       /* no record of BATCH gets a lower LSN */
-	uint64_t group_floor; /* the same, for the LSN of the group */
+	uint64_t floor;        /* no record of BATCH gets a lower LSN */
+	uint64_t shared_floor; /* the same, for the LSN of other machines */
 	struct stage_work work;
 	bool has_more;    /* repositories besides the one in WORK */
 	bool is_prepared; /* WORK is the stage commit, not prepare */
@@ -46,10 +46,7 @@ struct pipeline {
 	struct commit_slot slots[PIPELINE_SLOTS];
 };
 
-/* group_commit.c: applier.commit; ARG is the pipeline. */
-int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush);
-/* applier.committed: other nodes get the new values of PLAN with the row. */
-void group_committed(void *arg, const struct txn *txn, const struct repo *repo,
-    const struct record *plan);
+/* shared_flush.c: applier.commit; ARG is the pipeline. */
+int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush);
 
 #endif

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/admission/admissions_internal.h"
+#include "daemon/group/group_replica_internal.h"
+#include "daemon/store/admission/admit.h"
+#include "daemon/store/objects/odb.h"
 #include "daemon/store/objects/row_objects.h"
+#include "daemon/store/repos/repo_id.h"
 #include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
@@ -15,31 +18,29 @@ static void refuse(struct txn *txn, enum refd_status status, char *why)
 	txn->why = why;
 }
 
-static bool admit_without_group(struct admissions *a, struct txn *txn)
+bool group_admit(struct replica *r, struct txn *txn)
 {
-	char *why = a->cfg.refusal != NULL && txn->req.verb != REFD_VERB_LOOK ?
-	    a->cfg.refusal(a->cfg.refusal_arg) :
-	    NULL;
+	struct group_replica *gr = group_replica_of(r);
+	struct group_txn *kept;
+	uint64_t epoch;
 
-	if (why == NULL)
+	if (txn->is_own || txn->req.verb == REFD_VERB_PACK || txn->readmitted)
 		return true;
+	epoch = group_epoch(gr->group);
+	kept = group_txn_of(txn);
+	if (epoch != 0 && kept == NULL && (kept = group_txn_new()) != NULL)
+		txn->replica = &kept->base;
+	if (epoch != 0 && kept != NULL) {
+		kept->epoch = epoch;
+		return true;
+	}
 	txn_lay_out(txn);
-	refuse(txn, REFD_DENIED, why);
-	return false;
-}
-
-bool admit_in_epoch(struct admissions *a, struct txn *txn)
-{
-	if (txn->row != NULL || txn->req.verb == REFD_VERB_PACK ||
-	    txn->readmitted)
-		return true;
-	if (a->cfg.group == NULL)
-		return admit_without_group(a, txn);
-	txn->group_epoch = group_epoch(a->cfg.group);
-	if (txn->group_epoch != 0)
-		return true;
-	txn_lay_out(txn);
-	refuse(txn, busy_cause_count(BUSY_GROUP), group_refusal(a->cfg.group));
+	if (epoch != 0)
+		refuse(txn, busy_cause_count(BUSY_MEMORY),
+		    strdup(busy_cause_text(BUSY_MEMORY)));
+	else
+		refuse(txn, busy_cause_count(BUSY_GROUP),
+		    group_refusal(gr->group));
 	return false;
 }
 
@@ -130,11 +131,12 @@ static void deny_names(struct txn *txn)
 		}
 }
 
-bool admit_to_group(struct txn *txn)
+/* Can every node of the group do TXN in the same way? */
+static bool may_all(struct txn *txn)
 {
 	const char *what = NULL;
 
-	if (txn->row == NULL && txn->req.verb != REFD_VERB_PACK) {
+	if (!txn->is_own && txn->req.verb != REFD_VERB_PACK) {
 		what = not_in_group(txn);
 		deny_names(txn);
 	}
@@ -146,6 +148,11 @@ bool admit_to_group(struct txn *txn)
 	if (txn->least < REFD_DURABILITY_JOURNAL)
 		txn->least = REFD_DURABILITY_JOURNAL;
 	return what == NULL;
+}
+
+bool group_check(struct replica *r, struct txn *txn)
+{
+	return may_all(txn) && admit_import(r->host->sys, txn);
 }
 
 /* ---- objects ---- */
@@ -167,12 +174,13 @@ static bool is_known(void *arg, const struct refd_oid *oid)
 }
 
 /* Objects of an alternate belong to a different repository. */
-static bool may_be_in_row(struct admission_worker *w, const struct repo *repo,
-    const struct txn *txn)
+static bool may_be_in_row(struct group *g, const struct txn *txn)
 {
-	return txn->row == NULL && !txn->imports &&
+	const struct repo *repo = txn->repo;
+
+	return !group_txn_of(txn)->imports &&
 	    txn->nr_updates <= ROW_OBJECTS_TIPS && !repo->is_partial &&
-	    odb_stores(repo->odb)->nr == 1 && group_is_near(w->cfg->group);
+	    odb_stores(repo->odb)->nr == 1 && group_is_near(g);
 }
 
 static size_t list_tips(const struct txn *txn, struct refd_oid *tips)
@@ -185,56 +193,68 @@ static size_t list_tips(const struct txn *txn, struct refd_oid *tips)
 	return nr;
 }
 
-/* Charges the log's bytes of TXN to REPO. */
-static bool pay(struct admission_worker *w, struct repo *repo,
-    const struct txn *txn)
+/* Charges the log's bytes of TXN to its repository. */
+static bool pay(const struct sys *sys, const struct txn *txn)
 {
-	const int64_t now_ns = SYS(w->cfg->sys, now_mono);
+	const int64_t now_ns = SYS(sys, now_mono);
+	struct repo *repo = txn->repo;
 
 	if (now_ns - repo->in_row_since_ns > IN_ROW_PERIOD_NS) {
 		repo->in_row_since_ns = now_ns;
 		repo->in_row_bytes = 0;
 	}
-	repo->in_row_bytes += txn->row_objects->charged;
+	repo->in_row_bytes += group_txn_of(txn)->objects->charged;
 	return repo->in_row_bytes <= IN_ROW_BYTES;
 }
 
-void admit_row_objects(struct admission_worker *w, struct txn *txn)
+/* Collects the objects of TXN that other nodes may lack: its rows can contain
+ * them. Otherwise other nodes fetch them first. */
+static void collect_objects(struct group_replica *gr, struct txn *txn)
 {
-	struct repo *repo = txn->repo;
+	const struct sys *sys = gr->base.host->sys;
+	struct group_txn *kept = group_txn_of(txn);
 	const struct refd_oid null = { .bytes = { 0 } };
-	struct known_in in = { w->cfg->group, repo };
+	struct known_in in = { gr->group, txn->repo };
 	struct refd_oid tips[ROW_OBJECTS_TIPS];
-	struct row_objects_need need = { .sys = w->cfg->sys,
-		.odb = repo->odb,
-		.format = repo->object_format,
+	struct row_objects_need need = { .sys = sys,
+		.odb = txn->repo->odb,
+		.format = txn->repo->object_format,
 		.is_known = is_known,
 		.arg = &in,
 		.tips = tips,
 		.nr_rows = txn->nr_updates };
 
-	txn_drop_row_objects(txn);
-	if (in.group == NULL || !may_be_in_row(w, repo, txn) ||
-	    !is_known(&in, &null))
+	group_txn_drop_objects(kept);
+	if (!may_be_in_row(gr->group, txn) || !is_known(&in, &null))
 		return;
 	need.nr_tips = list_tips(txn, tips);
-	txn->is_in_row = row_objects_collect(&need, &txn->row_objects) == 0 &&
-	    pay(w, repo, txn);
+	kept->is_in_row =
+	    row_objects_collect(&need, &kept->objects) == 0 && pay(sys, txn);
 	/* A waiting transaction has its objects fetched. */
-	if (!txn->is_in_row)
-		txn_drop_row_objects(txn);
+	if (!kept->is_in_row)
+		group_txn_drop_objects(kept);
 }
 
-void admit_row_is_whole(struct txn *txn)
+/* TXN is a row with objects, and all its objects were read. Decides its updates
+ * if something that these objects name is missing. */
+static void is_whole(struct txn *txn)
 {
-	const struct txn_row *row = txn->row;
+	const struct group_txn *kept = group_txn_of(txn);
 	struct refd_oid missing;
 	int r;
 
-	if (row == NULL || row->objects_len == 0)
+	if (kept->row_objects_len == 0)
 		return;
-	r = row_objects_missing(row->objects, row->objects_len, txn->repo->odb,
-	    txn->repo->object_format, &missing);
+	r = row_objects_missing(kept->row_objects, kept->row_objects_len,
+	    txn->repo->odb, txn->repo->object_format, &missing);
 	if (r != 0)
 		admit_lacks(txn, r == 1 ? &missing : NULL);
+}
+
+void group_collect(struct replica *r, struct txn *txn)
+{
+	if (txn->is_own)
+		is_whole(txn);
+	else if (txn->replica != NULL)
+		collect_objects(group_replica_of(r), txn);
 }

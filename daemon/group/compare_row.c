@@ -1,11 +1,10 @@
 /*
- * What a commit in a group of nodes does in addition. A row of the group's log
- * does the same on every node, and can't be taken back.
+ * Compares what a batch is about to do with the row of the group that it
+ * applies. A row does the same on every node, and can't be taken back.
  *
- * The happy path: the prepared file of each repository is durable first. The
- * plan of this node writes and deletes the same refs as the row, from the same
- * old values. Log lines may differ: each node has its own HEAD and its own
- * logs.
+ * The happy path: the plan of this node writes and deletes the same refs as the
+ * row, from the same old values. Log lines may differ, because each node has
+ * its own HEAD and its own logs.
  *
  * Failures: a lock is held, or the batch is too full: the row is tried again.
  * Anything else fails all updates of the row.
@@ -13,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/batch/tables.h"
+#include "daemon/group/group_replica_internal.h"
+#include "daemon/store/batch/pass.h"
 
 struct writes {
 	const struct record_member **members; /* owned */
@@ -111,15 +111,28 @@ static bool any_is_given_back(const struct slice *s)
 	return false;
 }
 
-bool slice_is_as_row(struct slice *s)
+/* A client could let git do what refd does not support. */
+static void deny_unsupported(struct record *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nr_members; i++)
+		if (plan->members[i].status == REFD_UNSUPPORTED)
+			plan->members[i].status = REFD_DENIED;
+}
+
+bool group_fits(struct replica *r, struct slice *s)
 {
 	const bool goes_back = any_is_given_back(s);
 	const struct record_member *differs;
 	struct txn_update *u;
 	size_t i;
 
-	if (s->txn->row == NULL || txn_is_of_node(s->txn) ||
-	    (!goes_back && are_same(&s->plan, s->txn->row->record, &differs)))
+	(void)r;
+	deny_unsupported(&s->plan);
+	if (!group_txn_is_row(s->txn) ||
+	    (!goes_back &&
+		are_same(&s->plan, group_txn_of(s->txn)->record, &differs)))
 		return true;
 	for (i = 0; i < s->txn_slice->nr; i++) {
 		u = s->txn_slice->updates[i];
@@ -134,41 +147,4 @@ bool slice_is_as_row(struct slice *s)
 			    differs != NULL ? differs->name : u->ask->name);
 	}
 	return false;
-}
-
-/* If the mark stays, the import is done again. */
-void slice_end_import(const struct pass *p, const struct slice *s)
-{
-	if (s->repo != NULL && !txn_is_of_node(s->txn) &&
-	    atomic_load(&s->repo->awaits_import))
-		repo_forget_import(p->sys, s->repo);
-}
-
-/* The failed sync of the prepared file of G, or 0. */
-static int failed_sync(const struct repo_slice *g)
-{
-	int r = tables_sync_error(g);
-
-	return r < 0 ? r : g->files.packed_err;
-}
-
-void pass_sync_first(struct pass *p)
-{
-	struct repo_slice *g;
-	struct change *c;
-	size_t i;
-	int r;
-
-	for (g = p->repo_slices; g < p->repo_slices + p->nr_repo_slices; g++) {
-		g->backend->sync(p, g);
-		g->backend->synced(p, g);
-	}
-	for (i = 0; i < p->nr_changes; i++) {
-		c = p->changes[i];
-		r = failed_sync(c->repo_slice);
-		if (c->in_rewrite && r < 0)
-			change_fail_errno(c, r,
-			    "can't sync packed-refs.new or the reftables");
-	}
-	pass_settle(p);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/admission/admissions_internal.h"
+#include "daemon/group/group_replica_internal.h"
 #include "daemon/store/looking/seen_refs.h"
 #include "proto/refname.h"
 
@@ -153,9 +153,12 @@ static bool has_all_refs(const struct sys *sys, struct txn *txn)
 
 bool admit_import(const struct sys *sys, struct txn *txn)
 {
-	txn->imports = false;
-	if (!atomic_load(&txn->repo->awaits_import) || txn->row != NULL ||
-	    txn->req.verb == REFD_VERB_PACK)
+	struct group_txn *kept = group_txn_of(txn);
+
+	if (kept == NULL || txn->is_own)
+		return true;
+	kept->imports = false;
+	if (!atomic_load(&txn->repo->awaits_import))
 		return true;
 	if (!is_import(txn))
 		return refuse(txn, REFD_DENIED,
@@ -163,6 +166,6 @@ bool admit_import(const struct sys *sys, struct txn *txn)
 			"the other nodes of the group do not have the refs "
 			"of '%s' yet: run 'refd enable %s' here",
 			txn->repo->path, txn->repo->path));
-	txn->imports = has_all_refs(sys, txn);
-	return txn->imports;
+	kept->imports = has_all_refs(sys, txn);
+	return kept->imports;
 }

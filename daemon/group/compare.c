@@ -1,0 +1,176 @@
+/*
+ * The value of a ref on the disk of this node, beside the value that the group
+ * gave the ref last. The value of the group counts.
+ *
+ * The happy path: they are the same.
+ *
+ * Failures: they differ: the follower gives the ref its value back (mend.h),
+ * and the update waits.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/group/group_replica_internal.h"
+#include "daemon/store/batch/pass.h"
+#include "proto/refname.h"
+
+/* The value of a symbolic ref is read without a lock, so nodes could find
+ * different values. And the scheduler orders only requested names: a name that
+ * a symbolic ref leads to may clash with another batch after its commit. */
+static void check_symref(struct change *c)
+{
+	const bool is_followed = !c->is_asked && c->is_end;
+	const bool is_replaced = c->target != NULL &&
+	    c->action != CHANGE_NOTHING && change_new_target(c) == NULL;
+
+	if (!group_txn_is_of_node(c->slice->txn) &&
+	    (is_followed || is_replaced))
+		change_fail(c, REFD_DENIED,
+		    "cannot update ref '%s': in a group of nodes, a symbolic "
+		    "ref is not followed, and only gets a new target",
+		    c->u->ask->name);
+}
+
+/* Has the ref of C, which a row makes, the value of the row already? */
+static bool is_done(const struct change *c)
+{
+	const struct refd_update *ask = c->u->ask;
+
+	return ask->action == REFD_UPDATE && refd_oid_is_null(&ask->old_oid) &&
+	    c->action == CHANGE_WRITE && c->exists && c->target == NULL &&
+	    refd_oid_eq(&c->old_oid, &ask->new_oid);
+}
+
+/* The first row of a ref has no old value, also if a node has the value of the
+ * row already: the leader imports its refs, or this node has sent the row
+ * before its daemon died. */
+static bool begins(const struct change *c)
+{
+	const struct txn *txn = c->slice->txn;
+
+	if (!txn->is_own)
+		return txn->replica != NULL && group_txn_of(txn)->imports &&
+		    atomic_load(&c->slice->repo->awaits_import);
+	return group_txn_is_row(txn) && is_done(c);
+}
+
+void group_permit(struct replica *r, struct pass *p, struct change *c)
+{
+	const bool is_own = c->slice->txn->is_own;
+
+	(void)r, (void)p;
+	check_symref(c);
+	c->hides_old = begins(c);
+	/* A row gives a symbolic ref a new target. Nodes may find different
+	 * values behind the old target. */
+	c->takes_any = is_own &&
+	    (c->hides_old ||
+		(c->target != NULL && change_new_target(c) != NULL));
+}
+
+static bool has_value_of_group(const struct change *c,
+    const struct journal_value *value)
+{
+	if (value->target != NULL)
+		return c->target != NULL &&
+		    strcmp(c->target, value->target) == 0;
+	if (value->exists)
+		return c->target == NULL && c->exists &&
+		    refd_oid_eq(&c->old_oid, &value->oid);
+	/* A file with the null id is an absent ref, too. */
+	return c->target == NULL &&
+	    (!c->exists || refd_oid_is_null(&c->old_oid));
+}
+
+static bool gives_value_of_group(const struct refd_update *ask,
+    const struct journal_value *value)
+{
+	if (value->target != NULL)
+		return ask->target != NULL &&
+		    strcmp(ask->target, value->target) == 0;
+	if (value->exists)
+		return ask->action == REFD_UPDATE &&
+		    refd_oid_eq(&ask->new_oid, &value->oid);
+	return ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE;
+}
+
+/* Of a row, only mending has values that can be older than the journal's
+ * (mend.h). A brief row is followed by a row of the group. */
+static bool is_compared(const struct change *c)
+{
+	const struct txn *txn = c->slice->txn;
+
+	return !txn->is_own ||
+	    (group_txn_is_of_node(txn) && !group_txn_of(txn)->is_brief &&
+		strncmp(c->edit.name, REFD_DIVERGED, strlen(REFD_DIVERGED)) !=
+		    0);
+}
+
+static void journal_unreadable(struct change *c)
+{
+	change_fail(c, busy_cause_count(BUSY_GROUP),
+	    "cannot update ref '%s': the journal can't be read",
+	    c->u->ask->name);
+}
+
+/*
+ * On the leader, too, the value of the group counts, and not the value on disk:
+ * the disk can be an older copy, and an update from its value would take
+ * acknowledged updates back. A ref without a value in the journal has its base
+ * line on disk. The rows of a follower have the old value of the group.
+ *
+ * A transaction that mends a ref is compared, too: another update may have
+ * ended since the value was read, and would be taken back for a while.
+ */
+void group_compare(struct replica *r, struct pass *p, struct change *c)
+{
+	struct group_replica *gr = group_replica_of(r);
+	const struct repo *repo = c->slice->repo;
+	const bool mends = c->slice->txn->is_own;
+	struct journal_value value;
+	int found;
+
+	if (!is_compared(c))
+		return;
+	/* The ref that the update names may be a symbolic ref since. */
+	while (!c->is_asked)
+		c = c->from;
+	found =
+	    journal_find_value(p->ap->journal, repo->id, c->edit.name, &value);
+	if (found < 0) {
+		journal_unreadable(c);
+	} else if (found > 0 && mends &&
+	    !gives_value_of_group(c->u->ask, &value)) {
+		change_again(c, TXN_AGAIN_DIVERGED);
+	} else if (found > 0 && !mends && !has_value_of_group(c, &value)) {
+		gr->diverged(gr, repo, c->edit.name);
+		change_again(c, TXN_AGAIN_DIVERGED);
+	}
+	free(value.target);
+}
+
+/*
+ * A ref above or below that only this disk lacks: its value was acknowledged,
+ * and the other nodes would remove the ref to make room for the row. So the
+ * ref comes back first, and then the names conflict.
+ */
+void group_compare_around(struct replica *replica, struct pass *p,
+    struct change *c)
+{
+	struct group_replica *gr = group_replica_of(replica);
+	const struct repo *repo = c->slice->repo;
+	char found[REFD_REFNAME_MAX + 1];
+	int r;
+
+	if (c->slice->txn->is_own || c->action != CHANGE_WRITE)
+		return;
+	r = journal_find_value_around(p->ap->journal, repo->id, c->edit.name,
+	    found);
+	if (r > 0) {
+		gr->diverged(gr, repo, found);
+		change_again(c, TXN_AGAIN_DIVERGED);
+	} else if (r < 0) {
+		journal_unreadable(c);
+	}
+}

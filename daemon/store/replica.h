@@ -1,0 +1,161 @@
+/*
+ * The seam to other machines with the same rows: what differs if this store is
+ * not alone. The rest of the store calls these operations, and never asks
+ * whether other machines exist.
+ *
+ * A single machine has the null object (replica_single.c): everything is
+ * allowed, and a row goes to the journal alone. daemon/group/ implements a
+ * group of nodes.
+ *
+ * R is the replica, P the pass, C a change of P, S a slice of P (batch/pass.h).
+ * Any thread, unless an operation says otherwise. An operation may block on the
+ * disk only if it says so.
+ */
+#ifndef STORE_REPLICA_H
+#define STORE_REPLICA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/group_frame.h"
+
+struct batch;
+struct change;
+struct journal_row;
+struct pass;
+struct pipeline;
+struct replica;
+struct slice;
+struct txn;
+
+/* The parts of the store that a replica uses. Borrowed from open() until
+ * free(). */
+struct replica_host {
+	const struct sys *sys;
+	const struct store_config *cfg;
+	struct commit_log *log;
+	struct journal *journal; /* of LOG */
+	struct repos *repos;
+	struct completions *completions;
+	struct admissions *admissions;
+	struct pipeline *pipeline;
+	struct workers *workers; /* not started yet */
+	const char *const *roots;
+	size_t nr_roots;
+	/* The store must end for WHY. Does not block. */
+	void (*fatal)(void *arg, const char *why);
+	void *arg;
+};
+
+/* The role of this machine, and its progress. */
+struct replica_state {
+	/* Static: "single", "leader", "follower" or "waits". */
+	const char *role;
+	/* All rows up to this one, in the log of token_log(), are in the
+	 * refs. */
+	uint64_t lsn;
+	bool shares_rows;                /* and the members below are set */
+	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
+	/* The time for which this machine has not had every row that existed.
+	 * If there was no moment with all rows since the start of the daemon,
+	 * the role is "waits", and the time counts from this start. */
+	int64_t lag_ns;
+	bool is_connected; /* to the other machines */
+	/* How long the first row that waits, or the row in work, has taken; 0:
+	 * none. */
+	int64_t row_ns;
+	uint64_t waiting_repos; /* with rows that wait */
+	uint64_t epoch;         /* of a leader */
+	uint64_t batches;       /* that wait for the log of all machines */
+	uint64_t holds;         /* transactions that wait for objects */
+};
+
+struct replica_ops {
+	/* A row is another machine's, too, and can't be taken back: what the
+	 * row needs is durable before the row. And only other machines may know
+	 * a given id. */
+	bool shares_rows;
+
+	/* ---- for the thread that opens and closes the store ---- */
+
+	/* All members of the host are set, and no thread runs. 0, or negative
+	 * errno and perhaps *WHY (to be freed). Blocks. */
+	int (*open)(struct replica *r, char **why);
+	/* The workers run. 0 or negative errno. Blocks. */
+	int (*start)(struct replica *r);
+	/* Before the workers stop. Blocks. */
+	void (*stop)(struct replica *r);
+	/* Before the parts of the host are freed. R is gone, or is the null
+	 * object. */
+	void (*free)(struct replica *r);
+
+	/* ---- admission ---- */
+
+	/* Before the id of TXN is looked up. False: TXN is refused. */
+	bool (*admit)(struct replica *r, struct txn *txn);
+	/* The repository of TXN is open: can all machines do TXN in the same
+	 * way? False: TXN is refused. Blocks. */
+	bool (*check)(struct replica *r, struct txn *txn);
+	/* All objects of the new values were read: sees to those that other
+	 * machines need. May decide updates. Blocks. */
+	void (*collect)(struct replica *r, struct txn *txn);
+	/* TXN, which waits for other machines, comes back at once. */
+	void (*give_up)(struct replica *r, struct txn *txn);
+	/* Why an id that the journal lacks may be known elsewhere; static.
+	 * NULL: no other machine knows more. */
+	const char *(*doubt)(struct replica *r);
+
+	/* ---- a pass: for its thread; these may block ---- */
+
+	/* Gives C back if its ref has another value than all machines gave
+	 * it. */
+	void (*compare)(struct replica *r, struct pass *p, struct change *c);
+	/* C is about to be checked: fails C if other machines could do
+	 * something else; sets c->hides_old and c->takes_any. */
+	void (*permit)(struct replica *r, struct pass *p, struct change *c);
+	/* C makes a new ref: gives C back if this disk alone lacks a ref above
+	 * or below its name. */
+	void (*compare_around)(struct replica *r, struct pass *p,
+	    struct change *c);
+	/* Is the plan of S as its row on other machines? False: the changes of
+	 * S have failed, or are given back. */
+	bool (*fits)(struct replica *r, struct slice *s);
+	/* ROW is the row of S; adds what other machines need. */
+	void (*fill)(struct replica *r, const struct slice *s,
+	    struct journal_row *row);
+	/* Appends ROWS: applier.commit. The null object calls
+	 * pipeline_append(). */
+	int (*append)(struct replica *r, struct pipeline *p,
+	    struct journal_row *rows, size_t nr, bool flush);
+	/* The row of S, which has a repository, is appended. */
+	void (*appended)(struct replica *r, struct pass *p,
+	    const struct slice *s);
+
+	/* ---- progress ---- */
+
+	/* B has ended. All rows of other machines up to LSN are in the refs,
+	 * unless they were put off. */
+	void (*ended)(struct replica *r, struct batch *b, uint64_t lsn);
+	/* An update of a row can't be finished by this daemon. */
+	void (*unfinished)(struct replica *r);
+	/* The log to which the LSNs of tokens belong. ID is all zeros if the
+	 * log is not known yet. */
+	void (*token_log)(struct replica *r, uint8_t id[16]);
+	/* The LSN of ROW in this log; 0: none. */
+	uint64_t (*token_lsn)(struct replica *r, const struct journal_row *row);
+	void (*look)(struct replica *r, struct replica_state *state);
+};
+
+/* An implementation begins with this struct. */
+struct replica {
+	const struct replica_ops *ops;
+	const struct replica_host *host;
+};
+
+/* REPLICA(r, look, state): calls an operation of R. */
+#define REPLICA(r, op, ...) ((r)->ops->op((r), ##__VA_ARGS__))
+
+extern const struct replica_ops replica_single;
+
+#endif

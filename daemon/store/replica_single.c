@@ -1,0 +1,129 @@
+/*
+ * The replica of a single machine, which does nothing.
+ *
+ * What fails: the journal has rows that other machines have, too. Writing to it
+ * alone would make the machines differ.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/store/pipeline/pipeline.h"
+#include "daemon/store/replica.h"
+#include "daemon/store/repos/repo_id.h"
+
+static int open_alone(struct replica *r, char **why)
+{
+	const struct replica_host *host = r->host;
+
+	if (host->cfg->is_offline || !journal_is_in_group(host->journal))
+		return 0;
+	*why = repo_why("the journal in '%s' belongs to a node of a group: set "
+			"group.name and group.node, or leave the group by "
+			"'refd recover --leave'",
+	    host->cfg->state_dir);
+	return -EINVAL;
+}
+
+static int start(struct replica *r)
+{
+	(void)r;
+	return 0;
+}
+
+static void nothing(struct replica *r)
+{
+	(void)r;
+}
+
+static bool allow(struct replica *r, struct txn *txn)
+{
+	(void)r, (void)txn;
+	return true;
+}
+
+static void nothing_for_txn(struct replica *r, struct txn *txn)
+{
+	(void)r, (void)txn;
+}
+
+static const char *no_doubt(struct replica *r)
+{
+	(void)r;
+	return NULL;
+}
+
+static void nothing_for_change(struct replica *r, struct pass *p,
+    struct change *c)
+{
+	(void)r, (void)p, (void)c;
+}
+
+static bool fits(struct replica *r, struct slice *s)
+{
+	(void)r, (void)s;
+	return true;
+}
+
+static void fill(struct replica *r, const struct slice *s,
+    struct journal_row *row)
+{
+	(void)r, (void)s, (void)row;
+}
+
+static int append(struct replica *r, struct pipeline *p,
+    struct journal_row *rows, size_t nr, bool flush)
+{
+	(void)r;
+	return pipeline_append(p, rows, nr, flush);
+}
+
+static void appended(struct replica *r, struct pass *p, const struct slice *s)
+{
+	(void)r, (void)p, (void)s;
+}
+
+static void ended(struct replica *r, struct batch *b, uint64_t lsn)
+{
+	(void)r, (void)b, (void)lsn;
+}
+
+static void token_log(struct replica *r, uint8_t id[16])
+{
+	memcpy(id, journal_uuid(r->host->journal), 16);
+}
+
+static uint64_t token_lsn(struct replica *r, const struct journal_row *row)
+{
+	(void)r;
+	return row->lsn;
+}
+
+static void look(struct replica *r, struct replica_state *state)
+{
+	*state = (struct replica_state){ .role = "single",
+		.lsn = journal_last_lsn(r->host->journal) };
+}
+
+const struct replica_ops replica_single = {
+	.open = open_alone,
+	.start = start,
+	.stop = nothing,
+	.free = nothing,
+	.admit = allow,
+	.check = allow,
+	.collect = nothing_for_txn,
+	.give_up = nothing_for_txn,
+	.doubt = no_doubt,
+	.compare = nothing_for_change,
+	.permit = nothing_for_change,
+	.compare_around = nothing_for_change,
+	.fits = fits,
+	.fill = fill,
+	.append = append,
+	.appended = appended,
+	.ended = ended,
+	.unfinished = nothing,
+	.token_log = token_log,
+	.token_lsn = token_lsn,
+	.look = look,
+};

@@ -14,24 +14,16 @@
 #include "proto/lib/worker.h"
 
 struct order {
-	bool all, system, mends, as_json, verbose;
+	bool all, mends, as_json, verbose;
 	const char *socket;
-	struct command_list repos, users;
-	char **arguments; /* further repositories */
-	int nr_arguments;
+	struct command_list users;
+	char **repos;
+	int nr_repos;
 };
 
 static const struct command_option options[] = {
 	{ OPTION_FLAG("all", 0, "check all enabled repositories", struct order,
-	      all),
-	    .excludes = 'x' },
-	{ OPTION_FLAG("system", 0,
-	      "check the repositories below the roots of refd enable --system",
-	      struct order, system),
-	    .excludes = 'x' },
-	{ OPTION_LIST("repo", 0, "DIR", "check the repository DIR",
-	      struct order, repos),
-	    .excludes = 'x' },
+	    all) },
 	{ OPTION_LIST("user", 0, "NAME",
 	    "also check whether the user NAME may use the daemon", struct order,
 	    users) },
@@ -153,6 +145,7 @@ static void check_around(struct doctor *d)
 
 static void check_all(struct doctor *d, const struct order *o)
 {
+	const size_t nr = (size_t)o->nr_repos;
 	size_t i;
 
 	memset(d, 0, sizeof(*d));
@@ -168,16 +161,14 @@ static void check_all(struct doctor *d, const struct order *o)
 		return;
 	doctor_check_system(d);
 	doctor_check_list(d);
-	d->f.total = o->repos.nr + (size_t)o->nr_arguments;
-	for (i = 0; i < o->repos.nr; i++)
-		doctor_check_repository(d, o->repos.items[i], FROM_USER);
-	for (i = 0; i < (size_t)o->nr_arguments; i++)
-		doctor_check_repository(d, o->arguments[i], FROM_USER);
+	d->f.total = nr;
+	for (i = 0; i < nr; i++)
+		doctor_check_repository(d, o->repos[i], FROM_USER);
 	if (o->all)
 		check_listed(d);
-	for (i = 0; i < d->nr_roots && (o->all || o->system); i++)
+	for (i = 0; i < d->nr_roots && o->all; i++)
 		check_root(d, d->roots[i]);
-	if (!o->repos.nr && !o->nr_arguments && !o->all && !o->system)
+	if (nr == 0 && !o->all)
 		check_around(d);
 }
 
@@ -205,10 +196,10 @@ static int run(const struct command *c, int argc, char **argv)
 	struct doctor d, before = { 0 };
 	bool is_left;
 
-	o.nr_arguments = cli_parse(c, &o, argc, &argv);
-	o.arguments = argv;
-	if (o.nr_arguments > 0 && (o.all || o.system))
-		cli_usage(c, "--all and --system take no repository");
+	o.nr_repos = cli_parse(c, &o, argc, &argv);
+	o.repos = argv;
+	if (o.nr_repos > 0 && o.all)
+		cli_usage(c, "--all takes no repository");
 	interrupt_catch();
 	check_all(&d, &o);
 	progress_clear();
@@ -221,7 +212,6 @@ static int run(const struct command *c, int argc, char **argv)
 	is_left = findings_end(&d.f, d.nr_checked);
 	doctor_done(&before);
 	doctor_done(&d);
-	command_list_done(&o.repos);
 	command_list_done(&o.users);
 	if (interrupt_came())
 		return INTERRUPT_STATUS;

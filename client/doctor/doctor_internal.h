@@ -73,10 +73,9 @@ void doctor_checked(struct doctor *d, bool is_repository, const char *fmt, ...)
  * with other first bytes.
  */
 enum doctor_told {
-	TOLD_FOUND = 'f',  /* the common directory; true: go on */
-	TOLD_UUID = 'u',   /* of the repository */
-	TOLD_SERVED = 's', /* by a daemon */
-	TOLD_LOCK = 'l'    /* a path; the process that has it open, or 0 */
+	TOLD_FOUND = 'f', /* the common directory; true: go on */
+	TOLD_UUID = 'u',  /* of the repository */
+	TOLD_SERVED = 's' /* by a daemon */
 };
 /* The answer, or a negative number. */
 int doctor_tell(enum doctor_told what, const char *text);
@@ -119,14 +118,9 @@ void doctor_check_links(struct doctor_repo *p);
 void doctor_check_worktrees(struct doctor_repo *p);
 void doctor_check_alternates(struct doctor_repo *p);
 void doctor_check_id(struct doctor_repo *p);
-void doctor_check_locks(struct doctor_repo *p);
 /* SOCKET: of the daemon that serves the repository. */
 void doctor_check_foreign(struct doctor_repo *p,
     const struct daemon_socket *socket);
-
-/* With the rights of this command: the process that has the lock PATH open, or
- * 0. */
-int doctor_lock_holder(const char *path);
 
 /* ---- repairs ---- */
 

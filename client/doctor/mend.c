@@ -6,17 +6,13 @@
  *
  * Failures: a repository that was replaced since the check is left alone.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/enable.h"
 #include "client/enable/registry.h"
-#include "client/git/owner.h"
 #include "proto/lib/interrupt.h"
 
 /* If the directory around PATH is missing too, a disk may be unmounted, and
@@ -32,47 +28,6 @@ static void forget_listed(const char *path)
 	free(around);
 	if (is_there)
 		registry_remove(path);
-}
-
-/* A directory that the owner finds again. */
-struct mended {
-	struct owned at;
-	const struct stat *was;
-};
-
-/* Under git's lock, because the holder of the lock writes packed-refs.new. */
-static int remove_new_here(void *arg)
-{
-	const struct mended *m = arg;
-	int dir = open(m->at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
-	struct stat st;
-
-	if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == m->was->st_dev &&
-	    st.st_ino == m->was->st_ino)
-		fd = openat(dir, "packed-refs.lock",
-		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd >= 0) {
-		close(fd);
-		if (unlinkat(dir, "packed-refs.new", 0) < 0)
-			say_warning("%s/packed-refs.new: %s", m->at.path,
-			    strerror(errno));
-		unlinkat(dir, "packed-refs.lock", 0);
-	}
-	if (dir >= 0)
-		close(dir);
-	return 0;
-}
-
-static void remove_new(const char *path, const struct stat *was)
-{
-	struct text why = { 0 };
-	struct mended m = { .was = was };
-	const struct work work = { .run = remove_new_here, .arg = &m };
-
-	owner_work(&m.at, path, work, &why);
-	if (why.len)
-		say_warning("%s", why.data);
-	text_done(&why);
 }
 
 /* Does the list name the same repair of the same repository before AT? The
@@ -133,11 +88,8 @@ static bool mend(struct doctor_repairs *m, const struct finding *finding)
 		wishes(m);
 		forget_listed(finding->repo);
 		return true;
-	case REPAIR_PACKED_NEW:
-		if (was)
-			remove_new(finding->repo, was);
-		return was != NULL;
 	case REPAIR_NONE:
+	case REPAIR_PACKED_NEW:
 	case REPAIR_REF:
 	case REPAIR_LOG:
 	case REPAIR_EMPTY:

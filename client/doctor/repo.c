@@ -169,7 +169,6 @@ static void examine(struct doctor_repo *p)
 		p->hooks = xstrdup(p->site.hooks);
 	if (is_served)
 		check_files(p);
-	doctor_check_locks(p);
 	if (is_served && p->is_enabled)
 		check_service(p);
 	/* The daemon has opened the repository, which can change the file. */
@@ -313,8 +312,6 @@ static int take(struct visit *v, enum doctor_told what, const char *text)
 			check_through_daemon(v);
 		}
 		return true;
-	case TOLD_LOCK:
-		return doctor_lock_holder(text);
 	}
 	return false;
 }

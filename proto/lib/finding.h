@@ -54,12 +54,11 @@ enum {
 	X(ENABLE, NULL) /* refd enable of the repository again */              \
 	X(SYSTEM, NULL) /* refd enable --system again */                       \
 	X(LIST, NULL) /* the entry leaves the list of enabled repositories */  \
-	/* By "refd doctor --fix" and "refd verify --repair". */               \
+	/* By "refd verify --repair". */                                       \
 	/* packed-refs.new goes, under git's lock */                           \
 	X(PACKED_NEW,                                                          \
 	    "rm <repository>/packed-refs.new, once no git is at "              \
 	    "work there")                                                      \
-	/* By "refd verify --repair". */                                       \
 	/* the last value comes back from journal or reflog */                 \
 	X(REF,                                                                 \
 	    "refd update <ref> <a value from a clone or a backup>, or git "    \

@@ -92,9 +92,6 @@ touch -d '1 hour ago' "$repo/refs/heads/held"*.lock
 "$REFD" verify "$repo" >"$T/found"
 is 'refd verify: one lock' 1 "$(grep -c 'lock-' "$T/found")"
 check 'refd verify names the process' grep -q "process $named" "$T/found"
-"$REFD" doctor "$repo" >"$T/found"
-check 'refd doctor names the process' \
-	grep -q "process $named, has ended" "$T/found"
 
 # In a copy of an account without processes, both files go.
 owner=$((1000000000 + $$))

@@ -307,8 +307,8 @@ doctor() {
 		[ -z "$(grep -i 'reftable' "$T/said")" ]
 	[ "$REF_FORMAT" = reftable ] || return
 	touch -d '-2 minutes' doctor.git/reftable/tables.list.lock
-	"$REFD" doctor doctor.git >"$T/said" 2>&1
-	check 'doctor: names a lock' grep -q 'tables.list.lock' "$T/said"
+	"$REFD" verify doctor.git >"$T/said" 2>&1
+	check 'verify: names a lock' grep -q 'tables.list.lock' "$T/said"
 	"$REFD" update -C doctor.git --timeout 500 refs/heads/x "$one" \
 		>"$T/said" 2>&1
 	is 'a lock of another program' 128 $?

@@ -120,7 +120,7 @@ hook_of() {
 	rm "$A/hooks/proc-receive"
 	mends hook-missing "$A"
 	rm "$A/hooks/proc-receive"
-	mends enable-incomplete --repo "$A"
+	mends enable-incomplete "$A"
 	fresh
 	rm "$A/hooks/proc-receive"
 	printf '#!/bin/sh\n' >"$A/hooks/proc-receive"
@@ -289,73 +289,6 @@ files() {
 	rm -r "$T/copy.git"
 }
 
-# The owner of a repository can make thousands of locks.
-many_locks() {
-	local name
-	if ! strace -o /dev/null true 2>/dev/null; then
-		skip 'many locks' 'no strace'
-		return
-	fi
-	for name in {1..40}; do
-		touch -d '5 minutes ago' "$A/refs/heads/$name.lock"
-	done
-	strace -e trace=openat -o "$T/calls" "$REFD" doctor -v "$A" >"$T/said"
-	is 'many locks: each is found' 40 "$(grep -c 'lock-stale' "$T/said")"
-	is 'many locks: one look at the processes' 1 \
-		"$(grep -c ' "/proc", ' "$T/calls")"
-	rm "$A/refs/heads/"*.lock
-}
-
-locks() {
-	local holder
-	fresh
-	new_commit a.git x >"$T/id"
-	a update-ref refs/heads/x "$(cat "$T/id")"
-	mkdir "$A/reftable"
-	touch -d '5 minutes ago' "$A/reftable/tables.list.lock"
-	sees lock-stale "$A"
-	rm -r "$A/reftable"
-	touch -d '5 minutes ago' "$A/refs/heads/x.lock"
-	sees lock-stale "$A"
-	exec 3>"$A/refs/heads/x.lock"
-	sleep 600 &
-	holder=$!
-	own "$holder"
-	exec 3>&-
-	touch -d '5 minutes ago' "$A/refs/heads/x.lock"
-	sees lock-held "$A"
-	check 'who holds it' grep -q "sleep (pid $holder)" "$T/said"
-	kill "$holder"
-	reap "$holder"
-	# Git names the process that took a lock (core.lockfilePid).
-	echo "pid $$" >"$A/refs/heads/x~pid.lock"
-	touch -d '5 minutes ago' "$A/refs/heads/x"*.lock
-	sees lock-held "$A"
-	check 'who took it' grep -q "taken by .* (pid $$)" "$T/said"
-	is 'it is the only lock' 1 "$(grep -c 'lock-' "$T/said")"
-	echo "pid $holder" >"$A/refs/heads/x~pid.lock"
-	sees lock-stale "$A"
-	check 'who has ended' grep -q "process $holder, has ended" "$T/said"
-	rm "$A/refs/heads/x.lock"
-	touch -d '5 minutes ago' "$A/refs/heads/x~pid.lock"
-	"$REFD" doctor "$A" >"$T/said"
-	is 'a name without a lock is none' '' "$(grep 'lock-' "$T/said")"
-	rm "$A/refs/heads/x~pid.lock"
-	doctor "$A"
-	mkdir -p "$A/refd/stage"
-	: >"$A/refd/stage/1.0"
-	touch -d '5 minutes ago' "$A/refd/stage/1.0"
-	ln "$A/refd/stage/1.0" "$A/refs/heads/y.lock"
-	sees lock-held "$A"
-	stop_daemon
-	sees lock-of-refd "$A"
-	start_daemon
-	rm -f "$A/refs/heads/y.lock"
-	touch -d '5 minutes ago' "$A/packed-refs.new"
-	mends packed-refs-new "$A"
-	check 'and git packs again' a pack-refs --all
-}
-
 # ---- the machine ----
 
 lists() {
@@ -376,7 +309,7 @@ lists() {
 	mkdir "$T/srv"
 	new_repo srv/b.git bare
 	"$REFD" enable --system --root "$T/srv" >"$T/enabled"
-	doctor --system
+	doctor --all
 	check 'what is below a root is looked at' \
 		grep -q "$T/srv/b.git (durability" "$T/said"
 	check 'and served' sees_none include-not-reached hook-missing
@@ -389,9 +322,9 @@ lists() {
 	sees include-not-reached --all
 	doctor --fix
 	mv "$T/srv" "$T/away"
-	sees system-unsearched --system
+	sees system-unsearched --all
 	mv "$T/away" "$T/srv"
-	sees_no system-unsearched --system
+	sees_no system-unsearched --all
 	"$REFD" disable --system >"$T/enabled"
 }
 
@@ -752,8 +685,6 @@ hook_of
 patterns
 settings
 files
-locks
-many_locks
 lists
 gits
 daemons

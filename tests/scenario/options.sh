@@ -118,8 +118,7 @@ refuses 'enable --root' 'unexpected option --root' enable --root / x
 refuses 'disable --root' 'unexpected option --root' disable --root / x
 refuses 'disable --all x' "unexpected argument 'x'" disable --all x
 refuses 'recover' "\`adopt' and \`discard' exclude" recover --adopt --discard
-refuses 'doctor' "\`all' and \`system' exclude" doctor --all --system
-refuses 'doctor' 'take no repository' doctor --all x
+refuses 'doctor' 'takes no repository' doctor --all x
 
 refuses 'ping --wait' "from 0 to 86400, not 'x'" ping --wait x
 refuses 'drain --timeout' "from 1 to 86400, not '0'" drain --timeout 0

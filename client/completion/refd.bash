@@ -77,7 +77,7 @@ _refd() {
 	--repo:* | :doctor | :verify | :disown | :pack | :look)
 		_refd_offer < <(_refd_repositories gone)
 		;;
-	--forget:*) _refd_offer < <(_refd_repositories '(enabled|incomplete)') ;;
+	--forget:*) _refd_offer < <(_refd_repositories enabled) ;;
 	:disable) _refd_offer < <(_refd_repositories none) ;;
 	:help) _refd_offer < <(_refd_commands) ;;
 	:hook) _refd_offer < <(echo proc-receive) ;;

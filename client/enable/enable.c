@@ -294,6 +294,32 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 	return many_end(&m);
 }
 
+/* ---- the list ---- */
+
+/* Whether all parts of an enabled repository are in place is a question for the
+ * doctor. */
+static bool list_all(void)
+{
+	struct registry r = { 0 };
+	struct settings record = { 0 };
+	struct site site;
+	const char *root;
+	size_t i, at = 0;
+	bool ok = registry_read(&r);
+
+	for (i = 0; i < r.nr; i++)
+		enable_report_state(is_gone(r.paths[i]) ? "gone" : "enabled",
+		    "repository", r.paths[i]);
+	system_site(&site);
+	ok = site_read(&site, &record) && ok;
+	while ((root = system_next_root(&record, &at)))
+		enable_report_state("enabled", "system", root);
+	settings_done(&record);
+	site_done(&site);
+	registry_done(&r);
+	return ok;
+}
+
 /* ---- the commands ---- */
 
 static bool do_what(const struct request *rq, const char **roots, char **dirs,
@@ -307,7 +333,7 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 	case SYSTEM:
 		return enable_system(roots, rq->roots.nr, w);
 	case LIST:
-		return enable_list();
+		return list_all();
 	}
 	return false;
 }

@@ -69,10 +69,6 @@ void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
  * to disable. */
 bool enable_system(const char **roots, size_t nr, const struct wishes *w);
 
-/* ---- the list (enable_list.c) ---- */
-
-bool enable_list(void);
-
 /* ---- the commands (enable.c) ---- */
 
 /* For the doctor: the wishes of a command without options. Nothing is reported

@@ -74,8 +74,7 @@ void enable_report_setting(const char *path, bool is_added, const char *key,
 	free(text);
 }
 
-void enable_report_state(const char *state, const char *kind, const char *path,
-    const char *why)
+void enable_report_state(const char *state, const char *kind, const char *path)
 {
 	const bool is_repository = !strcmp(kind, "repository");
 	struct json j = { .to = stdout };
@@ -85,11 +84,9 @@ void enable_report_state(const char *state, const char *kind, const char *path,
 		json_text(&j, "state", state);
 		json_text(&j, "kind", kind);
 		json_text(&j, "path", path);
-		json_text(&j, "text", why);
 		json_finish(&j, '}');
 		return;
 	}
-	print_line(stdout, "%-10s  %s%s%s%s%s", state, path,
-	    is_repository ? "" : "  ", is_repository ? "" : kind,
-	    why ? ": " : "", why ? why : "");
+	print_line(stdout, "%-10s  %s%s%s", state, path,
+	    is_repository ? "" : "  ", is_repository ? "" : kind);
 }

@@ -28,8 +28,7 @@ void enable_report(const char *action, const char *path, const char *fmt, ...)
 /* A setting was added to the configuration of PATH, or removed. */
 void enable_report_setting(const char *path, bool is_added, const char *key,
     const char *value);
-/* A line of "refd enable --list". WHY may be NULL. */
-void enable_report_state(const char *state, const char *kind, const char *path,
-    const char *why);
+/* A line of "refd enable --list". */
+void enable_report_state(const char *state, const char *kind, const char *path);
 
 #endif

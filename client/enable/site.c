@@ -588,20 +588,6 @@ bool site_holds(const struct site *site, const struct settings *s)
 	    (!gate || hook_link_leads_to(site->hooks, HOOK_GATE, gate));
 }
 
-char *site_hidden_by(const struct site *site, const struct settings *s,
-    const struct gitconfig *all, const struct gitdir *gd)
-{
-	char *at = gitconfig_hooks_path(all, gd);
-
-	if (at &&
-	    (settings_have(s, HOOKS_PATH, at) || !strcmp(at, site->hooks) ||
-		hook_link_is_refd(at))) {
-		free(at);
-		at = NULL;
-	}
-	return at;
-}
-
 /* ---- the values ---- */
 
 bool site_config(const struct site *site, struct gitconfig *own)

@@ -87,8 +87,4 @@ bool site_unset(const struct site *site, const char *key, const char *value);
 bool site_config(const struct site *site, struct gitconfig *own);
 /* Are S, which is the record, and the hooks in place? */
 bool site_holds(const struct site *site, const struct settings *s);
-/* The directory, owned, in which git finds hooks, if it is neither the site's
- * nor that of S, and has no refd. NULL: git finds refd's hook. */
-char *site_hidden_by(const struct site *site, const struct settings *s,
-    const struct gitconfig *all, const struct gitdir *gd);
 #endif

@@ -12,23 +12,23 @@
 #include "client/git/gitdir.h"
 #include "client/librefd/conn.h"
 #include "client/base/pager.h"
-#include "client/log/print.h"
+#include "client/log/lines.h"
 #include "client/log/when.h"
+#include "client/request/git_messages.h"
 #include "client/request/patterns.h"
 #include "client/request/question.h"
+#include "proto/lib/change_json.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 
-#define TAIL   10 /* changes that --follow prints first */
 #define NAP_MS 500
 
 struct asking {
 	const char *socket;
 	struct refd_request req;
 	struct gitdir gd;
-	enum print_form form;
 	struct lines lines;
-	enum { DATE_AUTO, DATE_RELATIVE, DATE_ISO } date;
-	bool oldest_first, follow, no_pager, is_foreign;
+	bool as_json, oldest_first, no_pager, is_foreign;
 	bool has_limit;
 	uint64_t limit;   /* changes */
 	const char *user; /* of --user, or NULL */
@@ -147,19 +147,6 @@ static const char *take_limit(void *values, const char *s)
 	return a->has_limit ? NULL : "a number";
 }
 
-static const char *take_date(void *values, const char *s)
-{
-	struct asking *a = values;
-
-	if (!strcmp(s, "relative"))
-		a->date = DATE_RELATIVE;
-	else if (!strcmp(s, "iso"))
-		a->date = DATE_ISO;
-	else
-		return "relative or iso";
-	return NULL;
-}
-
 #define SELECTION                                                              \
 	{ OPTION_TAKE("repo", 0, "DIR", "only changes of the repository DIR",  \
 	    take_repo) },                                                      \
@@ -177,15 +164,9 @@ static const char *take_date(void *values, const char *s)
 		  "print all facts of a change, and how to undo the change",   \
 		  struct asking, lines.is_verbose),                            \
 		    .excludes = 'f' },                                         \
-	    { OPTION_TAKE("date", 0, "FORM",                                   \
-		"print times in this form: relative or iso", take_date) },     \
 	    COLOUR_OPTION,                                                     \
-	    { OPTION_SET("json", 0, "print JSON, one object per line",         \
-		  struct asking, form, PRINT_JSON),                            \
-		    .excludes = 'f' },                                         \
-	    { OPTION_SET(NULL, 'z',                                            \
-		  "print fields that end with NUL, for scripts",               \
-		  struct asking, form, PRINT_NUL),                             \
+	    { OPTION_FLAG("json", 0, "print JSON, one object per line",        \
+		  struct asking, as_json),                                     \
 		    .excludes = 'f' },                                         \
 	{                                                                      \
 		OPTION_STRING("socket", 0, "PATH",                             \
@@ -201,12 +182,7 @@ static const struct command_option log_options[] = { SELECTION,
 	{ OPTION_TAKE("txid", 0, "ID", "only changes of the transaction ID",
 	    take_txid) },
 	{ OPTION_FLAG("reverse", 0, "print the oldest change first",
-	      struct asking, oldest_first),
-	    .excludes = 'o' },
-	{ OPTION_FLAG("follow", 0,
-	      "go on, and print new changes as they happen", struct asking,
-	      follow),
-	    .excludes = 'o' },
+	    struct asking, oldest_first) },
 	{ OPTION_FLAG("foreign", 0,
 	    "only changes that 'refd look' found on disk", struct asking,
 	    is_foreign) },
@@ -316,11 +292,10 @@ static bool want_some(struct asking *a)
  * soon. */
 static void begin_output(struct asking *a, bool is_live)
 {
-	bool on_terminal = a->form == PRINT_LINES && isatty(STDOUT_FILENO);
+	bool on_terminal = !a->as_json && isatty(STDOUT_FILENO);
 
 	a->lines.is_table = on_terminal;
-	a->lines.is_relative = a->date == DATE_RELATIVE ||
-	    (a->date == DATE_AUTO && on_terminal && !is_live);
+	a->lines.is_relative = on_terminal && !is_live;
 	a->lines.has_repo = !a->req.git_dir;
 	if (on_terminal)
 		a->lines.columns.width = columns_of_terminal();
@@ -328,10 +303,44 @@ static void begin_output(struct asking *a, bool is_live)
 		pager_start();
 }
 
+static void print_gap(const struct asking *a, const struct refd_answer *ans)
+{
+	if (a->as_json) {
+		change_json_gap(stdout, ans);
+		print_lines(stdout, "\n");
+	}
+	say_warning("what happened up to %" PRIu64
+		    " is not known any more, and "
+		    "some of it was asked for",
+	    ans->gap);
+}
+
+static void print_json(const struct refd_answer *ans,
+    const struct refd_change *c)
+{
+	struct text why = { 0 };
+
+	if (c->text)
+		git_messages_text(c->status, c->text, &why);
+	change_json(stdout, ans, c, why.data);
+	print_lines(stdout, "\n");
+	text_done(&why);
+}
+
 static void print_all(struct asking *a, const struct refd_answer *ans)
 {
+	struct text out = { .is_shown = true };
+	size_t i;
+
 	a->has_found |= ans->nr_changes > 0;
-	print_changes(ans, a->form, &a->lines);
+	if (ans->has_gap)
+		print_gap(a, ans);
+	for (i = 0; i < ans->nr_changes && a->as_json; i++)
+		print_json(ans, &ans->changes[i]);
+	if (!a->as_json) {
+		lines_add(&a->lines, ans, clock_wall_ms(), &out);
+		text_print(&out);
+	}
 	a->limit -= a->has_limit ? ans->nr_changes : 0;
 	flush_output();
 }
@@ -409,77 +418,20 @@ static void watch_all(struct asking *a, struct refd *r)
 	}
 }
 
-/* ---- --follow ---- */
-
-/* Moves the request to the first of the last -n changes. */
-static void find_tail(struct asking *a, struct refd *r)
-{
-	struct refd_selection *select = &a->req.select;
-	struct refd_answer ans;
-	uint64_t left = a->has_limit ? a->limit : TAIL;
-	bool more = true;
-	int err;
-
-	select->reverse = true;
-	while (left > 0 && more) {
-		select->limit = left < REFD_CHANGES_MAX ? (uint32_t)left : 0;
-		err = refd_log(r, &a->req, QUESTION_MS, &ans);
-		if (err < 0)
-			question_failed(r, err);
-		question_refused(&ans);
-		left -= ans.nr_changes;
-		more = ans.more;
-		refd_answer_done(&ans);
-	}
-	/* The position before a change is behind the change in front. */
-	select->reverse = false;
-	if (select->has_before) {
-		select->after = select->before;
-		if (select->after.nr > 1)
-			select->after.nr--;
-		else if (select->after.lsn > 0)
-			select->after =
-			    (struct refd_position){ select->after.lsn - 1, 0 };
-		select->has_after = true;
-		select->has_before = false;
-	}
-	a->has_limit = false;
-}
-
-static void follow(struct asking *a, struct refd *r)
-{
-	find_tail(a, r);
-	a->req.select.limit = 0;
-	while (log_some(a, r))
-		;
-	a->req.select.since_ms = 0;
-	a->req.select.all = true;
-	watch_all(a, r);
-}
-
 static int run_log(const struct command *c, int argc, char **argv)
 {
 	struct asking a = { .req.verb = REFD_VERB_LOG };
-	static const struct refd_txid any;
 	bool wants_some;
 	struct refd *r;
 
 	cli_parse(c, &a, argc, &argv);
 	a.req.select.reverse = !a.oldest_first;
-	if (a.follow && a.req.select.until_ms)
-		cli_usage(c, "--follow has no end: it excludes --until");
-	if (a.follow && a.is_foreign)
-		cli_usage(c, "--follow has no end: it excludes --foreign");
-	if (a.follow && !refd_txid_eq(&a.req.txid, &any))
-		cli_usage(c, "--follow has no end: it excludes --txid");
 	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);
 	require_repo(&a, r);
 	wants_some = want_some(&a);
-	begin_output(&a, a.follow);
-	if (a.follow)
-		follow(&a, r);
-	while (!a.follow && want_some(&a) && log_some(&a, r))
+	begin_output(&a, false);
+	while (want_some(&a) && log_some(&a, r))
 		;
 	if (wants_some && !a.has_found)
 		require_matches(&a, r);

@@ -163,16 +163,16 @@ hear() { # UID NAME COMMAND...
 }
 hear $ALICE hers.watch watch --since 0 --json
 hear $ALICE hers.named watch --repo "$T/of$BOB/r.git" --since 0 --json
-hear $ALICE hers.follow log --follow --ref 'refs/heads/*'
-hear $BOB his.watch watch --since 0 -z
+hear $ALICE hers.refs watch --since 0 --ref 'refs/heads/*'
+hear $BOB his.watch watch --since 0 --json
 tell $BOB secret
 tell $ALICE open
 check 'she hears of hers' await 5 grep -q refs/heads/open hers.watch
-check 'following, too' await 5 grep -q refs/heads/open hers.follow
-check 'he of his' await 5 grep -qa refs/heads/secret his.watch
+check 'by a pattern, too' await 5 grep -q refs/heads/open hers.refs
+check 'he of his' await 5 grep -q refs/heads/secret his.watch
 is 'she of nothing of his' 0 \
 	"$(cat hers.* | grep -cE "of$BOB|secret")"
-is 'he of nothing of hers' 0 "$(tr '\0' '\n' <his.watch | grep -c "of$ALICE")"
+is 'he of nothing of hers' 0 "$(grep -c "of$ALICE" his.watch)"
 prints_no 'nor by log' "of$BOB" as $ALICE "$T/bin/refd" log
 prints_nothing 'nor where she names it' \
 	as $ALICE "$T/bin/refd" log --repo "$T/of$BOB/r.git"

@@ -108,8 +108,7 @@ done
 refuses 'restore' "option \`at' is required" restore
 
 refuses 'stats' "\`json' and \`prometheus' exclude" stats --json --prometheus
-refuses 'log' "\`json' and \`z' exclude" log --json -z
-refuses 'log --follow' "\`reverse' and \`follow' exclude" log --reverse --follow
+refuses 'log' "\`verbose' and \`json' exclude" log --json -v
 refuses 'restore' "\`dry-run' and \`force' exclude" restore --at 1 -n --force
 refuses 'enable' "\`all' and \`list' exclude" enable --all --list
 refuses 'disable' "\`all' and \`system' exclude" disable --system --all

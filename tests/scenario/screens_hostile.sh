@@ -114,14 +114,13 @@ check 'the daemon starts' start_daemon
 check 'a ref is made' env GL_USER="$evil" \
 	"$REFD" update -C "$R" -m "$evil" "$name" "$one"
 
-record=$("$REFD" log -z -n 1 | sed -z '1s/[.].*//;1q' | tr -d '\0')
+record=$("$REFD" log --json -n 1 | jq .lsn)
 # For a program, a valid name is as it is.
 is 'update --porcelain' "ok $name" \
 	"$("$REFD" update -C "$R" --porcelain "$name" "$two" | head -n 1)"
 is 'update --porcelain, refused' "ng $name" "$("$REFD" update -C "$R" \
 	--porcelain "$name" "$two" "$one" | sed -n '1s/ stale .*//p')"
-id=$("$REFD" log -z -n 1 | tr '\n\0' '?\n' | sed -n 3p)
-is 'log -z' "$name" "$("$REFD" log -z -n 1 | tr '\n\0' '?\n' | sed -n 7p)"
+id=$("$REFD" log --json -n 1 | jq -r .txn)
 is 'restore --dry-run' "update $name $one $two" \
 	"$("$REFD" restore --repo "$R" --at "$record" --dry-run 2>/dev/null)"
 hides_all 'query' pwned "$REFD" query "$id"

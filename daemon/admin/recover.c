@@ -4,8 +4,8 @@
  *
  * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
  * left or dropped; 74 there is no journal, or the journal failed, and keeps all
- * records; 75 a daemon runs on this state directory. --leave: 0 the node has
- * left its group; 1 no consent.
+ * records; 75 a daemon runs on this state directory. --join: 74 also if the
+ * journal has updates. --leave: 0 the node has left its group; 1 no consent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +25,7 @@
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
 #include "proto/lib/progress.h"
+#include "proto/refname.h"
 
 struct recover_options {
 	const char *state;
@@ -206,6 +207,110 @@ static int forget(struct store *store, const char *repo)
 	return r == -ENOENT ? 1 : 74;
 }
 
+/* ---- joining a group ---- */
+
+static bool parse_lsn(const char *text, uint64_t *lsn)
+{
+	char *end;
+
+	errno = 0;
+	*lsn = strtoull(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
+	    *lsn <= INT64_MAX;
+}
+
+/*
+ * The values of the copies, on standard input, from refd group join. Each
+ * record ends with a NUL, because a path can have any other byte. git adds
+ * newlines, which stand before the next record:
+ *
+ *	<LSN>				the last row that the copies can have
+ *	repository <uuid> <path>	of the next values
+ *	<id> <ref> <target, or nothing>
+ *
+ * Without any record the values are not known.
+ */
+struct values {
+	char *record, *path;
+	size_t size;
+	uint64_t lsn;
+};
+
+static int begin_repository(struct values *v, const char *uuid,
+    const char *path, struct journal_repo *repo)
+{
+	size_t i;
+
+	repo->id = 0;
+	for (i = 0; i < sizeof(repo->uuid); i++, uuid += 2)
+		if (sscanf(uuid, "%2hhx", &repo->uuid[i]) != 1)
+			return -EINVAL;
+	free(v->path);
+	repo->path = v->path = strdup(path);
+	return v->path != NULL ? 0 : -ENOMEM;
+}
+
+/* 1: a value; 0: another record, or a ref that refd never writes because its
+ * name is too long; or negative errno. */
+static int take_record(struct values *v, char *rest, struct journal_given *to)
+{
+	const char *first = strsep(&rest, " "), *second = strsep(&rest, " ");
+	enum refd_object_format format = strlen(first) == REFD_SHA1_HEX ?
+	    REFD_FORMAT_SHA1 :
+	    REFD_FORMAT_SHA256;
+
+	if (rest == NULL)
+		return -EINVAL;
+	if (strcmp(first, "repository") == 0)
+		return begin_repository(v, second, rest, &to->repo);
+	to->ref = second;
+	to->value = (struct journal_value){ .lsn = v->lsn,
+		.exists = *rest == '\0',
+		.target = *rest != '\0' ? rest : NULL };
+	if (v->path == NULL || strncmp(second, "refs/", 5) != 0 ||
+	    !refd_refname_format_ok(second) ||
+	    refd_oid_parse(first, format, &to->value.oid) < 0)
+		return -EINVAL;
+	return !refd_refname_is_too_long(second);
+}
+
+static bool read_record(struct values *v)
+{
+	return getdelim(&v->record, &v->size, '\0', stdin) > 1;
+}
+
+static int next_value(void *arg, struct journal_given *given)
+{
+	struct values *v = arg;
+	char *record = NULL;
+	int r = 0;
+
+	while (r == 0 && read_record(v)) {
+		record = v->record + strspn(v->record, "\n");
+		r = take_record(v, record, given);
+	}
+	if (r < 0)
+		admin_say("standard input has no value of a ref: %s", record);
+	return r == 0 && ferror(stdin) ? -EIO : r;
+}
+
+static int join(struct store *store, const struct recover_options *opt)
+{
+	struct values v = { .record = NULL };
+	int r = -EINVAL;
+
+	if (!read_record(&v) || parse_lsn(v.record, &v.lsn))
+		r = store_join_group(store, opt->join_lsn, next_value, &v);
+	free(v.record);
+	free(v.path);
+	if (r < 0)
+		admin_say("can't join the group: %s",
+		    r == -EEXIST ? "the journal has updates: move it aside by "
+				   "'refd recover --discard' first" :
+				   strerror(-r));
+	return r < 0 ? 74 : 0;
+}
+
 /* ---- leaving the group ---- */
 
 static bool may_leave(const struct recover_options *opt, uint64_t lsn)
@@ -276,16 +381,6 @@ static bool is_journal_missing(const char *state)
 	return nr_missing == i;
 }
 
-static bool parse_lsn(const char *text, uint64_t *lsn)
-{
-	char *end;
-
-	errno = 0;
-	*lsn = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
-	    *lsn > 0 && *lsn <= INT64_MAX;
-}
-
 /* As the owner of the state. */
 static int recover(void *arg)
 {
@@ -297,7 +392,6 @@ static int recover(void *arg)
 		.durability = REFD_DURABILITY_JOURNAL,
 		.max_open_repos = 16,
 		.is_offline = true,
-		.group_lsn = opt->join_lsn,
 		.wake = no_wake };
 	struct store *store;
 	uint64_t deferred = 0;
@@ -329,6 +423,8 @@ static int recover(void *arg)
 	tally_done(&tally);
 	if (err == 0 && opt->forget != NULL)
 		r = forget(store, opt->forget);
+	if (err == 0 && opt->join != NULL)
+		r = join(store, opt);
 	if (err == 0 && opt->leave)
 		r = leave(store, opt);
 	store_stop(store);
@@ -344,7 +440,7 @@ static int run(struct recover_options *opt)
 	}
 	if (opt->join != NULL && !parse_lsn(opt->join, &opt->join_lsn)) {
 		admin_say("--join has '%s': it needs the LSN in 'refd status "
-			  "-v' of the copied node, from 1 on",
+			  "-v' of the copied node",
 		    opt->join);
 		return 129;
 	}

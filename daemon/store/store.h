@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/store/journal/journal.h"
 #include "daemon/store/question.h"
 #include "daemon/store/replica.h"
 #include "daemon/store/repos/rights.h"
@@ -108,8 +109,7 @@ struct store_config {
 	int64_t retention_ms;     /* history and ids; 0: for ever */
 	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
-	bool adopt;         /* accept a journal of a different machine */
-	uint64_t group_lsn; /* journal_config.group_lsn */
+	bool adopt; /* accept a journal of a different machine */
 	/* No client is served, so the journal may belong to a node of a
 	 * group. */
 	bool is_offline;
@@ -182,6 +182,9 @@ int store_forget(struct store *store, const char *repo, uint64_t *nr);
 /* Does the journal belong to a node of a group? *LSN: of its last row of a
  * group; 0: none. */
 bool store_is_in_group(struct store *store, uint64_t *lsn);
+/* After store_recover(), offline: as journal_join_group(). */
+int store_join_group(struct store *store, uint64_t lsn, journal_given_fn *next,
+    void *arg);
 /* After store_recover(), offline: the node leaves its group, and its
  * repositories are no longer marked. UUID: of the journal, to begin a new group
  * (proto/group_left.h). 0; negative errno: the call may be repeated. */

@@ -318,6 +318,14 @@ bool store_is_in_group(struct store *s, uint64_t *lsn)
 	return journal_is_in_group(s->journal);
 }
 
+int store_join_group(struct store *s, uint64_t lsn, journal_given_fn *next,
+    void *arg)
+{
+	int r = journal_join_group(s->journal, lsn, next, arg);
+
+	return r > 0 ? -EIO : r;
+}
+
 int store_leave_group(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 {
 	int r = journal_leave_group(s->journal);
@@ -366,7 +374,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.dir = s->state_dir,
 		.boot_id = s->boot_id,
 		.adopt = cfg->adopt,
-		.group_lsn = cfg->group_lsn,
 		.wal_room = CHECKPOINTER_WAL_ROOM,
 		.check = check_journal,
 		.check_arg = s };

@@ -352,25 +352,61 @@ def test_push():
     same_refs('pushes')
 
 
+def values_of(node):
+    """The refs of the copy, as refd group join gives them to refd recover."""
+    with open(f'{node.root}/{REPO}/refd/id') as f:
+        uuid = f.readline().split()[1]
+    refs = node.git(REPO, 'for-each-ref',
+                    '--format=%(objectname) %(refname) %(symref)%00')
+    return (f'{len(log.rows)}\0repository {uuid} {node.seen_root}/{REPO}\0'
+            f'{refs}\n')
+
+
 def test_join():
-    """A new node begins with a copy of another one."""
+    """A new node begins with a copy of another one. The copy has later rows
+    than its position, and one of its refs is damaged behind the copy."""
+    lsn = len(log.rows)
+    updated('a row during the copy', a, 'refs/heads/twice', one)
+    updated('a second one of the same ref', a, 'refs/heads/twice', two, one)
+    updated('a name that goes', a, 'refs/heads/place', one)
+    updated('its end', a, '-d', 'refs/heads/place', one)
+    updated('a name below it', a, 'refs/heads/place/below', two)
     same('a ends', 0, a.kill(signal.SIGTERM))
     c = group_nodes.Node('c', TOP, REFD, log)
     subprocess.run(['cp', '-a', f'{a.root}/team', c.root], check=True)
+    values = values_of(c)
+    subprocess.run(['git', '-C', f'{c.root}/{REPO}', '-c',
+                    'core.hooksPath=/dev/null', 'update-ref',
+                    'refs/heads/main', three], check=True)
     back(a)
     report('a leads', a.lead())
     status = a.run('status', '-v').stdout
     report('the status has role and LSN', 'role' in status
            and 'leader' in status and str(len(log.rows)) in status, status)
     os.makedirs(c.state)
-    joined = c.recover('--join', str(len(log.rows)))
-    same('the journal is made', 0, joined.returncode)
-    again = c.recover('--join', '1')
+    joined = c.recover('--join', str(lsn),
+                       input=values.replace(two, 'no id', 1))
+    report('a wrong value is refused', joined.returncode == 74
+           and 'no value of a ref: no' in joined.stderr, joined)
+    joined = c.recover('--join', str(lsn), input=values)
+    report('the journal is made', joined.returncode == 0, joined)
+    again = c.recover('--join', '1', input='')
     report('another LSN is refused', again.returncode != 0, again)
     a.others, b.others, c.others = [b, c], [a, c], [a, b]
     report('c starts', c.start(), c.said())
     c.connect()
     c.link.begin(False)
+    report('c has the rows of the copy', c.await_applied(), c.said()[-900:])
+    # As refd-group, which tells the role again behind the rows.
+    c.link.begin(False)
+    report('c has the value of the group again', wait_for(
+        20, lambda: c.git(REPO, 'rev-parse', 'refs/heads/main') == two),
+        c.said()[-900:])
+    same('c has kept the damaged value alone', [three], c.git(
+        REPO, 'for-each-ref', '--format=%(objectname)',
+        'refs/refd/diverged').split())
+    c.git(REPO, 'update-ref', '-d', c.git(
+        REPO, 'for-each-ref', '--format=%(refname)', 'refs/refd/diverged'))
     updated('a row behind the copy', a, 'refs/heads/joined', one)
     updated('a deletion', a, '-d', 'refs/heads/joined', one)
     updated('a change of an old ref', a, 'refs/heads/main', one, two)

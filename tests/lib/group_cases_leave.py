@@ -97,7 +97,7 @@ def test_consent():
            and 'nothing was changed' in said, (status, said))
     same('--yes alone is wrong', 129, a.recover('--yes').returncode)
     report('--leave and --join are wrong', a.recover(
-        '--leave', '--join', '1').returncode == 129)
+        '--leave', '--join', '1', input='').returncode == 129)
     report('the mark is there', os.path.exists(f'{a.root}/{MARK}'))
     config = open(f'{a.top}/config').read()
     alone(a)
@@ -247,7 +247,7 @@ def copy(node):
          node.recover('--discard').returncode)
     shutil.rmtree(f'{node.root}/team')
     subprocess.run(['cp', '-a', f'{a.root}/team', node.root], check=True)
-    joined = node.recover('--join', str(len(log.rows)))
+    joined = node.recover('--join', str(len(log.rows)), input='')
     same(f'{node.name} joins', 0, joined.returncode)
     report(f'{node.name} starts', node.start(), node.said())
     node.connect()

@@ -96,10 +96,10 @@ class Node:
             capture_output=True, text=True, timeout=120,
             env={**env, 'REFD_STATE': self.state}, **more)
 
-    def recover(self, *args):
+    def recover(self, *args, **more):
         return subprocess.run(
             [*self.inside, 'recover', '--state', self.state, *args],
-            capture_output=True, text=True, timeout=120)
+            capture_output=True, text=True, timeout=120, **more)
 
     def update(self, repo, *args, **more):
         return self.run('update', '--git-dir', f'{self.seen_root}/{repo}',

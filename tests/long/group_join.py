@@ -4,6 +4,7 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -265,6 +266,15 @@ def test_join():
     print(f'# {len(times)} updates, the slowest took {max(times):.1f} s',
           flush=True)
     compare('join', [a, b, c], REPOS[:4] + ['new.git'])
+    # Refs that were written twice during the copy have left nothing.
+    for repo in REPOS[:4]:
+        same(f'c has kept nothing of {repo}', '', c.git(
+            repo, 'for-each-ref', 'refs/refd/diverged'))
+    with sqlite3.connect(f'file:{c.state}/journal.db?mode=ro', uri=True) as db:
+        same('c has values of refs that no row has changed since', 2000, int(
+            db.execute("SELECT count(*) FROM value WHERE ref LIKE "
+                       "'refs/tags/t%' AND repo = (SELECT id FROM repo WHERE "
+                       "path LIKE '%/long.git')").fetchone()[0]))
 
 
 def test_lead():

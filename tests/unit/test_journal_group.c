@@ -1,7 +1,8 @@
 /*
  * Proves the rules of the journal for a group of nodes: the LSNs of the group
  * ascend, the highest LSN and the uuid outlive the rows, nothing is bound
- * before the first row, and a new journal can begin with a given LSN. A row
+ * before the first row, and a new journal can begin with a given LSN, and with
+ * the values of a copy. A row
  * that waits has its turn, and is there until it comes as a row, once. A row
  * gives its refs their values, and nothing else does. A journal that has left
  * its group is of no group until a new group goes on.
@@ -46,14 +47,13 @@ static void reopen(struct journal *j)
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 }
 
-static int start_with(uint64_t lsn, struct journal **j, char **why)
+/* A new journal, with the rows up to LSN. */
+static struct journal *start_with(uint64_t lsn)
 {
-	const struct journal_config cfg = { .sys = &sys_kernel,
-		.dir = tmp_root,
-		.boot_id = HELP_BOOT,
-		.group_lsn = lsn };
+	struct journal *j = help_open_here();
 
-	return help_start(&cfg, j, why);
+	ck_assert_int_eq(journal_join_group(j, lsn, NULL, NULL), 0);
+	return j;
 }
 
 /* ---- rows ---- */
@@ -62,9 +62,8 @@ START_TEST(the_group_outlives_its_rows)
 {
 	static const struct refd_txid nobody;
 	struct journal *j;
-	char *why;
 
-	ck_assert_int_eq(start_with(69, &j, &why), 0);
+	j = start_with(69);
 	assert_group(j, 69, none);
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
@@ -110,9 +109,8 @@ START_TEST(wrong_rows_are_refused)
 {
 	struct journal_row rows[] = { help_row(8, 16), help_row(9, 16) };
 	struct journal *j;
-	char *why;
 
-	ck_assert_int_eq(start_with(4, &j, &why), 0);
+	j = start_with(4);
 	/* Of no group. */
 	ck_assert_int_eq(commit(j, 1, 5), -EINVAL);
 	journal_set_group(j, ours);
@@ -349,10 +347,9 @@ static void assert_damaged(const char *change, const char *back)
 START_TEST(the_seal_covers_the_group)
 {
 	struct journal *j;
-	char *why;
 
 	/* A new journal has a seal, too. */
-	ck_assert_int_eq(start_with(0, &j, &why), 0);
+	j = help_open_here();
 	help_close(j);
 	assert_damaged("UPDATE meta SET group_lsn = 1",
 	    "UPDATE meta SET group_lsn = 0");
@@ -372,58 +369,105 @@ END_TEST
 
 /* ---- joining ---- */
 
-static void assert_not_joined(uint64_t lsn, const char *has)
-{
-	char *before = tmp_output("sha256sum journal.db"), *after, *why;
-	struct journal *j;
+/* Refs of two repositories, as copies have them. */
+static struct journal_given given[] = {
+	{ .repo = { .uuid = "one", .path = (char *)"/srv/1" },
+	    .ref = "refs/heads/x",
+	    .value = { .lsn = 72, .exists = true, .oid.bytes = { 4 } } },
+	{ .repo = { .uuid = "one", .path = (char *)"/srv/1" },
+	    .ref = "refs/remotes/o/HEAD",
+	    .value = { .lsn = 72, .target = (char *)"refs/heads/x" } },
+	{ .repo = { .uuid = "two", .path = (char *)"/srv/2" },
+	    .ref = "refs/heads/x",
+	    .value = { .lsn = 72, .exists = true, .oid.bytes = { 5 } } },
+};
 
-	ck_assert_int_eq(start_with(lsn, &j, &why), -EEXIST);
-	ck_assert_ptr_nonnull(strstr(why, has));
-	ck_assert_ptr_nonnull(strstr(why, "'refd recover --discard'"));
-	free(why);
-	after = tmp_output("sha256sum journal.db");
-	ck_assert_str_eq(before, after);
-	free(before);
-	free(after);
+/* *ARG: the values so far. Fails behind the second one if FAILS. */
+static int next(struct journal_given *to, size_t *nr, bool fails)
+{
+	const size_t all = sizeof(given) / sizeof(*given);
+
+	if (fails && *nr == 2)
+		return -EINVAL;
+	if (*nr == all)
+		return 0;
+	*to = given[(*nr)++];
+	return 1;
+}
+
+static int next_given(void *nr, struct journal_given *to)
+{
+	return next(to, nr, false);
+}
+
+static int next_fails(void *nr, struct journal_given *to)
+{
+	return next(to, nr, true);
 }
 
 START_TEST(a_new_journal_begins_with_an_lsn)
 {
-	const struct journal_config cfg = { .sys = &sys_kernel,
-		.dir = tmp_root,
-		.boot_id = HELP_BOOT,
-		.group_lsn = 70 };
-	struct journal *j;
-	char *why;
+	struct journal *j = start_with(70);
 
-	/* The daemon dies before its start is registered, */
-	ck_assert_int_eq(journal_open(&cfg, &j, &why), 0);
 	assert_group(j, 70, none);
-	journal_close(j);
-	/* and after it. The command is repeated. */
-	ck_assert_int_eq(start_with(70, &j, &why), 0);
+	/* One journal joins once. */
+	ck_assert_int_eq(journal_join_group(j, 71, NULL, NULL), -EEXIST);
 	help_close(j);
-	assert_not_joined(71, "has LSN 70 of a group");
-	ck_assert_int_eq(start_with(70, &j, &why), 0);
+	j = help_open_here();
+	assert_group(j, 70, none);
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), -EINVAL);
 	ck_assert_int_eq(commit(j, 1, 71), 0);
-	/* The LSN is for the creation alone. */
 	reopen(j);
-	assert_group(j, 71, ours);
-	help_close(j);
-	assert_not_joined(70, "has LSN 71 of a group");
-	j = help_open_here();
 	assert_group(j, 71, ours);
 	help_close(j);
 }
 END_TEST
 
-START_TEST(an_existing_journal_does_not_begin_with_an_lsn)
+START_TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
 {
-	help_close(help_open_here());
-	assert_not_joined(70, "has LSN 0 of a group");
-	help_close(help_open_here());
+	struct journal *j = help_open_here();
+
+	ck_assert_int_eq(commit(j, 1, 0), 0);
+	ck_assert_int_eq(journal_join_group(j, 70, NULL, NULL), -EEXIST);
+	assert_group(j, 0, none);
+	help_close(j);
+}
+END_TEST
+
+/* The values survive a power loss together with the position. */
+START_TEST(a_journal_that_joins_has_the_values_of_the_copies)
+{
+	struct journal *j = help_open_here();
+	size_t nr = 0;
+
+	ck_assert_int_eq(journal_join_group(j, 70, next_given, &nr), 0);
+	reopen(j);
+	assert_group(j, 70, none);
+	assert_value(j, 1, "refs/heads/x", 72, 4, NULL);
+	assert_value(j, 1, "refs/remotes/o/HEAD", 72, 0, "refs/heads/x");
+	assert_value(j, 2, "refs/heads/x", 72, 5, NULL);
+	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 2);
+	/* A row has a later value, also one that the copy did not have yet. */
+	journal_set_group(j, ours);
+	ck_assert_int_eq(give(j, 71, "refs/heads/x", 6, NULL), 0);
+	assert_value(j, 1, "refs/heads/x", 71, 6, NULL);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(a_value_that_cannot_be_read_leaves_nothing)
+{
+	struct journal *j = help_open_here();
+	size_t nr = 0;
+
+	ck_assert_int_lt(journal_join_group(j, 70, next_fails, &nr), 0);
+	assert_group(j, 0, none);
+	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 0);
+	nr = 0;
+	ck_assert_int_eq(journal_join_group(j, 70, next_given, &nr), 0);
+	assert_group(j, 70, none);
+	help_close(j);
 }
 END_TEST
 
@@ -443,9 +487,8 @@ START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 {
 	uint8_t uuid[16];
 	struct journal *j;
-	char *why;
 
-	ck_assert_int_eq(start_with(69, &j, &why), 0);
+	j = start_with(69);
 	ck_assert(journal_is_in_group(j));
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
@@ -496,9 +539,8 @@ END_TEST
 START_TEST(a_row_that_waits_keeps_the_journal_in_its_group)
 {
 	struct journal *j;
-	char *why;
 
-	ck_assert_int_eq(start_with(69, &j, &why), 0);
+	j = start_with(69);
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
 	ck_assert_int_eq(put_off(j, 71, 1, "one.git"), 0);
@@ -515,9 +557,8 @@ END_TEST
 START_TEST(an_lsn_that_is_too_high)
 {
 	struct journal *j;
-	char *why;
 
-	ck_assert_int_eq(start_with(GROUP_LEFT_LSN_MAX + 1, &j, &why), 0);
+	j = start_with(GROUP_LEFT_LSN_MAX + 1);
 	ck_assert_int_eq(journal_leave_group(j), -ERANGE);
 	assert_group(j, GROUP_LEFT_LSN_MAX + 1, none);
 	help_close(j);
@@ -566,7 +607,9 @@ int main(void)
 	tcase_add_test(tc, rows_give_values_to_refs);
 	tcase_add_test(tc, the_seal_covers_the_group);
 	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
-	tcase_add_test(tc, an_existing_journal_does_not_begin_with_an_lsn);
+	tcase_add_test(tc, a_journal_with_rows_does_not_begin_with_an_lsn);
+	tcase_add_test(tc, a_journal_that_joins_has_the_values_of_the_copies);
+	tcase_add_test(tc, a_value_that_cannot_be_read_leaves_nothing);
 	tcase_add_test(tc, a_journal_leaves_its_group_and_goes_on_in_a_new_one);
 	tcase_add_test(tc, a_journal_without_rows_of_a_group);
 	tcase_add_test(tc, a_row_that_waits_keeps_the_journal_in_its_group);

@@ -1,6 +1,8 @@
 #include "daemon/group/service/join.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +13,7 @@
 #include "client/enable/scan.h"
 #include "daemon/group/service/console.h"
 #include "daemon/group/service/console_session.h"
+#include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/join_ask.h"
 #include "daemon/group/service/join_copy.h"
 #include "daemon/group/service/lease.h"
@@ -28,7 +31,8 @@ struct joining {
 	struct fetch_site site;
 	struct join_list list;
 	uint64_t lsn;
-	bool is_clean; /* prepare() */
+	struct text values; /* of the copies */
+	bool is_clean;      /* prepare() */
 };
 
 /* ---- checks ---- */
@@ -159,15 +163,16 @@ static bool prepare(struct joining *j)
 
 /* False: a message was printed. */
 static bool recover(const struct joining *j, const char *option,
-    const char *value)
+    const char *value, int in)
 {
 	const char *argv[] = { j->site.guard.refd, "recover", "--state",
 		j->state, option, value, NULL };
-	struct text out = { 0 };
-	int status = child_capture(argv, &out);
+	struct launch l = { .argv = argv,
+		.in = in,
+		.err = STDERR_FILENO,
+		.seconds = CHILD_SECONDS };
 
-	text_done(&out);
-	return status == 0;
+	return child_read(&l, &(struct child_output){ .cancel = -1 }) == 0;
 }
 
 /* The journal of another group, or of the machine before, has later values than
@@ -176,20 +181,36 @@ static void discard_journal(const struct joining *j)
 {
 	char *path = xasprintf("%s/journal.db", j->state);
 
-	if (access(path, F_OK) == 0 && !recover(j, "--discard", NULL))
+	if (access(path, F_OK) == 0 &&
+	    !recover(j, "--discard", NULL, LAUNCH_NULL))
 		die("the journal in '%s' is in use, or cannot be moved aside: "
 		    "stop refd.socket, refd.service and refd-group.service",
 		    j->state);
 	free(path);
 }
 
-static void make_journal(const struct joining *j)
+/* Rows that came during the copies can have set values of the copies. They are
+ * in the log now, as they were before the leader had them in its refs. */
+static void make_journal(struct joining *j)
 {
 	char *lsn = xasprintf("%" PRIu64, j->lsn);
+	struct text values = { 0 };
+	struct console_node node;
+	int in;
 
-	/* The daemon makes the journal of a group without rows. */
-	if (j->lsn > 0 && !recover(j, "--join", lsn))
+	if (!console_session_find_node(&j->s, j->config->node, &node))
+		die_with(EXIT_FAILED,
+		    "the node '%s' has left the group meanwhile: run refd "
+		    "group join again",
+		    j->config->node);
+	text_addf(&values, "%" PRIu64, node.last);
+	text_addc(&values, '\0');
+	text_add(&values, j->values.data, j->values.len);
+	in = fetch_git_file(&values);
+	if (!recover(j, "--join", lsn, in))
 		die("cannot make the journal in '%s'", j->state);
+	close(in);
+	text_done(&values);
 	free(lsn);
 }
 
@@ -229,7 +250,20 @@ static void pin(struct joining *j)
 
 /* ---- the copies ---- */
 
-static bool copy_one(const struct joining *j, const struct join_repo *repo)
+static void add_values(struct joining *j, const struct join_repo *repo,
+    const struct text *refs)
+{
+	char root[PATH_MAX];
+
+	if (!realpath(j->config->roots[0], root))
+		die("'%s': %s", j->config->roots[0], strerror(errno));
+	text_addf(&j->values, "repository %s %s/%s", repo->hex, root,
+	    repo->path);
+	text_addc(&j->values, '\0');
+	text_add(&j->values, refs->data, refs->len);
+}
+
+static bool copy_one(struct joining *j, const struct join_repo *repo)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];
 	struct fetch_wish wish = { .source = j->source,
@@ -239,7 +273,7 @@ static bool copy_one(const struct joining *j, const struct join_repo *repo)
 		.copies = true,
 		.format = repo->format,
 		.cancel = -1 };
-	struct text why = { 0 };
+	struct text refs = { 0 }, why = { 0 };
 	size_t i;
 	bool ok;
 
@@ -249,9 +283,12 @@ static bool copy_one(const struct joining *j, const struct join_repo *repo)
 	}
 	for (i = 0; i < sizeof(uuid); i++)
 		sscanf(repo->hex + 2 * i, "%2hhx", &uuid[i]);
-	ok = join_copy(&j->site, &wish, &why);
-	if (!ok)
+	ok = join_copy(&j->site, &wish, &refs, &why);
+	if (ok)
+		add_values(j, repo, &refs);
+	else
 		say_error("%s", why.data);
+	text_done(&refs);
 	text_done(&why);
 	return ok;
 }
@@ -334,6 +371,7 @@ int join_run(const struct group_config *config, const char *socket)
 	    config->node, config->name);
 	session_done(&j.s);
 	join_list_done(&j.list);
+	text_done(&j.values);
 	free((char *)j.site.dir);
 	free(j.site.guard.refd);
 	free(j.state);

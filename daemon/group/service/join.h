@@ -12,12 +12,15 @@
  *	copy	git fetches objects and refs of each repository from the leader
  *		into a repository aside, which is then complete, with hooks, and
  *		gets into its place. What was there is moved aside
- *	journal	begins behind L
+ *	journal	begins behind L, and has the values that git has copied. So a
+ *		copy that is damaged later does not count as the truth
  *
  * The copies are of different moments behind L. The node then applies all rows
  * behind L, also those that a copy has, and of each ref the last row wins. So
  * the refs are right as soon as the node has the whole log, and before that it
- * neither leads nor serves as /follower.
+ * neither leads nor serves as /follower. A copied value may be of any row up to
+ * the end of the log after the last copy, and the journal keeps this LSN with
+ * the value: then a row that finds it knows that it is not a foreign one.
  *
  * Reflogs, configuration, hooks, descriptions, a detached HEAD, and a HEAD that
  * leads nowhere are not copied.

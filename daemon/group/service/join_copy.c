@@ -23,7 +23,7 @@ struct copying {
 	struct text url, answer;
 	struct symref *symrefs;
 	size_t nr_symrefs, size;
-	struct text *why;
+	struct text *refs, *why;
 };
 
 static bool run(struct copying *c, const char *const argv[], struct text *out,
@@ -107,9 +107,12 @@ static bool set_symrefs(struct copying *c)
 static bool copy(struct copying *c)
 {
 	static const char *const pack[] = { "git", "pack-refs", "--all", NULL };
+	static const char *const list[] = { "git", "for-each-ref",
+		"--format=%(objectname) %(refname) %(symref)%00", NULL };
 
 	if (!list_symrefs(c) || !fetch(c) || !set_symrefs(c) ||
-	    !run(c, pack, NULL, "pack the refs of"))
+	    !run(c, pack, NULL, "pack the refs of") ||
+	    !run(c, list, c->refs, "list the copied refs of"))
 		return false;
 	if (syncfs(c->repo.fd) == 0)
 		return true;
@@ -119,9 +122,10 @@ static bool copy(struct copying *c)
 }
 
 bool join_copy(const struct fetch_site *site, const struct fetch_wish *wish,
-    struct text *why)
+    struct text *refs, struct text *why)
 {
-	struct copying c = { .why = why,
+	struct copying c = { .refs = refs,
+		.why = why,
 		.git = { .wish = wish,
 		    .site = site,
 		    .until_ms = refd_now_ms() + COPY_MS } };

@@ -8,9 +8,10 @@
 
 #include "daemon/group/service/fetch.h"
 
-/* True: the repository is durable, complete and in its place. False: WHY is the
- * reason, and git has printed messages. May be repeated. */
+/* True: the repository is durable, complete and in its place, and REFS gets its
+ * refs, as refd recover --join reads them. False: WHY is the reason, and git
+ * has printed messages. May be repeated. */
 bool join_copy(const struct fetch_site *site, const struct fetch_wish *wish,
-    struct text *why);
+    struct text *refs, struct text *why);
 
 #endif

@@ -9,6 +9,7 @@
  *	a value in the way	kept, and removed
  *	a symbolic ref		replaced; the log has its target
  *	no ref			nothing to keep
+ *	a value of a later row	not kept: the row comes, and brings it back
  *
  * A transaction of this node alone does so, with the locks and the comparisons
  * of any other one. The journal has this transaction, and the log of the group
@@ -41,7 +42,8 @@ struct mending {
 	const struct repo *repo;
 	const struct refd_oid *next;
 	char kept[REFD_REFNAME_MAX + 1]; /* of the present ref; "": nothing */
-	bool is_lost; /* the object of the present ref is missing */
+	bool is_lost;  /* the object of the present ref is missing */
+	bool is_later; /* the present ref is of a row that comes later */
 };
 
 static const struct journal_value no_ref;
@@ -236,6 +238,20 @@ static struct refd_update make_update(const struct foreign_ref *ref,
 	return u;
 }
 
+/* Has the group given REF its value by a row that comes later? A copy of
+ * another node can have the values of such rows. */
+static bool is_of_later_row(const struct mending *k,
+    const struct foreign_ref *ref)
+{
+	struct journal_value value;
+	bool is = journal_find_value(k->f->cfg.repos->journal, k->repo->id,
+		      ref->name, &value) == 1 &&
+	    value.lsn >= k->a->lsn && mend_is_as_wanted(ref, &value);
+
+	free(value.target);
+	return is;
+}
+
 /* The value of REF gets a second name, and REF becomes WANT. */
 static enum result replace(struct mending *k, const struct foreign_ref *ref,
     const struct journal_value *want)
@@ -247,7 +263,8 @@ static enum result replace(struct mending *k, const struct foreign_ref *ref,
 
 	k->kept[0] = '\0';
 	k->is_lost = false;
-	if (ref->kind == LOOSE_OID &&
+	k->is_later = is_of_later_row(k, ref);
+	if (ref->kind == LOOSE_OID && !k->is_later &&
 	    (k->next == NULL || !refd_oid_eq(&ref->oid, k->next)) &&
 	    !choose_name(k, ref, &is_kept))
 		return RESULT_WAITS;
@@ -270,6 +287,8 @@ static void report(struct mending *k, const struct foreign_ref *ref)
 {
 	char was[REFD_PATH_MAX + 16] = "no value", text[3 * REFD_PATH_MAX];
 
+	if (k->is_later)
+		return;
 	if (ref->kind == LOOSE_OID)
 		refd_oid_hex(&ref->oid, k->repo->object_format, was);
 	else if (ref->kind == LOOSE_SYMREF)

@@ -198,6 +198,10 @@ static void look_at(struct follower *f, const struct journal_value *value,
 	char *why = NULL;
 	int r;
 
+	/* A value of a row that comes later: the rows before it may need the
+	 * room for other names. */
+	if (value->lsn > journal_group_lsn(f->cfg.repos->journal))
+		return;
 	if (*repo != NULL && (*repo)->id != at->repo) {
 		repo_put(f->cfg.repos, *repo);
 		*repo = NULL;

@@ -50,9 +50,9 @@ struct journal_reader;
 struct journal_repo {
 	uint64_t id; /* 1.. */
 	uint8_t uuid[16];
-	char *path; /* last known common dir */
-	uint64_t dev, ino;
-	uint64_t epoch; /* of the registration: journal_flush_repos() */
+	char *path;        /* last known common dir */
+	uint64_t dev, ino; /* zeros: it came by a join, and was never opened */
+	uint64_t epoch;    /* of the registration: journal_flush_repos() */
 };
 
 struct journal_start {
@@ -77,10 +77,6 @@ struct journal_config {
 	 * commit that overwrites zeros needs one flush of the device, a growing
 	 * file two. On a full disk there are no zeros. */
 	uint64_t wal_room;
-	/* Not 0: a journal that is created begins with this LSN of a group. An
-	 * existing journal must have exactly this LSN, so a call that was
-	 * interrupted can be repeated until the first row of the group. */
-	uint64_t group_lsn;
 	journal_check_fn *check; /* or NULL */
 	void *check_arg;
 };
@@ -90,9 +86,8 @@ struct journal_config {
  * directory entries. The journal can be read, and written after
  * journal_claim(). CFG is copied. *WHY, to be freed, is a sentence. -EBADMSG:
  * corrupt, or not a journal of refd. -EPROTO: of another format. -EXDEV: of
- * another machine. -EEXIST: of another LSN than CFG's group_lsn. -EBUSY:
- * another process is at work there. -ENOSPC, -EROFS, -EACCES, ... A journal
- * refused by its first bytes, or with -EEXIST, is unchanged.
+ * another machine. -EBUSY: another process is at work there. -ENOSPC, -EROFS,
+ * -EACCES, ... A journal refused by its first bytes is unchanged.
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);
@@ -229,8 +224,8 @@ int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
     char found[REFD_REFNAME_MAX + 1]);
 
 /* The highest group_lsn of a row, also of one that waits, durable or not,
- * trimmed or not; at first journal_config.group_lsn. 0: the journal was never a
- * group's. Any thread, as for the next three. */
+ * trimmed or not; at first the LSN of journal_join_group(). 0: the journal was
+ * never a group's. Any thread, as for the next three. */
 uint64_t journal_group_lsn(struct journal *j);
 /* False also after journal_leave_group(), until a row of a group follows. */
 bool journal_is_in_group(struct journal *j);
@@ -241,6 +236,22 @@ void journal_group_uuid(struct journal *j, uint8_t uuid[16]);
  * without UUID, or with another one than the written UUID, rows of the group
  * are refused. */
 void journal_set_group(struct journal *j, const uint8_t uuid[16]);
+/* A value of a ref in a copy of another node. */
+struct journal_given {
+	struct journal_repo repo; /* UUID and PATH; an ID of 0 is looked up */
+	const char *ref;
+	struct journal_value value;
+};
+/* 1: sets *GIVEN, and keeps its strings until the next call; 0: there are no
+ * more values; negative errno. */
+typedef int journal_given_fn(void *arg, struct journal_given *given);
+/* The node joins a group with copies of another node, which have the rows up to
+ * LSN, and may have later rows. NEXT gives the values of their refs, each with
+ * the LSN of the last row that it can be of; NULL: they are not known. Only
+ * while nothing else uses the journal. 0: durable, all of it. Negative errno:
+ * nothing happened; -EEXIST: the journal has rows. JOURNAL_UNKNOWN. */
+int journal_join_group(struct journal *j, uint64_t lsn, journal_given_fn *next,
+    void *arg);
 /* The node leaves its group: the uuid becomes one of proto/group_left.h. A
  * repeated call changes nothing. Only while nothing else uses the journal. 0:
  * durable. Negative errno: nothing happened; -EBUSY: a row waits; -ERANGE: the

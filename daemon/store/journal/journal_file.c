@@ -199,7 +199,7 @@ void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 
 static int fill_meta(struct journal *j, sqlite3 *db)
 {
-	const struct journal_meta meta = { .group.lsn = j->cfg.group_lsn };
+	const struct journal_meta meta = { .forgotten = 0 };
 	uint8_t seal[JOURNAL_SEAL_BYTES];
 	sqlite3_stmt *s = NULL;
 	int rc;
@@ -208,14 +208,13 @@ static int fill_meta(struct journal *j, sqlite3 *db)
 	sqlite3_randomness(sizeof(j->uuid), j->uuid);
 	journal_seal(j, &meta, 0, seal);
 	rc = journal_prepare(db,
-	    "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0, ?3, zeroblob(16), ?4)",
+	    "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0, 0, zeroblob(16), ?3)",
 	    &s);
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_bind_blob(s, 1, j->uuid, sizeof(j->uuid), SQLITE_STATIC);
 	sqlite3_bind_text(s, 2, j->machine, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 3, (sqlite3_int64)meta.group.lsn);
-	sqlite3_bind_blob(s, 4, seal, sizeof(seal), SQLITE_STATIC);
+	sqlite3_bind_blob(s, 3, seal, sizeof(seal), SQLITE_STATIC);
 	rc = journal_run(s);
 	sqlite3_finalize(s);
 	return rc;

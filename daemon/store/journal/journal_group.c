@@ -2,6 +2,9 @@
  * The group of nodes to which the journal belongs. journal.c writes the group
  * with each of its rows.
  *
+ * Happy path of joining: one transaction has the position of the copies and the
+ * values of their refs, so that a node never begins without the values.
+ *
  * Happy path of leaving: one transaction, and a flush. The rows keep their LSNs
  * of the group: the journal may go on in a new group, with higher LSNs. The
  * values of refs go, because from now on any program may write refs.
@@ -50,9 +53,10 @@ bool journal_is_in_group(struct journal *j)
 	return is_in;
 }
 
-/* ---- leaving ---- */
+/* ---- joining and leaving ---- */
 
-static int write_group(struct journal *j, const struct journal_group *group)
+static int write_group(struct journal *j, const struct journal_group *group,
+    journal_given_fn *next, void *arg)
 {
 	struct journal_mark mark;
 	struct journal_meta meta;
@@ -63,7 +67,7 @@ static int write_group(struct journal *j, const struct journal_group *group)
 	meta.group = *group;
 	r = journal_txn_begin(j);
 	if (r == 0) {
-		rc = journal_drop_values(j);
+		rc = journal_set_values(j, next, arg);
 		if (rc == SQLITE_OK)
 			rc = journal_write_meta(j, &meta);
 		r = journal_txn_end(j, rc);
@@ -73,6 +77,16 @@ static int write_group(struct journal *j, const struct journal_group *group)
 	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);
 	return r == 0 ? journal_flush_to(j, &mark) : r;
+}
+
+int journal_join_group(struct journal *j, uint64_t lsn, journal_given_fn *next,
+    void *arg)
+{
+	const struct journal_group group = { .lsn = lsn };
+
+	if (journal_last_lsn(j) > 0 || journal_group_lsn(j) > 0)
+		return -EEXIST;
+	return write_group(j, &group, next, arg);
 }
 
 /* The row is not in the refs, and nobody would apply it any more. */
@@ -100,5 +114,5 @@ int journal_leave_group(struct journal *j)
 		group.lsn = 1;
 	sqlite3_randomness(sizeof(group.uuid), group.uuid);
 	group_left_make(group.lsn, group.uuid);
-	return write_group(j, &group);
+	return write_group(j, &group, NULL, NULL);
 }

@@ -128,8 +128,7 @@ struct journal_opened {
 	char boot_id[40];
 	bool adopt;
 	uint64_t wal_room;
-	/* 0 and NULL after the first opening. */
-	uint64_t group_lsn;
+	/* NULL after the first opening. */
 	journal_check_fn *check;
 	void *check_arg;
 };
@@ -381,11 +380,17 @@ int journal_write_waiting(struct journal *j, const struct journal_row *row);
 /* ROW has been applied. SQLITE_CONSTRAINT: the row does not wait. */
 int journal_end_waiting(struct journal *j, const struct journal_row *row);
 
+/* ---- journal_repo.c ---- */
+
+/* Within a transaction; commit_lock is held. Sets REPO->id. An SQLite code. */
+int journal_put_repo(struct journal *j, struct journal_repo *repo);
+
 /* ---- journal_values.c ---- */
 
 /* Within a transaction; commit_lock is held. SQLite codes. */
 int journal_write_values(struct journal *j, const struct journal_row *row);
-int journal_drop_values(struct journal *j);
+/* The values of NEXT become all values; NULL: there are none. */
+int journal_set_values(struct journal *j, journal_given_fn *next, void *arg);
 
 /* ---- journal_range.c ---- */
 

@@ -88,41 +88,11 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "checksum that was stored with it; nothing was "
 		    "changed: " JOURNAL_WHAT_HELPS,
 		    j->cfg.path);
-	if (j->cfg.group_lsn != 0 && j->meta.group.lsn != j->cfg.group_lsn)
-		return journal_say(why, -EEXIST,
-		    "%s exists and has LSN %llu of a group, so it can't begin "
-		    "with LSN %llu: 'refd group join' first moves it aside by "
-		    "'refd recover --discard'",
-		    j->cfg.path, (unsigned long long)j->meta.group.lsn,
-		    (unsigned long long)j->cfg.group_lsn);
 	pthread_mutex_lock(&j->hand_lock);
 	j->lsn.trimmed = j->meta.trimmed;
 	j->group = j->meta.group;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
-}
-
-/* A node that joins by a copy has nothing that waits. */
-static int check_waiting(struct journal *j, char **why)
-{
-	int64_t nr = 0;
-	int rc;
-
-	if (j->cfg.group_lsn == 0)
-		return 0;
-	rc = journal_query_int(j->db,
-	    "SELECT count(*) FROM " JOURNAL_WAITING_ROWS, &nr);
-	if (rc != SQLITE_OK)
-		return journal_say_sql(j, why, rc, j->db,
-		    "can't read the journal");
-	return nr == 0 ?
-	    0 :
-	    journal_say(why, -EEXIST,
-		"%s exists and has %lld rows of a group that wait, so it can't "
-		"begin with LSN %llu: 'refd group join' first moves it aside "
-		"by 'refd recover --discard'",
-		j->cfg.path, (long long)nr,
-		(unsigned long long)j->cfg.group_lsn);
 }
 
 int journal_read_meta(struct journal *j, char **why)
@@ -143,7 +113,7 @@ int journal_read_meta(struct journal *j, char **why)
 		    rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, j->db,
 		    "can't read the journal");
 	sqlite3_finalize(s);
-	return r != 0 ? r : check_waiting(j, why);
+	return r;
 }
 
 int journal_write_meta(struct journal *j, const struct journal_meta *meta)

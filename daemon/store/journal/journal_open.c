@@ -333,7 +333,6 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	snprintf(j->cfg.boot_id, sizeof(j->cfg.boot_id), "%s", cfg->boot_id);
 	j->cfg.adopt = cfg->adopt;
 	j->cfg.wal_room = cfg->wal_room;
-	j->cfg.group_lsn = cfg->group_lsn;
 	j->cfg.check = cfg->check;
 	j->cfg.check_arg = cfg->check_arg;
 	j->cfg.dir = strdup(cfg->dir);
@@ -383,7 +382,6 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	    (r = journal_make_file(j, why)) == 0)
 		r = connect_all(j, why);
 	j->cfg.check = NULL;
-	j->cfg.group_lsn = 0;
 	if (r == 0)
 		r = journal_sync_dir(j);
 	if (r == 0) {

@@ -62,6 +62,11 @@ static const char put_repo[] =
     " ON CONFLICT(uuid) DO UPDATE SET path = ?2, dev = ?3, ino = ?4"
     " RETURNING id";
 
+int journal_put_repo(struct journal *j, struct journal_repo *repo)
+{
+	return run_repo(j, put_repo, repo, &repo->id);
+}
+
 int journal_register_repo(struct journal *j, struct journal_repo *repo)
 {
 	struct journal_mark mark;

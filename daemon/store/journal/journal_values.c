@@ -8,6 +8,9 @@
  * its row. A deletion leaves a value that says "no ref", because packed-refs of
  * an older copy can bring a deleted ref back.
  *
+ * A node that joins begins with the values of its copies, since a damaged copy
+ * would else be taken for the truth until the next row of each ref.
+ *
  * Failure modes: as of a commit (journal.c). A journal of a single machine has
  * no values, and a node that leaves its group drops them.
  */
@@ -28,21 +31,33 @@ static bool is_given(const struct record_member *m)
 }
 
 /* Columns that are not bound are NULL. */
-static int write_value(struct journal *j, const struct journal_row *row,
-    const struct record_member *m)
+static int write_value(struct journal *j, uint64_t repo, const char *ref,
+    const struct journal_value *value)
 {
 	sqlite3_stmt *s = j->stmts.write_value;
 
 	sqlite3_clear_bindings(s);
-	sqlite3_bind_int64(s, 1, (sqlite3_int64)row->repo);
-	sqlite3_bind_text(s, 2, m->name, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 3, (sqlite3_int64)row->group_lsn);
-	if (m->action == RECORD_WRITE && m->target != NULL)
-		sqlite3_bind_text(s, 5, m->target, -1, SQLITE_STATIC);
-	else if (m->action == RECORD_WRITE)
-		sqlite3_bind_blob(s, 4, m->new_oid.bytes,
-		    sizeof(m->new_oid.bytes), SQLITE_STATIC);
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+	sqlite3_bind_text(s, 2, ref, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)value->lsn);
+	if (value->target != NULL)
+		sqlite3_bind_text(s, 5, value->target, -1, SQLITE_STATIC);
+	else if (value->exists)
+		sqlite3_bind_blob(s, 4, value->oid.bytes,
+		    sizeof(value->oid.bytes), SQLITE_STATIC);
 	return journal_run(s);
+}
+
+static int write_member(struct journal *j, const struct journal_row *row,
+    const struct record_member *m)
+{
+	const bool writes = m->action == RECORD_WRITE;
+	const struct journal_value value = { .lsn = row->group_lsn,
+		.exists = writes,
+		.oid = m->new_oid,
+		.target = writes ? (char *)m->target : NULL };
+
+	return write_value(j, row->repo, m->name, &value);
 }
 
 int journal_write_values(struct journal *j, const struct journal_row *row)
@@ -53,14 +68,25 @@ int journal_write_values(struct journal *j, const struct journal_row *row)
 
 	for (i = 0; rec != NULL && i < rec->nr_members && rc == SQLITE_OK; i++)
 		if (is_given(&rec->members[i]))
-			rc = write_value(j, row, &rec->members[i]);
+			rc = write_member(j, row, &rec->members[i]);
 	return rc;
 }
 
-int journal_drop_values(struct journal *j)
+int journal_set_values(struct journal *j, journal_given_fn *next, void *arg)
 {
-	return sqlite3_exec(j->db, "DELETE FROM " JOURNAL_VALUES, NULL, NULL,
+	struct journal_given given = { .ref = NULL };
+	int rc, r = 0;
+
+	rc = sqlite3_exec(j->db, "DELETE FROM " JOURNAL_VALUES, NULL, NULL,
 	    NULL);
+	while (rc == SQLITE_OK && next != NULL && (r = next(arg, &given)) > 0) {
+		if (given.repo.id == 0)
+			rc = journal_put_repo(j, &given.repo);
+		if (rc == SQLITE_OK)
+			rc = write_value(j, given.repo.id, given.ref,
+			    &given.value);
+	}
+	return rc == SQLITE_OK && r < 0 ? SQLITE_ABORT : rc;
 }
 
 /* ---- reading ---- */

@@ -207,8 +207,7 @@ static int note_known(void *arg, const struct journal_repo *known)
 {
 	bool *is_known = arg;
 
-	(void)known;
-	*is_known = true;
+	*is_known = known->ino != 0;
 	return 0;
 }
 
@@ -308,7 +307,7 @@ static int is_other_dir(void *arg, const struct journal_repo *known)
 {
 	const struct repo *repo = arg;
 
-	return known->ino != repo->ino;
+	return known->ino != 0 && known->ino != repo->ino;
 }
 
 static bool is_replaced(struct repos *repos, struct repo *repo)

@@ -30,6 +30,10 @@ struct ref_backend {
 	 */
 	int (*look)(struct pass *p, const struct change *at,
 	    struct loose_value *value);
+	/* For a gate: gives the changes of G the values that they have now
+	 * (change_glanced()), without a lock. Refuses the transaction if git
+	 * would pack a former value. */
+	void (*glance)(struct pass *p, struct repo_slice *g);
 	/* Has the ref at AT a log? 1, 0, or negative errno. */
 	int (*has_log)(struct pass *p, const struct change *at);
 	/* Fails C, which does not exist, if stored refs above or below its name
@@ -61,7 +65,8 @@ struct ref_backend {
 	 * the end. */
 	void (*sync)(struct pass *p, struct repo_slice *g);
 	void (*synced)(struct pass *p, struct repo_slice *g);
-	/* The error of this sync, or 0. */
+	/* The first failed flush of G, or 0: the prepared file may not be
+	 * published. */
 	int (*sync_error)(const struct repo_slice *g);
 	/* Publishes the committed changes. Changes that can't be published are
 	 * marked by change_take_back() or change_keep(). */

@@ -14,6 +14,7 @@ bool files_hold(struct pass *p, struct change *c, struct loose_value *value);
 void files_held(struct pass *p, struct repo_slice *g);
 int files_look(struct pass *p, const struct change *at,
     struct loose_value *value);
+void files_glance(struct pass *p, struct repo_slice *g);
 int files_has_log(struct pass *p, const struct change *at);
 void files_conflict(struct pass *p, struct change *c);
 void files_log(struct pass *p, struct change *c, bool create);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/batch/files.h"
 
@@ -181,4 +182,72 @@ void files_conflict(struct pass *p, struct change *c)
 		directory_blocks(c);
 	else if (dirs < 0)
 		dirs_failed(c, dirs, "can't remove an empty directory");
+}
+
+/* ---- a gate ---- */
+
+static bool is_absent(struct pass *p, int dirfd, const char *path)
+{
+	struct sys_stat st;
+	int r = SYS(p->sys, lstatat, dirfd, path, &st);
+
+	return r == -ENOENT || r == -ENOTDIR || (r == 0 && S_ISDIR(st.mode));
+}
+
+/*
+ * Git locks each ref that it changes, except when it packs. Then git only locks
+ * packed-refs, and `git pack-refs --auto` has read the refs before. A loose
+ * file overrules the line that git will write. But without a file, the line
+ * becomes the value, and brings a deleted ref or an older value back.
+ */
+static bool is_packed_late(struct pass *p, const struct change *c)
+{
+	const struct refd_update *ask = c->u->ask;
+	const struct repo_slice *g = c->repo_slice;
+	char lock[REFD_PATH_MAX];
+	struct refd_oid oid;
+	int r;
+
+	if (ask->action != REFD_UPDATE || c->edit.dirfd != g->repo->fd ||
+	    token_lock_path(lock, c->edit.name) < 0 ||
+	    !is_absent(p, c->edit.dirfd, lock) ||
+	    !is_absent(p, c->edit.dirfd, c->edit.name))
+		return false;
+	r = packed_lookup(g->files.snap, c->edit.name, &oid);
+	return r == 0 || (r > 0 && !refd_oid_eq(&oid, &ask->new_oid));
+}
+
+static void refuse(struct change *c)
+{
+	struct txn *txn = c->slice->txn;
+
+	if (txn->refused != REFD_OK)
+		return;
+	txn->refused = REFD_STALE;
+	txn->why = repo_why("git has read '%s' before another writer changed "
+			    "it, and would pack the former value: pack the "
+			    "refs again",
+	    c->edit.name);
+}
+
+/* Without packed-refs, an absent file says nothing. */
+void files_glance(struct pass *p, struct repo_slice *g)
+{
+	struct loose_value value;
+	struct change *c;
+	bool may_pack;
+
+	if (packed_snapshot(g->repo->packed, &g->files.snap) < 0)
+		return;
+	may_pack = !is_absent(p, g->repo->fd, "packed-refs.lock");
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		if (!change_has_place(c))
+			continue;
+		if (may_pack && is_packed_late(p, c))
+			refuse(c);
+		if (files_look(p, c, &value) == 0)
+			change_glanced(c, &value);
+	}
+	packed_snapshot_put(g->files.snap);
+	g->files.snap = NULL;
 }

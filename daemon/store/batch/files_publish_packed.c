@@ -116,7 +116,7 @@ void files_publish_packed(struct pass *p, struct repo_slice *g)
 
 	if (!g->files.packed_changed)
 		return;
-	r = g->files.packed_err;
+	r = files_sync_error(g);
 	if (r == 0)
 		r = files_refit_packed(p, g);
 	if (r == 0 && g->files.packed_changed) {

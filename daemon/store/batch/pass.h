@@ -393,6 +393,9 @@ bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
 /* look.c: reads the refs of a gate while git holds their locks. */
 void pass_look(struct pass *p);
+/* C, which has a place, has VALUE now. Frees VALUE. */
+void change_glanced(struct change *c, struct loose_value *value);
+bool change_has_place(const struct change *c);
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every

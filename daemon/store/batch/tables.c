@@ -37,6 +37,7 @@ const struct ref_backend tables_backend = {
 	.hold = tables_hold,
 	.held = tables_held,
 	.look = tables_look,
+	.glance = tables_glance,
 	.has_log = tables_has_log,
 	.conflict = tables_conflict,
 	.log = tables_log,

@@ -42,6 +42,7 @@ bool tables_hold(struct pass *p, struct change *c, struct loose_value *value);
 void tables_held(struct pass *p, struct repo_slice *g);
 int tables_look(struct pass *p, const struct change *at,
     struct loose_value *value);
+void tables_glance(struct pass *p, struct repo_slice *g);
 int tables_has_log(struct pass *p, const struct change *at);
 void tables_conflict(struct pass *p, struct change *c);
 void tables_log(struct pass *p, struct change *c, bool create);
@@ -50,7 +51,6 @@ bool tables_seal(struct pass *p, struct repo_slice *g);
 void tables_wait(struct pass *p, struct repo_slice *g);
 void tables_sync(struct pass *p, struct repo_slice *g);
 void tables_synced(struct pass *p, struct repo_slice *g);
-/* The first failed flush of G, or 0: no list of G may be published. */
 int tables_sync_error(const struct repo_slice *g);
 void tables_publish(struct pass *p, struct repo_slice *g);
 void tables_release(struct pass *p, struct repo_slice *g);
@@ -96,16 +96,5 @@ void tables_record_of(void *arg, size_t i, struct reftable_record *record);
 /* The work of a batch in the tables of a repository that other repositories may
  * have to wait for: as long as for some hundred small blocks. */
 #define TABLES_WORK ((uint64_t)4 * 1024 * 1024)
-
-/* For a gate: reads refs without the turn of their stack. A batch keeps it for
- * a flush, because git holds the lock meanwhile. The looks share one
- * budget, so the caller sets its WORK first. Otherwise zero-initialised: no
- * stack is open. The caller ends LOOK. 0 or negative errno. */
-struct tables_glance {
-	const char *worktree; /* of LOOK; borrowed */
-	struct stack_look look;
-};
-int tables_glance(struct tables_glance *glance, const struct change *at,
-    struct loose_value *value);
 
 #endif

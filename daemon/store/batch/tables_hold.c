@@ -128,7 +128,13 @@ int tables_look(struct pass *p, const struct change *at,
 
 /* ---- a gate ---- */
 
-int tables_glance(struct tables_glance *glance, const struct change *at,
+/* The last stack of a gate, and the budget of all. */
+struct glance {
+	const char *worktree; /* of LOOK; NULL: none */
+	struct stack_look look;
+};
+
+static int glance_at(struct glance *glance, const struct change *at,
     struct loose_value *value)
 {
 	struct stack_look *look = &glance->look;
@@ -145,6 +151,21 @@ int tables_glance(struct tables_glance *glance, const struct change *at,
 	return r < 0 ?
 	    r :
 	    stack_look_value(&look->reader, at->edit.name, value, &index);
+}
+
+/* Takes no turn of a stack, because a batch keeps the turn for a flush, and git
+ * holds its lock meanwhile. */
+void tables_glance(struct pass *p, struct repo_slice *g)
+{
+	struct glance glance = { .look.budget.work = TABLES_WORK };
+	struct loose_value value;
+	struct change *c;
+
+	(void)p;
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (change_has_place(c) && glance_at(&glance, c, &value) == 0)
+			change_glanced(c, &value);
+	stack_look_end(&glance.look);
 }
 
 /* ---- conflicts ---- */

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #include "daemon/store/recovery/rule.h"
-#include "daemon/store/recovery/redo.h"
+#include "daemon/store/recovery/redo_files.h"
 #include "daemon/store/refs/loose.h"
 
 /* 1: below the name of MEMBER is a packed ref or any file, for example a

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "daemon/store/refs/loose.h"
-#include "daemon/store/recovery/redo.h"
+#include "daemon/store/recovery/redo_files.h"
 
 /* 1: present; 0: absent; or negative errno. */
 static int find_packed(const struct replay *rp, const struct redo *redo)
@@ -53,6 +53,16 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 	    (redo->deletes_loose || redo->in_packed))
 		redo_report(rp, redo_finding(redo), redo->records->name,
 		    "it was there again; deleted");
+	return r;
+}
+
+int redo_lock_packed(struct replay *rp, mode_t dir_mode)
+{
+	int r = token_lock(&rp->token, rp->repo->fd, "packed-refs", dir_mode);
+
+	if (r == -EEXIST && redo_clear_dead(rp, rp->repo->fd, "packed-refs"))
+		r = token_lock(&rp->token, rp->repo->fd, "packed-refs",
+		    dir_mode);
 	return r;
 }
 

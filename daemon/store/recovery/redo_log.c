@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/store/recovery/redo.h"
+#include "daemon/store/recovery/redo_files.h"
 #include "daemon/store/refs/loose.h"
 
 bool redo_is_no_log(int err)

@@ -30,14 +30,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/recovery/redo.h"
+#include "daemon/store/recovery/redo_files.h"
 #include "daemon/store/recovery/rule.h"
 #include "daemon/store/refs/loose.h"
 #include "proto/lib/array.h"
 
-const char redo_unlocked_text[] =
-    "its lock was removed before it was published, and another writer has the "
-    "reference now";
 static const char no_line_text[] =
     "its lock was removed, and another writer has written packed-refs since, "
     "without the reference";

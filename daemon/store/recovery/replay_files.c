@@ -24,7 +24,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/store/recovery/redo.h"
+#include "daemon/store/recovery/redo_files.h"
 #include "daemon/store/recovery/saved.h"
 
 static bool is_deletion(const struct redo *redo)

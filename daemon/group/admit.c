@@ -20,13 +20,13 @@ static void refuse(struct txn *txn, enum refd_status status, char *why)
 
 bool group_admit(struct replica *r, struct txn *txn)
 {
-	struct group_replica *gr = group_replica_of(r);
+	struct group *g = group_of(r);
 	struct group_txn *kept;
 	uint64_t epoch;
 
 	if (txn->is_own || txn->req.verb == REFD_VERB_PACK || txn->readmitted)
 		return true;
-	epoch = group_epoch(gr->group);
+	epoch = group_epoch(g);
 	kept = group_txn_of(txn);
 	if (epoch != 0 && kept == NULL && (kept = group_txn_new()) != NULL)
 		txn->replica = &kept->base;
@@ -39,8 +39,7 @@ bool group_admit(struct replica *r, struct txn *txn)
 		refuse(txn, busy_cause_count(BUSY_MEMORY),
 		    strdup(busy_cause_text(BUSY_MEMORY)));
 	else
-		refuse(txn, busy_cause_count(BUSY_GROUP),
-		    group_refusal(gr->group));
+		refuse(txn, busy_cause_count(BUSY_GROUP), group_refusal(g));
 	return false;
 }
 
@@ -209,12 +208,12 @@ static bool pay(const struct sys *sys, const struct txn *txn)
 
 /* Collects the objects of TXN that other nodes may lack: its rows can contain
  * them. Otherwise other nodes fetch them first. */
-static void collect_objects(struct group_replica *gr, struct txn *txn)
+static void collect_objects(struct group *g, struct txn *txn)
 {
-	const struct sys *sys = gr->base.host->sys;
+	const struct sys *sys = g->base.host->sys;
 	struct group_txn *kept = group_txn_of(txn);
 	const struct refd_oid null = { .bytes = { 0 } };
-	struct known_in in = { gr->group, txn->repo };
+	struct known_in in = { g, txn->repo };
 	struct refd_oid tips[ROW_OBJECTS_TIPS];
 	struct row_objects_need need = { .sys = sys,
 		.odb = txn->repo->odb,
@@ -225,7 +224,7 @@ static void collect_objects(struct group_replica *gr, struct txn *txn)
 		.nr_rows = txn->nr_updates };
 
 	group_txn_drop_objects(kept);
-	if (!may_be_in_row(gr->group, txn) || !is_known(&in, &null))
+	if (!may_be_in_row(g, txn) || !is_known(&in, &null))
 		return;
 	need.nr_tips = list_tips(txn, tips);
 	kept->is_in_row =
@@ -256,5 +255,5 @@ void group_collect(struct replica *r, struct txn *txn)
 	if (txn->is_own)
 		is_whole(txn);
 	else if (txn->replica != NULL)
-		collect_objects(group_replica_of(r), txn);
+		collect_objects(group_of(r), txn);
 }

@@ -29,7 +29,7 @@ static int append_of_node(struct group *g, struct pipeline *p,
 int group_append_rows(struct replica *replica, struct pipeline *p,
     struct journal_row *rows, size_t nr, bool flush)
 {
-	struct group *g = group_replica_of(replica)->group;
+	struct group *g = group_of(replica);
 	struct commit_log_mark mark;
 	int r;
 
@@ -106,8 +106,7 @@ void group_appended(struct replica *r, struct pass *p, const struct slice *s)
 {
 	/* Other nodes may lack what this node lacked. */
 	if (!s->txn->is_own)
-		note_values(group_replica_of(r)->group, s,
-		    group_txn_of(s->txn));
+		note_values(group_of(r), s, group_txn_of(s->txn));
 	/* If the mark stays, the import is done again. */
 	if (has_value(&s->plan) && !group_txn_is_of_node(s->txn) &&
 	    atomic_load(&s->repo->awaits_import))

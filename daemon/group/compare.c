@@ -125,7 +125,7 @@ static void journal_unreadable(struct change *c)
  */
 void group_compare(struct replica *r, struct pass *p, struct change *c)
 {
-	struct group_replica *gr = group_replica_of(r);
+	struct group *g = group_of(r);
 	const struct repo *repo = c->slice->repo;
 	const bool mends = c->slice->txn->is_own;
 	struct journal_value value;
@@ -144,7 +144,7 @@ void group_compare(struct replica *r, struct pass *p, struct change *c)
 	    !gives_value_of_group(c->u->ask, &value)) {
 		change_again(c, TXN_AGAIN_DIVERGED);
 	} else if (found > 0 && !mends && !has_value_of_group(c, &value)) {
-		gr->diverged(gr, repo, c->edit.name);
+		g->diverged(g, repo, c->edit.name);
 		change_again(c, TXN_AGAIN_DIVERGED);
 	}
 	free(value.target);
@@ -158,7 +158,7 @@ void group_compare(struct replica *r, struct pass *p, struct change *c)
 void group_compare_around(struct replica *replica, struct pass *p,
     struct change *c)
 {
-	struct group_replica *gr = group_replica_of(replica);
+	struct group *g = group_of(replica);
 	const struct repo *repo = c->slice->repo;
 	char found[REFD_REFNAME_MAX + 1];
 	int r;
@@ -168,7 +168,7 @@ void group_compare_around(struct replica *replica, struct pass *p,
 	r = journal_find_value_around(p->ap->journal, repo->id, c->edit.name,
 	    found);
 	if (r > 0) {
-		gr->diverged(gr, repo, found);
+		g->diverged(g, repo, found);
 		change_again(c, TXN_AGAIN_DIVERGED);
 	} else if (r < 0) {
 		journal_unreadable(c);

@@ -14,119 +14,81 @@
 /* ---- opening and closing ---- */
 
 /* completions.hold */
-static bool hold(void *replica, struct txn *txn)
+static bool hold(void *group, struct txn *txn)
 {
-	struct group_replica *gr = replica;
+	struct group *g = group;
 
 	group_txn_deny_unsupported(txn);
-	return follower_take(gr->follower, txn) || group_hold(gr->group, txn);
+	return follower_take(g->follower, txn) || group_hold(g, txn);
 }
 
-static void mend(struct group_replica *gr, const struct repo *repo,
-    const char *name)
+static void mend(struct group *g, const struct repo *repo, const char *name)
 {
-	follower_mend(gr->follower, repo, name);
+	follower_mend(g->follower, repo, name);
 }
 
 static int open_node(struct replica *r, char **why)
 {
-	struct group_replica *gr = group_replica_of(r);
 	const struct replica_host *host = r->host;
-	const struct group_config group = { .sys = host->sys,
-		.node = gr->node,
-		.patience_ns = gr->patience_ns,
-		.log = host->log,
-		.roots = host->roots,
-		.nr_roots = host->nr_roots,
-		.completions = host->completions,
-		.fatal = host->fatal,
-		.event = host->cfg->event,
-		.arg = host->arg };
-	struct follower_config follower = { .sys = host->sys,
-		.repos = host->repos,
-		.admissions = host->admissions,
-		.pipeline = host->pipeline,
-		.workers = host->workers,
-		.patience_ns = gr->patience_ns,
-		.event = host->cfg->event };
+	struct group *g = group_of(r);
 
 	(void)why;
-	gr->group = group_new(&group);
-	if (gr->group == NULL)
+	if (group_open(g) < 0)
 		return -ENOMEM;
-	follower.group = gr->group;
-	gr->follower = follower_new(&follower);
-	if (gr->follower == NULL)
+	g->follower = follower_new(host, g, g->patience_ns);
+	if (g->follower == NULL)
 		return -ENOMEM;
 	host->repos->are_copies = true;
 	host->completions->hold = hold;
-	host->completions->hold_arg = gr;
+	host->completions->hold_arg = g;
 	return 0;
 }
 
 static int start(struct replica *r)
 {
-	struct group_replica *gr = group_replica_of(r);
-	int err = follower_start(gr->follower);
+	int err = follower_start(group_of(r)->follower);
 
-	if (err == 0) {
-		err = group_start(gr->group, gr->fd);
-		gr->fd = -1;
-	}
-	return err;
+	return err == 0 ? group_start(group_of(r)) : err;
 }
 
 static void stop(struct replica *r)
 {
-	group_stop(group_replica_of(r)->group);
-	follower_stop(group_replica_of(r)->follower);
+	group_stop(group_of(r));
+	follower_stop(group_of(r)->follower);
 }
 
 static void free_node(struct replica *r)
 {
-	struct group_replica *gr = group_replica_of(r);
-
-	follower_free(gr->follower);
-	group_free(gr->group);
-	if (gr->fd >= 0)
-		SYS(r->host->sys, close, gr->fd);
-	free(gr->node);
-	free(gr);
+	follower_free(group_of(r)->follower);
+	group_free(group_of(r));
 }
 
 struct replica *group_replica_new(const char *node, int64_t patience_ns)
 {
-	struct group_replica *gr = calloc(1, sizeof(*gr));
+	struct group *g = group_new(node, patience_ns);
 
-	if (gr == NULL)
+	if (g == NULL)
 		return NULL;
-	gr->base.ops = &group_replica_ops;
-	gr->node = strdup(node);
-	gr->patience_ns = patience_ns;
-	gr->fd = -1;
-	gr->diverged = mend;
-	if (gr->node == NULL) {
-		free(gr);
-		return NULL;
-	}
-	return &gr->base;
+	g->base.ops = &group_replica_ops;
+	g->diverged = mend;
+	return &g->base;
 }
 
 void group_replica_listen(struct replica *r, int fd)
 {
-	group_replica_of(r)->fd = fd;
+	group_of(r)->listen_fd = fd;
 }
 
 /* ---- operations ---- */
 
 static void give_up(struct replica *r, struct txn *txn)
 {
-	group_give_up(group_replica_of(r)->group, txn);
+	group_give_up(group_of(r), txn);
 }
 
 static const char *doubt(struct replica *r)
 {
-	return group_epoch(group_replica_of(r)->group) != 0 ?
+	return group_epoch(group_of(r)) != 0 ?
 	    NULL :
 	    "this node does not lead its group, and may lack the transaction: "
 	    "ask the node that leads";
@@ -138,12 +100,12 @@ static void ended(struct replica *r, struct batch *b, uint64_t lsn)
 
 	for (i = 0; i < b->nr_slices; i++)
 		group_txn_deny_unsupported(b->slices[i].txn);
-	group_applied(group_replica_of(r)->group, lsn);
+	group_applied(group_of(r), lsn);
 }
 
 static void unfinished(struct replica *r)
 {
-	group_fail(group_replica_of(r)->group,
+	group_fail(group_of(r),
 	    "an update of the group can't be finished: the next start does it");
 }
 
@@ -160,7 +122,7 @@ static uint64_t token_lsn(struct replica *r, const struct journal_row *row)
 
 static void look(struct replica *r, struct replica_state *state)
 {
-	group_look(group_replica_of(r)->group, state);
+	group_look(group_of(r), state);
 }
 
 const struct replica_ops group_replica_ops = {

@@ -5,23 +5,11 @@
 #include "daemon/group/group_replica.h"
 #include "daemon/store/group/group_txn.h"
 #include "daemon/store/following/follower.h"
+#include "daemon/store/group/group_internal.h"
 
-struct group_replica {
-	struct replica base; /* first */
-	char *node;          /* owned */
-	int64_t patience_ns;
-	int fd;                    /* listens, until group_start() owns it */
-	struct group *group;       /* with its own mutex; owned */
-	struct follower *follower; /* the same */
-	/* NAME of REPO has another value than the group gave it, and the update
-	 * is given back. */
-	void (*diverged)(struct group_replica *gr, const struct repo *repo,
-	    const char *name);
-};
-
-static inline struct group_replica *group_replica_of(struct replica *r)
+static inline struct group *group_of(struct replica *r)
 {
-	return (struct group_replica *)r;
+	return (struct group *)r;
 }
 
 /* The operations of all nodes. */

@@ -15,8 +15,7 @@
 #include <stdlib.h>
 
 #include "daemon/group/group_replica_internal.h"
-#include "daemon/store/following/node_txn.h"
-#include "daemon/store/following/row_txn.h"
+#include "daemon/store/following/own_txn.h"
 #include "proto/refname.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tables_rig.h"
@@ -55,20 +54,19 @@ static void appended(struct replica *r, struct pass *p, const struct slice *s)
 }
 
 /* The value of a ref is not the group's. */
-static void tell(struct group_replica *gr, const struct repo *repo,
-    const char *name);
+static void tell(struct group *g, const struct repo *repo, const char *name);
 
 /* From now on the rows belong to a group. */
 static void share_rows(void)
 {
 	static struct replica_ops ops;
-	static struct group_replica gr;
+	static struct group g;
 
 	ops = group_replica_ops;
 	ops.appended = appended;
-	gr = (struct group_replica){ .base = { &ops, &w->store.host },
+	g = (struct group){ .base = { &ops, &w->store.host },
 		.diverged = tell };
-	w->store.pipeline->applier.replica = &gr.base;
+	w->store.pipeline->applier.replica = &g.base;
 }
 
 /* The repository has been opened before. */
@@ -166,7 +164,7 @@ static bool try_row(void)
 		.nr_members = 2 };
 	struct group_row row = { .is_final = true };
 	uint8_t *body;
-	struct row_txn rt;
+	struct own_txn rt;
 	bool is_applied;
 	size_t i;
 
@@ -179,7 +177,7 @@ static bool try_row(void)
 	}
 	body = record_encode(&rec, &row.record.len);
 	row.record.data = body;
-	ck_assert_int_eq(row_txn_init(&rt, &row, 1, WORLD_REPO), 0);
+	ck_assert_int_eq(own_txn_of_row(&rt, &row, 1, WORLD_REPO), 0);
 	rt.txn->repo = world_repo(w, WORLD_REPO);
 	ck_assert_ptr_nonnull(rt.txn->repo);
 	for (i = 0; i < 2; i++)
@@ -192,7 +190,7 @@ static bool try_row(void)
 		    is_applied);
 	repo_put(&w->store.repos, rt.txn->repo);
 	rt.txn->repo = NULL;
-	row_txn_done(&rt);
+	own_txn_done(&rt);
 	free(body);
 	return is_applied;
 }
@@ -256,10 +254,9 @@ static void end(void)
 		wr_teardown();
 }
 
-static void tell(struct group_replica *gr, const struct repo *repo,
-    const char *name)
+static void tell(struct group *g, const struct repo *repo, const char *name)
 {
-	(void)gr;
+	(void)g;
 	ck_assert_str_eq(repo->path, WORLD_REPO);
 	ck_assert_str_eq(name, told);
 	nr_told++;
@@ -336,18 +333,18 @@ static bool mend(char found, char want)
 		    .new_oid = world_oid(want) },
 	};
 	struct repo *repo = world_repo(w, WORLD_REPO);
-	struct node_txn nt;
+	struct own_txn nt;
 	bool is_done;
 
 	ck_assert_ptr_nonnull(repo);
-	ck_assert_int_eq(node_txn_init(&nt, repo, updates, 2, false), 0);
+	ck_assert_int_eq(own_txn_of_node(&nt, repo, updates, 2, false), 0);
 	nt.txn->repo = repo;
 	apply_batch(&w->store.pipeline->applier, nt.batch);
 	is_done = nt.txn->updates[0].status == REFD_OK &&
 	    nt.txn->updates[1].status == REFD_OK;
 	repo_put(&w->store.repos, repo);
 	nt.txn->repo = NULL;
-	node_txn_done(&nt);
+	own_txn_done(&nt);
 	return is_done;
 }
 

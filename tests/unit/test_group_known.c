@@ -29,6 +29,8 @@ static int64_t now_boot(const struct sys *sys)
 	return now_ns;
 }
 
+static struct replica_host host;
+
 /* As group_new() makes it, without a journal. */
 static void setup(void)
 {
@@ -39,7 +41,8 @@ static void setup(void)
 	ck_assert_ptr_nonnull(g);
 	g->known = calloc(GROUP_KNOWN, sizeof(*g->known));
 	ck_assert_ptr_nonnull(g->known);
-	g->cfg.sys = &clock_sys;
+	host.sys = &clock_sys;
+	g->base.host = &host;
 	pthread_mutex_init(&g->mutex, NULL);
 	pthread_mutex_init(&g->known_mutex, NULL);
 	g->epoch = EPOCH;

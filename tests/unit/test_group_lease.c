@@ -28,6 +28,8 @@ static int64_t now_mono(const struct sys *sys)
 	return mono_ns;
 }
 
+static struct replica_host host;
+
 /* As group_new() makes it, without a journal. */
 static void setup(void)
 {
@@ -38,7 +40,8 @@ static void setup(void)
 	clock_sys.now_mono = now_mono;
 	g = calloc(1, sizeof(*g));
 	ck_assert_ptr_nonnull(g);
-	g->cfg.sys = &clock_sys;
+	host.sys = &clock_sys;
+	g->base.host = &host;
 	pthread_mutex_init(&g->mutex, NULL);
 	LIST_INIT(&g->batches);
 	TAILQ_INIT(&g->holds);

@@ -40,7 +40,7 @@ bool follower_take(struct follower *f, struct txn *txn)
 
 void follower_admit(struct follower *f, struct txn *txn)
 {
-	admissions_admit(f->cfg.admissions, txn);
+	admissions_admit(f->host->admissions, txn);
 	pthread_mutex_lock(&f->mutex);
 	while (f->admitted != txn)
 		pthread_cond_wait(&f->back, &f->mutex);
@@ -51,7 +51,7 @@ void follower_admit(struct follower *f, struct txn *txn)
 void follower_put_repo(struct follower *f, struct txn *txn)
 {
 	if (txn->repo != NULL)
-		repo_put(f->cfg.repos, txn->repo);
+		repo_put(f->host->repos, txn->repo);
 	txn->repo = NULL;
 }
 
@@ -124,7 +124,7 @@ static bool is_cause(const struct txn_update *u)
 
 /* Before the batch, no update of TXN is decided; after it, all are OK. An
  * update that differs counts more than one that waits. */
-static enum result look_at_updates(struct attempt *a, const struct row_txn *rt,
+static enum result look_at_updates(struct attempt *a, const struct own_txn *rt,
     bool is_applied)
 {
 	const struct record *rec = &rt->record;
@@ -166,15 +166,15 @@ static bool has_uuid(struct attempt *a, const struct txn *txn)
 /* The row was committed when enough other nodes had the repository and the
  * objects. This node may be another one. */
 static void fetch_missing(struct follower *f, struct attempt *a,
-    const struct row_txn *rt)
+    const struct own_txn *rt)
 {
 	const struct txn *txn = rt->txn;
 	struct refd_oid *oids;
 	size_t i, nr = 0;
 
-	if (SYS(f->cfg.sys, now_mono) < a->fetch_ns)
+	if (SYS(f->host->sys, now_mono) < a->fetch_ns)
 		return;
-	a->fetch_ns = SYS(f->cfg.sys, now_mono) + f->cfg.patience_ns;
+	a->fetch_ns = SYS(f->host->sys, now_mono) + f->patience_ns;
 	/* The repository may be a new one, or git has pruned the objects. */
 	a->has_written = false;
 	oids = calloc(txn->nr_updates + 1, sizeof(*oids));
@@ -182,7 +182,7 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 		if (!refd_oid_is_null(&txn->updates[i].ask->new_oid))
 			oids[nr++] = txn->updates[i].ask->new_oid;
 	if (oids != NULL)
-		group_fetch(f->cfg.group, a->row->repo, &a->row->path,
+		group_fetch(f->group, a->row->repo, &a->row->path,
 		    rt->record.object_format, oids, nr);
 	free(oids);
 }
@@ -193,7 +193,7 @@ static bool write_objects(struct follower *f, struct attempt *a,
 	int r = 0;
 
 	if (!a->has_written)
-		r = row_objects_write(f->cfg.repos, a->path, a->row, rec);
+		r = row_objects_write(f->host->repos, a->path, a->row, rec);
 	a->has_written = r == 0;
 	if (r < 0)
 		attempt_say(a, "can't write the objects of the row to '%s': %s",
@@ -203,7 +203,7 @@ static bool write_objects(struct follower *f, struct attempt *a,
 
 /* PLACED: 0, or why the repository is not in its place. */
 static enum result apply(struct follower *f, struct attempt *a,
-    struct row_txn *rt, int placed)
+    struct own_txn *rt, int placed)
 {
 	enum result result;
 
@@ -225,7 +225,7 @@ static enum result apply(struct follower *f, struct attempt *a,
 		fetch_missing(f, a, rt);
 		return result;
 	}
-	pipeline_apply_row(f->cfg.pipeline, rt->batch);
+	pipeline_apply_row(f->host->pipeline, rt->batch);
 	result = look_at_updates(a, rt, true);
 	return result == RESULT_DIFFERS ? mend_row(f, a, rt) : result;
 }
@@ -233,18 +233,18 @@ static enum result apply(struct follower *f, struct attempt *a,
 /* As row_place_put(). */
 static int place(struct follower *f, struct attempt *a)
 {
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
-	const struct row_place place = { .repos = f->cfg.repos,
-		.event = f->cfg.event,
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
+	const struct row_place place = { .repos = f->host->repos,
+		.event = f->host->cfg->event,
 		.lsn = a->lsn,
 		.searches = a->search_ns != 0 && now_ns >= a->search_ns &&
 		    now_ns >= f->search_ns,
 		.has_left = a->has_left };
 	int r = row_place_put(&place, a->row, a->path, a->why, sizeof(a->why));
-	const int64_t took_ns = SYS(f->cfg.sys, now_mono) - now_ns;
+	const int64_t took_ns = SYS(f->host->sys, now_mono) - now_ns;
 
 	if (place.searches) {
-		a->search_ns = now_ns + f->cfg.patience_ns;
+		a->search_ns = now_ns + f->patience_ns;
 		f->search_ns = now_ns + SEARCH_PART * took_ns;
 	} else if (r == -ENOENT && a->search_ns == 0) {
 		a->search_ns = now_ns + SEARCH_NS;
@@ -254,16 +254,16 @@ static int place(struct follower *f, struct attempt *a)
 
 void attempt_init(const struct follower *f, struct attempt *a)
 {
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
 
 	*a = (struct attempt){ .since_ns = now_ns,
 		.event = STORE_GROUP_WAITS,
-		.report_ns = now_ns + f->cfg.patience_ns / 2 };
+		.report_ns = now_ns + f->patience_ns / 2 };
 }
 
 void attempt_report(struct follower *f, struct attempt *a)
 {
-	int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	int64_t now_ns = SYS(f->host->sys, now_mono);
 	char text[FOLLOWER_WHY_MAX + 64];
 	int len = 0;
 
@@ -274,21 +274,21 @@ void attempt_report(struct follower *f, struct attempt *a)
 		len = snprintf(text, sizeof(text),
 		    "row %" PRIu64 " of the group cannot be applied: ", a->lsn);
 	snprintf(text + len, sizeof(text) - (size_t)len, "%s", a->why);
-	if (f->cfg.event != NULL)
-		f->cfg.event(a->event, a->path, text);
+	if (f->host->cfg->event != NULL)
+		f->host->cfg->event(a->event, a->path, text);
 }
 
 enum result attempt_try(struct follower *f, struct attempt *a)
 {
-	struct row_txn rt;
+	struct own_txn rt;
 	enum result result;
 	int placed = place(f, a);
-	int r = row_txn_init(&rt, a->row, a->lsn, a->path);
+	int r = own_txn_of_row(&rt, a->row, a->lsn, a->path);
 
 	if (r == 0) {
 		result = apply(f, a, &rt, placed);
 		follower_put_repo(f, rt.txn);
-		row_txn_done(&rt);
+		own_txn_done(&rt);
 	} else {
 		result = attempt_waits(a,
 		    r == -ENOMEM ? strerror(ENOMEM) :
@@ -311,9 +311,9 @@ static bool apply_soon(struct follower *f, struct attempt *a)
 		result = attempt_try(f, a);
 		if (result == RESULT_DONE)
 			return true;
-		if (SYS(f->cfg.sys, now_mono) >= end_ns)
+		if (SYS(f->host->sys, now_mono) >= end_ns)
 			return false;
-		SYS(f->cfg.sys, sleep_ns, pause_ns);
+		SYS(f->host->sys, sleep_ns, pause_ns);
 		if (pause_ns < PAUSE_MAX_NS)
 			pause_ns *= 2;
 	}
@@ -333,7 +333,7 @@ static void take_row(struct follower *f, const struct group_input *in)
 		waiting_put(f, in, &a));
 	/* Otherwise the next connection brings the row again. */
 	if (is_taken)
-		group_applied(f->cfg.group, frame->row.lsn);
+		group_applied(f->group, frame->row.lsn);
 }
 
 /* Tries what waits. Returns the time until the next attempt. */
@@ -349,9 +349,9 @@ static void *follower_main(void *arg)
 	struct follower *f = arg;
 	struct group_input *in;
 
-	while (group_next(f->cfg.group, next_try(f), &in)) {
+	while (group_next(f->group, next_try(f), &in)) {
 		if (in != NULL && in->frame.type == GROUP_ROLE) {
-			group_take_role(f->cfg.group, &in->frame);
+			group_take_role(f->group, &in->frame);
 			mends_scan(f);
 		} else if (in != NULL) {
 			take_row(f, in);
@@ -363,13 +363,16 @@ static void *follower_main(void *arg)
 
 /* ---- life ---- */
 
-struct follower *follower_new(const struct follower_config *cfg)
+struct follower *follower_new(const struct replica_host *host,
+    struct group *group, int64_t patience_ns)
 {
 	struct follower *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		return NULL;
-	f->cfg = *cfg;
+	f->host = host;
+	f->group = group;
+	f->patience_ns = patience_ns;
 	LIST_INIT(&f->waiting);
 	mends_init(f);
 	pthread_mutex_init(&f->mutex, NULL);

@@ -1,6 +1,6 @@
 /*
  * Follows a group: a thread applies the rows that this node lacks, one after
- * the other, as ordinary batches (row_txn.h). Admission opens the repository
+ * the other, as ordinary batches (own_txn.h). Admission opens the repository
  * and checks the objects; no client's rights are checked.
  *
  * The happy path: admit, apply, tell refd-group.
@@ -19,25 +19,10 @@
 
 struct follower;
 
-/* All pointers are borrowed until follower_free(). */
-struct follower_config {
-	const struct sys *sys;
-	struct group *group;
-	struct repos *repos;
-	struct admissions *admissions;
-	struct pipeline *pipeline;
-	struct workers *workers; /* not started yet */
-	/* After half of this time a row that waits is reported. After the whole
-	 * time, what is missing is asked for again. */
-	int64_t patience_ns;
-	/* For the log: the row of the repository PLACE waits, for WHY. May be
-	 * NULL. */
-	void (
-	    *event)(enum store_event event, const char *place, const char *why);
-};
-
-/* NULL: out of memory. Lives until the workers have stopped. */
-struct follower *follower_new(const struct follower_config *cfg);
+/* HOST and GROUP are borrowed, and PATIENCE_NS is the group's. NULL: out of
+ * memory. Lives until the workers have stopped. */
+struct follower *follower_new(const struct replica_host *host,
+    struct group *group, int64_t patience_ns);
 /* After follower_stop(). F may be NULL. */
 void follower_free(struct follower *f);
 /* 0, -EAGAIN, or the failure of reading the journal. */

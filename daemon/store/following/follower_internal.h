@@ -7,7 +7,7 @@
 #include <sys/queue.h>
 
 #include "daemon/store/following/follower.h"
-#include "daemon/store/following/row_txn.h"
+#include "daemon/store/following/own_txn.h"
 
 #define FOLLOWER_WHY_MAX 1024
 
@@ -21,7 +21,11 @@ struct scan {
 };
 
 struct follower {
-	struct follower_config cfg;
+	const struct replica_host *host;
+	struct group *group;
+	/* After half of this time a row that waits is reported. After the whole
+	 * time, what is missing is asked for again. */
+	int64_t patience_ns;
 	pthread_t thread;
 	bool has_thread;
 	int64_t put_ns;    /* when a repository began to wait last; 0: never */

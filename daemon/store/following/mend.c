@@ -29,7 +29,7 @@
 #include "daemon/store/following/follower_internal.h"
 #include "daemon/store/following/foreign_ref.h"
 #include "daemon/store/following/mend.h"
-#include "daemon/store/following/node_txn.h"
+#include "daemon/store/following/own_txn.h"
 #include "proto/refname.h"
 
 /* Names for several values of one ref. */
@@ -50,7 +50,7 @@ static const struct journal_value no_ref;
 
 /* ---- a transaction of this node ---- */
 
-static enum result look_at(struct mending *k, const struct node_txn *nt)
+static enum result look_at(struct mending *k, const struct own_txn *nt)
 {
 	const struct txn_update *u;
 	size_t i;
@@ -76,7 +76,7 @@ static enum result look_at(struct mending *k, const struct node_txn *nt)
 }
 
 /* Has admission refused an update? */
-static bool is_decided(const struct node_txn *nt)
+static bool is_decided(const struct own_txn *nt)
 {
 	size_t i;
 
@@ -86,7 +86,7 @@ static bool is_decided(const struct node_txn *nt)
 	return false;
 }
 
-static bool lacks_object(const struct node_txn *nt)
+static bool lacks_object(const struct own_txn *nt)
 {
 	size_t i;
 
@@ -97,13 +97,13 @@ static bool lacks_object(const struct node_txn *nt)
 }
 
 /* Does the value that was found lack its object? */
-static bool lacks_kept(const struct mending *k, const struct node_txn *nt)
+static bool lacks_kept(const struct mending *k, const struct own_txn *nt)
 {
 	return strcmp(nt->txn->updates[0].ask->name, k->kept) == 0 &&
 	    nt->txn->updates[0].status == REFD_NOOBJECT;
 }
 
-static enum result apply(struct mending *k, struct node_txn *nt)
+static enum result apply(struct mending *k, struct own_txn *nt)
 {
 	follower_admit(k->f, nt->txn);
 	if (nt->txn->refused != REFD_OK)
@@ -117,7 +117,7 @@ static enum result apply(struct mending *k, struct node_txn *nt)
 	/* A value that can't be kept must not be replaced. */
 	if (is_decided(nt))
 		return look_at(k, nt);
-	pipeline_apply_row(k->f->cfg.pipeline, nt->batch);
+	pipeline_apply_row(k->f->host->pipeline, nt->batch);
 	return look_at(k, nt);
 }
 
@@ -125,17 +125,17 @@ static enum result run(struct mending *k, const struct refd_update *updates,
     size_t nr)
 {
 	enum result result;
-	struct node_txn nt;
+	struct own_txn nt;
 	int r;
 
 	if (nr == 0)
 		return RESULT_DONE;
-	r = node_txn_init(&nt, k->repo, updates, nr, k->a->row != NULL);
+	r = own_txn_of_node(&nt, k->repo, updates, nr, k->a->row != NULL);
 	if (r < 0)
 		return attempt_waits(k->a, strerror(-r));
 	result = apply(k, &nt);
 	follower_put_repo(k->f, nt.txn);
-	node_txn_done(&nt);
+	own_txn_done(&nt);
 	return result;
 }
 
@@ -161,7 +161,7 @@ static void make_name(struct mending *k, const char *name, unsigned nth)
 static int is_free(const struct mending *k, const struct refd_oid *oid,
     bool *is_kept)
 {
-	const struct sys *sys = k->f->cfg.sys;
+	const struct sys *sys = k->f->host->sys;
 	struct foreign_ref ref;
 	int r;
 
@@ -244,7 +244,7 @@ static bool is_of_later_row(const struct mending *k,
     const struct foreign_ref *ref)
 {
 	struct journal_value value;
-	bool is = journal_find_value(k->f->cfg.repos->journal, k->repo->id,
+	bool is = journal_find_value(k->f->host->repos->journal, k->repo->id,
 		      ref->name, &value) == 1 &&
 	    value.lsn >= k->a->lsn && mend_is_as_wanted(ref, &value);
 
@@ -300,8 +300,9 @@ static void report(struct mending *k, const struct foreign_ref *ref)
 	    k->kept[0] != '\0' ? "kept as " : "nothing is kept", k->kept,
 	    (unsigned long long)k->a->lsn);
 	attempt_make_readable(text);
-	if (k->f->cfg.event != NULL)
-		k->f->cfg.event(STORE_GROUP_DIVERGED, k->repo->path, text);
+	if (k->f->host->cfg->event != NULL)
+		k->f->host->cfg->event(STORE_GROUP_DIVERGED, k->repo->path,
+		    text);
 }
 
 static enum result unreadable(struct mending *k, const char *name, int err)
@@ -331,7 +332,7 @@ static enum result look_for_file(struct mending *k, const char *name)
 
 	if (k->repo->format != REPO_FILES)
 		return RESULT_DONE;
-	r = loose_find_file(k->f->cfg.sys, k->repo->fd, name, &found);
+	r = loose_find_file(k->f->host->sys, k->repo->fd, name, &found);
 	if (r < 0)
 		return unreadable(k, name, r);
 	if (r > 0) {
@@ -351,7 +352,7 @@ static enum result remove_blocker(struct mending *k, const char *name)
 	struct foreign_ref ref;
 	int r;
 
-	r = foreign_ref_find_blocker(k->f->cfg.sys, k->repo, name, &ref);
+	r = foreign_ref_find_blocker(k->f->host->sys, k->repo, name, &ref);
 	if (r < 0 || ref.kind == LOOSE_BROKEN) {
 		result = unreadable(k, r < 0 ? name : ref.name, r);
 	} else if (r == 0) {
@@ -393,7 +394,7 @@ static enum result mend_value(struct mending *k, const char *name,
 	struct foreign_ref ref;
 	int r;
 
-	r = foreign_ref_read(k->f->cfg.sys, k->repo, name, &ref);
+	r = foreign_ref_read(k->f->host->sys, k->repo, name, &ref);
 	if (r < 0 || ref.kind == LOOSE_BROKEN)
 		result = unreadable(k, name, r);
 	else if (!mend_is_as_wanted(&ref, want))
@@ -439,7 +440,7 @@ static enum result mend_member(struct follower *f, struct attempt *a,
 }
 
 enum result mend_row(struct follower *f, struct attempt *a,
-    const struct row_txn *rt)
+    const struct own_txn *rt)
 {
 	const struct record *rec = &rt->record;
 	enum result result = RESULT_DIFFERS, next;

@@ -26,6 +26,6 @@ bool mend_is_as_wanted(const struct foreign_ref *ref,
 
 /* The updates of RT have failed: mends their refs. Results as above. */
 enum result mend_row(struct follower *f, struct attempt *a,
-    const struct row_txn *rt);
+    const struct own_txn *rt);
 
 #endif

@@ -77,7 +77,7 @@ void follower_mend(struct follower *f, const struct repo *repo,
 	}
 	pthread_mutex_unlock(&f->mutex);
 	if (m != NULL)
-		group_wake(f->cfg.group);
+		group_wake(f->group);
 }
 
 static void drop(struct follower *f, struct mend *m)
@@ -98,12 +98,12 @@ void mends_free(struct follower *f)
 static void fetch(struct follower *f, struct mend *m, const struct repo *repo,
     const struct journal_value *want)
 {
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
 
 	if (!want->exists || now_ns < m->attempt.fetch_ns)
 		return;
-	m->attempt.fetch_ns = now_ns + f->cfg.patience_ns;
-	group_fetch_here(f->cfg.group, repo, &want->oid);
+	m->attempt.fetch_ns = now_ns + f->patience_ns;
+	group_fetch_here(f->group, repo, &want->oid);
 }
 
 static enum result mend(struct follower *f, struct mend *m,
@@ -111,8 +111,8 @@ static enum result mend(struct follower *f, struct mend *m,
 {
 	struct journal_value want;
 	enum result result = RESULT_DIFFERS;
-	int r =
-	    journal_find_value(f->cfg.repos->journal, repo->id, m->name, &want);
+	int r = journal_find_value(f->host->repos->journal, repo->id, m->name,
+	    &want);
 
 	if (r < 0) {
 		result =
@@ -135,12 +135,12 @@ static void try_one(struct follower *f, struct mend *m)
 	struct repo *repo;
 	char *why = NULL;
 
-	repo = repos_get(f->cfg.repos, m->path, &status, &why);
+	repo = repos_get(f->host->repos, m->path, &status, &why);
 	/* Rows that wait are newer than the values. */
 	if (repo != NULL && !waiting_has(f, repo->uuid))
 		result = mend(f, m, repo);
 	if (repo != NULL)
-		repo_put(f->cfg.repos, repo);
+		repo_put(f->host->repos, repo);
 	free(why);
 	if (result != RESULT_WAITS) {
 		drop(f, m);
@@ -149,7 +149,7 @@ static void try_one(struct follower *f, struct mend *m)
 	attempt_report(f, &m->attempt);
 	pthread_mutex_lock(&f->mutex);
 	m->is_in_work = false;
-	m->next_ns = SYS(f->cfg.sys, now_mono) + m->pause_ns;
+	m->next_ns = SYS(f->host->sys, now_mono) + m->pause_ns;
 	if (m->pause_ns < PAUSE_MAX_NS)
 		m->pause_ns *= 2;
 	pthread_mutex_unlock(&f->mutex);
@@ -159,7 +159,7 @@ static void try_one(struct follower *f, struct mend *m)
  * one. */
 static struct mend *take_due(struct follower *f, int64_t *wait_ns)
 {
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
 	struct mend *m, *first = NULL;
 
 	pthread_mutex_lock(&f->mutex);
@@ -200,18 +200,18 @@ static void look_at(struct follower *f, const struct journal_value *value,
 
 	/* A value of a row that comes later: the rows before it may need the
 	 * room for other names. */
-	if (value->lsn > journal_group_lsn(f->cfg.repos->journal))
+	if (value->lsn > journal_group_lsn(f->host->repos->journal))
 		return;
 	if (*repo != NULL && (*repo)->id != at->repo) {
-		repo_put(f->cfg.repos, *repo);
+		repo_put(f->host->repos, *repo);
 		*repo = NULL;
 	}
 	if (*repo == NULL)
-		*repo = repos_get(f->cfg.repos, at->path, &status, &why);
+		*repo = repos_get(f->host->repos, at->path, &status, &why);
 	free(why);
 	if (*repo == NULL || (*repo)->id != at->repo)
 		return;
-	r = foreign_ref_read(f->cfg.sys, *repo, at->ref, &ref);
+	r = foreign_ref_read(f->host->sys, *repo, at->ref, &ref);
 	if (r < 0 || !mend_is_as_wanted(&ref, value))
 		follower_mend(f, *repo, at->ref);
 	foreign_ref_done(&ref);
@@ -227,14 +227,14 @@ static void scan_part(struct scan *s, struct follower *f, int64_t began_ns)
 	int r = 1;
 
 	for (i = 0; i < SCAN_REFS && r == 1; i++) {
-		r = journal_next_value(f->cfg.repos->journal, &s->at, &value);
+		r = journal_next_value(f->host->repos->journal, &s->at, &value);
 		if (r == 1)
 			look_at(f, &value, &repo);
 		free(value.target);
 	}
 	if (repo != NULL)
-		repo_put(f->cfg.repos, repo);
-	now_ns = SYS(f->cfg.sys, now_mono);
+		repo_put(f->host->repos, repo);
+	now_ns = SYS(f->host->sys, now_mono);
 	if (r != 1)
 		s->at = (struct journal_place){ .repo = 0 };
 	s->due_ns =
@@ -246,7 +246,7 @@ static bool scan_some(void *arg)
 {
 	struct follower *f = arg;
 	struct scan *s = &f->scan;
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
 	bool is_due;
 
 	if (atomic_load(&s->has_ended))
@@ -258,7 +258,7 @@ static bool scan_some(void *arg)
 	is_due = s->due_ns <= now_ns;
 	if (is_due)
 		scan_part(s, f, now_ns);
-	workers_wake_at(f->cfg.workers, &s->source, s->due_ns);
+	workers_wake_at(f->host->workers, &s->source, s->due_ns);
 	return is_due;
 }
 
@@ -268,13 +268,13 @@ void mends_init(struct follower *f)
 	f->scan.source =
 	    (struct work_source){ .work = scan_some, .arg = f, .most = 1 };
 	f->scan.due_ns = INT64_MAX;
-	workers_add(f->cfg.workers, &f->scan.source);
+	workers_add(f->host->workers, &f->scan.source);
 }
 
 void mends_scan(struct follower *f)
 {
 	atomic_store(&f->scan.begins_anew, true);
-	workers_wake(f->cfg.workers, &f->scan.source);
+	workers_wake(f->host->workers, &f->scan.source);
 }
 
 void mends_end(struct follower *f)

@@ -92,7 +92,7 @@ static void tell(struct follower *f)
 		if (all.since_ns == 0 || w->attempt.since_ns < all.since_ns)
 			all.since_ns = w->attempt.since_ns;
 	}
-	group_set_waiting(f->cfg.group, &all);
+	group_set_waiting(f->group, &all);
 }
 
 static int add_stored(void *follower, const struct journal_waiting *row)
@@ -102,7 +102,7 @@ static int add_stored(void *follower, const struct journal_waiting *row)
 
 int waiting_load(struct follower *f)
 {
-	int r = journal_each_waiting(f->cfg.repos->journal, add_stored, f);
+	int r = journal_each_waiting(f->host->repos->journal, add_stored, f);
 
 	tell(f);
 	return r;
@@ -114,11 +114,11 @@ int waiting_load(struct follower *f)
  * again. */
 static bool must_write_again(struct follower *f, struct attempt *a, int r)
 {
-	if (r >= 0 || !group_is_linked(f->cfg.group))
+	if (r >= 0 || !group_is_linked(f->group))
 		return false;
 	attempt_say(a, "the row can't be put off: %s", strerror(-r));
 	attempt_report(f, a);
-	SYS(f->cfg.sys, sleep_ns, PAUSE_MAX_NS);
+	SYS(f->host->sys, sleep_ns, PAUSE_MAX_NS);
 	return true;
 }
 
@@ -129,11 +129,11 @@ bool waiting_leave(struct follower *f, struct attempt *a)
 	if (LIST_EMPTY(&f->waiting))
 		return true;
 	do
-		r = journal_take_place(f->cfg.repos->journal, a->row->repo,
+		r = journal_take_place(f->host->repos->journal, a->row->repo,
 		    a->row->path.data, a->row->path.len);
 	while (must_write_again(f, a, r));
 	if (r > 0)
-		group_fail(f->cfg.group, "the journal can't be written");
+		group_fail(f->group, "the journal can't be written");
 	return r == 0;
 }
 
@@ -148,7 +148,7 @@ static int put(struct follower *f, const struct group_input *in,
 		*w = add(f, a->row->repo, a->lsn);
 	if (*w == NULL)
 		return -ENOMEM;
-	r = group_postpone(f->cfg.group, in);
+	r = group_postpone(f->group, in);
 	if (r != 0 && is_new) {
 		drop(*w);
 		*w = NULL;
@@ -198,7 +198,7 @@ static void go_on(struct follower *f, struct waiting_repo *w)
 static void pause_after(struct follower *f, struct waiting_repo *w,
     int64_t began_ns)
 {
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
 
 	f->try_ns = now_ns + ALL_PART * (now_ns - began_ns);
 	w->next_ns = now_ns + w->pause_ns + PAUSE_PART * (now_ns - began_ns);
@@ -239,10 +239,10 @@ static enum result try_row(struct follower *f, struct waiting_repo *w,
 
 static void try_first(struct follower *f, struct waiting_repo *w)
 {
-	const int64_t began_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t began_ns = SYS(f->host->sys, now_mono);
 	struct journal_waiting row;
 	enum result result;
-	int r = journal_read_waiting(f->cfg.repos->journal, w->uuid, &row);
+	int r = journal_read_waiting(f->host->repos->journal, w->uuid, &row);
 
 	if (r == -ENOENT) {
 		drop(w);
@@ -264,7 +264,7 @@ static void try_first(struct follower *f, struct waiting_repo *w)
 
 int64_t waiting_try(struct follower *f)
 {
-	const int64_t now_ns = SYS(f->cfg.sys, now_mono);
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
 	struct waiting_repo *w, *first = NULL;
 	int64_t next_ns = now_ns + NEVER_NS;
 

@@ -21,22 +21,16 @@
 
 /* ---- life ---- */
 
-struct group *group_new(const struct group_config *cfg)
+struct group *group_new(const char *node, int64_t patience_ns)
 {
 	struct group *g = calloc(1, sizeof(*g));
 	pthread_condattr_t attr;
 
 	if (g == NULL)
 		return NULL;
-	g->cfg = *cfg;
-	g->journal = commit_log_journal(cfg->log);
+	g->patience_ns = patience_ns;
+	g->node = strdup(node);
 	g->known = calloc(GROUP_KNOWN, sizeof(*g->known));
-	if (g->known == NULL ||
-	    journal_reader_open(g->journal, &g->reader) != 0) {
-		free(g->known);
-		free(g);
-		return NULL;
-	}
 	pthread_mutex_init(&g->mutex, NULL);
 	pthread_mutex_init(&g->reader_mutex, NULL);
 	pthread_mutex_init(&g->known_mutex, NULL);
@@ -49,32 +43,40 @@ struct group *group_new(const struct group_config *cfg)
 	g->input_end = &g->input;
 	g->output_end = &g->output;
 	g->fd = g->listen_fd = -1;
-	g->start_ns = SYS(cfg->sys, now_boot);
+	if (g->node == NULL || g->known == NULL) {
+		group_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+int group_open(struct group *g)
+{
+	g->journal = g->base.host->journal;
+	g->start_ns = SYS(g->base.host->sys, now_boot);
 	g->done_lsn = journal_group_lsn(g->journal);
 	g->next_lsn = g->done_lsn + 1;
 	snprintf(g->refusal, sizeof(g->refusal),
-	    "the node '%s' waits for refd-group", cfg->node);
-	return g;
+	    "the node '%s' waits for refd-group", g->node);
+	return journal_reader_open(g->journal, &g->reader) == 0 ? 0 : -ENOMEM;
 }
 
 void group_free(struct group *g)
 {
-	if (g == NULL)
-		return;
 	if (g->listen_fd >= 0)
-		SYS(g->cfg.sys, close, g->listen_fd);
+		SYS(g->base.host->sys, close, g->listen_fd);
 	journal_reader_close(g->reader);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->known_mutex);
 	pthread_mutex_destroy(&g->reader_mutex);
 	pthread_mutex_destroy(&g->mutex);
 	free(g->known);
+	free(g->node);
 	free(g);
 }
 
-int group_start(struct group *g, int listen_fd)
+int group_start(struct group *g)
 {
-	g->listen_fd = listen_fd;
 	if (pthread_create(&g->link_thread, NULL, group_link_main, g) != 0)
 		return -EAGAIN;
 	if (pthread_create(&g->send_thread, NULL, group_send_main, g) == 0) {
@@ -130,7 +132,7 @@ void group_die(struct group *g, const char *why)
 		return;
 	g->is_dead = true;
 	g->epoch = 0;
-	g->cfg.fatal(g->cfg.arg, why);
+	g->base.host->fatal(g->base.host->arg, why);
 	pthread_cond_broadcast(&g->changed);
 }
 
@@ -164,14 +166,15 @@ bool group_is_linked(struct group *g)
 
 /* ---- paths ---- */
 
-int group_path_below(const struct group_config *cfg, const char *path,
+int group_path_below(const struct group *g, const char *path,
     struct group_bytes *below)
 {
+	const struct replica_host *host = g->base.host;
 	size_t i, len, longest = 0;
 
-	for (i = 0; i < cfg->nr_roots; i++) {
-		len = strlen(cfg->roots[i]);
-		if (len > longest && strncmp(path, cfg->roots[i], len) == 0 &&
+	for (i = 0; i < host->nr_roots; i++) {
+		len = strlen(host->roots[i]);
+		if (len > longest && strncmp(path, host->roots[i], len) == 0 &&
 		    path[len] == '/' && path[len + 1] != '\0')
 			longest = len;
 	}
@@ -186,8 +189,10 @@ int group_path_below(const struct group_config *cfg, const char *path,
 
 void group_tell(struct group *g, enum store_event event, const char *why)
 {
-	if (g->cfg.event != NULL)
-		g->cfg.event(event, g->cfg.node, why);
+	const struct store_config *cfg = g->base.host->cfg;
+
+	if (cfg->event != NULL)
+		cfg->event(event, g->node, why);
 }
 
 /* ---- time ---- */
@@ -197,7 +202,7 @@ void group_tell(struct group *g, enum store_event event, const char *why)
 /* Under MUTEX. 0: this node lacks no row. */
 static int64_t lag(struct group *g)
 {
-	int64_t now_ns = SYS(g->cfg.sys, now_boot);
+	int64_t now_ns = SYS(g->base.host->sys, now_boot);
 
 	return now_ns > g->current_ns ? now_ns - g->current_ns : 0;
 }
@@ -212,7 +217,7 @@ void group_set_current(struct group *g, uint64_t ms)
 
 void group_end_lease(struct group *g)
 {
-	int64_t now_ns = SYS(g->cfg.sys, now_boot);
+	int64_t now_ns = SYS(g->base.host->sys, now_boot);
 
 	if (g->current_ns > now_ns)
 		g->current_ns = now_ns;
@@ -258,13 +263,15 @@ void group_look(struct group *g, struct replica_state *state)
 		state->role = "follower";
 	}
 	if (g->current_ns == 0)
-		state->lag_ns = SYS(g->cfg.sys, now_boot) - g->start_ns;
+		state->lag_ns = SYS(g->base.host->sys, now_boot) - g->start_ns;
 	strcpy(state->leader, g->leader);
 	state->is_connected = g->fd >= 0;
 	if (g->waiting.lsn != 0)
-		state->row_ns = SYS(g->cfg.sys, now_mono) - g->waiting.since_ns;
+		state->row_ns =
+		    SYS(g->base.host->sys, now_mono) - g->waiting.since_ns;
 	else if (g->is_following)
-		state->row_ns = SYS(g->cfg.sys, now_mono) - g->following_ns;
+		state->row_ns =
+		    SYS(g->base.host->sys, now_mono) - g->following_ns;
 	state->waiting_repos = g->waiting.nr_repos;
 	state->lsn = group_applied_lsn(g);
 	LIST_FOREACH(b, &g->batches, link)
@@ -276,7 +283,7 @@ void group_look(struct group *g, struct replica_state *state)
 
 void group_take_role(struct group *g, const struct group_frame *role)
 {
-	const struct timespec until = group_later(g->cfg.patience_ns);
+	const struct timespec until = group_later(g->patience_ns);
 	const bool leads = role->role.is_leader;
 
 	pthread_mutex_lock(&g->mutex);
@@ -329,7 +336,7 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 	in = goes_on ? g->input : NULL;
 	if (in != NULL) {
 		g->is_following = true;
-		g->following_ns = SYS(g->cfg.sys, now_mono);
+		g->following_ns = SYS(g->base.host->sys, now_mono);
 		g->input = in->next;
 		if (g->input == NULL)
 			g->input_end = &g->input;

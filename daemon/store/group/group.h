@@ -32,31 +32,15 @@
 
 struct group;
 
-/* All pointers are borrowed until group_free(). */
-struct group_config {
-	const struct sys *sys;
-	const char *node;    /* group.node */
-	int64_t patience_ns; /* group.patience */
-	struct commit_log *log;
-	const char *const *roots;
-	size_t nr_roots;
-	struct completions *completions;
-	/* The daemon must end for WHY. Any thread; does not block. */
-	void (*fatal)(void *arg, const char *why);
-	/* For the log. PLACE is the node. Any thread. May be NULL. */
-	void (
-	    *event)(enum store_event event, const char *place, const char *why);
-	void *arg;
-};
-
-/* NULL: out of memory. */
-struct group *group_new(const struct group_config *cfg);
-/* G may be NULL. */
+/* NODE is the name of this node, and is copied. PATIENCE_NS: the time until a
+ * batch without an outcome ends the daemon. NULL: out of memory. */
+struct group *group_new(const char *node, int64_t patience_ns);
+/* The host is set. 0 or -ENOMEM. For the thread that opens the store, like the
+ * next two. */
+int group_open(struct group *g);
 void group_free(struct group *g);
-
-/* Starts the threads of the link. Owns LISTEN_FD, which listens already. 0 or
- * negative errno. For the thread that opens the store. */
-int group_start(struct group *g, int listen_fd);
+/* Starts the threads of the link. 0 or -EAGAIN. */
+int group_start(struct group *g);
 /* No batch is in work. Asks refd-group to end, waits for some seconds, and ends
  * the threads. group_next() returns NULL. The same thread. */
 void group_stop(struct group *g);

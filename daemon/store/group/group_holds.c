@@ -67,7 +67,7 @@ static int send_hold(struct group *g, const struct txn *txn, uint64_t number)
 		f.hold.nr_oids = list_oids(txn, oids);
 		f.hold.bases = bases;
 		f.hold.nr_bases = list_bases(txn, bases);
-		r = group_path_below(&g->cfg, txn->repo->path, &f.hold.path);
+		r = group_path_below(g, txn->repo->path, &f.hold.path);
 	}
 	if (r == 0)
 		r = group_send(g, &f);
@@ -99,7 +99,7 @@ void group_fetch_here(struct group *g, const struct repo *repo,
 {
 	struct group_bytes path;
 
-	if (group_path_below(&g->cfg, repo->path, &path) == 0)
+	if (group_path_below(g, repo->path, &path) == 0)
 		group_fetch(g, repo->uuid, &path, repo->object_format, oid, 1);
 }
 
@@ -125,7 +125,7 @@ static void put_back(struct group *g, struct group_hold *hold)
 
 	TAILQ_REMOVE(&g->holds, hold, link);
 	free(hold);
-	completions_put_held(g->cfg.completions, txn);
+	completions_put_held(g->base.host->completions, txn);
 }
 
 static void put_back_ready(struct group *g)

@@ -44,11 +44,18 @@ struct group_output {
 };
 
 struct group {
-	struct group_config cfg;
-	struct journal *journal;       /* of cfg.log */
+	struct replica base;       /* first */
+	char *node;                /* group.node; owned */
+	int64_t patience_ns;       /* group.patience */
+	struct follower *follower; /* with its own mutex; owned */
+	/* NAME of REPO has another value than the group gave it, and the update
+	 * is given back. */
+	void (*diverged)(struct group *g, const struct repo *repo,
+	    const char *name);
+	struct journal *journal;       /* of the host */
 	struct journal_reader *reader; /* under READER_MUTEX */
 	pthread_mutex_t reader_mutex;
-	int listen_fd;
+	int listen_fd; /* owned; -1: none */
 	pthread_t link_thread, send_thread;
 	bool has_threads;
 	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
@@ -112,7 +119,7 @@ void group_die(struct group *g, const char *why);
 void group_tell(struct group *g, enum store_event event, const char *why);
 /* Sets *BELOW to the part of PATH below its root; borrowed. -EXDEV: below no
  * root. */
-int group_path_below(const struct group_config *cfg, const char *path,
+int group_path_below(const struct group *g, const char *path,
     struct group_bytes *below);
 
 /* ---- group_link.c ---- */

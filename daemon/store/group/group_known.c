@@ -104,7 +104,7 @@ void group_note_held(struct group *g)
 void group_take_near(struct group *g, uint64_t lsn)
 {
 	g->near_lsn = lsn;
-	g->near_ns = SYS(g->cfg.sys, now_boot);
+	g->near_ns = SYS(g->base.host->sys, now_boot);
 	if (lsn >= g->awaited_lsn) {
 		g->awaited_lsn = g->held_lsn;
 		g->awaited_ns = g->near_ns;
@@ -115,7 +115,7 @@ void group_take_near(struct group *g, uint64_t lsn)
  * applied the row. This must not last. */
 bool group_are_near(const struct group *g)
 {
-	const int64_t now_ns = SYS(g->cfg.sys, now_boot);
+	const int64_t now_ns = SYS(g->base.host->sys, now_boot);
 
 	return g->epoch != 0 && g->near_ns != 0 &&
 	    now_ns - g->near_ns < NEAR_NS &&

@@ -308,7 +308,7 @@ static int accept_one(struct group *g)
 		if (fd >= 0 && is_own_account(fd))
 			return fd;
 		if (fd >= 0)
-			SYS(g->cfg.sys, close, fd);
+			SYS(g->base.host->sys, close, fd);
 	}
 	return -1;
 }
@@ -328,13 +328,13 @@ static bool begin(struct group *g, int fd)
 	stops = g->is_stopping || g->is_dead;
 	if (stops) {
 		pthread_mutex_unlock(&g->mutex);
-		SYS(g->cfg.sys, close, fd);
+		SYS(g->base.host->sys, close, fd);
 		return false;
 	}
 	g->fd = fd;
 	f.hello.version = GROUP_FRAME_VERSION;
 	journal_group_uuid(g->journal, f.hello.group);
-	strcpy(f.hello.node, g->cfg.node);
+	strcpy(f.hello.node, g->node);
 	f.hello.applied = group_applied_lsn(g);
 	f.hello.last = g->done_lsn;
 	group_send(g, &f);
@@ -356,7 +356,7 @@ static void end(struct group *g)
 	shutdown(g->fd, SHUT_RDWR);
 	while (g->is_sending)
 		pthread_cond_wait(&g->changed, &g->mutex);
-	SYS(g->cfg.sys, close, g->fd);
+	SYS(g->base.host->sys, close, g->fd);
 	g->fd = -1;
 	group_drop_input(g);
 	group_refuse_holds(g, "the connection to refd-group is lost");

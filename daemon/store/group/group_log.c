@@ -55,7 +55,7 @@ static int name_row(struct group *g, const struct journal_row *from,
 		return r < 0 ? r : -EIO;
 	*path = repo.path;
 	memcpy(to->repo, repo.uuid, sizeof(to->repo));
-	return group_path_below(&g->cfg, repo.path, &to->path);
+	return group_path_below(g, repo.path, &to->path);
 }
 
 static int fill_row(struct group *g, const struct journal_row *from,
@@ -158,7 +158,7 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 
 	g->nr_appending++;
 	pthread_mutex_unlock(&g->mutex);
-	r = commit_log_append(g->cfg.log, rows, nr, mark);
+	r = commit_log_append(g->base.host->log, rows, nr, mark);
 	pthread_mutex_lock(&g->mutex);
 	g->nr_appending--;
 	/* A row that has waited was counted before. */
@@ -172,7 +172,7 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 static int append_given(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark)
 {
-	const struct timespec until = group_later(g->cfg.patience_ns);
+	const struct timespec until = group_later(g->patience_ns);
 	int r = JOURNAL_UNKNOWN;
 
 	pthread_mutex_lock(&g->mutex);
@@ -211,7 +211,7 @@ static int send(struct group *g, struct group_batch *b,
  * is their turn. */
 static int decide(struct group *g, struct group_batch *b)
 {
-	const struct timespec until = group_later(g->cfg.patience_ns);
+	const struct timespec until = group_later(g->patience_ns);
 
 	while (!g->is_dead &&
 	    (b->outcome == GROUP_BATCH_WAITS ||
@@ -273,7 +273,7 @@ int group_postpone(struct group *g, const struct group_input *in)
 	int r = append_given(g, &row, 1, &mark);
 
 	if (r == 0 &&
-	    commit_log_wait(g->cfg.log, &mark, COMMIT_LOG_DURABLE) != 0)
+	    commit_log_wait(g->base.host->log, &mark, COMMIT_LOG_DURABLE) != 0)
 		r = group_fail(g, "the journal can't be synced");
 	return r;
 }

@@ -1,7 +1,6 @@
 /*
  * What a group keeps with a transaction: of a client, on the leader; or of a
- * row that this node applies (row_txn.h), or of a change of this node alone
- * (node_txn.h).
+ * row that this node applies, or of a change of this node alone (own_txn.h).
  *
  * The owner of the transaction.
  */

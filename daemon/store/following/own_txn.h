@@ -1,0 +1,41 @@
+/*
+ * A transaction of this node's own, which no client asked for.
+ *
+ * A row of the log of the group has the same updates with the same old values,
+ * under the same id. Updates that the leader has rejected, or only verified,
+ * keep the leader's outcome. So does the deletion of a ref which is not there.
+ *
+ * A transaction of this node alone is atomic, and about refs that another
+ * program has written. The journal has it, and the log of the group has not.
+ *
+ * One thread; nothing blocks.
+ */
+#ifndef STORE_OWN_TXN_H
+#define STORE_OWN_TXN_H
+
+#include "daemon/store/group/group_txn.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/repos/repo.h"
+#include "proto/group_frame.h"
+
+/* The transaction, and the batch for it. All owned. */
+struct own_txn {
+	struct group_txn kept; /* TXN borrows it */
+	struct record record;  /* of a row */
+	struct txn *txn;
+	struct batch *batch;
+};
+
+/* PATH: the repository on this node. 0; -ENOMEM; -EBADMSG: not a record;
+ * -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
+int own_txn_of_row(struct own_txn *ot, const struct group_row *row,
+    uint64_t lsn, const char *path);
+/* Copies UPDATES. IS_BRIEF: a row replaces the new values at once, so their
+ * objects are not looked for, except of kept values. 0; -ENOMEM; -EIO: there
+ * are no random numbers. */
+int own_txn_of_node(struct own_txn *ot, const struct repo *repo,
+    const struct refd_update *updates, size_t nr, bool is_brief);
+/* The reference to the repository must have been given back. */
+void own_txn_done(struct own_txn *ot);
+
+#endif

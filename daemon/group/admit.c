@@ -10,7 +10,6 @@
 #include "daemon/store/objects/odb.h"
 #include "daemon/store/objects/row_objects.h"
 #include "daemon/store/repos/repo_id.h"
-#include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
 {
@@ -44,8 +43,7 @@ bool group_admit(struct replica *r, struct txn *txn)
 }
 
 /* A follower must do the same as the leader. So there are no values that
- * another writer has written, and no worktrees. The locks of a session could
- * hold the rows of the next leader up. */
+ * another writer has written, and no worktrees. */
 static const char *not_in_group(const struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
@@ -53,8 +51,6 @@ static const char *not_in_group(const struct txn *txn)
 
 	if (txn->req.gate != REFD_GATE_NONE || txn->req.verb == REFD_VERB_LOOK)
 		return "changes that other programs make";
-	if (txn->req.verb == REFD_VERB_SESSION)
-		return "sessions";
 	if (strncmp(txn->req.git_dir, repo->path, len) == 0 &&
 	    txn->req.git_dir[len] != '\0')
 		return "worktrees";
@@ -66,79 +62,13 @@ static const char *not_in_group(const struct txn *txn)
 	return NULL;
 }
 
-/* A ref with a name above REFD_DIVERGED would leave no name for kept values.
- * Its deletion would need the ref on the other nodes first, beside their kept
- * values. */
-static bool blocks_kept(const struct refd_update *ask)
-{
-	if (ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
-		return false;
-	return strcmp(ask->name, "refs/refd") == 0 ||
-	    strcmp(ask->name, "refs/refd/diverged") == 0;
-}
-
-/* Values of other programs are kept below REFD_DIVERGED on one node. No other
- * node has these refs. */
-static void deny_kept(struct txn_update *u)
-{
-	if (strncmp(u->ask->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) == 0)
-		txn_decidef(u, REFD_DENIED,
-		    "refs below " REFD_DIVERGED " belong to one node: "
-		    "delete '%s' there by plain git (git update-ref -d)",
-		    u->ask->name);
-	else if (blocks_kept(u->ask))
-		txn_decidef(u, REFD_DENIED,
-		    "'%s' would leave no room for the refs below " REFD_DIVERGED
-		    ", which each node of a group may need: "
-		    "choose another name",
-		    u->ask->name);
-}
-
-/* HEAD is a symbolic ref on every node, so it can have no value of its own. Any
- * other ref outside refs/ belongs to the worktree of one node. */
-static void deny_value(struct txn_update *u)
-{
-	switch (u->ask->action) {
-	case REFD_VERIFY:
-	case REFD_SYMREF_VERIFY:
-	case REFD_SYMREF_UPDATE:
-		return;
-	case REFD_UPDATE:
-	case REFD_CREATE:
-	case REFD_DELETE:
-	case REFD_SYMREF_CREATE:
-	case REFD_SYMREF_DELETE:
-		break;
-	}
-	if (strncmp(u->ask->name, "refs/", 5) != 0)
-		txn_decidef(u, REFD_DENIED,
-		    "cannot update ref '%s': in a group of nodes, a ref "
-		    "outside refs/ only gets a new target, and is not followed:"
-		    " update the branch itself, or give '%s' a target (refd "
-		    "update --no-deref --stdin, 'symref-update')",
-		    u->ask->name, u->ask->name);
-}
-
-static void deny_names(struct txn *txn)
-{
-	struct txn_update *u;
-
-	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++)
-		if (u->status == REFD_PENDING) {
-			deny_value(u);
-			deny_kept(u);
-		}
-}
-
 /* Can every node of the group do TXN in the same way? */
 static bool may_all(struct txn *txn)
 {
 	const char *what = NULL;
 
-	if (!txn->is_own && txn->req.verb != REFD_VERB_PACK) {
+	if (!txn->is_own && txn->req.verb != REFD_VERB_PACK)
 		what = not_in_group(txn);
-		deny_names(txn);
-	}
 	if (what != NULL)
 		refuse(txn, REFD_DENIED,
 		    repo_why("'%s' is in a group of nodes, and groups have no "

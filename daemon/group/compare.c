@@ -7,6 +7,7 @@
  * Failures: they differ: the follower gives the ref its value back (mend.h),
  * and the update waits.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,22 +16,88 @@
 #include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 
-/* The value of a symbolic ref is read without a lock, so nodes could find
- * different values. And the scheduler orders only requested names: a name that
- * a symbolic ref leads to may clash with another batch after its commit. */
-static void check_symref(struct change *c)
-{
-	const bool is_followed = !c->is_asked && c->is_end;
-	const bool is_replaced = c->target != NULL &&
-	    c->action != CHANGE_NOTHING && change_new_target(c) == NULL;
+/* ---- what no node may do alone ---- */
 
-	if (!group_txn_is_of_node(c->slice->txn) &&
-	    (is_followed || is_replaced))
+/* Values of other programs are kept below REFD_DIVERGED on one node. A ref with
+ * a name above would leave no name for them; its deletion would need the ref on
+ * the other nodes first, beside their kept values. */
+static void check_kept(struct change *c)
+{
+	const char *name = c->edit.name;
+
+	if (strncmp(name, REFD_DIVERGED, strlen(REFD_DIVERGED)) == 0)
+		change_fail(c, REFD_DENIED,
+		    "refs below " REFD_DIVERGED " belong to one node: "
+		    "delete '%s' there by plain git (git update-ref -d)",
+		    name);
+	else if (!change_only_looks(c) &&
+	    (strcmp(name, "refs/refd") == 0 ||
+		strcmp(name, "refs/refd/diverged") == 0))
+		change_fail(c, REFD_DENIED,
+		    "'%s' would leave no room for the refs below " REFD_DIVERGED
+		    ", which each node of a group may need: "
+		    "choose another name",
+		    name);
+}
+
+/* HEAD is a symbolic ref on every node, so it can have no value of its own. Any
+ * other ref outside refs/ belongs to the worktree of one node. */
+static void check_outside(struct change *c)
+{
+	if (strncmp(c->edit.name, "refs/", 5) != 0 && !change_only_looks(c) &&
+	    c->u->ask->action != REFD_SYMREF_UPDATE)
+		change_fail(c, REFD_DENIED,
+		    "cannot update ref '%s': in a group of nodes, a ref "
+		    "outside refs/ only gets a new target: update the branch "
+		    "itself, or give '%s' a target (refd update --no-deref "
+		    "--stdin, 'symref-update')",
+		    c->u->ask->name, c->edit.name);
+}
+
+/* A row can't be taken back after its commit, and the scheduler orders only the
+ * names that it knows. So the new ref C, at the end of a symbolic ref, first
+ * gets its place among the others. */
+static void check_place(struct change *c)
+{
+	char **final = &c->u->final_name;
+
+	if (c->is_asked || c->exists || c->action != CHANGE_WRITE ||
+	    (*final != NULL && strcmp(*final, c->edit.name) == 0))
+		return;
+	free(*final);
+	*final = strdup(c->edit.name);
+	if (*final == NULL)
+		change_fail_errno(c, -ENOMEM, "can't follow a reference");
+	else
+		change_again(c, TXN_AGAIN_REOPEN);
+}
+
+/* The value of a symbolic ref is read without a lock, so nodes could find
+ * different values: nothing may replace the symbolic ref by a value. */
+static void check_replaced(struct change *c)
+{
+	if (c->target != NULL && c->action != CHANGE_NOTHING &&
+	    change_new_target(c) == NULL)
 		change_fail(c, REFD_DENIED,
 		    "cannot update ref '%s': in a group of nodes, a symbolic "
-		    "ref is not followed, and only gets a new target",
+		    "ref only gets a new target",
 		    c->u->ask->name);
 }
+
+static void check_names(struct change *c)
+{
+	const struct txn *txn = c->slice->txn;
+
+	if (!group_txn_is_of_node(txn))
+		check_replaced(c);
+	if (txn->is_own)
+		return;
+	check_kept(c);
+	check_outside(c);
+	check_place(c);
+}
+
+/* ---- values ---- */
 
 /* Has the ref of C, which a row makes, the value of the row already? */
 static bool is_done(const struct change *c)
@@ -60,7 +127,7 @@ void group_permit(struct replica *r, struct pass *p, struct change *c)
 	const bool is_own = c->slice->txn->is_own;
 
 	(void)r, (void)p;
-	check_symref(c);
+	check_names(c);
 	c->hides_old = begins(c);
 	/* A row gives a symbolic ref a new target. Nodes may find different
 	 * values behind the old target. */
@@ -133,21 +200,22 @@ void group_compare(struct replica *r, struct pass *p, struct change *c)
 
 	if (!is_compared(c))
 		return;
-	/* The ref that the update names may be a symbolic ref since. */
-	while (!c->is_asked)
-		c = c->from;
-	found =
-	    journal_find_value(p->ap->journal, repo->id, c->edit.name, &value);
-	if (found < 0) {
-		journal_unreadable(c);
-	} else if (found > 0 && mends &&
-	    !gives_value_of_group(c->u->ask, &value)) {
-		change_again(c, TXN_AGAIN_DIVERGED);
-	} else if (found > 0 && !mends && !has_value_of_group(c, &value)) {
-		g->diverged(g, repo, c->edit.name);
-		change_again(c, TXN_AGAIN_DIVERGED);
+	/* The symbolic refs that lead to C are compared, too. */
+	for (; c != NULL && change_is_live(c); c = c->from) {
+		found = journal_find_value(p->ap->journal, repo->id,
+		    c->edit.name, &value);
+		if (found < 0) {
+			journal_unreadable(c);
+		} else if (found > 0 && mends &&
+		    !gives_value_of_group(c->u->ask, &value)) {
+			change_again(c, TXN_AGAIN_DIVERGED);
+		} else if (found > 0 && !mends &&
+		    !has_value_of_group(c, &value)) {
+			g->diverged(g, repo, c->edit.name);
+			change_again(c, TXN_AGAIN_DIVERGED);
+		}
+		free(value.target);
 	}
-	free(value.target);
 }
 
 /*

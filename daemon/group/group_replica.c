@@ -86,6 +86,12 @@ static void give_up(struct replica *r, struct txn *txn)
 	group_give_up(group_of(r), txn);
 }
 
+/* In a later epoch, other nodes may have rows that this node has not seen. */
+static bool may_commit(struct replica *r, const struct txn *txn)
+{
+	return group_epoch(group_of(r)) == group_txn_of(txn)->epoch;
+}
+
 static const char *doubt(struct replica *r)
 {
 	return group_epoch(group_of(r)) != 0 ?
@@ -135,6 +141,7 @@ const struct replica_ops group_replica_ops = {
 	.check = group_check,
 	.collect = group_collect,
 	.give_up = give_up,
+	.may_commit = may_commit,
 	.doubt = doubt,
 	.compare = group_compare,
 	.permit = group_permit,

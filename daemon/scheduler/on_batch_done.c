@@ -196,7 +196,7 @@ static void update_back(struct back *back, struct txn_slice *slice,
 	case BATCH_COMMIT:
 	case BATCH_ABORT:
 		all->nr_live++;
-		session_update_ended(all->b, u);
+		session_update_ended(back->e, all->b, u, back->now_ns);
 		if (all->b->session == BATCH_COMMIT && !u->recorded)
 			all->all_recorded = false;
 		return;

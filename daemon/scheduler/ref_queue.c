@@ -212,14 +212,15 @@ bool ref_queue_is_full(const struct ref_queues *ns)
 enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns)
 {
+	const char *name = u->final_name != NULL ? u->final_name : u->ask->name;
 	struct entry *ent = entry_of(u);
 	struct ref_queue *n;
 
-	if (strlen(u->ask->name) > REFD_REFNAME_MAX)
+	if (strlen(name) > REFD_REFNAME_MAX)
 		return REFD_LIMIT;
 	if (ref_queue_is_full(ns))
 		return busy_cause_count(BUSY_NAMES);
-	n = ref_tree_get(ns, repo_key, u->ask->name);
+	n = ref_tree_get(ns, repo_key, name);
 	if (n == NULL)
 		return busy_cause_count(BUSY_MEMORY);
 	if (n->last != NULL && n->last->txn == u->txn && !ent->goes_in_order)
@@ -318,6 +319,15 @@ void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
 		n->rest_until_ns = rest_until_ns;
 	}
 	changed(ns, n, now_ns);
+}
+
+void ref_queue_keep(struct ref_queues *ns, struct txn_update *u)
+{
+	struct ref_queue *n = u->ref_queue;
+
+	assert(ref_queue_is_held(u));
+	leave(ns, n);
+	n->place = NAME_HELD;
 }
 
 void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,

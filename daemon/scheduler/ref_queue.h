@@ -16,8 +16,8 @@
  * The names of one transaction do not block each other, unless the transaction
  * goes in order. They go together, and the store decides conflicts.
  *
- * The names of a prepared session are not held here. Its lock files block other
- * updates, as the lock files of a foreign process do.
+ * The names of a prepared session are held here in a group only. Otherwise its
+ * lock files block other updates, as the lock files of a foreign process do.
  *
  * If the first update of a name may go, the name is `up`, in the list of its
  * entry. Other names sleep until a time, or are blocked at the blocking name
@@ -80,7 +80,9 @@ void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
 /* All undecided updates of ENT are up and go into a batch. Takes the same time
  * for any number. The updates come back in their order. */
 void ref_queue_hold_all(struct entry *ent);
-/* Is U in a batch? A prepared session holds no names. */
+/* The batch of U, a prepared session, is back. The name stays held. */
+void ref_queue_keep(struct ref_queues *ns, struct txn_update *u);
+/* Is U in a batch, or of a prepared session that keeps its names? */
 bool ref_queue_is_held(const struct txn_update *u);
 /* The batch of U is back. If U is decided, U leaves the queue, and the name
  * rests until REST_UNTIL_NS. If not, U is first again, but not before

@@ -20,8 +20,9 @@
  *		the batch. Otherwise they gather, and no timer is needed
  *	back	outcomes are answered (on_batch_done.c, decide.c); rejections
  *		go along with the next batch (unrecorded.c)
- *	session	a prepared session keeps its locks, but no name here, until it
- *		is committed, aborted or given up (session.c)
+ *	session	a prepared session keeps its locks, but no name here (in a
+ *		group: its names, too), until it is committed, aborted or given
+ *		up (session.c)
  *
  * Updates go as soon as the store can prepare them, even a single update:
  * batches that wait for a flush are flushed together. While the store is busy,
@@ -409,11 +410,12 @@ static void form_batches(struct scheduler *e)
 }
 
 /* When scheduler_run() must be called again. */
-static int64_t next_time(struct scheduler *e, int64_t now_ns)
+static int64_t next_time(struct scheduler *e, int64_t now_ns, int64_t next_ns)
 {
-	int64_t next_ns = ref_queue_next(&e->ref_queues);
 	const int64_t rested_ns = fairness_wake(&e->fairness, now_ns);
 
+	if (ref_queue_next(&e->ref_queues) < next_ns)
+		next_ns = ref_queue_next(&e->ref_queues);
 	if (rested_ns < next_ns)
 		next_ns = rested_ns;
 	if (look_next(e, now_ns) < next_ns)
@@ -433,6 +435,8 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 
 int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 {
+	int64_t next_ns;
+
 	/* A callback of this run called scheduler_run(). The outer call goes
 	 * on. */
 	if (e->is_running)
@@ -444,6 +448,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	look_run(e, now_ns);
 	on_batch_done_go_on(e, now_ns);
 	expire(e, now_ns);
+	next_ns = session_end_outdated(e, now_ns);
 	decide_go_on(e, now_ns);
 	ref_queue_wake(&e->ref_queues, now_ns);
 	fairness_wake(&e->fairness, now_ns);
@@ -454,7 +459,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	form_batches(e);
 	admin_look_drained(e);
 	e->is_running = false;
-	return next_time(e, now_ns);
+	return next_time(e, now_ns, next_ns);
 }
 
 /* ---- stopping ---- */

@@ -6,7 +6,7 @@
  *	begin		admitted and queued as any transaction
  *	prepared	its batch, which held nothing else, took all locks. The
  *			names are released, and other updates of these names
- *			find the locks
+ *			find the locks. In a group, they wait for the names
  *	tell		the client is told, in parts
  *	end		the same batch goes to the store once more, at once,
  *			even if the store is busy: locks are held
@@ -23,6 +23,8 @@
  *			if the session is prepared only afterwards
  *	prepared for too long	the same, with status deadline. A later commit
  *			gets these results
+ *	the node does not lead its group any more	the same, with status
+ *			busy; the loop looks, because a lease ends by the clock
  *	a commit is under way	the commit goes on
  *	the end is asked for while the client is being told	the end begins
  *			after the last part
@@ -31,7 +33,11 @@
 
 #include <utlist.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
+
+/* In a group, prepared sessions are looked at so often. */
+#define WATCH_NS (100 * 1000000LL)
 
 void session_begin(struct scheduler *e, struct entry *ent, void *client)
 {
@@ -78,7 +84,12 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 bool session_update_prepared(struct scheduler *e, struct txn_update *u,
     int64_t now_ns)
 {
-	ref_queue_let_go(&e->ref_queues, u, now_ns);
+	/* A row of a group can't be taken back after its commit: meanwhile no
+	 * other update may take a name above or below. */
+	if (u->txn->replica != NULL && u->status == REFD_PENDING)
+		ref_queue_keep(&e->ref_queues, u);
+	else
+		ref_queue_let_go(&e->ref_queues, u, now_ns);
 	if (u->status != REFD_PENDING) {
 		decide_count(u);
 		return false;
@@ -160,6 +171,22 @@ void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 		end(e, ent);
 }
 
+/* Of a node that does not lead its group any more: the locks would hold up the
+ * rows of the next leader. */
+int64_t session_end_outdated(struct scheduler *e, int64_t now_ns)
+{
+	struct entry *ent, *next;
+	bool is_watched = false;
+
+	DL_FOREACH_SAFE2(e->sessions, ent, next, session.next)
+	if (ent->state == ENTRY_PREPARED && !session_is_ending(ent)) {
+		if (!store_may_commit(e->store, ent->txn))
+			decide_give_up(e, ent, BUSY(GROUP), now_ns);
+		is_watched = is_watched || ent->txn->replica != NULL;
+	}
+	return is_watched ? now_ns + WATCH_NS : INT64_MAX;
+}
+
 enum told session_tell_part(struct scheduler *e)
 {
 	struct entry *ent;
@@ -181,10 +208,13 @@ enum told session_tell_part(struct scheduler *e)
 	return TOLD_ALL;
 }
 
-void session_update_ended(const struct batch *b, struct txn_update *u)
+void session_update_ended(struct scheduler *e, const struct batch *b,
+    struct txn_update *u, int64_t now_ns)
 {
 	const struct entry *ent = entry_of(u);
 
+	if (u->ref_queue != NULL)
+		ref_queue_let_go(&e->ref_queues, u, now_ns);
 	u->in_batch = false;
 	if (b->session == BATCH_ABORT)
 		txn_decide(u, ent->end_status, ent->end_text);

@@ -247,11 +247,15 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 bool session_update_prepared(struct scheduler *e, struct txn_update *u,
     int64_t now_ns);
 /* U of batch B, which ended a session, is back. */
-void session_update_ended(const struct batch *b, struct txn_update *u);
+void session_update_ended(struct scheduler *e, const struct batch *b,
+    struct txn_update *u, int64_t now_ns);
 /* Ends ENT, which is PREPARED. HOW is BATCH_COMMIT, or BATCH_ABORT with the
  * reason of entry_give_up(). */
 void session_end(struct scheduler *e, struct entry *ent,
     enum batch_session how);
+/* Ends the prepared sessions that can't be committed in the group any more.
+ * Returns when to look again. */
+int64_t session_end_outdated(struct scheduler *e, int64_t now_ns);
 /* Is a commit or abort of the session under way? */
 bool session_is_ending(const struct entry *ent);
 /* A joins the clients of ENT, which is PREPARED. */

@@ -102,6 +102,8 @@ struct replica_ops {
 	void (*collect)(struct replica *r, struct txn *txn);
 	/* TXN, which waits for other machines, comes back at once. */
 	void (*give_up)(struct replica *r, struct txn *txn);
+	/* Can TXN, which was admitted, still commit? Does not block. */
+	bool (*may_commit)(struct replica *r, const struct txn *txn);
 	/* Why an id that the journal lacks may be known elsewhere; static.
 	 * NULL: no other machine knows more. */
 	const char *(*doubt)(struct replica *r);

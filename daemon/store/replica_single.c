@@ -41,6 +41,12 @@ static bool allow(struct replica *r, struct txn *txn)
 	return true;
 }
 
+static bool may_commit(struct replica *r, const struct txn *txn)
+{
+	(void)r, (void)txn;
+	return true;
+}
+
 static void nothing_for_txn(struct replica *r, struct txn *txn)
 {
 	(void)r, (void)txn;
@@ -113,6 +119,7 @@ const struct replica_ops replica_single = {
 	.check = allow,
 	.collect = nothing_for_txn,
 	.give_up = nothing_for_txn,
+	.may_commit = may_commit,
 	.doubt = no_doubt,
 	.compare = nothing_for_change,
 	.permit = nothing_for_change,

@@ -79,6 +79,11 @@ void store_apply(struct store *s, struct batch *b)
 	pipeline_apply(s->pipeline, b);
 }
 
+bool store_may_commit(struct store *s, const struct txn *txn)
+{
+	return REPLICA(s->replica, may_commit, txn);
+}
+
 bool store_takes(struct store *s)
 {
 	return pipeline_takes(s->pipeline);

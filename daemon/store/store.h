@@ -204,6 +204,8 @@ void store_admit(struct store *store, struct txn *txn);
  * its id, or if a worker has taken this transaction and hangs on the disk. */
 void store_give_up(struct store *store, struct txn *txn);
 void store_apply(struct store *store, struct batch *b);
+/* Can TXN, which was admitted, still commit? (replica.h) */
+bool store_may_commit(struct store *store, const struct txn *txn);
 /* How many batches the store works on at once. */
 size_t store_max_batches(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */

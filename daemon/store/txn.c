@@ -84,6 +84,12 @@ void txn_free(struct txn *txn)
 	free(txn);
 }
 
+const char *txn_update_place(const struct txn_update *u)
+{
+	return u->txn->is_own && u->final_name != NULL ? u->final_name :
+							 u->ask->name;
+}
+
 static void set_status(struct txn_update *u, enum refd_status status)
 {
 	assert(u->status == REFD_PENDING && status != REFD_PENDING);

@@ -68,8 +68,8 @@ struct txn_update {
 	/* The peeled object of a tag; owned. NULL: not looked up. */
 	struct refd_oid *peeled;
 
-	/* After a prepare: the locked ref at the end of a symbolic ref; owned,
-	 * or NULL. */
+	/* The ref at the end of a symbolic ref; owned, or NULL: not known.
+	 * After a prepare, it is locked. */
 	char *final_name;
 
 	/* Only for the scheduler. */
@@ -80,6 +80,9 @@ struct txn_update {
 	void *ref_queue;         /* the queue (scheduler/ref_queue.h) */
 };
 
+/* The ref that U locks first: a row of the group has the end of each symbolic
+ * ref. */
+const char *txn_update_place(const struct txn_update *u);
 /* U, which is undecided, goes into a batch. */
 void txn_update_try(struct txn_update *u);
 /* Does U delete the ref? A deletion takes packed-refs.lock. The deletion of a
@@ -257,8 +260,8 @@ struct txn_slice {
  * TXN_AGAIN_NO (txn->prepared is set). If an update must be tried again, all
  * undecided updates come back, and no lock is held. COMMIT decides the prepared
  * updates. ABORT releases the locks and decides nothing. In between, the
- * scheduler does not hold the names of the session. Its lock files do, and
- * other updates find the locks.
+ * scheduler does not hold the names of the session, except in a group. Its lock
+ * files do, and other updates find the locks.
  */
 enum batch_session {
 	BATCH_WHOLE, /* no session: from lock to unlock */

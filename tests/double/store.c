@@ -19,6 +19,7 @@ struct repo {
 };
 
 bool rig_takes, rig_keeps_checks;
+bool rig_may_commit;
 size_t rig_most_taken;
 unsigned rig_nr_asked;
 struct batch *rig_batches;
@@ -90,6 +91,12 @@ void store_apply(struct store *store, struct batch *b)
 	(void)store;
 	rig_check_room(b);
 	take_batch(b);
+}
+
+bool store_may_commit(struct store *store, const struct txn *txn)
+{
+	(void)store;
+	return txn->replica == NULL || rig_may_commit;
 }
 
 bool store_takes(struct store *store)
@@ -188,6 +195,7 @@ size_t store_max_batches(const struct store *store)
 void rig_store_setup(void)
 {
 	rig_takes = true;
+	rig_may_commit = true;
 	rig_keeps_checks = false;
 	rig_nr_asked = 0;
 	rig_nr_stops = 0;

@@ -54,6 +54,8 @@ struct rig_config {
 
 /* Whether the store would begin a batch at once. */
 extern bool rig_takes;
+/* In a group: does this node still lead in the same epoch? */
+extern bool rig_may_commit;
 /* Does the store keep transactions whose objects it checks once more? If not,
  * they come back at once. */
 extern bool rig_keeps_checks;

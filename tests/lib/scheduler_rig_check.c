@@ -221,7 +221,7 @@ static void check_session(const struct batch *b)
 }
 
 /* A session ends once, after its preparation, with the locks of the
- * preparation. It has no names in the scheduler. */
+ * preparation. Only in a group it has names in the scheduler. */
 static void check_end(const struct batch *b)
 {
 	const struct txn_slice *slice = &b->slices[0];
@@ -232,7 +232,8 @@ static void check_end(const struct batch *b)
 	MUST(ask->is_prepared && slice->txn->prepared != NULL);
 	ask->is_prepared = false;
 	for (i = 0; i < slice->nr; i++)
-		MUST(slice->updates[i]->ref_queue == NULL);
+		MUST((slice->updates[i]->ref_queue != NULL) ==
+		    (slice->txn->replica != NULL));
 }
 
 void rig_check_batch(const struct batch *b)

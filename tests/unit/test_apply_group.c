@@ -12,6 +12,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/group/group_replica_internal.h"
@@ -262,6 +263,22 @@ static void tell(struct group *g, const struct repo *repo, const char *name)
 	nr_told++;
 }
 
+static char names[200]; /* answered and changed by the last row */
+
+static void note_names(const struct record *rec)
+{
+	const char *answered = "", *changed = "";
+	size_t i;
+
+	for (i = 0; rec != NULL && i < rec->nr_members; i++) {
+		if (rec->members[i].answers)
+			answered = rec->members[i].name;
+		if (own_txn_changes_ref(&rec->members[i]))
+			changed = rec->members[i].name;
+	}
+	snprintf(names, sizeof(names), "%s %s", answered, changed);
+}
+
 /* Gives each row the next LSN of the group, except those of this node. */
 static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
@@ -269,8 +286,10 @@ static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 	size_t i;
 
 	for (i = 0; i < nr; i++)
-		if (!rows[i].is_of_node)
+		if (!rows[i].is_of_node) {
 			rows[i].group_lsn = ++lsn;
+			note_names(rows[i].record);
+		}
 	return commit(arg, rows, nr, flush);
 }
 
@@ -451,6 +470,32 @@ START_TEST(a_base_line_is_on_the_disk)
 }
 END_TEST
 
+/* A name that HEAD leads to clashes with no other name after the commit: the
+ * scheduler knows the name before the ref is made. */
+START_TEST(a_symbolic_ref_is_followed)
+{
+	struct txn *txn;
+
+	lead_group();
+	txn = world_apply(w, "@HEAD=1", false);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_REOPEN);
+	ck_assert_str_eq(txn->updates[0].final_name, "refs/heads/main");
+	ck_assert_int_eq(value("main"), '0');
+	world_batch(w, &txn, 1);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert_int_eq(value("main"), '1');
+	ck_assert_str_eq(names, "HEAD refs/heads/main");
+	wr_ok("@HEAD=2:1");
+	ck_assert_str_eq(names, "HEAD refs/heads/main");
+	ck_assert_int_eq(value("main"), '2');
+	/* The end has another value than the group gave it. */
+	write_beside("main=1:2");
+	told = "refs/heads/main";
+	expect_given_back("@HEAD=3:2");
+}
+END_TEST
+
 static void start_again(void)
 {
 	memfs_crash(w->fs);
@@ -539,6 +584,7 @@ int main(void)
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);
 	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
 	tcase_add_test(tc, a_base_line_is_on_the_disk);
+	tcase_add_test(tc, a_symbolic_ref_is_followed);
 	tcase_add_test(tc, values_outlive_the_daemon);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
@@ -547,6 +593,7 @@ int main(void)
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);
+	tcase_add_test(tc, a_symbolic_ref_is_followed);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -118,6 +118,57 @@ START_TEST(test_names_are_let_go_of)
 }
 END_TEST
 
+static void keep(struct replica_txn *kept)
+{
+	(void)kept;
+}
+
+static struct replica_txn in_group = { .free = keep };
+
+/* A row of a group can't be taken back, so no name above or below may come in
+ * between. */
+START_TEST(test_names_are_kept_in_a_group)
+{
+	struct rig_ask *behind, *commit;
+
+	rig_go(&both);
+	rig_batches->slices[0].txn->replica = &in_group;
+	behind = rig_go_one("refs/heads/a/x");
+	rig_expect_batch(BATCH_PREPARE, 2);
+	ck_assert_ptr_null(rig_batches);
+	if (_i == 0)
+		commit = rig_commit(0, rig_last_id() - 1);
+	else
+		commit = rig_abort(0, rig_last_id() - 1);
+	ck_assert_ptr_null(rig_batches->next);
+	rig_expect_batch(_i == 0 ? BATCH_COMMIT : BATCH_ABORT, 2);
+	ck_assert_uint_eq(commit->nr_answers, 1);
+	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a/x"));
+	rig_back_all();
+	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* The locks would hold up the rows of the next leader. */
+START_TEST(test_no_session_outlives_the_lead)
+{
+	struct rig_ask *ask, *commit;
+
+	ask = rig_go(&both);
+	rig_batches->slices[0].txn->replica = &in_group;
+	rig_expect_batch(BATCH_PREPARE, 2);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
+	rig_pass(1000 * RIG_MS);
+	ck_assert_ptr_null(rig_batches);
+	rig_may_commit = false;
+	rig_pass(100 * RIG_MS);
+	/* Too late. */
+	commit = rig_commit(0, rig_last_id());
+	rig_expect_batch(BATCH_ABORT, 2);
+	rig_expect_results(commit, REFD_REJECTED, REFD_BUSY);
+}
+END_TEST
+
 START_TEST(test_ending_waits_for_no_committer)
 {
 	struct rig_ask *commit;
@@ -346,6 +397,8 @@ static TCase *preparing(void)
 	tcase_add_test(tc, test_prepared_and_aborted);
 	tcase_add_test(tc, test_what_it_holds_is_told);
 	tcase_add_test(tc, test_names_are_let_go_of);
+	tcase_add_loop_test(tc, test_names_are_kept_in_a_group, 0, 2);
+	tcase_add_test(tc, test_no_session_outlives_the_lead);
 	tcase_add_test(tc, test_ending_waits_for_no_committer);
 	tcase_add_test(tc, test_alone_in_its_batch);
 	tcase_add_test(tc, test_goes_whole);

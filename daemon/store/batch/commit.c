@@ -57,8 +57,9 @@ static enum record_action action_of(const struct change *c)
 						    RECORD_NOTHING;
 }
 
-/* A ref of a different worktree has two names. The answer uses the name in the
- * request, and the record uses the name in the worktree. */
+/* A ref of a different worktree has two names, and so has the end of a symbolic
+ * ref in a row of the group. The answer uses the name in the request, and the
+ * record uses the name of the place. */
 static bool has_own_answer(const struct change *c)
 {
 	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;

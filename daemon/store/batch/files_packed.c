@@ -63,7 +63,7 @@ static bool asks_for_new(const struct refd_update *ask)
 
 bool update_may_be_packed(const struct txn_update *u, enum reflog_policy policy)
 {
-	const char *name = u->ask->name, *id, *bare;
+	const char *name = txn_update_place(u), *id, *bare;
 	size_t id_len;
 
 	return u->status == REFD_PENDING &&

@@ -135,7 +135,7 @@ static void change_init(struct pass *p, struct change *c, struct slice *s,
 	c->edit.sys = p->sys;
 	c->edit.format = s->repo->object_format;
 	c->is_asked = c->is_end = true;
-	r = pass_place(p, s, u->ask->name, c);
+	r = pass_place(p, s, txn_update_place(u), c);
 	/* check_places() reports the error. */
 	if (r < 0)
 		c->edit.dirfd = r;
@@ -391,7 +391,7 @@ static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
 			p->has_notes = true;
 			continue;
 		}
-		r = pass_place(p, s, u->ask->name, &at);
+		r = pass_place(p, s, txn_update_place(u), &at);
 		places[p->nr_asked++] =
 		    (struct place){ .key.name = at.edit.name,
 			    .u = u,

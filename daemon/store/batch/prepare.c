@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/batch/backend.h"
 
 /* A commit of a session waits so long for a lock of another writer. */
@@ -240,6 +241,9 @@ static void fail_again(struct change *c)
 		    c->u->ask->name,
 		    c->u->locked_path != NULL ? c->u->locked_path :
 						c->edit.name);
+	else if (why == TXN_AGAIN_DIVERGED)
+		change_fail(c, busy_cause_count(BUSY_GROUP), "%s",
+		    busy_cause_text(BUSY_GROUP));
 	else
 		change_fail(c, REFD_NOREPO,
 		    "cannot update ref '%s': the repository '%s' was moved or "

@@ -97,7 +97,7 @@ static bool is_of_refs(enum refd_status status)
 
 bool attempt_differs(const struct record_member *m, const struct txn_update *u)
 {
-	return m->answers && m->status == REFD_OK && is_of_refs(u->status);
+	return own_txn_changes_ref(m) && is_of_refs(u->status);
 }
 
 static enum result look_at_update(struct attempt *a, const struct txn_update *u)

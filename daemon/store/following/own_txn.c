@@ -10,20 +10,19 @@
 
 /* ---- the updates ---- */
 
-/* The member that changes the ref of update INDEX; NULL: none. In a group, no
- * symbolic ref is followed, so this is the member with the answer. */
-static bool changes_ref(const struct record_member *m)
+bool own_txn_changes_ref(const struct record_member *m)
 {
 	return m->status == REFD_OK &&
 	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
 }
 
 /* The leader has compared the old value under the lock, so this node does. */
-static void ask_of(const struct record_member *m, struct refd_update *ask)
+static void ask_of(const struct record_member *m, const char *name,
+    struct refd_update *ask)
 {
 	*ask = (struct refd_update){ .action = REFD_UPDATE,
 		.no_deref = true,
-		.name = m->name,
+		.name = name,
 		.has_old = true,
 		.old_oid = m->old_oid };
 	if (m->action == RECORD_DELETE) {
@@ -97,9 +96,28 @@ static int take_outcome(struct txn_update *u, const struct record_member *m)
 	return 0;
 }
 
+/* M changes the ref of U. If another member has had the answer, its name is
+ * that of a symbolic ref, which this node need not have. */
+static int take_change(struct txn_update *u, const struct record_member *m,
+    struct refd_update *ask)
+{
+	const char *name = m->answers ? m->name : ask->name;
+
+	ask_of(m, name, ask);
+	u->status = REFD_PENDING;
+	u->recorded = true;
+	u->has_found = false;
+	if (m->answers || strcmp(name, m->name) == 0)
+		return 0;
+	u->final_name = strdup(m->name);
+	return u->final_name != NULL ? 0 : -ENOMEM;
+}
+
 static int lay_out(struct own_txn *ot)
 {
+	struct txn_slice *slice = &ot->batch->slices[0];
 	const struct record_member *m;
+	struct refd_update *ask;
 	struct txn *txn = ot->txn;
 	struct txn_update *u;
 	size_t i;
@@ -112,16 +130,15 @@ static int lay_out(struct own_txn *ot)
 	for (i = 0; i < ot->record.nr_members && r == 0; i++) {
 		m = &ot->record.members[i];
 		u = &txn->updates[m->index];
-		if (!m->answers)
-			continue;
-		ask_of(m, &txn->req.updates[m->index]);
-		if (changes_ref(m))
-			u->status = REFD_PENDING;
-		else
+		ask = &txn->req.updates[m->index];
+		if (m->answers)
+			slice->updates[slice->nr++] = u;
+		if (own_txn_changes_ref(m)) {
+			r = take_change(u, m, ask);
+		} else if (m->answers) {
+			ask_of(m, m->name, ask);
 			r = take_outcome(u, m);
-		if (r == 0)
-			ot->batch->slices[0]
-			    .updates[ot->batch->slices[0].nr++] = u;
+		}
 	}
 	txn_count(txn);
 	return r;

@@ -26,6 +26,9 @@ struct own_txn {
 	struct batch *batch;
 };
 
+/* Does M change a ref? The answer can be in another member: of a symbolic ref
+ * that leads to this ref. */
+bool own_txn_changes_ref(const struct record_member *m);
 /* PATH: the repository on this node. 0; -ENOMEM; -EBADMSG: not a record;
  * -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
 int own_txn_of_row(struct own_txn *ot, const struct group_row *row,

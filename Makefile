@@ -152,7 +152,8 @@ CLI_SRCS    := $(LIB_SRCS) $(sort $(filter-out client/librefd/% \
 MAINS       := daemon/main.c daemon/admin/main.c client/deliver/main.c \
 	daemon/group/service/main.c
 DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
-	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/group/*.c \
+	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c \
+	daemon/store/*/*/*.c daemon/group/*.c \
 	daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
 	daemon/admin/*.c)))
@@ -656,7 +657,7 @@ clean:
 # ---- upkeep ----
 
 C_FILES = $(sort $(wildcard $(foreach d,proto proto/lib client client/* \
-	client/libgit2/example daemon daemon/* daemon/*/* \
+	client/libgit2/example daemon daemon/* daemon/*/* daemon/*/*/* \
 	tests/double tests/lib tests/unit tests/helper tests/bench tests/fuzz \
 	tests/libgit2,$(d)/*.[ch])))
 

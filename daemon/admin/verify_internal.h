@@ -20,10 +20,10 @@
 #define ADMIN_VERIFY_INTERNAL_H
 
 #include "daemon/admin/verify.h"
-#include "daemon/store/refs/loose.h"
-#include "daemon/store/refs/packed.h"
+#include "daemon/store/files/format/loose.h"
+#include "daemon/store/files/format/packed.h"
 #include "daemon/store/journal/record.h"
-#include "daemon/store/stack/stack_look.h"
+#include "daemon/store/tables/stack/stack_look.h"
 #include "daemon/store/repos/repo.h"
 
 struct ledger_entry;

@@ -21,8 +21,8 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/base/hash.h"
 #include "daemon/store/recovery/returned.h"
-#include "daemon/store/recovery/rule_files.h"
-#include "daemon/store/recovery/stack_rule.h"
+#include "daemon/store/files/recovery/rule_files.h"
+#include "daemon/store/tables/recovery/stack_rule.h"
 #include "proto/lib/interrupt.h"
 
 struct ledger_entry {

@@ -3,8 +3,8 @@
  * each worktree.
  *
  * Happy path: every listed table exists and passes the check of the whole table
- * (daemon/store/reftable/reftable_check.h). Names, ids and objects are those of
- * sound refs, and the newest entry of each reflog has the value of its ref.
+ * (reftable_check.h). Names, ids and objects are those of sound refs, and the
+ * newest entry of each reflog has the value of its ref.
  *
  * A stack is checked as a snapshot, so other writers do not matter. If there is
  * a finding, the whole stack is checked a second time, because objects may be
@@ -12,7 +12,7 @@
  * verify_ledger.c compares the refs with the journal.
  *
  * Repaired: tables that have lost their footer, under git's lock
- * (daemon/store/stack/stack_mend.h).
+ * (daemon/store/tables/stack/stack_mend.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_merged.h"
-#include "daemon/store/reftable/reftable_stack.h"
-#include "daemon/store/stack/stack_mend.h"
-#include "daemon/store/stack/stack_look.h"
+#include "daemon/store/tables/format/reftable_check.h"
+#include "daemon/store/tables/format/reftable_merged.h"
+#include "daemon/store/tables/format/reftable_stack.h"
+#include "daemon/store/tables/stack/stack_mend.h"
+#include "daemon/store/tables/stack/stack_look.h"
 #include "proto/lib/interrupt.h"
 #include "proto/refname.h"
 

@@ -22,8 +22,8 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/publish/edit.h"
-#include "daemon/store/refs/loose.h"
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/loose.h"
+#include "daemon/store/files/format/reflog.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/recovery/saved.h"

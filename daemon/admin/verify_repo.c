@@ -24,7 +24,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/repos/repo_config.h"
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/tables/stack/stack_set.h"
 #include "proto/lib/interrupt.h"
 
 /* At this number, the suspects are checked again before the walk goes on. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

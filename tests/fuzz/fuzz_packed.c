@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/refs/packed.h"
+#include "daemon/store/files/format/packed.h"
 #include "tests/lib/memfs.h"
 
 #define REFS_MAX   512

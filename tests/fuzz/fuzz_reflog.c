@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/reflog.h"
 #include "proto/oid.h"
 #include "tests/lib/memfs.h"
 

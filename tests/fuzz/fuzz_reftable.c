@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_mend.h"
-#include "daemon/store/reftable/reftable_merged.h"
-#include "daemon/store/reftable/reftable_zlib.h"
-#include "daemon/store/stack/stack_reader.h"
-#include "daemon/store/stack/stack_update.h"
+#include "daemon/store/tables/format/reftable_check.h"
+#include "daemon/store/tables/format/reftable_mend.h"
+#include "daemon/store/tables/format/reftable_merged.h"
+#include "daemon/store/tables/format/reftable_zlib.h"
+#include "daemon/store/tables/stack/stack_reader.h"
+#include "daemon/store/tables/stack/stack_update.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/reftable_help.h"
 

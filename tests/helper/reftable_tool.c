@@ -23,11 +23,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_compact.h"
-#include "daemon/store/reftable/reftable_merged.h"
-#include "daemon/store/stack/stack_sweep.h"
-#include "daemon/store/stack/stack_update.h"
+#include "daemon/store/tables/format/reftable_check.h"
+#include "daemon/store/tables/format/reftable_compact.h"
+#include "daemon/store/tables/format/reftable_merged.h"
+#include "daemon/store/tables/stack/stack_sweep.h"
+#include "daemon/store/tables/stack/stack_update.h"
 #include "tests/lib/reftable_help.h"
 
 static const struct sys *const sys = &sys_kernel;

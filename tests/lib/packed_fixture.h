@@ -5,7 +5,7 @@
 #ifndef TESTS_LIB_PACKED_FIXTURE_H
 #define TESTS_LIB_PACKED_FIXTURE_H
 
-#include "daemon/store/refs/packed.h"
+#include "daemon/store/files/format/packed.h"
 #include "tests/lib/tmp.h"
 
 #define A      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

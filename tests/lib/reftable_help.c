@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_merged.h"
-#include "daemon/store/reftable/reftable_zlib.h"
+#include "daemon/store/tables/format/reftable_merged.h"
+#include "daemon/store/tables/format/reftable_zlib.h"
 
 static void need(bool ok, const char *what)
 {

@@ -6,8 +6,8 @@
 #define TESTS_LIB_REFTABLE_HELP_H
 
 #include "daemon/base/sys.h"
-#include "daemon/store/reftable/reftable_stack.h"
-#include "daemon/store/reftable/reftable_writer.h"
+#include "daemon/store/tables/format/reftable_stack.h"
+#include "daemon/store/tables/format/reftable_writer.h"
 
 struct rh_bytes {
 	uint8_t *data;

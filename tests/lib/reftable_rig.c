@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/store/reftable/reftable_merged.h"
+#include "daemon/store/tables/format/reftable_merged.h"
 
 struct memfs *rr_fs;
 const struct sys *rr_sys;

@@ -4,7 +4,7 @@
 #ifndef TESTS_LIB_REFTABLE_RIG_H
 #define TESTS_LIB_REFTABLE_RIG_H
 
-#include "daemon/store/reftable/reftable_stack.h"
+#include "daemon/store/tables/format/reftable_stack.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/reftable_help.h"
 

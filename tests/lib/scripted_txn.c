@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "daemon/store/publish/edit.h"
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/reflog.h"
 
 #define MEMBERS_MAX 16
 

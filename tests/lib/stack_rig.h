@@ -9,9 +9,9 @@
 #ifndef TESTS_LIB_STACK_RIG_H
 #define TESTS_LIB_STACK_RIG_H
 
-#include "daemon/store/stack/stack_reader.h"
-#include "daemon/store/stack/stack_set.h"
-#include "daemon/store/stack/stack_update.h"
+#include "daemon/store/tables/stack/stack_reader.h"
+#include "daemon/store/tables/stack/stack_set.h"
+#include "daemon/store/tables/stack/stack_update.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/reftable_help.h"
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/stack/stack_log.h"
-#include "daemon/store/stack/stack_reader.h"
-#include "daemon/store/stack/stack_set.h"
-#include "daemon/store/stack/stack_update.h"
+#include "daemon/store/tables/stack/stack_log.h"
+#include "daemon/store/tables/stack/stack_reader.h"
+#include "daemon/store/tables/stack/stack_set.h"
+#include "daemon/store/tables/stack/stack_update.h"
 
 static const char *const names[] = { "", "wt" };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_merged.h"
+#include "daemon/store/tables/format/reftable_merged.h"
 
 static const char *const dirs[] = { STACK_DIR,
 	WORLD_REPO "/worktrees/wt/reftable" };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/tables/stack/stack_set.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world.h"

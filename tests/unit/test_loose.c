@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 #include "proto/limits.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/reflog.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/reflog.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_mend.h"
+#include "daemon/store/tables/format/reftable_check.h"
+#include "daemon/store/tables/format/reftable_mend.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
 

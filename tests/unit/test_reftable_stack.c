@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_merged.h"
+#include "daemon/store/tables/format/reftable_merged.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
 

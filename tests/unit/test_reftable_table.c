@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_iterator.h"
-#include "daemon/store/reftable/reftable_zlib.h"
+#include "daemon/store/tables/format/reftable_check.h"
+#include "daemon/store/tables/format/reftable_iterator.h"
+#include "daemon/store/tables/format/reftable_zlib.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
 

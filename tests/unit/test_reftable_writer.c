@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reftable/reftable_check.h"
-#include "daemon/store/reftable/reftable_compact.h"
+#include "daemon/store/tables/format/reftable_check.h"
+#include "daemon/store/tables/format/reftable_compact.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
 

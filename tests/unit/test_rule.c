@@ -5,7 +5,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "daemon/store/recovery/rule.h"
+#include "daemon/store/files/recovery/rule.h"
 #include "tests/lib/suite.h"
 
 static struct refd_oid oid_of(unsigned value)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/stack/stack_merge.h"
-#include "daemon/store/stack/stack_sweep.h"
+#include "daemon/store/tables/stack/stack_merge.h"
+#include "daemon/store/tables/stack/stack_sweep.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/stack_rig.h"
 #include "tests/lib/suite.h"

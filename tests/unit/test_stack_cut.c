@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/stack/stack_sweep.h"
+#include "daemon/store/tables/stack/stack_sweep.h"
 #include "tests/lib/stack_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/recovery/stack_rule.h"
+#include "daemon/store/tables/recovery/stack_rule.h"
 #include "tests/lib/gen_message.h"
 #include "tests/lib/suite.h"
 

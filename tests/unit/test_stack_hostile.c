@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/store/stack/stack_reader.h"
+#include "daemon/store/tables/stack/stack_reader.h"
 #include "tests/lib/reftable_help.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"

@@ -6,8 +6,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "daemon/store/recovery/stack_lines.h"
-#include "daemon/store/stack/stack_log.h"
+#include "daemon/store/tables/recovery/stack_lines.h"
+#include "daemon/store/tables/stack/stack_log.h"
 #include "tests/lib/stack_rig.h"
 #include "tests/lib/suite.h"
 

@@ -5,7 +5,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "daemon/store/recovery/stack_rule.h"
+#include "daemon/store/tables/recovery/stack_rule.h"
 #include "tests/lib/suite.h"
 
 static struct refd_oid oid_of(unsigned value)

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/store/stack/stack_merge.h"
-#include "daemon/store/stack/stack_set.h"
-#include "daemon/store/stack/stack_sweep.h"
+#include "daemon/store/tables/stack/stack_merge.h"
+#include "daemon/store/tables/stack/stack_set.h"
+#include "daemon/store/tables/stack/stack_sweep.h"
 
 /* No merge begins after this time: the next round of the checkpoint waits. */
 #define MERGES_NS INT64_C(300000000)

@@ -27,7 +27,7 @@
 #include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/recovery/recover.h"
 #include "daemon/store/recovery/leftover_locks.h"
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 #include "proto/refname.h"
 
 static void no_progress(void *arg, uint64_t done, uint64_t total)

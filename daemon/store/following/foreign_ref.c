@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/stack/stack_look.h"
+#include "daemon/store/tables/stack/stack_look.h"
 
 void foreign_ref_done(struct foreign_ref *ref)
 {

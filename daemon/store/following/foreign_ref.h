@@ -7,7 +7,7 @@
 #ifndef STORE_FOREIGN_REF_H
 #define STORE_FOREIGN_REF_H
 
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 #include "daemon/store/repos/repo.h"
 
 struct foreign_ref {

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "daemon/store/looking/seen_refs.h"
-#include "daemon/store/refs/loose.h"
-#include "daemon/store/stack/stack_look.h"
+#include "daemon/store/files/format/loose.h"
+#include "daemon/store/tables/stack/stack_look.h"
 #include "proto/refname.h"
 
 /* Entries below refs/ for each ref that has room, and in all, and levels; each

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 #include "proto/refname.h"
 
 struct search {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/refs/packed.h"
+#include "daemon/store/files/format/packed.h"
 
 /* ---- a batch in work ---- */
 

@@ -16,8 +16,8 @@
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/refs/token.h"
-#include "daemon/store/refs/loose.h"
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/loose.h"
+#include "daemon/store/files/format/reflog.h"
 
 /*
  * Which facts are reliable when a row of the log is published. A row has one

@@ -32,9 +32,9 @@
 #include <sys/stat.h>
 
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/format/reflog.h"
 #include "daemon/store/refs/token.h"
-#include "daemon/store/stack/stack.h"
+#include "daemon/store/tables/stack/stack.h"
 #include "proto/lib/array.h"
 #include "proto/limits.h"
 

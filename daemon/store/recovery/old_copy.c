@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/store/recovery/rule_files.h"
+#include "daemon/store/files/recovery/rule_files.h"
 #include "daemon/store/repos/repo_checkpoint.h"
-#include "daemon/store/stack/stack_look.h"
+#include "daemon/store/tables/stack/stack_look.h"
 #include "proto/lib/array.h"
 
 #define ROWS_MAX  50000

@@ -16,7 +16,7 @@
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/repos/repo_config.h"
-#include "daemon/store/stack/stack.h"
+#include "daemon/store/tables/stack/stack.h"
 #include "proto/lib/array.h"
 
 static bool has_locks(const struct replay_row *row)

@@ -13,7 +13,7 @@
 
 #include "daemon/base/hash.h"
 #include "daemon/store/recovery/replay.h"
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 
 struct ref_record {
 	const struct replay_row *row;

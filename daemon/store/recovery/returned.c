@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/store/recovery/rule.h"
-#include "daemon/store/refs/reflog.h"
+#include "daemon/store/files/recovery/rule.h"
+#include "daemon/store/files/format/reflog.h"
 #include "proto/lib/array.h"
 
 /* A read must not hold the WAL for long. */

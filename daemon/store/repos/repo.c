@@ -24,7 +24,7 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/store/repos/repo_config.h"
-#include "daemon/store/stack/stack_set.h"
+#include "daemon/store/tables/stack/stack_set.h"
 #include "proto/format.h"
 
 char *repo_why(const char *fmt, ...)

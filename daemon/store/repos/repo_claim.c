@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/files/format/loose.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/repos/repo_checkpoint.h"

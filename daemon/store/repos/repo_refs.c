@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/stack/stack_look.h"
+#include "daemon/store/tables/stack/stack_look.h"
 
 /* packed_each() */
 static int is_line(void *arg, const char *name, const struct refd_oid *oid)

@@ -1,0 +1,253 @@
+/*
+ * Files: packed values, and directory/file conflicts.
+ *
+ * The happy path: packed-refs is read while all locks are held and after the
+ * loose files. Thus no ref can move from loose to packed between the two reads.
+ *
+ * What fails: the update, or its atomic transaction, with git's words.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/files/batch/files.h"
+
+/* ---- packed-refs ---- */
+
+static void fail_group_packed(struct repo_slice *g, int err)
+{
+	struct change *c;
+
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		change_fail_packed(c, err, "can't read packed-refs");
+}
+
+static void fail_group(struct repo_slice *g, int err, const char *doing)
+{
+	struct change *c;
+
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		change_fail_errno(c, err, doing);
+}
+
+static void packed_failed(struct change *c, int err)
+{
+	change_fail_packed(c, err, "can't read packed-refs");
+}
+
+static void look_up_packed(struct change *c)
+{
+	int r = packed_lookup(c->repo_slice->files.snap, c->edit.name,
+	    &c->packed_oid);
+
+	if (r < 0)
+		packed_failed(c, r);
+	c->had_packed = r > 0;
+	if (c->had_packed && !c->is_loose) {
+		c->exists = true;
+		c->old_oid = c->packed_oid;
+	}
+}
+
+void files_held(struct pass *p, struct repo_slice *g)
+{
+	struct change *c;
+	int r;
+
+	(void)p;
+	if (!g->has_token)
+		return;
+	/* Without this time, recovery from a power loss would take every older
+	 * file for a later write. */
+	r = token_locked_at(&g->token, &g->locked_at_ns);
+	if (r < 0) {
+		fail_group(g, r, "can't look at the lock file");
+		return;
+	}
+	r = packed_snapshot(g->repo->packed, &g->files.snap);
+	if (r < 0)
+		fail_group_packed(g, r);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (change_is_live(c) && c->edit.dirfd == g->repo->fd)
+			look_up_packed(c);
+}
+
+/* ---- directories and files ---- */
+
+/* Looks for a packed ref with the name of a parent directory. A loose ref with
+ * this name is impossible: the lock of C already needed the directory. */
+static int find_packed_prefix(struct change *c, char *prefix)
+{
+	struct repo_slice *g = c->repo_slice;
+	size_t len = change_dir_len(c);
+	char *slash;
+	int r = 0;
+
+	strcpy(prefix, c->edit.name);
+	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
+		*slash = '\0';
+		/* Most names of a pass are in one directory, so the last result
+		 * is kept. */
+		if ((size_t)(slash - prefix) == g->files.clear_len &&
+		    memcmp(prefix, g->files.clear_dir, g->files.clear_len) == 0)
+			break;
+		r = packed_lookup(g->files.snap, prefix, NULL);
+	}
+	if (r != 0)
+		return r;
+	g->files.clear_dir = c->edit.name;
+	g->files.clear_len = len;
+	return 0;
+}
+
+static void dirs_failed(struct change *c, int err, const char *doing)
+{
+	if (err == -E2BIG)
+		change_fail(c, REFD_CONFLICT,
+		    "there are more than %d directories and other files below "
+		    "'%s': remove those that are empty",
+		    LOOSE_WALK_MAX, change_shown_name(c));
+	else
+		change_fail_errno(c, err, doing);
+}
+
+/* Fails C with PACKED if the conflicting ref is packed. */
+static void check_below(struct pass *p, struct change *c,
+    enum refd_detail_kind packed)
+{
+	char path[REFD_REFNAME_MAX + 2], below[REFD_PATH_MAX];
+	char *loose = NULL;
+	int r = 0;
+
+	if (!c->is_vacant)
+		r = loose_find_below(p->sys, c->edit.dirfd, c->edit.name,
+		    &loose);
+	if (r > 0) {
+		change_fail_detail(c, REFD_CONFLICT,
+		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, loose,
+		    change_shown_name(c));
+	} else if (r < 0) {
+		dirs_failed(c, r, "can't look for conflicting names");
+	} else if (c->edit.dirfd == c->repo_slice->repo->fd) {
+		strcpy(path, c->edit.name);
+		strcat(path, "/");
+		r = packed_find_below(c->repo_slice->files.snap, path, below);
+		if (r > 0)
+			change_fail_detail(c, REFD_CONFLICT, packed,
+			    c->u->ask->name, below, change_shown_name(c));
+		else if (r < 0)
+			packed_failed(c, r);
+	}
+	free(loose);
+}
+
+static void directory_blocks(struct change *c)
+{
+	char path[2 * REFD_PATH_MAX];
+
+	change_whole_path(c, c->edit.name, "", path);
+	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DIRECTORY,
+	    c->u->ask->name, path, change_shown_name(c));
+}
+
+void files_conflict(struct pass *p, struct change *c)
+{
+	enum refd_detail_kind packed = REFD_DETAIL_NAME_TAKEN;
+	char path[REFD_REFNAME_MAX + 2];
+	int r = 0, dirs = 0;
+
+	if (c->action == CHANGE_WRITE && !c->is_vacant)
+		dirs =
+		    loose_clear_dirs(p->sys, c->edit.dirfd, c->edit.name, NULL);
+	/* If the directory stays, git looks for conflicts at once. */
+	if (dirs == -ENOTEMPTY)
+		packed = REFD_DETAIL_NAME_TAKEN_EARLY;
+	if (c->edit.dirfd == c->repo_slice->repo->fd)
+		r = find_packed_prefix(c, path);
+	if (r < 0) {
+		packed_failed(c, r);
+		return;
+	}
+	if (r > 0) {
+		change_fail_detail(c, REFD_CONFLICT, packed, c->u->ask->name,
+		    path, change_shown_name(c));
+		return;
+	}
+	check_below(p, c, packed);
+	change_check_siblings(p, c);
+	if (!change_is_live(c))
+		return;
+	if (dirs == -ENOTEMPTY)
+		directory_blocks(c);
+	else if (dirs < 0)
+		dirs_failed(c, dirs, "can't remove an empty directory");
+}
+
+/* ---- a gate ---- */
+
+static bool is_absent(struct pass *p, int dirfd, const char *path)
+{
+	struct sys_stat st;
+	int r = SYS(p->sys, lstatat, dirfd, path, &st);
+
+	return r == -ENOENT || r == -ENOTDIR || (r == 0 && S_ISDIR(st.mode));
+}
+
+/*
+ * Git locks each ref that it changes, except when it packs. Then git only locks
+ * packed-refs, and `git pack-refs --auto` has read the refs before. A loose
+ * file overrules the line that git will write. But without a file, the line
+ * becomes the value, and brings a deleted ref or an older value back.
+ */
+static bool is_packed_late(struct pass *p, const struct change *c)
+{
+	const struct refd_update *ask = c->u->ask;
+	const struct repo_slice *g = c->repo_slice;
+	char lock[REFD_PATH_MAX];
+	struct refd_oid oid;
+	int r;
+
+	if (ask->action != REFD_UPDATE || c->edit.dirfd != g->repo->fd ||
+	    token_lock_path(lock, c->edit.name) < 0 ||
+	    !is_absent(p, c->edit.dirfd, lock) ||
+	    !is_absent(p, c->edit.dirfd, c->edit.name))
+		return false;
+	r = packed_lookup(g->files.snap, c->edit.name, &oid);
+	return r == 0 || (r > 0 && !refd_oid_eq(&oid, &ask->new_oid));
+}
+
+static void refuse(struct change *c)
+{
+	struct txn *txn = c->slice->txn;
+
+	if (txn->refused != REFD_OK)
+		return;
+	txn->refused = REFD_STALE;
+	txn->why = repo_why("git has read '%s' before another writer changed "
+			    "it, and would pack the former value: pack the "
+			    "refs again",
+	    c->edit.name);
+}
+
+/* Without packed-refs, an absent file says nothing. */
+void files_glance(struct pass *p, struct repo_slice *g)
+{
+	struct loose_value value;
+	struct change *c;
+	bool may_pack;
+
+	if (packed_snapshot(g->repo->packed, &g->files.snap) < 0)
+		return;
+	may_pack = !is_absent(p, g->repo->fd, "packed-refs.lock");
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		if (!change_has_place(c))
+			continue;
+		if (may_pack && is_packed_late(p, c))
+			refuse(c);
+		if (files_look(p, c, &value) == 0)
+			change_glanced(c, &value);
+	}
+	packed_snapshot_put(g->files.snap);
+	g->files.snap = NULL;
+}

@@ -1,0 +1,162 @@
+/*
+ * Redoes log lines.
+ *
+ * The happy path: every line is there; nothing is written.
+ *
+ * Failures:
+ *	the log's name is taken, by a directory with entries or by a file
+ *	above: reported; a value does not wait for its log
+ *	a foreign lock on a ref that only needs a line, or no room for the
+ *	line: deferred
+ *	the ref is gone, or its name was taken: there is no log to repair
+ *	the disk: the errno
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/files/recovery/redo_files.h"
+#include "daemon/store/files/format/loose.h"
+
+bool redo_is_no_log(int err)
+{
+	return err == -EISDIR || err == -ENOTDIR || err == -ELOOP ||
+	    err == -EMLINK || err == -EINVAL;
+}
+
+static int add_missing_lines(struct replay *rp, const struct redo *redo,
+    const struct reflog_file *log, const struct ref_records_lines *lines)
+{
+	size_t added = 0, cut = 0;
+	bool one = false;
+	char text[64];
+	int r = 0;
+
+	if (lines->nr > 0)
+		r = reflog_repair(log, (const char *const *)lines->lines,
+		    lines->nr, lines->known, &added, &cut);
+	/* Our lock stood: nobody has appended since. */
+	if (r == 0 && lines->last != NULL)
+		r = reflog_complete(log, lines->last, strlen(lines->last),
+		    &one);
+	if (r == 0 && added + one + cut > 0) {
+		snprintf(text, sizeof(text),
+		    "%zu lines added, %zu bytes cut off", added + one, cut);
+		redo_report(rp, STORE_LOG_REPAIRED, redo->records->name, text);
+	}
+	return r;
+}
+
+/* No line is missing. A torn end would hide every later line. If another
+ * reference took the name since, there is no log to repair. */
+static int mend_end(struct reflog_file *log)
+{
+	size_t added, cut;
+	int r;
+
+	log->create = false;
+	r = reflog_repair(log, NULL, 0, 0, &added, &cut);
+	return r == -ENOENT || r == -ENOTDIR || r == -EISDIR ? 0 : r;
+}
+
+static int redo_lines(struct replay *rp, struct redo *redo,
+    const struct ref_record *after, bool create)
+{
+	struct ref_records_lines lines;
+	char path[REFD_PATH_MAX];
+	struct reflog_file log = edit_log(&redo->edit, path);
+	int r;
+
+	r = ref_records_log_lines(redo->records, after, redo->held != NULL,
+	    ref_records_find(rp->older_records, redo->records->key), &lines);
+	if (r < 0)
+		return r;
+	r = loose_stays_inside(rp->sys, redo->edit.dirfd, path);
+	if (r == 0)
+		r = redo_read_disk(rp, redo->edit.dirfd, path);
+	if (r == 0 && lines.deletes)
+		r = edit_remove_log(&redo->edit);
+	log.create = create;
+	if (lines.row != NULL) {
+		log.file_mode = lines.row->rec.file_mode;
+		log.dir_mode = lines.row->rec.dir_mode;
+	}
+	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
+		r = add_missing_lines(rp, redo, &log, &lines);
+	else if (r == 0)
+		r = mend_end(&log);
+	ref_records_lines_done(&lines);
+	if (redo_is_no_log(r)) {
+		redo_report(rp, STORE_LEFT, redo->records->name,
+		    "its log can't be written: something else stands there");
+		return 0;
+	}
+	return r == -ENOENT && !create ? 0 : r;
+}
+
+int redo_log(struct replay *rp, struct redo *redo)
+{
+	return redo_lines(rp, redo, NULL, true);
+}
+
+/* Does the log end at our old value? A log only grows, so later lines of other
+ * writers are missing too. After a deletion a new log begins with a line from
+ * the null oid. A log that ends in a line of a different kind is the deleted
+ * log. */
+static int lacks_ours(struct replay *rp, const struct redo *redo)
+{
+	const struct record_member *m = redo->value->member;
+	bool deletes = m->action == RECORD_DELETE;
+	char path[REFD_PATH_MAX];
+	const struct reflog_file log = edit_log(&redo->edit, path);
+	struct refd_oid old, last;
+	int r;
+
+	if (deletes ? !m->had_old : m->action != RECORD_WRITE || !m->log)
+		return 0;
+	r = redo_read_disk(rp, redo->edit.dirfd, path);
+	if (r == 0)
+		r = reflog_last(&log, &old, &last);
+	if (r <= 0)
+		return !deletes && (r == 0 || r == -ENOENT);
+	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&
+	    !(deletes && refd_oid_is_null(&old));
+}
+
+int redo_log_of_left(struct replay *rp, struct redo *redo)
+{
+	return redo_lines(rp, redo, lacks_ours(rp, redo) ? NULL : redo->value,
+	    true);
+}
+
+static int lines_alone(struct replay *rp, struct redo *redo)
+{
+	struct loose_value loose;
+	bool is_there;
+	int r;
+
+	r = redo_lock(rp, redo);
+	if (r == 0)
+		r = edit_read(&redo->edit, &loose);
+	if (r < 0)
+		return r;
+	/* A deleted ref has no log. */
+	is_there = loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
+	loose_value_done(&loose);
+	return redo_lines(rp, redo, NULL, is_there);
+}
+
+int redo_log_alone(struct replay *rp, struct redo *redo)
+{
+	int r;
+
+	r = lines_alone(rp, redo);
+	/* Nobody else waits for a line: not for want of room either. */
+	if (r == -ENOSPC || r == -EDQUOT) {
+		redo_report(rp, STORE_DEFERRED, redo->records->name,
+		    "no room for its log line; tried again later");
+		redo_defer(redo);
+		r = 0;
+	}
+	return redo_end_and_prune(rp, redo, r);
+}

@@ -1,0 +1,100 @@
+/*
+ * The happy path: the file holds the recorded value.
+ *
+ * Otherwise: a well-formed file younger than our lock belongs to another
+ * writer, and so does a packed value that was absent when the record was made.
+ * Any other state (older, absent, empty or broken) means that the recorded
+ * value was lost.
+ *
+ * The clock can be wrong, and tools set times: a file that an update replaced
+ * can look younger than the lock of that update. The record has the time of
+ * that file, so value and time show what was replaced, whatever the clock says.
+ */
+#include "daemon/store/files/recovery/rule.h"
+
+#include <string.h>
+
+bool rule_is_value(const struct record_member *m,
+    const struct loose_value *loose)
+{
+	if (m->action != RECORD_WRITE)
+		return false;
+	if (m->target != NULL)
+		return loose->kind == LOOSE_SYMREF && loose->exact &&
+		    strcmp(loose->target, m->target) == 0;
+	return loose->kind == LOOSE_OID && loose->exact &&
+	    refd_oid_eq(&loose->oid, &m->new_oid);
+}
+
+bool rule_is_replaced(const struct record_member *m,
+    const struct loose_value *loose)
+{
+	if (!m->had_old || m->old_mtime_ns == 0 ||
+	    loose->mtime_ns != m->old_mtime_ns)
+		return false;
+	return loose->kind == LOOSE_SYMREF ?
+	    loose->exact :
+	    loose->kind == LOOSE_OID && refd_oid_eq(&loose->oid, &m->old_oid);
+}
+
+/* A torn tail of ours is nobody else's value, however young. */
+static bool is_torn_value(const struct record_member *m,
+    const struct loose_value *loose)
+{
+	return m->action == RECORD_WRITE && m->target == NULL &&
+	    refd_oid_eq(&loose->oid, &m->new_oid);
+}
+
+static enum rule_verdict apply_to_packed(const struct record_member *m,
+    const struct refd_oid *packed, bool packed_is_older)
+{
+	bool is_oid = m->action == RECORD_WRITE && m->target == NULL;
+
+	if (packed == NULL)
+		return m->action == RECORD_DELETE ? RULE_STANDS : RULE_LOST;
+	if (is_oid && refd_oid_eq(packed, &m->new_oid))
+		return RULE_STANDS;
+	return packed_is_older ? RULE_LOST : RULE_LATER;
+}
+
+enum rule_verdict rule_apply(const struct record_member *m,
+    int64_t locked_at_ns, const struct loose_value *loose,
+    const struct refd_oid *packed, bool packed_is_older)
+{
+	bool is_younger = loose->mtime_ns > locked_at_ns;
+
+	/* The value may already be correct because an earlier, interrupted
+	 * recovery wrote it. */
+	if (rule_is_value(m, loose))
+		return RULE_STANDS;
+	switch (loose->kind) {
+	case LOOSE_OID:
+		return is_younger && !is_torn_value(m, loose) ? RULE_LATER :
+								RULE_LOST;
+	case LOOSE_SYMREF:
+		return is_younger && loose->exact ? RULE_LATER : RULE_LOST;
+	case LOOSE_BROKEN:
+		return RULE_LOST;
+	case LOOSE_ABSENT:
+	case LOOSE_DIR:
+		break;
+	}
+	return apply_to_packed(m, packed, packed_is_older);
+}
+
+/* A look (is_seen) finds a returned value as anybody else would. The gate tells
+ * of a writer, whose value may have been packed since. */
+enum rule_packed rule_packed(const struct record *rec,
+    const struct record_member *m, const struct refd_oid *value)
+{
+	if (rec->is_seen ||
+	    (m->action != RECORD_WRITE && m->action != RECORD_DELETE))
+		return RULE_PACKED_NOTHING;
+	if (rec->is_gated ||
+	    (m->action == RECORD_WRITE && m->target == NULL &&
+		refd_oid_eq(&m->new_oid, value)))
+		return RULE_PACKED_MEANT;
+	return m->had_old && refd_oid_eq(&m->old_oid, value) ?
+	    RULE_PACKED_REPLACED :
+	    RULE_PACKED_NOTHING;
+}

@@ -1,0 +1,244 @@
+/*
+ * Tables: reads refs and logs from the snapshot of a round, and looks for
+ * conflicting names.
+ *
+ * The happy path: the names of the updates are read, and those that they lead
+ * to. If another writer changes the list before refd locks it, the round is
+ * repeated (tables_seal.c).
+ *
+ * What fails:
+ *	a session of this daemon holds	the change is given back, as if a lock
+ *	the name, or a change of a	was held
+ *	different transaction does
+ *	a damaged table			the update fails, or its atomic
+ *					transaction
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/store/tables/batch/tables.h"
+
+/* ---- names ---- */
+
+/* Does an update which can be committed name the place of C? */
+static bool is_asked(const struct pass *p, const struct change *c)
+{
+	const struct change *other;
+	size_t i;
+
+	for (i = pass_first_asked(p, c, c->edit.name); i < p->nr_asked; i++) {
+		other = p->changes[i];
+		if (other->repo_slice != c->repo_slice ||
+		    other->edit.dirfd != c->edit.dirfd ||
+		    strcmp(other->edit.name, c->edit.name) != 0)
+			break;
+		if (change_is_live(other))
+			return true;
+	}
+	return false;
+}
+
+/* C was found: the end of a symbolic ref, or HEAD. Two transactions may meet
+ * there. Does a further found change have the place of C? */
+static bool is_found_too(const struct change *c)
+{
+	const struct change *o;
+
+	for (o = c->repo_slice->changes; o != NULL; o = o->next_in_repo)
+		if (o != c && !o->is_asked && change_is_live(o) &&
+		    o->edit.dirfd == c->edit.dirfd &&
+		    strcmp(o->edit.name, c->edit.name) == 0)
+			return true;
+	return false;
+}
+
+/* C was asked. HEAD and main-worktree/HEAD of two transactions can be one
+ * place. The last of them holds it. */
+static bool is_asked_again(const struct change *c)
+{
+	const struct change *next = c->next_in_repo;
+
+	return next != NULL && next->is_asked &&
+	    next->edit.dirfd == c->edit.dirfd && change_is_live(next) &&
+	    strcmp(next->edit.name, c->edit.name) == 0;
+}
+
+/* true: C holds its name. */
+static bool hold_name(const struct pass *p, const struct tables_part *part,
+    struct change *c)
+{
+	if (stack_is_held(part->update.stack, c->edit.name) ||
+	    (c->is_asked ? is_asked_again(c) :
+			   is_asked(p, c) || is_found_too(c))) {
+		change_locked(c, c->edit.name);
+		return false;
+	}
+	return true;
+}
+
+/* ---- values ---- */
+
+/* Git keeps these two names as files. */
+static bool stays_a_file(const char *name)
+{
+	return strcmp(name, "FETCH_HEAD") == 0 ||
+	    strcmp(name, "MERGE_HEAD") == 0;
+}
+
+bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
+{
+	struct tables_part *part;
+	int r;
+
+	if (stays_a_file(c->edit.name)) {
+		change_cant_lock(c, REFD_BADNAME,
+		    "git keeps '%s' as a file, not in the reftables",
+		    c->edit.name);
+		return false;
+	}
+	r = tables_part(p, c, &part);
+	if (r == 0 && !hold_name(p, part, c))
+		return false;
+	if (r == 0)
+		r = stack_look_value(&part->reader, c->edit.name, value,
+		    &c->old_index);
+	if (r < 0)
+		tables_fail(c, part, r, "can't read the reference");
+	return r == 0;
+}
+
+/* The snapshot has all values. */
+void tables_held(struct pass *p, struct repo_slice *g)
+{
+	(void)p;
+	(void)g;
+}
+
+int tables_look(struct pass *p, const struct change *at,
+    struct loose_value *value)
+{
+	struct tables_part *part;
+	uint64_t index;
+	int r = tables_part(p, at, &part);
+
+	return r < 0 ?
+	    r :
+	    stack_look_value(&part->reader, at->edit.name, value, &index);
+}
+
+/* ---- a gate ---- */
+
+/* The last stack of a gate, and the budget of all. */
+struct glance {
+	const char *worktree; /* of LOOK; NULL: none */
+	struct stack_look look;
+};
+
+static int glance_at(struct glance *glance, const struct change *at,
+    struct loose_value *value)
+{
+	struct stack_look *look = &glance->look;
+	uint64_t index;
+	int r = 0;
+
+	if (glance->worktree == NULL ||
+	    strcmp(glance->worktree, at->worktree) != 0) {
+		stack_look_end(look);
+		r = stack_look_begin(look, at->repo_slice->repo->stacks,
+		    at->worktree, at->edit.dirfd, look->budget.work);
+		glance->worktree = r == 0 ? at->worktree : NULL;
+	}
+	return r < 0 ?
+	    r :
+	    stack_look_value(&look->reader, at->edit.name, value, &index);
+}
+
+/* Takes no turn of a stack, because a batch keeps the turn for a flush, and git
+ * holds its lock meanwhile. */
+void tables_glance(struct pass *p, struct repo_slice *g)
+{
+	struct glance glance = { .look.budget.work = TABLES_WORK };
+	struct loose_value value;
+	struct change *c;
+
+	(void)p;
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (change_has_place(c) && glance_at(&glance, c, &value) == 0)
+			change_glanced(c, &value);
+	stack_look_end(&glance.look);
+}
+
+/* ---- conflicts ---- */
+
+static bool is_below(const char *name, const char *dir)
+{
+	const size_t len = strlen(dir);
+
+	return strncmp(name, dir, len) == 0 && name[len] == '/';
+}
+
+/* The scheduler keeps the requested names of different transactions apart, but
+ * not the ends of symbolic refs. Such a change is tried again later. */
+static void check_ends(struct change *c)
+{
+	const struct change *o;
+
+	for (o = c->repo_slice->changes; o != NULL; o = o->next_in_repo)
+		if (o->slice != c->slice && o->edit.dirfd == c->edit.dirfd &&
+		    change_is_live(o) && (!o->is_asked || !c->is_asked) &&
+		    (is_below(o->edit.name, c->edit.name) ||
+			is_below(c->edit.name, o->edit.name)))
+			change_locked(c, o->edit.name);
+}
+
+/* Is an end of a symbolic ref in the part? */
+static bool has_found(const struct repo_slice *g)
+{
+	return g->last != NULL && !g->last->is_asked;
+}
+
+void tables_conflict(struct pass *p, struct change *c)
+{
+	char found[REFD_PATH_MAX];
+	struct tables_part *part;
+	int r;
+
+	r = tables_part(p, c, &part);
+	if (r == 0)
+		r = stack_reader_conflict(&part->reader, c->edit.name, NULL,
+		    NULL, found);
+	if (r < 0)
+		tables_fail(c, part, r, "can't look for conflicting names");
+	else if (r > 0)
+		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
+		    c->u->ask->name, found, change_shown_name(c));
+	else if (has_found(c->repo_slice))
+		check_ends(c);
+	change_check_siblings(p, c);
+}
+
+/* ---- logs ---- */
+
+int tables_has_log(struct pass *p, const struct change *at)
+{
+	struct tables_part *part;
+	int r = tables_part(p, at, &part);
+
+	return r < 0 ? r : stack_reader_has_log(&part->reader, at->edit.name);
+}
+
+void tables_log(struct pass *p, struct change *c, bool create)
+{
+	struct tables_part *part;
+	int r;
+
+	c->log = create && c->action != CHANGE_DELETE;
+	if (create || c->action == CHANGE_DELETE)
+		return;
+	r = tables_part(p, c, &part);
+	if (r == 0)
+		r = stack_reader_has_log(&part->reader, c->edit.name);
+	if (r < 0)
+		tables_fail(c, part, r, "can't look for the reflog");
+	c->log = r > 0;
+}

@@ -1,0 +1,389 @@
+/*
+ * Tables: ends a round. After it, a rename of each list publishes.
+ *
+ * The happy path, up to the lock for all repositories of the pass:
+ *	table	one new table per changed stack, under its final name
+ *	base	tables and a list by other writers become durable
+ *	large	a large new table becomes durable
+ *	lock	all lists, that of the common dir first
+ *	check	the lists are those of the round
+ *	list	the next lists, staged
+ *	sync	tables, lists and directories are flushed beside the log
+ *
+ * A batch that only confirms values takes no lock: it flushes what it has read.
+ *
+ * What fails:
+ *	another writer changed a list	a new round, under the locks. With a
+ *					large table, also of the other writer,
+ *					the locks go, twice at most; if other
+ *					repositories wait, every transaction
+ *					gets a pass of its own
+ *	a lock is held			the changes are given back
+ *	no room, a failed write		every transaction gets a pass of its
+ *					own; alone, it fails
+ *	a foreign file can't be synced	the updates fail; nobody gets a
+ *					repository on the file system any more
+ */
+#include <errno.h>
+
+#include "daemon/store/tables/batch/tables.h"
+
+/* A large table may be written again so many times without a lock. */
+#define UNLOCKED_MAX 2
+/* Under the locks, only a writer that ignores locks can change a list. */
+#define ROUNDS_MAX 10
+
+enum step { STEP_ON, STEP_AGAIN, STEP_FAILED };
+
+static bool has_live(const struct repo_slice *g)
+{
+	const struct change *c;
+
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (change_is_live(c))
+			return true;
+	return false;
+}
+
+static enum step failed(struct pass *p, struct repo_slice *g,
+    const struct tables_part *part, int r, const char *doing)
+{
+	switch (r) {
+	case -EBUSY:
+	case -ESTALE:
+	case -EBADMSG:
+	case -ENOENT:
+	case -EOVERFLOW:
+		break;
+	default:
+		if (pass_go_apart(p, g))
+			return STEP_FAILED;
+	}
+	tables_fail_all(g, part, r, doing);
+	return STEP_FAILED;
+}
+
+/* ---- before the lock ---- */
+
+static enum step make_tables(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+	int r;
+
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (part->nr_records == 0)
+			continue;
+		r = stack_table_make(&part->update, part->nr_records,
+		    tables_record_of, part);
+		if (r < 0)
+			return failed(p, g, part, r, "can't write a table");
+	}
+	return STEP_ON;
+}
+
+static bool is_used(const struct tables_part *part)
+{
+	return part->has_base && (part->nr_records > 0 || part->confirms);
+}
+
+/* Everything older is durable. */
+static int64_t durable_before(struct pass *p, const struct repo_slice *g)
+{
+	int64_t ns = fs_synced_ns(p->ap->repos, g->repo->dev);
+
+	return ns != 0 ? ns - FS_SLACK_NS : INT64_MIN;
+}
+
+static enum step sync_bases(struct pass *p, struct repo_slice *g)
+{
+	const int64_t before_ns = durable_before(p, g);
+	struct tables_part *part;
+	int r;
+
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (!is_used(part))
+			continue;
+		r = stack_sync_base(&part->update, before_ns,
+		    g->repo->fs->fsync_covers_all);
+		if (r == -ESTALE)
+			return STEP_AGAIN;
+		if (r == 0)
+			continue;
+		/* The kernel may have dropped data of the other writer. */
+		if (r == -EIO)
+			fs_fail(p->ap->repos, g->repo->fs, r);
+		tables_fail_all(g, part, r, "can't sync the reftables");
+		return STEP_FAILED;
+	}
+	return STEP_ON;
+}
+
+/* 0 or negative errno. */
+static int sync_end(struct pass *p, struct repo_slice *g,
+    struct tables_part *part)
+{
+	int r = stack_sync_end(&part->update);
+
+	if (part->update.is_dir_lost)
+		fs_fail(p->ap->repos, g->repo->fs, r);
+	return r;
+}
+
+static enum step sync_large(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+	int r;
+
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (part->nr_records == 0 ||
+		    part->update.table_stat.size <= STACK_SYNC_EARLY)
+			continue;
+		r = stack_sync_table(&part->update);
+		if (r < 0)
+			return failed(p, g, part, r, "can't sync a table");
+	}
+	return STEP_ON;
+}
+
+/* ---- under the lock ---- */
+
+static void unlock_lists(struct repo_slice *g)
+{
+	struct tables_part *part;
+
+	/* After a failure release() tries again. */
+	for (part = g->tables.parts; part != NULL; part = part->next)
+		if (edit_is_locked(&part->update.list))
+			stack_update_unlock(&part->update);
+}
+
+static enum step lock_lists(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+	struct change *c;
+	int r = 0;
+
+	if (p->locked_ns == 0 ||
+	    (p->nr_repo_slices == 1 &&
+		!edit_is_locked(&g->tables.parts->update.list)))
+		p->locked_ns = SYS(p->sys, now_mono);
+	for (part = g->tables.parts; r == 0 && part != NULL; part = part->next)
+		if (part->has_changes && !edit_is_locked(&part->update.list))
+			r = stack_update_lock(&part->update);
+	if (r == 0)
+		return STEP_ON;
+	unlock_lists(g);
+	if (r != -EEXIST)
+		return failed(p, g, NULL, r, "can't lock the reftables");
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		change_locked(c, STACK_DIRECTORY "/" REFTABLE_LIST);
+	return STEP_FAILED;
+}
+
+static enum step check_bases(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+	int r;
+
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (!part->has_base)
+			continue;
+		r = stack_base_check(&part->update);
+		if (r < 0)
+			return failed(p, g, part, r,
+			    "can't read the reftables");
+		if (r == 0)
+			return STEP_AGAIN;
+	}
+	return STEP_ON;
+}
+
+static enum step stage_lists(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+	int r;
+
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (part->nr_records == 0)
+			continue;
+		r = stack_update_list(&part->update);
+		if (r < 0)
+			return failed(p, g, part, r, "can't write a list");
+	}
+	return STEP_ON;
+}
+
+/* ---- the end of the round ---- */
+
+/* Have other writers added large tables that are not durable? */
+static bool has_foreign(struct pass *p, const struct repo_slice *g,
+    const struct tables_part *part)
+{
+	struct stack_snapshot *snap;
+	struct reftable_fault fault;
+	bool is_large;
+
+	if (!is_used(part) ||
+	    stack_snapshot(part->update.stack, &snap, &fault) < 0)
+		return false;
+	is_large =
+	    stack_snapshot_unsynced(snap, durable_before(p, g)) > STACK_LARGE;
+	stack_snapshot_put(snap);
+	return is_large;
+}
+
+/* Does the next round flush much? */
+static bool is_large(struct pass *p, const struct repo_slice *g)
+{
+	const struct tables_part *part;
+
+	for (part = g->tables.parts; part != NULL; part = part->next)
+		if (part->update.is_large || has_foreign(p, g, part))
+			return true;
+	return false;
+}
+
+static bool has_records(const struct repo_slice *g)
+{
+	const struct tables_part *part;
+
+	for (part = g->tables.parts; part != NULL; part = part->next)
+		if (part->nr_records > 0)
+			return true;
+	return false;
+}
+
+static enum step lock_and_check(struct pass *p, struct repo_slice *g)
+{
+	enum step step = lock_lists(p, g);
+
+	if (step == STEP_ON)
+		step = check_bases(p, g);
+	if (step == STEP_ON)
+		step = sync_bases(p, g);
+	if (step == STEP_ON)
+		step = stage_lists(p, g);
+	return step;
+}
+
+static enum step make(struct pass *p, struct repo_slice *g)
+{
+	enum step step = STEP_ON;
+	int r = tables_list_records(p, g);
+
+	if (r < 0)
+		return failed(p, g, NULL, r, "can't prepare the records");
+	step = make_tables(p, g);
+	if (step == STEP_ON)
+		step = sync_bases(p, g);
+	/* The list has changed since. The check under the lock repeats the
+	 * flush. Without the lock, git could be first each time. */
+	if (step == STEP_AGAIN && has_records(g))
+		step = STEP_ON;
+	if (step == STEP_ON)
+		step = sync_large(p, g);
+	return step;
+}
+
+/* true: all undecided changes begin a new round. */
+static bool begins_again(struct pass *p, struct repo_slice *g)
+{
+	if (++g->tables.rounds > ROUNDS_MAX) {
+		tables_fail_all(g, NULL, -EBUSY, "");
+		return false;
+	}
+	if (is_large(p, g) && g->tables.rounds <= UNLOCKED_MAX) {
+		unlock_lists(g);
+		/* The pass has locks of other repositories. */
+		if (p->nr_repo_slices > 1 && pass_go_apart(p, g))
+			return false;
+	}
+	tables_end_round(p, g);
+	return true;
+}
+
+static bool only_holds(const struct pass *p)
+{
+	return p->batch != NULL && p->batch->session == BATCH_PREPARE;
+}
+
+bool tables_make(struct pass *p, struct repo_slice *g)
+{
+	return has_live(g) && !only_holds(p) && make(p, g) == STEP_AGAIN &&
+	    begins_again(p, g);
+}
+
+/* The plan gets the numbers of C. */
+static void sealed(struct pass *p, struct change *c)
+{
+	struct tables_part *part;
+
+	if (!change_is_live(c) || tables_part(p, c, &part) < 0)
+		return;
+	c->in_rewrite = true;
+	c->base_index = part->update.base->max_index;
+	c->update_index = part->update.index;
+	if (c->action == CHANGE_NOTHING ||
+	    (c->action == CHANGE_DELETE && !c->exists))
+		c->update_index = c->old_index;
+	/* The lock of the list is the lock of all its refs. */
+	edit_to(&c->edit, PROGRESS_LOCKED);
+}
+
+bool tables_seal(struct pass *p, struct repo_slice *g)
+{
+	enum step step = STEP_ON;
+	struct change *c;
+
+	if (!has_live(g))
+		return false;
+	if (only_holds(p)) {
+		tables_hold_names(p, g);
+		return false;
+	}
+	if (has_records(g))
+		step = lock_and_check(p, g);
+	g->is_bound = step == STEP_ON;
+	if (step == STEP_ON)
+		for (c = g->changes; c != NULL; c = c->next_in_repo)
+			sealed(p, c);
+	return step == STEP_AGAIN && begins_again(p, g);
+}
+
+/* ---- beside the flush of the log ---- */
+
+void tables_sync(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+
+	if (!has_live(g))
+		return;
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (!is_used(part))
+			continue;
+		part->is_synced = true;
+		stack_sync_begin(&part->update, p->ap->flusher,
+		    g->repo->fs->fsync_covers_all);
+	}
+}
+
+void tables_synced(struct pass *p, struct repo_slice *g)
+{
+	struct tables_part *part;
+
+	for (part = g->tables.parts; part != NULL; part = part->next) {
+		if (part->is_synced)
+			sync_end(p, g, part);
+		part->is_synced = false;
+	}
+}
+
+int tables_sync_error(const struct repo_slice *g)
+{
+	const struct tables_part *part;
+
+	for (part = g->tables.parts; part != NULL; part = part->next)
+		if (part->update.err < 0)
+			return part->update.err;
+	return 0;
+}

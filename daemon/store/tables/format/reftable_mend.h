@@ -1,0 +1,47 @@
+/*
+ * A table that has lost its footer.
+ *
+ * Git 2.55 syncs a table before the footer is written. After a power loss the
+ * footer can be missing, or zero, or in parts, and git reads no ref of the
+ * repository. The footer has no fact of its own: header and blocks tell all of
+ * it.
+ *
+ * A table is mended only if nothing else is wrong:
+ *	- reftable_check_layout() finds no fault in header and blocks.
+ *	- The last block ends where the footer begins. The file ends there too,
+ *	  or behind a beginning of the right footer, or it has the right length,
+ *	  and every byte of the footer is right or zero.
+ *	- No section lacks the index that git writes.
+ *	- Refs are not the end of the table, unless git syncs its tables.
+ *	  Without the sync, further blocks of refs may be lost. Behind refs, git
+ *	  writes the index, the objects and the logs only when all refs are
+ *	  written.
+ *
+ * Any thread; blocks; nothing logs. Memory for two blocks. Results as in
+ * reftable_table.h.
+ */
+#ifndef STORE_REFTABLE_MEND_H
+#define STORE_REFTABLE_MEND_H
+
+#include "daemon/store/tables/format/reftable_table.h"
+
+struct reftable_mend {
+	struct reftable_table table; /* owned; END: of the blocks */
+	size_t footer_len;
+	uint8_t footer[REFTABLE_FOOTER_MAX];
+	/* Entries of logs at the end of the table may be lost: git did not sync
+	 * the table. */
+	bool may_lack_logs;
+};
+
+/*
+ * Opens NAME in DIRFD. The mended table has the first table.end bytes of the
+ * file, and the footer. GIT_SYNCS: git syncs the tables of this repository
+ * before they get their names. -EBADMSG: cannot be mended, or needs no footer.
+ * After a failure *MEND is empty.
+ */
+int reftable_mend_open(const struct sys *sys, int dirfd, const char *name,
+    bool git_syncs, struct reftable_mend *mend, struct reftable_fault *fault);
+void reftable_mend_close(struct reftable_mend *mend);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * The refs or the logs of several tables as one list. A record of a later table
+ * hides the records with the same key of earlier tables.
+ *
+ * One thread; every call may block; nothing logs. Results as in
+ * reftable_table.h.
+ */
+#ifndef STORE_REFTABLE_MERGED_H
+#define STORE_REFTABLE_MERGED_H
+
+#include "daemon/store/tables/format/reftable_iterator.h"
+
+struct reftable_merged;
+
+/* Iterates over SECTION of NR tables, the oldest first, beginning with the name
+ * FROM ("" for all). Entries of a log come the newest first. WITH_DELETIONS:
+ * deletions are returned too. Tables and BUDGET are borrowed. */
+int reftable_merged_open(const struct reftable_table *tables, size_t nr,
+    enum reftable_section section, const char *from, bool with_deletions,
+    struct reftable_budget *budget, struct reftable_merged **merged,
+    struct reftable_fault *fault);
+/* 1: *RECORD is valid until the next call; 0: the end. */
+int reftable_merged_next(struct reftable_merged *merged,
+    const struct reftable_record **record, struct reftable_fault *fault);
+void reftable_merged_free(struct reftable_merged *merged);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * The log lines of rows in a reftable. A log entry has the key (ref, update
+ * index), so equal lines of two updates differ.
+ *
+ * A line that is missing is added with its old index. The log shows entries in
+ * the order of their indices, and after a power loss git gives lost indices
+ * again. So the place is free only if no entry has an index between that of the
+ * line and the largest index before the line's batch. Otherwise the order would
+ * be false.
+ *
+ * One thread; blocks; nothing logs. Negative errno as in stack_reader.h.
+ */
+#ifndef STORE_STACK_LINES_H
+#define STORE_STACK_LINES_H
+
+#include "daemon/store/recovery/ref_records.h"
+#include "daemon/store/tables/stack/stack_reader.h"
+
+enum stack_line_state {
+	STACK_LINE_FREE,  /* missing; may be added */
+	STACK_LINE_THERE, /* or of an earlier life of the ref */
+	STACK_LINE_TAKEN  /* missing; another writer's entry is in the way */
+};
+
+struct stack_line {
+	const struct ref_record *record;
+	enum stack_line_state state;
+};
+
+/*
+ * Looks for the NR lines in the log of NAME, and sorts them by their indices.
+ * IS_LATER: another writer changed the ref afterwards. If the writer made the
+ * ref anew, the lines belong to its earlier life.
+ */
+int stack_lines_find(struct stack_reader *reader, const char *name,
+    bool is_later, struct stack_line *lines, size_t nr);
+
+/* Has the log of NAME the line of RECORD, at the line's index? 1, 0. */
+int stack_lines_has(struct stack_reader *reader, const char *name,
+    const struct ref_record *record);
+
+/* The entry of RECORD; the texts are those of its row. */
+void stack_lines_entry(const struct ref_record *record,
+    struct reftable_log *log);
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * Happy path: the stack is open, and the path still leads to it: one stat.
+ *
+ * Failures: a stack that cannot be opened is asked for again the next time.
+ */
+#include "daemon/store/tables/stack/stack_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+	struct stack *stack; /* a reference */
+	struct entry *next;
+	char worktree[];
+};
+
+struct stack_set {
+	const struct sys *sys;
+	const enum refd_object_format *format;
+	pthread_mutex_t mutex;
+	struct entry *entries;
+	size_t nr;
+	/* Of the closed stacks: the largest index of a row of the log. */
+	uint64_t spent_index;
+};
+
+struct stack_set *stack_set_new(const struct sys *sys,
+    const enum refd_object_format *format)
+{
+	struct stack_set *set = calloc(1, sizeof(*set));
+
+	if (set == NULL)
+		return NULL;
+	set->sys = sys;
+	set->format = format;
+	pthread_mutex_init(&set->mutex, NULL);
+	return set;
+}
+
+void stack_set_free(struct stack_set *set)
+{
+	struct entry *e;
+
+	if (set == NULL)
+		return;
+	while ((e = set->entries) != NULL) {
+		set->entries = e->next;
+		stack_put(e->stack);
+		free(e);
+	}
+	pthread_mutex_destroy(&set->mutex);
+	free(set);
+}
+
+/* Under MUTEX. */
+static struct entry *find(const struct stack_set *set, const char *worktree)
+{
+	struct entry *e = set->entries;
+
+	while (e != NULL && strcmp(e->worktree, worktree) != 0)
+		e = e->next;
+	return e;
+}
+
+/* With a reference, or NULL. */
+static struct stack *known(struct stack_set *set, const char *worktree)
+{
+	struct stack *stack = NULL;
+	struct entry *e;
+
+	pthread_mutex_lock(&set->mutex);
+	e = find(set, worktree);
+	if (e != NULL) {
+		stack = e->stack;
+		stack_hold(stack);
+	}
+	pthread_mutex_unlock(&set->mutex);
+	return stack;
+}
+
+static uint64_t spent_index(struct stack *stack)
+{
+	uint64_t index;
+
+	pthread_mutex_lock(&stack->mutex);
+	index = stack->spent_index;
+	pthread_mutex_unlock(&stack->mutex);
+	return index;
+}
+
+/* Makes room for one entry: closes a stack which nobody uses. No index is used
+ * twice, also if the stack is opened again. Under MUTEX. */
+static struct entry *take_unused(struct stack_set *set)
+{
+	struct entry **at = &set->entries, *e;
+
+	if (set->nr < STACK_SET_KEPT)
+		return NULL;
+	while ((e = *at) != NULL && atomic_load(&e->stack->refs) > 1)
+		at = &e->next;
+	if (e != NULL) {
+		*at = e->next;
+		set->nr--;
+		if (set->spent_index < spent_index(e->stack))
+			set->spent_index = spent_index(e->stack);
+	}
+	return e;
+}
+
+/* Puts the newly opened *STACK into the set, in place of OLD. If a different
+ * thread was faster, *STACK becomes the stack of this thread. */
+static int enlist(struct stack_set *set, const char *worktree,
+    const struct stack *old, struct stack **stack)
+{
+	const size_t size = strlen(worktree) + 1;
+	struct entry *e, *made = malloc(sizeof(*made) + size);
+	struct entry *unused = NULL;
+	struct stack *drop = NULL;
+
+	if (made == NULL)
+		return -ENOMEM;
+	memcpy(made->worktree, worktree, size);
+	pthread_mutex_lock(&set->mutex);
+	e = find(set, worktree);
+	if (e == NULL) {
+		unused = take_unused(set);
+		stack_spend_index(*stack, set->spent_index);
+		set->nr++;
+		made->next = set->entries;
+		set->entries = made;
+		made->stack = *stack;
+		made = NULL;
+	} else if (e->stack == old) {
+		drop = e->stack;
+		/* The rows of the log still have their indices. */
+		stack_spend_index(*stack, spent_index(drop));
+		e->stack = *stack;
+	} else {
+		drop = *stack;
+		*stack = e->stack;
+	}
+	stack_hold(*stack);
+	pthread_mutex_unlock(&set->mutex);
+	free(made);
+	stack_put(drop);
+	stack_put(unused != NULL ? unused->stack : NULL);
+	free(unused);
+	return 0;
+}
+
+int stack_set_get(struct stack_set *set, const char *worktree, int git_fd,
+    struct stack **stack)
+{
+	struct stack *old = known(set, worktree), *opened;
+	int r = old != NULL ? stack_is_there(old, git_fd) : -ESTALE;
+
+	if (r == 0) {
+		*stack = old;
+		return 0;
+	}
+	if (r == -ESTALE)
+		r = stack_open(set->sys, git_fd, set->format, &opened);
+	if (r == 0) {
+		*stack = opened;
+		r = enlist(set, worktree, old, stack);
+		if (r < 0)
+			stack_put(opened);
+	}
+	stack_put(old);
+	return r;
+}
+
+/* The stacks of the set, each with a reference. NULL: no memory. */
+static struct stack **hold_all(struct stack_set *set, size_t *nr)
+{
+	struct stack **all;
+	struct entry *e;
+
+	*nr = 0;
+	pthread_mutex_lock(&set->mutex);
+	all = calloc(set->nr + 1, sizeof(struct stack *));
+	for (e = set->entries; all != NULL && e != NULL; e = e->next) {
+		stack_hold(e->stack);
+		all[(*nr)++] = e->stack;
+	}
+	pthread_mutex_unlock(&set->mutex);
+	return all;
+}
+
+int stack_set_each(struct stack_set *set,
+    int (*fn)(void *arg, struct stack *stack), void *arg)
+{
+	size_t nr, i;
+	struct stack **all = hold_all(set, &nr);
+	int r = all != NULL ? 0 : -ENOMEM;
+
+	for (i = 0; i < nr; i++) {
+		if (r == 0)
+			r = fn(arg, all[i]);
+		stack_put(all[i]);
+	}
+	free(all);
+	return r;
+}

@@ -1,0 +1,193 @@
+/*
+ * Happy path: read the list, compare with the last snapshot, open new tables.
+ *
+ * Failures: those of reftable_stack.h. A failed snapshot changes nothing.
+ */
+#include "daemon/store/tables/stack/stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void stack_snapshot_hold(struct stack_snapshot *snap)
+{
+	atomic_fetch_add(&snap->refs, 1);
+}
+
+void stack_snapshot_put(struct stack_snapshot *snap)
+{
+	if (snap == NULL || atomic_fetch_sub(&snap->refs, 1) > 1)
+		return;
+	reftable_stack_close(&snap->tables);
+	free(snap->is_durable);
+	free(snap);
+}
+
+static struct stack_snapshot *last_of(struct stack *stack)
+{
+	struct stack_snapshot *last;
+
+	pthread_mutex_lock(&stack->mutex);
+	last = stack->last;
+	if (last != NULL)
+		stack_snapshot_hold(last);
+	pthread_mutex_unlock(&stack->mutex);
+	return last;
+}
+
+/* SNAP is the last snapshot until the end of the turn. Without SNAP, or without
+ * a turn, there is none: an idle stack holds no descriptor of a table. */
+static void set_last(struct stack *stack, struct stack_snapshot *snap)
+{
+	struct stack_snapshot *old;
+
+	pthread_mutex_lock(&stack->mutex);
+	if (!stack->has_turn)
+		snap = NULL;
+	if (snap != NULL)
+		stack_snapshot_hold(snap);
+	old = stack->last;
+	stack->last = snap;
+	pthread_mutex_unlock(&stack->mutex);
+	stack_snapshot_put(old);
+}
+
+void stack_snapshot_forget(struct stack *stack)
+{
+	char *durable_list;
+
+	set_last(stack, NULL);
+	pthread_mutex_lock(&stack->mutex);
+	durable_list = stack->durable_list;
+	stack->durable_list = NULL;
+	pthread_mutex_unlock(&stack->mutex);
+	free(durable_list);
+}
+
+/* Is NAME a line of LIST? */
+static bool is_listed(const char *list, const char *name)
+{
+	const size_t len = strlen(name);
+
+	for (; list != NULL && *list != '\0'; list = strchr(list, '\n') + 1)
+		if (strncmp(list, name, len) == 0 && list[len] == '\n')
+			return true;
+	return false;
+}
+
+static bool was_durable(const struct stack_snapshot *last, const char *name)
+{
+	size_t i;
+
+	for (i = 0; last != NULL && i < last->tables.nr; i++)
+		if (strcmp(last->tables.tables[i].name, name) == 0)
+			return atomic_load(&last->is_durable[i]);
+	return false;
+}
+
+/* Copies the marks of LAST. A list by refd has only durable tables. */
+static int mark_durable(struct stack *stack, const struct stack_snapshot *last,
+    struct stack_snapshot *snap)
+{
+	const char *name;
+	size_t i;
+
+	snap->is_durable =
+	    calloc(snap->tables.nr + 1, sizeof(*snap->is_durable));
+	if (snap->is_durable == NULL)
+		return -ENOMEM;
+	pthread_mutex_lock(&stack->mutex);
+	for (i = 0; i < snap->tables.nr; i++) {
+		name = snap->tables.tables[i].name;
+		atomic_init(&snap->is_durable[i],
+		    was_durable(last, name) ||
+			is_listed(stack->durable_list, name));
+	}
+	pthread_mutex_unlock(&stack->mutex);
+	return 0;
+}
+
+/* A new snapshot, which uses the open tables of LAST. */
+static int take(struct stack *stack, const struct stack_snapshot *last,
+    struct stack_snapshot **out, struct reftable_fault *fault)
+{
+	struct stack_snapshot *snap = calloc(1, sizeof(*snap));
+	struct reftable_stack *t;
+	int r;
+
+	memset(fault, 0, sizeof(*fault));
+	if (snap == NULL)
+		return -ENOMEM;
+	atomic_init(&snap->refs, 1);
+	t = &snap->tables;
+	r = reftable_stack_open(stack->sys, stack->dirfd, *stack->format,
+	    last != NULL ? &last->tables : NULL, t, fault);
+	if (r == 0)
+		r = mark_durable(stack, last, snap);
+	if (r == 0)
+		snap->max_index = reftable_stack_max_index(t->tables, t->nr);
+	if (r < 0)
+		stack_snapshot_put(snap);
+	else
+		*out = snap;
+	return r;
+}
+
+/* 1: the list is the file of LAST, with the same bytes. */
+static int is_unchanged(struct stack *stack, const struct stack_snapshot *last,
+    struct reftable_fault *fault)
+{
+	struct reftable_stack now;
+	int r = reftable_stack_read_list(stack->sys, stack->dirfd, &now, fault);
+
+	if (r < 0)
+		return r;
+	r = now.list_len == last->tables.list_len &&
+	    memcmp(now.list, last->tables.list, now.list_len) == 0 &&
+	    now.list_stat.ino == last->tables.list_stat.ino &&
+	    now.list_stat.ctime_ns == last->tables.list_stat.ctime_ns;
+	free(now.list);
+	return r;
+}
+
+int stack_snapshot(struct stack *stack, struct stack_snapshot **snap,
+    struct reftable_fault *fault)
+{
+	struct stack_snapshot *last = last_of(stack);
+	int r = 0;
+
+	*snap = NULL;
+	memset(fault, 0, sizeof(*fault));
+	if (last != NULL)
+		r = is_unchanged(stack, last, fault);
+	if (r > 0) {
+		*snap = last;
+		return 0;
+	}
+	if (r == 0)
+		r = take(stack, last, snap, fault);
+	if (r == 0)
+		set_last(stack, *snap);
+	stack_snapshot_put(last);
+	return r;
+}
+
+bool stack_snapshot_is_durable(const struct stack_snapshot *snap, size_t i,
+    int64_t before_ns)
+{
+	return atomic_load(&snap->is_durable[i]) ||
+	    snap->tables.tables[i].ctime_ns < before_ns;
+}
+
+uint64_t stack_snapshot_unsynced(const struct stack_snapshot *snap,
+    int64_t before_ns)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < snap->tables.nr; i++)
+		if (!stack_snapshot_is_durable(snap, i, before_ns))
+			sum += snap->tables.tables[i].file_size;
+	return sum;
+}

@@ -1,0 +1,223 @@
+/*
+ * Happy path: refd wrote the stack last, and only the new files are flushed.
+ *
+ * Git's own tables and lists may be in memory alone. A flush of the directory
+ * makes their names durable, and after a power loss an empty table or an empty
+ * list would make the repository unreadable. So they are flushed before. On XFS
+ * the fsync of one file makes all names durable. So the data of all these files
+ * goes to the drive before the first fsync.
+ *
+ * The name of the list becomes durable as well, before the journal gets a row:
+ * then every row in the journal had its base, and recovery need not ask whether
+ * another writer's change was lost with the base. Where the fsync of the list
+ * does not do it, this waits for the lock, because otherwise it could be the
+ * name of a later list of git, whose bytes are in memory alone.
+ *
+ * Where an fsync covers all, the new table is written out beside the fsync of
+ * the list. The table itself becomes durable with the rename, or earlier: such
+ * a file system has one log, in which size and place of the table precede the
+ * rename, and flushes the drive before a commit of the log. Without the rename,
+ * the list is the one before, and the journal has the records of the table.
+ * The fsync of the list makes the list under the lock durable, which recovery
+ * relies on.
+ *
+ * Failures: a failed fsync is never repeated. The kernel may have dropped the
+ * data, and the second fsync would succeed.
+ */
+#include "daemon/store/tables/stack/stack_update.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is it the list that is known to be durable? */
+static bool is_known_list(struct stack_update *u)
+{
+	struct stack *stack = u->stack;
+	bool is;
+
+	pthread_mutex_lock(&stack->mutex);
+	is = stack->durable_list != NULL &&
+	    strcmp(stack->durable_list, u->base->tables.list) == 0;
+	pthread_mutex_unlock(&stack->mutex);
+	return is;
+}
+
+/* A descriptor of the list of the base, or a negative errno. */
+static int open_list(struct stack_update *u)
+{
+	const struct sys_stat *was = &u->base->tables.list_stat;
+	const struct sys *sys = u->stack->sys;
+	struct sys_stat st;
+	int fd, r;
+
+	snprintf(u->fault.table, sizeof(u->fault.table), "%s", REFTABLE_LIST);
+	fd = SYS(sys, openat, u->stack->dirfd, REFTABLE_LIST, O_RDONLY, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? -ESTALE : fd;
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && (st.ino != was->ino || st.dev != was->dev))
+		r = -ESTALE;
+	if (r == 0)
+		return fd;
+	SYS(sys, close, fd);
+	return r;
+}
+
+/* All tables of the base that may not be durable. */
+static int sync_tables(struct stack_update *u, int64_t before_ns,
+    enum flush_how how)
+{
+	const struct stack_snapshot *base = u->base;
+	const struct reftable_table *t;
+	size_t i;
+	int r;
+
+	for (i = 0; i < base->tables.nr; i++) {
+		if (stack_snapshot_is_durable(base, i, before_ns))
+			continue;
+		t = &base->tables.tables[i];
+		snprintf(u->fault.table, sizeof(u->fault.table), "%s", t->name);
+		r = how == FLUSH_WRITE_OUT ?
+		    SYS(t->sys, write_out_wait, t->fd) :
+		    SYS(t->sys, fsync, t->fd);
+		if (r < 0)
+			return r;
+		if (how == FLUSH_FSYNC)
+			atomic_store(&base->is_durable[i], true);
+	}
+	return 0;
+}
+
+/* The base may be trusted from now on. */
+static void note_base(struct stack_update *u)
+{
+	char *list = strdup(u->base->tables.list), *old;
+
+	pthread_mutex_lock(&u->stack->mutex);
+	old = u->stack->durable_list;
+	u->stack->durable_list = list;
+	pthread_mutex_unlock(&u->stack->mutex);
+	free(old);
+}
+
+/* Flushes the files of the base. */
+static int sync_files(struct stack_update *u, int64_t before_ns)
+{
+	const struct sys *sys = u->stack->sys;
+	int list, r;
+
+	if (is_known_list(u) || u->base->tables.list_stat.ctime_ns < before_ns)
+		return sync_tables(u, before_ns, FLUSH_FSYNC);
+	list = open_list(u);
+	if (list < 0)
+		return list;
+	r = SYS(sys, write_out_wait, list);
+	if (r == 0)
+		r = sync_tables(u, before_ns, FLUSH_WRITE_OUT);
+	if (r == 0)
+		r = sync_tables(u, before_ns, FLUSH_FSYNC);
+	if (r == 0)
+		r = SYS(sys, fsync, list);
+	SYS(sys, close, list);
+	u->is_base_unnamed = true;
+	return r;
+}
+
+static int sync_names(struct stack_update *u, bool covers_all)
+{
+	int r = 0;
+
+	if (!covers_all && u->has_table && !edit_is_locked(&u->list))
+		return 0;
+	if (!covers_all)
+		r = SYS(u->stack->sys, fsync, u->stack->dirfd);
+	if (r < 0)
+		return r;
+	u->is_base_unnamed = false;
+	note_base(u);
+	return 0;
+}
+
+int stack_sync_base(struct stack_update *u, int64_t before_ns, bool covers_all)
+{
+	int r = 0;
+
+	memset(&u->fault, 0, sizeof(u->fault));
+	if (!u->is_base_synced) {
+		u->is_base_unnamed = false;
+		r = sync_files(u, before_ns);
+	}
+	if (r == 0 && u->is_base_unnamed)
+		r = sync_names(u, covers_all);
+	u->err = r;
+	u->is_base_synced = r == 0;
+	return r;
+}
+
+int stack_sync_table(struct stack_update *u)
+{
+	int r = SYS(u->stack->sys, fsync, u->table_fd);
+
+	u->is_flushed = r == 0;
+	if (r < 0) {
+		memset(&u->fault, 0, sizeof(u->fault));
+		snprintf(u->fault.table, sizeof(u->fault.table), "%s",
+		    u->table);
+		u->err = r;
+	}
+	return r;
+}
+
+static void begin_one(struct stack_update *u, struct flusher *flusher, int fd,
+    enum flush_how how)
+{
+	flush_ahead(&u->flushes[u->nr_flushes++], u->stack->sys, flusher, fd,
+	    how);
+}
+
+void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
+    bool covers_all)
+{
+	const bool has_list = u->list_fd >= 0;
+	const bool has_table = u->has_table && !u->is_flushed;
+
+	assert(u->nr_flushes == 0 && u->err == 0);
+	if (has_table)
+		begin_one(u, flusher, u->table_fd,
+		    covers_all ? FLUSH_WRITE_OUT : FLUSH_FSYNC);
+	if (has_list)
+		begin_one(u, flusher, u->list_fd, FLUSH_FSYNC);
+	if (covers_all && has_list)
+		return;
+	begin_one(u, flusher, u->stack->dirfd, FLUSH_FSYNC);
+	u->has_dir_flush = true;
+}
+
+int stack_sync_end(struct stack_update *u)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < u->nr_flushes; i++) {
+		r = flush_wait(&u->flushes[i]);
+		if (u->err == 0)
+			u->err = r;
+		/* The last one. */
+		if (r < 0 && u->has_dir_flush && i + 1 == u->nr_flushes)
+			u->is_dir_lost = true;
+	}
+	u->nr_flushes = 0;
+	u->has_dir_flush = false;
+	if (u->err < 0) {
+		memset(&u->fault, 0, sizeof(u->fault));
+		snprintf(u->fault.table, sizeof(u->fault.table), "%s",
+		    STACK_DIRECTORY);
+		return u->err;
+	}
+	u->is_flushed = u->has_table;
+	u->is_list_flushed = u->list_fd >= 0;
+	return 0;
+}

@@ -3,16 +3,15 @@
  * the daemon. The exit status is 75 if the daemon is away, and 128 if it denies
  * the user.
  */
-#include "client/ask.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/request/rows.h"
 #include "client/admin/show.h"
+#include "client/commands.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/json.h"
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/commands.h"
 #include "client/gate/gate.h"
 #include "client/hooks/gate_link.h"
 #include "client/push/hook.h"

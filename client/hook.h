@@ -4,10 +4,6 @@
 
 #include <stdbool.h>
 
-#include "proto/lib/command.h"
-
-extern const struct command hook_command;
-
 /* Was the program called by the name of a hook? Then *RC is the exit status of
  * the hook. */
 bool hook_is_run(int argc, char **argv, int *rc);

@@ -15,8 +15,6 @@
  * that the gate starts. So such a look waits for the daemon, and is repeated
  * after longer and longer pauses.
  */
-#include "client/look.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -25,6 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/commands.h"
 #include "client/enable/scan.h"
 #include "client/librefd/conn.h"
 #include "client/request/question.h"

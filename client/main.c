@@ -6,20 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/admin/admin.h"
-#include "client/ask.h"
-#include "client/doctor/doctor.h"
-#include "client/enable/enable.h"
+#include "client/commands.h"
 #include "client/hook.h"
-#include "client/log/log.h"
-#include "client/look.h"
-#include "client/migrate/migrate.h"
-#include "client/pack.h"
 #include "client/program.h"
-#include "client/restore/restore.h"
-#include "client/update/update.h"
-#include "client/verify.h"
-#include "client/wait.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/json.h"
 #include "proto/lib/nearest.h"

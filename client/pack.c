@@ -7,11 +7,10 @@
  * Failures: a refusal or an unavailable daemon ends the program. Refs that were
  * packed before a failure stay packed.
  */
-#include "client/pack.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "client/commands.h"
 #include "client/git/gitdir.h"
 #include "client/request/output.h"
 #include "client/request/question.h"

@@ -1,11 +1,16 @@
-#include "client/verify.h"
-
+/*
+ * refd verify: runs refd-admin, then confirms the restored refs to the daemon,
+ * as the owner of the repository. For each ref, a transaction has the restored
+ * value as old and as new value, so that history has the change. Nothing
+ * changes, so no hook is asked. Without a daemon, verify warns.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "client/git/identity.h"
 #include "client/git/owner.h"
 #include "client/librefd/conn.h"

@@ -3,16 +3,15 @@
  * until they have the transaction. The daemon keeps nothing for the caller, so
  * any number of clients may wait.
  */
-#include "client/wait.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/request/rows.h"
+#include "client/commands.h"
 #include "client/librefd/conn.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/cli.h"
 
 #define PAUSE_MS      50

@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "client/admin/admin.h"
-#include "client/request/rows.h"
+#include "client/commands.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/cli.h"
 
 static int change(const struct command *c, int argc, char **argv,

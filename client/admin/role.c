@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/admin/admin.h"
-#include "client/request/rows.h"
 #include "client/admin/show.h"
+#include "client/commands.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/json.h"
 

@@ -147,7 +147,7 @@ void show_cut(struct text *t, size_t begin, size_t columns, enum colour colour)
 	if (columns)
 		line[utf8_skip(line, columns)] = '\0';
 	t->len = begin;
-	colour_add(t, colour, line);
+	text_add_colour(t, colour, line);
 	text_addc(t, '\n');
 	free(line);
 }
@@ -175,7 +175,7 @@ void show_lines(struct text *t, enum colour colour, const char *s,
 		len = columns ? line_len(s, room) : strlen(s);
 		line = xasprintf("%.*s", (int)len, s);
 		text_addf(t, "%*s", (int)indent, "");
-		colour_add(t, colour, line);
+		text_add_colour(t, colour, line);
 		text_addc(t, '\n');
 		free(line);
 	}

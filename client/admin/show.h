@@ -2,8 +2,8 @@
 #ifndef CLIENT_ADMIN_SHOW_H
 #define CLIENT_ADMIN_SHOW_H
 
-#include "client/base/colour.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/colour.h"
 #include "proto/message.h"
 
 /* "850 us", "1.2 ms", "3.4 s", "5 min", "3 h", "2 d". */

@@ -4,12 +4,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/admin/admin.h"
-#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/base/pager.h"
+#include "client/commands.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/cli.h"
 
 #define STAGES        7

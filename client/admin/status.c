@@ -5,15 +5,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/admin/admin.h"
-#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/admin/summary.h"
-#include "client/base/colour.h"
+#include "client/commands.h"
 #include "client/request/daemons.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/colour.h"
 #include "proto/lib/json.h"
 
 static void add_stalls(struct text *t, const struct refd_answer *ans)

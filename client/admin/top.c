@@ -12,9 +12,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "client/admin/admin.h"
 #include "client/admin/frame.h"
 #include "client/admin/show.h"
+#include "client/commands.h"
 #include "client/librefd/conn.h"
 #include "client/request/output.h"
 #include "client/request/question.h"

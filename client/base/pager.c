@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/colour.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/colour.h"
 #include "proto/lib/launch.h"
 
 static struct launched pager;

@@ -1,10 +1,15 @@
-#include "client/doctor/doctor.h"
-
+/*
+ * "refd doctor": finds errors in the installation, on the machine and in
+ * repositories, and makes repairs without a risk.
+ *
+ * Blocks; one thread. The checks fill a list of findings. Only doctor.c prints.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
 #include "client/enable/scan.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/import.h"

@@ -77,6 +77,4 @@ void enable_begin(struct wishes *w);
 /* False: the refs of a repository could not be imported. */
 bool enable_end(struct wishes *w);
 
-extern const struct command enable_command, disable_command;
-
 #endif

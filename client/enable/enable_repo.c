@@ -9,24 +9,108 @@
  * which something was changed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/base/child.h"
+#include "client/base/tree.h"
 #include "client/enable/durable.h"
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/hook_link.h"
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
-#include "client/enable/release.h"
+#include "client/git/gitdir.h"
 #include "client/git/owner.h"
 #include "client/hooks/gate_link.h"
 #include "client/program.h"
 #include "client/request/connect.h"
+#include "client/request/hold.h"
 #include "client/request/probe.h"
+
+/* ---- giving a repository back ---- */
+
+/*
+ * Releases a repository from the journal of its daemon, so that a daemon with
+ * another journal can take it: for example after the package was purged. The
+ * uuid stays, so the same journal finds the history again.
+ *
+ * Blocking; one thread; a part of the work of an owner that forks, because a
+ * failure ends the program.
+ */
+
+/*
+ * The daemon is held back (client/request/hold.h): it has closed the repository
+ * and forgotten all records of it. Then the journal in refd/id becomes zeros,
+ * which is an id that no journal has claimed (daemon/store/repos/repo_id.h).
+ *
+ * Failures: updates or records wait, and the id stays as it is.
+ */
+
+/* Hexadecimal digits of a journal. */
+#define DIGITS 32
+
+/* Only the daemon that serves the repository knows which records wait, because
+ * they are in the journal of this daemon. */
+static bool is_served(const struct gitdir *gd)
+{
+	struct gitconfig config = { 0 };
+	struct daemon_socket socket;
+	struct text why = { 0 };
+	enum probe probe;
+
+	gitconfig_load(&config, gd);
+	connect_choose(&socket, NULL, &config, gd);
+	probe = probe_daemon(&socket, gd, gitconfig_object_format(&config, gd),
+	    &why);
+	gitconfig_done(&config);
+	text_done(&why);
+	free(socket.path);
+	return probe == PROBE_OK;
+}
+
+static void clear_journal(int refd)
+{
+	static const char key[] = "\njournal ";
+	struct text id = { 0 };
+	char *at;
+
+	tree_read(refd, "id", &id);
+	at = strstr(id.data, key);
+	if (!at || strspn(at + strlen(key), "0123456789abcdef") != DIGITS)
+		die("refd/id is not what refd wrote there");
+	memset(at + strlen(key), '0', DIGITS);
+	unlinkat(refd, "id.new", 0);
+	tree_write(refd, "id.new", id.data);
+	tree_check(renameat(refd, "id.new", refd, "id"), "replace", refd, "id");
+	tree_check(fsync(refd), "sync", refd, ".");
+	text_done(&id);
+}
+
+/* True: released, or there was nothing to release. False: no daemon serves the
+ * repository, and only its own daemon knows which updates wait. */
+static bool release_repository(const struct gitdir *gd)
+{
+	char *id = xasprintf("%s/refd/id", gd->common);
+	const bool has_id = access(id, F_OK) == 0;
+	struct hold hold;
+	int dir;
+
+	free(id);
+	if (!has_id || connect_is_in_group(gd))
+		return true;
+	if (!is_served(gd))
+		return false;
+	dir = tree_open(AT_FDCWD, gd->common);
+	hold_begin(&hold, dir, gd);
+	clear_journal(hold.refd);
+	hold_end(&hold);
+	close(dir);
+	return true;
+}
 
 #define LOOK_SECONDS 10
 

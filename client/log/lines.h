@@ -7,10 +7,36 @@
 #ifndef CLIENT_LOG_LINES_H
 #define CLIENT_LOG_LINES_H
 
-#include "client/log/columns.h"
+#include "proto/lib/cli.h"
 #include "proto/message.h"
 
-#define LINES_FIELDS 7 /* of a line in a pipe */
+#define LINES_FIELDS  7 /* of a line in a pipe */
+#define COLUMNS_MAX   8
+#define COLUMNS_NEVER SIZE_MAX
+
+struct column {
+	const char *heading;
+	enum colour colour;
+	size_t least;    /* not cut below this width; COLUMNS_NEVER: not cut */
+	bool cuts_begin; /* a long cell becomes "..." and its end */
+	bool is_number;  /* aligned on the right */
+};
+
+/* A table on a terminal: the cells of a column have the same width, and a long
+ * cell is cut, so that a line fits the terminal. The width of a character is
+ * one column. */
+struct columns {
+	const struct column *list;
+	size_t nr;
+	size_t width; /* of the terminal */
+	/* Internal: of the cells until now. */
+	size_t widest[COLUMNS_MAX];
+	bool has_heading;
+};
+
+/* The width of the terminal, as in git: $COLUMNS, or the size of the terminal
+ * of standard output, or 80. Never below 80. */
+size_t columns_of_terminal(void);
 
 struct lines {
 	bool is_table;          /* for a terminal */

@@ -1,5 +1,4 @@
-#include "client/log/log.h"
-
+/* refd log and refd watch: past and future changes of refs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -8,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/colour.h"
+#include "client/base/pager.h"
+#include "client/commands.h"
 #include "client/git/gitdir.h"
 #include "client/librefd/conn.h"
-#include "client/base/pager.h"
 #include "client/log/lines.h"
 #include "client/log/when.h"
 #include "client/request/git_messages.h"
@@ -20,6 +19,7 @@
 #include "proto/lib/change_json.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/clock.h"
+#include "proto/lib/colour.h"
 
 #define NAP_MS 500
 

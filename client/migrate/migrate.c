@@ -25,8 +25,6 @@
  * kill or a power loss: files of the format which the configuration does not
  * name go. So there is a single way back, and every failure proves that way.
  */
-#include "client/migrate/migrate.h"
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/fs.h>
@@ -38,6 +36,7 @@
 
 #include "client/base/child.h"
 #include "client/base/tree.h"
+#include "client/commands.h"
 #include "client/git/gitconfig.h"
 #include "client/git/owner.h"
 #include "client/librefd/conn.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "proto/refname.h"
 
 /* The usage of git, which differs between its versions. */

@@ -90,6 +90,4 @@ int update_stdin(struct updater *up);
 int update_failed(const struct updater *up, const char *ref,
     const char *detail);
 
-extern const struct command update_command;
-
 #endif

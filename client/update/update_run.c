@@ -1,13 +1,365 @@
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/git/symref.h"
 #include "client/librefd/conn.h"
+#include "client/request/changes.h"
 #include "client/request/context.h"
+#include "client/request/git_messages.h"
+#include "client/request/output.h"
 #include "client/request/unserved.h"
 #include "client/update/exec_git.h"
 #include "client/update/update.h"
-#include "client/update/update_report.h"
+#include "proto/detail.h"
+#include "proto/lib/progress.h"
+
+/* ---- the report ---- */
+
+/*
+ * Reports the outcome of a transaction in the form of refd update's options.
+ * Functions return the exit status: 0, or the status with which the program
+ * ends.
+ */
+
+static int failed_unknown(const struct refd_answer *ans)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	refd_txid_hex(&ans->txid, id);
+	print_lines(stderr,
+	    "fatal: outcome unknown (transaction %s): ask with "
+	    "\"refd query %s\"\n",
+	    id, id);
+	return EXIT_FATAL;
+}
+
+/* ---- the order of failures ---- */
+
+/* The time at which git reports a failure. Refs behind a symbolic ref come
+ * after all named refs. */
+enum when { AT_ONCE, UNDER_LOCK, BEHIND_SYMREF, AT_LAST, NEVER };
+
+static bool is_locked(const struct refd_result *res, const char *name)
+{
+	struct refd_detail detail;
+	struct refd_detail_arg *path = &detail.args[1];
+	char *end;
+	size_t len;
+	bool is;
+
+	if (!refd_detail_read(res->text, &detail) ||
+	    detail.kind != REFD_DETAIL_LOCKED)
+		return false;
+	end = xasprintf("/%s.lock", name);
+	len = strlen(end);
+	is =
+	    path->len >= len && !memcmp(path->data + path->len - len, end, len);
+	free(end);
+	return is;
+}
+
+static bool is_duplicate(const struct refd_result *res)
+{
+	struct refd_detail detail;
+
+	return refd_detail_read(res->text, &detail) &&
+	    (detail.kind == REFD_DETAIL_DUPLICATE ||
+		detail.kind == REFD_DETAIL_DUPLICATE_HEAD ||
+		detail.kind == REFD_DETAIL_DUPLICATE_SYMREF);
+}
+
+/* The daemon names the final ref if it does not exist. NULL: it exists, or is
+ * unknown. */
+static char *absent_name(const struct refd_result *res)
+{
+	struct refd_detail detail;
+	const struct refd_detail_arg *final = &detail.args[1];
+
+	if (!refd_detail_read(res->text, &detail) ||
+	    detail.kind != REFD_DETAIL_UNRESOLVED)
+		return NULL;
+	return xasprintf("%.*s", (int) final->len, final->data);
+}
+
+/* git names the failed ref: a locked ref on the way of the symbolic refs,
+ * otherwise the last ref. */
+static char *rejected_name(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res)
+{
+	char *name = absent_name(res), *next;
+	unsigned links;
+
+	if (name)
+		return name;
+	name = xstrdup(u->name);
+	if (u->no_deref || git_messages_is_bad_value(res->status) ||
+	    is_duplicate(res))
+		return name;
+	for (links = 0; links < SYMREF_LINKS_MAX; links++) {
+		next =
+		    is_locked(res, name) ? NULL : symref_target(&up->gd, name);
+		if (!next)
+			break;
+		free(name);
+		name = next;
+	}
+	return name;
+}
+
+/* git 2.39 has no batches, and reports failures in the order of the input. */
+static bool is_in_order(const struct update_options *opt)
+{
+	return opt->messages == GIT_2_39 && !opt->batch;
+}
+
+static enum when when_said(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res,
+    const char *name)
+{
+	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
+		return NEVER;
+	if (git_messages_is_bad_value(res->status) && !is_in_order(up->opt))
+		return AT_ONCE;
+	if (git_messages_is_said_last(res) && !is_in_order(up->opt))
+		return AT_LAST;
+	return strcmp(name, u->name) ? BEHIND_SYMREF : UNDER_LOCK;
+}
+
+/* The first ref with a reason of its own is reported. */
+static size_t find_culprit(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans)
+{
+	size_t i, aborted = ans->nr_results, culprit = ans->nr_results;
+	enum when when, first = NEVER;
+	char *name;
+
+	for (i = 0; i < ans->nr_results; i++) {
+		if (ans->results[i].status == REFD_ABORTED &&
+		    aborted == ans->nr_results)
+			aborted = i;
+		if (ans->results[i].status == REFD_ABORTED ||
+		    ans->results[i].status == REFD_OK)
+			continue;
+		name =
+		    rejected_name(up, &changes->updates[i], &ans->results[i]);
+		when =
+		    when_said(up, &changes->updates[i], &ans->results[i], name);
+		free(name);
+		if (when < first) {
+			first = when;
+			culprit = i;
+		}
+	}
+	return culprit < ans->nr_results ? culprit : aborted;
+}
+
+/* ---- one for all ---- */
+
+/* As update_failed(). git 2.55 reports a bad value while reading, so its
+ * message does not name the later command. */
+static int failed_ref(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, const char *detail)
+{
+	if (up->opt->form == FORM_STDIN && up->opt->messages == GIT_2_55 &&
+	    git_messages_is_bad_value(res->status)) {
+		say_fatal("%s", detail);
+		return EXIT_FATAL;
+	}
+	return update_failed(up, u->name, detail);
+}
+
+/* The daemon does not know the spelling of the path that git prints. */
+static void add_detail(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, struct text *t)
+{
+	struct git_messages_place place = { .from = up->gd.common };
+	bool is_other = place_spells(&up->hook.place, &up->gd, &place.to);
+
+	git_messages_detail(u, res, up->opt->messages, is_other ? &place : NULL,
+	    t);
+}
+
+static int failed_whole(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	size_t i = find_culprit(up, changes, ans);
+	struct text t = { 0 };
+	int rc;
+
+	if (i == ans->nr_results)
+		die("the daemon rejects the transaction and names no ref");
+	add_detail(up, &changes->updates[i], &ans->results[i], &t);
+	if (git_messages_is_busy(ans->results[i].status)) {
+		say_error("%s", t.data);
+		rc = EXIT_AWAY;
+	} else {
+		rc = failed_ref(up, &changes->updates[i], &ans->results[i],
+		    t.data);
+	}
+	text_done(&t);
+	return rc;
+}
+
+/* ---- each for itself ---- */
+
+struct rejection {
+	const struct refd_update *u;
+	const struct refd_result *res;
+	char *name;
+	enum when when;
+};
+
+static size_t find_rejections(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    struct rejection **list)
+{
+	struct rejection *r = xcalloc(ans->nr_results, sizeof(*r));
+	size_t i, nr = 0;
+
+	*list = r;
+	for (i = 0; i < ans->nr_results; i++) {
+		r[nr].u = &changes->updates[i];
+		r[nr].res = &ans->results[i];
+		if (r[nr].res->status == REFD_OK)
+			continue;
+		r[nr].name = rejected_name(up, r[nr].u, r[nr].res);
+		r[nr].when = when_said(up, r[nr].u, r[nr].res, r[nr].name);
+		nr++;
+	}
+	return nr;
+}
+
+static void say_why(const struct updater *up, const struct rejection *r)
+{
+	struct text t = { 0 };
+
+	add_detail(up, r->u, r->res, &t);
+	say_error("%s", t.data);
+	text_done(&t);
+}
+
+/* Standard error comes first, as in git, which flushes standard output only at
+ * the end. */
+static void report_rejected(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    enum when first, enum when end)
+{
+	struct rejection *list;
+	size_t i, nr = find_rejections(up, changes, ans, &list);
+	enum when when;
+
+	for (when = first; when < end; when++)
+		for (i = 0; i < nr; i++)
+			if (list[i].when == when)
+				say_why(up, &list[i]);
+	for (when = first; when < end && up->opt->output == OUTPUT_GIT; when++)
+		for (i = 0; i < nr; i++)
+			if (list[i].when == when)
+				output_rejected(list[i].u, list[i].name,
+				    list[i].res, up->revs.object_format);
+	for (i = 0; i < nr; i++)
+		free(list[i].name);
+	free(list);
+}
+
+/* Reports the updates of a batch with bad values, which git rejects first. For
+ * a prepared batch, report_results() does not repeat them. */
+static void report_bad_values(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans)
+{
+	report_rejected(up, changes, ans, AT_ONCE, UNDER_LOCK);
+}
+
+static int report_batch(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	bool bad_values_told = up->held.is_prepared;
+	size_t i, nr_busy = 0;
+
+	report_rejected(up, changes, ans,
+	    bad_values_told ? UNDER_LOCK : AT_ONCE, NEVER);
+	for (i = 0; i < ans->nr_results; i++)
+		nr_busy += git_messages_is_busy(ans->results[i].status);
+	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
+}
+
+/* ANS is RESULTS, with a result for each of CHANGES. */
+static int report_results(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans)
+{
+	int rc = 0;
+
+	progress_clear();
+	switch (up->opt->output) {
+	case OUTPUT_GIT:
+		break;
+	case OUTPUT_PORCELAIN:
+		output_results(ans, false);
+		break;
+	case OUTPUT_JSON:
+		output_json(ans);
+		break;
+	}
+	if (up->opt->batch)
+		rc = report_batch(up, changes, ans);
+	else if (ans->outcome != REFD_COMMITTED &&
+	    ans->outcome != REFD_OUTCOME_UNKNOWN)
+		rc = failed_whole(up, changes, ans);
+	if (ans->outcome == REFD_OUTCOME_UNKNOWN)
+		rc = failed_unknown(ans);
+	return rc;
+}
+
+/* ANS is REFUSED. The refusal is reported for each ref. */
+static int report_refused(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans)
+{
+	struct refd_result *results = xcalloc(changes->nr, sizeof(*results));
+	struct refd_answer all = { .kind = REFD_ANSWER_RESULTS,
+		.txid = ans->txid,
+		.results = results,
+		.nr_results = changes->nr,
+		.nr_updates = changes->nr };
+	bool busy;
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++) {
+		results[i].name = changes->updates[i].name;
+		results[i].status = ans->status;
+		results[i].text = ans->text;
+	}
+	all.outcome = refd_outcome_of(changes->nr, 0,
+	    ans->status == REFD_UNKNOWN ? changes->nr : 0);
+	if (up->opt->output == OUTPUT_PORCELAIN)
+		output_results(&all, false);
+	if (up->opt->output == OUTPUT_JSON)
+		output_json(&all);
+	free(results);
+	if (ans->status == REFD_UNKNOWN)
+		return failed_unknown(ans);
+	busy = git_messages_is_busy(ans->status) || ans->status == REFD_ABORTED;
+	cli_say(busy ? CLI_ERROR : CLI_FATAL, "refd: %s: %s",
+	    refd_status_name(ans->status),
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+	return busy ? EXIT_AWAY : EXIT_FATAL;
+}
+
+/* With --verbose. */
+static void report_timing(const struct refd_answer *ans, uint64_t begun_ms)
+{
+	char id[REFD_TXID_HEX + 1], token[REFD_TOKEN_MAX + 1];
+
+	say("transaction %s: %s, %zu refs, %s%s%" PRIu64 " ms",
+	    refd_txid_hex(&ans->txid, id),
+	    ans->kind == REFD_ANSWER_RESULTS ? refd_outcome_name(ans->outcome) :
+					       "refused",
+	    ans->nr_results,
+	    ans->lsn ? refd_token_text(ans->journal, ans->lsn, token) : "",
+	    ans->lsn ? ", " : "", refd_now_ms() - begun_ms);
+}
 
 /* The time to wait for the daemon's answer after the deadline. */
 #define GRACE_MS 5000

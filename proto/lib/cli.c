@@ -239,6 +239,16 @@ void text_add_visible(struct text *t, const char *s)
 	print_through(PRINT_AS_LINE, s, strlen(s), add_bytes, t);
 }
 
+/* The sequences of refd itself reach the terminal. */
+void text_add_colour(struct text *t, enum colour colour, const char *s)
+{
+	const char *begin = colour_begin(colour), *end = colour_end(colour);
+
+	add_bytes(t, begin, strlen(begin));
+	text_add_visible(t, s);
+	add_bytes(t, end, strlen(end));
+}
+
 void text_print(struct text *t)
 {
 	if (t->is_shown)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "proto/lib/colour.h"
 #include "proto/lib/command.h"
 #include "proto/lib/print.h"
 
@@ -77,7 +78,7 @@ struct text {
 	char *data;
 	size_t len, size;
 	/* For a terminal: all that is added passes PRINT_AS_LINES, and only
-	 * colour_add() adds colours. */
+	 * text_add_colour() adds colours. */
 	bool is_shown;
 };
 
@@ -87,6 +88,8 @@ void text_adds(struct text *t, const char *s);
 void text_addf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* PRINT_AS_LINE. */
 void text_add_visible(struct text *t, const char *s);
+/* Adds S in COLOUR, PRINT_AS_LINE. */
+void text_add_colour(struct text *t, enum colour colour, const char *s);
 /* Writes T to standard output, PRINT_AS_LINES, and then text_done(). */
 void text_print(struct text *t);
 void text_clear(struct text *t);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "client/update/update.h"
 #include "tests/lib/tmp.h"
 

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/commands.h"
 #include "client/enable/durable.h"
 #include "client/enable/enable.h"
 #include "client/enable/shared_hooks.h"

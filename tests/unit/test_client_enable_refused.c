@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "client/commands.h"
 #include "client/enable/enable.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"

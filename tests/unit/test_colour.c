@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/base/colour.h"
+#include "proto/lib/cli.h"
+#include "proto/lib/colour.h"
 #include "tests/lib/suite.h"
 
 static int saved;
@@ -75,17 +76,17 @@ START_TEST(test_option)
 	ck_assert_str_eq(colour_take(NULL, "yes"), "always, never or auto");
 	ck_assert_ptr_null(colour_take(NULL, "always"));
 	ck_assert(colour_is_on());
-	colour_add(&t, COLOUR_OK, "a\033[31mb");
-	colour_add(&t, COLOUR_PLAIN, "c");
+	text_add_colour(&t, COLOUR_OK, "a\033[31mb");
+	text_add_colour(&t, COLOUR_PLAIN, "c");
 	ck_assert_str_eq(t.data, "\033[32ma?[31mb\033[mc");
 	text_clear(&t);
 	setenv("TERM", "xterm", 1);
 	unsetenv("NO_COLOR");
 	ck_assert_ptr_null(colour_take(NULL, "never"));
 	open_terminal();
-	colour_add(&t, COLOUR_ERROR, "a");
+	text_add_colour(&t, COLOUR_ERROR, "a");
 	ck_assert_ptr_null(colour_take(NULL, "auto"));
-	colour_add(&t, COLOUR_ERROR, "a");
+	text_add_colour(&t, COLOUR_ERROR, "a");
 	close_terminal();
 	ck_assert_str_eq(t.data, "a\033[1;31ma\033[m");
 	text_done(&t);

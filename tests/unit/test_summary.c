@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "client/admin/summary.h"
-#include "client/base/colour.h"
+#include "proto/lib/cli.h"
+#include "proto/lib/colour.h"
 #include "tests/lib/suite.h"
 
 #define HOUR_MS (3600 * 1000ULL)

@@ -1,0 +1,14 @@
+/* All commands of refd, for main.c. A file that defines one includes this. */
+#ifndef CLIENT_COMMANDS_H
+#define CLIENT_COMMANDS_H
+
+#include "proto/lib/command.h"
+
+extern const struct command checkpoint_command, disable_command, doctor_command,
+    drain_command, enable_command, hook_command, locks_command, log_command,
+    look_command, migrate_command, pack_command, pause_command, ping_command,
+    query_command, restore_command, resume_command, role_command,
+    slowlog_command, stats_command, status_command, top_command, update_command,
+    verify_command, wait_command, watch_command;
+
+#endif

@@ -21,7 +21,6 @@
 #define IMPORT_MS  (10 * 60 * 1000)
 #define CONNECT_MS 10000
 #define GRACE_MS   5000
-#define PAUSE_MS   2000
 /* The repository is hostile. */
 #define LIST_S   30
 #define LIST_MAX ((size_t)256 << 20)
@@ -173,7 +172,7 @@ static bool look(struct import *im, const struct owned *at)
 
 /* ---- the transaction ---- */
 
-static bool fail(const struct import *im, enum refd_status status,
+static void fail(const struct import *im, enum refd_status status,
     const char *text)
 {
 	struct text why = { 0 };
@@ -185,7 +184,6 @@ static bool fail(const struct import *im, enum refd_status status,
 		"; run \"refd enable\" again" :
 		"");
 	text_done(&why);
-	return false;
 }
 
 /* *TEXT, borrowed, says why. The other refs of a failed transaction were only
@@ -208,30 +206,17 @@ static enum refd_status outcome(const struct refd_answer *ans,
 	return status;
 }
 
-/* The other nodes fetch the objects, or are away. Each attempt costs the daemon
- * a look at all refs. */
+/* The other nodes fetch the objects, or are away. */
 static bool call(struct import *im, struct refd_request *req)
 {
-	uint64_t deadline = refd_deadline_ms(IMPORT_MS);
 	enum refd_status status;
 	struct refd_answer ans;
 	const char *text;
 
-	for (;;) {
-		req->deadline_ms = connect_ms_left(deadline);
-		if (refd_call(im->daemon, req, (int)req->deadline_ms + GRACE_MS,
-			&ans) < 0) {
-			worker_held_up();
-			return fail(im, REFD_UNKNOWN, refd_error(im->daemon));
-		}
-		status = outcome(&ans, &text);
-		if (!git_messages_is_busy(status) ||
-		    connect_ms_left(deadline) <= 2 * PAUSE_MS)
-			break;
-		refd_answer_done(&ans);
-		refd_nap(PAUSE_MS, deadline);
-	}
-	if (git_messages_is_busy(status))
+	connect_call(im->daemon, req, refd_deadline_ms(IMPORT_MS), GRACE_MS,
+	    &ans);
+	status = outcome(&ans, &text);
+	if (git_messages_is_busy(status) || status == REFD_UNKNOWN)
 		worker_held_up();
 	if (status == REFD_OK)
 		enable_report("imported", im->gd.common,

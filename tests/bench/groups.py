@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares a group of nodes with one machine, and with git: updates by a client
-with an open connection, and pushes of one commit. All hosts are on this
-machine, each in its own network namespace (tests/lib/group_real.py).
+with an open connection, and pushes of one commit. Then a follower that was away
+comes back. All hosts are on this machine, each in its own network namespace
+(tests/lib/group_real.py).
 
     tests/bench/groups.sh [ROUNDS]"""
 import json
@@ -88,15 +89,15 @@ class Updates:
     """A repository with two commits, through which refs move. Every measurement
     has new refs."""
 
-    def __init__(self, root, seen_root, socket):
-        repo = f'{root}/updates.git'
+    def __init__(self, root, seen_root, socket, name='updates'):
+        repo = f'{root}/{name}.git'
         run('git', 'init', '-q', '--bare', repo)
         tree = run('git', '-C', repo, 'mktree', stdin=subprocess.DEVNULL)
         oids = [run('git', '-C', repo, 'commit-tree', '-m', name, tree)
                 for name in ('one', 'two')]
         self.load = [f'{PROGRAMS}/../tests/bench/load', '--on', 'refd',
                      '--path', socket, '--action', 'move', '--repo',
-                     f'{seen_root}/updates.git']
+                     f'{seen_root}/{name}.git']
         for oid in oids:
             self.load += ['--oid', oid]
         self.number = 0
@@ -111,6 +112,20 @@ class Updates:
             '--clients', str(clients), *limit)))
         assert said['done'] and not said['failed'], said
         return said['done'] / said['seconds'], said['p50_us'] / 1000
+
+
+def catch_up(place):
+    """c was away while 16 clients wrote. Rates: written, applied."""
+    c.down()
+    before = a.group_lsn()
+    rate, _ = place.measure(16, '--seconds', '5')
+    last = a.group_lsn()
+    c.up()
+    first = wait_for(60, c.group_lsn)
+    began = time.monotonic()
+    assert wait_for(600, lambda: c.group_lsn() >= last), c.said()
+    assert first < (before + last) / 2, (before, first, last)
+    return rate, (last - first) / (time.monotonic() - began)
 
 
 # ---- pushes ----
@@ -218,7 +233,16 @@ def new_table(*names):
     return {name: [[] for _ in CLIENTS] for name in names}
 
 
+def measure_catch_up():
+    place = Updates(a.root, a.seen_root, a.socket_path, 'catch-up')
+    written, applied = median([catch_up(place) for _ in range(int(ROUNDS))])
+    print(f'16 clients write {written:,.0f} updates a second, and a node that '
+          f'was away applies {applied:,.0f}: {applied / written:.2f}\n',
+          flush=True)
+
+
 def main():
+    measure_catch_up()
     updates = new_table('refd, one machine', 'a commit of PostgreSQL',
                         'refd, a group')
     measure_updates(updates)

@@ -5,6 +5,9 @@
  * row that does the update, and a follower does not append the row. Both do so
  * at the next attempt.
  *
+ * A follower applies several rows in one commit, in their order: all of them,
+ * or none, whatever fails.
+ *
  * On the leader, no update begins at a value that the group has not given its
  * ref, whatever another program has written: the update comes back, and goes on
  * after the value of the group is back. The found value is kept, also if the
@@ -147,52 +150,81 @@ END_TEST
 
 /* ---- a follower ---- */
 
-/* Tries to apply the row which creates a and b; false: must be tried again. */
-static bool try_row(void)
+static void apply_slices(struct txn_slice *slices, size_t nr)
 {
-	struct record_member members[] = {
-		{ .index = 0, .name = "refs/heads/a" },
-		{ .index = 1, .name = "refs/heads/b" },
-	};
+	struct batch b = { .slices = slices, .nr_slices = nr };
+
+	apply_batch(&w->store.pipeline->applier, &b);
+}
+
+/* A row, and its transaction. */
+struct follower_row {
+	struct group_row row;
+	struct record_member members[2];
+	uint8_t *body;
+	struct own_txn rt;
+};
+
+/* The atomic row LSN gives the NR refs the values NEW ('0': deletes them), from
+ * OLD. */
+static void row_init(struct follower_row *fr, uint64_t lsn,
+    const char *const *names, size_t nr, char old, char new_c)
+{
 	struct record rec = { .committer = "A <a@example.org> 1700000000 +0000",
 		.message = "test",
 		.file_mode = 0644,
 		.dir_mode = 0755,
-		.nr_updates = 2,
+		.nr_updates = (uint32_t)nr,
 		.object_format = world_format(),
 		.atomic = true,
-		.members = members,
-		.nr_members = 2 };
-	struct group_row row = { .is_final = true };
-	uint8_t *body;
-	struct own_txn rt;
+		.members = fr->members,
+		.nr_members = nr };
+	size_t i;
+
+	*fr = (struct follower_row){ .row.is_final = true };
+	for (i = 0; i < nr; i++)
+		fr->members[i] = (struct record_member){ .index = (uint32_t)i,
+			.status = REFD_OK,
+			.answers = true,
+			.name = names[i],
+			.worktree = "",
+			.action = new_c == '0' ? RECORD_DELETE : RECORD_WRITE,
+			.had_old = old != '0',
+			.old_oid = world_oid(old),
+			.new_oid = world_oid(new_c) };
+	fr->body = record_encode(&rec, &fr->row.record.len);
+	fr->row.record.data = fr->body;
+	ck_assert_int_eq(own_txn_of_row(&fr->rt, &fr->row, lsn, WORLD_REPO), 0);
+	fr->rt.txn->repo = world_repo(w, WORLD_REPO);
+	ck_assert_ptr_nonnull(fr->rt.txn->repo);
+	for (i = 0; i < nr; i++)
+		fr->rt.txn->updates[i].object = TXN_OBJECT_COMMIT;
+}
+
+static void row_done(struct follower_row *fr)
+{
+	repo_put(&w->store.repos, fr->rt.txn->repo);
+	fr->rt.txn->repo = NULL;
+	own_txn_done(&fr->rt);
+	free(fr->body);
+}
+
+/* Tries to apply the row which creates a and b; false: must be tried again. */
+static bool try_row(void)
+{
+	static const char *const names[] = { "refs/heads/a", "refs/heads/b" };
+	struct follower_row fr;
 	bool is_applied;
 	size_t i;
 
-	for (i = 0; i < 2; i++) {
-		members[i].status = REFD_OK;
-		members[i].answers = true;
-		members[i].worktree = "";
-		members[i].action = RECORD_WRITE;
-		members[i].new_oid = world_oid('1');
-	}
-	body = record_encode(&rec, &row.record.len);
-	row.record.data = body;
-	ck_assert_int_eq(own_txn_of_row(&rt, &row, 1, WORLD_REPO), 0);
-	rt.txn->repo = world_repo(w, WORLD_REPO);
-	ck_assert_ptr_nonnull(rt.txn->repo);
-	for (i = 0; i < 2; i++)
-		rt.txn->updates[i].object = TXN_OBJECT_COMMIT;
-	apply_batch(&w->store.pipeline->applier, rt.batch);
+	row_init(&fr, 1, names, 2, '0', '1');
+	apply_slices(&fr.rt.slice, 1);
 	/* The follower then counts the row as applied (follower.c). */
-	is_applied = rt.batch->slices[0].lsn != 0;
+	is_applied = fr.rt.slice.lsn != 0;
 	for (i = 0; i < 2; i++)
-		ck_assert_int_eq(rt.txn->updates[i].status == REFD_OK,
+		ck_assert_int_eq(fr.rt.txn->updates[i].status == REFD_OK,
 		    is_applied);
-	repo_put(&w->store.repos, rt.txn->repo);
-	rt.txn->repo = NULL;
-	own_txn_done(&rt);
-	free(body);
+	row_done(&fr);
 	return is_applied;
 }
 
@@ -358,7 +390,7 @@ static bool mend(char found, char want)
 	ck_assert_ptr_nonnull(repo);
 	ck_assert_int_eq(own_txn_of_node(&nt, repo, updates, 2, false), 0);
 	nt.txn->repo = repo;
-	apply_batch(&w->store.pipeline->applier, nt.batch);
+	apply_slices(&nt.slice, 1);
 	is_done = nt.txn->updates[0].status == REFD_OK &&
 	    nt.txn->updates[1].status == REFD_OK;
 	repo_put(&w->store.repos, repo);
@@ -496,6 +528,121 @@ START_TEST(a_symbolic_ref_is_followed)
 }
 END_TEST
 
+/* ---- rows that have come together ---- */
+
+static const char *const together[] = { "refs/heads/a", "refs/heads/b",
+	"refs/heads/c" };
+#define NR_TOGETHER 3
+
+static unsigned nr_commits;
+
+static int count_commits(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	nr_commits++;
+	return commit(arg, rows, nr, flush);
+}
+
+/* Rows 2 to 4 delete a, and move b and c from 1 to 2. */
+static void begin_together(void)
+{
+	lead_group();
+	wr_ok("a=1:0;b=1:0;c=1:0");
+	w->store.pipeline->applier.commit = count_commits;
+	nr_commits = 0;
+}
+
+/* As the follower applies them (together.c). True: all are applied. */
+static bool apply_together(void)
+{
+	const uint64_t lsn = journal_group_lsn(w->store.journal);
+	struct follower_row rows[NR_TOGETHER];
+	struct txn_slice slices[NR_TOGETHER];
+	size_t i, nr = 0;
+
+	for (i = 0; i < NR_TOGETHER; i++) {
+		row_init(&rows[i], lsn + 1 + i, &together[i], 1, '1',
+		    i == 0 ? '0' : '2');
+		slices[i] = rows[i].rt.slice;
+	}
+	apply_slices(slices, NR_TOGETHER);
+	for (i = 0; i < NR_TOGETHER; i++) {
+		nr += slices[i].lsn == lsn + 1 + i;
+		row_done(&rows[i]);
+	}
+	ck_assert(nr == 0 || nr == NR_TOGETHER);
+	return nr > 0;
+}
+
+static void expect_together(bool are_applied)
+{
+	ck_assert_int_eq(value("a"), are_applied ? '0' : '1');
+	ck_assert_int_eq(value("b"), are_applied ? '2' : '1');
+	ck_assert_int_eq(value("c"), are_applied ? '2' : '1');
+	ck_assert_uint_eq(journal_group_lsn(w->store.journal),
+	    are_applied ? 4 : 1);
+	wr_expect_locks("");
+}
+
+/* A deletion rewrites packed-refs, and the row behind it does not. */
+START_TEST(rows_have_one_commit)
+{
+	begin_together();
+	ck_assert(apply_together());
+	ck_assert_uint_eq(nr_commits, 1);
+	expect_together(true);
+}
+END_TEST
+
+/* The journal takes no row before the row that precedes it. */
+START_TEST(one_row_holds_all_back)
+{
+	const char *lock = are_tables ? WORLD_REPO
+	    "/reftable/tables.list.lock" :
+					WORLD_REPO "/refs/heads/b.lock";
+
+	begin_together();
+	memfs_write(w->fs, lock, "");
+	ck_assert(!apply_together());
+	wr_unlink(lock);
+	expect_together(false);
+	write_beside("c=3:1");
+	w->store.pipeline->applier.commit = count_commits;
+	ck_assert(!apply_together());
+	ck_assert_int_eq(value("a"), '1');
+	ck_assert_int_eq(value("b"), '1');
+	ck_assert_uint_eq(nr_commits, 0);
+	write_beside("c=1:3");
+	ck_assert(apply_together());
+	expect_together(true);
+}
+END_TEST
+
+static int refuse_commit(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	(void)arg;
+	(void)rows;
+	(void)flush;
+	ck_assert_uint_eq(nr, NR_TOGETHER);
+	nr_commits++;
+	return -ENOSPC;
+}
+
+/* A row alone would wait for the rows before it, and end the daemon. */
+START_TEST(a_full_journal_takes_no_row_alone)
+{
+	begin_together();
+	w->store.pipeline->applier.commit = refuse_commit;
+	ck_assert(!apply_together());
+	ck_assert_uint_eq(nr_commits, 1);
+	w->store.pipeline->applier.commit = count_commits;
+	expect_together(false);
+	ck_assert(apply_together());
+	expect_together(true);
+}
+END_TEST
+
 static void start_again(void)
 {
 	memfs_crash(w->fs);
@@ -562,6 +709,28 @@ START_TEST(killed_while_mending)
 }
 END_TEST
 
+/* All rows of a batch are in the refs after a crash, or none. */
+START_TEST(killed_while_rows_are_applied)
+{
+	bool is_hit = true;
+	unsigned long n;
+
+	for (n = 0; is_hit; n++) {
+		if (n > 0) {
+			end();
+			begin();
+		}
+		begin_together();
+		memfs_crash_at(w->fs, n);
+		apply_together();
+		is_hit = memfs_was_hit(w->fs);
+		start_again();
+		expect_together(journal_group_lsn(w->store.journal) > 1);
+	}
+	ck_assert_uint_gt(n, 20);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply group");
@@ -578,6 +747,10 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("values in files");
 	tcase_add_checked_fixture(tc, begin_files, end);
+	tcase_add_test(tc, rows_have_one_commit);
+	tcase_add_test(tc, one_row_holds_all_back);
+	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
+	tcase_add_test(tc, killed_while_rows_are_applied);
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_deleted_ref_is_back);
@@ -590,6 +763,10 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("values in tables");
 	tcase_add_checked_fixture(tc, begin_tables, end);
+	tcase_add_test(tc, rows_have_one_commit);
+	tcase_add_test(tc, one_row_holds_all_back);
+	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
+	tcase_add_test(tc, killed_while_rows_are_applied);
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);

@@ -13,7 +13,8 @@
  *			durable without the journal (durability.c)
  *
  * A transaction that can't share its table with others gets a pass of its own
- * (pass_go_apart()).
+ * (pass_go_apart()). Several transactions of the store's own, which are rows of
+ * other machines, have one pass: the log takes them in their order.
  *
  * A failure before the commit costs its own update, or its atomic transaction.
  * A commit that definitely failed is tried again for each transaction alone
@@ -136,6 +137,10 @@ static void apply_whole(struct applier *ap, struct batch *b)
 	bool any_packed = false;
 	size_t i;
 
+	if (b->nr_slices > 1 && b->slices[0].txn->is_own) {
+		apply_some(ap, b, SLICES_ALL);
+		return;
+	}
 	for (i = 0; i < b->nr_slices; i++) {
 		b->slices[i].to_packed = slice_goes_packed(ap, &b->slices[i]);
 		any_packed =

@@ -12,7 +12,9 @@
  *					if that fails, every update of the
  *					pass is answered `unknown`
  * Transactions of one repository that share a file of the backend are committed
- * together or fail together, because the file is already written.
+ * together or fail together, because the file is already written. So are
+ * transactions of the store's own: they are rows of other machines, and the log
+ * takes no row before the row that precedes it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -322,7 +324,8 @@ static void commit_rows(struct pass *p, struct slice **slices,
 		flush = flush || slice_lasts(slices[i]);
 	r = p->ap->commit(p->ap->arg, rows, nr, flush);
 	for (i = 0; i < nr; i++) {
-		if (r < 0 && nr > 1 && !is_bound(p, slices[i]))
+		if (r < 0 && nr > 1 && !slices[i]->txn->is_own &&
+		    !is_bound(p, slices[i]))
 			commit_rows(p, &slices[i], &rows[i], 1);
 		else if (r < 0 && goes_apart(p, slices[i]))
 			continue;
@@ -389,6 +392,19 @@ static void sync_first(struct pass *p)
 	pass_settle(p);
 }
 
+/* Gives all changes back if P has transactions of the store's own, and not all
+ * of them are among the NR that can be committed. */
+static bool lacks_row(struct pass *p, size_t nr)
+{
+	size_t i;
+
+	if (!p->slices[0].txn->is_own || nr == p->nr_slices)
+		return false;
+	for (i = 0; i < p->nr_changes; i++)
+		change_again(p->changes[i], TXN_AGAIN_LATER);
+	return true;
+}
+
 void pass_commit(struct pass *p)
 {
 	const bool shares_rows = p->ap->replica->ops->shares_rows;
@@ -410,7 +426,7 @@ void pass_commit(struct pass *p)
 			    "can't write the journal");
 	for (i = 0; i < p->nr_repo_slices && !shares_rows; i++)
 		p->repo_slices[i].backend->sync(p, &p->repo_slices[i]);
-	if (nr > 0)
+	if (nr > 0 && !lacks_row(p, nr))
 		commit_rows(p, slices, rows, nr);
 	for (i = 0; i < p->nr_repo_slices; i++)
 		p->repo_slices[i].backend->synced(p, &p->repo_slices[i]);

@@ -32,19 +32,25 @@ bool follower_take(struct follower *f, struct txn *txn)
 	if (!txn->is_own)
 		return false;
 	pthread_mutex_lock(&f->mutex);
-	f->admitted = txn;
-	pthread_cond_signal(&f->back);
+	if (--f->nr_admitting == 0)
+		pthread_cond_signal(&f->back);
 	pthread_mutex_unlock(&f->mutex);
 	return true;
 }
 
-void follower_admit(struct follower *f, struct txn *txn)
+void follower_give(struct follower *f, struct txn *txn)
 {
-	admissions_admit(f->host->admissions, txn);
 	pthread_mutex_lock(&f->mutex);
-	while (f->admitted != txn)
+	f->nr_admitting++;
+	pthread_mutex_unlock(&f->mutex);
+	admissions_admit(f->host->admissions, txn);
+}
+
+void follower_await(struct follower *f)
+{
+	pthread_mutex_lock(&f->mutex);
+	while (f->nr_admitting > 0)
 		pthread_cond_wait(&f->back, &f->mutex);
-	f->admitted = NULL;
 	pthread_mutex_unlock(&f->mutex);
 }
 
@@ -133,7 +139,7 @@ static enum result look_at_updates(struct attempt *a, const struct own_txn *rt,
 	size_t i;
 
 	/* The journal has the row: the update can't be tried again. */
-	if (is_applied && rt->batch->slices[0].lsn != 0)
+	if (is_applied && rt->slice.lsn != 0)
 		return RESULT_DONE;
 	if (is_applied)
 		result = attempt_waits(a, "the journal does not take the row");
@@ -152,15 +158,33 @@ static enum result look_at_updates(struct attempt *a, const struct own_txn *rt,
 
 /* ---- one row ---- */
 
-static bool has_uuid(struct attempt *a, const struct txn *txn)
+static bool has_uuid(struct attempt *a, const struct own_txn *rt)
 {
-	if (memcmp(txn->repo->uuid, a->row->repo, sizeof(a->row->repo)) == 0)
+	const struct repo *repo = rt->txn->repo;
+
+	if (memcmp(repo->uuid, rt->from->repo, sizeof(repo->uuid)) == 0)
 		return true;
 	attempt_say(a,
 	    "'%s' has another id in refd/id than on the other nodes: it is not "
 	    "a copy of their repository",
-	    txn->repo->path);
+	    repo->path);
 	return false;
+}
+
+bool attempt_is_refused(struct attempt *a, const struct txn *txn)
+{
+	if (txn->refused != REFD_OK)
+		attempt_waits(a,
+		    txn->why != NULL ? txn->why :
+				       refd_status_name(txn->refused));
+	return txn->refused != REFD_OK;
+}
+
+enum result attempt_look(struct attempt *a, const struct own_txn *rt)
+{
+	if (attempt_is_refused(a, rt->txn))
+		return RESULT_WAITS;
+	return has_uuid(a, rt) ? look_at_updates(a, rt, false) : RESULT_DIFFERS;
 }
 
 /* The row was committed when enough other nodes had the repository and the
@@ -211,21 +235,14 @@ static enum result apply(struct follower *f, struct attempt *a,
 		fetch_missing(f, a, rt);
 	if (placed < 0 || !write_objects(f, a, &rt->record))
 		return RESULT_WAITS;
-	follower_admit(f, rt->txn);
-	if (rt->txn->refused != REFD_OK) {
-		fetch_missing(f, a, rt);
-		return attempt_waits(a,
-		    rt->txn->why != NULL ? rt->txn->why :
-					   refd_status_name(rt->txn->refused));
-	}
-	if (!has_uuid(a, rt->txn))
-		return RESULT_DIFFERS;
-	result = look_at_updates(a, rt, false);
+	follower_give(f, rt->txn);
+	follower_await(f);
+	result = attempt_look(a, rt);
 	if (result != RESULT_DONE) {
 		fetch_missing(f, a, rt);
 		return result;
 	}
-	pipeline_apply_row(f->host->pipeline, rt->batch);
+	pipeline_apply_rows(f->host->pipeline, &rt->slice, 1);
 	result = look_at_updates(a, rt, true);
 	return result == RESULT_DIFFERS ? mend_row(f, a, rt) : result;
 }
@@ -252,11 +269,24 @@ static int place(struct follower *f, struct attempt *a)
 	return r;
 }
 
-void attempt_init(const struct follower *f, struct attempt *a)
+bool attempt_prepare(struct follower *f, struct attempt *a, struct own_txn *rt)
+{
+	if (place(f, a) < 0 || own_txn_of_row(rt, a->row, a->lsn, a->path) < 0)
+		return false;
+	if (write_objects(f, a, &rt->record))
+		return true;
+	own_txn_done(rt);
+	return false;
+}
+
+void attempt_init(const struct follower *f, struct attempt *a,
+    const struct group_input *in)
 {
 	const int64_t now_ns = SYS(f->host->sys, now_mono);
 
-	*a = (struct attempt){ .since_ns = now_ns,
+	*a = (struct attempt){ .row = in != NULL ? &in->frame.row.row : NULL,
+		.lsn = in != NULL ? in->frame.row.lsn : 0,
+		.since_ns = now_ns,
 		.event = STORE_GROUP_WAITS,
 		.report_ns = now_ns + f->patience_ns / 2 };
 }
@@ -319,21 +349,32 @@ static bool apply_soon(struct follower *f, struct attempt *a)
 	}
 }
 
-static void take_row(struct follower *f, const struct group_input *in)
+/* False: the next connection brings the row again. */
+static bool take_row(struct follower *f, const struct group_input *in)
 {
-	const struct group_frame *frame = &in->frame;
 	struct attempt a;
-	bool is_taken;
 
-	attempt_init(f, &a);
-	a.row = &frame->row.row;
-	a.lsn = frame->row.lsn;
-	is_taken = waiting_leave(f, &a) &&
+	attempt_init(f, &a, in);
+	return waiting_leave(f, &a) &&
 	    ((!waiting_has(f, a.row->repo) && apply_soon(f, &a)) ||
 		waiting_put(f, in, &a));
-	/* Otherwise the next connection brings the row again. */
-	if (is_taken)
-		group_applied(f->group, frame->row.lsn);
+}
+
+/* IN, and all rows behind IN. */
+static void take_rows(struct follower *f, const struct group_input *in)
+{
+	bool is_applied, is_taken = true;
+	size_t nr;
+
+	while (in != NULL && is_taken && group_is_linked(f->group)) {
+		is_applied = together_apply(f, in, &nr);
+		for (; nr > 0 && is_taken; nr--) {
+			is_taken = is_applied || take_row(f, in);
+			if (is_taken)
+				group_applied(f->group, in->frame.row.lsn);
+			in = in->next;
+		}
+	}
 }
 
 /* Tries what waits. Returns the time until the next attempt. */
@@ -354,7 +395,7 @@ static void *follower_main(void *arg)
 			group_take_role(f->group, &in->frame);
 			mends_scan(f);
 		} else if (in != NULL) {
-			take_row(f, in);
+			take_rows(f, in);
 		}
 		group_input_free(in);
 	}

@@ -1,7 +1,8 @@
 /*
- * Follows a group: a thread applies the rows that this node lacks, one after
- * the other, as ordinary batches (own_txn.h). Admission opens the repository
- * and checks the objects; no client's rights are checked.
+ * Follows a group: a thread applies the rows that this node lacks, in their
+ * order, as ordinary batches (own_txn.h). Rows that have arrived together have
+ * one batch, and so one flush (together.c). Admission opens the repository and
+ * checks the objects; no client's rights are checked.
  *
  * The happy path: admit, apply, tell refd-group.
  *

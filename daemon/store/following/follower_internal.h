@@ -37,7 +37,7 @@ struct follower {
 
 	pthread_mutex_t mutex; /* MENDS, and the member below */
 	pthread_cond_t back;
-	struct txn *admitted; /* is back from admission */
+	size_t nr_admitting; /* transactions that are not back */
 };
 
 /* What became of a row. */
@@ -63,14 +63,26 @@ struct attempt {
 	enum store_event event; /* of reports */
 };
 
-void attempt_init(const struct follower *f, struct attempt *a);
+/* IN: the row, or NULL. */
+void attempt_init(const struct follower *f, struct attempt *a,
+    const struct group_input *in);
 /* One attempt to apply the row of A. Reports a failure. */
 enum result attempt_try(struct follower *f, struct attempt *a);
 /* Tells the log why the row waits: after some seconds, and then each minute. */
 void attempt_report(struct follower *f, struct attempt *a);
 
-/* Gives TXN to admission, and waits. */
-void follower_admit(struct follower *f, struct txn *txn);
+/* Makes the transaction of A's row, which admission may get. False: RT is
+ * empty. */
+bool attempt_prepare(struct follower *f, struct attempt *a, struct own_txn *rt);
+/* RT has come back from admission. DONE: it may be applied. */
+enum result attempt_look(struct attempt *a, const struct own_txn *rt);
+/* Has admission refused TXN? Sets the reason. */
+bool attempt_is_refused(struct attempt *a, const struct txn *txn);
+
+/* Gives TXN to admission. */
+void follower_give(struct follower *f, struct txn *txn);
+/* Waits until all transactions are back. */
+void follower_await(struct follower *f);
 void follower_put_repo(struct follower *f, struct txn *txn);
 
 /* Sets the reason. */
@@ -82,6 +94,13 @@ void attempt_make_readable(char *text);
 /* Has the update of M, a part of a row, failed as the refs of this node are not
  * as the row expects? */
 bool attempt_differs(const struct record_member *m, const struct txn_update *u);
+
+/* ---- together.c ---- */
+
+/* Applies rows from IN on in one batch. *NR: their number, at least 1. False:
+ * none is applied, and each must be tried alone. */
+bool together_apply(struct follower *f, const struct group_input *in,
+    size_t *nr);
 
 /* ---- waiting.c ---- */
 

@@ -70,7 +70,7 @@ static enum result look_at(struct mending *k, const struct own_txn *nt)
 		attempt_make_readable(k->a->why);
 		return RESULT_WAITS;
 	}
-	if (nt->batch->slices[0].lsn == 0)
+	if (nt->slice.lsn == 0)
 		return attempt_waits(k->a, "the journal takes no kept ref");
 	return RESULT_DONE;
 }
@@ -105,11 +105,10 @@ static bool lacks_kept(const struct mending *k, const struct own_txn *nt)
 
 static enum result apply(struct mending *k, struct own_txn *nt)
 {
-	follower_admit(k->f, nt->txn);
-	if (nt->txn->refused != REFD_OK)
-		return attempt_waits(k->a,
-		    nt->txn->why != NULL ? nt->txn->why :
-					   refd_status_name(nt->txn->refused));
+	follower_give(k->f, nt->txn);
+	follower_await(k->f);
+	if (attempt_is_refused(k->a, nt->txn))
+		return RESULT_WAITS;
 	k->is_lost = lacks_kept(k, nt);
 	if (k->is_lost)
 		return RESULT_WAITS;
@@ -117,7 +116,7 @@ static enum result apply(struct mending *k, struct own_txn *nt)
 	/* A value that can't be kept must not be replaced. */
 	if (is_decided(nt))
 		return look_at(k, nt);
-	pipeline_apply_row(k->f->host->pipeline, nt->batch);
+	pipeline_apply_rows(k->f->host->pipeline, &nt->slice, 1);
 	return look_at(k, nt);
 }
 

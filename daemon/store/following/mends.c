@@ -69,7 +69,7 @@ void follower_mend(struct follower *f, const struct repo *repo,
 	if (m != NULL) {
 		strcpy(m->path, repo->path);
 		strcpy(m->name, name);
-		attempt_init(f, &m->attempt);
+		attempt_init(f, &m->attempt, NULL);
 		strcpy(m->attempt.path, repo->path);
 		m->attempt.event = STORE_GROUP_DIVERGED;
 		m->pause_ns = PAUSE_NS;

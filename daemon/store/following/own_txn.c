@@ -115,7 +115,7 @@ static int take_change(struct txn_update *u, const struct record_member *m,
 
 static int lay_out(struct own_txn *ot)
 {
-	struct txn_slice *slice = &ot->batch->slices[0];
+	struct txn_slice *slice = &ot->slice;
 	const struct record_member *m;
 	struct refd_update *ask;
 	struct txn *txn = ot->txn;
@@ -145,17 +145,11 @@ static int lay_out(struct own_txn *ot)
 }
 
 /* Room for NR updates, and no update. */
-static int make_batch(struct own_txn *ot, size_t nr)
+static int make_slice(struct own_txn *ot, size_t nr)
 {
-	struct batch *b = calloc(1, sizeof(*b));
-
-	ot->batch = b;
-	if (b == NULL || (b->slices = calloc(1, sizeof(*b->slices))) == NULL)
-		return -ENOMEM;
-	b->nr_slices = 1;
-	b->slices[0].txn = ot->txn;
-	b->slices[0].updates = calloc(nr + 1, sizeof(*b->slices[0].updates));
-	return b->slices[0].updates != NULL ? 0 : -ENOMEM;
+	ot->slice.txn = ot->txn;
+	ot->slice.updates = calloc(nr + 1, sizeof(*ot->slice.updates));
+	return ot->slice.updates != NULL ? 0 : -ENOMEM;
 }
 
 /* Takes over the content of REQ. */
@@ -177,11 +171,12 @@ int own_txn_of_row(struct own_txn *ot, const struct group_row *row,
 	struct refd_request req = { .arena = NULL };
 	int r;
 
-	*ot = (struct own_txn){ .kept = { .lsn = lsn,
-				    .is_final = row->is_final,
-				    .record = &ot->record,
-				    .row_objects = row->objects.data,
-				    .row_objects_len = row->objects.len } };
+	*ot = (struct own_txn){ .from = row,
+		.kept = { .lsn = lsn,
+		    .is_final = row->is_final,
+		    .record = &ot->record,
+		    .row_objects = row->objects.data,
+		    .row_objects_len = row->objects.len } };
 	r = record_decode(row->record.data, row->record.len, &ot->record);
 	if (r == 0 && !may_follow(&ot->record))
 		r = -ENOTSUP;
@@ -190,7 +185,7 @@ int own_txn_of_row(struct own_txn *ot, const struct group_row *row,
 	if (r == 0)
 		r = make_txn(ot, &req);
 	if (r == 0)
-		r = make_batch(ot, ot->record.nr_members);
+		r = make_slice(ot, ot->record.nr_members);
 	if (r == 0) {
 		ot->txn->peer.uid = row->uid;
 		r = lay_out(ot);
@@ -255,7 +250,7 @@ int own_txn_of_node(struct own_txn *ot, const struct repo *repo,
 	if (r == 0)
 		r = make_txn(ot, &req);
 	if (r == 0)
-		r = make_batch(ot, nr);
+		r = make_slice(ot, nr);
 	refd_request_done(&req);
 	if (r < 0) {
 		own_txn_done(ot);
@@ -268,14 +263,14 @@ int own_txn_of_node(struct own_txn *ot, const struct repo *repo,
 		u->is_brief = is_brief &&
 		    strncmp(u->ask->name, REFD_DIVERGED,
 			strlen(REFD_DIVERGED)) != 0;
-		ot->batch->slices[0].updates[ot->batch->slices[0].nr++] = u;
+		ot->slice.updates[ot->slice.nr++] = u;
 	}
 	return 0;
 }
 
 void own_txn_done(struct own_txn *ot)
 {
-	batch_free(ot->batch);
+	free(ot->slice.updates);
 	txn_free(ot->txn);
 	record_done(&ot->record);
 	*ot = (struct own_txn){ .txn = NULL };

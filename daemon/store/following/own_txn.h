@@ -18,19 +18,20 @@
 #include "daemon/store/repos/repo.h"
 #include "proto/group_frame.h"
 
-/* The transaction, and the batch for it. All owned. */
+/* The transaction, and its slice of a batch. All owned but FROM. */
 struct own_txn {
-	struct group_txn kept; /* TXN borrows it */
-	struct record record;  /* of a row */
+	const struct group_row *from; /* NULL: of this node alone */
+	struct group_txn kept;        /* TXN borrows it */
+	struct record record;         /* of a row */
 	struct txn *txn;
-	struct batch *batch;
+	struct txn_slice slice;
 };
 
 /* Does M change a ref? The answer can be in another member: of a symbolic ref
  * that leads to this ref. */
 bool own_txn_changes_ref(const struct record_member *m);
-/* PATH: the repository on this node. 0; -ENOMEM; -EBADMSG: not a record;
- * -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
+/* Borrows ROW. PATH: the repository on this node. 0; -ENOMEM; -EBADMSG: not a
+ * record; -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
 int own_txn_of_row(struct own_txn *ot, const struct group_row *row,
     uint64_t lsn, const char *path);
 /* Copies UPDATES. IS_BRIEF: a row replaces the new values at once, so their

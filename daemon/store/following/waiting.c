@@ -51,6 +51,14 @@ bool waiting_has(const struct follower *f, const uint8_t uuid[16])
 	return find(f, uuid) != NULL;
 }
 
+/* The attempts of W's first row begin. */
+static void begin(struct follower *f, struct waiting_repo *w)
+{
+	attempt_init(f, &w->attempt, NULL);
+	w->next_ns = w->attempt.since_ns;
+	w->pause_ns = PAUSE_NS;
+}
+
 static struct waiting_repo *add(struct follower *f, const uint8_t uuid[16],
     uint64_t lsn)
 {
@@ -60,9 +68,7 @@ static struct waiting_repo *add(struct follower *f, const uint8_t uuid[16],
 		return NULL;
 	memcpy(w->uuid, uuid, sizeof(w->uuid));
 	w->lsn = lsn;
-	attempt_init(f, &w->attempt);
-	w->next_ns = w->attempt.since_ns;
-	w->pause_ns = PAUSE_NS;
+	begin(f, w);
 	LIST_INSERT_HEAD(&f->waiting, w, link);
 	return w;
 }
@@ -156,13 +162,6 @@ static int put(struct follower *f, const struct group_input *in,
 	return r;
 }
 
-/* The attempts go on with the row from the journal. */
-static void take_attempt(struct waiting_repo *w, struct attempt *a)
-{
-	w->attempt = *a;
-	w->attempt.row = NULL;
-}
-
 bool waiting_put(struct follower *f, const struct group_input *in,
     struct attempt *a)
 {
@@ -176,7 +175,9 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 	if (r != 0)
 		return false;
 	if (is_new) {
-		take_attempt(w, a);
+		/* The attempts go on with the row from the journal. */
+		w->attempt = *a;
+		w->attempt.row = NULL;
 		f->put_ns = w->next_ns;
 	}
 	tell(f);
@@ -184,14 +185,6 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 }
 
 /* ---- trying again ---- */
-
-/* The repository waits no longer, or its next row begins anew. */
-static void go_on(struct follower *f, struct waiting_repo *w)
-{
-	attempt_init(f, &w->attempt);
-	w->next_ns = w->attempt.since_ns;
-	w->pause_ns = PAUSE_NS;
-}
 
 /* An attempt began at BEGAN_NS. One that takes long does not take the time of
  * other repositories. */
@@ -257,7 +250,7 @@ static void try_first(struct follower *f, struct waiting_repo *w)
 			  cannot_read(f, w, strerror(r < 0 ? -r : EIO));
 	free(row.bytes);
 	if (result == RESULT_DONE)
-		go_on(f, w);
+		begin(f, w);
 	else
 		pause_after(f, w, began_ns);
 }

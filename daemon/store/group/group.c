@@ -318,10 +318,29 @@ void group_take_role(struct group *g, const struct group_frame *role)
 
 /* ---- following ---- */
 
+/* Takes the first frame out of the queue, and the rows behind a row. Under
+ * MUTEX. */
+static struct group_input *take_input(struct group *g)
+{
+	struct group_input *first = g->input, *last = first;
+	size_t nr = 1;
+
+	g->input_bytes -= first->len;
+	while (first->frame.type == GROUP_ROW && last->next != NULL &&
+	    last->next->frame.type == GROUP_ROW && nr++ < GROUP_ROWS) {
+		last = last->next;
+		g->input_bytes -= last->len;
+	}
+	g->input = last->next;
+	if (g->input == NULL)
+		g->input_end = &g->input;
+	last->next = NULL;
+	return first;
+}
+
 bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 {
 	const struct timespec until = group_later(wait_ns);
-	struct group_input *in;
 	bool goes_on;
 	int r = 0;
 
@@ -333,17 +352,13 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
 	g->is_woken = false;
 	goes_on = !g->is_stopping && !g->is_dead;
-	in = goes_on ? g->input : NULL;
-	if (in != NULL) {
+	*next = NULL;
+	if (goes_on && g->input != NULL) {
 		g->is_following = true;
 		g->following_ns = SYS(g->base.host->sys, now_mono);
-		g->input = in->next;
-		if (g->input == NULL)
-			g->input_end = &g->input;
-		g->input_bytes -= in->len;
+		*next = take_input(g);
 	}
 	pthread_mutex_unlock(&g->mutex);
-	*next = in;
 	return goes_on;
 }
 

@@ -108,6 +108,9 @@ void group_give_up(struct group *g, struct txn *txn);
 
 /* ---- following: for one thread ---- */
 
+/* Rows that group_next() returns together, at most. */
+#define GROUP_ROWS 64
+
 /* A frame ROW or ROLE, in the order of arrival. */
 struct group_input {
 	struct group_frame frame;
@@ -117,11 +120,13 @@ struct group_input {
 	struct group_input *next;
 };
 
-/* Waits at most WAIT_NS for the next frame, which the caller frees. *NEXT NULL:
- * there is none yet. False: the end. */
+/* Waits at most WAIT_NS for the next frame. A row comes with the rows that have
+ * arrived behind it; the caller frees all of them. *NEXT NULL: there is none
+ * yet. False: the end. */
 bool group_next(struct group *g, int64_t wait_ns, struct group_input **next);
 /* The call waits no longer. Any thread. */
 void group_wake(struct group *g);
+/* Frees IN, and all behind IN. */
 void group_input_free(struct group_input *in);
 
 /* Rows in the journal that this node could not apply yet. */

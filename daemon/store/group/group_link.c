@@ -128,21 +128,20 @@ void *group_send_main(void *group)
 
 void group_input_free(struct group_input *in)
 {
-	if (in == NULL)
-		return;
-	refd_arena_free(in->arena);
-	free(in->bytes);
-	free(in);
+	struct group_input *next;
+
+	for (; in != NULL; in = next) {
+		next = in->next;
+		refd_arena_free(in->arena);
+		free(in->bytes);
+		free(in);
+	}
 }
 
 void group_drop_input(struct group *g)
 {
-	struct group_input *in;
-
-	while ((in = g->input) != NULL) {
-		g->input = in->next;
-		group_input_free(in);
-	}
+	group_input_free(g->input);
+	g->input = NULL;
 	g->input_end = &g->input;
 	g->input_bytes = 0;
 }

@@ -288,10 +288,13 @@ void pipeline_apply_here(struct pipeline *p, struct batch *b)
 	hand_back(p, apply_now(p, b), b);
 }
 
-void pipeline_apply_row(struct pipeline *p, struct batch *b)
+void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
+    size_t nr)
 {
-	end_batch(p, apply_now(p, b), b);
-	p->cfg.committed(p->cfg.arg, nr_updates(b));
+	struct batch b = { .slices = slices, .nr_slices = nr };
+
+	end_batch(p, apply_now(p, &b), &b);
+	p->cfg.committed(p->cfg.arg, nr_updates(&b));
 }
 
 /* ---- questions ---- */

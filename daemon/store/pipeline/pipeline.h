@@ -82,8 +82,11 @@ void pipeline_free(struct pipeline *p);
 void pipeline_apply(struct pipeline *p, struct batch *b);
 /* The same. The calling worker applies B. */
 void pipeline_apply_here(struct pipeline *p, struct batch *b);
-/* The calling thread applies B, and keeps B. For a thread of the replica. */
-void pipeline_apply_row(struct pipeline *p, struct batch *b);
+/* The calling thread applies a batch of SLICES, whose transactions are the
+ * store's own: all are applied in this order, or none. For a thread of the
+ * replica. */
+void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
+    size_t nr);
 /* Appends ROWS to the log of this machine, and waits, as applier.commit. */
 int pipeline_append(struct pipeline *p, struct journal_row *rows, size_t nr,
     bool flush);

@@ -42,7 +42,7 @@ struct pipeline {
 	bool has_refused;
 	uint64_t nr_ended;
 	/* The last slots are for pipeline_apply_here() and
-	 * pipeline_apply_row(). */
+	 * pipeline_apply_rows(). */
 	struct commit_slot slots[PIPELINE_SLOTS];
 };
 

@@ -10,11 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Call before and after a flush. If all slots are in use, the flush is not
- * listed. */
-int flushing_begin(int fd);
-void flushing_end(int slot);
-
 struct flushing {
 	int64_t since_ns; /* monotonic */
 	int fd;           /* perhaps closed and reused by now */

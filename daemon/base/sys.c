@@ -1,25 +1,34 @@
 /*
  * The kernel's system calls behind struct sys. sys_path.c has the calls with a
- * path, and sys_flush.c the flushes.
+ * path, because these need rules of their own.
  */
 #include "daemon/base/sys.h"
-#include "daemon/base/sys_kernel.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/sys_cache.h"
-#include "daemon/base/sys_flush.h"
+#include "daemon/base/flushing.h"
 #include "daemon/base/sys_path.h"
 #include "daemon/base/time.h"
+
+#define CACHE_PAGES 16384 /* pages per look */
+/* Flushes that are listed, of all threads together. */
+#define SLOTS 64
 
 struct sys_dir {
 	DIR *stream;
@@ -115,6 +124,228 @@ static int kernel_flock_try(const struct sys *sys, int fd)
 	return result(r);
 }
 
+static int kernel_fs_type(const struct sys *sys, int fd, uint64_t *type)
+{
+	struct statfs fs;
+	int r;
+
+	(void)sys;
+	do
+		r = fstatfs(fd, &fs);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	*type = (unsigned long)fs.f_type;
+	return 0;
+}
+
+/* ---- the flushes in progress ---- */
+
+static struct {
+	atomic_int_least64_t since_ns; /* 0: free */
+	atomic_int fd;
+} slots[SLOTS];
+
+/* If all slots are in use, the flush is not listed. */
+static int flushing_begin(int fd)
+{
+	int64_t now_ns = SYS(&sys_kernel, now_mono);
+	int i;
+
+	for (i = 0; i < SLOTS; i++) {
+		int_least64_t is_free = 0;
+
+		if (atomic_compare_exchange_strong(&slots[i].since_ns, &is_free,
+			now_ns)) {
+			atomic_store(&slots[i].fd, fd);
+			return i;
+		}
+	}
+	return SLOTS;
+}
+
+static void flushing_end(int slot)
+{
+	if (slot < SLOTS)
+		atomic_store(&slots[slot].since_ns, 0);
+}
+
+bool flushing_oldest(struct flushing *oldest)
+{
+	int64_t since_ns;
+	size_t i;
+
+	oldest->since_ns = INT64_MAX;
+	for (i = 0; i < SLOTS; i++) {
+		since_ns = atomic_load(&slots[i].since_ns);
+		if (since_ns == 0 || since_ns >= oldest->since_ns)
+			continue;
+		oldest->since_ns = since_ns;
+		oldest->fd = atomic_load(&slots[i].fd);
+	}
+	return oldest->since_ns != INT64_MAX;
+}
+
+/* ---- flushes ---- */
+
+/* A failed sync has consumed the error: a second call would return 0 although
+ * data is lost. Only EINTR may be retried. */
+static int flush(int fd, int (*call)(int fd))
+{
+	int slot = flushing_begin(fd), r;
+
+	do
+		r = call(fd);
+	while (r < 0 && errno == EINTR);
+	r = result(r);
+	flushing_end(slot);
+	return r;
+}
+
+static int kernel_fsync(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return flush(fd, fsync);
+}
+
+static int kernel_fdatasync(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return flush(fd, fdatasync);
+}
+
+static int kernel_syncfs(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return flush(fd, syncfs);
+}
+
+static int kernel_write_out_begin(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return result(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+}
+
+/* WRITE once more: a page under write-back at the time of begin is still
+ * dirty. */
+static int kernel_write_out_wait(const struct sys *sys, int fd)
+{
+	int slot = flushing_begin(fd), r;
+
+	(void)sys;
+	r = result(sync_file_range(fd, 0, 0,
+	    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+		SYNC_FILE_RANGE_WAIT_AFTER));
+	flushing_end(slot);
+	return r;
+}
+
+/* ext2 has the same number, and ext4 can work without a journal: then an fsync
+ * covers one file and nothing else. With a journal, the kernel has a thread for
+ * it. */
+static bool ext4_has_journal(int fd)
+{
+	char link[64], target[PATH_MAX], path[PATH_MAX + 64], task[16] = "";
+	const char *name;
+	struct stat st;
+	ssize_t len;
+	int task_fd;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_dev),
+	    minor(st.st_dev));
+	len = sys_path_readlinkat(NULL, SYS_TRUSTED, link, target,
+	    sizeof(target) - 1);
+	if (len < 0)
+		return false;
+	target[len] = '\0';
+	name = strrchr(target, '/');
+	if (name == NULL)
+		return false;
+	snprintf(path, sizeof(path), "/sys/fs/ext4%s/journal_task", name);
+	task_fd = sys_path_openat(NULL, SYS_TRUSTED, path, O_RDONLY, 0);
+	if (task_fd < 0)
+		return false;
+	len = read(task_fd, task, sizeof(task) - 1);
+	close(task_fd);
+	return len > 0 && task[0] >= '0' && task[0] <= '9';
+}
+
+/*
+ * ext4 and XFS have one log for all names and sizes, in the order of the
+ * changes, and an fsync writes the log up to the last change of the file. Data
+ * that was written out before already has its place and size in the log. btrfs
+ * logs only a single file in an fsync, by design. Other file systems are
+ * unknown.
+ */
+static int kernel_covers_all(const struct sys *sys, int fd)
+{
+	struct statfs st;
+
+	(void)sys;
+	if (fstatfs(fd, &st) < 0)
+		return 0;
+	switch ((unsigned long)st.f_type) {
+	case XFS_SUPER_MAGIC:
+		return 1;
+	case EXT4_SUPER_MAGIC:
+		return ext4_has_journal(fd);
+	}
+	return 0;
+}
+
+/* ---- the page cache ---- */
+
+/* A drop is only a request: mapped pages stay (seen on ext4, XFS and btrfs), and
+ * dirty pages stay. A look (mincore(2)) needs a mapping, but never touches its
+ * pages. Since Linux 5.2, a process that does not own the file and may not write
+ * it is told that all pages are in memory. */
+static int kernel_drop_cache(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+/* 1: at least one page of LEN bytes at AT is in memory. */
+static int look_at_cache(int fd, off_t at, size_t len, size_t page)
+{
+	unsigned char there[CACHE_PAGES];
+	size_t i, nr = (len + page - 1) / page;
+	void *map;
+	int r;
+
+	map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, at);
+	if (map == MAP_FAILED)
+		return -errno;
+	r = mincore(map, len, there) < 0 ? -errno : 0;
+	munmap(map, len);
+	for (i = 0; r == 0 && i < nr; i++)
+		r = there[i] & 1;
+	return r;
+}
+
+static int kernel_cache_holds(const struct sys *sys, int fd)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), step = page * CACHE_PAGES;
+	struct stat st;
+	off_t at;
+	int r = 0;
+
+	(void)sys;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	for (at = 0; r == 0 && at < st.st_size; at += (off_t)step)
+		r = look_at_cache(fd, at,
+		    (size_t)(st.st_size - at) < step ?
+			(size_t)(st.st_size - at) :
+			step,
+		    page);
+	return r;
+}
+
+/* ---- directories ---- */
+
 static int kernel_dir_open(const struct sys *sys, int dirfd, const char *path,
     struct sys_dir **out)
 {
@@ -169,6 +400,8 @@ static void kernel_dir_close(const struct sys *sys, struct sys_dir *dir)
 	free(dir);
 }
 
+/* ---- clocks ---- */
+
 static int64_t kernel_now_wall(const struct sys *sys)
 {
 	(void)sys;
@@ -211,8 +444,8 @@ const struct sys sys_kernel = {
 	.futimens_now = kernel_futimens_now,
 	.fstat = sys_path_fstat,
 	.lstatat = sys_path_lstatat,
-	.mount_id = sys_kernel_mount_id,
-	.fs_type = sys_kernel_fs_type,
+	.mount_id = sys_mount_id,
+	.fs_type = kernel_fs_type,
 	.fd_path = sys_path_of_fd,
 	.open_below = sys_path_open_below,
 	.stays_below = sys_path_stays_below,
@@ -222,15 +455,15 @@ const struct sys sys_kernel = {
 	.rmdirat = sys_path_rmdirat,
 	.mkdirat = sys_path_mkdirat,
 	.readlinkat = sys_path_readlinkat,
-	.fsync = sys_flush_fsync,
-	.fdatasync = sys_flush_fdatasync,
-	.syncfs = sys_flush_syncfs,
-	.write_out_begin = sys_flush_begin,
-	.write_out_wait = sys_flush_wait,
-	.fsync_covers_all = sys_flush_covers_all,
+	.fsync = kernel_fsync,
+	.fdatasync = kernel_fdatasync,
+	.syncfs = kernel_syncfs,
+	.write_out_begin = kernel_write_out_begin,
+	.write_out_wait = kernel_write_out_wait,
+	.fsync_covers_all = kernel_covers_all,
 	.flock_try = kernel_flock_try,
-	.drop_cache = sys_cache_drop,
-	.cache_holds = sys_cache_holds,
+	.drop_cache = kernel_drop_cache,
+	.cache_holds = kernel_cache_holds,
 	.dir_open = kernel_dir_open,
 	.dir_next = kernel_dir_next,
 	.dir_close = kernel_dir_close,

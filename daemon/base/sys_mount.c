@@ -14,7 +14,6 @@
  * statx. In a different mount namespace the same mount has a different id, and
  * before 6.8 the kernel reuses ids.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/magic.h>
@@ -26,7 +25,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/base/sys_kernel.h"
 #include "daemon/base/sys_path.h"
 #include "proto/lib/mount_id.h"
 
@@ -119,7 +117,7 @@ static bool id_of_tmpfs(int fd, uint64_t *id)
 	return *id != 0;
 }
 
-int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
+int sys_mount_id(const struct sys *sys, int fd, uint64_t *id)
 {
 	uint64_t made;
 
@@ -130,20 +128,5 @@ int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 		*id = IS_SUPERBLOCK | (made & ~IS_RESERVED);
 	else
 		return mount_id_of(fd, "", MOUNT_ID_UNIQUE, id);
-	return 0;
-}
-
-int sys_kernel_fs_type(const struct sys *sys, int fd, uint64_t *type)
-{
-	struct statfs fs;
-	int r;
-
-	(void)sys;
-	do
-		r = fstatfs(fd, &fs);
-	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return -errno;
-	*type = (unsigned long)fs.f_type;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * The calls of sys_kernel that take a path; for daemon/base/sys*.c alone. The
- * rules of daemon/base/sys.h apply.
+ * The calls of sys_kernel outside of sys.c: those that take a path, and the life
+ * of a file system (sys_mount.c). For daemon/base/sys*.c alone. The rules of
+ * daemon/base/sys.h apply.
  */
 #ifndef BASE_SYS_PATH_H
 #define BASE_SYS_PATH_H
@@ -28,5 +29,6 @@ ssize_t sys_path_readlinkat(const struct sys *sys, int dirfd, const char *path,
     char *buf, size_t size);
 int sys_path_chmod_trusted(const struct sys *sys, const char *path,
     mode_t mode);
+int sys_mount_id(const struct sys *sys, int fd, uint64_t *id);
 
 #endif

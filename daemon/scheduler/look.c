@@ -18,6 +18,7 @@
  *	a refusal, an error of the disk		ends the look with this answer
  *	a ref is locked, or changed since	is counted; the next look finds
  *						the ref again
+ *	a slow batch hides records of looks	the same for all refs
  *	a transaction of the gate is open	the same for all refs, after
  *						GATE_WAIT_NS
  *	history has lost records		the look begins anew, as the
@@ -415,7 +416,10 @@ void look_back(struct store_look *look)
 			l->due = DUE_HISTORY;
 		break;
 	case LOOK_COMPARE:
-		l->due = DUE_RECORD;
+		if (look->is_early)
+			end_recorded(l);
+		else
+			l->due = DUE_RECORD;
 		break;
 	case LOOK_FREE:
 		break;

@@ -260,8 +260,9 @@ struct store_look {
 	/* The known refs have the records up to here. An answer of history may
 	 * end within a record; the last answer does not. */
 	struct refd_position at;
-	uint64_t file_lsn;                 /* of the file of known refs */
-	bool has_news;                     /* records changed the known refs */
+	uint64_t file_lsn; /* of the file of known refs */
+	bool has_news;     /* records changed the known refs */
+	bool is_early;     /* the changes are left to the next look */
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/scheduler/scheduler.h"
+#include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -327,6 +328,27 @@ START_TEST(update_after_refs_are_compared_is_not_seen)
 }
 END_TEST
 
+/* A slow batch keeps the records of an earlier look out of history. So this
+ * look cannot tell whether the change was recorded, and says that it is left:
+ * the client of a gate looks again. */
+START_TEST(change_beside_a_slow_batch_is_left)
+{
+	struct repo *repo;
+
+	update("a", 1, sr_commit);
+	look();
+	repo = sr_store->repos.open;
+	tmp_run("git -C r.git update-ref refs/heads/a0 %s", second);
+	atomic_store(&repo->look_lsn, UINT64_MAX);
+	look();
+	ck_assert_uint_eq(nr_seen, 0);
+	ck_assert_uint_eq(nr_left, 1);
+	atomic_store(&repo->look_lsn, 1);
+	expect(1);
+	ck_assert_str_eq(seen(), " refs/heads/a0:");
+}
+END_TEST
+
 START_TEST(each_kind_is_seen_once)
 {
 	update("a", 2, sr_commit);
@@ -429,6 +451,7 @@ int main(void)
 	tcase_add_test(tc, large_record_is_not_seen);
 	tcase_add_test(tc, update_before_refs_are_read_is_not_seen);
 	tcase_add_test(tc, update_after_refs_are_compared_is_not_seen);
+	tcase_add_test(tc, change_beside_a_slow_batch_is_left);
 	tcase_add_test(tc, each_kind_is_seen_once);
 	tcase_add_test(tc, file_of_quiet_repository_is_renewed);
 	tcase_add_test(tc, change_of_an_open_gate_is_not_seen);

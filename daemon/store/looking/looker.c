@@ -148,12 +148,13 @@ static int list_changes(struct looker *l, struct store_look *look)
 
 static int compare(struct looker *l, struct store_look *look)
 {
-	int r = 0, written = 0;
+	int r, written = 0;
 
 	/* A slow batch hides records of which the repository does not know the
-	 * refs. The next look has them. */
-	if (look->at.lsn >= atomic_load(&look->repo->look_lsn))
-		r = list_changes(l, look);
+	 * refs, so nobody can tell whether a change is recorded already. The
+	 * next look has the records. */
+	look->is_early = look->at.lsn < atomic_load(&look->repo->look_lsn);
+	r = list_changes(l, look);
 	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
 		written = seen_file_write(l->cfg.sys, l->cfg.state_fd,
 		    look->repo->id, journal_uuid(l->cfg.journal),

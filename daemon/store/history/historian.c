@@ -29,17 +29,19 @@
  *						many questions the rest is
  *						refused, for the next daemon
  */
-#include "daemon/base/time.h"
-#include "daemon/store/history/historian_internal.h"
+#include "daemon/store/history/historian.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/time.h"
+#include "daemon/store/history/history_queue.h"
 #include "daemon/store/journal/journal.h"
+#include "daemon/store/stages.h"
 
 #define MS_NS     1000000LL
 #define LISTEN_NS (5 * MS_NS)
@@ -58,6 +60,38 @@
 #define TRIM_PAUSE_NS       (10 * MS_NS)
 /* So many rows are worth a slice before the tick. */
 #define INDEX_ROWS 500
+
+struct historian {
+	struct historian_config cfg;
+	bool is_started; /* the owner's */
+	pthread_t thread;
+
+	/* Only the thread uses these. */
+	struct history *history;
+	struct history_queue queue;     /* questions */
+	char path[REFD_PATH_MAX];       /* of the question in turn */
+	struct store_question *waiting; /* watches */
+	/* the last visible LSN at the last slice */
+	uint64_t seen;
+	bool is_indexed;            /* up to `seen` */
+	uint64_t heard;             /* all watches were told up to here */
+	int64_t heard_ns;           /* when */
+	int64_t flush_ns, sweep_ns; /* not before */
+	int64_t stop_ns;            /* when the stop was seen; 0: not stopped */
+	int64_t index_ns, trim_ns;  /* the next time */
+	bool is_damage_told, is_clock_told;
+
+	/* Everything below: under MUTEX. */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	struct store_question *asked; /* a list of utlist */
+	bool is_stopping;
+	bool ends_watches; /* no watch waits any more */
+	bool listens;      /* a commit is worth waking the thread for */
+	bool is_woken;     /* the thread may not wait */
+	struct stage_work work;
+	uint64_t nr_watches, indexed_lsn, trimmed_lsn;
+};
 
 /* ---- shared with other threads ---- */
 
@@ -369,7 +403,8 @@ static bool next_turn(struct historian *me, bool listens, int64_t wait_ns)
 	return goes_on;
 }
 
-void *historian_main(void *arg)
+/* The thread; ARG is the historian. */
+static void *historian_main(void *arg)
 {
 	struct historian *me = arg;
 	int64_t wait_ns;
@@ -386,4 +421,113 @@ void *historian_main(void *arg)
 	history_free(me->history);
 	me->history = NULL;
 	return NULL;
+}
+
+/* ---- starting, ending and handing over ---- */
+
+/*
+ * Starts and ends the historian's thread, and hands questions and answers over.
+ *
+ * Happy path:
+ *	ask	the question goes into a list; the thread wakes
+ *	commit	the thread wakes, if a watch waits
+ *
+ * Failures: out of memory, or no thread. Both fail the start of the store. To
+ * hand over allocates nothing.
+ */
+
+struct historian *historian_new(const struct historian_config *cfg)
+{
+	struct historian *h = calloc(1, sizeof(*h));
+	pthread_condattr_t attr;
+
+	if (h == NULL)
+		return NULL;
+	h->cfg = *cfg;
+	pthread_mutex_init(&h->mutex, NULL);
+	/* A wall clock that is set back must not stop the historian. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return h;
+}
+
+int historian_start(struct historian *h)
+{
+	h->history = history_new(&h->cfg.history);
+	if (h->history != NULL)
+		h->is_started =
+		    pthread_create(&h->thread, NULL, historian_main, h) == 0;
+	if (h->is_started)
+		return 0;
+	history_free(h->history);
+	h->history = NULL;
+	return -1;
+}
+
+void historian_stop(struct historian *h)
+{
+	if (!h->is_started)
+		return;
+	pthread_mutex_lock(&h->mutex);
+	h->is_stopping = true;
+	pthread_cond_signal(&h->cond);
+	pthread_mutex_unlock(&h->mutex);
+	pthread_join(h->thread, NULL);
+	h->is_started = false;
+}
+
+void historian_free(struct historian *h)
+{
+	if (h == NULL)
+		return;
+	pthread_cond_destroy(&h->cond);
+	pthread_mutex_destroy(&h->mutex);
+	free(h);
+}
+
+/* ---- handing over ---- */
+
+void historian_ask(struct historian *h, struct store_question *ask)
+{
+	pthread_mutex_lock(&h->mutex);
+	DL_APPEND(h->asked, ask);
+	pthread_cond_signal(&h->cond);
+	pthread_mutex_unlock(&h->mutex);
+}
+
+void historian_end_watches(struct historian *h)
+{
+	pthread_mutex_lock(&h->mutex);
+	h->ends_watches = h->is_woken = true;
+	pthread_cond_signal(&h->cond);
+	pthread_mutex_unlock(&h->mutex);
+}
+
+void historian_note_commit(struct historian *h)
+{
+	pthread_mutex_lock(&h->mutex);
+	if (h->listens) {
+		h->is_woken = true;
+		pthread_cond_signal(&h->cond);
+	}
+	pthread_mutex_unlock(&h->mutex);
+}
+
+void historian_stats(struct historian *h, struct store_stats *stats)
+{
+	pthread_mutex_lock(&h->mutex);
+	stats->watching = h->nr_watches;
+	stats->indexed_lsn = h->indexed_lsn;
+	stats->trimmed_lsn = h->trimmed_lsn;
+	pthread_mutex_unlock(&h->mutex);
+}
+
+void historian_progress(struct historian *h, int64_t before_ns,
+    struct store_progress *progress)
+{
+	pthread_mutex_lock(&h->mutex);
+	stage_add(progress, &h->work, before_ns);
+	pthread_mutex_unlock(&h->mutex);
 }

@@ -29,14 +29,29 @@
 
 /* The length of a turn. The answer then ends, and the client asks for the rest,
  * after the other clients. A search of the index that finds nothing has the
- * same limit (history_find.c). */
+ * same limit (find_in_segment()). */
 #define TURN_NS (5 * 1000000LL)
 /* A read must not hold the WAL for long. */
 #define SLICE_ROWS 256
 
+struct history_question {
+	struct history_telling telling;
+	struct store_question *ask;
+	struct history *h;
+	const struct refd_selection *select;
+	uint64_t after, before; /* exclusive bounds */
+	bool down;
+
+	bool is_index_bad;
+	/* Of a transaction; owned. */
+	uint64_t *lsns;
+	size_t nr_lsns, lsns_size;
+};
+
 /* ---- rows ---- */
 
-int history_look_at_time(struct history_question *q)
+/* 0; HISTORY_STOP: the turn is over. */
+static int history_look_at_time(struct history_question *q)
 {
 	if (SYS(q->h->cfg.sys, now_mono) <= q->telling.until_ns)
 		return 0;
@@ -78,12 +93,13 @@ static int learn_repo(struct history_telling *t)
 	return r;
 }
 
-void history_begin_time(struct history_question *q)
+static void history_begin_time(struct history_question *q)
 {
 	q->telling.until_ns = SYS(q->h->cfg.sys, now_mono) + TURN_NS;
 }
 
-int history_scan_range(struct history_question *q, uint64_t after,
+/* All rows between AFTER and BEFORE, from the journal. */
+static int history_scan_range(struct history_question *q, uint64_t after,
     uint64_t before)
 {
 	struct history_slice slice = { .q = q };
@@ -104,6 +120,86 @@ int history_scan_range(struct history_question *q, uint64_t after,
 			r = learn_repo(&q->telling);
 		}
 	} while (r == 0 && more);
+	return r;
+}
+
+/* ---- by the index ---- */
+
+/*
+ * Rows by the index: segment by segment, row by row, in order.
+ *
+ * Failure modes:
+ *	a pattern that may match very many	the rows of a segment are read
+ *	names					instead; this can stop anywhere
+ *	the index fails				see history_answer.c
+ */
+
+/* If the index finds nothing in time, the rows get a time of their own: the
+ * next turn would begin with the same search. */
+static int find_in_segment(struct history_question *q, uint64_t after,
+    uint64_t before)
+{
+	struct journal_index *index = q->h->index;
+	uint64_t lsn;
+	int found, r = 0;
+
+	journal_index_search_in(index, after, before);
+	while (r == 0 &&
+	    (found = journal_index_search_next(index, q->telling.until_ns,
+		 &lsn)) > 0)
+		r = history_scan_range(q, lsn - 1, lsn + 1);
+	if (r != 0 || found == 0)
+		return r;
+	if (found == -EINTR) {
+		history_begin_time(q);
+		return history_scan_range(q, after, before);
+	}
+	q->is_index_bad = true;
+	return found;
+}
+
+/* Narrows *AFTER and *BEFORE to the first segment in the order of the
+ * question. */
+static void narrow(const struct history_question *q, uint64_t *after,
+    uint64_t *before)
+{
+	const uint64_t bits = JOURNAL_INDEX_SEGMENT_BITS;
+	uint64_t edge;
+
+	if (q->down) {
+		edge = (*before - 1) >> bits << bits;
+		if (edge > *after + 1)
+			*after = edge - 1;
+	} else {
+		edge = (((*after + 1) >> bits) + 1) << bits;
+		if (edge < *before)
+			*before = edge;
+	}
+}
+
+/* The rows that the search of the index finds between AFTER and BEFORE, all of
+ * which the index knows, in the order of the question. */
+static int history_find_range(struct history_question *q, uint64_t after,
+    uint64_t before)
+{
+	uint64_t from, to;
+	int r = 0;
+
+	while (r == 0 && after + 1 < before) {
+		from = after;
+		to = before;
+		narrow(q, &from, &to);
+		r = find_in_segment(q, from, to);
+		if (q->down)
+			before = from + 1;
+		else
+			after = to - 1;
+		if (r == 0) {
+			q->telling.ans->next.lsn = q->down ? before : after;
+			q->telling.ans->next.nr = 0;
+			r = history_look_at_time(q);
+		}
+	}
 	return r;
 }
 

@@ -40,8 +40,6 @@ void history_index_failed(struct history *h, int r);
  * path. */
 int history_repo_of(struct history *h, const struct refd_request *req,
     const struct txn_peer *peer, uint64_t *id);
-/* Is PEER root, or the daemon's own account? Everything may be told then. */
-bool history_may_all(const struct txn_peer *peer);
 
 struct history_repo {
 	uint64_t id;
@@ -99,55 +97,5 @@ int history_tell(struct history_telling *t, const struct journal_row *row);
 #define HISTORY_NAME_MAX (2 * REFD_REFNAME_MAX + 32)
 const char *history_name(const struct record_member *m,
     char buf[HISTORY_NAME_MAX]);
-
-/* ---- history_taken.c: aborted members of a row ---- */
-
-struct history_taken {
-	enum refd_status status; /* OK: not taken back */
-	char *text;              /* owned */
-};
-
-struct history_takings {
-	struct history_taken *list; /* by the member's index; NULL: none */
-	size_t nr;
-	uint64_t *copies; /* deferred copies to look up */
-	size_t nr_copies, copies_size;
-};
-
-/* Of the row LSN of a transaction of NR_UPDATES. ALL is zeroed, and to be let
- * go even after an error. */
-int history_takings(struct history *h, uint64_t lsn, size_t nr_updates,
-    struct history_takings *all);
-void history_takings_done(struct history_takings *all);
-/* The final outcome of member INDEX; NULL: as recorded. */
-const struct history_taken *history_taking_of(const struct history_takings *all,
-    uint32_t index);
-
-/* ---- one question: history_answer.c, history_find.c ---- */
-
-struct history_question {
-	struct history_telling telling;
-	struct store_question *ask;
-	struct history *h;
-	const struct refd_selection *select;
-	uint64_t after, before; /* exclusive bounds */
-	bool down;
-
-	bool is_index_bad;
-	/* Of a transaction; owned. */
-	uint64_t *lsns;
-	size_t nr_lsns, lsns_size;
-};
-
-/* 0; HISTORY_STOP: the turn is over. */
-int history_look_at_time(struct history_question *q);
-void history_begin_time(struct history_question *q);
-/* All rows between AFTER and BEFORE, from the journal. */
-int history_scan_range(struct history_question *q, uint64_t after,
-    uint64_t before);
-/* The rows that the search of the index finds between AFTER and BEFORE, all of
- * which the index knows, in the order of the question. */
-int history_find_range(struct history_question *q, uint64_t after,
-    uint64_t before);
 
 #endif

@@ -134,7 +134,8 @@ static int find_by_path(const struct history *h, const char *path, uint64_t *id)
 
 /* ---- rights ---- */
 
-bool history_may_all(const struct txn_peer *peer)
+/* Is PEER root, or the daemon's own account? Everything may be told then. */
+static bool history_may_all(const struct txn_peer *peer)
 {
 	return peer->uid == 0 || peer->uid == (uint32_t)geteuid();
 }

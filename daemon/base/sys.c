@@ -297,10 +297,10 @@ static int kernel_covers_all(const struct sys *sys, int fd)
 
 /* ---- the page cache ---- */
 
-/* A drop is only a request: mapped pages stay (seen on ext4, XFS and btrfs), and
- * dirty pages stay. A look (mincore(2)) needs a mapping, but never touches its
- * pages. Since Linux 5.2, a process that does not own the file and may not write
- * it is told that all pages are in memory. */
+/* A drop is only a request: mapped pages stay (seen on ext4, XFS and btrfs),
+ * and dirty pages stay. A look (mincore(2)) needs a mapping, but never touches
+ * its pages. Since Linux 5.2, a process that does not own the file and may not
+ * write it is told that all pages are in memory. */
 static int kernel_drop_cache(const struct sys *sys, int fd)
 {
 	(void)sys;

@@ -20,6 +20,7 @@
 #include "daemon/store/journal/record.h"
 #include "daemon/store/looking/looker.h"
 #include "daemon/store/packing/packer.h"
+#include "daemon/store/parts.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/recovery/recover.h"
 #include "daemon/store/stages.h"
@@ -40,6 +41,7 @@ struct store {
 	char boot_id[40];
 	struct this_boot this_boot;
 
+	struct store_parts parts; /* share() in store_open.c */
 	struct workers *workers;
 	struct repos repos;
 	struct sync_failures *sync_failures; /* shared with repos */
@@ -83,9 +85,8 @@ void store_tell(const struct store *s, enum store_event event,
  * 0, or negative errno and *WHY. *WARNING is freed if there is a new
  * warning. */
 int store_open_sync_failures(struct store *s, char **warning, char **why);
-/* store_open.c, store_open_checkpointer.c. Make s->deferred, then s->pipeline,
- * then s->packer and s->looker with s->checkpointer, once the log is open. 0,
- * -ENOMEM. */
+/* store_open.c. Make s->deferred, then s->pipeline, then s->packer and
+ * s->looker with s->checkpointer, once the log is open. 0, -ENOMEM. */
 int store_open_deferred(struct store *s);
 int store_open_pipeline(struct store *s);
 void store_open_barriers(struct store *s);

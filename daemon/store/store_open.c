@@ -144,35 +144,14 @@ static int copy_config(struct store *s, const struct store_config *cfg)
 	return 0;
 }
 
-static uint64_t next_token(void *store)
+static bool is_fatal(void *store)
 {
-	return pipeline_next_token(((struct store *)store)->pipeline);
+	return store_fatal(store) != NULL;
 }
 
 static void fatal(void *store, const char *why)
 {
 	store_set_fatal(store, "%s", why);
-}
-
-int store_open_deferred(struct store *s)
-{
-	const struct deferred_config cfg = { .sys = s->sys,
-		.repos = &s->repos,
-		.log = s->log,
-		.boot_id = s->boot_id,
-		.store = &s->cfg,
-		.has_object = admit_has_object,
-		.next_token = next_token,
-		.fatal = fatal,
-		.arg = s };
-
-	s->deferred = deferred_new(&cfg);
-	return s->deferred == NULL ? -ENOMEM : 0;
-}
-
-static bool is_fatal(void *store)
-{
-	return store_fatal(store) != NULL;
 }
 
 static void wake(void *store)
@@ -190,39 +169,79 @@ static void committed(void *store, size_t nr)
 	historian_note_commit(s->historian);
 }
 
-int store_open_pipeline(struct store *s)
+static void retry(void *store)
 {
-	const struct pipeline_config cfg = { .sys = s->sys,
+	admissions_wake(((struct store *)store)->admissions);
+}
+
+static uint64_t next_token(void *store)
+{
+	return pipeline_next_token(((struct store *)store)->pipeline);
+}
+
+/* ---- the parts ---- */
+
+/* Shares all parts that exist by now. */
+static const struct store_parts *share(struct store *s)
+{
+	s->parts = (struct store_parts){ .sys = s->sys,
+		.config = &s->cfg,
+		.state_dir = s->state_dir,
+		.state_fd = s->state_fd,
+		.boot_id = s->boot_id,
 		.workers = s->workers,
 		.repos = &s->repos,
+		.sync_failures = s->sync_failures,
+		.rights = &s->rights,
 		.log = s->log,
-		.replica = s->replica,
-		.deferred = s->deferred,
+		.journal = s->journal,
 		.completions = &s->completions,
-		.state_dir = s->state_dir,
-		.durability = s->cfg.durability,
-		.prepare_max_ns = s->cfg.prepare_max_ns,
+		.barriers = &s->barriers,
+		.deferred = s->deferred,
+		.pipeline = s->pipeline,
+		.packer = s->packer,
+		.replica = s->replica,
+		.store = s,
 		.is_fatal = is_fatal,
+		.fatal = fatal,
 		.wake = wake,
 		.committed = committed,
-		.arg = s };
+		.retry = retry,
+		.has_object = admit_has_object,
+		.next_token = next_token };
+	return &s->parts;
+}
 
-	s->pipeline = pipeline_new(&cfg);
+int store_open_deferred(struct store *s)
+{
+	s->deferred = deferred_new(share(s));
+	return s->deferred == NULL ? -ENOMEM : 0;
+}
+
+int store_open_pipeline(struct store *s)
+{
+	s->pipeline = pipeline_new(share(s));
 	return s->pipeline == NULL ? -ENOMEM : 0;
 }
 
 void store_open_barriers(struct store *s)
 {
-	const struct barriers_config cfg = { .sys = s->sys,
-		.workers = s->workers,
-		.repos = &s->repos,
-		.sync_failures = s->sync_failures,
-		.log = s->log,
-		.pipeline = s->pipeline,
-		.completions = &s->completions,
-		.event = s->cfg.event };
+	barriers_init(&s->barriers, share(s));
+}
 
-	barriers_init(&s->barriers, &cfg);
+/* The checkpointer tells the packer of synced file systems. */
+int store_open_checkpointer(struct store *s)
+{
+	s->packer = packer_new(share(s));
+	if (s->packer == NULL)
+		return -ENOMEM;
+	s->looker = looker_new(share(s));
+	s->checkpointer = s->looker != NULL ? checkpointer_new(share(s)) : NULL;
+	if (s->checkpointer == NULL)
+		return -ENOMEM;
+	store_set_intervals(s, s->cfg.checkpoint_interval_ns,
+	    s->cfg.durability_interval_ns);
+	return 0;
 }
 
 static int check_journal(void *arg, struct journal *j, char **why)
@@ -266,24 +285,7 @@ static int make_historian(struct store *s)
 
 static int make_admissions(struct store *s)
 {
-	const struct admissions_config cfg = {
-		.sys = s->sys,
-		.workers = s->workers,
-		.pipeline = s->pipeline,
-		.state_dir = s->state_dir,
-		.journal = s->journal,
-		.repos = &s->repos,
-		.rights = &s->rights,
-		.deferred = s->deferred,
-		.barriers = &s->barriers,
-		.completions = &s->completions,
-		.durability = s->cfg.durability,
-		.replica = s->replica,
-		.refusal = s->cfg.refusal,
-		.refusal_arg = s->cfg.refusal_arg,
-	};
-
-	s->admissions = admissions_new(&cfg);
+	s->admissions = admissions_new(share(s));
 	return s->admissions != NULL ? 0 : -ENOMEM;
 }
 

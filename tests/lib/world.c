@@ -440,7 +440,7 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 	if (!barrier_is_settled(&s->barriers, repo)) {
 		r = fs_sync(&s->repos, repo->fs, repo->fs->objects_fd);
 		if (r == 0)
-			r = barrier_settle(&s->barriers.cfg, repo);
+			r = barrier_settle(&s->parts, repo);
 	}
 	if (r == 0)
 		return repo;

@@ -52,17 +52,17 @@ static void awaiting(void *arg, const char *list)
 	strcpy(told, list);
 }
 
-static void fatal(void *arg, const char *why)
+static void fatal(void *store, const char *why)
 {
-	(void)arg;
+	(void)store;
 	(void)why;
 	nr_fatal++;
 }
 
 static void setup(void)
 {
-	const struct deferred_config cfg = { .sys = &sys,
-		.store = &outside,
+	static const struct store_parts parts = { .sys = &sys,
+		.config = &outside,
 		.fatal = fatal };
 
 	sys = sys_kernel;
@@ -70,7 +70,7 @@ static void setup(void)
 	outside = (struct store_config){ .found = found, .awaiting = awaiting };
 	now_ns = 1000 * SECOND;
 	nr_found = nr_fatal = 0;
-	d = deferred_new(&cfg);
+	d = deferred_new(&parts);
 	ck_assert_ptr_nonnull(d);
 }
 

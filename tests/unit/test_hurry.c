@@ -107,19 +107,20 @@ END_TEST
 /* A pipeline beside the world's, with workers that are never started. */
 static struct pipeline *new_pipeline(void)
 {
-	struct pipeline_config cfg = w->store.pipeline->cfg;
+	static struct store_parts parts;
 	struct pipeline *p;
 
-	cfg.workers = workers_new(1);
-	ck_assert_ptr_nonnull(cfg.workers);
-	p = pipeline_new(&cfg);
+	parts = *w->store.pipeline->cfg;
+	parts.workers = workers_new(1);
+	ck_assert_ptr_nonnull(parts.workers);
+	p = pipeline_new(&parts);
 	ck_assert_ptr_nonnull(p);
 	return p;
 }
 
 static void free_pipeline(struct pipeline *p)
 {
-	struct workers *workers = p->cfg.workers;
+	struct workers *workers = p->cfg->workers;
 
 	pipeline_free(p);
 	workers_free(workers);

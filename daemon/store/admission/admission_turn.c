@@ -181,7 +181,7 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 		 * the ref, or promises the ref only from the next syncfs on, so
 		 * the same holds for the objects. But no syncfs brings back
 		 * objects that an earlier syncfs lost. */
-		mode = txn_durability(txn, w->cfg->durability);
+		mode = txn_durability(txn, w->cfg->config->durability);
 		if (mode == REFD_DURABILITY_PERIODIC && !waits)
 			waits =
 			    suspect_store_any_of(w->cfg->repos->sync_failures,

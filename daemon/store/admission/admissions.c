@@ -54,7 +54,7 @@ static const void *place_of(struct repos *repos, const char *git_dir)
 /* False: TXN is done. True: TXN is queued, and a worker may have it already. */
 static bool put(struct admissions *a, struct txn *txn)
 {
-	const void *place = place_of(a->cfg.repos, txn->req.git_dir);
+	const void *place = place_of(a->cfg->repos, txn->req.git_dir);
 	bool is_wanted;
 	int r = 0;
 
@@ -74,10 +74,10 @@ static bool put(struct admissions *a, struct txn *txn)
 /* Does the configuration still permit updates? */
 static bool may_come(struct admissions *a, struct txn *txn)
 {
-	if (a->cfg.refusal == NULL || txn->is_own || txn->readmitted ||
+	if (a->cfg->config->refusal == NULL || txn->is_own || txn->readmitted ||
 	    admit_has_no_updates(txn))
 		return true;
-	txn->why = a->cfg.refusal(a->cfg.refusal_arg);
+	txn->why = a->cfg->config->refusal(a->cfg->config->refusal_arg);
 	if (txn->why == NULL)
 		return true;
 	txn_lay_out(txn);
@@ -91,7 +91,8 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 	struct txn *txn;
 
 	while ((txn = txn_fifo_take(txns)) != NULL) {
-		if (!may_come(a, txn) || !REPLICA(a->cfg.replica, admit, txn)) {
+		if (!may_come(a, txn) ||
+		    !REPLICA(a->cfg->replica, admit, txn)) {
 			txn_fifo_put(&done, txn);
 			continue;
 		}
@@ -107,7 +108,7 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 			txn_fifo_put(&done, txn);
 	}
 	/* None goes the direct way: no repository was opened. */
-	completions_put_txns(a->cfg.completions, &done);
+	completions_put_txns(a->cfg->completions, &done);
 }
 
 /* ---- pieces of work: under MUTEX, which is released meanwhile. False: no such
@@ -121,7 +122,7 @@ static bool sort_some(struct admissions *a)
 		return false;
 	txn_fifo_move(&txns, &a->to_sort);
 	a->is_sorting = true;
-	a->sorting_ns = SYS(a->cfg.sys, now_mono);
+	a->sorting_ns = SYS(a->cfg->sys, now_mono);
 	pthread_mutex_unlock(&a->mutex);
 	sort(a, &txns);
 	pthread_mutex_lock(&a->mutex);
@@ -150,14 +151,14 @@ static bool retry_some(struct admission_worker *w)
 {
 	struct admissions *a = w->admissions;
 
-	if (!deferred_take_turn(a->cfg.deferred))
+	if (!deferred_take_turn(a->cfg->deferred))
 		return false;
 	/* The disk of a retry may hang while other work waits. */
-	workers_wake(a->cfg.workers, &a->source);
+	workers_wake(a->cfg->workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 	admission_retry(w);
 	pthread_mutex_lock(&a->mutex);
-	deferred_end_turn(a->cfg.deferred);
+	deferred_end_turn(a->cfg->deferred);
 	return true;
 }
 
@@ -166,12 +167,12 @@ static bool turn_some(struct admission_worker *w)
 	struct admissions *a = w->admissions;
 	uint64_t before = a->queues.nr_put;
 	const struct admission_queue *q = admission_queues_begin(&a->queues,
-	    w->slot, SYS(a->cfg.sys, now_mono));
+	    w->slot, SYS(a->cfg->sys, now_mono));
 
 	if (q == NULL)
 		return false;
 	if (admission_queues_has_work(&a->queues))
-		workers_wake(a->cfg.workers, &a->source);
+		workers_wake(a->cfg->workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 	admission_turn(w, q, before);
 	pthread_mutex_lock(&a->mutex);
@@ -195,14 +196,14 @@ static bool discard_some(struct admissions *a)
 
 static bool trim_some(struct admissions *a)
 {
-	int64_t now_ns = SYS(a->cfg.sys, now_mono);
+	int64_t now_ns = SYS(a->cfg->sys, now_mono);
 
 	if (now_ns < a->trim_ns)
 		return false;
 	a->trim_ns = now_ns + TRIM_NS;
-	workers_wake_at(a->cfg.workers, &a->source, a->trim_ns);
+	workers_wake_at(a->cfg->workers, &a->source, a->trim_ns);
 	pthread_mutex_unlock(&a->mutex);
-	repos_trim(a->cfg.repos, REPO_IDLE_NS);
+	repos_trim(a->cfg->repos, REPO_IDLE_NS);
 	pthread_mutex_lock(&a->mutex);
 	return true;
 }
@@ -233,12 +234,12 @@ static bool work_some(void *arg)
 	w->direct = NULL;
 	/* This worker looks for more work only after the batch. */
 	if (direct != NULL && has_more(a))
-		workers_wake(a->cfg.workers, &a->source);
+		workers_wake(a->cfg->workers, &a->source);
 	w->next = a->free;
 	a->free = w;
 	pthread_mutex_unlock(&a->mutex);
 	if (direct != NULL)
-		pipeline_apply_here(a->cfg.pipeline, direct);
+		pipeline_apply_here(a->cfg->pipeline, direct);
 	return did;
 }
 
@@ -249,14 +250,14 @@ void admissions_start(struct admissions *a)
 	struct refd_txid newest, secret;
 
 	/* Other machines write ids, too. */
-	if (!a->cfg.replica->ops->shares_rows &&
+	if (!a->cfg->replica->ops->shares_rows &&
 	    lookup_newest(a, &newest) == 0 && refd_txid_make(&secret) == 0)
 		txid_filter_begin(&a->txid_filter, &newest, &secret);
 	/* Trims, and then once in TRIM_NS. */
-	workers_wake(a->cfg.workers, &a->source);
+	workers_wake(a->cfg->workers, &a->source);
 }
 
-struct admissions *admissions_new(const struct admissions_config *cfg)
+struct admissions *admissions_new(const struct store_parts *cfg)
 {
 	struct admissions *a = calloc(1, sizeof(*a));
 	struct admission_worker *w;
@@ -267,11 +268,11 @@ struct admissions *admissions_new(const struct admissions_config *cfg)
 		free(a);
 		return NULL;
 	}
-	a->cfg = *cfg;
+	a->cfg = cfg;
 	pthread_mutex_init(&a->mutex, NULL);
 	for (w = a->workers; w < a->workers + ADMISSION_WORKERS; w++) {
 		w->admissions = a;
-		w->cfg = &a->cfg;
+		w->cfg = a->cfg;
 		w->slot = (size_t)(w - a->workers);
 		w->next = a->free;
 		a->free = w;
@@ -316,11 +317,11 @@ void admissions_give_up(struct admissions *a, struct txn *txn)
 	if (txn->queue != NULL) {
 		admission_queues_remove(&a->queues, txn);
 		txn_fifo_put(&a->to_sort, txn);
-		workers_wake(a->cfg.workers, &a->source);
+		workers_wake(a->cfg->workers, &a->source);
 	}
 	pthread_mutex_unlock(&a->mutex);
-	barriers_give_up(a->cfg.barriers, txn);
-	REPLICA(a->cfg.replica, give_up, txn);
+	barriers_give_up(a->cfg->barriers, txn);
+	REPLICA(a->cfg->replica, give_up, txn);
 }
 
 void admissions_discard(struct admissions *a, struct txn *txn)
@@ -341,7 +342,7 @@ void admissions_look_up(struct admissions *a, struct store_question *query)
 
 void admissions_wake(struct admissions *a)
 {
-	workers_wake(a->cfg.workers, &a->source);
+	workers_wake(a->cfg->workers, &a->source);
 }
 
 /* ---- current work ---- */
@@ -350,7 +351,7 @@ void admissions_begin_at(struct admissions *a, size_t slot, const char *path)
 {
 	pthread_mutex_lock(&a->mutex);
 	admission_queues_begin_other(&a->queues, slot, path,
-	    SYS(a->cfg.sys, now_mono));
+	    SYS(a->cfg->sys, now_mono));
 	pthread_mutex_unlock(&a->mutex);
 }
 
@@ -366,7 +367,7 @@ bool admissions_claim(struct admissions *a, size_t slot,
 	/* The queue no longer counts for its root but for its file system. So a
 	 * different queue below the root may be permitted now. */
 	if (admission_queues_has_work(&a->queues))
-		workers_wake(a->cfg.workers, &a->source);
+		workers_wake(a->cfg->workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 	return is_ours;
 }
@@ -376,7 +377,7 @@ void admissions_end(struct admissions *a, size_t slot)
 	pthread_mutex_lock(&a->mutex);
 	admission_queues_end(&a->queues, slot);
 	if (admission_queues_has_work(&a->queues))
-		workers_wake(a->cfg.workers, &a->source);
+		workers_wake(a->cfg->workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 }
 
@@ -387,11 +388,11 @@ void admissions_progress(struct admissions *a, struct store_progress *progress,
 	size_t i;
 
 	progress[STORE_STAGE_ADMISSION].nr_threads =
-	    workers_reach(a->cfg.workers, &a->source);
+	    workers_reach(a->cfg->workers, &a->source);
 	pthread_mutex_lock(&a->mutex);
 	if (a->is_sorting)
 		stage_add(&progress[STORE_STAGE_LOOKUP],
-		    &(struct stage_work){ a->cfg.state_dir, a->sorting_ns },
+		    &(struct stage_work){ a->cfg->state_dir, a->sorting_ns },
 		    before_ns);
 	for (i = 0; i < ADMISSION_WORKERS; i++)
 		stage_add(&progress[STORE_STAGE_ADMISSION],

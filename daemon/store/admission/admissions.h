@@ -22,6 +22,8 @@
 #include "daemon/store/barrier/barriers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
+#include "daemon/store/parts.h"
+#include "daemon/store/parts.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
@@ -29,27 +31,8 @@
 
 struct admissions;
 
-/* All pointers are borrowed until admissions_free(). */
-struct admissions_config {
-	const struct sys *sys;
-	struct workers *workers;
-	struct pipeline *pipeline;
-	const char
-	    *state_dir; /* for reports: look-ups read the journal there */
-	struct journal *journal;
-	struct repos *repos;
-	struct rights *rights;
-	struct deferred *deferred;
-	struct barriers *barriers;
-	struct completions *completions;
-	enum refd_durability durability; /* of paths without a rule */
-	struct replica *replica;
-	char *(*refusal)(void *arg); /* as in struct store_config */
-	void *refusal_arg;
-};
-
-/* NULL: out of memory. */
-struct admissions *admissions_new(const struct admissions_config *cfg);
+/* CFG is borrowed until admissions_free(). NULL: out of memory. */
+struct admissions *admissions_new(const struct store_parts *cfg);
 /* Before workers_start(). Reads the journal. */
 void admissions_start(struct admissions *a);
 /* NULL is fine. Call after workers_stop(), which waits until all work is

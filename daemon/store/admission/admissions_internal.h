@@ -14,7 +14,7 @@
 #include "daemon/store/objects/odb.h"
 
 struct admissions {
-	struct admissions_config cfg;
+	const struct store_parts *cfg;
 	struct work_source source; /* a piece of work, see admissions.c */
 
 	/* Only for the worker that set is_sorting. */
@@ -52,7 +52,7 @@ struct admission_object {
  * list of idle workers. */
 struct admission_worker {
 	struct admissions *admissions;
-	const struct admissions_config *cfg;
+	const struct store_parts *cfg;
 	size_t slot;
 	struct admission_worker *next; /* idle; under MUTEX */
 	/* Of this turn: the repository at the path, with a reference, or the

@@ -519,7 +519,7 @@ bool admit_wants_object(const struct txn_update *u)
 /* ---- all checks but the objects ---- */
 
 /* Deferred redo is older than TXN, and comes first. */
-static bool retry_deferred(const struct admissions_config *cfg, struct txn *txn)
+static bool retry_deferred(const struct store_parts *cfg, struct txn *txn)
 {
 	int r = deferred_fs_check(cfg->deferred, txn->repo);
 

@@ -23,7 +23,8 @@
 static bool open_reader(const struct admissions *a,
     struct journal_reader **reader)
 {
-	if (*reader == NULL && journal_reader_open(a->cfg.journal, reader) != 0)
+	if (*reader == NULL &&
+	    journal_reader_open(a->cfg->journal, reader) != 0)
 		*reader = NULL;
 	return *reader != NULL;
 }
@@ -58,7 +59,7 @@ enum refd_status lookup_status(struct admissions *a,
 {
 	*text = m->text;
 	if (m->status != REFD_OK ||
-	    !deferred_has_update(a->cfg.deferred, row, m->index))
+	    !deferred_has_update(a->cfg->deferred, row, m->index))
 		return m->status;
 	*text = DEFERRED_TEXT;
 	return REFD_UNKNOWN;
@@ -132,7 +133,7 @@ static int look_up_row(void *arg, const struct journal_row *row)
 	r = begin_answer(rows, &rec);
 	for (i = 0; i < rec.nr_members && r == 0; i++)
 		r = add_result(rows, row, &rec.members[i]);
-	lsn = REPLICA(rows->admissions->cfg.replica, token_lsn, row);
+	lsn = REPLICA(rows->admissions->cfg->replica, token_lsn, row);
 	if (lsn > rows->lsn)
 		rows->lsn = lsn;
 	record_done(&rec);
@@ -154,7 +155,7 @@ static void end_answer(struct look_up_rows *rows)
 	}
 	ans->nr_results = nr;
 	ans->lsn = rows->lsn;
-	REPLICA(rows->admissions->cfg.replica, token_log, ans->journal);
+	REPLICA(rows->admissions->cfg->replica, token_log, ans->journal);
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 
@@ -163,7 +164,7 @@ void lookup_answer(struct admissions *a, struct store_question *q)
 	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
 	const int64_t uid =
 	    q->peer.uid == 0 ? JOURNAL_ANY_UID : (int64_t)q->peer.uid;
-	const char *doubt = REPLICA(a->cfg.replica, doubt);
+	const char *doubt = REPLICA(a->cfg->replica, doubt);
 
 	q->answer = (struct refd_answer){ .kind = REFD_ANSWER_RESULTS,
 		.txid = q->req.txid };
@@ -178,5 +179,5 @@ void lookup_answer(struct admissions *a, struct store_question *q)
 		end_answer(&rows);
 	}
 	free(rows.known);
-	completions_put_question(a->cfg.completions, q);
+	completions_put_question(a->cfg->completions, q);
 }

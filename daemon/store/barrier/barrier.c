@@ -36,14 +36,14 @@
 /* ---- clean? ---- */
 
 /* Everything on DEV that changed before this time is durable. */
-static int64_t synced_before(struct barriers_config *cfg, uint64_t dev)
+static int64_t synced_before(const struct store_parts *cfg, uint64_t dev)
 {
 	int64_t ns = fs_synced_ns(cfg->repos, dev);
 
 	return ns == 0 ? INT64_MIN : ns - FS_SLACK_NS;
 }
 
-int64_t barrier_limit(struct barriers_config *cfg, int fd,
+int64_t barrier_limit(const struct store_parts *cfg, int fd,
     const struct sys_stat *st)
 {
 	return suspect_store_is(cfg->sync_failures, fd, st) ?
@@ -53,7 +53,7 @@ int64_t barrier_limit(struct barriers_config *cfg, int fd,
 
 static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 {
-	return barrier_limit(arg, fd, st);
+	return barrier_limit(((struct barriers *)arg)->cfg, fd, st);
 }
 
 static int not_clean(void *arg, const struct objects_new *found)
@@ -65,11 +65,10 @@ static int not_clean(void *arg, const struct objects_new *found)
 
 bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first)
 {
-	struct barriers_config *cfg = &b->cfg;
-	const struct objects_walk walk = { .sys = cfg->sys,
+	const struct objects_walk walk = { .sys = b->cfg->sys,
 		.limit = limit_of,
 		.found = not_clean,
-		.arg = cfg,
+		.arg = b,
 		.first = first,
 		.fanouts = &repo->fanouts };
 	const struct object_stores *stores = odb_stores(repo->odb);
@@ -78,7 +77,8 @@ bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first)
 }
 
 /* May refd/id, by which refd knows REPO, be in memory only? */
-static bool is_id_suspect(struct barriers_config *cfg, const struct repo *repo)
+static bool is_id_suspect(const struct store_parts *cfg,
+    const struct repo *repo)
 {
 	unsigned nth;
 
@@ -89,7 +89,7 @@ static bool is_id_suspect(struct barriers_config *cfg, const struct repo *repo)
 /* The id file is written last, so the sync of this file covers the others. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo)
 {
-	struct barriers_config *cfg = &b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	struct sys_stat st;
 
 	if (atomic_load(&repo->settled))
@@ -104,7 +104,7 @@ bool barrier_is_settled(struct barriers *b, struct repo *repo)
 	return true;
 }
 
-int barrier_settle(struct barriers_config *cfg, struct repo *repo)
+int barrier_settle(const struct store_parts *cfg, struct repo *repo)
 {
 	int r = journal_flush_repos(commit_log_journal(cfg->log),
 	    repo->journal_epoch);

@@ -49,7 +49,7 @@ static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
 
 /* If HEAD or config are as new, the repository is new: a syncfs then covers the
  * whole repository. */
-static bool is_new_repo(struct barriers_config *cfg, const struct repo *repo,
+static bool is_new_repo(const struct store_parts *cfg, const struct repo *repo,
     int64_t limit)
 {
 	struct sys_stat st;
@@ -60,7 +60,7 @@ static bool is_new_repo(struct barriers_config *cfg, const struct repo *repo,
 	    st.ctime_ns >= limit;
 }
 
-static void free_need(struct barriers_config *cfg, struct need *need)
+static void free_need(const struct store_parts *cfg, struct need *need)
 {
 	if (need->fd >= 0)
 		SYS(cfg->sys, close, need->fd);
@@ -69,7 +69,8 @@ static void free_need(struct barriers_config *cfg, struct need *need)
 }
 
 /* Packs that cannot be counted cannot be synced separately. */
-static void count_packs(struct barriers_config *cfg, struct need *need, int fd)
+static void count_packs(const struct store_parts *cfg, struct need *need,
+    int fd)
 {
 	need->fd = SYS(cfg->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (need->fd >= 0 &&
@@ -81,7 +82,7 @@ static void count_packs(struct barriers_config *cfg, struct need *need, int fd)
 static int add_need(void *arg, const struct objects_new *found)
 {
 	struct barrier_batch *b = arg;
-	struct barriers_config *cfg = b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	struct need *need;
 	int r;
 
@@ -107,7 +108,8 @@ static int add_need(void *arg, const struct objects_new *found)
 	return 0;
 }
 
-static int write_id_again(struct barriers_config *cfg, const struct repo *repo)
+static int write_id_again(const struct store_parts *cfg,
+    const struct repo *repo)
 {
 	struct repo_id id;
 	int r;
@@ -120,7 +122,7 @@ static int write_id_again(struct barriers_config *cfg, const struct repo *repo)
 
 /* refd/id of REPO may be in memory only. refd does not read the file from the
  * disk, but writes the file again, and the next sync covers the file. */
-static int renew_id(struct barriers_config *cfg, const struct repo *repo,
+static int renew_id(const struct store_parts *cfg, const struct repo *repo,
     unsigned *nth)
 {
 	int64_t since_ns = suspect_store_dir_since(cfg->sync_failures,
@@ -166,7 +168,7 @@ static void refuse_for(struct barrier_waiter *w, int err, const char *why)
 	w->why = why != NULL ? repo_why("%s", why) : NULL;
 }
 
-static void refuse(struct barriers_config *cfg, struct barrier_waiter *w,
+static void refuse(const struct store_parts *cfg, struct barrier_waiter *w,
     int err)
 {
 	char why[256];
@@ -247,7 +249,7 @@ static int sync_whole(struct barrier_batch *b, struct fs *fs)
 /* Syncs the packs of NEED, by fsyncs. */
 static int sync_packs(struct barrier_batch *b, const struct need *need)
 {
-	struct barriers_config *cfg = b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	struct fs *fs = need->fs;
 	int64_t began_ns, took_ns;
 	bool lost = false;
@@ -279,20 +281,20 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 
 static void object_lost(void *arg, const char *path, const char *why)
 {
-	struct barriers_config *cfg = arg;
+	const struct store_parts *cfg = ((struct barrier_batch *)arg)->cfg;
 
-	if (cfg->event != NULL)
-		cfg->event(STORE_OBJECT_LOST, path, why);
+	if (cfg->config->event != NULL)
+		cfg->config->event(STORE_OBJECT_LOST, path, why);
 }
 
 /* After a sync. */
-static void read_back(struct barriers_config *cfg, const struct need *need)
+static void read_back(struct barrier_batch *b, const struct need *need)
 {
-	const struct suspect_store_report report = { object_lost, cfg };
+	const struct suspect_store_report report = { object_lost, b };
 	char *why;
 
-	if (suspect_store_read_back(cfg->sync_failures, need->suspect, &report,
-		&why) < 0)
+	if (suspect_store_read_back(b->cfg->sync_failures, need->suspect,
+		&report, &why) < 0)
 		refuse_for(need->waiter, -EIO, why);
 	free(why);
 }
@@ -301,7 +303,7 @@ static void read_back(struct barriers_config *cfg, const struct need *need)
  * each need. */
 static void serve_fs(struct barrier_batch *b, struct fs *fs)
 {
-	struct barriers_config *cfg = b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	bool whole = wants_syncfs(b, fs);
 	struct need *need;
 	int r = 0, err;
@@ -320,7 +322,7 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 		if (err < 0)
 			refuse(cfg, need->waiter, err);
 		else if (need->suspect != NULL)
-			read_back(cfg, need);
+			read_back(b, need);
 		free_need(cfg, need);
 	}
 }
@@ -330,7 +332,7 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 /* Puts B's transactions into TXNS, except those given up. */
 static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 {
-	struct barriers_config *cfg = b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	int64_t now_ns = SYS(cfg->sys, now_mono);
 	struct barrier_waiter *w;
 	struct txn *txn;
@@ -357,7 +359,7 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 
 void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 {
-	struct barriers_config *cfg = b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	struct objects_walk walk = { .sys = cfg->sys,
 		.limit = limit_in_batch,
 		.found = add_need,

@@ -17,7 +17,7 @@
 #define JOURNAL_BYTES (32 * 1024 * 1024)
 
 struct copying {
-	struct barriers_config *cfg;
+	const struct store_parts *cfg;
 	const struct repo *repo;
 	int64_t limit; /* of the repository's own store */
 	struct new_objects_look look;
@@ -56,7 +56,7 @@ static int add_fanout(void *arg, int fd, const char *name, int64_t limit)
 
 /* May the ctimes of files be trusted, and does a sync of the file system of
  * REPO include the store? */
-static bool is_suitable(struct barriers_config *cfg, const struct repo *repo)
+static bool is_suitable(const struct store_parts *cfg, const struct repo *repo)
 {
 	const struct object_stores *stores = odb_stores(repo->odb);
 	const struct sys *sys = cfg->sys;
@@ -74,8 +74,8 @@ static bool is_suitable(struct barriers_config *cfg, const struct repo *repo)
 bool barrier_copy(struct barriers *b, struct repo *repo,
     struct new_objects **objects)
 {
-	struct copying c = { .cfg = &b->cfg, .repo = repo };
-	const struct objects_walk walk = { .sys = b->cfg.sys,
+	struct copying c = { .cfg = b->cfg, .repo = repo };
+	const struct objects_walk walk = { .sys = b->cfg->sys,
 		.limit = limit_of,
 		.found = found,
 		.fanout = add_fanout,
@@ -83,8 +83,8 @@ bool barrier_copy(struct barriers *b, struct repo *repo,
 	int r = 1;
 
 	*objects = NULL;
-	new_objects_begin(&c.look, b->cfg.sys, repo->object_format, repo->dev);
-	if (is_suitable(&b->cfg, repo))
+	new_objects_begin(&c.look, b->cfg->sys, repo->object_format, repo->dev);
+	if (is_suitable(b->cfg, repo))
 		r = objects_walk(&walk, odb_stores(repo->odb));
 	if (new_objects_end(&c.look, r, objects) != 0)
 		return false;

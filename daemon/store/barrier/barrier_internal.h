@@ -22,7 +22,7 @@ struct need;
 /* The transactions of one file system, served together. */
 struct barrier_batch {
 	struct barriers *barriers;
-	struct barriers_config *cfg; /* of BARRIERS */
+	const struct store_parts *cfg; /* of BARRIERS */
 	struct need *needs;
 	struct barrier_waiter *waiters; /* owned array */
 	size_t nr_waiters;
@@ -32,7 +32,7 @@ struct barrier_batch {
 };
 
 /* barrier.c: the limit for objects_walk(); untrusted files are never old. */
-int64_t barrier_limit(struct barriers_config *cfg, int fd,
+int64_t barrier_limit(const struct store_parts *cfg, int fd,
     const struct sys_stat *st);
 /* barrier_batch.c: makes the objects and new repositories of B's transactions
  * durable. DONE gets the transactions, except those given up. Blocks. */

@@ -92,7 +92,7 @@ static struct batch *give_back(struct barriers *bs, struct txn_fifo *txns)
 		txn->repo->waiting_barrier--;
 		txn->is_at_barrier = false;
 	}
-	return completions_put_txns(bs->cfg.completions, txns);
+	return completions_put_txns(bs->cfg->completions, txns);
 }
 
 /* False: TXN is in no batch, and waits for no batch. */
@@ -119,7 +119,7 @@ static bool remove_txn(struct barriers *bs, struct txn *given_up)
 static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
     size_t nr)
 {
-	const struct barriers_config *cfg = b->cfg;
+	const struct store_parts *cfg = b->cfg;
 	struct barrier_waiter *w;
 	struct txn *txn;
 
@@ -146,9 +146,9 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
     struct batch **direct)
 {
-	struct barrier_batch b = { .barriers = bs, .cfg = &bs->cfg },
+	struct barrier_batch b = { .barriers = bs, .cfg = bs->cfg },
 			     **at = &bs->batches;
-	int64_t now_ns = SYS(bs->cfg.sys, now_mono);
+	int64_t now_ns = SYS(bs->cfg->sys, now_mono);
 	struct txn_fifo txns = { .head = NULL };
 	const struct fs *fs;
 	size_t nr;
@@ -160,7 +160,7 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
 	*slot = (struct barrier_slot){ fs, txns.head->repo->path, now_ns };
 	has_begun = begin_batch(&b, &txns, nr);
 	if (bs->waiting.head != NULL)
-		workers_wake(bs->cfg.workers, &bs->source);
+		workers_wake(bs->cfg->workers, &bs->source);
 	if (has_begun) {
 		pthread_mutex_unlock(&bs->mutex);
 		barrier_serve(&b, &txns);
@@ -193,14 +193,14 @@ static bool barrier_work(void *arg)
 	did = serve_some(bs, slot, &direct);
 	/* The transactions wait for a batch, which may be stuck. */
 	if (!did && bs->waiting.head != NULL)
-		workers_wake_at(bs->cfg.workers, &bs->source,
-		    SYS(bs->cfg.sys, now_mono) + LOOK_NS);
+		workers_wake_at(bs->cfg->workers, &bs->source,
+		    SYS(bs->cfg->sys, now_mono) + LOOK_NS);
 	/* This worker looks for the next barrier batch only after DIRECT. */
 	if (direct != NULL && bs->waiting.head != NULL)
-		workers_wake(bs->cfg.workers, &bs->source);
+		workers_wake(bs->cfg->workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
 	if (direct != NULL)
-		pipeline_apply_here(bs->cfg.pipeline, direct);
+		pipeline_apply_here(bs->cfg->pipeline, direct);
 	return did;
 }
 
@@ -211,7 +211,7 @@ static void return_given_up(struct barriers *bs, struct txn *txn)
 {
 	struct txn_fifo back = { .head = NULL };
 
-	txn->times.barrier_ns += SYS(bs->cfg.sys, now_mono);
+	txn->times.barrier_ns += SYS(bs->cfg->sys, now_mono);
 	PROBE_BARRIER_END(&txn->req.txid, txn->repo_id, txn->times.barrier_ns,
 	    -ECANCELED);
 	txn_fifo_put(&back, txn);
@@ -234,7 +234,7 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 		else
 			txn_fifo_put(&bs->waiting, txn);
 	}
-	workers_wake(bs->cfg.workers, &bs->source);
+	workers_wake(bs->cfg->workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
 }
 
@@ -280,9 +280,9 @@ void barriers_progress(struct barriers *bs, struct store_progress *progress,
 	pthread_mutex_unlock(&bs->mutex);
 }
 
-void barriers_init(struct barriers *bs, const struct barriers_config *cfg)
+void barriers_init(struct barriers *bs, const struct store_parts *cfg)
 {
-	*bs = (struct barriers){ .cfg = *cfg };
+	*bs = (struct barriers){ .cfg = cfg };
 	bs->source = (struct work_source){ .work = barrier_work,
 		.arg = bs,
 		.most = BARRIERS_WORKERS,

@@ -16,24 +16,11 @@
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/objects/new_objects.h"
+#include "daemon/store/parts.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/sync_failures/sync_failures.h"
 
 struct barrier_batch;
-
-/* All pointers are borrowed until barriers_done(). */
-struct barriers_config {
-	const struct sys *sys;
-	struct workers *workers;
-	struct repos *repos;
-	struct sync_failures *sync_failures;
-	struct commit_log *log;
-	struct pipeline *pipeline;
-	struct completions *completions;
-	/* As in store_config. May be NULL. */
-	void (
-	    *event)(enum store_event event, const char *place, const char *why);
-};
 
 /* The maximum of workers at the barrier, and the number of workers that other
  * work leaves to the barrier. One file system gets at most BARRIERS_OF_FS. */
@@ -49,7 +36,7 @@ struct barrier_slot {
 };
 
 struct barriers {
-	struct barriers_config cfg;
+	const struct store_parts *cfg;
 	struct work_source source; /* a batch of one file system */
 
 	/* All members below: under MUTEX. The same holds for is_at_barrier and
@@ -62,8 +49,8 @@ struct barriers {
 };
 
 /* Before workers_start(), and after workers_stop(), which waits until all
- * waiting transactions are served. */
-void barriers_init(struct barriers *b, const struct barriers_config *cfg);
+ * waiting transactions are served. CFG is borrowed. */
+void barriers_init(struct barriers *b, const struct store_parts *cfg);
 void barriers_done(struct barriers *b);
 
 /* Admission thread: all of TXNS wait for their objects. TXNS is empty then. */
@@ -92,6 +79,6 @@ bool barrier_copy(struct barriers *b, struct repo *repo,
 bool barrier_is_settled(struct barriers *b, struct repo *repo);
 /* Both are on disk after a sync of the file system of REPO. 0 or negative
  * errno: REPO is doomed. */
-int barrier_settle(struct barriers_config *cfg, struct repo *repo);
+int barrier_settle(const struct store_parts *cfg, struct repo *repo);
 
 #endif

@@ -43,7 +43,7 @@
  * needs. */
 static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
 {
-	uint64_t lowest = deferred_lowest_lsn(c->cfg.deferred);
+	uint64_t lowest = deferred_lowest_lsn(c->cfg->deferred);
 
 	return lowest != 0 && lowest - 1 < lsn ? lowest - 1 : lsn;
 }
@@ -52,7 +52,7 @@ static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
  * first, because a batch defers its updates before it ends. */
 static uint64_t highest_ended(struct checkpointer *c)
 {
-	uint64_t ended = pipeline_ended_lsn(c->cfg.pipeline);
+	uint64_t ended = pipeline_ended_lsn(c->cfg->pipeline);
 
 	return below_deferred(c, ended);
 }
@@ -62,9 +62,9 @@ bool checkpoint_may_wait(struct checkpointer *c)
 	struct journal_stats stats;
 	struct fs *fs;
 
-	if (rights_weakest(c->cfg.rights) != REFD_DURABILITY_NONE)
+	if (rights_weakest(c->cfg->rights) != REFD_DURABILITY_NONE)
 		return false;
-	for (fs = fs_first(c->cfg.repos); fs != NULL; fs = fs->next)
+	for (fs = fs_first(c->cfg->repos); fs != NULL; fs = fs->next)
 		if (fs->state != FS_GONE && atomic_load(&fs->promised))
 			return false;
 	journal_stats(c->journal, &stats);
@@ -75,10 +75,10 @@ bool checkpoint_may_wait(struct checkpointer *c)
 static void count(struct checkpointer *c, int r, bool is_whole,
     int64_t began_ns)
 {
-	int64_t now_ns = SYS(c->cfg.sys, now_mono);
+	int64_t now_ns = SYS(c->cfg->sys, now_mono);
 	struct sys_stat st;
 	bool has_size =
-	    SYS(c->cfg.sys, lstatat, c->cfg.state_fd, JOURNAL_NAME, &st) == 0;
+	    SYS(c->cfg->sys, lstatat, c->cfg->state_fd, JOURNAL_NAME, &st) == 0;
 
 	pthread_mutex_lock(&c->mutex);
 	c->nr_done += r == 0 && is_whole;
@@ -94,7 +94,7 @@ static void count(struct checkpointer *c, int r, bool is_whole,
 /* The rule for SQLite's own checkpoint. */
 static int copy_wal(struct checkpointer *c)
 {
-	int64_t now_ns = SYS(c->cfg.sys, now_mono);
+	int64_t now_ns = SYS(c->cfg->sys, now_mono);
 	struct journal_stats stats;
 
 	journal_stats(c->journal, &stats);
@@ -109,24 +109,24 @@ static int copy_wal(struct checkpointer *c)
 
 int checkpointer_once(struct checkpointer *c, bool now)
 {
-	int64_t began_ns = SYS(c->cfg.sys, now_mono);
+	int64_t began_ns = SYS(c->cfg->sys, now_mono);
 	bool unflushed, is_whole;
 	struct timespec until;
 	uint64_t ended, lsn;
 	int r = 0;
 
-	deferred_fs_let_go(c->cfg.deferred);
+	deferred_fs_let_go(c->cfg->deferred);
 	lsn = ended = highest_ended(c);
 	/* Checked after the floor is known: if an unfinished update could not
 	 * be noted for lack of memory, the store is fatal before the batch
 	 * ends. */
-	if (c->cfg.is_fatal(c->cfg.arg))
+	if (c->cfg->is_fatal(c->cfg->store))
 		return -EIO;
 	/* First the rows: a repository must not note an LSN that a power loss
 	 * can take back. The rows that stay must be durable too. */
 	unflushed = journal_is_unflushed(c->journal);
 	if (unflushed)
-		r = commit_log_wait(c->cfg.log, NULL, COMMIT_LOG_DURABLE);
+		r = commit_log_wait(c->cfg->log, NULL, COMMIT_LOG_DURABLE);
 	if (r == 0 && (unflushed || lsn > journal_forgotten(c->journal))) {
 		pthread_mutex_lock(&c->mutex);
 		until = checkpointer_deadline(c);
@@ -143,7 +143,7 @@ int checkpointer_once(struct checkpointer *c, bool now)
 		r = JOURNAL_UNKNOWN;
 	if (r != JOURNAL_UNKNOWN)
 		return r;
-	r = commit_log_mend(c->cfg.log);
+	r = commit_log_mend(c->cfg->log);
 	/* The note of forgotten rows may have been lost. */
 	if (r == 0 && now)
 		r = journal_forget(c->journal, lsn, true);
@@ -182,7 +182,7 @@ void checkpoint_answer(struct checkpointer *c, int r)
 	forgotten = journal_forgotten(c->journal);
 	possible = below_deferred(c, journal_last_lsn(c->journal));
 	pthread_mutex_unlock(&c->mutex);
-	deferred_count(c->cfg.deferred, &repos, &members);
+	deferred_count(c->cfg->deferred, &repos, &members);
 	while ((cp = asked) != NULL) {
 		asked = cp->next;
 		if (r == 0 && cp->lsn > forgotten && cp->lsn <= possible) {
@@ -195,6 +195,6 @@ void checkpoint_answer(struct checkpointer *c, int r)
 			refuse(c, cp, r);
 		else
 			question_tell_number(cp, "lsn", forgotten);
-		completions_put_question(c->cfg.completions, cp);
+		completions_put_question(c->cfg->completions, cp);
 	}
 }

@@ -37,10 +37,10 @@ static void note_checkpoint(struct checkpointer *c, const struct fs *fs,
 {
 	struct repo *repo;
 
-	while ((repo = take_touched(c->cfg.repos, fs)) != NULL) {
-		repo_checkpoint_write(c->cfg.sys, repo->refd_fd, c->journal,
+	while ((repo = take_touched(c->cfg->repos, fs)) != NULL) {
+		repo_checkpoint_write(c->cfg->sys, repo->refd_fd, c->journal,
 		    lsn);
-		repo_put(c->cfg.repos, repo);
+		repo_put(c->cfg->repos, repo);
 	}
 }
 
@@ -54,10 +54,10 @@ static void run(struct fs_sync *sync)
 
 	checkpoint_tidy_begin(&tidy, c, sync->fs);
 	note_checkpoint(c, sync->fs, sync->noted);
-	r = fs_sync_published(c->cfg.repos, sync->fs);
+	r = fs_sync_published(c->cfg->repos, sync->fs);
 	checkpoint_tidy_end(&tidy, r == 0);
 	if (r == 0)
-		packer_synced(c->cfg.packer, sync->fs);
+		packer_synced(c->cfg->packer, sync->fs);
 	pthread_mutex_lock(&c->mutex);
 	sync->err = r;
 	if (r == 0)
@@ -86,10 +86,10 @@ bool checkpoint_sync_next(void *arg)
 	if (sync != NULL) {
 		sync->is_queued = false;
 		sync->work = (struct stage_work){ sync->path,
-			SYS(c->cfg.sys, now_mono) };
+			SYS(c->cfg->sys, now_mono) };
 	}
 	if (find_queued(c) != NULL)
-		workers_wake(c->cfg.workers, &c->source);
+		workers_wake(c->cfg->workers, &c->source);
 	pthread_mutex_unlock(&c->mutex);
 	if (sync != NULL)
 		run(sync);
@@ -103,14 +103,14 @@ static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 
 	sync->lsn = lsn;
 	sync->noted = noted;
-	fs_path(c->cfg.repos, sync->fs, sync->path);
+	fs_path(c->cfg->repos, sync->fs, sync->path);
 	if (sync->path[0] == '\0')
 		strcpy(sync->path, "?");
 	pthread_mutex_lock(&c->mutex);
 	sync->err = 0;
 	sync->is_queued = true;
 	if (c->is_started)
-		workers_wake(c->cfg.workers, &c->source);
+		workers_wake(c->cfg->workers, &c->source);
 	pthread_mutex_unlock(&c->mutex);
 	/* checkpointer_once() without the thread: the caller is the only thread
 	 * of the store. */
@@ -287,11 +287,11 @@ int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
 
 	/* The workers are at work, not this thread. */
 	checkpointer_set_work(c, &c->work, NULL);
-	first = fs_first(c->cfg.repos);
+	first = fs_first(c->cfg->repos);
 	err = sync_each(c, first, *lsn, until);
 	wait_for(c, 1, until);
 	r = results(c, first, lsn);
-	checkpointer_set_work(c, &c->work, c->cfg.state_dir);
+	checkpointer_set_work(c, &c->work, c->cfg->state_dir);
 	return err < 0 ? err : r;
 }
 

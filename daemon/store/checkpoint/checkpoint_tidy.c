@@ -41,7 +41,7 @@ static int begin_one(void *arg, struct stack *stack)
 void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,
     struct fs *fs)
 {
-	struct repos *repos = c->cfg.repos;
+	struct repos *repos = c->cfg->repos;
 	struct repo *repo;
 	size_t i;
 
@@ -79,7 +79,7 @@ struct merging {
 
 static int64_t durable_before(struct merging *m)
 {
-	int64_t ns = fs_synced_ns(m->tidy->owner->cfg.repos, m->tidy->fs->dev);
+	int64_t ns = fs_synced_ns(m->tidy->owner->cfg->repos, m->tidy->fs->dev);
 
 	return ns == 0 ? INT64_MIN : ns - FS_SLACK_NS;
 }
@@ -103,8 +103,8 @@ static void merge_stack(struct merging *m, struct stack *stack)
 	struct token token;
 	int r;
 
-	r = token_init(&token, c->cfg.sys, m->repo->stage_fd,
-	    pipeline_next_token(c->cfg.pipeline));
+	r = token_init(&token, c->cfg->sys, m->repo->stage_fd,
+	    pipeline_next_token(c->cfg->pipeline));
 	stack_update_init(&u, stack, -1, &token, 0);
 	/* As permissive as refs/, which git made. */
 	u.mode |= repo_file_mode(m->repo->shared_perm, ~m->repo->mode & 0777);
@@ -113,16 +113,16 @@ static void merge_stack(struct merging *m, struct stack *stack)
 	if (r > 0)
 		r = publish(m, &u);
 	if (u.err < 0)
-		fs_fail(c->cfg.repos, m->tidy->fs, u.err);
+		fs_fail(c->cfg->repos, m->tidy->fs, u.err);
 	if (stack_update_end(&u) < 0 || u.list.progress == PROGRESS_DEFERRED ||
 	    token_done(&token) < 0)
-		deferred_add_locks(c->cfg.deferred, m->repo, token.id);
+		deferred_add_locks(c->cfg->deferred, m->repo, token.id);
 }
 
 static int merge_one(void *arg, struct stack *stack)
 {
 	struct merging *m = arg;
-	const struct sys *sys = m->tidy->owner->cfg.sys;
+	const struct sys *sys = m->tidy->owner->cfg->sys;
 	const int64_t begin_ns = SYS(sys, now_mono);
 	int64_t end_ns;
 
@@ -140,16 +140,16 @@ static void merge(struct checkpoint_tidy *t)
 {
 	struct checkpointer *c = t->owner;
 	struct merging m = { .tidy = t,
-		.until_ns = SYS(c->cfg.sys, now_mono) + MERGES_NS };
+		.until_ns = SYS(c->cfg->sys, now_mono) + MERGES_NS };
 	size_t i;
 
-	if (t->nr == 0 || fs_enter(c->cfg.repos, t->fs) < 0)
+	if (t->nr == 0 || fs_enter(c->cfg->repos, t->fs) < 0)
 		return;
 	for (i = 0; i < t->nr; i++) {
 		m.repo = t->repos[i];
 		stack_set_each(m.repo->stacks, merge_one, &m);
 	}
-	fs_leave(c->cfg.repos, t->fs);
+	fs_leave(c->cfg->repos, t->fs);
 }
 
 void checkpoint_tidy_end(struct checkpoint_tidy *t, bool succeeded)
@@ -161,6 +161,6 @@ void checkpoint_tidy_end(struct checkpoint_tidy *t, bool succeeded)
 	if (succeeded)
 		merge(t);
 	for (i = 0; i < t->nr; i++)
-		repo_put(t->owner->cfg.repos, t->repos[i]);
+		repo_put(t->owner->cfg->repos, t->repos[i]);
 	free(t->repos);
 }

@@ -35,7 +35,7 @@
  * of this mode. A reload changes both intervals. */
 struct timespec checkpointer_deadline(struct checkpointer *c)
 {
-	bool is_weak = rights_weakest(c->cfg.rights) < REFD_DURABILITY_JOURNAL;
+	bool is_weak = rights_weakest(c->cfg->rights) < REFD_DURABILITY_JOURNAL;
 
 	return time_after(
 	    is_weak ? c->durability_interval_ns : c->checkpoint_interval_ns);
@@ -89,22 +89,22 @@ static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 	uint64_t before = *batches;
 	int r = 0;
 
-	*batches = pipeline_batches(c->cfg.pipeline);
+	*batches = pipeline_batches(c->cfg->pipeline);
 
-	if (deferred_begin_turn(c->cfg.deferred))
-		c->cfg.retry(c->cfg.arg);
-	checkpointer_set_work(c, &c->work, c->cfg.state_dir);
-	fs_sync_watch_clock(c->cfg.repos);
+	if (deferred_begin_turn(c->cfg->deferred))
+		c->cfg->retry(c->cfg->store);
+	checkpointer_set_work(c, &c->work, c->cfg->state_dir);
+	fs_sync_watch_clock(c->cfg->repos);
 	if (asked || !checkpoint_may_wait(c))
 		r = checkpointer_once(c, asked || *batches == before);
 	if (asked)
 		checkpoint_answer(c, r);
-	fs_sync_tell_unmarked(c->cfg.repos);
+	fs_sync_tell_unmarked(c->cfg->repos);
 	/* After a crash, the records of a failed file system may be lost. Until
 	 * the records are deferred, only the marks of sync_failures.h show
 	 * this. */
 	if (r < 0)
-		deferred_fs_let_go(c->cfg.deferred);
+		deferred_fs_let_go(c->cfg->deferred);
 	checkpointer_set_work(c, &c->work, NULL);
 }
 
@@ -140,7 +140,7 @@ void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
     const char *path)
 {
 	pthread_mutex_lock(&c->mutex);
-	*work = (struct stage_work){ path, SYS(c->cfg.sys, now_mono) };
+	*work = (struct stage_work){ path, SYS(c->cfg->sys, now_mono) };
 	pthread_mutex_unlock(&c->mutex);
 }
 
@@ -199,14 +199,14 @@ void checkpointer_progress(struct checkpointer *c, int64_t before_ns,
 	pthread_mutex_unlock(&c->mutex);
 }
 
-struct checkpointer *checkpointer_new(const struct checkpointer_config *cfg)
+struct checkpointer *checkpointer_new(const struct store_parts *cfg)
 {
 	struct checkpointer *c = calloc(1, sizeof(*c));
 	pthread_condattr_t attr;
 
 	if (c == NULL)
 		return NULL;
-	c->cfg = *cfg;
+	c->cfg = cfg;
 	c->journal = commit_log_journal(cfg->log);
 	c->wal_copied_ns = SYS(cfg->sys, now_mono);
 	pthread_mutex_init(&c->mutex, NULL);

@@ -24,7 +24,7 @@
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/repos/rights.h"
-#include "daemon/store/store.h"
+#include "daemon/store/parts.h"
 
 /* The maximum of syncs at a time, and the number of workers that other work
  * leaves to syncs. */
@@ -36,30 +36,9 @@
 
 struct checkpointer;
 
-/* All pointers are borrowed until checkpointer_free(). The checkpointer calls
- * the callbacks without a lock. */
-struct checkpointer_config {
-	const struct sys *sys;
-	struct workers *workers; /* for syncs; run while the thread does */
-	const char *state_dir;
-	int state_fd; /* of STATE_DIR */
-	struct repos *repos;
-	struct commit_log *log;
-	struct rights *rights;
-	struct deferred *deferred;
-	struct pipeline *pipeline;
-	struct packer *packer;
-	struct completions *completions;
-	/* Must the checkpointer forget nothing more? Becomes true before the
-	 * end of the batch that is the reason. */
-	bool (*is_fatal)(void *arg);
-	/* An admission thread shall take the turn of DEFERRED. */
-	void (*retry)(void *arg);
-	void *arg;
-};
-
-/* Before workers_start(). NULL: out of memory. */
-struct checkpointer *checkpointer_new(const struct checkpointer_config *cfg);
+/* Before workers_start(). CFG is borrowed until checkpointer_free(). NULL: out
+ * of memory. */
+struct checkpointer *checkpointer_new(const struct store_parts *cfg);
 /* NULL is fine. The thread does not run. */
 void checkpointer_free(struct checkpointer *c);
 

@@ -28,7 +28,7 @@ struct fs_sync {
 };
 
 struct checkpointer {
-	struct checkpointer_config cfg;
+	const struct store_parts *cfg;
 	struct journal *journal; /* of cfg.log */
 	bool is_started;         /* the thread runs; set before its start */
 	pthread_t thread;

@@ -115,7 +115,7 @@ static bool add_left(struct deferred *d, const struct journal_repo *repo,
 static void set_err(const struct deferred *d, struct deferred_repo *a, int err)
 {
 	a->err = err;
-	a->tried_ns = SYS(d->cfg.sys, now_mono);
+	a->tried_ns = SYS(d->cfg->sys, now_mono);
 }
 
 static bool note(struct deferred *d, const struct journal_repo *repo,
@@ -130,7 +130,7 @@ static bool note(struct deferred *d, const struct journal_repo *repo,
 		set_err(d, a, err);
 	pthread_mutex_unlock(&d->mutex);
 	if (a == NULL)
-		d->cfg.fatal(d->cfg.arg, "out of memory in recovery");
+		d->cfg->fatal(d->cfg->store, "out of memory in recovery");
 	return a != NULL && is_new;
 }
 
@@ -143,7 +143,7 @@ void deferred_note(struct deferred *d, const struct journal_repo *repo,
 void deferred_add(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, const char *why)
 {
-	const struct store_config *cfg = d->cfg.store;
+	const struct store_config *cfg = d->cfg->config;
 	const struct store_found found = { .finding = STORE_DEFERRED,
 		.repo = repo->path,
 		.ref = "",
@@ -173,7 +173,7 @@ void deferred_add_locks(struct deferred *d, const struct repo *repo,
 	added = add_left(d, &known, token);
 	pthread_mutex_unlock(&d->mutex);
 	if (!added)
-		d->cfg.fatal(d->cfg.arg,
+		d->cfg->fatal(d->cfg->store,
 		    "out of memory for locks that are left");
 }
 
@@ -229,7 +229,7 @@ static bool was_endless(const struct deferred *d, const struct deferred_repo *a,
     int64_t for_ns)
 {
 	return a->err == -EUSERS &&
-	    SYS(d->cfg.sys, now_mono) - a->tried_ns < for_ns;
+	    SYS(d->cfg->sys, now_mono) - a->tried_ns < for_ns;
 }
 
 bool deferred_is_endless(struct deferred *d, uint64_t repo)
@@ -316,7 +316,8 @@ size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr)
 		if (a->hh.tbl == NULL) {
 			free_one(a);
 			pthread_mutex_unlock(&d->mutex);
-			d->cfg.fatal(d->cfg.arg, "out of memory in recovery");
+			d->cfg->fatal(d->cfg->store,
+			    "out of memory in recovery");
 			return found;
 		}
 	}
@@ -395,7 +396,7 @@ static char *list_of(struct deferred *d)
 
 void deferred_publish(struct deferred *d)
 {
-	const struct store_config *cfg = d->cfg.store;
+	const struct store_config *cfg = d->cfg->config;
 	char *list;
 
 	if (cfg->awaiting == NULL)
@@ -407,19 +408,19 @@ void deferred_publish(struct deferred *d)
 		cfg->awaiting(cfg->awaiting_arg, list);
 	pthread_mutex_unlock(&d->telling);
 	if (list == NULL)
-		d->cfg.fatal(d->cfg.arg, "out of memory in recovery");
+		d->cfg->fatal(d->cfg->store, "out of memory in recovery");
 	free(list);
 }
 
 /* ---- opening and closing ---- */
 
-struct deferred *deferred_new(const struct deferred_config *cfg)
+struct deferred *deferred_new(const struct store_parts *cfg)
 {
 	struct deferred *d = calloc(1, sizeof(*d));
 
 	if (d == NULL)
 		return NULL;
-	d->cfg = *cfg;
+	d->cfg = cfg;
 	pthread_mutex_init(&d->rows, NULL);
 	pthread_mutex_init(&d->telling, NULL);
 	pthread_mutex_init(&d->mutex, NULL);

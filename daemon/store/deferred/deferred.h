@@ -28,14 +28,14 @@
  *
  * Failure: only memory. A repository could then be written before its redo, or
  * an update be answered `ok` too early. So the store ends
- * (deferred_config.fatal).
+ * (store_parts.fatal).
  */
 #ifndef STORE_DEFERRED_H
 #define STORE_DEFERRED_H
 
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/store.h"
+#include "daemon/store/parts.h"
 
 /*
  * The work of a retry in one repository. A note never lowers the state: the
@@ -60,28 +60,12 @@ enum deferred_state {
 	DEFERRED_REDO    /* members are deferred */
 };
 
-/* All pointers are borrowed until deferred_free(). */
-struct deferred_config {
-	const struct sys *sys;
-	struct repos *repos;
-	struct commit_log *log;
-	const char *boot_id;
-	/* For the callbacks awaiting, found and event, which are not called
-	 * under `mutex`. */
-	const struct store_config *store;
-	/* As in struct store_recovery. */
-	int (*has_object)(void *arg, struct repo *repo,
-	    const struct refd_oid *oid);
-	uint64_t (*next_token)(void *arg);
-	/* The store must end. Called without a lock of struct deferred. */
-	void (*fatal)(void *arg, const char *why);
-	void *arg;
-};
-
 struct deferred;
 
-/* NULL: out of memory. */
-struct deferred *deferred_new(const struct deferred_config *cfg);
+/* CFG is borrowed until deferred_free(). The callbacks awaiting, found and
+ * event of the configuration are not called under `mutex`. NULL: out of
+ * memory. */
+struct deferred *deferred_new(const struct store_parts *cfg);
 /* After the threads of the store have ended. D may be NULL. */
 void deferred_free(struct deferred *d);
 

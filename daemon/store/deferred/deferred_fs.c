@@ -40,8 +40,8 @@
 static void tell(const struct deferred *d, enum store_event event,
     const char *place, const char *why)
 {
-	if (d->cfg.store->event != NULL)
-		d->cfg.store->event(event, place, why);
+	if (d->cfg->config->event != NULL)
+		d->cfg->config->event(event, place, why);
 }
 
 struct deferring {
@@ -94,14 +94,14 @@ static int defer(struct deferring *p)
 	uint64_t last_lsn;
 	int r;
 
-	r = commit_log_wait(d->cfg.log, NULL, COMMIT_LOG_DURABLE);
+	r = commit_log_wait(d->cfg->log, NULL, COMMIT_LOG_DURABLE);
 	if (r == 0)
-		r = recover_rows_read(d->cfg.log, &p->rows, &last_lsn);
+		r = recover_rows_read(d->cfg->log, &p->rows, &last_lsn);
 	if (r == 0)
-		r = journal_each_repo(commit_log_journal(d->cfg.log),
+		r = journal_each_repo(commit_log_journal(d->cfg->log),
 		    defer_repo, p);
 	if (r == 0)
-		r = recover_notes_write(&p->notes, d->cfg.log);
+		r = recover_notes_write(&p->notes, d->cfg->log);
 	recover_notes_done(&p->notes);
 	recover_rows_done(&p->rows);
 	if (r == 0)
@@ -123,12 +123,12 @@ static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
 
 uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 {
-	struct repos *repos = d->cfg.repos;
+	struct repos *repos = d->cfg->repos;
 	uint64_t first;
 
 	pthread_mutex_lock(&repos->mutex);
 	if (repo->fs->first_batch == 0)
-		repo->fs->first_batch = d->cfg.next_token(d->cfg.arg);
+		repo->fs->first_batch = d->cfg->next_token(d->cfg->store);
 	first = repo->fs->first_batch;
 	pthread_mutex_unlock(&repos->mutex);
 	/* If REPO is open by another path, FIRST is unknown: on some file
@@ -147,9 +147,9 @@ static int look_for_leftovers(struct deferred *d, struct repo *repo)
 
 	if (live.from == 0 || deferred_is_endless(d, repo->id))
 		return 0;
-	r = leftover_locks_any(d->cfg.sys, repo, live);
+	r = leftover_locks_any(d->cfg->sys, repo, live);
 	if (r == 0)
-		r = replay_stacks_any_damaged(d->cfg.sys, repo);
+		r = replay_stacks_any_damaged(d->cfg->sys, repo);
 	if (r == 0 || (r < 0 && r != -EUSERS))
 		return r;
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
@@ -168,10 +168,11 @@ int deferred_fs_check(struct deferred *d, struct repo *repo)
 	if (repo->is_looked_at)
 		return 0;
 	pthread_mutex_lock(&d->rows);
-	r = journal_is_elsewhere(commit_log_journal(d->cfg.log), repo->id,
+	r = journal_is_elsewhere(commit_log_journal(d->cfg->log), repo->id,
 	    repo->fs->mount, &is_elsewhere);
 	if (r == 0 && is_elsewhere)
-		r = is_open_elsewhere(d->cfg.repos, repo) ? -EAGAIN : defer(&p);
+		r = is_open_elsewhere(d->cfg->repos, repo) ? -EAGAIN :
+							     defer(&p);
 	pthread_mutex_unlock(&d->rows);
 	if (r == 0 && is_elsewhere && deferred_blocks_writes(d, repo->id))
 		tell(d, STORE_FS_OTHER, repo->path, "");
@@ -184,7 +185,7 @@ int deferred_fs_check(struct deferred *d, struct repo *repo)
 void deferred_fs_let_go(struct deferred *d)
 {
 	struct deferring p = { .deferred = d };
-	struct repos *repos = d->cfg.repos;
+	struct repos *repos = d->cfg->repos;
 	char path[REFD_PATH_MAX];
 	struct fs *fs;
 

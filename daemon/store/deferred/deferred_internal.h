@@ -13,7 +13,7 @@ struct deferred_repo;
 struct deferred_update;
 
 struct deferred {
-	struct deferred_config cfg;
+	const struct store_parts *cfg;
 	pthread_mutex_t rows, telling; /* order of locks: deferred.h */
 
 	/* Everything below: under MUTEX. */

@@ -64,7 +64,7 @@ struct retry {
 static void found(void *arg, const struct store_found *found)
 {
 	struct retry *retry = arg;
-	const struct store_config *cfg = retry->deferred->cfg.store;
+	const struct store_config *cfg = retry->deferred->cfg->config;
 
 	retry->nr_found[found->finding]++;
 	switch (found->finding) {
@@ -90,18 +90,16 @@ static void found(void *arg, const struct store_found *found)
 
 static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 {
-	const struct deferred_config *cfg =
-	    &((struct retry *)arg)->deferred->cfg;
+	const struct store_parts *cfg = ((struct retry *)arg)->deferred->cfg;
 
-	return cfg->has_object(cfg->arg, repo, oid);
+	return cfg->has_object(cfg->store, repo, oid);
 }
 
 static uint64_t next_token(void *arg)
 {
-	const struct deferred_config *cfg =
-	    &((struct retry *)arg)->deferred->cfg;
+	const struct store_parts *cfg = ((struct retry *)arg)->deferred->cfg;
 
-	return cfg->next_token(cfg->arg);
+	return cfg->next_token(cfg->store);
 }
 
 /* git's own limit. */
@@ -154,7 +152,7 @@ static void file_of(const struct txn *txn, const char *name, struct file *file)
 static bool follow(const struct retry *retry, const struct file *file,
     struct loose_value *value)
 {
-	const struct sys *sys = retry->deferred->cfg.sys;
+	const struct sys *sys = retry->deferred->cfg->sys;
 	int fd, r;
 
 	fd = repo_open_worktree(sys, retry->repo, file->worktree);
@@ -265,8 +263,8 @@ static void ended(void *arg, uint64_t lsn, uint32_t index)
 static void tell(const struct deferred *d, enum store_event event,
     const struct repo *repo, const char *why)
 {
-	if (d->cfg.store->event != NULL)
-		d->cfg.store->event(event, repo->path, why);
+	if (d->cfg->config->event != NULL)
+		d->cfg->config->event(event, repo->path, why);
 }
 
 static void tell_failed(struct deferred *d, const struct repo *repo, int err)
@@ -291,10 +289,10 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 {
 	struct retry retry = { .deferred = d, .repo = repo, .txn = txn };
 	const struct store_report report = { found, no_progress, &retry };
-	struct store_recovery rec = { .sys = d->cfg.sys,
-		.repos = d->cfg.repos,
-		.log = d->cfg.log,
-		.boot_id = d->cfg.boot_id,
+	struct store_recovery rec = { .sys = d->cfg->sys,
+		.repos = d->cfg->repos,
+		.log = d->cfg->log,
+		.boot_id = d->cfg->boot_id,
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,

@@ -60,7 +60,8 @@ void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index)
 	added = add(d, lsn, index);
 	pthread_mutex_unlock(&d->mutex);
 	if (!added)
-		d->cfg.fatal(d->cfg.arg, "out of memory for deferred updates");
+		d->cfg->fatal(d->cfg->store,
+		    "out of memory for deferred updates");
 }
 
 uint64_t deferred_lowest_lsn(struct deferred *d)

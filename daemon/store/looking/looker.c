@@ -24,7 +24,7 @@
 #include "proto/lib/array.h"
 
 struct looker {
-	struct looker_config cfg;
+	const struct store_parts *cfg;
 	struct work_source source;
 	pthread_mutex_t mutex;
 	/* Everything below: under MUTEX. */
@@ -41,17 +41,17 @@ static struct seen_refs *new_refs(const struct store_look *look)
 
 static int read_known(struct looker *l, struct store_look *look)
 {
-	const uint64_t visible = pipeline_visible_lsn(l->cfg.pipeline);
+	const uint64_t visible = pipeline_visible_lsn(l->cfg->pipeline);
 	uint_fast64_t none = 0;
 	int r = -ENOENT;
 
 	/* Before the refs are read: the repository knows its later records. */
 	atomic_compare_exchange_strong(&look->repo->look_lsn, &none,
-	    journal_last_lsn(l->cfg.journal));
+	    journal_last_lsn(l->cfg->journal));
 	if (!look->is_first)
-		r = seen_file_read(l->cfg.sys, l->cfg.state_fd, look->repo->id,
-		    journal_uuid(l->cfg.journal), look->repo->object_format,
-		    look->refs, &look->at.lsn);
+		r = seen_file_read(l->cfg->sys, l->cfg->state_fd,
+		    look->repo->id, journal_uuid(l->cfg->journal),
+		    look->repo->object_format, look->refs, &look->at.lsn);
 	look->file_lsn = look->at.lsn;
 	if (r != -ENOENT)
 		return r;
@@ -72,7 +72,7 @@ static int read_refs(struct looker *l, struct store_look *look)
 		return -ENOMEM;
 	r = read_known(l, look);
 	if (r == 0)
-		r = seen_refs_read(l->cfg.sys, look->repo, look->refs);
+		r = seen_refs_read(l->cfg->sys, look->repo, look->refs);
 	/* The first look records nothing: what is there may always have been
 	 * there. */
 	if (r == 0 && look->is_first)
@@ -99,7 +99,7 @@ static int add_change(struct looker *l, struct store_look *look,
 	c = &all[look->nr_changes++];
 	*c = (struct store_look_change){ .name = name,
 		.has_before = known == NULL || known->target == NULL,
-		.uid = seen_refs_owner(l->cfg.sys, look->repo, name) };
+		.uid = seen_refs_owner(l->cfg->sys, look->repo, name) };
 	if (now != NULL) {
 		c->target = now->target;
 		c->oid = now->oid;
@@ -122,7 +122,7 @@ static int by_uid(const void *va, const void *vb)
 static bool is_old(struct looker *l, const struct store_look *look)
 {
 	return 2 * look->file_lsn <
-	    journal_trimmed(l->cfg.journal) + look->at.lsn;
+	    journal_trimmed(l->cfg->journal) + look->at.lsn;
 }
 
 static int list_changes(struct looker *l, struct store_look *look)
@@ -156,8 +156,8 @@ static int compare(struct looker *l, struct store_look *look)
 	look->is_early = look->at.lsn < atomic_load(&look->repo->look_lsn);
 	r = list_changes(l, look);
 	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
-		written = seen_file_write(l->cfg.sys, l->cfg.state_fd,
-		    look->repo->id, journal_uuid(l->cfg.journal),
+		written = seen_file_write(l->cfg->sys, l->cfg->state_fd,
+		    look->repo->id, journal_uuid(l->cfg->journal),
 		    look->repo->object_format, look->refs, look->at.lsn);
 	return look->is_first && r == 0 ? written : r;
 }
@@ -223,7 +223,7 @@ static struct store_look *begin(struct looker *l)
 	*at = look->next;
 	if (l->end == &look->next)
 		l->end = at;
-	look->since_ns = SYS(l->cfg.sys, now_mono);
+	look->since_ns = SYS(l->cfg->sys, now_mono);
 	look->next = l->working;
 	l->working = look;
 	return look;
@@ -248,7 +248,7 @@ static bool work_some(void *arg)
 	pthread_mutex_lock(&l->mutex);
 	look = begin(l);
 	if (look != NULL && l->waiting != NULL)
-		workers_wake(l->cfg.workers, &l->source);
+		workers_wake(l->cfg->workers, &l->source);
 	pthread_mutex_unlock(&l->mutex);
 	if (look == NULL)
 		return false;
@@ -256,9 +256,9 @@ static bool work_some(void *arg)
 	pthread_mutex_lock(&l->mutex);
 	end(l, look);
 	if (l->waiting != NULL)
-		workers_wake(l->cfg.workers, &l->source);
+		workers_wake(l->cfg->workers, &l->source);
 	pthread_mutex_unlock(&l->mutex);
-	completions_put_question(l->cfg.completions, &look->ask);
+	completions_put_question(l->cfg->completions, &look->ask);
 	return true;
 }
 
@@ -270,7 +270,7 @@ void looker_ask(struct looker *l, struct store_look *look)
 	look->next = NULL;
 	*l->end = look;
 	l->end = &look->next;
-	workers_wake(l->cfg.workers, &l->source);
+	workers_wake(l->cfg->workers, &l->source);
 	pthread_mutex_unlock(&l->mutex);
 }
 
@@ -290,13 +290,13 @@ void looker_progress(struct looker *l, int64_t before_ns,
 	pthread_mutex_unlock(&l->mutex);
 }
 
-struct looker *looker_new(const struct looker_config *cfg)
+struct looker *looker_new(const struct store_parts *cfg)
 {
 	struct looker *l = calloc(1, sizeof(*l));
 
 	if (l == NULL)
 		return NULL;
-	l->cfg = *cfg;
+	l->cfg = cfg;
 	l->end = &l->waiting;
 	pthread_mutex_init(&l->mutex, NULL);
 	l->source = (struct work_source){ .work = work_some,

@@ -18,7 +18,7 @@
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/pipeline/pipeline.h"
-#include "daemon/store/store.h"
+#include "daemon/store/parts.h"
 
 /* The maximum of looks at a time, and the number of workers that other work
  * leaves to them. */
@@ -27,18 +27,9 @@
 
 struct looker;
 
-/* All pointers are borrowed until looker_free(). */
-struct looker_config {
-	const struct sys *sys;
-	int state_fd;
-	struct workers *workers;
-	struct journal *journal;
-	struct pipeline *pipeline;
-	struct completions *completions;
-};
-
-/* Before workers_start(). NULL: out of memory. */
-struct looker *looker_new(const struct looker_config *cfg);
+/* Before workers_start(). CFG is borrowed until looker_free(). NULL: out of
+ * memory. */
+struct looker *looker_new(const struct store_parts *cfg);
 /* NULL is fine. After workers_stop(). */
 void looker_free(struct looker *looker);
 /* Hands LOOK over. LOOK comes back through COMPLETIONS. */

@@ -58,7 +58,7 @@ struct job {
 };
 
 struct packer {
-	struct packer_config cfg;
+	const struct store_parts *cfg;
 	struct work_source source; /* a round */
 	atomic_uint_fast64_t threshold;
 	pthread_mutex_t mutex;
@@ -93,19 +93,19 @@ static int peel(void *arg, const struct refd_oid *oid, struct refd_oid *peeled)
 static int run_round(struct packer *p, struct pack_round *round)
 {
 	struct repo *repo = round->repo;
-	struct repos *repos = p->cfg.repos;
+	struct repos *repos = p->cfg->repos;
 	char migration[REPO_MIGRATION_MAX];
 	struct odb *odb;
 	int r;
 
 	/* git refs migrate takes no lock, and removes files of refs. */
-	if (repo_has_migration(p->cfg.sys, repo->fd, migration))
+	if (repo_has_migration(p->cfg->sys, repo->fd, migration))
 		return -EINPROGRESS;
-	if (deferred_blocks_writes(p->cfg.deferred, repo->id))
+	if (deferred_blocks_writes(p->cfg->deferred, repo->id))
 		return -EBUSY;
 	if (!repo_is_same(repos, repo))
 		return -ESTALE;
-	odb = odb_new(p->cfg.sys, repo->fd, &repo->object_format,
+	odb = odb_new(p->cfg->sys, repo->fd, &repo->object_format,
 	    &odb_stores(repo->odb)->rule);
 	if (odb == NULL)
 		return -ENOMEM;
@@ -135,21 +135,22 @@ static bool pays(const struct job *job)
 /* Sets the results of ROUND, also without a round. */
 static int work_on(struct packer *p, struct job *job, struct pack_round *round)
 {
-	int64_t begin_ns = SYS(p->cfg.sys, now_mono), took_ns;
+	int64_t begin_ns = SYS(p->cfg->sys, now_mono), took_ns;
 	int r;
 
-	*round = (struct pack_round){ .sys = p->cfg.sys,
+	*round = (struct pack_round){ .sys = p->cfg->sys,
 		.repo = job->repo,
-		.token_id = pipeline_next_token(p->cfg.pipeline),
+		.token_id = pipeline_next_token(p->cfg->pipeline),
 		.peel = peel };
 	if (!pays(job))
 		return 0;
 	r = run_round(p, round);
 	if (round->sync_err < 0)
-		fs_fail(p->cfg.repos, job->repo->fs, round->sync_err);
+		fs_fail(p->cfg->repos, job->repo->fs, round->sync_err);
 	if (round->leaves_locks)
-		deferred_add_locks(p->cfg.deferred, job->repo, round->token_id);
-	took_ns = SYS(p->cfg.sys, now_mono) - begin_ns;
+		deferred_add_locks(p->cfg->deferred, job->repo,
+		    round->token_id);
+	took_ns = SYS(p->cfg->sys, now_mono) - begin_ns;
 	job->took_ns += took_ns;
 	job->due_ns = begin_ns + took_ns +
 	    took_ns * (job->ask != NULL ? REST_ASKED : REST_AUTOMATIC);
@@ -172,8 +173,9 @@ static void tell_returned(void *arg, const struct returned *found)
 	char *text = returned_text(found, c->repo->object_format), *why;
 
 	why = repo_why("%s: %s", found->name, text != NULL ? text : "");
-	if (c->packer->cfg.event != NULL && why != NULL)
-		c->packer->cfg.event(STORE_REF_RETURNED, c->repo->path, why);
+	if (c->packer->cfg->config->event != NULL && why != NULL)
+		c->packer->cfg->config->event(STORE_REF_RETURNED, c->repo->path,
+		    why);
 	free(why);
 	free(text);
 }
@@ -182,10 +184,11 @@ static void compare(struct packer *p, const struct job *job)
 {
 	struct comparison c = { p, job->repo };
 
-	if (fs_enter(p->cfg.repos, job->repo->fs) < 0)
+	if (fs_enter(p->cfg->repos, job->repo->fs) < 0)
 		return;
-	returned_find(p->cfg.sys, p->cfg.journal, job->repo, tell_returned, &c);
-	fs_leave(p->cfg.repos, job->repo->fs);
+	returned_find(p->cfg->sys, p->cfg->journal, job->repo, tell_returned,
+	    &c);
+	fs_leave(p->cfg->repos, job->repo->fs);
 }
 
 static bool goes_on(const struct job *job, const struct pack_round *round)
@@ -244,7 +247,7 @@ static void answer(struct packer *p, struct store_question *ask,
 	question_tell(ask, "refs-format", format);
 	question_tell_number(ask, "packed", nr_packed);
 	question_tell_number(ask, "left", nr_left);
-	completions_put_question(p->cfg.completions, ask);
+	completions_put_question(p->cfg->completions, ask);
 }
 
 /* When the repository may be packed again without an ask. */
@@ -255,7 +258,7 @@ static void set_rest(struct packer *p, const struct job *job, int err)
 	if (err < 0)
 		atomic_fetch_add(&job->repo->nr_loose_made, job->nr_made);
 	atomic_store(&job->repo->pack_after_ns,
-	    SYS(p->cfg.sys, now_mono) +
+	    SYS(p->cfg->sys, now_mono) +
 		(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));
 }
 
@@ -263,10 +266,10 @@ static void set_rest(struct packer *p, const struct job *job, int err)
 static void end_job(struct packer *p, struct job *job, int err)
 {
 	if (job->ask == NULL) {
-		repo_put(p->cfg.repos, job->repo);
+		repo_put(p->cfg->repos, job->repo);
 	} else if (err < 0) {
 		refuse(job->ask, job->repo->path, err);
-		completions_put_question(p->cfg.completions, job->ask);
+		completions_put_question(p->cfg->completions, job->ask);
 	} else {
 		answer(p, job->ask, "files", job->nr_packed, job->nr_left);
 	}
@@ -280,7 +283,7 @@ static void put(struct packer *p, struct job *job)
 	job->next = NULL;
 	*p->end = job;
 	p->end = &job->next;
-	workers_wake(p->cfg.workers, &p->source);
+	workers_wake(p->cfg->workers, &p->source);
 }
 
 static void take_out(struct packer *p, struct job *job)
@@ -320,7 +323,7 @@ static struct job *next_job(struct packer *p, int64_t now_ns)
 			due_ns = job->due_ns;
 	}
 	if (due_ns < INT64_MAX)
-		workers_wake_at(p->cfg.workers, &p->source, due_ns);
+		workers_wake_at(p->cfg->workers, &p->source, due_ns);
 	return NULL;
 }
 
@@ -334,16 +337,16 @@ static bool work_some(void *arg)
 	int r = -ECANCELED;
 
 	pthread_mutex_lock(&p->mutex);
-	job = next_job(p, SYS(p->cfg.sys, now_mono));
+	job = next_job(p, SYS(p->cfg->sys, now_mono));
 	if (job == NULL) {
 		pthread_mutex_unlock(&p->mutex);
 		return false;
 	}
 	job->work =
-	    (struct stage_work){ job->repo->path, SYS(p->cfg.sys, now_mono) };
+	    (struct stage_work){ job->repo->path, SYS(p->cfg->sys, now_mono) };
 	if (!p->is_forbidden) {
 		if (job->next != NULL)
-			workers_wake(p->cfg.workers, &p->source);
+			workers_wake(p->cfg->workers, &p->source);
 		pthread_mutex_unlock(&p->mutex);
 		if (job->compares) {
 			compare(p, job);
@@ -369,7 +372,7 @@ static bool work_some(void *arg)
 	else
 		p->nr_automatic -= job->ask == NULL;
 	if (p->jobs != NULL)
-		workers_wake(p->cfg.workers, &p->source);
+		workers_wake(p->cfg->workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
 	if (!goes_again)
 		end_job(p, job, r);
@@ -390,7 +393,7 @@ void packer_ask(struct packer *p, struct store_question *ask)
 	job = calloc(1, sizeof(*job));
 	if (job == NULL) {
 		question_refuse(ask, BUSY(MEMORY));
-		completions_put_question(p->cfg.completions, ask);
+		completions_put_question(p->cfg->completions, ask);
 		return;
 	}
 	*job = (struct job){ .repo = repo, .ask = ask };
@@ -437,8 +440,8 @@ static bool is_compare_due(struct repo *repo, const struct fs *fs,
 
 void packer_synced(struct packer *p, const struct fs *fs)
 {
-	const int64_t now_ns = SYS(p->cfg.sys, now_mono);
-	struct repos *repos = p->cfg.repos;
+	const int64_t now_ns = SYS(p->cfg->sys, now_mono);
+	struct repos *repos = p->cfg->repos;
 	struct repo *repo;
 	struct job *job;
 
@@ -472,7 +475,7 @@ void packer_allow(struct packer *p, bool allowed)
 {
 	pthread_mutex_lock(&p->mutex);
 	p->is_forbidden = !allowed;
-	workers_wake(p->cfg.workers, &p->source);
+	workers_wake(p->cfg->workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
 }
 
@@ -495,13 +498,13 @@ void packer_progress(struct packer *p, int64_t before_ns,
 	pthread_mutex_unlock(&p->mutex);
 }
 
-struct packer *packer_new(const struct packer_config *cfg)
+struct packer *packer_new(const struct store_parts *cfg)
 {
 	struct packer *p = calloc(1, sizeof(*p));
 
 	if (p == NULL)
 		return NULL;
-	p->cfg = *cfg;
+	p->cfg = cfg;
 	p->end = &p->jobs;
 	pthread_mutex_init(&p->mutex, NULL);
 	p->source = (struct work_source){ .work = work_some,
@@ -520,7 +523,7 @@ void packer_free(struct packer *p)
 		return;
 	while ((job = p->jobs) != NULL) {
 		p->jobs = job->next;
-		repo_put(p->cfg.repos, job->repo);
+		repo_put(p->cfg->repos, job->repo);
 		free(job);
 	}
 	pthread_mutex_destroy(&p->mutex);

@@ -21,7 +21,7 @@
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/store.h"
+#include "daemon/store/parts.h"
 
 /* The maximum of rounds at a time, and the number of workers that other work
  * leaves to them. */
@@ -30,21 +30,9 @@
 
 struct packer;
 
-/* All pointers are borrowed until packer_free(). */
-struct packer_config {
-	const struct sys *sys;
-	struct workers *workers;
-	struct repos *repos;
-	struct deferred *deferred;
-	struct pipeline *pipeline;
-	struct completions *completions;
-	struct journal *journal;
-	void (
-	    *event)(enum store_event event, const char *place, const char *why);
-};
-
-/* Before workers_start(). NULL: out of memory. */
-struct packer *packer_new(const struct packer_config *cfg);
+/* Before workers_start(). CFG is borrowed until packer_free(). NULL: out of
+ * memory. */
+struct packer *packer_new(const struct store_parts *cfg);
 /* NULL is fine. After packer_allow(P, false) and workers_stop(). Drops
  * automatic jobs, if workers have never run. */
 void packer_free(struct packer *p);

@@ -33,8 +33,8 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 		/* No record of the batch exists yet. */
 		.floor = journal_last_lsn(p->journal) + 1,
 		.shared_floor = journal_group_lsn(p->journal) + 1,
-		.work = { repo != NULL ? repo->path : p->cfg.state_dir,
-		    SYS(p->cfg.sys, now_mono) },
+		.work = { repo != NULL ? repo->path : p->cfg->state_dir,
+		    SYS(p->cfg->sys, now_mono) },
 		.is_prepared = b->is_prepared,
 	};
 	for (i = 1; i < b->nr_slices && !slot->has_more; i++)
@@ -65,11 +65,11 @@ static void batch_prepared(void *arg, struct batch *b)
 		if (p->slots[i].batch != b)
 			continue;
 		p->slots[i].is_prepared = true;
-		p->slots[i].work.since_ns = SYS(p->cfg.sys, now_mono);
+		p->slots[i].work.since_ns = SYS(p->cfg->sys, now_mono);
 	}
 	pthread_mutex_unlock(&p->mutex);
 	if (wake)
-		p->cfg.wake(p->cfg.arg);
+		p->cfg->wake(p->cfg->store);
 }
 
 /* applier.is_awaited */
@@ -103,7 +103,7 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 {
 	uint64_t lsn;
 
-	b->done_ns = SYS(p->cfg.sys, now_mono);
+	b->done_ns = SYS(p->cfg->sys, now_mono);
 	pthread_mutex_lock(&p->mutex);
 	if (!b->is_prepared)
 		one_less_prepares(p);
@@ -112,7 +112,7 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	lsn = ended_shared(p);
 	pthread_mutex_unlock(&p->mutex);
 	/* Only now the refs have the rows, so another machine can copy them. */
-	REPLICA(p->cfg.replica, ended, b, lsn);
+	REPLICA(p->cfg->replica, ended, b, lsn);
 }
 
 static size_t nr_updates(const struct batch *b)
@@ -132,8 +132,8 @@ static void hand_back(struct pipeline *p, struct commit_slot *slot,
 	const size_t nr = nr_updates(b);
 
 	end_batch(p, slot, b);
-	completions_put_batch(p->cfg.completions, b);
-	p->cfg.committed(p->cfg.arg, nr);
+	completions_put_batch(p->cfg->completions, b);
+	p->cfg->committed(p->cfg->store, nr);
 }
 
 /* work_source.work */
@@ -148,7 +148,7 @@ static bool apply_next(void *arg)
 	if (b != NULL)
 		slot = begin_batch(p, b);
 	if (p->to_apply.head != NULL)
-		workers_wake(p->cfg.workers, &p->source);
+		workers_wake(p->cfg->workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
 	if (b == NULL)
 		return false;
@@ -161,36 +161,37 @@ static bool apply_next(void *arg)
 
 static void defer_line(void *arg, const struct repo *repo)
 {
-	deferred_add_line(((struct pipeline *)arg)->cfg.deferred, repo);
+	deferred_add_line(((struct pipeline *)arg)->cfg->deferred, repo);
 }
 
 static void left(void *arg, const struct repo *repo, uint64_t token)
 {
-	deferred_add_locks(((struct pipeline *)arg)->cfg.deferred, repo, token);
+	deferred_add_locks(((struct pipeline *)arg)->cfg->deferred, repo,
+	    token);
 }
 
 static void defer_update(void *arg, uint64_t lsn, uint32_t index)
 {
 	struct pipeline *p = arg;
 
-	REPLICA(p->cfg.replica, unfinished);
-	deferred_add_update(p->cfg.deferred, lsn, index);
+	REPLICA(p->cfg->replica, unfinished);
+	deferred_add_update(p->cfg->deferred, lsn, index);
 }
 
 static void init_applier(struct pipeline *p)
 {
 	struct applier *ap = &p->applier;
 
-	ap->sys = p->cfg.sys;
-	ap->repos = p->cfg.repos;
+	ap->sys = p->cfg->sys;
+	ap->repos = p->cfg->repos;
 	ap->journal = p->journal;
-	ap->durability = p->cfg.durability;
-	ap->replica = p->cfg.replica;
-	ap->prepare_max_ns = p->cfg.prepare_max_ns;
+	ap->durability = p->cfg->config->durability;
+	ap->replica = p->cfg->replica;
+	ap->prepare_max_ns = p->cfg->config->prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
 	/* Without memory for a flusher, a batch syncs its files one after the
 	 * other. */
-	ap->flusher = flusher_new(p->cfg.sys, p->cfg.workers);
+	ap->flusher = flusher_new(p->cfg->sys, p->cfg->workers);
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
@@ -203,14 +204,14 @@ static void init_applier(struct pipeline *p)
 	ap->arg = p;
 }
 
-struct pipeline *pipeline_new(const struct pipeline_config *cfg)
+struct pipeline *pipeline_new(const struct store_parts *cfg)
 {
 	struct pipeline *p = calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
 
 	if (p == NULL)
 		return NULL;
-	p->cfg = *cfg;
+	p->cfg = cfg;
 	p->journal = commit_log_journal(cfg->log);
 	init_applier(p);
 	pthread_mutex_init(&p->mutex, NULL);
@@ -251,7 +252,7 @@ void pipeline_apply(struct pipeline *p, struct batch *b)
 	batch_fifo_put(&p->to_apply, b);
 	pthread_mutex_unlock(&p->mutex);
 	/* Without MUTEX, which the woken worker needs at once. */
-	workers_wake(p->cfg.workers, &p->source);
+	workers_wake(p->cfg->workers, &p->source);
 }
 
 bool pipeline_takes(struct pipeline *p)
@@ -284,7 +285,7 @@ static struct commit_slot *apply_now(struct pipeline *p, struct batch *b)
 
 void pipeline_apply_here(struct pipeline *p, struct batch *b)
 {
-	b->slices[0].txn->times.admitted_ns = SYS(p->cfg.sys, now_mono);
+	b->slices[0].txn->times.admitted_ns = SYS(p->cfg->sys, now_mono);
 	hand_back(p, apply_now(p, b), b);
 }
 
@@ -294,7 +295,7 @@ void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
 	struct batch b = { .slices = slices, .nr_slices = nr };
 
 	end_batch(p, apply_now(p, &b), &b);
-	p->cfg.committed(p->cfg.arg, nr_updates(&b));
+	p->cfg->committed(p->cfg->store, nr_updates(&b));
 }
 
 /* ---- questions ---- */
@@ -347,7 +348,7 @@ void pipeline_progress(struct pipeline *p, int64_t before_ns,
 {
 	struct store_progress *prepare = &progress[STORE_STAGE_PREPARE];
 	struct store_progress *commit = &progress[STORE_STAGE_COMMIT];
-	size_t reach = workers_reach(p->cfg.workers, &p->source);
+	size_t reach = workers_reach(p->cfg->workers, &p->source);
 	const struct commit_slot *slot;
 	struct store_progress *of;
 

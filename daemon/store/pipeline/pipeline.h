@@ -39,7 +39,7 @@
 #include "daemon/store/journal/commit_log.h"
 #include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/store.h"
+#include "daemon/store/parts.h"
 
 /* The maximum of batches at a time, the maximum of batches that prepare, and
  * the number of workers that other work leaves to batches. */
@@ -47,33 +47,11 @@
 #define PIPELINE_PREPARERS 2
 #define PIPELINE_RESERVED  3
 
-/* All pointers are borrowed until pipeline_free(). Workers call the callbacks
- * without a lock. No callback may block. */
-struct pipeline_config {
-	const struct sys *sys;
-	struct workers *workers;
-	struct repos *repos;
-	struct commit_log *log;
-	struct replica *replica;
-	struct deferred *deferred;
-	struct completions *completions;
-	const char *state_dir; /* stands for the path of a rejection */
-	enum refd_durability durability; /* as in store_config */
-	int64_t prepare_max_ns;          /* the same */
-	/* The log must take no more rows. */
-	bool (*is_fatal)(void *arg);
-	/* pipeline_takes() has become true, and no batch came back. */
-	void (*wake)(void *arg);
-	/* A batch of NR updates came back: pipeline_visible_lsn() may have
-	 * become higher. */
-	void (*committed)(void *arg, size_t nr);
-	void *arg;
-};
-
 struct pipeline;
 
-/* Before workers_start(). NULL: out of memory. */
-struct pipeline *pipeline_new(const struct pipeline_config *cfg);
+/* Before workers_start(). CFG is borrowed until pipeline_free(). NULL: out of
+ * memory. */
+struct pipeline *pipeline_new(const struct store_parts *cfg);
 /* P may be NULL. After workers_stop(), which waits until all batches have come
  * back. */
 void pipeline_free(struct pipeline *p);

@@ -23,7 +23,7 @@ struct commit_slot {
 };
 
 struct pipeline {
-	struct pipeline_config cfg;
+	const struct store_parts *cfg;
 	struct journal *journal; /* of cfg.log */
 	struct applier applier;
 

@@ -40,9 +40,9 @@ int pipeline_append(struct pipeline *p, struct journal_row *rows, size_t nr,
 
 	if (flush)
 		gather(p);
-	r = commit_log_append(p->cfg.log, rows, nr, &mark);
+	r = commit_log_append(p->cfg->log, rows, nr, &mark);
 	return r != 0 ? r :
-			commit_log_wait(p->cfg.log, &mark,
+			commit_log_wait(p->cfg->log, &mark,
 			    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
 }
 
@@ -50,7 +50,7 @@ int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
 	struct pipeline *p = arg;
 
-	if (p->cfg.is_fatal(p->cfg.arg))
+	if (p->cfg->is_fatal(p->cfg->store))
 		return JOURNAL_UNKNOWN;
-	return REPLICA(p->cfg.replica, append, p, rows, nr, flush);
+	return REPLICA(p->cfg->replica, append, p, rows, nr, flush);
 }

@@ -643,6 +643,71 @@ START_TEST(a_full_journal_takes_no_row_alone)
 }
 END_TEST
 
+/* ---- sessions ---- */
+
+/* The node leads no more, or in another epoch. */
+static int refuse(void *arg, struct journal_row *rows, size_t nr, bool flush)
+{
+	(void)arg, (void)rows, (void)nr, (void)flush;
+	return -EREMOTE;
+}
+
+static struct txn *prepare(const char *spec)
+{
+	struct txn *txn = world_session(w, spec, true);
+
+	ck_assert_ptr_nonnull(txn->prepared);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	return txn;
+}
+
+static void end_session(struct txn *txn, enum refd_status status, char is)
+{
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, status);
+	world_done(w, txn);
+	ck_assert_int_eq(value("a"), is);
+	wr_expect_locks("");
+}
+
+START_TEST(a_session_is_a_row)
+{
+	struct applier *ap = &w->store.pipeline->applier;
+	uint64_t lsn;
+	struct txn *txn;
+
+	lead_group();
+	wr_ok("a=1:0");
+	lsn = journal_group_lsn(w->store.journal);
+	txn = prepare("a=2:1");
+	wr_ok("b=1:0");
+	ck_assert_uint_eq(journal_group_lsn(w->store.journal), lsn + 1);
+	end_session(txn, REFD_OK, '2');
+	ck_assert_uint_eq(journal_group_lsn(w->store.journal), lsn + 2);
+	ck_assert_str_eq(names, "refs/heads/a refs/heads/a");
+	txn = prepare("a=3:2");
+	ap->commit = refuse;
+	end_session(txn, REFD_BUSY, '2');
+	ap->commit = number;
+	wr_ok("a=3:2");
+}
+END_TEST
+
+/* Without a lock on a file, another program can write meanwhile. */
+START_TEST(a_session_meets_another_value)
+{
+	struct txn *txn;
+
+	lead_group();
+	wr_ok("a=1:0");
+	txn = prepare("a=2:1");
+	tbl_git("a", '3');
+	end_session(txn, REFD_BUSY, '3');
+	ck_assert(mend('3', '1'));
+	wr_ok("a=2:1");
+}
+END_TEST
+
 static void start_again(void)
 {
 	memfs_crash(w->fs);
@@ -758,6 +823,7 @@ int main(void)
 	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
 	tcase_add_test(tc, a_base_line_is_on_the_disk);
 	tcase_add_test(tc, a_symbolic_ref_is_followed);
+	tcase_add_test(tc, a_session_is_a_row);
 	tcase_add_test(tc, values_outlive_the_daemon);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
@@ -771,6 +837,8 @@ int main(void)
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);
 	tcase_add_test(tc, a_symbolic_ref_is_followed);
+	tcase_add_test(tc, a_session_is_a_row);
+	tcase_add_test(tc, a_session_meets_another_value);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -14,15 +14,16 @@
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
+#include "proto/lib/json.h"
 #include "proto/lib/progress.h"
 
 static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
-    "                   [--gate] [--json] (<repository>... | --all)\n"
+    "                   [--gate] (<repository>... | --all)\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
-    "usage: refd disable [--json] (<repository>... | --all)\n"
+    "usage: refd disable (<repository>... | --all)\n"
     "   or: refd disable --system [--root DIR]...\n";
 
 enum what { REPOSITORIES, ALL, SYSTEM, LIST };
@@ -52,10 +53,6 @@ struct request {
 		    struct request, roots)                                     \
 	}
 
-#define JSON                                                                   \
-	{ OPTION_FLAG("json", 0, "print JSON, for programs", struct request,   \
-	    as_json) }
-
 static const struct command_option enable_options[] = {
 	{ OPTION_STRING("socket", 0, "PATH",
 	    "the socket of the daemon that serves the repositories",
@@ -73,10 +70,12 @@ static const struct command_option enable_options[] = {
 	{ OPTION_SET("list", 0, "print the enabled repositories",
 	      struct request, what, LIST),
 	    EXCLUSIVE },
-	JSON, { 0 }
+	{ OPTION_FLAG("json", 0, "with --list: print JSON, for programs",
+	    struct request, as_json) },
+	{ 0 }
 };
 
-static const struct command_option disable_options[] = { WHAT, JSON, { 0 } };
+static const struct command_option disable_options[] = { WHAT, { 0 } };
 
 /* With the rule of owned.h, because root enables all that is below. A root that
  * is gone, or that others could exchange, can be disabled by its name. */
@@ -128,6 +127,8 @@ static void check_options(const struct command *c, struct request *rq, int argc,
 		    "<repository>");
 	if (rq->roots.nr && rq->what != SYSTEM)
 		cli_usage(c, "unexpected option --root");
+	if (rq->as_json && rq->what != LIST)
+		cli_usage(c, "--json is for --list");
 }
 
 static void check_socket(const char *path)
@@ -203,13 +204,12 @@ static bool many_end(const struct many *m)
 {
 	progress_clear();
 	if (m->is_brief)
-		enable_report_as(ENABLE_REPORT_TEXT);
+		enable_report_quietly(false);
 	if (m->is_brief && m->gone)
-		enable_report("remark", NULL, "%zu of %zu are gone", m->gone,
-		    m->all);
+		enable_report(NULL, "%zu of %zu are gone", m->gone, m->all);
 	if (m->is_brief)
-		enable_report("remark", NULL, "%zu of %zu are %s now",
-		    m->good - m->gone, m->all, m->w ? "enabled" : "disabled");
+		enable_report(NULL, "%zu of %zu are %s now", m->good - m->gone,
+		    m->all, m->w ? "enabled" : "disabled");
 	return m->good == m->all;
 }
 
@@ -222,7 +222,7 @@ static bool do_listed(const char *path, const struct wishes *w)
 {
 	if (!is_gone(path))
 		return enable_repository(path, true, w);
-	enable_report("gone", path, "gone%s", w ? "" : ": not listed any more");
+	enable_report(path, "gone%s", w ? "" : ": not listed any more");
 	if (!w)
 		registry_remove(path);
 	return true;
@@ -247,9 +247,10 @@ static bool do_all(const struct wishes *w)
 	bool ok = registry_read(&r);
 	struct many m = { .w = w,
 		.all = r.nr,
-		.is_brief = enable_report_briefly(r.nr) };
+		.is_brief = r.nr > ENABLE_REPORT_REPOSITORIES };
 	size_t i;
 
+	enable_report_quietly(m.is_brief);
 	for (i = 0; i < r.nr; i++) {
 		show_progress(&m);
 		m.gone += is_gone(r.paths[i]);
@@ -281,10 +282,11 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 {
 	struct many m = { .w = w,
 		.all = nr,
-		.is_brief = enable_report_briefly(nr) };
+		.is_brief = nr > ENABLE_REPORT_REPOSITORIES };
 	size_t i;
 	bool ok;
 
+	enable_report_quietly(m.is_brief);
 	for (i = 0; i < nr; i++) {
 		show_progress(&m);
 		ok = enable_repository(dirs[i], false, w);
@@ -297,9 +299,26 @@ static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
 
 /* ---- the list ---- */
 
+static void print_listed(bool as_json, const char *state, const char *kind,
+    const char *path)
+{
+	struct json j = { .to = stdout };
+
+	if (!as_json) {
+		print_line(stdout, "%-10s  %s%s", state, path,
+		    strcmp(kind, "system") ? "" : "  system");
+		return;
+	}
+	json_begin(&j, NULL, '{');
+	json_text(&j, "state", state);
+	json_text(&j, "kind", kind);
+	json_text(&j, "path", path);
+	json_finish(&j, '}');
+}
+
 /* Whether all parts of an enabled repository are in place is a question for the
  * doctor. */
-static bool list_all(void)
+static bool list_all(bool as_json)
 {
 	struct registry r = { 0 };
 	struct settings record = { 0 };
@@ -309,12 +328,12 @@ static bool list_all(void)
 	bool ok = registry_read(&r);
 
 	for (i = 0; i < r.nr; i++)
-		enable_report_state(is_gone(r.paths[i]) ? "gone" : "enabled",
+		print_listed(as_json, is_gone(r.paths[i]) ? "gone" : "enabled",
 		    "repository", r.paths[i]);
 	system_site(&site);
 	ok = site_read(&site, &record) && ok;
 	while ((root = system_next_root(&record, &at)))
-		enable_report_state("enabled", "system", root);
+		print_listed(as_json, "enabled", "system", root);
 	settings_done(&record);
 	site_done(&site);
 	registry_done(&r);
@@ -334,7 +353,7 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 	case SYSTEM:
 		return enable_system(roots, rq->roots.nr, w);
 	case LIST:
-		return list_all();
+		return list_all(rq->as_json);
 	}
 	return false;
 }
@@ -343,7 +362,7 @@ void enable_begin(struct wishes *w)
 {
 	struct request rq = { .what = REPOSITORIES };
 
-	enable_report_as(ENABLE_REPORT_NOTHING);
+	enable_report_quietly(true);
 	settle_wishes(&rq);
 	registry_open();
 	*w = rq.w;
@@ -366,8 +385,6 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
-	if (rq.as_json)
-		enable_report_as(ENABLE_REPORT_JSON);
 	roots = resolve_roots(&rq.roots, enables);
 	needs_list = rq.what != LIST;
 	if (needs_list && enables)

@@ -304,10 +304,10 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	if (ok && !is_aside(dir))
 		ok = ask_daemon(&p);
 	if (ok && p.by_system)
-		enable_report("unchanged", dir,
+		enable_report(dir,
 		    "enabled already, by the system's configuration");
 	else if (ok && !p.changes)
-		enable_report("unchanged", dir, "enabled already");
+		enable_report(dir, "enabled already");
 	if (ok && !p.by_system)
 		ok = carry_out(&p);
 	/* In a group, git writes no refs. */
@@ -423,7 +423,7 @@ static bool undo(const struct undoing *u)
 		ok = ok && remove_hook(u, HOOK_GATE, NOTE_GATE);
 	if (ok && settings_have(&u->record, NOTE_HOOKS, NULL) &&
 	    rmdir(u->site.hooks) == 0)
-		enable_report("removed", u->site.hooks, "removed");
+		enable_report(u->site.hooks, "removed");
 	return ok && (!u->record.nr || site_write(&u->site, &u->record, &none));
 }
 
@@ -459,7 +459,7 @@ static bool disable(const char *dir, const struct gitdir *gd)
 	ok = look(&u);
 	if (ok && !u.record.nr && !u.lines.nr && !u.has_hook && !u.has_gate) {
 		site_clean(&u.site);
-		enable_report("unchanged", dir, "not enabled");
+		enable_report(dir, "not enabled");
 	} else {
 		ok = ok && look_again(&u) && undo(&u);
 	}

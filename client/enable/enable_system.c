@@ -345,7 +345,7 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 
 	if (ok && settings_are_same(&sy.before, &sy.wanted) &&
 	    system_holds(&sy.wanted, &sy.lines))
-		enable_report("unchanged", sy.site.name, "enabled already");
+		enable_report(sy.site.name, "enabled already");
 	ok = ok && carry_out(&sy);
 	system_done(&sy);
 	return ok;
@@ -362,8 +362,7 @@ static bool exclude(struct system *sy, const char *root)
 	size_t i;
 
 	if (root && !settings_have(&sy->before, NOTE_ROOT, root))
-		enable_report("unchanged", sy->site.name, "%s: not enabled",
-		    root);
+		enable_report(sy->site.name, "%s: not enabled", root);
 	for (i = 0; ok && i < sy->lines.nr; i++)
 		if (!key || gitconfig_is_key(sy->lines.items[i].key, key))
 			ok = site_exclude(&sy->site, sy->lines.items[i].key,
@@ -402,7 +401,7 @@ static bool disable(const char **roots, size_t nr)
 	bool ok = system_init(&sy);
 
 	if (ok && !sy.before.nr && !sy.lines.nr)
-		enable_report("unchanged", sy.site.name, "not enabled");
+		enable_report(sy.site.name, "not enabled");
 	else
 		ok = ok && disable_roots(&sy, roots, nr);
 	system_done(&sy);

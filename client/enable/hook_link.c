@@ -199,9 +199,9 @@ bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 	if (err)
 		say_error("cannot make %s: %s", path, strerror(-err));
 	else if (!done)
-		enable_report("linked", path, "linked to %s", target);
+		enable_report(path, "linked to %s", target);
 	if (!err && !done && is_there(dir, n->chained))
-		enable_report("kept", path,
+		enable_report(path,
 		    "the hook that was there is %s now, and still runs",
 		    n->chained);
 	if (dir >= 0)
@@ -213,7 +213,7 @@ bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 bool hook_link_make_directory(const char *dir)
 {
 	if (mkdir(dir, 0777) == 0) {
-		enable_report("made", dir, "made");
+		enable_report(dir, "made");
 	} else if (errno != EEXIST) {
 		say_error("cannot make %s: %s", dir, strerror(errno));
 		return false;
@@ -237,7 +237,7 @@ static int take(int dir, const struct names *n, const char *path)
 		r = unlinkat(dir, n->name, 0);
 	if (r < 0)
 		return -errno;
-	enable_report("removed", path,
+	enable_report(path,
 	    has_chained ? "removed; the hook that was there is back" :
 			  "removed");
 	return 0;
@@ -255,7 +255,7 @@ static int take_back(int dir, const struct names *n, const char *path,
 	    (!is_hook && is_there(dir, n->chained)))
 		err = take(dir, n, path);
 	else if (is_hook)
-		enable_report("kept", path, "not refd's any more: kept");
+		enable_report(path, "not refd's any more: kept");
 	/* A power loss must not bring the hook back. */
 	return !err && fsync(dir) < 0 ? -errno : err;
 }
@@ -269,7 +269,7 @@ bool hook_link_remove(const char *hooks, enum hook_name hook,
 	if (dir >= 0)
 		err = take_back(dir, &names_of[hook], path, target);
 	else if (is_foreign_link(hooks))
-		enable_report("kept", hooks,
+		enable_report(hooks,
 		    "a link that another user may have made: kept");
 	else if (dir != -ENOENT && dir != -ENOTDIR)
 		err = dir;

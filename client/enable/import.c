@@ -219,8 +219,8 @@ static bool call(struct import *im, struct refd_request *req)
 	if (git_messages_is_busy(status) || status == REFD_UNKNOWN)
 		worker_held_up();
 	if (status == REFD_OK)
-		enable_report("imported", im->gd.common,
-		    "its %zu refs are in the group", im->nr_refs);
+		enable_report(im->gd.common, "its %zu refs are in the group",
+		    im->nr_refs);
 	else
 		fail(im, status, text);
 	refd_answer_done(&ans);

@@ -39,13 +39,11 @@ check 'output that is lost: the reason' \
 } | true
 is 'a reader that went away: the exit status' 141 "${PIPESTATUS[0]}"
 new_repo listed.git bare
-says enable enable --json "$T/listed.git"
-says enable enable --json "$T/listed.git"
+"$REFD" enable "$T/listed.git" >"$T/enabled"
 new_repo half.git bare
 "$REFD" enable "$T/half.git" >"$T/enabled" 2>&1
 rm "$T/half.git/hooks/proc-receive"
-says list enable --list --json
-says disable disable --json "$T/listed.git"
+says enable enable --list --json
 
 # ---- questions to a daemon ----
 
@@ -273,7 +271,7 @@ further = {"gap": "refd log, refd watch: a gap",
            "moved_aside": "refd recover --discard",
            "fate": "refd locks --clear-dead"}
 for name in sorted(os.listdir(said)):
-    own = "refd enable --list" if name == "list" else next(
+    own = "refd enable --list" if name == "enable" else next(
         (t for t in tables if f"refd {name}" in t.split(", ")), None)
     text = open(os.path.join(said, name), encoding="utf-8").read()
     if own is None or not text:

@@ -95,9 +95,11 @@ int journal_check_ids(const char *path, uint32_t app, uint32_t version,
 	if (version < JOURNAL_FORMAT)
 		return journal_say(why, -EPROTO,
 		    "%s was written by an older refd (format %u, this one "
-		    "knows %d): with that refd, run 'refd checkpoint' and stop "
-		    "the daemon; then move the journal aside by 'refd recover "
-		    "--discard', and run 'refd disown' for each repository",
+		    "knows %d): a node of a group stops its units, and runs "
+		    "'refd group join'; otherwise, with that refd, run 'refd "
+		    "checkpoint' and stop the daemon; then move the journal "
+		    "aside by 'refd recover --discard', and run 'refd disown' "
+		    "for each repository",
 		    path, version, JOURNAL_FORMAT);
 	return 0;
 }

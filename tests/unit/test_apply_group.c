@@ -15,7 +15,6 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/group/group_replica_internal.h"
@@ -295,22 +294,6 @@ static void tell(struct group *g, const struct repo *repo, const char *name)
 	nr_told++;
 }
 
-static char names[200]; /* answered and changed by the last row */
-
-static void note_names(const struct record *rec)
-{
-	const char *answered = "", *changed = "";
-	size_t i;
-
-	for (i = 0; rec != NULL && i < rec->nr_members; i++) {
-		if (rec->members[i].answers)
-			answered = rec->members[i].name;
-		if (own_txn_changes_ref(&rec->members[i]))
-			changed = rec->members[i].name;
-	}
-	snprintf(names, sizeof(names), "%s %s", answered, changed);
-}
-
 /* Gives each row the next LSN of the group, except those of this node. */
 static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
@@ -318,10 +301,8 @@ static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 	size_t i;
 
 	for (i = 0; i < nr; i++)
-		if (!rows[i].is_of_node) {
+		if (!rows[i].is_of_node)
 			rows[i].group_lsn = ++lsn;
-			note_names(rows[i].record);
-		}
 	return commit(arg, rows, nr, flush);
 }
 
@@ -419,7 +400,6 @@ START_TEST(an_older_value)
 }
 END_TEST
 
-/* A verification is an answer, too. */
 /* An update ends after the value of the group was read for mending. */
 START_TEST(mending_comes_late)
 {
@@ -499,32 +479,6 @@ START_TEST(a_base_line_is_on_the_disk)
 	wr_ok("x=3:2");
 	write_beside("x=2:3");
 	ck_assert_int_eq(value("x"), '2');
-}
-END_TEST
-
-/* A name that HEAD leads to clashes with no other name after the commit: the
- * scheduler knows the name before the ref is made. */
-START_TEST(a_symbolic_ref_is_followed)
-{
-	struct txn *txn;
-
-	lead_group();
-	txn = world_apply(w, "@HEAD=1", false);
-	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_REOPEN);
-	ck_assert_str_eq(txn->updates[0].final_name, "refs/heads/main");
-	ck_assert_int_eq(value("main"), '0');
-	world_batch(w, &txn, 1);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	world_done(w, txn);
-	ck_assert_int_eq(value("main"), '1');
-	ck_assert_str_eq(names, "HEAD refs/heads/main");
-	wr_ok("@HEAD=2:1");
-	ck_assert_str_eq(names, "HEAD refs/heads/main");
-	ck_assert_int_eq(value("main"), '2');
-	/* The end has another value than the group gave it. */
-	write_beside("main=1:2");
-	told = "refs/heads/main";
-	expect_given_back("@HEAD=3:2");
 }
 END_TEST
 
@@ -643,71 +597,6 @@ START_TEST(a_full_journal_takes_no_row_alone)
 }
 END_TEST
 
-/* ---- sessions ---- */
-
-/* The node leads no more, or in another epoch. */
-static int refuse(void *arg, struct journal_row *rows, size_t nr, bool flush)
-{
-	(void)arg, (void)rows, (void)nr, (void)flush;
-	return -EREMOTE;
-}
-
-static struct txn *prepare(const char *spec)
-{
-	struct txn *txn = world_session(w, spec, true);
-
-	ck_assert_ptr_nonnull(txn->prepared);
-	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
-	return txn;
-}
-
-static void end_session(struct txn *txn, enum refd_status status, char is)
-{
-	world_session_end(w, txn, true);
-	ck_assert_int_eq(txn->updates[0].status, status);
-	world_done(w, txn);
-	ck_assert_int_eq(value("a"), is);
-	wr_expect_locks("");
-}
-
-START_TEST(a_session_is_a_row)
-{
-	struct applier *ap = &w->store.pipeline->applier;
-	uint64_t lsn;
-	struct txn *txn;
-
-	lead_group();
-	wr_ok("a=1:0");
-	lsn = journal_group_lsn(w->store.journal);
-	txn = prepare("a=2:1");
-	wr_ok("b=1:0");
-	ck_assert_uint_eq(journal_group_lsn(w->store.journal), lsn + 1);
-	end_session(txn, REFD_OK, '2');
-	ck_assert_uint_eq(journal_group_lsn(w->store.journal), lsn + 2);
-	ck_assert_str_eq(names, "refs/heads/a refs/heads/a");
-	txn = prepare("a=3:2");
-	ap->commit = refuse;
-	end_session(txn, REFD_BUSY, '2');
-	ap->commit = number;
-	wr_ok("a=3:2");
-}
-END_TEST
-
-/* Without a lock on a file, another program can write meanwhile. */
-START_TEST(a_session_meets_another_value)
-{
-	struct txn *txn;
-
-	lead_group();
-	wr_ok("a=1:0");
-	txn = prepare("a=2:1");
-	tbl_git("a", '3');
-	end_session(txn, REFD_BUSY, '3');
-	ck_assert(mend('3', '1'));
-	wr_ok("a=2:1");
-}
-END_TEST
-
 static void start_again(void)
 {
 	memfs_crash(w->fs);
@@ -822,8 +711,6 @@ int main(void)
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);
 	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
 	tcase_add_test(tc, a_base_line_is_on_the_disk);
-	tcase_add_test(tc, a_symbolic_ref_is_followed);
-	tcase_add_test(tc, a_session_is_a_row);
 	tcase_add_test(tc, values_outlive_the_daemon);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
@@ -836,9 +723,6 @@ int main(void)
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);
-	tcase_add_test(tc, a_symbolic_ref_is_followed);
-	tcase_add_test(tc, a_session_is_a_row);
-	tcase_add_test(tc, a_session_meets_another_value);
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

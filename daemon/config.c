@@ -204,15 +204,13 @@ static bool is_of_root(const char *name)
 
 static int check(const struct config_value *value, const char *name, char **why)
 {
-	const struct config_key *key = value->key, *near;
+	const struct config_key *key = value->key;
+	char hint[256];
 
 	if (key == NULL) {
-		near = config_key_nearest(name, is_of_root(name));
-		return near == NULL ?
-		    config_bad(why,
-			"unknown key '%s': refd.conf(5) lists the keys", name) :
-		    config_bad(why, "unknown key '%s': did you mean '%s'?",
-			name, near->name);
+		config_key_hint(name, is_of_root(name), hint, sizeof(hint));
+		return config_bad(why, "unknown key '%s'%s", name,
+		    hint[0] != '\0' ? hint : ": refd.conf(5) lists the keys");
 	}
 	if (key->in_root && value->root == NULL)
 		return config_bad(why,

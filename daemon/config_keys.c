@@ -12,18 +12,16 @@
 #include "proto/group_frame.h"
 #include "proto/lib/array.h"
 #include "proto/lib/config_units.h"
+#include "proto/lib/nearest.h"
 
 #define HOUR_MS      (3600ULL * 1000)
 #define TEN_YEARS_MS (10ULL * 365 * 24 * HOUR_MS)
-#define DISTANCE_MAX 63
-#define NEAR_MAX     3
 
 #define AT(field)    offsetof(struct config, field)
 #define IN(field)    offsetof(struct config_root, field)
 #define ON_RELOAD    .reloads = true
 #define FROM(a, b)   .min = (a), .max = (b)
 #define SHARE_NUMBER CONFIG_NUMBER, .reloads = true, FROM(0, 1ULL << 40)
-#define SHARE_WAIT   CONFIG_DURATION, .reloads = true, FROM(0, HOUR_MS)
 #define OF_ROOT      .in_root = true, .reloads = true
 #define ITS_OWN      .own_list = IN(has_list)
 
@@ -70,15 +68,12 @@ const struct config_key config_keys[] = {
 	USER("sessions", "100", sessions),
 	USER("locks", "100000", locks),
 	USER("clients", "1000", clients),
-	{ "limits.user-wait", "0", SHARE_WAIT, .offset = AT(of_user.wait_ms) },
 	REPOSITORY("requests", "20000", requests),
 	REPOSITORY("refs", "1000000", refs),
 	REPOSITORY("bytes", "0", bytes),
 	REPOSITORY("sessions", "1000", sessions),
 	REPOSITORY("locks", "200000", locks),
 	REPOSITORY("clients", "0", clients),
-	{ "limits.repository-wait", "0", SHARE_WAIT,
-	    .offset = AT(of_repository.wait_ms) },
 	{ "limits.reserved", NULL, CONFIG_PREFIX, .offset = AT(reserved),
 	    ON_RELOAD },
 	{ "group.name", NULL, CONFIG_NAME, .offset = AT(group) },
@@ -139,59 +134,15 @@ const struct config_key *config_key_find(const char *name, bool in_root)
 	return NULL;
 }
 
-static size_t least(size_t a, size_t b)
+void config_key_hint(const char *name, bool in_root, char *buf, size_t size)
 {
-	return a < b ? a : b;
-}
+	const char *names[sizeof(config_keys) / sizeof(config_keys[0])];
+	size_t i, nr = 0;
 
-static unsigned char lower(char c)
-{
-	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-/* The number of bytes to add, remove or change (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[DISTANCE_MAX + 1], len = least(strlen(b), DISTANCE_MAX);
-	size_t i, j, diagonal, above;
-
-	for (j = 0; j <= len; j++)
-		row[j] = j;
-	for (i = 0; a[i] != '\0'; i++) {
-		diagonal = row[0];
-		row[0] = i + 1;
-		for (j = 1; j <= len; j++) {
-			above = row[j];
-			row[j] = least(least(above, row[j - 1]) + 1,
-			    diagonal + (lower(a[i]) != lower(b[j - 1])));
-			diagonal = above;
-		}
-	}
-	return row[len];
-}
-
-/* A name this far from a key is not a misspelt key. */
-static bool is_near(size_t far, const char *name)
-{
-	return far <= NEAR_MAX && far * NEAR_MAX <= strlen(name);
-}
-
-const struct config_key *config_key_nearest(const char *name, bool in_root)
-{
-	const struct config_key *best = NULL, *key;
-	size_t i, far, best_far = 0;
-
-	for (i = 0; i < config_nr_keys; i++) {
-		key = &config_keys[i];
-		if (key->in_root != in_root)
-			continue;
-		far = distance(name, key->name);
-		if (best == NULL || far < best_far) {
-			best = key;
-			best_far = far;
-		}
-	}
-	return best != NULL && is_near(best_far, name) ? best : NULL;
+	for (i = 0; i < config_nr_keys; i++)
+		if (config_keys[i].in_root == in_root)
+			names[nr++] = config_keys[i].name;
+	nearest_hint(name, strlen(name), "", names, nr, buf, size);
 }
 
 bool config_key_is_list(const struct config_key *key)

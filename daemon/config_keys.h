@@ -51,8 +51,8 @@ extern const size_t config_nr_keys;
 /* NAME: "section.key" in any case. IN_ROOT: of a [root "DIR"]. NULL:
  * unknown. */
 const struct config_key *config_key_find(const char *name, bool in_root);
-/* The most similar key. NULL: no similar key. */
-const struct config_key *config_key_nearest(const char *name, bool in_root);
+/* Writes "; did you mean batch.refs?" to BUF; "": no key is similar. */
+void config_key_hint(const char *name, bool in_root, char *buf, size_t size);
 bool config_key_is_list(const struct config_key *key);
 
 /* Sets the field of THING, a struct config or config_root, to VALUE. -1 and

@@ -135,16 +135,6 @@ static bool is_empty_session(const struct entry *ent)
 	    ent->txn->refused == REFD_OK && ent->end_status == REFD_OK;
 }
 
-/* The wait limit of the repository may be shorter than the deadline. */
-static void shorten(const struct scheduler *e, struct entry *ent)
-{
-	int64_t since_ns = ent->txn->times.arrived_ns;
-
-	ent->deadline_ns = since_ns +
-	    quota_wait_ns(&e->cfg.quotas, ent->txn,
-		ent->deadline_ns - since_ns);
-}
-
 void on_admitted_directly(struct scheduler *e, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
@@ -155,7 +145,6 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 	/* Without memory the repository is not charged. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
 	    store_repo_key(txn->repo), txn, ent->quota.sender);
-	shorten(e, ent);
 }
 
 /* Phase PREPARED of a gate: the refs wait for no other transaction, because
@@ -179,7 +168,6 @@ static void wait(struct scheduler *e, struct entry *ent)
 {
 	ent->queue->writes_alone = store_writes_alone(ent->txn->repo);
 	entry_move(ent, ENTRY_WAITING);
-	shorten(e, ent);
 	on_admitted_time(e, ent, true);
 	ent->nr_arrived = 0;
 }

@@ -13,8 +13,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "daemon/base/time.h"
-
 /* The time to retry grows with the number of waiting refs. */
 #define AFTER_MIN_MS      50
 #define AFTER_MAX_MS      2000
@@ -148,19 +146,6 @@ uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
 	    has_half(quota, held + txn->req.bytes, max))
 		return after_ms(quota);
 	return 0;
-}
-
-int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,
-    int64_t wanted_ns)
-{
-	uint64_t ms = txn->limits.wait_ms, user_ms = cfg->of_user.wait_ms;
-
-	if (user_ms != 0 && !is_free(cfg, txn->peer.uid) &&
-	    (ms == 0 || user_ms < ms))
-		ms = user_ms;
-	if (ms == 0 || (uint64_t)(wanted_ns / NS_PER_MS) < ms)
-		return wanted_ns;
-	return (int64_t)ms * NS_PER_MS;
 }
 
 static void drop_if_empty(struct quotas *s, struct quota *quota)

@@ -87,10 +87,6 @@ bool quota_may_ask(const struct quotas *s, const struct quota_config *cfg,
 struct quota *quota_take_question(struct quotas *s, uint32_t uid, size_t bytes);
 void quota_give_question(struct quotas *s, struct quota *quota, size_t bytes);
 size_t quota_questions(const struct quotas *s, uint32_t uid);
-/* How long TXN may wait, or stay prepared, if WANTED_NS is the wish of the
- * client or the default. */
-int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,
-    int64_t wanted_ns);
 void quota_done(struct quotas *s);
 
 #endif

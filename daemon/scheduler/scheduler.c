@@ -201,7 +201,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	entry_wait(ent, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
-	ent->deadline_ns = now_ns + quota_wait_ns(&e->cfg.quotas, txn, wait_ns);
+	ent->deadline_ns = now_ns + wait_ns;
 	if (txn->req.gate == REFD_GATE_COMMITTED)
 		gate_fill(&e->gate, txn);
 	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);

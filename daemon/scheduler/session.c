@@ -74,8 +74,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 	ent->session.is_untold = true;
 	DL_APPEND(*untold_list(e, ent), ent);
 	ent->prepared_ns = now_ns;
-	ent->deadline_ns =
-	    now_ns + quota_wait_ns(&e->cfg.quotas, ent->txn, e->cfg.session_ns);
+	ent->deadline_ns = now_ns + e->cfg.session_ns;
 	on_admitted_time(e, ent, true);
 	if (ent->end_status != REFD_OK)
 		session_end(e, ent, BATCH_ABORT);

@@ -13,8 +13,7 @@
 	X(bytes)    /* their memory */                                         \
 	X(sessions)                                                            \
 	X(locks)   /* refs of sessions */                                      \
-	X(clients) /* connections with requests */                             \
-	X(wait_ms) /* longest wait, and longest time prepared */
+	X(clients) /* connections with requests */
 
 struct quota_limits {
 #define X(field) uint64_t field;

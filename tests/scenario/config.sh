@@ -41,8 +41,8 @@ is units-are-shown "file $config:8 file $config:10" "$(origin_of \
 printf '[batchs]\n\tref = 1\n' >"$T/bad"
 got=$("$REFD" check-config "$T/bad" 2>&1)
 is bad-status 1 $?
-is bad-nearest "refd: $T/bad:2: unknown key 'batchs.ref': did you mean \
-'batch.refs'?" "$got"
+is bad-nearest "refd: $T/bad:2: unknown key 'batchs.ref'; did you mean \
+batch.refs?" "$got"
 # All errors at once; what a wrong value may have caused is no error.
 printf '%s\n' '[batchs]' 'ref = 1' '[daemon]' "root = $T/srv" \
 	"root = $T/none" 'root = srv' 'state = /etc/passwd' '[durability]' \

@@ -73,7 +73,7 @@ refuses missing-root 78 'No such file' --socket "$SOCKET" \
 	--state "$STATE" --root "$T/nowhere"
 printf '[daemon]\n\tsokcet = /x\n' >"$T/config"
 refuses unknown-key 78 \
-	"$T/config:2: unknown key 'daemon.sokcet': did you mean 'daemon.socket'?" \
+	"$T/config:2: unknown key 'daemon.sokcet'; did you mean daemon.socket?" \
 	--config "$T/config"
 refuses durability 64 "'nnoe' is not a durability mode" --durability nnoe
 is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |

@@ -98,7 +98,7 @@ CONF
 wrong 1 "bad.conf:2: daemon.root is 'relative'" 'absolute path' \
 	"bad.conf:3: daemon.allowUser is 'nosuchuser'" 'no such user' \
 	"bad.conf:5: batch.refs is 'many'" "bad.conf:6: unknown key 'batch.ref'" \
-	"did you mean 'batch.refs'" "bad.conf:8: 'fast'" 'bad.conf:10: ' -- \
+	"did you mean batch.refs?" "bad.conf:8: 'fast'" 'bad.conf:10: ' -- \
 	"$REFD" check-config bad.conf
 echo 'root is /srv/git' >worse.conf
 wrong 1 'worse.conf:1: ' 'not followed by =' 'KEY = VALUE' -- \

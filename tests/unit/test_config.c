@@ -329,21 +329,21 @@ START_TEST(what_is_wrong_is_named)
 {
 	expect_error("[daemon]\n\n\tsokcet = /x\n",
 	    "3: unknown key "
-	    "'daemon.sokcet': did you mean 'daemon.socket'?");
+	    "'daemon.sokcet'; did you mean daemon.socket?");
 	expect_error("[daemon]\nallowUser = no such one\n",
 	    "2: daemon.allowUser is 'no such one': there is no such user");
 	expect_error("[daemon]\nallowGroup = 4294967295\n",
 	    "2: daemon.allowGroup is '4294967295': there is no such group");
 	expect_error("[batchs]\nref=1\n",
-	    "2: unknown key 'batchs.ref': "
-	    "did you mean 'batch.refs'?");
+	    "2: unknown key 'batchs.ref'; "
+	    "did you mean batch.refs?");
 	expect_error("[include]\npath=/x\n",
 	    "2: unknown key 'include.path': refd.conf(5) lists the keys");
 	expect_error("[root \"/srv\"]\nmode=fsync\n",
 	    "2: unknown key 'root.mode': refd.conf(5) lists the keys");
 	expect_error("[daemon \"x\"]\nsocket=/x\n",
 	    "2: unknown key "
-	    "'daemon.x.socket': did you mean 'daemon.socket'?");
+	    "'daemon.x.socket'; did you mean daemon.socket?");
 	expect_error("[durability]\nmode = safe\n",
 	    "2: 'safe' is not a "
 	    "durability mode: it can be none, periodic, journal, batch or "

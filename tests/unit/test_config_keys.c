@@ -215,7 +215,7 @@ START_TEST(a_section_is_of_a_root)
 	expect_refusal("[daemon]\nroot=%s/a\n[root \"b\"]\nallowUser=1\n",
 	    "must be an absolute path");
 	expect_refusal("[daemon]\nroot=%s/a\n[root \"%s/a\"]\nalowUser=1\n",
-	    "unknown key 'root.alowuser': did you mean 'root.allowUser'?");
+	    "unknown key 'root.alowuser'; did you mean root.allowUser?");
 	expect_refusal("[daemon]\nroot=%s\n[root \"%s/a\"]\nallowUser=1\n"
 		       "[root \"%s/b/../a\"]\nallowUser=1\n",
 	    "two sections name the directory");

@@ -17,15 +17,13 @@ static void setup(void)
 		.quotas = { .of_user = { .requests = 3,
 				.refs = 5,
 				.bytes = 5000,
-				.sessions = 1,
-				.wait_ms = 500 },
+				.sessions = 1 },
 		    .own_uid = 77 },
 		.of_repo = { .requests = 4,
 		    .refs = 8,
 		    .sessions = 2,
 		    .locks = 3,
-		    .clients = 3,
-		    .wait_ms = 900 } };
+		    .clients = 3 } };
 
 	rig_setup(&cfg);
 }
@@ -234,44 +232,6 @@ START_TEST(test_clients_of_a_repository)
 }
 END_TEST
 
-/* Waits behind an update in a batch. Its client would wait for half a
- * minute. */
-static void check_waits(uint32_t uid, int64_t ms)
-{
-	const char *name = "refs/heads/a";
-	struct rig_ask *ask = go_to(uid, 5, name, false);
-
-	rig_pass((ms - 1) * RIG_MS);
-	ck_assert_uint_eq(ask->nr_answers, 0);
-	rig_pass(1 * RIG_MS);
-	ck_assert_uint_eq(ask->nr_answers, 1);
-	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
-}
-
-START_TEST(test_time)
-{
-	go_to(0, 5, "refs/heads/a", false);
-	check_waits(5, 500);
-	/* The user has no limit, but the repository has. */
-	check_waits(77, 900);
-}
-END_TEST
-
-START_TEST(test_time_of_a_session)
-{
-	struct rig_ask *ask = go_to(5, 5, "refs/heads/a", true);
-
-	rig_back_all();
-	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
-	rig_pass(499 * RIG_MS);
-	ck_assert_ptr_null(rig_batches);
-	rig_pass(1 * RIG_MS);
-	ck_assert_ptr_nonnull(rig_batches);
-	ck_assert_int_eq(rig_batches->session, BATCH_ABORT);
-	rig_back_all();
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("scheduler_quota");
@@ -287,8 +247,6 @@ int main(void)
 	tcase_add_test(tc, test_bytes_of_a_user);
 	tcase_add_test(tc, test_locks_of_a_repository);
 	tcase_add_test(tc, test_clients_of_a_repository);
-	tcase_add_test(tc, test_time);
-	tcase_add_test(tc, test_time_of_a_session);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

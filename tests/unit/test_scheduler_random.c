@@ -464,14 +464,12 @@ START_TEST(test_random_load)
 		cfg.max_bytes = 1000000;
 		cfg.quotas.of_user = (struct quota_limits){ .requests = 20,
 			.refs = 60,
-			.sessions = 4,
-			.wait_ms = 50 };
+			.sessions = 4 };
 		cfg.of_repo = (struct quota_limits){ .requests = 15,
 			.refs = 50,
 			.sessions = 3,
 			.locks = 12,
-			.clients = 3,
-			.wait_ms = 40 };
+			.clients = 3 };
 	}
 	rig_setup(&cfg);
 	rig_keeps_checks = true;

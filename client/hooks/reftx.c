@@ -133,7 +133,9 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 	e->is_rejected = from.is_rejected;
 }
 
-/* Blocks. ANS has a result for each of CHANGES; the list borrows from both. As in git, the list grows during the walk: the target of an entry, and the HEAD that points to an entry, are appended at the end. */
+/* Blocks. ANS has a result for each of CHANGES; the list borrows from both. As
+ * in git, the list grows during the walk: the target of an entry, and the HEAD
+ * that points to an entry, are appended at the end. */
 static void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
     enum refd_object_format format, const struct changes *changes,
     const struct refd_answer *ans, bool as_2_39)

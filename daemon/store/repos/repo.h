@@ -154,8 +154,8 @@ struct repos {
 	struct repo *open;
 	size_t nr_open;
 	struct repo_loose *loose; /* by id; of closed repositories */
-	struct fs *fs;          /* grows at its head; nothing is removed */
-	atomic_bool has_failed; /* a file system has failed to sync, ever */
+	struct fs *fs;            /* grows at its head; nothing is removed */
+	atomic_bool has_failed;   /* a file system has failed to sync, ever */
 	struct sync_failures *sync_failures; /* borrowed; or NULL */
 	struct repos_report report;
 };

@@ -1,6 +1,6 @@
 /*
- * Files: the beginning and the end of a pass. Stages the values of a repository,
- * and releases its locks and files.
+ * Files: the beginning and the end of a pass. Stages the values of a
+ * repository, and releases its locks and files.
  *
  * What fails:
  *	a value can't be staged		the update fails, or its atomic

@@ -222,11 +222,7 @@ int stk_publish(struct stack_update *u)
 	if (r > 0)
 		r = stack_update_list(u);
 	if (r == 0)
-		r = stack_sync_base(u, INT64_MIN, false);
-	if (r < 0)
-		return r;
-	stack_sync_begin(u, NULL, false);
-	r = stack_sync_end(u);
+		r = stack_sync_all(u, NULL, INT64_MIN, false);
 	return r < 0 ? r : stack_update_place(u);
 }
 

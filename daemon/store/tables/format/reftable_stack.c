@@ -94,6 +94,17 @@ static int expect_no_table(const struct sys *sys, int dirfd,
 /* ---- tables ---- */
 
 /* A carriage return is a sign of an edited list. */
+bool reftable_stack_lists(const char *list, const char *name)
+{
+	const size_t len = strlen(name);
+	const char *end;
+
+	for (; (end = strchr(list, '\n')) != NULL; list = end + 1)
+		if ((size_t)(end - list) == len && memcmp(list, name, len) == 0)
+			return true;
+	return false;
+}
+
 bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);

@@ -43,6 +43,8 @@ void reftable_stack_close(struct reftable_stack *stack);
 
 /* Can NAME be a line of the list: one component of a path? Pure. */
 bool reftable_stack_is_name(const char *name);
+/* Is NAME a line of LIST, the text of a list? Pure. */
+bool reftable_stack_lists(const char *list, const char *name);
 
 /* Reads the list into stack->list and list_stat, and opens no table. */
 int reftable_stack_read_list(const struct sys *sys, int dirfd,

@@ -376,12 +376,7 @@ static int stage(struct stack_place *place)
 	if (r == 0)
 		r = stack_update_list(u);
 	/* Nobody knows which tables of git are durable. */
-	if (r == 0)
-		r = stack_sync_base(u, INT64_MIN, false);
-	if (r < 0)
-		return r;
-	stack_sync_begin(u, NULL, false);
-	return stack_sync_end(u);
+	return r == 0 ? stack_sync_all(u, NULL, INT64_MIN, false) : r;
 }
 
 int stack_places_write(struct stack_replay *sr)

@@ -134,17 +134,6 @@ static int lock(struct stack_update *u, int64_t before_ns, bool covers_all)
 	}
 }
 
-static int flush(struct stack_update *u, struct flusher *flusher,
-    int64_t before_ns, bool covers_all)
-{
-	int r = stack_sync_base(u, before_ns, covers_all);
-
-	if (r < 0)
-		return r;
-	stack_sync_begin(u, flusher, covers_all);
-	return stack_sync_end(u);
-}
-
 int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
     int64_t before_ns, bool covers_all)
 {
@@ -153,7 +142,7 @@ int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
 	if (r == 0)
 		r = stack_update_list(u);
 	if (r == 0)
-		r = flush(u, flusher, before_ns, covers_all);
+		r = stack_sync_all(u, flusher, before_ns, covers_all);
 	if (r < 0)
 		return r;
 	r = stack_update_place(u);

@@ -65,17 +65,6 @@ void stack_snapshot_forget(struct stack *stack)
 	free(durable_list);
 }
 
-/* Is NAME a line of LIST? */
-static bool is_listed(const char *list, const char *name)
-{
-	const size_t len = strlen(name);
-
-	for (; list != NULL && *list != '\0'; list = strchr(list, '\n') + 1)
-		if (strncmp(list, name, len) == 0 && list[len] == '\n')
-			return true;
-	return false;
-}
-
 static bool was_durable(const struct stack_snapshot *last, const char *name)
 {
 	size_t i;
@@ -102,7 +91,8 @@ static int mark_durable(struct stack *stack, const struct stack_snapshot *last,
 		name = snap->tables.tables[i].name;
 		atomic_init(&snap->is_durable[i],
 		    was_durable(last, name) ||
-			is_listed(stack->durable_list, name));
+			(stack->durable_list != NULL &&
+			    reftable_stack_lists(stack->durable_list, name)));
 	}
 	pthread_mutex_unlock(&stack->mutex);
 	return 0;

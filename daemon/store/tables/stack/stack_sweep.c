@@ -16,17 +16,6 @@
 /* Of a directory, for a scan under the list lock. */
 #define ENTRIES_MAX 1000
 
-static bool is_listed(const struct reftable_stack *stack, const char *name)
-{
-	const char *line = stack->list, *end;
-	const size_t len = strlen(name);
-
-	for (; (end = strchr(line, '\n')) != NULL; line = end + 1)
-		if ((size_t)(end - line) == len && memcmp(line, name, len) == 0)
-			return true;
-	return false;
-}
-
 /* The lock also has the inode of a file in stage/. */
 static bool is_table(const char *name)
 {
@@ -77,7 +66,7 @@ void stack_tidy_end(struct stack *stack)
 	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return;
 	while (stack_take_due(stack, table))
-		if (!is_listed(&snap->tables, table))
+		if (!reftable_stack_lists(snap->tables.list, table))
 			SYS(stack->sys, unlinkat, stack->dirfd, table);
 	stack_snapshot_put(snap);
 }
@@ -112,7 +101,7 @@ static void retire_stale(struct stack *stack, const struct stack_snapshot *snap,
 	struct reftable_table table;
 	int r;
 
-	if (!is_table(name) || is_listed(&snap->tables, name))
+	if (!is_table(name) || reftable_stack_lists(snap->tables.list, name))
 		return;
 	r = reftable_table_open(stack->sys, stack->dirfd, name, &table, &fault);
 	if (r < 0) {
@@ -170,7 +159,8 @@ static int walk(struct stack *stack, const struct reftable_stack *list,
 	if (r < 0)
 		return r;
 	while ((r = SYS(stack->sys, dir_next, dir, &entry)) > 0) {
-		if (!is_table(entry.name) || is_listed(list, entry.name))
+		if (!is_table(entry.name) ||
+		    reftable_stack_lists(list->list, entry.name))
 			continue;
 		if (!array_has_u64(inodes, nr, entry.ino))
 			++*foreign;

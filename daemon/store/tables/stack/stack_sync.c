@@ -221,3 +221,14 @@ int stack_sync_end(struct stack_update *u)
 	u->is_list_flushed = u->list_fd >= 0;
 	return 0;
 }
+
+int stack_sync_all(struct stack_update *u, struct flusher *flusher,
+    int64_t before_ns, bool covers_all)
+{
+	int r = stack_sync_base(u, before_ns, covers_all);
+
+	if (r < 0)
+		return r;
+	stack_sync_begin(u, flusher, covers_all);
+	return stack_sync_end(u);
+}

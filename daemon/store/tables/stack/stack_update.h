@@ -190,6 +190,9 @@ void stack_sync_begin(struct stack_update *u, struct flusher *flusher,
 /* Waits. 0, or u->err: the first failure. No rename may follow, and the files
  * must not be synced again. */
 int stack_sync_end(struct stack_update *u);
+/* The base, then table, list and directory: without a journal beside. */
+int stack_sync_all(struct stack_update *u, struct flusher *flusher,
+    int64_t before_ns, bool covers_all);
 
 /* ---- publishing ---- */
 

@@ -1,6 +1,7 @@
 """The cases of tests/long/group_join.sh.
 
     group_join.py REFD-GROUP DIRECTORY BINARIES UID"""
+import glob
 import os
 import random
 import signal
@@ -295,6 +296,50 @@ def test_lead():
     compare('c leads', [a, b, c], REPOS[:4])
 
 
+def test_damaged():
+    """A pack of the leader is overwritten. Another node leads as soon as refd
+    group verify has found it, and nothing else stops."""
+    pack = max(glob.glob(f'{c.root}/long.git/objects/pack/*.pack'),
+               key=os.path.getsize)
+    os.chmod(pack, 0o600)
+    with open(pack, 'r+b') as f:
+        f.seek(os.path.getsize(pack) // 2)
+        f.write(b'damaged!' * 4)
+    status, said = c.command('verify')
+    report('verify finds the damage', status == 1 and
+           "long.git: is damaged on the node 'c'" in said, said)
+    # The command of the administrator holds for a minute.
+    report('c gives the lead away', wait_for(
+        90, lambda: 'leader' in (a.role(), b.role())), c.message())
+    leader = a if a.role() == 'leader' else b
+    status, said = leader.command('status')
+    report('status tells the node and the command', status == 1 and
+           "the node 'c' has damaged objects in 'long.git'" in said and
+           'refd group verify --repair there' in said, said)
+    status, said = c.command('verify', f'{c.root}/sha256.git')
+    report('another repository is whole', status == 0, said)
+    main = leader.git('long.git', 'rev-parse', 'main')
+    done = leader.run('update', '--git-dir', f'{leader.root}/long.git',
+                      'refs/heads/damaged', main)
+    report('the new leader takes an update', done.returncode == 0, done.stderr)
+    # A damaged node is better than none.
+    for node in (a, b):
+        node.group.send_signal(signal.SIGSTOP)
+        node.daemon.send_signal(signal.SIGSTOP)
+    report('c leads, as no other node can', c.await_role('leader'),
+           c.message())
+    for node in (a, b):
+        node.kill(signal.SIGCONT)
+    report('c gives the lead away again', wait_for(
+        90, lambda: 'leader' in (a.role(), b.role())), c.message())
+    status, said = c.command('verify', '--repair')
+    report('verify --repair', 'long.git: repaired with' in said, said)
+    said = leader.command('status')[1]
+    report('a verify without damage takes it away', 'damaged' not in said,
+           said)
+    compare('damaged', [a, b, c], REPOS[:4])
+
+
 def test_again():
     """c has lost its state, and has an old copy of the repositories."""
     c.kill()
@@ -358,4 +403,4 @@ def test_begin():
 
 
 run_cases(pg, nodes, test_begin, test_refused, test_join, test_lead,
-          test_again)
+          test_damaged, test_again)

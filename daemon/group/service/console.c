@@ -107,7 +107,7 @@ int console_create(const struct group_config *config,
 
 /* ---- status ---- */
 
-/* False: a node cannot use the log. */
+/* False: a node cannot use the log, or is damaged. */
 static bool print_nodes(struct session *s)
 {
 	struct params p = { 0 };
@@ -121,7 +121,7 @@ static bool print_nodes(struct session *s)
 	    "  (SELECT max(lsn) FROM refd.log WHERE grp = $1) - applied),"
 	    " CASE seen WHEN " CONSOLE_JOINS " THEN 'joins the group'"
 	    " ELSE format('was seen %s seconds ago', greatest(0,"
-	    "  round(extract(epoch FROM now() - seen)))) END, refuses"
+	    "  round(extract(epoch FROM now() - seen)))) END, refuses, damaged"
 	    " FROM refd.node WHERE grp = $1 ORDER BY node",
 	    &p);
 	if (!r)
@@ -138,6 +138,14 @@ static bool print_nodes(struct session *s)
 		    "node %s: has applied LSN %s, lacks %s rows, %s",
 		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
 		    PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
+		if (PQgetisnull(r, i, 5))
+			continue;
+		are_right = false;
+		say_error(
+		    "the node '%s' has damaged objects in '%s', and leads "
+		    "only if no other node can: run refd group verify "
+		    "--repair there",
+		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 5));
 	}
 	PQclear(r);
 	return are_right;

@@ -104,25 +104,34 @@ static enum room find_room(const struct hold_thread *t, const char **fullest)
 }
 
 /* This node leads. */
-static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path)
+static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path,
+    bool is_damaged)
 {
-	if (t->s.conn && refd_now_ms() - t->room_ms >= FULL_MS &&
-	    lease_wish(&t->s, epoch) == LEASE_DONE)
+	const bool is_full = refd_now_ms() - t->room_ms >= FULL_MS;
+
+	if (!t->s.conn || !(is_full || is_damaged) ||
+	    lease_wish(&t->s, epoch, is_full) != LEASE_DONE)
+		return;
+	if (is_full)
 		say_warning("the file system of '%s' is full, so a node with "
 			    "room shall lead: make room there",
 		    path);
+	else
+		say_warning("this node has damaged objects, so another node "
+			    "shall lead: run refd group verify --repair here");
 }
 
 /* Says that this node is alive. IS_LEADER: tells the daemon how far group.held
  * other nodes are that are alive, too. The daemon of a follower may be busy
- * with rows, and would keep this thread waiting. */
-static void tell_near(struct hold_thread *t, bool is_leader, enum room room)
+ * with rows, and would keep this thread waiting. True: this node has damaged
+ * objects, and another one is alive. */
+static bool tell_near(struct hold_thread *t, bool is_leader, enum room room)
 {
 	const struct group_config *config = t->s.config;
 	struct group_frame f = { .type = GROUP_NEAR, .near.lsn = INT64_MAX };
 	struct params p = { 0 };
 	PGresult *r;
-	bool are_enough;
+	bool are_enough, is_damaged = false;
 
 	params_text(&p, config->name);
 	params_text(&p, config->node);
@@ -132,33 +141,37 @@ static void tell_near(struct hold_thread *t, bool is_leader, enum room room)
 	r = session_run(&t->s,
 	    "WITH alive AS (UPDATE refd.node"
 	    " SET seen = clock_timestamp(), has_room = $4"
-	    " WHERE grp = $1 AND node = $2 AND machine = $5)"
-	    " SELECT applied FROM refd.node WHERE grp = $1 AND node <> $2"
+	    " WHERE grp = $1 AND node = $2 AND machine = $5"
+	    " RETURNING damaged IS NOT NULL AS it)"
+	    " SELECT applied, (SELECT it FROM alive) FROM refd.node WHERE grp = $1 AND node <> $2"
 	    " AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
 	    " AND clock_timestamp() + interval '5 seconds'"
 	    " ORDER BY applied DESC OFFSET greatest($3::bigint - 1, 0) LIMIT 1",
 	    &p);
 	if (!r)
-		return;
+		return false;
+	if (PQntuples(r) == 1)
+		is_damaged = *PQgetvalue(r, 0, 1) == 't';
 	are_enough = config->held == 0 || PQntuples(r) == 1;
 	if (config->held > 0 && are_enough)
 		f.near.lsn = session_number(r, 0, 0);
 	PQclear(r);
 	if (are_enough && is_leader)
 		daemon_link_send(t->asks.link, &f);
+	return is_damaged;
 }
 
 static void tell_state(struct hold_thread *t, const struct lease *lease)
 {
-	bool is_leader = !strcmp(lease->owner, t->s.config->node);
+	bool is_leader = !strcmp(lease->owner, t->s.config->node), is_damaged;
 	const char *path;
 	enum room room = find_room(t, &path);
 
 	if (room != ROOM_NONE)
 		t->room_ms = refd_now_ms();
-	tell_near(t, is_leader, room);
+	is_damaged = tell_near(t, is_leader, room);
 	if (is_leader)
-		give_lead(t, lease->epoch, path);
+		give_lead(t, lease->epoch, path, is_damaged);
 }
 
 /* A former primary that still accepts writes has no answers. */

@@ -223,7 +223,8 @@ static const char pin_sql[] =
     " SELECT grp, $2, applied, " CONSOLE_JOINS " FROM refd.node"
     " WHERE grp = $1 AND node = $3"
     " ON CONFLICT (grp, node) DO UPDATE SET applied = excluded.applied,"
-    " seen = excluded.seen, machine = NULL, refuses = NULL"
+    " seen = excluded.seen, machine = NULL, refuses = NULL,"
+    " damaged = NULL"
     " WHERE node.seen <= clock_timestamp() - " CONSOLE_SEEN
     " RETURNING applied";
 

@@ -7,7 +7,9 @@
 
 #define GRACE_MS 500 /* of a transaction that blocks a takeover */
 /* Between two wishes of any nodes, if nobody calls refd group promote. */
-#define WISH_PAUSE_MS 60000
+#define WISH_PAUSE "interval '1 minute'"
+/* A node with damaged objects leaves a lease that is over to other nodes. */
+#define DAMAGED_PAUSE "interval '2 s'"
 
 /* Group, node, epoch, milliseconds. */
 #define PROLONG                                                                \
@@ -104,21 +106,22 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch)
 }
 
 /* A takeover ends the wish, and keeps its time in the column ASKED. */
-enum lease_result lease_wish(struct session *s, uint64_t epoch)
+enum lease_result lease_wish(struct session *s, uint64_t epoch, bool is_full)
 {
 	return change(s,
 	    "UPDATE refd.lease"
 	    " SET successor = roomy.node, asked = clock_timestamp()"
 	    " FROM (SELECT node FROM refd.node"
 	    "  WHERE grp = $1 AND node <> $2 AND has_room"
+	    "  AND (damaged IS NULL OR $4 = 1)"
 	    "  AND applied = (SELECT max(lsn) FROM refd.log WHERE grp = $1)"
 	    "  AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
 	    "  AND clock_timestamp() + interval '5 seconds'"
-	    "  ORDER BY node LIMIT 1) AS roomy"
+	    "  ORDER BY damaged IS NOT NULL, node LIMIT 1) AS roomy"
 	    " WHERE grp = $1 AND owner = $2 AND epoch = $3"
 	    " AND coalesce(asked, '-infinity')"
-	    "  < clock_timestamp() - $4 * interval '1 millisecond'",
-	    epoch, WISH_PAUSE_MS);
+	    "  < clock_timestamp() - " WISH_PAUSE,
+	    epoch, is_full);
 }
 
 /* ---- taking over ---- */
@@ -129,7 +132,9 @@ static const char take[] =
     "UPDATE refd.lease SET epoch = epoch + 1, owner = $2, successor = NULL,"
     " until = clock_timestamp() + $4 * interval '1 millisecond'"
     " WHERE grp = $1 AND epoch = $3"
-    " AND (owner = $2 OR until <= clock_timestamp())";
+    " AND (owner = $2 OR until <= clock_timestamp()"
+    " - coalesce((SELECT " DAMAGED_PAUSE " FROM refd.node WHERE grp = $1"
+    " AND node = $2 AND damaged IS NOT NULL), '0'))";
 
 struct blockers {
 	struct session *s;  /* which is blocked */

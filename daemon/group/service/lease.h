@@ -55,17 +55,20 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch);
 
 /*
  * Wishes, as refd group promote does, that a node with room and with all rows
- * leads in place of this one, the leader in EPOCH. DONE: there is a wish. LOST:
- * there is no such node, another wish was made in the last minute, or the lease
- * has another epoch or owner.
+ * leads in place of this one, the leader in EPOCH. A node with damaged objects
+ * is wished last, and only if this one IS_FULL, because a full disk stops all
+ * repositories, and damage stops one. DONE: there is a wish. LOST: there is no
+ * such node, another wish was made in the last minute, or the lease has another
+ * epoch or owner.
  */
-enum lease_result lease_wish(struct session *s, uint64_t epoch);
+enum lease_result lease_wish(struct session *s, uint64_t epoch, bool is_full);
 
 /*
  * Takes the lease of FROM, if it is over or of this node, with the epoch
- * FROM + 1. Waits for the transactions of FROM, and ends their sessions after a
- * moment. DONE: no later transaction of FROM can insert a row, and this is
- * proven. FAILED: not known.
+ * FROM + 1. A node with damaged objects waits two seconds behind the end, for
+ * another node. Waits for the transactions of FROM, and ends their sessions
+ * after a moment. DONE: no later transaction of FROM can insert a row, and this
+ * is proven. FAILED: not known.
  */
 enum lease_result lease_take(struct session *s, uint64_t from);
 

@@ -19,7 +19,7 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" ALTER objects SET STORAGE external;"
 	"CREATE TABLE refd.node (grp text, node text, applied bigint NOT NULL,"
 	" seen timestamptz NOT NULL, has_room boolean NOT NULL DEFAULT false,"
-	" machine text, refuses text, PRIMARY KEY (grp, node));"
+	" machine text, refuses text, damaged text, PRIMARY KEY (grp, node));"
 	"CREATE UNLOGGED TABLE refd.want (grp text, id uuid, node text"
 	" NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),"
 	" repo uuid NOT NULL, path bytea NOT NULL, is_new boolean NOT NULL,"

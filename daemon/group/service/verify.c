@@ -27,6 +27,8 @@ struct verify {
 	struct fetch_site site;
 	bool repairs;
 	size_t nr_repos, nr_wrong; /* NR_WRONG: repositories */
+	char *damaged;             /* the first one; owned; or NULL */
+	bool is_unsure;            /* some objects were not read */
 };
 
 /* One repository. */
@@ -261,12 +263,15 @@ static void check_objects(struct verified *f, struct whole *w)
 		whole_print(w);
 		if (f->v->repairs && repair(f, w))
 			break;
+		if (!f->v->damaged)
+			f->v->damaged = xstrdup(f->path);
 		find(f, "is damaged on the node '%s'%s", f->v->config->node,
 		    f->v->repairs ?
 			"" :
 			": repair it with refd group verify --repair");
 		break;
 	case WHOLE_UNKNOWN:
+		f->v->is_unsure = true;
 		find(f, "its objects were not checked: %s", why.data);
 		break;
 	}
@@ -290,6 +295,7 @@ static void open_objects(struct verified *f, const struct listing *own,
 		listing_add_values(own, &w.heads);
 		check_objects(f, &w);
 	} else {
+		f->v->is_unsure = true;
 		find(f, "its objects were not checked: %s", why.data);
 	}
 	whole_done(&w);
@@ -362,6 +368,7 @@ static void verify(struct verified *f)
 			open_objects(f, &own, format);
 		compare_all(f);
 	} else {
+		f->v->is_unsure = true;
 		find(f, "not compared: %s", why.data);
 	}
 	listing_done(&own);
@@ -411,8 +418,31 @@ static void verify_all(struct verify *v, char *const *repos)
 	if (*repos)
 		for (; *repos && !interrupt_came(); repos++)
 			verify_named(v, *repos);
-	else if (!scan_repositories(v->root, look, v))
+	else if (!scan_repositories(v->root, look, v)) {
+		v->is_unsure = true;
 		v->nr_wrong++;
+	}
+}
+
+/* refd-group reads this, because a damaged node shall not lead if another one
+ * can. Only a look at all objects takes a former finding away. */
+static void note_damage(const struct verify *v)
+{
+	struct session s = { .config = v->config };
+	struct params p = { 0 };
+
+	if (!v->damaged && (v->is_unsure || interrupt_came()))
+		return;
+	console_session_open(&s);
+	params_text(&p, v->config->name);
+	params_text(&p, v->config->node);
+	params_text(&p, v->damaged);
+	if (session_change(&s,
+		"UPDATE refd.node SET damaged = $3"
+		" WHERE grp = $1 AND node = $2",
+		&p) < 0)
+		console_session_die(&s, SESSION_AWAY);
+	session_done(&s);
 }
 
 /* ---- the directory for git ---- */
@@ -447,7 +477,9 @@ static char *make_git_dirs(void)
 int verify_run(const struct group_config *config, char *const *repos,
     bool repairs)
 {
-	struct verify v = { .config = config, .repairs = repairs };
+	struct verify v = { .config = config,
+		.repairs = repairs,
+		.is_unsure = *repos != NULL };
 	char *dir, root[PATH_MAX];
 
 	if (!config->nr_roots || !realpath(config->roots[0], root))
@@ -459,8 +491,10 @@ int verify_run(const struct group_config *config, char *const *repos,
 		.dir = dir };
 	interrupt_catch();
 	verify_all(&v, repos);
+	note_damage(&v);
 	print_line(stdout, "%zu repositories verified, %zu with findings",
 	    v.nr_repos, v.nr_wrong);
+	free(v.damaged);
 	free(dir);
 	return interrupt_came() ? INTERRUPT_STATUS :
 	    v.nr_wrong > 0      ? EXIT_FAILED :

@@ -108,7 +108,7 @@ static struct server *make_server(const struct config *cfg,
 		.roots = (const char *const *)cfg->roots,
 		.nr_roots = cfg->nr_roots,
 		.metrics_path = cfg->metrics_path,
-		.has_group = cfg->node != NULL,
+		.shares_rows = cfg->node != NULL,
 		.metrics_fd = live->metrics_fd,
 		.admin_fd = live->admin_fd,
 		.listen_fd = live->listen_fd,
@@ -204,14 +204,14 @@ static int confine(const struct config *cfg, struct confined *c, char **why)
 	return 0;
 }
 
-static int share_group_socket(struct replica *replica,
+static int share_replica_socket(struct replica *replica,
     const struct server *server, char **why)
 {
 	int fd;
 
 	if (replica == NULL)
 		return 0;
-	fd = server_group_socket(server);
+	fd = server_replica_socket(server);
 	if (fd < 0 &&
 	    asprintf(why, "cannot share the socket for refd-group: %s",
 		strerror(-fd)) < 0)
@@ -305,7 +305,7 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 	else if (open_store(cfg, server, &live, &replica, &store, &why) < 0 ||
 	    live_config_rules(store, cfg) < 0 ||
 	    server_listen(server, &why) < 0 ||
-	    share_group_socket(replica, server, &why) < 0 ||
+	    share_replica_socket(replica, server, &why) < 0 ||
 	    confine(cfg, &live.confined, &why) < 0)
 		report_failed_start(p, why);
 	else

@@ -38,7 +38,7 @@
 #define BACKOFF_MIN_NS (1 * MS)
 #define BACKOFF_MAX_NS (50 * MS)
 #define ALONE_AFTER_NS (10 * MS)
-/* So long an update waits until its ref has the value of the group again. */
+/* So long an update waits until its ref has the acknowledged value again. */
 #define DIVERGED_NS ((int64_t)10000 * MS)
 
 /* The most updates of a batch that comes back at once, and the updates in a

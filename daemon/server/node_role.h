@@ -12,7 +12,7 @@
 struct server;
 
 struct node_role {
-	/* "single": there is no group. "leader", "follower". "waits": none of
+	/* "single": it is alone. "leader", "follower". "waits": none of
 	 * them, as the daemon does not serve or the group is out of reach.
 	 * Static. */
 	const char *name;

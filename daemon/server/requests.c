@@ -35,13 +35,13 @@ void requests_hello(const struct server *server, struct refd_hello *hello)
 static const char *why_unsupported(const struct server *server,
     const struct refd_request *req)
 {
-	const bool has_group = server->cfg.has_group;
+	const bool shares_rows = server->cfg.shares_rows;
 
-	if (req->level.kind > REFD_LEVEL_LOGGED && has_group)
+	if (req->level.kind > REFD_LEVEL_LOGGED && shares_rows)
 		return "level: in a group every update is logged, and "
 		       "group.held says for all of them how many other nodes "
 		       "have the objects; for applied, use refd wait there";
-	if (req->level.kind > REFD_LEVEL_LOCAL && !has_group)
+	if (req->level.kind > REFD_LEVEL_LOCAL && !shares_rows)
 		return "level: this daemon belongs to no group, so it can "
 		       "promise the level local only";
 	return NULL;

@@ -333,9 +333,9 @@ int server_listen(struct server *server, char **why)
 	return sockets_open(server, why);
 }
 
-int server_group_socket(const struct server *server)
+int server_replica_socket(const struct server *server)
 {
-	return listener_share(server->sockets.group);
+	return listener_share(server->sockets.replica);
 }
 
 enum server_end server_serve(struct server *server, struct store *store)

@@ -43,7 +43,7 @@ struct server_config {
 	const char *const *roots;
 	size_t nr_roots;
 	const char *metrics_path; /* NULL: none */
-	bool has_group;           /* <state>/group.sock is opened */
+	bool shares_rows;         /* <state>/group.sock is opened */
 	/* Listening sockets of the service manager; -1: none, so the server
 	 * makes a socket. */
 	int metrics_fd, admin_fd, listen_fd;
@@ -69,8 +69,8 @@ void server_awaiting(void *server, const char *list);
 /* Opens the sockets. Negative errno and *WHY as listener_open(). */
 int server_listen(struct server *server, char **why);
 /* A descriptor that listens for refd-group, owned by the caller. Negative
- * errno. After server_listen(), if there is a group. */
-int server_group_socket(const struct server *server);
+ * errno. After server_listen(), with SHARES_ROWS. */
+int server_replica_socket(const struct server *server);
 
 /* Applies SETTINGS. Loop thread, for reload_calls.apply. */
 void server_set(struct server *server, const struct server_settings *settings);

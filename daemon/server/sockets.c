@@ -110,17 +110,17 @@ static int open_for_metrics(struct server *server, char **why)
 /* ---- refd-group ---- */
 
 /* The store accepts the connection. */
-static int open_for_group(struct server *server, char **why)
+static int open_for_replica(struct server *server, char **why)
 {
 	const struct server_config *cfg = &server->cfg;
 	char *path;
 	int r;
 
-	if (!cfg->has_group)
+	if (!cfg->shares_rows)
 		return 0;
 	if (asprintf(&path, "%s/group.sock", cfg->state_dir) < 0)
 		return -ENOMEM;
-	r = listener_open(cfg->sys, path, 0600, &server->sockets.group, why);
+	r = listener_open(cfg->sys, path, 0600, &server->sockets.replica, why);
 	free(path);
 	return r;
 }
@@ -136,7 +136,7 @@ int sockets_open(struct server *server, char **why)
 	if (r < 0)
 		return r;
 	open_for_admins(server);
-	r = open_for_group(server, why);
+	r = open_for_replica(server, why);
 	if (r < 0)
 		return r;
 	return open_for_metrics(server, why);
@@ -146,7 +146,7 @@ void sockets_close(struct sockets *sockets)
 {
 	listener_close(sockets->clients);
 	listener_close(sockets->admin);
-	listener_close(sockets->group);
+	listener_close(sockets->replica);
 	listener_close(sockets->metrics);
 	metrics_http_free(sockets->metrics_http);
 	*sockets = (struct sockets){ 0 };

@@ -16,7 +16,7 @@ struct sockets {
 	struct listener *clients;
 	struct listener *admin;            /* NULL: could not be opened */
 	struct listener *metrics;          /* NULL: not configured */
-	struct listener *group;            /* NULL: there is no group */
+	struct listener *replica;          /* refd-group; NULL: none */
 	struct metrics_http *metrics_http; /* the same */
 };
 

@@ -15,7 +15,7 @@ static int open_alone(struct replica *r, char **why)
 {
 	const struct replica_host *host = r->host;
 
-	if (host->cfg->is_offline || !journal_is_in_group(host->journal))
+	if (host->cfg->is_offline || !journal_shares_rows(host->journal))
 		return 0;
 	*why = repo_why("the journal in '%s' belongs to a node of a group: set "
 			"group.name and group.node, or leave the group by "

@@ -165,8 +165,8 @@ struct store_report {
 };
 /* Call before store_start() and before any answer. *DEFERRED counts records
  * that wait for a foreign lock or a missing repository. Negative errno:
- * serving would break a promise. -ENOTRECOVERABLE: the journal is of a group of
- * nodes, and recovery would give up an update of the group; nothing was
+ * serving would break a promise. -ENOTRECOVERABLE: other machines have the
+ * rows, too, and recovery would give up an update here; nothing was
  * forgotten. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *deferred);
@@ -210,8 +210,8 @@ bool store_may_commit(struct store *store, const struct txn *txn);
 size_t store_max_batches(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
-/* The log to which the LSNs of transactions belong: the log of the group, or
- * the journal. ID is all zeros if the group is not known yet. Any thread. */
+/* The log to which the LSNs of transactions belong (replica.token_log). Any
+ * thread. */
 void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
 /* Would a batch be prepared at once? If not, updates should gather, and the
  * batches that are taking locks hurry: ask only with a batch to form. WAKE is

@@ -317,7 +317,7 @@ static int open_replica(struct store *s, char **why)
 bool store_is_in_group(struct store *s, uint64_t *lsn)
 {
 	*lsn = journal_group_lsn(s->journal);
-	return journal_is_in_group(s->journal);
+	return journal_shares_rows(s->journal);
 }
 
 int store_join_group(struct store *s, uint64_t lsn, journal_given_fn *next,

@@ -489,11 +489,11 @@ START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 	struct journal *j;
 
 	j = start_with(69);
-	ck_assert(journal_is_in_group(j));
+	ck_assert(journal_shares_rows(j));
 	journal_set_group(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
 	ck_assert_int_eq(journal_leave_group(j), 0);
-	ck_assert(!journal_is_in_group(j));
+	ck_assert(!journal_shares_rows(j));
 	ck_assert_uint_eq(left_at(j), 70);
 	journal_group_uuid(j, uuid);
 	assert_group(j, 70, uuid);
@@ -506,13 +506,13 @@ START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 	assert_group(j, 70, uuid);
 	help_close(j);
 	j = help_open_here();
-	ck_assert(!journal_is_in_group(j));
+	ck_assert(!journal_shares_rows(j));
 	ck_assert_int_eq(journal_leave_group(j), 0);
 	assert_group(j, 70, uuid);
 	journal_set_group(j, uuid);
-	ck_assert(!journal_is_in_group(j));
+	ck_assert(!journal_shares_rows(j));
 	ck_assert_int_eq(commit(j, 3, 71), 0);
-	ck_assert(journal_is_in_group(j));
+	ck_assert(journal_shares_rows(j));
 	assert_group(j, 71, uuid);
 	ck_assert_int_eq(journal_leave_group(j), 0);
 	ck_assert_uint_eq(left_at(j), 71);
@@ -526,11 +526,11 @@ START_TEST(a_journal_without_rows_of_a_group)
 {
 	struct journal *j = help_open_here();
 
-	ck_assert(!journal_is_in_group(j));
+	ck_assert(!journal_shares_rows(j));
 	ck_assert_int_eq(journal_leave_group(j), 0);
 	ck_assert_uint_eq(left_at(j), 1);
 	ck_assert_uint_eq(journal_group_lsn(j), 1);
-	ck_assert(!journal_is_in_group(j));
+	ck_assert(!journal_shares_rows(j));
 	help_close(j);
 }
 END_TEST
@@ -545,7 +545,7 @@ START_TEST(a_row_that_waits_keeps_the_journal_in_its_group)
 	ck_assert_int_eq(commit(j, 1, 70), 0);
 	ck_assert_int_eq(put_off(j, 71, 1, "one.git"), 0);
 	ck_assert_int_eq(journal_leave_group(j), -EBUSY);
-	ck_assert(journal_is_in_group(j));
+	ck_assert(journal_shares_rows(j));
 	assert_group(j, 71, ours);
 	ck_assert_int_eq(commit(j, 2, 71), 0);
 	ck_assert_int_eq(journal_leave_group(j), 0);

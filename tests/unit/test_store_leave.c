@@ -66,7 +66,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	memfs_crash(fs);
 	world_crash(s->w);
 	ck_assert_int_eq(world_start(s->w), 0);
-	ck_assert(journal_is_in_group(s->w->store.journal));
+	ck_assert(journal_shares_rows(s->w->store.journal));
 	return s;
 }
 
@@ -125,7 +125,7 @@ static const char *look(void *arg, const struct sweep_now *now)
 			return "no start after a failure";
 	}
 	j = s->w->store.journal;
-	is_in = journal_is_in_group(j);
+	is_in = journal_shares_rows(j);
 	journal_group_uuid(j, uuid);
 	if (is_in && nr_marked(s) < NR_MARKS)
 		return "the node is in the group, and git may write";
@@ -137,7 +137,7 @@ static const char *look(void *arg, const struct sweep_now *now)
 		return "the repetition fails";
 	if (!is_in && memcmp(uuid, s->uuid, sizeof(uuid)) != 0)
 		return "the repetition has other words for a new group";
-	if (journal_is_in_group(j) || journal_group_lsn(j) != 1)
+	if (journal_shares_rows(j) || journal_group_lsn(j) != 1)
 		return "the repetition does not leave the group";
 	return nr_marked(s) == 0 ? NULL : "the repetition leaves a mark";
 }

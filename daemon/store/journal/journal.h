@@ -227,8 +227,9 @@ int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
  * trimmed or not; at first the LSN of journal_join_group(). 0: the journal was
  * never a group's. Any thread, as for the next three. */
 uint64_t journal_group_lsn(struct journal *j);
-/* False also after journal_leave_group(), until a row of a group follows. */
-bool journal_is_in_group(struct journal *j);
+/* Do other machines have the rows, too? False also after
+ * journal_leave_group(), until a row of a group follows. */
+bool journal_shares_rows(struct journal *j);
 /* UUID: the group of the rows; zeros: none yet. */
 void journal_group_uuid(struct journal *j, uint8_t uuid[16]);
 /* UUID is written with the next row of the group; before such a row nothing is

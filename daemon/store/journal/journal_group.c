@@ -43,7 +43,7 @@ static bool has_left(const struct journal_group *group)
 	return group_left_lsn(group->uuid, &lsn) && lsn == group->lsn;
 }
 
-bool journal_is_in_group(struct journal *j)
+bool journal_shares_rows(struct journal *j)
 {
 	bool is_in;
 
@@ -102,7 +102,7 @@ int journal_leave_group(struct journal *j)
 	struct journal_group group = { .lsn = journal_group_lsn(j) };
 	int r;
 
-	if (group.lsn > 0 && !journal_is_in_group(j))
+	if (group.lsn > 0 && !journal_shares_rows(j))
 		return 0;
 	r = journal_each_waiting(j, refuse_waiting, NULL);
 	if (r != 0)

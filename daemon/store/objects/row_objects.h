@@ -1,6 +1,6 @@
 /*
- * The objects of an update that other nodes of a group may lack, as bytes for
- * the row in the log of the group (docs/decisions/028-row-objects.md).
+ * The objects of an update that other machines may lack, as bytes for the row
+ * in the log that they share (docs/decisions/028-row-objects.md).
  *
  * The repository is hostile input: every object is read by the object reader,
  * has the checksum which is its name, and the bounds below limit work and

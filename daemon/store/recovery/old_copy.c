@@ -372,7 +372,7 @@ int old_copy_look(struct repos *repos, struct journal *j,
 		.why = why };
 	int r;
 
-	if (!journal_is_in_group(j))
+	if (!journal_shares_rows(j))
 		return 0;
 	r = journal_reader_open(j, &l.reader);
 	if (r == 0) {

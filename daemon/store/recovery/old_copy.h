@@ -1,7 +1,7 @@
 /*
- * Are the repositories of a node of a group an older copy than its journal, as
- * after a restored backup? Such a node would tell its group that it has all
- * rows, and could lead with old refs.
+ * Are the repositories an older copy than a journal whose rows other machines
+ * have, too, as after a restored backup? Such a machine would tell the others
+ * that it has all rows, and could lead with old refs.
  *
  * The happy path: the last rows of the journal are read, the newest first, and
  * each ref has the value of its newest row.
@@ -35,9 +35,9 @@
  * row on.
  *
  * REPORT gets the first old ref of each repository. 0: there is none, or one
- * owner has all, or J is of no group. -ENOTRECOVERABLE and *WHY (NULL before),
- * to be freed, or NULL: the repositories are old. Another negative errno: J
- * can't be read.
+ * owner has all, or no other machine has the rows of J. -ENOTRECOVERABLE and
+ * *WHY (NULL before), to be freed, or NULL: the repositories are old. Another
+ * negative errno: J can't be read.
  */
 int old_copy_look(struct repos *repos, struct journal *j,
     const struct store_report *report, uint64_t after, uint64_t upto,

@@ -21,9 +21,9 @@
  *	one ref cannot be redone	deferred, aborted or left, see redo.c
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
- *	any of these in the journal of	-ENOTRECOVERABLE after all
- *	a group of nodes		repositories; otherwise the same
- *	the repositories of a group	-ENOTRECOVERABLE
+ *	any of these in a strict	-ENOTRECOVERABLE after all
+ *	recovery (recover.h)		repositories; otherwise the same
+ *	the same, and the repositories	-ENOTRECOVERABLE
  *	are an older copy (old_copy.h)
  */
 #include "daemon/store/recovery/recover.h"
@@ -72,7 +72,7 @@ static void stepped(void *arg, size_t nr)
 static void note_checkpoint(const struct recovery_run *run,
     const struct visit *v, const struct repo *repo)
 {
-	if (run->findings.is_group && v->rows != NULL && run->last_lsn > 0)
+	if (run->findings.is_strict && v->rows != NULL && run->last_lsn > 0)
 		repo_checkpoint_write(run->rec->sys, repo->refd_fd,
 		    commit_log_journal(run->rec->log), run->last_lsn);
 }
@@ -126,7 +126,7 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 		.this_boot = rec->this_boot,
 		.report = &run->report,
 		.has_object = rec->has_object,
-		.is_group = run->findings.is_group,
+		.is_strict = run->findings.is_strict,
 		.stepped = stepped,
 		.step_arg = run,
 		.arg = rec->arg };
@@ -349,7 +349,7 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	struct recovery_run run = { .rec = rec,
 		.visits_end = &run.visits,
 		.findings = { .report = rec->report,
-		    .is_group = journal_is_in_group(journal) },
+		    .is_strict = journal_shares_rows(journal) },
 		.report = { recover_findings_add, rec->report->progress,
 		    &run.findings } };
 	const uint64_t forgotten = journal_forgotten(journal);
@@ -444,7 +444,7 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	struct journal *journal = commit_log_journal(rec->log);
 	struct leftover_locks leftover = { .sys = rec->sys };
 	struct recover_findings findings = { .report = rec->report,
-		.is_group = journal_is_in_group(journal) };
+		.is_strict = journal_shares_rows(journal) };
 	const struct store_report report = { recover_findings_add,
 		rec->report->progress, &findings };
 	struct replay rp = { .sys = rec->sys,
@@ -452,7 +452,7 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 		.journal = journal,
 		.leftover = &leftover,
 		.report = &report,
-		.is_group = findings.is_group,
+		.is_strict = findings.is_strict,
 		.has_object = rec->has_object,
 		.arg = rec->arg };
 	struct recover_rows rows;

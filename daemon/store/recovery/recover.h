@@ -60,12 +60,12 @@ struct store_recovery {
  * members of a missing repository, or of a failed disk, are deferred. After an
  * error, serving would break a promise.
  *
- * In the journal of a group of nodes (journal_is_in_group()) no update may be
- * left or dropped on this node alone, or deferred, except in a missing
- * repository. Otherwise all findings are reported, nothing is forgotten, the
- * locks of the repository stay as evidence, and -ENOTRECOVERABLE is returned.
- * The next run starts over. The same is returned if the repositories are an
- * older copy than the journal (old_copy.h).
+ * If other machines have the rows, too (journal_shares_rows()), recovery is
+ * strict: no update may be left or dropped on this machine alone, or deferred,
+ * except in a missing repository. Otherwise all findings are reported, nothing
+ * is forgotten, the locks of the repository stay as evidence, and
+ * -ENOTRECOVERABLE is returned. The next run starts over. The same is returned
+ * if the repositories are an older copy than the journal (old_copy.h).
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 

@@ -3,14 +3,14 @@
  *
  * The happy path: each finding is passed on.
  *
- * In the journal of a group of nodes, a finding after which this node alone
+ * In a strict recovery (recover.h), a finding after which this machine alone
  * would have a value of its own is counted, and the first one explained.
  */
 #include <stdlib.h>
 
 #include "daemon/store/recovery/recover_internal.h"
 
-/* Does the node differ from the other nodes of its group after FINDING? A
+/* Does this machine differ from the others after FINDING? A
  * missing repository does not: its records are redone before anybody uses it
  * again. */
 static bool is_apart(enum store_finding finding)
@@ -34,7 +34,7 @@ void recover_findings_add(void *findings, const struct store_found *found)
 	struct recover_findings *f = findings;
 
 	f->report->found(f->report->arg, found);
-	if (!f->is_group || !is_apart(found->finding))
+	if (!f->is_strict || !is_apart(found->finding))
 		return;
 	f->nr_refused++;
 	if (f->why == NULL)

@@ -61,8 +61,8 @@ void recover_rows_done(struct recover_rows *rows);
 struct recover_notes {
 	struct journal_row *rows;
 	size_t nr, size;
-	/* Also in a group: the repositories are not there, or the rows were
-	 * deferred before. */
+	/* Also if recovery is strict: the repositories are not there, or the
+	 * rows were deferred before. */
 	bool may_defer;
 };
 
@@ -80,7 +80,7 @@ int recover_notes_replayed(struct recover_notes *notes,
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
 /* Writes all rows in one commit, durably. The original rows are durable
- * already. -ENOTRECOVERABLE: the journal is a group's, and a row aborts, or
+ * already. -ENOTRECOVERABLE: recovery is strict, and a row aborts, or
  * defers without NOTES->may_defer; nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
@@ -89,8 +89,8 @@ void recover_notes_done(struct recover_notes *notes);
 
 struct recover_findings {
 	const struct store_report *report; /* gets each finding */
-	bool is_group; /* the journal is of a group of nodes */
-	/* Findings that a group does not permit, and a sentence about the
+	bool is_strict;                    /* recover.h */
+	/* Findings that this does not permit, and a sentence about the
 	 * first, to be freed, or NULL. */
 	uint64_t nr_refused;
 	char *why;

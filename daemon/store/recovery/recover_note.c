@@ -4,8 +4,8 @@
  *
  * The happy path: nothing to write.
  *
- * Failures: memory, or the journal; the caller decides. In the journal of a
- * group of nodes such rows would be of this node alone, and are refused.
+ * Failures: memory, or the journal; the caller decides. If other machines have
+ * the rows, such rows would be of this one alone, and are refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -214,7 +214,7 @@ int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 
 	if (notes->nr == 0)
 		return 0;
-	if (journal_is_in_group(commit_log_journal(log)) && gives_up(notes))
+	if (journal_shares_rows(commit_log_journal(log)) && gives_up(notes))
 		return -ENOTRECOVERABLE;
 	r = commit_log_append(log, notes->rows, notes->nr, &mark);
 	if (r == 0)

@@ -76,7 +76,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	}
 	/* An older value, written now, would look like another writer's once
 	 * the object is back. */
-	if (rp->is_group && is_pruned)
+	if (rp->is_strict && is_pruned)
 		return 0;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)

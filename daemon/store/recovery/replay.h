@@ -67,7 +67,7 @@ struct replay {
 	struct repo *repo;
 	bool has_stacks;         /* the refs are in reftables */
 	bool git_syncs;          /* struct repo_config: git_syncs_refs */
-	bool is_group;           /* of nodes: nothing may be given up */
+	bool is_strict;          /* recover.h: nothing may be given up */
 	struct journal *journal; /* of the rows: has their objects */
 	struct leftover_locks *leftover;
 	const struct replay_row *older; /* forgotten rows; never redone */

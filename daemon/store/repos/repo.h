@@ -77,7 +77,7 @@ struct repo {
 	 * next (monotonic). */
 	atomic_uint_fast64_t nr_loose_made;
 	atomic_int_fast64_t pack_after_ns;
-	/* The last record of each group of refs since the repository was
+	/* The last record of each class of refs since the repository was
 	 * opened, from before the refs are unlocked. */
 	atomic_uint_fast64_t last_lsn[REPO_REF_GROUPS];
 	/* The records of looks, and the records from before the repository was

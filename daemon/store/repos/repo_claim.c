@@ -509,7 +509,7 @@ static int check_checkpoint(void *arg, const struct journal_repo *known)
 	    check->state_dir, (unsigned long long)last, known->path,
 	    (unsigned long long)lsn,
 	    doubt != NULL ? doubt : "it is damaged, or an older copy",
-	    journal_is_in_group(repos->journal) ? a_group : a_machine);
+	    journal_shares_rows(repos->journal) ? a_group : a_machine);
 	free(doubt);
 	return -ESTALE;
 }

@@ -1,13 +1,13 @@
 /*
  * The last records of a repository's refs, for looks (looking/looker.h). A name
- * belongs to a group by its hash. So the memory is fixed, and a look may take a
+ * belongs to a class by its hash. So the memory is fixed, and a look may take a
  * ref for changed because of a different ref: the next look finds the ref.
  *
  * Nothing here can fail.
  */
 #include "daemon/store/repos/repo.h"
 
-static size_t group_of(const char *name)
+static size_t class_of(const char *name)
 {
 	uint32_t h = 2166136261u;
 
@@ -26,12 +26,12 @@ static void raise_to(atomic_uint_fast64_t *last, uint64_t lsn)
 
 void repo_note_record(struct repo *repo, const char *name, uint64_t lsn)
 {
-	raise_to(&repo->last_lsn[group_of(name)], lsn);
+	raise_to(&repo->last_lsn[class_of(name)], lsn);
 }
 
 uint64_t repo_last_record(struct repo *repo, const char *name)
 {
-	return atomic_load(&repo->last_lsn[group_of(name)]);
+	return atomic_load(&repo->last_lsn[class_of(name)]);
 }
 
 void repo_note_look(struct repo *repo, uint64_t lsn)

@@ -151,7 +151,7 @@ static int undo_taken(struct replay *rp, const struct replay_row *row,
 	    "transaction it is of is taken back");
 	/* The start is refused (recover_findings.c). An import names refs that
 	 * were there before. */
-	return rp->is_group ?
+	return rp->is_strict ?
 	    0 :
 	    redo_undo_row(rp, row, row->rec.members[taken].index,
 		redo_taken_text);

@@ -329,7 +329,7 @@ static int give_up(struct replay *rp, const struct replay_row *row,
 	int r;
 
 	redo_report(rp, STORE_DROPPED, m->name, text);
-	if (rp->is_group)
+	if (rp->is_strict)
 		return 0;
 	r = redo_abort(rp, row, m, REFD_CONFLICT, text);
 	if (r == 0 && row->rec.atomic && !redo_is_out(rp, row))

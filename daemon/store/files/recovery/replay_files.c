@@ -141,7 +141,7 @@ static int take_snapshot(struct replay *rp)
 		r = packed_check(rp->snap);
 	if (r != -EBADMSG)
 		return r;
-	if (rp->is_group) {
+	if (rp->is_strict) {
 		redo_report(rp, STORE_CORRUPT, "packed-refs",
 		    "malformed, and the journal does not know all its refs; "
 		    "not moved aside");

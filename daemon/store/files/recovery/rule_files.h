@@ -1,7 +1,7 @@
 /*
  * The rule (rule.h) for a ref in files: reads the ref, loose or packed, and
- * compares it with the last record. For `refd verify`, and for the start of a
- * node in a group (old_copy.h).
+ * compares it with the last record. For `refd verify`, and for a strict
+ * recovery (old_copy.h).
  *
  * Any thread; blocks on the disk; nothing logs.
  */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/group/group_replica_internal.h"
+#include "daemon/group/group_internal.h"
 #include "daemon/store/admission/admit.h"
 #include "daemon/store/objects/odb.h"
 #include "daemon/store/objects/row_objects.h"

@@ -10,7 +10,7 @@
  */
 #include <errno.h>
 
-#include "daemon/group/group_replica_internal.h"
+#include "daemon/group/group_internal.h"
 #include "daemon/store/batch/pass.h"
 #include "daemon/store/objects/row_objects.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/group/group_replica_internal.h"
+#include "daemon/group/group_internal.h"
 #include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 

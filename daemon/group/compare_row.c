@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/group/group_replica_internal.h"
+#include "daemon/group/group_internal.h"
 #include "daemon/store/batch/pass.h"
 
 struct writes {

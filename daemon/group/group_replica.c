@@ -5,7 +5,7 @@
  *
  * What fails: no memory; no thread; the journal can't be read.
  */
-#include "daemon/group/group_replica_internal.h"
+#include "daemon/group/group_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

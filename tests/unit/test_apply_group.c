@@ -17,8 +17,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/group/group_replica_internal.h"
-#include "daemon/store/following/own_txn.h"
+#include "daemon/group/group_internal.h"
+#include "daemon/group/own_txn.h"
 #include "proto/refname.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tables_rig.h"
@@ -59,7 +59,6 @@ static void appended(struct replica *r, struct pass *p, const struct slice *s)
 /* The value of a ref is not the group's. */
 static void tell(struct group *g, const struct repo *repo, const char *name);
 
-/* From now on the rows belong to a group. */
 static void share_rows(void)
 {
 	static struct replica_ops ops;

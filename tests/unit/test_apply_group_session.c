@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "daemon/group/group_replica_internal.h"
-#include "daemon/store/following/own_txn.h"
+#include "daemon/group/group_internal.h"
+#include "daemon/group/own_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tables_rig.h"
 

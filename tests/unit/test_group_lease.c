@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/group/group_internal.h"
+#include "daemon/group/group_internal.h"
 #include "tests/lib/suite.h"
 
 #define EPOCH  7

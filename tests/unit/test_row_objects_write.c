@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/row_objects_write.h"
+#include "daemon/group/row_objects_write.h"
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/row_objects.h"
 #include "tests/lib/suite.h"

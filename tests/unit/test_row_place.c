@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/row_place.h"
+#include "daemon/group/row_place.h"
 #include "daemon/store/repos/repo_id.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"

@@ -44,15 +44,15 @@ static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
 static void take_meta(struct journal *j, sqlite3_stmt *s)
 {
 	struct journal_meta *meta = &j->meta;
-	const void *group = sqlite3_column_blob(s, 6);
+	const void *uuid = sqlite3_column_blob(s, 6);
 
 	memset(meta, 0, sizeof(*meta));
 	meta->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
 	meta->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
 	meta->group.lsn = (uint64_t)sqlite3_column_int64(s, 5);
-	if (group != NULL &&
+	if (uuid != NULL &&
 	    sqlite3_column_bytes(s, 6) == sizeof(meta->group.uuid))
-		memcpy(meta->group.uuid, group, sizeof(meta->group.uuid));
+		memcpy(meta->group.uuid, uuid, sizeof(meta->group.uuid));
 }
 
 static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)

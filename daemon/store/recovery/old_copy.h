@@ -14,7 +14,7 @@
  *	  an earlier value of the journal, or none, and refd/checkpoint of the
  *	  repository does not have the row; or
  *	- the largest index of the reftables is below the one of the row.
- * All other refs that differ are mended later (following/mend.h).
+ * All other refs that differ are mended later (daemon/group/mend.h).
  *
  * The owner of a repository can write old values, with any times. So the older
  * repositories of one owner alone stop no node if a ref of another owner has

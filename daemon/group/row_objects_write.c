@@ -1,4 +1,4 @@
-#include "daemon/store/following/row_objects_write.h"
+#include "daemon/group/row_objects_write.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  *
  * Any thread; every call blocks.
  */
-#ifndef STORE_FOREIGN_REF_H
-#define STORE_FOREIGN_REF_H
+#ifndef GROUP_FOREIGN_REF_H
+#define GROUP_FOREIGN_REF_H
 
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/repos/repo.h"

@@ -4,8 +4,8 @@
  *
  * One thread; blocks on the files.
  */
-#ifndef STORE_ROW_OBJECTS_WRITE_H
-#define STORE_ROW_OBJECTS_WRITE_H
+#ifndef GROUP_ROW_OBJECTS_WRITE_H
+#define GROUP_ROW_OBJECTS_WRITE_H
 
 #include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"

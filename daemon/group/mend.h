@@ -4,11 +4,11 @@
  *
  * For the thread of the follower; every call blocks.
  */
-#ifndef STORE_MEND_H
-#define STORE_MEND_H
+#ifndef GROUP_MEND_H
+#define GROUP_MEND_H
 
-#include "daemon/store/following/follower_internal.h"
-#include "daemon/store/following/foreign_ref.h"
+#include "daemon/group/follower_internal.h"
+#include "daemon/group/foreign_ref.h"
 
 /*
  * NAME of REPO gets the value WANT. A is the attempt, with the LSN for the name

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/follower_internal.h"
+#include "daemon/group/follower_internal.h"
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)

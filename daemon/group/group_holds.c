@@ -13,8 +13,7 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/group/group_internal.h"
-#include "daemon/store/group/group_txn.h"
+#include "daemon/group/group_internal.h"
 #include "daemon/store/repos/repo.h"
 
 /* ---- the frame ---- */

@@ -1,4 +1,4 @@
-#include "daemon/store/following/own_txn.h"
+#include "daemon/group/own_txn.h"
 
 #include <errno.h>
 #include <stdlib.h>

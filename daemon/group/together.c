@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/follower_internal.h"
+#include "daemon/group/follower_internal.h"
 
 /* A batch with more updates has one row, so comparing names takes no long
  * time. */

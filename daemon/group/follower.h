@@ -12,11 +12,11 @@
  * why it waits. Meanwhile this node counts as one that lacks the row. A ref
  * that another program has written is kept under a different name (mend.h).
  */
-#ifndef STORE_FOLLOWER_H
-#define STORE_FOLLOWER_H
+#ifndef GROUP_FOLLOWER_H
+#define GROUP_FOLLOWER_H
 
 #include "daemon/store/admission/admissions.h"
-#include "daemon/store/group/group.h"
+#include "daemon/group/group.h"
 
 struct follower;
 

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/foreign_ref.h"
-#include "daemon/store/following/mend.h"
+#include "daemon/group/foreign_ref.h"
+#include "daemon/group/mend.h"
 
 #define MENDS_MAX    1000
 #define SCAN_REFS    100

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/store/group/group_internal.h"
+#include "daemon/group/group_internal.h"
 
 #define READ_BYTES (256 * 1024)
 /* Rows that may wait for the thread that follows. */

@@ -9,6 +9,7 @@
  *	group_known.c	values that other nodes have
  *	group_link.c	the socket: two threads, one reads and one writes
  *	group.c		the role of this node, start and stop
+ *	group_replica.c	the table of operations for the store
  *
  * A node is open for writes while it leads, has all rows of the log, and its
  * lease lasts by the clock of this machine. With every doubt about a batch the
@@ -19,8 +20,8 @@
  * group, is taken under the mutex of the barriers. Under MUTEX only the mutex
  * of the completions is taken.
  */
-#ifndef STORE_GROUP_H
-#define STORE_GROUP_H
+#ifndef GROUP_H
+#define GROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>

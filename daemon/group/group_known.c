@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "daemon/store/group/group_internal.h"
+#include "daemon/group/group_internal.h"
 
 #define NEAR_NS   (5 * 1000000000LL)
 #define NEAR_ROWS 20000

@@ -10,10 +10,10 @@
  *
  * One thread; nothing blocks.
  */
-#ifndef STORE_OWN_TXN_H
-#define STORE_OWN_TXN_H
+#ifndef GROUP_OWN_TXN_H
+#define GROUP_OWN_TXN_H
 
-#include "daemon/store/group/group_txn.h"
+#include "daemon/group/group_txn.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"
 #include "proto/group_frame.h"

@@ -1,4 +1,4 @@
-#include "daemon/store/following/row_place.h"
+#include "daemon/group/row_place.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/following/row_search.h"
+#include "daemon/group/row_search.h"
 
 #define ASIDE_MAX (sizeof(".refd-") + 32)
 

@@ -1,5 +1,5 @@
 /* Nothing here can fail, except for memory. */
-#include "daemon/store/group/group_txn.h"
+#include "daemon/group/group_txn.h"
 
 #include <stdlib.h>
 

@@ -26,10 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/follower_internal.h"
-#include "daemon/store/following/foreign_ref.h"
-#include "daemon/store/following/mend.h"
-#include "daemon/store/following/own_txn.h"
+#include "daemon/group/follower_internal.h"
+#include "daemon/group/foreign_ref.h"
+#include "daemon/group/mend.h"
+#include "daemon/group/own_txn.h"
 #include "proto/refname.h"
 
 /* Names for several values of one ref. */

@@ -1,4 +1,4 @@
-#include "daemon/store/following/row_search.h"
+#include "daemon/group/row_search.h"
 
 #include <dirent.h>
 #include <errno.h>

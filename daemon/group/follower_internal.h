@@ -1,13 +1,13 @@
 /* Between the files of the follower. For its thread. */
-#ifndef STORE_FOLLOWER_INTERNAL_H
-#define STORE_FOLLOWER_INTERNAL_H
+#ifndef GROUP_FOLLOWER_INTERNAL_H
+#define GROUP_FOLLOWER_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include "daemon/store/following/follower.h"
-#include "daemon/store/following/own_txn.h"
+#include "daemon/group/follower.h"
+#include "daemon/group/own_txn.h"
 
 #define FOLLOWER_WHY_MAX 1024
 

@@ -4,7 +4,7 @@
  *
  * Failures: the daemon ends (group_die()).
  */
-#include "daemon/store/group/group.h"
+#include "daemon/group/group.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/store/group/group_internal.h"
+#include "daemon/group/group_internal.h"
 
 /* refd-group gives the lease up, which needs PostgreSQL. */
 #define STOP_NS (5 * 1000000000LL)

@@ -1,4 +1,4 @@
-#include "daemon/store/following/follower.h"
+#include "daemon/group/follower.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/following/follower_internal.h"
-#include "daemon/store/following/mend.h"
-#include "daemon/store/following/row_objects_write.h"
-#include "daemon/store/following/row_place.h"
+#include "daemon/group/follower_internal.h"
+#include "daemon/group/mend.h"
+#include "daemon/group/row_objects_write.h"
+#include "daemon/group/row_place.h"
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (200 * 1000000LL)

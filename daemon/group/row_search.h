@@ -7,8 +7,8 @@
  * repository: some seconds for 100,000 repositories, or minutes from a slow
  * disk. No link is followed. Any thread; blocks.
  */
-#ifndef STORE_ROW_SEARCH_H
-#define STORE_ROW_SEARCH_H
+#ifndef GROUP_ROW_SEARCH_H
+#define GROUP_ROW_SEARCH_H
 
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/repos/repo_id.h"

@@ -1,4 +1,4 @@
-#include "daemon/store/following/foreign_ref.h"
+#include "daemon/group/foreign_ref.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,15 @@
-/* The state of struct group. Private to group*.c. */
-#ifndef STORE_GROUP_INTERNAL_H
-#define STORE_GROUP_INTERNAL_H
+/* The state of struct group, and the operations of the replica. Private to the
+ * files of this folder. */
+#ifndef GROUP_INTERNAL_H
+#define GROUP_INTERNAL_H
 
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "daemon/store/group/group.h"
+#include "daemon/group/follower.h"
+#include "daemon/group/group.h"
+#include "daemon/group/group_replica.h"
+#include "daemon/group/group_txn.h"
 
 /* A batch without an outcome, on the stack of a worker. */
 struct group_batch {
@@ -160,5 +164,39 @@ void group_batch_refused(struct group *g, uint64_t number);
 void group_held(struct group *g, uint64_t number, const char *why);
 /* Refuses all transactions that wait. */
 void group_refuse_holds(struct group *g, const char *why);
+
+/* ---- group_replica.c: any thread, as the rest ---- */
+
+static inline struct group *group_of(struct replica *r)
+{
+	return (struct group *)r;
+}
+
+/* The operations of all nodes. */
+extern const struct replica_ops group_replica_ops;
+
+/* ---- admit.c, admit_import.c ---- */
+
+bool group_admit(struct replica *r, struct txn *txn);
+bool group_check(struct replica *r, struct txn *txn);
+void group_collect(struct replica *r, struct txn *txn);
+/* Is TXN, in an opened repository, the import, or is none needed? False: TXN is
+ * refused. Blocks on files. */
+bool admit_import(const struct sys *sys, struct txn *txn);
+
+/* ---- compare.c, compare_row.c ---- */
+
+void group_compare(struct replica *r, struct pass *p, struct change *c);
+void group_permit(struct replica *r, struct pass *p, struct change *c);
+void group_compare_around(struct replica *r, struct pass *p, struct change *c);
+bool group_fits(struct replica *r, struct slice *s);
+
+/* ---- append.c ---- */
+
+void group_fill(struct replica *r, const struct slice *s,
+    struct journal_row *row);
+int group_append_rows(struct replica *r, struct pipeline *p,
+    struct journal_row *rows, size_t nr, bool flush);
+void group_appended(struct replica *r, struct pass *p, const struct slice *s);
 
 #endif

@@ -29,8 +29,8 @@
  * For the thread that applies rows. Blocks on the disk. No path is followed
  * through a link, except to a repository that is in its place already.
  */
-#ifndef STORE_ROW_PLACE_H
-#define STORE_ROW_PLACE_H
+#ifndef GROUP_ROW_PLACE_H
+#define GROUP_ROW_PLACE_H
 
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"

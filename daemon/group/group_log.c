@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "daemon/base/time.h"
-#include "daemon/store/group/group_internal.h"
+#include "daemon/group/group_internal.h"
 
 /* ---- waiting ---- */
 

@@ -21,6 +21,7 @@ class World:
         self.node = nodes[0]    # the probable leader
         self.ends = threading.Event()
         self.acks = []          # times
+        self.found = []         # of the stranger alone
         self.answers = collections.Counter()
 
     def ack(self):
@@ -238,21 +239,26 @@ class Forker(Client):
         self.world.answers['forked'] += 1
 
 
-class Prober(Client):
-    """Asks one node again and again for an update: are writes possible?"""
+class Stranger(Client):
+    """Does not know the leader: asks one node after the other for an update,
+    until it is done. Are writes possible?"""
 
-    def __init__(self, world, repo, node):
+    def __init__(self, world, repo):
         super().__init__(world, repo)
-        self.node, self.ref = node, f'refs/heads/probe-{node.name}'
-        self.number = 0
+        self.ref, self.number = 'refs/heads/stranger', 0
+        self.at = world.nodes[0]
 
     def __str__(self):
         return f'{self.repo} {self.ref}'
 
     def turn(self):
         self.number += 1
-        new = self.node.commit(self.repo, None, f'{self} {self.number % 100}')
-        result = self.node.update(self.repo, '--timeout', '1000', self.ref, new)
-        if result.returncode == 0:
+        new = self.at.commit(self.repo, None, f'{self} {self.number % 100}')
+        result = self.at.update(self.repo, '--timeout', '2000', self.ref, new)
+        if new and result.returncode == 0:
             self.world.ack()
-        self.world.ends.wait(0.2)
+            self.world.found.append(self.world.acks[-1])
+            self.world.ends.wait(0.1)
+        else:
+            nodes = self.world.nodes
+            self.at = nodes[(nodes.index(self.at) + 1) % len(nodes)]

@@ -1,5 +1,6 @@
 """For tests/long/group_whole.py: faults of nodes, of the network and of
 PostgreSQL, one alone or several at once."""
+import os
 import random
 import signal
 import threading
@@ -7,6 +8,7 @@ import time
 
 from group import wait_for
 from group_faults_disks import DiskFaults
+from group_faults_repos import RepoFaults
 from group_faults_servers import ServerFaults
 from group_faults_times import GOAL, Event
 from group_net import Cut
@@ -108,7 +110,7 @@ class NodeFaults:
         hosts[0].end_reset(hosts[1])
 
 
-class Faults(NodeFaults, DiskFaults, ServerFaults):
+class Faults(NodeFaults, DiskFaults, RepoFaults, ServerFaults):
     """LOG: a file that gets a line for each fault."""
 
     def __init__(self, servers, nodes, world, seed, log):
@@ -121,8 +123,18 @@ class Faults(NodeFaults, DiskFaults, ServerFaults):
             self.kill_daemon, self.kill_group, self.kill_both,
             self.pause_daemon, self.pause_group, self.pause_both,
             self.stop_node, self.cut_node, self.cut_primary, self.cut_pair,
-            self.cut_fetches, self.reset, *self.disk_faults()]
+            self.cut_fetches, self.reset, *self.disk_faults(),
+            *self.repo_faults()]
+        # These take as long as ten others.
+        self.slow = [self.old_copy, self.damage_pack, self.roll_back,
+                     self.clone_node]
         self.of_servers = self.server_faults()
+        wanted = os.environ.get('GROUP_FAULTS', '').split()
+        if wanted:
+            self.of_nodes, self.of_servers = (
+                [fault for fault in faults if fault.__name__ in wanted]
+                for faults in (self.of_nodes, self.of_servers))
+        self.never_storms = bool(wanted)
         self.left = []      # each fault alone once, before the first again
 
     def run(self, fault):
@@ -159,9 +171,7 @@ class Faults(NodeFaults, DiskFaults, ServerFaults):
     def storm(self):
         """PostgreSQL has one fault at a time."""
         lanes = [[], [], []]
-        # The end of an old copy takes as long as ten other faults.
-        weights = [1 if fault == self.old_copy else 5
-                   for fault in self.of_nodes]
+        weights = [1 if fault in self.slow else 5 for fault in self.of_nodes]
         for fault in self.random.choices(self.of_nodes, weights,
                                          k=self.random.randrange(4, 15)):
             self.random.choice(lanes).append(fault)
@@ -187,9 +197,9 @@ class Faults(NodeFaults, DiskFaults, ServerFaults):
                 node.group_lsn() for node in self.nodes], flush=True)
 
     def one(self):
-        """One fault, or several at once. Returns as soon as an update is
-        acknowledged after it. False: none in 90 s."""
-        self.is_storm = self.random.random() < 0.6
+        """One fault, or several at once. Returns as soon as the stranger has
+        written after it. False: not in 90 s."""
+        self.is_storm = not self.never_storms and self.random.random() < 0.6
         fault = None if self.is_storm else self.alone()
         begin, self.servers.able = time.monotonic(), None
         if fault:
@@ -200,12 +210,12 @@ class Faults(NodeFaults, DiskFaults, ServerFaults):
         if not names:
             return True
         event = Event(names, self.is_storm, begin, end, self.servers.able)
-        is_back = wait_for(GOAL, lambda: self.world.acks[-1] > end)
+        is_back = wait_for(GOAL, lambda: self.world.found[-1] > end)
         if not is_back:
             self.log.write(f'{clock(time.time())} no writes for {GOAL} s after '
                            f'{event}: {self.servers.state()}\n')
-            is_back = wait_for(80, lambda: self.world.acks[-1] > end)
-        event.measure(self.world.acks[-20000:])
+            is_back = wait_for(80, lambda: self.world.found[-1] > end)
+        event.measure(self.world.found[-20000:])
         self.events.append(event)
         print(f'# {clock(time.time() - time.monotonic() + begin)} {event}: '
               f'{event.gap:.1f} s without writes, delay {event.delay:.1f} s',

@@ -93,14 +93,19 @@ class RealNode(group_nodes.Node):
         self.is_off = False             # nobody may write the disk
         self.kept_lsn = -1e9            # of the copy of the disk
         config = f'{self.top}/config'
+        with open(f'{self.top}/clock', 'wb') as clock:
+            clock.write(bytes(8))
+        clock = ('env', f'REFD_CLOCK={self.top}/clock', 'LD_PRELOAD='
+                 + os.environ['BUILD'] + '/tests/helper/preload_clock.so')
         self.daemon = Service(
             f'{name}: the daemon',
-            lambda: [*self.inside, 'daemon', '--config', config],
+            lambda: self.host.enter(*clock, self.refd, 'daemon', '--config',
+                                    config),
             f'{self.top}/log')
         self.group = Service(
             f'{name}: refd-group',
             lambda: self.host.enter(
-                f'{build}/refd-group', '--config', config, '--socket',
+                *clock, f'{build}/refd-group', '--config', config, '--socket',
                 f'{self.state}/group.sock', 'serve'),
             f'{self.top}/group.log')
         self.source = Service(
@@ -173,12 +178,12 @@ class RealNode(group_nodes.Node):
     def all_services(self):
         return self.daemon, self.group, self.source
 
-    def command(self, *args, **more):
+    def command(self, *args, seconds=60, **more):
         """refd-group, for the administrator."""
         return subprocess.run(
             self.host.enter(f'{self.build}/refd-group', '--config',
                             f'{self.top}/config', *args),
-            capture_output=True, text=True, timeout=60, **more)
+            capture_output=True, text=True, timeout=seconds, **more)
 
     def enable(self, repo):
         return self.run('enable', f'{self.seen_root}/{repo}')

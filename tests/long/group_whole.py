@@ -14,9 +14,10 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import wait_for  # noqa: E402
-from group_clients import Forker, Maker, Prober, Pusher, World  # noqa: E402
+from group_clients import Forker, Maker, Pusher, Stranger, World  # noqa: E402
 from group_disks import disks  # noqa: E402
 from group_faults import Faults, clock  # noqa: E402
+from group_faults_repos import overwrite  # noqa: E402
 from group_faults_times import summary  # noqa: E402
 import group_net  # noqa: E402
 import group_real  # noqa: E402
@@ -202,13 +203,6 @@ def packs(node):
     folder = f'{node.root}/{ONE}/objects/pack'
     return [f'{folder}/{name}' for name in os.listdir(folder)
             if name.endswith('.pack')]
-
-
-def overwrite(path):
-    """The middle: git can open the file."""
-    with open(path, 'r+b') as file:
-        file.seek(os.path.getsize(path) // 2)
-        file.write(b'damaged')
 
 
 def test_verify_writes():
@@ -465,8 +459,7 @@ def begin_clients():
     clients.extend(Rival(world, repo, 0, name) for repo in (ONE, TWO)
                    for name in 'xyz')
     clients.append(Pusher(world, ONE, f'{TOP}/work/pushed'))
-    clients.extend([Maker(world), Forker(world, TWO)])
-    clients.extend(Prober(world, ONE, node) for node in nodes)
+    clients.extend([Maker(world), Forker(world, TWO), Stranger(world, ONE)])
     for client in clients:
         client.start()
 
@@ -538,7 +531,7 @@ def made():
 def test_random():
     begin_clients()
     began = time.monotonic()
-    assert wait_for(30, lambda: world.acks), [node.said() for node in nodes]
+    assert wait_for(30, lambda: world.found), [node.said() for node in nodes]
     while time.monotonic() - began < float(SECONDS):
         if not faults.one():
             report('updates go on', False, [

@@ -7,9 +7,11 @@
 # programs, nodes that are away, packets that are lost in one or both directions
 # between any two hosts, connections that are reset, also in a COMMIT that
 # waits, COMMITs that are cancelled, an emptied synchronous_standby_names,
-# standbys that are away, failovers beside a former primary that goes on or comes
-# back, failovers without the last entries, power losses of nodes, full disks,
-# and old copies of the disk of a node. Each host has its own network namespace.
+# standbys that are away, failovers beside a former primary that goes on or
+# comes back, failovers without the last entries, power losses of nodes, full
+# disks, old copies of the disk of a node or of one repository, repositories
+# without hooks, damaged packs, wrong clocks, and a second machine with the name
+# of a node. Each host has its own network namespace.
 #
 # The line "summary" has the numbers in JSON: of faults by kind (a fault without
 # effect, such as a cancelled COMMIT when none waits, does not count), of
@@ -17,7 +19,8 @@
 # tests/lib/group_faults_times.py tells how a delay is measured.
 #
 # GROUP_SECONDS=N sets the time of the random faults, GROUP_SEED=N their order,
-# GROUP_LEASE=N the lease in seconds. GROUP_LOGS=DIR keeps the logs of all
+# GROUP_LEASE=N the lease in seconds. GROUP_FAULTS='NAME ...' takes these kinds
+# of faults only, one at a time. GROUP_LOGS=DIR keeps the logs of all
 # programs in this directory.
 
 # shellcheck source=tests/lib/scenario.sh

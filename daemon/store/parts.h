@@ -44,9 +44,6 @@ struct store_parts {
 	/* A batch of NR updates came back: pipeline_visible_lsn() may have
 	 * become higher. */
 	void (*committed)(void *store, size_t nr);
-	/* In a group: as of struct applier. */
-	void (
-	    *diverged)(void *store, const struct repo *repo, const char *name);
 	/* An admission worker shall take the turn of DEFERRED. */
 	void (*retry)(void *store);
 	/* As in struct store_recovery. */

@@ -230,6 +230,11 @@ class RealNode(group_nodes.Node):
         return [] if result.returncode == 0 and not said else [
             result.returncode, *said[:5]]
 
+    def refs(self, repo):
+        """Kept values belong to one node."""
+        return '\n'.join(line for line in super().refs(repo).split('\n')
+                         if not line.startswith('refs/refd/'))
+
     def leads(self):
         """By the last line of the daemon about its role."""
         events = re.findall('group-(leads|follows|lost)', self.daemon.said())

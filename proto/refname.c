@@ -229,6 +229,11 @@ bool refd_refname_is_per_worktree(const char *name)
 	    starts_with(name, "refs/rewritten/");
 }
 
+bool refd_refname_is_kept(const char *name)
+{
+	return starts_with(name, REFD_DIVERGED);
+}
+
 enum refd_place refd_refname_place(const char *name, const char **id,
     size_t *id_len, const char **bare)
 {

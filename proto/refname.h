@@ -12,6 +12,7 @@
 /* Below this name, a node of a group keeps the values of other programs. No
  * other node has these refs. */
 #define REFD_DIVERGED "refs/refd/diverged/"
+bool refd_refname_is_kept(const char *name);
 
 /* git check-ref-format --allow-onelevel: no empty component, no component that
  * begins with "." or ends with ".lock", no "..", "@{", lone "@", control bytes,

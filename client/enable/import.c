@@ -65,7 +65,7 @@ static bool is_shared(const char *name)
 	const char *id, *bare;
 	size_t id_len;
 
-	return strncmp(name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0 &&
+	return !refd_refname_is_kept(name) &&
 	    refd_refname_place(name, &id, &id_len, &bare) == REFD_PLACE_COMMON;
 }
 

@@ -140,7 +140,7 @@ static void look(const struct gitdir *gd, struct gate_line *line)
 
 	if (refd_refname_place(line->name, &id, &id_len, &bare) !=
 		REFD_PLACE_COMMON ||
-	    (is_null(line->new) && has_prefix(line->name, REFD_DIVERGED)))
+	    (is_null(line->new) && refd_refname_is_kept(line->name)))
 		line->is_allowed = true;
 	else if (is_null(line->new) && is_null(line->old))
 		return;

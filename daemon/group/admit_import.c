@@ -85,7 +85,7 @@ static bool has_value(const struct seen_refs *refs, struct seen_ref ref)
 static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
 {
 	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, *ref) &&
-	    strncmp(ref->name, REFD_DIVERGED, strlen(REFD_DIVERGED)) != 0;
+	    !refd_refname_is_kept(ref->name);
 }
 
 /* Sets MISSING to the first ref that NAMES, which are sorted, lack. */

@@ -25,7 +25,7 @@ static void check_kept(struct change *c)
 {
 	const char *name = c->edit.name;
 
-	if (strncmp(name, REFD_DIVERGED, strlen(REFD_DIVERGED)) == 0)
+	if (refd_refname_is_kept(name))
 		change_fail(c, REFD_DENIED,
 		    "refs below " REFD_DIVERGED " belong to one node: "
 		    "delete '%s' there by plain git (git update-ref -d)",
@@ -170,8 +170,7 @@ static bool is_compared(const struct change *c)
 
 	return !txn->is_own ||
 	    (group_txn_is_of_node(txn) && !group_txn_of(txn)->is_brief &&
-		strncmp(c->edit.name, REFD_DIVERGED, strlen(REFD_DIVERGED)) !=
-		    0);
+		!refd_refname_is_kept(c->edit.name));
 }
 
 static void journal_unreadable(struct change *c)

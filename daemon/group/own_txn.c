@@ -260,9 +260,7 @@ int own_txn_of_node(struct own_txn *ot, const struct repo *repo,
 	ot->txn->peer.pid = getpid();
 	for (u = ot->txn->updates; u < ot->txn->updates + nr; u++) {
 		/* A kept value stays. */
-		u->is_brief = is_brief &&
-		    strncmp(u->ask->name, REFD_DIVERGED,
-			strlen(REFD_DIVERGED)) != 0;
+		u->is_brief = is_brief && !refd_refname_is_kept(u->ask->name);
 		ot->slice.updates[ot->slice.nr++] = u;
 	}
 	return 0;

@@ -341,6 +341,24 @@ def test_foreign():
     same_refs('foreign')
 
 
+def test_kept():
+    """b has kept a value of another program. Then it gets the repository of a,
+    which has no such ref."""
+    updated('a makes a ref', a, 'refs/heads/kept', one)
+    same_refs('kept')
+    stop(b)
+    write('update-ref', 'refs/heads/kept', two)
+    again('a value of another program')
+    updated('a row for it', a, 'refs/heads/kept', three, one)
+    report('b has applied it', b.await_applied(30), b.said()[-500:])
+    report('b has kept a value', 'refs/refd/diverged/' in b.refs(REPO),
+           b.refs(REPO))
+    stop(b)
+    put_back(f'{a.root}/{REPO}', f'{b.root}/{REPO}')
+    again('the copy of a')
+    same_refs('the copy of a')
+
+
 def test_moved():
     """A repository is moved, replaced or removed while b is stopped."""
     flip()
@@ -384,4 +402,4 @@ def test_twice():
 run(test_start, test_value, test_new_times, test_created, test_deleted,
     test_packed, test_symref, test_one_repository, test_leader, test_beside,
     test_older_both, test_older_journal, test_older_copy_of_older_journal,
-    test_foreign, test_moved, test_crash, test_twice)
+    test_foreign, test_kept, test_moved, test_crash, test_twice)

@@ -10,6 +10,7 @@
 #include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/tables/stack/stack_look.h"
 #include "proto/lib/array.h"
+#include "proto/refname.h"
 
 #define ROWS_MAX  50000
 #define ROWS_ONCE 500
@@ -294,6 +295,7 @@ static int note_abort(struct look *l, uint64_t lsn)
 	return 0;
 }
 
+/* A copy of another node's repository lacks the values that this node kept. */
 static int take_members(struct look *l, const struct journal_row *row,
     const struct record *rec)
 {
@@ -303,6 +305,7 @@ static int take_members(struct look *l, const struct journal_row *row,
 
 	for (i = 0; i < rec->nr_members && r == 0; i++)
 		if (m[i].status == REFD_OK && m[i].worktree[0] == '\0' &&
+		    !refd_refname_is_kept(m[i].name) &&
 		    (m[i].action == RECORD_WRITE ||
 			m[i].action == RECORD_DELETE) &&
 		    SYS(l->repos->sys, now_mono) < l->end_ns)

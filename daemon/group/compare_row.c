@@ -87,7 +87,6 @@ static bool are_same(const struct record *a, const struct record *b,
 	bool ok;
 	size_t i;
 
-	*differs = NULL;
 	ok = list_writes(&of_a, a) && list_writes(&of_b, b) &&
 	    of_a.nr == of_b.nr;
 	for (i = 0; ok && i < of_a.nr; i++)
@@ -124,7 +123,7 @@ static void deny_unsupported(struct record *plan)
 bool group_fits(struct replica *r, struct slice *s)
 {
 	const bool goes_back = any_is_given_back(s);
-	const struct record_member *differs;
+	const struct record_member *differs = NULL;
 	struct txn_update *u;
 	size_t i;
 

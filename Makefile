@@ -119,6 +119,13 @@ ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
 	$(CONFINE_PKGS) && echo yes),yes)
 $(error libraries are missing: run scripts/deps --build)
 endif
+ifneq ($(shell $(PKG_CONFIG) --exists \
+	$(if $(filter %deliver,$(MAKECMDGOALS)),$(CURL_PKGS)) \
+	$(if $(filter %group,$(MAKECMDGOALS)),$(PQ_PKGS)) \
+	$(STORE_PKGS) && echo yes),yes)
+$(error libraries of refd-deliver or refd-group are missing: \
+	run scripts/deps --package)
+endif
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS) \
 	$(CONFINE_PKGS))
 STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))

@@ -41,8 +41,9 @@ char *program_refd(void)
 	return find("refd", BINDIR);
 }
 
-/* PACKAGE contains the program. */
-static int run(const char *name, const char *package, char **argv)
+/* PACKAGE contains the program, and "make TARGET" installs it. */
+static int run(const char *name, const char *package, const char *target,
+    char **argv)
 {
 	int err;
 
@@ -50,8 +51,8 @@ static int run(const char *name, const char *package, char **argv)
 	err = launch_replace(program_path(name), (const char *const *)argv);
 	if (err == -ENOENT)
 		die("%s is neither beside refd nor in %s: install the package "
-		    "%s",
-		    name, LIBEXECDIR, package);
+		    "%s, or run \"make %s\" in the source",
+		    name, LIBEXECDIR, package, target);
 	die("cannot run %s: %s", program_path(name), strerror(-err));
 }
 
@@ -59,7 +60,7 @@ int program_daemon(const struct command *c, int argc, char **argv)
 {
 	(void)c;
 	(void)argc;
-	return run("refd-daemon", "refd", argv);
+	return run("refd-daemon", "refd", "install", argv);
 }
 
 int program_admin(const struct command *c, int argc, char **argv)
@@ -68,19 +69,19 @@ int program_admin(const struct command *c, int argc, char **argv)
 
 	(void)c;
 	memcpy(args + 1, argv, (size_t)argc * sizeof(*args));
-	return run("refd-admin", "refd", args);
+	return run("refd-admin", "refd", "install", args);
 }
 
 int program_deliver(const struct command *c, int argc, char **argv)
 {
 	(void)c;
 	(void)argc;
-	return run("refd-deliver", "refd-deliver", argv);
+	return run("refd-deliver", "refd-deliver", "install-deliver", argv);
 }
 
 int program_group(const struct command *c, int argc, char **argv)
 {
 	(void)c;
 	(void)argc;
-	return run("refd-group", "refd-group", argv);
+	return run("refd-group", "refd-group", "install-group", argv);
 }

@@ -358,7 +358,9 @@ static int serve(const struct deliver_options *opt)
 		socket = endpoints.socket;
 	if (!socket)
 		socket = getenv("REFD_SOCKET");
-	deliver_run(&endpoints, outbox, socket ? socket : REFD_SYSTEM_SOCKET);
+	if (!socket || !*socket)
+		socket = REFD_SYSTEM_SOCKET;
+	deliver_run(&endpoints, outbox, socket);
 	outbox_close(outbox);
 	endpoints_done(&endpoints);
 	return EXIT_DONE;

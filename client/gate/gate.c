@@ -15,7 +15,7 @@
  * transaction has only the other refs, in all phases alike: otherwise git would
  * be refused, or a call would not find the note of the call before.
  *
- * In a group of nodes, git changes no value of a ref (group_gate.h), and the
+ * In a group of nodes, git changes no value of a ref (below), and the
  * daemon is not asked.
  *
  * What fails:

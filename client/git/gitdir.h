@@ -1,7 +1,7 @@
 /*
  * Finds the repository, as setup_git_directory_gently() of git's setup.c.
  *
- * The rule of ownership is git's (safe.h): a repository that was searched, or
+ * The rule of ownership is git's (gitdir.c): a repository that was searched, or
  * whose path a person has typed, must belong to this user, or be listed in
  * safe.directory. Otherwise its owner would decide which hooks run here, and
  * which daemon is believed. The path in GIT_DIR or --git-dir is trusted, as by

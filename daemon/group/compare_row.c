@@ -78,8 +78,8 @@ static bool is_same(const struct record_member *a,
 	    is_same_text(a->target, b->target) && are_same_values(a, b);
 }
 
-/* *DIFFERS: the first member that differs; NULL: memory, or the numbers of
- * members differ. */
+/* *DIFFERS: the first member that differs. It stays NULL if the numbers of
+ * members differ, or without memory. */
 static bool are_same(const struct record *a, const struct record *b,
     const struct record_member **differs)
 {

@@ -27,7 +27,7 @@ task() { # COMMENT
 		$0 == comment { here = 1; next }
 		here && /^#/ { exit }
 		here && NF' >/run/task
-	if [ "$(wc -l </run/task)" -lt 1 ] || [ "$(wc -l </run/task)" -gt 3 ]; then
+	if [ "$(wc -l </run/task)" -lt 1 ] || [ "$(wc -l </run/task)" -gt 7 ]; then
 		not_ok "$1" "$(wc -l </run/task) commands"
 	fi
 	cat /run/task

@@ -24,6 +24,7 @@ fi
 
 root_needs 'the page about groups' --package
 root_needs 'the page about groups' --stacks
+root_needs 'the page about groups' --group
 page=$ROOT/docs/group.md
 suite=$(apt_private_codename)
 
@@ -189,7 +190,8 @@ for_node() { # NAME
 		sed 's/\bb\b/OTHER/g; s/\ba\b/b/g; s/OTHER/a/g'
 	fi
 }
-# Runs each line of the standard input as a command of its own.
+# Runs each line of the standard input as a command of its own. Not behind a
+# pipe: there its failures would not count.
 as_written() { # NAME
 	local line status
 	while IFS= read -r line <&7; do
@@ -233,7 +235,7 @@ block 1 | tail -n 1 | sed 's/192.0.2.0/10.79.0.0/' |
 	on pg tee -a "$hba" >/dev/null
 sql_line pg2 "$(block 2 | head -n 1)"
 while IFS= read -r line; do sql_line pg1 "$line"; done < <(block 2)
-for name in a b; do block 3 | as_written "$name"; done
+for name in a b; do as_written "$name" < <(block 3); done
 for name in a b; do
 	peer=$([ "$name" = a ] && echo b || echo a)
 	block 4 | for_node "$name" | on "$name" tee /etc/refd/config >/dev/null
@@ -247,9 +249,9 @@ for name in a b; do
 done
 as_git a git init -q --bare /srv/git/project.git
 for name in a b; do on "$name" install -d -o git -g git /srv/work; done
-block 7 | as_written a
-block 8 | as_written b
-block 9 | as_written a
+as_written a < <(block 7)
+as_written b < <(block 8)
+as_written a < <(block 9)
 commit() { # NAME MESSAGE
 	as_git "$1" git -C /srv/work/clone -c user.name=A \
 		-c user.email=a@example.com commit -q --allow-empty -m "$2"
@@ -307,13 +309,16 @@ client &
 own $!
 pusher=$!
 sleep 3
+# As the page says, for the packages of an earlier commit.
+sql -d refd -c 'ALTER TABLE refd.node ADD IF NOT EXISTS damaged text' \
+	>"$T/said" 2>&1 || not_ok 'the new column' "$(cat "$T/said")"
 directory=later
 for name in b a; do
-	upgrade 1 | as_written "$name"
+	as_written "$name" < <(upgrade 1)
 	is "$name has the later version" later "$(on "$name" \
 		dpkg-query -W refd-group | sed 's/.*+//')"
 	check "$name lacks nothing" within 30 lacks_nothing "$name"
-	[ "$name" = a ] || upgrade 2 | as_written a
+	[ "$name" = a ] || as_written a < <(upgrade 2)
 done
 check 'b leads' is_role b leader
 check 'a follows' within 20 is_role a follower
@@ -336,7 +341,7 @@ check 'a journal of an older format: the daemon names the remedy' \
 	grep -q "refd group join" "$T/said"
 on a systemctl stop refd.socket refd.service refd-group.service
 sleep 15
-block 8 | as_written a
+as_written a < <(block 8)
 check 'a follows again' within 30 is_role a follower
 check 'a lacks nothing after the join' within 30 lacks_nothing a
 

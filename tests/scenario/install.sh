@@ -21,7 +21,7 @@ ok 'make install'
 PATH=$to/usr/bin:$PATH
 
 check 'a missing program: its package' \
-	grep -q ': install the package refd-group$' <(refd group 2>&1)
+	grep -q ': install the package refd-group, or run "make install-group"' <(refd group 2>&1)
 
 is 'the hooks that repositories share' '/usr/bin/refd forward' \
 	"$(readlink "$to"/usr/share/refd/hooks/{proc-receive,update} | xargs)"

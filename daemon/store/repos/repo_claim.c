@@ -189,8 +189,8 @@ static int look_there(void *arg, const struct journal_repo *known)
 
 /* In a group, refd-group makes repositories, and does not know the journal. Or
  * an administrator has copied the repository from another node. On a single
- * machine refd disable has released the repository (client/enable/release.h).
- */
+ * machine refd disable has released the repository
+ * (client/enable/enable_repo.c). */
 static bool is_unclaimed(const struct repo_id *id)
 {
 	static const uint8_t none[16];

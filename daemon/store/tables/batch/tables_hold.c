@@ -20,36 +20,48 @@
 
 /* ---- names ---- */
 
-/* Does an update which can be committed name the place of C? */
-static bool is_asked(const struct pass *p, const struct change *c)
+/* Does an update of a different transaction, which can be committed, name NAME
+ * in the directory of C? */
+static bool is_asked(const struct pass *p, const struct change *c,
+    const char *name)
 {
 	const struct change *other;
 	size_t i;
 
-	for (i = pass_first_asked(p, c, c->edit.name); i < p->nr_asked; i++) {
+	for (i = pass_first_asked(p, c, name); i < p->nr_asked; i++) {
 		other = p->changes[i];
 		if (other->repo_slice != c->repo_slice ||
 		    other->edit.dirfd != c->edit.dirfd ||
-		    strcmp(other->edit.name, c->edit.name) != 0)
+		    strcmp(other->edit.name, name) != 0)
 			break;
-		if (change_is_live(other))
+		if (other->slice != c->slice && change_is_live(other))
 			return true;
 	}
 	return false;
 }
 
-/* C was found: the end of a symbolic ref, or HEAD. Two transactions may meet
- * there. Does a further found change have the place of C? */
-static bool is_found_too(const struct change *c)
+/* Has a different transaction found NAME in the directory of C, as the end of a
+ * symbolic ref or as HEAD? */
+static bool is_found(const struct pass *p, const struct change *c,
+    const char *name)
 {
-	const struct change *o;
+	const struct change *other;
 
-	for (o = c->repo_slice->changes; o != NULL; o = o->next_in_repo)
-		if (o != c && !o->is_asked && change_is_live(o) &&
-		    o->edit.dirfd == c->edit.dirfd &&
-		    strcmp(o->edit.name, c->edit.name) == 0)
+	HASH_FIND_STR(p->found, name, other);
+	for (; other != NULL; other = other->next_same)
+		if (other->repo_slice == c->repo_slice &&
+		    other->edit.dirfd == c->edit.dirfd &&
+		    other->slice != c->slice && change_is_live(other))
 			return true;
 	return false;
+}
+
+/* The scheduler keeps the requested names of different transactions apart, but
+ * not the found names. Two transactions may meet there. */
+static bool is_met(const struct pass *p, const struct change *c,
+    const char *name)
+{
+	return is_found(p, c, name) || (!c->is_asked && is_asked(p, c, name));
 }
 
 /* C was asked. HEAD and main-worktree/HEAD of two transactions can be one
@@ -68,8 +80,7 @@ static bool hold_name(const struct pass *p, const struct tables_part *part,
     struct change *c)
 {
 	if (stack_is_held(part->update.stack, c->edit.name) ||
-	    (c->is_asked ? is_asked_again(c) :
-			   is_asked(p, c) || is_found_too(c))) {
+	    (c->is_asked ? is_asked_again(c) : is_met(p, c, c->edit.name))) {
 		change_locked(c, c->edit.name);
 		return false;
 	}
@@ -170,31 +181,19 @@ void tables_glance(struct pass *p, struct repo_slice *g)
 
 /* ---- conflicts ---- */
 
-static bool is_below(const char *name, const char *dir)
+/* Does a different transaction make a ref above C? Such a change is tried again
+ * later. The ref above does not look for refs below: one of two is enough. */
+static void check_ends(const struct pass *p, struct change *c)
 {
-	const size_t len = strlen(dir);
+	char above[REFD_REFNAME_MAX + 1];
+	char *slash;
 
-	return strncmp(name, dir, len) == 0 && name[len] == '/';
-}
-
-/* The scheduler keeps the requested names of different transactions apart, but
- * not the ends of symbolic refs. Such a change is tried again later. */
-static void check_ends(struct change *c)
-{
-	const struct change *o;
-
-	for (o = c->repo_slice->changes; o != NULL; o = o->next_in_repo)
-		if (o->slice != c->slice && o->edit.dirfd == c->edit.dirfd &&
-		    change_is_live(o) && (!o->is_asked || !c->is_asked) &&
-		    (is_below(o->edit.name, c->edit.name) ||
-			is_below(c->edit.name, o->edit.name)))
-			change_locked(c, o->edit.name);
-}
-
-/* Is an end of a symbolic ref in the part? */
-static bool has_found(const struct repo_slice *g)
-{
-	return g->last != NULL && !g->last->is_asked;
+	strcpy(above, c->edit.name);
+	while ((slash = strrchr(above, '/')) != NULL) {
+		*slash = '\0';
+		if (is_met(p, c, above))
+			change_locked(c, above);
+	}
 }
 
 void tables_conflict(struct pass *p, struct change *c)
@@ -212,8 +211,8 @@ void tables_conflict(struct pass *p, struct change *c)
 	else if (r > 0)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
 		    c->u->ask->name, found, change_shown_name(c));
-	else if (has_found(c->repo_slice))
-		check_ends(c);
+	else
+		check_ends(p, c);
 	change_check_siblings(p, c);
 }
 

@@ -205,34 +205,55 @@ START_TEST(another_writer)
 }
 END_TEST
 
-/* Git writes before each call until the lock stands. */
+struct writer {
+	unsigned left, gap; /* in calls */
+};
+
+/* Git writes before each call, or with a gap, until the lock stands. */
 static void write_always(struct memfs *fs, void *arg)
 {
-	unsigned *left = arg;
+	struct writer *writer = arg;
 
-	if (memfs_exists(fs, lock) || *left == 0)
+	if (memfs_exists(fs, lock) || writer->left == 0)
 		return;
-	--*left;
+	writer->left--;
 	tbl_git("b", '5');
-	memfs_between(fs, 0, write_always, left);
+	memfs_between(fs, writer->gap, write_always, writer);
 }
 
 START_TEST(a_busy_writer)
 {
-	unsigned left = 600;
+	struct writer writer = { .left = 600 };
 
 	tbl_setup();
 	OK("a=1");
-	memfs_between(w->fs, 0, write_always, &left);
+	memfs_between(w->fs, 0, write_always, &writer);
 	OK("a=2:1");
-	ck_assert_uint_gt(left, 0);
+	ck_assert_uint_gt(writer.left, 0);
 	ck_assert_int_eq(tbl_ref("a"), '2');
 	ck_assert_int_eq(tbl_ref("b"), '5');
 	tbl_teardown();
 }
 END_TEST
 
-/* With more than STACK_LARGE bytes, and a free index for git. */
+/* Git writes to the stack that the batch only reads. */
+START_TEST(a_busy_writer_beside)
+{
+	struct writer writer = { .left = 400, .gap = 20 };
+
+	tbl_setup_worktree();
+	memfs_between(w->fs, 0, write_always, &writer);
+	OK("@worktrees/wt/refs/bisect/bad=1");
+	ck_assert_uint_gt(writer.left, 0);
+	ck_assert(!memfs_exists(w->fs, lock));
+	ck_assert_int_eq(tbl_ref("b"), '5');
+	tbl_use("wt");
+	ck_assert_int_eq(tbl_ref("@refs/bisect/bad"), '1');
+	tbl_teardown();
+}
+END_TEST
+
+/* With more than STACK_LARGE bytes. */
 static char *large_spec(void)
 {
 	char *spec = calloc(1, 131072);
@@ -449,6 +470,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, another_writer, 0, MEDDLINGS);
 	tcase_add_test(tc, a_busy_writer);
+	tcase_add_test(tc, a_busy_writer_beside);
 	tcase_add_loop_test(tc, a_large_table, 0, 4);
 	tcase_add_test(tc, system_calls_under_the_lock);
 	suite_add_tcase(suite, tc);

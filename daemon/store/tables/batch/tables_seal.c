@@ -5,7 +5,7 @@
  *	table	one new table per changed stack, under its final name
  *	base	tables and a list by other writers become durable
  *	large	a large new table becomes durable
- *	lock	all lists, that of the common dir first
+ *	lock	the lists to change, that of the common dir first
  *	check	the lists are those of the round
  *	list	the next lists, staged
  *	sync	tables, lists and directories are flushed beside the log
@@ -30,7 +30,8 @@
 
 /* A large table may be written again so many times without a lock. */
 #define UNLOCKED_MAX 2
-/* Under the locks, only a writer that ignores locks can change a list. */
+/* From the third round on, if no table is large, all lists are locked when they
+ * are read. Then only a writer that ignores locks can change a list. */
 #define ROUNDS_MAX 10
 
 enum step { STEP_ON, STEP_AGAIN, STEP_FAILED };
@@ -147,14 +148,24 @@ static enum step sync_large(struct pass *p, struct repo_slice *g)
 
 /* ---- under the lock ---- */
 
-static void unlock_lists(struct repo_slice *g)
+/* ONLY_READ: those of the stacks that do not change. */
+static void unlock_lists(struct repo_slice *g, bool only_read)
 {
 	struct tables_part *part;
 
 	/* After a failure release() tries again. */
 	for (part = g->tables.parts; part != NULL; part = part->next)
-		if (edit_is_locked(&part->update.list))
+		if (edit_is_locked(&part->update.list) &&
+		    !(only_read && part->has_changes))
 			stack_update_unlock(&part->update);
+}
+
+/* A list that was only read is compared without a lock at first. Another writer
+ * could change it in every round, so later rounds lock it too. */
+static bool needs_lock(const struct repo_slice *g,
+    const struct tables_part *part)
+{
+	return part->has_changes || (g->tables.rounds > 0 && part->has_base);
 }
 
 static enum step lock_lists(struct pass *p, struct repo_slice *g)
@@ -168,11 +179,11 @@ static enum step lock_lists(struct pass *p, struct repo_slice *g)
 		!edit_is_locked(&g->tables.parts->update.list)))
 		p->locked_ns = SYS(p->sys, now_mono);
 	for (part = g->tables.parts; r == 0 && part != NULL; part = part->next)
-		if (part->has_changes && !edit_is_locked(&part->update.list))
+		if (needs_lock(g, part) && !edit_is_locked(&part->update.list))
 			r = stack_update_lock(&part->update);
 	if (r == 0)
 		return STEP_ON;
-	unlock_lists(g);
+	unlock_lists(g, false);
 	if (r != -EEXIST)
 		return failed(p, g, NULL, r, "can't lock the reftables");
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
@@ -293,7 +304,7 @@ static bool begins_again(struct pass *p, struct repo_slice *g)
 		return false;
 	}
 	if (is_large(p, g) && g->tables.rounds <= UNLOCKED_MAX) {
-		unlock_lists(g);
+		unlock_lists(g, false);
 		/* The pass has locks of other repositories. */
 		if (p->nr_repo_slices > 1 && pass_go_apart(p, g))
 			return false;
@@ -344,9 +355,11 @@ bool tables_seal(struct pass *p, struct repo_slice *g)
 	if (has_records(g))
 		step = lock_and_check(p, g);
 	g->is_bound = step == STEP_ON;
-	if (step == STEP_ON)
+	if (step == STEP_ON) {
+		unlock_lists(g, true);
 		for (c = g->changes; c != NULL; c = c->next_in_repo)
 			sealed(p, c);
+	}
 	return step == STEP_AGAIN && begins_again(p, g);
 }
 

@@ -1,9 +1,10 @@
 /*
  * Proves when the packer packs. A repository is packed at the threshold, after
  * a checkpoint, also if it was closed between its updates. A packing that
- * failed is tried again later, without further refs. While packing is not
- * allowed, a request comes back at once, and no repository is packed. A
- * packed-refs of git that brings a deleted ref back is noticed.
+ * failed is tried again later, without further refs. A closing does not end the
+ * rest of a repository. While packing is not allowed, a request comes back at
+ * once, and no repository is packed. A packed-refs of git that brings a deleted
+ * ref back is noticed.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -163,19 +164,24 @@ static bool is_open(struct repos *repos)
 }
 
 /* A quiet repository is closed between its updates. */
+static void await_closing(void)
+{
+	while (is_open(&sr_store->repos))
+		repos_trim(&sr_store->repos, -1);
+}
+
 START_TEST(counts_on_after_a_closing)
 {
 	make_refs(THRESHOLD - 1);
-	while (is_open(&sr_store->repos))
-		repos_trim(&sr_store->repos, -1);
+	await_closing();
 	make_ref();
 	checkpoint();
 	await_stats(THRESHOLD, 0);
 }
 END_TEST
 
-/* Lets the time of a rest pass. An idle repository would be closed, and would
- * forget its number of loose refs: a waiting transaction keeps it open. */
+/* Lets the time of a rest pass. An idle repository would be closed, and only an
+ * open one is packed: a waiting transaction keeps it open. */
 static void rest(void)
 {
 	struct txn *waiting = admit();
@@ -209,6 +215,25 @@ START_TEST(tries_again_after_a_failure)
 	make_ref();
 	rest();
 	await_stats(THRESHOLD + 1, 1);
+}
+END_TEST
+
+/* A failed packing leaves loose refs behind, a good one leaves none. */
+START_TEST(rests_after_a_closing)
+{
+	const bool fails = _i == 0;
+
+	if (fails)
+		close(open(lock, O_CREAT | O_WRONLY, 0600));
+	make_refs(THRESHOLD);
+	checkpoint();
+	await_stats(fails ? 0 : THRESHOLD, fails);
+	if (fails)
+		ck_assert_int_eq(unlink(lock), 0);
+	await_closing();
+	make_refs(THRESHOLD);
+	checkpoint();
+	ck_assert_uint_eq(ask_for(REFD_OK), fails ? 2 * THRESHOLD : THRESHOLD);
 }
 END_TEST
 
@@ -284,6 +309,7 @@ int main(void)
 	tcase_add_test(tc, counts_on_after_a_closing);
 	tcase_add_test(tc, rests_for_a_minute);
 	tcase_add_test(tc, tries_again_after_a_failure);
+	tcase_add_loop_test(tc, rests_after_a_closing, 0, 2);
 	tcase_add_test(tc, leaves_a_migration_alone);
 	tcase_add_test(tc, packs_nothing_while_not_allowed);
 	tcase_add_test(tc, tells_of_a_returned_ref);

@@ -29,9 +29,10 @@ void repos_init(struct repos *repos, const struct sys *sys,
 	pthread_cond_init(&repos->not_busy, NULL);
 }
 
-/* New loose refs of a closed repository. */
+/* New loose refs of a closed repository, and the rest after a packing. */
 struct repo_loose {
 	uint64_t id, nr;
+	int64_t pack_after_ns;
 	UT_hash_handle hh;
 };
 
@@ -91,17 +92,26 @@ static void busy_end(struct repos *repos, const struct repo_busy *busy)
 /* ---- new loose refs ---- */
 
 /* Under MUTEX. Otherwise a repository that is idle between its updates would
- * never get enough new loose refs to be packed. Without memory the number
- * begins anew. */
+ * never get enough new loose refs to be packed, or would get no rest. Without
+ * memory both begin anew. */
 static void remember_loose(struct repos *repos, struct repo *repo)
 {
 	const uint64_t nr = atomic_load(&repo->nr_loose_made);
-	struct repo_loose *loose = nr > 0 ? malloc(sizeof(*loose)) : NULL;
+	const int64_t after_ns = atomic_load(&repo->pack_after_ns);
+	struct repo_loose *loose;
 
-	if (loose == NULL)
+	if (nr == 0 && after_ns <= SYS(repos->sys, now_mono))
 		return;
-	*loose = (struct repo_loose){ .id = repo->id, .nr = nr };
-	HASH_ADD(hh, repos->loose, id, sizeof(loose->id), loose);
+	HASH_FIND(hh, repos->loose, &repo->id, sizeof(repo->id), loose);
+	if (loose == NULL) {
+		loose = calloc(1, sizeof(*loose));
+		if (loose == NULL)
+			return;
+		loose->id = repo->id;
+		HASH_ADD(hh, repos->loose, id, sizeof(loose->id), loose);
+	}
+	loose->nr += nr;
+	loose->pack_after_ns = after_ns;
 	if (loose->hh.tbl == NULL)
 		free(loose);
 }
@@ -115,6 +125,7 @@ static void recall_loose(struct repos *repos, struct repo *repo)
 	if (loose == NULL)
 		return;
 	atomic_fetch_add(&repo->nr_loose_made, loose->nr);
+	atomic_store(&repo->pack_after_ns, loose->pack_after_ns);
 	HASH_DEL(repos->loose, loose);
 	free(loose);
 }

@@ -254,6 +254,7 @@ static int place(struct follower *f, struct attempt *a)
 	const struct row_place place = { .repos = f->host->repos,
 		.event = f->host->cfg->event,
 		.lsn = a->lsn,
+		.only_looks = a->only_looks,
 		.searches = a->search_ns != 0 && now_ns >= a->search_ns &&
 		    now_ns >= f->search_ns,
 		.has_left = a->has_left };

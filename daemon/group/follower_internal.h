@@ -59,6 +59,7 @@ struct attempt {
 	int64_t search_ns; /* the same; 0: the repository was not missing yet */
 	bool has_written;  /* the objects of the row */
 	bool has_left;     /* row_place.h */
+	bool only_looks;   /* the same */
 	bool lacks_object; /* mend.h */
 	enum store_event event; /* of reports */
 };

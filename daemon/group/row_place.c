@@ -438,6 +438,8 @@ int row_place_put(const struct row_place *place, const struct group_row *row,
 		    strerror(-r));
 	if (r == 0)
 		return 0;
+	if (place->only_looks)
+		return -EAGAIN;
 	r = put_in_place(&p, path);
 	for (i = nr; r == 0 && !place->has_left && i-- > 0;)
 		if (look_at_place(&p, place->repos->roots[i], path) == 0)

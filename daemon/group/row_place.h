@@ -43,12 +43,15 @@ struct row_place {
 	    *event)(enum store_event event, const char *place, const char *why);
 	uint64_t lsn;  /* of the row */
 	bool searches; /* row_search.h */
+	/* Nothing is moved: rows before this one are not applied yet. */
+	bool only_looks;
 	bool has_left; /* the place has another repository in a later row */
 };
 
 /* Sets PATH, in which the repository of ROW is, or should be. 0; -ENOENT: this
  * node does not have the repository, or has it where only a search finds it;
- * another negative errno. WHY is the reason of a failure. */
+ * -EAGAIN: it must be moved, and PLACE only looks; another negative errno. WHY
+ * is the reason of a failure. */
 int row_place_put(const struct row_place *place, const struct group_row *row,
     char path[REFD_PATH_MAX], char *why, size_t why_size);
 

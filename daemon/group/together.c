@@ -7,8 +7,9 @@
  * and the journal takes them in their order.
  *
  * A batch ends before a row that has a ref of the batch, or a name above or
- * below one; that belongs to a repository whose rows wait; or that is not
- * ready, as its repository or an object is missing.
+ * below one; that belongs to a repository whose rows wait; whose repository
+ * must move first, because rows before it may need the former place; or that is
+ * not ready, as its repository or an object is missing.
  *
  * What fails: if one row can't be committed, no row is (batch/commit.c), and
  * the follower tries each row of the batch alone. Only there rows are reported,
@@ -80,10 +81,10 @@ static bool give(struct follower *f, const struct group_input *in,
 	struct attempt a;
 
 	attempt_init(f, &a, in);
-	if (!waiting_leave(f, &a) || waiting_has(f, a.row->repo) ||
-	    !attempt_prepare(f, &a, &rows[nr]))
+	a.only_looks = nr > 0;
+	if (waiting_has(f, a.row->repo) || !attempt_prepare(f, &a, &rows[nr]))
 		return false;
-	if (fits(rows, &rows[nr]))
+	if (fits(rows, &rows[nr]) && waiting_leave(f, &a))
 		follower_give(f, rows[nr].txn);
 	else
 		own_txn_done(&rows[nr]);

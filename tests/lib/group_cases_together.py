@@ -196,6 +196,24 @@ def test_missing():
     all_same('missing')
 
 
+def test_moved():
+    """A repository is moved between two rows: b moves it once, too, when the
+    row before is applied."""
+    before = len(b.said())
+    away()
+    change(REPOS[0], f'create refs/heads/before {values[REPOS[0]][0]}')
+    os.rename(f'{a.root}/{REPOS[0]}', f'{a.root}/moved.git')
+    change('moved.git', f'create refs/heads/behind {values[REPOS[0]][0]}')
+    b.connect().begin(False)
+    same_refs('moved', 'moved.git')
+    same('moved once', 1, b.said()[before:].count('event=group-moved'))
+    for node in (a, b):
+        os.rename(f'{node.root}/moved.git', f'{node.root}/{REPOS[0]}')
+    change(REPOS[0], *(f'delete refs/heads/{name} {values[REPOS[0]][0]}'
+                       for name in ('before', 'behind')))
+    all_same('moved back')
+
+
 # ---- ends ----
 
 def test_killed():
@@ -243,4 +261,4 @@ def test_role():
 
 
 run(test_start, test_together, test_related, test_symref, test_lock,
-    test_diverged, test_missing, test_killed, test_link, test_role)
+    test_diverged, test_missing, test_moved, test_killed, test_link, test_role)

@@ -403,7 +403,9 @@ static int join(struct store *store, const struct recover_options *opt)
 	struct values v = { .record = NULL };
 	int r = -EINVAL;
 
-	if (!read_record(&v) || parse_lsn(v.record, &v.lsn))
+	/* A person who gives the position by hand has no values. */
+	if (isatty(STDIN_FILENO) || !read_record(&v) ||
+	    parse_lsn(v.record, &v.lsn))
 		r = store_join_group(store, opt->join_lsn, next_value, &v);
 	free(v.record);
 	free(v.path);

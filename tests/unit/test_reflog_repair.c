@@ -353,6 +353,7 @@ START_TEST(of_a_large_log_the_end_is_repaired)
 	free(text);
 	nr_bytes = 0;
 	ck_assert_int_eq(reflog_last(&log, &old, &last), 1);
+	ck_assert_uint_le(nr_bytes, (1 << 20) + 4096);
 	ck_assert_int_eq(repair(&table, wanted, 3, false, &added, &cut), 0);
 	ck_assert_uint_eq(added, 0);
 	ck_assert_uint_eq(cut, 0);

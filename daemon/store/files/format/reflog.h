@@ -81,7 +81,7 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
 
 /* Bytes. Only this much of the end of a log is repaired, because a power loss
  * damages the latest writes, and is searched for missing lines. Other writers
- * may have appended 80,000 lines since. A line farther back is added twice
+ * may have appended almost as much since. A line farther back is added twice
  * rather than lost. */
 #define REFLOG_TAIL_MAX ((size_t)16 << 20)
 
@@ -97,7 +97,8 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
 int reflog_repair(const struct reflog_file *log, const char *const *lines,
     size_t nr, size_t known, size_t *added, size_t *cut_bytes);
 
-/* 1 and both values of the last sound line; 0: there is none. -ENOENT. */
+/* 1 and both values of the last sound line; 0: there is none in the last
+ * MiB. -ENOENT. */
 int reflog_last(const struct reflog_file *log, struct refd_oid *old_oid,
     struct refd_oid *new_oid);
 

@@ -308,6 +308,9 @@ int reflog_repair(const struct reflog_file *log, const char *const *lines,
 	return r < 0 ? r : closed;
 }
 
+/* Bytes. No line of refd is longer, and the packer may read many logs. */
+#define LAST_MAX ((size_t)1 << 20)
+
 int reflog_last(const struct reflog_file *log, struct refd_oid *old_oid,
     struct refd_oid *new_oid)
 {
@@ -321,7 +324,7 @@ int reflog_last(const struct reflog_file *log, struct refd_oid *old_oid,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fd;
-	r = read_tail(log->sys, fd, REFLOG_TAIL_MAX, &tail);
+	r = read_tail(log->sys, fd, LAST_MAX, &tail);
 	SYS(log->sys, close, fd);
 	if (r == 0) {
 		len = clean(tail.buf, tail.len, format, &same);

@@ -23,7 +23,6 @@
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/parts.h"
-#include "daemon/store/parts.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"

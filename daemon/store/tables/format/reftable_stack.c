@@ -93,7 +93,6 @@ static int expect_no_table(const struct sys *sys, int dirfd,
 
 /* ---- tables ---- */
 
-/* A carriage return is a sign of an edited list. */
 bool reftable_stack_lists(const char *list, const char *name)
 {
 	const size_t len = strlen(name);
@@ -105,6 +104,7 @@ bool reftable_stack_lists(const char *list, const char *name)
 	return false;
 }
 
+/* A carriage return is a sign of an edited list. */
 bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);

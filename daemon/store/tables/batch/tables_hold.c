@@ -181,16 +181,26 @@ void tables_glance(struct pass *p, struct repo_slice *g)
 
 /* ---- conflicts ---- */
 
-/* Does a different transaction make a ref above C? Such a change is tried again
- * later. The ref above does not look for refs below: one of two is enough. */
-static void check_ends(const struct pass *p, struct change *c)
+/* Does a ref above C appear in the same batch? A different transaction makes C
+ * wait. The ref above does not look for refs below: one of two is enough. But
+ * change_check_siblings() looks for asked names below C. */
+static void check_above(struct pass *p, struct change *c)
 {
 	char above[REFD_REFNAME_MAX + 1];
+	const struct change at = { .slice = c->slice,
+		.edit = { .dirfd = c->edit.dirfd, .name = above } };
+	const struct change *own;
 	char *slash;
 
 	strcpy(above, c->edit.name);
 	while ((slash = strrchr(above, '/')) != NULL) {
 		*slash = '\0';
+		own = c->is_asked ? NULL : pass_find_same(p, &at);
+		if (own != NULL && change_is_live(own))
+			change_fail_detail(c, REFD_CONFLICT,
+			    c->u < own->u ? REFD_DETAIL_NAMES_CLASH :
+					    REFD_DETAIL_NAMES_CLASH_EARLY,
+			    c->u->ask->name, c->edit.name, above);
 		if (is_met(p, c, above))
 			change_locked(c, above);
 	}
@@ -212,7 +222,7 @@ void tables_conflict(struct pass *p, struct change *c)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
 		    c->u->ask->name, found, change_shown_name(c));
 	else
-		check_ends(p, c);
+		check_above(p, c);
 	change_check_siblings(p, c);
 }
 

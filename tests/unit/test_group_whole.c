@@ -185,6 +185,34 @@ START_TEST(strange_objects_are_whole)
 }
 END_TEST
 
+/* A push can bring these: malformed ones that git calls errors, alone or in a
+ * pack, and a tree that calls one of them a file. Then git says "missing" or
+ * "broken link", too. */
+START_TEST(malformed_objects_are_no_damage)
+{
+	make(_i % 2 ? "sha256" : "sha1");
+	tmp_run("cd dst/r.git && printf 'bogus\\n' >text && "
+		"git hash-object --literally -t commit text >../bogus && "
+		"t=$(printf '100644 blob %%s\\tx\\n' $(cat ../bogus) | "
+		"git mktree --missing) && "
+		"git hash-object -w --literally -t commit text && "
+		"c=$(git commit-tree -m x $t) && git update-ref refs/heads/x "
+		"$c && git cat-file -e $(cat ../bogus)");
+	if (_i >= 2)
+		tmp_run("cd dst/r.git && { cat ../bogus && "
+			"git rev-parse x x^{tree}; } | git pack-objects -q "
+			"objects/pack/pack && git prune-packed");
+	ck_assert_int_ne(tmp_status("git -C dst/r.git fsck"), 0);
+	assert_state(WHOLE);
+	ck_assert_msg(whole.said.len > 0, "git has said nothing");
+	whole_done(&whole);
+	/* Damage beside them is still found. */
+	overwrite(PACK ".pack");
+	assert_state(WHOLE_DAMAGED);
+	whole_done(&whole);
+}
+END_TEST
+
 /* Nothing moves before all objects are there. */
 START_TEST(a_failed_repair_changes_nothing)
 {
@@ -225,6 +253,7 @@ int main(void)
 	tcase_add_test(tc, missing_objects_come);
 	tcase_add_test(tc, an_index_of_all_packs_goes);
 	tcase_add_test(tc, strange_objects_are_whole);
+	tcase_add_loop_test(tc, malformed_objects_are_no_damage, 0, 4);
 	tcase_add_test(tc, a_failed_repair_changes_nothing);
 	tcase_add_test(tc, alternates_are_refused);
 	suite_add_tcase(suite, tc);

@@ -258,9 +258,15 @@ static void check_objects(struct verified *f, struct whole *w)
 
 	switch (whole_check(w, &why)) {
 	case WHOLE:
+		if (w->said.len == 0)
+			break;
+		whole_print(w, WHOLE);
+		find(f,
+		    "git finds faults that no repair changes, because the "
+		    "objects came so");
 		break;
 	case WHOLE_DAMAGED:
-		whole_print(w);
+		whole_print(w, WHOLE_DAMAGED);
 		if (f->v->repairs && repair(f, w))
 			break;
 		if (!f->v->damaged)
@@ -271,6 +277,7 @@ static void check_objects(struct verified *f, struct whole *w)
 			": repair it with refd group verify --repair");
 		break;
 	case WHOLE_UNKNOWN:
+		whole_print(w, WHOLE_UNKNOWN);
 		f->v->is_unsure = true;
 		find(f, "its objects were not checked: %s", why.data);
 		break;

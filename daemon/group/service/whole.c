@@ -18,8 +18,9 @@
 
 /* Of fsck's exit status: errors in what an object says, which git has taken all
  * the same, and in the refs of the git-dir, which are not those of the
- * repository. */
-enum { FSCK_CONTENT = 1, FSCK_REFS = 8 };
+ * repository. And in an index of all packs. From DIED on, git has not read all
+ * objects. */
+enum { FSCK_CONTENT = 1, FSCK_REFS = 8, FSCK_INDEX = 32, FSCK_DIED = 128 };
 
 static struct fetch_git git_of(const struct whole *w)
 {
@@ -46,61 +47,6 @@ void whole_done(struct whole *w)
 
 /* ---- checking ---- */
 
-/* "error in commit <id>: ..." is of an old git or another program. */
-static bool is_damage(const char *line)
-{
-	return (has_prefix(line, "error: ") &&
-		   !has_prefix(line, "error: packed-refs")) ||
-	    has_prefix(line, "fatal: ") || has_prefix(line, "missing ") ||
-	    has_prefix(line, "broken link ");
-}
-
-/* Moves the lines that tell of damage from FROM to TO. */
-static void keep_damage(struct text *from, struct text *to)
-{
-	char *line, *next = from->data;
-
-	while ((line = strsep(&next, "\n")))
-		if (is_damage(line))
-			text_addf(to, "%s\n", line);
-	text_done(from);
-}
-
-static enum whole_state run_fsck(struct whole *w, struct text *why)
-{
-	static const char *const argv[] = { "git", "fsck", "--full",
-		"--no-dangling", "--no-reflogs", "--no-progress", NULL };
-	struct text out = { 0 }, said = { 0 };
-	struct fetch_git git = git_of(w);
-	bool is_full;
-	int status;
-
-	git.said = &said;
-	fetch_git_refs(&git, &w->heads);
-	status = fetch_git_run(&git, argv, NULL, &out);
-	fetch_git_done(&git);
-	is_full = said.len >= FETCH_SAID_MAX;
-	text_clear(&w->said);
-	keep_damage(&out, &w->said);
-	keep_damage(&said, &w->said);
-	if (w->said.len > 0 || status == -EFBIG ||
-	    (status > 0 && (status & ~(FSCK_CONTENT | FSCK_REFS)) != 0))
-		return WHOLE_DAMAGED;
-	if (status >= 0 && !is_full)
-		return WHOLE;
-	text_adds(why,
-	    is_full ? "git fsck has said more than 1 MiB" :
-		      "git fsck was ended, or has taken more than six hours");
-	return WHOLE_UNKNOWN;
-}
-
-enum whole_state whole_check(struct whole *w, struct text *why)
-{
-	enum whole_state state = run_fsck(w, why);
-
-	return state == WHOLE_DAMAGED ? run_fsck(w, why) : state;
-}
-
 struct pack_search {
 	struct fetch_git git;
 	void (*fn)(void *arg, const char *pack);
@@ -116,7 +62,7 @@ static void look_at_pack(void *arg, int from, const char *name)
 
 	(void)from;
 	if (dot && !strcmp(dot, ".idx") && has_prefix(name, "pack-") &&
-	    fetch_git_run(&p->git, argv, NULL, NULL) > 0) {
+	    fetch_git_run(&p->git, argv, NULL, NULL) == 1) {
 		*dot = '\0';
 		p->fn(p->arg, pack);
 	}
@@ -136,6 +82,113 @@ static void each_damaged_pack(const struct whole *w,
 	text_done(&said);
 }
 
+/* "error in commit <id>: ..." is of an old git or another program. */
+static bool is_complaint(const char *line)
+{
+	return (has_prefix(line, "error: ") &&
+		   !has_prefix(line, "error: packed-refs")) ||
+	    has_prefix(line, "fatal: ") || has_prefix(line, "missing ") ||
+	    has_prefix(line, "broken link ");
+}
+
+/* Moves the lines that may tell of damage from FROM to TO, and appends the ids
+ * of objects that git calls missing to IDS. */
+static void keep_complaints(struct text *from, struct text *to,
+    struct text *ids)
+{
+	char *line, *next = from->data;
+
+	while ((line = strsep(&next, "\n"))) {
+		if (is_complaint(line))
+			text_addf(to, "%s\n", line);
+		if (has_prefix(line, "missing "))
+			text_addf(ids, "%s\n", strrchr(line, ' ') + 1);
+	}
+	text_done(from);
+}
+
+static void note_pack(void *arg, const char *pack)
+{
+	(void)pack;
+	*(bool *)arg = true;
+}
+
+/* IDS: those that git calls missing. */
+static bool is_absent(const struct whole *w, const struct fetch_git *git,
+    const struct text *ids)
+{
+	static const char *const argv[] = { "git", "cat-file",
+		"--batch-check=%(objecttype)", NULL };
+	struct text in = { 0 }, out = { 0 };
+	bool is_absent;
+
+	text_add(&in, ids->data, ids->len);
+	text_add(&in, w->heads.data, w->heads.len);
+	is_absent = in.len > 0 && fetch_git_run(git, argv, &in, &out) == 0 &&
+	    out.len > 0 && strstr(out.data, " missing\n");
+	text_done(&in);
+	text_done(&out);
+	return is_absent;
+}
+
+/*
+ * git fsck complains of what objects say, too, and a push can bring anything.
+ * So only what no push can make is damage: a file with other bytes than its
+ * name says, or an object that the repository needs and does not have.
+ */
+static bool is_damaged(const struct whole *w, const struct fetch_git *git,
+    const struct text *ids, int status)
+{
+	bool has_pack = false;
+
+	if ((status > 0 && status < FSCK_DIED && (status & FSCK_INDEX)) ||
+	    (w->said.len > 0 &&
+		(strstr(w->said.data, ": object corrupt or missing: ") ||
+		    strstr(w->said.data, ": hash-path mismatch, found at: "))))
+		return true;
+	each_damaged_pack(w, note_pack, &has_pack);
+	return has_pack || is_absent(w, git, ids);
+}
+
+static enum whole_state run_fsck(struct whole *w, struct text *why)
+{
+	static const char *const argv[] = { "git", "fsck", "--full",
+		"--no-dangling", "--no-reflogs", "--no-progress", NULL };
+	struct text out = { 0 }, said = { 0 }, ids = { 0 };
+	struct fetch_git git = git_of(w);
+	bool is_full, has_found;
+	int status;
+
+	git.said = &said;
+	fetch_git_refs(&git, &w->heads);
+	status = fetch_git_run(&git, argv, NULL, &out);
+	is_full = said.len >= FETCH_SAID_MAX;
+	text_clear(&w->said);
+	keep_complaints(&out, &w->said, &ids);
+	keep_complaints(&said, &w->said, &ids);
+	has_found =
+	    (w->said.len > 0 || (status & ~(FSCK_CONTENT | FSCK_REFS)) != 0) &&
+	    is_damaged(w, &git, &ids, status);
+	fetch_git_done(&git);
+	text_done(&said);
+	text_done(&ids);
+	if (has_found)
+		return WHOLE_DAMAGED;
+	if (status >= 0 && status < FSCK_DIED && !is_full)
+		return WHOLE;
+	text_adds(why,
+	    is_full ? "git fsck has said more than 1 MiB" :
+		      "git fsck has failed, or has taken more than six hours");
+	return WHOLE_UNKNOWN;
+}
+
+enum whole_state whole_check(struct whole *w, struct text *why)
+{
+	enum whole_state state = run_fsck(w, why);
+
+	return state == WHOLE_DAMAGED ? run_fsck(w, why) : state;
+}
+
 static void print_pack(void *arg, const char *pack)
 {
 	const struct whole *w = arg;
@@ -144,17 +197,21 @@ static void print_pack(void *arg, const char *pack)
 	    w->wish->path, pack);
 }
 
-void whole_print(const struct whole *w)
+void whole_print(const struct whole *w, enum whole_state state)
 {
 	char *copy = xstrdup(w->said.data ? w->said.data : ""), *line;
 	char *next = copy;
 	int nr = 0;
 
-	each_damaged_pack(w, print_pack, (void *)w);
+	if (state == WHOLE_DAMAGED)
+		each_damaged_pack(w, print_pack, (void *)w);
 	while (nr++ < LINES_MOST && (line = strsep(&next, "\n")))
 		if (*line)
-			print_line(stdout, "%s: objects are damaged: git: %s",
-			    w->wish->path, line);
+			print_line(stdout, "%s: %s: %s", w->wish->path,
+			    state == WHOLE_DAMAGED ?
+				"objects are damaged: git" :
+				"git",
+			    line);
 	free(copy);
 }
 

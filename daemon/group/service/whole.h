@@ -4,7 +4,9 @@
  *	1. git-fsck(1) reads all objects, in packs and loose, and looks for the
  *	   objects that the refs need. A check that finds something is repeated:
  *	   git-gc(1) may have replaced files amid the first one.
- *	2. git-verify-pack(1) tells which packs are damaged.
+ *	2. If git complains, git-verify-pack(1) tells which packs are damaged,
+ *	   and git-cat-file(1) which objects are missing. A complaint of what an
+ *	   object says is no damage.
  *	3. For a repair, all objects come from another node into refd/fetched/
  *	   of the repository, as to a new clone. git checks them there.
  *	4. The damaged packs, and loose objects that git has named, are moved to
@@ -28,7 +30,7 @@ struct whole {
 	const struct fetch_wish *wish; /* path and format */
 	struct fetch_repo repo;
 	struct text heads; /* a line with an id for each ref; owned */
-	/* What git says of the damage; owned. */
+	/* What git says against objects, even of WHOLE ones; owned. */
 	struct text said;
 };
 
@@ -37,10 +39,11 @@ enum whole_state { WHOLE, WHOLE_DAMAGED, WHOLE_UNKNOWN };
 /* Opens the repository wish->path below ROOT. False: WHY is the reason.
  * whole_done() in any case. */
 bool whole_open(struct whole *w, const char *root, struct text *why);
-/* UNKNOWN: WHY is the reason. */
+/* DAMAGED is only what no push can make. A malformed object that a push has
+ * brought is WHOLE. UNKNOWN: WHY is the reason. */
 enum whole_state whole_check(struct whole *w, struct text *why);
-/* Prints each damaged pack, and the first lines of git. */
-void whole_print(const struct whole *w);
+/* Prints the first lines of git; DAMAGED: and each damaged pack. */
+void whole_print(const struct whole *w, enum whole_state state);
 /* Fetches the ids of WANTED, a line each, from SOURCE. The wish has the path
  * there. After true, the caller checks again. False: WHY is the reason. */
 bool whole_repair(struct whole *w, const char *source,

@@ -64,8 +64,12 @@ static void teardown(void)
 
 static enum whole_state check(void)
 {
+	char *main = tmp_output("git -C src/r.git rev-parse main");
 	enum whole_state state;
 
+	text_clear(&whole.needed);
+	text_addf(&whole.needed, "%s%s", main, strchr(main, '\n') ? "" : "\n");
+	free(main);
 	ck_assert_msg(whole_open(&whole, root, &why), "%s", why.data);
 	text_clear(&whole.heads);
 	fetch_repo_values(whole.repo.fd, &site, &wish, &whole.heads);
@@ -213,6 +217,21 @@ START_TEST(malformed_objects_are_no_damage)
 }
 END_TEST
 
+/* A ref in a file replaces its line in packed-refs. */
+START_TEST(a_replaced_value_is_no_damage)
+{
+	make("sha1");
+	tmp_run("cd dst/r.git && git pack-refs --all && sed -i 's|^%s|%s|' "
+		"packed-refs && git -C ../../src/r.git rev-parse main "
+		">refs/heads/main",
+	    "[0-9a-f]* refs/heads/main",
+	    "0123456789012345678901234567890123456789 refs/heads/main");
+	assert_state(WHOLE);
+	ck_assert_msg(whole.said.len > 0, "git has said nothing");
+	whole_done(&whole);
+}
+END_TEST
+
 /* Nothing moves before all objects are there. */
 START_TEST(a_failed_repair_changes_nothing)
 {
@@ -254,6 +273,7 @@ int main(void)
 	tcase_add_test(tc, an_index_of_all_packs_goes);
 	tcase_add_test(tc, strange_objects_are_whole);
 	tcase_add_loop_test(tc, malformed_objects_are_no_damage, 0, 4);
+	tcase_add_test(tc, a_replaced_value_is_no_damage);
 	tcase_add_test(tc, a_failed_repair_changes_nothing);
 	tcase_add_test(tc, alternates_are_refused);
 	suite_add_tcase(suite, tc);

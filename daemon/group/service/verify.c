@@ -262,8 +262,8 @@ static void check_objects(struct verified *f, struct whole *w)
 			break;
 		whole_print(w, WHOLE);
 		find(f,
-		    "git finds faults that no repair changes, because the "
-		    "objects came so");
+		    "git finds faults that no repair changes: objects that "
+		    "came so, or values that no other node has");
 		break;
 	case WHOLE_DAMAGED:
 		whole_print(w, WHOLE_DAMAGED);
@@ -300,6 +300,7 @@ static void open_objects(struct verified *f, const struct listing *own,
 		 * refd keeps for this node alone. */
 		fetch_repo_values(w.repo.fd, w.site, &wish, &w.heads);
 		listing_add_values(own, &w.heads);
+		listing_add_values(own, &w.needed);
 		check_objects(f, &w);
 	} else {
 		f->v->is_unsure = true;

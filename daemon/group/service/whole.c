@@ -42,6 +42,7 @@ void whole_done(struct whole *w)
 {
 	fetch_repo_close(&w->repo);
 	text_done(&w->heads);
+	text_done(&w->needed);
 	text_done(&w->said);
 }
 
@@ -123,7 +124,7 @@ static bool is_absent(const struct whole *w, const struct fetch_git *git,
 	bool is_absent;
 
 	text_add(&in, ids->data, ids->len);
-	text_add(&in, w->heads.data, w->heads.len);
+	text_add(&in, w->needed.data, w->needed.len);
 	is_absent = in.len > 0 && fetch_git_run(git, argv, &in, &out) == 0 &&
 	    out.len > 0 && strstr(out.data, " missing\n");
 	text_done(&in);

@@ -29,7 +29,12 @@ struct whole {
 	const struct fetch_site *site; /* borrowed, as is WISH */
 	const struct fetch_wish *wish; /* path and format */
 	struct fetch_repo repo;
-	struct text heads; /* a line with an id for each ref; owned */
+	/* A line with an id for each ref, and for values that another one has
+	 * replaced in refs/ or packed-refs; owned. */
+	struct text heads;
+	/* The same for refs that other nodes have, too: a missing object of a
+	 * replaced value is no damage. Owned. */
+	struct text needed;
 	/* What git says against objects, even of WHOLE ones; owned. */
 	struct text said;
 };
